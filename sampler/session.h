@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sampler process of one `heaptap record`: see sampler/launch.h for how it is entered. */
+#ifndef SAMPLER_SESSION_H
+#define SAMPLER_SESSION_H
+
+struct options;
+
+/* Serves one run, talking to the front process over front_fd (sampler/message.h). Returns the exit status. */
+int session_run(const struct options *options, int front_fd);
+
+#endif
