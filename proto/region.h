@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The shared memory between one executed image and the sampler.
+ *
+ * A region is a memfd that the sampler makes, sizes, seals against shrinking and growing, and prefaults. The image
+ * that claims it maps it in the library's constructor and never unmaps it; the children that it forks inherit the
+ * mapping and claim a place of their own in it, so that no process needs a system call after its start.
+ *
+ *   lobby (read-only memfd, one per session)      tells whoever opens it that this is the right session
+ *   tickets (pipe, one per session)               one struct ticket per spare region; reading one claims it
+ *   region (memfd, one per executed image):
+ *
+ *     +--------+---------+---------+--------+---------+----------------+
+ *     | header | places  | modules | owners | buffers | slots          |
+ *     +--------+---------+---------+--------+---------+----------------+
+ *       4 KiB    one per   written   place    stacks    one 64-byte slot per live sampled block,
+ *                process   by the    of each  taken by  handed to places in segments
+ *                          image     segment  the copy
+ *                                             rung
+ *
+ * Who writes what: the sampler writes the constant part of the header before the hand-over, `mode` and `period_bytes`
+ * whenever it likes, and resets places and segments of processes that are gone. Everything else is the target's. The
+ * sampler treats all of it as hostile: it keeps its own copy of every size and offset and checks every value it reads.
+ *
+ * All integers are in native byte order: both sides run on one machine. Every struct's size is asserted below.
+ */
+#ifndef PROTO_REGION_H
+#define PROTO_REGION_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define REGION_ABI 1u
+#define REGION_MAGIC 0x7061747061656831ull /* "1heaptap" */
+#define LOBBY_MAGIC  0x7962626f6c706831ull
+
+/* The environment variable with "<lobby path>:<cookie, 16 hex digits>", set by `heaptap record`. */
+#define REGION_ENV "HEAPTAP"
+
+enum {
+	REGION_PAGE_BYTES    = 4096,
+	REGION_PLACES        = 256,  /* processes of one image that are alive at once */
+	REGION_SEGMENT_SLOTS = 1024, /* slots handed to a place at a time: 64 KiB */
+	REGION_SEGMENTS      = 4096, /* at most 4 M live samples per image and its children */
+	REGION_MODULES_BYTES = 128 * 1024,
+	REGION_PATH_BYTES    = 256,
+	REGION_BUILD_ID_MAX  = 20,
+};
+
+/* How the hook gets a sample's stack to the sampler. */
+enum region_mode {
+	REGION_MODE_OFF     = 0, /* nobody listens: no samples are taken, frees are still seen */
+	REGION_MODE_COPY    = 1, /* the hook copies registers and stack into a buffer */
+	REGION_MODE_TRIGGER = 2, /* the hook calls trigger(), where a uprobe or breakpoint waits */
+};
+
+/* Read-only page that proves the session; see REGION_ENV. */
+struct lobby {
+	uint64_t magic;
+	uint32_t abi;
+	uint32_t reserved;
+	uint64_t cookie;
+	char tickets_path[64]; /* "/proc/<sampler>/fd/<n>": the pipe */
+};
+
+struct ticket {
+	uint64_t cookie;
+	char region_path[56]; /* "/proc/<sampler>/fd/<n>" */
+};
+
+/* A count and its weight: unbiased estimates of bytes (in 1/256) and objects (in 1/65536), see proto/weight.h. */
+struct region_tally {
+	_Atomic uint64_t samples;
+	_Atomic uint64_t bytes_q8;
+	_Atomic uint64_t objects_q16;
+};
+
+/* Why a sample or its stack is missing. The name table is region_loss_name(). */
+enum region_loss {
+	REGION_LOSS_TABLE_FULL = 0, /* no slot or index entry: allocated, but absent from in-use */
+	REGION_LOSS_NO_BUFFER  = 1, /* copy rung: every buffer was taken; the stack is lost */
+	REGION_LOSS_STALE      = 2, /* a free went past the hook; found when the address came again */
+	REGION_LOSS_COUNT      = 8,
+};
+
+struct region_header {
+	/* constant, written by the sampler */
+	_Alignas(REGION_PAGE_BYTES) uint64_t magic;
+	uint32_t abi;
+	uint32_t region_id;
+	uint64_t key; /* low 16 bits zero: the place's index goes there */
+	uint64_t total_bytes;
+	uint64_t places_offset, modules_offset, owners_offset, buffers_offset, slots_offset;
+	uint64_t live_max;        /* most live samples of one process, at most REGION_SEGMENTS * REGION_SEGMENT_SLOTS */
+	uint32_t dump_bytes;      /* stacks that use more than this go by the copy rung */
+	uint32_t clock_id;        /* clock of slot times that needs no system call here */
+
+	/* set by the sampler at any time */
+	_Alignas(128) _Atomic uint32_t mode; /* enum region_mode */
+	_Atomic uint64_t period_bytes;
+
+	/* written by the image */
+	_Alignas(128) _Atomic uint32_t state; /* enum region_state */
+	uint32_t pid;
+	uint64_t trigger_address;
+	uint64_t load_base; /* where libheaptap.so is mapped */
+	_Atomic uint64_t places_exhausted; /* processes that found no place and stay quiet */
+	_Atomic uint64_t copied;           /* buffers ever filled: a change means there is something to read */
+	uint32_t modules_bytes;
+	uint32_t modules_count;
+	uint64_t stack_end;  /* top of the main thread's stack */
+	uint64_t tid_offset; /* of the kernel's thread id within the thread control block; 0 unknown */
+};
+
+enum region_state {
+	REGION_SPARE   = 0,
+	REGION_CLAIMED = 1, /* an image has mapped it */
+	REGION_READY   = 2, /* the image's part of the header is complete */
+};
+
+enum place_state {
+	PLACE_FREE    = 0,
+	PLACE_CLAIMED = 1, /* being filled */
+	PLACE_READY   = 2,
+	PLACE_DEAD    = 3, /* set by the sampler while it cleans up */
+};
+
+/* One process. Counters are only ever added to, by the process; the sampler takes differences. */
+struct region_place {
+	_Alignas(512) _Atomic uint32_t state; /* enum place_state */
+	uint32_t pid;           /* thread id of the claiming thread: equals the pid but for a child that forked from C */
+	uint32_t parent;        /* place index + 1 of the process it was forked from; 0 for the image itself */
+	uint32_t inherited;     /* live samples carried over from the parent */
+	uint64_t start_ns;
+	_Atomic uint64_t next_seq;
+
+	struct region_tally allocated; /* every sample ever taken */
+	struct region_tally live;      /* what is live now: added and subtracted */
+	_Atomic uint64_t peak_bytes_q8, peak_objects_q16, peak_samples, peak_ns;
+	_Atomic uint64_t live_variance, peak_variance; /* bytes squared / 2^WEIGHT_VARIANCE_SHIFT */
+
+	struct region_tally lost[REGION_LOSS_COUNT];
+};
+
+enum slot_state {
+	SLOT_FREE    = 0,
+	SLOT_WRITING = 1,
+	SLOT_LIVE    = 2,
+};
+
+/* One live sampled block. `word` = seq << 8 | enum slot_state, stored with release last; a reader takes the fields
+ * between two equal loads of it. */
+struct region_slot {
+	_Atomic uint64_t word;
+	uint64_t address;
+	uint64_t size_bytes;   /* as the caller asked, at least 1 */
+	uint64_t period_bytes; /* in force when the interval that ended here was drawn */
+	uint64_t time_ns;
+	uint32_t tid;
+	uint16_t flags;
+	uint16_t reserved;
+	uint64_t origin_seq; /* inherited: seq in the parent, whose slot is origin_slot */
+	uint32_t origin_slot;
+	uint32_t origin_place;
+};
+
+enum {
+	SLOT_INHERITED = 1, /* allocated by a process that this one was forked from */
+};
+
+/* Registers of a copied sample, in DWARF numbering of the machine. */
+enum {
+	BUFFER_REGS = 34,
+};
+
+/* A stack taken by the copy rung. `word` goes FREE -> owner -> FULL -> (sampler) FREE, so a thread that dies while it
+ * writes blocks nobody: the sampler takes back what a dead process owned. */
+struct region_buffer {
+	_Atomic uint32_t word; /* enum buffer_state */
+	uint32_t place;
+	uint64_t seq;
+	uint64_t size_bytes;
+	uint64_t period_bytes;
+	uint64_t time_ns;
+	uint32_t slot;
+	uint32_t tid;
+	uint32_t stack_bytes; /* copied */
+	uint32_t whole_stack; /* 1: the copy ends at the stack's known end */
+	uint64_t stack_used;  /* bytes between sp and the stack's end; 0 unknown */
+	uint64_t regs[BUFFER_REGS];
+	uint8_t reserved[176];
+	/* the stack's bytes follow */
+};
+
+enum buffer_state {
+	BUFFER_FREE    = 0,
+	BUFFER_WRITING = 1,
+	BUFFER_FULL    = 2,
+};
+
+/* Stack buffers come in classes, taken lowest index first, so that only as much memory is touched as there are
+ * stacks waiting at once. */
+enum {
+	BUFFER_CLASSES = 3,
+};
+static const struct {
+	uint32_t count;
+	uint32_t stack_bytes; /* room for the stack, after struct region_buffer */
+} buffer_class[BUFFER_CLASSES] = {
+    {256, 8192 - 512},
+    {64, 65536 - 512},
+    {4, (1 << 20) + 65536 - 512},
+};
+
+/* What the image's loader had mapped when the constructor ran. Followed by the path, NUL-terminated, padded to 8. */
+struct region_module {
+	uint32_t total_bytes;
+	uint32_t build_id_bytes;
+	uint64_t start, end;  /* executable range */
+	uint64_t file_offset; /* of start */
+	uint8_t build_id[REGION_BUILD_ID_MAX];
+	uint32_t path_bytes;
+};
+
+/* "No slot": the sample was counted but has no place in the table. */
+#define REGION_NO_SLOT UINT32_MAX
+
+_Static_assert(sizeof(struct lobby) == 88, "lobby layout");
+_Static_assert(sizeof(struct ticket) == 64, "a ticket is one read");
+_Static_assert(sizeof(struct region_header) == 4096, "header is one page");
+_Static_assert(sizeof(struct region_place) == 512, "place layout");
+_Static_assert(sizeof(struct region_slot) == 64, "a slot is one cache line");
+_Static_assert(sizeof(struct region_buffer) == 512, "buffer header layout");
+
+#endif

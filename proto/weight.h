@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The arithmetic of sampling, shared by the hook (which has no libm) and the sampler so that both get the same bits.
+ *
+ * Bytes are counted down over an interval drawn from the exponential distribution with mean T (the period), so the
+ * samples are a Poisson process over allocated bytes and a block of S bytes is sampled with probability
+ *
+ *     p = 1 - exp(-S/T)
+ *
+ * Each sample then stands for 1/p objects and S/p bytes: unbiased for every size, at any mixture of periods, as long as
+ * each sample keeps the period its interval was drawn with (Horvitz and Thompson 1952; jemalloc, Go and tcmalloc use the
+ * same factor). Variance of one sample's contribution, estimated from the sample itself: w^2 (1 - p), w = S/p for
+ * bytes and 1/p for objects.
+ *
+ * A period of 1 means "every allocation": p is 1 there by definition, whatever the size.
+ *
+ * Build with -ffp-contract=off: a fused multiply-add on one side only would break the equality of the two sums.
+ */
+#ifndef PROTO_WEIGHT_H
+#define PROTO_WEIGHT_H
+
+#include <stdint.h>
+#include <string.h>
+
+/* Fixed point of the shared tallies: wide enough to count a process' life modulo 2^64, fine enough that a small period
+ * (weight of 2.54 bytes at size 1, period 2) is not rounded into a bias. */
+enum {
+	WEIGHT_BYTES_SHIFT    = 8,
+	WEIGHT_OBJECTS_SHIFT  = 16,
+	WEIGHT_VARIANCE_SHIFT = 8,
+};
+
+/* Sizes and periods above this cannot be: no address space is larger. Keeps every sum below 2^64. */
+#define WEIGHT_SIZE_MAX   (1ull << 47)
+#define WEIGHT_PERIOD_MAX (1ull << 40)
+
+struct weight {
+	uint64_t bytes_q8;
+	uint64_t objects_q16;
+	uint64_t variance; /* of bytes, / 2^WEIGHT_VARIANCE_SHIFT */
+};
+
+static inline double weight_from_bits(uint64_t bits)
+{
+	double value;
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+/* 1 - exp(-x) for x > 0, to about 1 ulp; exact limit 1 above 40. */
+static inline double weight_probability(double x)
+{
+	if (x > 40)
+		return 1;
+	/* x = k ln 2 + r, |r| <= ln 2 / 2; for small x k is 0 and the series has no cancellation. */
+	const double ln2 = 0.693147180559945309417;
+	int k = x < 0.34 ? 0 : (int)(x / ln2 + 0.5);
+	double r = x - k * ln2;
+	/* 1 - exp(-r) = r - r^2/2! + r^3/3! - ... (Horner, 15 terms: remainder < 1e-19 for |r| < 0.35) */
+	double sum = 1;
+	for (int n = 15; n >= 2; n--)
+		sum = 1 - r / n * sum;
+	double one_minus = r * sum;
+	if (k == 0)
+		return one_minus;
+	double scale = weight_from_bits((uint64_t)(1023 - k) << 52); /* 2^-k */
+	return 1 - scale * (1 - one_minus);
+}
+
+/* -ln(u) for 0 < u <= 1. */
+static inline double weight_minus_log(double u)
+{
+	uint64_t bits;
+	memcpy(&bits, &u, sizeof(bits));
+	int exponent = (int)(bits >> 52) - 1023;
+	double m = weight_from_bits((bits & 0xfffffffffffffull) | 0x3ff0000000000000ull); /* [1, 2) */
+	if (m > 1.41421356237309504880) {
+		m /= 2;
+		exponent++;
+	}
+	/* ln m = 2 artanh(s), s = (m-1)/(m+1), |s| < 0.1716: s^21/21 < 1e-17 */
+	double s = (m - 1) / (m + 1), s2 = s * s, sum = 0;
+	for (int n = 19; n >= 1; n -= 2)
+		sum = sum * s2 + 1.0 / n;
+	return -(exponent * 0.693147180559945309417 + 2 * s * sum);
+}
+
+/* An interval in whole bytes; random: 64 uniform bits. floor() keeps P(interval < S) = 1 - exp(-S/T) exact for every
+ * whole S. The largest draw is 36.7 T, 53 bits' worth. */
+static inline uint64_t weight_interval(uint64_t random, uint64_t period_bytes)
+{
+	if (period_bytes <= 1)
+		return 0;
+	double u = (double)((random >> 11) + 1) * 0x1p-53;
+	return (uint64_t)(weight_minus_log(u) * (double)period_bytes);
+}
+
+/* The weight of one sample. Out-of-range input (a hostile target's) is clamped, never trapped. */
+static inline struct weight weight_of(uint64_t size_bytes, uint64_t period_bytes)
+{
+	uint64_t size = size_bytes < 1 ? 1 : size_bytes > WEIGHT_SIZE_MAX ? WEIGHT_SIZE_MAX : size_bytes;
+	if (period_bytes <= 1)
+		return (struct weight){size << WEIGHT_BYTES_SHIFT, 1ull << WEIGHT_OBJECTS_SHIFT, 0};
+	uint64_t period = period_bytes > WEIGHT_PERIOD_MAX ? WEIGHT_PERIOD_MAX : period_bytes;
+	double p = weight_probability((double)size / (double)period);
+	double bytes = (double)size / p;
+	double variance = bytes * bytes * (1 - p) / (double)(1 << WEIGHT_VARIANCE_SHIFT);
+	return (struct weight){
+	    .bytes_q8 = (uint64_t)(bytes * (1 << WEIGHT_BYTES_SHIFT) + 0.5),
+	    .objects_q16 = (uint64_t)(1 / p * (1 << WEIGHT_OBJECTS_SHIFT) + 0.5),
+	    .variance = variance < 0x1p62 ? (uint64_t)(variance + 0.5) : 1ull << 62,
+	};
+}
+
+#endif
