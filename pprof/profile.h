@@ -130,9 +130,9 @@ const char *profile_add_string(struct profile *p, const void *bytes, size_t len)
 
 /*
  * Sets the flags of one mapping, or of every mapping from its locations (those used by a sample that is not all
- * zero, i.e. those that get written): functions if every location has one, filenames and line numbers if
- * functions is set and some location has them (they were looked up), inline frames if moreover some location has more than one line.
- * A mapping without any used location gets no flag.
+ * zero, i.e. those that get written): functions if every location has one; and if so, filenames and line numbers if
+ * some location has them (they were looked up), inline frames if some location has more than one line. A mapping
+ * without any used location gets no flag.
  */
 void profile_set_mapping_flags(struct profile *p, uint32_t mapping, unsigned int flags);
 void profile_compute_mapping_flags(struct profile *p);
@@ -162,5 +162,6 @@ struct profile_location profile_location(const struct profile *p, uint32_t id);
 size_t profile_sample_count(const struct profile *p);
 struct profile_sample profile_sample(const struct profile *p, size_t index);
 struct profile_label profile_sample_label(const struct profile *p, size_t sample, size_t label);
+bool profile_sample_is_zero(const struct profile *p, size_t index);
 
 #endif

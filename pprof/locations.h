@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The locations of a profile: each distinct (mapping, address, lines) once, with the lines of all in one array.
+ */
+#ifndef HEAPTAP_PPROF_LOCATIONS_H
+#define HEAPTAP_PPROF_LOCATIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pprof/index.h"
+#include "pprof/profile.h"
+
+struct locations_row {
+	uint64_t address;
+	size_t line; /* first one in lines */
+	uint32_t mapping, line_count;
+	bool folded;
+};
+
+struct locations {
+	struct index index;
+	struct locations_row *rows; /* of ids 1..count */
+	size_t row_capacity;
+	uint32_t count;
+	struct profile_line *lines;
+	size_t line_capacity, line_count;
+};
+
+/* All zero is empty. */
+void locations_fini(struct locations *l);
+
+/* 0 with the id, the old one for a location already there, in *id; or -ENOMEM, -EOVERFLOW. */
+int locations_add(struct locations *l, const struct profile_location *location, uint32_t *id);
+
+#endif
