@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/options.h"
+
+#include "sampler/output.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define HELP_COLUMN        30
+
+static const char *const backend_names[] = {"auto", "uprobe", "breakpoint", "copy", NULL};
+static const char *const symbol_names[] = {"full", "functions", "raw", NULL};
+
+struct option {
+	unsigned int commands;
+	char letter;                /* '\0': the long form only */
+	const char *name;
+	const char *value;          /* "BYTES"; NULL: takes none, or one of `choices` */
+	const char *const *choices; /* NULL-terminated */
+	const char *allowed;        /* what a value may be, for error lines; NULL with choices */
+	int (*set)(struct options *options, const char *value); /* 0 or -EINVAL */
+	const char *help;           /* lines separated by '\n' */
+};
+
+static int choice_find(const char *const *choices, const char *value)
+{
+	for (int i = 0; choices[i]; i++) {
+		if (strcmp(choices[i], value) == 0)
+			return i;
+	}
+	return -EINVAL;
+}
+
+/* Digits, then one of the suffixes or none. */
+static int number_parse(const char *text, uint64_t *number, const char **suffix)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return -EINVAL;
+	errno = 0;
+	*number = strtoull(text, &end, 10);
+	if (errno)
+		return -EINVAL;
+	*suffix = end;
+	return 0;
+}
+
+static int bytes_parse(const char *text, uint64_t least, uint64_t most, uint64_t *bytes)
+{
+	static const char suffixes[] = "KMG";
+	const char *suffix, *found;
+	unsigned int shift = 0;
+
+	if (number_parse(text, bytes, &suffix))
+		return -EINVAL;
+	if (*suffix) {
+		found = strchr(suffixes, *suffix >= 'a' ? *suffix - 'a' + 'A' : *suffix);
+		if (!found || suffix[1])
+			return -EINVAL;
+		shift = 10 * (unsigned int)(found - suffixes + 1);
+	}
+	if (*bytes > UINT64_MAX >> shift)
+		return -EINVAL;
+	*bytes <<= shift;
+	return *bytes >= least && *bytes <= most ? 0 : -EINVAL;
+}
+
+static int time_parse(const char *text, uint64_t least_ns, uint64_t most_ns, uint64_t *time_ns)
+{
+	static const struct {
+		const char *name;
+		uint64_t unit_ns;
+	} units[] = {
+	    {"ms", UINT64_C(1000000)},
+	    {"s", UINT64_C(1000000000)},
+	    {"m", UINT64_C(60000000000)},
+	    {"h", UINT64_C(3600000000000)},
+	};
+	const char *suffix;
+
+	if (number_parse(text, time_ns, &suffix))
+		return -EINVAL;
+	if (*time_ns == 0)
+		return 0;
+	for (size_t i = 0; i < ARRAY_COUNT(units); i++) {
+		if (strcmp(units[i].name, suffix) != 0)
+			continue;
+		if (*time_ns > most_ns / units[i].unit_ns)
+			return -EINVAL;
+		*time_ns *= units[i].unit_ns;
+		return *time_ns >= least_ns ? 0 : -EINVAL;
+	}
+	return -EINVAL;
+}
+
+static int set_period(struct options *options, const char *value)
+{
+	return bytes_parse(value, 1, PERIOD_BYTES_MAX, &options->period_bytes);
+}
+
+static int set_output(struct options *options, const char *value)
+{
+	options->output = value;
+	return output_check(value, NULL, 0);
+}
+
+static int set_backend(struct options *options, const char *value)
+{
+	int choice = choice_find(backend_names, value);
+
+	options->backend = (enum backend)choice;
+	return choice < 0 ? -EINVAL : 0;
+}
+
+static int set_stack_bytes(struct options *options, const char *value)
+{
+	uint64_t bytes;
+
+	if (bytes_parse(value, STACK_BYTES_MIN, STACK_BYTES_MAX, &bytes))
+		return -EINVAL;
+	options->stack_bytes = (uint32_t)bytes;
+	return 0;
+}
+
+static int set_interval(struct options *options, const char *value)
+{
+	return time_parse(value, INTERVAL_NS_MIN, INTERVAL_NS_MAX, &options->interval_ns);
+}
+
+static int set_symbols(struct options *options, const char *value)
+{
+	int choice = choice_find(symbol_names, value);
+
+	options->symbols = (enum symbol_detail)choice;
+	return choice < 0 ? -EINVAL : 0;
+}
+
+static int set_quiet(struct options *options, const char *value)
+{
+	options->verbosity = -1;
+	return 0;
+}
+
+static int set_verbose(struct options *options, const char *value)
+{
+	options->verbosity = options->verbosity < 0 ? 1 : options->verbosity + 1;
+	return 0;
+}
+
+static int set_help(struct options *options, const char *value)
+{
+	options->help = true;
+	return 0;
+}
+
+static int set_version(struct options *options, const char *value)
+{
+	options->version = true;
+	return 0;
+}
+
+/* The one table. A row serves every command whose bit it carries. */
+static const struct option option_table[] = {
+    {COMMAND_RECORD, 'p', "period", "BYTES", NULL, "1 to 1024G, with K, M or G if wanted", set_period,
+	"mean bytes between samples (default 512K); 1 records\nevery allocation; K, M, G are understood"},
+    {COMMAND_RECORD, 'o', "output", "PATTERN", NULL,
+	"a path in which % begins one of " OUTPUT_DIRECTIVES, set_output,
+	"name of the profiles (default " OUTPUT_DEFAULT "):\n%e executable, %p pid, %n snapshot, %h host, %t unix "
+	"seconds;\na directory or a trailing / means the default name inside"},
+    {COMMAND_RECORD, 'b', "backend", NULL, backend_names, NULL, set_backend,
+	"how stacks are captured; auto (default) takes the best that\nthe kernel allows, -v says which and why"},
+    {COMMAND_RECORD, 's', "stack-bytes", "BYTES", NULL, "256 to 64K", set_stack_bytes,
+	"most stack bytes per sample (default 32K, at most 64K)"},
+    {COMMAND_RECORD, 'i', "interval", "TIME", NULL,
+	"0 or a whole number with its unit, such as 500ms, 10s, 5m, 1h (1ms to 1000h)", set_interval,
+	"time between snapshots (default 60s): 500ms, 10s, 5m, 1h;\n0 for none"},
+    {COMMAND_RECORD, '\0', "symbols", NULL, symbol_names, NULL, set_symbols,
+	"names in the profile: full (default: functions, inlined\ncalls, lines), functions, or raw (none)"},
+    {COMMAND_RECORD, 'q', "quiet", NULL, NULL, NULL, set_quiet, "no summary at the end"},
+    {COMMAND_RECORD, 'v', "verbose", NULL, NULL, NULL, set_verbose,
+	"say what is done and why; twice for more"},
+    {~0u, '\0', "help", NULL, NULL, NULL, set_help, "this text"},
+    {~0u, '\0', "version", NULL, NULL, NULL, set_version, "the version"},
+};
+
+/* Appends to a string that is cut where its buffer ends. */
+__attribute__((format(printf, 3, 4))) static void append(char *text, size_t text_bytes, const char *format, ...)
+{
+	size_t length = text_bytes ? strnlen(text, text_bytes) : 0;
+	va_list args;
+
+	if (length + 1 >= text_bytes)
+		return;
+	va_start(args, format);
+	vsnprintf(text + length, text_bytes - length, format, args);
+	va_end(args);
+}
+
+static bool option_takes_value(const struct option *option)
+{
+	return option->value || option->choices;
+}
+
+/* "BYTES" or "auto|uprobe|copy" */
+static void value_describe(const struct option *option, char *text, size_t text_bytes)
+{
+	text[0] = '\0';
+	if (option->value)
+		append(text, text_bytes, "%s", option->value);
+	for (int i = 0; option->choices && option->choices[i]; i++)
+		append(text, text_bytes, "%s%s", i ? "|" : "", option->choices[i]);
+}
+
+/* What a value may be, in words. */
+static void allowed_describe(const struct option *option, char *text, size_t text_bytes)
+{
+	text[0] = '\0';
+	if (option->allowed)
+		append(text, text_bytes, "%s", option->allowed);
+	for (int i = 0; option->choices && option->choices[i]; i++) {
+		const char *between = !i ? "" : option->choices[i + 1] ? ", " : " or ";
+		append(text, text_bytes, "%s%s", between, option->choices[i]);
+	}
+}
+
+static const struct option *option_find(
+    const struct command *command, char letter, const char *name, size_t name_length)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(option_table); i++) {
+		const struct option *option = &option_table[i];
+
+		if (!(option->commands & command->bit))
+			continue;
+		if (name ? strlen(option->name) == name_length && memcmp(option->name, name, name_length) == 0
+			 : letter == option->letter)
+			return option;
+	}
+	return NULL;
+}
+
+static int fail_unknown(const struct command *command, const char *word, char *error, size_t error_bytes)
+{
+	append(error, error_bytes, "unknown option '%s'; allowed:", word);
+	for (size_t i = 0; i < ARRAY_COUNT(option_table); i++) {
+		const struct option *option = &option_table[i];
+
+		if (!(option->commands & command->bit))
+			continue;
+		if (option->letter)
+			append(error, error_bytes, " -%c/--%s", option->letter, option->name);
+		else
+			append(error, error_bytes, " --%s", option->name);
+	}
+	append(error, error_bytes, " (see 'heaptap %s --help')", command->name);
+	return -EINVAL;
+}
+
+static int option_set(
+    struct options *options, const struct option *option, const char *value, char *error, size_t error_bytes)
+{
+	char allowed[256];
+
+	if (option_takes_value(option) && !value) {
+		value_describe(option, allowed, sizeof(allowed));
+		append(error, error_bytes, "option --%s needs a value: %s", option->name, allowed);
+		return -EINVAL;
+	}
+	if (!option_takes_value(option) && value) {
+		append(error, error_bytes, "option --%s takes no value", option->name);
+		return -EINVAL;
+	}
+	if (option->set(options, value) == 0)
+		return 0;
+	allowed_describe(option, allowed, sizeof(allowed));
+	append(error, error_bytes, "option --%s: '%s' is not possible; allowed: %s", option->name, value, allowed);
+	return -EINVAL;
+}
+
+/* One word that begins with "--" and a letter. *at moves past a value taken from the next word. */
+static int long_parse(struct options *options, const struct command *command, char *const argv[], int argc, int *at,
+    char *error, size_t error_bytes)
+{
+	const char *word = argv[*at];
+	const char *equals = strchr(word, '=');
+	size_t length = equals ? (size_t)(equals - word - 2) : strlen(word + 2);
+	const struct option *option = option_find(command, '\0', word + 2, length);
+	const char *value = equals ? equals + 1 : NULL;
+
+	if (!option)
+		return fail_unknown(command, word, error, error_bytes);
+	if (option_takes_value(option) && !value && *at + 1 < argc)
+		value = argv[++*at];
+	return option_set(options, option, value, error, error_bytes);
+}
+
+/* One word of short options: -qv, -p4K, -p 4K. */
+static int short_parse(struct options *options, const struct command *command, char *const argv[], int argc, int *at,
+    char *error, size_t error_bytes)
+{
+	const char *word = argv[*at];
+
+	for (const char *letter = word + 1; *letter; letter++) {
+		const struct option *option = option_find(command, *letter, NULL, 0);
+		const char *value = NULL;
+		const char shown[] = {'-', *letter, '\0'};
+		int ret;
+
+		if (!option)
+			return fail_unknown(command, shown, error, error_bytes);
+		if (!option_takes_value(option)) {
+			option_set(options, option, NULL, error, error_bytes);
+			continue;
+		}
+		if (letter[1])
+			value = letter + 1;
+		else if (*at + 1 < argc)
+			value = argv[++*at];
+		ret = option_set(options, option, value, error, error_bytes);
+		return ret;
+	}
+	return 0;
+}
+
+int options_parse(struct options *options, const struct command *command, int argc, char *const argv[], char *error,
+    size_t error_bytes)
+{
+	int at = 0;
+
+	memset(options, 0, sizeof(*options));
+	options->period_bytes = PERIOD_BYTES_DEFAULT;
+	options->stack_bytes = STACK_BYTES_DEFAULT;
+	options->interval_ns = INTERVAL_NS_DEFAULT;
+	if (error_bytes)
+		error[0] = '\0';
+	for (; at < argc && argv[at][0] == '-' && argv[at][1]; at++) {
+		int ret;
+
+		if (strcmp(argv[at], "--") == 0) {
+			at++;
+			break;
+		}
+		if (argv[at][1] == '-')
+			ret = long_parse(options, command, argv, argc, &at, error, error_bytes);
+		else
+			ret = short_parse(options, command, argv, argc, &at, error, error_bytes);
+		if (ret || options->help || options->version)
+			return ret;
+	}
+	options->operands = argv + at;
+	options->operand_count = argc - at;
+	if (command->operand && options->operand_count == 0) {
+		append(error, error_bytes, "no %s given; usage: heaptap %s %s", command->operand, command->name,
+		    command->synopsis);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static void option_help(FILE *out, const struct option *option)
+{
+	char left[80] = "", value[64];
+	const char *line = option->help;
+
+	value_describe(option, value, sizeof(value));
+	if (option->letter)
+		append(left, sizeof(left), "  -%c, --%s", option->letter, option->name);
+	else
+		append(left, sizeof(left), "      --%s", option->name);
+	if (option_takes_value(option))
+		append(left, sizeof(left), " %s", value);
+	if (strlen(left) + 2 > HELP_COLUMN) {
+		fprintf(out, "%s\n", left);
+		left[0] = '\0';
+	}
+	do {
+		int length = (int)strcspn(line, "\n");
+
+		fprintf(out, "%-*s%.*s\n", HELP_COLUMN, left, length, line);
+		left[0] = '\0';
+		line += length;
+	} while (*line++);
+}
+
+void options_help(FILE *out, const struct command *command)
+{
+	fprintf(out, "usage: heaptap %s %s\n%s\n\n", command->name, command->synopsis, command->summary);
+	for (size_t i = 0; i < ARRAY_COUNT(option_table); i++) {
+		if (option_table[i].commands & command->bit)
+			option_help(out, &option_table[i]);
+	}
+}
+
+const char *backend_name(enum backend backend)
+{
+	return backend_names[backend];
+}
+
+const char *symbol_detail_name(enum symbol_detail detail)
+{
+	return symbol_names[detail];
+}
