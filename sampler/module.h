@@ -117,6 +117,9 @@ void module_unref(struct module *module);       /* NULL is allowed */
  */
 int module_fd(struct module *module);
 
+/* Reads N bytes at OFFSET of the file (or of the vdso's image) into TO, all or nothing. 0, -EIO at its end, -errno. */
+int module_read(struct module *module, void *to, size_t n, uint64_t offset);
+
 /*
  * Address in the ELF file's terms for an offset in the file: p_vaddr + (offset - p_offset) of the PT_LOAD that holds
  * it, rounded out to pages as the kernel maps it. EXECUTABLE prefers a segment with PF_X, since neighbours share
