@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The constructor: finds the session, claims a region, tells the sampler what it must know of this image, and leaves
+ * no descriptor, no thread and no handler behind. Every failure means: stay quiet, forward calls.
+ *
+ * The hand-over uses open, read, mmap and close on paths below /proc, which is what the loader itself has just used: an
+ * image that is executed under a seccomp filter can still be profiled, where a socket would be its death. The kernel's
+ * permission check on /proc/<sampler>/fd (same user, or privileged) is the check of credentials in both directions.
+ * Nothing waits for the sampler: until it has opened its perf events, samples go by the copy rung.
+ */
+#include "preload/capture.h"
+#include "preload/live.h"
+#include "preload/place.h"
+#include "preload/real.h"
+#include "preload/sample.h"
+#include "preload/thread.h"
+#include "proto/region.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* Not getenv: programs define their own (bash does). */
+static const char *find_env(const char *name)
+{
+	size_t length = strlen(name);
+	for (char **entry = environ; entry && *entry; entry++)
+		if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=')
+			return *entry + length + 1;
+	return NULL;
+}
+
+static int hex_digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* "<path>:<16 hex digits>" */
+static bool parse_env(const char *value, char *path, size_t path_bytes, uint64_t *cookie)
+{
+	const char *colon = strrchr(value, ':');
+	if (!colon || (size_t)(colon - value) >= path_bytes || strlen(colon + 1) != 16)
+		return false;
+	memcpy(path, value, (size_t)(colon - value));
+	path[colon - value] = '\0';
+	*cookie = 0;
+	for (const char *c = colon + 1; *c; c++) {
+		if (hex_digit(*c) < 0)
+			return false;
+		*cookie = *cookie << 4 | (uint64_t)hex_digit(*c);
+	}
+	return true;
+}
+
+static void *map_path(const char *path, int flags, int protection, size_t bytes)
+{
+	int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return MAP_FAILED;
+	struct stat status;
+	void *memory = MAP_FAILED;
+	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && (uint64_t)status.st_size >= bytes)
+		memory = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
+	close(fd);
+	return memory;
+}
+
+/* In another pid namespace the path may name somebody else's file: nothing is read from it (a pipe's data would be
+ * gone), it is only mapped, if it is a file and long enough, and must carry the session's cookie. */
+static bool read_lobby(const char *path, uint64_t cookie, char *tickets_path, size_t bytes)
+{
+	struct lobby *lobby = map_path(path, O_RDONLY, PROT_READ, sizeof(*lobby));
+	if (lobby == MAP_FAILED)
+		return false;
+	bool good = lobby->magic == LOBBY_MAGIC && lobby->abi == REGION_ABI && lobby->cookie == cookie &&
+	    memchr(lobby->tickets_path, '\0', sizeof(lobby->tickets_path)) && bytes >= sizeof(lobby->tickets_path);
+	if (good)
+		memcpy(tickets_path, lobby->tickets_path, sizeof(lobby->tickets_path));
+	munmap(lobby, sizeof(*lobby));
+	return good;
+}
+
+static bool read_ticket(const char *path, uint64_t cookie, struct ticket *ticket)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return false;
+	ssize_t got = read(fd, ticket, sizeof(*ticket));
+	close(fd);
+	return got == (ssize_t)sizeof(*ticket) && ticket->cookie == cookie &&
+	    memchr(ticket->region_path, '\0', sizeof(ticket->region_path));
+}
+
+static bool header_good(const struct region_header *header)
+{
+	return header->magic == REGION_MAGIC && header->abi == REGION_ABI &&
+	    header->total_bytes > REGION_PAGE_BYTES && header->places_offset >= REGION_PAGE_BYTES &&
+	    header->slots_offset + (uint64_t)REGION_SEGMENTS * REGION_SEGMENT_SLOTS * sizeof(struct region_slot) <=
+	        header->total_bytes;
+}
+
+static struct region_header *map_region(const struct ticket *ticket)
+{
+	struct region_header *first =
+	    map_path(ticket->region_path, O_RDWR, PROT_READ | PROT_WRITE, REGION_PAGE_BYTES);
+	if (first == MAP_FAILED)
+		return NULL;
+	bool good = header_good(first);
+	size_t bytes = first->total_bytes;
+	munmap(first, REGION_PAGE_BYTES);
+	if (!good)
+		return NULL;
+	struct region_header *header = map_path(ticket->region_path, O_RDWR, PROT_READ | PROT_WRITE, bytes);
+	return header == MAP_FAILED ? NULL : header;
+}
+
+/* ---- what is loaded now: so that the stacks of a process that lives for a millisecond can still be unwound */
+
+struct module_list {
+	unsigned char *at, *end;
+	uint32_t count;
+};
+
+static uint32_t find_build_id(const struct dl_phdr_info *info, uint8_t id[REGION_BUILD_ID_MAX])
+{
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+		if (segment->p_type != PT_NOTE)
+			continue;
+		const unsigned char *note = (const unsigned char *)(info->dlpi_addr + segment->p_vaddr);
+		size_t left = segment->p_memsz;
+		while (left >= sizeof(ElfW(Nhdr))) {
+			const ElfW(Nhdr) *head = (const void *)note;
+			size_t name = ((size_t)head->n_namesz + 3) & ~(size_t)3;
+			size_t desc = ((size_t)head->n_descsz + 3) & ~(size_t)3;
+			size_t all = sizeof(*head) + name + desc;
+			if (all > left)
+				break;
+			if (head->n_type == NT_GNU_BUILD_ID && head->n_namesz == 4 &&
+			    memcmp(note + sizeof(*head), "GNU", 4) == 0 && head->n_descsz <= REGION_BUILD_ID_MAX) {
+				memcpy(id, note + sizeof(*head) + name, head->n_descsz);
+				return head->n_descsz;
+			}
+			note += all;
+			left -= all;
+		}
+	}
+	return 0;
+}
+
+static int list_module(struct dl_phdr_info *info, size_t size, void *argument)
+{
+	struct module_list *list = argument;
+	struct region_module module = {0};
+	module.build_id_bytes = find_build_id(info, module.build_id);
+	const char *path = info->dlpi_name ? info->dlpi_name : "";
+	module.path_bytes = (uint32_t)strnlen(path, REGION_PATH_BYTES - 1) + 1;
+	module.total_bytes = (uint32_t)((sizeof(module) + module.path_bytes + 7) & ~(size_t)7);
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+		if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X))
+			continue;
+		if (list->at + module.total_bytes > list->end)
+			return 1;
+		uint64_t page = REGION_PAGE_BYTES - 1;
+		module.start = (info->dlpi_addr + segment->p_vaddr) & ~page;
+		module.end = (info->dlpi_addr + segment->p_vaddr + segment->p_filesz + page) & ~page;
+		module.file_offset = segment->p_offset & ~page;
+		memcpy(list->at, &module, sizeof(module));
+		memcpy(list->at + sizeof(module), path, module.path_bytes - 1);
+		list->at[sizeof(module) + module.path_bytes - 1] = '\0';
+		list->at += module.total_bytes;
+		list->count++;
+	}
+	return 0;
+}
+
+/* ---- the constructor */
+
+/* True when a seccomp filter is in force: then only what the loader uses is used. Unknown counts as true. */
+static bool filtered(void)
+{
+	char text[4096];
+	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true;
+	ssize_t got = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (got <= 0)
+		return true;
+	text[got] = '\0';
+	const char *line = strstr(text, "\nSeccomp:\t");
+	return !line || line[10] != '0';
+}
+
+/* A page that reads zero in a forked child. */
+static _Atomic uint32_t *map_wiped(void)
+{
+	void *page = mmap(NULL, REGION_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		return NULL;
+	if (madvise(page, REGION_PAGE_BYTES, MADV_WIPEONFORK) != 0) {
+		munmap(page, REGION_PAGE_BYTES);
+		return NULL;
+	}
+	return page;
+}
+
+/* Without the page, the libc's own hook tells of a fork (pthread_atfork is this call with our handle). */
+static bool register_atfork(void)
+{
+	extern void *__dso_handle __attribute__((visibility("hidden")));
+	int (*reg)(void (*)(void), void (*)(void), void (*)(void), void *) =
+	    (int (*)(void (*)(void), void (*)(void), void (*)(void), void *))(uintptr_t)dlsym(
+	        RTLD_DEFAULT, "__register_atfork");
+	return reg && reg(NULL, NULL, place_forked, &__dso_handle) == 0;
+}
+
+static void reserve_levels(bool may_advise)
+{
+	size_t bytes = live_reserve_bytes();
+	void *memory =
+	    mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
+		return; /* an address space limit: one level, 8 K live samples */
+	if (may_advise) {
+		madvise(memory, bytes, MADV_NOHUGEPAGE); /* one touched byte must not cost 2 MiB */
+		madvise(memory, bytes, MADV_DONTDUMP);
+	}
+	live_reserve(memory);
+}
+
+static bool attach(void)
+{
+	char path[64], tickets_path[64];
+	uint64_t cookie;
+	struct ticket ticket;
+	const char *value = getauxval(AT_SECURE) ? NULL : find_env(REGION_ENV);
+	if (!value || !parse_env(value, path, sizeof(path), &cookie) ||
+	    !read_lobby(path, cookie, tickets_path, sizeof(tickets_path)) ||
+	    !read_ticket(tickets_path, cookie, &ticket))
+		return false;
+	struct region_header *header = map_region(&ticket);
+	if (!header)
+		return false;
+	atomic_store(&header->state, REGION_CLAIMED);
+
+	bool strict = filtered();
+	thread_open(strict ? 0 : (uint32_t)getpid());
+	struct place_setup setup = {
+	    .base = (unsigned char *)header,
+	    .places_offset = header->places_offset,
+	    .owners_offset = header->owners_offset,
+	    .buffers_offset = header->buffers_offset,
+	    .slots_offset = header->slots_offset,
+	    .live_max = header->live_max,
+	    .key = header->key,
+	    .clock_id = (int)header->clock_id,
+	    .wiped = strict ? NULL : map_wiped(),
+	};
+	if (!setup.wiped && !register_atfork())
+		return false; /* a child that does not know that it is one would write into its parent's books */
+	if (!strict)
+		madvise(header, header->total_bytes, MADV_DONTDUMP);
+	reserve_levels(!strict);
+
+	unsigned char *modules = setup.base + header->modules_offset;
+	struct module_list list = {modules, modules + REGION_MODULES_BYTES, 0};
+	dl_iterate_phdr(list_module, &list);
+	header->modules_bytes = (uint32_t)(list.at - modules);
+	header->modules_count = list.count;
+	header->pid = strict ? thread_tid() : (uint32_t)getpid();
+	header->trigger_address = (uintptr_t)capture_trigger;
+	header->stack_end = thread_main_stack_end();
+	header->tid_offset = thread_tid_offset();
+
+	const unsigned char *random = (const unsigned char *)getauxval(AT_RANDOM);
+	if (random)
+		sample_seed(random);
+	place_open(&setup);
+	atomic_store_explicit(&header->state, REGION_READY, memory_order_release);
+	return true;
+}
+
+__attribute__((constructor(101))) static void attach_construct(void)
+{
+	int saved = errno;
+	real_resolve();
+	if (!attach())
+		place_close();
+	/* The table of function pointers is as read-only as the GOT is under full RELRO. */
+	mprotect(&real, REGION_PAGE_BYTES, PROT_READ);
+	errno = saved;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Gets a sample's registers and stack to the sampler.
+ *
+ * Trigger: capture_trigger is an empty function with the sample's description in its argument registers. The sampler
+ * has put a uprobe or an execution breakpoint on it, and the kernel dumps registers and user stack into a perf ring.
+ *
+ * Copy rung: the hook writes the registers and [sp, end of the stack) into a buffer of the shared region. Used when perf
+ * is refused, before the sampler has opened its events, and for stacks deeper than perf's dump. The end of the
+ * stack must be known (thread.h): one byte too far would be a fault in somebody else's program. On a foreign stack (a
+ * signal stack, a coroutine's) the copy stops at the end of sp's page, which is mapped as far as it goes.
+ */
+#ifndef PRELOAD_CAPTURE_H
+#define PRELOAD_CAPTURE_H
+
+#include "preload/live.h"
+
+#include <stdint.h>
+
+void capture_sample(const struct live_entry *entry);
+
+/* The trigger; its address goes to the sampler. Never inlined, cloned or called but from capture_sample. */
+void capture_trigger(uint64_t key, uint64_t slot, uint64_t seq, uint64_t size_bytes, uint64_t period_bytes, uint64_t time_ns);
+
+#endif

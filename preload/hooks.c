@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The hooked functions: call order and forwarding, nothing else.
+ *
+ * Order, everywhere: a block enters the books after the real allocation has returned it and leaves them before the real
+ * free gives it away. Otherwise another thread could get the same address in between, and lose its entry to us.
+ * A realloc takes the old entry out, calls, and either drops it or puts it back if the call failed.
+ *
+ * malloc and free are the hot path: count and test, then jump to the real function. Nothing here changes errno; what
+ * the real function left there stays.
+ */
+#include "preload/hooks.h"
+
+#include "preload/capture.h"
+#include "preload/live.h"
+#include "preload/place.h"
+#include "preload/real.h"
+#include "preload/sample.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define COLD   __attribute__((noinline, cold))
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* Declared by newer headers only (C23), or nowhere. */
+void free_sized(void *pointer, size_t size);
+void free_aligned_sized(void *pointer, size_t alignment, size_t size);
+void cfree(void *pointer);
+void *memalign(size_t alignment, size_t size);
+void *valloc(size_t size);
+void *pvalloc(size_t size);
+
+/* The books of a block that really is a sample. */
+COLD static void hooks_sampled(const void *pointer, size_t size, uint64_t period_bytes)
+{
+	struct live_entry entry = {
+	    .size_bytes = (uint64_t)size + (size == 0),
+	    .period_bytes = period_bytes,
+	    .time_ns = place_now_ns(),
+	    .tid = sample_thread.tid,
+	};
+	place_insert(pointer, &entry);
+	capture_sample(&entry);
+}
+
+/* After an allocation for which sample_count said true. */
+static inline void hooks_counted(const void *pointer, size_t size)
+{
+	if (!pointer) {
+		sample_uncount(size);
+		return;
+	}
+	uint64_t period_bytes = sample_decide(size);
+	if (period_bytes)
+		hooks_sampled(pointer, size, period_bytes);
+}
+
+/* ---- malloc and free */
+
+COLD static void *malloc_slow(size_t size)
+{
+	void *pointer = real.malloc(size);
+	hooks_counted(pointer, size);
+	return pointer;
+}
+
+EXPORT void *malloc(size_t size)
+{
+	if (UNLIKELY(sample_count(size)))
+		return malloc_slow(size);
+	return real.malloc(size);
+}
+
+/* Takes a block out of the books if it is in them. */
+static bool hooks_take(void *pointer, struct live_entry *entry)
+{
+	bool ready = place_ready(); /* first: in a forked child this gives entries their new slots */
+	return live_take(pointer, entry) && ready;
+}
+
+COLD void hooks_free_maybe(void *pointer)
+{
+	struct live_entry entry;
+	if (hooks_take(pointer, &entry))
+		place_remove(&entry);
+	else if (real_in_arena(pointer))
+		return;
+	real.free(pointer);
+}
+
+EXPORT void free(void *pointer)
+{
+	if (UNLIKELY(live_maybe(pointer)))
+		hooks_free_maybe(pointer);
+	else
+		live_forward_free(pointer);
+}
+
+EXPORT void cfree(void *pointer)
+{
+	free(pointer);
+}
+
+static void hooks_freed(void *pointer)
+{
+	struct live_entry entry;
+	if (live_maybe_any(pointer) && hooks_take(pointer, &entry))
+		place_remove(&entry);
+}
+
+EXPORT void free_sized(void *pointer, size_t size)
+{
+	hooks_freed(pointer);
+	if (!real_in_arena(pointer))
+		real.free_sized(pointer, size);
+}
+
+EXPORT void free_aligned_sized(void *pointer, size_t alignment, size_t size)
+{
+	hooks_freed(pointer);
+	if (!real_in_arena(pointer))
+		real.free_aligned_sized(pointer, alignment, size);
+}
+
+/* ---- the rest of the family
+ *
+ * These may be built on each other inside the libc (musl's memalign calls the program's aligned_alloc; glibc's
+ * reallocarray calls the program's realloc). Parking the thread's counter keeps such an inner call from being counted
+ * a second time, at the price of a store before and after. */
+
+static inline uint64_t park(void)
+{
+	uint64_t left = sample_thread.left_bytes;
+	sample_thread.left_bytes = SAMPLE_NEVER;
+	return left;
+}
+
+static inline void unpark(uint64_t left_bytes, const void *pointer, size_t size)
+{
+	sample_thread.left_bytes = left_bytes;
+	if (pointer && UNLIKELY(sample_count(size)))
+		hooks_counted(pointer, size);
+}
+
+EXPORT void *calloc(size_t count, size_t size)
+{
+	uint64_t left = park();
+	void *pointer = real.calloc(count, size);
+	unpark(left, pointer, count * size); /* not NULL, so the product did not overflow */
+	return pointer;
+}
+
+/* A block of the start-up arena moves to the real heap. */
+COLD static void *realloc_arena(void *pointer, size_t size)
+{
+	void *moved = real.malloc(size);
+	if (moved) {
+		size_t old = real_arena_bytes(pointer);
+		__builtin_memcpy(moved, pointer, old < size ? old : size);
+	}
+	return moved;
+}
+
+static void *realloc_any(void *pointer, size_t size, void *(*next)(void *, size_t, size_t), size_t count, size_t each)
+{
+	struct live_entry entry;
+	bool taken = false;
+	if (pointer && live_maybe_any(pointer)) {
+		if (real_in_arena(pointer))
+			return realloc_arena(pointer, size);
+		taken = hooks_take(pointer, &entry);
+	}
+	uint64_t left = park();
+	void *moved = next(pointer, count, each);
+	if (taken && (moved || size == 0))
+		place_remove(&entry);
+	else if (taken)
+		place_restore(pointer, &entry);
+	unpark(left, moved, size);
+	return moved;
+}
+
+static void *next_realloc(void *pointer, size_t count, size_t each)
+{
+	return real.realloc(pointer, each);
+}
+
+EXPORT void *realloc(void *pointer, size_t size)
+{
+	return realloc_any(pointer, size, next_realloc, 1, size);
+}
+
+EXPORT void *reallocarray(void *pointer, size_t count, size_t each)
+{
+	size_t size;
+	/* The overflow's error is the libc's to make. */
+	if (__builtin_mul_overflow(count, each, &size))
+		return real.reallocarray(pointer, count, each);
+	return realloc_any(pointer, size, real.reallocarray, count, each);
+}
+
+EXPORT int posix_memalign(void **out, size_t alignment, size_t size)
+{
+	uint64_t left = park();
+	int result = real.posix_memalign(out, alignment, size);
+	unpark(left, result == 0 ? *out : NULL, size);
+	return result;
+}
+
+EXPORT void *aligned_alloc(size_t alignment, size_t size)
+{
+	uint64_t left = park();
+	void *pointer = real.aligned_alloc(alignment, size);
+	unpark(left, pointer, size);
+	return pointer;
+}
+
+EXPORT void *memalign(size_t alignment, size_t size)
+{
+	uint64_t left = park();
+	void *pointer = real.memalign(alignment, size);
+	unpark(left, pointer, size);
+	return pointer;
+}
+
+EXPORT void *valloc(size_t size)
+{
+	uint64_t left = park();
+	void *pointer = real.valloc(size);
+	unpark(left, pointer, size);
+	return pointer;
+}
+
+EXPORT void *pvalloc(size_t size)
+{
+	uint64_t left = park();
+	void *pointer = real.pvalloc(size);
+	unpark(left, pointer, size);
+	return pointer;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/live.h"
+
+#include "preload/hooks.h"
+#include "preload/real.h"
+
+#include <stdatomic.h>
+
+enum {
+	BUCKET_KEYS    = 8,
+	WINDOW_BUCKETS = 4,
+	KEY_EMPTY      = 0,
+	KEY_BUSY       = 1,
+	FILTER_STUCK   = 255, /* a count that may have been cut off is never lowered again */
+
+	LEVEL0_BITS = 14, /* keys; half of them may be used */
+	LEVEL1_BITS = 18,
+	LEVEL2_BITS = 21,
+};
+
+struct level {
+	uint8_t *filter;
+	_Atomic uint64_t *keys;
+	struct live_entry *entries;
+	uint32_t filter_bits;
+	uint32_t key_bits;
+	_Atomic uint32_t used;
+};
+
+_Alignas(64) uint8_t live_filter0[1u << LIVE_FILTER0_BITS];
+static _Alignas(64) _Atomic uint64_t keys0[1u << LEVEL0_BITS];
+static struct live_entry entries0[1u << LEVEL0_BITS];
+
+static struct level levels[LIVE_LEVELS] = {
+    {live_filter0, keys0, entries0, LIVE_FILTER0_BITS, LEVEL0_BITS, 0},
+    {NULL, NULL, NULL, LEVEL1_BITS + 3, LEVEL1_BITS, 0},
+    {NULL, NULL, NULL, LEVEL2_BITS + 3, LEVEL2_BITS, 0},
+};
+static _Atomic uint32_t levels_open = 1; /* in use */
+static uint32_t levels_ready = 1;        /* have memory */
+
+static void free_first_time(void *pointer)
+{
+	real.free(pointer); /* resolves */
+}
+
+void (*live_forward_free)(void *pointer) = free_first_time;
+
+static void forward_levels(void *pointer)
+{
+	if (live_maybe_any(pointer))
+		hooks_free_maybe(pointer);
+	else
+		real.free(pointer);
+}
+
+static size_t level_bytes(const struct level *level)
+{
+	size_t keys = (size_t)1 << level->key_bits;
+	return ((size_t)1 << level->filter_bits) + keys * (sizeof(uint64_t) + sizeof(struct live_entry));
+}
+
+size_t live_reserve_bytes(void)
+{
+	return level_bytes(&levels[1]) + level_bytes(&levels[2]);
+}
+
+void live_reserve(void *memory)
+{
+	unsigned char *at = memory;
+	for (uint32_t i = 1; i < LIVE_LEVELS; i++) {
+		struct level *level = &levels[i];
+		size_t keys = (size_t)1 << level->key_bits;
+		level->keys = (_Atomic uint64_t *)(void *)at;
+		at += keys * sizeof(uint64_t);
+		level->entries = (struct live_entry *)(void *)at;
+		at += keys * sizeof(struct live_entry);
+		level->filter = at;
+		at += (size_t)1 << level->filter_bits;
+	}
+	levels_ready = LIVE_LEVELS;
+}
+
+static _Atomic uint8_t *filter_byte(const struct level *level, const void *pointer)
+{
+	return (_Atomic uint8_t *)&level->filter[live_hash(pointer) >> (32 - level->filter_bits)];
+}
+
+static void filter_add(const struct level *level, const void *pointer)
+{
+	_Atomic uint8_t *byte = filter_byte(level, pointer);
+	uint8_t old = atomic_load_explicit(byte, memory_order_relaxed);
+	while (old != FILTER_STUCK && !atomic_compare_exchange_weak(byte, &old, (uint8_t)(old + 1)))
+		;
+}
+
+static void filter_remove(const struct level *level, const void *pointer)
+{
+	_Atomic uint8_t *byte = filter_byte(level, pointer);
+	uint8_t old = atomic_load_explicit(byte, memory_order_relaxed);
+	while (old != FILTER_STUCK && old != 0 && !atomic_compare_exchange_weak(byte, &old, (uint8_t)(old - 1)))
+		;
+}
+
+/* First key of the window; another hash than the filter's, so that a filter collision is not a window collision too. */
+static uint32_t window_start(const struct level *level, const void *pointer)
+{
+	uint64_t h = ((uint64_t)(uintptr_t)pointer >> 4) * 0x9e3779b97f4a7c15ull;
+	return (uint32_t)(h >> (64 - level->key_bits)) & ~(uint32_t)(BUCKET_KEYS - 1);
+}
+
+#define FOR_WINDOW(level, pointer, i)                                                                                  \
+	for (uint32_t i##_n = 0, i##_start = window_start(level, pointer), i = i##_start;                              \
+	     i##_n < BUCKET_KEYS * WINDOW_BUCKETS;                                                                     \
+	     i##_n++, i = (i##_start + i##_n) & ((1u << (level)->key_bits) - 1))
+
+static bool level_take(struct level *level, const void *pointer, struct live_entry *entry)
+{
+	uint64_t address = (uintptr_t)pointer;
+	FOR_WINDOW (level, pointer, i) {
+		uint64_t key = address;
+		if (atomic_load_explicit(&level->keys[i], memory_order_relaxed) != address)
+			continue;
+		/* Only one of two threads that free the same block (the program's bug) gets it. */
+		if (!atomic_compare_exchange_strong(&level->keys[i], &key, KEY_BUSY))
+			return false;
+		*entry = level->entries[i];
+		atomic_store(&level->keys[i], KEY_EMPTY);
+		atomic_fetch_sub(&level->used, 1);
+		filter_remove(level, pointer);
+		return true;
+	}
+	return false;
+}
+
+static bool level_put(struct level *level, const void *pointer, const struct live_entry *entry)
+{
+	if (atomic_fetch_add(&level->used, 1) >= 1u << (level->key_bits - 1))
+		goto full;
+	FOR_WINDOW (level, pointer, i) {
+		uint64_t key = KEY_EMPTY;
+		if (atomic_load_explicit(&level->keys[i], memory_order_relaxed) != KEY_EMPTY ||
+		    !atomic_compare_exchange_strong(&level->keys[i], &key, KEY_BUSY))
+			continue;
+		level->entries[i] = *entry;
+		filter_add(level, pointer);
+		atomic_store(&level->keys[i], (uintptr_t)pointer);
+		return true;
+	}
+full:
+	atomic_fetch_sub(&level->used, 1);
+	return false;
+}
+
+bool live_maybe_any(const void *pointer)
+{
+	uint32_t open = atomic_load_explicit(&levels_open, memory_order_relaxed);
+	for (uint32_t i = 0; i < open; i++)
+		if (atomic_load_explicit(filter_byte(&levels[i], pointer), memory_order_relaxed) != 0)
+			return true;
+	return false;
+}
+
+bool live_take(const void *pointer, struct live_entry *entry)
+{
+	uint32_t open = atomic_load(&levels_open);
+	for (uint32_t i = 0; i < open; i++)
+		if (atomic_load_explicit(filter_byte(&levels[i], pointer), memory_order_relaxed) != 0 &&
+		    level_take(&levels[i], pointer, entry))
+			return true;
+	return false;
+}
+
+int live_put(const void *pointer, const struct live_entry *entry, struct live_entry *stale)
+{
+	int had_stale = live_take(pointer, stale) ? 1 : 0;
+	uint32_t open = atomic_load(&levels_open);
+	for (uint32_t i = 0; i < open; i++)
+		if (level_put(&levels[i], pointer, entry))
+			return had_stale;
+	if (open < levels_ready) {
+		/* In place before there is an entry where only it looks. */
+		live_forward_free = forward_levels;
+		atomic_thread_fence(memory_order_seq_cst);
+		atomic_compare_exchange_strong(&levels_open, &open, open + 1);
+		if (level_put(&levels[atomic_load(&levels_open) - 1], pointer, entry))
+			return had_stale;
+	}
+	return had_stale ? -2 : -1;
+}
+
+void live_pin(const void *pointer)
+{
+	atomic_store((_Atomic uint8_t *)&live_filter0[live_hash(pointer) >> (32 - LIVE_FILTER0_BITS)], FILTER_STUCK);
+}
+
+void live_visit(bool (*visit)(const void *pointer, struct live_entry *entry), void (*gone)(struct live_entry *entry))
+{
+	uint32_t open = atomic_load(&levels_open);
+	for (uint32_t l = 0; l < open; l++) {
+		struct level *level = &levels[l];
+		for (uint32_t i = 0; i < 1u << level->key_bits; i++) {
+			uint64_t key = atomic_load(&level->keys[i]);
+			if (key == KEY_EMPTY)
+				continue;
+			if (key == KEY_BUSY) {
+				/* A thread of the parent was inside at the fork; it does not exist here. */
+				continue;
+			}
+			const void *pointer = (const void *)(uintptr_t)key;
+			bool keep = visit(pointer, &level->entries[i]);
+			struct live_entry dropped;
+			if (!keep)
+				level_take(level, pointer, &dropped);
+			else if (atomic_load(&level->keys[i]) != key)
+				gone(&level->entries[i]);
+		}
+	}
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Is this pointer a sampled block? Private memory of the process, so that a forked child has an exact copy of what was
+ * live when it was forked, whatever its parent does next.
+ *
+ * Two steps, because nearly every free is of a block that was never sampled:
+ *
+ *   filter   one counting byte per hash of the address. Zero means "never sampled": one load, one test. The filter is
+ *            scaled to 16 bytes per live sample, so about 6 % of frees take the second step when a level is full.
+ *   index    buckets of eight keys (one cache line); an address lives in one of four neighbouring buckets, so every
+ *            lookup reads the same 32 words and removing is a store of zero: no tombstones, no decay with use.
+ *
+ * Levels: the first is static and serves 8 K live samples (4 GiB of heap at the default period). When it is full, new
+ * entries go to the next, sixteen times larger; nothing ever moves. `live_forward_free`, the pointer that free() jumps
+ * through, is the real free while there is one level, and a function that asks the others when there are more; so
+ * free() itself tests one byte, always.
+ *
+ * All operations are lock-free and safe against signal handlers and threads that die in the middle. A key is 0 (empty),
+ * 1 (busy) or an address; a thread that dies while it holds a key busy leaks that one entry.
+ */
+#ifndef PRELOAD_LIVE_H
+#define PRELOAD_LIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	LIVE_LEVELS       = 3,
+	LIVE_FILTER0_BITS = 17,
+};
+
+struct live_entry {
+	uint64_t seq;
+	uint64_t size_bytes;
+	uint64_t period_bytes;
+	uint64_t time_ns;
+	uint32_t slot;
+	uint32_t tid;
+	uint32_t place; /* whose slot it is: another place's is not ours to clear (see place.h, fork) */
+	uint32_t reserved;
+};
+
+extern uint8_t live_filter0[1u << LIVE_FILTER0_BITS];
+extern void (*live_forward_free)(void *pointer);
+
+/* Blocks are 16-byte aligned; a 32-bit multiplication spreads bits 4..35. */
+static inline uint32_t live_hash(const void *pointer)
+{
+	return (uint32_t)((uintptr_t)pointer >> 4) * 0x9e3779b1u;
+}
+
+/* False: certainly not sampled (as far as the first level goes, see live_forward_free). */
+static inline bool live_maybe(const void *pointer)
+{
+	return *(volatile uint8_t *)&live_filter0[live_hash(pointer) >> (32 - LIVE_FILTER0_BITS)] != 0;
+}
+
+/* The same over all levels. */
+bool live_maybe_any(const void *pointer);
+
+/* Bytes that live_reserve wants for the levels above the first. */
+size_t live_reserve_bytes(void);
+
+/* Gives the levels above the first their memory (zeroed, private, never released). Without it there is one level. */
+void live_reserve(void *memory);
+
+/* Enters a block. An entry that stands under the same address (its free went past the hook) is taken out and handed
+ * back in *stale. */
+enum live_put_result {
+	LIVE_PUT       = 0,
+	LIVE_PUT_STALE = 1, /* entered, *stale filled */
+	LIVE_PUT_FULL  = -1, /* no room: not entered */
+	LIVE_PUT_FULL_STALE = -2,
+};
+int live_put(const void *pointer, const struct live_entry *entry, struct live_entry *stale);
+
+/* Takes a block out; false if it is not there. */
+bool live_take(const void *pointer, struct live_entry *entry);
+
+/* Marks an address as "ask the slow path" for ever: blocks of the start-up arena. */
+void live_pin(const void *pointer);
+
+/* Calls visit for every entry; it may change the entry. Afterwards the key is looked at again: false from `visit`
+ * removes the entry, and `gone` is called if another thread took it meanwhile. For the forked child's claim. */
+void live_visit(bool (*visit)(const void *pointer, struct live_entry *entry), void (*gone)(struct live_entry *entry));
+
+#endif

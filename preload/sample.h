@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Should this allocation be sampled? Each thread counts bytes down over an interval drawn from the exponential
+ * distribution; the allocation in which the interval ends is the sample (mathematics: proto/weight.h).
+ *
+ * The state is plain data in static TLS: no constructor, no destructor, valid from a thread's first instruction to its
+ * last. A new thread starts with zero bytes left and therefore comes to the slow path with its first allocation, which
+ * draws the first interval and then asks again whether this allocation ends it: sampling every thread's first
+ * allocation would be a bias.
+ */
+#ifndef PRELOAD_SAMPLE_H
+#define PRELOAD_SAMPLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sample_thread {
+	uint64_t left_bytes;   /* of the current interval */
+	uint64_t period_bytes; /* that it was drawn with; 0: none drawn yet */
+	uint64_t random;       /* state of the thread's generator */
+	uintptr_t stack_low;   /* bounds within which the thread's own stack may be read; 0 unknown */
+	uintptr_t stack_top;
+	uint32_t tid; /* 0 unknown */
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct sample_thread) <= 64, "static TLS is scarce: dlopen'd libraries share it");
+
+extern __thread struct sample_thread sample_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* What a thread counts down from when there is nothing to sample: 2^63 bytes are never allocated. */
+#define SAMPLE_NEVER (1ull << 63)
+
+/* Counts an allocation of `size` bytes (0 counts as 1). True: the interval ended or was never begun; go to the slow
+ * path. One subtraction and one branch on its borrow, right for any size_t. */
+static inline bool sample_count(size_t size)
+{
+	return __builtin_sub_overflow(sample_thread.left_bytes, (uint64_t)size + (size == 0), &sample_thread.left_bytes);
+}
+
+/* Undoes sample_count for an allocation that failed. */
+static inline void sample_uncount(size_t size)
+{
+	sample_thread.left_bytes += (uint64_t)size + (size == 0);
+}
+
+/* The slow path's question, after sample_count said true: is it really a sample? Returns the period it was drawn with
+ * and draws the next interval, or returns 0. */
+uint64_t sample_decide(size_t size);
+
+/* For the constructor: seed from the kernel's random bytes; for a forked child: differ from the parent. */
+void sample_seed(const unsigned char random[16]);
+void sample_reseed(void);
+
+#endif

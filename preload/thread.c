@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/thread.h"
+
+#include "preload/place.h"
+#include "preload/real.h"
+#include "preload/sample.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <string.h>
+
+extern void *__libc_stack_end __attribute__((weak));
+
+enum {
+	STARTS = 64, /* threads between pthread_create and their first instruction; more go unrecorded */
+
+	/* Between the top of a thread's stack mapping and its first frame lie the control block and static TLS; what
+	 * is taken off for them on the low side only makes the readable range smaller than it is. */
+	STACK_SLACK_BYTES = 64 * 1024,
+	/* The kernel keeps at least 128 MiB below the main stack's end free of other mappings (mmap_base). */
+	MAIN_STACK_BYTES = 100 << 20,
+	/* thread_start and clone frames above ours, so that the copied stack shows where it ends */
+	OUTER_FRAMES_BYTES = 1024,
+};
+
+static uint64_t tid_offset;
+
+/* glibc moved these from libpthread to libc in 2.34; looked up, so that the library loads under any version. */
+static int (*attr_init)(pthread_attr_t *attr);
+static int (*attr_destroy)(pthread_attr_t *attr);
+static int (*attr_getstacksize)(const pthread_attr_t *attr, size_t *bytes);
+static int (*attr_getguardsize)(const pthread_attr_t *attr, size_t *bytes);
+
+struct start {
+	_Atomic uint32_t used;
+	void *(*function)(void *);
+	void *argument;
+	size_t stack_bytes;
+};
+static struct start starts[STARTS];
+
+static uintptr_t control_block(void)
+{
+	uintptr_t pointer;
+#if defined(__x86_64__)
+	__asm__("mov %%fs:0, %0" : "=r"(pointer));
+#elif defined(__aarch64__)
+	__asm__("mrs %0, tpidr_el0" : "=r"(pointer));
+#else
+#error "heaptap knows x86-64 and aarch64"
+#endif
+	return pointer;
+}
+
+uint32_t thread_tid(void)
+{
+	if (!tid_offset)
+		return 0;
+	uint32_t tid;
+	memcpy(&tid, (const void *)(control_block() + tid_offset), sizeof(tid));
+	return tid;
+}
+
+uint64_t thread_tid_offset(void)
+{
+	return tid_offset;
+}
+
+uintptr_t thread_main_stack_end(void)
+{
+	return &__libc_stack_end ? (uintptr_t)__libc_stack_end : 0;
+}
+
+void thread_open(uint32_t pid)
+{
+	/* {bits, elements, offset}, as libthread_db reads it */
+	const uint32_t *field = dlsym(RTLD_DEFAULT, "_thread_db_pthread_tid");
+	if (field && field[0] == 32 && field[2] < 65536 && field[2] % 4 == 0) {
+		tid_offset = field[2];
+		if (pid && thread_tid() != pid)
+			tid_offset = 0;
+	}
+	attr_init = (int (*)(pthread_attr_t *))(uintptr_t)dlsym(RTLD_DEFAULT, "pthread_attr_init");
+	attr_destroy = (int (*)(pthread_attr_t *))(uintptr_t)dlsym(RTLD_DEFAULT, "pthread_attr_destroy");
+	attr_getstacksize =
+	    (int (*)(const pthread_attr_t *, size_t *))(uintptr_t)dlsym(RTLD_DEFAULT, "pthread_attr_getstacksize");
+	attr_getguardsize =
+	    (int (*)(const pthread_attr_t *, size_t *))(uintptr_t)dlsym(RTLD_DEFAULT, "pthread_attr_getguardsize");
+	dlerror();
+
+	uintptr_t end = thread_main_stack_end();
+	if (end) {
+		sample_thread.stack_top = end;
+		sample_thread.stack_low = end - MAIN_STACK_BYTES;
+	}
+}
+
+void thread_begin(void)
+{
+	sample_thread.tid = thread_tid();
+}
+
+static void bounds_from(size_t stack_bytes)
+{
+	uintptr_t frame = (uintptr_t)__builtin_frame_address(0), top = control_block();
+	if (frame >= top || stack_bytes <= top - frame + STACK_SLACK_BYTES)
+		return;
+	sample_thread.stack_low = top - stack_bytes + STACK_SLACK_BYTES;
+	sample_thread.stack_top = top - frame > OUTER_FRAMES_BYTES ? frame + OUTER_FRAMES_BYTES : top;
+}
+
+static void *thread_start(void *argument)
+{
+	struct start *start = argument;
+	void *(*function)(void *) = start->function;
+	void *with = start->argument;
+	size_t stack_bytes = start->stack_bytes;
+	atomic_store_explicit(&start->used, 0, memory_order_release);
+	if (stack_bytes)
+		bounds_from(stack_bytes);
+	return function(with);
+}
+
+/* Bytes of the stack that `attr` asks for, less its guard; 0 unknown. */
+static size_t stack_bytes_of(const pthread_attr_t *attr)
+{
+	size_t stack = 0, guard = 0;
+	pthread_attr_t defaults;
+	if (!attr_getstacksize || !attr_getguardsize || !attr_init || !attr_destroy)
+		return 0;
+	const pthread_attr_t *asked = attr;
+	if (!asked) {
+		if (attr_init(&defaults) != 0)
+			return 0;
+		asked = &defaults;
+	}
+	if (attr_getstacksize(asked, &stack) != 0 || attr_getguardsize(asked, &guard) != 0)
+		stack = guard = 0;
+	if (!attr)
+		attr_destroy(&defaults);
+	return stack > guard ? stack - guard : 0;
+}
+
+__attribute__((visibility("default"))) int pthread_create(
+    pthread_t *thread, const pthread_attr_t *attr, void *(*function)(void *), void *argument)
+{
+	struct start *start = NULL;
+	/* Here and not later: a forked child that is about to have threads claims its place while it has one. */
+	if (!place_ready())
+		return real.pthread_create(thread, attr, function, argument);
+	for (uint32_t i = 0; i < STARTS && !start; i++) {
+		uint32_t nobody = 0;
+		if (atomic_compare_exchange_strong(&starts[i].used, &nobody, 1))
+			start = &starts[i];
+	}
+	if (!start)
+		return real.pthread_create(thread, attr, function, argument);
+	start->function = function;
+	start->argument = argument;
+	start->stack_bytes = stack_bytes_of(attr);
+	int result = real.pthread_create(thread, attr, thread_start, start);
+	if (result != 0)
+		atomic_store(&start->used, 0);
+	return result;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the hook must know of the calling thread without asking the kernel: its id and the bounds of its stack.
+ *
+ * Id: glibc keeps the kernel's thread id in its thread control block, at an offset that libc.so itself publishes for
+ * debuggers (_thread_db_pthread_tid); checked once in the constructor, and 0 ("unknown") where it does not hold.
+ * Stack: pthread_getattr_np would take locks and open files (it deadlocks inside malloc); so the main thread's bounds
+ * come from the loader, other threads' from the attributes that their creator gave, through pthread_create.
+ */
+#ifndef PRELOAD_THREAD_H
+#define PRELOAD_THREAD_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+/* In the constructor, on the main thread. pid 0: not to be asked for (a filter is in force). */
+void thread_open(uint32_t pid);
+
+/* Kernel thread id of the caller, 0 unknown. Right in a forked child too. */
+uint32_t thread_tid(void);
+uint64_t thread_tid_offset(void);
+
+/* At a thread's first sampled event. */
+void thread_begin(void);
+
+/* End of the main thread's stack; 0 unknown. */
+uintptr_t thread_main_stack_end(void);
+
+#endif
