@@ -1,60 +1,75 @@
 # SPDX-License-Identifier: Apache-2.0
 # heaptap: `make help` lists what there is to make.
+#
+# Nothing here runs a compiler or asks pkg-config while the file is read: `make demo` and `make check` begin on a
+# machine that has neither, and install them.
 
-CC      ?= gcc
+VERSION := 0.1.0
 PREFIX  ?= /usr/local
 BINDIR  ?= $(PREFIX)/bin
 LIBDIR  ?= $(PREFIX)/lib/heaptap
+INCDIR  ?= $(PREFIX)/include
 V       ?= 0
 SAN     ?=
-O       ?= build$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(filter-out gcc cc,$(notdir $(CC))),-$(notdir $(CC)))
-comma   := ,
-VERSION := 0.1.0
+T       ?=
+
+comma := ,
+O     ?= build$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(filter-out gcc cc g++ c++,$(notdir $(CC))),-$(notdir $(CC)))
+O     := $(O)
 
 # ---- the one list of packages; everything that installs one installs from here
-PACKAGES_BUILD := gcc make pkg-config libc6-dev libdw-dev libelf-dev libpfm4-dev libprotobuf-c-dev \
-	protobuf-c-compiler zlib1g-dev libiberty-dev
-PACKAGES_DEMO  := redis-server redis-tools golang-go
-PACKAGES_CHECK := $(PACKAGES_DEMO) libcmocka-dev golang-github-google-pprof-dev protobuf-compiler sqlite3 g++ \
-	clang python3 nodejs binutils file util-linux cppcheck gdb git
+PACKAGES_BUILD := gcc libc6-dev libdw-dev libelf-dev libpfm4-dev libprotobuf-c-dev protobuf-c-compiler \
+	protobuf-compiler zlib1g-dev libiberty-dev
+PACKAGES_DEMO  := $(PACKAGES_BUILD) redis-server redis-tools golang-go
+PACKAGES_CHECK := $(PACKAGES_DEMO) g++ clang libclang-rt-14-dev libcmocka-dev golang-github-google-pprof-dev \
+	sqlite3 python3 nodejs binutils file util-linux procps cppcheck gdb
 
+# ---- how things are compiled
+# $(call quiet,CC,what): says what is made, unless V=1 shows the command itself
 quiet = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' '$(1)' '$(2)';)
 
 WARN     := -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wshadow -Wpointer-arith -Wno-unused-parameter
 CFLAGS   ?= -O2 -g
 CSTD     := -std=c11 -D_GNU_SOURCE
-SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer $(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=undefined))
 ALLFLAGS  = $(CSTD) $(WARN) $(CFLAGS) $(WERROR) -MMD -MP -I. -I$(O) -DHEAPTAP_VERSION='"$(VERSION)"' \
 	-DHEAPTAP_LIBDIR='"$(LIBDIR)"'
+LIBS     := -ldw -lelf -lpfm -lprotobuf-c -lz -liberty -lm
 
 SAMPLER_SRC := $(sort $(wildcard sampler/*.c))
 PPROF_SRC   := $(sort $(wildcard pprof/*.c))
 PRELOAD_SRC := $(sort $(wildcard preload/*.c))
 UNIT_SRC    := $(sort $(wildcard tests/unit/*.c))
 FUZZ_SRC    := $(sort $(wildcard tests/fuzz/*.c))
-TARGET_SRC  := $(sort $(wildcard tests/targets/*.c) $(wildcard tests/targets/*.cc))
+READER_SRC  := $(sort $(wildcard tests/readers/*.c))
+TARGET_SRC  := $(sort $(wildcard tests/targets/*.c tests/targets/*.cc))
 
 SAMPLER_OBJ := $(SAMPLER_SRC:%.c=$(O)/%.o)
 PPROF_OBJ   := $(PPROF_SRC:%.c=$(O)/%.o) $(O)/pprof/profile.pb-c.o
 PRELOAD_OBJ := $(PRELOAD_SRC:%.c=$(O)/%.o)
 CORE_OBJ    := $(filter-out $(O)/sampler/main.o,$(SAMPLER_OBJ)) $(PPROF_OBJ)
-UNIT_BIN    := $(UNIT_SRC:tests/unit/%.c=$(O)/tests/unit/%)
-FUZZ_BIN    := $(FUZZ_SRC:tests/fuzz/%.c=$(O)/tests/fuzz/%)
+UNIT_BIN    := $(UNIT_SRC:%.c=$(O)/%)
+FUZZ_BIN    := $(FUZZ_SRC:%.c=$(O)/%)
+READER_BIN  := $(READER_SRC:%.c=$(O)/%) $(if $(wildcard tests/readers/oracle.go),$(O)/tests/readers/oracle)
 TARGET_BIN  := $(addprefix $(O)/tests/targets/,$(notdir $(basename $(TARGET_SRC))))
 
-LIBS := -ldw -lelf -lpfm -lprotobuf-c -lz -liberty -lm
+GO := GO111MODULE=off GOPATH=/usr/share/gocode GOFLAGS= GOCACHE=$(abspath $(O))/gocache go
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all help packages clean install tests demo check
+.PHONY: all help clean install uninstall demo demo-run check check-run unit unit-bin e2e readers targets fuzz fuzz-bin \
+	lint layers headers cppcheck FORCE
 
-## all: build/heaptap (command line and sampler) and build/libheaptap.so (preload)
+## all: build/heaptap (command line and sampler) and build/libheaptap.so (preloaded into programs)
 all: $(O)/heaptap $(O)/libheaptap.so
 
 ## help: this list
 help:
 	@sed -n 's/^## /  /p' Makefile
-	@printf '  options: V=1 (show commands) SAN=address,undefined CC=clang O=DIR PREFIX=DIR DESTDIR=DIR\n'
+	@echo '  options: V=1 (show commands), SAN=address,undefined, CC=clang, O=FOLDER, PREFIX=, DESTDIR=,'
+	@echo '           T=PATTERN (only the tests whose name matches), FUZZ_SECONDS=10'
+
+# ---- the two products
 
 $(O)/heaptap: $(SAMPLER_OBJ) $(PPROF_OBJ)
 	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
@@ -62,7 +77,7 @@ $(O)/heaptap: $(SAMPLER_OBJ) $(PPROF_OBJ)
 # The half that lives in other people's processes: libc only, nothing exported but the map, no lazy binding
 # surprises (-z now), and never a sanitizer runtime (the sanitizer builds test the sampler's side).
 PRELOAD_FLAGS := -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fno-stack-protector \
-	-fno-builtin -fcf-protection=return
+	-fno-builtin -fcf-protection=none
 $(O)/libheaptap.so: $(PRELOAD_OBJ) preload/preload.map
 	$(call quiet,LD,$@)$(CC) -shared $(LDFLAGS) -Wl,-soname,libheaptap.so -Wl,--version-script=preload/preload.map \
 		-Wl,-Bsymbolic-functions -Wl,-z,defs,-z,now,-z,relro,-z,nodlopen -Wl,--hash-style=gnu -o $@ $(PRELOAD_OBJ)
@@ -71,25 +86,122 @@ $(O)/preload/%.o: preload/%.c
 	@mkdir -p $(@D)
 	$(call quiet,CC,$<)$(CC) $(ALLFLAGS) $(PRELOAD_FLAGS) -c -o $@ $<
 
+# ---- the generated codec
+
+$(O)/pprof/profile.pb-c.c $(O)/pprof/profile.pb-c.h &: proto/profile.proto
+	@mkdir -p $(O)/pprof
+	$(call quiet,PROTOC,$<)protoc-c --proto_path=proto --c_out=$(O)/pprof $(notdir $<)
+
 $(O)/pprof/profile.pb-c.o: $(O)/pprof/profile.pb-c.c
 	$(call quiet,CC,$<)$(CC) $(CSTD) $(CFLAGS) $(SANFLAGS) -I$(O) -c -o $@ $<
 
-$(O)/pprof/profile.pb-c.c $(O)/pprof/profile.pb-c.h &: proto/profile.proto
-	@mkdir -p $(@D)
-	$(call quiet,PROTOC,$<)protoc-c --proto_path=proto --c_out=$(O)/pprof $(notdir $<)
+# ---- everything else that is C
 
-$(O)/pprof/%.o: pprof/%.c | $(O)/pprof/profile.pb-c.h
+$(O)/%.o: %.c | $(O)/pprof/profile.pb-c.h
 	@mkdir -p $(@D)
 	$(call quiet,CC,$<)$(CC) $(ALLFLAGS) $(SANFLAGS) -c -o $@ $<
 
-$(O)/%.o: %.c
-	@mkdir -p $(@D)
-	$(call quiet,CC,$<)$(CC) $(ALLFLAGS) $(SANFLAGS) -c -o $@ $<
+# All but main, as an archive: a test links what it uses.
+$(O)/core.a: $(CORE_OBJ)
+	@rm -f $@
+	$(call quiet,AR,$@)$(AR) rcs $@ $^
 
-$(O)/tests/unit/%: $(O)/tests/unit/%.o $(CORE_OBJ)
+$(O)/tests/unit/%: $(O)/tests/unit/%.o $(O)/core.a
 	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
+$(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/core.a
+	$(call quiet,LD,$@)$(CC) $(subst fuzzer-no-link,fuzzer,$(SANFLAGS)) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(O)/tests/readers/%: $(O)/tests/readers/%.o $(O)/core.a
+	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(O)/tests/readers/oracle: tests/readers/oracle.go
+	@mkdir -p $(@D)
+	$(call quiet,GO,$<)$(GO) build -o $@ $<
+
+# Programs to be profiled: built as users build theirs. A line `/* build: FLAGS */` in the source adds flags of its own.
+TARGET_FLAGS = -O2 -g -pthread -I. $$(sed -n 's,^/\* build: \(.*\) \*/$$,\1,p' $<)
+$(O)/tests/targets/%: tests/targets/%.c
+	@mkdir -p $(@D)
+	$(call quiet,CC,$<)$(CC) -std=gnu11 -o $@ $< $(TARGET_FLAGS) -MMD -MP -MF $@.d
+
+$(O)/tests/targets/%: tests/targets/%.cc
+	@mkdir -p $(@D)
+	$(call quiet,CXX,$<)$(CXX) -std=c++17 -o $@ $< $(TARGET_FLAGS) -MMD -MP -MF $@.d
+
 -include $(shell find $(O) -name '*.d' 2>/dev/null)
+
+# ---- what a user runs
+
+## demo: install what is missing, record a real redis-server under load, show its heap
+demo:
+	@.ci/packages $(PACKAGES_DEMO)
+	@$(MAKE) --no-print-directory demo-run
+
+demo-run: all
+	@.ci/demo $(O)
+
+## check: install what is missing, then unit and end-to-end tests; the last line counts them
+check:
+	@.ci/packages $(PACKAGES_CHECK)
+	@$(MAKE) --no-print-directory check-run
+
+check-run: all unit-bin readers targets
+	@tests/run $(O) all '$(T)'
+
+## unit: the unit tests alone (also with SAN=...)
+unit: unit-bin
+	@tests/run $(O) unit '$(T)'
+
+## e2e: the end-to-end tests alone
+e2e: all readers targets
+	@tests/run $(O) e2e '$(T)'
+
+unit-bin: $(UNIT_BIN)
+readers: $(READER_BIN)
+targets: $(TARGET_BIN)
+
+FUZZ_SECONDS ?= 10
+## fuzz: build every fuzzer with clang and run each for FUZZ_SECONDS from its corpus
+fuzz:
+	@$(MAKE) --no-print-directory CC=clang SAN=fuzzer-no-link,address,undefined O=build-fuzz fuzz-bin
+	@tests/run build-fuzz fuzz '$(T)' $(FUZZ_SECONDS)
+
+fuzz-bin: $(FUZZ_BIN)
+
+## lint: cppcheck, headers that stand alone, includes that point one way
+lint: layers headers cppcheck
+
+# A line per folder: what it may include.
+layers:
+	@fail=0; look() { \
+		if grep -nE '^#include "' $$1/*.[ch] | grep -vE "\"($$2)/"; then fail=1; fi; }; \
+	look proto proto; look preload 'preload|proto'; look pprof 'pprof|proto'; look sampler 'sampler|pprof|proto'; \
+	[ $$fail = 0 ] || { echo 'layers: the includes above point the wrong way' >&2; exit 1; }
+	@grep -rlE 'profile\.pb-c\.h' pprof sampler --include='*.[ch]' | grep -vE '^pprof/' && \
+		{ echo 'layers: generated names leave pprof/' >&2; exit 1; } || :
+
+headers: | $(O)/pprof/profile.pb-c.h
+	@for header in $(sort $(wildcard proto/*.h preload/*.h pprof/*.h sampler/*.h)); do \
+		$(CC) $(CSTD) $(WARN) -I. -I$(O) -fsyntax-only -x c $$header 2>$(O)/header.log || \
+			{ echo "headers: $$header does not stand alone" >&2; cat $(O)/header.log >&2; exit 1; }; \
+	done
+
+cppcheck:
+	$(call quiet,LINT,cppcheck)cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -j2 -D_GNU_SOURCE \
+		-DHEAPTAP_VERSION='""' -DHEAPTAP_LIBDIR='""' -D__x86_64__=1 -I. --enable=warning,portability,performance \
+		--suppress=missingIncludeSystem sampler pprof preload proto
+
+## install: heaptap to PREFIX/bin and its library to PREFIX/lib/heaptap (DESTDIR is honoured)
+install: all
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)
+	install -m 755 $(O)/heaptap $(DESTDIR)$(BINDIR)/heaptap
+	install -m 755 $(O)/libheaptap.so $(DESTDIR)$(LIBDIR)/libheaptap.so
+
+## uninstall: the reverse
+uninstall:
+	rm -f $(DESTDIR)$(BINDIR)/heaptap $(DESTDIR)$(LIBDIR)/libheaptap.so
+	-rmdir $(DESTDIR)$(LIBDIR)
 
 ## clean: remove every build folder
 clean:
