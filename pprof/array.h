@@ -10,8 +10,9 @@
 #include <stdlib.h>
 
 /*
- * Makes room for need items. items is the address of the caller's pointer, *capacity its size in items. Grows by half,
- * so that n adds cost O(n) and at most a third of the memory is slack. 0 or -ENOMEM, with the array as it was.
+ * Makes room for need items. items is the address of the caller's pointer, *capacity its size in items. Grows
+ * by half, so that n adds cost O(n) and at most a third of the memory is slack. 0 or -ENOMEM, with the array
+ * as it was.
  */
 static inline int array_reserve(void *items, size_t *capacity, size_t need, size_t item_bytes)
 {

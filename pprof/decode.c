@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fields of a profile come in any order (Go writes its string table last), so the bytes are walked once per
- * table: strings and header first, then each table after those it refers to. A walk over the top level
+ * The fields of a profile come in any order (Go writes its string table last), so the bytes are walked once
+ * per table: strings and header first, then each table after those it refers to. A walk over the top level
  * only hops from entry to entry.
  */
 #include "pprof/decode.h"
@@ -120,7 +120,7 @@ static enum decode_error read_top_level(struct decoder *d, struct wire_field *fi
 
 static enum decode_error set_header(struct decoder *d)
 {
-	struct wire_field message = { .type = WIRE_BYTES, .bytes = d->period_type };
+	struct wire_field message = {.type = WIRE_BYTES, .bytes = d->period_type};
 	uint64_t period_type[VALUE_TYPE_FIELD_COUNT];
 	const char *type, *unit, *drop, *keep, *default_type, *url;
 	enum decode_error error = read_numbers(&message, period_type, VALUE_TYPE_FIELD_COUNT);
@@ -136,7 +136,8 @@ static enum decode_error set_header(struct decoder *d)
 	if (!type || !unit || !drop || !keep || !default_type || !url)
 		return DECODE_BAD_STRING;
 	profile_set_period(d->p, type, unit, (int64_t)d->header[PROFILE_PERIOD]);
-	profile_set_time(d->p, (int64_t)d->header[PROFILE_TIME_NANOS], (int64_t)d->header[PROFILE_DURATION_NANOS]);
+	profile_set_time(
+	    d->p, (int64_t)d->header[PROFILE_TIME_NANOS], (int64_t)d->header[PROFILE_DURATION_NANOS]);
 	profile_set_drop_frames(d->p, drop);
 	profile_set_keep_frames(d->p, keep);
 	profile_set_default_sample_type(d->p, default_type);
@@ -201,13 +202,14 @@ static enum decode_error read_mapping(struct decoder *d, struct wire_field *fiel
 	mapping.filename = string(d, n[MAPPING_FILENAME]);
 	mapping.build_id = string(d, n[MAPPING_BUILD_ID]);
 	mapping.flags = (n[MAPPING_HAS_FUNCTIONS] ? PROFILE_HAS_FUNCTIONS : 0) |
-	    (n[MAPPING_HAS_FILENAMES] ? PROFILE_HAS_FILENAMES : 0) |
-	    (n[MAPPING_HAS_LINE_NUMBERS] ? PROFILE_HAS_LINE_NUMBERS : 0) |
-	    (n[MAPPING_HAS_INLINE_FRAMES] ? PROFILE_HAS_INLINE_FRAMES : 0);
+	                (n[MAPPING_HAS_FILENAMES] ? PROFILE_HAS_FILENAMES : 0) |
+	                (n[MAPPING_HAS_LINE_NUMBERS] ? PROFILE_HAS_LINE_NUMBERS : 0) |
+	                (n[MAPPING_HAS_INLINE_FRAMES] ? PROFILE_HAS_INLINE_FRAMES : 0);
 	if (!mapping.filename || !mapping.build_id)
 		return DECODE_BAD_STRING;
 	id = profile_add_mapping(d->p, &mapping);
-	return id ? add_id(&d->mappings, n[MAPPING_ID], id, DECODE_BAD_MAPPING_ID) : from_errno(profile_error(d->p));
+	return id ? add_id(&d->mappings, n[MAPPING_ID], id, DECODE_BAD_MAPPING_ID)
+	          : from_errno(profile_error(d->p));
 }
 
 static enum decode_error read_function(struct decoder *d, struct wire_field *field)
@@ -227,7 +229,7 @@ static enum decode_error read_function(struct decoder *d, struct wire_field *fie
 		return DECODE_BAD_STRING;
 	id = profile_add_function(d->p, &function);
 	return id ? add_id(&d->functions, n[FUNCTION_ID], id, DECODE_BAD_FUNCTION_ID)
-		  : from_errno(profile_error(d->p));
+	          : from_errno(profile_error(d->p));
 }
 
 static enum decode_error read_line(struct decoder *d, struct wire_field *field, size_t index)
@@ -248,8 +250,8 @@ static enum decode_error read_line(struct decoder *d, struct wire_field *field, 
 }
 
 /* The single numbers of a location; its lines go to d->lines. */
-static enum decode_error read_location_fields(struct decoder *d, struct wire_field *message, uint64_t *n,
-    size_t *line_count)
+static enum decode_error read_location_fields(
+    struct decoder *d, struct wire_field *message, uint64_t *n, size_t *line_count)
 {
 	struct wire_field field;
 	enum decode_error error = DECODE_OK;
@@ -287,7 +289,7 @@ static enum decode_error read_location(struct decoder *d, struct wire_field *fie
 	location.folded = n[LOCATION_IS_FOLDED] != 0;
 	id = profile_add_location(d->p, &location);
 	return id ? add_id(&d->locations, n[LOCATION_ID], id, DECODE_BAD_LOCATION_ID)
-		  : from_errno(profile_error(d->p));
+	          : from_errno(profile_error(d->p));
 }
 
 /* ---- samples */
@@ -375,9 +377,12 @@ static enum decode_error read_tables(struct decoder *d)
 		uint32_t number;
 		decode_entry *entry;
 	} tables[] = {
-		{ PROFILE_SAMPLE_TYPE, read_sample_type }, { PROFILE_COMMENT, read_comment },
-		{ PROFILE_MAPPING, read_mapping },	   { PROFILE_FUNCTION, read_function },
-		{ PROFILE_LOCATION, read_location },	   { PROFILE_SAMPLE, read_sample },
+	    {PROFILE_SAMPLE_TYPE, read_sample_type},
+	    {PROFILE_COMMENT, read_comment},
+	    {PROFILE_MAPPING, read_mapping},
+	    {PROFILE_FUNCTION, read_function},
+	    {PROFILE_LOCATION, read_location},
+	    {PROFILE_SAMPLE, read_sample},
 	};
 	enum decode_error error = DECODE_OK;
 	size_t i;
@@ -391,7 +396,7 @@ static enum decode_error read_tables(struct decoder *d)
 
 static enum decode_error decode_plain(const uint8_t *data, size_t len, struct profile **out)
 {
-	struct decoder d = { .p = profile_new(), .all = { data, data + len } };
+	struct decoder d = {.p = profile_new(), .all = {data, data + len}};
 	enum decode_error error = d.p ? DECODE_OK : DECODE_NO_MEMORY;
 
 	if (!error)
@@ -458,24 +463,24 @@ enum decode_error decode_profile(const void *data, size_t len, size_t max_bytes,
 const char *decode_error_string(enum decode_error error)
 {
 	static const char *const texts[DECODE_ERROR_COUNT] = {
-		[DECODE_OK] = "no error",
-		[DECODE_NO_MEMORY] = "not enough memory",
-		[DECODE_EMPTY] = "the file is empty",
-		[DECODE_TOO_LARGE] = "the profile is too large",
-		[DECODE_TRUNCATED_GZIP] = "the gzip data is cut short",
-		[DECODE_DAMAGED_GZIP] = "the gzip data is damaged",
-		[DECODE_TRAILING_BYTES] = "there are bytes after the end of the gzip data",
-		[DECODE_NOT_A_PROFILE] = "not a pprof profile (no valid profile.proto message)",
-		[DECODE_CONCATENATED] = "several profiles in one file",
-		[DECODE_BAD_STRING_TABLE] = "the string table does not begin with the empty string",
-		[DECODE_BAD_STRING] = "a string index is outside the string table",
-		[DECODE_NO_SAMPLE_TYPE] = "there are samples but no sample types",
-		[DECODE_BAD_MAPPING_ID] = "a mapping's id is zero or used twice",
-		[DECODE_BAD_FUNCTION_ID] = "a function's id is zero or used twice",
-		[DECODE_BAD_LOCATION_ID] = "a location's id is zero or used twice",
-		[DECODE_NO_FUNCTION] = "a location names a function that does not exist",
-		[DECODE_NO_LOCATION] = "a sample names a location that does not exist",
-		[DECODE_BAD_VALUE_COUNT] = "a sample has not one value per sample type",
+	    [DECODE_OK] = "no error",
+	    [DECODE_NO_MEMORY] = "not enough memory",
+	    [DECODE_EMPTY] = "the file is empty",
+	    [DECODE_TOO_LARGE] = "the profile is too large",
+	    [DECODE_TRUNCATED_GZIP] = "the gzip data is cut short",
+	    [DECODE_DAMAGED_GZIP] = "the gzip data is damaged",
+	    [DECODE_TRAILING_BYTES] = "there are bytes after the end of the gzip data",
+	    [DECODE_NOT_A_PROFILE] = "not a pprof profile (no valid profile.proto message)",
+	    [DECODE_CONCATENATED] = "several profiles in one file",
+	    [DECODE_BAD_STRING_TABLE] = "the string table does not begin with the empty string",
+	    [DECODE_BAD_STRING] = "a string index is outside the string table",
+	    [DECODE_NO_SAMPLE_TYPE] = "there are samples but no sample types",
+	    [DECODE_BAD_MAPPING_ID] = "a mapping's id is zero or used twice",
+	    [DECODE_BAD_FUNCTION_ID] = "a function's id is zero or used twice",
+	    [DECODE_BAD_LOCATION_ID] = "a location's id is zero or used twice",
+	    [DECODE_NO_FUNCTION] = "a location names a function that does not exist",
+	    [DECODE_NO_LOCATION] = "a sample names a location that does not exist",
+	    [DECODE_BAD_VALUE_COUNT] = "a sample has not one value per sample type",
 	};
 
 	return error < DECODE_ERROR_COUNT ? texts[error] : "unknown error";

@@ -3,12 +3,13 @@
  * A file's bytes, from any writer and from any enemy -> struct profile.
  *
  * Takes gzip (any number of members) or plain profile.proto bytes. Accepts what the reference reader of
- * google/pprof accepts: sparse ids, any order of fields, unknown fields, missing mappings, no samples; and refuses what
- * it refuses. Where readers differ, the profile returned is the clean one: broken UTF-8 is replaced, entries that are
- * equal but for their id become one, samples with equal stack and labels are summed.
+ * google/pprof accepts: sparse ids, any order of fields, unknown fields, missing mappings, no samples; and
+ * refuses what it refuses. Where readers differ, the profile returned is the clean one: broken UTF-8 is
+ * replaced, entries that are equal but for their id become one, samples with equal stack and labels are
+ * summed.
  *
- * Memory: the uncompressed bytes, bounded by the caller, and a model of at most some 12 times their size (worst case:
- * nothing but tiny locations); time is linear.
+ * Memory: the uncompressed bytes, bounded by the caller, and a model of at most some 12 times their size
+ * (worst case: nothing but tiny locations); time is linear.
  */
 #ifndef HEAPTAP_PPROF_DECODE_H
 #define HEAPTAP_PPROF_DECODE_H
@@ -21,22 +22,22 @@ struct profile;
 enum decode_error {
 	DECODE_OK,
 	DECODE_NO_MEMORY,
-	DECODE_EMPTY,		/* nothing in the file, or in the gzip in it */
-	DECODE_TOO_LARGE,	/* more than max_bytes uncompressed */
+	DECODE_EMPTY,     /* nothing in the file, or in the gzip in it */
+	DECODE_TOO_LARGE, /* more than max_bytes uncompressed */
 	DECODE_TRUNCATED_GZIP,
-	DECODE_DAMAGED_GZIP,	/* bad header, data, CRC or length */
-	DECODE_TRAILING_BYTES,	/* after the gzip member */
-	DECODE_NOT_A_PROFILE,	/* no protobuf, or a field of the wrong wire type */
-	DECODE_CONCATENATED,	/* two profiles one after the other */
-	DECODE_BAD_STRING_TABLE,/* entry 0 is not "" */
-	DECODE_BAD_STRING,	/* index outside the string table */
+	DECODE_DAMAGED_GZIP,     /* bad header, data, CRC or length */
+	DECODE_TRAILING_BYTES,   /* after the gzip member */
+	DECODE_NOT_A_PROFILE,    /* no protobuf, or a field of the wrong wire type */
+	DECODE_CONCATENATED,     /* two profiles one after the other */
+	DECODE_BAD_STRING_TABLE, /* entry 0 is not "" */
+	DECODE_BAD_STRING,       /* index outside the string table */
 	DECODE_NO_SAMPLE_TYPE,
-	DECODE_BAD_MAPPING_ID,	/* 0, or used twice */
+	DECODE_BAD_MAPPING_ID, /* 0, or used twice */
 	DECODE_BAD_FUNCTION_ID,
 	DECODE_BAD_LOCATION_ID,
-	DECODE_NO_FUNCTION,	/* a line's function does not exist */
-	DECODE_NO_LOCATION,	/* a sample's location does not exist */
-	DECODE_BAD_VALUE_COUNT,	/* not one value per sample type */
+	DECODE_NO_FUNCTION,     /* a line's function does not exist */
+	DECODE_NO_LOCATION,     /* a sample's location does not exist */
+	DECODE_BAD_VALUE_COUNT, /* not one value per sample type */
 	DECODE_ERROR_COUNT
 };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two passes. The first numbers what will be written: it walks the samples and gives each location, and through it
- * each function and string, the next number at its first use. The second packs the tables in the order of the field
- * numbers.
+ * Two passes. The first numbers what will be written: it walks the samples and gives each location, and
+ * through it each function and string, the next number at its first use. The second packs the tables in the
+ * order of the field numbers.
  *
- * Each entry is packed as a Profile of its own that holds nothing else. Protobuf defines the concatenation of messages
- * as their merge, so the pieces together are the one message, and no second copy of the profile as a tree of generated
- * structs is ever in memory.
+ * Each entry is packed as a Profile of its own that holds nothing else. Protobuf defines the concatenation of
+ * messages as their merge, so the pieces together are the one message, and no second copy of the profile as a
+ * tree of generated structs is ever in memory.
  */
 #include "pprof/encode.h"
 
@@ -38,7 +38,7 @@ struct buffer {
 /* The numbering of one table: by the profile's id, and the ids in their new order. */
 struct numbering {
 	uint32_t *number; /* [id], 0 for what is not written */
-	uint32_t *ids;	  /* [number - 1] */
+	uint32_t *ids;    /* [number - 1] */
 	uint32_t count;
 };
 
@@ -255,7 +255,8 @@ static int pack_location(struct encoder *e, uint32_t number)
 	size_t i;
 
 	if (array_reserve(&e->lines, &e->line_capacity, from.line_count, sizeof(*e->lines)) ||
-	    array_reserve(&e->line_pointers, &e->line_pointer_capacity, from.line_count, sizeof(*e->line_pointers)))
+	    array_reserve(
+	        &e->line_pointers, &e->line_pointer_capacity, from.line_count, sizeof(*e->line_pointers)))
 		return -ENOMEM;
 	for (i = 0; i < from.line_count; i++) {
 		pb_line *line = &e->lines[i];
@@ -347,7 +348,8 @@ static int pack_strings_and_header(struct encoder *e)
 	pack_strings(e);
 	piece.time_nanos = profile_time_ns(e->p);
 	piece.duration_nanos = profile_duration_ns(e->p);
-	piece.period_type = &period_type; /* written even if empty: one reader takes its presence for granted */
+	/* Written even if empty: one reader takes its presence for granted. */
+	piece.period_type = &period_type;
 	piece.period = profile_period(e->p);
 	piece.n_comment = comment_count;
 	piece.comment = comments;
@@ -372,7 +374,7 @@ static void encoder_fini(struct encoder *e)
 
 int encode_profile(const struct profile *p, uint8_t **buf, size_t *len)
 {
-	struct encoder e = { .p = p, .out.base.append = buffer_append };
+	struct encoder e = {.p = p, .out.base.append = buffer_append};
 	int err = profile_error(p);
 
 	if (err)

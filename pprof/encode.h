@@ -2,9 +2,9 @@
 /*
  * struct profile -> profile.proto bytes (not compressed; see gzip.h).
  *
- * Fields are written in the order of their numbers. Samples whose values are all zero are left out, and so is every
- * location, function, mapping (but the first) and string that nothing written refers to; what is left gets ids 1..N
- * in file order, as Parca demands. Equal profiles built in the same order give equal bytes.
+ * Fields are written in the order of their numbers. Samples whose values are all zero are left out, and so is
+ * every location, function, mapping (but the first) and string that nothing written refers to; what is left
+ * gets ids 1..N in file order, as Parca demands. Equal profiles built in the same order give equal bytes.
  */
 #ifndef HEAPTAP_PPROF_ENCODE_H
 #define HEAPTAP_PPROF_ENCODE_H

@@ -15,8 +15,9 @@
 #include "pprof/array.h"
 
 /*
- * Everything happens relative to the opened folder, so that a folder renamed meanwhile keeps its file. The temporary
- * name is short whatever the final one is (that may have all of NAME_MAX) and hidden from `*.pb.gz`.
+ * Everything happens relative to the opened folder, so that a folder renamed meanwhile keeps its file. The
+ * temporary name is short whatever the final one is (that may have all of NAME_MAX) and hidden from
+ * `*.pb.gz`.
  */
 enum { TEMP_NAME_BYTES = sizeof(".heaptap-0123456789abcdef.tmp"), TEMP_ATTEMPTS = 16 };
 
@@ -130,7 +131,7 @@ static int rename_checked(int folder_fd, const char *temp, const char *name, uns
 	return 0;
 }
 
-/* The rename itself is on the disk once the folder is. A folder that cannot be read cannot be synced either. */
+/* The rename is on the disk once the folder is. A folder that cannot be read cannot be synced either. */
 static int sync_folder(int folder_fd)
 {
 	int fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -144,7 +145,8 @@ static int sync_folder(int folder_fd)
 	return err;
 }
 
-static int publish_in(int folder_fd, const char *name, const uint8_t *data, size_t len, mode_t mode, unsigned int flags)
+static int publish_in(
+    int folder_fd, const char *name, const uint8_t *data, size_t len, mode_t mode, unsigned int flags)
 {
 	char temp[TEMP_NAME_BYTES];
 	int fd = open_temp(folder_fd, temp, mode);

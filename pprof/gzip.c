@@ -10,7 +10,7 @@
 #include "pprof/array.h"
 
 /* zlib counts in unsigned int; larger buffers go in pieces. */
-#define PIECE_BYTES ((size_t)1 << 30)
+#define PIECE_BYTES  ((size_t)1 << 30)
 #define GZIP_WRAPPER 16 /* added to the window bits: a gzip header and trailer instead of zlib's */
 
 static uInt piece(size_t left)
@@ -18,7 +18,8 @@ static uInt piece(size_t left)
 	return (uInt)(left < PIECE_BYTES ? left : PIECE_BYTES);
 }
 
-static int deflate_all(z_stream *z, const uint8_t *data, size_t len, uint8_t *out, size_t room, size_t *out_len)
+static int deflate_all(
+    z_stream *z, const uint8_t *data, size_t len, uint8_t *out, size_t room, size_t *out_len)
 {
 	size_t written = 0;
 	int status;
@@ -41,7 +42,7 @@ static int deflate_all(z_stream *z, const uint8_t *data, size_t len, uint8_t *ou
 
 int gzip_encode(const void *data, size_t len, int level, uint8_t **out, size_t *out_len)
 {
-	z_stream z = { 0 };
+	z_stream z = {0};
 	uint8_t *bytes, *shrunk;
 	size_t room;
 	int err;
@@ -121,7 +122,8 @@ static int inflate_member(z_stream *z, const uint8_t *data, size_t len, struct o
 	return status == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
 }
 
-static int inflate_members(z_stream *z, const uint8_t *data, size_t len, struct output *out, struct gzip_info *info)
+static int inflate_members(
+    z_stream *z, const uint8_t *data, size_t len, struct output *out, struct gzip_info *info)
 {
 	size_t used;
 	int err;
@@ -140,11 +142,12 @@ static int inflate_members(z_stream *z, const uint8_t *data, size_t len, struct 
 	return 0;
 }
 
-int gzip_decode(const void *data, size_t len, size_t max_bytes, uint8_t **out, size_t *out_len, struct gzip_info *info)
+int gzip_decode(
+    const void *data, size_t len, size_t max_bytes, uint8_t **out, size_t *out_len, struct gzip_info *info)
 {
-	struct output output = { .max_bytes = max_bytes };
-	struct gzip_info seen = { 0 };
-	z_stream z = { 0 };
+	struct output output = {.max_bytes = max_bytes};
+	struct gzip_info seen = {0};
+	z_stream z = {0};
 	int err;
 
 	if (!gzip_detect(data, len))

@@ -2,8 +2,8 @@
 /*
  * One buffer in, one buffer out, in gzip's format (RFC 1952).
  *
- * Written: exactly one member, no name, time 0, so equal input gives equal output. Several readers of profiles stop
- * at the first member or fail at bytes after the last.
+ * Written: exactly one member, no name, time 0, so equal input gives equal output. Several readers of
+ * profiles stop at the first member or fail at bytes after the last.
  */
 #ifndef HEAPTAP_PPROF_GZIP_H
 #define HEAPTAP_PPROF_GZIP_H
@@ -12,7 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* 2000 to 16000 stacks of 30 to 60 frames: level 1 is 8% larger than level 6 in half the time; 9 gains nothing. */
+/* 2000 to 16000 stacks of 30 to 60 frames: level 1 is 8% larger than level 6 in half the time; 9 gains
+ * nothing. */
 enum {
 	GZIP_LEVEL_FAST = 1,
 	GZIP_LEVEL_SMALL = 6,
@@ -31,9 +32,11 @@ int gzip_encode(const void *data, size_t len, int level, uint8_t **out, size_t *
 bool gzip_detect(const void *data, size_t len);
 
 /*
- * Decodes every member, checks each CRC and length. On 0 the caller owns *out (free(); never NULL), info (may be NULL)
- * is filled in. -EBADMSG: damaged or not gzip; -ENODATA: cut short; -EFBIG: more than max_bytes; -ENOMEM.
+ * Decodes every member, checks each CRC and length. On 0 the caller owns *out (free(); never NULL), info (may
+ * be NULL) is filled in. -EBADMSG: damaged or not gzip; -ENODATA: cut short; -EFBIG: more than max_bytes;
+ * -ENOMEM.
  */
-int gzip_decode(const void *data, size_t len, size_t max_bytes, uint8_t **out, size_t *out_len, struct gzip_info *info);
+int gzip_decode(
+    const void *data, size_t len, size_t max_bytes, uint8_t **out, size_t *out_len, struct gzip_info *info);
 
 #endif

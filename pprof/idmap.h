@@ -2,7 +2,8 @@
 /*
  * From the ids of a file to ids of our own.
  *
- * Ids in a file are any 64-bit numbers, but nearly always 1..N in order; then the lookup is a look into an array.
+ * Ids in a file are any 64-bit numbers, but nearly always 1..N in order; then the lookup is a look into an
+ * array.
  */
 #ifndef HEAPTAP_PPROF_IDMAP_H
 #define HEAPTAP_PPROF_IDMAP_H

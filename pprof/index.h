@@ -2,9 +2,9 @@
 /*
  * Finds the id of a table entry by its content: a hash table that holds ids only.
  *
- * The entries stay in the caller's table; a slot is 32 bits of hash and a 32-bit id (never 0), so a lookup touches the
- * entry only when the hashes agree. Open addressing, at most half full. The hash is seeded per process: a
- * hostile file cannot be made to collide on purpose.
+ * The entries stay in the caller's table; a slot is 32 bits of hash and a 32-bit id (never 0), so a lookup
+ * touches the entry only when the hashes agree. Open addressing, at most half full. The hash is seeded per
+ * process: a hostile file cannot be made to collide on purpose.
  *
  *	size_t cursor = index_start(hash);
  *	while ((id = index_next(&ix, hash, &cursor)))
@@ -26,7 +26,8 @@ struct index {
 /* All zero is an empty index too. */
 void index_fini(struct index *ix);
 
-/* Hashing: start from index_seed(), then chain. The upper half of the result is the better one: index_fold(). */
+/* Hashing: start from index_seed(), then chain. The upper half of the result is the better one: index_fold().
+ */
 uint64_t index_seed(void);
 uint64_t index_mix(uint64_t hash, uint64_t value);
 uint64_t index_mix_bytes(uint64_t hash, const void *data, size_t len);

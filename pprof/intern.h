@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A string table: each distinct string once, numbered in the order of arrival. Number 0 is the empty string, as in
- * profile.proto.
+ * A string table: each distinct string once, numbered in the order of arrival. Number 0 is the empty string,
+ * as in profile.proto.
  *
- * What goes in is bytes; what is kept is valid UTF-8 without NUL (utf8.h), terminated by one. Strings do not move.
+ * What goes in is bytes; what is kept is valid UTF-8 without NUL (utf8.h), terminated by one. Strings do not
+ * move.
  */
 #ifndef HEAPTAP_PPROF_INTERN_H
 #define HEAPTAP_PPROF_INTERN_H

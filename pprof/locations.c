@@ -30,7 +30,8 @@ static uint32_t hash_location(const struct profile_location *location)
 	return index_fold(hash);
 }
 
-static bool same(const struct locations *l, const struct locations_row *old, const struct profile_location *new)
+static bool same(
+    const struct locations *l, const struct locations_row *old, const struct profile_location *new)
 {
 	const struct profile_line *lines = l->lines + old->line;
 	size_t i;
@@ -52,7 +53,8 @@ static int append(struct locations *l, uint32_t hash, const struct profile_locat
 	if (l->count == UINT32_MAX || location->line_count > UINT32_MAX)
 		return -EOVERFLOW;
 	if (array_reserve(&l->rows, &l->row_capacity, (size_t)l->count + 1, sizeof(*l->rows)) ||
-	    array_reserve(&l->lines, &l->line_capacity, l->line_count + location->line_count, sizeof(*l->lines)) ||
+	    array_reserve(
+	        &l->lines, &l->line_capacity, l->line_count + location->line_count, sizeof(*l->lines)) ||
 	    index_add(&l->index, hash, l->count + 1))
 		return -ENOMEM;
 	row = &l->rows[l->count++];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The locations of a profile: each distinct (mapping, address, lines) once, with the lines of all in one array.
+ * The locations of a profile: each distinct (mapping, address, lines) once, with the lines of all in one
+ * array.
  */
 #ifndef HEAPTAP_PPROF_LOCATIONS_H
 #define HEAPTAP_PPROF_LOCATIONS_H

@@ -116,7 +116,7 @@ int profile_add_sample_type(struct profile *p, const char *type, const char *uni
 	if (p->samples.row_count)
 		return fail(p, -EINVAL);
 	if (array_reserve(&p->sample_types, &p->sample_type_capacity, p->sample_type_count + 1,
-		sizeof(*p->sample_types)))
+	        sizeof(*p->sample_types)))
 		return fail(p, -ENOMEM);
 	p->sample_types[p->sample_type_count].type = intern(p, type);
 	p->sample_types[p->sample_type_count].unit = intern(p, unit);
@@ -167,14 +167,16 @@ void profile_set_doc_url(struct profile *p, const char *url)
 
 /* ---- the tables */
 
-/* Room for one more entry whose number fits in 32 bits. */
-static int reserve_entry(struct profile *p, void *items, size_t *capacity, uint32_t count, size_t item_bytes)
+/* Room for one more entry, and its id (count + 1) in the index. */
+static int reserve_entry(struct profile *p, void *items, size_t *capacity, uint32_t count, size_t item_bytes,
+    struct index *index, uint64_t hash)
 {
 	if (p->error)
 		return p->error;
 	if (count == UINT32_MAX)
 		return fail(p, -EOVERFLOW);
-	if (array_reserve(items, capacity, (size_t)count + 1, item_bytes))
+	if (array_reserve(items, capacity, (size_t)count + 1, item_bytes) ||
+	    index_add(index, index_fold(hash), count + 1))
 		return fail(p, -ENOMEM);
 	return 0;
 }
@@ -182,32 +184,30 @@ static int reserve_entry(struct profile *p, void *items, size_t *capacity, uint3
 uint32_t profile_add_mapping(struct profile *p, const struct profile_mapping *mapping)
 {
 	struct mapping new = {
-		.start = mapping->start,
-		.limit = mapping->limit,
-		.file_offset = mapping->file_offset,
-		.filename = intern(p, mapping->filename),
-		.build_id = intern(p, mapping->build_id),
-		.flags = mapping->flags,
+	    .start = mapping->start,
+	    .limit = mapping->limit,
+	    .file_offset = mapping->file_offset,
+	    .filename = intern(p, mapping->filename),
+	    .build_id = intern(p, mapping->build_id),
+	    .flags = mapping->flags,
 	};
 	uint64_t hash = index_mix(index_mix(index_seed(), new.start), new.limit);
 	size_t cursor;
 	uint32_t id;
 
-	hash = index_mix(index_mix(hash, new.file_offset), (uint64_t)new.filename << 32 | new.build_id);
+	hash = index_mix(index_mix(hash, new.file_offset), (uint64_t) new.filename << 32 | new.build_id);
 	cursor = index_start(index_fold(hash));
 	while ((id = index_next(&p->mapping_index, index_fold(hash), &cursor))) {
 		const struct mapping *old = &p->mappings[id - 1];
 
-		if (old->start == new.start && old->limit == new.limit && old->file_offset == new.file_offset &&
-		    old->filename == new.filename && old->build_id == new.build_id)
+		if (old->start == new.start && old->limit == new.limit &&
+		    old->file_offset == new.file_offset && old->filename == new.filename &&
+		    old->build_id == new.build_id)
 			return p->error ? 0 : id;
 	}
-	if (reserve_entry(p, &p->mappings, &p->mapping_capacity, p->mapping_count, sizeof(new)))
+	if (reserve_entry(p, &p->mappings, &p->mapping_capacity, p->mapping_count, sizeof(new),
+	        &p->mapping_index, hash))
 		return 0;
-	if (index_add(&p->mapping_index, index_fold(hash), p->mapping_count + 1)) {
-		fail(p, -ENOMEM);
-		return 0;
-	}
 	p->mappings[p->mapping_count] = new;
 	return ++p->mapping_count;
 }
@@ -215,30 +215,27 @@ uint32_t profile_add_mapping(struct profile *p, const struct profile_mapping *ma
 uint32_t profile_add_function(struct profile *p, const struct profile_function *function)
 {
 	struct function new = {
-		.name = intern(p, function->name),
-		.system_name = intern(p, function->system_name),
-		.filename = intern(p, function->filename),
-		.start_line = function->start_line,
+	    .name = intern(p, function->name),
+	    .system_name = intern(p, function->system_name),
+	    .filename = intern(p, function->filename),
+	    .start_line = function->start_line,
 	};
-	uint64_t hash = index_mix(index_seed(), (uint64_t)new.name << 32 | new.system_name);
+	uint64_t hash = index_mix(index_seed(), (uint64_t) new.name << 32 | new.system_name);
 	size_t cursor;
 	uint32_t id;
 
-	hash = index_mix(index_mix(hash, new.filename), (uint64_t)new.start_line);
+	hash = index_mix(index_mix(hash, new.filename), (uint64_t) new.start_line);
 	cursor = index_start(index_fold(hash));
 	while ((id = index_next(&p->function_index, index_fold(hash), &cursor))) {
 		const struct function *old = &p->functions[id - 1];
 
-		if (old->name == new.name && old->system_name == new.system_name && old->filename == new.filename &&
-		    old->start_line == new.start_line)
+		if (old->name == new.name && old->system_name == new.system_name &&
+		    old->filename == new.filename && old->start_line == new.start_line)
 			return p->error ? 0 : id;
 	}
-	if (reserve_entry(p, &p->functions, &p->function_capacity, p->function_count, sizeof(new)))
+	if (reserve_entry(p, &p->functions, &p->function_capacity, p->function_count, sizeof(new),
+	        &p->function_index, hash))
 		return 0;
-	if (index_add(&p->function_index, index_fold(hash), p->function_count + 1)) {
-		fail(p, -ENOMEM);
-		return 0;
-	}
 	p->functions[p->function_count] = new;
 	return ++p->function_count;
 }
@@ -270,7 +267,8 @@ uint32_t profile_add_location(struct profile *p, const struct profile_location *
 	return p->error ? 0 : id;
 }
 
-/* Interns the labels that readers would show into the scratch array. Returns their number, p->error on failure. */
+/* Interns the labels that readers would show into the scratch array. Returns their number, p->error on
+ * failure. */
 static size_t intern_labels(struct profile *p, const struct profile_label *labels, size_t label_count)
 {
 	size_t i, kept = 0;
@@ -280,7 +278,7 @@ static size_t intern_labels(struct profile *p, const struct profile_label *label
 		return 0;
 	}
 	for (i = 0; i < label_count; i++) {
-		struct samples_label label = { .key = intern(p, labels[i].key) };
+		struct samples_label label = {.key = intern(p, labels[i].key)};
 
 		if (labels[i].str) {
 			label.str = intern(p, labels[i].str);
@@ -350,7 +348,8 @@ void profile_compute_mapping_flags(struct profile *p)
 		if (samples_is_zero(&p->samples, i))
 			continue;
 		for (j = 0; j < row->depth; j++) {
-			const struct locations_row *location = &p->locations.rows[p->samples.stacks[row->stack + j] - 1];
+			const struct locations_row *location =
+			    &p->locations.rows[p->samples.stacks[row->stack + j] - 1];
 			unsigned int flags = location_flags(p, location);
 
 			if (location->mapping)
@@ -371,7 +370,7 @@ static const char *string(const struct profile *p, uint32_t number)
 
 static struct profile_value_type value_type(const struct profile *p, struct value_type vt)
 {
-	return (struct profile_value_type){ string(p, vt.type), string(p, vt.unit) };
+	return (struct profile_value_type){string(p, vt.type), string(p, vt.unit)};
 }
 
 size_t profile_sample_type_count(const struct profile *p)
@@ -443,8 +442,8 @@ struct profile_mapping profile_mapping(const struct profile *p, uint32_t id)
 {
 	const struct mapping *m = &p->mappings[id - 1];
 
-	return (struct profile_mapping){ m->start, m->limit, m->file_offset, string(p, m->filename),
-		string(p, m->build_id), m->flags };
+	return (struct profile_mapping){
+	    m->start, m->limit, m->file_offset, string(p, m->filename), string(p, m->build_id), m->flags};
 }
 
 uint32_t profile_function_count(const struct profile *p)
@@ -456,8 +455,8 @@ struct profile_function profile_function(const struct profile *p, uint32_t id)
 {
 	const struct function *f = &p->functions[id - 1];
 
-	return (struct profile_function){ string(p, f->name), string(p, f->system_name), string(p, f->filename),
-		f->start_line };
+	return (struct profile_function){
+	    string(p, f->name), string(p, f->system_name), string(p, f->filename), f->start_line};
 }
 
 uint32_t profile_location_count(const struct profile *p)
@@ -469,7 +468,8 @@ struct profile_location profile_location(const struct profile *p, uint32_t id)
 {
 	const struct locations_row *l = &p->locations.rows[id - 1];
 
-	return (struct profile_location){ l->mapping, l->address, p->locations.lines + l->line, l->line_count, l->folded };
+	return (struct profile_location){
+	    l->mapping, l->address, p->locations.lines + l->line, l->line_count, l->folded};
 }
 
 size_t profile_sample_count(const struct profile *p)
@@ -481,16 +481,16 @@ struct profile_sample profile_sample(const struct profile *p, size_t index)
 {
 	const struct samples_row *row = &p->samples.rows[index];
 
-	return (struct profile_sample){ p->samples.stacks + row->stack, row->depth,
-		p->samples.values + index * p->samples.type_count, row->label_count };
+	return (struct profile_sample){p->samples.stacks + row->stack, row->depth,
+	    p->samples.values + index * p->samples.type_count, row->label_count};
 }
 
 struct profile_label profile_sample_label(const struct profile *p, size_t sample, size_t label)
 {
 	const struct samples_label *l = &p->samples.labels[p->samples.rows[sample].label + label];
 
-	return (struct profile_label){ string(p, l->key), l->str ? string(p, l->str) : NULL, l->num,
-		string(p, l->unit) };
+	return (struct profile_label){
+	    string(p, l->key), l->str ? string(p, l->str) : NULL, l->num, string(p, l->unit)};
 }
 
 bool profile_sample_is_zero(const struct profile *p, size_t index)

@@ -2,9 +2,9 @@
 /*
  * A profile in memory: builder and model in one.
  *
- * It can hold any profile.proto profile (ours, Go's, tcmalloc's), so whatever writes a profile fills one of these and
- * whatever reads one (report, diff, merge) walks one. The format itself is in proto/profile.proto; encode.h and
- * decode.h convert.
+ * It can hold any profile.proto profile (ours, Go's, tcmalloc's), so whatever writes a profile fills one of
+ * these and whatever reads one (report, diff, merge) walks one. The format itself is in proto/profile.proto;
+ * encode.h and decode.h convert.
  *
  * The tables and how they refer to each other:
  *
@@ -12,16 +12,17 @@
  *	  |  values[types]        '-- lines ---> function
  *	  '- labels
  *
- * Ids of mappings, functions and locations count from 1 in the order they were added; 0 means none. They are the
- * builder's: encode_profile() leaves out what nothing uses and numbers the rest 1..N again.
+ * Ids of mappings, functions and locations count from 1 in the order they were added; 0 means none. They are
+ * the builder's: encode_profile() leaves out what nothing uses and numbers the rest 1..N again.
  *
- * Ownership: the profile copies everything it is given. Strings are interned (equal strings of one profile are one
- * pointer), made valid UTF-8 (each bad byte sequence, and NUL, becomes U+FFFD) and live until profile_free(). Every
- * other pointer handed out (lines, locations, values) is valid until the next add. A NULL string counts as "".
+ * Ownership: the profile copies everything it is given. Strings are interned (equal strings of one profile
+ * are one pointer), made valid UTF-8 (each bad byte sequence, and NUL, becomes U+FFFD) and live until
+ * profile_free(). Every other pointer handed out (lines, locations, values) is valid until the next add. A
+ * NULL string counts as "".
  *
  * Errors are sticky, so that a builder need not look at every return value: after the first failed add
- * profile_error() says why (-ENOMEM, -EINVAL for an id or a count that cannot be right, -EOVERFLOW for more than
- * 2^32-1 of something) and encode_profile() refuses with the same value.
+ * profile_error() says why (-ENOMEM, -EINVAL for an id or a count that cannot be right, -EOVERFLOW for more
+ * than 2^32-1 of something) and encode_profile() refuses with the same value.
  *
  * One thread at a time.
  */
@@ -39,7 +40,7 @@ struct profile_value_type {
 	const char *unit; /* "bytes" */
 };
 
-/* What has been looked up already for every location of a mapping; readers symbolize again whatever lacks it. */
+/* What has been looked up already for every location of a mapping; readers look up again what is not. */
 enum profile_mapping_flags {
 	PROFILE_HAS_FUNCTIONS = 1 << 0,
 	PROFILE_HAS_FILENAMES = 1 << 1,
@@ -48,31 +49,31 @@ enum profile_mapping_flags {
 };
 
 struct profile_mapping {
-	uint64_t start, limit;	 /* run-time addresses, [start, limit) */
-	uint64_t file_offset;	 /* bytes into the file at start */
-	const char *filename;	 /* as the target sees it, without " (deleted)" */
-	const char *build_id;	 /* lowercase hex of the whole NT_GNU_BUILD_ID, "" if there is none */
-	unsigned int flags;	 /* enum profile_mapping_flags */
+	uint64_t start, limit; /* run-time addresses, [start, limit) */
+	uint64_t file_offset;  /* bytes into the file at start */
+	const char *filename;  /* as the target sees it, without " (deleted)" */
+	const char *build_id;  /* lowercase hex of the whole NT_GNU_BUILD_ID, "" if there is none */
+	unsigned int flags;    /* enum profile_mapping_flags */
 };
 
 struct profile_function {
-	const char *name;	 /* demangled, no parameters, with template arguments */
+	const char *name;        /* demangled, no parameters, with template arguments */
 	const char *system_name; /* as in the symbol table; for C the same as name */
-	const char *filename;	 /* absolute */
-	int64_t start_line;	 /* 0 unknown */
+	const char *filename;    /* absolute */
+	int64_t start_line;      /* 0 unknown */
 };
 
 struct profile_line {
-	uint32_t function;	 /* id, never 0 */
-	int64_t line, column;	 /* 0 unknown */
+	uint32_t function;    /* id, never 0 */
+	int64_t line, column; /* 0 unknown */
 };
 
 struct profile_location {
-	uint32_t mapping;	 /* id, 0 for none */
-	uint64_t address;	 /* run-time pc; the return address minus 1 for every caller */
+	uint32_t mapping;                 /* id, 0 for none */
+	uint64_t address;                 /* run-time pc; the return address minus 1 for every caller */
 	const struct profile_line *lines; /* innermost inlined function first, physical function last */
 	size_t line_count;
-	bool folded;		 /* several functions share this address (identical code folding) */
+	bool folded; /* several functions share this address (identical code folding) */
 };
 
 /* A label is a string (str is not NULL) or a number with a unit ("" for none). */
@@ -86,7 +87,7 @@ struct profile_label {
 struct profile_sample {
 	const uint32_t *locations; /* ids, leaf first */
 	size_t depth;
-	const int64_t *values;	   /* one per sample type */
+	const int64_t *values; /* one per sample type */
 	size_t label_count;
 };
 
@@ -111,16 +112,16 @@ void profile_set_doc_url(struct profile *p, const char *url);
 
 /* ---- building: the tables. Each returns the id, the old one for something already there, 0 on failure. */
 
-/* The main executable's mapping comes first: readers take the program's name and build id from it. It is written
- * even if no location uses it; other mappings are written only if used. */
+/* The main executable's mapping comes first: readers take the program's name and build id from it. It is
+ * written even if no location uses it; other mappings are written only if used. */
 uint32_t profile_add_mapping(struct profile *p, const struct profile_mapping *mapping);
 uint32_t profile_add_function(struct profile *p, const struct profile_function *function);
 uint32_t profile_add_location(struct profile *p, const struct profile_location *location);
 
 /*
- * Adds values to the sample with this stack and these labels (in any order). values has one entry per sample type;
- * sums saturate instead of wrapping. Labels that readers would not show anyway are left out: an empty key, an empty
- * string, the number 0 without a unit. 0 or -errno.
+ * Adds values to the sample with this stack and these labels (in any order). values has one entry per sample
+ * type; sums saturate instead of wrapping. Labels that readers would not show anyway are left out: an empty
+ * key, an empty string, the number 0 without a unit. 0 or -errno.
  */
 int profile_add_sample(struct profile *p, const uint32_t *locations, size_t depth, const int64_t *values,
     const struct profile_label *labels, size_t label_count);
@@ -129,16 +130,18 @@ int profile_add_sample(struct profile *p, const uint32_t *locations, size_t dept
 const char *profile_add_string(struct profile *p, const void *bytes, size_t len);
 
 /*
- * Sets the flags of one mapping, or of every mapping from its locations (those used by a sample that is not all
- * zero, i.e. those that get written): functions if every location has one; and if so, filenames and line numbers if
- * some location has them (they were looked up), inline frames if some location has more than one line. A mapping
- * without any used location gets no flag.
+ * Sets the flags of one mapping, or of every mapping from its locations (those used by a sample that is not
+ * all zero, i.e. those that get written): functions if every location has one; and if so, filenames and line
+ * numbers if some location has them (they were looked up), inline frames if some location has more than one
+ * line. A mapping without any used location gets no flag.
  */
 void profile_set_mapping_flags(struct profile *p, uint32_t mapping, unsigned int flags);
 void profile_compute_mapping_flags(struct profile *p);
 
-/* ---- reading: everything above, back. Types, comments and samples by index from 0, the rest by id from 1;
- * an index out of range is the caller's bug. Strings are never NULL (except profile_label.str of a number). */
+/*
+ * Reading: everything above, back. Types, comments and samples by index from 0, the rest by id from 1; an
+ * index out of range is the caller's bug. Strings are never NULL (except profile_label.str of a number).
+ */
 
 size_t profile_sample_type_count(const struct profile *p);
 struct profile_value_type profile_sample_type(const struct profile *p, size_t index);

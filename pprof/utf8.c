@@ -6,8 +6,8 @@
 #include <string.h>
 
 /*
- * Length of the sequence at s, and whether it is well formed; for a broken one the length of the part that could have
- * begun a character (at least 1). The ranges of the second byte are RFC 3629's table: they alone
+ * Length of the sequence at s, and whether it is well formed; for a broken one the length of the part that
+ * could have begun a character (at least 1). The ranges of the second byte are RFC 3629's table: they alone
  * exclude overlong forms (E0, F0), surrogates (ED) and what is beyond U+10FFFF (F4).
  */
 static size_t sequence(const unsigned char *s, size_t len, bool *valid)

@@ -17,8 +17,8 @@ size_t utf8_valid_prefix(const void *bytes, size_t len);
 #define UTF8_SANITIZED_MAX(len) (3 * (len))
 
 /*
- * Copies, with each maximal broken sequence (Unicode 15, 3.9, "U+FFFD substitution of maximal subparts") and each NUL
- * replaced by U+FFFD. Returns the length written; no terminator is added.
+ * Copies, with each maximal broken sequence (Unicode 15, 3.9, "U+FFFD substitution of maximal subparts") and
+ * each NUL replaced by U+FFFD. Returns the length written; no terminator is added.
  */
 size_t utf8_sanitize(char *out, const void *bytes, size_t len);
 

@@ -50,7 +50,7 @@ int wire_next(struct wire *w, struct wire_field *field)
 		return -EBADMSG;
 	field->number = (uint32_t)(tag >> 3);
 	field->value = 0;
-	field->bytes = (struct wire){ w->at, w->at };
+	field->bytes = (struct wire){w->at, w->at};
 	switch (tag & 7) {
 	case WIRE_VARINT:
 		field->type = WIRE_VARINT;
@@ -65,7 +65,7 @@ int wire_next(struct wire *w, struct wire_field *field)
 		field->type = WIRE_BYTES;
 		if (!wire_varint(w, &len) || len > wire_left(w))
 			return -EBADMSG;
-		field->bytes = (struct wire){ w->at, w->at + len };
+		field->bytes = (struct wire){w->at, w->at + len};
 		w->at += len;
 		return 1;
 	default: /* groups (3, 4) have been gone since proto3 */
@@ -87,7 +87,8 @@ int wire_repeated(struct wire_field *field, uint64_t *value)
 	return 1;
 }
 
-int wire_numbers(const struct wire_field *message, uint64_t *numbers, uint32_t count, struct wire_oddities *odd)
+int wire_numbers(
+    const struct wire_field *message, uint64_t *numbers, uint32_t count, struct wire_oddities *odd)
 {
 	struct wire w = message->bytes;
 	struct wire_field field;

@@ -2,8 +2,8 @@
 /*
  * Protobuf's wire format (protobuf.dev, "Encoding"), read in place: no allocation, no copy, no trust.
  *
- * decode.c and check.c read files of any origin with it. A generated parser would build the whole tree first, at a
- * hundred bytes of heap for two bytes of input, and hide what the checker is there to see.
+ * decode.c and check.c read files of any origin with it. A generated parser would build the whole tree first,
+ * at a hundred bytes of heap for two bytes of input, and hide what the checker is there to see.
  *
  *	struct wire w = { data, data + len };
  *	struct wire_field f;
@@ -32,7 +32,7 @@ enum wire_type {
 struct wire_field {
 	uint32_t number;
 	enum wire_type type;
-	uint64_t value;	   /* of a varint or fixed number */
+	uint64_t value;    /* of a varint or fixed number */
 	struct wire bytes; /* of WIRE_BYTES: a string, a message or packed numbers */
 };
 
@@ -55,10 +55,12 @@ struct wire_oddities {
 };
 
 /*
- * A message of single varints: field n goes to numbers[n] (numbers has count entries), the last one wins, absent ones are
- * 0. Other fields are skipped. odd may be NULL. 0, -EBADMSG for damaged bytes, -EPROTO for a wrong wire type.
+ * A message of single varints: field n goes to numbers[n] (numbers has count entries), the last one wins,
+ * absent ones are 0. Other fields are skipped. odd may be NULL. 0, -EBADMSG for damaged bytes, -EPROTO for a
+ * wrong wire type.
  */
-int wire_numbers(const struct wire_field *message, uint64_t *numbers, uint32_t count, struct wire_oddities *odd);
+int wire_numbers(
+    const struct wire_field *message, uint64_t *numbers, uint32_t count, struct wire_oddities *odd);
 
 static inline size_t wire_left(const struct wire *w)
 {

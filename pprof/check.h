@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Is this file a profile that every reader takes, and takes as we mean it?
+ *
+ * Works on the raw bytes of a .pb.gz file, so it sees what a decoder would smooth over. Each rule stands for
+ * a reader that was seen to fail (google/pprof, go tool pprof, Pyroscope, Alloy, Parca, Perfetto, speedscope,
+ * protoc); the message says what is wrong and, where it is not obvious, for whom. How grave a broken rule is
+ * depends on the level:
+ *
+ *	rule broken			CHECK_FOREIGN	CHECK_STRICT	CHECK_HEAP
+ *	the reference reader rejects	error		error		error
+ *	another reader rejects or errs	warning		error		error
+ *	not as we write profiles	-		error		error
+ *	advice (size, missing comfort)	-		warning		warning
+ *	not a heap snapshot of ours	-		-		error
+ *
+ * The input may be hostile: time and memory are linear in the uncompressed size, messages never quote the
+ * file.
+ */
+#ifndef HEAPTAP_PPROF_CHECK_H
+#define HEAPTAP_PPROF_CHECK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum check_level {
+	CHECK_FOREIGN, /* somebody else's profile, of any kind */
+	CHECK_STRICT,  /* ours, of any kind */
+	CHECK_HEAP,    /* ours: an in-use, peak or leak snapshot */
+};
+
+enum check_severity { CHECK_WARNING, CHECK_ERROR };
+
+enum { CHECK_MESSAGE_BYTES = 160, CHECK_FINDINGS_MAX = 100 };
+
+struct check_finding {
+	enum check_severity severity;
+	char message[CHECK_MESSAGE_BYTES]; /* one line, no full stop */
+};
+
+/* The first findings (at most CHECK_FINDINGS_MAX, half of them warnings), and how many there were of all. */
+struct check_report {
+	struct check_finding *findings;
+	size_t finding_count, capacity;
+	size_t error_count, warning_count;
+};
+
+/* Fills in report, which the caller ends with check_report_fini(). 0, whatever was found; -ENOMEM or
+ * -EOVERFLOW if the check could not be finished. */
+int check_profile(const void *data, size_t len, enum check_level level, struct check_report *report);
+void check_report_fini(struct check_report *report);
+
+#endif
