@@ -77,7 +77,7 @@ $(O)/heaptap: $(SAMPLER_OBJ) $(PPROF_OBJ)
 # The half that lives in other people's processes: libc only, nothing exported but the map, no lazy binding
 # surprises (-z now), and never a sanitizer runtime (the sanitizer builds test the sampler's side).
 PRELOAD_FLAGS := -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fno-stack-protector \
-	-fno-builtin -fcf-protection=none
+	-fno-builtin -fcf-protection=return
 $(O)/libheaptap.so: $(PRELOAD_OBJ) preload/preload.map
 	$(call quiet,LD,$@)$(CC) -shared $(LDFLAGS) -Wl,-soname,libheaptap.so -Wl,--version-script=preload/preload.map \
 		-Wl,-Bsymbolic-functions -Wl,-z,defs,-z,now,-z,relro,-z,nodlopen -Wl,--hash-style=gnu -o $@ $(PRELOAD_OBJ)
