@@ -275,10 +275,10 @@ static bool run(struct machine *m, const struct cfi_odd *odd, const struct cfi_o
 }
 
 /* Memory for a saved register; below the stack pointer it has been popped, and the register has its value back. */
-static bool load_saved(struct machine *m, uint64_t address, uint64_t *value)
+static bool load_saved(struct machine *m, uint64_t address, bool known, uint64_t *value)
 {
 	if (address < m->regs->r[m->arch->sp])
-		return true;
+		return known;
 	return load(m, address, 8, value);
 }
 
@@ -292,7 +292,7 @@ static bool resolve(struct machine *m, const struct cfi_odd *odd, const struct c
 	case CFI_ODD_SAME:
 		return known;
 	case CFI_ODD_AT_OFFSET:
-		return load_saved(m, m->cfa + (uint64_t)place->offset, value);
+		return load_saved(m, m->cfa + (uint64_t)place->offset, known, value);
 	case CFI_ODD_OFFSET:
 		*value = m->cfa + (uint64_t)place->offset;
 		return true;
@@ -302,7 +302,7 @@ static bool resolve(struct machine *m, const struct cfi_odd *odd, const struct c
 		*value = m->regs->r[place->offset];
 		return true;
 	case CFI_ODD_AT_EXPRESSION:
-		return run(m, odd, place, &address) && load_saved(m, address, value);
+		return run(m, odd, place, &address) && load_saved(m, address, known, value);
 	case CFI_ODD_EXPRESSION:
 		return run(m, odd, place, value);
 	default:

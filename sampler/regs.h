@@ -31,6 +31,7 @@ struct regs_arch {
 	bool ra_in_register;            /* a leaf's return address is in a register (aarch64) */
 	uint8_t n_tracked;
 	uint8_t tracked[REGS_TRACKED_MAX];      /* registers a callee must restore; what a compiled row restores */
+	uint64_t preserved;             /* registers that mean something in the caller: tracked and stack pointer */
 	uint64_t perf_mask;             /* for perf_event_attr.sample_regs_user */
 	uint8_t perf_pc;                /* perf's number of the program counter */
 	const uint8_t *perf_to_dwarf;   /* REGS_NONE: not used */

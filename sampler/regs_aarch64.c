@@ -23,6 +23,7 @@ const struct regs_arch regs_aarch64 = {
 	.ra_in_register = true,
 	.n_tracked = 11,
 	.tracked = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29},
+	.preserved = UINT64_C(0x7ff) << 19 | UINT64_C(1) << 31,
 	.perf_mask = UINT64_C(0x1ffffffff),
 	.perf_pc = 32,
 	.perf_to_dwarf = perf_to_dwarf,

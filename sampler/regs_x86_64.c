@@ -20,6 +20,7 @@ const struct regs_arch regs_x86_64 = {
 	.ra_in_register = false,
 	.n_tracked = 6,
 	.tracked = {3, 6, 12, 13, 14, 15},      /* rbx rbp r12-r15 */
+	.preserved = 1 << 3 | 1 << 6 | 1 << 7 | 0xf << 12,
 	.perf_mask = 0xff0fff,
 	.perf_pc = 8,
 	.perf_to_dwarf = perf_to_dwarf,

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/unwind.h"
+#include "sampler/cfi.h"
+#include "sampler/cfi_odd.h"
+
+#include <string.h>
+
+/* Farther above the dump than any stack we could have copied of: it is not the same stack. */
+static const uint64_t same_stack_bytes = UINT64_C(64) << 20;
+
+/* What is at a program counter; cached per address space in front of the maps and the modules' own tables. */
+struct place {
+	uint64_t pc;
+	const struct cfi_rule *rule;    /* NULL: nothing cached here */
+	struct module *module;
+	uint64_t vaddr;
+	uint8_t kind;
+	bool mapped;
+};
+
+enum { PLACES = 512 };
+
+struct walk {
+	const struct unwind_input *in;
+	const struct regs_arch *arch;
+	struct place *cache;            /* PLACES of them or NULL */
+	struct regs regs;               /* of the frame being left */
+	uint64_t bound;                 /* one past the dump's last byte */
+	bool cut;                       /* the stack goes on above the dump */
+	uint64_t missing;               /* address of a read that failed */
+};
+
+static const struct cfi_rule no_rule = {.kind = CFI_NONE};
+
+static inline bool read_word(const struct walk *w, uint64_t address, uint64_t *value)
+{
+	uint64_t offset = address - w->in->stack_address;
+
+	if (offset >= w->in->stack_bytes || w->in->stack_bytes - offset < 8)
+		return false;
+	memcpy(value, (const char *)w->in->stack + offset, 8);
+	return true;
+}
+
+static bool read_some(void *context, uint64_t address, unsigned n, uint64_t *value)
+{
+	const struct walk *w = context;
+	uint64_t offset = address - w->in->stack_address;
+
+	if (offset >= w->in->stack_bytes || w->in->stack_bytes - offset < n)
+		return false;
+	*value = 0;
+	memcpy(value, (const char *)w->in->stack + offset, n);  /* targets and we are little-endian */
+	return true;
+}
+
+static void find_place(const struct walk *w, uint64_t pc, struct place *place)
+{
+	const struct map *map = maps_module(w->in->maps, pc);
+
+	place->pc = pc;
+	place->rule = &no_rule;
+	place->module = NULL;
+	place->vaddr = pc;
+	place->kind = map ? map->kind : MAP_KIND_SPECIAL;
+	place->mapped = map;
+	if (!map || !map->has_bias)
+		return;
+	place->module = map->module;
+	place->vaddr = pc - map->bias;
+	if (map->module->readable && map->module->e_machine == w->arch->e_machine)
+		place->rule = cfi_find(map->module, place->vaddr);
+}
+
+static const struct place *look_up(const struct walk *w, uint64_t pc, struct place *uncached)
+{
+	struct place *place = uncached;
+
+	if (w->cache) {
+		place = &w->cache[(pc * UINT64_C(0x9e3779b97f4a7c15)) >> 55];
+		if (place->rule && place->pc == pc)
+			return place;
+	}
+	find_place(w, pc, place);
+	return place;
+}
+
+/* Why is there no word at ADDRESS? */
+static enum unwind_outcome why_missing(const struct walk *w, uint64_t address, bool signal_frame)
+{
+	if (address < w->in->stack_address)
+		return signal_frame ? UNWIND_STACK_SWITCH : UNWIND_BAD_READ;
+	if (address - w->in->stack_address >= same_stack_bytes)
+		return UNWIND_STACK_SWITCH;
+	if (w->cut)
+		return UNWIND_TRUNCATED;
+	return signal_frame ? UNWIND_STACK_SWITCH : UNWIND_BAD_READ;
+}
+
+static inline bool known(const struct regs *regs, unsigned n)
+{
+	return regs->known >> n & 1;
+}
+
+/*
+ * The caller's stack pointer must be above the callee's: only a leaf whose return address is in a register may have no
+ * frame at all. A signal handler's frame leads to wherever the interrupted code had its stack.
+ */
+static enum unwind_outcome check_progress(const struct walk *w, uint64_t sp, uint64_t next_sp, bool may_stay,
+    bool signal_frame)
+{
+	if (next_sp > sp || (may_stay && next_sp == sp))
+		return UNWIND_COMPLETE;
+	if (signal_frame || next_sp < w->in->stack_address)
+		return UNWIND_STACK_SWITCH;
+	return UNWIND_LOOP;
+}
+
+static enum unwind_outcome step_simple(struct walk *w, const struct cfi_rule *rule, bool activation)
+{
+	const struct regs_arch *arch = w->arch;
+	struct regs *regs = &w->regs;
+	uint64_t sp = regs->r[arch->sp], cfa, pc, slot;
+	enum unwind_outcome outcome;
+
+	if (!known(regs, rule->cfa_reg))
+		return UNWIND_BAD_ROW;
+	cfa = regs->r[rule->cfa_reg] + (uint64_t)(int64_t)rule->cfa_offset;
+	outcome = check_progress(w, sp, cfa, rule->ra_in_register && activation, false);
+	if (outcome != UNWIND_COMPLETE)
+		return outcome;
+	if (rule->ra_in_register) {
+		if (!known(regs, arch->ra))
+			return UNWIND_BAD_ROW;
+		pc = regs->r[arch->ra];
+	} else if (!read_word(w, cfa + (uint64_t)(int64_t)rule->ra_offset, &pc)) {
+		return why_missing(w, cfa + (uint64_t)(int64_t)rule->ra_offset, false);
+	}
+	for (unsigned saved = rule->saved; saved; saved &= saved - 1) {
+		unsigned i = (unsigned)__builtin_ctz(saved), number = arch->tracked[i];
+		slot = cfa + (uint64_t)(int64_t)rule->offset[i];
+		/* Below the stack pointer: popped, the register has its value back (compilers do not say so). */
+		if (slot < sp)
+			continue;
+		if (read_word(w, slot, &regs->r[number]))
+			regs->known |= UINT64_C(1) << number;
+		else
+			regs->known &= ~(UINT64_C(1) << number);
+	}
+	regs->known &= arch->preserved;
+	regs->r[arch->sp] = cfa;
+	regs->pc = pc;
+	return UNWIND_COMPLETE;
+}
+
+static enum unwind_outcome step_odd(struct walk *w, const struct cfi_rule *rule, bool activation)
+{
+	const struct regs_arch *arch = w->arch;
+	uint64_t sp = w->regs.r[arch->sp], cfa, missing;
+	enum unwind_outcome outcome;
+
+	if (!cfi_odd_step(rule->odd, arch, &w->regs, read_some, w, &cfa, &missing))
+		return missing ? why_missing(w, missing, rule->signal_frame) : UNWIND_BAD_ROW;
+	outcome = check_progress(w, sp, w->regs.r[arch->sp], rule->odd->ra.how == CFI_ODD_REGISTER && activation,
+	    rule->signal_frame);
+	if (outcome != UNWIND_COMPLETE)
+		return outcome;
+	/* The interrupted code's stack must be this one too, else the next read only says "missing". */
+	if (rule->signal_frame && w->regs.r[arch->sp] >= w->bound)
+		return why_missing(w, w->regs.r[arch->sp], true);
+	if (!rule->signal_frame)
+		w->regs.known &= arch->preserved;
+	return UNWIND_COMPLETE;
+}
+
+/*
+ * Code without rows: {caller's frame pointer, return address} at the frame pointer, as both ABIs lay it out. Believed
+ * only if it is on this stack above us and leads to code.
+ */
+static enum unwind_outcome step_fp(struct walk *w, const struct place *place, bool activation)
+{
+	const struct regs_arch *arch = w->arch;
+	uint64_t sp = w->regs.r[arch->sp], fp = w->regs.r[arch->fp], caller_fp, pc;
+	enum unwind_outcome stuck = !place->module ? UNWIND_NO_CFI :
+	    place->module->readable ? UNWIND_NO_CFI : UNWIND_NO_MODULE;
+
+	if (!known(&w->regs, arch->fp))
+		return stuck;
+	/*
+	 * Both ABIs have the start-up code set the frame pointer to zero to mark the outermost frame. In a file's code
+	 * that is such code; run-time generated code may use the register for anything.
+	 */
+	if (fp == 0 && !activation && place->kind == MAP_KIND_FILE) {
+		w->regs.pc = 0;
+		return UNWIND_COMPLETE;
+	}
+	if (fp < sp || fp % 8)
+		return stuck;
+	if (!read_word(w, fp, &caller_fp) || !read_word(w, fp + 8, &pc))
+		return w->cut && fp - w->in->stack_address < same_stack_bytes ? UNWIND_TRUNCATED : stuck;
+	pc &= arch->code_mask;
+	if (!maps_find(w->in->maps, pc - 1))
+		return stuck;
+	w->regs.r[arch->sp] = fp + 16;
+	w->regs.r[arch->fp] = caller_fp;
+	w->regs.known = UINT64_C(1) << arch->sp | UINT64_C(1) << arch->fp;
+	w->regs.pc = pc;
+	return UNWIND_COMPLETE;
+}
+
+static void add_frame(struct unwind_frame *frame, const struct place *place, uint64_t pc, enum unwind_step step,
+    bool activation)
+{
+	frame->pc = pc;
+	frame->vaddr = place->vaddr;
+	frame->module = place->module;
+	frame->kind = place->kind;
+	frame->step = (uint8_t)step;
+	frame->activation = activation;
+}
+
+/* From the frame at PLACE to its caller; *HOW and *ACTIVATION then describe the caller. */
+static enum unwind_outcome step(struct walk *w, const struct place *place, enum unwind_step *how, bool *activation)
+{
+	const struct cfi_rule *rule = place->rule;
+	bool was_activation = *activation;
+
+	*how = UNWIND_STEP_CFI;
+	*activation = rule->signal_frame;
+	switch (rule->kind) {
+	case CFI_SIMPLE:
+		return step_simple(w, rule, was_activation);
+	case CFI_ODD:
+		return step_odd(w, rule, was_activation);
+	default:
+		*how = UNWIND_STEP_FP;
+		return step_fp(w, place, was_activation);
+	}
+}
+
+enum unwind_outcome unwind_stack(const struct unwind_input *in, struct unwind_frame *frames, size_t max, size_t *count)
+{
+	struct walk w = {.in = in, .arch = in->arch, .regs = *in->regs};
+	enum unwind_step how = UNWIND_STEP_FIRST;
+	enum unwind_outcome outcome;
+	struct place uncached;
+	bool activation = true;
+	size_t n = 0;
+
+	w.bound = in->stack_address + in->stack_bytes;
+	w.cut = !in->reaches_end && in->stack_bytes >= in->stack_want;
+	w.cache = maps_scratch(in->maps, PLACES * sizeof(*w.cache));
+	for (;;) {
+		uint64_t pc = w.regs.pc - !activation;
+		const struct place *place = look_up(&w, pc, &uncached);
+		if (!place->mapped && n > 0) {
+			outcome = UNWIND_NO_MAP;
+			break;
+		}
+		if (n == max) {
+			outcome = UNWIND_TOO_DEEP;
+			break;
+		}
+		add_frame(&frames[n++], place, pc, how, activation);
+		if (!place->mapped) {
+			outcome = UNWIND_NO_MAP;
+			break;
+		}
+		if (place->rule->kind == CFI_END) {
+			outcome = UNWIND_COMPLETE;
+			break;
+		}
+		outcome = step(&w, place, &how, &activation);
+		if (outcome != UNWIND_COMPLETE)
+			break;
+		w.regs.pc &= w.arch->code_mask;
+		if (!w.regs.pc)
+			break;
+	}
+	*count = n;
+	return outcome;
+}
+
+static const struct {
+	const char *name, *marker;
+} outcomes[UNWIND_OUTCOMES] = {
+	[UNWIND_COMPLETE] = {"complete", NULL},
+	[UNWIND_TRUNCATED] = {"truncated", "[truncated]"},
+	[UNWIND_STACK_SWITCH] = {"stack switched", "[stack switched]"},
+	[UNWIND_BAD_READ] = {"bad read", "[bad stack read]"},
+	[UNWIND_BAD_ROW] = {"bad unwind row", "[bad unwind row]"},
+	[UNWIND_LOOP] = {"loop", "[stack loop]"},
+	[UNWIND_NO_MAP] = {"no mapping", "[unknown mapping]"},
+	[UNWIND_NO_MODULE] = {"no module", "[unknown module]"},
+	[UNWIND_NO_CFI] = {"no unwind rows", "[no unwind rows]"},
+	[UNWIND_TOO_DEEP] = {"too deep", "[too deep]"},
+};
+
+const char *unwind_outcome_name(enum unwind_outcome outcome)
+{
+	return (unsigned)outcome < UNWIND_OUTCOMES ? outcomes[outcome].name : "unknown";
+}
+
+const char *unwind_marker(enum unwind_outcome outcome)
+{
+	return (unsigned)outcome < UNWIND_OUTCOMES ? outcomes[outcome].marker : "[unknown]";
+}
