@@ -105,7 +105,8 @@ static bool header_good(const struct region_header *header)
 {
 	return header->magic == REGION_MAGIC && header->abi == REGION_ABI &&
 	    header->total_bytes > REGION_PAGE_BYTES && header->places_offset >= REGION_PAGE_BYTES &&
-	    header->slots_offset + (uint64_t)REGION_SEGMENTS * REGION_SEGMENT_SLOTS * sizeof(struct region_slot) <=
+	    header->segments <= REGION_SEGMENTS &&
+	    header->slots_offset + (uint64_t)header->segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot) <=
 	        header->total_bytes;
 }
 
@@ -263,7 +264,7 @@ static bool attach(void)
 	    .owners_offset = header->owners_offset,
 	    .buffers_offset = header->buffers_offset,
 	    .slots_offset = header->slots_offset,
-	    .live_max = header->live_max,
+	    .segments = header->segments,
 	    .key = header->key,
 	    .clock_id = (int)header->clock_id,
 	    .wiped = strict ? NULL : map_wiped(),

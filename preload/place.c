@@ -106,8 +106,7 @@ static void segments_grow(void)
 		return;
 	uint32_t owned = atomic_load(&segments_owned);
 	_Atomic uint16_t *owners = (_Atomic uint16_t *)(void *)(setup.base + setup.owners_offset);
-	uint32_t most = (uint32_t)((setup.live_max + REGION_SEGMENT_SLOTS - 1) / REGION_SEGMENT_SLOTS);
-	for (uint32_t i = 0; i < REGION_SEGMENTS && owned < most; i++) {
+	for (uint32_t i = 0; i < setup.segments; i++) {
 		uint16_t nobody = 0;
 		if (atomic_load_explicit(&owners[i], memory_order_relaxed) != 0 ||
 		    !atomic_compare_exchange_strong(&owners[i], &nobody, (uint16_t)(place_number + 1)))
@@ -324,6 +323,7 @@ static void place_claim(void)
 	sample_reseed();
 	live_visit(inherit_entry, inherit_gone);
 	atomic_store(&place->state, PLACE_READY);
+	atomic_fetch_add(&header->places_claimed, 1);
 	atomic_store(&state, STATE_OPEN);
 }
 

@@ -20,7 +20,7 @@
 struct place_setup {
 	unsigned char *base;
 	uint64_t places_offset, owners_offset, buffers_offset, slots_offset;
-	uint64_t live_max;
+	uint32_t segments;
 	uint64_t key;
 	int clock_id;
 	_Atomic uint32_t *wiped; /* in a page that is zero in a forked child; or NULL: place_forked() is called instead */

@@ -41,7 +41,7 @@ enum {
 	REGION_PAGE_BYTES    = 4096,
 	REGION_PLACES        = 256,  /* processes of one image that are alive at once */
 	REGION_SEGMENT_SLOTS = 1024, /* slots handed to a place at a time: 64 KiB */
-	REGION_SEGMENTS      = 4096, /* at most 4 M live samples per image and its children */
+	REGION_SEGMENTS      = 4096, /* most there can be: 4 M live samples per image and its children */
 	REGION_MODULES_BYTES = 128 * 1024,
 	REGION_PATH_BYTES    = 256,
 	REGION_BUILD_ID_MAX  = 20,
@@ -91,7 +91,8 @@ struct region_header {
 	uint64_t key; /* low 16 bits zero: the place's index goes there */
 	uint64_t total_bytes;
 	uint64_t places_offset, modules_offset, owners_offset, buffers_offset, slots_offset;
-	uint64_t live_max;        /* most live samples of one process, at most REGION_SEGMENTS * REGION_SEGMENT_SLOTS */
+	uint32_t segments;        /* there are, at most REGION_SEGMENTS */
+	uint32_t reserved0;
 	uint32_t dump_bytes;      /* stacks that use more than this go by the copy rung */
 	uint32_t clock_id;        /* clock of slot times that needs no system call here */
 
@@ -103,8 +104,8 @@ struct region_header {
 	_Alignas(128) _Atomic uint32_t state; /* enum region_state */
 	uint32_t pid;
 	uint64_t trigger_address;
-	uint64_t load_base; /* where libheaptap.so is mapped */
 	_Atomic uint64_t places_exhausted; /* processes that found no place and stay quiet */
+	_Atomic uint64_t places_claimed;   /* by forked children: a change means there is somebody new */
 	_Atomic uint64_t copied;           /* buffers ever filled: a change means there is something to read */
 	uint32_t modules_bytes;
 	uint32_t modules_count;

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/region.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static size_t round_up(size_t bytes)
+{
+	return (bytes + REGION_PAGE_BYTES - 1) / REGION_PAGE_BYTES * REGION_PAGE_BYTES;
+}
+
+static size_t buffers_bytes(void)
+{
+	size_t bytes = 0;
+	for (uint32_t c = 0; c < BUFFER_CLASSES; c++)
+		bytes += buffer_class[c].count * (sizeof(struct region_buffer) + buffer_class[c].stack_bytes);
+	return bytes;
+}
+
+size_t region_buffer_max(void)
+{
+	return buffer_class[BUFFER_CLASSES - 1].stack_bytes;
+}
+
+static void lay_out(struct region *region, uint64_t live_max)
+{
+	uint64_t segments = (live_max + REGION_SEGMENT_SLOTS - 1) / REGION_SEGMENT_SLOTS;
+	region->segments = segments < 1 ? 1 : segments > REGION_SEGMENTS ? REGION_SEGMENTS : (uint32_t)segments;
+	size_t at = REGION_PAGE_BYTES;
+	region->places_offset = at;
+	at += round_up(REGION_PLACES * sizeof(struct region_place));
+	region->modules_offset = at;
+	at += round_up(REGION_MODULES_BYTES);
+	region->owners_offset = at;
+	at += round_up(REGION_SEGMENTS * sizeof(uint16_t));
+	region->buffers_offset = at;
+	at += round_up(buffers_bytes());
+	region->slots_offset = at;
+	at += (size_t)region->segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot);
+	region->bytes = at;
+}
+
+/* The target must not pay for the first touch of what every image needs, neither in time nor in its memory cgroup.
+ * fallocate makes the pages without mapping them here, so they do not count as this process' memory either. */
+static void prefault(const struct region *region)
+{
+	const struct {
+		uint64_t offset, bytes;
+	} parts[] = {
+	    {0, REGION_PAGE_BYTES * 2},
+	    {region->modules_offset, REGION_PAGE_BYTES * 4},
+	    {region->owners_offset, REGION_PAGE_BYTES},
+	    {region->buffers_offset, 16 * 8192},
+	    {region->slots_offset, REGION_SEGMENT_SLOTS * sizeof(struct region_slot)},
+	};
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		(void)fallocate(region->fd, 0, (off_t)parts[i].offset, (off_t)parts[i].bytes); /* only an advance */
+}
+
+static void write_header(const struct region *region, const struct region_options *options)
+{
+	struct region_header *header = region_header(region);
+	header->magic = REGION_MAGIC;
+	header->abi = REGION_ABI;
+	header->region_id = region->id;
+	header->key = region->key;
+	header->total_bytes = region->bytes;
+	header->places_offset = region->places_offset;
+	header->modules_offset = region->modules_offset;
+	header->owners_offset = region->owners_offset;
+	header->buffers_offset = region->buffers_offset;
+	header->slots_offset = region->slots_offset;
+	header->segments = region->segments;
+	header->dump_bytes = options->dump_bytes;
+	header->clock_id = options->clock_id;
+	atomic_store(&header->period_bytes, options->period_bytes);
+	atomic_store(&header->mode, options->mode);
+	atomic_store(&header->state, REGION_SPARE);
+}
+
+int region_open(struct region *region, uint32_t id, uint64_t key, const struct region_options *options)
+{
+	*region = (struct region){.id = id, .key = key, .fd = memfd_create("heaptap", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+	if (region->fd < 0)
+		return -errno;
+	lay_out(region, options->live_max);
+	struct stat status;
+	if (ftruncate(region->fd, (off_t)region->bytes) != 0 || fstat(region->fd, &status) != 0 ||
+	    fcntl(region->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+		goto fail;
+	region->ino = status.st_ino;
+	region->dev = status.st_dev;
+	void *base = mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, region->fd, 0);
+	if (base == MAP_FAILED)
+		goto fail;
+	region->base = base;
+	prefault(region);
+	write_header(region, options);
+	return 0;
+fail:;
+	int error = -errno;
+	close(region->fd);
+	region->fd = -1;
+	return error;
+}
+
+void region_close(struct region *region)
+{
+	if (region->base)
+		munmap(region->base, region->bytes);
+	if (region->fd >= 0)
+		close(region->fd);
+	region->base = NULL;
+	region->fd = -1;
+}
+
+struct region_header *region_header(const struct region *region)
+{
+	return (struct region_header *)(void *)region->base;
+}
+
+struct region_place *region_place(const struct region *region, uint32_t place)
+{
+	if (place >= REGION_PLACES)
+		return NULL;
+	return (struct region_place *)(void *)(region->base + region->places_offset) + place;
+}
+
+struct tally region_read_tally(const struct region_tally *tally)
+{
+	return (struct tally){
+	    .samples = atomic_load_explicit(&tally->samples, memory_order_relaxed),
+	    .bytes_q8 = atomic_load_explicit(&tally->bytes_q8, memory_order_relaxed),
+	    .objects_q16 = atomic_load_explicit(&tally->objects_q16, memory_order_relaxed),
+	};
+}
+
+static _Atomic uint16_t *owners(const struct region *region)
+{
+	return (_Atomic uint16_t *)(void *)(region->base + region->owners_offset);
+}
+
+int region_segment_owner(const struct region *region, uint32_t segment)
+{
+	if (segment >= region->segments)
+		return -1;
+	uint16_t owner = atomic_load_explicit(&owners(region)[segment], memory_order_acquire);
+	return owner > REGION_PLACES ? -1 : (int)owner - 1;
+}
+
+static struct region_slot *slot_at(const struct region *region, uint32_t slot)
+{
+	return (struct region_slot *)(void *)(region->base + region->slots_offset) + slot;
+}
+
+bool region_read_slot(const struct region *region, uint32_t slot, struct slot_copy *copy)
+{
+	if (slot >= region->segments * (uint32_t)REGION_SEGMENT_SLOTS)
+		return false;
+	const struct region_slot *from = slot_at(region, slot);
+	uint64_t word = atomic_load_explicit(&from->word, memory_order_acquire);
+	if ((word & 0xff) != SLOT_LIVE)
+		return false;
+	*copy = (struct slot_copy){
+	    .seq = word >> 8,
+	    .address = from->address,
+	    .size_bytes = from->size_bytes,
+	    .period_bytes = from->period_bytes,
+	    .time_ns = from->time_ns,
+	    .origin_seq = from->origin_seq,
+	    .tid = from->tid,
+	    .origin_slot = from->origin_slot,
+	    .origin_place = from->origin_place,
+	    .flags = from->flags,
+	};
+	atomic_thread_fence(memory_order_acquire);
+	return atomic_load_explicit(&from->word, memory_order_relaxed) == word;
+}
+
+size_t region_drain_buffers(const struct region *region,
+    void (*taken)(void *context, const struct region_buffer *header, const unsigned char *stack, size_t room), void *context)
+{
+	size_t count = 0;
+	unsigned char *at = region->base + region->buffers_offset;
+	for (uint32_t c = 0; c < BUFFER_CLASSES; c++) {
+		size_t room = buffer_class[c].stack_bytes;
+		for (uint32_t i = 0; i < buffer_class[c].count; i++, at += sizeof(struct region_buffer) + room) {
+			struct region_buffer *buffer = (struct region_buffer *)(void *)at;
+			if (atomic_load_explicit(&buffer->word, memory_order_acquire) != BUFFER_FULL)
+				continue;
+			struct region_buffer header;
+			memcpy(&header, buffer, sizeof(header));
+			taken(context, &header, at + sizeof(*buffer), room);
+			atomic_store_explicit(&buffer->word, BUFFER_FREE, memory_order_release);
+			count++;
+		}
+	}
+	return count;
+}
+
+void region_release_place(const struct region *region, uint32_t number)
+{
+	struct region_place *place = region_place(region, number);
+	if (!place)
+		return;
+	atomic_store(&place->state, PLACE_DEAD);
+	for (uint32_t s = 0; s < region->segments; s++) {
+		if (region_segment_owner(region, s) != (int)number)
+			continue;
+		memset((void *)slot_at(region, s * REGION_SEGMENT_SLOTS), 0, REGION_SEGMENT_SLOTS * sizeof(struct region_slot));
+		atomic_store(&owners(region)[s], 0);
+	}
+	memset((void *)place, 0, sizeof(*place));
+	atomic_store(&place->state, PLACE_FREE);
+}
+
+const char *region_loss_name(enum region_loss loss)
+{
+	switch (loss) {
+	case REGION_LOSS_TABLE_FULL:
+		return "table full";
+	case REGION_LOSS_NO_BUFFER:
+		return "no stack buffer";
+	case REGION_LOSS_STALE:
+		return "free not seen";
+	default:
+		return "unknown";
+	}
+}

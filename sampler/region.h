@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One shared region, as the sampler sees it: makes it, and reads what targets wrote without believing any of it. Every
+ * size and offset is the sampler's own copy; every value is read once into the sampler's memory before it is used.
+ */
+#ifndef SAMPLER_REGION_H
+#define SAMPLER_REGION_H
+
+#include "proto/region.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct region {
+	int fd; /* the memfd */
+	uint32_t id;
+	uint64_t key;      /* low 16 bits zero */
+	uint64_t ino, dev; /* to recognize it in /proc/PID/maps */
+	uint32_t segments;
+	unsigned char *base;
+	size_t bytes;
+	uint64_t places_offset, modules_offset, owners_offset, buffers_offset, slots_offset;
+};
+
+struct region_options {
+	uint64_t period_bytes;
+	uint32_t dump_bytes;
+	uint32_t clock_id;
+	uint64_t live_max; /* samples; rounded up to whole segments */
+	enum region_mode mode;
+};
+
+/* Makes, seals and partly prefaults a region. The caller owns it. Returns 0 or -errno. */
+int region_open(struct region *region, uint32_t id, uint64_t key, const struct region_options *options);
+void region_close(struct region *region);
+
+/* What region_open wrote: only the sampler's own copies go into sizes and bounds. */
+struct region_header *region_header(const struct region *region);
+
+/* NULL for a place that is out of range. */
+struct region_place *region_place(const struct region *region, uint32_t place);
+
+/* A copy of the tally, consistent enough: each number is read once. */
+struct tally {
+	uint64_t samples, bytes_q8, objects_q16;
+};
+struct tally region_read_tally(const struct region_tally *tally);
+
+/* Owner of a segment: place index, or -1. */
+int region_segment_owner(const struct region *region, uint32_t segment);
+
+/* Copies a slot if it is live and whole. `seq` gets its sequence number. */
+struct slot_copy {
+	uint64_t seq, address, size_bytes, period_bytes, time_ns, origin_seq;
+	uint32_t tid, origin_slot, origin_place;
+	uint16_t flags;
+};
+bool region_read_slot(const struct region *region, uint32_t slot, struct slot_copy *copy);
+
+/* Calls `taken` for every buffer that is full, with the header copied and the stack in place (it may change while it is
+ * read: copy before use), then gives the buffer back. Returns how many there were. */
+size_t region_drain_buffers(const struct region *region,
+    void (*taken)(void *context, const struct region_buffer *header, const unsigned char *stack, size_t room), void *context);
+
+/* Gives back what a dead process owned: its segments, its half-written buffers, and in the end its place. */
+void region_release_place(const struct region *region, uint32_t place);
+
+/* Most stack bytes that one buffer can hold. */
+size_t region_buffer_max(void);
+
+const char *region_loss_name(enum region_loss loss);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The perf rings: one per CPU for all targets of a session, since rings are what an unprivileged user has least of
+ * (perf_event_mlock_kb). A dummy event on ourselves owns each ring; the targets' events are redirected into it.
+ *
+ * The kernel reserves the full dump that was asked for, however short the stack is: a 32 KiB dump takes 33 KB of ring.
+ */
+#ifndef SAMPLER_RING_H
+#define SAMPLER_RING_H
+
+#include "sampler/record.h"
+
+#include <linux/perf_event.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct rings;
+
+/* The clock of every record; slots and rings share it. */
+enum { RING_CLOCK = 1 /* CLOCK_MONOTONIC */ };
+
+/* What every event of ours has in common. */
+void ring_attr_init(struct perf_event_attr *attr, uint32_t dump_bytes);
+
+/* Opens one ring per online CPU, as large as the limits allow up to want_bytes each. NULL with *error = -errno. */
+struct rings *rings_open(size_t want_bytes, int *error);
+void rings_close(struct rings *rings);
+
+size_t rings_count(const struct rings *rings);
+int rings_cpu(const struct rings *rings, size_t i);
+int rings_fd(const struct rings *rings, size_t i); /* to poll and to redirect into */
+size_t rings_bytes(const struct rings *rings);     /* data bytes of one ring */
+
+/*
+ * Calls `taken` for each record, merged by time over the rings, until they are as empty as when the call began.
+ * The record is valid during the call. Returns the number of records, a malformed one counted in *bad.
+ */
+size_t rings_drain(struct rings *rings, uint64_t regs_mask,
+    void (*taken)(void *context, const struct record *record), void *context, uint64_t *bad);
+
+#endif
