@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/stacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct stacks {
+	struct stack_node *nodes; /* [0] is the root */
+	struct stack_frame *frames;
+	struct stack_mapping *mappings;
+	uint32_t node_count, node_room;
+	uint32_t frame_count, frame_room;
+	uint32_t mapping_count, mapping_room;
+	uint32_t *node_hash, *frame_hash; /* number + 1; 0 empty; open addressing, at most 3/4 full */
+	uint32_t node_hash_bits, frame_hash_bits;
+};
+
+static uint64_t mix(uint64_t z)
+{
+	z = (z ^ z >> 32) * 0xd6e8feb86659fd93ull;
+	z = (z ^ z >> 32) * 0xd6e8feb86659fd93ull;
+	return z ^ z >> 32;
+}
+
+static uint64_t node_key(uint32_t outer, uint32_t frame)
+{
+	return mix((uint64_t)outer << 32 | frame);
+}
+
+static uint64_t frame_key(uint64_t pc, uint32_t mapping, const char *marker)
+{
+	return mix(pc + mix(mapping + ((uint64_t)(uintptr_t)marker << 20)));
+}
+
+/* Room for one more element of `size`. */
+static bool room_for_one(void **array, uint32_t count, uint32_t *room, size_t size)
+{
+	if (count < *room)
+		return true;
+	uint32_t want = *room ? *room * 2 : 64;
+	void *grown = realloc(*array, want * size);
+	if (!grown)
+		return false;
+	*array = grown;
+	*room = want;
+	return true;
+}
+
+/* Doubles a hash when it would be more than 3/4 full; `key` gives the hash of element i. */
+static bool hash_grow(const struct stacks *s, uint32_t **hash, uint32_t *bits, uint32_t count,
+    uint64_t (*key)(const struct stacks *s, uint32_t i))
+{
+	if (*hash && count < (3u << *bits) / 4)
+		return true;
+	uint32_t new_bits = *hash ? *bits + 1 : 7;
+	uint32_t *grown = calloc((size_t)1 << new_bits, sizeof(*grown));
+	if (!grown)
+		return false;
+	uint32_t mask = (1u << new_bits) - 1;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t at = (uint32_t)key(s, i) & mask;
+		while (grown[at])
+			at = (at + 1) & mask;
+		grown[at] = i + 1;
+	}
+	free(*hash);
+	*hash = grown;
+	*bits = new_bits;
+	return true;
+}
+
+static uint64_t key_of_node(const struct stacks *s, uint32_t i)
+{
+	return node_key(s->nodes[i].outer, s->nodes[i].frame);
+}
+
+static uint64_t key_of_frame(const struct stacks *s, uint32_t i)
+{
+	return frame_key(s->frames[i].pc, s->frames[i].mapping, s->frames[i].marker);
+}
+
+struct stacks *stacks_new(void)
+{
+	struct stacks *s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	if (!room_for_one((void **)&s->nodes, 0, &s->node_room, sizeof(*s->nodes)) ||
+	    !hash_grow(s, &s->node_hash, &s->node_hash_bits, 0, key_of_node) ||
+	    !hash_grow(s, &s->frame_hash, &s->frame_hash_bits, 0, key_of_frame)) {
+		stacks_free(s);
+		return NULL;
+	}
+	s->nodes[0] = (struct stack_node){STACK_ROOT, UINT32_MAX};
+	s->node_count = 1;
+	return s;
+}
+
+void stacks_free(struct stacks *s)
+{
+	if (!s)
+		return;
+	for (uint32_t i = 0; i < s->mapping_count; i++)
+		module_unref(s->mappings[i].module);
+	free(s->nodes);
+	free(s->frames);
+	free(s->mappings);
+	free(s->node_hash);
+	free(s->frame_hash);
+	free(s);
+}
+
+static uint32_t find_mapping(struct stacks *s, const struct stack_mapping *wanted)
+{
+	/* A process has tens of these, and the last one used is usually the one. */
+	for (uint32_t i = s->mapping_count; i-- > 0;) {
+		const struct stack_mapping *m = &s->mappings[i];
+		if (m->start == wanted->start && m->end == wanted->end && m->module == wanted->module &&
+		    m->file_offset == wanted->file_offset && m->kind == wanted->kind)
+			return i;
+	}
+	if (!room_for_one((void **)&s->mappings, s->mapping_count, &s->mapping_room, sizeof(*s->mappings)))
+		return UINT32_MAX;
+	s->mappings[s->mapping_count] = *wanted;
+	if (wanted->module)
+		module_ref(wanted->module);
+	return s->mapping_count++;
+}
+
+static uint32_t find_frame(struct stacks *s, const struct stack_frame *wanted)
+{
+	uint32_t mask = (1u << s->frame_hash_bits) - 1;
+	uint32_t at = (uint32_t)frame_key(wanted->pc, wanted->mapping, wanted->marker) & mask;
+	for (; s->frame_hash[at]; at = (at + 1) & mask) {
+		const struct stack_frame *f = &s->frames[s->frame_hash[at] - 1];
+		if (f->pc == wanted->pc && f->mapping == wanted->mapping && f->marker == wanted->marker)
+			return s->frame_hash[at] - 1;
+	}
+	if (!room_for_one((void **)&s->frames, s->frame_count, &s->frame_room, sizeof(*s->frames)))
+		return UINT32_MAX;
+	uint32_t number = s->frame_count;
+	s->frames[number] = *wanted;
+	s->frame_hash[at] = number + 1;
+	s->frame_count++;
+	if (!hash_grow(s, &s->frame_hash, &s->frame_hash_bits, s->frame_count, key_of_frame))
+		return UINT32_MAX;
+	return number;
+}
+
+static uint32_t find_node(struct stacks *s, uint32_t outer, uint32_t frame)
+{
+	uint32_t mask = (1u << s->node_hash_bits) - 1;
+	uint32_t at = (uint32_t)node_key(outer, frame) & mask;
+	for (; s->node_hash[at]; at = (at + 1) & mask) {
+		const struct stack_node *n = &s->nodes[s->node_hash[at] - 1];
+		if (n->outer == outer && n->frame == frame)
+			return s->node_hash[at] - 1;
+	}
+	if (s->node_count >= STACKS_NODES_MAX ||
+	    !room_for_one((void **)&s->nodes, s->node_count, &s->node_room, sizeof(*s->nodes)))
+		return UINT32_MAX;
+	uint32_t number = s->node_count;
+	s->nodes[number] = (struct stack_node){outer, frame};
+	s->node_hash[at] = number + 1;
+	s->node_count++;
+	if (!hash_grow(s, &s->node_hash, &s->node_hash_bits, s->node_count, key_of_node))
+		return UINT32_MAX;
+	return number;
+}
+
+static uint32_t marker_node(struct stacks *s, const char *marker)
+{
+	const struct stack_mapping none = {.kind = MAP_KIND_SPECIAL};
+	struct stack_frame frame = {.marker = marker, .mapping = find_mapping(s, &none)};
+	if (frame.mapping == UINT32_MAX)
+		return UINT32_MAX;
+	uint32_t number = find_frame(s, &frame);
+	return number == UINT32_MAX ? UINT32_MAX : find_node(s, STACK_ROOT, number);
+}
+
+uint32_t stacks_intern(struct stacks *s, const struct unwind_frame *frames, size_t count, const char *marker,
+    const struct maps *maps)
+{
+	uint32_t node = marker ? marker_node(s, marker) : (uint32_t)STACK_ROOT;
+	for (size_t i = count; i-- > 0 && node != UINT32_MAX;) {
+		const struct unwind_frame *from = &frames[i];
+		const struct map *map = maps_find(maps, from->pc);
+		struct stack_mapping mapping = {.module = from->module, .kind = from->kind};
+		if (map) {
+			mapping.start = map->start;
+			mapping.end = map->end;
+			mapping.file_offset = map->pgoff;
+		}
+		struct stack_frame frame = {.pc = from->pc, .vaddr = from->vaddr, .mapping = find_mapping(s, &mapping)};
+		uint32_t number = frame.mapping == UINT32_MAX ? UINT32_MAX : find_frame(s, &frame);
+		node = number == UINT32_MAX ? UINT32_MAX : find_node(s, node, number);
+	}
+	return node;
+}
+
+uint32_t stacks_translate(const struct stacks *from, uint32_t stack, struct stacks *to)
+{
+	if (stack >= from->node_count)
+		return UINT32_MAX;
+	if (stack == STACK_ROOT)
+		return STACK_ROOT;
+	/* Outer frames first; the depth is bounded by the unwinder's, the recursion is not worth the stack. */
+	uint32_t depth = 0, node;
+	for (node = stack; node != STACK_ROOT; node = from->nodes[node].outer)
+		depth++;
+	uint32_t *path = malloc(depth * sizeof(*path));
+	if (!path)
+		return UINT32_MAX;
+	for (node = stack; node != STACK_ROOT; node = from->nodes[node].outer)
+		path[--depth] = node;
+	uint32_t result = STACK_ROOT;
+	for (uint32_t i = 0;; i++) {
+		struct stack_frame frame = from->frames[from->nodes[path[i]].frame];
+		frame.mapping = find_mapping(to, &from->mappings[frame.mapping]);
+		uint32_t number = frame.mapping == UINT32_MAX ? UINT32_MAX : find_frame(to, &frame);
+		result = number == UINT32_MAX ? UINT32_MAX : find_node(to, result, number);
+		if (path[i] == stack || result == UINT32_MAX)
+			break;
+	}
+	free(path);
+	return result;
+}
+
+uint32_t stacks_node_count(const struct stacks *s)
+{
+	return s->node_count;
+}
+
+uint32_t stacks_frame_count(const struct stacks *s)
+{
+	return s->frame_count;
+}
+
+uint32_t stacks_mapping_count(const struct stacks *s)
+{
+	return s->mapping_count;
+}
+
+const struct stack_node *stacks_node(const struct stacks *s, uint32_t stack)
+{
+	return &s->nodes[stack];
+}
+
+const struct stack_frame *stacks_frame(const struct stacks *s, uint32_t frame)
+{
+	return &s->frames[frame];
+}
+
+const struct stack_mapping *stacks_mapping(const struct stacks *s, uint32_t mapping)
+{
+	return &s->mappings[mapping];
+}
