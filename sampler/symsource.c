@@ -13,6 +13,7 @@
 #include "sampler/demangle.h"
 #include "sampler/inlines.h"
 #include "sampler/lines.h"
+#include "sampler/scopes.h"
 #include "sampler/symcodec.h"
 #include "sampler/units.h"
 
@@ -145,11 +146,12 @@ static long add_minidebug(struct symsource *source)
 	count = dwfl_module_getsymtab(module);
 	for (int i = 1; i < count; i++) {
 		GElf_Sym symbol;
-		GElf_Word section = SHN_UNDEF;
 		GElf_Addr vaddr;
-		const char *name = dwfl_module_getsym_info(module, i, &symbol, &vaddr, &section, NULL, NULL);
-		long one = name ? symtab_add(source->symtab, vaddr, symbol.st_size, symbol.st_info, section, name) : 0;
+		const char *name = dwfl_module_getsym_info(module, i, &symbol, &vaddr, NULL, NULL, NULL);
+		long one;
 
+		symbol.st_value = vaddr;
+		one = name ? symtab_add(source->symtab, &symbol, 0, name) : 0;
 		if (one < 0)
 			return one;
 		added += one;
@@ -220,35 +222,63 @@ static const char *symtab_name(const struct symsource *source, uint64_t vaddr)
 	return entry ? entry->name : NULL;
 }
 
+struct unit {
+	struct symsource *source;
+	struct lines lines;
+	struct inlines inlines;
+	struct scopes scopes;
+	struct symbol_frame *named; /* by node; name NULL: not asked yet */
+};
+
+/* A name from DWARF that is not a linker symbol, with its namespaces and classes where the language has them. */
+static const char *plain_name(struct unit *unit, const struct inlines_node *node)
+{
+	const char *plain = inlines_name(node), **memo;
+	char qualified[SCOPES_NAME_MAX];
+	Dwarf_Die declaration;
+
+	if (!plain)
+		return NULL;
+	if (!unit->scopes.qualified)
+		return names_add(unit->source->names, plain, strlen(plain));
+	declaration = scopes_declaration(&node->die);
+	memo = scopes_memo(&unit->scopes, &declaration);
+	if (!*memo) {
+		if (scopes_find(&unit->scopes, &declaration, qualified))
+			plain = qualified;
+		*memo = names_add(unit->source->names, plain, strlen(plain));
+	}
+	return *memo;
+}
+
+/* Is this symbol the one of an unmangled DWARF name? Then the function is extern "C", whatever its namespace. */
+static bool is_same(const char *symbol, const char *plain)
+{
+	size_t length = demangle_base_length(symbol);
+
+	return strlen(plain) == length && memcmp(plain, symbol, length) == 0;
+}
+
 /*
  * Name and start line of a node, as a frame without place. The linkage name says it all; without one (C, main, and
  * C++ names that some compilers leave out) the symbol table may know the mangled name of a function that stands on
  * its own. A frame without name: nothing is known. False when out of memory.
  */
-static bool name_node(struct symsource *source, const struct inlines_node *node, uint64_t vaddr,
-	struct symbol_frame *frame)
+static bool name_node(struct unit *unit, const struct inlines_node *node, uint64_t vaddr, struct symbol_frame *frame)
 {
 	const char *linkage = inlines_linkage_name(node), *plain = linkage ? NULL : inlines_name(node);
 
 	*frame = (struct symbol_frame){.inlined = node->parent != INLINES_NONE, .start_line = inlines_start_line(node)};
 	if (!linkage && !frame->inlined) {
-		linkage = symtab_name(source, vaddr);
-		if (linkage && plain && !demangle_is_mangled(linkage))
+		linkage = symtab_name(unit->source, vaddr);
+		if (linkage && plain && !demangle_is_mangled(linkage) && !is_same(linkage, plain))
 			linkage = NULL;
 	}
 	if (linkage)
-		return name_frame(source->names, linkage, frame);
-	if (plain)
-		frame->name = frame->system_name = names_add(source->names, plain, strlen(plain));
+		return name_frame(unit->source->names, linkage, frame);
+	frame->name = frame->system_name = plain_name(unit, node);
 	return !plain || frame->name;
 }
-
-struct unit {
-	struct symsource *source;
-	struct lines lines;
-	struct inlines inlines;
-	struct symbol_frame *named; /* by node; name NULL: not asked yet */
-};
 
 static bool store(struct symsource *source, const struct symbol_frame *frames, uint32_t count,
 	struct symbol_result *result)
@@ -276,7 +306,7 @@ static int resolve_chain(struct unit *unit, int32_t node, uint64_t vaddr, struct
 		struct symbol_frame *named = &unit->named[node];
 		uint64_t call_file;
 
-		if (!named->name && !name_node(unit->source, one, vaddr, named))
+		if (!named->name && !name_node(unit, one, vaddr, named))
 			return -ENOMEM;
 		if (named->name) {
 			frames[count] = *named;
@@ -314,6 +344,7 @@ static int resolve_unit(struct symsource *source, Dwarf_Off offset, const uint64
 	if (!dwarf_offdie(source->dwarf, offset, &die))
 		return 0;
 	lines_init(&unit.lines, &die, source->names);
+	scopes_init(&unit.scopes, &die);
 	source->dwarf_lines += unit.lines.line_count;
 	error = inlines_init(&unit.inlines, &die, vaddrs, n);
 	unit.named = error ? NULL : calloc(unit.inlines.node_count + 1, sizeof(*unit.named));

@@ -52,32 +52,50 @@ static uint8_t rank_of(unsigned info, uint64_t size)
 	return (uint8_t)(rank * 4 + (type == STT_NOTYPE ? 2 : 0) + (size == 0 ? 1 : 0));
 }
 
-long symtab_add(struct symtab *symtab, uint64_t start, uint64_t size, unsigned info, unsigned section,
-	const char *name)
+static int reserve(struct symtab *symtab)
 {
-	unsigned type = ELF64_ST_TYPE(info);
-	uint64_t end;
+	size_t capacity = symtab->capacity ? symtab->capacity * 2 : 1024;
+	struct symtab_entry *entries;
+
+	if (symtab->count < symtab->capacity)
+		return 0;
+	entries = reallocarray(symtab->entries, capacity, sizeof(*entries));
+	if (!entries)
+		return -ENOMEM;
+	symtab->entries = entries;
+	symtab->capacity = capacity;
+	return 0;
+}
+
+long symtab_add(struct symtab *symtab, const Elf64_Sym *symbol, uint64_t section_end, const char *name)
+{
+	unsigned type = ELF64_ST_TYPE(symbol->st_info), section = symbol->st_shndx;
+	struct symtab_entry entry = {symbol->st_value, symbol->st_size, 0, name,
+	    rank_of(symbol->st_info, symbol->st_size)};
 
 	if (section == SHN_UNDEF || section == SHN_ABS || section == SHN_COMMON || name[0] == '\0')
 		return 0;
-	if (type != STT_FUNC && type != STT_GNU_IFUNC && !(type == STT_NOTYPE && size > 0))
+	if (type != STT_FUNC && type != STT_GNU_IFUNC && !(type == STT_NOTYPE && entry.size > 0))
 		return 0;
-	end = extents_end(&symtab->extents, start);
-	if (end == 0 || symtab->count >= ENTRIES_MAX)
+	entry.limit = extents_end(&symtab->extents, entry.start);
+	if (entry.limit == 0 || symtab->count >= ENTRIES_MAX)
 		return 0;
-	if (size > end - start)
-		size = end - start;
-	if (symtab->count == symtab->capacity) {
-		size_t capacity = symtab->capacity ? symtab->capacity * 2 : 1024;
-		struct symtab_entry *entries = reallocarray(symtab->entries, capacity, sizeof(*entries));
-
-		if (!entries)
-			return -ENOMEM;
-		symtab->entries = entries;
-		symtab->capacity = capacity;
-	}
-	symtab->entries[symtab->count++] = (struct symtab_entry){start, size, name, rank_of(info, size)};
+	if (section_end > entry.start && section_end < entry.limit)
+		entry.limit = section_end;
+	if (entry.size > entry.limit - entry.start)
+		entry.size = entry.limit - entry.start;
+	if (reserve(symtab) != 0)
+		return -ENOMEM;
+	symtab->entries[symtab->count++] = entry;
 	return 1;
+}
+
+static uint64_t section_end(Elf *elf, unsigned index)
+{
+	GElf_Shdr header;
+	Elf_Scn *section = index < SHN_LORESERVE ? elf_getscn(elf, index) : NULL;
+
+	return section && gelf_getshdr(section, &header) ? header.sh_addr + header.sh_size : 0;
 }
 
 static long add_section(struct symtab *symtab, Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
@@ -95,12 +113,13 @@ static long add_section(struct symtab *symtab, Elf *elf, Elf_Scn *section, const
 		return 0;
 	for (size_t i = 1; i < count && i < ENTRIES_MAX; i++) {
 		GElf_Sym symbol;
+		uint64_t end;
 		long one;
 
 		if (!gelf_getsym(data, (int)i, &symbol) || symbol.st_name >= strings->d_size)
 			continue;
-		one = symtab_add(symtab, symbol.st_value, symbol.st_size, symbol.st_info, symbol.st_shndx,
-			(const char *)strings->d_buf + symbol.st_name);
+		end = symbol.st_size == 0 ? section_end(elf, symbol.st_shndx) : 0;
+		one = symtab_add(symtab, &symbol, end, (const char *)strings->d_buf + symbol.st_name);
 		if (one < 0)
 			return one;
 		added += one;
@@ -205,9 +224,7 @@ const struct symtab_entry *symtab_find(const struct symtab *symtab, uint64_t vad
 		if (i == 0 || (symtab->reach && symtab->reach[i] <= vaddr))
 			break;
 	}
-	/* An unsized function must not stretch over a hole between segments. */
-	if (symtab->entries[nearest].size == 0 &&
-	    extents_end(&symtab->extents, symtab->entries[nearest].start) == extents_end(&symtab->extents, vaddr))
+	if (symtab->entries[nearest].size == 0 && vaddr < symtab->entries[nearest].limit)
 		return &symtab->entries[nearest];
 	return NULL;
 }

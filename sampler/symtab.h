@@ -20,7 +20,8 @@ struct symtab;
 
 struct symtab_entry {
 	uint64_t start;
-	uint64_t size; /* 0: unknown, reaches to the next symbol */
+	uint64_t size;	  /* 0: unknown, reaches to the next symbol or to limit */
+	uint64_t limit;	  /* end of its section, else of its segment */
 	const char *name; /* borrowed from the Elf or the caller */
 	uint8_t rank;	  /* lower is better; of the winner among aliases */
 };
@@ -31,11 +32,11 @@ void symtab_free(struct symtab *symtab);
 
 /*
  * Adds functions, indirect functions and sized untyped symbols. symtab_add_elf() reads all sections of one type
- * (SHT_SYMTAB or SHT_DYNSYM); the Elf must outlive the table. Returns how many were added, or -ENOMEM.
+ * (SHT_SYMTAB or SHT_DYNSYM); the Elf must outlive the table. section_end 0: unknown.
+ * Returns how many were added, or -ENOMEM.
  */
 long symtab_add_elf(struct symtab *symtab, Elf *elf, uint32_t section_type);
-long symtab_add(struct symtab *symtab, uint64_t start, uint64_t size, unsigned info, unsigned section,
-	const char *name);
+long symtab_add(struct symtab *symtab, const Elf64_Sym *symbol, uint64_t section_end, const char *name);
 
 /* Sorts, after the last addition and before the first search; of aliases the best name stays. */
 void symtab_sort(struct symtab *symtab);
@@ -44,7 +45,7 @@ size_t symtab_count(const struct symtab *symtab);
 
 /*
  * The function that contains vaddr: the innermost sized one, else the one without size that begins last before it
- * with no other symbol in between. Returns NULL: none.
+ * in the same section, with no other symbol in between. NULL: none.
  */
 const struct symtab_entry *symtab_find(const struct symtab *symtab, uint64_t vaddr);
 
