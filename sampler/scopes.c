@@ -10,6 +10,7 @@ enum {
 	LINKS_MAX = 16,
 	LANG_C_PLUS_PLUS_17 = 0x2a, /* DWARF 6 numbers that compilers write already; dwarf.h 0.188 has no names */
 	LANG_C_PLUS_PLUS_20 = 0x2b,
+	LANG_C17 = 0x2c,
 };
 
 void scopes_init(struct scopes *scopes, Dwarf_Die *unit)
@@ -26,6 +27,16 @@ void scopes_init(struct scopes *scopes, Dwarf_Die *unit)
 	case DW_LANG_Rust:
 	case DW_LANG_D:
 		scopes->qualified = true;
+		scopes->linker_names = true;
+		break;
+	case DW_LANG_C:
+	case DW_LANG_C89:
+	case DW_LANG_C99:
+	case DW_LANG_C11:
+	case LANG_C17:
+	case DW_LANG_ObjC:
+	case DW_LANG_Mips_Assembler:
+		scopes->linker_names = true;
 		break;
 	default:
 		break;

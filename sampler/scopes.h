@@ -17,7 +17,8 @@
 enum { SCOPES_MEMO_COUNT = 256, SCOPES_NAME_MAX = 4096 };
 
 struct scopes {
-	bool qualified; /* does the unit's language have scopes with names? */
+	bool qualified;	   /* does the unit's language have scopes with names? */
+	bool linker_names; /* are unmangled linker symbols what its authors write? (Fortran's foo_ is not) */
 	size_t work_left;
 	struct {
 		Dwarf_Off offset; /* of the declaration; 0: empty */

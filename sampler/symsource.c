@@ -251,33 +251,40 @@ static const char *plain_name(struct unit *unit, const struct inlines_node *node
 	return *memo;
 }
 
-/* Is this symbol the one of an unmangled DWARF name? Then the function is extern "C", whatever its namespace. */
-static bool is_same(const char *symbol, const char *plain)
+/* The linker's name of a function that stands on its own, if it fits: a symbol without size could be another's. */
+static const char *own_symbol(const struct symsource *source, uint64_t vaddr)
 {
-	size_t length = demangle_base_length(symbol);
+	const struct symtab_entry *entry = symtab_find(source->symtab, vaddr);
 
-	return strlen(plain) == length && memcmp(plain, symbol, length) == 0;
+	return entry && entry->size > 0 ? entry->name : NULL;
 }
 
 /*
- * Name and start line of a node, as a frame without place. The linkage name says it all; without one (C, main, and
- * C++ names that some compilers leave out) the symbol table may know the mangled name of a function that stands on
- * its own. A frame without name: nothing is known. False when out of memory.
+ * Name and start line of a node, as a frame without place. A mangled linkage name says it all. Where there is none
+ * (C, and C++ names without external linkage) a function that stands on its own gets the name that the symbol table
+ * has, the same as when the debug info is not installed: qsort, not __GI___qsort. What is left, inlined C and
+ * inlined internal C++, has its name in DWARF only.
+ * A frame without name: nothing is known. False when out of memory.
  */
 static bool name_node(struct unit *unit, const struct inlines_node *node, uint64_t vaddr, struct symbol_frame *frame)
 {
-	const char *linkage = inlines_linkage_name(node), *plain = linkage ? NULL : inlines_name(node);
+	const char *linkage = inlines_linkage_name(node), *symbol = linkage;
+	bool own = node->parent == INLINES_NONE;
 
-	*frame = (struct symbol_frame){.inlined = node->parent != INLINES_NONE, .start_line = inlines_start_line(node)};
-	if (!linkage && !frame->inlined) {
-		linkage = symtab_name(unit->source, vaddr);
-		if (linkage && plain && !demangle_is_mangled(linkage) && !is_same(linkage, plain))
-			linkage = NULL;
+	*frame = (struct symbol_frame){.inlined = !own, .start_line = inlines_start_line(node)};
+	if (own && !(linkage && demangle_is_mangled(linkage))) {
+		symbol = own_symbol(unit->source, vaddr);
+		symbol = symbol ? symbol : linkage;
 	}
-	if (linkage)
-		return name_frame(unit->source->names, linkage, frame);
-	frame->name = frame->system_name = plain_name(unit, node);
-	return !plain || frame->name;
+	if (symbol && !name_frame(unit->source->names, symbol, frame))
+		return false;
+	if ((symbol && demangle_is_mangled(symbol)) || (symbol && own && unit->scopes.linker_names) ||
+	    !inlines_name(node))
+		return true;
+	frame->name = plain_name(unit, node);
+	if (!symbol)
+		frame->system_name = frame->name;
+	return frame->name != NULL;
 }
 
 static bool store(struct symsource *source, const struct symbol_frame *frames, uint32_t count,
