@@ -164,26 +164,26 @@ static int set_version(struct options *options, const char *value)
 	return 0;
 }
 
-/* The one table. A row serves every command whose bit it carries. */
+/* The one table. A row serves every command whose bit it carries. Help lines stay below 80 - HELP_COLUMN. */
 static const struct option option_table[] = {
     {COMMAND_RECORD, 'p', "period", "BYTES", NULL, "1 to 1024G, with K, M or G if wanted", set_period,
-	"mean bytes between samples (default 512K); 1 records\nevery allocation; K, M, G are understood"},
+	"mean bytes between samples, default 512K;\n1 records every allocation; K, M, G work"},
     {COMMAND_RECORD, 'o', "output", "PATTERN", NULL,
 	"a path in which % begins one of " OUTPUT_DIRECTIVES, set_output,
-	"name of the profiles (default " OUTPUT_DEFAULT "):\n%e executable, %p pid, %n snapshot, %h host, %t unix "
-	"seconds;\na directory or a trailing / means the default name inside"},
+	"name of the profiles, default\n" OUTPUT_DEFAULT ": %e executable,\n"
+	"%p pid, %n snapshot, %h host, %t unix seconds;\n"
+	"a folder or a trailing / means that name inside"},
     {COMMAND_RECORD, 'b', "backend", NULL, backend_names, NULL, set_backend,
-	"how stacks are captured; auto (default) takes the best that\nthe kernel allows, -v says which and why"},
+	"how stacks are captured; auto, the default, takes\nthe best the kernel allows (-v says which and why)"},
     {COMMAND_RECORD, 's', "stack-bytes", "BYTES", NULL, "256 to 64K", set_stack_bytes,
-	"most stack bytes per sample (default 32K, at most 64K)"},
+	"most stack bytes per sample, default 32K"},
     {COMMAND_RECORD, 'i', "interval", "TIME", NULL,
 	"0 or a whole number with its unit, such as 500ms, 10s, 5m, 1h (1ms to 1000h)", set_interval,
-	"time between snapshots (default 60s): 500ms, 10s, 5m, 1h;\n0 for none"},
+	"time between snapshots, default 60s; 500ms, 5m\nand 1h work too, 0 means none"},
     {COMMAND_RECORD, '\0', "symbols", NULL, symbol_names, NULL, set_symbols,
-	"names in the profile: full (default: functions, inlined\ncalls, lines), functions, or raw (none)"},
+	"names in the profile: full, the default, has\nfunctions, inlined calls and lines; raw has none"},
     {COMMAND_RECORD, 'q', "quiet", NULL, NULL, NULL, set_quiet, "no summary at the end"},
-    {COMMAND_RECORD, 'v', "verbose", NULL, NULL, NULL, set_verbose,
-	"say what is done and why; twice for more"},
+    {COMMAND_RECORD, 'v', "verbose", NULL, NULL, NULL, set_verbose, "say what is done and why; twice for more"},
     {~0u, '\0', "help", NULL, NULL, NULL, set_help, "this text"},
     {~0u, '\0', "version", NULL, NULL, NULL, set_version, "the version"},
 };

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+# What end-to-end tests share; sourced by tests/run with `set -eu`, in an empty folder of the test's own.
+
+top=$HEAPTAP_TOP
+heaptap=$HEAPTAP_BUILD/heaptap
+targets=$HEAPTAP_BUILD/tests/targets
+readers=$HEAPTAP_BUILD/tests/readers
+export PPROF_TMPDIR=$PWD PPROF_BINARY_PATH=$PWD GOCACHE=$HEAPTAP_BUILD/gocache XDG_CACHE_HOME=$PWD/cache
+unset DEBUGINFOD_URLS
+
+fail() {
+  echo "fail: $*" >&2
+  exit 1
+}
+
+skip() {
+  echo "skip: $*" >&2
+  exit 77
+}
+
+need_root() {
+  [ "$(id -u)" = 0 ] || skip 'needs root'
+}
+
+# equal WANTED GOT [WHAT]
+equal() {
+  [ "$1" = "$2" ] || fail "${3:-value}: wanted '$1', got '$2'"
+}
+
+# matches REGEX FILE: the file has such a line
+matches() {
+  grep -qE -- "$1" "$2" || { echo "--- $2:" >&2; cat "$2" >&2; fail "no line of $2 matches '$1'"; }
+}
+
+# status_of COMMAND...: prints its exit status; stdout goes to ./out, stderr to ./err
+status_of() {
+  local status=0
+  "$@" >out 2>err || status=$?
+  echo $status
+}
+
+record() {
+  "$heaptap" record "$@"
+}
+
+# wait_for SECONDS COMMAND...: until the command succeeds
+wait_for() {
+  local deadline=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    [ $SECONDS -lt $deadline ] || fail "waited in vain for: $*"
+    sleep 0.02
+  done
+}
+
+# Runs a command without root's rights. A checkout may lie where nobody else can read, so heaptap is copied here.
+unprivileged() {
+  if [ "$(id -u)" != 0 ]; then
+    "$@"
+    return
+  fi
+  setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all "$@"
+}
+
+# Makes ./bin with heaptap, its library and test programs, readable by everyone; use "$heaptap" and "$targets" after.
+stage() {
+  mkdir -p bin
+  cp "$heaptap" "$HEAPTAP_BUILD/libheaptap.so" bin/
+  for target; do
+    cp "$targets/$target" bin/
+  done
+  chmod -R a+rX bin
+  heaptap=$PWD/bin/heaptap
+  targets=$PWD/bin
+}
+
+# The one file that matches a pattern.
+only() {
+  local files=("$@")
+  [ ${#files[@]} = 1 ] && [ -e "${files[0]}" ] || fail "wanted one file, got: $* (in $(ls | tr '\n' ' '))"
+  echo "${files[0]}"
+}
+
+# Every profile that a test writes is shown to all readers.
+profile_check() {
+  local profile
+  for profile; do
+    [ -s "$profile" ] || fail "no profile $profile"
+    if [ -x "$readers/check_profile" ]; then
+      "$readers/check_profile" "$profile" >check.log 2>&1 || { cat check.log >&2; fail "$profile is not valid"; }
+    fi
+    if [ -x "$readers/oracle" ]; then
+      "$readers/oracle" "$profile" >check.log 2>&1 || { cat check.log >&2; fail "pprof's library refuses $profile"; }
+    fi
+    go tool pprof -top "$profile" >check.log 2>&1 || { cat check.log >&2; fail "go tool pprof refuses $profile"; }
+    gunzip -c "$profile" |
+      protoc --proto_path="$top/proto" --decode=perftools.profiles.Profile profile.proto >check.txt 2>check.log ||
+      { cat check.log >&2; fail "protoc cannot decode $profile"; }
+    rm -f check.log check.txt
+  done
+}
+
+# pprof_top PROFILE [OPTION...]
+pprof_top() {
+  local profile=$1
+  shift
+  go tool pprof -top "$@" "$profile" 2>/dev/null
+}
+
+# share_of REGEX PROFILE [SAMPLE_TYPE]: percentage of the total in stacks that have a frame matching REGEX
+share_of() {
+  python3 "$top/tests/share.py" "$1" "$2" "${3:-alloc_space}"
+}
+
+# at_least WANTED GOT WHAT: numbers, fractions too
+at_least() {
+  awk -v wanted="$1" -v got="$2" 'BEGIN { exit !(got + 0 >= wanted + 0) }' || fail "$3: wanted at least $1, got $2"
+}
