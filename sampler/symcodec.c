@@ -233,6 +233,8 @@ static int get_results(struct decoder *decoder, symcodec_each_fn *each, void *ar
 			decoder->bad = true;
 		for (uint32_t i = 0; i < result.frame_count && !decoder->bad; i++)
 			get_frame(decoder, &frames[i]);
+		if (decoder->bad)
+			break;
 		if (result.frame_count > 0 && frames[result.frame_count - 1].inlined)
 			decoder->bad = true;
 		if (decoder->bad || !each)

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sampler/demangle.h"
+
+static void expect(const char *symbol, const char *wanted)
+{
+	char name[DEMANGLE_NAME_MAX];
+	bool differs = demangle_name(symbol, name);
+
+	assert_string_equal(name, wanted);
+	assert_int_equal(differs, strcmp(symbol, wanted) != 0);
+}
+
+static void cxx_names_lose_parameters_and_return_type_and_keep_template_arguments(void **state)
+{
+	expect("_ZN3app5CacheIdE4fillEPKd", "app::Cache<double>::fill");
+	expect("_Z3fooIiET_S0_", "foo<int>");
+	expect("_ZNKSt6vectorIiSaIiEE4sizeEv", "std::vector<int, std::allocator<int> >::size");
+	expect("_ZN3FooC4Ev", "Foo::Foo");
+	expect("_ZNK3FoocvbEv", "Foo::operator bool");
+	expect("_Znwm", "operator new");
+	expect("_ZN12_GLOBAL__N_13runEv", "(anonymous namespace)::run");
+	expect("_ZZ4mainENKUliE_clEi", "main::{lambda(int)#1}::operator()");
+	expect("_ZN3foo3barB5cxx11Ev", "foo::bar[abi:cxx11]");
+}
+
+static void rust_names_lose_their_hash(void **state)
+{
+	expect("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "core::fmt::Formatter::pad");
+	expect("_RNvCs1234_7mycrate3foo", "mycrate::foo");
+	expect("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE.llvm.1234", "core::fmt::Formatter::pad");
+	expect("_RNvCs1234_7mycrate3foo.llvm.99", "mycrate::foo");
+	expect("_ZN58_$LT$alloc..string..String$u20$as$u20$core..fmt..Debug$GT$3fmt17h0123456789abcdefE",
+		"<alloc::string::String as core::fmt::Debug>::fmt");
+}
+
+static void c_names_stay(void **state)
+{
+	expect("main", "main");
+	expect("_start", "_start");
+	expect("_ZNotReally", "_ZNotReally");
+	expect("_R", "_R");
+	expect("_Z", "_Z");
+	expect("", "");
+	expect("@@", "@@");
+}
+
+static void clone_suffixes_and_versions_go(void **state)
+{
+	expect("fold.part.0", "fold");
+	expect("fold.isra.0.cold", "fold");
+	expect("fold.constprop.3.part.1", "fold");
+	expect("fold.cold.7", "fold");
+	expect("fold.lto_priv.12", "fold");
+	expect("memcpy@@GLIBC_2.14", "memcpy");
+	expect("_ZN3app3runEi.cold", "app::run");
+	expect("_ZN3app3runEi.isra.0", "app::run");
+	expect("_ZNSt6vectorIiSaIiEE4sizeEv@@GLIBCXX_3.4", "std::vector<int, std::allocator<int> >::size");
+}
+
+/* Dots are part of Go's names, and of GCC's outlined functions. */
+static void dots_that_are_no_suffix_stay(void **state)
+{
+	expect("main.part", "main.part");
+	expect("runtime.clone", "runtime.clone");
+	expect("main.(*T).Grow", "main.(*T).Grow");
+	expect("loop._omp_fn.0", "loop._omp_fn.0");
+	expect("x.1", "x.1");
+	expect(".cold", ".cold");
+	expect("..cold", ".");
+}
+
+/* f<A<i,i>, A<S1_,S1_>, A<S2_,S2_>, ...>: every argument is twice as long as the one before, 30 of them 2^30. */
+static void a_symbol_that_explodes_is_cut(void **state)
+{
+	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	char symbol[1024], name[DEMANGLE_NAME_MAX];
+	int length = sprintf(symbol, "_Z1fI1AIiiE");
+
+	for (int i = 1; i < 30; i++)
+		length += sprintf(symbol + length, "S0_IS%c_S%c_E", digits[i], digits[i]);
+	strcpy(symbol + length, "Evv");
+	assert_true(demangle_name(symbol, name));
+	assert_int_equal(strlen(name), DEMANGLE_NAME_MAX - 1);
+	assert_memory_equal(name, "f<A<int, int>, A<A<int, int>", 28);
+	assert_string_equal(name + DEMANGLE_NAME_MAX - 4, "...");
+}
+
+static void long_symbols_are_copied_up_to_the_limit(void **state)
+{
+	size_t length = 100000;
+	char *symbol = malloc(length + 1), name[DEMANGLE_NAME_MAX];
+
+	memset(symbol, 'N', length);
+	symbol[length] = '\0';
+	memcpy(symbol, "_Z", 2);
+	assert_true(demangle_name(symbol, name));
+	assert_int_equal(strlen(name), DEMANGLE_NAME_MAX - 1);
+	free(symbol);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(cxx_names_lose_parameters_and_return_type_and_keep_template_arguments),
+	    cmocka_unit_test(rust_names_lose_their_hash),
+	    cmocka_unit_test(c_names_stay),
+	    cmocka_unit_test(clone_suffixes_and_versions_go),
+	    cmocka_unit_test(dots_that_are_no_suffix_stay),
+	    cmocka_unit_test(a_symbol_that_explodes_is_cut),
+	    cmocka_unit_test(long_symbols_are_copied_up_to_the_limit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

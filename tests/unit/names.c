@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sampler/names.h"
+
+static void equal_text_is_one_pointer(void **state)
+{
+	struct names *names = names_new();
+	char text[] = "alpha";
+	const char *first = names_add(names, text, 5);
+
+	text[0] = 'A';
+	assert_string_equal(first, "alpha");
+	assert_ptr_equal(names_add(names, "alphabet", 5), first);
+	assert_ptr_not_equal(names_add(names, "alphabet", 8), first);
+	assert_string_equal(names_add(names, "", 0), "");
+	names_free(names);
+}
+
+static void names_survive_growth(void **state)
+{
+	struct names *names = names_new();
+	const char *kept[3000];
+	char text[32];
+
+	for (int i = 0; i < 3000; i++)
+		kept[i] = names_add(names, text, (size_t)sprintf(text, "name %d", i));
+	for (int i = 0; i < 3000; i++) {
+		size_t length = (size_t)sprintf(text, "name %d", i);
+
+		assert_string_equal(kept[i], text);
+		assert_ptr_equal(names_add(names, text, length), kept[i]);
+	}
+	names_free(names);
+}
+
+static void bad_bytes_become_question_marks(void **state)
+{
+	static const char *const cases[][2] = {
+	    {"a\x01z\x7f", "a?z?"},
+	    {"tab\tline\n", "tab?line?"},
+	    {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
+	    {"\xe2\x82\xac \xf0\x9f\x8e\x88", "\xe2\x82\xac \xf0\x9f\x8e\x88"},
+	    {"\xff\xfe", "??"},
+	    {"\xc0\xaf", "??"},		/* overlong */
+	    {"\xe0\x80\xaf", "???"},
+	    {"\xed\xa0\x80", "???"},	/* a surrogate */
+	    {"\xf4\x90\x80\x80", "????"}, /* beyond U+10FFFF */
+	    {"x\xe2\x82", "x??"},		/* cut */
+	};
+	struct names *names = names_new();
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_string_equal(names_add(names, cases[i][0], strlen(cases[i][0])), cases[i][1]);
+	assert_string_equal(names_add(names, "a\0b", 3), "a?b");
+	names_free(names);
+}
+
+static void long_names_are_cut_between_characters(void **state)
+{
+	struct names *names = names_new();
+	size_t length = NAMES_LENGTH_MAX + 100;
+	char *text = malloc(length);
+	const char *name;
+
+	memset(text, 'x', length);
+	memcpy(text + NAMES_LENGTH_MAX - 1, "\xc3\xbc", 2);
+	name = names_add(names, text, length);
+	assert_int_equal(strlen(name), NAMES_LENGTH_MAX);
+	assert_int_equal(name[NAMES_LENGTH_MAX - 1], '?');
+	free(text);
+	names_free(names);
+}
+
+static void memory_is_aligned_and_apart(void **state)
+{
+	struct names *names = names_new();
+	char *blocks[100];
+
+	for (int i = 0; i < 100; i++) {
+		names_add(names, "odd", 3);
+		blocks[i] = names_alloc(names, (size_t)i * 900);
+		assert_int_equal((uintptr_t)blocks[i] % _Alignof(max_align_t), 0);
+		memset(blocks[i], i, (size_t)i * 900);
+	}
+	for (int i = 1; i < 100; i++) {
+		assert_int_equal(blocks[i][0], i);
+		assert_int_equal(blocks[i][i * 900 - 1], i);
+	}
+	names_free(names);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(equal_text_is_one_pointer),
+	    cmocka_unit_test(names_survive_growth),
+	    cmocka_unit_test(bad_bytes_become_question_marks),
+	    cmocka_unit_test(long_names_are_cut_between_characters),
+	    cmocka_unit_test(memory_is_aligned_and_apart),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
