@@ -289,8 +289,10 @@ int output_claim(struct output *output, const struct output_facts *facts, char *
 		next = used_next(output->used, path);
 		if (!next)
 			return -ENOMEM;
-		if ((*next)++ == 1)
+		if (*next == 1) {
+			*next = 2;
 			return 0;
+		}
 	}
 	return ret;
 }

@@ -107,9 +107,20 @@ pprof_top() {
   go tool pprof -top "$@" "$profile" 2>/dev/null
 }
 
-# share_of REGEX PROFILE [SAMPLE_TYPE]: percentage of the total in stacks that have a frame matching REGEX
+# share_of REGEX PROFILE [SAMPLE_TYPE]: percentage of the total in stacks that have a function matching REGEX
 share_of() {
-  python3 "$top/tests/share.py" "$1" "$2" "${3:-alloc_space}"
+  "$readers/oracle" -reach "$1" "$2" | awk -F '\t' -v type="${3:-alloc_space}" \
+    '$1 == "reach" && index($2, type) == 1 { print $5 + 0 }'
+}
+
+# total_of PROFILE SAMPLE_TYPE
+total_of() {
+  "$readers/oracle" "$1" | awk -F '\t' -v type="$2" '$1 == "total" && index($2, type "/") == 1 { print $3 }'
+}
+
+# comment_of PROFILE: its comments, one per line
+comment_of() {
+  go tool pprof -comments "$1" 2>/dev/null
 }
 
 # at_least WANTED GOT WHAT: numbers, fractions too

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+# Where profiles go and what they are called.
+
+test_default_name() {
+  record -q -p 1 "$targets/truth" truth.tsv 1 0
+  profile=$(only heaptap.*.pb.gz)
+  [[ $profile =~ ^heaptap\.truth\.[0-9]+\.exit\.pb\.gz$ ]] || fail "named $profile"
+  equal 600 "$(stat -c %a "$profile")" mode
+  profile_check "$profile"
+}
+
+test_every_directive() {
+  before=$(date +%s)
+  record -q -p 1 -o 'x%%-%e-%p-%n-%h-%t.gz' "$targets/truth" truth.tsv 1 0
+  profile=$(only x*.gz)
+  [[ $profile =~ ^x%-truth-[0-9]+-exit-(.+)-([0-9]+)\.gz$ ]] || fail "named $profile"
+  equal "$(hostname | tr -c 'A-Za-z0-9._+\n-' _)" "${BASH_REMATCH[1]}" host
+  at_least "$before" "${BASH_REMATCH[2]}" seconds
+}
+
+test_folders_are_made() {
+  record -q -p 1 -o a/b%p/c/ "$targets/truth" truth.tsv 1 0
+  only a/b*/c/heaptap.truth.*.exit.pb.gz
+  mkdir there
+  record -q -p 1 -o there "$targets/truth" truth.tsv 1 0
+  only there/heaptap.truth.*.exit.pb.gz
+}
+
+test_names_within_a_run_are_never_reused() {
+  record -q -p 1 -o same.pb.gz sh -c "$targets/truth t1 1 0; $targets/truth t2 1 0; true"
+  profile_check same.pb.gz same-2.pb.gz same-3.pb.gz
+  [ ! -e same-4.pb.gz ] || fail 'one too many'
+}
+
+test_earlier_runs_are_replaced() {
+  echo old >same.pb.gz
+  record -q -p 1 -o same.pb.gz "$targets/truth" truth.tsv 1 0
+  profile_check same.pb.gz
+  equal same.pb.gz "$(ls same*)"
+}
+
+test_odd_executable_names() {
+  cp "$targets/truth" './we ird$(name)'
+  record -q -p 1 './we ird$(name)' truth.tsv 1 0
+  only heaptap.we_ird__name_.*.exit.pb.gz
+}
+
+test_summary_tells_where_the_profile_is() {
+  record -p 1 "$targets/truth" truth.tsv 1 0 2>err
+  profile=$(only heaptap.*.pb.gz)
+  matches "$profile" err
+  matches 'go tool pprof|pprof ' err
+  record -q -p 1 "$targets/truth" truth.tsv 1 0 2>err
+  equal '' "$(cat err)" 'stderr with -q'
+}

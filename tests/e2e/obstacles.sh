@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+# What cannot be profiled, or written, costs one clear line each and never COMMAND.
+
+# one_line REGEX: stderr has exactly one line of ours that matches
+one_line() {
+  equal 1 "$(grep -cE -- "$1" err || true)" "lines that match '$1' in: $(cat err)"
+}
+
+test_static_binary() {
+  equal 23 "$(status_of record "$targets/static_hello")"
+  equal 'hello from a static program' "$(cat out)"
+  one_line 'static_hello is statically linked'
+}
+
+test_children_of_a_static_binary_are_no_reason_to_speak_with_q() {
+  equal 23 "$(status_of record -q "$targets/static_hello")"
+  equal '' "$(cat err)"
+}
+
+test_setuid_binary() {
+  need_root
+  stage truth
+  cp "$(command -v id)" bin/id
+  chown root bin/id
+  chmod 4755 bin/id
+  mkdir -m 777 place
+  cd place
+  findmnt -no OPTIONS -T . | grep -q nosuid && skip 'the file system ignores setuid'
+  equal 0 "$(status_of unprivileged "$heaptap" record ../bin/id -u)"
+  equal 0 "$(cat out)" 'effective user'
+  one_line 'id gains privileges'
+}
+
+test_unwritable_folder() {
+  stage truth
+  mkdir -m 555 locked
+  [ "$(id -u)" = 0 ] || chmod 555 locked
+  equal 0 "$(status_of unprivileged "$heaptap" record -p 1 -o locked/x.pb.gz "$targets/truth" /dev/null 1 0)"
+  one_line 'locked/.*(Permission denied|cannot)'
+  equal '' "$(ls locked)"
+}
+
+test_folder_that_is_a_file() {
+  echo >file
+  equal 0 "$(status_of record -p 1 -o file/x.pb.gz "$targets/truth" truth.tsv 1 0)"
+  one_line 'file/.*Not a directory'
+}
+
+test_full_disk() {
+  need_root
+  mkdir small
+  mount -t tmpfs -o size=16k none small 2>/dev/null || skip 'cannot mount a tmpfs'
+  head -c 100000 /dev/zero >small/filler 2>/dev/null || true
+  status=$(status_of record -p 1 -o small/x.pb.gz "$targets/truth" truth.tsv 1 0)
+  left=$(ls small)
+  umount small
+  equal 0 "$status"
+  one_line 'small/.*No space left on device'
+  equal filler "$left" 'nothing half-written is left'
+}
+
+test_missing_library() {
+  mkdir alone
+  cp "$heaptap" alone/
+  equal 2 "$(status_of alone/heaptap record touch started)"
+  one_line '^heaptap: libheaptap.so is neither beside heaptap nor in '
+  equal 1 "$(wc -l <err)"
+  [ ! -e started ] || fail 'COMMAND was started'
+}
+
+test_library_in_a_folder_that_ld_preload_cannot_name() {
+  for folder in 'two words' 'colon:colon' 'dollar$LIB'; do
+    mkdir "$folder"
+    cp "$heaptap" "$HEAPTAP_BUILD/libheaptap.so" "$folder/"
+    equal 2 "$(status_of "$folder/heaptap" record touch started)"
+    one_line '^heaptap: LD_PRELOAD cannot hold a path with'
+  done
+}
+
+test_installed_places() {
+  mkdir -p usr/bin usr/lib/heaptap
+  cp "$heaptap" usr/bin/
+  cp "$HEAPTAP_BUILD/libheaptap.so" usr/lib/heaptap/
+  record=usr/bin/heaptap
+  $record record -q env | grep -q "^LD_PRELOAD=.*/usr/lib/heaptap/libheaptap.so$" || fail 'not found in ../lib/heaptap'
+}
+
+test_unprivileged_user() {
+  stage truth
+  mkdir -m 777 place
+  cd place
+  unprivileged "$heaptap" record -q -p 4K -o x.pb.gz "$targets/truth" truth.tsv 20 0
+  profile_check x.pb.gz
+  at_least 99 "$(share_of '^(main|__clone3?|start_thread)$' x.pb.gz)" 'stacks that reach main'
+}
+
+# Without perf_event_open (seccomp, as in most containers) stacks are copied.
+test_without_perf() {
+  python3 "$top/tests/without_perf.py" "$heaptap" record -q -p 4K -o x.pb.gz "$targets/truth" truth.tsv 20 0
+  profile_check x.pb.gz
+  at_least 99 "$(share_of '^main$' x.pb.gz)" 'stacks that reach main'
+}

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+# A program that knows its own truth (tests/targets/truth.c) against its profile.
+# timeout: 300
+
+compare() {
+  profile_check "$1"
+  "$readers/oracle" -func "$1" >functions
+  python3 "$top/tests/compare_truth.py" truth.tsv "$2" <functions || fail "the profile does not agree with the truth"
+}
+
+exact() {
+  record -q "$@" -p 1 -o exact.pb.gz "$targets/truth" truth.tsv 30 2000
+  compare exact.pb.gz 1
+}
+
+test_exact_at_period_1() {
+  exact -b auto
+}
+
+test_exact_at_period_1_by_copying() {
+  exact -b copy
+}
+
+test_exact_at_period_1_with_threads() {
+  record -q -p 1 -o exact.pb.gz "$targets/truth" truth.tsv 10 2000 4
+  compare exact.pb.gz 1
+}
+
+test_within_standard_errors_at_the_default_period() {
+  record -q -o sampled.pb.gz "$targets/truth" truth.tsv 1500 0
+  compare sampled.pb.gz 524288
+}
+
+test_within_standard_errors_at_4k() {
+  record -q -p 4K -o sampled.pb.gz "$targets/truth" truth.tsv 200 0
+  compare sampled.pb.gz 4096
+}
+
+test_within_standard_errors_with_threads() {
+  record -q -p 64K -o sampled.pb.gz "$targets/truth" truth.tsv 200 0 6
+  compare sampled.pb.gz 65536
+}
+
+# A flood that no ring can hold costs stacks, never bytes.
+test_totals_survive_a_flood() {
+  record -q -p 64 -o flood.pb.gz "$targets/truth" truth.tsv 300 0
+  profile_check flood.pb.gz
+  wanted=$(awk -F '\t' '{ sum += $3 } END { print sum }' truth.tsv)
+  got=$(total_of flood.pb.gz alloc_space)
+  awk -v wanted="$wanted" -v got="$got" 'BEGIN { d = got / wanted - 1; exit !(d < 0.01 && d > -0.01) }' ||
+    fail "alloc_space: truth $wanted, profile $got"
+}

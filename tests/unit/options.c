@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/options.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct command record = {
+    "record", COMMAND_RECORD, "[OPTIONS] [--] COMMAND [ARG...]", "summary", "COMMAND", NULL};
+
+static struct options options;
+static char error[512];
+
+/* Parses words up to the first NULL. */
+static int parse(const char *first, ...)
+{
+	static char *words[16];
+	int count = 0;
+	va_list args;
+
+	va_start(args, first);
+	for (const char *word = first; word && count < 15; word = va_arg(args, const char *))
+		words[count++] = (char *)word;
+	va_end(args);
+	words[count] = NULL;
+	return options_parse(&options, &record, count, words, error, sizeof(error));
+}
+
+static void defaults_are_those_of_the_contract(void **state)
+{
+	assert_int_equal(parse("true", NULL), 0);
+	assert_int_equal(options.period_bytes, 512 << 10);
+	assert_int_equal(options.stack_bytes, 32 << 10);
+	assert_int_equal(options.interval_ns, 60 * UINT64_C(1000000000));
+	assert_int_equal(options.backend, BACKEND_AUTO);
+	assert_int_equal(options.symbols, SYMBOL_FULL);
+	assert_int_equal(options.verbosity, 0);
+	assert_null(options.output);
+	assert_int_equal(options.operand_count, 1);
+	assert_string_equal(options.operands[0], "true");
+	assert_null(options.operands[1]);
+}
+
+static void values_come_in_four_forms(void **state)
+{
+	assert_int_equal(parse("-p4K", "c", NULL), 0);
+	assert_int_equal(options.period_bytes, 4096);
+	assert_int_equal(parse("-p", "5m", "c", NULL), 0);
+	assert_int_equal(options.period_bytes, 5 << 20);
+	assert_int_equal(parse("--period=1", "c", NULL), 0);
+	assert_int_equal(options.period_bytes, 1);
+	assert_int_equal(parse("--period", "1024G", "c", NULL), 0);
+	assert_int_equal(options.period_bytes, PERIOD_BYTES_MAX);
+	assert_int_equal(parse("-qvvp7", "c", NULL), 0);
+	assert_int_equal(options.period_bytes, 7);
+	assert_int_equal(options.verbosity, 2);
+}
+
+static void operands_begin_at_the_first_other_word(void **state)
+{
+	assert_int_equal(parse("-q", "ls", "-v", "--help", NULL), 0);
+	assert_int_equal(options.operand_count, 3);
+	assert_int_equal(options.verbosity, -1);
+	assert_false(options.help);
+	assert_int_equal(parse("--", "-p", NULL), 0);
+	assert_string_equal(options.operands[0], "-p");
+	assert_int_equal(parse("-", "x", NULL), 0);
+	assert_string_equal(options.operands[0], "-");
+}
+
+static void choices_are_found_by_name(void **state)
+{
+	static const enum backend all[] = {BACKEND_AUTO, BACKEND_UPROBE, BACKEND_BREAKPOINT, BACKEND_COPY};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		assert_int_equal(parse("-b", backend_name(all[i]), "c", NULL), 0);
+		assert_int_equal(options.backend, all[i]);
+	}
+	assert_int_equal(parse("--symbols=raw", "c", NULL), 0);
+	assert_int_equal(options.symbols, SYMBOL_RAW);
+	assert_string_equal(symbol_detail_name(SYMBOL_FUNCTIONS), "functions");
+}
+
+static void times_need_a_unit_unless_zero(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t ns;
+	} good[] = {
+	    {"500ms", UINT64_C(500000000)}, {"10s", UINT64_C(10000000000)}, {"5m", UINT64_C(300000000000)},
+	    {"1h", UINT64_C(3600000000000)}, {"0", 0}, {"0s", 0}, {"1000h", INTERVAL_NS_MAX},
+	};
+	static const char *const bad[] = {"", "10", "s", "-1s", "1.5s", "1d", "1001h", "99999999999999999h", "10 s"};
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_int_equal(parse("-i", good[i].text, "c", NULL), 0);
+		assert_int_equal(options.interval_ns, good[i].ns);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(parse("-i", bad[i], "c", NULL), -EINVAL);
+		assert_non_null(strstr(error, "500ms"));
+	}
+}
+
+static void numbers_outside_the_range_are_refused(void **state)
+{
+	static const char *const periods[] = {"", "0", "-1", "+1", " 1", "1 ", "1B", "KK", "K", "0x10", "1025G",
+	    "18446744073709551615", "18446744073709551616", "17592186044416M"};
+	static const char *const stacks[] = {"0", "255", "65537", "65K", "1M"};
+
+	for (size_t i = 0; i < sizeof(periods) / sizeof(periods[0]); i++) {
+		assert_int_equal(parse("-p", periods[i], "c", NULL), -EINVAL);
+		assert_non_null(strstr(error, "--period"));
+		assert_non_null(strstr(error, "1 to 1024G"));
+	}
+	for (size_t i = 0; i < sizeof(stacks) / sizeof(stacks[0]); i++)
+		assert_int_equal(parse("-s", stacks[i], "c", NULL), -EINVAL);
+	assert_int_equal(parse("-s", "256", "c", NULL), 0);
+	assert_int_equal(parse("-s", "64K", "c", NULL), 0);
+	assert_int_equal(options.stack_bytes, 65536);
+}
+
+static void errors_list_what_is_allowed(void **state)
+{
+	assert_int_equal(parse("--nonsense", "c", NULL), -EINVAL);
+	assert_non_null(strstr(error, "'--nonsense'"));
+	assert_non_null(strstr(error, "-p/--period"));
+	assert_int_equal(parse("--perio", "4K", "c", NULL), -EINVAL);
+	assert_int_equal(parse("-x", "c", NULL), -EINVAL);
+	assert_int_equal(parse("-b", "dtrace", "c", NULL), -EINVAL);
+	assert_non_null(strstr(error, "auto, uprobe, breakpoint or copy"));
+	assert_int_equal(parse("--quiet=1", "c", NULL), -EINVAL);
+	assert_int_equal(parse("-p", NULL), -EINVAL);
+	assert_non_null(strstr(error, "needs a value"));
+	assert_int_equal(parse(NULL, NULL), -EINVAL);
+	assert_non_null(strstr(error, "no COMMAND"));
+	assert_int_equal(parse("-o", "%q", "c", NULL), -EINVAL);
+	assert_non_null(strstr(error, "%e %p %n %h %t %%"));
+}
+
+static void an_error_is_cut_to_its_buffer(void **state)
+{
+	char *words[] = {"--nonsense", NULL};
+	char small[24];
+
+	memset(small, 'x', sizeof(small));
+	assert_int_equal(options_parse(&options, &record, 1, words, small, 16), -EINVAL);
+	assert_int_equal(strlen(small), 15);
+	assert_int_equal(small[16], 'x');
+	assert_int_equal(options_parse(&options, &record, 1, words, NULL, 0), -EINVAL);
+}
+
+static void help_wins_over_what_follows(void **state)
+{
+	assert_int_equal(parse("--help", "--nonsense", NULL), 0);
+	assert_true(options.help);
+	assert_int_equal(parse("--version", NULL), 0);
+	assert_true(options.version);
+	assert_int_equal(parse("--nonsense", "--help", NULL), -EINVAL);
+}
+
+static void help_names_every_option(void **state)
+{
+	static const char *const names[] = {"-p, --period BYTES", "-o, --output PATTERN", "-s, --stack-bytes",
+	    "-b, --backend auto|uprobe|breakpoint|copy", "-i, --interval TIME", "--symbols full|functions|raw",
+	    "-q, --quiet", "-v, --verbose", "--help", "--version", "usage: heaptap record [OPTIONS]"};
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	options_help(out, &record);
+	fclose(out);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		assert_non_null(strstr(text, names[i]));
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(defaults_are_those_of_the_contract),
+	    cmocka_unit_test(values_come_in_four_forms),
+	    cmocka_unit_test(operands_begin_at_the_first_other_word),
+	    cmocka_unit_test(choices_are_found_by_name),
+	    cmocka_unit_test(times_need_a_unit_unless_zero),
+	    cmocka_unit_test(numbers_outside_the_range_are_refused),
+	    cmocka_unit_test(errors_list_what_is_allowed),
+	    cmocka_unit_test(an_error_is_cut_to_its_buffer),
+	    cmocka_unit_test(help_wins_over_what_follows),
+	    cmocka_unit_test(help_names_every_option),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
