@@ -190,7 +190,8 @@ headers: | $(O)/pprof/profile.pb-c.h
 cppcheck:
 	$(call quiet,LINT,cppcheck)cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -j2 -D_GNU_SOURCE \
 		-DHEAPTAP_VERSION='""' -DHEAPTAP_LIBDIR='""' -D__x86_64__=1 -I. --enable=warning,portability,performance \
-		--suppress=missingIncludeSystem sampler pprof preload proto
+		--suppress=missingIncludeSystem --suppress=identicalInnerCondition \
+		--suppress=shiftTooManyBitsSigned sampler pprof preload proto
 
 ## install: heaptap to PREFIX/bin and its library to PREFIX/lib/heaptap (DESTDIR is honoured)
 install: all

@@ -80,7 +80,7 @@ static void text_put_word(struct text *text, const char *word)
 		word = slash + 1;
 	if (!word || !*word)
 		word = "unknown";
-	for (; word[length] && length < OUTPUT_WORD_BYTES; length++) {
+	for (; length < OUTPUT_WORD_BYTES && word[length]; length++) {
 		char byte = word[length];
 		/* A leading dot would hide the file, a leading dash make it look like an option to every tool. */
 		bool fits = is_plain(byte) && (length > 0 || (byte != '.' && byte != '-'));
