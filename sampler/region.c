@@ -90,7 +90,7 @@ int region_open(struct region *region, uint32_t id, uint64_t key, const struct r
 	lay_out(region, options->live_max);
 	struct stat status;
 	if (ftruncate(region->fd, (off_t)region->bytes) != 0 || fstat(region->fd, &status) != 0 ||
-	    fcntl(region->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+	    fcntl(region->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
 		goto fail;
 	region->ino = status.st_ino;
 	region->dev = status.st_dev;
@@ -106,6 +106,21 @@ fail:;
 	close(region->fd);
 	region->fd = -1;
 	return error;
+}
+
+bool region_abandoned(struct region *region)
+{
+	/* The kernel refuses this seal while anybody has the file mapped writable: ourselves must not. */
+	if (munmap(region->base, region->bytes) != 0)
+		return false;
+	region->base = NULL;
+	if (fcntl(region->fd, F_ADD_SEALS, F_SEAL_WRITE) == 0)
+		return true;
+	void *base = mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, region->fd, 0);
+	if (base == MAP_FAILED)
+		return true; /* a target has sealed it against us: nothing more to be had here */
+	region->base = base;
+	return false;
 }
 
 void region_close(struct region *region)
@@ -190,7 +205,7 @@ size_t region_drain_buffers(const struct region *region,
 		size_t room = buffer_class[c].stack_bytes;
 		for (uint32_t i = 0; i < buffer_class[c].count; i++, at += sizeof(struct region_buffer) + room) {
 			struct region_buffer *buffer = (struct region_buffer *)(void *)at;
-			if (atomic_load_explicit(&buffer->word, memory_order_acquire) != BUFFER_FULL)
+			if ((atomic_load_explicit(&buffer->word, memory_order_acquire) & 0xff) != BUFFER_FULL)
 				continue;
 			struct region_buffer header;
 			memcpy(&header, buffer, sizeof(header));
@@ -214,6 +229,13 @@ void region_release_place(const struct region *region, uint32_t number)
 		memset((void *)slot_at(region, s * REGION_SEGMENT_SLOTS), 0, REGION_SEGMENT_SLOTS * sizeof(struct region_slot));
 		atomic_store(&owners(region)[s], 0);
 	}
+	unsigned char *at = region->base + region->buffers_offset;
+	for (uint32_t c = 0; c < BUFFER_CLASSES; c++)
+		for (uint32_t i = 0; i < buffer_class[c].count; i++, at += sizeof(struct region_buffer) + buffer_class[c].stack_bytes) {
+			uint32_t half_written = BUFFER_WRITING | number << 8;
+			atomic_compare_exchange_strong(
+			    &((struct region_buffer *)(void *)at)->word, &half_written, BUFFER_FREE);
+		}
 	memset((void *)place, 0, sizeof(*place));
 	atomic_store(&place->state, PLACE_FREE);
 }

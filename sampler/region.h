@@ -35,6 +35,9 @@ struct region_options {
 int region_open(struct region *region, uint32_t id, uint64_t key, const struct region_options *options);
 void region_close(struct region *region);
 
+/* True when no process has it mapped any more; then only region_close may follow. */
+bool region_abandoned(struct region *region);
+
 /* What region_open wrote: only the sampler's own copies go into sizes and bounds. */
 struct region_header *region_header(const struct region *region);
 

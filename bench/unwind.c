@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The unwinder on real programs: agreement with plain libdwfl, completeness, speed, memory.
+ *
+ *	unwind [-c] [-n SAMPLES] [-v] [-m PERCENT] [PROGRAM...]
+ *
+ * Each program known here (or those named) is run under perf, its main thread's stacks are dumped at every n-th
+ * allocation (-c: every millisecond on the CPU, at any instruction), and each dump is unwound by both. -v prints the
+ * stacks that differ; -m: exit status 1 if less than PERCENT of the stacks of some program are the same.
+ */
+#include "bench/unwind_dwfl.h"
+#include "bench/unwind_record.h"
+#include "sampler/cfi.h"
+#include "sampler/unwind.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { FRAMES_MAX = 4096, REFERENCE_TIMED_MAX = 1000, WARM_NS = 300000000 };
+
+static const char libc_path[] = "/lib/x86_64-linux-gnu/libc.so.6";
+
+struct program {
+	const char *name, *file, *function;
+	uint64_t period;
+	const char *argv[20];
+	const char *load[8];            /* run beside it to give it work */
+};
+
+static const char python_work[] =
+	"import json,ast,random\n"
+	"def f(n):\n  return [f(n-1)] if n else json.loads(json.dumps({str(i):[i]*9 for i in range(300)}))\n"
+	"for i in range(60000):\n  f(25); ast.parse('a+b*(c-d)\\n'*50)\n";
+static const char node_work[] =
+	"let a=[];for(let i=0;i<4e5;i++){a.push(JSON.parse('{\"x\":['+i+',2,3],\"y\":\"'+i+'\"}'));if(a.length>1e4)a=[];"
+	"Buffer.alloc(9000);require('zlib').deflateSync('x'.repeat(i%5000))}";
+
+static const struct program programs[] = {
+	{"cxx", libc_path, "malloc", 31, {"/tmp/heaptap-bench/cxx", NULL}, {NULL}},
+	{"redis", "/lib/x86_64-linux-gnu/libjemalloc.so.2", "malloc", 5,
+	    {"redis-server", "--port", "17379", "--save", "", NULL},
+	    {"sh", "-c", "while :; do redis-benchmark -p 17379 -q -n 100000 -r 10000 -t set,lpush,hset; done", NULL}},
+	{"cc1", libc_path, "malloc", 101,
+	    {"/usr/lib/gcc/x86_64-linux-gnu/12/cc1", "-O2", "-quiet", "/tmp/heaptap-bench/big.i", "-o", "/dev/null"}, NULL},
+	{"cc1plus", libc_path, "malloc", 61,
+	    {"/usr/lib/gcc/x86_64-linux-gnu/12/cc1plus", "-O2", "-quiet", "/tmp/heaptap-bench/big.ii", "-o", "/dev/null"},
+	    NULL},
+	{"git", libc_path, "malloc", 23, {"git", "-C", "/work/main", "log", "-p", "--stat", NULL}, {NULL}},
+	{"gdb", libc_path, "malloc", 31, {"gdb", "-batch", "-ex", "info functions", "/usr/bin/gdb", NULL}, {NULL}},
+	{"node", libc_path, "malloc", 71, {"node", "-e", node_work, NULL}, {NULL}},
+	{"clang", libc_path, "malloc", 251,
+	    {"/usr/lib/llvm-14/bin/clang", "-cc1", "-x", "c++-cpp-output", "-std=gnu++17", "-O2", "-fcxx-exceptions",
+	    "-fexceptions", "-S", "-o", "/dev/null", "/tmp/heaptap-bench/clang.ii", NULL}, {NULL}},
+	{"python", libc_path, "malloc", 97, {"/usr/bin/python3", "-c", python_work, NULL}, {NULL}},
+	{"go", libc_path, "malloc", 1, {"/usr/bin/go", "version", NULL}, {NULL}},
+	{"sqlite", libc_path, "malloc", 97,
+	    {"sqlite3", ":memory:", "with recursive c(x) as (select 1 union all select x+1 from c where x<300000) "
+	    "select count(distinct hex(x)) from c order by 1", NULL}, {NULL}},
+};
+
+struct result {
+	size_t samples, frames, same, reference_longer, reference_shorter, different;
+	size_t outcome[UNWIND_OUTCOMES];
+	double reference_us, cold_us, warm_us;
+	struct cfi_usage usage;
+};
+
+struct bench {
+	struct modules *store;
+	struct maps *maps;
+	struct dwfl_reference *reference;
+	struct unwind_frame frames[FRAMES_MAX];
+	uint64_t pcs[FRAMES_MAX];
+	bool verbose;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void on_mmap2(struct bench *b, const struct perf_event_header *header, pid_t pid)
+{
+	const struct {
+		struct perf_event_header header;
+		uint32_t pid, tid;
+		uint64_t start, len, pgoff;
+		union {
+			struct {
+				uint32_t major, minor;
+				uint64_t ino, generation;
+			};
+			struct {
+				uint8_t build_id_len, reserved[3], build_id[20];
+			};
+		};
+		uint32_t prot, flags;
+		char path[];
+	} *r = (const void *)header;
+	struct map_range range = {.start = r->start, .len = r->len, .pgoff = r->pgoff, .prot = r->prot, .path = r->path};
+
+	if (header->misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
+		range.build_id = r->build_id;
+		range.build_id_len = r->build_id_len;
+	} else {
+		range.major = r->major;
+		range.minor = r->minor;
+		range.ino = r->ino;
+	}
+	if ((pid_t)r->pid != pid || maps_add(b->maps, &range) != 0)
+		return;
+	const struct map *map = maps_module(b->maps, r->start);
+	if (map && b->reference)
+		dwfl_reference_add(b->reference, map);
+}
+
+static bool input_of(struct bench *b, const struct perf_event_header *header, struct regs *regs,
+    struct unwind_input *in)
+{
+	struct sample s;
+
+	if (!record_parse_sample(header, &s) || regs_from_perf(regs_arch_native(), s.mask, s.regs, s.n_regs, regs) != 0)
+		return false;
+	*in = (struct unwind_input){.arch = regs_arch_native(), .regs = regs, .maps = b->maps,
+	    .stack_address = regs->r[7], .stack = s.stack, .stack_bytes = s.stack_bytes, .stack_want = s.stack_want};
+	return true;
+}
+
+static void print_difference(const struct bench *b, size_t n, size_t n_reference, enum unwind_outcome outcome)
+{
+	size_t most = n > n_reference ? n : n_reference;
+
+	printf("differs: %zu frames (%s), libdwfl %zu\n", n, unwind_outcome_name(outcome), n_reference);
+	for (size_t i = 0; i < most; i++) {
+		const struct unwind_frame *f = i < n ? &b->frames[i] : NULL;
+		if (f && i < n_reference && f->pc == b->pcs[i] && i + 3 < n && i + 3 < n_reference)
+			continue;
+		printf("  %2zu %016lx %016lx %s +%lx %s\n", i, f ? f->pc : 0, i < n_reference ? b->pcs[i] : 0,
+		    f && f->module ? f->module->path : "-", f ? f->vaddr : 0,
+		    f && f->step == UNWIND_STEP_FP ? "fp" : "");
+	}
+}
+
+static void compare(struct bench *b, struct result *result, const struct unwind_input *in, size_t n,
+    enum unwind_outcome outcome)
+{
+	size_t n_reference = dwfl_reference_unwind(b->reference, in->regs, in->stack, in->stack_bytes, b->pcs, FRAMES_MAX);
+	size_t common = 0;
+
+	while (common < n && common < n_reference && b->frames[common].pc == b->pcs[common])
+		common++;
+	if (common == n && common == n_reference)
+		result->same++;
+	else if (common == n)
+		result->reference_longer++;
+	else if (common == n_reference)
+		result->reference_shorter++;
+	else
+		result->different++;
+	if (b->verbose && !(common == n && common == n_reference))
+		print_difference(b, n, n_reference, outcome);
+}
+
+/* In the order of events: maps as they were, both unwinders on each sample. */
+static void first_pass(struct bench *b, const struct recording *recording, struct result *result)
+{
+	const struct perf_event_header *header;
+	uint64_t cold = 0;
+	size_t at = 0;
+
+	while ((header = record_next(recording, &at))) {
+		struct unwind_input in;
+		struct regs regs;
+		size_t n;
+
+		if (header->type == PERF_RECORD_MMAP2)
+			on_mmap2(b, header, recording->pid);
+		else if (header->type == PERF_RECORD_COMM && header->misc & PERF_RECORD_MISC_COMM_EXEC)
+			maps_clear(b->maps);
+		if (header->type != PERF_RECORD_SAMPLE || !input_of(b, header, &regs, &in))
+			continue;
+		uint64_t start = now_ns();
+		enum unwind_outcome outcome = unwind_stack(&in, b->frames, FRAMES_MAX, &n);
+		cold += now_ns() - start;
+		result->outcome[outcome]++;
+		result->frames += n;
+		result->samples++;
+		compare(b, result, &in, n, outcome);
+	}
+	result->cold_us = result->samples ? (double)cold / (double)result->samples / 1e3 : 0;
+}
+
+static double timed(struct bench *b, const struct recording *recording, bool reference, size_t max)
+{
+	uint64_t spent = 0;
+	size_t done = 0;
+
+	do {
+		const struct perf_event_header *header;
+		uint64_t start = now_ns();
+		size_t at = 0, before = done;
+		while ((header = record_next(recording, &at)) && done - before < max) {
+			struct unwind_input in;
+			struct regs regs;
+			size_t n;
+			if (header->type != PERF_RECORD_SAMPLE || !input_of(b, header, &regs, &in))
+				continue;
+			if (reference)
+				dwfl_reference_unwind(b->reference, &regs, in.stack, in.stack_bytes, b->pcs, FRAMES_MAX);
+			else
+				unwind_stack(&in, b->frames, FRAMES_MAX, &n);
+			done++;
+		}
+		spent += now_ns() - start;
+	} while (done && spent < WARM_NS && !reference);
+	return done ? (double)spent / (double)done / 1e3 : 0;
+}
+
+static void add_usage(struct bench *b, struct result *result)
+{
+	const struct module *seen[256];
+	size_t n_seen = 0;
+
+	for (size_t i = 0; i < maps_count(b->maps); i++) {
+		const struct map *map = maps_at(b->maps, i);
+		struct cfi_usage usage;
+		bool again = !map->module;
+		for (size_t k = 0; k < n_seen; k++)
+			again |= seen[k] == map->module;
+		if (again || n_seen == 256)
+			continue;
+		seen[n_seen++] = map->module;
+		cfi_measure(map->module->cfi, &usage);
+		result->usage.addresses += usage.addresses;
+		result->usage.rules += usage.rules;
+		result->usage.odd += usage.odd;
+		result->usage.own_bytes += usage.own_bytes;
+		result->usage.image_bytes += usage.image_bytes;
+	}
+}
+
+static void print_result(const char *name, const struct result *r, size_t lost)
+{
+	double depth = (double)r->frames / (double)r->samples;
+
+	printf("%-8s %6zu %6.1f %8.2f %7.2f %7.2f %6.1f %6.1fx %6.0f %7.2f%% %7.2f%% %zu/%zu/%zu %6zu %5zu %4.0f %6zu", name,
+	    r->samples, depth, r->reference_us, r->cold_us, r->warm_us, r->warm_us * 1e3 / depth,
+	    r->reference_us / r->warm_us, 1e3 / r->warm_us,
+	    100.0 * (double)r->outcome[UNWIND_COMPLETE] / (double)r->samples,
+	    100.0 * (double)r->same / (double)r->samples, r->reference_longer, r->reference_shorter, r->different,
+	    r->usage.addresses, r->usage.rules, (double)r->usage.own_bytes / (double)(r->usage.addresses + 1),
+	    r->usage.image_bytes / 1024);
+	for (int i = UNWIND_COMPLETE + 1; i < UNWIND_OUTCOMES; i++)
+		if (r->outcome[i])
+			printf(", %zu %s", r->outcome[i], unwind_outcome_name((enum unwind_outcome)i));
+	if (lost)
+		printf(", %zu lost", lost);
+	printf("\n");
+	fflush(stdout);
+}
+
+/* Share of stacks that are the same, in percent; -1 if the program could not be recorded. */
+static double run(const struct program *program, bool on_clock, size_t max_samples, bool verbose)
+{
+	struct trigger trigger = {on_clock ? NULL : program->file, program->function,
+	    on_clock ? 1000000 : program->period, 65528};
+	struct bench *b = calloc(1, sizeof(*b));
+	struct recording recording;
+	struct result result = {0};
+	int err = record_run(&recording, (char *const *)program->argv,
+	    program->load[0] ? (char *const *)program->load : NULL, &trigger, max_samples);
+
+	if (err || !recording.samples) {
+		printf("%-8s skipped: %s\n", program->name, err ? strerror(-err) : "no samples");
+		record_free(&recording);
+		free(b);
+		return -1;
+	}
+	b->verbose = verbose;
+	b->store = modules_new(0);
+	b->maps = maps_new(b->store, recording.pid, true);
+	b->reference = dwfl_reference_new();
+	first_pass(b, &recording, &result);
+	result.warm_us = timed(b, &recording, false, SIZE_MAX);
+	result.reference_us = timed(b, &recording, true, REFERENCE_TIMED_MAX);
+	add_usage(b, &result);
+	print_result(program->name, &result, recording.lost);
+	dwfl_reference_free(b->reference);
+	maps_free(b->maps);
+	modules_free(b->store);
+	record_free(&recording);
+	free(b);
+	return 100.0 * (double)result.same / (double)result.samples;
+}
+
+int main(int argc, char **argv)
+{
+	bool on_clock = false, verbose = false, failed = false;
+	size_t max_samples = 3000;
+	double least = -1;
+	int option;
+
+	while ((option = getopt(argc, argv, "cvn:m:")) != -1) {
+		if (option == 'c')
+			on_clock = true;
+		else if (option == 'v')
+			verbose = true;
+		else if (option == 'n')
+			max_samples = strtoul(optarg, NULL, 0);
+		else if (option == 'm')
+			least = strtod(optarg, NULL);
+		else
+			return 2;
+	}
+	printf("program  samples depth libdwfl    cold    warm  ns/    ratio  k/s    complete same     "
+	       "longer/ addrs  rules own  image\n"
+	       "                       us/stack              frame                                    "
+	       "shorter/             B/   KiB\n"
+	       "                                                                                      "
+	       "other                addr\n");
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+		bool wanted = optind == argc;
+		for (int k = optind; k < argc; k++)
+			wanted |= strcmp(argv[k], programs[i].name) == 0;
+		if (wanted) {
+			double same = run(&programs[i], on_clock, max_samples, verbose);
+			failed |= same >= 0 && same < least;
+		}
+	}
+	return failed;
+}
