@@ -2,9 +2,9 @@
 /*
  * Any bytes through the decoder and the checker.
  *
- * Beyond not crashing: the two agree about what a profile is (the decoder accepts exactly what has no error at the
- * foreign level), what was accepted can be written, what was written is accepted, and writing it again gives the
- * same bytes.
+ * Beyond not crashing: the two agree about what a profile is (the decoder accepts exactly what has no error
+ * at the foreign level), what was accepted can be written, what was written is accepted, and writing it again
+ * gives the same bytes.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -18,12 +18,12 @@
 
 enum { MAX_BYTES = 1 << 20 };
 
-#define REQUIRE(condition)                                                                                           \
-	do {                                                                                                         \
-		if (!(condition)) {                                                                                  \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                              \
-			abort();                                                                                     \
-		}                                                                                                    \
+#define REQUIRE(condition)                                                                                   \
+	do {                                                                                                 \
+		if (!(condition)) {                                                                          \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                      \
+			abort();                                                                             \
+		}                                                                                            \
 	} while (0)
 
 static size_t count_errors(const uint8_t *data, size_t len, enum check_level level)

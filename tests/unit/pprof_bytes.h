@@ -87,13 +87,14 @@ static inline uint32_t add_location(
 {
 	struct profile_line lines = {.function = function, .line = line};
 
-	return profile_add_location(p,
-	    &(struct profile_location){.mapping = mapping, .address = address, .lines = &lines, .line_count = 1});
+	return profile_add_location(
+	    p, &(struct profile_location){
+	           .mapping = mapping, .address = address, .lines = &lines, .line_count = 1});
 }
 
 /*
- * main -> outer(inlined: inner) and main -> lib_call, two labels, two mappings that are used and one that is not.
- * Totals: alloc_objects 7, alloc_space 900, inuse_objects 3, inuse_space 300.
+ * main -> outer(inlined: inner) and main -> lib_call, two labels, two mappings that are used and one that is
+ * not. Totals: alloc_objects 7, alloc_space 900, inuse_objects 3, inuse_space 300.
  */
 static inline struct profile *heap_profile(void)
 {
@@ -103,19 +104,21 @@ static inline struct profile *heap_profile(void)
 
 	assert(p);
 	add_go_types(p);
-	exe = profile_add_mapping(p, &(struct profile_mapping){0x400000, 0x500000, 0x1000, "/bin/app", "00ff", 0});
+	exe = profile_add_mapping(
+	    p, &(struct profile_mapping){0x400000, 0x500000, 0x1000, "/bin/app", "00ff", 0});
 	profile_add_mapping(p, &(struct profile_mapping){0x600000, 0x700000, 0, "/lib/unused.so", "", 0});
 	lib = profile_add_mapping(p, &(struct profile_mapping){0x7f0000, 0x800000, 0, "/lib/libx.so", "", 0});
 	main_location = add_location(p, exe, 0x400010, add_function(p, "main", "/src/app.c"), 10);
 	inlined[0] = (struct profile_line){add_function(p, "inner", "/src/app.c"), 3, 7};
 	inlined[1] = (struct profile_line){add_function(p, "outer", "/src/app.c"), 5, 0};
-	outer_location = profile_add_location(p, &(struct profile_location){exe, 0x400020, inlined, 2, false});
+	outer_location =
+	    profile_add_location(p, &(struct profile_location){exe, 0x400020, inlined, 2, false});
 	lib_location = add_location(p, lib, 0x7f0010, add_function(p, "lib_call", ""), 0);
 	profile_add_sample(p, (uint32_t[]){outer_location, main_location}, 2, (int64_t[]){4, 400, 1, 100},
 	    &(struct profile_label){.key = "bytes", .num = 100, .unit = "bytes"}, 1);
 	profile_add_sample(p, (uint32_t[]){lib_location, main_location}, 2, (int64_t[]){3, 500, 2, 200},
 	    (struct profile_label[]){
-		{.key = "thread_name", .str = "worker"}, {.key = "bytes", .num = 160, .unit = "bytes"}},
+	        {.key = "thread_name", .str = "worker"}, {.key = "bytes", .num = 160, .unit = "bytes"}},
 	    2);
 	profile_compute_mapping_flags(p);
 	return p;

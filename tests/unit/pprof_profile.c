@@ -54,8 +54,14 @@ static void a_string_is_made_valid_utf8(void **state)
 {
 	struct profile *p = profile_new();
 
-	assert_string_equal(profile_add_string(p, "a\xff" "b", 3), "a\xef\xbf\xbd" "b");
-	assert_string_equal(profile_add_string(p, "a\0b", 3), "a\xef\xbf\xbd" "b");
+	assert_string_equal(profile_add_string(p,
+	                        "a\xff"
+	                        "b",
+	                        3),
+	    "a\xef\xbf\xbd"
+	    "b");
+	assert_string_equal(profile_add_string(p, "a\0b", 3), "a\xef\xbf\xbd"
+	                                                      "b");
 	assert_string_equal(profile_add_string(p, "\xc3\xa4", 2), "\xc3\xa4");
 	profile_free(p);
 }
@@ -105,7 +111,8 @@ static void locations_differ_by_mapping_address_and_lines(void **state)
 static void equal_stacks_with_equal_labels_are_summed(void **state)
 {
 	struct profile *p = profile_new();
-	struct profile_label one = {.key = "bytes", .num = 8, .unit = "bytes"}, two = {.key = "t", .str = "x"};
+	struct profile_label one = {.key = "bytes", .num = 8, .unit = "bytes"},
+	                     two = {.key = "t", .str = "x"};
 	uint32_t a, b;
 
 	profile_add_sample_type(p, "n", "count");
@@ -172,7 +179,8 @@ static void wrong_ids_stick_as_an_error(void **state)
 	struct profile_line line = {.function = 1};
 
 	profile_add_sample_type(p, "n", "count");
-	assert_int_equal(profile_add_location(p, &(struct profile_location){.lines = &line, .line_count = 1}), 0);
+	assert_int_equal(
+	    profile_add_location(p, &(struct profile_location){.lines = &line, .line_count = 1}), 0);
 	assert_int_equal(profile_error(p), -EINVAL);
 	assert_int_equal(add_function(p, "f", ""), 0);
 	profile_free(p);
@@ -205,7 +213,8 @@ static void flags_follow_from_the_locations(void **state)
 	uint32_t bare;
 
 	assert_int_equal(profile_mapping(p, 1).flags, PROFILE_HAS_FUNCTIONS | PROFILE_HAS_FILENAMES |
-							  PROFILE_HAS_LINE_NUMBERS | PROFILE_HAS_INLINE_FRAMES);
+	                                                  PROFILE_HAS_LINE_NUMBERS |
+	                                                  PROFILE_HAS_INLINE_FRAMES);
 	assert_int_equal(profile_mapping(p, 2).flags, 0);
 	assert_int_equal(profile_mapping(p, 3).flags, PROFILE_HAS_FUNCTIONS);
 

@@ -11,7 +11,8 @@
 
 #define FFFD "\xef\xbf\xbd"
 
-/* in, out; equal when valid. The broken ones are from the Unicode Standard's table 3-8 and RFC 3629's limits. */
+/* in, out; equal when valid. The broken ones are from the Unicode Standard's table 3-8 and RFC 3629's limits.
+ */
 static const struct {
 	const char *in, *out;
 } cases[] = {
@@ -23,10 +24,10 @@ static const struct {
     {"\xf0\x90\x80\x80\xf4\x8f\xbf\xbf", "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf"},
     {"12345678\xc3\xa4", "12345678\xc3\xa4"},
     {"\x80", FFFD},
-    {"\xc0\xaf", FFFD FFFD},		 /* overlong / */
+    {"\xc0\xaf", FFFD FFFD}, /* overlong / */
     {"\xc1\xbf", FFFD FFFD},
-    {"\xe0\x9f\xbf", FFFD FFFD FFFD},	 /* overlong */
-    {"\xed\xa0\x80", FFFD FFFD FFFD},	 /* a surrogate */
+    {"\xe0\x9f\xbf", FFFD FFFD FFFD}, /* overlong */
+    {"\xed\xa0\x80", FFFD FFFD FFFD}, /* a surrogate */
     {"\xf0\x8f\xbf\xbf", FFFD FFFD FFFD FFFD},
     {"\xf4\x90\x80\x80", FFFD FFFD FFFD FFFD}, /* U+110000 */
     {"\xf5\x80", FFFD FFFD},
