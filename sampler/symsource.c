@@ -147,11 +147,14 @@ static long add_minidebug(struct symsource *source)
 	for (int i = 1; i < count; i++) {
 		GElf_Sym symbol;
 		GElf_Addr vaddr;
-		const char *name = dwfl_module_getsym_info(module, i, &symbol, &vaddr, NULL, NULL, NULL);
+		GElf_Word section = SHN_UNDEF;
+		Elf *elf = NULL;
+		const char *name = dwfl_module_getsym_info(module, i, &symbol, &vaddr, &section, &elf, NULL);
+		uint64_t end = name && elf ? symtab_section_end(elf, section) : 0;
 		long one;
 
 		symbol.st_value = vaddr;
-		one = name ? symtab_add(source->symtab, &symbol, 0, name) : 0;
+		one = name ? symtab_add(source->symtab, &symbol, end, name) : 0;
 		if (one < 0)
 			return one;
 		added += one;

@@ -90,7 +90,7 @@ long symtab_add(struct symtab *symtab, const Elf64_Sym *symbol, uint64_t section
 	return 1;
 }
 
-static uint64_t section_end(Elf *elf, unsigned index)
+uint64_t symtab_section_end(Elf *elf, unsigned index)
 {
 	GElf_Shdr header;
 	Elf_Scn *section = index < SHN_LORESERVE ? elf_getscn(elf, index) : NULL;
@@ -118,7 +118,7 @@ static long add_section(struct symtab *symtab, Elf *elf, Elf_Scn *section, const
 
 		if (!gelf_getsym(data, (int)i, &symbol) || symbol.st_name >= strings->d_size)
 			continue;
-		end = symbol.st_size == 0 ? section_end(elf, symbol.st_shndx) : 0;
+		end = symbol.st_size == 0 ? symtab_section_end(elf, symbol.st_shndx) : 0;
 		one = symtab_add(symtab, &symbol, end, (const char *)strings->d_buf + symbol.st_name);
 		if (one < 0)
 			return one;

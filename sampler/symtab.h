@@ -38,6 +38,9 @@ void symtab_free(struct symtab *symtab);
 long symtab_add_elf(struct symtab *symtab, Elf *elf, uint32_t section_type);
 long symtab_add(struct symtab *symtab, const Elf64_Sym *symbol, uint64_t section_end, const char *name);
 
+/* Where section number `index` ends; 0: there is no such section. */
+uint64_t symtab_section_end(Elf *elf, unsigned index);
+
 /* Sorts, after the last addition and before the first search; of aliases the best name stays. */
 void symtab_sort(struct symtab *symtab);
 
