@@ -204,6 +204,7 @@ static void check_distinct(struct checker *c, const struct sample *s)
 
 	if (s->broken || c->level == CHECK_FOREIGN)
 		return;
+	samples_sort_labels(c->labels, s->label_count, NULL);
 	err = samples_add(&c->distinct, c->stack, s->depth, c->labels, s->label_count, NULL);
 	if (err)
 		c->error = err;

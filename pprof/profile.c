@@ -82,8 +82,7 @@ int profile_error(const struct profile *p)
 
 static int fail(struct profile *p, int err)
 {
-	if (!p->error)
-		p->error = err;
+	p->error = p->error ? p->error : err;
 	return err;
 }
 
@@ -304,6 +303,7 @@ int profile_add_sample(struct profile *p, const uint32_t *locations, size_t dept
 	label_count = intern_labels(p, labels, label_count);
 	if (p->error)
 		return p->error;
+	samples_sort_labels(p->scratch, label_count, &p->strings);
 	err = samples_add(&p->samples, locations, depth, p->scratch, label_count, values);
 	return err ? fail(p, err) : 0;
 }

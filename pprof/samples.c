@@ -30,14 +30,33 @@ bool samples_is_zero(const struct samples *s, size_t row)
 	return true;
 }
 
-/* Any total order will do: equal sets of labels have to become equal arrays. */
-static int compare_labels(const void *left, const void *right)
+static int compare_strings(uint32_t a, uint32_t b, const struct intern *strings)
+{
+	if (a == b)
+		return 0;
+	if (strings)
+		return strcmp(intern_at(strings, a), intern_at(strings, b));
+	return a < b ? -1 : 1;
+}
+
+static int compare_labels(const void *left, const void *right, void *strings)
 {
 	const struct samples_label *a = left, *b = right;
+	int order = compare_strings(a->key, b->key, strings);
 
-	if (a->key != b->key)
-		return a->key < b->key ? -1 : 1;
-	return memcmp(a, b, sizeof(*a));
+	if (!order)
+		order = compare_strings(a->str, b->str, strings);
+	if (!order)
+		order = compare_strings(a->unit, b->unit, strings);
+	if (!order && a->num != b->num)
+		order = a->num < b->num ? -1 : 1;
+	return order;
+}
+
+void samples_sort_labels(struct samples_label *labels, size_t label_count, const struct intern *strings)
+{
+	if (label_count > 1)
+		qsort_r(labels, label_count, sizeof(*labels), compare_labels, (void *)strings);
 }
 
 /* A total that stays at the limit is visibly wrong; one that wraps becomes negative and breaks readers. */
@@ -105,15 +124,13 @@ static int append(struct samples *s, uint32_t hash, const uint32_t *stack, size_
 	return 0;
 }
 
-int samples_add(struct samples *s, const uint32_t *stack, size_t depth, struct samples_label *labels,
+int samples_add(struct samples *s, const uint32_t *stack, size_t depth, const struct samples_label *labels,
     size_t label_count, const int64_t *values)
 {
 	uint64_t hash = index_seed();
 	uint32_t id;
 	size_t i;
 
-	if (label_count > 1)
-		qsort(labels, label_count, sizeof(*labels), compare_labels);
 	hash = index_mix_bytes(hash, stack, depth * sizeof(*stack));
 	hash = index_mix_bytes(hash, labels, label_count * sizeof(*labels));
 	id = find(s, index_fold(hash), stack, depth, labels, label_count);

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "pprof/index.h"
+#include "pprof/intern.h"
 
 /* key, str and unit are string numbers; str 0 makes it a number. No implicit padding: compared as bytes. */
 struct samples_label {
@@ -45,8 +46,14 @@ struct samples {
 /* All zero is empty. */
 void samples_fini(struct samples *s);
 
-/* Adds to the row with this stack and these labels; labels get sorted in place. 0, -ENOMEM or -EOVERFLOW. */
-int samples_add(struct samples *s, const uint32_t *stack, size_t depth, struct samples_label *labels,
+/*
+ * Puts labels into the one order in which sets of labels are compared: by their texts, so that it does not
+ * depend on the order in which strings were numbered. Without strings: by number.
+ */
+void samples_sort_labels(struct samples_label *labels, size_t label_count, const struct intern *strings);
+
+/* Adds to the row with this stack and these labels (sorted). 0, -ENOMEM or -EOVERFLOW. */
+int samples_add(struct samples *s, const uint32_t *stack, size_t depth, const struct samples_label *labels,
     size_t label_count, const int64_t *values);
 
 /* Are all values of the row 0? Such a row is not written. */

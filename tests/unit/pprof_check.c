@@ -431,6 +431,54 @@ static void a_flood_of_findings_is_bounded(void **state)
 	check_report_fini(&report);
 }
 
+/* What is valid but more than Pyroscope takes by default. */
+static void large_profiles_get_advice(void **state)
+{
+	enum { SAMPLES = 16001, DEPTH = 1001 };
+	struct profile *p = profile_new();
+	struct check_report report;
+	static uint32_t stack[DEPTH];
+	uint8_t *data, *zipped;
+	size_t len, zipped_len;
+	int64_t i;
+
+	add_go_types(p);
+	profile_add_mapping(p, &(struct profile_mapping){0x1000, 0x2000, 0, "/bin/app", "", 0});
+	for (i = 0; i < DEPTH; i++)
+		stack[i] = add_location(p, 0, 1, add_function(p, "f", ""), 0);
+	profile_add_sample(p, stack, DEPTH, (int64_t[]){1, 1, 1, 1}, NULL, 0);
+	for (i = 1; i < SAMPLES; i++)
+		profile_add_sample(p, stack, 300, (int64_t[]){1, 1, 1, 1},
+		    &(struct profile_label){.key = "bytes", .num = i, .unit = "bytes"}, 1);
+	assert_int_equal(encode_profile(p, &data, &len), 0);
+	assert_int_equal(gzip_encode(data, len, 1, &zipped, &zipped_len), 0);
+	assert_int_equal(check_profile(zipped, zipped_len, CHECK_HEAP, &report), 0);
+	assert_int_equal(report.error_count, 0);
+	assert_int_equal(report.warning_count, 4);
+	assert_int_equal(severity_in(&report, "bytes uncompressed"), 'w');
+	assert_int_equal(severity_in(&report, "16001 samples"), 'w');
+	assert_int_equal(severity_in(&report, "sample 1: 1001 frames"), 'w');
+	assert_int_equal(severity_in(&report, "1 samples without a label bytes"), 'w');
+	check_report_fini(&report);
+	free(data);
+	free(zipped);
+	profile_free(p);
+}
+
+static void damage_at_the_top_level_is_said_once(void **state)
+{
+	struct check_report report;
+	struct bytes b = {.len = 0};
+	uint64_t string_count;
+
+	encode_good(&b, &string_count);
+	put(&b, "\x0f", 1);
+	check_zipped(&b, CHECK_FOREIGN, &report);
+	assert_int_equal(report.finding_count, 1);
+	assert_int_equal(severity_in(&report, "damaged protobuf at byte"), 'e');
+	check_report_fini(&report);
+}
+
 static void a_profile_made_by_go_is_fit_for_its_readers(void **state)
 {
 	struct check_report report;
@@ -451,6 +499,8 @@ int main(void)
 	    cmocka_unit_test(each_rule_is_seen_at_its_levels),
 	    cmocka_unit_test(the_file_is_one_gzip_member),
 	    cmocka_unit_test(a_flood_of_findings_is_bounded),
+	    cmocka_unit_test(large_profiles_get_advice),
+	    cmocka_unit_test(damage_at_the_top_level_is_said_once),
 	    cmocka_unit_test(a_profile_made_by_go_is_fit_for_its_readers),
 	};
 

@@ -133,6 +133,24 @@ static void the_same_profile_gives_the_same_bytes(void **state)
 	profile_free(p);
 }
 
+/* Labels are in the order of their texts, whichever string was seen first. */
+static void the_order_of_labels_is_fixed(void **state)
+{
+	struct profile_label a = {.key = "a", .str = "x"}, b = {.key = "b", .str = "x"};
+	struct profile *p = profile_new(), *q;
+
+	profile_add_sample_type(p, "n", "count");
+	profile_add_sample(p, NULL, 0, (int64_t[]){1}, &b, 1);
+	profile_add_sample(p, NULL, 0, (int64_t[]){1}, (struct profile_label[]){b, a}, 2);
+	q = write_and_read(p);
+	assert_string_equal(profile_sample_label(p, 1, 0).key, "a");
+	assert_string_equal(profile_sample_label(p, 1, 1).key, "b");
+	assert_string_equal(profile_sample_label(q, 1, 0).key, "a");
+	assert_string_equal(profile_sample_label(q, 1, 1).key, "b");
+	profile_free(q);
+	profile_free(p);
+}
+
 static void only_what_is_used_is_written(void **state)
 {
 	struct profile *p = heap_profile(), *q;
@@ -251,6 +269,7 @@ int main(void)
 	    cmocka_unit_test(what_we_write_is_a_valid_heap_profile),
 	    cmocka_unit_test(a_profile_without_samples_is_valid),
 	    cmocka_unit_test(the_same_profile_gives_the_same_bytes),
+	    cmocka_unit_test(the_order_of_labels_is_fixed),
 	    cmocka_unit_test(only_what_is_used_is_written),
 	    cmocka_unit_test(the_first_mapping_is_written_even_unused),
 	    cmocka_unit_test(a_sum_that_came_to_zero_is_not_written),
