@@ -43,7 +43,7 @@ static int deflate_all(
 int gzip_encode(const void *data, size_t len, int level, uint8_t **out, size_t *out_len)
 {
 	z_stream z = {0};
-	uint8_t *bytes, *shrunk;
+	uint8_t *bytes;
 	size_t room;
 	int err;
 
@@ -59,8 +59,9 @@ int gzip_encode(const void *data, size_t len, int level, uint8_t **out, size_t *
 		free(bytes);
 		return err;
 	}
-	shrunk = realloc(bytes, *out_len);
-	*out = shrunk ? shrunk : bytes;
+	*out = realloc(bytes, *out_len);
+	if (!*out)
+		*out = bytes;
 	return 0;
 }
 
