@@ -197,16 +197,18 @@ static void first_pass(struct bench *b, const struct recording *recording, struc
 	result->cold_us = result->samples ? (double)cold / (double)result->samples / 1e3 : 0;
 }
 
+/* The best of several passes, since the machine is shared: microseconds for a stack. */
 static double timed(struct bench *b, const struct recording *recording, bool reference, size_t max)
 {
-	uint64_t spent = 0;
-	size_t done = 0;
+	uint64_t best = UINT64_MAX, spent = 0;
+	size_t done;
 
 	do {
 		const struct perf_event_header *header;
-		uint64_t start = now_ns();
-		size_t at = 0, before = done;
-		while ((header = record_next(recording, &at)) && done - before < max) {
+		uint64_t start = now_ns(), took;
+		size_t at = 0;
+		done = 0;
+		while ((header = record_next(recording, &at)) && done < max) {
 			struct unwind_input in;
 			struct regs regs;
 			size_t n;
@@ -218,9 +220,11 @@ static double timed(struct bench *b, const struct recording *recording, bool ref
 				unwind_stack(&in, b->frames, FRAMES_MAX, &n);
 			done++;
 		}
-		spent += now_ns() - start;
-	} while (done && spent < WARM_NS && !reference);
-	return done ? (double)spent / (double)done / 1e3 : 0;
+		took = now_ns() - start;
+		spent += took;
+		best = took < best ? took : best;
+	} while (done && spent < WARM_NS);
+	return done ? (double)best / (double)done / 1e3 : 0;
 }
 
 static void add_usage(struct bench *b, struct result *result)

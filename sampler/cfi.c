@@ -216,6 +216,25 @@ static enum place plain_place(Dwarf_Frame *frame, int column, int32_t *offset)
 	return PLACE_OFFSET;
 }
 
+/* Lets the unwinder check the places it reads all at once. What is not saved gets a harmless place to read. */
+static void find_extent(const struct regs_arch *arch, struct cfi_rule *rule)
+{
+	int32_t lowest = -8, highest = -8;
+
+	for (unsigned i = 0; i <= arch->n_tracked; i++) {
+		bool is_ra = i == arch->n_tracked;
+		if (is_ra ? rule->ra_in_register : !(rule->saved >> i & 1)) {
+			*(is_ra ? &rule->ra_offset : &rule->offset[i]) = -8;
+			continue;
+		}
+		int32_t offset = is_ra ? rule->ra_offset : rule->offset[i];
+		lowest = offset < lowest ? offset : lowest;
+		highest = offset > highest ? offset : highest;
+	}
+	if (highest <= -8 && lowest >= -UINT16_MAX)
+		rule->compact_bytes = (uint16_t)-lowest;
+}
+
 /* True if FRAME fits the plain form. */
 static bool compile_simple(const struct regs_arch *arch, Dwarf_Frame *frame, int ra_column, struct cfi_rule *rule)
 {
@@ -241,13 +260,18 @@ static bool compile_simple(const struct regs_arch *arch, Dwarf_Frame *frame, int
 		return false;
 	}
 	for (unsigned i = 0; i < arch->n_tracked; i++) {
+		/*
+		 * Undefined is taken for unchanged: elfutils' defaults for x86-64 name register 0 where they mean rbx (3),
+		 * so that every row that does not save rbx calls it undefined.
+		 */
 		enum place place = plain_place(frame, arch->tracked[i], &rule->offset[i]);
 		if (place == PLACE_OFFSET)
 			rule->saved |= (uint16_t)(1 << i);
-		else if (place != PLACE_SAME)
+		else if (place != PLACE_SAME && place != PLACE_UNDEFINED)
 			return false;
 	}
 	enum place sp = plain_place(frame, arch->sp, &ignored);
+	find_extent(arch, rule);
 	return sp == PLACE_CFA || sp == PLACE_SAME || sp == PLACE_UNDEFINED;
 }
 

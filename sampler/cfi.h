@@ -37,7 +37,7 @@ struct cfi_rule {
 	bool signal_frame;              /* the caller was interrupted: its pc is exact */
 	bool ra_in_register;            /* return address in the arch's ra register, not in memory */
 	uint16_t saved;                 /* bit i: arch->tracked[i] is at CFA + offset[i]; else it has its value still */
-	uint16_t reserved;
+	uint16_t compact_bytes;         /* not 0: all of these are in [CFA - compact_bytes, CFA), as compilers have it */
 	int32_t cfa_offset;
 	int32_t ra_offset;              /* from the CFA */
 	union {

@@ -2,7 +2,6 @@
 #include "sampler/regs.h"
 
 #include <errno.h>
-#include <string.h>
 
 static const struct regs_arch *const archs[] = {&regs_x86_64, &regs_aarch64};
 
@@ -25,33 +24,26 @@ const struct regs_arch *regs_arch_native(void)
 
 int regs_from_perf(const struct regs_arch *arch, uint64_t mask, const uint64_t *values, size_t n, struct regs *regs)
 {
-	bool has_pc = false;
-	size_t used = 0;
-
-	memset(regs, 0, sizeof(*regs));
-	for (unsigned bit = 0; bit < 64; bit++) {
-		if (!(mask >> bit & 1))
-			continue;
-		if (used == n)
-			return -EINVAL;
-		uint64_t value = values[used++];
+	regs->known = 0;
+	if (n != (size_t)__builtin_popcountll(mask) || !(mask >> arch->perf_pc & 1))
+		return -EINVAL;
+	for (; mask; mask &= mask - 1, values++) {
+		unsigned bit = (unsigned)__builtin_ctzll(mask);
 		uint8_t column = bit < arch->n_perf ? arch->perf_to_dwarf[bit] : REGS_NONE;
-		if (column != REGS_NONE) {
-			regs->r[column] = value;
-			regs->known |= UINT64_C(1) << column;
-		}
-		if (bit == arch->perf_pc) {
-			regs->pc = value;
-			has_pc = true;
-		}
+		if (bit == arch->perf_pc)
+			regs->pc = *values;
+		if (column == REGS_NONE)
+			continue;
+		regs->r[column] = *values;
+		regs->known |= UINT64_C(1) << column;
 	}
-	return used == n && has_pc && regs->known >> arch->sp & 1 ? 0 : -EINVAL;
+	return regs->known >> arch->sp & 1 ? 0 : -EINVAL;
 }
 
 int regs_from_dwarf(const struct regs_arch *arch, uint64_t pc, uint64_t known, const uint64_t *words, size_t n,
     struct regs *regs)
 {
-	memset(regs, 0, sizeof(*regs));
+	regs->known = 0;
 	for (size_t i = 0; i < n && i < arch->count; i++) {
 		if (!(known >> i & 1))
 			continue;

@@ -18,7 +18,7 @@ enum { REGS_MAX = 33, REGS_TRACKED_MAX = 12, REGS_NONE = 255 };
 
 struct regs {
 	uint64_t pc;
-	uint64_t r[REGS_MAX];           /* by DWARF number */
+	uint64_t r[REGS_MAX];           /* by DWARF number; what is not known is not set either */
 	uint64_t known;                 /* bit n: r[n] is known */
 };
 

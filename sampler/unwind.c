@@ -27,7 +27,6 @@ struct walk {
 	struct regs regs;               /* of the frame being left */
 	uint64_t bound;                 /* one past the dump's last byte */
 	bool cut;                       /* the stack goes on above the dump */
-	uint64_t missing;               /* address of a read that failed */
 };
 
 static const struct cfi_rule no_rule = {.kind = CFI_NONE};
@@ -114,6 +113,30 @@ static enum unwind_outcome check_progress(const struct walk *w, uint64_t sp, uin
 	if (signal_frame || next_sp < w->in->stack_address)
 		return UNWIND_STACK_SWITCH;
 	return UNWIND_LOOP;
+}
+
+/* The usual row with all of its frame in the dump: one check, and no branch that depends on the row. */
+static inline bool step_compact(struct walk *w, const struct cfi_rule *rule)
+{
+	const struct regs_arch *arch = w->arch;
+	struct regs *regs = &w->regs;
+	uint64_t sp = regs->r[arch->sp], cfa = regs->r[rule->cfa_reg] + (uint64_t)(int64_t)rule->cfa_offset;
+	uint64_t word, has = regs->known & arch->preserved;
+	const char *at = (const char *)w->in->stack + (cfa - w->in->stack_address);
+
+	if (!rule->compact_bytes || cfa > w->bound || cfa < sp || cfa - sp < rule->compact_bytes ||
+	    sp < w->in->stack_address || !known(regs, rule->cfa_reg) || rule->ra_in_register)
+		return false;
+	for (unsigned i = 0; i < arch->n_tracked; i++) {
+		uint64_t *r = &regs->r[arch->tracked[i]], is_saved = rule->saved >> i & 1;
+		memcpy(&word, at + rule->offset[i], 8);
+		*r = is_saved ? word : *r;
+		has |= is_saved << arch->tracked[i];
+	}
+	regs->known = has;
+	memcpy(&regs->pc, at + rule->ra_offset, 8);
+	regs->r[arch->sp] = cfa;
+	return true;
 }
 
 static enum unwind_outcome step_simple(struct walk *w, const struct cfi_rule *rule, bool activation)
@@ -229,6 +252,8 @@ static enum unwind_outcome step(struct walk *w, const struct place *place, enum 
 	*activation = rule->signal_frame;
 	switch (rule->kind) {
 	case CFI_SIMPLE:
+		if (step_compact(w, rule))
+			return UNWIND_COMPLETE;
 		return step_simple(w, rule, was_activation);
 	case CFI_ODD:
 		return step_odd(w, rule, was_activation);
@@ -240,13 +265,18 @@ static enum unwind_outcome step(struct walk *w, const struct place *place, enum 
 
 enum unwind_outcome unwind_stack(const struct unwind_input *in, struct unwind_frame *frames, size_t max, size_t *count)
 {
-	struct walk w = {.in = in, .arch = in->arch, .regs = *in->regs};
+	struct walk w;
 	enum unwind_step how = UNWIND_STEP_FIRST;
 	enum unwind_outcome outcome;
 	struct place uncached;
 	bool activation = true;
 	size_t n = 0;
 
+	w.in = in;
+	w.arch = in->arch;
+	w.regs.pc = in->regs->pc;
+	w.regs.known = in->regs->known;
+	memcpy(w.regs.r, in->regs->r, in->arch->count * sizeof(w.regs.r[0]));
 	w.bound = in->stack_address + in->stack_bytes;
 	w.cut = !in->reaches_end && in->stack_bytes >= in->stack_want;
 	w.cache = maps_scratch(in->maps, PLACES * sizeof(*w.cache));
