@@ -13,7 +13,8 @@ enum { ADVISED_SAMPLES = 16000, ADVISED_DEPTH = 1000 };
 
 struct sample {
 	size_t depth, value_count, label_count;
-	bool broken; /* what refers to nothing cannot be compared */
+	bool broken;    /* what refers to nothing cannot be compared */
+	bool inherited; /* label of that name: a block from before fork() */
 };
 
 static void read_stack(struct checker *c, struct wire_field *field, struct sample *s)
@@ -123,6 +124,7 @@ static void read_label(struct checker *c, struct wire_field *field, struct sampl
 	    .num = (int64_t)n[LABEL_NUM],
 	    .unit = (uint32_t)n[LABEL_NUM_UNIT],
 	};
+	s->inherited |= checker_string_is(c, label->key, "inherited");
 	check_label_key(c, label);
 	check_label_value(c, label);
 }
@@ -153,15 +155,18 @@ static void check_label_kinds(struct checker *c)
 
 /* ---- values */
 
-/* alloc_objects, alloc_space, inuse_objects, inuse_space: what is in use has been allocated, and no object
- * has no bytes. */
-static void check_heap_values(struct checker *c)
+/*
+ * alloc_objects, alloc_space, inuse_objects, inuse_space: what is in use has been allocated, and no object
+ * has no bytes. Blocks that a process inherited through fork() were allocated by its parent and are labelled
+ * so.
+ */
+static void check_heap_values(struct checker *c, const struct sample *s)
 {
 	const int64_t *v = c->values;
 
 	if (c->type_count != 4)
 		return;
-	if (v[2] > v[0] || v[3] > v[1])
+	if (!s->inherited && (v[2] > v[0] || v[3] > v[1]))
 		checker_find(c, RULE_HEAP, "sample %zu: more in use than was allocated", c->sample_count);
 	if (!v[0] != !v[1] || !v[2] != !v[3])
 		checker_find(c, RULE_HEAP, "sample %zu: objects without bytes or bytes without objects",
@@ -192,7 +197,7 @@ static void check_values(struct checker *c, const struct sample *s)
 	if (negative)
 		checker_find(c, RULE_READERS,
 		    "sample %zu: negative value (speedscope crashes, Pyroscope drops)", c->sample_count);
-	check_heap_values(c);
+	check_heap_values(c, s);
 }
 
 /* ---- the sample */

@@ -432,6 +432,32 @@ static void a_flood_of_findings_is_bounded(void **state)
 }
 
 /* What is valid but more than Pyroscope takes by default. */
+/* After fork() the child has blocks in use that it never allocated. */
+static void inherited_blocks_need_no_allocation(void **state)
+{
+	struct profile_label labels[] = {
+	    {.key = "bytes", .num = 10, .unit = "bytes"}, {.key = "inherited", .str = "yes"}};
+	struct profile *p;
+	struct check_report report;
+	struct bytes b;
+	uint8_t *data;
+	size_t len, label_count;
+
+	for (label_count = 1; label_count <= 2; label_count++) {
+		p = heap_profile();
+		profile_add_sample(p, (uint32_t[]){1}, 1, (int64_t[]){0, 0, 1, 10}, labels, label_count);
+		assert_int_equal(encode_profile(p, &data, &len), 0);
+		b.len = 0;
+		put(&b, data, len);
+		check_zipped(&b, CHECK_HEAP, &report);
+		assert_int_equal(severity_in(&report, "more in use than"), label_count == 1 ? 'e' : '-');
+		assert_int_equal(report.error_count, label_count == 1);
+		check_report_fini(&report);
+		free(data);
+		profile_free(p);
+	}
+}
+
 static void large_profiles_get_advice(void **state)
 {
 	enum { SAMPLES = 16001, DEPTH = 1001 };
@@ -499,6 +525,7 @@ int main(void)
 	    cmocka_unit_test(each_rule_is_seen_at_its_levels),
 	    cmocka_unit_test(the_file_is_one_gzip_member),
 	    cmocka_unit_test(a_flood_of_findings_is_bounded),
+	    cmocka_unit_test(inherited_blocks_need_no_allocation),
 	    cmocka_unit_test(large_profiles_get_advice),
 	    cmocka_unit_test(damage_at_the_top_level_is_said_once),
 	    cmocka_unit_test(a_profile_made_by_go_is_fit_for_its_readers),
