@@ -8,8 +8,12 @@
 #include <string>
 #include <vector>
 
+#ifdef NO_MARKS
+#define MARK(name) (void)0
+#else
 // %= makes the label unique: a compiler may copy the code around it.
 #define MARK(name) __asm__ volatile(".globl mark_" #name "_%=\nmark_" #name "_%=:\n\tnop" ::)
+#endif
 
 namespace app {
 
