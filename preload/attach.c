@@ -165,6 +165,8 @@ static int list_module(struct dl_phdr_info *info, size_t size, void *argument)
 	struct region_module module = {0};
 	module.build_id_bytes = find_build_id(info, module.build_id);
 	const char *path = info->dlpi_name ? info->dlpi_name : "";
+	if (!*path && getauxval(AT_EXECFN)) /* the program itself, as it was given to execve */
+		path = (const char *)getauxval(AT_EXECFN);
 	module.path_bytes = (uint32_t)strnlen(path, REGION_PATH_BYTES - 1) + 1;
 	module.total_bytes = (uint32_t)((sizeof(module) + module.path_bytes + 7) & ~(size_t)7);
 	for (int i = 0; i < info->dlpi_phnum; i++) {

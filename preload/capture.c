@@ -55,11 +55,10 @@ enum { REG_SP = 7 };
 enum { REG_SP = 31 };
 #endif
 
-/* Claims a free buffer with room for `bytes`, else the largest there is: a cut stack is worth more than none. */
+/* Claims a free buffer with room for `bytes`; the largest ones also serve what is larger still. */
 static struct region_buffer *buffer_take(uint64_t bytes, uint32_t *room)
 {
 	unsigned char *at = place_buffers();
-	struct region_buffer *cut = NULL;
 	for (uint32_t c = 0; c < BUFFER_CLASSES; c++) {
 		size_t step = sizeof(struct region_buffer) + buffer_class[c].stack_bytes;
 		bool last = c + 1 == BUFFER_CLASSES;
@@ -68,13 +67,13 @@ static struct region_buffer *buffer_take(uint64_t bytes, uint32_t *room)
 			uint32_t nobody = BUFFER_FREE;
 			if ((buffer_class[c].stack_bytes < bytes && !last) ||
 			    atomic_load_explicit(&buffer->word, memory_order_relaxed) != BUFFER_FREE ||
-			    !atomic_compare_exchange_strong(&buffer->word, &nobody, BUFFER_WRITING))
+			    !atomic_compare_exchange_strong(&buffer->word, &nobody, BUFFER_WRITING | place_index() << 8))
 				continue;
 			*room = buffer_class[c].stack_bytes;
 			return buffer;
 		}
 	}
-	return cut;
+	return NULL;
 }
 
 /* Readable bytes from sp on, and whether they end where the stack does. */
@@ -111,7 +110,7 @@ __attribute__((noinline)) static void capture_copy(const struct live_entry *entr
 	buffer->stack_bytes = (uint32_t)copied;
 	buffer->whole_stack = whole && copied == extent;
 	buffer->stack_used = whole ? extent : 0;
-	atomic_store_explicit(&buffer->word, BUFFER_FULL, memory_order_release);
+	atomic_store_explicit(&buffer->word, BUFFER_FULL | place_index() << 8, memory_order_release);
 	atomic_fetch_add_explicit(&place_header()->copied, 1, memory_order_release);
 }
 

@@ -185,6 +185,8 @@ static void live_add(struct weight weight, uint64_t now_ns)
 	tally_add(&place->live, weight);
 	uint64_t variance =
 	    atomic_fetch_add_explicit(&place->live_variance, weight.variance, memory_order_relaxed) + weight.variance;
+	uint64_t objects_variance = weight.objects_variance +
+	    atomic_fetch_add_explicit(&place->live_objects_variance, weight.objects_variance, memory_order_relaxed);
 	uint64_t bytes = atomic_load_explicit(&place->live.bytes_q8, memory_order_relaxed);
 	uint64_t peak = atomic_load_explicit(&place->peak_bytes_q8, memory_order_relaxed);
 	while (bytes > peak && (int64_t)bytes > 0) {
@@ -194,6 +196,7 @@ static void live_add(struct weight weight, uint64_t now_ns)
 		atomic_store_explicit(&place->peak_objects_q16, atomic_load(&place->live.objects_q16), memory_order_relaxed);
 		atomic_store_explicit(&place->peak_samples, atomic_load(&place->live.samples), memory_order_relaxed);
 		atomic_store_explicit(&place->peak_variance, variance, memory_order_relaxed);
+		atomic_store_explicit(&place->peak_objects_variance, objects_variance, memory_order_relaxed);
 		atomic_store_explicit(&place->peak_ns, now_ns, memory_order_relaxed);
 		break;
 	}
@@ -204,6 +207,7 @@ static void live_subtract(const struct live_entry *entry)
 	struct weight weight = weight_of(entry->size_bytes, entry->period_bytes);
 	tally_subtract(&place->live, weight);
 	atomic_fetch_sub_explicit(&place->live_variance, weight.variance, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&place->live_objects_variance, weight.objects_variance, memory_order_relaxed);
 }
 
 void place_remove(const struct live_entry *entry)

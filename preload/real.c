@@ -17,7 +17,9 @@ enum {
 static _Alignas(4096) unsigned char arena[ARENA_BYTES];
 static _Atomic size_t arena_used;
 
-static __thread int resolving __attribute__((tls_model("initial-exec")));
+/* volatile: dlsym is declared "leaf" (never calls back into this file), so a plain store before it would be dropped;
+ * but its failure path mallocs its error message. */
+static __thread volatile int resolving __attribute__((tls_model("initial-exec")));
 
 static void *arena_alloc(size_t size)
 {

@@ -139,6 +139,7 @@ struct region_place {
 	struct region_tally live;      /* what is live now: added and subtracted */
 	_Atomic uint64_t peak_bytes_q8, peak_objects_q16, peak_samples, peak_ns;
 	_Atomic uint64_t live_variance, peak_variance; /* bytes squared / 2^WEIGHT_VARIANCE_SHIFT */
+	_Atomic uint64_t live_objects_variance, peak_objects_variance;
 
 	struct region_tally lost[REGION_LOSS_COUNT];
 };
@@ -177,7 +178,7 @@ enum {
 /* A stack taken by the copy rung. `word` goes FREE -> owner -> FULL -> (sampler) FREE, so a thread that dies while it
  * writes blocks nobody: the sampler takes back what a dead process owned. */
 struct region_buffer {
-	_Atomic uint32_t word; /* enum buffer_state */
+	_Atomic uint32_t word; /* enum buffer_state | place << 8 */
 	uint32_t place;
 	uint64_t seq;
 	uint64_t size_bytes;

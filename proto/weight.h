@@ -37,7 +37,8 @@ enum {
 struct weight {
 	uint64_t bytes_q8;
 	uint64_t objects_q16;
-	uint64_t variance; /* of bytes, / 2^WEIGHT_VARIANCE_SHIFT */
+	uint64_t variance;         /* of bytes, / 2^WEIGHT_VARIANCE_SHIFT */
+	uint64_t objects_variance; /* (1 - p) / p^2 */
 };
 
 static inline double weight_from_bits(uint64_t bits)
@@ -100,15 +101,17 @@ static inline struct weight weight_of(uint64_t size_bytes, uint64_t period_bytes
 {
 	uint64_t size = size_bytes < 1 ? 1 : size_bytes > WEIGHT_SIZE_MAX ? WEIGHT_SIZE_MAX : size_bytes;
 	if (period_bytes <= 1)
-		return (struct weight){size << WEIGHT_BYTES_SHIFT, 1ull << WEIGHT_OBJECTS_SHIFT, 0};
+		return (struct weight){size << WEIGHT_BYTES_SHIFT, 1ull << WEIGHT_OBJECTS_SHIFT, 0, 0};
 	uint64_t period = period_bytes > WEIGHT_PERIOD_MAX ? WEIGHT_PERIOD_MAX : period_bytes;
 	double p = weight_probability((double)size / (double)period);
 	double bytes = (double)size / p;
 	double variance = bytes * bytes * (1 - p) / (double)(1 << WEIGHT_VARIANCE_SHIFT);
+	double objects_variance = (1 - p) / (p * p);
 	return (struct weight){
 	    .bytes_q8 = (uint64_t)(bytes * (1 << WEIGHT_BYTES_SHIFT) + 0.5),
 	    .objects_q16 = (uint64_t)(1 / p * (1 << WEIGHT_OBJECTS_SHIFT) + 0.5),
 	    .variance = variance < 0x1p62 ? (uint64_t)(variance + 0.5) : 1ull << 62,
+	    .objects_variance = objects_variance < 0x1p62 ? (uint64_t)(objects_variance + 0.5) : 1ull << 62,
 	};
 }
 

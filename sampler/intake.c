@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/intake.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+enum {
+	MAPS_RETRY_NS = 20 * 1000000,    /* an address in no map: read the maps again, but not for every sample */
+	MAPS_STALE_NS = 1000 * 1000000,  /* without MMAP2 records */
+};
+
+/* DWARF numbers of the trigger's argument registers: key, slot, seq, size, period, time. */
+static const uint8_t arguments_x86_64[6] = {5, 4, 1, 2, 8, 9};
+static const uint8_t arguments_aarch64[6] = {0, 1, 2, 3, 4, 5};
+
+struct sample {
+	struct process *process;
+	uint32_t slot;
+	uint64_t seq, size_bytes, period_bytes;
+	struct regs regs;
+	const void *stack;
+	size_t stack_bytes, stack_want;
+	bool reaches_end;
+};
+
+int intake_init(struct intake *intake, struct modules *modules, uint64_t regs_mask, bool maps_follow)
+{
+	memset(intake, 0, sizeof(*intake));
+	intake->modules = modules;
+	intake->arch = regs_arch_native();
+	intake->regs_mask = regs_mask;
+	intake->maps_follow = maps_follow;
+	intake->frames = malloc(UNWIND_FRAMES_MAX * sizeof(*intake->frames));
+	intake->stack = malloc(region_buffer_max());
+	if (intake->frames && intake->stack)
+		return 0;
+	intake_fini(intake);
+	return -ENOMEM;
+}
+
+void intake_fini(struct intake *intake)
+{
+	free(intake->frames);
+	free(intake->stack);
+	intake->frames = NULL;
+	intake->stack = NULL;
+}
+
+static enum unwind_outcome unwind(struct intake *intake, const struct sample *s, size_t *count)
+{
+	const struct unwind_input input = {
+	    .arch = intake->arch,
+	    .regs = &s->regs,
+	    .maps = s->process->maps,
+	    .stack_address = s->regs.r[intake->arch->sp],
+	    .stack = s->stack,
+	    .stack_bytes = s->stack_bytes,
+	    .stack_want = s->stack_want,
+	    .reaches_end = s->reaches_end,
+	};
+	return unwind_stack(&input, intake->frames, UNWIND_FRAMES_MAX, count);
+}
+
+/* A library that was loaded after we last looked: seldom, and only where no record told us. */
+static bool maps_may_be_stale(enum unwind_outcome outcome)
+{
+	return outcome == UNWIND_NO_MAP || outcome == UNWIND_NO_MODULE || outcome == UNWIND_NO_CFI;
+}
+
+static void take_sample(struct intake *intake, const struct sample *s)
+{
+	struct process *process = s->process;
+	size_t count = 0;
+	process->counters.taken++;
+	if (!intake->maps_follow)
+		process_refresh_maps(process, process_now_ns(), MAPS_STALE_NS);
+	enum unwind_outcome outcome = unwind(intake, s, &count);
+	if (maps_may_be_stale(outcome)) {
+		uint64_t before = process->maps_read_ns;
+		process_refresh_maps(process, process_now_ns(), MAPS_RETRY_NS);
+		if (process->maps_read_ns != before)
+			outcome = unwind(intake, s, &count);
+	}
+	process->counters.outcome[outcome]++;
+	/* Our own library's frames are at the inner end. */
+	size_t ours = 0;
+	while (ours < count && intake->frames[ours].module && intake->frames[ours].module == intake->frames[0].module)
+		ours++;
+	uint32_t stack = stacks_intern(
+	    process->stacks, intake->frames + ours, count - ours, unwind_marker(outcome), process->maps);
+	if (stack == UINT32_MAX) {
+		process->counters.no_room++;
+		return;
+	}
+	heap_add(process->heap, s->slot, s->seq, stack, weight_of(s->size_bytes, s->period_bytes));
+}
+
+static struct image *find_image(const struct intake *intake, uint64_t key)
+{
+	for (struct image *image = intake->images; image; image = image->next)
+		if (image->region->key == (key & ~(uint64_t)0xffff))
+			return image;
+	return NULL;
+}
+
+static struct process *find_process(struct intake *intake, struct image *image, uint32_t place)
+{
+	struct process *process = image ? image_process(image, place, intake->modules) : NULL;
+	return process && !process->finished ? process : NULL;
+}
+
+static void take_record_sample(struct intake *intake, const struct record *record)
+{
+	struct sample s = {.stack = record->stack, .stack_bytes = record->stack_bytes, .stack_want = record->stack_want};
+	const uint8_t *argument = intake->arch == &regs_aarch64 ? arguments_aarch64 : arguments_x86_64;
+	if (record->regs_abi != PERF_SAMPLE_REGS_ABI_64 ||
+	    regs_from_perf(intake->arch, intake->regs_mask, record->regs, record->regs_count, &s.regs) != 0) {
+		intake->bad++;
+		return;
+	}
+	uint64_t key = s.regs.r[argument[0]];
+	s.process = find_process(intake, find_image(intake, key), key & 0xffff);
+	if (!s.process)
+		return; /* another session's, or a stray: with a uprobe every user of the library is seen */
+	uint64_t slot = s.regs.r[argument[1]];
+	s.slot = slot > UINT32_MAX ? REGION_NO_SLOT : (uint32_t)slot;
+	s.seq = s.regs.r[argument[2]];
+	s.size_bytes = s.regs.r[argument[3]];
+	s.period_bytes = s.regs.r[argument[4]];
+	take_sample(intake, &s);
+}
+
+static void take_record_mmap(struct intake *intake, const struct record *record)
+{
+	const struct map_range range = {
+	    .start = record->start,
+	    .len = record->length,
+	    .pgoff = record->file_offset,
+	    .prot = record->protection,
+	    .path = record->path,
+	    .build_id = record->build_id_bytes ? record->build_id : NULL,
+	    .build_id_len = record->build_id_bytes,
+	    .major = record->major,
+	    .minor = record->minor,
+	    .ino = record->ino,
+	};
+	for (struct image *image = intake->images; image; image = image->next)
+		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
+			struct process *process = image->process[i];
+			if (process && process->pid == (pid_t)record->pid && !process->finished)
+				maps_add(process->maps, &range);
+		}
+}
+
+void intake_record(void *context, const struct record *record)
+{
+	struct intake *intake = context;
+	switch (record->kind) {
+	case RECORD_SAMPLE:
+		take_record_sample(intake, record);
+		break;
+	case RECORD_MMAP:
+		take_record_mmap(intake, record);
+		break;
+	case RECORD_LOST:
+		intake->ring_lost += record->lost;
+		break;
+	case RECORD_COMM:
+		if (record->exec && intake->executed)
+			intake->executed(intake->context, (pid_t)record->pid);
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- the copy rung */
+
+struct buffer_context {
+	struct intake *intake;
+	struct image *image;
+};
+
+/* Callee-saved registers, stack pointer and program counter, as the hook stores them (preload/capture.c). */
+static int regs_from_buffer(const struct regs_arch *arch, const struct region_buffer *header, struct regs *regs)
+{
+	if (arch == &regs_aarch64) {
+		const uint64_t known = 0xfff80000ull; /* x19..x30, sp */
+		return regs_from_dwarf(arch, header->regs[32], known, header->regs, 32, regs);
+	}
+	const uint64_t known = 1ull << 3 | 1ull << 6 | 1ull << 7 | 0xfull << 12;
+	return regs_from_dwarf(arch, header->regs[16], known, header->regs, 16, regs);
+}
+
+static void take_buffer(void *argument, const struct region_buffer *header, const unsigned char *stack, size_t room)
+{
+	struct buffer_context *context = argument;
+	struct intake *intake = context->intake;
+	struct sample s = {
+	    .process = find_process(intake, context->image, header->place),
+	    .slot = header->slot,
+	    .seq = header->seq,
+	    .size_bytes = header->size_bytes,
+	    .period_bytes = header->period_bytes,
+	    .stack = intake->stack,
+	    .stack_bytes = header->stack_bytes < room ? header->stack_bytes : room,
+	    .reaches_end = header->whole_stack == 1,
+	};
+	s.stack_want = s.stack_bytes;
+	if (!s.process || regs_from_buffer(intake->arch, header, &s.regs) != 0) {
+		intake->bad++;
+		return;
+	}
+	memcpy(intake->stack, stack, s.stack_bytes);
+	s.process->counters.copied++;
+	take_sample(intake, &s);
+}
+
+size_t intake_buffers(struct intake *intake, struct image *image)
+{
+	struct buffer_context context = {intake, image};
+	uint64_t copied = atomic_load_explicit(&region_header(image->region)->copied, memory_order_acquire);
+	if (copied == image->copied_seen)
+		return 0;
+	image->copied_seen = copied;
+	return region_drain_buffers(image->region, take_buffer, &context);
+}

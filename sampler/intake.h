@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Intake: from a perf record or a copied buffer to an entry in a process' books. Everything that arrives is checked
+ * against what the sampler itself knows: the key must be a region's, the place in use, the numbers in range.
+ */
+#ifndef SAMPLER_INTAKE_H
+#define SAMPLER_INTAKE_H
+
+#include "sampler/process.h"
+#include "sampler/record.h"
+
+struct intake {
+	struct modules *modules;
+	struct image *images;    /* list; the session adds and removes */
+	const struct regs_arch *arch;
+	uint64_t regs_mask;
+	bool maps_follow;        /* MMAP2 records arrive; otherwise maps are read again now and then */
+	uint64_t ring_lost;      /* records that the kernel had no room for, of all processes */
+	uint64_t bad;            /* malformed records, unknown keys */
+	struct unwind_frame *frames;
+	unsigned char *stack;    /* private copy of a shared buffer */
+	void (*executed)(void *context, pid_t pid); /* a COMM record told of an exec */
+	void *context;
+};
+
+/* Returns 0 or -ENOMEM. The images stay the caller's. */
+int intake_init(struct intake *intake, struct modules *modules, uint64_t regs_mask, bool maps_follow);
+void intake_fini(struct intake *intake);
+
+/* For rings_drain. */
+void intake_record(void *context, const struct record *record);
+
+/* Everything that lies in an image's stack buffers. Returns how many there were. */
+size_t intake_buffers(struct intake *intake, struct image *image);
+
+#endif

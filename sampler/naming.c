@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/naming.h"
+
+#include "sampler/allocator.h"
+#include "sampler/perfmap.h"
+#include "sampler/symbol.h"
+#include "sampler/symcache.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Marker frames need an address that is not zero and not a real one: the first page is never code. */
+enum { MARKER_BASE = 0x100 };
+
+struct named_frame {
+	uint32_t location;  /* 0: not made */
+	bool used;
+	bool allocator;     /* every function at this address is the allocator's */
+};
+
+struct naming {
+	struct profile *profile;
+	const struct process *process;
+	const struct stacks *stacks;
+	struct symbols *symbols;
+	struct perfmap *perfmap;
+	int detail;
+	struct named_frame *frames; /* by frame number */
+	uint32_t *mappings;         /* profile ids, by mapping number; 0: not made */
+	uint32_t marker_mapping;
+	uint32_t *path;             /* naming_stack's array */
+	size_t path_room;
+};
+
+
+/* ---- mappings */
+
+static const char *special_name(uint8_t kind)
+{
+	switch ((enum map_kind)kind) {
+	case MAP_KIND_ANON:
+		return "[anon:jit]";
+	case MAP_KIND_VDSO:
+		return "[vdso]";
+	case MAP_KIND_STACK:
+		return "[stack]";
+	case MAP_KIND_HEAP:
+		return "[heap]";
+	case MAP_KIND_UPROBES:
+		return "[uprobes]";
+	default:
+		return "[unknown]";
+	}
+}
+
+static uint32_t add_mapping(struct naming *n, uint64_t start, uint64_t end, uint64_t offset, const struct module *module,
+    const char *name)
+{
+	char build_id[MODULE_BUILD_ID_BYTES * 2 + 1] = "";
+	for (size_t i = 0; module && i < module->build_id_len; i++)
+		sprintf(build_id + i * 2, "%02x", module->build_id[i]);
+	const struct profile_mapping mapping = {
+	    .start = start,
+	    .limit = end,
+	    .file_offset = offset,
+	    .filename = name,
+	    .build_id = build_id,
+	};
+	return profile_add_mapping(n->profile, &mapping);
+}
+
+static uint32_t mapping_id(struct naming *n, uint32_t number)
+{
+	if (!n->mappings[number]) {
+		const struct stack_mapping *m = stacks_mapping(n->stacks, number);
+		const char *name = m->module && !m->module->vdso ? m->module->path : special_name(m->kind);
+		n->mappings[number] = add_mapping(n, m->start, m->end ? m->end : m->start + 1, m->file_offset, m->module, name);
+	}
+	return n->mappings[number];
+}
+
+/* Readers take the program's name and build id from the first mapping. */
+static void add_main_mapping(struct naming *n)
+{
+	const char *name = n->process->name;
+	for (uint32_t i = 0; i < stacks_mapping_count(n->stacks); i++) {
+		const struct stack_mapping *m = stacks_mapping(n->stacks, i);
+		if (m->module && strcmp(m->module->path, name) == 0) {
+			mapping_id(n, i);
+			return;
+		}
+	}
+	for (size_t i = 0; i < maps_count(n->process->maps); i++) {
+		const struct map *map = maps_at(n->process->maps, i);
+		if (strcmp(map_path(map), name) == 0) {
+			add_mapping(n, map->start, map->end, map->pgoff, map->module, name);
+			return;
+		}
+	}
+	add_mapping(n, 0x1000, 0x2000, 0, NULL, name[0] ? name : "[unknown]");
+}
+
+/* ---- locations */
+
+/* Lines innermost first. The allocator's own at the inner end are left out unless there is nothing else. */
+static int add_location(struct naming *n, uint32_t number, const struct symbol_frame *names, size_t count)
+{
+	const struct stack_frame *frame = stacks_frame(n->stacks, number);
+	struct named_frame *named = &n->frames[number];
+	struct profile_line *lines = count ? calloc(count, sizeof(*lines)) : NULL;
+	if (count && !lines)
+		return -1;
+	size_t cut = 0, kept = 0;
+	while (cut < count && allocator_has(names[cut].name))
+		cut++;
+	named->allocator = count && cut == count;
+	if (named->allocator)
+		cut = 0;
+	for (size_t i = cut; i < count; i++) {
+		const struct profile_function function = {
+		    .name = names[i].name,
+		    .system_name = names[i].system_name,
+		    .filename = names[i].file ? names[i].file : "",
+		    .start_line = names[i].start_line,
+		};
+		lines[kept].function = profile_add_function(n->profile, &function);
+		lines[kept++].line = names[i].line;
+	}
+	const struct profile_location location = {
+	    .mapping = mapping_id(n, frame->mapping),
+	    .address = frame->pc ? frame->pc : 1,
+	    .lines = lines,
+	    .line_count = kept,
+	};
+	named->location = profile_add_location(n->profile, &location);
+	free(lines);
+	return named->location ? 0 : -1;
+}
+
+static int name_one(struct naming *n, uint32_t number, const char *name)
+{
+	const struct symbol_frame only = {.name = name, .system_name = name};
+	return add_location(n, number, &only, n->detail == SYMBOL_RAW ? 0 : 1);
+}
+
+/* Code that is in no file: made at run time, or an address that nothing explains. */
+static int name_anonymous(struct naming *n, uint32_t number)
+{
+	const struct stack_frame *frame = stacks_frame(n->stacks, number);
+	uint8_t kind = stacks_mapping(n->stacks, frame->mapping)->kind;
+	const char *name = n->perfmap && kind == MAP_KIND_ANON ? perfmap_find(n->perfmap, frame->pc) : NULL;
+	return name_one(n, number, name ? name : kind == MAP_KIND_ANON ? "[jit]" : special_name(kind));
+}
+
+/* All frames of one file in one batch. */
+static int name_module(struct naming *n, struct module *module)
+{
+	uint32_t count = 0, total = stacks_frame_count(n->stacks);
+	uint64_t *addresses = malloc(total * sizeof(*addresses));
+	uint32_t *numbers = malloc(total * sizeof(*numbers));
+	struct symbol_result *results = malloc(total * sizeof(*results));
+	int error = addresses && numbers && results ? 0 : -1;
+	for (uint32_t i = 0; i < total && !error; i++) {
+		const struct stack_frame *frame = stacks_frame(n->stacks, i);
+		if (!n->frames[i].used || n->frames[i].location || frame->marker ||
+		    stacks_mapping(n->stacks, frame->mapping)->module != module)
+			continue;
+		addresses[count] = frame->vaddr;
+		numbers[count++] = i;
+	}
+	struct symbol_facts facts;
+	const struct symbol_file file = {
+	    .fd = module->vdso ? -1 : module_fd(module),
+	    .path = module->vdso ? "[vdso]" : module->path,
+	    .build_id = module->build_id_len ? module->build_id : NULL,
+	    .build_id_bytes = module->build_id_len,
+	};
+	if (!error)
+		error = symbols_resolve(n->symbols, &file, addresses, count, results, &facts);
+	for (uint32_t i = 0; i < count && !error; i++)
+		error = add_location(n, numbers[i], results[i].frames, results[i].frame_count);
+	free(addresses);
+	free(numbers);
+	free(results);
+	return error;
+}
+
+static void mark_used(struct naming *n, const bool *used)
+{
+	/* A node is used if a used stack goes through it: outer nodes have smaller numbers. */
+	uint32_t count = stacks_node_count(n->stacks);
+	bool *through = calloc(count, sizeof(*through));
+	for (uint32_t i = count; through && i-- > 1;) {
+		if (!used[i] && !through[i])
+			continue;
+		const struct stack_node *node = stacks_node(n->stacks, i);
+		through[node->outer] = true;
+		n->frames[node->frame].used = true;
+	}
+	free(through);
+}
+
+static int name_all(struct naming *n)
+{
+	int error = 0;
+	for (uint32_t i = 0; i < stacks_frame_count(n->stacks) && !error; i++) {
+		const struct stack_frame *frame = stacks_frame(n->stacks, i);
+		if (!n->frames[i].used || n->frames[i].location)
+			continue;
+		struct module *module = stacks_mapping(n->stacks, frame->mapping)->module;
+		if (frame->marker)
+			n->frames[i].location = naming_marker(n, frame->marker);
+		else if (module)
+			error = name_module(n, module);
+		else
+			error = name_anonymous(n, i);
+	}
+	return error;
+}
+
+uint32_t naming_marker(struct naming *n, const char *marker)
+{
+	uint32_t number = UNWIND_OUTCOMES;
+	for (uint32_t i = 0; i < UNWIND_OUTCOMES; i++) {
+		const char *name = unwind_marker((enum unwind_outcome)i);
+		if (name && strcmp(name, marker) == 0)
+			number = i;
+	}
+	if (!n->marker_mapping)
+		n->marker_mapping = add_mapping(n, MARKER_BASE, MARKER_BASE + 0x100, 0, NULL, "[heaptap]");
+	const struct profile_function function = {.name = marker, .system_name = marker};
+	const struct profile_line line = {.function = profile_add_function(n->profile, &function)};
+	const struct profile_location location = {
+	    .mapping = n->marker_mapping,
+	    .address = MARKER_BASE + number,
+	    .lines = &line,
+	    .line_count = 1,
+	};
+	return profile_add_location(n->profile, &location);
+}
+
+struct naming *naming_new(struct profile *profile, const struct process *process, const bool *used, int detail)
+{
+	struct naming *n = calloc(1, sizeof(*n));
+	if (!n)
+		return NULL;
+	n->profile = profile;
+	n->process = process;
+	n->stacks = process->stacks;
+	n->detail = detail;
+	char folder[PATH_MAX];
+	const struct symbol_options options = {
+	    .level = (enum symbol_level)detail,
+	    .cache_folder = symcache_folder(folder, sizeof(folder)) == 0 ? folder : NULL,
+	};
+	n->symbols = symbols_new(&options);
+	n->frames = calloc(stacks_frame_count(n->stacks) + 1, sizeof(*n->frames));
+	n->mappings = calloc(stacks_mapping_count(n->stacks) + 1, sizeof(*n->mappings));
+	if (!n->symbols || !n->frames || !n->mappings)
+		goto fail;
+	if (process->pid && perfmap_open(process->pid, &n->perfmap) != 0)
+		n->perfmap = NULL;
+	add_main_mapping(n);
+	mark_used(n, used);
+	if (name_all(n) == 0)
+		return n;
+fail:
+	naming_free(n);
+	return NULL;
+}
+
+void naming_free(struct naming *n)
+{
+	if (!n)
+		return;
+	symbols_free(n->symbols);
+	perfmap_free(n->perfmap);
+	free(n->frames);
+	free(n->mappings);
+	free(n->path);
+	free(n);
+}
+
+size_t naming_stack(struct naming *n, uint32_t stack, const uint32_t **locations)
+{
+	size_t depth = 0;
+	bool inner = true;
+	for (uint32_t at = stack; at != STACK_ROOT; at = stacks_node(n->stacks, at)->outer) {
+		const struct stack_node *node = stacks_node(n->stacks, at);
+		const struct named_frame *named = &n->frames[node->frame];
+		/* Cut at the inner end only, and never the whole stack. */
+		inner = inner && named->allocator && node->outer != STACK_ROOT;
+		if (inner)
+			continue;
+		if (depth == n->path_room) {
+			size_t room = n->path_room ? n->path_room * 2 : 256;
+			uint32_t *grown = realloc(n->path, room * sizeof(*grown));
+			if (!grown)
+				break;
+			n->path = grown;
+			n->path_room = room;
+		}
+		n->path[depth++] = named->location;
+	}
+	*locations = n->path;
+	return depth;
+}

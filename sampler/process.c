@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/process.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+uint64_t process_now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+struct image *image_new(struct region *region, uint64_t now_ns)
+{
+	struct image *image = calloc(1, sizeof(*image));
+	if (!image) {
+		region_close(region);
+		free(region);
+		return NULL;
+	}
+	image->region = region;
+	image->claimed_ns = now_ns;
+	return image;
+}
+
+void image_free(struct image *image)
+{
+	if (!image)
+		return;
+	for (size_t i = 0; i < image->fd_count; i++)
+		close(image->fds[i]);
+	free(image->fds);
+	region_close(image->region);
+	free(image->region);
+	free(image);
+}
+
+/* ---- which process is it? */
+
+/* Whether pid has our region mapped: a pid that a target wrote into shared memory proves nothing. */
+static bool maps_region(pid_t pid, const struct region *region)
+{
+	char path[64], line[4352];
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	FILE *maps = fopen(path, "re");
+	if (!maps)
+		return false;
+	bool found = false;
+	while (!found && fgets(line, sizeof(line), maps)) {
+		uint64_t ino;
+		if (sscanf(line, "%*s %*s %*s %*s %" SCNu64, &ino) == 1 && ino == region->ino &&
+		    strstr(line, "/memfd:heaptap"))
+			found = true;
+	}
+	fclose(maps);
+	return found;
+}
+
+/* A thread's id leads to its process. */
+static pid_t process_of_thread(pid_t tid)
+{
+	char path[64], line[256];
+	pid_t pid = 0;
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+	FILE *status = fopen(path, "re");
+	if (!status)
+		return 0;
+	while (!pid && fgets(line, sizeof(line), status))
+		if (sscanf(line, "Tgid: %d", &pid) != 1)
+			pid = 0;
+	fclose(status);
+	return pid;
+}
+
+static void read_name(struct process *process)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)process->pid);
+	ssize_t length = process->pid ? readlink(path, process->name, sizeof(process->name) - 1) : -1;
+	if (length <= 0)
+		return;
+	process->name[length] = '\0';
+	char *deleted = strstr(process->name, " (deleted)");
+	if (deleted && deleted[strlen(" (deleted)")] == '\0')
+		*deleted = '\0';
+}
+
+static void find_pid(struct process *process, const struct region_place *place)
+{
+	pid_t pid = (pid_t)place->pid;
+	if (pid > 0)
+		pid = process_of_thread(pid);
+	if (pid <= 0 || !maps_region(pid, process->image->region))
+		return;
+	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (pidfd < 0)
+		return;
+	if (!maps_region(pid, process->image->region)) { /* it ended in between, and the number is another's now */
+		close(pidfd);
+		return;
+	}
+	process->pid = pid;
+	process->pidfd = pidfd;
+}
+
+/* ---- address spaces */
+
+/* What the image's loader had mapped, in the image's own words: all there is of a process that is gone already. */
+static void maps_from_image(struct process *process)
+{
+	const struct region *region = process->image->region;
+	const unsigned char *at = region->base + region->modules_offset, *end = at + REGION_MODULES_BYTES;
+	for (uint32_t i = 0; i < 4096 && (size_t)(end - at) > sizeof(struct region_module); i++) {
+		struct region_module module;
+		char path[REGION_PATH_BYTES];
+		memcpy(&module, at, sizeof(module));
+		if (module.total_bytes < sizeof(module) || module.total_bytes > (size_t)(end - at) ||
+		    module.path_bytes < 1 || module.path_bytes > sizeof(path) ||
+		    module.path_bytes > module.total_bytes - sizeof(module) || module.end <= module.start)
+			break;
+		memcpy(path, at + sizeof(module), module.path_bytes);
+		path[module.path_bytes - 1] = '\0';
+		if (i == 0 && !process->name[0])
+			snprintf(process->name, sizeof(process->name), "%s", path);
+		const struct map_range range = {
+		    .start = module.start,
+		    .len = module.end - module.start,
+		    .pgoff = module.file_offset,
+		    .prot = PROT_READ | PROT_EXEC,
+		    .path = strncmp(path, "linux-vdso", 10) == 0 || strcmp(path, "linux-gate.so.1") == 0 ? "[vdso]" : path,
+		    .build_id = module.build_id_bytes ? module.build_id : NULL,
+		    .build_id_len = (uint8_t)(module.build_id_bytes <= REGION_BUILD_ID_MAX ? module.build_id_bytes : 0),
+		};
+		maps_add(process->maps, &range);
+		at += module.total_bytes;
+	}
+}
+
+static struct process *parent_of(const struct process *process, const struct region_place *place)
+{
+	uint32_t parent = place->parent;
+	return parent >= 1 && parent <= REGION_PLACES && parent - 1 != process->place
+	    ? process->image->process[parent - 1]
+	    : NULL;
+}
+
+static void open_maps(struct process *process, struct modules *modules, const struct process *parent)
+{
+	bool read = false;
+	process->maps = maps_new(modules, process->pid, true);
+	if (!process->maps)
+		return;
+	if (process->pid)
+		read = maps_read_proc(process->maps) == 0 && maps_count(process->maps) > 0;
+	if (read) {
+		process->maps_read_ns = process_now_ns();
+		return;
+	}
+	if (parent && parent->maps) {
+		maps_free(process->maps);
+		process->maps = maps_copy(parent->maps, process->pid);
+	} else {
+		maps_from_image(process);
+	}
+}
+
+void process_refresh_maps(struct process *process, uint64_t now_ns, uint64_t every_ns)
+{
+	if (process->pidfd < 0 || now_ns - process->maps_read_ns < every_ns)
+		return;
+	process->maps_read_ns = now_ns;
+	struct maps *fresh = maps_new(maps_store(process->maps), process->pid, true);
+	if (fresh && maps_read_proc(fresh) == 0 && maps_count(fresh) > 0) {
+		maps_free(process->maps);
+		process->maps = fresh;
+	} else {
+		maps_free(fresh); /* it has just ended */
+	}
+}
+
+/* The blocks that a child got from its parent keep their stacks: same addresses, so only the numbers change. */
+static void inherit_stacks(struct process *process, const struct process *parent)
+{
+	const struct region *region = process->image->region;
+	for (uint32_t s = 0; s < region->segments; s++) {
+		if (region_segment_owner(region, s) != (int)process->place)
+			continue;
+		for (uint32_t i = 0; i < REGION_SEGMENT_SLOTS; i++) {
+			struct slot_copy slot;
+			uint32_t number = s * REGION_SEGMENT_SLOTS + i;
+			if (!region_read_slot(region, number, &slot) || !(slot.flags & SLOT_INHERITED) ||
+			    slot.origin_place != parent->place)
+				continue;
+			uint32_t stack = heap_stack_of(parent->heap, slot.origin_slot, slot.origin_seq);
+			if (stack != UINT32_MAX)
+				stack = stacks_translate(parent->stacks, stack, process->stacks);
+			if (stack != UINT32_MAX)
+				heap_inherit(process->heap, number, slot.seq, stack);
+		}
+	}
+}
+
+static struct process *process_new(struct image *image, uint32_t number, struct modules *modules)
+{
+	struct region_place *place = region_place(image->region, number);
+	struct process *process = calloc(1, sizeof(*process));
+	if (!process)
+		return NULL;
+	process->image = image;
+	process->place = number;
+	process->pidfd = -1;
+	process->start_ns = process_now_ns();
+	process->stacks = stacks_new();
+	process->heap = heap_new(image->region->segments);
+	find_pid(process, place);
+	read_name(process);
+	struct process *parent = parent_of(process, place);
+	open_maps(process, modules, parent);
+	if (!process->maps || !process->stacks || !process->heap) {
+		image->process[number] = process;
+		image->live_processes++;
+		process_free(process);
+		return NULL;
+	}
+	if (parent) {
+		if (!process->name[0])
+			memcpy(process->name, parent->name, sizeof(process->name));
+		inherit_stacks(process, parent);
+	}
+	image->process[number] = process;
+	image->live_processes++;
+	return process;
+}
+
+struct process *image_process(struct image *image, uint32_t number, struct modules *modules)
+{
+	struct region_place *place = region_place(image->region, number);
+	if (!image->ready || !place)
+		return NULL;
+	if (image->process[number])
+		return image->process[number];
+	if (atomic_load_explicit(&place->state, memory_order_acquire) != PLACE_READY)
+		return NULL;
+	return process_new(image, number, modules);
+}
+
+void process_free(struct process *process)
+{
+	struct image *image = process->image;
+	region_release_place(image->region, process->place);
+	image->process[process->place] = NULL;
+	image->live_processes--;
+	if (process->pidfd >= 0)
+		close(process->pidfd);
+	maps_free(process->maps);
+	stacks_free(process->stacks);
+	heap_free(process->heap);
+	free(process);
+}
+
+uint64_t process_samples(const struct process *process)
+{
+	return region_read_tally(&region_place(process->image->region, process->place)->allocated).samples;
+}

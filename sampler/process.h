@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Processes and images.
+ *
+ *   image    one execution of a program: one region. The process that executed it has place 0; the children that
+ *            it forks, and that have something to tell, have other places.
+ *   process  one place of an image: pid, address space, stacks, books.
+ *
+ * A pid never identifies anything here (it is reused, differs between namespaces, and a vfork child has its own while
+ * it works in its parent's memory): samples carry the region's key and the place.
+ */
+#ifndef SAMPLER_PROCESS_H
+#define SAMPLER_PROCESS_H
+
+#include "sampler/heap.h"
+#include "sampler/maps.h"
+#include "sampler/region.h"
+#include "sampler/stacks.h"
+#include "sampler/unwind.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { PROCESS_NAME_BYTES = 256 };
+
+enum process_end {
+	PROCESS_ALIVE,
+	PROCESS_EXITED, /* status known: exit code or signal */
+	PROCESS_GONE,   /* ended, nobody told us how */
+	PROCESS_EXEC,   /* executes another program now */
+};
+
+/* Counters of what happened to a process' samples on our side, by cause. */
+struct process_counters {
+	uint64_t taken;   /* stacks that arrived */
+	uint64_t copied;  /* of these, by the copy rung */
+	uint64_t bad;     /* malformed */
+	uint64_t outcome[UNWIND_OUTCOMES];
+	uint64_t no_room; /* stacks that the table had no room for */
+};
+
+struct image;
+
+struct process {
+	struct image *image;
+	uint32_t place;
+	pid_t pid; /* 0 unknown */
+	int pidfd; /* -1: not known, or gone */
+	bool command; /* the process that the user launched */
+	bool finished; /* its exit profile has been asked for */
+	enum process_end end;
+	int status; /* wait status, PROCESS_EXITED */
+	char name[PROCESS_NAME_BYTES]; /* path of the executable, or what is known of it */
+	uint64_t start_ns, maps_read_ns;
+	struct maps *maps;
+	struct stacks *stacks;
+	struct heap *heap;
+	struct process_counters counters;
+};
+
+struct image {
+	struct image *next;
+	struct region *region; /* owned */
+	bool ready;            /* the image has written its part of the header */
+	uint64_t claimed_ns;   /* when its ticket was found gone */
+	uint64_t copied_seen, places_seen;
+	uint64_t trigger_address;
+	int *fds; /* breakpoint events */
+	size_t fd_count;
+	bool breakpoint_tried;
+	uint32_t live_processes;
+	struct process *process[REGION_PLACES];
+};
+
+/* Takes the region over (also on failure). NULL: out of memory. */
+struct image *image_new(struct region *region, uint64_t now_ns);
+void image_free(struct image *image); /* closes the region; every process must be gone */
+
+/* The process at a place, made if there is one in the shared memory and it is not known yet; NULL otherwise. */
+struct process *image_process(struct image *image, uint32_t place, struct modules *modules);
+
+/* Releases a finished process and its place. */
+void process_free(struct process *process);
+
+/* Refreshes the map of a live process, at most every `every_ns`. */
+void process_refresh_maps(struct process *process, uint64_t now_ns, uint64_t every_ns);
+
+/* Samples that the process has counted so far. */
+uint64_t process_samples(const struct process *process);
+
+uint64_t process_now_ns(void);
+
+#endif

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sampler's main loop: one thread, one epoll set.
+ *
+ *   front socket   COMMAND started, ended
+ *   lobby          an image has claimed a region
+ *   rings          enough records to be worth a wakeup
+ *   pidfds         a process has ended
+ *   SIGCHLD        a snapshot is written
+ *   the tick       rings and stack buffers below the watermark, images that are becoming ready, new places
+ */
+#include "sampler/session.h"
+
+#include "sampler/intake.h"
+#include "sampler/lobby.h"
+#include "sampler/message.h"
+#include "sampler/notice.h"
+#include "sampler/options.h"
+#include "sampler/output.h"
+#include "sampler/probe.h"
+#include "sampler/summary.h"
+#include "sampler/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	TICK_BUSY_MS = 2,   /* something came in the last tick */
+	TICK_IDLE_MS = 50,
+	IDLE_AFTER = 100,   /* quiet busy ticks before the idle one */
+	CLAIM_LIMIT_NS = 2000 * 1000000, /* between the ticket and a complete header; then the image is given up */
+	LINGER_NS = 500 * 1000000,       /* between looks at whether anybody still maps an image's region */
+	LIVE_MAX = 1 << 20, /* live samples of an image and its children */
+};
+
+struct session {
+	const struct options *options;
+	struct probe probe;
+	struct modules *modules;
+	struct intake intake;
+	struct lobby_state *lobby;
+	struct writer *writer;
+	struct output output;
+	int front_fd, epoll_fd, signal_fd;
+	pid_t command;
+	bool command_ended, command_seen, done_sent;
+	int command_status;
+	uint64_t linger_ns;
+	uint64_t images_seen;
+	int quiet_ticks;
+};
+
+static int watch(struct session *s, int fd, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.fd = fd};
+	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+}
+
+/* ---- snapshots */
+
+static void snapshot_done(void *context, const struct snapshot *snapshot, int error)
+{
+	struct session *s = context;
+	struct process *process = snapshot->process;
+	if (s->options->verbosity >= 0)
+		summary_print(snapshot, error);
+	else if (error)
+		notice_print("profile not written: %s: %s", snapshot->path, strerror(-error));
+	/* Place 0 stays known as long as its image: children may yet ask for stacks that they inherited from it. */
+	if (process->place != 0)
+		process_free(process);
+	else
+		region_release_place(process->image->region, 0);
+}
+
+static void describe_session(const struct session *s, char *text, size_t bytes)
+{
+	char period[32];
+	snprintf(text, bytes, "period %s, backend %s, stack dump %u bytes; of all processes: %llu records lost in the rings, %llu bad",
+	    summary_bytes((double)s->options->period_bytes, period, sizeof(period)), backend_name(s->probe.backend),
+	    s->probe.dump_bytes, (unsigned long long)s->intake.ring_lost, (unsigned long long)s->intake.bad);
+}
+
+static void write_exit(struct session *s, struct process *process)
+{
+	struct snapshot *snapshot = calloc(1, sizeof(*snapshot));
+	char end[64];
+	if (!snapshot ||
+	    heap_read(process->heap, process->image->region, process->place, &snapshot->view) != 0) {
+		free(snapshot);
+		notice_print("out of memory: no profile of pid %d", (int)process->pid);
+		return;
+	}
+	snapshot->process = process;
+	snapshot->period_bytes = s->options->period_bytes;
+	snapshot->detail = (int)s->options->symbols;
+	summary_end(process, end, sizeof(end));
+	snprintf(snapshot->cause, sizeof(snapshot->cause), "exit, the process %s", end);
+	snprintf(snapshot->host, sizeof(snapshot->host), "%s", s->output.host);
+	describe_session(s, snapshot->session, sizeof(snapshot->session));
+	const struct output_facts facts = {
+	    .program = process->name, .pid = process->pid, .snapshot = "exit", .seconds = time(NULL)};
+	int error = output_claim(&s->output, &facts, snapshot->path, sizeof(snapshot->path));
+	if (error)
+		notice_print("no name for the profile of pid %d: %s", (int)process->pid, strerror(-error));
+	writer_submit(s->writer, snapshot);
+}
+
+/* ---- processes */
+
+static size_t drain(struct session *s)
+{
+	size_t count = 0;
+	if (s->probe.rings)
+		count += rings_drain(s->probe.rings, s->probe.regs_mask, intake_record, &s->intake, &s->intake.bad);
+	for (struct image *image = s->intake.images; image; image = image->next)
+		if (image->ready)
+			count += intake_buffers(&s->intake, image);
+	return count;
+}
+
+static void watch_process(struct session *s, struct process *process)
+{
+	process->command = process->pid == s->command && s->command != 0;
+	s->command_seen = s->command_seen || process->command;
+	if (process->pidfd >= 0)
+		watch(s, process->pidfd, EPOLLIN);
+}
+
+/* The books are closed: what was sampled before the end has been read by now. */
+static void finish(struct session *s, struct process *process, enum process_end end, int status)
+{
+	if (process->finished)
+		return;
+	process->finished = true;
+	process->end = end;
+	process->status = status;
+	if (process->pidfd >= 0)
+		epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, process->pidfd, NULL);
+	bool last_of_command = process->command && end != PROCESS_EXEC;
+	if (process_samples(process) > 0 || process->counters.taken > 0 || last_of_command)
+		write_exit(s, process);
+	else if (process->place != 0)
+		process_free(process);
+	else
+		region_release_place(process->image->region, 0);
+}
+
+static bool has_ended(const struct process *process)
+{
+	struct pollfd poll_fd = {.fd = process->pidfd, .events = POLLIN};
+	return process->pidfd < 0 || (poll(&poll_fd, 1, 0) == 1 && poll_fd.revents & POLLIN);
+}
+
+/* COMMAND's own end waits for the front, which knows its status. */
+static void finish_ended(struct session *s)
+{
+	drain(s);
+	for (struct image *image = s->intake.images; image; image = image->next)
+		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
+			struct process *process = image->process[i];
+			if (!process || process->finished || !has_ended(process))
+				continue;
+			if (process->command && s->front_fd >= 0 && !s->command_ended)
+				continue;
+			if (process->command && s->command_ended)
+				finish(s, process, PROCESS_EXITED, s->command_status);
+			else
+				finish(s, process, PROCESS_GONE, 0);
+		}
+}
+
+static void finish_executed(struct session *s, pid_t pid, const struct image *except)
+{
+	for (struct image *image = s->intake.images; image; image = image->next)
+		for (uint32_t i = 0; i < REGION_PLACES && image != except && image->live_processes; i++) {
+			struct process *process = image->process[i];
+			if (process && process->pid == pid && !process->finished) {
+				drain(s);
+				finish(s, process, PROCESS_EXEC, 0);
+			}
+		}
+}
+
+/* ---- images */
+
+/* A breakpoint for every thread of every process of the image that we know; the children to come inherit it. */
+static void attach_breakpoint(struct session *s, struct image *image, struct process *process)
+{
+	image->breakpoint_tried = true;
+	int error = probe_attach(&s->probe, process->pid, image->trigger_address, &image->fds, &image->fd_count);
+	if (error == 0)
+		atomic_store(&region_header(image->region)->mode, REGION_MODE_TRIGGER);
+	else if (error != -ESRCH && s->options->verbosity > 0)
+		notice_print("pid %d: breakpoint refused (%s), stacks are copied by the hook instead", (int)process->pid,
+		    strerror(-error));
+}
+
+static void image_becomes_ready(struct session *s, struct image *image)
+{
+	const struct region_header *header = region_header(image->region);
+	image->ready = true;
+	image->trigger_address = header->trigger_address;
+	struct process *process = image_process(image, 0, s->modules);
+	if (!process)
+		return;
+	if (process->pid)
+		finish_executed(s, process->pid, image);
+	watch_process(s, process);
+	if (s->probe.backend == BACKEND_BREAKPOINT && process->pidfd >= 0)
+		attach_breakpoint(s, image, process);
+}
+
+static void find_places(struct session *s, struct image *image)
+{
+	uint64_t claimed = atomic_load(&region_header(image->region)->places_claimed);
+	if (claimed == image->places_seen)
+		return;
+	image->places_seen = claimed;
+	for (uint32_t i = 1; i < REGION_PLACES; i++) {
+		bool known = image->process[i];
+		struct process *process = image_process(image, i, s->modules);
+		if (process && !known)
+			watch_process(s, process);
+	}
+}
+
+static void image_remove(struct session *s, struct image *image)
+{
+	struct image **link = &s->intake.images;
+	while (*link != image)
+		link = &(*link)->next;
+	*link = image->next;
+	if (image->process[0])
+		process_free(image->process[0]);
+	image_free(image);
+}
+
+static void take_claims(struct session *s)
+{
+	struct region *region;
+	while ((region = lobby_next(s->lobby))) {
+		struct image *image = image_new(region, process_now_ns());
+		if (!image)
+			return;
+		image->next = s->intake.images;
+		s->intake.images = image;
+		s->images_seen++;
+		s->quiet_ticks = 0;
+	}
+}
+
+/* An image without a living process goes when nobody maps its region any more: a forked child that has had nothing to
+ * say so far would still claim a place in it. */
+static bool image_is_over(struct session *s, struct image *image, uint64_t now)
+{
+	if (!image->ready && now - image->claimed_ns < CLAIM_LIMIT_NS)
+		return false;
+	uint32_t running = 0;
+	for (uint32_t i = 0; i < REGION_PLACES; i++)
+		running += image->process[i] && (i != 0 || !image->process[i]->finished);
+	if (running || !writer_idle(s->writer))
+		return false;
+	return region_abandoned(image->region);
+}
+
+static void tend_images(struct session *s)
+{
+	uint64_t now = process_now_ns();
+	bool linger = now - s->linger_ns >= LINGER_NS || s->command_ended;
+	for (struct image *image = s->intake.images, *next; image; image = next) {
+		next = image->next;
+		if (!image->ready && atomic_load_explicit(&region_header(image->region)->state, memory_order_acquire) == REGION_READY)
+			image_becomes_ready(s, image);
+		if (image->ready)
+			find_places(s, image);
+		if (linger && image_is_over(s, image, now))
+			image_remove(s, image);
+	}
+	if (linger)
+		s->linger_ns = now;
+}
+
+static void on_executed(void *context, pid_t pid)
+{
+	(void)context;
+	(void)pid;
+}
+
+/* ---- events */
+
+static void on_front(struct session *s)
+{
+	struct front_message message;
+	int error;
+	while ((error = message_read(s->front_fd, &message)) == 0) {
+		if (message.kind == MESSAGE_STARTED)
+			s->command = message.pid;
+		else if (message.kind == MESSAGE_CANCELLED)
+			s->command_ended = s->done_sent = true;
+		else if (message.kind == MESSAGE_ENDED) {
+			s->command_ended = true;
+			s->command_status = message.status;
+		}
+	}
+	if (error == -EAGAIN)
+		return;
+	/* The front is gone: if it never started COMMAND there is nothing to wait for. */
+	close(s->front_fd);
+	s->front_fd = -1;
+	s->done_sent = true;
+	if (!s->command)
+		s->command_ended = true;
+}
+
+static void on_children(struct session *s)
+{
+	struct signalfd_siginfo info;
+	while (read(s->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		;
+	int status;
+	pid_t pid;
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		writer_reap(s->writer, pid, status);
+}
+
+static void say_unseen(struct session *s)
+{
+	if (s->command_seen || s->options->verbosity < 0)
+		return;
+	notice_print("no profile of %s: it did not load libheaptap.so (statically linked, setuid, or it cleared LD_PRELOAD)",
+	    s->options->operands[0]);
+	s->command_seen = true;
+}
+
+/* True when there is nothing left to do. */
+static bool after_command(struct session *s)
+{
+	if (!s->command_ended || !writer_idle(s->writer))
+		return false;
+	if (!s->done_sent) {
+		say_unseen(s);
+		message_write(s->front_fd, MESSAGE_DONE, 0, 0, NULL);
+		s->done_sent = true;
+	}
+	return !s->intake.images;
+}
+
+static int loop(struct session *s)
+{
+	for (;;) {
+		struct epoll_event events[64];
+		int timeout = s->quiet_ticks < IDLE_AFTER ? TICK_BUSY_MS : TICK_IDLE_MS;
+		int count = epoll_wait(s->epoll_fd, events, 64, timeout);
+		if (count < 0 && errno != EINTR)
+			return 1;
+		bool ended = false;
+		for (int i = 0; i < count; i++) {
+			int fd = events[i].data.fd;
+			if (fd == s->front_fd)
+				on_front(s);
+			else if (fd == s->signal_fd)
+				on_children(s);
+			else if (fd != lobby_fd(s->lobby))
+				ended = true; /* a pidfd, or a ring: then the look costs little */
+		}
+		take_claims(s);
+		tend_images(s);
+		s->quiet_ticks = drain(s) ? 0 : s->quiet_ticks + 1;
+		if (ended || s->command_ended)
+			finish_ended(s);
+		if (after_command(s))
+			return 0;
+	}
+}
+
+static int open_session(struct session *s)
+{
+	const struct region_options region = {
+	    .period_bytes = s->options->period_bytes,
+	    .dump_bytes = s->probe.rings ? s->probe.dump_bytes : 0,
+	    .clock_id = RING_CLOCK,
+	    .live_max = LIVE_MAX,
+	    .mode = s->probe.backend == BACKEND_UPROBE ? REGION_MODE_TRIGGER : REGION_MODE_COPY,
+	};
+	int error = output_init(&s->output, s->options->output);
+	s->modules = modules_new(0);
+	s->writer = writer_new(snapshot_done, s);
+	if (error || !s->modules || !s->writer)
+		return error ? error : -ENOMEM;
+	error = intake_init(&s->intake, s->modules, s->probe.regs_mask, s->probe.rings != NULL);
+	if (error)
+		return error;
+	s->intake.executed = on_executed;
+	s->intake.context = s;
+	s->lobby = lobby_new(&region);
+	if (!s->lobby)
+		return -errno;
+	sigset_t mask;
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &mask, NULL);
+	s->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (s->signal_fd < 0 || s->epoll_fd < 0)
+		return -errno;
+	if (fcntl(s->front_fd, F_SETFL, O_NONBLOCK) != 0)
+		return -errno;
+	error = watch(s, s->signal_fd, EPOLLIN);
+	if (!error)
+		error = watch(s, s->front_fd, EPOLLIN);
+	if (!error)
+		error = watch(s, lobby_fd(s->lobby), EPOLLOUT | EPOLLET);
+	for (size_t i = 0; s->probe.rings && i < rings_count(s->probe.rings) && !error; i++)
+		error = watch(s, rings_fd(s->probe.rings, i), EPOLLIN);
+	return error;
+}
+
+static void close_session(struct session *s)
+{
+	while (s->intake.images)
+		image_remove(s, s->intake.images);
+	lobby_free(s->lobby);
+	writer_free(s->writer);
+	intake_fini(&s->intake);
+	if (s->modules)
+		modules_free(s->modules);
+	probe_close(&s->probe);
+	output_fini(&s->output);
+}
+
+static void raise_limits(void)
+{
+	struct rlimit files;
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+}
+
+int session_run(const struct options *options, int front_fd)
+{
+	struct session s = {.options = options, .front_fd = front_fd, .epoll_fd = -1, .signal_fd = -1};
+	char text[512];
+	raise_limits();
+	int error = probe_open(&s.probe, options->backend, options->library, options->stack_bytes);
+	if (error) {
+		snprintf(text, sizeof(text), "backend %s cannot be had: %s", backend_name(options->backend), s.probe.reason);
+		message_write(front_fd, MESSAGE_FAILED, 0, 0, text);
+		return 1;
+	}
+	if (options->verbosity > 0)
+		notice_print("backend %s: %s", backend_name(s.probe.backend), s.probe.reason);
+	error = open_session(&s);
+	if (error) {
+		snprintf(text, sizeof(text), "cannot start the sampler: %s", strerror(-error));
+		message_write(front_fd, MESSAGE_FAILED, 0, 0, text);
+		return 1;
+	}
+	message_write(front_fd, MESSAGE_READY, 0, 0, lobby_env(s.lobby));
+	int status = loop(&s);
+	close_session(&s);
+	return status;
+}

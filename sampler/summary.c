@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/summary.h"
+
+#include "sampler/notice.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+const char *summary_bytes(double bytes, char *text, size_t text_bytes)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	size_t unit = 0;
+	while (bytes >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0])) {
+		bytes /= 1024;
+		unit++;
+	}
+	snprintf(text, text_bytes, unit == 0 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
+	return text;
+}
+
+void summary_end(const struct process *process, char *text, size_t text_bytes)
+{
+	const char *name;
+	switch (process->end) {
+	case PROCESS_EXITED:
+		if (WIFEXITED(process->status)) {
+			snprintf(text, text_bytes, "exited with status %d", WEXITSTATUS(process->status));
+		} else {
+			name = sigabbrev_np(WTERMSIG(process->status));
+			snprintf(text, text_bytes, "was killed by SIG%s", name ? name : "?");
+		}
+		break;
+	case PROCESS_EXEC:
+		snprintf(text, text_bytes, "executed another program");
+		break;
+	case PROCESS_GONE:
+		snprintf(text, text_bytes, "has ended");
+		break;
+	default:
+		snprintf(text, text_bytes, "is running");
+		break;
+	}
+}
+
+static void print_estimate(const char *when, double bytes, double bytes_error, double objects, double objects_error)
+{
+	char value[32], error[32];
+	notice_print("  %-7s %s +- %s in %.0f +- %.0f objects", when, summary_bytes(bytes, value, sizeof(value)),
+	    summary_bytes(bytes_error, error, sizeof(error)), objects, objects_error);
+}
+
+static void print_samples(const struct snapshot *s)
+{
+	const struct region_place *place = region_place(s->process->image->region, s->process->place);
+	const struct process_counters *c = &s->process->counters;
+	char text[512];
+	int at = snprintf(text, sizeof(text), "%" PRIu64 " samples, %" PRIu64 " without a stack", s->view.allocated.samples,
+	    s->view.lost_alloc.samples);
+	for (uint32_t i = 0; i < REGION_LOSS_COUNT && at < (int)sizeof(text) - 48; i++) {
+		struct tally tally = region_read_tally(&place->lost[i]);
+		if (tally.samples)
+			at += snprintf(text + at, sizeof(text) - (size_t)at, "; %s: %" PRIu64,
+			    region_loss_name((enum region_loss)i), tally.samples);
+	}
+	for (uint32_t i = 0; i < UNWIND_OUTCOMES && at < (int)sizeof(text) - 48; i++)
+		if (i != UNWIND_COMPLETE && c->outcome[i])
+			at += snprintf(text + at, sizeof(text) - (size_t)at, "; %s: %" PRIu64,
+			    unwind_outcome_name((enum unwind_outcome)i), c->outcome[i]);
+	notice_print("  samples %s", text);
+}
+
+void summary_print(const struct snapshot *s, int error)
+{
+	const struct process *process = s->process;
+	const struct region_place *place = region_place(process->image->region, process->place);
+	const char *slash = strrchr(process->name, '/');
+	char end[64];
+	summary_end(process, end, sizeof(end));
+	notice_print("%s (pid %d) %s", slash ? slash + 1 : process->name, (int)process->pid, end);
+
+	double objects = (double)atomic_load(&place->peak_objects_q16) / (1 << WEIGHT_OBJECTS_SHIFT);
+	double bytes = (double)atomic_load(&place->peak_bytes_q8) / (1 << WEIGHT_BYTES_SHIFT);
+	double variance = (double)atomic_load(&place->peak_variance) * (1 << WEIGHT_VARIANCE_SHIFT);
+	double objects_variance = (double)atomic_load(&place->peak_objects_variance);
+	print_estimate("peak", bytes, sqrt(variance), objects, sqrt(objects_variance));
+	print_estimate("at end", s->view.inuse.bytes, sqrt(s->view.inuse.bytes_variance), s->view.inuse.objects,
+	    sqrt(s->view.inuse.objects_variance));
+	print_samples(s);
+	if (error) {
+		notice_print("  profile not written: %s: %s", s->path, strerror(-error));
+		return;
+	}
+	notice_print("  profile %s", s->path);
+	notice_print("  open it with: go tool pprof -http=: %s", s->path);
+}

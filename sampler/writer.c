@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/writer.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+	DETAIL_LEAST = 2,                /* addresses only: reads no debug file */
+	CHILD_CPU_SECONDS = 120,
+	CHILD_NICE = 5,
+};
+/* Debug files are read into memory, and bad ones ask for any amount of it. */
+#define CHILD_MEMORY_BYTES (8ull << 30)
+
+struct job {
+	struct job *next;
+	struct snapshot *snapshot;
+	pid_t pid; /* 0: waits */
+};
+
+struct writer {
+	struct job *jobs; /* oldest first */
+	void (*done)(void *context, const struct snapshot *snapshot, int error);
+	void *context;
+};
+
+struct writer *writer_new(void (*done)(void *context, const struct snapshot *snapshot, int error), void *context)
+{
+	struct writer *writer = calloc(1, sizeof(*writer));
+	if (!writer)
+		return NULL;
+	writer->done = done;
+	writer->context = context;
+	return writer;
+}
+
+static void job_free(struct job *job)
+{
+	free(job->snapshot->view.rows);
+	free(job->snapshot);
+	free(job);
+}
+
+void writer_free(struct writer *writer)
+{
+	while (writer && writer->jobs) {
+		struct job *job = writer->jobs;
+		writer->jobs = job->next;
+		job_free(job);
+	}
+	free(writer);
+}
+
+static void run_child(const struct snapshot *snapshot)
+{
+	const struct rlimit memory = {CHILD_MEMORY_BYTES, CHILD_MEMORY_BYTES};
+	const struct rlimit cpu = {CHILD_CPU_SECONDS, CHILD_CPU_SECONDS + 1};
+	const struct rlimit core = {0, 0};
+	sigset_t none;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	prctl(PR_SET_NAME, "heaptap-writer");
+	setrlimit(RLIMIT_DATA, &memory); /* not RLIMIT_AS: the regions are mapped here too */
+	setrlimit(RLIMIT_CPU, &cpu);
+	setrlimit(RLIMIT_CORE, &core);
+	if (nice(CHILD_NICE) == -1)
+		errno = 0; /* already nicer than that */
+	int error = snapshot_write(snapshot);
+	_exit(error ? -error & 0x7f ? -error & 0x7f : 1 : 0);
+}
+
+static void start(struct writer *writer)
+{
+	int running = 0;
+	for (struct job *job = writer->jobs; job; job = job->next)
+		running += job->pid != 0;
+	for (struct job *job = writer->jobs; job && running < WRITER_CHILDREN; job = job->next) {
+		if (job->pid)
+			continue;
+		pid_t pid = fork();
+		if (pid == 0)
+			run_child(job->snapshot);
+		if (pid < 0)
+			return; /* tried again when the next job comes or ends */
+		job->pid = pid;
+		running++;
+	}
+}
+
+void writer_submit(struct writer *writer, struct snapshot *snapshot)
+{
+	struct job *job = calloc(1, sizeof(*job)), **end = &writer->jobs;
+	if (!job) {
+		writer->done(writer->context, snapshot, -ENOMEM);
+		free(snapshot->view.rows);
+		free(snapshot);
+		return;
+	}
+	job->snapshot = snapshot;
+	while (*end)
+		end = &(*end)->next;
+	*end = job;
+	start(writer);
+}
+
+void writer_reap(struct writer *writer, pid_t pid, int status)
+{
+	struct job **link = &writer->jobs;
+	while (*link && (*link)->pid != pid)
+		link = &(*link)->next;
+	struct job *job = *link;
+	if (!job)
+		return;
+	if (WIFSIGNALED(status) && job->snapshot->detail < DETAIL_LEAST) {
+		job->snapshot->detail++;
+		job->pid = 0;
+	} else {
+		*link = job->next;
+		writer->done(writer->context, job->snapshot, WIFSIGNALED(status) ? -EFAULT : -WEXITSTATUS(status));
+		job_free(job);
+	}
+	start(writer);
+}
+
+bool writer_idle(const struct writer *writer)
+{
+	return !writer->jobs;
+}
