@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "pprof/check.h"
+#include "pprof/decode.h"
 #include "pprof/encode.h"
 #include "pprof/file.h"
 #include "pprof/gzip.h"
@@ -90,7 +91,28 @@ static const struct spoilt cases[] = {
     {"default_sample_type is neither", '-', '-', 'e', PROFILE_DEFAULT_SAMPLE_TYPE,
         PIECES(NUMBER(PROFILE_DEFAULT_SAMPLE_TYPE, 1))},
 
+    {"field 6 has the wrong wire type", 'e', 'e', 'e', 0, PIECES(NUMBER(PROFILE_STRING_TABLE, 0))},
+    {"field 11 has the wrong wire type", 'e', 'e', 'e', 0, PIECES(NUMBER(PROFILE_PERIOD_TYPE, 0))},
+    {"field 1 has the wrong wire type", 'e', 'e', 'e', 0, PIECES(NUMBER(PROFILE_SAMPLE_TYPE, 0))},
+    {"field 3 has the wrong wire type", 'e', 'e', 'e', 0, PIECES(NUMBER(PROFILE_MAPPING, 0))},
+    {"field 4 has the wrong wire type", 'e', 'e', 'e', 0, PIECES(NUMBER(PROFILE_LOCATION, 0))},
+    {"field 5 has the wrong wire type", 'e', 'e', 'e', 0, PIECES(NUMBER(PROFILE_FUNCTION, 0))},
+    {"period_type 1: a field has the wrong wire type", 'e', 'e', 'e', 0,
+        PIECES(TEXT(PROFILE_PERIOD_TYPE, "\x0a\0"))},
+    {"period_type: string index", 'e', 'e', 'e', 0,
+        PIECES(MESSAGE(PROFILE_PERIOD_TYPE, VALUE_TYPE_TYPE, NEW))},
+    {"period_type's unit: string index", 'e', 'e', 'e', 0,
+        PIECES(MESSAGE(PROFILE_PERIOD_TYPE, VALUE_TYPE_UNIT, NEW))},
+    {"drop_frames: string index", 'e', 'e', 'e', 0, PIECES(NUMBER(PROFILE_DROP_FRAMES, NEW))},
+    {"keep_frames: string index", 'e', 'e', 'e', 0, PIECES(NUMBER(PROFILE_KEEP_FRAMES, NEW))},
+    {"doc_url: string index", 'e', 'e', 'e', 0, PIECES(NUMBER(PROFILE_DOC_URL, NEW))},
+    {"default_sample_type: string index", 'e', 'e', 'e', 0, PIECES(NUMBER(PROFILE_DEFAULT_SAMPLE_TYPE, NEW))},
+    {"comment: string index", 'e', 'e', 'e', 0, PIECES(NUMBER(PROFILE_COMMENT, NEW))},
+
     /* sample types */
+    {"sample type 5: damaged bytes", 'e', 'e', 'e', 0, PIECES(TEXT(PROFILE_SAMPLE_TYPE, "\x08"))},
+    {"sample type's unit: string index", 'e', 'e', 'e', 0,
+        PIECES(MESSAGE(PROFILE_SAMPLE_TYPE, VALUE_TYPE_UNIT, NEW))},
     {"no sample types", 'e', 'e', 'e', PROFILE_SAMPLE_TYPE, NULL},
     {"5 sample types", 'w', 'e', 'e', 0,
         PIECES(MESSAGE(PROFILE_SAMPLE_TYPE, VALUE_TYPE_TYPE, 2, VALUE_TYPE_UNIT, 2))},
@@ -149,7 +171,18 @@ static const struct spoilt cases[] = {
             TEXT(PROFILE_LOCATION, "\x08\x04\x10\x03\x18\x05\x22\x02\x08\x01"))},
     {"no mapping: readers take", '-', '-', 'e', PROFILE_MAPPING, NULL},
 
+    {"mapping's build id: string index", 'e', 'e', 'e', 0,
+        PIECES(MESSAGE(PROFILE_MAPPING, MAPPING_ID, 3, MAPPING_BUILD_ID, NEW))},
+    {"mapping 3: damaged bytes", 'e', 'e', 'e', 0, PIECES(TEXT(PROFILE_MAPPING, "\x08\3\x10"))},
+
     /* functions */
+    {"function's name: string index", 'e', 'e', 'e', 0,
+        PIECES(MESSAGE(PROFILE_FUNCTION, FUNCTION_ID, 5, FUNCTION_NAME, NEW))},
+    {"function's system name: string index", 'e', 'e', 'e', 0,
+        PIECES(MESSAGE(PROFILE_FUNCTION, FUNCTION_ID, 5, FUNCTION_SYSTEM_NAME, NEW))},
+    {"function's file name: string index", 'e', 'e', 'e', 0,
+        PIECES(MESSAGE(PROFILE_FUNCTION, FUNCTION_ID, 5, FUNCTION_FILENAME, NEW))},
+    {"function 5: damaged bytes", 'e', 'e', 'e', 0, PIECES(TEXT(PROFILE_FUNCTION, "\x08\5\x10"))},
     {"function 5 has the reserved id 0", 'e', 'e', 'e', 0,
         PIECES(MESSAGE(PROFILE_FUNCTION, FUNCTION_NAME, 1))},
     {"function 5: id 1 is used twice", 'e', 'e', 'e', 0, PIECES(MESSAGE(PROFILE_FUNCTION, FUNCTION_ID, 1))},
@@ -195,6 +228,11 @@ static const struct spoilt cases[] = {
     {"location 4: field 3 has the wrong wire type", 'e', 'e', 'e', 0,
         PIECES(TEXT(PROFILE_LOCATION, "\x08\x04\x1a\x00"))},
 
+    {"line of location 4: a field has the wrong wire type", 'e', 'e', 'e', 0,
+        PIECES(TEXT(PROFILE_LOCATION, "\x08\x04\x18\x05\x22\x04\x08\x01\x12\x00"))},
+    {"line of location 4: a field has the wrong wire type", 'e', 'e', 'e', 0,
+        PIECES(TEXT(PROFILE_LOCATION, "\x08\x04\x18\x05\x20\x01"))},
+
     /* samples; location ids in "\x0a", values in "\x12", labels in "\x1a" */
     {"sample 3 has nil location (id 4)", 'e', 'e', 'e', 0, PIECES(TEXT(PROFILE_SAMPLE, "\x0a\1\4" VALUES))},
     {"sample 3 has nil location (id 0)", 'e', 'e', 'e', 0, PIECES(TEXT(PROFILE_SAMPLE, "\x08\0" VALUES))},
@@ -209,6 +247,7 @@ static const struct spoilt cases[] = {
     {"sample 3: unknown field 4", 'w', 'e', 'e', 0, PIECES(TEXT(PROFILE_SAMPLE, "\x0a\1\1" VALUES "\x20\1"))},
     {"sample 3: damaged bytes", 'e', 'e', 'e', 0, PIECES(TEXT(PROFILE_SAMPLE, "\x0a\1\1" VALUES "\x12\x09"))},
     {"sample 3: damaged locations", 'e', 'e', 'e', 0, PIECES(TEXT(PROFILE_SAMPLE, "\x0a\1\x80" VALUES))},
+    {"sample 3: damaged values", 'e', 'e', 'e', 0, PIECES(TEXT(PROFILE_SAMPLE, "\x0a\1\1\x15\1\1\1\1"))},
     {"sample 3: damaged values", 'e', 'e', 'e', 0, PIECES(TEXT(PROFILE_SAMPLE, "\x0a\1\1\x12\1\x80"))},
     {"sample 4: same stack and labels", '-', 'e', 'e', 0,
         PIECES(TEXT(PROFILE_SAMPLE, "\x0a\1\1" VALUES), TEXT(PROFILE_SAMPLE, "\x08\1" VALUES))},
@@ -236,6 +275,12 @@ static const struct spoilt cases[] = {
         PIECES(TEXT(PROFILE_SAMPLE, "\x0a\1\1" VALUES "\x1a\2\x18\1"))},
     {"label's key: string index", 'e', 'e', 'e', 0,
         PIECES(TEXT(PROFILE_SAMPLE, "\x0a\1\1" VALUES "\x1a\4\x08\x7f\x18\1"))},
+    {"label's string: string index", 'e', 'e', 'e', 0,
+        PIECES(TEXT(PROFILE_SAMPLE, "\x0a\1\1" VALUES "\x1a\4\x08\1\x10\x7f"))},
+    {"label's unit: string index", 'e', 'e', 'e', 0,
+        PIECES(TEXT(PROFILE_SAMPLE, "\x0a\1\1" VALUES "\x1a\6\x08\1\x18\1\x20\x7f"))},
+    {"label of sample 3: a field has the wrong wire type", 'e', 'e', 'e', 0,
+        PIECES(TEXT(PROFILE_SAMPLE, "\x0a\1\1" VALUES "\x18\1"))},
     {"label of sample 3: damaged bytes", 'e', 'e', 'e', 0,
         PIECES(TEXT(PROFILE_SAMPLE, "\x0a\1\1" VALUES "\x1a\1\x08"))},
     {"is the key of string and of number labels", '-', 'e', 'e', 0,
@@ -356,6 +401,29 @@ static void each_rule_is_seen_at_its_levels(void **state)
 		assert_severity(&b, CHECK_FOREIGN, cases[i].message, cases[i].foreign);
 		assert_severity(&b, CHECK_STRICT, cases[i].message, cases[i].strict);
 		assert_severity(&b, CHECK_HEAP, cases[i].message, cases[i].heap);
+	}
+}
+
+/* A reader of ours accepts what the reference reader does: what has no error at the foreign level. */
+static void the_decoder_agrees_with_the_checker(void **state)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct bytes b = {.len = 0};
+		struct check_report report;
+		struct profile *p;
+		enum decode_error error;
+
+		spoil(&b, &cases[i]);
+		check_zipped(&b, CHECK_FOREIGN, &report);
+		error = decode_profile(b.data, b.len, DECODE_MAX_BYTES, &p);
+		if (!error)
+			profile_free(p);
+		if (!error != !report.error_count)
+			print_message("\"%s\": %s\n", cases[i].message, decode_error_string(error));
+		assert_int_equal(!error, !report.error_count);
+		check_report_fini(&report);
 	}
 }
 
@@ -523,6 +591,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_good_profile_has_no_findings),
 	    cmocka_unit_test(each_rule_is_seen_at_its_levels),
+	    cmocka_unit_test(the_decoder_agrees_with_the_checker),
 	    cmocka_unit_test(the_file_is_one_gzip_member),
 	    cmocka_unit_test(a_flood_of_findings_is_bounded),
 	    cmocka_unit_test(inherited_blocks_need_no_allocation),

@@ -8,7 +8,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "pprof/encode.h"
 #include "pprof/profile.h"
 #include "tests/unit/pprof_bytes.h"
 
@@ -131,6 +135,34 @@ static void equal_stacks_with_equal_labels_are_summed(void **state)
 	assert_int_equal(profile_sample_count(p), 5);
 	assert_int_equal(profile_sample(p, 2).values[0], 2);
 	assert_int_equal(profile_sample(p, 2).label_count, 2);
+	profile_free(p);
+}
+
+/* The order of labels means nothing, whatever they differ in. */
+static void labels_in_any_order_are_one_set(void **state)
+{
+	const struct profile_label labels[] = {
+	    {.key = "a", .num = 1, .unit = "s"},
+	    {.key = "a", .num = 2, .unit = "s"},
+	    {.key = "a", .num = 1, .unit = "m"},
+	    {.key = "a", .str = "y"},
+	    {.key = "a", .str = "x"},
+	    {.key = "b", .str = "x"},
+	};
+	enum { COUNT = sizeof(labels) / sizeof(*labels) };
+	struct profile *p = profile_new();
+	size_t turn, i;
+
+	profile_add_sample_type(p, "n", "count");
+	for (turn = 0; turn < 2 * COUNT; turn++) {
+		struct profile_label turned[COUNT];
+
+		for (i = 0; i < COUNT; i++)
+			turned[i] = labels[(turn < COUNT ? turn + i : turn + COUNT - i) % COUNT];
+		profile_add_sample(p, NULL, 0, (int64_t[]){1}, turned, COUNT);
+	}
+	assert_int_equal(profile_sample_count(p), 1);
+	assert_int_equal(profile_sample(p, 0).values[0], 2 * COUNT);
 	profile_free(p);
 }
 
@@ -289,6 +321,113 @@ static void many_samples_are_told_apart(void **state)
 	profile_free(p);
 }
 
+/* So many that several share 32 bits of hash: what tells entries apart is their content. */
+static void entries_with_equal_hashes_are_told_apart(void **state)
+{
+	enum { ENTRIES = 500000 };
+	struct profile *p = profile_new();
+	char text[32];
+	uint32_t i;
+
+	for (i = 1; i <= ENTRIES; i++) {
+		int len = snprintf(text, sizeof(text), "%u", i);
+
+		assert_int_equal(profile_add_location(p, &(struct profile_location){.address = i}), i);
+		assert_int_equal(profile_add_function(p, &(struct profile_function){.start_line = i}), i);
+		assert_int_equal(profile_add_mapping(p, &(struct profile_mapping){.limit = i}), i);
+		assert_string_equal(profile_add_string(p, text, (size_t)len), text);
+	}
+	for (i = 1; i <= ENTRIES; i++) {
+		struct profile_line line = {.function = 1, .line = i};
+		struct profile_location location = {.lines = &line, .line_count = 1};
+
+		assert_int_equal(profile_add_location(p, &location), ENTRIES + i);
+	}
+	assert_int_equal(profile_location(p, ENTRIES).address, ENTRIES);
+	profile_free(p);
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+/* Adds this kind of entry until there is no memory: that must become the profile's error, and stay. */
+static int exhaust(int kind)
+{
+	struct profile *p = profile_new();
+	struct rlimit limit = {64 << 20, 64 << 20};
+	uint8_t *data;
+	char text[4096];
+	size_t len;
+	uint32_t i;
+
+	memset(text, 'x', sizeof(text));
+	profile_add_sample_type(p, "n", "count");
+	profile_add_location(p, &(struct profile_location){.address = 1});
+	if (setrlimit(RLIMIT_AS, &limit))
+		return 1;
+	for (i = 2; i < 100000000 && !profile_error(p); i++) {
+		struct profile_label label = {.key = "k", .num = i};
+
+		memcpy(text, &i, sizeof(i));
+		if (kind == 0)
+			profile_add_string(p, text, sizeof(text));
+		else if (kind == 1)
+			profile_add_mapping(p, &(struct profile_mapping){.start = i});
+		else if (kind == 2)
+			profile_add_function(p, &(struct profile_function){.start_line = i});
+		else if (kind == 3)
+			profile_add_location(p, &(struct profile_location){.address = i});
+		else if (kind == 4)
+			profile_add_sample(p, (uint32_t[]){1}, 1, (int64_t[]){1}, &label, 1);
+		else if (kind == 5)
+			profile_add_comment(p, "x");
+		else
+			profile_add_sample_type(p, "n", "count");
+	}
+	if (profile_error(p) != -ENOMEM || encode_profile(p, &data, &len) != -ENOMEM)
+		return 2;
+	profile_free(p);
+	return 0;
+}
+
+static void running_out_of_memory_sticks_as_an_error(void **state)
+{
+	int kind, status;
+
+#ifdef SANITIZED
+	print_message("a sanitizer needs more address space than the test leaves\n");
+	skip();
+#endif
+	for (kind = 0; kind <= 6; kind++) {
+		pid_t pid = fork();
+
+		assert_true(pid >= 0);
+		if (!pid)
+			_exit(exhaust(kind));
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+}
+
+static void flags_of_no_mapping_are_an_error(void **state)
+{
+	struct profile *p = profile_new();
+
+	profile_set_mapping_flags(p, 1, 0);
+	assert_int_equal(profile_error(p), -EINVAL);
+	profile_free(p);
+	p = profile_new();
+	profile_set_mapping_flags(p, 0, 0);
+	assert_int_equal(profile_error(p), -EINVAL);
+	profile_free(p);
+	profile_free(NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -298,6 +437,7 @@ int main(void)
 	    cmocka_unit_test(functions_and_mappings_are_deduplicated),
 	    cmocka_unit_test(locations_differ_by_mapping_address_and_lines),
 	    cmocka_unit_test(equal_stacks_with_equal_labels_are_summed),
+	    cmocka_unit_test(labels_in_any_order_are_one_set),
 	    cmocka_unit_test(labels_read_back),
 	    cmocka_unit_test(sums_saturate),
 	    cmocka_unit_test(wrong_ids_stick_as_an_error),
@@ -305,6 +445,9 @@ int main(void)
 	    cmocka_unit_test(flags_follow_from_the_locations),
 	    cmocka_unit_test(the_header_reads_back),
 	    cmocka_unit_test(many_samples_are_told_apart),
+	    cmocka_unit_test(entries_with_equal_hashes_are_told_apart),
+	    cmocka_unit_test(running_out_of_memory_sticks_as_an_error),
+	    cmocka_unit_test(flags_of_no_mapping_are_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
