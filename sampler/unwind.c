@@ -18,7 +18,7 @@ struct place {
 	bool mapped;
 };
 
-enum { PLACES = 512 };
+enum { PLACES = 1024 };
 
 struct walk {
 	const struct unwind_input *in;
@@ -76,7 +76,7 @@ static const struct place *look_up(const struct walk *w, uint64_t pc, struct pla
 	struct place *place = uncached;
 
 	if (w->cache) {
-		place = &w->cache[(pc * UINT64_C(0x9e3779b97f4a7c15)) >> 55];
+		place = &w->cache[(pc * UINT64_C(0x9e3779b97f4a7c15)) >> 54];
 		if (place->rule && place->pc == pc)
 			return place;
 	}

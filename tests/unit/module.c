@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "sampler/cfi.h"
+#include "sampler/module.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/heaptap-module.XXXXXX";
+
+static char *in_folder(const char *name)
+{
+	static char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return path;
+}
+
+/* Copies FROM to PATH; a SERIAL other than 0 gives the copy a build id of its own (and not another length). */
+static void copy_file(const char *from, const char *path, uint32_t serial)
+{
+	int in = open(from, O_RDONLY), out = open(path, O_CREAT | O_TRUNC | O_RDWR, 0755);
+	struct stat st;
+
+	assert_true(in >= 0 && out >= 0);
+	fstat(in, &st);
+	char *bytes = malloc((size_t)st.st_size);
+	assert_int_equal(read(in, bytes, (size_t)st.st_size), st.st_size);
+	char *note = memmem(bytes, 4096, "\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU", 16);
+	assert_non_null(note);
+	if (serial)
+		memcpy(note + 16, &serial, sizeof(serial));
+	assert_int_equal(write(out, bytes, (size_t)st.st_size), st.st_size);
+	free(bytes);
+	close(in);
+	close(out);
+}
+
+static struct module *get(struct modules *store, pid_t pid, const char *path, const struct module *like)
+{
+	struct module_request request = {.pid = pid, .path = path};
+
+	if (like) {
+		request.build_id = like->build_id;
+		request.build_id_len = like->build_id_len;
+	}
+	return module_get(store, &request);
+}
+
+static unsigned open_descriptors(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < 4096; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void one_file_is_one_module(void **state)
+{
+	struct modules *store = modules_new(0);
+	struct module *a = get(store, 0, "/proc/self/exe", NULL), *b;
+	char other[256];
+
+	assert_true(a->readable);
+	assert_int_equal(a->build_id_len, 20);
+	copy_file("/proc/self/exe", strcpy(other, in_folder("same")), 0);
+	b = get(store, 0, other, NULL);
+	assert_ptr_equal(a, b);
+	module_unref(b);
+	/* With the build id known the file need not even be there. */
+	b = get(store, 0, "/nowhere", a);
+	assert_ptr_equal(a, b);
+	assert_int_equal(a->references, 2);
+	assert_int_equal(modules_counters(store)->opened, 1);
+	assert_int_equal(modules_open_fds(store), 1);
+	module_unref(b);
+	module_unref(a);
+	modules_free(store);
+}
+
+static void another_file_in_its_place(void **state)
+{
+	struct modules *store = modules_new(0), *second = modules_new(0);
+	struct module *original = get(store, 0, "/proc/self/exe", NULL), *module;
+	char path[256];
+
+	copy_file("/proc/self/exe", strcpy(path, in_folder("replaced")), 77);
+	module = get(second, 0, path, original);
+	assert_false(module->readable);
+	assert_int_equal(module->error, -ESTALE);
+	assert_string_equal(module->path, path);
+	assert_int_equal(module->build_id_len, 20);
+	assert_int_equal(modules_counters(second)->mismatched, 1);
+	assert_true(module_fd(module) == -ESTALE);
+	/* The right one comes back: not held against it. */
+	copy_file("/proc/self/exe", path, 0);
+	struct module *again = get(second, 0, path, original);
+	assert_true(again->readable && again != module);
+	module_unref(again);
+	module_unref(module);
+	module_unref(original);
+	modules_free(second);
+	modules_free(store);
+}
+
+static pid_t start_copy(const char *path)
+{
+	int ready[2];
+	char byte;
+
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		execl(path, path, "100", NULL);
+		_exit(1);
+	}
+	close(ready[1]);
+	/* The pipe closes when the exec has happened. */
+	assert_int_equal(read(ready[0], &byte, 1), 0);
+	close(ready[0]);
+	return pid;
+}
+
+static void stop(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void deleted_and_replaced_program(void **state)
+{
+	struct modules *store = modules_new(0), *plain = modules_new(0);
+	char path[256], deleted[300];
+
+	strcpy(path, in_folder("sleeper"));
+	copy_file("/bin/sleep", path, 0);
+	struct module *expected = get(plain, 0, path, NULL);
+	pid_t pid = start_copy(path);
+	unlink(path);
+	copy_file("/bin/true", path, 0);
+	snprintf(deleted, sizeof(deleted), "%s (deleted)", path);
+	struct module *module = get(store, pid, deleted, expected);
+	assert_true(module->readable);
+	assert_string_equal(module->path, path);
+	/* Still readable when the process is gone. */
+	stop(pid);
+	char magic[4];
+	assert_int_equal(module_read(module, magic, 4, 0), 0);
+	assert_memory_equal(magic, "\177ELF", 4);
+	module_unref(module);
+	module_unref(expected);
+	modules_free(plain);
+	modules_free(store);
+}
+
+static void program_in_another_mount_namespace(void **state)
+{
+	struct modules *store = modules_new(0), *plain = modules_new(0);
+	int ready[2];
+	char path[256], byte;
+
+	assert_int_equal(pipe(ready), 0);
+	strcpy(path, in_folder("hidden/program"));
+	mkdir(in_folder("hidden"), 0755);
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		    mount("none", in_folder("hidden"), "tmpfs", 0, NULL) < 0)
+			_exit(1);
+		copy_file("/bin/sleep", path, 99);
+		if (symlink(path, in_folder("hidden/link")) < 0 || write(ready[1], "", 1) != 1)
+			_exit(1);
+		pause();
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1) {
+		print_message("SKIPPED: no mount namespaces here\n");
+		waitpid(pid, NULL, 0);
+		skip();
+	}
+	assert_int_equal(access(path, F_OK), -1);
+	struct module *module = get(store, pid, path, NULL);
+	assert_true(module->readable);
+	/* An absolute link is one in the process's own tree. */
+	struct module *linked = get(store, pid, in_folder("hidden/link"), NULL);
+	assert_ptr_equal(module, linked);
+	stop(pid);
+	close(ready[0]);
+	module_unref(linked);
+	module_unref(module);
+	modules_free(plain);
+	modules_free(store);
+}
+
+static void no_file_that_is_worth_reading(void **state)
+{
+	struct modules *store = modules_new(0);
+	char fifo[256], text[256];
+	static const char *const others[] = {"/dev/zero", "/dev/tty", "/", "/nonexistent", "/etc/passwd", ""};
+
+	strcpy(fifo, in_folder("fifo"));
+	strcpy(text, in_folder("short"));
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	copy_file("/bin/true", text, 0);
+	assert_int_equal(truncate(text, 100), 0);
+	/* A blocking open would hang here; alarm() makes that a failure. */
+	alarm(20);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]) + 2; i++) {
+		const char *path = i == 0 ? fifo : i == 1 ? text : others[i - 2];
+		struct module *module = get(store, getpid(), path, NULL);
+		assert_non_null(module);
+		assert_false(module->readable);
+		assert_true(module->error < 0);
+		uint64_t vaddr;
+		assert_true(module_vaddr(module, 0x123, true, &vaddr) && vaddr == 0x123);
+		module_unref(module);
+	}
+	alarm(0);
+	assert_int_equal(modules_count(store), 0);
+	modules_free(store);
+}
+
+static void few_descriptors(void **state)
+{
+	enum { FILES = 40 };
+	struct modules *store = modules_new(8);
+	struct module *module[FILES];
+	char name[32];
+
+	for (uint32_t i = 0; i < FILES; i++) {
+		snprintf(name, sizeof(name), "few%u", i);
+		copy_file("/bin/true", in_folder(name), i + 1000);
+		module[i] = get(store, 0, in_folder(name), NULL);
+		assert_true(module[i]->readable);
+		assert_true(modules_open_fds(store) <= 8);
+	}
+	for (uint32_t i = 0; i < FILES; i++) {
+		uint32_t serial;
+		assert_int_equal(module_fd(module[i]) >= 0, 1);
+		uint8_t notes[4096];
+		assert_int_equal(module_read(module[i], notes, sizeof(notes), 0), 0);
+		memcpy(&serial, module[i]->build_id, sizeof(serial));
+		assert_int_equal(serial, i + 1000);
+		assert_non_null(memmem(notes, sizeof(notes), module[i]->build_id, 20));
+		assert_true(modules_open_fds(store) <= 8);
+	}
+	assert_true(modules_counters(store)->descriptors_dropped >= FILES - 8);
+	/* A file that is gone keeps its descriptor, whoever else needs one. */
+	module_fd(module[0]);
+	unlink(module[0]->path);
+	for (uint32_t i = 1; i < FILES; i++)
+		assert_true(module_fd(module[i]) >= 0);
+	assert_true(module[0]->fd >= 0);
+	for (uint32_t i = 0; i < FILES; i++)
+		module_unref(module[i]);
+	modules_free(store);
+}
+
+static void no_descriptors(void **state)
+{
+	struct modules *store = modules_new(0);
+	struct rlimit old, none;
+	char path[256];
+
+	copy_file("/bin/true", strcpy(path, in_folder("none")), 5);
+	getrlimit(RLIMIT_NOFILE, &old);
+	none = (struct rlimit){0, old.rlim_max};
+	setrlimit(RLIMIT_NOFILE, &none);
+	struct module *module = get(store, 0, path, NULL);
+	setrlimit(RLIMIT_NOFILE, &old);
+	assert_false(module->readable);
+	assert_int_equal(module->error, -EMFILE);
+	assert_int_equal(modules_counters(store)->descriptors_short, 1);
+	module_unref(module);
+	module = get(store, 0, path, NULL);
+	assert_true(module->readable);
+	module_unref(module);
+	modules_free(store);
+}
+
+static void a_thousand_programs_leave_nothing_behind(void **state)
+{
+	struct modules *store = modules_new(0);
+	unsigned before = open_descriptors();
+	char path[256];
+
+	strcpy(path, in_folder("many"));
+	for (uint32_t i = 0; i < 1000; i++) {
+		unlink(path);
+		copy_file("/bin/true", path, i + 1);
+		struct module *module = get(store, 0, path, NULL);
+		assert_true(module->readable);
+		cfi_find(module, module->segments[1].vaddr);
+		module_unref(module);
+		assert_true(modules_count(store) <= MODULE_CACHED_DEFAULT);
+	}
+	assert_true(open_descriptors() <= before + MODULE_CACHED_DEFAULT);
+	assert_int_equal(modules_counters(store)->released, 1000 - MODULE_CACHED_DEFAULT);
+	modules_free(store);
+	assert_int_equal(open_descriptors(), before);
+}
+
+static void offsets_and_addresses(void **state)
+{
+	struct module_segment segments[] = {
+		{.vaddr = 0x400000, .offset = 0, .file_bytes = 0x1a10, .memory_bytes = 0x1a10},
+		{.vaddr = 0x403a10, .offset = 0x1a10, .file_bytes = 0x2000, .memory_bytes = 0x2000, .executable = true},
+		{.vaddr = 0x805a10, .offset = 0x3a10, .file_bytes = 0x100, .memory_bytes = 0x5000},
+	};
+	struct module module = {.readable = true, .n_segments = 3, .segments = segments};
+	uint64_t vaddr;
+
+	assert_true(module_vaddr(&module, 0, true, &vaddr) && vaddr == 0x400000);
+	/* The page that two segments share belongs to each. */
+	assert_true(module_vaddr(&module, 0x1000, true, &vaddr) && vaddr == 0x403000);
+	assert_true(module_vaddr(&module, 0x1000, false, &vaddr) && vaddr == 0x401000);
+	assert_true(module_vaddr(&module, 0x3000, true, &vaddr) && vaddr == 0x405000);
+	assert_false(module_vaddr(&module, 0x4000, true, &vaddr));
+}
+
+static void the_vdso(void **state)
+{
+	struct modules *store = modules_new(0);
+	struct module *a = module_get_vdso(store), *b;
+	char magic[4];
+
+	if (!a)
+		skip();
+	b = module_get_vdso(store);
+	assert_ptr_equal(a, b);
+	assert_int_equal(module_read(a, magic, 4, 0), 0);
+	assert_memory_equal(magic, "\177ELF", 4);
+	assert_int_equal(module_read(a, magic, 4, a->file_bytes - 3), -EIO);
+	module_unref(a);
+	module_unref(b);
+	modules_free(store);
+}
+
+static int make_folder(void **state)
+{
+	return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	return system(command);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_file_is_one_module),
+		cmocka_unit_test(another_file_in_its_place),
+		cmocka_unit_test(deleted_and_replaced_program),
+		cmocka_unit_test(program_in_another_mount_namespace),
+		cmocka_unit_test(no_file_that_is_worth_reading),
+		cmocka_unit_test(few_descriptors),
+		cmocka_unit_test(no_descriptors),
+		cmocka_unit_test(a_thousand_programs_leave_nothing_behind),
+		cmocka_unit_test(offsets_and_addresses),
+		cmocka_unit_test(the_vdso),
+	};
+
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
