@@ -261,7 +261,7 @@ struct naming *naming_new(struct profile *profile, const struct process *process
 	n->mappings = calloc(stacks_mapping_count(n->stacks) + 1, sizeof(*n->mappings));
 	if (!n->symbols || !n->frames || !n->mappings)
 		goto fail;
-	if (process->pid && perfmap_open(process->pid, &n->perfmap) != 0)
+	if (process->pid > 0 && perfmap_open(process->pid, &n->perfmap) != 0)
 		n->perfmap = NULL;
 	add_main_mapping(n);
 	mark_used(n, used);

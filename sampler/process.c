@@ -83,7 +83,7 @@ static void read_name(struct process *process)
 {
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)process->pid);
-	ssize_t length = process->pid ? readlink(path, process->name, sizeof(process->name) - 1) : -1;
+	ssize_t length = process->pidfd >= 0 ? readlink(path, process->name, sizeof(process->name) - 1) : -1;
 	if (length <= 0)
 		return;
 	process->name[length] = '\0';
@@ -94,9 +94,8 @@ static void read_name(struct process *process)
 
 static void find_pid(struct process *process, const struct region_place *place)
 {
-	pid_t pid = (pid_t)place->pid;
-	if (pid > 0)
-		pid = process_of_thread(pid);
+	process->pid = (pid_t)place->pid > 0 ? (pid_t)place->pid : 0;
+	pid_t pid = process->pid ? process_of_thread(process->pid) : 0;
 	if (pid <= 0 || !maps_region(pid, process->image->region))
 		return;
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -154,10 +153,10 @@ static struct process *parent_of(const struct process *process, const struct reg
 static void open_maps(struct process *process, struct modules *modules, const struct process *parent)
 {
 	bool read = false;
-	process->maps = maps_new(modules, process->pid, true);
+	process->maps = maps_new(modules, process->pidfd >= 0 ? process->pid : 0, true);
 	if (!process->maps)
 		return;
-	if (process->pid)
+	if (process->pidfd >= 0)
 		read = maps_read_proc(process->maps) == 0 && maps_count(process->maps) > 0;
 	if (read) {
 		process->maps_read_ns = process_now_ns();
@@ -165,7 +164,7 @@ static void open_maps(struct process *process, struct modules *modules, const st
 	}
 	if (parent && parent->maps) {
 		maps_free(process->maps);
-		process->maps = maps_copy(parent->maps, process->pid);
+		process->maps = maps_copy(parent->maps, 0);
 	} else {
 		maps_from_image(process);
 	}
@@ -254,7 +253,6 @@ struct process *image_process(struct image *image, uint32_t number, struct modul
 void process_free(struct process *process)
 {
 	struct image *image = process->image;
-	region_release_place(image->region, process->place);
 	image->process[process->place] = NULL;
 	image->live_processes--;
 	if (process->pidfd >= 0)

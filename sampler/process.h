@@ -45,8 +45,8 @@ struct image;
 struct process {
 	struct image *image;
 	uint32_t place;
-	pid_t pid; /* 0 unknown */
-	int pidfd; /* -1: not known, or gone */
+	pid_t pid; /* 0 unknown; without a pidfd only what it said of itself: good for a name, not for /proc */
+	int pidfd; /* -1: was gone before we could look */
 	bool command; /* the process that the user launched */
 	bool finished; /* its exit profile has been asked for */
 	enum process_end end;
@@ -80,7 +80,7 @@ void image_free(struct image *image); /* closes the region; every process must b
 /* The process at a place, made if there is one in the shared memory and it is not known yet; NULL otherwise. */
 struct process *image_process(struct image *image, uint32_t place, struct modules *modules);
 
-/* Releases a finished process and its place. */
+/* Forgets a finished process; its place in the region is released by region_release_place, not here. */
 void process_free(struct process *process);
 
 /* Refreshes the map of a live process, at most every `every_ns`. */

@@ -69,6 +69,14 @@ static int watch(struct session *s, int fd, uint32_t events)
 
 /* ---- snapshots */
 
+/* Place 0 stays known as long as its image: children may yet ask for stacks that they inherited from it. */
+static void release(struct process *process)
+{
+	region_release_place(process->image->region, process->place);
+	if (process->place != 0)
+		process_free(process);
+}
+
 static void snapshot_done(void *context, const struct snapshot *snapshot, int error)
 {
 	struct session *s = context;
@@ -77,11 +85,7 @@ static void snapshot_done(void *context, const struct snapshot *snapshot, int er
 		summary_print(snapshot, error);
 	else if (error)
 		notice_print("profile not written: %s: %s", snapshot->path, strerror(-error));
-	/* Place 0 stays known as long as its image: children may yet ask for stacks that they inherited from it. */
-	if (process->place != 0)
-		process_free(process);
-	else
-		region_release_place(process->image->region, 0);
+	release(process);
 }
 
 static void describe_session(const struct session *s, char *text, size_t bytes)
@@ -151,10 +155,8 @@ static void finish(struct session *s, struct process *process, enum process_end 
 	bool last_of_command = process->command && end != PROCESS_EXEC;
 	if (process_samples(process) > 0 || process->counters.taken > 0 || last_of_command)
 		write_exit(s, process);
-	else if (process->place != 0)
-		process_free(process);
 	else
-		region_release_place(process->image->region, 0);
+		release(process);
 }
 
 static bool has_ended(const struct process *process)
