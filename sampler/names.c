@@ -30,6 +30,7 @@ struct names {
 	struct slot *slots;
 	size_t slot_count; /* a power of two */
 	size_t used_slots;
+	size_t bytes_left;
 };
 
 struct names *names_new(void)
@@ -39,6 +40,7 @@ struct names *names_new(void)
 	if (!names)
 		return NULL;
 	names->slot_count = SLOTS_FIRST;
+	names->bytes_left = SIZE_MAX;
 	names->slots = calloc(names->slot_count, sizeof(*names->slots));
 	if (!names->slots) {
 		free(names);
@@ -59,15 +61,23 @@ void names_free(struct names *names)
 	free(names);
 }
 
+void names_limit(struct names *names, size_t bytes)
+{
+	names->bytes_left = bytes;
+}
+
 static void *chunk_take(struct names *names, size_t bytes, size_t align)
 {
 	struct chunk *chunk = names->chunks;
 	size_t start = chunk ? (chunk->used_bytes + align - 1) & ~(align - 1) : 0;
 
+	if (bytes > names->bytes_left)
+		return NULL;
+	names->bytes_left -= bytes;
 	if (!chunk || start > chunk->size_bytes || chunk->size_bytes - start < bytes) {
 		size_t size = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES;
 
-		if (size > SIZE_MAX / 2)
+		if (size > PTRDIFF_MAX - sizeof(*chunk))
 			return NULL;
 		chunk = malloc(sizeof(*chunk) + size);
 		if (!chunk)

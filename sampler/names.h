@@ -18,10 +18,13 @@ struct names;
 struct names *names_new(void);
 void names_free(struct names *names);
 
-/* The interned copy of text[0..length), owned by names; NULL when out of memory. */
+/* How many more bytes of strings and memory may be taken; what would exceed it fails. At first there is no limit. */
+void names_limit(struct names *names, size_t bytes);
+
+/* The interned copy of text[0..length), owned by names; NULL when out of memory or limit. */
 const char *names_add(struct names *names, const char *text, size_t length);
 
-/* Uninitialized memory, aligned for any type, freed with names; NULL when out of memory. */
+/* Uninitialized memory, aligned for any type, freed with names; NULL when out of memory or limit. */
 void *names_alloc(struct names *names, size_t bytes);
 
 #endif

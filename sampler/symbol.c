@@ -13,6 +13,9 @@
 #include "sampler/symcodec.h"
 #include "sampler/symsource.h"
 
+/* What one file may add to our memory: a hostile one can give each address hundreds of long names. */
+enum { ANSWER_BYTES_MAX = 128 << 20 };
+
 struct symbols {
 	struct symbol_options options; /* strings owned by names */
 	struct names *names;
@@ -261,14 +264,18 @@ int symbols_resolve(struct symbols *symbols, const struct symbol_file *file, con
 	memset(out, 0, n * sizeof(*out));
 	if (symbols->options.level == SYMBOL_RAW)
 		return 0;
+	names_limit(symbols->names, ANSWER_BYTES_MAX);
 	if (symsource_open(&source, file, &symbols->options, symbols->names) == 0) {
 		uint64_t source_id = symsource_id(&source);
 
 		cache_load(symbols, file, source_id, &known, &source.facts);
-		error = resolve_missing(symbols, &source, source_id, &known, vaddrs, n);
-		*facts = source.facts;
+		if (resolve_missing(symbols, &source, source_id, &known, vaddrs, n) == 0)
+			*facts = source.facts;
+		else
+			known.count = 0;
 	}
 	symsource_close(&source);
+	names_limit(symbols->names, SIZE_MAX);
 	for (size_t i = 0; i < n && !error; i++) {
 		const struct symbol_result *found = table_find(&known, vaddrs[i]);
 

@@ -7,8 +7,8 @@
  * symbols_free(). Nothing here needs the process that the file came from.
  *
  * The files are hostile input. This code bounds its own recursion, memory and work, but libelf and libdw read
- * the same bytes, so call it in a short-lived child with RLIMIT_AS and RLIMIT_CPU set, and send the answers to
- * the parent with symcodec.h. One `struct symbols` is for one thread.
+ * the same bytes through mmap (a file that shrinks meanwhile raises SIGBUS), so call it in a short-lived child with
+ * RLIMIT_AS and RLIMIT_CPU set, and send the answers to the parent with symcodec.h. One `struct symbols` is for one thread.
  *
  * Names are in the style the pprof world expects (facts: pprof, section 1): demangled without parameters and
  * return type, with template arguments. system_name is the symbol as the linker knows it.
@@ -85,8 +85,8 @@ void symbols_free(struct symbols *symbols);
 /*
  * Fills out[i] for vaddrs[i], i < n. Addresses are virtual addresses of the ELF file (not of the process) and
  * already moved into the calling instruction (return address - 1). Any order, duplicates allowed.
- * At level RAW results are empty; else every result has at least one frame. A file that cannot be read is no
- * error but fallback names. Returns 0 or -ENOMEM (then out is not to be used).
+ * At level RAW results are empty; else every result has at least one frame. A file that cannot be read, or
+ * whose names exceed all bounds, is no error but fallback names. Returns 0 or -ENOMEM (then out is not to be used).
  */
 int symbols_resolve(struct symbols *symbols, const struct symbol_file *file, const uint64_t *vaddrs, size_t n,
 	struct symbol_result *out, struct symbol_facts *facts);

@@ -98,6 +98,25 @@ static void memory_is_aligned_and_apart(void **state)
 	names_free(names);
 }
 
+static void the_limit_holds(void **state)
+{
+	struct names *names = names_new();
+	const char *before = names_add(names, "before", 6);
+
+	names_limit(names, 100);
+	assert_non_null(names_alloc(names, 60));
+	assert_null(names_alloc(names, 60));
+	assert_non_null(names_add(names, "short", 5));
+	assert_null(names_add(names, "a string that is longer than what is left", 41));
+	assert_ptr_equal(names_add(names, "before", 6), before);
+	names_limit(names, 1000);
+	assert_non_null(names_alloc(names, 60));
+	assert_null(names_alloc(names, SIZE_MAX));
+	names_limit(names, SIZE_MAX);
+	assert_null(names_alloc(names, SIZE_MAX - 8));
+	names_free(names);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -106,6 +125,7 @@ int main(void)
 	    cmocka_unit_test(bad_bytes_become_question_marks),
 	    cmocka_unit_test(long_names_are_cut_between_characters),
 	    cmocka_unit_test(memory_is_aligned_and_apart),
+	    cmocka_unit_test(the_limit_holds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
