@@ -55,23 +55,37 @@ enum { REG_SP = 7 };
 enum { REG_SP = 31 };
 #endif
 
-/* Claims a free buffer with room for `bytes`; the largest ones also serve what is larger still. */
-static struct region_buffer *buffer_take(uint64_t bytes, uint32_t *room)
+/* The lowest free buffer of a class, or NULL. */
+static struct region_buffer *class_take(uint32_t class, unsigned char *buffers, _Atomic uint64_t *bitmap)
 {
-	unsigned char *at = place_buffers();
-	for (uint32_t c = 0; c < BUFFER_CLASSES; c++) {
-		size_t step = sizeof(struct region_buffer) + buffer_class[c].stack_bytes;
-		bool last = c + 1 == BUFFER_CLASSES;
-		for (uint32_t i = 0; i < buffer_class[c].count; i++, at += step) {
-			struct region_buffer *buffer = (struct region_buffer *)(void *)at;
-			uint32_t nobody = BUFFER_FREE;
-			if ((buffer_class[c].stack_bytes < bytes && !last) ||
-			    atomic_load_explicit(&buffer->word, memory_order_relaxed) != BUFFER_FREE ||
-			    !atomic_compare_exchange_strong(&buffer->word, &nobody, BUFFER_WRITING | place_index() << 8))
+	for (uint32_t word = 0; word < buffer_class[class].count / 64; word++) {
+		uint64_t taken = atomic_load_explicit(&bitmap[word], memory_order_relaxed);
+		while (~taken) {
+			uint32_t bit = (uint32_t)__builtin_ctzll(~taken);
+			if (!atomic_compare_exchange_weak(&bitmap[word], &taken, taken | 1ull << bit))
 				continue;
-			*room = buffer_class[c].stack_bytes;
+			size_t at = (word * 64u + bit) * (size_t)buffer_class[class].bytes;
+			return (struct region_buffer *)(void *)(buffers + at);
+		}
+	}
+	return NULL;
+}
+
+/* A free buffer with room for `stack_bytes`; the largest ones also serve what is larger still. */
+static struct region_buffer *buffer_take(uint64_t stack_bytes, uint64_t *room)
+{
+	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)place_buffers();
+	unsigned char *buffers = place_buffers() + BUFFER_BITMAPS_BYTES;
+	for (uint32_t c = 0; c < BUFFER_CLASSES; c++) {
+		*room = buffer_class[c].bytes - sizeof(struct region_buffer);
+		struct region_buffer *buffer =
+		    *room >= stack_bytes || c + 1 == BUFFER_CLASSES ? class_take(c, buffers, bitmap) : NULL;
+		if (buffer) {
+			atomic_store_explicit(&buffer->word, BUFFER_WRITING | place_index() << 8, memory_order_relaxed);
 			return buffer;
 		}
+		bitmap += buffer_class[c].count / 64;
+		buffers += (size_t)buffer_class[c].count * buffer_class[c].bytes;
 	}
 	return NULL;
 }
@@ -87,7 +101,7 @@ static uint64_t stack_extent(uintptr_t sp, bool *whole)
 __attribute__((noinline)) static void capture_copy(const struct live_entry *entry)
 {
 	bool whole;
-	uint32_t room;
+	uint64_t room;
 	uint64_t extent = stack_extent((uintptr_t)__builtin_frame_address(0) - 512, &whole);
 	struct region_buffer *buffer = buffer_take(extent, &room);
 	if (!buffer) {
@@ -109,7 +123,6 @@ __attribute__((noinline)) static void capture_copy(const struct live_entry *entr
 	buffer->tid = entry->tid;
 	buffer->stack_bytes = (uint32_t)copied;
 	buffer->whole_stack = whole && copied == extent;
-	buffer->stack_used = whole ? extent : 0;
 	atomic_store_explicit(&buffer->word, BUFFER_FULL | place_index() << 8, memory_order_release);
 	atomic_fetch_add_explicit(&place_header()->copied, 1, memory_order_release);
 }

@@ -175,8 +175,9 @@ enum {
 	BUFFER_REGS = 34,
 };
 
-/* A stack taken by the copy rung. `word` goes FREE -> owner -> FULL -> (sampler) FREE, so a thread that dies while it
- * writes blocks nobody: the sampler takes back what a dead process owned. */
+/* A stack taken by the copy rung. Its bit in the class' bitmap says that it is taken; `word` goes FREE -> WRITING ->
+ * FULL and, by the sampler, back to FREE. A thread that dies while it writes blocks nobody: the sampler takes back what
+ * a dead process was writing. */
 struct region_buffer {
 	_Atomic uint32_t word; /* enum buffer_state | place << 8 */
 	uint32_t place;
@@ -188,9 +189,8 @@ struct region_buffer {
 	uint32_t tid;
 	uint32_t stack_bytes; /* copied */
 	uint32_t whole_stack; /* 1: the copy ends at the stack's known end */
-	uint64_t stack_used;  /* bytes between sp and the stack's end; 0 unknown */
 	uint64_t regs[BUFFER_REGS];
-	uint8_t reserved[176];
+	uint8_t reserved[56];
 	/* the stack's bytes follow */
 };
 
@@ -200,18 +200,21 @@ enum buffer_state {
 	BUFFER_FULL    = 2,
 };
 
-/* Stack buffers come in classes, taken lowest index first, so that only as much memory is touched as there are
- * stacks waiting at once. */
+/* Stack buffers come in classes, each with a bitmap of those taken; the lowest free one is taken, so that only as much
+ * memory is touched as there are stacks waiting at once. Most stacks of C programs take less than 2 KiB. The area
+ * begins with the bitmaps, in the order of the classes, padded to a page. */
 enum {
-	BUFFER_CLASSES = 3,
+	BUFFER_CLASSES       = 4,
+	BUFFER_BITMAPS_BYTES = 4096,
 };
 static const struct {
-	uint32_t count;
-	uint32_t stack_bytes; /* room for the stack, after struct region_buffer */
+	uint32_t count; /* a multiple of 64 */
+	uint32_t bytes; /* struct region_buffer and the stack after it */
 } buffer_class[BUFFER_CLASSES] = {
-    {256, 8192 - 512},
-    {64, 65536 - 512},
-    {4, (1 << 20) + 65536 - 512},
+    {4096, 2048},
+    {1024, 8192},
+    {64, 65536},
+    {64, (1 << 20) + 65536},
 };
 
 /* What the image's loader had mapped when the constructor ran. Followed by the path, NUL-terminated, padded to 8. */
@@ -232,6 +235,6 @@ _Static_assert(sizeof(struct ticket) == 64, "a ticket is one read");
 _Static_assert(sizeof(struct region_header) == 4096, "header is one page");
 _Static_assert(sizeof(struct region_place) == 512, "place layout");
 _Static_assert(sizeof(struct region_slot) == 64, "a slot is one cache line");
-_Static_assert(sizeof(struct region_buffer) == 512, "buffer header layout");
+_Static_assert(sizeof(struct region_buffer) == 384, "buffer header layout");
 
 #endif

@@ -15,15 +15,15 @@ static size_t round_up(size_t bytes)
 
 static size_t buffers_bytes(void)
 {
-	size_t bytes = 0;
+	size_t bytes = BUFFER_BITMAPS_BYTES;
 	for (uint32_t c = 0; c < BUFFER_CLASSES; c++)
-		bytes += buffer_class[c].count * (sizeof(struct region_buffer) + buffer_class[c].stack_bytes);
+		bytes += (size_t)buffer_class[c].count * buffer_class[c].bytes;
 	return bytes;
 }
 
 size_t region_buffer_max(void)
 {
-	return buffer_class[BUFFER_CLASSES - 1].stack_bytes;
+	return buffer_class[BUFFER_CLASSES - 1].bytes - sizeof(struct region_buffer);
 }
 
 static void lay_out(struct region *region, uint64_t live_max)
@@ -54,7 +54,7 @@ static void prefault(const struct region *region)
 	    {0, REGION_PAGE_BYTES * 2},
 	    {region->modules_offset, REGION_PAGE_BYTES * 4},
 	    {region->owners_offset, REGION_PAGE_BYTES},
-	    {region->buffers_offset, 16 * 8192},
+	    {region->buffers_offset, BUFFER_BITMAPS_BYTES + 64 * 2048},
 	    {region->slots_offset, REGION_SEGMENT_SLOTS * sizeof(struct region_slot)},
 	};
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
@@ -196,25 +196,60 @@ bool region_read_slot(const struct region *region, uint32_t slot, struct slot_co
 	return atomic_load_explicit(&from->word, memory_order_relaxed) == word;
 }
 
+/* Calls `visit` for every buffer whose bit is set; true from it frees the buffer. Returns how many were freed. */
+static size_t visit_buffers(const struct region *region,
+    bool (*visit)(void *context, struct region_buffer *buffer, size_t room), void *context)
+{
+	size_t count = 0;
+	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)(region->base + region->buffers_offset);
+	unsigned char *buffers = region->base + region->buffers_offset + BUFFER_BITMAPS_BYTES;
+	for (uint32_t c = 0; c < BUFFER_CLASSES; c++) {
+		for (uint32_t word = 0; word < buffer_class[c].count / 64; word++) {
+			uint64_t taken = atomic_load_explicit(&bitmap[word], memory_order_acquire);
+			for (; taken; taken &= taken - 1) {
+				uint32_t bit = (uint32_t)__builtin_ctzll(taken);
+				size_t at = (word * 64u + bit) * (size_t)buffer_class[c].bytes;
+				struct region_buffer *buffer = (struct region_buffer *)(void *)(buffers + at);
+				if (!visit(context, buffer, buffer_class[c].bytes - sizeof(*buffer)))
+					continue;
+				atomic_store_explicit(&buffer->word, BUFFER_FREE, memory_order_relaxed);
+				atomic_fetch_and_explicit(&bitmap[word], ~(1ull << bit), memory_order_release);
+				count++;
+			}
+		}
+		bitmap += buffer_class[c].count / 64;
+		buffers += (size_t)buffer_class[c].count * buffer_class[c].bytes;
+	}
+	return count;
+}
+
+struct drain {
+	void (*taken)(void *context, const struct region_buffer *header, const unsigned char *stack, size_t room);
+	void *context;
+};
+
+static bool drain_one(void *context, struct region_buffer *buffer, size_t room)
+{
+	const struct drain *drain = context;
+	struct region_buffer header;
+	if ((atomic_load_explicit(&buffer->word, memory_order_acquire) & 0xff) != BUFFER_FULL)
+		return false;
+	memcpy(&header, buffer, sizeof(header));
+	drain->taken(drain->context, &header, (unsigned char *)(buffer + 1), room);
+	return true;
+}
+
 size_t region_drain_buffers(const struct region *region,
     void (*taken)(void *context, const struct region_buffer *header, const unsigned char *stack, size_t room), void *context)
 {
-	size_t count = 0;
-	unsigned char *at = region->base + region->buffers_offset;
-	for (uint32_t c = 0; c < BUFFER_CLASSES; c++) {
-		size_t room = buffer_class[c].stack_bytes;
-		for (uint32_t i = 0; i < buffer_class[c].count; i++, at += sizeof(struct region_buffer) + room) {
-			struct region_buffer *buffer = (struct region_buffer *)(void *)at;
-			if ((atomic_load_explicit(&buffer->word, memory_order_acquire) & 0xff) != BUFFER_FULL)
-				continue;
-			struct region_buffer header;
-			memcpy(&header, buffer, sizeof(header));
-			taken(context, &header, at + sizeof(*buffer), room);
-			atomic_store_explicit(&buffer->word, BUFFER_FREE, memory_order_release);
-			count++;
-		}
-	}
-	return count;
+	struct drain drain = {taken, context};
+	return visit_buffers(region, drain_one, &drain);
+}
+
+static bool half_written_by(void *context, struct region_buffer *buffer, size_t room)
+{
+	(void)room;
+	return atomic_load_explicit(&buffer->word, memory_order_acquire) == (BUFFER_WRITING | *(uint32_t *)context << 8);
 }
 
 void region_release_place(const struct region *region, uint32_t number)
@@ -229,13 +264,7 @@ void region_release_place(const struct region *region, uint32_t number)
 		memset((void *)slot_at(region, s * REGION_SEGMENT_SLOTS), 0, REGION_SEGMENT_SLOTS * sizeof(struct region_slot));
 		atomic_store(&owners(region)[s], 0);
 	}
-	unsigned char *at = region->base + region->buffers_offset;
-	for (uint32_t c = 0; c < BUFFER_CLASSES; c++)
-		for (uint32_t i = 0; i < buffer_class[c].count; i++, at += sizeof(struct region_buffer) + buffer_class[c].stack_bytes) {
-			uint32_t half_written = BUFFER_WRITING | number << 8;
-			atomic_compare_exchange_strong(
-			    &((struct region_buffer *)(void *)at)->word, &half_written, BUFFER_FREE);
-		}
+	visit_buffers(region, half_written_by, &number);
 	memset((void *)place, 0, sizeof(*place));
 	atomic_store(&place->state, PLACE_FREE);
 }
