@@ -5,6 +5,8 @@ top=$HEAPTAP_TOP
 heaptap=$HEAPTAP_BUILD/heaptap
 targets=$HEAPTAP_BUILD/tests/targets
 readers=$HEAPTAP_BUILD/tests/readers
+# Debian's own programs, whatever else a developer has in front of them.
+export PATH=/usr/bin:/bin:/usr/sbin:/sbin:$PATH
 export PPROF_TMPDIR=$PWD PPROF_BINARY_PATH=$PWD GOCACHE=$HEAPTAP_BUILD/gocache XDG_CACHE_HOME=$PWD/cache
 unset DEBUGINFOD_URLS
 

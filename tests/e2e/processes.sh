@@ -46,3 +46,27 @@ os._exit(0)"
   profile=$(only heaptap.python3*.exit.pb.gz)
   at_least 19000000 "$(total_of "$profile" inuse_space)" 'in use at _exit'
 }
+
+# Linux 6.18 turns a uprobe on a five-byte nop into a call to a page that a forked child does not have.
+test_forked_children_live() {
+  for backend in uprobe breakpoint copy; do
+    [ $backend != uprobe ] || [ "$(id -u)" = 0 ] || continue
+    record -q -b $backend -p 4K -o $backend/ python3 -c "
+import os
+held = [bytearray(100000) for _ in range(200)]
+for i in range(20):
+    pid = os.fork()
+    if pid == 0:
+        more = [bytearray(100000) for _ in range(20)]
+        os._exit(7)
+    if os.waitpid(pid, 0)[1] != 7 << 8:
+        raise SystemExit('a child died')" || fail "$backend: a forked child died"
+    profile_check $backend/*.pb.gz
+  done
+}
+
+test_many_processes_at_once() {
+  record -q -p 16K -o all/ sh -c "for i in 1 2 3 4 5 6 7 8 9 10; do $targets/truth /dev/null 3 500 & done; wait"
+  equal 10 "$(find all -name 'heaptap.truth.*.exit.pb.gz' | wc -l)"
+  profile_check all/*.pb.gz
+}

@@ -19,7 +19,8 @@ test_redis_under_benchmark() {
   need redis-server
   record -p 64K redis-server --port 0 --unixsocket "$PWD/socket" --save '' --appendonly no >server.log 2>&1 &
   front=$!
-  wait_for 30 redis-cli -s socket ping
+  redis_answers() { [ "$(redis-cli -s socket ping 2>/dev/null)" = PONG ]; }
+  wait_for 30 redis_answers
   redis-benchmark -s socket -n 60000 -r 20000 -d 200 -q -t set,lpush,hset,zadd >benchmark.log 2>&1
   redis-cli -s socket shutdown nosave || true
   wait $front
@@ -44,7 +45,7 @@ SELECT count(*), sum(length(note)) FROM a JOIN b ON b.a_id = a.id WHERE a.value 
 SELECT value, count(*) FROM a JOIN b ON b.a_id = a.id GROUP BY value ORDER BY 2 DESC LIMIT 3;
 SQL
   record -q -p 16K sqlite3 :memory: <script.sql >out
-  equal '60060|' "$(head -n 1 out | cut -c 1-6)"
+  sqlite3 :memory: <script.sql | cmp - out
   profile=$(only heaptap.sqlite3.*.exit.pb.gz)
   reaches_start "$profile"
   pprof_top "$profile" -sample_index=alloc_space >top
@@ -73,9 +74,9 @@ long f{i}(struct s{i} *s, long n)
 PYTHON
   record -q gcc -O2 -c large.c -o large.o
   [ -s large.o ] || fail 'nothing was compiled'
-  # cc1 is the child that does the work; gcc and as have profiles of their own if they took samples.
+  # cc1 is the child that does the work; gcc itself is COMMAND, which always has a profile.
   reaches_start "$(only heaptap.cc1.*.exit.pb.gz)"
-  only heaptap.*gcc*.exit.pb.gz heaptap.gcc*.exit.pb.gz 2>/dev/null || ls heaptap.*
+  profile_check "$(only heaptap.*gcc*.exit.pb.gz)"
 }
 
 test_python_builds_dicts() {

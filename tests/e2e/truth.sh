@@ -32,12 +32,12 @@ test_within_standard_errors_at_the_default_period() {
 }
 
 test_within_standard_errors_at_4k() {
-  record -q -p 4K -o sampled.pb.gz "$targets/truth" truth.tsv 200 0
+  record -q -p 4K -o sampled.pb.gz "$targets/truth" truth.tsv 200 1000
   compare sampled.pb.gz 4096
 }
 
 test_within_standard_errors_with_threads() {
-  record -q -p 64K -o sampled.pb.gz "$targets/truth" truth.tsv 200 0 6
+  record -q -p 64K -o sampled.pb.gz "$targets/truth" truth.tsv 200 1000 6
   compare sampled.pb.gz 65536
 }
 
