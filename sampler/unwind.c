@@ -84,6 +84,17 @@ static const struct place *look_up(const struct walk *w, uint64_t pc, struct pla
 	return place;
 }
 
+/*
+ * A return address that no call has left, but code that made up the stack, is that of a function's first instruction
+ * (makecontext() puts __start_context there), and in front of it is nothing: then it is meant as it is. If what that
+ * function's row then calls a return address is not code (in glibc 2.36 it is uc_link), the made-up stack begins here.
+ */
+static bool starts_function(const struct walk *w, uint64_t pc, struct place *place)
+{
+	find_place(w, pc, place);
+	return place->rule->kind != CFI_NONE;
+}
+
 /* Why is there no word at ADDRESS? */
 static enum unwind_outcome why_missing(const struct walk *w, uint64_t address, bool signal_frame)
 {
@@ -222,7 +233,7 @@ static enum unwind_outcome step_fp(struct walk *w, const struct place *place, bo
 	if (!read_word(w, fp, &caller_fp) || !read_word(w, fp + 8, &pc))
 		return w->cut && fp - w->in->stack_address < same_stack_bytes ? UNWIND_TRUNCATED : stuck;
 	pc &= arch->code_mask;
-	if (!maps_find(w->in->maps, pc - 1))
+	if ((pc || caller_fp) && !maps_find(w->in->maps, pc - 1))
 		return stuck;
 	w->regs.r[arch->sp] = fp + 16;
 	w->regs.r[arch->fp] = caller_fp;
@@ -242,25 +253,29 @@ static void add_frame(struct unwind_frame *frame, const struct place *place, uin
 	frame->activation = activation;
 }
 
-/* From the frame at PLACE to its caller; *HOW and *ACTIVATION then describe the caller. */
+/* From the frame at PLACE to its caller; *HOW and *ACTIVATION then describe the caller. A pc of 0: there is none. */
 static enum unwind_outcome step(struct walk *w, const struct place *place, enum unwind_step *how, bool *activation)
 {
 	const struct cfi_rule *rule = place->rule;
 	bool was_activation = *activation;
+	enum unwind_outcome outcome = UNWIND_COMPLETE;
 
-	*how = UNWIND_STEP_CFI;
+	*how = rule->kind == CFI_NONE ? UNWIND_STEP_FP : UNWIND_STEP_CFI;
 	*activation = rule->signal_frame;
-	switch (rule->kind) {
-	case CFI_SIMPLE:
-		if (step_compact(w, rule))
-			return UNWIND_COMPLETE;
-		return step_simple(w, rule, was_activation);
-	case CFI_ODD:
-		return step_odd(w, rule, was_activation);
-	default:
-		*how = UNWIND_STEP_FP;
-		return step_fp(w, place, was_activation);
-	}
+	if (rule->kind == CFI_SIMPLE && step_compact(w, rule))
+		outcome = UNWIND_COMPLETE;
+	else if (rule->kind == CFI_SIMPLE)
+		outcome = step_simple(w, rule, was_activation);
+	else if (rule->kind == CFI_ODD)
+		outcome = step_odd(w, rule, was_activation);
+	else if (rule->kind == CFI_END)
+		w->regs.pc = 0;
+	else if (place->mapped)
+		outcome = step_fp(w, place, was_activation);
+	else
+		outcome = UNWIND_NO_MAP;
+	w->regs.pc &= w->arch->code_mask;
+	return outcome;
 }
 
 enum unwind_outcome unwind_stack(const struct unwind_input *in, struct unwind_frame *frames, size_t max, size_t *count)
@@ -268,8 +283,8 @@ enum unwind_outcome unwind_stack(const struct unwind_input *in, struct unwind_fr
 	struct walk w;
 	enum unwind_step how = UNWIND_STEP_FIRST;
 	enum unwind_outcome outcome;
-	struct place uncached;
-	bool activation = true;
+	struct place uncached, exact;
+	bool activation = true, made_up = false;
 	size_t n = 0;
 
 	w.in = in;
@@ -280,11 +295,18 @@ enum unwind_outcome unwind_stack(const struct unwind_input *in, struct unwind_fr
 	w.bound = in->stack_address + in->stack_bytes;
 	w.cut = !in->reaches_end && in->stack_bytes >= in->stack_want;
 	w.cache = maps_scratch(in->maps, PLACES * sizeof(*w.cache));
-	for (;;) {
+	do {
 		uint64_t pc = w.regs.pc - !activation;
 		const struct place *place = look_up(&w, pc, &uncached);
+		bool was_made_up = made_up;
+		made_up = !activation && place->rule->kind == CFI_NONE && starts_function(&w, w.regs.pc, &exact);
+		if (made_up) {
+			place = &exact;
+			pc = w.regs.pc;
+			activation = true;
+		}
 		if (!place->mapped && n > 0) {
-			outcome = UNWIND_NO_MAP;
+			outcome = was_made_up ? UNWIND_COMPLETE : UNWIND_NO_MAP;
 			break;
 		}
 		if (n == max) {
@@ -292,21 +314,8 @@ enum unwind_outcome unwind_stack(const struct unwind_input *in, struct unwind_fr
 			break;
 		}
 		add_frame(&frames[n++], place, pc, how, activation);
-		if (!place->mapped) {
-			outcome = UNWIND_NO_MAP;
-			break;
-		}
-		if (place->rule->kind == CFI_END) {
-			outcome = UNWIND_COMPLETE;
-			break;
-		}
 		outcome = step(&w, place, &how, &activation);
-		if (outcome != UNWIND_COMPLETE)
-			break;
-		w.regs.pc &= w.arch->code_mask;
-		if (!w.regs.pc)
-			break;
-	}
+	} while (outcome == UNWIND_COMPLETE && w.regs.pc);
 	*count = n;
 	return outcome;
 }

@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stacks of this very process, copied in passing, against what glibc's backtrace() says at the same place; hand-made
+ * stacks for every outcome; and recorded stacks of another machine's programs (tests/unit/stacks).
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "sampler/cfi.h"
+#include "sampler/unwind.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <execinfo.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#define NOINLINE __attribute__((noinline))
+/* Keeps a call from becoming a jump. */
+#define STAY __asm__ volatile("" ::: "memory")
+
+enum { STACK_MAX = 1 << 20, FRAMES = 8192 };
+
+static struct modules *store;
+static struct maps *maps;
+
+static struct {
+	struct regs regs;
+	size_t stack_bytes;
+	bool cut;
+	void *truth[FRAMES];            /* backtrace(): return addresses, the first in the function that captures */
+	int n_truth;
+} taken;
+static char stack_copy[STACK_MAX] __attribute__((aligned(8)));
+static struct unwind_frame frames[FRAMES];
+static size_t n_frames;
+
+/* End of the mapping that holds ADDRESS. */
+static uint64_t stack_end(uint64_t address)
+{
+	FILE *file = fopen("/proc/self/maps", "re");
+	char *line = NULL;
+	size_t room = 0;
+	uint64_t end = 0;
+
+	while (getline(&line, &room, file) > 0) {
+		struct map_range range;
+		if (maps_parse_line(line, &range) && address >= range.start && address < range.start + range.len)
+			end = range.start + range.len;
+	}
+	free(line);
+	fclose(file);
+	return end;
+}
+
+#ifdef __x86_64__
+#define REGISTERS_NOW(words, pc)                                                                                       \
+	__asm__ volatile("mov %%rbx,24(%1); mov %%rbp,48(%1); mov %%rsp,56(%1); mov %%r12,96(%1); mov %%r13,104(%1);"  \
+			 "mov %%r14,112(%1); mov %%r15,120(%1); lea 0f(%%rip),%0; 0:"                                  \
+			 : "=&r"(pc) : "r"(words) : "memory")
+static const uint64_t registers_taken = 1 << 3 | 1 << 6 | 1 << 7 | 0xf << 12;
+#else
+#define REGISTERS_NOW(words, pc)                                                                                       \
+	__asm__ volatile("stp x19,x20,[%1,#152]; stp x21,x22,[%1,#168]; stp x23,x24,[%1,#184]; stp x25,x26,[%1,#200];" \
+			 "stp x27,x28,[%1,#216]; stp x29,x30,[%1,#232]; mov %0,sp; str %0,[%1,#248]; adr %0,0f; 0:"    \
+			 : "=&r"(pc) : "r"(words) : "memory")
+static const uint64_t registers_taken = UINT64_C(0x1fff) << 19;
+#endif
+
+/* Not memcpy(): AddressSanitizer would complain of what it put between the variables. */
+__attribute__((no_sanitize("address"))) static void copy_stack(const volatile uint64_t *from, size_t n)
+{
+	for (size_t i = 0; i < n / 8; i++)
+		((volatile uint64_t *)stack_copy)[i] = from[i];
+}
+
+/* Copies registers and the stack up to its end, at most MAX bytes, and asks backtrace() for the truth. */
+static NOINLINE void take_at_most(size_t max)
+{
+	uint64_t words[REGS_MAX], pc;
+
+	taken.n_truth = backtrace(taken.truth, FRAMES);
+	/* AddressSanitizer's backtrace() sees itself. */
+	while (taken.n_truth && (uintptr_t)taken.truth[0] - (uintptr_t)take_at_most >= 4096)
+		memmove(taken.truth, taken.truth + 1, (size_t)--taken.n_truth * sizeof(taken.truth[0]));
+	REGISTERS_NOW(words, pc);
+	const struct regs_arch *arch = regs_arch_native();
+	uint64_t sp = words[arch->sp];
+	uint64_t n = stack_end(sp) - sp;
+	taken.cut = n > max;
+	taken.stack_bytes = taken.cut ? max : n;
+	copy_stack((const volatile uint64_t *)sp, taken.stack_bytes);
+	assert_int_equal(regs_from_dwarf(arch, pc, registers_taken, words, arch->count, &taken.regs), 0);
+}
+
+static NOINLINE void take(void)
+{
+	take_at_most(STACK_MAX);
+	STAY;
+}
+
+static enum unwind_outcome unwind_taken_at_most(size_t max)
+{
+	struct unwind_input in = {
+		.arch = regs_arch_native(),
+		.regs = &taken.regs,
+		.maps = maps,
+		.stack_address = taken.regs.r[regs_arch_native()->sp],
+		.stack = stack_copy,
+		.stack_bytes = taken.stack_bytes,
+		.stack_want = taken.stack_bytes,
+		.reaches_end = !taken.cut,
+	};
+
+	assert_int_equal(maps_read_proc(maps), 0);
+	return unwind_stack(&in, frames, max, &n_frames);
+}
+
+static enum unwind_outcome unwind_taken(void)
+{
+	return unwind_taken_at_most(FRAMES);
+}
+
+/* Every frame but the innermost, whose address differs by where in the function it was asked for. */
+static void check_truth(size_t n_expected)
+{
+	assert_true(n_frames > 1 && taken.n_truth > 1);
+	for (size_t i = 1; i < n_expected; i++) {
+		uint64_t pc = (uintptr_t)taken.truth[i];
+		if (i >= n_frames || (frames[i].pc != pc - 1 && !(frames[i].activation && frames[i].pc == pc)))
+			fail_msg("frame %zu of %zu: %lx, backtrace() says %lx", i, n_frames,
+			    i < n_frames ? frames[i].pc : 0, pc);
+	}
+}
+
+static void check_complete(void)
+{
+	assert_string_equal(unwind_outcome_name(unwind_taken()), "complete");
+	check_truth((size_t)taken.n_truth);
+	assert_int_equal(n_frames, taken.n_truth);
+}
+
+static NOINLINE int nested(int n)
+{
+	int result = n ? nested(n - 1) + 1 : (take(), 0);
+
+	STAY;
+	return result;
+}
+
+static void nested_calls(void **state)
+{
+	nested(30);
+	check_complete();
+	assert_true(n_frames > 35);
+	for (size_t i = 0; i < n_frames; i++)
+		assert_true(frames[i].module && frames[i].kind == MAP_KIND_FILE);
+}
+
+static NOINLINE void with_alloca(size_t n)
+{
+	volatile char *bytes = __builtin_alloca(n);
+
+	bytes[0] = 1;
+	take();
+	bytes[n - 1] = 2;
+}
+
+static void variable_frame(void **state)
+{
+	for (size_t n = 1; n < 5000; n = n * 3 + 1) {
+		with_alloca(n);
+		check_complete();
+	}
+}
+
+/* The stack is realigned: the CFA is found through a saved r10 (DRAP) by a DWARF expression. */
+static NOINLINE void with_alignment(size_t n, int a, int b, int c, int d, int e, int f, int g)
+{
+	volatile char aligned[256] __attribute__((aligned(128)));
+	volatile char *bytes = __builtin_alloca(n);
+
+	aligned[0] = (char)g;
+	bytes[0] = aligned[0];
+	take();
+	aligned[255] = bytes[n - 1];
+}
+
+static void realigned_frame(void **state)
+{
+	for (size_t n = 1; n < 100; n += 13) {
+		with_alignment(n, 1, 2, 3, 4, 5, 6, 7);
+		check_complete();
+	}
+}
+
+static int compare_and_take(const void *a, const void *b)
+{
+	take();
+	STAY;
+	return 0;
+}
+
+static void called_back_by_libc(void **state)
+{
+	char two[2] = {2, 1};
+
+	qsort(two, 2, 1, compare_and_take);
+	check_complete();
+}
+
+static void *thread_main(void *arg)
+{
+	nested(3);
+	STAY;
+	return NULL;
+}
+
+static void in_a_thread(void **state)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, thread_main, NULL), 0);
+	pthread_join(thread, NULL);
+	check_complete();
+}
+
+static void on_signal(int signal)
+{
+	nested(2);
+	STAY;
+}
+
+static size_t activations(void)
+{
+	size_t n = 0;
+
+	for (size_t i = 1; i < n_frames; i++)
+		n += frames[i].activation;
+	return n;
+}
+
+static NOINLINE void interrupted(int signal, int flags)
+{
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = flags};
+
+	sigaction(signal, &action, NULL);
+	raise(signal);
+	STAY;
+}
+
+static void in_a_signal_handler(void **state)
+{
+	interrupted(SIGUSR1, 0);
+	check_complete();
+	assert_int_equal(activations(), 1);
+}
+
+static void on_a_signal_stack(void **state)
+{
+	stack_t stack = {.ss_size = 256 * 1024}, off = {.ss_flags = SS_DISABLE};
+	size_t guard = 16 * 4096;
+
+	/* Pages of no access above it, so that the dump cannot run into the next mapping. */
+	char *memory = mmap(NULL, stack.ss_size + guard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	stack.ss_sp = memory;
+	mprotect(memory, stack.ss_size, PROT_READ | PROT_WRITE);
+	assert_int_equal(sigaltstack(&stack, NULL), 0);
+	interrupted(SIGUSR2, SA_ONSTACK);
+	sigaltstack(&off, NULL);
+	assert_string_equal(unwind_outcome_name(unwind_taken()), "stack switched");
+	/* Up to the trampoline that returns from the handler. */
+	check_truth(n_frames);
+	assert_true(n_frames >= 6 && (int)n_frames < taken.n_truth);
+	munmap(memory, stack.ss_size + guard);
+}
+
+static ucontext_t main_context, fiber_context;
+
+static void fiber_main(void)
+{
+	nested(5);
+	swapcontext(&fiber_context, &main_context);
+}
+
+static void in_a_fiber(void **state)
+{
+	size_t bytes = 128 * 1024;
+	char *stack = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	getcontext(&fiber_context);
+	fiber_context.uc_stack.ss_sp = stack;
+	fiber_context.uc_stack.ss_size = bytes;
+	fiber_context.uc_link = &main_context;
+	makecontext(&fiber_context, fiber_main, 0);
+	swapcontext(&main_context, &fiber_context);
+	/* fiber_main() "returns" to the first instruction of __start_context, and that to uc_link, which is no code. */
+	assert_int_equal(unwind_taken(), UNWIND_COMPLETE);
+	assert_true(n_frames >= 8 && frames[n_frames - 1].activation);
+	frames[n_frames - 1].pc--;
+	check_truth(n_frames);
+	assert_int_equal(n_frames, taken.n_truth);
+	munmap(stack, bytes);
+}
+
+/* The second copy of a library's code, as V8 has of its own: the same file at another address. */
+static void file_mapped_twice(void **state)
+{
+	struct map_range range;
+
+	nested(1);
+	assert_int_equal(maps_read_proc(maps), 0);
+	const struct map *map = maps_module(maps, (uintptr_t)nested);
+	struct module *module = map->module;
+	uint64_t bias = map->bias;
+	uint64_t start = map->start, moved = UINT64_C(0x100000000);
+	range = (struct map_range){.start = moved, .len = map->end - start, .pgoff = map->pgoff,
+	    .prot = PROT_READ | PROT_EXEC, .path = map_path(map), .build_id = module->build_id,
+	    .build_id_len = module->build_id_len};
+	assert_int_equal(maps_add(maps, &range), 0);
+	map = maps_module(maps, moved);
+	assert_ptr_equal(map->module, module);
+	assert_true(map->bias == bias + moved - start);
+	/* Half of the return addresses moved there: the same frames. */
+	for (size_t i = 0; i + 8 <= taken.stack_bytes; i += 8) {
+		uint64_t word;
+		memcpy(&word, stack_copy + i, 8);
+		if (word >= start && word < start + range.len && i % 16) {
+			word += moved - start;
+			memcpy(stack_copy + i, &word, 8);
+		}
+	}
+	struct unwind_input in = {.arch = regs_arch_native(), .regs = &taken.regs, .maps = maps,
+	    .stack_address = taken.regs.r[regs_arch_native()->sp], .stack = stack_copy,
+	    .stack_bytes = taken.stack_bytes};
+	assert_int_equal(unwind_stack(&in, frames, FRAMES, &n_frames), UNWIND_COMPLETE);
+	assert_int_equal(n_frames, taken.n_truth);
+	size_t n_moved = 0;
+	for (size_t i = 1; i < n_frames; i++) {
+		if (frames[i].pc - moved >= range.len)
+			continue;
+		n_moved++;
+		assert_ptr_equal(frames[i].module, module);
+		assert_true(frames[i].vaddr == (uintptr_t)taken.truth[i] - 1 - bias);
+	}
+	assert_true(n_moved > 0);
+}
+
+static void cut_dumps(void **state)
+{
+	size_t whole;
+
+	nested(50);
+	assert_int_equal(unwind_taken(), UNWIND_COMPLETE);
+	whole = n_frames;
+	taken.cut = true;
+	size_t bytes = taken.stack_bytes, last = 0;
+	for (size_t n = 0; n < 1500; n += 8) {
+		taken.stack_bytes = n;
+		assert_string_equal(unwind_outcome_name(unwind_taken()), "truncated");
+		if (n_frames > 1)
+			check_truth(n_frames);
+		assert_true(n_frames >= last && n_frames <= whole);
+		last = n_frames;
+	}
+	assert_true(last > 20);
+	/* The same bytes, but known to be all there are: no cut, and so a lie. */
+	taken.cut = false;
+	assert_string_equal(unwind_outcome_name(unwind_taken()), "bad read");
+	taken.stack_bytes = bytes;
+}
+
+static void deep_recursion(void **state)
+{
+	nested(6000);
+	check_complete();
+	assert_true(n_frames > 6000);
+	assert_int_equal(unwind_taken_at_most(100), UNWIND_TOO_DEEP);
+	assert_int_equal(n_frames, 100);
+}
+
+static void library_that_is_gone(void **state)
+{
+	/* Unwinding goes on in the file that was mapped, though another is there now. */
+	char path[] = "/tmp/heaptap-unwind.XXXXXX", command[512];
+	int (*call)(int (*)(int), int);
+
+	assert_true(mkdtemp(path) != NULL);
+	snprintf(command, sizeof(command),
+	    "cd %s && echo 'int call(int (*f)(int), int n) { volatile int r = f(n); return r; }' >gone.c && "
+	    "cc -O2 -shared -fPIC -o gone.so gone.c", path);
+	if (system(command) != 0)
+		skip();
+	snprintf(command, sizeof(command), "%s/gone.so", path);
+	void *library = dlopen(command, RTLD_NOW);
+	assert_non_null(library);
+	*(void **)&call = dlsym(library, "call");
+	assert_int_equal(maps_read_proc(maps), 0);
+	snprintf(command, sizeof(command), "rm -r %s", path);
+	assert_int_equal(system(command), 0);
+	call(nested, 3);
+	check_complete();
+	dlclose(library);
+	struct unwind_input in = {.arch = regs_arch_native(), .regs = &taken.regs, .maps = maps,
+	    .stack_address = taken.regs.r[regs_arch_native()->sp], .stack = stack_copy,
+	    .stack_bytes = taken.stack_bytes};
+	assert_int_equal(unwind_stack(&in, frames, FRAMES, &n_frames), UNWIND_COMPLETE);
+	check_truth((size_t)taken.n_truth);
+}
+
+/* ---- hand-made stacks in run-time generated code: by frame pointer */
+
+enum { SP = 0x7000, CODE = 0x10000, NO_CODE = 0x90000 };
+
+struct made {
+	const char *name;
+	uint64_t fp;
+	uint64_t words[8];              /* at SP and up */
+	size_t bytes;
+	bool cut;
+	uint64_t pc;
+	enum unwind_outcome outcome;
+	size_t n;
+};
+
+static const struct made made[] = {
+	{"return address zero", SP, {SP + 16, CODE + 1, 0, 0}, 32, false, CODE, UNWIND_COMPLETE, 2},
+	{"two callers", SP + 8, {7, SP + 32, CODE + 8, 7, 0, 0}, 48, false, CODE, UNWIND_COMPLETE, 2},
+	{"return address zero, frame pointer not", SP, {SP + 16, CODE + 1, 5, 0}, 32, false, CODE, UNWIND_NO_CFI, 2},
+	{"frame pointer below the stack pointer", SP - 16, {0}, 64, false, CODE, UNWIND_NO_CFI, 1},
+	{"frame pointer not aligned", SP + 4, {CODE, CODE, CODE}, 64, false, CODE, UNWIND_NO_CFI, 1},
+	{"frame pointer beyond the cut", SP + 640, {0}, 64, true, CODE, UNWIND_TRUNCATED, 1},
+	{"frame pointer beyond the end", SP + 640, {0}, 64, false, CODE, UNWIND_NO_CFI, 1},
+	{"frame pointer far away", UINT64_C(0x7fff00000000), {0}, 64, true, CODE, UNWIND_NO_CFI, 1},
+	{"frame pointer at the top of memory", UINT64_MAX - 7, {0}, 64, true, CODE, UNWIND_NO_CFI, 1},
+	{"return address in no code", SP, {SP + 16, NO_CODE}, 64, false, CODE, UNWIND_NO_CFI, 1},
+	{"points to itself", SP, {SP, CODE + 4}, 64, false, CODE, UNWIND_NO_CFI, 2},
+	{"starts in no code", SP, {SP + 16, CODE + 4}, 64, false, NO_CODE, UNWIND_NO_MAP, 1},
+	{"half a word left", SP, {SP + 16, CODE + 4}, 12, true, CODE, UNWIND_TRUNCATED, 1},
+	{"no stack at all", SP, {0}, 0, true, CODE, UNWIND_TRUNCATED, 1},
+};
+
+static void frame_pointer_steps(void **state)
+{
+	struct map_range code = {.start = CODE, .len = 0x1000, .prot = PROT_READ | PROT_EXEC, .path = "//anon"};
+	const struct regs_arch *arch = regs_arch_native();
+
+	for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
+		const struct made *m = &made[i];
+		struct maps *own = maps_new(store, 0, true);
+		struct regs regs = {.pc = m->pc, .known = UINT64_C(1) << arch->sp | UINT64_C(1) << arch->fp};
+		regs.r[arch->sp] = SP;
+		regs.r[arch->fp] = m->fp;
+		assert_int_equal(maps_add(own, &code), 0);
+		struct unwind_input in = {.arch = arch, .regs = &regs, .maps = own, .stack_address = SP,
+		    .stack = m->words, .stack_bytes = m->bytes, .stack_want = m->bytes, .reaches_end = !m->cut};
+		enum unwind_outcome outcome = unwind_stack(&in, frames, FRAMES, &n_frames);
+		if (outcome != m->outcome || n_frames != m->n)
+			fail_msg("%s: %s after %zu frames", m->name, unwind_outcome_name(outcome), n_frames);
+		assert_null(frames[0].module);
+		for (size_t k = 1; k < n_frames; k++)
+			assert_true(frames[k].step == UNWIND_STEP_FP && frames[k].kind == MAP_KIND_ANON);
+		maps_free(own);
+	}
+}
+
+static void every_outcome_has_a_name(void **state)
+{
+	for (int i = 0; i < UNWIND_OUTCOMES; i++) {
+		assert_non_null(unwind_outcome_name((enum unwind_outcome)i));
+		const char *marker = unwind_marker((enum unwind_outcome)i);
+		assert_int_equal(marker == NULL, i == UNWIND_COMPLETE);
+		assert_true(!marker || (marker[0] == '[' && marker[strlen(marker) - 1] == ']'));
+	}
+}
+
+static void perf_registers(void **state)
+{
+	uint64_t values[64];
+	struct regs regs;
+
+	for (uint64_t i = 0; i < 64; i++)
+		values[i] = 100 + i;
+	assert_int_equal(regs_from_perf(&regs_x86_64, 0xff0fff, values, 20, &regs), 0);
+	/* ax bx cx dx si di bp sp ip flags cs ss r8.. */
+	static const uint64_t expected[] = {100, 103, 102, 101, 104, 105, 106, 107, 112, 113, 114, 115, 116, 117, 118, 119,
+	    108};
+	for (size_t i = 0; i < 17; i++)
+		assert_true(regs.r[i] == expected[i] && regs.known >> i & 1);
+	assert_true(regs.pc == 108);
+	assert_int_equal(regs_from_perf(&regs_x86_64, 0xff0fff, values, 19, &regs), -EINVAL);
+	assert_int_equal(regs_from_perf(&regs_x86_64, 0xff0fff & ~0x100, values, 19, &regs), -EINVAL);
+	assert_int_equal(regs_from_perf(&regs_x86_64, 0xff0fff & ~0x80, values, 19, &regs), -EINVAL);
+	assert_int_equal(regs_from_perf(&regs_aarch64, regs_aarch64.perf_mask, values, 33, &regs), 0);
+	assert_true(regs.r[30] == 130 && regs.r[31] == 131 && regs.pc == 132);
+}
+
+/* The outcome of anything at all is one of ours, and the same each time. */
+static void random_registers_and_stacks(void **state)
+{
+	const struct regs_arch *arch = regs_arch_native();
+	uint64_t words[512];
+
+	assert_int_equal(maps_read_proc(maps), 0);
+	srand(2);
+	for (int round = 0; round < 20000; round++) {
+		struct regs regs = {.known = UINT64_MAX};
+		for (size_t i = 0; i < 512; i++)
+			words[i] = rand() % 2 ? (uintptr_t)nested + (uint64_t)(rand() % 4096)
+					      : SP + (uint64_t)(rand() % 5000) * (rand() % 9 ? 8 : 1);
+		for (unsigned i = 0; i < arch->count; i++)
+			regs.r[i] = words[rand() % 512];
+		regs.pc = (uintptr_t)nested + (uint64_t)(rand() % 8192);
+		regs.r[arch->sp] = SP;
+		struct unwind_input in = {.arch = arch, .regs = &regs, .maps = maps, .stack_address = SP, .stack = words,
+		    .stack_bytes = (size_t)rand() % sizeof(words), .stack_want = sizeof(words)};
+		size_t n, again;
+		enum unwind_outcome outcome = unwind_stack(&in, frames, FRAMES, &n);
+		assert_true((unsigned)outcome < UNWIND_OUTCOMES && n >= 1 && n <= 600);
+		assert_int_equal(unwind_stack(&in, frames, FRAMES, &again), outcome);
+		assert_int_equal(n, again);
+	}
+}
+
+static int open_maps(void **state)
+{
+	store = modules_new(0);
+	maps = maps_new(store, getpid(), true);
+	/* backtrace() loads libgcc at its first call. */
+	return backtrace(taken.truth, 1) == 1 && maps_read_proc(maps) == 0 ? 0 : -1;
+}
+
+static int close_maps(void **state)
+{
+	maps_free(maps);
+	modules_free(store);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nested_calls),
+		cmocka_unit_test(variable_frame),
+		cmocka_unit_test(realigned_frame),
+		cmocka_unit_test(called_back_by_libc),
+		cmocka_unit_test(in_a_thread),
+		cmocka_unit_test(in_a_signal_handler),
+		cmocka_unit_test(on_a_signal_stack),
+		cmocka_unit_test(in_a_fiber),
+		cmocka_unit_test(file_mapped_twice),
+		cmocka_unit_test(cut_dumps),
+		cmocka_unit_test(deep_recursion),
+		cmocka_unit_test(library_that_is_gone),
+		cmocka_unit_test(frame_pointer_steps),
+		cmocka_unit_test(every_outcome_has_a_name),
+		cmocka_unit_test(perf_registers),
+		cmocka_unit_test(random_registers_and_stacks),
+	};
+
+	return cmocka_run_group_tests(tests, open_maps, close_maps);
+}
