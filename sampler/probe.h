@@ -29,7 +29,8 @@ struct probe {
 
 /* Opens the best backend that `wanted` allows. An explicit backend that cannot be had is an error: -errno, with a line
  * in probe->reason. library: the path that targets preload. */
-int probe_open(struct probe *probe, enum backend wanted, const char *library, uint32_t stack_bytes);
+int probe_open(struct probe *probe, enum backend wanted, const char *library, uint32_t stack_bytes,
+    uint64_t period_bytes);
 void probe_close(struct probe *probe);
 
 /* Breakpoint backend: events on every thread of a process, for its trigger's address. fds gets rings_count entries per

@@ -39,6 +39,7 @@ enum {
 	TICK_BUSY_MS = 2,   /* something came in the last tick */
 	TICK_IDLE_MS = 50,
 	IDLE_AFTER = 100,   /* quiet busy ticks before the idle one */
+	FLOOD = 64,         /* stacks in one look: look again at once */
 	CLAIM_LIMIT_NS = 2000 * 1000000, /* between the ticket and a complete header; then the image is given up */
 	LINGER_NS = 500 * 1000000,       /* between looks at whether anybody still maps an image's region */
 	LIVE_MAX = 1 << 20, /* live samples of an image and its children */
@@ -361,9 +362,9 @@ static bool after_command(struct session *s)
 
 static int loop(struct session *s)
 {
-	for (;;) {
+	for (size_t drained = 0;;) {
 		struct epoll_event events[64];
-		int timeout = s->quiet_ticks < IDLE_AFTER ? TICK_BUSY_MS : TICK_IDLE_MS;
+		int timeout = drained > FLOOD ? 0 : s->quiet_ticks < IDLE_AFTER ? TICK_BUSY_MS : TICK_IDLE_MS;
 		int count = epoll_wait(s->epoll_fd, events, 64, timeout);
 		if (count < 0 && errno != EINTR)
 			return 1;
@@ -379,7 +380,8 @@ static int loop(struct session *s)
 		}
 		take_claims(s);
 		tend_images(s);
-		s->quiet_ticks = drain(s) ? 0 : s->quiet_ticks + 1;
+		drained = drain(s);
+		s->quiet_ticks = drained ? 0 : s->quiet_ticks + 1;
 		if (ended || s->command_ended)
 			finish_ended(s);
 		if (after_command(s))
@@ -456,7 +458,8 @@ int session_run(const struct options *options, int front_fd)
 	struct session s = {.options = options, .front_fd = front_fd, .epoll_fd = -1, .signal_fd = -1};
 	char text[512];
 	raise_limits();
-	int error = probe_open(&s.probe, options->backend, options->library, options->stack_bytes);
+	int error = probe_open(&s.probe, options->backend, options->library, options->stack_bytes,
+	    options->period_bytes);
 	if (error) {
 		snprintf(text, sizeof(text), "backend %s cannot be had: %s", backend_name(options->backend), s.probe.reason);
 		message_write(front_fd, MESSAGE_FAILED, 0, 0, text);
