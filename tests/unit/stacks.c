@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Recorded stacks (tests/unit/stacks): programs of both architectures, by gcc and clang, with .eh_frame and its table,
+ * without the table, with a compressed .debug_frame only, with signed return addresses. The program wrote down itself
+ * what the frames are.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "sampler/cfi.h"
+#include "sampler/unwind.h"
+#include "tests/unit/stacks/stack_head.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FRAMES = 2048 };
+
+static char *read_file(const char *name, size_t *n)
+{
+	char path[128];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "tests/unit/stacks/%s", name);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		fail_msg("%s: not there (run from the top of the tree)", path);
+	char *bytes = malloc((size_t)st.st_size);
+	*n = (size_t)read(fd, bytes, (size_t)st.st_size);
+	close(fd);
+	return bytes;
+}
+
+static struct maps *map_program(struct modules *store, const char *name)
+{
+	char path[128];
+	struct maps *maps = maps_new(store, 0, true);
+
+	snprintf(path, sizeof(path), "tests/unit/stacks/%s.elf", name);
+	/* As the kernel names it: in full. */
+	char *full = realpath(path, NULL);
+	if (!full)
+		fail_msg("%s: not there (run from the top of the tree)", path);
+	struct module *module = module_get(store, &(struct module_request){.path = full});
+	if (!module->readable)
+		fail_msg("%s: %s", full, strerror(-module->error));
+	for (uint32_t i = 0; i < module->n_segments; i++) {
+		const struct module_segment *s = &module->segments[i];
+		struct map_range range = {.start = s->vaddr & ~UINT64_C(4095), .pgoff = s->offset & ~UINT64_C(4095),
+		    .prot = PROT_READ | (s->executable ? PROT_EXEC : 0), .path = full};
+		range.len = ((s->vaddr + s->file_bytes + 4095) & ~UINT64_C(4095)) - range.start;
+		assert_int_equal(maps_add(maps, &range), 0);
+	}
+	free(full);
+	module_unref(module);
+	return maps;
+}
+
+static void check_stack(const char *program, struct maps *maps, const struct stack_head *head, const char *body)
+{
+	static struct unwind_frame frames[FRAMES];
+	const struct regs_arch *arch = regs_arch_find(head->e_machine);
+	const uint64_t *truth = (const uint64_t *)body;
+	struct regs regs;
+	size_t n;
+
+	assert_non_null(arch);
+	assert_int_equal(regs_from_dwarf(arch, head->pc, head->known, head->r, arch->count, &regs), 0);
+	struct unwind_input in = {.arch = arch, .regs = &regs, .maps = maps, .stack_address = regs.r[arch->sp],
+	    .stack = body + head->n_truth * 8, .stack_bytes = head->stack_bytes, .stack_want = head->stack_bytes,
+	    .reaches_end = !head->cut};
+	enum unwind_outcome outcome = unwind_stack(&in, frames, FRAMES, &n);
+	if (outcome != (head->cut ? UNWIND_TRUNCATED : UNWIND_COMPLETE))
+		fail_msg("%s, %s: %s after %zu of %u frames", program, head->name, unwind_outcome_name(outcome), n,
+		    head->n_truth + 1);
+	for (size_t i = 1; i < n; i++)
+		if (i > head->n_truth || frames[i].pc != truth[i - 1] - 1 || frames[i].step != UNWIND_STEP_CFI)
+			fail_msg("%s, %s: frame %zu of %zu is %lx", program, head->name, i, n, frames[i].pc);
+	assert_true(head->cut ? n > 100 : n == head->n_truth + 1);
+}
+
+static const char *const programs[] = {
+	"x86_64-gcc", "x86_64-clang", "x86_64-debug_frame", "aarch64-gcc", "aarch64-pac", "aarch64-nofp",
+};
+
+static void recorded_stacks(void **state)
+{
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+		struct modules *store = modules_new(0);
+		struct maps *maps = map_program(store, programs[i]);
+		size_t bytes, at = 0, stacks = 0;
+		char name[64];
+		snprintf(name, sizeof(name), "%s.stacks", programs[i]);
+		char *file = read_file(name, &bytes);
+		while (at + sizeof(struct stack_head) <= bytes) {
+			struct stack_head head;
+			memcpy(&head, file + at, sizeof(head));
+			at += sizeof(head);
+			assert_true(head.magic == STACK_MAGIC && head.n_truth <= STACK_TRUTH_MAX);
+			assert_true(bytes - at >= head.n_truth * 8 + head.stack_bytes);
+			check_stack(programs[i], maps, &head, file + at);
+			at += head.n_truth * 8 + head.stack_bytes;
+			stacks++;
+		}
+		assert_int_equal(stacks, 7);
+		free(file);
+		maps_free(maps);
+		modules_free(store);
+	}
+}
+
+/* On signed return addresses the code must be stripped, and it is there: else this test would show nothing. */
+static void signed_return_addresses(void **state)
+{
+	size_t bytes, n_signed = 0;
+	char *file = read_file("aarch64-pac.stacks", &bytes);
+
+	for (size_t i = 0; i + 8 <= bytes; i += 8) {
+		uint64_t word;
+		memcpy(&word, file + i, 8);
+		n_signed += word >> 48 && (word & regs_aarch64.code_mask) - 0x400000 < 0x10000;
+	}
+	assert_true(n_signed > 100);
+	free(file);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(recorded_stacks),
+		cmocka_unit_test(signed_return_addresses),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
