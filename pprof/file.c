@@ -58,9 +58,6 @@ static int make_folders(const char *folder)
 			*at = '\0';
 		if (mkdir(path, 0777) && errno != EEXIST)
 			err = -errno;
-		/* A parent that exists may refuse mkdir (EROFS, EACCES) before it says EEXIST. */
-		if (err && !access(path, F_OK))
-			err = 0;
 		if (at)
 			*at = '/';
 	}
