@@ -100,7 +100,7 @@ static void take_sample(struct intake *intake, const struct sample *s)
 static struct image *find_image(const struct intake *intake, uint64_t key)
 {
 	for (struct image *image = intake->images; image; image = image->next)
-		if (image->region->key == (key & ~(uint64_t)0xffff))
+		if (image->ready && image->region->key == (key & ~(uint64_t)0xffff))
 			return image;
 	return NULL;
 }
@@ -121,7 +121,10 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 		return;
 	}
 	uint64_t key = s.regs.r[argument[0]];
-	s.process = find_process(intake, find_image(intake, key), key & 0xffff);
+	struct image *image = find_image(intake, key);
+	if (!image && intake->find_images && intake->find_images(intake->context))
+		image = find_image(intake, key);
+	s.process = find_process(intake, image, key & 0xffff);
 	if (!s.process)
 		return; /* another session's, or a stray: with a uprobe every user of the library is seen */
 	uint64_t slot = s.regs.r[argument[1]];
@@ -166,10 +169,6 @@ void intake_record(void *context, const struct record *record)
 		break;
 	case RECORD_LOST:
 		intake->ring_lost += record->lost;
-		break;
-	case RECORD_COMM:
-		if (record->exec && intake->executed)
-			intake->executed(intake->context, (pid_t)record->pid);
 		break;
 	default:
 		break;

@@ -17,10 +17,11 @@ struct intake {
 	bool maps_follow;        /* MMAP2 records arrive; otherwise maps are read again now and then */
 	uint64_t ring_lost;      /* records that the kernel had no room for, of all processes */
 	uint64_t bad;            /* malformed records, unknown keys */
+	/* Called for a key that no known image has: true if images have become ready meanwhile. May be NULL. */
+	bool (*find_images)(void *context);
+	void *context;
 	struct unwind_frame *frames;
 	unsigned char *stack;    /* private copy of a shared buffer */
-	void (*executed)(void *context, pid_t pid); /* a COMM record told of an exec */
-	void *context;
 };
 
 /* Returns 0 or -ENOMEM. The images stay the caller's. */

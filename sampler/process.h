@@ -48,6 +48,7 @@ struct process {
 	pid_t pid; /* 0 unknown; without a pidfd only what it said of itself: good for a name, not for /proc */
 	int pidfd; /* -1: was gone before we could look */
 	bool command; /* the process that the user launched */
+	bool watched;  /* the roster knows it */
 	bool finished; /* its exit profile has been asked for */
 	enum process_end end;
 	int status; /* wait status, PROCESS_EXITED */
@@ -63,6 +64,7 @@ struct image {
 	struct image *next;
 	struct region *region; /* owned */
 	bool ready;            /* the image has written its part of the header */
+	bool settled;          /* what its being ready means for others is done */
 	uint64_t claimed_ns;   /* when its ticket was found gone */
 	uint64_t copied_seen, places_seen;
 	uint64_t trigger_address;

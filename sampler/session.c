@@ -18,6 +18,7 @@
 #include "sampler/options.h"
 #include "sampler/output.h"
 #include "sampler/probe.h"
+#include "sampler/roster.h"
 #include "sampler/summary.h"
 #include "sampler/writer.h"
 
@@ -40,8 +41,6 @@ enum {
 	TICK_IDLE_MS = 50,
 	IDLE_AFTER = 100,   /* quiet busy ticks before the idle one */
 	FLOOD = 64,         /* stacks in one look: look again at once */
-	CLAIM_LIMIT_NS = 2000 * 1000000, /* between the ticket and a complete header; then the image is given up */
-	LINGER_NS = 500 * 1000000,       /* between looks at whether anybody still maps an image's region */
 	LIVE_MAX = 1 << 20, /* live samples of an image and its children */
 };
 
@@ -54,11 +53,8 @@ struct session {
 	struct writer *writer;
 	struct output output;
 	int front_fd, epoll_fd, signal_fd;
-	pid_t command;
-	bool command_ended, command_seen, done_sent;
-	int command_status;
-	uint64_t linger_ns;
-	uint64_t images_seen;
+	struct roster roster;
+	bool done_sent;
 	int quiet_ticks;
 };
 
@@ -70,14 +66,6 @@ static int watch(struct session *s, int fd, uint32_t events)
 
 /* ---- snapshots */
 
-/* Place 0 stays known as long as its image: children may yet ask for stacks that they inherited from it. */
-static void release(struct process *process)
-{
-	region_release_place(process->image->region, process->place);
-	if (process->place != 0)
-		process_free(process);
-}
-
 static void snapshot_done(void *context, const struct snapshot *snapshot, int error)
 {
 	struct session *s = context;
@@ -86,7 +74,7 @@ static void snapshot_done(void *context, const struct snapshot *snapshot, int er
 		summary_print(snapshot, error);
 	else if (error)
 		notice_print("profile not written: %s: %s", snapshot->path, strerror(-error));
-	release(process);
+	roster_release(&s->roster, process);
 }
 
 static void describe_session(const struct session *s, char *text, size_t bytes)
@@ -97,14 +85,16 @@ static void describe_session(const struct session *s, char *text, size_t bytes)
 	    s->probe.dump_bytes, (unsigned long long)s->intake.ring_lost, (unsigned long long)s->intake.bad);
 }
 
-static void write_exit(struct session *s, struct process *process)
+static void write_exit(void *context, struct process *process)
 {
+	struct session *s = context;
 	struct snapshot *snapshot = calloc(1, sizeof(*snapshot));
 	char end[64];
 	if (!snapshot ||
 	    heap_read(process->heap, process->image->region, process->place, &snapshot->view) != 0) {
 		free(snapshot);
 		notice_print("out of memory: no profile of pid %d", (int)process->pid);
+		roster_release(&s->roster, process);
 		return;
 	}
 	snapshot->process = process;
@@ -122,185 +112,6 @@ static void write_exit(struct session *s, struct process *process)
 	writer_submit(s->writer, snapshot);
 }
 
-/* ---- processes */
-
-static size_t drain(struct session *s)
-{
-	size_t count = 0;
-	if (s->probe.rings)
-		count += rings_drain(s->probe.rings, s->probe.regs_mask, intake_record, &s->intake, &s->intake.bad);
-	for (struct image *image = s->intake.images; image; image = image->next)
-		if (image->ready)
-			count += intake_buffers(&s->intake, image);
-	return count;
-}
-
-static void watch_process(struct session *s, struct process *process)
-{
-	process->command = process->pid == s->command && s->command != 0;
-	s->command_seen = s->command_seen || process->command;
-	if (process->pidfd >= 0)
-		watch(s, process->pidfd, EPOLLIN);
-}
-
-/* The books are closed: what was sampled before the end has been read by now. */
-static void finish(struct session *s, struct process *process, enum process_end end, int status)
-{
-	if (process->finished)
-		return;
-	process->finished = true;
-	process->end = end;
-	process->status = status;
-	if (process->pidfd >= 0)
-		epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, process->pidfd, NULL);
-	bool last_of_command = process->command && end != PROCESS_EXEC;
-	if (process_samples(process) > 0 || process->counters.taken > 0 || last_of_command)
-		write_exit(s, process);
-	else
-		release(process);
-}
-
-static bool has_ended(const struct process *process)
-{
-	struct pollfd poll_fd = {.fd = process->pidfd, .events = POLLIN};
-	return process->pidfd < 0 || (poll(&poll_fd, 1, 0) == 1 && poll_fd.revents & POLLIN);
-}
-
-/* COMMAND's own end waits for the front, which knows its status. */
-static void finish_ended(struct session *s)
-{
-	drain(s);
-	for (struct image *image = s->intake.images; image; image = image->next)
-		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
-			struct process *process = image->process[i];
-			if (!process || process->finished || !has_ended(process))
-				continue;
-			if (process->command && s->front_fd >= 0 && !s->command_ended)
-				continue;
-			if (process->command && s->command_ended)
-				finish(s, process, PROCESS_EXITED, s->command_status);
-			else
-				finish(s, process, PROCESS_GONE, 0);
-		}
-}
-
-static void finish_executed(struct session *s, pid_t pid, const struct image *except)
-{
-	for (struct image *image = s->intake.images; image; image = image->next)
-		for (uint32_t i = 0; i < REGION_PLACES && image != except && image->live_processes; i++) {
-			struct process *process = image->process[i];
-			if (process && process->pid == pid && !process->finished) {
-				drain(s);
-				finish(s, process, PROCESS_EXEC, 0);
-			}
-		}
-}
-
-/* ---- images */
-
-/* A breakpoint for every thread of every process of the image that we know; the children to come inherit it. */
-static void attach_breakpoint(struct session *s, struct image *image, struct process *process)
-{
-	image->breakpoint_tried = true;
-	int error = probe_attach(&s->probe, process->pid, image->trigger_address, &image->fds, &image->fd_count);
-	if (error == 0)
-		atomic_store(&region_header(image->region)->mode, REGION_MODE_TRIGGER);
-	else if (error != -ESRCH && s->options->verbosity > 0)
-		notice_print("pid %d: breakpoint refused (%s), stacks are copied by the hook instead", (int)process->pid,
-		    strerror(-error));
-}
-
-static void image_becomes_ready(struct session *s, struct image *image)
-{
-	const struct region_header *header = region_header(image->region);
-	image->ready = true;
-	image->trigger_address = header->trigger_address;
-	struct process *process = image_process(image, 0, s->modules);
-	if (!process)
-		return;
-	if (process->pid)
-		finish_executed(s, process->pid, image);
-	watch_process(s, process);
-	if (s->probe.backend == BACKEND_BREAKPOINT && process->pidfd >= 0)
-		attach_breakpoint(s, image, process);
-}
-
-static void find_places(struct session *s, struct image *image)
-{
-	uint64_t claimed = atomic_load(&region_header(image->region)->places_claimed);
-	if (claimed == image->places_seen)
-		return;
-	image->places_seen = claimed;
-	for (uint32_t i = 1; i < REGION_PLACES; i++) {
-		bool known = image->process[i];
-		struct process *process = image_process(image, i, s->modules);
-		if (process && !known)
-			watch_process(s, process);
-	}
-}
-
-static void image_remove(struct session *s, struct image *image)
-{
-	struct image **link = &s->intake.images;
-	while (*link != image)
-		link = &(*link)->next;
-	*link = image->next;
-	if (image->process[0])
-		process_free(image->process[0]);
-	image_free(image);
-}
-
-static void take_claims(struct session *s)
-{
-	struct region *region;
-	while ((region = lobby_next(s->lobby))) {
-		struct image *image = image_new(region, process_now_ns());
-		if (!image)
-			return;
-		image->next = s->intake.images;
-		s->intake.images = image;
-		s->images_seen++;
-		s->quiet_ticks = 0;
-	}
-}
-
-/* An image without a living process goes when nobody maps its region any more: a forked child that has had nothing to
- * say so far would still claim a place in it. */
-static bool image_is_over(struct session *s, struct image *image, uint64_t now)
-{
-	if (!image->ready && now - image->claimed_ns < CLAIM_LIMIT_NS)
-		return false;
-	uint32_t running = 0;
-	for (uint32_t i = 0; i < REGION_PLACES; i++)
-		running += image->process[i] && (i != 0 || !image->process[i]->finished);
-	if (running || !writer_idle(s->writer))
-		return false;
-	return region_abandoned(image->region);
-}
-
-static void tend_images(struct session *s)
-{
-	uint64_t now = process_now_ns();
-	bool linger = now - s->linger_ns >= LINGER_NS || s->command_ended;
-	for (struct image *image = s->intake.images, *next; image; image = next) {
-		next = image->next;
-		if (!image->ready && atomic_load_explicit(&region_header(image->region)->state, memory_order_acquire) == REGION_READY)
-			image_becomes_ready(s, image);
-		if (image->ready)
-			find_places(s, image);
-		if (linger && image_is_over(s, image, now))
-			image_remove(s, image);
-	}
-	if (linger)
-		s->linger_ns = now;
-}
-
-static void on_executed(void *context, pid_t pid)
-{
-	(void)context;
-	(void)pid;
-}
-
 /* ---- events */
 
 static void on_front(struct session *s)
@@ -309,12 +120,12 @@ static void on_front(struct session *s)
 	int error;
 	while ((error = message_read(s->front_fd, &message)) == 0) {
 		if (message.kind == MESSAGE_STARTED)
-			s->command = message.pid;
+			s->roster.command = message.pid;
 		else if (message.kind == MESSAGE_CANCELLED)
-			s->command_ended = s->done_sent = true;
+			s->roster.command_ended = s->done_sent = true;
 		else if (message.kind == MESSAGE_ENDED) {
-			s->command_ended = true;
-			s->command_status = message.status;
+			s->roster.command_ended = true;
+			s->roster.command_status = message.status;
 		}
 	}
 	if (error == -EAGAIN)
@@ -323,8 +134,9 @@ static void on_front(struct session *s)
 	close(s->front_fd);
 	s->front_fd = -1;
 	s->done_sent = true;
-	if (!s->command)
-		s->command_ended = true;
+	s->roster.front_gone = true;
+	if (!s->roster.command)
+		s->roster.command_ended = true;
 }
 
 static void on_children(struct session *s)
@@ -340,24 +152,24 @@ static void on_children(struct session *s)
 
 static void say_unseen(struct session *s)
 {
-	if (s->command_seen || s->options->verbosity < 0)
+	if (s->roster.command_seen || s->options->verbosity < 0)
 		return;
 	notice_print("no profile of %s: it did not load libheaptap.so (statically linked, setuid, or it cleared LD_PRELOAD)",
 	    s->options->operands[0]);
-	s->command_seen = true;
+	s->roster.command_seen = true;
 }
 
 /* True when there is nothing left to do. */
 static bool after_command(struct session *s)
 {
-	if (!s->command_ended || !writer_idle(s->writer))
+	if (!s->roster.command_ended || !writer_idle(s->writer))
 		return false;
 	if (!s->done_sent) {
 		say_unseen(s);
 		message_write(s->front_fd, MESSAGE_DONE, 0, 0, NULL);
 		s->done_sent = true;
 	}
-	return !s->intake.images;
+	return roster_empty(&s->roster);
 }
 
 static int loop(struct session *s)
@@ -378,12 +190,12 @@ static int loop(struct session *s)
 			else if (fd != lobby_fd(s->lobby))
 				ended = true; /* a pidfd, or a ring: then the look costs little */
 		}
-		take_claims(s);
-		tend_images(s);
-		drained = drain(s);
+		if (roster_tend(&s->roster))
+			s->quiet_ticks = 0;
+		drained = roster_drain(&s->roster);
 		s->quiet_ticks = drained ? 0 : s->quiet_ticks + 1;
-		if (ended || s->command_ended)
-			finish_ended(s);
+		if (ended || s->roster.command_ended)
+			roster_finish_ended(&s->roster);
 		if (after_command(s))
 			return 0;
 	}
@@ -406,8 +218,6 @@ static int open_session(struct session *s)
 	error = intake_init(&s->intake, s->modules, s->probe.regs_mask, s->probe.rings != NULL);
 	if (error)
 		return error;
-	s->intake.executed = on_executed;
-	s->intake.context = s;
 	s->lobby = lobby_new(&region);
 	if (!s->lobby)
 		return -errno;
@@ -426,6 +236,17 @@ static int open_session(struct session *s)
 		error = watch(s, s->front_fd, EPOLLIN);
 	if (!error)
 		error = watch(s, lobby_fd(s->lobby), EPOLLOUT | EPOLLET);
+	s->roster = (struct roster){
+	    .intake = &s->intake,
+	    .lobby = s->lobby,
+	    .probe = &s->probe,
+	    .modules = s->modules,
+	    .epoll_fd = s->epoll_fd,
+	    .verbosity = s->options->verbosity,
+	    .closed = write_exit,
+	    .context = s,
+	};
+	roster_init(&s->roster);
 	for (size_t i = 0; s->probe.rings && i < rings_count(s->probe.rings) && !error; i++)
 		error = watch(s, rings_fd(s->probe.rings, i), EPOLLIN);
 	return error;
@@ -433,8 +254,7 @@ static int open_session(struct session *s)
 
 static void close_session(struct session *s)
 {
-	while (s->intake.images)
-		image_remove(s, s->intake.images);
+	roster_fini(&s->roster);
 	lobby_free(s->lobby);
 	writer_free(s->writer);
 	intake_fini(&s->intake);

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/roster.h"
+
+#include "sampler/notice.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+enum {
+	CLAIM_LIMIT_NS = 2000 * 1000000, /* between the ticket and a complete header; then the image is given up */
+	LINGER_NS = 500 * 1000000,       /* between looks at whether anybody still maps an image's region */
+};
+
+/* ---- processes */
+
+size_t roster_drain(struct roster *roster)
+{
+	size_t count = 0;
+	if (roster->probe->rings)
+		count += rings_drain(roster->probe->rings, roster->probe->regs_mask, intake_record, roster->intake, &roster->intake->bad);
+	for (struct image *image = roster->intake->images; image; image = image->next)
+		if (image->ready)
+			count += intake_buffers(roster->intake, image);
+	return count;
+}
+
+static void watch_process(struct roster *roster, struct process *process)
+{
+	if (process->watched)
+		return;
+	process->watched = true;
+	process->command = process->pid == roster->command && roster->command != 0;
+	roster->command_seen = roster->command_seen || process->command;
+	if (process->pidfd >= 0) {
+		struct epoll_event event = {.events = EPOLLIN, .data.fd = process->pidfd};
+		(void)epoll_ctl(roster->epoll_fd, EPOLL_CTL_ADD, process->pidfd, &event); /* else the tick finds out */
+	}
+}
+
+/* The books are closed: what was sampled before the end has been read by now. */
+static void finish(struct roster *roster, struct process *process, enum process_end end, int status)
+{
+	if (process->finished)
+		return;
+	process->finished = true;
+	process->end = end;
+	process->status = status;
+	if (process->pidfd >= 0)
+		epoll_ctl(roster->epoll_fd, EPOLL_CTL_DEL, process->pidfd, NULL);
+	bool last_of_command = process->command && end != PROCESS_EXEC;
+	roster->unreleased++;
+	if (process_samples(process) > 0 || process->counters.taken > 0 || last_of_command)
+		roster->closed(roster->context, process);
+	else
+		roster_release(roster, process);
+}
+
+/* Place 0 stays known as long as its image: children may yet ask for stacks that they inherited from it. */
+void roster_release(struct roster *roster, struct process *process)
+{
+	roster->unreleased--;
+	region_release_place(process->image->region, process->place);
+	if (process->place != 0)
+		process_free(process);
+}
+
+static bool has_ended(const struct process *process)
+{
+	struct pollfd poll_fd = {.fd = process->pidfd, .events = POLLIN};
+	return process->pidfd < 0 || (poll(&poll_fd, 1, 0) == 1 && poll_fd.revents & POLLIN);
+}
+
+/* COMMAND's own end waits for the front, which knows its status. */
+void roster_finish_ended(struct roster *roster)
+{
+	roster_drain(roster);
+	for (struct image *image = roster->intake->images; image; image = image->next)
+		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
+			struct process *process = image->process[i];
+			if (!process || process->finished || !has_ended(process))
+				continue;
+			if (process->command && !roster->front_gone && !roster->command_ended)
+				continue;
+			if (process->command && roster->command_ended)
+				finish(roster, process, PROCESS_EXITED, roster->command_status);
+			else
+				finish(roster, process, PROCESS_GONE, 0);
+		}
+}
+
+static void finish_executed(struct roster *roster, pid_t pid, const struct image *except)
+{
+	for (struct image *image = roster->intake->images; image; image = image->next)
+		for (uint32_t i = 0; i < REGION_PLACES && image != except && image->live_processes; i++) {
+			struct process *process = image->process[i];
+			if (process && process->pid == pid && !process->finished) {
+				roster_drain(roster);
+				finish(roster, process, PROCESS_EXEC, 0);
+			}
+		}
+}
+
+/* ---- images */
+
+/* A breakpoint for every thread of every process of the image that we know; the children to come inherit it. */
+static void attach_breakpoint(struct roster *roster, struct image *image, struct process *process)
+{
+	image->breakpoint_tried = true;
+	int error = probe_attach(roster->probe, process->pid, image->trigger_address, &image->fds, &image->fd_count);
+	if (error == 0)
+		atomic_store(&region_header(image->region)->mode, REGION_MODE_TRIGGER);
+	else if (error != -ESRCH && roster->verbosity > 0)
+		notice_print("pid %d: breakpoint refused (%s), stacks are copied by the hook instead", (int)process->pid,
+		    strerror(-error));
+}
+
+static size_t take_claims(struct roster *roster)
+{
+	struct region *region;
+	size_t count = 0;
+	while ((region = lobby_next(roster->lobby))) {
+		struct image *image = image_new(region, process_now_ns());
+		if (!image)
+			break;
+		image->next = roster->intake->images;
+		roster->intake->images = image;
+		count++;
+	}
+	return count;
+}
+
+/* Images whose header is complete now. Touches nothing but the images, so that it can be called while a ring is being
+ * drained: a sample may come before the look that would have found its image. */
+static size_t ready_images(struct roster *roster)
+{
+	size_t count = 0;
+	for (struct image *image = roster->intake->images; image; image = image->next) {
+		const struct region_header *header = region_header(image->region);
+		if (image->ready || atomic_load_explicit(&header->state, memory_order_acquire) != REGION_READY)
+			continue;
+		image->ready = true;
+		image->trigger_address = header->trigger_address;
+		count++;
+	}
+	return count;
+}
+
+static bool find_images(void *context)
+{
+	struct roster *roster = context;
+	take_claims(roster);
+	return ready_images(roster) > 0;
+}
+
+static void settle_image(struct roster *roster, struct image *image)
+{
+	image->settled = true;
+	struct process *process = image_process(image, 0, roster->modules);
+	if (!process)
+		return;
+	if (process->pid)
+		finish_executed(roster, process->pid, image);
+	watch_process(roster, process);
+	if (roster->probe->backend == BACKEND_BREAKPOINT && process->pidfd >= 0)
+		attach_breakpoint(roster, image, process);
+}
+
+/* Some are known already: their first sample came before this look. */
+static void find_places(struct roster *roster, struct image *image)
+{
+	uint64_t claimed = atomic_load(&region_header(image->region)->places_claimed);
+	if (claimed == image->places_seen)
+		return;
+	image->places_seen = claimed;
+	for (uint32_t i = 1; i < REGION_PLACES; i++) {
+		struct process *process = image_process(image, i, roster->modules);
+		if (process && !process->finished)
+			watch_process(roster, process);
+	}
+}
+
+static void image_remove(struct roster *roster, struct image *image)
+{
+	struct image **link = &roster->intake->images;
+	while (*link != image)
+		link = &(*link)->next;
+	*link = image->next;
+	for (uint32_t i = 0; i < REGION_PLACES; i++)
+		if (image->process[i])
+			process_free(image->process[i]);
+	image_free(image);
+}
+
+/* An image without a living process goes when nobody maps its region any more: a forked child that has had nothing to
+ * say so far would still claim a place in it. */
+static bool image_is_over(struct roster *roster, struct image *image, uint64_t now)
+{
+	if (!image->ready && now - image->claimed_ns < CLAIM_LIMIT_NS)
+		return false;
+	uint32_t running = 0;
+	for (uint32_t i = 0; i < REGION_PLACES; i++)
+		running += image->process[i] && (i != 0 || !image->process[i]->finished);
+	if (running || roster->unreleased)
+		return false;
+	return region_abandoned(image->region);
+}
+
+size_t roster_tend(struct roster *roster)
+{
+	size_t came = take_claims(roster);
+	ready_images(roster);
+	uint64_t now = process_now_ns();
+	bool linger = now - roster->linger_ns >= LINGER_NS || roster->command_ended;
+	for (struct image *image = roster->intake->images, *next; image; image = next) {
+		next = image->next;
+		if (image->ready && !image->settled)
+			settle_image(roster, image);
+		if (image->ready)
+			find_places(roster, image);
+		if (linger && image_is_over(roster, image, now))
+			image_remove(roster, image);
+	}
+	if (linger)
+		roster->linger_ns = now;
+	return came;
+}
+
+void roster_init(struct roster *roster)
+{
+	roster->intake->find_images = find_images;
+	roster->intake->context = roster;
+}
+
+bool roster_empty(const struct roster *roster)
+{
+	return !roster->intake->images;
+}
+
+void roster_fini(struct roster *roster)
+{
+	while (roster->intake->images)
+		image_remove(roster, roster->intake->images);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The roster: who is being profiled, from the claim of a region to the last look at it.
+ *
+ *   ticket gone -> image, not ready -> header complete: process at place 0, breakpoints -> children at other places
+ *   process ends -> books closed (`closed` is called once) -> released
+ *   nobody maps the image's region any more -> image gone
+ */
+#ifndef SAMPLER_ROSTER_H
+#define SAMPLER_ROSTER_H
+
+#include "sampler/intake.h"
+#include "sampler/lobby.h"
+#include "sampler/probe.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct roster {
+	/* borrowed */
+	struct intake *intake; /* its list of images is the roster */
+	struct lobby_state *lobby;
+	struct probe *probe;
+	struct modules *modules;
+	int epoll_fd;  /* pidfds are added here */
+	int verbosity;
+	/* Called when a process' books are closed; it must end in roster_release, now or later. */
+	void (*closed)(void *context, struct process *process);
+	void *context;
+
+	/* COMMAND, as the front tells */
+	pid_t command; /* 0: not started yet */
+	bool command_ended;
+	bool front_gone; /* nobody will tell COMMAND's status */
+	int command_status;
+	bool command_seen; /* it has loaded the library */
+
+	uint32_t unreleased; /* processes between `closed` and roster_release */
+	uint64_t linger_ns;
+};
+
+/* To be called once the borrowed fields are set. */
+void roster_init(struct roster *roster);
+
+/* Everything that lies in the rings and the stack buffers. Returns how many records there were. */
+size_t roster_drain(struct roster *roster);
+
+/* Takes claimed regions, readies images, finds forked children's places, lets go of what is over. Returns how many
+ * images have come. */
+size_t roster_tend(struct roster *roster);
+
+/* Closes the books of every process that has ended. */
+void roster_finish_ended(struct roster *roster);
+
+void roster_release(struct roster *roster, struct process *process);
+
+bool roster_empty(const struct roster *roster);
+
+/* Drops every image, whatever its state. */
+void roster_fini(struct roster *roster);
+
+#endif
