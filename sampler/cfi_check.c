@@ -8,7 +8,7 @@
 enum { UNUSABLE = 0x3f };
 
 struct cursor {
-	uint8_t *at, *end;
+	const uint8_t *at, *end;
 };
 
 static bool skip(struct cursor *c, uint64_t n)
@@ -74,9 +74,9 @@ static bool skip_pointer(struct cursor *c, uint8_t encoding)
 	}
 }
 
-static bool check_extended(struct cursor *c, uint8_t *opcode, uint16_t e_machine, uint8_t encoding, int *remembered)
+static bool check_extended(struct cursor *c, uint8_t opcode, uint16_t e_machine, uint8_t encoding, int *remembered)
 {
-	switch (*opcode) {
+	switch (opcode) {
 	case DW_CFA_nop:
 		return true;
 	case DW_CFA_set_loc:
@@ -107,8 +107,7 @@ static bool check_extended(struct cursor *c, uint8_t *opcode, uint16_t e_machine
 	case DW_CFA_expression: case DW_CFA_val_expression:
 		return skip_register(c) && skip_block(c);
 	case DW_CFA_GNU_window_save:
-		if (e_machine == EM_AARCH64)
-			*opcode = DW_CFA_nop;
+		/* On aarch64 DW_CFA_AARCH64_negate_ra_state, which libdw skips; we drop authentication codes by mask. */
 		return e_machine == EM_AARCH64;
 	default:
 		return false;
@@ -122,9 +121,9 @@ static bool check_instructions(struct cursor c, uint16_t e_machine, uint8_t enco
 	if (c.end - c.at > CFI_CHECK_INSTRUCTION_BYTES)
 		return false;
 	while (c.at < c.end) {
-		uint8_t *opcode = c.at++;
+		uint8_t opcode = *c.at++;
 		bool ok;
-		switch (*opcode & 0xc0) {
+		switch (opcode & 0xc0) {
 		case DW_CFA_advance_loc: case DW_CFA_restore:
 			ok = true;
 			break;
@@ -151,7 +150,7 @@ struct cie {
 static bool parse_augmentation(const Dwarf_CIE *entry, struct cie *cie)
 {
 	const char *augmentation = entry->augmentation;
-	struct cursor c = {(uint8_t *)entry->augmentation_data, (uint8_t *)entry->initial_instructions};
+	struct cursor c = {entry->augmentation_data, entry->initial_instructions};
 
 	memset(cie, 0, sizeof(*cie));
 	cie->encoding = DW_EH_PE_absptr;
@@ -161,7 +160,7 @@ static bool parse_augmentation(const Dwarf_CIE *entry, struct cie *cie)
 		return false;
 	cie->sized = true;
 	c.end = c.at + entry->augmentation_data_size;
-	if (c.end > (uint8_t *)entry->initial_instructions)
+	if (c.end > entry->initial_instructions)
 		return false;
 	for (const char *p = augmentation + 1; *p; p++) {
 		uint8_t byte = c.at < c.end ? *c.at : 0;
@@ -178,22 +177,17 @@ static bool parse_augmentation(const Dwarf_CIE *entry, struct cie *cie)
 	return true;
 }
 
-static uint8_t *position(Elf_Data *data, const uint8_t *p)
+static bool check_cie(uint16_t e_machine, const Dwarf_CIE *entry, struct cie *cie)
 {
-	return (uint8_t *)data->d_buf + (p - (const uint8_t *)data->d_buf);
-}
-
-static bool check_cie(uint16_t e_machine, Elf_Data *data, const Dwarf_CIE *entry, struct cie *cie)
-{
-	struct cursor c = {position(data, entry->initial_instructions), position(data, entry->initial_instructions_end)};
+	struct cursor c = {entry->initial_instructions, entry->initial_instructions_end};
 
 	return parse_augmentation(entry, cie) && entry->return_address_register < CFI_CHECK_REGISTERS &&
 	    check_instructions(c, e_machine, cie->encoding);
 }
 
-static bool check_fde(uint16_t e_machine, Elf_Data *data, const Dwarf_FDE *entry, const struct cie *cie)
+static bool check_fde(uint16_t e_machine, const Dwarf_FDE *entry, const struct cie *cie)
 {
-	struct cursor c = {position(data, entry->start), position(data, entry->end)};
+	struct cursor c = {entry->start, entry->end};
 	uint64_t n = 0;
 
 	/* The range has the format of the address without what the address is relative to. */
@@ -210,11 +204,11 @@ bool cfi_check_entry(const unsigned char *e_ident, uint16_t e_machine, Elf_Data 
 	if (offset >= data->d_size || dwarf_next_cfi(e_ident, data, eh, offset, &next, &entry) != 0)
 		return false;
 	if (dwarf_cfi_cie_p(&entry))
-		return check_cie(e_machine, data, &entry.cie, &cie);
+		return check_cie(e_machine, &entry.cie, &cie);
 	if (entry.fde.CIE_pointer >= data->d_size ||
 	    dwarf_next_cfi(e_ident, data, eh, entry.fde.CIE_pointer, &next, &parent) != 0 || !dwarf_cfi_cie_p(&parent))
 		return false;
-	return check_cie(e_machine, data, &parent.cie, &cie) && check_fde(e_machine, data, &entry.fde, &cie);
+	return check_cie(e_machine, &parent.cie, &cie) && check_fde(e_machine, &entry.fde, &cie);
 }
 
 static void spoil(Elf_Data *data, const Dwarf_CFI_Entry *entry)
@@ -222,7 +216,7 @@ static void spoil(Elf_Data *data, const Dwarf_CFI_Entry *entry)
 	const uint8_t *start = dwarf_cfi_cie_p(entry) ? entry->cie.initial_instructions : entry->fde.start;
 	const uint8_t *end = dwarf_cfi_cie_p(entry) ? entry->cie.initial_instructions_end : entry->fde.end;
 
-	memset(position(data, start), UNUSABLE, (size_t)(end - start));
+	memset((uint8_t *)data->d_buf + (start - (const uint8_t *)data->d_buf), UNUSABLE, (size_t)(end - start));
 }
 
 bool cfi_check_all(const unsigned char *e_ident, uint16_t e_machine, Elf_Data *data, bool eh, size_t entries_max)

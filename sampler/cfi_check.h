@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checks call frame instructions before libdw runs them: bounded register numbers, depth of remembered states, size of
- * expressions. Pure but for one thing: on aarch64 DW_CFA_AARCH64_negate_ra_state (0x2d) is overwritten by a no-op.
- * elfutils 0.188 takes it for the SPARC instruction of the same number and gives every register another rule; we drop
- * authentication codes by mask and have no use for it.
+ * expressions. Pure.
  */
 #ifndef SAMPLER_CFI_CHECK_H
 #define SAMPLER_CFI_CHECK_H

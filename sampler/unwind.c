@@ -133,11 +133,12 @@ static inline bool step_compact(struct walk *w, const struct cfi_rule *rule)
 	struct regs *regs = &w->regs;
 	uint64_t sp = regs->r[arch->sp], cfa = regs->r[rule->cfa_reg] + (uint64_t)(int64_t)rule->cfa_offset;
 	uint64_t word, has = regs->known & arch->preserved;
-	const char *at = (const char *)w->in->stack + (cfa - w->in->stack_address);
+	const char *at;
 
 	if (!rule->compact_bytes || cfa > w->bound || cfa < sp || cfa - sp < rule->compact_bytes ||
 	    sp < w->in->stack_address || !known(regs, rule->cfa_reg) || rule->ra_in_register)
 		return false;
+	at = (const char *)w->in->stack + (cfa - w->in->stack_address);
 	for (unsigned i = 0; i < arch->n_tracked; i++) {
 		uint64_t *r = &regs->r[arch->tracked[i]], is_saved = rule->saved >> i & 1;
 		memcpy(&word, at + rule->offset[i], 8);
