@@ -55,7 +55,8 @@ static int open_verified(const char *path, const uint8_t *build_id, size_t build
 
 	if (fd < 0)
 		return -ENOENT;
-	if (build_id_bytes > 0 ? has_build_id(fd, build_id, build_id_bytes) : has_checksum(fd, status.st_size, checksum))
+	if (build_id_bytes > 0 ? has_build_id(fd, build_id, build_id_bytes)
+	                       : has_checksum(fd, status.st_size, checksum))
 		return fd;
 	close(fd);
 	return -ENOENT;
@@ -89,8 +90,8 @@ static int open_by_link(const struct debuginfo_query *query)
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		char path[PATH_MAX];
 		int fd = -ENOENT;
-		int length = snprintf(path, sizeof(path), "%s%.*s%s/%s", places[i][0], (int)(slash - query->path),
-			query->path, places[i][1], name);
+		int length = snprintf(path, sizeof(path), "%s%.*s%s/%s", places[i][0],
+		    (int)(slash - query->path), query->path, places[i][1], name);
 
 		if (length > 0 && length < (int)sizeof(path))
 			fd = open_verified(path, query->build_id, query->build_id_bytes, checksum);
@@ -147,30 +148,30 @@ static const struct {
 	char info[8];
 } empty_image = {
     .header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64,
-		   __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB, EV_CURRENT},
-	.e_type = ET_DYN,
-	.e_version = EV_CURRENT,
-	.e_shoff = sizeof(Elf64_Ehdr),
-	.e_ehsize = sizeof(Elf64_Ehdr),
-	.e_shentsize = sizeof(Elf64_Shdr),
-	.e_shnum = 3,
-	.e_shstrndx = 1},
+                   __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB, EV_CURRENT},
+        .e_type = ET_DYN,
+        .e_version = EV_CURRENT,
+        .e_shoff = sizeof(Elf64_Ehdr),
+        .e_ehsize = sizeof(Elf64_Ehdr),
+        .e_shentsize = sizeof(Elf64_Shdr),
+        .e_shnum = 3,
+        .e_shstrndx = 1},
     .sections = {{0},
-	{.sh_name = 1,
-	    .sh_type = SHT_STRTAB,
-	    .sh_offset = sizeof(Elf64_Ehdr) + 3 * sizeof(Elf64_Shdr),
-	    .sh_size = 24,
-	    .sh_addralign = 1},
-	{.sh_name = 11,
-	    .sh_type = SHT_PROGBITS,
-	    .sh_offset = sizeof(Elf64_Ehdr) + 3 * sizeof(Elf64_Shdr) + 24,
-	    .sh_size = 1,
-	    .sh_addralign = 1}},
+        {.sh_name = 1,
+            .sh_type = SHT_STRTAB,
+            .sh_offset = sizeof(Elf64_Ehdr) + 3 * sizeof(Elf64_Shdr),
+            .sh_size = 24,
+            .sh_addralign = 1},
+        {.sh_name = 11,
+            .sh_type = SHT_PROGBITS,
+            .sh_offset = sizeof(Elf64_Ehdr) + 3 * sizeof(Elf64_Shdr) + 24,
+            .sh_size = 1,
+            .sh_addralign = 1}},
     .strings = "\0.shstrtab\0.debug_info",
 };
 
-static int open_alternate(const char *name, const uint8_t *build_id, size_t build_id_bytes, const char *path,
-	const char *root)
+static int open_alternate(
+    const char *name, const uint8_t *build_id, size_t build_id_bytes, const char *path, const char *root)
 {
 	const char *slash = strrchr(path, '/');
 	char joined[PATH_MAX];
@@ -187,7 +188,8 @@ static int open_alternate(const char *name, const uint8_t *build_id, size_t buil
 	return open_verified(joined, build_id, build_id_bytes, 0);
 }
 
-void debuginfo_alternate_init(struct debuginfo_alternate *alternate, Dwarf *dwarf, const char *path, const char *root)
+void debuginfo_alternate_init(
+    struct debuginfo_alternate *alternate, Dwarf *dwarf, const char *path, const char *root)
 {
 	const char *name;
 	const void *build_id;
@@ -198,12 +200,14 @@ void debuginfo_alternate_init(struct debuginfo_alternate *alternate, Dwarf *dwar
 		alternate->fd = open_alternate(name, build_id, (size_t)build_id_bytes, path, root);
 	if (alternate->fd >= 0) {
 		alternate->elf = elf_begin(alternate->fd, ELF_C_READ_MMAP_PRIVATE, NULL);
-		alternate->dwarf = alternate->elf ? dwarf_begin_elf(alternate->elf, DWARF_C_READ, NULL) : NULL;
+		alternate->dwarf =
+		    alternate->elf ? dwarf_begin_elf(alternate->elf, DWARF_C_READ, NULL) : NULL;
 	}
 	if (!alternate->dwarf) {
 		elf_end(alternate->elf);
 		alternate->elf = elf_memory((char *)&empty_image, sizeof(empty_image));
-		alternate->dwarf = alternate->elf ? dwarf_begin_elf(alternate->elf, DWARF_C_READ, NULL) : NULL;
+		alternate->dwarf =
+		    alternate->elf ? dwarf_begin_elf(alternate->elf, DWARF_C_READ, NULL) : NULL;
 	}
 	if (alternate->dwarf)
 		dwarf_setalt(dwarf, alternate->dwarf);

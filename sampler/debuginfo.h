@@ -2,9 +2,10 @@
 /*
  * Separate debug files: the symbols and DWARF that a distribution strips from a program.
  *
- * Looked for in gdb's order: by build id (ROOT/.build-id/xx/yyyy.debug), then by the name in .gnu_debuglink beside
- * the file, in .debug/ beside it, and under ROOT. A candidate is taken only when it proves to belong: same build id,
- * or, where the program has none, the CRC-32 that the link names. debuginfod servers are asked only on request.
+ * Looked for in gdb's order: by build id (ROOT/.build-id/xx/yyyy.debug), then by the name in .gnu_debuglink
+ * beside the file, in .debug/ beside it, and under ROOT. A candidate is taken only when it proves to belong:
+ * same build id, or, where the program has none, the CRC-32 that the link names. debuginfod servers are asked
+ * only on request.
  */
 #ifndef SAMPLER_DEBUGINFO_H
 #define SAMPLER_DEBUGINFO_H
@@ -19,7 +20,7 @@
 #define DEBUGINFO_ROOT "/usr/lib/debug"
 
 struct debuginfo_query {
-	Elf *elf;	  /* the stripped file */
+	Elf *elf;         /* the stripped file */
 	const char *path; /* of it; where "beside" is */
 	const uint8_t *build_id;
 	size_t build_id_bytes; /* 0: none */
@@ -32,8 +33,8 @@ int debuginfo_open(const struct debuginfo_query *query);
 
 /*
  * DWARF that dwz moved into a file shared by several debug files (DW_FORM_GNU_ref_alt, DW_FORM_GNU_strp_alt).
- * libdw would open whatever path the hostile file names; so it is always given an alternate: the verified one, or
- * an empty file in which every reference ends nowhere.
+ * libdw would open whatever path the hostile file names; so it is always given an alternate: the verified
+ * one, or an empty file in which every reference ends nowhere.
  */
 struct debuginfo_alternate {
 	int fd;
@@ -42,7 +43,8 @@ struct debuginfo_alternate {
 };
 
 /* path is that of the file that dwarf was read from. */
-void debuginfo_alternate_init(struct debuginfo_alternate *alternate, Dwarf *dwarf, const char *path, const char *root);
+void debuginfo_alternate_init(
+    struct debuginfo_alternate *alternate, Dwarf *dwarf, const char *path, const char *root);
 
 /* After dwarf_end() of the Dwarf that uses it. */
 void debuginfo_alternate_fini(struct debuginfo_alternate *alternate);

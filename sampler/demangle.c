@@ -8,6 +8,8 @@
 
 #include <libiberty/demangle.h>
 
+#include "sampler/rustsym.h"
+
 struct output {
 	char *text;
 	size_t length;
@@ -15,15 +17,17 @@ struct output {
 };
 
 /*
- * Substitutions let a hostile symbol of 100 bytes stand for gigabytes of text, and libiberty cannot be told to stop:
- * hence the jump out of it. Its v3 printer works in automatic storage, so nothing is lost; the Rust printer may lose
- * one small buffer.
+ * Substitutions let a hostile symbol of 100 bytes stand for gigabytes of text, and libiberty cannot be told
+ * to stop: hence the jump out of it. Its v3 printer works in automatic storage, so nothing is lost; the Rust
+ * printer may lose one small buffer.
  */
 static void collect(const char *text, size_t length, void *arg)
 {
 	struct output *output = arg;
 	size_t room = DEMANGLE_NAME_MAX - 1 - output->length;
 
+	if (length == 0) /* then text can be NULL */
+		return;
 	if (length > room) {
 		memcpy(output->text + output->length, text, room);
 		memcpy(output->text + DEMANGLE_NAME_MAX - 4, "...", 4);
@@ -42,8 +46,8 @@ bool demangle_is_mangled(const char *symbol)
 /* Most suffixes always carry a number; a bare .part is a Go function called "part". */
 static bool is_clone_suffix(const char *word, size_t length, bool numbered)
 {
-	static const char *const words[] = {"cold", "localalias", "part", "isra", "constprop", "lto_priv", "llvm",
-	    "clone", "__uniq"};
+	static const char *const words[] = {
+	    "cold", "localalias", "part", "isra", "constprop", "lto_priv", "llvm", "clone", "__uniq"};
 	size_t count = numbered ? sizeof(words) / sizeof(words[0]) : 2;
 
 	for (size_t i = 0; i < count; i++)
@@ -60,7 +64,10 @@ static bool is_number(const char *word, size_t length)
 	return length > 0;
 }
 
-/* Where the word after the last dot of symbol[0..length) starts; 0 or 1: there is no dot with something before it. */
+/*
+ * Where the word after the last dot of symbol[0..length) starts; 0 or 1: there is no dot with something
+ * before it.
+ */
 static size_t last_word(const char *symbol, size_t length)
 {
 	while (length > 0 && symbol[length - 1] != '.')
@@ -92,6 +99,8 @@ static bool demangle_base(const char *symbol, char *out)
 {
 	struct output output = {.text = out};
 
+	if (symbol[1] == 'R' && !rustsym_is_plausible(symbol))
+		return false;
 	if (setjmp(output.full))
 		return true;
 	if (rust_demangle_callback(symbol, DMGL_ANSI, collect, &output) && output.length > 0)
@@ -105,9 +114,11 @@ bool demangle_name(const char *symbol, char out[DEMANGLE_NAME_MAX])
 	size_t length = demangle_base_length(symbol);
 	char base[DEMANGLE_SYMBOL_MAX];
 
-	if (length < sizeof(base)) {
+	if (length > 0 && length < sizeof(base)) {
 		memcpy(base, symbol, length);
 		base[length] = '\0';
+		if (base[1] == 'R') /* what a linker or tool added; neither character is in Rust's alphabet */
+			base[strcspn(base, ".$")] = '\0';
 		if (demangle_is_mangled(base) && demangle_base(base, out))
 			return true;
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Linker symbols to the names people know: C++ (Itanium) and Rust (both manglings) through libiberty, in pprof's
- * style: no parameters, no return type, template arguments kept, no Rust hash, no compiler's clone suffix
+ * Linker symbols to the names people know: C++ (Itanium) and Rust (both manglings) through libiberty, in
+ * pprof's style: no parameters, no return type, template arguments kept, no Rust hash, no compiler's clone
+ * suffix
  * (.cold, .part.0, .isra.0, .constprop.0, .lto_priv.0, .llvm.123: the same function to its author).
  */
 #ifndef SAMPLER_DEMANGLE_H
@@ -12,7 +13,8 @@
 
 enum {
 	DEMANGLE_SYMBOL_MAX = 16 * 1024, /* longer symbols are not demangled */
-	DEMANGLE_NAME_MAX = 8 * 1024,    /* a name that grows beyond (a few bytes can encode gigabytes) ends in ... */
+	DEMANGLE_NAME_MAX =
+	    8 * 1024, /* a name that grows beyond (a few bytes can encode gigabytes) ends in ... */
 };
 
 /* Writes the name into out, always terminated. True when out differs from symbol. */

@@ -8,8 +8,8 @@
 #include "sampler/units.h"
 
 enum {
-	DEPTH_MAX = 192,	/* of DIEs; clang and rustc stay below 100 */
-	WORK_MAX = 100000000,	/* DIEs and ranges in one unit: some 10 s, only hostile files get there */
+	DEPTH_MAX = 192,      /* of DIEs; clang and rustc stay below 100 */
+	WORK_MAX = 100000000, /* DIEs and ranges in one unit: some 10 s, only hostile files get there */
 	NODES_MAX = 1 << 20,
 };
 
@@ -52,9 +52,9 @@ static int32_t node_add(struct walk *walk, const Dwarf_Die *die, int32_t parent)
 }
 
 /*
- * Gives the addresses that are in the DIE's ranges, and that belong to parent until now, to a new node. That an
- * address must still be the parent's settles ranges that stick out of the parent, and siblings that overlap: the
- * first one wins. Returns the node, INLINES_NONE: no address was in there.
+ * Gives the addresses that are in the DIE's ranges, and that belong to parent until now, to a new node. That
+ * an address must still be the parent's settles ranges that stick out of the parent, and siblings that
+ * overlap: the first one wins. Returns the node, INLINES_NONE: no address was in there.
  */
 static int32_t claim(struct walk *walk, Dwarf_Die *die, int32_t parent)
 {
@@ -171,13 +171,17 @@ int inlines_init(struct inlines *inlines, Dwarf_Die *unit, const uint64_t *vaddr
 {
 	struct walk walk = {.inlines = inlines, .vaddrs = vaddrs, .n = n};
 
-	*inlines = (struct inlines){.work_left = WORK_MAX, .innermost = malloc(n * sizeof(*inlines->innermost))};
+	*inlines =
+	    (struct inlines){.work_left = WORK_MAX, .innermost = malloc(n * sizeof(*inlines->innermost))};
 	if (!inlines->innermost)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		inlines->innermost[i] = INLINES_NONE;
 	walk_children(&walk, unit, INLINES_NONE, 0);
-	/* Functions inside of functions and classes (GNU C's nested ones, lambdas) are rare: a second, slower walk. */
+	/*
+	 * Functions inside of functions and classes (GNU C's nested ones, lambdas) are rare: a second,
+	 * slower walk.
+	 */
 	if (!walk.error && !all_found(&walk)) {
 		walk.thorough = true;
 		walk_children(&walk, unit, INLINES_NONE, 0);
@@ -237,7 +241,8 @@ void inlines_call(const struct inlines_node *node, uint64_t *file, uint32_t *lin
 	Dwarf_Die die = node->die;
 	Dwarf_Attribute attribute;
 
-	*file = dwarf_hasattr(&die, DW_AT_call_file) ? number_of(dwarf_attr(&die, DW_AT_call_file, &attribute))
-						    : UINT64_MAX;
+	*file = dwarf_hasattr(&die, DW_AT_call_file)
+	            ? number_of(dwarf_attr(&die, DW_AT_call_file, &attribute))
+	            : UINT64_MAX;
 	*line = line_number(number_of(dwarf_attr(&die, DW_AT_call_line, &attribute)));
 }

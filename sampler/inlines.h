@@ -2,9 +2,9 @@
 /*
  * The chain of inlined calls around each address, of one compilation unit.
  *
- * A function's DIE has ranges, and so has every call that was inlined into it: a tree of nested address sets. One
- * walk over the unit's DIEs, from the outside in, tells for all wanted addresses at once which node is the innermost
- * around them; subtrees that contain no wanted address are skipped. For
+ * A function's DIE has ranges, and so has every call that was inlined into it: a tree of nested address sets.
+ * One walk over the unit's DIEs, from the outside in, tells for all wanted addresses at once which node is
+ * the innermost around them; subtrees that contain no wanted address are skipped. For
  *
  *   subprogram f      [100,180)        wanted 110: node 0 (f)
  *     inlined g       [120,150)               130: node 2 (h), parent 1 (g), parent 0 (f)
@@ -13,8 +13,8 @@
  *
  * only nodes that contain a wanted address are made: the second g is none.
  *
- * Why not dwarf_getscopes(): it walks the unit's tree again for each address (6 to 15 ms each in large C++ units),
- * and it loses most of Rust's inlined calls.
+ * Why not dwarf_getscopes(): it walks the unit's tree again for each address (6 to 15 ms each in large C++
+ * units), and it loses most of Rust's inlined calls.
  */
 #ifndef SAMPLER_INLINES_H
 #define SAMPLER_INLINES_H
@@ -44,7 +44,9 @@ struct inlines {
 int inlines_init(struct inlines *inlines, Dwarf_Die *unit, const uint64_t *vaddrs, size_t n);
 void inlines_fini(struct inlines *inlines);
 
-/* What a node's DIE, or the abstract one behind it, says. Strings belong to the Dwarf; NULL and 0: nothing. */
+/*
+ * What a node's DIE, or the abstract one behind it, says. Strings belong to the Dwarf; NULL and 0: nothing.
+ */
 const char *inlines_linkage_name(const struct inlines_node *node);
 const char *inlines_name(const struct inlines_node *node);
 uint32_t inlines_start_line(const struct inlines_node *node);

@@ -19,7 +19,10 @@ void lines_init(struct lines *lines, Dwarf_Die *unit, struct names *names)
 		lines->files = NULL;
 }
 
-/* Takes "." folders and doubled slashes out, in place. ".." stays: behind a symlink it is not the text before it. */
+/*
+ * Takes "." folders and doubled slashes out, in place. ".." stays: behind a symlink it is not the text
+ * before it.
+ */
 static void squeeze(char *path)
 {
 	char *to = path;

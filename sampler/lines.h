@@ -2,8 +2,8 @@
 /*
  * Source files and lines of one compilation unit.
  *
- * libdw decodes a unit's whole line table at the first question and keeps it until dwarf_end(): about 16 bytes of
- * memory per byte of .debug_line. line_count is there so that the caller can end the Dwarf in time.
+ * libdw decodes a unit's whole line table at the first question and keeps it until dwarf_end(): about 16
+ * bytes of memory per byte of .debug_line. line_count is there so that the caller can end the Dwarf in time.
  */
 #ifndef SAMPLER_LINES_H
 #define SAMPLER_LINES_H

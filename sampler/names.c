@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chunks of memory that only grow, and an open-addressed table of the strings in them (FNV-1a, linear probing,
- * at most half full).
+ * Chunks of memory that only grow, and an open-addressed table of the strings in them (FNV-1a, linear
+ * probing, at most half full).
  */
 #include "sampler/names.h"
 
@@ -96,7 +96,10 @@ void *names_alloc(struct names *names, size_t bytes)
 	return chunk_take(names, bytes, _Alignof(max_align_t));
 }
 
-/* Length of the well-formed UTF-8 sequence at text, or 0. Overlong forms, surrogates and > U+10FFFF are not. */
+/*
+ * Length of the well-formed UTF-8 sequence at text, or 0. Overlong forms, surrogates and > U+10FFFF are
+ * not.
+ */
 static size_t utf8_length(const unsigned char *text, size_t left)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};

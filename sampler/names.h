@@ -18,7 +18,10 @@ struct names;
 struct names *names_new(void);
 void names_free(struct names *names);
 
-/* How many more bytes of strings and memory may be taken; what would exceed it fails. At first there is no limit. */
+/*
+ * How many more bytes of strings and memory may be taken; what would exceed it fails. At first there is no
+ * limit.
+ */
 void names_limit(struct names *names, size_t bytes);
 
 /* The interned copy of text[0..length), owned by names; NULL when out of memory or limit. */

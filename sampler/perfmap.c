@@ -37,9 +37,9 @@ static bool take_hex(const char **at, const char *end, uint64_t *number)
 	for (; *at < end; ++*at) {
 		char c = **at;
 		int digit = c >= '0' && c <= '9'   ? c - '0'
-			    : c >= 'a' && c <= 'f' ? c - 'a' + 10
-			    : c >= 'A' && c <= 'F' ? c - 'A' + 10
-						   : -1;
+		            : c >= 'a' && c <= 'f' ? c - 'a' + 10
+		            : c >= 'A' && c <= 'F' ? c - 'A' + 10
+		                                   : -1;
 
 		if (digit < 0)
 			break;
@@ -86,7 +86,8 @@ static bool take_line(struct perfmap *map, const char *at, const char *end)
 	    !take_space(&at, end) || at == end || size_bytes == 0 || range.start + size_bytes < range.start)
 		return true;
 	range.end = range.start + size_bytes;
-	range.name = names_add(map->names, at, end - at < PERFMAP_NAME_MAX ? (size_t)(end - at) : PERFMAP_NAME_MAX);
+	range.name =
+	    names_add(map->names, at, end - at < PERFMAP_NAME_MAX ? (size_t)(end - at) : PERFMAP_NAME_MAX);
 	return range.name && range_push(map, &range);
 }
 
@@ -100,8 +101,8 @@ static int by_start(const void *left, const void *right)
 }
 
 /*
- * Cuts overlapping ranges into disjoint ones, each with the name of the latest line over it. Sweep over the starts
- * with a heap of open ranges, the latest on top: O(n log n), and at most 2n pieces.
+ * Cuts overlapping ranges into disjoint ones, each with the name of the latest line over it. Sweep over the
+ * starts with a heap of open ranges, the latest on top: O(n log n), and at most 2n pieces.
  */
 struct sweep {
 	const struct range **heap;
@@ -133,7 +134,10 @@ static void heap_pop(struct sweep *sweep)
 	sweep->heap[i] = last;
 }
 
-/* Writes the pieces between `from` and `to`; ranges that end on the way leave the heap when they come to its top. */
+/*
+ * Writes the pieces between `from` and `to`; ranges that end on the way leave the heap when they come to
+ * its top.
+ */
 static bool sweep_over(struct sweep *sweep, uint64_t from, uint64_t to)
 {
 	while (sweep->open > 0 && from < to) {
@@ -224,7 +228,10 @@ const char *perfmap_find(const struct perfmap *map, uint64_t addr)
 	return low < map->count && map->ranges[low].start <= addr ? map->ranges[low].name : NULL;
 }
 
-/* The pid in the process's own pid namespace: the last number of NSpid. pid itself when that cannot be read. */
+/*
+ * The pid in the process's own pid namespace: the last number of NSpid. pid itself when that cannot be
+ * read.
+ */
 static int namespace_pid(int process_fd, int pid)
 {
 	char text[8192], *field, *end;
@@ -277,7 +284,9 @@ int perfmap_open(int pid, struct perfmap **map)
 	if (process_fd < 0)
 		return -errno;
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", namespace_pid(process_fd, pid));
-	root_fd = fstat(process_fd, &process) == 0 ? openat(process_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	root_fd = fstat(process_fd, &process) == 0
+	              ? openat(process_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC)
+	              : -1;
 	fd = root_fd < 0 ? -errno : plainfile_open(root_fd, path, 1, &file);
 	if (root_fd >= 0)
 		close(root_fd);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of code made at run time: /tmp/perf-PID.map, which node, Java, .NET, LuaJIT and others write for perf.
+ * Names of code made at run time: /tmp/perf-PID.map, which node, Java, .NET, LuaJIT and others write for
+ * perf.
  *
- * One line per function: START SIZE NAME, numbers in hex. The writer only appends, so where ranges overlap the later
- * line is the living code. The file is the target's: hostile input, and possibly being written right now (a last
- * line without a newline is not read).
+ * One line per function: START SIZE NAME, numbers in hex. The writer only appends, so where ranges overlap
+ * the later line is the living code. The file is the target's: hostile input, and possibly being written
+ * right now (a last line without a newline is not read).
  */
 #ifndef SAMPLER_PERFMAP_H
 #define SAMPLER_PERFMAP_H
@@ -23,9 +24,9 @@ struct perfmap;
 struct perfmap *perfmap_parse(const char *text, size_t text_bytes);
 
 /*
- * Reads the map of a process through its root and under the pid that it has in its own namespace. The file must be
- * a regular one, owned by the process's user or by root, not reached through a symlink.
- * Returns 0 (with *map for perfmap_free) or -errno; -ENOENT is the usual case.
+ * Reads the map of a process through its root and under the pid that it has in its own namespace. The file
+ * must be a regular one, owned by the process's user or by root, not reached through a symlink. Returns 0
+ * (with *map for perfmap_free) or -errno; -ENOENT is the usual case.
  */
 int perfmap_open(int pid, struct perfmap **map);
 void perfmap_free(struct perfmap *map);

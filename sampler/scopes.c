@@ -8,7 +8,8 @@ enum {
 	WORK_MAX = 20000000, /* DIEs looked at for one unit's names */
 	DEPTH_MAX = 192,
 	LINKS_MAX = 16,
-	LANG_C_PLUS_PLUS_17 = 0x2a, /* DWARF 6 numbers that compilers write already; dwarf.h 0.188 has no names */
+	LANG_C_PLUS_PLUS_17 =
+	    0x2a, /* DWARF 6 numbers that compilers write already; dwarf.h 0.188 has no names */
 	LANG_C_PLUS_PLUS_20 = 0x2b,
 	LANG_C17 = 0x2c,
 };

@@ -3,8 +3,8 @@
  * Qualified names from DWARF alone: app::(anonymous namespace)::Pool::Pool.
  *
  * Compilers leave DW_AT_linkage_name out where the linker needs no name, for instance for a constructor in an
- * anonymous namespace, and once such a function is inlined no symbol table knows it either. A DIE does not know its
- * parent, so the way down to it is searched from the unit's root.
+ * anonymous namespace, and once such a function is inlined no symbol table knows it either. A DIE does not
+ * know its parent, so the way down to it is searched from the unit's root.
  */
 #ifndef SAMPLER_SCOPES_H
 #define SAMPLER_SCOPES_H
@@ -17,7 +17,7 @@
 enum { SCOPES_MEMO_COUNT = 256, SCOPES_NAME_MAX = 4096 };
 
 struct scopes {
-	bool qualified;	   /* does the unit's language have scopes with names? */
+	bool qualified;    /* does the unit's language have scopes with names? */
 	bool linker_names; /* are unmangled linker symbols what its authors write? (Fortran's foo_ is not) */
 	size_t work_left;
 	struct {

@@ -73,7 +73,8 @@ static int compare_vaddrs(const void *left, const void *right)
 }
 
 /* The addresses that `known` has not, sorted, without duplicates and results. */
-static int table_init_missing(struct table *table, const struct table *known, const uint64_t *vaddrs, size_t n)
+static int table_init_missing(
+    struct table *table, const struct table *known, const uint64_t *vaddrs, size_t n)
 {
 	uint64_t *sorted;
 	int error;
@@ -87,7 +88,8 @@ static int table_init_missing(struct table *table, const struct table *known, co
 		memcpy(sorted, vaddrs, n * sizeof(*sorted));
 	qsort(sorted, n, sizeof(*sorted), compare_vaddrs);
 	for (size_t i = 0; i < n; i++)
-		if ((table->count == 0 || sorted[i] != sorted[table->count - 1]) && !table_find(known, sorted[i]))
+		if ((table->count == 0 || sorted[i] != sorted[table->count - 1]) &&
+		    !table_find(known, sorted[i]))
 			sorted[table->count++] = sorted[i];
 	return 0;
 }
@@ -123,7 +125,7 @@ struct symbols *symbols_new(const struct symbol_options *options)
 		symbols->options.debug_root = names_add(symbols->names, root, strlen(root));
 		if (options->cache_folder)
 			symbols->options.cache_folder =
-				names_add(symbols->names, options->cache_folder, strlen(options->cache_folder));
+			    names_add(symbols->names, options->cache_folder, strlen(options->cache_folder));
 	}
 	if (!symbols->names || !symbols->options.debug_root ||
 	    (options->cache_folder && !symbols->options.cache_folder)) {
@@ -156,7 +158,8 @@ static int load_one(void *arg, uint64_t vaddr, const struct symbol_result *resul
 	struct table *table = load->table;
 	struct symbol_frame *frames = names_alloc(names, (result->frame_count + 1) * sizeof(*frames));
 
-	if (!frames || (table->count == table->capacity && table_reserve(table, table->capacity * 2 + 64) != 0))
+	if (!frames ||
+	    (table->count == table->capacity && table_reserve(table, table->capacity * 2 + 64) != 0))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < result->frame_count; i++) {
 		const struct symbol_frame *from = &result->frames[i];
@@ -179,7 +182,7 @@ static bool uses_cache(const struct symbols *symbols, const struct symbol_file *
 }
 
 static void cache_load(struct symbols *symbols, const struct symbol_file *file, uint64_t source_id,
-	struct table *table, struct symbol_facts *facts)
+    struct table *table, struct symbol_facts *facts)
 {
 	struct load load = {symbols, table};
 	struct symbol_facts cached;
@@ -187,7 +190,7 @@ static void cache_load(struct symbols *symbols, const struct symbol_file *file, 
 	size_t byte_count;
 
 	if (!uses_cache(symbols, file) || symcache_read(symbols->options.cache_folder, file->build_id,
-						  file->build_id_bytes, source_id, &bytes, &byte_count) != 0)
+	                                      file->build_id_bytes, source_id, &bytes, &byte_count) != 0)
 		return;
 	if (symcodec_decode(bytes, byte_count, &cached, load_one, &load) == 0)
 		*facts = cached;
@@ -198,7 +201,7 @@ static void cache_load(struct symbols *symbols, const struct symbol_file *file, 
 
 /* A cache that cannot be written is no error: the next run searches again. */
 static void cache_store(struct symbols *symbols, const struct symbol_file *file, uint64_t source_id,
-	const struct table *table, const struct symbol_facts *facts)
+    const struct table *table, const struct symbol_facts *facts)
 {
 	uint8_t *bytes;
 	size_t byte_count;
@@ -207,13 +210,13 @@ static void cache_store(struct symbols *symbols, const struct symbol_file *file,
 	    symcodec_encode(facts, table->vaddrs, table->results, table->count, &bytes, &byte_count) != 0)
 		return;
 	symcache_write(symbols->options.cache_folder, symbols->options.cache_limit_bytes, file->build_id,
-		file->build_id_bytes, source_id, bytes, byte_count);
+	    file->build_id_bytes, source_id, bytes, byte_count);
 	free(bytes);
 }
 
 /* Answers what the cache cannot; `known` ends up with both. */
-static int resolve_missing(struct symbols *symbols, struct symsource *source, uint64_t source_id, struct table *known,
-	const uint64_t *vaddrs, size_t n)
+static int resolve_missing(struct symbols *symbols, struct symsource *source, uint64_t source_id,
+    struct table *known, const uint64_t *vaddrs, size_t n)
 {
 	struct table missing, merged = {0};
 	int error = table_init_missing(&missing, known, vaddrs, n);
@@ -235,7 +238,8 @@ static int resolve_missing(struct symbols *symbols, struct symsource *source, ui
 }
 
 /* libfoo.so.1+0x1a2b: names the place so that the same place gets the same name in every run. */
-static int result_fallback(struct symbols *symbols, const char *path, uint64_t vaddr, struct symbol_result *result)
+static int result_fallback(
+    struct symbols *symbols, const char *path, uint64_t vaddr, struct symbol_result *result)
 {
 	const char *slash = strrchr(path, '/'), *base = slash && slash[1] ? slash + 1 : path;
 	struct symbol_frame *frame = names_alloc(symbols->names, sizeof(*frame));
@@ -254,7 +258,7 @@ static int result_fallback(struct symbols *symbols, const char *path, uint64_t v
 }
 
 int symbols_resolve(struct symbols *symbols, const struct symbol_file *file, const uint64_t *vaddrs, size_t n,
-	struct symbol_result *out, struct symbol_facts *facts)
+    struct symbol_result *out, struct symbol_facts *facts)
 {
 	struct table known = {0};
 	struct symsource source;

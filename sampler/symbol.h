@@ -2,13 +2,14 @@
 /*
  * From (ELF file, address) to functions, inlined calls, source lines.
  *
- * Work comes in batches: all unknown addresses of one file at a time. The file and its separate debug file are
- * opened, read and closed again within one call of symbols_resolve(); what stays is the answer's strings, until
- * symbols_free(). Nothing here needs the process that the file came from.
+ * Work comes in batches: all unknown addresses of one file at a time. The file and its separate debug file
+ * are opened, read and closed again within one call of symbols_resolve(); what stays is the answer's strings,
+ * until symbols_free(). Nothing here needs the process that the file came from.
  *
  * The files are hostile input. This code bounds its own recursion, memory and work, but libelf and libdw read
- * the same bytes through mmap (a file that shrinks meanwhile raises SIGBUS), so call it in a short-lived child with
- * RLIMIT_AS and RLIMIT_CPU set, and send the answers to the parent with symcodec.h. One `struct symbols` is for one thread.
+ * the same bytes through mmap (a file that shrinks meanwhile raises SIGBUS), so call it in a short-lived
+ * child with RLIMIT_AS and RLIMIT_CPU set, and send the answers to the parent with symcodec.h. One `struct
+ * symbols` is for one thread.
  *
  * Names are in the style the pprof world expects (facts: pprof, section 1): demangled without parameters and
  * return type, with template arguments. system_name is the symbol as the linker knows it.
@@ -23,27 +24,30 @@
 struct symbols;
 
 enum symbol_level {
-	SYMBOL_FULL,	  /* functions, inlined calls, files, lines */
+	SYMBOL_FULL,      /* functions, inlined calls, files, lines */
 	SYMBOL_FUNCTIONS, /* functions from symbol tables only: never opens DWARF */
-	SYMBOL_RAW,	  /* nothing: every result has no frames */
+	SYMBOL_RAW,       /* nothing: every result has no frames */
 };
 
 /* The best kind of names that one file offered. Order is quality. */
 enum symbol_source {
-	SYMBOL_NONE,	     /* every name is the fallback */
-	SYMBOL_DYNSYM,	     /* exported functions only */
-	SYMBOL_MINIDEBUG,    /* .gnu_debugdata */
-	SYMBOL_SYMTAB,	     /* .symtab of the file or of its debug file */
+	SYMBOL_NONE,      /* every name is the fallback */
+	SYMBOL_DYNSYM,    /* exported functions only */
+	SYMBOL_MINIDEBUG, /* .gnu_debugdata */
+	SYMBOL_SYMTAB,    /* .symtab of the file or of its debug file */
 	SYMBOL_DWARF,
 };
 
 struct symbol_options {
 	enum symbol_level level;
-	/* Folder of the disk cache, created when missing (symcache_folder() knows the usual one); NULL: none. */
+	/*
+	 * Folder of the disk cache, created when missing (symcache_folder() knows the usual one); NULL:
+	 * none.
+	 */
 	const char *cache_folder;
 	uint64_t cache_limit_bytes; /* of the whole folder; 0: SYMCACHE_LIMIT_BYTES */
-	const char *debug_root;	    /* where separate debug files are kept; NULL: /usr/lib/debug */
-	bool debuginfod;	    /* ask the servers in $DEBUGINFOD_URLS for debug files that are not here */
+	const char *debug_root;     /* where separate debug files are kept; NULL: /usr/lib/debug */
+	bool debuginfod; /* ask the servers in $DEBUGINFOD_URLS for debug files that are not here */
 };
 
 /* One loaded file. Everything stays the caller's; fd is read with pread and mmap, its offset is not used. */
@@ -55,12 +59,12 @@ struct symbol_file {
 };
 
 struct symbol_frame {
-	const char *name;	 /* never NULL or empty */
+	const char *name;        /* never NULL or empty */
 	const char *system_name; /* never NULL; the same pointer as name where nothing was demangled */
-	const char *file;	 /* absolute where the debug info allows; NULL: unknown */
-	uint32_t line;		 /* 0: unknown */
-	uint32_t start_line;	 /* line where the function is declared; 0: unknown */
-	bool inlined;		 /* into the next frame; false for the last frame only */
+	const char *file;        /* absolute where the debug info allows; NULL: unknown */
+	uint32_t line;           /* 0: unknown */
+	uint32_t start_line;     /* line where the function is declared; 0: unknown */
+	bool inlined;            /* into the next frame; false for the last frame only */
 };
 
 /* Innermost frame first. Frames and strings live as long as the struct symbols that made them. */
@@ -86,9 +90,10 @@ void symbols_free(struct symbols *symbols);
  * Fills out[i] for vaddrs[i], i < n. Addresses are virtual addresses of the ELF file (not of the process) and
  * already moved into the calling instruction (return address - 1). Any order, duplicates allowed.
  * At level RAW results are empty; else every result has at least one frame. A file that cannot be read, or
- * whose names exceed all bounds, is no error but fallback names. Returns 0 or -ENOMEM (then out is not to be used).
+ * whose names exceed all bounds, is no error but fallback names. Returns 0 or -ENOMEM (then out is not to be
+ * used).
  */
 int symbols_resolve(struct symbols *symbols, const struct symbol_file *file, const uint64_t *vaddrs, size_t n,
-	struct symbol_result *out, struct symbol_facts *facts);
+    struct symbol_result *out, struct symbol_facts *facts);
 
 #endif

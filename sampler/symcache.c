@@ -15,7 +15,7 @@
 
 #include "sampler/plainfile.h"
 
-#define MAGIC	     "heaptap-symbols1"
+#define MAGIC        "heaptap-symbols1"
 #define ENTRY_SUFFIX ".sym"
 
 enum { BUILD_ID_MAX = 64, ENTRIES_MAX = 65536, STALE_TEMP_SECONDS = 600 };
@@ -44,7 +44,10 @@ int symcache_folder(char *path, size_t path_bytes)
 	return length >= 0 && (size_t)length < path_bytes ? 0 : -ENAMETOOLONG;
 }
 
-/* Root run by sudo keeps the user's $HOME: a folder that is not our own is not used, nor one others may write to. */
+/*
+ * Root run by sudo keeps the user's $HOME: a folder that is not our own is not used, nor one others may
+ * write to.
+ */
 static int open_folder(const char *folder)
 {
 	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -102,7 +105,8 @@ static int read_all(int fd, void *buffer, size_t byte_count, off_t offset)
 	return 0;
 }
 
-static int read_entry(int fd, const struct stat *status, uint64_t source_id, uint8_t **bytes, size_t *byte_count)
+static int read_entry(
+    int fd, const struct stat *status, uint64_t source_id, uint8_t **bytes, size_t *byte_count)
 {
 	struct header header;
 	uint8_t *buffer;
@@ -113,7 +117,8 @@ static int read_entry(int fd, const struct stat *status, uint64_t source_id, uin
 	error = read_all(fd, &header, sizeof(header), 0);
 	if (error)
 		return error;
-	if (memcmp(header.magic, MAGIC, sizeof(header.magic)) != 0 || header.byte_count > SYMCACHE_ENTRY_BYTES_MAX ||
+	if (memcmp(header.magic, MAGIC, sizeof(header.magic)) != 0 ||
+	    header.byte_count > SYMCACHE_ENTRY_BYTES_MAX ||
 	    status->st_size != (off_t)(sizeof(header) + header.byte_count))
 		return -EBADMSG;
 	if (header.source_id != source_id)
@@ -134,7 +139,7 @@ static int read_entry(int fd, const struct stat *status, uint64_t source_id, uin
 }
 
 int symcache_read(const char *folder, const uint8_t *build_id, size_t build_id_bytes, uint64_t source_id,
-	uint8_t **bytes, size_t *byte_count)
+    uint8_t **bytes, size_t *byte_count)
 {
 	char name[2 * BUILD_ID_MAX + 8];
 	struct stat status;
@@ -181,9 +186,11 @@ static size_t list_entries(DIR *listing, struct entry *entries, uint64_t *total_
 		size_t length = strlen(one->d_name), suffix = strlen(ENTRY_SUFFIX);
 		struct stat status;
 
-		if (fstatat(dirfd(listing), one->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode))
+		if (fstatat(dirfd(listing), one->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+		    !S_ISREG(status.st_mode))
 			continue;
-		if (strncmp(one->d_name, ".new-", 5) == 0 && time(NULL) - status.st_mtime > STALE_TEMP_SECONDS)
+		if (strncmp(one->d_name, ".new-", 5) == 0 &&
+		    time(NULL) - status.st_mtime > STALE_TEMP_SECONDS)
 			unlinkat(dirfd(listing), one->d_name, 0);
 		if (one->d_name[0] == '.' || length < suffix || length >= sizeof(entries->name) ||
 		    strcmp(one->d_name + length - suffix, ENTRY_SUFFIX) != 0)
@@ -258,7 +265,7 @@ static int write_entry(int folder_fd, const char *name, const struct header *hea
 }
 
 int symcache_write(const char *folder, uint64_t limit_bytes, const uint8_t *build_id, size_t build_id_bytes,
-	uint64_t source_id, const uint8_t *bytes, size_t byte_count)
+    uint64_t source_id, const uint8_t *bytes, size_t byte_count)
 {
 	struct header header = {.magic = MAGIC, .source_id = source_id, .byte_count = (uint32_t)byte_count};
 	char name[2 * BUILD_ID_MAX + 8];

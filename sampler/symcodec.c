@@ -7,7 +7,10 @@
 
 enum { VERSION = 1, FLAG_LINES = 1, FLAG_INLINES = 2, FLAG_DEBUG_FILE = 4, FLAGS_ALL = 7 };
 
-/* Strings are numbered by their first use. Input pointers need not be interned: equality is that of the text. */
+/*
+ * Strings are numbered by their first use. Input pointers need not be interned: equality is that of the
+ * text.
+ */
 struct string_slot {
 	const char *text;
 	uint32_t number;
@@ -64,7 +67,8 @@ static struct string_slot *slot_of(struct encoder *encoder, const char *text)
 
 	for (const char *byte = text; *byte; byte++)
 		hash = (hash ^ (unsigned char)*byte) * 16777619u;
-	for (at = hash & (encoder->slot_count - 1); encoder->slots[at].text; at = (at + 1) & (encoder->slot_count - 1))
+	for (at = hash & (encoder->slot_count - 1); encoder->slots[at].text;
+	     at = (at + 1) & (encoder->slot_count - 1))
 		if (encoder->slots[at].text == text || strcmp(encoder->slots[at].text, text) == 0)
 			break;
 	return &encoder->slots[at];
@@ -128,11 +132,11 @@ static void put_result(struct encoder *encoder, uint64_t step, const struct symb
 }
 
 static void put_all(struct encoder *encoder, const struct symbol_facts *facts, const uint64_t *vaddrs,
-	const struct symbol_result *results, size_t n)
+    const struct symbol_result *results, size_t n)
 {
 	uint8_t head[3] = {VERSION, (uint8_t)facts->source,
 	    (uint8_t)((facts->has_lines ? FLAG_LINES : 0) | (facts->has_inlines ? FLAG_INLINES : 0) |
-		      (facts->debug_file ? FLAG_DEBUG_FILE : 0))};
+	              (facts->debug_file ? FLAG_DEBUG_FILE : 0))};
 
 	put_bytes(encoder, head, sizeof(head));
 	put_number(encoder, encoder->string_count);
@@ -147,8 +151,8 @@ static void put_all(struct encoder *encoder, const struct symbol_facts *facts, c
 		put_result(encoder, vaddrs[i] - (i ? vaddrs[i - 1] : 0), &results[i]);
 }
 
-int symcodec_encode(const struct symbol_facts *facts, const uint64_t *vaddrs, const struct symbol_result *results,
-	size_t n, uint8_t **bytes, size_t *byte_count)
+int symcodec_encode(const struct symbol_facts *facts, const uint64_t *vaddrs,
+    const struct symbol_result *results, size_t n, uint8_t **bytes, size_t *byte_count)
 {
 	struct encoder encoder = {0};
 
@@ -265,8 +269,8 @@ static int get_strings(struct decoder *decoder)
 	return decoder->bad ? -EBADMSG : 0;
 }
 
-int symcodec_decode(const uint8_t *bytes, size_t byte_count, struct symbol_facts *facts, symcodec_each_fn *each,
-	void *arg)
+int symcodec_decode(
+    const uint8_t *bytes, size_t byte_count, struct symbol_facts *facts, symcodec_each_fn *each, void *arg)
 {
 	struct decoder decoder = {.at = bytes + 3, .end = bytes + byte_count};
 	const uint8_t *results;

@@ -18,8 +18,8 @@
 #include "sampler/units.h"
 
 enum {
-	SOURCE_FORMAT = 1,	  /* raise it when the same file would give other answers than before */
-	DWARF_LINES_MAX = 400000, /* rows of 56 bytes and more that libdw may hold before it is made to forget */
+	SOURCE_FORMAT = 1,        /* raise it when the same file would give other answers than before */
+	DWARF_LINES_MAX = 400000, /* rows that libdw may hold until it must forget, 56 bytes each */
 };
 
 /* Is there a section of this name with content? In a stripped file's twin most sections are NOBITS. */
@@ -32,9 +32,11 @@ static bool has_section(Elf *elf, const char *name, const char *other_name)
 		return false;
 	while ((section = elf_nextscn(elf, section))) {
 		GElf_Shdr header;
-		const char *own = gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : NULL;
+		const char *own =
+		    gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : NULL;
 
-		if (own && header.sh_type != SHT_NOBITS && (strcmp(own, name) == 0 || strcmp(own, other_name) == 0))
+		if (own && header.sh_type != SHT_NOBITS &&
+		    (strcmp(own, name) == 0 || strcmp(own, other_name) == 0))
 			return true;
 	}
 	return false;
@@ -45,11 +47,14 @@ static bool has_dwarf(Elf *elf)
 	return has_section(elf, ".debug_info", ".zdebug_info");
 }
 
-int symsource_open(struct symsource *source, const struct symbol_file *file, const struct symbol_options *options,
-	struct names *names)
+int symsource_open(struct symsource *source, const struct symbol_file *file,
+    const struct symbol_options *options, struct names *names)
 {
-	struct debuginfo_query query = {.path = file->path, .root = options->debug_root,
-	    .debuginfod = options->debuginfod, .build_id = file->build_id, .build_id_bytes = file->build_id_bytes};
+	struct debuginfo_query query = {.path = file->path,
+	    .root = options->debug_root,
+	    .debuginfod = options->debuginfod,
+	    .build_id = file->build_id,
+	    .build_id_bytes = file->build_id_bytes};
 	const void *found;
 	ssize_t found_bytes;
 
@@ -94,8 +99,8 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 }
 
 /*
- * The size tells a stripped twin of the same build id. The owner keeps a hostile file that borrows a library's build
- * id from answering for the library: it cannot borrow the library's owner.
+ * The size tells a stripped twin of the same build id. The owner keeps a hostile file that borrows a
+ * library's build id from answering for the library: it cannot borrow the library's owner.
  */
 uint64_t symsource_id(const struct symsource *source)
 {
@@ -106,29 +111,33 @@ uint64_t symsource_id(const struct symsource *source)
 	if (fstat(source->file->fd, &status) == 0)
 		hash = mix(mix(hash, (uint64_t)status.st_size), status.st_uid);
 	if (source->debug_elf && fstat(source->debug_fd, &status) == 0)
-		hash = mix(mix(mix(hash, (uint64_t)status.st_size), status.st_uid), (uint64_t)status.st_mtime);
+		hash =
+		    mix(mix(mix(hash, (uint64_t)status.st_size), status.st_uid), (uint64_t)status.st_mtime);
 	return hash;
 }
 
 /* libdwfl's part: never looks for files, so never asks debuginfod. */
-static int find_no_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base, char **path, Elf **elf)
+static int find_no_elf(
+    Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base, char **path, Elf **elf)
 {
 	return -1;
 }
 
-static int find_no_debuginfo(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base, const char *path,
-	const char *link, GElf_Word checksum, char **found)
+static int find_no_debuginfo(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
+    const char *path, const char *link, GElf_Word checksum, char **found)
 {
 	return -1;
 }
 
 /*
- * .gnu_debugdata is an xz-compressed ELF file with nothing but a symbol table; and a file without section headers
- * still has its dynamic symbols. libdwfl reads both, so it is used for that: once, for the whole table.
+ * .gnu_debugdata is an xz-compressed ELF file with nothing but a symbol table; and a file without section
+ * headers still has its dynamic symbols. libdwfl reads both, so it is used for that: once, for the whole
+ * table.
  */
 static long add_minidebug(struct symsource *source)
 {
-	static const Dwfl_Callbacks callbacks = {.find_elf = find_no_elf, .find_debuginfo = find_no_debuginfo};
+	static const Dwfl_Callbacks callbacks = {
+	    .find_elf = find_no_elf, .find_debuginfo = find_no_debuginfo};
 	int fd = dup(source->file->fd);
 	Dwfl_Module *module = NULL;
 	long added = 0;
@@ -179,10 +188,10 @@ static int load_symtab(struct symsource *source)
 	if (full < 0 || exported < 0 || mini < 0)
 		return -ENOMEM;
 	symtab_sort(source->symtab);
-	source->facts.source = full > 0	     ? SYMBOL_SYMTAB
-			       : mini > 0     ? SYMBOL_MINIDEBUG
-			       : exported > 0 ? SYMBOL_DYNSYM
-					      : SYMBOL_NONE;
+	source->facts.source = full > 0       ? SYMBOL_SYMTAB
+	                       : mini > 0     ? SYMBOL_MINIDEBUG
+	                       : exported > 0 ? SYMBOL_DYNSYM
+	                                      : SYMBOL_NONE;
 	return 0;
 }
 
@@ -201,7 +210,7 @@ static bool open_dwarf(struct symsource *source)
 		dwarf_setalt(source->dwarf, source->alternate.dwarf);
 	else
 		debuginfo_alternate_init(&source->alternate, source->dwarf,
-			own ? source->file->path : source->options->debug_root, source->options->debug_root);
+		    own ? source->file->path : source->options->debug_root, source->options->debug_root);
 	return true;
 }
 
@@ -233,7 +242,10 @@ struct unit {
 	struct symbol_frame *named; /* by node; name NULL: not asked yet */
 };
 
-/* A name from DWARF that is not a linker symbol, with its namespaces and classes where the language has them. */
+/*
+ * A name from DWARF that is not a linker symbol, with its namespaces and classes where the language has
+ * them.
+ */
 static const char *plain_name(struct unit *unit, const struct inlines_node *node)
 {
 	const char *plain = inlines_name(node), **memo;
@@ -254,7 +266,10 @@ static const char *plain_name(struct unit *unit, const struct inlines_node *node
 	return *memo;
 }
 
-/* The linker's name of a function that stands on its own, if it fits: a symbol without size could be another's. */
+/*
+ * The linker's name of a function that stands on its own, if it fits: a symbol without size could be
+ * another's.
+ */
 static const char *own_symbol(const struct symsource *source, uint64_t vaddr)
 {
 	const struct symtab_entry *entry = symtab_find(source->symtab, vaddr);
@@ -263,13 +278,14 @@ static const char *own_symbol(const struct symsource *source, uint64_t vaddr)
 }
 
 /*
- * Name and start line of a node, as a frame without place. A mangled linkage name says it all. Where there is none
- * (C, and C++ names without external linkage) a function that stands on its own gets the name that the symbol table
- * has, the same as when the debug info is not installed: qsort, not __GI___qsort. What is left, inlined C and
- * inlined internal C++, has its name in DWARF only.
- * A frame without name: nothing is known. False when out of memory.
+ * Name and start line of a node, as a frame without place. A mangled linkage name says it all. Where there is
+ * none (C, and C++ names without external linkage) a function that stands on its own gets the name that the
+ * symbol table has, the same as when the debug info is not installed: qsort, not __GI___qsort. What is left,
+ * inlined C and inlined internal C++, has its name in DWARF only. A frame without name: nothing is known.
+ * False when out of memory.
  */
-static bool name_node(struct unit *unit, const struct inlines_node *node, uint64_t vaddr, struct symbol_frame *frame)
+static bool name_node(
+    struct unit *unit, const struct inlines_node *node, uint64_t vaddr, struct symbol_frame *frame)
 {
 	const char *linkage = inlines_linkage_name(node), *symbol = linkage;
 	bool own = node->parent == INLINES_NONE;
@@ -290,8 +306,8 @@ static bool name_node(struct unit *unit, const struct inlines_node *node, uint64
 	return frame->name != NULL;
 }
 
-static bool store(struct symsource *source, const struct symbol_frame *frames, uint32_t count,
-	struct symbol_result *result)
+static bool store(
+    struct symsource *source, const struct symbol_frame *frames, uint32_t count, struct symbol_result *result)
 {
 	struct symbol_frame *kept = names_alloc(source->names, count * sizeof(*frames));
 
@@ -342,8 +358,8 @@ static int resolve_chain(struct unit *unit, int32_t node, uint64_t vaddr, struct
 	return count == 0 || store(unit->source, frames, count, result) ? 0 : -ENOMEM;
 }
 
-static int resolve_unit(struct symsource *source, Dwarf_Off offset, const uint64_t *vaddrs, const size_t *places,
-	size_t n, struct symbol_result *results)
+static int resolve_unit(struct symsource *source, Dwarf_Off offset, const uint64_t *vaddrs,
+    const size_t *places, size_t n, struct symbol_result *results)
 {
 	struct unit unit = {.source = source};
 	Dwarf_Die die;
@@ -389,7 +405,7 @@ struct batch {
 };
 
 static int resolve_units(struct symsource *source, struct batch *batch, const uint64_t *vaddrs, size_t n,
-	struct symbol_result *results)
+    struct symbol_result *results)
 {
 	struct unit_facts facts;
 	int error = units_assign(source->dwarf, &source->extents, vaddrs, n, batch->units, &facts);
@@ -415,7 +431,8 @@ static int resolve_units(struct symsource *source, struct batch *batch, const ui
 	return error;
 }
 
-static int resolve_dwarf(struct symsource *source, const uint64_t *vaddrs, size_t n, struct symbol_result *results)
+static int resolve_dwarf(
+    struct symsource *source, const uint64_t *vaddrs, size_t n, struct symbol_result *results)
 {
 	struct batch batch = {calloc(n, sizeof(*batch.units)), calloc(n, sizeof(*batch.members)),
 	    calloc(n, sizeof(*batch.vaddrs)), calloc(n, sizeof(*batch.places))};
@@ -430,7 +447,8 @@ static int resolve_dwarf(struct symsource *source, const uint64_t *vaddrs, size_
 	return error;
 }
 
-int symsource_resolve(struct symsource *source, const uint64_t *vaddrs, size_t n, struct symbol_result *results)
+int symsource_resolve(
+    struct symsource *source, const uint64_t *vaddrs, size_t n, struct symbol_result *results)
 {
 	int error = load_symtab(source);
 
@@ -441,7 +459,8 @@ int symsource_resolve(struct symsource *source, const uint64_t *vaddrs, size_t n
 		const char *symbol = results[i].frame_count == 0 ? symtab_name(source, vaddrs[i]) : NULL;
 		struct symbol_frame frame = {0};
 
-		if (symbol && (!name_frame(source->names, symbol, &frame) || !store(source, &frame, 1, &results[i])))
+		if (symbol &&
+		    (!name_frame(source->names, symbol, &frame) || !store(source, &frame, 1, &results[i])))
 			error = -ENOMEM;
 	}
 	return error;

@@ -2,8 +2,8 @@
 /*
  * Everything that one ELF file and its separate debug file know about addresses, opened for one batch.
  *
- * Addresses go in sorted and without duplicates. They are answered unit by unit, so that each unit's DIEs and lines
- * are read once, and libdw's memory can be dropped between units.
+ * Addresses go in sorted and without duplicates. They are answered unit by unit, so that each unit's DIEs and
+ * lines are read once, and libdw's memory can be dropped between units.
  */
 #ifndef SAMPLER_SYMSOURCE_H
 #define SAMPLER_SYMSOURCE_H
@@ -31,17 +31,18 @@ struct symsource {
 };
 
 /*
- * Opens the file and looks for its debug file, but reads neither tables nor DWARF yet. Borrows all three pointers.
- * Returns 0 or -ENOEXEC (not ELF); symsource_close() in both cases.
+ * Opens the file and looks for its debug file, but reads neither tables nor DWARF yet. Borrows all three
+ * pointers. Returns 0 or -ENOEXEC (not ELF); symsource_close() in both cases.
  */
-int symsource_open(struct symsource *source, const struct symbol_file *file, const struct symbol_options *options,
-	struct names *names);
+int symsource_open(struct symsource *source, const struct symbol_file *file,
+    const struct symbol_options *options, struct names *names);
 void symsource_close(struct symsource *source);
 
 /* Identifies the files and options that answers depend on: for the disk cache. */
 uint64_t symsource_id(const struct symsource *source);
 
 /* Fills results; a result without frames: unknown. Returns 0 or -ENOMEM. */
-int symsource_resolve(struct symsource *source, const uint64_t *vaddrs, size_t n, struct symbol_result *results);
+int symsource_resolve(
+    struct symsource *source, const uint64_t *vaddrs, size_t n, struct symbol_result *results);
 
 #endif

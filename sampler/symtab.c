@@ -7,9 +7,9 @@
 #include <string.h>
 
 enum {
-	ENTRIES_MAX = 1 << 24,	/* the largest binaries known have about a million functions */
-	LOOK_BACK_MAX = 256,	/* symbols to step back over to find one that encloses them */
-	COMPARE_MAX = 1024,	/* bytes of two names; a hostile table has long ones */
+	ENTRIES_MAX = 1 << 24, /* the largest binaries known have about a million functions */
+	LOOK_BACK_MAX = 256,   /* symbols to step back over to find one that encloses them */
+	COMPARE_MAX = 1024,    /* bytes of two names; a hostile table has long ones */
 };
 
 struct symtab {
@@ -70,8 +70,8 @@ static int reserve(struct symtab *symtab)
 long symtab_add(struct symtab *symtab, const Elf64_Sym *symbol, uint64_t section_end, const char *name)
 {
 	unsigned type = ELF64_ST_TYPE(symbol->st_info), section = symbol->st_shndx;
-	struct symtab_entry entry = {symbol->st_value, symbol->st_size, 0, name,
-	    rank_of(symbol->st_info, symbol->st_size)};
+	struct symtab_entry entry = {
+	    symbol->st_value, symbol->st_size, 0, name, rank_of(symbol->st_info, symbol->st_size)};
 
 	if (section == SHN_UNDEF || section == SHN_ABS || section == SHN_COMMON || name[0] == '\0')
 		return 0;
@@ -151,7 +151,10 @@ static size_t underscores(const char *name)
 	return strspn(name, "_");
 }
 
-/* Of equally good aliases the plainest: malloc, not __libc_malloc. Any rule will do that does not depend on order. */
+/*
+ * Of equally good aliases the plainest: malloc, not __libc_malloc. Any rule will do that does not depend on
+ * order.
+ */
 static int compare(const void *left, const void *right)
 {
 	const struct symtab_entry *a = left, *b = right;

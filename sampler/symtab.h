@@ -2,8 +2,8 @@
 /*
  * A sorted table of one file's functions, merged from all symbol tables that it and its debug file have.
  *
- * Why not libdwfl: dwfl_module_addrinfo() searches linearly, 1.5 to 3 ms per address in cc1 or node. Here a lookup
- * is a binary search.
+ * Why not libdwfl: dwfl_module_addrinfo() searches linearly, 1.5 to 3 ms per address in cc1 or node. Here a
+ * lookup is a binary search.
  */
 #ifndef SAMPLER_SYMTAB_H
 #define SAMPLER_SYMTAB_H
@@ -20,10 +20,10 @@ struct symtab;
 
 struct symtab_entry {
 	uint64_t start;
-	uint64_t size;	  /* 0: unknown, reaches to the next symbol or to limit */
-	uint64_t limit;	  /* end of its section, else of its segment */
+	uint64_t size;    /* 0: unknown, reaches to the next symbol or to limit */
+	uint64_t limit;   /* end of its section, else of its segment */
 	const char *name; /* borrowed from the Elf or the caller */
-	uint8_t rank;	  /* lower is better; of the winner among aliases */
+	uint8_t rank;     /* lower is better; of the winner among aliases */
 };
 
 /* Keeps a copy of extents: only symbols inside are taken. NULL when out of memory. */
@@ -31,9 +31,9 @@ struct symtab *symtab_new(const struct extents *extents);
 void symtab_free(struct symtab *symtab);
 
 /*
- * Adds functions, indirect functions and sized untyped symbols. symtab_add_elf() reads all sections of one type
- * (SHT_SYMTAB or SHT_DYNSYM); the Elf must outlive the table. section_end 0: unknown.
- * Returns how many were added, or -ENOMEM.
+ * Adds functions, indirect functions and sized untyped symbols. symtab_add_elf() reads all sections of one
+ * type (SHT_SYMTAB or SHT_DYNSYM); the Elf must outlive the table. section_end 0: unknown. Returns how many
+ * were added, or -ENOMEM.
  */
 long symtab_add_elf(struct symtab *symtab, Elf *elf, uint32_t section_type);
 long symtab_add(struct symtab *symtab, const Elf64_Sym *symbol, uint64_t section_end, const char *name);
@@ -47,8 +47,8 @@ void symtab_sort(struct symtab *symtab);
 size_t symtab_count(const struct symtab *symtab);
 
 /*
- * The function that contains vaddr: the innermost sized one, else the one without size that begins last before it
- * in the same section, with no other symbol in between. NULL: none.
+ * The function that contains vaddr: the innermost sized one, else the one without size that begins last
+ * before it in the same section, with no other symbol in between. NULL: none.
  */
 const struct symtab_entry *symtab_find(const struct symtab *symtab, uint64_t vaddr);
 

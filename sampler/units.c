@@ -62,9 +62,10 @@ static void claim_all(struct assignment *assignment, Dwarf_Die *unit)
 }
 
 int units_assign(Dwarf *dwarf, const struct extents *extents, const uint64_t *vaddrs, size_t n,
-	Dwarf_Off *unit_offsets, struct unit_facts *facts)
+    Dwarf_Off *unit_offsets, struct unit_facts *facts)
 {
-	struct assignment assignment = {extents, vaddrs, n, unit_offsets, calloc(n, sizeof(uint64_t)), RANGES_MAX};
+	struct assignment assignment = {
+	    extents, vaddrs, n, unit_offsets, calloc(n, sizeof(uint64_t)), RANGES_MAX};
 	Dwarf_CU *unit = NULL;
 	Dwarf_Die die;
 	uint8_t type;
@@ -74,9 +75,14 @@ int units_assign(Dwarf *dwarf, const struct extents *extents, const uint64_t *va
 	for (size_t i = 0; i < n; i++)
 		unit_offsets[i] = 0;
 	*facts = (struct unit_facts){0};
-	/* The last argument stays NULL: asking for split units would make libdw open .dwo paths of the file's choice. */
-	for (size_t i = 0; i < UNITS_MAX && dwarf_get_units(dwarf, unit, &unit, NULL, &type, &die, NULL) == 0; i++) {
-		if ((type != DW_UT_compile && type != DW_UT_skeleton) || dwarf_tag(&die) == DW_TAG_partial_unit)
+	/*
+	 * The last argument stays NULL: asking for split units would make libdw open .dwo paths of the
+	 * file's choice.
+	 */
+	for (size_t i = 0; i < UNITS_MAX && dwarf_get_units(dwarf, unit, &unit, NULL, &type, &die, NULL) == 0;
+	     i++) {
+		if ((type != DW_UT_compile && type != DW_UT_skeleton) ||
+		    dwarf_tag(&die) == DW_TAG_partial_unit)
 			continue;
 		facts->any = true;
 		facts->any_lines |= dwarf_hasattr(&die, DW_AT_stmt_list) != 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything hostile that symbols are made from: ELF and DWARF files, and, when the input does not begin like an ELF
- * file, by its first byte: encoded symbols, a perf map, a mangled name.
+ * Everything hostile that symbols are made from: ELF and DWARF files, and, when the input does not begin like
+ * an ELF file, by its first byte: encoded symbols, a perf map, a mangled name.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -34,7 +34,8 @@ static size_t choose_addresses(int fd, uint64_t *vaddrs)
 		uint64_t bytes = extents.range[i].end - extents.range[i].start;
 
 		for (uint64_t step = 0; step < ADDRESSES_MAX / 4; step++)
-			vaddrs[count++] = extents.range[i].start + bytes / (ADDRESSES_MAX / 4) * step + step % 3;
+			vaddrs[count++] =
+			    extents.range[i].start + bytes / (ADDRESSES_MAX / 4) * step + step % 3;
 	}
 	vaddrs[count++] = 0x1000;
 	return count;
@@ -55,7 +56,8 @@ static void resolve(const uint8_t *data, size_t size)
 		if (symbols_resolve(symbols, &file, vaddrs, count, results, &facts) == 0)
 			for (size_t i = 0; i < count; i++)
 				for (uint32_t frame = 0; frame < results[i].frame_count; frame++)
-					if (!results[i].frames[frame].name[0] || !results[i].frames[frame].system_name)
+					if (!results[i].frames[frame].name[0] ||
+					    !results[i].frames[frame].system_name)
 						abort();
 	}
 	symbols_free(symbols);

@@ -27,15 +27,17 @@ static int build_twins(void **state)
 	if (workshop_open(state) != 0)
 		return -1;
 	shop = *state;
-	if (!workshop_write(shop, "a.c", "int work(int x) { return x * VALUE; }\nint main(void) { return work(2); }\n"))
+	if (!workshop_write(
+	        shop, "a.c", "int work(int x) { return x * VALUE; }\nint main(void) { return work(2); }\n"))
 		return -1;
 	for (int i = 0; i < 2; i++)
 		for (int id = 0; id < 2; id++)
 			if (workshop_run(shop,
-				    "n=%s%s && gcc -g -O1 -DVALUE=%d -Wl,--build-id=%s a.c -o full && "
-				    "objcopy --only-keep-debug full $n.debug && strip -o $n full && "
-				    "objcopy --add-gnu-debuglink=$n.debug $n && mkdir -p kept && mv $n.debug kept/",
-				    names[i], id ? "" : ".noid", i + 3, id ? "sha1" : "none") != 0)
+			        "n=%s%s && gcc -g -O1 -DVALUE=%d -Wl,--build-id=%s a.c -o full && "
+			        "objcopy --only-keep-debug full $n.debug && strip -o $n full && "
+			        "objcopy --add-gnu-debuglink=$n.debug $n && mkdir -p kept && mv $n.debug "
+			        "kept/",
+			        names[i], id ? "" : ".noid", i + 3, id ? "sha1" : "none") != 0)
 				return -1;
 	elf_version(EV_CURRENT);
 	return 0;
@@ -49,8 +51,11 @@ static off_t find(const struct workshop *shop, const char *program, bool debugin
 	Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
 	const void *id = NULL;
 	ssize_t id_bytes = dwelf_elf_gnu_build_id(elf, &id);
-	struct debuginfo_query query = {.elf = elf, .path = path, .build_id = id,
-	    .build_id_bytes = id_bytes > 0 ? (size_t)id_bytes : 0, .root = workshop_path(shop, "root"),
+	struct debuginfo_query query = {.elf = elf,
+	    .path = path,
+	    .build_id = id,
+	    .build_id_bytes = id_bytes > 0 ? (size_t)id_bytes : 0,
+	    .root = workshop_path(shop, "root"),
 	    .debuginfod = debuginfod};
 	struct stat status = {.st_size = -1};
 
@@ -77,11 +82,12 @@ static off_t size_of(const struct workshop *shop, const char *name)
 /* Puts a debug file to where the build id of ./prog says. */
 static void put_by_build_id(const struct workshop *shop, const char *file)
 {
-	assert_int_equal(workshop_run(shop, "id=$(readelf -n prog | sed -n 's/.*Build ID: //p') && "
-					    "rm -rf root && mkdir -p root/.build-id/${id%%${id#??}} && "
-					    "cp -a %s root/.build-id/${id%%${id#??}}/${id#??}.debug",
-				 file),
-		0);
+	assert_int_equal(workshop_run(shop,
+	                     "id=$(readelf -n prog | sed -n 's/.*Build ID: //p') && "
+	                     "rm -rf root && mkdir -p root/.build-id/${id%%${id#??}} && "
+	                     "cp -a %s root/.build-id/${id%%${id#??}}/${id#??}.debug",
+	                     file),
+	    0);
 }
 
 static void the_build_id_leads_to_it(void **state)
@@ -109,11 +115,12 @@ static void the_link_leads_to_it_in_three_places(void **state)
 		const char *name = id ? "prog" : "prog.noid";
 
 		for (int i = 0; i < 3; i++) {
-			assert_int_equal(workshop_run(*state, "rm -rf root; mkdir -p %s && cp kept/%s.debug %s/", places[i],
-						 name, places[i]),
-				0);
+			assert_int_equal(
+			    workshop_run(*state, "rm -rf root; mkdir -p %s && cp kept/%s.debug %s/",
+			        places[i], name, places[i]),
+			    0);
 			assert_int_equal(find(*state, name, false),
-				size_of(*state, id ? "kept/prog.debug" : "kept/prog.noid.debug"));
+			    size_of(*state, id ? "kept/prog.debug" : "kept/prog.noid.debug"));
 			assert_int_equal(workshop_run(*state, "rm -f %s/%s.debug", places[i], name), 0);
 			assert_int_equal(find(*state, name, false), -1);
 		}
@@ -142,9 +149,9 @@ static void only_plain_files_are_opened(void **state)
 static void a_link_does_not_leave_its_folder(void **state)
 {
 	assert_int_equal(workshop_run(*state, "mkdir -p sub && cp prog sub/walk && cp kept/prog.debug . && "
-					      "printf '../prog.debug\\0\\0\\0\\0\\0\\0\\0' >link && "
-					      "objcopy --update-section .gnu_debuglink=link sub/walk"),
-		0);
+	                                      "printf '../prog.debug\\0\\0\\0\\0\\0\\0\\0' >link && "
+	                                      "objcopy --update-section .gnu_debuglink=link sub/walk"),
+	    0);
 	assert_int_equal(find(*state, "sub/walk", false), -1);
 	assert_int_equal(workshop_run(*state, "rm prog.debug"), 0);
 }
@@ -158,9 +165,11 @@ static void servers_are_asked_only_on_request(void **state)
 		print_message("# libdebuginfod is not installed\n");
 		skip();
 	}
-	assert_int_equal(workshop_run(shop, "id=$(readelf -n prog | sed -n 's/.*Build ID: //p') && rm -rf root && "
-					    "mkdir -p server/buildid/$id && cp kept/prog.debug server/buildid/$id/debuginfo"),
-		0);
+	assert_int_equal(
+	    workshop_run(shop,
+	        "id=$(readelf -n prog | sed -n 's/.*Build ID: //p') && rm -rf root && "
+	        "mkdir -p server/buildid/$id && cp kept/prog.debug server/buildid/$id/debuginfo"),
+	    0);
 	snprintf(url, sizeof(url), "file://%s/server/", shop->folder);
 	setenv("DEBUGINFOD_URLS", url, 1);
 	setenv("DEBUGINFOD_CACHE_PATH", workshop_path(shop, "servercache"), 1);

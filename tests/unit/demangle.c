@@ -40,7 +40,7 @@ static void rust_names_lose_their_hash(void **state)
 	expect("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE.llvm.1234", "core::fmt::Formatter::pad");
 	expect("_RNvCs1234_7mycrate3foo.llvm.99", "mycrate::foo");
 	expect("_ZN58_$LT$alloc..string..String$u20$as$u20$core..fmt..Debug$GT$3fmt17h0123456789abcdefE",
-		"<alloc::string::String as core::fmt::Debug>::fmt");
+	    "<alloc::string::String as core::fmt::Debug>::fmt");
 }
 
 static void c_names_stay(void **state)
@@ -79,7 +79,58 @@ static void dots_that_are_no_suffix_stay(void **state)
 	expect("..cold", ".");
 }
 
-/* f<A<i,i>, A<S1_,S1_>, A<S2_,S2_>, ...>: every argument is twice as long as the one before, 30 of them 2^30. */
+/*
+ * What rustc writes: generics, closures, trait objects, function types, constants, back references,
+ * punycode.
+ */
+static void rust_v0_names_of_all_kinds_come_out(void **state)
+{
+	expect("_RNvMs4_NtCslNYArtu3iFV_5alloc7raw_vecNtB5_11RawVecInner14grow_amortizedCsjrHSEGnQ3l9_3std",
+	    "<alloc::raw_vec::RawVecInner>::grow_amortized");
+	expect("_RNCNvC4demo4main0", "demo::main::{closure#0}");
+	expect("_RINvC4demo3runDG_INtC4core2FnTRL0_hEEEL_E", "demo::run::<dyn for<'a> core::Fn<(&'a u8,)>>");
+	expect("_RINvC4demo3runFG_RL0_eEuE", "demo::run::<for<'a> fn(&'a str)>");
+	expect("_RINvC4demo3runFUKCjEuE", "demo::run::<unsafe extern \"C\" fn(usize)>");
+	expect("_RINvC4demo3runKj1f_Kb1_E", "demo::run::<31, true>");
+	expect("_RINvC4demo3runAhj8_E", "demo::run::<[u8; 8]>");
+	expect("_RINvNtC4demo1a3runNtB4_1TE", "demo::a::run::<demo::T>");
+	expect("_RNvC4demo3run.something", "demo::run");
+	expect("_RNvC04none", "::none");
+	expect("_RC0", "_RC0");
+}
+
+/* libiberty would count to 62^20 for the binder, without a word. */
+static void a_binder_without_end_is_not_counted(void **state)
+{
+	expect("_RINvC4demo3runFGzzzzzzzzzz_EuE", "_RINvC4demo3runFGzzzzzzzzzz_EuE");
+	expect("_RNvMs4_NvMs4_NtCslF_5alloc7rFFFFFFFFFFFFFFFFFFFFFFNtCslF_"
+	       "5alloc7rFFFFFFFFFFFFFFFFFFFFFFFFGFFFFFB1_1",
+	    "_RNvMs4_NvMs4_NtCslF_5alloc7rFFFFFFFFFFFFFFFFFFFFFFNtCslF_"
+	    "5alloc7rFFFFFFFFFFFFFFFFFFFFFFFFGFFFFFB1_1");
+	/* hidden in an identifier, to be reached by a back reference only */
+	expect("_RINvC4demo14FGzzzzzzzz_EuEB9_E", "_RINvC4demo14FGzzzzzzzz_EuEB9_E");
+	/* an identifier that merely looks like one */
+	expect("_RNvC4demo10GTKzzzzzz_", "demo::GTKzzzzzz_");
+}
+
+static void rust_symbols_that_break_off_stay(void **state)
+{
+	static const char whole[] = "_RINvNtC4demo1a3runNtB4_1TDG_INtC4core2FnTRL0_hEEEL_Kj1f_E";
+	char name[DEMANGLE_NAME_MAX], symbol[sizeof(whole)];
+
+	assert_true(demangle_name(whole, name));
+	for (size_t length = 2; length < strlen(whole); length++) {
+		memcpy(symbol, whole, length);
+		symbol[length] = '\0';
+		demangle_name(symbol, name);
+		assert_string_equal(name, symbol);
+	}
+}
+
+/*
+ * f<A<i,i>, A<S1_,S1_>, A<S2_,S2_>, ...>: every argument is twice as long as the one before, 30 of them
+ * 2^30.
+ */
 static void a_symbol_that_explodes_is_cut(void **state)
 {
 	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -116,6 +167,9 @@ int main(void)
 	    cmocka_unit_test(c_names_stay),
 	    cmocka_unit_test(clone_suffixes_and_versions_go),
 	    cmocka_unit_test(dots_that_are_no_suffix_stay),
+	    cmocka_unit_test(rust_v0_names_of_all_kinds_come_out),
+	    cmocka_unit_test(a_binder_without_end_is_not_counted),
+	    cmocka_unit_test(rust_symbols_that_break_off_stay),
 	    cmocka_unit_test(a_symbol_that_explodes_is_cut),
 	    cmocka_unit_test(long_symbols_are_copied_up_to_the_limit),
 	};

@@ -34,8 +34,8 @@ static void expect(const struct perfmap *map, uint64_t addr, const char *name)
 static void lines_become_names(void **state)
 {
 	struct perfmap *map = map_of("7f0010 20 JS:*grow /srv/app.js:12:3\n"
-				     "0x7F0000 0x10 Builtin:Call\r\n"
-				     "ffffffffffffff00 ff last\n");
+	                             "0x7F0000 0x10 Builtin:Call\r\n"
+	                             "ffffffffffffff00 ff last\n");
 
 	expect(map, 0x7effff, NULL);
 	expect(map, 0x7f0000, "Builtin:Call");
@@ -51,15 +51,15 @@ static void lines_become_names(void **state)
 static void bad_lines_are_skipped(void **state)
 {
 	struct perfmap *map = map_of("\n"
-				     "no number\n"
-				     "100 10\n"
-				     "100 10 \n"
-				     "100 0 empty\n"
-				     "-100 10 negative\n"
-				     "10000000000000000 10 too_large\n"
-				     "ffffffffffffffff 10 wraps\n"
-				     "200 10 good\n"
-				     "300 10 being_written");
+	                             "no number\n"
+	                             "100 10\n"
+	                             "100 10 \n"
+	                             "100 0 empty\n"
+	                             "-100 10 negative\n"
+	                             "10000000000000000 10 too_large\n"
+	                             "ffffffffffffffff 10 wraps\n"
+	                             "200 10 good\n"
+	                             "300 10 being_written");
 
 	assert_int_equal(perfmap_count(map), 1);
 	expect(map, 0x208, "good");
@@ -70,11 +70,11 @@ static void bad_lines_are_skipped(void **state)
 static void later_lines_win_where_ranges_overlap(void **state)
 {
 	struct perfmap *map = map_of("100 100 old\n"
-				     "140 20 inner\n"
-				     "180 100 tail\n"
-				     "100 10 head\n"
-				     "500 10 gone\n"
-				     "4f0 40 over\n");
+	                             "140 20 inner\n"
+	                             "180 100 tail\n"
+	                             "100 10 head\n"
+	                             "500 10 gone\n"
+	                             "4f0 40 over\n");
 
 	expect(map, 0x100, "head");
 	expect(map, 0x110, "old");

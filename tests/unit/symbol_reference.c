@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Our symbols against two other symbolizers, at every instruction of real programs: all frames, names, files, lines.
+ * Our symbols against two other symbolizers, at every instruction of real programs: all frames, names, files,
+ * lines.
  *
  * addr2line (binutils) and llvm-symbolizer disagree with each other; where they do, it is known who is wrong:
- *   - binutils 2.40 takes the wrong file for the first line of some DWARF 5 sequences, and loses inlined calls of
- *     clang: it is asked about gcc's DWARF 4 and about Rust only;
+ *   - binutils 2.40 takes the wrong file for the first line of some DWARF 5 sequences, and loses inlined
+ * calls of clang: it is asked about gcc's DWARF 4 and about Rust only;
  *   - binutils gives an inlined function without linkage name the name of its caller;
  *   - llvm has only `Hidden` where we say app::(anonymous namespace)::Hidden::Hidden.
  * These, and places that the reference knows nothing about, are counted apart; anything else is a failure.
@@ -147,7 +148,7 @@ static bool has_unknown(const struct frame *frames, size_t count)
 }
 
 static void compare(enum reference reference, const struct symbol_result *ours, const struct frame *theirs,
-	size_t count, struct tally *tally)
+    size_t count, struct tally *tally)
 {
 	bool nameless = false, same = ours->frame_count == count;
 
@@ -169,18 +170,19 @@ static void compare(enum reference reference, const struct symbol_result *ours, 
 	} else if (has_unknown(theirs, count) || (!ours->known && theirs[0].line == 0)) {
 		tally->unknown_there++;
 	} else if (ours->frame_count == 1 && count == 1 && !ours->frames[0].file &&
-		   same_name(ours->frames[0].system_name, theirs[0].name) && theirs[0].line == 0) {
+	           same_name(ours->frames[0].system_name, theirs[0].name) && theirs[0].line == 0) {
 		tally->no_debug_info++; /* start-up code */
 	} else {
 		if (tally->different++ < 3)
 			print_message("# ours: %s %s:%u (%u frames), reference: %s %s:%u (%zu)\n",
-				ours->frames[0].system_name, ours->frames[0].file ? ours->frames[0].file : "",
-				ours->frames[0].line, ours->frame_count, theirs[0].name, theirs[0].file,
-				theirs[0].line, count);
+			    ours->frames[0].system_name, ours->frames[0].file ? ours->frames[0].file : "",
+			    ours->frames[0].line, ours->frame_count, theirs[0].name, theirs[0].file,
+			    theirs[0].line, count);
 	}
 }
 
-static void run_reference(const struct workshop *shop, enum reference reference, const uint64_t *vaddrs, size_t n)
+static void run_reference(
+    const struct workshop *shop, enum reference reference, const uint64_t *vaddrs, size_t n)
 {
 	FILE *input = fopen(workshop_path(shop, "addresses"), "w");
 
@@ -189,11 +191,14 @@ static void run_reference(const struct workshop *shop, enum reference reference,
 		fprintf(input, "0x%llx\n", (unsigned long long)vaddrs[i]);
 	fclose(input);
 	if (reference == ADDR2LINE)
-		assert_int_equal(workshop_run(shop, "addr2line -a -i -f -e program <addresses >reference"), 0);
+		assert_int_equal(
+		    workshop_run(shop, "addr2line -a -i -f -e program <addresses >reference"), 0);
 	else
-		assert_int_equal(workshop_run(shop, "llvm-symbolizer --no-demangle --addresses --inlines --functions=linkage "
-						    "--output-style=GNU --obj=program <addresses >reference"),
-			0);
+		assert_int_equal(
+		    workshop_run(shop,
+		        "llvm-symbolizer --no-demangle --addresses --inlines --functions=linkage "
+		        "--output-style=GNU --obj=program <addresses >reference"),
+		    0);
 }
 
 /* Compares ./program at up to `limit` places. */
@@ -226,10 +231,11 @@ static struct tally compare_program(const struct workshop *shop, enum reference 
 	fclose(output);
 	close(file.fd);
 	symbols_free(symbols);
-	print_message("# %s: %zu places: %zu same (deepest %zu), %zu without linkage name, %zu without debug info, "
-		      "%zu unknown to it, %zu different\n",
-		reference == LLVM ? "llvm-symbolizer" : "addr2line", n, tally.same, tally.deepest, tally.nameless,
-		tally.no_debug_info, tally.unknown_there, tally.different);
+	print_message(
+	    "# %s: %zu places: %zu same (deepest %zu), %zu without linkage name, %zu without debug info, "
+	    "%zu unknown to it, %zu different\n",
+	    reference == LLVM ? "llvm-symbolizer" : "addr2line", n, tally.same, tally.deepest, tally.nameless,
+	    tally.no_debug_info, tally.unknown_there, tally.different);
 	return tally;
 }
 
@@ -290,8 +296,8 @@ static void gcc_agrees_with_llvm(void **state)
 
 static void clang_agrees_with_llvm(void **state)
 {
-	static const char *const commands[] = {"clang++ -O2 -g -gdwarf-4" PROGRAM, "clang++ -O2 -g -gdwarf-5" PROGRAM,
-	    "clang++ -O0 -g" PROGRAM};
+	static const char *const commands[] = {
+	    "clang++ -O2 -g -gdwarf-4" PROGRAM, "clang++ -O2 -g -gdwarf-5" PROGRAM, "clang++ -O0 -g" PROGRAM};
 
 	need("llvm-symbolizer");
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {

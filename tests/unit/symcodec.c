@@ -135,7 +135,10 @@ static void order_and_limits_are_checked(void **state)
 	free(longest);
 }
 
-/* Each proper prefix is refused, and no changed byte leads out of the buffer (which is as large as it must be). */
+/*
+ * Each proper prefix is refused, and no changed byte leads out of the buffer (which is as large as it must
+ * be).
+ */
 static void damaged_bytes_are_refused_or_harmless(void **state)
 {
 	struct symbol_facts got;

@@ -23,7 +23,9 @@ static struct symtab *table_of(const struct row *rows, size_t count)
 	struct symtab *symtab = symtab_new(&extents);
 
 	for (size_t i = 0; i < count; i++) {
-		Elf64_Sym symbol = {.st_value = rows[i].start, .st_size = rows[i].size, .st_shndx = 1,
+		Elf64_Sym symbol = {.st_value = rows[i].start,
+		    .st_size = rows[i].size,
+		    .st_shndx = 1,
 		    .st_info = ELF64_ST_INFO(rows[i].bind, rows[i].type)};
 
 		assert_true(symtab_add(symtab, &symbol, rows[i].section_end, rows[i].name) >= 0);

@@ -17,10 +17,12 @@ struct workshop {
 };
 
 /* Runs a shell command in the folder, output to ./log. 0: it succeeded. */
-__attribute__((format(printf, 2, 3))) static inline int workshop_run(const struct workshop *shop, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static inline int workshop_run(
+    const struct workshop *shop, const char *format, ...)
 {
 	char command[8192];
-	int length = snprintf(command, sizeof(command), "cd %s && exec >>log 2>&1 </dev/null; ", shop->folder);
+	int length =
+	    snprintf(command, sizeof(command), "cd %s && exec >>log 2>&1 </dev/null; ", shop->folder);
 	va_list arguments;
 
 	va_start(arguments, format);
