@@ -22,7 +22,7 @@ PACKAGES_BUILD := gcc libc6-dev libdw-dev libelf-dev libpfm4-dev libprotobuf-c-d
 	protobuf-compiler zlib1g-dev libiberty-dev
 PACKAGES_DEMO  := $(PACKAGES_BUILD) redis-server redis-tools golang-go
 PACKAGES_CHECK := $(PACKAGES_DEMO) g++ clang libclang-rt-14-dev libcmocka-dev golang-github-google-pprof-dev \
-	sqlite3 python3 nodejs binutils file util-linux procps cppcheck gdb
+	sqlite3 python3 nodejs binutils util-linux procps cppcheck gdb llvm dwz xz-utils
 
 # ---- how things are compiled
 # $(call quiet,CC,what): says what is made, unless V=1 shows the command itself
