@@ -12,6 +12,7 @@ enum {
 	/* Addresses come from stacks and so from anybody: beyond these the table starts anew, and rules stop being made. */
 	SLOTS_MAX = 1 << 20,
 	RULES_MAX = 1 << 18,
+	ODD_MAX = 1 << 14,
 	CHUNK = 64,
 };
 
@@ -277,7 +278,7 @@ static bool compile_simple(const struct regs_arch *arch, Dwarf_Frame *frame, int
 
 static const struct cfi_rule *compile_odd(struct cfi *cfi, Dwarf_Frame *frame, int ra_column, bool signal_frame)
 {
-	struct cfi_odd *odd = cfi_odd_new(cfi->arch, frame, ra_column);
+	struct cfi_odd *odd = cfi->n_odd < ODD_MAX ? cfi_odd_new(cfi->arch, frame, ra_column) : NULL;
 	struct cfi_rule *rule = odd ? add_rule(cfi) : NULL;
 
 	if (!rule) {
