@@ -171,7 +171,7 @@ int output_number(const char *path, unsigned int number, char *numbered, size_t 
 	return text_end(&text);
 }
 
-/* An existing directory is taken by its literal name, so that a '%' in it stays one. */
+/* An existing directory is taken by its literal name, so that a '%' in it stays one. It is not empty. */
 static char *directory_pattern(const char *directory)
 {
 	size_t length = strlen(directory);
@@ -184,7 +184,8 @@ static char *directory_pattern(const char *directory)
 			*end++ = '%';
 		*end++ = *directory;
 	}
-	*end++ = '/';
+	if (end[-1] != '/')
+		*end++ = '/';
 	*end = '\0';
 	return pattern;
 }

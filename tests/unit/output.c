@@ -171,6 +171,12 @@ static void directories_take_the_default_name(void **state)
 	assert_string_equal(path, wanted);
 	output_fini(&output);
 
+	snprintf(percent, sizeof(percent), "%s/", folder);
+	assert_int_equal(output_init(&output, percent), 0);
+	assert_int_equal(output_claim(&output, &facts, path, sizeof(path)), 0);
+	assert_string_equal(path, wanted);
+	output_fini(&output);
+
 	snprintf(percent, sizeof(percent), "%s/100%%p", folder);
 	assert_int_equal(mkdir(percent, 0700), 0);
 	assert_int_equal(output_init(&output, percent), 0);
