@@ -74,6 +74,7 @@ static void take_sample(struct intake *intake, const struct sample *s)
 	struct process *process = s->process;
 	size_t count = 0;
 	process->counters.taken++;
+	intake->taken++;
 	if (!intake->maps_follow)
 		process_refresh_maps(process, process_now_ns(), MAPS_STALE_NS);
 	enum unwind_outcome outcome = unwind(intake, s, &count);

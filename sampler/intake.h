@@ -17,6 +17,7 @@ struct intake {
 	bool maps_follow;        /* MMAP2 records arrive; otherwise maps are read again now and then */
 	uint64_t ring_lost;      /* records that the kernel had no room for, of all processes */
 	uint64_t bad;            /* malformed records, unknown keys */
+	uint64_t taken;          /* samples of our processes */
 	/* Called for a key that no known image has: true if images have become ready meanwhile. May be NULL. */
 	bool (*find_images)(void *context);
 	void *context;

@@ -18,13 +18,14 @@ enum {
 
 size_t roster_drain(struct roster *roster)
 {
-	size_t count = 0;
+	/* Not the number of records: a system-wide uprobe event also tells of every other process' mappings. */
+	uint64_t before = roster->intake->taken;
 	if (roster->probe->rings)
-		count += rings_drain(roster->probe->rings, roster->probe->regs_mask, intake_record, roster->intake, &roster->intake->bad);
+		rings_drain(roster->probe->rings, roster->probe->regs_mask, intake_record, roster->intake, &roster->intake->bad);
 	for (struct image *image = roster->intake->images; image; image = image->next)
 		if (image->ready)
-			count += intake_buffers(roster->intake, image);
-	return count;
+			intake_buffers(roster->intake, image);
+	return roster->intake->taken - before;
 }
 
 static void watch_process(struct roster *roster, struct process *process)

@@ -42,7 +42,7 @@ struct roster {
 /* To be called once the borrowed fields are set. */
 void roster_init(struct roster *roster);
 
-/* Everything that lies in the rings and the stack buffers. Returns how many records there were. */
+/* Everything that lies in the rings and the stack buffers. Returns how many samples there were. */
 size_t roster_drain(struct roster *roster);
 
 /* Takes claimed regions, readies images, finds forked children's places, lets go of what is over. Returns how many
