@@ -477,6 +477,85 @@ static void frame_pointer_steps(void **state)
 	}
 }
 
+/* ---- hand-made stacks in code with rows */
+
+#ifdef __x86_64__
+
+__asm__(
+    ".pushsection .text\n"
+    /* As after "pop rbp" in an epilogue: compilers do not say that rbp has its value back. */
+    "row_popped_function: .cfi_startproc; .cfi_offset rbp, -16\n"
+    "row_popped: nop; nop\n"
+    ".cfi_endproc\n"
+    "row_by_rbp_function: .cfi_startproc; .cfi_def_cfa rbp, 16; .cfi_offset rbp, -16\n"
+    "nop; row_by_rbp: nop\n"
+    ".cfi_endproc\n"
+    "row_by_r10_function: .cfi_startproc; .cfi_def_cfa r10, 0\n"
+    "nop; row_by_r10: nop\n"
+    ".cfi_endproc\n"
+    "row_in_rcx_function: .cfi_startproc; .cfi_register rip, rcx\n"
+    "row_in_rcx: nop; nop\n"
+    ".cfi_endproc\n"
+    "row_last_function: .cfi_startproc; .cfi_undefined rip\n"
+    "nop; row_last: nop\n"
+    ".cfi_endproc\n"
+    ".popsection\n");
+
+extern const char row_popped[], row_by_rbp[], row_by_r10[], row_in_rcx[], row_last[];
+
+static const struct row_case {
+	const char *name;
+	const char *pc, *first, *second;        /* return addresses at SP and at rbp + 8 */
+	uint64_t rbp;
+	size_t below;                           /* bytes of the dump below the stack pointer */
+	bool cut;
+	enum unwind_outcome outcome;
+	size_t n;
+} row_cases[] = {
+	{"popped", row_popped, row_by_rbp, row_last, SP + 32, 0, false, UNWIND_COMPLETE, 3},
+	{"popped, old bytes in the dump", row_popped, row_by_rbp, row_last, SP + 32, 64, false, UNWIND_COMPLETE, 3},
+	{"return address in rcx", row_in_rcx, row_last, NULL, 0, 0, false, UNWIND_COMPLETE, 2},
+	{"frame below in the dump", row_popped, row_by_rbp, row_last, SP - 40, 64, false, UNWIND_LOOP, 2},
+	{"frame that is this one", row_popped, row_by_rbp, row_last, SP - 8, 64, false, UNWIND_LOOP, 2},
+	{"frame below the dump", row_popped, row_by_rbp, row_last, SP - 4096, 64, false, UNWIND_STACK_SWITCH, 2},
+	{"frame far above", row_popped, row_by_rbp, row_last, UINT64_C(0x7f0000000000), 0, true, UNWIND_STACK_SWITCH,
+	    2},
+	{"frame beyond the cut", row_popped, row_by_rbp, row_last, SP + 100000, 0, true, UNWIND_TRUNCATED, 2},
+	{"frame beyond the end", row_popped, row_by_rbp, row_last, SP + 100000, 0, false, UNWIND_BAD_READ, 2},
+	{"register that is lost", row_popped, row_by_r10, row_last, SP + 32, 0, false, UNWIND_BAD_ROW, 2},
+	{"no return address", row_popped, NULL, NULL, SP + 32, 0, false, UNWIND_COMPLETE, 1},
+	{"return address in no code", row_popped, (const char *)0x1234, NULL, SP + 32, 0, false, UNWIND_NO_MAP, 1},
+};
+
+static void steps_by_rows(void **state)
+{
+	assert_int_equal(maps_read_proc(maps), 0);
+	for (size_t i = 0; i < sizeof(row_cases) / sizeof(row_cases[0]); i++) {
+		const struct row_case *c = &row_cases[i];
+		uint64_t words[24];
+		struct regs regs = {.pc = (uintptr_t)c->pc, .known = UINT64_C(0x1ffff)};
+		for (size_t k = 0; k < 24; k++)
+			words[k] = 0x1111 * (k + 1);
+		words[8] = (uintptr_t)c->first;
+		words[8 + 5] = (uintptr_t)c->second;
+		regs.r[6] = c->rbp;
+		regs.r[7] = SP;
+		regs.r[2] = (uintptr_t)c->first;
+		struct unwind_input in = {.arch = &regs_x86_64, .regs = &regs, .maps = maps,
+		    .stack_address = SP - c->below, .stack = words + 8 - c->below / 8,
+		    .stack_bytes = c->below + 16 * 8, .stack_want = c->below + 16 * 8, .reaches_end = !c->cut};
+		enum unwind_outcome outcome = unwind_stack(&in, frames, FRAMES, &n_frames);
+		if (outcome != c->outcome || n_frames != c->n)
+			fail_msg("%s: %s after %zu frames", c->name, unwind_outcome_name(outcome), n_frames);
+		if (n_frames > 1)
+			assert_true(frames[1].pc == (uintptr_t)c->first - 1);
+		if (n_frames > 2)
+			assert_true(frames[2].pc == (uintptr_t)c->second - 1);
+	}
+}
+
+#endif
+
 static void every_outcome_has_a_name(void **state)
 {
 	for (int i = 0; i < UNWIND_OUTCOMES; i++) {
@@ -566,6 +645,9 @@ int main(void)
 		cmocka_unit_test(deep_recursion),
 		cmocka_unit_test(library_that_is_gone),
 		cmocka_unit_test(frame_pointer_steps),
+#ifdef __x86_64__
+		cmocka_unit_test(steps_by_rows),
+#endif
 		cmocka_unit_test(every_outcome_has_a_name),
 		cmocka_unit_test(perf_registers),
 		cmocka_unit_test(random_registers_and_stacks),
