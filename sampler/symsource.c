@@ -57,11 +57,16 @@ int symsource_open(struct symsource *source, const struct symbol_file *file,
 	    .build_id_bytes = file->build_id_bytes};
 	const void *found;
 	ssize_t found_bytes;
+	GElf_Ehdr header;
 
 	*source = (struct symsource){.file = file, .options = options, .names = names, .debug_fd = -1};
 	source->alternate.fd = -1;
 	source->elf = elf_begin(file->fd, ELF_C_READ_MMAP_PRIVATE, NULL);
-	if (!source->elf || elf_kind(source->elf) != ELF_K_ELF)
+	if (!source->elf || elf_kind(source->elf) != ELF_K_ELF || !gelf_getehdr(source->elf, &header))
+		return -ENOEXEC;
+	/* Object files have no addresses yet: libdwfl would make some up, through a callback that is not
+	 * there. */
+	if (header.e_type != ET_EXEC && header.e_type != ET_DYN)
 		return -ENOEXEC;
 	extents_read(&source->extents, source->elf);
 	if (has_dwarf(source->elf))
