@@ -181,11 +181,9 @@ static const struct cfi_rule *intern(struct cfi *cfi, const struct cfi_rule *rul
 	if (2 * cfi->n_known >= cfi->known_room && !grow_known(cfi))
 		return &no_rule;
 	place = find_known(cfi, rule);
-	if (*place)
-		return *place;
-	added = add_rule(cfi);
+	added = *place ? NULL : add_rule(cfi);
 	if (!added)
-		return &no_rule;
+		return *place ? *place : &no_rule;
 	*added = *rule;
 	*place = added;
 	cfi->n_known++;
@@ -232,8 +230,8 @@ static void find_extent(const struct regs_arch *arch, struct cfi_rule *rule)
 		lowest = offset < lowest ? offset : lowest;
 		highest = offset > highest ? offset : highest;
 	}
-	if (highest <= -8 && lowest >= -UINT16_MAX)
-		rule->compact_bytes = (uint16_t)-lowest;
+	if (highest <= -8 && lowest > -65536)
+		rule->compact_bytes = (uint16_t)(0 - lowest);
 }
 
 /* True if FRAME fits the plain form. */

@@ -171,7 +171,7 @@ static bool binary(uint8_t atom, uint64_t a, uint64_t b, uint64_t *value)
 	case DW_OP_mul: *value = a * b; return true;
 	case DW_OP_shl: *value = b < 64 ? a << b : 0; return true;
 	case DW_OP_shr: *value = b < 64 ? a >> b : 0; return true;
-	case DW_OP_shra: *value = (uint64_t)(sa >> (b < 64 ? b : 63)); return true;
+	case DW_OP_shra: *value = (uint64_t)(b < 63 ? sa >> b : sa < 0 ? -1 : 0); return true;
 	case DW_OP_eq: *value = sa == sb; return true;
 	case DW_OP_ne: *value = sa != sb; return true;
 	case DW_OP_ge: *value = sa >= sb; return true;

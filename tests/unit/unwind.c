@@ -288,6 +288,62 @@ static void on_a_signal_stack(void **state)
 	munmap(memory, stack.ss_size + guard);
 }
 
+/* ---- interrupted in the vdso */
+
+static volatile sig_atomic_t in_vdso;
+static uint64_t vdso_start, vdso_end;
+
+static void on_timer(int signal, siginfo_t *info, void *context)
+{
+#ifdef __x86_64__
+	uint64_t pc = (uint64_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+#else
+	uint64_t pc = ((ucontext_t *)context)->uc_mcontext.pc;
+#endif
+
+	if (in_vdso || pc < vdso_start || pc >= vdso_end)
+		return;
+	take();
+	in_vdso = 1;
+}
+
+/* The loop below holds no lock that the handler could want, so that it may do what a handler may not. */
+static void interrupted_in_the_vdso(void **state)
+{
+	struct sigaction action = {.sa_sigaction = on_timer, .sa_flags = SA_SIGINFO | SA_RESTART};
+	struct itimerval timer = {{0, 1000}, {0, 1000}}, none = {{0, 0}, {0, 0}};
+	struct timespec begin, now;
+
+	assert_int_equal(maps_read_proc(maps), 0);
+	for (size_t i = 0; i < maps_count(maps); i++) {
+		const struct map *map = maps_at(maps, i);
+		if (map->kind == MAP_KIND_VDSO) {
+			vdso_start = map->start;
+			vdso_end = map->end;
+		}
+	}
+	if (!vdso_start)
+		skip();
+	in_vdso = 0;
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &timer, NULL);
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (!in_vdso && now.tv_sec - begin.tv_sec < 20);
+	setitimer(ITIMER_REAL, &none, NULL);
+	if (!in_vdso) {
+		print_message("SKIPPED: never interrupted in the vdso\n");
+		skip();
+	}
+	check_complete();
+	size_t n_vdso = 0;
+	for (size_t i = 0; i < n_frames; i++)
+		n_vdso += frames[i].kind == MAP_KIND_VDSO && frames[i].module->vdso;
+	assert_true(n_vdso >= 1);
+	assert_int_equal(activations(), 1);
+}
+
 static ucontext_t main_context, fiber_context;
 
 static void fiber_main(void)
@@ -639,6 +695,7 @@ int main(void)
 		cmocka_unit_test(in_a_thread),
 		cmocka_unit_test(in_a_signal_handler),
 		cmocka_unit_test(on_a_signal_stack),
+		cmocka_unit_test(interrupted_in_the_vdso),
 		cmocka_unit_test(in_a_fiber),
 		cmocka_unit_test(file_mapped_twice),
 		cmocka_unit_test(cut_dumps),
