@@ -14,7 +14,7 @@
 #include "sampler/symsource.h"
 
 /* What one file may add to our memory: a hostile one can give each address hundreds of long names. */
-enum { ANSWER_BYTES_MAX = 128 << 20 };
+enum { ANSWER_BYTES_MAX = 64 << 20, ADDRESS_BYTES_MAX = 2048 };
 
 struct symbols {
 	struct symbol_options options; /* strings owned by names */
@@ -268,7 +268,7 @@ int symbols_resolve(struct symbols *symbols, const struct symbol_file *file, con
 	memset(out, 0, n * sizeof(*out));
 	if (symbols->options.level == SYMBOL_RAW)
 		return 0;
-	names_limit(symbols->names, ANSWER_BYTES_MAX);
+	names_limit(symbols->names, ANSWER_BYTES_MAX + n * ADDRESS_BYTES_MAX);
 	if (symsource_open(&source, file, &symbols->options, symbols->names) == 0) {
 		uint64_t source_id = symsource_id(&source);
 
