@@ -28,7 +28,8 @@ PACKAGES_CHECK := $(PACKAGES_DEMO) g++ clang libclang-rt-14-dev libcmocka-dev go
 # $(call quiet,CC,what): says what is made, unless V=1 shows the command itself
 quiet = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' '$(1)' '$(2)';)
 
-WARN     := -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wshadow -Wpointer-arith -Wno-unused-parameter
+WARN     := -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wshadow -Wpointer-arith -Wno-unused-parameter \
+	$(if $(findstring clang,$(CC)),-Wno-unknown-attributes)
 CFLAGS   ?= -O2 -g
 CSTD     := -std=c11 -D_GNU_SOURCE
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer $(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=undefined))
@@ -150,7 +151,7 @@ check-run: all unit-bin readers targets
 	@tests/run $(O) all '$(T)'
 
 ## unit: the unit tests alone (also with SAN=...)
-unit: unit-bin
+unit: unit-bin readers
 	@tests/run $(O) unit '$(T)'
 
 ## e2e: the end-to-end tests alone
