@@ -70,7 +70,7 @@ struct image {
 	uint64_t trigger_address;
 	int *fds; /* breakpoint events */
 	size_t fd_count;
-	bool breakpoint_tried;
+	uint64_t turns, turns_ns; /* context switches of place 0 when last looked at, and when */
 	uint32_t live_processes;
 	struct process *process[REGION_PLACES];
 };

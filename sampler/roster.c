@@ -2,6 +2,7 @@
 #include "sampler/roster.h"
 
 #include "sampler/notice.h"
+#include "sampler/switches.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,6 +12,7 @@
 
 enum {
 	CLAIM_LIMIT_NS = 2000 * 1000000, /* between the ticket and a complete header; then the image is given up */
+	SWITCHES_NS = 1000 * 1000000,    /* between looks at how often a process switches */
 	LINGER_NS = 500 * 1000000,       /* between looks at whether anybody still maps an image's region */
 };
 
@@ -109,7 +111,6 @@ static void finish_executed(struct roster *roster, pid_t pid, const struct image
 /* A breakpoint for every thread of every process of the image that we know; the children to come inherit it. */
 static void attach_breakpoint(struct roster *roster, struct image *image, struct process *process)
 {
-	image->breakpoint_tried = true;
 	int error = probe_attach(roster->probe, process->pid, image->trigger_address, &image->fds, &image->fd_count);
 	if (error == 0)
 		atomic_store(&region_header(image->region)->mode, REGION_MODE_TRIGGER);
@@ -183,6 +184,33 @@ static void find_places(struct roster *roster, struct image *image)
 	}
 }
 
+/* Breakpoints go, and the hook copies from now on. Samples that are in the rings already still count. */
+static void yield_breakpoint(struct roster *roster, struct image *image, uint64_t per_second)
+{
+	atomic_store(&region_header(image->region)->mode, REGION_MODE_COPY);
+	probe_detach(image->fds, image->fd_count);
+	image->fds = NULL;
+	image->fd_count = 0;
+	if (roster->verbosity > 0)
+		notice_print("pid %d switches %llu times a second: stacks are copied by the hook instead of the breakpoint",
+		    (int)image->process[0]->pid, (unsigned long long)per_second);
+}
+
+static void look_at_switches(struct roster *roster, struct image *image, uint64_t now)
+{
+	const struct process *process = image->process[0];
+	uint64_t turns;
+	if (!image->fds || !roster->may_yield || now - image->turns_ns < SWITCHES_NS || !process || process->finished ||
+	    process->pidfd < 0 || switches_read(process->pid, &turns) != 0)
+		return;
+	uint64_t elapsed = now - image->turns_ns, came = turns - image->turns;
+	bool first = image->turns_ns == 0 || turns < image->turns; /* a thread's count goes with it */
+	image->turns = turns;
+	image->turns_ns = now;
+	if (!first && came * 1000000000u / elapsed > SWITCHES_PER_SECOND_MAX)
+		yield_breakpoint(roster, image, came * 1000000000u / elapsed);
+}
+
 static void image_remove(struct roster *roster, struct image *image)
 {
 	struct image **link = &roster->intake->images;
@@ -219,6 +247,7 @@ size_t roster_tend(struct roster *roster)
 		next = image->next;
 		if (image->ready && !image->settled)
 			settle_image(roster, image);
+		look_at_switches(roster, image, now);
 		if (image->ready)
 			find_places(roster, image);
 		if (linger && image_is_over(roster, image, now))

@@ -243,6 +243,7 @@ static int open_session(struct session *s)
 	    .modules = s->modules,
 	    .epoll_fd = s->epoll_fd,
 	    .verbosity = s->options->verbosity,
+	    .may_yield = s->options->backend == BACKEND_AUTO,
 	    .closed = write_exit,
 	    .context = s,
 	};
