@@ -10,13 +10,20 @@
  *   tickets (pipe, one per session)               one struct ticket per spare region; reading one claims it
  *   region (memfd, one per executed image):
  *
- *     +--------+---------+---------+--------+---------+----------------+
- *     | header | places  | modules | owners | buffers | slots          |
- *     +--------+---------+---------+--------+---------+----------------+
- *       4 KiB    one per   written   place    stacks    one 64-byte slot per live sampled block,
- *                process   by the    of each  taken by  handed to places in segments
- *                          image     segment  the copy
- *                                             rung
+ *     +--------+---------+---------+--------+---------+-------+----------------+-------------+
+ *     | header | places  | modules | owners | buffers | frees | slots          | kept        |
+ *     +--------+---------+---------+--------+---------+-------+----------------+-------------+
+ *       4 KiB    one per   written   place    stacks    ring    one 64-byte      one per slot:
+ *                process   by the    of each  taken by  of the  slot per live    the peak's block
+ *                          image     segment  the copy  last    sampled block,   that the slot
+ *                                             rung      frees   handed to places has moved on from
+ *                                                               in segments
+ *
+ * The peak. Inserts and frees of a place draw their order numbers from one counter. The insert that takes the live heap
+ * to a new maximum stores its number as the peak's. A block was live at the peak if it was inserted up to that number
+ * and not freed before it. A freed slot keeps its content and its free's number until it is used again; then, if the
+ * block belonged to the peak, it moves to the slot's entry in `kept`. At most one block of a slot was live at any one
+ * instant, so one entry per slot is enough: nothing of the peak is ever lost, and nothing grows.
  *
  * Who writes what: the sampler writes the constant part of the header before the hand-over, `mode` and `period_bytes`
  * whenever it likes, and resets places and segments of processes that are gone. Everything else is the target's. The
@@ -30,7 +37,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define REGION_ABI 1u
+#define REGION_ABI 2u
 #define REGION_MAGIC 0x7061747061656831ull /* "1heaptap" */
 #define LOBBY_MAGIC  0x7962626f6c706831ull
 
@@ -44,6 +51,8 @@ enum {
 	REGION_SEGMENTS      = 4096, /* most there can be: 4 M live samples per image and its children */
 	REGION_MODULES_BYTES = 128 * 1024,
 	REGION_PATH_BYTES    = 256,
+	REGION_FREES         = 4096, /* entries of the ring; a power of two */
+	REGION_NAME_BYTES    = 64,   /* of a snapshot that the program asks for */
 	REGION_BUILD_ID_MAX  = 20,
 };
 
@@ -91,7 +100,10 @@ struct region_header {
 	uint64_t key; /* low 16 bits zero: the place's index goes there */
 	uint64_t total_bytes;
 	uint64_t places_offset, modules_offset, owners_offset, buffers_offset, slots_offset;
+	uint64_t frees_offset, kept_offset;
 	uint32_t segments;        /* there are, at most REGION_SEGMENTS */
+	uint32_t snapshot_signal; /* asks for a snapshot where the program leaves it at its default; 0: none does */
+	uint32_t start_paused;    /* 1: no samples until heaptap_start() */
 	uint32_t reserved0;
 	uint32_t dump_bytes;      /* stacks that use more than this go by the copy rung */
 	uint32_t clock_id;        /* clock of slot times that needs no system call here */
@@ -111,6 +123,9 @@ struct region_header {
 	uint32_t modules_count;
 	uint64_t stack_end;  /* top of the main thread's stack */
 	uint64_t tid_offset; /* of the kernel's thread id within the thread control block; 0 unknown */
+	_Atomic uint64_t requests; /* for snapshots, of all places: a change means that some place's has changed */
+
+	_Alignas(128) _Atomic uint64_t frees_head; /* entries ever begun */
 };
 
 enum region_state {
@@ -142,19 +157,32 @@ struct region_place {
 	_Atomic uint64_t live_objects_variance, peak_objects_variance;
 
 	struct region_tally lost[REGION_LOSS_COUNT];
+
+	_Atomic uint64_t peak_order;       /* order number of the peak, plus 1; 0: none yet */
+	_Atomic uint32_t signal_handled;   /* 1: snapshot_signal reaches the library here */
+	_Atomic uint32_t signals;          /* snapshots asked for by signal */
+	_Atomic uint32_t asked, answered;  /* by heaptap_snapshot(); `answered` is the sampler's, who copies `asked` */
+	_Atomic uint32_t paused;           /* 1: no samples are taken now */
+	uint32_t reserved;
+	_Atomic uint64_t paused_since_ns, paused_ns; /* `paused_ns`: of pauses that are over */
+	char asked_name[REGION_NAME_BYTES];
 };
 
 enum slot_state {
-	SLOT_FREE    = 0,
+	SLOT_FREE    = 0, /* never used */
 	SLOT_WRITING = 1,
 	SLOT_LIVE    = 2,
+	SLOT_FREED   = 3, /* the block's description stands until the slot is used again */
 };
 
 /* One live sampled block. `word` = seq << 8 | enum slot_state, stored with release last; a reader takes the fields
  * between two equal loads of it. */
 struct region_slot {
 	_Atomic uint64_t word;
-	uint64_t address;
+	union {
+		uint64_t address;
+		uint64_t freed_order; /* SLOT_FREED: order number of the free */
+	};
 	uint64_t size_bytes;   /* as the caller asked, at least 1 */
 	uint64_t period_bytes; /* in force when the interval that ended here was drawn */
 	uint64_t time_ns;
@@ -168,6 +196,21 @@ struct region_slot {
 
 enum {
 	SLOT_INHERITED = 1, /* allocated by a process that this one was forked from */
+};
+
+/* A sampled block that was freed. `word` is the entry's number in the ring's history plus 1, stored last. Writers wait for
+ * nobody: what the sampler has not read in time is overwritten, and counted by the numbers that are missing. */
+struct region_free {
+	_Atomic uint64_t word;
+	uint64_t seq;
+	uint64_t size_bytes;
+	uint64_t period_bytes;
+	uint64_t time_ns;  /* of the allocation */
+	uint64_t freed_ns;
+	uint32_t slot;
+	uint32_t tid;       /* that allocated */
+	uint32_t freed_tid; /* that freed */
+	uint32_t place;
 };
 
 /* Registers of a copied sample, in DWARF numbering of the machine. */
@@ -235,6 +278,7 @@ _Static_assert(sizeof(struct ticket) == 64, "a ticket is one read");
 _Static_assert(sizeof(struct region_header) == 4096, "header is one page");
 _Static_assert(sizeof(struct region_place) == 512, "place layout");
 _Static_assert(sizeof(struct region_slot) == 64, "a slot is one cache line");
+_Static_assert(sizeof(struct region_free) == 64, "a free is one cache line");
 _Static_assert(sizeof(struct region_buffer) == 384, "buffer header layout");
 
 #endif

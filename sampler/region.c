@@ -39,7 +39,11 @@ static void lay_out(struct region *region, uint64_t live_max)
 	at += round_up(REGION_SEGMENTS * sizeof(uint16_t));
 	region->buffers_offset = at;
 	at += round_up(buffers_bytes());
+	region->frees_offset = at;
+	at += round_up(REGION_FREES * sizeof(struct region_free));
 	region->slots_offset = at;
+	at += (size_t)region->segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot);
+	region->kept_offset = at;
 	at += (size_t)region->segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot);
 	region->bytes = at;
 }
@@ -73,10 +77,14 @@ static void write_header(const struct region *region, const struct region_option
 	header->modules_offset = region->modules_offset;
 	header->owners_offset = region->owners_offset;
 	header->buffers_offset = region->buffers_offset;
+	header->frees_offset = region->frees_offset;
 	header->slots_offset = region->slots_offset;
+	header->kept_offset = region->kept_offset;
 	header->segments = region->segments;
 	header->dump_bytes = options->dump_bytes;
 	header->clock_id = options->clock_id;
+	header->snapshot_signal = options->snapshot_signal;
+	header->start_paused = options->start_paused;
 	atomic_store(&header->period_bytes, options->period_bytes);
 	atomic_store(&header->mode, options->mode);
 	atomic_store(&header->state, REGION_SPARE);
@@ -172,16 +180,19 @@ static struct region_slot *slot_at(const struct region *region, uint32_t slot)
 	return (struct region_slot *)(void *)(region->base + region->slots_offset) + slot;
 }
 
-bool region_read_slot(const struct region *region, uint32_t slot, struct slot_copy *copy)
+static struct region_slot *kept_at(const struct region *region, uint32_t slot)
 {
-	if (slot >= region->segments * (uint32_t)REGION_SEGMENT_SLOTS)
-		return false;
-	const struct region_slot *from = slot_at(region, slot);
+	return (struct region_slot *)(void *)(region->base + region->kept_offset) + slot;
+}
+
+static bool copy_slot(const struct region_slot *from, struct slot_copy *copy)
+{
 	uint64_t word = atomic_load_explicit(&from->word, memory_order_acquire);
-	if ((word & 0xff) != SLOT_LIVE)
+	if ((word & 0xff) != SLOT_LIVE && (word & 0xff) != SLOT_FREED)
 		return false;
 	*copy = (struct slot_copy){
 	    .seq = word >> 8,
+	    .state = (enum slot_state)(word & 0xff),
 	    .address = from->address,
 	    .size_bytes = from->size_bytes,
 	    .period_bytes = from->period_bytes,
@@ -194,6 +205,42 @@ bool region_read_slot(const struct region *region, uint32_t slot, struct slot_co
 	};
 	atomic_thread_fence(memory_order_acquire);
 	return atomic_load_explicit(&from->word, memory_order_relaxed) == word;
+}
+
+bool region_read_slot(const struct region *region, uint32_t slot, struct slot_copy *copy)
+{
+	return region_read_any(region, slot, copy) && copy->state == SLOT_LIVE;
+}
+
+bool region_read_any(const struct region *region, uint32_t slot, struct slot_copy *copy)
+{
+	return slot < region->segments * (uint32_t)REGION_SEGMENT_SLOTS && copy_slot(slot_at(region, slot), copy);
+}
+
+bool region_read_kept(const struct region *region, uint32_t slot, struct slot_copy *copy)
+{
+	return slot < region->segments * (uint32_t)REGION_SEGMENT_SLOTS && copy_slot(kept_at(region, slot), copy);
+}
+
+bool region_read_free(const struct region *region, uint64_t number, struct free_copy *copy)
+{
+	const struct region_free *from =
+	    (const struct region_free *)(void *)(region->base + region->frees_offset) + number % REGION_FREES;
+	if (atomic_load_explicit(&from->word, memory_order_acquire) != number + 1)
+		return false;
+	*copy = (struct free_copy){
+	    .seq = from->seq,
+	    .size_bytes = from->size_bytes,
+	    .period_bytes = from->period_bytes,
+	    .time_ns = from->time_ns,
+	    .freed_ns = from->freed_ns,
+	    .slot = from->slot,
+	    .tid = from->tid,
+	    .freed_tid = from->freed_tid,
+	    .place = from->place,
+	};
+	atomic_thread_fence(memory_order_acquire);
+	return atomic_load_explicit(&from->word, memory_order_relaxed) == number + 1;
 }
 
 /* Calls `visit` for every buffer whose bit is set; true from it frees the buffer. Returns how many were freed. */
@@ -261,7 +308,12 @@ void region_release_place(const struct region *region, uint32_t number)
 	for (uint32_t s = 0; s < region->segments; s++) {
 		if (region_segment_owner(region, s) != (int)number)
 			continue;
-		memset((void *)slot_at(region, s * REGION_SEGMENT_SLOTS), 0, REGION_SEGMENT_SLOTS * sizeof(struct region_slot));
+		const size_t bytes = REGION_SEGMENT_SLOTS * sizeof(struct region_slot);
+		memset((void *)slot_at(region, s * REGION_SEGMENT_SLOTS), 0, bytes);
+		/* Most of these were never touched: nothing is to be written there. */
+		if (fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		        (off_t)(region->kept_offset + s * bytes), (off_t)bytes) != 0)
+			memset((void *)kept_at(region, s * REGION_SEGMENT_SLOTS), 0, bytes);
 		atomic_store(&owners(region)[s], 0);
 	}
 	visit_buffers(region, half_written_by, &number);

@@ -20,7 +20,7 @@ struct region {
 	uint32_t segments;
 	unsigned char *base;
 	size_t bytes;
-	uint64_t places_offset, modules_offset, owners_offset, buffers_offset, slots_offset;
+	uint64_t places_offset, modules_offset, owners_offset, buffers_offset, frees_offset, slots_offset, kept_offset;
 };
 
 struct region_options {
@@ -29,6 +29,8 @@ struct region_options {
 	uint32_t clock_id;
 	uint64_t live_max; /* samples; rounded up to whole segments */
 	enum region_mode mode;
+	uint32_t snapshot_signal; /* 0: none */
+	bool start_paused;
 };
 
 /* Makes, seals and partly prefaults a region. The caller owns it. Returns 0 or -errno. */
@@ -58,8 +60,20 @@ struct slot_copy {
 	uint64_t seq, address, size_bytes, period_bytes, time_ns, origin_seq;
 	uint32_t tid, origin_slot, origin_place;
 	uint16_t flags;
+	enum slot_state state; /* SLOT_LIVE or SLOT_FREED; of the latter, `address` is the order number of the free */
 };
 bool region_read_slot(const struct region *region, uint32_t slot, struct slot_copy *copy);
+
+/* The same for a slot that is live or freed, and for what a slot has kept of the peak (always freed). */
+bool region_read_any(const struct region *region, uint32_t slot, struct slot_copy *copy);
+bool region_read_kept(const struct region *region, uint32_t slot, struct slot_copy *copy);
+
+/* Entry `number` of the history of frees; false: not complete yet, or overwritten. */
+struct free_copy {
+	uint64_t seq, size_bytes, period_bytes, time_ns, freed_ns;
+	uint32_t slot, tid, freed_tid, place;
+};
+bool region_read_free(const struct region *region, uint64_t number, struct free_copy *copy);
 
 /* Calls `taken` for every buffer that is full, with the header copied and the stack in place (it may change while it is
  * read: copy before use), then gives the buffer back. Returns how many there were. */

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * heaptap.h: what a program can tell the heap profiler that it may be running under.
+ *
+ * This header is all there is: nothing to link, and without `heaptap record` every call does nothing. The profiler's
+ * library is found when a program first calls one of these functions, and only then, so they are not for signal
+ * handlers; any thread may call them. C99 and C++.
+ *
+ *     #include <heaptap.h>
+ *
+ *     load_index();
+ *     heaptap_snapshot("index loaded");
+ */
+#ifndef HEAPTAP_H
+#define HEAPTAP_H
+
+#include <dlfcn.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct heaptap_api {
+	unsigned int version; /* 1; later versions only add members */
+	int (*snapshot)(const char *name);
+	void (*start)(void);
+	void (*stop)(void);
+	void (*report_alloc)(const void *pointer, size_t bytes);
+	void (*report_free)(void *pointer, size_t bytes);
+};
+
+/* Not to be called: the library's table, or NULL. */
+static inline const struct heaptap_api *heaptap_find(void)
+{
+	static const struct heaptap_api *api;
+	static int looked;
+	if (!__atomic_load_n(&looked, __ATOMIC_ACQUIRE)) {
+		/* A null handle is RTLD_DEFAULT in glibc and musl; its name needs _GNU_SOURCE. */
+		__atomic_store_n(&api, (const struct heaptap_api *)dlsym((void *)0, "heaptap_api"), __ATOMIC_RELAXED);
+		__atomic_store_n(&looked, 1, __ATOMIC_RELEASE);
+	}
+	return __atomic_load_n(&api, __ATOMIC_RELAXED);
+}
+
+/*
+ * Writes a snapshot of this process' heap as it is now, next to the periodic ones and numbered with them; `name` (NULL:
+ * none) becomes part of the file's name. Waits until the profiler has read its books, not for the file: up to 0.3 s,
+ * usually a few milliseconds. Returns 1 if they were read, 0 if not (not profiled, or the profiler is busy or gone).
+ */
+static inline int heaptap_snapshot(const char *name)
+{
+	const struct heaptap_api *api = heaptap_find();
+	return api ? api->snapshot(name) : 0;
+}
+
+/*
+ * heaptap_stop ends the sampling of allocations in this process and in the children that it forks from then on;
+ * heaptap_start begins it (again). What was allocated in between is not in the profile; frees are seen all the time.
+ * `heaptap record --paused` starts programs stopped.
+ */
+static inline void heaptap_start(void)
+{
+	const struct heaptap_api *api = heaptap_find();
+	if (api)
+		api->start();
+}
+
+static inline void heaptap_stop(void)
+{
+	const struct heaptap_api *api = heaptap_find();
+	if (api)
+		api->stop();
+}
+
+/*
+ * For allocators of the program's own (pools, arenas, slabs), which the profiler would see only as the few large blocks
+ * that they take: tell it of each block that they give out and get back. `pointer` is that block's address, and no two
+ * blocks may be live at the same one. If the pool's memory comes from malloc, call heaptap_report_free on it right after:
+ * then its bytes are not counted twice as being in use.
+ */
+static inline void heaptap_report_alloc(const void *pointer, size_t bytes)
+{
+	const struct heaptap_api *api = heaptap_find();
+	if (api)
+		api->report_alloc(pointer, bytes);
+}
+
+static inline void heaptap_report_free(void *pointer, size_t bytes)
+{
+	const struct heaptap_api *api = heaptap_find();
+	if (api)
+		api->report_free(pointer, bytes);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
