@@ -145,6 +145,13 @@ struct region *lobby_next(struct lobby_state *lobby)
 	return region;
 }
 
+void lobby_set_period(struct lobby_state *lobby, uint64_t period_bytes)
+{
+	lobby->options.period_bytes = period_bytes;
+	for (uint32_t i = 0; i < lobby->count; i++)
+		atomic_store(&region_header(lobby->stock[i])->period_bytes, period_bytes);
+}
+
 void lobby_set_mode(struct lobby_state *lobby, enum region_mode mode)
 {
 	lobby->options.mode = mode;

@@ -30,4 +30,7 @@ struct region *lobby_next(struct lobby_state *lobby);
 /* Changes what future regions start with. Spare ones are changed too. */
 void lobby_set_mode(struct lobby_state *lobby, enum region_mode mode);
 
+/* The same for the sampling period. */
+void lobby_set_period(struct lobby_state *lobby, uint64_t period_bytes);
+
 #endif

@@ -140,6 +140,22 @@ static int set_symbols(struct options *options, const char *value)
 	return choice < 0 ? -EINVAL : 0;
 }
 
+static int set_rss_max(struct options *options, const char *value)
+{
+	return bytes_parse(value, 1 << 20, PERIOD_BYTES_MAX, &options->rss_max_bytes);
+}
+
+static int set_cpu_max(struct options *options, const char *value)
+{
+	const char *suffix;
+	uint64_t percent;
+
+	if (number_parse(value, &percent, &suffix) || (*suffix && strcmp(suffix, "%") != 0) || percent < 1 || percent > 100)
+		return -EINVAL;
+	options->cpu_max_percent = (uint32_t)percent;
+	return 0;
+}
+
 static int set_quiet(struct options *options, const char *value)
 {
 	options->verbosity = -1;
@@ -182,6 +198,10 @@ static const struct option option_table[] = {
 	"time between snapshots, default 60s; 500ms, 5m\nand 1h work too, 0 means none"},
     {COMMAND_RECORD, '\0', "symbols", NULL, symbol_names, NULL, set_symbols,
 	"names in the profile: full, the default, has\nfunctions, inlined calls and lines; raw has none"},
+    {COMMAND_RECORD, '\0', "max-rss", "BYTES", NULL, "1M to 1024G, with K, M or G if wanted", set_rss_max,
+	"memory of the sampler above which the period\ndoubles; no limit unless given"},
+    {COMMAND_RECORD, '\0', "max-cpu", "PERCENT", NULL, "1 to 100", set_cpu_max,
+	"share of one CPU that the sampler may take before\nthe period doubles; no limit unless given"},
     {COMMAND_RECORD, 'q', "quiet", NULL, NULL, NULL, set_quiet, "no summary at the end"},
     {COMMAND_RECORD, 'v', "verbose", NULL, NULL, NULL, set_verbose, "say what is done and why; twice for more"},
     {~0u, '\0', "help", NULL, NULL, NULL, set_help, "this text"},

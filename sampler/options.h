@@ -44,6 +44,8 @@ struct options {
 	uint32_t stack_bytes;       /* most stack bytes per sample, STACK_BYTES_MIN .. STACK_BYTES_MAX, any number */
 	uint64_t interval_ns;       /* between periodic snapshots, 0: none */
 	enum symbol_detail symbols;
+	uint64_t rss_max_bytes;     /* of the sampler, 0: no limit */
+	uint32_t cpu_max_percent;   /* of one CPU, the sampler and its writers, 0: no limit */
 	int verbosity;              /* -1 for -q, 0, or the number of -v */
 	bool help, version;         /* asked for; nothing else need be valid then */
 	char *const *operands;      /* what follows the options, NULL-terminated: COMMAND and its arguments */

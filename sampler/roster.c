@@ -264,6 +264,13 @@ void roster_init(struct roster *roster)
 	roster->intake->context = roster;
 }
 
+void roster_set_period(struct roster *roster, uint64_t period_bytes)
+{
+	lobby_set_period(roster->lobby, period_bytes);
+	for (struct image *image = roster->intake->images; image; image = image->next)
+		atomic_store(&region_header(image->region)->period_bytes, period_bytes);
+}
+
 bool roster_empty(const struct roster *roster)
 {
 	return !roster->intake->images;

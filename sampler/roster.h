@@ -55,6 +55,9 @@ void roster_finish_ended(struct roster *roster);
 
 void roster_release(struct roster *roster, struct process *process);
 
+/* The sampling period of all images, now and to come. */
+void roster_set_period(struct roster *roster, uint64_t period_bytes);
+
 bool roster_empty(const struct roster *roster);
 
 /* Drops every image, whatever its state. */

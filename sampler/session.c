@@ -11,6 +11,7 @@
  */
 #include "sampler/session.h"
 
+#include "sampler/guard.h"
 #include "sampler/intake.h"
 #include "sampler/lobby.h"
 #include "sampler/message.h"
@@ -54,6 +55,8 @@ struct session {
 	struct output output;
 	int front_fd, epoll_fd, signal_fd;
 	struct roster roster;
+	struct guard guard;
+	uint64_t period_bytes; /* in force; the guard may have raised it */
 	bool done_sent;
 	int quiet_ticks;
 };
@@ -81,7 +84,7 @@ static void describe_session(const struct session *s, char *text, size_t bytes)
 {
 	char period[32];
 	snprintf(text, bytes, "period %s, backend %s, stack dump %u bytes; of all processes: %llu records lost in the rings, %llu bad",
-	    summary_bytes((double)s->options->period_bytes, period, sizeof(period)), backend_name(s->probe.backend),
+	    summary_bytes((double)s->period_bytes, period, sizeof(period)), backend_name(s->probe.backend),
 	    s->probe.dump_bytes, (unsigned long long)s->intake.ring_lost, (unsigned long long)s->intake.bad);
 }
 
@@ -98,7 +101,7 @@ static void write_exit(void *context, struct process *process)
 		return;
 	}
 	snapshot->process = process;
-	snapshot->period_bytes = s->options->period_bytes;
+	snapshot->period_bytes = s->period_bytes;
 	snapshot->detail = (int)s->options->symbols;
 	summary_end(process, end, sizeof(end));
 	snprintf(snapshot->cause, sizeof(snapshot->cause), "exit, the process %s", end);
@@ -172,6 +175,21 @@ static bool after_command(struct session *s)
 	return roster_empty(&s->roster);
 }
 
+static void guard(struct session *s)
+{
+	enum guard_verdict verdict = guard_look(&s->guard, process_now_ns());
+	if (verdict == GUARD_FINE || s->period_bytes >= PERIOD_BYTES_MAX)
+		return;
+	char period[32];
+	s->period_bytes *= 2;
+	s->guard.raised++;
+	roster_set_period(&s->roster, s->period_bytes);
+	if (s->options->verbosity > 0 || s->guard.raised == 1)
+		notice_print("the sampler takes more %s than it may: the period is %s now",
+		    verdict == GUARD_MEMORY ? "memory" : "CPU time",
+		    summary_bytes((double)s->period_bytes, period, sizeof(period)));
+}
+
 static int loop(struct session *s)
 {
 	for (size_t drained = 0;;) {
@@ -196,6 +214,7 @@ static int loop(struct session *s)
 		s->quiet_ticks = drained ? 0 : s->quiet_ticks + 1;
 		if (ended || s->roster.command_ended)
 			roster_finish_ended(&s->roster);
+		guard(s);
 		if (after_command(s))
 			return 0;
 	}
@@ -279,6 +298,9 @@ int session_run(const struct options *options, int front_fd)
 	struct session s = {.options = options, .front_fd = front_fd, .epoll_fd = -1, .signal_fd = -1};
 	char text[512];
 	raise_limits();
+	guard_against_oom();
+	s.period_bytes = options->period_bytes;
+	s.guard = (struct guard){.rss_max_bytes = options->rss_max_bytes, .cpu_max_percent = options->cpu_max_percent};
 	int error = probe_open(&s.probe, options->backend, options->library, options->stack_bytes,
 	    options->period_bytes);
 	if (error) {

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sampler's guard over itself: it must not become the load that it measures. Once a second it looks at its own memory
+ * and CPU (its writer's children included); above a limit the sampling period doubles, which halves everything that
+ * comes in. Weights stay right, since every sample carries the period that it was drawn with. The period never goes
+ * down again by itself.
+ */
+#ifndef SAMPLER_GUARD_H
+#define SAMPLER_GUARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct guard {
+	uint64_t rss_max_bytes;   /* 0: no limit */
+	uint32_t cpu_max_percent; /* of one CPU; 0: no limit */
+	uint64_t looked_ns, cpu_ns;
+	uint64_t raised; /* times */
+};
+
+enum guard_verdict {
+	GUARD_FINE,
+	GUARD_MEMORY, /* too much of it */
+	GUARD_CPU,
+};
+
+/* Looks if a second has passed since the last look. now_ns: monotonic. */
+enum guard_verdict guard_look(struct guard *guard, uint64_t now_ns);
+
+/* Asks the kernel to take others first when memory runs out; root only, and no more than that. */
+void guard_against_oom(void);
+
+uint64_t guard_rss_bytes(void);
+
+#endif
