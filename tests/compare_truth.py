@@ -4,8 +4,8 @@
 
 At period 1 every number must be equal. Else each must lie within LIMIT standard errors. A block of s bytes is sampled
 with probability p = 1 - exp(-s/T) and then counts 1/p objects and s/p bytes (Horvitz-Thompson), so n such blocks have
-variances n (1-p)/p and n s^2 (1-p)/p. Where fewer than FEW blocks are expected to be sampled, the normal limit does not
-hold and the row is left to the sum over all functions.
+variances n (1-p)/p and n s^2 (1-p)/p. Where that rests on fewer than FEW expected samples, the normal limit does not hold,
+and the row is left to the sum over all functions.
 """
 import math
 import sys
@@ -31,13 +31,17 @@ def read_flat(lines):
 
 
 def variance(sizes, column, period):
-    total = expected = 0.0
+    """The variance, and how many samples it rests on: a sum that is mostly the variance of 11 expected samples is as
+    skewed as those 11, whatever the other sizes add."""
+    total = skewed = 0.0
     for size, allocs, inuse in sizes:
         count = inuse if column >= 2 else allocs
         p = -math.expm1(-size / period)
-        expected += count * p
-        total += count * (1 - p) / p * (size * size if column % 2 else 1)
-    return total, expected
+        part = count * (1 - p) / p * (size * size if column % 2 else 1)
+        total += part
+        if count:
+            skewed += part * part / (count * p)
+    return total, total * total / skewed if skewed else math.inf
 
 
 def main():
