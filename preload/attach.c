@@ -10,13 +10,13 @@
  */
 #include "preload/capture.h"
 #include "preload/live.h"
+#include "preload/lookup.h"
 #include "preload/place.h"
 #include "preload/real.h"
 #include "preload/sample.h"
 #include "preload/thread.h"
 #include "proto/region.h"
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -62,32 +62,32 @@ static bool parse_env(const char *value, char *path, size_t path_bytes, uint64_t
 	return true;
 }
 
-static void *map_path(const char *path, int flags, int protection, size_t bytes)
+/* Opens a file of the session and reads its first bytes. In another pid namespace the path may name somebody else's
+ * file: pread takes nothing out of a pipe or socket, and what it gets must be what the caller expects before anything is
+ * mapped. No fstat: its symbol version is newer than the oldest glibc we load under. */
+static int open_checked(const char *path, int flags, void *head, size_t bytes)
 {
 	int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
-		return MAP_FAILED;
-	struct stat status;
-	void *memory = MAP_FAILED;
-	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && (uint64_t)status.st_size >= bytes)
-		memory = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
+		return -1;
+	if (pread(fd, head, bytes, 0) == (ssize_t)bytes)
+		return fd;
 	close(fd);
-	return memory;
+	return -1;
 }
 
-/* In another pid namespace the path may name somebody else's file: nothing is read from it (a pipe's data would be
- * gone), it is only mapped, if it is a file and long enough, and must carry the session's cookie. */
 static bool read_lobby(const char *path, uint64_t cookie, char *tickets_path, size_t bytes)
 {
-	struct lobby *lobby = map_path(path, O_RDONLY, PROT_READ, sizeof(*lobby));
-	if (lobby == MAP_FAILED)
+	struct lobby lobby;
+	int fd = open_checked(path, O_RDONLY, &lobby, sizeof(lobby));
+	if (fd < 0)
 		return false;
-	bool good = lobby->magic == LOBBY_MAGIC && lobby->abi == REGION_ABI && lobby->cookie == cookie &&
-	    memchr(lobby->tickets_path, '\0', sizeof(lobby->tickets_path)) && bytes >= sizeof(lobby->tickets_path);
-	if (good)
-		memcpy(tickets_path, lobby->tickets_path, sizeof(lobby->tickets_path));
-	munmap(lobby, sizeof(*lobby));
-	return good;
+	close(fd);
+	if (lobby.magic != LOBBY_MAGIC || lobby.abi != REGION_ABI || lobby.cookie != cookie ||
+	    !memchr(lobby.tickets_path, '\0', sizeof(lobby.tickets_path)) || bytes < sizeof(lobby.tickets_path))
+		return false;
+	memcpy(tickets_path, lobby.tickets_path, sizeof(lobby.tickets_path));
+	return true;
 }
 
 static bool read_ticket(const char *path, uint64_t cookie, struct ticket *ticket)
@@ -110,19 +110,27 @@ static bool header_good(const struct region_header *header)
 	        header->total_bytes;
 }
 
+/* True if `bytes` more of address space are no more than a quarter of what the program may have: its limit was made
+ * for it, not for us. The loader's start-up has just used the same system call. */
+static bool affordable(int resource, uint64_t bytes)
+{
+	struct rlimit limit;
+	return getrlimit(resource, &limit) == 0 && (limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur / 4);
+}
+
 static struct region_header *map_region(const struct ticket *ticket)
 {
-	struct region_header *first =
-	    map_path(ticket->region_path, O_RDWR, PROT_READ | PROT_WRITE, REGION_PAGE_BYTES);
-	if (first == MAP_FAILED)
+	struct region_header head;
+	void *memory = MAP_FAILED;
+	char last;
+	int fd = open_checked(ticket->region_path, O_RDWR, &head, sizeof(head));
+	if (fd < 0)
 		return NULL;
-	bool good = header_good(first);
-	size_t bytes = first->total_bytes;
-	munmap(first, REGION_PAGE_BYTES);
-	if (!good)
-		return NULL;
-	struct region_header *header = map_path(ticket->region_path, O_RDWR, PROT_READ | PROT_WRITE, bytes);
-	return header == MAP_FAILED ? NULL : header;
+	if (header_good(&head) && pread(fd, &last, 1, (off_t)head.total_bytes - 1) == 1 &&
+	    affordable(RLIMIT_AS, head.total_bytes))
+		memory = mmap(NULL, head.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	return memory == MAP_FAILED ? NULL : memory;
 }
 
 /* ---- what is loaded now: so that the stacks of a process that lives for a millisecond can still be unwound */
@@ -219,19 +227,22 @@ static _Atomic uint32_t *map_wiped(void)
 	return page;
 }
 
-/* Without the page, the libc's own hook tells of a fork (pthread_atfork is this call with our handle). */
+/* The libc's own hook at fork (pthread_atfork is this call with our handle); musl has none that we could use. */
 static bool register_atfork(void)
 {
 	extern void *__dso_handle __attribute__((visibility("hidden")));
+	struct lookup wish = {.name = "__register_atfork"};
+	lookup_next(&wish, 1);
 	int (*reg)(void (*)(void), void (*)(void), void (*)(void), void *) =
-	    (int (*)(void (*)(void), void (*)(void), void (*)(void), void *))(uintptr_t)dlsym(
-	        RTLD_DEFAULT, "__register_atfork");
+	    (int (*)(void (*)(void), void (*)(void), void (*)(void), void *))(uintptr_t)wish.found;
 	return reg && reg(NULL, NULL, place_forked, &__dso_handle) == 0;
 }
 
 static void reserve_levels(bool may_advise)
 {
 	size_t bytes = live_reserve_bytes();
+	if (!affordable(RLIMIT_AS, 2 * bytes) || !affordable(RLIMIT_DATA, 2 * bytes))
+		return;
 	void *memory =
 	    mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory == MAP_FAILED)
@@ -270,8 +281,9 @@ static bool attach(void)
 	    .key = header->key,
 	    .clock_id = (int)header->clock_id,
 	    .wiped = strict ? NULL : map_wiped(),
+	    .pid = strict ? thread_tid() : (uint32_t)getpid(),
 	};
-	if (!setup.wiped && !register_atfork())
+	if (!register_atfork() && !setup.wiped)
 		return false; /* a child that does not know that it is one would write into its parent's books */
 	if (!strict)
 		madvise(header, header->total_bytes, MADV_DONTDUMP);
@@ -282,7 +294,7 @@ static bool attach(void)
 	dl_iterate_phdr(list_module, &list);
 	header->modules_bytes = (uint32_t)(list.at - modules);
 	header->modules_count = list.count;
-	header->pid = strict ? thread_tid() : (uint32_t)getpid();
+	header->pid = setup.pid;
 	header->trigger_address = (uintptr_t)capture_trigger;
 	header->stack_end = thread_main_stack_end();
 	header->tid_offset = thread_tid_offset();

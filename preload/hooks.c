@@ -76,8 +76,8 @@ EXPORT void *malloc(size_t size)
 /* Takes a block out of the books if it is in them. */
 static bool hooks_take(void *pointer, struct live_entry *entry)
 {
-	bool ready = place_ready(); /* first: in a forked child this gives entries their new slots */
-	return live_take(pointer, entry) && ready;
+	place_ready(); /* first: in a forked child this gives entries their new slots */
+	return live_take(pointer, entry);
 }
 
 COLD void hooks_free_maybe(void *pointer)
@@ -85,8 +85,6 @@ COLD void hooks_free_maybe(void *pointer)
 	struct live_entry entry;
 	if (hooks_take(pointer, &entry))
 		place_remove(&entry);
-	else if (real_in_arena(pointer))
-		return;
 	real.free(pointer);
 }
 
@@ -113,15 +111,13 @@ static void hooks_freed(void *pointer)
 EXPORT void free_sized(void *pointer, size_t size)
 {
 	hooks_freed(pointer);
-	if (!real_in_arena(pointer))
-		real.free_sized(pointer, size);
+	real.free_sized(pointer, size);
 }
 
 EXPORT void free_aligned_sized(void *pointer, size_t alignment, size_t size)
 {
 	hooks_freed(pointer);
-	if (!real_in_arena(pointer))
-		real.free_aligned_sized(pointer, alignment, size);
+	real.free_aligned_sized(pointer, alignment, size);
 }
 
 /* ---- the rest of the family
@@ -152,26 +148,10 @@ EXPORT void *calloc(size_t count, size_t size)
 	return pointer;
 }
 
-/* A block of the start-up arena moves to the real heap. */
-COLD static void *realloc_arena(void *pointer, size_t size)
-{
-	void *moved = real.malloc(size);
-	if (moved) {
-		size_t old = real_arena_bytes(pointer);
-		__builtin_memcpy(moved, pointer, old < size ? old : size);
-	}
-	return moved;
-}
-
 static void *realloc_any(void *pointer, size_t size, void *(*next)(void *, size_t, size_t), size_t count, size_t each)
 {
 	struct live_entry entry;
-	bool taken = false;
-	if (pointer && live_maybe_any(pointer)) {
-		if (real_in_arena(pointer))
-			return realloc_arena(pointer, size);
-		taken = hooks_take(pointer, &entry);
-	}
+	bool taken = live_maybe_any(pointer) && hooks_take(pointer, &entry);
 	uint64_t left = park();
 	void *moved = next(pointer, count, each);
 	if (taken && (moved || size == 0))

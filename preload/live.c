@@ -41,10 +41,16 @@ static uint32_t levels_ready = 1;        /* have memory */
 
 static void free_first_time(void *pointer)
 {
-	real.free(pointer); /* resolves */
+	real.free(pointer); /* resolves, and puts itself here: one jump less for every free to come */
 }
 
 void (*live_forward_free)(void *pointer) = free_first_time;
+
+void live_forward_set(void (*real_free)(void *pointer))
+{
+	if (live_forward_free == free_first_time)
+		live_forward_free = real_free;
+}
 
 static void forward_levels(void *pointer)
 {
@@ -163,6 +169,8 @@ bool live_maybe_any(const void *pointer)
 
 bool live_take(const void *pointer, struct live_entry *entry)
 {
+	if ((uintptr_t)pointer <= KEY_BUSY)
+		return false; /* free(NULL) may find a filter byte that is another block's, and must not find an empty key */
 	uint32_t open = atomic_load(&levels_open);
 	for (uint32_t i = 0; i < open; i++)
 		if (atomic_load_explicit(filter_byte(&levels[i], pointer), memory_order_relaxed) != 0 &&
@@ -189,31 +197,23 @@ int live_put(const void *pointer, const struct live_entry *entry, struct live_en
 	return had_stale ? -2 : -1;
 }
 
-void live_pin(const void *pointer)
-{
-	atomic_store((_Atomic uint8_t *)&live_filter0[live_hash(pointer) >> (32 - LIVE_FILTER0_BITS)], FILTER_STUCK);
-}
-
-void live_visit(bool (*visit)(const void *pointer, struct live_entry *entry), void (*gone)(struct live_entry *entry))
+void live_visit(bool (*visit)(const void *pointer, struct live_entry *entry))
 {
 	uint32_t open = atomic_load(&levels_open);
 	for (uint32_t l = 0; l < open; l++) {
 		struct level *level = &levels[l];
 		for (uint32_t i = 0; i < 1u << level->key_bits; i++) {
-			uint64_t key = atomic_load(&level->keys[i]);
-			if (key == KEY_EMPTY)
+			uint64_t key = atomic_load_explicit(&level->keys[i], memory_order_relaxed);
+			/* Busy: a thread of the parent was inside at the fork; it does not exist here. */
+			if (key <= KEY_BUSY || !atomic_compare_exchange_strong(&level->keys[i], &key, KEY_BUSY))
 				continue;
-			if (key == KEY_BUSY) {
-				/* A thread of the parent was inside at the fork; it does not exist here. */
-				continue;
-			}
 			const void *pointer = (const void *)(uintptr_t)key;
 			bool keep = visit(pointer, &level->entries[i]);
-			struct live_entry dropped;
-			if (!keep)
-				level_take(level, pointer, &dropped);
-			else if (atomic_load(&level->keys[i]) != key)
-				gone(&level->entries[i]);
+			atomic_store(&level->keys[i], keep ? key : KEY_EMPTY);
+			if (keep)
+				continue;
+			atomic_fetch_sub(&level->used, 1);
+			filter_remove(level, pointer);
 		}
 	}
 }

@@ -43,6 +43,7 @@ struct live_entry {
 
 extern uint8_t live_filter0[1u << LIVE_FILTER0_BITS];
 extern void (*live_forward_free)(void *pointer);
+void live_forward_set(void (*real_free)(void *pointer));
 
 /* Blocks are 16-byte aligned; a 32-bit multiplication spreads bits 4..35. */
 static inline uint32_t live_hash(const void *pointer)
@@ -78,11 +79,9 @@ int live_put(const void *pointer, const struct live_entry *entry, struct live_en
 /* Takes a block out; false if it is not there. */
 bool live_take(const void *pointer, struct live_entry *entry);
 
-/* Marks an address as "ask the slow path" for ever: blocks of the start-up arena. */
-void live_pin(const void *pointer);
-
-/* Calls visit for every entry; it may change the entry. Afterwards the key is looked at again: false from `visit`
- * removes the entry, and `gone` is called if another thread took it meanwhile. For the forked child's claim. */
-void live_visit(bool (*visit)(const void *pointer, struct live_entry *entry), void (*gone)(struct live_entry *entry));
+/* Calls `visit` for every entry, which it may change; false from it removes the entry. For the forked child's claim. The
+ * entry is busy meanwhile: a signal handler that frees just this block finds nothing, and the entry stays until the
+ * address comes again (REGION_LOSS_STALE). */
+void live_visit(bool (*visit)(const void *pointer, struct live_entry *entry));
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/place.h"
 
+#include "preload/lookup.h"
 #include "preload/sample.h"
 #include "preload/thread.h"
 
@@ -29,6 +30,7 @@ static struct region_header *header;
 static struct region_place *place;
 static uint32_t place_number;
 static _Atomic uint32_t state;
+static int (*clock_now)(clockid_t clock, struct timespec *now);
 
 /* Segments that this process owns, and which of their slots are taken. */
 static uint16_t segments[REGION_SEGMENTS];
@@ -70,10 +72,20 @@ unsigned char *place_buffers(void)
 	return setup.base + setup.buffers_offset;
 }
 
+/* The kernel's own function rather than the libc's, which programs replace (faketime does, and it allocates). The
+ * clock is one that it can tell without a system call. */
+static void find_clock(void)
+{
+	void *found = lookup_vdso("__vdso_clock_gettime");
+	if (!found)
+		found = lookup_vdso("__kernel_clock_gettime");
+	clock_now = found ? (int (*)(clockid_t, struct timespec *))(uintptr_t)found : NULL;
+}
+
 uint64_t place_now_ns(void)
 {
 	struct timespec now;
-	if (clock_gettime((clockid_t)setup.clock_id, &now) != 0)
+	if (!clock_now || clock_now((clockid_t)setup.clock_id, &now) != 0)
 		return 0;
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
@@ -253,7 +265,8 @@ void place_restore(const void *pointer, const struct live_entry *entry)
 	int result = live_put(pointer, entry, &stale);
 	if (result == LIVE_PUT_FULL || result == LIVE_PUT_FULL_STALE) {
 		place_remove(entry);
-		place_count_loss(REGION_LOSS_TABLE_FULL, entry->size_bytes, entry->period_bytes);
+		if (entry->place == place_number)
+			place_count_loss(REGION_LOSS_TABLE_FULL, entry->size_bytes, entry->period_bytes);
 	}
 }
 
@@ -262,10 +275,11 @@ void place_restore(const void *pointer, const struct live_entry *entry)
 void place_open(const struct place_setup *with)
 {
 	setup = *with;
+	find_clock();
 	header = (struct region_header *)(void *)setup.base;
 	place = place_at(0);
 	place_number = 0;
-	place->pid = thread_tid();
+	place->pid = setup.pid;
 	place->start_ns = place_now_ns();
 	if (setup.wiped)
 		atomic_store(setup.wiped, WIPED_OPEN);
@@ -290,11 +304,6 @@ static bool inherit_entry(const void *pointer, struct live_entry *entry)
 	place->inherited++;
 	*entry = mine;
 	return true;
-}
-
-static void inherit_gone(struct live_entry *entry)
-{
-	place_remove(entry);
 }
 
 /* In a forked child, at its first sampled event. Other threads of the child (rare: pthread_create comes here first)
@@ -325,7 +334,7 @@ static void place_claim(void)
 	place->parent = parent + 1;
 	place->start_ns = place_now_ns();
 	sample_reseed();
-	live_visit(inherit_entry, inherit_gone);
+	live_visit(inherit_entry);
 	atomic_store(&place->state, PLACE_READY);
 	atomic_fetch_add(&header->places_claimed, 1);
 	atomic_store(&state, STATE_OPEN);
@@ -333,7 +342,10 @@ static void place_claim(void)
 
 void place_forked(void)
 {
-	if (atomic_load(&state) == STATE_OPEN)
+	if (atomic_load(&state) != STATE_OPEN)
+		return;
+	sample_forked();
+	if (!setup.wiped)
 		atomic_store(&state, STATE_FORKED); /* most children execute something else and need no place */
 }
 

@@ -23,13 +23,14 @@ struct place_setup {
 	uint32_t segments;
 	uint64_t key;
 	int clock_id;
+	uint32_t pid; /* of the image's process, as far as it is known */
 	_Atomic uint32_t *wiped; /* in a page that is zero in a forked child; or NULL: place_forked() is called instead */
 };
 
 /* Opens for business: the calling process gets place 0. */
 void place_open(const struct place_setup *setup);
 
-/* Called in a forked child by the libc. */
+/* Called in a forked child by the libc, if it does (not after a raw clone). */
 void place_forked(void);
 
 /* True when samples can be taken. Notices a fork. */

@@ -2,97 +2,33 @@
 #include "preload/real.h"
 
 #include "preload/live.h"
+#include "preload/lookup.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdint.h>
-#include <string.h>
 
-/* 64 KiB were never used by any libc measured; the bound is what counts. Zero-filled, so calloc needs no memset. */
-enum {
-	ARENA_BYTES = 64 * 1024,
-	ARENA_ALIGN = 64,
-};
-static _Alignas(4096) unsigned char arena[ARENA_BYTES];
-static _Atomic size_t arena_used;
-
-/* volatile: dlsym is declared "leaf" (never calls back into this file), so a plain store before it would be dropped;
- * but its failure path mallocs its error message. */
-static __thread volatile int resolving __attribute__((tls_model("initial-exec")));
-
-static void *arena_alloc(size_t size)
-{
-	if (size > ARENA_BYTES) {
-		errno = ENOMEM;
-		return NULL;
-	}
-	size_t need = (size + sizeof(size_t) + 2 * ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
-	size_t at = atomic_fetch_add(&arena_used, need);
-	if (at + need > ARENA_BYTES) {
-		errno = ENOMEM;
-		return NULL;
-	}
-	unsigned char *block = arena + at + ARENA_ALIGN;
-	memcpy(block - sizeof(size_t), &size, sizeof(size));
-	live_pin(block); /* so that free() and realloc() look closer and find real_in_arena() */
-	return block;
-}
-
-bool real_in_arena(const void *pointer)
-{
-	return (uintptr_t)pointer - (uintptr_t)arena < ARENA_BYTES;
-}
-
-size_t real_arena_bytes(const void *pointer)
-{
-	size_t size;
-	memcpy(&size, (const unsigned char *)pointer - sizeof(size_t), sizeof(size));
-	return size;
-}
-
-/* First-call versions. While this thread is inside dlsym they serve from the arena instead of looping. */
+/* First-call versions. The lookup allocates nothing, so none of them can be reached from inside it. */
 
 static void *first_malloc(size_t size)
 {
-	if (resolving)
-		return arena_alloc(size);
 	real_resolve();
 	return real.malloc(size);
 }
 
 static void *first_calloc(size_t count, size_t size)
 {
-	size_t bytes;
-	if (resolving) {
-		if (__builtin_mul_overflow(count, size, &bytes)) {
-			errno = ENOMEM;
-			return NULL;
-		}
-		return arena_alloc(bytes);
-	}
 	real_resolve();
 	return real.calloc(count, size);
 }
 
 static void first_free(void *pointer)
 {
-	if (resolving || real_in_arena(pointer))
-		return;
 	real_resolve();
 	real.free(pointer);
 }
 
 static void *first_realloc(void *pointer, size_t size)
 {
-	if (resolving) {
-		void *block = arena_alloc(size);
-		if (block && pointer) {
-			size_t old = real_in_arena(pointer) ? real_arena_bytes(pointer) : 0;
-			memcpy(block, pointer, old < size ? old : size);
-		}
-		return block;
-	}
 	real_resolve();
 	return real.realloc(pointer, size);
 }
@@ -177,6 +113,10 @@ static void *missing_alloc(void)
 	return NULL;
 }
 
+static void missing_free(void *pointer)
+{
+}
+
 static int missing_posix_memalign(void **out, size_t alignment, size_t size)
 {
 	return ENOMEM;
@@ -208,35 +148,68 @@ static int missing_pthread_create(
 	return EAGAIN;
 }
 
-/* dlsym's result is a data pointer; POSIX promises that the conversion works. */
-#define RESOLVE(name, fallback)                                                                                        \
+enum wish {
+	WISH_MALLOC,
+	WISH_FREE,
+	WISH_CALLOC,
+	WISH_REALLOC,
+	WISH_REALLOCARRAY,
+	WISH_POSIX_MEMALIGN,
+	WISH_ALIGNED_ALLOC,
+	WISH_MEMALIGN,
+	WISH_VALLOC,
+	WISH_PVALLOC,
+	WISH_FREE_SIZED,
+	WISH_FREE_ALIGNED_SIZED,
+	WISH_PTHREAD_CREATE,
+	WISHES,
+};
+
+/* POSIX promises that a data pointer can be a function's. */
+#define TAKE(which, member, fallback)                                                                                  \
 	do {                                                                                                           \
-		void *found = dlsym(RTLD_NEXT, #name);                                                                 \
-		next.name = found ? (__typeof__(next.name))(uintptr_t)found : (__typeof__(next.name))(uintptr_t)(fallback);       \
+		void *found = wishes[which].found;                                                                     \
+		real.member = found ? (__typeof__(real.member))(uintptr_t)found                                        \
+		                    : (__typeof__(real.member))(uintptr_t)(fallback);                                  \
 	} while (0)
 
 void real_resolve(void)
 {
-	if (resolving)
+	static bool resolved;
+	if (resolved)
 		return;
-	resolving = 1;
+	struct lookup wishes[WISHES] = {
+	    [WISH_MALLOC] = {.name = "malloc"},
+	    [WISH_FREE] = {.name = "free"},
+	    [WISH_CALLOC] = {.name = "calloc"},
+	    [WISH_REALLOC] = {.name = "realloc"},
+	    [WISH_REALLOCARRAY] = {.name = "reallocarray"},
+	    [WISH_POSIX_MEMALIGN] = {.name = "posix_memalign"},
+	    [WISH_ALIGNED_ALLOC] = {.name = "aligned_alloc"},
+	    [WISH_MEMALIGN] = {.name = "memalign"},
+	    [WISH_VALLOC] = {.name = "valloc"},
+	    [WISH_PVALLOC] = {.name = "pvalloc"},
+	    [WISH_FREE_SIZED] = {.name = "free_sized"},
+	    [WISH_FREE_ALIGNED_SIZED] = {.name = "free_aligned_sized"},
+	    [WISH_PTHREAD_CREATE] = {.name = "pthread_create"},
+	};
 	int saved = errno;
-	struct real next;
-	RESOLVE(malloc, missing_alloc);
-	RESOLVE(free, plain_free_sized); /* cannot be: every libc has free */
-	RESOLVE(calloc, missing_alloc);
-	RESOLVE(realloc, missing_alloc);
-	RESOLVE(reallocarray, plain_reallocarray);
-	RESOLVE(posix_memalign, missing_posix_memalign);
-	RESOLVE(aligned_alloc, missing_alloc);
-	RESOLVE(memalign, missing_alloc);
-	RESOLVE(valloc, missing_alloc);
-	RESOLVE(pvalloc, missing_alloc);
-	RESOLVE(free_sized, plain_free_sized);
-	RESOLVE(free_aligned_sized, plain_free_aligned_sized);
-	RESOLVE(pthread_create, missing_pthread_create);
-	real = next; /* two threads that race here store the same pointers */
-	dlerror();   /* a miss leaves a message behind that the program might read as its own */
+	lookup_next(wishes, WISHES);
+	/* Two threads that race here store the same pointers. */
+	TAKE(WISH_FREE, free, missing_free); /* cannot be: every libc has free */
+	TAKE(WISH_MALLOC, malloc, missing_alloc);
+	TAKE(WISH_CALLOC, calloc, missing_alloc);
+	TAKE(WISH_REALLOC, realloc, missing_alloc);
+	TAKE(WISH_REALLOCARRAY, reallocarray, plain_reallocarray);
+	TAKE(WISH_POSIX_MEMALIGN, posix_memalign, missing_posix_memalign);
+	TAKE(WISH_ALIGNED_ALLOC, aligned_alloc, missing_alloc);
+	TAKE(WISH_MEMALIGN, memalign, missing_alloc);
+	TAKE(WISH_VALLOC, valloc, missing_alloc);
+	TAKE(WISH_PVALLOC, pvalloc, missing_alloc);
+	TAKE(WISH_FREE_SIZED, free_sized, plain_free_sized);
+	TAKE(WISH_FREE_ALIGNED_SIZED, free_aligned_sized, plain_free_aligned_sized);
+	TAKE(WISH_PTHREAD_CREATE, pthread_create, missing_pthread_create);
+	live_forward_set(real.free);
 	errno = saved;
-	resolving = 0;
+	resolved = true;
 }

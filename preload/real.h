@@ -8,7 +8,6 @@
 #define PRELOAD_REAL_H
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 struct real {
@@ -31,12 +30,5 @@ extern struct real real;
 
 /* Looks up whatever is not known yet. Called by the constructor and by the first hook that is reached before it. */
 void real_resolve(void);
-
-/* True for a block of the start-up arena: dlsym itself may allocate (not in glibc 2.36), and gets its memory there.
- * Such a block is never freed. */
-bool real_in_arena(const void *pointer);
-
-/* Bytes that may be read at an arena block (for realloc). */
-size_t real_arena_bytes(const void *pointer);
 
 #endif

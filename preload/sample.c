@@ -44,6 +44,15 @@ void sample_reseed(void)
 	process_seed[0] = mix(process_seed[0] ^ place_now_ns());
 	process_seed[1] = mix(process_seed[1] + thread_tid());
 	seed_thread();
+	sample_thread.tid = thread_tid();
+}
+
+void sample_forked(void)
+{
+	if (!sample_thread.period_bytes)
+		return;
+	sample_reseed();
+	sample_thread.left_bytes = weight_interval(draw(), sample_thread.period_bytes);
 }
 
 uint64_t sample_decide(size_t size)

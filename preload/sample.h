@@ -52,4 +52,8 @@ uint64_t sample_decide(size_t size);
 void sample_seed(const unsigned char random[16]);
 void sample_reseed(void);
 
+/* In a forked child: without a new interval, a thousand children of one server would all take their first sample in the
+ * same allocation. The exponential distribution has no memory, so what is left of an interval may be drawn anew. */
+void sample_forked(void);
+
 #endif

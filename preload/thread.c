@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/thread.h"
 
+#include "preload/lookup.h"
 #include "preload/place.h"
 #include "preload/real.h"
 #include "preload/sample.h"
 
-#include <dlfcn.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 extern void *__libc_stack_end __attribute__((weak));
 
@@ -21,6 +22,7 @@ enum {
 	MAIN_STACK_BYTES = 100 << 20,
 	/* thread_start and clone frames above ours, so that the copied stack shows where it ends */
 	OUTER_FRAMES_BYTES = 1024,
+	CONTROL_BLOCK_BYTES = 160, /* of musl's, that surely exist: its id is at 48 (1.2) */
 };
 
 static uint64_t tid_offset;
@@ -68,25 +70,56 @@ uint64_t thread_tid_offset(void)
 
 uintptr_t thread_main_stack_end(void)
 {
-	return &__libc_stack_end ? (uintptr_t)__libc_stack_end : 0;
+	if (&__libc_stack_end)
+		return (uintptr_t)__libc_stack_end;
+	return getauxval(AT_RANDOM); /* musl: the kernel put these bytes just above the first frame */
 }
+
+/* A libc that publishes nothing (musl): the id is the one 32-bit number in the control block that is the id. */
+static uint64_t find_tid(uint32_t tid)
+{
+	uint64_t found = 0;
+	for (uint64_t offset = sizeof(void *); offset < CONTROL_BLOCK_BYTES; offset += sizeof(uint32_t)) {
+		uint32_t value;
+		memcpy(&value, (const void *)(control_block() + offset), sizeof(value));
+		if (value == tid && found)
+			return 0;
+		if (value == tid)
+			found = offset;
+	}
+	return found;
+}
+
+enum wish {
+	WISH_TID,
+	WISH_ATTR_INIT,
+	WISH_ATTR_DESTROY,
+	WISH_STACK_SIZE,
+	WISH_GUARD_SIZE,
+	WISHES,
+};
 
 void thread_open(uint32_t pid)
 {
-	/* {bits, elements, offset}, as libthread_db reads it */
-	const uint32_t *field = dlsym(RTLD_DEFAULT, "_thread_db_pthread_tid");
-	if (field && field[0] == 32 && field[2] < 65536 && field[2] % 4 == 0) {
+	struct lookup wishes[WISHES] = {
+	    [WISH_TID] = {.name = "_thread_db_pthread_tid"},
+	    [WISH_ATTR_INIT] = {.name = "pthread_attr_init"},
+	    [WISH_ATTR_DESTROY] = {.name = "pthread_attr_destroy"},
+	    [WISH_STACK_SIZE] = {.name = "pthread_attr_getstacksize"},
+	    [WISH_GUARD_SIZE] = {.name = "pthread_attr_getguardsize"},
+	};
+	lookup_next(wishes, WISHES);
+	const uint32_t *field = wishes[WISH_TID].found; /* {bits, elements, offset}, as libthread_db reads it */
+	if (field && field[0] == 32 && field[2] < 65536 && field[2] % 4 == 0)
 		tid_offset = field[2];
-		if (pid && thread_tid() != pid)
-			tid_offset = 0;
-	}
-	attr_init = (int (*)(pthread_attr_t *))(uintptr_t)dlsym(RTLD_DEFAULT, "pthread_attr_init");
-	attr_destroy = (int (*)(pthread_attr_t *))(uintptr_t)dlsym(RTLD_DEFAULT, "pthread_attr_destroy");
-	attr_getstacksize =
-	    (int (*)(const pthread_attr_t *, size_t *))(uintptr_t)dlsym(RTLD_DEFAULT, "pthread_attr_getstacksize");
-	attr_getguardsize =
-	    (int (*)(const pthread_attr_t *, size_t *))(uintptr_t)dlsym(RTLD_DEFAULT, "pthread_attr_getguardsize");
-	dlerror();
+	else if (pid)
+		tid_offset = find_tid(pid);
+	if (pid && thread_tid() != pid)
+		tid_offset = 0;
+	attr_init = (int (*)(pthread_attr_t *))(uintptr_t)wishes[WISH_ATTR_INIT].found;
+	attr_destroy = (int (*)(pthread_attr_t *))(uintptr_t)wishes[WISH_ATTR_DESTROY].found;
+	attr_getstacksize = (int (*)(const pthread_attr_t *, size_t *))(uintptr_t)wishes[WISH_STACK_SIZE].found;
+	attr_getguardsize = (int (*)(const pthread_attr_t *, size_t *))(uintptr_t)wishes[WISH_GUARD_SIZE].found;
 
 	uintptr_t end = thread_main_stack_end();
 	if (end) {

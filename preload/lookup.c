@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/lookup.h"
+
+#include <elf.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+enum {
+	VERSION_HIDDEN = 0x8000, /* superseded by another definition of the same name */
+	BLOOM_BITS     = 8 * sizeof(ElfW(Addr)),
+};
+
+/* One object's dynamic symbols. */
+struct table {
+	uintptr_t base;
+	const ElfW(Sym) *symbols;
+	const char *strings;
+	const ElfW(Half) *versions;
+	const uint32_t *gnu; /* nbuckets, first symbol, bloom words, bloom shift, bloom, buckets, chain */
+	const uint32_t *sysv; /* nbuckets, nchain, buckets, chain */
+};
+
+/* glibc relocates the addresses in the dynamic section, musl and the kernel's own object do not. */
+static const void *dynamic_address(uintptr_t base, uintptr_t value)
+{
+	return (const void *)(value < base ? base + value : value);
+}
+
+static bool table_init(struct table *table, uintptr_t base, const ElfW(Phdr) *segments, size_t count)
+{
+	*table = (struct table){.base = base};
+	const ElfW(Dyn) *dynamic = NULL;
+	for (size_t i = 0; i < count; i++)
+		if (segments[i].p_type == PT_DYNAMIC)
+			dynamic = (const void *)(base + segments[i].p_vaddr);
+	for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++) {
+		const void *address = dynamic_address(base, dynamic->d_un.d_ptr);
+		if (dynamic->d_tag == DT_SYMTAB)
+			table->symbols = address;
+		else if (dynamic->d_tag == DT_STRTAB)
+			table->strings = address;
+		else if (dynamic->d_tag == DT_VERSYM)
+			table->versions = address;
+		else if (dynamic->d_tag == DT_GNU_HASH)
+			table->gnu = address;
+		else if (dynamic->d_tag == DT_HASH)
+			table->sysv = address;
+	}
+	return table->symbols && table->strings && (table->gnu || table->sysv);
+}
+
+static bool defines(const struct table *table, uint32_t index, const char *name)
+{
+	const ElfW(Sym) *symbol = &table->symbols[index];
+	uint32_t bind = ELF64_ST_BIND(symbol->st_info), type = ELF64_ST_TYPE(symbol->st_info);
+	return symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0 && (bind == STB_GLOBAL || bind == STB_WEAK) &&
+	    type != STT_TLS && !(table->versions && table->versions[index] & VERSION_HIDDEN) &&
+	    strcmp(table->strings + symbol->st_name, name) == 0;
+}
+
+static uint32_t find_gnu(const struct table *table, const char *name)
+{
+	uint32_t hash = 5381;
+	for (const char *c = name; *c; c++)
+		hash = hash * 33 + (unsigned char)*c;
+	const uint32_t buckets = table->gnu[0], first = table->gnu[1], bloom_words = table->gnu[2];
+	const ElfW(Addr) *bloom = (const void *)(table->gnu + 4);
+	const uint32_t *bucket = (const void *)(bloom + bloom_words), *chain = bucket + buckets;
+	ElfW(Addr) bits = (ElfW(Addr))1 << hash % BLOOM_BITS |
+	    (ElfW(Addr))1 << (hash >> table->gnu[3]) % BLOOM_BITS;
+	if (!buckets || (bloom_words && (bloom[hash / BLOOM_BITS % bloom_words] & bits) != bits))
+		return 0;
+	uint32_t index = bucket[hash % buckets];
+	if (index < first)
+		return 0;
+	for (;; index++) {
+		uint32_t entry = chain[index - first];
+		if ((entry | 1) == (hash | 1) && defines(table, index, name))
+			return index;
+		if (entry & 1)
+			return 0;
+	}
+}
+
+static uint32_t find_sysv(const struct table *table, const char *name)
+{
+	uint32_t hash = 0;
+	for (const char *c = name; *c; c++) {
+		hash = (hash << 4) + (unsigned char)*c;
+		hash = (hash ^ (hash >> 24 & 0xf0)) & 0x0fffffff;
+	}
+	const uint32_t buckets = table->sysv[0], *bucket = table->sysv + 2, *chain = bucket + buckets;
+	for (uint32_t index = buckets ? bucket[hash % buckets] : 0; index; index = chain[index])
+		if (defines(table, index, name))
+			return index;
+	return 0;
+}
+
+static void *table_find(const struct table *table, const char *name)
+{
+	uint32_t index = table->gnu ? find_gnu(table, name) : find_sysv(table, name);
+	if (!index)
+		return NULL;
+	uintptr_t address = table->base + table->symbols[index].st_value;
+	if (ELF64_ST_TYPE(table->symbols[index].st_info) == STT_GNU_IFUNC)
+		address = ((uintptr_t(*)(uintptr_t))address)(getauxval(AT_HWCAP));
+	return (void *)address;
+}
+
+struct search {
+	struct lookup *wishes;
+	size_t count;
+	bool after_us;
+};
+
+static bool is_ours(const struct dl_phdr_info *info)
+{
+	uintptr_t here = (uintptr_t)is_ours - info->dlpi_addr;
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_LOAD && here >= info->dlpi_phdr[i].p_vaddr &&
+		    here - info->dlpi_phdr[i].p_vaddr < info->dlpi_phdr[i].p_memsz)
+			return true;
+	return false;
+}
+
+static int search_object(struct dl_phdr_info *info, size_t size, void *argument)
+{
+	struct search *search = argument;
+	struct table table;
+	if (!search->after_us) {
+		search->after_us = is_ours(info);
+		return 0;
+	}
+	if (info->dlpi_addr == getauxval(AT_SYSINFO_EHDR) ||
+	    !table_init(&table, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum))
+		return 0;
+	for (size_t i = 0; i < search->count; i++)
+		if (!search->wishes[i].found)
+			search->wishes[i].found = table_find(&table, search->wishes[i].name);
+	return 0;
+}
+
+void lookup_next(struct lookup *wishes, size_t count)
+{
+	struct search search = {wishes, count, false};
+	for (size_t i = 0; i < count; i++)
+		wishes[i].found = NULL;
+	dl_iterate_phdr(search_object, &search);
+}
+
+void *lookup_vdso(const char *name)
+{
+	uintptr_t start = getauxval(AT_SYSINFO_EHDR);
+	if (!start)
+		return NULL;
+	const ElfW(Ehdr) *header = (const void *)start;
+	const ElfW(Phdr) *segments = (const void *)(start + header->e_phoff);
+	uintptr_t base = start;
+	for (size_t i = 0; i < header->e_phnum; i++)
+		if (segments[i].p_type == PT_LOAD && segments[i].p_offset == 0)
+			base = start - segments[i].p_vaddr;
+	struct table table;
+	return table_init(&table, base, segments, header->e_phnum) ? table_find(&table, name) : NULL;
+}

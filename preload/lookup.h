@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds functions in the objects that the loader has mapped after this library: what dlsym(RTLD_NEXT) does, and why
+ * not dlsym itself: it is in another library before glibc 2.34 and carries a symbol version after it, so that no one
+ * build would load under both; it allocates its error message when a name is missing, which in the first malloc of a
+ * process is one malloc too many; and the message then lies where the program looks for its own.
+ *
+ * dl_iterate_phdr, which every libc has, allocates nothing: C++ unwinding depends on it.
+ */
+#ifndef PRELOAD_LOOKUP_H
+#define PRELOAD_LOOKUP_H
+
+#include <stddef.h>
+
+struct lookup {
+	const char *name;
+	void *found; /* NULL: nobody after this library defines it */
+};
+
+/* Fills in `found` of each wish with the first default or unversioned definition. */
+void lookup_next(struct lookup *wishes, size_t count);
+
+/* A function of the kernel's own object, or NULL. */
+void *lookup_vdso(const char *name);
+
+#endif

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+# A program's allocations do what they did, to the last errno, whatever allocator is behind them.
+# timeout: 300
+
+backends() {
+  [ "$(id -u)" != 0 ] || echo uprobe
+  echo breakpoint copy
+}
+
+# shape ALLOCATOR: sets preload (its library, or nothing) and what of its own manners the programs must know
+shape() {
+  unset NO_PVALLOC LAX_ALIGNMENT
+  preload=
+  case $1 in
+    glibc) return ;;
+    jemalloc) preload=libjemalloc.so.2; export NO_PVALLOC=1 ;;
+    tcmalloc) preload=libtcmalloc_minimal.so.4 ;;
+    mimalloc) preload=libmimalloc.so.2; export LAX_ALIGNMENT=1 ;;
+  esac
+  preload=$(ldconfig -p | awk -v name="$preload" '$1 == name { print $NF; exit }')
+  [ -n "$preload" ] || skip "$1 is not installed"
+}
+
+same_semantics() {
+  shape "$1"
+  LD_PRELOAD=$preload "$targets/capture_semantics" 30 >plain
+  matches '^done$' plain
+  for backend in $(backends); do
+    for period in 1 64 4K 512K; do
+      LD_PRELOAD=$preload record -q -b "$backend" -p $period -o "$backend-$period.pb.gz" \
+        "$targets/capture_semantics" 30 >profiled
+      cmp plain profiled || fail "$backend, period $period: other results"
+    done
+    profile_check "$backend-1.pb.gz" "$backend-4K.pb.gz"
+  done
+}
+
+test_semantics_glibc() { same_semantics glibc; }
+test_semantics_jemalloc() { same_semantics jemalloc; }
+test_semantics_tcmalloc() { same_semantics tcmalloc; }
+test_semantics_mimalloc() { same_semantics mimalloc; }
+
+# The allocator as a library that the program was linked with: it comes after ours in the search order too.
+test_semantics_linked() {
+  for allocator in jemalloc tcmalloc mimalloc; do
+    shape $allocator
+    gcc -O2 -fno-builtin -w -D_GNU_SOURCE -o linked "$top/tests/targets/capture_semantics.c" -Wl,--no-as-needed "$preload"
+    ./linked 30 >plain
+    for period in 1 4K; do
+      record -q -b copy -p $period -o "$allocator-$period.pb.gz" ./linked 30 >profiled
+      cmp plain profiled || fail "$allocator linked, period $period: other results"
+    done
+    profile_check $allocator-1.pb.gz
+  done
+}
+
+# Period 64 and 8 threads: every free and every realloc meets the table. STRESS_SECONDS is for long runs by hand.
+stress() {
+  shape "$1"
+  LD_PRELOAD=$preload "$targets/capture_stress" 1 8 >plain
+  for backend in $(backends); do
+    for period in ${2:-64 4K}; do
+      LD_PRELOAD=$preload record -q -b "$backend" -p $period -o "$1-$backend-$period.pb.gz" \
+        "$targets/capture_stress" "${STRESS_SECONDS:-2}" 8 >profiled || fail "$1, $backend, period $period: status $?"
+      cmp plain profiled
+      profile_check "$1-$backend-$period.pb.gz"
+    done
+  done
+}
+
+test_stress_glibc() { stress glibc '1 64 4K 512K'; }
+test_stress_jemalloc() { stress jemalloc; }
+test_stress_tcmalloc() { stress tcmalloc; }
+test_stress_mimalloc() { stress mimalloc; }
