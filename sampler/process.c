@@ -150,6 +150,12 @@ static struct process *parent_of(const struct process *process, const struct reg
 	    : NULL;
 }
 
+/* After an exec the pid's maps are another program's, while samples of ours may still lie in the rings. */
+static bool maps_are_ours(const struct process *process, const struct maps *maps)
+{
+	return maps_find(maps, process->image->trigger_address) != NULL;
+}
+
 static void open_maps(struct process *process, struct modules *modules, const struct process *parent)
 {
 	bool read = false;
@@ -157,11 +163,12 @@ static void open_maps(struct process *process, struct modules *modules, const st
 	if (!process->maps)
 		return;
 	if (process->pidfd >= 0)
-		read = maps_read_proc(process->maps) == 0 && maps_count(process->maps) > 0;
+		read = maps_read_proc(process->maps) == 0 && maps_are_ours(process, process->maps);
 	if (read) {
 		process->maps_read_ns = process_now_ns();
 		return;
 	}
+	maps_clear(process->maps);
 	if (parent && parent->maps) {
 		maps_free(process->maps);
 		process->maps = maps_copy(parent->maps, 0);
@@ -176,11 +183,11 @@ void process_refresh_maps(struct process *process, uint64_t now_ns, uint64_t eve
 		return;
 	process->maps_read_ns = now_ns;
 	struct maps *fresh = maps_new(maps_store(process->maps), process->pid, true);
-	if (fresh && maps_read_proc(fresh) == 0 && maps_count(fresh) > 0) {
+	if (fresh && maps_read_proc(fresh) == 0 && maps_are_ours(process, fresh)) {
 		maps_free(process->maps);
 		process->maps = fresh;
 	} else {
-		maps_free(fresh); /* it has just ended */
+		maps_free(fresh); /* it has just ended, or executes another program */
 	}
 }
 

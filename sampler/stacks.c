@@ -189,6 +189,9 @@ uint32_t stacks_intern(struct stacks *s, const struct unwind_frame *frames, size
 			mapping.start = map->start;
 			mapping.end = map->end;
 			mapping.file_offset = map->pgoff;
+		} else {
+			mapping.start = from->pc & ~(uint64_t)4095;
+			mapping.end = mapping.start + 4096;
 		}
 		struct stack_frame frame = {.pc = from->pc, .vaddr = from->vaddr, .mapping = find_mapping(s, &mapping)};
 		uint32_t number = frame.mapping == UINT32_MAX ? UINT32_MAX : find_frame(s, &frame);
