@@ -14,6 +14,7 @@
 #include "preload/place.h"
 #include "preload/real.h"
 #include "preload/sample.h"
+#include "preload/signal.h"
 #include "preload/thread.h"
 #include "proto/region.h"
 
@@ -107,6 +108,8 @@ static bool header_good(const struct region_header *header)
 	    header->total_bytes > REGION_PAGE_BYTES && header->places_offset >= REGION_PAGE_BYTES &&
 	    header->segments <= REGION_SEGMENTS &&
 	    header->slots_offset + (uint64_t)header->segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot) <=
+	        header->kept_offset &&
+	    header->kept_offset + (uint64_t)header->segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot) <=
 	        header->total_bytes;
 }
 
@@ -276,7 +279,9 @@ static bool attach(void)
 	    .places_offset = header->places_offset,
 	    .owners_offset = header->owners_offset,
 	    .buffers_offset = header->buffers_offset,
+	    .frees_offset = header->frees_offset,
 	    .slots_offset = header->slots_offset,
+	    .kept_offset = header->kept_offset,
 	    .segments = header->segments,
 	    .key = header->key,
 	    .clock_id = (int)header->clock_id,
@@ -302,6 +307,9 @@ static bool attach(void)
 	const unsigned char *random = (const unsigned char *)getauxval(AT_RANDOM);
 	if (random)
 		sample_seed(random);
+	/* Under a filter only what the loader itself uses is used, and it sets no handler. */
+	if (!strict && header->snapshot_signal >= 1 && header->snapshot_signal <= 64)
+		signal_open((int)header->snapshot_signal);
 	place_open(&setup);
 	atomic_store_explicit(&header->state, REGION_READY, memory_order_release);
 	return true;

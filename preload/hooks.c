@@ -220,3 +220,17 @@ EXPORT void *pvalloc(size_t size)
 	unpark(left, pointer, size);
 	return pointer;
 }
+
+/* ---- pools of the program's own */
+
+COLD void hooks_report_alloc(const void *pointer, size_t size)
+{
+	/* No block of anybody's: the first page, and what the index takes for a mark of its own. */
+	if ((uintptr_t)pointer >= 4096 && sample_count(size))
+		hooks_counted(pointer, size);
+}
+
+COLD void hooks_report_free(void *pointer)
+{
+	hooks_freed(pointer);
+}

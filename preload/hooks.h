@@ -3,7 +3,13 @@
 #ifndef PRELOAD_HOOKS_H
 #define PRELOAD_HOOKS_H
 
+#include <stddef.h>
+
 /* free() of a block that may be sampled. */
 void hooks_free_maybe(void *pointer);
+
+/* A block of a pool of the program's own, as if it came from malloc and went to free. */
+void hooks_report_alloc(const void *pointer, size_t size);
+void hooks_report_free(void *pointer);
 
 #endif

@@ -2,6 +2,7 @@
 #include "preload/place.h"
 
 #include "preload/lookup.h"
+#include "preload/request.h"
 #include "preload/sample.h"
 #include "preload/thread.h"
 
@@ -50,6 +51,16 @@ static struct region_place *place_at(uint32_t number)
 static struct region_slot *slot_at(uint32_t slot)
 {
 	return (struct region_slot *)(void *)(setup.base + setup.slots_offset) + slot;
+}
+
+static struct region_slot *kept_at(uint32_t slot)
+{
+	return (struct region_slot *)(void *)(setup.base + setup.kept_offset) + slot;
+}
+
+struct region_place *place_self(void)
+{
+	return place;
 }
 
 struct region_header *place_header(void)
@@ -163,19 +174,43 @@ static uint32_t slot_take(void)
 	return REGION_NO_SLOT;
 }
 
-static void slot_give_back(uint32_t slot)
+static void slot_give_back(uint32_t number)
 {
-	uint32_t in_segment = slot % REGION_SEGMENT_SLOTS;
-	uint32_t at = segment_at[slot / REGION_SEGMENT_SLOTS];
-	atomic_store_explicit(&slot_at(slot)->word, SLOT_FREE, memory_order_release);
+	uint32_t in_segment = number % REGION_SEGMENT_SLOTS;
+	uint32_t at = segment_at[number / REGION_SEGMENT_SLOTS];
+	struct region_slot *slot = slot_at(number);
+	uint64_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
+	slot->freed_order = atomic_fetch_add_explicit(&place->next_seq, 1, memory_order_relaxed);
+	atomic_store_explicit(&slot->word, (word & ~(uint64_t)0xff) | SLOT_FREED, memory_order_release);
 	atomic_fetch_and(&taken[at][in_segment / 64], ~(1ull << in_segment % 64));
 	atomic_fetch_sub_explicit(&taken_count, 1, memory_order_relaxed);
+}
+
+/* Before a slot is used again: what was live at the peak stays known (proto/region.h). */
+static void slot_keep(uint32_t number)
+{
+	const struct region_slot *slot = slot_at(number);
+	struct region_slot *kept = kept_at(number);
+	uint64_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
+	uint64_t peak = atomic_load_explicit(&place->peak_order, memory_order_relaxed);
+	if ((word & 0xff) != SLOT_FREED || word >> 8 >= peak || slot->freed_order < peak)
+		return;
+	atomic_store_explicit(&kept->word, SLOT_WRITING, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	kept->freed_order = slot->freed_order;
+	kept->size_bytes = slot->size_bytes;
+	kept->period_bytes = slot->period_bytes;
+	kept->time_ns = slot->time_ns;
+	kept->tid = slot->tid;
+	kept->flags = slot->flags;
+	atomic_store_explicit(&kept->word, word, memory_order_release);
 }
 
 static void slot_write(const void *pointer, const struct live_entry *entry, uint16_t flags, uint32_t origin_slot,
     uint64_t origin_seq, uint32_t origin_place)
 {
 	struct region_slot *slot = slot_at(entry->slot);
+	slot_keep(entry->slot);
 	atomic_store_explicit(&slot->word, entry->seq << 8 | SLOT_WRITING, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
 	slot->address = (uintptr_t)pointer;
@@ -192,7 +227,14 @@ static void slot_write(const void *pointer, const struct live_entry *entry, uint
 
 /* ---- the books that the process keeps itself, so that they are right whatever is lost on the way */
 
-static void live_add(struct weight weight, uint64_t now_ns)
+static void raise_peak_order(uint64_t order)
+{
+	uint64_t old = atomic_load_explicit(&place->peak_order, memory_order_relaxed);
+	while (old < order && !atomic_compare_exchange_weak(&place->peak_order, &old, order))
+		;
+}
+
+static void live_add(struct weight weight, uint64_t now_ns, uint64_t seq)
 {
 	tally_add(&place->live, weight);
 	uint64_t variance =
@@ -204,6 +246,7 @@ static void live_add(struct weight weight, uint64_t now_ns)
 	while (bytes > peak && (int64_t)bytes > 0) {
 		if (!atomic_compare_exchange_weak(&place->peak_bytes_q8, &peak, bytes))
 			continue;
+		raise_peak_order(seq + 1);
 		/* The rest of the peak's description may be another thread's by a sample or two. */
 		atomic_store_explicit(&place->peak_objects_q16, atomic_load(&place->live.objects_q16), memory_order_relaxed);
 		atomic_store_explicit(&place->peak_samples, atomic_load(&place->live.samples), memory_order_relaxed);
@@ -222,13 +265,45 @@ static void live_subtract(const struct live_entry *entry)
 	atomic_fetch_sub_explicit(&place->live_objects_variance, weight.objects_variance, memory_order_relaxed);
 }
 
-void place_remove(const struct live_entry *entry)
+/* In a forked child that has not taken over this entry yet, the slot is the parent's. */
+static bool is_mine(const struct live_entry *entry)
 {
-	/* In a forked child that has not taken over this entry yet, the slot is the parent's. */
-	if (entry->slot == REGION_NO_SLOT || entry->place != place_number)
+	return entry->slot != REGION_NO_SLOT && entry->place == place_number;
+}
+
+static void entry_drop(const struct live_entry *entry)
+{
+	if (!is_mine(entry))
 		return;
 	slot_give_back(entry->slot);
 	live_subtract(entry);
+}
+
+static void log_free(const struct live_entry *entry)
+{
+	uint64_t at = atomic_fetch_add_explicit(&header->frees_head, 1, memory_order_relaxed);
+	struct region_free *entry_free =
+	    (struct region_free *)(void *)(setup.base + setup.frees_offset) + at % REGION_FREES;
+	atomic_store_explicit(&entry_free->word, 0, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	entry_free->seq = entry->seq;
+	entry_free->size_bytes = entry->size_bytes;
+	entry_free->period_bytes = entry->period_bytes;
+	entry_free->time_ns = entry->time_ns;
+	entry_free->freed_ns = place_now_ns();
+	entry_free->slot = entry->slot;
+	entry_free->tid = entry->tid;
+	entry_free->freed_tid = thread_tid();
+	entry_free->place = place_number;
+	atomic_store_explicit(&entry_free->word, at + 1, memory_order_release);
+}
+
+void place_remove(const struct live_entry *entry)
+{
+	if (!is_mine(entry))
+		return;
+	entry_drop(entry);
+	log_free(entry);
 }
 
 void place_insert(const void *pointer, struct live_entry *entry)
@@ -243,17 +318,17 @@ void place_insert(const void *pointer, struct live_entry *entry)
 		return;
 	}
 	slot_write(pointer, entry, 0, 0, 0, 0);
-	live_add(weight, entry->time_ns);
+	live_add(weight, entry->time_ns, entry->seq);
 
 	struct live_entry stale;
 	int result = live_put(pointer, entry, &stale);
 	if (result == LIVE_PUT_STALE || result == LIVE_PUT_FULL_STALE) {
-		place_remove(&stale);
+		entry_drop(&stale);
 		place_count_loss(REGION_LOSS_STALE, stale.size_bytes, stale.period_bytes);
 	}
 	if (result == LIVE_PUT_FULL || result == LIVE_PUT_FULL_STALE) {
 		/* Its free could not be told: better not live at all. */
-		place_remove(entry);
+		entry_drop(entry);
 		entry->slot = REGION_NO_SLOT;
 		tally_add(&place->lost[REGION_LOSS_TABLE_FULL], weight);
 	}
@@ -264,7 +339,7 @@ void place_restore(const void *pointer, const struct live_entry *entry)
 	struct live_entry stale;
 	int result = live_put(pointer, entry, &stale);
 	if (result == LIVE_PUT_FULL || result == LIVE_PUT_FULL_STALE) {
-		place_remove(entry);
+		entry_drop(entry);
 		if (entry->place == place_number)
 			place_count_loss(REGION_LOSS_TABLE_FULL, entry->size_bytes, entry->period_bytes);
 	}
@@ -281,6 +356,8 @@ void place_open(const struct place_setup *with)
 	place_number = 0;
 	place->pid = setup.pid;
 	place->start_ns = place_now_ns();
+	request_open(header->start_paused == 1);
+	request_begin(place);
 	if (setup.wiped)
 		atomic_store(setup.wiped, WIPED_OPEN);
 	atomic_store(&place->state, PLACE_READY);
@@ -300,7 +377,7 @@ static bool inherit_entry(const void *pointer, struct live_entry *entry)
 	mine.seq = atomic_fetch_add_explicit(&place->next_seq, 1, memory_order_relaxed);
 	mine.place = place_number;
 	slot_write(pointer, &mine, SLOT_INHERITED, entry->slot, entry->seq, entry->place);
-	live_add(weight_of(mine.size_bytes, mine.period_bytes), mine.time_ns);
+	live_add(weight_of(mine.size_bytes, mine.period_bytes), mine.time_ns, mine.seq);
 	place->inherited++;
 	*entry = mine;
 	return true;
@@ -333,6 +410,7 @@ static void place_claim(void)
 	place->pid = thread_tid();
 	place->parent = parent + 1;
 	place->start_ns = place_now_ns();
+	request_begin(place);
 	sample_reseed();
 	live_visit(inherit_entry);
 	atomic_store(&place->state, PLACE_READY);

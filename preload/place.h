@@ -19,7 +19,7 @@
 /* What the constructor found out; private copies, since the shared header is writable by anyone who has it mapped. */
 struct place_setup {
 	unsigned char *base;
-	uint64_t places_offset, owners_offset, buffers_offset, slots_offset;
+	uint64_t places_offset, owners_offset, buffers_offset, frees_offset, slots_offset, kept_offset;
 	uint32_t segments;
 	uint64_t key;
 	int clock_id;
@@ -47,6 +47,9 @@ uint64_t place_now_ns(void);
 /* The shared header; only valid once place_open has run. */
 struct region_header *place_header(void);
 
+/* Our place in it; only valid while place_ready says so. */
+struct region_place *place_self(void);
+
 /* What goes into the trigger's first register: the region's key and this process' place. */
 uint64_t place_key(void);
 
@@ -57,7 +60,7 @@ unsigned char *place_buffers(void);
  * entry: size, period, time and tid filled in by the caller; seq, slot and place are set here. */
 void place_insert(const void *pointer, struct live_entry *entry);
 
-/* Clears the slot of an entry that live_take gave back. */
+/* Takes an entry that live_take gave back out of its slot, and enters its free. */
 void place_remove(const struct live_entry *entry);
 
 /* Puts a taken entry back (a realloc that failed). */

@@ -2,6 +2,7 @@
 #include "preload/sample.h"
 
 #include "preload/place.h"
+#include "preload/request.h"
 #include "preload/thread.h"
 #include "proto/weight.h"
 
@@ -83,7 +84,7 @@ uint64_t sample_decide(size_t size)
 	 * and the exponential distribution has no memory. */
 	self->period_bytes = now;
 	self->left_bytes = weight_interval(draw(), now);
-	if (atomic_load_explicit(&header->mode, memory_order_relaxed) == REGION_MODE_OFF)
+	if (atomic_load_explicit(&header->mode, memory_order_relaxed) == REGION_MODE_OFF || request_paused())
 		return 0;
 	return drawn_with;
 }

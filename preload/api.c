@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The library's side of heaptap.h: one exported table. Here the program asks, so a bounded wait is allowed. */
+#include "proto/heaptap.h"
+
+#include "preload/hooks.h"
+#include "preload/request.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	WAIT_NS = 100 * 1000000,
+	WAITS   = 3,
+};
+
+/* A sampler that has not answered once is not waited for again until it has caught up. */
+static int api_snapshot(const char *name)
+{
+	static _Atomic uint32_t unanswered;
+	uint32_t number, now;
+	int saved = errno;
+	_Atomic uint32_t *answered = request_ask(name, &number);
+	if (!answered)
+		return 0;
+	int waits = atomic_load(&unanswered) ? 0 : WAITS;
+	while ((now = atomic_load(answered), (int32_t)(now - number) < 0) && waits-- > 0) {
+		struct timespec limit = {.tv_nsec = WAIT_NS};
+		syscall(SYS_futex, answered, FUTEX_WAIT, now, &limit, NULL, 0);
+	}
+	bool done = (int32_t)(atomic_load(answered) - number) >= 0;
+	atomic_store(&unanswered, done ? 0 : 1);
+	errno = saved;
+	return done;
+}
+
+static void api_start(void)
+{
+	request_pause(false);
+}
+
+static void api_stop(void)
+{
+	request_pause(true);
+}
+
+static void api_report_free(void *pointer, size_t bytes)
+{
+	hooks_report_free(pointer);
+}
+
+extern const struct heaptap_api heaptap_api;
+__attribute__((visibility("default"))) const struct heaptap_api heaptap_api = {
+    .version = 1,
+    .snapshot = api_snapshot,
+    .start = api_start,
+    .stop = api_stop,
+    .report_alloc = hooks_report_alloc,
+    .report_free = api_report_free,
+};

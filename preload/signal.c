@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/signal.h"
+
+#include "preload/lookup.h"
+#include "preload/request.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+typedef void handler_fn(int);
+
+/* Some of these are declared by old headers only, or nowhere. */
+int __sigaction(int number, const struct sigaction *action, struct sigaction *old);
+handler_fn *bsd_signal(int number, handler_fn *handler);
+handler_fn *ssignal(int number, handler_fn *handler);
+handler_fn *sysv_signal(int number, handler_fn *handler);
+handler_fn *__sysv_signal(int number, handler_fn *handler);
+handler_fn *sigset(int number, handler_fn *handler);
+
+enum { SIGACTION, SIGNAL, BSD_SIGNAL, SSIGNAL, SYSV_SIGNAL, SYSV_SIGNAL_INNER, SIGSET, FUNCTIONS };
+
+static struct lookup next[FUNCTIONS] = {
+    {.name = "sigaction"}, {.name = "signal"}, {.name = "bsd_signal"}, {.name = "ssignal"},
+    {.name = "sysv_signal"}, {.name = "__sysv_signal"}, {.name = "sigset"},
+};
+static _Atomic uint32_t known;
+static _Atomic uint32_t handled;
+
+/* Another library's constructor may come before ours; two threads that race here store the same pointers. */
+static void *next_of(int function)
+{
+	if (!atomic_load_explicit(&known, memory_order_acquire)) {
+		struct lookup found[FUNCTIONS];
+		memcpy(found, next, sizeof(found));
+		lookup_next(found, FUNCTIONS);
+		memcpy(next, found, sizeof(found));
+		atomic_store_explicit(&known, 1, memory_order_release);
+	}
+	return next[function].found;
+}
+
+static void on_signal(int number)
+{
+	request_signalled();
+}
+
+static int next_sigaction(int number, const struct sigaction *action, struct sigaction *old)
+{
+	int (*function)(int, const struct sigaction *, struct sigaction *) =
+	    (int (*)(int, const struct sigaction *, struct sigaction *))(uintptr_t)next_of(SIGACTION);
+	if (function)
+		return function(number, action, old);
+	errno = ENOSYS;
+	return -1;
+}
+
+void signal_open(int number)
+{
+	struct sigaction action;
+	if (next_sigaction(number, NULL, &action) != 0 || action.sa_handler != SIG_DFL)
+		return;
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = on_signal;
+	/* On the program's signal stack if it has one: its own stack may be a coroutine's, with no room to spare. */
+	action.sa_flags = SA_RESTART | SA_ONSTACK;
+	sigemptyset(&action.sa_mask);
+	if (next_sigaction(number, &action, NULL) == 0)
+		atomic_store(&handled, 1);
+}
+
+bool signal_handled(void)
+{
+	return atomic_load(&handled) != 0;
+}
+
+/* ---- what the program is told */
+
+static int any_sigaction(int number, const struct sigaction *action, struct sigaction *old)
+{
+	int result = next_sigaction(number, action, old);
+	if (result == 0 && old && old->sa_handler == on_signal)
+		memset(old, 0, sizeof(*old)); /* as after an exec: SIG_DFL, no flags, an empty mask */
+	return result;
+}
+
+EXPORT int sigaction(int number, const struct sigaction *action, struct sigaction *old)
+{
+	return any_sigaction(number, action, old);
+}
+
+EXPORT int __sigaction(int number, const struct sigaction *action, struct sigaction *old)
+{
+	return any_sigaction(number, action, old);
+}
+
+static handler_fn *any_signal(int function, int number, handler_fn *handler)
+{
+	handler_fn *(*set)(int, handler_fn *) = (handler_fn * (*)(int, handler_fn *))(uintptr_t)next_of(function);
+	if (!set) {
+		errno = ENOSYS;
+		return SIG_ERR;
+	}
+	handler_fn *old = set(number, handler);
+	return old == on_signal ? SIG_DFL : old;
+}
+
+EXPORT handler_fn *signal(int number, handler_fn *handler)
+{
+	return any_signal(SIGNAL, number, handler);
+}
+
+EXPORT handler_fn *bsd_signal(int number, handler_fn *handler)
+{
+	return any_signal(BSD_SIGNAL, number, handler);
+}
+
+EXPORT handler_fn *ssignal(int number, handler_fn *handler)
+{
+	return any_signal(SSIGNAL, number, handler);
+}
+
+EXPORT handler_fn *sysv_signal(int number, handler_fn *handler)
+{
+	return any_signal(SYSV_SIGNAL, number, handler);
+}
+
+EXPORT handler_fn *__sysv_signal(int number, handler_fn *handler)
+{
+	return any_signal(SYSV_SIGNAL_INNER, number, handler);
+}
+
+EXPORT handler_fn *sigset(int number, handler_fn *handler)
+{
+	return any_signal(SIGSET, number, handler);
+}

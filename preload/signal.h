@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The snapshot signal (SIGUSR1 unless `record --signal` says otherwise).
+ *
+ * Where the program has left the signal at its default, which is to be killed by it, a handler of ours stands instead
+ * and asks for a snapshot. The program never gets to see it: the functions that tell a disposition (sigaction, signal
+ * and their elders) say "default" for it, and whatever the program sets, default included, is set and stays; from then
+ * on we are out. Ignored stays ignored. The kernel does the rest: a forked child has the handler, an executed image
+ * does not.
+ *
+ * What still shows: SigCgt in /proc/PID/status, and the raw system call.
+ */
+#ifndef PRELOAD_SIGNAL_H
+#define PRELOAD_SIGNAL_H
+
+#include <stdbool.h>
+
+/* In the constructor. number: of the signal. Installs the handler if the disposition is the default. */
+void signal_open(int number);
+
+/* True if it did. */
+bool signal_handled(void);
+
+#endif
