@@ -116,6 +116,30 @@ fail:;
 	return error;
 }
 
+int region_reopen(struct region *region, int fd)
+{
+	struct region_header header;
+	struct stat status;
+	if (fstat(fd, &status) != 0)
+		return -errno;
+	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) || header.magic != REGION_MAGIC ||
+	    header.abi != REGION_ABI || header.segments < 1 || header.segments > REGION_SEGMENTS ||
+	    (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0)
+		return -EPROTO;
+	*region = (struct region){.fd = fd, .id = header.region_id, .key = header.key & ~(uint64_t)0xffff};
+	lay_out(region, (uint64_t)header.segments * REGION_SEGMENT_SLOTS);
+	if ((uint64_t)status.st_size != region->bytes || header.slots_offset != region->slots_offset ||
+	    header.buffers_offset != region->buffers_offset || header.places_offset != region->places_offset)
+		return -EPROTO;
+	region->ino = status.st_ino;
+	region->dev = status.st_dev;
+	void *base = mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (base == MAP_FAILED)
+		return -errno;
+	region->base = base;
+	return 0;
+}
+
 bool region_abandoned(struct region *region)
 {
 	/* The kernel refuses this seal while anybody has the file mapped writable: ourselves must not. */

@@ -37,6 +37,10 @@ struct region_options {
 int region_open(struct region *region, uint32_t id, uint64_t key, const struct region_options *options);
 void region_close(struct region *region);
 
+/* Takes over a region that another sampler made, open for reading and writing as fd (then the region's). What its header
+ * says must be what region_open would have laid out. Returns 0, -EPROTO, or -errno; fd stays the caller's then. */
+int region_reopen(struct region *region, int fd);
+
 /* True when no process has it mapped any more; then only region_close may follow. */
 bool region_abandoned(struct region *region);
 
