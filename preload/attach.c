@@ -9,6 +9,7 @@
  * Nothing waits for the sampler: until it has opened its perf events, samples go by the copy rung.
  */
 #include "preload/capture.h"
+#include "preload/door.h"
 #include "preload/live.h"
 #include "preload/lookup.h"
 #include "preload/place.h"
@@ -121,19 +122,41 @@ static bool affordable(int resource, uint64_t bytes)
 	return getrlimit(resource, &limit) == 0 && (limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur / 4);
 }
 
-static struct region_header *map_region(const struct ticket *ticket)
+/* Maps a region whose header has been read; closes the descriptor. */
+static struct region_header *map_region(int fd, const struct region_header *head)
 {
-	struct region_header head;
 	void *memory = MAP_FAILED;
 	char last;
-	int fd = open_checked(ticket->region_path, O_RDWR, &head, sizeof(head));
-	if (fd < 0)
-		return NULL;
-	if (header_good(&head) && pread(fd, &last, 1, (off_t)head.total_bytes - 1) == 1 &&
-	    affordable(RLIMIT_AS, head.total_bytes))
-		memory = mmap(NULL, head.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (header_good(head) && pread(fd, &last, 1, (off_t)head->total_bytes - 1) == 1 &&
+	    affordable(RLIMIT_AS, head->total_bytes))
+		memory = mmap(NULL, head->total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	return memory == MAP_FAILED ? NULL : memory;
+}
+
+static struct region_header *region_by_path(const char *lobby_path, uint64_t cookie)
+{
+	char tickets_path[64];
+	struct ticket ticket;
+	struct region_header head;
+	if (!read_lobby(lobby_path, cookie, tickets_path, sizeof(tickets_path)) ||
+	    !read_ticket(tickets_path, cookie, &ticket))
+		return NULL;
+	int fd = open_checked(ticket.region_path, O_RDWR, &head, sizeof(head));
+	return fd < 0 ? NULL : map_region(fd, &head);
+}
+
+/* The sampler is another user's. Its file must not be able to shrink under us. */
+static struct region_header *region_from_door(const char *lobby_path, uint64_t cookie)
+{
+	struct region_header head;
+	int fd = door_ask(lobby_path, cookie);
+	if (fd < 0)
+		return NULL;
+	if (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK && pread(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head))
+		return map_region(fd, &head);
+	close(fd);
+	return NULL;
 }
 
 /* ---- what is loaded now: so that the stacks of a process that lives for a millisecond can still be unwound */
@@ -259,20 +282,19 @@ static void reserve_levels(bool may_advise)
 
 static bool attach(void)
 {
-	char path[64], tickets_path[64];
+	char path[64];
 	uint64_t cookie;
-	struct ticket ticket;
 	const char *value = getauxval(AT_SECURE) ? NULL : find_env(REGION_ENV);
-	if (!value || !parse_env(value, path, sizeof(path), &cookie) ||
-	    !read_lobby(path, cookie, tickets_path, sizeof(tickets_path)) ||
-	    !read_ticket(tickets_path, cookie, &ticket))
+	if (!value || !parse_env(value, path, sizeof(path), &cookie))
 		return false;
-	struct region_header *header = map_region(&ticket);
+	bool strict = filtered();
+	struct region_header *header = region_by_path(path, cookie);
+	if (!header && !strict)
+		header = region_from_door(path, cookie);
 	if (!header)
 		return false;
 	atomic_store(&header->state, REGION_CLAIMED);
 
-	bool strict = filtered();
 	thread_open(strict ? 0 : (uint32_t)getpid());
 	struct place_setup setup = {
 	    .base = (unsigned char *)header,

@@ -36,6 +36,9 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #define REGION_ABI 2u
 #define REGION_MAGIC 0x7061747061656831ull /* "1heaptap" */
@@ -76,6 +79,19 @@ struct ticket {
 	uint64_t cookie;
 	char region_path[56]; /* "/proc/<sampler>/fd/<n>" */
 };
+
+/* Abstract socket of the door (preload/door.h): the lobby's path, which says whose it is, after "heaptap". The cookie is the
+ * secret, not the name. Returns the address' length. */
+static inline socklen_t region_door_address(const char *lobby_path, struct sockaddr_un *address)
+{
+	static const char prefix[] = "heaptap";
+	size_t length = strnlen(lobby_path, 64);
+	memset(address, 0, sizeof(*address));
+	address->sun_family = AF_UNIX;
+	memcpy(address->sun_path + 1, prefix, sizeof(prefix) - 1);
+	memcpy(address->sun_path + sizeof(prefix), lobby_path, length);
+	return (socklen_t)(sizeof(address->sun_family) + sizeof(prefix) + length);
+}
 
 /* A count and its weight: unbiased estimates of bytes (in 1/256) and objects (in 1/65536), see proto/weight.h. */
 struct region_tally {

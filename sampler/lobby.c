@@ -10,9 +10,11 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum {
+	VISITORS = 16, /* at the door who have not spoken yet */
 	STOCK = 16, /* a pipe has 16 slots by default; a burst of more execs within a few ms finds the lobby empty */
 };
 
@@ -20,8 +22,10 @@ struct lobby_state {
 	struct region_options options;
 	uint64_t cookie;
 	uint32_t next_id;
-	int memory_fd;
+	int memory_fd, door_fd;
 	int read_fd, write_fd;
+	int visitors[VISITORS];
+	uint32_t visitor_count;
 	char env[128];
 	struct region *stock[STOCK]; /* in the order of their tickets */
 	uint32_t count;
@@ -43,22 +47,106 @@ static int open_memory(struct lobby_state *lobby)
 	return 0;
 }
 
-/* One more region and its ticket. -EAGAIN: the pipe is full. */
-static int stock_one(struct lobby_state *lobby)
+/* Only a root sampler has targets of other users, and needs a door. */
+static void open_door(struct lobby_state *lobby)
+{
+	struct sockaddr_un address;
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), lobby->memory_fd);
+	socklen_t bytes = region_door_address(path, &address);
+	int fd = geteuid() == 0 ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
+	if (fd >= 0 && bind(fd, (const struct sockaddr *)&address, bytes) == 0 && listen(fd, 64) == 0)
+		lobby->door_fd = fd;
+	else if (fd >= 0)
+		close(fd);
+}
+
+static struct region *region_make(struct lobby_state *lobby, int *error)
 {
 	struct region *region = malloc(sizeof(*region));
-	if (!region)
-		return -ENOMEM;
 	uint64_t random;
+	*error = -ENOMEM;
+	if (!region)
+		return NULL;
 	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		random = lobby->cookie * (lobby->next_id + 1);
 	uint32_t id = lobby->next_id++;
-	int error = region_open(region, id, (random & 0xffffffff00000000ull) | (uint64_t)(id & 0xffff) << 16,
+	*error = region_open(region, id, (random & 0xffffffff00000000ull) | (uint64_t)(id & 0xffff) << 16,
 	    &lobby->options);
-	if (error) {
-		free(region);
-		return error;
+	if (!*error)
+		return region;
+	free(region);
+	return NULL;
+}
+
+static bool hand_over(int visitor, int fd)
+{
+	char byte = 0;
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
+	struct iovec data = {&byte, 1};
+	const struct msghdr message = {
+	    .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+	return sendmsg(visitor, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+}
+
+/* 1: shows the cookie, which only processes that inherited it can read; 0: has not spoken yet; -1: a stranger. */
+static int visitor_known(const struct lobby_state *lobby, int visitor)
+{
+	uint64_t cookie = 0;
+	ssize_t got = recv(visitor, &cookie, sizeof(cookie), MSG_DONTWAIT);
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	return got == (ssize_t)sizeof(cookie) && cookie == lobby->cookie ? 1 : -1;
+}
+
+/* Lets in who waits outside; when the hall is full, whoever has stood there longest without a word must go. */
+static void let_in(struct lobby_state *lobby)
+{
+	int visitor;
+	while (lobby->door_fd >= 0 && (visitor = accept4(lobby->door_fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+		if (lobby->visitor_count == VISITORS) {
+			close(lobby->visitors[0]);
+			memmove(&lobby->visitors[0], &lobby->visitors[1], --lobby->visitor_count * sizeof(int));
+		}
+		lobby->visitors[lobby->visitor_count++] = visitor;
 	}
+}
+
+/* The region that the next visitor with the cookie was handed, or NULL. */
+static struct region *door_next(struct lobby_state *lobby)
+{
+	struct region *given = NULL;
+	let_in(lobby);
+	for (uint32_t i = 0; i < lobby->visitor_count && !given;) {
+		int visitor = lobby->visitors[i], error, known = visitor_known(lobby, visitor);
+		if (known == 0) {
+			i++;
+			continue;
+		}
+		struct region *region = known > 0 ? region_make(lobby, &error) : NULL;
+		if (region && hand_over(visitor, region->fd)) {
+			given = region;
+		} else if (region) {
+			region_close(region);
+			free(region);
+		}
+		close(visitor);
+		memmove(&lobby->visitors[i], &lobby->visitors[i + 1], (--lobby->visitor_count - i) * sizeof(int));
+	}
+	return given;
+}
+
+/* One more region and its ticket. -EAGAIN: the pipe is full. */
+static int stock_one(struct lobby_state *lobby)
+{
+	int error;
+	struct region *region = region_make(lobby, &error);
+	if (!region)
+		return error;
 	struct ticket ticket = {.cookie = lobby->cookie};
 	snprintf(ticket.region_path, sizeof(ticket.region_path), "/proc/%d/fd/%d", (int)getpid(), region->fd);
 	lobby->stock[lobby->count++] = region;
@@ -84,7 +172,7 @@ struct lobby_state *lobby_new(const struct region_options *options)
 	if (!lobby)
 		return NULL;
 	lobby->options = *options;
-	lobby->memory_fd = lobby->read_fd = lobby->write_fd = -1;
+	lobby->memory_fd = lobby->door_fd = lobby->read_fd = lobby->write_fd = -1;
 	if (getrandom(&lobby->cookie, sizeof(lobby->cookie), 0) != (ssize_t)sizeof(lobby->cookie) ||
 	    pipe2(pipe_fds, O_CLOEXEC | O_NONBLOCK | O_DIRECT) != 0)
 		goto fail;
@@ -95,6 +183,7 @@ struct lobby_state *lobby_new(const struct region_options *options)
 		errno = -error;
 		goto fail;
 	}
+	open_door(lobby);
 	restock(lobby);
 	if (lobby->count > 0)
 		return lobby;
@@ -113,10 +202,12 @@ void lobby_free(struct lobby_state *lobby)
 		region_close(lobby->stock[i]);
 		free(lobby->stock[i]);
 	}
-	const int fds[] = {lobby->memory_fd, lobby->read_fd, lobby->write_fd};
-	for (size_t i = 0; i < 3; i++)
+	const int fds[] = {lobby->memory_fd, lobby->door_fd, lobby->read_fd, lobby->write_fd};
+	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
+	for (uint32_t i = 0; i < lobby->visitor_count; i++)
+		close(lobby->visitors[i]);
 	free(lobby);
 }
 
@@ -130,6 +221,11 @@ int lobby_fd(const struct lobby_state *lobby)
 	return lobby->write_fd;
 }
 
+int lobby_door_fd(const struct lobby_state *lobby)
+{
+	return lobby->door_fd;
+}
+
 struct region *lobby_next(struct lobby_state *lobby)
 {
 	int unread = 0;
@@ -137,7 +233,7 @@ struct region *lobby_next(struct lobby_state *lobby)
 		return NULL;
 	if ((size_t)unread / sizeof(struct ticket) >= lobby->count) {
 		restock(lobby);
-		return NULL;
+		return door_next(lobby);
 	}
 	struct region *region = lobby->stock[0];
 	memmove(&lobby->stock[0], &lobby->stock[1], --lobby->count * sizeof(lobby->stock[0]));

@@ -24,7 +24,10 @@ const char *lobby_env(const struct lobby_state *lobby);
 /* To poll for EPOLLOUT, edge-triggered. */
 int lobby_fd(const struct lobby_state *lobby);
 
-/* The next region whose ticket was read, now the caller's (heap; region_close and free it), or NULL. Restocks. */
+/* The door's socket (preload/door.h), to poll for EPOLLIN; -1: none. */
+int lobby_door_fd(const struct lobby_state *lobby);
+
+/* The next region whose ticket was read or that somebody was handed at the door, now the caller's (heap; region_close and free it), or NULL. Restocks. */
 struct region *lobby_next(struct lobby_state *lobby);
 
 /* Changes what future regions start with. Spare ones are changed too. */

@@ -255,6 +255,8 @@ static int open_session(struct session *s)
 		error = watch(s, s->front_fd, EPOLLIN);
 	if (!error)
 		error = watch(s, lobby_fd(s->lobby), EPOLLOUT | EPOLLET);
+	if (!error && lobby_door_fd(s->lobby) >= 0)
+		error = watch(s, lobby_door_fd(s->lobby), EPOLLIN);
 	s->roster = (struct roster){
 	    .intake = &s->intake,
 	    .lobby = s->lobby,
