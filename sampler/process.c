@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/process.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +11,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { SEARCHES_MAX = 64 }; /* of all processes, for those of one image: a hostile one asks for many */
 
 uint64_t process_now_ns(void)
 {
@@ -44,14 +48,17 @@ void image_free(struct image *image)
 
 /* ---- which process is it? */
 
-/* Whether pid has our region mapped: a pid that a target wrote into shared memory proves nothing. */
-static bool maps_region(pid_t pid, const struct region *region)
+enum answer { NO, YES, SECRET };
+
+/* Whether pid has our region mapped: a pid that a target wrote into shared memory proves nothing. Secret: a process that
+ * has made itself undumpable, and we are not privileged. */
+static enum answer maps_region(pid_t pid, const struct region *region)
 {
 	char path[64], line[4352];
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
 	FILE *maps = fopen(path, "re");
 	if (!maps)
-		return false;
+		return errno == EACCES || errno == EPERM ? SECRET : NO;
 	bool found = false;
 	while (!found && fgets(line, sizeof(line), maps)) {
 		uint64_t ino;
@@ -60,23 +67,35 @@ static bool maps_region(pid_t pid, const struct region *region)
 			found = true;
 	}
 	fclose(maps);
-	return found;
+	return found ? YES : NO;
 }
 
-/* A thread's id leads to its process. */
-static pid_t process_of_thread(pid_t tid)
+/* What the kernel says of a thread. */
+struct thread_facts {
+	pid_t pid;    /* of its process; 0 for a zombie and for none */
+	pid_t parent;
+	pid_t inner;  /* its id in its own pid namespace */
+};
+
+static struct thread_facts thread_read(pid_t tid)
 {
-	char path[64], line[256];
-	pid_t pid = 0;
+	char path[64], line[256], state = 0;
+	struct thread_facts facts = {0};
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
 	FILE *status = fopen(path, "re");
 	if (!status)
-		return 0;
-	while (!pid && fgets(line, sizeof(line), status))
-		if (sscanf(line, "Tgid: %d", &pid) != 1)
-			pid = 0;
+		return facts;
+	while (fgets(line, sizeof(line), status)) {
+		const char *last = strrchr(line, '\t');
+		if (strncmp(line, "NSpid:", 6) == 0 && last)
+			facts.inner = atoi(last + 1);
+		else if (sscanf(line, "Tgid: %d", &facts.pid) != 1 && sscanf(line, "PPid: %d", &facts.parent) != 1)
+			(void)sscanf(line, "State: %c", &state);
+	}
 	fclose(status);
-	return pid;
+	if (state == 'Z' || state == 'X')
+		facts.pid = 0;
+	return facts;
 }
 
 static void read_name(struct process *process)
@@ -92,16 +111,59 @@ static void read_name(struct process *process)
 		*deleted = '\0';
 }
 
+static bool known(const struct image *image, pid_t pid)
+{
+	for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++)
+		if (image->process[i] && image->process[i]->pid == pid && image->process[i]->pidfd >= 0 &&
+		    !image->process[i]->finished)
+			return true;
+	return false;
+}
+
+/* The process that maps the region and is none that we know, for one whose number misleads: in a pid namespace of its
+ * own it tells its number there; made by a clone that the libc does not know of, its parent's. */
+static pid_t search_pid(struct image *image, pid_t told, bool cloned)
+{
+	DIR *proc = image->searches++ < SEARCHES_MAX ? opendir("/proc") : NULL;
+	pid_t found = 0;
+	uint32_t candidates = 0;
+	struct dirent *entry;
+	while (proc && (entry = readdir(proc))) {
+		pid_t pid = atoi(entry->d_name);
+		struct thread_facts facts = pid > 0 && pid != getpid() ? thread_read(pid) : (struct thread_facts){0};
+		bool likely = cloned ? facts.parent == told : facts.inner == told && pid != told;
+		/* Our own children, which write profiles, have it mapped too. */
+		if (facts.pid == 0 || facts.parent == getpid() || !likely || known(image, pid) ||
+		    maps_region(pid, image->region) != YES)
+			continue;
+		found = pid;
+		candidates++;
+	}
+	if (proc)
+		closedir(proc);
+	return candidates == 1 ? found : 0;
+}
+
 static void find_pid(struct process *process, const struct region_place *place)
 {
+	struct image *image = process->image;
 	process->pid = (pid_t)place->pid > 0 ? (pid_t)place->pid : 0;
-	pid_t pid = process->pid ? process_of_thread(process->pid) : 0;
-	if (pid <= 0 || !maps_region(pid, process->image->region))
+	pid_t pid = process->pid ? thread_read(process->pid).pid : 0;
+	if (pid <= 0)
 		return;
+	bool cloned = known(image, pid);
+	enum answer answer = cloned ? NO : maps_region(pid, image->region);
+	if (answer == NO) {
+		pid = search_pid(image, pid, cloned);
+		if (!pid && cloned)
+			process->pid = 0; /* has ended; the number is another's */
+		if (!pid)
+			return;
+	}
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (pidfd < 0)
 		return;
-	if (!maps_region(pid, process->image->region)) { /* it ended in between, and the number is another's now */
+	if (maps_region(pid, image->region) == NO) { /* it ended in between, and the number is another's now */
 		close(pidfd);
 		return;
 	}
@@ -191,18 +253,19 @@ void process_refresh_maps(struct process *process, uint64_t now_ns, uint64_t eve
 	}
 }
 
-/* The blocks that a child got from its parent keep their stacks: same addresses, so only the numbers change. */
-static void inherit_stacks(struct process *process, const struct process *parent)
+void process_inherit(struct process *process)
 {
 	const struct region *region = process->image->region;
-	for (uint32_t s = 0; s < region->segments; s++) {
+	const struct process *parent = parent_of(process, region_place(region, process->place));
+	for (uint32_t s = 0; parent && s < region->segments; s++) {
 		if (region_segment_owner(region, s) != (int)process->place)
 			continue;
 		for (uint32_t i = 0; i < REGION_SEGMENT_SLOTS; i++) {
 			struct slot_copy slot;
 			uint32_t number = s * REGION_SEGMENT_SLOTS + i;
 			if (!region_read_slot(region, number, &slot) || !(slot.flags & SLOT_INHERITED) ||
-			    slot.origin_place != parent->place)
+			    slot.origin_place != parent->place ||
+			    heap_stack_of(process->heap, number, slot.seq) != UINT32_MAX)
 				continue;
 			uint32_t stack = heap_stack_of(parent->heap, slot.origin_slot, slot.origin_seq);
 			if (stack != UINT32_MAX)
@@ -238,7 +301,7 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 	if (parent) {
 		if (!process->name[0])
 			memcpy(process->name, parent->name, sizeof(process->name));
-		inherit_stacks(process, parent);
+		process_inherit(process);
 	}
 	image->process[number] = process;
 	image->live_processes++;

@@ -72,6 +72,7 @@ struct image {
 	size_t fd_count;
 	uint64_t turns, turns_ns; /* context switches of place 0 when last looked at, and when */
 	uint32_t live_processes;
+	uint32_t searches; /* for processes whose pid was not to be believed */
 	struct process *process[REGION_PLACES];
 };
 
@@ -84,6 +85,11 @@ struct process *image_process(struct image *image, uint32_t place, struct module
 
 /* Forgets a finished process; its place in the region is released by region_release_place, not here. */
 void process_free(struct process *process);
+
+/* The blocks that a child got from its parent keep their stacks: same addresses, so only the numbers change. Finds those
+ * that the parent's books know by now and the child's do not: at its birth the parent's last stacks may not have been
+ * read yet, so this is done again before the books are. */
+void process_inherit(struct process *process);
 
 /* Refreshes the map of a live process, at most every `every_ns`. */
 void process_refresh_maps(struct process *process, uint64_t now_ns, uint64_t every_ns);

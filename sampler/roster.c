@@ -55,6 +55,7 @@ static void finish(struct roster *roster, struct process *process, enum process_
 		epoll_ctl(roster->epoll_fd, EPOLL_CTL_DEL, process->pidfd, NULL);
 	bool last_of_command = process->command && end != PROCESS_EXEC;
 	roster->unreleased++;
+	process_inherit(process);
 	if (process_samples(process) > 0 || process->counters.taken > 0 || last_of_command)
 		roster->closed(roster->context, process);
 	else
@@ -94,10 +95,16 @@ void roster_finish_ended(struct roster *roster)
 		}
 }
 
-static void finish_executed(struct roster *roster, pid_t pid, const struct image *except)
+/* Ids go up: an image with a higher one was executed later. */
+static bool is_older(const struct image *image, const struct image *than)
+{
+	return (int32_t)(image->region->id - than->region->id) < 0;
+}
+
+static void finish_executed(struct roster *roster, pid_t pid, const struct image *by)
 {
 	for (struct image *image = roster->intake->images; image; image = image->next)
-		for (uint32_t i = 0; i < REGION_PLACES && image != except && image->live_processes; i++) {
+		for (uint32_t i = 0; i < REGION_PLACES && is_older(image, by) && image->live_processes; i++) {
 			struct process *process = image->process[i];
 			if (process && process->pid == pid && !process->finished) {
 				roster_drain(roster);
@@ -237,16 +244,29 @@ static bool image_is_over(struct roster *roster, struct image *image, uint64_t n
 	return region_abandoned(image->region);
 }
 
+/* In the order in which they were executed: one may have made way for the next since the last look. */
+static void settle_images(struct roster *roster)
+{
+	struct image *first;
+	do {
+		first = NULL;
+		for (struct image *image = roster->intake->images; image; image = image->next)
+			if (image->ready && !image->settled && (!first || is_older(image, first)))
+				first = image;
+		if (first)
+			settle_image(roster, first);
+	} while (first);
+}
+
 size_t roster_tend(struct roster *roster)
 {
 	size_t came = take_claims(roster);
 	ready_images(roster);
+	settle_images(roster);
 	uint64_t now = process_now_ns();
 	bool linger = now - roster->linger_ns >= LINGER_NS || roster->command_ended;
 	for (struct image *image = roster->intake->images, *next; image; image = next) {
 		next = image->next;
-		if (image->ready && !image->settled)
-			settle_image(roster, image);
 		look_at_switches(roster, image, now);
 		if (image->ready)
 			find_places(roster, image);
