@@ -261,7 +261,7 @@ static bool register_atfork(void)
 	lookup_next(&wish, 1);
 	int (*reg)(void (*)(void), void (*)(void), void (*)(void), void *) =
 	    (int (*)(void (*)(void), void (*)(void), void (*)(void), void *))(uintptr_t)wish.found;
-	return reg && reg(NULL, NULL, place_forked, &__dso_handle) == 0;
+	return reg && reg(place_forking, NULL, place_forked, &__dso_handle) == 0;
 }
 
 static void reserve_levels(bool may_advise)

@@ -134,8 +134,7 @@ void capture_sample(const struct live_entry *entry)
 	struct region_header *header = place_header();
 	bool whole;
 	uint64_t extent = stack_extent((uintptr_t)__builtin_frame_address(0), &whole);
-	if (atomic_load_explicit(&header->mode, memory_order_relaxed) == REGION_MODE_TRIGGER &&
-	    !(whole && extent > header->dump_bytes))
+	if (place_tapped() && !(whole && extent > header->dump_bytes))
 		capture_trigger(place_key(), entry->slot, entry->seq, entry->size_bytes, entry->period_bytes, entry->time_ns);
 	else
 		capture_copy(entry);

@@ -33,6 +33,9 @@ static uint32_t place_number;
 static _Atomic uint32_t state;
 static int (*clock_now)(clockid_t clock, struct timespec *now);
 
+/* Breakpoints come to a child by inheritance: to one that was forked before they were there, never. */
+static bool untapped, forked_untapped, fork_seen;
+
 /* Segments that this process owns, and which of their slots are taken. */
 static uint16_t segments[REGION_SEGMENTS];
 static _Atomic uint32_t segments_owned;
@@ -76,6 +79,11 @@ uint64_t place_key(void)
 uint32_t place_index(void)
 {
 	return place_number;
+}
+
+bool place_tapped(void)
+{
+	return !untapped && atomic_load_explicit(&header->mode, memory_order_relaxed) == REGION_MODE_TRIGGER;
 }
 
 unsigned char *place_buffers(void)
@@ -407,6 +415,8 @@ static void place_claim(void)
 		atomic_store(&state, STATE_CLOSED);
 		return;
 	}
+	untapped |= !fork_seen;
+	fork_seen = false;
 	place->pid = thread_tid();
 	place->parent = parent + 1;
 	place->start_ns = place_now_ns();
@@ -418,10 +428,18 @@ static void place_claim(void)
 	atomic_store(&state, STATE_OPEN);
 }
 
+void place_forking(void)
+{
+	if (atomic_load(&state) == STATE_OPEN)
+		forked_untapped = atomic_load(&header->mode) != REGION_MODE_TRIGGER;
+}
+
 void place_forked(void)
 {
 	if (atomic_load(&state) != STATE_OPEN)
 		return;
+	untapped |= forked_untapped;
+	fork_seen = true;
 	sample_forked();
 	if (!setup.wiped)
 		atomic_store(&state, STATE_FORKED); /* most children execute something else and need no place */

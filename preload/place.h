@@ -30,7 +30,8 @@ struct place_setup {
 /* Opens for business: the calling process gets place 0. */
 void place_open(const struct place_setup *setup);
 
-/* Called in a forked child by the libc, if it does (not after a raw clone). */
+/* Called by the libc before a fork and in the forked child, if it does (not for a raw clone). */
+void place_forking(void);
 void place_forked(void);
 
 /* True when samples can be taken. Notices a fork. */
@@ -55,6 +56,9 @@ uint64_t place_key(void);
 
 uint32_t place_index(void);
 unsigned char *place_buffers(void);
+
+/* Whether somebody listens at the trigger. */
+bool place_tapped(void);
 
 /* Draws a sequence number and enters a new sample into the tallies and, if there is room, the slots and the index.
  * entry: size, period, time and tid filled in by the caller; seq, slot and place are set here. */
