@@ -1,35 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap.h"
 
+#include "pprof/array.h"
+#include "pprof/index.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct site {
-	uint64_t samples, bytes_q8, objects_q16;
-};
+enum { SITES_MAX = 1 << 23 }; /* a hostile target makes more */
 
-/* The last two samples of a slot: a forked child may ask for one that its parent's slot has since moved on from. */
+/* The last two blocks of a slot (a forked child may ask for one that its parent's slot has since moved on from), and
+ * the one that belongs to the peak. */
 struct slot_memory {
-	uint64_t seq_plus_1, before_plus_1;
-	uint32_t stack, before_stack;
+	uint64_t seq_plus_1, before_plus_1, kept_plus_1;
+	uint32_t site, before_site, kept_site;
 };
 
 struct heap {
-	uint32_t segments;
+	const struct region *region;
+	unsigned int labels;
 	struct slot_memory **memory; /* by segment, made when first needed */
-	struct site *sites;          /* by stack */
-	uint32_t site_room;
-	struct site total;           /* of all sites */
+	struct heap_site *sites;
+	size_t site_room;
+	uint32_t site_count;
+	struct index index; /* of sites, ids from 1 */
+	uint64_t seed;
+	struct heap_sums total; /* of all sites */
+	struct heap_mark mark;
+	struct lifetime lifetimes;
 };
 
-struct heap *heap_new(uint32_t segments)
+struct heap *heap_new(const struct region *region, unsigned int labels)
 {
 	struct heap *heap = calloc(1, sizeof(*heap));
 	if (!heap)
 		return NULL;
-	heap->segments = segments;
-	heap->memory = calloc(segments, sizeof(*heap->memory));
+	heap->region = region;
+	heap->labels = labels;
+	heap->seed = index_seed();
+	heap->memory = calloc(region->segments, sizeof(*heap->memory));
 	if (!heap->memory) {
 		free(heap);
 		return NULL;
@@ -41,234 +51,195 @@ void heap_free(struct heap *heap)
 {
 	if (!heap)
 		return;
-	for (uint32_t i = 0; i < heap->segments; i++)
+	for (uint32_t i = 0; i < heap->region->segments; i++)
 		free(heap->memory[i]);
 	free(heap->memory);
 	free(heap->sites);
+	index_fini(&heap->index);
 	free(heap);
 }
+
+unsigned int heap_labels(const struct heap *heap)
+{
+	return heap->labels;
+}
+
+/* ---- slots */
 
 static struct slot_memory *memory_of(const struct heap *heap, uint32_t slot)
 {
 	uint32_t segment = slot / REGION_SEGMENT_SLOTS;
-	if (segment >= heap->segments || !heap->memory[segment])
+	if (segment >= heap->region->segments || !heap->memory[segment])
 		return NULL;
 	return &heap->memory[segment][slot % REGION_SEGMENT_SLOTS];
 }
 
+static uint32_t memory_find(const struct slot_memory *memory, uint64_t seq)
+{
+	if (memory && memory->seq_plus_1 == seq + 1)
+		return memory->site;
+	if (memory && memory->before_plus_1 == seq + 1)
+		return memory->before_site;
+	if (memory && memory->kept_plus_1 == seq + 1)
+		return memory->kept_site;
+	return HEAP_NO_SITE;
+}
+
+uint32_t heap_site_of(const struct heap *heap, uint32_t slot, uint64_t seq)
+{
+	return memory_find(memory_of(heap, slot), seq);
+}
+
+/* A block that is about to be forgotten, or that comes late: if the slot's entry for the peak is its, it stays. */
+static void keep(const struct heap *heap, struct slot_memory *memory, uint32_t slot, uint64_t seq_plus_1, uint32_t site)
+{
+	struct slot_copy kept;
+	if (seq_plus_1 && region_read_kept(heap->region, slot, &kept) && kept.seq + 1 == seq_plus_1) {
+		memory->kept_plus_1 = seq_plus_1;
+		memory->kept_site = site;
+	}
+}
+
 /* False for a sample that is there already. */
-static bool remember(struct heap *heap, uint32_t slot, uint64_t seq, uint32_t stack)
+static bool remember(struct heap *heap, uint32_t slot, uint64_t seq, uint32_t site)
 {
 	uint32_t segment = slot / REGION_SEGMENT_SLOTS;
-	if (segment >= heap->segments)
+	if (segment >= heap->region->segments)
 		return true; /* has no slot: counted, not remembered */
 	if (!heap->memory[segment])
 		heap->memory[segment] = calloc(REGION_SEGMENT_SLOTS, sizeof(struct slot_memory));
 	struct slot_memory *memory = memory_of(heap, slot);
 	if (!memory)
 		return true;
-	if (memory->seq_plus_1 == seq + 1 || memory->before_plus_1 == seq + 1)
+	if (memory_find(memory, seq) != HEAP_NO_SITE)
 		return false;
 	if (seq + 1 > memory->seq_plus_1) {
+		keep(heap, memory, slot, memory->before_plus_1, memory->before_site);
 		memory->before_plus_1 = memory->seq_plus_1;
-		memory->before_stack = memory->stack;
+		memory->before_site = memory->site;
 		memory->seq_plus_1 = seq + 1;
-		memory->stack = stack;
+		memory->site = site;
 	} else if (seq + 1 > memory->before_plus_1) { /* late, from another CPU's ring */
+		keep(heap, memory, slot, memory->before_plus_1, memory->before_site);
 		memory->before_plus_1 = seq + 1;
-		memory->before_stack = stack;
+		memory->before_site = site;
+	} else {
+		keep(heap, memory, slot, seq + 1, site);
 	}
 	return true;
 }
 
-uint32_t heap_stack_of(const struct heap *heap, uint32_t slot, uint64_t seq)
+/* ---- sites */
+
+static uint32_t size_class(uint64_t size_bytes)
 {
-	const struct slot_memory *memory = memory_of(heap, slot);
-	if (memory && memory->seq_plus_1 == seq + 1)
-		return memory->stack;
-	if (memory && memory->before_plus_1 == seq + 1)
-		return memory->before_stack;
-	return UINT32_MAX;
+	return size_bytes <= 1 ? 1 : 65 - (uint32_t)__builtin_clzll(size_bytes - 1);
 }
 
-static struct site *site_of(struct heap *heap, uint32_t stack)
+static uint32_t site_find(struct heap *heap, const struct heap_sample *sample)
 {
-	if (stack >= heap->site_room) {
-		uint32_t room = heap->site_room ? heap->site_room : 256;
-		while (room <= stack)
-			room *= 2;
-		struct site *grown = realloc(heap->sites, room * sizeof(*grown));
-		if (!grown)
-			return NULL;
-		memset(grown + heap->site_room, 0, (room - heap->site_room) * sizeof(*grown));
-		heap->sites = grown;
-		heap->site_room = room;
+	struct heap_site wanted = {.stack = sample->stack};
+	if (heap->labels & HEAP_LABEL_THREAD)
+		wanted.tid = sample->tid;
+	if (heap->labels & HEAP_LABEL_SIZE)
+		wanted.size_class = size_class(sample->size_bytes);
+	uint64_t mixed = index_mix(index_mix(heap->seed, wanted.stack), (uint64_t)wanted.tid << 8 | wanted.size_class);
+	uint32_t hash = index_fold(mixed), id;
+	size_t cursor = index_start(hash);
+	while ((id = index_next(&heap->index, hash, &cursor))) {
+		const struct heap_site *site = &heap->sites[id - 1];
+		if (site->stack == wanted.stack && site->tid == wanted.tid && site->size_class == wanted.size_class)
+			return id - 1;
 	}
-	return &heap->sites[stack];
+	if (heap->site_count >= SITES_MAX ||
+	    array_reserve(&heap->sites, &heap->site_room, heap->site_count + 1, sizeof(wanted)) != 0 ||
+	    index_add(&heap->index, hash, heap->site_count + 1) != 0)
+		return HEAP_NO_SITE;
+	heap->sites[heap->site_count] = wanted;
+	return heap->site_count++;
 }
 
-static void site_add(struct site *site, struct weight weight)
+static void sums_add(struct heap_sums *sums, struct weight weight)
 {
-	site->samples++;
-	site->bytes_q8 += weight.bytes_q8;
-	site->objects_q16 += weight.objects_q16;
+	sums->samples++;
+	sums->bytes_q8 += weight.bytes_q8;
+	sums->objects_q16 += weight.objects_q16;
 }
 
-bool heap_add(struct heap *heap, uint32_t slot, uint64_t seq, uint32_t stack, struct weight weight)
+bool heap_add(struct heap *heap, const struct heap_sample *sample)
 {
-	struct site *site = site_of(heap, stack);
-	if (!site || !remember(heap, slot, seq, stack))
+	struct weight weight = weight_of(sample->size_bytes, sample->period_bytes);
+	uint32_t site = site_find(heap, sample);
+	if (site == HEAP_NO_SITE || !remember(heap, sample->slot, sample->seq, site))
 		return false;
-	site_add(site, weight);
-	site_add(&heap->total, weight);
+	sums_add(&heap->sites[site].sums, weight);
+	sums_add(&heap->total, weight);
 	return true;
 }
 
-void heap_inherit(struct heap *heap, uint32_t slot, uint64_t seq, uint32_t stack)
+void heap_inherit(struct heap *heap, const struct heap_sample *sample)
 {
-	if (site_of(heap, stack))
-		remember(heap, slot, seq, stack);
+	uint32_t site = site_find(heap, sample);
+	if (site != HEAP_NO_SITE)
+		remember(heap, sample->slot, sample->seq, site);
 }
 
-/* ---- reading */
-
-static void estimate_add(struct heap_estimate *estimate, uint64_t size_bytes, uint64_t period_bytes)
+uint32_t heap_site_count(const struct heap *heap)
 {
-	struct weight weight = weight_of(size_bytes, period_bytes);
-	estimate->samples++;
-	estimate->bytes += (double)weight.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
-	estimate->objects += (double)weight.objects_q16 / (1 << WEIGHT_OBJECTS_SHIFT);
-	estimate->bytes_variance += (double)weight.variance * (1 << WEIGHT_VARIANCE_SHIFT);
-	estimate->objects_variance += (double)weight.objects_variance;
+	return heap->site_count;
 }
 
-struct reading {
-	const struct heap *heap;
-	struct heap_view *view;
-	uint32_t rooms;
-	uint32_t *row_of; /* by stack * 2 + inherited: row + 1 */
-	uint32_t stacks;
-};
-
-static struct heap_row *row_for(struct reading *reading, uint32_t stack, bool inherited)
+const struct heap_site *heap_site(const struct heap *heap, uint32_t site)
 {
-	struct heap_view *view = reading->view;
-	size_t at = (stack == UINT32_MAX ? reading->stacks : stack) * (size_t)2 + inherited;
-	if (reading->row_of[at])
-		return &view->rows[reading->row_of[at] - 1];
-	if (view->count == reading->rooms) {
-		uint32_t rooms = reading->rooms ? reading->rooms * 2 : 64;
-		struct heap_row *grown = realloc(view->rows, rooms * sizeof(*grown));
-		if (!grown)
-			return NULL;
-		view->rows = grown;
-		reading->rooms = rooms;
-	}
-	view->rows[view->count] = (struct heap_row){.stack = stack, .inherited = inherited};
-	reading->row_of[at] = (uint32_t)++view->count;
-	return &view->rows[view->count - 1];
+	return &heap->sites[site];
 }
 
-static int read_slot(struct reading *reading, uint32_t number, const struct slot_copy *slot)
+struct heap_sums heap_total(const struct heap *heap)
 {
-	struct heap_view *view = reading->view;
-	bool inherited = slot->flags & SLOT_INHERITED;
-	uint32_t stack = heap_stack_of(reading->heap, number, slot->seq);
-	if (stack >= reading->stacks)
-		stack = UINT32_MAX;
-	struct heap_row *row = row_for(reading, stack, inherited);
-	if (!row)
-		return -ENOMEM;
-	struct weight weight = weight_of(slot->size_bytes, slot->period_bytes);
-	row->inuse_samples++;
-	row->inuse_bytes_q8 += weight.bytes_q8;
-	row->inuse_objects_q16 += weight.objects_q16;
-	estimate_add(&view->inuse, slot->size_bytes, slot->period_bytes);
-	if (inherited)
-		estimate_add(&view->inherited, slot->size_bytes, slot->period_bytes);
-	if (stack == UINT32_MAX)
-		estimate_add(&view->lost_inuse, slot->size_bytes, slot->period_bytes);
-	return 0;
+	return heap->total;
 }
 
-static int read_slots(struct reading *reading, const struct region *region, uint32_t place)
-{
-	for (uint32_t s = 0; s < region->segments; s++) {
-		if (region_segment_owner(region, s) != (int)place)
-			continue;
-		for (uint32_t i = 0; i < REGION_SEGMENT_SLOTS; i++) {
-			struct slot_copy slot;
-			uint32_t number = s * REGION_SEGMENT_SLOTS + i;
-			if (!region_read_slot(region, number, &slot))
-				continue;
-			int error = read_slot(reading, number, &slot);
-			if (error)
-				return error;
-		}
-	}
-	return 0;
-}
+/* ---- lifetimes */
 
-static struct heap_estimate estimate_of(struct site site)
+bool heap_freed(struct heap *heap, const struct free_copy *gone)
 {
-	return (struct heap_estimate){
-	    .samples = site.samples,
-	    .bytes = (double)site.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT),
-	    .objects = (double)site.objects_q16 / (1 << WEIGHT_OBJECTS_SHIFT),
+	uint32_t site = heap_site_of(heap, gone->slot, gone->seq);
+	const struct lifetime_end end = {
+	    .weight = weight_of(gone->size_bytes, gone->period_bytes),
+	    .lived_ns = gone->freed_ns > gone->time_ns ? gone->freed_ns - gone->time_ns : 0,
+	    .same_thread = gone->tid == gone->freed_tid,
 	};
+	if (site == HEAP_NO_SITE)
+		return false;
+	lifetime_add(&heap->sites[site].lifetime, &end);
+	lifetime_add(&heap->lifetimes, &end);
+	return true;
 }
 
-static int read_sites(struct reading *reading, const struct region *region, uint32_t place)
+const struct lifetime *heap_lifetimes(const struct heap *heap)
 {
-	const struct heap *heap = reading->heap;
-	for (uint32_t stack = 0; stack < heap->site_room; stack++) {
-		const struct site *site = &heap->sites[stack];
-		if (!site->samples)
-			continue;
-		struct heap_row *row = row_for(reading, stack, false);
-		if (!row)
-			return -ENOMEM;
-		row->alloc_samples = site->samples;
-		row->alloc_bytes_q8 = site->bytes_q8;
-		row->alloc_objects_q16 = site->objects_q16;
-	}
-	/* What the process counted and we did not get. Differences modulo 2^64, and never below zero: a sample may
-	 * have come while we read, and a hostile process may have written anything. */
-	struct tally counted = region_read_tally(&region_place(region, place)->allocated);
-	struct site all = {counted.samples, counted.bytes_q8, counted.objects_q16};
-	struct site lost = {counted.samples - heap->total.samples, counted.bytes_q8 - heap->total.bytes_q8,
+	return &heap->lifetimes;
+}
+
+/* ---- differences */
+
+struct heap_sums heap_lost(const struct heap *heap, struct tally counted)
+{
+	const struct heap_sums lost = {counted.samples - heap->total.samples, counted.bytes_q8 - heap->total.bytes_q8,
 	    counted.objects_q16 - heap->total.objects_q16};
-	if ((int64_t)lost.samples < 0 || (int64_t)lost.bytes_q8 < 0 || (int64_t)lost.objects_q16 < 0) {
-		lost = (struct site){0};
-		all = heap->total;
-	}
-	reading->view->allocated = estimate_of(all);
-	reading->view->lost_alloc = estimate_of(lost);
-	if (!lost.samples)
-		return 0;
-	struct heap_row *row = row_for(reading, UINT32_MAX, false);
-	if (!row)
-		return -ENOMEM;
-	row->alloc_samples = lost.samples;
-	row->alloc_bytes_q8 = lost.bytes_q8;
-	row->alloc_objects_q16 = lost.objects_q16;
-	return 0;
+	if ((int64_t)lost.samples <= 0 || (int64_t)lost.bytes_q8 < 0 || (int64_t)lost.objects_q16 < 0)
+		return (struct heap_sums){0};
+	return lost;
 }
 
-int heap_read(const struct heap *heap, const struct region *region, uint32_t place, struct heap_view *view)
+void heap_mark(struct heap *heap, struct tally counted, uint64_t now_ns)
 {
-	memset(view, 0, sizeof(*view));
-	if (!region_place(region, place))
-		return -EINVAL;
-	struct reading reading = {.heap = heap, .view = view, .stacks = heap->site_room};
-	reading.row_of = calloc(((size_t)heap->site_room + 1) * 2, sizeof(*reading.row_of));
-	if (!reading.row_of)
-		return -ENOMEM;
-	int error = read_slots(&reading, region, place);
-	if (!error)
-		error = read_sites(&reading, region, place);
-	free(reading.row_of);
-	if (error)
-		free(view->rows);
-	return error;
+	for (uint32_t i = 0; i < heap->site_count; i++)
+		heap->sites[i].marked = heap->sites[i].sums;
+	heap->mark = (struct heap_mark){now_ns, heap_lost(heap, counted)};
+}
+
+const struct heap_mark *heap_last_mark(const struct heap *heap)
+{
+	return &heap->mark;
 }

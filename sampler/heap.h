@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The books of one process: what its samples say was allocated, by stack, and which stack each live slot came from.
+ * The books of one process: what its samples say was allocated, by site, and which site each slot's block came from.
  *
- *   sample arrives  -> site of its stack += weight           (alloc_*: every sample, once)
- *                   -> memory of its slot = (seq, stack)
- *   snapshot        -> for each live slot of the shared table: its stack, if the memory has its seq,
- *                      else [lost stack]                     (inuse_*: the table is the truth)
+ *   sample arrives  -> its site += weight              (alloc_*: every sample, once)
+ *                   -> memory of its slot = (seq, site)
+ *   free arrives    -> its site's lifetimes += weight
  *
- * The process counts every sample itself (struct region_place), so what was allocated under lost stacks is what it
- * counted less what arrived here. Nothing a lost record does can change a total.
+ * A site is a stack, or with labels a stack and a thread or a class of sizes. What is in use is not in the books: the
+ * shared table is the truth there (census.h), and the slots' memory says whose it is. view.h puts both together.
  */
 #ifndef SAMPLER_HEAP_H
 #define SAMPLER_HEAP_H
 
 #include "proto/weight.h"
+#include "sampler/lifetime.h"
 #include "sampler/region.h"
 #include "sampler/stacks.h"
 
@@ -22,41 +22,66 @@
 
 struct heap;
 
-/* `segments`: of the region. NULL: out of memory. */
-struct heap *heap_new(uint32_t segments);
+/* What rows are told apart by, besides the stack; bits. */
+enum heap_labels {
+	HEAP_LABEL_THREAD = 1 << 0,
+	HEAP_LABEL_AGE    = 1 << 1,
+	HEAP_LABEL_SIZE   = 1 << 2,
+};
+
+enum { HEAP_NO_SITE = UINT32_MAX };
+
+struct heap_sums {
+	uint64_t samples, bytes_q8, objects_q16;
+};
+
+struct heap_site {
+	uint32_t stack;
+	uint32_t tid;        /* 0 without the label */
+	uint32_t size_class; /* 0 without the label; else blocks of (2^(n-1), 2^n] bytes have n + 1 */
+	struct heap_sums sums, marked; /* so far, and up to the last heap_mark */
+	struct lifetime lifetime;
+};
+
+struct heap_sample {
+	uint32_t slot; /* REGION_NO_SLOT: none */
+	uint64_t seq;
+	uint32_t stack, tid;
+	uint64_t size_bytes, period_bytes;
+};
+
+/* The region is borrowed: what it keeps of the peak must not be forgotten here. NULL: out of memory. */
+struct heap *heap_new(const struct region *region, unsigned int labels);
 void heap_free(struct heap *heap);
+unsigned int heap_labels(const struct heap *heap);
 
 /* Enters a sample. False if this (slot, seq) is known already (two events saw it) or memory has run out. */
-bool heap_add(struct heap *heap, uint32_t slot, uint64_t seq, uint32_t stack, struct weight weight);
+bool heap_add(struct heap *heap, const struct heap_sample *sample);
 
-/* For a slot inherited at a fork: its stack without an allocation. */
-void heap_inherit(struct heap *heap, uint32_t slot, uint64_t seq, uint32_t stack);
+/* For a slot inherited at a fork: its site without an allocation. */
+void heap_inherit(struct heap *heap, const struct heap_sample *sample);
 
-/* The stack of a slot's `seq`th sample; UINT32_MAX unknown. */
-uint32_t heap_stack_of(const struct heap *heap, uint32_t slot, uint64_t seq);
+/* A block's end. False: nothing is known of its beginning (its stack was lost, or has not arrived yet). */
+bool heap_freed(struct heap *heap, const struct free_copy *gone);
+const struct lifetime *heap_lifetimes(const struct heap *heap); /* of all blocks whose frees arrived */
 
-/* Estimates with the variance of their sampling error (of bytes and of objects). */
-struct heap_estimate {
-	uint64_t samples;
-	double bytes, objects;
-	double bytes_variance, objects_variance;
+/* The site of a slot's `seq`th block; HEAP_NO_SITE unknown. */
+uint32_t heap_site_of(const struct heap *heap, uint32_t slot, uint64_t seq);
+
+uint32_t heap_site_count(const struct heap *heap);
+const struct heap_site *heap_site(const struct heap *heap, uint32_t site);
+struct heap_sums heap_total(const struct heap *heap);
+
+/* What the process says it has counted, against what arrived here: the difference was lost on the way. Never negative:
+ * a sample may arrive between two looks, and a hostile process may have written anything. */
+struct heap_sums heap_lost(const struct heap *heap, struct tally counted);
+
+/* Begins a delta: `marked` and what goes with it become the sums of now. */
+struct heap_mark {
+	uint64_t time_ns; /* 0: none yet */
+	struct heap_sums lost;
 };
-
-struct heap_row {
-	uint32_t stack;  /* UINT32_MAX: the lost stacks */
-	bool inherited;
-	uint64_t alloc_bytes_q8, alloc_objects_q16, alloc_samples;
-	uint64_t inuse_bytes_q8, inuse_objects_q16, inuse_samples;
-};
-
-struct heap_view {
-	struct heap_row *rows; /* the caller's, free() */
-	size_t count;
-	struct heap_estimate allocated, inuse, inherited; /* inuse includes inherited */
-	struct heap_estimate lost_alloc, lost_inuse;      /* under [lost stack], included above */
-};
-
-/* Reads the shared table of `place` and puts everything together. Returns 0 or -ENOMEM. */
-int heap_read(const struct heap *heap, const struct region *region, uint32_t place, struct heap_view *view);
+void heap_mark(struct heap *heap, struct tally counted, uint64_t now_ns);
+const struct heap_mark *heap_last_mark(const struct heap *heap);
 
 #endif

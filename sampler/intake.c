@@ -17,7 +17,7 @@ static const uint8_t arguments_aarch64[6] = {0, 1, 2, 3, 4, 5};
 
 struct sample {
 	struct process *process;
-	uint32_t slot;
+	uint32_t slot, tid;
 	uint64_t seq, size_bytes, period_bytes;
 	struct regs regs;
 	const void *stack;
@@ -95,7 +95,15 @@ static void take_sample(struct intake *intake, const struct sample *s)
 		process->counters.no_room++;
 		return;
 	}
-	heap_add(process->heap, s->slot, s->seq, stack, weight_of(s->size_bytes, s->period_bytes));
+	const struct heap_sample sample = {
+	    .slot = s->slot,
+	    .seq = s->seq,
+	    .stack = stack,
+	    .tid = s->tid,
+	    .size_bytes = s->size_bytes,
+	    .period_bytes = s->period_bytes,
+	};
+	heap_add(process->heap, &sample);
 }
 
 static struct image *find_image(const struct intake *intake, uint64_t key)
@@ -114,7 +122,8 @@ static struct process *find_process(struct intake *intake, struct image *image, 
 
 static void take_record_sample(struct intake *intake, const struct record *record)
 {
-	struct sample s = {.stack = record->stack, .stack_bytes = record->stack_bytes, .stack_want = record->stack_want};
+	struct sample s = {.stack = record->stack, .stack_bytes = record->stack_bytes, .stack_want = record->stack_want,
+	    .tid = record->tid};
 	const uint8_t *argument = intake->arch == &regs_aarch64 ? arguments_aarch64 : arguments_x86_64;
 	if (record->regs_abi != PERF_SAMPLE_REGS_ABI_64 ||
 	    regs_from_perf(intake->arch, intake->regs_mask, record->regs, record->regs_count, &s.regs) != 0) {
@@ -201,6 +210,7 @@ static void take_buffer(void *argument, const struct region_buffer *header, cons
 	struct sample s = {
 	    .process = find_process(intake, context->image, header->place),
 	    .slot = header->slot,
+	    .tid = header->tid,
 	    .seq = header->seq,
 	    .size_bytes = header->size_bytes,
 	    .period_bytes = header->period_bytes,

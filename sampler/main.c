@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line's entry: finds the command, parses its options, runs it. The only file that calls exit. */
+#include "sampler/ask.h"
 #include "sampler/launch.h"
 #include "sampler/notice.h"
 #include "sampler/options.h"
@@ -12,6 +13,8 @@
 static const struct command commands[] = {
     {"record", COMMAND_RECORD, "[OPTIONS] [--] COMMAND [ARG...]",
 	"launch COMMAND and profile its heap, and that of every process it starts", "COMMAND", launch_run},
+    {"snapshot", COMMAND_SNAPSHOT, "PID | --all",
+	"write a snapshot of a process that is being profiled, now, and print its path", NULL, ask_run},
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
@@ -67,7 +70,7 @@ static int version_run(void)
 static int command_run(const struct command *command, int argc, char *argv[])
 {
 	struct options options;
-	char error[512];
+	char error[1024];
 
 	if (options_parse(&options, command, argc, argv, error, sizeof(error))) {
 		notice_print("%s", error);

@@ -2,9 +2,11 @@
 #include "sampler/options.h"
 
 #include "sampler/output.h"
+#include "sampler/values.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,81 +28,9 @@ struct option {
 	const char *help;           /* lines separated by '\n' */
 };
 
-static int choice_find(const char *const *choices, const char *value)
-{
-	for (int i = 0; choices[i]; i++) {
-		if (strcmp(choices[i], value) == 0)
-			return i;
-	}
-	return -EINVAL;
-}
-
-/* Digits, then one of the suffixes or none. */
-static int number_parse(const char *text, uint64_t *number, const char **suffix)
-{
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return -EINVAL;
-	errno = 0;
-	*number = strtoull(text, &end, 10);
-	if (errno)
-		return -EINVAL;
-	*suffix = end;
-	return 0;
-}
-
-static int bytes_parse(const char *text, uint64_t least, uint64_t most, uint64_t *bytes)
-{
-	static const char suffixes[] = "KMG";
-	const char *suffix, *found;
-	unsigned int shift = 0;
-
-	if (number_parse(text, bytes, &suffix))
-		return -EINVAL;
-	if (*suffix) {
-		found = strchr(suffixes, *suffix >= 'a' ? *suffix - 'a' + 'A' : *suffix);
-		if (!found || suffix[1])
-			return -EINVAL;
-		shift = 10 * (unsigned int)(found - suffixes + 1);
-	}
-	if (*bytes > UINT64_MAX >> shift)
-		return -EINVAL;
-	*bytes <<= shift;
-	return *bytes >= least && *bytes <= most ? 0 : -EINVAL;
-}
-
-static int time_parse(const char *text, uint64_t least_ns, uint64_t most_ns, uint64_t *time_ns)
-{
-	static const struct {
-		const char *name;
-		uint64_t unit_ns;
-	} units[] = {
-	    {"ms", UINT64_C(1000000)},
-	    {"s", UINT64_C(1000000000)},
-	    {"m", UINT64_C(60000000000)},
-	    {"h", UINT64_C(3600000000000)},
-	};
-	const char *suffix;
-
-	if (number_parse(text, time_ns, &suffix))
-		return -EINVAL;
-	if (*time_ns == 0)
-		return 0;
-	for (size_t i = 0; i < ARRAY_COUNT(units); i++) {
-		if (strcmp(units[i].name, suffix) != 0)
-			continue;
-		if (*time_ns > most_ns / units[i].unit_ns)
-			return -EINVAL;
-		*time_ns *= units[i].unit_ns;
-		return *time_ns >= least_ns ? 0 : -EINVAL;
-	}
-	return -EINVAL;
-}
-
 static int set_period(struct options *options, const char *value)
 {
-	return bytes_parse(value, 1, PERIOD_BYTES_MAX, &options->period_bytes);
+	return value_bytes(value, 1, PERIOD_BYTES_MAX, &options->period_bytes);
 }
 
 static int set_output(struct options *options, const char *value)
@@ -111,7 +41,7 @@ static int set_output(struct options *options, const char *value)
 
 static int set_backend(struct options *options, const char *value)
 {
-	int choice = choice_find(backend_names, value);
+	int choice = value_choice(backend_names, value);
 
 	options->backend = (enum backend)choice;
 	return choice < 0 ? -EINVAL : 0;
@@ -121,7 +51,7 @@ static int set_stack_bytes(struct options *options, const char *value)
 {
 	uint64_t bytes;
 
-	if (bytes_parse(value, STACK_BYTES_MIN, STACK_BYTES_MAX, &bytes))
+	if (value_bytes(value, STACK_BYTES_MIN, STACK_BYTES_MAX, &bytes))
 		return -EINVAL;
 	options->stack_bytes = (uint32_t)bytes;
 	return 0;
@@ -129,12 +59,68 @@ static int set_stack_bytes(struct options *options, const char *value)
 
 static int set_interval(struct options *options, const char *value)
 {
-	return time_parse(value, INTERVAL_NS_MIN, INTERVAL_NS_MAX, &options->interval_ns);
+	return value_time(value, INTERVAL_NS_MIN, INTERVAL_NS_MAX, &options->interval_ns);
+}
+
+static int set_keep(struct options *options, const char *value)
+{
+	return value_count(value, 1, KEEP_MAX, &options->keep);
+}
+
+static int set_signal(struct options *options, const char *value)
+{
+	return value_signal(value, &options->signal);
+}
+
+static int set_labels(struct options *options, const char *value)
+{
+	return value_labels(value, &options->labels);
+}
+
+static int set_temporary(struct options *options, const char *value)
+{
+	return value_time(value, 1, INTERVAL_NS_MAX, &options->temporary_ns);
+}
+
+static int set_paused(struct options *options, const char *value)
+{
+	options->paused = true;
+	return 0;
+}
+
+static int set_delta(struct options *options, const char *value)
+{
+	options->delta = true;
+	return 0;
+}
+
+static int set_timeline(struct options *options, const char *value)
+{
+	options->timeline = true;
+	return 0;
+}
+
+static int set_lifetimes(struct options *options, const char *value)
+{
+	options->lifetimes = true;
+	return 0;
+}
+
+static int set_sync(struct options *options, const char *value)
+{
+	options->sync = true;
+	return 0;
+}
+
+static int set_all(struct options *options, const char *value)
+{
+	options->all = true;
+	return 0;
 }
 
 static int set_symbols(struct options *options, const char *value)
 {
-	int choice = choice_find(symbol_names, value);
+	int choice = value_choice(symbol_names, value);
 
 	options->symbols = (enum symbol_detail)choice;
 	return choice < 0 ? -EINVAL : 0;
@@ -142,7 +128,7 @@ static int set_symbols(struct options *options, const char *value)
 
 static int set_rss_max(struct options *options, const char *value)
 {
-	return bytes_parse(value, 1 << 20, PERIOD_BYTES_MAX, &options->rss_max_bytes);
+	return value_bytes(value, 1 << 20, PERIOD_BYTES_MAX, &options->rss_max_bytes);
 }
 
 static int set_cpu_max(struct options *options, const char *value)
@@ -150,7 +136,7 @@ static int set_cpu_max(struct options *options, const char *value)
 	const char *suffix;
 	uint64_t percent;
 
-	if (number_parse(value, &percent, &suffix) || (*suffix && strcmp(suffix, "%") != 0) || percent < 1 || percent > 100)
+	if (value_number(value, &percent, &suffix) || (*suffix && strcmp(suffix, "%") != 0) || percent < 1 || percent > 100)
 		return -EINVAL;
 	options->cpu_max_percent = (uint32_t)percent;
 	return 0;
@@ -196,6 +182,25 @@ static const struct option option_table[] = {
     {COMMAND_RECORD, 'i', "interval", "TIME", NULL,
 	"0 or a whole number with its unit, such as 500ms, 10s, 5m, 1h (1ms to 1000h)", set_interval,
 	"time between snapshots, default 60s; 500ms, 5m\nand 1h work too, 0 means none"},
+    {COMMAND_RECORD, '\0', "keep", "N", NULL, "1 to 1000000", set_keep,
+	"snapshots to keep of each process, the newest;\nall unless given"},
+    {COMMAND_RECORD, '\0', "delta", NULL, NULL, NULL, set_delta,
+	"beside each periodic snapshot, what was allocated\nsince the one before (NNNN-delta)"},
+    {COMMAND_RECORD, '\0', "signal", "SIG", NULL, "USR1, USR2, RTMIN+N or none", set_signal,
+	"asks for a snapshot, default USR1: of a process\nthat has no use for it, or of all if sent to the\n"
+	"sampler; none means none"},
+    {COMMAND_RECORD, '\0', "paused", NULL, NULL, NULL, set_paused,
+	"sample nothing before the program says so\n(heaptap_start in heaptap.h)"},
+    {COMMAND_RECORD, '\0', "labels", "LIST", NULL, "thread, age and size, separated by commas", set_labels,
+	"tell blocks apart by thread, age or size"},
+    {COMMAND_RECORD, '\0', "lifetimes", NULL, NULL, NULL, set_lifetimes,
+	"write how long blocks lived, by stack, as JSON\nlines (lifetimes.jsonl)"},
+    {COMMAND_RECORD, '\0', "temporary", "TIME", NULL, "a whole number with its unit, such as 1ms", set_temporary,
+	"a block that is freed sooner, by the thread that\nallocated it, is called temporary; default 1ms"},
+    {COMMAND_RECORD, '\0', "timeline", NULL, NULL, NULL, set_timeline,
+	"write the heap over time, beside the resident\nmemory, as JSON lines (timeline.jsonl)"},
+    {COMMAND_RECORD, '\0', "fsync", NULL, NULL, NULL, set_sync, "profiles are on the disk before they have a name"},
+    {COMMAND_SNAPSHOT, '\0', "all", NULL, NULL, NULL, set_all, "every process that is being profiled"},
     {COMMAND_RECORD, '\0', "symbols", NULL, symbol_names, NULL, set_symbols,
 	"names in the profile: full, the default, has\nfunctions, inlined calls and lines; raw has none"},
     {COMMAND_RECORD, '\0', "max-rss", "BYTES", NULL, "1M to 1024G, with K, M or G if wanted", set_rss_max,
@@ -355,6 +360,8 @@ int options_parse(struct options *options, const struct command *command, int ar
 	options->period_bytes = PERIOD_BYTES_DEFAULT;
 	options->stack_bytes = STACK_BYTES_DEFAULT;
 	options->interval_ns = INTERVAL_NS_DEFAULT;
+	options->temporary_ns = TEMPORARY_NS_DEFAULT;
+	options->signal = SIGUSR1;
 	if (error_bytes)
 		error[0] = '\0';
 	for (; at < argc && argv[at][0] == '-' && argv[at][1]; at++) {

@@ -33,6 +33,8 @@ enum symbol_detail {
 #define STACK_BYTES_MIN      256u
 #define STACK_BYTES_MAX      (64u << 10)
 #define INTERVAL_NS_DEFAULT  (UINT64_C(60) * 1000000000)
+#define TEMPORARY_NS_DEFAULT (UINT64_C(1) * 1000000)
+#define KEEP_MAX             1000000u
 #define INTERVAL_NS_MIN      (UINT64_C(1) * 1000000)
 #define INTERVAL_NS_MAX      (UINT64_C(1000) * 3600 * 1000000000)
 
@@ -43,6 +45,14 @@ struct options {
 	enum backend backend;
 	uint32_t stack_bytes;       /* most stack bytes per sample, STACK_BYTES_MIN .. STACK_BYTES_MAX, any number */
 	uint64_t interval_ns;       /* between periodic snapshots, 0: none */
+	uint64_t keep;              /* numbered snapshots of a process, the newest; 0: all */
+	int signal;                 /* that asks for a snapshot, 0: none */
+	unsigned int labels;        /* enum heap_labels */
+	uint64_t temporary_ns;      /* what is freed sooner is temporary */
+	bool paused;                /* no samples until the program wants them */
+	bool delta, timeline, lifetimes; /* files to write besides */
+	bool sync;                  /* fsync what is written */
+	bool all;                   /* snapshot: of every process */
 	enum symbol_detail symbols;
 	uint64_t rss_max_bytes;     /* of the sampler, 0: no limit */
 	uint32_t cpu_max_percent;   /* of one CPU, the sampler and its writers, 0: no limit */
@@ -55,7 +65,8 @@ struct options {
 
 /* The commands an option belongs to, as bits. */
 enum {
-	COMMAND_RECORD = 1 << 0,
+	COMMAND_RECORD   = 1 << 0,
+	COMMAND_SNAPSHOT = 1 << 1,
 };
 
 struct command {

@@ -161,14 +161,31 @@ static size_t extension_find(const char *path)
 
 int output_number(const char *path, unsigned int number, char *numbered, size_t numbered_bytes)
 {
-	struct text text = {.start = numbered, .size = numbered_bytes};
+	char word[16];
+
+	snprintf(word, sizeof(word), "%u", number);
+	return output_word(path, word, numbered, numbered_bytes);
+}
+
+int output_word(const char *path, const char *word, char *worded, size_t worded_bytes)
+{
+	struct text text = {.start = worded, .size = worded_bytes};
 	size_t extension = extension_find(path);
-	char tail[16];
 
 	text_put(&text, path, extension);
-	text_put(&text, tail, (size_t)snprintf(tail, sizeof(tail), "-%u", number));
+	text_put(&text, "-", 1);
+	text_put_word(&text, word);
 	text_put(&text, path + extension, strlen(path + extension));
 	return text_end(&text);
+}
+
+static bool has_directive(const char *pattern, char directive)
+{
+	for (const char *at = strchr(pattern, '%'); at && at[1]; at = strchr(at + 2, '%')) {
+		if (at[1] == directive)
+			return true;
+	}
+	return pattern[0] && pattern[strlen(pattern) - 1] == '/'; /* the default follows, which has them all */
 }
 
 /* An existing directory is taken by its literal name, so that a '%' in it stays one. It is not empty. */
@@ -272,8 +289,14 @@ static uint64_t *used_next(struct output_used *used, const char *name)
 
 int output_claim(struct output *output, const struct output_facts *facts, char *path, size_t path_bytes)
 {
-	char plain[PATH_MAX];
+	char plain[PATH_MAX], tagless[PATH_MAX];
 	int ret = output_expand(output->pattern, facts, output->host, plain, sizeof(plain));
+
+	/* `-o heap.pb.gz` means the exit profile; the others stand beside it. */
+	if (!ret && strcmp(facts->snapshot, "exit") != 0 && !has_directive(output->pattern, 'n')) {
+		memcpy(tagless, plain, strlen(plain) + 1);
+		ret = output_word(tagless, facts->snapshot, plain, sizeof(plain));
+	}
 
 	while (!ret) {
 		uint64_t *next = used_next(output->used, plain);

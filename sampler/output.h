@@ -48,6 +48,9 @@ int output_expand(
 /* Pure: `path` with "-number" before its ".pb.gz" or, failing that, before its last extension, or at its end. */
 int output_number(const char *path, unsigned int number, char *numbered, size_t numbered_bytes);
 
+/* Pure: likewise "-word", cleaned as %n is. */
+int output_word(const char *path, const char *word, char *worded, size_t worded_bytes);
+
 /*
  * `argument` is -o's value or NULL for the default; an existing directory means the default name inside it. The
  * pattern is copied. Returns 0 or -errno.
@@ -56,7 +59,9 @@ int output_init(struct output *output, const char *argument);
 void output_fini(struct output *output);
 
 /*
- * Gives out the name for one file; every call claims a new one. Files of earlier runs are not looked at: they may be
+ * Gives out the name for one file; every call claims a new one. A pattern without %n is the name of the exit profile;
+ * any other snapshot's name is then put before its extension: heap.pb.gz, heap-0001.pb.gz, heap-peak.pb.gz.
+ * Files of earlier runs are not looked at: they may be
  * replaced. Memory: 16 bytes per name ever given out.
  */
 int output_claim(struct output *output, const struct output_facts *facts, char *path, size_t path_bytes);

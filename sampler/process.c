@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/process.h"
 
+#include "sampler/series.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -265,13 +267,22 @@ void process_inherit(struct process *process)
 			uint32_t number = s * REGION_SEGMENT_SLOTS + i;
 			if (!region_read_slot(region, number, &slot) || !(slot.flags & SLOT_INHERITED) ||
 			    slot.origin_place != parent->place ||
-			    heap_stack_of(process->heap, number, slot.seq) != UINT32_MAX)
+			    heap_site_of(process->heap, number, slot.seq) != HEAP_NO_SITE)
 				continue;
-			uint32_t stack = heap_stack_of(parent->heap, slot.origin_slot, slot.origin_seq);
+			uint32_t site = heap_site_of(parent->heap, slot.origin_slot, slot.origin_seq);
+			if (site == HEAP_NO_SITE)
+				continue;
+			uint32_t stack = stacks_translate(parent->stacks, heap_site(parent->heap, site)->stack, process->stacks);
+			const struct heap_sample sample = {
+			    .slot = number,
+			    .seq = slot.seq,
+			    .stack = stack,
+			    .tid = heap_site(parent->heap, site)->tid,
+			    .size_bytes = slot.size_bytes,
+			    .period_bytes = slot.period_bytes,
+			};
 			if (stack != UINT32_MAX)
-				stack = stacks_translate(parent->stacks, stack, process->stacks);
-			if (stack != UINT32_MAX)
-				heap_inherit(process->heap, number, slot.seq, stack);
+				heap_inherit(process->heap, &sample);
 		}
 	}
 }
@@ -287,7 +298,7 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 	process->pidfd = -1;
 	process->start_ns = process_now_ns();
 	process->stacks = stacks_new();
-	process->heap = heap_new(image->region->segments);
+	process->heap = heap_new(image->region, image->labels);
 	find_pid(process, place);
 	read_name(process);
 	struct process *parent = parent_of(process, place);
@@ -330,6 +341,7 @@ void process_free(struct process *process)
 	maps_free(process->maps);
 	stacks_free(process->stacks);
 	heap_free(process->heap);
+	series_free(process->series);
 	free(process);
 }
 

@@ -38,9 +38,11 @@ struct process_counters {
 	uint64_t bad;     /* malformed */
 	uint64_t outcome[UNWIND_OUTCOMES];
 	uint64_t no_room; /* stacks that the table had no room for */
+	uint64_t frees_unknown; /* of blocks whose stack was lost */
 };
 
 struct image;
+struct series;
 
 struct process {
 	struct image *image;
@@ -57,6 +59,7 @@ struct process {
 	struct maps *maps;
 	struct stacks *stacks;
 	struct heap *heap;
+	struct series *series; /* of its snapshots; the album makes it, NULL until then */
 	struct process_counters counters;
 };
 
@@ -66,7 +69,9 @@ struct image {
 	bool ready;            /* the image has written its part of the header */
 	bool settled;          /* what its being ready means for others is done */
 	uint64_t claimed_ns;   /* when its ticket was found gone */
-	uint64_t copied_seen, places_seen;
+	unsigned int labels;   /* enum heap_labels, for the books of its processes */
+	uint64_t copied_seen, places_seen, requests_seen;
+	uint64_t frees_seen, frees_noted, frees_lost, frees_stuck_ns; /* see frees.h */
 	uint64_t trigger_address;
 	int *fds; /* breakpoint events */
 	size_t fd_count;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/roster.h"
 
+#include "sampler/frees.h"
 #include "sampler/notice.h"
 #include "sampler/switches.h"
 
@@ -21,12 +22,17 @@ enum {
 size_t roster_drain(struct roster *roster)
 {
 	/* Not the number of records: a system-wide uprobe event also tells of every other process' mappings. */
-	uint64_t before = roster->intake->taken;
+	uint64_t before = roster->intake->taken, now = process_now_ns();
+	for (struct image *image = roster->intake->images; image; image = image->next)
+		if (image->ready)
+			frees_note(image);
 	if (roster->probe->rings)
 		rings_drain(roster->probe->rings, roster->probe->regs_mask, intake_record, roster->intake, &roster->intake->bad);
 	for (struct image *image = roster->intake->images; image; image = image->next)
-		if (image->ready)
+		if (image->ready) {
 			intake_buffers(roster->intake, image);
+			frees_drain(image, now);
+		}
 	return roster->intake->taken - before;
 }
 
@@ -134,6 +140,7 @@ static size_t take_claims(struct roster *roster)
 		struct image *image = image_new(region, process_now_ns());
 		if (!image)
 			break;
+		image->labels = roster->labels;
 		image->next = roster->intake->images;
 		roster->intake->images = image;
 		count++;

@@ -6,13 +6,18 @@
  *   lobby          an image has claimed a region
  *   rings          enough records to be worth a wakeup
  *   pidfds         a process has ended
- *   SIGCHLD        a snapshot is written
- *   the tick       rings and stack buffers below the watermark, images that are becoming ready, new places
+ *   signals        SIGCHLD: a snapshot is written; SIGUSR1: somebody wants one of every process
+ *   control        `heaptap snapshot` asks for one
+ *   the tick       rings and stack buffers below the watermark, images that are becoming ready, new places,
+ *                  snapshots that are due or asked for in the shared memory
  */
 #include "sampler/session.h"
 
+#include "sampler/album.h"
+#include "sampler/control.h"
 #include "sampler/guard.h"
 #include "sampler/intake.h"
+#include "sampler/lifetime.h"
 #include "sampler/lobby.h"
 #include "sampler/message.h"
 #include "sampler/notice.h"
@@ -21,7 +26,6 @@
 #include "sampler/probe.h"
 #include "sampler/roster.h"
 #include "sampler/summary.h"
-#include "sampler/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +43,7 @@
 
 enum {
 	TICK_BUSY_MS = 2,   /* something came in the last tick */
-	TICK_IDLE_MS = 50,
+	TICK_IDLE_MS = 20,  /* what an idle program's SIGUSR1 waits at most */
 	IDLE_AFTER = 100,   /* quiet busy ticks before the idle one */
 	FLOOD = 64,         /* stacks in one look: look again at once */
 	LIVE_MAX = 1 << 20, /* live samples of an image and its children */
@@ -51,8 +55,10 @@ struct session {
 	struct modules *modules;
 	struct intake intake;
 	struct lobby_state *lobby;
-	struct writer *writer;
+	struct album *album;
+	struct control *control;
 	struct output output;
+	pid_t front;
 	int front_fd, epoll_fd, signal_fd;
 	struct roster roster;
 	struct guard guard;
@@ -69,50 +75,28 @@ static int watch(struct session *s, int fd, uint32_t events)
 
 /* ---- snapshots */
 
-static void snapshot_done(void *context, const struct snapshot *snapshot, int error)
+static void describe_session(void *context, char *text, size_t bytes)
 {
-	struct session *s = context;
-	struct process *process = snapshot->process;
-	if (s->options->verbosity >= 0)
-		summary_print(snapshot, error);
-	else if (error)
-		notice_print("profile not written: %s: %s", snapshot->path, strerror(-error));
-	roster_release(&s->roster, process);
-}
-
-static void describe_session(const struct session *s, char *text, size_t bytes)
-{
+	const struct session *s = context;
 	char period[32];
 	snprintf(text, bytes, "period %s, backend %s, stack dump %u bytes; of all processes: %llu records lost in the rings, %llu bad",
 	    summary_bytes((double)s->period_bytes, period, sizeof(period)), backend_name(s->probe.backend),
 	    s->probe.dump_bytes, (unsigned long long)s->intake.ring_lost, (unsigned long long)s->intake.bad);
 }
 
-static void write_exit(void *context, struct process *process)
+static void on_closed(void *context, struct process *process)
 {
 	struct session *s = context;
-	struct snapshot *snapshot = calloc(1, sizeof(*snapshot));
-	char end[64];
-	if (!snapshot ||
-	    heap_read(process->heap, process->image->region, process->place, &snapshot->view) != 0) {
-		free(snapshot);
-		notice_print("out of memory: no profile of pid %d", (int)process->pid);
-		roster_release(&s->roster, process);
-		return;
-	}
-	snapshot->process = process;
-	snapshot->period_bytes = s->period_bytes;
-	snapshot->detail = (int)s->options->symbols;
-	summary_end(process, end, sizeof(end));
-	snprintf(snapshot->cause, sizeof(snapshot->cause), "exit, the process %s", end);
-	snprintf(snapshot->host, sizeof(snapshot->host), "%s", s->output.host);
-	describe_session(s, snapshot->session, sizeof(snapshot->session));
-	const struct output_facts facts = {
-	    .program = process->name, .pid = process->pid, .snapshot = "exit", .seconds = time(NULL)};
-	int error = output_claim(&s->output, &facts, snapshot->path, sizeof(snapshot->path));
-	if (error)
-		notice_print("no name for the profile of pid %d: %s", (int)process->pid, strerror(-error));
-	writer_submit(s->writer, snapshot);
+	album_close(s->album, process);
+}
+
+/* The front's number and our own stand for everything we watch. */
+static uint32_t on_asked(void *context, pid_t pid, uint64_t asker)
+{
+	struct session *s = context;
+	if (pid == 0 || pid == s->front || pid == getpid())
+		return album_want_all(s->album, "heaptap snapshot", asker);
+	return album_ask(s->album, pid, asker);
 }
 
 /* ---- events */
@@ -142,15 +126,16 @@ static void on_front(struct session *s)
 		s->roster.command_ended = true;
 }
 
-static void on_children(struct session *s)
+static void on_signals(struct session *s)
 {
 	struct signalfd_siginfo info;
 	while (read(s->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
-		;
+		if ((int)info.ssi_signo == s->options->signal)
+			album_want_all(s->album, "a signal to the sampler", 0);
 	int status;
 	pid_t pid;
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		writer_reap(s->writer, pid, status);
+		album_reap(s->album, pid, status);
 }
 
 static void say_unseen(struct session *s)
@@ -165,7 +150,7 @@ static void say_unseen(struct session *s)
 /* True when there is nothing left to do. */
 static bool after_command(struct session *s)
 {
-	if (!s->roster.command_ended || !writer_idle(s->writer))
+	if (!s->roster.command_ended || !album_settled(s->album))
 		return false;
 	if (!s->done_sent) {
 		say_unseen(s);
@@ -192,9 +177,12 @@ static void guard(struct session *s)
 
 static int loop(struct session *s)
 {
+	uint64_t due_ns = 0;
 	for (size_t drained = 0;;) {
 		struct epoll_event events[64];
 		int timeout = drained > FLOOD ? 0 : s->quiet_ticks < IDLE_AFTER ? TICK_BUSY_MS : TICK_IDLE_MS;
+		if (due_ns < (uint64_t)timeout * 1000000)
+			timeout = (int)((due_ns + 999999) / 1000000);
 		int count = epoll_wait(s->epoll_fd, events, 64, timeout);
 		if (count < 0 && errno != EINTR)
 			return 1;
@@ -204,7 +192,9 @@ static int loop(struct session *s)
 			if (fd == s->front_fd)
 				on_front(s);
 			else if (fd == s->signal_fd)
-				on_children(s);
+				on_signals(s);
+			else if (control_event(s->control, fd))
+				continue;
 			else if (fd != lobby_fd(s->lobby))
 				ended = true; /* a pidfd, or a ring: then the look costs little */
 		}
@@ -214,10 +204,45 @@ static int loop(struct session *s)
 		s->quiet_ticks = drained ? 0 : s->quiet_ticks + 1;
 		if (ended || s->roster.command_ended)
 			roster_finish_ended(&s->roster);
+		due_ns = album_tend(s->album, process_now_ns(), s->period_bytes);
 		guard(s);
 		if (after_command(s))
 			return 0;
 	}
+}
+
+/* The signals of users that ask for nothing must not end us either. */
+static int open_signals(int snapshot_signal)
+{
+	sigset_t mask;
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGCHLD);
+	if (snapshot_signal)
+		sigaddset(&mask, snapshot_signal);
+	signal(SIGUSR1, SIG_IGN);
+	signal(SIGUSR2, SIG_IGN);
+	if (snapshot_signal)
+		signal(snapshot_signal, SIG_DFL); /* an ignored signal would not reach the descriptor */
+	sigprocmask(SIG_BLOCK, &mask, NULL);
+	return signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int open_album(struct session *s)
+{
+	int error;
+	s->control = control_open(s->epoll_fd, on_asked, s, &error);
+	if (!s->control && s->options->verbosity > 0)
+		notice_print("heaptap snapshot will not find us: no socket: %s", strerror(-error));
+	const struct album_setup setup = {
+	    .options = s->options,
+	    .roster = &s->roster,
+	    .output = &s->output,
+	    .control = s->control,
+	    .describe = describe_session,
+	    .context = s,
+	};
+	s->album = album_new(&setup);
+	return s->album ? 0 : -ENOMEM;
 }
 
 static int open_session(struct session *s)
@@ -228,23 +253,21 @@ static int open_session(struct session *s)
 	    .clock_id = RING_CLOCK,
 	    .live_max = LIVE_MAX,
 	    .mode = s->probe.backend == BACKEND_UPROBE ? REGION_MODE_TRIGGER : REGION_MODE_COPY,
+	    .snapshot_signal = (uint32_t)s->options->signal,
+	    .start_paused = s->options->paused,
 	};
 	int error = output_init(&s->output, s->options->output);
 	s->modules = modules_new(0);
-	s->writer = writer_new(snapshot_done, s);
-	if (error || !s->modules || !s->writer)
+	if (error || !s->modules)
 		return error ? error : -ENOMEM;
+	lifetime_set_temporary(s->options->temporary_ns);
 	error = intake_init(&s->intake, s->modules, s->probe.regs_mask, s->probe.rings != NULL);
 	if (error)
 		return error;
 	s->lobby = lobby_new(&region);
 	if (!s->lobby)
 		return -errno;
-	sigset_t mask;
-	sigemptyset(&mask);
-	sigaddset(&mask, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &mask, NULL);
-	s->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+	s->signal_fd = open_signals(s->options->signal);
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (s->signal_fd < 0 || s->epoll_fd < 0)
 		return -errno;
@@ -265,10 +288,13 @@ static int open_session(struct session *s)
 	    .epoll_fd = s->epoll_fd,
 	    .verbosity = s->options->verbosity,
 	    .may_yield = s->options->backend == BACKEND_AUTO,
-	    .closed = write_exit,
+	    .labels = s->options->labels,
+	    .closed = on_closed,
 	    .context = s,
 	};
 	roster_init(&s->roster);
+	if (!error)
+		error = open_album(s);
 	for (size_t i = 0; s->probe.rings && i < rings_count(s->probe.rings) && !error; i++)
 		error = watch(s, rings_fd(s->probe.rings, i), EPOLLIN);
 	return error;
@@ -278,7 +304,8 @@ static void close_session(struct session *s)
 {
 	roster_fini(&s->roster);
 	lobby_free(s->lobby);
-	writer_free(s->writer);
+	album_free(s->album);
+	control_close(s->control);
 	intake_fini(&s->intake);
 	if (s->modules)
 		modules_free(s->modules);
@@ -297,7 +324,7 @@ static void raise_limits(void)
 
 int session_run(const struct options *options, int front_fd)
 {
-	struct session s = {.options = options, .front_fd = front_fd, .epoll_fd = -1, .signal_fd = -1};
+	struct session s = {.options = options, .front = getppid(), .front_fd = front_fd, .epoll_fd = -1, .signal_fd = -1};
 	char text[512];
 	raise_limits();
 	guard_against_oom();

@@ -5,7 +5,9 @@
 #include "pprof/encode.h"
 #include "pprof/file.h"
 #include "pprof/gzip.h"
+#include "sampler/lifetimes.h"
 #include "sampler/naming.h"
+#include "sampler/series.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,6 +16,29 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+/* One of the profiles that a snapshot consists of. */
+struct sheet {
+	const struct snapshot *snapshot;
+	enum view_kind kind;
+	const struct view *view;
+	const char *path;
+	int64_t unix_ns, duration_ns;
+};
+
+void snapshot_free(struct snapshot *s)
+{
+	if (!s)
+		return;
+	view_fini(&s->view);
+	view_fini(&s->peak);
+	view_fini(&s->delta);
+	census_fini(&s->census);
+	free(s->delta_path);
+	free(s);
+}
+
+/* ---- comments */
 
 static void comment_losses(struct profile *profile, const struct snapshot *s)
 {
@@ -37,30 +62,100 @@ static void comment_losses(struct profile *profile, const struct snapshot *s)
 	profile_add_comment(profile, text);
 }
 
-static void add_comments(struct profile *profile, const struct snapshot *s)
+static void comment_lifetimes(struct profile *profile, const struct snapshot *s)
 {
+	const struct lifetime *all = heap_lifetimes(s->process->heap);
+	double objects = lifetime_objects(all);
+	uint64_t unseen = s->frees_lost + s->process->counters.frees_unknown;
+	char text[512];
+	if (!all->samples && !unseen)
+		return;
+	double share = objects > 0 ? 100 / objects : 0;
+	int at = snprintf(text, sizeof(text),
+	    "lifetimes: of %.0f freed objects (%" PRIu64 " samples) %.1f%% were temporary (freed within %g ms by the "
+	    "allocating thread), %.1f%% were freed by another thread",
+	    objects, all->samples, all->temporary_objects * share, (double)lifetime_temporary_ns() / 1e6,
+	    all->other_thread_objects * share);
+	if (unseen)
+		snprintf(text + at, sizeof(text) - (size_t)at, "; %" PRIu64 " frees are missing from this", unseen);
+	profile_add_comment(profile, text);
+}
+
+static void comment_cause(struct profile *profile, const struct sheet *sheet)
+{
+	const struct snapshot *s = sheet->snapshot;
+	char text[1024];
+	int at;
+	if (sheet->kind == VIEW_PEAK) {
+		time_t seconds = (time_t)(sheet->unix_ns / 1000000000);
+		struct tm tm;
+		char when[64] = "";
+		if (gmtime_r(&seconds, &tm))
+			strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &tm);
+		at = snprintf(text, sizeof(text), "snapshot: peak, inuse_* is the heap at its largest so far, %s.%03dZ; written with %s",
+		    when, (int)(sheet->unix_ns / 1000000 % 1000), s->cause);
+		if (s->peak_missing && at < (int)sizeof(text) - 64)
+			snprintf(text + at, sizeof(text) - (size_t)at, "; %" PRId64 " of its samples are missing", s->peak_missing);
+	} else if (sheet->kind == VIEW_DELTA) {
+		snprintf(text, sizeof(text), "snapshot: delta, what was allocated in the %.3f s before %s; inuse_* is what is "
+					     "left of that", (double)sheet->duration_ns / 1e9, s->cause);
+	} else {
+		snprintf(text, sizeof(text), "snapshot: %s", s->cause);
+	}
+	profile_add_comment(profile, text);
+}
+
+static void add_comments(struct profile *profile, const struct sheet *sheet)
+{
+	const struct snapshot *s = sheet->snapshot;
+	const struct view *view = sheet->view;
 	char text[1024];
 	const char *slash = strrchr(s->process->name, '/');
 	profile_add_comment(profile, "heaptap " HEAPTAP_VERSION);
 	snprintf(text, sizeof(text), "pid=%d comm=%s host=%s", (int)s->process->pid,
 	    slash ? slash + 1 : s->process->name, s->host);
 	profile_add_comment(profile, text);
-	snprintf(text, sizeof(text), "snapshot: %s", s->cause);
-	profile_add_comment(profile, text);
+	comment_cause(profile, sheet);
 	comment_losses(profile, s);
-	snprintf(text, sizeof(text), "in use: %.0f +- %.0f bytes, %.0f +- %.0f objects (one standard error)",
-	    s->view.inuse.bytes, sqrt(s->view.inuse.bytes_variance), s->view.inuse.objects,
-	    sqrt(s->view.inuse.objects_variance));
+	snprintf(text, sizeof(text), "in use%s: %.0f +- %.0f bytes, %.0f +- %.0f objects (one standard error)",
+	    sheet->kind == VIEW_PEAK ? " at the peak" : sheet->kind == VIEW_DELTA ? " of that" : "", view->inuse.bytes,
+	    sqrt(view->inuse.bytes_variance), view->inuse.objects, sqrt(view->inuse.objects_variance));
 	profile_add_comment(profile, text);
+	comment_lifetimes(profile, s);
 	profile_add_comment(profile, s->session);
+	if (s->trouble[0])
+		profile_add_comment(profile, s->trouble);
 }
+
+/* ---- samples */
 
 static int64_t rounded(uint64_t value, int shift)
 {
 	return (int64_t)((value >> shift) + (value >> (shift - 1) & 1));
 }
 
-static int add_row(struct profile *profile, struct naming *naming, const struct heap_row *row)
+enum { ROW_LABELS = 6 };
+
+static size_t row_labels(const struct sheet *sheet, const struct view_row *row, struct profile_label labels[ROW_LABELS])
+{
+	size_t count = 0;
+	if (row->inherited)
+		labels[count++] = (struct profile_label){.key = "inherited", .str = "yes"};
+	if (row->tid) {
+		const char *name = series_thread_name(sheet->snapshot->process->series, row->tid);
+		labels[count++] = (struct profile_label){.key = "thread_id", .num = row->tid};
+		if (name)
+			labels[count++] = (struct profile_label){.key = "thread_name", .str = name};
+	}
+	if (row->age != VIEW_NO_AGE)
+		labels[count++] = (struct profile_label){.key = "age", .str = lifetime_class_name(row->age)};
+	if (row->size_class >= 1 && row->size_class < 63)
+		labels[count++] =
+		    (struct profile_label){.key = "size", .num = (int64_t)1 << (row->size_class - 1), .unit = "bytes"};
+	return count;
+}
+
+static int add_row(struct profile *profile, struct naming *naming, const struct sheet *sheet, const struct view_row *row)
 {
 	const uint32_t *locations;
 	uint32_t lost;
@@ -72,69 +167,101 @@ static int add_row(struct profile *profile, struct naming *naming, const struct 
 		depth = naming_stack(naming, row->stack, &locations);
 	}
 	const int64_t values[4] = {
-	    rounded(row->alloc_objects_q16, WEIGHT_OBJECTS_SHIFT),
-	    rounded(row->alloc_bytes_q8, WEIGHT_BYTES_SHIFT),
-	    rounded(row->inuse_objects_q16, WEIGHT_OBJECTS_SHIFT),
-	    rounded(row->inuse_bytes_q8, WEIGHT_BYTES_SHIFT),
+	    rounded(row->alloc.objects_q16, WEIGHT_OBJECTS_SHIFT),
+	    rounded(row->alloc.bytes_q8, WEIGHT_BYTES_SHIFT),
+	    rounded(row->inuse.objects_q16, WEIGHT_OBJECTS_SHIFT),
+	    rounded(row->inuse.bytes_q8, WEIGHT_BYTES_SHIFT),
 	};
-	/* The mean size of this stack's blocks, as Go writes it: the estimates of bytes and objects have one ratio. */
+	/* The mean size of this row's blocks, as Go writes it: the estimates of bytes and objects have one ratio. */
 	bool allocated = values[0] > 0;
 	int64_t objects = allocated ? values[0] : values[2], bytes = allocated ? values[1] : values[3];
-	const struct profile_label labels[2] = {
+	struct profile_label labels[ROW_LABELS + 1] = {
 	    {.key = "bytes", .num = objects > 0 ? (bytes + objects / 2) / objects : bytes, .unit = "bytes"},
-	    {.key = "inherited", .str = "yes"},
 	};
-	return profile_add_sample(profile, locations, depth, values, labels, row->inherited ? 2 : 1);
+	size_t count = 1 + row_labels(sheet, row, labels + 1);
+	return profile_add_sample(profile, locations, depth, values, labels, count);
 }
 
-static int fill(struct profile *profile, const struct snapshot *s)
+static int fill(struct profile *profile, const struct sheet *sheet)
 {
 	static const char *const types[4][2] = {
 	    {"alloc_objects", "count"}, {"alloc_space", "bytes"}, {"inuse_objects", "count"}, {"inuse_space", "bytes"}};
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
+	const struct snapshot *s = sheet->snapshot;
+	const struct view *view = sheet->view;
 	for (size_t i = 0; i < 4; i++)
 		profile_add_sample_type(profile, types[i][0], types[i][1]);
-	profile_set_default_sample_type(profile, "inuse_space");
+	profile_set_default_sample_type(profile, sheet->kind == VIEW_DELTA ? "alloc_space" : "inuse_space");
 	profile_set_period(profile, "space", "bytes", (int64_t)s->period_bytes);
-	profile_set_time(profile, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec, 0);
+	profile_set_time(profile, sheet->unix_ns, sheet->duration_ns);
 	profile_set_drop_frames(profile, DROP_FRAMES_HEAP);
-	add_comments(profile, s);
+	add_comments(profile, sheet);
 
 	bool *used = calloc(stacks_node_count(s->process->stacks), sizeof(*used));
 	if (!used)
 		return -ENOMEM;
-	for (size_t i = 0; i < s->view.count; i++)
-		if (s->view.rows[i].stack != UINT32_MAX)
-			used[s->view.rows[i].stack] = true;
+	for (size_t i = 0; i < view->count; i++)
+		if (view->rows[i].stack != UINT32_MAX)
+			used[view->rows[i].stack] = true;
 	struct naming *naming = naming_new(profile, s->process, used, s->detail);
 	free(used);
 	if (!naming)
 		return -ENOMEM;
 	int error = 0;
-	for (size_t i = 0; i < s->view.count && !error; i++)
-		error = add_row(profile, naming, &s->view.rows[i]);
+	for (size_t i = 0; i < view->count && !error; i++)
+		error = add_row(profile, naming, sheet, &view->rows[i]);
+	if (!error && s->lifetimes_path && sheet->kind == VIEW_LIVE)
+		error = lifetimes_write(s, profile, naming);
 	naming_free(naming);
 	profile_compute_mapping_flags(profile);
 	return error;
 }
 
-int snapshot_write(const struct snapshot *s)
+static int write_sheet(const struct sheet *sheet)
 {
+	const struct snapshot *s = sheet->snapshot;
 	struct profile *profile = profile_new();
 	uint8_t *raw = NULL, *packed = NULL;
 	size_t raw_bytes, packed_bytes;
 	if (!profile)
 		return -ENOMEM;
-	int error = fill(profile, s);
+	int error = fill(profile, sheet);
 	if (!error)
 		error = encode_profile(profile, &raw, &raw_bytes);
 	if (!error)
-		error = gzip_encode(raw, raw_bytes, GZIP_LEVEL_SMALL, &packed, &packed_bytes);
+		error = gzip_encode(raw, raw_bytes, s->kind == SNAPSHOT_EXIT ? GZIP_LEVEL_SMALL : GZIP_LEVEL_FAST, &packed,
+		    &packed_bytes);
 	if (!error)
-		error = file_publish(s->path, packed, packed_bytes, 0600, FILE_MKDIR);
+		error = file_publish(sheet->path, packed, packed_bytes, 0600, FILE_MKDIR | (s->sync ? FILE_FSYNC : 0));
 	free(raw);
 	free(packed);
 	profile_free(profile);
 	return error;
+}
+
+static int write_timeline(const struct snapshot *s)
+{
+	size_t bytes;
+	const struct timeline *timeline = series_timeline(s->process->series);
+	char *text = timeline_print(timeline, s->unix_ns - (int64_t)s->census.now_ns, &bytes);
+	if (!text)
+		return -ENOMEM;
+	int error = file_publish(s->timeline_path, text, bytes, 0600, FILE_MKDIR | (s->sync ? FILE_FSYNC : 0));
+	free(text);
+	return error;
+}
+
+int snapshot_write(const struct snapshot *s)
+{
+	const struct sheet sheets[] = {
+	    {s, VIEW_LIVE, &s->view, s->path, s->unix_ns, 0},
+	    {s, VIEW_DELTA, &s->delta, s->delta_path, s->unix_ns, (int64_t)s->delta_ns},
+	    {s, VIEW_PEAK, &s->peak, s->peak_path, s->peak_unix_ns, 0},
+	};
+	int first = 0;
+	for (size_t i = 0; i < sizeof(sheets) / sizeof(sheets[0]); i++) {
+		int error = sheets[i].path ? write_sheet(&sheets[i]) : 0;
+		first = first ? first : error;
+	}
+	int error = s->timeline_path ? write_timeline(s) : 0;
+	return first ? first : error;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A snapshot: the books of one process, with names, as a profile in a file.
+ * A snapshot: the books of one process at one instant, with names, as a profile in a file; and what goes with it: the
+ * peak so far, the difference to the snapshot before, the time line, the lifetimes.
  *
  * snapshot_write runs in a forked child of the sampler: the fork is the consistent copy, draining goes on meanwhile, and
  * a debug file that kills libdw takes only the child with it.
@@ -8,23 +9,54 @@
 #ifndef SAMPLER_SNAPSHOT_H
 #define SAMPLER_SNAPSHOT_H
 
-#include "sampler/heap.h"
 #include "sampler/process.h"
+#include "sampler/view.h"
 
 #include <limits.h>
 
+enum snapshot_kind {
+	SNAPSHOT_NUMBERED, /* 0001, 0002...: by interval, signal, request or the program's own wish */
+	SNAPSHOT_EXIT,
+};
+
+enum { SNAPSHOT_ASKERS = 8 };
+
 struct snapshot {
 	struct process *process;
-	struct heap_view view;
+	enum snapshot_kind kind;
+	uint32_t number;      /* NUMBERED */
+	struct view view;
 	char path[PATH_MAX];
-	char cause[160];      /* "exit: status 0" */
+	char cause[512];      /* "0001, every 60 s": what the comment says after "snapshot: " */
 	char session[512];    /* backend, period and losses of the whole session: a comment of its own */
+	char trouble[256];    /* snapshots skipped and failed, sampling paused: likewise, or empty */
 	char host[65];
 	uint64_t period_bytes;
 	int detail;           /* enum symbol_level's numbers: 0 full, 1 functions, 2 raw */
+	bool sync;            /* fsync before the rename */
+	bool urgent;          /* somebody waits for it */
+	int64_t unix_ns;      /* when the books were read */
+	struct census census; /* with lifetimes_path: the live blocks' ages; else empty */
+	uint64_t frees_lost;  /* lifetimes that nobody saw, of all processes of the image */
+
+	/* More files of the same instant; a NULL path: not this time. The paths are the series'. */
+	const char *peak_path;
+	struct view peak;
+	int64_t peak_unix_ns, peak_missing;
+	char *delta_path; /* owned */
+	struct view delta;
+	uint64_t delta_ns; /* since the snapshot before */
+	const char *timeline_path, *lifetimes_path;
+
+	/* Who is to be told when it is complete; see sampler/control.h. */
+	uint64_t askers[SNAPSHOT_ASKERS];
+	uint32_t asker_count;
 };
 
-/* Builds, encodes and publishes the profile. Returns 0 or -errno. */
+void snapshot_free(struct snapshot *snapshot);
+
+/* Builds, encodes and publishes the profile, then the others. Returns 0, or -errno of the first that failed; the others
+ * are tried all the same. */
 int snapshot_write(const struct snapshot *snapshot);
 
 #endif

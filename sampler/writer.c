@@ -42,8 +42,7 @@ struct writer *writer_new(void (*done)(void *context, const struct snapshot *sna
 
 static void job_free(struct job *job)
 {
-	free(job->snapshot->view.rows);
-	free(job->snapshot);
+	snapshot_free(job->snapshot);
 	free(job);
 }
 
@@ -64,12 +63,16 @@ static void run_child(const struct snapshot *snapshot)
 	const struct rlimit core = {0, 0};
 	sigset_t none;
 	sigemptyset(&none);
+	/* A signal that was meant for the sampler, sent to all of its name, must not end a snapshot. */
+	signal(SIGUSR1, SIG_IGN);
+	signal(SIGUSR2, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error to report */
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_NAME, "heaptap-writer");
 	setrlimit(RLIMIT_DATA, &memory); /* not RLIMIT_AS: the regions are mapped here too */
 	setrlimit(RLIMIT_CPU, &cpu);
 	setrlimit(RLIMIT_CORE, &core);
-	if (nice(CHILD_NICE) == -1)
+	if (!snapshot->urgent && nice(CHILD_NICE) == -1)
 		errno = 0; /* already nicer than that */
 	int error = snapshot_write(snapshot);
 	_exit(error ? -error & 0x7f ? -error & 0x7f : 1 : 0);
@@ -98,8 +101,7 @@ void writer_submit(struct writer *writer, struct snapshot *snapshot)
 	struct job *job = calloc(1, sizeof(*job)), **end = &writer->jobs;
 	if (!job) {
 		writer->done(writer->context, snapshot, -ENOMEM);
-		free(snapshot->view.rows);
-		free(snapshot);
+		snapshot_free(snapshot);
 		return;
 	}
 	job->snapshot = snapshot;
@@ -128,7 +130,10 @@ void writer_reap(struct writer *writer, pid_t pid, int status)
 	start(writer);
 }
 
-bool writer_idle(const struct writer *writer)
+bool writer_can_start(const struct writer *writer)
 {
-	return !writer->jobs;
+	int jobs = 0;
+	for (const struct job *job = writer->jobs; job; job = job->next)
+		jobs++;
+	return jobs < WRITER_CHILDREN;
 }

@@ -27,6 +27,7 @@ void writer_submit(struct writer *writer, struct snapshot *snapshot);
 /* A child of the sampler has ended. */
 void writer_reap(struct writer *writer, pid_t pid, int status);
 
-bool writer_idle(const struct writer *writer);
+/* True if a snapshot that is submitted now would not have to wait. */
+bool writer_can_start(const struct writer *writer);
 
 #endif

@@ -3,7 +3,7 @@
 
 test_default_name() {
   record -q -p 1 "$targets/truth" truth.tsv 1 0
-  profile=$(only heaptap.*.pb.gz)
+  profile=$(only heaptap.*.exit.pb.gz)
   [[ $profile =~ ^heaptap\.truth\.[0-9]+\.exit\.pb\.gz$ ]] || fail "named $profile"
   equal 600 "$(stat -c %a "$profile")" mode
   profile_check "$profile"
@@ -12,7 +12,7 @@ test_default_name() {
 test_every_directive() {
   before=$(date +%s)
   record -q -p 1 -o 'x%%-%e-%p-%n-%h-%t.gz' "$targets/truth" truth.tsv 1 0
-  profile=$(only x*.gz)
+  profile=$(only x*-exit-*.gz)
   [[ $profile =~ ^x%-truth-[0-9]+-exit-(.+)-([0-9]+)\.gz$ ]] || fail "named $profile"
   equal "$(hostname | tr -c 'A-Za-z0-9._+\n-' _)" "${BASH_REMATCH[1]}" host
   at_least "$before" "${BASH_REMATCH[2]}" seconds
@@ -36,7 +36,7 @@ test_earlier_runs_are_replaced() {
   echo old >same.pb.gz
   record -q -p 1 -o same.pb.gz "$targets/truth" truth.tsv 1 0
   profile_check same.pb.gz
-  equal same.pb.gz "$(ls same*)"
+  equal 'same-peak.pb.gz same.pb.gz' "$(echo same*)"
 }
 
 test_odd_executable_names() {
@@ -47,7 +47,7 @@ test_odd_executable_names() {
 
 test_summary_tells_where_the_profile_is() {
   record -p 1 "$targets/truth" truth.tsv 1 0 2>err
-  profile=$(only heaptap.*.pb.gz)
+  profile=$(only heaptap.*.exit.pb.gz)
   matches "$profile" err
   matches 'go tool pprof|pprof ' err
   record -q -p 1 "$targets/truth" truth.tsv 1 0 2>err

@@ -34,6 +34,33 @@ static void directives_are_filled_in(void **state)
 	expands("%%e", "%e");
 }
 
+/* A pattern without %n is the exit profile's name. */
+static void other_snapshots_stand_beside_the_exit_profile(void **state)
+{
+	static const struct {
+		const char *pattern, *snapshot, *wanted;
+	} cases[] = {
+	    {"heap.pb.gz", "exit", "heap.pb.gz"}, {"heap.pb.gz", "peak", "heap-peak.pb.gz"},
+	    {"heap.pb.gz", "0001", "heap-0001.pb.gz"}, {"heap.pb.gz", "0001", "heap-0001-2.pb.gz"},
+	    {"%%n", "peak", "%n-peak"}, {"%n.gz", "peak", "peak.gz"}, {"a/", "peak", "a/heaptap.x.1.peak.pb.gz"},
+	    {"heap.pb.gz", "a/b c", "heap-b_c.pb.gz"},
+	};
+	struct output output = {0};
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct output_facts other = {"x", 1, cases[i].snapshot, 0};
+
+		if (i == 0 || strcmp(cases[i].pattern, cases[i - 1].pattern) != 0) {
+			output_fini(&output);
+			assert_int_equal(output_init(&output, cases[i].pattern), 0);
+		}
+		assert_int_equal(output_claim(&output, &other, path, sizeof(path)), 0);
+		assert_string_equal(path, cases[i].wanted);
+	}
+	output_fini(&output);
+}
+
 static void words_from_outside_cannot_leave_the_folder(void **state)
 {
 	static const struct {
@@ -218,6 +245,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(directives_are_filled_in),
+	    cmocka_unit_test(other_snapshots_stand_beside_the_exit_profile),
 	    cmocka_unit_test(words_from_outside_cannot_leave_the_folder),
 	    cmocka_unit_test(long_words_and_paths_are_bounded),
 	    cmocka_unit_test(unknown_directives_are_refused),

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/album.h"
+
+#include "sampler/notice.h"
+#include "sampler/series.h"
+#include "sampler/summary.h"
+#include "sampler/writer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	LOOK_NS = 50 * 1000000,       /* between looks at processes that may be new */
+	REFRESH_NS = 1000 * 1000000,  /* between looks at threads and cgroups */
+};
+
+struct album {
+	struct album_setup setup;
+	struct writer *writer;
+	uint64_t period_bytes;
+	uint64_t look_ns; /* when there may be something to do */
+	uint32_t closing; /* processes whose exit profile is not on disk yet */
+	uint64_t failed;  /* snapshots since one was written */
+	int error;        /* of the last that failed */
+};
+
+/* ---- names */
+
+/* "a/heaptap.x.1.timeline.pb.gz" -> "a/heaptap.x.1.timeline.jsonl" */
+static void make_jsonl(char *path, size_t path_bytes)
+{
+	static const char profile[] = ".pb.gz";
+	size_t length = strlen(path), suffix = sizeof(profile) - 1;
+	if (length > suffix && strcmp(path + length - suffix, profile) == 0)
+		length -= suffix;
+	snprintf(path + length, path_bytes - length, ".jsonl");
+}
+
+static int claim(struct album *a, const struct process *process, const char *name, char *path, size_t path_bytes)
+{
+	const struct output_facts facts = {
+	    .program = process->name, .pid = process->pid, .snapshot = name, .seconds = time(NULL)};
+	int error = output_claim(a->setup.output, &facts, path, path_bytes);
+	if (error)
+		notice_print("no name for a profile of pid %d: %s", (int)process->pid, strerror(-error));
+	return error;
+}
+
+/* The path of a file that is written again and again, made when first needed. NULL: none to be had. */
+static const char *standing_path(struct album *a, const struct process *process, const char *name, bool json, char **path)
+{
+	char fresh[PATH_MAX];
+	if (!*path && claim(a, process, name, fresh, sizeof(fresh)) == 0) {
+		if (json)
+			make_jsonl(fresh, sizeof(fresh));
+		*path = strdup(fresh);
+	}
+	return *path;
+}
+
+/* ---- taking */
+
+static int64_t unix_now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void describe_trouble(const struct process *process, const struct series *series, uint64_t now_ns, char *text,
+    size_t text_bytes)
+{
+	const struct region_place *place = region_place(process->image->region, process->place);
+	uint64_t paused_ns = atomic_load(&place->paused_ns), since_ns = atomic_load(&place->paused_since_ns);
+	bool paused = atomic_load(&place->paused) == 1;
+	int at = 0;
+	text[0] = '\0';
+	if (paused && now_ns > since_ns)
+		paused_ns += now_ns - since_ns;
+	if (series->skipped || series->failed)
+		at = snprintf(text, text_bytes, "snapshots before this one: %" PRIu64 " skipped, %" PRIu64 " not written",
+		    series->skipped, series->failed);
+	if (paused_ns && at < (int)text_bytes)
+		snprintf(text + at, text_bytes - (size_t)at, "%ssampling was paused for %.3f s%s", at ? "; " : "",
+		    (double)paused_ns / 1e9, paused ? " and is now" : "");
+}
+
+static void add_peak(struct album *a, struct snapshot *s, struct series *series, const struct census *census)
+{
+	const struct heap *heap = s->process->heap;
+	if (!census->peak_order || (s->kind == SNAPSHOT_NUMBERED && census->peak_order == series->peak_written) ||
+	    view_make(&s->peak, VIEW_PEAK, heap, census) != 0)
+		return;
+	series->peak_written = census->peak_order;
+	s->peak_path = standing_path(a, s->process, "peak", false, &series->peak_path);
+	s->peak_unix_ns = s->unix_ns - (int64_t)(census->now_ns - census->peak_ns);
+	s->peak_missing = census->peak_missing;
+}
+
+/* The difference to the last periodic snapshot, beside this one. */
+static void add_delta(struct album *a, struct snapshot *s, const char *name, const struct census *census)
+{
+	struct heap *heap = s->process->heap;
+	uint64_t since_ns = heap_last_mark(heap)->time_ns;
+	char delta_name[96], path[PATH_MAX];
+	if (!since_ns)
+		since_ns = s->process->start_ns;
+	snprintf(delta_name, sizeof(delta_name), "%s-delta", name);
+	s->delta_ns = census->now_ns > since_ns ? census->now_ns - since_ns : 1;
+	if (view_make(&s->delta, VIEW_DELTA, heap, census) == 0 && claim(a, s->process, delta_name, path, sizeof(path)) == 0)
+		s->delta_path = strdup(path);
+	heap_mark(heap, census->counted, census->now_ns);
+}
+
+static int add_views(struct album *a, struct snapshot *s, struct series *series, const char *name, bool periodic)
+{
+	const struct options *options = a->setup.options;
+	struct process *process = s->process;
+	struct census census;
+	int error = census_take(&census, process->image->region, process->place);
+	if (!error) {
+		roster_drain(a->setup.roster);
+		error = view_make(&s->view, VIEW_LIVE, process->heap, &census);
+	}
+	if (error) {
+		census_fini(&census);
+		return error;
+	}
+	s->unix_ns = unix_now_ns();
+	s->frees_lost = process->image->frees_lost;
+	add_peak(a, s, series, &census);
+	if (options->delta && periodic)
+		add_delta(a, s, name, &census);
+	if (options->timeline) {
+		timeline_note(&series->timeline, region_place(process->image->region, process->place),
+		    process->finished ? 0 : process->pid, s->view.lost_alloc.samples, census.now_ns, true);
+		s->timeline_path = standing_path(a, process, "timeline", true, &series->timeline_path);
+	}
+	if (options->lifetimes)
+		s->lifetimes_path = standing_path(a, process, "lifetimes", true, &series->lifetimes_path);
+	describe_trouble(process, series, census.now_ns, s->trouble, sizeof(s->trouble));
+	if (!s->lifetimes_path)
+		census_fini(&census);
+	s->census = census; /* now_ns is needed in any case */
+	return 0;
+}
+
+/* `name`: of the file, and the first word of the comment. */
+static struct snapshot *take(struct album *a, struct process *process, enum snapshot_kind kind, const char *name,
+    const char *cause, bool periodic)
+{
+	struct series *series = process->series;
+	struct snapshot *s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->process = process;
+	s->kind = kind;
+	s->period_bytes = a->period_bytes;
+	s->detail = (int)a->setup.options->symbols;
+	s->sync = a->setup.options->sync;
+	snprintf(s->cause, sizeof(s->cause), "%s, %s", name, cause);
+	snprintf(s->host, sizeof(s->host), "%s", a->setup.output->host);
+	a->setup.describe(a->setup.context, s->session, sizeof(s->session));
+	if (claim(a, process, name, s->path, sizeof(s->path)) != 0 || add_views(a, s, series, name, periodic) != 0) {
+		snapshot_free(s);
+		return NULL;
+	}
+	return s;
+}
+
+static void hand_over_askers(struct series *series, struct snapshot *s)
+{
+	memcpy(s->askers, series->askers, sizeof(s->askers));
+	s->asker_count = series->asker_count;
+	series->asker_count = 0;
+	series->wanted = false;
+}
+
+static void take_numbered(struct album *a, struct process *process, const char *cause, const char *word, bool periodic)
+{
+	struct series *series = process->series;
+	char name[96];
+	snprintf(name, sizeof(name), word && word[0] ? "%04" PRIu32 "-%s" : "%04" PRIu32, series->next, word);
+	struct snapshot *s = take(a, process, SNAPSHOT_NUMBERED, name, cause, periodic);
+	if (!s) {
+		series->failed++;
+		notice_print("out of memory: no snapshot of pid %d", (int)process->pid);
+		return;
+	}
+	s->number = series->next++;
+	s->urgent = !periodic;
+	if (!periodic)
+		hand_over_askers(series, s);
+	series->writing = true;
+	series->jobs++;
+	writer_submit(a->writer, s);
+}
+
+/* ---- what is asked for */
+
+static struct series *series_of(struct album *a, struct process *process)
+{
+	if (!process->series)
+		process->series = series_new(process->start_ns + a->setup.options->interval_ns);
+	return process->series;
+}
+
+static void want(struct album *a, struct series *series, const char *cause, const char *name, uint64_t asker)
+{
+	series_want(series, cause, name, asker);
+	a->look_ns = 0;
+}
+
+/* The words in the process' place; hostile, so they are only compared. */
+static void read_requests(struct album *a, struct process *process, struct series *series)
+{
+	struct region_place *place = region_place(process->image->region, process->place);
+	uint32_t signals = atomic_load(&place->signals), asked = atomic_load(&place->asked);
+	char name[REGION_NAME_BYTES], cause[128];
+	if (signals != series->signals_seen)
+		want(a, series, "a signal to the process", NULL, 0);
+	series->signals_seen = signals;
+	if (asked == series->asked_seen)
+		return;
+	memcpy(name, place->asked_name, sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	snprintf(cause, sizeof(cause), name[0] ? "asked for by the program: %s" : "asked for by the program", name);
+	want(a, series, cause, name, 0);
+	series->asked_seen = asked;
+}
+
+/* The books are read: heaptap_snapshot() may return. */
+static void answer_program(struct process *process, const struct series *series)
+{
+	struct region_place *place = region_place(process->image->region, process->place);
+	if (atomic_exchange(&place->answered, series->asked_seen) != series->asked_seen)
+		syscall(SYS_futex, &place->answered, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+static bool is_ours(const struct process *process)
+{
+	return process && process->watched && !process->finished;
+}
+
+uint32_t album_want_all(struct album *a, const char *cause, uint64_t asker)
+{
+	uint32_t count = 0;
+	for (struct image *image = a->setup.roster->intake->images; image; image = image->next)
+		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
+			struct process *process = image->process[i];
+			struct series *series = is_ours(process) ? series_of(a, process) : NULL;
+			if (series && series_want(series, cause, NULL, asker))
+				count++;
+		}
+	a->look_ns = 0;
+	return count;
+}
+
+uint32_t album_ask(struct album *a, pid_t pid, uint64_t asker)
+{
+	static const char cause[] = "heaptap snapshot";
+	for (struct image *image = a->setup.roster->intake->images; image; image = image->next)
+		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
+			struct process *process = image->process[i];
+			struct series *series =
+			    is_ours(process) && process->pid == pid && process->pidfd >= 0 ? series_of(a, process) : NULL;
+			if (!series || !series_want(series, cause, NULL, asker))
+				continue;
+			a->look_ns = 0;
+			return 1;
+		}
+	return 0;
+}
+
+/* ---- the tick */
+
+static void refresh(struct album *a, struct process *process, struct series *series, uint64_t now_ns)
+{
+	const struct options *options = a->setup.options;
+	if (process->pidfd < 0 || (series->refreshed_ns && now_ns - series->refreshed_ns < REFRESH_NS))
+		return;
+	series->refreshed_ns = now_ns;
+	death_watch_update(&series->death, process->pid);
+	if (options->labels & HEAP_LABEL_THREAD)
+		series_read_threads(series, process->pid);
+	if (options->timeline) {
+		uint64_t taken = process_samples(process), arrived = heap_total(process->heap).samples;
+		timeline_note(&series->timeline, region_place(process->image->region, process->place), process->pid,
+		    taken > arrived ? taken - arrived : 0, now_ns, false);
+	}
+}
+
+static void tend_interval(struct album *a, struct process *process, struct series *series, uint64_t now_ns)
+{
+	uint64_t interval_ns = a->setup.options->interval_ns;
+	char cause[64];
+	if (series_look(series, interval_ns, now_ns) == SERIES_NOT_DUE)
+		return;
+	if (process_samples(process) == 0) {
+		series_advance(series, interval_ns, now_ns);
+		return;
+	}
+	if (series->writing || !writer_can_start(a->writer))
+		return; /* later, until the next is due */
+	snprintf(cause, sizeof(cause), "every %g s", (double)interval_ns / 1e9);
+	take_numbered(a, process, cause, NULL, true);
+	series_advance(series, interval_ns, now_ns);
+}
+
+static void tend_process(struct album *a, struct process *process, uint64_t now_ns)
+{
+	struct series *series = series_of(a, process);
+	if (!series)
+		return;
+	refresh(a, process, series, now_ns);
+	read_requests(a, process, series);
+	if (series->wanted && !series->writing) {
+		take_numbered(a, process, series->wanted_cause, series->wanted_name, false);
+		answer_program(process, series);
+	}
+	tend_interval(a, process, series, now_ns);
+	uint64_t due_ns = a->setup.options->interval_ns && !series->writing ? series->due_ns : UINT64_MAX;
+	if (due_ns < now_ns + 1000000)
+		due_ns = now_ns + 1000000; /* waits for the writer */
+	if (due_ns < a->look_ns)
+		a->look_ns = due_ns;
+}
+
+static bool requests_changed(struct image *image)
+{
+	uint64_t requests = image->ready ? atomic_load(&region_header(image->region)->requests) : 0;
+	bool changed = requests != image->requests_seen;
+	image->requests_seen = requests;
+	return changed;
+}
+
+uint64_t album_tend(struct album *a, uint64_t now_ns, uint64_t period_bytes)
+{
+	a->period_bytes = period_bytes;
+	for (struct image *image = a->setup.roster->intake->images; image; image = image->next)
+		if (requests_changed(image))
+			a->look_ns = 0;
+	if (now_ns >= a->look_ns) {
+		a->look_ns = now_ns + LOOK_NS;
+		for (struct image *image = a->setup.roster->intake->images; image; image = image->next)
+			for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++)
+				if (is_ours(image->process[i]))
+					tend_process(a, image->process[i], now_ns);
+	}
+	return a->look_ns > now_ns ? a->look_ns - now_ns : 0;
+}
+
+/* ---- the end of a process */
+
+static void describe_end(const struct process *process, const struct series *series, char *text, size_t text_bytes)
+{
+	char end[64];
+	summary_end(process, end, sizeof(end));
+	int at = snprintf(text, text_bytes, "the process %s", end);
+	if (process->end != PROCESS_EXITED || !WIFSIGNALED(process->status) || WTERMSIG(process->status) != SIGKILL)
+		return;
+	int64_t kills = death_oom_kills(&series->death);
+	const char *cgroup = series->death.cgroup;
+	if (kills > 0 && cgroup[0] && strlen(cgroup) < text_bytes / 2)
+		snprintf(text + at, text_bytes - (size_t)at, "; the OOM killer took %" PRId64 " in its memory cgroup %s meanwhile",
+		    kills, cgroup);
+	else if (kills > 0)
+		snprintf(text + at, text_bytes - (size_t)at, "; the OOM killer took %" PRId64 " processes meanwhile", kills);
+}
+
+static void release(struct album *a, struct process *process)
+{
+	a->closing--;
+	roster_release(a->setup.roster, process);
+}
+
+void album_close(struct album *a, struct process *process)
+{
+	struct series *series = series_of(a, process);
+	char cause[400] = "";
+	a->closing++;
+	if (process->end == PROCESS_GONE && death_status(process->pidfd, process->pid, &process->status) == 0)
+		process->end = PROCESS_EXITED;
+	if (series)
+		describe_end(process, series, cause, sizeof(cause));
+	struct snapshot *s = series ? take(a, process, SNAPSHOT_EXIT, "exit", cause, false) : NULL;
+	if (!s) {
+		notice_print("out of memory: no profile of pid %d", (int)process->pid);
+		if (!series || !series->jobs)
+			release(a, process);
+		return;
+	}
+	s->urgent = process->command;
+	hand_over_askers(series, s);
+	series->jobs++;
+	writer_submit(a->writer, s);
+}
+
+/* ---- what the writer has done */
+
+static void report(struct album *a, const struct snapshot *s, int error)
+{
+	int verbosity = a->setup.options->verbosity;
+	if (s->kind == SNAPSHOT_EXIT && verbosity >= 0)
+		summary_print(s, error);
+	else if (error && error != a->error) /* the same once more is counted, not said */
+		notice_print("profile not written: %s: %s; the next snapshot tries again", s->path, strerror(-error));
+	else if (!error && verbosity > 0)
+		notice_print("pid %d: snapshot %s: %s", (int)s->process->pid, s->cause, s->path);
+	if (error) {
+		a->failed++;
+	} else if (a->failed) {
+		notice_print("profiles are written again, after %" PRIu64 " that were not", a->failed);
+		a->failed = 0;
+	}
+	a->error = error;
+}
+
+static void on_written(void *context, const struct snapshot *s, int error)
+{
+	struct album *a = context;
+	struct process *process = s->process;
+	struct series *series = process->series;
+	report(a, s, error);
+	series->jobs--;
+	series->failed += error != 0;
+	if (s->kind == SNAPSHOT_NUMBERED) {
+		series->writing = false;
+		if (!error)
+			series_keep(series, s->path, s->delta_path, a->setup.options->keep);
+	}
+	for (uint32_t i = 0; i < s->asker_count; i++)
+		control_answer(a->setup.control, s->askers[i], process->pid, s->path, error);
+	a->look_ns = 0;
+	if (process->finished && !series->jobs)
+		release(a, process);
+}
+
+void album_reap(struct album *a, pid_t pid, int status)
+{
+	writer_reap(a->writer, pid, status);
+}
+
+bool album_settled(const struct album *a)
+{
+	return a->closing == 0;
+}
+
+struct album *album_new(const struct album_setup *setup)
+{
+	struct album *a = calloc(1, sizeof(*a));
+	if (!a)
+		return NULL;
+	a->setup = *setup;
+	a->period_bytes = setup->options->period_bytes;
+	a->writer = writer_new(on_written, a);
+	if (a->writer)
+		return a;
+	free(a);
+	return NULL;
+}
+
+void album_free(struct album *a)
+{
+	if (!a)
+		return;
+	writer_free(a->writer);
+	free(a);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/ask.h"
+
+#include "sampler/control.h"
+#include "sampler/notice.h"
+#include "sampler/options.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { PATIENCE_MS = 60000 }; /* with a sampler that says nothing */
+
+struct asking {
+	const char *what; /* "all" or a number */
+	unsigned int written, failed;
+};
+
+/* One packet: "written PID PATH", "failed PID WHY", "unknown". */
+static void take_answer(struct asking *asking, char *text)
+{
+	char *pid = strchr(text, ' '), *rest = pid ? strchr(pid + 1, ' ') : NULL;
+	if (!rest)
+		return;
+	*pid++ = '\0';
+	*rest++ = '\0';
+	if (strcmp(text, "written") == 0) {
+		asking->written++;
+		printf("%s\n", rest);
+		fflush(stdout);
+	} else {
+		asking->failed++;
+		notice_print("pid %s: %s", pid, rest);
+	}
+}
+
+/* -ECONNREFUSED: nobody listens there any more. */
+static int ask_one(struct asking *asking, const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char text[CONTROL_MESSAGE_BYTES];
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	int length = snprintf(text, sizeof(text), "snapshot %s", asking->what);
+	int error = 0;
+	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
+	    send(fd, text, (size_t)length, MSG_NOSIGNAL) != length)
+		error = -errno;
+	while (!error) {
+		struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+		int ready = poll(&poll_fd, 1, PATIENCE_MS);
+		ssize_t got = ready == 1 ? recv(fd, text, sizeof(text) - 1, 0) : -1;
+		if (ready == 0)
+			error = -ETIMEDOUT;
+		if (got <= 0)
+			break;
+		text[got] = '\0';
+		take_answer(asking, text);
+	}
+	close(fd);
+	return error;
+}
+
+static bool is_enough(const struct asking *asking)
+{
+	return asking->written + asking->failed > 0 && strcmp(asking->what, "all") != 0;
+}
+
+static void ask_folder(struct asking *asking, const char *folder)
+{
+	DIR *open_folder = opendir(folder);
+	const struct dirent *entry;
+	while (open_folder && !is_enough(asking) && (entry = readdir(open_folder))) {
+		const char *dot = strrchr(entry->d_name, '.');
+		char path[PATH_MAX];
+		if (!dot || strcmp(dot, ".sock") != 0)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+		int error = ask_one(asking, path);
+		if (error == -ECONNREFUSED)
+			unlink(path); /* its sampler was killed */
+		else if (error)
+			notice_print("%s: %s", path, strerror(-error));
+	}
+	if (open_folder)
+		closedir(open_folder);
+}
+
+/* Root may ask everybody's. */
+static void ask_others(struct asking *asking)
+{
+	static const char *const roots[][2] = {{"/tmp", "heaptap-%*u%n"}, {"/run/user", "%*u%n"}};
+	for (size_t i = 0; i < 2 && geteuid() == 0; i++) {
+		DIR *root = opendir(roots[i][0]);
+		const struct dirent *entry;
+		while (root && !is_enough(asking) && (entry = readdir(root))) {
+			char path[PATH_MAX];
+			int length = 0;
+			(void)sscanf(entry->d_name, roots[i][1], &length);
+			if (!length || entry->d_name[length] || strcmp(entry->d_name, "heaptap-0") == 0)
+				continue;
+			snprintf(path, sizeof(path), i == 0 ? "%s/%s" : "%s/%s/heaptap", roots[i][0], entry->d_name);
+			ask_folder(asking, path);
+		}
+		if (root)
+			closedir(root);
+	}
+}
+
+int ask_run(struct options *options)
+{
+	struct asking asking = {.what = "all"};
+	char folders[CONTROL_FOLDERS][CONTROL_FOLDER_BYTES];
+	if (options->all == (options->operand_count > 0) || options->operand_count > 1) {
+		notice_print("snapshot needs one PID, or --all");
+		return 2;
+	}
+	if (!options->all) {
+		char *end;
+		asking.what = options->operands[0];
+		long pid = strtol(asking.what, &end, 10);
+		if (pid < 1 || pid > INT_MAX || *end) {
+			notice_print("'%s' is not a process id", asking.what);
+			return 2;
+		}
+	}
+	size_t count = control_folders(folders, geteuid());
+	for (size_t i = 0; i < count && !is_enough(&asking); i++) {
+		bool again = false;
+		for (size_t n = 0; n < i; n++)
+			again = again || strcmp(folders[n], folders[i]) == 0;
+		if (!again)
+			ask_folder(&asking, folders[i]);
+	}
+	if (!is_enough(&asking))
+		ask_others(&asking);
+	if (!asking.written && !asking.failed)
+		notice_print(options->all ? "no process is being profiled" : "no heaptap of yours profiles pid %s", asking.what);
+	return asking.written && !asking.failed ? EXIT_SUCCESS : EXIT_FAILURE;
+}

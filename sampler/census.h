@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A census: which sampled blocks a process has now, and which it had at its peak, copied out of the shared table in one
+ * pass (proto/region.h says how the peak's are told).
+ *
+ * Taken before the rings are drained, so that every stack it asks for is in the books when view.h looks. The process
+ * runs on meanwhile: a block that comes or goes during the pass may be on either side of it. A peak that moves during
+ * the pass makes a new pass; if it never rests, the last one counts, and peak_missing says what is not there.
+ */
+#ifndef SAMPLER_CENSUS_H
+#define SAMPLER_CENSUS_H
+
+#include "sampler/region.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct census_block {
+	struct slot_copy slot;
+	uint32_t number; /* of the slot */
+	bool live, peak;
+};
+
+struct census {
+	struct census_block *blocks;
+	size_t count, capacity;
+	struct tally counted;  /* what the process had counted just before */
+	uint64_t now_ns;       /* on the clock of the blocks' times */
+	uint64_t peak_order;   /* 0: nothing was ever live */
+	uint64_t peak_ns;
+	int64_t peak_missing;  /* samples that the process counted at its peak and are not here; below 0: too many */
+};
+
+/* Returns 0 or -errno. The caller ends it with census_fini, also after an error. */
+int census_take(struct census *census, const struct region *region, uint32_t place);
+void census_fini(struct census *census);
+
+#endif

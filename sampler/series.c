@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/series.h"
+
+#include "pprof/array.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { THREADS_MAX = 4096 };
+
+struct series *series_new(uint64_t first_due_ns)
+{
+	struct series *series = calloc(1, sizeof(*series));
+	if (!series)
+		return NULL;
+	series->next = 1;
+	series->due_ns = first_due_ns;
+	death_watch_init(&series->death);
+	return series;
+}
+
+void series_free(struct series *series)
+{
+	if (!series)
+		return;
+	for (size_t i = 0; i < series->kept_count; i++) {
+		free(series->kept[i].path);
+		free(series->kept[i].delta_path);
+	}
+	free(series->kept);
+	free(series->peak_path);
+	free(series->timeline_path);
+	free(series->lifetimes_path);
+	timeline_fini(&series->timeline);
+	death_watch_fini(&series->death);
+	free(series->threads);
+	free(series);
+}
+
+/* ---- when */
+
+enum series_due series_look(struct series *series, uint64_t interval_ns, uint64_t now_ns)
+{
+	if (!interval_ns || now_ns < series->due_ns)
+		return SERIES_NOT_DUE;
+	uint64_t late = (now_ns - series->due_ns) / interval_ns;
+	series->skipped += late;
+	series->due_ns += late * interval_ns;
+	return SERIES_DUE;
+}
+
+void series_advance(struct series *series, uint64_t interval_ns, uint64_t now_ns)
+{
+	series->due_ns += interval_ns;
+	if (series->due_ns <= now_ns)
+		(void)series_look(series, interval_ns, now_ns);
+}
+
+bool series_want(struct series *series, const char *cause, const char *name, uint64_t asker)
+{
+	if (asker && series->asker_count == SNAPSHOT_ASKERS)
+		return false;
+	if (asker)
+		series->askers[series->asker_count++] = asker;
+	if (!series->wanted) {
+		snprintf(series->wanted_cause, sizeof(series->wanted_cause), "%s", cause);
+		snprintf(series->wanted_name, sizeof(series->wanted_name), "%s", name ? name : "");
+	}
+	series->wanted = true;
+	return true;
+}
+
+/* ---- files */
+
+int series_keep(struct series *series, const char *path, const char *delta_path, size_t keep)
+{
+	if (!keep)
+		return 0;
+	if (array_reserve(&series->kept, &series->kept_capacity, series->kept_count + 1, sizeof(*series->kept)) != 0)
+		return -ENOMEM;
+	struct series_file file = {strdup(path), delta_path ? strdup(delta_path) : NULL};
+	if (!file.path)
+		return -ENOMEM;
+	series->kept[series->kept_count++] = file;
+	while (series->kept_count > keep) {
+		file = series->kept[0];
+		unlink(file.path); /* somebody may have moved it away: then it is theirs */
+		if (file.delta_path)
+			unlink(file.delta_path);
+		free(file.path);
+		free(file.delta_path);
+		memmove(&series->kept[0], &series->kept[1], --series->kept_count * sizeof(series->kept[0]));
+	}
+	return 0;
+}
+
+/* ---- threads */
+
+static struct series_thread *thread_find(const struct series *series, uint32_t tid, size_t *at)
+{
+	size_t low = 0, high = series->thread_count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (series->threads[middle].tid < tid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*at = low;
+	return low < series->thread_count && series->threads[low].tid == tid ? &series->threads[low] : NULL;
+}
+
+static void read_thread(struct series *series, pid_t pid, uint32_t tid)
+{
+	char path[64], name[16];
+	size_t at;
+	snprintf(path, sizeof(path), "/proc/%d/task/%u/comm", (int)pid, tid);
+	FILE *file = fopen(path, "re");
+	size_t got = file ? fread(name, 1, sizeof(name) - 1, file) : 0;
+	if (file)
+		fclose(file);
+	name[got] = '\0';
+	name[strcspn(name, "\n")] = '\0';
+	if (!name[0])
+		return;
+	struct series_thread *thread = thread_find(series, tid, &at);
+	if (!thread) {
+		if (series->thread_count >= THREADS_MAX ||
+		    array_reserve(&series->threads, &series->thread_capacity, series->thread_count + 1, sizeof(*thread)) != 0)
+			return;
+		thread = &series->threads[at];
+		memmove(thread + 1, thread, (series->thread_count - at) * sizeof(*thread));
+		series->thread_count++;
+	}
+	thread->tid = tid;
+	memcpy(thread->name, name, sizeof(name));
+}
+
+void series_read_threads(struct series *series, pid_t pid)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	DIR *folder = opendir(path);
+	const struct dirent *entry;
+	while (folder && (entry = readdir(folder))) {
+		unsigned long tid = strtoul(entry->d_name, NULL, 10);
+		if (tid)
+			read_thread(series, pid, (uint32_t)tid);
+	}
+	if (folder)
+		closedir(folder);
+}
+
+const char *series_thread_name(const struct series *series, uint32_t tid)
+{
+	size_t at;
+	const struct series_thread *thread = series ? thread_find(series, tid, &at) : NULL;
+	return thread ? thread->name : NULL;
+}
+
+const struct timeline *series_timeline(const struct series *series)
+{
+	return &series->timeline;
+}

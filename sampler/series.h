@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The series of one process' snapshots: which number is next and when, what waits to be taken, which files are there.
+ *
+ * At most one numbered snapshot of a process is in the writer. What is due meanwhile waits: a request until the writer is
+ * done with it, one for all who ask; the interval's until it would run into the next one, and then it is skipped.
+ */
+#ifndef SAMPLER_SERIES_H
+#define SAMPLER_SERIES_H
+
+#include "sampler/death.h"
+#include "sampler/snapshot.h"
+#include "sampler/timeline.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct series_thread {
+	uint32_t tid;
+	char name[16];
+};
+
+struct series {
+	uint32_t next;      /* number, from 1 */
+	uint64_t due_ns;    /* of the next periodic one; monotonic */
+	bool writing;       /* a numbered one is in the writer */
+	uint32_t jobs;      /* in the writer, of any kind */
+	uint64_t skipped, failed;
+	uint64_t refreshed_ns; /* when threads and cgroup were last looked at */
+
+	/* asked for */
+	bool wanted;
+	char wanted_cause[128], wanted_name[64];
+	uint64_t askers[SNAPSHOT_ASKERS];
+	uint32_t asker_count;
+	uint32_t signals_seen, asked_seen;
+
+	/* files; NULL until the first is written */
+	char *peak_path, *timeline_path, *lifetimes_path;
+	uint64_t peak_written; /* its order number */
+	struct series_file {
+		char *path, *delta_path;
+	} *kept; /* oldest first */
+	size_t kept_count, kept_capacity;
+
+	struct timeline timeline;
+	struct death_watch death;
+	struct series_thread *threads; /* by tid, rising; kept when a thread has gone */
+	size_t thread_count, thread_capacity;
+};
+
+/* first_due_ns: of the first periodic snapshot. NULL: out of memory. */
+struct series *series_new(uint64_t first_due_ns);
+void series_free(struct series *series); /* NULL is fine */
+
+/* Is the periodic snapshot due? Steps over what cannot be made up for: `skipped`. interval_ns 0: never. */
+enum series_due {
+	SERIES_NOT_DUE,
+	SERIES_DUE,
+};
+enum series_due series_look(struct series *series, uint64_t interval_ns, uint64_t now_ns);
+
+/* A periodic snapshot was taken, or not needed. */
+void series_advance(struct series *series, uint64_t interval_ns, uint64_t now_ns);
+
+/* Somebody asks. The first cause and name stand until it is taken. asker 0: nobody waits. False: too many wait. */
+bool series_want(struct series *series, const char *cause, const char *name, uint64_t asker);
+
+/* A numbered snapshot is on disk: removes what is more than `keep` (0: all stay). Returns 0 or -ENOMEM. */
+int series_keep(struct series *series, const char *path, const char *delta_path, size_t keep);
+
+/* Reads the names of the process' threads. */
+void series_read_threads(struct series *series, pid_t pid);
+const char *series_thread_name(const struct series *series, uint32_t tid); /* NULL unknown */
+
+const struct timeline *series_timeline(const struct series *series);
+
+#endif

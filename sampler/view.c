@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/view.h"
+
+#include "pprof/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { AGES = LIFETIME_CLASSES + 1 }; /* and none */
+
+struct making {
+	const struct heap *heap;
+	struct view *view;
+	uint32_t sites;
+	uint32_t ages;    /* 1 or AGES */
+	uint32_t *row_of; /* by site, inherited and age: row + 1 */
+};
+
+static struct view_row *row_for(struct making *m, uint32_t site, bool inherited, uint32_t age)
+{
+	struct view *view = m->view;
+	size_t at = site == HEAP_NO_SITE ? m->sites : site;
+	at = (at * 2 + inherited) * m->ages + (m->ages == 1 || age == VIEW_NO_AGE ? 0 : age + 1);
+	if (m->row_of[at])
+		return &view->rows[m->row_of[at] - 1];
+	if (array_reserve(&view->rows, &view->capacity, view->count + 1, sizeof(*view->rows)) != 0)
+		return NULL;
+	struct view_row row = {.stack = UINT32_MAX, .age = age, .inherited = inherited};
+	if (site != HEAP_NO_SITE) {
+		const struct heap_site *from = heap_site(m->heap, site);
+		row.stack = from->stack;
+		row.tid = from->tid;
+		row.size_class = from->size_class;
+	}
+	view->rows[view->count] = row;
+	m->row_of[at] = (uint32_t)++view->count;
+	return &view->rows[view->count - 1];
+}
+
+static void estimate_add(struct view_estimate *estimate, struct weight weight)
+{
+	estimate->samples++;
+	estimate->bytes += (double)weight.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
+	estimate->objects += (double)weight.objects_q16 / (1 << WEIGHT_OBJECTS_SHIFT);
+	estimate->bytes_variance += (double)weight.variance * (1 << WEIGHT_VARIANCE_SHIFT);
+	estimate->objects_variance += (double)weight.objects_variance;
+}
+
+static int add_block(struct making *m, const struct census_block *block, uint64_t at_ns)
+{
+	const struct slot_copy *slot = &block->slot;
+	struct view *view = m->view;
+	bool inherited = slot->flags & SLOT_INHERITED;
+	uint32_t site = heap_site_of(m->heap, block->number, slot->seq), age = VIEW_NO_AGE;
+	if (m->ages > 1)
+		age = lifetime_class(at_ns > slot->time_ns ? at_ns - slot->time_ns : 0);
+	struct view_row *row = row_for(m, site, inherited, age);
+	if (!row)
+		return -ENOMEM;
+	struct weight weight = weight_of(slot->size_bytes, slot->period_bytes);
+	row->inuse.samples++;
+	row->inuse.bytes_q8 += weight.bytes_q8;
+	row->inuse.objects_q16 += weight.objects_q16;
+	estimate_add(&view->inuse, weight);
+	if (inherited)
+		estimate_add(&view->inherited, weight);
+	if (site == HEAP_NO_SITE)
+		estimate_add(&view->lost_inuse, weight);
+	return 0;
+}
+
+static bool is_wanted(enum view_kind kind, const struct census_block *block, uint64_t since_ns)
+{
+	if (kind == VIEW_PEAK)
+		return block->peak;
+	return block->live &&
+	    (kind == VIEW_LIVE || (block->slot.time_ns >= since_ns && !(block->slot.flags & SLOT_INHERITED)));
+}
+
+static struct heap_sums difference(struct heap_sums now, struct heap_sums then)
+{
+	if ((int64_t)(now.samples - then.samples) < 0 || (int64_t)(now.bytes_q8 - then.bytes_q8) < 0 ||
+	    (int64_t)(now.objects_q16 - then.objects_q16) < 0)
+		return (struct heap_sums){0};
+	return (struct heap_sums){now.samples - then.samples, now.bytes_q8 - then.bytes_q8,
+	    now.objects_q16 - then.objects_q16};
+}
+
+static struct view_estimate estimate_of(struct heap_sums sums)
+{
+	return (struct view_estimate){
+	    .samples = sums.samples,
+	    .bytes = (double)sums.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT),
+	    .objects = (double)sums.objects_q16 / (1 << WEIGHT_OBJECTS_SHIFT),
+	};
+}
+
+static int add_alloc(struct making *m, uint32_t site, struct heap_sums sums)
+{
+	if (!sums.samples)
+		return 0;
+	struct view_row *row = row_for(m, site, false, VIEW_NO_AGE);
+	if (!row)
+		return -ENOMEM;
+	row->alloc = sums;
+	return 0;
+}
+
+static int add_allocated(struct making *m, bool delta, struct tally counted)
+{
+	struct heap_sums all = {0}, lost = heap_lost(m->heap, counted);
+	int error = 0;
+	if (delta)
+		lost = difference(lost, heap_last_mark(m->heap)->lost);
+	for (uint32_t i = 0; i < m->sites && !error; i++) {
+		const struct heap_site *site = heap_site(m->heap, i);
+		struct heap_sums sums = delta ? difference(site->sums, site->marked) : site->sums;
+		all.samples += sums.samples;
+		all.bytes_q8 += sums.bytes_q8;
+		all.objects_q16 += sums.objects_q16;
+		error = add_alloc(m, i, sums);
+	}
+	if (!error)
+		error = add_alloc(m, HEAP_NO_SITE, lost);
+	all.samples += lost.samples;
+	all.bytes_q8 += lost.bytes_q8;
+	all.objects_q16 += lost.objects_q16;
+	m->view->allocated = estimate_of(all);
+	m->view->lost_alloc = estimate_of(lost);
+	return error;
+}
+
+int view_make(struct view *view, enum view_kind kind, const struct heap *heap, const struct census *census)
+{
+	memset(view, 0, sizeof(*view));
+	struct making m = {.heap = heap, .view = view, .sites = heap_site_count(heap)};
+	m.ages = heap_labels(heap) & HEAP_LABEL_AGE ? AGES : 1;
+	m.row_of = calloc(((size_t)m.sites + 1) * 2 * m.ages, sizeof(*m.row_of));
+	if (!m.row_of)
+		return -ENOMEM;
+	uint64_t since_ns = heap_last_mark(heap)->time_ns;
+	uint64_t at_ns = kind == VIEW_PEAK ? census->peak_ns : census->now_ns;
+	int error = 0;
+	for (size_t i = 0; i < census->count && !error; i++)
+		if (is_wanted(kind, &census->blocks[i], since_ns))
+			error = add_block(&m, &census->blocks[i], at_ns);
+	if (!error)
+		error = add_allocated(&m, kind == VIEW_DELTA, census->counted);
+	free(m.row_of);
+	if (error)
+		view_fini(view);
+	return error;
+}
+
+void view_fini(struct view *view)
+{
+	free(view->rows);
+	view->rows = NULL;
+	view->count = view->capacity = 0;
+}
