@@ -15,9 +15,13 @@ extern void *__libc_stack_end __attribute__((weak));
 enum {
 	STARTS = 64, /* threads between pthread_create and their first instruction; more go unrecorded */
 
-	/* Between the top of a thread's stack mapping and its first frame lie the control block and static TLS; what
-	 * is taken off for them on the low side only makes the readable range smaller than it is. */
-	STACK_SLACK_BYTES = 64 * 1024,
+	/* A thread's stack mapping ends above the control block: by less than this. What is taken off for it on the low
+	 * side only makes the readable range smaller than it is. */
+#if defined(__x86_64__)
+	STACK_SLACK_BYTES = 8 * 1024, /* glibc's struct pthread has 2304 bytes; static TLS is below */
+#else
+	STACK_SLACK_BYTES = 64 * 1024, /* static TLS is above too */
+#endif
 	/* The kernel keeps at least 128 MiB below the main stack's end free of other mappings (mmap_base). */
 	MAIN_STACK_BYTES = 100 << 20,
 	/* thread_start and clone frames above ours, so that the copied stack shows where it ends */
