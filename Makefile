@@ -23,6 +23,8 @@ PACKAGES_BUILD := gcc libc6-dev libdw-dev libelf-dev libpfm4-dev libprotobuf-c-d
 PACKAGES_DEMO  := $(PACKAGES_BUILD) redis-server redis-tools golang-go
 PACKAGES_CHECK := $(PACKAGES_DEMO) g++ clang libclang-rt-14-dev libcmocka-dev golang-github-google-pprof-dev \
 	sqlite3 python3 nodejs binutils util-linux procps cppcheck gdb llvm dwz xz-utils
+PACKAGES_BENCH := $(PACKAGES_BUILD) g++ python3 valgrind heaptrack libgoogle-perftools4 gnuplot-nox redis-server \
+	redis-tools sqlite3 nodejs procps
 
 # ---- how things are compiled
 # $(call quiet,CC,what): says what is made, unless V=1 shows the command itself
@@ -53,13 +55,15 @@ UNIT_BIN    := $(UNIT_SRC:%.c=$(O)/%)
 FUZZ_BIN    := $(FUZZ_SRC:%.c=$(O)/%)
 READER_BIN  := $(READER_SRC:%.c=$(O)/%) $(if $(wildcard tests/readers/oracle.go),$(O)/tests/readers/oracle)
 TARGET_BIN  := $(addprefix $(O)/tests/targets/,$(notdir $(basename $(TARGET_SRC))))
+BENCH_SRC   := $(sort $(wildcard bench/programs/*.c bench/programs/*.cc))
+BENCH_BIN   := $(addprefix $(O)/bench/,$(notdir $(basename $(BENCH_SRC))))
 
 GO := GO111MODULE=off GOPATH=/usr/share/gocode GOFLAGS= GOCACHE=$(abspath $(O))/gocache go
 
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all help clean install uninstall demo demo-run check check-run unit unit-bin e2e readers targets fuzz fuzz-bin \
-	lint layers headers cppcheck FORCE
+	accuracy accuracy-run bench-bin lint layers headers cppcheck FORCE
 
 ## all: build/heaptap (command line and sampler) and build/libheaptap.so (preloaded into programs)
 all: $(O)/heaptap $(O)/libheaptap.so
@@ -130,6 +134,15 @@ $(O)/tests/targets/%: tests/targets/%.cc
 	@mkdir -p $(@D)
 	$(call quiet,CXX,$<)$(CXX) -std=c++17 -o $@ $< $(TARGET_FLAGS) -MMD -MP -MF $@.d
 
+# Programs to be measured, built alike.
+$(O)/bench/%: bench/programs/%.c
+	@mkdir -p $(@D)
+	$(call quiet,CC,$<)$(CC) -std=gnu11 -o $@ $< $(TARGET_FLAGS) -MMD -MP -MF $@.d
+
+$(O)/bench/%: bench/programs/%.cc
+	@mkdir -p $(@D)
+	$(call quiet,CXX,$<)$(CXX) -std=c++17 -o $@ $< $(TARGET_FLAGS) -MMD -MP -MF $@.d
+
 -include $(shell find $(O) -name '*.d' 2>/dev/null)
 
 # ---- what a user runs
@@ -169,6 +182,16 @@ fuzz:
 	@tests/run build-fuzz fuzz '$(T)' $(FUZZ_SECONDS)
 
 fuzz-bin: $(FUZZ_BIN)
+
+## accuracy: programs that know their own truth, recorded again and again: bias, intervals, losses (ACCURACY_RUNS=40)
+accuracy:
+	@.ci/packages $(PACKAGES_BENCH)
+	@$(MAKE) --no-print-directory accuracy-run
+
+accuracy-run: all bench-bin
+	@/usr/bin/python3 -B bench/accuracy.py $(abspath $(O))
+
+bench-bin: $(BENCH_BIN)
 
 ## lint: cppcheck, headers that stand alone, includes that point one way
 lint: layers headers cppcheck
