@@ -122,6 +122,8 @@ struct region_header {
 	uint32_t start_paused;    /* 1: no samples until heaptap_start() */
 	uint32_t reserved0;
 	uint32_t dump_bytes;      /* stacks that use more than this go by the copy rung */
+	_Atomic uint32_t sampler_pid; /* who reads it now */
+	uint32_t reserved2;
 	uint32_t clock_id;        /* clock of slot times that needs no system call here */
 
 	/* set by the sampler at any time */

@@ -45,6 +45,14 @@ static bool holds_address(const struct range *range, uint64_t address)
 	return address >= range->start && address < range->end;
 }
 
+/* The one that reads the region now, if it is still there: it has the region mapped, as only samplers and targets do. */
+static bool sampler_lives(const struct region *region)
+{
+	struct range range;
+	pid_t sampler = (pid_t)atomic_load(&region_header(region)->sampler_pid);
+	return sampler > 0 && sampler != getpid() && find_range(sampler, is_region, 0, &range) == 0;
+}
+
 int adopt_region(pid_t pid, struct region *region)
 {
 	struct range range;
@@ -57,9 +65,16 @@ int adopt_region(pid_t pid, struct region *region)
 	if (fd < 0)
 		return errno == EACCES ? -EPERM : -errno;
 	error = region_reopen(region, fd);
-	if (error)
+	if (error) {
 		close(fd);
-	return error;
+		return error;
+	}
+	if (sampler_lives(region)) {
+		region_close(region);
+		return -EBUSY;
+	}
+	atomic_store(&region_header(region)->sampler_pid, (uint32_t)getpid());
+	return 0;
 }
 
 int adopt_library(pid_t pid, uint64_t trigger_address, char *path, size_t path_bytes)

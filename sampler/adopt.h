@@ -14,7 +14,7 @@
 
 /*
  * Opens the region that pid has mapped; its header must be one that region_open could have written. The caller owns it.
- * Returns 0; -ENOENT: pid has none (not profiled, or it has executed another program); -EPROTO: another version's or
+ * Returns 0; -EBUSY: its sampler lives; -ENOENT: pid has none (not profiled, or it has executed another program); -EPROTO: another version's or
  * damaged; -EPERM: opening another process' mapping needs root (CAP_CHECKPOINT_RESTORE); or -errno.
  */
 int adopt_region(pid_t pid, struct region *region);

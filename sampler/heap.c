@@ -177,6 +177,16 @@ bool heap_add(struct heap *heap, const struct heap_sample *sample)
 	return true;
 }
 
+void heap_adopt(struct heap *heap, uint32_t stack, struct tally counted)
+{
+	const struct heap_sample anywhere = {.stack = stack};
+	uint32_t site = site_find(heap, &anywhere);
+	if (site == HEAP_NO_SITE)
+		return;
+	heap->sites[site].sums = (struct heap_sums){counted.samples, counted.bytes_q8, counted.objects_q16};
+	heap->total = heap->sites[site].sums;
+}
+
 void heap_inherit(struct heap *heap, const struct heap_sample *sample)
 {
 	uint32_t site = site_find(heap, sample);

@@ -61,6 +61,9 @@ bool heap_add(struct heap *heap, const struct heap_sample *sample);
 /* For a slot inherited at a fork: its site without an allocation. */
 void heap_inherit(struct heap *heap, const struct heap_sample *sample);
 
+/* What was counted before these books began, all under one stack. */
+void heap_adopt(struct heap *heap, uint32_t stack, struct tally counted);
+
 /* A block's end. False: nothing is known of its beginning (its stack was lost, or has not arrived yet). */
 bool heap_freed(struct heap *heap, const struct free_copy *gone);
 const struct lifetime *heap_lifetimes(const struct heap *heap); /* of all blocks whose frees arrived */

@@ -4,6 +4,7 @@
 #include "sampler/launch.h"
 #include "sampler/notice.h"
 #include "sampler/options.h"
+#include "sampler/session.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,8 @@ static const struct command commands[] = {
 	"launch COMMAND and profile its heap, and that of every process it starts", "COMMAND", launch_run},
     {"snapshot", COMMAND_SNAPSHOT, "PID | --all",
 	"write a snapshot of a process that is being profiled, now, and print its path", NULL, ask_run},
+    {"adopt", COMMAND_ADOPT, "[OPTIONS] PID",
+	"go on profiling a process whose sampler has died", "PID", session_adopt},
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

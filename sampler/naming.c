@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Marker frames need an address that is not zero and not a real one: the first page is never code. */
-enum { MARKER_BASE = 0x100 };
+/* Marker frames need an address that is not zero and not a real one: vm.mmap_min_addr keeps these pages free. */
+enum { MARKER_BASE = 0x1000 };
 
 struct named_frame {
 	uint32_t location;  /* 0: not made */
@@ -223,14 +223,15 @@ static int name_all(struct naming *n)
 
 uint32_t naming_marker(struct naming *n, const char *marker)
 {
-	uint32_t number = UNWIND_OUTCOMES;
+	/* One address each: the unwinder's, then the books'. */
+	uint32_t number = UNWIND_OUTCOMES + (strcmp(marker, PROCESS_BEFORE_RESTART) == 0);
 	for (uint32_t i = 0; i < UNWIND_OUTCOMES; i++) {
 		const char *name = unwind_marker((enum unwind_outcome)i);
 		if (name && strcmp(name, marker) == 0)
 			number = i;
 	}
 	if (!n->marker_mapping)
-		n->marker_mapping = add_mapping(n, MARKER_BASE, MARKER_BASE + 0x100, 0, NULL, "[heaptap]");
+		n->marker_mapping = add_mapping(n, MARKER_BASE, MARKER_BASE + 0x1000, 0, NULL, "[heaptap]");
 	const struct profile_function function = {.name = marker, .system_name = marker};
 	const struct profile_line line = {.function = profile_add_function(n->profile, &function)};
 	const struct profile_location location = {

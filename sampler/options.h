@@ -67,6 +67,7 @@ struct options {
 enum {
 	COMMAND_RECORD   = 1 << 0,
 	COMMAND_SNAPSHOT = 1 << 1,
+	COMMAND_ADOPT    = 1 << 8,
 };
 
 struct command {

@@ -319,6 +319,29 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 	return process;
 }
 
+void process_adopt(struct process *process)
+{
+	const struct region *region = process->image->region;
+	uint32_t stack = stacks_intern(process->stacks, NULL, 0, PROCESS_BEFORE_RESTART, process->maps);
+	if (stack == UINT32_MAX)
+		return;
+	struct tally counted = region_read_tally(&region_place(region, process->place)->allocated);
+	heap_adopt(process->heap, stack, counted);
+	for (uint32_t s = 0; s < region->segments; s++) {
+		if (region_segment_owner(region, s) != (int)process->place)
+			continue;
+		for (uint32_t i = 0; i < REGION_SEGMENT_SLOTS; i++) {
+			struct slot_copy slot;
+			uint32_t number = s * REGION_SEGMENT_SLOTS + i;
+			if (!region_read_slot(region, number, &slot))
+				continue;
+			const struct heap_sample sample = {.slot = number, .seq = slot.seq, .stack = stack, .tid = slot.tid,
+			    .size_bytes = slot.size_bytes, .period_bytes = slot.period_bytes};
+			heap_inherit(process->heap, &sample);
+		}
+	}
+}
+
 struct process *image_process(struct image *image, uint32_t number, struct modules *modules)
 {
 	struct region_place *place = region_place(image->region, number);

@@ -24,6 +24,9 @@
 
 enum { PROCESS_NAME_BYTES = 256 };
 
+/* The marker frame of what an earlier sampler knew the stacks of. */
+#define PROCESS_BEFORE_RESTART "[unknown: sampled before restart]"
+
 enum process_end {
 	PROCESS_ALIVE,
 	PROCESS_EXITED, /* status known: exit code or signal */
@@ -95,6 +98,9 @@ void process_free(struct process *process);
  * that the parent's books know by now and the child's do not: at its birth the parent's last stacks may not have been
  * read yet, so this is done again before the books are. */
 void process_inherit(struct process *process);
+
+/* Takes over books that an earlier sampler kept: what was counted so far gets the marker frame for its stack. */
+void process_adopt(struct process *process);
 
 /* Refreshes the map of a live process, at most every `every_ns`. */
 void process_refresh_maps(struct process *process, uint64_t now_ns, uint64_t every_ns);

@@ -83,6 +83,7 @@ static void write_header(const struct region *region, const struct region_option
 	header->segments = region->segments;
 	header->dump_bytes = options->dump_bytes;
 	header->clock_id = options->clock_id;
+	atomic_store(&header->sampler_pid, (uint32_t)getpid());
 	header->snapshot_signal = options->snapshot_signal;
 	header->start_paused = options->start_paused;
 	atomic_store(&header->period_bytes, options->period_bytes);

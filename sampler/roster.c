@@ -291,6 +291,30 @@ void roster_init(struct roster *roster)
 	roster->intake->context = roster;
 }
 
+int roster_adopt(struct roster *roster, struct region *region)
+{
+	struct image *image = image_new(region, process_now_ns());
+	if (!image)
+		return -ENOMEM;
+	struct region_header *header = region_header(region);
+	image->ready = true;
+	image->settled = true;
+	image->trigger_address = header->trigger_address;
+	image->next = roster->intake->images;
+	roster->intake->images = image;
+	for (uint32_t i = 0; i < REGION_PLACES; i++) {
+		struct process *process = image_process(image, i, roster->modules);
+		if (!process)
+			continue;
+		process_adopt(process);
+		watch_process(roster, process);
+	}
+	image->places_seen = atomic_load(&header->places_claimed);
+	atomic_store(&header->mode,
+	    roster->probe->backend == BACKEND_UPROBE ? REGION_MODE_TRIGGER : REGION_MODE_COPY);
+	return 0;
+}
+
 void roster_set_period(struct roster *roster, uint64_t period_bytes)
 {
 	lobby_set_period(roster->lobby, period_bytes);

@@ -56,6 +56,9 @@ void roster_finish_ended(struct roster *roster);
 
 void roster_release(struct roster *roster, struct process *process);
 
+/* Takes over a region that an earlier sampler left, with every process in it. Returns 0 or -ENOMEM (region closed). */
+int roster_adopt(struct roster *roster, struct region *region);
+
 /* The sampling period of all images, now and to come. */
 void roster_set_period(struct roster *roster, uint64_t period_bytes);
 

@@ -13,6 +13,7 @@
  */
 #include "sampler/session.h"
 
+#include "sampler/adopt.h"
 #include "sampler/album.h"
 #include "sampler/control.h"
 #include "sampler/guard.h"
@@ -29,6 +30,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -271,11 +273,9 @@ static int open_session(struct session *s)
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (s->signal_fd < 0 || s->epoll_fd < 0)
 		return -errno;
-	if (fcntl(s->front_fd, F_SETFL, O_NONBLOCK) != 0)
-		return -errno;
 	error = watch(s, s->signal_fd, EPOLLIN);
-	if (!error)
-		error = watch(s, s->front_fd, EPOLLIN);
+	if (!error && s->front_fd >= 0) /* an adopter has no front */
+		error = fcntl(s->front_fd, F_SETFL, O_NONBLOCK) != 0 ? -errno : watch(s, s->front_fd, EPOLLIN);
 	if (!error)
 		error = watch(s, lobby_fd(s->lobby), EPOLLOUT | EPOLLET);
 	if (!error && lobby_door_fd(s->lobby) >= 0)
@@ -320,6 +320,74 @@ static void raise_limits(void)
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
+}
+
+/* Breakpoints would have to be put on each process anew, threads and all: a uprobe, or the copy rung. */
+static int adopt(struct session *s, struct options *options, pid_t pid)
+{
+	static char library[PATH_MAX];
+	struct region *region = calloc(1, sizeof(*region));
+	if (!region)
+		return -ENOMEM;
+	int error = adopt_region(pid, region);
+	if (error) {
+		free(region);
+		return error;
+	}
+	options->period_bytes = s->period_bytes = atomic_load(&region_header(region)->period_bytes);
+	options->library = adopt_library(pid, region_header(region)->trigger_address, library, sizeof(library)) == 0
+	    ? library
+	    : "";
+	if (probe_open(&s->probe, BACKEND_UPROBE, options->library, options->stack_bytes, options->period_bytes) != 0)
+		error = probe_open(&s->probe, BACKEND_COPY, options->library, options->stack_bytes, options->period_bytes);
+	if (!error)
+		error = open_session(s);
+	if (error) {
+		region_close(region);
+		free(region);
+		return error;
+	}
+	s->roster.command_ended = s->roster.front_gone = s->done_sent = true;
+	return roster_adopt(&s->roster, region);
+}
+
+static const char *why_not_adopted(int error)
+{
+	switch (-error) {
+	case ENOENT:
+		return "it is not being profiled (no region of ours is mapped there)";
+	case EBUSY:
+		return "its sampler is alive; `heaptap snapshot PID` asks that one";
+	case EPERM:
+		return "opening another process' mapping needs root";
+	case EPROTO:
+		return "its region is another version's, or damaged";
+	default:
+		return strerror(-error);
+	}
+}
+
+int session_adopt(struct options *options)
+{
+	struct session s = {.options = options, .front_fd = -1, .epoll_fd = -1, .signal_fd = -1};
+	char *end;
+	long pid = strtol(options->operands[0], &end, 10);
+	if (*end || pid <= 0 || options->operand_count != 1) {
+		notice_print("'%s' is no process id; usage: heaptap adopt [OPTIONS] PID", options->operands[0]);
+		return 2;
+	}
+	raise_limits();
+	guard_against_oom();
+	int error = adopt(&s, options, (pid_t)pid);
+	if (error) {
+		notice_print("pid %ld cannot be adopted: %s", pid, why_not_adopted(error));
+		return 1;
+	}
+	if (options->verbosity > 0)
+		notice_print("pid %ld adopted, backend %s", pid, backend_name(s.probe.backend));
+	int status = loop(&s);
+	close_session(&s);
+	return status;
 }
 
 int session_run(const struct options *options, int front_fd)

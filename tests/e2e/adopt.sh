@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+# The sampler dies; its target runs on, and another sampler goes on with the books.
+# timeout: 60
+
+ready() { [ -e ready ]; }
+
+# The sampler whose front is $1.
+sampler_of() {
+  ps -o pid=,comm= --ppid "$1" | awk '$2 == "heaptap-sampler" || $2 == "heaptap" {print $1}' | head -n 1
+}
+
+# Starts outlive under heaptap and sets front, sampler and target.
+start_outlive() {
+  "$heaptap" record -q -p 1 -o first/ "$targets/outlive" &
+  front=$!
+  wait_for 20 ready
+  sampler=$(sampler_of $front)
+  target=$(ps -o pid=,comm= --ppid $front | awk '$2 == "outlive" {print $1}')
+  [ -n "$sampler" ] && [ -n "$target" ] || fail "no sampler or no target"
+}
+
+test_target_outlives_its_sampler() {
+  start_outlive
+  kill -KILL "$sampler"
+  touch go
+  status=0
+  wait $front || status=$?
+  [ $status = 7 ] || fail "the target's status is $status"
+}
+
+test_another_sampler_adopts() {
+  [ "$(id -u)" = 0 ] || skip "opening another process' mapping needs root"
+  start_outlive
+  "$heaptap" adopt "$target" 2>err && fail "adopted although its sampler is alive"
+  grep -q 'sampler is alive' err || fail "$(cat err)"
+  kill -KILL "$sampler"
+  gone() { ! kill -0 "$sampler" 2>/dev/null; }
+  wait_for 10 gone
+  "$heaptap" adopt -v -o second/ "$target" 2>adopt.log &
+  adopter=$!
+  adopted() { grep -q adopted adopt.log; }
+  wait_for 20 adopted
+  touch go
+  wait $front || true
+  wait $adopter || fail "$(cat adopt.log)"
+  profile=$(only second/heaptap.outlive.*.exit.pb.gz)
+  profile_check "$profile"
+  # Exact, at period 1: 200 of 400 blocks of before() are left, their stacks died with the first sampler.
+  "$readers/oracle" -func "$profile" >rows
+  grep -E "^func	inuse_space	20000000	20000000	\\[unknown: sampled before restart\\]" rows || fail "$(cat rows)"
+  grep -E "^func	inuse_space	15000000	15000000	after" rows || fail "$(cat rows)"
+}
+
+test_not_to_be_adopted() {
+  sleep 30 &
+  "$heaptap" adopt $! 2>err && fail "adopted a stranger"
+  kill $!
+  grep -Eq 'not being profiled|needs root' err || fail "$(cat err)"
+  status=0
+  "$heaptap" adopt nonsense 2>err || status=$?
+  [ $status = 2 ] || fail "status $status"
+}
