@@ -292,7 +292,11 @@ static void log_free(const struct live_entry *entry)
 	uint64_t at = atomic_fetch_add_explicit(&header->frees_head, 1, memory_order_relaxed);
 	struct region_free *entry_free =
 	    (struct region_free *)(void *)(setup.base + setup.frees_offset) + at % REGION_FREES;
-	atomic_store_explicit(&entry_free->word, 0, memory_order_relaxed);
+	/* A writer that slept while the ring went once round: one of the two entries is missing then, none is mixed. */
+	uint64_t old = atomic_load_explicit(&entry_free->word, memory_order_relaxed);
+	if (old == REGION_FREE_BUSY || old > at ||
+	    !atomic_compare_exchange_strong(&entry_free->word, &old, REGION_FREE_BUSY))
+		return;
 	atomic_thread_fence(memory_order_release);
 	entry_free->seq = entry->seq;
 	entry_free->size_bytes = entry->size_bytes;

@@ -216,8 +216,10 @@ enum {
 	SLOT_INHERITED = 1, /* allocated by a process that this one was forked from */
 };
 
-/* A sampled block that was freed. `word` is the entry's number in the ring's history plus 1, stored last. Writers wait for
- * nobody: what the sampler has not read in time is overwritten, and counted by the numbers that are missing. */
+/* A sampled block that was freed. `word` is the entry's number in the ring's history plus 1, stored last, and
+ * REGION_FREE_BUSY meanwhile. Writers wait for nobody: what the sampler has not read in time is overwritten, and counted
+ * by the numbers that are missing. */
+#define REGION_FREE_BUSY UINT64_MAX
 struct region_free {
 	_Atomic uint64_t word;
 	uint64_t seq;

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The hook's books in the shared region, compiled into the test, against the sampler's reading of them: threads insert
+ * and remove while a reader reads, processes fork, and are killed in the middle of a write.
+ */
+#include "preload/live.c"
+#include "preload/lookup.c"
+#include "preload/request.c"
+#include "preload/sample.c"
+#include "preload/thread.c"
+/* last, for its own names shadow the others' */
+#include "preload/place.c"
+#include "sampler/region.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct real real;
+static struct region region;
+
+void hooks_free_maybe(void *pointer)
+{
+}
+
+bool signal_handled(void)
+{
+	return false;
+}
+
+static int open_region(void **unused)
+{
+	const struct region_options options = {
+	    .period_bytes = 64, .dump_bytes = 8192, .clock_id = CLOCK_MONOTONIC, .live_max = 64 << 10, .mode = REGION_MODE_COPY};
+	assert_int_equal(0, region_open(&region, 7, 0xabcd0000, &options));
+	struct lookup wish = {.name = "pthread_create"};
+	lookup_next(&wish, 1);
+	memcpy(&real.pthread_create, &wish.found, sizeof(wish.found));
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_int_equal(0, madvise(page, 4096, MADV_WIPEONFORK));
+	thread_open((uint32_t)getpid());
+	const struct place_setup with = {
+	    .base = region.base,
+	    .places_offset = region.places_offset,
+	    .owners_offset = region.owners_offset,
+	    .buffers_offset = region.buffers_offset,
+	    .frees_offset = region.frees_offset,
+	    .slots_offset = region.slots_offset,
+	    .kept_offset = region.kept_offset,
+	    .segments = region.segments,
+	    .key = region.key,
+	    .clock_id = CLOCK_MONOTONIC,
+	    .pid = (uint32_t)getpid(),
+	    .wiped = page,
+	};
+	place_open(&with);
+	return 0;
+}
+
+/* Every field of a slot follows from the address. */
+static uint64_t size_of(uint64_t address)
+{
+	return address % 4093 + 1;
+}
+
+static struct live_entry insert(uint64_t address)
+{
+	struct live_entry entry = {.size_bytes = size_of(address), .period_bytes = size_of(address) * 3, .time_ns = address * 5};
+	entry.tid = (uint32_t)address;
+	place_insert((const void *)(uintptr_t)address, &entry);
+	return entry;
+}
+
+static bool drop(uint64_t address)
+{
+	struct live_entry entry;
+	if (!live_take((const void *)(uintptr_t)address, &entry))
+		return false;
+	place_remove(&entry);
+	return true;
+}
+
+static bool whole(const struct slot_copy *slot)
+{
+	return slot->size_bytes == slot->period_bytes / 3 && slot->period_bytes % 3 == 0 &&
+	    slot->size_bytes == size_of(slot->time_ns / 5) && (uint32_t)(slot->time_ns / 5) == slot->tid;
+}
+
+/* Live slots of a place; *torn counts those whose fields do not belong together. */
+static uint32_t count_live(uint32_t number, uint32_t *torn, uint64_t *bytes)
+{
+	uint32_t live = 0;
+	for (uint32_t i = 0; i < region.segments * (uint32_t)REGION_SEGMENT_SLOTS; i++) {
+		struct slot_copy slot;
+		if (region_segment_owner(&region, i / REGION_SEGMENT_SLOTS) != (int)number || !region_read_slot(&region, i, &slot))
+			continue;
+		live++;
+		*torn += !whole(&slot);
+		if (bytes)
+			*bytes += weight_of(slot.size_bytes, slot.period_bytes).bytes_q8;
+	}
+	return live;
+}
+
+static void books_agree(void **unused)
+{
+	uint32_t torn = 0;
+	uint64_t bytes = 0;
+	for (uint64_t i = 1; i <= 3000; i++)
+		assert_true(insert(i * 160).slot != REGION_NO_SLOT);
+	for (uint64_t i = 1; i <= 3000; i += 2)
+		assert_true(drop(i * 160));
+	struct region_place *books = region_place(&region, 0);
+	assert_int_equal(1500, count_live(0, &torn, &bytes));
+	assert_int_equal(0, torn);
+	assert_int_equal(3000, books->allocated.samples);
+	assert_int_equal(1500, books->live.samples);
+	assert_int_equal(bytes, books->live.bytes_q8);
+	assert_int_equal(3000, books->peak_samples);
+	for (uint64_t i = 2; i <= 3000; i += 2)
+		assert_true(drop(i * 160));
+	assert_int_equal(0, books->live.samples);
+	assert_int_equal(0, books->live.bytes_q8);
+	assert_int_equal(0, books->live_variance);
+}
+
+static void restored_entry_is_live_again(void **unused)
+{
+	struct live_entry entry;
+	insert(8000);
+	uint64_t before = region_place(&region, 0)->live.bytes_q8;
+	assert_true(live_take((void *)8000, &entry));
+	place_restore((void *)8000, &entry);
+	assert_int_equal(before, region_place(&region, 0)->live.bytes_q8);
+	assert_true(drop(8000));
+}
+
+/* A block that was freed past the hook: its entry goes when the address comes again. */
+static void stale_entry_is_counted(void **unused)
+{
+	struct region_place *books = region_place(&region, 0);
+	insert(8000);
+	insert(8000);
+	assert_int_equal(1, books->live.samples);
+	assert_int_equal(1, books->lost[REGION_LOSS_STALE].samples);
+	assert_true(drop(8000));
+	assert_false(drop(8000));
+	assert_int_equal(0, books->live.samples);
+}
+
+/* More than the table holds: counted as lost, never wrong. */
+static void full_table_loses_and_says_so(void **unused)
+{
+	struct region_place *books = region_place(&region, 0);
+	uint64_t without = 0, count = 70000;
+	for (uint64_t i = 1; i <= count; i++)
+		without += insert(i * 160).slot == REGION_NO_SLOT;
+	assert_true(without > 0);
+	assert_int_equal(without, books->lost[REGION_LOSS_TABLE_FULL].samples);
+	uint32_t torn = 0;
+	assert_int_equal(count - without, count_live(0, &torn, NULL));
+	assert_int_equal(count - without, books->live.samples);
+	for (uint64_t i = 1; i <= count; i++)
+		drop(i * 160);
+	assert_int_equal(0, books->live.samples);
+	assert_int_equal(0, books->live.bytes_q8);
+}
+
+/* ---- threads and a reader */
+
+enum { THREADS = 4, BLOCKS = 400 };
+static _Atomic int stop;
+
+static void work(uint64_t number, int steps)
+{
+	uint64_t random = number * 0x9e3779b97f4a7c15u + 1;
+	bool in[BLOCKS] = {false};
+	for (int i = 0; i < steps && !stop; i++) {
+		random = random * 6364136223846793005u + 1442695040888963407u;
+		uint64_t n = (random >> 33) % BLOCKS, address = (n * THREADS + number + 1) * 16;
+		if (!in[n])
+			insert(address);
+		else if (random >> 60 != 0 && !drop(address))
+			abort();
+		else if (random >> 60 == 0) {
+			struct live_entry entry;
+			if (!live_take((void *)(uintptr_t)address, &entry))
+				abort();
+			place_restore((void *)(uintptr_t)address, &entry);
+			continue;
+		}
+		in[n] = !in[n];
+	}
+	for (uint64_t n = 0; n < BLOCKS; n++)
+		if (in[n] && !drop((n * THREADS + number + 1) * 16))
+			abort();
+}
+
+static void *work_thread(void *argument)
+{
+	work((uintptr_t)argument, 200000);
+	return NULL;
+}
+
+static void readers_see_whole_slots(void **unused)
+{
+	pthread_t threads[THREADS];
+	stop = 0;
+	for (uintptr_t i = 0; i < THREADS; i++)
+		assert_int_equal(0, pthread_create(&threads[i], NULL, work_thread, (void *)i));
+#ifndef __SANITIZE_THREAD__ /* the reader takes fields that may be changing, by design: it belongs to another process */
+	uint32_t torn = 0, seen = 0;
+	for (int i = 0; i < 300; i++)
+		seen += count_live(0, &torn, NULL);
+	assert_true(seen > 0);
+	assert_int_equal(0, torn);
+#endif
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	struct region_place *books = region_place(&region, 0);
+	assert_int_equal(0, books->live.samples);
+	assert_int_equal(0, books->live.bytes_q8);
+	assert_int_equal(0, books->live_variance);
+	assert_int_equal(0, books->lost[REGION_LOSS_TABLE_FULL].samples + books->lost[REGION_LOSS_STALE].samples);
+}
+
+/* ---- processes */
+
+static void child_inherits(void **unused)
+{
+	for (uint64_t i = 1; i <= 500; i++)
+		insert(i * 160);
+	for (int child = 0; child < 3; child++) {
+		pid_t pid = fork();
+		if (pid == 0) {
+			for (uint64_t i = 1; i <= 100; i++)
+				if (!place_ready() || !drop(i * 160))
+					_exit(1);
+			insert(1600000);
+			_exit(place_index() == (uint32_t)child + 1 ? 0 : 2);
+		}
+		int status;
+		waitpid(pid, &status, 0);
+		assert_int_equal(0, status);
+		uint32_t torn = 0;
+		assert_int_equal(500, count_live(0, &torn, NULL));
+		assert_int_equal(401, count_live((uint32_t)child + 1, &torn, NULL));
+		assert_int_equal(0, torn);
+		const struct region_place *books = region_place(&region, (uint32_t)child + 1);
+		assert_int_equal(500, books->inherited);
+		assert_int_equal(1, books->allocated.samples);
+		assert_int_equal(401, books->live.samples);
+		assert_int_equal(1, books->parent);
+		assert_int_equal((uint32_t)pid, books->pid);
+	}
+	for (uint32_t i = 1; i <= 3; i++)
+		region_release_place(&region, i);
+	uint32_t torn = 0;
+	assert_int_equal(0, count_live(1, &torn, NULL));
+	assert_int_equal(500, count_live(0, &torn, NULL));
+}
+
+static void places_run_out_quietly(void **unused)
+{
+	for (uint32_t i = 1; i < REGION_PLACES; i++)
+		region_place(&region, i)->state = PLACE_READY;
+	insert(160);
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct live_entry entry;
+		if (place_ready() || !place_closed() || !live_take((void *)160, &entry))
+			_exit(1);
+		place_remove(&entry); /* the parent's: not touched */
+		place_restore((void *)160, &entry);
+		_exit(0);
+	}
+	int status;
+	waitpid(pid, &status, 0);
+	assert_int_equal(0, status);
+	uint32_t torn = 0;
+	assert_int_equal(1, count_live(0, &torn, NULL));
+	assert_int_equal(1, region_header(&region)->places_exhausted);
+}
+
+/* Killed at any instruction: every slot is whole or not live, and the place can be used again. */
+static void killed_in_mid_write(void **unused)
+{
+	for (int round = 0; round < 40; round++) {
+		int ready[2];
+		assert_int_equal(0, pipe(ready));
+		pid_t pid = fork();
+		if (pid == 0) {
+			pthread_t threads[THREADS];
+			if (!place_ready() || write(ready[1], "", 1) != 1)
+				_exit(1);
+			stop = 0;
+			for (uintptr_t i = 0; i < THREADS; i++)
+				pthread_create(&threads[i], NULL, work_thread, (void *)i);
+			for (;;)
+				pause();
+		}
+		char byte;
+		assert_int_equal(1, read(ready[0], &byte, 1));
+		close(ready[0]);
+		close(ready[1]);
+		usleep((useconds_t)(500 + round * 137));
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		uint32_t torn = 0, live = count_live(1, &torn, NULL);
+		assert_int_equal(0, torn);
+		/* One operation of each thread may be half done: a slot without its tally, or the reverse. */
+		int64_t tally = (int64_t)region_place(&region, 1)->live.samples;
+		assert_in_range(tally - (int64_t)live + THREADS, 0, 2 * THREADS);
+		region_release_place(&region, 1);
+		assert_int_equal(0, count_live(1, &torn, NULL));
+		assert_int_equal(PLACE_FREE, region_place(&region, 1)->state);
+	}
+}
+
+/* Each test needs books of its own: it runs in a process of its own. */
+static void in_child(void **unused)
+{
+	void (*test)(void **) = *unused;
+	pid_t pid = fork();
+	if (pid == 0) {
+		open_region(NULL);
+		test(NULL);
+		_exit(0); /* a failed assertion ends elsewhere: the child's copy of cmocka goes on, and exits otherwise */
+	}
+	int status = 1;
+	waitpid(pid, &status, 0);
+	assert_int_equal(0, status);
+}
+
+#define ISOLATED(test) {#test, in_child, NULL, NULL, (void *)test}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    ISOLATED(books_agree),
+	    ISOLATED(restored_entry_is_live_again),
+	    ISOLATED(stale_entry_is_counted),
+	    ISOLATED(full_table_loses_and_says_so),
+	    ISOLATED(readers_see_whole_slots),
+	    ISOLATED(child_inherits),
+	    ISOLATED(places_run_out_quietly),
+	    ISOLATED(killed_in_mid_write),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sampler's view of shared memory that a hostile target may fill with anything, at any time. */
+#include "sampler/region.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const struct region_options options = {
+    .period_bytes = 64, .dump_bytes = 8192, .clock_id = 1, .live_max = 5000, .mode = REGION_MODE_COPY};
+
+static void opens_as_described(void **unused)
+{
+	struct region region;
+	assert_int_equal(0, region_open(&region, 3, 0x123450000, &options));
+	const struct region_header *header = region_header(&region);
+	assert_int_equal(5, region.segments);
+	assert_int_equal(REGION_MAGIC, header->magic);
+	assert_int_equal(region.bytes, header->total_bytes);
+	assert_int_equal(region.slots_offset, header->slots_offset);
+	assert_int_equal(REGION_SPARE, header->state);
+	const uint64_t offsets[] = {region.places_offset, region.modules_offset, region.owners_offset, region.buffers_offset,
+	    region.slots_offset, region.bytes};
+	for (size_t i = 1; i < sizeof(offsets) / sizeof(offsets[0]); i++)
+		assert_true(offsets[i - 1] < offsets[i] && offsets[i] % 64 == 0);
+	/* Nobody can make it shorter under us. */
+	assert_int_equal(-1, ftruncate(region.fd, 4096));
+	assert_int_equal(EPERM, errno);
+	region_close(&region);
+	assert_int_equal(-1, region.fd);
+}
+
+static void sizes_are_bounded(void **unused)
+{
+	struct region region;
+	struct region_options odd = options;
+	odd.live_max = UINT64_MAX / 2;
+	assert_int_equal(0, region_open(&region, 3, 0, &odd));
+	assert_int_equal(REGION_SEGMENTS, region.segments);
+	region_close(&region);
+	odd.live_max = 0;
+	assert_int_equal(0, region_open(&region, 3, 0, &odd));
+	assert_int_equal(1, region.segments);
+	assert_null(region_place(&region, REGION_PLACES));
+	assert_null(region_place(&region, UINT32_MAX));
+	region_close(&region);
+}
+
+static void abandoned_when_nobody_maps_it(void **unused)
+{
+	struct region region;
+	assert_int_equal(0, region_open(&region, 3, 0, &options));
+	void *other = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, region.fd, 0);
+	assert_false(region_abandoned(&region));
+	assert_int_equal(REGION_MAGIC, region_header(&region)->magic);
+	munmap(other, 4096);
+	assert_true(region_abandoned(&region));
+	region_close(&region);
+}
+
+static struct region_slot *slot(const struct region *region, uint32_t number)
+{
+	return (struct region_slot *)(void *)(region->base + region->slots_offset) + number;
+}
+
+static void slots_are_read_when_whole(void **unused)
+{
+	struct region region;
+	struct slot_copy copy;
+	assert_int_equal(0, region_open(&region, 3, 0, &options));
+	assert_false(region_read_slot(&region, 0, &copy));
+	slot(&region, 0)->word = 5 << 8 | SLOT_WRITING;
+	assert_false(region_read_slot(&region, 0, &copy));
+	slot(&region, 0)->size_bytes = 77;
+	slot(&region, 0)->word = 5 << 8 | SLOT_LIVE;
+	assert_true(region_read_slot(&region, 0, &copy));
+	assert_true(copy.seq == 5 && copy.size_bytes == 77);
+	for (uint64_t state = 3; state < 256; state++) {
+		slot(&region, 0)->word = 5 << 8 | state;
+		assert_false(region_read_slot(&region, 0, &copy));
+	}
+	assert_false(region_read_slot(&region, region.segments * REGION_SEGMENT_SLOTS, &copy));
+	assert_false(region_read_slot(&region, UINT32_MAX, &copy));
+	region_close(&region);
+}
+
+static void owners_are_checked(void **unused)
+{
+	struct region region;
+	assert_int_equal(0, region_open(&region, 3, 0, &options));
+	uint16_t *owners = (uint16_t *)(void *)(region.base + region.owners_offset);
+	owners[0] = 1;
+	owners[1] = REGION_PLACES;
+	owners[2] = REGION_PLACES + 1;
+	owners[3] = UINT16_MAX;
+	assert_int_equal(0, region_segment_owner(&region, 0));
+	assert_int_equal(REGION_PLACES - 1, region_segment_owner(&region, 1));
+	assert_int_equal(-1, region_segment_owner(&region, 2));
+	assert_int_equal(-1, region_segment_owner(&region, 3));
+	assert_int_equal(-1, region_segment_owner(&region, 4));
+	assert_int_equal(-1, region_segment_owner(&region, UINT32_MAX));
+	region_close(&region);
+}
+
+/* ---- stack buffers */
+
+struct seen {
+	size_t count, bytes;
+	uint32_t places[4];
+};
+
+static void see(void *context, const struct region_buffer *header, const unsigned char *stack, size_t room)
+{
+	struct seen *seen = context;
+	if (seen->count < 4)
+		seen->places[seen->count] = header->place;
+	seen->count++;
+	for (size_t i = 0; i < room; i += 512)
+		seen->bytes += 1 + (stack[i] & 0); /* all of the room is ours to read */
+}
+
+static unsigned char *buffer_area(const struct region *region)
+{
+	return region->base + region->buffers_offset;
+}
+
+static struct region_buffer *buffer(const struct region *region, uint32_t number)
+{
+	return (struct region_buffer *)(void *)(buffer_area(region) + BUFFER_BITMAPS_BYTES + number * (size_t)buffer_class[0].bytes);
+}
+
+static void buffers_are_drained_once(void **unused)
+{
+	struct region region;
+	struct seen seen = {0};
+	assert_int_equal(0, region_open(&region, 3, 0, &options));
+	uint64_t *bitmap = (uint64_t *)(void *)buffer_area(&region);
+	bitmap[0] = 7;
+	for (uint32_t i = 0; i < 3; i++) {
+		buffer(&region, i)->place = i + 1;
+		buffer(&region, i)->word = (i == 1 ? BUFFER_WRITING : BUFFER_FULL) | (i + 1) << 8;
+	}
+	assert_int_equal(2, region_drain_buffers(&region, see, &seen));
+	assert_true(seen.count == 2 && seen.places[0] == 1 && seen.places[1] == 3);
+	assert_int_equal(2, bitmap[0]);
+	assert_int_equal(0, region_drain_buffers(&region, see, &seen));
+	/* The writer is dead: what it held comes back. */
+	region_release_place(&region, 2);
+	assert_int_equal(0, bitmap[0]);
+	region_close(&region);
+}
+
+static void every_bit_set(void **unused)
+{
+	struct region region;
+	struct seen seen = {0};
+	assert_int_equal(0, region_open(&region, 3, 0, &options));
+	memset(buffer_area(&region), 0xff, BUFFER_BITMAPS_BYTES);
+	assert_int_equal(0, region_drain_buffers(&region, see, &seen));
+	size_t all = 0;
+	unsigned char *at = buffer_area(&region) + BUFFER_BITMAPS_BYTES;
+	for (uint32_t c = 0; c < BUFFER_CLASSES; c++)
+		for (uint32_t i = 0; i < buffer_class[c].count; i++, all++, at += buffer_class[c].bytes)
+			((struct region_buffer *)(void *)at)->word = BUFFER_FULL;
+	assert_true(at <= region.base + region.bytes);
+	assert_int_equal(all, region_drain_buffers(&region, see, &seen));
+	assert_int_equal(all, seen.count);
+	region_close(&region);
+}
+
+static void released_place_is_clean(void **unused)
+{
+	struct region region;
+	struct slot_copy copy;
+	assert_int_equal(0, region_open(&region, 3, 0, &options));
+	uint16_t *owners = (uint16_t *)(void *)(region.base + region.owners_offset);
+	owners[1] = 6;
+	owners[2] = 7;
+	slot(&region, 1024)->word = slot(&region, 2048)->word = 1 << 8 | SLOT_LIVE;
+	region_place(&region, 5)->state = PLACE_READY;
+	region_place(&region, 5)->allocated.samples = 9;
+	region_release_place(&region, 5);
+	assert_int_equal(PLACE_FREE, region_place(&region, 5)->state);
+	assert_int_equal(0, region_place(&region, 5)->allocated.samples);
+	assert_int_equal(0, owners[1]);
+	assert_int_equal(7, owners[2]);
+	assert_false(region_read_slot(&region, 1024, &copy));
+	assert_true(region_read_slot(&region, 2048, &copy));
+	region_release_place(&region, REGION_PLACES);
+	region_release_place(&region, UINT32_MAX);
+	region_close(&region);
+}
+
+/* ---- all of it at random, while it is read */
+
+static _Atomic int stop;
+
+static void *scribble(void *argument)
+{
+	const struct region *region = argument;
+	uint64_t state = 88172645463325252u;
+	while (!stop) {
+		state ^= state << 13;
+		state ^= state >> 7;
+		state ^= state << 17;
+		/* Half of it where it matters most. */
+		size_t span = state & 1 ? region->bytes : region->buffers_offset + BUFFER_BITMAPS_BYTES;
+		memcpy(region->base + (state >> 8) % (span - 8), &state, 8);
+	}
+	return NULL;
+}
+
+static void scribbled_over(void **unused)
+{
+	struct region region;
+	struct seen seen = {0};
+	struct slot_copy copy;
+	pthread_t thread;
+	assert_int_equal(0, region_open(&region, 3, 0, &options));
+	const struct region before = region;
+	assert_int_equal(0, pthread_create(&thread, NULL, scribble, &region));
+	for (int i = 0; i < 200; i++) {
+		for (uint32_t n = 0; n < region.segments * REGION_SEGMENT_SLOTS; n += 7) {
+			region_segment_owner(&region, n);
+			region_read_slot(&region, n, &copy);
+		}
+		region_drain_buffers(&region, see, &seen);
+		region_release_place(&region, (uint32_t)i % (REGION_PLACES + 2));
+	}
+	stop = 1;
+	pthread_join(thread, NULL);
+	assert_memory_equal(&before, &region, sizeof(region));
+	region_close(&region);
+}
+
+static void every_loss_has_a_name(void **unused)
+{
+	for (int i = 0; i < REGION_LOSS_STALE; i++)
+		assert_string_not_equal("unknown", region_loss_name((enum region_loss)i));
+	assert_string_equal("unknown", region_loss_name((enum region_loss)4711));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(opens_as_described),
+	    cmocka_unit_test(sizes_are_bounded),
+	    cmocka_unit_test(abandoned_when_nobody_maps_it),
+	    cmocka_unit_test(slots_are_read_when_whole),
+	    cmocka_unit_test(owners_are_checked),
+	    cmocka_unit_test(buffers_are_drained_once),
+	    cmocka_unit_test(every_bit_set),
+	    cmocka_unit_test(released_place_is_clean),
+	    cmocka_unit_test(scribbled_over),
+	    cmocka_unit_test(every_loss_has_a_name),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
