@@ -27,11 +27,20 @@ from pprof import COLUMNS, Profile  # noqa: E402
 
 FEW = 30
 LIMIT = 4.5  # standard errors; some 600 cells are judged
-MIXES = ("sizes", "heavy", "growth", "threads", "fork")
+MIXES = ("sizes", "heavy", "growth", "threads", "fork", "pauses")
 # Period: bytes per function. Some hundred samples per run where that is affordable.
 PERIODS = {1: 1 << 14, 4 << 10: 2 << 20, 64 << 10: 16 << 20, 512 << 10: 32 << 20, 4 << 20: 64 << 20}
 FLOOD_PERIOD, FLOOD_BYTES = 4 << 10, 200 << 20
 BACKENDS = ("auto", "copy")
+
+
+IN_USE = r"^in use(?: at the peak)?: (\d+) \+- (\d+) bytes, (\d+) \+- (\d+) objects"
+
+
+def profiles_of(folder, peak=False):
+    """Names of those written at the end, one per process, or of those of the heap at its largest."""
+    return sorted(name for name in os.listdir(folder)
+                  if name.endswith(".pb.gz") and name.endswith("-peak.pb.gz") == peak)
 
 
 def probability(size, period):
@@ -144,9 +153,11 @@ class Study:
                 self.fault(f"{mix} at {period}, {backend}: status {status}")
                 return
             self.runs[mix, period] += 1
-            for name in sorted(os.listdir(folder)):
-                if name.endswith(".pb.gz"):
-                    self.look(f"{folder}/{name}", folder, mix, period, backend)
+            for name in profiles_of(folder):
+                self.look(f"{folder}/{name}", folder, mix, period, backend)
+            for name in profiles_of(folder, peak=True):
+                self.check_books(Profile(f"{folder}/{name}"), f"peak of {mix} at {period}, {backend}",
+                                 f"{folder}/{name}")
 
     def look(self, path, folder, mix, period, backend):
         profile = Profile(path)
@@ -177,7 +188,7 @@ class Study:
                 self.fault(f"{what}: negative value in {frame}: {row.values}", path)
             if "inherited" not in row.labels and (row.values[2] > row.values[0] or row.values[3] > row.values[1]):
                 self.fault(f"{what}: more in use than allocated in {frame}: {row.values}", path)
-        said = profile.comment(r"^in use: (\d+) \+- (\d+) bytes, (\d+) \+- (\d+) objects")
+        said = profile.comment(IN_USE)
         for column, group in (("inuse_space", 1), ("inuse_objects", 3)):
             if not said or abs(profile.total(column) - int(said[group])) > len(profile.rows) + 1:
                 self.fault(f"{what}: rows add up to {profile.total(column)} {column}, the comment says otherwise", path)
@@ -195,7 +206,7 @@ class Study:
                 self.fault(f"{what}: {name or 'sum'} {COLUMNS[column]} is {values[column]}, not {wanted}", path)
 
     def cover_total(self, profile, truth, period):
-        said = profile.comment(r"^in use: (\d+) \+- (\d+) bytes, (\d+) \+- (\d+) objects")
+        said = profile.comment(IN_USE)
         if not said or period == 1:
             return
         for column, group in ((3, 1), (2, 3)):
@@ -249,7 +260,7 @@ class Study:
             except subprocess.TimeoutExpired:
                 process.kill()
                 status = process.wait()
-            profiles = [name for name in os.listdir(folder) if name.endswith(".pb.gz")]
+            profiles = profiles_of(folder)
             if status or len(profiles) != 1 or not samplers:
                 self.fault(f"flood, {backend}: status {status}, profiles {profiles}, samplers {samplers}")
                 return
@@ -281,7 +292,7 @@ class Study:
         for (mix, period, name), cells in sorted(self.cells.items()):
             if name:
                 continue
-            worst = max((abs(c.bias()) / c.error() for key, row in self.cells.items() if key[:2] == (mix, period)
+            worst = max((max(0.0, abs(c.bias()) - 1e-6) / c.error() for key, row in self.cells.items() if key[:2] == (mix, period)
                          for c in row if c.ratios and c.judged() and c.error()), default=0.0)
             texts = "  ".join(f"{c.text() if c.ratios else '-':>18}" for c in cells)
             count = max(len(c.ratios) for c in cells)

@@ -10,11 +10,14 @@
  *   growth    blocks that grow by realloc
  *   threads   four threads allocate, four others free
  *   fork      FILE is the parent's truth, FILE.child its child's: what it inherited and did not free counts as in use
+ *   pauses    heaptap_stop() and heaptap_start() in turns; what is allocated while stopped is not to be seen
  *   flood     says "ready", waits for a line, then works as fast as it can; says "done" and waits again
  *
  * It sleeps for a millisecond after every PACE_BYTES, so that the profiler under test is not merely flooded. Its own
  * tables are no heap memory.
  */
+#include "proto/heaptap.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
@@ -342,6 +345,37 @@ static void run_fork(const char *path)
 	_exit(0);
 }
 
+/* ---- pauses */
+
+TAKER(pause_seen) TAKER(pause_unseen)
+
+static void run_pauses(void)
+{
+	const size_t size = 300;
+	struct row *row = row_of(site_new("pause_seen"), size);
+	row_of(site_new("pause_unseen"), size);
+	for (uint64_t i = 0; i < bytes_each / size; i++) {
+		if (i % 1000 == 0)
+			heaptap_start();
+		void *seen = pause_seen(size);
+		row->allocs++;
+		if (i % 3)
+			free(seen);
+		else
+			row->inuse++;
+		if (i % 1000 == 999) {
+			heaptap_stop();
+			for (int k = 0; k < 1000; k++) {
+				void *unseen = pause_unseen(size);
+				if (k % 2)
+					free(unseen);
+			}
+		}
+		pace(size);
+	}
+	heaptap_start();
+}
+
 /* ---- flood */
 
 TAKER(flood_kept) TAKER(flood_temporary)
@@ -390,6 +424,8 @@ int main(int argc, char *argv[])
 		run_threads();
 	else if (!strcmp(argv[1], "fork"))
 		run_fork(argv[4]);
+	else if (!strcmp(argv[1], "pauses"))
+		run_pauses();
 	else if (!strcmp(argv[1], "flood"))
 		run_flood();
 	else
