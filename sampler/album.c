@@ -189,6 +189,8 @@ static void take_numbered(struct album *a, struct process *process, const char *
 	struct series *series = process->series;
 	char name[96];
 	snprintf(name, sizeof(name), word && word[0] ? "%04" PRIu32 "-%s" : "%04" PRIu32, series->next, word);
+	for (char *slash = name; (slash = strchr(slash, '/'));)
+		*slash = '_'; /* else only what follows the last one would be left of it */
 	struct snapshot *s = take(a, process, SNAPSHOT_NUMBERED, name, cause, periodic);
 	if (!s) {
 		series->failed++;
@@ -199,7 +201,7 @@ static void take_numbered(struct album *a, struct process *process, const char *
 	s->urgent = !periodic;
 	if (!periodic)
 		hand_over_askers(series, s);
-	series->writing = true;
+	series->writing = process->shown = true;
 	series->jobs++;
 	writer_submit(a->writer, s);
 }

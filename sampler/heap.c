@@ -17,10 +17,18 @@ struct slot_memory {
 	uint32_t site, before_site, kept_site;
 };
 
+/* Blocks whose slot has been used twice since: in a burst their frees are read only after that. A cache, by hash. */
+struct departed {
+	uint64_t seq_plus_1;
+	uint32_t slot, site;
+};
+enum { DEPARTED = 2 * REGION_FREES };
+
 struct heap {
 	const struct region *region;
 	unsigned int labels;
 	struct slot_memory **memory; /* by segment, made when first needed */
+	struct departed *departed;   /* likewise */
 	struct heap_site *sites;
 	size_t site_room;
 	uint32_t site_count;
@@ -54,6 +62,7 @@ void heap_free(struct heap *heap)
 	for (uint32_t i = 0; i < heap->region->segments; i++)
 		free(heap->memory[i]);
 	free(heap->memory);
+	free(heap->departed);
 	free(heap->sites);
 	index_fini(&heap->index);
 	free(heap);
@@ -90,14 +99,25 @@ uint32_t heap_site_of(const struct heap *heap, uint32_t slot, uint64_t seq)
 	return memory_find(memory_of(heap, slot), seq);
 }
 
+static struct departed *departed_at(const struct heap *heap, uint32_t slot, uint64_t seq)
+{
+	return &heap->departed[(seq * 0x9e3779b97f4a7c15ull + slot) % DEPARTED];
+}
+
 /* A block that is about to be forgotten, or that comes late: if the slot's entry for the peak is its, it stays. */
-static void keep(const struct heap *heap, struct slot_memory *memory, uint32_t slot, uint64_t seq_plus_1, uint32_t site)
+static void keep(struct heap *heap, struct slot_memory *memory, uint32_t slot, uint64_t seq_plus_1, uint32_t site)
 {
 	struct slot_copy kept;
-	if (seq_plus_1 && region_read_kept(heap->region, slot, &kept) && kept.seq + 1 == seq_plus_1) {
+	if (!seq_plus_1)
+		return;
+	if (region_read_kept(heap->region, slot, &kept) && kept.seq + 1 == seq_plus_1) {
 		memory->kept_plus_1 = seq_plus_1;
 		memory->kept_site = site;
 	}
+	if (!heap->departed)
+		heap->departed = calloc(DEPARTED, sizeof(*heap->departed));
+	if (heap->departed)
+		*departed_at(heap, slot, seq_plus_1 - 1) = (struct departed){seq_plus_1, slot, site};
 }
 
 /* False for a sample that is there already. */
@@ -214,6 +234,11 @@ struct heap_sums heap_total(const struct heap *heap)
 bool heap_freed(struct heap *heap, const struct free_copy *gone)
 {
 	uint32_t site = heap_site_of(heap, gone->slot, gone->seq);
+	if (site == HEAP_NO_SITE && heap->departed) {
+		const struct departed *departed = departed_at(heap, gone->slot, gone->seq);
+		if (departed->seq_plus_1 == gone->seq + 1 && departed->slot == gone->slot)
+			site = departed->site;
+	}
 	const struct lifetime_end end = {
 	    .weight = weight_of(gone->size_bytes, gone->period_bytes),
 	    .lived_ns = gone->freed_ns > gone->time_ns ? gone->freed_ns - gone->time_ns : 0,

@@ -54,6 +54,7 @@ struct process {
 	int pidfd; /* -1: was gone before we could look */
 	bool command; /* the process that the user launched */
 	bool watched;  /* the roster knows it */
+	bool shown;    /* there is a snapshot of it, or will be */
 	bool finished; /* its exit profile has been asked for */
 	enum process_end end;
 	int status; /* wait status, PROCESS_EXITED */

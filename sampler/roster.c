@@ -62,7 +62,7 @@ static void finish(struct roster *roster, struct process *process, enum process_
 	bool last_of_command = process->command && end != PROCESS_EXEC;
 	roster->unreleased++;
 	process_inherit(process);
-	if (process_samples(process) > 0 || process->counters.taken > 0 || last_of_command)
+	if (process_samples(process) > 0 || process->counters.taken > 0 || last_of_command || process->shown)
 		roster->closed(roster->context, process);
 	else
 		roster_release(roster, process);

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+# Snapshots by the clock, and by request; what is kept of them.
+
+# held: a program that holds what it allocates until a byte comes, then exits
+held() {
+  mkfifo input 2>/dev/null || :
+  "$heaptap" record -p 1K "$@" "$targets/snapshot_signal" wait <input >output 2>err &
+  front=$!
+  exec 9>input
+  wait_for 20 grep -q ready output
+  pid=$(pgrep -P "$front" snapshot_signal)
+}
+
+finish() {
+  exec 9>&-
+  wait "$front"
+}
+
+test_every_interval() {
+  held -q -i 100ms -o out/%n.pb.gz
+  wait_for 20 test -e out/0005.pb.gz
+  finish
+  profile_check out/*.pb.gz
+  comment_of out/0003.pb.gz >comments
+  matches '^snapshot: 0003, every 0.1 s$' comments
+  at_least 900000 "$(total_of out/0003.pb.gz inuse_space)" 'in use'
+  equal 1 "$(find out -name 'exit*' | wc -l)" 'exit profiles'
+}
+
+test_no_interval() {
+  held -q -i 0 -o out/%n.pb.gz
+  finish
+  equal 'exit.pb.gz peak.pb.gz' "$(cd out && echo *)"
+}
+
+test_keep() {
+  held -q -i 50ms --keep 2 --delta -o out/%n.pb.gz
+  wait_for 20 test -e out/0006.pb.gz
+  finish
+  profiles=$(find out -name '0*[0-9].pb.gz' | wc -l)
+  deltas=$(find out -name '*-delta.pb.gz' | wc -l)
+  [ "$profiles" -le 3 ] && [ "$profiles" -ge 2 ] || fail "kept $profiles profiles: $(ls out)"
+  equal "$profiles" "$deltas" deltas
+  [ ! -e out/0001.pb.gz ] || fail 'the oldest is still there'
+}
+
+# delta_check PROFILE: valid, and a delta
+delta_check() {
+  "$readers/check_profile" --strict "$1" || fail "$1 is not valid"
+  "$readers/oracle" "$1" >/dev/null || fail "pprof refuses $1"
+  go tool pprof -raw "$1" 2>/dev/null | grep -q '^Duration: ' || fail "$1 has no duration"
+}
+
+test_delta() {
+  record -q -p 1 -i 300ms --delta -o out/%n.pb.gz /usr/bin/python3 -c "
+import time
+a = [bytearray(100000) for _ in range(100)]
+time.sleep(0.45)
+b = [bytearray(100000) for _ in range(30)]
+del a, b
+c = [bytearray(100000) for _ in range(7)]
+time.sleep(0.6)"
+  delta_check out/0001-delta.pb.gz
+  delta_check out/0002-delta.pb.gz
+  go tool pprof -top -sample_index=alloc_space out/0002-delta.pb.gz >top 2>/dev/null
+  sum=$(total_of out/0002-delta.pb.gz alloc_space)
+  [ "$sum" -ge 3700000 ] && [ "$sum" -le 3900000 ] || fail "allocated in the second interval: $sum"
+  sum=$(total_of out/0002-delta.pb.gz inuse_space)
+  [ "$sum" -ge 700000 ] && [ "$sum" -le 900000 ] || fail "of that in use: $sum"
+  at_least 10000000 "$(total_of out/0001.pb.gz inuse_space)" 'the snapshot itself'
+}
+
+# The disk is a reader that does not read: nothing queues up, nothing blocks the target, and it is counted.
+test_a_slow_disk_skips() {
+  held -q -i 50ms -o out/%n.pb.gz
+  wait_for 20 test -e out/0002.pb.gz
+  sampler=$(pgrep -P "$front" heaptap-sampler)
+  writer=
+  until [ "$writer" ] && kill -STOP "$writer"; do
+    read -r writer _ <"/proc/$sampler/task/$sampler/children" || : # its line has no end
+  done
+  sleep 0.5 # ten intervals go by
+  [ "$(pgrep -c -P "$sampler" heaptap-writer)" -le 2 ] || fail 'writers queue up'
+  kill -CONT "$writer"
+  last=$(find out -name '0*' | sort | tail -n 1)
+  more() { [ "$(find out -name '0*' | sort | tail -n 1)" != "$last" ]; }
+  wait_for 20 more
+  finish
+  comment_of "$(find out -name 'exit*')" >comments
+  skipped=$(sed -n 's/.*before this one: \([0-9]*\) skipped.*/\1/p' comments)
+  at_least 5 "${skipped:-0}" skipped
+  profile_check out/exit.pb.gz
+}
+
+test_request() {
+  held -q -i 0 -o out.pb.gz
+  path=$("$heaptap" snapshot "$pid") || fail 'not written'
+  equal "$PWD/out-0001.pb.gz" "$path"
+  profile_check "$path"
+  comment_of "$path" >comments
+  matches '^snapshot: 0001, heaptap snapshot$' comments
+  equal "$PWD/out-0002.pb.gz" "$("$heaptap" snapshot --all)"
+  equal "$PWD/out-0003.pb.gz" "$("$heaptap" snapshot "$front")"
+  equal 1 "$(status_of "$heaptap" snapshot $$)" 'status for a process that is not profiled'
+  matches "no heaptap of yours profiles pid $$" err
+  equal 2 "$(status_of "$heaptap" snapshot)" 'status without a pid'
+  finish
+  equal 1 "$(status_of "$heaptap" snapshot "$pid")" 'status after the end'
+}
+
+test_many_requests_at_once() {
+  held -q -i 0 -o out/%n.pb.gz
+  asking=
+  for i in 1 2 3 4 5 6; do
+    "$heaptap" snapshot "$pid" >path.$i &
+    asking="$asking $!"
+  done
+  for one in $asking; do
+    wait "$one" || fail 'a request failed'
+  done
+  for i in 1 2 3 4 5 6; do
+    profile_check "$(cat path.$i)"
+  done
+  finish
+}
+
+test_request_of_somebody_else() {
+  need_root
+  held -q -i 0 -o out.pb.gz
+  stage snapshot_signal
+  chmod 777 .
+  equal 1 "$(status_of unprivileged "$heaptap" snapshot "$pid")" 'status for another user'
+  finish
+  [ ! -e out-0001.pb.gz ] || fail 'another user got a snapshot'
+}
