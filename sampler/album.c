@@ -47,7 +47,7 @@ static void make_jsonl(char *path, size_t path_bytes)
 static int claim(struct album *a, const struct process *process, const char *name, char *path, size_t path_bytes)
 {
 	const struct output_facts facts = {
-	    .program = process->name, .pid = process->pid, .snapshot = name, .seconds = time(NULL)};
+	    .program = process->title, .pid = process->pid, .snapshot = name, .seconds = time(NULL)};
 	int error = output_claim(a->setup.output, &facts, path, path_bytes);
 	if (error)
 		notice_print("no name for a profile of pid %d: %s", (int)process->pid, strerror(-error));

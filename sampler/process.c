@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -111,6 +112,31 @@ static void read_name(struct process *process)
 	char *deleted = strstr(process->name, " (deleted)");
 	if (deleted && deleted[strlen(" (deleted)")] == '\0')
 		*deleted = '\0';
+}
+
+/* The path that the image was executed by, in its own words, into `path`; empty when there is none. */
+static void read_called(const struct region *region, char path[REGION_PATH_BYTES])
+{
+	struct region_module first;
+	const unsigned char *at = region->base + region->modules_offset;
+	memcpy(&first, at, sizeof(first));
+	memcpy(path, at + sizeof(first), REGION_PATH_BYTES);
+	path[first.path_bytes >= 1 && first.path_bytes <= REGION_PATH_BYTES ? first.path_bytes - 1 : 0] = '\0';
+}
+
+/* A program with several names (Debian's redis-server is a link to redis-check-rdb) goes by the one it was called by, if
+ * that does lead to the program; a script goes by its interpreter. */
+static void read_title(struct process *process)
+{
+	char called[REGION_PATH_BYTES], path[REGION_PATH_BYTES + 64], exe[64];
+	struct stat by_name, by_process;
+	read_called(process->image->region, called);
+	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)process->pid);
+	snprintf(path, sizeof(path), "/proc/%d/%s/%s", (int)process->pid, called[0] == '/' ? "root" : "cwd", called);
+	bool good = process->pidfd >= 0 && called[0] && stat(path, &by_name) == 0 && stat(exe, &by_process) == 0 &&
+	    by_name.st_dev == by_process.st_dev && by_name.st_ino == by_process.st_ino;
+	const char *from = good ? called : process->name, *slash = strrchr(from, '/');
+	snprintf(process->title, sizeof(process->title), "%.63s", slash ? slash + 1 : from);
 }
 
 static bool known(const struct image *image, pid_t pid)
@@ -314,6 +340,7 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 			memcpy(process->name, parent->name, sizeof(process->name));
 		process_inherit(process);
 	}
+	read_title(process);
 	image->process[number] = process;
 	image->live_processes++;
 	return process;

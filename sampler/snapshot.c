@@ -110,10 +110,9 @@ static void add_comments(struct profile *profile, const struct sheet *sheet)
 	const struct snapshot *s = sheet->snapshot;
 	const struct view *view = sheet->view;
 	char text[1024];
-	const char *slash = strrchr(s->process->name, '/');
 	profile_add_comment(profile, "heaptap " HEAPTAP_VERSION);
 	snprintf(text, sizeof(text), "pid=%d comm=%s host=%s", (int)s->process->pid,
-	    slash ? slash + 1 : s->process->name, s->host);
+	    s->process->title, s->host);
 	profile_add_comment(profile, text);
 	comment_cause(profile, sheet);
 	comment_losses(profile, s);

@@ -77,10 +77,9 @@ void summary_print(const struct snapshot *s, int error)
 {
 	const struct process *process = s->process;
 	const struct region_place *place = region_place(process->image->region, process->place);
-	const char *slash = strrchr(process->name, '/');
 	char end[64];
 	summary_end(process, end, sizeof(end));
-	notice_print("%s (pid %d) %s", slash ? slash + 1 : process->name, (int)process->pid, end);
+	notice_print("%s (pid %d) %s", process->title, (int)process->pid, end);
 
 	double objects = (double)atomic_load(&place->peak_objects_q16) / (1 << WEIGHT_OBJECTS_SHIFT);
 	double bytes = (double)atomic_load(&place->peak_bytes_q8) / (1 << WEIGHT_BYTES_SHIFT);
