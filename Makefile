@@ -63,7 +63,7 @@ GO := GO111MODULE=off GOPATH=/usr/share/gocode GOFLAGS= GOCACHE=$(abspath $(O))/
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all help clean install uninstall demo demo-run check check-run unit unit-bin e2e readers targets fuzz fuzz-bin \
-	accuracy accuracy-run bench-bin lint layers headers cppcheck FORCE
+	accuracy accuracy-run bench-bin bench-unwind lint layers headers cppcheck FORCE
 
 ## all: build/heaptap (command line and sampler) and build/libheaptap.so (preloaded into programs)
 all: $(O)/heaptap $(O)/libheaptap.so
@@ -192,6 +192,14 @@ accuracy-run: all bench-bin
 	@/usr/bin/python3 -B bench/accuracy.py $(abspath $(O))
 
 bench-bin: $(BENCH_BIN)
+
+BENCH_UNWIND_OBJ := $(addprefix $(O)/bench/,unwind.o unwind_record.o unwind_dwfl.o)
+$(O)/bench/unwind: $(BENCH_UNWIND_OBJ) $(O)/core.a
+	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+## bench-unwind: the unwinder on real programs, beside libdwfl: agreement, completeness, speed, memory
+bench-unwind: $(O)/bench/unwind
+	$<
 
 ## lint: cppcheck, headers that stand alone, includes that point one way
 lint: layers headers cppcheck

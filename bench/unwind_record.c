@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/unwind_record.h"
 #include "sampler/regs.h"
+#include "sampler/ring.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -75,25 +76,20 @@ static uint32_t uprobe_type(void)
 
 static int open_event(pid_t pid, const struct trigger *trigger)
 {
-	struct perf_event_attr attr = {
-		.size = sizeof(attr),
-		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
-		.sample_regs_user = regs_arch_native()->perf_mask,
-		.sample_stack_user = trigger->stack_bytes,
-		.sample_period = trigger->period,
-		.disabled = 1,
-		.enable_on_exec = 1,
-		.mmap = 1,
-		.mmap2 = 1,
-		.build_id = 1,
-		.comm = 1,
-		.comm_exec = 1,
-		.task = 1,
-		.exclude_kernel = 1,
-		.watermark = 1,
-		.wakeup_watermark = 256 * 1024,
-	};
+	struct perf_event_attr attr;
 
+	ring_attr_init(&attr, trigger->stack_bytes);
+	attr.sample_regs_user = regs_arch_native()->perf_mask;
+	attr.sample_period = trigger->period;
+	attr.disabled = 1;
+	attr.enable_on_exec = 1;
+	attr.mmap = 1;
+	attr.mmap2 = 1;
+	attr.build_id = 1;
+	attr.comm = 1;
+	attr.comm_exec = 1;
+	attr.task = 1;
+	attr.wakeup_watermark = 256 * 1024;
 	if (trigger->file) {
 		attr.type = uprobe_type();
 		attr.config1 = (uint64_t)(uintptr_t)trigger->file;
@@ -195,7 +191,7 @@ static int collect(struct recording *r, int event, int go, size_t max_samples)
 	return 0;
 }
 
-int record_run(struct recording *r, char *const argv[], char *const load[], const struct trigger *trigger,
+int recording_run(struct recording *r, char *const argv[], char *const load[], const struct trigger *trigger,
     size_t max_samples)
 {
 	int go[2], event, err;
@@ -224,13 +220,13 @@ int record_run(struct recording *r, char *const argv[], char *const load[], cons
 	return err;
 }
 
-void record_free(struct recording *recording)
+void recording_free(struct recording *recording)
 {
 	free(recording->bytes);
 	memset(recording, 0, sizeof(*recording));
 }
 
-const struct perf_event_header *record_next(const struct recording *r, size_t *at)
+const struct perf_event_header *recording_next(const struct recording *r, size_t *at)
 {
 	const struct perf_event_header *header = (const void *)(r->bytes + *at);
 
@@ -238,27 +234,4 @@ const struct perf_event_header *record_next(const struct recording *r, size_t *a
 		return NULL;
 	*at += header->size;
 	return header;
-}
-
-bool record_parse_sample(const struct perf_event_header *header, struct sample *sample)
-{
-	const uint64_t *word = (const uint64_t *)(header + 1);
-	const uint64_t *end = (const uint64_t *)((const uint8_t *)header + header->size);
-
-	sample->pid = (uint32_t)word[0];
-	sample->tid = (uint32_t)(word[0] >> 32);
-	word += 2;
-	if (*word++ != PERF_SAMPLE_REGS_ABI_64)
-		return false;
-	sample->mask = regs_arch_native()->perf_mask;
-	sample->n_regs = (size_t)__builtin_popcountll(sample->mask);
-	sample->regs = word;
-	word += sample->n_regs;
-	sample->stack_want = *word++;
-	sample->stack = word;
-	word += sample->stack_want / 8;
-	if (word > end)
-		return false;
-	sample->stack_bytes = sample->stack_want ? *word : 0;
-	return true;
 }

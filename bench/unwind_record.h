@@ -7,7 +7,6 @@
 #define BENCH_UNWIND_RECORD_H
 
 #include <linux/perf_event.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -18,7 +17,7 @@ struct trigger {
 	uint32_t stack_bytes;
 };
 
-/* Raw perf records one behind the other, samples and maps in order. */
+/* Raw perf records one behind the other, samples and maps in order, as sampler/record.h parses them. */
 struct recording {
 	uint8_t *bytes;
 	size_t used, room;
@@ -26,26 +25,15 @@ struct recording {
 	pid_t pid;
 };
 
-struct sample {
-	uint32_t pid, tid;
-	uint64_t mask;
-	const uint64_t *regs;
-	size_t n_regs;
-	const void *stack;
-	uint64_t stack_bytes, stack_want;
-};
-
 /*
  * Runs ARGV until it has ended or MAX_SAMPLES are there (at most half a minute), then kills it. LOAD: a program to run
  * beside it that gives it work, NULL for none. 0 or -errno. RECORDING is the caller's to free.
  */
-int record_run(struct recording *recording, char *const argv[], char *const load[], const struct trigger *trigger,
+int recording_run(struct recording *recording, char *const argv[], char *const load[], const struct trigger *trigger,
     size_t max_samples);
-void record_free(struct recording *recording);
+void recording_free(struct recording *recording);
 
 /* The record at *AT, which moves on; NULL at the end. */
-const struct perf_event_header *record_next(const struct recording *recording, size_t *at);
-
-bool record_parse_sample(const struct perf_event_header *header, struct sample *sample);
+const struct perf_event_header *recording_next(const struct recording *recording, size_t *at);
 
 #endif

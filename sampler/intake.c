@@ -130,6 +130,7 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 		intake->bad++;
 		return;
 	}
+	intake_prefetch(record);
 	uint64_t key = s.regs.r[argument[0]];
 	struct image *image = find_image(intake, key);
 	if (!image && intake->find_images && intake->find_images(intake->context))

@@ -32,6 +32,15 @@ void intake_fini(struct intake *intake);
 /* For rings_drain. */
 void intake_record(void *context, const struct record *record);
 
+/* Asks the processor for the beginning of the record behind a sample's, which another one has just written. */
+static inline void intake_prefetch(const struct record *sample)
+{
+	enum { LINE_BYTES = 64, BEGINNING_BYTES = 512 }; /* header, registers, the innermost frames */
+	uintptr_t next = (uintptr_t)sample->stack + sample->stack_want + sizeof(uint64_t);
+	for (uintptr_t i = 0; i < BEGINNING_BYTES; i += LINE_BYTES)
+		__builtin_prefetch((const void *)(next + i));
+}
+
 /* Everything that lies in an image's stack buffers. Returns how many there were. */
 size_t intake_buffers(struct intake *intake, struct image *image);
 

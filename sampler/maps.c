@@ -380,6 +380,11 @@ struct modules *maps_store(const struct maps *maps)
 	return maps->store;
 }
 
+size_t maps_scratch_bytes(const struct maps *maps)
+{
+	return maps->scratch ? maps->scratch_len : 0;
+}
+
 void *maps_scratch(struct maps *maps, size_t len)
 {
 	if (!maps->scratch || maps->scratch_len != len) {

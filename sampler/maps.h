@@ -111,8 +111,10 @@ struct modules *maps_store(const struct maps *maps);
 
 /*
  * Scratch space for the unwinder's cache of this address space: LEN zeroed bytes, allocated at the first call, zeroed
- * again whenever the ranges changed since the last call. NULL: out of memory, or too few calls so far to be worth it.
+ * again whenever LEN or the ranges changed since the last call. NULL: out of memory, or too few calls so far to be worth
+ * it.
  */
 void *maps_scratch(struct maps *maps, size_t len);
+size_t maps_scratch_bytes(const struct maps *maps);     /* LEN of the last call that was given some; 0: none yet */
 
 #endif

@@ -4,15 +4,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PATH_FRAMES = 512 };
+
+/* A frame of the stack interned last: two stacks in a row mostly have most of their outer frames in common. */
+struct step {
+	uint32_t frame, node;
+};
+
+/* A slot of the nodes' hash: found or not, one look is enough. */
+struct node_slot {
+	uint32_t outer, frame;
+	uint32_t node; /* 0: empty; the root is in no slot */
+};
+
 struct stacks {
+	struct step path[PATH_FRAMES]; /* outermost first */
+	uint32_t path_count;
+	const char *path_marker;
 	struct stack_node *nodes; /* [0] is the root */
 	struct stack_frame *frames;
 	struct stack_mapping *mappings;
 	uint32_t node_count, node_room;
 	uint32_t frame_count, frame_room;
 	uint32_t mapping_count, mapping_room;
-	uint32_t *node_hash, *frame_hash; /* number + 1; 0 empty; open addressing, at most 3/4 full */
-	uint32_t node_hash_bits, frame_hash_bits;
+	/* Open addressing, at most 3/4 full; of frames and mappings number + 1, 0 empty. */
+	struct node_slot *node_hash;
+	uint32_t *frame_hash, *mapping_hash;
+	uint32_t node_hash_bits, frame_hash_bits, mapping_hash_bits;
 };
 
 static uint64_t mix(uint64_t z)
@@ -24,12 +42,18 @@ static uint64_t mix(uint64_t z)
 
 static uint64_t node_key(uint32_t outer, uint32_t frame)
 {
-	return mix((uint64_t)outer << 32 | frame);
+	/* 2^64 / golden ratio: the upper bits of the product depend on all of the lower ones. */
+	return ((uint64_t)outer << 32 | frame) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 static uint64_t frame_key(uint64_t pc, uint32_t mapping, const char *marker)
 {
 	return mix(pc + mix(mapping + ((uint64_t)(uintptr_t)marker << 20)));
+}
+
+static uint64_t mapping_key(const struct stack_mapping *m)
+{
+	return mix(m->start + mix(m->end + mix(m->file_offset + mix((uintptr_t)m->module + m->kind))));
 }
 
 /* Room for one more element of `size`. */
@@ -69,14 +93,35 @@ static bool hash_grow(const struct stacks *s, uint32_t **hash, uint32_t *bits, u
 	return true;
 }
 
-static uint64_t key_of_node(const struct stacks *s, uint32_t i)
+static bool node_hash_grow(struct stacks *s)
 {
-	return node_key(s->nodes[i].outer, s->nodes[i].frame);
+	if (s->node_hash && s->node_count < (3u << s->node_hash_bits) / 4)
+		return true;
+	uint32_t bits = s->node_hash ? s->node_hash_bits + 1 : 7;
+	struct node_slot *grown = calloc((size_t)1 << bits, sizeof(*grown));
+	if (!grown)
+		return false;
+	uint32_t mask = (1u << bits) - 1;
+	for (uint32_t i = 1; i < s->node_count; i++) {
+		uint32_t at = (uint32_t)(node_key(s->nodes[i].outer, s->nodes[i].frame) >> (64 - bits));
+		while (grown[at].node)
+			at = (at + 1) & mask;
+		grown[at] = (struct node_slot){s->nodes[i].outer, s->nodes[i].frame, i};
+	}
+	free(s->node_hash);
+	s->node_hash = grown;
+	s->node_hash_bits = bits;
+	return true;
 }
 
 static uint64_t key_of_frame(const struct stacks *s, uint32_t i)
 {
 	return frame_key(s->frames[i].pc, s->frames[i].mapping, s->frames[i].marker);
+}
+
+static uint64_t key_of_mapping(const struct stacks *s, uint32_t i)
+{
+	return mapping_key(&s->mappings[i]);
 }
 
 struct stacks *stacks_new(void)
@@ -85,8 +130,9 @@ struct stacks *stacks_new(void)
 	if (!s)
 		return NULL;
 	if (!room_for_one((void **)&s->nodes, 0, &s->node_room, sizeof(*s->nodes)) ||
-	    !hash_grow(s, &s->node_hash, &s->node_hash_bits, 0, key_of_node) ||
-	    !hash_grow(s, &s->frame_hash, &s->frame_hash_bits, 0, key_of_frame)) {
+	    !node_hash_grow(s) ||
+	    !hash_grow(s, &s->frame_hash, &s->frame_hash_bits, 0, key_of_frame) ||
+	    !hash_grow(s, &s->mapping_hash, &s->mapping_hash_bits, 0, key_of_mapping)) {
 		stacks_free(s);
 		return NULL;
 	}
@@ -106,24 +152,31 @@ void stacks_free(struct stacks *s)
 	free(s->mappings);
 	free(s->node_hash);
 	free(s->frame_hash);
+	free(s->mapping_hash);
 	free(s);
 }
 
 static uint32_t find_mapping(struct stacks *s, const struct stack_mapping *wanted)
 {
-	/* A process has tens of these, and the last one used is usually the one. */
-	for (uint32_t i = s->mapping_count; i-- > 0;) {
-		const struct stack_mapping *m = &s->mappings[i];
+	uint32_t mask = (1u << s->mapping_hash_bits) - 1;
+	uint32_t at = (uint32_t)mapping_key(wanted) & mask;
+	for (; s->mapping_hash[at]; at = (at + 1) & mask) {
+		const struct stack_mapping *m = &s->mappings[s->mapping_hash[at] - 1];
 		if (m->start == wanted->start && m->end == wanted->end && m->module == wanted->module &&
 		    m->file_offset == wanted->file_offset && m->kind == wanted->kind)
-			return i;
+			return s->mapping_hash[at] - 1;
 	}
 	if (!room_for_one((void **)&s->mappings, s->mapping_count, &s->mapping_room, sizeof(*s->mappings)))
 		return UINT32_MAX;
-	s->mappings[s->mapping_count] = *wanted;
+	uint32_t number = s->mapping_count;
+	s->mappings[number] = *wanted;
 	if (wanted->module)
 		module_ref(wanted->module);
-	return s->mapping_count++;
+	s->mapping_hash[at] = number + 1;
+	s->mapping_count++;
+	if (!hash_grow(s, &s->mapping_hash, &s->mapping_hash_bits, s->mapping_count, key_of_mapping))
+		return UINT32_MAX;
+	return number;
 }
 
 static uint32_t find_frame(struct stacks *s, const struct stack_frame *wanted)
@@ -149,20 +202,18 @@ static uint32_t find_frame(struct stacks *s, const struct stack_frame *wanted)
 static uint32_t find_node(struct stacks *s, uint32_t outer, uint32_t frame)
 {
 	uint32_t mask = (1u << s->node_hash_bits) - 1;
-	uint32_t at = (uint32_t)node_key(outer, frame) & mask;
-	for (; s->node_hash[at]; at = (at + 1) & mask) {
-		const struct stack_node *n = &s->nodes[s->node_hash[at] - 1];
-		if (n->outer == outer && n->frame == frame)
-			return s->node_hash[at] - 1;
-	}
+	uint32_t at = (uint32_t)(node_key(outer, frame) >> (64 - s->node_hash_bits));
+	for (; s->node_hash[at].node; at = (at + 1) & mask)
+		if (s->node_hash[at].outer == outer && s->node_hash[at].frame == frame)
+			return s->node_hash[at].node;
 	if (s->node_count >= STACKS_NODES_MAX ||
 	    !room_for_one((void **)&s->nodes, s->node_count, &s->node_room, sizeof(*s->nodes)))
 		return UINT32_MAX;
 	uint32_t number = s->node_count;
 	s->nodes[number] = (struct stack_node){outer, frame};
-	s->node_hash[at] = number + 1;
+	s->node_hash[at] = (struct node_slot){outer, frame, number};
 	s->node_count++;
-	if (!hash_grow(s, &s->node_hash, &s->node_hash_bits, s->node_count, key_of_node))
+	if (!node_hash_grow(s))
 		return UINT32_MAX;
 	return number;
 }
@@ -177,26 +228,51 @@ static uint32_t marker_node(struct stacks *s, const char *marker)
 	return number == UINT32_MAX ? UINT32_MAX : find_node(s, STACK_ROOT, number);
 }
 
-uint32_t stacks_intern(struct stacks *s, const struct unwind_frame *frames, size_t count, const char *marker,
-    const struct maps *maps)
+/* The number of a frame that is not known by its address. */
+static uint32_t look_up_frame(struct stacks *s, const struct unwind_frame *from, const struct maps *maps)
 {
-	uint32_t node = marker ? marker_node(s, marker) : (uint32_t)STACK_ROOT;
-	for (size_t i = count; i-- > 0 && node != UINT32_MAX;) {
-		const struct unwind_frame *from = &frames[i];
-		const struct map *map = maps_find(maps, from->pc);
-		struct stack_mapping mapping = {.module = from->module, .kind = from->kind};
-		if (map) {
-			mapping.start = map->start;
-			mapping.end = map->end;
-			mapping.file_offset = map->pgoff;
-		} else {
-			mapping.start = from->pc & ~(uint64_t)4095;
-			mapping.end = mapping.start + 4096;
-		}
-		struct stack_frame frame = {.pc = from->pc, .vaddr = from->vaddr, .mapping = find_mapping(s, &mapping)};
-		uint32_t number = frame.mapping == UINT32_MAX ? UINT32_MAX : find_frame(s, &frame);
-		node = number == UINT32_MAX ? UINT32_MAX : find_node(s, node, number);
+	const struct map *map = maps_find(maps, from->pc);
+	struct stack_mapping mapping = {.module = from->module, .kind = from->kind};
+	if (map) {
+		mapping.start = map->start;
+		mapping.end = map->end;
+		mapping.file_offset = map->pgoff;
+	} else {
+		mapping.start = from->pc & ~(uint64_t)4095;
+		mapping.end = mapping.start + 4096;
 	}
+	struct stack_frame frame = {.pc = from->pc, .vaddr = from->vaddr, .mapping = find_mapping(s, &mapping)};
+	return frame.mapping == UINT32_MAX ? UINT32_MAX : find_frame(s, &frame);
+}
+
+static uint32_t frame_number(struct stacks *s, const struct unwind_frame *from, struct maps *maps)
+{
+	if (from->tag && from->tag <= s->frame_count)
+		return from->tag - 1;
+	uint32_t number = look_up_frame(s, from, maps);
+	if (number != UINT32_MAX)
+		unwind_remember(maps, from, number + 1);
+	return number;
+}
+
+uint32_t stacks_intern(struct stacks *s, const struct unwind_frame *frames, size_t count, const char *marker,
+    struct maps *maps)
+{
+	uint32_t node = marker ? marker_node(s, marker) : (uint32_t)STACK_ROOT, depth = 0;
+	bool same = marker == s->path_marker;
+	s->path_marker = marker;
+	for (size_t i = count; i > 0 && node != UINT32_MAX; i--, depth++) {
+		uint32_t number = frame_number(s, &frames[i - 1], maps);
+		same = same && depth < s->path_count && s->path[depth].frame == number;
+		if (same) {
+			node = s->path[depth].node;
+			continue;
+		}
+		node = number == UINT32_MAX ? UINT32_MAX : find_node(s, node, number);
+		if (depth < PATH_FRAMES)
+			s->path[depth] = (struct step){number, node};
+	}
+	s->path_count = node == UINT32_MAX ? 0 : depth < PATH_FRAMES ? depth : PATH_FRAMES;
 	return node;
 }
 

@@ -9,7 +9,7 @@
  *                         └── reply                     stack 5 = {main, serve, reply}
  *
  * Two stacks share what they have in common at the outer end, so a hundred thousand stacks of a program take a few
- * nodes each (12 bytes and 4 to 8 of hash).
+ * nodes each (8 bytes and 16 to 32 of hash).
  */
 #ifndef SAMPLER_STACKS_H
 #define SAMPLER_STACKS_H
@@ -47,11 +47,13 @@ void stacks_free(struct stacks *stacks);
 
 /*
  * The stack of `count` frames, innermost first, with `marker` (a static string or NULL) as the outermost frame of all.
- * UINT32_MAX when memory has run out or there are more than STACKS_NODES_MAX nodes: a hostile target makes those.
+ * The frames are as unwind_stack() left them, and MAPS as they were; MAPS remember the numbers of frames, for this table
+ * alone (unwind_remember). UINT32_MAX when memory has run out or there are more than STACKS_NODES_MAX nodes: a hostile
+ * target makes those.
  */
 enum { STACKS_NODES_MAX = 1 << 22 };
 uint32_t stacks_intern(struct stacks *stacks, const struct unwind_frame *frames, size_t count, const char *marker,
-    const struct maps *maps);
+    struct maps *maps);
 
 /* The same stack in another process' table (a forked child's: same addresses). */
 uint32_t stacks_translate(const struct stacks *from, uint32_t stack, struct stacks *to);

@@ -12,18 +12,35 @@ static const uint64_t same_stack_bytes = UINT64_C(64) << 20;
 struct place {
 	uint64_t pc;
 	const struct cfi_rule *rule;    /* NULL: nothing cached here */
-	struct module *module;
-	uint64_t vaddr;
-	uint8_t kind;
-	bool mapped;
+	const struct map *map;          /* NULL: pc is in none */
+	uint32_t tag;                   /* of unwind_remember() */
 };
 
-enum { PLACES = 1024 };
+/*
+ * Direct-mapped, emptied whenever the maps change. It grows with what a process does: a thousand short processes must
+ * not cost much, and a compiler has ten thousand return addresses.
+ */
+enum { PLACES_FIRST = 256, PLACES_MAX = 16384, GROWTH = 4 };
+
+/*
+ * The trail is where the last walk left its frames. The next stack mostly has the same outer frames in the same places,
+ * and a dump that has just arrived is in no cache of ours: to ask for all of it at once takes as long as the walk would
+ * wait for one frame.
+ */
+enum { TRAIL = 256 };
+
+struct cache {
+	uint32_t misses;
+	uint32_t trail_count;
+	uint64_t trail[TRAIL];          /* CFAs */
+	struct place place[];
+};
 
 struct walk {
 	const struct unwind_input *in;
 	const struct regs_arch *arch;
-	struct place *cache;            /* PLACES of them or NULL */
+	struct cache *cache;            /* or NULL */
+	uint32_t places;                /* in it, a power of two */
 	struct regs regs;               /* of the frame being left */
 	uint64_t bound;                 /* one past the dump's last byte */
 	bool cut;                       /* the stack goes on above the dump */
@@ -53,22 +70,58 @@ static bool read_some(void *context, uint64_t address, unsigned n, uint64_t *val
 	return true;
 }
 
+static size_t cache_bytes(uint32_t places)
+{
+	return sizeof(struct cache) + places * sizeof(struct place);
+}
+
+/* The address space's cache and how many places it has; NULL if it has none yet. */
+static struct cache *cache_of(struct maps *maps, uint32_t *places)
+{
+	size_t bytes = maps_scratch_bytes(maps);
+	struct cache *cache;
+
+	*places = bytes ? (uint32_t)((bytes - sizeof(*cache)) / sizeof(struct place)) : PLACES_FIRST;
+	cache = maps_scratch(maps, cache_bytes(*places));
+	if (!cache || cache->misses < 2 * *places || *places == PLACES_MAX)
+		return cache;
+	*places *= GROWTH;
+	return maps_scratch(maps, cache_bytes(*places));
+}
+
+static size_t place_index(uint64_t pc, uint32_t places)
+{
+	/* 2^64 / golden ratio: spreads neighbours, and the upper bits depend on all lower ones. */
+	return (pc * UINT64_C(0x9e3779b97f4a7c15) >> 32) * places >> 32;
+}
+
+/* The return address is below the CFA, saved registers are below that: mostly one line, at times two. */
+static void prefetch_trail(const struct walk *w)
+{
+	const char *stack = w->in->stack;
+
+	for (uint32_t i = 0; i < w->cache->trail_count; i++) {
+		uint64_t offset = w->cache->trail[i] - 56 - w->in->stack_address;
+		if (offset >= w->in->stack_bytes || w->in->stack_bytes - offset < 56)
+			continue;
+		__builtin_prefetch(stack + offset);
+		__builtin_prefetch(stack + offset + 48);
+	}
+}
+
+static bool has_file(const struct place *place)
+{
+	return place->map && place->map->has_bias;
+}
+
 static void find_place(const struct walk *w, uint64_t pc, struct place *place)
 {
-	const struct map *map = maps_module(w->in->maps, pc);
-
 	place->pc = pc;
 	place->rule = &no_rule;
-	place->module = NULL;
-	place->vaddr = pc;
-	place->kind = map ? map->kind : MAP_KIND_SPECIAL;
-	place->mapped = map;
-	if (!map || !map->has_bias)
-		return;
-	place->module = map->module;
-	place->vaddr = pc - map->bias;
-	if (map->module->readable && map->module->e_machine == w->arch->e_machine)
-		place->rule = cfi_find(map->module, place->vaddr);
+	place->map = maps_module(w->in->maps, pc);
+	place->tag = 0;
+	if (has_file(place) && place->map->module->readable && place->map->module->e_machine == w->arch->e_machine)
+		place->rule = cfi_find(place->map->module, pc - place->map->bias);
 }
 
 static const struct place *look_up(const struct walk *w, uint64_t pc, struct place *uncached)
@@ -76,9 +129,10 @@ static const struct place *look_up(const struct walk *w, uint64_t pc, struct pla
 	struct place *place = uncached;
 
 	if (w->cache) {
-		place = &w->cache[(pc * UINT64_C(0x9e3779b97f4a7c15)) >> 54];
+		place = &w->cache->place[place_index(pc, w->places)];
 		if (place->rule && place->pc == pc)
 			return place;
+		w->cache->misses++;
 	}
 	find_place(w, pc, place);
 	return place;
@@ -216,8 +270,7 @@ static enum unwind_outcome step_fp(struct walk *w, const struct place *place, bo
 {
 	const struct regs_arch *arch = w->arch;
 	uint64_t sp = w->regs.r[arch->sp], fp = w->regs.r[arch->fp], caller_fp, pc;
-	enum unwind_outcome stuck = !place->module ? UNWIND_NO_CFI :
-	    place->module->readable ? UNWIND_NO_CFI : UNWIND_NO_MODULE;
+	enum unwind_outcome stuck = has_file(place) && !place->map->module->readable ? UNWIND_NO_MODULE : UNWIND_NO_CFI;
 
 	if (!known(&w->regs, arch->fp))
 		return stuck;
@@ -225,7 +278,7 @@ static enum unwind_outcome step_fp(struct walk *w, const struct place *place, bo
 	 * Both ABIs have the start-up code set the frame pointer to zero to mark the outermost frame. In a file's code
 	 * that is such code; run-time generated code may use the register for anything.
 	 */
-	if (fp == 0 && !activation && place->kind == MAP_KIND_FILE) {
+	if (fp == 0 && !activation && place->map->kind == MAP_KIND_FILE) {
 		w->regs.pc = 0;
 		return UNWIND_COMPLETE;
 	}
@@ -247,11 +300,22 @@ static void add_frame(struct unwind_frame *frame, const struct place *place, uin
     bool activation)
 {
 	frame->pc = pc;
-	frame->vaddr = place->vaddr;
-	frame->module = place->module;
-	frame->kind = place->kind;
+	frame->vaddr = has_file(place) ? pc - place->map->bias : pc;
+	frame->module = has_file(place) ? place->map->module : NULL;
+	frame->kind = (uint8_t)(place->map ? place->map->kind : MAP_KIND_SPECIAL);
 	frame->step = (uint8_t)step;
 	frame->activation = activation;
+	frame->tag = place->tag;
+}
+
+void unwind_remember(struct maps *maps, const struct unwind_frame *frame, uint32_t tag)
+{
+	uint32_t places;
+	struct cache *cache = cache_of(maps, &places);
+	struct place *place = cache ? &cache->place[place_index(frame->pc, places)] : NULL;
+
+	if (place && place->rule && place->pc == frame->pc)
+		place->tag = tag;
 }
 
 /* From the frame at PLACE to its caller; *HOW and *ACTIVATION then describe the caller. A pc of 0: there is none. */
@@ -271,7 +335,7 @@ static enum unwind_outcome step(struct walk *w, const struct place *place, enum 
 		outcome = step_odd(w, rule, was_activation);
 	else if (rule->kind == CFI_END)
 		w->regs.pc = 0;
-	else if (place->mapped)
+	else if (place->map)
 		outcome = step_fp(w, place, was_activation);
 	else
 		outcome = UNWIND_NO_MAP;
@@ -295,7 +359,9 @@ enum unwind_outcome unwind_stack(const struct unwind_input *in, struct unwind_fr
 	memcpy(w.regs.r, in->regs->r, in->arch->count * sizeof(w.regs.r[0]));
 	w.bound = in->stack_address + in->stack_bytes;
 	w.cut = !in->reaches_end && in->stack_bytes >= in->stack_want;
-	w.cache = maps_scratch(in->maps, PLACES * sizeof(*w.cache));
+	w.cache = cache_of(in->maps, &w.places);
+	if (w.cache)
+		prefetch_trail(&w);
 	do {
 		uint64_t pc = w.regs.pc - !activation;
 		const struct place *place = look_up(&w, pc, &uncached);
@@ -306,7 +372,7 @@ enum unwind_outcome unwind_stack(const struct unwind_input *in, struct unwind_fr
 			pc = w.regs.pc;
 			activation = true;
 		}
-		if (!place->mapped && n > 0) {
+		if (!place->map && n > 0) {
 			outcome = was_made_up ? UNWIND_COMPLETE : UNWIND_NO_MAP;
 			break;
 		}
@@ -316,7 +382,11 @@ enum unwind_outcome unwind_stack(const struct unwind_input *in, struct unwind_fr
 		}
 		add_frame(&frames[n++], place, pc, how, activation);
 		outcome = step(&w, place, &how, &activation);
+		if (w.cache && n <= TRAIL)
+			w.cache->trail[n - 1] = w.regs.r[w.arch->sp];
 	} while (outcome == UNWIND_COMPLETE && w.regs.pc);
+	if (w.cache)
+		w.cache->trail_count = (uint32_t)(n < TRAIL ? n : TRAIL);
 	*count = n;
 	return outcome;
 }

@@ -52,7 +52,10 @@ struct unwind_frame {
 	uint8_t kind;           /* enum map_kind of where pc is; MAP_KIND_SPECIAL if it is in no map */
 	uint8_t step;           /* enum unwind_step */
 	bool activation;        /* pc is exact: the first frame, or one that a signal interrupted */
+	uint32_t tag;           /* what unwind_remember() said of it; 0: nothing, or it is forgotten */
 };
+
+_Static_assert(sizeof(struct unwind_frame) == 32, "two frames in a cache line");
 
 struct unwind_input {
 	const struct regs_arch *arch;
@@ -71,6 +74,12 @@ struct unwind_input {
  */
 enum unwind_outcome unwind_stack(const struct unwind_input *input, struct unwind_frame *frames, size_t max,
     size_t *count);
+
+/*
+ * A number of the caller's own that later frames at FRAME's pc shall carry, as long as MAPS do not change and as long as
+ * there is room: so that who names frames by numbers need not look each one up again.
+ */
+void unwind_remember(struct maps *maps, const struct unwind_frame *frame, uint32_t tag);
 
 /* For counters and comments in the profile: "complete", "truncated", "stack switched", ... */
 const char *unwind_outcome_name(enum unwind_outcome outcome);

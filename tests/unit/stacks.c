@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "sampler/cfi.h"
+#include "sampler/stacks.h"
 #include "sampler/unwind.h"
 #include "tests/unit/stacks/stack_head.h"
 
@@ -132,11 +133,89 @@ static void signed_return_addresses(void **state)
 	free(file);
 }
 
+/* What a stack was interned from, from its innermost node on. */
+static void check_interned(const struct stacks *table, uint32_t stack, const struct unwind_frame *frames, size_t n,
+    const char *marker)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct stack_node *node = stacks_node(table, stack);
+		const struct stack_frame *frame = stacks_frame(table, node->frame);
+		assert_true(frame->pc == frames[i].pc && frame->vaddr == frames[i].vaddr && !frame->marker);
+		assert_ptr_equal(stacks_mapping(table, frame->mapping)->module, frames[i].module);
+		stack = node->outer;
+	}
+	if (marker) {
+		assert_ptr_equal(stacks_frame(table, stacks_node(table, stack)->frame)->marker, marker);
+		stack = stacks_node(table, stack)->outer;
+	}
+	assert_int_equal(stack, STACK_ROOT);
+}
+
+/*
+ * Stacks that return through any of some thousand places of one program, outermost frames shared or not, cut short or
+ * not, in maps that change in between: the second sight of each is the same number, without anything added. The
+ * unwinder is there for the numbers that it carries for the table.
+ */
+static void interned_stacks(void **state)
+{
+	struct modules *store = modules_new(0);
+	struct maps *maps = map_program(store, "x86_64-gcc");
+	struct stacks *table = stacks_new();
+	struct map_range elsewhere = {.start = 0x7000000, .len = 0x10000, .prot = PROT_READ | PROT_EXEC};
+	static struct unwind_frame frames[FRAMES];
+	uint32_t seed = 1, number[3000], nodes = 0;
+
+	for (unsigned pass = 0; pass < 2; pass++) {
+		seed = 1;
+		for (unsigned i = 0; i < 3000; i++) {
+			uint64_t stack[64];
+			struct regs regs = {.pc = elsewhere.start, .known = 1 << 6 | 1 << 7};
+			size_t n, depth = 2 + i % 29;
+			/* In code without rows each frame is {frame pointer, return address}. */
+			for (size_t k = 0; k < depth; k++) {
+				seed = seed * 1664525 + 1013904223;
+				stack[2 * k] = k + 1 < depth ? 0x1000 + 16 * (k + 1) : 0;
+				stack[2 * k + 1] = k + 1 < depth ? elsewhere.start + 1 + (seed >> 8) % (k > 6 ? 3 : 5000) : 0;
+			}
+			regs.r[6] = regs.r[7] = 0x1000;
+			struct unwind_input in = {.arch = &regs_x86_64, .regs = &regs, .maps = maps, .stack_address = 0x1000,
+			    .stack = stack, .stack_bytes = depth * 16, .stack_want = sizeof(stack)};
+			if (i % 1000 == 0)
+				assert_int_equal(maps_add(maps, &elsewhere), 0);
+			enum unwind_outcome outcome = unwind_stack(&in, frames, FRAMES, &n);
+			assert_int_equal(n, depth);
+			const char *marker = i % 3 ? NULL : unwind_marker(UNWIND_TRUNCATED);
+			assert_int_equal(outcome, UNWIND_COMPLETE);
+			uint32_t interned = stacks_intern(table, frames, n, marker, maps);
+			check_interned(table, interned, frames, n, marker);
+			if (pass)
+				assert_int_equal(interned, number[i]);
+			number[i] = interned;
+		}
+		if (pass)
+			assert_int_equal(stacks_node_count(table), nodes);
+		nodes = stacks_node_count(table);
+	}
+	assert_in_range(stacks_frame_count(table), 4000, 5002);
+	/* The stacks of another process by its own table: nothing that was remembered for one serves the other. */
+	struct maps *child = maps_copy(maps, 0);
+	struct stacks *other = stacks_new();
+	uint32_t translated = stacks_translate(table, number[2999], other);
+	assert_int_equal(stacks_translate(table, number[2999], other), translated);
+	assert_true(translated != UINT32_MAX && maps_generation(child) > 0);
+	stacks_free(other);
+	stacks_free(table);
+	maps_free(child);
+	maps_free(maps);
+	modules_free(store);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(recorded_stacks),
 		cmocka_unit_test(signed_return_addresses),
+		cmocka_unit_test(interned_stacks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
