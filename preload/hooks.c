@@ -8,6 +8,12 @@
  *
  * malloc and free are the hot path: count and test, then jump to the real function. Nothing here changes errno; what
  * the real function left there stays.
+ *
+ * Measured by bench/capture.sh (EPYC guest shared with a load of 7, glibc 2.36, best runs), ns per unsampled malloc+free
+ * pair: native 10.4, a library that only forwards 11.9, this one idle 12.7, attached 13.1, with 5,000 live samples 12.9,
+ * with 100,000 15 to 18; alike for 1, 2 and 8 threads. 18 instructions a pair more than forwarding (callgrind). A
+ * sampled pair: copy rung 0.4 us, uprobe 3.6 to 6.8, breakpoint 10 to 16 (dumps of 8 to 64 KiB). Memory that one process
+ * gains: 1.1 MB at a period of 512 KiB, and about 450 bytes for each live sample.
  */
 #include "preload/hooks.h"
 

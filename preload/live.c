@@ -16,6 +16,9 @@ enum {
 	LEVEL0_BITS = 14, /* keys; half of them may be used */
 	LEVEL1_BITS = 18,
 	LEVEL2_BITS = 21,
+
+	FILTER1_BITS = LEVEL1_BITS + 3,
+	FILTER2_BITS = LEVEL2_BITS + 3,
 };
 
 struct level {
@@ -33,8 +36,8 @@ static struct live_entry entries0[1u << LEVEL0_BITS];
 
 static struct level levels[LIVE_LEVELS] = {
     {live_filter0, keys0, entries0, LIVE_FILTER0_BITS, LEVEL0_BITS, 0},
-    {NULL, NULL, NULL, LEVEL1_BITS + 3, LEVEL1_BITS, 0},
-    {NULL, NULL, NULL, LEVEL2_BITS + 3, LEVEL2_BITS, 0},
+    {NULL, NULL, NULL, FILTER1_BITS, LEVEL1_BITS, 0},
+    {NULL, NULL, NULL, FILTER2_BITS, LEVEL2_BITS, 0},
 };
 static _Atomic uint32_t levels_open = 1; /* in use */
 static uint32_t levels_ready = 1;        /* have memory */
@@ -52,9 +55,22 @@ void live_forward_set(void (*real_free)(void *pointer))
 		live_forward_free = real_free;
 }
 
-static void forward_levels(void *pointer)
+/* free() has asked the first filter. One function for each number of levels, all constants: asking in a loop over
+ * levels[] cost 8 ns per free instead of 2. */
+static const volatile uint8_t *filter1, *filter2;
+
+static void forward_two(void *pointer)
 {
-	if (live_maybe_any(pointer))
+	if (filter1[live_hash(pointer) >> (32 - FILTER1_BITS)])
+		hooks_free_maybe(pointer);
+	else
+		real.free(pointer);
+}
+
+static void forward_three(void *pointer)
+{
+	uint32_t hash = live_hash(pointer);
+	if (filter1[hash >> (32 - FILTER1_BITS)] | filter2[hash >> (32 - FILTER2_BITS)])
 		hooks_free_maybe(pointer);
 	else
 		real.free(pointer);
@@ -84,6 +100,8 @@ void live_reserve(void *memory)
 		level->filter = at;
 		at += (size_t)1 << level->filter_bits;
 	}
+	filter1 = levels[1].filter;
+	filter2 = levels[2].filter;
 	levels_ready = LIVE_LEVELS;
 }
 
@@ -120,9 +138,27 @@ static uint32_t window_start(const struct level *level, const void *pointer)
 	     i##_n < BUCKET_KEYS * WINDOW_BUCKETS;                                                                     \
 	     i##_n++, i = (i##_start + i##_n) & ((1u << (level)->key_bits) - 1))
 
+/* Most that pass the filter are not here: 6 % of all frees at a full level. Without a branch per key such a free costs
+ * 20 ns instead of 28. */
+static bool window_has(const struct level *level, const void *pointer)
+{
+	uint32_t start = window_start(level, pointer), mask = (1u << level->key_bits) - 1;
+	for (uint32_t b = 0; b < WINDOW_BUCKETS; b++) {
+		const _Atomic uint64_t *keys = &level->keys[(start + b * BUCKET_KEYS) & mask];
+		bool any = false;
+		for (uint32_t i = 0; i < BUCKET_KEYS; i++)
+			any |= atomic_load_explicit(&keys[i], memory_order_relaxed) == (uintptr_t)pointer;
+		if (any)
+			return true;
+	}
+	return false;
+}
+
 static bool level_take(struct level *level, const void *pointer, struct live_entry *entry)
 {
 	uint64_t address = (uintptr_t)pointer;
+	if (!window_has(level, pointer))
+		return false;
 	FOR_WINDOW (level, pointer, i) {
 		uint64_t key = address;
 		if (atomic_load_explicit(&level->keys[i], memory_order_relaxed) != address)
@@ -187,9 +223,11 @@ int live_put(const void *pointer, const struct live_entry *entry, struct live_en
 		if (level_put(&levels[i], pointer, entry))
 			return had_stale;
 	if (open < levels_ready) {
-		/* In place before there is an entry where only it looks. */
-		live_forward_free = forward_levels;
-		atomic_thread_fence(memory_order_seq_cst);
+		/* In place before there is an entry where only it looks; each from the one before, for another thread may
+		 * be two levels ahead. */
+		void (*before)(void *) = open == 1 ? real.free : forward_two;
+		__atomic_compare_exchange_n(&live_forward_free, &before, open == 1 ? forward_two : forward_three, false,
+		    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 		atomic_compare_exchange_strong(&levels_open, &open, open + 1);
 		if (level_put(&levels[atomic_load(&levels_open) - 1], pointer, entry))
 			return had_stale;
