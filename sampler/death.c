@@ -56,17 +56,26 @@ static int status_of_zombie(int pidfd, pid_t pid, int *status)
 	return 0;
 }
 
-int death_status(int pidfd, pid_t pid, int *status)
+static int status_of_reaped(int pidfd, int *status)
 {
 	struct pidfd_info info = {.mask = PIDFD_INFO_EXIT};
-	if (pidfd < 0)
-		return -ENODATA;
-	if (status_of_zombie(pidfd, pid, status) == 0)
-		return 0;
 	if (ioctl(pidfd, PIDFD_GET_INFO, &info) != 0 || !(info.mask & PIDFD_INFO_EXIT))
 		return -ENODATA;
 	*status = info.exit_code;
 	return 0;
+}
+
+int death_status(int pidfd, pid_t pid, int *status)
+{
+	/* Between the two states a process may be for an instant neither here nor there. */
+	for (int tries = 0; pidfd >= 0 && tries < 3; tries++) {
+		if (status_of_zombie(pidfd, pid, status) == 0 || status_of_reaped(pidfd, status) == 0)
+			return 0;
+		if (errno == ENOTTY || errno == EINVAL) /* an older kernel */
+			break;
+		usleep(500);
+	}
+	return -ENODATA;
 }
 
 /* ---- the OOM killer's count */

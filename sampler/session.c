@@ -320,6 +320,7 @@ static void raise_limits(void)
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
+	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error like another */
 }
 
 /* Breakpoints would have to be put on each process anew, threads and all: a uprobe, or the copy rung. */

@@ -131,6 +131,32 @@ static int add_allocated(struct making *m, bool delta, struct tally counted)
 	return error;
 }
 
+static uint64_t take_up_to(uint64_t *from, uint64_t wanted)
+{
+	uint64_t taken = wanted < *from ? wanted : *from;
+	*from -= taken;
+	return taken;
+}
+
+/* With ages, what a site allocated is told apart into what lives, by age, and the rest, which has no age any more. */
+static int share_out(struct making *m)
+{
+	for (uint32_t site = 0; site <= m->sites; site++)
+		for (uint32_t age = 0; age + 1 < m->ages; age++) {
+			uint32_t at = m->row_of[site * 2 * m->ages + age + 1];
+			if (!at)
+				continue;
+			struct view_row *rest = row_for(m, site == m->sites ? HEAP_NO_SITE : site, false, VIEW_NO_AGE);
+			if (!rest)
+				return -ENOMEM;
+			struct view_row *row = &m->view->rows[at - 1];
+			row->alloc.samples = take_up_to(&rest->alloc.samples, row->inuse.samples);
+			row->alloc.bytes_q8 = take_up_to(&rest->alloc.bytes_q8, row->inuse.bytes_q8);
+			row->alloc.objects_q16 = take_up_to(&rest->alloc.objects_q16, row->inuse.objects_q16);
+		}
+	return 0;
+}
+
 int view_make(struct view *view, enum view_kind kind, const struct heap *heap, const struct census *census)
 {
 	memset(view, 0, sizeof(*view));
@@ -147,6 +173,8 @@ int view_make(struct view *view, enum view_kind kind, const struct heap *heap, c
 			error = add_block(&m, &census->blocks[i], at_ns);
 	if (!error)
 		error = add_allocated(&m, kind == VIEW_DELTA, census->counted);
+	if (!error)
+		error = share_out(&m);
 	free(m.row_of);
 	if (error)
 		view_fini(view);

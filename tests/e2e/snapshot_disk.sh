@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+# Profiles that cannot be written: one clear line, counted, tried again, and nothing of it reaches the target.
+
+# held OPTION...: a program that holds what it allocates until its input ends
+held() {
+  mkfifo input 2>/dev/null || :
+  "$heaptap" record -p 1K "$@" "$targets/snapshot_signal" wait <input >output 2>err &
+  front=$!
+  exec 9>input
+  wait_for 20 grep -q ready output
+  pid=$(pgrep -P "$front" snapshot_signal)
+}
+
+finish() {
+  exec 9>&-
+  wait "$front" || fail 'the target did not end well'
+  matches 'read 0' output
+}
+
+lines() {
+  grep -c "$1" err || :
+}
+
+test_full_disk() {
+  need_root
+  mkdir small
+  mount -t tmpfs -o size=64k none small 2>/dev/null || skip 'no tmpfs can be mounted'
+  trap 'umount small' EXIT
+  dd if=/dev/zero of=small/ballast bs=1k count=60 2>/dev/null
+  held -i 50ms -o small/%n.pb.gz
+  wait_for 20 grep -q 'No space left on device' err
+  sleep 0.3 # several more fail
+  equal 1 "$(lines 'profile not written')" 'lines about it'
+  equal 1 "$(status_of "$heaptap" snapshot "$pid")" 'status of a request'
+  mv out answer
+  rm small/ballast
+  wait_for 20 grep -q 'profiles are written again' err
+  finish
+  equal 0 "$(find small -name '*.tmp*' -o -name '.*.pb.gz*' | wc -l)" 'left behind'
+  profile_check small/exit.pb.gz
+  comment_of small/exit.pb.gz >comments
+  written=$(sed -n 's/.*, \([0-9]*\) not written.*/\1/p' comments)
+  at_least 2 "${written:-0}" 'counted failures'
+}
+
+test_folder_that_vanishes_comes_back() {
+  held -q -i 50ms -o out/deep/%n.pb.gz
+  wait_for 20 test -e out/deep/0002.pb.gz
+  rm -rf out
+  again() { [ "$(find out -name '0*.pb.gz' 2>/dev/null | wc -l)" -ge 2 ]; }
+  wait_for 20 again
+  finish
+  profile_check out/deep/exit.pb.gz
+}
+
+test_folder_that_must_not_be_written() {
+  stage snapshot_signal
+  mkdir closed && chmod 755 closed && chmod 777 .
+  command() {
+    unprivileged "$heaptap" record -i 50ms -p 1K -o closed/%n.pb.gz "$targets/snapshot_signal" wait
+  }
+  [ "$(id -u)" = 0 ] || chmod 555 closed
+  mkfifo input
+  command <input >output 2>err &
+  front=$!
+  exec 9>input
+  wait_for 20 grep -q 'profile not written: closed/0001.pb.gz: Permission denied' err
+  chmod 777 closed
+  wait_for 20 grep -q 'profiles are written again' err
+  exec 9>&-
+  wait "$front"
+  profile_check closed/exit.pb.gz
+}
+
+# Not even the shared memory can be had then; the program runs all the same.
+test_file_size_limit() {
+  status=$(
+    ulimit -f 1
+    status_of "$heaptap" record -p 1K -o big/%n.pb.gz "$targets/truth" /dev/null 1 0
+  )
+  equal 0 "$status" 'status of the program'
+  matches 'File too large' err
+}

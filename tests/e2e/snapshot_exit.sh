@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+# How a process ended, and that nothing sampled before its death is missing.
+# timeout: 300
+
+# cause PROFILE: what its comment says
+cause() {
+  comment_of "$1" | sed -n 's/^snapshot: exit, //p'
+}
+
+test_status_and_signal_of_command() {
+  record -q -o a.pb.gz sh -c 'exit 3' || :
+  equal 'the process exited with status 3' "$(cause a.pb.gz)"
+  status_of record -q -o b.pb.gz sh -c 'kill -SEGV $$' >/dev/null
+  equal 'the process was killed by SIGSEGV' "$(cause b.pb.gz)"
+}
+
+# Of others the kernel tells, before or after they are reaped.
+test_status_and_signal_of_others() {
+  record -q -p 1K -o out/ /usr/bin/python3 -c "
+import os, signal, time
+def child(how, reaped):
+    r, w = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        held = [bytearray(10000) for _ in range(100)]
+        time.sleep(0.2)
+        os.write(w, b'x')
+        how()
+        time.sleep(10)
+    os.read(r, 1)
+    if reaped:
+        os.waitpid(pid, 0)
+    else:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        time.sleep(0.3)
+    return pid
+print(child(lambda: os._exit(5), True), child(lambda: os._exit(6), False),
+      child(lambda: os.kill(os.getpid(), signal.SIGKILL), True), child(os.abort, False))" >pids
+  read -r five six killed aborted <pids
+  equal 'the process exited with status 6' "$(cause out/*."$six".exit.pb.gz)"
+  equal 'the process was killed by SIGABRT' "$(cause out/*."$aborted".exit.pb.gz)"
+  reaped=$(cause out/*."$five".exit.pb.gz)
+  [ "$reaped" = 'the process exited with status 5' ] || {
+    # Before Linux 6.15 nobody tells once it is reaped.
+    equal 'the process has ended' "$reaped"
+    skip 'this kernel forgets the status of reaped processes'
+  }
+  equal 'the process was killed by SIGKILL' "$(cause out/*."$killed".exit.pb.gz)"
+  profile_check out/*.pb.gz
+}
+
+# within PROFILE TRUTH PERIOD: what take_leak() holds, by profile and by the shared page, within 4.5 standard errors. What
+# is under lost stacks may or may not be its.
+within() {
+  profile_check "$1"
+  got=$("$readers/oracle" -func "$1" | awk -F '\t' '$2 == "inuse_space" && $5 == "take_leak" { print $4 }')
+  lost=$("$readers/oracle" -func "$1" | awk -F '\t' '$2 == "inuse_space" && $5 == "[lost stack]" { print $4 }')
+  read -r begun done <<<"$(od -An -t u8 -N 16 "$2" | tr -s ' ' | sed 's/^ //')"
+  awk -v got="${got:-0}" -v lost="${lost:-0}" -v begun="$begun" -v done="$done" -v period="$3" 'BEGIN {
+    p = 1 - exp(-4096 / period); error = 4096 * sqrt(done * (1 - p) / p)
+    printf "%d +- %d and %d lost, truth %d\n", got, error, lost, done * 4096
+    exit !(lost < got / 2 && got + lost >= done * 4096 - 4.5 * error && got <= begun * 4096 + 4.5 * error) }' >within ||
+    fail "$1: $(cat within)"
+}
+
+# The storm does not end by itself; it is killed wherever it happens to be.
+test_killed_in_a_storm() {
+  for after in 0.05 0.13 0.21 0.34; do
+    rm -f storm.pb.gz
+    "$heaptap" record -q -p 128K -i 50ms -o storm.pb.gz "$targets/snapshot_storm" truth 2>err &
+    front=$!
+    grown() { [ -s truth ] && [ "$(od -An -t u8 -N 8 truth)" -gt 1000 ]; }
+    wait_for 20 grown
+    sleep $after # any moment will do
+    pkill -KILL -P "$front" snapshot_storm
+    wait "$front" || :
+    equal 'the process was killed by SIGKILL' "$(cause storm.pb.gz)"
+    within storm.pb.gz truth 131072
+    rm -f truth
+  done
+}
+
+test_oom_kill_is_named() {
+  need_root
+  cgroup=/sys/fs/cgroup/memory/heaptap-test.$$
+  limit=$cgroup/memory.limit_in_bytes
+  if ! mkdir "$cgroup" 2>/dev/null; then
+    cgroup=/sys/fs/cgroup/heaptap-test.$$
+    limit=$cgroup/memory.max
+    mkdir "$cgroup" 2>/dev/null || skip 'no memory cgroup can be made'
+  fi
+  echo 64M >"$limit" || { rmdir "$cgroup"; skip 'no memory limit can be set'; }
+  status=$(status_of "$heaptap" record -q -p 128K -o oom.pb.gz \
+    sh -c "echo \$\$ >$cgroup/cgroup.procs; exec $targets/snapshot_storm truth")
+  rmdir "$cgroup" || :
+  equal 137 "$status"
+  case $(cause oom.pb.gz) in
+    "the process was killed by SIGKILL; the OOM killer took 1 in its memory cgroup /heaptap-test.$$ meanwhile") ;;
+    *) fail "cause: $(cause oom.pb.gz)" ;;
+  esac
+  within oom.pb.gz truth 131072
+}
