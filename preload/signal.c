@@ -14,6 +14,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 typedef void handler_fn(int);
+typedef handler_fn *set_handler_fn(int number, handler_fn *handler);
 
 /* Some of these are declared by old headers only, or nowhere. */
 int __sigaction(int number, const struct sigaction *action, struct sigaction *old);
@@ -101,7 +102,7 @@ EXPORT int __sigaction(int number, const struct sigaction *action, struct sigact
 
 static handler_fn *any_signal(int function, int number, handler_fn *handler)
 {
-	handler_fn *(*set)(int, handler_fn *) = (handler_fn * (*)(int, handler_fn *))(uintptr_t)next_of(function);
+	set_handler_fn *set = (set_handler_fn *)(uintptr_t)next_of(function);
 	if (!set) {
 		errno = ENOSYS;
 		return SIG_ERR;
