@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/ask.h"
 
+#include "proto/region.h"
 #include "sampler/control.h"
 #include "sampler/notice.h"
 #include "sampler/options.h"
@@ -16,14 +17,18 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 60000 }; /* with a sampler that says nothing */
+enum {
+	ANSWER_MS = 3000, /* for a sampler to say whether it has to do with it: it may be stopped */
+	WRITE_MS = 60000, /* between profiles */
+};
 
 struct asking {
 	const char *what; /* "all" or a number */
+	long sampler;     /* whom to ask first; 0: no idea */
 	unsigned int written, failed;
 };
 
-/* One packet: "written PID PATH", "failed PID WHY", "unknown". */
+/* One packet: "written PID PATH", "failed PID WHY", "asked N", "unknown". */
 static void take_answer(struct asking *asking, char *text)
 {
 	char *pid = strchr(text, ' '), *rest = pid ? strchr(pid + 1, ' ') : NULL;
@@ -53,19 +58,20 @@ static int ask_one(struct asking *asking, const char *path)
 	if (fd < 0)
 		return -errno;
 	int length = snprintf(text, sizeof(text), "snapshot %s", asking->what);
-	int error = 0;
+	int error = 0, patience_ms = ANSWER_MS;
 	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
 	    send(fd, text, (size_t)length, MSG_NOSIGNAL) != length)
 		error = -errno;
 	while (!error) {
 		struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
-		int ready = poll(&poll_fd, 1, PATIENCE_MS);
+		int ready = poll(&poll_fd, 1, patience_ms);
 		ssize_t got = ready == 1 ? recv(fd, text, sizeof(text) - 1, 0) : -1;
 		if (ready == 0)
 			error = -ETIMEDOUT;
 		if (got <= 0)
 			break;
 		text[got] = '\0';
+		patience_ms = WRITE_MS;
 		take_answer(asking, text);
 	}
 	close(fd);
@@ -77,21 +83,47 @@ static bool is_enough(const struct asking *asking)
 	return asking->written + asking->failed > 0 && strcmp(asking->what, "all") != 0;
 }
 
+static void ask_socket(struct asking *asking, const char *path)
+{
+	int error = ask_one(asking, path);
+	if (error == -ECONNREFUSED)
+		unlink(path); /* its sampler was killed */
+	else if (error && error != -ENOENT) /* it has just ended */
+		notice_print("%s: %s", path, strerror(-error));
+}
+
+/* The process' own environment may say who watches it; if not, or if it was changed, everybody is asked. */
+static long likely_sampler(const char *pid)
+{
+	char path[64], *text = NULL;
+	size_t room = 0;
+	long sampler = 0;
+	snprintf(path, sizeof(path), "/proc/%s/environ", pid);
+	FILE *file = fopen(path, "re");
+	while (file && !sampler && getdelim(&text, &room, '\0', file) > 0)
+		if (sscanf(text, REGION_ENV "=/proc/%ld/fd/", &sampler) != 1)
+			sampler = 0;
+	if (file)
+		fclose(file);
+	free(text);
+	return sampler;
+}
+
 static void ask_folder(struct asking *asking, const char *folder)
 {
+	char path[PATH_MAX], likely[PATH_MAX] = "";
 	DIR *open_folder = opendir(folder);
 	const struct dirent *entry;
+	if (open_folder && asking->sampler) {
+		snprintf(likely, sizeof(likely), "%s/%ld.sock", folder, asking->sampler);
+		if (access(likely, F_OK) == 0)
+			ask_socket(asking, likely);
+	}
 	while (open_folder && !is_enough(asking) && (entry = readdir(open_folder))) {
 		const char *dot = strrchr(entry->d_name, '.');
-		char path[PATH_MAX];
-		if (!dot || strcmp(dot, ".sock") != 0)
-			continue;
 		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-		int error = ask_one(asking, path);
-		if (error == -ECONNREFUSED)
-			unlink(path); /* its sampler was killed */
-		else if (error)
-			notice_print("%s: %s", path, strerror(-error));
+		if (dot && strcmp(dot, ".sock") == 0 && strcmp(path, likely) != 0)
+			ask_socket(asking, path);
 	}
 	if (open_folder)
 		closedir(open_folder);
@@ -134,6 +166,7 @@ int ask_run(struct options *options)
 			notice_print("'%s' is not a process id", asking.what);
 			return 2;
 		}
+		asking.sampler = likely_sampler(asking.what);
 	}
 	size_t count = control_folders(folders, geteuid());
 	for (size_t i = 0; i < count && !is_enough(&asking); i++) {

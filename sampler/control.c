@@ -168,11 +168,11 @@ static void take_request(struct control *control, struct client *client)
 		drop(client);
 		return;
 	}
+	char reply[32];
 	client->outstanding = control->ask(control->context, (pid_t)pid, client->id);
-	if (client->outstanding)
-		return;
-	say(client, "unknown");
-	if (client->fd >= 0)
+	snprintf(reply, sizeof(reply), "asked %u", client->outstanding);
+	say(client, client->outstanding ? reply : "unknown");
+	if (client->fd >= 0 && !client->outstanding)
 		drop(client);
 }
 

@@ -10,6 +10,7 @@
  *
  *     -> "snapshot 4711" or "snapshot all"
  *     <- "unknown"                          it watches no such process
+ *     <- "asked 1"                          it does: of how many processes there will be word; at once
  *     <- "written 4711 /path/to/profile"    one per process, when its file is complete
  *     <- "failed 4711 No space left on device"
  *        end of file                        that was all

@@ -95,10 +95,12 @@ int death_parse_cgroup(const char *text, int *version, char *path, size_t path_b
 	*version = 0;
 	for (const char *line = text; line; line = strchr(line, '\n')) {
 		line += *line == '\n';
-		const char *controllers = strchr(line, ':');
-		const char *name = controllers ? strchr(controllers + 1, ':') : NULL;
-		if (!name)
-			break;
+		size_t line_bytes = strcspn(line, "\n");
+		const char *controllers = memchr(line, ':', line_bytes);
+		const char *name =
+		    controllers ? memchr(controllers + 1, ':', line_bytes - (size_t)(controllers + 1 - line)) : NULL;
+		if (!name || name[1] != '/')
+			continue;
 		size_t list_bytes = (size_t)(name - controllers - 1), length = strcspn(name + 1, "\n");
 		char list[128];
 		if (list_bytes >= sizeof(list) - 2 || length >= path_bytes)

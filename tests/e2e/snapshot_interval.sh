@@ -99,7 +99,8 @@ test_request() {
   profile_check "$path"
   comment_of "$path" >comments
   matches '^snapshot: 0001, heaptap snapshot$' comments
-  equal "$PWD/out-0002.pb.gz" "$("$heaptap" snapshot --all)"
+  "$heaptap" snapshot --all >all || : # of others too, who may be ending
+  matches "^$PWD/out-0002.pb.gz\$" all
   equal "$PWD/out-0003.pb.gz" "$("$heaptap" snapshot "$front")"
   equal 1 "$(status_of "$heaptap" snapshot $$)" 'status for a process that is not profiled'
   matches "no heaptap of yours profiles pid $$" err
