@@ -19,7 +19,7 @@ O     := $(O)
 
 # ---- the one list of packages; everything that installs one installs from here
 PACKAGES_BUILD := gcc libc6-dev libdw-dev libelf-dev libpfm4-dev libprotobuf-c-dev protobuf-c-compiler \
-	protobuf-compiler zlib1g-dev libiberty-dev
+	protobuf-compiler zlib1g-dev libiberty-dev libpcre2-dev
 PACKAGES_DEMO  := $(PACKAGES_BUILD) redis-server redis-tools golang-go
 PACKAGES_CHECK := $(PACKAGES_DEMO) g++ clang libclang-rt-14-dev libcmocka-dev golang-github-google-pprof-dev \
 	sqlite3 python3 nodejs binutils util-linux procps cppcheck gdb llvm dwz xz-utils
@@ -37,7 +37,7 @@ CSTD     := -std=c11 -D_GNU_SOURCE
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer $(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=undefined))
 ALLFLAGS  = $(CSTD) $(WARN) $(CFLAGS) $(WERROR) -MMD -MP -I. -I$(O) -DHEAPTAP_VERSION='"$(VERSION)"' \
 	-DHEAPTAP_LIBDIR='"$(LIBDIR)"'
-LIBS     := -ldw -lelf -lpfm -lprotobuf-c -lz -liberty -lm
+LIBS     := -ldw -lelf -lpfm -lprotobuf-c -lpcre2-8 -lz -liberty -lm
 
 SAMPLER_SRC := $(sort $(wildcard sampler/*.c))
 PPROF_SRC   := $(sort $(wildcard pprof/*.c))

@@ -1,23 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line's entry: finds the command, parses its options, runs it. The only file that calls exit. */
 #include "sampler/ask.h"
+#include "sampler/diff.h"
+#include "sampler/export.h"
 #include "sampler/launch.h"
+#include "sampler/merge.h"
 #include "sampler/notice.h"
 #include "sampler/options.h"
+#include "sampler/report.h"
 #include "sampler/session.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* One line per command; `bit` chooses its rows of the option table. */
+/* One entry per command; `bit` chooses its rows of the option table. */
 static const struct command commands[] = {
-    {"record", COMMAND_RECORD, "[OPTIONS] [--] COMMAND [ARG...]",
-	"launch COMMAND and profile its heap, and that of every process it starts", "COMMAND", launch_run},
-    {"snapshot", COMMAND_SNAPSHOT, "PID | --all",
-	"write a snapshot of a process that is being profiled, now, and print its path", NULL, ask_run},
-    {"adopt", COMMAND_ADOPT, "[OPTIONS] PID",
-	"go on profiling a process whose sampler has died", "PID", session_adopt},
+    {.name = "record", .bit = COMMAND_RECORD, .synopsis = "[OPTIONS] [--] COMMAND [ARG...]", .operand = "COMMAND",
+	.summary = "launch COMMAND and profile its heap, and that of every process it starts", .run = launch_run},
+    {.name = "snapshot", .bit = COMMAND_SNAPSHOT, .synopsis = "PID | --all",
+	.summary = "write a snapshot of a process that is being profiled, now, and print its path", .run = ask_run},
+    {.name = "adopt", .bit = COMMAND_ADOPT, .synopsis = "[OPTIONS] PID", .operand = "PID",
+	.summary = "go on profiling a process whose sampler has died", .run = session_adopt},
+    {.name = "report", .bit = COMMAND_REPORT, .synopsis = "[OPTIONS] PROFILE...", .operand = "PROFILE", .mixed = true,
+	.summary = "show what is in a profile: tables, call tree, leaks", .run = report_run},
+    {.name = "diff", .bit = COMMAND_DIFF, .synopsis = "[OPTIONS] BASE NEW", .operand = "profiles BASE and NEW",
+	.operands_min = 2, .mixed = true, .summary = "show what changed between two profiles", .run = diff_run},
+    {.name = "export", .bit = COMMAND_EXPORT, .synopsis = "--format FORMAT [OPTIONS] PROFILE...", .operand = "PROFILE",
+	.mixed = true, .summary = "write a profile in the format of another tool", .run = export_run},
+    {.name = "merge", .bit = COMMAND_MERGE, .synopsis = "-o FILE PROFILE...", .operand = "PROFILE", .mixed = true,
+	.summary = "add profiles up into one", .run = merge_run},
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/options.h"
 
+#include "sampler/option.h"
 #include "sampler/output.h"
 #include "sampler/values.h"
 
@@ -16,17 +17,6 @@
 
 static const char *const backend_names[] = {"auto", "uprobe", "breakpoint", "copy", NULL};
 static const char *const symbol_names[] = {"full", "functions", "raw", NULL};
-
-struct option {
-	unsigned int commands;
-	char letter;                /* '\0': the long form only */
-	const char *name;
-	const char *value;          /* "BYTES"; NULL: takes none, or one of `choices` */
-	const char *const *choices; /* NULL-terminated */
-	const char *allowed;        /* what a value may be, for error lines; NULL with choices */
-	int (*set)(struct options *options, const char *value); /* 0 or -EINVAL */
-	const char *help;           /* lines separated by '\n' */
-};
 
 static int set_period(struct options *options, const char *value)
 {
@@ -166,7 +156,7 @@ static int set_version(struct options *options, const char *value)
 	return 0;
 }
 
-/* The one table. A row serves every command whose bit it carries. Help lines stay below 80 - HELP_COLUMN. */
+/* The table of recording; the rows of reading are in options_read.c. A row serves every command whose bit it carries. Help lines stay below 80 - HELP_COLUMN. */
 static const struct option option_table[] = {
     {COMMAND_RECORD, 'p', "period", "BYTES", NULL, "1 to 1024G, with K, M or G if wanted", set_period,
 	"mean bytes between samples, default 512K;\n1 records every allocation; K, M, G work"},
@@ -226,13 +216,20 @@ __attribute__((format(printf, 3, 4))) static void append(char *text, size_t text
 	va_end(args);
 }
 
-static bool option_takes_value(const struct option *option)
+const struct option *option_at(size_t index)
+{
+	if (index < ARRAY_COUNT(option_table))
+		return &option_table[index];
+	index -= ARRAY_COUNT(option_table);
+	return index < options_read_count ? &options_read_table[index] : NULL;
+}
+
+bool option_takes_value(const struct option *option)
 {
 	return option->value || option->choices;
 }
 
-/* "BYTES" or "auto|uprobe|copy" */
-static void value_describe(const struct option *option, char *text, size_t text_bytes)
+void option_value_describe(const struct option *option, char *text, size_t text_bytes)
 {
 	text[0] = '\0';
 	if (option->value)
@@ -256,9 +253,9 @@ static void allowed_describe(const struct option *option, char *text, size_t tex
 static const struct option *option_find(
     const struct command *command, char letter, const char *name, size_t name_length)
 {
-	for (size_t i = 0; i < ARRAY_COUNT(option_table); i++) {
-		const struct option *option = &option_table[i];
+	const struct option *option;
 
+	for (size_t i = 0; (option = option_at(i)); i++) {
 		if (!(option->commands & command->bit))
 			continue;
 		if (name ? strlen(option->name) == name_length && memcmp(option->name, name, name_length) == 0
@@ -270,10 +267,10 @@ static const struct option *option_find(
 
 static int fail_unknown(const struct command *command, const char *word, char *error, size_t error_bytes)
 {
-	append(error, error_bytes, "unknown option '%s'; allowed:", word);
-	for (size_t i = 0; i < ARRAY_COUNT(option_table); i++) {
-		const struct option *option = &option_table[i];
+	const struct option *option;
 
+	append(error, error_bytes, "unknown option '%s'; allowed:", word);
+	for (size_t i = 0; (option = option_at(i)); i++) {
 		if (!(option->commands & command->bit))
 			continue;
 		if (option->letter)
@@ -291,7 +288,7 @@ static int option_set(
 	char allowed[256];
 
 	if (option_takes_value(option) && !value) {
-		value_describe(option, allowed, sizeof(allowed));
+		option_value_describe(option, allowed, sizeof(allowed));
 		append(error, error_bytes, "option --%s needs a value: %s", option->name, allowed);
 		return -EINVAL;
 	}
@@ -351,10 +348,58 @@ static int short_parse(struct options *options, const struct command *command, c
 	return 0;
 }
 
-int options_parse(struct options *options, const struct command *command, int argc, char *const argv[], char *error,
+/* One word that begins with '-'; *at stays on its last word. */
+static int word_parse(struct options *options, const struct command *command, char *const argv[], int argc, int *at,
+    char *error, size_t error_bytes)
+{
+	if (argv[*at][1] == '-')
+		return long_parse(options, command, argv, argc, at, error, error_bytes);
+	return short_parse(options, command, argv, argc, at, error, error_bytes);
+}
+
+/* Moves the word at `from` to `to`, ahead of the operands between. */
+static void word_move(char **argv, int from, int to)
+{
+	char *word = argv[from];
+
+	memmove(argv + to + 1, argv + to, (size_t)(from - to) * sizeof(*argv));
+	argv[to] = word;
+}
+
+/* *first becomes the place of the first operand. Where options may follow operands, they are moved in front. */
+static int words_parse(struct options *options, const struct command *command, int argc, char *argv[], int *first,
+    char *error, size_t error_bytes)
+{
+	int operands = 0;
+
+	for (int at = 0; at < argc; at++) {
+		int begin = at, ret;
+
+		if (argv[at][0] != '-' || !argv[at][1]) {
+			if (!command->mixed)
+				return 0;
+			operands++;
+			continue;
+		}
+		if (strcmp(argv[at], "--") == 0) {
+			word_move(argv, at, at - operands);
+			*first = at - operands + 1;
+			return 0;
+		}
+		ret = word_parse(options, command, argv, argc, &at, error, error_bytes);
+		if (ret || options->help || options->version)
+			return ret;
+		for (; begin <= at && begin < argc; begin++)
+			word_move(argv, begin, begin - operands);
+		*first = at + 1 - operands;
+	}
+	return 0;
+}
+
+int options_parse(struct options *options, const struct command *command, int argc, char *argv[], char *error,
     size_t error_bytes)
 {
-	int at = 0;
+	int first = 0, ret;
 
 	memset(options, 0, sizeof(*options));
 	options->period_bytes = PERIOD_BYTES_DEFAULT;
@@ -362,25 +407,15 @@ int options_parse(struct options *options, const struct command *command, int ar
 	options->interval_ns = INTERVAL_NS_DEFAULT;
 	options->temporary_ns = TEMPORARY_NS_DEFAULT;
 	options->signal = SIGUSR1;
+	options_read_defaults(&options->read);
 	if (error_bytes)
 		error[0] = '\0';
-	for (; at < argc && argv[at][0] == '-' && argv[at][1]; at++) {
-		int ret;
-
-		if (strcmp(argv[at], "--") == 0) {
-			at++;
-			break;
-		}
-		if (argv[at][1] == '-')
-			ret = long_parse(options, command, argv, argc, &at, error, error_bytes);
-		else
-			ret = short_parse(options, command, argv, argc, &at, error, error_bytes);
-		if (ret || options->help || options->version)
-			return ret;
-	}
-	options->operands = argv + at;
-	options->operand_count = argc - at;
-	if (command->operand && options->operand_count == 0) {
+	ret = words_parse(options, command, argc, argv, &first, error, error_bytes);
+	if (ret || options->help || options->version)
+		return ret;
+	options->operands = argv + first;
+	options->operand_count = argc - first;
+	if (command->operand && options->operand_count < (command->operands_min ? command->operands_min : 1)) {
 		append(error, error_bytes, "no %s given; usage: heaptap %s %s", command->operand, command->name,
 		    command->synopsis);
 		return -EINVAL;
@@ -393,7 +428,7 @@ static void option_help(FILE *out, const struct option *option)
 	char left[80] = "", value[64];
 	const char *line = option->help;
 
-	value_describe(option, value, sizeof(value));
+	option_value_describe(option, value, sizeof(value));
 	if (option->letter)
 		append(left, sizeof(left), "  -%c, --%s", option->letter, option->name);
 	else
@@ -416,9 +451,9 @@ static void option_help(FILE *out, const struct option *option)
 void options_help(FILE *out, const struct command *command)
 {
 	fprintf(out, "usage: heaptap %s %s\n%s\n\n", command->name, command->synopsis, command->summary);
-	for (size_t i = 0; i < ARRAY_COUNT(option_table); i++) {
-		if (option_table[i].commands & command->bit)
-			option_help(out, &option_table[i]);
+	for (size_t i = 0; option_at(i); i++) {
+		if (option_at(i)->commands & command->bit)
+			option_help(out, option_at(i));
 	}
 }
 

@@ -38,6 +38,44 @@ enum symbol_detail {
 #define INTERVAL_NS_MIN      (UINT64_C(1) * 1000000)
 #define INTERVAL_NS_MAX      (UINT64_C(1000) * 3600 * 1000000000)
 
+enum export_format {
+	FORMAT_FOLDED,
+	FORMAT_FLAMEGRAPH,
+	FORMAT_SPEEDSCOPE,
+	FORMAT_JSON,
+	FORMAT_CSV,
+	FORMAT_MASSIF,
+	FORMAT_HEAPTRACK,
+	FORMAT_COUNT
+};
+
+enum sort_key {
+	SORT_DEFAULT,
+	SORT_INUSE,
+	SORT_INUSE_OBJECTS,
+	SORT_ALLOC,
+	SORT_OBJECTS,
+	SORT_TEMPORARY,
+	SORT_PEAK,
+};
+
+#define ROWS_ALL INT32_MAX
+
+/* What the commands that read profiles were asked for. NULL strings, zero numbers: not given. */
+struct read_options {
+	enum sort_key sort;
+	int32_t rows;               /* ROWS_ALL; 0: as many as the command likes */
+	bool tree, inverted, cum, lines, leaks, json, normalize, anonymize, no_pager;
+	const char *focus, *ignore, *module, *thread;
+	bool by_size, by_age;
+	uint64_t size_min_bytes, size_max_bytes, age_min_ns, age_max_ns;
+	uint32_t threshold_permille; /* of the total, below which a tree's nodes are folded */
+	const char *suppressions;
+	bool fails_over;
+	uint64_t fail_over_bytes;
+	enum export_format format;  /* FORMAT_COUNT: not given */
+};
+
 /* All strings are borrowed: from argv, or from the caller who fills the field. */
 struct options {
 	uint64_t period_bytes;      /* mean bytes between samples, 1 .. PERIOD_BYTES_MAX; 1 samples everything */
@@ -60,6 +98,7 @@ struct options {
 	bool help, version;         /* asked for; nothing else need be valid then */
 	char *const *operands;      /* what follows the options, NULL-terminated: COMMAND and its arguments */
 	int operand_count;
+	struct read_options read;
 	const char *library;        /* absolute path of libheaptap.so; filled in by launch_run, not by parsing */
 };
 
@@ -68,6 +107,13 @@ enum {
 	COMMAND_RECORD   = 1 << 0,
 	COMMAND_SNAPSHOT = 1 << 1,
 	COMMAND_ADOPT    = 1 << 8,
+
+	COMMAND_REPORT     = 1 << 16,
+	COMMAND_DIFF       = 1 << 17,
+	COMMAND_EXPORT     = 1 << 18,
+	COMMAND_MERGE      = 1 << 19,
+	COMMAND_DOCTOR     = 1 << 20,
+	COMMAND_COMPLETION = 1 << 21,
 };
 
 struct command {
@@ -77,15 +123,21 @@ struct command {
 	const char *summary;  /* one line, for the list of commands */
 	const char *operand;  /* name of the operand that may not be missing, NULL: none needed */
 	int (*run)(struct options *options); /* returns the exit status */
+	bool mixed;           /* options may stand after operands too; otherwise the first operand ends them */
+	int operands_min;     /* how many operands may not be missing; 0: one, if `operand` has a name */
 };
 
 /*
  * Parses the words after the command's own name (argv[0] is the first of them) into `options`, defaults included.
  * The first word that is no option, or the one after `--`, begins the operands. Returns 0, or -EINVAL with one line
  * (no newline, no prefix) in `error`, which lists what is allowed. --help and --version win over what follows them.
+ * Where a command mixes options and operands the words are reordered, as getopt(3) does.
  */
-int options_parse(struct options *options, const struct command *command, int argc, char *const argv[], char *error,
+int options_parse(struct options *options, const struct command *command, int argc, char *argv[], char *error,
     size_t error_bytes);
+
+/* The reading part, as if nothing had been given. */
+void options_read_defaults(struct read_options *read);
 
 /* Writes the help of one command, made from the option table. */
 void options_help(FILE *out, const struct command *command);
@@ -93,5 +145,7 @@ void options_help(FILE *out, const struct command *command);
 /* What a value is called on the command line: "copy", "functions". */
 const char *backend_name(enum backend backend);
 const char *symbol_detail_name(enum symbol_detail detail);
+const char *export_format_name(enum export_format format);
+const char *sort_key_name(enum sort_key key); /* "" for SORT_DEFAULT */
 
 #endif

@@ -11,7 +11,11 @@
 #include <cmocka.h>
 
 static const struct command record = {
-    "record", COMMAND_RECORD, "[OPTIONS] [--] COMMAND [ARG...]", "summary", "COMMAND", NULL};
+    .name = "record",
+    .bit = COMMAND_RECORD,
+    .synopsis = "[OPTIONS] [--] COMMAND [ARG...]",
+    .operand = "COMMAND",
+};
 
 static struct options options;
 static char error[512];

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pprof/flamegraph.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "pprof/flamegraph_page.h"
+#include "pprof/json.h"
+#include "pprof/tree.h"
+
+static void write_numbers(FILE *out, const char *name, const struct tree *tree, bool parents)
+{
+	fprintf(out, ",\n\"%s\":[", name);
+	for (uint32_t i = 0; i < tree->count; i++) {
+		uint32_t number = parents ? tree->nodes[i].parent : tree->nodes[i].frame;
+
+		fprintf(out, i ? ",%" PRId64 : "%" PRId64, number == TREE_NONE ? -1 : (int64_t)number);
+	}
+	putc(']', out);
+}
+
+static void write_kinds(FILE *out, const struct traces *t, const struct tree *tree, const enum measure_kind *kinds,
+    size_t kind_count, const int64_t *values)
+{
+	fputs(",\n\"kinds\":[", out);
+	for (size_t k = 0; k < kind_count; k++) {
+		fprintf(out, "%s{\"name\":", k ? "," : "");
+		json_string(out, kinds[k] == MEASURE_OTHER ? t->types[t->kinds[MEASURE_OTHER]] : measure_word(kinds[k]));
+		fputs(",\"unit\":", out);
+		json_string(out, measure_unit(t, kinds[k]));
+		fputs(",\"self\":[", out);
+		for (uint32_t i = 0; i < tree->count; i++)
+			fprintf(out, i ? ",%" PRId64 : "%" PRId64, values[(size_t)i * kind_count + k]);
+		fputs("]}", out);
+	}
+	putc(']', out);
+}
+
+static void write_data(FILE *out, const struct traces *t, const struct tree *tree, const enum measure_kind *kinds,
+    size_t kind_count, const int64_t *values)
+{
+	fputs("{\"names\":[", out);
+	for (uint32_t i = 0; i < t->frame_count; i++) {
+		fputs(i ? ",\n" : "\n", out);
+		json_string(out, t->frames[i].name);
+	}
+	fputs("],\n\"places\":[", out);
+	for (uint32_t i = 0; i < t->frame_count; i++) {
+		fputs(i ? ",\n" : "\n", out);
+		json_string(out, *t->frames[i].file ? t->frames[i].file : t->frames[i].module);
+	}
+	putc(']', out);
+	write_numbers(out, "frame", tree, false);
+	write_numbers(out, "parent", tree, true);
+	write_kinds(out, t, tree, kinds, kind_count, values);
+	putc('}', out);
+}
+
+static void write_html(FILE *out, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '<')
+			fputs("&lt;", out);
+		else if (*text == '&')
+			fputs("&amp;", out);
+		else
+			putc(*text, out);
+	}
+}
+
+int flamegraph_write(FILE *out, const struct traces *t, size_t column, enum measure_kind shown, const char *title)
+{
+	enum measure_kind kinds[MEASURE_COUNT];
+	size_t kind_count = 0;
+	struct tree tree;
+	int64_t *values;
+	int err;
+
+	kinds[kind_count++] = shown;
+	for (int kind = 0; kind < MEASURE_COUNT; kind++)
+		if (traces_has(t, (enum measure_kind)kind) && kind != (int)shown)
+			kinds[kind_count++] = (enum measure_kind)kind;
+	err = tree_make_many(&tree, t, column, kinds, kind_count, &values);
+	if (!err) {
+		fputs(flamegraph_page_head, out);
+		write_html(out, title);
+		fputs(flamegraph_page_body, out);
+		write_data(out, t, &tree, kinds, kind_count, values);
+		fputs(flamegraph_page_script, out);
+	}
+	free(values);
+	tree_fini(&tree);
+	return err;
+}

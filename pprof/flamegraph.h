@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A flame graph as one HTML page that needs nothing else: no network, no library. Click a frame to zoom, search by
+ * regular expression, switch between the sample types, turn it upside down; what is shown is in the address (#...), so
+ * a view can be passed on.
+ *
+ * The page holds the tree as arrays (frame, parent, own value per kind) and lays it out itself.
+ */
+#ifndef HEAPTAP_PPROF_FLAMEGRAPH_H
+#define HEAPTAP_PPROF_FLAMEGRAPH_H
+
+#include <stdio.h>
+
+#include "pprof/traces.h"
+
+/* shown: the kind that is open at first. 0, -ENOMEM or -EOVERFLOW. */
+int flamegraph_write(FILE *out, const struct traces *t, size_t column, enum measure_kind shown, const char *title);
+
+#endif

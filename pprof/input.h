@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A profile from a file, with one line for people when it is none. */
+#ifndef HEAPTAP_PPROF_INPUT_H
+#define HEAPTAP_PPROF_INPUT_H
+
+#include <stddef.h>
+
+struct profile;
+
+/* path "-" is standard input. On 0 the caller owns *out (profile_free()); otherwise -errno (-EINVAL for what is
+ * no profile) and a line without newline in error that names the file and what is wrong with it. */
+int input_read(const char *path, struct profile **out, char *error, size_t error_bytes);
+
+#endif

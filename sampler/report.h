@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * heaptap report: what is in a profile, as text on a terminal (or JSON): a header, and a table for each question that
+ * people bring; or a call tree; or the stacks of what was never freed.
+ */
+#ifndef SAMPLER_REPORT_H
+#define SAMPLER_REPORT_H
+
+#include "sampler/reading.h"
+#include "sampler/screen.h"
+
+#define STATUS_FAIL_OVER 3 /* more than --fail-over allows */
+
+/* The command. Returns the exit status. */
+int report_run(struct options *options);
+
+/* Its parts; each returns 0 or an exit status after a line that says why. */
+void report_header(const struct screen *screen, const struct reading *reading);
+int report_tree(const struct screen *screen, const struct reading *reading, const struct read_options *read);
+int report_leaks(const struct screen *screen, const struct reading *reading, const struct options *options);
+int report_growth(const struct screen *screen, const struct reading *reading, int32_t rows);
+int report_json(const struct screen *screen, const struct reading *reading, const struct read_options *read);
+
+/* "main.c:12" after a name, if lines are told apart. Prints the frame in at most `room` columns. */
+void report_frame(const struct screen *screen, const struct traces *traces, uint32_t frame, int room);
+
+#endif
