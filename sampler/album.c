@@ -27,6 +27,7 @@ struct album {
 	struct writer *writer;
 	uint64_t period_bytes;
 	uint64_t look_ns; /* when there may be something to do */
+	uint64_t arrivals_seen;
 	uint32_t closing; /* processes whose exit profile is not on disk yet */
 	uint64_t failed;  /* snapshots since one was written */
 	int error;        /* of the last that failed */
@@ -347,6 +348,9 @@ static bool requests_changed(struct image *image)
 uint64_t album_tend(struct album *a, uint64_t now_ns, uint64_t period_bytes)
 {
 	a->period_bytes = period_bytes;
+	if (a->setup.roster->arrivals != a->arrivals_seen) /* what a process was before it may have ended soon */
+		a->look_ns = 0;
+	a->arrivals_seen = a->setup.roster->arrivals;
 	for (struct image *image = a->setup.roster->intake->images; image; image = image->next)
 		if (requests_changed(image))
 			a->look_ns = 0;

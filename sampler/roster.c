@@ -41,6 +41,7 @@ static void watch_process(struct roster *roster, struct process *process)
 	if (process->watched)
 		return;
 	process->watched = true;
+	roster->arrivals++;
 	process->command = process->pid == roster->command && roster->command != 0;
 	roster->command_seen = roster->command_seen || process->command;
 	if (process->pidfd >= 0) {

@@ -37,6 +37,7 @@ struct roster {
 	int command_status;
 	bool command_seen; /* it has loaded the library */
 
+	uint64_t arrivals;   /* processes ever watched */
 	uint32_t unreleased; /* processes between `closed` and roster_release */
 	uint64_t linger_ns;
 };
