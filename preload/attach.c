@@ -325,6 +325,8 @@ static bool attach(void)
 	header->trigger_address = (uintptr_t)capture_trigger;
 	header->stack_end = thread_main_stack_end();
 	header->tid_offset = thread_tid_offset();
+	header->unseen = (lookup_before("malloc") ? REGION_UNSEEN_MALLOC : 0u) |
+	    (lookup_beside((const void *)(uintptr_t)real.malloc, "_Znwm") ? REGION_UNSEEN_NEW : 0u);
 
 	const unsigned char *random = (const unsigned char *)getauxval(AT_RANDOM);
 	if (random)

@@ -3,7 +3,6 @@
 
 #include <elf.h>
 #include <link.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -116,14 +115,19 @@ struct search {
 	bool after_us;
 };
 
-static bool is_ours(const struct dl_phdr_info *info)
+static bool contains(const struct dl_phdr_info *info, const void *address)
 {
-	uintptr_t here = (uintptr_t)is_ours - info->dlpi_addr;
+	uintptr_t at = (uintptr_t)address - info->dlpi_addr;
 	for (int i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_LOAD && here >= info->dlpi_phdr[i].p_vaddr &&
-		    here - info->dlpi_phdr[i].p_vaddr < info->dlpi_phdr[i].p_memsz)
+		if (info->dlpi_phdr[i].p_type == PT_LOAD && at >= info->dlpi_phdr[i].p_vaddr &&
+		    at - info->dlpi_phdr[i].p_vaddr < info->dlpi_phdr[i].p_memsz)
 			return true;
 	return false;
+}
+
+static bool is_ours(const struct dl_phdr_info *info)
+{
+	return contains(info, (const void *)(uintptr_t)is_ours);
 }
 
 static int search_object(struct dl_phdr_info *info, size_t size, void *argument)
@@ -149,6 +153,39 @@ void lookup_next(struct lookup *wishes, size_t count)
 	for (size_t i = 0; i < count; i++)
 		wishes[i].found = NULL;
 	dl_iterate_phdr(search_object, &search);
+}
+
+struct question {
+	const void *address; /* NULL: of the objects before us */
+	const char *name;
+	bool answer;
+};
+
+static int ask_object(struct dl_phdr_info *info, size_t size, void *argument)
+{
+	struct question *question = argument;
+	struct table table;
+	if (!question->address && is_ours(info))
+		return 1;
+	if (question->address && !contains(info, question->address))
+		return 0;
+	question->answer = table_init(&table, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum) &&
+	    table_find(&table, question->name);
+	return question->answer || question->address;
+}
+
+bool lookup_before(const char *name)
+{
+	struct question question = {NULL, name, false};
+	dl_iterate_phdr(ask_object, &question);
+	return question.answer;
+}
+
+bool lookup_beside(const void *address, const char *name)
+{
+	struct question question = {address, name, false};
+	dl_iterate_phdr(ask_object, &question);
+	return question.answer;
 }
 
 void *lookup_vdso(const char *name)

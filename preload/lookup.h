@@ -10,6 +10,7 @@
 #ifndef PRELOAD_LOOKUP_H
 #define PRELOAD_LOOKUP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct lookup {
@@ -19,6 +20,13 @@ struct lookup {
 
 /* Fills in `found` of each wish with the first default or unversioned definition. */
 void lookup_next(struct lookup *wishes, size_t count);
+
+/* Whether an object before this library, the program itself or one preloaded earlier, defines the name: then the
+ * program's calls never come here. */
+bool lookup_before(const char *name);
+
+/* Whether the object that has `address` in it also defines the name. */
+bool lookup_beside(const void *address, const char *name);
 
 /* A function of the kernel's own object, or NULL. */
 void *lookup_vdso(const char *name);

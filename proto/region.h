@@ -141,9 +141,16 @@ struct region_header {
 	uint32_t modules_count;
 	uint64_t stack_end;  /* top of the main thread's stack */
 	uint64_t tid_offset; /* of the kernel's thread id within the thread control block; 0 unknown */
+	uint32_t unseen;     /* enum region_unseen, or'ed */
 	_Atomic uint64_t requests; /* for snapshots, of all places: a change means that some place's has changed */
 
 	_Alignas(128) _Atomic uint64_t frees_head; /* entries ever begun */
+};
+
+/* What of the program's heap does not come by here. */
+enum region_unseen {
+	REGION_UNSEEN_MALLOC = 1, /* the program, or what it preloads before us, has a malloc of its own */
+	REGION_UNSEEN_NEW    = 2, /* the allocator has an operator new of its own that does not call malloc */
 };
 
 enum region_state {

@@ -359,3 +359,13 @@ const char *region_loss_name(enum region_loss loss)
 		return "unknown";
 	}
 }
+
+const char *region_unseen_text(const struct region *region)
+{
+	uint32_t unseen = region_header(region)->unseen;
+	if (unseen & REGION_UNSEEN_MALLOC)
+		return "not seen: the program has a malloc of its own, which comes before heaptap's";
+	if (unseen & REGION_UNSEEN_NEW)
+		return "not seen: operator new, which the program's allocator (tcmalloc, jemalloc, mimalloc) has for itself";
+	return NULL;
+}

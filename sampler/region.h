@@ -92,4 +92,7 @@ size_t region_buffer_max(void);
 
 const char *region_loss_name(enum region_loss loss);
 
+/* What of the program's heap the hook cannot see, in words; NULL: nothing known of. */
+const char *region_unseen_text(const struct region *region);
+
 #endif

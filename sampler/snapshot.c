@@ -116,6 +116,8 @@ static void add_comments(struct profile *profile, const struct sheet *sheet)
 	profile_add_comment(profile, text);
 	comment_cause(profile, sheet);
 	comment_losses(profile, s);
+	if (region_unseen_text(s->process->image->region))
+		profile_add_comment(profile, region_unseen_text(s->process->image->region));
 	snprintf(text, sizeof(text), "in use%s: %.0f +- %.0f bytes, %.0f +- %.0f objects (one standard error)",
 	    sheet->kind == VIEW_PEAK ? " at the peak" : sheet->kind == VIEW_DELTA ? " of that" : "", view->inuse.bytes,
 	    sqrt(view->inuse.bytes_variance), view->inuse.objects, sqrt(view->inuse.objects_variance));

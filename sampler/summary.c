@@ -89,6 +89,8 @@ void summary_print(const struct snapshot *s, int error)
 	print_estimate("at end", s->view.inuse.bytes, sqrt(s->view.inuse.bytes_variance), s->view.inuse.objects,
 	    sqrt(s->view.inuse.objects_variance));
 	print_samples(s);
+	if (region_unseen_text(process->image->region))
+		notice_print("  %s", region_unseen_text(process->image->region));
 	if (error) {
 		notice_print("  profile not written: %s: %s", s->path, strerror(-error));
 		return;

@@ -46,6 +46,14 @@ test_unsampled_path_is_straight() {
   done
 }
 
+# A uprobe on a five-byte nop becomes, from Linux 6.18 on, a call to a page that a forked child lacks, and a system call
+# that a sandbox may punish. processes.sh has the children; here is the instruction.
+test_trigger_begins_with_a_one_byte_nop() {
+  [ "$(uname -m)" = x86_64 ] || skip 'x86-64 only'
+  address=$(readelf -n "$library" | sed -n 's/.*Location: 0x0*\([0-9a-f]*\),.*/\1/p')
+  equal 90 "$(objdump -d "$library" | awk -v at="$address:" '$1 == at { print $2; exit }')" 'first byte of the trigger'
+}
+
 # counted PRELOAD COMMAND-PREFIX...: instructions of 80,000 pairs
 counted() {
   local preload=$1 few many

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the hook cannot see is said in the profile, not passed over; and other libcs than glibc.
+
+library_of() {
+  ldconfig -p | awk -v name="$1" '$1 == name { print $NF; exit }'
+}
+
+test_program_with_its_own_malloc_is_told() {
+  cat >own.c <<'C'
+#include <stddef.h>
+static _Alignas(16) char pool[1 << 24];
+static size_t used;
+void *malloc(size_t size) { size = (size + 15) & ~15ul; used += size; return pool + used - size; }
+void free(void *block) { }
+void *calloc(size_t count, size_t size) { return malloc(count * size); }
+void *realloc(void *block, size_t size) { return malloc(size); }
+int main(void) { for (int i = 0; i < 1000; i++) free(malloc(100)); return 0; }
+C
+  gcc -O1 -fno-builtin -w -o own own.c
+  record -b copy -p 1 -o x.pb.gz ./own 2>err
+  profile_check x.pb.gz
+  comment_of x.pb.gz | grep -q '^not seen: the program has a malloc of its own' || fail 'no comment'
+  matches 'not seen: the program has a malloc' err
+}
+
+# operator new of tcmalloc, jemalloc and mimalloc never calls malloc. It is not interposed: exporting it would crash C
+# programs that load C++ plug-ins, and patched modules would miss the deletes of those loaded later, which look like leaks.
+test_operator_new_of_other_allocators_is_told() {
+  cat >new.cc <<'CC'
+#include <cstdlib>
+extern "C" __attribute__((noinline)) void *take(size_t size) { return malloc(size); }
+int main() {
+  for (int i = 0; i < 1000; i++) { char *volatile block = new char[100 + i]; delete[] block; free(take(50)); }
+  try { volatile size_t huge = (size_t)1 << 62; char *volatile kept = new char[huge]; return 1; } catch (...) { return 0; }
+}
+CC
+  g++ -O1 -fno-builtin -w -o new new.cc
+  for name in '' libtcmalloc_minimal.so.4 libjemalloc.so.2; do
+    preload=
+    if [ -n "$name" ]; then
+      preload=$(library_of $name)
+      [ -n "$preload" ] || continue
+    fi
+    rm -f x.pb.gz
+    LD_PRELOAD=$preload record -q -b copy -p 1 -o x.pb.gz ./new
+    profile_check x.pb.gz
+    objects=$(total_of x.pb.gz alloc_objects)
+    if [ -n "$preload" ]; then
+      comment_of x.pb.gz | grep -q '^not seen: operator new' || fail "$name: no comment"
+      at_least 1000 "$objects" "$name: objects"
+    else
+      ! comment_of x.pb.gz | grep -q '^not seen' || fail 'a comment without a cause'
+      at_least 2000 "$objects" 'glibc: objects, operator new through malloc'
+    fi
+  done
+}
+
+# One file for every libc: musl's loader takes it too.
+test_musl() {
+  command -v musl-gcc >/dev/null || skip 'musl-gcc is not installed'
+  cat >program.c <<'C'
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static _Atomic long objects, bytes, inuse;
+__attribute__((noinline)) void *take(size_t size)
+{
+	void *block = malloc(size);
+	memset(block, 1, size);
+	objects++;
+	bytes += size;
+	inuse += size;
+	return block;
+}
+static void churn(int count, size_t size)
+{
+	for (int i = 0; i < count; i++) {
+		take(size);
+		free(take(size));
+		inuse -= size;
+	}
+}
+static void *thread(void *argument) { churn(50, 300); return NULL; }
+static void report(void)
+{
+	char text[100];
+	int length = snprintf(text, 100, "truth %d %ld %ld %ld\n", getpid(), objects, bytes, inuse);
+	if (write(1, text, length) != length) _exit(9);
+}
+int main(void)
+{
+	pthread_t threads[4];
+	void *block;
+	churn(100, 1000);
+	for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, thread, NULL);
+	for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+	if (posix_memalign(&block, 64, 1000) || (size_t)block % 64) return 1;
+	free(block);
+	block = aligned_alloc(128, 1280);
+	if ((size_t)block % 128) return 2;
+	free(block);
+	free(realloc(calloc(10, 10), 1000));
+	errno = 0;
+	if (malloc((size_t)-1 - 4096) || errno != ENOMEM) return 3;
+	report();
+	pid_t child = fork();
+	if (child == 0) { objects = bytes = 0; churn(20, 500); report(); _exit(0); }
+	int status;
+	waitpid(child, &status, 0);
+	return status != 0;
+}
+C
+  musl-gcc -O2 -g -fno-builtin -w -o program program.c
+  for backend in breakpoint copy; do
+    rm -f heaptap.*
+    record -q -b $backend -p 1 ./program >truth || fail "$backend: status $?"
+    while read -r _ pid objects bytes inuse; do
+      profile=$(only heaptap.program."$pid".exit.pb.gz)
+      profile_check "$profile"
+      "$readers/oracle" -reach '^take$' "$profile" | awk -F '\t' '$1 == "reach" { print $2, $3 }' >got
+      matches "^alloc_objects $objects\$" got
+      matches "^alloc_space $bytes\$" got
+      matches "^inuse_space $inuse\$" got
+    done <truth
+  done
+}
