@@ -254,10 +254,9 @@ static void open_map(struct maps *maps, struct map *map)
 	map->bias = map->has_bias ? map->start - vaddr : 0;
 }
 
-int maps_add(struct maps *maps, const struct map_range *range)
+static int add_range(struct maps *maps, const struct map_range *range, const char *path, enum map_kind kind)
 {
-	const char *path = range->path ? range->path : "";
-	struct map map = {.start = range->start, .pgoff = range->pgoff, .prot = range->prot, .kind = kind_of(path)};
+	struct map map = {.start = range->start, .pgoff = range->pgoff, .prot = range->prot, .kind = kind};
 
 	if (!range->len || range->len > UINT64_MAX - range->start)
 		return -EINVAL;
@@ -280,6 +279,26 @@ int maps_add(struct maps *maps, const struct map_range *range)
 	insert_at(maps, lower_bound(maps, map.start), &map);
 	maps->generation++;
 	return 0;
+}
+
+int maps_add(struct maps *maps, const struct map_range *range)
+{
+	const char *path = range->path ? range->path : "";
+	enum map_kind kind = kind_of(path);
+	char *full = NULL;
+	int err;
+
+	/*
+	 * A program that lists its own ranges has its file by the name that it was executed by, "./server". From which
+	 * folder is not known; mostly it is ours, and the build id will tell. Without one it would be a guess.
+	 */
+	if (kind == MAP_KIND_ANON && path[0] && path[0] != '/' && path[0] != '[' && range->build_id_len) {
+		kind = MAP_KIND_FILE;
+		full = realpath(path, NULL);
+	}
+	err = add_range(maps, range, full ? full : path, kind);
+	free(full);
+	return err;
 }
 
 bool maps_parse_line(const char *line, struct map_range *range)

@@ -51,7 +51,8 @@ struct map_range {
 	uint64_t start, len;    /* bytes */
 	uint64_t pgoff;         /* bytes */
 	uint32_t prot;          /* PROT_* */
-	const char *path;       /* "", "//anon", "[vdso]", "/usr/bin/x", "/usr/bin/x (deleted)"; NULL is "" */
+	/* "", "//anon", "[vdso]", "/usr/bin/x", "/usr/bin/x (deleted)"; "./x" if there is a build id; NULL is "" */
+	const char *path;
 	const uint8_t *build_id;
 	uint8_t build_id_len;   /* 0: unknown */
 	uint32_t major, minor;  /* of the device; 0:0 if unknown */

@@ -243,10 +243,54 @@ static void too_many_ranges(void **state)
 	modules_free(store);
 }
 
+/* The program's own file by a name from here: with its build id it is a file, without it could be anybody's. */
+static void relative_names(void **state)
+{
+	struct modules *store = modules_new(0);
+	char full[4096], relative[8192] = ".";
+	ssize_t n = readlink("/proc/self/exe", full, sizeof(full) - 1);
+	assert_true(n > 0);
+	full[n] = 0;
+	/* As many folders up as it takes from here. */
+	char *here = getcwd(NULL, 0);
+	for (char *c = here; *c; c++)
+		if (*c == '/')
+			strcat(relative, "/..");
+	strcat(relative, full);
+	free(here);
+	struct module *self = module_get(store, &(struct module_request){.path = full});
+	assert_true(self->readable && self->build_id_len);
+	struct map_range range = {.start = 0x1000, .len = 0x1000, .prot = RX, .path = relative,
+	    .build_id = self->build_id, .build_id_len = self->build_id_len};
+	struct maps *maps = maps_new(store, 0, true);
+	assert_int_equal(maps_add(maps, &range), 0);
+	const struct map *map = maps_module(maps, 0x1000);
+	assert_int_equal(map->kind, MAP_KIND_FILE);
+	assert_ptr_equal(map->module, self);
+	assert_string_equal(map_path(map), full);
+	uint8_t other[20] = {1};
+	range.build_id = other;
+	range.build_id_len = sizeof(other);
+	assert_int_equal(maps_add(maps, &range), 0);
+	assert_false(maps_module(maps, 0x1000)->module->readable);
+	range.path = "no/such/file";
+	assert_int_equal(maps_add(maps, &range), 0);
+	assert_int_equal(maps_module(maps, 0x1000)->kind, MAP_KIND_FILE);
+	assert_false(maps_module(maps, 0x1000)->module->readable);
+	range.path = relative;
+	range.build_id_len = 0;
+	assert_int_equal(maps_add(maps, &range), 0);
+	assert_int_equal(maps_module(maps, 0x1000)->kind, MAP_KIND_ANON);
+	maps_free(maps);
+	module_unref(self);
+	modules_free(store);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(later_ranges_replace_what_they_overlap),
+		cmocka_unit_test(relative_names),
 		cmocka_unit_test(random_ranges_match_a_page_array),
 		cmocka_unit_test(lines_of_proc_maps),
 		cmocka_unit_test(kinds_of_ranges),

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+# Calls of every kind that an unwinder has to cross (unwind_shapes.cc), files that are gone, mapped twice or elsewhere:
+# all functions in their order, by every backend.
+# timeout: 300
+
+shapes=$targets/unwind_shapes
+start='main;__libc_start_call_main;__libc_start_main;_start'
+
+backends() {
+  [ "$(id -u)" != 0 ] || echo uprobe
+  echo breakpoint copy
+}
+
+# chains PROFILE: a line per stack, "BYTES innermost;...;outermost", calls of recurse counted
+chains() {
+  go tool pprof -traces -unit=B -sample_index=alloc_space "$1" 2>/dev/null | python3 -c '
+import re, sys
+stacks, inside = [], False
+for line in sys.stdin:
+    line = line.rstrip("\n")
+    start = re.match(r"^ *([0-9.]+)B? {2,}(\S.*)$", line)
+    if line.startswith("-----------+"):
+        inside = True
+    elif inside and start:
+        stacks.append([start[1], [start[2]]])
+    elif inside and stacks and line.startswith("      "):
+        stacks[-1][1].append(line.strip())
+total = {}
+for size, frames in stacks:
+    chain = re.sub(r"(recurse;)+", lambda m: "recurse*%d;" % m[0].count(";"), ";".join(frames))
+    total[chain] = total.get(chain, 0) + float(size)
+for chain, size in total.items():
+    print("%d %s" % (size, chain))'
+}
+
+# bytes_of REGEX: of those in ./chains that match as a whole
+bytes_of() {
+  python3 -c '
+import re, sys
+print(sum(int(line.split(" ", 1)[0]) for line in open("chains")
+          if re.fullmatch(sys.argv[1], line.rstrip("\n").split(" ", 1)[1])))' "$1"
+}
+
+# crosses BYTES REGEX PROFILE: so many bytes have a chain that matches
+crosses() {
+  chains "$3" >chains
+  equal "$1" "$(bytes_of "$2")" \
+    "$backend: bytes of '$2' in $(cat chains)"
+}
+
+# shape 'ARGUMENTS' [BYTES REGEX]...: recorded by every backend
+shape() {
+  local arguments=$1
+  shift
+  for backend in $(backends); do
+    rm -f heaptap.*
+    # shellcheck disable=SC2086
+    record -q -b "$backend" -p 1 "$shapes" $arguments </dev/null >out 2>err || fail "$backend: status $?: $(cat err)"
+    profile=$(only heaptap.unwind_shapes.*.exit.pb.gz)
+    profile_check "$profile"
+    local i
+    for ((i = 1; i < $#; i += 2)); do
+      crosses "${!i}" "${@:i+1:1}" "$profile"
+    done
+  done
+}
+
+# The kernel's return trampoline has no name in a libc without its symbol table.
+restorer='(__restore_rt|libc\.so\.6\+0x[0-9a-f]+)'
+
+test_signal_handler() {
+  shape signal 50000 "leaf;on_signal;$restorer;interrupted;with_signal;$start"
+}
+
+# What was interrupted is on another stack, which nobody has copied: that is said, not guessed.
+test_signal_stack() {
+  shape altstack 50000 "leaf;on_signal;$restorer;\[stack switched\]"
+}
+
+test_fiber() { shape fiber 50000 'leaf;fiber;__start_context'; }
+
+test_exceptions() {
+  shape exception 50000 "leaf;Guard::~Guard;unwound;catcher;$start" 50000 "leaf;catcher;$start"
+}
+
+test_alloca_realigned_and_tail_calls() {
+  shape frames 50000 "leaf;with_alloca;$start" 50000 "leaf;realigned;$start" 50000 "leaf;tail_target;no_tail;$start"
+}
+
+test_a_million_bytes_deep() {
+  shape 'deep 1000' 50000 "leaf;recurse\*1000;$start"
+  shape 'thread 1000' 50000 'leaf;recurse\*1000;deep_thread;start_thread;(__)?clone3?'
+  comment_of "$profile" | grep -q truncated && fail 'said to be cut'
+  :
+}
+
+test_too_deep_is_said() {
+  shape 'deep 3000' 50000 'leaf;recurse\*[0-9]+;\[truncated\]'
+  comment_of "$profile" | grep -qE '^samples: .*truncated 50' || fail "no word of it in $(comment_of "$profile")"
+}
+
+test_fixed_address_program() {
+  g++ -O2 -g -no-pie -fno-pie -o unwind_shapes "$top/tests/targets/unwind_shapes.cc" -ldl -pthread
+  shapes=$PWD/unwind_shapes
+  shape signal 50000 "leaf;on_signal;$restorer;interrupted;with_signal;$start"
+  shape exception 50000 "leaf;Guard::~Guard;unwound;catcher;$start"
+}
+
+test_clang_program_by_lld_without_frame_pointers() {
+  command -v clang++ >/dev/null || skip 'no clang++'
+  clang++ -O2 -g -fomit-frame-pointer -o unwind_shapes "$top/tests/targets/unwind_shapes.cc" -ldl -pthread 2>err ||
+    skip "clang++: $(head -n 1 err)"
+  shapes=$PWD/unwind_shapes
+  shape signal 50000 "leaf;on_signal;$restorer;interrupted;with_signal;$start"
+  shape exception 50000 "leaf;Guard::~Guard;unwound;catcher;$start"
+  shape frames 50000 "leaf;with_alloca;$start" 50000 "leaf;realigned;$start"
+}
+
+# held COMMAND...: recorded; ends when two snapshots are there, so that the sampler has seen it alive
+held() {
+  rm -f heaptap.* hold
+  mkfifo hold
+  record -q -b "$backend" -p 1 -i 200ms "$@" <hold >out 2>err &
+  front=$!
+  exec 9>hold
+  wait_for 30 compgen -G 'heaptap.unwind_shapes.*.0002.pb.gz' >snapshots
+  exec 9>&-
+  wait $front || fail "$backend: status $?: $(cat err)"
+  profile=$(only heaptap.unwind_shapes.*.exit.pb.gz)
+  profile_check "$profile"
+}
+
+test_file_mapped_twice() {
+  for backend in $(backends); do
+    held "$shapes" twice
+    crosses 50000 "leaf;second;mapped_twice;$start" "$profile"
+  done
+}
+
+# Loaded and unloaded 50 times, and gone when the profile is made. Without records of what is mapped when, the copy rung
+# has the last time only.
+test_unloaded_library() {
+  cat >plugin.c <<'C'
+static volatile int after;
+void plugin_call(void (*function)(void))
+{
+	function();
+	after = 1;
+}
+C
+  gcc -O2 -g -fPIC -shared -o plugin.so plugin.c
+  for backend in $(backends); do
+    held "$shapes" plugin "$PWD/plugin.so"
+    chains "$profile" >chains
+    least=49000
+    [ $backend != uprobe ] && least=1000
+    at_least $least "$(bytes_of "leaf;plugin_call;plugged;$start")" "$backend: bytes in $(cat chains)"
+  done
+}
+
+# The program is deleted, or another takes its name, before the first sample: its functions have their names.
+test_deleted_and_replaced_program() {
+  for backend in $(backends); do
+    for other in '' "$PWD/other"; do
+      cp "$shapes" unwind_shapes
+      cp /bin/true other
+      held "$PWD/unwind_shapes" nofile "$PWD/unwind_shapes" $other
+      crosses 50000 "leaf;without_file;$start" "$profile"
+    done
+  done
+}
+
+test_program_in_another_mount_namespace() {
+  need_root
+  unshare -m true 2>/dev/null || skip 'no mount namespaces here'
+  mkdir place
+  unshare -m mount -t tmpfs none "$PWD/place" 2>/dev/null || skip 'cannot mount in a namespace'
+  for backend in $(backends); do
+    held unshare -m sh -c "mount -t tmpfs none '$PWD/place' && cp '$shapes' place/ && place/unwind_shapes nofile place/unwind_shapes"
+    [ ! -e place/unwind_shapes ] || fail 'it is here, too'
+    crosses 50000 "leaf;without_file;$start" "$profile"
+  done
+}
+
+# Over as soon as begun, and called by a name that says nothing outside its folder.
+test_short_program_by_a_relative_name() {
+  cp "$shapes" unwind_shapes
+  for backend in $(backends); do
+    rm -f heaptap.*
+    for i in 1 2 3 4 5; do
+      record -q -b "$backend" -p 1 ./unwind_shapes plain
+    done
+    equal 5 "$(ls heaptap.unwind_shapes.*.exit.pb.gz | wc -l)" profiles
+    for profile in heaptap.unwind_shapes.*.exit.pb.gz; do
+      crosses 50000 "leaf;$start" "$profile"
+    done
+  done
+}
+
+test_generated_code_has_its_names() {
+  command -v node >/dev/null || skip 'no node'
+  record -q -b copy -p 8K node --perf-basic-prof -e "
+function parsed(i) { return JSON.parse('{\"list\": [' + i + ', 2, 3], \"text\": \"' + 'x'.repeat(i % 50) + '\"}'); }
+function busy() { let kept = []; for (let i = 0; i < 300000; i++) { kept[i % 1000] = parsed(i); } return kept.length; }
+for (let i = 0; i < 200; i++) Buffer.allocUnsafeSlow(20000);
+console.log(busy());" >out
+  equal 1000 "$(cat out)"
+  go tool pprof -traces -sample_index=alloc_space heaptap.node*.exit.pb.gz 2>/dev/null >traces
+  matches '(JS:|LazyCompile:|Function:|Builtin:|Script:)' traces
+}
