@@ -9,6 +9,9 @@ PREFIX  ?= /usr/local
 BINDIR  ?= $(PREFIX)/bin
 LIBDIR  ?= $(PREFIX)/lib/heaptap
 INCDIR  ?= $(PREFIX)/include
+MANDIR  ?= $(PREFIX)/share/man
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR  ?= $(PREFIX)/share/zsh/site-functions
 V       ?= 0
 SAN     ?=
 T       ?=
@@ -225,15 +228,29 @@ cppcheck:
 		--suppress=missingIncludeSystem --suppress=identicalInnerCondition \
 		--suppress=shiftTooManyBitsSigned sampler pprof preload proto
 
-## install: heaptap to PREFIX/bin and its library to PREFIX/lib/heaptap (DESTDIR is honoured)
-install: all
-	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)
+# ---- what `make install` makes from the tables of commands and options
+DOCS := $(O)/heaptap.1 $(O)/heaptap.bash $(O)/_heaptap
+
+$(O)/heaptap.1: sampler/heaptap.1 $(O)/heaptap
+	$(call quiet,MAN,$@)$(O)/heaptap completion man <$< >$@
+$(O)/heaptap.bash: $(O)/heaptap
+	$(call quiet,BASH,$@)$(O)/heaptap completion bash >$@
+$(O)/_heaptap: $(O)/heaptap
+	$(call quiet,ZSH,$@)$(O)/heaptap completion zsh >$@
+
+## install: heaptap to PREFIX/bin, its library to PREFIX/lib/heaptap, manual page, completions (DESTDIR is honoured)
+install: all $(DOCS)
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(BASHDIR) $(DESTDIR)$(ZSHDIR)
 	install -m 755 $(O)/heaptap $(DESTDIR)$(BINDIR)/heaptap
 	install -m 755 $(O)/libheaptap.so $(DESTDIR)$(LIBDIR)/libheaptap.so
+	install -m 644 $(O)/heaptap.1 $(DESTDIR)$(MANDIR)/man1/heaptap.1
+	install -m 644 $(O)/heaptap.bash $(DESTDIR)$(BASHDIR)/heaptap
+	install -m 644 $(O)/_heaptap $(DESTDIR)$(ZSHDIR)/_heaptap
 
 ## uninstall: the reverse
 uninstall:
-	rm -f $(DESTDIR)$(BINDIR)/heaptap $(DESTDIR)$(LIBDIR)/libheaptap.so
+	rm -f $(DESTDIR)$(BINDIR)/heaptap $(DESTDIR)$(LIBDIR)/libheaptap.so $(DESTDIR)$(MANDIR)/man1/heaptap.1 \
+		$(DESTDIR)$(BASHDIR)/heaptap $(DESTDIR)$(ZSHDIR)/_heaptap
 	-rmdir $(DESTDIR)$(LIBDIR)
 
 ## clean: remove every build folder

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/lsan.h"
 
+#include "sampler/plainfile.h"
+
 #include <elf.h>
 #include <fcntl.h>
 #include <gelf.h>
@@ -148,8 +150,8 @@ static bool build_id_fits(Elf *elf, const char *wanted)
 
 char *lsan_read(const char *path, const char *build_id)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct stat status;
+	int fd = plainfile_open(AT_FDCWD, path, 0, &status);
 	Elf_Scn *section = NULL;
 	uint64_t function = 0;
 	char *text = NULL;
@@ -158,7 +160,7 @@ char *lsan_read(const char *path, const char *build_id)
 	if (fd < 0)
 		return NULL;
 	elf_version(EV_CURRENT);
-	elf = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
+	elf = elf_begin(fd, ELF_C_READ, NULL);
 	if (elf && elf_kind(elf) == ELF_K_ELF && build_id_fits(elf, build_id)) {
 		while (!function && (section = elf_nextscn(elf, section)))
 			symbol_in(section, elf, &function);

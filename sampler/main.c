@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line's entry: finds the command, parses its options, runs it. The only file that calls exit. */
 #include "sampler/ask.h"
+#include "sampler/completion.h"
 #include "sampler/diff.h"
+#include "sampler/doctor.h"
 #include "sampler/export.h"
 #include "sampler/launch.h"
 #include "sampler/merge.h"
@@ -30,6 +32,10 @@ static const struct command commands[] = {
 	.mixed = true, .summary = "write a profile in the format of another tool", .run = export_run},
     {.name = "merge", .bit = COMMAND_MERGE, .synopsis = "-o FILE PROFILE...", .operand = "PROFILE", .mixed = true,
 	.summary = "add profiles up into one", .run = merge_run},
+    {.name = "doctor", .bit = COMMAND_DOCTOR, .synopsis = "[PID | PROGRAM]",
+	.summary = "say what can be seen here, of a process or program too, and what mends the rest", .run = doctor_run},
+    {.name = "completion", .bit = COMMAND_COMPLETION, .synopsis = "bash | zsh", .operand = "shell",
+	.summary = "print completions for a shell", .run = completion_run},
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
@@ -113,6 +119,7 @@ static int word_run(int argc, char *argv[])
 
 int main(int argc, char *argv[])
 {
+	completion_commands(commands, COMMAND_COUNT);
 	if (argc < 2) {
 		usage_print(stderr);
 		exit(STATUS_USAGE);

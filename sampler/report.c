@@ -72,11 +72,11 @@ static void print_sum(const struct screen *screen, const struct traces *t, size_
 		traces_sum(&shown, traces_value(t, row, column, bytes));
 	}
 	fprintf(screen->out, "  %-10s %s", what, screen_value((double)traces_all(t, column, bytes), true, text[0]));
-	if (!t->unsure)
+	if (!t->unsure && variance[0] > 0)
 		fprintf(screen->out, " +- %s", screen_value(sqrt(variance[0]), true, text[1]));
 	if (traces_has(t, objects))
 		fprintf(screen->out, " in %s", screen_value((double)traces_all(t, column, objects), false, text[2]));
-	if (traces_has(t, objects) && !t->unsure)
+	if (traces_has(t, objects) && !t->unsure && variance[1] > 0)
 		fprintf(screen->out, " +- %s", screen_value(sqrt(variance[1]), false, text[3]));
 	fputs(traces_has(t, objects) ? " objects" : "", screen->out);
 	if (shown != traces_all(t, column, bytes))
