@@ -33,6 +33,10 @@ struct region_options {
 	bool start_paused;
 };
 
+/* The clock for options.clock_id: CLOCK_MONOTONIC where the hook can read it without a system call, which a sandbox might
+ * punish; else CLOCK_MONOTONIC_COARSE, the same time by the kernel's tick, which is always in shared memory. */
+uint32_t region_clock(void);
+
 /* Makes, seals and partly prefaults a region. The caller owns it. Returns 0 or -errno. */
 int region_open(struct region *region, uint32_t id, uint64_t key, const struct region_options *options);
 void region_close(struct region *region);

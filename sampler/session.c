@@ -252,7 +252,7 @@ static int open_session(struct session *s)
 	const struct region_options region = {
 	    .period_bytes = s->options->period_bytes,
 	    .dump_bytes = s->probe.rings ? s->probe.dump_bytes : 0,
-	    .clock_id = RING_CLOCK,
+	    .clock_id = region_clock(),
 	    .live_max = LIVE_MAX,
 	    .mode = s->probe.backend == BACKEND_UPROBE ? REGION_MODE_TRIGGER : REGION_MODE_COPY,
 	    .snapshot_signal = (uint32_t)s->options->signal,

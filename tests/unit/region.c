@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -242,6 +243,17 @@ static void scribbled_over(void **unused)
 	region_close(&region);
 }
 
+/* Whichever it is, it is one timeline: that of the perf records. */
+static void clock_is_monotonic_time(void **unused)
+{
+	struct timespec now, told;
+	uint32_t clock = region_clock();
+	assert_true(clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_COARSE);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime((clockid_t)clock, &told);
+	assert_in_range(told.tv_sec - now.tv_sec + 1, 0, 2);
+}
+
 static void every_loss_has_a_name(void **unused)
 {
 	for (int i = 0; i < REGION_LOSS_STALE; i++)
@@ -261,6 +273,7 @@ int main(void)
 	    cmocka_unit_test(every_bit_set),
 	    cmocka_unit_test(released_place_is_clean),
 	    cmocka_unit_test(scribbled_over),
+	    cmocka_unit_test(clock_is_monotonic_time),
 	    cmocka_unit_test(every_loss_has_a_name),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
