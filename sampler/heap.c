@@ -258,13 +258,28 @@ const struct lifetime *heap_lifetimes(const struct heap *heap)
 
 /* ---- differences */
 
+enum { SAMPLES_MAX = 1 << 30 }; /* lost at once; more is a hostile process' invention, and must not overflow below */
+
+struct heap_sums heap_whole(struct heap_sums sums)
+{
+	const struct heap_sums least = {
+	    sums.samples, sums.samples << WEIGHT_BYTES_SHIFT, sums.samples << WEIGHT_OBJECTS_SHIFT};
+	if (!sums.samples)
+		return least;
+	if (sums.bytes_q8 < least.bytes_q8)
+		sums.bytes_q8 = least.bytes_q8;
+	if (sums.objects_q16 < least.objects_q16)
+		sums.objects_q16 = least.objects_q16;
+	return sums;
+}
+
 struct heap_sums heap_lost(const struct heap *heap, struct tally counted)
 {
 	const struct heap_sums lost = {counted.samples - heap->total.samples, counted.bytes_q8 - heap->total.bytes_q8,
 	    counted.objects_q16 - heap->total.objects_q16};
-	if ((int64_t)lost.samples <= 0 || (int64_t)lost.bytes_q8 < 0 || (int64_t)lost.objects_q16 < 0)
+	if ((int64_t)lost.samples <= 0 || lost.samples > SAMPLES_MAX || (int64_t)lost.bytes_q8 < 0 || (int64_t)lost.objects_q16 < 0)
 		return (struct heap_sums){0};
-	return lost;
+	return heap_whole(lost);
 }
 
 void heap_mark(struct heap *heap, struct tally counted, uint64_t now_ns)

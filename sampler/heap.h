@@ -75,6 +75,10 @@ uint32_t heap_site_count(const struct heap *heap);
 const struct heap_site *heap_site(const struct heap *heap, uint32_t site);
 struct heap_sums heap_total(const struct heap *heap);
 
+/* Sums in which every sample stands for one byte and one object at least: a process that was killed while it counted its
+ * last sample has counted part of it. */
+struct heap_sums heap_whole(struct heap_sums sums);
+
 /* What the process says it has counted, against what arrived here: the difference was lost on the way. Never negative:
  * a sample may arrive between two looks, and a hostile process may have written anything. */
 struct heap_sums heap_lost(const struct heap *heap, struct tally counted);

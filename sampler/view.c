@@ -112,7 +112,7 @@ static int add_allocated(struct making *m, bool delta, struct tally counted)
 	struct heap_sums all = {0}, lost = heap_lost(m->heap, counted);
 	int error = 0;
 	if (delta)
-		lost = difference(lost, heap_last_mark(m->heap)->lost);
+		lost = heap_whole(difference(lost, heap_last_mark(m->heap)->lost));
 	for (uint32_t i = 0; i < m->sites && !error; i++) {
 		const struct heap_site *site = heap_site(m->heap, i);
 		struct heap_sums sums = delta ? difference(site->sums, site->marked) : site->sums;

@@ -41,8 +41,8 @@ attack() {
   profile=$(only out/heaptap.truth.*.exit.pb.gz)
   profile_check "$profile"
   # Bytes are the target's own books; the flood may cost it stacks, where they share a ring.
-  wanted=$(awk -F '\t' '{ sum += $3 } END { print sum }' truth.tsv)
-  inuse=$(awk -F '\t' '{ sum += $5 } END { print sum }' truth.tsv)
+  wanted=$(awk -F '\t' '{ sum += $3 } END { printf "%.0f", sum }' truth.tsv)
+  inuse=$(awk -F '\t' '{ sum += $5 } END { printf "%.0f", sum }' truth.tsv)
   at_least "$wanted" "$(total_of "$profile" alloc_space)" "$1: the other target's bytes"
   at_least "$(total_of "$profile" alloc_space)" $((wanted + 100000)) "$1: the other target's bytes, upper bound"
   at_least "$inuse" "$(total_of "$profile" inuse_space)" "$1: the other target's bytes in use"

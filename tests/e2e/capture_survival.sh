@@ -44,8 +44,8 @@ near() {
 test_target_killed_at_random() {
   for round in $(seq "$repeat"); do
     for backend in $(backends); do
-      start -b "$backend" -p 4K -o out/ "$survive" load truth 30 4
-      wait_for 10 steps_above $((20000 + RANDOM))
+      start -b "$backend" -p 4K -o out/ "$survive" load truth 60 4
+      wait_for 30 steps_above $((20000 + RANDOM))
       sleep "0.0$((RANDOM % 90 + 10))"
       kill -KILL "$target"
       status=0
@@ -79,9 +79,11 @@ test_target_killed_for_memory() {
 test_sampler_killed_under_load() {
   for round in $(seq "$repeat"); do
     for backend in $(backends); do
-      start -b "$backend" -p 64 -o out/ "$survive" load truth 2 4
-      wait_for 10 steps_above $((1000 + RANDOM))
+      start -b "$backend" -p 64 -o out/ "$survive" load truth 60 4
+      wait_for 30 steps_above $((1000 + RANDOM))
       kill -KILL "$sampler"
+      wait_for 30 steps_above $(($(truth 3) + 20000))
+      : >truth.end
       status=0
       wait $front || status=$?
       equal 0 $status "$backend: status of a target that checks itself"

@@ -4,7 +4,7 @@
  * Programs that something happens to. What they have allocated is known outside, in FILE, whenever they end: three
  * numbers of 64 bits, bytes in use, bytes ever, and steps done.
  *
- *   capture_survive load FILE SECONDS THREADS   allocates and frees, 4 MB per thread in use
+ *   capture_survive load FILE SECONDS THREADS   allocates and frees, 4 MB per thread in use; until FILE.end exists
  *   capture_survive grow FILE                   allocates and touches without end
  *   capture_survive burst FILE PAIRS KEEP       when FILE.go exists: PAIRS allocations of which KEEP stay; makes
  *                                               FILE.done with the ns it took, ends when FILE.end exists
@@ -43,12 +43,21 @@ static void drop(void *block, size_t size)
 
 enum { HELD = 2000 };
 
+static const char *file;
+
+static int ended(void)
+{
+	char path[4096];
+	snprintf(path, sizeof(path), "%s.end", file);
+	return time(NULL) >= deadline || access(path, F_OK) == 0;
+}
+
 static void *load(void *argument)
 {
 	unsigned long random = (unsigned long)argument * 0x9e3779b97f4a7c15u + 1;
 	void **held = mmap(NULL, HELD * sizeof(void *), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	size_t *sizes = mmap(NULL, HELD * sizeof(size_t), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	for (long i = 0; i % 1024 || time(NULL) < deadline; i++) {
+	for (long i = 0; i % 1024 || !ended(); i++) {
 		random = random * 6364136223846793005u + 1442695040888963407u;
 		size_t n = (random >> 33) % HELD;
 		if (held[n]) {
@@ -66,7 +75,7 @@ static void *load(void *argument)
 	return NULL;
 }
 
-static void await(const char *file, const char *suffix)
+static void await(const char *suffix)
 {
 	char path[4096];
 	snprintf(path, sizeof(path), "%s%s", file, suffix);
@@ -74,11 +83,11 @@ static void await(const char *file, const char *suffix)
 		usleep(2000);
 }
 
-static int burst(const char *file, long pairs, long keep)
+static int burst(long pairs, long keep)
 {
 	struct timespec from, to;
 	char path[4096], text[64];
-	await(file, ".go");
+	await(".go");
 	clock_gettime(CLOCK_MONOTONIC, &from);
 	for (long i = 0; i < pairs; i++) {
 		void *block = take(200);
@@ -93,7 +102,7 @@ static int burst(const char *file, long pairs, long keep)
 	if (write(fd, text, (size_t)length) != length)
 		return 1;
 	close(fd);
-	await(file, ".end");
+	await(".end");
 	return 0;
 }
 
@@ -101,13 +110,14 @@ int main(int argc, char *argv[])
 {
 	if (argc < 3)
 		return 2;
-	int fd = open(argv[2], O_RDWR | O_CREAT, 0600);
+	file = argv[2];
+	int fd = open(file, O_RDWR | O_CREAT, 0600);
 	if (fd < 0 || ftruncate(fd, 4096) != 0)
 		return 2;
 	truth = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	if (strcmp(argv[1], "burst") == 0)
-		return burst(argv[2], atol(argv[3]), atol(argv[4]));
+		return burst(atol(argv[3]), atol(argv[4]));
 	while (strcmp(argv[1], "grow") == 0)
 		memset(take(10000), 1, 10000);
 	int threads = atoi(argv[4]);
