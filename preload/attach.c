@@ -343,6 +343,7 @@ __attribute__((constructor(101))) static void attach_construct(void)
 {
 	int saved = errno;
 	real_resolve();
+	signal_prepare();
 	if (!attach())
 		place_close();
 	/* The table of function pointers is as read-only as the GOT is under full RELRO. */

@@ -98,6 +98,11 @@ static void find_clock(void)
 	void *found = lookup_vdso("__vdso_clock_gettime");
 	if (!found)
 		found = lookup_vdso("__kernel_clock_gettime");
+	if (!found && setup.wiped) { /* valgrind hides it; no sandbox is in force yet */
+		struct lookup wish = {.name = "clock_gettime"};
+		lookup_next(&wish, 1);
+		found = wish.found;
+	}
 	clock_now = found ? (int (*)(clockid_t, struct timespec *))(uintptr_t)found : NULL;
 }
 

@@ -46,6 +46,11 @@ static void *next_of(int function)
 	return next[function].found;
 }
 
+void signal_prepare(void)
+{
+	(void)next_of(SIGACTION);
+}
+
 static void on_signal(int number)
 {
 	request_signalled();

@@ -15,6 +15,10 @@
 
 #include <stdbool.h>
 
+/* In the constructor, also where there is no session: sigaction may first be called in a forked child of a program with
+ * threads, where the loader's lock may be held by a thread that does not exist. */
+void signal_prepare(void);
+
 /* In the constructor. number: of the signal. Installs the handler if the disposition is the default. */
 void signal_open(int number);
 
