@@ -16,7 +16,11 @@ enum {
 	CHILD_NICE = 5,
 };
 /* Debug files are read into memory, and bad ones ask for any amount of it. */
+#ifdef __SANITIZE_ADDRESS__
+#define CHILD_MEMORY_BYTES RLIM_INFINITY /* its shadow counts */
+#else
 #define CHILD_MEMORY_BYTES (8ull << 30)
+#endif
 
 struct job {
 	struct job *next;
