@@ -66,7 +66,7 @@ GO := GO111MODULE=off GOPATH=/usr/share/gocode GOFLAGS= GOCACHE=$(abspath $(O))/
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all help clean install uninstall demo demo-run check check-run unit unit-bin e2e readers targets fuzz fuzz-bin \
-	accuracy accuracy-run bench-bin bench-unwind lint layers headers cppcheck FORCE
+	accuracy accuracy-run bench bench-run bench-bin bench-unwind lint layers headers cppcheck FORCE
 
 ## all: build/heaptap (command line and sampler) and build/libheaptap.so (preloaded into programs)
 all: $(O)/heaptap $(O)/libheaptap.so
@@ -193,6 +193,14 @@ accuracy:
 
 accuracy-run: all bench-bin
 	@/usr/bin/python3 -B bench/accuracy.py $(abspath $(O))
+
+## bench: what it costs, beside its peers, and how that grows: build/bench-results (BENCH_QUICK=1, BENCH_ONLY=PATTERN)
+bench:
+	@.ci/packages $(PACKAGES_BENCH)
+	@$(MAKE) --no-print-directory bench-run
+
+bench-run: all bench-bin
+	@/usr/bin/python3 -B bench/bench.py $(abspath $(O)) $(O)/bench-results
 
 bench-bin: $(BENCH_BIN)
 

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loops KIND THREADS PAIRS [live=N] [churn=N] [heap=BYTES] [deep=N] [pause]: malloc and free, nothing between.
+ *
+ *   batch      1000 live blocks of 16..4096 B per thread, replaced in random order
+ *   small      the same with 16..256 B
+ *   pingpong   64 B, freed at once
+ *   cross      every other thread allocates, its neighbour frees
+ *   storm      32 KiB, filled, read and freed: 1 to 2 GB/s
+ *
+ * Before the loop that is measured: N blocks of 1 KiB that stay (live), N that come and go (churn), BYTES in blocks of
+ * 100 KiB that stay (heap); below N frames (deep). With `pause` heaptap takes no samples in the loop itself, so that a
+ * short period can fill its tables and the loop still shows the unsampled path.
+ * Prints the nanoseconds of time and of CPU per pair. PAIRS is for all threads together.
+ */
+#include "proto/heaptap.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+enum { LIVE = 1000, BELT = 1024, THREADS_MAX = 512 };
+
+static uint64_t pairs_each;
+static unsigned int deep;
+
+struct belt {
+	void *blocks[BELT];
+	_Alignas(64) _Atomic uint64_t put;
+	_Alignas(64) _Atomic uint64_t taken;
+};
+
+static struct belt *belts;
+
+static inline uint32_t next(uint64_t *state)
+{
+	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(*state >> 33);
+}
+
+/* Blocks must be seen to be used, or the compiler leaves out the pair. */
+#define USE(pointer) __asm__ volatile("" : : "r"(pointer) : "memory")
+
+static void run_batch(uint64_t seed, uint32_t mask)
+{
+	void *live[LIVE] = {0};
+	for (uint64_t i = 0; i < pairs_each; i++) {
+		uint32_t random = next(&seed);
+		void **slot = &live[(uint64_t)(random & 0xffff) * LIVE >> 16];
+		free(*slot);
+		*slot = malloc(16 + (random >> 16 & mask));
+		USE(*slot);
+	}
+	for (int i = 0; i < LIVE; i++)
+		free(live[i]);
+}
+
+static void run_pingpong(size_t size)
+{
+	for (uint64_t i = 0; i < pairs_each; i++) {
+		void *block = malloc(size);
+		USE(block);
+		free(block);
+	}
+}
+
+static void run_storm(uint64_t seed)
+{
+	enum { WORDS = (32 << 10) / sizeof(uint32_t) };
+	uint32_t hash = (uint32_t)seed;
+	for (uint64_t i = 0; i < pairs_each; i++) {
+		uint32_t *block = malloc(WORDS * sizeof(*block));
+		memset(block, (int)i, WORDS * sizeof(*block));
+		USE(block);
+		for (int k = 0; k < WORDS; k++)
+			hash = (hash ^ block[k]) * 16777619u;
+		free(block);
+	}
+	USE(hash);
+}
+
+static void run_put(struct belt *belt)
+{
+	for (uint64_t i = 0; i < pairs_each; i++) {
+		while (belt->put - belt->taken == BELT)
+			sched_yield();
+		belt->blocks[belt->put % BELT] = malloc(64);
+		belt->put++;
+	}
+}
+
+static void run_take(struct belt *belt)
+{
+	for (uint64_t i = 0; i < pairs_each; i++) {
+		while (belt->put == belt->taken)
+			sched_yield();
+		free(belt->blocks[belt->taken % BELT]);
+		belt->taken++;
+	}
+}
+
+static const char *kind;
+
+static __attribute__((noinline)) void run(unsigned int thread, unsigned int depth)
+{
+	volatile char frame[64];
+	frame[0] = (char)depth;
+	if (depth)
+		run(thread, depth - 1);
+	else if (!strcmp(kind, "batch"))
+		run_batch(thread + 1, 4095);
+	else if (!strcmp(kind, "small"))
+		run_batch(thread + 1, 255);
+	else if (!strcmp(kind, "pingpong"))
+		run_pingpong(64);
+	else if (!strcmp(kind, "storm"))
+		run_storm(thread + 1);
+	else if (thread % 2)
+		run_take(&belts[thread / 2]);
+	else
+		run_put(&belts[thread / 2]);
+	frame[1] = 0;
+}
+
+static void *start(void *argument)
+{
+	run((unsigned int)(uintptr_t)argument, deep);
+	return NULL;
+}
+
+static uint64_t now(clockid_t clock)
+{
+	struct timespec t;
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void prepare(uint64_t live, uint64_t churn, uint64_t heap)
+{
+	for (uint64_t i = 0; i < churn; i++) {
+		void *block = malloc(1024);
+		USE(block);
+		free(block);
+	}
+	for (uint64_t i = 0; i < live; i++)
+		USE(malloc(1024));
+	for (uint64_t i = 0; i < heap / 102400; i++)
+		USE(malloc(102400));
+}
+
+int main(int argc, char *argv[])
+{
+	uint64_t live = 0, churn = 0, heap = 0;
+	int pause = 0;
+	unsigned int threads = argc > 3 ? (unsigned int)atoi(argv[2]) : 0;
+	if (threads < 1 || threads > THREADS_MAX) {
+		fprintf(stderr, "usage: loops KIND THREADS PAIRS [live=N] [churn=N] [heap=BYTES] [deep=N] [pause]\n");
+		return 2;
+	}
+	kind = argv[1];
+	pairs_each = strtoull(argv[3], NULL, 10) / threads;
+	for (int i = 4; i < argc; i++) {
+		unsigned long n = 0;
+		if (sscanf(argv[i], "live=%lu", &n) == 1)
+			live = n;
+		else if (sscanf(argv[i], "churn=%lu", &n) == 1)
+			churn = n;
+		else if (sscanf(argv[i], "heap=%lu", &n) == 1)
+			heap = n;
+		else if (sscanf(argv[i], "deep=%lu", &n) == 1)
+			deep = (unsigned int)n;
+		else
+			pause = !strcmp(argv[i], "pause");
+	}
+	if (!strcmp(kind, "cross"))
+		pairs_each *= 2; /* a pair takes two threads */
+	belts = mmap(NULL, sizeof(*belts) * (threads / 2 + 1), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (belts == MAP_FAILED)
+		return 1;
+	prepare(live, churn, heap);
+	if (pause)
+		heaptap_stop();
+
+	pthread_t others[THREADS_MAX];
+	uint64_t began = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID);
+	for (unsigned int i = 1; i < threads; i++)
+		if (pthread_create(&others[i], NULL, start, (void *)(uintptr_t)i))
+			return 1;
+	run(0, deep);
+	for (unsigned int i = 1; i < threads; i++)
+		pthread_join(others[i], NULL);
+	double pairs = (double)(pairs_each * threads) / (strcmp(kind, "cross") ? 1 : 2);
+	printf("%.3f %.3f\n", (double)(now(CLOCK_MONOTONIC) - began) / pairs,
+	    (double)(now(CLOCK_PROCESS_CPUTIME_ID) - cpu) / pairs);
+	return 0;
+}
