@@ -295,6 +295,7 @@ static void killed_in_mid_write(void **unused)
 		int ready[2];
 		assert_int_equal(0, pipe(ready));
 		pid_t pid = fork();
+		assert_true(pid >= 0); /* kill(-1) would be everybody */
 		if (pid == 0) {
 			pthread_t threads[THREADS];
 			if (!place_ready() || write(ready[1], "", 1) != 1)
