@@ -27,7 +27,7 @@ PACKAGES_DEMO  := $(PACKAGES_BUILD) redis-server redis-tools golang-go
 PACKAGES_CHECK := $(PACKAGES_DEMO) g++ clang libclang-rt-14-dev libcmocka-dev golang-github-google-pprof-dev \
 	sqlite3 python3 nodejs binutils util-linux procps cppcheck gdb llvm dwz xz-utils
 PACKAGES_BENCH := $(PACKAGES_BUILD) g++ python3 valgrind heaptrack libgoogle-perftools4 gnuplot-nox redis-server \
-	redis-tools sqlite3 nodejs procps
+	redis-tools sqlite3 nodejs zstd
 
 # ---- how things are compiled
 # $(call quiet,CC,what): says what is made, unless V=1 shows the command itself
@@ -193,6 +193,7 @@ accuracy:
 
 accuracy-run: all bench-bin
 	@/usr/bin/python3 -B bench/accuracy.py $(abspath $(O))
+	@/usr/bin/python3 -B bench/crosscheck.py $(abspath $(O))
 
 ## bench: what it costs, beside its peers, and how that grows: build/bench-results (BENCH_QUICK=1, BENCH_ONLY=PATTERN)
 bench:
