@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# The other architecture, as far as a cross compiler can tell: what runs in targets, and what knows of registers.
+
+test_cross_compiles() {
+  cc=aarch64-linux-gnu-gcc
+  command -v $cc >/dev/null || skip "no $cc (package gcc-aarch64-linux-gnu)"
+  flags="-std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wshadow -Wno-unused-parameter -Werror -I$top"
+  for source in "$top"/sampler/{unwind,regs,regs_x86_64,regs_aarch64,record,ring}.c; do
+    $cc $flags -c -o object.o "$source" || fail "$source"
+  done
+  for source in "$top"/preload/*.c; do
+    $cc $flags -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-builtin -c -o "$(basename "$source" .c).preload.o" \
+      "$source" || fail "$source"
+  done
+  $cc -shared -Wl,--version-script="$top/preload/preload.map" -Wl,-z,defs -o libheaptap.so ./*.preload.o
+  # A program of that architecture runs with it as with none, if there is an emulator (nobody listens there).
+  command -v qemu-aarch64 >/dev/null || return 0
+  printf '%s\n' '#include <stdio.h>' '#include <stdlib.h>' \
+    'int main(void) { for (int i = 0; i < 1000; i++) free(malloc(i)); return puts("done") < 0; }' >program.c
+  $cc -O1 -fno-builtin -o program program.c
+  equal done "$(qemu-aarch64 -L /usr/aarch64-linux-gnu -E LD_PRELOAD="$PWD/libheaptap.so" ./program)"
+}
