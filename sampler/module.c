@@ -248,7 +248,7 @@ static int open_file(struct modules *store, const struct module_request *request
 
 static bool same_build_id(const struct module *module, const uint8_t *build_id, uint8_t len)
 {
-	return module->build_id_len == len && memcmp(module->build_id, build_id, len) == 0;
+	return module->build_id_len == len && (!len || memcmp(module->build_id, build_id, len) == 0);
 }
 
 static struct module *find_build_id(struct modules *store, const uint8_t *build_id, uint8_t len)
