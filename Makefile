@@ -26,7 +26,8 @@ PACKAGES_BUILD := gcc libc6-dev libdw-dev libelf-dev libpfm4-dev libprotobuf-c-d
 PACKAGES_DEMO  := $(PACKAGES_BUILD) redis-server redis-tools golang-go
 PACKAGES_CHECK := $(PACKAGES_DEMO) g++ clang libclang-rt-14-dev libcmocka-dev golang-github-google-pprof-dev \
 	sqlite3 python3 nodejs binutils util-linux procps cppcheck gdb llvm dwz xz-utils gcc-aarch64-linux-gnu \
-	libc6-dev-arm64-cross qemu-user
+	libc6-dev-arm64-cross qemu-user valgrind nginx-light curl musl-tools libjemalloc2 libtcmalloc-minimal4 \
+	libmimalloc2.0
 PACKAGES_BENCH := $(PACKAGES_BUILD) g++ python3 valgrind heaptrack libgoogle-perftools4 gnuplot-nox redis-server \
 	redis-tools sqlite3 nodejs zstd
 
@@ -253,6 +254,8 @@ install: all $(DOCS)
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(BASHDIR) $(DESTDIR)$(ZSHDIR)
 	install -m 755 $(O)/heaptap $(DESTDIR)$(BINDIR)/heaptap
 	install -m 755 $(O)/libheaptap.so $(DESTDIR)$(LIBDIR)/libheaptap.so
+	install -d $(DESTDIR)$(INCDIR)
+	install -m 644 proto/heaptap.h $(DESTDIR)$(INCDIR)/heaptap.h
 	install -m 644 $(O)/heaptap.1 $(DESTDIR)$(MANDIR)/man1/heaptap.1
 	install -m 644 $(O)/heaptap.bash $(DESTDIR)$(BASHDIR)/heaptap
 	install -m 644 $(O)/_heaptap $(DESTDIR)$(ZSHDIR)/_heaptap
@@ -260,6 +263,7 @@ install: all $(DOCS)
 ## uninstall: the reverse
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/heaptap $(DESTDIR)$(LIBDIR)/libheaptap.so $(DESTDIR)$(MANDIR)/man1/heaptap.1 \
+		$(DESTDIR)$(INCDIR)/heaptap.h \
 		$(DESTDIR)$(BASHDIR)/heaptap $(DESTDIR)$(ZSHDIR)/_heaptap
 	-rmdir $(DESTDIR)$(LIBDIR)
 
