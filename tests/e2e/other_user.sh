@@ -5,6 +5,7 @@
 
 test_program_that_drops_root_and_executes() {
   [ "$(id -u)" = 0 ] || skip "needs root to drop it"
+  stage # where the build is may be closed to the other user
   for backend in uprobe breakpoint copy; do
     mkdir $backend
     record -q -b $backend -p 64K -o $backend/ setpriv --reuid 65534 --clear-groups \
