@@ -32,7 +32,7 @@ static const char flamegraph_page_body[] =
     "</style></head><body>\n"
     "<header><b id=\"title\"></b>\n"
     "<label>show <select id=\"kind\"></select></label>\n"
-    "<label><input type=\"checkbox\" id=\"inverted\"> callers on top</label>\n"
+    "<label><input type=\"checkbox\" id=\"inverted\"> inverted</label>\n"
     "<input type=\"search\" id=\"search\" placeholder=\"search (regular expression)\">\n"
     "<span id=\"found\"></span>\n"
     "<button id=\"reset\" title=\"Escape\">whole graph</button></header>\n"

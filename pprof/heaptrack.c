@@ -16,6 +16,7 @@ struct writing {
 	struct intern strings;
 	uint64_t scale;
 	uint32_t info_count;
+	uint32_t pending; /* entry of a block still to be freed; 0: none */
 };
 
 /* A string is written when it is first needed; its number is its place in the file, from 1. */
@@ -83,9 +84,21 @@ static struct blocks blocks_of(uint64_t bytes, uint64_t objects, uint64_t scale)
 }
 
 /*
- * heaptrack calls a block temporary if its free comes right after its allocation. Two entries for each kind of block,
- * taken by turns, keep one block between the two: "+a +b -a +a -b +b ..."
+ * heaptrack calls a block temporary if its free comes right after its allocation, which it tells by the entry. So frees
+ * lag behind: one block at least is allocated between, of another entry; for that, blocks of a kind have two by turns.
  */
+static void write_allocated(struct writing *w, uint32_t info)
+{
+	fprintf(w->out, "+ %" PRIx32 "\n", info);
+}
+
+static void write_late_free(struct writing *w)
+{
+	if (w->pending)
+		fprintf(w->out, "- %" PRIx32 "\n", w->pending);
+	w->pending = 0;
+}
+
 static void write_freed(struct writing *w, uint64_t size, uint64_t count, uint32_t node)
 {
 	uint32_t info = w->info_count;
@@ -94,17 +107,11 @@ static void write_freed(struct writing *w, uint64_t size, uint64_t count, uint32
 		return;
 	w->info_count += 2;
 	fprintf(w->out, "a %" PRIx64 " %" PRIx32 "\na %" PRIx64 " %" PRIx32 "\n", size, node, size, node);
-	if (count == 1) {
-		/* Entry 0 is a block of nothing; its own free is what may be called temporary. */
-		fprintf(w->out, "+ %" PRIx32 "\n+ 0\n- %" PRIx32 "\n- 1\n", info, info);
-		return;
-	}
 	for (uint64_t i = 0; i < count; i++) {
-		fprintf(w->out, "+ %" PRIx32 "\n", info + (uint32_t)(i & 1));
-		if (i)
-			fprintf(w->out, "- %" PRIx32 "\n", info + (uint32_t)(~i & 1));
+		write_allocated(w, info + (uint32_t)(i & 1));
+		write_late_free(w);
+		w->pending = info + (uint32_t)(i & 1);
 	}
-	fprintf(w->out, "+ 0\n- %" PRIx32 "\n- 1\n", info + (uint32_t)((count - 1) & 1));
 }
 
 static void write_kept(struct writing *w, uint64_t size, uint64_t count, uint32_t node)
@@ -112,8 +119,10 @@ static void write_kept(struct writing *w, uint64_t size, uint64_t count, uint32_
 	if (!count)
 		return;
 	fprintf(w->out, "a %" PRIx64 " %" PRIx32 "\n", size, node);
-	for (uint64_t i = 0; i < count; i++)
-		fprintf(w->out, "+ %" PRIx32 "\n", w->info_count);
+	for (uint64_t i = 0; i < count; i++) {
+		write_allocated(w, w->info_count);
+		write_late_free(w);
+	}
 	w->info_count++;
 }
 
@@ -164,7 +173,7 @@ int heaptrack_write(FILE *out, const struct traces *t, size_t column, const char
 {
 	static const enum measure_kind kinds[KINDS] = {
 	    MEASURE_OBJECTS, MEASURE_ALLOC, MEASURE_INUSE_OBJECTS, MEASURE_INUSE};
-	struct writing w = {.out = out, .traces = t, .info_count = 2};
+	struct writing w = {.out = out, .traces = t, .info_count = 1};
 	struct tree tree;
 	int64_t *values;
 	int err = tree_make_many(&tree, t, column, kinds, KINDS, &values);
@@ -179,10 +188,11 @@ int heaptrack_write(FILE *out, const struct traces *t, size_t column, const char
 	if (!err) {
 		write_traces(&w, &tree);
 		w.scale = *scale = scale_for(tree.count, values);
-		/* 0 and 1: the block of nothing that stands between others, allocated as 0 and freed as 1. */
+		/* Entry 0 is what heaptrack takes for the last allocation when there is none. */
 		if (tree.count > 1)
-			fputs("a 0 1\na 0 1\n", out);
+			fputs("a 0 1\n", out);
 		write_events(&w, tree.count, values);
+		write_late_free(&w);
 		fputs("c 1\n", out);
 	}
 	intern_fini(&w.strings);

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+# What a user sees of report, diff, doctor, the manual page and the completions.
+# timeout: 240
+
+leaky_profile() {
+  record -q "$@" "$targets/leaky" 30000 64 2>log
+  profile=$(only heaptap.leaky.*.exit.pb.gz)
+}
+
+test_header_and_tables() {
+  leaky_profile -p 4K
+  COLUMNS=80 "$heaptap" report "$profile" >out
+  matches "^leaky  pid [0-9]+  20" out
+  matches '^  exit' out
+  matches '^  a sample every 4\.0 KiB on average' out
+  matches '^  samples: [0-9]+ taken' out
+  matches '^  in use +[0-9.]+ MiB \+- [0-9.]+ KiB in [0-9]+ \+- [0-9]+ objects' out
+  for title in 'Most in use' 'Most allocated' 'Most allocations' 'Most temporary'; do
+    matches "^$title" out
+  done
+  matches '^ +[0-9.]+ MiB +\+-[0-9.]+% +[0-9.]+% +[0-9.]+ MiB  remember_request$' out
+  equal 0 "$(awk 'length > 80' out | wc -l)" 'lines wider than 80 columns'
+  equal 0 "$(grep -c "$(printf '\033')" out)" 'lines with colours in a pipe'
+}
+
+test_few_samples_say_so() {
+  leaky_profile -p 512K
+  "$heaptap" report --sort inuse "$profile" >out
+  # 30000 blocks of 64 bytes are 1.9 MB: about 4 samples. load_table's 1 MB is one.
+  matches '^ .*[0-9] samples? .*load_table$' out
+}
+
+test_tree() {
+  leaky_profile -p 4K
+  COLUMNS=60 "$heaptap" report --tree --sort alloc "$profile" >out
+  matches '100.0%  all$' out
+  matches "handle_request$" out
+  matches "remember_request$" out
+  equal 0 "$(awk 'length > 60' out | wc -l)" 'lines wider than 60 columns'
+  "$heaptap" report --inverted "$profile" >out
+  awk '/[+]- remember_request/ { at = NR } at && NR == at + 1 && /handle_request/ { found = 1 } END { exit !found }' out ||
+    { cat out >&2; fail 'handle_request does not follow remember_request in the inverted tree'; }
+  "$heaptap" report --tree --threshold 50 "$profile" >out
+  matches '\([0-9]+ more\)$' out
+}
+
+test_filters() {
+  leaky_profile -p 4K
+  "$heaptap" report --focus remember "$profile" --json >out
+  python3 -c '
+import json
+report = json.load(open("out"))
+assert [f["name"] for f in report["functions"] if f["inuse_space"]["flat"]] == ["remember_request"]
+total = report["totals"]["inuse_space"]
+assert 0 < total["selected"] < total["all"]'
+  "$heaptap" report --ignore 'remember|forget' --json "$profile" >out
+  python3 -c '
+import json
+assert [f["name"] for f in json.load(open("out"))["functions"] if f["inuse_space"]["flat"]] == ["load_table"]'
+  "$heaptap" report --module nowhere "$profile" >out
+  matches 'selected: 0 B' out
+  "$heaptap" report --size 1M: --sort inuse "$profile" >out
+  matches 'load_table$' out
+  ! grep -q remember_request out || fail '--size 1M: shows blocks of 64 bytes'
+  "$heaptap" report --lines --sort inuse "$profile" >out
+  matches 'remember_request  leaky\.c:[0-9]+$' out
+  equal 1 "$(status_of "$heaptap" report --thread x "$profile")"
+  matches 'record with --labels thread' err
+  record -q -p 4K --labels thread,age -o labelled "$targets/leaky" 30000 64
+  labelled=labelled
+  "$heaptap" report --thread leaky --sort inuse "$labelled" >out
+  matches 'remember_request$' out
+  "$heaptap" report --thread nobody --sort inuse "$labelled" >out
+  matches '^  nothing$' out
+  "$heaptap" report --age 1h: --sort inuse "$labelled" >out
+  matches '^  nothing$' out
+}
+
+test_leaks_and_suppressions() {
+  leaky_profile -p 1
+  "$heaptap" report --leaks "$profile" >out
+  matches '^1\.8 MiB \(exact\) in 30000 objects of 64 B on average, allocated by$' out
+  matches '^    remember_request$' out
+  matches '^suppressed: 293\.0 KiB in 1 stacks$' out
+  printf '# comment\nleak:load_*\nleak:^remember_request$\n' >suppressions
+  "$heaptap" report --leaks --suppressions suppressions "$profile" >out
+  ! grep -qE 'remember_request|load_table|forget_me' out || fail 'suppressed leaks are shown'
+  equal 3 "$(status_of "$heaptap" report --leaks --fail-over 1M "$profile")"
+  matches 'never freed, more than the 1\.0 MiB of --fail-over' err
+  equal 0 "$(status_of "$heaptap" report --leaks --fail-over 10M "$profile")"
+  equal 3 "$(status_of "$heaptap" report --fail-over 10K "$profile")"
+  echo 'race:x' >suppressions
+  equal 1 "$(status_of "$heaptap" report --leaks --suppressions suppressions "$profile")"
+  matches 'line 1: no suppression; allowed: leak:PATTERN' err
+}
+
+test_growth_over_snapshots() {
+  cat >grow.py <<'PYTHON'
+import ctypes, os, sys, time
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+os.environ["PYTHONMALLOC"] = "malloc"
+cache = [libc.malloc(1000) for _ in range(3000)]
+for step in range(int(sys.argv[1])):
+    kept = [libc.malloc(2000) for _ in range(300)]
+    for _ in range(300):
+        libc.free(ctypes.c_void_p(libc.malloc(3000)))
+    os.kill(os.getpid(), 10)
+    deadline = time.time() + 20
+    while not os.path.exists(f"heaptap.python3.{os.getpid()}.{step + 1:04}.pb.gz") and time.time() < deadline:
+        time.sleep(0.01)
+PYTHON
+  record -q -p 4K -i 0 -o 'heaptap.python3.%p.%n.pb.gz' python3 grow.py 6
+  "$heaptap" report heaptap.python3.*.pb.gz >out
+  matches '^  the last of 7 snapshots of this process' out
+  matches '^Growing over 7 snapshots, by more than chance' out
+  awk '/^Growing/ { on = 1 } on && /ffi_call|ctypes|_call/ { found = 1 } END { exit !found }' out ||
+    { cat out >&2; fail 'the leak is not among what grows'; }
+  cp "$(only heaptap.python3.*.0001.pb.gz)" 1.pb.gz
+  cp "$(only heaptap.python3.*.0006.pb.gz)" 6.pb.gz
+  "$heaptap" diff 1.pb.gz 6.pb.gz >out
+  matches '^ +\+[0-9.]+ MiB .* \*      \(total\)' out
+  matches 'Both are of one process' out
+  equal 3 "$(status_of "$heaptap" diff --fail-over 1M 1.pb.gz 6.pb.gz)"
+}
+
+test_two_runs_of_the_same_differ_by_chance_only() {
+  leaky_profile -p 8K
+  mv "$profile" a.pb.gz
+  leaky_profile -p 8K
+  "$heaptap" diff --json a.pb.gz "$profile" >diff.json
+  python3 -c '
+import json
+diff = json.load(open("diff.json"))
+assert not diff["same_process"]
+for function in diff["functions"]:
+    assert abs(function["flat"]["change"]) <= 5 * function["flat"]["error"], function'
+  record -q -p 8K -o twice.pb.gz "$targets/leaky" 60000 64
+  "$heaptap" diff --cum a.pb.gz twice.pb.gz >out
+  matches '^ +\+[0-9.]+ MiB .* \* .*remember_request' out
+}
+
+# A terminal of our own: script(1) gives one.
+on_terminal() {
+  command -v script >/dev/null || skip 'no script (Debian: bsdutils)'
+  script -qec "$*" /dev/null </dev/null
+}
+
+test_terminal_colours_width_and_pager() {
+  leaky_profile -p 4K
+  on_terminal "stty cols 100; TERM=xterm PAGER=cat '$heaptap' report '$profile'" >out
+  grep -q "$(printf '\033\\[1m')" out || fail 'no colours on a terminal'
+  on_terminal "TERM=xterm NO_COLOR=1 PAGER=cat '$heaptap' report '$profile'" >out
+  ! grep -q "$(printf '\033')" out || fail 'colours in spite of NO_COLOR'
+  on_terminal "TERM=xterm HEAPTAP_PAGER='sed s/^/paged:/' '$heaptap' report '$profile'" >out
+  matches '^paged:' out
+  on_terminal "TERM=xterm HEAPTAP_PAGER=/no/such/pager '$heaptap' report '$profile'" >out
+  matches 'Most in use' out
+  on_terminal "TERM=xterm HEAPTAP_PAGER='sed s/^/paged:/' '$heaptap' report --no-pager '$profile'" >out
+  ! grep -q paged: out || fail 'paged in spite of --no-pager'
+}
+
+test_names_cannot_move_the_cursor() {
+  protoc --proto_path="$top/proto" --encode=perftools.profiles.Profile profile.proto >evil.pb <<'PROTO'
+sample_type { type: 1 unit: 2 }
+sample { location_id: 1 value: 4096 }
+location { id: 1 line { function_id: 1 } }
+function { id: 1 name: 3 }
+string_table: ""
+string_table: "inuse_space"
+string_table: "bytes"
+string_table: "a\033]0;evil\007b\302\233c\nd</script><b>"
+PROTO
+  "$heaptap" report evil.pb >out
+  matches 'a\?\]0;evil\?b\?c\?d</script><b>$' out
+  "$heaptap" export -f flamegraph evil.pb >page.html
+  equal 2 "$(grep -c '</script>' page.html)" 'ends of scripts in the page'
+}
+
+test_bad_files() {
+  : >empty
+  echo hello >text
+  head -c 100 "$top/tests/readers/go_heap.pb.gz" >short.pb.gz
+  for file in empty text short.pb.gz missing .; do
+    for command in report 'export -f folded' 'merge -o x' "diff $top/tests/readers/go_heap.pb.gz"; do
+      # shellcheck disable=SC2086
+      equal 1 "$(status_of "$heaptap" $command $file)" "$command $file"
+      equal 1 "$(wc -l <err)" "lines for $command $file"
+      matches "^heaptap: cannot read $file: " err
+      [ ! -s out ] || fail "$command $file printed something"
+    done
+  done
+  equal 1 "$(status_of "$heaptap" report -o /no/such/folder/x "$top/tests/readers/go_heap.pb.gz")"
+  equal 1 "$(status_of sh -c "'$heaptap' report '$top/tests/readers/go_heap.pb.gz' >/dev/full")"
+  matches 'cannot write standard output' err
+}
+
+test_wrong_options() {
+  go=$top/tests/readers/go_heap.pb.gz
+  for words in '--sort size' '-n 0' '-n x' '--size 5:4' '--size x' '--size :' '--age 5' '--fail-over' '--threshold 101' '--wrong'; do
+    # shellcheck disable=SC2086
+    equal 2 "$(status_of "$heaptap" report $words "$go")" "$words"
+    equal 1 "$(wc -l <err)" "lines for $words"
+  done
+  equal 1 "$(status_of "$heaptap" report --focus '(' "$go")"
+  matches "^heaptap: --focus: '\(' is not a regular expression" err
+  equal 2 "$(status_of "$heaptap" report)"
+  equal 2 "$(status_of "$heaptap" diff "$go")"
+  equal 2 "$(status_of "$heaptap" diff "$go" "$go" "$go")"
+  # Options may follow operands, until --.
+  equal 0 "$(status_of "$heaptap" report "$go" -n 3 --sort alloc)"
+  equal 1 "$(status_of "$heaptap" report "$go" -- --sort)"
+  matches 'cannot read --sort' err
+}
+
+test_damaged_profiles() {
+  leaky_profile -p 64K
+  python3 "$top/tests/readers/mutate.py" "$heaptap" 300 1 "$top/tests/readers/go_heap.pb.gz" "$profile" >out || { cat out >&2; fail 'a damaged profile'; }
+  cat out
+}
+
+test_doctor() {
+  equal 0 "$(status_of "$heaptap" doctor)"
+  matches '^ok +backend ' out
+  equal 1 "$(status_of "$heaptap" doctor "$targets/static_hello")"
+  matches '^bad .*static' out
+  matches '^ +mend: link it dynamically' out
+  equal 1 "$(status_of "$heaptap" doctor $$)"
+  matches '^bad +process [0-9]+ was started without heaptap' out
+  equal 0 "$(status_of "$heaptap" doctor "$targets/leaky")"
+  matches '^ok .*leaky has debug info' out
+  equal 1 "$(status_of "$heaptap" doctor no-such-program)"
+  equal 1 "$(status_of "$heaptap" doctor 999999999)"
+  matches 'there is no process 999999999' err
+  cat >own.c <<'C'
+#include <stddef.h>
+void *malloc(size_t n) { return (void *)n; }
+int main(void) { return 0; }
+C
+  gcc -rdynamic -o own own.c
+  equal 1 "$(status_of "$heaptap" doctor ./own)"
+  matches '^bad .*a malloc of its own' out
+}
+
+test_manual_page() {
+  "$heaptap" completion man <"$top/sampler/heaptap.1" >heaptap.1
+  ! grep -n '^@' heaptap.1 || fail 'a table was not put in'
+  for command in $("$heaptap" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
+    matches "heaptap $command" heaptap.1
+    for option in $("$heaptap" help "$command" | grep -oE '^ +(-., )?--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
+      matches "^.fB.*$(echo "$option" | sed 's/-/\\\\-/g')" heaptap.1
+    done
+  done
+  grep -v '^@OPTIONS diff' "$top/sampler/heaptap.1" | "$heaptap" completion man >/dev/null 2>err && fail 'a command is missing and nobody minds'
+  matches "does not describe 'heaptap diff'" err
+  command -v man >/dev/null || skip 'no man to read the page with'
+  LC_ALL=C.UTF-8 man --warnings -E UTF-8 -l -Tutf8 -Z heaptap.1 >/dev/null 2>warnings
+  [ ! -s warnings ] || { cat warnings >&2; fail 'the manual page has warnings'; }
+}
+
+test_bash_completion() {
+  "$heaptap" completion bash >completion
+  bash -c '. ./completion; COMP_WORDS=(heaptap rep); COMP_CWORD=1; _heaptap; echo "${COMPREPLY[*]}"' >out
+  equal report "$(cat out)"
+  bash -c '. ./completion; COMP_WORDS=(heaptap report --so); COMP_CWORD=2; _heaptap; echo "${COMPREPLY[*]}"' >out
+  equal --sort "$(cat out)"
+  bash -c '. ./completion; COMP_WORDS=(heaptap report --sort in); COMP_CWORD=3; _heaptap; echo "${COMPREPLY[*]}"' >out
+  equal 'inuse inuse-objects' "$(cat out)"
+  bash -c '. ./completion; COMP_WORDS=(heaptap export -f fl); COMP_CWORD=3; _heaptap; echo "${COMPREPLY[*]}"' >out
+  equal flamegraph "$(cat out)"
+  for command in $("$heaptap" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
+    bash -c '. ./completion; COMP_WORDS=(heaptap '"$command"' --); COMP_CWORD=2; _heaptap; printf "%s\n" "${COMPREPLY[@]}"' | sort >ours
+    "$heaptap" help "$command" | grep -oE '^ +(-., )?--[a-z-]+' | grep -oE -- '--[a-z-]+' | sort >theirs
+    cmp ours theirs || fail "options of $command"
+  done
+}
+
+test_zsh_completion() {
+  command -v zsh >/dev/null || skip 'no zsh'
+  "$heaptap" completion zsh >_heaptap
+  zsh -n _heaptap
+  cat >complete.zsh <<'ZSH'
+zmodload zsh/zpty
+zpty z zsh -f -i
+zpty -w z 'PS1=; fpath=($PWD $fpath); autoload -U compinit; compinit -u -d dump; setopt noautomenu; print ready'
+zpty -r -m z out '*ready*ready*'
+zpty -w -n z $'heaptap report --lea\t'
+for i in {1..100}; do zpty -r -t z more && all+=$more; [[ $all == *--leaks* ]] && break; sleep 0.1; done
+print -r -- "$all"
+zpty -d z
+ZSH
+  timeout 30 zsh -f complete.zsh >out 2>&1 || true
+  matches '--leaks' out
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts behind heaptap report: errors worked out from sums, chance, suppressions, patterns, hashes of names. */
+#include "pprof/anonymous.h"
+#include "pprof/contrast.h"
+#include "pprof/estimate.h"
+#include "pprof/growth.h"
+#include "pprof/pattern.h"
+#include "pprof/profile.h"
+#include "pprof/suppressions.h"
+#include "pprof/totals.h"
+#include "proto/weight.h"
+#include "sampler/screen.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static uint64_t state = 0x123456789abcdef;
+
+static uint64_t draw(void)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state * 0x2545f4914f6cdd1d;
+}
+
+/* `count` blocks of `size` bytes, sampled at `period`: what a profile says of them. */
+static void sample(uint64_t count, uint64_t size, uint64_t period, int64_t *objects, int64_t *bytes)
+{
+	double p = weight_probability((double)size / (double)period), taken = 0;
+
+	for (uint64_t i = 0; i < count; i++)
+		taken += (double)(draw() >> 11) * 0x1p-53 < p;
+	*objects = llround(taken / p);
+	*bytes = llround(taken / p * (double)size);
+}
+
+/* 95% intervals must hold the truth 95 times in 100, for small blocks, for large ones, and for mixtures. */
+static void intervals_cover_the_truth(void **unused)
+{
+	static const struct {
+		uint64_t count[2], size[2];
+	} cases[] = {
+	    {{20000, 0}, {64, 1}},
+	    {{1000, 0}, {4096, 1}},
+	    {{200, 0}, {100000, 1}},
+	    {{10000, 200}, {64, 30000}},
+	    {{5000, 20}, {1000, 500000}},
+	};
+	enum { RUNS = 2000 };
+
+	for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
+		double truth = 0;
+		int covered = 0;
+
+		for (int i = 0; i < 2; i++)
+			truth += (double)(cases[c].count[i] * cases[c].size[i]);
+		for (int run = 0; run < RUNS; run++) {
+			int64_t objects = 0, bytes = 0;
+			struct estimate estimate;
+
+			for (int i = 0; i < 2; i++) {
+				int64_t some_objects, some_bytes;
+
+				sample(cases[c].count[i], cases[c].size[i], 16384, &some_objects, &some_bytes);
+				objects += some_objects;
+				bytes += some_bytes;
+			}
+			estimate = estimate_of((double)bytes, (double)objects, 0, 16384);
+			covered += fabs((double)bytes - truth) <= 1.96 * sqrt(estimate.bytes_variance);
+		}
+		/* Mixtures err on the safe side. */
+		if (covered < RUNS * 92 / 100)
+			fail_msg("case %zu: %d of %d intervals cover the truth", c, covered, RUNS);
+		if (c < 3)
+			assert_true(covered < RUNS * 98 / 100);
+	}
+}
+
+static void errors_of_known_cases(void **unused)
+{
+	struct estimate exact = estimate_of(1e6, 100, 0, 1), small = estimate_of(50 << 20, 819200, 0, 512 << 10);
+	struct estimate none = estimate_of(0, 0, 0, 4096), unsized = estimate_of(1 << 20, 0, 64, 4096);
+
+	assert_true(exact.bytes_variance == 0 && exact.samples == 100);
+	assert_true(fabs(sqrt(small.bytes_variance) / (5 << 20) - 1) < 0.001);
+	assert_true(fabs(small.samples - 100) < 0.1);
+	assert_true(none.samples == 0 && none.bytes_variance == 0);
+	assert_true(fabs(unsized.samples - 254) < 3);
+	assert_true(fabs(estimate_threshold(1) - 1.960) < 0.001);
+	assert_true(fabs(estimate_threshold(100) - 3.481) < 0.001);
+}
+
+/* ---- columns */
+
+static struct profile *profile_make(void)
+{
+	struct profile *p = profile_new();
+
+	profile_add_sample_type(p, "alloc_objects", "count");
+	profile_add_sample_type(p, "alloc_space", "bytes");
+	profile_add_sample_type(p, "inuse_objects", "count");
+	profile_add_sample_type(p, "inuse_space", "bytes");
+	profile_set_period(p, "space", "bytes", 16384);
+	return p;
+}
+
+static void profile_put(struct profile *p, const char *name, const int64_t values[4])
+{
+	const struct profile_function function = {.name = name, .system_name = name};
+	const struct profile_line line = {.function = profile_add_function(p, &function)};
+	const struct profile_location location = {.address = (uintptr_t)name, .lines = &line, .line_count = 1};
+	uint32_t id = profile_add_location(p, &location);
+
+	assert_int_equal(profile_add_sample(p, &id, 1, values, NULL, 0), 0);
+}
+
+/* A process with three sites over `columns` snapshots: one that leaks, one steady, a cache that fills and stays. */
+static void series_make(struct traces *t, size_t columns, uint64_t leaked)
+{
+	static const struct traces_options plain;
+	int64_t leak[4] = {0}, steady[4] = {0}, cache[4] = {0}, objects, bytes;
+
+	for (size_t column = 0; column < columns; column++) {
+		struct profile *p = profile_make();
+
+		sample(leaked, 64, 16384, &objects, &bytes);
+		leak[0] += objects, leak[1] += bytes, leak[2] += objects, leak[3] += bytes;
+		sample(20000, 64, 16384, &steady[2], &steady[3]);
+		steady[0] += steady[2], steady[1] += steady[3];
+		sample(column < columns / 2 ? 8000 : 0, 64, 16384, &objects, &bytes);
+		cache[0] += objects, cache[1] += bytes, cache[2] += objects, cache[3] += bytes;
+		profile_put(p, "leak", leak);
+		profile_put(p, "steady", steady);
+		profile_put(p, "cache", cache);
+		if (column == 0)
+			assert_int_equal(traces_init(t, &plain, p, columns), 0);
+		assert_int_equal(traces_add(t, p, column), 0);
+		profile_free(p);
+	}
+}
+
+static void growth_finds_leaks_and_only_leaks(void **unused)
+{
+	enum { RUNS = 200 };
+	int found = 0, wrong = 0;
+
+	for (int run = 0; run < RUNS; run++) {
+		struct traces t;
+		struct growth growth;
+
+		series_make(&t, 7, run & 1 ? 4000 : 0);
+		assert_int_equal(growth_make(&growth, &t, 7), 0);
+		for (size_t i = 0; i < growth.count; i++) {
+			const char *name = t.frames[traces_stack(&t, growth.rows[i].row)[0]].name;
+
+			found += strcmp(name, "leak") == 0;
+			wrong += strcmp(name, "leak") != 0;
+		}
+		growth_fini(&growth);
+		assert_int_equal(growth_make(&growth, &t, 2), 0);
+		assert_int_equal(growth.count, 0);
+		growth_fini(&growth);
+		traces_fini(&t);
+	}
+	assert_true(found >= RUNS / 2 * 95 / 100);
+	assert_true(wrong <= RUNS * 5 / 100);
+}
+
+/* Of one process the allocations of both snapshots are the same samples: the difference is as sure as its own part. */
+static void differences_within_a_process_are_surer(void **unused)
+{
+	struct contrast_options options = {.after = 1, .kind = MEASURE_ALLOC, .same_process = true};
+	struct contrast same, other;
+	struct traces t;
+
+	series_make(&t, 2, 4000);
+	assert_int_equal(contrast_make(&same, &t, &options), 0);
+	options.same_process = false;
+	assert_int_equal(contrast_make(&other, &t, &options), 0);
+	assert_true(same.sum.variance < other.sum.variance);
+	assert_true(same.sum.after == other.sum.after);
+	contrast_fini(&same);
+	contrast_fini(&other);
+	traces_fini(&t);
+}
+
+static void recursion_counts_once(void **unused)
+{
+	static const struct traces_options plain;
+	static const int64_t values[4] = {1, 100, 1, 100};
+	struct profile *p = profile_make();
+	const struct profile_function function = {.name = "again"};
+	const struct profile_line line = {.function = profile_add_function(p, &function)};
+	const struct profile_location location = {.address = 1, .lines = &line, .line_count = 1};
+	uint32_t stack[3];
+	struct totals totals;
+	struct traces t;
+
+	stack[0] = stack[1] = stack[2] = profile_add_location(p, &location);
+	profile_add_sample(p, stack, 3, values, NULL, 0);
+	assert_int_equal(traces_init(&t, &plain, p, 1), 0);
+	assert_int_equal(traces_add(&t, p, 0), 0);
+	assert_int_equal(totals_make(&totals, &t, 0, MEASURE_INUSE), 0);
+	assert_int_equal(totals.rows[0].cum.value, 100);
+	assert_int_equal(totals.rows[0].flat.value, 100);
+	totals_fini(&totals);
+	traces_fini(&t);
+	profile_free(p);
+}
+
+/* ---- names */
+
+static void suppressions_match_as_in_lsan(void **unused)
+{
+	static const struct {
+		const char *pattern, *text;
+		bool matches;
+	} cases[] = {
+	    {"foo", "xfoox", true}, {"foo", "fo", false}, {"^foo", "foobar", true}, {"^foo", "xfoo", false},
+	    {"foo$", "xfoo", true}, {"foo$", "foox", false}, {"^foo$", "foo", true}, {"^foo$", "foofoo", false},
+	    {"f*o", "xfzzoz", true}, {"^f*o$", "fxxo", true}, {"^f*o$", "fxxoz", false}, {"a*b*c", "1a2b3c4", true},
+	    {"a*b*c", "acb", false}, {"*", "", true}, {"lib*.so", "/usr/lib/libx.so.1", true}, {"^a*a$", "a", false},
+	    {"foo*", "foo", true}, {"*foo", "foo", true},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		if (suppressions_pattern(cases[i].pattern, cases[i].text) != cases[i].matches)
+			fail_msg("'%s' and '%s'", cases[i].pattern, cases[i].text);
+}
+
+static void suppressions_are_read_by_line(void **unused)
+{
+	static const char good[] = "# comment\n\n  leak:foo \r\nleak:bar", bad[] = "leak:foo\nrace:x\n";
+	struct suppressions s = {0};
+	size_t line;
+
+	assert_int_equal(suppressions_add(&s, good, strlen(good), &line), 0);
+	assert_int_equal(s.count, 2);
+	assert_string_equal(s.patterns[0], "foo");
+	assert_int_equal(suppressions_add(&s, bad, strlen(bad), &line), -EINVAL);
+	assert_int_equal(line, 2);
+	suppressions_fini(&s);
+}
+
+/* RE2's syntax; and what an enemy writes costs little. */
+static void patterns_are_those_of_pprof(void **unused)
+{
+	struct pattern *pattern;
+	char error[256], text[4096];
+
+	assert_int_equal(pattern_new("(?i)ab+|(?:c\\d)", 0, &pattern, error, sizeof(error)), 0);
+	assert_true(pattern_matches(pattern, "xABBy"));
+	assert_true(pattern_matches(pattern, "c7"));
+	assert_false(pattern_matches(pattern, "cc"));
+	pattern_free(pattern);
+	assert_int_equal(pattern_new("a|ab", PATTERN_WHOLE, &pattern, error, sizeof(error)), 0);
+	assert_true(pattern_matches(pattern, "ab"));
+	assert_false(pattern_matches(pattern, "abc"));
+	pattern_free(pattern);
+	assert_int_equal(pattern_new("a(", 0, &pattern, error, sizeof(error)), -EINVAL);
+	assert_non_null(strstr(error, "not a regular expression"));
+	assert_int_equal(pattern_new("((((a{1,999}){1,999}){1,999}){1,999})", 0, &pattern, error, sizeof(error)), -EINVAL);
+	memset(text, 'a', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	assert_int_equal(pattern_new("(a*)*b", 0, &pattern, error, sizeof(error)), 0);
+	assert_false(pattern_matches(pattern, text));
+	pattern_free(pattern);
+}
+
+static void hashes_are_the_same_everywhere(void **unused)
+{
+	char buffer[ANONYMOUS_BYTES];
+
+	assert_string_equal(anonymous_name('f', "main", buffer), "f_a72fa91406d86c0f");
+	assert_string_equal(anonymous_name('f', "[lost stack]", buffer), "[lost stack]");
+	assert_string_equal(anonymous_name('f', "", buffer), "");
+}
+
+static void numbers_fit_their_columns(void **unused)
+{
+	static const struct {
+		double value;
+		bool bytes;
+		const char *text;
+	} cases[] = {
+	    {0, true, "0 B"}, {1023, true, "1023 B"}, {1024, true, "1.0 KiB"}, {1048575, true, "1.0 MiB"},
+	    {-5.5 * 1048576, true, "-5.5 MiB"}, {999999, false, "999999"}, {1e6, false, "1.0M"}, {9.2e18, true, "8.0 EiB"},
+	    {9.2e18, false, "9.2E"},
+	};
+	char text[SCREEN_VALUE_BYTES];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		assert_string_equal(screen_value(cases[i].value, cases[i].bytes, text), cases[i].text);
+	assert_string_equal(screen_doubt(100, 10, 25, false, text), "+-5.0%");
+	assert_string_equal(screen_doubt(100, 4, 25, false, text), "4 samples");
+	assert_string_equal(screen_doubt(100, 1, 25, false, text), "1 sample");
+	assert_string_equal(screen_doubt(100, 10, 0, false, text), "exact");
+	assert_string_equal(screen_doubt(100, 10, 25, true, text), "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(intervals_cover_the_truth),
+	    cmocka_unit_test(errors_of_known_cases),
+	    cmocka_unit_test(growth_finds_leaks_and_only_leaks),
+	    cmocka_unit_test(differences_within_a_process_are_surer),
+	    cmocka_unit_test(recursion_counts_once),
+	    cmocka_unit_test(suppressions_match_as_in_lsan),
+	    cmocka_unit_test(suppressions_are_read_by_line),
+	    cmocka_unit_test(patterns_are_those_of_pprof),
+	    cmocka_unit_test(hashes_are_the_same_everywhere),
+	    cmocka_unit_test(numbers_fit_their_columns),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
