@@ -182,9 +182,11 @@ def goals(results, curves):
         storm = [results.ratios((1, n, f"heaptap {backend} 512K"), cpu) for n in workloads if n.startswith("storm")]
         if storm:
             goal(f"storm, {backend}, CPU over native", "<= 1.05", spread(storm[0]), median_of(storm[0]) <= 1.05)
+        goal_switches(results, backend, goal)
         if backend == known.backends()[0]:
             goal_memory(results, workloads, backend, goal)
             goal_heaptrack(results, workloads, backend, goal)
+    show_peak(results, goal)
     for name, wanted_text, figure, met in curves.goals():
         goal(name, wanted_text, figure, met)
     return table(["what", "goal", "measured", ""], rows)
@@ -202,6 +204,22 @@ def goal_memory(results, workloads, backend, goal):
     if worst is not None:
         goal("target's RSS above 1.01 of native's, worst", "<= 4 MiB", f"{worst / 1024:.1f} MiB ({where})",
              worst <= 4096)
+
+
+def goal_switches(results, backend, goal):
+    for name in known.SWITCHES:
+        ratios = results.ratios((1, name, f"heaptap {backend} 512K"), cpu)
+        if ratios:
+            goal(f"context switches, {name}, {backend}, CPU over native", "<= 1.02", spread(ratios, "{:.3f}"),
+                 median_of(ratios) <= 1.02)
+
+
+def show_peak(results, goal):
+    for scale, name, contender in results.runs:
+        ratios = results.ratios((scale, name, contender.removesuffix(" no peak")), cpu, contender)
+        if contender.endswith(" no peak") and ratios:
+            goal(f"keeping the peak at 64K, CPU over --no-peak, {name}", "no change", spread(ratios, "{:.3f}"),
+                 min(ratios) <= 1)
 
 
 def goal_heaptrack(results, workloads, backend, goal):

@@ -32,6 +32,12 @@ def contenders(build):
             Contender("tcmalloc 512K", needs=[TCMALLOC],
                       environment={"LD_PRELOAD": TCMALLOC, "TCMALLOC_SAMPLE_PARAMETER": "524288"}),
         ]),
+        # What it costs to keep the heap at its largest, where samples are many.
+        (0.5, "^(batch 1|storm|stl|sqlite)", [
+            Contender("native"),
+            Contender("heaptap copy 64K", heaptap(build, "copy", "64K")),
+            Contender("heaptap copy 64K no peak", heaptap(build, "copy", "64K", "--no-peak")),
+        ]),
         (0.1, "", [
             Contender("native"), *ours("512K")[:1], *ours("1"),
             Contender("heaptrack", ["heaptrack", "-o", "{folder}/heaptrack"], needs=["heaptrack"]),
@@ -119,6 +125,7 @@ def workloads(build, folder, scale):
         loops(build, "small", 1, 60e6 * scale),
         loops(build, "pingpong", 1, 120e6 * scale),
         loops(build, "cross", 2, 12e6 * scale),
+        loops(build, "pipe", 2, 500e3 * scale),
         loops(build, "storm", 1, 150e3 * scale),
         Workload("sqlite", ["sqlite3", ":memory:"], stdin=f"{folder}/work.{scale}.sql", needs=["sqlite3"]),
         Workload("stl", [f"{build}/bench/stl", str(int(1200000 * scale))]),
@@ -133,4 +140,5 @@ def workloads(build, folder, scale):
 
 
 LOOPS = ("batch", "small", "pingpong", "cross")  # nothing but malloc and free
+SWITCHES = ("pipe 2", "redis P1")  # nothing but context switches, and many of them
 PROGRAMS = ("sqlite", "stl", "cc1", "python", "python malloc", "node", "redis P1", "redis P16")

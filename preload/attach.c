@@ -300,6 +300,7 @@ static bool attach(void)
 	    .base = (unsigned char *)header,
 	    .places_offset = header->places_offset,
 	    .owners_offset = header->owners_offset,
+	    .no_peak = header->no_peak == 1,
 	    .buffers_offset = header->buffers_offset,
 	    .frees_offset = header->frees_offset,
 	    .slots_offset = header->slots_offset,

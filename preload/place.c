@@ -254,6 +254,8 @@ static void live_add(struct weight weight, uint64_t now_ns, uint64_t seq)
 	    atomic_fetch_add_explicit(&place->live_variance, weight.variance, memory_order_relaxed) + weight.variance;
 	uint64_t objects_variance = weight.objects_variance +
 	    atomic_fetch_add_explicit(&place->live_objects_variance, weight.objects_variance, memory_order_relaxed);
+	if (setup.no_peak)
+		return;
 	uint64_t bytes = atomic_load_explicit(&place->live.bytes_q8, memory_order_relaxed);
 	uint64_t peak = atomic_load_explicit(&place->peak_bytes_q8, memory_order_relaxed);
 	while (bytes > peak && (int64_t)bytes > 0) {

@@ -23,6 +23,7 @@ struct place_setup {
 	uint32_t segments;
 	uint64_t key;
 	int clock_id;
+	bool no_peak;
 	uint32_t pid; /* of the image's process, as far as it is known */
 	_Atomic uint32_t *wiped; /* in a page that is zero in a forked child; or NULL: place_forked() is called instead */
 };

@@ -120,7 +120,7 @@ struct region_header {
 	uint32_t segments;        /* there are, at most REGION_SEGMENTS */
 	uint32_t snapshot_signal; /* asks for a snapshot where the program leaves it at its default; 0: none does */
 	uint32_t start_paused;    /* 1: no samples until heaptap_start() */
-	uint32_t reserved0;
+	uint32_t no_peak;         /* 1: the peak is not kept, and its numbers stay 0 */
 	uint32_t dump_bytes;      /* stacks that use more than this go by the copy rung */
 	_Atomic uint32_t sampler_pid; /* who reads it now */
 	uint32_t reserved2;

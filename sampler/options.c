@@ -84,6 +84,12 @@ static int set_delta(struct options *options, const char *value)
 	return 0;
 }
 
+static int set_no_peak(struct options *options, const char *value)
+{
+	options->no_peak = true;
+	return 0;
+}
+
 static int set_timeline(struct options *options, const char *value)
 {
 	options->timeline = true;
@@ -176,6 +182,7 @@ static const struct option option_table[] = {
 	"snapshots to keep of each process, the newest;\nall unless given"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "delta", NULL, NULL, NULL, set_delta,
 	"beside each periodic snapshot, what was allocated\nsince the one before (NNNN-delta)"},
+    {COMMAND_RECORD, '\0', "no-peak", NULL, NULL, NULL, set_no_peak, "do not keep the heap at its largest (peak)"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "signal", "SIG", NULL, "USR1, USR2, RTMIN+N or none", set_signal,
 	"asks for a snapshot, default USR1: of a process\nthat has no use for it, or of all if sent to the\n"
 	"sampler; none means none"},

@@ -89,6 +89,7 @@ struct options {
 	uint64_t temporary_ns;      /* what is freed sooner is temporary */
 	bool paused;                /* no samples until the program wants them */
 	bool delta, timeline, lifetimes; /* files to write besides */
+	bool no_peak;               /* nor to write */
 	bool sync;                  /* fsync what is written */
 	bool all;                   /* snapshot: of every process */
 	enum symbol_detail symbols;

@@ -103,6 +103,7 @@ static void write_header(const struct region *region, const struct region_option
 	atomic_store(&header->sampler_pid, (uint32_t)getpid());
 	header->snapshot_signal = options->snapshot_signal;
 	header->start_paused = options->start_paused;
+	header->no_peak = options->no_peak;
 	atomic_store(&header->period_bytes, options->period_bytes);
 	atomic_store(&header->mode, options->mode);
 	atomic_store(&header->state, REGION_SPARE);

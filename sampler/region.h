@@ -30,7 +30,7 @@ struct region_options {
 	uint64_t live_max; /* samples; rounded up to whole segments */
 	enum region_mode mode;
 	uint32_t snapshot_signal; /* 0: none */
-	bool start_paused;
+	bool start_paused, no_peak;
 };
 
 /* The clock for options.clock_id: CLOCK_MONOTONIC where the hook can read it without a system call, which a sandbox might

@@ -257,6 +257,7 @@ static int open_session(struct session *s)
 	    .mode = s->probe.backend == BACKEND_UPROBE ? REGION_MODE_TRIGGER : REGION_MODE_COPY,
 	    .snapshot_signal = (uint32_t)s->options->signal,
 	    .start_paused = s->options->paused,
+	    .no_peak = s->options->no_peak,
 	};
 	int error = output_init(&s->output, s->options->output);
 	s->modules = modules_new(0);

@@ -73,6 +73,15 @@ static void print_samples(const struct snapshot *s)
 	notice_print("  samples %s", text);
 }
 
+static void print_peak(const struct region_place *place)
+{
+	double objects = (double)atomic_load(&place->peak_objects_q16) / (1 << WEIGHT_OBJECTS_SHIFT);
+	double bytes = (double)atomic_load(&place->peak_bytes_q8) / (1 << WEIGHT_BYTES_SHIFT);
+	double variance = (double)atomic_load(&place->peak_variance) * (1 << WEIGHT_VARIANCE_SHIFT);
+	double objects_variance = (double)atomic_load(&place->peak_objects_variance);
+	print_estimate("peak", bytes, sqrt(variance), objects, sqrt(objects_variance));
+}
+
 void summary_print(const struct snapshot *s, int error)
 {
 	const struct process *process = s->process;
@@ -81,11 +90,8 @@ void summary_print(const struct snapshot *s, int error)
 	summary_end(process, end, sizeof(end));
 	notice_print("%s (pid %d) %s", process->title, (int)process->pid, end);
 
-	double objects = (double)atomic_load(&place->peak_objects_q16) / (1 << WEIGHT_OBJECTS_SHIFT);
-	double bytes = (double)atomic_load(&place->peak_bytes_q8) / (1 << WEIGHT_BYTES_SHIFT);
-	double variance = (double)atomic_load(&place->peak_variance) * (1 << WEIGHT_VARIANCE_SHIFT);
-	double objects_variance = (double)atomic_load(&place->peak_objects_variance);
-	print_estimate("peak", bytes, sqrt(variance), objects, sqrt(objects_variance));
+	if (atomic_load(&place->peak_order))
+		print_peak(place);
 	print_estimate("at end", s->view.inuse.bytes, sqrt(s->view.inuse.bytes_variance), s->view.inuse.objects,
 	    sqrt(s->view.inuse.objects_variance));
 	print_samples(s);

@@ -6,6 +6,8 @@
  *   small      the same with 16..256 B
  *   pingpong   64 B, freed at once
  *   cross      every other thread allocates, its neighbour frees
+ *   pipe       every other thread sends a byte through a pipe and gets one back, with 64 B allocated for it: two context
+ *              switches a pair
  *   storm      32 KiB, filled, read and freed: 1 to 2 GB/s
  *
  * Before the loop that is measured: N blocks of 1 KiB that stay (live), N that come and go (churn), BYTES in blocks of
@@ -23,6 +25,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { LIVE = 1000, BELT = 1024, THREADS_MAX = 512 };
 
@@ -33,6 +36,7 @@ struct belt {
 	void *blocks[BELT];
 	_Alignas(64) _Atomic uint64_t put;
 	_Alignas(64) _Atomic uint64_t taken;
+	int there[2], back[2];
 };
 
 static struct belt *belts;
@@ -104,6 +108,21 @@ static void run_take(struct belt *belt)
 	}
 }
 
+static void run_pipe(int in, int out, int first)
+{
+	char byte = 0;
+	if (first && write(out, &byte, 1) != 1)
+		abort();
+	for (uint64_t i = 0; i < pairs_each; i++) {
+		void *block = malloc(64);
+		USE(block);
+		free(block);
+		/* The one who began reads last. */
+		if (read(in, &byte, 1) != 1 || ((!first || i + 1 < pairs_each) && write(out, &byte, 1) != 1))
+			abort();
+	}
+}
+
 static const char *kind;
 
 static __attribute__((noinline)) void run(unsigned int thread, unsigned int depth)
@@ -120,6 +139,10 @@ static __attribute__((noinline)) void run(unsigned int thread, unsigned int dept
 		run_pingpong(64);
 	else if (!strcmp(kind, "storm"))
 		run_storm(thread + 1);
+	else if (!strcmp(kind, "pipe") && thread % 2)
+		run_pipe(belts[thread / 2].there[0], belts[thread / 2].back[1], 0);
+	else if (!strcmp(kind, "pipe"))
+		run_pipe(belts[thread / 2].back[0], belts[thread / 2].there[1], 1);
 	else if (thread % 2)
 		run_take(&belts[thread / 2]);
 	else
@@ -177,11 +200,15 @@ int main(int argc, char *argv[])
 		else
 			pause = !strcmp(argv[i], "pause");
 	}
-	if (!strcmp(kind, "cross"))
+	const int by_two = !strcmp(kind, "cross") || !strcmp(kind, "pipe");
+	if (by_two)
 		pairs_each *= 2; /* a pair takes two threads */
 	belts = mmap(NULL, sizeof(*belts) * (threads / 2 + 1), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (belts == MAP_FAILED)
 		return 1;
+	for (unsigned int i = 0; i < threads / 2 + 1 && !strcmp(kind, "pipe"); i++)
+		if (pipe(belts[i].there) || pipe(belts[i].back))
+			return 1;
 	prepare(live, churn, heap);
 	if (pause)
 		heaptap_stop();
@@ -194,7 +221,7 @@ int main(int argc, char *argv[])
 	run(0, deep);
 	for (unsigned int i = 1; i < threads; i++)
 		pthread_join(others[i], NULL);
-	double pairs = (double)(pairs_each * threads) / (strcmp(kind, "cross") ? 1 : 2);
+	double pairs = (double)(pairs_each * threads) / (by_two ? 2 : 1);
 	printf("%.3f %.3f\n", (double)(now(CLOCK_MONOTONIC) - began) / pairs,
 	    (double)(now(CLOCK_PROCESS_CPUTIME_ID) - cpu) / pairs);
 	return 0;

@@ -56,3 +56,11 @@ test_with_each_snapshot() {
   matches 'written with exit' comments
   at_least 500000 "$(total_of out/peak.pb.gz inuse_space)" peak
 }
+
+test_no_peak() {
+  record -p 1 -i 0 --no-peak -o out/%n.pb.gz "$targets/snapshot_peak" spike 1000 400 >truth 2>summary
+  equal exit.pb.gz "$(ls out)" files
+  profile_check out/exit.pb.gz
+  grep -q '^ *heaptap: *peak' summary && fail 'a peak in the summary'
+  matches 'at end' summary
+}
