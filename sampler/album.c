@@ -166,6 +166,7 @@ static struct snapshot *take(struct album *a, struct process *process, enum snap
 	s->kind = kind;
 	s->period_bytes = a->period_bytes;
 	s->detail = (int)a->setup.options->symbols;
+	s->debuginfod = a->setup.options->debuginfod;
 	s->sync = a->setup.options->sync;
 	snprintf(s->cause, sizeof(s->cause), "%s, %s", name, cause);
 	snprintf(s->host, sizeof(s->host), "%s", a->setup.output->host);

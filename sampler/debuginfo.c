@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/debuginfo.h"
 
-#include <dlfcn.h>
 #include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "sampler/debuginfod.h"
 #include "sampler/plainfile.h"
 
 enum { BUILD_ID_MIN = 3, BUILD_ID_MAX = 64 };
@@ -101,30 +101,14 @@ static int open_by_link(const struct debuginfo_query *query)
 	return -ENOENT;
 }
 
-/* Loaded only when asked for, as libdw does: the library brings curl and its start-up cost. */
+/* What a server sent is not believed either. */
 static int open_by_debuginfod(const uint8_t *build_id, size_t build_id_bytes)
 {
-	void *library = dlopen("libdebuginfod.so.1", RTLD_LAZY | RTLD_LOCAL);
-	void *(*begin)(void) = NULL;
-	int (*find)(void *, const unsigned char *, int, char **) = NULL;
-	void (*end)(void *) = NULL;
-	void *client;
-	int fd = -ENOENT;
+	int fd = debuginfod_open(build_id, build_id_bytes);
 
-	if (!library)
-		return -ENOENT;
-	*(void **)&begin = dlsym(library, "debuginfod_begin");
-	*(void **)&find = dlsym(library, "debuginfod_find_debuginfo");
-	*(void **)&end = dlsym(library, "debuginfod_end");
-	client = begin && find && end ? begin() : NULL;
-	if (client) {
-		fd = find(client, build_id, (int)build_id_bytes, NULL);
-		end(client);
-	}
-	/* Never dlclose: curl leaves threads' exit handlers behind. */
 	if (fd >= 0 && !has_build_id(fd, build_id, build_id_bytes)) {
 		close(fd);
-		fd = -ENOENT;
+		return -ENOENT;
 	}
 	return fd < 0 ? -ENOENT : fd;
 }

@@ -243,7 +243,8 @@ uint32_t naming_marker(struct naming *n, const char *marker)
 	return profile_add_location(n->profile, &location);
 }
 
-struct naming *naming_new(struct profile *profile, const struct process *process, const bool *used, int detail)
+struct naming *naming_new(struct profile *profile, const struct process *process, const bool *used, int detail,
+    bool debuginfod)
 {
 	struct naming *n = calloc(1, sizeof(*n));
 	if (!n)
@@ -256,6 +257,7 @@ struct naming *naming_new(struct profile *profile, const struct process *process
 	const struct symbol_options options = {
 	    .level = (enum symbol_level)detail,
 	    .cache_folder = symcache_folder(folder, sizeof(folder)) == 0 ? folder : NULL,
+	    .debuginfod = debuginfod,
 	};
 	n->symbols = symbols_new(&options);
 	n->frames = calloc(stacks_frame_count(n->stacks) + 1, sizeof(*n->frames));

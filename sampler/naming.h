@@ -13,8 +13,9 @@
 struct naming;
 
 /* Resolves the frames of the stacks for which `used[stack]` is set (stacks_node_count() of them) in batches per file. The
- * process' main program becomes the first mapping. detail: see snapshot.h. NULL: out of memory. */
-struct naming *naming_new(struct profile *profile, const struct process *process, const bool *used, int detail);
+ * process' main program becomes the first mapping. detail, debuginfod: see snapshot.h. NULL: out of memory. */
+struct naming *naming_new(struct profile *profile, const struct process *process, const bool *used, int detail,
+    bool debuginfod);
 void naming_free(struct naming *naming);
 
 /* Location ids of a stack, innermost first and without the allocator's own frames, in an array that the naming owns

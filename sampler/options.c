@@ -122,6 +122,12 @@ static int set_symbols(struct options *options, const char *value)
 	return choice < 0 ? -EINVAL : 0;
 }
 
+static int set_debuginfod(struct options *options, const char *value)
+{
+	options->debuginfod = true;
+	return 0;
+}
+
 static int set_rss_max(struct options *options, const char *value)
 {
 	return value_bytes(value, 1 << 20, PERIOD_BYTES_MAX, &options->rss_max_bytes);
@@ -200,6 +206,8 @@ static const struct option option_table[] = {
     {COMMAND_SNAPSHOT, '\0', "all", NULL, NULL, NULL, set_all, "every process that is being profiled"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "symbols", NULL, symbol_names, NULL, set_symbols,
 	"names in the profile: full, the default, has\nfunctions, inlined calls and lines; raw has none"},
+    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "debuginfod", NULL, NULL, NULL, set_debuginfod,
+	"fetch debug files that are not here from the\nservers in $DEBUGINFOD_URLS"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "max-rss", "BYTES", NULL, "1M to 1024G, with K, M or G if wanted", set_rss_max,
 	"memory of the sampler above which the period\ndoubles; no limit unless given"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "max-cpu", "PERCENT", NULL, "1 to 100", set_cpu_max,

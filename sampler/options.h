@@ -93,6 +93,7 @@ struct options {
 	bool sync;                  /* fsync what is written */
 	bool all;                   /* snapshot: of every process */
 	enum symbol_detail symbols;
+	bool debuginfod;            /* debug files that are not here may be fetched */
 	uint64_t rss_max_bytes;     /* of the sampler, 0: no limit */
 	uint32_t cpu_max_percent;   /* of one CPU, the sampler and its writers, 0: no limit */
 	int verbosity;              /* -1 for -q, 0, or the number of -v */

@@ -108,7 +108,7 @@ static void say_names(const char *path, const struct file_facts *facts)
 	if (facts->debug)
 		doctor_say(DOCTOR_GOOD, NULL, "%s has debug info: functions, inlined calls and lines", path);
 	else if (facts->debug_link)
-		doctor_say(DOCTOR_NOTE, "install its -dbgsym package (or put the .debug file beside it)",
+		doctor_say(DOCTOR_NOTE, "install its -dbgsym package, put the .debug file beside it, or record with --debuginfod",
 		    "%s is stripped; its debug info is in a file of its own, if that is installed", path);
 	else if (facts->symbols)
 		doctor_say(DOCTOR_NOTE, "build it with -g", "%s has names of functions, but no lines or inlined calls", path);

@@ -16,6 +16,7 @@
 #include "sampler/adopt.h"
 #include "sampler/album.h"
 #include "sampler/control.h"
+#include "sampler/debuginfod.h"
 #include "sampler/guard.h"
 #include "sampler/intake.h"
 #include "sampler/lifetime.h"
@@ -409,6 +410,8 @@ int session_run(const struct options *options, int front_fd)
 	}
 	if (options->verbosity > 0)
 		notice_print("backend %s: %s", backend_name(s.probe.backend), s.probe.reason);
+	if (options->debuginfod && !debuginfod_has_servers())
+		notice_print("--debuginfod: there is nobody to ask, $DEBUGINFOD_URLS names no server");
 	error = open_session(&s);
 	if (error) {
 		snprintf(text, sizeof(text), "cannot start the sampler: %s", strerror(-error));

@@ -5,6 +5,7 @@
 #include "pprof/encode.h"
 #include "pprof/file.h"
 #include "pprof/gzip.h"
+#include "sampler/debuginfod.h"
 #include "sampler/lifetimes.h"
 #include "sampler/naming.h"
 #include "sampler/series.h"
@@ -79,6 +80,13 @@ static void comment_lifetimes(struct profile *profile, const struct snapshot *s)
 	if (unseen)
 		snprintf(text + at, sizeof(text) - (size_t)at, "; %" PRIu64 " frees are missing from this", unseen);
 	profile_add_comment(profile, text);
+}
+
+static void comment_debuginfod(struct profile *profile)
+{
+	char text[512];
+	if (debuginfod_describe(text, sizeof(text)))
+		profile_add_comment(profile, text);
 }
 
 static void comment_cause(struct profile *profile, const struct sheet *sheet)
@@ -203,10 +211,12 @@ static int fill(struct profile *profile, const struct sheet *sheet)
 	for (size_t i = 0; i < view->count; i++)
 		if (view->rows[i].stack != UINT32_MAX)
 			used[view->rows[i].stack] = true;
-	struct naming *naming = naming_new(profile, s->process, used, s->detail);
+	struct naming *naming = naming_new(profile, s->process, used, s->detail, s->debuginfod);
 	free(used);
 	if (!naming)
 		return -ENOMEM;
+	if (s->debuginfod)
+		comment_debuginfod(profile);
 	int error = 0;
 	for (size_t i = 0; i < view->count && !error; i++)
 		error = add_row(profile, naming, sheet, &view->rows[i]);

@@ -33,6 +33,7 @@ struct snapshot {
 	char host[65];
 	uint64_t period_bytes;
 	int detail;           /* enum symbol_level's numbers: 0 full, 1 functions, 2 raw */
+	bool debuginfod;      /* debug files may be fetched */
 	bool sync;            /* fsync before the rename */
 	bool urgent;          /* somebody waits for it */
 	int64_t unix_ns;      /* when the books were read */
