@@ -349,6 +349,7 @@ static bool requests_changed(struct image *image)
 uint64_t album_tend(struct album *a, uint64_t now_ns, uint64_t period_bytes)
 {
 	a->period_bytes = period_bytes;
+	writer_tend(a->writer);
 	if (a->setup.roster->arrivals != a->arrivals_seen) /* what a process was before it may have ended soon */
 		a->look_ns = 0;
 	a->arrivals_seen = a->setup.roster->arrivals;

@@ -78,6 +78,7 @@ struct thread_facts {
 	pid_t pid;    /* of its process; 0 for a zombie and for none */
 	pid_t parent;
 	pid_t inner;  /* its id in its own pid namespace */
+	bool like_us; /* all its user ids are ours */
 };
 
 static struct thread_facts thread_read(pid_t tid)
@@ -90,8 +91,11 @@ static struct thread_facts thread_read(pid_t tid)
 		return facts;
 	while (fgets(line, sizeof(line), status)) {
 		const char *last = strrchr(line, '\t');
+		unsigned int uid[4];
 		if (strncmp(line, "NSpid:", 6) == 0 && last)
 			facts.inner = atoi(last + 1);
+		else if (sscanf(line, "Uid: %u %u %u %u", &uid[0], &uid[1], &uid[2], &uid[3]) == 4)
+			facts.like_us = uid[0] == geteuid() && uid[1] == uid[0] && uid[2] == uid[0] && uid[3] == uid[0];
 		else if (sscanf(line, "Tgid: %d", &facts.pid) != 1 && sscanf(line, "PPid: %d", &facts.parent) != 1)
 			(void)sscanf(line, "State: %c", &state);
 	}
@@ -139,6 +143,36 @@ static void read_title(struct process *process)
 	snprintf(process->title, sizeof(process->title), "%.63s", slash ? slash + 1 : from);
 }
 
+/* When a process was forked, in ticks since the machine's start; 0: not known. */
+static uint64_t started(pid_t pid)
+{
+	char path[64], line[1024] = "";
+	uint64_t ticks = 0;
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	FILE *stat = fopen(path, "re");
+	if (!stat)
+		return 0;
+	const char *after = fgets(line, sizeof(line), stat) ? strrchr(line, ')') : NULL; /* the name is whatever it likes */
+	if (!after || sscanf(after + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
+	                  &ticks) != 1)
+		ticks = 0;
+	fclose(stat);
+	return ticks;
+}
+
+/* Whether a process can be one of the image's, by what the kernel says. A number is a target's word, and it must not keep
+ * us waiting for a process that never ends: for ourselves, who map every region, or our children, who write profiles; or
+ * for one that hides its maps (init does so from root, in a container), is another user's, or is older than we are.
+ */
+static enum answer belongs(const struct thread_facts *facts, const struct region *region)
+{
+	if (facts->pid == 0 || facts->pid == getpid() || facts->parent == getpid())
+		return NO;
+	enum answer answer = maps_region(facts->pid, region);
+	bool possible = facts->like_us && started(facts->pid) >= started(getpid());
+	return answer == SECRET && !possible ? NO : answer;
+}
+
 static bool known(const struct image *image, pid_t pid)
 {
 	for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++)
@@ -158,11 +192,9 @@ static pid_t search_pid(struct image *image, pid_t told, bool cloned)
 	struct dirent *entry;
 	while (proc && (entry = readdir(proc))) {
 		pid_t pid = atoi(entry->d_name);
-		struct thread_facts facts = pid > 0 && pid != getpid() ? thread_read(pid) : (struct thread_facts){0};
+		struct thread_facts facts = pid > 0 ? thread_read(pid) : (struct thread_facts){0};
 		bool likely = cloned ? facts.parent == told : facts.inner == told && pid != told;
-		/* Our own children, which write profiles, have it mapped too. */
-		if (facts.pid == 0 || facts.parent == getpid() || !likely || known(image, pid) ||
-		    maps_region(pid, image->region) != YES)
+		if (!likely || known(image, pid) || belongs(&facts, image->region) != YES)
 			continue;
 		found = pid;
 		candidates++;
@@ -176,12 +208,12 @@ static void find_pid(struct process *process, const struct region_place *place)
 {
 	struct image *image = process->image;
 	process->pid = (pid_t)place->pid > 0 ? (pid_t)place->pid : 0;
-	pid_t pid = process->pid ? thread_read(process->pid).pid : 0;
+	struct thread_facts facts = process->pid ? thread_read(process->pid) : (struct thread_facts){0};
+	pid_t pid = facts.pid;
 	if (pid <= 0)
 		return;
 	bool cloned = known(image, pid);
-	enum answer answer = cloned ? NO : maps_region(pid, image->region);
-	if (answer == NO) {
+	if (cloned || belongs(&facts, image->region) == NO) {
 		pid = search_pid(image, pid, cloned);
 		if (!pid && cloned)
 			process->pid = 0; /* has ended; the number is another's */

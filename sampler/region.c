@@ -165,7 +165,8 @@ bool region_abandoned(struct region *region)
 	if (munmap(region->base, region->bytes) != 0)
 		return false;
 	region->base = NULL;
-	if (fcntl(region->fd, F_ADD_SEALS, F_SEAL_WRITE) == 0)
+	/* Any other refusal is a target's doing (it can seal the seals): it must not keep us waiting for ever. */
+	if (fcntl(region->fd, F_ADD_SEALS, F_SEAL_WRITE) == 0 || errno != EBUSY)
 		return true;
 	void *base = mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, region->fd, 0);
 	if (base == MAP_FAILED)

@@ -95,7 +95,7 @@ void roster_finish_ended(struct roster *roster)
 				continue;
 			if (process->command && !roster->front_gone && !roster->command_ended)
 				continue;
-			if (process->command && roster->command_ended)
+			if (process->command && roster->status_known)
 				finish(roster, process, PROCESS_EXITED, roster->command_status);
 			else
 				finish(roster, process, PROCESS_GONE, 0);

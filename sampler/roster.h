@@ -34,6 +34,7 @@ struct roster {
 	pid_t command; /* 0: not started yet */
 	bool command_ended;
 	bool front_gone; /* nobody will tell COMMAND's status */
+	bool status_known;
 	int command_status;
 	bool command_seen; /* it has loaded the library */
 

@@ -2,7 +2,7 @@
 /*
  * The sampler's main loop: one thread, one epoll set.
  *
- *   front socket   COMMAND started, ended
+ *   front socket   COMMAND started, ended; COMMAND's pidfd stands in for a front that has died
  *   lobby          an image has claimed a region
  *   rings          enough records to be worth a wakeup
  *   pidfds         a process has ended
@@ -40,6 +40,7 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -63,6 +64,7 @@ struct session {
 	struct output output;
 	pid_t front;
 	int front_fd, epoll_fd, signal_fd;
+	int command_fd; /* COMMAND's pidfd, for when there is no front to tell of its end; -1 */
 	struct roster roster;
 	struct guard guard;
 	uint64_t period_bytes; /* in force; the guard may have raised it */
@@ -109,24 +111,34 @@ static void on_front(struct session *s)
 	struct front_message message;
 	int error;
 	while ((error = message_read(s->front_fd, &message)) == 0) {
-		if (message.kind == MESSAGE_STARTED)
+		if (message.kind == MESSAGE_STARTED) {
 			s->roster.command = message.pid;
-		else if (message.kind == MESSAGE_CANCELLED)
+			s->command_fd = (int)syscall(SYS_pidfd_open, message.pid, 0);
+		} else if (message.kind == MESSAGE_CANCELLED)
 			s->roster.command_ended = s->done_sent = true;
 		else if (message.kind == MESSAGE_ENDED) {
-			s->roster.command_ended = true;
+			s->roster.command_ended = s->roster.status_known = true;
 			s->roster.command_status = message.status;
 		}
 	}
 	if (error == -EAGAIN)
 		return;
-	/* The front is gone: if it never started COMMAND there is nothing to wait for. */
+	/* The front is gone: if it never started COMMAND there is nothing to wait for. Nor is there without a pidfd: it was
+	 * there when the front told us, so COMMAND had ended by then. */
 	close(s->front_fd);
 	s->front_fd = -1;
 	s->done_sent = true;
 	s->roster.front_gone = true;
-	if (!s->roster.command)
+	if (s->command_fd < 0 || watch(s, s->command_fd, EPOLLIN) != 0)
 		s->roster.command_ended = true;
+}
+
+/* Nobody is there to tell its status, which only its parent knows. */
+static void on_command_ended(struct session *s)
+{
+	close(s->command_fd); /* and out of the set with it */
+	s->command_fd = -1;
+	s->roster.command_ended = true;
 }
 
 static void on_signals(struct session *s)
@@ -196,6 +208,8 @@ static int loop(struct session *s)
 				on_front(s);
 			else if (fd == s->signal_fd)
 				on_signals(s);
+			else if (fd == s->command_fd)
+				on_command_ended(s);
 			else if (control_event(s->control, fd))
 				continue;
 			else if (fd != lobby_fd(s->lobby))
@@ -372,7 +386,7 @@ static const char *why_not_adopted(int error)
 
 int session_adopt(struct options *options)
 {
-	struct session s = {.options = options, .front_fd = -1, .epoll_fd = -1, .signal_fd = -1};
+	struct session s = {.options = options, .front_fd = -1, .epoll_fd = -1, .signal_fd = -1, .command_fd = -1};
 	char *end;
 	long pid = strtol(options->operands[0], &end, 10);
 	if (*end || pid <= 0 || options->operand_count != 1) {
@@ -395,7 +409,8 @@ int session_adopt(struct options *options)
 
 int session_run(const struct options *options, int front_fd)
 {
-	struct session s = {.options = options, .front = getppid(), .front_fd = front_fd, .epoll_fd = -1, .signal_fd = -1};
+	struct session s = {.options = options, .front = getppid(), .front_fd = front_fd, .epoll_fd = -1, .signal_fd = -1,
+	    .command_fd = -1};
 	char text[512];
 	raise_limits();
 	guard_against_oom();

@@ -8,11 +8,14 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
 	DETAIL_LEAST = 2,                /* addresses only: reads no debug file */
 	CHILD_CPU_SECONDS = 120,
+	CHILD_SECONDS = 600,             /* of real time: it may hang in a file system */
+	FORK_SECONDS = 10,               /* for which a refused fork is tried again */
 	CHILD_NICE = 5,
 };
 /* Debug files are read into memory, and bad ones ask for any amount of it. */
@@ -30,6 +33,7 @@ struct job {
 
 struct writer {
 	struct job *jobs; /* oldest first */
+	time_t refused;   /* since when no child can be forked; 0: it can */
 	void (*done)(void *context, const struct snapshot *snapshot, int error);
 	void *context;
 };
@@ -76,6 +80,7 @@ static void run_child(const struct snapshot *snapshot)
 	setrlimit(RLIMIT_DATA, &memory); /* not RLIMIT_AS: the regions are mapped here too */
 	setrlimit(RLIMIT_CPU, &cpu);
 	setrlimit(RLIMIT_CORE, &core);
+	alarm(CHILD_SECONDS);
 	if (!snapshot->urgent && nice(CHILD_NICE) == -1)
 		errno = 0; /* already nicer than that */
 	int error = snapshot_write(snapshot);
@@ -94,7 +99,8 @@ static void start(struct writer *writer)
 		if (pid == 0)
 			run_child(job->snapshot);
 		if (pid < 0)
-			return; /* tried again when the next job comes or ends */
+			return; /* writer_tend tries again */
+		writer->refused = 0;
 		job->pid = pid;
 		running++;
 	}
@@ -113,6 +119,27 @@ void writer_submit(struct writer *writer, struct snapshot *snapshot)
 		end = &(*end)->next;
 	*end = job;
 	start(writer);
+}
+
+/* Without a child nobody will come back from one: then it is for the clock to say that it has been tried enough. */
+void writer_tend(struct writer *writer)
+{
+	if (!writer->jobs || writer->jobs->pid)
+		return;
+	start(writer);
+	struct job *job = writer->jobs;
+	for (const struct job *other = job; other; other = other->next)
+		if (other->pid)
+			return;
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (!writer->refused)
+		writer->refused = now.tv_sec + 1;
+	if (now.tv_sec + 1 - writer->refused < FORK_SECONDS)
+		return;
+	writer->jobs = job->next;
+	writer->done(writer->context, job->snapshot, -EAGAIN);
+	job_free(job);
 }
 
 void writer_reap(struct writer *writer, pid_t pid, int status)

@@ -24,6 +24,9 @@ void writer_free(struct writer *writer);
 /* Takes the snapshot over: heap memory, with its view's rows. */
 void writer_submit(struct writer *writer, struct snapshot *snapshot);
 
+/* To be called now and then: a child that could not be forked is tried again, and given up in the end. */
+void writer_tend(struct writer *writer);
+
 /* A child of the sampler has ended. */
 void writer_reap(struct writer *writer, pid_t pid, int status);
 

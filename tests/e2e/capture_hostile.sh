@@ -36,6 +36,7 @@ attack() {
   wait $front || status=$?
   equal 0 $status "$1: status; $(cat err)"
   ! grep -q 'sampler died' err || fail "$1: the sampler died"
+  wait_for 20 eval "! [ -e /proc/$sampler/exe ]"
   # Tables of stacks and symbols have bounds; without them this attack takes gigabytes in seconds.
   at_least "$peak" 600000 "$1: peak memory in KB, at most"
   profile=$(only out/heaptap.truth.*.exit.pb.gz)

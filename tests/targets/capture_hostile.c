@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* build: -fno-builtin -Wno-all */
+/* build: -fno-builtin -Wno-all -D_GNU_SOURCE */
 /*
  * A target that does its worst to the sampler with what it has been given: the shared region and the trigger.
  *
  *   capture_hostile SECONDS SEED
+ *   capture_hostile lie PID...     says that these processes are its children, and keeps the region from being sealed
  */
 #include "proto/region.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,10 +152,37 @@ static void *attack(void *argument)
 	return NULL;
 }
 
+/* Whoever is waited for now is waited for for ever. */
+static int lie(int count, char *pids[])
+{
+	char path[64];
+	for (int i = 0; i < count; i++) {
+		struct region_place *place = (struct region_place *)((unsigned char *)header + places) + 10 + i;
+		place->pid = (unsigned)atoi(pids[i]);
+		place->allocated.samples = 1;
+		place->state = PLACE_READY;
+		header->places_claimed++;
+	}
+	for (int fd = 3; fd < 1000; fd++) { /* among the sampler's descriptors is our region's: seal the seals */
+		snprintf(path, sizeof(path), "/proc/%u/fd/%d", header->sampler_pid, fd);
+		int own = open(path, O_RDWR);
+		struct region_header read_header;
+		if (own >= 0 && pread(own, &read_header, sizeof(read_header), 0) == sizeof(read_header) &&
+		    read_header.magic == REGION_MAGIC && read_header.key == header->key && fcntl(own, F_ADD_SEALS, F_SEAL_SEAL) != 0)
+			return 4;
+		if (own >= 0)
+			close(own);
+	}
+	usleep(300000); /* the sampler looks */
+	_exit(0);
+}
+
 int main(int argc, char *argv[])
 {
 	pthread_t thread;
 	find_region();
+	if (argc > 2 && strcmp(argv[1], "lie") == 0)
+		return lie(argc - 2, argv + 2);
 	deadline = time(NULL) + atoi(argv[1]);
 	long seed = atol(argv[2]);
 	pthread_create(&thread, NULL, attack, (void *)(seed + 1));
