@@ -250,10 +250,10 @@ static void raise_peak_order(uint64_t order)
 static void live_add(struct weight weight, uint64_t now_ns, uint64_t seq)
 {
 	tally_add(&place->live, weight);
-	uint64_t variance =
-	    atomic_fetch_add_explicit(&place->live_variance, weight.variance, memory_order_relaxed) + weight.variance;
-	uint64_t objects_variance = weight.objects_variance +
-	    atomic_fetch_add_explicit(&place->live_objects_variance, weight.objects_variance, memory_order_relaxed);
+	uint64_t variance = weight_fixed(weight.bytes_variance, 0);
+	variance += atomic_fetch_add_explicit(&place->live_variance, variance, memory_order_relaxed);
+	uint64_t objects_variance = weight_fixed(weight.objects_variance, WEIGHT_OBJECTS_VARIANCE_SHIFT);
+	objects_variance += atomic_fetch_add_explicit(&place->live_objects_variance, objects_variance, memory_order_relaxed);
 	if (setup.no_peak)
 		return;
 	uint64_t bytes = atomic_load_explicit(&place->live.bytes_q8, memory_order_relaxed);
@@ -276,8 +276,9 @@ static void live_subtract(const struct live_entry *entry)
 {
 	struct weight weight = weight_of(entry->size_bytes, entry->period_bytes);
 	tally_subtract(&place->live, weight);
-	atomic_fetch_sub_explicit(&place->live_variance, weight.variance, memory_order_relaxed);
-	atomic_fetch_sub_explicit(&place->live_objects_variance, weight.objects_variance, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&place->live_variance, weight_fixed(weight.bytes_variance, 0), memory_order_relaxed);
+	atomic_fetch_sub_explicit(&place->live_objects_variance,
+	    weight_fixed(weight.objects_variance, WEIGHT_OBJECTS_VARIANCE_SHIFT), memory_order_relaxed);
 }
 
 /* In a forked child that has not taken over this entry yet, the slot is the parent's. */

@@ -178,8 +178,8 @@ struct region_place {
 	struct region_tally allocated; /* every sample ever taken */
 	struct region_tally live;      /* what is live now: added and subtracted */
 	_Atomic uint64_t peak_bytes_q8, peak_objects_q16, peak_samples, peak_ns;
-	_Atomic uint64_t live_variance, peak_variance; /* bytes squared / 2^WEIGHT_VARIANCE_SHIFT */
-	_Atomic uint64_t live_objects_variance, peak_objects_variance;
+	_Atomic uint64_t live_variance, peak_variance; /* bytes squared */
+	_Atomic uint64_t live_objects_variance, peak_objects_variance; /* in 1 / 2^WEIGHT_OBJECTS_VARIANCE_SHIFT */
 
 	struct region_tally lost[REGION_LOSS_COUNT];
 

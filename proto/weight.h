@@ -25,9 +25,9 @@
 /* Fixed point of the shared tallies: wide enough to count a process' life modulo 2^64, fine enough that a small period
  * (weight of 2.54 bytes at size 1, period 2) is not rounded into a bias. */
 enum {
-	WEIGHT_BYTES_SHIFT    = 8,
-	WEIGHT_OBJECTS_SHIFT  = 16,
-	WEIGHT_VARIANCE_SHIFT = 8,
+	WEIGHT_BYTES_SHIFT            = 8,
+	WEIGHT_OBJECTS_SHIFT          = 16,
+	WEIGHT_OBJECTS_VARIANCE_SHIFT = 8, /* bytes squared need none: a sample has at most T squared */
 };
 
 /* Sizes and periods above this cannot be: no address space is larger. Keeps every sum below 2^64. */
@@ -37,8 +37,8 @@ enum {
 struct weight {
 	uint64_t bytes_q8;
 	uint64_t objects_q16;
-	uint64_t variance;         /* of bytes, / 2^WEIGHT_VARIANCE_SHIFT */
-	uint64_t objects_variance; /* (1 - p) / p^2 */
+	/* Not rounded: of blocks above the period (1 - p) / p^2 is a small fraction, and there are many of them. */
+	double bytes_variance, objects_variance;
 };
 
 static inline double weight_from_bits(uint64_t bits)
@@ -105,14 +105,19 @@ static inline struct weight weight_of(uint64_t size_bytes, uint64_t period_bytes
 	uint64_t period = period_bytes > WEIGHT_PERIOD_MAX ? WEIGHT_PERIOD_MAX : period_bytes;
 	double p = weight_probability((double)size / (double)period);
 	double bytes = (double)size / p;
-	double variance = bytes * bytes * (1 - p) / (double)(1 << WEIGHT_VARIANCE_SHIFT);
-	double objects_variance = (1 - p) / (p * p);
 	return (struct weight){
 	    .bytes_q8 = (uint64_t)(bytes * (1 << WEIGHT_BYTES_SHIFT) + 0.5),
 	    .objects_q16 = (uint64_t)(1 / p * (1 << WEIGHT_OBJECTS_SHIFT) + 0.5),
-	    .variance = variance < 0x1p62 ? (uint64_t)(variance + 0.5) : 1ull << 62,
-	    .objects_variance = objects_variance < 0x1p62 ? (uint64_t)(objects_variance + 0.5) : 1ull << 62,
+	    .bytes_variance = bytes * bytes * (1 - p),
+	    .objects_variance = (1 - p) / (p * p),
 	};
+}
+
+/* For the shared tallies, rounded to 2^-shift. The same input gives the same number, so what is added can be taken away. */
+static inline uint64_t weight_fixed(double variance, unsigned int shift)
+{
+	double scaled = variance * (double)(1ull << shift);
+	return scaled < 0x1p62 ? (uint64_t)(scaled + 0.5) : 1ull << 62;
 }
 
 #endif

@@ -77,8 +77,8 @@ static void print_peak(const struct region_place *place)
 {
 	double objects = (double)atomic_load(&place->peak_objects_q16) / (1 << WEIGHT_OBJECTS_SHIFT);
 	double bytes = (double)atomic_load(&place->peak_bytes_q8) / (1 << WEIGHT_BYTES_SHIFT);
-	double variance = (double)atomic_load(&place->peak_variance) * (1 << WEIGHT_VARIANCE_SHIFT);
-	double objects_variance = (double)atomic_load(&place->peak_objects_variance);
+	double variance = (double)atomic_load(&place->peak_variance);
+	double objects_variance = (double)atomic_load(&place->peak_objects_variance) / (1 << WEIGHT_OBJECTS_VARIANCE_SHIFT);
 	print_estimate("peak", bytes, sqrt(variance), objects, sqrt(objects_variance));
 }
 

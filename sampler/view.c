@@ -43,8 +43,8 @@ static void estimate_add(struct view_estimate *estimate, struct weight weight)
 	estimate->samples++;
 	estimate->bytes += (double)weight.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
 	estimate->objects += (double)weight.objects_q16 / (1 << WEIGHT_OBJECTS_SHIFT);
-	estimate->bytes_variance += (double)weight.variance * (1 << WEIGHT_VARIANCE_SHIFT);
-	estimate->objects_variance += (double)weight.objects_variance;
+	estimate->bytes_variance += weight.bytes_variance;
+	estimate->objects_variance += weight.objects_variance;
 }
 
 static int add_block(struct making *m, const struct census_block *block, uint64_t at_ns)

@@ -86,8 +86,7 @@ static void period_1_is_exact(void **unused)
 		struct weight weight = weight_of(size, 1);
 		assert_int_equal(size << 8, weight.bytes_q8);
 		assert_int_equal(1 << 16, weight.objects_q16);
-		assert_int_equal(0, weight.variance);
-		assert_int_equal(0, weight.objects_variance);
+		assert_true(weight.bytes_variance == 0 && weight.objects_variance == 0);
 	}
 }
 
@@ -100,8 +99,19 @@ static void anything_is_clamped(void **unused)
 			struct weight weight = weight_of(odd[i], odd[j]);
 			assert_true(weight.bytes_q8 > 0 && weight.bytes_q8 <= 1ull << 56);
 			assert_true(weight.objects_q16 >= 1 << 16 && weight.objects_q16 <= 1ull << 57);
-			assert_true(weight.variance <= 1ull << 62 && weight.objects_variance <= 1ull << 62);
+			assert_true(weight_fixed(weight.bytes_variance, 0) <= 1ull << 62);
+			assert_true(weight_fixed(weight.objects_variance, WEIGHT_OBJECTS_VARIANCE_SHIFT) <= 1ull << 62);
 		}
+}
+
+/* A block twice the period counts 1.157 times, with a variance of 0.18: rounded to whole numbers that was none at all. */
+static void small_variances_are_kept(void **unused)
+{
+	struct weight weight = weight_of(2 << 20, 1 << 20);
+	double p = -expm1(-2);
+	assert_true(fabs(weight.objects_variance - (1 - p) / (p * p)) < 1e-12);
+	assert_true(fabs((double)weight_fixed(weight.objects_variance, WEIGHT_OBJECTS_VARIANCE_SHIFT) / 256 -
+	    weight.objects_variance) <= 1.0 / 512);
 }
 
 int main(void)
@@ -113,6 +123,7 @@ int main(void)
 	    cmocka_unit_test(expectation_is_the_truth),
 	    cmocka_unit_test(period_1_is_exact),
 	    cmocka_unit_test(anything_is_clamped),
+	    cmocka_unit_test(small_variances_are_kept),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
