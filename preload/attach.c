@@ -78,18 +78,15 @@ static int open_checked(const char *path, int flags, void *head, size_t bytes)
 	return -1;
 }
 
-static bool read_lobby(const char *path, uint64_t cookie, char *tickets_path, size_t bytes)
+static bool read_lobby(const char *path, uint64_t cookie, struct lobby *lobby)
 {
-	struct lobby lobby;
-	int fd = open_checked(path, O_RDONLY, &lobby, sizeof(lobby));
+	int fd = open_checked(path, O_RDONLY, lobby, sizeof(*lobby));
 	if (fd < 0)
 		return false;
 	close(fd);
-	if (lobby.magic != LOBBY_MAGIC || lobby.abi != REGION_ABI || lobby.cookie != cookie ||
-	    !memchr(lobby.tickets_path, '\0', sizeof(lobby.tickets_path)) || bytes < sizeof(lobby.tickets_path))
-		return false;
-	memcpy(tickets_path, lobby.tickets_path, sizeof(lobby.tickets_path));
-	return true;
+	return lobby->magic == LOBBY_MAGIC && lobby->abi == REGION_ABI && lobby->cookie == cookie &&
+	    memchr(lobby->tickets_path, '\0', sizeof(lobby->tickets_path)) &&
+	    memchr(lobby->ledger_path, '\0', sizeof(lobby->ledger_path));
 }
 
 static bool read_ticket(const char *path, uint64_t cookie, struct ticket *ticket)
@@ -101,6 +98,24 @@ static bool read_ticket(const char *path, uint64_t cookie, struct ticket *ticket
 	close(fd);
 	return got == (ssize_t)sizeof(*ticket) && ticket->cookie == cookie &&
 	    memchr(ticket->region_path, '\0', sizeof(ticket->region_path));
+}
+
+/* A burst of programs has emptied the stock, or the sampler stands still. Waiting is out of the question: this image
+ * stays unprofiled, but not unmentioned. */
+static void count_unserved(const struct lobby *lobby)
+{
+	struct ledger head;
+	int fd = open_checked(lobby->ledger_path, O_RDWR, &head, sizeof(head));
+	if (fd < 0)
+		return;
+	void *page = MAP_FAILED;
+	if (head.magic == LEDGER_MAGIC && head.abi == REGION_ABI && head.cookie == lobby->cookie)
+		page = mmap(NULL, REGION_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (page == MAP_FAILED)
+		return;
+	atomic_fetch_add(&((struct ledger *)page)->unserved, 1);
+	munmap(page, REGION_PAGE_BYTES);
 }
 
 static bool header_good(const struct region_header *header)
@@ -134,14 +149,15 @@ static struct region_header *map_region(int fd, const struct region_header *head
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-static struct region_header *region_by_path(const char *lobby_path, uint64_t cookie)
+/* A ticket that is read and not made use of is the sampler's to count: it sees no image become ready. */
+static struct region_header *region_by_ticket(const struct lobby *lobby)
 {
-	char tickets_path[64];
 	struct ticket ticket;
 	struct region_header head;
-	if (!read_lobby(lobby_path, cookie, tickets_path, sizeof(tickets_path)) ||
-	    !read_ticket(tickets_path, cookie, &ticket))
+	if (!read_ticket(lobby->tickets_path, lobby->cookie, &ticket)) {
+		count_unserved(lobby);
 		return NULL;
+	}
 	int fd = open_checked(ticket.region_path, O_RDWR, &head, sizeof(head));
 	return fd < 0 ? NULL : map_region(fd, &head);
 }
@@ -288,8 +304,11 @@ static bool attach(void)
 	if (!value || !parse_env(value, path, sizeof(path), &cookie))
 		return false;
 	bool strict = filtered();
-	struct region_header *header = region_by_path(path, cookie);
-	if (!header && !strict)
+	struct lobby lobby;
+	struct region_header *header = NULL;
+	if (read_lobby(path, cookie, &lobby))
+		header = region_by_ticket(&lobby);
+	else if (!strict)
 		header = region_from_door(path, cookie);
 	if (!header)
 		return false;

@@ -8,6 +8,7 @@
  *
  *   lobby (read-only memfd, one per session)      tells whoever opens it that this is the right session
  *   tickets (pipe, one per session)               one struct ticket per spare region; reading one claims it
+ *   ledger (memfd, one per session)               where an image that found no ticket counts itself
  *   region (memfd, one per executed image):
  *
  *     +--------+---------+---------+--------+---------+-------+----------------+-------------+
@@ -40,9 +41,10 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define REGION_ABI 2u
+#define REGION_ABI 3u
 #define REGION_MAGIC 0x7061747061656831ull /* "1heaptap" */
 #define LOBBY_MAGIC  0x7962626f6c706831ull
+#define LEDGER_MAGIC 0x72656764656c6831ull
 
 /* The environment variable with "<lobby path>:<cookie, 16 hex digits>", set by `heaptap record`. */
 #define REGION_ENV "HEAPTAP"
@@ -73,6 +75,16 @@ struct lobby {
 	uint32_t reserved;
 	uint64_t cookie;
 	char tickets_path[64]; /* "/proc/<sampler>/fd/<n>": the pipe */
+	char ledger_path[64];  /* likewise */
+};
+
+/* The one page of the session that any of its targets may write. */
+struct ledger {
+	uint64_t magic;
+	uint32_t abi;
+	uint32_t reserved;
+	uint64_t cookie;
+	_Atomic uint64_t unserved; /* images that found no ticket; by their own word */
 };
 
 struct ticket {
@@ -300,7 +312,8 @@ struct region_module {
 /* "No slot": the sample was counted but has no place in the table. */
 #define REGION_NO_SLOT UINT32_MAX
 
-_Static_assert(sizeof(struct lobby) == 88, "lobby layout");
+_Static_assert(sizeof(struct lobby) == 152, "lobby layout");
+_Static_assert(sizeof(struct ledger) == 32, "ledger layout");
 _Static_assert(sizeof(struct ticket) == 64, "a ticket is one read");
 _Static_assert(sizeof(struct region_header) == 4096, "header is one page");
 _Static_assert(sizeof(struct region_place) == 512, "place layout");

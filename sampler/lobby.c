@@ -10,30 +10,59 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 enum {
 	VISITORS = 16, /* at the door who have not spoken yet */
-	STOCK = 16, /* a pipe has 16 slots by default; a burst of more execs within a few ms finds the lobby empty */
+
+	/* A burst of more execs than this, before we get a CPU, finds the lobby empty. A spare costs a page and a descriptor,
+	 * and 20 us to make. A pipe has 16 slots if no more are to be had. */
+	STOCK_MAX    = 256,
+	STOCK_LEAST  = 16,
+	STOCK_READY  = 16, /* the next ones to be claimed: prefaulted */
+	STOCK_BATCH  = 32, /* made in one look, or the first look would take 5 ms */
+	STOCK_FILES  = 8,  /* one in so many of our descriptors */
 };
 
 struct lobby_state {
 	struct region_options options;
 	uint64_t cookie;
 	uint32_t next_id;
-	int memory_fd, door_fd;
+	int memory_fd, ledger_fd, door_fd;
+	struct ledger *ledger;
 	int read_fd, write_fd;
 	int visitors[VISITORS];
 	uint32_t visitor_count;
 	char env[128];
-	struct region *stock[STOCK]; /* in the order of their tickets */
-	uint32_t count;
+	struct region *stock[STOCK_MAX]; /* in the order of their tickets */
+	uint32_t count, room;
+	uint32_t prefaulted; /* of them, the first */
+	uint64_t turned_away; /* at the door, with the right cookie */
 };
+
+static int open_ledger(struct lobby_state *lobby)
+{
+	const struct ledger head = {.magic = LEDGER_MAGIC, .abi = REGION_ABI, .cookie = lobby->cookie};
+	lobby->ledger_fd = memfd_create("heaptap-ledger", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (lobby->ledger_fd < 0 || ftruncate(lobby->ledger_fd, REGION_PAGE_BYTES) != 0)
+		return -errno;
+	if (write(lobby->ledger_fd, &head, sizeof(head)) != (ssize_t)sizeof(head))
+		return -EIO;
+	if (fcntl(lobby->ledger_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+		return -errno;
+	void *page = mmap(NULL, REGION_PAGE_BYTES, PROT_READ, MAP_SHARED, lobby->ledger_fd, 0);
+	if (page == MAP_FAILED)
+		return -errno;
+	lobby->ledger = page;
+	return 0;
+}
 
 static int open_memory(struct lobby_state *lobby)
 {
 	struct lobby page = {.magic = LOBBY_MAGIC, .abi = REGION_ABI, .cookie = lobby->cookie};
+	snprintf(page.ledger_path, sizeof(page.ledger_path), "/proc/%d/fd/%d", (int)getpid(), lobby->ledger_fd);
 	snprintf(page.tickets_path, sizeof(page.tickets_path), "/proc/%d/fd/%d", (int)getpid(), lobby->read_fd);
 	lobby->memory_fd = memfd_create("heaptap-lobby", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (lobby->memory_fd < 0)
@@ -55,7 +84,7 @@ static void open_door(struct lobby_state *lobby)
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), lobby->memory_fd);
 	socklen_t bytes = region_door_address(path, &address);
 	int fd = geteuid() == 0 ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
-	if (fd >= 0 && bind(fd, (const struct sockaddr *)&address, bytes) == 0 && listen(fd, 64) == 0)
+	if (fd >= 0 && bind(fd, (const struct sockaddr *)&address, bytes) == 0 && listen(fd, STOCK_MAX) == 0)
 		lobby->door_fd = fd;
 	else if (fd >= 0)
 		close(fd);
@@ -103,17 +132,19 @@ static int visitor_known(const struct lobby_state *lobby, int visitor)
 	return got == (ssize_t)sizeof(cookie) && cookie == lobby->cookie ? 1 : -1;
 }
 
-/* Lets in who waits outside; when the hall is full, whoever has stood there longest without a word must go. */
+static void show_out(struct lobby_state *lobby, uint32_t i)
+{
+	close(lobby->visitors[i]);
+	memmove(&lobby->visitors[i], &lobby->visitors[i + 1], (--lobby->visitor_count - i) * sizeof(int));
+}
+
+/* Lets in who waits outside, as long as there is room. */
 static void let_in(struct lobby_state *lobby)
 {
 	int visitor;
-	while (lobby->door_fd >= 0 && (visitor = accept4(lobby->door_fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
-		if (lobby->visitor_count == VISITORS) {
-			close(lobby->visitors[0]);
-			memmove(&lobby->visitors[0], &lobby->visitors[1], --lobby->visitor_count * sizeof(int));
-		}
+	while (lobby->door_fd >= 0 && lobby->visitor_count < VISITORS &&
+	    (visitor = accept4(lobby->door_fd, NULL, NULL, SOCK_CLOEXEC)) >= 0)
 		lobby->visitors[lobby->visitor_count++] = visitor;
-	}
 }
 
 /* The region that the next visitor with the cookie was handed, or NULL. */
@@ -130,13 +161,15 @@ static struct region *door_next(struct lobby_state *lobby)
 		struct region *region = known > 0 ? region_make(lobby, &error) : NULL;
 		if (region && hand_over(visitor, region->fd)) {
 			given = region;
-		} else if (region) {
+		} else if (region) { /* has waited long enough */
 			region_close(region);
 			free(region);
 		}
-		close(visitor);
-		memmove(&lobby->visitors[i], &lobby->visitors[i + 1], (--lobby->visitor_count - i) * sizeof(int));
+		lobby->turned_away += known > 0 && !given;
+		show_out(lobby, i);
 	}
+	if (lobby->visitor_count == VISITORS && !given)
+		show_out(lobby, 0); /* has stood there longest without a word, while others may wait outside */
 	return given;
 }
 
@@ -161,24 +194,46 @@ static int stock_one(struct lobby_state *lobby)
 
 static void restock(struct lobby_state *lobby)
 {
-	while (lobby->count < STOCK && stock_one(lobby) == 0)
+	for (uint32_t n = 0; n < STOCK_BATCH && lobby->count < lobby->room && stock_one(lobby) == 0; n++)
 		;
+	while (lobby->prefaulted < lobby->count && lobby->prefaulted < STOCK_READY)
+		region_prefault(lobby->stock[lobby->prefaulted++]);
+}
+
+/* The pipe has as many slots as there are spares, so that it is full when they are all there. */
+static int open_pipe(struct lobby_state *lobby)
+{
+	struct rlimit files;
+	int fds[2];
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK | O_DIRECT) != 0)
+		return -errno;
+	lobby->read_fd = fds[0];
+	lobby->write_fd = fds[1];
+	lobby->room = STOCK_MAX;
+	if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+		return -errno;
+	while (lobby->room > STOCK_LEAST && lobby->room > files.rlim_cur / STOCK_FILES)
+		lobby->room /= 2;
+	while (lobby->room > STOCK_LEAST && fcntl(lobby->write_fd, F_SETPIPE_SZ, (int)lobby->room * REGION_PAGE_BYTES) < 0)
+		lobby->room /= 2; /* a user may have so much in pipes */
+	return 0;
 }
 
 struct lobby_state *lobby_new(const struct region_options *options)
 {
 	struct lobby_state *lobby = calloc(1, sizeof(*lobby));
-	int pipe_fds[2], error;
+	int error;
 	if (!lobby)
 		return NULL;
 	lobby->options = *options;
-	lobby->memory_fd = lobby->door_fd = lobby->read_fd = lobby->write_fd = -1;
-	if (getrandom(&lobby->cookie, sizeof(lobby->cookie), 0) != (ssize_t)sizeof(lobby->cookie) ||
-	    pipe2(pipe_fds, O_CLOEXEC | O_NONBLOCK | O_DIRECT) != 0)
+	lobby->memory_fd = lobby->ledger_fd = lobby->door_fd = lobby->read_fd = lobby->write_fd = -1;
+	if (getrandom(&lobby->cookie, sizeof(lobby->cookie), 0) != (ssize_t)sizeof(lobby->cookie))
 		goto fail;
-	lobby->read_fd = pipe_fds[0];
-	lobby->write_fd = pipe_fds[1];
-	error = open_memory(lobby);
+	error = open_pipe(lobby);
+	if (!error)
+		error = open_ledger(lobby);
+	if (!error)
+		error = open_memory(lobby);
 	if (error) {
 		errno = -error;
 		goto fail;
@@ -202,7 +257,9 @@ void lobby_free(struct lobby_state *lobby)
 		region_close(lobby->stock[i]);
 		free(lobby->stock[i]);
 	}
-	const int fds[] = {lobby->memory_fd, lobby->door_fd, lobby->read_fd, lobby->write_fd};
+	if (lobby->ledger)
+		munmap(lobby->ledger, REGION_PAGE_BYTES);
+	const int fds[] = {lobby->memory_fd, lobby->ledger_fd, lobby->door_fd, lobby->read_fd, lobby->write_fd};
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
@@ -237,8 +294,14 @@ struct region *lobby_next(struct lobby_state *lobby)
 	}
 	struct region *region = lobby->stock[0];
 	memmove(&lobby->stock[0], &lobby->stock[1], --lobby->count * sizeof(lobby->stock[0]));
+	lobby->prefaulted -= lobby->prefaulted > 0;
 	restock(lobby);
 	return region;
+}
+
+uint64_t lobby_unserved(const struct lobby_state *lobby)
+{
+	return atomic_load_explicit(&lobby->ledger->unserved, memory_order_relaxed) + lobby->turned_away;
 }
 
 void lobby_set_period(struct lobby_state *lobby, uint64_t period_bytes)

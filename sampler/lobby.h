@@ -6,6 +6,9 @@
  * it names, without ever waiting for us. How many tickets are gone says which regions have been claimed, since the
  * pipe is first in, first out. The pipe is in packet mode (one ticket, one slot) and kept full, because the kernel
  * wakes its writer only when it had been full: lobby_fd() then becomes writable.
+ *
+ * A burst of more programs than there are spares leaves some without one: they do not wait, they count themselves in the
+ * ledger.
  */
 #ifndef SAMPLER_LOBBY_H
 #define SAMPLER_LOBBY_H
@@ -29,6 +32,9 @@ int lobby_door_fd(const struct lobby_state *lobby);
 
 /* The next region whose ticket was read or that somebody was handed at the door, now the caller's (heap; region_close and free it), or NULL. Restocks. */
 struct region *lobby_next(struct lobby_state *lobby);
+
+/* Images that found no region so far, by their own word. */
+uint64_t lobby_unserved(const struct lobby_state *lobby);
 
 /* Changes what future regions start with. Spare ones are changed too. */
 void lobby_set_mode(struct lobby_state *lobby, enum region_mode mode);

@@ -67,7 +67,7 @@ static void lay_out(struct region *region, uint64_t live_max)
 
 /* The target must not pay for the first touch of what every image needs, neither in time nor in its memory cgroup.
  * fallocate makes the pages without mapping them here, so they do not count as this process' memory either. */
-static void prefault(const struct region *region)
+void region_prefault(const struct region *region)
 {
 	const struct {
 		uint64_t offset, bytes;
@@ -125,7 +125,6 @@ int region_open(struct region *region, uint32_t id, uint64_t key, const struct r
 	if (base == MAP_FAILED)
 		goto fail;
 	region->base = base;
-	prefault(region);
 	write_header(region, options);
 	return 0;
 fail:;
@@ -377,6 +376,11 @@ const char *region_loss_name(enum region_loss loss)
 	default:
 		return "unknown";
 	}
+}
+
+uint64_t region_placeless(const struct region *region)
+{
+	return atomic_load_explicit(&region_header(region)->places_exhausted, memory_order_relaxed);
 }
 
 const char *region_unseen_text(const struct region *region)

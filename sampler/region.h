@@ -37,9 +37,12 @@ struct region_options {
  * punish; else CLOCK_MONOTONIC_COARSE, the same time by the kernel's tick, which is always in shared memory. */
 uint32_t region_clock(void);
 
-/* Makes, seals and partly prefaults a region. The caller owns it. Returns 0 or -errno. */
+/* Makes and seals a region; takes memory for one page. The caller owns it. Returns 0 or -errno. */
 int region_open(struct region *region, uint32_t id, uint64_t key, const struct region_options *options);
 void region_close(struct region *region);
+
+/* Takes the memory that every image needs from its start, 224 KiB. */
+void region_prefault(const struct region *region);
 
 /* Takes over a region that another sampler made, open for reading and writing as fd (then the region's). What its header
  * says must be what region_open would have laid out. Returns 0, -EPROTO, or -errno; fd stays the caller's then. */
@@ -95,6 +98,9 @@ void region_release_place(const struct region *region, uint32_t place);
 size_t region_buffer_max(void);
 
 const char *region_loss_name(enum region_loss loss);
+
+/* Forked children that found every place taken, by the image's own word. */
+uint64_t region_placeless(const struct region *region);
 
 /* What of the program's heap the hook cannot see, in words; NULL: nothing known of. */
 const char *region_unseen_text(const struct region *region);

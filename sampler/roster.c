@@ -6,7 +6,9 @@
 #include "sampler/switches.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -50,11 +52,29 @@ static void watch_process(struct roster *roster, struct process *process)
 	}
 }
 
+/* Called wherever something takes long: between two looks more images may come than there are spare regions. */
+static size_t take_claims(struct roster *roster)
+{
+	struct region *region;
+	size_t count = 0;
+	while ((region = lobby_next(roster->lobby))) {
+		struct image *image = image_new(region, process_now_ns());
+		if (!image)
+			break;
+		image->labels = roster->labels;
+		image->next = roster->intake->images;
+		roster->intake->images = image;
+		count++;
+	}
+	return count;
+}
+
 /* The books are closed: what was sampled before the end has been read by now. */
 static void finish(struct roster *roster, struct process *process, enum process_end end, int status)
 {
 	if (process->finished)
 		return;
+	take_claims(roster);
 	process->finished = true;
 	process->end = end;
 	process->status = status;
@@ -131,22 +151,6 @@ static void attach_breakpoint(struct roster *roster, struct image *image, struct
 	else if (error != -ESRCH && roster->verbosity > 0)
 		notice_print("pid %d: breakpoint refused (%s), stacks are copied by the hook instead", (int)process->pid,
 		    strerror(-error));
-}
-
-static size_t take_claims(struct roster *roster)
-{
-	struct region *region;
-	size_t count = 0;
-	while ((region = lobby_next(roster->lobby))) {
-		struct image *image = image_new(region, process_now_ns());
-		if (!image)
-			break;
-		image->labels = roster->labels;
-		image->next = roster->intake->images;
-		roster->intake->images = image;
-		count++;
-	}
-	return count;
 }
 
 /* Images whose header is complete now. Touches nothing but the images, so that it can be called while a ring is being
@@ -232,6 +236,7 @@ static void image_remove(struct roster *roster, struct image *image)
 	while (*link != image)
 		link = &(*link)->next;
 	*link = image->next;
+	roster->incomplete += !image->ready;
 	for (uint32_t i = 0; i < REGION_PLACES; i++)
 		if (image->process[i])
 			process_free(image->process[i]);
@@ -263,6 +268,7 @@ static void settle_images(struct roster *roster)
 				first = image;
 		if (first)
 			settle_image(roster, first);
+		take_claims(roster);
 	} while (first);
 }
 
@@ -321,6 +327,15 @@ void roster_set_period(struct roster *roster, uint64_t period_bytes)
 	lobby_set_period(roster->lobby, period_bytes);
 	for (struct image *image = roster->intake->images; image; image = image->next)
 		atomic_store(&region_header(image->region)->period_bytes, period_bytes);
+}
+
+void roster_describe_missed(const struct roster *roster, char *text, size_t bytes)
+{
+	uint64_t unserved = lobby_unserved(roster->lobby);
+	text[0] = '\0';
+	if (unserved || roster->incomplete)
+		snprintf(text, bytes, "not profiled: %" PRIu64 " programs that found no region, %" PRIu64 " that did not get ready",
+		    unserved, roster->incomplete);
 }
 
 bool roster_empty(const struct roster *roster)

@@ -39,6 +39,7 @@ struct roster {
 	bool command_seen; /* it has loaded the library */
 
 	uint64_t arrivals;   /* processes ever watched */
+	uint64_t incomplete; /* images that claimed a region and never got ready */
 	uint32_t unreleased; /* processes between `closed` and roster_release */
 	uint64_t linger_ns;
 };
@@ -63,6 +64,9 @@ int roster_adopt(struct roster *roster, struct region *region);
 
 /* The sampling period of all images, now and to come. */
 void roster_set_period(struct roster *roster, uint64_t period_bytes);
+
+/* Who could not be profiled, in words; an empty text if nobody. */
+void roster_describe_missed(const struct roster *roster, char *text, size_t bytes);
 
 bool roster_empty(const struct roster *roster);
 

@@ -84,9 +84,13 @@ static void describe_session(void *context, char *text, size_t bytes)
 {
 	const struct session *s = context;
 	char period[32];
-	snprintf(text, bytes, "period %s, backend %s, stack dump %u bytes; of all processes: %llu records lost in the rings, %llu bad",
+	int at = snprintf(text, bytes, "period %s, backend %s, stack dump %u bytes; of all processes: %llu records lost in the rings, %llu bad",
 	    summary_bytes((double)s->period_bytes, period, sizeof(period)), backend_name(s->probe.backend),
 	    s->probe.dump_bytes, (unsigned long long)s->intake.ring_lost, (unsigned long long)s->intake.bad);
+	if (at < (int)bytes - 2) {
+		roster_describe_missed(&s->roster, text + at + 2, bytes - (size_t)at - 2);
+		memcpy(text + at, text[at + 2] ? "; " : "\0", 2);
+	}
 }
 
 static void on_closed(void *context, struct process *process)
@@ -162,6 +166,14 @@ static void say_unseen(struct session *s)
 	s->roster.command_seen = true;
 }
 
+static void say_missed(const struct session *s)
+{
+	char text[256];
+	roster_describe_missed(&s->roster, text, sizeof(text));
+	if (text[0] && s->options->verbosity >= 0)
+		notice_print("%s", text);
+}
+
 /* True when there is nothing left to do. */
 static bool after_command(struct session *s)
 {
@@ -169,6 +181,7 @@ static bool after_command(struct session *s)
 		return false;
 	if (!s->done_sent) {
 		say_unseen(s);
+		say_missed(s);
 		message_write(s->front_fd, MESSAGE_DONE, 0, 0, NULL);
 		s->done_sent = true;
 	}

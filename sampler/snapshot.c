@@ -126,6 +126,10 @@ static void add_comments(struct profile *profile, const struct sheet *sheet)
 	comment_losses(profile, s);
 	if (region_unseen_text(s->process->image->region))
 		profile_add_comment(profile, region_unseen_text(s->process->image->region));
+	uint64_t placeless = region_placeless(s->process->image->region);
+	snprintf(text, sizeof(text), "not profiled: %" PRIu64 " forked children that found no place", placeless);
+	if (placeless)
+		profile_add_comment(profile, text);
 	snprintf(text, sizeof(text), "in use%s: %.0f +- %.0f bytes, %.0f +- %.0f objects (one standard error)",
 	    sheet->kind == VIEW_PEAK ? " at the peak" : sheet->kind == VIEW_DELTA ? " of that" : "", view->inuse.bytes,
 	    sqrt(view->inuse.bytes_variance), view->inuse.objects, sqrt(view->inuse.objects_variance));

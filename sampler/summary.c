@@ -97,6 +97,9 @@ void summary_print(const struct snapshot *s, int error)
 	print_samples(s);
 	if (region_unseen_text(process->image->region))
 		notice_print("  %s", region_unseen_text(process->image->region));
+	if (process->place == 0 && region_placeless(process->image->region))
+		notice_print("  not profiled: %" PRIu64 " forked children that found no place",
+		    region_placeless(process->image->region));
 	if (error) {
 		notice_print("  profile not written: %s: %s", s->path, strerror(-error));
 		return;
