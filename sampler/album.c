@@ -293,8 +293,8 @@ static void refresh(struct album *a, struct process *process, struct series *ser
 		return;
 	series->refreshed_ns = now_ns;
 	death_watch_update(&series->death, process->pid);
-	if (options->labels & HEAP_LABEL_THREAD)
-		series_read_threads(series, process->pid);
+	if (process->threads)
+		threads_read(process->threads, process->pid);
 	if (options->timeline) {
 		uint64_t taken = process_samples(process), arrived = heap_total(process->heap).samples;
 		timeline_note(&series->timeline, region_place(process->image->region, process->place), process->pid,

@@ -75,6 +75,8 @@ static void take_sample(struct intake *intake, const struct sample *s)
 	size_t count = 0;
 	process->counters.taken++;
 	intake->taken++;
+	if (process->threads && process->pidfd >= 0)
+		threads_see(process->threads, process->pid, s->tid);
 	if (!intake->maps_follow)
 		process_refresh_maps(process, process_now_ns(), MAPS_STALE_NS);
 	enum unwind_outcome outcome = unwind(intake, s, &count);
@@ -146,6 +148,22 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 	take_sample(intake, &s);
 }
 
+/* Calls `take` with every process of that pid, and the context. */
+static void for_pid(struct intake *intake, uint32_t pid, void (*take)(struct process *process, const void *), const void *context)
+{
+	for (struct image *image = intake->images; image; image = image->next)
+		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
+			struct process *process = image->process[i];
+			if (process && process->pid == (pid_t)pid && !process->finished)
+				take(process, context);
+		}
+}
+
+static void add_range(struct process *process, const void *range)
+{
+	maps_add(process->maps, range);
+}
+
 static void take_record_mmap(struct intake *intake, const struct record *record)
 {
 	const struct map_range range = {
@@ -160,12 +178,14 @@ static void take_record_mmap(struct intake *intake, const struct record *record)
 	    .minor = record->minor,
 	    .ino = record->ino,
 	};
-	for (struct image *image = intake->images; image; image = image->next)
-		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
-			struct process *process = image->process[i];
-			if (process && process->pid == (pid_t)record->pid && !process->finished)
-				maps_add(process->maps, &range);
-		}
+	for_pid(intake, record->pid, add_range, &range);
+}
+
+static void call_thread(struct process *process, const void *context)
+{
+	const struct record *record = context;
+	if (process->threads && !record->exec)
+		threads_call(process->threads, record->tid, record->path);
 }
 
 void intake_record(void *context, const struct record *record)
@@ -177,6 +197,9 @@ void intake_record(void *context, const struct record *record)
 		break;
 	case RECORD_MMAP:
 		take_record_mmap(intake, record);
+		break;
+	case RECORD_COMM:
+		for_pid(intake, record->pid, call_thread, record);
 		break;
 	case RECORD_LOST:
 		intake->ring_lost += record->lost;

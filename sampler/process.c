@@ -357,6 +357,8 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 	process->start_ns = process_now_ns();
 	process->stacks = stacks_new();
 	process->heap = heap_new(image->region, image->labels);
+	if (image->labels & HEAP_LABEL_THREAD)
+		process->threads = threads_new();
 	find_pid(process, place);
 	read_name(process);
 	struct process *parent = parent_of(process, place);
@@ -423,6 +425,7 @@ void process_free(struct process *process)
 	maps_free(process->maps);
 	stacks_free(process->stacks);
 	heap_free(process->heap);
+	threads_free(process->threads);
 	series_free(process->series);
 	free(process);
 }

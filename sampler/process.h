@@ -16,6 +16,7 @@
 #include "sampler/maps.h"
 #include "sampler/region.h"
 #include "sampler/stacks.h"
+#include "sampler/threads.h"
 #include "sampler/unwind.h"
 
 #include <stdbool.h>
@@ -64,6 +65,7 @@ struct process {
 	struct maps *maps;
 	struct stacks *stacks;
 	struct heap *heap;
+	struct threads *threads; /* NULL: nobody wants their names */
 	struct series *series; /* of its snapshots; the album makes it, NULL until then */
 	struct process_counters counters;
 };

@@ -3,14 +3,11 @@
 
 #include "pprof/array.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { THREADS_MAX = 4096 };
 
 struct series *series_new(uint64_t first_due_ns)
 {
@@ -37,7 +34,6 @@ void series_free(struct series *series)
 	free(series->lifetimes_path);
 	timeline_fini(&series->timeline);
 	death_watch_fini(&series->death);
-	free(series->threads);
 	free(series);
 }
 
@@ -96,70 +92,6 @@ int series_keep(struct series *series, const char *path, const char *delta_path,
 		memmove(&series->kept[0], &series->kept[1], --series->kept_count * sizeof(series->kept[0]));
 	}
 	return 0;
-}
-
-/* ---- threads */
-
-static struct series_thread *thread_find(const struct series *series, uint32_t tid, size_t *at)
-{
-	size_t low = 0, high = series->thread_count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (series->threads[middle].tid < tid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	*at = low;
-	return low < series->thread_count && series->threads[low].tid == tid ? &series->threads[low] : NULL;
-}
-
-static void read_thread(struct series *series, pid_t pid, uint32_t tid)
-{
-	char path[64], name[16];
-	size_t at;
-	snprintf(path, sizeof(path), "/proc/%d/task/%u/comm", (int)pid, tid);
-	FILE *file = fopen(path, "re");
-	size_t got = file ? fread(name, 1, sizeof(name) - 1, file) : 0;
-	if (file)
-		fclose(file);
-	name[got] = '\0';
-	name[strcspn(name, "\n")] = '\0';
-	if (!name[0])
-		return;
-	struct series_thread *thread = thread_find(series, tid, &at);
-	if (!thread) {
-		if (series->thread_count >= THREADS_MAX ||
-		    array_reserve(&series->threads, &series->thread_capacity, series->thread_count + 1, sizeof(*thread)) != 0)
-			return;
-		thread = &series->threads[at];
-		memmove(thread + 1, thread, (series->thread_count - at) * sizeof(*thread));
-		series->thread_count++;
-	}
-	thread->tid = tid;
-	memcpy(thread->name, name, sizeof(name));
-}
-
-void series_read_threads(struct series *series, pid_t pid)
-{
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	DIR *folder = opendir(path);
-	const struct dirent *entry;
-	while (folder && (entry = readdir(folder))) {
-		unsigned long tid = strtoul(entry->d_name, NULL, 10);
-		if (tid)
-			read_thread(series, pid, (uint32_t)tid);
-	}
-	if (folder)
-		closedir(folder);
-}
-
-const char *series_thread_name(const struct series *series, uint32_t tid)
-{
-	size_t at;
-	const struct series_thread *thread = series ? thread_find(series, tid, &at) : NULL;
-	return thread ? thread->name : NULL;
 }
 
 const struct timeline *series_timeline(const struct series *series)

@@ -15,18 +15,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct series_thread {
-	uint32_t tid;
-	char name[16];
-};
-
 struct series {
 	uint32_t next;      /* number, from 1 */
 	uint64_t due_ns;    /* of the next periodic one; monotonic */
 	bool writing;       /* a numbered one is in the writer */
 	uint32_t jobs;      /* in the writer, of any kind */
 	uint64_t skipped, failed;
-	uint64_t refreshed_ns; /* when threads and cgroup were last looked at */
+	uint64_t refreshed_ns; /* when thread names and cgroup were last looked at */
 
 	/* asked for */
 	bool wanted;
@@ -45,8 +40,6 @@ struct series {
 
 	struct timeline timeline;
 	struct death_watch death;
-	struct series_thread *threads; /* by tid, rising; kept when a thread has gone */
-	size_t thread_count, thread_capacity;
 };
 
 /* first_due_ns: of the first periodic snapshot. NULL: out of memory. */
@@ -68,10 +61,6 @@ bool series_want(struct series *series, const char *cause, const char *name, uin
 
 /* A numbered snapshot is on disk: removes what is more than `keep` (0: all stay). Returns 0 or -ENOMEM. */
 int series_keep(struct series *series, const char *path, const char *delta_path, size_t keep);
-
-/* Reads the names of the process' threads. */
-void series_read_threads(struct series *series, pid_t pid);
-const char *series_thread_name(const struct series *series, uint32_t tid); /* NULL unknown */
 
 const struct timeline *series_timeline(const struct series *series);
 

@@ -155,7 +155,7 @@ static size_t row_labels(const struct sheet *sheet, const struct view_row *row, 
 	if (row->inherited)
 		labels[count++] = (struct profile_label){.key = "inherited", .str = "yes"};
 	if (row->tid) {
-		const char *name = series_thread_name(sheet->snapshot->process->series, row->tid);
+		const char *name = threads_name(sheet->snapshot->process->threads, row->tid);
 		labels[count++] = (struct profile_label){.key = "thread_id", .num = row->tid};
 		if (name)
 			labels[count++] = (struct profile_label){.key = "thread_name", .str = name};

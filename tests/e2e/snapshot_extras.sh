@@ -19,6 +19,26 @@ threads = [threading.Thread(target=worker, args=(n,)) for n in (1, 2)]
   matches '^Showing nodes accounting for (1\.9|2)[0-9.]*MB' top
 }
 
+# Threads that live for a few milliseconds, by either way of a name: the kernel tells, or the sampler reads it.
+test_short_threads_have_names() {
+  for backend in auto copy; do
+    record -q -b $backend -p 1 -i 0 --labels thread -o out/%n.pb.gz /usr/bin/python3 -c "
+import threading, time
+def worker(n):
+    open('/proc/self/task/%d/comm' % threading.get_native_id(), 'w').write('brief-%d' % n)
+    held.append(bytearray(300000))
+    time.sleep(0.02)
+held = []
+for n in range(20):
+    thread = threading.Thread(target=worker, args=(n,))
+    thread.start()
+    thread.join()"
+    profile_check out/*.pb.gz
+    go tool pprof -tags -sample_index=inuse_space out/exit.pb.gz >tags 2>/dev/null
+    at_least 18 "$(grep -c ' brief-[0-9]*$' tags)" "names by $backend"
+  done
+}
+
 test_size_and_age_labels() {
   record -q -p 1 -i 0 --labels age,size -o out/%n.pb.gz "$targets/snapshot_api" hold 100 snap a hold 50
   profile_check out/*.pb.gz

@@ -115,21 +115,6 @@ static void the_newest_are_kept(void **state)
 	series_free(series);
 }
 
-static void threads_are_known_by_name(void **state)
-{
-	struct series *series = series_new(0);
-
-	(void)state;
-	assert_null(series_thread_name(series, 1));
-	series_read_threads(series, getpid());
-	assert_string_equal(series_thread_name(series, (uint32_t)getpid()), "series");
-	assert_null(series_thread_name(series, 0));
-	assert_null(series_thread_name(NULL, 1));
-	series_read_threads(series, 0); /* nobody: nothing is forgotten */
-	assert_non_null(series_thread_name(series, (uint32_t)getpid()));
-	series_free(series);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -138,7 +123,6 @@ int main(void)
 	    cmocka_unit_test(no_interval_is_never_due),
 	    cmocka_unit_test(requests_become_one),
 	    cmocka_unit_test(the_newest_are_kept),
-	    cmocka_unit_test(threads_are_known_by_name),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
