@@ -12,6 +12,8 @@
 #include "preload/door.h"
 #include "preload/live.h"
 #include "preload/lookup.h"
+#include "preload/mmap.h"
+#include "preload/operators.h"
 #include "preload/place.h"
 #include "preload/real.h"
 #include "preload/sample.h"
@@ -345,8 +347,7 @@ static bool attach(void)
 	header->trigger_address = (uintptr_t)capture_trigger;
 	header->stack_end = thread_main_stack_end();
 	header->tid_offset = thread_tid_offset();
-	header->unseen = (lookup_before("malloc") ? REGION_UNSEEN_MALLOC : 0u) |
-	    (lookup_beside((const void *)(uintptr_t)real.malloc, "_Znwm") ? REGION_UNSEEN_NEW : 0u);
+	header->unseen = lookup_before("malloc") ? REGION_UNSEEN_MALLOC : 0u;
 
 	const unsigned char *random = (const unsigned char *)getauxval(AT_RANDOM);
 	if (random)
@@ -355,6 +356,8 @@ static bool attach(void)
 	if (!strict && header->snapshot_signal >= 1 && header->snapshot_signal <= 64)
 		signal_open((int)header->snapshot_signal);
 	place_open(&setup);
+	if (header->record_mmap == 1)
+		mmap_open();
 	atomic_store_explicit(&header->state, REGION_READY, memory_order_release);
 	return true;
 }
@@ -366,6 +369,7 @@ __attribute__((constructor(101))) static void attach_construct(void)
 	signal_prepare();
 	if (!attach())
 		place_close();
+	operators_settle();
 	/* The table of function pointers is as read-only as the GOT is under full RELRO. */
 	mprotect(&real, REGION_PAGE_BYTES, PROT_READ);
 	errno = saved;

@@ -124,6 +124,7 @@ __attribute__((noinline)) static void capture_copy(const struct live_entry *entr
 	buffer->slot = entry->slot;
 	buffer->tid = entry->tid;
 	buffer->stack_bytes = (uint32_t)copied;
+	buffer->flags = entry->flags;
 	buffer->whole_stack = whole && copied == extent;
 	atomic_store_explicit(&buffer->word, BUFFER_FULL | place_index() << 8, memory_order_release);
 	atomic_fetch_add_explicit(&place_header()->copied, 1, memory_order_release);
@@ -135,7 +136,7 @@ void capture_sample(const struct live_entry *entry)
 	bool whole;
 	uint64_t extent = stack_extent((uintptr_t)__builtin_frame_address(0), &whole);
 	if (place_tapped() && !(whole && extent > header->dump_bytes))
-		capture_trigger(place_key(), entry->slot, entry->seq, entry->size_bytes, entry->period_bytes, entry->time_ns);
+		capture_trigger(place_key(), entry->slot | (entry->flags & SLOT_MMAP ? REGION_TRIGGER_MMAP : 0), entry->seq, entry->size_bytes, entry->period_bytes, entry->time_ns);
 	else
 		capture_copy(entry);
 }

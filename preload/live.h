@@ -37,8 +37,9 @@ struct live_entry {
 	uint64_t time_ns;
 	uint32_t slot;
 	uint32_t tid;
-	uint32_t place; /* whose slot it is: another place's is not ours to clear (see place.h, fork) */
-	uint32_t reserved;
+	uint16_t place; /* whose slot it is: another place's is not ours to clear (see place.h, fork) */
+	uint16_t flags; /* enum slot_flags */
+	uint32_t unmapped_pages; /* of a mapping */
 };
 
 extern uint8_t live_filter0[1u << LIVE_FILTER0_BITS];

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 
 enum {
 	VERSION_HIDDEN = 0x8000, /* superseded by another definition of the same name */
@@ -186,6 +187,77 @@ bool lookup_beside(const void *address, const char *name)
 	struct question question = {address, name, false};
 	dl_iterate_phdr(ask_object, &question);
 	return question.answer;
+}
+
+struct extent {
+	const void *address;
+	uintptr_t start, end;
+};
+
+static int measure_object(struct dl_phdr_info *info, size_t size, void *argument)
+{
+	struct extent *extent = argument;
+	if (!contains(info, extent->address))
+		return 0;
+	extent->start = UINTPTR_MAX;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+		uintptr_t start = info->dlpi_addr + segment->p_vaddr, end = start + segment->p_memsz;
+		if (segment->p_type != PT_LOAD)
+			continue;
+		extent->start = start < extent->start ? start : extent->start;
+		extent->end = end > extent->end ? end : extent->end;
+	}
+	return 1;
+}
+
+void lookup_extent(const void *address, uintptr_t *start, uintptr_t *end)
+{
+	struct extent extent = {.address = address};
+	dl_iterate_phdr(measure_object, &extent);
+	*start = extent.start;
+	*end = extent.end;
+}
+
+struct hiding {
+	const char *const *names;
+	size_t count;
+	bool done;
+};
+
+/* The loader passes over a symbol whose value is 0. Symbols lie in a page of ours that is otherwise only read. */
+static int hide_ours(struct dl_phdr_info *info, size_t size, void *argument)
+{
+	struct hiding *hiding = argument;
+	struct table table;
+	uint32_t low = UINT32_MAX, high = 0;
+	if (!is_ours(info))
+		return 0;
+	if (!table_init(&table, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum) || !table.gnu)
+		return 1;
+	for (size_t i = 0; i < hiding->count; i++) {
+		uint32_t index = find_gnu(&table, hiding->names[i]);
+		low = index && index < low ? index : low;
+		high = index > high ? index : high;
+	}
+	uintptr_t page = getauxval(AT_PAGESZ) - 1;
+	uintptr_t start = (uintptr_t)&table.symbols[low] & ~page, end = ((uintptr_t)&table.symbols[high + 1] + page) & ~page;
+	if (!high || mprotect((void *)start, end - start, PROT_READ | PROT_WRITE) != 0)
+		return 1;
+	for (size_t i = 0; i < hiding->count; i++) {
+		uint32_t index = find_gnu(&table, hiding->names[i]);
+		if (index)
+			((ElfW(Sym) *)(uintptr_t)table.symbols)[index].st_value = 0;
+	}
+	hiding->done = mprotect((void *)start, end - start, PROT_READ) == 0;
+	return 1;
+}
+
+bool lookup_hide(const char *const *names, size_t count)
+{
+	struct hiding hiding = {names, count, count == 0};
+	dl_iterate_phdr(hide_ours, &hiding);
+	return hiding.done;
 }
 
 void *lookup_vdso(const char *name)

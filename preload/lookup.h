@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct lookup {
 	const char *name;
@@ -27,6 +28,13 @@ bool lookup_before(const char *name);
 
 /* Whether the object that has `address` in it also defines the name. */
 bool lookup_beside(const void *address, const char *name);
+
+/* Where the object that has `address` in it lies. */
+void lookup_extent(const void *address, uintptr_t *start, uintptr_t *end);
+
+/* Takes functions of this library out of its own symbol table: whatever is bound from now on is bound to the next
+ * definition, as if this library had none. False: the kernel did not allow it. */
+bool lookup_hide(const char *const *names, size_t count);
 
 /* A function of the kernel's own object, or NULL. */
 void *lookup_vdso(const char *name);

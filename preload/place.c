@@ -2,6 +2,7 @@
 #include "preload/place.h"
 
 #include "preload/lookup.h"
+#include "preload/mapping.h"
 #include "preload/request.h"
 #include "preload/sample.h"
 #include "preload/thread.h"
@@ -23,7 +24,7 @@ enum {
 	WIPED_OPEN     = 1,
 	WIPED_CLAIMING = 2,
 
-	NO_PLACE = UINT32_MAX, /* matches no entry: nobody's slots are touched */
+	NO_PLACE = UINT16_MAX, /* matches no entry: nobody's slots are touched */
 };
 
 static struct place_setup setup;
@@ -51,12 +52,12 @@ static struct region_place *place_at(uint32_t number)
 	return (struct region_place *)(void *)(setup.base + setup.places_offset) + number;
 }
 
-static struct region_slot *slot_at(uint32_t slot)
+struct region_slot *place_slot(uint32_t slot)
 {
 	return (struct region_slot *)(void *)(setup.base + setup.slots_offset) + slot;
 }
 
-static struct region_slot *kept_at(uint32_t slot)
+struct region_slot *place_kept(uint32_t slot)
 {
 	return (struct region_slot *)(void *)(setup.base + setup.kept_offset) + slot;
 }
@@ -191,7 +192,7 @@ static void slot_give_back(uint32_t number)
 {
 	uint32_t in_segment = number % REGION_SEGMENT_SLOTS;
 	uint32_t at = segment_at[number / REGION_SEGMENT_SLOTS];
-	struct region_slot *slot = slot_at(number);
+	struct region_slot *slot = place_slot(number);
 	uint64_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
 	slot->freed_order = atomic_fetch_add_explicit(&place->next_seq, 1, memory_order_relaxed);
 	atomic_store_explicit(&slot->word, (word & ~(uint64_t)0xff) | SLOT_FREED, memory_order_release);
@@ -202,12 +203,14 @@ static void slot_give_back(uint32_t number)
 /* Before a slot is used again: what was live at the peak stays known (proto/region.h). */
 static void slot_keep(uint32_t number)
 {
-	const struct region_slot *slot = slot_at(number);
-	struct region_slot *kept = kept_at(number);
+	const struct region_slot *slot = place_slot(number);
+	struct region_slot *kept = place_kept(number);
 	uint64_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
 	uint64_t peak = atomic_load_explicit(&place->peak_order, memory_order_relaxed);
 	if ((word & 0xff) != SLOT_FREED || word >> 8 >= peak || slot->freed_order < peak)
 		return;
+	if (kept->word == word && kept->freed_order >= peak)
+		return; /* a mapping, as it was at the peak (mapping.c) */
 	atomic_store_explicit(&kept->word, SLOT_WRITING, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
 	kept->freed_order = slot->freed_order;
@@ -216,13 +219,14 @@ static void slot_keep(uint32_t number)
 	kept->time_ns = slot->time_ns;
 	kept->tid = slot->tid;
 	kept->flags = slot->flags;
+	kept->unmapped_pages = slot->unmapped_pages;
 	atomic_store_explicit(&kept->word, word, memory_order_release);
 }
 
 static void slot_write(const void *pointer, const struct live_entry *entry, uint16_t flags, uint32_t origin_slot,
     uint64_t origin_seq, uint32_t origin_place)
 {
-	struct region_slot *slot = slot_at(entry->slot);
+	struct region_slot *slot = place_slot(entry->slot);
 	slot_keep(entry->slot);
 	atomic_store_explicit(&slot->word, entry->seq << 8 | SLOT_WRITING, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
@@ -231,10 +235,11 @@ static void slot_write(const void *pointer, const struct live_entry *entry, uint
 	slot->period_bytes = entry->period_bytes;
 	slot->time_ns = entry->time_ns;
 	slot->tid = entry->tid;
-	slot->flags = flags;
+	slot->flags = entry->flags | flags;
+	slot->unmapped_pages = entry->unmapped_pages;
 	slot->origin_seq = origin_seq;
 	slot->origin_slot = origin_slot;
-	slot->origin_place = origin_place;
+	slot->origin_place = (uint16_t)origin_place;
 	atomic_store_explicit(&slot->word, entry->seq << 8 | SLOT_LIVE, memory_order_release);
 }
 
@@ -274,7 +279,7 @@ static void live_add(struct weight weight, uint64_t now_ns, uint64_t seq)
 
 static void live_subtract(const struct live_entry *entry)
 {
-	struct weight weight = weight_of(entry->size_bytes, entry->period_bytes);
+	struct weight weight = mapping_weight(entry);
 	tally_subtract(&place->live, weight);
 	atomic_fetch_sub_explicit(&place->live_variance, weight_fixed(weight.bytes_variance, 0), memory_order_relaxed);
 	atomic_fetch_sub_explicit(&place->live_objects_variance,
@@ -282,14 +287,14 @@ static void live_subtract(const struct live_entry *entry)
 }
 
 /* In a forked child that has not taken over this entry yet, the slot is the parent's. */
-static bool is_mine(const struct live_entry *entry)
+bool place_is_mine(const struct live_entry *entry)
 {
 	return entry->slot != REGION_NO_SLOT && entry->place == place_number;
 }
 
 static void entry_drop(const struct live_entry *entry)
 {
-	if (!is_mine(entry))
+	if (!place_is_mine(entry))
 		return;
 	slot_give_back(entry->slot);
 	live_subtract(entry);
@@ -320,27 +325,33 @@ static void log_free(const struct live_entry *entry)
 
 void place_remove(const struct live_entry *entry)
 {
-	if (!is_mine(entry))
+	if (!place_is_mine(entry))
 		return;
 	entry_drop(entry);
 	log_free(entry);
 }
 
-void place_insert(const void *pointer, struct live_entry *entry)
+bool place_enter(const void *pointer, struct live_entry *entry, bool room)
 {
 	struct weight weight = weight_of(entry->size_bytes, entry->period_bytes);
 	entry->seq = atomic_fetch_add_explicit(&place->next_seq, 1, memory_order_relaxed);
-	entry->place = place_number;
+	entry->place = (uint16_t)place_number;
 	tally_add(&place->allocated, weight);
-	entry->slot = slot_take();
+	entry->slot = room ? slot_take() : REGION_NO_SLOT;
 	if (entry->slot == REGION_NO_SLOT) {
 		tally_add(&place->lost[REGION_LOSS_TABLE_FULL], weight);
-		return;
+		return false;
 	}
 	slot_write(pointer, entry, 0, 0, 0, 0);
 	live_add(weight, entry->time_ns, entry->seq);
+	return true;
+}
 
+void place_insert(const void *pointer, struct live_entry *entry)
+{
 	struct live_entry stale;
+	if (!place_enter(pointer, entry, true))
+		return;
 	int result = live_put(pointer, entry, &stale);
 	if (result == LIVE_PUT_STALE || result == LIVE_PUT_FULL_STALE) {
 		entry_drop(&stale);
@@ -350,7 +361,7 @@ void place_insert(const void *pointer, struct live_entry *entry)
 		/* Its free could not be told: better not live at all. */
 		entry_drop(entry);
 		entry->slot = REGION_NO_SLOT;
-		tally_add(&place->lost[REGION_LOSS_TABLE_FULL], weight);
+		place_count_loss(REGION_LOSS_TABLE_FULL, entry->size_bytes, entry->period_bytes);
 	}
 }
 
@@ -384,7 +395,7 @@ void place_open(const struct place_setup *with)
 	atomic_store(&state, STATE_OPEN);
 }
 
-static bool inherit_entry(const void *pointer, struct live_entry *entry)
+bool place_inherit(const void *pointer, struct live_entry *entry)
 {
 	if (entry->place == place_number || entry->slot == REGION_NO_SLOT)
 		return true;
@@ -395,9 +406,9 @@ static bool inherit_entry(const void *pointer, struct live_entry *entry)
 		return false;
 	}
 	mine.seq = atomic_fetch_add_explicit(&place->next_seq, 1, memory_order_relaxed);
-	mine.place = place_number;
+	mine.place = (uint16_t)place_number;
 	slot_write(pointer, &mine, SLOT_INHERITED, entry->slot, entry->seq, entry->place);
-	live_add(weight_of(mine.size_bytes, mine.period_bytes), mine.time_ns, mine.seq);
+	live_add(mapping_weight(&mine), mine.time_ns, mine.seq);
 	place->inherited++;
 	*entry = mine;
 	return true;
@@ -434,7 +445,8 @@ static void place_claim(void)
 	place->start_ns = place_now_ns();
 	request_begin(place);
 	sample_reseed();
-	live_visit(inherit_entry);
+	live_visit(place_inherit);
+	mapping_inherit();
 	atomic_store(&place->state, PLACE_READY);
 	atomic_fetch_add(&header->places_claimed, 1);
 	atomic_store(&state, STATE_OPEN);

@@ -65,11 +65,23 @@ bool place_tapped(void);
  * entry: size, period, time and tid filled in by the caller; seq, slot and place are set here. */
 void place_insert(const void *pointer, struct live_entry *entry);
 
+/* The same without the index. False: there is no slot for it, or `room` says that there is nowhere to remember it; it is
+ * counted and lost. */
+bool place_enter(const void *pointer, struct live_entry *entry, bool room);
+
 /* Takes an entry that live_take gave back out of its slot, and enters its free. */
 void place_remove(const struct live_entry *entry);
 
 /* Puts a taken entry back (a realloc that failed). */
 void place_restore(const void *pointer, const struct live_entry *entry);
+
+/* In a forked child that claims its place: gives an entry of the parent's a slot here. False: it has none. */
+bool place_inherit(const void *pointer, struct live_entry *entry);
+
+/* Slots, for those whose entry is this process' own. */
+struct region_slot *place_slot(uint32_t slot);
+struct region_slot *place_kept(uint32_t slot);
+bool place_is_mine(const struct live_entry *entry);
 
 void place_count_loss(enum region_loss cause, uint64_t size_bytes, uint64_t period_bytes);
 

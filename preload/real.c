@@ -5,7 +5,10 @@
 #include "preload/lookup.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* First-call versions. The lookup allocates nothing, so none of them can be reached from inside it. */
 
@@ -81,6 +84,28 @@ static void first_free_aligned_sized(void *pointer, size_t alignment, size_t siz
 	real.free_aligned_sized(pointer, alignment, size);
 }
 
+static void *first_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+{
+	real_resolve();
+	return real.mmap(address, length, protection, flags, fd, offset);
+}
+
+static void *first_mremap(void *old, size_t old_length, size_t new_length, int flags, ...)
+{
+	va_list arguments;
+	va_start(arguments, flags);
+	void *new = va_arg(arguments, void *); /* a register's contents if there is none */
+	va_end(arguments);
+	real_resolve();
+	return real.mremap(old, old_length, new_length, flags, new);
+}
+
+static int first_munmap(void *address, size_t length)
+{
+	real_resolve();
+	return real.munmap(address, length);
+}
+
 static int first_pthread_create(
     pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *argument)
 {
@@ -101,6 +126,11 @@ struct real real = {
     .pvalloc = first_pvalloc,
     .free_sized = first_free_sized,
     .free_aligned_sized = first_free_aligned_sized,
+    .mmap = first_mmap,
+    .mmap64 = first_mmap,
+    .mremap = first_mremap,
+    .munmap = first_munmap,
+    .operator_go = OPERATORS_FIRST,
     .pthread_create = first_pthread_create,
 };
 
@@ -142,6 +172,26 @@ static void *plain_reallocarray(void *pointer, size_t count, size_t size)
 	return real.realloc(pointer, bytes);
 }
 
+/* What a libc lacks, the kernel has. */
+static void *plain_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+{
+	return (void *)syscall(SYS_mmap, address, length, protection, flags, fd, offset);
+}
+
+static void *plain_mremap(void *old, size_t old_length, size_t new_length, int flags, ...)
+{
+	va_list arguments;
+	va_start(arguments, flags);
+	void *new = va_arg(arguments, void *);
+	va_end(arguments);
+	return (void *)syscall(SYS_mremap, old, old_length, new_length, flags, new);
+}
+
+static int plain_munmap(void *address, size_t length)
+{
+	return (int)syscall(SYS_munmap, address, length);
+}
+
 static int missing_pthread_create(
     pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *argument)
 {
@@ -161,6 +211,10 @@ enum wish {
 	WISH_PVALLOC,
 	WISH_FREE_SIZED,
 	WISH_FREE_ALIGNED_SIZED,
+	WISH_MMAP,
+	WISH_MMAP64,
+	WISH_MREMAP,
+	WISH_MUNMAP,
 	WISH_PTHREAD_CREATE,
 	WISHES,
 };
@@ -191,6 +245,10 @@ void real_resolve(void)
 	    [WISH_PVALLOC] = {.name = "pvalloc"},
 	    [WISH_FREE_SIZED] = {.name = "free_sized"},
 	    [WISH_FREE_ALIGNED_SIZED] = {.name = "free_aligned_sized"},
+	    [WISH_MMAP] = {.name = "mmap"},
+	    [WISH_MMAP64] = {.name = "mmap64"},
+	    [WISH_MREMAP] = {.name = "mremap"},
+	    [WISH_MUNMAP] = {.name = "munmap"},
 	    [WISH_PTHREAD_CREATE] = {.name = "pthread_create"},
 	};
 	int saved = errno;
@@ -208,8 +266,13 @@ void real_resolve(void)
 	TAKE(WISH_PVALLOC, pvalloc, missing_alloc);
 	TAKE(WISH_FREE_SIZED, free_sized, plain_free_sized);
 	TAKE(WISH_FREE_ALIGNED_SIZED, free_aligned_sized, plain_free_aligned_sized);
+	TAKE(WISH_MMAP, mmap, plain_mmap);
+	TAKE(WISH_MMAP64, mmap64, plain_mmap);
+	TAKE(WISH_MREMAP, mremap, plain_mremap);
+	TAKE(WISH_MUNMAP, munmap, plain_munmap);
 	TAKE(WISH_PTHREAD_CREATE, pthread_create, missing_pthread_create);
 	live_forward_set(real.free);
+	operators_resolve();
 	errno = saved;
 	resolved = true;
 }

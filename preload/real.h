@@ -7,8 +7,12 @@
 #ifndef PRELOAD_REAL_H
 #define PRELOAD_REAL_H
 
+#include "preload/operators.h"
+
 #include <pthread.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 struct real {
 	_Alignas(4096) void *(*malloc)(size_t size); /* has its page for itself, see attach_construct */
@@ -23,6 +27,12 @@ struct real {
 	void *(*pvalloc)(size_t size);
 	void (*free_sized)(void *pointer, size_t size);
 	void (*free_aligned_sized)(void *pointer, size_t alignment, size_t size);
+	void *(*mmap)(void *address, size_t length, int protection, int flags, int fd, off_t offset);
+	void *(*mmap64)(void *address, size_t length, int protection, int flags, int fd, off_t offset);
+	void *(*mremap)(void *old, size_t old_length, size_t new_length, int flags, ...);
+	int (*munmap)(void *address, size_t length);
+	operator_function *operator_go[OPERATORS];   /* where the exported operators jump: see operators.h */
+	operator_function *operator_next[OPERATORS]; /* the next definitions; NULL: there is none (yet) */
 	int (*pthread_create)(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *argument);
 };
 

@@ -133,9 +133,9 @@ struct region_header {
 	uint32_t snapshot_signal; /* asks for a snapshot where the program leaves it at its default; 0: none does */
 	uint32_t start_paused;    /* 1: no samples until heaptap_start() */
 	uint32_t no_peak;         /* 1: the peak is not kept, and its numbers stay 0 */
+	uint32_t record_mmap;     /* 1: anonymous mappings are blocks too */
 	uint32_t dump_bytes;      /* stacks that use more than this go by the copy rung */
 	_Atomic uint32_t sampler_pid; /* who reads it now */
-	uint32_t reserved2;
 	uint32_t clock_id;        /* clock of slot times that needs no system call here */
 
 	/* set by the sampler at any time */
@@ -162,7 +162,6 @@ struct region_header {
 /* What of the program's heap does not come by here. */
 enum region_unseen {
 	REGION_UNSEEN_MALLOC = 1, /* the program, or what it preloads before us, has a malloc of its own */
-	REGION_UNSEEN_NEW    = 2, /* the allocator has an operator new of its own that does not call malloc */
 };
 
 enum region_state {
@@ -224,15 +223,16 @@ struct region_slot {
 	uint64_t period_bytes; /* in force when the interval that ended here was drawn */
 	uint64_t time_ns;
 	uint32_t tid;
-	uint16_t flags;
-	uint16_t reserved;
+	uint16_t flags; /* enum slot_flags */
+	uint16_t origin_place;
 	uint64_t origin_seq; /* inherited: seq in the parent, whose slot is origin_slot */
 	uint32_t origin_slot;
-	uint32_t origin_place;
+	_Atomic uint32_t unmapped_pages; /* SLOT_MMAP: of 4 KiB each; size_bytes stays what it was at first */
 };
 
-enum {
+enum slot_flags {
 	SLOT_INHERITED = 1, /* allocated by a process that this one was forked from */
+	SLOT_MMAP      = 2, /* a mapping, not a block of the heap */
 };
 
 /* A sampled block that was freed. `word` is the entry's number in the ring's history plus 1, stored last, and
@@ -272,7 +272,8 @@ struct region_buffer {
 	uint32_t stack_bytes; /* copied */
 	uint32_t whole_stack; /* 1: the copy ends at the stack's known end */
 	uint64_t regs[BUFFER_REGS];
-	uint8_t reserved[56];
+	uint32_t flags; /* enum slot_flags */
+	uint8_t reserved[52];
 	/* the stack's bytes follow */
 };
 
@@ -308,6 +309,9 @@ struct region_module {
 	uint8_t build_id[REGION_BUILD_ID_MAX];
 	uint32_t path_bytes;
 };
+
+/* In the trigger's second register, beside the slot's number: the sample is a mapping. */
+#define REGION_TRIGGER_MMAP (1ull << 32)
 
 /* "No slot": the sample was counted but has no place in the table. */
 #define REGION_NO_SLOT UINT32_MAX

@@ -96,21 +96,29 @@ static inline uint64_t weight_interval(uint64_t random, uint64_t period_bytes)
 	return (uint64_t)(weight_minus_log(u) * (double)period_bytes);
 }
 
-/* The weight of one sample. Out-of-range input (a hostile target's) is clamped, never trapped. */
-static inline struct weight weight_of(uint64_t size_bytes, uint64_t period_bytes)
+/* The weight of one sample of which `left_bytes` are left: a mapping that was unmapped in part. It stands for as many
+ * objects as ever, and for that share of its bytes. Out-of-range input (a hostile target's) is clamped, never trapped. */
+static inline struct weight weight_of_part(uint64_t size_bytes, uint64_t left_bytes, uint64_t period_bytes)
 {
 	uint64_t size = size_bytes < 1 ? 1 : size_bytes > WEIGHT_SIZE_MAX ? WEIGHT_SIZE_MAX : size_bytes;
+	uint64_t left = left_bytes < size ? left_bytes : size;
 	if (period_bytes <= 1)
-		return (struct weight){size << WEIGHT_BYTES_SHIFT, 1ull << WEIGHT_OBJECTS_SHIFT, 0, 0};
+		return (struct weight){left << WEIGHT_BYTES_SHIFT, 1ull << WEIGHT_OBJECTS_SHIFT, 0, 0};
 	uint64_t period = period_bytes > WEIGHT_PERIOD_MAX ? WEIGHT_PERIOD_MAX : period_bytes;
 	double p = weight_probability((double)size / (double)period);
-	double bytes = (double)size / p;
+	double bytes = (double)left / p;
 	return (struct weight){
 	    .bytes_q8 = (uint64_t)(bytes * (1 << WEIGHT_BYTES_SHIFT) + 0.5),
 	    .objects_q16 = (uint64_t)(1 / p * (1 << WEIGHT_OBJECTS_SHIFT) + 0.5),
 	    .bytes_variance = bytes * bytes * (1 - p),
 	    .objects_variance = (1 - p) / (p * p),
 	};
+}
+
+/* The weight of one whole sample. */
+static inline struct weight weight_of(uint64_t size_bytes, uint64_t period_bytes)
+{
+	return weight_of_part(size_bytes, UINT64_MAX, period_bytes);
 }
 
 /* For the shared tallies, rounded to 2^-shift. The same input gives the same number, so what is added can be taken away. */

@@ -28,14 +28,15 @@ static int look_at_slot(struct census *c, const struct region *region, uint32_t 
 {
 	struct slot_copy slot, kept;
 	int error = 0;
-	bool peak_found = false;
+	bool peak_found = false, peak_kept = region_read_kept(region, number, &kept) && was_at_peak(&kept, c->peak_order);
 	if (region_read_any(region, number, &slot)) {
 		bool live = slot.state == SLOT_LIVE;
-		peak_found = was_at_peak(&slot, c->peak_order);
+		/* A mapping that has shrunk since: what it was is kept. */
+		peak_found = was_at_peak(&slot, c->peak_order) && !(peak_kept && kept.seq == slot.seq);
 		if (live || peak_found)
 			error = add_block(c, number, &slot, live, peak_found);
 	}
-	if (!error && !peak_found && region_read_kept(region, number, &kept) && was_at_peak(&kept, c->peak_order))
+	if (!error && !peak_found && peak_kept)
 		error = add_block(c, number, &kept, false, true);
 	return error;
 }

@@ -6,7 +6,7 @@
  *                   -> memory of its slot = (seq, site)
  *   free arrives    -> its site's lifetimes += weight
  *
- * A site is a stack, or with labels a stack and a thread or a class of sizes. What is in use is not in the books: the
+ * A site is a stack and a kind of memory, or with labels that and a thread or a class of sizes. What is in use is not in the books: the
  * shared table is the truth there (census.h), and the slots' memory says whose it is. view.h puts both together.
  */
 #ifndef SAMPLER_HEAP_H
@@ -38,6 +38,7 @@ struct heap_sums {
 struct heap_site {
 	uint32_t stack;
 	uint32_t tid;        /* 0 without the label */
+	bool mapped;         /* mappings, not blocks of the heap */
 	uint32_t size_class; /* 0 without the label; else blocks of (2^(n-1), 2^n] bytes have n + 1 */
 	struct heap_sums sums, marked; /* so far, and up to the last heap_mark */
 	struct lifetime lifetime;
@@ -47,6 +48,7 @@ struct heap_sample {
 	uint32_t slot; /* REGION_NO_SLOT: none */
 	uint64_t seq;
 	uint32_t stack, tid;
+	bool mapped;
 	uint64_t size_bytes, period_bytes;
 };
 

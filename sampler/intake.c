@@ -18,6 +18,7 @@ static const uint8_t arguments_aarch64[6] = {0, 1, 2, 3, 4, 5};
 struct sample {
 	struct process *process;
 	uint32_t slot, tid;
+	bool mapped;
 	uint64_t seq, size_bytes, period_bytes;
 	struct regs regs;
 	const void *stack;
@@ -102,6 +103,7 @@ static void take_sample(struct intake *intake, const struct sample *s)
 	    .seq = s->seq,
 	    .stack = stack,
 	    .tid = s->tid,
+	    .mapped = s->mapped,
 	    .size_bytes = s->size_bytes,
 	    .period_bytes = s->period_bytes,
 	};
@@ -141,6 +143,8 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 	if (!s.process)
 		return; /* another session's, or a stray: with a uprobe every user of the library is seen */
 	uint64_t slot = s.regs.r[argument[1]];
+	s.mapped = slot & REGION_TRIGGER_MMAP;
+	slot &= ~REGION_TRIGGER_MMAP;
 	s.slot = slot > UINT32_MAX ? REGION_NO_SLOT : (uint32_t)slot;
 	s.seq = s.regs.r[argument[2]];
 	s.size_bytes = s.regs.r[argument[3]];
@@ -235,6 +239,7 @@ static void take_buffer(void *argument, const struct region_buffer *header, cons
 	    .process = find_process(intake, context->image, header->place),
 	    .slot = header->slot,
 	    .tid = header->tid,
+	    .mapped = header->flags & SLOT_MMAP,
 	    .seq = header->seq,
 	    .size_bytes = header->size_bytes,
 	    .period_bytes = header->period_bytes,

@@ -35,10 +35,10 @@ static void print_classes(FILE *out, const char *name, const double objects[LIFE
 	fputc(']', out);
 }
 
-static void print_stack(FILE *out, const struct profile *profile, struct naming *naming, uint32_t stack)
+static void print_stack(FILE *out, const struct profile *profile, struct naming *naming, const struct heap_site *site)
 {
 	const uint32_t *locations;
-	size_t depth = naming_stack(naming, stack, &locations), frames = 0;
+	size_t depth = naming_stack(naming, site->stack, site->mapped, &locations), frames = 0;
 	fputs("{\"stack\":[", out);
 	for (size_t i = 0; i < depth; i++) {
 		const struct profile_location location = profile_location(profile, locations[i]);
@@ -85,7 +85,7 @@ static void print_all(FILE *out, const struct snapshot *s, const struct profile 
 			alive = alive || ages[i].objects[c] > 0;
 		if (!alive && !site->lifetime.samples)
 			continue;
-		print_stack(out, profile, naming, site->stack);
+		print_stack(out, profile, naming, site);
 		print_classes(out, "freed", site->lifetime.objects);
 		print_classes(out, "live", ages[i].objects);
 		fprintf(out, ",\"freed_samples\":%" PRIu64 ",\"freed_bytes\":%.0f,\"temporary\":%.0f,\"other_thread\":%.0f}\n",

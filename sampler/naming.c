@@ -224,7 +224,11 @@ static int name_all(struct naming *n)
 uint32_t naming_marker(struct naming *n, const char *marker)
 {
 	/* One address each: the unwinder's, then the books'. */
-	uint32_t number = UNWIND_OUTCOMES + (strcmp(marker, PROCESS_BEFORE_RESTART) == 0);
+	static const char *const of_books[] = {PROCESS_BEFORE_RESTART, NAMING_MMAP};
+	uint32_t number = UNWIND_OUTCOMES;
+	for (uint32_t i = 0; i < sizeof(of_books) / sizeof(of_books[0]); i++)
+		if (strcmp(of_books[i], marker) == 0)
+			number = UNWIND_OUTCOMES + 1 + i;
 	for (uint32_t i = 0; i < UNWIND_OUTCOMES; i++) {
 		const char *name = unwind_marker((enum unwind_outcome)i);
 		if (name && strcmp(name, marker) == 0)
@@ -287,9 +291,23 @@ void naming_free(struct naming *n)
 	free(n);
 }
 
-size_t naming_stack(struct naming *n, uint32_t stack, const uint32_t **locations)
+static bool path_add(struct naming *n, size_t depth, uint32_t location)
 {
-	size_t depth = 0;
+	if (depth == n->path_room) {
+		size_t room = n->path_room ? n->path_room * 2 : 256;
+		uint32_t *grown = realloc(n->path, room * sizeof(*grown));
+		if (!grown)
+			return false;
+		n->path = grown;
+		n->path_room = room;
+	}
+	n->path[depth] = location;
+	return true;
+}
+
+size_t naming_stack(struct naming *n, uint32_t stack, bool mapped, const uint32_t **locations)
+{
+	size_t depth = mapped && path_add(n, 0, naming_marker(n, NAMING_MMAP)) ? 1 : 0;
 	bool inner = true;
 	for (uint32_t at = stack; at != STACK_ROOT; at = stacks_node(n->stacks, at)->outer) {
 		const struct stack_node *node = stacks_node(n->stacks, at);
@@ -298,15 +316,9 @@ size_t naming_stack(struct naming *n, uint32_t stack, const uint32_t **locations
 		inner = inner && named->allocator && node->outer != STACK_ROOT;
 		if (inner)
 			continue;
-		if (depth == n->path_room) {
-			size_t room = n->path_room ? n->path_room * 2 : 256;
-			uint32_t *grown = realloc(n->path, room * sizeof(*grown));
-			if (!grown)
-				break;
-			n->path = grown;
-			n->path_room = room;
-		}
-		n->path[depth++] = named->location;
+		if (!path_add(n, depth, named->location))
+			break;
+		depth++;
 	}
 	*locations = n->path;
 	return depth;

@@ -18,9 +18,12 @@ struct naming *naming_new(struct profile *profile, const struct process *process
     bool debuginfod);
 void naming_free(struct naming *naming);
 
+/* What stands for the kernel at the inner end of the stacks of mappings. */
+#define NAMING_MMAP "[mmap]"
+
 /* Location ids of a stack, innermost first and without the allocator's own frames, in an array that the naming owns
- * and uses again. Returns their number. */
-size_t naming_stack(struct naming *naming, uint32_t stack, const uint32_t **locations);
+ * and uses again. mapped: NAMING_MMAP goes first. Returns their number. */
+size_t naming_stack(struct naming *naming, uint32_t stack, bool mapped, const uint32_t **locations);
 
 /* The location of a marker frame ("[lost stack]"), made when first asked for; 0 on failure. */
 uint32_t naming_marker(struct naming *naming, const char *marker);

@@ -78,6 +78,12 @@ static int set_paused(struct options *options, const char *value)
 	return 0;
 }
 
+static int set_mmap(struct options *options, const char *value)
+{
+	options->record_mmap = true;
+	return 0;
+}
+
 static int set_delta(struct options *options, const char *value)
 {
 	options->delta = true;
@@ -194,6 +200,8 @@ static const struct option option_table[] = {
 	"sampler; none means none"},
     {COMMAND_RECORD, '\0', "paused", NULL, NULL, NULL, set_paused,
 	"sample nothing before the program says so\n(heaptap_start in heaptap.h)"},
+    {COMMAND_RECORD, '\0', "mmap", NULL, NULL, NULL, set_mmap,
+	"record anonymous mappings too, as rows of their\nown under [mmap] (mmap, mremap, munmap)"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "labels", "LIST", NULL, "thread, age and size, separated by commas", set_labels,
 	"tell blocks apart by thread, age or size"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "lifetimes", NULL, NULL, NULL, set_lifetimes,

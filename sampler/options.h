@@ -88,6 +88,7 @@ struct options {
 	unsigned int labels;        /* enum heap_labels */
 	uint64_t temporary_ns;      /* what is freed sooner is temporary */
 	bool paused;                /* no samples until the program wants them */
+	bool record_mmap;           /* anonymous mappings too */
 	bool delta, timeline, lifetimes; /* files to write besides */
 	bool no_peak;               /* nor to write */
 	bool sync;                  /* fsync what is written */

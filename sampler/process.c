@@ -336,6 +336,7 @@ void process_inherit(struct process *process)
 			    .seq = slot.seq,
 			    .stack = stack,
 			    .tid = heap_site(parent->heap, site)->tid,
+			    .mapped = slot.flags & SLOT_MMAP,
 			    .size_bytes = slot.size_bytes,
 			    .period_bytes = slot.period_bytes,
 			};
@@ -397,6 +398,7 @@ void process_adopt(struct process *process)
 			if (!region_read_slot(region, number, &slot))
 				continue;
 			const struct heap_sample sample = {.slot = number, .seq = slot.seq, .stack = stack, .tid = slot.tid,
+			    .mapped = slot.flags & SLOT_MMAP,
 			    .size_bytes = slot.size_bytes, .period_bytes = slot.period_bytes};
 			heap_inherit(process->heap, &sample);
 		}

@@ -104,6 +104,7 @@ static void write_header(const struct region *region, const struct region_option
 	header->snapshot_signal = options->snapshot_signal;
 	header->start_paused = options->start_paused;
 	header->no_peak = options->no_peak;
+	header->record_mmap = options->record_mmap;
 	atomic_store(&header->period_bytes, options->period_bytes);
 	atomic_store(&header->mode, options->mode);
 	atomic_store(&header->state, REGION_SPARE);
@@ -244,6 +245,7 @@ static bool copy_slot(const struct region_slot *from, struct slot_copy *copy)
 	    .tid = from->tid,
 	    .origin_slot = from->origin_slot,
 	    .origin_place = from->origin_place,
+	    .unmapped_pages = atomic_load_explicit(&from->unmapped_pages, memory_order_relaxed),
 	    .flags = from->flags,
 	};
 	atomic_thread_fence(memory_order_acquire);
@@ -263,6 +265,12 @@ bool region_read_any(const struct region *region, uint32_t slot, struct slot_cop
 bool region_read_kept(const struct region *region, uint32_t slot, struct slot_copy *copy)
 {
 	return slot < region->segments * (uint32_t)REGION_SEGMENT_SLOTS && copy_slot(kept_at(region, slot), copy);
+}
+
+struct weight region_weight(const struct slot_copy *copy)
+{
+	uint64_t gone = (uint64_t)copy->unmapped_pages * REGION_PAGE_BYTES;
+	return weight_of_part(copy->size_bytes, gone < copy->size_bytes ? copy->size_bytes - gone : 0, copy->period_bytes);
 }
 
 bool region_read_free(const struct region *region, uint64_t number, struct free_copy *copy)
@@ -388,7 +396,5 @@ const char *region_unseen_text(const struct region *region)
 	uint32_t unseen = region_header(region)->unseen;
 	if (unseen & REGION_UNSEEN_MALLOC)
 		return "not seen: the program has a malloc of its own, which comes before heaptap's";
-	if (unseen & REGION_UNSEEN_NEW)
-		return "not seen: operator new, which the program's allocator (tcmalloc, jemalloc, mimalloc) has for itself";
 	return NULL;
 }

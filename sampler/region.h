@@ -7,6 +7,7 @@
 #define SAMPLER_REGION_H
 
 #include "proto/region.h"
+#include "proto/weight.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,7 +31,7 @@ struct region_options {
 	uint64_t live_max; /* samples; rounded up to whole segments */
 	enum region_mode mode;
 	uint32_t snapshot_signal; /* 0: none */
-	bool start_paused, no_peak;
+	bool start_paused, no_peak, record_mmap;
 };
 
 /* The clock for options.clock_id: CLOCK_MONOTONIC where the hook can read it without a system call, which a sandbox might
@@ -69,7 +70,7 @@ int region_segment_owner(const struct region *region, uint32_t segment);
 /* Copies a slot if it is live and whole. `seq` gets its sequence number. */
 struct slot_copy {
 	uint64_t seq, address, size_bytes, period_bytes, time_ns, origin_seq;
-	uint32_t tid, origin_slot, origin_place;
+	uint32_t tid, origin_slot, origin_place, unmapped_pages;
 	uint16_t flags;
 	enum slot_state state; /* SLOT_LIVE or SLOT_FREED; of the latter, `address` is the order number of the free */
 };
@@ -78,6 +79,9 @@ bool region_read_slot(const struct region *region, uint32_t slot, struct slot_co
 /* The same for a slot that is live or freed, and for what a slot has kept of the peak (always freed). */
 bool region_read_any(const struct region *region, uint32_t slot, struct slot_copy *copy);
 bool region_read_kept(const struct region *region, uint32_t slot, struct slot_copy *copy);
+
+/* What a block weighs now. */
+struct weight region_weight(const struct slot_copy *copy);
 
 /* Entry `number` of the history of frees; false: not complete yet, or overwritten. */
 struct free_copy {

@@ -286,6 +286,7 @@ static int open_session(struct session *s)
 	    .snapshot_signal = (uint32_t)s->options->signal,
 	    .start_paused = s->options->paused,
 	    .no_peak = s->options->no_peak,
+	    .record_mmap = s->options->record_mmap,
 	};
 	int error = output_init(&s->output, s->options->output);
 	s->modules = modules_new(0);

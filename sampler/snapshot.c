@@ -147,13 +147,15 @@ static int64_t rounded(uint64_t value, int shift)
 	return (int64_t)((value >> shift) + (value >> (shift - 1) & 1));
 }
 
-enum { ROW_LABELS = 6 };
+enum { ROW_LABELS = 7 };
 
 static size_t row_labels(const struct sheet *sheet, const struct view_row *row, struct profile_label labels[ROW_LABELS])
 {
 	size_t count = 0;
 	if (row->inherited)
 		labels[count++] = (struct profile_label){.key = "inherited", .str = "yes"};
+	if (row->mapped)
+		labels[count++] = (struct profile_label){.key = "alloc_fn", .str = "mmap"};
 	if (row->tid) {
 		const char *name = threads_name(sheet->snapshot->process->threads, row->tid);
 		labels[count++] = (struct profile_label){.key = "thread_id", .num = row->tid};
@@ -177,7 +179,7 @@ static int add_row(struct profile *profile, struct naming *naming, const struct 
 		lost = naming_marker(naming, "[lost stack]");
 		locations = &lost;
 	} else {
-		depth = naming_stack(naming, row->stack, &locations);
+		depth = naming_stack(naming, row->stack, row->mapped, &locations);
 	}
 	const int64_t values[4] = {
 	    rounded(row->alloc.objects_q16, WEIGHT_OBJECTS_SHIFT),

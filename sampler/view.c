@@ -31,6 +31,7 @@ static struct view_row *row_for(struct making *m, uint32_t site, bool inherited,
 		const struct heap_site *from = heap_site(m->heap, site);
 		row.stack = from->stack;
 		row.tid = from->tid;
+		row.mapped = from->mapped;
 		row.size_class = from->size_class;
 	}
 	view->rows[view->count] = row;
@@ -58,7 +59,7 @@ static int add_block(struct making *m, const struct census_block *block, uint64_
 	struct view_row *row = row_for(m, site, inherited, age);
 	if (!row)
 		return -ENOMEM;
-	struct weight weight = weight_of(slot->size_bytes, slot->period_bytes);
+	struct weight weight = region_weight(slot);
 	row->inuse.samples++;
 	row->inuse.bytes_q8 += weight.bytes_q8;
 	row->inuse.objects_q16 += weight.objects_q16;

@@ -31,6 +31,7 @@ struct view_row {
 	uint32_t stack; /* UINT32_MAX: the lost stacks */
 	uint32_t tid, size_class; /* as in struct heap_site */
 	uint32_t age;   /* class, see lifetime.h; VIEW_NO_AGE without the label, and for what is not in use */
+	bool mapped;    /* mappings, not blocks of the heap */
 	bool inherited; /* allocated by a process that this one was forked from */
 	struct heap_sums alloc, inuse;
 };

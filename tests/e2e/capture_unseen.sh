@@ -23,38 +23,6 @@ C
   matches 'not seen: the program has a malloc' err
 }
 
-# operator new of tcmalloc, jemalloc and mimalloc never calls malloc. It is not interposed: exporting it would crash C
-# programs that load C++ plug-ins, and patched modules would miss the deletes of those loaded later, which look like leaks.
-test_operator_new_of_other_allocators_is_told() {
-  cat >new.cc <<'CC'
-#include <cstdlib>
-extern "C" __attribute__((noinline)) void *take(size_t size) { return malloc(size); }
-int main() {
-  for (int i = 0; i < 1000; i++) { char *volatile block = new char[100 + i]; delete[] block; free(take(50)); }
-  try { volatile size_t huge = (size_t)1 << 62; char *volatile kept = new char[huge]; return 1; } catch (...) { return 0; }
-}
-CC
-  g++ -O1 -fno-builtin -w -o new new.cc
-  for name in '' libtcmalloc_minimal.so.4 libjemalloc.so.2; do
-    preload=
-    if [ -n "$name" ]; then
-      preload=$(library_of $name)
-      [ -n "$preload" ] || continue
-    fi
-    rm -f x.pb.gz
-    LD_PRELOAD=$preload record -q -b copy -p 1 -o x.pb.gz ./new
-    profile_check x.pb.gz
-    objects=$(total_of x.pb.gz alloc_objects)
-    if [ -n "$preload" ]; then
-      comment_of x.pb.gz | grep -q '^not seen: operator new' || fail "$name: no comment"
-      at_least 1000 "$objects" "$name: objects"
-    else
-      ! comment_of x.pb.gz | grep -q '^not seen' || fail 'a comment without a cause'
-      at_least 2000 "$objects" 'glibc: objects, operator new through malloc'
-    fi
-  done
-}
-
 # One file for every libc: musl's loader takes it too.
 test_musl() {
   command -v musl-gcc >/dev/null || skip 'musl-gcc is not installed'

@@ -98,7 +98,8 @@ static void fill_slot(unsigned long *state)
 	slot->size_bytes = odd_number(state);
 	slot->period_bytes = odd_number(state);
 	slot->flags = (unsigned short)next(state);
-	slot->origin_place = (unsigned)odd_number(state);
+	slot->origin_place = (uint16_t)odd_number(state);
+	slot->unmapped_pages = (unsigned)odd_number(state);
 	slot->origin_slot = (unsigned)odd_number(state);
 	slot->word = odd_number(state) << 8 | next(state) % 4;
 }

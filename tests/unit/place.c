@@ -5,6 +5,7 @@
  */
 #include "preload/live.c"
 #include "preload/lookup.c"
+#include "preload/mapping.c"
 #include "preload/request.c"
 #include "preload/sample.c"
 #include "preload/thread.c"

@@ -2,6 +2,7 @@
 /* The hook's decision, compiled into the test: how often is a block of a size chosen, and by whom. */
 #include "preload/live.c"
 #include "preload/lookup.c"
+#include "preload/mapping.c"
 #include "preload/request.c"
 #include "preload/sample.c"
 #include "preload/thread.c"

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/mapping.h"
+
+#include "preload/place.h"
+
+#include <stdatomic.h>
+
+enum {
+	MAPPINGS     = 16384, /* sampled and alive at once */
+	SMALL_PIECES = 15,
+	SMALL_SHAPES = 4096,
+	LARGE_PIECES = 1023,
+	LARGE_SHAPES = 128,
+
+	/* the low bits of a mapping's word */
+	SHAPE_EMPTY = 0, /* no mapping here */
+	SHAPE_BUSY  = 1, /* being entered */
+	SHAPE_GONE  = 2, /* no page is left; somebody is still correcting the books */
+	SHAPE_WHOLE = 3,
+	SHAPE_LIST  = 4, /* and up: number of a shape */
+	SHAPE_MASK  = 0xffff,
+};
+
+/* The rest of the word: how many are at the books, and a count of changes, so that no word comes twice. */
+#define WORD_USER   (1ull << 16)
+#define WORD_USERS  (0xffffull << 16)
+#define WORD_CHANGE (1ull << 32)
+
+/* Read all the time, therefore apart from the entries. In pages of REGION_PAGE_BYTES. */
+struct range {
+	_Atomic uint64_t word;
+	_Atomic uint64_t first, pages;
+	_Atomic uint64_t born; /* moment << 1 | 1 if it is a file's */
+};
+static struct range ranges[MAPPINGS];
+static struct live_entry entries[MAPPINGS]; /* the word's user's */
+static _Atomic uint32_t ranges_used;        /* have ever been in use */
+static _Atomic uint32_t ranges_hint;        /* where an empty one may be */
+static _Atomic uint64_t moment;
+
+/* [0]: number of pieces; then each first << 32 | end, in pages from the mapping's first. */
+static _Atomic uint64_t small_shapes[SMALL_SHAPES][SMALL_PIECES + 1];
+static _Atomic uint64_t large_shapes[LARGE_SHAPES][LARGE_PIECES + 1];
+static _Atomic uint64_t shapes_taken[(SMALL_SHAPES + LARGE_SHAPES) / 64];
+
+uint64_t mapping_moment(void)
+{
+	return atomic_fetch_add(&moment, 1) + 1;
+}
+
+/* ---- shapes */
+
+static _Atomic uint64_t *shape_at(uint32_t shape, uint32_t *room)
+{
+	uint32_t number = shape - SHAPE_LIST;
+	*room = number < SMALL_SHAPES ? SMALL_PIECES : LARGE_PIECES;
+	return number < SMALL_SHAPES ? small_shapes[number] : large_shapes[(number - SMALL_SHAPES) % LARGE_SHAPES];
+}
+
+static uint32_t shape_take(uint32_t pieces)
+{
+	uint32_t from = pieces <= SMALL_PIECES ? 0 : SMALL_SHAPES, to = from ? SMALL_SHAPES + LARGE_SHAPES : SMALL_SHAPES;
+	for (uint32_t at = from; at < to && pieces <= LARGE_PIECES; at += 64) {
+		uint64_t taken = atomic_load_explicit(&shapes_taken[at / 64], memory_order_relaxed);
+		while (~taken) {
+			uint32_t bit = (uint32_t)__builtin_ctzll(~taken);
+			if (atomic_compare_exchange_weak(&shapes_taken[at / 64], &taken, taken | 1ull << bit))
+				return SHAPE_LIST + at + bit;
+		}
+	}
+	return SHAPE_EMPTY;
+}
+
+static void shape_give_back(uint32_t shape)
+{
+	if (shape >= SHAPE_LIST)
+		atomic_fetch_and(&shapes_taken[(shape - SHAPE_LIST) / 64], ~(1ull << (shape - SHAPE_LIST) % 64));
+}
+
+/* What is left of a shape when [from, to) is taken out: the number of pages before, and pieces and pages after. `into` may
+ * be NULL. The shape may be given back and written anew while it is read: nonsense then, but within bounds. */
+struct cut {
+	uint64_t before, after;
+	uint32_t pieces;
+};
+
+static void cut_piece(struct cut *cut, uint64_t first, uint64_t end, _Atomic uint64_t *into, uint32_t room)
+{
+	if (first >= end)
+		return;
+	cut->after += end - first;
+	cut->pieces++;
+	if (into && cut->pieces <= room)
+		atomic_store_explicit(&into[cut->pieces], first << 32 | end, memory_order_relaxed);
+}
+
+static struct cut cut_shape(uint32_t shape, uint64_t pages, uint64_t from, uint64_t to, _Atomic uint64_t *into, uint32_t into_room)
+{
+	struct cut cut = {0};
+	uint32_t room = 1;
+	_Atomic uint64_t *list = shape >= SHAPE_LIST ? shape_at(shape, &room) : NULL;
+	uint64_t count = list ? atomic_load_explicit(&list[0], memory_order_relaxed) : 1;
+	for (uint64_t i = 1; i <= count && i <= room; i++) {
+		uint64_t piece = list ? atomic_load_explicit(&list[i], memory_order_relaxed) : pages;
+		uint64_t first = piece >> 32, end = piece & UINT32_MAX;
+		cut.before += end - first;
+		cut_piece(&cut, first, end < from ? end : from, into, into_room);
+		cut_piece(&cut, first > to ? first : to, end, into, into_room);
+	}
+	if (into)
+		atomic_store_explicit(&into[0], cut.pieces, memory_order_relaxed);
+	return cut;
+}
+
+/* ---- the books */
+
+/* The slot's entry of the peak, if the mapping was there at the peak and is losing pages for the first time since. */
+static void keep_peak(const struct live_entry *entry, uint32_t unmapped_before)
+{
+	const struct region_slot *slot = place_slot(entry->slot);
+	struct region_slot *kept = place_kept(entry->slot);
+	struct region_place *place = place_self();
+	uint64_t peak = atomic_load_explicit(&place->peak_order, memory_order_relaxed);
+	uint64_t whose = entry->seq << 8 | SLOT_FREED;
+	uint64_t old = atomic_load_explicit(&kept->word, memory_order_relaxed);
+	if (entry->seq >= peak || (old & 0xff) == SLOT_WRITING ||
+	    !atomic_compare_exchange_strong(&kept->word, &old, SLOT_WRITING))
+		return;
+	if (old == whose && kept->freed_order >= peak && kept->unmapped_pages <= unmapped_before) {
+		atomic_store_explicit(&kept->word, old, memory_order_release);
+		return;
+	}
+	atomic_thread_fence(memory_order_release);
+	kept->freed_order = atomic_fetch_add_explicit(&place->next_seq, 1, memory_order_relaxed);
+	kept->size_bytes = entry->size_bytes;
+	kept->period_bytes = entry->period_bytes;
+	kept->time_ns = entry->time_ns;
+	kept->tid = entry->tid;
+	kept->flags = slot->flags;
+	kept->unmapped_pages = unmapped_before;
+	atomic_store_explicit(&kept->word, whose, memory_order_release);
+}
+
+static void raise_unmapped(struct region_slot *slot, uint32_t unmapped)
+{
+	uint32_t old = atomic_load_explicit(&slot->unmapped_pages, memory_order_relaxed);
+	while (old < unmapped && !atomic_compare_exchange_weak(&slot->unmapped_pages, &old, unmapped))
+		;
+}
+
+/* Pages of a mapping have gone. */
+static void account(const struct live_entry *entry, uint64_t before, uint64_t after)
+{
+	if (!place_is_mine(entry))
+		return;
+	struct region_place *place = place_self();
+	uint64_t all = entry->size_bytes / REGION_PAGE_BYTES;
+	struct live_entry then = *entry, now = *entry;
+	then.unmapped_pages = (uint32_t)(all - before);
+	now.unmapped_pages = (uint32_t)(all - after);
+	if (after)
+		keep_peak(entry, then.unmapped_pages);
+	struct weight weight_then = mapping_weight(&then), weight_now = mapping_weight(&now);
+	if (!after) /* the rest of it goes with the slot, which shows what there was until then */
+		return;
+	raise_unmapped(place_slot(entry->slot), now.unmapped_pages);
+	atomic_fetch_sub_explicit(&place->live.bytes_q8, weight_then.bytes_q8 - weight_now.bytes_q8, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&place->live_variance,
+	    weight_fixed(weight_then.bytes_variance, 0) - weight_fixed(weight_now.bytes_variance, 0), memory_order_relaxed);
+}
+
+/* The last at the books of a mapping that has no page left. */
+static void end_mapping(uint32_t at)
+{
+	struct range *range = &ranges[at];
+	struct live_entry entry = entries[at];
+	if (place_is_mine(&entry)) {
+		entry.unmapped_pages = atomic_load(&place_slot(entry.slot)->unmapped_pages);
+		place_remove(&entry);
+	}
+	uint64_t word = atomic_load_explicit(&range->word, memory_order_relaxed);
+	atomic_store_explicit(&range->word, (word & ~(WORD_CHANGE - 1)) + WORD_CHANGE, memory_order_release);
+	uint32_t hint = atomic_load_explicit(&ranges_hint, memory_order_relaxed);
+	while (at < hint && !atomic_compare_exchange_weak(&ranges_hint, &hint, at))
+		;
+}
+
+static void leave(uint32_t at)
+{
+	uint64_t word = atomic_fetch_sub(&ranges[at].word, WORD_USER) - WORD_USER;
+	if ((word & (WORD_USERS | SHAPE_MASK)) == SHAPE_GONE)
+		end_mapping(at);
+}
+
+static void lose(const struct live_entry *entry, uint64_t pages)
+{
+	if (place_is_mine(entry))
+		place_count_loss(REGION_LOSS_TABLE_FULL, pages * REGION_PAGE_BYTES, entry->period_bytes);
+}
+
+/* ---- ranges */
+
+/* A range's fields as they were while its word stood; false: it changed. */
+static bool read_range(const struct range *range, uint64_t word, uint64_t *first, uint64_t *pages, uint64_t *born)
+{
+	*first = atomic_load_explicit(&range->first, memory_order_relaxed);
+	*pages = atomic_load_explicit(&range->pages, memory_order_relaxed);
+	*born = atomic_load_explicit(&range->born, memory_order_relaxed);
+	atomic_thread_fence(memory_order_acquire);
+	return atomic_load_explicit(&range->word, memory_order_relaxed) == word;
+}
+
+/* Takes pages [from, to) of the address space out of a mapping, if they are in it. */
+static void trim(uint32_t at, uint64_t from, uint64_t to, uint64_t before)
+{
+	struct range *range = &ranges[at];
+	for (;;) {
+		uint64_t word = atomic_load_explicit(&range->word, memory_order_acquire), first, pages, born;
+		uint32_t shape = word & SHAPE_MASK, room;
+		if (shape < SHAPE_WHOLE)
+			return;
+		if (!read_range(range, word, &first, &pages, &born))
+			continue;
+		if (born >> 1 >= before || to <= first || from >= first + pages)
+			return;
+		uint64_t low = from > first ? from - first : 0, high = to - first < pages ? to - first : pages;
+		struct cut cut = cut_shape(shape, pages, low, high, NULL, 0);
+		if (cut.before == cut.after) {
+			if (atomic_load_explicit(&range->word, memory_order_acquire) == word)
+				return;
+			continue;
+		}
+		uint32_t next = cut.pieces ? shape_take(cut.pieces) : SHAPE_GONE;
+		bool lost = next == SHAPE_EMPTY;
+		if (next >= SHAPE_LIST) {
+			_Atomic uint64_t *list = shape_at(next, &room);
+			cut = cut_shape(shape, pages, low, high, list, room);
+		}
+		uint64_t swapped = (word & ~(uint64_t)SHAPE_MASK) + WORD_CHANGE + WORD_USER + (lost ? SHAPE_GONE : next);
+		if (!atomic_compare_exchange_strong(&range->word, &word, swapped)) {
+			shape_give_back(next);
+			continue;
+		}
+		shape_give_back(shape);
+		if (lost)
+			lose(&entries[at], cut.after);
+		account(&entries[at], cut.before, lost ? 0 : cut.after);
+		leave(at);
+		return;
+	}
+}
+
+void mapping_remove(const void *start, uint64_t bytes, uint64_t before)
+{
+	uint64_t from = (uintptr_t)start / REGION_PAGE_BYTES, to = from + bytes / REGION_PAGE_BYTES;
+	uint32_t used = atomic_load(&ranges_used);
+	for (uint32_t i = 0; i < used; i++) {
+		uint64_t first = atomic_load_explicit(&ranges[i].first, memory_order_relaxed);
+		if (first < to && from < first + atomic_load_explicit(&ranges[i].pages, memory_order_relaxed))
+			trim(i, from, to, before);
+	}
+}
+
+/* An empty range from `at` on, busy now; or MAPPINGS. */
+static uint32_t range_take_from(uint32_t at)
+{
+	for (; at < MAPPINGS; at++) {
+		uint32_t used = atomic_load(&ranges_used);
+		while (at >= used && !atomic_compare_exchange_weak(&ranges_used, &used, at + 1))
+			;
+		uint64_t word = atomic_load_explicit(&ranges[at].word, memory_order_relaxed);
+		if ((word & SHAPE_MASK) == SHAPE_EMPTY &&
+		    atomic_compare_exchange_strong(&ranges[at].word, &word, word + WORD_CHANGE + SHAPE_BUSY)) {
+			atomic_store_explicit(&ranges_hint, at + 1, memory_order_relaxed);
+			return at;
+		}
+	}
+	return MAPPINGS;
+}
+
+static uint32_t range_take(uint64_t bytes)
+{
+	if (bytes / REGION_PAGE_BYTES > UINT32_MAX)
+		return MAPPINGS; /* 16 TiB */
+	uint32_t hint = atomic_load_explicit(&ranges_hint, memory_order_relaxed), at = range_take_from(hint);
+	return at == MAPPINGS && hint ? range_take_from(0) : at;
+}
+
+static void range_fill(uint32_t at, const void *start, uint64_t bytes, bool file)
+{
+	struct range *range = &ranges[at];
+	atomic_store_explicit(&range->first, (uintptr_t)start / REGION_PAGE_BYTES, memory_order_relaxed);
+	atomic_store_explicit(&range->pages, bytes / REGION_PAGE_BYTES, memory_order_relaxed);
+	atomic_store_explicit(&range->born, mapping_moment() << 1 | file, memory_order_relaxed);
+	uint64_t word = atomic_load_explicit(&range->word, memory_order_relaxed);
+	atomic_store_explicit(&range->word, (word & ~(WORD_CHANGE - 1)) + WORD_CHANGE + SHAPE_WHOLE, memory_order_release);
+}
+
+void mapping_insert(const void *start, uint64_t bytes, struct live_entry *entry)
+{
+	uint32_t at = range_take(bytes);
+	bool entered = place_enter(start, entry, at < MAPPINGS);
+	if (at == MAPPINGS)
+		return;
+	entries[at] = *entry;
+	if (entered)
+		range_fill(at, start, bytes, false);
+	else
+		end_mapping(at);
+}
+
+void mapping_insert_file(const void *start, uint64_t bytes)
+{
+	uint32_t at = range_take(bytes);
+	if (at == MAPPINGS)
+		return;
+	entries[at] = (struct live_entry){.slot = REGION_NO_SLOT};
+	range_fill(at, start, bytes, true);
+}
+
+bool mapping_is_file(const void *address)
+{
+	uint64_t page = (uintptr_t)address / REGION_PAGE_BYTES;
+	uint32_t used = atomic_load(&ranges_used);
+	for (uint32_t i = 0; i < used; i++) {
+		uint64_t word = atomic_load_explicit(&ranges[i].word, memory_order_acquire), first, pages, born;
+		if ((word & SHAPE_MASK) < SHAPE_WHOLE || !read_range(&ranges[i], word, &first, &pages, &born) ||
+		    !(born & 1) || page - first >= pages)
+			continue;
+		uint32_t shape = word & SHAPE_MASK;
+		struct cut without = cut_shape(shape, pages, page - first, page - first + 1, NULL, 0);
+		atomic_thread_fence(memory_order_acquire);
+		if (atomic_load_explicit(&ranges[i].word, memory_order_relaxed) == word && without.after != without.before)
+			return true;
+	}
+	return false;
+}
+
+void mapping_inherit(void)
+{
+	uint32_t used = atomic_load(&ranges_used);
+	for (uint32_t i = 0; i < used; i++) {
+		struct range *range = &ranges[i];
+		uint64_t word = atomic_load(&range->word);
+		uint32_t shape = word & SHAPE_MASK;
+		/* Threads of the parent that were at it do not exist here. */
+		word = (word & ~(WORD_CHANGE - 1)) + WORD_CHANGE;
+		if (shape >= SHAPE_WHOLE && entries[i].slot != REGION_NO_SLOT) {
+			uint64_t pages = atomic_load(&range->pages);
+			entries[i].unmapped_pages = (uint32_t)(pages - cut_shape(shape, pages, pages, pages, NULL, 0).after);
+			if (!place_inherit((const void *)(uintptr_t)(range->first * REGION_PAGE_BYTES), &entries[i])) {
+				shape_give_back(shape);
+				shape = SHAPE_EMPTY;
+			}
+		}
+		atomic_store(&range->word, word + (shape >= SHAPE_WHOLE ? shape : SHAPE_EMPTY));
+	}
+	atomic_store(&ranges_hint, 0);
+}

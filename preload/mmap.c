@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/mmap.h"
+
+#include "preload/capture.h"
+#include "preload/lookup.h"
+#include "preload/mapping.h"
+#include "preload/place.h"
+#include "preload/real.h"
+#include "preload/sample.h"
+
+#include <stdarg.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define COLD   __attribute__((noinline, cold))
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
+static bool recording;
+static uint64_t page_bytes = REGION_PAGE_BYTES;
+static uintptr_t allocator_start, allocator_end;
+
+void mmap_open(void)
+{
+	uint64_t bytes = getauxval(AT_PAGESZ);
+	if (bytes >= REGION_PAGE_BYTES)
+		page_bytes = bytes;
+	/* The libc's own malloc maps past these functions; the libc's other callers are the program's. */
+	if (!lookup_beside((const void *)(uintptr_t)real.malloc, "exit"))
+		lookup_extent((const void *)(uintptr_t)real.malloc, &allocator_start, &allocator_end);
+	recording = true;
+}
+
+static uint64_t whole_pages(size_t length)
+{
+	return ((uint64_t)length + page_bytes - 1) & ~(page_bytes - 1);
+}
+
+static bool is_allocator(const void *caller)
+{
+	return (uintptr_t)caller >= allocator_start && (uintptr_t)caller < allocator_end;
+}
+
+/* A new anonymous mapping. */
+static void mapped(const void *start, uint64_t bytes)
+{
+	if (!sample_count(bytes))
+		return;
+	uint64_t period_bytes = sample_decide(bytes);
+	if (!period_bytes)
+		return;
+	struct live_entry entry = {
+	    .size_bytes = bytes,
+	    .period_bytes = period_bytes,
+	    .time_ns = place_now_ns(),
+	    .tid = sample_thread.tid,
+	    .flags = SLOT_MMAP,
+	};
+	mapping_insert(start, bytes, &entry);
+	capture_sample(&entry);
+}
+
+/* A call that fails after it has unmapped what was in its way (older kernels) leaves that in the books. */
+COLD static void *record_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset,
+    void *(*next)(void *, size_t, int, int, int, off_t), const void *caller)
+{
+	uint64_t before = mapping_moment();
+	void *start = next(address, length, protection, flags, fd, offset);
+	if (start == MAP_FAILED)
+		return start;
+	place_ready(); /* first: in a forked child this gives mappings their new slots */
+	if (flags & MAP_FIXED)
+		mapping_remove(start, whole_pages(length), before);
+	if (!(flags & MAP_ANONYMOUS))
+		mapping_insert_file(start, whole_pages(length));
+	else if (!is_allocator(caller))
+		mapped(start, whole_pages(length));
+	return start;
+}
+
+EXPORT void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+{
+	if (LIKELY(!recording))
+		return real.mmap(address, length, protection, flags, fd, offset);
+	return record_mmap(address, length, protection, flags, fd, offset, real.mmap, __builtin_return_address(0));
+}
+
+EXPORT void *mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+{
+	if (LIKELY(!recording))
+		return real.mmap64(address, length, protection, flags, fd, offset);
+	return record_mmap(address, length, protection, flags, fd, offset, real.mmap64, __builtin_return_address(0));
+}
+
+COLD static int record_munmap(void *address, size_t length)
+{
+	uint64_t before = mapping_moment();
+	int result = real.munmap(address, length);
+	if (result == 0) {
+		place_ready();
+		mapping_remove(address, whole_pages(length), before);
+	}
+	return result;
+}
+
+EXPORT int munmap(void *address, size_t length)
+{
+	if (LIKELY(!recording))
+		return real.munmap(address, length);
+	return record_munmap(address, length);
+}
+
+COLD static void *record_mremap(void *old, size_t old_length, size_t new_length, int flags, void *new)
+{
+	uint64_t before = mapping_moment(), old_bytes = whole_pages(old_length), new_bytes = whole_pages(new_length);
+	bool file = mapping_is_file(old);
+	void *start = real.mremap(old, old_length, new_length, flags, new);
+	if (start == MAP_FAILED)
+		return start;
+	place_ready();
+	if (flags & MREMAP_FIXED)
+		mapping_remove(start, new_bytes, before);
+	if (start == old && new_bytes <= old_bytes) {
+		mapping_remove((char *)old + new_bytes, old_bytes - new_bytes, before);
+		return start;
+	}
+	if (!(flags & MREMAP_DONTUNMAP))
+		mapping_remove(old, old_bytes, before); /* nothing if old_length is 0: another view of the same pages */
+	if (file)
+		mapping_insert_file(start, new_bytes);
+	else
+		mapped(start, new_bytes);
+	return start;
+}
+
+EXPORT void *mremap(void *old, size_t old_length, size_t new_length, int flags, ...)
+{
+	va_list arguments;
+	va_start(arguments, flags);
+	void *new = va_arg(arguments, void *); /* a register's contents if there is none */
+	va_end(arguments);
+	if (LIKELY(!recording))
+		return real.mremap(old, old_length, new_length, flags, new);
+	return record_mremap(old, old_length, new_length, flags, new);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/operators.h"
+
+#include "preload/hooks.h"
+#include "preload/live.h"
+#include "preload/lookup.h"
+#include "preload/real.h"
+#include "preload/sample.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+#define OPERATOR_NAME(name) [OPERATOR##name] = #name,
+static const char *const names[OPERATORS] = {OPERATORS_NEW(OPERATOR_NAME) OPERATORS_DELETE(OPERATOR_NAME)};
+
+/* Whoever asks before the program is loaded, or where nothing is found: found anew at every call, for it may be unloaded.
+ * A plug-in that asks has a definition; the last resort is for a reference that was weak. */
+static void *call_found(enum operator form, uintptr_t first, uintptr_t second, uintptr_t third)
+{
+	struct lookup wish = {.name = names[form]};
+	lookup_next(&wish, 1);
+	if (wish.found)
+		return ((operator_function *)(uintptr_t)wish.found)(first, second, third);
+	if (form < OPERATOR_ZdlPv)
+		return real.malloc(first);
+	real.free((void *)first);
+	return NULL;
+}
+
+/* Counts after the call, by what the call left of the interval: if the allocator came back to us on its way, through
+ * malloc or another form, then it is in the books already. The generator moves with every interval drawn, also when two
+ * intervals are equal (at period 1 all are 0). A new_handler that allocates for itself hides this one block from us. */
+static inline void *count_new(enum operator form, uintptr_t size, uintptr_t second, uintptr_t third)
+{
+	uint64_t left_bytes = sample_thread.left_bytes, random = sample_thread.random;
+	void *pointer = real.operator_next[form](size, second, third);
+	if (pointer && sample_thread.left_bytes == left_bytes && sample_thread.random == random)
+		hooks_report_alloc(pointer, size);
+	return pointer;
+}
+
+static inline void *count_delete(enum operator form, uintptr_t pointer, uintptr_t second, uintptr_t third)
+{
+	hooks_report_free((void *)pointer);
+	return real.operator_next[form](pointer, second, third);
+}
+
+#define OPERATOR_DEFINE(name, count)                                                                                   \
+	void *operator_first##name(uintptr_t first, uintptr_t second, uintptr_t third)                                 \
+	{                                                                                                              \
+		real_resolve();                                                                                        \
+		if (real.operator_go[OPERATOR##name] == operator_first##name)                                          \
+			return call_found(OPERATOR##name, first, second, third);                                       \
+		return real.operator_go[OPERATOR##name](first, second, third);                                         \
+	}                                                                                                              \
+	static void *counted##name(uintptr_t first, uintptr_t second, uintptr_t third)                                 \
+	{                                                                                                              \
+		return count(OPERATOR##name, first, second, third);                                                    \
+	}                                                                                                              \
+	EXPORT operator_function name;                                                                                 \
+	EXPORT void *name(uintptr_t first, uintptr_t second, uintptr_t third)                                          \
+	{                                                                                                              \
+		return real.operator_go[OPERATOR##name](first, second, third);                                         \
+	}
+#define OPERATOR_DEFINE_NEW(name)    OPERATOR_DEFINE(name, count_new)
+#define OPERATOR_DEFINE_DELETE(name) OPERATOR_DEFINE(name, count_delete)
+OPERATORS_NEW(OPERATOR_DEFINE_NEW)
+OPERATORS_DELETE(OPERATOR_DEFINE_DELETE)
+
+#define OPERATOR_COUNTED(name) [OPERATOR##name] = counted##name,
+static operator_function *const counted[OPERATORS] = {
+    OPERATORS_NEW(OPERATOR_COUNTED) OPERATORS_DELETE(OPERATOR_COUNTED)};
+
+void operators_resolve(void)
+{
+	struct lookup wishes[OPERATORS] = {{.name = names[OPERATOR_Znwm]}};
+	uintptr_t start, end;
+	lookup_next(wishes, 1);
+	if (!wishes[0].found)
+		return; /* a C program: need not be asked for the rest */
+	for (int i = 0; i < OPERATORS; i++)
+		wishes[i].name = names[i];
+	lookup_next(wishes, OPERATORS);
+	lookup_extent((const void *)(uintptr_t)real.malloc, &start, &end);
+	for (int i = 0; i < OPERATORS; i++) {
+		uintptr_t found = (uintptr_t)wishes[i].found;
+		if (!found)
+			continue;
+		real.operator_next[i] = (operator_function *)found;
+		real.operator_go[i] = found >= start && found < end ? counted[i] : real.operator_next[i];
+	}
+}
+
+void operators_settle(void)
+{
+	const char *hidden[OPERATORS];
+	size_t count = 0;
+	for (int i = 0; i < OPERATORS; i++)
+		if (real.operator_go[i] != counted[i])
+			hidden[count++] = names[i];
+	lookup_hide(hidden, count);
+}
