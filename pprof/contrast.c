@@ -119,6 +119,7 @@ int contrast_make(struct contrast *contrast, const struct traces *t, const struc
 		if (has_change(sorting.cum ? &contrast->rows[i].cum : &contrast->rows[i].flat))
 			contrast->rows[kept++] = contrast->rows[i];
 	contrast->count = kept;
+	contrast->scale = scale;
 	contrast->threshold = estimate_threshold((double)kept);
 	if (kept > 1)
 		qsort_r(contrast->rows, kept, sizeof(*contrast->rows), compare_rows, &sorting);

@@ -29,6 +29,7 @@ struct contrast {
 	struct contrast_row *rows; /* largest change first; rows without any are not there */
 	size_t count;
 	struct contrast_sum sum;
+	double scale;     /* that the later column was multiplied by */
 	double threshold; /* a change beyond chance is more than this many standard errors: estimate_threshold() */
 };
 

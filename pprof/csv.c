@@ -48,9 +48,9 @@ static void write_head(FILE *out, const struct traces *t)
 	putc('\n', out);
 }
 
-static void write_sum(FILE *out, const struct traces *t, const struct totals_sum *sum)
+static void write_sum(FILE *out, const struct traces *t, int kind, const struct totals_sum *sum)
 {
-	if (t->unsure)
+	if (t->unsure || kind == MEASURE_OTHER)
 		fprintf(out, ",%" PRId64 ",,", sum->value);
 	else
 		fprintf(out, ",%" PRId64 ",%.0f,%.1f", sum->value, sqrt(sum->variance), sum->samples);
@@ -73,8 +73,8 @@ static void write_rows(FILE *out, const struct traces *t, const struct totals *o
 		for (int kind = 0; kind < MEASURE_COUNT; kind++) {
 			if (!is_written(t, kind))
 				continue;
-			write_sum(out, t, &all[kind].rows[number].flat);
-			write_sum(out, t, &all[kind].rows[number].cum);
+			write_sum(out, t, kind, &all[kind].rows[number].flat);
+			write_sum(out, t, kind, &all[kind].rows[number].cum);
 		}
 		putc('\n', out);
 	}

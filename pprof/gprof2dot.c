@@ -42,7 +42,7 @@ static void write_events(FILE *out, const struct traces *t, size_t column, enum 
 void gprof2dot_write(FILE *out, const struct traces *t, size_t column, enum measure_kind kind)
 {
 	fputs("{\"version\":0,\n\"costs\":[{\"description\":", out);
-	json_string(out, measure_word(kind));
+	json_string(out, kind == MEASURE_OTHER ? t->types[t->default_type] : measure_word(kind));
 	fputs(",\"unit\":", out);
 	json_string(out, measure_unit(t, kind));
 	fputs("}],\n", out);

@@ -33,7 +33,7 @@ static void read_process(struct origin *origin, const char *text)
 
 static void read_comment(struct origin *origin, const char *text)
 {
-	static const char snapshot[] = "snapshot: ", samples[] = "samples: ";
+	static const char snapshot[] = "snapshot: ", samples[] = "samples: ", unseen[] = "not seen: ";
 
 	if (strncmp(text, "heaptap ", 8) == 0) {
 		origin->ours = true;
@@ -45,6 +45,8 @@ static void read_comment(struct origin *origin, const char *text)
 		copy(origin->cause, sizeof(origin->cause), text + strlen(snapshot), strlen(text + strlen(snapshot)));
 	} else if (strncmp(text, samples, strlen(samples)) == 0) {
 		copy(origin->samples, sizeof(origin->samples), text + strlen(samples), strlen(text + strlen(samples)));
+	} else if (strncmp(text, unseen, strlen(unseen)) == 0) {
+		copy(origin->unseen, sizeof(origin->unseen), text + strlen(unseen), strlen(text + strlen(unseen)));
 	}
 }
 

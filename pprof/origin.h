@@ -24,6 +24,7 @@ struct origin {
 	char host[65];     /* "" unknown */
 	char cause[512];   /* "exit: status 0"; "" unknown */
 	char samples[512]; /* "8234 taken, 2 lost stacks"; "" unknown */
+	char unseen[256];  /* what of the program's heap is not in the profile; "" nothing known */
 	bool ours;
 	enum origin_kind kind;
 	int64_t time_ns, duration_ns, period; /* as in the profile */

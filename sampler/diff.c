@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { ROWS_DEFAULT = 25 };
@@ -18,6 +19,7 @@ struct comparing {
 	const struct reading *reading;
 	const struct read_options *read;
 	struct contrast contrast;
+	double *changes; /* by row of the traces */
 	enum measure_kind kind;
 	bool same_process;
 };
@@ -65,38 +67,48 @@ static void print_row(const struct comparing *c, const struct contrast_row *row)
 	fputs(screen_style(c->screen, style), c->screen->out);
 	print_sum(c, sum);
 	fprintf(c->screen->out, " %c %-4s ", sure ? '*' : ' ', sum->before == 0 ? "new" : sum->after == 0 ? "gone" : "");
-	report_frame(c->screen, &c->reading->traces, row->frame, screen_room(c->screen, 50));
+	if (c->read->cum)
+		report_frame(c->screen, &c->reading->traces, row->frame, screen_room(c->screen, 50));
+	else
+		report_frame_callers(c->screen, &c->reading->traces, c->changes, row->frame, screen_room(c->screen, 50));
 	fprintf(c->screen->out, "%s\n", screen_style(c->screen, SCREEN_PLAIN));
 }
 
 static void print_name(const struct comparing *c, const char *what, const struct origin *origin)
 {
-	char line[1024];
+	FILE *out = c->screen->out;
+	int at;
 
-	snprintf(line, sizeof(line), "%s %s%s%s", what, *origin->program ? origin->program : "unknown program",
-	    *origin->cause ? ", " : "", origin->cause);
-	screen_lines(c->screen, 0, line);
+	fprintf(out, "%s%-4s%s  ", screen_style(c->screen, SCREEN_HEAD), what, screen_style(c->screen, SCREEN_PLAIN));
+	at = 6 + screen_text(c->screen, *origin->program ? origin->program : "unknown program", screen_room(c->screen, 6));
+	if (origin->pid)
+		at += fprintf(out, "  pid %d", (int)origin->pid);
+	if (*origin->cause) {
+		fputs("  ", out);
+		screen_text(c->screen, origin->cause, screen_room(c->screen, at + 2));
+	}
+	putc('\n', out);
 }
 
 static void print_text(const struct comparing *c)
 {
 	size_t most = c->read->rows ? (size_t)c->read->rows : ROWS_DEFAULT;
-	const char *what = c->kind == MEASURE_OTHER ? c->reading->traces.types[c->reading->traces.default_type]
-						    : measure_word(c->kind);
+	const char *what = report_kind(&c->reading->traces, c->kind);
 	char line[512];
 
 	print_name(c, "base", &c->reading->origins[0]);
-	print_name(c, "new ", &c->reading->origins[1]);
+	print_name(c, "new", &c->reading->origins[1]);
 	fprintf(c->screen->out, "\n%s%s%s%s%s\n", screen_style(c->screen, SCREEN_HEAD), what, c->read->cum ? ", cum" : ", flat",
 	    c->read->normalize ? ", new scaled to base" : "", screen_style(c->screen, SCREEN_PLAIN));
-	fprintf(c->screen->out, "%10s %9s %10s %10s        function\n", "change", "error", "base", "new");
+	fprintf(c->screen->out, "%10s %9s %10s %10s        function%s\n", "change", "error", "base", "new",
+	    c->read->cum ? "" : " < callers");
 	print_sum(c, &c->contrast.sum);
 	fprintf(c->screen->out, " %c      (total)\n",
 	    !c->reading->traces.unsure && contrast_is_sure(&c->contrast.sum, estimate_threshold(1)) ? '*' : ' ');
 	for (size_t i = 0; i < c->contrast.count && i < most; i++)
 		print_row(c, &c->contrast.rows[i]);
 	if (c->contrast.count > most)
-		fprintf(c->screen->out, "%10s %zu more\n", "...", c->contrast.count - most);
+		fprintf(c->screen->out, "%10s %zu more (-n all)\n", "...", c->contrast.count - most);
 	putc('\n', c->screen->out);
 	if (c->reading->traces.unsure)
 		snprintf(line, sizeof(line), "No period in the profiles: nothing is known of chance.");
@@ -172,16 +184,22 @@ static int compare(struct comparing *c)
 	};
 	int status;
 
-	if (contrast_make(&c->contrast, &c->reading->traces, &options)) {
+	c->changes = calloc((size_t)c->reading->traces.row_count + 1, sizeof(*c->changes));
+	if (!c->changes || contrast_make(&c->contrast, &c->reading->traces, &options)) {
+		free(c->changes);
 		notice_print("not enough memory");
 		return 1;
 	}
+	for (size_t row = 0; row < c->reading->traces.row_count; row++)
+		c->changes[row] = (double)traces_value(&c->reading->traces, row, 1, c->kind) * c->contrast.scale -
+				  (double)traces_value(&c->reading->traces, row, 0, c->kind);
 	if (c->read->json)
 		print_json(c);
 	else
 		print_text(c);
 	status = check_limit(c);
 	contrast_fini(&c->contrast);
+	free(c->changes);
 	return status;
 }
 

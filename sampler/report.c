@@ -4,13 +4,13 @@
 #include "pprof/totals.h"
 #include "sampler/notice.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { ROWS_SECTION = 10, ROWS_SORTED = 25 };
+enum { ROWS_SECTION = 10, ROWS_SORTED = 25, ROWS_LEAST = 5 };
+#define SHARE_LEAST 0.005
 
 struct section {
 	enum measure_kind kind;
@@ -35,25 +35,6 @@ static void print_time(const struct screen *screen, int64_t time_ns)
 
 	if (time_ns > 0 && localtime_r(&seconds, &tm) && strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S %Z", &tm))
 		fprintf(screen->out, "  %s", text);
-}
-
-static const char *file_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
-void report_frame(const struct screen *screen, const struct traces *traces, uint32_t number, int room)
-{
-	const struct traces_frame *frame = &traces->frames[number];
-	char text[2048];
-
-	if (traces->options.lines && *frame->file)
-		snprintf(text, sizeof(text), "%s  %s:%" PRId64, frame->name, file_name(frame->file), frame->line);
-	else
-		snprintf(text, sizeof(text), "%s", frame->name);
-	screen_text(screen, traces->options.lines && *frame->file ? text : frame->name, room);
 }
 
 /* "in use     12.3 MiB +- 0.4 MiB in 98123 +- 1200 objects" */
@@ -101,6 +82,10 @@ static void print_period(const struct screen *screen, const struct origin *origi
 		snprintf(line, sizeof(line), "samples: %s", origin->samples);
 		screen_lines(screen, 2, line);
 	}
+	if (*origin->unseen) {
+		snprintf(line, sizeof(line), "not seen: %s", origin->unseen);
+		screen_lines(screen, 2, line);
+	}
 }
 
 void report_header(const struct screen *screen, const struct reading *reading)
@@ -144,50 +129,108 @@ static void print_value(const struct screen *screen, const struct traces *t, enu
 		fprintf(screen->out, " %6s", "");
 }
 
+struct table {
+	const struct screen *screen;
+	const struct traces *traces;
+	enum measure_kind kind;
+	double all;     /* what shares are of */
+	bool cum;
+	double *values; /* by row of the traces, for callers_find() */
+};
+
 /* The second column's error is left out: 80 columns leave no room for it, --json has it. */
-static void print_row(const struct screen *screen, const struct traces *t, enum measure_kind kind,
-    const struct totals_row *row, double all, bool cum)
+static void print_row(const struct table *table, const struct totals_row *row)
 {
+	const struct screen *screen = table->screen;
+	const struct traces *t = table->traces;
+	bool cum = table->cum;
 	const struct totals_sum *first = cum ? &row->cum : &row->flat, *second = cum ? &row->flat : &row->cum;
 	bool few = !t->unsure && first->variance > 0 && first->samples < ESTIMATE_FEW_SAMPLES - 0.5;
 	char value[SCREEN_VALUE_BYTES];
 
 	fputs(few ? screen_style(screen, SCREEN_DIM) : "", screen->out);
-	print_value(screen, t, kind, first, all);
-	fprintf(screen->out, " %10s  ", screen_value((double)second->value, measure_is_bytes(t, kind), value));
-	report_frame(screen, t, row->frame, screen_room(screen, 40));
+	print_value(screen, t, table->kind, first, table->all);
+	fprintf(screen->out, " %10s  ", screen_value((double)second->value, measure_is_bytes(t, table->kind), value));
+	if (cum)
+		report_frame(screen, t, row->frame, screen_room(screen, 40));
+	else
+		report_frame_callers(screen, t, table->values, row->frame, screen_room(screen, 40));
 	fprintf(screen->out, "%s\n", few ? screen_style(screen, SCREEN_PLAIN) : "");
+}
+
+/* Ordered by what they hold themselves, callers that hold nothing are no rows; --cum is about them. */
+static size_t count_rows(const struct totals *totals, bool cum)
+{
+	size_t count = totals->count;
+
+	while (count && !cum && !totals->rows[count - 1].flat.value)
+		count--;
+	return count;
+}
+
+/* How many to print if nobody said: no more than `most`, and none that is too small to matter, but for the first few. */
+static size_t count_shown(const struct table *table, const struct totals *totals, size_t count, size_t most)
+{
+	size_t shown = count < most ? count : most;
+
+	while (shown > ROWS_LEAST) {
+		const struct totals_row *row = &totals->rows[shown - 1];
+
+		if (fabs((double)(table->cum ? row->cum.value : row->flat.value)) >= SHARE_LEAST * fabs(table->all))
+			break;
+		shown--;
+	}
+	return shown;
+}
+
+static void print_rest(const struct table *table, const struct totals *totals, size_t shown, size_t count)
+{
+	const struct screen *screen = table->screen;
+	double rest = 0;
+
+	if (shown == count)
+		return;
+	for (size_t i = shown; i < count; i++)
+		rest += (double)totals->rows[i].flat.value;
+	fprintf(screen->out, "%10s %9s", "...", "");
+	if (table->cum || table->all <= 0)
+		fprintf(screen->out, " %6s", "");
+	else
+		fprintf(screen->out, " %5.1f%%", 100 * rest / table->all);
+	fprintf(screen->out, " %10s  %zu more (-n all)\n", "", count - shown);
 }
 
 static int print_table(const struct screen *screen, const struct reading *reading, const struct read_options *read,
     const struct section *section, size_t column, size_t most)
 {
 	const struct traces *t = &reading->traces;
-	double all = (double)traces_all(t, column, section->kind);
+	struct table table = {screen, t, section->kind, (double)traces_all(t, column, section->kind), read->cum, NULL};
 	struct totals totals;
-	size_t count;
+	size_t count, shown;
 
-	if (totals_make(&totals, t, column, section->kind)) {
+	table.values = calloc((size_t)t->row_count + 1, sizeof(*table.values));
+	if (!table.values || totals_make(&totals, t, column, section->kind)) {
+		free(table.values);
 		notice_print("not enough memory");
 		return 1;
 	}
+	for (size_t row = 0; row < t->row_count; row++)
+		table.values[row] = (double)traces_value(t, row, column, section->kind);
 	totals_sort(&totals, t, read->cum ? TOTALS_BY_CUM : TOTALS_BY_FLAT);
 	fprintf(screen->out, "\n%s%s%s%s%s\n", screen_style(screen, SCREEN_HEAD), section->title,
 	    section->kind == MEASURE_OTHER ? " " : "", section->kind == MEASURE_OTHER ? t->types[t->default_type] : "",
 	    screen_style(screen, SCREEN_PLAIN));
-	/* Ordered by what they hold themselves, callers that hold nothing are no rows; --cum is about them. */
-	count = totals.count;
-	while (count && !read->cum && !totals.rows[count - 1].flat.value)
-		count--;
+	count = count_rows(&totals, read->cum);
+	shown = read->rows ? (count < most ? count : most) : count_shown(&table, &totals, count, most);
 	if (count)
-		fprintf(screen->out, "%10s %9s %6s %10s  function\n", read->cum ? "cum" : "flat", "error", "share",
-		    read->cum ? "flat" : "cum");
-	for (size_t i = 0; i < count && i < most; i++)
-		print_row(screen, t, section->kind, &totals.rows[i], all, read->cum);
-	if (count > most)
-		fprintf(screen->out, "%10s %zu more\n", "...", count - most);
+		fprintf(screen->out, "%10s %9s %6s %10s  function%s\n", read->cum ? "cum" : "flat", "error", "share",
+		    read->cum ? "flat" : "cum", read->cum ? "" : " < callers");
+	for (size_t i = 0; i < shown; i++)
+		print_row(&table, &totals.rows[i]);
+	print_rest(&table, &totals, shown, count);
 	if (!count)
 		fputs("  nothing\n", screen->out);
+	free(table.values);
 	totals_fini(&totals);
 	return 0;
 }
@@ -233,13 +276,14 @@ static int print_report(const struct screen *screen, const struct reading *readi
 {
 	const struct read_options *read = &options->read;
 
-	if (read->json)
-		return report_json(screen, reading, read);
-	report_header(screen, reading);
+	if (!read->json)
+		report_header(screen, reading);
 	if (read->leaks)
 		return report_leaks(screen, reading, options);
 	if (read->tree || read->inverted)
 		return report_tree(screen, reading, read);
+	if (read->json)
+		return report_json(screen, reading, read);
 	if (read->sort != SORT_DEFAULT)
 		return print_sorted(screen, reading, read);
 	return print_sections(screen, reading, read);

@@ -2,10 +2,12 @@
 /* A report for programs: everything that the text says, unrounded, and of every function. */
 #include "sampler/report.h"
 
+#include "pprof/growth.h"
 #include "pprof/json.h"
 #include "pprof/totals.h"
 #include "sampler/notice.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -21,7 +23,7 @@ static void write_member(FILE *out, const char *name, const char *value)
 	json_string(out, value);
 }
 
-static void write_head(FILE *out, const struct reading *reading)
+void report_json_head(FILE *out, const struct reading *reading)
 {
 	const struct origin *origin = &reading->origins[reading->now];
 
@@ -32,6 +34,7 @@ static void write_head(FILE *out, const struct reading *reading)
 	fprintf(out, ",\n\"time_ns\":%" PRId64 ",\n\"duration_ns\":%" PRId64, origin->time_ns, origin->duration_ns);
 	write_member(out, "cause", origin->cause);
 	write_member(out, "samples", origin->samples);
+	write_member(out, "not_seen", origin->unseen);
 	fprintf(out, ",\n\"period\":%" PRId64, origin->period);
 	write_member(out, "period_unit", origin->period_unit);
 	fprintf(out, ",\n\"profiles\":%zu,\n\"snapshots\":%zu", reading->file_count, reading->series_count);
@@ -65,7 +68,8 @@ static void write_totals(FILE *out, const struct reading *reading, const struct 
 	putc('}', out);
 }
 
-static void write_function(FILE *out, const struct traces *t, const struct totals *all, uint32_t number)
+/* Without its closing brace. */
+void report_json_frame(FILE *out, const struct traces *t, uint32_t number)
 {
 	const struct traces_frame *frame = &t->frames[number];
 
@@ -75,6 +79,45 @@ static void write_function(FILE *out, const struct traces *t, const struct total
 	json_string(out, frame->file);
 	fprintf(out, ",\"line\":%" PRId64 ",\"module\":", frame->line);
 	json_string(out, frame->module);
+}
+
+void report_json_stack(FILE *out, const struct traces *t, size_t row)
+{
+	const uint32_t *stack = traces_stack(t, row);
+
+	fputs(",\"stack\":[", out);
+	for (uint32_t i = 0; i < t->rows[row].depth; i++) {
+		fputs(i ? ",\n" : "\n", out);
+		report_json_frame(out, t, stack[i]);
+		putc('}', out);
+	}
+	fputs("]}", out);
+}
+
+int report_json_growth(FILE *out, const struct reading *reading)
+{
+	struct growth growth;
+
+	if (reading->series_count < GROWTH_LEAST_COLUMNS)
+		return 0;
+	if (growth_make(&growth, &reading->traces, reading->series_count))
+		return -ENOMEM;
+	fputs(",\n\"growth\":[", out);
+	for (size_t i = 0; i < growth.count; i++) {
+		const struct growth_row *row = &growth.rows[i];
+
+		fprintf(out, "%s\n{\"first\":%.0f,\"last\":%.0f,\"change\":%.0f,\"change_error\":%.1f,\"samples\":%.1f",
+		    i ? "," : "", row->first, row->last, row->last - row->first, sqrt(row->variance), row->samples);
+		report_json_stack(out, &reading->traces, row->row);
+	}
+	putc(']', out);
+	growth_fini(&growth);
+	return 0;
+}
+
+static void write_function(FILE *out, const struct traces *t, const struct totals *all, uint32_t number)
+{
+	report_json_frame(out, t, number);
 	for (int kind = 0; kind < MEASURE_COUNT; kind++) {
 		if (!is_written(t, kind))
 			continue;
@@ -107,17 +150,19 @@ int report_json(const struct screen *screen, const struct reading *reading, cons
 		err = totals_make(&order, t, column, kind);
 	if (!err) {
 		totals_sort(&order, t, read->cum ? TOTALS_BY_CUM : TOTALS_BY_FLAT);
-		write_head(screen->out, reading);
+		report_json_head(screen->out, reading);
 		write_totals(screen->out, reading, all);
 		fputs(",\n\"functions\":[", screen->out);
 		for (size_t i = 0; i < order.count && (!read->rows || i < (size_t)read->rows); i++) {
 			fputs(i ? ",\n" : "\n", screen->out);
 			write_function(screen->out, t, all, order.rows[i].frame);
 		}
-		fputs("]}\n", screen->out);
-	} else {
-		notice_print("not enough memory");
+		putc(']', screen->out);
+		err = report_json_growth(screen->out, reading);
+		fputs("}\n", screen->out);
 	}
+	if (err)
+		notice_print("not enough memory");
 	for (int i = 0; i < MEASURE_COUNT; i++)
 		totals_fini(&all[i]);
 	totals_fini(&order);

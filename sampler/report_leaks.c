@@ -111,18 +111,25 @@ static void print_leak(const struct screen *screen, const struct reading *readin
 		fprintf(screen->out, "    (%" PRIu32 " more frames)\n", depth - FRAMES_SHOWN);
 }
 
+static bool is_running(const struct origin *origin)
+{
+	return origin->ours && strncmp(origin->cause, "exit", 4) != 0;
+}
+
 static void print_leaks(const struct screen *screen, const struct reading *reading, const struct leaks *leaks, size_t most)
 {
 	const struct origin *origin = &reading->origins[reading->now];
 	char text[2][SCREEN_VALUE_BYTES];
 
-	if (origin->ours && strncmp(origin->cause, "exit", 4) != 0)
+	bool running = is_running(origin);
+
+	if (running)
 		screen_lines(screen, 0, "The program was still running when this was written: what is in use is not lost yet.");
 	for (size_t i = 0; i < leaks->count && i < most; i++)
 		print_leak(screen, reading, &leaks->leaks[i]);
 	if (leaks->count > most)
 		fprintf(screen->out, "\n... %zu more stacks\n", leaks->count - most);
-	fprintf(screen->out, "\n%sNever freed: %s", screen_style(screen, SCREEN_HEAD),
+	fprintf(screen->out, "\n%s%s: %s", screen_style(screen, SCREEN_HEAD), running ? "In use" : "Never freed",
 	    screen_value((double)leaks->bytes, true, text[0]));
 	if (!reading->traces.unsure)
 		fprintf(screen->out, " +- %s", screen_value(sqrt(leaks->variance), true, text[1]));
@@ -131,6 +138,37 @@ static void print_leaks(const struct screen *screen, const struct reading *readi
 	if (leaks->suppressed)
 		fprintf(screen->out, "suppressed: %s in %zu stacks\n",
 		    screen_value((double)leaks->suppressed_bytes, true, text[0]), leaks->suppressed);
+}
+
+/* The stacks, -n of them if that was given. */
+static int write_leaks(FILE *out, const struct reading *reading, const struct leaks *leaks, int32_t rows)
+{
+	const struct traces *t = &reading->traces;
+	size_t most = rows ? (size_t)rows : leaks->count;
+
+	report_json_head(out, reading);
+	fprintf(out, ",\n\"running\":%s,\n\"leaked\":{\"bytes\":%" PRId64 ",\"objects\":%" PRId64 ",\"stacks\":%zu",
+	    is_running(&reading->origins[reading->now]) ? "true" : "false", leaks->bytes, leaks->objects, leaks->count);
+	if (!t->unsure)
+		fprintf(out, ",\"bytes_error\":%.1f", sqrt(leaks->variance));
+	fprintf(out, "},\n\"suppressed\":{\"bytes\":%" PRId64 ",\"stacks\":%zu},\n\"leaks\":[", leaks->suppressed_bytes,
+	    leaks->suppressed);
+	for (size_t i = 0; i < leaks->count && i < most; i++) {
+		const struct leak *leak = &leaks->leaks[i];
+		struct traces_doubt doubt = traces_doubt(t, leak->row, reading->now, MEASURE_INUSE);
+
+		fprintf(out, "%s\n{\"bytes\":%" PRId64 ",\"objects\":%" PRId64, i ? "," : "", leak->bytes, leak->objects);
+		if (!t->unsure)
+			fprintf(out, ",\"bytes_error\":%.1f,\"samples\":%.1f", sqrt(doubt.variance), doubt.samples);
+		report_json_stack(out, t, leak->row);
+	}
+	putc(']', out);
+	if (report_json_growth(out, reading)) {
+		notice_print("not enough memory");
+		return 1;
+	}
+	fputs("}\n", out);
+	return 0;
 }
 
 /* The program's own suppressions count too, if the program is still the file that it was. */
@@ -163,8 +201,12 @@ int report_leaks(const struct screen *screen, const struct reading *reading, con
 	}
 	if (suppressions_open(&suppressions, reading, read->suppressions) == 0 &&
 	    leaks_find(&leaks, reading, &suppressions) == 0) {
-		print_leaks(screen, reading, &leaks, read->rows ? (size_t)read->rows : LEAKS_SHOWN);
-		status = report_growth(screen, reading, read->rows ? read->rows : LEAKS_SHOWN);
+		if (read->json) {
+			status = write_leaks(screen->out, reading, &leaks, read->rows);
+		} else {
+			print_leaks(screen, reading, &leaks, read->rows ? (size_t)read->rows : LEAKS_SHOWN);
+			status = report_growth(screen, reading, read->rows ? read->rows : LEAKS_SHOWN);
+		}
 	}
 	if (!status && read->fails_over && leaks.bytes > 0 && (uint64_t)leaks.bytes > read->fail_over_bytes) {
 		notice_print("%s never freed, more than the %s of --fail-over", screen_value((double)leaks.bytes, true, text[0]),
@@ -178,27 +220,27 @@ int report_leaks(const struct screen *screen, const struct reading *reading, con
 
 /* ---- growth */
 
-/* "parse < load < main": a stack in one line. */
-static void print_stack(const struct screen *screen, const struct traces *t, size_t row, int room)
+/* "parse < load < main": a stack on as many lines as it takes, names whole, of which none is wider than the screen. */
+static void print_stack(const struct screen *screen, const struct traces *t, size_t row, int used)
 {
+	enum { INDENT = 12 };
 	const uint32_t *stack = traces_stack(t, row);
-	char text[1024] = "";
-	size_t length = 0;
+	int at = used;
 
-	for (uint32_t i = 0; i < t->rows[row].depth && length < sizeof(text) - 1; i++)
-		length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%s", i ? " < " : "", t->frames[stack[i]].name);
-	/* The inner end says most: cut the outer one. snprintf may have split a character: drop its bytes. */
-	length = strlen(text);
-	while (length && ((unsigned char)text[length - 1] & 0x80))
-		text[--length] = '\0';
-	if (room > 3 && (int)length > room) {
-		size_t end = (size_t)room - 2;
+	for (uint32_t i = 0; i < t->rows[row].depth && i < FRAMES_SHOWN; i++) {
+		const char *name = t->frames[stack[i]].name;
 
-		while (end && ((unsigned char)text[end] & 0xc0) == 0x80)
-			end--;
-		strcpy(text + end, "..");
+		if (i && screen->width && at + 3 + screen_columns(name) > screen->width) {
+			fprintf(screen->out, "\n%*s< ", INDENT, "");
+			at = INDENT + 2;
+		} else if (i) {
+			fputs(" < ", screen->out);
+			at += 3;
+		}
+		at += screen_text(screen, name, screen_room(screen, at));
 	}
-	screen_text(screen, text, 0);
+	if (t->rows[row].depth > FRAMES_SHOWN)
+		fprintf(screen->out, " < (%" PRIu32 " more)", t->rows[row].depth - FRAMES_SHOWN);
 }
 
 int report_growth(const struct screen *screen, const struct reading *reading, int32_t rows)
@@ -226,7 +268,7 @@ int report_growth(const struct screen *screen, const struct reading *reading, in
 		fprintf(screen->out, " %9s", screen_doubt(change, row->samples, row->variance, false, text[0]));
 		fprintf(screen->out, " %10s", hours > 0 ? screen_value(change / hours, true, text[0]) : "");
 		fprintf(screen->out, " %10s  ", screen_value(row->last, true, text[0]));
-		print_stack(screen, &reading->traces, row->row, screen_room(screen, 44));
+		print_stack(screen, &reading->traces, row->row, 44);
 		putc('\n', screen->out);
 	}
 	if (growth.count > (size_t)rows)

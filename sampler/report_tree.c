@@ -13,9 +13,12 @@
 #include "sampler/report.h"
 
 #include "pprof/array.h"
+#include "pprof/json.h"
 #include "pprof/tree.h"
 #include "sampler/notice.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,11 +79,21 @@ static void print_line(const struct printing *p, int64_t value, const char *bran
 	    branch, screen_style(p->screen, SCREEN_PLAIN));
 }
 
+static bool is_few(const struct printing *p, uint32_t node)
+{
+	const struct totals_sum *sum = &p->tree->nodes[node].sum;
+
+	return !p->reading->traces.unsure && sum->variance > 0 && sum->samples < ESTIMATE_FEW_SAMPLES - 0.5;
+}
+
+/* A chain of calls that all rest on the same few samples says so once, where it begins. */
 static void print_node(const struct printing *p, uint32_t node, const char *branch)
 {
 	const struct totals_sum *sum = &p->tree->nodes[node].sum;
 	int room = screen_room(p->screen, 20 + (int)p->length + (int)strlen(branch));
-	bool few = !p->reading->traces.unsure && sum->variance > 0 && sum->samples < ESTIMATE_FEW_SAMPLES - 0.5;
+	uint32_t above = p->tree->nodes[node].parent;
+	bool few = is_few(p, node) &&
+		   !(above != 0 && is_few(p, above) && p->tree->nodes[above].sum.samples - sum->samples < 0.5);
 	char doubt[SCREEN_VALUE_BYTES];
 
 	print_line(p, sum->value, branch);
@@ -156,6 +169,42 @@ static int print_tree(struct printing *p)
 	return err;
 }
 
+static void print_heading(const struct printing *p, bool inverted)
+{
+	fprintf(p->screen->out, "\n%s%s, %s%s\n", screen_style(p->screen, SCREEN_HEAD),
+	    inverted ? "Callers of what allocates" : "Call tree", report_kind(&p->reading->traces, p->kind),
+	    screen_style(p->screen, SCREEN_PLAIN));
+	print_line(p, p->tree->nodes[0].sum.value, "");
+	fputs("all\n", p->screen->out);
+}
+
+/* All nodes, parents first; none is folded. */
+static void write_tree(const struct printing *p, bool inverted)
+{
+	FILE *out = p->screen->out;
+	const struct traces *t = &p->reading->traces;
+
+	report_json_head(out, p->reading);
+	fputs(",\n\"type\":", out);
+	json_string(out, measure_word(p->kind));
+	fputs(",\"unit\":", out);
+	json_string(out, measure_unit(t, p->kind));
+	fprintf(out, ",\n\"inverted\":%s,\n\"total\":%" PRId64 ",\n\"tree\":[", inverted ? "true" : "false",
+	    p->tree->nodes[0].sum.value);
+	for (uint32_t i = 1; i < p->tree->count; i++) {
+		const struct tree_node *node = &p->tree->nodes[i];
+
+		fputs(i > 1 ? ",\n" : "\n", out);
+		report_json_frame(out, t, node->frame);
+		fprintf(out, ",\"parent\":%" PRId64 ",\"value\":%" PRId64 ",\"self\":%" PRId64, (int64_t)node->parent - 1,
+		    node->sum.value, node->self);
+		if (!t->unsure && p->kind != MEASURE_OTHER)
+			fprintf(out, ",\"error\":%.1f,\"samples\":%.1f", sqrt(node->sum.variance), node->sum.samples);
+		putc('}', out);
+	}
+	fputs("]}\n", out);
+}
+
 int report_tree(const struct screen *screen, const struct reading *reading, const struct read_options *read)
 {
 	struct printing p = {.screen = screen, .reading = reading};
@@ -168,14 +217,11 @@ int report_tree(const struct screen *screen, const struct reading *reading, cons
 	p.all = (double)traces_all(&reading->traces, column, p.kind);
 	err = tree_make(&tree, &reading->traces, column, p.kind, read->inverted);
 	p.tree = &tree;
-	if (!err) {
-		p.least = (int64_t)(p.all * read->threshold_permille / 1000);
-		fprintf(screen->out, "\n%s%s, %s%s\n", screen_style(screen, SCREEN_HEAD),
-		    read->inverted ? "Callers of what allocates" : "Call tree",
-		    p.kind == MEASURE_OTHER ? reading->traces.types[reading->traces.default_type] : measure_word(p.kind),
-		    screen_style(screen, SCREEN_PLAIN));
-		print_line(&p, tree.nodes[0].sum.value, "");
-		fputs("all\n", screen->out);
+	p.least = (int64_t)(p.all * read->threshold_permille / 1000);
+	if (!err && read->json) {
+		write_tree(&p, read->inverted);
+	} else if (!err) {
+		print_heading(&p, read->inverted);
 		err = print_tree(&p);
 	}
 	if (err)

@@ -5,6 +5,7 @@
 #include "sampler/notice.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -178,14 +179,23 @@ static const char *put(FILE *out, const char *text)
 	return text;
 }
 
-void screen_text(const struct screen *screen, const char *text, int room)
+int screen_columns(const char *text)
+{
+	size_t columns = columns_of(text);
+
+	return columns < INT_MAX ? (int)columns : INT_MAX;
+}
+
+int screen_text(const struct screen *screen, const char *text, int room)
 {
 	size_t columns = columns_of(text), at = 0, head, tail;
 
 	if (room <= 0 || columns <= (size_t)room) {
+		int taken = screen_columns(text);
+
 		while (*text)
 			text = put(screen->out, text);
-		return;
+		return taken;
 	}
 	head = (size_t)(room - 2) / 2;
 	tail = (size_t)(room - 2) - head;
@@ -200,6 +210,7 @@ void screen_text(const struct screen *screen, const char *text, int room)
 			text++;
 		while (*text && !is_start((unsigned char)*text));
 	}
+	return room;
 }
 
 void screen_lines(const struct screen *screen, int indent, const char *text)

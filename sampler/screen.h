@@ -36,8 +36,11 @@ enum screen_style { SCREEN_PLAIN, SCREEN_HEAD, SCREEN_DIM, SCREEN_MORE, SCREEN_L
 const char *screen_style(const struct screen *screen, enum screen_style style);
 
 /* Prints text in at most `room` columns (0 or less: any number), its middle left out if need be, and never a byte that
- * would move the cursor: names may come from anywhere. */
-void screen_text(const struct screen *screen, const char *text, int room);
+ * would move the cursor: names may come from anywhere. Returns the columns that it took. */
+int screen_text(const struct screen *screen, const char *text, int room);
+
+/* Columns that text takes. */
+int screen_columns(const char *text);
 
 /* Prints text as lines of whole words that fit the width, each after `indent` blanks. */
 void screen_lines(const struct screen *screen, int indent, const char *text);

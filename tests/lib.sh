@@ -45,6 +45,19 @@ record() {
   "$heaptap" record "$@"
 }
 
+# record_whole FILE OPTIONS... COMMAND...: into FILE, again if stacks were lost, as they may be on a loaded machine: for
+# tests of exact values.
+record_whole() {
+  local file=$1 attempt
+  shift
+  for attempt in $(seq 20); do
+    record -q -o "$file" "$@"
+    comment_of "$file" | grep -qE '^samples: [0-9]+ taken, 0 lost stacks(,|$)' && return
+  done
+  comment_of "$file" >&2
+  fail "stacks were lost in $attempt runs"
+}
+
 # wait_for SECONDS COMMAND...: until the command succeeds
 wait_for() {
   local deadline=$((SECONDS + $1))

@@ -3,8 +3,8 @@
 # timeout: 240
 
 leaky_profile() {
-  record -q "$@" "$targets/leaky" 30000 64 2>log
-  profile=$(only heaptap.leaky.*.exit.pb.gz)
+  profile=leaky.pb.gz
+  record_whole $profile "$@" "$targets/leaky" 30000 64
 }
 
 test_header_and_tables() {
@@ -18,16 +18,42 @@ test_header_and_tables() {
   for title in 'Most in use' 'Most allocated' 'Most allocations' 'Most temporary'; do
     matches "^$title" out
   done
-  matches '^ +[0-9.]+ MiB +\+-[0-9.]+% +[0-9.]+% +[0-9.]+ MiB  remember_request$' out
+  matches '^ +[0-9.]+ MiB +\+-[0-9.]+% +[0-9.]+% +[0-9.]+ MiB  remember_request < handle_request < main$' out
   equal 0 "$(awk 'length > 80' out | wc -l)" 'lines wider than 80 columns'
   equal 0 "$(grep -c "$(printf '\033')" out)" 'lines with colours in a pipe'
 }
 
 test_few_samples_say_so() {
-  leaky_profile -p 512K
-  "$heaptap" report --sort inuse "$profile" >out
-  # 30000 blocks of 64 bytes are 1.9 MB: about 4 samples. load_table's 1 MB is one.
-  matches '^ .*[0-9] samples? .*load_table$' out
+  protoc --proto_path="$top/proto" --encode=perftools.profiles.Profile profile.proto >few.pb <<'PROTO'
+sample_type { type: 1 unit: 2 }
+sample_type { type: 3 unit: 4 }
+period_type { type: 5 unit: 4 }
+period: 524288
+sample { location_id: 1 value: 8192 value: 524288 }
+sample { location_id: 2 value: 24576 value: 1572864 }
+sample { location_id: 3 value: 819200 value: 52428800 }
+location { id: 1 line { function_id: 1 } }
+location { id: 2 line { function_id: 2 } }
+location { id: 3 line { function_id: 3 } }
+function { id: 1 name: 6 }
+function { id: 2 name: 7 }
+function { id: 3 name: 8 }
+string_table: ""
+string_table: "inuse_objects"
+string_table: "count"
+string_table: "inuse_space"
+string_table: "bytes"
+string_table: "space"
+string_table: "one"
+string_table: "three"
+string_table: "hundred"
+PROTO
+  "$heaptap" report --sort inuse few.pb >out
+  matches '^ 512\.0 KiB  1 sample   1\.0%  512\.0 KiB  one$' out
+  matches '^   1\.5 MiB 3 samples   2\.9%    1\.5 MiB  three$' out
+  matches '^  50\.0 MiB     \+-10%  96\.2%   50\.0 MiB  hundred$' out
+  "$heaptap" report --tree few.pb >out
+  matches '[+]- three \(3 samples\)$' out
 }
 
 test_tree() {
@@ -42,6 +68,37 @@ test_tree() {
     { cat out >&2; fail 'handle_request does not follow remember_request in the inverted tree'; }
   "$heaptap" report --tree --threshold 50 "$profile" >out
   matches '\([0-9]+ more\)$' out
+  for options in --tree --inverted '--tree --sort alloc'; do
+    # shellcheck disable=SC2086
+    "$heaptap" report --json $options "$profile" >tree.json
+    python3 - <<'PYTHON'
+import json
+report = json.load(open("tree.json"))
+nodes, below = report["tree"], [0] * len(report["tree"])
+for number, node in enumerate(nodes):
+    assert node["parent"] < number
+    if node["parent"] >= 0:
+        below[node["parent"]] += node["value"]
+assert all(node["value"] == node["self"] + below[i] for i, node in enumerate(nodes))
+assert report["total"] == sum(node["value"] for node in nodes if node["parent"] < 0) > 0
+PYTHON
+  done
+}
+
+# Rows that are too small to matter are counted, not printed, unless they are asked for.
+test_small_rows_are_folded() {
+  protoc --proto_path="$top/proto" --encode=perftools.profiles.Profile profile.proto >many.pb < <(
+    printf 'sample_type { type: 1 unit: 2 }\nstring_table: ""\nstring_table: "inuse_space"\nstring_table: "bytes"\n'
+    for i in $(seq 20); do
+      printf 'string_table: "f%d"\nfunction { id: %d name: %d }\nlocation { id: %d line { function_id: %d } }\n' \
+        "$i" "$i" $((i + 2)) "$i" "$i"
+      printf 'sample { location_id: %d value: %d }\n' "$i" $((i <= 7 ? 100000 : 10))
+    done)
+  "$heaptap" report many.pb >out
+  equal 7 "$(grep -cE '  f[0-9]+$' out)" 'rows'
+  matches '^ +\.\.\. +0\.0% +13 more \(-n all\)$' out
+  "$heaptap" report -n all many.pb >out
+  equal 20 "$(grep -cE '  f[0-9]+$' out)" 'rows'
 }
 
 test_filters() {
@@ -60,16 +117,16 @@ assert [f["name"] for f in json.load(open("out"))["functions"] if f["inuse_space
   "$heaptap" report --module nowhere "$profile" >out
   matches 'selected: 0 B' out
   "$heaptap" report --size 1M: --sort inuse "$profile" >out
-  matches 'load_table$' out
+  matches '  load_table < main' out
   ! grep -q remember_request out || fail '--size 1M: shows blocks of 64 bytes'
   "$heaptap" report --lines --sort inuse "$profile" >out
-  matches 'remember_request  leaky\.c:[0-9]+$' out
+  matches 'remember_request  leaky\.c:[0-9]+ < handle_request' out
   equal 1 "$(status_of "$heaptap" report --thread x "$profile")"
   matches 'record with --labels thread' err
   record -q -p 4K --labels thread,age -o labelled "$targets/leaky" 30000 64
   labelled=labelled
   "$heaptap" report --thread leaky --sort inuse "$labelled" >out
-  matches 'remember_request$' out
+  matches '  remember_request < handle_request' out
   "$heaptap" report --thread nobody --sort inuse "$labelled" >out
   matches '^  nothing$' out
   "$heaptap" report --age 1h: --sort inuse "$labelled" >out
@@ -87,6 +144,15 @@ test_leaks_and_suppressions() {
   ! grep -qE 'remember_request|load_table|forget_me' out || fail 'suppressed leaks are shown'
   equal 3 "$(status_of "$heaptap" report --leaks --fail-over 1M "$profile")"
   matches 'never freed, more than the 1\.0 MiB of --fail-over' err
+  equal 3 "$(status_of "$heaptap" report --leaks --json --fail-over 1M "$profile")"
+  python3 - <<'PYTHON'
+import json
+report = json.load(open("out"))
+leak = next(leak for leak in report["leaks"] if leak["objects"] == 30000)
+assert leak["bytes"] == 1920000 and leak["bytes_error"] == 0 and not report["running"]
+assert [frame["name"] for frame in leak["stack"]][:3] == ["remember_request", "handle_request", "main"]
+assert report["leaked"]["bytes"] == sum(leak["bytes"] for leak in report["leaks"])
+PYTHON
   equal 0 "$(status_of "$heaptap" report --leaks --fail-over 10M "$profile")"
   equal 3 "$(status_of "$heaptap" report --fail-over 10K "$profile")"
   echo 'race:x' >suppressions
@@ -116,6 +182,16 @@ PYTHON
   matches '^Growing over 7 snapshots, by more than chance' out
   awk '/^Growing/ { on = 1 } on && /ffi_call|ctypes|_call/ { found = 1 } END { exit !found }' out ||
     { cat out >&2; fail 'the leak is not among what grows'; }
+  "$heaptap" report --json heaptap.python3.*.pb.gz >growth.json
+  python3 - <<'PYTHON'
+import json
+growth = json.load(open("growth.json"))["growth"]
+assert growth and growth[0]["change"] > 4 * growth[0]["change_error"] > 0 and growth[0]["stack"]
+assert growth[0]["change"] == growth[0]["last"] - growth[0]["first"]
+PYTHON
+  "$heaptap" report --leaks heaptap.python3.*.0006.pb.gz >out
+  matches 'still running' out
+  matches '^In use: ' out
   cp "$(only heaptap.python3.*.0001.pb.gz)" 1.pb.gz
   cp "$(only heaptap.python3.*.0006.pb.gz)" 6.pb.gz
   "$heaptap" diff 1.pb.gz 6.pb.gz >out
@@ -135,7 +211,7 @@ diff = json.load(open("diff.json"))
 assert not diff["same_process"]
 for function in diff["functions"]:
     assert abs(function["flat"]["change"]) <= 5 * function["flat"]["error"], function'
-  record -q -p 8K -o twice.pb.gz "$targets/leaky" 60000 64
+  record_whole twice.pb.gz -p 8K "$targets/leaky" 60000 64
   "$heaptap" diff --cum a.pb.gz twice.pb.gz >out
   matches '^ +\+[0-9.]+ MiB .* \* .*remember_request' out
 }

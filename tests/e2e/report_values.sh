@@ -44,7 +44,7 @@ test_tcmalloc_profile() {
 test_difference_is_pprofs() {
   local requests
   for requests in 1000 3000; do
-    record -q -p 1 -o base.$requests.pb.gz "$targets/leaky" $requests 100 2>log
+    record_whole base.$requests.pb.gz -p 1 "$targets/leaky" $requests 100
   done
   "$heaptap" diff --json base.1000.pb.gz base.3000.pb.gz >diff.json
   go tool pprof -symbolize=none -top -unit=B -nodecount=0 -nodefraction=0 -diff_base=base.1000.pb.gz base.3000.pb.gz 2>/dev/null |
@@ -63,8 +63,8 @@ PYTHON
 
 # The errors we work out from sums against those that the sampler keeps from every sample.
 test_errors_are_those_of_the_samples() {
-  record -q -p 64K "$targets/leaky" 400000 64 2>log
-  profile=$(only heaptap.leaky.*.exit.pb.gz)
+  profile=leaky.pb.gz
+  record_whole $profile -b copy -p 64K "$targets/leaky" 400000 64
   wanted=$(comment_of "$profile" | sed -n 's/^in use: [0-9]* +- \([0-9]*\) bytes.*/\1/p')
   "$heaptap" report --json "$profile" >report.json
   got=$(python3 -c 'import json; print(json.load(open("report.json"))["totals"]["inuse_space"]["selected_error"])')

@@ -14,9 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 heaptap, count, seed, sources = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]
 COMMANDS = [
     ["report"], ["report", "--tree"], ["report", "--inverted", "--lines"], ["report", "--leaks"], ["report", "--json"],
-    ["report", "--cum", "--focus", "main"], ["diff", sources[0]], ["merge", "-o", "/dev/null"],
+    ["report", "--cum", "--focus", "main"], ["report", "--leaks", "--json"], ["report", "--tree", "--json"],
+    ["report", "--lines", "-n", "all", sources[0]], ["diff", sources[0]], ["diff", "--normalize", "--json", sources[0]],
+    ["merge", "-o", "/dev/null"], ["merge", "--anonymize", "-o", "/dev/null", sources[0]],
     ["export", "-f", "folded"], ["export", "-f", "flamegraph"], ["export", "-f", "speedscope"],
-    ["export", "-f", "json"], ["export", "-f", "csv"], ["export", "-f", "massif"],
+    ["export", "-f", "json"], ["export", "-f", "csv"], ["export", "-f", "massif"], ["export", "-f", "heaptrack"],
     ["export", "-f", "folded", "--anonymize"],
 ]
 
@@ -57,7 +59,7 @@ def run(number):
     result = subprocess.run(command, capture_output=True, timeout=30, stdin=subprocess.DEVNULL)
     error = result.stderr
     good = result.returncode == 0 and not error
-    bad = result.returncode == 1 and error.startswith(b"heaptap: ") and error.count(b"\n") == 1
+    bad = result.returncode == 1 and error.startswith(b"heaptap: ") and error.count(b"\n") == 1 and not result.stdout
     if not good and not bad:
         return result.returncode, f"{' '.join(command)}: status {result.returncode}\n{error.decode(errors='replace')[:2000]}"
     os.unlink(path)
