@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { ROWS_SECTION = 10, ROWS_SORTED = 25, ROWS_LEAST = 5 };
+enum { ROWS_SECTION = 10, ROWS_SORTED = 25, ROWS_LEAST = 5, SAMPLES_MANY = 30 };
 #define SHARE_LEAST 0.005
 
 struct section {
@@ -88,6 +88,23 @@ static void print_period(const struct screen *screen, const struct origin *origi
 	}
 }
 
+/* Somebody who sees only "1 sample" in every row should know what to do about it. */
+static void print_advice(const struct screen *screen, const struct reading *reading)
+{
+	const struct traces *t = &reading->traces;
+	enum measure_kind kind = traces_default_kind(t);
+	double samples = 0, variance = 0;
+
+	for (size_t row = 0; row < t->row_count; row++) {
+		struct traces_doubt doubt = traces_doubt(t, row, reading->now, kind);
+
+		samples += doubt.samples;
+		variance += doubt.variance;
+	}
+	if (reading->origins[reading->now].ours && !t->unsure && variance > 0 && samples < SAMPLES_MANY)
+		screen_lines(screen, 2, "few samples: a smaller period, such as heaptap record -p 16K, takes more");
+}
+
 void report_header(const struct screen *screen, const struct reading *reading)
 {
 	const struct origin *origin = &reading->origins[reading->now];
@@ -111,6 +128,7 @@ void report_header(const struct screen *screen, const struct reading *reading)
 	if (reading->has_peak && reading->series_count + 1 == t->column_count)
 		print_sum(screen, t, reading->peak, "at peak", MEASURE_INUSE, MEASURE_INUSE_OBJECTS);
 	print_sum(screen, t, reading->now, "allocated", MEASURE_ALLOC, MEASURE_OBJECTS);
+	print_advice(screen, reading);
 }
 
 /* ---- tables */

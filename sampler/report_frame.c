@@ -28,9 +28,12 @@ int report_frame(const struct screen *screen, const struct traces *traces, uint3
 /* As many of the callers as fit with their share; half a name is worse than none. */
 static size_t callers_fit(const struct traces *traces, const struct callers *callers, int room, char share[16])
 {
-	size_t fit = callers->count;
+	size_t fit = 0;
 	int columns = 0;
 
+	/* A file instead of a name says nothing. */
+	while (fit < callers->count && traces->frames[callers->frames[fit]].name[0] != '[')
+		fit++;
 	for (size_t i = 0; i < fit; i++)
 		columns += 3 + screen_columns(traces->frames[callers->frames[i]].name);
 	while (fit) {

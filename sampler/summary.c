@@ -105,5 +105,6 @@ void summary_print(const struct snapshot *s, int error)
 		return;
 	}
 	notice_print("  profile %s", s->path);
-	notice_print("  open it with: go tool pprof -http=: %s", s->path);
+	notice_print("  show it: heaptap report %s", s->path);
+	notice_print("  or: go tool pprof -http=: %s", s->path);
 }

@@ -45,13 +45,13 @@ record() {
   "$heaptap" record "$@"
 }
 
-# record_whole FILE OPTIONS... COMMAND...: into FILE, again if stacks were lost, as they may be on a loaded machine: for
-# tests of exact values.
+# record_whole FILE OPTIONS... COMMAND...: into FILE, again if stacks were lost, for tests of exact values. By the copy
+# rung: the rings overflow when a program does nothing but allocate and the machine is loaded.
 record_whole() {
   local file=$1 attempt
   shift
   for attempt in $(seq 20); do
-    record -q -o "$file" "$@"
+    record -q -b copy -o "$file" "$@"
     comment_of "$file" | grep -qE '^samples: [0-9]+ taken, 0 lost stacks(,|$)' && return
   done
   comment_of "$file" >&2

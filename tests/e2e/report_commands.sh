@@ -200,6 +200,43 @@ PYTHON
   equal 3 "$(status_of "$heaptap" diff --fail-over 1M 1.pb.gz 6.pb.gz)"
 }
 
+# As the manual page says: record, then report. 64 bytes of each request leak, beside a cache that fills and stays.
+test_a_new_users_leak() {
+  cat >load.py <<'PYTHON'
+import signal, socket, subprocess, sys, time
+heaptap, server = sys.argv[1:]
+process = subprocess.Popen([heaptap, "record", "-q", "-p", "4K", "-i", "0", server, "./socket"])
+deadline = time.time() + 30
+while True:
+    try:
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect("./socket")
+        break
+    except OSError:
+        assert time.time() < deadline
+        time.sleep(0.02)
+lines = connection.makefile("rw")
+for part in range(6):
+    for batch in range(20):
+        lines.write("".join(f"get key{(batch * 100 + i) % 500}\n" for i in range(100)))
+        lines.flush()
+        for i in range(100):
+            assert lines.readline()
+    subprocess.run([heaptap, "snapshot", "--all"], check=True, stdout=subprocess.DEVNULL)
+lines.close()
+connection.close()
+process.send_signal(signal.SIGTERM)
+sys.exit(process.wait())
+PYTHON
+  timeout 100 python3 load.py "$heaptap" "$targets/leak_server"
+  COLUMNS=80 "$heaptap" report heaptap.leak_server.*.pb.gz >out
+  awk '/^Growing/ { on = 1 } on && /iB/ { print }' out >growing
+  equal 1 "$(wc -l <growing)" 'stacks that grow'
+  matches 'note_visit' growing
+  "$heaptap" report --leaks heaptap.leak_server.*.exit.pb.gz >out
+  matches 'objects of 64 B on average' out
+}
+
 test_two_runs_of_the_same_differ_by_chance_only() {
   leaky_profile -p 8K
   mv "$profile" a.pb.gz

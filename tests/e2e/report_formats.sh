@@ -102,6 +102,9 @@ test_flame_graph_in_a_browser() {
   }
   browse '' >page.html
   matches '<div [^>]*>remember_request</div>' page.html
+  # What is narrow has no padding, which would lay it over its neighbours.
+  ! sed -n 's/.*width: \([0-9.]*\)px[^"]*".*/\1 &/p' page.html | awk '$1 < 7 && !/padding: 0/ { found = 1 } END { exit !found }' ||
+    fail 'a narrow frame is wider than its share'
   browse '#kind=alloc&search=remember_' >page.html
   matches 'id="found">found [0-9.]+ MiB, ' page.html
   matches 'title="remember_request .*class="found"' page.html

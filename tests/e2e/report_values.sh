@@ -64,7 +64,7 @@ PYTHON
 # The errors we work out from sums against those that the sampler keeps from every sample.
 test_errors_are_those_of_the_samples() {
   profile=leaky.pb.gz
-  record_whole $profile -b copy -p 64K "$targets/leaky" 400000 64
+  record_whole $profile -p 64K "$targets/leaky" 400000 64
   wanted=$(comment_of "$profile" | sed -n 's/^in use: [0-9]* +- \([0-9]*\) bytes.*/\1/p')
   "$heaptap" report --json "$profile" >report.json
   got=$(python3 -c 'import json; print(json.load(open("report.json"))["totals"]["inuse_space"]["selected_error"])')

@@ -58,7 +58,8 @@ def run(number):
     command = [heaptap] + rng.choice(COMMANDS) + [path]
     result = subprocess.run(command, capture_output=True, timeout=30, stdin=subprocess.DEVNULL)
     error = result.stderr
-    good = result.returncode == 0 and not error
+    # heaptrack's events are one by one: what says that there are too many of them is not about damage.
+    good = result.returncode == 0 and (not error or error.startswith(b"heaptap: too many blocks for heaptrack"))
     bad = result.returncode == 1 and error.startswith(b"heaptap: ") and error.count(b"\n") == 1 and not result.stdout
     if not good and not bad:
         return result.returncode, f"{' '.join(command)}: status {result.returncode}\n{error.decode(errors='replace')[:2000]}"

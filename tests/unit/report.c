@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts behind heaptap report: errors worked out from sums, chance, suppressions, patterns, hashes of names. */
 #include "pprof/anonymous.h"
+#include "pprof/callers.h"
 #include "pprof/contrast.h"
 #include "pprof/estimate.h"
 #include "pprof/growth.h"
@@ -145,6 +146,68 @@ static void series_make(struct traces *t, size_t columns, uint64_t leaked)
 		assert_int_equal(traces_add(t, p, column), 0);
 		profile_free(p);
 	}
+}
+
+/* A stack of frames, leaf first, by their names' first letters. */
+static void stack_put(struct profile *p, const char *stack, int64_t bytes)
+{
+	const int64_t values[4] = {1, bytes, 1, bytes};
+	uint32_t ids[8];
+	size_t depth = 0;
+
+	for (; stack[depth]; depth++) {
+		const char name[2] = {stack[depth], '\0'};
+		const struct profile_function function = {.name = name, .system_name = name};
+		const struct profile_line line = {.function = profile_add_function(p, &function)};
+		const struct profile_location location = {.address = (uint64_t)stack[depth], .lines = &line, .line_count = 1};
+
+		ids[depth] = profile_add_location(p, &location);
+	}
+	assert_int_equal(profile_add_sample(p, ids, depth, values, NULL, 0), 0);
+}
+
+static uint32_t frame_of(const struct traces *t, char name)
+{
+	for (uint32_t i = 0; i < t->frame_count; i++)
+		if (t->frames[i].name[0] == name)
+			return i;
+	fail_msg("no frame %c", name);
+	return 0;
+}
+
+static void callers_of_a_wrapper(void **unused)
+{
+	static const struct traces_options plain;
+	struct profile *p = profile_make();
+	struct callers callers;
+	struct traces t;
+	double values[8];
+
+	stack_put(p, "wsam", 40);
+	stack_put(p, "wsbm", 30);
+	stack_put(p, "wcm", 20);
+	stack_put(p, "w", 10); /* called by nobody that is known */
+	stack_put(p, "sm", 1000);
+	assert_int_equal(traces_init(&t, &plain, p, 1), 0);
+	assert_int_equal(traces_add(&t, p, 0), 0);
+	for (size_t row = 0; row < t.row_count; row++)
+		values[row] = (double)traces_value(&t, row, 0, MEASURE_INUSE);
+	assert_int_equal(callers_find(&callers, &t, values, frame_of(&t, 'w')), 0);
+	assert_int_equal(callers.count, 3);
+	assert_int_equal(callers.frames[0], frame_of(&t, 's'));
+	assert_int_equal(callers.frames[1], frame_of(&t, 'a'));
+	assert_int_equal(callers.frames[2], frame_of(&t, 'm'));
+	assert_true(fabs(callers.shares[0] - 0.7) < 1e-9 && fabs(callers.shares[2] - 0.4) < 1e-9);
+	/* Of a difference: what shrinks counts as what grows does, and none is left at a third. */
+	for (size_t row = 0; row < t.row_count; row++)
+		values[row] = -1;
+	assert_int_equal(callers_find(&callers, &t, values, frame_of(&t, 'w')), 0);
+	assert_int_equal(callers.count, 1);
+	assert_true(callers.frames[0] == frame_of(&t, 's') && fabs(callers.shares[0] - 0.5) < 1e-9);
+	assert_int_equal(callers_find(&callers, &t, values, frame_of(&t, 'm')), 0);
+	assert_int_equal(callers.count, 0);
+	traces_fini(&t);
+	profile_free(p);
 }
 
 static void growth_finds_leaks_and_only_leaks(void **unused)
@@ -311,6 +374,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(intervals_cover_the_truth),
 	    cmocka_unit_test(errors_of_known_cases),
+	    cmocka_unit_test(callers_of_a_wrapper),
 	    cmocka_unit_test(growth_finds_leaks_and_only_leaks),
 	    cmocka_unit_test(differences_within_a_process_are_surer),
 	    cmocka_unit_test(recursion_counts_once),
