@@ -60,7 +60,7 @@ stress() {
   LD_PRELOAD=$preload "$targets/capture_stress" 1 8 >plain
   for backend in $(backends); do
     for period in ${2:-64 4K}; do
-      LD_PRELOAD=$preload record -q -b "$backend" -p $period -o "$1-$backend-$period.pb.gz" \
+      LD_PRELOAD=$preload record -q --mmap -b "$backend" -p $period -o "$1-$backend-$period.pb.gz" \
         "$targets/capture_stress" "${STRESS_SECONDS:-2}" 8 >profiled || fail "$1, $backend, period $period: status $?"
       cmp plain profiled
       profile_check "$1-$backend-$period.pb.gz"

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* build: -fno-builtin -Wno-all */
+/* build: -fno-builtin -Wno-all -Wl,--no-as-needed -lstdc++ */
 /*
  * Allocates by every entry point from many threads, hands blocks from thread to thread, and verifies every byte of every
  * block when it comes back. Exit status 1 at the first difference.
  *
- *   capture_stress SECONDS THREADS
+ * Entry points are the malloc family, operator new and delete in their forms, mmap, mremap and munmap.
+ *
+ *   capture_stress SECONDS THREADS [anything: tell how many operations]
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -14,15 +17,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 extern void free_sized(void *pointer, size_t size) __attribute__((weak));
 extern void free_aligned_sized(void *pointer, size_t alignment, size_t size) __attribute__((weak));
 
+/* operator new and delete: plain, array, nothrow, aligned, sized */
+extern char _ZSt7nothrow;
+void *_Znwm(size_t), *_Znam(size_t), *_ZnwmRKSt9nothrow_t(size_t, void *), *_ZnamRKSt9nothrow_t(size_t, void *);
+void *_ZnwmSt11align_val_t(size_t, size_t), *_ZnamSt11align_val_t(size_t, size_t);
+void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t, size_t, void *), *_ZnamSt11align_val_tRKSt9nothrow_t(size_t, size_t, void *);
+void _ZdlPv(void *), _ZdaPv(void *), _ZdlPvm(void *, size_t), _ZdaPvm(void *, size_t);
+void _ZdlPvRKSt9nothrow_t(void *, void *), _ZdaPvRKSt9nothrow_t(void *, void *);
+void _ZdlPvSt11align_val_t(void *, size_t), _ZdaPvSt11align_val_t(void *, size_t);
+void _ZdlPvmSt11align_val_t(void *, size_t, size_t), _ZdaPvmSt11align_val_t(void *, size_t, size_t);
+void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *, size_t, void *), _ZdaPvSt11align_val_tRKSt9nothrow_t(void *, size_t, void *);
+
+enum kind { HEAP, NEW, ARRAY, ALIGNED_NEW, ALIGNED_ARRAY, MAPPING };
+
 struct block {
 	size_t size, alignment;
 	uint64_t seed;
+	enum kind kind;
 	unsigned char bytes[];
 };
 
@@ -58,9 +76,9 @@ static unsigned char byte_of(const struct block *block, size_t i)
 	return (unsigned char)(block->seed >> (i % 7 * 8)) ^ (unsigned char)i;
 }
 
-static void fill(struct block *block, size_t size, size_t alignment, uint64_t seed)
+static void fill(struct block *block, size_t size, size_t alignment, uint64_t seed, enum kind kind)
 {
-	*block = (struct block){.size = size, .alignment = alignment, .seed = seed};
+	*block = (struct block){.size = size, .alignment = alignment, .seed = seed, .kind = kind};
 	for (size_t i = 0; i < size - sizeof(*block); i++)
 		block->bytes[i] = byte_of(block, i);
 }
@@ -79,8 +97,108 @@ static size_t a_size(uint64_t *state)
 	return sizeof(struct block) + size + (random >> 40) % size;
 }
 
+static size_t pages(size_t size)
+{
+	return (size + 4095) / 4096 * 4096;
+}
+
+static struct block *take_mapping(uint64_t *state)
+{
+	size_t size = pages(a_size(state));
+	struct block *block = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (block == MAP_FAILED)
+		wrong("mmap");
+	for (size_t i = 0; i < size; i += 512)
+		if (((unsigned char *)block)[i])
+			wrong("mmap is not zero");
+	fill(block, size, 4096, next(state), MAPPING);
+	return block;
+}
+
+static struct block *resize_mapping(struct block *block, uint64_t *state)
+{
+	size_t old = block->size, size = pages(a_size(state)), least = old < size ? old : size;
+	if (size < old && next(state) & 1) {
+		if (munmap((char *)block + size, old - size))
+			wrong("munmap of a tail");
+	} else {
+		block = mremap(block, old, size, MREMAP_MAYMOVE);
+		if (block == MAP_FAILED)
+			wrong("mremap");
+	}
+	verify(block, least);
+	fill(block, size, 4096, next(state), MAPPING);
+	return block;
+}
+
+static void drop_mapping(struct block *block, uint64_t *state)
+{
+	size_t size = block->size, cut = next(state) % (size / 4096) * 4096;
+	verify(block, size);
+	errno = 4321;
+	if ((cut && munmap(block, cut)) || munmap((char *)block + cut, size - cut) || errno != 4321)
+		wrong("munmap");
+}
+
+static struct block *take_new(uint64_t *state)
+{
+	size_t size = a_size(state), alignment = NATURAL;
+	uint64_t random = next(state);
+	enum kind kind = NEW + random % 4;
+	void *block;
+	if (kind >= ALIGNED_NEW) {
+		alignment = (size_t)32 << (random >> 30) % 8;
+		size = (size + alignment - 1) / alignment * alignment;
+	}
+	switch (kind) {
+	case NEW:
+		block = random & 64 ? _Znwm(size) : _ZnwmRKSt9nothrow_t(size, &_ZSt7nothrow);
+		break;
+	case ARRAY:
+		block = random & 64 ? _Znam(size) : _ZnamRKSt9nothrow_t(size, &_ZSt7nothrow);
+		break;
+	case ALIGNED_NEW:
+		block = random & 64 ? _ZnwmSt11align_val_t(size, alignment)
+				    : _ZnwmSt11align_val_tRKSt9nothrow_t(size, alignment, &_ZSt7nothrow);
+		break;
+	default:
+		block = random & 64 ? _ZnamSt11align_val_t(size, alignment)
+				    : _ZnamSt11align_val_tRKSt9nothrow_t(size, alignment, &_ZSt7nothrow);
+	}
+	if (!block || (uintptr_t)block % (lax ? NATURAL : alignment))
+		wrong("operator new");
+	fill(block, size, alignment, next(state), kind);
+	return block;
+}
+
+static void drop_new(struct block *block, uint64_t *state)
+{
+	size_t size = block->size, alignment = block->alignment;
+	enum kind kind = block->kind;
+	int form = next(state) % 3;
+	verify(block, size);
+	if (kind == NEW)
+		form == 0 ? _ZdlPv(block) : form == 1 ? _ZdlPvm(block, size) : _ZdlPvRKSt9nothrow_t(block, &_ZSt7nothrow);
+	else if (kind == ARRAY)
+		form == 0 ? _ZdaPv(block) : form == 1 ? _ZdaPvm(block, size) : _ZdaPvRKSt9nothrow_t(block, &_ZSt7nothrow);
+	else if (kind == ALIGNED_NEW)
+		form == 0   ? _ZdlPvSt11align_val_t(block, alignment)
+		: form == 1 ? _ZdlPvmSt11align_val_t(block, size, alignment)
+			    : _ZdlPvSt11align_val_tRKSt9nothrow_t(block, alignment, &_ZSt7nothrow);
+	else
+		form == 0   ? _ZdaPvSt11align_val_t(block, alignment)
+		: form == 1 ? _ZdaPvmSt11align_val_t(block, size, alignment)
+			    : _ZdaPvSt11align_val_tRKSt9nothrow_t(block, alignment, &_ZSt7nothrow);
+}
+
 static struct block *take(uint64_t *state)
 {
+	switch (next(state) % 32) {
+	case 0:
+		return take_mapping(state);
+	case 1 ... 8:
+		return take_new(state);
+	}
 	size_t size = a_size(state), alignment = 16;
 	uint64_t random = next(state);
 	void *block = NULL;
@@ -132,23 +250,33 @@ static struct block *take(uint64_t *state)
 		wrong("alignment");
 	if (malloc_usable_size(block) < size)
 		wrong("usable size");
-	fill(block, size, alignment, next(state));
+	fill(block, size, alignment, next(state), HEAP);
 	return block;
 }
 
 static struct block *resize(struct block *block, uint64_t *state)
 {
+	if (block->kind == MAPPING)
+		return resize_mapping(block, state);
+	if (block->kind != HEAP) {
+		drop_new(block, state);
+		return take_new(state);
+	}
 	size_t old = block->size, size = a_size(state);
 	struct block *moved = next(state) & 1 ? realloc(block, size) : reallocarray(block, size, 1);
 	if (!moved)
 		wrong("no memory");
 	verify(moved, old < size ? old : size);
-	fill(moved, size, NATURAL, next(state));
+	fill(moved, size, NATURAL, next(state), HEAP);
 	return moved;
 }
 
 static void drop(struct block *block, uint64_t *state)
 {
+	if (block->kind == MAPPING)
+		return drop_mapping(block, state);
+	if (block->kind != HEAP)
+		return drop_new(block, state);
 	size_t size = block->size, alignment = block->alignment;
 	verify(block, size);
 	errno = 4321;
