@@ -27,6 +27,7 @@ struct album {
 	struct writer *writer;
 	uint64_t period_bytes;
 	uint64_t look_ns; /* when there may be something to do */
+	uint64_t due_ns;  /* when something is: worth waking up for */
 	uint64_t arrivals_seen;
 	uint32_t closing; /* processes whose exit profile is not on disk yet */
 	uint64_t failed;  /* snapshots since one was written */
@@ -334,8 +335,8 @@ static void tend_process(struct album *a, struct process *process, uint64_t now_
 	uint64_t due_ns = a->setup.options->interval_ns && !series->writing ? series->due_ns : UINT64_MAX;
 	if (due_ns < now_ns + 1000000)
 		due_ns = now_ns + 1000000; /* waits for the writer */
-	if (due_ns < a->look_ns)
-		a->look_ns = due_ns;
+	if (due_ns < a->due_ns)
+		a->due_ns = due_ns;
 }
 
 static bool requests_changed(struct image *image)
@@ -356,14 +357,15 @@ uint64_t album_tend(struct album *a, uint64_t now_ns, uint64_t period_bytes)
 	for (struct image *image = a->setup.roster->intake->images; image; image = image->next)
 		if (requests_changed(image))
 			a->look_ns = 0;
-	if (now_ns >= a->look_ns) {
+	if (now_ns >= a->look_ns || now_ns >= a->due_ns) {
 		a->look_ns = now_ns + LOOK_NS;
+		a->due_ns = UINT64_MAX;
 		for (struct image *image = a->setup.roster->intake->images; image; image = image->next)
 			for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++)
 				if (is_ours(image->process[i]))
 					tend_process(a, image->process[i], now_ns);
 	}
-	return a->look_ns > now_ns ? a->look_ns - now_ns : 0;
+	return a->due_ns > now_ns ? a->due_ns - now_ns : 0;
 }
 
 /* ---- the end of a process */

@@ -35,6 +35,7 @@ struct lobby_state {
 	int read_fd, write_fd;
 	int visitors[VISITORS];
 	uint32_t visitor_count;
+	bool knocked; /* there may be somebody at the door */
 	char env[128];
 	struct region *stock[STOCK_MAX]; /* in the order of their tickets */
 	uint32_t count, room;
@@ -142,9 +143,12 @@ static void show_out(struct lobby_state *lobby, uint32_t i)
 static void let_in(struct lobby_state *lobby)
 {
 	int visitor;
-	while (lobby->door_fd >= 0 && lobby->visitor_count < VISITORS &&
-	    (visitor = accept4(lobby->door_fd, NULL, NULL, SOCK_CLOEXEC)) >= 0)
-		lobby->visitors[lobby->visitor_count++] = visitor;
+	while (lobby->knocked && lobby->visitor_count < VISITORS) {
+		visitor = accept4(lobby->door_fd, NULL, NULL, SOCK_CLOEXEC);
+		lobby->knocked = visitor >= 0;
+		if (visitor >= 0)
+			lobby->visitors[lobby->visitor_count++] = visitor;
+	}
 }
 
 /* The region that the next visitor with the cookie was handed, or NULL. */
@@ -281,6 +285,11 @@ int lobby_fd(const struct lobby_state *lobby)
 int lobby_door_fd(const struct lobby_state *lobby)
 {
 	return lobby->door_fd;
+}
+
+void lobby_knock(struct lobby_state *lobby)
+{
+	lobby->knocked = lobby->door_fd >= 0;
 }
 
 struct region *lobby_next(struct lobby_state *lobby)

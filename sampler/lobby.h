@@ -29,6 +29,7 @@ int lobby_fd(const struct lobby_state *lobby);
 
 /* The door's socket (preload/door.h), to poll for EPOLLIN; -1: none. */
 int lobby_door_fd(const struct lobby_state *lobby);
+void lobby_knock(struct lobby_state *lobby); /* it is readable: lobby_next will look */
 
 /* The next region whose ticket was read or that somebody was handed at the door, now the caller's (heap; region_close and free it), or NULL. Restocks. */
 struct region *lobby_next(struct lobby_state *lobby);

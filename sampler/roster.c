@@ -260,16 +260,16 @@ static bool image_is_over(struct roster *roster, struct image *image, uint64_t n
 /* In the order in which they were executed: one may have made way for the next since the last look. */
 static void settle_images(struct roster *roster)
 {
-	struct image *first;
-	do {
-		first = NULL;
+	for (;;) {
+		struct image *first = NULL;
 		for (struct image *image = roster->intake->images; image; image = image->next)
 			if (image->ready && !image->settled && (!first || is_older(image, first)))
 				first = image;
-		if (first)
-			settle_image(roster, first);
+		if (!first)
+			return;
+		settle_image(roster, first);
 		take_claims(roster);
-	} while (first);
+	}
 }
 
 size_t roster_tend(struct roster *roster)

@@ -225,6 +225,8 @@ static int loop(struct session *s)
 				on_command_ended(s);
 			else if (control_event(s->control, fd))
 				continue;
+			else if (fd == lobby_door_fd(s->lobby))
+				lobby_knock(s->lobby);
 			else if (fd != lobby_fd(s->lobby))
 				ended = true; /* a pidfd, or a ring: then the look costs little */
 		}
