@@ -5,7 +5,7 @@
  *   batch      1000 live blocks of 16..4096 B per thread, replaced in random order
  *   small      the same with 16..256 B
  *   pingpong   64 B, freed at once
- *   cross      every other thread allocates, its neighbour frees
+ *   cross      every other thread allocates, its neighbour frees; they hand over 512 blocks at a time
  *   pipe       every other thread sends a byte through a pipe and gets one back, with 64 B allocated for it: two context
  *              switches a pair
  *   storm      32 KiB, filled, read and freed: 1 to 2 GB/s
@@ -18,7 +18,7 @@
 #include "proto/heaptap.h"
 
 #include <pthread.h>
-#include <sched.h>
+#include <semaphore.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,15 +27,15 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LIVE = 1000, BELT = 1024, THREADS_MAX = 512 };
+enum { LIVE = 1000, HALF = 512, THREADS_MAX = 512 };
 
 static uint64_t pairs_each;
 static unsigned int deep;
 
+/* Waiting sleeps: a loop that spins would count the scheduler's moods as CPU time of malloc and free. */
 struct belt {
-	void *blocks[BELT];
-	_Alignas(64) _Atomic uint64_t put;
-	_Alignas(64) _Atomic uint64_t taken;
+	void *blocks[2][HALF];
+	sem_t empty, full;
 	int there[2], back[2];
 };
 
@@ -91,20 +91,24 @@ static void run_storm(uint64_t seed)
 static void run_put(struct belt *belt)
 {
 	for (uint64_t i = 0; i < pairs_each; i++) {
-		while (belt->put - belt->taken == BELT)
-			sched_yield();
-		belt->blocks[belt->put % BELT] = malloc(64);
-		belt->put++;
+		if (i % HALF == 0)
+			while (sem_wait(&belt->empty))
+				;
+		belt->blocks[i / HALF % 2][i % HALF] = malloc(64);
+		if (i % HALF == HALF - 1 || i + 1 == pairs_each)
+			sem_post(&belt->full);
 	}
 }
 
 static void run_take(struct belt *belt)
 {
 	for (uint64_t i = 0; i < pairs_each; i++) {
-		while (belt->put == belt->taken)
-			sched_yield();
-		free(belt->blocks[belt->taken % BELT]);
-		belt->taken++;
+		if (i % HALF == 0)
+			while (sem_wait(&belt->full))
+				;
+		free(belt->blocks[i / HALF % 2][i % HALF]);
+		if (i % HALF == HALF - 1)
+			sem_post(&belt->empty);
 	}
 }
 
@@ -208,6 +212,9 @@ int main(int argc, char *argv[])
 		return 1;
 	for (unsigned int i = 0; i < threads / 2 + 1 && !strcmp(kind, "pipe"); i++)
 		if (pipe(belts[i].there) || pipe(belts[i].back))
+			return 1;
+	for (unsigned int i = 0; i < threads / 2 + 1; i++)
+		if (sem_init(&belts[i].empty, 0, 2) || sem_init(&belts[i].full, 0, 0))
 			return 1;
 	prepare(live, churn, heap);
 	if (pause)
