@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/patient.h"
 
+#include "pprof/array.h"
+#include "sampler/binding.h"
 #include "sampler/doctor.h"
 #include "sampler/library.h"
 #include "sampler/notice.h"
@@ -11,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -198,49 +201,150 @@ void patient_capabilities(pid_t pid, unsigned long long *capabilities, int *secc
 		*seccomp = atoi(at + strlen("\nSeccomp:"));
 }
 
-struct mapped {
-	bool profiled;
-	unsigned int libraries, without_names, symbolic;
-	char first_symbolic[256];
+struct mapping {
+	uint64_t start, end, base; /* base: of its file's first mapping */
+	bool code;
+	char *path;                /* "" of no file */
 };
 
-/* Each mapped file once, where its code begins; as the process itself sees it. */
-static void look_at_map(pid_t pid, const char *path, struct mapped *mapped)
+struct mapped {
+	struct mapping *mappings; /* by address, rising */
+	size_t count, capacity;
+	bool profiled;
+	unsigned int libraries, without_names, symbolic, elsewhere;
+	char first_symbolic[256], first_elsewhere[256], first_target[256];
+};
+
+static const char *file_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static const struct mapping *mapping_at(const struct mapped *mapped, uint64_t address)
+{
+	for (size_t i = 0; i < mapped->count; i++)
+		if (address >= mapped->mappings[i].start && address < mapped->mappings[i].end)
+			return &mapped->mappings[i];
+	return NULL;
+}
+
+/* The mapping that the file's calls of malloc go to; NULL: they cannot be told. */
+static const struct mapping *malloc_find(pid_t pid, const struct mapping *mapping, int memory_fd, const struct mapped *mapped)
+{
+	char seen[PATH_MAX + 32];
+	uint64_t target = 0;
+
+	snprintf(seen, sizeof(seen), "/proc/%d/root%s", (int)pid, mapping->path);
+	if (!*mapping->path || (binding_read(seen, mapping->base, memory_fd, "malloc", &target) &&
+				   binding_read(seen, mapping->base, memory_fd, "calloc", &target)))
+		return NULL;
+	return mapping_at(mapped, target);
+}
+
+static bool is_ours(const struct mapping *mapping)
+{
+	return strcmp(file_name(mapping->path), LIBRARY_NAME) == 0;
+}
+
+/*
+ * Which malloc does the file call? An entry that still points into the file itself is one not yet used. One that points
+ * to another file's jump to malloc goes where that goes: programs at a fixed address lend theirs to all.
+ */
+static void look_at_binding(pid_t pid, const struct mapping *mapping, int memory_fd, struct mapped *mapped)
+{
+	const struct mapping *target = malloc_find(pid, mapping, memory_fd, mapped), *next;
+
+	if (!target || !*target->path || is_ours(mapping) || is_ours(target) || strcmp(target->path, mapping->path) == 0)
+		return;
+	next = strncmp(file_name(target->path), "libc.", 5) != 0 ? malloc_find(pid, target, memory_fd, mapped) : NULL;
+	if (next && (is_ours(next) || strcmp(next->path, target->path) == 0))
+		return;
+	if (!mapped->elsewhere++) {
+		snprintf(mapped->first_elsewhere, sizeof(mapped->first_elsewhere), "%s", mapping->path);
+		snprintf(mapped->first_target, sizeof(mapped->first_target), "%s", file_name(target->path));
+	}
+}
+
+/* Each mapped file once, where its code begins; as the process itself sees it. */
+static void look_at_map(pid_t pid, const struct mapping *mapping, int memory_fd, struct mapped *mapped)
+{
+	const char *path = mapping->path;
 	struct file_facts facts;
 	char seen[PATH_MAX + 32];
 
-	if (slash && strcmp(slash + 1, LIBRARY_NAME) == 0)
-		mapped->profiled = true;
 	snprintf(seen, sizeof(seen), "/proc/%d/root%s", (int)pid, path);
 	if (facts_read(seen, &facts))
 		return;
+	if (mapped->profiled)
+		look_at_binding(pid, mapping, memory_fd, mapped);
 	mapped->libraries++;
 	mapped->without_names += !facts.symbols && !facts.debug;
 	if (facts.symbolic && !mapped->symbolic++)
 		snprintf(mapped->first_symbolic, sizeof(mapped->first_symbolic), "%s", path);
 }
 
+/* The mappings of a file follow each other, but for what has no file between them (.bss). */
+static int mapping_add(struct mapped *mapped, const struct mapping *mapping)
+{
+	struct mapping *new;
+	size_t last = mapped->count;
+
+	if (array_reserve(&mapped->mappings, &mapped->capacity, mapped->count + 1, sizeof(*mapped->mappings)))
+		return -ENOMEM;
+	new = &mapped->mappings[mapped->count];
+	*new = *mapping;
+	new->path = strdup(mapping->path);
+	if (!new->path)
+		return -ENOMEM;
+	mapped->count++;
+	while (last && !*mapped->mappings[last - 1].path)
+		last--;
+	new->base = last && strcmp(mapped->mappings[last - 1].path, new->path) == 0 ? mapped->mappings[last - 1].base : new->start;
+	if (*new->path && strcmp(file_name(new->path), LIBRARY_NAME) == 0)
+		mapped->profiled = true;
+	return 0;
+}
+
+static void mapped_fini(struct mapped *mapped)
+{
+	for (size_t i = 0; i < mapped->count; i++)
+		free(mapped->mappings[i].path);
+	free(mapped->mappings);
+}
+
 static int look_at_maps(pid_t pid, struct mapped *mapped)
 {
 	char name[64], line[PATH_MAX + 128];
+	int memory_fd, err = 0;
 	FILE *maps;
 
 	snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
 	maps = fopen(name, "re");
 	if (!maps)
 		return -errno;
-	while (fgets(line, sizeof(line), maps)) {
+	while (fgets(line, sizeof(line), maps) && !err) {
+		struct mapping mapping = {0};
 		char access_bits[8];
 		int path = 0;
 
 		line[strcspn(line, "\n")] = '\0';
-		if (sscanf(line, "%*x-%*x %7s %*x %*s %*u %n", access_bits, &path) == 1 && access_bits[2] == 'x' && line[path] == '/')
-			look_at_map(pid, line + path, mapped);
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*x %*s %*u %n", &mapping.start, &mapping.end, access_bits, &path) != 3)
+			continue;
+		mapping.code = access_bits[2] == 'x' && line[path] == '/';
+		mapping.path = line[path] == '/' ? line + path : "";
+		err = mapping_add(mapped, &mapping);
 	}
 	fclose(maps);
-	return 0;
+	snprintf(name, sizeof(name), "/proc/%d/mem", (int)pid);
+	memory_fd = open(name, O_RDONLY | O_CLOEXEC);
+	for (size_t i = 0; i < mapped->count; i++)
+		if (mapped->mappings[i].code)
+			look_at_map(pid, &mapped->mappings[i], memory_fd, mapped);
+	if (memory_fd >= 0)
+		close(memory_fd);
+	return err;
 }
 
 static void say_process(pid_t pid, const struct mapped *mapped)
@@ -256,6 +360,10 @@ static void say_process(pid_t pid, const struct mapped *mapped)
 		    "process %d was started without heaptap: what it has allocated is not seen", (int)pid);
 	if (seccomp == 2)
 		doctor_say(DOCTOR_NOTE, NULL, "a seccomp filter is on it: samples go on, its children that exec may be seen later");
+	if (mapped->elsewhere)
+		doctor_say(DOCTOR_BAD, "open plug-ins without RTLD_DEEPBIND; link without -Bsymbolic",
+		    "%u mapped files call another malloc, which is not seen, such as %s that of %s", mapped->elsewhere,
+		    mapped->first_elsewhere, mapped->first_target);
 	if (mapped->symbolic)
 		doctor_say(DOCTOR_NOTE, "link it without -Bsymbolic", "%u mapped files bind calls to themselves first, such as %s",
 		    mapped->symbolic, mapped->first_symbolic);
@@ -274,12 +382,14 @@ static int examine_process(pid_t pid)
 	length = readlink(link, program, sizeof(program) - 1);
 	if (err || length < 0) {
 		err = err ? err : -errno;
+		mapped_fini(&mapped);
 		notice_print(err == -ENOENT ? "there is no process %d" : "process %d cannot be looked at: be root, or its user",
 		    (int)pid);
 		return err;
 	}
 	program[length] = '\0';
 	say_process(pid, &mapped);
+	mapped_fini(&mapped);
 	return examine_program(program);
 }
 

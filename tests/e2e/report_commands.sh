@@ -355,6 +355,38 @@ C
   matches '^bad .*a malloc of its own' out
 }
 
+# Whose malloc a plug-in calls is read from the running process.
+test_doctor_finds_a_deep_bound_plugin() {
+  cat >plugin.c <<'C'
+#include <stdlib.h>
+void *plugin_take(size_t size) { return malloc(size); }
+C
+  gcc -shared -fPIC -o plugin.so plugin.c
+  for mode in 0 os.RTLD_DEEPBIND; do
+    rm -f pid
+    mkfifo go-$mode
+    record -q -o x.pb.gz python3 -c "
+import ctypes, os
+plugin = ctypes.CDLL('./plugin.so', mode=os.RTLD_NOW | $mode)
+plugin.plugin_take(1000)
+open('pid.tmp', 'w').write(str(os.getpid()))
+os.rename('pid.tmp', 'pid')
+open('go-$mode').read()" &
+    wait_for 30 test -s pid
+    status_of "$heaptap" doctor "$(cat pid)" >status
+    : >go-$mode
+    wait $!
+    matches '^ok +process [0-9]+ is being profiled' out
+    if [ $mode = 0 ]; then
+      ! grep -q 'another malloc' out || { cat out >&2; fail 'complains of a plug-in that is seen'; }
+    else
+      equal 1 "$(cat status)"
+      matches '^bad +1 mapped files call another malloc, which is not seen, such as .*/plugin\.so that of libc\.so\.6$' out
+      matches '^ +mend: open plug-ins without RTLD_DEEPBIND' out
+    fi
+  done
+}
+
 test_manual_page() {
   "$heaptap" completion man <"$top/sampler/heaptap.1" >heaptap.1
   ! grep -n '^@' heaptap.1 || fail 'a table was not put in'
