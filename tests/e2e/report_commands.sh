@@ -404,6 +404,18 @@ test_manual_page() {
   [ ! -s warnings ] || { cat warnings >&2; fail 'the manual page has warnings'; }
 }
 
+test_install() {
+  make -s -C "$top" O="$HEAPTAP_BUILD" install DESTDIR="$PWD/root" PREFIX=/usr >log 2>&1 || { cat log >&2; fail 'make install'; }
+  equal "usr/bin/heaptap usr/include/heaptap.h usr/lib/heaptap/libheaptap.so usr/share/bash-completion/completions/heaptap \
+usr/share/man/man1/heaptap.1 usr/share/zsh/site-functions/_heaptap" "$(cd root && find . -type f | sed 's,^\./,,' | sort | xargs)"
+  root/usr/bin/heaptap record -q -p 4K -o installed.pb.gz "$targets/leaky" 1000 64
+  root/usr/bin/heaptap report installed.pb.gz >out
+  matches 'remember_request' out
+  cmp root/usr/share/bash-completion/completions/heaptap <("$heaptap" completion bash)
+  make -s -C "$top" O="$HEAPTAP_BUILD" uninstall DESTDIR="$PWD/root" PREFIX=/usr >log 2>&1
+  equal '' "$(find root -type f)" 'what uninstall leaves'
+}
+
 test_bash_completion() {
   "$heaptap" completion bash >completion
   bash -c '. ./completion; COMP_WORDS=(heaptap rep); COMP_CWORD=1; _heaptap; echo "${COMPREPLY[*]}"' >out
