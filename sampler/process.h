@@ -84,6 +84,7 @@ struct image {
 	size_t fd_count;
 	uint64_t turns, turns_ns; /* context switches of place 0 when last looked at, and when */
 	uint32_t live_processes;
+	uint32_t unreleased; /* processes whose books are closed and whose profiles are being written */
 	uint32_t searches; /* for processes whose pid was not to be believed */
 	struct process *process[REGION_PLACES];
 };

@@ -81,7 +81,7 @@ static void finish(struct roster *roster, struct process *process, enum process_
 	if (process->pidfd >= 0)
 		epoll_ctl(roster->epoll_fd, EPOLL_CTL_DEL, process->pidfd, NULL);
 	bool last_of_command = process->command && end != PROCESS_EXEC;
-	roster->unreleased++;
+	process->image->unreleased++;
 	process_inherit(process);
 	if (process_samples(process) > 0 || process->counters.taken > 0 || last_of_command || process->shown)
 		roster->closed(roster->context, process);
@@ -92,7 +92,7 @@ static void finish(struct roster *roster, struct process *process, enum process_
 /* Place 0 stays known as long as its image: children may yet ask for stacks that they inherited from it. */
 void roster_release(struct roster *roster, struct process *process)
 {
-	roster->unreleased--;
+	process->image->unreleased--;
 	region_release_place(process->image->region, process->place);
 	if (process->place != 0)
 		process_free(process);
@@ -245,14 +245,14 @@ static void image_remove(struct roster *roster, struct image *image)
 
 /* An image without a living process goes when nobody maps its region any more: a forked child that has had nothing to
  * say so far would still claim a place in it. */
-static bool image_is_over(struct roster *roster, struct image *image, uint64_t now)
+static bool image_is_over(const struct image *image, uint64_t now)
 {
 	if (!image->ready && now - image->claimed_ns < CLAIM_LIMIT_NS)
 		return false;
 	uint32_t running = 0;
 	for (uint32_t i = 0; i < REGION_PLACES; i++)
 		running += image->process[i] && (i != 0 || !image->process[i]->finished);
-	if (running || roster->unreleased)
+	if (running || image->unreleased)
 		return false;
 	return region_abandoned(image->region);
 }
@@ -284,7 +284,7 @@ size_t roster_tend(struct roster *roster)
 		look_at_switches(roster, image, now);
 		if (image->ready)
 			find_places(roster, image);
-		if (linger && image_is_over(roster, image, now))
+		if (linger && image_is_over(image, now))
 			image_remove(roster, image);
 	}
 	if (linger)

@@ -40,7 +40,6 @@ struct roster {
 
 	uint64_t arrivals;   /* processes ever watched */
 	uint64_t incomplete; /* images that claimed a region and never got ready */
-	uint32_t unreleased; /* processes between `closed` and roster_release */
 	uint64_t linger_ns;
 };
 

@@ -182,6 +182,52 @@ test_program_in_another_mount_namespace() {
   done
 }
 
+# A root folder of its own, in which the program has another path than from here, and which nobody else sees.
+test_program_in_another_root() {
+  need_root
+  unshare -m mount -t tmpfs none "$PWD" 2>/dev/null || skip 'cannot mount in a namespace'
+  mkdir jail
+  for backend in $(backends); do
+    held unshare -m sh -ec "
+      mount -t tmpfs none jail
+      cd jail
+      for folder in /usr /lib /lib64 /proc '$HEAPTAP_BUILD'; do
+        mkdir -p .\$folder
+        mount --rbind \$folder .\$folder
+      done
+      mkdir app
+      cp '$shapes' app/unwind_shapes
+      exec chroot . /app/unwind_shapes nofile /app/unwind_shapes"
+    [ ! -e jail/app ] || fail 'it is here, too'
+    crosses 50000 "leaf;without_file;$start" "$profile"
+  done
+}
+
+# Code in two segments far apart, each with calls into the other.
+test_several_executable_segments() {
+  cat >far.c <<'C'
+#include <stdlib.h>
+#define NAMED __attribute__((noinline, noclone))
+#define FAR NAMED __attribute__((section(".far_text,\"ax\",@progbits#")))
+static void *volatile kept;
+static volatile int after;
+NAMED void leaf(void) { kept = malloc(1000); after++; }
+FAR void far_inner(void) { leaf(); after++; }
+NAMED void near_middle(void) { far_inner(); after++; }
+FAR void far_outer(void) { near_middle(); after++; }
+int main(void)
+{
+	for (int i = 0; i < 50; i++)
+		far_outer();
+	return 0;
+}
+C
+  gcc -O2 -g -no-pie -fno-pie -Wl,--section-start=.far_text=0x10000000 -o unwind_shapes far.c
+  at_least 2 "$(readelf -lW unwind_shapes | grep -cE 'LOAD .* R E ')" 'executable segments'
+  shapes=$PWD/unwind_shapes
+  shape '' 50000 "leaf;far_inner;near_middle;far_outer;$start"
+}
+
 # Over as soon as begun, and called by a name that says nothing outside its folder.
 test_short_program_by_a_relative_name() {
   cp "$shapes" unwind_shapes
