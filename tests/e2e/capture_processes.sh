@@ -199,6 +199,13 @@ test_fork_among_busy_threads() {
 
 # 1000 children, 100 at once; at this period about one in four has anything to tell.
 test_fork_storm() {
+  for round in $(seq "${REPEAT:-1}"); do
+    rm -rf storm
+    fork_storm
+  done
+}
+
+fork_storm() {
   record -q -p 256K -o storm/ "$process" storm 1000 100 >truth || fail "status $?"
   at_least 50 "$(find storm -name '*.exit.pb.gz' | wc -l)" profiles
   profile_check "$(find storm -name "*.$(cut -d' ' -f2 truth).exit.pb.gz")" "$(find storm -name '*.exit.pb.gz' | head -n 1)"
