@@ -163,12 +163,16 @@ static uint32_t site_find(struct heap *heap, const struct heap_sample *sample)
 		wanted.tid = sample->tid;
 	if (heap->labels & HEAP_LABEL_SIZE)
 		wanted.size_class = size_class(sample->size_bytes);
-	uint64_t mixed = index_mix(index_mix(heap->seed, wanted.stack), (uint64_t)wanted.tid << 8 | (uint64_t)wanted.mapped << 7 | wanted.size_class);
+	if (heap->labels & HEAP_LABEL_RUNG)
+		wanted.rung = sample->rung;
+	uint64_t mixed = index_mix(index_mix(heap->seed, wanted.stack),
+	    (uint64_t)wanted.tid << 16 | (uint64_t)wanted.rung << 8 | (uint64_t)wanted.mapped << 7 | wanted.size_class);
 	uint32_t hash = index_fold(mixed), id;
 	size_t cursor = index_start(hash);
 	while ((id = index_next(&heap->index, hash, &cursor))) {
 		const struct heap_site *site = &heap->sites[id - 1];
-		if (site->stack == wanted.stack && site->mapped == wanted.mapped && site->tid == wanted.tid && site->size_class == wanted.size_class)
+		if (site->stack == wanted.stack && site->mapped == wanted.mapped && site->tid == wanted.tid &&
+		    site->size_class == wanted.size_class && site->rung == wanted.rung)
 			return id - 1;
 	}
 	if (heap->site_count >= SITES_MAX ||

@@ -27,6 +27,7 @@ enum heap_labels {
 	HEAP_LABEL_THREAD = 1 << 0,
 	HEAP_LABEL_AGE    = 1 << 1,
 	HEAP_LABEL_SIZE   = 1 << 2,
+	HEAP_LABEL_RUNG   = 1 << 3,
 };
 
 enum { HEAP_NO_SITE = UINT32_MAX };
@@ -40,6 +41,7 @@ struct heap_site {
 	uint32_t tid;        /* 0 without the label */
 	bool mapped;         /* mappings, not blocks of the heap */
 	uint32_t size_class; /* 0 without the label; else blocks of (2^(n-1), 2^n] bytes have n + 1 */
+	uint32_t rung;       /* by which its stacks came: enum backend; 0 without the label */
 	struct heap_sums sums, marked; /* so far, and up to the last heap_mark */
 	struct lifetime lifetime;
 };
@@ -50,6 +52,7 @@ struct heap_sample {
 	uint32_t stack, tid;
 	bool mapped;
 	uint64_t size_bytes, period_bytes;
+	uint32_t rung; /* enum backend */
 };
 
 /* The region is borrowed: what it keeps of the peak must not be forgotten here. NULL: out of memory. */

@@ -24,6 +24,7 @@ struct sample {
 	const void *stack;
 	size_t stack_bytes, stack_want;
 	bool reaches_end;
+	enum backend rung;
 };
 
 int intake_init(struct intake *intake, struct modules *modules, uint64_t regs_mask, bool maps_follow)
@@ -106,6 +107,7 @@ static void take_sample(struct intake *intake, const struct sample *s)
 	    .mapped = s->mapped,
 	    .size_bytes = s->size_bytes,
 	    .period_bytes = s->period_bytes,
+	    .rung = s->rung,
 	};
 	heap_add(process->heap, &sample);
 }
@@ -149,6 +151,11 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 	s.seq = s.regs.r[argument[2]];
 	s.size_bytes = s.regs.r[argument[3]];
 	s.period_bytes = s.regs.r[argument[4]];
+	s.rung = image->event_rung;
+	if (s.rung == BACKEND_UPROBE)
+		s.process->counters.by_uprobe++;
+	else
+		s.process->counters.by_breakpoint++;
 	take_sample(intake, &s);
 }
 
@@ -246,6 +253,7 @@ static void take_buffer(void *argument, const struct region_buffer *header, cons
 	    .stack = intake->stack,
 	    .stack_bytes = header->stack_bytes < room ? header->stack_bytes : room,
 	    .reaches_end = header->whole_stack == 1,
+	    .rung = BACKEND_COPY,
 	};
 	s.stack_want = s.stack_bytes;
 	if (!s.process || regs_from_buffer(intake->arch, header, &s.regs) != 0) {

@@ -15,7 +15,6 @@
 #define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define HELP_COLUMN        30
 
-static const char *const backend_names[] = {"auto", "uprobe", "breakpoint", "copy", NULL};
 static const char *const symbol_names[] = {"full", "functions", "raw", NULL};
 
 static int set_period(struct options *options, const char *value)
@@ -202,8 +201,8 @@ static const struct option option_table[] = {
 	"sample nothing before the program says so\n(heaptap_start in heaptap.h)"},
     {COMMAND_RECORD, '\0', "mmap", NULL, NULL, NULL, set_mmap,
 	"record anonymous mappings too, as rows of their\nown under [mmap] (mmap, mremap, munmap)"},
-    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "labels", "LIST", NULL, "thread, age and size, separated by commas", set_labels,
-	"tell blocks apart by thread, age or size"},
+    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "labels", "LIST", NULL, "thread, age, size and rung, separated by commas", set_labels,
+	"tell blocks apart by thread, age, size or rung\n(how the stack was got)"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "lifetimes", NULL, NULL, NULL, set_lifetimes,
 	"write how long blocks lived, by stack, as JSON\nlines (lifetimes.jsonl)"},
     {COMMAND_RECORD, '\0', "temporary", "TIME", NULL, "a whole number with its unit, such as 1ms", set_temporary,
@@ -478,11 +477,6 @@ void options_help(FILE *out, const struct command *command)
 		if (option_at(i)->commands & command->bit)
 			option_help(out, option_at(i));
 	}
-}
-
-const char *backend_name(enum backend backend)
-{
-	return backend_names[backend];
 }
 
 const char *symbol_detail_name(enum symbol_detail detail)

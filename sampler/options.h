@@ -9,17 +9,12 @@
 #ifndef SAMPLER_OPTIONS_H
 #define SAMPLER_OPTIONS_H
 
+#include "sampler/backend.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-
-enum backend {
-	BACKEND_AUTO,
-	BACKEND_UPROBE,
-	BACKEND_BREAKPOINT,
-	BACKEND_COPY,
-};
 
 enum symbol_detail {
 	SYMBOL_FULL,      /* functions, inlined calls, files and lines */
@@ -146,7 +141,6 @@ void options_read_defaults(struct read_options *read);
 void options_help(FILE *out, const struct command *command);
 
 /* What a value is called on the command line: "copy", "functions". */
-const char *backend_name(enum backend backend);
 const char *symbol_detail_name(enum symbol_detail detail);
 const char *export_format_name(enum export_format format);
 const char *sort_key_name(enum sort_key key); /* "" for SORT_DEFAULT */

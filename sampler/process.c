@@ -231,6 +231,11 @@ static void find_pid(struct process *process, const struct region_place *place)
 	process->pidfd = pidfd;
 }
 
+bool process_is_there(const struct process *process)
+{
+	return process->pidfd >= 0 && maps_region(process->pid, process->image->region) != NO;
+}
+
 /* ---- address spaces */
 
 /* What the image's loader had mapped, in the image's own words: all there is of a process that is gone already. */

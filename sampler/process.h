@@ -12,6 +12,7 @@
 #ifndef SAMPLER_PROCESS_H
 #define SAMPLER_PROCESS_H
 
+#include "sampler/backend.h"
 #include "sampler/heap.h"
 #include "sampler/maps.h"
 #include "sampler/region.h"
@@ -39,6 +40,7 @@ enum process_end {
 struct process_counters {
 	uint64_t taken;   /* stacks that arrived */
 	uint64_t copied;  /* of these, by the copy rung */
+	uint64_t by_uprobe, by_breakpoint;
 	uint64_t bad;     /* malformed */
 	uint64_t outcome[UNWIND_OUTCOMES];
 	uint64_t no_room; /* stacks that the table had no room for */
@@ -68,6 +70,8 @@ struct process {
 	struct threads *threads; /* NULL: nobody wants their names */
 	struct series *series; /* of its snapshots; the album makes it, NULL until then */
 	struct process_counters counters;
+	uint64_t due_seen, came_seen; /* stacks by events, when the ladder last looked */
+	uint32_t silent_looks;        /* in succession, with none of those that were due */
 };
 
 struct image {
@@ -80,8 +84,10 @@ struct image {
 	uint64_t copied_seen, places_seen, requests_seen;
 	uint64_t frees_seen, frees_noted, frees_lost, frees_stuck_ns; /* see frees.h */
 	uint64_t trigger_address;
+	enum backend rung;       /* by which its stacks come, see ladder.h */
+	enum backend event_rung; /* the last that was an event: what lies in the rings came by it */
 	int *fds; /* breakpoint events */
-	size_t fd_count;
+	size_t fd_count, fd_room;
 	uint64_t turns, turns_ns; /* context switches of place 0 when last looked at, and when */
 	uint32_t live_processes;
 	uint32_t unreleased; /* processes whose books are closed and whose profiles are being written */
@@ -106,6 +112,9 @@ void process_inherit(struct process *process);
 
 /* Takes over books that an earlier sampler kept: what was counted so far gets the marker frame for its stack. */
 void process_adopt(struct process *process);
+
+/* Whether it still is the image that we know: it may have executed another program. */
+bool process_is_there(const struct process *process);
 
 /* Refreshes the map of a live process, at most every `every_ns`. */
 void process_refresh_maps(struct process *process, uint64_t now_ns, uint64_t every_ns);

@@ -2,8 +2,6 @@
 #include "sampler/roster.h"
 
 #include "sampler/frees.h"
-#include "sampler/notice.h"
-#include "sampler/switches.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,7 +13,6 @@
 
 enum {
 	CLAIM_LIMIT_NS = 2000 * 1000000, /* between the ticket and a complete header; then the image is given up */
-	SWITCHES_NS = 1000 * 1000000,    /* between looks at how often a process switches */
 	LINGER_NS = 500 * 1000000,       /* between looks at whether anybody still maps an image's region */
 };
 
@@ -35,6 +32,8 @@ size_t roster_drain(struct roster *roster)
 			intake_buffers(roster->intake, image);
 			frees_drain(image, now);
 		}
+	if (ladder_tend(&roster->ladder, roster->intake->images, roster->intake->ring_lost, now))
+		lobby_set_mode(roster->lobby, ladder_mode(&roster->ladder));
 	return roster->intake->taken - before;
 }
 
@@ -142,17 +141,6 @@ static void finish_executed(struct roster *roster, pid_t pid, const struct image
 
 /* ---- images */
 
-/* A breakpoint for every thread of every process of the image that we know; the children to come inherit it. */
-static void attach_breakpoint(struct roster *roster, struct image *image, struct process *process)
-{
-	int error = probe_attach(roster->probe, process->pid, image->trigger_address, &image->fds, &image->fd_count);
-	if (error == 0)
-		atomic_store(&region_header(image->region)->mode, REGION_MODE_TRIGGER);
-	else if (error != -ESRCH && roster->verbosity > 0)
-		notice_print("pid %d: breakpoint refused (%s), stacks are copied by the hook instead", (int)process->pid,
-		    strerror(-error));
-}
-
 /* Images whose header is complete now. Touches nothing but the images, so that it can be called while a ring is being
  * drained: a sample may come before the look that would have found its image. */
 static size_t ready_images(struct roster *roster)
@@ -185,8 +173,7 @@ static void settle_image(struct roster *roster, struct image *image)
 	if (process->pid)
 		finish_executed(roster, process->pid, image);
 	watch_process(roster, process);
-	if (roster->probe->backend == BACKEND_BREAKPOINT && process->pidfd >= 0)
-		attach_breakpoint(roster, image, process);
+	ladder_begin(&roster->ladder, image, process);
 }
 
 /* Some are known already: their first sample came before this look. */
@@ -201,33 +188,6 @@ static void find_places(struct roster *roster, struct image *image)
 		if (process && !process->finished)
 			watch_process(roster, process);
 	}
-}
-
-/* Breakpoints go, and the hook copies from now on. Samples that are in the rings already still count. */
-static void yield_breakpoint(struct roster *roster, struct image *image, uint64_t per_second)
-{
-	atomic_store(&region_header(image->region)->mode, REGION_MODE_COPY);
-	probe_detach(image->fds, image->fd_count);
-	image->fds = NULL;
-	image->fd_count = 0;
-	if (roster->verbosity > 0)
-		notice_print("pid %d switches %llu times a second: stacks are copied by the hook instead of the breakpoint",
-		    (int)image->process[0]->pid, (unsigned long long)per_second);
-}
-
-static void look_at_switches(struct roster *roster, struct image *image, uint64_t now)
-{
-	const struct process *process = image->process[0];
-	uint64_t turns;
-	if (!image->fds || !roster->may_yield || now - image->turns_ns < SWITCHES_NS || !process || process->finished ||
-	    process->pidfd < 0 || switches_read(process->pid, &turns) != 0)
-		return;
-	uint64_t elapsed = now - image->turns_ns, came = turns - image->turns;
-	bool first = image->turns_ns == 0 || turns < image->turns; /* a thread's count goes with it */
-	image->turns = turns;
-	image->turns_ns = now;
-	if (!first && came * 1000000000u / elapsed > SWITCHES_PER_SECOND_MAX)
-		yield_breakpoint(roster, image, came * 1000000000u / elapsed);
 }
 
 static void image_remove(struct roster *roster, struct image *image)
@@ -281,7 +241,6 @@ size_t roster_tend(struct roster *roster)
 	bool linger = now - roster->linger_ns >= LINGER_NS || roster->command_ended;
 	for (struct image *image = roster->intake->images, *next; image; image = next) {
 		next = image->next;
-		look_at_switches(roster, image, now);
 		if (image->ready)
 			find_places(roster, image);
 		if (linger && image_is_over(image, now))
@@ -294,6 +253,8 @@ size_t roster_tend(struct roster *roster)
 
 void roster_init(struct roster *roster)
 {
+	roster->ladder = (struct ladder){
+	    .probe = roster->probe, .verbosity = roster->verbosity, .may_yield = roster->may_yield};
 	roster->intake->find_images = find_images;
 	roster->intake->context = roster;
 }
@@ -317,8 +278,8 @@ int roster_adopt(struct roster *roster, struct region *region)
 		watch_process(roster, process);
 	}
 	image->places_seen = atomic_load(&header->places_claimed);
-	atomic_store(&header->mode,
-	    roster->probe->backend == BACKEND_UPROBE ? REGION_MODE_TRIGGER : REGION_MODE_COPY);
+	image->rung = image->event_rung = roster->probe->backend == BACKEND_UPROBE ? BACKEND_UPROBE : BACKEND_COPY;
+	atomic_store(&header->mode, image->rung == BACKEND_UPROBE ? REGION_MODE_TRIGGER : REGION_MODE_COPY);
 	return 0;
 }
 

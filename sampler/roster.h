@@ -10,6 +10,7 @@
 #define SAMPLER_ROSTER_H
 
 #include "sampler/intake.h"
+#include "sampler/ladder.h"
 #include "sampler/lobby.h"
 #include "sampler/probe.h"
 
@@ -29,6 +30,8 @@ struct roster {
 	/* Called when a process' books are closed; it must end in roster_release, now or later. */
 	void (*closed)(void *context, struct process *process);
 	void *context;
+
+	struct ladder ladder;
 
 	/* COMMAND, as the front tells */
 	pid_t command; /* 0: not started yet */

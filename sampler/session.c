@@ -87,10 +87,12 @@ static void describe_session(void *context, char *text, size_t bytes)
 	int at = snprintf(text, bytes, "period %s, backend %s, stack dump %u bytes; of all processes: %llu records lost in the rings, %llu bad",
 	    summary_bytes((double)s->period_bytes, period, sizeof(period)), backend_name(s->probe.backend),
 	    s->probe.dump_bytes, (unsigned long long)s->intake.ring_lost, (unsigned long long)s->intake.bad);
-	if (at < (int)bytes - 2) {
-		roster_describe_missed(&s->roster, text + at + 2, bytes - (size_t)at - 2);
-		memcpy(text + at, text[at + 2] ? "; " : "\0", 2);
-	}
+	char more[2][256];
+	roster_describe_missed(&s->roster, more[0], sizeof(more[0]));
+	ladder_describe(&s->roster.ladder, more[1], sizeof(more[1]));
+	for (int i = 0; i < 2 && at < (int)bytes; i++)
+		if (more[i][0])
+			at += snprintf(text + at, bytes - (size_t)at, "; %s", more[i]);
 }
 
 static void on_closed(void *context, struct process *process)

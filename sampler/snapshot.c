@@ -54,8 +54,13 @@ static void comment_losses(struct profile *profile, const struct snapshot *s)
 			at += snprintf(text + at, sizeof(text) - (size_t)at, ", %s %" PRIu64, region_loss_name((enum region_loss)i),
 			    tally.samples);
 	}
-	if (c->copied && at < (int)sizeof(text) - 64)
-		at += snprintf(text + at, sizeof(text) - (size_t)at, ", copied by the hook %" PRIu64, c->copied);
+	const struct {
+		const char *how;
+		uint64_t count;
+	} rungs[] = {{"by uprobe", c->by_uprobe}, {"by breakpoint", c->by_breakpoint}, {"copied by the hook", c->copied}};
+	for (size_t i = 0; i < sizeof(rungs) / sizeof(rungs[0]) && at < (int)sizeof(text) - 64; i++)
+		if (rungs[i].count)
+			at += snprintf(text + at, sizeof(text) - (size_t)at, ", %s %" PRIu64, rungs[i].how, rungs[i].count);
 	for (uint32_t i = 0; i < UNWIND_OUTCOMES && at < (int)sizeof(text) - 64; i++)
 		if (c->outcome[i] && i != UNWIND_COMPLETE)
 			at += snprintf(text + at, sizeof(text) - (size_t)at, ", %s %" PRIu64,
@@ -167,6 +172,8 @@ static size_t row_labels(const struct sheet *sheet, const struct view_row *row, 
 	if (row->size_class >= 1 && row->size_class < 63)
 		labels[count++] =
 		    (struct profile_label){.key = "size", .num = (int64_t)1 << (row->size_class - 1), .unit = "bytes"};
+	if (row->rung)
+		labels[count++] = (struct profile_label){.key = "rung", .str = backend_name((enum backend)row->rung)};
 	return count;
 }
 

@@ -122,7 +122,8 @@ int value_labels(const char *text, unsigned int *labels)
 	static const struct {
 		const char *name;
 		unsigned int bit;
-	} names[] = {{"thread", HEAP_LABEL_THREAD}, {"age", HEAP_LABEL_AGE}, {"size", HEAP_LABEL_SIZE}};
+	} names[] = {{"thread", HEAP_LABEL_THREAD}, {"age", HEAP_LABEL_AGE}, {"size", HEAP_LABEL_SIZE},
+	    {"rung", HEAP_LABEL_RUNG}};
 
 	*labels = 0;
 	while (true) {

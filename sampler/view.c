@@ -15,6 +15,7 @@ struct making {
 	uint32_t sites;
 	uint32_t ages;    /* 1 or AGES */
 	uint32_t *row_of; /* by site, inherited and age: row + 1 */
+	struct heap_sums lost; /* in use, of the process' own, without a stack */
 };
 
 static struct view_row *row_for(struct making *m, uint32_t site, bool inherited, uint32_t age)
@@ -33,6 +34,7 @@ static struct view_row *row_for(struct making *m, uint32_t site, bool inherited,
 		row.tid = from->tid;
 		row.mapped = from->mapped;
 		row.size_class = from->size_class;
+		row.rung = from->rung;
 	}
 	view->rows[view->count] = row;
 	m->row_of[at] = (uint32_t)++view->count;
@@ -68,6 +70,11 @@ static int add_block(struct making *m, const struct census_block *block, uint64_
 		estimate_add(&view->inherited, weight);
 	if (site == HEAP_NO_SITE)
 		estimate_add(&view->lost_inuse, weight);
+	if (site == HEAP_NO_SITE && !inherited) {
+		m->lost.samples++;
+		m->lost.bytes_q8 += weight.bytes_q8;
+		m->lost.objects_q16 += weight.objects_q16;
+	}
 	return 0;
 }
 
@@ -108,12 +115,26 @@ static int add_alloc(struct making *m, uint32_t site, struct heap_sums sums)
 	return 0;
 }
 
+static uint64_t at_least(uint64_t value, uint64_t least)
+{
+	return value > least ? value : least;
+}
+
+/* A block without a stack that is in use was allocated. The process' count may not say so: it was read before the
+ * slots, or what it lacks was made up for by samples that came after it. */
+static struct heap_sums lost_at_least(struct heap_sums lost, struct heap_sums inuse)
+{
+	return (struct heap_sums){at_least(lost.samples, inuse.samples), at_least(lost.bytes_q8, inuse.bytes_q8),
+	    at_least(lost.objects_q16, inuse.objects_q16)};
+}
+
 static int add_allocated(struct making *m, bool delta, struct tally counted)
 {
 	struct heap_sums all = {0}, lost = heap_lost(m->heap, counted);
 	int error = 0;
 	if (delta)
 		lost = heap_whole(difference(lost, heap_last_mark(m->heap)->lost));
+	lost = lost_at_least(lost, m->lost);
 	for (uint32_t i = 0; i < m->sites && !error; i++) {
 		const struct heap_site *site = heap_site(m->heap, i);
 		struct heap_sums sums = delta ? difference(site->sums, site->marked) : site->sums;

@@ -29,7 +29,7 @@ enum { VIEW_NO_AGE = UINT32_MAX };
 
 struct view_row {
 	uint32_t stack; /* UINT32_MAX: the lost stacks */
-	uint32_t tid, size_class; /* as in struct heap_site */
+	uint32_t tid, size_class, rung; /* as in struct heap_site */
 	uint32_t age;   /* class, see lifetime.h; VIEW_NO_AGE without the label, and for what is not in use */
 	bool mapped;    /* mappings, not blocks of the heap */
 	bool inherited; /* allocated by a process that this one was forked from */

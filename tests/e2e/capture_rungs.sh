@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+# A backend that stops working is replaced by the next, and the profile says so (capture_rung.c).
+
+rung=$targets/capture_rung
+
+# start OPTION... : heaptap with the working program in the background; sets front and sampler
+start() {
+  "$heaptap" record -p 1 -o out.pb.gz "$@" "$rung" work here 100000000 2>err &
+  front=$!
+  wait_for 10 test -e here
+  sampler=$(ps -o pid=,comm= --ppid $front | awk '$2 == "heaptap-sampler" { print $1 }')
+}
+
+# how_many RUNG: stacks that came by it, in the comments
+how_many() {
+  sed -n "s/^samples: .*$1 \([0-9]*\).*/\1/p" comments
+}
+
+# finish: ends the program, reads the profile
+finish() {
+  touch here.end
+  wait $front || fail "status $?: $(cat err)"
+  profile_check out*.pb.gz
+  comment_of out.pb.gz >comments
+}
+
+# disabled BACKEND NEXT WORDS: the event stands still in mid-run; the next rung takes over
+disabled() {
+  start -v -b "$1"
+  sleep 0.3
+  "$rung" disable "$sampler" >/dev/null || fail "status $?"
+  wait_for 30 grep -q "no stack comes by the $1: $2 from now on" err
+  sleep 0.3
+  finish
+  at_least 100 "$(how_many "by $1")" "stacks by $1"
+  at_least 100 "$(how_many "$3")" "stacks by $2, afterwards"
+  matches "backend changed: $4 \(breakpoint refused 0, no stacks came 1," comments
+}
+
+test_breakpoint_disabled() { disabled breakpoint copy 'copied by the hook' '0 images to breakpoint, 1 to copy'; }
+
+test_uprobe_disabled() {
+  need_root
+  disabled uprobe breakpoint 'by breakpoint' '1 images to breakpoint, 0 to copy'
+}
+
+# Every rung down to the last: the second time it is the breakpoint that is disabled.
+test_both_events_disabled() {
+  need_root
+  start -v --labels rung
+  for gone in uprobe breakpoint; do
+    sleep 0.3
+    "$rung" disable "$sampler" >/dev/null || fail "status $?"
+    wait_for 30 grep -q "no stack comes by the $gone" err
+  done
+  sleep 0.3
+  finish
+  for way in 'by uprobe' 'by breakpoint' 'copied by the hook'; do
+    at_least 100 "$(how_many "$way")" "stacks $way"
+  done
+  go tool pprof -tags -sample_index=alloc_objects out.pb.gz >tags 2>/dev/null
+  for way in uprobe breakpoint copy; do
+    matches "rung: .*|[0-9.]+%?\): $way" tags
+    at_least 100000 "$(pprof_top out.pb.gz -unit=B -sample_index=alloc_space -tagfocus="rung=$way" | awk '$NF == "take" { print $4 + 0 }')" "bytes by $way"
+  done
+}
+
+# The library is upgraded while the session runs: programs executed from then on map a file without a uprobe.
+test_library_replaced() {
+  need_root
+  stage capture_rung
+  "$heaptap" record -v -p 1 -o out/ sh -c "
+    $targets/capture_rung work before 400
+    cp bin/libheaptap.so new.so && mv new.so bin/libheaptap.so
+    for i in 1 2 3; do $targets/capture_rung work after.\$i 100000 & touch after.\$i.pid; wait \$!; done
+    true" 2>err &
+  front=$!
+  for i in 1 2 3; do
+    wait_for 30 test -e after.$i
+    [ $i = 3 ] || wait_for 30 eval '[ $(grep -c "no stack comes by the uprobe: breakpoint" err) -ge '$i' ]'
+    sleep 0.3
+    touch after.$i.end
+  done
+  wait $front || fail "status $?: $(cat err)"
+  profile_check out/*.exit.pb.gz
+  # The third found the session wiser: it began with a breakpoint, and lost next to nothing.
+  last=$(ls -t out/heaptap.capture_rung.*.exit.pb.gz | head -n 1)
+  comment_of "$last" >comments
+  at_least 100 "$(how_many 'by breakpoint')" 'stacks by breakpoint'
+  matches 'backend changed: [0-9]+ images to breakpoint, 0 to copy \(breakpoint refused 0, no stacks came 2,' comments
+  lost=$(sed -n 's/^samples: .* taken, \([0-9]*\) lost.*/\1/p' comments)
+  at_least "${lost:-9}" 2 'lost stacks, at most'
+}
+
+test_no_debug_register_free() {
+  preload=$HEAPTAP_BUILD/libheaptap.so
+  record -q -b breakpoint -p 1 -o out/ sh -c "unset LD_PRELOAD; $rung hog $preload $rung work here 5000; exit \$?" 2>err ||
+    fail "status $?: $(cat err)"
+  profile=$(only out/heaptap.capture_rung.*.exit.pb.gz)
+  profile_check "$profile"
+  comment_of "$profile" >comments
+  at_least 5000 "$(how_many 'copied by the hook')" 'stacks by copy'
+  matches 'backend changed: 0 images to breakpoint, 1 to copy \(breakpoint refused 1,' comments
+}
+
+# Nothing of this happens where all is well but slow: the sampler stands still, the rings are full.
+test_stopped_sampler_does_not_change_rungs() {
+  for backend in breakpoint $([ "$(id -u)" != 0 ] || echo uprobe); do
+    rm -f here*
+    start -b $backend
+    for i in 1 2 3; do
+      kill -STOP "$sampler"
+      sleep 0.7
+      kill -CONT "$sampler"
+      sleep 0.1
+    done
+    finish
+    ! grep -q 'backend changed' comments || fail "$backend: $(grep 'backend changed' comments)"
+  done
+}
