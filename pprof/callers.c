@@ -7,68 +7,68 @@
 
 #define LEAST_SHARE (1.0 / 3)
 
-/* Does the stack begin with the leaf and the callers that are known so far? */
-static bool fits(const struct traces *t, size_t row, uint32_t leaf, const struct callers *callers)
-{
-	const uint32_t *stack = traces_stack(t, row);
+/* The rows whose stacks begin with the leaf and the callers that are known so far. */
+struct choice {
+	const struct traces *traces;
+	const double *values;
+	uint32_t *rows;
+	size_t count;
+	double *sums; /* by frame; zero between two looks */
+};
 
-	if (t->rows[row].depth < callers->count + 2 || stack[0] != leaf)
-		return false;
-	for (size_t i = 0; i < callers->count; i++)
-		if (stack[i + 1] != callers->frames[i])
-			return false;
-	return true;
-}
-
-/* The next caller outwards with the largest sum; sums has a zero per frame, before and after. */
-static uint32_t largest_find(const struct traces *t, const double *values, uint32_t leaf, const struct callers *callers,
-    double *sums, double *sum)
+/* The caller at `depth` with the largest sum; only its rows stay. */
+static uint32_t choose(struct choice *c, size_t depth, double *sum)
 {
-	size_t at = callers->count + 1;
 	uint32_t largest = 0;
+	size_t kept = 0;
 
 	*sum = 0;
-	for (size_t row = 0; row < t->row_count; row++) {
-		uint32_t frame;
+	for (size_t i = 0; i < c->count; i++)
+		if (c->traces->rows[c->rows[i]].depth > depth)
+			c->rows[kept++] = c->rows[i];
+	c->count = kept;
+	for (size_t i = 0; i < c->count; i++)
+		c->sums[traces_stack(c->traces, c->rows[i])[depth]] += c->values[c->rows[i]];
+	for (size_t i = 0; i < c->count; i++) {
+		uint32_t frame = traces_stack(c->traces, c->rows[i])[depth];
 
-		if (!fits(t, row, leaf, callers))
-			continue;
-		frame = traces_stack(t, row)[at];
-		sums[frame] += values[row];
-	}
-	for (size_t row = 0; row < t->row_count; row++) {
-		uint32_t frame;
-
-		if (!fits(t, row, leaf, callers))
-			continue;
-		frame = traces_stack(t, row)[at];
-		if (fabs(sums[frame]) > fabs(*sum)) {
-			*sum = sums[frame];
+		if (fabs(c->sums[frame]) > fabs(*sum)) {
+			*sum = c->sums[frame];
 			largest = frame;
 		}
-		sums[frame] = 0;
+		c->sums[frame] = 0;
 	}
+	kept = 0;
+	for (size_t i = 0; i < c->count; i++)
+		if (traces_stack(c->traces, c->rows[i])[depth] == largest)
+			c->rows[kept++] = c->rows[i];
+	c->count = kept;
 	return largest;
 }
 
 int callers_find(struct callers *callers, const struct traces *t, const double *values, uint32_t leaf)
 {
-	double *sums = calloc((size_t)t->frame_count + 1, sizeof(*sums)), all = 0, sum;
+	struct choice c = {t, values, malloc(((size_t)t->row_count + 1) * sizeof(uint32_t)), 0,
+	    calloc((size_t)t->frame_count + 1, sizeof(double))};
+	double all = 0, sum;
+	int err = c.rows && c.sums ? 0 : -ENOMEM;
 
 	*callers = (struct callers){0};
-	if (!sums)
-		return -ENOMEM;
-	for (size_t row = 0; row < t->row_count; row++)
-		if (t->rows[row].depth && traces_stack(t, row)[0] == leaf)
-			all += values[row];
-	while (callers->count < CALLERS_MOST) {
-		uint32_t caller = largest_find(t, values, leaf, callers, sums, &sum);
+	for (uint32_t row = 0; row < t->row_count && !err; row++) {
+		if (!t->rows[row].depth || traces_stack(t, row)[0] != leaf)
+			continue;
+		all += values[row];
+		c.rows[c.count++] = row;
+	}
+	while (callers->count < CALLERS_MOST && !err && all != 0) {
+		uint32_t caller = choose(&c, callers->count + 1, &sum);
 
-		if (all == 0 || !(sum / all >= LEAST_SHARE))
+		if (!(sum / all >= LEAST_SHARE))
 			break;
 		callers->shares[callers->count] = sum / all;
 		callers->frames[callers->count++] = caller;
 	}
-	free(sums);
-	return 0;
+	free(c.rows);
+	free(c.sums);
+	return err;
 }

@@ -10,7 +10,7 @@
 
 #include "pprof/traces.h"
 
-enum { CALLERS_MOST = 3 };
+enum { CALLERS_MOST = 12 };
 
 struct callers {
 	uint32_t frames[CALLERS_MOST]; /* innermost first */

@@ -70,7 +70,7 @@ static void print_row(const struct comparing *c, const struct contrast_row *row)
 	if (c->read->cum)
 		report_frame(c->screen, &c->reading->traces, row->frame, screen_room(c->screen, 50));
 	else
-		report_frame_callers(c->screen, &c->reading->traces, c->changes, row->frame, screen_room(c->screen, 50));
+		report_frame_callers(c->screen, &c->reading->traces, c->changes, row->frame, 50);
 	fprintf(c->screen->out, "%s\n", screen_style(c->screen, SCREEN_PLAIN));
 }
 

@@ -172,7 +172,7 @@ static void print_row(const struct table *table, const struct totals_row *row)
 	if (cum)
 		report_frame(screen, t, row->frame, screen_room(screen, 40));
 	else
-		report_frame_callers(screen, t, table->values, row->frame, screen_room(screen, 40));
+		report_frame_callers(screen, t, table->values, row->frame, 40);
 	fprintf(screen->out, "%s\n", few ? screen_style(screen, SCREEN_PLAIN) : "");
 }
 

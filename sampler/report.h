@@ -31,9 +31,10 @@ int report_json_growth(FILE *out, const struct reading *reading);
 /* "main.c:12" after a name, if lines are told apart. Prints the frame in at most `room` columns; returns how many it took. */
 int report_frame(const struct screen *screen, const struct traces *traces, uint32_t frame, int room);
 
-/* The frame and, where there is room left, for whom: "zmalloc < sdsnew < setCommand 71%". values: callers_find(). */
+/* The frame, `used` columns from the left, and where there is room left, for whom: "zmalloc < sdsnew < setCommand 71%".
+ * values: as callers_find() has them. */
 void report_frame_callers(const struct screen *screen, const struct traces *traces, const double *values, uint32_t frame,
-    int room);
+    int used);
 
 /* "bytes in use": a heading's words for a kind. */
 const char *report_kind(const struct traces *traces, enum measure_kind kind);

@@ -25,47 +25,80 @@ int report_frame(const struct screen *screen, const struct traces *traces, uint3
 	return screen_text(screen, text, room);
 }
 
-/* As many of the callers as fit with their share; half a name is worse than none. */
-static size_t callers_fit(const struct traces *traces, const struct callers *callers, int room, char share[16])
-{
-	size_t fit = 0;
-	int columns = 0;
+enum { CALLERS_SHOWN = 3 };
 
-	/* A file instead of a name says nothing. */
-	while (fit < callers->count && traces->frames[callers->frames[fit]].name[0] != '[')
-		fit++;
-	for (size_t i = 0; i < fit; i++)
-		columns += 3 + screen_columns(traces->frames[callers->frames[i]].name);
-	while (fit) {
-		share[0] = '\0';
-		if (callers->shares[fit - 1] < 0.995)
-			snprintf(share, 16, " %.0f%%", 100 * callers->shares[fit - 1]);
-		if (room == 0 || columns + (int)strlen(share) <= room)
-			break;
-		columns -= 3 + screen_columns(traces->frames[callers->frames[--fit]].name);
+struct shown {
+	size_t callers[CALLERS_SHOWN]; /* numbers of those that have a name */
+	size_t count;
+	char share[16];                /* of the last one, "" if it is everything */
+};
+
+/* An address or a file instead of a name says little. */
+static bool is_named(const struct traces_frame *frame)
+{
+	return frame->name[0] != '[' && !strstr(frame->name, "+0x");
+}
+
+/* Those with names, as many as fit with the share of the last one; half a name is worse than none. " .. " for " < " where
+ * some are left out. */
+static void callers_choose(struct shown *shown, const struct traces *traces, const struct callers *callers, int room)
+{
+	int columns[CALLERS_SHOWN + 1] = {0};
+
+	*shown = (struct shown){.count = 0};
+	for (size_t i = 0; i < callers->count && shown->count < CALLERS_SHOWN; i++) {
+		const struct traces_frame *frame = &traces->frames[callers->frames[i]];
+		bool after_gap = i > (shown->count ? shown->callers[shown->count - 1] + 1 : 0);
+
+		if (!is_named(frame))
+			continue;
+		columns[shown->count + 1] = columns[shown->count] + (after_gap ? 4 : 3) + screen_columns(frame->name);
+		shown->callers[shown->count++] = i;
 	}
-	return fit;
+	for (; shown->count; shown->count--) {
+		double share = callers->shares[shown->callers[shown->count - 1]];
+
+		shown->share[0] = '\0';
+		if (share < 0.995)
+			snprintf(shown->share, sizeof(shown->share), " %.0f%%", 100 * share);
+		if (room == 0 || columns[shown->count] + (int)strlen(shown->share) <= room)
+			break;
+	}
+}
+
+static void print_callers(const struct screen *screen, const struct traces *traces, const struct callers *callers,
+    const struct shown *shown)
+{
+	size_t next = 0;
+
+	fputs(screen_style(screen, SCREEN_DIM), screen->out);
+	for (size_t i = 0; i < shown->count; i++) {
+		fputs(shown->callers[i] > next ? " .. " : " < ", screen->out);
+		screen_text(screen, traces->frames[callers->frames[shown->callers[i]]].name, 0);
+		next = shown->callers[i] + 1;
+	}
+	fprintf(screen->out, "%s%s", shown->share, screen_style(screen, SCREEN_PLAIN));
 }
 
 void report_frame_callers(const struct screen *screen, const struct traces *traces, const double *values, uint32_t frame,
-    int room)
+    int used)
 {
-	int taken = report_frame(screen, traces, frame, room);
+	int room = screen_room(screen, used), taken = report_frame(screen, traces, frame, room);
 	struct callers callers;
-	char share[16];
-	size_t fit;
+	struct shown shown = {.count = 0};
 
-	if (callers_find(&callers, traces, values, frame) || (room > 0 && taken >= room))
+	if (callers_find(&callers, traces, values, frame))
 		return;
-	fit = callers_fit(traces, &callers, room > 0 ? room - taken : 0, share);
-	if (!fit)
-		return;
-	fputs(screen_style(screen, SCREEN_DIM), screen->out);
-	for (size_t i = 0; i < fit; i++) {
-		fputs(" < ", screen->out);
-		screen_text(screen, traces->frames[callers.frames[i]].name, 0);
+	if (room == 0 || taken < room)
+		callers_choose(&shown, traces, &callers, room ? room - taken : 0);
+	/* A function without a name would stand there alone and say nothing: then a line of their own. */
+	if (!shown.count && room && !is_named(&traces->frames[frame])) {
+		callers_choose(&shown, traces, &callers, room);
+		if (shown.count)
+			fprintf(screen->out, "\n%*s", used, "");
 	}
-	fprintf(screen->out, "%s%s", share, screen_style(screen, SCREEN_PLAIN));
+	if (shown.count)
+		print_callers(screen, traces, &callers, &shown);
 }
 
 const char *report_kind(const struct traces *traces, enum measure_kind kind)

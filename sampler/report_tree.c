@@ -65,6 +65,9 @@ static void level_enter(const struct printing *p, uint32_t node, struct level *l
 			traces_sum(&level->hidden_value, p->tree->nodes[child].sum.value);
 		}
 	}
+	/* What is folded and too small for a line of its own is too small for this one too. */
+	if (level->hidden_value < p->least)
+		level->hidden = 0;
 	level->branches = shown + (level->hidden ? 1 : 0) + (p->tree->nodes[node].self > 0 ? 1 : 0) > 1;
 }
 

@@ -193,7 +193,7 @@ static void callers_of_a_wrapper(void **unused)
 	for (size_t row = 0; row < t.row_count; row++)
 		values[row] = (double)traces_value(&t, row, 0, MEASURE_INUSE);
 	assert_int_equal(callers_find(&callers, &t, values, frame_of(&t, 'w')), 0);
-	assert_int_equal(callers.count, 3);
+	assert_int_equal(callers.count, 3); /* all the way out */
 	assert_int_equal(callers.frames[0], frame_of(&t, 's'));
 	assert_int_equal(callers.frames[1], frame_of(&t, 'a'));
 	assert_int_equal(callers.frames[2], frame_of(&t, 'm'));
