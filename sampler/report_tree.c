@@ -65,8 +65,8 @@ static void level_enter(const struct printing *p, uint32_t node, struct level *l
 			traces_sum(&level->hidden_value, p->tree->nodes[child].sum.value);
 		}
 	}
-	/* What is folded and too small for a line of its own is too small for this one too. */
-	if (level->hidden_value < p->least)
+	/* What is folded and would be too small for a line of its own is too small for this one too, up to 1% of all. */
+	if (level->hidden_value < p->least && (double)level->hidden_value < 0.01 * p->all)
 		level->hidden = 0;
 	level->branches = shown + (level->hidden ? 1 : 0) + (p->tree->nodes[node].self > 0 ? 1 : 0) > 1;
 }
