@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 enum {
+	OTHERS_SAID = 8,              /* summaries of processes that the command has started */
 	LOOK_NS = 50 * 1000000,       /* between looks at processes that may be new */
 	REFRESH_NS = 1000 * 1000000,  /* between looks at threads and cgroups */
 };
@@ -27,6 +28,7 @@ struct album {
 	struct writer *writer;
 	uint64_t period_bytes;
 	uint64_t look_ns; /* when there may be something to do */
+	uint64_t others;  /* ended processes but for the command */
 	uint64_t due_ns;  /* when something is: worth waking up for */
 	uint64_t arrivals_seen;
 	uint32_t closing; /* processes whose exit profile is not on disk yet */
@@ -419,12 +421,14 @@ void album_close(struct album *a, struct process *process)
 static void report(struct album *a, const struct snapshot *s, int error)
 {
 	int verbosity = a->setup.options->verbosity;
-	if (s->kind == SNAPSHOT_EXIT && verbosity >= 0)
+	bool ended = s->kind == SNAPSHOT_EXIT && verbosity >= 0, other = ended && !s->process->command;
+	if (ended && (!other || error || verbosity > 0 || a->others < OTHERS_SAID))
 		summary_print(s, error);
-	else if (error && error != a->error) /* the same once more is counted, not said */
+	else if (!ended && error && error != a->error) /* the same once more is counted, not said */
 		notice_print("profile not written: %s: %s; the next snapshot tries again", s->path, strerror(-error));
 	else if (!error && verbosity > 0)
 		notice_print("pid %d: snapshot %s: %s", (int)s->process->pid, s->cause, s->path);
+	a->others += other;
 	if (error) {
 		a->failed++;
 	} else if (a->failed) {
@@ -484,4 +488,9 @@ void album_free(struct album *a)
 		return;
 	writer_free(a->writer);
 	free(a);
+}
+
+uint64_t album_unsaid(const struct album *a)
+{
+	return a->setup.options->verbosity == 0 && a->others > OTHERS_SAID ? a->others - OTHERS_SAID : 0;
 }

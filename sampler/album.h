@@ -50,6 +50,9 @@ void album_close(struct album *album, struct process *process);
 /* A child of the sampler has ended. */
 void album_reap(struct album *album, pid_t pid, int status);
 
+/* Profiles of ended processes that were written without a word, since there are so many. */
+uint64_t album_unsaid(const struct album *album);
+
 /* True when everything that has ended is on disk. */
 bool album_settled(const struct album *album);
 

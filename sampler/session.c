@@ -30,6 +30,7 @@
 #include "sampler/summary.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -171,6 +172,9 @@ static void say_unseen(struct session *s)
 static void say_missed(const struct session *s)
 {
 	char text[256];
+	uint64_t unsaid = album_unsaid(s->album);
+	if (unsaid)
+		notice_print("and %" PRIu64 " more processes, profiled like these (-v shows each)", unsaid);
 	roster_describe_missed(&s->roster, text, sizeof(text));
 	if (text[0] && s->options->verbosity >= 0)
 		notice_print("%s", text);

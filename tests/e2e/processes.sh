@@ -70,3 +70,11 @@ test_many_processes_at_once() {
   equal 10 "$(find all -name 'heaptap.truth.*.exit.pb.gz' | wc -l)"
   profile_check all/*.pb.gz
 }
+
+# Of a hundred children the terminal gets eight summaries and a line, and the disk every profile.
+test_a_crowd_is_summed_up() {
+  record -p 1 -i 0 --no-peak -o out/ sh -c 'i=0; while [ $i -lt 100 ]; do /bin/ls /dev/null; i=$((i + 1)); done' >ls.txt 2>summary
+  equal 101 "$(find out -name '*.pb.gz' | wc -l)" profiles
+  equal 9 "$(grep -c 'show it: ' summary)" summaries
+  matches 'and 92 more processes' summary
+}
