@@ -227,6 +227,11 @@ EXPORT void *pvalloc(size_t size)
 	return pointer;
 }
 
+COLD void hooks_due(const void *pointer, size_t size)
+{
+	hooks_counted(pointer, size);
+}
+
 /* ---- pools of the program's own */
 
 COLD void hooks_report_alloc(const void *pointer, size_t size)

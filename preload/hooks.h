@@ -8,6 +8,9 @@
 /* free() of a block that may be sampled. */
 void hooks_free_maybe(void *pointer);
 
+/* A block for which sample_count has said true. */
+void hooks_due(const void *pointer, size_t size);
+
 /* A block of a pool of the program's own, as if it came from malloc and went to free. */
 void hooks_report_alloc(const void *pointer, size_t size);
 void hooks_report_free(void *pointer);

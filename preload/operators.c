@@ -8,6 +8,7 @@
 #include "preload/sample.h"
 
 #define EXPORT __attribute__((visibility("default")))
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 #define OPERATOR_NAME(name) [OPERATOR##name] = #name,
 static const char *const names[OPERATORS] = {OPERATORS_NEW(OPERATOR_NAME) OPERATORS_DELETE(OPERATOR_NAME)};
@@ -33,14 +34,16 @@ static inline void *count_new(enum operator form, uintptr_t size, uintptr_t seco
 {
 	uint64_t left_bytes = sample_thread.left_bytes, random = sample_thread.random;
 	void *pointer = real.operator_next[form](size, second, third);
-	if (pointer && sample_thread.left_bytes == left_bytes && sample_thread.random == random)
-		hooks_report_alloc(pointer, size);
+	if (pointer && sample_thread.left_bytes == left_bytes && sample_thread.random == random && UNLIKELY(sample_count(size)))
+		hooks_due(pointer, size);
 	return pointer;
 }
 
 static inline void *count_delete(enum operator form, uintptr_t pointer, uintptr_t second, uintptr_t third)
 {
-	hooks_report_free((void *)pointer);
+	/* With more than one level, the others are asked too. */
+	if (UNLIKELY(live_maybe((void *)pointer) || live_forward_free != real.free))
+		hooks_report_free((void *)pointer);
 	return real.operator_next[form](pointer, second, third);
 }
 

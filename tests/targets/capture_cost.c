@@ -4,9 +4,11 @@
  * What a malloc and its free cost: prints ns per pair, best of many short runs (the machine is shared).
  *
  *   capture_cost pair PAIRS THREADS LIVE     LIVE: samples that are live meanwhile
- *   capture_cost sample PAIRS THREADS        every allocation is one (use period 1): ns per sampled pair
+ *   capture_cost sample PAIRS THREADS [LIVE trigger]   every allocation is one (use period 1): ns per sampled pair, once
+ *                                            somebody listens at the trigger
  *   capture_cost random PAIRS THREADS LIVE   pairs at random places of 200,000 live blocks
  *   capture_cost count PAIRS                 nothing but PAIRS pairs, for an instruction counter
+ *   capture_cost memory BLOCKS               resident KiB once so many blocks of 4 KiB are live
  *
  * For LIVE it changes the period in the shared header for a while, as the sampler may: without a session it is ignored.
  */
@@ -60,6 +62,14 @@ static void make_live(long live)
 	free(malloc(1 << 20));
 }
 
+/* Until the sampler has opened its events, samples go by the copy rung. Not for ever: the backend may not be had. */
+static void wait_for_trigger(void)
+{
+	struct region_header *header = find_header();
+	for (int i = 0; header && header->mode != REGION_MODE_TRIGGER && i < 1000; i++)
+		usleep(10000);
+}
+
 static double small_batch(long count)
 {
 	void *blocks[BATCH];
@@ -85,6 +95,19 @@ static double random_places(long count, void **objects, unsigned long *random)
 	return now_ns() - start;
 }
 
+/* From smaps_rollup: statm lags behind by up to 63 pages for each processor. */
+static int system_memory(void)
+{
+	char line[256];
+	long kib = 0;
+	FILE *rollup = fopen("/proc/self/smaps_rollup", "r");
+	while (rollup && fgets(line, sizeof(line), rollup))
+		if (sscanf(line, "Rss: %ld", &kib) == 1)
+			break;
+	printf("%ld\n", kib);
+	return kib == 0;
+}
+
 static void *work(void *argument)
 {
 	double *best = argument;
@@ -106,6 +129,11 @@ int main(int argc, char *argv[])
 	if (argc < 3)
 		return 2;
 	pairs = atol(argv[2]);
+	if (strcmp(argv[1], "memory") == 0) {
+		for (long i = 0; i < pairs; i++)
+			memset(malloc(4000), 1, 4000);
+		return system_memory();
+	}
 	if (strcmp(argv[1], "count") == 0) {
 		small_batch(pairs);
 		_exit(0);
@@ -115,6 +143,8 @@ int main(int argc, char *argv[])
 	double best[64], sum = 0;
 	at_random = strcmp(argv[1], "random") == 0;
 	make_live(argc > 4 ? atol(argv[4]) : 0);
+	if (argc > 5)
+		wait_for_trigger();
 	pthread_barrier_init(&barrier, NULL, (unsigned)threads);
 	for (int i = 1; i < threads; i++)
 		pthread_create(&others[i], NULL, work, &best[i]);

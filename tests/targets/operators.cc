@@ -140,7 +140,7 @@ static void time_pairs(double seconds)
 	auto begin = std::chrono::steady_clock::now();
 	std::chrono::duration<double> taken{};
 	do {
-		enum { PAIRS = 200000, BATCH = 8 };
+		enum { PAIRS = 20000, BATCH = 8 };
 		auto start = std::chrono::steady_clock::now();
 		void *blocks[BATCH];
 		for (int i = 0; i < PAIRS / BATCH; i++) {
