@@ -50,6 +50,31 @@ static void read_comment(struct origin *origin, const char *text)
 	}
 }
 
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* The first mapping is the program's, but it may stand for its name only ("./server"): then the file is a later one. */
+static void read_program(struct origin *origin, const struct profile *profile)
+{
+	struct profile_mapping first = profile_mapping(profile, 1), mapping = first;
+	const char *name = base_name(first.filename);
+
+	for (uint32_t id = 2; id <= profile_mapping_count(profile) && !*mapping.build_id; id++) {
+		struct profile_mapping other = profile_mapping(profile, id);
+
+		if (*other.build_id && *other.filename == '/' && strcmp(base_name(other.filename), name) == 0)
+			mapping = other;
+	}
+	copy(origin->path, sizeof(origin->path), mapping.filename, strlen(mapping.filename));
+	copy(origin->build_id, sizeof(origin->build_id), mapping.build_id, strlen(mapping.build_id));
+	if (!*origin->program)
+		copy(origin->program, sizeof(origin->program), name, strlen(name));
+}
+
 void origin_read(struct origin *origin, const struct profile *profile)
 {
 	const char *unit = profile_period_type(profile).unit;
@@ -57,18 +82,8 @@ void origin_read(struct origin *origin, const struct profile *profile)
 	memset(origin, 0, sizeof(*origin));
 	for (size_t i = 0; i < profile_comment_count(profile); i++)
 		read_comment(origin, profile_comment(profile, i));
-	if (profile_mapping_count(profile)) {
-		struct profile_mapping mapping = profile_mapping(profile, 1);
-		const char *slash = strrchr(mapping.filename, '/');
-
-		copy(origin->path, sizeof(origin->path), mapping.filename, strlen(mapping.filename));
-		copy(origin->build_id, sizeof(origin->build_id), mapping.build_id, strlen(mapping.build_id));
-		if (!*origin->program) {
-			const char *name = slash ? slash + 1 : mapping.filename;
-
-			copy(origin->program, sizeof(origin->program), name, strlen(name));
-		}
-	}
+	if (profile_mapping_count(profile))
+		read_program(origin, profile);
 	if (strncmp(origin->cause, "peak", 4) == 0)
 		origin->kind = ORIGIN_PEAK;
 	if (strncmp(origin->cause, "delta", 5) == 0 || profile_duration_ns(profile) > 0)

@@ -59,7 +59,7 @@ static bool symbol_in(Elf_Scn *section, Elf *elf, uint64_t *address)
 	return false;
 }
 
-/* x86-64: [endbr64] [push %rbp; mov %rsp,%rbp] then lea disp32(%rip),%rax or mov $imm32,%eax. */
+/* x86-64: [endbr64] [push %rbp; mov %rsp,%rbp] then lea disp32(%rip),%rax, mov $imm32,%eax or movabs $imm64,%rax. */
 static bool decode_x86_64(const uint8_t *code, size_t bytes, uint64_t address, uint64_t *text)
 {
 	static const uint8_t landing[] = {0xf3, 0x0f, 0x1e, 0xfa}, frame[] = {0x55, 0x48, 0x89, 0xe5};
@@ -74,6 +74,10 @@ static bool decode_x86_64(const uint8_t *code, size_t bytes, uint64_t address, u
 	if (bytes >= at + 7 && code[at] == 0x48 && code[at + 1] == 0x8d && code[at + 2] == 0x05) {
 		memcpy(&offset, code + at + 3, sizeof(offset));
 		*text = address + at + 7 + (uint64_t)(int64_t)offset;
+		return true;
+	}
+	if (bytes >= at + 10 && code[at] == 0x48 && code[at + 1] == 0xb8) {
+		memcpy(text, code + at + 2, sizeof(*text));
 		return true;
 	}
 	if (bytes >= at + 5 && code[at] == 0xb8) {

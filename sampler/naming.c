@@ -82,21 +82,31 @@ static uint32_t mapping_id(struct naming *n, uint32_t number)
 	return n->mappings[number];
 }
 
+/* A program that was executed by a relative name is mapped by its whole one. */
+static bool is_program(const char *path, const char *name)
+{
+	const char *file = strrchr(path, '/'), *base = strrchr(name, '/');
+
+	if (strcmp(path, name) == 0)
+		return true;
+	return name[0] && name[0] != '/' && path[0] == '/' && strcmp(file + 1, base ? base + 1 : name) == 0;
+}
+
 /* Readers take the program's name and build id from the first mapping. */
 static void add_main_mapping(struct naming *n)
 {
 	const char *name = n->process->name;
 	for (uint32_t i = 0; i < stacks_mapping_count(n->stacks); i++) {
 		const struct stack_mapping *m = stacks_mapping(n->stacks, i);
-		if (m->module && strcmp(m->module->path, name) == 0) {
+		if (m->module && is_program(m->module->path, name)) {
 			mapping_id(n, i);
 			return;
 		}
 	}
 	for (size_t i = 0; i < maps_count(n->process->maps); i++) {
 		const struct map *map = maps_at(n->process->maps, i);
-		if (strcmp(map_path(map), name) == 0) {
-			add_mapping(n, map->start, map->end, map->pgoff, map->module, name);
+		if (is_program(map_path(map), name)) {
+			add_mapping(n, map->start, map->end, map->pgoff, map->module, map_path(map));
 			return;
 		}
 	}

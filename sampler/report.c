@@ -59,7 +59,8 @@ static void print_sum(const struct screen *screen, const struct traces *t, size_
 		fprintf(screen->out, " in %s", screen_value((double)traces_all(t, column, objects), false, text[2]));
 	if (traces_has(t, objects) && !t->unsure && variance[1] > 0)
 		fprintf(screen->out, " +- %s", screen_value(sqrt(variance[1]), false, text[3]));
-	fputs(traces_has(t, objects) ? " objects" : "", screen->out);
+	if (traces_has(t, objects))
+		fprintf(screen->out, " object%s", traces_all(t, column, objects) == 1 ? "" : "s");
 	if (shown != traces_all(t, column, bytes))
 		fprintf(screen->out, "; selected: %s", screen_value((double)shown, true, text[0]));
 	putc('\n', screen->out);

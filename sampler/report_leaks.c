@@ -131,13 +131,14 @@ static void print_leaks(const struct screen *screen, const struct reading *readi
 		fprintf(screen->out, "\n... %zu more stacks\n", leaks->count - most);
 	fprintf(screen->out, "\n%s%s: %s", screen_style(screen, SCREEN_HEAD), running ? "In use" : "Never freed",
 	    screen_value((double)leaks->bytes, true, text[0]));
-	if (!reading->traces.unsure)
+	if (!reading->traces.unsure && leaks->variance > 0)
 		fprintf(screen->out, " +- %s", screen_value(sqrt(leaks->variance), true, text[1]));
-	fprintf(screen->out, " in %s objects, %zu stacks%s\n", screen_value((double)leaks->objects, false, text[0]), leaks->count,
-	    screen_style(screen, SCREEN_PLAIN));
+	fprintf(screen->out, " in %s object%s, %zu stack%s%s\n", screen_value((double)leaks->objects, false, text[0]),
+	    leaks->objects == 1 ? "" : "s", leaks->count, leaks->count == 1 ? "" : "s", screen_style(screen, SCREEN_PLAIN));
 	if (leaks->suppressed)
-		fprintf(screen->out, "suppressed: %s in %zu stacks\n",
-		    screen_value((double)leaks->suppressed_bytes, true, text[0]), leaks->suppressed);
+		fprintf(screen->out, "suppressed: %s in %zu stack%s\n",
+		    screen_value((double)leaks->suppressed_bytes, true, text[0]), leaks->suppressed,
+		    leaks->suppressed == 1 ? "" : "s");
 }
 
 /* The stacks, -n of them if that was given. */

@@ -138,7 +138,7 @@ test_leaks_and_suppressions() {
   "$heaptap" report --leaks "$profile" >out
   matches '^1\.8 MiB \(exact\) in 30000 objects of 64 B on average, allocated by$' out
   matches '^    remember_request$' out
-  matches '^suppressed: 293\.0 KiB in 1 stacks$' out
+  matches '^suppressed: 293\.0 KiB in 1 stack$' out
   printf '# comment\nleak:load_*\nleak:^remember_request$\n' >suppressions
   "$heaptap" report --leaks --suppressions suppressions "$profile" >out
   ! grep -qE 'remember_request|load_table|forget_me' out || fail 'suppressed leaks are shown'
@@ -158,6 +158,30 @@ PYTHON
   echo 'race:x' >suppressions
   equal 1 "$(status_of "$heaptap" report --leaks --suppressions suppressions "$profile")"
   matches 'line 1: no suppression; allowed: leak:PATTERN' err
+}
+
+# The hook's string is found whatever the compiler makes of the function.
+test_suppressions_of_the_program() {
+  cat >hook.c <<'C'
+#include <stdlib.h>
+const char *__lsan_default_suppressions(void) { return "leak:known_*\n"; }
+__attribute__((noinline)) void *known_leak(void) { char *p = malloc(300000); p[0] = 1; return p; }
+void *volatile kept;
+int main(void) { kept = known_leak(); return 0; }
+C
+  for compiler in 'gcc -O2' 'gcc -O0' 'gcc -O2 -no-pie' 'gcc -O0 -no-pie' 'clang -O2' 'clang -O0' 'clang -O0 -no-pie' 'gcc -O2 -fcf-protection'; do
+    $compiler -g -rdynamic -o hook hook.c
+    record -q -p 1 -i 0 -o hook.pb.gz ./hook
+    go tool pprof -raw hook.pb.gz 2>/dev/null | grep -qE "^1: .* $PWD/hook [0-9a-f]{40}" ||
+      fail 'the first mapping is not the program with its build id'
+    "$heaptap" report --leaks hook.pb.gz >out
+    matches '^suppressed: 293\.0 KiB in 1 stack$' out
+    ! grep -q known_leak out || fail "$compiler: a suppressed leak is shown"
+  done
+  # Another file under the name says nothing.
+  gcc -O1 -g -rdynamic -o hook hook.c
+  "$heaptap" report --leaks hook.pb.gz >out
+  matches 'known_leak' out
 }
 
 test_growth_over_snapshots() {
