@@ -95,3 +95,11 @@ PY
   done
   equal ok "$(HEAPTAP=x LD_PRELOAD="$HEAPTAP_BUILD/libheaptap.so" timeout 10 sh -c 'echo ok')" 'no colon'
 }
+
+# What the library can call at all: nothing that allocates, waits for a lock, prints, sleeps, or makes threads or processes.
+test_imports() {
+  objdump -T "$HEAPTAP_BUILD/libheaptap.so" | awk '/UND/ { print $NF }' | sort >imported
+  matches '^memcpy$' imported
+  ! grep -E '^(p?thread_|mtx_|dl(sym|open|vsym)$|malloc|free$|.*printf|f?puts|write|fork|vfork|clone|exec|.*sleep|sched_|sem_|abort|exit|__assert|exp|log)' \
+    imported >&2 || fail 'calls that have no place in a hook'
+}

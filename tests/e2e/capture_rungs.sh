@@ -118,3 +118,24 @@ test_stopped_sampler_does_not_change_rungs() {
     ! grep -q 'backend changed' comments || fail "$backend: $(grep 'backend changed' comments)"
   done
 }
+
+# A breakpoint costs at every switch: a program with many gives it up, where the backend was our choice.
+test_many_context_switches() {
+  stage capture_rung
+  mkdir -m 777 place
+  cd place
+  unprivileged "$heaptap" record -v -p 1 -o out.pb.gz "$targets/capture_rung" switch here >best 2>err &
+  job=$!
+  while kill -0 $job 2>/dev/null && ! grep -q 'times a second: stacks are copied' err; do
+    sleep 0.1
+  done
+  touch here.end
+  wait $job || fail "status $?: $(cat err)"
+  profile_check out.pb.gz
+  comment_of out.pb.gz >comments
+  if ! grep -q 'backend changed' comments; then
+    grep -q 'backend breakpoint' comments || skip "no breakpoints here: $(grep '^period' comments)"
+    [ "$(cat best)" -gt 15000 ] || skip "this machine makes $(cat best) switches a second just now"
+  fi
+  matches 'backend changed: .* too many context switches 1\)' comments
+}

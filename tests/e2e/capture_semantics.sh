@@ -72,3 +72,36 @@ test_stress_glibc() { stress glibc '1 64 4K 512K'; }
 test_stress_jemalloc() { stress jemalloc; }
 test_stress_tcmalloc() { stress tcmalloc; }
 test_stress_mimalloc() { stress mimalloc; }
+
+# Old programs' cfree and C23's sized frees are in no header here, and the C library may have none: found by name.
+test_every_name_of_free() {
+  cat >frees.c <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <malloc.h>
+#include <stdlib.h>
+__attribute__((noinline, noclone)) static void *take(void) { return memalign(64, 1000); }
+int main(void)
+{
+	void (*cfree_)(void *) = (void (*)(void *))dlsym(RTLD_DEFAULT, "cfree");
+	void (*sized)(void *, size_t) = (void (*)(void *, size_t))dlsym(RTLD_DEFAULT, "free_sized");
+	void (*aligned)(void *, size_t, size_t) = (void (*)(void *, size_t, size_t))dlsym(RTLD_DEFAULT, "free_aligned_sized");
+	if (!cfree_ || !sized || !aligned)
+		return 3;
+	for (int i = 0; i < 500; i++) {
+		cfree_(take());
+		sized(take(), 1000);
+		aligned(take(), 64, 1000);
+		free(take());
+	}
+	take();
+	return 0;
+}
+C
+  gcc -O1 -fno-builtin -w -o frees frees.c -ldl
+  record -q -b copy -p 1 -o frees.pb.gz ./frees || fail "status $?"
+  profile_check frees.pb.gz
+  "$readers/oracle" -reach '^take$' frees.pb.gz | awk -F '\t' '$1 == "reach" { print $2, $3 }' >got
+  matches '^alloc_objects 2001$' got
+  matches '^inuse_objects 1$' got
+}

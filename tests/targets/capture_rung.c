@@ -5,6 +5,8 @@
  *
  *   capture_rung work FILE COUNT         COUNT blocks of 1000 bytes (8 MB at most in use), a millisecond apart by 50; at
  *                                        50 it makes FILE, and ends early when FILE.end exists
+ *   capture_rung switch FILE              hands a byte to and fro until FILE.end exists, at most for 30 s, and allocates;
+ *                                        says at how many switches a second at best
  *   capture_rung disable PID             disables every perf event that this process holds
  *   capture_rung hog PRELOAD COMMAND...  takes all four debug registers, then executes COMMAND with LD_PRELOAD
  */
@@ -17,7 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 __attribute__((noinline, noclone)) void *take(void)
@@ -43,6 +47,42 @@ static int work(const char *file, long count)
 		if (access(end, F_OK) == 0)
 			break;
 	}
+	return 0;
+}
+
+static int switching(const char *file)
+{
+	int there[2], back[2];
+	char byte = 0, end[4096];
+	long best = 0, before = 0, from = 0;
+	snprintf(end, sizeof(end), "%s.end", file);
+	if (pipe(there) != 0 || pipe(back) != 0)
+		return 7;
+	if (fork() == 0) {
+		close(there[1]);
+		while (read(there[0], &byte, 1) == 1 && write(back[1], &byte, 1) == 1)
+			;
+		_exit(0);
+	}
+	time_t deadline = time(NULL) + 30;
+	while (time(NULL) < deadline && access(end, F_OK) != 0) {
+		struct timespec now;
+		struct rusage usage;
+		for (int i = 0; i < 1000; i++)
+			if (write(there[1], &byte, 1) != 1 || read(back[0], &byte, 1) != 1)
+				return 8;
+		free(take());
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		getrusage(RUSAGE_SELF, &usage);
+		long ns = now.tv_sec * 1000000000L + now.tv_nsec;
+		if (ns - from < 1000000000L)
+			continue;
+		if (from && (usage.ru_nvcsw - before) * 1000000000.0 / (ns - from) > best)
+			best = (usage.ru_nvcsw - before) * 1000000000.0 / (ns - from);
+		before = usage.ru_nvcsw;
+		from = ns;
+	}
+	printf("%ld\n", best);
 	return 0;
 }
 
@@ -87,6 +127,8 @@ int main(int argc, char *argv[])
 {
 	if (argc > 3 && strcmp(argv[1], "work") == 0)
 		return work(argv[2], atol(argv[3]));
+	if (argc > 2 && strcmp(argv[1], "switch") == 0)
+		return switching(argv[2]);
 	if (argc > 2 && strcmp(argv[1], "disable") == 0)
 		return disable(atoi(argv[2]));
 	if (argc > 3 && strcmp(argv[1], "hog") == 0)
