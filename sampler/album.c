@@ -162,13 +162,13 @@ static struct snapshot *take(struct album *a, struct process *process, enum snap
     const char *cause, bool periodic)
 {
 	struct series *series = process->series;
-	struct snapshot *s = calloc(1, sizeof(*s));
+	struct snapshot *s = snapshot_new();
 	if (!s)
 		return NULL;
 	s->process = process;
 	s->kind = kind;
 	s->period_bytes = a->period_bytes;
-	s->detail = (int)a->setup.options->symbols;
+	s->item.detail = (int)a->setup.options->symbols;
 	s->debuginfod = a->setup.options->debuginfod;
 	s->sync = a->setup.options->sync;
 	snprintf(s->cause, sizeof(s->cause), "%s, %s", name, cause);
@@ -203,12 +203,13 @@ static void take_numbered(struct album *a, struct process *process, const char *
 		return;
 	}
 	s->number = series->next++;
-	s->urgent = !periodic;
+	s->item.urgent = !periodic;
 	if (!periodic)
 		hand_over_askers(series, s);
 	series->writing = process->shown = true;
 	series->jobs++;
-	writer_submit(a->writer, s);
+	writer_submit(a->writer, &s->item);
+	event_album_take(a->setup.events, process, name, cause);
 }
 
 /* ---- what is asked for */
@@ -375,7 +376,7 @@ uint64_t album_tend(struct album *a, uint64_t now_ns, uint64_t period_bytes)
 static void describe_end(const struct process *process, const struct series *series, char *text, size_t text_bytes)
 {
 	char end[64];
-	summary_end(process, end, sizeof(end));
+	summary_end(process->end, process->status, end, sizeof(end));
 	int at = snprintf(text, text_bytes, "the process %s", end);
 	if (process->end != PROCESS_EXITED || !WIFSIGNALED(process->status) || WTERMSIG(process->status) != SIGKILL)
 		return;
@@ -410,10 +411,10 @@ void album_close(struct album *a, struct process *process)
 			release(a, process);
 		return;
 	}
-	s->urgent = process->command;
+	s->item.urgent = process->command;
 	hand_over_askers(series, s);
 	series->jobs++;
-	writer_submit(a->writer, s);
+	writer_submit(a->writer, &s->item);
 }
 
 /* ---- what the writer has done */
@@ -438,8 +439,9 @@ static void report(struct album *a, const struct snapshot *s, int error)
 	a->error = error;
 }
 
-static void on_written(void *context, const struct snapshot *s, int error)
+static void on_written(void *context, const struct writer_item *item, int error)
 {
+	const struct snapshot *s = (const struct snapshot *)item;
 	struct album *a = context;
 	struct process *process = s->process;
 	struct series *series = process->series;

@@ -15,6 +15,7 @@
 #define SAMPLER_ALBUM_H
 
 #include "sampler/control.h"
+#include "sampler/event_album.h"
 #include "sampler/options.h"
 #include "sampler/output.h"
 #include "sampler/roster.h"
@@ -30,6 +31,7 @@ struct album_setup {
 	struct control *control; /* NULL: nobody can ask */
 	/* A line about the session for every profile. */
 	void (*describe)(void *context, char *text, size_t text_bytes);
+	struct event_album *events; /* borrowed; takes its own with each numbered one; NULL: none */
 	void *context;
 };
 

@@ -13,9 +13,11 @@
  */
 #include "sampler/launch.h"
 
+#include "sampler/event_list.h"
 #include "sampler/library.h"
 #include "sampler/message.h"
 #include "sampler/notice.h"
+#include "sampler/observe.h"
 #include "sampler/options.h"
 #include "sampler/program.h"
 #include "sampler/session.h"
@@ -159,6 +161,24 @@ static void sampler_tell(struct launch *launch, enum front_message_kind kind)
 		message_write(launch->front_fd, kind, launch->command, launch->status, NULL);
 }
 
+/* The counters must be on COMMAND before it is told to go. */
+static void events_await(struct launch *launch)
+{
+	struct pollfd poll_fd = {.fd = launch->front_fd, .events = POLLIN};
+	struct front_message message;
+	int ret;
+
+	if (launch->front_fd < 0 || !launch->options->event_count)
+		return;
+	do
+		ret = poll(&poll_fd, 1, READY_MS);
+	while (ret < 0 && errno == EINTR);
+	if (ret <= 0 || message_read(launch->front_fd, &message))
+		notice_print("the sampler does not answer: no events are sampled");
+	else if (message.kind == MESSAGE_FAILED)
+		notice_print("%s", message.text);
+}
+
 /* In the child that becomes COMMAND. `channel` says when to go, and takes errno if exec fails. */
 static void command_exec(const struct launch *launch, char **environment, int channel)
 {
@@ -195,7 +215,7 @@ static int command_refused(struct launch *launch, int error)
 /* Starts COMMAND. Returns 0 once its exec has succeeded, else the exit status to end with. */
 static int command_start(struct launch *launch)
 {
-	char **made = launch->value[0]
+	char **made = launch->value[0] && !launch->options->no_heap
 	    ? library_environment(environ, launch->options->library, launch->value) : NULL;
 	char **environment = made ? made : environ;
 	int pair[2], error = 0;
@@ -217,6 +237,7 @@ static int command_start(struct launch *launch)
 	}
 	close(pair[1]);
 	sampler_tell(launch, MESSAGE_STARTED);
+	events_await(launch);
 	if (send(pair[0], "", 1, MSG_NOSIGNAL) < 0)
 		error = 0; /* the child is dead already: waiting for it will tell */
 	got = recv(pair[0], &error, sizeof(error), MSG_WAITALL);
@@ -401,11 +422,17 @@ int launch_run(struct options *options)
 	char library[PATH_MAX];
 
 	gaps_fill();
-	if (library_prepare(options, library, sizeof(library)))
+	if (options->event_count && event_list_prepare(options))
 		return STATUS_USAGE;
-	forecast(options);
+	if (options->pid)
+		return observe_pid(options);
+	if (!options->no_heap) {
+		if (library_prepare(options, library, sizeof(library)))
+			return STATUS_USAGE;
+		forecast(options);
+	}
 	/* The sampler returns through main as the front does: the process ends in one place. */
 	if (sampler_fork(&launch))
-		return session_run(options, launch.front_fd);
+		return options->no_heap ? observe_run(options, launch.front_fd) : session_run(options, launch.front_fd);
 	return front_run(&launch);
 }

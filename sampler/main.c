@@ -4,6 +4,7 @@
 #include "sampler/completion.h"
 #include "sampler/diff.h"
 #include "sampler/doctor.h"
+#include "sampler/event_list.h"
 #include "sampler/export.h"
 #include "sampler/launch.h"
 #include "sampler/merge.h"
@@ -32,6 +33,8 @@ static const struct command commands[] = {
 	.mixed = true, .summary = "write a profile in the format of another tool", .run = export_run},
     {.name = "merge", .bit = COMMAND_MERGE, .synopsis = "-o FILE PROFILE...", .operand = "PROFILE", .mixed = true,
 	.summary = "add profiles up into one", .run = merge_run},
+    {.name = "events", .bit = COMMAND_EVENTS, .synopsis = "[REGEX]",
+	.summary = "list the perf events that record -e can sample here, and why not the others", .run = event_list_run},
     {.name = "doctor", .bit = COMMAND_DOCTOR, .synopsis = "[PID | PROGRAM]",
 	.summary = "say what can be seen here, of a process or program too, and what mends the rest", .run = doctor_run},
     {.name = "completion", .bit = COMMAND_COMPLETION, .synopsis = "bash | zsh", .operand = "shell",

@@ -29,7 +29,11 @@ enum map_kind {
 	MAP_KIND_HEAP,          /* [heap], executable */
 	MAP_KIND_UPROBES,       /* [uprobes]: the kernel's out-of-line copies of probed instructions */
 	MAP_KIND_SPECIAL,       /* [vsyscall] and whatever else is in brackets */
+	MAP_KIND_KERNEL,        /* never in maps: the kind of a frame on the kernel's side */
 };
+
+/* The upper half of the address space. */
+#define MAP_KERNEL_START UINT64_C(0x8000000000000000)
 
 struct map_file;
 

@@ -7,6 +7,7 @@
  *        | -- READY (HEAPTAP's value) ------> |     or FAILED (why): COMMAND runs without us
  *        | <-- STARTED (pid) ---------------- |     sent before COMMAND's exec, so it is queued before anything
  *        |                                    |     that COMMAND itself can send
+ *        | -- ATTACHED or FAILED (why) -----> |     only if there are events: their counters are on COMMAND, it may go
  *        | <-- CANCELLED (pid) -------------- |     the exec failed: there is nothing to report, end
  *        | <-- ENDED (pid, wait status) ----- |     COMMAND was reaped
  *        | -- DONE -------------------------> |     all that has ended is on disk: front exits
@@ -26,6 +27,7 @@ enum front_message_kind {
 	MESSAGE_STARTED,
 	MESSAGE_CANCELLED,
 	MESSAGE_ENDED,
+	MESSAGE_ATTACHED,
 };
 
 #define MESSAGE_TEXT_BYTES 1024
@@ -34,7 +36,7 @@ struct front_message {
 	uint32_t kind;
 	int32_t pid;    /* STARTED, CANCELLED, ENDED */
 	int32_t status; /* ENDED: as wait(2) gives it */
-	char text[MESSAGE_TEXT_BYTES]; /* READY: value of HEAPTAP for COMMAND; FAILED: one line without a newline */
+	char text[MESSAGE_TEXT_BYTES]; /* READY: value of HEAPTAP for COMMAND, "none" without a heap; FAILED: one line without a newline */
 };
 
 /* Sends one message; `text` may be NULL and is cut to fit. Never raises SIGPIPE. Returns 0 or -errno. */

@@ -2,6 +2,7 @@
 #include "sampler/naming.h"
 
 #include "sampler/allocator.h"
+#include "sampler/kernel_symbols.h"
 #include "sampler/perfmap.h"
 #include "sampler/symbol.h"
 #include "sampler/symcache.h"
@@ -23,11 +24,11 @@ struct named_frame {
 
 struct naming {
 	struct profile *profile;
-	const struct process *process;
-	const struct stacks *stacks;
+	struct naming_source source;
+	const struct stacks *stacks; /* source.stacks */
 	struct symbols *symbols;
 	struct perfmap *perfmap;
-	int detail;
+	struct kernel_symbols *kernel; /* read when the first of its frames is met */
 	struct named_frame *frames; /* by frame number */
 	uint32_t *mappings;         /* profile ids, by mapping number; 0: not made */
 	uint32_t marker_mapping;
@@ -51,6 +52,8 @@ static const char *special_name(uint8_t kind)
 		return "[heap]";
 	case MAP_KIND_UPROBES:
 		return "[uprobes]";
+	case MAP_KIND_KERNEL:
+		return "[kernel.kallsyms]";
 	default:
 		return "[unknown]";
 	}
@@ -95,7 +98,7 @@ static bool is_program(const char *path, const char *name)
 /* Readers take the program's name and build id from the first mapping. */
 static void add_main_mapping(struct naming *n)
 {
-	const char *name = n->process->name;
+	const char *name = n->source.program;
 	for (uint32_t i = 0; i < stacks_mapping_count(n->stacks); i++) {
 		const struct stack_mapping *m = stacks_mapping(n->stacks, i);
 		if (m->module && is_program(m->module->path, name)) {
@@ -103,8 +106,8 @@ static void add_main_mapping(struct naming *n)
 			return;
 		}
 	}
-	for (size_t i = 0; i < maps_count(n->process->maps); i++) {
-		const struct map *map = maps_at(n->process->maps, i);
+	for (size_t i = 0; i < maps_count(n->source.maps); i++) {
+		const struct map *map = maps_at(n->source.maps, i);
 		if (is_program(map_path(map), name)) {
 			add_mapping(n, map->start, map->end, map->pgoff, map->module, map_path(map));
 			return;
@@ -124,7 +127,7 @@ static int add_location(struct naming *n, uint32_t number, const struct symbol_f
 	if (count && !lines)
 		return -1;
 	size_t cut = 0, kept = 0;
-	while (cut < count && allocator_has(names[cut].name))
+	while (cut < count && !n->source.allocator_stays && allocator_has(names[cut].name))
 		cut++;
 	named->allocator = count && cut == count;
 	if (named->allocator)
@@ -153,7 +156,16 @@ static int add_location(struct naming *n, uint32_t number, const struct symbol_f
 static int name_one(struct naming *n, uint32_t number, const char *name)
 {
 	const struct symbol_frame only = {.name = name, .system_name = name};
-	return add_location(n, number, &only, n->detail == SYMBOL_RAW ? 0 : 1);
+	return add_location(n, number, &only, n->source.detail == SYMBOL_RAW ? 0 : 1);
+}
+
+/* "[kernel]" where the kernel does not say what is where (kernel.kptr_restrict). */
+static int name_kernel(struct naming *n, uint32_t number)
+{
+	if (!n->kernel)
+		n->kernel = kernel_symbols_open(KERNEL_SYMBOLS_PATH);
+	const char *name = n->kernel ? kernel_symbols_find(n->kernel, stacks_frame(n->stacks, number)->pc) : NULL;
+	return name_one(n, number, name ? name : "[kernel]");
 }
 
 /* Code that is in no file: made at run time, or an address that nothing explains. */
@@ -225,6 +237,8 @@ static int name_all(struct naming *n)
 			n->frames[i].location = naming_marker(n, frame->marker);
 		else if (module)
 			error = name_module(n, module);
+		else if (stacks_mapping(n->stacks, frame->mapping)->kind == MAP_KIND_KERNEL)
+			error = name_kernel(n, i);
 		else
 			error = name_anonymous(n, i);
 	}
@@ -234,7 +248,7 @@ static int name_all(struct naming *n)
 uint32_t naming_marker(struct naming *n, const char *marker)
 {
 	/* One address each: the unwinder's, then the books'. */
-	static const char *const of_books[] = {PROCESS_BEFORE_RESTART, NAMING_MMAP};
+	static const char *const of_books[] = {STACK_BEFORE_RESTART, NAMING_MMAP, STACK_LOST_SAMPLES, STACK_NONE};
 	uint32_t number = UNWIND_OUTCOMES;
 	for (uint32_t i = 0; i < sizeof(of_books) / sizeof(of_books[0]); i++)
 		if (strcmp(of_books[i], marker) == 0)
@@ -257,28 +271,26 @@ uint32_t naming_marker(struct naming *n, const char *marker)
 	return profile_add_location(n->profile, &location);
 }
 
-struct naming *naming_new(struct profile *profile, const struct process *process, const bool *used, int detail,
-    bool debuginfod)
+struct naming *naming_new(struct profile *profile, const struct naming_source *source, const bool *used)
 {
 	struct naming *n = calloc(1, sizeof(*n));
 	if (!n)
 		return NULL;
 	n->profile = profile;
-	n->process = process;
-	n->stacks = process->stacks;
-	n->detail = detail;
+	n->source = *source;
+	n->stacks = source->stacks;
 	char folder[PATH_MAX];
 	const struct symbol_options options = {
-	    .level = (enum symbol_level)detail,
+	    .level = (enum symbol_level)source->detail,
 	    .cache_folder = symcache_folder(folder, sizeof(folder)) == 0 ? folder : NULL,
-	    .debuginfod = debuginfod,
+	    .debuginfod = source->debuginfod,
 	};
 	n->symbols = symbols_new(&options);
 	n->frames = calloc(stacks_frame_count(n->stacks) + 1, sizeof(*n->frames));
 	n->mappings = calloc(stacks_mapping_count(n->stacks) + 1, sizeof(*n->mappings));
 	if (!n->symbols || !n->frames || !n->mappings)
 		goto fail;
-	if (process->pid > 0 && perfmap_open(process->pid, &n->perfmap) != 0)
+	if (source->pid > 0 && perfmap_open(source->pid, &n->perfmap) != 0)
 		n->perfmap = NULL;
 	add_main_mapping(n);
 	mark_used(n, used);
@@ -295,6 +307,7 @@ void naming_free(struct naming *n)
 		return;
 	symbols_free(n->symbols);
 	perfmap_free(n->perfmap);
+	kernel_symbols_free(n->kernel);
 	free(n->frames);
 	free(n->mappings);
 	free(n->path);

@@ -6,22 +6,33 @@
 #define SAMPLER_NAMING_H
 
 #include "pprof/profile.h"
-#include "sampler/process.h"
+#include "sampler/maps.h"
+#include "sampler/stacks.h"
 
 #include <stdbool.h>
 
 struct naming;
 
-/* Resolves the frames of the stacks for which `used[stack]` is set (stacks_node_count() of them) in batches per file. The
- * process' main program becomes the first mapping. detail, debuginfod: see snapshot.h. NULL: out of memory. */
-struct naming *naming_new(struct profile *profile, const struct process *process, const bool *used, int detail,
-    bool debuginfod);
+/* Whose stacks are to be named, and how. Borrowed for as long as the naming lives. */
+struct naming_source {
+	const struct stacks *stacks;
+	const struct maps *maps;
+	const char *program;  /* path of the executable: becomes the first mapping */
+	pid_t pid;            /* to find the names of code made at run time; 0: unknown */
+	int detail;           /* see snapshot.h */
+	bool debuginfod;
+	bool allocator_stays; /* else the allocator's own frames are cut off at the inner end */
+};
+
+/* Resolves the frames of the stacks for which `used[stack]` is set (stacks_node_count() of them) in batches per file.
+ * NULL: out of memory. */
+struct naming *naming_new(struct profile *profile, const struct naming_source *source, const bool *used);
 void naming_free(struct naming *naming);
 
 /* What stands for the kernel at the inner end of the stacks of mappings. */
 #define NAMING_MMAP "[mmap]"
 
-/* Location ids of a stack, innermost first and without the allocator's own frames, in an array that the naming owns
+/* Location ids of a stack, innermost first, in an array that the naming owns
  * and uses again. mapped: NAMING_MMAP goes first. Returns their number. */
 size_t naming_stack(struct naming *naming, uint32_t stack, bool mapped, const uint32_t **locations);
 

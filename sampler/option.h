@@ -23,6 +23,11 @@ struct option {
 extern const struct option options_read_table[];
 extern const size_t options_read_count;
 
+/* The rows of perf events, and what they ask of each other: 0, or -EINVAL with one line in `error`. */
+extern const struct option options_events_table[];
+extern const size_t options_events_count;
+int options_events_check(const struct options *options, char *error, size_t error_bytes);
+
 /* The whole table, as one: recording first. NULL after the last row. */
 const struct option *option_at(size_t index);
 bool option_takes_value(const struct option *option);

@@ -243,6 +243,9 @@ const struct option *option_at(size_t index)
 	if (index < ARRAY_COUNT(option_table))
 		return &option_table[index];
 	index -= ARRAY_COUNT(option_table);
+	if (index < options_events_count)
+		return &options_events_table[index];
+	index -= options_events_count;
 	return index < options_read_count ? &options_read_table[index] : NULL;
 }
 
@@ -437,7 +440,11 @@ int options_parse(struct options *options, const struct command *command, int ar
 		return ret;
 	options->operands = argv + first;
 	options->operand_count = argc - first;
-	if (command->operand && options->operand_count < (command->operands_min ? command->operands_min : 1)) {
+	if (options->pid || options->no_heap)
+		ret = options_events_check(options, error, error_bytes);
+	if (ret)
+		return ret;
+	if (command->operand && !options->pid && options->operand_count < (command->operands_min ? command->operands_min : 1)) {
 		append(error, error_bytes, "no %s given; usage: heaptap %s %s", command->operand, command->name,
 		    command->synopsis);
 		return -EINVAL;

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 enum symbol_detail {
 	SYMBOL_FULL,      /* functions, inlined calls, files and lines */
@@ -30,6 +31,7 @@ enum symbol_detail {
 #define INTERVAL_NS_DEFAULT  (UINT64_C(60) * 1000000000)
 #define TEMPORARY_NS_DEFAULT (UINT64_C(1) * 1000000)
 #define KEEP_MAX             1000000u
+#define OPTION_EVENTS_MAX    16
 #define INTERVAL_NS_MIN      (UINT64_C(1) * 1000000)
 #define INTERVAL_NS_MAX      (UINT64_C(1000) * 3600 * 1000000000)
 
@@ -71,6 +73,8 @@ struct read_options {
 	enum export_format format;  /* FORMAT_COUNT: not given */
 };
 
+struct event;
+
 /* All strings are borrowed: from argv, or from the caller who fills the field. */
 struct options {
 	uint64_t period_bytes;      /* mean bytes between samples, 1 .. PERIOD_BYTES_MAX; 1 samples everything */
@@ -97,6 +101,11 @@ struct options {
 	char *const *operands;      /* what follows the options, NULL-terminated: COMMAND and its arguments */
 	int operand_count;
 	struct read_options read;
+	const char *event_texts[OPTION_EVENTS_MAX]; /* of -e, in order */
+	size_t event_count;
+	bool no_heap;               /* events only: nothing is preloaded */
+	pid_t pid;                  /* a running process instead of COMMAND; 0: none */
+	const struct event *events; /* event_count of them; filled in by launch_run, not by parsing */
 	const char *library;        /* absolute path of libheaptap.so; filled in by launch_run, not by parsing */
 };
 
@@ -112,6 +121,7 @@ enum {
 	COMMAND_MERGE      = 1 << 19,
 	COMMAND_DOCTOR     = 1 << 20,
 	COMMAND_COMPLETION = 1 << 21,
+	COMMAND_EVENTS     = 1 << 22,
 };
 
 struct command {

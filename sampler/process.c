@@ -389,7 +389,7 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 void process_adopt(struct process *process)
 {
 	const struct region *region = process->image->region;
-	uint32_t stack = stacks_intern(process->stacks, NULL, 0, PROCESS_BEFORE_RESTART, process->maps);
+	uint32_t stack = stacks_intern(process->stacks, NULL, 0, STACK_BEFORE_RESTART, process->maps);
 	if (stack == UINT32_MAX)
 		return;
 	struct tally counted = region_read_tally(&region_place(region, process->place)->allocated);

@@ -26,9 +26,6 @@
 
 enum { PROCESS_NAME_BYTES = 256 };
 
-/* The marker frame of what an earlier sampler knew the stacks of. */
-#define PROCESS_BEFORE_RESTART "[unknown: sampled before restart]"
-
 enum process_end {
 	PROCESS_ALIVE,
 	PROCESS_EXITED, /* status known: exit code or signal */

@@ -65,6 +65,71 @@ static void parse_sample(struct cursor *c, uint64_t regs_mask, struct record *r)
 		c->bad = true;
 }
 
+static const struct record_source *find_source(const struct record_layouts *layouts, uint64_t id)
+{
+	size_t low = 0, high = layouts->count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (layouts->sources[middle].id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < layouts->count && layouts->sources[low].id == id ? &layouts->sources[low] : NULL;
+}
+
+static void take_user(struct cursor *c, uint64_t sample_type, uint64_t regs_mask, struct record *r)
+{
+	if (sample_type & PERF_SAMPLE_REGS_USER) {
+		r->regs_abi = take_u64(c);
+		if (r->regs_abi != PERF_SAMPLE_REGS_ABI_NONE) {
+			r->regs_count = (size_t)__builtin_popcountll(regs_mask);
+			r->regs = (const uint64_t *)(const void *)take_bytes(c, r->regs_count * 8);
+		}
+	}
+	if (sample_type & PERF_SAMPLE_STACK_USER && (r->stack_want = take_u64(c)) != 0) {
+		r->stack = take_bytes(c, r->stack_want);
+		r->stack_bytes = take_u64(c);
+		if (r->stack_bytes > r->stack_want)
+			c->bad = true;
+	}
+}
+
+/* ip, tid, time, addr, id, period, chain, regs, stack, page size: in this order whatever the bits' order. */
+static void parse_event(struct cursor *c, const struct record_layouts *layouts, struct record *r)
+{
+	r->kind = RECORD_SAMPLE;
+	r->ip = take_u64(c);
+	r->pid = take_u32(c);
+	r->tid = take_u32(c);
+	r->time_ns = take_u64(c);
+	r->address = take_u64(c);
+	r->source = find_source(layouts, take_u64(c));
+	if (!r->source)
+		return;
+	uint64_t type = r->source->sample_type;
+	if (type & PERF_SAMPLE_PERIOD)
+		r->period = take_u64(c);
+	if (type & PERF_SAMPLE_CALLCHAIN) {
+		uint64_t count = take_u64(c);
+		if (count > (uint64_t)(c->end - c->at) / 8)
+			c->bad = true;
+		r->chain = (const uint64_t *)(const void *)take_bytes(c, c->bad ? 0 : count * 8);
+		r->chain_count = c->bad ? 0 : count;
+	}
+	take_user(c, type, layouts->regs_mask, r);
+	if (type & PERF_SAMPLE_DATA_PAGE_SIZE)
+		r->data_page_bytes = take_u64(c);
+}
+
+static void parse_throttle(struct cursor *c, enum record_kind kind, const struct record_layouts *layouts,
+    struct record *r)
+{
+	r->kind = kind;
+	take_u64(c);
+	r->source = layouts ? find_source(layouts, take_u64(c)) : NULL;
+}
+
 /* The path's terminator must be inside the record, before the sample_id trailer (tid, time, cpu: 24 bytes). */
 static const char *take_path(struct cursor *c)
 {
@@ -119,7 +184,8 @@ static uint64_t trailer_time(const void *data, size_t bytes)
 	return time;
 }
 
-int record_parse(const void *data, size_t bytes, uint64_t regs_mask, struct record *record)
+static int parse(const void *data, size_t bytes, uint64_t regs_mask, const struct record_layouts *layouts,
+    struct record *record)
 {
 	struct perf_event_header header;
 	memset(record, 0, sizeof(*record));
@@ -135,7 +201,10 @@ int record_parse(const void *data, size_t bytes, uint64_t regs_mask, struct reco
 		record->time_ns = trailer_time(data, bytes);
 	switch (header.type) {
 	case PERF_RECORD_SAMPLE:
-		parse_sample(&c, regs_mask, record);
+		if (layouts)
+			parse_event(&c, layouts, record);
+		else
+			parse_sample(&c, regs_mask, record);
 		break;
 	case PERF_RECORD_MMAP2:
 		parse_mmap(&c, header.misc, record);
@@ -158,8 +227,24 @@ int record_parse(const void *data, size_t bytes, uint64_t regs_mask, struct reco
 		take_u64(&c);
 		record->lost = take_u64(&c);
 		break;
+	case PERF_RECORD_THROTTLE:
+		parse_throttle(&c, RECORD_THROTTLE, layouts, record);
+		break;
+	case PERF_RECORD_UNTHROTTLE:
+		parse_throttle(&c, RECORD_UNTHROTTLE, layouts, record);
+		break;
 	default:
 		break;
 	}
 	return c.bad ? -EBADMSG : 0;
+}
+
+int record_parse(const void *data, size_t bytes, uint64_t regs_mask, struct record *record)
+{
+	return parse(data, bytes, regs_mask, NULL, record);
+}
+
+int record_parse_event(const void *data, size_t bytes, const struct record_layouts *layouts, struct record *record)
+{
+	return parse(data, bytes, layouts->regs_mask, layouts, record);
 }

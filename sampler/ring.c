@@ -183,8 +183,25 @@ static void release(struct ring *ring)
 	atomic_store_explicit((_Atomic uint64_t *)&ring->page->data_tail, ring->tail, memory_order_release);
 }
 
-size_t rings_drain(struct rings *rings, uint64_t regs_mask,
-    void (*taken)(void *context, const struct record *record), void *context, uint64_t *bad)
+static struct ring *oldest(struct rings *rings)
+{
+	struct ring *first = NULL;
+	for (size_t i = 0; i < rings->count; i++) {
+		struct ring *ring = &rings->ring[i];
+		if (ring->next_bytes && (!first || ring->next_time < first->next_time))
+			first = ring;
+	}
+	return first;
+}
+
+struct drain {
+	uint64_t regs_mask, until_ns;
+	const struct record_layouts *layouts; /* NULL: record_parse */
+	void (*taken)(void *context, const struct record *record);
+	void *context;
+};
+
+static size_t drain(struct rings *rings, const struct drain *d, uint64_t *bad)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < rings->count; i++) {
@@ -192,18 +209,14 @@ size_t rings_drain(struct rings *rings, uint64_t regs_mask,
 		ring->head = atomic_load_explicit((_Atomic uint64_t *)&ring->page->data_head, memory_order_acquire);
 		peek(rings, ring);
 	}
-	for (;;) {
-		struct ring *first = NULL;
-		for (size_t i = 0; i < rings->count; i++) {
-			struct ring *ring = &rings->ring[i];
-			if (ring->next_bytes && (!first || ring->next_time < first->next_time))
-				first = ring;
-		}
-		if (!first)
-			break;
+	struct ring *first;
+	while ((first = oldest(rings)) && first->next_time < d->until_ns) {
 		struct record record;
-		if (record_parse(whole_record(rings, first), first->next_bytes, regs_mask, &record) == 0)
-			taken(context, &record);
+		const void *data = whole_record(rings, first);
+		int error = d->layouts ? record_parse_event(data, first->next_bytes, d->layouts, &record)
+		                       : record_parse(data, first->next_bytes, d->regs_mask, &record);
+		if (error == 0)
+			d->taken(d->context, &record);
 		else
 			++*bad;
 		first->tail += first->next_bytes;
@@ -213,11 +226,25 @@ size_t rings_drain(struct rings *rings, uint64_t regs_mask,
 	}
 	for (size_t i = 0; i < rings->count; i++) {
 		struct ring *ring = &rings->ring[i];
-		if (ring->tail == ring->head)
+		if (ring->tail == ring->head || ring->next_bytes)
 			continue;
 		++*bad; /* a header that makes no sense: no way to find the next one */
 		ring->tail = ring->head;
 		release(ring);
 	}
 	return count;
+}
+
+size_t rings_drain(struct rings *rings, uint64_t regs_mask,
+    void (*taken)(void *context, const struct record *record), void *context, uint64_t *bad)
+{
+	const struct drain all = {.regs_mask = regs_mask, .until_ns = UINT64_MAX, .taken = taken, .context = context};
+	return drain(rings, &all, bad);
+}
+
+size_t rings_drain_events(struct rings *rings, const struct record_layouts *layouts, uint64_t until_ns,
+    void (*taken)(void *context, const struct record *record), void *context, uint64_t *bad)
+{
+	const struct drain some = {.until_ns = until_ns, .layouts = layouts, .taken = taken, .context = context};
+	return drain(rings, &some, bad);
 }

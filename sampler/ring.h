@@ -38,4 +38,12 @@ size_t rings_bytes(const struct rings *rings);     /* data bytes of one ring */
 size_t rings_drain(struct rings *rings, uint64_t regs_mask,
     void (*taken)(void *context, const struct record *record), void *context, uint64_t *bad);
 
+/*
+ * The same for rings into which events of several kinds write (record_parse_event), and only up to `until_ns`: what is
+ * younger stays, since another CPU's ring may hold something older that was not written yet when its turn came.
+ * UINT64_MAX: everything.
+ */
+size_t rings_drain_events(struct rings *rings, const struct record_layouts *layouts, uint64_t until_ns,
+    void (*taken)(void *context, const struct record *record), void *context, uint64_t *bad);
+
 #endif

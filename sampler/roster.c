@@ -97,6 +97,17 @@ void roster_release(struct roster *roster, struct process *process)
 		process_free(process);
 }
 
+const struct process *roster_find(const struct roster *roster, pid_t pid)
+{
+	for (const struct image *image = roster->intake->images; image; image = image->next)
+		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
+			const struct process *process = image->process[i];
+			if (process && process->watched && !process->finished && process->pid == pid && process->pidfd >= 0)
+				return process;
+		}
+	return NULL;
+}
+
 static bool has_ended(const struct process *process)
 {
 	struct pollfd poll_fd = {.fd = process->pidfd, .events = POLLIN};

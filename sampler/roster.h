@@ -59,6 +59,9 @@ size_t roster_tend(struct roster *roster);
 /* Closes the books of every process that has ended. */
 void roster_finish_ended(struct roster *roster);
 
+/* The living process under that pid, or NULL. */
+const struct process *roster_find(const struct roster *roster, pid_t pid);
+
 void roster_release(struct roster *roster, struct process *process);
 
 /* Takes over a region that an earlier sampler left, with every process in it. Returns 0 or -ENOMEM (region closed). */

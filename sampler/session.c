@@ -16,6 +16,7 @@
 #include "sampler/adopt.h"
 #include "sampler/album.h"
 #include "sampler/control.h"
+#include "sampler/event_album.h"
 #include "sampler/debuginfod.h"
 #include "sampler/guard.h"
 #include "sampler/intake.h"
@@ -61,6 +62,7 @@ struct session {
 	struct intake intake;
 	struct lobby_state *lobby;
 	struct album *album;
+	struct event_album *events; /* NULL: none asked for */
 	struct control *control;
 	struct output output;
 	pid_t front;
@@ -102,13 +104,36 @@ static void on_closed(void *context, struct process *process)
 	album_close(s->album, process);
 }
 
+static uint32_t want_all(struct session *s, const char *cause, uint64_t asker)
+{
+	return album_want_all(s->album, cause, asker) + event_album_want_all(s->events, cause, asker);
+}
+
 /* The front's number and our own stand for everything we watch. */
 static uint32_t on_asked(void *context, pid_t pid, uint64_t asker)
 {
 	struct session *s = context;
 	if (pid == 0 || pid == s->front || pid == getpid())
-		return album_want_all(s->album, "heaptap snapshot", asker);
-	return album_ask(s->album, pid, asker);
+		return want_all(s, "heaptap snapshot", asker);
+	uint32_t count = album_ask(s->album, pid, asker);
+	return count ? count : event_album_ask(s->events, pid, asker);
+}
+
+/* ---- events beside the heap */
+
+static int open_events(struct session *s)
+{
+	int error = 0;
+	const struct event_album_setup setup = {
+	    .options = s->options,
+	    .modules = s->modules,
+	    .output = &s->output,
+	    .control = &s->control,
+	    .epoll_fd = s->epoll_fd,
+	    .roster = &s->roster,
+	};
+	s->events = event_album_new(&setup, &error);
+	return error;
 }
 
 /* ---- events */
@@ -121,11 +146,14 @@ static void on_front(struct session *s)
 		if (message.kind == MESSAGE_STARTED) {
 			s->roster.command = message.pid;
 			s->command_fd = (int)syscall(SYS_pidfd_open, message.pid, 0);
-		} else if (message.kind == MESSAGE_CANCELLED)
+			event_album_greet(s->events, message.pid, s->front_fd);
+		} else if (message.kind == MESSAGE_CANCELLED) {
 			s->roster.command_ended = s->done_sent = true;
-		else if (message.kind == MESSAGE_ENDED) {
+			event_album_cancel(s->events);
+		} else if (message.kind == MESSAGE_ENDED) {
 			s->roster.command_ended = s->roster.status_known = true;
 			s->roster.command_status = message.status;
+			event_album_end(s->events, message.status);
 		}
 	}
 	if (error == -EAGAIN)
@@ -136,6 +164,7 @@ static void on_front(struct session *s)
 	s->front_fd = -1;
 	s->done_sent = true;
 	s->roster.front_gone = true;
+	event_album_orphan(s->events);
 	if (s->command_fd < 0 || watch(s, s->command_fd, EPOLLIN) != 0)
 		s->roster.command_ended = true;
 }
@@ -153,11 +182,13 @@ static void on_signals(struct session *s)
 	struct signalfd_siginfo info;
 	while (read(s->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
 		if ((int)info.ssi_signo == s->options->signal)
-			album_want_all(s->album, "a signal to the sampler", 0);
+			want_all(s, "a signal to the sampler", 0);
 	int status;
 	pid_t pid;
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		album_reap(s->album, pid, status);
+		event_album_reap(s->events, pid, status);
+	}
 }
 
 static void say_unseen(struct session *s)
@@ -183,7 +214,7 @@ static void say_missed(const struct session *s)
 /* True when there is nothing left to do. */
 static bool after_command(struct session *s)
 {
-	if (!s->roster.command_ended || !album_settled(s->album))
+	if (!s->roster.command_ended || !album_settled(s->album) || !event_album_settled(s->events))
 		return false;
 	if (!s->done_sent) {
 		say_unseen(s);
@@ -191,7 +222,7 @@ static bool after_command(struct session *s)
 		message_write(s->front_fd, MESSAGE_DONE, 0, 0, NULL);
 		s->done_sent = true;
 	}
-	return roster_empty(&s->roster);
+	return roster_empty(&s->roster) && event_album_empty(s->events);
 }
 
 static void guard(struct session *s)
@@ -243,6 +274,8 @@ static int loop(struct session *s)
 		if (ended || s->roster.command_ended)
 			roster_finish_ended(&s->roster);
 		due_ns = album_tend(s->album, process_now_ns(), s->period_bytes);
+		uint64_t events_due_ns = event_album_tend(s->events, process_now_ns());
+		due_ns = events_due_ns < due_ns ? events_due_ns : due_ns;
 		guard(s);
 		if (after_command(s))
 			return 0;
@@ -277,6 +310,7 @@ static int open_album(struct session *s)
 	    .output = &s->output,
 	    .control = s->control,
 	    .describe = describe_session,
+	    .events = s->events,
 	    .context = s,
 	};
 	s->album = album_new(&setup);
@@ -332,6 +366,8 @@ static int open_session(struct session *s)
 	};
 	roster_init(&s->roster);
 	if (!error)
+		error = open_events(s);
+	if (!error)
 		error = open_album(s);
 	for (size_t i = 0; s->probe.rings && i < rings_count(s->probe.rings) && !error; i++)
 		error = watch(s, rings_fd(s->probe.rings, i), EPOLLIN);
@@ -343,6 +379,7 @@ static void close_session(struct session *s)
 	roster_fini(&s->roster);
 	lobby_free(s->lobby);
 	album_free(s->album);
+	event_album_free(s->events);
 	control_close(s->control);
 	intake_fini(&s->intake);
 	if (s->modules)

@@ -27,18 +27,6 @@ struct sheet {
 	int64_t unix_ns, duration_ns;
 };
 
-void snapshot_free(struct snapshot *s)
-{
-	if (!s)
-		return;
-	view_fini(&s->view);
-	view_fini(&s->peak);
-	view_fini(&s->delta);
-	census_fini(&s->census);
-	free(s->delta_path);
-	free(s);
-}
-
 /* ---- comments */
 
 static void comment_losses(struct profile *profile, const struct snapshot *s)
@@ -224,7 +212,15 @@ static int fill(struct profile *profile, const struct sheet *sheet)
 	for (size_t i = 0; i < view->count; i++)
 		if (view->rows[i].stack != UINT32_MAX)
 			used[view->rows[i].stack] = true;
-	struct naming *naming = naming_new(profile, s->process, used, s->detail, s->debuginfod);
+	const struct naming_source source = {
+	    .stacks = s->process->stacks,
+	    .maps = s->process->maps,
+	    .program = s->process->name,
+	    .pid = s->process->pid,
+	    .detail = s->item.detail,
+	    .debuginfod = s->debuginfod,
+	};
+	struct naming *naming = naming_new(profile, &source, used);
 	free(used);
 	if (!naming)
 		return -ENOMEM;
@@ -274,8 +270,9 @@ static int write_timeline(const struct snapshot *s)
 	return error;
 }
 
-int snapshot_write(const struct snapshot *s)
+static int write_all(const struct writer_item *item)
 {
+	const struct snapshot *s = (const struct snapshot *)item;
 	const struct sheet sheets[] = {
 	    {s, VIEW_LIVE, &s->view, s->path, s->unix_ns, 0},
 	    {s, VIEW_DELTA, &s->delta, s->delta_path, s->unix_ns, (int64_t)s->delta_ns},
@@ -288,4 +285,31 @@ int snapshot_write(const struct snapshot *s)
 	}
 	int error = s->timeline_path ? write_timeline(s) : 0;
 	return first ? first : error;
+}
+
+static void discard(struct writer_item *item)
+{
+	struct snapshot *s = (struct snapshot *)item;
+	view_fini(&s->view);
+	view_fini(&s->peak);
+	view_fini(&s->delta);
+	census_fini(&s->census);
+	free(s->delta_path);
+	free(s);
+}
+
+void snapshot_free(struct snapshot *s)
+{
+	if (s)
+		discard(&s->item);
+}
+
+struct snapshot *snapshot_new(void)
+{
+	struct snapshot *s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->item.write = write_all;
+	s->item.discard = discard;
+	return s;
 }

@@ -3,7 +3,7 @@
  * A snapshot: the books of one process at one instant, with names, as a profile in a file; and what goes with it: the
  * peak so far, the difference to the snapshot before, the time line, the lifetimes.
  *
- * snapshot_write runs in a forked child of the sampler: the fork is the consistent copy, draining goes on meanwhile, and
+ * It is written in a forked child of the sampler: the fork is the consistent copy, draining goes on meanwhile, and
  * a debug file that kills libdw takes only the child with it.
  */
 #ifndef SAMPLER_SNAPSHOT_H
@@ -11,6 +11,7 @@
 
 #include "sampler/process.h"
 #include "sampler/view.h"
+#include "sampler/writer.h"
 
 #include <limits.h>
 
@@ -22,6 +23,7 @@ enum snapshot_kind {
 enum { SNAPSHOT_ASKERS = 8 };
 
 struct snapshot {
+	struct writer_item item; /* first: the writer knows nothing else */
 	struct process *process;
 	enum snapshot_kind kind;
 	uint32_t number;      /* NUMBERED */
@@ -32,10 +34,8 @@ struct snapshot {
 	char trouble[256];    /* snapshots skipped and failed, sampling paused: likewise, or empty */
 	char host[65];
 	uint64_t period_bytes;
-	int detail;           /* enum symbol_level's numbers: 0 full, 1 functions, 2 raw */
 	bool debuginfod;      /* debug files may be fetched */
 	bool sync;            /* fsync before the rename */
-	bool urgent;          /* somebody waits for it */
 	int64_t unix_ns;      /* when the books were read */
 	struct census census; /* with lifetimes_path: the live blocks' ages; else empty */
 	uint64_t frees_lost;  /* lifetimes that nobody saw, of all processes of the image */
@@ -54,10 +54,11 @@ struct snapshot {
 	uint32_t asker_count;
 };
 
+/*
+ * NULL: out of memory. Its item builds, encodes and publishes the profile, then the others: 0, or -errno of the first
+ * that failed; the others are tried all the same.
+ */
+struct snapshot *snapshot_new(void);
 void snapshot_free(struct snapshot *snapshot);
-
-/* Builds, encodes and publishes the profile, then the others. Returns 0, or -errno of the first that failed; the others
- * are tried all the same. */
-int snapshot_write(const struct snapshot *snapshot);
 
 #endif

@@ -231,9 +231,12 @@ static uint32_t marker_node(struct stacks *s, const char *marker)
 /* The number of a frame that is not known by its address. */
 static uint32_t look_up_frame(struct stacks *s, const struct unwind_frame *from, const struct maps *maps)
 {
-	const struct map *map = maps_find(maps, from->pc);
+	const struct map *map = from->kind == MAP_KIND_KERNEL ? NULL : maps_find(maps, from->pc);
 	struct stack_mapping mapping = {.module = from->module, .kind = from->kind};
-	if (map) {
+	if (from->kind == MAP_KIND_KERNEL) {
+		mapping.start = MAP_KERNEL_START;
+		mapping.end = UINT64_MAX;
+	} else if (map) {
 		mapping.start = map->start;
 		mapping.end = map->end;
 		mapping.file_offset = map->pgoff;

@@ -23,6 +23,11 @@ struct stacks;
 
 enum { STACK_ROOT = 0 }; /* the empty stack */
 
+/* Marker frames besides the unwinder's. */
+#define STACK_BEFORE_RESTART "[unknown: sampled before restart]" /* an earlier sampler knew the stacks */
+#define STACK_LOST_SAMPLES   "[lost samples]"                    /* the kernel had no room for them */
+#define STACK_NONE           "[no user stack]"                   /* a thread that has no address space any more */
+
 /* Where a frame's code was mapped when it was first seen; module NULL: not a file's. */
 struct stack_mapping {
 	uint64_t start, end, file_offset;

@@ -22,15 +22,15 @@ const char *summary_bytes(double bytes, char *text, size_t text_bytes)
 	return text;
 }
 
-void summary_end(const struct process *process, char *text, size_t text_bytes)
+void summary_end(enum process_end end, int status, char *text, size_t text_bytes)
 {
 	const char *name;
-	switch (process->end) {
+	switch (end) {
 	case PROCESS_EXITED:
-		if (WIFEXITED(process->status)) {
-			snprintf(text, text_bytes, "exited with status %d", WEXITSTATUS(process->status));
+		if (WIFEXITED(status)) {
+			snprintf(text, text_bytes, "exited with status %d", WEXITSTATUS(status));
 		} else {
-			name = sigabbrev_np(WTERMSIG(process->status));
+			name = sigabbrev_np(WTERMSIG(status));
 			snprintf(text, text_bytes, "was killed by SIG%s", name ? name : "?");
 		}
 		break;
@@ -87,7 +87,7 @@ void summary_print(const struct snapshot *s, int error)
 	const struct process *process = s->process;
 	const struct region_place *place = region_place(process->image->region, process->place);
 	char end[64];
-	summary_end(process, end, sizeof(end));
+	summary_end(process->end, process->status, end, sizeof(end));
 	notice_print("%s (pid %d) %s", process->title, (int)process->pid, end);
 
 	if (atomic_load(&place->peak_order))

@@ -27,18 +27,18 @@ enum {
 
 struct job {
 	struct job *next;
-	struct snapshot *snapshot;
+	struct writer_item *item;
 	pid_t pid; /* 0: waits */
 };
 
 struct writer {
 	struct job *jobs; /* oldest first */
 	time_t refused;   /* since when no child can be forked; 0: it can */
-	void (*done)(void *context, const struct snapshot *snapshot, int error);
+	void (*done)(void *context, const struct writer_item *item, int error);
 	void *context;
 };
 
-struct writer *writer_new(void (*done)(void *context, const struct snapshot *snapshot, int error), void *context)
+struct writer *writer_new(void (*done)(void *context, const struct writer_item *item, int error), void *context)
 {
 	struct writer *writer = calloc(1, sizeof(*writer));
 	if (!writer)
@@ -50,7 +50,7 @@ struct writer *writer_new(void (*done)(void *context, const struct snapshot *sna
 
 static void job_free(struct job *job)
 {
-	snapshot_free(job->snapshot);
+	job->item->discard(job->item);
 	free(job);
 }
 
@@ -64,7 +64,7 @@ void writer_free(struct writer *writer)
 	free(writer);
 }
 
-static void run_child(const struct snapshot *snapshot)
+static void run_child(const struct writer_item *item)
 {
 	const struct rlimit memory = {CHILD_MEMORY_BYTES, CHILD_MEMORY_BYTES};
 	const struct rlimit cpu = {CHILD_CPU_SECONDS, CHILD_CPU_SECONDS + 1};
@@ -81,9 +81,9 @@ static void run_child(const struct snapshot *snapshot)
 	setrlimit(RLIMIT_CPU, &cpu);
 	setrlimit(RLIMIT_CORE, &core);
 	alarm(CHILD_SECONDS);
-	if (!snapshot->urgent && nice(CHILD_NICE) == -1)
+	if (!item->urgent && nice(CHILD_NICE) == -1)
 		errno = 0; /* already nicer than that */
-	int error = snapshot_write(snapshot);
+	int error = item->write(item);
 	_exit(error ? -error & 0x7f ? -error & 0x7f : 1 : 0);
 }
 
@@ -97,7 +97,7 @@ static void start(struct writer *writer)
 			continue;
 		pid_t pid = fork();
 		if (pid == 0)
-			run_child(job->snapshot);
+			run_child(job->item);
 		if (pid < 0)
 			return; /* writer_tend tries again */
 		writer->refused = 0;
@@ -106,15 +106,15 @@ static void start(struct writer *writer)
 	}
 }
 
-void writer_submit(struct writer *writer, struct snapshot *snapshot)
+void writer_submit(struct writer *writer, struct writer_item *item)
 {
 	struct job *job = calloc(1, sizeof(*job)), **end = &writer->jobs;
 	if (!job) {
-		writer->done(writer->context, snapshot, -ENOMEM);
-		snapshot_free(snapshot);
+		writer->done(writer->context, item, -ENOMEM);
+		item->discard(item);
 		return;
 	}
-	job->snapshot = snapshot;
+	job->item = item;
 	while (*end)
 		end = &(*end)->next;
 	*end = job;
@@ -138,7 +138,7 @@ void writer_tend(struct writer *writer)
 	if (now.tv_sec + 1 - writer->refused < FORK_SECONDS)
 		return;
 	writer->jobs = job->next;
-	writer->done(writer->context, job->snapshot, -EAGAIN);
+	writer->done(writer->context, job->item, -EAGAIN);
 	job_free(job);
 }
 
@@ -150,12 +150,12 @@ void writer_reap(struct writer *writer, pid_t pid, int status)
 	struct job *job = *link;
 	if (!job)
 		return;
-	if (WIFSIGNALED(status) && job->snapshot->detail < DETAIL_LEAST) {
-		job->snapshot->detail++;
+	if (WIFSIGNALED(status) && job->item->detail < DETAIL_LEAST) {
+		job->item->detail++;
 		job->pid = 0;
 	} else {
 		*link = job->next;
-		writer->done(writer->context, job->snapshot, WIFSIGNALED(status) ? -EFAULT : -WEXITSTATUS(status));
+		writer->done(writer->context, job->item, WIFSIGNALED(status) ? -EFAULT : -WEXITSTATUS(status));
 		job_free(job);
 	}
 	start(writer);

@@ -6,8 +6,6 @@
 #ifndef SAMPLER_WRITER_H
 #define SAMPLER_WRITER_H
 
-#include "sampler/snapshot.h"
-
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -17,12 +15,20 @@ enum {
 
 struct writer;
 
-/* `done` is called when a snapshot is on disk (error 0) or cannot be (-errno); the snapshot goes away after it. */
-struct writer *writer_new(void (*done)(void *context, const struct snapshot *snapshot, int error), void *context);
+/* What is to be written: the beginning of a struct of the owner's, on the heap. */
+struct writer_item {
+	int (*write)(const struct writer_item *item); /* in the child; 0 or -errno */
+	void (*discard)(struct writer_item *item);
+	int detail;  /* enum symbol_level's numbers: 0 full, 1 functions, 2 raw; goes up when a child is killed */
+	bool urgent; /* somebody waits for it */
+};
+
+/* `done` is called when an item is on disk (error 0) or cannot be (-errno); the item is discarded after it. */
+struct writer *writer_new(void (*done)(void *context, const struct writer_item *item, int error), void *context);
 void writer_free(struct writer *writer);
 
-/* Takes the snapshot over: heap memory, with its view's rows. */
-void writer_submit(struct writer *writer, struct snapshot *snapshot);
+/* Takes the item over. */
+void writer_submit(struct writer *writer, struct writer_item *item);
 
 /* To be called now and then: a child that could not be forked is tried again, and given up in the end. */
 void writer_tend(struct writer *writer);
@@ -30,7 +36,7 @@ void writer_tend(struct writer *writer);
 /* A child of the sampler has ended. */
 void writer_reap(struct writer *writer, pid_t pid, int status);
 
-/* True if a snapshot that is submitted now would not have to wait. */
+/* True if an item that is submitted now would not have to wait. */
 bool writer_can_start(const struct writer *writer);
 
 #endif

@@ -253,6 +253,114 @@ static void impossible_sizes(void **unused)
 	assert_int_equal(-EBADMSG, parse_exactly(b.data, b.count, regs_mask));
 }
 
+/* ---- rings of several events */
+
+static const struct record_source sources[] = {
+    {.id = 5, .sample_type = RECORD_EVENT_TYPE, .event = 1},
+    {.id = 70, .sample_type = RECORD_EVENT_TYPE | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER, .event = 2},
+    {.id = 900, .sample_type = RECORD_EVENT_TYPE | RECORD_EVENT_EXTRA, .event = 3},
+};
+static const struct record_layouts layouts = {.regs_mask = 0x7, .sources = sources, .count = 3};
+
+static void make_event(struct bytes *b, uint64_t id, uint64_t extra)
+{
+	begin(b, PERF_RECORD_SAMPLE, 0);
+	add_u64(b, 0x1234);
+	add_u32(b, 10);
+	add_u32(b, 11);
+	add_u64(b, 5555);
+	add_u64(b, 0xabc);
+	add_u64(b, id);
+	if (extra & PERF_SAMPLE_PERIOD)
+		add_u64(b, 17);
+	if (extra & PERF_SAMPLE_CALLCHAIN) {
+		add_u64(b, 2);
+		add_u64(b, (uint64_t)PERF_CONTEXT_KERNEL);
+		add_u64(b, 0xffffffff81000000u);
+	}
+	if (extra & PERF_SAMPLE_REGS_USER) {
+		add_u64(b, PERF_SAMPLE_REGS_ABI_64);
+		for (uint64_t i = 0; i < REGS; i++)
+			add_u64(b, 100 + i);
+	}
+	if (extra & PERF_SAMPLE_STACK_USER) {
+		add_u64(b, 16);
+		add_u64(b, 1);
+		add_u64(b, 2);
+		add_u64(b, 8);
+	}
+	if (extra & PERF_SAMPLE_DATA_PAGE_SIZE)
+		add_u64(b, 2 << 20);
+	end(b, false);
+}
+
+/* Parsed in memory of just its size, for the sanitizers to see what is read beyond it. */
+static int parse_event_exactly(const void *data, size_t count, struct record *r)
+{
+	void *copy = malloc(count ? count : 1);
+	memcpy(copy, data, count);
+	int result = record_parse_event(copy, count, &layouts, r);
+	free(copy);
+	return result;
+}
+
+static void events(void **unused)
+{
+	struct bytes b;
+	struct record r;
+	for (size_t i = 0; i < 3; i++) {
+		uint64_t extra = sources[i].sample_type & ~(uint64_t)RECORD_EVENT_TYPE;
+		make_event(&b, sources[i].id, extra);
+		assert_int_equal(0, record_parse_event(b.data, b.count, &layouts, &r));
+		assert_int_equal(RECORD_SAMPLE, r.kind);
+		assert_ptr_equal(&sources[i], r.source);
+		assert_true(r.ip == 0x1234 && r.pid == 10 && r.tid == 11 && r.time_ns == 5555 && r.address == 0xabc);
+		assert_int_equal(extra & PERF_SAMPLE_PERIOD ? 17 : 0, r.period);
+		assert_int_equal(extra & PERF_SAMPLE_CALLCHAIN ? 2 : 0, r.chain_count);
+		assert_int_equal(extra & PERF_SAMPLE_REGS_USER ? REGS : 0, r.regs_count);
+		assert_int_equal(extra & PERF_SAMPLE_STACK_USER ? 8 : 0, r.stack_bytes);
+		assert_int_equal(extra & PERF_SAMPLE_DATA_PAGE_SIZE ? 2 << 20 : 0, r.data_page_bytes);
+		for (size_t cut = 8; cut < b.count; cut++) {
+			struct bytes c = b;
+			c.count = cut;
+			end(&c, false);
+			assert_int_equal(-EBADMSG, parse_event_exactly(c.data, c.count, &r));
+		}
+	}
+	make_event(&b, 71, 0);
+	assert_int_equal(0, record_parse_event(b.data, b.count, &layouts, &r));
+	assert_null(r.source);
+}
+
+static void events_impossible(void **unused)
+{
+	struct bytes b;
+	struct record r;
+	uint64_t huge = UINT64_MAX;
+	make_event(&b, 900, RECORD_EVENT_EXTRA);
+	memcpy(b.data + 8 + 40 + 8, &huge, 8); /* frames in the call chain */
+	assert_int_equal(-EBADMSG, parse_event_exactly(b.data, b.count, &r));
+	make_event(&b, 900, RECORD_EVENT_EXTRA);
+	memcpy(b.data + b.count - 16, &huge, 8); /* valid bytes of the stack */
+	assert_int_equal(-EBADMSG, parse_event_exactly(b.data, b.count, &r));
+}
+
+static void throttled(void **unused)
+{
+	struct bytes b;
+	struct record r;
+	begin(&b, PERF_RECORD_THROTTLE, 0);
+	add_u64(&b, 1);
+	add_u64(&b, 70);
+	add_u64(&b, 70);
+	end(&b, true);
+	assert_int_equal(0, record_parse_event(b.data, b.count, &layouts, &r));
+	assert_int_equal(RECORD_THROTTLE, r.kind);
+	assert_int_equal(2, r.source->event);
+	assert_int_equal(0, parse(&b, &r));
+	assert_null(r.source);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,6 +369,9 @@ int main(void)
 	    cmocka_unit_test(cut_off),
 	    cmocka_unit_test(made_up),
 	    cmocka_unit_test(impossible_sizes),
+	    cmocka_unit_test(events),
+	    cmocka_unit_test(events_impossible),
+	    cmocka_unit_test(throttled),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Subjects: the processes that events are sampled in, as the kernel's records tell of them. Whether our library is in one
+ * does not matter here; a process that is also profiled for its heap is a subject and a `struct process`.
+ *
+ *   FORK         a new subject, with its creator's maps
+ *   COMM, exec   the subject ends and another one begins under the same pid: a program of its own, with its own profiles
+ *   MMAP2        a range of its maps
+ *   EXIT         a thread has ended: perhaps the last one
+ *
+ * Records that were lost make a subject late, never wrong: what is not known is read from /proc while it is there.
+ */
+#ifndef SAMPLER_SUBJECT_H
+#define SAMPLER_SUBJECT_H
+
+#include "sampler/event.h"
+#include "sampler/event_book.h"
+#include "sampler/maps.h"
+#include "sampler/process.h"
+#include "sampler/stacks.h"
+#include "sampler/unwind.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct subject {
+	struct subject *next;
+	pid_t pid;
+	int pidfd;       /* -1: not looked for yet, or gone before we could */
+	bool looked;     /* for its pidfd and name */
+	bool exits;      /* a thread of it has ended since the last look */
+	bool closed;     /* it has ended, or executes another program; waits for its last profile to be written */
+	enum process_end end;
+	int status;      /* wait status, PROCESS_EXITED */
+	char title[64];  /* as struct process has it */
+	char name[PROCESS_NAME_BYTES];
+	char comm[16];
+	uint64_t first_ns, maps_read_ns;
+	struct maps *maps;
+	struct stacks *stacks;
+	struct event_book *books[EVENTS_MAX]; /* NULL until its first sample */
+	uint64_t outcome[EVENTS_MAX][UNWIND_OUTCOMES];
+	uint64_t no_room; /* samples that there was no memory for */
+	struct series *series;
+};
+
+struct subjects {
+	struct subject *list;
+	struct modules *modules; /* borrowed */
+	size_t count;
+};
+
+/* The one that lives under that pid, or NULL. */
+struct subject *subjects_find(const struct subjects *subjects, pid_t pid);
+
+/* A new one that begins at first_ns, with the maps of `parent` if there is one; NULL: out of memory. */
+struct subject *subjects_add(struct subjects *subjects, pid_t pid, const struct subject *parent, uint64_t first_ns);
+void subjects_remove(struct subjects *subjects, struct subject *subject);
+void subjects_fini(struct subjects *subjects);
+
+/* Reads its maps from /proc, at most every `every_ns`. True if they were read. */
+bool subject_read_maps(struct subject *subject, uint64_t now_ns, uint64_t every_ns);
+
+/* Finds out who it is, once, while it lives. */
+void subject_look(struct subject *subject);
+
+/* Has it ended? Asks the kernel. */
+bool subject_has_ended(struct subject *subject);
+
+bool subject_has_samples(const struct subject *subject);
+
+#endif

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+# perf events beside the heap: programs that know where their time went and what they touched.
+# timeout: 180
+
+split=$targets/events_split
+
+events_check() {
+  local profile
+  for profile; do
+    [ -s "$profile" ] || fail "no profile $profile"
+    "$readers/check_profile" --strict "$profile" >check.log 2>&1 || { cat check.log >&2; fail "$profile is not valid"; }
+    "$readers/oracle" "$profile" >check.log 2>&1 || { cat check.log >&2; fail "pprof's library refuses $profile"; }
+    go tool pprof -top "$profile" >check.log 2>&1 || { cat check.log >&2; fail "go tool pprof refuses $profile"; }
+  done
+}
+
+# reached PROFILE TYPE REGEX: the sum of samples whose stack has such a function
+reached() {
+  "$readers/oracle" -reach "$3" "$1" | awk -F '\t' -v type="$2" '$1 == "reach" && $2 == type { n = $3 } END { print n + 0 }'
+}
+
+# within WANTED_SHARE SAMPLES OF WHAT: a share of a number of samples, within 3 standard errors
+within() {
+  awk -v p="$1" -v k="$2" -v n="$3" 'BEGIN { e = sqrt(p * (1 - p) / n); d = k / n - p; d = d < 0 ? -d : d
+    printf "%.4f of %d samples, wanted %.4f +- %.4f\n", k / n, n, p, e; exit !(n > 100 && d <= 3 * e) }' >within ||
+    fail "$4: $(cat within)"
+}
+
+# counted PROFILE: ns or events of all processes, by the kernel's own count
+counted() {
+  comment_of "$1" | sed -n 's/.*the kernel counted \([0-9]*\).*/\1/p' | tail -n 1
+}
+
+# The stacks that reach the program's beginning, or a thread's.
+complete() {
+  local all whole
+  all=$(total_of "$1" samples)
+  whole=$(reached "$1" samples '^(_start|__libc_start_main|clone|clone3|start_thread)$')
+  at_least "$(awk -v n="$all" 'BEGIN { print n * 0.98 }')" "$whole" 'stacks that reach the beginning'
+}
+
+share_of_two() {
+  profile=$(only heaptap.events_split.*.cpu-clock-exit.pb.gz)
+  events_check "$profile"
+  read -r _ first first_ns second second_ns <truth
+  n=$(total_of "$profile" samples)
+  within "$(awk -v a="$first_ns" -v b="$second_ns" 'BEGIN { print a / (a + b) }')" "$(reached "$profile" samples "^$first\$")" \
+    "$n" "$first"
+  at_least "$((n * 98 / 100))" "$(($(reached "$profile" samples "^$first\$") + $(reached "$profile" samples "^$second\$")))" both
+  complete "$profile"
+}
+
+test_two_functions() {
+  record -q --no-heap -e cpu-clock@499 "$split" functions 2 >truth
+  share_of_two
+  [ "$(reached "$profile" samples '^work_70$')" -gt "$(reached "$profile" samples '^work_30$')" ] || fail 'work_30 leads'
+  # Time is time: what samples stand for is what the clock counted, but for what is due after the end.
+  at_least "$(($(counted "$profile") * 98 / 100))" "$(total_of "$profile" cpu)" 'ns in samples'
+  go tool pprof -raw "$profile" 2>/dev/null >raw
+  matches '^PeriodType: cpu nanoseconds' raw
+  matches '^Period: 2004008' raw
+  matches '^Duration: [1-9]' raw
+}
+
+test_threads() {
+  record -q --no-heap --labels thread -e cpu-clock@499 "$split" threads 2 >truth
+  share_of_two
+  equal 2 "$(go tool pprof -tags "$profile" 2>/dev/null | grep -cE '^ .*%\): *[0-9]+$')" 'threads that are told apart'
+}
+
+# The heap and the preloaded library are no hindrance.
+test_signal_handler_beside_the_heap() {
+  record -q -e cpu-clock@499 "$split" signal 2 >truth
+  share_of_two
+  profile_check "$(only heaptap.events_split.*[0-9].exit.pb.gz)"
+  # Handler and interrupted function are one stack.
+  on_timer=$(reached "$profile" samples '^on_timer$')
+  both=$(go tool pprof -traces "$profile" 2>/dev/null | awk '/^-+\+/ { if (t && i) n++; t = i = 0 }
+    /on_timer/ { t = 1 } /interrupted/ { i = 1 } END { print n + 0 }')
+  [ "$both" -gt 0 ] || fail "no stack has both, of $on_timer samples"
+}
+
+test_child_process() {
+  record -q --no-heap -e cpu-clock@499 "$split" child 2 >truth
+  read -r _ _ parent_ns _ child_ns _ child <truth
+  profile=$(only heaptap.events_split."$child".cpu-clock-exit.pb.gz)
+  events_check "$profile"
+  a=$(reached "$profile" samples '^child_busy$')
+  equal 0 "$(reached "$profile" samples '^parent_busy$')" 'the parent in the child'
+  complete "$profile"
+  mv "$profile" child.pb.gz
+  profile=$(only heaptap.events_split.*.cpu-clock-exit.pb.gz)
+  events_check "$profile"
+  within "$(awk -v a="$parent_ns" -v b="$child_ns" 'BEGIN { print a / (a + b) }')" \
+    "$(reached "$profile" samples '^parent_busy$')" "$((a + $(reached "$profile" samples '^parent_busy$')))" parent
+  complete "$profile"
+}
+
+# One in 127 of the faults on 512 MiB, three functions of known shares; what is touched again does not count.
+test_first_touches() {
+  record -q --no-heap -e page-faults "$targets/events_touch" 512 small >truth
+  read -r _ _ half _ three _ one _ resident _ huge <truth
+  profile=$(only heaptap.events_touch.*.page-faults-exit.pb.gz)
+  events_check "$profile"
+  equal 0 "$huge" 'huge pages'
+  for pair in "touch_half $half" "touch_three $three" "touch_one $one"; do
+    read -r name bytes <<<"$pair"
+    # By period: each function's share of them is exact to one period at either end.
+    awk -v got="$(reached "$profile" resident "^$name\$")" -v bytes="$bytes" \
+      'BEGIN { d = got - bytes; exit !(d <= 2 * 127 * 4096 && d >= -2 * 127 * 4096) }' ||
+      fail "$name: $(reached "$profile" resident "^$name\$"), truth $bytes"
+  done
+  equal 0 "$(reached "$profile" resident '^touch_again$')" 'touched again'
+  comment_of "$profile" >comments
+  matches '^resident: .*not what is resident now' comments
+}
+
+# A fault that brings a huge page stands for all of it.
+test_huge_pages() {
+  grep -qE '\[(always|madvise)\]' /sys/kernel/mm/transparent_hugepage/enabled || skip 'no transparent huge pages'
+  record -q --no-heap -e page-faults/1 "$targets/events_touch" 512 huge >truth
+  read -r _ _ half _ three _ one _ resident _ huge <truth
+  [ "$huge" -gt $((resident / 2)) ] || skip "the kernel had no huge pages to give ($huge of $resident KiB)"
+  profile=$(only heaptap.events_touch.*.page-faults-exit.pb.gz)
+  events_check "$profile"
+  for pair in "touch_half $half" "touch_three $three" "touch_one $one"; do
+    read -r name bytes <<<"$pair"
+    awk -v got="$(reached "$profile" resident "^$name\$")" -v bytes="$bytes" \
+      'BEGIN { exit !(got >= bytes * 0.98 && got <= bytes * 1.02) }' ||
+      fail "$name: $(reached "$profile" resident "^$name\$"), truth $bytes"
+  done
+  at_least 1 "$((5000 - $(reached "$profile" page_faults touch_)))" 'fewer faults than small pages'
+}
+
+# Numbered as the heap's are, and %n in the middle.
+test_with_each_snapshot() {
+  "$heaptap" record -q -p 1K -i 200ms -e cpu-clock@499 -e minor-faults/1 -o 'x.%p.%n.gz' /usr/bin/python3 -c "
+import time
+keep = []
+end = time.time() + 60
+while time.time() < end:
+    keep.append(bytearray(5000)); keep = keep[-100:]" &
+  front=$!
+  wait_for 30 eval 'ls x.*.0002.gz x.*.cpu-clock-0002.gz x.*.minor-faults-0002.gz 2>/dev/null | grep -c . | grep -q 3'
+  pkill -TERM -P "$front" python3
+  wait "$front" || :
+  pid=$(basename "$(only x.*.cpu-clock-exit.gz)" | cut -d . -f 2)
+  events_check x."$pid".cpu-clock-000[12].gz x."$pid".cpu-clock-exit.gz x."$pid".minor-faults-0002.gz
+  profile_check x."$pid".0002.gz x."$pid".exit.gz
+  comment_of x."$pid".cpu-clock-exit.gz | grep -q 'the process was killed by SIGTERM' || fail 'its end'
+  # Each covers everything so far.
+  [ "$(total_of x."$pid".cpu-clock-0001.gz cpu)" -lt "$(total_of x."$pid".cpu-clock-0002.gz cpu)" ] || fail 'no growth'
+}
+
+test_exec_and_static_programs() {
+  record -q --no-heap -e cpu-clock@5000 -o out/ sh -c "$targets/static_hello; exec $split functions 0.2" >/dev/null
+  events_check out/*.gz
+  only out/heaptap.static_hello.*.cpu-clock-exit.pb.gz
+  only out/heaptap.events_split.*.cpu-clock-exit.pb.gz
+  comment_of "$(ls out/heaptap.*sh.*.gz | head -n 1)" | grep -q 'executed another program' || fail 'the exec is not told'
+}
+
+test_kernel_side() {
+  need_root
+  record -q --no-heap -e cpu-clock@2000 -o with.gz sh -c 'head -c 400000000 /dev/zero | tail -c 1 >/dev/null'
+  record -q --no-heap -e cpu-clock:u@2000 -o without.gz sh -c 'head -c 400000000 /dev/zero | tail -c 1 >/dev/null'
+  events_check with*.gz without*.gz
+  sum=0
+  for profile in with-*.gz; do
+    sum=$((sum + $(reached "$profile" samples '^(do_syscall_64|entry_SYSCALL_64_after_hwframe|el0_svc|invoke_syscall)$')))
+  done
+  [ "$(head -c 16 /proc/kallsyms)" = 0000000000000000 ] || at_least 20 "$sum" 'samples below the entry of system calls'
+  for profile in without-*.gz; do
+    equal 0 "$(reached "$profile" samples '^(do_syscall_64|entry_SYSCALL_64_after_hwframe|invoke_syscall)$')" "$profile"
+    comment_of "$profile" | grep -q "the program's side only" || fail 'which side is not told'
+  done
+}
+
+test_tracepoint() {
+  need_root
+  [ -e /sys/kernel/tracing/events/sched/sched_switch/id ] || skip 'no tracefs'
+  record -q --no-heap -e sched:sched_switch /usr/bin/python3 -c "
+import time
+def nap():
+    for _ in range(50):
+        time.sleep(0.001)
+nap()"
+  profile=$(only heaptap.python3*.sched-sched_switch-exit.pb.gz)
+  events_check "$profile"
+  at_least 50 "$(total_of "$profile" sched_sched_switch)" switches
+  equal "$(counted "$profile")" "$(total_of "$profile" sched_sched_switch)" 'counted and sampled'
+}
+
+# What the rings have no room for is counted, in the profile too.
+test_losses_are_counted() {
+  ulimit -l 64
+  stage events_touch
+  chmod 777 .
+  unprivileged "$heaptap" record --no-heap -e minor-faults/1 -o lost.gz "$targets/events_touch" 256 small >truth 2>err
+  profile=$(only lost-*.gz)
+  events_check "$profile"
+  lost=$(comment_of "$profile" | sed -n 's/.*samples lost for want of room: \([0-9]*\).*/\1/p' | tail -n 1)
+  [ "$lost" -gt 0 ] || skip 'nothing was lost'
+  equal "$lost" "$(reached "$profile" minor_faults '^\[lost samples\]$')" '[lost samples]'
+  equal "$(counted "$profile")" "$(total_of "$profile" minor_faults)" 'counted by the kernel, and in all'
+}
+
+test_without_privileges() {
+  stage events_split
+  chmod 777 .
+  unprivileged "$heaptap" record -q -e cpu-clock@499 -o out/ "$targets/events_split" functions 1 >truth
+  cd out
+  mv ../truth .
+  share_of_two
+  [ "$(id -u)" != 0 ] || comment_of "$profile" | grep -q "program's side only: kernel.perf_event_paranoid" ||
+    [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -lt 2 ] || fail 'why the kernel is missing'
+}
+
+# A process that runs, threads coming and going all the time: each of them once.
+test_attach() {
+  "$targets/events_churn" >ready &
+  target=$!
+  wait_for 20 grep -q ready ready
+  spent() { awk '{ print ($14 + $15) * 10000000 }' /proc/$target/stat; }
+  before=$(spent)
+  "$heaptap" record -v --no-heap -e cpu-clock@4999 -P "$target" -o a.gz 2>err &
+  front=$!
+  wait_for 20 grep -q sampling err
+  attached=$(spent)
+  enough() { [ $(($(spent) - attached)) -gt 1000000000 ]; }
+  wait_for 60 enough
+  after=$(spent)
+  kill "$target"
+  wait "$front"
+  profile=$(only a-cpu-clock-exit.gz)
+  events_check "$profile"
+  # Twice would be more than there was. A tick of the kernel's is 10 ms, of which each thread may owe one.
+  counted=$(counted "$profile")
+  at_least $(((after - attached) * 95 / 100)) "$counted" 'ns counted'
+  at_least "$counted" $(((after - before) * 105 / 100 + 50000000)) 'ns that there were'
+  # Each thread ends before its next sample is due: of 3 ms that are 0.1 on average.
+  at_least $((counted * 85 / 100)) "$(reached "$profile" cpu '^churn$')" 'ns in churn'
+}
+
+test_attach_ends_by_ctrl_c() {
+  "$split" functions 60 >/dev/null &
+  target=$!
+  "$heaptap" record -v --no-heap -e cpu-clock@499 -P "$target" -i 100ms -o a.gz 2>err &
+  front=$!
+  wait_for 20 test -e a-cpu-clock-0002.gz
+  kill -INT "$front"
+  wait "$front"
+  kill -0 "$target" || fail 'the process is gone'
+  kill "$target"
+  events_check a-cpu-clock-0002.gz a-cpu-clock-exit.gz
+  comment_of a-cpu-clock-exit.gz | grep -q 'the process goes on' || fail 'why it ended'
+}
+
+test_snapshot_on_request() {
+  "$heaptap" record -q --no-heap -e cpu-clock@499 -o a.gz "$split" functions 60 >/dev/null &
+  front=$!
+  child() { pgrep -P "$front" events_split >pid; }
+  wait_for 20 child
+  answered() { "$heaptap" snapshot "$(cat pid)" >path 2>err; }
+  wait_for 20 answered
+  events_check "$(cat path)"
+  kill "$(cat pid)"
+  wait "$front" || :
+  events_check a-cpu-clock-exit.gz
+}
+
+# refused EVENT REGEX: before COMMAND starts
+refused() {
+  equal 2 "$(status_of "$heaptap" record -e "$1" touch started)" "status for $1"
+  matches "$2" err
+  equal 1 "$(wc -l <err)" 'lines'
+  [ ! -e started ] || fail "$1: COMMAND was started"
+}
+
+test_impossible_events() {
+  refused cpu-clok "there is no such event; nearest: cpu-clock;"
+  refused cpu-clock@0 'not possible'
+  refused page-faults@99 'takes no @HZ but /PERIOD'
+  refused cpu-clock:zz 'invalid event attribute'
+  equal 2 "$(status_of "$heaptap" record -e page-faults -e minor-faults touch started)"
+  matches "cannot be sampled beside 'page-faults'" err
+  equal 2 "$(status_of "$heaptap" record --no-heap touch started)"
+  equal 2 "$(status_of "$heaptap" record --pid 1)"
+  equal 2 "$(status_of "$heaptap" record --no-heap -e cpu-clock --pid 1 touch started)"
+  equal 1 "$(status_of "$heaptap" record --no-heap -e cpu-clock --pid 4194303)"
+  matches 'there is no such process' err
+  equal 127 "$(status_of "$heaptap" record --no-heap -e cpu-clock nonexistent)"
+  equal 3 "$(status_of "$heaptap" record -q --no-heap -e cpu-clock sh -c 'exit 3')"
+  [ ! -e started ] || fail 'COMMAND was started'
+}
+
+test_list() {
+  "$heaptap" events 'clock$|^page' >list
+  matches '^cpu-clock +software +ok' list
+  equal 1 "$(status_of "$heaptap" events nosuchevent)"
+  equal 2 "$(status_of "$heaptap" events '(')"
+  /usr/bin/python3 "$top/tests/without_perf.py" "$heaptap" events '^cpu-clock$' >list
+  matches '^cpu-clock .* no +not permitted .*seccomp.* \[1\]' list
+  matches '^\[1\] mend: ' list
+  equal 2 "$(status_of /usr/bin/python3 "$top/tests/without_perf.py" "$heaptap" record -e cpu-clock touch started)"
+  matches 'not permitted' err
+  [ ! -e started ] || fail 'COMMAND was started'
+}
