@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/lobby.h"
 
+#include "sampler/process.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -23,6 +25,7 @@ enum {
 	STOCK_LEAST  = 16,
 	STOCK_READY  = 16, /* the next ones to be claimed: prefaulted */
 	STOCK_BATCH  = 32, /* made in one look, or the first look would take 5 ms */
+	STOCK_GROW_NS = 50 * 1000000, /* a session that has ended by then needs no more, unless programs come */
 	STOCK_FILES  = 8,  /* one in so many of our descriptors */
 };
 
@@ -40,6 +43,8 @@ struct lobby_state {
 	struct region *stock[STOCK_MAX]; /* in the order of their tickets */
 	uint32_t count, room;
 	uint32_t prefaulted; /* of them, the first */
+	uint32_t wanted;     /* at most `room` */
+	uint64_t opened_ns;
 	uint64_t turned_away; /* at the door, with the right cookie */
 };
 
@@ -198,7 +203,9 @@ static int stock_one(struct lobby_state *lobby)
 
 static void restock(struct lobby_state *lobby)
 {
-	for (uint32_t n = 0; n < STOCK_BATCH && lobby->count < lobby->room && stock_one(lobby) == 0; n++)
+	if (process_now_ns() - lobby->opened_ns >= STOCK_GROW_NS)
+		lobby->wanted = lobby->room;
+	for (uint32_t n = 0; n < STOCK_BATCH && lobby->count < lobby->wanted && stock_one(lobby) == 0; n++)
 		;
 	while (lobby->prefaulted < lobby->count && lobby->prefaulted < STOCK_READY)
 		region_prefault(lobby->stock[lobby->prefaulted++]);
@@ -242,6 +249,8 @@ struct lobby_state *lobby_new(const struct region_options *options)
 		errno = -error;
 		goto fail;
 	}
+	lobby->opened_ns = process_now_ns();
+	lobby->wanted = lobby->room < STOCK_BATCH ? lobby->room : STOCK_BATCH;
 	open_door(lobby);
 	restock(lobby);
 	if (lobby->count > 0)
@@ -304,6 +313,7 @@ struct region *lobby_next(struct lobby_state *lobby)
 	struct region *region = lobby->stock[0];
 	memmove(&lobby->stock[0], &lobby->stock[1], --lobby->count * sizeof(lobby->stock[0]));
 	lobby->prefaulted -= lobby->prefaulted > 0;
+	lobby->wanted = lobby->room - lobby->wanted < STOCK_BATCH ? lobby->room : lobby->wanted + STOCK_BATCH;
 	restock(lobby);
 	return region;
 }
