@@ -159,7 +159,7 @@ void lookup_next(struct lookup *wishes, size_t count)
 struct question {
 	const void *address; /* NULL: of the objects before us */
 	const char *name;
-	bool answer;
+	void *answer;
 };
 
 static int ask_object(struct dl_phdr_info *info, size_t size, void *argument)
@@ -170,23 +170,23 @@ static int ask_object(struct dl_phdr_info *info, size_t size, void *argument)
 		return 1;
 	if (question->address && !contains(info, question->address))
 		return 0;
-	question->answer = table_init(&table, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum) &&
-	    table_find(&table, question->name);
-	return question->answer || question->address;
+	if (table_init(&table, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum))
+		question->answer = table_find(&table, question->name);
+	return question->answer != NULL || question->address;
 }
 
-bool lookup_before(const char *name)
+void *lookup_before(const char *name)
 {
-	struct question question = {NULL, name, false};
+	struct question question = {NULL, name, NULL};
 	dl_iterate_phdr(ask_object, &question);
 	return question.answer;
 }
 
 bool lookup_beside(const void *address, const char *name)
 {
-	struct question question = {address, name, false};
+	struct question question = {address, name, NULL};
 	dl_iterate_phdr(ask_object, &question);
-	return question.answer;
+	return question.answer != NULL;
 }
 
 struct extent {

@@ -22,9 +22,9 @@ struct lookup {
 /* Fills in `found` of each wish with the first default or unversioned definition. */
 void lookup_next(struct lookup *wishes, size_t count);
 
-/* Whether an object before this library, the program itself or one preloaded earlier, defines the name: then the
- * program's calls never come here. */
-bool lookup_before(const char *name);
+/* What an object before this library, the program itself or one preloaded earlier, has by that name, or NULL. If it has,
+ * the program's calls never come here. */
+void *lookup_before(const char *name);
 
 /* Whether the object that has `address` in it also defines the name. */
 bool lookup_beside(const void *address, const char *name);

@@ -152,14 +152,17 @@ static int missing_posix_memalign(void **out, size_t alignment, size_t size)
 	return ENOMEM;
 }
 
+/* The block may come from a malloc of the program's own (a sanitizer's), which we do not stand before. */
+static void (*own_free)(void *pointer);
+
 static void plain_free_sized(void *pointer, size_t size)
 {
-	real.free(pointer);
+	(own_free ? own_free : real.free)(pointer);
 }
 
 static void plain_free_aligned_sized(void *pointer, size_t alignment, size_t size)
 {
-	real.free(pointer);
+	(own_free ? own_free : real.free)(pointer);
 }
 
 static void *plain_reallocarray(void *pointer, size_t count, size_t size)
@@ -271,6 +274,7 @@ void real_resolve(void)
 	TAKE(WISH_MREMAP, mremap, plain_mremap);
 	TAKE(WISH_MUNMAP, munmap, plain_munmap);
 	TAKE(WISH_PTHREAD_CREATE, pthread_create, missing_pthread_create);
+	own_free = (void (*)(void *))(uintptr_t)lookup_before("free");
 	live_forward_set(real.free);
 	operators_resolve();
 	errno = saved;

@@ -36,7 +36,7 @@ static void seed_thread(void)
 
 void sample_seed(const unsigned char random[16])
 {
-	memcpy(process_seed, random, sizeof(process_seed));
+	__builtin_memcpy(process_seed, random, sizeof(process_seed));
 }
 
 void sample_reseed(void)

@@ -63,7 +63,7 @@ uint32_t thread_tid(void)
 	if (!tid_offset)
 		return 0;
 	uint32_t tid;
-	memcpy(&tid, (const void *)(control_block() + tid_offset), sizeof(tid));
+	__builtin_memcpy(&tid, (const void *)(control_block() + tid_offset), sizeof(tid));
 	return tid;
 }
 
@@ -85,7 +85,7 @@ static uint64_t find_tid(uint32_t tid)
 	uint64_t found = 0;
 	for (uint64_t offset = sizeof(void *); offset < CONTROL_BLOCK_BYTES; offset += sizeof(uint32_t)) {
 		uint32_t value;
-		memcpy(&value, (const void *)(control_block() + offset), sizeof(value));
+		__builtin_memcpy(&value, (const void *)(control_block() + offset), sizeof(value));
 		if (value == tid && found)
 			return 0;
 		if (value == tid)

@@ -44,7 +44,7 @@ struct weight {
 static inline double weight_from_bits(uint64_t bits)
 {
 	double value;
-	memcpy(&value, &bits, sizeof(value));
+	__builtin_memcpy(&value, &bits, sizeof(value));
 	return value;
 }
 
@@ -72,7 +72,7 @@ static inline double weight_probability(double x)
 static inline double weight_minus_log(double u)
 {
 	uint64_t bits;
-	memcpy(&bits, &u, sizeof(bits));
+	__builtin_memcpy(&bits, &u, sizeof(bits));
 	int exponent = (int)(bits >> 52) - 1023;
 	double m = weight_from_bits((bits & 0xfffffffffffffull) | 0x3ff0000000000000ull); /* [1, 2) */
 	if (m > 1.41421356237309504880) {

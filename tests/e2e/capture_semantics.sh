@@ -105,3 +105,20 @@ C
   matches '^alloc_objects 2001$' got
   matches '^inuse_objects 1$' got
 }
+
+# Programs that bring a malloc, mmap and memcpy of their own, and red zones in their stacks, which are copied.
+sanitized() {
+  export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 TSAN_OPTIONS=allocator_may_return_null=1
+  gcc -std=gnu11 -O1 -g -pthread -fno-builtin -w -I"$top" -fsanitize="$1" "$2" -o program \
+    "$top/tests/targets/capture_stress.c" -Wl,--no-as-needed -lstdc++ 2>log && ./program 0 1 >/dev/null || skip "no $1 sanitizer here"
+  for backend in $(backends); do
+    LAX_ALIGNMENT=1 record -q --mmap -b "$backend" -p 1K -o "$backend.pb.gz" ./program 2 8 >out 2>err ||
+      { tail -n 30 err >&2; fail "$1, $backend: status $?"; }
+    equal 'every block was right' "$(cat out)"
+    profile_check "$backend.pb.gz"
+  done
+}
+
+test_address_sanitizer() { sanitized address -static-libasan; }
+test_thread_sanitizer() { sanitized thread -static-libtsan; }
+test_undefined_behaviour_sanitizer() { sanitized undefined -static-libubsan; }
