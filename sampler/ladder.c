@@ -13,8 +13,8 @@
 
 enum {
 	LOOK_NS = 500 * 1000000,
-	SILENT_SAMPLES = 8, /* in one look without a stack; less may be on its way */
-	SILENT_LOOKS = 2,   /* in succession: the first may have come while the rings stood still */
+	SILENT_SAMPLES = 8, /* without a stack; less may be on its way */
+	SILENT_LOOKS = 2,   /* that found so many: the first of them may have come while the rings stood still */
 	DEAF_IMAGES = 2,    /* then the uprobe is no good for the next one either */
 	SWITCHES_NS = 1000 * 1000000, /* between looks at how often a process switches */
 };
@@ -105,11 +105,15 @@ static bool is_silent(struct process *process, bool overrun)
 	const struct process_counters *c = &process->counters;
 	uint64_t lost = region_read_tally(&place->lost[REGION_LOSS_NO_BUFFER]).samples;
 	uint64_t due = process_samples(process) - lost - c->copied, came = c->taken - c->copied;
-	uint64_t due_now = due - process->due_seen, came_now = came - process->came_seen;
-	process->due_seen = due;
+	bool comes = came != process->came_seen;
 	process->came_seen = came;
-	bool silent = !overrun && came_now == 0 && due_now >= SILENT_SAMPLES && (int64_t)due_now > 0;
-	process->silent_looks = silent ? process->silent_looks + 1 : 0;
+	if (comes || overrun || (int64_t)(due - process->due_seen) < 0) {
+		process->silent_looks = 0;
+		process->due_seen = due;
+	} else if (due - process->due_seen >= SILENT_SAMPLES) { /* in however many looks: most programs take few */
+		process->silent_looks++;
+		process->due_seen = due;
+	}
 	return process->silent_looks >= SILENT_LOOKS;
 }
 
