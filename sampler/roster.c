@@ -4,6 +4,7 @@
 #include "sampler/frees.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -250,13 +251,19 @@ size_t roster_tend(struct roster *roster)
 	settle_images(roster);
 	uint64_t now = process_now_ns();
 	bool linger = now - roster->linger_ns >= LINGER_NS || roster->command_ended;
+	bool gone = false;
 	for (struct image *image = roster->intake->images, *next; image; image = next) {
 		next = image->next;
 		if (image->ready)
 			find_places(roster, image);
-		if (linger && image_is_over(image, now))
+		if (linger && image_is_over(image, now)) {
 			image_remove(roster, image);
+			gone = true;
+		}
 	}
+	/* What a crowd needed while it waited to be written need not stay resident for ever: half of it and more did. */
+	if (gone)
+		malloc_trim(0);
 	if (linger)
 		roster->linger_ns = now;
 	return came;

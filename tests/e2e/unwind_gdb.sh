@@ -46,6 +46,7 @@ PYTHON
   profile=$(only heaptap.*.exit.pb.gz)
   profile_check "$profile"
   go tool pprof -raw "$profile" >raw 2>/dev/null
+  comment_of "$profile" | grep '^samples: ' >&2
   python3 - <<'PYTHON'
 import re
 samples, addresses, section = set(), {}, None
