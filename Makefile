@@ -207,7 +207,7 @@ bench-run: all bench-bin
 
 bench-bin: $(BENCH_BIN)
 
-BENCH_UNWIND_OBJ := $(addprefix $(O)/bench/,unwind.o unwind_record.o unwind_dwfl.o)
+BENCH_UNWIND_OBJ := $(addprefix $(O)/bench/,unwind.o unwind_record.o unwind_dwfl.o unwind_cold.o)
 $(O)/bench/unwind: $(BENCH_UNWIND_OBJ) $(O)/core.a
 	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 

@@ -8,6 +8,7 @@
  * allocation (-c: every millisecond on the CPU, at any instruction), and each dump is unwound by both. -v prints the
  * stacks that differ; -m: exit status 1 if less than PERCENT of the stacks of some program are the same.
  */
+#include "bench/unwind_cold.h"
 #include "bench/unwind_dwfl.h"
 #include "bench/unwind_record.h"
 #include "sampler/cfi.h"
@@ -98,7 +99,8 @@ static const struct program programs[] = {
 struct result {
 	size_t samples, frames, same, reference_longer, reference_shorter, different;
 	size_t outcome[UNWIND_OUTCOMES];
-	double reference_us, cold_us, unwind_us, intern_us;
+	double reference_us, unwind_us, intern_us;
+	struct cold_cost cold;
 	size_t nodes;
 	struct cfi_usage usage;
 };
@@ -109,6 +111,7 @@ struct bench {
 	struct stacks *stacks;
 	uint64_t interned;              /* keeps the compiler from leaving it out */
 	struct dwfl_reference *reference;
+	struct cold *cold;
 	const struct recording *recording;
 	pthread_barrier_t turn;         /* between who fills the ring and who empties it */
 	size_t at, used;                /* in the recording, in the ring */
@@ -198,11 +201,10 @@ static void compare(struct bench *b, struct result *result, const struct unwind_
 		print_difference(b, n, n_reference, outcome);
 }
 
-/* In the order of events, maps as they were: RESULT of both unwinders, or the nanoseconds that ours needs if NULL. */
-static uint64_t in_order(struct bench *b, const struct recording *recording, struct result *result)
+/* In the order of events, maps as they were: RESULT of both unwinders. */
+static void in_order(struct bench *b, const struct recording *recording, struct result *result)
 {
 	struct record record;
-	uint64_t spent = 0;
 	size_t at = 0;
 
 	while (next_record(recording, &at, &record)) {
@@ -216,32 +218,13 @@ static uint64_t in_order(struct bench *b, const struct recording *recording, str
 			maps_clear(b->maps);
 		if (!input_of(b, &record, &regs, &in))
 			continue;
-		uint64_t start = now_ns();
 		enum unwind_outcome outcome = unwind_stack(&in, b->frames, FRAMES_MAX, &n);
-		spent += now_ns() - start;
-		if (!result)
-			continue;
+		cold_add(b->cold, b->frames, n);
 		result->outcome[outcome]++;
 		result->frames += n;
 		result->samples++;
 		compare(b, result, &in, n, outcome);
 	}
-	return spent;
-}
-
-/* Everything anew: files opened, no row known. Nanoseconds for all samples. */
-static uint64_t cold_ns(const struct recording *recording)
-{
-	struct bench *b = calloc(1, sizeof(*b));
-	uint64_t spent;
-
-	b->store = modules_new(0);
-	b->maps = maps_new(b->store, recording->pid, true);
-	spent = in_order(b, recording, NULL);
-	maps_free(b->maps);
-	modules_free(b->store);
-	free(b);
-	return spent;
 }
 
 enum what { REFERENCE, UNWIND, INTERN, WHATS };
@@ -386,9 +369,9 @@ static void print_result(const char *name, const struct result *r, size_t lost)
 {
 	double depth = (double)r->frames / (double)r->samples;
 
-	printf("%-8s %7zu %6.1f %8.2f %7.2f %7.2f %5.1fx %6.0f %5.1fx %7.2f %7.2f%% %7.2f%% %zu/%zu/%zu %8zu %5zu %4.0f "
+	printf("%-8s %7zu %6.1f %8.2f %7.2f %7.2f %5.1fx %6.0f %5.1fx %5.0f %5.2f %7.2f%% %7.2f%% %zu/%zu/%zu %8zu %5zu %4.0f "
 	    "%6zu %6zu", name, r->samples, depth, r->reference_us, r->unwind_us, r->intern_us,
-	    r->reference_us / r->unwind_us, 1e3 / r->intern_us, r->reference_us / r->intern_us, r->cold_us,
+	    r->reference_us / r->unwind_us, 1e3 / r->intern_us, r->reference_us / r->intern_us, r->cold.file_us, r->cold.address_us,
 	    100.0 * (double)r->outcome[UNWIND_COMPLETE] / (double)r->samples,
 	    100.0 * (double)r->same / (double)r->samples, r->reference_longer, r->reference_shorter, r->different,
 	    r->usage.addresses, r->usage.rules, (double)r->usage.own_bytes / (double)(r->usage.addresses + 1),
@@ -424,16 +407,15 @@ static double run(const struct program *program, bool on_clock, size_t max_sampl
 	b->store = modules_new(0);
 	b->maps = maps_new(b->store, recording.pid, true);
 	b->reference = dwfl_reference_new();
+	b->cold = cold_new();
 	in_order(b, &recording, &result);
 	b->stacks = stacks_new();
 	time_passes(b, &result);
 	result.nodes = stacks_node_count(b->stacks);
 	add_usage(b, &result);
-	result.cold_us = ((double)cold_ns(&recording) / 1e3 - result.unwind_us * (double)result.samples) /
-	    (double)(result.usage.addresses + 1);
-	if (result.cold_us < 0)         /* a few addresses among thousands of samples: not to be told apart */
-		result.cold_us = 0;
+	cold_measure(b->cold, &result.cold);
 	print_result(program->name, &result, recording.lost);
+	cold_free(b->cold);
 	dwfl_reference_free(b->reference);
 	stacks_free(b->stacks);
 	maps_free(b->maps);
@@ -465,10 +447,10 @@ int main(int argc, char **argv)
 	if (system(prepare) != 0)
 		fprintf(stderr, "not everything could be prepared in %s\n", WORK);
 	printf("us a stack: by libdwfl; by heaptap, unwinding alone and with reading the record and interning the stack;\n"
-	       "the ratios of these to libdwfl, stacks a second; us for an address at first sight; stacks that reach the "
+	       "the ratios of these to libdwfl, stacks a second; us for a file and for\nan address in it at first sight; stacks that reach the "
 	       "start,\nthat are the same as libdwfl's, and of the others whose libdwfl list is longer/shorter/different; "
 	       "addresses seen,\nrules, heaptap's bytes an address, KiB read of the files, nodes of interned stacks\n"
-	       "program  samples  depth  libdwfl  unwind  intern  ratio    k/s  ratio    cold complete     same l/s/d    "
+	       "program  samples  depth  libdwfl  unwind  intern  ratio    k/s  ratio  file  cold complete     same l/s/d    "
 	       "addrs rules    B    KiB  nodes\n");
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
 		bool wanted = optind == argc;
