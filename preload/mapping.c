@@ -94,7 +94,8 @@ static void cut_piece(struct cut *cut, uint64_t first, uint64_t end, _Atomic uin
 		atomic_store_explicit(&into[cut->pieces], first << 32 | end, memory_order_relaxed);
 }
 
-static struct cut cut_shape(uint32_t shape, uint64_t pages, uint64_t from, uint64_t to, _Atomic uint64_t *into, uint32_t into_room)
+static struct cut cut_shape(uint32_t shape, uint64_t pages, uint64_t from, uint64_t to,
+    _Atomic uint64_t *into, uint32_t into_room)
 {
 	struct cut cut = {0};
 	uint32_t room = 1;

@@ -8,6 +8,9 @@
  *
  * Not recorded: files; what the allocator maps for itself, which is the heap that malloc's rows tell of; what the libc maps
  * through its own internal calls (malloc's arenas, threads' stacks) and what goes by the raw system call.
+ *
+ * Measured (bench/capture.sh, load 13), ns for a page mapped and unmapped: native 1425 [1329..1435], attached 1453
+ * [1359..1464], recorded but not sampled 1477 [1420..1488].
  */
 #ifndef PRELOAD_MMAP_H
 #define PRELOAD_MMAP_H

@@ -17,6 +17,9 @@
  * Some forms of an allocator's call others, or its malloc, through the program's symbols, and so come here again: what has
  * been counted meanwhile is not counted a second time. Nothing here stands in the way of std::bad_alloc: until the
  * next definition has returned, nothing has been changed that would have to be put right.
+ *
+ * Measured by bench/capture.sh at a load of 67, ns per new+delete, lowest and highest of 5 runs: libstdc++ 11.2..12.1 native,
+ * 13.6..14.1 attached (malloc's and free's share); tcmalloc 6.1 native, 10.5 to 10.6 attached.
  */
 #ifndef PRELOAD_OPERATORS_H
 #define PRELOAD_OPERATORS_H
