@@ -32,7 +32,7 @@ enum { FRAMES_MAX = 4096, REFERENCE_TIMED_MAX = 500, TURNS = 8, TURN_NS = 600000
 
 /* Programs and inputs that Debian does not have ready. */
 static const char prepare[] =
-	"set -e; mkdir -p " WORK "; cd " WORK "; test -e ready && exit 0\n"
+	"set -e; mkdir -p " WORK "; cd " WORK "; test -e ready.2 && exit 0\n"
 	"cat > cxx.cc <<'END'\n"
 	"#include <map>\n#include <string>\n#include <vector>\n#include <stdexcept>\n"
 	"static int deep(int n) {\n"
@@ -41,9 +41,10 @@ static const char prepare[] =
 	"  if (n <= 0) throw std::runtime_error(\"x\");\n"
 	"  return deep(n - 1) + m.size();\n"
 	"}\n"
-	"int main() {\n"
+	"int main(int argc, char **argv) {\n"
+	"  int most = argc > 1 ? std::stoi(argv[1]) : 12;\n"
 	"  long s = 0;\n"
-	"  for (int i = 0; i < 400000; i++) try { s += deep(i % 12); } catch (std::exception &e) { s += e.what()[0]; }\n"
+	"  for (int i = 0; i < 400000; i++) try { s += deep(i % most); } catch (std::exception &e) { s += e.what()[0]; }\n"
 	"  return s == 1;\n"
 	"}\n"
 	"END\n"
@@ -53,7 +54,7 @@ static const char prepare[] =
 	"{ echo 'int printf(const char *, ...);'; i=0; while [ $i -lt 3000 ]; do i=$((i+1));\n"
 	"echo \"int f$i(int a,int b){int s=0;for(int i=0;i<a;i++){s+=i*b;if(s%$((i+3))==0)s+=printf(\\\"%d\\\",s);}return s;}\"\n"
 	"done; } > big.i\n"
-	"touch ready\n";
+	"touch ready.2\n";
 
 static const char libc_path[] = "/lib/x86_64-linux-gnu/libc.so.6";
 
@@ -74,6 +75,8 @@ static const char node_work[] =
 
 static const struct program programs[] = {
 	{"cxx", libc_path, "malloc", 31, {WORK "/cxx", NULL}, {NULL}},
+	{"deep50", libc_path, "malloc", 311, {WORK "/cxx", "130", NULL}, {NULL}},
+	{"deep120", libc_path, "malloc", 1311, {WORK "/cxx", "340", NULL}, {NULL}},
 	{"redis", "/lib/x86_64-linux-gnu/libjemalloc.so.2", "malloc", 5,
 	    {"redis-server", "--port", "17379", "--save", "", NULL},
 	    {"sh", "-c", "while :; do redis-benchmark -p 17379 -q -n 100000 -r 10000 -t set,lpush,hset; done", NULL}},
