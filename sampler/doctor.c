@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/doctor.h"
 
+#include "sampler/event_attr.h"
 #include "sampler/library.h"
 #include "sampler/notice.h"
 #include "sampler/options.h"
@@ -122,6 +123,22 @@ static void examine_backends(void)
 		doctor_say(DOCTOR_GOOD, NULL, "backend copy: always there; the program copies its stacks itself");
 }
 
+/* Not as bad as the heap's backends: nobody has to sample events. */
+static void examine_events(void)
+{
+	struct event event;
+	char reason[512];
+	const char *mend = "";
+
+	if (event_parse("cpu-clock", &event, reason, sizeof(reason)) != 0)
+		doctor_say(DOCTOR_NOTE, NULL, "record -e: %s", reason);
+	else if (event_try(&event, reason, sizeof(reason), &mend) != 0)
+		doctor_say(DOCTOR_NOTE, *mend ? mend : NULL, "record -e samples no events: %s", reason);
+	else
+		doctor_say(DOCTOR_GOOD, NULL, "record -e samples events%s (`heaptap events` lists them)",
+		    event.kernel_refused ? ", the program's side only" : "");
+}
+
 static void examine_symbols(void)
 {
 	const char *urls = getenv("DEBUGINFOD_URLS");
@@ -145,6 +162,7 @@ int doctor_run(struct options *options)
 	examine_kernel();
 	examine_paranoia();
 	examine_backends();
+	examine_events();
 	examine_symbols();
 	if (options->operand_count && patient_examine(options->operands[0]))
 		return 1;
