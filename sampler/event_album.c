@@ -249,6 +249,13 @@ static bool is_alone(const struct event_album *a, const struct subject *s)
 	return !s->closed && subject_has_samples(s) && !(a->setup.roster && roster_find(a->setup.roster, s->pid));
 }
 
+/* Nobody writes at every interval the heap of a process that has not been sampled yet. */
+static bool is_alone_by_interval(const struct event_album *a, const struct subject *s)
+{
+	const struct process *process = a->setup.roster ? roster_find(a->setup.roster, s->pid) : NULL;
+	return !s->closed && subject_has_samples(s) && (!process || process_samples(process) == 0);
+}
+
 uint32_t event_album_want_all(struct event_album *a, const char *cause, uint64_t asker)
 {
 	uint32_t count = 0;
@@ -310,7 +317,7 @@ uint64_t event_album_tend(struct event_album *a, uint64_t now_ns)
 		return a->look_ns - now_ns;
 	a->look_ns = now_ns + LOOK_NS;
 	for (struct subject *s = a->intake.subjects.list; s; s = s->next)
-		if (is_alone(a, s))
+		if (is_alone_by_interval(a, s))
 			tend_subject(a, s, now_ns);
 	return LOOK_NS;
 }

@@ -152,6 +152,17 @@ while time.time() < end:
   [ "$(total_of x."$pid".cpu-clock-0001.gz cpu)" -lt "$(total_of x."$pid".cpu-clock-0002.gz cpu)" ] || fail 'no growth'
 }
 
+# A program that allocates next to nothing has its events written all the same.
+test_interval_without_heap_samples() {
+  "$heaptap" record -q -p 1G -i 200ms -e cpu-clock@499 -o 'x.%n.gz' "$split" functions 60 >/dev/null &
+  front=$!
+  wait_for 30 test -e x.cpu-clock-0002.gz
+  pkill -TERM -P "$front" events_split
+  wait "$front" || :
+  events_check x.cpu-clock-0002.gz x.cpu-clock-exit.gz
+  profile_check x.exit.gz
+}
+
 test_exec_and_static_programs() {
   record -q --no-heap -e cpu-clock@5000 -o out/ sh -c "$targets/static_hello; exec $split functions 0.2" >/dev/null
   events_check out/*.gz
