@@ -134,6 +134,10 @@ static void take_sample(struct event_intake *intake, const struct record *record
 	intake->sampled += !subject_has_samples(s);
 	if (!s->books[number])
 		s->books[number] = event_book_new();
+	if (intake->by_thread && !s->threads)
+		s->threads = threads_new();
+	if (s->threads)
+		threads_see(s->threads, s->pid, record->tid);
 	row.stack = take_stack(intake, s, record);
 	if (row.stack == UINT32_MAX || !s->books[number] || !event_book_add(s->books[number], &row))
 		s->no_room++;
@@ -161,8 +165,11 @@ static void take_fork(struct event_intake *intake, const struct record *record)
 static void take_comm(struct event_intake *intake, const struct record *record)
 {
 	struct subject *s = subjects_find(&intake->subjects, (pid_t)record->pid);
-	if (!record->exec)
+	if (!record->exec) {
+		if (s && s->threads)
+			threads_call(s->threads, record->tid, record->path);
 		return;
+	}
 	if (s && s->first_ns < record->time_ns) {
 		s->closed = true;
 		s->end = PROCESS_EXEC;

@@ -114,15 +114,19 @@ static void fill_values(const struct event_sheet *sheet, const struct event_row 
 	values[1] = clock ? value : (int64_t)row->bytes;
 }
 
-static int add_row(struct profile *profile, struct naming *naming, const struct event_sheet *sheet,
-    const struct event_row *row)
+static int add_row(struct profile *profile, struct naming *naming, const struct event_snapshot *s,
+    const struct event_sheet *sheet, const struct event_row *row)
 {
 	const uint32_t *locations;
 	int64_t values[2];
 	size_t depth = naming_stack(naming, row->stack, false, &locations);
-	const struct profile_label label = {.key = "thread_id", .num = row->tid};
+	const char *name = row->tid ? threads_name(s->subject->threads, row->tid) : NULL;
+	const struct profile_label labels[] = {
+	    {.key = "thread_id", .num = row->tid},
+	    {.key = "thread_name", .str = name},
+	};
 	fill_values(sheet, row, values);
-	return profile_add_sample(profile, locations, depth, values, &label, row->tid ? 1 : 0);
+	return profile_add_sample(profile, locations, depth, values, labels, !row->tid ? 0 : name ? 2 : 1);
 }
 
 static int add_lost(struct profile *profile, struct naming *naming, const struct event_sheet *sheet)
@@ -176,7 +180,7 @@ static int fill(struct profile *profile, const struct event_snapshot *s, const s
 		return -ENOMEM;
 	int error = 0;
 	for (size_t i = 0; i < sheet->count && !error; i++)
-		error = add_row(profile, naming, sheet, &sheet->rows[i]);
+		error = add_row(profile, naming, s, sheet, &sheet->rows[i]);
 	if (!error && sheet->lost_here)
 		error = add_lost(profile, naming, sheet);
 	naming_free(naming);

@@ -29,6 +29,7 @@ static void discard(struct subject *s)
 	maps_free(s->maps);
 	stacks_free(s->stacks);
 	series_free(s->series);
+	threads_free(s->threads);
 	for (size_t i = 0; i < EVENTS_MAX; i++)
 		event_book_free(s->books[i]);
 	free(s);

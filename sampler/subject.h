@@ -43,6 +43,7 @@ struct subject {
 	uint64_t outcome[EVENTS_MAX][UNWIND_OUTCOMES];
 	uint64_t no_room; /* samples that there was no memory for */
 	struct series *series;
+	struct threads *threads; /* NULL: nobody wants their names */
 };
 
 struct subjects {

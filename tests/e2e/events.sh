@@ -65,6 +65,8 @@ test_two_functions() {
 test_threads() {
   record -q --no-heap --labels thread -e cpu-clock@499 "$split" threads 2 >truth
   share_of_two
+  go tool pprof -tags "$profile" >tags 2>/dev/null
+  matches '%\): long$' tags
   equal 2 "$(go tool pprof -tags "$profile" 2>/dev/null | grep -cE '^ .*%\): *[0-9]+$')" 'threads that are told apart'
 }
 

@@ -63,6 +63,7 @@ static uint64_t spent[2];
 
 static void *run_long(void *ns)
 {
+	pthread_setname_np(pthread_self(), "long");
 	spent[0] = thread_long(*(uint64_t *)ns * 3);
 	return NULL;
 }
