@@ -378,17 +378,20 @@ static void drain(void *context)
 	event_intake_drain(&a->intake, true);
 }
 
-void event_album_greet(struct event_album *a, pid_t command, int front_fd)
+void event_album_greet(struct event_album *a, pid_t command, int front_fd, int error)
 {
 	char text[256];
-	if (!a)
+	if (!a && !error)
 		return;
-	int error = counters_attach_waiting(a->counters, command);
+	if (a)
+		error = counters_attach_waiting(a->counters, command);
 	if (!error && !subjects_add(&a->intake.subjects, command, NULL, process_now_ns()))
 		error = -ENOMEM;
 	if (!error)
 		a->command = command;
-	snprintf(text, sizeof(text), "no events are sampled: %s", strerror(-error));
+	snprintf(text, sizeof(text), "no events are sampled: %s%s", strerror(-error),
+	    a ? "" : error == -EPERM || error == -ENOMEM
+	        ? " (no room for their rings: ulimit -l, kernel.perf_event_mlock_kb)" : "");
 	message_write(front_fd, error ? MESSAGE_FAILED : MESSAGE_ATTACHED, command, 0, error ? text : NULL);
 }
 

@@ -36,8 +36,9 @@ void event_album_free(struct event_album *album);
 
 /* No album, NULL, is an album without events to all that follow. */
 
-/* COMMAND, before its exec: tells the front ATTACHED or FAILED (sampler/message.h). */
-void event_album_greet(struct event_album *album, pid_t command, int front_fd);
+/* COMMAND, before its exec: tells the front ATTACHED or FAILED (sampler/message.h); FAILED too if there is no album because
+ * of an error. */
+void event_album_greet(struct event_album *album, pid_t command, int front_fd, int error);
 
 /* Its end, with the wait status. */
 void event_album_end(struct event_album *album, int status);

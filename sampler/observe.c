@@ -116,7 +116,7 @@ static void on_front(struct observe *o)
 	int error;
 	while ((error = message_read(o->front_fd, &message)) == 0) {
 		if (message.kind == MESSAGE_STARTED) {
-			event_album_greet(o->events, message.pid, o->front_fd);
+			event_album_greet(o->events, message.pid, o->front_fd, 0);
 		} else if (message.kind == MESSAGE_CANCELLED) {
 			o->command_ended = o->done_sent = true;
 			event_album_cancel(o->events);

@@ -52,6 +52,7 @@ enum {
 	TICK_IDLE_MS = 20,  /* what an idle program's SIGUSR1 waits at most */
 	IDLE_AFTER = 100,   /* quiet busy ticks before the idle one */
 	FLOOD = 64,         /* stacks in one look: look again at once */
+	RING_BYTES_KEPT = 128 << 10,
 	LIVE_MAX = 1 << 20, /* live samples of an image and its children */
 };
 
@@ -62,7 +63,8 @@ struct session {
 	struct intake intake;
 	struct lobby_state *lobby;
 	struct album *album;
-	struct event_album *events; /* NULL: none asked for */
+	struct event_album *events; /* NULL: none asked for, or not to be had */
+	int events_error;           /* why not */
 	struct control *control;
 	struct output output;
 	pid_t front;
@@ -121,9 +123,9 @@ static uint32_t on_asked(void *context, pid_t pid, uint64_t asker)
 
 /* ---- events beside the heap */
 
-static int open_events(struct session *s)
+/* Without them the heap is still worth it. */
+static void open_events(struct session *s)
 {
-	int error = 0;
 	const struct event_album_setup setup = {
 	    .options = s->options,
 	    .modules = s->modules,
@@ -132,8 +134,7 @@ static int open_events(struct session *s)
 	    .epoll_fd = s->epoll_fd,
 	    .roster = &s->roster,
 	};
-	s->events = event_album_new(&setup, &error);
-	return error;
+	s->events = event_album_new(&setup, &s->events_error);
 }
 
 /* ---- events */
@@ -146,7 +147,7 @@ static void on_front(struct session *s)
 		if (message.kind == MESSAGE_STARTED) {
 			s->roster.command = message.pid;
 			s->command_fd = (int)syscall(SYS_pidfd_open, message.pid, 0);
-			event_album_greet(s->events, message.pid, s->front_fd);
+			event_album_greet(s->events, message.pid, s->front_fd, s->events_error);
 		} else if (message.kind == MESSAGE_CANCELLED) {
 			s->roster.command_ended = s->done_sent = true;
 			event_album_cancel(s->events);
@@ -301,6 +302,7 @@ static int open_signals(int snapshot_signal)
 static int open_album(struct session *s)
 {
 	int error;
+	open_events(s);
 	s->control = control_open(s->epoll_fd, on_asked, s, &error);
 	if (!s->control && s->options->verbosity > 0)
 		notice_print("heaptap snapshot will not find us: no socket: %s", strerror(-error));
@@ -365,8 +367,6 @@ static int open_session(struct session *s)
 	    .context = s,
 	};
 	roster_init(&s->roster);
-	if (!error)
-		error = open_events(s);
 	if (!error)
 		error = open_album(s);
 	for (size_t i = 0; s->probe.rings && i < rings_count(s->probe.rings) && !error; i++)
@@ -475,8 +475,11 @@ int session_run(const struct options *options, int front_fd)
 	guard_against_oom();
 	s.period_bytes = options->period_bytes;
 	s.guard = (struct guard){.rss_max_bytes = options->rss_max_bytes, .cpu_max_percent = options->cpu_max_percent};
-	int error = probe_open(&s.probe, options->backend, options->library, options->stack_bytes,
-	    options->period_bytes);
+	int error;
+	/* The heap's rings take what the limits leave: the least that the events' need is kept from them. */
+	struct rings *kept = options->event_count ? rings_open(RING_BYTES_KEPT, &error) : NULL;
+	error = probe_open(&s.probe, options->backend, options->library, options->stack_bytes, options->period_bytes);
+	rings_close(kept);
 	if (error) {
 		snprintf(text, sizeof(text), "backend %s cannot be had: %s", backend_name(options->backend), s.probe.reason);
 		message_write(front_fd, MESSAGE_FAILED, 0, 0, text);

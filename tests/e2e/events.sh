@@ -229,6 +229,18 @@ test_without_privileges() {
     [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -lt 2 ] || fail 'why the kernel is missing'
 }
 
+# Little room for rings: both get some of it.
+test_little_locked_memory() {
+  ulimit -l 64
+  stage events_split
+  chmod 777 .
+  unprivileged "$heaptap" record -e cpu-clock@499 -o out/ "$targets/events_split" functions 1 >truth 2>err
+  profile_check "$(only out/heaptap.events_split.*[0-9].exit.pb.gz)"
+  cd out
+  mv ../truth .
+  share_of_two
+}
+
 # A process that runs, threads coming and going all the time: each of them once.
 test_attach() {
   "$targets/events_churn" >ready &
