@@ -21,6 +21,8 @@
 
 struct event_album;
 
+enum { EVENT_RING_BYTES_LEAST = 128 << 10 }; /* three samples; what an unprivileged user is left beside the heap's rings */
+
 struct event_album_setup {
 	const struct options *options; /* these are borrowed; options->events are the events */
 	struct modules *modules;

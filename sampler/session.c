@@ -52,7 +52,6 @@ enum {
 	TICK_IDLE_MS = 20,  /* what an idle program's SIGUSR1 waits at most */
 	IDLE_AFTER = 100,   /* quiet busy ticks before the idle one */
 	FLOOD = 64,         /* stacks in one look: look again at once */
-	RING_BYTES_KEPT = 128 << 10,
 	LIVE_MAX = 1 << 20, /* live samples of an image and its children */
 };
 
@@ -120,8 +119,6 @@ static uint32_t on_asked(void *context, pid_t pid, uint64_t asker)
 	uint32_t count = album_ask(s->album, pid, asker);
 	return count ? count : event_album_ask(s->events, pid, asker);
 }
-
-/* ---- events beside the heap */
 
 /* Without them the heap is still worth it. */
 static void open_events(struct session *s)
@@ -477,7 +474,7 @@ int session_run(const struct options *options, int front_fd)
 	s.guard = (struct guard){.rss_max_bytes = options->rss_max_bytes, .cpu_max_percent = options->cpu_max_percent};
 	int error;
 	/* The heap's rings take what the limits leave: the least that the events' need is kept from them. */
-	struct rings *kept = options->event_count ? rings_open(RING_BYTES_KEPT, &error) : NULL;
+	struct rings *kept = options->event_count ? rings_open(EVENT_RING_BYTES_LEAST, &error) : NULL;
 	error = probe_open(&s.probe, options->backend, options->library, options->stack_bytes, options->period_bytes);
 	rings_close(kept);
 	if (error) {
