@@ -430,7 +430,10 @@ int event_album_attach(struct event_album *a, pid_t pid)
 		subjects_remove(&a->intake.subjects, s);
 		return error;
 	}
-	/* Those that came since its trackers were on are told of, and told again is no harm. */
+	/* It is what the session is about, as a COMMAND would be. */
+	a->command = pid;
+	a->orphan = true;
+	/* Ranges that came since its trackers were on are told of, and told again is no harm. */
 	subject_read_maps(s, process_now_ns(), 0);
 	return 0;
 }

@@ -267,6 +267,19 @@ test_attach() {
   at_least $((counted * 85 / 100)) "$(reached "$profile" cpu '^churn$')" 'ns in churn'
 }
 
+# Nothing happened: that is a profile too.
+test_attach_to_an_idle_process() {
+  sleep 60 &
+  target=$!
+  "$heaptap" record -v --no-heap -e cpu-clock -P "$target" -o a.gz 2>err &
+  front=$!
+  wait_for 20 grep -q sampling err
+  kill "$target"
+  wait "$front"
+  events_check a-cpu-clock-exit.gz
+  equal 0 "$(total_of a-cpu-clock-exit.gz samples)" samples
+}
+
 test_attach_ends_by_ctrl_c() {
   "$split" functions 60 >/dev/null &
   target=$!
