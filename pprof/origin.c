@@ -77,7 +77,7 @@ static void read_program(struct origin *origin, const struct profile *profile)
 
 void origin_read(struct origin *origin, const struct profile *profile)
 {
-	const char *unit = profile_period_type(profile).unit;
+	struct profile_value_type period = profile_period_type(profile);
 
 	memset(origin, 0, sizeof(*origin));
 	for (size_t i = 0; i < profile_comment_count(profile); i++)
@@ -91,7 +91,8 @@ void origin_read(struct origin *origin, const struct profile *profile)
 	origin->time_ns = profile_time_ns(profile);
 	origin->duration_ns = profile_duration_ns(profile);
 	origin->period = profile_period(profile);
-	copy(origin->period_unit, sizeof(origin->period_unit), unit, strlen(unit));
+	copy(origin->period_type, sizeof(origin->period_type), period.type, strlen(period.type));
+	copy(origin->period_unit, sizeof(origin->period_unit), period.unit, strlen(period.unit));
 }
 
 bool origin_same_process(const struct origin *a, const struct origin *b)

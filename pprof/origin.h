@@ -28,7 +28,7 @@ struct origin {
 	bool ours;
 	enum origin_kind kind;
 	int64_t time_ns, duration_ns, period; /* as in the profile */
-	char period_unit[16];
+	char period_type[32], period_unit[16]; /* "space" and "bytes", "cpu" and "nanoseconds" */
 	char path[4096];    /* of the program's file, "" unknown */
 	char build_id[129]; /* of that file, lowercase hex */
 };

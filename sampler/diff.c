@@ -33,7 +33,7 @@ static void print_signed(const struct comparing *c, double value)
 {
 	char text[SCREEN_VALUE_BYTES], with_sign[SCREEN_VALUE_BYTES + 1];
 
-	screen_value(value, measure_is_bytes(&c->reading->traces, c->kind), text);
+	screen_measure(value, measure_unit(&c->reading->traces, c->kind), text);
 	snprintf(with_sign, sizeof(with_sign), "%s%s", value > 0 ? "+" : "", text);
 	fprintf(c->screen->out, "%10s", with_sign);
 }
@@ -42,7 +42,7 @@ static void print_plain(const struct comparing *c, double value)
 {
 	char text[SCREEN_VALUE_BYTES];
 
-	fprintf(c->screen->out, " %10s", screen_value(value, measure_is_bytes(&c->reading->traces, c->kind), text));
+	fprintf(c->screen->out, " %10s", screen_measure(value, measure_unit(&c->reading->traces, c->kind), text));
 }
 
 static void print_sum(const struct comparing *c, const struct contrast_sum *sum)
@@ -110,7 +110,9 @@ static void print_text(const struct comparing *c)
 	if (c->contrast.count > most)
 		fprintf(c->screen->out, "%10s %zu more (-n all)\n", "...", c->contrast.count - most);
 	putc('\n', c->screen->out);
-	if (c->reading->traces.unsure)
+	if (c->kind == MEASURE_OTHER)
+		snprintf(line, sizeof(line), "Not of a heap: nothing is worked out about chance.");
+	else if (c->reading->traces.unsure)
 		snprintf(line, sizeof(line), "No period in the profiles: nothing is known of chance.");
 	else
 		snprintf(line, sizeof(line),

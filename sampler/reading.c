@@ -4,6 +4,7 @@
 #include "pprof/input.h"
 #include "pprof/pattern.h"
 #include "pprof/profile.h"
+#include "sampler/launch.h"
 #include "sampler/notice.h"
 
 #include <errno.h>
@@ -108,11 +109,11 @@ static int columns_fill(struct reading *reading, const struct options *options, 
 {
 	const struct traces_options choices = {
 	    .lines = options->read.lines, .anonymize = options->read.anonymize, .filter = &reading->filter};
-	int err = filter_open(&reading->filter, &options->read);
+	int err = 0;
 
 	reading->origins = calloc(column_count, sizeof(*reading->origins));
-	if (err || !reading->origins)
-		return -EINVAL;
+	if (!reading->origins)
+		return -ENOMEM;
 	if (traces_init(&reading->traces, &choices, files[0].profile, column_count))
 		err = -ENOMEM;
 	for (size_t i = count; i-- > 0 && !err;)
@@ -123,7 +124,8 @@ static int columns_fill(struct reading *reading, const struct options *options, 
 			return err;
 		err = traces_add(&reading->traces, files[i].profile, files[i].column);
 		if (err == -ENODATA)
-			notice_print("%s and %s have no sample type in common", files[0].path, files[i].path);
+			notice_print("%s and %s have no sample type in common: read the heap's and each event's apart",
+			    files[0].path, files[i].path);
 		profile_free(files[i].profile);
 		files[i].profile = NULL;
 	}
@@ -155,6 +157,10 @@ static int open_all(struct reading *reading, const struct options *options, bool
 	memset(reading, 0, sizeof(*reading));
 	reading->series_count = 1;
 	reading->file_count = count;
+	if (filter_open(&reading->filter, &options->read)) {
+		free(files);
+		return STATUS_USAGE;
+	}
 	for (i = 0; i < count && !err; i++) {
 		err = file_open(&files[i], options->operands[i]);
 		files[i].column = columns ? i : 0;

@@ -26,8 +26,8 @@ struct reading {
 	bool has_peak;          /* there is a peak's profile */
 };
 
-/* The operands, as a report wants them. On failure one line is printed. Returns the exit status: 0, or 1. Either way
- * the caller ends it with reading_close(). */
+/* The operands, as a report wants them. On failure one line is printed. Returns the exit status: 0, 1, or 2 for a wrong
+ * pattern. Either way the caller ends it with reading_close(). */
 int reading_open(struct reading *reading, const struct options *options);
 
 /* Each operand a column, in the order given. */

@@ -66,16 +66,18 @@ static void print_sum(const struct screen *screen, const struct traces *t, size_
 	putc('\n', screen->out);
 }
 
-static void print_period(const struct screen *screen, const struct origin *origin)
+static void print_period(const struct screen *screen, const struct origin *origin, bool heap)
 {
-	char text[SCREEN_VALUE_BYTES];
-
-	char line[1024];
+	char text[SCREEN_VALUE_BYTES], line[1024];
 
 	if (strcmp(origin->period_unit, "bytes") == 0 && origin->period == 1)
 		strcpy(line, "every allocation recorded");
 	else if (strcmp(origin->period_unit, "bytes") == 0 && origin->period > 0)
 		snprintf(line, sizeof(line), "a sample every %s on average", screen_value((double)origin->period, true, text));
+	else if (!heap && origin->period > 0)
+		snprintf(line, sizeof(line), "a sample every %s%s %s; no standard errors are worked out for it",
+		    screen_measure((double)origin->period, origin->period_unit, text),
+		    strcmp(origin->period_unit, "count") == 0 ? "" : " of", origin->period_type);
 	else
 		strcpy(line, "no period in the profile: nobody can say how sure its numbers are");
 	screen_lines(screen, 2, line);
@@ -124,7 +126,7 @@ void report_header(const struct screen *screen, const struct reading *reading)
 		fprintf(screen->out, "  the last of %zu snapshots of this process\n", reading->series_count);
 	else if (reading->file_count > 1)
 		fprintf(screen->out, "  and %zu more profiles, added up\n", reading->file_count - 1);
-	print_period(screen, origin);
+	print_period(screen, origin, !traces_has(t, MEASURE_OTHER));
 	print_sum(screen, t, reading->now, "in use", MEASURE_INUSE, MEASURE_INUSE_OBJECTS);
 	if (reading->has_peak && reading->series_count + 1 == t->column_count)
 		print_sum(screen, t, reading->peak, "at peak", MEASURE_INUSE, MEASURE_INUSE_OBJECTS);
@@ -139,7 +141,7 @@ static void print_value(const struct screen *screen, const struct traces *t, enu
 {
 	char value[SCREEN_VALUE_BYTES], doubt[SCREEN_VALUE_BYTES];
 
-	screen_value((double)sum->value, measure_is_bytes(t, kind), value);
+	screen_measure((double)sum->value, measure_unit(t, kind), value);
 	screen_doubt((double)sum->value, sum->samples, sum->variance, t->unsure || kind == MEASURE_OTHER, doubt);
 	fprintf(screen->out, "%10s %9s", value, doubt);
 	if (all > 0)
@@ -169,7 +171,7 @@ static void print_row(const struct table *table, const struct totals_row *row)
 
 	fputs(few ? screen_style(screen, SCREEN_DIM) : "", screen->out);
 	print_value(screen, t, table->kind, first, table->all);
-	fprintf(screen->out, " %10s  ", screen_value((double)second->value, measure_is_bytes(t, table->kind), value));
+	fprintf(screen->out, " %10s  ", screen_measure((double)second->value, measure_unit(t, table->kind), value));
 	if (cum)
 		report_frame(screen, t, row->frame, screen_room(screen, 40));
 	else

@@ -75,7 +75,7 @@ static void print_line(const struct printing *p, int64_t value, const char *bran
 {
 	char text[SCREEN_VALUE_BYTES];
 
-	fprintf(p->screen->out, "%10s", screen_value((double)value, measure_is_bytes(&p->reading->traces, p->kind), text));
+	fprintf(p->screen->out, "%10s", screen_measure((double)value, measure_unit(&p->reading->traces, p->kind), text));
 	if (p->all > 0)
 		fprintf(p->screen->out, " %5.1f%%", 100 * (double)value / p->all);
 	fprintf(p->screen->out, "  %s%.*s%s%s", screen_style(p->screen, SCREEN_DIM), (int)p->length, p->prefix ? p->prefix : "",

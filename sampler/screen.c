@@ -262,6 +262,29 @@ const char *screen_value(double value, bool bytes, char text[SCREEN_VALUE_BYTES]
 	return text;
 }
 
+/* As "3.4 s" up to a day or so, hours above: 64 bits of nanoseconds fit the ten columns too. */
+static const char *print_time(double value_ns, char text[SCREEN_VALUE_BYTES])
+{
+	static const char *const units[] = {"ns", "us", "ms", "s"};
+	double size = fabs(value_ns);
+	size_t unit = 0;
+
+	for (; size >= 999.95 && unit < 3; size /= 1000)
+		unit++;
+	if (size >= 99999.95)
+		snprintf(text, SCREEN_VALUE_BYTES, "%s%.0f h", value_ns < 0 ? "-" : "", size / 3600);
+	else
+		snprintf(text, SCREEN_VALUE_BYTES, "%s%.*f %s", value_ns < 0 ? "-" : "", unit ? 1 : 0, size, units[unit]);
+	return text;
+}
+
+const char *screen_measure(double value, const char *unit, char text[SCREEN_VALUE_BYTES])
+{
+	if (strcmp(unit, "nanoseconds") == 0)
+		return print_time(value, text);
+	return screen_value(value, strcmp(unit, "bytes") == 0, text);
+}
+
 const char *screen_doubt(double value, double samples, double variance, bool unsure, char text[SCREEN_VALUE_BYTES])
 {
 	double percent = value != 0 ? 100 * sqrt(variance > 0 ? variance : 0) / fabs(value) : 0;

@@ -52,6 +52,9 @@ int screen_room(const struct screen *screen, int used);
 enum { SCREEN_VALUE_BYTES = 32 };
 const char *screen_value(double value, bool bytes, char text[SCREEN_VALUE_BYTES]);
 
+/* The same by a sample type's unit: "bytes", "nanoseconds" ("151.5 ms", "3.4 s"), all others are counts. */
+const char *screen_measure(double value, const char *unit, char text[SCREEN_VALUE_BYTES]);
+
 /* "+-2.8%", or "3 samples" where the error means nothing, "exact", or "" when nothing is known. At most 10 columns. */
 const char *screen_doubt(double value, double samples, double variance, bool unsure, char text[SCREEN_VALUE_BYTES]);
 

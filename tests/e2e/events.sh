@@ -60,6 +60,12 @@ test_two_functions() {
   matches '^PeriodType: cpu nanoseconds' raw
   matches '^Period: 2004008' raw
   matches '^Duration: [1-9]' raw
+  # A terminal gets it as time, and with the period that the profile has.
+  "$heaptap" report "$profile" >report
+  matches 'a sample every 2\.0 ms of cpu;' report
+  matches '^ +[0-9.]+ m?s .* work_70' report
+  "$heaptap" diff "$profile" "$profile" >diff
+  matches '^ +0 ns .*\(total\)' diff
 }
 
 test_threads() {

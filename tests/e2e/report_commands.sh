@@ -340,7 +340,7 @@ test_wrong_options() {
     equal 2 "$(status_of "$heaptap" report $words "$go")" "$words"
     equal 1 "$(wc -l <err)" "lines for $words"
   done
-  equal 1 "$(status_of "$heaptap" report --focus '(' "$go")"
+  equal 2 "$(status_of "$heaptap" report --focus '(' "$go")"
   matches "^heaptap: --focus: '\(' is not a regular expression" err
   equal 2 "$(status_of "$heaptap" report)"
   equal 2 "$(status_of "$heaptap" diff "$go")"
