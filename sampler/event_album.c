@@ -424,6 +424,7 @@ int event_album_attach(struct event_album *a, pid_t pid)
 	struct subject *s = subjects_add(&a->intake.subjects, pid, NULL, process_now_ns());
 	if (!s)
 		return -ENOMEM;
+	subject_read_maps(s, process_now_ns(), 0); /* its name is believed only if it is mapped */
 	subject_look(s);
 	int error = s->pidfd < 0 ? -ESRCH : counters_attach_running(a->counters, pid, drain, a);
 	if (error) {

@@ -74,6 +74,8 @@ static void print_period(const struct screen *screen, const struct origin *origi
 		strcpy(line, "every allocation recorded");
 	else if (strcmp(origin->period_unit, "bytes") == 0 && origin->period > 0)
 		snprintf(line, sizeof(line), "a sample every %s on average", screen_value((double)origin->period, true, text));
+	else if (!heap && origin->period == 1 && strcmp(origin->period_unit, "count") == 0)
+		snprintf(line, sizeof(line), "every occurrence of %s recorded", origin->period_type);
 	else if (!heap && origin->period > 0)
 		snprintf(line, sizeof(line), "a sample every %s%s %s; no standard errors are worked out for it",
 		    screen_measure((double)origin->period, origin->period_unit, text),

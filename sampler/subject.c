@@ -156,6 +156,19 @@ static bool maps_file(const struct subject *s, const char *path)
 	return false;
 }
 
+/* Of one that we did not see start: a record of the kernel's would have told. */
+static void read_comm(struct subject *s)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)s->pid);
+	FILE *file = fopen(path, "re");
+	if (!file)
+		return;
+	if (fgets(s->comm, sizeof(s->comm), file))
+		s->comm[strcspn(s->comm, "\n")] = '\0';
+	fclose(file);
+}
+
 void subject_look(struct subject *s)
 {
 	char path[64];
@@ -176,6 +189,8 @@ void subject_look(struct subject *s)
 		return;
 	}
 	memcpy(s->name, name, sizeof(name));
+	if (!s->comm[0])
+		read_comm(s);
 	find_title(s, path);
 }
 

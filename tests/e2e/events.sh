@@ -155,6 +155,8 @@ while time.time() < end:
   pid=$(basename "$(only x.*.cpu-clock-exit.gz)" | cut -d . -f 2)
   events_check x."$pid".cpu-clock-000[12].gz x."$pid".cpu-clock-exit.gz x."$pid".minor-faults-0002.gz
   profile_check x."$pid".0002.gz x."$pid".exit.gz
+  "$heaptap" report x."$pid".minor-faults-0002.gz >report
+  matches 'every occurrence of minor_faults recorded' report
   comment_of x."$pid".cpu-clock-exit.gz | grep -q 'the process was killed by SIGTERM' || fail 'its end'
   # Each covers everything so far.
   [ "$(total_of x."$pid".cpu-clock-0001.gz cpu)" -lt "$(total_of x."$pid".cpu-clock-0002.gz cpu)" ] || fail 'no growth'
@@ -273,17 +275,21 @@ test_attach() {
   at_least $((counted * 85 / 100)) "$(reached "$profile" cpu '^churn$')" 'ns in churn'
 }
 
-# Nothing happened: that is a profile too.
+# Nothing happened: that is a profile too. Its name is the one that it was called by.
 test_attach_to_an_idle_process() {
-  sleep 60 &
+  ln -s "$(command -v sleep)" dozer
+  ./dozer 60 &
   target=$!
-  "$heaptap" record -v --no-heap -e cpu-clock -P "$target" -o a.gz 2>err &
+  wait_for 20 grep -q dozer /proc/$target/comm
+  PATH=$PWD:$PATH "$heaptap" record -v --no-heap -e cpu-clock -P "$target" -o a.gz 2>err &
   front=$!
   wait_for 20 grep -q sampling err
   kill "$target"
   wait "$front"
   events_check a-cpu-clock-exit.gz
   equal 0 "$(total_of a-cpu-clock-exit.gz samples)" samples
+  comment_of a-cpu-clock-exit.gz >comments
+  matches "^pid=$target comm=dozer " comments
 }
 
 test_attach_ends_by_ctrl_c() {
