@@ -40,24 +40,23 @@ class Curves:
         loops = f"{build}/bench/loops"
         forward = Contender("forward", environment={"LD_PRELOAD": f"{build}/bench/forward"})
         default = Contender("512K", heaptap(build, "auto", "512K"))
-        # Every block of 1 KiB is a sample at this period, and while paused nothing else is.
-        every = Contender("64", heaptap(build, "copy", "64"))
+        copy = Contender("512K", heaptap(build, "copy", "512K"))
         fine = Contender("16K", heaptap(build, "auto", "16K"))
 
-        def batch(pairs, *options):
-            return lambda x: [loops, "batch", "1", str(pairs // n), *(o.format(int(x)) for o in options)]
+        def loop(kind, pairs, *options):
+            return lambda x: [loops, kind, "1", str(pairs // n), *(o.format(int(x)) for o in options)]
 
         return [
             Curve("threads", "threads", (1, 4, 16, 64, 256), lambda x: [loops, "small", str(x), str(30000000 // n)],
                   forward, default, pair_ns, "CPU per pair at the default period"),
-            Curve("live", "live samples", (1000, 10000, 100000, 1000000), batch(8000000, "live={}", "pause"),
-                  forward, every, pair_ns, "CPU per unsampled pair"),
+            Curve("live", "live samples", (1000, 10000, 100000, 1000000), loop("small", 30000000, "live={}"),
+                  forward, copy, pair_ns, "CPU per unsampled pair"),
             Curve("taken", "samples taken and freed before", (1, 10000, 100000, 1000000, 10000000),
-                  batch(8000000, "churn={}", "pause"), forward, every, pair_ns, "CPU per unsampled pair"),
+                  loop("small", 30000000, "churn={}"), forward, copy, pair_ns, "CPU per unsampled pair"),
             Curve("processes", "processes", (1, 10, 50, 200),
                   lambda x: ["/bin/sh", "-c", f"for i in $(seq {x}); do {loops} small 1 {40000000 // n // x} & done >/dev/null; wait"],
                   forward, default, cpu, "CPU of all processes and the sampler at the default period"),
-            Curve("depth", "frames above the loop", (1, 10, 100, 1000), batch(8000000, "deep={}"),
+            Curve("depth", "frames above the loop", (1, 10, 100, 1000), loop("batch", 8000000, "deep={}"),
                   forward, default, cpu, "CPU of target and sampler at the default period, 2 KiB a block"),
             Curve("heap", "heap, MiB", (1, 64, 1024, 8192),
                   lambda x: [loops, "batch", "1", str(8000000 // n), f"heap={x * KIB * KIB // (8 if self.quick else 1)}"],

@@ -14,14 +14,16 @@
  *
  *   native 9.9 [9.6..10.3], a library that only forwards 11.1 [11.0..11.1], this one idle 11.8 [11.7..11.9], attached
  *   12.1 [11.8..12.4]; with 8 threads 9.7, 10.6, 11.5, 11.6
- *   attached with 1,000 live samples 11.6 [11.5..11.6], 20,000 16.1 [16.0..16.3], 100,000 12.1 [11.8..19.3], a million
- *   12.4 [12.1..25.1]: there are eight addresses in turn, and the filter may or may not know one of them
- *   after 1 sample and after a million, with a period of 64 but paused (every malloc ends an interval): 139 and 138
  *
- * 18 instructions a pair more than forwarding (callgrind). A sampled pair, in us: copy rung 0.36; uprobe 2.5, 2.8 and 3.3
+ * and of 16 to 256 B, a thousand of them live at a time (bench/programs/loops.c, medians of 4, load 10): forwarding 19.4,
+ * attached 20.9 with no or a thousand live samples, 22.8 with 100,000, 25.7 with a million; 16 to 4096 B, after one sample
+ * and after a million were taken and freed: 105 and 104, forwarding 97.
+ *
+ * 22 instructions a pair more than forwarding (callgrind). A sampled pair, in us: copy rung 0.36; uprobe 2.5, 2.8 and 3.3
  * for dumps of 8, 16 and 32 KiB, and 1.0 for 64 (less, presumably because the rings are full and records are dropped);
- * breakpoint 13 to 20 [7..23], too noisy to tell the dumps apart. Memory that the program gains, with 256 MiB in 64 K blocks: 1.3 MB at a period of 512 KiB, 2.0
- * at 64 KiB, 24 at 4 KiB with all 64 K blocks sampled (copy rung; 20 with the uprobe): 310 to 380 bytes a live sample.
+ * breakpoint 13 to 20 [7..23], too noisy to tell the dumps apart. Memory that the program gains, with 256 MiB in 64 K
+ * blocks: 1.3 MB at a period of 512 KiB, 2.0 at 64 KiB, 24 at 4 KiB with all 64 K blocks sampled (copy rung; 20 with the
+ * uprobe): 310 to 380 bytes a live sample.
  */
 #include "preload/hooks.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loops KIND THREADS PAIRS [live=N] [churn=N] [heap=BYTES] [deep=N] [pause]: malloc and free, nothing between.
+ * loops KIND THREADS PAIRS [live=N] [churn=N] [heap=BYTES] [deep=N]: malloc and free, nothing between.
  *
  *   batch      1000 live blocks of 16..4096 B per thread, replaced in random order
  *   small      the same with 16..256 B
@@ -10,13 +10,14 @@
  *              switches a pair
  *   storm      32 KiB, filled, read and freed: 1 to 2 GB/s
  *
- * Before the loop that is measured: N blocks of 1 KiB that stay (live), N that come and go (churn), BYTES in blocks of
- * 100 KiB that stay (heap); below N frames (deep). With `pause` heaptap takes no samples in the loop itself, so that a
- * short period can fill its tables and the loop still shows the unsampled path.
+ * Before the loop that is measured: N blocks of 1 KiB that stay (live), N that come and go (churn), all of them samples: the
+ * period in the shared header is 64 bytes for as long, changed as the sampler may do it; BYTES in blocks of 100 KiB that stay
+ * (heap); below N frames (deep).
  * Prints the nanoseconds of time and of CPU per pair. PAIRS is for all threads together.
  */
-#include "proto/heaptap.h"
+#include "proto/region.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdint.h>
@@ -167,15 +168,43 @@ static uint64_t now(clockid_t clock)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void prepare(uint64_t live, uint64_t churn, uint64_t heap)
+static struct region_header *find_header(void)
 {
-	for (uint64_t i = 0; i < churn; i++) {
-		void *block = malloc(1024);
-		USE(block);
-		free(block);
-	}
+	char line[4352];
+	uintptr_t start = 0;
+	FILE *maps = fopen("/proc/self/maps", "r");
+	while (maps && !start && fgets(line, sizeof(line), maps))
+		if (strstr(line, "/memfd:heaptap") && sscanf(line, "%" SCNxPTR, &start) != 1)
+			start = 0;
+	if (maps)
+		fclose(maps);
+	return (struct region_header *)start;
+}
+
+static void take_and_free(size_t size)
+{
+	void *block = malloc(size);
+	USE(block);
+	free(block);
+}
+
+static void prepare_samples(uint64_t live, uint64_t churn)
+{
+	struct region_header *header = live + churn > 1 ? find_header() : NULL;
+	uint64_t period = header ? atomic_exchange(&header->period_bytes, 64) : 0;
+	for (int i = 0; header && i < 16; i++)
+		take_and_free(1 << 20); /* ends the interval under way */
+	for (uint64_t i = 0; i < churn; i++)
+		take_and_free(1024);
 	for (uint64_t i = 0; i < live; i++)
 		USE(malloc(1024));
+	if (header)
+		atomic_store(&header->period_bytes, period);
+	take_and_free(1 << 20);
+}
+
+static void prepare_heap(uint64_t heap)
+{
 	for (uint64_t i = 0; i < heap / 102400; i++)
 		USE(malloc(102400));
 }
@@ -183,10 +212,9 @@ static void prepare(uint64_t live, uint64_t churn, uint64_t heap)
 int main(int argc, char *argv[])
 {
 	uint64_t live = 0, churn = 0, heap = 0;
-	int pause = 0;
 	unsigned int threads = argc > 3 ? (unsigned int)atoi(argv[2]) : 0;
 	if (threads < 1 || threads > THREADS_MAX) {
-		fprintf(stderr, "usage: loops KIND THREADS PAIRS [live=N] [churn=N] [heap=BYTES] [deep=N] [pause]\n");
+		fprintf(stderr, "usage: loops KIND THREADS PAIRS [live=N] [churn=N] [heap=BYTES] [deep=N]\n");
 		return 2;
 	}
 	kind = argv[1];
@@ -201,8 +229,6 @@ int main(int argc, char *argv[])
 			heap = n;
 		else if (sscanf(argv[i], "deep=%lu", &n) == 1)
 			deep = (unsigned int)n;
-		else
-			pause = !strcmp(argv[i], "pause");
 	}
 	const int by_two = !strcmp(kind, "cross") || !strcmp(kind, "pipe");
 	if (by_two)
@@ -216,9 +242,8 @@ int main(int argc, char *argv[])
 	for (unsigned int i = 0; i < threads / 2 + 1; i++)
 		if (sem_init(&belts[i].empty, 0, 2) || sem_init(&belts[i].full, 0, 0))
 			return 1;
-	prepare(live, churn, heap);
-	if (pause)
-		heaptap_stop();
+	prepare_samples(live, churn);
+	prepare_heap(heap);
 
 	pthread_t others[THREADS_MAX];
 	uint64_t began = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID);
