@@ -26,7 +26,7 @@ PACKAGES_BUILD := gcc libc6-dev libdw-dev libelf-dev libpfm4-dev libprotobuf-c-d
 PACKAGES_DEMO  := $(PACKAGES_BUILD) redis-server redis-tools golang-go
 PACKAGES_CHECK := $(PACKAGES_DEMO) g++ clang libclang-rt-14-dev libcmocka-dev golang-github-google-pprof-dev \
 	sqlite3 python3 nodejs binutils util-linux procps cppcheck spin gdb llvm dwz xz-utils gcc-aarch64-linux-gnu \
-	libc6-dev-arm64-cross qemu-user valgrind nginx-light curl musl-tools libjemalloc2 libtcmalloc-minimal4 \
+	libc6-dev-arm64-cross qemu-user rustc valgrind nginx-light curl musl-tools libjemalloc2 libtcmalloc-minimal4 \
 	libmimalloc2.0 heaptrack man-db zsh debuginfod libdebuginfod1
 PACKAGES_BENCH := $(PACKAGES_BUILD) g++ python3 valgrind heaptrack libgoogle-perftools4 gnuplot-nox redis-server \
 	redis-tools sqlite3 nodejs zstd

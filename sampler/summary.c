@@ -58,7 +58,7 @@ static void print_samples(const struct snapshot *s)
 	const struct region_place *place = region_place(s->process->image->region, s->process->place);
 	const struct process_counters *c = &s->process->counters;
 	char text[512];
-	int at = snprintf(text, sizeof(text), "%" PRIu64 " samples, %" PRIu64 " without a stack", s->view.allocated.samples,
+	int at = snprintf(text, sizeof(text), "%" PRIu64 " taken, %" PRIu64 " without a stack", s->view.allocated.samples,
 	    s->view.lost_alloc.samples);
 	for (uint32_t i = 0; i < REGION_LOSS_COUNT && at < (int)sizeof(text) - 48; i++) {
 		struct tally tally = region_read_tally(&place->lost[i]);
