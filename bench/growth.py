@@ -63,7 +63,7 @@ class Curves:
                   forward, default, pair_ns, "CPU per pair at the default period"),
             Curve("stacks", "distinct stacks", (10, 1000, 100000),
                   lambda x: [f"{build}/bench/stacks", str(x if not self.quick else min(x, 1000))],
-                  forward, fine, lambda run: run["tool_kib"] or 1, "peak RSS of the sampler, KiB"),
+                  forward, fine, lambda run: run["sampler_kib"] or 1, "peak RSS of the sampler, KiB (its writer, a child, not counted)"),
         ]
 
     def run(self, rounds):

@@ -65,20 +65,21 @@ def sampler_kib(first):
 
 
 def reap(first, deadline):
-    """Waits for `first` and for all that is left of it: (status of first, CPU seconds of all, peak KiB of the rest)."""
-    status, cpu, rest_kib, looks = None, 0.0, 0, 0
+    """Waits for `first` and for all that is left of it: (status of first, CPU seconds of all, peak KiB of the rest with
+    the children that it has waited for, peak KiB of the sampler alone)."""
+    status, cpu, rest_kib, alone_kib, looks = None, 0.0, 0, 0, 0
     while True:
         try:
             pid, code, used = os.wait4(-1, os.WNOHANG)
         except ChildProcessError:
-            return status, cpu, rest_kib
+            return status, cpu, max(rest_kib, alone_kib), alone_kib
         if pid == 0:
             if time.monotonic() > deadline:
                 kill_all()
                 raise Failed("took too long")
             time.sleep(0.002)
             if status is None and looks % 16 == 0:
-                rest_kib = max(rest_kib, sampler_kib(first))
+                alone_kib = max(alone_kib, sampler_kib(first))
             looks += 1
             continue
         cpu += used.ru_utime + used.ru_stime
@@ -135,7 +136,7 @@ def run(build, workload, contender):
             child = subprocess.Popen(command, env=environment, stdin=stdin, stdout=output,
                                      stderr=subprocess.DEVNULL, cwd=folder)
             took = serve(workload, child, output) if workload.server else None
-            status, cpu, rest_kib = reap(child.pid, time.monotonic() + TIMEOUT_S)
+            status, cpu, rest_kib, alone_kib = reap(child.pid, time.monotonic() + TIMEOUT_S)
             child.returncode = status
             output.seek(0)
             said = output.read().decode("utf-8", "replace")
@@ -145,7 +146,7 @@ def run(build, workload, contender):
             wall, user, system, kib, switches = map(float, file.read().split())
         written = sum(os.path.getsize(f) for f in glob.glob(f"{folder}/**", recursive=True) if os.path.isfile(f))
         return {"wall": took or wall, "target_cpu": user + system, "tool_cpu": max(0.0, cpu - user - system),
-                "target_kib": kib, "tool_kib": rest_kib, "written": written, "switches": switches, "said": said}
+                "target_kib": kib, "tool_kib": rest_kib, "sampler_kib": alone_kib, "written": written, "switches": switches, "said": said}
     except (Failed, subprocess.SubprocessError, OSError) as error:
         kill_all()
         raise Failed(f"{workload.name} under {contender.name}: {error}") from error
