@@ -3,6 +3,7 @@
 
 #include "sampler/allocator.h"
 #include "sampler/kernel_symbols.h"
+#include "sampler/layout.h"
 #include "sampler/perfmap.h"
 #include "sampler/symbol.h"
 #include "sampler/symcache.h"
@@ -13,8 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Marker frames need an address that is not zero and not a real one: vm.mmap_min_addr keeps these pages free. */
-enum { MARKER_BASE = 0x1000 };
+/* Marker frames need an address that is not zero and not a real one, and so does a program that is mapped nowhere. */
+enum { MARKER_BASE = LAYOUT_RESERVED_START, NOWHERE_BASE = MARKER_BASE + 0x1000, NOWHERE_END = NOWHERE_BASE + 0x1000 };
+_Static_assert(NOWHERE_END <= LAYOUT_RESERVED_END, "one page each");
+
+/* A hostile target has claimed so many addresses that there is none left for a frame. */
+static const char no_address[] = "[no address left]";
 
 struct named_frame {
 	uint32_t location;  /* 0: not made */
@@ -30,7 +35,8 @@ struct naming {
 	struct perfmap *perfmap;
 	struct kernel_symbols *kernel; /* read when the first of its frames is met */
 	struct named_frame *frames; /* by frame number */
-	uint32_t *mappings;         /* profile ids, by mapping number; 0: not made */
+	struct layout *layout;
+	uint32_t *mappings;         /* profile ids, by range of the layout; 0: not made */
 	uint32_t marker_mapping;
 	uint32_t *path;             /* naming_stack's array */
 	size_t path_room;
@@ -78,9 +84,10 @@ static uint32_t add_mapping(struct naming *n, uint64_t start, uint64_t end, uint
 static uint32_t mapping_id(struct naming *n, uint32_t number)
 {
 	if (!n->mappings[number]) {
-		const struct stack_mapping *m = stacks_mapping(n->stacks, number);
+		const struct layout_range *range = layout_range(n->layout, number);
+		const struct stack_mapping *m = stacks_mapping(n->stacks, range->mapping);
 		const char *name = m->module && !m->module->vdso ? m->module->path : special_name(m->kind);
-		n->mappings[number] = add_mapping(n, m->start, m->end ? m->end : m->start + 1, m->file_offset, m->module, name);
+		n->mappings[number] = add_mapping(n, range->start, range->limit, range->file_offset, m->module, name);
 	}
 	return n->mappings[number];
 }
@@ -99,8 +106,8 @@ static bool is_program(const char *path, const char *name)
 static void add_main_mapping(struct naming *n)
 {
 	const char *name = n->source.program;
-	for (uint32_t i = 0; i < stacks_mapping_count(n->stacks); i++) {
-		const struct stack_mapping *m = stacks_mapping(n->stacks, i);
+	for (uint32_t i = 0; i < layout_count(n->layout); i++) {
+		const struct stack_mapping *m = stacks_mapping(n->stacks, layout_range(n->layout, i)->mapping);
 		if (m->module && is_program(m->module->path, name)) {
 			mapping_id(n, i);
 			return;
@@ -108,12 +115,12 @@ static void add_main_mapping(struct naming *n)
 	}
 	for (size_t i = 0; i < maps_count(n->source.maps); i++) {
 		const struct map *map = maps_at(n->source.maps, i);
-		if (is_program(map_path(map), name)) {
+		if (is_program(map_path(map), name) && !layout_overlaps(n->layout, map->start, map->end)) {
 			add_mapping(n, map->start, map->end, map->pgoff, map->module, map_path(map));
 			return;
 		}
 	}
-	add_mapping(n, 0x1000, 0x2000, 0, NULL, name[0] ? name : "[unknown]");
+	add_mapping(n, NOWHERE_BASE, NOWHERE_END, 0, NULL, name[0] ? name : "[unknown]");
 }
 
 /* ---- locations */
@@ -121,8 +128,13 @@ static void add_main_mapping(struct naming *n)
 /* Lines innermost first. The allocator's own at the inner end are left out unless there is nothing else. */
 static int add_location(struct naming *n, uint32_t number, const struct symbol_frame *names, size_t count)
 {
-	const struct stack_frame *frame = stacks_frame(n->stacks, number);
 	struct named_frame *named = &n->frames[number];
+	uint32_t range;
+	uint64_t address;
+	if (!layout_find(n->layout, number, &range, &address)) {
+		named->location = naming_marker(n, no_address);
+		return named->location ? 0 : -1;
+	}
 	struct profile_line *lines = count ? calloc(count, sizeof(*lines)) : NULL;
 	if (count && !lines)
 		return -1;
@@ -143,8 +155,8 @@ static int add_location(struct naming *n, uint32_t number, const struct symbol_f
 		lines[kept++].line = names[i].line;
 	}
 	const struct profile_location location = {
-	    .mapping = mapping_id(n, frame->mapping),
-	    .address = frame->pc ? frame->pc : 1,
+	    .mapping = mapping_id(n, range),
+	    .address = address,
 	    .lines = lines,
 	    .line_count = kept,
 	};
@@ -248,7 +260,7 @@ static int name_all(struct naming *n)
 uint32_t naming_marker(struct naming *n, const char *marker)
 {
 	/* One address each: the unwinder's, then the books'. */
-	static const char *const of_books[] = {STACK_BEFORE_RESTART, NAMING_MMAP, STACK_LOST_SAMPLES, STACK_NONE};
+	static const char *const of_books[] = {STACK_BEFORE_RESTART, NAMING_MMAP, STACK_LOST_SAMPLES, STACK_NONE, no_address};
 	uint32_t number = UNWIND_OUTCOMES;
 	for (uint32_t i = 0; i < sizeof(of_books) / sizeof(of_books[0]); i++)
 		if (strcmp(of_books[i], marker) == 0)
@@ -287,7 +299,8 @@ struct naming *naming_new(struct profile *profile, const struct naming_source *s
 	};
 	n->symbols = symbols_new(&options);
 	n->frames = calloc(stacks_frame_count(n->stacks) + 1, sizeof(*n->frames));
-	n->mappings = calloc(stacks_mapping_count(n->stacks) + 1, sizeof(*n->mappings));
+	n->layout = layout_new(n->stacks);
+	n->mappings = n->layout ? calloc(layout_count(n->layout) + 1, sizeof(*n->mappings)) : NULL;
 	if (!n->symbols || !n->frames || !n->mappings)
 		goto fail;
 	if (source->pid > 0 && perfmap_open(source->pid, &n->perfmap) != 0)
@@ -308,6 +321,7 @@ void naming_free(struct naming *n)
 	symbols_free(n->symbols);
 	perfmap_free(n->perfmap);
 	kernel_symbols_free(n->kernel);
+	layout_free(n->layout);
 	free(n->frames);
 	free(n->mappings);
 	free(n->path);
