@@ -39,11 +39,9 @@ static bool untapped, forked_untapped, fork_seen;
 
 /* Segments that this process owns, and which of their slots are taken. */
 static uint16_t segments[REGION_SEGMENTS];
-static _Atomic uint32_t segments_owned;
-static _Atomic uint32_t segments_growing;
+static _Atomic uint32_t segments_owned, segments_growing;
 static _Atomic uint64_t taken[REGION_SEGMENTS][SEGMENT_WORDS]; /* by index into segments[] */
-static _Atomic uint32_t taken_count;
-static _Atomic uint32_t cursor;
+static _Atomic uint32_t taken_count, cursor;
 /* index into segments[] of a region segment */
 static uint16_t segment_at[REGION_SEGMENTS];
 
@@ -389,6 +387,7 @@ void place_open(const struct place_setup *with)
 	place->start_ns = place_now_ns();
 	request_open(header->start_paused == 1);
 	request_begin(place);
+	segments_grow(); /* not at the first sample: threads that take theirs at once would find it under way, and no slot */
 	if (setup.wiped)
 		atomic_store(setup.wiped, WIPED_OPEN);
 	atomic_store(&place->state, PLACE_READY);
@@ -444,6 +443,7 @@ static void place_claim(void)
 	place->parent = parent + 1;
 	place->start_ns = place_now_ns();
 	request_begin(place);
+	segments_grow();
 	sample_reseed();
 	live_visit(place_inherit);
 	mapping_inherit();
