@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 enum {
-	MAPS_RETRY_NS = 20 * 1000000, /* an address in no map: read the maps again, but not for every sample */
 	YOUNG_NS = 1 * 1000000,       /* a record's time is taken before it is written: this much before at most */
 	KERNEL_FRAMES = 256,          /* the kernel's own limit is 127 (kernel.perf_event_max_stack) */
 };
@@ -78,8 +77,10 @@ static uint32_t take_stack(const struct event_intake *intake, struct subject *s,
 	if (record->regs_abi == PERF_SAMPLE_REGS_ABI_64 &&
 	    regs_from_perf(regs_arch_native(), regs_arch_native()->perf_mask, record->regs, record->regs_count, &regs) == 0) {
 		enum unwind_outcome outcome = unwind(s, record, &regs, frames, &user);
-		if (maps_may_be_stale(outcome) && subject_read_maps(s, process_now_ns(), MAPS_RETRY_NS))
+		if (maps_may_be_stale(outcome) && subject_read_maps(s, process_now_ns(), s->maps_retry_ns)) {
 			outcome = unwind(s, record, &regs, frames, &user);
+			s->maps_retry_ns = maps_retry_ns(s->maps_retry_ns, !maps_may_be_stale(outcome));
+		}
 		s->outcome[record->source->event][outcome]++;
 		marker = unwind_marker(outcome);
 	}

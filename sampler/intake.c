@@ -7,7 +7,6 @@
 #include <sys/sysmacros.h>
 
 enum {
-	MAPS_RETRY_NS = 20 * 1000000,    /* an address in no map: read the maps again, but not for every sample */
 	MAPS_STALE_NS = 1000 * 1000000,  /* without MMAP2 records */
 };
 
@@ -84,9 +83,12 @@ static void take_sample(struct intake *intake, const struct sample *s)
 	enum unwind_outcome outcome = unwind(intake, s, &count);
 	if (maps_may_be_stale(outcome)) {
 		uint64_t before = process->maps_read_ns;
-		process_refresh_maps(process, process_now_ns(), MAPS_RETRY_NS);
-		if (process->maps_read_ns != before)
+		/* Without records there is no other way to hear of a new library. */
+		process_refresh_maps(process, process_now_ns(), intake->maps_follow ? process->maps_retry_ns : maps_retry_ns(0, false));
+		if (process->maps_read_ns != before) {
 			outcome = unwind(intake, s, &count);
+			process->maps_retry_ns = maps_retry_ns(process->maps_retry_ns, !maps_may_be_stale(outcome));
+		}
 	}
 	process->counters.outcome[outcome]++;
 	/* Our own library's frames are at the inner end. */

@@ -9,7 +9,11 @@
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
 
-enum { SCRATCH_AFTER = 16 };    /* lookups before an address space is worth a cache of its own */
+enum {
+	SCRATCH_AFTER = 16,             /* lookups before an address space is worth a cache of its own */
+	RETRY_NS = 20 * 1000000,
+	RETRY_MAX_NS = 1000 * 1000000,
+};
 
 /* What a range was announced as, shared by the pieces it is split into and by forked copies. */
 struct map_file {
@@ -299,6 +303,13 @@ int maps_add(struct maps *maps, const struct map_range *range)
 	err = add_range(maps, range, full ? full : path, kind);
 	free(full);
 	return err;
+}
+
+uint64_t maps_retry_ns(uint64_t before_ns, bool helped)
+{
+	if (helped || before_ns < RETRY_NS)
+		return RETRY_NS;
+	return before_ns < RETRY_MAX_NS / 2 ? before_ns * 2 : RETRY_MAX_NS;
 }
 
 bool maps_parse_line(const char *line, struct map_range *range)

@@ -92,6 +92,14 @@ int maps_remove(struct maps *maps, uint64_t start, uint64_t len);
 int maps_read_proc(struct maps *maps);
 
 /*
+ * How long to wait before /proc/PID/maps is read again because an address is in no map that explains it: not for every
+ * sample, and twice as long each time that it was no help. Code made at run time is never explained, and each reading
+ * holds the target's mmap_lock and costs us every cache that hangs on the maps. BEFORE_NS is what was said last time, 0
+ * at first. Pure.
+ */
+uint64_t maps_retry_ns(uint64_t before_ns, bool helped);
+
+/*
  * Parses one line of /proc/PID/maps, LINE without its newline. RANGE->path points into LINE. False if it is no such
  * line. Pure.
  */

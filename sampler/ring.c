@@ -12,6 +12,11 @@
 
 _Static_assert(RING_CLOCK == CLOCK_MONOTONIC, "slots and records share a clock");
 
+enum {
+	RING_BYTES_LEAST = 128 << 10, /* one of the largest samples, three of the usual ones */
+	ALL_BYTES_MAX = 512 << 20,
+};
+
 struct ring {
 	int cpu, fd;
 	struct perf_event_mmap_page *page;
@@ -89,8 +94,17 @@ static int open_all(struct rings *rings, int cpus)
 	return rings->count ? 0 : -ENODEV;
 }
 
+size_t rings_share(size_t want_bytes, uint64_t cpus, uint64_t memory_bytes)
+{
+	uint64_t all = memory_bytes / 32 < ALL_BYTES_MAX ? memory_bytes / 32 : ALL_BYTES_MAX;
+	while (want_bytes > RING_BYTES_LEAST && want_bytes > all / (cpus ? cpus : 1))
+		want_bytes /= 2;
+	return want_bytes;
+}
+
 struct rings *rings_open(size_t want_bytes, int *error)
 {
+	uint64_t memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	struct rings *rings = calloc(1, sizeof(*rings));
 	if (rings && cpus > 0)
@@ -102,7 +116,8 @@ struct rings *rings_open(size_t want_bytes, int *error)
 	}
 	/* Beyond perf_event_mlock_kb and RLIMIT_MEMLOCK the mmap fails with EPERM: halve until it fits. */
 	*error = -EPERM;
-	for (rings->data_bytes = want_bytes; rings->data_bytes >= 128 * 1024; rings->data_bytes /= 2) {
+	rings->data_bytes = rings_share(want_bytes, (uint64_t)cpus, memory_bytes);
+	for (; rings->data_bytes >= RING_BYTES_LEAST; rings->data_bytes /= 2) {
 		*error = open_all(rings, (int)cpus);
 		if (*error == 0)
 			return rings;

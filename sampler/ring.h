@@ -22,7 +22,15 @@ enum { RING_CLOCK = 1 /* CLOCK_MONOTONIC */ };
 /* What every event of ours has in common. */
 void ring_attr_init(struct perf_event_attr *attr, uint32_t dump_bytes);
 
-/* Opens one ring per online CPU, as large as the limits allow up to want_bytes each. NULL with *error = -errno. */
+/*
+ * What each of CPUS rings may take of want_bytes, a power of two: their memory cannot be swapped out, and what is modest on
+ * two CPUs is gigabytes on a hundred. All together at most 512 MiB and 1/32 of the machine's memory. Pure.
+ */
+size_t rings_share(size_t want_bytes, uint64_t cpus, uint64_t memory_bytes);
+
+/*
+ * Opens one ring per online CPU, as large as that and the limits allow up to want_bytes each. NULL with *error = -errno.
+ */
 struct rings *rings_open(size_t want_bytes, int *error);
 void rings_close(struct rings *rings);
 

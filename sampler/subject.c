@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,7 @@ struct subject *subjects_add(struct subjects *subjects, pid_t pid, const struct 
 	s->pid = pid;
 	s->pidfd = -1;
 	s->first_ns = first_ns;
+	s->maps_retry_ns = maps_retry_ns(0, false);
 	s->maps = parent ? maps_copy(parent->maps, pid) : maps_new(subjects->modules, pid, true);
 	s->stacks = stacks_new();
 	if (!s->maps || !s->stacks) {
@@ -197,9 +199,12 @@ void subject_look(struct subject *s)
 bool subject_has_ended(struct subject *s)
 {
 	int pidfd = s->pidfd >= 0 ? s->pidfd : (int)syscall(SYS_pidfd_open, s->pid, 0);
+	/* No descriptor is no proof: there may be none left, for thousands of processes have one each. */
+	if (pidfd < 0)
+		return errno == ESRCH || (kill(s->pid, 0) != 0 && errno == ESRCH);
 	struct pollfd poll_fd = {.fd = pidfd, .events = POLLIN};
-	bool ended = pidfd < 0 || (poll(&poll_fd, 1, 0) == 1 && poll_fd.revents & POLLIN);
-	if (pidfd >= 0 && pidfd != s->pidfd)
+	bool ended = poll(&poll_fd, 1, 0) == 1 && poll_fd.revents & POLLIN;
+	if (pidfd != s->pidfd)
 		close(pidfd);
 	return ended;
 }

@@ -36,7 +36,7 @@ struct subject {
 	char title[64];  /* as struct process has it */
 	char name[PROCESS_NAME_BYTES];
 	char comm[16];
-	uint64_t first_ns, maps_read_ns;
+	uint64_t first_ns, maps_read_ns, maps_retry_ns;
 	struct maps *maps;
 	struct stacks *stacks;
 	struct event_book *books[EVENTS_MAX]; /* NULL until its first sample */
@@ -66,7 +66,7 @@ bool subject_read_maps(struct subject *subject, uint64_t now_ns, uint64_t every_
 /* Finds out who it is, once, while it lives. */
 void subject_look(struct subject *subject);
 
-/* Has it ended? Asks the kernel. */
+/* Has it ended? Asks the kernel; if that has no descriptor left to ask with, by its number. */
 bool subject_has_ended(struct subject *subject);
 
 bool subject_has_samples(const struct subject *subject);

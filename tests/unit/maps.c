@@ -286,6 +286,19 @@ static void relative_names(void **state)
 	modules_free(store);
 }
 
+static void readings_that_do_not_help_become_rare(void **state)
+{
+	uint64_t wait_ns = maps_retry_ns(0, false), waited_ns = 0;
+	unsigned int readings = 0;
+
+	assert_int_equal(wait_ns, 20 * 1000000);
+	for (; waited_ns < UINT64_C(60) * 1000000000; readings++, waited_ns += wait_ns)
+		wait_ns = maps_retry_ns(wait_ns, false);
+	assert_in_range(readings, 60, 70);
+	assert_int_equal(maps_retry_ns(wait_ns, true), 20 * 1000000);
+	assert_in_range(maps_retry_ns(UINT64_MAX, false), 1, 1000000000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -299,6 +312,7 @@ int main(void)
 		cmocka_unit_test(lazily_opened_ranges),
 		cmocka_unit_test(scratch_forgets_when_the_ranges_change),
 		cmocka_unit_test(too_many_ranges),
+		cmocka_unit_test(readings_that_do_not_help_become_rare),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
