@@ -20,6 +20,12 @@ struct merge {
 	uint32_t *stack;
 	struct profile_label *labels;
 	size_t stack_room, label_room;
+	uint64_t moved_end;                         /* of what is at PROFILE_MOVED_START */
+};
+
+enum {
+	COMPARED = 4096, /* nobody has more mappings but somebody who wants us to be slow */
+	PAGE = 4096,
 };
 
 static const char *shown(const struct merge *m, char kind, const char *name, char *buffer)
@@ -102,7 +108,29 @@ static bool is_same(const struct profile_mapping *a, const struct profile_mappin
 		return false;
 	if (*a->build_id || *b->build_id)
 		return strcmp(a->build_id, b->build_id) == 0;
-	return *a->filename && strcmp(a->filename, b->filename) == 0;
+	if (!*a->filename || strcmp(a->filename, b->filename) != 0)
+		return false;
+	/* Two ranges of code made at run time have nothing in common but the name, unless it is one process. */
+	return strncmp(a->filename, "[anon", 5) != 0 || a->start == b->start;
+}
+
+/* Where a mapping that the profile does not have yet goes: to its own place, if nobody is there. */
+static uint64_t place(struct merge *m, const struct profile_mapping *mapping)
+{
+	uint32_t known = profile_mapping_count(m->out);
+	uint64_t start = mapping->start, bytes = mapping->limit - mapping->start;
+	bool taken = false;
+
+	for (uint32_t old = 1; old <= known && old <= COMPARED && !taken; old++) {
+		struct profile_mapping other = profile_mapping(m->out, old);
+
+		taken = other.start < mapping->limit && mapping->start < other.limit;
+	}
+	if (taken && bytes < PROFILE_MOVED_END && m->moved_end + bytes <= PROFILE_MOVED_END - 9 * PAGE)
+		start = m->moved_end + mapping->start % PAGE;
+	if (start + bytes > m->moved_end && start + bytes <= PROFILE_MOVED_END - 8 * PAGE)
+		m->moved_end = (start + bytes + 2 * PAGE - 1) / PAGE * PAGE;
+	return start;
 }
 
 static int add_mappings(struct merge *m)
@@ -116,14 +144,18 @@ static int add_mappings(struct merge *m)
 		shown_mapping.filename = shown(m, 'm', mapping.filename, filename);
 		if (m->anonymize)
 			shown_mapping.build_id = "";
-		/* Nobody has thousands of mappings but somebody who wants us to be slow. */
-		for (uint32_t old = 1; old <= known && old <= 4096 && !found; old++) {
+		for (uint32_t old = 1; old <= known && old <= COMPARED && !found; old++) {
 			struct profile_mapping other = profile_mapping(m->out, old);
 
 			if (is_same(&other, &shown_mapping)) {
 				found = old;
 				m->shifts[id] = (int64_t)(other.start - mapping.start);
 			}
+		}
+		if (!found && mapping.limit > mapping.start) {
+			shown_mapping.start = place(m, &mapping);
+			shown_mapping.limit = shown_mapping.start + (mapping.limit - mapping.start);
+			m->shifts[id] = (int64_t)(shown_mapping.start - mapping.start);
 		}
 		m->mappings[id] = found ? found : profile_add_mapping(m->out, &shown_mapping);
 		if (!m->mappings[id])
@@ -244,7 +276,7 @@ static int add_profile(struct merge *m)
 
 int merge_profiles(struct profile *const *profiles, size_t count, bool anonymize, struct profile **out, size_t *culprit)
 {
-	struct merge m = {.out = profile_new(), .anonymize = anonymize};
+	struct merge m = {.out = profile_new(), .anonymize = anonymize, .moved_end = PROFILE_MOVED_START};
 	int err = m.out ? 0 : -ENOMEM;
 
 	*culprit = 0;

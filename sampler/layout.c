@@ -54,8 +54,8 @@ static void cut(struct layout *l)
 	l->cuts[count++] = 0;
 	l->cuts[count++] = LAYOUT_RESERVED_START;
 	l->cuts[count++] = LAYOUT_RESERVED_END;
-	l->cuts[count++] = LAYOUT_MOVED_START;
-	l->cuts[count++] = LAYOUT_MOVED_END;
+	l->cuts[count++] = PROFILE_MOVED_START;
+	l->cuts[count++] = PROFILE_MOVED_END;
 	l->cuts[count++] = UINT64_MAX;
 	for (uint32_t i = 0; i < mappings; i++) {
 		const struct stack_mapping *m = stacks_mapping(l->stacks, i);
@@ -117,7 +117,7 @@ static void take_all(struct layout *l)
 		if (stacks_mapping(l->stacks, i)->kind == MAP_KIND_KERNEL)
 			kernel = i;
 	take(l, LAYOUT_RESERVED_START, LAYOUT_RESERVED_END, RESERVED);
-	take(l, LAYOUT_MOVED_START, LAYOUT_MOVED_END, RESERVED);
+	take(l, PROFILE_MOVED_START, PROFILE_MOVED_END, RESERVED);
 	/* The kernel's is never moved, not even if a wild pc was there first. */
 	take(l, MAP_KERNEL_START, UINT64_MAX, kernel);
 	for (uint32_t i = 0; i < mappings; i++) {
@@ -162,7 +162,7 @@ static void move(struct layout *l, uint32_t mapping)
 	const struct stack_mapping *m = stacks_mapping(l->stacks, mapping);
 	uint64_t bytes = end_of(m) - m->start, start = l->moved_end + m->start % PAGE;
 	/* A page in between, so that no reader takes two for one; and the lists of hostile targets can hold anything. */
-	if (start > LAYOUT_MOVED_END - 3 * PAGE || bytes > LAYOUT_MOVED_END - 3 * PAGE - start)
+	if (start > PROFILE_MOVED_END - 3 * PAGE || bytes > PROFILE_MOVED_END - 3 * PAGE - start)
 		return;
 	l->moved[mapping] = l->count;
 	l->ranges[l->count++] = (struct layout_range){start, start + bytes, m->file_offset, mapping};
@@ -174,7 +174,7 @@ static void move_all(struct layout *l)
 	uint32_t range;
 	for (uint32_t i = 0; i < stacks_mapping_count(l->stacks); i++)
 		l->moved[i] = NOBODY;
-	l->moved_end = LAYOUT_MOVED_START;
+	l->moved_end = PROFILE_MOVED_START;
 	/* In the order of frames, used by this snapshot or not: see layout.h. */
 	for (uint32_t i = 0; i < stacks_frame_count(l->stacks); i++) {
 		const struct stack_frame *frame = stacks_frame(l->stacks, i);

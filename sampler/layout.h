@@ -19,19 +19,13 @@
 #ifndef SAMPLER_LAYOUT_H
 #define SAMPLER_LAYOUT_H
 
+#include "pprof/profile.h"
 #include "sampler/stacks.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct layout;
-
-/*
- * Where what is moved goes: addresses that no processor has as a program's (x86-64 ends at 2^56 with five levels of page
- * tables, aarch64 at 2^52) nor as the kernel's, and that are positive for who reads them signed.
- */
-#define LAYOUT_MOVED_START UINT64_C(0x1000000000000000)
-#define LAYOUT_MOVED_END   UINT64_C(0x8000000000000000)
 
 /* Kept free for mappings that nobody has: below vm.mmap_min_addr on every system, whatever a wild pc says. */
 #define LAYOUT_RESERVED_START UINT64_C(0x1000)

@@ -172,3 +172,33 @@ test_code_made_at_run_time() {
     if [ $name = .jit. ]; then matches '^inuse_space 7700$' got; else matches '^inuse_objects 50$' got; fi
   done
 }
+
+# Programs at one address, each with libraries that were moved: merged, nobody has another's address either.
+test_merged() {
+  need_root
+  make_plugins
+  for name in one two; do
+    sed "s/^int main/__attribute__((noinline)) void *$name(void) { void *p = malloc(500); asm volatile(\"\" : \"+r\"(p)); return p; }\nint main/
+      s/^  int at = 0;/  int at = 0; kept[99999] = $name();/" host.c >$name.c
+    gcc -O1 -g -fno-builtin -no-pie -o $name $name.c -ldl
+  done
+  by_uprobe one.pb.gz ./one 10 '' ./alpha.so ./beta.so
+  by_uprobe two.pb.gz ./two 10 map ./gamma.so ./beta.so ./alpha.so
+  "$heaptap" merge -o both.pb.gz one.pb.gz two.pb.gz
+  profile_check both.pb.gz
+  apart both.pb.gz
+  while read -r function objects; do
+    "$readers/oracle" -reach "^$function\$" both.pb.gz | awk -F '\t' '$1 == "reach" { print $2, $3 }' >got
+    matches "^inuse_objects $objects\$" got
+  done <<'END'
+one 1
+two 1
+alpha_inner 20
+beta_inner 20
+gamma_inner 10
+END
+  # Again with itself: the same places, twice the numbers.
+  "$heaptap" merge -o twice.pb.gz both.pb.gz both.pb.gz
+  go tool pprof -raw twice.pb.gz 2>/dev/null | awk '/^Locations/ { on = 1 } on' >twice
+  awk '/^Locations/ { on = 1 } on' raw | diff - twice >changes || { cat changes >&2; fail 'merged with itself it has other places'; }
+}

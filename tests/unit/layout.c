@@ -207,7 +207,7 @@ static void code_made_at_run_time(void **state)
 	assert_int_equal(address_of(s, below), 0x7ef010);
 	map(s, 0x7ee000, 0x8000, 0);
 	uint32_t library = seen(s, 0x7f0800, 2), beside = seen(s, 0x7f4000, 2);
-	assert_true(address_of(s, library) >= LAYOUT_MOVED_START);
+	assert_true(address_of(s, library) >= PROFILE_MOVED_START);
 	assert_int_equal(address_of(s, beside), 0x7f4000);
 	maps_clear(s->maps);
 	uint32_t nothing = seen(s, 0x7f0800, -1);
@@ -219,8 +219,8 @@ static void code_made_at_run_time(void **state)
 static void wild_addresses(void **state)
 {
 	struct space *s = *state;
-	static const uint64_t pcs[] = {2, 0xfff, 0x1003, 0x2000, 0x3000, LAYOUT_MOVED_START, LAYOUT_MOVED_START + 5,
-	    LAYOUT_MOVED_START + 0x2fff, LAYOUT_MOVED_END - 1, MAP_KERNEL_START, UINT64_MAX - 1, UINT64_MAX - 5000};
+	static const uint64_t pcs[] = {2, 0xfff, 0x1003, 0x2000, 0x3000, PROFILE_MOVED_START, PROFILE_MOVED_START + 5,
+	    PROFILE_MOVED_START + 0x2fff, PROFILE_MOVED_END - 1, MAP_KERNEL_START, UINT64_MAX - 1, UINT64_MAX - 5000};
 
 	for (size_t i = 0; i < sizeof(pcs) / sizeof(*pcs); i++)
 		seen(s, pcs[i], -1);
