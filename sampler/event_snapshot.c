@@ -258,7 +258,7 @@ const char *event_snapshot_path(const struct event_snapshot *snapshot)
 
 static void print_sheet(const struct event_sheet *sheet)
 {
-	char value[64], bytes[32] = "", size[32], share[80] = "";
+	char value[64], bytes[32] = "", size[32], share[80] = "", lost[32] = "an unknown number";
 	double total = (double)sheet->total.value * event_sheet_scale(sheet);
 	if (sheet->event->kind == EVENT_CLOCK)
 		snprintf(value, sizeof(value), "%.3f s", total / 1e9);
@@ -269,8 +269,10 @@ static void print_sheet(const struct event_sheet *sheet)
 	if (sheet->counters.counted && sheet->sum.value < sheet->counters.counted / 100 * SHARE_PERCENT)
 		snprintf(share, sizeof(share), ", samples stand for %.1f%% of what the kernel counted",
 		    100 * (double)sheet->sum.value / (double)sheet->counters.counted);
-	notice_print("  %s %s%s in %" PRIu64 " samples; %" PRIu64 " lost%s: %s", sheet->event->label, value, bytes,
-	    sheet->total.samples, sheet->counters.lost, share, sheet->path);
+	if (sheet->counters.lost_known)
+		snprintf(lost, sizeof(lost), "%" PRIu64, sheet->counters.lost);
+	notice_print("  %s %s%s in %" PRIu64 " samples; %s lost%s: %s", sheet->event->label, value, bytes,
+	    sheet->total.samples, lost, share, sheet->path);
 }
 
 void event_snapshot_print(const struct event_snapshot *snapshot, int error, int verbosity)
