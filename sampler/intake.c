@@ -8,6 +8,7 @@
 
 enum {
 	MAPS_STALE_NS = 1000 * 1000000,  /* without MMAP2 records */
+	PROMPT_READS = 10,               /* of the maps in that time, beside those in their turn */
 };
 
 /* DWARF numbers of the trigger's argument registers: key, slot, seq, size, period, time. */
@@ -18,7 +19,7 @@ struct sample {
 	struct process *process;
 	uint32_t slot, tid;
 	bool mapped;
-	uint64_t seq, size_bytes, period_bytes;
+	uint64_t seq, size_bytes, period_bytes, time_ns; /* the last: of a copied one, its own word */
 	struct regs regs;
 	const void *stack;
 	size_t stack_bytes, stack_want;
@@ -70,6 +71,22 @@ static bool maps_may_be_stale(enum unwind_outcome outcome)
 	return outcome == UNWIND_NO_MAP || outcome == UNWIND_NO_MODULE || outcome == UNWIND_NO_CFI;
 }
 
+/* How old the maps must be to be read again. Without records there is no other way to hear of a new library, and for a
+ * stack that was copied after the last reading, a few times a second, no delay: the library may be gone soon. */
+static uint64_t retry_ns(const struct intake *intake, struct process *process, const struct sample *s, uint64_t now_ns)
+{
+	if (intake->maps_follow)
+		return process->maps_retry_ns;
+	if (now_ns - process->prompt_ns > MAPS_STALE_NS) {
+		process->prompt_ns = now_ns;
+		process->prompt_reads = 0;
+	}
+	if (s->time_ns <= process->maps_read_ns || process->prompt_reads >= PROMPT_READS)
+		return maps_retry_ns(0, false);
+	process->prompt_reads++;
+	return 0;
+}
+
 static void take_sample(struct intake *intake, const struct sample *s)
 {
 	struct process *process = s->process;
@@ -82,9 +99,8 @@ static void take_sample(struct intake *intake, const struct sample *s)
 		process_refresh_maps(process, process_now_ns(), MAPS_STALE_NS);
 	enum unwind_outcome outcome = unwind(intake, s, &count);
 	if (maps_may_be_stale(outcome)) {
-		uint64_t before = process->maps_read_ns;
-		/* Without records there is no other way to hear of a new library. */
-		process_refresh_maps(process, process_now_ns(), intake->maps_follow ? process->maps_retry_ns : maps_retry_ns(0, false));
+		uint64_t before = process->maps_read_ns, now_ns = process_now_ns();
+		process_refresh_maps(process, now_ns, retry_ns(intake, process, s, now_ns));
 		if (process->maps_read_ns != before) {
 			outcome = unwind(intake, s, &count);
 			process->maps_retry_ns = maps_retry_ns(process->maps_retry_ns, !maps_may_be_stale(outcome));
@@ -252,6 +268,7 @@ static void take_buffer(void *argument, const struct region_buffer *header, cons
 	    .seq = header->seq,
 	    .size_bytes = header->size_bytes,
 	    .period_bytes = header->period_bytes,
+	    .time_ns = header->time_ns,
 	    .stack = intake->stack,
 	    .stack_bytes = header->stack_bytes < room ? header->stack_bytes : room,
 	    .reaches_end = header->whole_stack == 1,

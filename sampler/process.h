@@ -60,7 +60,8 @@ struct process {
 	int status; /* wait status, PROCESS_EXITED */
 	char title[64];                /* what the user called it: redis-server, though the file is redis-check-rdb */
 	char name[PROCESS_NAME_BYTES]; /* path of the executable, or what is known of it */
-	uint64_t start_ns, maps_read_ns, maps_retry_ns;
+	uint64_t start_ns, maps_read_ns, maps_retry_ns, prompt_ns;
+	uint32_t prompt_reads; /* of the maps since prompt_ns, out of turn */
 	struct maps *maps;
 	struct stacks *stacks;
 	struct heap *heap;
