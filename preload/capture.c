@@ -153,7 +153,8 @@ void capture_sample(const struct live_entry *entry)
 	bool whole;
 	uint64_t extent = stack_extent((uintptr_t)__builtin_frame_address(0), &whole);
 	if (place_tapped() && !(whole && extent > header->dump_bytes))
-		capture_trigger(place_key(), entry->slot | (entry->flags & SLOT_MMAP ? REGION_TRIGGER_MMAP : 0), entry->seq, entry->size_bytes, entry->period_bytes, entry->time_ns);
+		capture_trigger(place_key(), entry->slot | (entry->flags & SLOT_MMAP ? REGION_TRIGGER_MMAP : 0), entry->seq,
+		    entry->size_bytes, entry->period_bytes, entry->time_ns);
 	else
 		capture_copy(entry);
 }
