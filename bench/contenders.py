@@ -6,6 +6,7 @@ import subprocess
 from measure import CLEAN, Contender, Workload
 
 TCMALLOC = "/usr/lib/x86_64-linux-gnu/libtcmalloc.so.4"
+LESS = 0.05  # of the work, for tools that cost several times what the target does
 
 
 def heaptap(build, backend, period, *options):
@@ -18,36 +19,37 @@ def backends():
 
 def contenders(build):
     """[(scale of the work, which workloads, contenders)]: slow tools get less to do, and a native run of just that."""
-    def ours(period):
-        return [Contender(f"heaptap {b} {period}", heaptap(build, b, period)) for b in backends()]
+    def ours(period, often=()):
+        return [Contender(f"heaptap {b} {period}", heaptap(build, b, period), once=b not in often) for b in backends()]
 
+    tcmalloc = {"LD_PRELOAD": TCMALLOC}
     return [
         (1.0, "", [
             Contender("native"),
             Contender("forward", environment={"LD_PRELOAD": f"{build}/bench/forward"}),
             # A period that is never reached: what everybody pays who is not sampled.
             Contender("heaptap unsampled", heaptap(build, "copy", "1024G")),
-            *ours("512K"), *ours("64K"),
-            Contender("tcmalloc", environment={"LD_PRELOAD": TCMALLOC}, needs=[TCMALLOC]),
-            Contender("tcmalloc 512K", needs=[TCMALLOC],
-                      environment={"LD_PRELOAD": TCMALLOC, "TCMALLOC_SAMPLE_PARAMETER": "524288"}),
+            *ours("512K", often=("uprobe", "copy")), *ours("64K"),
+            Contender("tcmalloc", environment=tcmalloc, needs=[TCMALLOC], once=True),
+            Contender("tcmalloc 512K", environment={**tcmalloc, "TCMALLOC_SAMPLE_PARAMETER": "524288"}, needs=[TCMALLOC],
+                      once=True),
         ]),
         # What it costs to keep the heap at its largest, where samples are many.
-        (0.5, "^(batch 1|storm|stl|sqlite)", [
+        (0.2, "^(batch 1|storm|stl|sqlite)", [
             Contender("native"),
             Contender("heaptap copy 64K", heaptap(build, "copy", "64K")),
             Contender("heaptap copy 64K no peak", heaptap(build, "copy", "64K", "--no-peak")),
         ]),
-        (0.1, "", [
-            Contender("native"), *ours("512K")[:1], *ours("1"),
-            Contender("heaptrack", ["heaptrack", "-o", "{folder}/heaptrack"], needs=["heaptrack"]),
+        (LESS, "", [
+            Contender("native", once=True), *ours("512K")[:1], *ours("1"),
+            Contender("heaptrack", ["heaptrack", "-o", "{folder}/heaptrack"], needs=["heaptrack"], once=True),
         ]),
-        (0.02, "^(batch 1|small|sqlite|stl|python$)", [
-            Contender("native"),
+        (0.01, "^(batch 1|small|sqlite|stl|python$)", [
+            Contender("native", once=True),
             Contender("massif", ["valgrind", "-q", "--tool=massif", "--massif-out-file={folder}/massif"],
-                      needs=["valgrind"], inside=True),
+                      needs=["valgrind"], inside=True, once=True),
             Contender("dhat", ["valgrind", "-q", "--tool=dhat", "--dhat-out-file={folder}/dhat"],
-                      needs=["valgrind"], inside=True),
+                      needs=["valgrind"], inside=True, once=True),
         ]),
     ]
 
@@ -57,13 +59,13 @@ def prepare(folder, scale):
     os.makedirs(folder, exist_ok=True)
     with open(f"{folder}/big.{scale}.i", "w", encoding="ascii") as file:
         file.write("int printf(const char *, ...);\n")
-        for i in range(max(1, int(600 * scale))):
+        for i in range(max(1, int(1100 * scale))):
             file.write(f"int f{i}(int a, int b) {{ int s = 0; for (int i = 0; i < a; i++) {{ s += i * b; "
                        f"if (s % {i + 3} == 0) s += printf(\"%d\", s); }} return s; }}\n")
     with open(f"{folder}/work.{scale}.sql", "w", encoding="ascii") as file:
         file.write("create table t(a integer primary key, b text, c integer);\n"
                    "with recursive n(i) as (select 1 union all select i + 1 from n where "
-                   f"i < {max(1000, int(600000 * scale))})\n"
+                   f"i < {max(1000, int(1900000 * scale))})\n"
                    "insert into t select i, 'row number ' || (i * 7919 % 100003), i % 1000 from n;\n"
                    "create index x on t(b);\n"
                    "select count(*), sum(length(p.b)) from t p join t q on p.b = q.b and q.c < 200;\n"
@@ -118,24 +120,24 @@ def workloads(build, folder, scale):
         return [str(rounds), str(int(20000 * min(1, count * scale / rounds)))]
 
     return [
-        loops(build, "batch", 1, 16e6 * scale),
-        loops(build, "batch", 2, 16e6 * scale),
-        loops(build, "batch", 8, 16e6 * scale),
-        loops(build, "batch", 64, 16e6 * scale),
-        loops(build, "small", 1, 60e6 * scale),
-        loops(build, "pingpong", 1, 120e6 * scale),
-        loops(build, "cross", 2, 12e6 * scale),
+        loops(build, "batch", 1, 36e6 * scale),
+        loops(build, "batch", 2, 60e6 * scale),
+        loops(build, "batch", 8, 50e6 * scale),
+        loops(build, "batch", 64, 32e6 * scale),
+        loops(build, "small", 1, 160e6 * scale),
+        loops(build, "pingpong", 1, 290e6 * scale),
+        loops(build, "cross", 2, 30e6 * scale),
         loops(build, "pipe", 2, 500e3 * scale),
-        loops(build, "storm", 1, 150e3 * scale),
+        loops(build, "storm", 1, 280e3 * scale),
         Workload("sqlite", ["sqlite3", ":memory:"], stdin=f"{folder}/work.{scale}.sql", needs=["sqlite3"]),
-        Workload("stl", [f"{build}/bench/stl", str(int(1200000 * scale))]),
+        Workload("stl", [f"{build}/bench/stl", str(int(3900000 * scale))]),
         Workload("cc1", [cc1(), "-quiet", "-O1", f"{folder}/big.{scale}.i", "-o", "/dev/null"]),
-        Workload("python", ["/usr/bin/python3", f"{folder}/work.py", *times(24)]),
-        Workload("python malloc", ["/usr/bin/python3", f"{folder}/work.py", *times(20)],
+        Workload("python", ["/usr/bin/python3", f"{folder}/work.py", *times(72)]),
+        Workload("python malloc", ["/usr/bin/python3", f"{folder}/work.py", *times(50)],
                  environment={"PYTHONMALLOC": "malloc"}),
-        Workload("node", ["/usr/bin/node", f"{folder}/work.js", *times(35)], needs=["/usr/bin/node"]),
-        redis(folder, 6391, 1, int(40000 * scale) + 1000),
-        redis(folder, 6392, 16, int(300000 * scale) + 1000),
+        Workload("node", ["/usr/bin/node", f"{folder}/work.js", *times(80)], needs=["/usr/bin/node"]),
+        redis(folder, 6391, 1, int(110000 * scale) + 1000),
+        redis(folder, 6392, 16, int(750000 * scale) + 1000),
     ]
 
 

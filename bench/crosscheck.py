@@ -31,7 +31,7 @@ TRACER = "libheaptrack_preload"
 def programs(folder):
     perl = ("my %h; for my $i (1..60000) { $h{\"key $i\"} = [1..($i % 7 + 1)]; delete $h{'key ' . ($i / 2)} if $i % 2 == 0 } "
             "print join(' ', sort { $a cmp $b } map { \"$_!\" } keys %h) ne '' ? 'ok' : 'no'")
-    return [("sqlite3", ["/usr/bin/sqlite3", ":memory:"], {}, f"{folder}/work.0.05.sql"),
+    return [("sqlite3", ["/usr/bin/sqlite3", ":memory:"], {}, f"{folder}/work.0.016.sql"),
             ("python3", ["/usr/bin/python3", f"{folder}/work.py", "1", "20000"], {"PYTHONMALLOC": "malloc"}, None),
             ("perl", ["/usr/bin/perl", "-e", perl], {}, None)]
 
@@ -132,7 +132,7 @@ def main():
         return 0
     wrong = 0
     with tempfile.TemporaryDirectory(prefix="heaptap-crosscheck.") as folder:
-        prepare(folder, 0.05)
+        prepare(folder, 0.016)
         for name, command, environment, stdin in programs(folder):
             wrong += check(build, folder, name, command, environment, stdin)
     return 1 if wrong else 0

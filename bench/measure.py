@@ -30,11 +30,11 @@ def become_subreaper():
 
 class Contender:
     """prefix: words before the command, {folder} filled in; environment: for all of it; inside: it starts the target
-    in its own process (valgrind), so that only the whole can be timed."""
+    in its own process (valgrind), so that only the whole can be timed; once: in the first round alone."""
 
-    def __init__(self, name, prefix=(), environment=None, needs=(), inside=False):
+    def __init__(self, name, prefix=(), environment=None, needs=(), inside=False, once=False):
         self.name, self.prefix, self.environment = name, list(prefix), dict(environment or {})
-        self.needs, self.inside = list(needs), inside
+        self.needs, self.inside, self.once = list(needs), inside, once
 
 
 def missing(needs):
