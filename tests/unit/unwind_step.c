@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Hand-made stacks for every outcome of the unwinder, and random ones.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "sampler/unwind.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { FRAMES = 8192 };
+
+static struct modules *store;
+static struct maps *maps;
+static struct unwind_frame frames[FRAMES];
+static size_t n_frames;
+
+/* ---- hand-made stacks in run-time generated code: by frame pointer */
+
+enum { SP = 0x7000, CODE = 0x10000, NO_CODE = 0x90000 };
+
+struct made {
+	const char *name;
+	uint64_t fp;
+	uint64_t words[8];              /* at SP and up */
+	size_t bytes;
+	bool cut;
+	uint64_t pc;
+	enum unwind_outcome outcome;
+	size_t n;
+};
+
+static const struct made made[] = {
+	{"return address zero", SP, {SP + 16, CODE + 1, 0, 0}, 32, false, CODE, UNWIND_COMPLETE, 2},
+	{"two callers", SP + 8, {7, SP + 32, CODE + 8, 7, 0, 0}, 48, false, CODE, UNWIND_COMPLETE, 2},
+	{"return address zero, frame pointer not", SP, {SP + 16, CODE + 1, 5, 0}, 32, false, CODE, UNWIND_NO_CFI, 2},
+	{"frame pointer below the stack pointer", SP - 16, {0}, 64, false, CODE, UNWIND_NO_CFI, 1},
+	{"frame pointer not aligned", SP + 4, {CODE, CODE, CODE}, 64, false, CODE, UNWIND_NO_CFI, 1},
+	{"frame pointer beyond the cut", SP + 640, {0}, 64, true, CODE, UNWIND_TRUNCATED, 1},
+	{"frame pointer beyond the end", SP + 640, {0}, 64, false, CODE, UNWIND_NO_CFI, 1},
+	{"frame pointer far away", UINT64_C(0x7fff00000000), {0}, 64, true, CODE, UNWIND_NO_CFI, 1},
+	{"frame pointer at the top of memory", UINT64_MAX - 7, {0}, 64, true, CODE, UNWIND_NO_CFI, 1},
+	{"return address in no code", SP, {SP + 16, NO_CODE}, 64, false, CODE, UNWIND_NO_CFI, 1},
+	{"points to itself", SP, {SP, CODE + 4}, 64, false, CODE, UNWIND_NO_CFI, 2},
+	{"starts in no code", SP, {SP + 16, CODE + 4}, 64, false, NO_CODE, UNWIND_NO_MAP, 1},
+	{"half a word left", SP, {SP + 16, CODE + 4}, 12, true, CODE, UNWIND_TRUNCATED, 1},
+	{"no stack at all", SP, {0}, 0, true, CODE, UNWIND_TRUNCATED, 1},
+};
+
+static void frame_pointer_steps(void **state)
+{
+	struct map_range code = {.start = CODE, .len = 0x1000, .prot = PROT_READ | PROT_EXEC, .path = "//anon"};
+	const struct regs_arch *arch = regs_arch_native();
+
+	for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
+		const struct made *m = &made[i];
+		struct maps *own = maps_new(store, 0, true);
+		struct regs regs = {.pc = m->pc, .known = UINT64_C(1) << arch->sp | UINT64_C(1) << arch->fp};
+		regs.r[arch->sp] = SP;
+		regs.r[arch->fp] = m->fp;
+		assert_int_equal(maps_add(own, &code), 0);
+		struct unwind_input in = {.arch = arch, .regs = &regs, .maps = own, .stack_address = SP,
+		    .stack = m->words, .stack_bytes = m->bytes, .stack_want = m->bytes, .reaches_end = !m->cut};
+		enum unwind_outcome outcome = unwind_stack(&in, frames, FRAMES, &n_frames);
+		if (outcome != m->outcome || n_frames != m->n)
+			fail_msg("%s: %s after %zu frames", m->name, unwind_outcome_name(outcome), n_frames);
+		assert_null(frames[0].module);
+		for (size_t k = 1; k < n_frames; k++)
+			assert_true(frames[k].step == UNWIND_STEP_FP && frames[k].kind == MAP_KIND_ANON);
+		maps_free(own);
+	}
+}
+
+/* ---- hand-made stacks in code with rows */
+
+#ifdef __x86_64__
+
+__asm__(
+    ".pushsection .text\n"
+    /* As after "pop rbp" in an epilogue: compilers do not say that rbp has its value back. */
+    "row_popped_function: .cfi_startproc; .cfi_offset rbp, -16\n"
+    "row_popped: nop; nop\n"
+    ".cfi_endproc\n"
+    "row_by_rbp_function: .cfi_startproc; .cfi_def_cfa rbp, 16; .cfi_offset rbp, -16\n"
+    "nop; row_by_rbp: nop\n"
+    ".cfi_endproc\n"
+    "row_by_r10_function: .cfi_startproc; .cfi_def_cfa r10, 0\n"
+    "nop; row_by_r10: nop\n"
+    ".cfi_endproc\n"
+    "row_in_rcx_function: .cfi_startproc; .cfi_register rip, rcx\n"
+    "row_in_rcx: nop; nop\n"
+    ".cfi_endproc\n"
+    "row_last_function: .cfi_startproc; .cfi_undefined rip\n"
+    "nop; row_last: nop\n"
+    ".cfi_endproc\n"
+    ".popsection\n");
+
+extern const char row_popped[], row_by_rbp[], row_by_r10[], row_in_rcx[], row_last[];
+
+static const struct row_case {
+	const char *name;
+	const char *pc, *first, *second;        /* return addresses at SP and at rbp + 8 */
+	uint64_t rbp;
+	size_t below;                           /* bytes of the dump below the stack pointer */
+	bool cut;
+	enum unwind_outcome outcome;
+	size_t n;
+} row_cases[] = {
+	{"popped", row_popped, row_by_rbp, row_last, SP + 32, 0, false, UNWIND_COMPLETE, 3},
+	{"popped, old bytes in the dump", row_popped, row_by_rbp, row_last, SP + 32, 64, false, UNWIND_COMPLETE, 3},
+	{"return address in rcx", row_in_rcx, row_last, NULL, 0, 0, false, UNWIND_COMPLETE, 2},
+	{"frame below in the dump", row_popped, row_by_rbp, row_last, SP - 40, 64, false, UNWIND_LOOP, 2},
+	{"frame that is this one", row_popped, row_by_rbp, row_last, SP - 8, 64, false, UNWIND_LOOP, 2},
+	{"frame below the dump", row_popped, row_by_rbp, row_last, SP - 4096, 64, false, UNWIND_STACK_SWITCH, 2},
+	{"frame far above", row_popped, row_by_rbp, row_last, UINT64_C(0x7f0000000000), 0, true, UNWIND_STACK_SWITCH,
+	    2},
+	{"frame beyond the cut", row_popped, row_by_rbp, row_last, SP + 100000, 0, true, UNWIND_TRUNCATED, 2},
+	{"frame beyond the end", row_popped, row_by_rbp, row_last, SP + 100000, 0, false, UNWIND_BAD_READ, 2},
+	{"register that is lost", row_popped, row_by_r10, row_last, SP + 32, 0, false, UNWIND_BAD_ROW, 2},
+	{"no return address", row_popped, NULL, NULL, SP + 32, 0, false, UNWIND_COMPLETE, 1},
+	{"return address in no code", row_popped, (const char *)0x1234, NULL, SP + 32, 0, false, UNWIND_NO_MAP, 1},
+};
+
+static void steps_by_rows(void **state)
+{
+	assert_int_equal(maps_read_proc(maps), 0);
+	for (size_t i = 0; i < sizeof(row_cases) / sizeof(row_cases[0]); i++) {
+		const struct row_case *c = &row_cases[i];
+		uint64_t words[24];
+		struct regs regs = {.pc = (uintptr_t)c->pc, .known = UINT64_C(0x1ffff)};
+		for (size_t k = 0; k < 24; k++)
+			words[k] = 0x1111 * (k + 1);
+		words[8] = (uintptr_t)c->first;
+		words[8 + 5] = (uintptr_t)c->second;
+		regs.r[6] = c->rbp;
+		regs.r[7] = SP;
+		regs.r[2] = (uintptr_t)c->first;
+		struct unwind_input in = {.arch = &regs_x86_64, .regs = &regs, .maps = maps,
+		    .stack_address = SP - c->below, .stack = words + 8 - c->below / 8,
+		    .stack_bytes = c->below + 16 * 8, .stack_want = c->below + 16 * 8, .reaches_end = !c->cut};
+		enum unwind_outcome outcome = unwind_stack(&in, frames, FRAMES, &n_frames);
+		if (outcome != c->outcome || n_frames != c->n)
+			fail_msg("%s: %s after %zu frames", c->name, unwind_outcome_name(outcome), n_frames);
+		if (n_frames > 1)
+			assert_true(frames[1].pc == (uintptr_t)c->first - 1);
+		if (n_frames > 2)
+			assert_true(frames[2].pc == (uintptr_t)c->second - 1);
+	}
+}
+
+#endif
+
+static void every_outcome_has_a_name(void **state)
+{
+	for (int i = 0; i < UNWIND_OUTCOMES; i++) {
+		assert_non_null(unwind_outcome_name((enum unwind_outcome)i));
+		const char *marker = unwind_marker((enum unwind_outcome)i);
+		assert_int_equal(marker == NULL, i == UNWIND_COMPLETE);
+		assert_true(!marker || (marker[0] == '[' && marker[strlen(marker) - 1] == ']'));
+	}
+}
+
+static void perf_registers(void **state)
+{
+	uint64_t values[64];
+	struct regs regs;
+
+	for (uint64_t i = 0; i < 64; i++)
+		values[i] = 100 + i;
+	assert_int_equal(regs_from_perf(&regs_x86_64, 0xff0fff, values, 20, &regs), 0);
+	/* ax bx cx dx si di bp sp ip flags cs ss r8.. */
+	static const uint64_t expected[] = {100, 103, 102, 101, 104, 105, 106, 107, 112, 113, 114, 115, 116, 117, 118, 119,
+	    108};
+	for (size_t i = 0; i < 17; i++)
+		assert_true(regs.r[i] == expected[i] && regs.known >> i & 1);
+	assert_true(regs.pc == 108);
+	assert_int_equal(regs_from_perf(&regs_x86_64, 0xff0fff, values, 19, &regs), -EINVAL);
+	assert_int_equal(regs_from_perf(&regs_x86_64, 0xff0fff & ~0x100, values, 19, &regs), -EINVAL);
+	assert_int_equal(regs_from_perf(&regs_x86_64, 0xff0fff & ~0x80, values, 19, &regs), -EINVAL);
+	assert_int_equal(regs_from_perf(&regs_aarch64, regs_aarch64.perf_mask, values, 33, &regs), 0);
+	assert_true(regs.r[30] == 130 && regs.r[31] == 131 && regs.pc == 132);
+}
+
+/* The outcome of anything at all is one of ours, and the same each time. */
+static void random_registers_and_stacks(void **state)
+{
+	const struct regs_arch *arch = regs_arch_native();
+	uint64_t words[512];
+
+	assert_int_equal(maps_read_proc(maps), 0);
+	srand(2);
+	for (int round = 0; round < 20000; round++) {
+		struct regs regs = {.known = UINT64_MAX};
+		for (size_t i = 0; i < 512; i++)
+			words[i] = rand() % 2 ? (uintptr_t)random_registers_and_stacks + (uint64_t)(rand() % 4096)
+					      : SP + (uint64_t)(rand() % 5000) * (rand() % 9 ? 8 : 1);
+		for (unsigned i = 0; i < arch->count; i++)
+			regs.r[i] = words[rand() % 512];
+		regs.pc = (uintptr_t)random_registers_and_stacks + (uint64_t)(rand() % 8192);
+		regs.r[arch->sp] = SP;
+		struct unwind_input in = {.arch = arch, .regs = &regs, .maps = maps, .stack_address = SP, .stack = words,
+		    .stack_bytes = (size_t)rand() % sizeof(words), .stack_want = sizeof(words)};
+		size_t n, again;
+		enum unwind_outcome outcome = unwind_stack(&in, frames, FRAMES, &n);
+		assert_true((unsigned)outcome < UNWIND_OUTCOMES && n >= 1 && n <= 600);
+		assert_int_equal(unwind_stack(&in, frames, FRAMES, &again), outcome);
+		assert_int_equal(n, again);
+	}
+}
+
+static int open_maps(void **state)
+{
+	store = modules_new(0);
+	maps = maps_new(store, getpid(), true);
+	return maps_read_proc(maps);
+}
+
+static int close_maps(void **state)
+{
+	maps_free(maps);
+	modules_free(store);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(frame_pointer_steps),
+#ifdef __x86_64__
+		cmocka_unit_test(steps_by_rows),
+#endif
+		cmocka_unit_test(every_outcome_has_a_name),
+		cmocka_unit_test(perf_registers),
+		cmocka_unit_test(random_registers_and_stacks),
+	};
+
+	return cmocka_run_group_tests(tests, open_maps, close_maps);
+}
