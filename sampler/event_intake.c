@@ -62,11 +62,6 @@ static enum unwind_outcome unwind(struct subject *s, const struct record *record
 	return unwind_stack(&input, frames, UNWIND_FRAMES_MAX, count);
 }
 
-static bool maps_may_be_stale(enum unwind_outcome outcome)
-{
-	return outcome == UNWIND_NO_MAP || outcome == UNWIND_NO_MODULE || outcome == UNWIND_NO_CFI;
-}
-
 /* Returns the stack's number, UINT32_MAX when memory has run out. */
 static uint32_t take_stack(const struct event_intake *intake, struct subject *s, const struct record *record)
 {
@@ -77,9 +72,9 @@ static uint32_t take_stack(const struct event_intake *intake, struct subject *s,
 	if (record->regs_abi == PERF_SAMPLE_REGS_ABI_64 &&
 	    regs_from_perf(regs_arch_native(), regs_arch_native()->perf_mask, record->regs, record->regs_count, &regs) == 0) {
 		enum unwind_outcome outcome = unwind(s, record, &regs, frames, &user);
-		if (maps_may_be_stale(outcome) && subject_read_maps(s, process_now_ns(), s->maps_retry_ns)) {
+		if (unwind_wants_maps(outcome) && subject_read_maps(s, process_now_ns(), s->maps_retry_ns)) {
 			outcome = unwind(s, record, &regs, frames, &user);
-			s->maps_retry_ns = maps_retry_ns(s->maps_retry_ns, !maps_may_be_stale(outcome));
+			s->maps_retry_ns = maps_retry_ns(s->maps_retry_ns, !unwind_wants_maps(outcome));
 		}
 		s->outcome[record->source->event][outcome]++;
 		marker = unwind_marker(outcome);
@@ -186,20 +181,8 @@ static void take_comm(struct event_intake *intake, const struct record *record)
 static void take_mmap(struct event_intake *intake, const struct record *record)
 {
 	struct subject *s = subjects_find(&intake->subjects, (pid_t)record->pid);
-	const struct map_range range = {
-	    .start = record->start,
-	    .len = record->length,
-	    .pgoff = record->file_offset,
-	    .prot = record->protection,
-	    .path = record->path,
-	    .build_id = record->build_id_bytes ? record->build_id : NULL,
-	    .build_id_len = record->build_id_bytes,
-	    .major = record->major,
-	    .minor = record->minor,
-	    .ino = record->ino,
-	};
 	if (s)
-		maps_add(s->maps, &range);
+		maps_add_record(s->maps, record);
 }
 
 static void take_record(void *context, const struct record *record)

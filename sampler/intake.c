@@ -65,12 +65,6 @@ static enum unwind_outcome unwind(struct intake *intake, const struct sample *s,
 	return unwind_stack(&input, intake->frames, UNWIND_FRAMES_MAX, count);
 }
 
-/* A library that was loaded after we last looked: seldom, and only where no record told us. */
-static bool maps_may_be_stale(enum unwind_outcome outcome)
-{
-	return outcome == UNWIND_NO_MAP || outcome == UNWIND_NO_MODULE || outcome == UNWIND_NO_CFI;
-}
-
 /* How old the maps must be to be read again. Without records there is no other way to hear of a new library, and for a
  * stack that was copied after the last reading, a few times a second, no delay: the library may be gone soon. */
 static uint64_t retry_ns(const struct intake *intake, struct process *process, const struct sample *s, uint64_t now_ns)
@@ -98,12 +92,12 @@ static void take_sample(struct intake *intake, const struct sample *s)
 	if (!intake->maps_follow)
 		process_refresh_maps(process, process_now_ns(), MAPS_STALE_NS);
 	enum unwind_outcome outcome = unwind(intake, s, &count);
-	if (maps_may_be_stale(outcome)) {
+	if (unwind_wants_maps(outcome)) {
 		uint64_t before = process->maps_read_ns, now_ns = process_now_ns();
 		process_refresh_maps(process, now_ns, retry_ns(intake, process, s, now_ns));
 		if (process->maps_read_ns != before) {
 			outcome = unwind(intake, s, &count);
-			process->maps_retry_ns = maps_retry_ns(process->maps_retry_ns, !maps_may_be_stale(outcome));
+			process->maps_retry_ns = maps_retry_ns(process->maps_retry_ns, !unwind_wants_maps(outcome));
 		}
 	}
 	process->counters.outcome[outcome]++;
@@ -188,26 +182,9 @@ static void for_pid(struct intake *intake, uint32_t pid, void (*take)(struct pro
 		}
 }
 
-static void add_range(struct process *process, const void *range)
+static void add_range(struct process *process, const void *record)
 {
-	maps_add(process->maps, range);
-}
-
-static void take_record_mmap(struct intake *intake, const struct record *record)
-{
-	const struct map_range range = {
-	    .start = record->start,
-	    .len = record->length,
-	    .pgoff = record->file_offset,
-	    .prot = record->protection,
-	    .path = record->path,
-	    .build_id = record->build_id_bytes ? record->build_id : NULL,
-	    .build_id_len = record->build_id_bytes,
-	    .major = record->major,
-	    .minor = record->minor,
-	    .ino = record->ino,
-	};
-	for_pid(intake, record->pid, add_range, &range);
+	maps_add_record(process->maps, record);
 }
 
 static void call_thread(struct process *process, const void *context)
@@ -225,7 +202,7 @@ void intake_record(void *context, const struct record *record)
 		take_record_sample(intake, record);
 		break;
 	case RECORD_MMAP:
-		take_record_mmap(intake, record);
+		for_pid(intake, record->pid, add_range, record);
 		break;
 	case RECORD_COMM:
 		for_pid(intake, record->pid, call_thread, record);

@@ -13,6 +13,7 @@
 #define SAMPLER_MAPS_H
 
 #include "sampler/module.h"
+#include "sampler/record.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -84,6 +85,9 @@ void maps_clear(struct maps *maps);
  * wraps, -ENOSPC beyond MAPS_MAX, -ENOMEM.
  */
 int maps_add(struct maps *maps, const struct map_range *range);
+
+/* The same from a PERF_RECORD_MMAP2. */
+int maps_add_record(struct maps *maps, const struct record *record);
 
 /* Removes [start, start + len), splitting what sticks out at either end. 0 or -ENOMEM. */
 int maps_remove(struct maps *maps, uint64_t start, uint64_t len);

@@ -415,3 +415,8 @@ const char *unwind_marker(enum unwind_outcome outcome)
 {
 	return (unsigned)outcome < UNWIND_OUTCOMES ? outcomes[outcome].marker : "[unknown]";
 }
+
+bool unwind_wants_maps(enum unwind_outcome outcome)
+{
+	return outcome == UNWIND_NO_MAP || outcome == UNWIND_NO_MODULE || outcome == UNWIND_NO_CFI;
+}

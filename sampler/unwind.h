@@ -87,4 +87,7 @@ const char *unwind_outcome_name(enum unwind_outcome outcome);
 /* The marker frame: "[truncated]", ...; NULL for UNWIND_COMPLETE. */
 const char *unwind_marker(enum unwind_outcome outcome);
 
+/* It may have ended there because a library was loaded after the maps were read: seldom, and only where no record told. */
+bool unwind_wants_maps(enum unwind_outcome outcome);
+
 #endif
