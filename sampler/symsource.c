@@ -176,13 +176,13 @@ static long add_minidebug(struct symsource *source)
 	return added;
 }
 
-static int load_symtab(struct symsource *source)
+static int load_symtab(struct symsource *source, const uint64_t *vaddrs, size_t n)
 {
 	bool odd = has_section(source->elf, ".gnu_debugdata", "") || !elf_nextscn(source->elf, NULL);
 	long full, exported, mini = 0;
 
 	source->symtab = symtab_new(&source->extents);
-	if (!source->symtab)
+	if (!source->symtab || symtab_want(source->symtab, vaddrs, n) != 0)
 		return -ENOMEM;
 	full = symtab_add_elf(source->symtab, source->elf, SHT_SYMTAB);
 	if (full == 0 && source->debug_elf)
@@ -455,7 +455,7 @@ static int resolve_dwarf(
 int symsource_resolve(
     struct symsource *source, const uint64_t *vaddrs, size_t n, struct symbol_result *results)
 {
-	int error = load_symtab(source);
+	int error = load_symtab(source, vaddrs, n);
 
 	memset(results, 0, n * sizeof(*results));
 	if (!error && n > 0 && source->options->level == SYMBOL_FULL && open_dwarf(source))

@@ -5,8 +5,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dlfcn.h>
 #include <elf.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sampler/symtab.h"
 
@@ -163,6 +167,91 @@ static void sizes_do_not_leave_the_segment(void **state)
 	symtab_free(symtab);
 }
 
+struct object {
+	Elf *elf;
+	struct extents extents;
+	struct symtab *all;
+};
+
+static struct symtab *table_of_object(const struct object *object, const uint64_t *vaddrs, size_t n)
+{
+	struct symtab *symtab = symtab_new(&object->extents);
+
+	if (n > 0)
+		assert_int_equal(symtab_want(symtab, vaddrs, n), 0);
+	assert_true(symtab_add_elf(symtab, object->elf, SHT_SYMTAB) >= 0);
+	assert_true(symtab_add_elf(symtab, object->elf, SHT_DYNSYM) >= 0);
+	symtab_sort(symtab);
+	return symtab;
+}
+
+static int ascending(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+enum { WANTED = 300 };
+
+/* Anywhere in the code, and about the ends of some functions. */
+static size_t some_addresses(const struct object *object, uint64_t vaddrs[WANTED])
+{
+	uint64_t start = object->extents.range[0].start, bytes = object->extents.range[0].end - start;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < WANTED; i++) {
+		const struct symtab_entry *entry;
+
+		vaddrs[i] = start + (uint64_t)random() % bytes;
+		entry = symtab_find(object->all, vaddrs[i]);
+		if (entry && i % 2)
+			vaddrs[i] = entry->start + (i % 4 == 1 ? 0 : entry->size) - (i % 8 < 4);
+	}
+	qsort(vaddrs, WANTED, sizeof(*vaddrs), ascending);
+	for (size_t i = 0; i < WANTED; i++)
+		if (kept == 0 || vaddrs[i] != vaddrs[kept - 1])
+			vaddrs[kept++] = vaddrs[i];
+	return kept;
+}
+
+/* Our own program, with its static symbols, and the C library that it runs with. */
+static void what_is_wanted_is_answered_as_by_the_whole_table(void **state)
+{
+	Dl_info library;
+	const char *paths[] = {"/proc/self/exe", NULL};
+
+	assert_true(dladdr((void *)&qsort, &library));
+	paths[1] = library.dli_fname;
+	elf_version(EV_CURRENT);
+	for (size_t file = 0; file < 2; file++) {
+		int fd = open(paths[file], O_RDONLY | O_CLOEXEC);
+		struct object object = {.elf = elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, NULL)};
+		size_t named = 0;
+
+		extents_read(&object.extents, object.elf);
+		object.all = table_of_object(&object, NULL, 0);
+		for (unsigned turn = 0; turn < 50; turn++) {
+			uint64_t vaddrs[WANTED];
+			size_t n = some_addresses(&object, vaddrs);
+			struct symtab *some = table_of_object(&object, vaddrs, n);
+
+			assert_true(symtab_count(some) < symtab_count(object.all) + (file == 0));
+			for (size_t i = 0; i < n; i++) {
+				const struct symtab_entry *expected = symtab_find(object.all, vaddrs[i]);
+
+				expect(some, vaddrs[i], expected ? expected->name : NULL);
+				named += expected != NULL;
+			}
+			symtab_free(some);
+		}
+		assert_true(named > 1000);
+		symtab_free(object.all);
+		elf_end(object.elf);
+		close(fd);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +261,7 @@ int main(void)
 	    cmocka_unit_test(aliases_are_ranked_whatever_their_order),
 	    cmocka_unit_test(only_code_is_taken),
 	    cmocka_unit_test(sizes_do_not_leave_the_segment),
+	    cmocka_unit_test(what_is_wanted_is_answered_as_by_the_whole_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
