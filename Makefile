@@ -42,7 +42,7 @@ CSTD     := -std=c11 -D_GNU_SOURCE
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer $(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=undefined))
 ALLFLAGS  = $(CSTD) $(WARN) $(CFLAGS) $(WERROR) -MMD -MP -I. -I$(O) -DHEAPTAP_VERSION='"$(VERSION)"' \
 	-DHEAPTAP_LIBDIR='"$(LIBDIR)"'
-LIBS     := -ldw -lelf -lpfm -lprotobuf-c -lpcre2-8 -lz -liberty -lm
+LIBS     := -ldw -lelf -lprotobuf-c -lpcre2-8 -lz -liberty -lm
 
 SAMPLER_SRC := $(sort $(wildcard sampler/*.c))
 PPROF_SRC   := $(sort $(wildcard pprof/*.c))

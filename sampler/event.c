@@ -5,6 +5,7 @@
 #include "sampler/tracepoint.h"
 
 #include <ctype.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -59,11 +60,39 @@ int event_split(const char *text, struct event_spec *spec, char *error, size_t e
 
 /* ---- the library */
 
+#define LIBRARY "libpfm.so.4"
+
+/* Loaded when an event is first named: its tables of every processor cost 41,000 relocations, half of what a recording
+ * takes to start, and each process that we fork would have the pages to copy. */
+static struct {
+	__typeof__(pfm_initialize) *initialize;
+	__typeof__(pfm_get_os_event_encoding) *get_os_event_encoding;
+	__typeof__(pfm_get_pmu_info) *get_pmu_info;
+	__typeof__(pfm_get_event_info) *get_event_info;
+	__typeof__(pfm_get_event_next) *get_event_next;
+	__typeof__(pfm_strerror) *strerror;
+} pfm;
+
+static bool library_load(void)
+{
+	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL); /* to the end of the process */
+	if (!library)
+		return false;
+	*(void **)&pfm.initialize = dlsym(library, "pfm_initialize");
+	*(void **)&pfm.get_os_event_encoding = dlsym(library, "pfm_get_os_event_encoding");
+	*(void **)&pfm.get_pmu_info = dlsym(library, "pfm_get_pmu_info");
+	*(void **)&pfm.get_event_info = dlsym(library, "pfm_get_event_info");
+	*(void **)&pfm.get_event_next = dlsym(library, "pfm_get_event_next");
+	*(void **)&pfm.strerror = dlsym(library, "pfm_strerror");
+	return pfm.initialize && pfm.get_os_event_encoding && pfm.get_pmu_info && pfm.get_event_info &&
+	    pfm.get_event_next && pfm.strerror;
+}
+
 static bool library_ready(void)
 {
 	static int state;
 	if (!state)
-		state = pfm_initialize() == PFM_SUCCESS ? 1 : -1;
+		state = library_load() && pfm.initialize() == PFM_SUCCESS ? 1 : -1;
 	return state > 0;
 }
 
@@ -73,7 +102,7 @@ static int encode(const char *name, int sides, struct perf_event_attr *attr, int
 	pfm_perf_encode_arg_t argument = {.attr = (void *)attr, .size = sizeof(argument)};
 	memset(attr, 0, sizeof(*attr));
 	attr->size = sizeof(*attr);
-	int result = library_ready() ? pfm_get_os_event_encoding(name, sides, PFM_OS_PERF_EVENT_EXT, &argument)
+	int result = library_ready() ? pfm.get_os_event_encoding(name, sides, PFM_OS_PERF_EVENT_EXT, &argument)
 	                             : PFM_ERR_NOTFOUND;
 	*cpu = result == PFM_SUCCESS ? argument.cpu : -1;
 	return result;
@@ -112,10 +141,10 @@ static const char *group_of(const char *equal)
 static void each_of_pmu(const pfm_pmu_info_t *pmu, const struct visit *visit)
 {
 	bool generic = strcmp(pmu->name, "perf") == 0;
-	for (int i = pmu->first_event; i != -1; i = pfm_get_event_next(i)) {
+	for (int i = pmu->first_event; i != -1; i = pfm.get_event_next(i)) {
 		pfm_event_info_t info = {.size = sizeof(info)};
 		char text[EVENT_TEXT_BYTES];
-		if (pfm_get_event_info(i, PFM_OS_PERF_EVENT_EXT, &info) != PFM_SUCCESS)
+		if (pfm.get_event_info(i, PFM_OS_PERF_EVENT_EXT, &info) != PFM_SUCCESS)
 			continue;
 		if (!generic)
 			snprintf(text, sizeof(text), "%s::%s", pmu->name, info.name);
@@ -131,11 +160,12 @@ int event_each(void (*found)(void *context, const char *name, const char *group)
 	int i;
 	pfm_for_all_pmus(i) {
 		pfm_pmu_info_t pmu = {.size = sizeof(pmu)};
-		if (library_ready() && pfm_get_pmu_info((pfm_pmu_t)i, &pmu) == PFM_SUCCESS && pmu.is_present &&
+		if (library_ready() && pfm.get_pmu_info((pfm_pmu_t)i, &pmu) == PFM_SUCCESS && pmu.is_present &&
 		    strcmp(pmu.name, "perf_raw") != 0)
 			each_of_pmu(&pmu, &visit);
 	}
-	return tracepoint_each(visit_tracepoint, &visit);
+	int error = tracepoint_each(visit_tracepoint, &visit);
+	return library_ready() ? error : -ELIBACC;
 }
 
 /* ---- what the names mean */
@@ -165,7 +195,7 @@ static int fail_pfm(const char *name, int result, char *error, size_t error_byte
 	const char *hint = result == PFM_ERR_ATTR || result == PFM_ERR_ATTR_VAL
 	    ? " (the part after ':'; u and k say whose side)"
 	    : result == PFM_ERR_UMASK ? " (the event needs a unit mask, NAME:MASK)" : "";
-	snprintf(error, error_bytes, "event '%s': %s%s", name, pfm_strerror(result), hint);
+	snprintf(error, error_bytes, "event '%s': %s%s", name, pfm.strerror(result), hint);
 	return -EINVAL;
 }
 
@@ -279,6 +309,10 @@ static int look_up(const char *name, struct event *event, char *error, size_t er
 	memset(&event->part[0], 0, sizeof(event->part[0]));
 	if (find_tracepoint(name, event) == 0)
 		return 0;
+	if (!library_ready()) {
+		snprintf(error, error_bytes, "event '%s': %s, which knows its name, cannot be loaded", name, LIBRARY);
+		return -EINVAL;
+	}
 	if (result == PFM_ERR_NOTFOUND || result == PFM_ERR_INVAL)
 		return fail_unknown(name, error, error_bytes);
 	return fail_pfm(name, result, error, error_bytes);

@@ -75,7 +75,7 @@ bool event_is_of_kernel(const struct event *event);
 void event_describe_rate(const struct event *event, char *text, size_t text_bytes);
 
 /* What a user can name, as libpfm4 and tracefs have it: "cpu-clock", "software". Tracepoints last. Returns 0, or -errno
- * of tracepoint_each. */
+ * of tracepoint_each, or -ELIBACC without libpfm4. */
 int event_each(void (*found)(void *context, const char *name, const char *group), void *context);
 
 #endif

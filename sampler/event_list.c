@@ -127,9 +127,11 @@ static void print_all(struct listing *l)
 		printf("%s[%zu] mend: %s\n", i ? "" : "\n", i + 1, l->mends[i]);
 }
 
-static const char *why_no_tracepoints(int error)
+static const char *why_not_all(int error)
 {
 	switch (-error) {
+	case ELIBACC:
+		return "libpfm4 cannot be loaded: no event is known by name but tracepoints; mend: install libpfm4";
 	case EACCES:
 		return "tracefs is root's: no tracepoint can be looked up; mend: run as root, or "
 		       "sudo mount -o remount,mode=755 /sys/kernel/tracing";
@@ -158,7 +160,7 @@ int event_list_run(struct options *options)
 	int closed = event_each(collect, &l);
 	print_all(&l);
 	if (closed)
-		printf("\n%s\n", why_no_tracepoints(closed));
+		printf("\n%s\n", why_not_all(closed));
 	if (!l.count && options->operand_count)
 		notice_print("no event matches '%s'", options->operands[0]);
 	int status = l.failed || (!l.count && options->operand_count);

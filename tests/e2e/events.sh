@@ -344,6 +344,19 @@ test_impossible_events() {
   [ ! -e started ] || fail 'COMMAND was started'
 }
 
+# Its library is loaded when an event is named, and only then: it costs more than the start of everything else.
+test_the_library_of_names_is_missing() {
+  mkdir broken
+  : >broken/libpfm.so.4
+  export LD_LIBRARY_PATH=$PWD/broken
+  equal 0 "$(status_of "$heaptap" record -q true)"
+  equal 2 "$(status_of "$heaptap" record -e cpu-clock touch started)"
+  matches "event 'cpu-clock': libpfm.so.4, which knows its name, cannot be loaded" err
+  [ ! -e started ] || fail 'COMMAND was started'
+  "$heaptap" events >list
+  matches '^libpfm4 cannot be loaded' list
+}
+
 test_list() {
   "$heaptap" events 'clock$|^page' >list
   matches '^cpu-clock +software +ok' list
