@@ -19,13 +19,18 @@
 enum {
 	VISITORS = 16, /* at the door who have not spoken yet */
 
-	/* A burst of more execs than this, before we get a CPU, finds the lobby empty. A spare costs a page and a descriptor,
-	 * and 20 us to make. A pipe has 16 slots if no more are to be had. */
+	/*
+	 * A burst of more execs than this, before we get a CPU, finds the lobby empty; a pipe has 16 slots if no more are to be
+	 * had. But a spare costs a page, a descriptor and 5 us, and most sessions need one: so there are few at first, and
+	 * twice as many when programs come one after another, or when the session has lasted so long that the price is
+	 * nothing to it; all of them when half are gone at a look.
+	 */
 	STOCK_MAX    = 256,
 	STOCK_LEAST  = 16,
-	STOCK_READY  = 16, /* the next ones to be claimed: prefaulted */
-	STOCK_BATCH  = 32, /* made in one look, or the first look would take 5 ms */
-	STOCK_GROW_NS = 50 * 1000000, /* a session that has ended by then needs no more, unless programs come */
+	STOCK_CLAIMS = 8,  /* one in so many spares claimed: more programs will come */
+	STOCK_READY  = 4,  /* the next ones to be claimed: prefaulted, 60 us each */
+	STOCK_BATCH  = 32, /* made in one look */
+	STOCK_AGE_NS = 100 * 1000000, /* then they grow; after twice as long again, and so on */
 	STOCK_FILES  = 8,  /* one in so many of our descriptors */
 };
 
@@ -43,8 +48,10 @@ struct lobby_state {
 	struct region *stock[STOCK_MAX]; /* in the order of their tickets */
 	uint32_t count, room;
 	uint32_t prefaulted; /* of them, the first */
-	uint32_t wanted;     /* at most `room` */
-	uint64_t opened_ns;
+	uint32_t wanted;     /* at most `room`; as many as the pipe has slots */
+	uint32_t claims;     /* since `wanted` last grew */
+	uint64_t grow_ns;    /* when it grows of itself */
+	uint64_t age_ns;
 	uint64_t turned_away; /* at the door, with the right cookie */
 };
 
@@ -96,7 +103,8 @@ static void open_door(struct lobby_state *lobby)
 		close(fd);
 }
 
-static struct region *region_make(struct lobby_state *lobby, int *error)
+/* Spare, but for the door's, which are mapped at once. */
+static struct region *region_make(struct lobby_state *lobby, bool map, int *error)
 {
 	struct region *region = malloc(sizeof(*region));
 	uint64_t random;
@@ -106,7 +114,9 @@ static struct region *region_make(struct lobby_state *lobby, int *error)
 	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		random = lobby->cookie * (lobby->next_id + 1);
 	uint32_t id = lobby->next_id++;
-	*error = region_open(region, id, (random & 0xffffffff00000000ull) | (uint64_t)(id & 0xffff) << 16,
+	int (*open_region)(struct region *, uint32_t, uint64_t, const struct region_options *) =
+	    map ? region_open : region_open_spare;
+	*error = open_region(region, id, (random & 0xffffffff00000000ull) | (uint64_t)(id & 0xffff) << 16,
 	    &lobby->options);
 	if (!*error)
 		return region;
@@ -167,7 +177,7 @@ static struct region *door_next(struct lobby_state *lobby)
 			i++;
 			continue;
 		}
-		struct region *region = known > 0 ? region_make(lobby, &error) : NULL;
+		struct region *region = known > 0 ? region_make(lobby, true, &error) : NULL;
 		if (region && hand_over(visitor, region->fd)) {
 			given = region;
 		} else if (region) { /* has waited long enough */
@@ -186,7 +196,7 @@ static struct region *door_next(struct lobby_state *lobby)
 static int stock_one(struct lobby_state *lobby)
 {
 	int error;
-	struct region *region = region_make(lobby, &error);
+	struct region *region = region_make(lobby, false, &error);
 	if (!region)
 		return error;
 	struct ticket ticket = {.cookie = lobby->cookie};
@@ -201,17 +211,37 @@ static int stock_one(struct lobby_state *lobby)
 	return error;
 }
 
-static void restock(struct lobby_state *lobby)
+/* The pipe grows with the stock, so that it is full when all are there. A user may have so much in pipes. */
+static void grow(struct lobby_state *lobby)
 {
-	if (process_now_ns() - lobby->opened_ns >= STOCK_GROW_NS)
-		lobby->wanted = lobby->room;
+	lobby->claims = 0;
+	if (lobby->wanted >= lobby->room)
+		return;
+	if (fcntl(lobby->write_fd, F_SETPIPE_SZ, (int)lobby->wanted * 2 * REGION_PAGE_BYTES) < 0)
+		lobby->room = lobby->wanted;
+	else
+		lobby->wanted *= 2;
+}
+
+/* `left`: how many nobody has claimed. */
+static void restock(struct lobby_state *lobby, uint32_t left)
+{
+	uint64_t now_ns = process_now_ns();
+	if (now_ns >= lobby->grow_ns) {
+		lobby->age_ns *= 2;
+		lobby->grow_ns = now_ns + lobby->age_ns;
+		grow(lobby);
+	}
+	if (lobby->claims >= lobby->wanted / STOCK_CLAIMS)
+		grow(lobby);
+	while (left < lobby->count && left < lobby->wanted / 2 && lobby->wanted < lobby->room)
+		grow(lobby);
 	for (uint32_t n = 0; n < STOCK_BATCH && lobby->count < lobby->wanted && stock_one(lobby) == 0; n++)
 		;
 	while (lobby->prefaulted < lobby->count && lobby->prefaulted < STOCK_READY)
 		region_prefault(lobby->stock[lobby->prefaulted++]);
 }
 
-/* The pipe has as many slots as there are spares, so that it is full when they are all there. */
 static int open_pipe(struct lobby_state *lobby)
 {
 	struct rlimit files;
@@ -225,8 +255,6 @@ static int open_pipe(struct lobby_state *lobby)
 		return -errno;
 	while (lobby->room > STOCK_LEAST && lobby->room > files.rlim_cur / STOCK_FILES)
 		lobby->room /= 2;
-	while (lobby->room > STOCK_LEAST && fcntl(lobby->write_fd, F_SETPIPE_SZ, (int)lobby->room * REGION_PAGE_BYTES) < 0)
-		lobby->room /= 2; /* a user may have so much in pipes */
 	return 0;
 }
 
@@ -249,10 +277,11 @@ struct lobby_state *lobby_new(const struct region_options *options)
 		errno = -error;
 		goto fail;
 	}
-	lobby->opened_ns = process_now_ns();
-	lobby->wanted = lobby->room < STOCK_BATCH ? lobby->room : STOCK_BATCH;
+	lobby->age_ns = STOCK_AGE_NS;
+	lobby->grow_ns = process_now_ns() + lobby->age_ns;
+	lobby->wanted = STOCK_LEAST;
 	open_door(lobby);
-	restock(lobby);
+	restock(lobby, 0);
 	if (lobby->count > 0)
 		return lobby;
 fail:
@@ -301,21 +330,37 @@ void lobby_knock(struct lobby_state *lobby)
 	lobby->knocked = lobby->door_fd >= 0;
 }
 
-struct region *lobby_next(struct lobby_state *lobby)
+/* The spare that was claimed first; NULL: it cannot be mapped here, and is not seen. */
+static struct region *take_claimed(struct lobby_state *lobby)
 {
-	int unread = 0;
-	if (ioctl(lobby->read_fd, FIONREAD, &unread) != 0)
-		return NULL;
-	if ((size_t)unread / sizeof(struct ticket) >= lobby->count) {
-		restock(lobby);
-		return door_next(lobby);
-	}
 	struct region *region = lobby->stock[0];
 	memmove(&lobby->stock[0], &lobby->stock[1], --lobby->count * sizeof(lobby->stock[0]));
 	lobby->prefaulted -= lobby->prefaulted > 0;
-	lobby->wanted = lobby->room - lobby->wanted < STOCK_BATCH ? lobby->room : lobby->wanted + STOCK_BATCH;
-	restock(lobby);
-	return region;
+	lobby->claims++;
+	if (region_map(region) == 0)
+		return region;
+	lobby->turned_away++;
+	region_close(region);
+	free(region);
+	return NULL;
+}
+
+struct region *lobby_next(struct lobby_state *lobby)
+{
+	for (;;) {
+		int unread = 0;
+		if (ioctl(lobby->read_fd, FIONREAD, &unread) != 0)
+			return NULL;
+		uint32_t left = (uint32_t)((size_t)unread / sizeof(struct ticket));
+		if (left >= lobby->count) {
+			restock(lobby, left);
+			return door_next(lobby);
+		}
+		struct region *region = take_claimed(lobby);
+		restock(lobby, left);
+		if (region)
+			return region;
+	}
 }
 
 uint64_t lobby_unserved(const struct lobby_state *lobby)
@@ -327,12 +372,14 @@ void lobby_set_period(struct lobby_state *lobby, uint64_t period_bytes)
 {
 	lobby->options.period_bytes = period_bytes;
 	for (uint32_t i = 0; i < lobby->count; i++)
-		atomic_store(&region_header(lobby->stock[i])->period_bytes, period_bytes);
+		if (region_map(lobby->stock[i]) == 0)
+			atomic_store(&region_header(lobby->stock[i])->period_bytes, period_bytes);
 }
 
 void lobby_set_mode(struct lobby_state *lobby, enum region_mode mode)
 {
 	lobby->options.mode = mode;
 	for (uint32_t i = 0; i < lobby->count; i++)
-		atomic_store(&region_header(lobby->stock[i])->mode, mode);
+		if (region_map(lobby->stock[i]) == 0)
+			atomic_store(&region_header(lobby->stock[i])->mode, mode);
 }

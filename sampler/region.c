@@ -82,56 +82,77 @@ void region_prefault(const struct region *region)
 		(void)fallocate(region->fd, 0, (off_t)parts[i].offset, (off_t)parts[i].bytes); /* only an advance */
 }
 
-static void write_header(const struct region *region, const struct region_options *options)
+static int write_header(const struct region *region, const struct region_options *options)
 {
-	struct region_header *header = region_header(region);
-	header->magic = REGION_MAGIC;
-	header->abi = REGION_ABI;
-	header->region_id = region->id;
-	header->key = region->key;
-	header->total_bytes = region->bytes;
-	header->places_offset = region->places_offset;
-	header->modules_offset = region->modules_offset;
-	header->owners_offset = region->owners_offset;
-	header->buffers_offset = region->buffers_offset;
-	header->frees_offset = region->frees_offset;
-	header->slots_offset = region->slots_offset;
-	header->kept_offset = region->kept_offset;
-	header->segments = region->segments;
-	header->dump_bytes = options->dump_bytes;
-	header->clock_id = options->clock_id;
-	atomic_store(&header->sampler_pid, (uint32_t)getpid());
-	header->snapshot_signal = options->snapshot_signal;
-	header->start_paused = options->start_paused;
-	header->no_peak = options->no_peak;
-	header->record_mmap = options->record_mmap;
-	atomic_store(&header->period_bytes, options->period_bytes);
-	atomic_store(&header->mode, options->mode);
-	atomic_store(&header->state, REGION_SPARE);
+	struct region_header header = {
+	    .magic = REGION_MAGIC,
+	    .abi = REGION_ABI,
+	    .region_id = region->id,
+	    .key = region->key,
+	    .total_bytes = region->bytes,
+	    .places_offset = region->places_offset,
+	    .modules_offset = region->modules_offset,
+	    .owners_offset = region->owners_offset,
+	    .buffers_offset = region->buffers_offset,
+	    .frees_offset = region->frees_offset,
+	    .slots_offset = region->slots_offset,
+	    .kept_offset = region->kept_offset,
+	    .segments = region->segments,
+	    .dump_bytes = options->dump_bytes,
+	    .clock_id = options->clock_id,
+	    .sampler_pid = (uint32_t)getpid(),
+	    .snapshot_signal = options->snapshot_signal,
+	    .start_paused = options->start_paused,
+	    .no_peak = options->no_peak,
+	    .record_mmap = options->record_mmap,
+	    .period_bytes = options->period_bytes,
+	    .mode = options->mode,
+	    .state = REGION_SPARE,
+	};
+	ssize_t written = pwrite(region->fd, &header, sizeof(header), 0);
+	return written == (ssize_t)sizeof(header) ? 0 : written < 0 ? -errno : -EIO;
 }
 
-int region_open(struct region *region, uint32_t id, uint64_t key, const struct region_options *options)
+int region_open_spare(struct region *region, uint32_t id, uint64_t key, const struct region_options *options)
 {
 	*region = (struct region){.id = id, .key = key, .fd = memfd_create("heaptap", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
 	if (region->fd < 0)
 		return -errno;
 	lay_out(region, options->live_max);
 	struct stat status;
+	int error = 0;
 	if (ftruncate(region->fd, (off_t)region->bytes) != 0 || fstat(region->fd, &status) != 0 ||
 	    fcntl(region->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
-		goto fail;
+		error = -errno;
+	if (!error)
+		error = write_header(region, options);
+	if (error) {
+		region_close(region);
+		return error;
+	}
 	region->ino = status.st_ino;
 	region->dev = status.st_dev;
+	return 0;
+}
+
+int region_map(struct region *region)
+{
+	if (region->base)
+		return 0;
 	void *base = mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, region->fd, 0);
 	if (base == MAP_FAILED)
-		goto fail;
+		return -errno;
 	region->base = base;
-	write_header(region, options);
 	return 0;
-fail:;
-	int error = -errno;
-	close(region->fd);
-	region->fd = -1;
+}
+
+int region_open(struct region *region, uint32_t id, uint64_t key, const struct region_options *options)
+{
+	int error = region_open_spare(region, id, key, options);
+	if (!error)
+		error = region_map(region);
+	if (error)
+		region_close(region);
 	return error;
 }
 
@@ -152,11 +173,7 @@ int region_reopen(struct region *region, int fd)
 		return -EPROTO;
 	region->ino = status.st_ino;
 	region->dev = status.st_dev;
-	void *base = mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	if (base == MAP_FAILED)
-		return -errno;
-	region->base = base;
-	return 0;
+	return region_map(region);
 }
 
 bool region_abandoned(struct region *region)
@@ -168,11 +185,7 @@ bool region_abandoned(struct region *region)
 	/* Any other refusal is a target's doing (it can seal the seals): it must not keep us waiting for ever. */
 	if (fcntl(region->fd, F_ADD_SEALS, F_SEAL_WRITE) == 0 || errno != EBUSY)
 		return true;
-	void *base = mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, region->fd, 0);
-	if (base == MAP_FAILED)
-		return true; /* a target has sealed it against us: nothing more to be had here */
-	region->base = base;
-	return false;
+	return region_map(region) != 0; /* a target has sealed it against us: nothing more to be had here */
 }
 
 void region_close(struct region *region)

@@ -38,7 +38,10 @@ struct region_options {
  * punish; else CLOCK_MONOTONIC_COARSE, the same time by the kernel's tick, which is always in shared memory. */
 uint32_t region_clock(void);
 
-/* Makes and seals a region; takes memory for one page. The caller owns it. Returns 0 or -errno. */
+/* Makes and seals a region; takes memory for one page. The caller owns it. Returns 0 or -errno. A spare one is not mapped
+ * here yet, which is three quarters of its price: until region_map only region_prefault and region_close may follow. */
+int region_open_spare(struct region *region, uint32_t id, uint64_t key, const struct region_options *options);
+int region_map(struct region *region); /* if it is not; 0 or -errno */
 int region_open(struct region *region, uint32_t id, uint64_t key, const struct region_options *options);
 void region_close(struct region *region);
 

@@ -41,12 +41,28 @@ test_two_hundred_programs_without_root() {
   echo "$missed of 200 missed"
 }
 
+# regions PID COUNT: the sampler holds so many, spare ones and claimed ones
+regions() { [ "$(ls -l "/proc/$1/fd" | grep -c '/memfd:heaptap (deleted)')" -ge "$2" ]; }
+
+# A short session makes few; one that lasts is ready for a burst though no program came.
+test_the_stock_of_regions_grows() {
+  mkfifo wait
+  "$heaptap" record -q -o out/ sh -c 'echo >ready; read -r line <wait' &
+  front=$!
+  wait_for 20 test -e ready
+  sampler=$(ps -o pid=,comm= --ppid $front | awk '$2 == "heaptap-sampler" { print $1 }')
+  wait_for 20 regions "$sampler" 256
+  echo >wait
+  wait $front || fail "status $?"
+}
+
 # Nobody restocks: what is there is used up, the others run unprofiled, without waiting, and say so.
 test_sampler_stopped_during_the_storm() {
   "$heaptap" record -p 1 -o out/ sh -c "echo \$\$ >pid; exec $storm exec 400 ready go done" 2>err &
   front=$!
   wait_for 20 test -e ready
   sampler=$(ps -o pid=,comm= --ppid $front | awk '$2 == "heaptap-sampler" { print $1 }')
+  wait_for 20 regions "$sampler" 256
   kill -STOP "$sampler"
   : >go
   wait_for 60 test -e 'done'
