@@ -15,11 +15,11 @@
  *   native 9.9 [9.6..10.3], a library that only forwards 11.1 [11.0..11.1], this one idle 11.8 [11.7..11.9], attached
  *   12.1 [11.8..12.4]; with 8 threads 9.7, 10.6, 11.5, 11.6
  *
- * and of 16 to 256 B, a thousand of them live at a time (bench/programs/loops.c, medians of 4, load 10): forwarding 19.4,
- * attached 20.9 with no or a thousand live samples, 22.8 with 100,000, 25.7 with a million; 16 to 4096 B, after one sample
+ * and of 16 to 256 B, a thousand of them live at a time (bench/programs/loops.c, medians of 5): forwarding 19.7, attached
+ * 20.7 with no, 20.5 with a thousand, 20.7 with 100,000 and 21.3 with a million live samples; 16 to 4096 B, after one sample
  * and after a million were taken and freed: 105 and 104, forwarding 97.
  *
- * 22 instructions a pair more than forwarding (callgrind). A sampled pair, in us: copy rung 0.36; uprobe 2.5, 2.8 and 3.3
+ * 17 instructions a pair more than forwarding (callgrind). A sampled pair, in us: copy rung 0.36; uprobe 2.5, 2.8 and 3.3
  * for dumps of 8, 16 and 32 KiB, and 1.0 for 64 (less, presumably because the rings are full and records are dropped);
  * breakpoint 13 to 20 [7..23], too noisy to tell the dumps apart. Memory that the program gains, with 256 MiB in 64 K
  * blocks: 1.3 MB at a period of 512 KiB, 2.0 at 64 KiB, 24 at 4 KiB with all 64 K blocks sampled (copy rung; 20 with the
@@ -96,7 +96,14 @@ static bool hooks_take(void *pointer, struct live_entry *entry)
 	return live_take(pointer, entry);
 }
 
-COLD void hooks_free_maybe(void *pointer)
+static void hooks_freed(void *pointer)
+{
+	struct live_entry entry;
+	if (live_maybe_here(pointer) && hooks_take(pointer, &entry))
+		place_remove(&entry);
+}
+
+COLD static void free_taken(void *pointer)
 {
 	struct live_entry entry;
 	if (hooks_take(pointer, &entry))
@@ -104,12 +111,21 @@ COLD void hooks_free_maybe(void *pointer)
 	real.free(pointer);
 }
 
+/* Not cold: at a period of 64 KiB one free in 8 comes here. */
+static __attribute__((noinline)) void free_maybe(void *pointer)
+{
+	if (UNLIKELY(live_maybe_here(pointer)))
+		free_taken(pointer);
+	else
+		real.free(pointer);
+}
+
 EXPORT void free(void *pointer)
 {
 	if (UNLIKELY(live_maybe(pointer)))
-		hooks_free_maybe(pointer);
+		free_maybe(pointer);
 	else
-		live_forward_free(pointer);
+		real.free(pointer);
 }
 
 EXPORT void cfree(void *pointer)
@@ -117,22 +133,17 @@ EXPORT void cfree(void *pointer)
 	free(pointer);
 }
 
-static void hooks_freed(void *pointer)
-{
-	struct live_entry entry;
-	if (live_maybe_any(pointer) && hooks_take(pointer, &entry))
-		place_remove(&entry);
-}
-
 EXPORT void free_sized(void *pointer, size_t size)
 {
-	hooks_freed(pointer);
+	if (UNLIKELY(live_maybe(pointer)))
+		hooks_freed(pointer);
 	real.free_sized(pointer, size);
 }
 
 EXPORT void free_aligned_sized(void *pointer, size_t alignment, size_t size)
 {
-	hooks_freed(pointer);
+	if (UNLIKELY(live_maybe(pointer)))
+		hooks_freed(pointer);
 	real.free_aligned_sized(pointer, alignment, size);
 }
 
@@ -167,7 +178,7 @@ EXPORT void *calloc(size_t count, size_t size)
 static void *realloc_any(void *pointer, size_t size, void *(*next)(void *, size_t, size_t), size_t count, size_t each)
 {
 	struct live_entry entry;
-	bool taken = live_maybe_any(pointer) && hooks_take(pointer, &entry);
+	bool taken = UNLIKELY(live_maybe(pointer)) && live_maybe_here(pointer) && hooks_take(pointer, &entry);
 	uint64_t left = park();
 	void *moved = next(pointer, count, each);
 	if (taken && (moved || size == 0))

@@ -5,9 +5,6 @@
 
 #include <stddef.h>
 
-/* free() of a block that may be sampled. */
-void hooks_free_maybe(void *pointer);
-
 /* A block for which sample_count has said true. */
 void hooks_due(const void *pointer, size_t size);
 

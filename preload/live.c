@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/live.h"
 
-#include "preload/hooks.h"
-#include "preload/real.h"
-
 #include <stdatomic.h>
 
 enum {
@@ -30,50 +27,18 @@ struct level {
 	_Atomic uint32_t used;
 };
 
-_Alignas(64) uint8_t live_filter0[2 * ((1u << LIVE_FILTER0_BITS) + LIVE_WINDOW)];
+_Alignas(64) uint8_t live_spans[LIVE_SPANS];
+static _Alignas(64) uint8_t filter0[2 * ((1u << LIVE_FILTER0_BITS) + LIVE_WINDOW)]; /* and the one that confirms */
 static _Alignas(64) _Atomic uint64_t keys0[1u << LEVEL0_BITS];
 static struct live_entry entries0[1u << LEVEL0_BITS];
 
 static struct level levels[LIVE_LEVELS] = {
-    {live_filter0, keys0, entries0, LIVE_FILTER0_BITS, LEVEL0_BITS, 0},
+    {filter0, keys0, entries0, LIVE_FILTER0_BITS, LEVEL0_BITS, 0},
     {NULL, NULL, NULL, FILTER1_BITS, LEVEL1_BITS, 0},
     {NULL, NULL, NULL, FILTER2_BITS, LEVEL2_BITS, 0},
 };
 static _Atomic uint32_t levels_open = 1; /* in use */
 static uint32_t levels_ready = 1;        /* have memory */
-
-static void free_first_time(void *pointer)
-{
-	real.free(pointer); /* resolves, and puts itself here: one jump less for every free to come */
-}
-
-void (*live_forward_free)(void *pointer) = free_first_time;
-
-void live_forward_set(void (*real_free)(void *pointer))
-{
-	if (live_forward_free == free_first_time)
-		live_forward_free = real_free;
-}
-
-/* free() has asked the first filter. One function for each number of levels, all constants: asking in a loop over
- * levels[] cost 8 ns per free instead of 2. */
-static const volatile uint8_t *filter1, *filter2;
-
-static void forward_two(void *pointer)
-{
-	if (filter1[live_position(pointer, FILTER1_BITS)])
-		hooks_free_maybe(pointer);
-	else
-		real.free(pointer);
-}
-
-static void forward_three(void *pointer)
-{
-	if (filter1[live_position(pointer, FILTER1_BITS)] | filter2[live_position(pointer, FILTER2_BITS)])
-		hooks_free_maybe(pointer);
-	else
-		real.free(pointer);
-}
 
 static size_t filter_bytes(const struct level *level)
 {
@@ -104,21 +69,44 @@ void live_reserve(void *memory)
 		level->filter = at;
 		at += 2 * filter_bytes(level);
 	}
-	filter1 = levels[1].filter;
-	filter2 = levels[2].filter;
 	levels_ready = LIVE_LEVELS;
+}
+
+/* The byte of a filter of 2^bits + LIVE_WINDOW. Blocks are 16-byte aligned. 64 KiB of addresses lie side by side, from a
+ * place that their number is multiplied to: neighbours share cache lines and pages, as they do in the heap, and no two of
+ * them a byte. */
+static inline size_t filter_at(const void *pointer, uint32_t bits)
+{
+	uint32_t window = (uint32_t)((uintptr_t)pointer >> 16) * 0x9e3779b1u >> (32 - bits);
+	return window + ((uint32_t)(uint16_t)(uintptr_t)pointer >> 4);
+}
+
+/* Not by the multiplier of the first filter: blocks that share a byte there must not share one here. */
+static inline size_t confirm_at(const void *pointer, uint32_t bits)
+{
+	uint64_t window = ((uint64_t)(uintptr_t)pointer >> 16) * 0xd1b54a32d192ed03ull >> (64 - bits);
+	return ((size_t)1 << bits) + LIVE_WINDOW + window + (((uintptr_t)pointer & 0xffff) >> 4);
+}
+
+static inline bool filter_has(const uint8_t *filter, uint32_t bits, const void *pointer)
+{
+	return __atomic_load_n(&filter[filter_at(pointer, bits)], __ATOMIC_RELAXED) &&
+	    __atomic_load_n(&filter[confirm_at(pointer, bits)], __ATOMIC_RELAXED);
 }
 
 static _Atomic uint8_t *filter_byte(const struct level *level, const void *pointer)
 {
-	return (_Atomic uint8_t *)&level->filter[live_position(pointer, level->filter_bits)];
+	return (_Atomic uint8_t *)&level->filter[filter_at(pointer, level->filter_bits)];
 }
 
-/* Not by the multiplier of the first filter: blocks that share a byte there must not share one here. */
 static _Atomic uint8_t *confirm_byte(const struct level *level, const void *pointer)
 {
-	uint64_t window = ((uint64_t)(uintptr_t)pointer >> 16) * 0xd1b54a32d192ed03ull >> (64 - level->filter_bits);
-	return (_Atomic uint8_t *)&level->filter[filter_bytes(level) + window + (((uintptr_t)pointer & 0xffff) >> 4)];
+	return (_Atomic uint8_t *)&level->filter[confirm_at(pointer, level->filter_bits)];
+}
+
+static _Atomic uint8_t *span_byte(const void *pointer)
+{
+	return (_Atomic uint8_t *)&live_spans[(uintptr_t)pointer >> LIVE_SPAN_SHIFT & (LIVE_SPANS - 1)];
 }
 
 static void count_up(_Atomic uint8_t *byte)
@@ -137,20 +125,16 @@ static void count_down(_Atomic uint8_t *byte)
 
 static void filter_add(const struct level *level, const void *pointer)
 {
+	count_up(span_byte(pointer));
 	count_up(filter_byte(level, pointer));
 	count_up(confirm_byte(level, pointer));
 }
 
 static void filter_remove(const struct level *level, const void *pointer)
 {
+	count_down(span_byte(pointer));
 	count_down(filter_byte(level, pointer));
 	count_down(confirm_byte(level, pointer));
-}
-
-static bool filter_has(const struct level *level, const void *pointer)
-{
-	return atomic_load_explicit(filter_byte(level, pointer), memory_order_relaxed) != 0 &&
-	    atomic_load_explicit(confirm_byte(level, pointer), memory_order_relaxed) != 0;
 }
 
 /* First key of the window; another hash than the filter's, so that a filter collision is not a window collision too. */
@@ -220,13 +204,13 @@ full:
 	return false;
 }
 
-bool live_maybe_any(const void *pointer)
+/* Every level by its constants: asking in a loop over levels[] cost 8 ns instead of 2. */
+bool live_maybe_here(const void *pointer)
 {
 	uint32_t open = atomic_load_explicit(&levels_open, memory_order_relaxed);
-	for (uint32_t i = 0; i < open; i++)
-		if (filter_has(&levels[i], pointer))
-			return true;
-	return false;
+	return filter_has(filter0, LIVE_FILTER0_BITS, pointer) ||
+	    (open > 1 && filter_has(levels[1].filter, FILTER1_BITS, pointer)) ||
+	    (open > 2 && filter_has(levels[2].filter, FILTER2_BITS, pointer));
 }
 
 bool live_take(const void *pointer, struct live_entry *entry)
@@ -235,7 +219,7 @@ bool live_take(const void *pointer, struct live_entry *entry)
 		return false; /* free(NULL) may find a filter byte that is another block's, and must not find an empty key */
 	uint32_t open = atomic_load(&levels_open);
 	for (uint32_t i = 0; i < open; i++)
-		if (filter_has(&levels[i], pointer) && level_take(&levels[i], pointer, entry))
+		if (filter_has(levels[i].filter, levels[i].filter_bits, pointer) && level_take(&levels[i], pointer, entry))
 			return true;
 	return false;
 }
@@ -248,11 +232,6 @@ int live_put(const void *pointer, const struct live_entry *entry, struct live_en
 		if (level_put(&levels[i], pointer, entry))
 			return had_stale;
 	if (open < levels_ready) {
-		/* In place before there is an entry where only it looks; each from the one before, for another thread may
-		 * be two levels ahead. */
-		void (*before)(void *) = open == 1 ? real.free : forward_two;
-		__atomic_compare_exchange_n(&live_forward_free, &before, open == 1 ? forward_two : forward_three, false,
-		    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 		atomic_compare_exchange_strong(&levels_open, &open, open + 1);
 		if (level_put(&levels[atomic_load(&levels_open) - 1], pointer, entry))
 			return had_stale;

@@ -3,18 +3,19 @@
  * Is this pointer a sampled block? Private memory of the process, so that a forked child has an exact copy of what was
  * live when it was forked, whatever its parent does next.
  *
- * Three steps, because nearly every free is of a block that was never sampled:
+ * Four steps, because nearly every free is of a block that was never sampled:
  *
- *   filter   one counting byte per position of the address. Zero means "never sampled": one load, one test. The filter is
- *            scaled to 32 bytes per live sample, so about 3 % of frees take the next step when a level is full.
+ *   spans    one counting byte for 8 KiB of addresses. Zero means "nothing sampled there": one load, one test. 64 bytes of it
+ *            stand for 512 KiB of heap, so it stays in the first cache whatever the program frees.
+ *   filter   one counting byte per position of the address, scaled to 32 bytes per live sample, so about 3 % of the frees
+ *            that come so far take the next step when a level is full.
  *   confirm  a second filter of the same size, where other blocks are neighbours: lets 3 % of those through.
  *   index    buckets of eight keys (one cache line); an address lives in one of four neighbouring buckets, so every
  *            lookup reads the same 32 words and removing is a store of zero: no tombstones, no decay with use.
  *
- * Levels: the first is static and serves 8 K live samples (4 GiB of heap at the default period). When it is full, new
- * entries go to the next, sixteen times larger; nothing ever moves. `live_forward_free`, the pointer that free() jumps
- * through, is the real free while there is one level, and a function that asks the others when there are more; so
- * free() itself tests one byte, always.
+ * Levels of filter, confirm and index: the first is static and serves 8 K live samples (4 GiB of heap at the default
+ * period). When it is full, new entries go to the next, sixteen times larger; nothing ever moves. All levels share the
+ * spans, so free() itself tests one byte, always.
  *
  * All operations are lock-free and safe against signal handlers and threads that die in the middle. A key is 0 (empty),
  * 1 (busy) or an address; a thread that dies while it holds a key busy leaks that one entry.
@@ -30,6 +31,8 @@ enum {
 	LIVE_LEVELS       = 3,
 	LIVE_FILTER0_BITS = 18,
 	LIVE_WINDOW       = 4096, /* positions that belong to 64 KiB of addresses */
+	LIVE_SPAN_SHIFT   = 13,
+	LIVE_SPANS        = 1 << 20, /* 8 GiB of addresses; what is further apart may share a byte */
 };
 
 struct live_entry {
@@ -44,29 +47,21 @@ struct live_entry {
 	uint32_t unmapped_pages; /* of a mapping */
 };
 
-extern uint8_t live_filter0[2 * ((1u << LIVE_FILTER0_BITS) + LIVE_WINDOW)]; /* and the one that confirms */
-extern void (*live_forward_free)(void *pointer);
-void live_forward_set(void (*real_free)(void *pointer));
+extern uint8_t live_spans[LIVE_SPANS];
 
-/* The byte of a filter of 2^bits + LIVE_WINDOW. Blocks are 16-byte aligned. 64 KiB of addresses lie side by side, from a
- * place that their number is multiplied to: neighbours share cache lines and pages, as they do in the heap, and no two of them
- * a byte. Spread one by one, 16 to a sample and without the second filter, 30,000,000 pairs of 16 to 256 B took 1.13 of the
- * time of forwarding with a thousand live samples, 1.51 with 100,000 and 1.85 with a million (bench, growth with live
- * samples); now 1.06, 1.17 and 1.33, where each level above the first costs a jump and a load. */
-static inline uint32_t live_position(const void *pointer, unsigned int bits)
-{
-	uint32_t window = (uint32_t)((uintptr_t)pointer >> 16) * 0x9e3779b1u >> (32 - bits);
-	return window + ((uint32_t)(uint16_t)(uintptr_t)pointer >> 4);
-}
-
-/* False: certainly not sampled (as far as the first level goes, see live_forward_free). */
+/* False: certainly not sampled. At the default period one span in 64 holds a sample, at 64 KiB one in 8.
+ *
+ * Why not the filter at once: it has a cache line for each KiB of heap, and a function more to ask for each level. Of the time
+ * of forwarding, 20,000,000 pairs of 16 to 256 B took (bench/programs/loops.c, copy rung, interleaved medians of 5) so and
+ * with spans: with a thousand live samples 1.07 and 1.07, with 100,000 1.18 and 1.08, with a million 1.26 and 1.09, after a
+ * million taken and freed 1.09 and 1.06. Before there was a confirming filter it was 1.13, 1.51 and 1.85. */
 static inline bool live_maybe(const void *pointer)
 {
-	return *(volatile uint8_t *)&live_filter0[live_position(pointer, LIVE_FILTER0_BITS)] != 0;
+	return __atomic_load_n(&live_spans[(uintptr_t)pointer >> LIVE_SPAN_SHIFT & (LIVE_SPANS - 1)], __ATOMIC_RELAXED) != 0;
 }
 
-/* The same over all levels. */
-bool live_maybe_any(const void *pointer);
+/* The same by filter and confirm of each level, for where live_maybe said true: one free in a thousand is let through. */
+bool live_maybe_here(const void *pointer);
 
 /* Bytes that live_reserve wants for the levels above the first. */
 size_t live_reserve_bytes(void);

@@ -41,8 +41,7 @@ static inline void *count_new(enum operator form, uintptr_t size, uintptr_t seco
 
 static inline void *count_delete(enum operator form, uintptr_t pointer, uintptr_t second, uintptr_t third)
 {
-	/* With more than one level, the others are asked too. */
-	if (UNLIKELY(live_maybe((void *)pointer) || live_forward_free != real.free))
+	if (UNLIKELY(live_maybe((void *)pointer)))
 		hooks_report_free((void *)pointer);
 	return real.operator_next[form](pointer, second, third);
 }

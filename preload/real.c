@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/real.h"
 
-#include "preload/live.h"
 #include "preload/lookup.h"
 
 #include <errno.h>
@@ -275,7 +274,6 @@ void real_resolve(void)
 	TAKE(WISH_MUNMAP, munmap, plain_munmap);
 	TAKE(WISH_PTHREAD_CREATE, pthread_create, missing_pthread_create);
 	own_free = (void (*)(void *))(uintptr_t)lookup_before("free");
-	live_forward_set(real.free);
 	operators_resolve();
 	errno = saved;
 	resolved = true;

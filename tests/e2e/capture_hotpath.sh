@@ -87,6 +87,6 @@ test_instructions_of_a_pair() {
   attached=$(counted '' "$heaptap" record -q -b copy -o attached/)
   echo "per pair: native $native, forwarding $forwarding, heaptap idle $idle, attached $attached"
   at_least 10 "$native" 'native' # else valgrind did not count
-  at_least "$idle" "$(awk -v f="$forwarding" 'BEGIN { print f + 22 }')" 'forwarding + 22 instructions, idle'
-  at_least "$attached" "$(awk -v f="$forwarding" 'BEGIN { print f + 24 }')" 'forwarding + 24 instructions, attached'
+  at_least "$idle" "$(awk -v f="$forwarding" 'BEGIN { print f + 17 }')" 'forwarding + 17 instructions, idle'
+  at_least "$attached" "$(awk -v f="$forwarding" 'BEGIN { print f + 19 }')" 'forwarding + 19 instructions, attached'
 }

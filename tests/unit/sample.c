@@ -21,10 +21,6 @@
 struct real real;
 static struct region region;
 
-void hooks_free_maybe(void *pointer)
-{
-}
-
 bool signal_handled(void)
 {
 	return false;
