@@ -13,9 +13,13 @@
 /* The 16 random bytes that the kernel gives every process: no system call, the same for its whole life. */
 uint64_t index_seed(void)
 {
-	const void *random = (const void *)getauxval(AT_RANDOM);
-	uint64_t seed = INCREMENT;
+	static uint64_t seed; /* getauxval() searches; 0, not read yet, is as good a seed as any */
+	const void *random;
 
+	if (seed)
+		return seed;
+	random = (const void *)getauxval(AT_RANDOM);
+	seed = INCREMENT;
 	if (random)
 		memcpy(&seed, random, sizeof(seed));
 	return seed;

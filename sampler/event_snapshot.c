@@ -5,6 +5,7 @@
 #include "pprof/file.h"
 #include "pprof/gzip.h"
 #include "sampler/naming.h"
+#include "sampler/symbol.h"
 #include "sampler/notice.h"
 #include "sampler/summary.h"
 
@@ -156,7 +157,8 @@ static void set_types(struct profile *profile, const struct event_snapshot *s, c
 	profile_set_time(profile, s->unix_ns, (int64_t)s->duration_ns);
 }
 
-static int fill(struct profile *profile, const struct event_snapshot *s, const struct event_sheet *sheet)
+static int fill(struct profile *profile, const struct event_snapshot *s, const struct event_sheet *sheet,
+    struct symbols *symbols)
 {
 	set_types(profile, s, sheet);
 	add_comments(profile, s, sheet);
@@ -170,8 +172,8 @@ static int fill(struct profile *profile, const struct event_snapshot *s, const s
 	    .maps = s->subject->maps,
 	    .program = s->subject->name,
 	    .pid = s->subject->pid,
+	    .symbols = symbols,
 	    .detail = s->item.detail,
-	    .debuginfod = s->debuginfod,
 	    .allocator_stays = true,
 	};
 	struct naming *naming = naming_new(profile, &source, used);
@@ -188,14 +190,14 @@ static int fill(struct profile *profile, const struct event_snapshot *s, const s
 	return error;
 }
 
-static int write_sheet(const struct event_snapshot *s, const struct event_sheet *sheet)
+static int write_sheet(const struct event_snapshot *s, const struct event_sheet *sheet, struct symbols *symbols)
 {
 	struct profile *profile = profile_new();
 	uint8_t *raw = NULL, *packed = NULL;
 	size_t raw_bytes, packed_bytes;
 	if (!profile)
 		return -ENOMEM;
-	int error = fill(profile, s, sheet);
+	int error = fill(profile, s, sheet, symbols);
 	if (!error)
 		error = encode_profile(profile, &raw, &raw_bytes);
 	if (!error)
@@ -212,11 +214,13 @@ static int write_sheet(const struct event_snapshot *s, const struct event_sheet 
 static int write_all(const struct writer_item *item)
 {
 	const struct event_snapshot *s = (const struct event_snapshot *)item;
-	int first = 0;
-	for (size_t i = 0; i < s->sheet_count; i++) {
-		int error = s->sheets[i].path ? write_sheet(s, &s->sheets[i]) : 0;
+	struct symbols *symbols = naming_symbols(s->item.detail, s->debuginfod);
+	int first = symbols ? 0 : -ENOMEM;
+	for (size_t i = 0; i < s->sheet_count && symbols; i++) {
+		int error = s->sheets[i].path ? write_sheet(s, &s->sheets[i], symbols) : 0;
 		first = first ? first : error;
 	}
+	symbols_free(symbols);
 	return first;
 }
 

@@ -31,7 +31,6 @@ struct naming {
 	struct profile *profile;
 	struct naming_source source;
 	const struct stacks *stacks; /* source.stacks */
-	struct symbols *symbols;
 	struct perfmap *perfmap;
 	struct kernel_symbols *kernel; /* read when the first of its frames is met */
 	struct named_frame *frames; /* by frame number */
@@ -211,9 +210,10 @@ static int name_module(struct naming *n, struct module *module)
 	    .path = module->vdso ? "[vdso]" : module->path,
 	    .build_id = module->build_id_len ? module->build_id : NULL,
 	    .build_id_bytes = module->build_id_len,
+	    .key = module,
 	};
 	if (!error)
-		error = symbols_resolve(n->symbols, &file, addresses, count, results, &facts);
+		error = symbols_resolve(n->source.symbols, &file, addresses, count, results, &facts);
 	for (uint32_t i = 0; i < count && !error; i++)
 		error = add_location(n, numbers[i], results[i].frames, results[i].frame_count);
 	free(addresses);
@@ -283,6 +283,17 @@ uint32_t naming_marker(struct naming *n, const char *marker)
 	return profile_add_location(n->profile, &location);
 }
 
+struct symbols *naming_symbols(int detail, bool debuginfod)
+{
+	char folder[PATH_MAX];
+	const struct symbol_options options = {
+	    .level = (enum symbol_level)detail,
+	    .cache_folder = symcache_folder(folder, sizeof(folder)) == 0 ? folder : NULL,
+	    .debuginfod = debuginfod,
+	};
+	return symbols_new(&options);
+}
+
 struct naming *naming_new(struct profile *profile, const struct naming_source *source, const bool *used)
 {
 	struct naming *n = calloc(1, sizeof(*n));
@@ -291,17 +302,10 @@ struct naming *naming_new(struct profile *profile, const struct naming_source *s
 	n->profile = profile;
 	n->source = *source;
 	n->stacks = source->stacks;
-	char folder[PATH_MAX];
-	const struct symbol_options options = {
-	    .level = (enum symbol_level)source->detail,
-	    .cache_folder = symcache_folder(folder, sizeof(folder)) == 0 ? folder : NULL,
-	    .debuginfod = source->debuginfod,
-	};
-	n->symbols = symbols_new(&options);
 	n->frames = calloc(stacks_frame_count(n->stacks) + 1, sizeof(*n->frames));
 	n->layout = layout_new(n->stacks);
 	n->mappings = n->layout ? calloc(layout_count(n->layout) + 1, sizeof(*n->mappings)) : NULL;
-	if (!n->symbols || !n->frames || !n->mappings)
+	if (!n->frames || !n->mappings)
 		goto fail;
 	if (source->pid > 0 && perfmap_open(source->pid, &n->perfmap) != 0)
 		n->perfmap = NULL;
@@ -318,7 +322,6 @@ void naming_free(struct naming *n)
 {
 	if (!n)
 		return;
-	symbols_free(n->symbols);
 	perfmap_free(n->perfmap);
 	kernel_symbols_free(n->kernel);
 	layout_free(n->layout);

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 struct naming;
+struct symbols;
 
 /* Whose stacks are to be named, and how. Borrowed for as long as the naming lives. */
 struct naming_source {
@@ -19,10 +20,14 @@ struct naming_source {
 	const struct maps *maps;
 	const char *program;  /* path of the executable: becomes the first mapping */
 	pid_t pid;            /* to find the names of code made at run time; 0: unknown */
-	int detail;           /* see snapshot.h */
-	bool debuginfod;
+	struct symbols *symbols;
+	int detail;           /* of the symbols; see snapshot.h */
 	bool allocator_stays; /* else the allocator's own frames are cut off at the inner end */
 };
+
+/* For the naming_source of all profiles of one snapshot, which have most of their frames in common. NULL: out of memory.
+ * symbols_free() ends it. */
+struct symbols *naming_symbols(int detail, bool debuginfod);
 
 /* Resolves the frames of the stacks for which `used[stack]` is set (stacks_node_count() of them) in batches per file.
  * NULL: out of memory. */

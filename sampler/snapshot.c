@@ -9,6 +9,7 @@
 #include "sampler/lifetimes.h"
 #include "sampler/naming.h"
 #include "sampler/series.h"
+#include "sampler/symbol.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -21,6 +22,7 @@
 /* One of the profiles that a snapshot consists of. */
 struct sheet {
 	const struct snapshot *snapshot;
+	struct symbols *symbols; /* of all sheets */
 	enum view_kind kind;
 	const struct view *view;
 	const char *path;
@@ -217,8 +219,8 @@ static int fill(struct profile *profile, const struct sheet *sheet)
 	    .maps = s->process->maps,
 	    .program = s->process->name,
 	    .pid = s->process->pid,
+	    .symbols = sheet->symbols,
 	    .detail = s->item.detail,
-	    .debuginfod = s->debuginfod,
 	};
 	struct naming *naming = naming_new(profile, &source, used);
 	free(used);
@@ -273,16 +275,18 @@ static int write_timeline(const struct snapshot *s)
 static int write_all(const struct writer_item *item)
 {
 	const struct snapshot *s = (const struct snapshot *)item;
+	struct symbols *symbols = naming_symbols(s->item.detail, s->debuginfod);
 	const struct sheet sheets[] = {
-	    {s, VIEW_LIVE, &s->view, s->path, s->unix_ns, 0},
-	    {s, VIEW_DELTA, &s->delta, s->delta_path, s->unix_ns, (int64_t)s->delta_ns},
-	    {s, VIEW_PEAK, &s->peak, s->peak_path, s->peak_unix_ns, 0},
+	    {s, symbols, VIEW_LIVE, &s->view, s->path, s->unix_ns, 0},
+	    {s, symbols, VIEW_DELTA, &s->delta, s->delta_path, s->unix_ns, (int64_t)s->delta_ns},
+	    {s, symbols, VIEW_PEAK, &s->peak, s->peak_path, s->peak_unix_ns, 0},
 	};
-	int first = 0;
+	int first = symbols ? 0 : -ENOMEM;
 	for (size_t i = 0; i < sizeof(sheets) / sizeof(sheets[0]); i++) {
-		int error = sheets[i].path ? write_sheet(&sheets[i]) : 0;
+		int error = sheets[i].path && symbols ? write_sheet(&sheets[i]) : 0;
 		first = first ? first : error;
 	}
+	symbols_free(symbols);
 	int error = s->timeline_path ? write_timeline(s) : 0;
 	return first ? first : error;
 }

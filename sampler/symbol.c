@@ -16,16 +16,25 @@
 /* What one file may add to our memory: a hostile one can give each address hundreds of long names. */
 enum { ANSWER_BYTES_MAX = 64 << 20, ADDRESS_BYTES_MAX = 2048 };
 
-struct symbols {
-	struct symbol_options options; /* strings owned by names */
-	struct names *names;
-};
-
 /* Results by address, ascending, no duplicates. */
 struct table {
 	uint64_t *vaddrs;
 	struct symbol_result *results;
 	size_t count, capacity;
+};
+
+/* What is known of a file with a key. */
+struct memo {
+	struct memo *next;
+	const void *key;
+	struct table known;
+	struct symbol_facts facts;
+};
+
+struct symbols {
+	struct symbol_options options; /* strings owned by names */
+	struct names *names;
+	struct memo *memos;
 };
 
 static int table_reserve(struct table *table, size_t capacity)
@@ -139,8 +148,15 @@ struct symbols *symbols_new(const struct symbol_options *options)
 
 void symbols_free(struct symbols *symbols)
 {
+	struct memo *next;
+
 	if (!symbols)
 		return;
+	for (struct memo *memo = symbols->memos; memo; memo = next) {
+		next = memo->next;
+		table_fini(&memo->known);
+		free(memo);
+	}
 	names_free(symbols->names);
 	free(symbols);
 }
@@ -257,37 +273,80 @@ static int result_fallback(
 	return frame->name ? 0 : -ENOMEM;
 }
 
+/* The file's memo, made if need be. NULL: no key, or no memory. */
+static struct memo *memo_of(struct symbols *symbols, const struct symbol_file *file)
+{
+	struct memo *memo = symbols->memos;
+
+	if (!file->key)
+		return NULL;
+	while (memo && memo->key != file->key)
+		memo = memo->next;
+	if (memo)
+		return memo;
+	memo = calloc(1, sizeof(*memo));
+	if (memo) {
+		memo->key = file->key;
+		memo->next = symbols->memos;
+		symbols->memos = memo;
+	}
+	return memo;
+}
+
+static bool table_has_all(const struct table *table, const uint64_t *vaddrs, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!table_find(table, vaddrs[i]))
+			return false;
+	return true;
+}
+
+/* Opens the file and adds what `known` has not; when that fails nothing is known any more. */
+static void read_file(struct symbols *symbols, const struct symbol_file *file, const uint64_t *vaddrs, size_t n,
+    struct table *known, struct symbol_facts *facts)
+{
+	struct symsource source;
+
+	names_limit(symbols->names, ANSWER_BYTES_MAX + n * ADDRESS_BYTES_MAX);
+	if (symsource_open(&source, file, &symbols->options, symbols->names) == 0) {
+		uint64_t source_id = symsource_id(&source);
+
+		if (known->count == 0)
+			cache_load(symbols, file, source_id, known, &source.facts);
+		if (resolve_missing(symbols, &source, source_id, known, vaddrs, n) == 0)
+			*facts = source.facts;
+		else
+			known->count = 0;
+	} else {
+		known->count = 0;
+	}
+	symsource_close(&source);
+	names_limit(symbols->names, SIZE_MAX);
+}
+
 int symbols_resolve(struct symbols *symbols, const struct symbol_file *file, const uint64_t *vaddrs, size_t n,
     struct symbol_result *out, struct symbol_facts *facts)
 {
-	struct table known = {0};
-	struct symsource source;
+	struct memo *memo, once = {0};
 	int error = 0;
 
 	*facts = (struct symbol_facts){0};
 	memset(out, 0, n * sizeof(*out));
 	if (symbols->options.level == SYMBOL_RAW)
 		return 0;
-	names_limit(symbols->names, ANSWER_BYTES_MAX + n * ADDRESS_BYTES_MAX);
-	if (symsource_open(&source, file, &symbols->options, symbols->names) == 0) {
-		uint64_t source_id = symsource_id(&source);
-
-		cache_load(symbols, file, source_id, &known, &source.facts);
-		if (resolve_missing(symbols, &source, source_id, &known, vaddrs, n) == 0)
-			*facts = source.facts;
-		else
-			known.count = 0;
-	}
-	symsource_close(&source);
-	names_limit(symbols->names, SIZE_MAX);
+	memo = memo_of(symbols, file);
+	memo = memo ? memo : &once;
+	if (n == 0 || !table_has_all(&memo->known, vaddrs, n))
+		read_file(symbols, file, vaddrs, n, &memo->known, &memo->facts);
+	*facts = memo->facts;
 	for (size_t i = 0; i < n && !error; i++) {
-		const struct symbol_result *found = table_find(&known, vaddrs[i]);
+		const struct symbol_result *found = table_find(&memo->known, vaddrs[i]);
 
 		if (found && found->frame_count > 0)
 			out[i] = *found;
 		else
 			error = result_fallback(symbols, file->path, vaddrs[i], &out[i]);
 	}
-	table_fini(&known);
+	table_fini(&once.known);
 	return error;
 }

@@ -463,6 +463,32 @@ static void object_files_are_refused(void **state)
 	symbols_free(answer.symbols);
 }
 
+static void a_file_with_a_key_is_read_for_new_addresses_only(void **state)
+{
+	struct symbol_file file = {.path = workshop_path(*state, "plain"), .key = &file};
+	struct symbols *symbols = symbols_new(&full);
+	struct answer answer = {.symbols = symbols};
+	uint64_t vaddrs[MARKS];
+	int fd;
+
+	build_plain(*state, vaddrs);
+	fd = open(file.path, O_RDONLY | O_CLOEXEC);
+	for (size_t known = 1; known <= MARKS; known++) {
+		file.fd = fd;
+		assert_int_equal(symbols_resolve(symbols, &file, vaddrs + known - 1, 1, answer.results, &answer.facts), 0);
+		file.fd = -1;
+		assert_int_equal(symbols_resolve(symbols, &file, vaddrs, known, answer.results, &answer.facts), 0);
+		assert_int_equal(answer.facts.source, SYMBOL_DWARF);
+	}
+	expect_chains(&answer);
+	/* Without a key nothing is known of it. */
+	file.key = NULL;
+	assert_int_equal(symbols_resolve(symbols, &file, vaddrs, MARKS, answer.results, &answer.facts), 0);
+	assert_false(answer.results[0].known);
+	symbols_free(symbols);
+	close(fd);
+}
+
 static void no_addresses_are_no_work(void **state)
 {
 	const struct symbol_file file = {.fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), .path = "exe"};
@@ -491,6 +517,7 @@ int main(void)
 	    cmocka_unit_test(files_without_section_headers_are_read),
 	    cmocka_unit_test(unsupported_compression_leaves_functions),
 	    cmocka_unit_test(object_files_are_refused),
+	    cmocka_unit_test(a_file_with_a_key_is_read_for_new_addresses_only),
 	    cmocka_unit_test(no_addresses_are_no_work),
 	};
 
