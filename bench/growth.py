@@ -8,6 +8,7 @@ import os
 import statistics
 import subprocess
 
+import contenders as known
 import measure
 from contenders import heaptap
 from measure import Contender, Workload
@@ -18,9 +19,9 @@ KIB = 1024
 class Curve:
     """base, ours: contenders; value: what is compared; limit: how far the last point may lie above the first."""
 
-    def __init__(self, name, axis, points, command, base, ours, value, note):
+    def __init__(self, name, axis, points, command, base, ours, value, note, environment=None):
         self.name, self.axis, self.points, self.command = name, axis, points, command
-        self.base, self.ours, self.value, self.note = base, ours, value, note
+        self.base, self.ours, self.value, self.note, self.environment = base, ours, value, note, environment
 
 
 def pair_ns(run):
@@ -48,7 +49,7 @@ class Curves:
 
         return [
             Curve("threads", "threads", (1, 4, 16, 64, 256), lambda x: [loops, "small", str(x), str(30000000 // n)],
-                  forward, default, pair_ns, "CPU per pair at the default period"),
+                  forward, default, pair_ns, "CPU per pair at the default period", known.ARENAS),
             Curve("live", "live samples", (1000, 10000, 100000, 1000000), loop("small", 30000000, "live={}"),
                   forward, copy, pair_ns, "CPU per unsampled pair"),
             Curve("taken", "samples taken and freed before", (1, 10000, 100000, 1000000, 10000000),
@@ -74,7 +75,7 @@ class Curves:
                 pairs = []
                 for _ in range(rounds):
                     try:
-                        base, ours = (measure.run(self.build, Workload(f"{curve.name} {x}", curve.command(x)), c)
+                        base, ours = (measure.run(self.build, Workload(f"{curve.name} {x}", curve.command(x), curve.environment), c)
                                       for c in (curve.base, curve.ours))
                         pairs.append((curve.value(base), curve.value(ours)))
                     except measure.Failed as error:
