@@ -8,7 +8,7 @@ from measure import CLEAN, Contender, Workload
 TCMALLOC = "/usr/lib/x86_64-linux-gnu/libtcmalloc.so.4"
 # glibc has 8 arenas a CPU, which the 64th thread finds locked: native runs then differ by a factor of two from each other.
 ARENAS = {"MALLOC_ARENA_MAX": "1024"}
-LESS = 0.05  # of the work, for tools that cost several times what the target does
+LESS = 0.02  # of the work, for tools that cost several times what the target does
 
 
 def heaptap(build, backend, period, *options):
