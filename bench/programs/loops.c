@@ -41,6 +41,7 @@ struct belt {
 };
 
 static struct belt *belts;
+static pthread_barrier_t together;
 
 static inline uint32_t next(uint64_t *state)
 {
@@ -61,6 +62,8 @@ static void run_batch(uint64_t seed, uint32_t mask)
 		*slot = malloc(16 + (random >> 16 & mask));
 		USE(*slot);
 	}
+	/* How many of 64 threads are alive at once would be the scheduler's mood, and the peak RSS with it. */
+	pthread_barrier_wait(&together);
 	for (int i = 0; i < LIVE; i++)
 		free(live[i]);
 }
@@ -234,7 +237,7 @@ int main(int argc, char *argv[])
 	if (by_two)
 		pairs_each *= 2; /* a pair takes two threads */
 	belts = mmap(NULL, sizeof(*belts) * (threads / 2 + 1), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (belts == MAP_FAILED)
+	if (belts == MAP_FAILED || pthread_barrier_init(&together, NULL, threads))
 		return 1;
 	for (unsigned int i = 0; i < threads / 2 + 1 && !strcmp(kind, "pipe"); i++)
 		if (pipe(belts[i].there) || pipe(belts[i].back))
