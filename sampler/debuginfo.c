@@ -204,3 +204,27 @@ void debuginfo_alternate_fini(struct debuginfo_alternate *alternate)
 	if (alternate->fd >= 0)
 		close(alternate->fd);
 }
+
+void debuginfo_hide_unused(Elf *elf)
+{
+	static const char *const unused[] = {".debug_loc", ".debug_loclists", ".debug_macro", ".debug_macinfo",
+	    ".debug_frame", ".debug_pubnames", ".debug_pubtypes", ".debug_gnu_pubnames", ".debug_gnu_pubtypes"};
+	Elf_Scn *section = NULL;
+	size_t names;
+
+	if (elf_getshdrstrndx(elf, &names) != 0)
+		return;
+	while ((section = elf_nextscn(elf, section))) {
+		GElf_Shdr header;
+		const char *own =
+		    gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : NULL;
+
+		for (size_t i = 0; own && i < sizeof(unused) / sizeof(unused[0]); i++) {
+			if (strcmp(own, unused[i]) == 0) {
+				/* In memory only: as in a file that was stripped of it. */
+				header.sh_type = SHT_NOBITS;
+				gelf_update_shdr(section, &header);
+			}
+		}
+	}
+}

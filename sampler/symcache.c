@@ -281,7 +281,7 @@ int symcache_write(const char *folder, uint64_t limit_bytes, const uint8_t *buil
 	if (folder_fd < 0)
 		return folder_fd;
 	error = write_entry(folder_fd, name, &header, bytes);
-	if (!error)
+	if (!error && limit_bytes != UINT64_MAX)
 		evict(folder_fd, limit_bytes);
 	close(folder_fd);
 	return error;

@@ -207,6 +207,8 @@ static bool open_dwarf(struct symsource *source)
 	Elf *elf = own ? source->elf : source->debug_elf;
 
 	dwarf_end(source->dwarf);
+	if (elf && source->dwarf == NULL)
+		debuginfo_hide_unused(elf);
 	source->dwarf = elf ? dwarf_begin_elf(elf, DWARF_C_READ, NULL) : NULL;
 	source->dwarf_lines = 0;
 	if (!source->dwarf)
