@@ -44,6 +44,7 @@ def contenders(build):
         ]),
         (LESS, "", [
             Contender("native", once=True), *ours("512K")[:1], *ours("1"),
+            Contender("heaptap auto 1", heaptap(build, "auto", "1"), once=True),
             Contender("heaptrack", ["heaptrack", "-o", "{folder}/heaptrack"], needs=["heaptrack"], once=True),
         ]),
         (0.01, "^(batch 1|small|sqlite|stl|python$)", [
