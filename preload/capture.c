@@ -33,28 +33,27 @@ __attribute__((noinline, noclone, used)) void capture_trigger(
 #endif
 }
 
-/* DWARF numbers: x86-64 rax rdx rcx rbx rsi rdi rbp rsp r8-r15 rip; aarch64 x0-x30, sp, pc at 32. Only what a caller
- * may expect to find again is set: callee-saved registers, stack pointer and program counter. */
+/* In the order of proto/region.h: callee-saved registers, stack pointer and program counter. */
 #if defined(__x86_64__)
 #define CAPTURE_REGISTERS(regs)                                                                                        \
 	__asm__ volatile(                                                                                              \
-	    "movq %%rbx, 24(%0)\n\tmovq %%rbp, 48(%0)\n\tmovq %%rsp, 56(%0)\n\t"                                       \
-	    "movq %%r12, 96(%0)\n\tmovq %%r13, 104(%0)\n\tmovq %%r14, 112(%0)\n\tmovq %%r15, 120(%0)\n\t"              \
-	    "leaq 1f(%%rip), %%rax\n\tmovq %%rax, 128(%0)\n1:"                                                         \
+	    "movq %%rbx, (%0)\n\tmovq %%rbp, 8(%0)\n\tmovq %%rsp, 16(%0)\n\t"                                          \
+	    "movq %%r12, 24(%0)\n\tmovq %%r13, 32(%0)\n\tmovq %%r14, 40(%0)\n\tmovq %%r15, 48(%0)\n\t"                 \
+	    "leaq 1f(%%rip), %%rax\n\tmovq %%rax, 56(%0)\n1:"                                                         \
 	    :                                                                                                          \
 	    : "r"(regs)                                                                                                \
 	    : "rax", "memory")
-enum { REG_SP = 7 };
+enum { REG_SP = 2 };
 #elif defined(__aarch64__)
 #define CAPTURE_REGISTERS(regs)                                                                                        \
 	__asm__ volatile(                                                                                              \
-	    "stp x19, x20, [%0, #152]\n\tstp x21, x22, [%0, #168]\n\tstp x23, x24, [%0, #184]\n\t"                     \
-	    "stp x25, x26, [%0, #200]\n\tstp x27, x28, [%0, #216]\n\tstp x29, x30, [%0, #232]\n\t"                     \
-	    "mov x9, sp\n\tstr x9, [%0, #248]\n\tadr x9, 1f\n\tstr x9, [%0, #256]\n1:"                                 \
+	    "stp x19, x20, [%0]\n\tstp x21, x22, [%0, #16]\n\tstp x23, x24, [%0, #32]\n\t"                           \
+	    "stp x25, x26, [%0, #48]\n\tstp x27, x28, [%0, #64]\n\tstp x29, x30, [%0, #80]\n\t"                      \
+	    "mov x9, sp\n\tstr x9, [%0, #96]\n\tadr x9, 1f\n\tstr x9, [%0, #104]\n1:"                               \
 	    :                                                                                                          \
 	    : "r"(regs)                                                                                                \
 	    : "x9", "memory")
-enum { REG_SP = 31 };
+enum { REG_SP = 12 };
 #endif
 
 /* The lowest free buffer of a class, or NULL. */
@@ -117,16 +116,16 @@ static uint64_t stack_extent(uintptr_t sp, bool *whole)
 	return *whole ? self->stack_top - sp : REGION_PAGE_BYTES - sp % REGION_PAGE_BYTES;
 }
 
-__attribute__((noinline)) static void capture_copy(const struct live_entry *entry)
+/* False: there was no buffer. */
+__attribute__((noinline)) static bool capture_copy(const struct live_entry *entry)
 {
 	bool whole;
 	uint64_t room;
-	uint64_t extent = stack_extent((uintptr_t)__builtin_frame_address(0) - 512, &whole);
-	struct region_buffer *buffer = buffer_take(extent, &room);
-	if (!buffer) {
-		place_count_loss(REGION_LOSS_NO_BUFFER, entry->size_bytes, entry->period_bytes);
-		return;
-	}
+	/* Our own frame on top: it may reach below what is known to be the stack, of which the rest is copied all the same. */
+	uint64_t extent = stack_extent((uintptr_t)__builtin_frame_address(0), &whole);
+	struct region_buffer *buffer = buffer_take(extent + 512, &room);
+	if (!buffer)
+		return false;
 	uint64_t *regs = buffer->regs;
 	CAPTURE_REGISTERS(regs);
 	uintptr_t sp = (uintptr_t)regs[REG_SP];
@@ -145,6 +144,7 @@ __attribute__((noinline)) static void capture_copy(const struct live_entry *entr
 	buffer->whole_stack = whole && copied == extent;
 	atomic_store_explicit(&buffer->word, BUFFER_FULL | place_index() << 8, memory_order_release);
 	atomic_fetch_add_explicit(&place_header()->copied, 1, memory_order_release);
+	return true;
 }
 
 void capture_sample(const struct live_entry *entry)
@@ -152,9 +152,16 @@ void capture_sample(const struct live_entry *entry)
 	struct region_header *header = place_header();
 	bool whole;
 	uint64_t extent = stack_extent((uintptr_t)__builtin_frame_address(0), &whole);
-	if (place_tapped() && !(whole && extent > header->dump_bytes))
-		capture_trigger(place_key(), entry->slot | (entry->flags & SLOT_MMAP ? REGION_TRIGGER_MMAP : 0), entry->seq,
-		    entry->size_bytes, entry->period_bytes, entry->time_ns);
-	else
-		capture_copy(entry);
+	bool tapped = place_tapped() && !(whole && extent > header->dump_bytes);
+	/* A copy is several times cheaper than a trap; the trap never runs out of buffers, and holds a thread up that fills
+	 * them faster than they are emptied. On a foreign stack it sees more. */
+	if ((!tapped || (whole && entry->period_bytes <= header->copy_period_bytes)) && capture_copy(entry))
+		return;
+	if (!tapped) {
+		place_count_loss(REGION_LOSS_NO_BUFFER, entry->size_bytes, entry->period_bytes);
+		return;
+	}
+	atomic_fetch_add_explicit(&place_self()->triggered, 1, memory_order_relaxed);
+	capture_trigger(place_key(), entry->slot | (entry->flags & SLOT_MMAP ? REGION_TRIGGER_MMAP : 0), entry->seq,
+	    entry->size_bytes, entry->period_bytes, entry->time_ns);
 }

@@ -41,7 +41,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define REGION_ABI 3u
+#define REGION_ABI 4u
 #define REGION_MAGIC 0x7061747061656831ull /* "1heaptap" */
 #define LOBBY_MAGIC  0x7962626f6c706831ull
 #define LEDGER_MAGIC 0x72656764656c6831ull
@@ -137,6 +137,7 @@ struct region_header {
 	uint32_t dump_bytes;      /* stacks that use more than this go by the copy rung */
 	_Atomic uint32_t sampler_pid; /* who reads it now */
 	uint32_t clock_id;        /* clock of slot times that needs no system call here */
+	uint64_t copy_period_bytes; /* at this period and below, the hook copies stacks while there are buffers, in any mode */
 
 	/* set by the sampler at any time */
 	_Alignas(128) _Atomic uint32_t mode; /* enum region_mode */
@@ -194,6 +195,7 @@ struct region_place {
 
 	struct region_tally lost[REGION_LOSS_COUNT];
 
+	_Atomic uint64_t triggered;        /* samples whose stacks the kernel is to dump */
 	_Atomic uint64_t peak_order;       /* order number of the peak, plus 1; 0: none yet */
 	_Atomic uint32_t signal_handled;   /* 1: snapshot_signal reaches the library here */
 	_Atomic uint32_t signals;          /* snapshots asked for by signal */
@@ -252,9 +254,10 @@ struct region_free {
 	uint32_t place;
 };
 
-/* Registers of a copied sample, in DWARF numbering of the machine. */
+/* Registers of a copied sample: those that a caller may expect to find again, nothing more, for each cache line of a
+ * buffer goes from one CPU to the other and back. x86-64: rbx rbp rsp r12 r13 r14 r15 rip; aarch64: x19 to x30, sp, pc. */
 enum {
-	BUFFER_REGS = 34,
+	BUFFER_REGS = 14,
 };
 
 /* A stack taken by the copy rung. Its bit in the class' bitmap says that it is taken; `word` goes FREE -> WRITING ->
@@ -270,10 +273,10 @@ struct region_buffer {
 	uint32_t slot;
 	uint32_t tid;
 	uint32_t stack_bytes; /* copied */
-	uint32_t whole_stack; /* 1: the copy ends at the stack's known end */
+	uint16_t whole_stack; /* 1: the copy ends at the stack's known end */
+	uint16_t flags;       /* enum slot_flags */
 	uint64_t regs[BUFFER_REGS];
-	uint32_t flags; /* enum slot_flags */
-	uint8_t reserved[52];
+	uint64_t reserved[3];
 	/* the stack's bytes follow */
 };
 
@@ -287,7 +290,7 @@ enum buffer_state {
  * memory is touched as there are stacks waiting at once. Most stacks of C programs take less than 2 KiB. The area
  * begins with the bitmaps, in the order of the classes, padded to a page. */
 enum {
-	BUFFER_CLASSES       = 4,
+	BUFFER_CLASSES       = 5,
 	BUFFER_BITMAPS_BYTES = 4096,
 };
 static const struct {
@@ -296,7 +299,8 @@ static const struct {
 } buffer_class[BUFFER_CLASSES] = {
     {4096, 2048},
     {1024, 8192},
-    {64, 65536},
+    {512, 16384},
+    {128, 65536},
     {64, (1 << 20) + 65536},
 };
 
@@ -323,6 +327,6 @@ _Static_assert(sizeof(struct region_header) == 4096, "header is one page");
 _Static_assert(sizeof(struct region_place) == 512, "place layout");
 _Static_assert(sizeof(struct region_slot) == 64, "a slot is one cache line");
 _Static_assert(sizeof(struct region_free) == 64, "a free is one cache line");
-_Static_assert(sizeof(struct region_buffer) == 384, "buffer header layout");
+_Static_assert(sizeof(struct region_buffer) == 192, "buffer header layout");
 
 #endif

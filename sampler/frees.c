@@ -28,8 +28,8 @@ size_t frees_drain(struct image *image, uint64_t now_ns)
 	while (image->frees_seen < image->frees_noted) {
 		struct free_copy gone;
 		bool read = region_read_free(image->region, image->frees_seen, &gone);
-		uint64_t head = atomic_load(&region_header(image->region)->frees_head);
-		if (!read && head - image->frees_seen <= REGION_FREES / 2) {
+		/* The head only if there is need: each free of the target's moves it, and the cache line with it. */
+		if (!read && atomic_load(&region_header(image->region)->frees_head) - image->frees_seen <= REGION_FREES / 2) {
 			if (!image->frees_stuck_ns)
 				image->frees_stuck_ns = now_ns;
 			if (now_ns - image->frees_stuck_ns < PATIENCE_NS)

@@ -35,19 +35,13 @@ int intake_init(struct intake *intake, struct modules *modules, uint64_t regs_ma
 	intake->regs_mask = regs_mask;
 	intake->maps_follow = maps_follow;
 	intake->frames = malloc(UNWIND_FRAMES_MAX * sizeof(*intake->frames));
-	intake->stack = malloc(region_buffer_max());
-	if (intake->frames && intake->stack)
-		return 0;
-	intake_fini(intake);
-	return -ENOMEM;
+	return intake->frames ? 0 : -ENOMEM;
 }
 
 void intake_fini(struct intake *intake)
 {
 	free(intake->frames);
-	free(intake->stack);
 	intake->frames = NULL;
-	intake->stack = NULL;
 }
 
 static enum unwind_outcome unwind(struct intake *intake, const struct sample *s, size_t *count)
@@ -182,9 +176,18 @@ static void for_pid(struct intake *intake, uint32_t pid, void (*take)(struct pro
 		}
 }
 
-static void add_range(struct process *process, const void *record)
+struct mmap_context {
+	struct intake *intake;
+	const struct record *record;
+};
+
+static void add_range(struct process *process, const void *argument)
 {
-	maps_add_record(process->maps, record);
+	const struct mmap_context *context = argument;
+	/* Stacks that were copied before: of what was there then. */
+	if (context->record->time_ns)
+		intake_buffers(context->intake, process->image, context->record->time_ns);
+	maps_add_record(process->maps, context->record);
 }
 
 static void call_thread(struct process *process, const void *context)
@@ -202,7 +205,7 @@ void intake_record(void *context, const struct record *record)
 		take_record_sample(intake, record);
 		break;
 	case RECORD_MMAP:
-		for_pid(intake, record->pid, add_range, record);
+		for_pid(intake, record->pid, add_range, &(const struct mmap_context){intake, record});
 		break;
 	case RECORD_COMM:
 		for_pid(intake, record->pid, call_thread, record);
@@ -217,25 +220,37 @@ void intake_record(void *context, const struct record *record)
 
 /* ---- the copy rung */
 
+enum { CLOCKS_APART_NS = 1000 * 1000000 }; /* a copy from the future beyond this is a hostile target's */
+
 struct buffer_context {
 	struct intake *intake;
 	struct image *image;
+	uint64_t before_ns;
+	bool left;
 };
 
-/* Callee-saved registers, stack pointer and program counter, as the hook stores them (preload/capture.c). */
+/* Callee-saved registers, stack pointer and program counter, as the hook stores them (proto/region.h). */
 static int regs_from_buffer(const struct regs_arch *arch, const struct region_buffer *header, struct regs *regs)
 {
-	if (arch == &regs_aarch64) {
-		const uint64_t known = 0xfff80000ull; /* x19..x30, sp */
-		return regs_from_dwarf(arch, header->regs[32], known, header->regs, 32, regs);
+	static const uint8_t x86_64[] = {3, 6, 7, 12, 13, 14, 15};
+	static const uint8_t aarch64[] = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
+	const uint8_t *numbers = arch == &regs_aarch64 ? aarch64 : x86_64;
+	size_t count = arch == &regs_aarch64 ? sizeof(aarch64) : sizeof(x86_64);
+	uint64_t words[32], known = 0;
+	for (size_t i = 0; i < count; i++) {
+		words[numbers[i]] = header->regs[i];
+		known |= UINT64_C(1) << numbers[i];
 	}
-	const uint64_t known = 1ull << 3 | 1ull << 6 | 1ull << 7 | 0xfull << 12;
-	return regs_from_dwarf(arch, header->regs[16], known, header->regs, 16, regs);
+	return regs_from_dwarf(arch, header->regs[count], known, words, 32, regs);
 }
 
-static void take_buffer(void *argument, const struct region_buffer *header, const unsigned char *stack, size_t room)
+static bool take_buffer(void *argument, const struct region_buffer *header, const unsigned char *stack, size_t room)
 {
 	struct buffer_context *context = argument;
+	if (header->time_ns >= context->before_ns && header->time_ns - context->before_ns < CLOCKS_APART_NS) {
+		context->left = true;
+		return false;
+	}
 	struct intake *intake = context->intake;
 	struct sample s = {
 	    .process = find_process(intake, context->image, header->place),
@@ -246,7 +261,7 @@ static void take_buffer(void *argument, const struct region_buffer *header, cons
 	    .size_bytes = header->size_bytes,
 	    .period_bytes = header->period_bytes,
 	    .time_ns = header->time_ns,
-	    .stack = intake->stack,
+	    .stack = stack,
 	    .stack_bytes = header->stack_bytes < room ? header->stack_bytes : room,
 	    .reaches_end = header->whole_stack == 1,
 	    .rung = BACKEND_COPY,
@@ -254,19 +269,33 @@ static void take_buffer(void *argument, const struct region_buffer *header, cons
 	s.stack_want = s.stack_bytes;
 	if (!s.process || regs_from_buffer(intake->arch, header, &s.regs) != 0) {
 		intake->bad++;
-		return;
+		return true;
 	}
-	memcpy(intake->stack, stack, s.stack_bytes);
 	s.process->counters.copied++;
 	take_sample(intake, &s);
+	return true;
 }
 
-size_t intake_buffers(struct intake *intake, struct image *image)
+static void look_ahead(void *argument, const struct region_buffer *next, size_t room)
 {
-	struct buffer_context context = {intake, image};
+	const struct buffer_context *context = argument;
+	uint32_t place = *(const volatile uint32_t *)&next->place;
+	size_t bytes = *(const volatile uint32_t *)&next->stack_bytes;
+	uint64_t sp = next->regs[context->intake->arch == &regs_aarch64 ? 12 : 2];
+	const struct process *process = place < REGION_PLACES ? context->image->process[place] : NULL;
+	if (process && !process->finished)
+		unwind_prefetch(process->maps, sp, next + 1, bytes < room ? bytes : room);
+}
+
+size_t intake_buffers(struct intake *intake, struct image *image, uint64_t before_ns)
+{
+	struct buffer_context context = {.intake = intake, .image = image, .before_ns = before_ns};
+	const struct region_drain drain = {.taken = take_buffer, .ahead = look_ahead, .context = &context};
 	uint64_t copied = atomic_load_explicit(&region_header(image->region)->copied, memory_order_acquire);
 	if (copied == image->copied_seen)
 		return 0;
-	image->copied_seen = copied;
-	return region_drain_buffers(image->region, take_buffer, &context);
+	size_t count = region_drain_buffers(image->region, &drain);
+	if (!context.left)
+		image->copied_seen = copied;
+	return count;
 }

@@ -22,7 +22,6 @@ struct intake {
 	bool (*find_images)(void *context);
 	void *context;
 	struct unwind_frame *frames;
-	unsigned char *stack;    /* private copy of a shared buffer */
 };
 
 /* Returns 0 or -ENOMEM. The images stay the caller's. */
@@ -41,7 +40,9 @@ static inline void intake_prefetch(const struct record *sample)
 		__builtin_prefetch((const void *)(next + i));
 }
 
-/* Everything that lies in an image's stack buffers. Returns how many there were. */
-size_t intake_buffers(struct intake *intake, struct image *image);
+/* What lies in an image's stack buffers of samples taken before before_ns (of the records' clock). So copied stacks and the
+ * kernel's records of mappings come in one row: no stack is unwound with what was mapped there later. Returns how many
+ * there were. */
+size_t intake_buffers(struct intake *intake, struct image *image, uint64_t before_ns);
 
 #endif

@@ -103,8 +103,7 @@ static bool is_silent(struct process *process, bool overrun)
 {
 	const struct region_place *place = region_place(process->image->region, process->place);
 	const struct process_counters *c = &process->counters;
-	uint64_t lost = region_read_tally(&place->lost[REGION_LOSS_NO_BUFFER]).samples;
-	uint64_t due = process_samples(process) - lost - c->copied, came = c->taken - c->copied;
+	uint64_t due = atomic_load_explicit(&place->triggered, memory_order_relaxed), came = c->taken - c->copied;
 	bool comes = came != process->came_seen;
 	process->came_seen = came;
 	if (comes || overrun || (int64_t)(due - process->due_seen) < 0) {

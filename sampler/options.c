@@ -183,7 +183,7 @@ static const struct option option_table[] = {
 	"%p pid, %n snapshot, %h host, %t unix seconds;\n"
 	"a folder or a trailing / means that name inside"},
     {COMMAND_RECORD, 'b', "backend", NULL, backend_names, NULL, set_backend,
-	"how stacks are captured; auto, the default, takes\nthe best the kernel allows (-v says which and why)"},
+	"how stacks are captured; auto, the default, takes\nthe best the kernel allows (-v says which and why)\nand at periods of 16K and less has the program\ncopy them first, as long as it has room"},
     {COMMAND_RECORD | COMMAND_ADOPT, 's', "stack-bytes", "BYTES", NULL, "256 to 64K", set_stack_bytes,
 	"most stack bytes per sample, default 32K"},
     {COMMAND_RECORD | COMMAND_ADOPT, 'i', "interval", "TIME", NULL,

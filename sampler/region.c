@@ -38,11 +38,6 @@ uint32_t region_clock(void)
 	return CLOCK_MONOTONIC_COARSE;
 }
 
-size_t region_buffer_max(void)
-{
-	return buffer_class[BUFFER_CLASSES - 1].bytes - sizeof(struct region_buffer);
-}
-
 static void lay_out(struct region *region, uint64_t live_max)
 {
 	uint64_t segments = (live_max + REGION_SEGMENT_SLOTS - 1) / REGION_SEGMENT_SLOTS;
@@ -100,6 +95,7 @@ static int write_header(const struct region *region, const struct region_options
 	    .segments = region->segments,
 	    .dump_bytes = options->dump_bytes,
 	    .clock_id = options->clock_id,
+	    .copy_period_bytes = options->copy_period_bytes,
 	    .sampler_pid = (uint32_t)getpid(),
 	    .snapshot_signal = options->snapshot_signal,
 	    .start_paused = options->start_paused,
@@ -307,26 +303,54 @@ bool region_read_free(const struct region *region, uint64_t number, struct free_
 	return atomic_load_explicit(&from->word, memory_order_relaxed) == number + 1;
 }
 
-/* Calls `visit` for every buffer whose bit is set; true from it frees the buffer. Returns how many were freed. */
+/* Another CPU has just written it: the header and the innermost frames of the buffer after next, of those whose bits are
+ * set. */
+static void prefetch_ahead(const unsigned char *first, uint64_t bits, uint32_t bytes)
+{
+	enum { LINE_BYTES = 64, BEGINNING_BYTES = 512 };
+	bits &= bits - 1;
+	bits &= bits - 1;
+	for (size_t i = 0; bits && i < BEGINNING_BYTES; i += LINE_BYTES)
+		__builtin_prefetch(first + (size_t)__builtin_ctzll(bits) * bytes + i);
+}
+
+/* The lowest of those whose bits are set, or NULL. */
+static struct region_buffer *buffer_of(unsigned char *first, uint64_t bits, uint32_t class)
+{
+	return bits ? (struct region_buffer *)(void *)(first + (size_t)__builtin_ctzll(bits) * buffer_class[class].bytes) : NULL;
+}
+
+/* Calls `visit` for every buffer whose bit is set; true from it frees the buffer: all of a word's at once, for the word's
+ * cache line goes to and fro between us and the target, but each large one, of which there are few and which take long.
+ * Returns how many were freed. */
+enum { LARGE_BYTES = 65536 };
+
 static size_t visit_buffers(const struct region *region,
-    bool (*visit)(void *context, struct region_buffer *buffer, size_t room), void *context)
+    bool (*visit)(void *context, struct region_buffer *buffer, const struct region_buffer *next, size_t room), void *context)
 {
 	size_t count = 0;
 	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)(region->base + region->buffers_offset);
 	unsigned char *buffers = region->base + region->buffers_offset + BUFFER_BITMAPS_BYTES;
 	for (uint32_t c = 0; c < BUFFER_CLASSES; c++) {
 		for (uint32_t word = 0; word < buffer_class[c].count / 64; word++) {
-			uint64_t taken = atomic_load_explicit(&bitmap[word], memory_order_acquire);
+			uint64_t taken = atomic_load_explicit(&bitmap[word], memory_order_acquire), done = 0;
+			unsigned char *first = buffers + word * 64u * (size_t)buffer_class[c].bytes;
 			for (; taken; taken &= taken - 1) {
-				uint32_t bit = (uint32_t)__builtin_ctzll(taken);
-				size_t at = (word * 64u + bit) * (size_t)buffer_class[c].bytes;
-				struct region_buffer *buffer = (struct region_buffer *)(void *)(buffers + at);
-				if (!visit(context, buffer, buffer_class[c].bytes - sizeof(*buffer)))
+				struct region_buffer *buffer = buffer_of(first, taken, c);
+				prefetch_ahead(first, taken, buffer_class[c].bytes);
+				if (!visit(context, buffer, buffer_of(first, taken & (taken - 1), c),
+				        buffer_class[c].bytes - sizeof(*buffer)))
 					continue;
 				atomic_store_explicit(&buffer->word, BUFFER_FREE, memory_order_relaxed);
-				atomic_fetch_and_explicit(&bitmap[word], ~(1ull << bit), memory_order_release);
+				done |= taken & -taken;
 				count++;
+				if (buffer_class[c].bytes < LARGE_BYTES)
+					continue;
+				atomic_fetch_and_explicit(&bitmap[word], ~done, memory_order_release);
+				done = 0;
 			}
+			if (done)
+				atomic_fetch_and_explicit(&bitmap[word], ~done, memory_order_release);
 		}
 		bitmap += buffer_class[c].count / 64;
 		buffers += (size_t)buffer_class[c].count * buffer_class[c].bytes;
@@ -334,31 +358,26 @@ static size_t visit_buffers(const struct region *region,
 	return count;
 }
 
-struct drain {
-	void (*taken)(void *context, const struct region_buffer *header, const unsigned char *stack, size_t room);
-	void *context;
-};
-
-static bool drain_one(void *context, struct region_buffer *buffer, size_t room)
+static bool drain_one(void *context, struct region_buffer *buffer, const struct region_buffer *next, size_t room)
 {
-	const struct drain *drain = context;
+	const struct region_drain *drain = context;
 	struct region_buffer header;
 	if ((atomic_load_explicit(&buffer->word, memory_order_acquire) & 0xff) != BUFFER_FULL)
 		return false;
+	if (next && drain->ahead)
+		drain->ahead(drain->context, next, room);
 	memcpy(&header, buffer, sizeof(header));
-	drain->taken(drain->context, &header, (unsigned char *)(buffer + 1), room);
-	return true;
+	return drain->taken(drain->context, &header, (unsigned char *)(buffer + 1), room);
 }
 
-size_t region_drain_buffers(const struct region *region,
-    void (*taken)(void *context, const struct region_buffer *header, const unsigned char *stack, size_t room), void *context)
+size_t region_drain_buffers(const struct region *region, const struct region_drain *drain)
 {
-	struct drain drain = {taken, context};
-	return visit_buffers(region, drain_one, &drain);
+	return visit_buffers(region, drain_one, (void *)(uintptr_t)drain);
 }
 
-static bool half_written_by(void *context, struct region_buffer *buffer, size_t room)
+static bool half_written_by(void *context, struct region_buffer *buffer, const struct region_buffer *next, size_t room)
 {
+	(void)next;
 	(void)room;
 	return atomic_load_explicit(&buffer->word, memory_order_acquire) == (BUFFER_WRITING | *(uint32_t *)context << 8);
 }

@@ -29,6 +29,7 @@ struct region_options {
 	uint32_t dump_bytes;
 	uint32_t clock_id;
 	uint64_t live_max; /* samples; rounded up to whole segments */
+	uint64_t copy_period_bytes; /* 0: the copy rung is used only where the mode says so */
 	enum region_mode mode;
 	uint32_t snapshot_signal; /* 0: none */
 	bool start_paused, no_peak, record_mmap;
@@ -93,16 +94,19 @@ struct free_copy {
 };
 bool region_read_free(const struct region *region, uint64_t number, struct free_copy *copy);
 
-/* Calls `taken` for every buffer that is full, with the header copied and the stack in place (it may change while it is
- * read: copy before use), then gives the buffer back. Returns how many there were. */
-size_t region_drain_buffers(const struct region *region,
-    void (*taken)(void *context, const struct region_buffer *header, const unsigned char *stack, size_t room), void *context);
+struct region_drain {
+	/* The header copied, the stack in place: it may change while it is read. False: the buffer stays. */
+	bool (*taken)(void *context, const struct region_buffer *header, const unsigned char *stack, size_t room);
+	/* NULL, or told of the buffer that comes next: to ask the processor for it. All of it may change while it is read. */
+	void (*ahead)(void *context, const struct region_buffer *next, size_t room);
+	void *context;
+};
+
+/* Calls `taken` for every buffer that is full, then gives them back. Returns how many those were. */
+size_t region_drain_buffers(const struct region *region, const struct region_drain *drain);
 
 /* Gives back what a dead process owned: its segments, its half-written buffers, and in the end its place. */
 void region_release_place(const struct region *region, uint32_t place);
-
-/* Most stack bytes that one buffer can hold. */
-size_t region_buffer_max(void);
 
 const char *region_loss_name(enum region_loss loss);
 

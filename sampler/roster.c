@@ -30,7 +30,7 @@ size_t roster_drain(struct roster *roster)
 		rings_drain(roster->probe->rings, roster->probe->regs_mask, intake_record, roster->intake, &roster->intake->bad);
 	for (struct image *image = roster->intake->images; image; image = image->next)
 		if (image->ready) {
-			intake_buffers(roster->intake, image);
+			intake_buffers(roster->intake, image, roster->probe->rings ? now : UINT64_MAX);
 			frees_drain(image, now);
 		}
 	if (ladder_tend(&roster->ladder, roster->intake->images, roster->intake->ring_lost, now))

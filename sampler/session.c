@@ -26,6 +26,7 @@
 #include "sampler/notice.h"
 #include "sampler/options.h"
 #include "sampler/output.h"
+#include "sampler/pace.h"
 #include "sampler/probe.h"
 #include "sampler/roster.h"
 #include "sampler/summary.h"
@@ -48,11 +49,9 @@
 #include <unistd.h>
 
 enum {
-	TICK_BUSY_MS = 2,   /* something came in the last tick */
-	TICK_IDLE_MS = 20,  /* what an idle program's SIGUSR1 waits at most */
-	IDLE_AFTER = 100,   /* quiet busy ticks before the idle one */
-	FLOOD = 64,         /* stacks in one look: look again at once */
 	LIVE_MAX = 1 << 20, /* live samples of an image and its children */
+	/* Here and below, auto has the hook copy stacks first and trap when its buffers are full. */
+	COPY_PERIOD_BYTES = 16 << 10,
 };
 
 struct session {
@@ -73,7 +72,6 @@ struct session {
 	struct guard guard;
 	uint64_t period_bytes; /* in force; the guard may have raised it */
 	bool done_sent;
-	int quiet_ticks;
 };
 
 static int watch(struct session *s, int fd, uint32_t events)
@@ -240,13 +238,11 @@ static void guard(struct session *s)
 
 static int loop(struct session *s)
 {
-	uint64_t due_ns = 0;
-	for (size_t drained = 0;;) {
+	struct pace pace = {.looked_ns = process_now_ns()};
+	for (uint64_t due_ns = 0;;) {
 		struct epoll_event events[64];
-		int timeout = drained > FLOOD ? 0 : s->quiet_ticks < IDLE_AFTER ? TICK_BUSY_MS : TICK_IDLE_MS;
-		if (due_ns < (uint64_t)timeout * 1000000)
-			timeout = (int)((due_ns + 999999) / 1000000);
-		int count = epoll_wait(s->epoll_fd, events, 64, timeout);
+		uint64_t timeout_ns = pace_timeout_ns(&pace, process_now_ns());
+		int count = pace_wait(s->epoll_fd, events, 64, due_ns < timeout_ns ? due_ns : timeout_ns);
 		if (count < 0 && errno != EINTR)
 			return 1;
 		bool ended = false;
@@ -266,9 +262,9 @@ static int loop(struct session *s)
 				ended = true; /* a pidfd, or a ring: then the look costs little */
 		}
 		if (roster_tend(&s->roster))
-			s->quiet_ticks = 0;
-		drained = roster_drain(&s->roster);
-		s->quiet_ticks = drained ? 0 : s->quiet_ticks + 1;
+			pace.quiet_ticks = 0;
+		uint64_t now_ns = process_now_ns();
+		pace_look(&pace, roster_drain(&s->roster), now_ns);
 		if (ended || s->roster.command_ended)
 			roster_finish_ended(&s->roster);
 		due_ns = album_tend(s->album, process_now_ns(), s->period_bytes);
@@ -323,6 +319,8 @@ static int open_session(struct session *s)
 	    .dump_bytes = s->probe.rings ? s->probe.dump_bytes : 0,
 	    .clock_id = region_clock(),
 	    .live_max = LIVE_MAX,
+	    .copy_period_bytes =
+	        s->options->backend == BACKEND_AUTO && region_clock() == CLOCK_MONOTONIC ? COPY_PERIOD_BYTES : 0,
 	    .mode = s->probe.backend == BACKEND_UPROBE ? REGION_MODE_TRIGGER : REGION_MODE_COPY,
 	    .snapshot_signal = (uint32_t)s->options->signal,
 	    .start_paused = s->options->paused,

@@ -96,17 +96,24 @@ static size_t place_index(uint64_t pc, uint32_t places)
 }
 
 /* The return address is below the CFA, saved registers are below that: mostly one line, at times two. */
-static void prefetch_trail(const struct walk *w)
+static void prefetch_trail(const struct cache *cache, uint64_t stack_address, const char *stack, size_t stack_bytes)
 {
-	const char *stack = w->in->stack;
-
-	for (uint32_t i = 0; i < w->cache->trail_count; i++) {
-		uint64_t offset = w->cache->trail[i] - 56 - w->in->stack_address;
-		if (offset >= w->in->stack_bytes || w->in->stack_bytes - offset < 56)
+	for (uint32_t i = 0; i < cache->trail_count; i++) {
+		uint64_t offset = cache->trail[i] - 56 - stack_address;
+		if (offset >= stack_bytes || stack_bytes - offset < 56)
 			continue;
 		__builtin_prefetch(stack + offset);
 		__builtin_prefetch(stack + offset + 48);
 	}
+}
+
+void unwind_prefetch(struct maps *maps, uint64_t stack_address, const void *stack, size_t stack_bytes)
+{
+	uint32_t places;
+	const struct cache *cache = cache_of(maps, &places);
+
+	if (cache)
+		prefetch_trail(cache, stack_address, stack, stack_bytes);
 }
 
 static bool has_file(const struct place *place)
@@ -361,7 +368,7 @@ enum unwind_outcome unwind_stack(const struct unwind_input *in, struct unwind_fr
 	w.cut = !in->reaches_end && in->stack_bytes >= in->stack_want;
 	w.cache = cache_of(in->maps, &w.places);
 	if (w.cache)
-		prefetch_trail(&w);
+		prefetch_trail(w.cache, in->stack_address, in->stack, in->stack_bytes);
 	do {
 		uint64_t pc = w.regs.pc - !activation;
 		const struct place *place = look_up(&w, pc, &uncached);

@@ -75,6 +75,10 @@ struct unwind_input {
 enum unwind_outcome unwind_stack(const struct unwind_input *input, struct unwind_frame *frames, size_t max,
     size_t *count);
 
+/* Asks the processor for what the walk of this stack will read, as far as it is like the last one. The bytes are not
+ * looked at: they may be changing. */
+void unwind_prefetch(struct maps *maps, uint64_t stack_address, const void *stack, size_t stack_bytes);
+
 /*
  * A number of the caller's own that later frames at FRAME's pc shall carry, as long as MAPS do not change and as long as
  * there is room: so that who names frames by numbers need not look each one up again.

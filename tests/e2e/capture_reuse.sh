@@ -51,22 +51,33 @@ C
   gcc -O1 -g -fno-builtin -o host host.c -ldl
 }
 
-# by_uprobe FILE OPTIONS... COMMAND...: all of its stacks, and each with what was mapped then: only the kernel's records tell,
-# so it is for the rung whose stacks are in one row with those. Input is a line, output goes to ./where.
-by_uprobe() {
+# by_records BACKEND FILE OPTIONS... COMMAND...: all of its stacks, and each with what was mapped then: only the kernel's
+# records tell, so it is for the rungs whose stacks are in one row with those. Input is a line, output goes to ./where.
+by_records() {
   need_root
-  local file=$1 attempt
-  shift
+  local backend=$1 file=$2 attempt
+  shift 2
   for attempt in $(seq 20); do
-    echo | record -q -b uprobe -p 1 -o "$file" "$@" >where 2>err || { cat err >&2; fail "record: status $?"; }
+    echo | record -q -b $backend -p 1 -o "$file" "$@" >where 2>err || { cat err >&2; fail "record: status $?"; }
     comment_of "$file" >comments
     grep -q 'backend uprobe' comments || skip 'no uprobes here'
-    ! grep -qE '^samples: ([0-9]+) taken, 0 lost stacks, by uprobe \1$' comments || break
+    ! grep -qE '^samples: ([0-9]+) taken, 0 lost stacks, ' comments || break
   done
-  matches '^samples: [0-9]+ taken, 0 lost stacks, by uprobe [0-9]+$' comments
+  matches '^samples: [0-9]+ taken, 0 lost stacks, ' comments
   at_one_address where
   profile_check "$file"
   apart "$file"
+}
+
+by_uprobe() {
+  by_records uprobe "$@"
+  matches '^samples: [0-9]+ taken, 0 lost stacks, by uprobe [0-9]+$' comments
+}
+
+# auto, which at such a period has the hook copy: these wait for the records of mappings before them.
+by_auto() {
+  by_records auto "$@"
+  matches '^samples: .*copied by the hook [0-9]+$' comments
 }
 
 # The libraries were at one address indeed, else nothing is shown here.
@@ -88,9 +99,9 @@ for a, b in zip(ranges, ranges[1:]):
   [ ! -s twice ] || fail "locations at one address: $(cat twice)"
 }
 
-test_libraries_in_one_place() {
+libraries_in_one_place() {
   make_plugins
-  by_uprobe x.pb.gz ./host 100 '' ./alpha.so ./beta.so ./gamma.so
+  $1 x.pb.gz ./host 100 '' ./alpha.so ./beta.so ./gamma.so
   bytes=100
   for name in alpha beta gamma; do
     "$readers/oracle" -reach "^${name}_inner\$" x.pb.gz | awk -F '\t' '$1 == "reach" { print $2, $3 }' >got
@@ -105,6 +116,9 @@ test_libraries_in_one_place() {
     bytes=$((bytes + 100))
   done
 }
+
+test_libraries_in_one_place() { libraries_in_one_place by_uprobe; }
+test_libraries_in_one_place_copied() { libraries_in_one_place by_auto; }
 
 # The rungs that copy have no such records, and the names of what is there when they look. Valid, at least.
 test_every_rung_is_valid() {

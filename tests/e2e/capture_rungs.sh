@@ -47,7 +47,7 @@ test_uprobe_disabled() {
 # Every rung down to the last: the second time it is the breakpoint that is disabled.
 test_both_events_disabled() {
   need_root
-  start -v --labels rung
+  start -v -b uprobe --labels rung
   for gone in uprobe breakpoint; do
     sleep 0.3
     "$rung" disable "$sampler" >/dev/null || fail "status $?"
@@ -69,7 +69,7 @@ test_both_events_disabled() {
 test_library_replaced() {
   need_root
   stage capture_rung
-  "$heaptap" record -v -p 1 -o out/ sh -c "
+  "$heaptap" record -v -b uprobe -p 1 -o out/ sh -c "
     $targets/capture_rung work before 400
     cp bin/libheaptap.so new.so && mv new.so bin/libheaptap.so
     for i in 1 2 3; do $targets/capture_rung work after.\$i 100000 & touch after.\$i.pid; wait \$!; done
@@ -138,4 +138,29 @@ test_many_context_switches() {
     [ "$(cat best)" -gt 15000 ] || skip "this machine makes $(cat best) switches a second just now"
   fi
   matches 'backend changed: .* too many context switches 1\)' comments
+}
+
+# Where nearly every block is a sample, auto has the hook copy stacks and traps only when its buffers are full: nothing is
+# lost. A rung that was asked for stays.
+test_small_periods_are_copied() {
+  record -q -p 1 -o auto.pb.gz "$rung" work here 20000 2>err || fail "status $?: $(cat err)"
+  profile_check auto.pb.gz
+  comment_of auto.pb.gz >comments
+  at_least 10000 "$(how_many 'copied by the hook')" 'stacks copied'
+  if grep -qE 'backend (uprobe|breakpoint)' comments; then
+    matches '^samples: [0-9]+ taken, 0 lost stacks' comments
+  fi
+  for backend in breakpoint $([ "$(id -u)" != 0 ] || echo uprobe); do
+    record -q -b $backend -p 1 -o $backend.pb.gz "$rung" work here.$backend 20000 2>err || skip "no $backend here: $(cat err)"
+    comment_of $backend.pb.gz >comments
+    at_least 19000 "$(how_many "by $backend")" "stacks by $backend"
+  done
+}
+
+# Above 16 KiB the kernel does it.
+test_large_periods_are_not() {
+  record -q -p 32K -o x.pb.gz "$rung" work here 200000 2>err || fail "status $?: $(cat err)"
+  comment_of x.pb.gz >comments
+  grep -q 'backend uprobe' comments || skip 'no uprobes here'
+  at_least 10 "$(how_many 'by uprobe')" 'stacks by uprobe'
 }

@@ -67,7 +67,7 @@ static void feed_buffer(struct image *image, const uint8_t *data, size_t size)
 	atomic_store((_Atomic uint64_t *)(void *)buffers, 1);
 	atomic_store(&buffer->word, (uint32_t)(BUFFER_FULL | buffer->place << 8));
 	atomic_fetch_add(&region_header(&region)->copied, 1);
-	intake_buffers(&intake, image);
+	intake_buffers(&intake, image, UINT64_MAX);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -83,7 +83,7 @@ static void fill_buffer(unsigned long *state)
 	for (unsigned long i = 0; i < sizeof(*buffer) / 8; i++)
 		((unsigned long *)buffer)[i] = odd_number(state);
 	buffer->place = next(state) % 4;
-	buffer->regs[7] = (unsigned long)&buffer;
+	buffer->regs[2] = (unsigned long)&buffer;
 	buffer->word = BUFFER_FULL;
 	area[(bit + number) / 8] |= (unsigned char)(1 << (bit + number) % 8);
 	header->copied++;

@@ -117,9 +117,10 @@ static void owners_are_checked(void **unused)
 struct seen {
 	size_t count, bytes;
 	uint32_t places[4];
+	bool leave;
 };
 
-static void see(void *context, const struct region_buffer *header, const unsigned char *stack, size_t room)
+static bool see(void *context, const struct region_buffer *header, const unsigned char *stack, size_t room)
 {
 	struct seen *seen = context;
 	if (seen->count < 4)
@@ -127,6 +128,7 @@ static void see(void *context, const struct region_buffer *header, const unsigne
 	seen->count++;
 	for (size_t i = 0; i < room; i += 512)
 		seen->bytes += 1 + (stack[i] & 0); /* all of the room is ours to read */
+	return !seen->leave;
 }
 
 static unsigned char *buffer_area(const struct region *region)
@@ -143,6 +145,7 @@ static void buffers_are_drained_once(void **unused)
 {
 	struct region region;
 	struct seen seen = {0};
+	const struct region_drain drain = {.taken = see, .context = &seen};
 	assert_int_equal(0, region_open(&region, 3, 0, &options));
 	uint64_t *bitmap = (uint64_t *)(void *)buffer_area(&region);
 	bitmap[0] = 7;
@@ -150,10 +153,14 @@ static void buffers_are_drained_once(void **unused)
 		buffer(&region, i)->place = i + 1;
 		buffer(&region, i)->word = (i == 1 ? BUFFER_WRITING : BUFFER_FULL) | (i + 1) << 8;
 	}
-	assert_int_equal(2, region_drain_buffers(&region, see, &seen));
+	seen.leave = true;
+	assert_int_equal(0, region_drain_buffers(&region, &drain));
+	assert_true(seen.count == 2 && bitmap[0] == 7);
+	seen = (struct seen){0};
+	assert_int_equal(2, region_drain_buffers(&region, &drain));
 	assert_true(seen.count == 2 && seen.places[0] == 1 && seen.places[1] == 3);
 	assert_int_equal(2, bitmap[0]);
-	assert_int_equal(0, region_drain_buffers(&region, see, &seen));
+	assert_int_equal(0, region_drain_buffers(&region, &drain));
 	/* The writer is dead: what it held comes back. */
 	region_release_place(&region, 2);
 	assert_int_equal(0, bitmap[0]);
@@ -164,16 +171,17 @@ static void every_bit_set(void **unused)
 {
 	struct region region;
 	struct seen seen = {0};
+	const struct region_drain drain = {.taken = see, .context = &seen};
 	assert_int_equal(0, region_open(&region, 3, 0, &options));
 	memset(buffer_area(&region), 0xff, BUFFER_BITMAPS_BYTES);
-	assert_int_equal(0, region_drain_buffers(&region, see, &seen));
+	assert_int_equal(0, region_drain_buffers(&region, &drain));
 	size_t all = 0;
 	unsigned char *at = buffer_area(&region) + BUFFER_BITMAPS_BYTES;
 	for (uint32_t c = 0; c < BUFFER_CLASSES; c++)
 		for (uint32_t i = 0; i < buffer_class[c].count; i++, all++, at += buffer_class[c].bytes)
 			((struct region_buffer *)(void *)at)->word = BUFFER_FULL;
 	assert_true(at <= region.base + region.bytes);
-	assert_int_equal(all, region_drain_buffers(&region, see, &seen));
+	assert_int_equal(all, region_drain_buffers(&region, &drain));
 	assert_int_equal(all, seen.count);
 	region_close(&region);
 }
@@ -224,6 +232,7 @@ static void scribbled_over(void **unused)
 {
 	struct region region;
 	struct seen seen = {0};
+	const struct region_drain drain = {.taken = see, .context = &seen};
 	struct slot_copy copy;
 	pthread_t thread;
 	assert_int_equal(0, region_open(&region, 3, 0, &options));
@@ -234,7 +243,7 @@ static void scribbled_over(void **unused)
 			region_segment_owner(&region, n);
 			region_read_slot(&region, n, &copy);
 		}
-		region_drain_buffers(&region, see, &seen);
+		region_drain_buffers(&region, &drain);
 		region_release_place(&region, (uint32_t)i % (REGION_PLACES + 2));
 	}
 	stop = 1;
