@@ -48,13 +48,20 @@ struct walk {
 
 static const struct cfi_rule no_rule = {.kind = CFI_NONE};
 
+/* The dump may lie in memory that the target still writes (sampler/region.h): what has been read once must not be read a
+ * second time after it was checked, as a compiler is free to do with a copy of memory. */
+#define READ_ONCE_ONLY(word) __asm__("" : "+r"(word))
+
 static inline bool read_word(const struct walk *w, uint64_t address, uint64_t *value)
 {
 	uint64_t offset = address - w->in->stack_address;
 
 	if (offset >= w->in->stack_bytes || w->in->stack_bytes - offset < 8)
 		return false;
-	memcpy(value, (const char *)w->in->stack + offset, 8);
+	uint64_t word;
+	memcpy(&word, (const char *)w->in->stack + offset, 8);
+	READ_ONCE_ONLY(word);
+	*value = word;
 	return true;
 }
 
@@ -65,8 +72,10 @@ static bool read_some(void *context, uint64_t address, unsigned n, uint64_t *val
 
 	if (offset >= w->in->stack_bytes || w->in->stack_bytes - offset < n)
 		return false;
-	*value = 0;
-	memcpy(value, (const char *)w->in->stack + offset, n);  /* targets and we are little-endian */
+	uint64_t word = 0;
+	memcpy(&word, (const char *)w->in->stack + offset, n);  /* targets and we are little-endian */
+	READ_ONCE_ONLY(word);
+	*value = word;
 	return true;
 }
 
@@ -203,11 +212,14 @@ static inline bool step_compact(struct walk *w, const struct cfi_rule *rule)
 	for (unsigned i = 0; i < arch->n_tracked; i++) {
 		uint64_t *r = &regs->r[arch->tracked[i]], is_saved = rule->saved >> i & 1;
 		memcpy(&word, at + rule->offset[i], 8);
+		READ_ONCE_ONLY(word);
 		*r = is_saved ? word : *r;
 		has |= is_saved << arch->tracked[i];
 	}
 	regs->known = has;
-	memcpy(&regs->pc, at + rule->ra_offset, 8);
+	memcpy(&word, at + rule->ra_offset, 8);
+	READ_ONCE_ONLY(word);
+	regs->pc = word;
 	regs->r[arch->sp] = cfa;
 	return true;
 }
