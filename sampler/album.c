@@ -342,11 +342,12 @@ static void tend_process(struct album *a, struct process *process, uint64_t now_
 		a->due_ns = due_ns;
 }
 
-static bool requests_changed(struct image *image)
+static bool requests_changed(const struct album *a, struct image *image)
 {
 	uint64_t requests = image->ready ? atomic_load(&region_header(image->region)->requests) : 0;
 	bool changed = requests != image->requests_seen;
 	image->requests_seen = requests;
+	a->setup.roster->requests += changed;
 	return changed;
 }
 
@@ -358,7 +359,7 @@ uint64_t album_tend(struct album *a, uint64_t now_ns, uint64_t period_bytes)
 		a->look_ns = 0;
 	a->arrivals_seen = a->setup.roster->arrivals;
 	for (struct image *image = a->setup.roster->intake->images; image; image = image->next)
-		if (requests_changed(image))
+		if (requests_changed(a, image))
 			a->look_ns = 0;
 	if (now_ns >= a->look_ns || now_ns >= a->due_ns) {
 		a->look_ns = now_ns + LOOK_NS;

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -53,9 +54,15 @@ enum guard_verdict guard_look(struct guard *guard, uint64_t now_ns)
 	return GUARD_FINE;
 }
 
-void guard_against_oom(void)
+void guard_begin(void)
 {
 	static const char score[] = "-500";
+	struct rlimit files;
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error like another */
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;

@@ -27,8 +27,9 @@ enum guard_verdict {
 /* Looks if a second has passed since the last look. now_ns: monotonic. */
 enum guard_verdict guard_look(struct guard *guard, uint64_t now_ns);
 
-/* Asks the kernel to take others first when memory runs out; root only, and no more than that. */
-void guard_against_oom(void);
+/* Takes all descriptors that the limits allow, and asks the kernel to take others first when memory runs out (root only,
+ * and no more than that). */
+void guard_begin(void);
 
 uint64_t guard_rss_bytes(void);
 

@@ -2,6 +2,7 @@
 #include "sampler/notice.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,4 +36,14 @@ void notice_print(const char *format, ...)
 	if (write(STDERR_FILENO, line, length) < 0)
 		errno = saved;
 	errno = saved;
+}
+
+void notice_end(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null < 0)
+		return;
+	dup2(null, STDERR_FILENO);
+	close(null);
 }

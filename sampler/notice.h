@@ -12,4 +12,7 @@
 /* No newline in the format. Keeps errno. */
 __attribute__((format(printf, 1, 2))) void notice_print(const char *format, ...);
 
+/* There is no more to say: who reads our stderr to its end does not wait for us. */
+void notice_end(void);
+
 #endif

@@ -28,14 +28,15 @@ size_t roster_drain(struct roster *roster)
 			frees_note(image);
 	if (roster->probe->rings)
 		rings_drain(roster->probe->rings, roster->probe->regs_mask, intake_record, roster->intake, &roster->intake->bad);
+	size_t frees = 0;
 	for (struct image *image = roster->intake->images; image; image = image->next)
 		if (image->ready) {
 			intake_buffers(roster->intake, image, roster->probe->rings ? now : UINT64_MAX);
-			frees_drain(image, now);
+			frees += frees_drain(image, now);
 		}
 	if (ladder_tend(&roster->ladder, roster->intake->images, roster->intake->ring_lost, now))
 		lobby_set_mode(roster->lobby, ladder_mode(&roster->ladder));
-	return roster->intake->taken - before;
+	return roster->intake->taken - before + frees;
 }
 
 static void watch_process(struct roster *roster, struct process *process)

@@ -42,6 +42,7 @@ struct roster {
 	bool command_seen; /* it has loaded the library */
 
 	uint64_t arrivals;   /* processes ever watched */
+	uint64_t requests;   /* for snapshots, that targets have made; counted by the album */
 	uint64_t incomplete; /* images that claimed a region and never got ready */
 	uint64_t linger_ns;
 };
@@ -49,7 +50,7 @@ struct roster {
 /* To be called once the borrowed fields are set. */
 void roster_init(struct roster *roster);
 
-/* Everything that lies in the rings and the stack buffers. Returns how many samples there were. */
+/* Everything that lies in the rings and the stack buffers. Returns how many samples there were, and frees of some. */
 size_t roster_drain(struct roster *roster);
 
 /* Takes claimed regions, readies images, finds forked children's places, lets go of what is over. Returns how many

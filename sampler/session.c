@@ -35,13 +35,11 @@
 #include <inttypes.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -72,6 +70,7 @@ struct session {
 	struct guard guard;
 	uint64_t period_bytes; /* in force; the guard may have raised it */
 	bool done_sent;
+	struct pace pace;
 };
 
 static int watch(struct session *s, int fd, uint32_t events)
@@ -236,12 +235,29 @@ static void guard(struct session *s)
 		    summary_bytes((double)s->period_bytes, period, sizeof(period)));
 }
 
+/* What nobody tells us of. Returns in how many nanoseconds a snapshot is due. */
+static uint64_t look(struct session *s, bool ended)
+{
+	const uint64_t arrivals = s->roster.arrivals, requests = s->roster.requests;
+	struct pace_findings found = {.processes = roster_tend(&s->roster)};
+	uint64_t looked_ns = process_now_ns();
+	found.samples = roster_drain(&s->roster);
+	if (ended || s->roster.command_ended)
+		roster_finish_ended(&s->roster);
+	uint64_t now_ns = process_now_ns(), due_ns = album_tend(s->album, now_ns, s->period_bytes);
+	uint64_t events_due_ns = event_album_tend(s->events, now_ns);
+	found.processes += s->roster.arrivals - arrivals;
+	found.requests = s->roster.requests - requests;
+	pace_note(&s->pace, &found, looked_ns);
+	return events_due_ns < due_ns ? events_due_ns : due_ns;
+}
+
 static int loop(struct session *s)
 {
-	struct pace pace = {.looked_ns = process_now_ns()};
+	pace_begin(&s->pace, process_now_ns());
 	for (uint64_t due_ns = 0;;) {
 		struct epoll_event events[64];
-		uint64_t timeout_ns = pace_timeout_ns(&pace, process_now_ns());
+		uint64_t timeout_ns = pace_timeout_ns(&s->pace, process_now_ns());
 		int count = pace_wait(s->epoll_fd, events, 64, due_ns < timeout_ns ? due_ns : timeout_ns);
 		if (count < 0 && errno != EINTR)
 			return 1;
@@ -261,15 +277,7 @@ static int loop(struct session *s)
 			else if (fd != lobby_fd(s->lobby))
 				ended = true; /* a pidfd, or a ring: then the look costs little */
 		}
-		if (roster_tend(&s->roster))
-			pace.quiet_ticks = 0;
-		uint64_t now_ns = process_now_ns();
-		pace_look(&pace, roster_drain(&s->roster), now_ns);
-		if (ended || s->roster.command_ended)
-			roster_finish_ended(&s->roster);
-		due_ns = album_tend(s->album, process_now_ns(), s->period_bytes);
-		uint64_t events_due_ns = event_album_tend(s->events, process_now_ns());
-		due_ns = events_due_ns < due_ns ? events_due_ns : due_ns;
+		due_ns = look(s, ended);
 		guard(s);
 		if (after_command(s))
 			return 0;
@@ -371,6 +379,7 @@ static int open_session(struct session *s)
 
 static void close_session(struct session *s)
 {
+	notice_end(); /* the kernel takes 160 ms to close a uprobe and its rings: nobody who reads the log is to wait */
 	roster_fini(&s->roster);
 	lobby_free(s->lobby);
 	album_free(s->album);
@@ -381,16 +390,6 @@ static void close_session(struct session *s)
 		modules_free(s->modules);
 	probe_close(&s->probe);
 	output_fini(&s->output);
-}
-
-static void raise_limits(void)
-{
-	struct rlimit files;
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
-	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error like another */
 }
 
 /* Breakpoints would have to be put on each process anew, threads and all: a uprobe, or the copy rung. */
@@ -447,8 +446,7 @@ int session_adopt(struct options *options)
 		notice_print("'%s' is no process id; usage: heaptap adopt [OPTIONS] PID", options->operands[0]);
 		return 2;
 	}
-	raise_limits();
-	guard_against_oom();
+	guard_begin();
 	int error = adopt(&s, options, (pid_t)pid);
 	if (error) {
 		notice_print("pid %ld cannot be adopted: %s", pid, why_not_adopted(error));
@@ -466,8 +464,7 @@ int session_run(const struct options *options, int front_fd)
 	struct session s = {.options = options, .front = getppid(), .front_fd = front_fd, .epoll_fd = -1, .signal_fd = -1,
 	    .command_fd = -1};
 	char text[512];
-	raise_limits();
-	guard_against_oom();
+	guard_begin();
 	s.period_bytes = options->period_bytes;
 	s.guard = (struct guard){.rss_max_bytes = options->rss_max_bytes, .cpu_max_percent = options->cpu_max_percent};
 	int error;

@@ -121,6 +121,24 @@ test_a_signal_to_the_sampler_snapshots_every_process() {
   matches '^snapshot: 0001, a signal to the sampler' comments
 }
 
+# Nothing has happened for so long that the sampler looks seldom.
+test_an_idle_program_is_snapshot() {
+  for backend in uprobe copy; do
+    [ $backend != uprobe ] || [ "$(id -u)" = 0 ] || continue
+    record -q -b $backend -p 1K -i 0 -o idle-$backend/ /usr/bin/python3 -c "
+import os, signal, time, glob
+held = [bytearray(10000) for _ in range(1000)]
+time.sleep(3)
+for i in 1, 2, 3:
+    os.kill(os.getpid(), signal.SIGUSR1)
+    deadline = time.time() + 20
+    while not glob.glob('idle-$backend/*.%04d.pb.gz' % i) and time.time() < deadline:
+        time.sleep(0.01)"
+    profile_check idle-$backend/*.pb.gz
+    at_least 9500000 "$(total_of idle-$backend/*.0003.pb.gz inuse_space)" 'in use'
+  done
+}
+
 # A child that has taken no sample of its own still holds what it inherited.
 test_a_forked_child_is_snapshot() {
   record -q -p 1K -i 0 -o child/ /usr/bin/python3 -c "

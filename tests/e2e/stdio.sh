@@ -46,6 +46,44 @@ test_end_of_file_comes_when_command_closes() {
   equal word "$(cat out)"
 }
 
+# The kernel takes 160 ms to close a uprobe. A build's log must not wait for that, nor whoever started the build.
+test_nobody_waits_for_the_probe_to_be_closed() {
+  need_root
+  cat >slow.c <<'C'
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int close(int fd)
+{
+	char path[64], what[64] = "";
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (readlink(path, what, sizeof(what) - 1) > 0 && strstr(what, "perf_event")) {
+		syscall(SYS_close, open("closing", O_CREAT | O_WRONLY, 0600));
+		while (access("gate", F_OK) != 0)
+			usleep(1000);
+	}
+	return (int)syscall(SYS_close, fd);
+}
+C
+  gcc -shared -fPIC -o slow.so slow.c
+  mkfifo log
+  timeout 20 cat log >err &
+  reader=$!
+  status=0
+  LD_PRELOAD=$PWD/slow.so timeout 20 "$heaptap" record -b uprobe -o out/ sh -c 'echo word >&2; exit 3' 2>log || status=$?
+  equal 3 $status
+  wait $reader || fail 'the end of stderr did not come'
+  wait_for 20 test -e closing
+  : >gate
+  matches word err
+  matches 'exit 3|exited with 3|status 3' err
+  profile_check out/*.exit.pb.gz
+}
+
 test_descriptors_are_not_held() {
   mkfifo held gate
   "$heaptap" record -q sh -c 'exec 7>&-; echo started >started; read word <gate' 7>held &
