@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """bench.py BUILD OUT: what heaptap costs, beside its peers.
+bench.py --join OUT RUN...: the same of several runs (their OUT folders), as if it were one.
 
 A round runs contenders on every workload, one after the other: those that the goals are about in every round, the others
 in the first. A cell is the median, with its smallest and largest value, of the ratio to the native run of the same round. OUT gets results.json, results.md and, by
 bench/growth.py, a curve per kind of growth.
 
-BENCH_QUICK=1: one round of little work, to see that everything runs. BENCH_ROUNDS (5), BENCH_SCALE (1: a native run takes
+BENCH_QUICK=1: one round of little work, to see that everything runs. BENCH_ROUNDS (3), BENCH_SCALE (1: a native run takes
 some seconds), BENCH_ONLY (a regular expression for names of workloads), BENCH_UNDER (for names of contenders).
 """
 import json
@@ -25,7 +26,7 @@ import growth  # noqa: E402
 import measure  # noqa: E402
 
 QUICK = os.environ.get("BENCH_QUICK") == "1"
-ROUNDS = int(os.environ.get("BENCH_ROUNDS", "1" if QUICK else "5"))
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", "1" if QUICK else "3"))
 SCALE = float(os.environ.get("BENCH_SCALE", "0.02" if QUICK else "1"))
 
 
@@ -40,8 +41,8 @@ def say(text):
 class Results:
     """runs: {(scale, workload, contender): [figures or None by round]}"""
 
-    def __init__(self):
-        self.runs, self.skipped = {}, []
+    def __init__(self, rounds):
+        self.runs, self.skipped, self.rounds = {}, [], rounds
 
     def skip(self, text):
         if text not in self.skipped:
@@ -49,7 +50,17 @@ class Results:
             say(f"SKIPPED {text}")
 
     def add(self, key, index, figures):
-        self.runs.setdefault(key, [None] * ROUNDS)[index] = figures
+        self.runs.setdefault(key, [None] * self.rounds)[index] = figures
+
+    def extend(self, runs):
+        """By the rounds of another run, as results.json has them."""
+        rounds = max(len(run["rounds"]) for run in runs)
+        for run in runs:
+            self.runs.setdefault((run["scale"], run["workload"], run["contender"]), [None] * self.rounds)
+        theirs = {(run["scale"], run["workload"], run["contender"]): run["rounds"] for run in runs}
+        for key, mine in self.runs.items():
+            mine.extend(theirs.get(key, [None] * rounds))
+        self.rounds += rounds
 
     def ratios(self, key, value, base="native"):
         """Of `value(figures)` to that of `base` in the same round."""
@@ -77,7 +88,7 @@ def spread(values, form="{:.2f}"):
 
 
 def run_all(build, folder):
-    results = Results()
+    results = Results(ROUNDS)
     plan = []
     for scale, only, group in known.contenders(build):
         group = [c for c in group if c.name == "native" or re.search(UNDER, c.name)]
@@ -264,7 +275,43 @@ def machine():
     return "\n\n".join([*lines, versions.rstrip(", ") + commit()])
 
 
+def write(out, head, where, results, curves):
+    """results.md and results.json, and the curves. where: the machine."""
+    text = f"{head}\n\n{where}\n\n"
+    if not QUICK: # so little work shows what start and end cost, and nothing else
+        text += f"### Goals\n\n{goals(results, curves)}"
+    text += tables(results) + curves.tables()
+    if results.skipped:
+        text += "\n### Skipped or failed\n\n" + "".join(f"- {line}\n" for line in results.skipped)
+    curves.plot()
+    with open(f"{out}/results.md", "w", encoding="utf-8") as file:
+        file.write(text)
+    with open(f"{out}/results.json", "w", encoding="utf-8") as file:
+        json.dump({"head": head, "machine": where, "skipped": results.skipped, "curves": curves.data, "single": curves.single,
+                   "runs": [{"scale": s, "workload": w, "contender": c, "rounds": runs}
+                            for (s, w, c), runs in results.runs.items()]}, file, indent=1)
+    print(text)
+
+
+def join(out, folders):
+    results, curves, heads, where = Results(0), growth.Curves("", out, False, say), [], ""
+    for folder in folders:
+        with open(f"{folder}/results.json", encoding="utf-8") as file:
+            run = json.load(file)
+        results.extend(run["runs"])
+        curves.extend(run["curves"], run["single"])
+        for line in run["skipped"]:
+            results.skip(line)
+        heads.append(run["head"])
+        where = run["machine"]
+    write(out, "\n\n".join(heads), where, results, curves)
+
+
 def main():
+    if sys.argv[1] == "--join":
+        os.makedirs(sys.argv[2], exist_ok=True)
+        join(sys.argv[2], sys.argv[3:])
+        return 0
     build, out = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     os.makedirs(out, exist_ok=True)
     measure.become_subreaper()
@@ -272,20 +319,9 @@ def main():
     curves = growth.Curves(build, out, QUICK, say)
     if os.environ.get("BENCH_GROWTH", "1") == "1":
         curves.run(int(os.environ.get("BENCH_GROWTH_ROUNDS", "1" if QUICK else "3")))
-        curves.plot()
-    text = f"{time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC, {ROUNDS} rounds, scale {SCALE:g}\n\n{machine()}\n\n"
-    if not QUICK: # so little work shows what start and end cost, and nothing else
-        text += f"### Goals\n\n{goals(results, curves)}"
-    text += tables(results) + curves.tables()
-    if results.skipped:
-        text += "\n### Skipped or failed\n\n" + "".join(f"- {line}\n" for line in results.skipped)
-    with open(f"{out}/results.md", "w", encoding="utf-8") as file:
-        file.write(text)
-    with open(f"{out}/results.json", "w", encoding="utf-8") as file:
-        json.dump({"machine": machine(), "scale": SCALE, "skipped": results.skipped, "curves": curves.data,
-                   "runs": [{"scale": s, "workload": w, "contender": c, "rounds": runs}
-                            for (s, w, c), runs in results.runs.items()]}, file, indent=1)
-    print(text)
+        curves.run_single()
+    ended = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
+    write(out, f"{ended} UTC at the end, rounds: {ROUNDS}, scale {SCALE:g}", machine(), results, curves)
     return 0
 
 

@@ -43,7 +43,7 @@ def contenders(build):
             Contender("heaptap copy 64K no peak", heaptap(build, "copy", "64K", "--no-peak")),
         ]),
         (LESS, "", [
-            Contender("native", once=True), *ours("512K")[:1], *ours("1"),
+            Contender("native", once=True), *ours("1"),
             Contender("heaptap auto 1", heaptap(build, "auto", "1"), once=True),
             Contender("heaptrack", ["heaptrack", "-o", "{folder}/heaptrack"], needs=["heaptrack"], once=True),
         ]),
