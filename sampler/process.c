@@ -143,6 +143,18 @@ static void read_title(struct process *process)
 	snprintf(process->title, sizeof(process->title), "%.63s", slash ? slash + 1 : from);
 }
 
+/* What /proc says of a process that has executed another program since find_pid is that one's. */
+static void doubt_name(struct process *process)
+{
+	char called[REGION_PATH_BYTES];
+	if (process->pidfd < 0 || process_is_there(process) || thread_read(process->pid).pid == 0)
+		return;
+	read_called(process->image->region, called);
+	const char *slash = strrchr(called, '/');
+	snprintf(process->name, sizeof(process->name), "%s", called);
+	snprintf(process->title, sizeof(process->title), "%.63s", slash ? slash + 1 : called);
+}
+
 /* When a process was forked, in ticks since the machine's start; 0: not known. */
 static uint64_t started(pid_t pid)
 {
@@ -381,6 +393,7 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 		process_inherit(process);
 	}
 	read_title(process);
+	doubt_name(process);
 	image->process[number] = process;
 	image->live_processes++;
 	return process;

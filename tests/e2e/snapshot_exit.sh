@@ -90,13 +90,14 @@ test_oom_kill_is_named() {
     mkdir "$cgroup" 2>/dev/null || skip 'no memory cgroup can be made'
   fi
   echo 64M >"$limit" || { rmdir "$cgroup"; skip 'no memory limit can be set'; }
-  status=$(status_of "$heaptap" record -q -p 128K -o oom.pb.gz \
+  # The shell may take a sample of its own before it executes.
+  status=$(status_of "$heaptap" record -q -p 128K -o oom.%e.pb.gz \
     sh -c "echo \$\$ >$cgroup/cgroup.procs; exec $targets/snapshot_storm truth")
   rmdir "$cgroup" || :
   equal 137 "$status"
-  case $(cause oom.pb.gz) in
+  case $(cause oom.snapshot_storm.pb.gz) in
     "the process was killed by SIGKILL; the OOM killer took 1 in its memory cgroup /heaptap-test.$$ meanwhile") ;;
-    *) fail "cause: $(cause oom.pb.gz)" ;;
+    *) fail "cause: $(cause oom.snapshot_storm.pb.gz)" ;;
   esac
-  within oom.pb.gz truth 131072
+  within oom.snapshot_storm.pb.gz truth 131072
 }
