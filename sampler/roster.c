@@ -49,8 +49,10 @@ static void watch_process(struct roster *roster, struct process *process)
 	roster->command_seen = roster->command_seen || process->command;
 	if (process->pidfd >= 0) {
 		struct epoll_event event = {.events = EPOLLIN, .data.fd = process->pidfd};
-		(void)epoll_ctl(roster->epoll_fd, EPOLL_CTL_ADD, process->pidfd, &event); /* else the tick finds out */
+		if (epoll_ctl(roster->epoll_fd, EPOLL_CTL_ADD, process->pidfd, &event) == 0)
+			return;
 	}
+	roster->unwatched = true;
 }
 
 /* Called wherever something takes long: between two looks more images may come than there are spare regions. */
@@ -262,6 +264,8 @@ size_t roster_tend(struct roster *roster)
 			gone = true;
 		}
 	}
+	if (linger && roster->unwatched)
+		roster_finish_ended(roster);
 	/* What a crowd needed while it waited to be written need not stay resident for ever: half of it and more did. */
 	if (gone)
 		malloc_trim(0);

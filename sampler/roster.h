@@ -40,6 +40,7 @@ struct roster {
 	bool status_known;
 	int command_status;
 	bool command_seen; /* it has loaded the library */
+	bool unwatched;    /* there was a process of whose end nothing tells us: it had ended when we first looked */
 
 	uint64_t arrivals;   /* processes ever watched */
 	uint64_t requests;   /* for snapshots, that targets have made; counted by the album */

@@ -107,3 +107,21 @@ test_no_process_for_the_writer() {
   wait $job || fail "status $?: $(cat err)"
   matches 'not written: .*(Resource temporarily unavailable|EAGAIN)' err
 }
+
+# It has ended before the sampler looks for the first time, and nothing else happens for long.
+test_end_before_the_first_look() {
+  mkfifo begin end
+  "$heaptap" record -q -b copy -p 1 -i 0 -o out/ \
+    sh -c "read word <begin; $targets/truth /dev/null 1 20; : >over; read word <end" &
+  front=$!
+  wait_for 20 pgrep -P $front -x heaptap-sampler >/dev/null
+  sampler=$(pgrep -P $front -x heaptap-sampler)
+  kill -STOP "$sampler"
+  echo go >begin
+  wait_for 20 test -e over
+  kill -CONT "$sampler"
+  wait_for 20 eval 'ls out/heaptap.truth.*.exit.pb.gz >/dev/null 2>&1'
+  echo go >end
+  wait $front
+  profile_check out/heaptap.truth.*.exit.pb.gz
+}
