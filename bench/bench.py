@@ -54,7 +54,7 @@ class Results:
 
     def extend(self, runs):
         """By the rounds of another run, as results.json has them."""
-        rounds = max(len(run["rounds"]) for run in runs)
+        rounds = max((len(run["rounds"]) for run in runs), default=0)
         for run in runs:
             self.runs.setdefault((run["scale"], run["workload"], run["contender"]), [None] * self.rounds)
         theirs = {(run["scale"], run["workload"], run["contender"]): run["rounds"] for run in runs}

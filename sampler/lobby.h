@@ -4,8 +4,8 @@
  *
  * A stock of spare regions lies ready; a pipe holds one ticket for each. An image reads a ticket and maps the region that
  * it names, without ever waiting for us. How many tickets are gone says which regions have been claimed, since the
- * pipe is first in, first out. The pipe is in packet mode (one ticket, one slot), no larger than the stock and kept full, because the kernel
- * wakes its writer only when it had been full: lobby_fd() then becomes writable.
+ * pipe is first in, first out. The pipe is in packet mode (one ticket, one slot), no larger than the stock and kept full,
+ * because the kernel wakes its writer only when it had been full: lobby_fd() then becomes writable.
  *
  * A burst of more programs than there are spares leaves some without one: they do not wait, they count themselves in the
  * ledger.
