@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A preloaded library that does nothing but forward malloc and free: what any interposition costs at the least. */
+/* A preloaded library that does nothing but forward malloc and free: what any interposition costs at the
+ * least. */
 #include <dlfcn.h>
 #include <stddef.h>
 

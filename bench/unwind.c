@@ -4,9 +4,10 @@
  *
  *	unwind [-c] [-n SAMPLES] [-v] [-m PERCENT] [PROGRAM...]
  *
- * Each program known here (or those named) is run under perf, its main thread's stacks are dumped at every n-th
- * allocation (-c: every millisecond on the CPU, at any instruction), and each dump is unwound by both. -v prints the
- * stacks that differ; -m: exit status 1 if less than PERCENT of the stacks of some program are the same.
+ * Each program known here (or those named) is run under perf, its main thread's stacks are dumped at every
+ * n-th allocation (-c: every millisecond on the CPU, at any instruction), and each dump is unwound by both.
+ * -v prints the stacks that differ; -m: exit status 1 if less than PERCENT of the stacks of some program are
+ * the same.
  */
 #include "bench/unwind_cold.h"
 #include "bench/unwind_dwfl.h"
@@ -294,8 +295,8 @@ static size_t next_ring(struct bench *b)
 }
 
 /*
- * One pass over the recording, a ring of it after the other, as the kernel hands it out: nanoseconds for a stack. The
- * copy into the ring is not counted, all that follows is.
+ * One pass over the recording, a ring of it after the other, as the kernel hands it out: nanoseconds for a
+ * stack. The copy into the ring is not counted, all that follows is.
  */
 static double pass(struct bench *b, enum what what, size_t max)
 {
@@ -318,8 +319,8 @@ static double pass(struct bench *b, enum what what, size_t max)
 }
 
 /*
- * The best of several passes for each, in turns, since the machine is shared: microseconds for a stack. A turn is some
- * passes, the first of which finds the other's data in the caches.
+ * The best of several passes for each, in turns, since the machine is shared: microseconds for a stack. A
+ * turn is some passes, the first of which finds the other's data in the caches.
  */
 static void time_passes(struct bench *b, struct result *result)
 {

@@ -85,7 +85,8 @@ void cold_measure(const struct cold *cold, struct cold_cost *cost)
 	uint64_t files_ns = 0, addresses_ns = 0;
 
 	memset(cost, 0, sizeof(*cost));
-	/* A file and its first address, then the others: between them stand the clock's own 200 ns, once a file. */
+	/* A file and its first address, then the others: between them stand the clock's own 200 ns, once a
+	 * file. */
 	for (size_t i = 0; i < cold->count; i++) {
 		const struct sight *s = &cold->sights[i];
 		if (cost->files == FILES_MAX || find_file(before, cost->files, s->module) < cost->files)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records the stacks of a real program's main thread through perf: at calls of a function (a uprobe, as heaptap's
- * probe rung does) or every so often on the CPU clock (any instruction, the hard case for an unwinder).
+ * Records the stacks of a real program's main thread through perf: at calls of a function (a uprobe, as
+ * heaptap's probe rung does) or every so often on the CPU clock (any instruction, the hard case for an
+ * unwinder).
  */
 #ifndef BENCH_UNWIND_RECORD_H
 #define BENCH_UNWIND_RECORD_H
@@ -26,8 +27,8 @@ struct recording {
 };
 
 /*
- * Runs ARGV until it has ended or MAX_SAMPLES are there (at most half a minute), then kills it. LOAD: a program to run
- * beside it that gives it work, NULL for none. 0 or -errno. RECORDING is the caller's to free.
+ * Runs ARGV until it has ended or MAX_SAMPLES are there (at most half a minute), then kills it. LOAD: a
+ * program to run beside it that gives it work, NULL for none. 0 or -errno. RECORDING is the caller's to free.
  */
 int recording_run(struct recording *recording, char *const argv[], char *const load[], const struct trigger *trigger,
     size_t max_samples);

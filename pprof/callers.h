@@ -2,8 +2,8 @@
 /*
  * For whom a function holds what it holds: the way outwards from a leaf that most of its bytes take.
  *
- * Programs wrap malloc, and then the wrapper is the leaf of every stack and a flat table says nothing. Which of its
- * callers it is about, and how much of it, does.
+ * Programs wrap malloc, and then the wrapper is the leaf of every stack and a flat table says nothing. Which
+ * of its callers it is about, and how much of it, does.
  */
 #ifndef HEAPTAP_PPROF_CALLERS_H
 #define HEAPTAP_PPROF_CALLERS_H
@@ -19,8 +19,8 @@ struct callers {
 };
 
 /*
- * values: one per row of the traces. A caller is taken along while the way through it has a third or more of the
- * leaf's sum. 0 or -ENOMEM.
+ * values: one per row of the traces. A caller is taken along while the way through it has a third or more of
+ * the leaf's sum. 0 or -ENOMEM.
  */
 int callers_find(struct callers *callers, const struct traces *t, const double *values, uint32_t leaf);
 

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Variance of the part of a stack's blocks that adds up to value: linear, as all its blocks are taken to be alike. */
+/* Variance of the part of a stack's blocks that adds up to value: linear, as all its blocks are taken to be
+ * alike. */
 static double part(const struct traces *t, size_t row, size_t column, enum measure_kind kind, double value)
 {
 	double whole = (double)traces_value(t, row, column, kind);

@@ -2,12 +2,13 @@
 /*
  * Two columns against each other: what changed, and whether by more than chance.
  *
- * Of two runs the samples are independent, and the variance of a difference is the sum of both. Of two snapshots of one
- * process they are not: the same samples are in both. Then
+ * Of two runs the samples are independent, and the variance of a difference is the sum of both. Of two
+ * snapshots of one process they are not: the same samples are in both. Then
  *   - what was allocated is a growing sum: the difference is its last part, with that part's variance;
- *   - of what is in use, only blocks that came or went between make a difference. A bytes were allocated meanwhile and
- *     F = A - D freed, D the difference; each of the two sums has at most the variance of A + F bytes of that stack's
- *     block size. The smaller of this bound and the sum of both is taken: it is never too small.
+ *   - of what is in use, only blocks that came or went between make a difference. A bytes were allocated
+ *     meanwhile and F = A - D freed, D the difference; each of the two sums has at most the variance of A + F
+ *     bytes of that stack's block size. The smaller of this bound and the sum of both is taken: it is never
+ *     too small.
  */
 #ifndef HEAPTAP_PPROF_CONTRAST_H
 #define HEAPTAP_PPROF_CONTRAST_H
@@ -30,7 +31,8 @@ struct contrast {
 	size_t count;
 	struct contrast_sum sum;
 	double scale;     /* that the later column was multiplied by */
-	double threshold; /* a change beyond chance is more than this many standard errors: estimate_threshold() */
+	/* a change beyond chance is more than this many standard errors: estimate_threshold() */
+	double threshold;
 };
 
 struct contrast_options {

@@ -80,7 +80,8 @@ static void write_rows(FILE *out, const struct traces *t, const struct totals *o
 	}
 }
 
-/* Rows that are nothing in the kind that orders may still be something in another: they come last, by name. */
+/* Rows that are nothing in the kind that orders may still be something in another: they come last, by name.
+ * */
 int csv_write(FILE *out, const struct traces *t, size_t column, enum measure_kind kind)
 {
 	struct totals all[MEASURE_COUNT] = {0}, order = {0}, rest = {0};

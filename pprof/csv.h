@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A flat table as comma-separated values (RFC 4180, but for lines that end like Unix's): a row per function, and for
- * each sample type what it holds itself (flat) and with all it called (cum), each of the four known ones with its
- * standard error, and how many samples that rests on. Empty where nothing is known.
+ * A flat table as comma-separated values (RFC 4180, but for lines that end like Unix's): a row per function,
+ * and for each sample type what it holds itself (flat) and with all it called (cum), each of the four known
+ * ones with its standard error, and how many samples that rests on. Empty where nothing is known.
  */
 #ifndef HEAPTAP_PPROF_CSV_H
 #define HEAPTAP_PPROF_CSV_H

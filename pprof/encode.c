@@ -4,10 +4,10 @@
  * through it each function and string, the next number at its first use. The second packs the tables in the
  * order of the field numbers.
  *
- * protobuf-c packs each entry, and the single fields as a Profile without entries; the key and the length in front
- * of an entry are ours. A Profile for each entry, whose 14 other fields are looked at in vain, or its buffer
- * interface, a call for each field, took twice the time. No second copy of the profile as a tree of generated
- * structs is ever in memory.
+ * protobuf-c packs each entry, and the single fields as a Profile without entries; the key and the length in
+ * front of an entry are ours. A Profile for each entry, whose 14 other fields are looked at in vain, or its
+ * buffer interface, a call for each field, took twice the time. No second copy of the profile as a tree of
+ * generated structs is ever in memory.
  */
 #include "pprof/encode.h"
 
@@ -67,7 +67,8 @@ static uint8_t *extend(struct encoder *e, size_t len)
 	return err ? NULL : e->bytes + e->len;
 }
 
-/* The key of field `field` of the Profile and the length of its content, with room for that. NULL: no memory. */
+/* The key of field `field` of the Profile and the length of its content, with room for that. NULL: no memory.
+ * */
 static uint8_t *start_entry(struct encoder *e, enum profile_field field, size_t len)
 {
 	uint8_t *at = extend(e, KEY_BYTES_MAX + len);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A flame graph as one HTML page that needs nothing else: no network, no library. Click a frame to zoom, search by
- * regular expression, switch between the sample types, turn it upside down; what is shown is in the address (#...), so
- * a view can be passed on.
+ * A flame graph as one HTML page that needs nothing else: no network, no library. Click a frame to zoom,
+ * search by regular expression, switch between the sample types, turn it upside down; what is shown is in the
+ * address (#...), so a view can be passed on.
  *
  * The page holds the tree as arrays (frame, parent, own value per kind) and lays it out itself.
  */

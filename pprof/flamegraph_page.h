@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The page of flamegraph.c in its three parts: up to the title, up to the data, and the script. Its security policy
- * forbids it any request.
+ * The page of flamegraph.c in its three parts: up to the title, up to the data, and the script. Its security
+ * policy forbids it any request.
  */
 #ifndef HEAPTAP_PPROF_FLAMEGRAPH_PAGE_H
 #define HEAPTAP_PPROF_FLAMEGRAPH_PAGE_H

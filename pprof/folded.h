@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Folded stacks, the input of flamegraph.pl, inferno and others: one line per stack, frames from the outermost
- * separated by ';', a space, a whole number.
+ * Folded stacks, the input of flamegraph.pl, inferno and others: one line per stack, frames from the
+ * outermost separated by ';', a space, a whole number.
  */
 #ifndef HEAPTAP_PPROF_FOLDED_H
 #define HEAPTAP_PPROF_FOLDED_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gprof2dot's JSON (its schema.json, version 0): functions, and events that are a call chain from the leaf outwards
- * with its cost. `gprof2dot -f json FILE | dot -Tsvg` draws it.
+ * gprof2dot's JSON (its schema.json, version 0): functions, and events that are a call chain from the leaf
+ * outwards with its cost. `gprof2dot -f json FILE | dot -Tsvg` draws it.
  */
 #ifndef HEAPTAP_PPROF_GPROF2DOT_H
 #define HEAPTAP_PPROF_GPROF2DOT_H

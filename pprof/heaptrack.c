@@ -65,7 +65,8 @@ static void write_traces(struct writing *w, const struct tree *tree)
 
 struct blocks {
 	uint64_t count;
-	uint64_t small, small_count, large; /* count blocks of small or large bytes, so that the sum is exact */
+	/* count blocks of small or large bytes, so that the sum is exact */
+	uint64_t small, small_count, large;
 };
 
 static struct blocks blocks_of(uint64_t bytes, uint64_t objects, uint64_t scale)
@@ -84,8 +85,9 @@ static struct blocks blocks_of(uint64_t bytes, uint64_t objects, uint64_t scale)
 }
 
 /*
- * heaptrack calls a block temporary if its free comes right after its allocation, which it tells by the entry. So frees
- * lag behind: one block at least is allocated between, of another entry; for that, blocks of a kind have two by turns.
+ * heaptrack calls a block temporary if its free comes right after its allocation, which it tells by the
+ * entry. So frees lag behind: one block at least is allocated between, of another entry; for that, blocks of
+ * a kind have two by turns.
  */
 static void write_allocated(struct writing *w, uint32_t info)
 {

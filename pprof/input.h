@@ -7,8 +7,8 @@
 
 struct profile;
 
-/* path "-" is standard input. On 0 the caller owns *out (profile_free()); otherwise -errno (-EINVAL for what is
- * no profile) and a line without newline in error that names the file and what is wrong with it. */
+/* path "-" is standard input. On 0 the caller owns *out (profile_free()); otherwise -errno (-EINVAL for what
+ * is no profile) and a line without newline in error that names the file and what is wrong with it. */
 int input_read(const char *path, struct profile **out, char *error, size_t error_bytes);
 
 #endif

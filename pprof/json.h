@@ -5,7 +5,8 @@
 
 #include <stdio.h>
 
-/* Writes a quoted string. text is valid UTF-8. '<' is escaped too: the same text may stand in a page's script. */
+/* Writes a quoted string. text is valid UTF-8. '<' is escaped too: the same text may stand in a page's
+ * script. */
 void json_string(FILE *out, const char *text);
 
 #endif

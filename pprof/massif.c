@@ -80,7 +80,8 @@ static uint32_t shown_child(const struct writing *w, uint32_t node, int depth)
 	return child;
 }
 
-/* Down to the first child, else on to the next one, else up; the folded rest of a node follows its shown children. */
+/* Down to the first child, else on to the next one, else up; the folded rest of a node follows its shown
+ * children. */
 static void write_tree(const struct writing *w)
 {
 	uint32_t at = 0;

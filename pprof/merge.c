@@ -110,7 +110,8 @@ static bool is_same(const struct profile_mapping *a, const struct profile_mappin
 		return strcmp(a->build_id, b->build_id) == 0;
 	if (!*a->filename || strcmp(a->filename, b->filename) != 0)
 		return false;
-	/* Two ranges of code made at run time have nothing in common but the name, unless it is one process. */
+	/* Two ranges of code made at run time have nothing in common but the name, unless it is one process.
+	 * */
 	return strncmp(a->filename, "[anon", 5) != 0 || a->start == b->start;
 }
 

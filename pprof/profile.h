@@ -49,9 +49,9 @@ enum profile_mapping_flags {
 };
 
 /*
- * Where a mapping goes whose addresses another one has in the same profile: addresses that no processor has as a program's
- * (x86-64 ends at 2^56 with five levels of page tables, aarch64 at 2^52) nor as the kernel's, and that are positive for who
- * reads them signed.
+ * Where a mapping goes whose addresses another one has in the same profile: addresses that no processor has
+ * as a program's (x86-64 ends at 2^56 with five levels of page tables, aarch64 at 2^52) nor as the kernel's,
+ * and that are positive for who reads them signed.
  */
 #define PROFILE_MOVED_START UINT64_C(0x1000000000000000)
 #define PROFILE_MOVED_END   UINT64_C(0x8000000000000000)

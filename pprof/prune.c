@@ -9,7 +9,8 @@
 #include "pprof/pattern.h"
 #include "pprof/profile.h"
 
-/* The name without its argument list, as pprof matches it: parentheses that belong to a name are passed over. */
+/* The name without its argument list, as pprof matches it: parentheses that belong to a name are passed over.
+ * */
 static size_t name_length(const char *name)
 {
 	static const char *const reserved[] = {"(anonymous namespace)", "operator()"};

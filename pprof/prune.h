@@ -18,7 +18,8 @@ struct profile;
 struct profile_sample;
 
 struct prune {
-	uint32_t *cut; /* by location id: inner lines that go; PRUNE_WHOLE: the location goes; NULL: nothing does */
+	/* by location id: inner lines that go; PRUNE_WHOLE: the location goes; NULL: nothing does */
+	uint32_t *cut;
 };
 
 #define PRUNE_WHOLE UINT32_MAX

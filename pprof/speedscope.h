@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * speedscope's own file format (https://www.speedscope.app/file-format-schema.json): a table of frames and one
- * "sampled" profile per sample type. Unlike its import of pprof files this shows every type, and inlined functions.
+ * speedscope's own file format (https://www.speedscope.app/file-format-schema.json): a table of frames and
+ * one "sampled" profile per sample type. Unlike its import of pprof files this shows every type, and inlined
+ * functions.
  */
 #ifndef HEAPTAP_PPROF_SPEEDSCOPE_H
 #define HEAPTAP_PPROF_SPEEDSCOPE_H

@@ -340,7 +340,8 @@ static int sample_add(struct traces *t, const struct adding *a, size_t index, in
 	return 0;
 }
 
-/* By place if the name agrees, else by name. Nobody has hundreds of types but somebody who wants us to be slow. */
+/* By place if the name agrees, else by name. Nobody has hundreds of types but somebody who wants us to be
+ * slow. */
 static int types_match(const struct traces *t, const struct profile *p, int *types)
 {
 	size_t searched = t->type_count < 256 ? t->type_count : 256, matched = 0;
@@ -424,7 +425,8 @@ int64_t traces_all(const struct traces *t, size_t column, enum measure_kind kind
 	return read_values(t, t->all + column * t->type_count, kind);
 }
 
-/* Freed blocks are a share of the allocated ones and of the same sizes: both samples and variance are linear in it. */
+/* Freed blocks are a share of the allocated ones and of the same sizes: both samples and variance are linear
+ * in it. */
 struct traces_doubt traces_doubt(const struct traces *t, size_t row, size_t column, enum measure_kind kind)
 {
 	const struct estimate *cell = t->estimates + (row * t->column_count + column) * SIDE_COUNT;

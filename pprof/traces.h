@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces: what every report and export works on. The stacks of one or more profiles as they are shown to people:
- * frames of the allocator cut off, inlined functions as frames of their own, functions told apart by name (or by
- * name and line) instead of by address, samples that differ only in labels added up.
+ * Traces: what every report and export works on. The stacks of one or more profiles as they are shown to
+ * people: frames of the allocator cut off, inlined functions as frames of their own, functions told apart by
+ * name (or by name and line) instead of by address, samples that differ only in labels added up.
  *
  *	frames   | main | load | parse |			interned, numbered from 0
  *	rows     | stack of frames, leaf first | ...		one per distinct stack
  *	cells    row x column: values by sample type, and how sure they are
  *
- * A column is one profile (or several added up): a report has one, a diff two, a series of snapshots many. The
- * sample types are the first profile's; those of later ones are found by name.
+ * A column is one profile (or several added up): a report has one, a diff two, a series of snapshots many.
+ * The sample types are the first profile's; those of later ones are found by name.
  */
 #ifndef HEAPTAP_PPROF_TRACES_H
 #define HEAPTAP_PPROF_TRACES_H
@@ -71,7 +71,8 @@ struct traces {
 	size_t stack_capacity, stack_count;
 	size_t type_count, column_count, default_type;
 	const char **types, **units;
-	int kinds[MEASURE_COUNT];     /* type of each kind, -1 for none; of MEASURE_TEMPORARY see traces_value() */
+	/* type of each kind, -1 for none; of MEASURE_TEMPORARY see traces_value() */
+	int kinds[MEASURE_COUNT];
 	int64_t *values;              /* [(row * column_count + column) * type_count + type] */
 	struct estimate *estimates;   /* [(row * column_count + column) * SIDE_COUNT + side] */
 	size_t value_capacity, estimate_capacity;
@@ -86,7 +87,8 @@ int traces_init(struct traces *t, const struct traces_options *options, const st
     size_t column_count);
 void traces_fini(struct traces *t);
 
-/* Adds a profile to a column; the profile may go then. 0, -ENOMEM, -EOVERFLOW; -ENODATA: no sample type in common. */
+/* Adds a profile to a column; the profile may go then. 0, -ENOMEM, -EOVERFLOW; -ENODATA: no sample type in
+ * common. */
 int traces_add(struct traces *t, const struct profile *profile, size_t column);
 
 /* Can the profiles answer this at all? */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call tree: stacks that begin alike share their nodes. Read from the outermost frame inwards it says what was
- * called, inverted (from the leaf outwards) who called.
+ * A call tree: stacks that begin alike share their nodes. Read from the outermost frame inwards it says what
+ * was called, inverted (from the leaf outwards) who called.
  *
  * Nodes are an array, and nothing here recurses: a hostile profile has stacks as deep as it is long.
  */
@@ -30,8 +30,8 @@ struct tree {
 int tree_make(struct tree *tree, const struct traces *t, size_t column, enum measure_kind kind, bool inverted);
 void tree_fini(struct tree *tree);
 
-/* The same nodes whatever the kind, for formats that hold several: kinds' values in values[node * kind_count + k], own
- * values only (not those below). The caller owns values (free()). */
+/* The same nodes whatever the kind, for formats that hold several: kinds' values in values[node * kind_count
+ * + k], own values only (not those below). The caller owns values (free()). */
 int tree_make_many(struct tree *tree, const struct traces *t, size_t column, const enum measure_kind *kinds,
     size_t kind_count, int64_t **values);
 

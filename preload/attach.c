@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The constructor: finds the session, claims a region, tells the sampler what it must know of this image, and leaves
- * no descriptor, no thread and no handler behind. Every failure means: stay quiet, forward calls.
+ * The constructor: finds the session, claims a region, tells the sampler what it must know of this image, and
+ * leaves no descriptor, no thread and no handler behind. Every failure means: stay quiet, forward calls.
  *
- * The hand-over uses open, read, mmap and close on paths below /proc, which is what the loader itself has just used: an
- * image that is executed under a seccomp filter can still be profiled, where a socket would be its death. The kernel's
- * permission check on /proc/<sampler>/fd (same user, or privileged) is the check of credentials in both directions.
- * Nothing waits for the sampler: until it has opened its perf events, samples go by the copy rung.
+ * The hand-over uses open, read, mmap and close on paths below /proc, which is what the loader itself has
+ * just used: an image that is executed under a seccomp filter can still be profiled, where a socket would be
+ * its death. The kernel's permission check on /proc/<sampler>/fd (same user, or privileged) is the check of
+ * credentials in both directions. Nothing waits for the sampler: until it has opened its perf events, samples
+ * go by the copy rung.
  */
 #include "preload/capture.h"
 #include "preload/door.h"
@@ -66,9 +67,9 @@ static bool parse_env(const char *value, char *path, size_t path_bytes, uint64_t
 	return true;
 }
 
-/* Opens a file of the session and reads its first bytes. In another pid namespace the path may name somebody else's
- * file: pread takes nothing out of a pipe or socket, and what it gets must be what the caller expects before anything is
- * mapped. No fstat: its symbol version is newer than the oldest glibc we load under. */
+/* Opens a file of the session and reads its first bytes. In another pid namespace the path may name somebody
+ * else's file: pread takes nothing out of a pipe or socket, and what it gets must be what the caller expects
+ * before anything is mapped. No fstat: its symbol version is newer than the oldest glibc we load under. */
 static int open_checked(const char *path, int flags, void *head, size_t bytes)
 {
 	int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -102,8 +103,8 @@ static bool read_ticket(const char *path, uint64_t cookie, struct ticket *ticket
 	    memchr(ticket->region_path, '\0', sizeof(ticket->region_path));
 }
 
-/* A burst of programs has emptied the stock, or the sampler stands still. Waiting is out of the question: this image
- * stays unprofiled, but not unmentioned. */
+/* A burst of programs has emptied the stock, or the sampler stands still. Waiting is out of the question:
+ * this image stays unprofiled, but not unmentioned. */
 static void count_unserved(const struct lobby *lobby)
 {
 	struct ledger head;
@@ -131,8 +132,8 @@ static bool header_good(const struct region_header *header)
 	        header->total_bytes;
 }
 
-/* True if `bytes` more of address space are no more than a quarter of what the program may have: its limit was made
- * for it, not for us. The loader's start-up has just used the same system call. */
+/* True if `bytes` more of address space are no more than a quarter of what the program may have: its limit
+ * was made for it, not for us. The loader's start-up has just used the same system call. */
 static bool affordable(int resource, uint64_t bytes)
 {
 	struct rlimit limit;
@@ -177,7 +178,8 @@ static struct region_header *region_from_door(const char *lobby_path, uint64_t c
 	return NULL;
 }
 
-/* ---- what is loaded now: so that the stacks of a process that lives for a millisecond can still be unwound */
+/* ---- what is loaded now: so that the stacks of a process that lives for a millisecond can still be unwound
+ * */
 
 struct module_list {
 	unsigned char *at, *end;
@@ -271,7 +273,8 @@ static _Atomic uint32_t *map_wiped(void)
 	return page;
 }
 
-/* The libc's own hook at fork (pthread_atfork is this call with our handle); musl has none that we could use. */
+/* The libc's own hook at fork (pthread_atfork is this call with our handle); musl has none that we could use.
+ * */
 static bool register_atfork(void)
 {
 	extern void *__dso_handle __attribute__((visibility("hidden")));
@@ -333,7 +336,8 @@ static bool attach(void)
 	    .pid = strict ? thread_tid() : (uint32_t)getpid(),
 	};
 	if (!register_atfork() && !setup.wiped)
-		return false; /* a child that does not know that it is one would write into its parent's books */
+		/* a child that does not know that it is one would write into its parent's books */
+		return false;
 	if (!strict)
 		madvise(header, header->total_bytes, MADV_DONTDUMP);
 	reserve_levels(!strict);

@@ -8,17 +8,17 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Where the trigger is, in the note format that SystemTap made for user-space probes (three addresses, then provider,
- * name and arguments): it survives strip, and perf, bpftrace and gdb read it too. */
+/* Where the trigger is, in the note format that SystemTap made for user-space probes (three addresses, then
+ * provider, name and arguments): it survives strip, and perf, bpftrace and gdb read it too. */
 #define TRIGGER_NOTE                                                                                                   \
 	".pushsection .note.stapsdt, \"\", \"note\"\n"                                                                  \
 	".balign 4\n.4byte 992f-991f, 994f-993f, 3\n991: .asciz \"stapsdt\"\n992: .balign 4\n"                         \
 	"993: .8byte 990b, 0, 0\n.asciz \"heaptap\"\n.asciz \"sample\"\n.asciz \"\"\n994: .balign 4\n"                  \
 	".popsection\n"
 
-/* The first instruction is a one-byte nop, which the kernel emulates. Never a five-byte nop, cheaper by 0.15 us as it is:
- * x86 kernels from 6.18 on turn a uprobe on one into a call to a trampoline page that a forked child does not get, and
- * the child dies of SIGSEGV at its first sample (seen on 6.18.44). */
+/* The first instruction is a one-byte nop, which the kernel emulates. Never a five-byte nop, cheaper by 0.15
+ * us as it is: x86 kernels from 6.18 on turn a uprobe on one into a call to a trampoline page that a forked
+ * child does not get, and the child dies of SIGSEGV at its first sample (seen on 6.18.44). */
 __attribute__((noinline, noclone, used)) void capture_trigger(
     uint64_t key, uint64_t slot, uint64_t seq, uint64_t size_bytes, uint64_t period_bytes, uint64_t time_ns)
 {
@@ -91,8 +91,9 @@ static struct region_buffer *buffer_take(uint64_t stack_bytes, uint64_t *room)
 	return NULL;
 }
 
-/* Not the libc's memcpy, which programs replace: a sanitizer's looks for the red zones that lie between the variables of
- * a stack, and reports them. Every processor of the last ten years moves strings as fast as any loop. */
+/* Not the libc's memcpy, which programs replace: a sanitizer's looks for the red zones that lie between the
+ * variables of a stack, and reports them. Every processor of the last ten years moves strings as fast as any
+ * loop. */
 static void copy_stack(void *to, const void *from, uint64_t bytes)
 {
 #if defined(__x86_64__)
@@ -121,7 +122,8 @@ __attribute__((noinline)) static bool capture_copy(const struct live_entry *entr
 {
 	bool whole;
 	uint64_t room;
-	/* Our own frame on top: it may reach below what is known to be the stack, of which the rest is copied all the same. */
+	/* Our own frame on top: it may reach below what is known to be the stack, of which the rest is copied
+	 * all the same. */
 	uint64_t extent = stack_extent((uintptr_t)__builtin_frame_address(0), &whole);
 	struct region_buffer *buffer = buffer_take(extent + 512, &room);
 	if (!buffer)
@@ -153,8 +155,8 @@ void capture_sample(const struct live_entry *entry)
 	bool whole;
 	uint64_t extent = stack_extent((uintptr_t)__builtin_frame_address(0), &whole);
 	bool tapped = place_tapped() && !(whole && extent > header->dump_bytes);
-	/* A copy is several times cheaper than a trap; the trap never runs out of buffers, and holds a thread up that fills
-	 * them faster than they are emptied. On a foreign stack it sees more. */
+	/* A copy is several times cheaper than a trap; the trap never runs out of buffers, and holds a thread
+	 * up that fills them faster than they are emptied. On a foreign stack it sees more. */
 	if ((!tapped || (whole && entry->period_bytes <= header->copy_period_bytes)) && capture_copy(entry))
 		return;
 	if (!tapped) {

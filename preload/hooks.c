@@ -2,28 +2,29 @@
 /*
  * The hooked functions: call order and forwarding, nothing else.
  *
- * Order, everywhere: a block enters the books after the real allocation has returned it and leaves them before the real
- * free gives it away. Otherwise another thread could get the same address in between, and lose its entry to us.
- * A realloc takes the old entry out, calls, and either drops it or puts it back if the call failed.
+ * Order, everywhere: a block enters the books after the real allocation has returned it and leaves them
+ * before the real free gives it away. Otherwise another thread could get the same address in between, and
+ * lose its entry to us. A realloc takes the old entry out, calls, and either drops it or puts it back if the
+ * call failed.
  *
- * malloc and free are the hot path: count and test, then jump to the real function. Nothing here changes errno; what
- * the real function left there stays.
+ * malloc and free are the hot path: count and test, then jump to the real function. Nothing here changes
+ * errno; what the real function left there stays.
  *
- * Measured by bench/capture.sh (Xeon guest, two CPUs shared with a load of 12 to 18, glibc 2.36; medians of 3 runs, in
- * brackets the lowest and highest), ns per unsampled malloc+free pair:
+ * Measured by bench/capture.sh (Xeon guest, two CPUs shared with a load of 12 to 18, glibc 2.36; medians of 3
+ * runs, in brackets the lowest and highest), ns per unsampled malloc+free pair:
  *
- *   native 9.9 [9.6..10.3], a library that only forwards 11.1 [11.0..11.1], this one idle 11.8 [11.7..11.9], attached
- *   12.1 [11.8..12.4]; with 8 threads 9.7, 10.6, 11.5, 11.6
+ *   native 9.9 [9.6..10.3], a library that only forwards 11.1 [11.0..11.1], this one idle 11.8 [11.7..11.9],
+ *   attached 12.1 [11.8..12.4]; with 8 threads 9.7, 10.6, 11.5, 11.6
  *
- * and of 16 to 256 B, a thousand of them live at a time (bench/programs/loops.c, medians of 5): forwarding 19.7, attached
- * 20.7 with no, 20.5 with a thousand, 20.7 with 100,000 and 21.3 with a million live samples; 16 to 4096 B, after one sample
- * and after a million were taken and freed: 105 and 104, forwarding 97.
+ * and of 16 to 256 B, a thousand of them live at a time (bench/programs/loops.c, medians of 5): forwarding
+ * 19.7, attached 20.7 with no, 20.5 with a thousand, 20.7 with 100,000 and 21.3 with a million live samples;
+ * 16 to 4096 B, after one sample and after a million were taken and freed: 105 and 104, forwarding 97.
  *
- * 17 instructions a pair more than forwarding (callgrind). A sampled pair, in us: copy rung 0.36; uprobe 2.5, 2.8 and 3.3
- * for dumps of 8, 16 and 32 KiB, and 1.0 for 64 (less, presumably because the rings are full and records are dropped);
- * breakpoint 13 to 20 [7..23], too noisy to tell the dumps apart. Memory that the program gains, with 256 MiB in 64 K
- * blocks: 1.3 MB at a period of 512 KiB, 2.0 at 64 KiB, 24 at 4 KiB with all 64 K blocks sampled (copy rung; 20 with the
- * uprobe): 310 to 380 bytes a live sample.
+ * 17 instructions a pair more than forwarding (callgrind). A sampled pair, in us: copy rung 0.36; uprobe 2.5,
+ * 2.8 and 3.3 for dumps of 8, 16 and 32 KiB, and 1.0 for 64 (less, presumably because the rings are full and
+ * records are dropped); breakpoint 13 to 20 [7..23], too noisy to tell the dumps apart. Memory that the
+ * program gains, with 256 MiB in 64 K blocks: 1.3 MB at a period of 512 KiB, 2.0 at 64 KiB, 24 at 4 KiB with
+ * all 64 K blocks sampled (copy rung; 20 with the uprobe): 310 to 380 bytes a live sample.
  */
 #include "preload/hooks.h"
 
@@ -149,9 +150,9 @@ EXPORT void free_aligned_sized(void *pointer, size_t alignment, size_t size)
 
 /* ---- the rest of the family
  *
- * These may be built on each other inside the libc (musl's memalign calls the program's aligned_alloc; glibc's
- * reallocarray calls the program's realloc). Parking the thread's counter keeps such an inner call from being counted
- * a second time, at the price of a store before and after. */
+ * These may be built on each other inside the libc (musl's memalign calls the program's aligned_alloc;
+ * glibc's reallocarray calls the program's realloc). Parking the thread's counter keeps such an inner call
+ * from being counted a second time, at the price of a store before and after. */
 
 static inline uint64_t park(void)
 {

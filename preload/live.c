@@ -28,7 +28,8 @@ struct level {
 };
 
 _Alignas(64) uint8_t live_spans[LIVE_SPANS];
-static _Alignas(64) uint8_t filter0[2 * ((1u << LIVE_FILTER0_BITS) + LIVE_WINDOW)]; /* and the one that confirms */
+/* and the one that confirms */
+static _Alignas(64) uint8_t filter0[2 * ((1u << LIVE_FILTER0_BITS) + LIVE_WINDOW)];
 static _Alignas(64) _Atomic uint64_t keys0[1u << LEVEL0_BITS];
 static struct live_entry entries0[1u << LEVEL0_BITS];
 
@@ -72,9 +73,9 @@ void live_reserve(void *memory)
 	levels_ready = LIVE_LEVELS;
 }
 
-/* The byte of a filter of 2^bits + LIVE_WINDOW. Blocks are 16-byte aligned. 64 KiB of addresses lie side by side, from a
- * place that their number is multiplied to: neighbours share cache lines and pages, as they do in the heap, and no two of
- * them a byte. */
+/* The byte of a filter of 2^bits + LIVE_WINDOW. Blocks are 16-byte aligned. 64 KiB of addresses lie side by
+ * side, from a place that their number is multiplied to: neighbours share cache lines and pages, as they do
+ * in the heap, and no two of them a byte. */
 static inline size_t filter_at(const void *pointer, uint32_t bits)
 {
 	uint32_t window = (uint32_t)((uintptr_t)pointer >> 16) * 0x9e3779b1u >> (32 - bits);
@@ -137,7 +138,8 @@ static void filter_remove(const struct level *level, const void *pointer)
 	count_down(confirm_byte(level, pointer));
 }
 
-/* First key of the window; another hash than the filter's, so that a filter collision is not a window collision too. */
+/* First key of the window; another hash than the filter's, so that a filter collision is not a window
+ * collision too. */
 static uint32_t window_start(const struct level *level, const void *pointer)
 {
 	uint64_t h = ((uint64_t)(uintptr_t)pointer >> 4) * 0x9e3779b97f4a7c15ull;
@@ -216,7 +218,9 @@ bool live_maybe_here(const void *pointer)
 bool live_take(const void *pointer, struct live_entry *entry)
 {
 	if ((uintptr_t)pointer <= KEY_BUSY)
-		return false; /* free(NULL) may find a filter byte that is another block's, and must not find an empty key */
+		/* free(NULL) may find a filter byte that is another block's, and must not find an empty key
+		 * */
+		return false;
 	uint32_t open = atomic_load(&levels_open);
 	for (uint32_t i = 0; i < open; i++)
 		if (filter_has(levels[i].filter, levels[i].filter_bits, pointer) && level_take(&levels[i], pointer, entry))

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Is this pointer a sampled block? Private memory of the process, so that a forked child has an exact copy of what was
- * live when it was forked, whatever its parent does next.
+ * Is this pointer a sampled block? Private memory of the process, so that a forked child has an exact copy of
+ * what was live when it was forked, whatever its parent does next.
  *
  * Four steps, because nearly every free is of a block that was never sampled:
  *
- *   spans    one counting byte for 8 KiB of addresses. Zero means "nothing sampled there": one load, one test. 64 bytes of it
- *            stand for 512 KiB of heap, so it stays in the first cache whatever the program frees.
- *   filter   one counting byte per position of the address, scaled to 32 bytes per live sample, so about 3 % of the frees
- *            that come so far take the next step when a level is full.
+ *   spans    one counting byte for 8 KiB of addresses. Zero means "nothing sampled there": one load, one
+ *            test. 64 bytes of it stand for 512 KiB of heap, so it stays in the first cache whatever the
+ *            program frees.
+ *   filter   one counting byte per position of the address, scaled to 32 bytes per live sample, so about 3 %
+ *            of the frees that come so far take the next step when a level is full.
  *   confirm  a second filter of the same size, where other blocks are neighbours: lets 3 % of those through.
- *   index    buckets of eight keys (one cache line); an address lives in one of four neighbouring buckets, so every
- *            lookup reads the same 32 words and removing is a store of zero: no tombstones, no decay with use.
+ *   index    buckets of eight keys (one cache line); an address lives in one of four neighbouring buckets, so
+ *            every lookup reads the same 32 words and removing is a store of zero: no tombstones, no decay
+ *            with use.
  *
- * Levels of filter, confirm and index: the first is static and serves 8 K live samples (4 GiB of heap at the default
- * period). When it is full, new entries go to the next, sixteen times larger; nothing ever moves. All levels share the
- * spans, so free() itself tests one byte, always.
+ * Levels of filter, confirm and index: the first is static and serves 8 K live samples (4 GiB of heap at the
+ * default period). When it is full, new entries go to the next, sixteen times larger; nothing ever moves. All
+ * levels share the spans, so free() itself tests one byte, always.
  *
- * All operations are lock-free and safe against signal handlers and threads that die in the middle. A key is 0 (empty),
- * 1 (busy) or an address; a thread that dies while it holds a key busy leaks that one entry.
+ * All operations are lock-free and safe against signal handlers and threads that die in the middle. A key is
+ * 0 (empty), 1 (busy) or an address; a thread that dies while it holds a key busy leaks that one entry.
  */
 #ifndef PRELOAD_LIVE_H
 #define PRELOAD_LIVE_H
@@ -51,26 +53,29 @@ extern uint8_t live_spans[LIVE_SPANS];
 
 /* False: certainly not sampled. At the default period one span in 64 holds a sample, at 64 KiB one in 8.
  *
- * Why not the filter at once: it has a cache line for each KiB of heap, and a function more to ask for each level. Of the time
- * of forwarding, 20,000,000 pairs of 16 to 256 B took (bench/programs/loops.c, copy rung, interleaved medians of 5) so and
- * with spans: with a thousand live samples 1.07 and 1.07, with 100,000 1.18 and 1.08, with a million 1.26 and 1.09, after a
- * million taken and freed 1.09 and 1.06. Before there was a confirming filter it was 1.13, 1.51 and 1.85. */
+ * Why not the filter at once: it has a cache line for each KiB of heap, and a function more to ask for each
+ * level. Of the time of forwarding, 20,000,000 pairs of 16 to 256 B took (bench/programs/loops.c, copy rung,
+ * interleaved medians of 5) so and with spans: with a thousand live samples 1.07 and 1.07, with 100,000 1.18
+ * and 1.08, with a million 1.26 and 1.09, after a million taken and freed 1.09 and 1.06. Before there was a
+ * confirming filter it was 1.13, 1.51 and 1.85. */
 static inline bool live_maybe(const void *pointer)
 {
 	return __atomic_load_n(&live_spans[(uintptr_t)pointer >> LIVE_SPAN_SHIFT & (LIVE_SPANS - 1)], __ATOMIC_RELAXED) != 0;
 }
 
-/* The same by filter and confirm of each level, for where live_maybe said true: one free in a thousand is let through. */
+/* The same by filter and confirm of each level, for where live_maybe said true: one free in a thousand is let
+ * through. */
 bool live_maybe_here(const void *pointer);
 
 /* Bytes that live_reserve wants for the levels above the first. */
 size_t live_reserve_bytes(void);
 
-/* Gives the levels above the first their memory (zeroed, private, never released). Without it there is one level. */
+/* Gives the levels above the first their memory (zeroed, private, never released). Without it there is one
+ * level. */
 void live_reserve(void *memory);
 
-/* Enters a block. An entry that stands under the same address (its free went past the hook) is taken out and handed
- * back in *stale. */
+/* Enters a block. An entry that stands under the same address (its free went past the hook) is taken out and
+ * handed back in *stale. */
 enum live_put_result {
 	LIVE_PUT       = 0,
 	LIVE_PUT_STALE = 1, /* entered, *stale filled */
@@ -82,9 +87,9 @@ int live_put(const void *pointer, const struct live_entry *entry, struct live_en
 /* Takes a block out; false if it is not there. */
 bool live_take(const void *pointer, struct live_entry *entry);
 
-/* Calls `visit` for every entry, which it may change; false from it removes the entry. For the forked child's claim. The
- * entry is busy meanwhile: a signal handler that frees just this block finds nothing, and the entry stays until the
- * address comes again (REGION_LOSS_STALE). */
+/* Calls `visit` for every entry, which it may change; false from it removes the entry. For the forked child's
+ * claim. The entry is busy meanwhile: a signal handler that frees just this block finds nothing, and the
+ * entry stays until the address comes again (REGION_LOSS_STALE). */
 void live_visit(bool (*visit)(const void *pointer, struct live_entry *entry));
 
 #endif

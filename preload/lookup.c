@@ -225,7 +225,8 @@ struct hiding {
 	bool done;
 };
 
-/* The loader passes over a symbol whose value is 0. Symbols lie in a page of ours that is otherwise only read. */
+/* The loader passes over a symbol whose value is 0. Symbols lie in a page of ours that is otherwise only
+ * read. */
 static int hide_ours(struct dl_phdr_info *info, size_t size, void *argument)
 {
 	struct hiding *hiding = argument;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds functions in the objects that the loader has mapped after this library: what dlsym(RTLD_NEXT) does, and why
- * not dlsym itself: it is in another library before glibc 2.34 and carries a symbol version after it, so that no one
- * build would load under both; it allocates its error message when a name is missing, which in the first malloc of a
- * process is one malloc too many; and the message then lies where the program looks for its own.
+ * Finds functions in the objects that the loader has mapped after this library: what dlsym(RTLD_NEXT) does,
+ * and why not dlsym itself: it is in another library before glibc 2.34 and carries a symbol version after it,
+ * so that no one build would load under both; it allocates its error message when a name is missing, which in
+ * the first malloc of a process is one malloc too many; and the message then lies where the program looks for
+ * its own.
  *
  * dl_iterate_phdr, which every libc has, allocates nothing: C++ unwinding depends on it.
  */
@@ -22,8 +23,8 @@ struct lookup {
 /* Fills in `found` of each wish with the first default or unversioned definition. */
 void lookup_next(struct lookup *wishes, size_t count);
 
-/* What an object before this library, the program itself or one preloaded earlier, has by that name, or NULL. If it has,
- * the program's calls never come here. */
+/* What an object before this library, the program itself or one preloaded earlier, has by that name, or NULL.
+ * If it has, the program's calls never come here. */
 void *lookup_before(const char *name);
 
 /* Whether the object that has `address` in it also defines the name. */
@@ -32,8 +33,8 @@ bool lookup_beside(const void *address, const char *name);
 /* Where the object that has `address` in it lies. */
 void lookup_extent(const void *address, uintptr_t *start, uintptr_t *end);
 
-/* Takes functions of this library out of its own symbol table: whatever is bound from now on is bound to the next
- * definition, as if this library had none. False: the kernel did not allow it. */
+/* Takes functions of this library out of its own symbol table: whatever is bound from now on is bound to the
+ * next definition, as if this library had none. False: the kernel did not allow it. */
 bool lookup_hide(const char *const *names, size_t count);
 
 /* A function of the kernel's own object, or NULL. */

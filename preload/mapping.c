@@ -77,8 +77,9 @@ static void shape_give_back(uint32_t shape)
 		atomic_fetch_and(&shapes_taken[(shape - SHAPE_LIST) / 64], ~(1ull << (shape - SHAPE_LIST) % 64));
 }
 
-/* What is left of a shape when [from, to) is taken out: the number of pages before, and pieces and pages after. `into` may
- * be NULL. The shape may be given back and written anew while it is read: nonsense then, but within bounds. */
+/* What is left of a shape when [from, to) is taken out: the number of pages before, and pieces and pages
+ * after. `into` may be NULL. The shape may be given back and written anew while it is read: nonsense then,
+ * but within bounds. */
 struct cut {
 	uint64_t before, after;
 	uint32_t pieces;
@@ -115,7 +116,8 @@ static struct cut cut_shape(uint32_t shape, uint64_t pages, uint64_t from, uint6
 
 /* ---- the books */
 
-/* The slot's entry of the peak, if the mapping was there at the peak and is losing pages for the first time since. */
+/* The slot's entry of the peak, if the mapping was there at the peak and is losing pages for the first time
+ * since. */
 static void keep_peak(const struct live_entry *entry, uint32_t unmapped_before)
 {
 	const struct region_slot *slot = place_slot(entry->slot);

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mappings that `record --mmap` keeps in its books: ranges of pages, of which any part may be unmapped at any time.
+ * The mappings that `record --mmap` keeps in its books: ranges of pages, of which any part may be unmapped at
+ * any time.
  *
  *   mapping   where it was mapped, and its entry in the books: one slot for as long as a page of it is left
- *   shape     which of its pages are left: the whole, or a list of pieces that is never changed, only replaced
+ *   shape     which of its pages are left: the whole, or a list of pieces that is never changed, only
+ *             replaced
  *
- * A mapping's word names its shape. Unmapping makes the new shape and swaps the word; who loses the race looks again, so
- * that of several threads that unmap neighbours, overlaps or the same, each page is taken out of the books once, and
- * nobody waits. Whoever swapped it then corrects the slot; the word counts those who are at it, and the last of them, when
- * no page is left, gives the slot back.
+ * A mapping's word names its shape. Unmapping makes the new shape and swaps the word; who loses the race
+ * looks again, so that of several threads that unmap neighbours, overlaps or the same, each page is taken out
+ * of the books once, and nobody waits. Whoever swapped it then corrects the slot; the word counts those who
+ * are at it, and the last of them, when no page is left, gives the slot back.
  *
- * Order. The kernel may give a range to another thread before we have noted that it was unmapped. So every mapping has
- * the moment of its birth, drawn after the kernel made it, and a range is taken out of those only that were born before
- * the call that unmapped it. For the same reason it is done after that call, when it is known to have succeeded.
+ * Order. The kernel may give a range to another thread before we have noted that it was unmapped. So every
+ * mapping has the moment of its birth, drawn after the kernel made it, and a range is taken out of those only
+ * that were born before the call that unmapped it. For the same reason it is done after that call, when it is
+ * known to have succeeded.
  *
- * A mapping that is cut into more pieces than a list can hold leaves the books and is counted (REGION_LOSS_TABLE_FULL).
- * Finding a range takes a look at every mapping there is: 0.4 us for 1,000 of them (bench/capture.sh, mmap).
+ * A mapping that is cut into more pieces than a list can hold leaves the books and is counted
+ * (REGION_LOSS_TABLE_FULL). Finding a range takes a look at every mapping there is: 0.4 us for 1,000 of them
+ * (bench/capture.sh, mmap).
  */
 #ifndef PRELOAD_MAPPING_H
 #define PRELOAD_MAPPING_H

@@ -129,7 +129,8 @@ COLD static void *record_mremap(void *old, size_t old_length, size_t new_length,
 		return start;
 	}
 	if (!(flags & MREMAP_DONTUNMAP))
-		mapping_remove(old, old_bytes, before); /* nothing if old_length is 0: another view of the same pages */
+		/* nothing if old_length is 0: another view of the same pages */
+		mapping_remove(old, old_bytes, before);
 	if (file)
 		mapping_insert_file(start, new_bytes);
 	else

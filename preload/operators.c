@@ -13,8 +13,8 @@
 #define OPERATOR_NAME(name) [OPERATOR##name] = #name,
 static const char *const names[OPERATORS] = {OPERATORS_NEW(OPERATOR_NAME) OPERATORS_DELETE(OPERATOR_NAME)};
 
-/* Whoever asks before the program is loaded, or where nothing is found: found anew at every call, for it may be unloaded.
- * A plug-in that asks has a definition; the last resort is for a reference that was weak. */
+/* Whoever asks before the program is loaded, or where nothing is found: found anew at every call, for it may
+ * be unloaded. A plug-in that asks has a definition; the last resort is for a reference that was weak. */
 static void *call_found(enum operator form, uintptr_t first, uintptr_t second, uintptr_t third)
 {
 	struct lookup wish = {.name = names[form]};
@@ -27,9 +27,10 @@ static void *call_found(enum operator form, uintptr_t first, uintptr_t second, u
 	return NULL;
 }
 
-/* Counts after the call, by what the call left of the interval: if the allocator came back to us on its way, through
- * malloc or another form, then it is in the books already. The generator moves with every interval drawn, also when two
- * intervals are equal (at period 1 all are 0). A new_handler that allocates for itself hides this one block from us. */
+/* Counts after the call, by what the call left of the interval: if the allocator came back to us on its way,
+ * through malloc or another form, then it is in the books already. The generator moves with every interval
+ * drawn, also when two intervals are equal (at period 1 all are 0). A new_handler that allocates for itself
+ * hides this one block from us. */
 static inline void *count_new(enum operator form, uintptr_t size, uintptr_t second, uintptr_t third)
 {
 	uint64_t left_bytes = sample_thread.left_bytes, random = sample_thread.random;

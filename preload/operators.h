@@ -2,24 +2,28 @@
 /*
  * C++'s replaceable operator new and delete, in all their forms.
  *
- * libstdc++'s and libc++'s call malloc, where they are seen. tcmalloc, jemalloc and mimalloc have operators of their own that
- * do not, so there, and only there, the operators are entry points too. Every form is exported and jumps through a pointer:
+ * libstdc++'s and libc++'s call malloc, where they are seen. tcmalloc, jemalloc and mimalloc have operators
+ * of their own that do not, so there, and only there, the operators are entry points too. Every form is
+ * exported and jumps through a pointer:
  *
  *   the next definition is in the object that has the next malloc   -> counted here, then called
- *   it is anywhere else (libstdc++)                                 -> jumped to: one instruction, no frame of ours
+ *   it is anywhere else (libstdc++)                                 -> jumped to: one instruction, no frame
+ *                                                                   of ours
  *   there is none (a C program)                                     -> see below
  *
- * A form that is not counted is also taken out of this library's symbol table once the program has been loaded
- * (lookup_hide). So what is bound later, lazily or by dlopen, is bound as if this library had no operators: a C program
- * that loads C++ plug-ins, each with a runtime of its own and out of sight of the others, and unloads them, must find
- * theirs, and no pointer to them may be kept here.
+ * A form that is not counted is also taken out of this library's symbol table once the program has been
+ * loaded (lookup_hide). So what is bound later, lazily or by dlopen, is bound as if this library had no
+ * operators: a C program that loads C++ plug-ins, each with a runtime of its own and out of sight of the
+ * others, and unloads them, must find theirs, and no pointer to them may be kept here.
  *
- * Some forms of an allocator's call others, or its malloc, through the program's symbols, and so come here again: what has
- * been counted meanwhile is not counted a second time. Nothing here stands in the way of std::bad_alloc: until the
- * next definition has returned, nothing has been changed that would have to be put right.
+ * Some forms of an allocator's call others, or its malloc, through the program's symbols, and so come here
+ * again: what has been counted meanwhile is not counted a second time. Nothing here stands in the way of
+ * std::bad_alloc: until the next definition has returned, nothing has been changed that would have to be put
+ * right.
  *
- * Measured by bench/capture.sh at a load of 67, ns per new+delete, lowest and highest of 5 runs: libstdc++ 11.2..12.1 native,
- * 13.6..14.1 attached (malloc's and free's share); tcmalloc 6.1 native, 10.5 to 10.6 attached.
+ * Measured by bench/capture.sh at a load of 67, ns per new+delete, lowest and highest of 5 runs: libstdc++
+ * 11.2..12.1 native, 13.6..14.1 attached (malloc's and free's share); tcmalloc 6.1 native, 10.5 to 10.6
+ * attached.
  */
 #ifndef PRELOAD_OPERATORS_H
 #define PRELOAD_OPERATORS_H

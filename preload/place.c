@@ -90,8 +90,8 @@ unsigned char *place_buffers(void)
 	return setup.base + setup.buffers_offset;
 }
 
-/* The kernel's own function rather than the libc's, which programs replace (faketime does, and it allocates). The
- * clock is one that it can tell without a system call. */
+/* The kernel's own function rather than the libc's, which programs replace (faketime does, and it allocates).
+ * The clock is one that it can tell without a system call. */
 static void find_clock(void)
 {
 	void *found = lookup_vdso("__vdso_clock_gettime");
@@ -156,8 +156,8 @@ static void segments_grow(void)
 	atomic_store(&segments_growing, 0);
 }
 
-/* The cursor goes round, so that a slot rests as long as possible before it is used again: a stack that arrives late
- * still finds its slot's last owner in the sampler's memory. */
+/* The cursor goes round, so that a slot rests as long as possible before it is used again: a stack that
+ * arrives late still finds its slot's last owner in the sampler's memory. */
 static uint32_t slot_take(void)
 {
 	uint32_t owned = atomic_load(&segments_owned);
@@ -303,7 +303,8 @@ static void log_free(const struct live_entry *entry)
 	uint64_t at = atomic_fetch_add_explicit(&header->frees_head, 1, memory_order_relaxed);
 	struct region_free *entry_free =
 	    (struct region_free *)(void *)(setup.base + setup.frees_offset) + at % REGION_FREES;
-	/* A writer that slept while the ring went once round: one of the two entries is missing then, none is mixed. */
+	/* A writer that slept while the ring went once round: one of the two entries is missing then, none is
+	 * mixed. */
 	uint64_t old = atomic_load_explicit(&entry_free->word, memory_order_relaxed);
 	if (old == REGION_FREE_BUSY || old > at ||
 	    !atomic_compare_exchange_strong(&entry_free->word, &old, REGION_FREE_BUSY))
@@ -387,7 +388,8 @@ void place_open(const struct place_setup *with)
 	place->start_ns = place_now_ns();
 	request_open(header->start_paused == 1);
 	request_begin(place);
-	segments_grow(); /* not at the first sample: threads that take theirs at once would find it under way, and no slot */
+	/* not at the first sample: threads that take theirs at once would find it under way, and no slot */
+	segments_grow();
 	if (setup.wiped)
 		atomic_store(setup.wiped, WIPED_OPEN);
 	atomic_store(&place->state, PLACE_READY);
@@ -413,8 +415,8 @@ bool place_inherit(const void *pointer, struct live_entry *entry)
 	return true;
 }
 
-/* In a forked child, at its first sampled event. Other threads of the child (rare: pthread_create comes here first)
- * see STATE_CLAIMING and do without. */
+/* In a forked child, at its first sampled event. Other threads of the child (rare: pthread_create comes here
+ * first) see STATE_CLAIMING and do without. */
 static void place_claim(void)
 {
 	uint32_t parent = place_number;
@@ -466,7 +468,8 @@ void place_forked(void)
 	fork_seen = true;
 	sample_forked();
 	if (!setup.wiped)
-		atomic_store(&state, STATE_FORKED); /* most children execute something else and need no place */
+		/* most children execute something else and need no place */
+		atomic_store(&state, STATE_FORKED);
 }
 
 bool place_closed(void)

@@ -2,10 +2,11 @@
 /*
  * This process' place in the shared region: its counters and its slots.
  *
- * The image that was executed has place 0. A forked child finds out that it is one at its first sampled event (a page
- * that the kernel wipes at fork, or the libc's fork hook where a seccomp filter is in force), claims a free place with
- * an atomic, and gives every block that was live at the fork a slot of its own there, marked inherited. No system call
- * is made. A vfork child shares its parent's memory and is, rightly, its parent.
+ * The image that was executed has place 0. A forked child finds out that it is one at its first sampled event
+ * (a page that the kernel wipes at fork, or the libc's fork hook where a seccomp filter is in force), claims
+ * a free place with an atomic, and gives every block that was live at the fork a slot of its own there,
+ * marked inherited. No system call is made. A vfork child shares its parent's memory and is, rightly, its
+ * parent.
  */
 #ifndef PRELOAD_PLACE_H
 #define PRELOAD_PLACE_H
@@ -16,7 +17,8 @@
 
 #include <stdbool.h>
 
-/* What the constructor found out; private copies, since the shared header is writable by anyone who has it mapped. */
+/* What the constructor found out; private copies, since the shared header is writable by anyone who has it
+ * mapped. */
 struct place_setup {
 	unsigned char *base;
 	uint64_t places_offset, owners_offset, buffers_offset, frees_offset, slots_offset, kept_offset;
@@ -25,7 +27,8 @@ struct place_setup {
 	int clock_id;
 	bool no_peak;
 	uint32_t pid; /* of the image's process, as far as it is known */
-	_Atomic uint32_t *wiped; /* in a page that is zero in a forked child; or NULL: place_forked() is called instead */
+	/* in a page that is zero in a forked child; or NULL: place_forked() is called instead */
+	_Atomic uint32_t *wiped;
 };
 
 /* Opens for business: the calling process gets place 0. */
@@ -61,12 +64,12 @@ unsigned char *place_buffers(void);
 /* Whether somebody listens at the trigger. */
 bool place_tapped(void);
 
-/* Draws a sequence number and enters a new sample into the tallies and, if there is room, the slots and the index.
- * entry: size, period, time and tid filled in by the caller; seq, slot and place are set here. */
+/* Draws a sequence number and enters a new sample into the tallies and, if there is room, the slots and the
+ * index. entry: size, period, time and tid filled in by the caller; seq, slot and place are set here. */
 void place_insert(const void *pointer, struct live_entry *entry);
 
-/* The same without the index. False: there is no slot for it, or `room` says that there is nowhere to remember it; it is
- * counted and lost. */
+/* The same without the index. False: there is no slot for it, or `room` says that there is nowhere to
+ * remember it; it is counted and lost. */
 bool place_enter(const void *pointer, struct live_entry *entry, bool room);
 
 /* Takes an entry that live_take gave back out of its slot, and enters its free. */

@@ -133,8 +133,9 @@ struct real real = {
     .pthread_create = first_pthread_create,
 };
 
-/* What a libc that lacks the function would have done without us: the program could not have linked against it, so
- * these are reached only by programs built for a newer libc and C23's functions, which are free with a hint. */
+/* What a libc that lacks the function would have done without us: the program could not have linked against
+ * it, so these are reached only by programs built for a newer libc and C23's functions, which are free with a
+ * hint. */
 
 static void *missing_alloc(void)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The next definition of each hooked function: glibc's, or whatever allocator the program brought (never __libc_malloc,
- * which would replace it). Every pointer starts at a function that looks the real one up first, so a hook may be
- * called at any time, also before the library's constructor, and never tests for NULL.
+ * The next definition of each hooked function: glibc's, or whatever allocator the program brought (never
+ * __libc_malloc, which would replace it). Every pointer starts at a function that looks the real one up
+ * first, so a hook may be called at any time, also before the library's constructor, and never tests for
+ * NULL.
  */
 #ifndef PRELOAD_REAL_H
 #define PRELOAD_REAL_H
@@ -38,7 +39,8 @@ struct real {
 
 extern struct real real;
 
-/* Looks up whatever is not known yet. Called by the constructor and by the first hook that is reached before it. */
+/* Looks up whatever is not known yet. Called by the constructor and by the first hook that is reached before
+ * it. */
 void real_resolve(void);
 
 #endif

@@ -80,8 +80,8 @@ uint64_t sample_decide(size_t size)
 		}
 		drawn_with = now;
 	}
-	/* The rest of the block needs no second look: a block is sampled once, whatever number of intervals end in it,
-	 * and the exponential distribution has no memory. */
+	/* The rest of the block needs no second look: a block is sampled once, whatever number of intervals
+	 * end in it, and the exponential distribution has no memory. */
 	self->period_bytes = now;
 	self->left_bytes = weight_interval(draw(), now);
 	if (atomic_load_explicit(&header->mode, memory_order_relaxed) == REGION_MODE_OFF || request_paused())

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Should this allocation be sampled? Each thread counts bytes down over an interval drawn from the exponential
- * distribution; the allocation in which the interval ends is the sample (mathematics: proto/weight.h).
+ * Should this allocation be sampled? Each thread counts bytes down over an interval drawn from the
+ * exponential distribution; the allocation in which the interval ends is the sample (mathematics:
+ * proto/weight.h).
  *
- * The state is plain data in static TLS: no constructor, no destructor, valid from a thread's first instruction to its
- * last. A new thread starts with zero bytes left and therefore comes to the slow path with its first allocation, which
- * draws the first interval and then asks again whether this allocation ends it: sampling every thread's first
- * allocation would be a bias.
+ * The state is plain data in static TLS: no constructor, no destructor, valid from a thread's first
+ * instruction to its last. A new thread starts with zero bytes left and therefore comes to the slow path with
+ * its first allocation, which draws the first interval and then asks again whether this allocation ends it:
+ * sampling every thread's first allocation would be a bias.
  */
 #ifndef PRELOAD_SAMPLE_H
 #define PRELOAD_SAMPLE_H
@@ -31,8 +32,8 @@ extern __thread struct sample_thread sample_thread __attribute__((tls_model("ini
 /* What a thread counts down from when there is nothing to sample: 2^63 bytes are never allocated. */
 #define SAMPLE_NEVER (1ull << 63)
 
-/* Counts an allocation of `size` bytes (0 counts as 1). True: the interval ended or was never begun; go to the slow
- * path. One subtraction and one branch on its borrow, right for any size_t. */
+/* Counts an allocation of `size` bytes (0 counts as 1). True: the interval ended or was never begun; go to
+ * the slow path. One subtraction and one branch on its borrow, right for any size_t. */
 static inline bool sample_count(size_t size)
 {
 	return __builtin_sub_overflow(sample_thread.left_bytes, (uint64_t)size + (size == 0), &sample_thread.left_bytes);
@@ -44,16 +45,17 @@ static inline void sample_uncount(size_t size)
 	sample_thread.left_bytes += (uint64_t)size + (size == 0);
 }
 
-/* The slow path's question, after sample_count said true: is it really a sample? Returns the period it was drawn with
- * and draws the next interval, or returns 0. */
+/* The slow path's question, after sample_count said true: is it really a sample? Returns the period it was
+ * drawn with and draws the next interval, or returns 0. */
 uint64_t sample_decide(size_t size);
 
 /* For the constructor: seed from the kernel's random bytes; for a forked child: differ from the parent. */
 void sample_seed(const unsigned char random[16]);
 void sample_reseed(void);
 
-/* In a forked child: without a new interval, a thousand children of one server would all take their first sample in the
- * same allocation. The exponential distribution has no memory, so what is left of an interval may be drawn anew. */
+/* In a forked child: without a new interval, a thousand children of one server would all take their first
+ * sample in the same allocation. The exponential distribution has no memory, so what is left of an interval
+ * may be drawn anew. */
 void sample_forked(void);
 
 #endif

@@ -73,7 +73,8 @@ void signal_open(int number)
 		return;
 	memset(&action, 0, sizeof(action));
 	action.sa_handler = on_signal;
-	/* On the program's signal stack if it has one: its own stack may be a coroutine's, with no room to spare. */
+	/* On the program's signal stack if it has one: its own stack may be a coroutine's, with no room to
+	 * spare. */
 	action.sa_flags = SA_RESTART | SA_ONSTACK;
 	sigemptyset(&action.sa_mask);
 	if (next_sigaction(number, &action, NULL) == 0)

@@ -2,11 +2,11 @@
 /*
  * The snapshot signal (SIGUSR1 unless `record --signal` says otherwise).
  *
- * Where the program has left the signal at its default, which is to be killed by it, a handler of ours stands instead
- * and asks for a snapshot. The program never gets to see it: the functions that tell a disposition (sigaction, signal
- * and their elders) say "default" for it, and whatever the program sets, default included, is set and stays; from then
- * on we are out. Ignored stays ignored. The kernel does the rest: a forked child has the handler, an executed image
- * does not.
+ * Where the program has left the signal at its default, which is to be killed by it, a handler of ours stands
+ * instead and asks for a snapshot. The program never gets to see it: the functions that tell a disposition
+ * (sigaction, signal and their elders) say "default" for it, and whatever the program sets, default included,
+ * is set and stays; from then on we are out. Ignored stays ignored. The kernel does the rest: a forked child
+ * has the handler, an executed image does not.
  *
  * What still shows: SigCgt in /proc/PID/status, and the raw system call.
  */
@@ -15,8 +15,8 @@
 
 #include <stdbool.h>
 
-/* In the constructor, also where there is no session: sigaction may first be called in a forked child of a program with
- * threads, where the loader's lock may be held by a thread that does not exist. */
+/* In the constructor, also where there is no session: sigaction may first be called in a forked child of a
+ * program with threads, where the loader's lock may be held by a thread that does not exist. */
 void signal_prepare(void);
 
 /* In the constructor. number: of the signal. Installs the handler if the disposition is the default. */

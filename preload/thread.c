@@ -15,8 +15,8 @@ extern void *__libc_stack_end __attribute__((weak));
 enum {
 	STARTS = 64, /* threads between pthread_create and their first instruction; more go unrecorded */
 
-	/* A thread's stack mapping ends above the control block: by less than this. What is taken off for it on the low
-	 * side only makes the readable range smaller than it is. */
+	/* A thread's stack mapping ends above the control block: by less than this. What is taken off for it
+	 * on the low side only makes the readable range smaller than it is. */
 #if defined(__x86_64__)
 	STACK_SLACK_BYTES = 8 * 1024, /* glibc's struct pthread has 2304 bytes; static TLS is below */
 #else
@@ -31,7 +31,8 @@ enum {
 
 static uint64_t tid_offset;
 
-/* glibc moved these from libpthread to libc in 2.34; looked up, so that the library loads under any version. */
+/* glibc moved these from libpthread to libc in 2.34; looked up, so that the library loads under any version.
+ * */
 static int (*attr_init)(pthread_attr_t *attr);
 static int (*attr_destroy)(pthread_attr_t *attr);
 static int (*attr_getstacksize)(const pthread_attr_t *attr, size_t *bytes);
@@ -79,7 +80,8 @@ uintptr_t thread_main_stack_end(void)
 	return getauxval(AT_RANDOM); /* musl: the kernel put these bytes just above the first frame */
 }
 
-/* A libc that publishes nothing (musl): the id is the one 32-bit number in the control block that is the id. */
+/* A libc that publishes nothing (musl): the id is the one 32-bit number in the control block that is the id.
+ * */
 static uint64_t find_tid(uint32_t tid)
 {
 	uint64_t found = 0;
@@ -113,7 +115,8 @@ void thread_open(uint32_t pid)
 	    [WISH_GUARD_SIZE] = {.name = "pthread_attr_getguardsize"},
 	};
 	lookup_next(wishes, WISHES);
-	const uint32_t *field = wishes[WISH_TID].found; /* {bits, elements, offset}, as libthread_db reads it */
+	/* {bits, elements, offset}, as libthread_db reads it */
+	const uint32_t *field = wishes[WISH_TID].found;
 	if (field && field[0] == 32 && field[2] < 65536 && field[2] % 4 == 0)
 		tid_offset = field[2];
 	else if (pid)
@@ -182,7 +185,8 @@ __attribute__((visibility("default"))) int pthread_create(
     pthread_t *thread, const pthread_attr_t *attr, void *(*function)(void *), void *argument)
 {
 	struct start *start = NULL;
-	/* Here and not later: a forked child that is about to have threads claims its place while it has one. */
+	/* Here and not later: a forked child that is about to have threads claims its place while it has one.
+	 * */
 	if (!place_ready())
 		return real.pthread_create(thread, attr, function, argument);
 	for (uint32_t i = 0; i < STARTS && !start; i++) {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the hook must know of the calling thread without asking the kernel: its id and the bounds of its stack.
+ * What the hook must know of the calling thread without asking the kernel: its id and the bounds of its
+ * stack.
  *
- * Id: glibc keeps the kernel's thread id in its thread control block, at an offset that libc.so itself publishes for
- * debuggers (_thread_db_pthread_tid); checked once in the constructor, and 0 ("unknown") where it does not hold.
- * Stack: pthread_getattr_np would take locks and open files (it deadlocks inside malloc); so the main thread's bounds
- * come from the loader, other threads' from the attributes that their creator gave, through pthread_create.
+ * Id: glibc keeps the kernel's thread id in its thread control block, at an offset that libc.so itself
+ * publishes for debuggers (_thread_db_pthread_tid); checked once in the constructor, and 0 ("unknown") where
+ * it does not hold. Stack: pthread_getattr_np would take locks and open files (it deadlocks inside malloc);
+ * so the main thread's bounds come from the loader, other threads' from the attributes that their creator
+ * gave, through pthread_create.
  */
 #ifndef PRELOAD_THREAD_H
 #define PRELOAD_THREAD_H

@@ -2,9 +2,9 @@
 /*
  * heaptap.h: what a program can tell the heap profiler that it may be running under.
  *
- * This header is all there is: nothing to link, and without `heaptap record` every call does nothing. The profiler's
- * library is found when a program first calls one of these functions, and only then, so they are not for signal
- * handlers; any thread may call them. C99 and C++.
+ * This header is all there is: nothing to link, and without `heaptap record` every call does nothing. The
+ * profiler's library is found when a program first calls one of these functions, and only then, so they are
+ * not for signal handlers; any thread may call them. C99 and C++.
  *
  *     #include <heaptap.h>
  *
@@ -44,9 +44,10 @@ static inline const struct heaptap_api *heaptap_find(void)
 }
 
 /*
- * Writes a snapshot of this process' heap as it is now, next to the periodic ones and numbered with them; `name` (NULL:
- * none) becomes part of the file's name. Waits until the profiler has read its books, not for the file: up to 0.3 s,
- * usually a few milliseconds. Returns 1 if they were read, 0 if not (not profiled, or the profiler is busy or gone).
+ * Writes a snapshot of this process' heap as it is now, next to the periodic ones and numbered with them;
+ * `name` (NULL: none) becomes part of the file's name. Waits until the profiler has read its books, not for
+ * the file: up to 0.3 s, usually a few milliseconds. Returns 1 if they were read, 0 if not (not profiled, or
+ * the profiler is busy or gone).
  */
 static inline int heaptap_snapshot(const char *name)
 {
@@ -55,9 +56,9 @@ static inline int heaptap_snapshot(const char *name)
 }
 
 /*
- * heaptap_stop ends the sampling of allocations in this process and in the children that it forks from then on;
- * heaptap_start begins it (again). What was allocated in between is not in the profile; frees are seen all the time.
- * `heaptap record --paused` starts programs stopped.
+ * heaptap_stop ends the sampling of allocations in this process and in the children that it forks from then
+ * on; heaptap_start begins it (again). What was allocated in between is not in the profile; frees are seen
+ * all the time. `heaptap record --paused` starts programs stopped.
  */
 static inline void heaptap_start(void)
 {
@@ -74,10 +75,10 @@ static inline void heaptap_stop(void)
 }
 
 /*
- * For allocators of the program's own (pools, arenas, slabs), which the profiler would see only as the few large blocks
- * that they take: tell it of each block that they give out and get back. `pointer` is that block's address, and no two
- * blocks may be live at the same one. If the pool's memory comes from malloc, call heaptap_report_free on it right after:
- * then its bytes are not counted twice as being in use.
+ * For allocators of the program's own (pools, arenas, slabs), which the profiler would see only as the few
+ * large blocks that they take: tell it of each block that they give out and get back. `pointer` is that
+ * block's address, and no two blocks may be live at the same one. If the pool's memory comes from malloc,
+ * call heaptap_report_free on it right after: then its bytes are not counted twice as being in use.
  */
 static inline void heaptap_report_alloc(const void *pointer, size_t bytes)
 {

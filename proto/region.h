@@ -2,9 +2,10 @@
 /*
  * The shared memory between one executed image and the sampler.
  *
- * A region is a memfd that the sampler makes, sizes, seals against shrinking and growing, and prefaults. The image
- * that claims it maps it in the library's constructor and never unmaps it; the children that it forks inherit the
- * mapping and claim a place of their own in it, so that no process needs a system call after its start.
+ * A region is a memfd that the sampler makes, sizes, seals against shrinking and growing, and prefaults. The
+ * image that claims it maps it in the library's constructor and never unmaps it; the children that it forks
+ * inherit the mapping and claim a place of their own in it, so that no process needs a system call after its
+ * start.
  *
  *   lobby (read-only memfd, one per session)      tells whoever opens it that this is the right session
  *   tickets (pipe, one per session)               one struct ticket per spare region; reading one claims it
@@ -20,17 +21,20 @@
  *                                             rung      frees   handed to places has moved on from
  *                                                               in segments
  *
- * The peak. Inserts and frees of a place draw their order numbers from one counter. The insert that takes the live heap
- * to a new maximum stores its number as the peak's. A block was live at the peak if it was inserted up to that number
- * and not freed before it. A freed slot keeps its content and its free's number until it is used again; then, if the
- * block belonged to the peak, it moves to the slot's entry in `kept`. At most one block of a slot was live at any one
- * instant, so one entry per slot is enough: nothing of the peak is ever lost, and nothing grows.
+ * The peak. Inserts and frees of a place draw their order numbers from one counter. The insert that takes the
+ * live heap to a new maximum stores its number as the peak's. A block was live at the peak if it was inserted
+ * up to that number and not freed before it. A freed slot keeps its content and its free's number until it is
+ * used again; then, if the block belonged to the peak, it moves to the slot's entry in `kept`. At most one
+ * block of a slot was live at any one instant, so one entry per slot is enough: nothing of the peak is ever
+ * lost, and nothing grows.
  *
- * Who writes what: the sampler writes the constant part of the header before the hand-over, `mode` and `period_bytes`
- * whenever it likes, and resets places and segments of processes that are gone. Everything else is the target's. The
- * sampler treats all of it as hostile: it keeps its own copy of every size and offset and checks every value it reads.
+ * Who writes what: the sampler writes the constant part of the header before the hand-over, `mode` and
+ * `period_bytes` whenever it likes, and resets places and segments of processes that are gone. Everything
+ * else is the target's. The sampler treats all of it as hostile: it keeps its own copy of every size and
+ * offset and checks every value it reads.
  *
- * All integers are in native byte order: both sides run on one machine. Every struct's size is asserted below.
+ * All integers are in native byte order: both sides run on one machine. Every struct's size is asserted
+ * below.
  */
 #ifndef PROTO_REGION_H
 #define PROTO_REGION_H
@@ -92,8 +96,8 @@ struct ticket {
 	char region_path[56]; /* "/proc/<sampler>/fd/<n>" */
 };
 
-/* Abstract socket of the door (preload/door.h): the lobby's path, which says whose it is, after "heaptap". The cookie is the
- * secret, not the name. Returns the address' length. */
+/* Abstract socket of the door (preload/door.h): the lobby's path, which says whose it is, after "heaptap".
+ * The cookie is the secret, not the name. Returns the address' length. */
 static inline socklen_t region_door_address(const char *lobby_path, struct sockaddr_un *address)
 {
 	static const char prefix[] = "heaptap";
@@ -105,7 +109,8 @@ static inline socklen_t region_door_address(const char *lobby_path, struct socka
 	return (socklen_t)(sizeof(address->sun_family) + sizeof(prefix) + length);
 }
 
-/* A count and its weight: unbiased estimates of bytes (in 1/256) and objects (in 1/65536), see proto/weight.h. */
+/* A count and its weight: unbiased estimates of bytes (in 1/256) and objects (in 1/65536), see
+ * proto/weight.h. */
 struct region_tally {
 	_Atomic uint64_t samples;
 	_Atomic uint64_t bytes_q8;
@@ -130,14 +135,16 @@ struct region_header {
 	uint64_t places_offset, modules_offset, owners_offset, buffers_offset, slots_offset;
 	uint64_t frees_offset, kept_offset;
 	uint32_t segments;        /* there are, at most REGION_SEGMENTS */
-	uint32_t snapshot_signal; /* asks for a snapshot where the program leaves it at its default; 0: none does */
+	/* asks for a snapshot where the program leaves it at its default; 0: none does */
+	uint32_t snapshot_signal;
 	uint32_t start_paused;    /* 1: no samples until heaptap_start() */
 	uint32_t no_peak;         /* 1: the peak is not kept, and its numbers stay 0 */
 	uint32_t record_mmap;     /* 1: anonymous mappings are blocks too */
 	uint32_t dump_bytes;      /* stacks that use more than this go by the copy rung */
 	_Atomic uint32_t sampler_pid; /* who reads it now */
 	uint32_t clock_id;        /* clock of slot times that needs no system call here */
-	uint64_t copy_period_bytes; /* at this period and below, the hook copies stacks while there are buffers, in any mode */
+	/* at this period and below, the hook copies stacks while there are buffers, in any mode */
+	uint64_t copy_period_bytes;
 
 	/* set by the sampler at any time */
 	_Alignas(128) _Atomic uint32_t mode; /* enum region_mode */
@@ -149,13 +156,15 @@ struct region_header {
 	uint64_t trigger_address;
 	_Atomic uint64_t places_exhausted; /* processes that found no place and stay quiet */
 	_Atomic uint64_t places_claimed;   /* by forked children: a change means there is somebody new */
-	_Atomic uint64_t copied;           /* buffers ever filled: a change means there is something to read */
+	/* buffers ever filled: a change means there is something to read */
+	_Atomic uint64_t copied;
 	uint32_t modules_bytes;
 	uint32_t modules_count;
 	uint64_t stack_end;  /* top of the main thread's stack */
 	uint64_t tid_offset; /* of the kernel's thread id within the thread control block; 0 unknown */
 	uint32_t unseen;     /* enum region_unseen, or'ed */
-	_Atomic uint64_t requests; /* for snapshots, of all places: a change means that some place's has changed */
+	/* for snapshots, of all places: a change means that some place's has changed */
+	_Atomic uint64_t requests;
 
 	_Alignas(128) _Atomic uint64_t frees_head; /* entries ever begun */
 };
@@ -181,8 +190,10 @@ enum place_state {
 /* One process. Counters are only ever added to, by the process; the sampler takes differences. */
 struct region_place {
 	_Alignas(512) _Atomic uint32_t state; /* enum place_state */
-	uint32_t pid;           /* thread id of the claiming thread: equals the pid but for a child that forked from C */
-	uint32_t parent;        /* place index + 1 of the process it was forked from; 0 for the image itself */
+	/* thread id of the claiming thread: equals the pid but for a child that forked from C */
+	uint32_t pid;
+	/* place index + 1 of the process it was forked from; 0 for the image itself */
+	uint32_t parent;
 	uint32_t inherited;     /* live samples carried over from the parent */
 	uint64_t start_ns;
 	_Atomic uint64_t next_seq;
@@ -191,7 +202,8 @@ struct region_place {
 	struct region_tally live;      /* what is live now: added and subtracted */
 	_Atomic uint64_t peak_bytes_q8, peak_objects_q16, peak_samples, peak_ns;
 	_Atomic uint64_t live_variance, peak_variance; /* bytes squared */
-	_Atomic uint64_t live_objects_variance, peak_objects_variance; /* in 1 / 2^WEIGHT_OBJECTS_VARIANCE_SHIFT */
+	/* in 1 / 2^WEIGHT_OBJECTS_VARIANCE_SHIFT */
+	_Atomic uint64_t live_objects_variance, peak_objects_variance;
 
 	struct region_tally lost[REGION_LOSS_COUNT];
 
@@ -199,7 +211,8 @@ struct region_place {
 	_Atomic uint64_t peak_order;       /* order number of the peak, plus 1; 0: none yet */
 	_Atomic uint32_t signal_handled;   /* 1: snapshot_signal reaches the library here */
 	_Atomic uint32_t signals;          /* snapshots asked for by signal */
-	_Atomic uint32_t asked, answered;  /* by heaptap_snapshot(); `answered` is the sampler's, who copies `asked` */
+	/* by heaptap_snapshot(); `answered` is the sampler's, who copies `asked` */
+	_Atomic uint32_t asked, answered;
 	_Atomic uint32_t paused;           /* 1: no samples are taken now */
 	uint32_t reserved;
 	_Atomic uint64_t paused_since_ns, paused_ns; /* `paused_ns`: of pauses that are over */
@@ -213,8 +226,8 @@ enum slot_state {
 	SLOT_FREED   = 3, /* the block's description stands until the slot is used again */
 };
 
-/* One live sampled block. `word` = seq << 8 | enum slot_state, stored with release last; a reader takes the fields
- * between two equal loads of it. */
+/* One live sampled block. `word` = seq << 8 | enum slot_state, stored with release last; a reader takes the
+ * fields between two equal loads of it. */
 struct region_slot {
 	_Atomic uint64_t word;
 	union {
@@ -238,8 +251,8 @@ enum slot_flags {
 };
 
 /* A sampled block that was freed. `word` is the entry's number in the ring's history plus 1, stored last, and
- * REGION_FREE_BUSY meanwhile. Writers wait for nobody: what the sampler has not read in time is overwritten, and counted
- * by the numbers that are missing. */
+ * REGION_FREE_BUSY meanwhile. Writers wait for nobody: what the sampler has not read in time is overwritten,
+ * and counted by the numbers that are missing. */
 #define REGION_FREE_BUSY UINT64_MAX
 struct region_free {
 	_Atomic uint64_t word;
@@ -254,15 +267,16 @@ struct region_free {
 	uint32_t place;
 };
 
-/* Registers of a copied sample: those that a caller may expect to find again, nothing more, for each cache line of a
- * buffer goes from one CPU to the other and back. x86-64: rbx rbp rsp r12 r13 r14 r15 rip; aarch64: x19 to x30, sp, pc. */
+/* Registers of a copied sample: those that a caller may expect to find again, nothing more, for each cache
+ * line of a buffer goes from one CPU to the other and back. x86-64: rbx rbp rsp r12 r13 r14 r15 rip; aarch64:
+ * x19 to x30, sp, pc. */
 enum {
 	BUFFER_REGS = 14,
 };
 
-/* A stack taken by the copy rung. Its bit in the class' bitmap says that it is taken; `word` goes FREE -> WRITING ->
- * FULL and, by the sampler, back to FREE. A thread that dies while it writes blocks nobody: the sampler takes back what
- * a dead process was writing. */
+/* A stack taken by the copy rung. Its bit in the class' bitmap says that it is taken; `word` goes FREE ->
+ * WRITING -> FULL and, by the sampler, back to FREE. A thread that dies while it writes blocks nobody: the
+ * sampler takes back what a dead process was writing. */
 struct region_buffer {
 	_Atomic uint32_t word; /* enum buffer_state | place << 8 */
 	uint32_t place;
@@ -286,9 +300,9 @@ enum buffer_state {
 	BUFFER_FULL    = 2,
 };
 
-/* Stack buffers come in classes, each with a bitmap of those taken; the lowest free one is taken, so that only as much
- * memory is touched as there are stacks waiting at once. Most stacks of C programs take less than 2 KiB. The area
- * begins with the bitmaps, in the order of the classes, padded to a page. */
+/* Stack buffers come in classes, each with a bitmap of those taken; the lowest free one is taken, so that
+ * only as much memory is touched as there are stacks waiting at once. Most stacks of C programs take less
+ * than 2 KiB. The area begins with the bitmaps, in the order of the classes, padded to a page. */
 enum {
 	BUFFER_CLASSES       = 5,
 	BUFFER_BITMAPS_BYTES = 4096,
@@ -304,7 +318,8 @@ static const struct {
     {64, (1 << 20) + 65536},
 };
 
-/* What the image's loader had mapped when the constructor ran. Followed by the path, NUL-terminated, padded to 8. */
+/* What the image's loader had mapped when the constructor ran. Followed by the path, NUL-terminated, padded
+ * to 8. */
 struct region_module {
 	uint32_t total_bytes;
 	uint32_t build_id_bytes;

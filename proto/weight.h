@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The arithmetic of sampling, shared by the hook (which has no libm) and the sampler so that both get the same bits.
+ * The arithmetic of sampling, shared by the hook (which has no libm) and the sampler so that both get the
+ * same bits.
  *
- * Bytes are counted down over an interval drawn from the exponential distribution with mean T (the period), so the
- * samples are a Poisson process over allocated bytes and a block of S bytes is sampled with probability
+ * Bytes are counted down over an interval drawn from the exponential distribution with mean T (the period),
+ * so the samples are a Poisson process over allocated bytes and a block of S bytes is sampled with
+ * probability
  *
  *     p = 1 - exp(-S/T)
  *
- * Each sample then stands for 1/p objects and S/p bytes: unbiased for every size, at any mixture of periods, as long as
- * each sample keeps the period its interval was drawn with (Horvitz and Thompson 1952; jemalloc, Go and tcmalloc use the
- * same factor). Variance of one sample's contribution, estimated from the sample itself: w^2 (1 - p), w = S/p for
- * bytes and 1/p for objects.
+ * Each sample then stands for 1/p objects and S/p bytes: unbiased for every size, at any mixture of periods,
+ * as long as each sample keeps the period its interval was drawn with (Horvitz and Thompson 1952; jemalloc,
+ * Go and tcmalloc use the same factor). Variance of one sample's contribution, estimated from the sample
+ * itself: w^2 (1 - p), w = S/p for bytes and 1/p for objects.
  *
  * A period of 1 means "every allocation": p is 1 there by definition, whatever the size.
  *
- * Build with -ffp-contract=off: a fused multiply-add on one side only would break the equality of the two sums.
+ * Build with -ffp-contract=off: a fused multiply-add on one side only would break the equality of the two
+ * sums.
  */
 #ifndef PROTO_WEIGHT_H
 #define PROTO_WEIGHT_H
@@ -22,8 +25,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Fixed point of the shared tallies: wide enough to count a process' life modulo 2^64, fine enough that a small period
- * (weight of 2.54 bytes at size 1, period 2) is not rounded into a bias. */
+/* Fixed point of the shared tallies: wide enough to count a process' life modulo 2^64, fine enough that a
+ * small period (weight of 2.54 bytes at size 1, period 2) is not rounded into a bias. */
 enum {
 	WEIGHT_BYTES_SHIFT            = 8,
 	WEIGHT_OBJECTS_SHIFT          = 16,
@@ -37,7 +40,8 @@ enum {
 struct weight {
 	uint64_t bytes_q8;
 	uint64_t objects_q16;
-	/* Not rounded: of blocks above the period (1 - p) / p^2 is a small fraction, and there are many of them. */
+	/* Not rounded: of blocks above the period (1 - p) / p^2 is a small fraction, and there are many of
+	 * them. */
 	double bytes_variance, objects_variance;
 };
 
@@ -86,8 +90,8 @@ static inline double weight_minus_log(double u)
 	return -(exponent * 0.693147180559945309417 + 2 * s * sum);
 }
 
-/* An interval in whole bytes; random: 64 uniform bits. floor() keeps P(interval < S) = 1 - exp(-S/T) exact for every
- * whole S. The largest draw is 36.7 T, 53 bits' worth. */
+/* An interval in whole bytes; random: 64 uniform bits. floor() keeps P(interval < S) = 1 - exp(-S/T) exact
+ * for every whole S. The largest draw is 36.7 T, 53 bits' worth. */
 static inline uint64_t weight_interval(uint64_t random, uint64_t period_bytes)
 {
 	if (period_bytes <= 1)
@@ -96,8 +100,9 @@ static inline uint64_t weight_interval(uint64_t random, uint64_t period_bytes)
 	return (uint64_t)(weight_minus_log(u) * (double)period_bytes);
 }
 
-/* The weight of one sample of which `left_bytes` are left: a mapping that was unmapped in part. It stands for as many
- * objects as ever, and for that share of its bytes. Out-of-range input (a hostile target's) is clamped, never trapped. */
+/* The weight of one sample of which `left_bytes` are left: a mapping that was unmapped in part. It stands for
+ * as many objects as ever, and for that share of its bytes. Out-of-range input (a hostile target's) is
+ * clamped, never trapped. */
 static inline struct weight weight_of_part(uint64_t size_bytes, uint64_t left_bytes, uint64_t period_bytes)
 {
 	uint64_t size = size_bytes < 1 ? 1 : size_bytes > WEIGHT_SIZE_MAX ? WEIGHT_SIZE_MAX : size_bytes;
@@ -121,7 +126,8 @@ static inline struct weight weight_of(uint64_t size_bytes, uint64_t period_bytes
 	return weight_of_part(size_bytes, UINT64_MAX, period_bytes);
 }
 
-/* For the shared tallies, rounded to 2^-shift. The same input gives the same number, so what is added can be taken away. */
+/* For the shared tallies, rounded to 2^-shift. The same input gives the same number, so what is added can be
+ * taken away. */
 static inline uint64_t weight_fixed(double variance, unsigned int shift)
 {
 	double scaled = variance * (double)(1ull << shift);

@@ -45,7 +45,8 @@ static bool holds_address(const struct range *range, uint64_t address)
 	return address >= range->start && address < range->end;
 }
 
-/* The one that reads the region now, if it is still there: it has the region mapped, as only samplers and targets do. */
+/* The one that reads the region now, if it is still there: it has the region mapped, as only samplers and
+ * targets do. */
 static bool sampler_lives(const struct region *region)
 {
 	struct range range;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Adoption: a sampler has died, its target runs on, and the shared region is still mapped there. A new sampler finds it in
- * the target's address space and goes on with the books: what is live is in the region, whole and right; only which
- * stacks it came from has died with the old sampler.
+ * Adoption: a sampler has died, its target runs on, and the shared region is still mapped there. A new
+ * sampler finds it in the target's address space and goes on with the books: what is live is in the region,
+ * whole and right; only which stacks it came from has died with the old sampler.
  */
 #ifndef SAMPLER_ADOPT_H
 #define SAMPLER_ADOPT_H
@@ -13,13 +13,15 @@
 #include <sys/types.h>
 
 /*
- * Opens the region that pid has mapped; its header must be one that region_open could have written. The caller owns it.
- * Returns 0; -EBUSY: its sampler lives; -ENOENT: pid has none (not profiled, or it has executed another program); -EPROTO: another version's or
- * damaged; -EPERM: opening another process' mapping needs root (CAP_CHECKPOINT_RESTORE); or -errno.
+ * Opens the region that pid has mapped; its header must be one that region_open could have written. The
+ * caller owns it. Returns 0; -EBUSY: its sampler lives; -ENOENT: pid has none (not profiled, or it has
+ * executed another program); -EPROTO: another version's or damaged; -EPERM: opening another process' mapping
+ * needs root (CAP_CHECKPOINT_RESTORE); or -errno.
  */
 int adopt_region(pid_t pid, struct region *region);
 
-/* Path of the library as the target has it mapped, for the probes must be on its very inode. Returns 0 or -errno. */
+/* Path of the library as the target has it mapped, for the probes must be on its very inode. Returns 0 or
+ * -errno. */
 int adopt_library(pid_t pid, uint64_t trigger_address, char *path, size_t path_bytes);
 
 #endif

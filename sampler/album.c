@@ -355,7 +355,8 @@ uint64_t album_tend(struct album *a, uint64_t now_ns, uint64_t period_bytes)
 {
 	a->period_bytes = period_bytes;
 	writer_tend(a->writer);
-	if (a->setup.roster->arrivals != a->arrivals_seen) /* what a process was before it may have ended soon */
+	/* what a process was before it may have ended soon */
+	if (a->setup.roster->arrivals != a->arrivals_seen)
 		a->look_ns = 0;
 	a->arrivals_seen = a->setup.roster->arrivals;
 	for (struct image *image = a->setup.roster->intake->images; image; image = image->next)

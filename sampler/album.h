@@ -8,8 +8,8 @@
  *   heaptap snapshot   album_ask
  *   end             album_close, once per process
  *
- * Taking: census, then drain, then books and census together, then to the writer, whose forked child has the rest of the
- * day. A periodic snapshot is only taken when the writer has a child to spare.
+ * Taking: census, then drain, then books and census together, then to the writer, whose forked child has the
+ * rest of the day. A periodic snapshot is only taken when the writer has a child to spare.
  */
 #ifndef SAMPLER_ALBUM_H
 #define SAMPLER_ALBUM_H
@@ -41,8 +41,8 @@ void album_free(struct album *album);
 /* Does what is due. Returns when to come again at the latest, in ns from now. */
 uint64_t album_tend(struct album *album, uint64_t now_ns, uint64_t period_bytes);
 
-/* Snapshots of all live processes, or of one: returns how many processes that means (0: not ours). asker: see control.h,
- * 0 for none. */
+/* Snapshots of all live processes, or of one: returns how many processes that means (0: not ours). asker: see
+ * control.h, 0 for none. */
 uint32_t album_want_all(struct album *album, const char *cause, uint64_t asker);
 uint32_t album_ask(struct album *album, pid_t pid, uint64_t asker);
 

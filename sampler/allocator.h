@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which functions are the allocator and its wrappers: malloc, operator new, std::allocator... A heap profile is about
- * their callers, and most viewers ignore drop_frames, so these frames are cut off where the profile is written.
+ * Which functions are the allocator and its wrappers: malloc, operator new, std::allocator... A heap profile
+ * is about their callers, and most viewers ignore drop_frames, so these frames are cut off where the profile
+ * is written.
  */
 #ifndef SAMPLER_ALLOCATOR_H
 #define SAMPLER_ALLOCATOR_H

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A census: which sampled blocks a process has now, and which it had at its peak, copied out of the shared table in one
- * pass (proto/region.h says how the peak's are told).
+ * A census: which sampled blocks a process has now, and which it had at its peak, copied out of the shared
+ * table in one pass (proto/region.h says how the peak's are told).
  *
- * Taken before the rings are drained, so that every stack it asks for is in the books when view.h looks. The process
- * runs on meanwhile: a block that comes or goes during the pass may be on either side of it. A peak that moves during
- * the pass makes a new pass; if it never rests, the last one counts, and peak_missing says what is not there.
+ * Taken before the rings are drained, so that every stack it asks for is in the books when view.h looks. The
+ * process runs on meanwhile: a block that comes or goes during the pass may be on either side of it. A peak
+ * that moves during the pass makes a new pass; if it never rests, the last one counts, and peak_missing says
+ * what is not there.
  */
 #ifndef SAMPLER_CENSUS_H
 #define SAMPLER_CENSUS_H
@@ -29,7 +30,8 @@ struct census {
 	uint64_t now_ns;       /* on the clock of the blocks' times */
 	uint64_t peak_order;   /* 0: nothing was ever live */
 	uint64_t peak_ns;
-	int64_t peak_missing;  /* samples that the process counted at its peak and are not here; below 0: too many */
+	/* samples that the process counted at its peak and are not here; below 0: too many */
+	int64_t peak_missing;
 };
 
 /* Returns 0 or -errno. The caller ends it with census_fini, also after an error. */

@@ -9,7 +9,8 @@
 
 enum {
 	SLOTS_FIRST = 256,
-	/* Addresses come from stacks and so from anybody: beyond these the table starts anew, and rules stop being made. */
+	/* Addresses come from stacks and so from anybody: beyond these the table starts anew, and rules stop
+	 * being made. */
 	SLOTS_MAX = 1 << 20,
 	RULES_MAX = 1 << 18,
 	ODD_MAX = 1 << 14,
@@ -215,7 +216,8 @@ static enum place plain_place(Dwarf_Frame *frame, int column, int32_t *offset)
 	return PLACE_OFFSET;
 }
 
-/* Lets the unwinder check the places it reads all at once. What is not saved gets a harmless place to read. */
+/* Lets the unwinder check the places it reads all at once. What is not saved gets a harmless place to read.
+ * */
 static void find_extent(const struct regs_arch *arch, struct cfi_rule *rule)
 {
 	int32_t lowest = -8, highest = -8;
@@ -260,8 +262,8 @@ static bool compile_simple(const struct regs_arch *arch, Dwarf_Frame *frame, int
 	}
 	for (unsigned i = 0; i < arch->n_tracked; i++) {
 		/*
-		 * Undefined is taken for unchanged: elfutils' defaults for x86-64 name register 0 where they mean rbx (3),
-		 * so that every row that does not save rbx calls it undefined.
+		 * Undefined is taken for unchanged: elfutils' defaults for x86-64 name register 0 where they
+		 * mean rbx (3), so that every row that does not save rbx calls it undefined.
 		 */
 		enum place place = plain_place(frame, arch->tracked[i], &rule->offset[i]);
 		if (place == PLACE_OFFSET)

@@ -107,7 +107,8 @@ static bool check_extended(struct cursor *c, uint8_t opcode, uint16_t e_machine,
 	case DW_CFA_expression: case DW_CFA_val_expression:
 		return skip_register(c) && skip_block(c);
 	case DW_CFA_GNU_window_save:
-		/* On aarch64 DW_CFA_AARCH64_negate_ra_state, which libdw skips; we drop authentication codes by mask. */
+		/* On aarch64 DW_CFA_AARCH64_negate_ra_state, which libdw skips; we drop authentication codes
+		 * by mask. */
 		return e_machine == EM_AARCH64;
 	default:
 		return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks call frame instructions before libdw runs them: bounded register numbers, depth of remembered states, size of
- * expressions. Pure.
+ * Checks call frame instructions before libdw runs them: bounded register numbers, depth of remembered
+ * states, size of expressions. Pure.
  */
 #ifndef SAMPLER_CFI_CHECK_H
 #define SAMPLER_CFI_CHECK_H
@@ -19,12 +19,13 @@ enum {
 };
 
 /*
- * Checks the entry at OFFSET of DATA (.eh_frame if EH) and, for an FDE, the CIE it belongs to. E_IDENT and E_MACHINE of
- * the ELF file. An entry that fails is not to be given to libdw.
+ * Checks the entry at OFFSET of DATA (.eh_frame if EH) and, for an FDE, the CIE it belongs to. E_IDENT and
+ * E_MACHINE of the ELF file. An entry that fails is not to be given to libdw.
  */
 bool cfi_check_entry(const unsigned char *e_ident, uint16_t e_machine, Elf_Data *data, bool eh, uint64_t offset);
 
-/* Checks every entry of DATA, making those that fail unusable. At most ENTRIES_MAX of them; false if there are more. */
+/* Checks every entry of DATA, making those that fail unusable. At most ENTRIES_MAX of them; false if there
+ * are more. */
 bool cfi_check_all(const unsigned char *e_ident, uint16_t e_machine, Elf_Data *data, bool eh, size_t entries_max);
 
 #endif

@@ -19,7 +19,8 @@ struct cfi_extract {
 	size_t section_bytes;
 };
 
-/* NAME: .eh_frame or .debug_frame (also found as .zdebug_frame). 0, -ENOENT, -EFBIG, -ENOEXEC, -ENOMEM or -errno. */
+/* NAME: .eh_frame or .debug_frame (also found as .zdebug_frame). 0, -ENOENT, -EFBIG, -ENOEXEC, -ENOMEM or
+ * -errno. */
 int cfi_extract_section(struct module *module, const char *name, struct cfi_extract *extract);
 
 #endif

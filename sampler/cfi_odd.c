@@ -10,6 +10,7 @@ static bool known_atom(const Dwarf_Op *op)
 	switch (op->atom) {
 	case DW_OP_deref_size:
 		return op->number == 1 || op->number == 2 || op->number == 4 || op->number == 8;
+		/* clang-format off */
 	case DW_OP_addr: case DW_OP_deref: case DW_OP_const1u: case DW_OP_const1s: case DW_OP_const2u:
 	case DW_OP_const2s: case DW_OP_const4u: case DW_OP_const4s: case DW_OP_const8u: case DW_OP_const8s:
 	case DW_OP_constu: case DW_OP_consts: case DW_OP_dup: case DW_OP_drop: case DW_OP_over: case DW_OP_pick:
@@ -18,6 +19,7 @@ static bool known_atom(const Dwarf_Op *op)
 	case DW_OP_plus_uconst: case DW_OP_shl: case DW_OP_shr: case DW_OP_shra: case DW_OP_xor: case DW_OP_eq:
 	case DW_OP_ge: case DW_OP_gt: case DW_OP_le: case DW_OP_lt: case DW_OP_ne: case DW_OP_bregx: case DW_OP_nop:
 	case DW_OP_call_frame_cfa:
+		/* clang-format on */
 		return true;
 	default:
 		return (op->atom >= DW_OP_lit0 && op->atom <= DW_OP_lit31) ||
@@ -278,7 +280,8 @@ static bool run(struct machine *m, const struct cfi_odd *odd, const struct cfi_o
 	return true;
 }
 
-/* Memory for a saved register; below the stack pointer it has been popped, and the register has its value back. */
+/* Memory for a saved register; below the stack pointer it has been popped, and the register has its value
+ * back. */
 static bool load_saved(struct machine *m, uint64_t address, bool known, uint64_t *value)
 {
 	if (address < m->regs->r[m->arch->sp])

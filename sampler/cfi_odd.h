@@ -2,8 +2,9 @@
 /*
  * Unwind rows that do not fit the plain form, kept as DWARF operations and evaluated on the dump.
  *
- * The evaluator knows the operations that compilers and hand-written assembly use in unwind rows; there are no
- * branches among them, so it always ends. Rows with any other operation are refused when they are compiled.
+ * The evaluator knows the operations that compilers and hand-written assembly use in unwind rows; there are
+ * no branches among them, so it always ends. Rows with any other operation are refused when they are
+ * compiled.
  */
 #ifndef SAMPLER_CFI_ODD_H
 #define SAMPLER_CFI_ODD_H
@@ -55,9 +56,10 @@ void cfi_odd_free(struct cfi_odd *odd);
 typedef bool cfi_odd_read(void *context, uint64_t address, unsigned n, uint64_t *value);
 
 /*
- * The caller's registers from REGS, which are overwritten, and its CFA. A register whose memory is below the stack
- * pointer has been popped already and keeps its value; one whose memory cannot be read is unknown. False if CFA or
- * return address cannot be had; *MISSING is then the address that could not be read, 0 if that was not the reason.
+ * The caller's registers from REGS, which are overwritten, and its CFA. A register whose memory is below the
+ * stack pointer has been popped already and keeps its value; one whose memory cannot be read is unknown.
+ * False if CFA or return address cannot be had; *MISSING is then the address that could not be read, 0 if
+ * that was not the reason.
  */
 bool cfi_odd_step(const struct cfi_odd *odd, const struct regs_arch *arch, struct regs *regs, cfi_odd_read *read,
     void *context, uint64_t *cfa, uint64_t *missing);

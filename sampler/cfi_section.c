@@ -12,7 +12,8 @@
 enum {
 	GRANULE = 16 * 1024,            /* what is read at once around a place looked at */
 	ENTRY_BYTES_MAX = 2 << 20,      /* of one CIE or FDE */
-	ENTRIES_MAX = 1 << 19,          /* of a section that libdw reads from end to end, ~100 bytes of heap each */
+	/* of a section that libdw reads from end to end, ~100 bytes of heap each */
+	ENTRIES_MAX = 1 << 19,
 };
 
 static const uint64_t image_max = UINT64_C(1) << 34;
@@ -112,8 +113,9 @@ static bool find_phdr(const struct cfi_section *s, Elf64_Phdr *phdr)
 }
 
 /*
- * Reads .eh_frame_hdr: version 1, where .eh_frame is, and a table of pairs (address, address of the entry), sorted, as
- * 32-bit offsets from its own address. That is the one form that linkers write; any other is treated as no table.
+ * Reads .eh_frame_hdr: version 1, where .eh_frame is, and a table of pairs (address, address of the entry),
+ * sorted, as 32-bit offsets from its own address. That is the one form that linkers write; any other is
+ * treated as no table.
  */
 static bool find_table(struct cfi_section *s, struct module *module)
 {
@@ -230,8 +232,8 @@ static bool table_entry(struct cfi_section *s, struct module *module, uint64_t i
 }
 
 /*
- * Finds the entry that may cover VADDR. Probes the table in the order libdw does, so that what libdw is going to look
- * at is there.
+ * Finds the entry that may cover VADDR. Probes the table in the order libdw does, so that what libdw is going
+ * to look at is there.
  */
 static bool search_table(struct cfi_section *s, struct module *module, uint64_t vaddr, uint64_t *found)
 {

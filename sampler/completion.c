@@ -176,7 +176,8 @@ static void zsh_write(void)
 
 /* ---- the manual page */
 
-/* Text as roff sees it: '-' is a minus sign only if escaped, '.' and ''' begin a request at the start of a line. */
+/* Text as roff sees it: '-' is a minus sign only if escaped, '.' and ''' begin a request at the start of a
+ * line. */
 static void roff_text(const char *text)
 {
 	for (; *text; text++) {

@@ -2,9 +2,9 @@
 /*
  * Where `heaptap snapshot` finds a sampler: a Unix socket of its own, <folder>/<pid of the sampler>.sock.
  *
- * Folder: heaptap in $XDG_RUNTIME_DIR if that is set and ours, else /tmp/heaptap-<uid>; made with mode 0700, refused if
- * anybody else owns it or may write there. Asking takes the sampler's own user, or root: SO_PEERCRED, looked at with
- * every connection.
+ * Folder: heaptap in $XDG_RUNTIME_DIR if that is set and ours, else /tmp/heaptap-<uid>; made with mode 0700,
+ * refused if anybody else owns it or may write there. Asking takes the sampler's own user, or root:
+ * SO_PEERCRED, looked at with every connection.
  *
  * SOCK_SEQPACKET, one message a packet, of text:
  *
@@ -29,7 +29,8 @@ enum { CONTROL_CLIENTS = 16, CONTROL_MESSAGE_BYTES = 4352, CONTROL_FOLDER_BYTES 
 
 struct control;
 
-/* `ask` is called with a request: pid 0 means all. It returns for how many processes control_answer will be called. */
+/* `ask` is called with a request: pid 0 means all. It returns for how many processes control_answer will be
+ * called. */
 struct control *control_open(int epoll_fd, uint32_t (*ask)(void *context, pid_t pid, uint64_t asker), void *context,
     int *error);
 void control_close(struct control *control); /* removes the socket; NULL is fine */

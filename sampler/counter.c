@@ -21,8 +21,10 @@ enum {
 	RING_BYTES_USER = 2 << 20, /* the heap's rings have to find room under the same limit */
 	ATTACH_ROUNDS = 16,
 	ATTACH_TRIES = 8,
-	DUMP_BYTES_MAX = 64000,    /* record sizes are 16 bits wide; the rest is for the kernel's call chain */
-	SETTLE_NS = 2 * 1000000,   /* from a thread's being listed to its FORK record, at most: the kernel writes it next */
+	/* record sizes are 16 bits wide; the rest is for the kernel's call chain */
+	DUMP_BYTES_MAX = 64000,
+	/* from a thread's being listed to its FORK record, at most: the kernel writes it next */
+	SETTLE_NS = 2 * 1000000,
 };
 
 struct counter {
@@ -254,7 +256,8 @@ static void drop_doubles(struct counters *c)
 	c->count = kept;
 }
 
-/* Was a thread created while its creator's counters were being opened? Then nobody knows which of them it has. */
+/* Was a thread created while its creator's counters were being opened? Then nobody knows which of them it
+ * has. */
 static bool in_doubt(const struct counters *c)
 {
 	for (size_t i = 0; i < c->fork_count; i++) {
@@ -278,7 +281,8 @@ static int attach_once(struct counters *c, pid_t pid, void (*drain)(void *contex
 	const struct timespec pause = {.tv_nsec = SETTLE_NS};
 	int result = 0;
 	c->fork_count = c->thread_count = 0;
-	/* After a round without anybody new one more, after a pause: a FORK record may come later than the thread. */
+	/* After a round without anybody new one more, after a pause: a FORK record may come later than the
+	 * thread. */
 	for (int i = 0, quiet = 0; i < ATTACH_ROUNDS && quiet < 2 && result >= 0; i++) {
 		result = attach_round(c, pid);
 		quiet = result == 0 ? quiet + 1 : 0;
@@ -305,7 +309,8 @@ int counters_attach_running(struct counters *c, pid_t pid, void (*drain)(void *c
 		result = index_sources(c);
 	}
 	if (result >= 0) {
-		/* Twice: a thread that is being created just then may have copied its creator's state before. */
+		/* Twice: a thread that is being created just then may have copied its creator's state before.
+		 * */
 		const struct timespec pause = {.tv_nsec = SETTLE_NS};
 		enable(c);
 		nanosleep(&pause, NULL);

@@ -38,7 +38,8 @@ static ssize_t read_path(const char *path, char *text, size_t text_bytes)
 	return got;
 }
 
-/* The last field of /proc/PID/stat that proc(5) lists, exit_code, is the 52nd; the second may contain anything. */
+/* The last field of /proc/PID/stat that proc(5) lists, exit_code, is the 52nd; the second may contain
+ * anything. */
 static int status_of_zombie(int pidfd, pid_t pid, int *status)
 {
 	char path[64], text[4096], state;
@@ -109,7 +110,8 @@ int death_parse_cgroup(const char *text, int *version, char *path, size_t path_b
 		bool memory = strstr(list, ",memory,") != NULL;
 		if (!memory && list_bytes != 0)
 			continue;
-		/* A hierarchy of version 1 that has the memory controller wins over version 2, which then has not. */
+		/* A hierarchy of version 1 that has the memory controller wins over version 2, which then has
+		 * not. */
 		*version = memory ? 1 : 2;
 		memcpy(path, name + 1, length);
 		path[length] = '\0';

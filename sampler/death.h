@@ -2,11 +2,12 @@
 /*
  * How a process that is not our child has ended, as far as the kernel itself tells.
  *
- *   status   /proc/PID/stat of a zombie; once it is reaped, PIDFD_GET_INFO (Linux 6.15), which remembers for as long as
- *            a pidfd is open. Older kernels: unknown.
- *   OOM      a kill by the OOM killer is a SIGKILL like any other to everybody but the victim's memory cgroup, which
- *            counts them (cgroup v1: memory.oom_control, v2: memory.events.local; outside of any: /proc/vmstat). The
- *            count is of the cgroup, so it is given as what it is: how many there were while we watched.
+ *   status   /proc/PID/stat of a zombie; once it is reaped, PIDFD_GET_INFO (Linux 6.15), which remembers for
+ *            as long as a pidfd is open. Older kernels: unknown.
+ *   OOM      a kill by the OOM killer is a SIGKILL like any other to everybody but the victim's memory
+ *            cgroup, which counts them (cgroup v1: memory.oom_control, v2: memory.events.local; outside of
+ *            any: /proc/vmstat). The count is of the cgroup, so it is given as what it is: how many there
+ *            were while we watched.
  */
 #ifndef SAMPLER_DEATH_H
 #define SAMPLER_DEATH_H
@@ -17,8 +18,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Wait status of a process that has ended. pid: its number, which the pidfd keeps from being taken for another's.
- * Returns 0, or -ENODATA where nobody tells. */
+/* Wait status of a process that has ended. pid: its number, which the pidfd keeps from being taken for
+ * another's. Returns 0, or -ENODATA where nobody tells. */
 int death_status(int pidfd, pid_t pid, int *status);
 
 struct death_watch {

@@ -50,8 +50,9 @@ void debuginfo_alternate_init(
 void debuginfo_alternate_fini(struct debuginfo_alternate *alternate);
 
 /*
- * Before dwarf_begin_elf(), in memory only: libdw decompresses every section that it knows of, and those with the places
- * of variables, macros and the like are of no use here. In the C library's debug file they are a sixth of 50 ms.
+ * Before dwarf_begin_elf(), in memory only: libdw decompresses every section that it knows of, and those with
+ * the places of variables, macros and the like are of no use here. In the C library's debug file they are a
+ * sixth of 50 ms.
  */
 void debuginfo_hide_unused(Elf *elf);
 

@@ -54,8 +54,9 @@ static int on_progress(struct client *client, long a, long b)
 }
 
 /*
- * Loaded only when asked for, as libdw does: the library brings curl and its start-up cost. One client for all files
- * keeps the connection. Never closed: curl leaves threads' exit handlers behind, and the process ends soon.
+ * Loaded only when asked for, as libdw does: the library brings curl and its start-up cost. One client for
+ * all files keeps the connection. Never closed: curl leaves threads' exit handlers behind, and the process
+ * ends soon.
  */
 static int begin(void)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heaptap diff BASE NEW: what changed between two profiles, and what of it is more than the chance of sampling. */
+/* heaptap diff BASE NEW: what changed between two profiles, and what of it is more than the chance of
+ * sampling. */
 #ifndef SAMPLER_DIFF_H
 #define SAMPLER_DIFF_H
 

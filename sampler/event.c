@@ -62,8 +62,8 @@ int event_split(const char *text, struct event_spec *spec, char *error, size_t e
 
 #define LIBRARY "libpfm.so.4"
 
-/* Loaded when an event is first named: its tables of every processor cost 41,000 relocations, half of what a recording
- * takes to start, and each process that we fork would have the pages to copy. */
+/* Loaded when an event is first named: its tables of every processor cost 41,000 relocations, half of what a
+ * recording takes to start, and each process that we fork would have the pages to copy. */
 static struct {
 	__typeof__(pfm_initialize) *initialize;
 	__typeof__(pfm_get_os_event_encoding) *get_os_event_encoding;
@@ -98,7 +98,8 @@ static bool library_ready(void)
 
 static int encode(const char *name, int sides, struct perf_event_attr *attr, int *cpu)
 {
-	/* The library's own header declares the struct too, older than the kernel's: it says how much of it it knows. */
+	/* The library's own header declares the struct too, older than the kernel's: it says how much of it
+	 * it knows. */
 	pfm_perf_encode_arg_t argument = {.attr = (void *)attr, .size = sizeof(argument)};
 	memset(attr, 0, sizeof(*attr));
 	attr->size = sizeof(*attr);
@@ -336,9 +337,9 @@ int event_parse(const char *text, struct event *event, char *error, size_t error
 	return set_rate(event, spec, error, error_bytes);
 }
 
-/* Linux hands all events that a fault or a switch concerns one struct, in which the first one's id stays: samples of the
- * second were counted as the first's (6.18; perf_swevent_event, __perf_event_header__init_id). Timers and tracepoints have
- * one each. */
+/* Linux hands all events that a fault or a switch concerns one struct, in which the first one's id stays:
+ * samples of the second were counted as the first's (6.18; perf_swevent_event, __perf_event_header__init_id).
+ * Timers and tracepoints have one each. */
 bool event_clashes(const struct event *event, const struct event *other)
 {
 	for (uint32_t i = 0; i < event->parts; i++)

@@ -12,11 +12,12 @@
  *   fault      /127        PERIOD faults, and their pages: 127 pages of 4 KiB are about the heap's 512 KiB
  *   count      /1          PERIOD occurrences
  *
- * Faults and counts have no @HZ: what the kernel then says a sample stands for is wrong by up to three orders of
- * magnitude (131122 faults in 0.1 s at 99 Hz: 11 samples that claimed 161658521, on Linux 6.18).
+ * Faults and counts have no @HZ: what the kernel then says a sample stands for is wrong by up to three orders
+ * of magnitude (131122 faults in 0.1 s at 99 Hz: 11 samples that claimed 161658521, on Linux 6.18).
  *
- * page-faults is sampled as minor-faults and major-faults. These come when a fault has been served, so that the kernel
- * can say how large the page is that came; at the time of the event of that name there is no page yet.
+ * page-faults is sampled as minor-faults and major-faults. These come when a fault has been served, so that
+ * the kernel can say how large the page is that came; at the time of the event of that name there is no page
+ * yet.
  */
 #ifndef SAMPLER_EVENT_H
 #define SAMPLER_EVENT_H
@@ -49,7 +50,8 @@ struct event {
 	uint64_t hz;     /* 0: samples come every `period` */
 	uint64_t period; /* ns of a clock, else events */
 	int cpu;         /* -1: on all */
-	struct perf_event_attr part[EVENT_PARTS]; /* what is counted and on whose side; the rest is counter.c's */
+	/* what is counted and on whose side; the rest is counter.c's */
+	struct perf_event_attr part[EVENT_PARTS];
 	uint32_t parts;
 	bool kernel_wanted; /* a modifier asks for the kernel's side */
 	bool kernel_refused; /* it would be counted if it were permitted */
@@ -58,24 +60,26 @@ struct event {
 /* Pure. 0, or -EINVAL with a clause in `error`. */
 int event_split(const char *text, struct event_spec *spec, char *error, size_t error_bytes);
 
-/* Looks the event up on this machine. 0, or -EINVAL with one line in `error` that names the nearest events if there is
- * no such one. */
+/* Looks the event up on this machine. 0, or -EINVAL with one line in `error` that names the nearest events if
+ * there is no such one. */
 int event_parse(const char *text, struct event *event, char *error, size_t error_bytes);
 
 /* Can the two not be sampled at once? */
 bool event_clashes(const struct event *event, const struct event *other);
 
-/* A sum of what samples stand for, as if the event had been counted all the time: by enabled / running. Pure. */
+/* A sum of what samples stand for, as if the event had been counted all the time: by enabled / running. Pure.
+ * */
 double event_scale(uint64_t enabled_ns, uint64_t running_ns);
 
-/* Is this an event that only the kernel's side has: a switch of tasks, a tracepoint that is no system call's? */
+/* Is this an event that only the kernel's side has: a switch of tasks, a tracepoint that is no system call's?
+ * */
 bool event_is_of_kernel(const struct event *event);
 
 /* "one sample per 10101010 ns of CPU time" */
 void event_describe_rate(const struct event *event, char *text, size_t text_bytes);
 
-/* What a user can name, as libpfm4 and tracefs have it: "cpu-clock", "software". Tracepoints last. Returns 0, or -errno
- * of tracepoint_each, or -ELIBACC without libpfm4. */
+/* What a user can name, as libpfm4 and tracefs have it: "cpu-clock", "software". Tracepoints last. Returns 0,
+ * or -errno of tracepoint_each, or -ELIBACC without libpfm4. */
 int event_each(void (*found)(void *context, const char *name, const char *group), void *context);
 
 #endif

@@ -466,7 +466,8 @@ struct event_album *event_album_new(const struct event_album_setup *setup, int *
 	struct rings *rings = counters_rings(a->counters);
 	for (size_t i = 0; i < rings_count(rings); i++) {
 		struct epoll_event event = {.events = EPOLLIN, .data.fd = rings_fd(rings, i)};
-		(void)epoll_ctl(setup->epoll_fd, EPOLL_CTL_ADD, rings_fd(rings, i), &event); /* else the tick finds out */
+		/* else the tick finds out */
+		(void)epoll_ctl(setup->epoll_fd, EPOLL_CTL_ADD, rings_fd(rings, i), &event);
 	}
 	return a;
 }

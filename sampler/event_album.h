@@ -2,9 +2,9 @@
 /*
  * Everything about events in one session: counters, intake, and when which profile is written.
  *
- * A process that is also profiled for its heap has its events written whenever its heap is, under the same number
- * (event_album_take). For all others the same rules hold by themselves: interval, SIGUSR1 to the sampler, `heaptap
- * snapshot`, the end.
+ * A process that is also profiled for its heap has its events written whenever its heap is, under the same
+ * number (event_album_take). For all others the same rules hold by themselves: interval, SIGUSR1 to the
+ * sampler, `heaptap snapshot`, the end.
  */
 #ifndef SAMPLER_EVENT_ALBUM_H
 #define SAMPLER_EVENT_ALBUM_H
@@ -21,7 +21,8 @@
 
 struct event_album;
 
-enum { EVENT_RING_BYTES_LEAST = 128 << 10 }; /* three samples; what an unprivileged user is left beside the heap's rings */
+/* three samples; what an unprivileged user is left beside the heap's rings */
+enum { EVENT_RING_BYTES_LEAST = 128 << 10 };
 
 struct event_album_setup {
 	const struct options *options; /* these are borrowed; options->events are the events */
@@ -38,8 +39,8 @@ void event_album_free(struct event_album *album);
 
 /* No album, NULL, is an album without events to all that follow. */
 
-/* COMMAND, before its exec: tells the front ATTACHED or FAILED (sampler/message.h); FAILED too if there is no album because
- * of an error. */
+/* COMMAND, before its exec: tells the front ATTACHED or FAILED (sampler/message.h); FAILED too if there is no
+ * album because of an error. */
 void event_album_greet(struct event_album *album, pid_t command, int front_fd, int error);
 
 /* Its end, with the wait status. */
@@ -57,7 +58,8 @@ int event_album_attach(struct event_album *album, pid_t pid);
 /* No more samples; last profiles of all that live. */
 void event_album_stop(struct event_album *album);
 
-/* Reads the rings, looks who has ended and writes what is due. Returns when to come again at the latest, in ns from now. */
+/* Reads the rings, looks who has ended and writes what is due. Returns when to come again at the latest, in
+ * ns from now. */
 uint64_t event_album_tend(struct event_album *album, uint64_t now_ns);
 
 /* A snapshot of the process' heap was taken under that name. */

@@ -60,7 +60,8 @@ void event_attr_part(struct perf_event_attr *attr, const struct event *event, ui
 	else
 		attr->sample_period = event->period;
 	attr->sample_type = RECORD_EVENT_TYPE | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
-	/* Without a frequency this would make every event a sample, whatever the period (perf_swevent_event). */
+	/* Without a frequency this would make every event a sample, whatever the period (perf_swevent_event).
+	 * */
 	if (event->hz)
 		attr->sample_type |= PERF_SAMPLE_PERIOD;
 	if (!attr->exclude_kernel)

@@ -7,7 +7,8 @@
 
 #include "sampler/event.h"
 
-/* Both are disabled and inherited. The tracker tells of mappings, forks, execs and ends, and samples nothing. */
+/* Both are disabled and inherited. The tracker tells of mappings, forks, execs and ends, and samples nothing.
+ * */
 void event_attr_tracker(struct perf_event_attr *attr);
 void event_attr_part(struct perf_event_attr *attr, const struct event *event, uint32_t part, uint32_t dump_bytes);
 
@@ -15,9 +16,9 @@ void event_attr_part(struct perf_event_attr *attr, const struct event *event, ui
 bool event_attr_counts_lost(void);
 
 /*
- * Can this user sample the event here? Opens it, on ourselves, and closes it again. Takes the kernel's side off the event
- * (kernel_refused) where that is not permitted and was not asked for. 0, or -errno with a clause in `reason`, and what
- * mends it in `mend` ("" if nothing does).
+ * Can this user sample the event here? Opens it, on ourselves, and closes it again. Takes the kernel's side
+ * off the event (kernel_refused) where that is not permitted and was not asked for. 0, or -errno with a
+ * clause in `reason`, and what mends it in `mend` ("" if nothing does).
  */
 int event_try(struct event *event, char *reason, size_t reason_bytes, const char **mend);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The book of one event in one process: what its samples stand for, by stack, and by thread if that is asked for. */
+/* The book of one event in one process: what its samples stand for, by stack, and by thread if that is asked
+ * for. */
 #ifndef SAMPLER_EVENT_BOOK_H
 #define SAMPLER_EVENT_BOOK_H
 

@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 enum {
-	YOUNG_NS = 1 * 1000000,       /* a record's time is taken before it is written: this much before at most */
+	/* a record's time is taken before it is written: this much before at most */
+	YOUNG_NS = 1 * 1000000,
 	KERNEL_FRAMES = 256,          /* the kernel's own limit is 127 (kernel.perf_event_max_stack) */
 };
 

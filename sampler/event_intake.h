@@ -2,8 +2,8 @@
 /*
  * From the records in the counters' rings to the books of subjects.
  *
- * A sample has its stack in two pieces: the kernel's side as the kernel's own call chain, the user's as registers and a
- * copy of the stack, to be unwound as the heap's samples are.
+ * A sample has its stack in two pieces: the kernel's side as the kernel's own call chain, the user's as
+ * registers and a copy of the stack, to be unwound as the heap's samples are.
  */
 #ifndef SAMPLER_EVENT_INTAKE_H
 #define SAMPLER_EVENT_INTAKE_H
@@ -33,8 +33,8 @@ struct event_intake {
 int event_intake_init(struct event_intake *intake);
 void event_intake_fini(struct event_intake *intake);
 
-/* What lies in the rings, but for what is so young that something older may be on its way; with `everything` that too.
- * Returns the number of samples. */
+/* What lies in the rings, but for what is so young that something older may be on its way; with `everything`
+ * that too. Returns the number of samples. */
 size_t event_intake_drain(struct event_intake *intake, bool everything);
 
 #endif

@@ -5,7 +5,8 @@
 
 struct options;
 
-/* Looks the events of -e up and tries each. Sets options->events, or says in one line what is wrong and returns -EINVAL. */
+/* Looks the events of -e up and tries each. Sets options->events, or says in one line what is wrong and
+ * returns -EINVAL. */
 int event_list_prepare(struct options *options);
 
 /* The command. Returns the exit status. */

@@ -55,8 +55,8 @@ static void comment_samples(struct profile *profile, const struct event_snapshot
 	profile_add_comment(profile, text);
 }
 
-/* What the kernel counted, against what samples say: the difference is what was lost, held back, or ended before its first
- * sample was due. */
+/* What the kernel counted, against what samples say: the difference is what was lost, held back, or ended
+ * before its first sample was due. */
 static void comment_counts(struct profile *profile, const struct event_snapshot *s, const struct event_sheet *sheet)
 {
 	const struct counter_totals *c = &sheet->counters;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The books of one subject at one instant, with names, as one profile per event. Written in a forked child of the sampler
- * like every snapshot.
+ * The books of one subject at one instant, with names, as one profile per event. Written in a forked child of
+ * the sampler like every snapshot.
  *
- * A profile covers everything since the subject began: sample types samples/count and cpu/nanoseconds for a clock,
- * EVENT/count for others, and resident/bytes for faults. It differs from a heap's in that it has a duration, that its
- * innermost address is exact, and that no frame is cut off.
+ * A profile covers everything since the subject began: sample types samples/count and cpu/nanoseconds for a
+ * clock, EVENT/count for others, and resident/bytes for faults. It differs from a heap's in that it has a
+ * duration, that its innermost address is exact, and that no frame is cut off.
  */
 #ifndef SAMPLER_EVENT_SNAPSHOT_H
 #define SAMPLER_EVENT_SNAPSHOT_H
@@ -25,7 +25,8 @@ struct event_sheet {
 	struct event_row sum;      /* of all subjects of the session */
 	struct counter_totals counters; /* likewise, as the kernel has them */
 	uint64_t throttled;
-	uint64_t lost_here;        /* lost samples that can only be this subject's: it is the only one there was */
+	/* lost samples that can only be this subject's: it is the only one there was */
+	uint64_t lost_here;
 };
 
 struct event_snapshot {
@@ -47,7 +48,8 @@ struct event_snapshot {
 struct event_snapshot *event_snapshot_new(void);
 void event_snapshot_free(struct event_snapshot *snapshot); /* NULL is fine */
 
-/* Says on stderr what was written, or that it was not: exit profiles always but for -q, numbered ones with -v. */
+/* Says on stderr what was written, or that it was not: exit profiles always but for -q, numbered ones with
+ * -v. */
 void event_snapshot_print(const struct event_snapshot *snapshot, int error, int verbosity);
 
 /* The first path of the snapshot's files, "" if it has none. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sampler's guard over itself: it must not become the load that it measures. Once a second it looks at its own memory
- * and CPU (its writer's children included); above a limit the sampling period doubles, which halves everything that
- * comes in. Weights stay right, since every sample carries the period that it was drawn with. The period never goes
- * down again by itself.
+ * The sampler's guard over itself: it must not become the load that it measures. Once a second it looks at
+ * its own memory and CPU (its writer's children included); above a limit the sampling period doubles, which
+ * halves everything that comes in. Weights stay right, since every sample carries the period that it was
+ * drawn with. The period never goes down again by itself.
  */
 #ifndef SAMPLER_GUARD_H
 #define SAMPLER_GUARD_H
@@ -27,8 +27,8 @@ enum guard_verdict {
 /* Looks if a second has passed since the last look. now_ns: monotonic. */
 enum guard_verdict guard_look(struct guard *guard, uint64_t now_ns);
 
-/* Takes all descriptors that the limits allow, and asks the kernel to take others first when memory runs out (root only,
- * and no more than that). */
+/* Takes all descriptors that the limits allow, and asks the kernel to take others first when memory runs out
+ * (root only, and no more than that). */
 void guard_begin(void);
 
 uint64_t guard_rss_bytes(void);

@@ -10,14 +10,15 @@
 
 enum { SITES_MAX = 1 << 23 }; /* a hostile target makes more */
 
-/* The last two blocks of a slot (a forked child may ask for one that its parent's slot has since moved on from), and
- * the one that belongs to the peak. */
+/* The last two blocks of a slot (a forked child may ask for one that its parent's slot has since moved on
+ * from), and the one that belongs to the peak. */
 struct slot_memory {
 	uint64_t seq_plus_1, before_plus_1, kept_plus_1;
 	uint32_t site, before_site, kept_site;
 };
 
-/* Blocks whose slot has been used twice since: in a burst their frees are read only after that. A cache, by hash. */
+/* Blocks whose slot has been used twice since: in a burst their frees are read only after that. A cache, by
+ * hash. */
 struct departed {
 	uint64_t seq_plus_1;
 	uint32_t slot, site;
@@ -104,7 +105,8 @@ static struct departed *departed_at(const struct heap *heap, uint32_t slot, uint
 	return &heap->departed[(seq * 0x9e3779b97f4a7c15ull + slot) % DEPARTED];
 }
 
-/* A block that is about to be forgotten, or that comes late: if the slot's entry for the peak is its, it stays. */
+/* A block that is about to be forgotten, or that comes late: if the slot's entry for the peak is its, it
+ * stays. */
 static void keep(struct heap *heap, struct slot_memory *memory, uint32_t slot, uint64_t seq_plus_1, uint32_t site)
 {
 	struct slot_copy kept;
@@ -262,7 +264,8 @@ const struct lifetime *heap_lifetimes(const struct heap *heap)
 
 /* ---- differences */
 
-enum { SAMPLES_MAX = 1 << 30 }; /* lost at once; more is a hostile process' invention, and must not overflow below */
+/* lost at once; more is a hostile process' invention, and must not overflow below */
+enum { SAMPLES_MAX = 1 << 30 };
 
 struct heap_sums heap_whole(struct heap_sums sums)
 {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The books of one process: what its samples say was allocated, by site, and which site each slot's block came from.
+ * The books of one process: what its samples say was allocated, by site, and which site each slot's block
+ * came from.
  *
  *   sample arrives  -> its site += weight              (alloc_*: every sample, once)
  *                   -> memory of its slot = (seq, site)
  *   free arrives    -> its site's lifetimes += weight
  *
- * A site is a stack and a kind of memory, or with labels that and a thread or a class of sizes. What is in use is not in the books: the
- * shared table is the truth there (census.h), and the slots' memory says whose it is. view.h puts both together.
+ * A site is a stack and a kind of memory, or with labels that and a thread or a class of sizes. What is in
+ * use is not in the books: the shared table is the truth there (census.h), and the slots' memory says whose
+ * it is. view.h puts both together.
  */
 #ifndef SAMPLER_HEAP_H
 #define SAMPLER_HEAP_H
@@ -80,12 +82,12 @@ uint32_t heap_site_count(const struct heap *heap);
 const struct heap_site *heap_site(const struct heap *heap, uint32_t site);
 struct heap_sums heap_total(const struct heap *heap);
 
-/* Sums in which every sample stands for one byte and one object at least: a process that was killed while it counted its
- * last sample has counted part of it. */
+/* Sums in which every sample stands for one byte and one object at least: a process that was killed while it
+ * counted its last sample has counted part of it. */
 struct heap_sums heap_whole(struct heap_sums sums);
 
-/* What the process says it has counted, against what arrived here: the difference was lost on the way. Never negative:
- * a sample may arrive between two looks, and a hostile process may have written anything. */
+/* What the process says it has counted, against what arrived here: the difference was lost on the way. Never
+ * negative: a sample may arrive between two looks, and a hostile process may have written anything. */
 struct heap_sums heap_lost(const struct heap *heap, struct tally counted);
 
 /* Begins a delta: `marked` and what goes with it become the sums of now. */

@@ -59,8 +59,9 @@ static enum unwind_outcome unwind(struct intake *intake, const struct sample *s,
 	return unwind_stack(&input, intake->frames, UNWIND_FRAMES_MAX, count);
 }
 
-/* How old the maps must be to be read again. Without records there is no other way to hear of a new library, and for a
- * stack that was copied after the last reading, a few times a second, no delay: the library may be gone soon. */
+/* How old the maps must be to be read again. Without records there is no other way to hear of a new library,
+ * and for a stack that was copied after the last reading, a few times a second, no delay: the library may be
+ * gone soon. */
 static uint64_t retry_ns(const struct intake *intake, struct process *process, const struct sample *s, uint64_t now_ns)
 {
 	if (intake->maps_follow)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Intake: from a perf record or a copied buffer to an entry in a process' books. Everything that arrives is checked
- * against what the sampler itself knows: the key must be a region's, the place in use, the numbers in range.
+ * Intake: from a perf record or a copied buffer to an entry in a process' books. Everything that arrives is
+ * checked against what the sampler itself knows: the key must be a region's, the place in use, the numbers in
+ * range.
  */
 #ifndef SAMPLER_INTAKE_H
 #define SAMPLER_INTAKE_H
@@ -18,7 +19,8 @@ struct intake {
 	uint64_t ring_lost;      /* records that the kernel had no room for, of all processes */
 	uint64_t bad;            /* malformed records, unknown keys */
 	uint64_t taken;          /* samples of our processes */
-	/* Called for a key that no known image has: true if images have become ready meanwhile. May be NULL. */
+	/* Called for a key that no known image has: true if images have become ready meanwhile. May be NULL.
+	 * */
 	bool (*find_images)(void *context);
 	void *context;
 	struct unwind_frame *frames;
@@ -31,7 +33,8 @@ void intake_fini(struct intake *intake);
 /* For rings_drain. */
 void intake_record(void *context, const struct record *record);
 
-/* Asks the processor for the beginning of the record behind a sample's, which another one has just written. */
+/* Asks the processor for the beginning of the record behind a sample's, which another one has just written.
+ * */
 static inline void intake_prefetch(const struct record *sample)
 {
 	enum { LINE_BYTES = 64, BEGINNING_BYTES = 512 }; /* header, registers, the innermost frames */
@@ -40,9 +43,9 @@ static inline void intake_prefetch(const struct record *sample)
 		__builtin_prefetch((const void *)(next + i));
 }
 
-/* What lies in an image's stack buffers of samples taken before before_ns (of the records' clock). So copied stacks and the
- * kernel's records of mappings come in one row: no stack is unwound with what was mapped there later. Returns how many
- * there were. */
+/* What lies in an image's stack buffers of samples taken before before_ns (of the records' clock). So copied
+ * stacks and the kernel's records of mappings come in one row: no stack is unwound with what was mapped there
+ * later. Returns how many there were. */
 size_t intake_buffers(struct intake *intake, struct image *image, uint64_t before_ns);
 
 #endif

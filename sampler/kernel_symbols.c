@@ -24,7 +24,8 @@ static int by_address(const void *left, const void *right)
 	return a->address < b->address ? -1 : a->address > b->address;
 }
 
-/* One line, NUL-terminated; what is no function's, or has no address to show, is passed over. False: out of memory. */
+/* One line, NUL-terminated; what is no function's, or has no address to show, is passed over. False: out of
+ * memory. */
 static bool take_line(struct kernel_symbols *s, char *line)
 {
 	char *at;

@@ -2,8 +2,8 @@
 /*
  * The kernel's functions by address, from /proc/kallsyms: lines `ADDRESS TYPE NAME [MODULE]`, numbers in hex.
  *
- * Who may not see addresses (kernel.kptr_restrict, no CAP_SYSLOG) reads zeros; then there are no symbols. Parsing is a
- * pure function over the text.
+ * Who may not see addresses (kernel.kptr_restrict, no CAP_SYSLOG) reads zeros; then there are no symbols.
+ * Parsing is a pure function over the text.
  */
 #ifndef SAMPLER_KERNEL_SYMBOLS_H
 #define SAMPLER_KERNEL_SYMBOLS_H

@@ -14,7 +14,8 @@
 enum {
 	LOOK_NS = 500 * 1000000,
 	SILENT_SAMPLES = 8, /* without a stack; less may be on its way */
-	SILENT_LOOKS = 2,   /* that found so many: the first of them may have come while the rings stood still */
+	/* that found so many: the first of them may have come while the rings stood still */
+	SILENT_LOOKS = 2,
 	DEAF_IMAGES = 2,    /* then the uprobe is no good for the next one either */
 	SWITCHES_NS = 1000 * 1000000, /* between looks at how often a process switches */
 };
@@ -47,7 +48,8 @@ static int attach_one(const struct ladder *ladder, struct image *image, const st
 	int error = probe_attach(ladder->probe, process->pid, image->trigger_address, &fds, &count);
 	if (error)
 		return error;
-	/* It has executed another program before we were done: that one would keep our breakpoint to its end. */
+	/* It has executed another program before we were done: that one would keep our breakpoint to its end.
+	 * */
 	if (!process_is_there(process)) {
 		probe_detach(fds, count);
 		return -ESRCH;
@@ -63,7 +65,8 @@ static int attach_one(const struct ladder *ladder, struct image *image, const st
 	return 0;
 }
 
-/* Every process of the image that is there; the children to come inherit it. 0, or -errno with nothing left open. */
+/* Every process of the image that is there; the children to come inherit it. 0, or -errno with nothing left
+ * open. */
 static int attach(const struct ladder *ladder, struct image *image)
 {
 	int error = 0;
@@ -109,7 +112,8 @@ static bool is_silent(struct process *process, bool overrun)
 	if (comes || overrun || (int64_t)(due - process->due_seen) < 0) {
 		process->silent_looks = 0;
 		process->due_seen = due;
-	} else if (due - process->due_seen >= SILENT_SAMPLES) { /* in however many looks: most programs take few */
+	/* in however many looks: most programs take few */
+	} else if (due - process->due_seen >= SILENT_SAMPLES) {
 		process->silent_looks++;
 		process->due_seen = due;
 	}

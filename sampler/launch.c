@@ -2,12 +2,15 @@
 /*
  * Signals, the one hard thing about standing in for another process:
  *
- *   - Until COMMAND exists the front behaves as any program: Ctrl-C ends it, and the sampler sees its end of file.
- *   - From then on every signal is blocked here and read from a signalfd. No handler is ever installed, so COMMAND
- *     inherits exactly the dispositions that we got, and the mask is put back in the child before its exec.
- *   - What the terminal sends goes to the whole process group: COMMAND has had it, we must not pass it on. Such a
- *     signal has si_code SI_KERNEL; one that somebody sent to us has SI_USER, SI_QUEUE or SI_TKILL. A signal that was
- *     sent to the whole group by kill(2) looks like the latter and so reaches COMMAND twice; there is no telling.
+ *   - Until COMMAND exists the front behaves as any program: Ctrl-C ends it, and the sampler sees its end of
+ *     file.
+ *   - From then on every signal is blocked here and read from a signalfd. No handler is ever installed, so
+ *     COMMAND inherits exactly the dispositions that we got, and the mask is put back in the child before its
+ *     exec.
+ *   - What the terminal sends goes to the whole process group: COMMAND has had it, we must not pass it on.
+ *     Such a signal has si_code SI_KERNEL; one that somebody sent to us has SI_USER, SI_QUEUE or SI_TKILL. A
+ *     signal that was sent to the whole group by kill(2) looks like the latter and so reaches COMMAND twice;
+ *     there is no telling.
  *   - When the terminal stops COMMAND, the shell waits for us to stop too; so we do, by the same signal.
  *     SIGSTOP is not mirrored: it is what tools send to one pid, and they would not know to continue us.
  */
@@ -51,8 +54,8 @@ struct launch {
 };
 
 /*
- * Descriptors 0 to 2 may come closed. What we open must not land there, where COMMAND would find it; so the gaps
- * are filled with /dev/null until the exec closes them again.
+ * Descriptors 0 to 2 may come closed. What we open must not land there, where COMMAND would find it; so the
+ * gaps are filled with /dev/null until the exec closes them again.
  */
 static void gaps_fill(void)
 {
@@ -281,7 +284,8 @@ static void reap(struct launch *launch)
 		stop_self(stop);
 }
 
-/* We were continued. If that was the shell's doing, COMMAND was too; if somebody meant our pid, it must be told. */
+/* We were continued. If that was the shell's doing, COMMAND was too; if somebody meant our pid, it must be
+ * told. */
 static void pass_continue(struct launch *launch)
 {
 	struct pollfd poll_fd = {.fd = launch->signal_fd, .events = POLLIN};
@@ -363,8 +367,8 @@ static void supervise(struct launch *launch)
 
 	if (poll(polls, 2, -1) < 0)
 		return;
-	/* Signals first: the kernel hands out SIGINT before SIGCHLD, so that the Ctrl-C that ended COMMAND is not
-	 * taken for impatience. */
+	/* Signals first: the kernel hands out SIGINT before SIGCHLD, so that the Ctrl-C that ended COMMAND is
+	 * not taken for impatience. */
 	while (read(launch->signal_fd, &info, sizeof(info)) == sizeof(info)) {
 		bool had_ended = launch->ended;
 

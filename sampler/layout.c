@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ends of all mappings cut the address space into segments. Mappings take the segments that are still free, in the
- * order in which they were seen; neighbours that are the same file's make one range. A frame whose segment is somebody
- * else's has its whole mapping moved.
+ * The ends of all mappings cut the address space into segments. Mappings take the segments that are still
+ * free, in the order in which they were seen; neighbours that are the same file's make one range. A frame
+ * whose segment is somebody else's has its whole mapping moved.
  *
- * Time is M log M in the number of mappings: a hostile target can have millions of them, one for each wild pc.
+ * Time is M log M in the number of mappings: a hostile target can have millions of them, one for each wild
+ * pc.
  */
 #include "sampler/layout.h"
 
@@ -161,7 +162,8 @@ static void move(struct layout *l, uint32_t mapping)
 {
 	const struct stack_mapping *m = stacks_mapping(l->stacks, mapping);
 	uint64_t bytes = end_of(m) - m->start, start = l->moved_end + m->start % PAGE;
-	/* A page in between, so that no reader takes two for one; and the lists of hostile targets can hold anything. */
+	/* A page in between, so that no reader takes two for one; and the lists of hostile targets can hold
+	 * anything. */
 	if (start > PROFILE_MOVED_END - 3 * PAGE || bytes > PROFILE_MOVED_END - 3 * PAGE - start)
 		return;
 	l->moved[mapping] = l->count;

@@ -2,17 +2,17 @@
 /*
  * The address space of a profile: no address in it stands for two pieces of code.
  *
- * A process uses its addresses again. dlclose() gives a library's range back and the kernel puts the next one there;
- * the stacks of both are kept, so two files claim one range. Readers cannot live with that: some tell stacks apart by
- * addresses alone, some look a mapping up by address.
+ * A process uses its addresses again. dlclose() gives a library's range back and the kernel puts the next one
+ * there; the stacks of both are kept, so two files claim one range. Readers cannot live with that: some tell
+ * stacks apart by addresses alone, some look a mapping up by address.
  *
  *	first seen	 0x7f0010-0x7f0014  a.so  ──────> 0x7f0010-0x7f0014  a.so
  *	after dlclose()  0x7f0010-0x7f0016  b.so  ──────> 0x1000000000000000-0x1000000000006000  b.so
  *
- * Who was seen first keeps an address, whoever has it now: an address that has been in one snapshot must not mean
- * something else in the next, or a reader that takes the difference of two (by address) subtracts one library from the
- * other. Everything here follows from the order in which mappings and frames were first seen, which is the same in every
- * snapshot of a process.
+ * Who was seen first keeps an address, whoever has it now: an address that has been in one snapshot must not
+ * mean something else in the next, or a reader that takes the difference of two (by address) subtracts one
+ * library from the other. Everything here follows from the order in which mappings and frames were first
+ * seen, which is the same in every snapshot of a process.
  *
  * A mapping that is out of its place is moved as a whole, so address - start + file_offset is what it was.
  */
@@ -41,7 +41,8 @@ struct layout_range {
 struct layout *layout_new(const struct stacks *stacks);
 void layout_free(struct layout *layout);
 
-/* The range and the address of a frame that is no marker. False: a hostile target has used up all addresses. */
+/* The range and the address of a frame that is no marker. False: a hostile target has used up all addresses.
+ * */
 bool layout_find(const struct layout *layout, uint32_t frame, uint32_t *range, uint64_t *address);
 
 uint32_t layout_count(const struct layout *layout);

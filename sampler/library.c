@@ -56,8 +56,8 @@ static char *entry_make(const char *name, const char *first, const char *separat
 }
 
 /*
- * The allocation begins with the two strings that were made here, so that they can be freed; the array that the
- * caller sees begins behind them.
+ * The allocation begins with the two strings that were made here, so that they can be freed; the array that
+ * the caller sees begins behind them.
  */
 char **library_environment(char *const environment[], const char *library, const char *value)
 {

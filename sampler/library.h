@@ -9,8 +9,8 @@
 #define LIBRARY_NAME "libheaptap.so"
 
 /*
- * Looks beside the running binary, then in ../lib/heaptap as `make install` places it, then in the folder that was
- * compiled in. Returns 0, -ENOENT, or -ENAMETOOLONG. `path` is absolute.
+ * Looks beside the running binary, then in ../lib/heaptap as `make install` places it, then in the folder
+ * that was compiled in. Returns 0, -ENOENT, or -ENAMETOOLONG. `path` is absolute.
  */
 int library_find(char *path, size_t path_bytes);
 
@@ -18,9 +18,9 @@ int library_find(char *path, size_t path_bytes);
 bool library_is_preloadable(const char *path);
 
 /*
- * The environment for COMMAND: `environment` with `library` in front of what LD_PRELOAD holds and with HEAPTAP set
- * to `value`, all else and the order kept. The caller frees it with library_environment_free; it borrows the other
- * strings. NULL: no memory.
+ * The environment for COMMAND: `environment` with `library` in front of what LD_PRELOAD holds and with
+ * HEAPTAP set to `value`, all else and the order kept. The caller frees it with library_environment_free; it
+ * borrows the other strings. NULL: no memory.
  */
 char **library_environment(char *const environment[], const char *library, const char *value);
 void library_environment_free(char **environment);

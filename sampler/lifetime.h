@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long blocks lived: estimates of objects and bytes by class of lifetime, like every number here scaled up from the
- * samples. Blocks that still live are not in it: their ages are lower bounds (right-censored), and whoever shows a
- * distribution shows them beside it.
+ * How long blocks lived: estimates of objects and bytes by class of lifetime, like every number here scaled
+ * up from the samples. Blocks that still live are not in it: their ages are lower bounds (right-censored),
+ * and whoever shows a distribution shows them beside it.
  */
 #ifndef SAMPLER_LIFETIME_H
 #define SAMPLER_LIFETIME_H
@@ -31,8 +31,8 @@ struct lifetime_end {
 	bool same_thread; /* freed by the thread that allocated it */
 };
 
-/* What counts as temporary: freed below this age by the allocating thread. For the whole session, set before the first
- * sample. */
+/* What counts as temporary: freed below this age by the allocating thread. For the whole session, set before
+ * the first sample. */
 void lifetime_set_temporary(uint64_t ns);
 uint64_t lifetime_temporary_ns(void);
 

@@ -3,11 +3,12 @@
  * The file of lifetimes: one JSON line per stack, after one that names the classes.
  *
  *     {"classes":["0-1us",...,"1h-"],"temporary_ns":1000000,"frees_missing":0}
- *     {"stack":["leaf","caller",...],"freed":[objects per class],"live":[objects per class],"freed_samples":12,
+ *     {"stack":["leaf","caller",...],"freed":[objects per class],"live":[objects per
+ *     class],"freed_samples":12,
  *      "freed_bytes":...,"temporary":...,"other_thread":...}
  *
- * All are estimates of objects but freed_bytes and freed_samples. "live" counts blocks by their age so far: their
- * lifetimes are at least that (right-censored). A stack with neither is left out.
+ * All are estimates of objects but freed_bytes and freed_samples. "live" counts blocks by their age so far:
+ * their lifetimes are at least that (right-censored). A stack with neither is left out.
  */
 #ifndef SAMPLER_LIFETIMES_H
 #define SAMPLER_LIFETIMES_H
@@ -16,7 +17,8 @@
 #include "sampler/naming.h"
 #include "sampler/snapshot.h"
 
-/* Publishes snapshot->lifetimes_path with the names that the snapshot's profile has got. Returns 0 or -errno. */
+/* Publishes snapshot->lifetimes_path with the names that the snapshot's profile has got. Returns 0 or -errno.
+ * */
 int lifetimes_write(const struct snapshot *snapshot, const struct profile *profile, struct naming *naming);
 
 #endif

@@ -20,10 +20,11 @@ enum {
 	VISITORS = 16, /* at the door who have not spoken yet */
 
 	/*
-	 * A burst of more execs than this, before we get a CPU, finds the lobby empty; a pipe has 16 slots if no more are to be
-	 * had. But a spare costs a page, a descriptor and 5 us, and most sessions need one: so there are few at first, and
-	 * twice as many when programs come one after another, or when the session has lasted so long that the price is
-	 * nothing to it; all of them when half are gone at a look.
+	 * A burst of more execs than this, before we get a CPU, finds the lobby empty; a pipe has 16 slots if
+	 * no more are to be had. But a spare costs a page, a descriptor and 5 us, and most sessions need one:
+	 * so there are few at first, and twice as many when programs come one after another, or when the
+	 * session has lasted so long that the price is nothing to it; all of them when half are gone at a
+	 * look.
 	 */
 	STOCK_MAX    = 256,
 	STOCK_LEAST  = 16,
@@ -138,7 +139,8 @@ static bool hand_over(int visitor, int fd)
 	return sendmsg(visitor, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
-/* 1: shows the cookie, which only processes that inherited it can read; 0: has not spoken yet; -1: a stranger. */
+/* 1: shows the cookie, which only processes that inherited it can read; 0: has not spoken yet; -1: a
+ * stranger. */
 static int visitor_known(const struct lobby_state *lobby, int visitor)
 {
 	uint64_t cookie = 0;
@@ -188,7 +190,8 @@ static struct region *door_next(struct lobby_state *lobby)
 		show_out(lobby, i);
 	}
 	if (lobby->visitor_count == VISITORS && !given)
-		show_out(lobby, 0); /* has stood there longest without a word, while others may wait outside */
+		/* has stood there longest without a word, while others may wait outside */
+		show_out(lobby, 0);
 	return given;
 }
 

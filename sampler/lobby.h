@@ -2,13 +2,14 @@
 /*
  * The lobby: where images that have just been executed find a region (proto/region.h has the protocol).
  *
- * A stock of spare regions lies ready; a pipe holds one ticket for each. An image reads a ticket and maps the region that
- * it names, without ever waiting for us. How many tickets are gone says which regions have been claimed, since the
- * pipe is first in, first out. The pipe is in packet mode (one ticket, one slot), no larger than the stock and kept full,
- * because the kernel wakes its writer only when it had been full: lobby_fd() then becomes writable.
+ * A stock of spare regions lies ready; a pipe holds one ticket for each. An image reads a ticket and maps the
+ * region that it names, without ever waiting for us. How many tickets are gone says which regions have been
+ * claimed, since the pipe is first in, first out. The pipe is in packet mode (one ticket, one slot), no
+ * larger than the stock and kept full, because the kernel wakes its writer only when it had been full:
+ * lobby_fd() then becomes writable.
  *
- * A burst of more programs than there are spares leaves some without one: they do not wait, they count themselves in the
- * ledger.
+ * A burst of more programs than there are spares leaves some without one: they do not wait, they count
+ * themselves in the ledger.
  */
 #ifndef SAMPLER_LOBBY_H
 #define SAMPLER_LOBBY_H
@@ -31,7 +32,8 @@ int lobby_fd(const struct lobby_state *lobby);
 int lobby_door_fd(const struct lobby_state *lobby);
 void lobby_knock(struct lobby_state *lobby); /* it is readable: lobby_next will look */
 
-/* The next region whose ticket was read or that somebody was handed at the door, now the caller's (heap; region_close and free it), or NULL. Restocks. */
+/* The next region whose ticket was read or that somebody was handed at the door, now the caller's (heap;
+ * region_close and free it), or NULL. Restocks. */
 struct region *lobby_next(struct lobby_state *lobby);
 
 /* Images that found no region so far, by their own word. */

@@ -59,7 +59,8 @@ static bool symbol_in(Elf_Scn *section, Elf *elf, uint64_t *address)
 	return false;
 }
 
-/* x86-64: [endbr64] [push %rbp; mov %rsp,%rbp] then lea disp32(%rip),%rax, mov $imm32,%eax or movabs $imm64,%rax. */
+/* x86-64: [endbr64] [push %rbp; mov %rsp,%rbp] then lea disp32(%rip),%rax, mov $imm32,%eax or movabs
+ * $imm64,%rax. */
 static bool decode_x86_64(const uint8_t *code, size_t bytes, uint64_t address, uint64_t *text)
 {
 	static const uint8_t landing[] = {0xf3, 0x0f, 0x1e, 0xfa}, frame[] = {0x55, 0x48, 0x89, 0xe5};

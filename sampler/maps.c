@@ -293,8 +293,9 @@ int maps_add(struct maps *maps, const struct map_range *range)
 	int err;
 
 	/*
-	 * A program that lists its own ranges has its file by the name that it was executed by, "./server". From which
-	 * folder is not known; mostly it is ours, and the build id will tell. Without one it would be a guess.
+	 * A program that lists its own ranges has its file by the name that it was executed by, "./server".
+	 * From which folder is not known; mostly it is ours, and the build id will tell. Without one it would
+	 * be a guess.
 	 */
 	if (kind == MAP_KIND_ANON && path[0] && path[0] != '/' && path[0] != '[' && range->build_id_len) {
 		kind = MAP_KIND_FILE;

@@ -6,8 +6,8 @@
  *	0x7f01000-0x7f09000                        KIND_ANON     code made at run time (JIT)
  *	0x7fff1000-0x7fff3000 [vdso]               KIND_VDSO     module, bias
  *
- * Fed from /proc/PID/maps, MMAP2 records or the target's own list, in whatever order these come: a later range
- * replaces what it overlaps. A fork copies the maps, an exec clears them. Not thread-safe.
+ * Fed from /proc/PID/maps, MMAP2 records or the target's own list, in whatever order these come: a later
+ * range replaces what it overlaps. A fork copies the maps, an exec clears them. Not thread-safe.
  */
 #ifndef SAMPLER_MAPS_H
 #define SAMPLER_MAPS_H
@@ -56,7 +56,8 @@ struct map_range {
 	uint64_t start, len;    /* bytes */
 	uint64_t pgoff;         /* bytes */
 	uint32_t prot;          /* PROT_* */
-	/* "", "//anon", "[vdso]", "/usr/bin/x", "/usr/bin/x (deleted)"; "./x" if there is a build id; NULL is "" */
+	/* "", "//anon", "[vdso]", "/usr/bin/x", "/usr/bin/x (deleted)"; "./x" if there is a build id; NULL is
+	 * "" */
 	const char *path;
 	const uint8_t *build_id;
 	uint8_t build_id_len;   /* 0: unknown */
@@ -67,9 +68,9 @@ struct map_range {
 enum { MAPS_MAX = 65536 };      /* ranges kept for one process; the kernel's own default limit is 65530 */
 
 /*
- * Maps of process PID, empty. PID is what files are opened through; EAGER opens each file when its range is added
- * (a short-lived process is gone when its first sample is looked at), otherwise at the first lookup that needs it.
- * Borrows STORE. NULL: out of memory.
+ * Maps of process PID, empty. PID is what files are opened through; EAGER opens each file when its range is
+ * added (a short-lived process is gone when its first sample is looked at), otherwise at the first lookup
+ * that needs it. Borrows STORE. NULL: out of memory.
  */
 struct maps *maps_new(struct modules *store, pid_t pid, bool eager);
 void maps_free(struct maps *maps);
@@ -81,8 +82,8 @@ struct maps *maps_copy(const struct maps *maps, pid_t pid);
 void maps_clear(struct maps *maps);
 
 /*
- * Adds a range; a range that is not executable only removes what it covers. 0, -EINVAL for a range that is empty or
- * wraps, -ENOSPC beyond MAPS_MAX, -ENOMEM.
+ * Adds a range; a range that is not executable only removes what it covers. 0, -EINVAL for a range that is
+ * empty or wraps, -ENOSPC beyond MAPS_MAX, -ENOMEM.
  */
 int maps_add(struct maps *maps, const struct map_range *range);
 
@@ -92,20 +93,21 @@ int maps_add_record(struct maps *maps, const struct record *record);
 /* Removes [start, start + len), splitting what sticks out at either end. 0 or -ENOMEM. */
 int maps_remove(struct maps *maps, uint64_t start, uint64_t len);
 
-/* Replaces the ranges by what /proc/PID/maps says now. 0 or -errno; on error the ranges are as before or fewer. */
+/* Replaces the ranges by what /proc/PID/maps says now. 0 or -errno; on error the ranges are as before or
+ * fewer. */
 int maps_read_proc(struct maps *maps);
 
 /*
- * How long to wait before /proc/PID/maps is read again because an address is in no map that explains it: not for every
- * sample, and twice as long each time that it was no help. Code made at run time is never explained, and each reading
- * holds the target's mmap_lock and costs us every cache that hangs on the maps. BEFORE_NS is what was said last time, 0
- * at first. Pure.
+ * How long to wait before /proc/PID/maps is read again because an address is in no map that explains it: not
+ * for every sample, and twice as long each time that it was no help. Code made at run time is never
+ * explained, and each reading holds the target's mmap_lock and costs us every cache that hangs on the maps.
+ * BEFORE_NS is what was said last time, 0 at first. Pure.
  */
 uint64_t maps_retry_ns(uint64_t before_ns, bool helped);
 
 /*
- * Parses one line of /proc/PID/maps, LINE without its newline. RANGE->path points into LINE. False if it is no such
- * line. Pure.
+ * Parses one line of /proc/PID/maps, LINE without its newline. RANGE->path points into LINE. False if it is
+ * no such line. Pure.
  */
 bool maps_parse_line(const char *line, struct map_range *range);
 
@@ -127,11 +129,12 @@ uint64_t maps_generation(const struct maps *maps);      /* grows with every chan
 struct modules *maps_store(const struct maps *maps);
 
 /*
- * Scratch space for the unwinder's cache of this address space: LEN zeroed bytes, allocated at the first call, zeroed
- * again whenever LEN or the ranges changed since the last call. NULL: out of memory, or too few calls so far to be worth
- * it.
+ * Scratch space for the unwinder's cache of this address space: LEN zeroed bytes, allocated at the first
+ * call, zeroed again whenever LEN or the ranges changed since the last call. NULL: out of memory, or too few
+ * calls so far to be worth it.
  */
 void *maps_scratch(struct maps *maps, size_t len);
-size_t maps_scratch_bytes(const struct maps *maps);     /* LEN of the last call that was given some; 0: none yet */
+/* LEN of the last call that was given some; 0: none yet */
+size_t maps_scratch_bytes(const struct maps *maps);
 
 #endif

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the front process and the sampler tell each other, over a SOCK_SEQPACKET socket pair: one message is one
- * packet of exactly sizeof(struct front_message) bytes. Both ends are the same binary, forked: no versions.
+ * What the front process and the sampler tell each other, over a SOCK_SEQPACKET socket pair: one message is
+ * one packet of exactly sizeof(struct front_message) bytes. Both ends are the same binary, forked: no
+ * versions.
  *
  *     sampler                              front
  *        | -- READY (HEAPTAP's value) ------> |     or FAILED (why): COMMAND runs without us
- *        | <-- STARTED (pid) ---------------- |     sent before COMMAND's exec, so it is queued before anything
+ *        | <-- STARTED (pid) ---------------- |     sent before COMMAND's exec, so it is queued before
+ *                                                   anything
  *        |                                    |     that COMMAND itself can send
  *        | -- ATTACHED or FAILED (why) -----> |     only if there are events: their counters are on COMMAND, it may go
  *        | <-- CANCELLED (pid) -------------- |     the exec failed: there is nothing to report, end
  *        | <-- ENDED (pid, wait status) ----- |     COMMAND was reaped
  *        | -- DONE -------------------------> |     all that has ended is on disk: front exits
  *
- * End of file says that the other side is gone. The front's death before STARTED ends the sampler; after it the
- * sampler goes on for as long as a profiled process lives. Sampler to front is trusted, and so is the reverse.
+ * End of file says that the other side is gone. The front's death before STARTED ends the sampler; after it
+ * the sampler goes on for as long as a profiled process lives. Sampler to front is trusted, and so is the
+ * reverse.
  */
 #ifndef SAMPLER_MESSAGE_H
 #define SAMPLER_MESSAGE_H
@@ -36,14 +39,15 @@ struct front_message {
 	uint32_t kind;
 	int32_t pid;    /* STARTED, CANCELLED, ENDED */
 	int32_t status; /* ENDED: as wait(2) gives it */
-	char text[MESSAGE_TEXT_BYTES]; /* READY: value of HEAPTAP for COMMAND, "none" without a heap; FAILED: one line without a newline */
+	/* READY: value of HEAPTAP for COMMAND, "none" without a heap; FAILED: one line without a newline */
+	char text[MESSAGE_TEXT_BYTES];
 };
 
 /* Sends one message; `text` may be NULL and is cut to fit. Never raises SIGPIPE. Returns 0 or -errno. */
 int message_write(int fd, enum front_message_kind kind, int32_t pid, int32_t status, const char *text);
 
-/* Receives one message, text NUL-terminated. Returns 0, -EPIPE at end of file, -EPROTO for a malformed packet, or
- * -errno (-EAGAIN on a non-blocking descriptor with nothing to read). */
+/* Receives one message, text NUL-terminated. Returns 0, -EPIPE at end of file, -EPROTO for a malformed
+ * packet, or -errno (-EAGAIN on a non-blocking descriptor with nothing to read). */
 int message_read(int fd, struct front_message *message);
 
 #endif

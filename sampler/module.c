@@ -14,8 +14,9 @@
 enum { BUCKETS = 1024 };
 
 /*
- * Every module is in one bucket (by build id, else by inode, else by path) and in one list by time of use, in which
- * the unreferenced ones are looked for when there are too many of them and the idle ones when descriptors run short.
+ * Every module is in one bucket (by build id, else by inode, else by path) and in one list by time of use, in
+ * which the unreferenced ones are looked for when there are too many of them and the idle ones when
+ * descriptors run short.
  */
 struct modules {
 	struct module *bucket[BUCKETS];

@@ -224,9 +224,9 @@ static int open_in_root(pid_t pid, const char *path, struct stat *st)
 }
 
 /*
- * Is the file opened the one asked for? The build id decides where there is one to expect, the inode else. The device
- * is not compared: overlayfs and btrfs show another one in /proc/PID/maps than in stat(). CERTAIN: what was opened is
- * the mapping itself, so that there is no doubt about the inode.
+ * Is the file opened the one asked for? The build id decides where there is one to expect, the inode else.
+ * The device is not compared: overlayfs and btrfs show another one in /proc/PID/maps than in stat(). CERTAIN:
+ * what was opened is the mapping itself, so that there is no doubt about the inode.
  */
 static int verify(const struct module_request *request, const struct module_file *file, bool certain)
 {
@@ -296,7 +296,8 @@ static int open_through_process(const struct module_request *request, const char
 			return 0;
 		err = worse(err, next);
 	}
-	/* The program itself, deleted or not; only if there is a way to know that it is what is mapped here. */
+	/* The program itself, deleted or not; only if there is a way to know that it is what is mapped here.
+	 * */
 	if (request->build_id_len || request->ino) {
 		snprintf(at, sizeof(at), "/proc/%d/exe", (int)request->pid);
 		next = accept_file(request, open_regular(at, &st), at, false, &st, file);

@@ -2,8 +2,9 @@
 /*
  * Opening the file a process has mapped, and reading of its headers what identifies and places it.
  *
- * Nothing here trusts the path: the process may have replaced it by a fifo, a device or another file. A name is first
- * opened as a mere location (O_PATH), which never blocks and has no side effect, and read only if it is a regular file.
+ * Nothing here trusts the path: the process may have replaced it by a fifo, a device or another file. A name
+ * is first opened as a mere location (O_PATH), which never blocks and has no side effect, and read only if it
+ * is a regular file.
  */
 #ifndef SAMPLER_MODULE_FILE_H
 #define SAMPLER_MODULE_FILE_H
@@ -24,8 +25,8 @@ struct module_file {
 };
 
 /*
- * Opens what REQUEST describes. 0: the caller closes FILE. -ESTALE: only other files were found; -ENOEXEC: no 64-bit
- * little-endian ELF file of an architecture we know; -EMFILE, -ENFILE, -ENOENT, ...
+ * Opens what REQUEST describes. 0: the caller closes FILE. -ESTALE: only other files were found; -ENOEXEC: no
+ * 64-bit little-endian ELF file of an architecture we know; -EMFILE, -ENFILE, -ENOENT, ...
  */
 int module_file_open(const struct module_request *request, struct module_file *file);
 void module_file_close(struct module_file *file);

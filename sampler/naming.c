@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Marker frames need an address that is not zero and not a real one, and so does a program that is mapped nowhere. */
+/* Marker frames need an address that is not zero and not a real one, and so does a program that is mapped
+ * nowhere. */
 enum { MARKER_BASE = LAYOUT_RESERVED_START, NOWHERE_BASE = MARKER_BASE + 0x1000, NOWHERE_END = NOWHERE_BASE + 0x1000 };
 _Static_assert(NOWHERE_END <= LAYOUT_RESERVED_END, "one page each");
 

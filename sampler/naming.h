@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names for a snapshot: turns the frames of a process' stacks into the mappings, functions and locations of a profile.
+ * Names for a snapshot: turns the frames of a process' stacks into the mappings, functions and locations of a
+ * profile.
  */
 #ifndef SAMPLER_NAMING_H
 #define SAMPLER_NAMING_H
@@ -25,12 +26,12 @@ struct naming_source {
 	bool allocator_stays; /* else the allocator's own frames are cut off at the inner end */
 };
 
-/* For the naming_source of all profiles of one snapshot, which have most of their frames in common. NULL: out of memory.
- * symbols_free() ends it. */
+/* For the naming_source of all profiles of one snapshot, which have most of their frames in common. NULL: out
+ * of memory. symbols_free() ends it. */
 struct symbols *naming_symbols(int detail, bool debuginfod);
 
-/* Resolves the frames of the stacks for which `used[stack]` is set (stacks_node_count() of them) in batches per file.
- * NULL: out of memory. */
+/* Resolves the frames of the stacks for which `used[stack]` is set (stacks_node_count() of them) in batches
+ * per file. NULL: out of memory. */
 struct naming *naming_new(struct profile *profile, const struct naming_source *source, const bool *used);
 void naming_free(struct naming *naming);
 

@@ -18,14 +18,15 @@ struct nearest {
 
 void nearest_init(struct nearest *nearest, const char *word);
 
-/* Keeps the name if it is among the nearest so far, and near at all. Case does not count; a name of two parts, "a:b", is
- * held against the word by its second part too. */
+/* Keeps the name if it is among the nearest so far, and near at all. Case does not count; a name of two
+ * parts, "a:b", is held against the word by its second part too. */
 void nearest_offer(struct nearest *nearest, const char *name);
 
 /* "a, b, c"; "" if nothing is near. */
 void nearest_list(const struct nearest *nearest, char *text, size_t text_bytes);
 
-/* Insertions, deletions, replacements and swaps of neighbours from one word to the other (optimal string alignment). */
+/* Insertions, deletions, replacements and swaps of neighbours from one word to the other (optimal string
+ * alignment). */
 unsigned int nearest_distance(const char *from, const char *to);
 
 #endif

@@ -20,7 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A process that is gone leaves its books to be closed: so long may that wait. The rings wake us when they fill. */
+/* A process that is gone leaves its books to be closed: so long may that wait. The rings wake us when they
+ * fill. */
 enum { TICK_MS = 20 };
 
 struct observe {

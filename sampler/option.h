@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A row of the option table, for the files that hold rows: options.c (recording) and options_read.c (reading profiles).
- * Everybody else sees options.h.
+ * A row of the option table, for the files that hold rows: options.c (recording) and options_read.c (reading
+ * profiles). Everybody else sees options.h.
  */
 #ifndef SAMPLER_OPTION_H
 #define SAMPLER_OPTION_H

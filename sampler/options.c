@@ -173,7 +173,8 @@ static int set_version(struct options *options, const char *value)
 	return 0;
 }
 
-/* The table of recording; the rows of reading are in options_read.c. A row serves every command whose bit it carries. Help lines stay below 80 - HELP_COLUMN. */
+/* The table of recording; the rows of reading are in options_read.c. A row serves every command whose bit it
+ * carries. Help lines stay below 80 - HELP_COLUMN. */
 static const struct option option_table[] = {
     {COMMAND_RECORD, 'p', "period", "BYTES", NULL, "1 to 1024G, with K, M or G if wanted", set_period,
 	"mean bytes between samples, default 512K;\n1 records every allocation; K, M, G work"},
@@ -391,7 +392,8 @@ static void word_move(char **argv, int from, int to)
 	argv[to] = word;
 }
 
-/* *first becomes the place of the first operand. Where options may follow operands, they are moved in front. */
+/* *first becomes the place of the first operand. Where options may follow operands, they are moved in front.
+ * */
 static int words_parse(struct options *options, const struct command *command, int argc, char *argv[], int *first,
     char *error, size_t error_bytes)
 {

@@ -2,9 +2,9 @@
 /*
  * The command line, parsed: what a user asked for, checked and in units.
  *
- * Options live in one table (options.c), from which parsing, the help texts and the list in an error message are
- * made, so that they cannot drift apart. Commands live in one table in main.c. Parsing is pure: it looks at the
- * words it is given and at nothing else, and never prints.
+ * Options live in one table (options.c), from which parsing, the help texts and the list in an error message
+ * are made, so that they cannot drift apart. Commands live in one table in main.c. Parsing is pure: it looks
+ * at the words it is given and at nothing else, and never prints.
  */
 #ifndef SAMPLER_OPTIONS_H
 #define SAMPLER_OPTIONS_H
@@ -77,10 +77,13 @@ struct event;
 
 /* All strings are borrowed: from argv, or from the caller who fills the field. */
 struct options {
-	uint64_t period_bytes;      /* mean bytes between samples, 1 .. PERIOD_BYTES_MAX; 1 samples everything */
-	const char *output;         /* as given to -o, its % directives already checked; NULL: the default name */
+	/* mean bytes between samples, 1 .. PERIOD_BYTES_MAX; 1 samples everything */
+	uint64_t period_bytes;
+	/* as given to -o, its % directives already checked; NULL: the default name */
+	const char *output;
 	enum backend backend;
-	uint32_t stack_bytes;       /* most stack bytes per sample, STACK_BYTES_MIN .. STACK_BYTES_MAX, any number */
+	/* most stack bytes per sample, STACK_BYTES_MIN .. STACK_BYTES_MAX, any number */
+	uint32_t stack_bytes;
 	uint64_t interval_ns;       /* between periodic snapshots, 0: none */
 	uint64_t keep;              /* numbered snapshots of a process, the newest; 0: all */
 	int signal;                 /* that asks for a snapshot, 0: none */
@@ -106,7 +109,8 @@ struct options {
 	bool no_heap;               /* events only: nothing is preloaded */
 	pid_t pid;                  /* a running process instead of COMMAND; 0: none */
 	const struct event *events; /* event_count of them; filled in by launch_run, not by parsing */
-	const char *library;        /* absolute path of libheaptap.so; filled in by launch_run, not by parsing */
+	/* absolute path of libheaptap.so; filled in by launch_run, not by parsing */
+	const char *library;
 };
 
 /* The commands an option belongs to, as bits. */
@@ -131,15 +135,17 @@ struct command {
 	const char *summary;  /* one line, for the list of commands */
 	const char *operand;  /* name of the operand that may not be missing, NULL: none needed */
 	int (*run)(struct options *options); /* returns the exit status */
-	bool mixed;           /* options may stand after operands too; otherwise the first operand ends them */
+	/* options may stand after operands too; otherwise the first operand ends them */
+	bool mixed;
 	int operands_min;     /* how many operands may not be missing; 0: one, if `operand` has a name */
 };
 
 /*
- * Parses the words after the command's own name (argv[0] is the first of them) into `options`, defaults included.
- * The first word that is no option, or the one after `--`, begins the operands. Returns 0, or -EINVAL with one line
- * (no newline, no prefix) in `error`, which lists what is allowed. --help and --version win over what follows them.
- * Where a command mixes options and operands the words are reordered, as getopt(3) does.
+ * Parses the words after the command's own name (argv[0] is the first of them) into `options`, defaults
+ * included. The first word that is no option, or the one after `--`, begins the operands. Returns 0, or
+ * -EINVAL with one line (no newline, no prefix) in `error`, which lists what is allowed. --help and --version
+ * win over what follows them. Where a command mixes options and operands the words are reordered, as
+ * getopt(3) does.
  */
 int options_parse(struct options *options, const struct command *command, int argc, char *argv[], char *error,
     size_t error_bytes);

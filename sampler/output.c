@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names given out are kept as 64-bit hashes, each with the number its next namesake will get, so that a run of
- * a year stays small and the n-th namesake is found at once. Two names that share a hash cost the second a needless
- * `-2`, nothing more.
+ * The names given out are kept as 64-bit hashes, each with the number its next namesake will get, so that a
+ * run of a year stays small and the n-th namesake is found at once. Two names that share a hash cost the
+ * second a needless `-2`, nothing more.
  */
 #include "sampler/output.h"
 
@@ -82,7 +82,8 @@ static void text_put_word(struct text *text, const char *word)
 		word = "unknown";
 	for (; length < OUTPUT_WORD_BYTES && word[length]; length++) {
 		char byte = word[length];
-		/* A leading dot would hide the file, a leading dash make it look like an option to every tool. */
+		/* A leading dot would hide the file, a leading dash make it look like an option to every
+		 * tool. */
 		bool fits = is_plain(byte) && (length > 0 || (byte != '.' && byte != '-'));
 		text_put(text, fits ? &byte : "_", 1);
 	}
@@ -145,7 +146,8 @@ int output_expand(
 	return text_end(&text);
 }
 
-/* Where the extension of the last component begins: ".pb.gz" as a whole, else the last dot that is not its first. */
+/* Where the extension of the last component begins: ".pb.gz" as a whole, else the last dot that is not its
+ * first. */
 static size_t extension_find(const char *path)
 {
 	static const char profile[] = ".pb.gz";
@@ -185,7 +187,8 @@ static bool has_directive(const char *pattern, char directive)
 		if (at[1] == directive)
 			return true;
 	}
-	return pattern[0] && pattern[strlen(pattern) - 1] == '/'; /* the default follows, which has them all */
+	/* the default follows, which has them all */
+	return pattern[0] && pattern[strlen(pattern) - 1] == '/';
 }
 
 /* An existing directory is taken by its literal name, so that a '%' in it stays one. It is not empty. */
@@ -329,7 +332,8 @@ int output_make_folders(const char *path)
 		return -ENAMETOOLONG;
 	for (char *slash = strchr(folder + 1, '/'); *folder && slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
-		/* Not only EEXIST: a folder on the way may be one we may pass but not write (EACCES, EROFS). */
+		/* Not only EEXIST: a folder on the way may be one we may pass but not write (EACCES, EROFS).
+		 * */
 		if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
 			struct stat status;
 			int saved = errno;

@@ -10,7 +10,8 @@
 
 enum {
 	MANY = 16,            /* samples in one look */
-	FLOOD = 256,          /* 64 cost the same at -p 1, 1024 half as much again (their lines leave the cache) */
+	/* 64 cost the same at -p 1, 1024 half as much again (their lines leave the cache) */
+	FLOOD = 256,
 	LEAST_NS = 30 * 1000, /* a sleep that is shorter is none */
 };
 

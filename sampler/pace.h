@@ -2,10 +2,10 @@
 /*
  * The pace of the main loop: how long the sampler sleeps when nothing wakes it.
  *
- * Most of what a target leaves in shared memory wakes nobody: that would take a system call there. A look costs 12 to
- * 20 us, most of it the kernel's for sleeping and waking, so 500 a second are a percent of a CPU, and 50 a tenth of one.
- * What a look may be late for: room for stacks (the rings wake us, buffers do not), the /proc of a process that has just
- * begun and may end soon, and a signal that asks for a snapshot.
+ * Most of what a target leaves in shared memory wakes nobody: that would take a system call there. A look
+ * costs 12 to 20 us, most of it the kernel's for sleeping and waking, so 500 a second are a percent of a CPU,
+ * and 50 a tenth of one. What a look may be late for: room for stacks (the rings wake us, buffers do not),
+ * the /proc of a process that has just begun and may end soon, and a signal that asks for a snapshot.
  *
  *   less    stacks come so fast that the buffers of a class would be full by then
  *   2 ms    a program has come, or a look has found many samples, in the last 200 ms

@@ -249,8 +249,9 @@ static bool is_ours(const struct mapping *mapping)
 }
 
 /*
- * Which malloc does the file call? An entry that still points into the file itself is one not yet used. One that points
- * to another file's jump to malloc goes where that goes: programs at a fixed address lend theirs to all.
+ * Which malloc does the file call? An entry that still points into the file itself is one not yet used. One
+ * that points to another file's jump to malloc goes where that goes: programs at a fixed address lend theirs
+ * to all.
  */
 static void look_at_binding(pid_t pid, const struct mapping *mapping, int memory_fd, struct mapped *mapped)
 {

@@ -5,8 +5,8 @@
 
 #include <sys/types.h>
 
-/* name: a number is a process, anything else a program as the shell would find it. Says what would not be seen. Returns
- * 0, or -errno after a line that says why nothing can be said. */
+/* name: a number is a process, anything else a program as the shell would find it. Says what would not be
+ * seen. Returns 0, or -errno after a line that says why nothing can be said. */
 int patient_examine(const char *name);
 
 /* A process' effective capabilities and its seccomp mode; left as they are where nobody tells. */

@@ -18,9 +18,9 @@
 enum {
 	RING_BYTES_ROOT = 8 << 20, /* 254 samples of 32 KiB */
 	RING_BYTES_USER = 4 << 20, /* first try; Debian's limits give this */
-	/* Below this period a burst takes hundreds of samples in a millisecond, each with the whole dump's room, 33 KB:
-	 * truth at -p 1 lost 829 of 3462 stacks with 8 MiB, none of 346002 with 64. The copy rung lost half of those:
-	 * it slows the target less than we need to follow. */
+	/* Below this period a burst takes hundreds of samples in a millisecond, each with the whole dump's
+	 * room, 33 KB: truth at -p 1 lost 829 of 3462 stacks with 8 MiB, none of 346002 with 64. The copy
+	 * rung lost half of those: it slows the target less than we need to follow. */
 	DENSE_PERIOD_BYTES = 16 << 10,
 	RING_BYTES_DENSE   = 64 << 20,
 	ATTACH_ROUNDS   = 8,
@@ -151,7 +151,8 @@ static void breakpoint_attr(struct perf_event_attr *attr, const struct probe *pr
 	attr->bp_addr = address;
 	attr->bp_len = sizeof(long);
 	attr->inherit = 1;
-	attr->remove_on_exec = 1; /* or the stale address would keep a debug register, and fire if it is hit again */
+	/* or the stale address would keep a debug register, and fire if it is hit again */
+	attr->remove_on_exec = 1;
 }
 
 /* Whether the kernel gives us one: on ourselves, on a function that nobody calls. */
@@ -206,8 +207,8 @@ static bool attached(const struct attachment *a, pid_t tid)
 	return false;
 }
 
-/* A thread that one of ours creates inherits its events; one created by a thread not yet attached does not. So go round
- * until a round finds nobody new. Returns the number of new threads or -errno. */
+/* A thread that one of ours creates inherits its events; one created by a thread not yet attached does not.
+ * So go round until a round finds nobody new. Returns the number of new threads or -errno. */
 static int attach_round(const struct probe *probe, pid_t pid, uint64_t address, struct attachment *a)
 {
 	char path[64];
@@ -273,7 +274,8 @@ int probe_open(struct probe *probe, enum backend wanted, const char *library, ui
     uint64_t period_bytes)
 {
 	memset(probe, 0, sizeof(*probe));
-	/* Record sizes are 16 bits wide; 65000 leaves room for the rest of the record. Multiples of 8 only. */
+	/* Record sizes are 16 bits wide; 65000 leaves room for the rest of the record. Multiples of 8 only.
+	 * */
 	probe->dump_bytes = (stack_bytes > 65000 ? 65000 : stack_bytes) & ~7u;
 	probe->regs_mask = regs_arch_native()->perf_mask;
 	probe->backend = BACKEND_COPY;

@@ -53,8 +53,8 @@ void image_free(struct image *image)
 
 enum answer { NO, YES, SECRET };
 
-/* Whether pid has our region mapped: a pid that a target wrote into shared memory proves nothing. Secret: a process that
- * has made itself undumpable, and we are not privileged. */
+/* Whether pid has our region mapped: a pid that a target wrote into shared memory proves nothing. Secret: a
+ * process that has made itself undumpable, and we are not privileged. */
 static enum answer maps_region(pid_t pid, const struct region *region)
 {
 	char path[64], line[4352];
@@ -128,8 +128,8 @@ static void read_called(const struct region *region, char path[REGION_PATH_BYTES
 	path[first.path_bytes >= 1 && first.path_bytes <= REGION_PATH_BYTES ? first.path_bytes - 1 : 0] = '\0';
 }
 
-/* A program with several names (Debian's redis-server is a link to redis-check-rdb) goes by the one it was called by, if
- * that does lead to the program; a script goes by its interpreter. */
+/* A program with several names (Debian's redis-server is a link to redis-check-rdb) goes by the one it was
+ * called by, if that does lead to the program; a script goes by its interpreter. */
 static void read_title(struct process *process)
 {
 	char called[REGION_PATH_BYTES], path[REGION_PATH_BYTES + 64], exe[64];
@@ -164,7 +164,8 @@ static uint64_t started(pid_t pid)
 	FILE *stat = fopen(path, "re");
 	if (!stat)
 		return 0;
-	const char *after = fgets(line, sizeof(line), stat) ? strrchr(line, ')') : NULL; /* the name is whatever it likes */
+	/* the name is whatever it likes */
+	const char *after = fgets(line, sizeof(line), stat) ? strrchr(line, ')') : NULL;
 	if (!after || sscanf(after + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
 	                  &ticks) != 1)
 		ticks = 0;
@@ -172,9 +173,10 @@ static uint64_t started(pid_t pid)
 	return ticks;
 }
 
-/* Whether a process can be one of the image's, by what the kernel says. A number is a target's word, and it must not keep
- * us waiting for a process that never ends: for ourselves, who map every region, or our children, who write profiles; or
- * for one that hides its maps (init does so from root, in a container), is another user's, or is older than we are.
+/* Whether a process can be one of the image's, by what the kernel says. A number is a target's word, and it
+ * must not keep us waiting for a process that never ends: for ourselves, who map every region, or our
+ * children, who write profiles; or for one that hides its maps (init does so from root, in a container), is
+ * another user's, or is older than we are.
  */
 static enum answer belongs(const struct thread_facts *facts, const struct region *region)
 {
@@ -194,8 +196,9 @@ static bool known(const struct image *image, pid_t pid)
 	return false;
 }
 
-/* The process that maps the region and is none that we know, for one whose number misleads: in a pid namespace of its
- * own it tells its number there; made by a clone that the libc does not know of, its parent's. */
+/* The process that maps the region and is none that we know, for one whose number misleads: in a pid
+ * namespace of its own it tells its number there; made by a clone that the libc does not know of, its
+ * parent's. */
 static pid_t search_pid(struct image *image, pid_t told, bool cloned)
 {
 	DIR *proc = image->searches++ < SEARCHES_MAX ? opendir("/proc") : NULL;
@@ -235,7 +238,8 @@ static void find_pid(struct process *process, const struct region_place *place)
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (pidfd < 0)
 		return;
-	if (maps_region(pid, image->region) == NO) { /* it ended in between, and the number is another's now */
+	/* it ended in between, and the number is another's now */
+	if (maps_region(pid, image->region) == NO) {
 		close(pidfd);
 		return;
 	}
@@ -250,7 +254,8 @@ bool process_is_there(const struct process *process)
 
 /* ---- address spaces */
 
-/* What the image's loader had mapped, in the image's own words: all there is of a process that is gone already. */
+/* What the image's loader had mapped, in the image's own words: all there is of a process that is gone
+ * already. */
 static void maps_from_image(struct process *process)
 {
 	const struct region *region = process->image->region;

@@ -2,12 +2,12 @@
 /*
  * Processes and images.
  *
- *   image    one execution of a program: one region. The process that executed it has place 0; the children that
- *            it forks, and that have something to tell, have other places.
+ *   image    one execution of a program: one region. The process that executed it has place 0; the children
+ *            that it forks, and that have something to tell, have other places.
  *   process  one place of an image: pid, address space, stacks, books.
  *
- * A pid never identifies anything here (it is reused, differs between namespaces, and a vfork child has its own while
- * it works in its parent's memory): samples carry the region's key and the place.
+ * A pid never identifies anything here (it is reused, differs between namespaces, and a vfork child has its
+ * own while it works in its parent's memory): samples carry the region's key and the place.
  */
 #ifndef SAMPLER_PROCESS_H
 #define SAMPLER_PROCESS_H
@@ -50,7 +50,8 @@ struct series;
 struct process {
 	struct image *image;
 	uint32_t place;
-	pid_t pid; /* 0 unknown; without a pidfd only what it said of itself: good for a name, not for /proc */
+	/* 0 unknown; without a pidfd only what it said of itself: good for a name, not for /proc */
+	pid_t pid;
 	int pidfd; /* -1: was gone before we could look */
 	bool command; /* the process that the user launched */
 	bool watched;  /* the roster knows it */
@@ -58,7 +59,8 @@ struct process {
 	bool finished; /* its exit profile has been asked for */
 	enum process_end end;
 	int status; /* wait status, PROCESS_EXITED */
-	char title[64];                /* what the user called it: redis-server, though the file is redis-check-rdb */
+	/* what the user called it: redis-server, though the file is redis-check-rdb */
+	char title[64];
 	char name[PROCESS_NAME_BYTES]; /* path of the executable, or what is known of it */
 	uint64_t start_ns, maps_read_ns, maps_retry_ns, prompt_ns;
 	uint32_t prompt_reads; /* of the maps since prompt_ns, out of turn */
@@ -97,18 +99,20 @@ struct image {
 struct image *image_new(struct region *region, uint64_t now_ns);
 void image_free(struct image *image); /* closes the region; every process must be gone */
 
-/* The process at a place, made if there is one in the shared memory and it is not known yet; NULL otherwise. */
+/* The process at a place, made if there is one in the shared memory and it is not known yet; NULL otherwise.
+ * */
 struct process *image_process(struct image *image, uint32_t place, struct modules *modules);
 
 /* Forgets a finished process; its place in the region is released by region_release_place, not here. */
 void process_free(struct process *process);
 
-/* The blocks that a child got from its parent keep their stacks: same addresses, so only the numbers change. Finds those
- * that the parent's books know by now and the child's do not: at its birth the parent's last stacks may not have been
- * read yet, so this is done again before the books are. */
+/* The blocks that a child got from its parent keep their stacks: same addresses, so only the numbers change.
+ * Finds those that the parent's books know by now and the child's do not: at its birth the parent's last
+ * stacks may not have been read yet, so this is done again before the books are. */
 void process_inherit(struct process *process);
 
-/* Takes over books that an earlier sampler kept: what was counted so far gets the marker frame for its stack. */
+/* Takes over books that an earlier sampler kept: what was counted so far gets the marker frame for its stack.
+ * */
 void process_adopt(struct process *process);
 
 /* Whether it still is the image that we know: it may have executed another program. */

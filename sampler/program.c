@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sources: execve(2) for scripts, ld.so(8) for secure-execution mode (AT_SECURE), elf(5) for PT_INTERP. A static-pie
- * program is ET_DYN without PT_INTERP too; so is the loader itself when it is run as a command, and it does preload.
+ * Sources: execve(2) for scripts, ld.so(8) for secure-execution mode (AT_SECURE), elf(5) for PT_INTERP. A
+ * static-pie program is ET_DYN without PT_INTERP too; so is the loader itself when it is run as a command,
+ * and it does preload.
  */
 #include "sampler/program.h"
 
@@ -88,7 +89,8 @@ static enum program_kind elf_inspect(int fd, const Elf64_Ehdr *header)
 	}
 	if (has_interpreter)
 		return PROGRAM_DYNAMIC;
-	/* ET_DYN without an interpreter: static-pie, or the loader. They are told apart by nothing but their name. */
+	/* ET_DYN without an interpreter: static-pie, or the loader. They are told apart by nothing but their
+	 * name. */
 	if (is_dynamic && header->e_type == ET_DYN) {
 		char link[32], target[PATH_MAX];
 		ssize_t length;

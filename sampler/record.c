@@ -130,7 +130,8 @@ static void parse_throttle(struct cursor *c, enum record_kind kind, const struct
 	r->source = layouts ? find_source(layouts, take_u64(c)) : NULL;
 }
 
-/* The path's terminator must be inside the record, before the sample_id trailer (tid, time, cpu: 24 bytes). */
+/* The path's terminator must be inside the record, before the sample_id trailer (tid, time, cpu: 24 bytes).
+ * */
 static const char *take_path(struct cursor *c)
 {
 	const char *path = (const char *)c->at;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One perf record: bytes in, fields out. Pure; every length is checked, so that tests and fuzzers can feed it.
+ * One perf record: bytes in, fields out. Pure; every length is checked, so that tests and fuzzers can feed
+ * it.
  *
- * Layout: perf_event_open(2) and include/uapi/linux/perf_event.h, for sample_type RECORD_SAMPLE_TYPE with sample_id_all.
+ * Layout: perf_event_open(2) and include/uapi/linux/perf_event.h, for sample_type RECORD_SAMPLE_TYPE with
+ * sample_id_all.
  */
 #ifndef SAMPLER_RECORD_H
 #define SAMPLER_RECORD_H
@@ -44,7 +46,8 @@ struct record {
 	size_t stack_want;  /* asked for */
 
 	/* SAMPLE, record_parse_event only */
-	const struct record_source *source;  /* of SAMPLE and THROTTLE; NULL: not ours, then nothing below is set */
+	/* of SAMPLE and THROTTLE; NULL: not ours, then nothing below is set */
+	const struct record_source *source;
 	uint64_t ip, address, period;        /* 0 where not asked for */
 	uint64_t data_page_bytes;            /* of the page at address; 0: none, or not asked for */
 	const uint64_t *chain;               /* call chain as the kernel gives it, PERF_CONTEXT_* included */
@@ -82,19 +85,20 @@ struct record_layouts {
 };
 
 /*
- * What every event has to have that record_parse_event() shall read, so that the id is in the same place whatever else
- * an event asks for; and what may be added.
+ * What every event has to have that record_parse_event() shall read, so that the id is in the same place
+ * whatever else an event asks for; and what may be added.
  */
 #define RECORD_EVENT_TYPE  (PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_ID)
 #define RECORD_EVENT_EXTRA                                                                                             \
 	(PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER |                 \
 	    PERF_SAMPLE_DATA_PAGE_SIZE)
 
-/* The same for rings in which events of several kinds write, with sample types of RECORD_EVENT_TYPE and some of
- * RECORD_EVENT_EXTRA. Returns 0 or -EBADMSG. */
+/* The same for rings in which events of several kinds write, with sample types of RECORD_EVENT_TYPE and some
+ * of RECORD_EVENT_EXTRA. Returns 0 or -EBADMSG. */
 int record_parse_event(const void *data, size_t bytes, const struct record_layouts *layouts, struct record *record);
 
-/* Parses `bytes` of one record (8-byte aligned). regs_mask: the event's sample_regs_user. Returns 0 or -EBADMSG. */
+/* Parses `bytes` of one record (8-byte aligned). regs_mask: the event's sample_regs_user. Returns 0 or
+ * -EBADMSG. */
 int record_parse(const void *data, size_t bytes, uint64_t regs_mask, struct record *record);
 
 #endif

@@ -60,8 +60,9 @@ static void lay_out(struct region *region, uint64_t live_max)
 	region->bytes = at;
 }
 
-/* The target must not pay for the first touch of what every image needs, neither in time nor in its memory cgroup.
- * fallocate makes the pages without mapping them here, so they do not count as this process' memory either. */
+/* The target must not pay for the first touch of what every image needs, neither in time nor in its memory
+ * cgroup. fallocate makes the pages without mapping them here, so they do not count as this process' memory
+ * either. */
 void region_prefault(const struct region *region)
 {
 	const struct {
@@ -74,7 +75,8 @@ void region_prefault(const struct region *region)
 	    {region->slots_offset, REGION_SEGMENT_SLOTS * sizeof(struct region_slot)},
 	};
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		(void)fallocate(region->fd, 0, (off_t)parts[i].offset, (off_t)parts[i].bytes); /* only an advance */
+		/* only an advance */
+		(void)fallocate(region->fd, 0, (off_t)parts[i].offset, (off_t)parts[i].bytes);
 }
 
 static int write_header(const struct region *region, const struct region_options *options)
@@ -178,7 +180,8 @@ bool region_abandoned(struct region *region)
 	if (munmap(region->base, region->bytes) != 0)
 		return false;
 	region->base = NULL;
-	/* Any other refusal is a target's doing (it can seal the seals): it must not keep us waiting for ever. */
+	/* Any other refusal is a target's doing (it can seal the seals): it must not keep us waiting for
+	 * ever. */
 	if (fcntl(region->fd, F_ADD_SEALS, F_SEAL_WRITE) == 0 || errno != EBUSY)
 		return true;
 	return region_map(region) != 0; /* a target has sealed it against us: nothing more to be had here */
@@ -303,8 +306,8 @@ bool region_read_free(const struct region *region, uint64_t number, struct free_
 	return atomic_load_explicit(&from->word, memory_order_relaxed) == number + 1;
 }
 
-/* Another CPU has just written it: the header and the innermost frames of the buffer after next, of those whose bits are
- * set. */
+/* Another CPU has just written it: the header and the innermost frames of the buffer after next, of those
+ * whose bits are set. */
 static void prefetch_ahead(const unsigned char *first, uint64_t bits, uint32_t bytes)
 {
 	enum { LINE_BYTES = 64, BEGINNING_BYTES = 512 };
@@ -320,9 +323,9 @@ static struct region_buffer *buffer_of(unsigned char *first, uint64_t bits, uint
 	return bits ? (struct region_buffer *)(void *)(first + (size_t)__builtin_ctzll(bits) * buffer_class[class].bytes) : NULL;
 }
 
-/* Calls `visit` for every buffer whose bit is set; true from it frees the buffer: all of a word's at once, for the word's
- * cache line goes to and fro between us and the target, but each large one, of which there are few and which take long.
- * Returns how many were freed. */
+/* Calls `visit` for every buffer whose bit is set; true from it frees the buffer: all of a word's at once,
+ * for the word's cache line goes to and fro between us and the target, but each large one, of which there are
+ * few and which take long. Returns how many were freed. */
 enum { LARGE_BYTES = 65536 };
 
 static size_t visit_buffers(const struct region *region,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One shared region, as the sampler sees it: makes it, and reads what targets wrote without believing any of it. Every
- * size and offset is the sampler's own copy; every value is read once into the sampler's memory before it is used.
+ * One shared region, as the sampler sees it: makes it, and reads what targets wrote without believing any of
+ * it. Every size and offset is the sampler's own copy; every value is read once into the sampler's memory
+ * before it is used.
  */
 #ifndef SAMPLER_REGION_H
 #define SAMPLER_REGION_H
@@ -35,12 +36,14 @@ struct region_options {
 	bool start_paused, no_peak, record_mmap;
 };
 
-/* The clock for options.clock_id: CLOCK_MONOTONIC where the hook can read it without a system call, which a sandbox might
- * punish; else CLOCK_MONOTONIC_COARSE, the same time by the kernel's tick, which is always in shared memory. */
+/* The clock for options.clock_id: CLOCK_MONOTONIC where the hook can read it without a system call, which a
+ * sandbox might punish; else CLOCK_MONOTONIC_COARSE, the same time by the kernel's tick, which is always in
+ * shared memory. */
 uint32_t region_clock(void);
 
-/* Makes and seals a region; takes memory for one page. The caller owns it. Returns 0 or -errno. A spare one is not mapped
- * here yet, which is three quarters of its price: until region_map only region_prefault and region_close may follow. */
+/* Makes and seals a region; takes memory for one page. The caller owns it. Returns 0 or -errno. A spare one
+ * is not mapped here yet, which is three quarters of its price: until region_map only region_prefault and
+ * region_close may follow. */
 int region_open_spare(struct region *region, uint32_t id, uint64_t key, const struct region_options *options);
 int region_map(struct region *region); /* if it is not; 0 or -errno */
 int region_open(struct region *region, uint32_t id, uint64_t key, const struct region_options *options);
@@ -49,8 +52,9 @@ void region_close(struct region *region);
 /* Takes the memory that every image needs from its start, 224 KiB. */
 void region_prefault(const struct region *region);
 
-/* Takes over a region that another sampler made, open for reading and writing as fd (then the region's). What its header
- * says must be what region_open would have laid out. Returns 0, -EPROTO, or -errno; fd stays the caller's then. */
+/* Takes over a region that another sampler made, open for reading and writing as fd (then the region's). What
+ * its header says must be what region_open would have laid out. Returns 0, -EPROTO, or -errno; fd stays the
+ * caller's then. */
 int region_reopen(struct region *region, int fd);
 
 /* True when no process has it mapped any more; then only region_close may follow. */
@@ -76,7 +80,8 @@ struct slot_copy {
 	uint64_t seq, address, size_bytes, period_bytes, time_ns, origin_seq;
 	uint32_t tid, origin_slot, origin_place, unmapped_pages;
 	uint16_t flags;
-	enum slot_state state; /* SLOT_LIVE or SLOT_FREED; of the latter, `address` is the order number of the free */
+	/* SLOT_LIVE or SLOT_FREED; of the latter, `address` is the order number of the free */
+	enum slot_state state;
 };
 bool region_read_slot(const struct region *region, uint32_t slot, struct slot_copy *copy);
 
@@ -97,7 +102,8 @@ bool region_read_free(const struct region *region, uint64_t number, struct free_
 struct region_drain {
 	/* The header copied, the stack in place: it may change while it is read. False: the buffer stays. */
 	bool (*taken)(void *context, const struct region_buffer *header, const unsigned char *stack, size_t room);
-	/* NULL, or told of the buffer that comes next: to ask the processor for it. All of it may change while it is read. */
+	/* NULL, or told of the buffer that comes next: to ask the processor for it. All of it may change
+	 * while it is read. */
 	void (*ahead)(void *context, const struct region_buffer *next, size_t room);
 	void *context;
 };

@@ -6,12 +6,12 @@
 /* enum perf_event_arm_regs: x0..x29 lr sp pc; DWARF has x0..x30 sp at 31 and no column for pc */
 static const uint8_t perf_to_dwarf[33] = {
 	0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29,
-	30, 31, REGS_NONE,
-};
+	30, 31, REGS_NONE};
 
 /*
- * A return address signed by PAC has its code in the bits above the virtual address; with 48-bit user addresses (the
- * default everywhere, 52 bits only on request of the program) those are bits 48 to 63, pointer tags included.
+ * A return address signed by PAC has its code in the bits above the virtual address; with 48-bit user
+ * addresses (the default everywhere, 52 bits only on request of the program) those are bits 48 to 63, pointer
+ * tags included.
  */
 const struct regs_arch regs_aarch64 = {
 	.name = "aarch64",

@@ -7,8 +7,7 @@
 static const uint8_t perf_to_dwarf[24] = {
 	0, 3, 2, 1, 4, 5, 6, 7, 16,
 	REGS_NONE, REGS_NONE, REGS_NONE, REGS_NONE, REGS_NONE, REGS_NONE, REGS_NONE,
-	8, 9, 10, 11, 12, 13, 14, 15,
-};
+	8, 9, 10, 11, 12, 13, 14, 15};
 
 const struct regs_arch regs_x86_64 = {
 	.name = "x86-64",

@@ -191,7 +191,8 @@ static size_t count_rows(const struct totals *totals, bool cum)
 	return count;
 }
 
-/* How many to print if nobody said: no more than `most`, and none that is too small to matter, but for the first few. */
+/* How many to print if nobody said: no more than `most`, and none that is too small to matter, but for the
+ * first few. */
 static size_t count_shown(const struct table *table, const struct totals *totals, size_t count, size_t most)
 {
 	size_t shown = count < most ? count : most;

@@ -39,8 +39,8 @@ static bool is_named(const struct traces_frame *frame)
 	return frame->name[0] != '[' && !strstr(frame->name, "+0x");
 }
 
-/* Those with names, as many as fit with the share of the last one; half a name is worse than none. " .. " for " < " where
- * some are left out. */
+/* Those with names, as many as fit with the share of the last one; half a name is worse than none. " .. " for
+ * " < " where some are left out. */
 static void callers_choose(struct shown *shown, const struct traces *traces, const struct callers *callers, int room)
 {
 	int columns[CALLERS_SHOWN + 1] = {0};

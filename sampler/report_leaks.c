@@ -221,7 +221,8 @@ int report_leaks(const struct screen *screen, const struct reading *reading, con
 
 /* ---- growth */
 
-/* "parse < load < main": a stack on as many lines as it takes, names whole, of which none is wider than the screen. */
+/* "parse < load < main": a stack on as many lines as it takes, names whole, of which none is wider than the
+ * screen. */
 static void print_stack(const struct screen *screen, const struct traces *t, size_t row, int used)
 {
 	enum { INDENT = 12 };

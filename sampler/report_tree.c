@@ -8,7 +8,8 @@
  *	  6.0 MiB   74.1%  |  parse
  *	  1.9 MiB   23.5%  '- serve
  *
- * A chain of single calls goes straight down: only where the tree branches does the indent grow, so that deep stacks fit.
+ * A chain of single calls goes straight down: only where the tree branches does the indent grow, so that deep
+ * stacks fit.
  */
 #include "sampler/report.h"
 
@@ -65,7 +66,8 @@ static void level_enter(const struct printing *p, uint32_t node, struct level *l
 			traces_sum(&level->hidden_value, p->tree->nodes[child].sum.value);
 		}
 	}
-	/* What is folded and would be too small for a line of its own is too small for this one too, up to 1% of all. */
+	/* What is folded and would be too small for a line of its own is too small for this one too, up to 1%
+	 * of all. */
 	if (level->hidden_value < p->least && (double)level->hidden_value < 0.01 * p->all)
 		level->hidden = 0;
 	level->branches = shown + (level->hidden ? 1 : 0) + (p->tree->nodes[node].self > 0 ? 1 : 0) > 1;

@@ -13,7 +13,8 @@
 #include <sys/epoll.h>
 
 enum {
-	CLAIM_LIMIT_NS = 2000 * 1000000, /* between the ticket and a complete header; then the image is given up */
+	/* between the ticket and a complete header; then the image is given up */
+	CLAIM_LIMIT_NS = 2000 * 1000000,
 	LINGER_NS = 500 * 1000000,       /* between looks at whether anybody still maps an image's region */
 };
 
@@ -21,7 +22,8 @@ enum {
 
 size_t roster_drain(struct roster *roster)
 {
-	/* Not the number of records: a system-wide uprobe event also tells of every other process' mappings. */
+	/* Not the number of records: a system-wide uprobe event also tells of every other process' mappings.
+	 * */
 	uint64_t before = roster->intake->taken, now = process_now_ns();
 	for (struct image *image = roster->intake->images; image; image = image->next)
 		if (image->ready)
@@ -55,7 +57,8 @@ static void watch_process(struct roster *roster, struct process *process)
 	roster->unwatched = true;
 }
 
-/* Called wherever something takes long: between two looks more images may come than there are spare regions. */
+/* Called wherever something takes long: between two looks more images may come than there are spare regions.
+ * */
 static size_t take_claims(struct roster *roster)
 {
 	struct region *region;
@@ -156,8 +159,8 @@ static void finish_executed(struct roster *roster, pid_t pid, const struct image
 
 /* ---- images */
 
-/* Images whose header is complete now. Touches nothing but the images, so that it can be called while a ring is being
- * drained: a sample may come before the look that would have found its image. */
+/* Images whose header is complete now. Touches nothing but the images, so that it can be called while a ring
+ * is being drained: a sample may come before the look that would have found its image. */
 static size_t ready_images(struct roster *roster)
 {
 	size_t count = 0;
@@ -218,8 +221,8 @@ static void image_remove(struct roster *roster, struct image *image)
 	image_free(image);
 }
 
-/* An image without a living process goes when nobody maps its region any more: a forked child that has had nothing to
- * say so far would still claim a place in it. */
+/* An image without a living process goes when nobody maps its region any more: a forked child that has had
+ * nothing to say so far would still claim a place in it. */
 static bool image_is_over(const struct image *image, uint64_t now)
 {
 	if (!image->ready && now - image->claimed_ns < CLAIM_LIMIT_NS)
@@ -266,7 +269,8 @@ size_t roster_tend(struct roster *roster)
 	}
 	if (linger && roster->unwatched)
 		roster_finish_ended(roster);
-	/* What a crowd needed while it waited to be written need not stay resident for ever: half of it and more did. */
+	/* What a crowd needed while it waited to be written need not stay resident for ever: half of it and
+	 * more did. */
 	if (gone)
 		malloc_trim(0);
 	if (linger)

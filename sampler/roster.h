@@ -2,9 +2,9 @@
 /*
  * The roster: who is being profiled, from the claim of a region to the last look at it.
  *
- *   ticket gone -> image, not ready -> header complete: process at place 0, breakpoints -> children at other places
- *   process ends -> books closed (`closed` is called once) -> released
- *   nobody maps the image's region any more -> image gone
+ *   ticket gone -> image, not ready -> header complete: process at place 0, breakpoints -> children at other
+ *   places process ends -> books closed (`closed` is called once) -> released nobody maps the image's region
+ *   any more -> image gone
  */
 #ifndef SAMPLER_ROSTER_H
 #define SAMPLER_ROSTER_H
@@ -40,7 +40,8 @@ struct roster {
 	bool status_known;
 	int command_status;
 	bool command_seen; /* it has loaded the library */
-	bool unwatched;    /* there was a process of whose end nothing tells us: it had ended when we first looked */
+	/* there was a process of whose end nothing tells us: it had ended when we first looked */
+	bool unwatched;
 
 	uint64_t arrivals;   /* processes ever watched */
 	uint64_t requests;   /* for snapshots, that targets have made; counted by the album */
@@ -51,11 +52,12 @@ struct roster {
 /* To be called once the borrowed fields are set. */
 void roster_init(struct roster *roster);
 
-/* Everything that lies in the rings and the stack buffers. Returns how many samples there were, and frees of some. */
+/* Everything that lies in the rings and the stack buffers. Returns how many samples there were, and frees of
+ * some. */
 size_t roster_drain(struct roster *roster);
 
-/* Takes claimed regions, readies images, finds forked children's places, lets go of what is over. Returns how many
- * images have come. */
+/* Takes claimed regions, readies images, finds forked children's places, lets go of what is over. Returns how
+ * many images have come. */
 size_t roster_tend(struct roster *roster);
 
 /* Closes the books of every process that has ended. */
@@ -66,7 +68,8 @@ const struct process *roster_find(const struct roster *roster, pid_t pid);
 
 void roster_release(struct roster *roster, struct process *process);
 
-/* Takes over a region that an earlier sampler left, with every process in it. Returns 0 or -ENOMEM (region closed). */
+/* Takes over a region that an earlier sampler left, with every process in it. Returns 0 or -ENOMEM (region
+ * closed). */
 int roster_adopt(struct roster *roster, struct region *region);
 
 /* The sampling period of all images, now and to come. */

@@ -79,7 +79,8 @@ static void pager_exec(const char *pager, const int channel[2])
 	dup2(channel[0], STDIN_FILENO);
 	close(channel[0]);
 	close(channel[1]);
-	setenv("LESS", "FRX", 0); /* as git: stay out of the way if it fits, pass colours on, leave the text there */
+	/* as git: stay out of the way if it fits, pass colours on, leave the text there */
+	setenv("LESS", "FRX", 0);
 	setenv("LV", "-c", 0);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGPIPE, SIG_DFL);

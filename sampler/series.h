@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The series of one process' snapshots: which number is next and when, what waits to be taken, which files are there.
+ * The series of one process' snapshots: which number is next and when, what waits to be taken, which files
+ * are there.
  *
- * At most one numbered snapshot of a process is in the writer. What is due meanwhile waits: a request until the writer is
- * done with it, one for all who ask; the interval's until it would run into the next one, and then it is skipped.
+ * At most one numbered snapshot of a process is in the writer. What is due meanwhile waits: a request until
+ * the writer is done with it, one for all who ask; the interval's until it would run into the next one, and
+ * then it is skipped.
  */
 #ifndef SAMPLER_SERIES_H
 #define SAMPLER_SERIES_H
@@ -56,7 +58,8 @@ enum series_due series_look(struct series *series, uint64_t interval_ns, uint64_
 /* A periodic snapshot was taken, or not needed. */
 void series_advance(struct series *series, uint64_t interval_ns, uint64_t now_ns);
 
-/* Somebody asks. The first cause and name stand until it is taken. asker 0: nobody waits. False: too many wait. */
+/* Somebody asks. The first cause and name stand until it is taken. asker 0: nobody waits. False: too many
+ * wait. */
 bool series_want(struct series *series, const char *cause, const char *name, uint64_t asker);
 
 /* A numbered snapshot is on disk: removes what is more than `keep` (0: all stay). Returns 0 or -ENOMEM. */

@@ -153,8 +153,8 @@ static void on_front(struct session *s)
 	}
 	if (error == -EAGAIN)
 		return;
-	/* The front is gone: if it never started COMMAND there is nothing to wait for. Nor is there without a pidfd: it was
-	 * there when the front told us, so COMMAND had ended by then. */
+	/* The front is gone: if it never started COMMAND there is nothing to wait for. Nor is there without a
+	 * pidfd: it was there when the front told us, so COMMAND had ended by then. */
 	close(s->front_fd);
 	s->front_fd = -1;
 	s->done_sent = true;
@@ -379,7 +379,8 @@ static int open_session(struct session *s)
 
 static void close_session(struct session *s)
 {
-	notice_end(); /* the kernel takes 160 ms to close a uprobe and its rings: nobody who reads the log is to wait */
+	/* the kernel takes 160 ms to close a uprobe and its rings: nobody who reads the log is to wait */
+	notice_end();
 	roster_fini(&s->roster);
 	lobby_free(s->lobby);
 	album_free(s->album);

@@ -8,7 +8,8 @@ struct options;
 /* Serves one run, talking to the front process over front_fd (sampler/message.h). Returns the exit status. */
 int session_run(const struct options *options, int front_fd);
 
-/* `heaptap adopt PID`: goes on with the books of a target whose sampler has died, until it ends. Returns the exit status. */
+/* `heaptap adopt PID`: goes on with the books of a target whose sampler has died, until it ends. Returns the
+ * exit status. */
 int session_adopt(struct options *options);
 
 #endif

@@ -184,7 +184,8 @@ static int add_row(struct profile *profile, struct naming *naming, const struct 
 	    rounded(row->inuse.objects_q16, WEIGHT_OBJECTS_SHIFT),
 	    rounded(row->inuse.bytes_q8, WEIGHT_BYTES_SHIFT),
 	};
-	/* The mean size of this row's blocks, as Go writes it: the estimates of bytes and objects have one ratio. */
+	/* The mean size of this row's blocks, as Go writes it: the estimates of bytes and objects have one
+	 * ratio. */
 	bool allocated = values[0] > 0;
 	int64_t objects = allocated ? values[0] : values[2], bytes = allocated ? values[1] : values[3];
 	struct profile_label labels[ROW_LABELS + 1] = {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A snapshot: the books of one process at one instant, with names, as a profile in a file; and what goes with it: the
- * peak so far, the difference to the snapshot before, the time line, the lifetimes.
+ * A snapshot: the books of one process at one instant, with names, as a profile in a file; and what goes with
+ * it: the peak so far, the difference to the snapshot before, the time line, the lifetimes.
  *
- * It is written in a forked child of the sampler: the fork is the consistent copy, draining goes on meanwhile, and
- * a debug file that kills libdw takes only the child with it.
+ * It is written in a forked child of the sampler: the fork is the consistent copy, draining goes on
+ * meanwhile, and a debug file that kills libdw takes only the child with it.
  */
 #ifndef SAMPLER_SNAPSHOT_H
 #define SAMPLER_SNAPSHOT_H
@@ -55,8 +55,8 @@ struct snapshot {
 };
 
 /*
- * NULL: out of memory. Its item builds, encodes and publishes the profile, then the others: 0, or -errno of the first
- * that failed; the others are tried all the same.
+ * NULL: out of memory. Its item builds, encodes and publishes the profile, then the others: 0, or -errno of
+ * the first that failed; the others are tried all the same.
  */
 struct snapshot *snapshot_new(void);
 void snapshot_free(struct snapshot *snapshot);

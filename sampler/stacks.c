@@ -6,7 +6,8 @@
 
 enum { PATH_FRAMES = 512 };
 
-/* A frame of the stack interned last: two stacks in a row mostly have most of their outer frames in common. */
+/* A frame of the stack interned last: two stacks in a row mostly have most of their outer frames in common.
+ * */
 struct step {
 	uint32_t frame, node;
 };
@@ -285,7 +286,8 @@ uint32_t stacks_translate(const struct stacks *from, uint32_t stack, struct stac
 		return UINT32_MAX;
 	if (stack == STACK_ROOT)
 		return STACK_ROOT;
-	/* Outer frames first; the depth is bounded by the unwinder's, the recursion is not worth the stack. */
+	/* Outer frames first; the depth is bounded by the unwinder's, the recursion is not worth the stack.
+	 * */
 	uint32_t depth = 0, node;
 	for (node = stack; node != STACK_ROOT; node = from->nodes[node].outer)
 		depth++;

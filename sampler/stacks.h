@@ -8,8 +8,8 @@
  *            main ── serve ── parse ── alloc_token      stack 4 = {main, serve, parse, alloc_token}
  *                         └── reply                     stack 5 = {main, serve, reply}
  *
- * Two stacks share what they have in common at the outer end, so a hundred thousand stacks of a program take a few
- * nodes each (8 bytes and 16 to 32 of hash).
+ * Two stacks share what they have in common at the outer end, so a hundred thousand stacks of a program take
+ * a few nodes each (8 bytes and 16 to 32 of hash).
  */
 #ifndef SAMPLER_STACKS_H
 #define SAMPLER_STACKS_H
@@ -26,7 +26,8 @@ enum { STACK_ROOT = 0 }; /* the empty stack */
 /* Marker frames besides the unwinder's. */
 #define STACK_BEFORE_RESTART "[unknown: sampled before restart]" /* an earlier sampler knew the stacks */
 #define STACK_LOST_SAMPLES   "[lost samples]"                    /* the kernel had no room for them */
-#define STACK_NONE           "[no user stack]"                   /* a thread that has no address space any more */
+/* a thread that has no address space any more */
+#define STACK_NONE           "[no user stack]"
 
 /* Where a frame's code was mapped when it was first seen; module NULL: not a file's. */
 struct stack_mapping {
@@ -39,7 +40,8 @@ struct stack_frame {
 	uint64_t pc;         /* absolute, already moved into the call */
 	uint64_t vaddr;      /* in the module's file */
 	uint32_t mapping;    /* index for stacks_mapping() */
-	const char *marker;  /* "[truncated]" and the like (static string): no code at all; pc is then a small number */
+	/* "[truncated]" and the like (static string): no code at all; pc is then a small number */
+	const char *marker;
 };
 
 struct stack_node {
@@ -51,10 +53,10 @@ struct stacks *stacks_new(void);
 void stacks_free(struct stacks *stacks);
 
 /*
- * The stack of `count` frames, innermost first, with `marker` (a static string or NULL) as the outermost frame of all.
- * The frames are as unwind_stack() left them, and MAPS as they were; MAPS remember the numbers of frames, for this table
- * alone (unwind_remember). UINT32_MAX when memory has run out or there are more than STACKS_NODES_MAX nodes: a hostile
- * target makes those.
+ * The stack of `count` frames, innermost first, with `marker` (a static string or NULL) as the outermost
+ * frame of all. The frames are as unwind_stack() left them, and MAPS as they were; MAPS remember the numbers
+ * of frames, for this table alone (unwind_remember). UINT32_MAX when memory has run out or there are more
+ * than STACKS_NODES_MAX nodes: a hostile target makes those.
  */
 enum { STACKS_NODES_MAX = 1 << 22 };
 uint32_t stacks_intern(struct stacks *stacks, const struct unwind_frame *frames, size_t count, const char *marker,

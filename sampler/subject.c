@@ -107,7 +107,8 @@ static bool leads_to(const char *path, const struct stat *file)
 	return stat(path, &status) == 0 && status.st_dev == file->st_dev && status.st_ino == file->st_ino;
 }
 
-/* Is there a file of that name, beside the executable or where programs are looked for, that is the executable? */
+/* Is there a file of that name, beside the executable or where programs are looked for, that is the
+ * executable? */
 static bool is_called(const struct subject *s, const char *called, const struct stat *file)
 {
 	char path[PATH_MAX + 64], list[4096];
@@ -124,8 +125,8 @@ static bool is_called(const struct subject *s, const char *called, const struct 
 	return false;
 }
 
-/* A program with several names goes by the one it was called by; a script by its interpreter. The kernel keeps 15 letters
- * of what was called. */
+/* A program with several names goes by the one it was called by; a script by its interpreter. The kernel
+ * keeps 15 letters of what was called. */
 static void find_title(struct subject *s, const char *exe)
 {
 	struct stat file;

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Subjects: the processes that events are sampled in, as the kernel's records tell of them. Whether our library is in one
- * does not matter here; a process that is also profiled for its heap is a subject and a `struct process`.
+ * Subjects: the processes that events are sampled in, as the kernel's records tell of them. Whether our
+ * library is in one does not matter here; a process that is also profiled for its heap is a subject and a
+ * `struct process`.
  *
  *   FORK         a new subject, with its creator's maps
- *   COMM, exec   the subject ends and another one begins under the same pid: a program of its own, with its own profiles
+ *   COMM, exec   the subject ends and another one begins under the same pid: a program of its own, with its
+ *                own profiles
  *   MMAP2        a range of its maps
  *   EXIT         a thread has ended: perhaps the last one
  *
- * Records that were lost make a subject late, never wrong: what is not known is read from /proc while it is there.
+ * Records that were lost make a subject late, never wrong: what is not known is read from /proc while it is
+ * there.
  */
 #ifndef SAMPLER_SUBJECT_H
 #define SAMPLER_SUBJECT_H
@@ -30,7 +33,8 @@ struct subject {
 	int pidfd;       /* -1: not looked for yet, or gone before we could */
 	bool looked;     /* for its pidfd and name */
 	bool exits;      /* a thread of it has ended since the last look */
-	bool closed;     /* it has ended, or executes another program; waits for its last profile to be written */
+	/* it has ended, or executes another program; waits for its last profile to be written */
+	bool closed;
 	enum process_end end;
 	int status;      /* wait status, PROCESS_EXITED */
 	char title[64];  /* as struct process has it */

@@ -56,7 +56,8 @@ struct symbol_file {
 	const char *path; /* as the target saw it; for fallback names and to find the debug file beside it */
 	const uint8_t *build_id; /* NULL: none, then nothing of this file is cached on disk */
 	size_t build_id_bytes;
-	const void *key; /* tells it from all other files that the struct symbols is asked about; NULL: nothing does */
+	/* tells it from all other files that the struct symbols is asked about; NULL: nothing does */
+	const void *key;
 };
 
 struct symbol_frame {
@@ -91,8 +92,8 @@ void symbols_free(struct symbols *symbols);
  * Fills out[i] for vaddrs[i], i < n. Addresses are virtual addresses of the ELF file (not of the process) and
  * already moved into the calling instruction (return address - 1). Any order, duplicates allowed.
  * At level RAW results are empty; else every result has at least one frame. A file that cannot be read, or
- * whose names exceed all bounds, is no error but fallback names. A file with a key that was asked about before is
- * opened only for addresses that are new. Returns 0 or -ENOMEM (then out is not to be used).
+ * whose names exceed all bounds, is no error but fallback names. A file with a key that was asked about
+ * before is opened only for addresses that are new. Returns 0 or -ENOMEM (then out is not to be used).
  */
 int symbols_resolve(struct symbols *symbols, const struct symbol_file *file, const uint64_t *vaddrs, size_t n,
     struct symbol_result *out, struct symbol_facts *facts);

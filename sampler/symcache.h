@@ -31,8 +31,8 @@ int symcache_read(const char *folder, const uint8_t *build_id, size_t build_id_b
     uint8_t **bytes, size_t *byte_count);
 
 /*
- * Replaces the entry, makes the folder if needed, and removes old entries beyond limit_bytes (UINT64_MAX: does not look).
- * Returns 0 or -errno; a failure leaves the old entry or none, never a partial one.
+ * Replaces the entry, makes the folder if needed, and removes old entries beyond limit_bytes (UINT64_MAX:
+ * does not look). Returns 0 or -errno; a failure leaves the old entry or none, never a partial one.
  */
 int symcache_write(const char *folder, uint64_t limit_bytes, const uint8_t *build_id, size_t build_id_bytes,
     uint64_t source_id, const uint8_t *bytes, size_t byte_count);

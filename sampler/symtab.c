@@ -13,7 +13,8 @@ enum {
 	COMPARE_MAX = 1024,    /* bytes of two names; a hostile table has long ones */
 };
 
-/* What is known so far about the symbols that begin after the wanted address before, and not after this one. */
+/* What is known so far about the symbols that begin after the wanted address before, and not after this one.
+ * */
 struct wanted {
 	uint64_t nearest;   /* where the last of them begins */
 	uint64_t outermost; /* where the first of them begins that contains this address */
@@ -186,7 +187,8 @@ static inline size_t first_wanted(const struct symtab *symtab, uint64_t start)
 		return 0;
 	if (start > vaddrs[symtab->vaddr_count - 1])
 		return symtab->vaddr_count;
-	/* Without the cells the search, for each of 150,000 symbols, was two thirds of writing node's profile. */
+	/* Without the cells the search, for each of 150,000 symbols, was two thirds of writing node's
+	 * profile. */
 	cell = (start - vaddrs[0]) >> symtab->cell_shift;
 	low = symtab->cells[cell];
 	count = symtab->cells[cell + 1] - low;

@@ -32,9 +32,9 @@ void symtab_free(struct symtab *symtab);
 
 /*
  * Names the addresses that will be looked for (ascending, no duplicates, borrowed; none: all), before the
- * first addition. symtab_add_elf() then keeps only what can answer for them: sorting all of node's 150,000 symbols
- * for some hundred addresses took 40 ms. Of aliases of different sizes in different sections of the file the
- * best name is not certain to stay. Returns 0 or -ENOMEM.
+ * first addition. symtab_add_elf() then keeps only what can answer for them: sorting all of node's 150,000
+ * symbols for some hundred addresses took 40 ms. Of aliases of different sizes in different sections of the
+ * file the best name is not certain to stay. Returns 0 or -ENOMEM.
  */
 int symtab_want(struct symtab *symtab, const uint64_t *vaddrs, size_t n);
 

@@ -2,8 +2,8 @@
 /*
  * The names of one process' threads, kept when a thread has gone.
  *
- * A name is read at a thread's first sample, a few milliseconds after it was taken; changed names come with the kernel's
- * COMM records where perf events are open, and by reading all of them again now and then.
+ * A name is read at a thread's first sample, a few milliseconds after it was taken; changed names come with
+ * the kernel's COMM records where perf events are open, and by reading all of them again now and then.
  */
 #ifndef SAMPLER_THREADS_H
 #define SAMPLER_THREADS_H

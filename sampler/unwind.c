@@ -17,15 +17,15 @@ struct place {
 };
 
 /*
- * Direct-mapped, emptied whenever the maps change. It grows with what a process does: a thousand short processes must
- * not cost much, and a compiler has ten thousand return addresses.
+ * Direct-mapped, emptied whenever the maps change. It grows with what a process does: a thousand short
+ * processes must not cost much, and a compiler has ten thousand return addresses.
  */
 enum { PLACES_FIRST = 256, PLACES_MAX = 16384, GROWTH = 4 };
 
 /*
- * The trail is where the last walk left its frames. The next stack mostly has the same outer frames in the same places,
- * and a dump that has just arrived is in no cache of ours: to ask for all of it at once takes as long as the walk would
- * wait for one frame.
+ * The trail is where the last walk left its frames. The next stack mostly has the same outer frames in the
+ * same places, and a dump that has just arrived is in no cache of ours: to ask for all of it at once takes as
+ * long as the walk would wait for one frame.
  */
 enum { TRAIL = 256 };
 
@@ -48,8 +48,8 @@ struct walk {
 
 static const struct cfi_rule no_rule = {.kind = CFI_NONE};
 
-/* The dump may lie in memory that the target still writes (sampler/region.h): what has been read once must not be read a
- * second time after it was checked, as a compiler is free to do with a copy of memory. */
+/* The dump may lie in memory that the target still writes (sampler/region.h): what has been read once must
+ * not be read a second time after it was checked, as a compiler is free to do with a copy of memory. */
 #define READ_ONCE_ONLY(word) __asm__("" : "+r"(word))
 
 static inline bool read_word(const struct walk *w, uint64_t address, uint64_t *value)
@@ -155,9 +155,10 @@ static const struct place *look_up(const struct walk *w, uint64_t pc, struct pla
 }
 
 /*
- * A return address that no call has left, but code that made up the stack, is that of a function's first instruction
- * (makecontext() puts __start_context there), and in front of it is nothing: then it is meant as it is. If what that
- * function's row then calls a return address is not code (in glibc 2.36 it is uc_link), the made-up stack begins here.
+ * A return address that no call has left, but code that made up the stack, is that of a function's first
+ * instruction (makecontext() puts __start_context there), and in front of it is nothing: then it is meant as
+ * it is. If what that function's row then calls a return address is not code (in glibc 2.36 it is uc_link),
+ * the made-up stack begins here.
  */
 static bool starts_function(const struct walk *w, uint64_t pc, struct place *place)
 {
@@ -183,8 +184,8 @@ static inline bool known(const struct regs *regs, unsigned n)
 }
 
 /*
- * The caller's stack pointer must be above the callee's: only a leaf whose return address is in a register may have no
- * frame at all. A signal handler's frame leads to wherever the interrupted code had its stack.
+ * The caller's stack pointer must be above the callee's: only a leaf whose return address is in a register
+ * may have no frame at all. A signal handler's frame leads to wherever the interrupted code had its stack.
  */
 static enum unwind_outcome check_progress(const struct walk *w, uint64_t sp, uint64_t next_sp, bool may_stay,
     bool signal_frame)
@@ -247,7 +248,8 @@ static enum unwind_outcome step_simple(struct walk *w, const struct cfi_rule *ru
 	for (unsigned saved = rule->saved; saved; saved &= saved - 1) {
 		unsigned i = (unsigned)__builtin_ctz(saved), number = arch->tracked[i];
 		slot = cfa + (uint64_t)(int64_t)rule->offset[i];
-		/* Below the stack pointer: popped, the register has its value back (compilers do not say so). */
+		/* Below the stack pointer: popped, the register has its value back (compilers do not say so).
+		 * */
 		if (slot < sp)
 			continue;
 		if (read_word(w, slot, &regs->r[number]))
@@ -282,8 +284,8 @@ static enum unwind_outcome step_odd(struct walk *w, const struct cfi_rule *rule,
 }
 
 /*
- * Code without rows: {caller's frame pointer, return address} at the frame pointer, as both ABIs lay it out. Believed
- * only if it is on this stack above us and leads to code.
+ * Code without rows: {caller's frame pointer, return address} at the frame pointer, as both ABIs lay it out.
+ * Believed only if it is on this stack above us and leads to code.
  */
 static enum unwind_outcome step_fp(struct walk *w, const struct place *place, bool activation)
 {
@@ -294,8 +296,8 @@ static enum unwind_outcome step_fp(struct walk *w, const struct place *place, bo
 	if (!known(&w->regs, arch->fp))
 		return stuck;
 	/*
-	 * Both ABIs have the start-up code set the frame pointer to zero to mark the outermost frame. In a file's code
-	 * that is such code; run-time generated code may use the register for anything.
+	 * Both ABIs have the start-up code set the frame pointer to zero to mark the outermost frame. In a
+	 * file's code that is such code; run-time generated code may use the register for anything.
 	 */
 	if (fp == 0 && !activation && place->map->kind == MAP_KIND_FILE) {
 		w->regs.pc = 0;
@@ -337,7 +339,8 @@ void unwind_remember(struct maps *maps, const struct unwind_frame *frame, uint32
 		place->tag = tag;
 }
 
-/* From the frame at PLACE to its caller; *HOW and *ACTIVATION then describe the caller. A pc of 0: there is none. */
+/* From the frame at PLACE to its caller; *HOW and *ACTIVATION then describe the caller. A pc of 0: there is
+ * none. */
 static enum unwind_outcome step(struct walk *w, const struct place *place, enum unwind_step *how, bool *activation)
 {
 	const struct cfi_rule *rule = place->rule;

@@ -120,8 +120,8 @@ static uint64_t at_least(uint64_t value, uint64_t least)
 	return value > least ? value : least;
 }
 
-/* A block without a stack that is in use was allocated. The process' count may not say so: it was read before the
- * slots, or what it lacks was made up for by samples that came after it. */
+/* A block without a stack that is in use was allocated. The process' count may not say so: it was read before
+ * the slots, or what it lacks was made up for by samples that came after it. */
 static struct heap_sums lost_at_least(struct heap_sums lost, struct heap_sums inuse)
 {
 	return (struct heap_sums){at_least(lost.samples, inuse.samples), at_least(lost.bytes_q8, inuse.bytes_q8),
@@ -160,7 +160,8 @@ static uint64_t take_up_to(uint64_t *from, uint64_t wanted)
 	return taken;
 }
 
-/* With ages, what a site allocated is told apart into what lives, by age, and the rest, which has no age any more. */
+/* With ages, what a site allocated is told apart into what lives, by age, and the rest, which has no age any
+ * more. */
 static int share_out(struct making *m)
 {
 	for (uint32_t site = 0; site <= m->sites; site++)

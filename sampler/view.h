@@ -39,7 +39,8 @@ struct view_row {
 struct view {
 	struct view_row *rows; /* owned */
 	size_t count, capacity;
-	struct view_estimate allocated, inuse, inherited; /* inuse includes inherited; allocated has no variance */
+	/* inuse includes inherited; allocated has no variance */
+	struct view_estimate allocated, inuse, inherited;
 	struct view_estimate lost_alloc, lost_inuse;      /* under [lost stack], included above */
 };
 

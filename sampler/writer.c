@@ -121,7 +121,8 @@ void writer_submit(struct writer *writer, struct writer_item *item)
 	start(writer);
 }
 
-/* Without a child nobody will come back from one: then it is for the clock to say that it has been tried enough. */
+/* Without a child nobody will come back from one: then it is for the clock to say that it has been tried
+ * enough. */
 void writer_tend(struct writer *writer)
 {
 	if (!writer->jobs || writer->jobs->pid)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The writer: a queue of snapshots and the forked children that write them, WRITER_CHILDREN at a time. A child that is
- * killed by a bad debug file is followed by one that looks at less: functions only, then addresses only.
+ * The writer: a queue of snapshots and the forked children that write them, WRITER_CHILDREN at a time. A
+ * child that is killed by a bad debug file is followed by one that looks at less: functions only, then
+ * addresses only.
  */
 #ifndef SAMPLER_WRITER_H
 #define SAMPLER_WRITER_H
@@ -19,11 +20,13 @@ struct writer;
 struct writer_item {
 	int (*write)(const struct writer_item *item); /* in the child; 0 or -errno */
 	void (*discard)(struct writer_item *item);
-	int detail;  /* enum symbol_level's numbers: 0 full, 1 functions, 2 raw; goes up when a child is killed */
+	/* enum symbol_level's numbers: 0 full, 1 functions, 2 raw; goes up when a child is killed */
+	int detail;
 	bool urgent; /* somebody waits for it */
 };
 
-/* `done` is called when an item is on disk (error 0) or cannot be (-errno); the item is discarded after it. */
+/* `done` is called when an item is on disk (error 0) or cannot be (-errno); the item is discarded after it.
+ * */
 struct writer *writer_new(void (*done)(void *context, const struct writer_item *item, int error), void *context);
 void writer_free(struct writer *writer);
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build: -shared -fPIC -fvisibility=hidden -fno-plt -fno-builtin -Wl,-z,now */
-/* The least that a preloaded library can do: call the next definition. The floor under every profiler of this kind. */
+/* The least that a preloaded library can do: call the next definition. The floor under every profiler of this
+ * kind. */
 #include <dlfcn.h>
 #include <stddef.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Each pointer starts at a function that looks the real one up; the constructor has mostly been there before: a dlsym that
- * fails allocates, and must not come back to itself. */
+/* Each pointer starts at a function that looks the real one up; the constructor has mostly been there before:
+ * a dlsym that fails allocates, and must not come back to itself. */
 #define FORWARD(type, name, parameters, arguments)                                      \
 	static type first_##name parameters;                                           \
 	static type(*real_##name) parameters = first_##name;                           \

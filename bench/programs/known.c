@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * known MIX BYTES PACE_BYTES FILE: allocates about BYTES through each of MIX's named functions and writes to FILE what a
- * profiler should have seen of each, tab-separated:
+ * known MIX BYTES PACE_BYTES FILE: allocates about BYTES through each of MIX's named functions and writes to
+ * FILE what a profiler should have seen of each, tab-separated:
  *
  *     function  size:allocs:inuse,...
  *
  *   sizes     one function per size, 16 B to 64 MiB; every other block stays
- *   heavy     sizes from a truncated Pareto distribution, shape 1.1, drawn by a generator that is the same in every run
+ *   heavy     sizes from a truncated Pareto distribution, shape 1.1, drawn by a generator that is the same in
+ *             every run
  *   growth    blocks that grow by realloc
  *   threads   four threads allocate, four others free
- *   fork      FILE is the parent's truth, FILE.child its child's: what it inherited and did not free counts as in use
+ *   fork      FILE is the parent's truth, FILE.child its child's: what it inherited and did not free counts
+ *             as in use
  *   pauses    heaptap_stop() and heaptap_start() in turns; what is allocated while stopped is not to be seen
  *   flood     says "ready", waits for a line, then works as fast as it can; says "done" and waits again
  *
- * It sleeps for a millisecond after every PACE_BYTES, so that the profiler under test is not merely flooded. Its own
- * tables are no heap memory.
+ * It sleeps for a millisecond after every PACE_BYTES, so that the profiler under test is not merely flooded.
+ * Its own tables are no heap memory.
  */
 #include "proto/heaptap.h"
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +31,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NAMED __attribute__((noinline, noipa)) /* noipa: gcc would make one function of those that look alike */
+/* noipa: gcc would make one function of those that look alike */
+#define NAMED __attribute__((noinline, noipa))
 /* Keeps a call from becoming a tail call, which would hide the function that we are about. */
 #define STAY(pointer) __asm__ volatile("" : "+r"(pointer) : : "memory")
 
@@ -110,12 +114,23 @@ static void write_truth(const char *path)
 		void *block = malloc(size);       \
 		STAY(block);                      \
 		return block;                     \
-	}
+	}                                         \
+	_Static_assert(true, "takes the semicolon")
 
 /* ---- sizes */
 
-TAKER(size_16) TAKER(size_64) TAKER(size_256) TAKER(size_1k) TAKER(size_4k) TAKER(size_16k)
-TAKER(size_64k) TAKER(size_256k) TAKER(size_1m) TAKER(size_4m) TAKER(size_16m) TAKER(size_64m)
+TAKER(size_16);
+TAKER(size_64);
+TAKER(size_256);
+TAKER(size_1k);
+TAKER(size_4k);
+TAKER(size_16k);
+TAKER(size_64k);
+TAKER(size_256k);
+TAKER(size_1m);
+TAKER(size_4m);
+TAKER(size_16m);
+TAKER(size_64m);
 
 static const struct {
 	const char *name;
@@ -148,7 +163,8 @@ static void run_sizes(void)
 
 /* ---- heavy tails */
 
-TAKER(heavy_kept) TAKER(heavy_temporary)
+TAKER(heavy_kept);
+TAKER(heavy_temporary);
 
 static uint64_t state = 1;
 
@@ -194,7 +210,7 @@ static void run_heavy(void)
 
 /* ---- growth */
 
-TAKER(growth_start)
+TAKER(growth_start);
 
 static NAMED void *growth_step(void *old, size_t size)
 {
@@ -225,7 +241,9 @@ static void run_growth(void)
 
 /* ---- threads: the even ones allocate and hand over, the odd ones free */
 
-TAKER(thread_small) TAKER(thread_middle) TAKER(thread_large)
+TAKER(thread_small);
+TAKER(thread_middle);
+TAKER(thread_large);
 
 static void *(*const thread_takes[3])(size_t size) = {thread_small, thread_middle, thread_large};
 static const char *const thread_names[3] = {"thread_small", "thread_middle", "thread_large"};
@@ -294,7 +312,10 @@ static void run_threads(void)
 
 /* ---- fork */
 
-TAKER(before_fork_small) TAKER(before_fork_large) TAKER(child_take) TAKER(parent_take)
+TAKER(before_fork_small);
+TAKER(before_fork_large);
+TAKER(child_take);
+TAKER(parent_take);
 
 static uint64_t take_some(void *(*take)(size_t), size_t size, struct row *row, void **table)
 {
@@ -347,7 +368,8 @@ static void run_fork(const char *path)
 
 /* ---- pauses */
 
-TAKER(pause_seen) TAKER(pause_unseen)
+TAKER(pause_seen);
+TAKER(pause_unseen);
 
 static void run_pauses(void)
 {
@@ -378,7 +400,8 @@ static void run_pauses(void)
 
 /* ---- flood */
 
-TAKER(flood_kept) TAKER(flood_temporary)
+TAKER(flood_kept);
+TAKER(flood_temporary);
 
 static void wait_line(const char *say)
 {

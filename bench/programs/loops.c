@@ -6,14 +6,14 @@
  *   small      the same with 16..256 B
  *   pingpong   64 B, freed at once
  *   cross      every other thread allocates, its neighbour frees; they hand over 512 blocks at a time
- *   pipe       every other thread sends a byte through a pipe and gets one back, with 64 B allocated for it: two context
- *              switches a pair
+ *   pipe       every other thread sends a byte through a pipe and gets one back, with 64 B allocated for it:
+ *              two context switches a pair
  *   storm      32 KiB, filled, read and freed: 1 to 2 GB/s
  *
- * Before the loop that is measured: N blocks of 1 KiB that stay (live), N that come and go (churn), all of them samples: the
- * period in the shared header is 64 bytes for as long, changed as the sampler may do it; BYTES in blocks of 100 KiB that stay
- * (heap); below N frames (deep).
- * Prints the nanoseconds of time and of CPU per pair. PAIRS is for all threads together.
+ * Before the loop that is measured: N blocks of 1 KiB that stay (live), N that come and go (churn), all of
+ * them samples: the period in the shared header is 64 bytes for as long, changed as the sampler may do it;
+ * BYTES in blocks of 100 KiB that stay (heap); below N frames (deep). Prints the nanoseconds of time and of
+ * CPU per pair. PAIRS is for all threads together.
  */
 #include "proto/region.h"
 
@@ -62,7 +62,8 @@ static void run_batch(uint64_t seed, uint32_t mask)
 		*slot = malloc(16 + (random >> 16 & mask));
 		USE(*slot);
 	}
-	/* How many of 64 threads are alive at once would be the scheduler's mood, and the peak RSS with it. */
+	/* How many of 64 threads are alive at once would be the scheduler's mood, and the peak RSS with it.
+	 * */
 	pthread_barrier_wait(&together);
 	for (int i = 0; i < LIVE; i++)
 		free(live[i]);

@@ -8,14 +8,18 @@
 
 static void way(uint64_t n, unsigned int left);
 
-#define TURN(name)                                                    \
+#define TURN(name)                                                                       \
 	static __attribute__((noinline, noipa)) void name(uint64_t n, unsigned int left) \
-	{                                                             \
-		way(n, left);                                         \
-		STAY;                                                 \
-	}
+	{                                                                                \
+		way(n, left);                                                            \
+		STAY;                                                                    \
+	}                                                                                \
+	_Static_assert(1, "takes the semicolon")
 
-TURN(north) TURN(east) TURN(south) TURN(west)
+TURN(north);
+TURN(east);
+TURN(south);
+TURN(west);
 
 static __attribute__((noinline, noipa)) void way(uint64_t n, unsigned int left)
 {

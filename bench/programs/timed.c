@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build: -static */
 /*
- * timed FILE COMMAND...: runs COMMAND and writes to FILE: seconds of time, of user and of system CPU, peak KiB, context
- * switches. Static, so that nothing is preloaded into it.
+ * timed FILE COMMAND...: runs COMMAND and writes to FILE: seconds of time, of user and of system CPU, peak
+ * KiB, context switches. Static, so that nothing is preloaded into it.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hostile files: the input is an ELF file, mapped and called from a stack that returns into it. Whatever the file says,
- * headers, rows or compressed sections, each address has a rule and each stack an outcome.
+ * Hostile files: the input is an ELF file, mapped and called from a stack that returns into it. Whatever the
+ * file says, headers, rows or compressed sections, each address has a rule and each stack an outcome.
  */
 #include "sampler/cfi.h"
 #include "sampler/unwind.h"

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What comes out of the rings and the stack buffers, hostile from the first byte: perf records one behind the other, in
- * memory of just their size, as far as parsing, unwinding, interning and the books; or, if the first byte is odd, a
- * stack buffer as a target fills it. The modules that the image says it has loaded come from the input, too.
+ * What comes out of the rings and the stack buffers, hostile from the first byte: perf records one behind the
+ * other, in memory of just their size, as far as parsing, unwinding, interning and the books; or, if the
+ * first byte is odd, a stack buffer as a target fills it. The modules that the image says it has loaded come
+ * from the input, too.
  *
- * Input: a byte that chooses, a byte for the number of 8-byte words that go to the list of modules, these, the rest.
+ * Input: a byte that chooses, a byte for the number of 8-byte words that go to the list of modules, these,
+ * the rest.
  */
 #include "sampler/intake.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any profile through everything that is made of profiles: traces, totals, trees, differences, growth, merging, and
- * every format. What holds of all of them: the sum over functions' flat is the sum over stacks, no cum is smaller in
- * magnitude than what a non-negative profile's flat says, and what is merged can be written and read.
+ * Any profile through everything that is made of profiles: traces, totals, trees, differences, growth,
+ * merging, and every format. What holds of all of them: the sum over functions' flat is the sum over stacks,
+ * no cum is smaller in magnitude than what a non-negative profile's flat says, and what is merged can be
+ * written and read.
  */
 #include <stdint.h>
 #include <stdio.h>

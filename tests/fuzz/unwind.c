@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hostile registers and stacks over good modules: the recorded programs of both architectures (found if it is run from
- * the top of the tree) and this program's own.
+ * Hostile registers and stacks over good modules: the recorded programs of both architectures (found if it is
+ * run from the top of the tree) and this program's own.
  *
- * Input: a byte that chooses the architecture, 8 bytes of options, 8 a register, then the stack. Words whose upper
- * half is a small tag become addresses of code or of the stack, so that mutations meet them.
+ * Input: a byte that chooses the architecture, 8 bytes of options, 8 a register, then the stack. Words whose
+ * upper half is a small tag become addresses of code or of the stack, so that mutations meet them.
  */
 #include "sampler/unwind.h"
 

@@ -4,13 +4,15 @@
  * What a malloc and its free cost: prints ns per pair, best of many short runs (the machine is shared).
  *
  *   capture_cost pair PAIRS THREADS LIVE     LIVE: samples that are live meanwhile
- *   capture_cost sample PAIRS THREADS [LIVE trigger]   every allocation is one (use period 1): ns per sampled pair, once
+ *   capture_cost sample PAIRS THREADS [LIVE trigger]   every allocation is one (use period 1): ns per sampled
+ *                                                      pair, once
  *                                            somebody listens at the trigger
  *   capture_cost random PAIRS THREADS LIVE   pairs at random places of 200,000 live blocks
  *   capture_cost count PAIRS                 nothing but PAIRS pairs, for an instruction counter
  *   capture_cost memory BLOCKS               resident KiB once so many blocks of 4 KiB are live
  *
- * For LIVE it changes the period in the shared header for a while, as the sampler may: without a session it is ignored.
+ * For LIVE it changes the period in the shared header for a while, as the sampler may: without a session it
+ * is ignored.
  */
 #include "proto/region.h"
 
@@ -62,7 +64,8 @@ static void make_live(long live)
 	free(malloc(1 << 20));
 }
 
-/* Until the sampler has opened its events, samples go by the copy rung. Not for ever: the backend may not be had. */
+/* Until the sampler has opened its events, samples go by the copy rung. Not for ever: the backend may not be
+ * had. */
 static void wait_for_trigger(void)
 {
 	struct region_header *header = find_header();

@@ -4,7 +4,8 @@
  * A target that does its worst to the sampler with what it has been given: the shared region and the trigger.
  *
  *   capture_hostile SECONDS SEED
- *   capture_hostile lie PID...     says that these processes are its children, and keeps the region from being sealed
+ *   capture_hostile lie PID...     says that these processes are its children, and keeps the region from
+ *                                  being sealed
  */
 #include "proto/region.h"
 
@@ -164,7 +165,8 @@ static int lie(int count, char *pids[])
 		place->state = PLACE_READY;
 		header->places_claimed++;
 	}
-	for (int fd = 3; fd < 1000; fd++) { /* among the sampler's descriptors is our region's: seal the seals */
+	/* among the sampler's descriptors is our region's: seal the seals */
+	for (int fd = 3; fd < 1000; fd++) {
 		snprintf(path, sizeof(path), "/proc/%u/fd/%d", header->sampler_pid, fd);
 		int own = open(path, O_RDWR);
 		struct region_header read_header;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build: -fno-builtin -Wno-all -ldl */
 /*
- * The ways in which processes come, change and go. Each mode allocates by take() alone what it wants to find again, and
- * says at its end, on a line of its own per process, what it took: `truth PID OBJECTS BYTES INUSE_BYTES`.
+ * The ways in which processes come, change and go. Each mode allocates by take() alone what it wants to find
+ * again, and says at its end, on a line of its own per process, what it took: `truth PID OBJECTS BYTES
+ * INUSE_BYTES`.
  *
  *   capture_process MODE [ARGUMENT...]
  */
@@ -301,7 +302,8 @@ static int mode_destructors(int argc, char *argv[])
 	return 0;
 }
 
-/* argv[2]: a library with plugin_take() and plugin_free(); argv[3]: what to give to dlopen besides RTLD_NOW. */
+/* argv[2]: a library with plugin_take() and plugin_free(); argv[3]: what to give to dlopen besides RTLD_NOW.
+ * */
 static int mode_plugin(int argc, char *argv[])
 {
 	int flags = strcmp(argv[3], "deepbind") == 0 ? RTLD_DEEPBIND : 0;

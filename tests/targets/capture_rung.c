@@ -3,12 +3,15 @@
 /*
  * What takes the ground from under a backend, and a program that goes on allocating meanwhile.
  *
- *   capture_rung work FILE COUNT         COUNT blocks of 1000 bytes (8 MB at most in use), a millisecond apart by 50; at
- *                                        50 it makes FILE, and ends early when FILE.end exists
- *   capture_rung switch FILE              hands a byte to and fro until FILE.end exists, at most for 30 s, and allocates;
+ *   capture_rung work FILE COUNT         COUNT blocks of 1000 bytes (8 MB at most in use), a millisecond
+ *                                        apart by 50; at 50 it makes FILE, and ends early when FILE.end
+ *                                        exists
+ *   capture_rung switch FILE              hands a byte to and fro until FILE.end exists, at most for 30 s,
+ *                                         and allocates;
  *                                        says at how many switches a second at best
  *   capture_rung disable PID             disables every perf event that this process holds
- *   capture_rung hog PRELOAD COMMAND...  takes all four debug registers, then executes COMMAND with LD_PRELOAD
+ *   capture_rung hog PRELOAD COMMAND...  takes all four debug registers, then executes COMMAND with
+ *                                        LD_PRELOAD
  */
 #include <dirent.h>
 #include <errno.h>

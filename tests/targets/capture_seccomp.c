@@ -3,7 +3,8 @@
 /*
  * Programs in a sandbox that kills the process at the first system call that is not on its list.
  *
- *   capture_seccomp plain|inside       no sandbox of its own: allocates, says `truth PID OBJECTS BYTES INUSE_BYTES`
+ *   capture_seccomp plain|inside       no sandbox of its own: allocates, says `truth PID OBJECTS BYTES
+ *                                      INUSE_BYTES`
  *   capture_seccomp later              allocates, enters a sandbox of seven calls, allocates again
  *   capture_seccomp fork               the same, and forks in there; the child allocates too
  *   capture_seccomp exec COMMAND...    executes COMMAND under a sandbox of what the loader itself calls
@@ -88,7 +89,8 @@ int main(int argc, char *argv[])
 		execv(argv[2], argv + 2);
 		_exit(5);
 	}
-	int pid = strcmp(mode, "inside") == 0 ? 0 : (int)syscall(SYS_getpid); /* may not be asked for inside */
+	/* may not be asked for inside */
+	int pid = strcmp(mode, "inside") == 0 ? 0 : (int)syscall(SYS_getpid);
 	churn(100);
 	if (strcmp(mode, "later") == 0)
 		enter(for_life, 7);

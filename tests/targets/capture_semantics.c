@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build: -fno-builtin -Wno-all */
 /*
- * Says what every allocation function does at its edges: NULL or not, errno, alignment, contents. The output must be the
- * same with and without the library, whatever allocator is behind it.
+ * Says what every allocation function does at its edges: NULL or not, errno, alignment, contents. The output
+ * must be the same with and without the library, whatever allocator is behind it.
  *
  *   capture_semantics ROUNDS
  */

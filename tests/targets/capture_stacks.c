@@ -156,7 +156,8 @@ static int mode_deep(int argc, char *argv[])
 	return 0;
 }
 
-/* Interrupted anywhere, also in the middle of the hook; needs an allocator that may be interrupted (capture_bump.so). */
+/* Interrupted anywhere, also in the middle of the hook; needs an allocator that may be interrupted
+ * (capture_bump.so). */
 static _Atomic long handled;
 
 static void on_timer(int number)

@@ -3,8 +3,9 @@
 /*
  * Many programs, or many children, at once.
  *
- *   capture_storm exec COUNT [READY GO DONE]  COUNT children execute this program again in the same moment: when all of
- *                                             them are there or, with file names, when GO exists; makes READY and DONE
+ *   capture_storm exec COUNT [READY GO DONE]  COUNT children execute this program again in the same moment:
+ *                                             when all of them are there or, with file names, when GO exists;
+ *                                             makes READY and DONE
  *   capture_storm fork COUNT                  COUNT forked children that allocate are alive at the same time
  *   capture_storm quick                       allocates 1000 bytes and ends
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build: -fno-builtin -Wno-all -Wl,--no-as-needed -lstdc++ */
 /*
- * Allocates by every entry point from many threads, hands blocks from thread to thread, and verifies every byte of every
- * block when it comes back. Exit status 1 at the first difference.
+ * Allocates by every entry point from many threads, hands blocks from thread to thread, and verifies every
+ * byte of every block when it comes back. Exit status 1 at the first difference.
  *
  * Entry points are the malloc family, operator new and delete in their forms, mmap, mremap and munmap.
  *
@@ -115,7 +115,8 @@ static struct block *take_mapping(uint64_t *state)
 	return block;
 }
 
-#ifdef __SANITIZE_THREAD__ /* it follows munmap, but not mremap: the next owner of the old place would race with us */
+/* it follows munmap, but not mremap: the next owner of the old place would race with us */
+#ifdef __SANITIZE_THREAD__
 enum { MREMAP = 0 };
 #else
 enum { MREMAP = 1 };

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build: -fno-builtin -Wno-all */
 /*
- * Programs that something happens to. What they have allocated is known outside, in FILE, whenever they end: three
- * numbers of 64 bits, bytes in use, bytes ever, and steps done.
+ * Programs that something happens to. What they have allocated is known outside, in FILE, whenever they end:
+ * three numbers of 64 bits, bytes in use, bytes ever, and steps done.
  *
- *   capture_survive load FILE SECONDS THREADS   allocates and frees, 4 MB per thread in use; until FILE.end exists
+ *   capture_survive load FILE SECONDS THREADS   allocates and frees, 4 MB per thread in use; until FILE.end
+ *                                               exists
  *   capture_survive grow FILE                   allocates and touches without end
- *   capture_survive burst FILE PAIRS KEEP       when FILE.go exists: PAIRS allocations of which KEEP stay; makes
- *                                               FILE.done with the ns it took, ends when FILE.end exists
+ *   capture_survive burst FILE PAIRS KEEP       when FILE.go exists: PAIRS allocations of which KEEP stay;
+ *                                               makes FILE.done with the ns it took, ends when FILE.end
+ *                                               exists
  */
 #include <fcntl.h>
 #include <pthread.h>

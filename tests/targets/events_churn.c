@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * events_churn: threads that create threads, each of which spins for some ms and ends, two or three at a time, until a
- * signal ends the program: what attaching to a running process has to cope with. Says "ready" once it is under way.
+ * events_churn: threads that create threads, each of which spins for some ms and ends, two or three at a
+ * time, until a signal ends the program: what attaching to a running process has to cope with. Says "ready"
+ * once it is under way.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

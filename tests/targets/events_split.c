@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * events_split HOW SECONDS: spends CPU time in known shares, and says on one line what it spent where, in ns of its
- * own CPU clocks: "spent NAME NS NAME NS...".
+ * events_split HOW SECONDS: spends CPU time in known shares, and says on one line what it spent where, in ns
+ * of its own CPU clocks: "spent NAME NS NAME NS...".
  *
  *   functions  work_70 and work_30, by turns of 7 and 3 ms of the process' clock
  *   threads    thread_busy in two threads, 3:1, by each thread's own clock

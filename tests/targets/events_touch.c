@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * events_touch MIB small|huge: maps MIB mebibytes and touches them for the first time from three functions, which get
- * 1/2, 3/8 and 1/8 of it; small: without huge pages, huge: with them as far as the kernel has some. Touches everything
- * once more, which must not count. Prints "touched touch_half BYTES touch_three BYTES touch_one BYTES resident KIB
- * huge KIB": what the kernel has for the mapping at the end.
+ * events_touch MIB small|huge: maps MIB mebibytes and touches them for the first time from three functions,
+ * which get 1/2, 3/8 and 1/8 of it; small: without huge pages, huge: with them as far as the kernel has some.
+ * Touches everything once more, which must not count. Prints "touched touch_half BYTES touch_three BYTES
+ * touch_one BYTES resident KIB huge KIB": what the kernel has for the mapping at the end.
  */
 #define _GNU_SOURCE
 #include <stdint.h>

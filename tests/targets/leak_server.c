@@ -2,8 +2,9 @@
 /*
  * leak_server SOCKET: a small server with a small leak, for those who look for it with the manual page alone.
  *
- * A client sends lines "get KEY" and gets a line for each; the answers come from a cache that fills and then stays.
- * Of every request 64 bytes are remembered for a statistic that nobody reads. SIGTERM ends it in good order.
+ * A client sends lines "get KEY" and gets a line for each; the answers come from a cache that fills and then
+ * stays. Of every request 64 bytes are remembered for a statistic that nobody reads. SIGTERM ends it in good
+ * order.
  */
 #include <errno.h>
 #include <signal.h>

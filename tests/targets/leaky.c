@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A server of a kind, with known truth: leaky REQUESTS BYTES. Each request keeps a block of BYTES for ever in
- * remember_request(), works in blocks that it frees in handle_request(), and a table is made once by load_table().
- * What forget_me() keeps is suppressed by the program itself, in the way of LeakSanitizer.
+ * remember_request(), works in blocks that it frees in handle_request(), and a table is made once by
+ * load_table(). What forget_me() keeps is suppressed by the program itself, in the way of LeakSanitizer.
  */
 #include <stdio.h>
 #include <stdlib.h>

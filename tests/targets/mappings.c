@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build: -fno-builtin -Wno-all */
 /*
- * Maps, remaps and unmaps in every way, through named functions, and writes to FILE what a profile should show of it,
- * tab-separated: function, alloc_objects, alloc_bytes, inuse_objects, inuse_bytes.
+ * Maps, remaps and unmaps in every way, through named functions, and writes to FILE what a profile should
+ * show of it, tab-separated: function, alloc_objects, alloc_bytes, inuse_objects, inuse_bytes.
  *
  *   mappings FILE shapes                each way once, all of its bytes known
  *   mappings FILE many COUNT THREADS    COUNT mappings a thread of random lengths; unmapped, trimmed or kept
@@ -103,7 +103,9 @@ static void shapes(void)
 		drop(a + i * PAGE, 1);
 	drop(a, 40);
 	gone(&take_truth, 40, 1);
-	a = take(64); /* three neighbours made of one address range, unmapped by one call that takes half of the outer two */
+	/* three neighbours made of one address range, unmapped by one call that takes half of the outer two
+	 * */
+	a = take(64);
 	drop(a, 64);
 	gone(&take_truth, 64, 1);
 	for (int i = 0; i < 3; i++) {
@@ -122,7 +124,8 @@ static void shapes(void)
 	gone(&over_truth, 6, 1);
 	int fd = memfd_create("mappings", 0);
 	check(fd >= 0 && ftruncate(fd, 64 * PAGE) == 0, "memfd");
-	char *file = mmap(a + 40 * PAGE, 8 * PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0); /* a file over it */
+	/* a file over it */
+	char *file = mmap(a + 40 * PAGE, 8 * PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0);
 	check(file == a + 40 * PAGE, "mmap of a file");
 	gone(&take_truth, 8, 0);
 	file = mremap(file, 8 * PAGE, 32 * PAGE, MREMAP_MAYMOVE); /* a file's is not recorded */
@@ -148,7 +151,8 @@ static void shapes(void)
 	gone(&take_truth, 8, 1);
 	born(&grow_truth, 16);
 
-	a = mmap(NULL, 5000, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* other callers, to be seen as such */
+	/* other callers, to be seen as such */
+	a = mmap(NULL, 5000, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	check(a != MAP_FAILED, "mmap");
 	check(munmap(a, 1) == 0, "munmap");
 	check(munmap(a + PAGE, 904) == 0, "munmap");

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* build: -fno-builtin -Wno-all -fsized-deallocation */
 /*
- * Every replaceable operator new and delete, COUNT times each through a function of its own; half of the blocks stay.
- * Writes to FILE what a profile should show: function, alloc_objects, alloc_bytes, inuse_objects, inuse_bytes.
+ * Every replaceable operator new and delete, COUNT times each through a function of its own; half of the
+ * blocks stay. Writes to FILE what a profile should show: function, alloc_objects, alloc_bytes,
+ * inuse_objects, inuse_bytes.
  *
  *   operators FILE COUNT            all forms
- *   operators FILE COUNT throw      that std::bad_alloc comes through, that a new_handler is asked, and nothing is counted
+ *   operators FILE COUNT throw      that std::bad_alloc comes through, that a new_handler is asked, and
+ *                                   nothing is counted
  *   operators FILE SECONDS time     prints ns per pair of new and delete
  */
 #include <chrono>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * outlive: allocates 400 blocks in before(), makes the file `ready`, waits for the file `go`, frees 200 of them and
- * allocates 300 more in after(). Exit status 7. For samplers that die in between.
+ * outlive: allocates 400 blocks in before(), makes the file `ready`, waits for the file `go`, frees 200 of
+ * them and allocates 300 more in after(). Exit status 7. For samplers that die in between.
  */
 #include <stdio.h>
 #include <stdlib.h>

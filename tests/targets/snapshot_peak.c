@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * snapshot_peak spike|saw|threads BLOCK_BYTES ROUNDS: a heap whose peak is known to the byte. Writes to stdout
+ * snapshot_peak spike|saw|threads BLOCK_BYTES ROUNDS: a heap whose peak is known to the byte. Writes to
+ * stdout
  *
  *     peak BYTES UNIX_SECONDS
  *
@@ -126,7 +127,8 @@ static pthread_barrier_t barrier;
 
 static void *tooth(void *argument)
 {
-	void **mine = calloc(rounds, sizeof(*mine)); /* known: THREADS * rounds * 8 bytes are part of the peak */
+	/* known: THREADS * rounds * 8 bytes are part of the peak */
+	void **mine = calloc(rounds, sizeof(*mine));
 	(void)argument;
 	for (size_t i = 0; i < rounds; i++)
 		mine[i] = take_spike();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* snapshot_stacks N: N live blocks of 1000 bytes from 1024 different stacks of 14 frames; says "ready", then waits for its
- * input to end. */
+/* snapshot_stacks N: N live blocks of 1000 bytes from 1024 different stacks of 14 frames; says "ready", then
+ * waits for its input to end. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* templates [ROUNDS]: threads that fill the standard library's containers: templates, inlining, exceptions, futures. */
+/* templates [ROUNDS]: threads that fill the standard library's containers: templates, inlining, exceptions,
+ * futures. */
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

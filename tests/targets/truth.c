@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * truth FILE ROUNDS PACE_US [THREADS]: allocates through named functions, known sizes a known number of times, frees a
- * known part, and writes to FILE, tab-separated, what every profiler should have seen:
+ * truth FILE ROUNDS PACE_US [THREADS]: allocates through named functions, known sizes a known number of
+ * times, frees a known part, and writes to FILE, tab-separated, what every profiler should have seen:
  *
  *     function  alloc_objects  alloc_bytes  inuse_objects  inuse_bytes  size:allocs:inuse,...
  *
- * PACE_US is slept after every 32 allocations, so that a profiler at period 1 is not simply flooded. Its own tables
- * are static: nothing else is allocated until the truth is written.
+ * PACE_US is slept after every 32 allocations, so that a profiler at period 1 is not simply flooded. Its own
+ * tables are static: nothing else is allocated until the truth is written.
  */
 #include <malloc.h>
 #include <pthread.h>

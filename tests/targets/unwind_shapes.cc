@@ -124,7 +124,8 @@ NAMED void fiber(void)
 
 NAMED void with_fiber(void)
 {
-	/* A copy of a stack that is nobody's ends with its page (preload/capture.c): here the page ends with the stack. */
+	/* A copy of a stack that is nobody's ends with its page (preload/capture.c): here the page ends with
+	 * the stack. */
 	alignas(4096) static char stack[1 << 17];
 	getcontext(&there);
 	there.uc_stack.ss_sp = stack;

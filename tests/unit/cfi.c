@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compiled rows against libdw's own reading of the untouched file, row by row; rows written by hand for what compilers
- * seldom emit; files that lie, and files that change under us.
+ * Compiled rows against libdw's own reading of the untouched file, row by row; rows written by hand for what
+ * compilers seldom emit; files that lie, and files that change under us.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -358,7 +358,8 @@ static const struct {
 static void entries_are_checked(void **state)
 {
 	for (size_t i = 0; i < sizeof(instructions) / sizeof(instructions[0]); i++) {
-		/* A CIE: version 1, "zR", code 1, data -8, return address 16, one byte of augmentation: pcrel sdata4. */
+		/* A CIE: version 1, "zR", code 1, data -8, return address 16, one byte of augmentation: pcrel
+		 * sdata4. */
 		uint8_t entries[512] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b};
 		unsigned char e_ident[EI_NIDENT] = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB};
 		uint32_t cie_bytes = 17, fde_at, back;

@@ -160,7 +160,8 @@ static void tracepoint_names(void **unused)
 	assert_false(tracepoint_parse(longer, &name));
 }
 
-/* Against a plain array: 300 stacks in two threads, thousands of rows, so that the table grows several times. */
+/* Against a plain array: 300 stacks in two threads, thousands of rows, so that the table grows several times.
+ * */
 static void books(void **unused)
 {
 	enum { STACKS = 3000, TURNS = 20000 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums that a process left behind in the middle of counting: none has bytes without objects, or objects without bytes. */
+/* Sums that a process left behind in the middle of counting: none has bytes without objects, or objects
+ * without bytes. */
 #include "sampler/heap.h"
 
 #include "sampler/region.h"

@@ -114,7 +114,8 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* What must hold of any: every frame inside its range, at the offset in the file that it had; no two at one address. */
+/* What must hold of any: every frame inside its range, at the offset in the file that it had; no two at one
+ * address. */
 static void check(struct space *s, bool distinct)
 {
 	struct layout *l = layout_new(s->stacks);
@@ -193,7 +194,8 @@ static void one_file_at_two_offsets(void **state)
 	assert_int_equal(address_of(s, again), 0x7f0100);
 }
 
-/* Code made at run time stays where it is while its range grows; what takes its place does not get its address. */
+/* Code made at run time stays where it is while its range grows; what takes its place does not get its
+ * address. */
 static void code_made_at_run_time(void **state)
 {
 	struct space *s = *state;

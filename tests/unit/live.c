@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hook's index of live samples, compiled into the test: what is entered is found, what is not is not, whoever asks. */
+/* The hook's index of live samples, compiled into the test: what is entered is found, what is not is not,
+ * whoever asks. */
 #include "preload/live.c"
 
 #include <pthread.h>

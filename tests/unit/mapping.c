@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hook's book of mappings, compiled into the test: against a model that has a byte for every page, with threads that
- * cut the same mappings, at the peak, when the pieces get too many, and in a forked child.
+ * The hook's book of mappings, compiled into the test: against a model that has a byte for every page, with
+ * threads that cut the same mappings, at the peak, when the pieces get too many, and in a forked child.
  */
 #include "preload/live.c"
 #include "preload/lookup.c"
@@ -314,7 +314,8 @@ static void *cut(void *argument)
 		pthread_barrier_wait(&barrier);
 		for (uint64_t page = 0; page < SHARED_PAGES; page++)
 			for (uint64_t i = 0; i < SHARED; i++)
-				if ((page * 7 + i) % THREADS == me || (page + i) % 16 == 0) /* some by all at once */
+				/* some by all at once */
+				if ((page * 7 + i) % THREADS == me || (page + i) % 16 == 0)
 					unmap(i * 1000 + page, 1);
 		come_and_go(me, &random);
 		pthread_barrier_wait(&barrier);
@@ -375,7 +376,9 @@ static void in_child(void **unused)
 	if (pid == 0) {
 		open_region();
 		test();
-		_exit(0); /* a failed assertion ends elsewhere: the child's copy of cmocka goes on, and exits otherwise */
+		/* a failed assertion ends elsewhere: the child's copy of cmocka goes on, and exits otherwise
+		 * */
+		_exit(0);
 	}
 	int status = 1;
 	waitpid(pid, &status, 0);

@@ -243,7 +243,8 @@ static void too_many_ranges(void **state)
 	modules_free(store);
 }
 
-/* The program's own file by a name from here: with its build id it is a file, without it could be anybody's. */
+/* The program's own file by a name from here: with its build id it is a file, without it could be anybody's.
+ * */
 static void relative_names(void **state)
 {
 	struct modules *store = modules_new(0);

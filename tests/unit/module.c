@@ -32,7 +32,8 @@ static char *in_folder(const char *name)
 	return path;
 }
 
-/* Copies FROM to PATH; a SERIAL other than 0 gives the copy a build id of its own (and not another length). */
+/* Copies FROM to PATH; a SERIAL other than 0 gives the copy a build id of its own (and not another length).
+ * */
 static void copy_file(const char *from, const char *path, uint32_t serial)
 {
 	int in = open(from, O_RDONLY), out = open(path, O_CREAT | O_TRUNC | O_RDWR, 0755);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hook's books in the shared region, compiled into the test, against the sampler's reading of them: threads insert
- * and remove while a reader reads, processes fork, and are killed in the middle of a write.
+ * The hook's books in the shared region, compiled into the test, against the sampler's reading of them:
+ * threads insert and remove while a reader reads, processes fork, and are killed in the middle of a write.
  */
 #include "preload/live.c"
 #include "preload/lookup.c"
@@ -211,7 +211,8 @@ static void readers_see_whole_slots(void **unused)
 	stop = 0;
 	for (uintptr_t i = 0; i < THREADS; i++)
 		assert_int_equal(0, pthread_create(&threads[i], NULL, work_thread, (void *)i));
-#ifndef __SANITIZE_THREAD__ /* the reader takes fields that may be changing, by design: it belongs to another process */
+/* the reader takes fields that may be changing, by design: it belongs to another process */
+#ifndef __SANITIZE_THREAD__
 	uint32_t torn = 0, seen = 0;
 	for (int i = 0; i < 300; i++)
 		seen += count_live(0, &torn, NULL);
@@ -329,7 +330,9 @@ static void in_child(void **unused)
 	if (pid == 0) {
 		open_region(NULL);
 		test(NULL);
-		_exit(0); /* a failed assertion ends elsewhere: the child's copy of cmocka goes on, and exits otherwise */
+		/* a failed assertion ends elsewhere: the child's copy of cmocka goes on, and exits otherwise
+		 * */
+		_exit(0);
 	}
 	int status = 1;
 	waitpid(pid, &status, 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For the checker's tests, after cmocka's headers: the one good heap profile as bytes, and what is found in bytes.
+ * For the checker's tests, after cmocka's headers: the one good heap profile as bytes, and what is found in
+ * bytes.
  */
 #ifndef HEAPTAP_TESTS_UNIT_PPROF_GOOD_H
 #define HEAPTAP_TESTS_UNIT_PPROF_GOOD_H

@@ -191,7 +191,8 @@ static int parse_exactly(const unsigned char *data, size_t count, uint64_t mask)
 	return result;
 }
 
-/* Cut off at any byte, with the header's size as it was or as it is: refused, or all that is named is there. */
+/* Cut off at any byte, with the header's size as it was or as it is: refused, or all that is named is there.
+ * */
 static void cut_off(void **unused)
 {
 	struct bytes b;

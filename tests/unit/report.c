@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts behind heaptap report: errors worked out from sums, chance, suppressions, patterns, hashes of names. */
+/* The parts behind heaptap report: errors worked out from sums, chance, suppressions, patterns, hashes of
+ * names. */
 #include "pprof/anonymous.h"
 #include "pprof/callers.h"
 #include "pprof/contrast.h"
@@ -123,7 +124,8 @@ static void profile_put(struct profile *p, const char *name, const int64_t value
 	assert_int_equal(profile_add_sample(p, &id, 1, values, NULL, 0), 0);
 }
 
-/* A process with three sites over `columns` snapshots: one that leaks, one steady, a cache that fills and stays. */
+/* A process with three sites over `columns` snapshots: one that leaks, one steady, a cache that fills and
+ * stays. */
 static void series_make(struct traces *t, size_t columns, uint64_t leaked)
 {
 	static const struct traces_options plain;
@@ -237,7 +239,8 @@ static void growth_finds_leaks_and_only_leaks(void **unused)
 	assert_true(wrong <= RUNS * 5 / 100);
 }
 
-/* Of one process the allocations of both snapshots are the same samples: the difference is as sure as its own part. */
+/* Of one process the allocations of both snapshots are the same samples: the difference is as sure as its own
+ * part. */
 static void differences_within_a_process_are_surer(void **unused)
 {
 	struct contrast_options options = {.after = 1, .kind = MEASURE_ALLOC, .same_process = true};

@@ -38,7 +38,8 @@ static void what_cannot_be_made_up_for_is_skipped_and_counted(void **state)
 	struct series *series = series_new(INTERVAL);
 
 	(void)state;
-	assert_int_equal(series_look(series, INTERVAL, 1 * INTERVAL + 1), SERIES_DUE); /* but the writer is busy */
+	/* but the writer is busy */
+	assert_int_equal(series_look(series, INTERVAL, 1 * INTERVAL + 1), SERIES_DUE);
 	assert_int_equal(series_look(series, INTERVAL, 1 * INTERVAL + 999), SERIES_DUE);
 	assert_int_equal(series->skipped, 0);
 	assert_int_equal(series_look(series, INTERVAL, 4 * INTERVAL + 1), SERIES_DUE);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recorded stacks (tests/unit/stacks): programs of both architectures, by gcc and clang, with .eh_frame and its table,
- * without the table, with a compressed .debug_frame only, with signed return addresses. The program wrote down itself
- * what the frames are.
+ * Recorded stacks (tests/unit/stacks): programs of both architectures, by gcc and clang, with .eh_frame and
+ * its table, without the table, with a compressed .debug_frame only, with signed return addresses. The
+ * program wrote down itself what the frames are.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -118,7 +118,8 @@ static void recorded_stacks(void **state)
 	}
 }
 
-/* On signed return addresses the code must be stripped, and it is there: else this test would show nothing. */
+/* On signed return addresses the code must be stripped, and it is there: else this test would show nothing.
+ * */
 static void signed_return_addresses(void **state)
 {
 	size_t bytes, n_signed = 0;
@@ -152,9 +153,9 @@ static void check_interned(const struct stacks *table, uint32_t stack, const str
 }
 
 /*
- * Stacks that return through any of some thousand places of one program, outermost frames shared or not, cut short or
- * not, in maps that change in between: the second sight of each is the same number, without anything added. The
- * unwinder is there for the numbers that it carries for the table.
+ * Stacks that return through any of some thousand places of one program, outermost frames shared or not, cut
+ * short or not, in maps that change in between: the second sight of each is the same number, without anything
+ * added. The unwinder is there for the numbers that it carries for the table.
  */
 static void interned_stacks(void **state)
 {
@@ -197,7 +198,8 @@ static void interned_stacks(void **state)
 		nodes = stacks_node_count(table);
 	}
 	assert_in_range(stacks_frame_count(table), 4000, 5002);
-	/* The stacks of another process by its own table: nothing that was remembered for one serves the other. */
+	/* The stacks of another process by its own table: nothing that was remembered for one serves the
+	 * other. */
 	struct maps *child = maps_copy(maps, 0);
 	struct stacks *other = stacks_new();
 	uint32_t translated = stacks_translate(table, number[2999], other);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What symbol.c is tested on: templates, inlined calls, lambdas, local classes, anonymous namespaces, cold paths.
+// What symbol.c is tested on: templates, inlined calls, lambdas, local classes, anonymous namespaces, cold
+// paths.
 // A label marks a place; the comment // @NAME.DEPTH marks the line that frame DEPTH has there.
 #include <algorithm>
 #include <cstdio>

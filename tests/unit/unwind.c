@@ -40,7 +40,8 @@ static struct {
 	struct regs regs;
 	size_t stack_bytes;
 	bool cut;
-	void *truth[FRAMES];            /* backtrace(): return addresses, the first in the function that captures */
+	/* backtrace(): return addresses, the first in the function that captures */
+	void *truth[FRAMES];
 	int n_truth;
 } taken;
 static char stack_copy[STACK_MAX] __attribute__((aligned(8)));
@@ -362,7 +363,8 @@ static void in_a_fiber(void **state)
 	fiber_context.uc_link = &main_context;
 	makecontext(&fiber_context, fiber_main, 0);
 	swapcontext(&main_context, &fiber_context);
-	/* fiber_main() "returns" to the first instruction of __start_context, and that to uc_link, which is no code. */
+	/* fiber_main() "returns" to the first instruction of __start_context, and that to uc_link, which is
+	 * no code. */
 	assert_int_equal(unwind_taken(), UNWIND_COMPLETE);
 	assert_true(n_frames >= 8 && frames[n_frames - 1].activation);
 	frames[n_frames - 1].pc--;

@@ -98,7 +98,8 @@ static uint64_t alloc_of(const struct view *view, uint32_t stack)
 	return bytes;
 }
 
-/* The count is read before the slots: a block may come in between, and stacks may come that it does not have. */
+/* The count is read before the slots: a block may come in between, and stacks may come that it does not have.
+ * */
 static void in_use_is_never_more_than_allocated(void **state)
 {
 	struct world w;

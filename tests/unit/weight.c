@@ -104,7 +104,8 @@ static void anything_is_clamped(void **unused)
 		}
 }
 
-/* A block twice the period counts 1.157 times, with a variance of 0.18: rounded to whole numbers that was none at all. */
+/* A block twice the period counts 1.157 times, with a variance of 0.18: rounded to whole numbers that was
+ * none at all. */
 static void small_variances_are_kept(void **unused)
 {
 	struct weight weight = weight_of(2 << 20, 1 << 20);

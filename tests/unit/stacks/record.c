@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program whose stacks are recorded beside this file, for x86-64 and aarch64: no libc, so that a few kilobytes are
- * the whole of it. It calls itself in all ways that unwind rows tell apart, copies registers and stack at the bottom,
- * and writes them down with the return addresses as each function saw its own. See record.sh.
+ * The program whose stacks are recorded beside this file, for x86-64 and aarch64: no libc, so that a few
+ * kilobytes are the whole of it. It calls itself in all ways that unwind rows tell apart, copies registers
+ * and stack at the bottom, and writes them down with the return addresses as each function saw its own. See
+ * record.sh.
  *
  * A record: struct head, n_truth words (return addresses, innermost first), stack_bytes bytes.
  */
