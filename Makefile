@@ -27,7 +27,7 @@ PACKAGES_DEMO  := $(PACKAGES_BUILD) redis-server redis-tools golang-go
 PACKAGES_CHECK := $(PACKAGES_DEMO) g++ clang libclang-rt-14-dev libcmocka-dev golang-github-google-pprof-dev \
 	sqlite3 python3 nodejs binutils util-linux procps cppcheck spin gdb llvm dwz xz-utils gcc-aarch64-linux-gnu \
 	libc6-dev-arm64-cross qemu-user rustc valgrind nginx-light curl musl-tools libjemalloc2 libtcmalloc-minimal4 \
-	libmimalloc2.0 heaptrack man-db zsh debuginfod libdebuginfod1
+	libmimalloc2.0 heaptrack man-db zsh debuginfod libdebuginfod1 clang-format
 PACKAGES_BENCH := $(PACKAGES_BUILD) g++ python3 valgrind heaptrack libgoogle-perftools4 gnuplot-nox redis-server \
 	redis-tools sqlite3 nodejs zstd
 
@@ -68,7 +68,7 @@ GO := GO111MODULE=off GOPATH=/usr/share/gocode GOFLAGS= GOCACHE=$(abspath $(O))/
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all help clean install uninstall demo demo-run check check-run unit unit-bin e2e readers targets fuzz fuzz-bin \
-	accuracy accuracy-run bench bench-run bench-bin bench-unwind lint layers headers cppcheck FORCE
+	accuracy accuracy-run bench bench-run bench-bin bench-unwind lint layers headers cppcheck format format-check FORCE
 
 ## all: build/heaptap (command line and sampler) and build/libheaptap.so (preloaded into programs)
 all: $(O)/heaptap $(O)/libheaptap.so
@@ -215,8 +215,21 @@ $(O)/bench/unwind: $(BENCH_UNWIND_OBJ) $(O)/core.a
 bench-unwind: $(O)/bench/unwind
 	$<
 
-## lint: cppcheck, headers that stand alone, includes that point one way
-lint: layers headers cppcheck
+## lint: cppcheck, headers that stand alone, includes that point one way, layout of the sources
+lint: layers headers format-check cppcheck
+
+# What is C, and ours; flamegraph_page.h is a page in a string.
+FORMATTED = $(shell git ls-files '*.c' '*.h' '*.cc')
+
+## format: lay the sources out as .clang-format says (it does not rewrap comments: 110 columns are yours to keep)
+format:
+	@clang-format -i $(FORMATTED)
+
+format-check:
+	@clang-format --dry-run --Werror $(FORMATTED)
+	@for source in $(filter-out pprof/flamegraph_page.h,$(FORMATTED)); do \
+		expand $$source | grep -nE '.{111}' | sed "s,^,$$source:,"; done | grep . && \
+		{ echo 'format: the lines above are longer than 110 columns' >&2; exit 1; } || :
 
 # A line per folder: what it may include.
 layers:

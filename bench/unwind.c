@@ -33,29 +33,32 @@ enum { FRAMES_MAX = 4096, REFERENCE_TIMED_MAX = 500, TURNS = 8, TURN_NS = 600000
 
 /* Programs and inputs that Debian does not have ready. */
 static const char prepare[] =
-	"set -e; mkdir -p " WORK "; cd " WORK "; test -e ready.2 && exit 0\n"
-	"cat > cxx.cc <<'END'\n"
-	"#include <map>\n#include <string>\n#include <vector>\n#include <stdexcept>\n"
-	"static int deep(int n) {\n"
-	"  std::map<std::string, std::vector<int>> m;\n"
-	"  for (int i = 0; i <= n % 7; i++) m[std::to_string(i * 7919) + \"xxxxxxxxxxxxxxxxxxxxxxx\"].resize(i * 10 + 1);\n"
-	"  if (n <= 0) throw std::runtime_error(\"x\");\n"
-	"  return deep(n - 1) + m.size();\n"
-	"}\n"
-	"int main(int argc, char **argv) {\n"
-	"  int most = argc > 1 ? std::stoi(argv[1]) : 12;\n"
-	"  long s = 0;\n"
-	"  for (int i = 0; i < 400000; i++) try { s += deep(i % most); } catch (std::exception &e) { s += e.what()[0]; }\n"
-	"  return s == 1;\n"
-	"}\n"
-	"END\n"
-	"g++ -O2 -g -o cxx cxx.cc\n"
-	"g++ -O2 -E -include map -include regex -include iostream cxx.cc -o big.ii\n"
-	"clang++ -std=gnu++17 -E -include map -include regex -include iostream cxx.cc -o clang.ii\n"
-	"{ echo 'int printf(const char *, ...);'; i=0; while [ $i -lt 3000 ]; do i=$((i+1));\n"
-	"echo \"int f$i(int a,int b){int s=0;for(int i=0;i<a;i++){s+=i*b;if(s%$((i+3))==0)s+=printf(\\\"%d\\\",s);}return s;}\"\n"
-	"done; } > big.i\n"
-	"touch ready.2\n";
+    "set -e; mkdir -p " WORK "; cd " WORK "; test -e ready.2 && exit 0\n"
+    "cat > cxx.cc <<'END'\n"
+    "#include <map>\n#include <string>\n#include <vector>\n#include <stdexcept>\n"
+    "static int deep(int n) {\n"
+    "  std::map<std::string, std::vector<int>> m;\n"
+    "  for (int i = 0; i <= n % 7; i++) m[std::to_string(i * 7919) + \"xxxxxxxxxxxxxxxxxxxxxxx\"].resize(i * "
+    "10 + 1);\n"
+    "  if (n <= 0) throw std::runtime_error(\"x\");\n"
+    "  return deep(n - 1) + m.size();\n"
+    "}\n"
+    "int main(int argc, char **argv) {\n"
+    "  int most = argc > 1 ? std::stoi(argv[1]) : 12;\n"
+    "  long s = 0;\n"
+    "  for (int i = 0; i < 400000; i++) try { s += deep(i % most); } catch (std::exception &e) { s += "
+    "e.what()[0]; }\n"
+    "  return s == 1;\n"
+    "}\n"
+    "END\n"
+    "g++ -O2 -g -o cxx cxx.cc\n"
+    "g++ -O2 -E -include map -include regex -include iostream cxx.cc -o big.ii\n"
+    "clang++ -std=gnu++17 -E -include map -include regex -include iostream cxx.cc -o clang.ii\n"
+    "{ echo 'int printf(const char *, ...);'; i=0; while [ $i -lt 3000 ]; do i=$((i+1));\n"
+    "echo \"int f$i(int a,int b){int s=0;for(int "
+    "i=0;i<a;i++){s+=i*b;if(s%$((i+3))==0)s+=printf(\\\"%d\\\",s);}return s;}\"\n"
+    "done; } > big.i\n"
+    "touch ready.2\n";
 
 static const char libc_path[] = "/lib/x86_64-linux-gnu/libc.so.6";
 
@@ -63,41 +66,49 @@ struct program {
 	const char *name, *file, *function;
 	uint64_t period;
 	const char *argv[20];
-	const char *load[8];            /* run beside it to give it work */
+	const char *load[8]; /* run beside it to give it work */
 };
 
 static const char python_work[] =
-	"import json,ast,random\n"
-	"def f(n):\n  return [f(n-1)] if n else json.loads(json.dumps({str(i):[i]*9 for i in range(300)}))\n"
-	"for i in range(60000):\n  f(25); ast.parse('a+b*(c-d)\\n'*50)\n";
+    "import json,ast,random\n"
+    "def f(n):\n  return [f(n-1)] if n else json.loads(json.dumps({str(i):[i]*9 for i in range(300)}))\n"
+    "for i in range(60000):\n  f(25); ast.parse('a+b*(c-d)\\n'*50)\n";
 static const char node_work[] =
-	"let a=[];for(let i=0;i<4e5;i++){a.push(JSON.parse('{\"x\":['+i+',2,3],\"y\":\"'+i+'\"}'));if(a.length>1e4)a=[];"
-	"Buffer.alloc(9000);require('zlib').deflateSync('x'.repeat(i%5000))}";
+    "let a=[];for(let "
+    "i=0;i<4e5;i++){a.push(JSON.parse('{\"x\":['+i+',2,3],\"y\":\"'+i+'\"}'));if(a.length>1e4)a=[];"
+    "Buffer.alloc(9000);require('zlib').deflateSync('x'.repeat(i%5000))}";
 
 static const struct program programs[] = {
-	{"cxx", libc_path, "malloc", 31, {WORK "/cxx", NULL}, {NULL}},
-	{"deep50", libc_path, "malloc", 311, {WORK "/cxx", "130", NULL}, {NULL}},
-	{"deep120", libc_path, "malloc", 1311, {WORK "/cxx", "340", NULL}, {NULL}},
-	{"redis", "/lib/x86_64-linux-gnu/libjemalloc.so.2", "malloc", 5,
-	    {"redis-server", "--port", "17379", "--save", "", NULL},
-	    {"sh", "-c", "while :; do redis-benchmark -p 17379 -q -n 100000 -r 10000 -t set,lpush,hset; done", NULL}},
-	{"cc1", libc_path, "malloc", 101,
-	    {"/usr/lib/gcc/x86_64-linux-gnu/12/cc1", "-O2", "-quiet", WORK "/big.i", "-o", "/dev/null", NULL},
-	    {NULL}},
-	{"cc1plus", libc_path, "malloc", 61,
-	    {"/usr/lib/gcc/x86_64-linux-gnu/12/cc1plus", "-O2", "-quiet", WORK "/big.ii", "-o", "/dev/null", NULL},
-	    {NULL}},
-	{"git", libc_path, "malloc", 23, {"git", "log", "-p", "--stat", NULL}, {NULL}},
-	{"gdb", libc_path, "malloc", 31, {"gdb", "-batch", "-ex", "info functions", "/usr/bin/gdb", NULL}, {NULL}},
-	{"node", libc_path, "malloc", 71, {"node", "-e", node_work, NULL}, {NULL}},
-	{"clang", libc_path, "malloc", 251,
-	    {"/usr/lib/llvm-14/bin/clang", "-cc1", "-x", "c++-cpp-output", "-std=gnu++17", "-O2", "-fcxx-exceptions",
-	    "-fexceptions", "-S", "-o", "/dev/null", WORK "/clang.ii", NULL}, {NULL}},
-	{"python", libc_path, "malloc", 97, {"/usr/bin/python3", "-c", python_work, NULL}, {NULL}},
-	{"go", libc_path, "malloc", 1, {"/usr/bin/go", "version", NULL}, {NULL}},
-	{"sqlite", libc_path, "malloc", 97,
-	    {"sqlite3", ":memory:", "with recursive c(x) as (select 1 union all select x+1 from c where x<300000) "
-	    "select count(distinct hex(x)) from c order by 1", NULL}, {NULL}},
+    {"cxx", libc_path, "malloc", 31, {WORK "/cxx", NULL}, {NULL}},
+    {"deep50", libc_path, "malloc", 311, {WORK "/cxx", "130", NULL}, {NULL}},
+    {"deep120", libc_path, "malloc", 1311, {WORK "/cxx", "340", NULL}, {NULL}},
+    {"redis", "/lib/x86_64-linux-gnu/libjemalloc.so.2", "malloc", 5,
+        {"redis-server", "--port", "17379", "--save", "", NULL},
+        {"sh", "-c", "while :; do redis-benchmark -p 17379 -q -n 100000 -r 10000 -t set,lpush,hset; done",
+            NULL}},
+    {"cc1", libc_path, "malloc", 101,
+        {"/usr/lib/gcc/x86_64-linux-gnu/12/cc1", "-O2", "-quiet", WORK "/big.i", "-o", "/dev/null", NULL},
+        {NULL}},
+    {"cc1plus", libc_path, "malloc", 61,
+        {"/usr/lib/gcc/x86_64-linux-gnu/12/cc1plus", "-O2", "-quiet", WORK "/big.ii", "-o", "/dev/null",
+            NULL},
+        {NULL}},
+    {"git", libc_path, "malloc", 23, {"git", "log", "-p", "--stat", NULL}, {NULL}},
+    {"gdb", libc_path, "malloc", 31, {"gdb", "-batch", "-ex", "info functions", "/usr/bin/gdb", NULL},
+        {NULL}},
+    {"node", libc_path, "malloc", 71, {"node", "-e", node_work, NULL}, {NULL}},
+    {"clang", libc_path, "malloc", 251,
+        {"/usr/lib/llvm-14/bin/clang", "-cc1", "-x", "c++-cpp-output", "-std=gnu++17", "-O2",
+            "-fcxx-exceptions", "-fexceptions", "-S", "-o", "/dev/null", WORK "/clang.ii", NULL},
+        {NULL}},
+    {"python", libc_path, "malloc", 97, {"/usr/bin/python3", "-c", python_work, NULL}, {NULL}},
+    {"go", libc_path, "malloc", 1, {"/usr/bin/go", "version", NULL}, {NULL}},
+    {"sqlite", libc_path, "malloc", 97,
+        {"sqlite3", ":memory:",
+            "with recursive c(x) as (select 1 union all select x+1 from c where x<300000) "
+            "select count(distinct hex(x)) from c order by 1",
+            NULL},
+        {NULL}},
 };
 
 struct result {
@@ -113,12 +124,12 @@ struct bench {
 	struct modules *store;
 	struct maps *maps;
 	struct stacks *stacks;
-	uint64_t interned;              /* keeps the compiler from leaving it out */
+	uint64_t interned; /* keeps the compiler from leaving it out */
 	struct dwfl_reference *reference;
 	struct cold *cold;
 	const struct recording *recording;
-	pthread_barrier_t turn;         /* between who fills the ring and who empties it */
-	size_t at, used;                /* in the recording, in the ring */
+	pthread_barrier_t turn; /* between who fills the ring and who empties it */
+	size_t at, used;        /* in the recording, in the ring */
 	bool ended;
 	uint8_t ring[RING_BYTES] __attribute__((aligned(8)));
 	struct unwind_frame frames[FRAMES_MAX];
@@ -136,9 +147,16 @@ static uint64_t now_ns(void)
 
 static void on_mmap(struct bench *b, const struct record *r, pid_t pid)
 {
-	struct map_range range = {.start = r->start, .len = r->length, .pgoff = r->file_offset, .prot = r->protection,
-	    .path = r->path, .build_id = r->build_id, .build_id_len = r->build_id_bytes, .major = r->major,
-	    .minor = r->minor, .ino = r->ino};
+	struct map_range range = {.start = r->start,
+	    .len = r->length,
+	    .pgoff = r->file_offset,
+	    .prot = r->protection,
+	    .path = r->path,
+	    .build_id = r->build_id,
+	    .build_id_len = r->build_id_bytes,
+	    .major = r->major,
+	    .minor = r->minor,
+	    .ino = r->ino};
 
 	if ((pid_t)r->pid != pid || maps_add(b->maps, &range) != 0)
 		return;
@@ -164,8 +182,13 @@ static bool input_of(struct bench *b, const struct record *record, struct regs *
 	if (record->kind != RECORD_SAMPLE || record->regs_abi != PERF_SAMPLE_REGS_ABI_64 ||
 	    regs_from_perf(arch, arch->perf_mask, record->regs, record->regs_count, regs) != 0)
 		return false;
-	*in = (struct unwind_input){.arch = arch, .regs = regs, .maps = b->maps, .stack_address = regs->r[arch->sp],
-	    .stack = record->stack, .stack_bytes = record->stack_bytes, .stack_want = record->stack_want};
+	*in = (struct unwind_input){.arch = arch,
+	    .regs = regs,
+	    .maps = b->maps,
+	    .stack_address = regs->r[arch->sp],
+	    .stack = record->stack,
+	    .stack_bytes = record->stack_bytes,
+	    .stack_want = record->stack_want};
 	intake_prefetch(record);
 	return true;
 }
@@ -188,7 +211,8 @@ static void print_difference(const struct bench *b, size_t n, size_t n_reference
 static void compare(struct bench *b, struct result *result, const struct unwind_input *in, size_t n,
     enum unwind_outcome outcome)
 {
-	size_t n_reference = dwfl_reference_unwind(b->reference, in->regs, in->stack, in->stack_bytes, b->pcs, FRAMES_MAX);
+	size_t n_reference =
+	    dwfl_reference_unwind(b->reference, in->regs, in->stack, in->stack_bytes, b->pcs, FRAMES_MAX);
 	size_t common = 0;
 
 	while (common < n && common < n_reference && b->frames[common].pc == b->pcs[common])
@@ -373,13 +397,17 @@ static void print_result(const char *name, const struct result *r, size_t lost)
 {
 	double depth = (double)r->frames / (double)r->samples;
 
-	printf("%-8s %7zu %6.1f %8.2f %7.2f %7.2f %5.1fx %6.0f %5.1fx %5.0f %5.2f %7.2f%% %7.2f%% %zu/%zu/%zu %8zu %5zu %4.0f "
-	    "%6zu %6zu", name, r->samples, depth, r->reference_us, r->unwind_us, r->intern_us,
-	    r->reference_us / r->unwind_us, 1e3 / r->intern_us, r->reference_us / r->intern_us, r->cold.file_us, r->cold.address_us,
+	printf("%-8s %7zu %6.1f %8.2f %7.2f %7.2f %5.1fx %6.0f %5.1fx %5.0f %5.2f %7.2f%% %7.2f%% "
+	       "%zu/%zu/%zu %8zu %5zu %4.0f "
+	       "%6zu %6zu",
+	    name, r->samples, depth, r->reference_us, r->unwind_us, r->intern_us,
+	    r->reference_us / r->unwind_us, 1e3 / r->intern_us, r->reference_us / r->intern_us,
+	    r->cold.file_us, r->cold.address_us,
 	    100.0 * (double)r->outcome[UNWIND_COMPLETE] / (double)r->samples,
-	    100.0 * (double)r->same / (double)r->samples, r->reference_longer, r->reference_shorter, r->different,
-	    r->usage.addresses, r->usage.rules, (double)r->usage.own_bytes / (double)(r->usage.addresses + 1),
-	    r->usage.image_bytes / 1024, r->nodes);
+	    100.0 * (double)r->same / (double)r->samples, r->reference_longer, r->reference_shorter,
+	    r->different, r->usage.addresses, r->usage.rules,
+	    (double)r->usage.own_bytes / (double)(r->usage.addresses + 1), r->usage.image_bytes / 1024,
+	    r->nodes);
 	for (int i = UNWIND_COMPLETE + 1; i < UNWIND_OUTCOMES; i++)
 		if (r->outcome[i])
 			printf(", %zu %s", r->outcome[i], unwind_outcome_name((enum unwind_outcome)i));
@@ -392,8 +420,8 @@ static void print_result(const char *name, const struct result *r, size_t lost)
 /* Share of stacks that are the same, in percent; -1 if the program could not be recorded. */
 static double run(const struct program *program, bool on_clock, size_t max_samples, bool verbose)
 {
-	struct trigger trigger = {on_clock ? NULL : program->file, program->function,
-	    on_clock ? 1000000 : program->period, 65528};
+	struct trigger trigger = {
+	    on_clock ? NULL : program->file, program->function, on_clock ? 1000000 : program->period, 65528};
 	struct bench *b = calloc(1, sizeof(*b));
 	struct recording recording;
 	struct result result = {0};
@@ -450,11 +478,16 @@ int main(int argc, char **argv)
 	}
 	if (system(prepare) != 0)
 		fprintf(stderr, "not everything could be prepared in %s\n", WORK);
-	printf("us a stack: by libdwfl; by heaptap, unwinding alone and with reading the record and interning the stack;\n"
-	       "the ratios of these to libdwfl, stacks a second; us for a file and for\nan address in it at first sight; stacks that reach the "
-	       "start,\nthat are the same as libdwfl's, and of the others whose libdwfl list is longer/shorter/different; "
-	       "addresses seen,\nrules, heaptap's bytes an address, KiB read of the files, nodes of interned stacks\n"
-	       "program  samples  depth  libdwfl  unwind  intern  ratio    k/s  ratio  file  cold complete     same l/s/d    "
+	printf("us a stack: by libdwfl; by heaptap, unwinding alone and with reading the record and "
+	       "interning the stack;\n"
+	       "the ratios of these to libdwfl, stacks a second; us for a file and for\nan address in it at "
+	       "first sight; stacks that reach the "
+	       "start,\nthat are the same as libdwfl's, and of the others whose libdwfl list is "
+	       "longer/shorter/different; "
+	       "addresses seen,\nrules, heaptap's bytes an address, KiB read of the files, nodes of interned "
+	       "stacks\n"
+	       "program  samples  depth  libdwfl  unwind  intern  ratio    k/s  ratio  file  cold complete   "
+	       "  same l/s/d    "
 	       "addrs rules    B    KiB  nodes\n");
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
 		bool wanted = optind == argc;

@@ -17,7 +17,7 @@ struct sight {
 struct cold {
 	size_t count;
 	struct sight sights[SIGHTS_MAX];
-	uint32_t slots[2 * SIGHTS_MAX];         /* 1 + number of a sight; 0: free */
+	uint32_t slots[2 * SIGHTS_MAX]; /* 1 + number of a sight; 0: free */
 };
 
 struct cold *cold_new(void)
@@ -34,7 +34,8 @@ void cold_add(struct cold *cold, const struct unwind_frame *frames, size_t count
 {
 	for (size_t i = 0; i < count && cold->count < SIGHTS_MAX; i++) {
 		const struct unwind_frame *f = &frames[i];
-		uint64_t hash = (f->vaddr ^ (uint64_t)(uintptr_t)f->module) * UINT64_C(0x9e3779b97f4a7c15) >> 47;
+		uint64_t hash =
+		    (f->vaddr ^ (uint64_t)(uintptr_t)f->module) * UINT64_C(0x9e3779b97f4a7c15) >> 47;
 
 		if (!f->module || f->module->vdso)
 			continue;
@@ -61,7 +62,8 @@ static uint64_t cpu_ns(void)
 
 static struct module *open_again(struct modules *store, const struct module *module)
 {
-	struct module_request request = {.path = module->path, .build_id = module->build_id_len ? module->build_id : NULL,
+	struct module_request request = {.path = module->path,
+	    .build_id = module->build_id_len ? module->build_id : NULL,
 	    .build_id_len = module->build_id_len};
 
 	return module_get(store, &request);

@@ -12,8 +12,8 @@
 struct cold;
 
 struct cold_cost {
-	size_t files, addresses;        /* the first of each file is in the file's cost */
-	double file_us, address_us;     /* CPU time; the mean */
+	size_t files, addresses;    /* the first of each file is in the file's cost */
+	double file_us, address_us; /* CPU time; the mean */
 };
 
 struct cold *cold_new(void);

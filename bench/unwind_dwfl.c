@@ -15,7 +15,7 @@ struct dwfl_reference {
 	struct {
 		const struct module *module;
 		uint64_t bias;
-	} *added;
+	} * added;
 	size_t n_added;
 	/* The sample being unwound. */
 	const struct regs *regs;
@@ -25,8 +25,8 @@ struct dwfl_reference {
 	size_t n, max;
 };
 
-static int find_no_debuginfo(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base, const char *file,
-    const char *link, GElf_Word crc, char **found)
+static int find_no_debuginfo(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
+    const char *file, const char *link, GElf_Word crc, char **found)
 {
 	return -1;
 }
@@ -60,14 +60,15 @@ static bool set_registers(Dwfl_Thread *thread, void *arg)
 }
 
 static const Dwfl_Thread_Callbacks thread_callbacks = {
-	.next_thread = next_thread,
-	.memory_read = read_memory,
-	.set_initial_registers = set_registers,
+    .next_thread = next_thread,
+    .memory_read = read_memory,
+    .set_initial_registers = set_registers,
 };
 
 struct dwfl_reference *dwfl_reference_new(void)
 {
-	static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_build_id_find_elf, .find_debuginfo = find_no_debuginfo};
+	static const Dwfl_Callbacks callbacks = {
+	    .find_elf = dwfl_build_id_find_elf, .find_debuginfo = find_no_debuginfo};
 	struct dwfl_reference *r = calloc(1, sizeof(*r));
 
 	r->dwfl = dwfl_begin(&callbacks);
@@ -106,7 +107,8 @@ void dwfl_reference_add(struct dwfl_reference *r, const struct map *map)
 	r->added[r->n_added++].bias = map->bias;
 	snprintf(name, sizeof(name), "m%zu", r->n_added);
 	dwfl_report_begin_add(r->dwfl);
-	if (!dwfl_report_elf(r->dwfl, name, module->path, fd, module->e_type == ET_EXEC ? 0 : map->bias, true))
+	if (!dwfl_report_elf(
+	        r->dwfl, name, module->path, fd, module->e_type == ET_EXEC ? 0 : map->bias, true))
 		fprintf(stderr, "libdwfl does not take %s: %s\n", module->path, dwfl_errmsg(-1));
 	dwfl_report_end(r->dwfl, NULL, NULL);
 	if (!r->attached) {
@@ -127,8 +129,8 @@ static int on_frame(Dwfl_Frame *frame, void *arg)
 	return DWARF_CB_OK;
 }
 
-size_t dwfl_reference_unwind(struct dwfl_reference *r, const struct regs *regs, const void *stack, size_t stack_bytes,
-    uint64_t *pcs, size_t max)
+size_t dwfl_reference_unwind(struct dwfl_reference *r, const struct regs *regs, const void *stack,
+    size_t stack_bytes, uint64_t *pcs, size_t max)
 {
 	r->regs = regs;
 	r->stack = stack;

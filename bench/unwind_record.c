@@ -182,7 +182,8 @@ static int collect(struct recording *r, int event, int go, size_t max_samples)
 		/* A zombie keeps its pid; ask without waiting for it. */
 		if (ready == 0) {
 			siginfo_t info = {0};
-			if (waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid)
+			if (waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+			    info.si_pid)
 				break;
 		}
 	}

@@ -13,8 +13,8 @@
 #include <sys/types.h>
 
 struct trigger {
-	const char *file, *function;    /* NULL: the CPU clock */
-	uint64_t period;                /* calls, or nanoseconds of CPU time */
+	const char *file, *function; /* NULL: the CPU clock */
+	uint64_t period;             /* calls, or nanoseconds of CPU time */
 	uint32_t stack_bytes;
 };
 
@@ -30,8 +30,8 @@ struct recording {
  * Runs ARGV until it has ended or MAX_SAMPLES are there (at most half a minute), then kills it. LOAD: a
  * program to run beside it that gives it work, NULL for none. 0 or -errno. RECORDING is the caller's to free.
  */
-int recording_run(struct recording *recording, char *const argv[], char *const load[], const struct trigger *trigger,
-    size_t max_samples);
+int recording_run(struct recording *recording, char *const argv[], char *const load[],
+    const struct trigger *trigger, size_t max_samples);
 void recording_free(struct recording *recording);
 
 /* The record at *AT, which moves on; NULL at the end. */

@@ -12,6 +12,7 @@ const char *anonymous_name(char kind, const char *name, char *buffer)
 {
 	if (!*name || *name == '[' || *name == '<')
 		return name;
-	snprintf(buffer, ANONYMOUS_BYTES, "%c_%016" PRIx64, kind, index_mix_bytes(0x68656170746170, name, strlen(name)));
+	snprintf(buffer, ANONYMOUS_BYTES, "%c_%016" PRIx64, kind,
+	    index_mix_bytes(0x68656170746170, name, strlen(name)));
 	return buffer;
 }

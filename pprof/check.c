@@ -85,7 +85,7 @@ bool checker_string_is(const struct checker *c, uint64_t index, const char *text
 	size_t len = strlen(text);
 
 	return index < c->string_count && wire_left(&c->strings[index].bytes) == len &&
-	       (!len || !memcmp(c->strings[index].bytes.at, text, len));
+	    (!len || !memcmp(c->strings[index].bytes.at, text, len));
 }
 
 void checker_string_copy(const struct checker *c, uint64_t index, char *out, size_t size)
@@ -367,9 +367,9 @@ static void check_file(struct checker *c, const uint8_t *data, size_t len)
 	if (err) {
 		c->error = err == -ENOMEM ? err : 0;
 		checker_find(c, RULE_PPROF, "gzip: %s",
-		    err == -ENODATA ? "cut short"
-		    : err == -EFBIG ? "more than 1 GiB inside"
-		                    : "damaged");
+		    err == -ENODATA     ? "cut short"
+		        : err == -EFBIG ? "more than 1 GiB inside"
+		                        : "damaged");
 		return;
 	}
 	if (info.trailing_bytes)

@@ -15,18 +15,21 @@ static double part(const struct traces *t, size_t row, size_t column, enum measu
 	return whole > 0 ? traces_doubt(t, row, column, kind).variance * value / whole : 0;
 }
 
-double contrast_variance(const struct traces *t, size_t row, size_t before, size_t after, enum measure_kind kind)
+double contrast_variance(
+    const struct traces *t, size_t row, size_t before, size_t after, enum measure_kind kind)
 {
 	enum measure_kind allocated = kind == MEASURE_INUSE ? MEASURE_ALLOC : MEASURE_OBJECTS;
 	double sum = traces_doubt(t, row, before, kind).variance + traces_doubt(t, row, after, kind).variance;
-	double change = (double)traces_value(t, row, after, kind) - (double)traces_value(t, row, before, kind);
+	double change =
+	    (double)traces_value(t, row, after, kind) - (double)traces_value(t, row, before, kind);
 	double came, went, bound;
 
 	if (kind == MEASURE_ALLOC || kind == MEASURE_OBJECTS || kind == MEASURE_TEMPORARY)
 		return change > 0 ? fmin(part(t, row, after, kind, change), sum) : sum;
 	if (!traces_has(t, allocated) || kind == MEASURE_OTHER)
 		return sum;
-	came = (double)traces_value(t, row, after, allocated) - (double)traces_value(t, row, before, allocated);
+	came =
+	    (double)traces_value(t, row, after, allocated) - (double)traces_value(t, row, before, allocated);
 	went = came - change;
 	if (came < 0 || went < 0 || came + went <= 0)
 		return sum;
@@ -42,8 +45,8 @@ static void add(struct contrast_sum *sum, double before, double after, double va
 	sum->samples += samples;
 }
 
-static void add_row(struct contrast *contrast, const struct traces *t, const struct contrast_options *options, size_t row,
-    double scale, uint32_t *seen)
+static void add_row(struct contrast *contrast, const struct traces *t, const struct contrast_options *options,
+    size_t row, double scale, uint32_t *seen)
 {
 	double before = (double)traces_value(t, row, options->before, options->kind);
 	double after = (double)traces_value(t, row, options->after, options->kind) * scale;
@@ -51,15 +54,17 @@ static void add_row(struct contrast *contrast, const struct traces *t, const str
 	struct traces_doubt new = traces_doubt(t, row, options->after, options->kind);
 	double variance = options->same_process && !options->normalize
 	    ? contrast_variance(t, row, options->before, options->after, options->kind)
-	    : old.variance + new.variance * scale * scale;
+	    : old.variance + new.variance *scale *scale;
 	const uint32_t *stack = traces_stack(t, row);
 
 	add(&contrast->sum, before, after, variance, old.samples + new.samples);
 	for (uint32_t i = 0; i < t->rows[row].depth; i++) {
 		if (i == 0)
-			add(&contrast->rows[stack[0]].flat, before, after, variance, old.samples + new.samples);
+			add(&contrast->rows[stack[0]].flat, before, after, variance,
+			    old.samples + new.samples);
 		if (!totals_seen(seen, stack[i], row))
-			add(&contrast->rows[stack[i]].cum, before, after, variance, old.samples + new.samples);
+			add(&contrast->rows[stack[i]].cum, before, after, variance,
+			    old.samples + new.samples);
 	}
 }
 

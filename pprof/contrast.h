@@ -30,7 +30,7 @@ struct contrast {
 	struct contrast_row *rows; /* largest change first; rows without any are not there */
 	size_t count;
 	struct contrast_sum sum;
-	double scale;     /* that the later column was multiplied by */
+	double scale; /* that the later column was multiplied by */
 	/* a change beyond chance is more than this many standard errors: estimate_threshold() */
 	double threshold;
 };
@@ -48,7 +48,8 @@ int contrast_make(struct contrast *contrast, const struct traces *t, const struc
 void contrast_fini(struct contrast *contrast);
 
 /* Of one stack. */
-double contrast_variance(const struct traces *t, size_t row, size_t before, size_t after, enum measure_kind kind);
+double contrast_variance(
+    const struct traces *t, size_t row, size_t before, size_t after, enum measure_kind kind);
 
 static inline bool contrast_is_sure(const struct contrast_sum *sum, double threshold)
 {

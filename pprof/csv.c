@@ -56,7 +56,8 @@ static void write_sum(FILE *out, const struct traces *t, int kind, const struct 
 		fprintf(out, ",%" PRId64 ",%.0f,%.1f", sum->value, sqrt(sum->variance), sum->samples);
 }
 
-static void write_rows(FILE *out, const struct traces *t, const struct totals *order, const struct totals *all)
+static void write_rows(
+    FILE *out, const struct traces *t, const struct totals *order, const struct totals *all)
 {
 	for (size_t i = 0; i < order->count; i++) {
 		uint32_t number = order->rows[i].frame;

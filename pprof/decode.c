@@ -202,9 +202,9 @@ static enum decode_error read_mapping(struct decoder *d, struct wire_field *fiel
 	mapping.filename = string(d, n[MAPPING_FILENAME]);
 	mapping.build_id = string(d, n[MAPPING_BUILD_ID]);
 	mapping.flags = (n[MAPPING_HAS_FUNCTIONS] ? PROFILE_HAS_FUNCTIONS : 0) |
-	                (n[MAPPING_HAS_FILENAMES] ? PROFILE_HAS_FILENAMES : 0) |
-	                (n[MAPPING_HAS_LINE_NUMBERS] ? PROFILE_HAS_LINE_NUMBERS : 0) |
-	                (n[MAPPING_HAS_INLINE_FRAMES] ? PROFILE_HAS_INLINE_FRAMES : 0);
+	    (n[MAPPING_HAS_FILENAMES] ? PROFILE_HAS_FILENAMES : 0) |
+	    (n[MAPPING_HAS_LINE_NUMBERS] ? PROFILE_HAS_LINE_NUMBERS : 0) |
+	    (n[MAPPING_HAS_INLINE_FRAMES] ? PROFILE_HAS_INLINE_FRAMES : 0);
 	if (!mapping.filename || !mapping.build_id)
 		return DECODE_BAD_STRING;
 	id = profile_add_mapping(d->p, &mapping);

@@ -15,7 +15,8 @@
 #define DROP_FRAMES_HEAP \
 	/* C, with the prefixes of allocators and interceptors */ \
 	"(__libc_|__GI_|__interceptor_|tc_|je_|_rjem_|mi_)?" \
-	"(malloc|calloc|realloc|reallocarray|memalign|aligned_alloc|posix_memalign|valloc|pvalloc|free|cfree)" \
+	"(malloc|calloc|realloc|reallocarray|memalign|aligned_alloc|posix_memalign|valloc|pvalloc|"  \
+	"free|cfree)" \
 	"(_usable_size)?" \
 	"|(mi|je|_rjem|tc)_[a-z_]*(alloc|realloc|allocx|new|memalign)[a-z_]*" \
 	/* C++ and the allocators below std's containers */ \

@@ -15,7 +15,8 @@ unsigned int filter_frame(const struct filter *filter, const char *name, const c
 
 	if (filter->focus && (pattern_matches(filter->focus, name) || pattern_matches(filter->focus, file)))
 		marks |= FILTER_FOCUS;
-	if (filter->ignore && (pattern_matches(filter->ignore, name) || pattern_matches(filter->ignore, file)))
+	if (filter->ignore &&
+	    (pattern_matches(filter->ignore, name) || pattern_matches(filter->ignore, file)))
 		marks |= FILTER_IGNORE;
 	if (filter->module && pattern_matches(filter->module, module))
 		marks |= FILTER_MODULE;
@@ -25,10 +26,11 @@ unsigned int filter_frame(const struct filter *filter, const char *name, const c
 bool filter_stack(const struct filter *filter, unsigned int marks)
 {
 	return !(filter->focus && !(marks & FILTER_FOCUS)) && !(marks & FILTER_IGNORE) &&
-	       !(filter->module && !(marks & FILTER_MODULE));
+	    !(filter->module && !(marks & FILTER_MODULE));
 }
 
-static bool label_find(const struct profile *profile, size_t sample, const char *key, struct profile_label *found)
+static bool label_find(
+    const struct profile *profile, size_t sample, const char *key, struct profile_label *found)
 {
 	size_t count = profile_sample(profile, sample).label_count;
 
@@ -44,7 +46,8 @@ double filter_size(const struct profile *profile, size_t sample)
 {
 	struct profile_label label;
 
-	return label_find(profile, sample, "bytes", &label) && !label.str && label.num > 0 ? (double)label.num : 0;
+	return label_find(profile, sample, "bytes", &label) && !label.str && label.num > 0 ? (double)label.num
+	                                                                                   : 0;
 }
 
 /* "1ms-10ms", "1h-": as the sampler names its classes of age. */
@@ -91,7 +94,8 @@ static bool thread_fits(const struct filter *filter, const struct profile *profi
 	struct profile_label label;
 	char number[24];
 
-	if (label_find(profile, sample, "thread_name", &label) && label.str && pattern_matches(filter->thread, label.str))
+	if (label_find(profile, sample, "thread_name", &label) && label.str &&
+	    pattern_matches(filter->thread, label.str))
 		return true;
 	if (!label_find(profile, sample, "thread_id", &label))
 		return false;

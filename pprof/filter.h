@@ -20,13 +20,14 @@ struct profile_sample;
 struct filter {
 	struct pattern *focus, *ignore, *module, *thread;
 	bool by_size, by_age;
-	double size_min, size_max;     /* bytes, of one block: the label "bytes", or the mean of the row */
+	double size_min, size_max;       /* bytes, of one block: the label "bytes", or the mean of the row */
 	uint64_t age_min_ns, age_max_ns; /* the label "age" says a range; it must lie within */
 };
 
 /* What a frame (a location's line) does to the stacks that it is in. */
 enum filter_marks { FILTER_FOCUS = 1 << 0, FILTER_IGNORE = 1 << 1, FILTER_MODULE = 1 << 2 };
-unsigned int filter_frame(const struct filter *filter, const char *name, const char *file, const char *module);
+unsigned int filter_frame(
+    const struct filter *filter, const char *name, const char *file, const char *module);
 
 /* Do the marks of all frames of a stack, or-ed together, let it pass? */
 bool filter_stack(const struct filter *filter, unsigned int marks);

@@ -19,13 +19,14 @@ static void write_numbers(FILE *out, const char *name, const struct tree *tree, 
 	putc(']', out);
 }
 
-static void write_kinds(FILE *out, const struct traces *t, const struct tree *tree, const enum measure_kind *kinds,
-    size_t kind_count, const int64_t *values)
+static void write_kinds(FILE *out, const struct traces *t, const struct tree *tree,
+    const enum measure_kind *kinds, size_t kind_count, const int64_t *values)
 {
 	fputs(",\n\"kinds\":[", out);
 	for (size_t k = 0; k < kind_count; k++) {
 		fprintf(out, "%s{\"name\":", k ? "," : "");
-		json_string(out, kinds[k] == MEASURE_OTHER ? t->types[t->kinds[MEASURE_OTHER]] : measure_word(kinds[k]));
+		json_string(out,
+		    kinds[k] == MEASURE_OTHER ? t->types[t->kinds[MEASURE_OTHER]] : measure_word(kinds[k]));
 		fputs(",\"unit\":", out);
 		json_string(out, measure_unit(t, kinds[k]));
 		fputs(",\"self\":[", out);
@@ -36,8 +37,8 @@ static void write_kinds(FILE *out, const struct traces *t, const struct tree *tr
 	putc(']', out);
 }
 
-static void write_data(FILE *out, const struct traces *t, const struct tree *tree, const enum measure_kind *kinds,
-    size_t kind_count, const int64_t *values)
+static void write_data(FILE *out, const struct traces *t, const struct tree *tree,
+    const enum measure_kind *kinds, size_t kind_count, const int64_t *values)
 {
 	fputs("{\"names\":[", out);
 	for (uint32_t i = 0; i < t->frame_count; i++) {
@@ -68,7 +69,8 @@ static void write_html(FILE *out, const char *text)
 	}
 }
 
-int flamegraph_write(FILE *out, const struct traces *t, size_t column, enum measure_kind shown, const char *title)
+int flamegraph_write(
+    FILE *out, const struct traces *t, size_t column, enum measure_kind shown, const char *title)
 {
 	enum measure_kind kinds[MEASURE_COUNT];
 	size_t kind_count = 0;

@@ -11,7 +11,8 @@
 /* One-sided chance of 1 in 40 for each half. */
 #define HALF_THRESHOLD 2.0
 
-static bool rises(const struct traces *t, size_t row, size_t from, size_t to, double threshold, struct growth_row *found)
+static bool rises(
+    const struct traces *t, size_t row, size_t from, size_t to, double threshold, struct growth_row *found)
 {
 	double change, variance = contrast_variance(t, row, from, to, MEASURE_INUSE);
 
@@ -46,7 +47,8 @@ int growth_make(struct growth *growth, const struct traces *t, size_t column_cou
 	for (size_t row = 0; row < t->row_count; row++) {
 		struct growth_row found = {.row = (uint32_t)row}, half;
 
-		if (!rises(t, row, 0, middle, HALF_THRESHOLD, &half) || !rises(t, row, middle, last, HALF_THRESHOLD, &half) ||
+		if (!rises(t, row, 0, middle, HALF_THRESHOLD, &half) ||
+		    !rises(t, row, middle, last, HALF_THRESHOLD, &half) ||
 		    !rises(t, row, 0, last, growth->threshold, &found))
 			continue;
 		found.samples = traces_doubt(t, row, last, MEASURE_INUSE).samples;

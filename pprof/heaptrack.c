@@ -50,7 +50,8 @@ static int write_places(struct writing *w)
 			return err;
 		fprintf(w->out, "i %" PRIx32 " %" PRIx32 " %" PRIx32, 0x1000 + i, module, name);
 		if (file)
-			fprintf(w->out, " %" PRIx32 " %" PRIx64, file, frame->line > 0 ? (uint64_t)frame->line : 0);
+			fprintf(w->out, " %" PRIx32 " %" PRIx64, file,
+			    frame->line > 0 ? (uint64_t)frame->line : 0);
 		putc('\n', w->out);
 	}
 	return 0;
@@ -60,7 +61,8 @@ static int write_places(struct writing *w)
 static void write_traces(struct writing *w, const struct tree *tree)
 {
 	for (uint32_t i = 1; i < tree->count; i++)
-		fprintf(w->out, "t %" PRIx32 " %" PRIx32 "\n", tree->nodes[i].frame + 1, tree->nodes[i].parent);
+		fprintf(
+		    w->out, "t %" PRIx32 " %" PRIx32 "\n", tree->nodes[i].frame + 1, tree->nodes[i].parent);
 }
 
 struct blocks {
@@ -143,9 +145,10 @@ static void write_events(struct writing *w, uint32_t count, const int64_t *value
 			const int64_t *v = values + (size_t)i * KINDS;
 			uint64_t inuse = clamp(v[INUSE_OBJECTS]), inuse_bytes = clamp(v[INUSE_BYTES]);
 			uint64_t all = clamp(v[ALLOC_OBJECTS]), all_bytes = clamp(v[ALLOC_BYTES]);
-			struct blocks blocks = kept ? blocks_of(inuse_bytes, inuse, w->scale)
-						    : blocks_of(all_bytes > inuse_bytes ? all_bytes - inuse_bytes : 0,
-							  all > inuse ? all - inuse : 0, w->scale);
+			struct blocks blocks = kept
+			    ? blocks_of(inuse_bytes, inuse, w->scale)
+			    : blocks_of(all_bytes > inuse_bytes ? all_bytes - inuse_bytes : 0,
+			          all > inuse ? all - inuse : 0, w->scale);
 
 			if (kept) {
 				write_kept(w, blocks.small, blocks.small_count, i);

@@ -24,7 +24,8 @@ int input_read(const char *path, struct profile **out, char *error, size_t error
 	free(data);
 	if (decoded == DECODE_OK)
 		return 0;
-	snprintf(error, error_bytes, "cannot read %s: %s; a heap profile is a profile.proto file, gzipped or not", path,
+	snprintf(error, error_bytes,
+	    "cannot read %s: %s; a heap profile is a profile.proto file, gzipped or not", path,
 	    decode_error_string(decoded));
 	return decoded == DECODE_NO_MEMORY ? -ENOMEM : -EINVAL;
 }

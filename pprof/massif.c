@@ -49,7 +49,8 @@ static struct folded fold(const struct writing *w, uint32_t node)
 {
 	struct folded folded = {0, 0, 0};
 
-	for (uint32_t child = w->tree->nodes[node].child; child != TREE_NONE; child = w->tree->nodes[child].next) {
+	for (uint32_t child = w->tree->nodes[node].child; child != TREE_NONE;
+	     child = w->tree->nodes[child].next) {
 		int64_t value = w->tree->nodes[child].sum.value;
 
 		if (value >= w->least && value > 0) {
@@ -65,9 +66,11 @@ static struct folded fold(const struct writing *w, uint32_t node)
 static void write_hidden(const struct writing *w, int depth, const struct folded *folded)
 {
 	if (folded->hidden)
-		fprintf(w->out, "%*sn0: %" PRId64 " in %" PRIu32 " place%s, all below massif's threshold (%.2f%%)\n", depth, "",
-		    folded->hidden_value, folded->hidden, folded->hidden == 1 ? "" : "s",
-		    100.0 * (double)w->least / (double)(w->tree->nodes[0].sum.value ? w->tree->nodes[0].sum.value : 1));
+		fprintf(w->out,
+		    "%*sn0: %" PRId64 " in %" PRIu32 " place%s, all below massif's threshold (%.2f%%)\n",
+		    depth, "", folded->hidden_value, folded->hidden, folded->hidden == 1 ? "" : "s",
+		    100.0 * (double)w->least /
+		        (double)(w->tree->nodes[0].sum.value ? w->tree->nodes[0].sum.value : 1));
 }
 
 static uint32_t shown_child(const struct writing *w, uint32_t node, int depth)
@@ -94,8 +97,8 @@ static void write_tree(const struct writing *w)
 
 		if (depth >= DEPTH_MAX)
 			folded = (struct folded){0, 0, 0};
-		fprintf(w->out, "%*sn%" PRIu32 ": %" PRId64 " ", depth, "", folded.shown + (folded.hidden ? 1 : 0),
-		    node->sum.value);
+		fprintf(w->out, "%*sn%" PRIu32 ": %" PRId64 " ", depth, "",
+		    folded.shown + (folded.hidden ? 1 : 0), node->sum.value);
 		if (at == 0)
 			fputs("(heap allocation functions) malloc/new/new[], --alloc-fns, etc.", w->out);
 		else
@@ -113,7 +116,8 @@ static void write_tree(const struct writing *w)
 			if (at == 0)
 				return;
 			next = w->tree->nodes[at].next;
-			if (next != TREE_NONE && w->tree->nodes[next].sum.value >= w->least && w->tree->nodes[next].sum.value > 0) {
+			if (next != TREE_NONE && w->tree->nodes[next].sum.value >= w->least &&
+			    w->tree->nodes[next].sum.value > 0) {
 				at = next;
 				break;
 			}
@@ -136,16 +140,19 @@ static int write_snapshot(FILE *out, const struct traces *t, size_t column, enum
 	milliseconds = (options->time_ns[column] - options->time_ns[0]) / 1000000;
 	if (!err) {
 		w.least = (int64_t)((double)total * options->threshold_permille / 1000);
-		fprintf(out, "#-----------\nsnapshot=%zu\n#-----------\ntime=%" PRId64 "\nmem_heap_B=%" PRId64
-			     "\nmem_heap_extra_B=0\nmem_stacks_B=0\nheap_tree=%s\n",
-		    column, milliseconds > 0 ? milliseconds : 0, total > 0 ? total : 0, peak ? "peak" : "detailed");
+		fprintf(out,
+		    "#-----------\nsnapshot=%zu\n#-----------\ntime=%" PRId64 "\nmem_heap_B=%" PRId64
+		    "\nmem_heap_extra_B=0\nmem_stacks_B=0\nheap_tree=%s\n",
+		    column, milliseconds > 0 ? milliseconds : 0, total > 0 ? total : 0,
+		    peak ? "peak" : "detailed");
 		write_tree(&w);
 	}
 	tree_fini(&tree);
 	return err;
 }
 
-int massif_write(FILE *out, const struct traces *t, enum measure_kind kind, const struct massif_options *options)
+int massif_write(
+    FILE *out, const struct traces *t, enum measure_kind kind, const struct massif_options *options)
 {
 	size_t peak = 0;
 	int err = 0;

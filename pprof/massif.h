@@ -19,13 +19,14 @@
 #include "pprof/traces.h"
 
 struct massif_options {
-	const char *command;   /* for the header */
-	size_t column_count;   /* the first ones of the traces */
-	const int64_t *time_ns; /* of each, rising */
+	const char *command;             /* for the header */
+	size_t column_count;             /* the first ones of the traces */
+	const int64_t *time_ns;          /* of each, rising */
 	unsigned int threshold_permille; /* of the snapshot's total, below which nodes are folded */
 };
 
 /* kind in bytes. 0, -ENOMEM or -EOVERFLOW. */
-int massif_write(FILE *out, const struct traces *t, enum measure_kind kind, const struct massif_options *options);
+int massif_write(
+    FILE *out, const struct traces *t, enum measure_kind kind, const struct massif_options *options);
 
 #endif

@@ -20,7 +20,7 @@ struct merge {
 	uint32_t *stack;
 	struct profile_label *labels;
 	size_t stack_room, label_room;
-	uint64_t moved_end;                         /* of what is at PROFILE_MOVED_START */
+	uint64_t moved_end; /* of what is at PROFILE_MOVED_START */
 };
 
 enum {
@@ -64,7 +64,8 @@ static int add_types(struct profile *out, struct profile *const *profiles, size_
 	return profile_sample_type_count(out) ? 0 : -ENODATA;
 }
 
-static int add_header(struct profile *out, struct profile *const *profiles, size_t count, bool anonymize, size_t *culprit)
+static int add_header(
+    struct profile *out, struct profile *const *profiles, size_t count, bool anonymize, size_t *culprit)
 {
 	struct profile_value_type period_type = profile_period_type(profiles[0]);
 	int64_t period = 0, time_ns = 0, duration_ns = 0;
@@ -275,7 +276,8 @@ static int add_profile(struct merge *m)
 	return err;
 }
 
-int merge_profiles(struct profile *const *profiles, size_t count, bool anonymize, struct profile **out, size_t *culprit)
+int merge_profiles(
+    struct profile *const *profiles, size_t count, bool anonymize, struct profile **out, size_t *culprit)
 {
 	struct merge m = {.out = profile_new(), .anonymize = anonymize, .moved_end = PROFILE_MOVED_START};
 	int err = m.out ? 0 : -ENOMEM;

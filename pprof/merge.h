@@ -16,6 +16,7 @@ struct profile;
 /* On 0 the caller owns *out. -ENOMEM, -EOVERFLOW; -ENODATA: no sample type in common, or different period
  * types; then *culprit is the first profile that does not fit. anonymize: names become hashes (anonymous.h);
  * comments, labels with text and build ids are left out. */
-int merge_profiles(struct profile *const *profiles, size_t count, bool anonymize, struct profile **out, size_t *culprit);
+int merge_profiles(
+    struct profile *const *profiles, size_t count, bool anonymize, struct profile **out, size_t *culprit);
 
 #endif

@@ -26,9 +26,11 @@ static void read_process(struct origin *origin, const char *text)
 	program += strlen(" comm=");
 	for (const char *at = program; (at = strstr(at, " host=")); at++)
 		host = at;
-	copy(origin->program, sizeof(origin->program), program, host ? (size_t)(host - program) : strlen(program));
+	copy(origin->program, sizeof(origin->program), program,
+	    host ? (size_t)(host - program) : strlen(program));
 	if (host)
-		copy(origin->host, sizeof(origin->host), host + strlen(" host="), strlen(host + strlen(" host=")));
+		copy(origin->host, sizeof(origin->host), host + strlen(" host="),
+		    strlen(host + strlen(" host=")));
 }
 
 static void read_comment(struct origin *origin, const char *text)
@@ -42,11 +44,14 @@ static void read_comment(struct origin *origin, const char *text)
 	} else if (strncmp(text, "pid=", 4) == 0) {
 		read_process(origin, text);
 	} else if (strncmp(text, snapshot, strlen(snapshot)) == 0) {
-		copy(origin->cause, sizeof(origin->cause), text + strlen(snapshot), strlen(text + strlen(snapshot)));
+		copy(origin->cause, sizeof(origin->cause), text + strlen(snapshot),
+		    strlen(text + strlen(snapshot)));
 	} else if (strncmp(text, samples, strlen(samples)) == 0) {
-		copy(origin->samples, sizeof(origin->samples), text + strlen(samples), strlen(text + strlen(samples)));
+		copy(origin->samples, sizeof(origin->samples), text + strlen(samples),
+		    strlen(text + strlen(samples)));
 	} else if (strncmp(text, unseen, strlen(unseen)) == 0) {
-		copy(origin->unseen, sizeof(origin->unseen), text + strlen(unseen), strlen(text + strlen(unseen)));
+		copy(origin->unseen, sizeof(origin->unseen), text + strlen(unseen),
+		    strlen(text + strlen(unseen)));
 	}
 }
 
@@ -99,5 +104,5 @@ void origin_read(struct origin *origin, const struct profile *profile)
 bool origin_same_process(const struct origin *a, const struct origin *b)
 {
 	return a->ours && b->ours && a->pid && a->pid == b->pid && strcmp(a->program, b->program) == 0 &&
-	       strcmp(a->host, b->host) == 0 && strcmp(a->build_id, b->build_id) == 0;
+	    strcmp(a->host, b->host) == 0 && strcmp(a->build_id, b->build_id) == 0;
 }

@@ -28,10 +28,10 @@ struct origin {
 	char unseen[256];  /* what of the program's heap is not in the profile; "" nothing known */
 	bool ours;
 	enum origin_kind kind;
-	int64_t time_ns, duration_ns, period; /* as in the profile */
+	int64_t time_ns, duration_ns, period;  /* as in the profile */
 	char period_type[32], period_unit[16]; /* "space" and "bytes", "cpu" and "nanoseconds" */
-	char path[4096];    /* of the program's file, "" unknown */
-	char build_id[129]; /* of that file, lowercase hex */
+	char path[4096];                       /* of the program's file, "" unknown */
+	char build_id[129];                    /* of that file, lowercase hex */
 };
 
 void origin_read(struct origin *origin, const struct profile *profile);

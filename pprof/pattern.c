@@ -53,8 +53,8 @@ int pattern_new(const char *regex, unsigned int flags, struct pattern **out, cha
 		if (!number)
 			return -ENOMEM;
 		pcre2_get_error_message(number, text, sizeof(text));
-		snprintf(error, error_bytes, "not a regular expression (%s, at character %zu)", (const char *)text,
-		    (size_t)offset + 1);
+		snprintf(error, error_bytes, "not a regular expression (%s, at character %zu)",
+		    (const char *)text, (size_t)offset + 1);
 		return -EINVAL;
 	}
 	pattern->data = pcre2_match_data_create(1, NULL);
@@ -82,5 +82,5 @@ void pattern_free(struct pattern *pattern)
 bool pattern_matches(const struct pattern *pattern, const char *text)
 {
 	return pcre2_match(pattern->code, (PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED, 0, 0, pattern->data,
-		   pattern->context) >= 0;
+	           pattern->context) >= 0;
 }

@@ -63,7 +63,8 @@ static int mark_locations(struct prune *prune, const struct profile *p, const bo
 	return 0;
 }
 
-static int mark(struct prune *prune, const struct profile *p, const struct pattern *drop, const struct pattern *keep)
+static int mark(
+    struct prune *prune, const struct profile *p, const struct pattern *drop, const struct pattern *keep)
 {
 	uint32_t count = profile_function_count(p);
 	bool *dropped = calloc((size_t)count + 1, sizeof(*dropped));

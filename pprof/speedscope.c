@@ -71,14 +71,16 @@ static void write_profile(FILE *out, const struct traces *t, size_t column, size
 	fputs("{\"type\":\"sampled\",\"name\":", out);
 	json_string(out, t->types[type]);
 	fprintf(out, ",\"unit\":\"%s\",\"startValue\":0,\"endValue\":%" PRId64 ",\n",
-	    strcmp(t->units[type], "bytes") == 0 ? "bytes" : strcmp(t->units[type], "nanoseconds") == 0 ? "nanoseconds"
-													 : "none",
+	    strcmp(t->units[type], "bytes") == 0             ? "bytes"
+	        : strcmp(t->units[type], "nanoseconds") == 0 ? "nanoseconds"
+	                                                     : "none",
 	    total);
 	write_samples(out, t, column, type);
 	putc('}', out);
 }
 
-void speedscope_write(FILE *out, const struct traces *t, size_t column, enum measure_kind shown, const char *name)
+void speedscope_write(
+    FILE *out, const struct traces *t, size_t column, enum measure_kind shown, const char *name)
 {
 	fputs("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n", out);
 	write_frames(out, t);

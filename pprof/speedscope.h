@@ -12,6 +12,7 @@
 #include "pprof/traces.h"
 
 /* shown: the type that is open at first. Negative values, which it cannot show, are left out. */
-void speedscope_write(FILE *out, const struct traces *t, size_t column, enum measure_kind shown, const char *name);
+void speedscope_write(
+    FILE *out, const struct traces *t, size_t column, enum measure_kind shown, const char *name);
 
 #endif

@@ -47,7 +47,8 @@ int suppressions_add(struct suppressions *s, const char *text, size_t len, size_
 
 		if (!stop)
 			stop = end;
-		err = memchr(text, '\0', (size_t)(stop - text)) ? -EINVAL : add_line(s, text, (size_t)(stop - text));
+		err = memchr(text, '\0', (size_t)(stop - text)) ? -EINVAL
+		                                                : add_line(s, text, (size_t)(stop - text));
 		if (err)
 			return err;
 		text = stop + 1;

@@ -68,13 +68,15 @@ static int compare_rows(const void *left, const void *right, void *context)
 	const struct totals_row *a = left, *b = right;
 	const struct sorting *sorting = context;
 	bool flat = sorting->order == TOTALS_BY_FLAT;
-	int order = flat ? compare_magnitudes(a->flat.value, b->flat.value) : compare_magnitudes(a->cum.value, b->cum.value);
+	int order = flat ? compare_magnitudes(a->flat.value, b->flat.value)
+	                 : compare_magnitudes(a->cum.value, b->cum.value);
 
 	if (!order)
 		order = flat ? compare_magnitudes(a->cum.value, b->cum.value)
-			     : compare_magnitudes(a->flat.value, b->flat.value);
+		             : compare_magnitudes(a->flat.value, b->flat.value);
 	if (!order)
-		order = strcmp(sorting->traces->frames[a->frame].name, sorting->traces->frames[b->frame].name);
+		order =
+		    strcmp(sorting->traces->frames[a->frame].name, sorting->traces->frames[b->frame].name);
 	if (!order && a->frame != b->frame)
 		order = a->frame < b->frame ? -1 : 1;
 	return order;

@@ -53,8 +53,8 @@ static const char *intern(struct traces *t, const char *text)
 	return intern_add(&t->strings, text, strlen(text), &number) ? NULL : intern_at(&t->strings, number);
 }
 
-int traces_init(struct traces *t, const struct traces_options *options, const struct profile *first,
-    size_t column_count)
+int traces_init(
+    struct traces *t, const struct traces_options *options, const struct profile *first, size_t column_count)
 {
 	size_t count = profile_sample_type_count(first);
 
@@ -142,8 +142,8 @@ static int frame_add(struct traces *t, const struct traces_frame *frame, uint32_
 }
 
 /* Names as they are shown; filters see what the profile says. */
-static int frame_make(struct traces *t, const char *name, const char *file, const char *module, int64_t line,
-    uint32_t *number)
+static int frame_make(
+    struct traces *t, const char *name, const char *file, const char *module, int64_t line, uint32_t *number)
 {
 	struct traces_frame frame = {.line = t->options.lines ? line : 0};
 	char bare[256], hashed[3][ANONYMOUS_BYTES];
@@ -171,14 +171,15 @@ struct shown {
 	size_t *starts, count, capacity;
 };
 
-static int shown_location(struct traces *t, const struct profile *p, uint32_t id, uint32_t cut, struct shown *shown)
+static int shown_location(
+    struct traces *t, const struct profile *p, uint32_t id, uint32_t cut, struct shown *shown)
 {
 	struct profile_location location = profile_location(p, id);
 	const char *module = location.mapping ? profile_mapping(p, location.mapping).filename : "";
 	int err = 0;
 
 	if (array_reserve(&shown->frames, &shown->capacity, shown->count + location.line_count + 1,
-		sizeof(*shown->frames)))
+	        sizeof(*shown->frames)))
 		return -ENOMEM;
 	if (!location.line_count)
 		return frame_make(t, "", "", module, 0, &shown->frames[shown->count++]);
@@ -191,7 +192,8 @@ static int shown_location(struct traces *t, const struct profile *p, uint32_t id
 	return err;
 }
 
-static int shown_make(struct traces *t, const struct profile *p, const struct prune *prune, struct shown *shown)
+static int shown_make(
+    struct traces *t, const struct profile *p, const struct prune *prune, struct shown *shown)
 {
 	uint32_t count = profile_location_count(p);
 	int err = 0;
@@ -224,7 +226,8 @@ static int row_new(struct traces *t, uint32_t fold, size_t depth, uint32_t *row)
 	    index_add(&t->row_index, fold, t->row_count + 1))
 		return -ENOMEM;
 	memset(t->values + old_values, 0, (values - old_values) * sizeof(*t->values));
-	memset(t->estimates + old_cells * SIDE_COUNT, 0, (cells - old_cells) * SIDE_COUNT * sizeof(*t->estimates));
+	memset(t->estimates + old_cells * SIDE_COUNT, 0,
+	    (cells - old_cells) * SIDE_COUNT * sizeof(*t->estimates));
 	t->rows[t->row_count] = (struct traces_row){t->stack_count, (uint32_t)depth};
 	if (depth)
 		memcpy(t->stacks + t->stack_count, t->path, depth * sizeof(*t->path));
@@ -257,13 +260,14 @@ struct adding {
 	double period_bytes;
 };
 
-static int path_make(struct traces *t, const struct adding *a, const struct profile_sample *sample, size_t *depth,
-    unsigned int *marks)
+static int path_make(struct traces *t, const struct adding *a, const struct profile_sample *sample,
+    size_t *depth, unsigned int *marks)
 {
 	*depth = 0;
 	*marks = 0;
 	for (size_t i = prune_stack(&a->prune, sample); i < sample->depth; i++) {
-		size_t from = a->shown.starts[sample->locations[i]], to = a->shown.starts[sample->locations[i] + 1];
+		size_t from = a->shown.starts[sample->locations[i]],
+		       to = a->shown.starts[sample->locations[i] + 1];
 
 		if (array_reserve(&t->path, &t->path_capacity, *depth + (to - from) + 1, sizeof(*t->path)))
 			return -ENOMEM;
@@ -280,16 +284,19 @@ static double value_of(const struct traces *t, const int64_t *values, enum measu
 	return t->kinds[kind] < 0 ? 0 : (double)values[t->kinds[kind]];
 }
 
-static void estimates_add(struct traces *t, uint32_t row, const struct adding *a, const int64_t *values, double size)
+static void estimates_add(
+    struct traces *t, uint32_t row, const struct adding *a, const int64_t *values, double size)
 {
 	struct estimate *cell = t->estimates + ((size_t)row * t->column_count + a->column) * SIDE_COUNT;
 
 	if (a->period_bytes <= 0)
 		return;
-	estimate_add(&cell[SIDE_ALLOC], estimate_of(value_of(t, values, MEASURE_ALLOC),
-		value_of(t, values, MEASURE_OBJECTS), size, a->period_bytes));
-	estimate_add(&cell[SIDE_INUSE], estimate_of(value_of(t, values, MEASURE_INUSE),
-		value_of(t, values, MEASURE_INUSE_OBJECTS), size, a->period_bytes));
+	estimate_add(&cell[SIDE_ALLOC],
+	    estimate_of(value_of(t, values, MEASURE_ALLOC), value_of(t, values, MEASURE_OBJECTS), size,
+	        a->period_bytes));
+	estimate_add(&cell[SIDE_INUSE],
+	    estimate_of(value_of(t, values, MEASURE_INUSE), value_of(t, values, MEASURE_INUSE_OBJECTS), size,
+	        a->period_bytes));
 }
 
 static bool size_fits(const struct traces *t, const int64_t *values, double size)
@@ -328,14 +335,16 @@ static int sample_add(struct traces *t, const struct adding *a, size_t index, in
 	err = path_make(t, a, &sample, &depth, &marks);
 	if (err)
 		return err;
-	if (t->options.filter && (!filter_stack(t->options.filter, marks) ||
-		!filter_labels(t->options.filter, a->profile, index) || !size_fits(t, values, size)))
+	if (t->options.filter &&
+	    (!filter_stack(t->options.filter, marks) ||
+	        !filter_labels(t->options.filter, a->profile, index) || !size_fits(t, values, size)))
 		return 0;
 	err = row_find(t, depth, &row);
 	if (err)
 		return err;
 	for (size_t i = 0; i < t->type_count; i++)
-		traces_sum(&t->values[((size_t)row * t->column_count + a->column) * t->type_count + i], values[i]);
+		traces_sum(
+		    &t->values[((size_t)row * t->column_count + a->column) * t->type_count + i], values[i]);
 	estimates_add(t, row, a, values, size);
 	return 0;
 }
@@ -410,7 +419,8 @@ static int64_t read_values(const struct traces *t, const int64_t *values, enum m
 		return 0;
 	if (kind != MEASURE_TEMPORARY)
 		return values[t->kinds[kind]];
-	if (__builtin_sub_overflow(values[t->kinds[MEASURE_OBJECTS]], values[t->kinds[MEASURE_INUSE_OBJECTS]], &difference))
+	if (__builtin_sub_overflow(
+	        values[t->kinds[MEASURE_OBJECTS]], values[t->kinds[MEASURE_INUSE_OBJECTS]], &difference))
 		return INT64_MAX;
 	return difference > 0 ? difference : 0;
 }
@@ -430,7 +440,8 @@ int64_t traces_all(const struct traces *t, size_t column, enum measure_kind kind
 struct traces_doubt traces_doubt(const struct traces *t, size_t row, size_t column, enum measure_kind kind)
 {
 	const struct estimate *cell = t->estimates + (row * t->column_count + column) * SIDE_COUNT;
-	const struct estimate *side = &cell[kind == MEASURE_INUSE || kind == MEASURE_INUSE_OBJECTS ? SIDE_INUSE : SIDE_ALLOC];
+	const struct estimate *side =
+	    &cell[kind == MEASURE_INUSE || kind == MEASURE_INUSE_OBJECTS ? SIDE_INUSE : SIDE_ALLOC];
 	struct traces_doubt doubt = {side->samples, side->objects_variance};
 
 	if (kind == MEASURE_OTHER)

@@ -41,12 +41,12 @@ struct traces_row {
 
 /* What a table can be about. */
 enum measure_kind {
-	MEASURE_INUSE,         /* bytes */
+	MEASURE_INUSE, /* bytes */
 	MEASURE_INUSE_OBJECTS,
-	MEASURE_ALLOC,         /* bytes, since the recording began */
-	MEASURE_OBJECTS,       /* allocations since the recording began */
-	MEASURE_TEMPORARY,     /* of these, how many were freed again */
-	MEASURE_OTHER,         /* the default sample type of a profile that is not of a heap */
+	MEASURE_ALLOC,     /* bytes, since the recording began */
+	MEASURE_OBJECTS,   /* allocations since the recording began */
+	MEASURE_TEMPORARY, /* of these, how many were freed again */
+	MEASURE_OTHER,     /* the default sample type of a profile that is not of a heap */
 	MEASURE_COUNT
 };
 
@@ -73,18 +73,18 @@ struct traces {
 	const char **types, **units;
 	/* type of each kind, -1 for none; of MEASURE_TEMPORARY see traces_value() */
 	int kinds[MEASURE_COUNT];
-	int64_t *values;              /* [(row * column_count + column) * type_count + type] */
-	struct estimate *estimates;   /* [(row * column_count + column) * SIDE_COUNT + side] */
+	int64_t *values;            /* [(row * column_count + column) * type_count + type] */
+	struct estimate *estimates; /* [(row * column_count + column) * SIDE_COUNT + side] */
 	size_t value_capacity, estimate_capacity;
-	int64_t *all;                 /* [column * type_count + type]: before filtering */
-	bool unsure;                  /* some profile has no period: estimates say nothing */
-	uint32_t *path;               /* the stack at hand */
+	int64_t *all;   /* [column * type_count + type]: before filtering */
+	bool unsure;    /* some profile has no period: estimates say nothing */
+	uint32_t *path; /* the stack at hand */
 	size_t path_capacity;
 };
 
 /* The types are taken from first. 0 or -ENOMEM; the caller ends it with traces_fini() either way. */
-int traces_init(struct traces *t, const struct traces_options *options, const struct profile *first,
-    size_t column_count);
+int traces_init(
+    struct traces *t, const struct traces_options *options, const struct profile *first, size_t column_count);
 void traces_fini(struct traces *t);
 
 /* Adds a profile to a column; the profile may go then. 0, -ENOMEM, -EOVERFLOW; -ENODATA: no sample type in

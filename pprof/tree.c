@@ -135,7 +135,8 @@ int tree_make_many(struct tree *tree, const struct traces *t, size_t column, con
 	*values = err ? NULL : calloc((size_t)tree->count * kind_count, sizeof(**values));
 	for (size_t row = 0; row < t->row_count && *values; row++)
 		for (size_t k = 0; k < kind_count; k++)
-			traces_sum(&(*values)[ends[row] * kind_count + k], traces_value(t, row, column, kinds[k]));
+			traces_sum(
+			    &(*values)[ends[row] * kind_count + k], traces_value(t, row, column, kinds[k]));
 	free(ends);
 	return err ? err : *values ? 0 : -ENOMEM;
 }

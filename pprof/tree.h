@@ -13,10 +13,10 @@
 #define TREE_NONE UINT32_MAX
 
 struct tree_node {
-	uint32_t frame; /* TREE_NONE at the root */
+	uint32_t frame;               /* TREE_NONE at the root */
 	uint32_t parent, child, next; /* TREE_NONE where there is none */
-	struct totals_sum sum;  /* with everything below */
-	int64_t self;           /* of stacks that end here */
+	struct totals_sum sum;        /* with everything below */
+	int64_t self;                 /* of stacks that end here */
 };
 
 struct tree {
@@ -27,7 +27,8 @@ struct tree {
 };
 
 /* Siblings come largest first. 0, -ENOMEM or -EOVERFLOW (too many nodes); tree_fini() either way. */
-int tree_make(struct tree *tree, const struct traces *t, size_t column, enum measure_kind kind, bool inverted);
+int tree_make(
+    struct tree *tree, const struct traces *t, size_t column, enum measure_kind kind, bool inverted);
 void tree_fini(struct tree *tree);
 
 /* The same nodes whatever the kind, for formats that hold several: kinds' values in values[node * kind_count

@@ -17,7 +17,7 @@
 
 enum {
 	WAIT_NS = 100 * 1000000,
-	WAITS   = 20, /* 2 s: a loaded machine took more than 300 ms */
+	WAITS = 20, /* 2 s: a loaded machine took more than 300 ms */
 };
 
 /* A sampler that has not answered once is not waited for again until it has caught up. */

@@ -126,10 +126,12 @@ static bool header_good(const struct region_header *header)
 	return header->magic == REGION_MAGIC && header->abi == REGION_ABI &&
 	    header->total_bytes > REGION_PAGE_BYTES && header->places_offset >= REGION_PAGE_BYTES &&
 	    header->segments <= REGION_SEGMENTS &&
-	    header->slots_offset + (uint64_t)header->segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot) <=
-	        header->kept_offset &&
-	    header->kept_offset + (uint64_t)header->segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot) <=
-	        header->total_bytes;
+	    header->slots_offset +
+	        (uint64_t)header->segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot) <=
+	    header->kept_offset &&
+	    header->kept_offset +
+	        (uint64_t)header->segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot) <=
+	    header->total_bytes;
 }
 
 /* True if `bytes` more of address space are no more than a quarter of what the program may have: its limit
@@ -137,7 +139,8 @@ static bool header_good(const struct region_header *header)
 static bool affordable(int resource, uint64_t bytes)
 {
 	struct rlimit limit;
-	return getrlimit(resource, &limit) == 0 && (limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur / 4);
+	return getrlimit(resource, &limit) == 0 &&
+	    (limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur / 4);
 }
 
 /* Maps a region whose header has been read; closes the descriptor. */
@@ -172,7 +175,8 @@ static struct region_header *region_from_door(const char *lobby_path, uint64_t c
 	int fd = door_ask(lobby_path, cookie);
 	if (fd < 0)
 		return NULL;
-	if (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK && pread(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head))
+	if (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK &&
+	    pread(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head))
 		return map_region(fd, &head);
 	close(fd);
 	return NULL;
@@ -202,7 +206,8 @@ static uint32_t find_build_id(const struct dl_phdr_info *info, uint8_t id[REGION
 			if (all > left)
 				break;
 			if (head->n_type == NT_GNU_BUILD_ID && head->n_namesz == 4 &&
-			    memcmp(note + sizeof(*head), "GNU", 4) == 0 && head->n_descsz <= REGION_BUILD_ID_MAX) {
+			    memcmp(note + sizeof(*head), "GNU", 4) == 0 &&
+			    head->n_descsz <= REGION_BUILD_ID_MAX) {
 				memcpy(id, note + sizeof(*head) + name, head->n_descsz);
 				return head->n_descsz;
 			}
@@ -263,7 +268,8 @@ static bool filtered(void)
 /* A page that reads zero in a forked child. */
 static _Atomic uint32_t *map_wiped(void)
 {
-	void *page = mmap(NULL, REGION_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *page =
+	    mmap(NULL, REGION_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED)
 		return NULL;
 	if (madvise(page, REGION_PAGE_BYTES, MADV_WIPEONFORK) != 0) {

@@ -10,10 +10,10 @@
 
 /* Where the trigger is, in the note format that SystemTap made for user-space probes (three addresses, then
  * provider, name and arguments): it survives strip, and perf, bpftrace and gdb read it too. */
-#define TRIGGER_NOTE                                                                                                   \
-	".pushsection .note.stapsdt, \"\", \"note\"\n"                                                                  \
-	".balign 4\n.4byte 992f-991f, 994f-993f, 3\n991: .asciz \"stapsdt\"\n992: .balign 4\n"                         \
-	"993: .8byte 990b, 0, 0\n.asciz \"heaptap\"\n.asciz \"sample\"\n.asciz \"\"\n994: .balign 4\n"                  \
+#define TRIGGER_NOTE                                                                                   \
+	".pushsection .note.stapsdt, \"\", \"note\"\n"                                                 \
+	".balign 4\n.4byte 992f-991f, 994f-993f, 3\n991: .asciz \"stapsdt\"\n992: .balign 4\n"         \
+	"993: .8byte 990b, 0, 0\n.asciz \"heaptap\"\n.asciz \"sample\"\n.asciz \"\"\n994: .balign 4\n" \
 	".popsection\n"
 
 /* The first instruction is a one-byte nop, which the kernel emulates. Never a five-byte nop, cheaper by 0.15
@@ -23,36 +23,34 @@ __attribute__((noinline, noclone, used)) void capture_trigger(
     uint64_t key, uint64_t slot, uint64_t seq, uint64_t size_bytes, uint64_t period_bytes, uint64_t time_ns)
 {
 #if defined(__x86_64__)
-	__asm__ volatile("990: nop\n" TRIGGER_NOTE ::"D"(key), "S"(slot), "d"(seq),
-	    "c"(size_bytes)
-	    : "memory");
+	__asm__ volatile("990: nop\n" TRIGGER_NOTE ::"D"(key), "S"(slot), "d"(seq), "c"(size_bytes)
+	                 : "memory");
 #else
-	__asm__ volatile("990: nop\n" TRIGGER_NOTE ::"r"(key), "r"(slot), "r"(seq), "r"(size_bytes), "r"(period_bytes),
-	    "r"(time_ns)
-	    : "memory");
+	__asm__ volatile("990: nop\n" TRIGGER_NOTE ::"r"(key), "r"(slot), "r"(seq), "r"(size_bytes),
+	                 "r"(period_bytes), "r"(time_ns)
+	                 : "memory");
 #endif
 }
 
 /* In the order of proto/region.h: callee-saved registers, stack pointer and program counter. */
 #if defined(__x86_64__)
-#define CAPTURE_REGISTERS(regs)                                                                                        \
-	__asm__ volatile(                                                                                              \
-	    "movq %%rbx, (%0)\n\tmovq %%rbp, 8(%0)\n\tmovq %%rsp, 16(%0)\n\t"                                          \
-	    "movq %%r12, 24(%0)\n\tmovq %%r13, 32(%0)\n\tmovq %%r14, 40(%0)\n\tmovq %%r15, 48(%0)\n\t"                 \
-	    "leaq 1f(%%rip), %%rax\n\tmovq %%rax, 56(%0)\n1:"                                                         \
-	    :                                                                                                          \
-	    : "r"(regs)                                                                                                \
+#define CAPTURE_REGISTERS(regs)                                                                        \
+	__asm__ volatile(                                                                              \
+	    "movq %%rbx, (%0)\n\tmovq %%rbp, 8(%0)\n\tmovq %%rsp, 16(%0)\n\t"                          \
+	    "movq %%r12, 24(%0)\n\tmovq %%r13, 32(%0)\n\tmovq %%r14, 40(%0)\n\tmovq %%r15, 48(%0)\n\t" \
+	    "leaq 1f(%%rip), %%rax\n\tmovq %%rax, 56(%0)\n1:"                                          \
+	    :                                                                                          \
+	    : "r"(regs)                                                                                \
 	    : "rax", "memory")
 enum { REG_SP = 2 };
 #elif defined(__aarch64__)
-#define CAPTURE_REGISTERS(regs)                                                                                        \
-	__asm__ volatile(                                                                                              \
-	    "stp x19, x20, [%0]\n\tstp x21, x22, [%0, #16]\n\tstp x23, x24, [%0, #32]\n\t"                           \
-	    "stp x25, x26, [%0, #48]\n\tstp x27, x28, [%0, #64]\n\tstp x29, x30, [%0, #80]\n\t"                      \
-	    "mov x9, sp\n\tstr x9, [%0, #96]\n\tadr x9, 1f\n\tstr x9, [%0, #104]\n1:"                               \
-	    :                                                                                                          \
-	    : "r"(regs)                                                                                                \
-	    : "x9", "memory")
+#define CAPTURE_REGISTERS(regs)                                                                              \
+	__asm__ volatile("stp x19, x20, [%0]\n\tstp x21, x22, [%0, #16]\n\tstp x23, x24, [%0, #32]\n\t"      \
+	                 "stp x25, x26, [%0, #48]\n\tstp x27, x28, [%0, #64]\n\tstp x29, x30, [%0, #80]\n\t" \
+	                 "mov x9, sp\n\tstr x9, [%0, #96]\n\tadr x9, 1f\n\tstr x9, [%0, #104]\n1:"           \
+	                 :                                                                                   \
+	                 : "r"(regs)                                                                         \
+	                 : "x9", "memory")
 enum { REG_SP = 12 };
 #endif
 
@@ -82,7 +80,8 @@ static struct region_buffer *buffer_take(uint64_t stack_bytes, uint64_t *room)
 		struct region_buffer *buffer =
 		    *room >= stack_bytes || c + 1 == BUFFER_CLASSES ? class_take(c, buffers, bitmap) : NULL;
 		if (buffer) {
-			atomic_store_explicit(&buffer->word, BUFFER_WRITING | place_index() << 8, memory_order_relaxed);
+			atomic_store_explicit(
+			    &buffer->word, BUFFER_WRITING | place_index() << 8, memory_order_relaxed);
 			return buffer;
 		}
 		bitmap += buffer_class[c].count / 64;
@@ -164,6 +163,6 @@ void capture_sample(const struct live_entry *entry)
 		return;
 	}
 	atomic_fetch_add_explicit(&place_self()->triggered, 1, memory_order_relaxed);
-	capture_trigger(place_key(), entry->slot | (entry->flags & SLOT_MMAP ? REGION_TRIGGER_MMAP : 0), entry->seq,
-	    entry->size_bytes, entry->period_bytes, entry->time_ns);
+	capture_trigger(place_key(), entry->slot | (entry->flags & SLOT_MMAP ? REGION_TRIGGER_MMAP : 0),
+	    entry->seq, entry->size_bytes, entry->period_bytes, entry->time_ns);
 }

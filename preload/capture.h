@@ -23,6 +23,7 @@
 void capture_sample(const struct live_entry *entry);
 
 /* The trigger; its address goes to the sampler. Never inlined, cloned or called but from capture_sample. */
-void capture_trigger(uint64_t key, uint64_t slot, uint64_t seq, uint64_t size_bytes, uint64_t period_bytes, uint64_t time_ns);
+void capture_trigger(
+    uint64_t key, uint64_t slot, uint64_t seq, uint64_t size_bytes, uint64_t period_bytes, uint64_t time_ns);
 
 #endif

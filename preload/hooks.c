@@ -37,8 +37,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define EXPORT __attribute__((visibility("default")))
-#define COLD   __attribute__((noinline, cold))
+#define EXPORT      __attribute__((visibility("default")))
+#define COLD        __attribute__((noinline, cold))
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 /* Declared by newer headers only (C23), or nowhere. */
@@ -176,7 +176,8 @@ EXPORT void *calloc(size_t count, size_t size)
 	return pointer;
 }
 
-static void *realloc_any(void *pointer, size_t size, void *(*next)(void *, size_t, size_t), size_t count, size_t each)
+static void *realloc_any(
+    void *pointer, size_t size, void *(*next)(void *, size_t, size_t), size_t count, size_t each)
 {
 	struct live_entry entry;
 	bool taken = UNLIKELY(live_maybe(pointer)) && live_maybe_here(pointer) && hooks_take(pointer, &entry);

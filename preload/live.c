@@ -4,11 +4,11 @@
 #include <stdatomic.h>
 
 enum {
-	BUCKET_KEYS    = 8,
+	BUCKET_KEYS = 8,
 	WINDOW_BUCKETS = 4,
-	KEY_EMPTY      = 0,
-	KEY_BUSY       = 1,
-	FILTER_STUCK   = 255, /* a count that may have been cut off is never lowered again */
+	KEY_EMPTY = 0,
+	KEY_BUSY = 1,
+	FILTER_STUCK = 255, /* a count that may have been cut off is never lowered again */
 
 	LEVEL0_BITS = 14, /* keys; half of them may be used */
 	LEVEL1_BITS = 18,
@@ -120,7 +120,8 @@ static void count_up(_Atomic uint8_t *byte)
 static void count_down(_Atomic uint8_t *byte)
 {
 	uint8_t old = atomic_load_explicit(byte, memory_order_relaxed);
-	while (old != FILTER_STUCK && old != 0 && !atomic_compare_exchange_weak(byte, &old, (uint8_t)(old - 1)))
+	while (
+	    old != FILTER_STUCK && old != 0 && !atomic_compare_exchange_weak(byte, &old, (uint8_t)(old - 1)))
 		;
 }
 
@@ -146,9 +147,9 @@ static uint32_t window_start(const struct level *level, const void *pointer)
 	return (uint32_t)(h >> (64 - level->key_bits)) & ~(uint32_t)(BUCKET_KEYS - 1);
 }
 
-#define FOR_WINDOW(level, pointer, i)                                                                                  \
-	for (uint32_t i##_n = 0, i##_start = window_start(level, pointer), i = i##_start;                              \
-	     i##_n < BUCKET_KEYS * WINDOW_BUCKETS;                                                                     \
+#define FOR_WINDOW(level, pointer, i)                                                     \
+	for (uint32_t i##_n = 0, i##_start = window_start(level, pointer), i = i##_start; \
+	     i##_n < BUCKET_KEYS * WINDOW_BUCKETS;                                        \
 	     i##_n++, i = (i##_start + i##_n) & ((1u << (level)->key_bits) - 1))
 
 /* Without a branch per key, one that is not here costs 20 ns instead of 28. */
@@ -223,7 +224,8 @@ bool live_take(const void *pointer, struct live_entry *entry)
 		return false;
 	uint32_t open = atomic_load(&levels_open);
 	for (uint32_t i = 0; i < open; i++)
-		if (filter_has(levels[i].filter, levels[i].filter_bits, pointer) && level_take(&levels[i], pointer, entry))
+		if (filter_has(levels[i].filter, levels[i].filter_bits, pointer) &&
+		    level_take(&levels[i], pointer, entry))
 			return true;
 	return false;
 }
@@ -251,7 +253,8 @@ void live_visit(bool (*visit)(const void *pointer, struct live_entry *entry))
 		for (uint32_t i = 0; i < 1u << level->key_bits; i++) {
 			uint64_t key = atomic_load_explicit(&level->keys[i], memory_order_relaxed);
 			/* Busy: a thread of the parent was inside at the fork; it does not exist here. */
-			if (key <= KEY_BUSY || !atomic_compare_exchange_strong(&level->keys[i], &key, KEY_BUSY))
+			if (key <= KEY_BUSY ||
+			    !atomic_compare_exchange_strong(&level->keys[i], &key, KEY_BUSY))
 				continue;
 			const void *pointer = (const void *)(uintptr_t)key;
 			bool keep = visit(pointer, &level->entries[i]);

@@ -30,11 +30,11 @@
 #include <stdint.h>
 
 enum {
-	LIVE_LEVELS       = 3,
+	LIVE_LEVELS = 3,
 	LIVE_FILTER0_BITS = 18,
-	LIVE_WINDOW       = 4096, /* positions that belong to 64 KiB of addresses */
-	LIVE_SPAN_SHIFT   = 13,
-	LIVE_SPANS        = 1 << 20, /* 8 GiB of addresses; what is further apart may share a byte */
+	LIVE_WINDOW = 4096, /* positions that belong to 64 KiB of addresses */
+	LIVE_SPAN_SHIFT = 13,
+	LIVE_SPANS = 1 << 20, /* 8 GiB of addresses; what is further apart may share a byte */
 };
 
 struct live_entry {
@@ -60,7 +60,8 @@ extern uint8_t live_spans[LIVE_SPANS];
  * confirming filter it was 1.13, 1.51 and 1.85. */
 static inline bool live_maybe(const void *pointer)
 {
-	return __atomic_load_n(&live_spans[(uintptr_t)pointer >> LIVE_SPAN_SHIFT & (LIVE_SPANS - 1)], __ATOMIC_RELAXED) != 0;
+	return __atomic_load_n(&live_spans[(uintptr_t)pointer >> LIVE_SPAN_SHIFT & (LIVE_SPANS - 1)],
+	           __ATOMIC_RELAXED) != 0;
 }
 
 /* The same by filter and confirm of each level, for where live_maybe said true: one free in a thousand is let
@@ -77,9 +78,9 @@ void live_reserve(void *memory);
 /* Enters a block. An entry that stands under the same address (its free went past the hook) is taken out and
  * handed back in *stale. */
 enum live_put_result {
-	LIVE_PUT       = 0,
+	LIVE_PUT = 0,
 	LIVE_PUT_STALE = 1, /* entered, *stale filled */
-	LIVE_PUT_FULL  = -1, /* no room: not entered */
+	LIVE_PUT_FULL = -1, /* no room: not entered */
 	LIVE_PUT_FULL_STALE = -2,
 };
 int live_put(const void *pointer, const struct live_entry *entry, struct live_entry *stale);

@@ -10,16 +10,16 @@
 
 enum {
 	VERSION_HIDDEN = 0x8000, /* superseded by another definition of the same name */
-	BLOOM_BITS     = 8 * sizeof(ElfW(Addr)),
+	BLOOM_BITS = 8 * sizeof(ElfW(Addr)),
 };
 
 /* One object's dynamic symbols. */
 struct table {
 	uintptr_t base;
-	const ElfW(Sym) *symbols;
+	const ElfW(Sym) * symbols;
 	const char *strings;
-	const ElfW(Half) *versions;
-	const uint32_t *gnu; /* nbuckets, first symbol, bloom words, bloom shift, bloom, buckets, chain */
+	const ElfW(Half) * versions;
+	const uint32_t *gnu;  /* nbuckets, first symbol, bloom words, bloom shift, bloom, buckets, chain */
 	const uint32_t *sysv; /* nbuckets, nchain, buckets, chain */
 };
 
@@ -29,7 +29,7 @@ static const void *dynamic_address(uintptr_t base, uintptr_t value)
 	return (const void *)(value < base ? base + value : value);
 }
 
-static bool table_init(struct table *table, uintptr_t base, const ElfW(Phdr) *segments, size_t count)
+static bool table_init(struct table *table, uintptr_t base, const ElfW(Phdr) * segments, size_t count)
 {
 	*table = (struct table){.base = base};
 	const ElfW(Dyn) *dynamic = NULL;
@@ -56,8 +56,9 @@ static bool defines(const struct table *table, uint32_t index, const char *name)
 {
 	const ElfW(Sym) *symbol = &table->symbols[index];
 	uint32_t bind = ELF64_ST_BIND(symbol->st_info), type = ELF64_ST_TYPE(symbol->st_info);
-	return symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0 && (bind == STB_GLOBAL || bind == STB_WEAK) &&
-	    type != STT_TLS && !(table->versions && table->versions[index] & VERSION_HIDDEN) &&
+	return symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0 &&
+	    (bind == STB_GLOBAL || bind == STB_WEAK) && type != STT_TLS &&
+	    !(table->versions && table->versions[index] & VERSION_HIDDEN) &&
 	    strcmp(table->strings + symbol->st_name, name) == 0;
 }
 
@@ -69,8 +70,8 @@ static uint32_t find_gnu(const struct table *table, const char *name)
 	const uint32_t buckets = table->gnu[0], first = table->gnu[1], bloom_words = table->gnu[2];
 	const ElfW(Addr) *bloom = (const void *)(table->gnu + 4);
 	const uint32_t *bucket = (const void *)(bloom + bloom_words), *chain = bucket + buckets;
-	ElfW(Addr) bits = (ElfW(Addr))1 << hash % BLOOM_BITS |
-	    (ElfW(Addr))1 << (hash >> table->gnu[3]) % BLOOM_BITS;
+	ElfW(Addr) bits =
+	    (ElfW(Addr))1 << hash % BLOOM_BITS | (ElfW(Addr))1 << (hash >> table->gnu[3]) % BLOOM_BITS;
 	if (!buckets || (bloom_words && (bloom[hash / BLOOM_BITS % bloom_words] & bits) != bits))
 		return 0;
 	uint32_t index = bucket[hash % buckets];
@@ -242,7 +243,8 @@ static int hide_ours(struct dl_phdr_info *info, size_t size, void *argument)
 		high = index > high ? index : high;
 	}
 	uintptr_t page = getauxval(AT_PAGESZ) - 1;
-	uintptr_t start = (uintptr_t)&table.symbols[low] & ~page, end = ((uintptr_t)&table.symbols[high + 1] + page) & ~page;
+	uintptr_t start = (uintptr_t)&table.symbols[low] & ~page,
+	          end = ((uintptr_t)&table.symbols[high + 1] + page) & ~page;
 	if (!high || mprotect((void *)start, end - start, PROT_READ | PROT_WRITE) != 0)
 		return 1;
 	for (size_t i = 0; i < hiding->count; i++) {

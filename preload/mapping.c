@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 enum {
-	MAPPINGS     = 16384, /* sampled and alive at once */
+	MAPPINGS = 16384, /* sampled and alive at once */
 	SMALL_PIECES = 15,
 	SMALL_SHAPES = 4096,
 	LARGE_PIECES = 1023,
@@ -14,11 +14,11 @@ enum {
 
 	/* the low bits of a mapping's word */
 	SHAPE_EMPTY = 0, /* no mapping here */
-	SHAPE_BUSY  = 1, /* being entered */
-	SHAPE_GONE  = 2, /* no page is left; somebody is still correcting the books */
+	SHAPE_BUSY = 1,  /* being entered */
+	SHAPE_GONE = 2,  /* no page is left; somebody is still correcting the books */
 	SHAPE_WHOLE = 3,
-	SHAPE_LIST  = 4, /* and up: number of a shape */
-	SHAPE_MASK  = 0xffff,
+	SHAPE_LIST = 4, /* and up: number of a shape */
+	SHAPE_MASK = 0xffff,
 };
 
 /* The rest of the word: how many are at the books, and a count of changes, so that no word comes twice. */
@@ -54,12 +54,14 @@ static _Atomic uint64_t *shape_at(uint32_t shape, uint32_t *room)
 {
 	uint32_t number = shape - SHAPE_LIST;
 	*room = number < SMALL_SHAPES ? SMALL_PIECES : LARGE_PIECES;
-	return number < SMALL_SHAPES ? small_shapes[number] : large_shapes[(number - SMALL_SHAPES) % LARGE_SHAPES];
+	return number < SMALL_SHAPES ? small_shapes[number]
+	                             : large_shapes[(number - SMALL_SHAPES) % LARGE_SHAPES];
 }
 
 static uint32_t shape_take(uint32_t pieces)
 {
-	uint32_t from = pieces <= SMALL_PIECES ? 0 : SMALL_SHAPES, to = from ? SMALL_SHAPES + LARGE_SHAPES : SMALL_SHAPES;
+	uint32_t from = pieces <= SMALL_PIECES ? 0 : SMALL_SHAPES,
+	         to = from ? SMALL_SHAPES + LARGE_SHAPES : SMALL_SHAPES;
 	for (uint32_t at = from; at < to && pieces <= LARGE_PIECES; at += 64) {
 		uint64_t taken = atomic_load_explicit(&shapes_taken[at / 64], memory_order_relaxed);
 		while (~taken) {
@@ -74,7 +76,8 @@ static uint32_t shape_take(uint32_t pieces)
 static void shape_give_back(uint32_t shape)
 {
 	if (shape >= SHAPE_LIST)
-		atomic_fetch_and(&shapes_taken[(shape - SHAPE_LIST) / 64], ~(1ull << (shape - SHAPE_LIST) % 64));
+		atomic_fetch_and(
+		    &shapes_taken[(shape - SHAPE_LIST) / 64], ~(1ull << (shape - SHAPE_LIST) % 64));
 }
 
 /* What is left of a shape when [from, to) is taken out: the number of pages before, and pieces and pages
@@ -95,8 +98,8 @@ static void cut_piece(struct cut *cut, uint64_t first, uint64_t end, _Atomic uin
 		atomic_store_explicit(&into[cut->pieces], first << 32 | end, memory_order_relaxed);
 }
 
-static struct cut cut_shape(uint32_t shape, uint64_t pages, uint64_t from, uint64_t to,
-    _Atomic uint64_t *into, uint32_t into_room)
+static struct cut cut_shape(
+    uint32_t shape, uint64_t pages, uint64_t from, uint64_t to, _Atomic uint64_t *into, uint32_t into_room)
 {
 	struct cut cut = {0};
 	uint32_t room = 1;
@@ -167,9 +170,11 @@ static void account(const struct live_entry *entry, uint64_t before, uint64_t af
 	if (!after) /* the rest of it goes with the slot, which shows what there was until then */
 		return;
 	raise_unmapped(place_slot(entry->slot), now.unmapped_pages);
-	atomic_fetch_sub_explicit(&place->live.bytes_q8, weight_then.bytes_q8 - weight_now.bytes_q8, memory_order_relaxed);
+	atomic_fetch_sub_explicit(
+	    &place->live.bytes_q8, weight_then.bytes_q8 - weight_now.bytes_q8, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&place->live_variance,
-	    weight_fixed(weight_then.bytes_variance, 0) - weight_fixed(weight_now.bytes_variance, 0), memory_order_relaxed);
+	    weight_fixed(weight_then.bytes_variance, 0) - weight_fixed(weight_now.bytes_variance, 0),
+	    memory_order_relaxed);
 }
 
 /* The last at the books of a mapping that has no page left. */
@@ -204,7 +209,8 @@ static void lose(const struct live_entry *entry, uint64_t pages)
 /* ---- ranges */
 
 /* A range's fields as they were while its word stood; false: it changed. */
-static bool read_range(const struct range *range, uint64_t word, uint64_t *first, uint64_t *pages, uint64_t *born)
+static bool read_range(
+    const struct range *range, uint64_t word, uint64_t *first, uint64_t *pages, uint64_t *born)
 {
 	*first = atomic_load_explicit(&range->first, memory_order_relaxed);
 	*pages = atomic_load_explicit(&range->pages, memory_order_relaxed);
@@ -226,7 +232,8 @@ static void trim(uint32_t at, uint64_t from, uint64_t to, uint64_t before)
 			continue;
 		if (born >> 1 >= before || to <= first || from >= first + pages)
 			return;
-		uint64_t low = from > first ? from - first : 0, high = to - first < pages ? to - first : pages;
+		uint64_t low = from > first ? from - first : 0,
+		         high = to - first < pages ? to - first : pages;
 		struct cut cut = cut_shape(shape, pages, low, high, NULL, 0);
 		if (cut.before == cut.after) {
 			if (atomic_load_explicit(&range->word, memory_order_acquire) == word)
@@ -239,7 +246,8 @@ static void trim(uint32_t at, uint64_t from, uint64_t to, uint64_t before)
 			_Atomic uint64_t *list = shape_at(next, &room);
 			cut = cut_shape(shape, pages, low, high, list, room);
 		}
-		uint64_t swapped = (word & ~(uint64_t)SHAPE_MASK) + WORD_CHANGE + WORD_USER + (lost ? SHAPE_GONE : next);
+		uint64_t swapped =
+		    (word & ~(uint64_t)SHAPE_MASK) + WORD_CHANGE + WORD_USER + (lost ? SHAPE_GONE : next);
 		if (!atomic_compare_exchange_strong(&range->word, &word, swapped)) {
 			shape_give_back(next);
 			continue;
@@ -273,7 +281,8 @@ static uint32_t range_take_from(uint32_t at)
 			;
 		uint64_t word = atomic_load_explicit(&ranges[at].word, memory_order_relaxed);
 		if ((word & SHAPE_MASK) == SHAPE_EMPTY &&
-		    atomic_compare_exchange_strong(&ranges[at].word, &word, word + WORD_CHANGE + SHAPE_BUSY)) {
+		    atomic_compare_exchange_strong(
+		        &ranges[at].word, &word, word + WORD_CHANGE + SHAPE_BUSY)) {
 			atomic_store_explicit(&ranges_hint, at + 1, memory_order_relaxed);
 			return at;
 		}
@@ -296,7 +305,8 @@ static void range_fill(uint32_t at, const void *start, uint64_t bytes, bool file
 	atomic_store_explicit(&range->pages, bytes / REGION_PAGE_BYTES, memory_order_relaxed);
 	atomic_store_explicit(&range->born, mapping_moment() << 1 | file, memory_order_relaxed);
 	uint64_t word = atomic_load_explicit(&range->word, memory_order_relaxed);
-	atomic_store_explicit(&range->word, (word & ~(WORD_CHANGE - 1)) + WORD_CHANGE + SHAPE_WHOLE, memory_order_release);
+	atomic_store_explicit(
+	    &range->word, (word & ~(WORD_CHANGE - 1)) + WORD_CHANGE + SHAPE_WHOLE, memory_order_release);
 }
 
 void mapping_insert(const void *start, uint64_t bytes, struct live_entry *entry)
@@ -326,14 +336,17 @@ bool mapping_is_file(const void *address)
 	uint64_t page = (uintptr_t)address / REGION_PAGE_BYTES;
 	uint32_t used = atomic_load(&ranges_used);
 	for (uint32_t i = 0; i < used; i++) {
-		uint64_t word = atomic_load_explicit(&ranges[i].word, memory_order_acquire), first, pages, born;
-		if ((word & SHAPE_MASK) < SHAPE_WHOLE || !read_range(&ranges[i], word, &first, &pages, &born) ||
-		    !(born & 1) || page - first >= pages)
+		uint64_t word = atomic_load_explicit(&ranges[i].word, memory_order_acquire), first, pages,
+		         born;
+		if ((word & SHAPE_MASK) < SHAPE_WHOLE ||
+		    !read_range(&ranges[i], word, &first, &pages, &born) || !(born & 1) ||
+		    page - first >= pages)
 			continue;
 		uint32_t shape = word & SHAPE_MASK;
 		struct cut without = cut_shape(shape, pages, page - first, page - first + 1, NULL, 0);
 		atomic_thread_fence(memory_order_acquire);
-		if (atomic_load_explicit(&ranges[i].word, memory_order_relaxed) == word && without.after != without.before)
+		if (atomic_load_explicit(&ranges[i].word, memory_order_relaxed) == word &&
+		    without.after != without.before)
 			return true;
 	}
 	return false;
@@ -350,8 +363,10 @@ void mapping_inherit(void)
 		word = (word & ~(WORD_CHANGE - 1)) + WORD_CHANGE;
 		if (shape >= SHAPE_WHOLE && entries[i].slot != REGION_NO_SLOT) {
 			uint64_t pages = atomic_load(&range->pages);
-			entries[i].unmapped_pages = (uint32_t)(pages - cut_shape(shape, pages, pages, pages, NULL, 0).after);
-			if (!place_inherit((const void *)(uintptr_t)(range->first * REGION_PAGE_BYTES), &entries[i])) {
+			entries[i].unmapped_pages =
+			    (uint32_t)(pages - cut_shape(shape, pages, pages, pages, NULL, 0).after);
+			if (!place_inherit(
+			        (const void *)(uintptr_t)(range->first * REGION_PAGE_BYTES), &entries[i])) {
 				shape_give_back(shape);
 				shape = SHAPE_EMPTY;
 			}

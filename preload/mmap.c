@@ -12,8 +12,8 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
-#define EXPORT __attribute__((visibility("default")))
-#define COLD   __attribute__((noinline, cold))
+#define EXPORT    __attribute__((visibility("default")))
+#define COLD      __attribute__((noinline, cold))
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 
 #ifndef MREMAP_DONTUNMAP
@@ -86,14 +86,16 @@ EXPORT void *mmap(void *address, size_t length, int protection, int flags, int f
 {
 	if (LIKELY(!recording))
 		return real.mmap(address, length, protection, flags, fd, offset);
-	return record_mmap(address, length, protection, flags, fd, offset, real.mmap, __builtin_return_address(0));
+	return record_mmap(
+	    address, length, protection, flags, fd, offset, real.mmap, __builtin_return_address(0));
 }
 
 EXPORT void *mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset)
 {
 	if (LIKELY(!recording))
 		return real.mmap64(address, length, protection, flags, fd, offset);
-	return record_mmap(address, length, protection, flags, fd, offset, real.mmap64, __builtin_return_address(0));
+	return record_mmap(
+	    address, length, protection, flags, fd, offset, real.mmap64, __builtin_return_address(0));
 }
 
 COLD static int record_munmap(void *address, size_t length)
@@ -116,7 +118,8 @@ EXPORT int munmap(void *address, size_t length)
 
 COLD static void *record_mremap(void *old, size_t old_length, size_t new_length, int flags, void *new)
 {
-	uint64_t before = mapping_moment(), old_bytes = whole_pages(old_length), new_bytes = whole_pages(new_length);
+	uint64_t before = mapping_moment(), old_bytes = whole_pages(old_length),
+	         new_bytes = whole_pages(new_length);
 	bool file = mapping_is_file(old);
 	void *start = real.mremap(old, old_length, new_length, flags, new);
 	if (start == MAP_FAILED)

@@ -7,7 +7,7 @@
 #include "preload/real.h"
 #include "preload/sample.h"
 
-#define EXPORT __attribute__((visibility("default")))
+#define EXPORT      __attribute__((visibility("default")))
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 #define OPERATOR_NAME(name) [OPERATOR##name] = #name,
@@ -35,7 +35,8 @@ static inline void *count_new(enum operator form, uintptr_t size, uintptr_t seco
 {
 	uint64_t left_bytes = sample_thread.left_bytes, random = sample_thread.random;
 	void *pointer = real.operator_next[form](size, second, third);
-	if (pointer && sample_thread.left_bytes == left_bytes && sample_thread.random == random && UNLIKELY(sample_count(size)))
+	if (pointer && sample_thread.left_bytes == left_bytes && sample_thread.random == random &&
+	    UNLIKELY(sample_count(size)))
 		hooks_due(pointer, size);
 	return pointer;
 }
@@ -47,22 +48,22 @@ static inline void *count_delete(enum operator form, uintptr_t pointer, uintptr_
 	return real.operator_next[form](pointer, second, third);
 }
 
-#define OPERATOR_DEFINE(name, count)                                                                                   \
-	void *operator_first##name(uintptr_t first, uintptr_t second, uintptr_t third)                                 \
-	{                                                                                                              \
-		real_resolve();                                                                                        \
-		if (real.operator_go[OPERATOR##name] == operator_first##name)                                          \
-			return call_found(OPERATOR##name, first, second, third);                                       \
-		return real.operator_go[OPERATOR##name](first, second, third);                                         \
-	}                                                                                                              \
-	static void *counted##name(uintptr_t first, uintptr_t second, uintptr_t third)                                 \
-	{                                                                                                              \
-		return count(OPERATOR##name, first, second, third);                                                    \
-	}                                                                                                              \
-	EXPORT operator_function name;                                                                                 \
-	EXPORT void *name(uintptr_t first, uintptr_t second, uintptr_t third)                                          \
-	{                                                                                                              \
-		return real.operator_go[OPERATOR##name](first, second, third);                                         \
+#define OPERATOR_DEFINE(name, count)                                                   \
+	void *operator_first##name(uintptr_t first, uintptr_t second, uintptr_t third) \
+	{                                                                              \
+		real_resolve();                                                        \
+		if (real.operator_go[OPERATOR##name] == operator_first##name)          \
+			return call_found(OPERATOR##name, first, second, third);       \
+		return real.operator_go[OPERATOR##name](first, second, third);         \
+	}                                                                              \
+	static void *counted##name(uintptr_t first, uintptr_t second, uintptr_t third) \
+	{                                                                              \
+		return count(OPERATOR##name, first, second, third);                    \
+	}                                                                              \
+	EXPORT operator_function name;                                                 \
+	EXPORT void *name(uintptr_t first, uintptr_t second, uintptr_t third)          \
+	{                                                                              \
+		return real.operator_go[OPERATOR##name](first, second, third);         \
 	}
 #define OPERATOR_DEFINE_NEW(name)    OPERATOR_DEFINE(name, count_new)
 #define OPERATOR_DEFINE_DELETE(name) OPERATOR_DEFINE(name, count_delete)

@@ -12,16 +12,16 @@
 
 enum {
 	SEGMENT_WORDS = REGION_SEGMENT_SLOTS / 64,
-	SEARCH_WORDS  = 64, /* bound of the search for a free slot */
+	SEARCH_WORDS = 64, /* bound of the search for a free slot */
 
-	STATE_EARLY    = 0, /* the constructor has not run */
-	STATE_CLOSED   = 1, /* no region: the hooks only forward */
-	STATE_FORKED   = 2, /* the libc told us; the place is claimed at the first event that needs one */
+	STATE_EARLY = 0,  /* the constructor has not run */
+	STATE_CLOSED = 1, /* no region: the hooks only forward */
+	STATE_FORKED = 2, /* the libc told us; the place is claimed at the first event that needs one */
 	STATE_CLAIMING = 3,
-	STATE_OPEN     = 4,
+	STATE_OPEN = 4,
 
-	WIPED          = 0, /* what the kernel leaves in a forked child */
-	WIPED_OPEN     = 1,
+	WIPED = 0, /* what the kernel leaves in a forked child */
+	WIPED_OPEN = 1,
 	WIPED_CLAIMING = 2,
 
 	NO_PLACE = UINT16_MAX, /* matches no entry: nobody's slots are touched */
@@ -221,8 +221,8 @@ static void slot_keep(uint32_t number)
 	atomic_store_explicit(&kept->word, word, memory_order_release);
 }
 
-static void slot_write(const void *pointer, const struct live_entry *entry, uint16_t flags, uint32_t origin_slot,
-    uint64_t origin_seq, uint32_t origin_place)
+static void slot_write(const void *pointer, const struct live_entry *entry, uint16_t flags,
+    uint32_t origin_slot, uint64_t origin_seq, uint32_t origin_place)
 {
 	struct region_slot *slot = place_slot(entry->slot);
 	slot_keep(entry->slot);
@@ -256,7 +256,8 @@ static void live_add(struct weight weight, uint64_t now_ns, uint64_t seq)
 	uint64_t variance = weight_fixed(weight.bytes_variance, 0);
 	variance += atomic_fetch_add_explicit(&place->live_variance, variance, memory_order_relaxed);
 	uint64_t objects_variance = weight_fixed(weight.objects_variance, WEIGHT_OBJECTS_VARIANCE_SHIFT);
-	objects_variance += atomic_fetch_add_explicit(&place->live_objects_variance, objects_variance, memory_order_relaxed);
+	objects_variance +=
+	    atomic_fetch_add_explicit(&place->live_objects_variance, objects_variance, memory_order_relaxed);
 	if (setup.no_peak)
 		return;
 	uint64_t bytes = atomic_load_explicit(&place->live.bytes_q8, memory_order_relaxed);
@@ -266,8 +267,10 @@ static void live_add(struct weight weight, uint64_t now_ns, uint64_t seq)
 			continue;
 		raise_peak_order(seq + 1);
 		/* The rest of the peak's description may be another thread's by a sample or two. */
-		atomic_store_explicit(&place->peak_objects_q16, atomic_load(&place->live.objects_q16), memory_order_relaxed);
-		atomic_store_explicit(&place->peak_samples, atomic_load(&place->live.samples), memory_order_relaxed);
+		atomic_store_explicit(
+		    &place->peak_objects_q16, atomic_load(&place->live.objects_q16), memory_order_relaxed);
+		atomic_store_explicit(
+		    &place->peak_samples, atomic_load(&place->live.samples), memory_order_relaxed);
 		atomic_store_explicit(&place->peak_variance, variance, memory_order_relaxed);
 		atomic_store_explicit(&place->peak_objects_variance, objects_variance, memory_order_relaxed);
 		atomic_store_explicit(&place->peak_ns, now_ns, memory_order_relaxed);
@@ -279,7 +282,8 @@ static void live_subtract(const struct live_entry *entry)
 {
 	struct weight weight = mapping_weight(entry);
 	tally_subtract(&place->live, weight);
-	atomic_fetch_sub_explicit(&place->live_variance, weight_fixed(weight.bytes_variance, 0), memory_order_relaxed);
+	atomic_fetch_sub_explicit(
+	    &place->live_variance, weight_fixed(weight.bytes_variance, 0), memory_order_relaxed);
 	atomic_fetch_sub_explicit(&place->live_objects_variance,
 	    weight_fixed(weight.objects_variance, WEIGHT_OBJECTS_VARIANCE_SHIFT), memory_order_relaxed);
 }

@@ -223,11 +223,11 @@ enum wish {
 };
 
 /* POSIX promises that a data pointer can be a function's. */
-#define TAKE(which, member, fallback)                                                                                  \
-	do {                                                                                                           \
-		void *found = wishes[which].found;                                                                     \
-		real.member = found ? (__typeof__(real.member))(uintptr_t)found                                        \
-		                    : (__typeof__(real.member))(uintptr_t)(fallback);                                  \
+#define TAKE(which, member, fallback)                                                 \
+	do {                                                                          \
+		void *found = wishes[which].found;                                    \
+		real.member = found ? (__typeof__(real.member))(uintptr_t)found       \
+		                    : (__typeof__(real.member))(uintptr_t)(fallback); \
 	} while (0)
 
 void real_resolve(void)

@@ -34,7 +34,8 @@ struct real {
 	int (*munmap)(void *address, size_t length);
 	operator_function *operator_go[OPERATORS];   /* where the exported operators jump: see operators.h */
 	operator_function *operator_next[OPERATORS]; /* the next definitions; NULL: there is none (yet) */
-	int (*pthread_create)(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *argument);
+	int (*pthread_create)(
+	    pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *argument);
 };
 
 extern struct real real;

@@ -27,7 +27,8 @@ struct sample_thread {
 };
 _Static_assert(sizeof(struct sample_thread) <= 64, "static TLS is scarce: dlopen'd libraries share it");
 
-extern __thread struct sample_thread sample_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern __thread struct sample_thread sample_thread
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* What a thread counts down from when there is nothing to sample: 2^63 bytes are never allocated. */
 #define SAMPLE_NEVER (1ull << 63)
@@ -36,7 +37,8 @@ extern __thread struct sample_thread sample_thread __attribute__((tls_model("ini
  * the slow path. One subtraction and one branch on its borrow, right for any size_t. */
 static inline bool sample_count(size_t size)
 {
-	return __builtin_sub_overflow(sample_thread.left_bytes, (uint64_t)size + (size == 0), &sample_thread.left_bytes);
+	return __builtin_sub_overflow(
+	    sample_thread.left_bytes, (uint64_t)size + (size == 0), &sample_thread.left_bytes);
 }
 
 /* Undoes sample_count for an allocation that failed. */

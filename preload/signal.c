@@ -27,8 +27,13 @@ handler_fn *sigset(int number, handler_fn *handler);
 enum { SIGACTION, SIGNAL, BSD_SIGNAL, SSIGNAL, SYSV_SIGNAL, SYSV_SIGNAL_INNER, SIGSET, FUNCTIONS };
 
 static struct lookup next[FUNCTIONS] = {
-    {.name = "sigaction"}, {.name = "signal"}, {.name = "bsd_signal"}, {.name = "ssignal"},
-    {.name = "sysv_signal"}, {.name = "__sysv_signal"}, {.name = "sigset"},
+    {.name = "sigaction"},
+    {.name = "signal"},
+    {.name = "bsd_signal"},
+    {.name = "ssignal"},
+    {.name = "sysv_signal"},
+    {.name = "__sysv_signal"},
+    {.name = "sigset"},
 };
 static _Atomic uint32_t known;
 static _Atomic uint32_t handled;

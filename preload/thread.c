@@ -15,7 +15,7 @@ extern void *__libc_stack_end __attribute__((weak));
 enum {
 	STARTS = 64, /* threads between pthread_create and their first instruction; more go unrecorded */
 
-	/* A thread's stack mapping ends above the control block: by less than this. What is taken off for it
+/* A thread's stack mapping ends above the control block: by less than this. What is taken off for it
 	 * on the low side only makes the readable range smaller than it is. */
 #if defined(__x86_64__)
 	STACK_SLACK_BYTES = 8 * 1024, /* glibc's struct pthread has 2304 bytes; static TLS is below */
@@ -125,8 +125,10 @@ void thread_open(uint32_t pid)
 		tid_offset = 0;
 	attr_init = (int (*)(pthread_attr_t *))(uintptr_t)wishes[WISH_ATTR_INIT].found;
 	attr_destroy = (int (*)(pthread_attr_t *))(uintptr_t)wishes[WISH_ATTR_DESTROY].found;
-	attr_getstacksize = (int (*)(const pthread_attr_t *, size_t *))(uintptr_t)wishes[WISH_STACK_SIZE].found;
-	attr_getguardsize = (int (*)(const pthread_attr_t *, size_t *))(uintptr_t)wishes[WISH_GUARD_SIZE].found;
+	attr_getstacksize =
+	    (int (*)(const pthread_attr_t *, size_t *))(uintptr_t)wishes[WISH_STACK_SIZE].found;
+	attr_getguardsize =
+	    (int (*)(const pthread_attr_t *, size_t *))(uintptr_t)wishes[WISH_GUARD_SIZE].found;
 
 	uintptr_t end = thread_main_stack_end();
 	if (end) {

@@ -37,7 +37,8 @@ static inline const struct heaptap_api *heaptap_find(void)
 	static int looked;
 	if (!__atomic_load_n(&looked, __ATOMIC_ACQUIRE)) {
 		/* A null handle is RTLD_DEFAULT in glibc and musl; its name needs _GNU_SOURCE. */
-		__atomic_store_n(&api, (const struct heaptap_api *)dlsym((void *)0, "heaptap_api"), __ATOMIC_RELAXED);
+		__atomic_store_n(
+		    &api, (const struct heaptap_api *)dlsym((void *)0, "heaptap_api"), __ATOMIC_RELAXED);
 		__atomic_store_n(&looked, 1, __ATOMIC_RELEASE);
 	}
 	return __atomic_load_n(&api, __ATOMIC_RELAXED);

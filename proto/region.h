@@ -45,7 +45,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define REGION_ABI 4u
+#define REGION_ABI   4u
 #define REGION_MAGIC 0x7061747061656831ull /* "1heaptap" */
 #define LOBBY_MAGIC  0x7962626f6c706831ull
 #define LEDGER_MAGIC 0x72656764656c6831ull
@@ -54,21 +54,21 @@
 #define REGION_ENV "HEAPTAP"
 
 enum {
-	REGION_PAGE_BYTES    = 4096,
-	REGION_PLACES        = 256,  /* processes of one image that are alive at once */
+	REGION_PAGE_BYTES = 4096,
+	REGION_PLACES = 256,         /* processes of one image that are alive at once */
 	REGION_SEGMENT_SLOTS = 1024, /* slots handed to a place at a time: 64 KiB */
-	REGION_SEGMENTS      = 4096, /* most there can be: 4 M live samples per image and its children */
+	REGION_SEGMENTS = 4096,      /* most there can be: 4 M live samples per image and its children */
 	REGION_MODULES_BYTES = 128 * 1024,
-	REGION_PATH_BYTES    = 256,
-	REGION_FREES         = 4096, /* entries of the ring; a power of two */
-	REGION_NAME_BYTES    = 64,   /* of a snapshot that the program asks for */
-	REGION_BUILD_ID_MAX  = 20,
+	REGION_PATH_BYTES = 256,
+	REGION_FREES = 4096,    /* entries of the ring; a power of two */
+	REGION_NAME_BYTES = 64, /* of a snapshot that the program asks for */
+	REGION_BUILD_ID_MAX = 20,
 };
 
 /* How the hook gets a sample's stack to the sampler. */
 enum region_mode {
-	REGION_MODE_OFF     = 0, /* nobody listens: no samples are taken, frees are still seen */
-	REGION_MODE_COPY    = 1, /* the hook copies registers and stack into a buffer */
+	REGION_MODE_OFF = 0,     /* nobody listens: no samples are taken, frees are still seen */
+	REGION_MODE_COPY = 1,    /* the hook copies registers and stack into a buffer */
 	REGION_MODE_TRIGGER = 2, /* the hook calls trigger(), where a uprobe or breakpoint waits */
 };
 
@@ -120,9 +120,9 @@ struct region_tally {
 /* Why a sample or its stack is missing. The name table is region_loss_name(). */
 enum region_loss {
 	REGION_LOSS_TABLE_FULL = 0, /* no slot or index entry: allocated, but absent from in-use */
-	REGION_LOSS_NO_BUFFER  = 1, /* copy rung: every buffer was taken; the stack is lost */
-	REGION_LOSS_STALE      = 2, /* a free went past the hook; found when the address came again */
-	REGION_LOSS_COUNT      = 8,
+	REGION_LOSS_NO_BUFFER = 1,  /* copy rung: every buffer was taken; the stack is lost */
+	REGION_LOSS_STALE = 2,      /* a free went past the hook; found when the address came again */
+	REGION_LOSS_COUNT = 8,
 };
 
 struct region_header {
@@ -134,15 +134,15 @@ struct region_header {
 	uint64_t total_bytes;
 	uint64_t places_offset, modules_offset, owners_offset, buffers_offset, slots_offset;
 	uint64_t frees_offset, kept_offset;
-	uint32_t segments;        /* there are, at most REGION_SEGMENTS */
+	uint32_t segments; /* there are, at most REGION_SEGMENTS */
 	/* asks for a snapshot where the program leaves it at its default; 0: none does */
 	uint32_t snapshot_signal;
-	uint32_t start_paused;    /* 1: no samples until heaptap_start() */
-	uint32_t no_peak;         /* 1: the peak is not kept, and its numbers stay 0 */
-	uint32_t record_mmap;     /* 1: anonymous mappings are blocks too */
-	uint32_t dump_bytes;      /* stacks that use more than this go by the copy rung */
+	uint32_t start_paused;        /* 1: no samples until heaptap_start() */
+	uint32_t no_peak;             /* 1: the peak is not kept, and its numbers stay 0 */
+	uint32_t record_mmap;         /* 1: anonymous mappings are blocks too */
+	uint32_t dump_bytes;          /* stacks that use more than this go by the copy rung */
 	_Atomic uint32_t sampler_pid; /* who reads it now */
-	uint32_t clock_id;        /* clock of slot times that needs no system call here */
+	uint32_t clock_id;            /* clock of slot times that needs no system call here */
 	/* at this period and below, the hook copies stacks while there are buffers, in any mode */
 	uint64_t copy_period_bytes;
 
@@ -175,16 +175,16 @@ enum region_unseen {
 };
 
 enum region_state {
-	REGION_SPARE   = 0,
+	REGION_SPARE = 0,
 	REGION_CLAIMED = 1, /* an image has mapped it */
-	REGION_READY   = 2, /* the image's part of the header is complete */
+	REGION_READY = 2,   /* the image's part of the header is complete */
 };
 
 enum place_state {
-	PLACE_FREE    = 0,
+	PLACE_FREE = 0,
 	PLACE_CLAIMED = 1, /* being filled */
-	PLACE_READY   = 2,
-	PLACE_DEAD    = 3, /* set by the sampler while it cleans up */
+	PLACE_READY = 2,
+	PLACE_DEAD = 3, /* set by the sampler while it cleans up */
 };
 
 /* One process. Counters are only ever added to, by the process; the sampler takes differences. */
@@ -194,7 +194,7 @@ struct region_place {
 	uint32_t pid;
 	/* place index + 1 of the process it was forked from; 0 for the image itself */
 	uint32_t parent;
-	uint32_t inherited;     /* live samples carried over from the parent */
+	uint32_t inherited; /* live samples carried over from the parent */
 	uint64_t start_ns;
 	_Atomic uint64_t next_seq;
 
@@ -207,23 +207,23 @@ struct region_place {
 
 	struct region_tally lost[REGION_LOSS_COUNT];
 
-	_Atomic uint64_t triggered;        /* samples whose stacks the kernel is to dump */
-	_Atomic uint64_t peak_order;       /* order number of the peak, plus 1; 0: none yet */
-	_Atomic uint32_t signal_handled;   /* 1: snapshot_signal reaches the library here */
-	_Atomic uint32_t signals;          /* snapshots asked for by signal */
+	_Atomic uint64_t triggered;      /* samples whose stacks the kernel is to dump */
+	_Atomic uint64_t peak_order;     /* order number of the peak, plus 1; 0: none yet */
+	_Atomic uint32_t signal_handled; /* 1: snapshot_signal reaches the library here */
+	_Atomic uint32_t signals;        /* snapshots asked for by signal */
 	/* by heaptap_snapshot(); `answered` is the sampler's, who copies `asked` */
 	_Atomic uint32_t asked, answered;
-	_Atomic uint32_t paused;           /* 1: no samples are taken now */
+	_Atomic uint32_t paused; /* 1: no samples are taken now */
 	uint32_t reserved;
 	_Atomic uint64_t paused_since_ns, paused_ns; /* `paused_ns`: of pauses that are over */
 	char asked_name[REGION_NAME_BYTES];
 };
 
 enum slot_state {
-	SLOT_FREE    = 0, /* never used */
+	SLOT_FREE = 0, /* never used */
 	SLOT_WRITING = 1,
-	SLOT_LIVE    = 2,
-	SLOT_FREED   = 3, /* the block's description stands until the slot is used again */
+	SLOT_LIVE = 2,
+	SLOT_FREED = 3, /* the block's description stands until the slot is used again */
 };
 
 /* One live sampled block. `word` = seq << 8 | enum slot_state, stored with release last; a reader takes the
@@ -247,7 +247,7 @@ struct region_slot {
 
 enum slot_flags {
 	SLOT_INHERITED = 1, /* allocated by a process that this one was forked from */
-	SLOT_MMAP      = 2, /* a mapping, not a block of the heap */
+	SLOT_MMAP = 2,      /* a mapping, not a block of the heap */
 };
 
 /* A sampled block that was freed. `word` is the entry's number in the ring's history plus 1, stored last, and
@@ -259,7 +259,7 @@ struct region_free {
 	uint64_t seq;
 	uint64_t size_bytes;
 	uint64_t period_bytes;
-	uint64_t time_ns;  /* of the allocation */
+	uint64_t time_ns; /* of the allocation */
 	uint64_t freed_ns;
 	uint32_t slot;
 	uint32_t tid;       /* that allocated */
@@ -295,16 +295,16 @@ struct region_buffer {
 };
 
 enum buffer_state {
-	BUFFER_FREE    = 0,
+	BUFFER_FREE = 0,
 	BUFFER_WRITING = 1,
-	BUFFER_FULL    = 2,
+	BUFFER_FULL = 2,
 };
 
 /* Stack buffers come in classes, each with a bitmap of those taken; the lowest free one is taken, so that
  * only as much memory is touched as there are stacks waiting at once. Most stacks of C programs take less
  * than 2 KiB. The area begins with the bitmaps, in the order of the classes, padded to a page. */
 enum {
-	BUFFER_CLASSES       = 5,
+	BUFFER_CLASSES = 5,
 	BUFFER_BITMAPS_BYTES = 4096,
 };
 static const struct {

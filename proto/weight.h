@@ -28,8 +28,8 @@
 /* Fixed point of the shared tallies: wide enough to count a process' life modulo 2^64, fine enough that a
  * small period (weight of 2.54 bytes at size 1, period 2) is not rounded into a bias. */
 enum {
-	WEIGHT_BYTES_SHIFT            = 8,
-	WEIGHT_OBJECTS_SHIFT          = 16,
+	WEIGHT_BYTES_SHIFT = 8,
+	WEIGHT_OBJECTS_SHIFT = 16,
 	WEIGHT_OBJECTS_VARIANCE_SHIFT = 8, /* bytes squared need none: a sample has at most T squared */
 };
 

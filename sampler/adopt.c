@@ -14,8 +14,8 @@ struct range {
 };
 
 /* The first line of /proc/PID/maps for which `wanted` says yes. */
-static int find_range(
-    pid_t pid, bool (*wanted)(const struct range *range, uint64_t argument), uint64_t argument, struct range *range)
+static int find_range(pid_t pid, bool (*wanted)(const struct range *range, uint64_t argument),
+    uint64_t argument, struct range *range)
 {
 	char path[64], line[4352];
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
@@ -25,8 +25,8 @@ static int find_range(
 	int result = -ENOENT;
 	while (result && fgets(line, sizeof(line), maps)) {
 		range->path[0] = '\0';
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %*s %511[^\n]", &range->start, &range->end,
-		        &range->offset, range->path) >= 3 &&
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %*s %511[^\n]", &range->start,
+		        &range->end, &range->offset, range->path) >= 3 &&
 		    wanted(range, argument))
 			result = 0;
 	}
@@ -61,7 +61,8 @@ int adopt_region(pid_t pid, struct region *region)
 	int error = find_range(pid, is_region, 0, &range);
 	if (error)
 		return error;
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, range.start, range.end);
+	snprintf(
+	    path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, range.start, range.end);
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return errno == EACCES ? -EPERM : -errno;

@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 enum {
-	OTHERS_SAID = 8,              /* summaries of processes that the command has started */
-	LOOK_NS = 50 * 1000000,       /* between looks at processes that may be new */
-	REFRESH_NS = 1000 * 1000000,  /* between looks at threads and cgroups */
+	OTHERS_SAID = 8,             /* summaries of processes that the command has started */
+	LOOK_NS = 50 * 1000000,      /* between looks at processes that may be new */
+	REFRESH_NS = 1000 * 1000000, /* between looks at threads and cgroups */
 };
 
 struct album {
@@ -48,7 +48,8 @@ static void make_jsonl(char *path, size_t path_bytes)
 	snprintf(path + length, path_bytes - length, ".jsonl");
 }
 
-static int claim(struct album *a, const struct process *process, const char *name, char *path, size_t path_bytes)
+static int claim(
+    struct album *a, const struct process *process, const char *name, char *path, size_t path_bytes)
 {
 	const struct output_facts facts = {
 	    .program = process->title, .pid = process->pid, .snapshot = name, .seconds = time(NULL)};
@@ -59,7 +60,8 @@ static int claim(struct album *a, const struct process *process, const char *nam
 }
 
 /* The path of a file that is written again and again, made when first needed. NULL: none to be had. */
-static const char *standing_path(struct album *a, const struct process *process, const char *name, bool json, char **path)
+static const char *standing_path(
+    struct album *a, const struct process *process, const char *name, bool json, char **path)
 {
 	char fresh[PATH_MAX];
 	if (!*path && claim(a, process, name, fresh, sizeof(fresh)) == 0) {
@@ -79,8 +81,8 @@ static int64_t unix_now_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static void describe_trouble(const struct process *process, const struct series *series, uint64_t now_ns, char *text,
-    size_t text_bytes)
+static void describe_trouble(const struct process *process, const struct series *series, uint64_t now_ns,
+    char *text, size_t text_bytes)
 {
 	const struct region_place *place = region_place(process->image->region, process->place);
 	uint64_t paused_ns = atomic_load(&place->paused_ns), since_ns = atomic_load(&place->paused_since_ns);
@@ -90,17 +92,19 @@ static void describe_trouble(const struct process *process, const struct series 
 	if (paused && now_ns > since_ns)
 		paused_ns += now_ns - since_ns;
 	if (series->skipped || series->failed)
-		at = snprintf(text, text_bytes, "snapshots before this one: %" PRIu64 " skipped, %" PRIu64 " not written",
+		at = snprintf(text, text_bytes,
+		    "snapshots before this one: %" PRIu64 " skipped, %" PRIu64 " not written",
 		    series->skipped, series->failed);
 	if (paused_ns && at < (int)text_bytes)
-		snprintf(text + at, text_bytes - (size_t)at, "%ssampling was paused for %.3f s%s", at ? "; " : "",
-		    (double)paused_ns / 1e9, paused ? " and is now" : "");
+		snprintf(text + at, text_bytes - (size_t)at, "%ssampling was paused for %.3f s%s",
+		    at ? "; " : "", (double)paused_ns / 1e9, paused ? " and is now" : "");
 }
 
 static void add_peak(struct album *a, struct snapshot *s, struct series *series, const struct census *census)
 {
 	const struct heap *heap = s->process->heap;
-	if (!census->peak_order || (s->kind == SNAPSHOT_NUMBERED && census->peak_order == series->peak_written) ||
+	if (!census->peak_order ||
+	    (s->kind == SNAPSHOT_NUMBERED && census->peak_order == series->peak_written) ||
 	    view_make(&s->peak, VIEW_PEAK, heap, census) != 0)
 		return;
 	series->peak_written = census->peak_order;
@@ -119,12 +123,14 @@ static void add_delta(struct album *a, struct snapshot *s, const char *name, con
 		since_ns = s->process->start_ns;
 	snprintf(delta_name, sizeof(delta_name), "%s-delta", name);
 	s->delta_ns = census->now_ns > since_ns ? census->now_ns - since_ns : 1;
-	if (view_make(&s->delta, VIEW_DELTA, heap, census) == 0 && claim(a, s->process, delta_name, path, sizeof(path)) == 0)
+	if (view_make(&s->delta, VIEW_DELTA, heap, census) == 0 &&
+	    claim(a, s->process, delta_name, path, sizeof(path)) == 0)
 		s->delta_path = strdup(path);
 	heap_mark(heap, census->counted, census->now_ns);
 }
 
-static int add_views(struct album *a, struct snapshot *s, struct series *series, const char *name, bool periodic)
+static int add_views(
+    struct album *a, struct snapshot *s, struct series *series, const char *name, bool periodic)
 {
 	const struct options *options = a->setup.options;
 	struct process *process = s->process;
@@ -158,8 +164,8 @@ static int add_views(struct album *a, struct snapshot *s, struct series *series,
 }
 
 /* `name`: of the file, and the first word of the comment. */
-static struct snapshot *take(struct album *a, struct process *process, enum snapshot_kind kind, const char *name,
-    const char *cause, bool periodic)
+static struct snapshot *take(struct album *a, struct process *process, enum snapshot_kind kind,
+    const char *name, const char *cause, bool periodic)
 {
 	struct series *series = process->series;
 	struct snapshot *s = snapshot_new();
@@ -174,7 +180,8 @@ static struct snapshot *take(struct album *a, struct process *process, enum snap
 	snprintf(s->cause, sizeof(s->cause), "%s, %s", name, cause);
 	snprintf(s->host, sizeof(s->host), "%s", a->setup.output->host);
 	a->setup.describe(a->setup.context, s->session, sizeof(s->session));
-	if (claim(a, process, name, s->path, sizeof(s->path)) != 0 || add_views(a, s, series, name, periodic) != 0) {
+	if (claim(a, process, name, s->path, sizeof(s->path)) != 0 ||
+	    add_views(a, s, series, name, periodic) != 0) {
 		snapshot_free(s);
 		return NULL;
 	}
@@ -189,7 +196,8 @@ static void hand_over_askers(struct series *series, struct snapshot *s)
 	series->wanted = false;
 }
 
-static void take_numbered(struct album *a, struct process *process, const char *cause, const char *word, bool periodic)
+static void take_numbered(
+    struct album *a, struct process *process, const char *cause, const char *word, bool periodic)
 {
 	struct series *series = process->series;
 	char name[96];
@@ -240,7 +248,8 @@ static void read_requests(struct album *a, struct process *process, struct serie
 		return;
 	memcpy(name, place->asked_name, sizeof(name));
 	name[sizeof(name) - 1] = '\0';
-	snprintf(cause, sizeof(cause), name[0] ? "asked for by the program: %s" : "asked for by the program", name);
+	snprintf(cause, sizeof(cause), name[0] ? "asked for by the program: %s" : "asked for by the program",
+	    name);
 	want(a, series, cause, name, 0);
 	series->asked_seen = asked;
 }
@@ -278,8 +287,9 @@ uint32_t album_ask(struct album *a, pid_t pid, uint64_t asker)
 	for (struct image *image = a->setup.roster->intake->images; image; image = image->next)
 		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
 			struct process *process = image->process[i];
-			struct series *series =
-			    is_ours(process) && process->pid == pid && process->pidfd >= 0 ? series_of(a, process) : NULL;
+			struct series *series = is_ours(process) && process->pid == pid && process->pidfd >= 0
+			    ? series_of(a, process)
+			    : NULL;
 			if (!series || !series_want(series, cause, NULL, asker))
 				continue;
 			a->look_ns = 0;
@@ -301,8 +311,8 @@ static void refresh(struct album *a, struct process *process, struct series *ser
 		threads_read(process->threads, process->pid);
 	if (options->timeline) {
 		uint64_t taken = process_samples(process), arrived = heap_total(process->heap).samples;
-		timeline_note(&series->timeline, region_place(process->image->region, process->place), process->pid,
-		    taken > arrived ? taken - arrived : 0, now_ns, false);
+		timeline_note(&series->timeline, region_place(process->image->region, process->place),
+		    process->pid, taken > arrived ? taken - arrived : 0, now_ns, false);
 	}
 }
 
@@ -375,20 +385,23 @@ uint64_t album_tend(struct album *a, uint64_t now_ns, uint64_t period_bytes)
 
 /* ---- the end of a process */
 
-static void describe_end(const struct process *process, const struct series *series, char *text, size_t text_bytes)
+static void describe_end(
+    const struct process *process, const struct series *series, char *text, size_t text_bytes)
 {
 	char end[64];
 	summary_end(process->end, process->status, end, sizeof(end));
 	int at = snprintf(text, text_bytes, "the process %s", end);
-	if (process->end != PROCESS_EXITED || !WIFSIGNALED(process->status) || WTERMSIG(process->status) != SIGKILL)
+	if (process->end != PROCESS_EXITED || !WIFSIGNALED(process->status) ||
+	    WTERMSIG(process->status) != SIGKILL)
 		return;
 	int64_t kills = death_oom_kills(&series->death);
 	const char *cgroup = series->death.cgroup;
 	if (kills > 0 && cgroup[0] && strlen(cgroup) < text_bytes / 2)
-		snprintf(text + at, text_bytes - (size_t)at, "; the OOM killer took %" PRId64 " in its memory cgroup %s meanwhile",
-		    kills, cgroup);
+		snprintf(text + at, text_bytes - (size_t)at,
+		    "; the OOM killer took %" PRId64 " in its memory cgroup %s meanwhile", kills, cgroup);
 	else if (kills > 0)
-		snprintf(text + at, text_bytes - (size_t)at, "; the OOM killer took %" PRId64 " processes meanwhile", kills);
+		snprintf(text + at, text_bytes - (size_t)at,
+		    "; the OOM killer took %" PRId64 " processes meanwhile", kills);
 }
 
 static void release(struct album *a, struct process *process)
@@ -428,7 +441,8 @@ static void report(struct album *a, const struct snapshot *s, int error)
 	if (ended && (!other || error || verbosity > 0 || a->others < OTHERS_SAID))
 		summary_print(s, error);
 	else if (!ended && error && error != a->error) /* the same once more is counted, not said */
-		notice_print("profile not written: %s: %s; the next snapshot tries again", s->path, strerror(-error));
+		notice_print(
+		    "profile not written: %s: %s; the next snapshot tries again", s->path, strerror(-error));
 	else if (!error && verbosity > 0)
 		notice_print("pid %d: snapshot %s: %s", (int)s->process->pid, s->cause, s->path);
 	a->others += other;

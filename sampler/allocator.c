@@ -12,6 +12,7 @@ bool allocator_has(const char *function_name)
 	static regex_t regex;
 	static enum { UNKNOWN, GOOD, BAD } state;
 	if (state == UNKNOWN)
-		state = regcomp(&regex, "^(" DROP_FRAMES_HEAP ")$", REG_EXTENDED | REG_NOSUB) == 0 ? GOOD : BAD;
+		state =
+		    regcomp(&regex, "^(" DROP_FRAMES_HEAP ")$", REG_EXTENDED | REG_NOSUB) == 0 ? GOOD : BAD;
 	return state == GOOD && regexec(&regex, function_name, 0, NULL, 0) == 0;
 }

@@ -87,7 +87,7 @@ static void ask_socket(struct asking *asking, const char *path)
 {
 	int error = ask_one(asking, path);
 	if (error == -ECONNREFUSED)
-		unlink(path); /* its sampler was killed */
+		unlink(path);               /* its sampler was killed */
 	else if (error && error != -ENOENT) /* it has just ended */
 		notice_print("%s: %s", path, strerror(-error));
 }
@@ -142,7 +142,8 @@ static void ask_others(struct asking *asking)
 			(void)sscanf(entry->d_name, roots[i][1], &length);
 			if (!length || entry->d_name[length] || strcmp(entry->d_name, "heaptap-0") == 0)
 				continue;
-			snprintf(path, sizeof(path), i == 0 ? "%s/%s" : "%s/%s/heaptap", roots[i][0], entry->d_name);
+			snprintf(path, sizeof(path), i == 0 ? "%s/%s" : "%s/%s/heaptap", roots[i][0],
+			    entry->d_name);
 			ask_folder(asking, path);
 		}
 		if (root)
@@ -179,6 +180,8 @@ int ask_run(struct options *options)
 	if (!is_enough(&asking))
 		ask_others(&asking);
 	if (!asking.written && !asking.failed)
-		notice_print(options->all ? "no process is being profiled" : "no heaptap of yours profiles pid %s", asking.what);
+		notice_print(
+		    options->all ? "no process is being profiled" : "no heaptap of yours profiles pid %s",
+		    asking.what);
 	return asking.written && !asking.failed ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -50,11 +50,12 @@ static int slot_find(Elf *elf, const char *name, uint64_t *slot)
 		GElf_Shdr header;
 		Elf_Data *data;
 
-		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_RELA || !(header.sh_flags & SHF_ALLOC) ||
-		    !header.sh_entsize)
+		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_RELA ||
+		    !(header.sh_flags & SHF_ALLOC) || !header.sh_entsize)
 			continue;
 		data = elf_getdata(section, NULL);
-		for (size_t i = 0; data && i < header.sh_size / header.sh_entsize && i < RELOCATIONS_MAX; i++) {
+		for (size_t i = 0; data && i < header.sh_size / header.sh_entsize && i < RELOCATIONS_MAX;
+		     i++) {
 			GElf_Rela relocation;
 			const char *found;
 

@@ -28,7 +28,8 @@ static int look_at_slot(struct census *c, const struct region *region, uint32_t 
 {
 	struct slot_copy slot, kept;
 	int error = 0;
-	bool peak_found = false, peak_kept = region_read_kept(region, number, &kept) && was_at_peak(&kept, c->peak_order);
+	bool peak_found = false,
+	     peak_kept = region_read_kept(region, number, &kept) && was_at_peak(&kept, c->peak_order);
 	if (region_read_any(region, number, &slot)) {
 		bool live = slot.state == SLOT_LIVE;
 		/* A mapping that has shrunk since: what it was is kept. */
@@ -63,7 +64,8 @@ static void describe_peak(struct census *c, const struct region_place *place, ui
 	for (size_t i = 0; i < c->count; i++) {
 		const struct census_block *block = &c->blocks[i];
 		samples -= block->peak;
-		if (block->peak && block->slot.seq + 1 == c->peak_order && !(block->slot.flags & SLOT_INHERITED))
+		if (block->peak && block->slot.seq + 1 == c->peak_order &&
+		    !(block->slot.flags & SLOT_INHERITED))
 			c->peak_ns = block->slot.time_ns;
 	}
 	c->peak_missing = (int64_t)samples;

@@ -26,9 +26,9 @@ struct census_block {
 struct census {
 	struct census_block *blocks;
 	size_t count, capacity;
-	struct tally counted;  /* what the process had counted just before */
-	uint64_t now_ns;       /* on the clock of the blocks' times */
-	uint64_t peak_order;   /* 0: nothing was ever live */
+	struct tally counted; /* what the process had counted just before */
+	uint64_t now_ns;      /* on the clock of the blocks' times */
+	uint64_t peak_order;  /* 0: nothing was ever live */
 	uint64_t peak_ns;
 	/* samples that the process counted at its peak and are not here; below 0: too many */
 	int64_t peak_missing;

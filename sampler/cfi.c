@@ -35,7 +35,7 @@ struct cfi {
 	size_t used;
 	/* Every rule once; the chunks never move, so that caches may point into them. */
 	struct chunk *chunks;
-	const struct cfi_rule **known;          /* hash table over the plain rules' bytes */
+	const struct cfi_rule **known; /* hash table over the plain rules' bytes */
 	size_t n_known, known_room;
 	size_t n_rules, n_odd, odd_bytes;
 	/* Opened at the first need. */
@@ -237,7 +237,8 @@ static void find_extent(const struct regs_arch *arch, struct cfi_rule *rule)
 }
 
 /* True if FRAME fits the plain form. */
-static bool compile_simple(const struct regs_arch *arch, Dwarf_Frame *frame, int ra_column, struct cfi_rule *rule)
+static bool compile_simple(
+    const struct regs_arch *arch, Dwarf_Frame *frame, int ra_column, struct cfi_rule *rule)
 {
 	Dwarf_Op *ops;
 	size_t n;
@@ -276,7 +277,8 @@ static bool compile_simple(const struct regs_arch *arch, Dwarf_Frame *frame, int
 	return sp == PLACE_CFA || sp == PLACE_SAME || sp == PLACE_UNDEFINED;
 }
 
-static const struct cfi_rule *compile_odd(struct cfi *cfi, Dwarf_Frame *frame, int ra_column, bool signal_frame)
+static const struct cfi_rule *compile_odd(
+    struct cfi *cfi, Dwarf_Frame *frame, int ra_column, bool signal_frame)
 {
 	struct cfi_odd *odd = cfi->n_odd < ODD_MAX ? cfi_odd_new(cfi->arch, frame, ra_column) : NULL;
 	struct cfi_rule *rule = odd ? add_rule(cfi) : NULL;
@@ -370,8 +372,8 @@ void cfi_measure(const struct cfi *cfi, struct cfi_usage *usage)
 	usage->rules = cfi->n_rules;
 	usage->odd = cfi->n_odd;
 	usage->own_bytes = ((size_t)1 << cfi->slot_bits) * sizeof(struct slot) +
-	    (cfi->n_rules + CHUNK - 1) / CHUNK * sizeof(struct chunk) + cfi->known_room * sizeof(*cfi->known) +
-	    cfi->odd_bytes;
+	    (cfi->n_rules + CHUNK - 1) / CHUNK * sizeof(struct chunk) +
+	    cfi->known_room * sizeof(*cfi->known) + cfi->odd_bytes;
 	if (cfi->eh_frame)
 		usage->image_bytes += cfi_section_bytes(cfi->eh_frame);
 	if (cfi->debug_frame)

@@ -27,23 +27,23 @@ struct cfi;
 struct cfi_odd;
 
 enum cfi_kind {
-	CFI_NONE,               /* nothing is known about this address */
+	CFI_NONE, /* nothing is known about this address */
 	CFI_SIMPLE,
-	CFI_ODD,                /* by odd; the other fields but signal_frame say nothing */
-	CFI_END,                /* the outermost frame: the return address is undefined */
+	CFI_ODD, /* by odd; the other fields but signal_frame say nothing */
+	CFI_END, /* the outermost frame: the return address is undefined */
 };
 
 struct cfi_rule {
 	uint8_t kind;
 	uint8_t cfa_reg;
-	bool signal_frame;              /* the caller was interrupted: its pc is exact */
-	bool ra_in_register;            /* return address in the arch's ra register, not in memory */
+	bool signal_frame;   /* the caller was interrupted: its pc is exact */
+	bool ra_in_register; /* return address in the arch's ra register, not in memory */
 	/* bit i: arch->tracked[i] is at CFA + offset[i]; else it has its value still */
 	uint16_t saved;
 	/* not 0: all of these are in [CFA - compact_bytes, CFA), as compilers have it */
 	uint16_t compact_bytes;
 	int32_t cfa_offset;
-	int32_t ra_offset;              /* from the CFA */
+	int32_t ra_offset; /* from the CFA */
 	union {
 		int32_t offset[REGS_TRACKED_MAX];
 		const struct cfi_odd *odd;
@@ -58,12 +58,12 @@ _Static_assert(sizeof(struct cfi_rule) <= 64, "a rule is one cache line");
  */
 const struct cfi_rule *cfi_find(struct module *module, uint64_t vaddr);
 
-void cfi_free(struct cfi *cfi);         /* NULL is allowed */
+void cfi_free(struct cfi *cfi); /* NULL is allowed */
 
 struct cfi_usage {
 	size_t addresses, rules, odd;
-	size_t own_bytes;               /* slots, rules and odd rules */
-	size_t image_bytes;             /* pages copied from the file */
+	size_t own_bytes;   /* slots, rules and odd rules */
+	size_t image_bytes; /* pages copied from the file */
 };
 
 void cfi_measure(const struct cfi *cfi, struct cfi_usage *usage);

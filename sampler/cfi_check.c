@@ -61,20 +61,27 @@ static bool skip_pointer(struct cursor *c, uint8_t encoding)
 	if ((encoding & 0x70) > DW_EH_PE_funcrel)
 		return false;
 	switch (encoding & 0x0f) {
-	case DW_EH_PE_absptr: case DW_EH_PE_udata8: case DW_EH_PE_sdata8: case DW_EH_PE_signed:
+	case DW_EH_PE_absptr:
+	case DW_EH_PE_udata8:
+	case DW_EH_PE_sdata8:
+	case DW_EH_PE_signed:
 		return skip(c, 8);
-	case DW_EH_PE_udata4: case DW_EH_PE_sdata4:
+	case DW_EH_PE_udata4:
+	case DW_EH_PE_sdata4:
 		return skip(c, 4);
-	case DW_EH_PE_udata2: case DW_EH_PE_sdata2:
+	case DW_EH_PE_udata2:
+	case DW_EH_PE_sdata2:
 		return skip(c, 2);
-	case DW_EH_PE_uleb128: case DW_EH_PE_sleb128:
+	case DW_EH_PE_uleb128:
+	case DW_EH_PE_sleb128:
 		return skip_leb(c);
 	default:
 		return false;
 	}
 }
 
-static bool check_extended(struct cursor *c, uint8_t opcode, uint16_t e_machine, uint8_t encoding, int *remembered)
+static bool check_extended(
+    struct cursor *c, uint8_t opcode, uint16_t e_machine, uint8_t encoding, int *remembered)
 {
 	switch (opcode) {
 	case DW_CFA_nop:
@@ -93,18 +100,29 @@ static bool check_extended(struct cursor *c, uint8_t opcode, uint16_t e_machine,
 		return ++*remembered <= CFI_CHECK_REMEMBERED;
 	case DW_CFA_restore_state:
 		return --*remembered >= 0;
-	case DW_CFA_restore_extended: case DW_CFA_undefined: case DW_CFA_same_value: case DW_CFA_def_cfa_register:
+	case DW_CFA_restore_extended:
+	case DW_CFA_undefined:
+	case DW_CFA_same_value:
+	case DW_CFA_def_cfa_register:
 		return skip_register(c);
 	case DW_CFA_register:
 		return skip_register(c) && skip_register(c);
-	case DW_CFA_offset_extended: case DW_CFA_offset_extended_sf: case DW_CFA_def_cfa: case DW_CFA_def_cfa_sf:
-	case DW_CFA_val_offset: case DW_CFA_val_offset_sf: case DW_CFA_GNU_negative_offset_extended:
+	case DW_CFA_offset_extended:
+	case DW_CFA_offset_extended_sf:
+	case DW_CFA_def_cfa:
+	case DW_CFA_def_cfa_sf:
+	case DW_CFA_val_offset:
+	case DW_CFA_val_offset_sf:
+	case DW_CFA_GNU_negative_offset_extended:
 		return skip_register(c) && skip_leb(c);
-	case DW_CFA_def_cfa_offset: case DW_CFA_def_cfa_offset_sf: case DW_CFA_GNU_args_size:
+	case DW_CFA_def_cfa_offset:
+	case DW_CFA_def_cfa_offset_sf:
+	case DW_CFA_GNU_args_size:
 		return skip_leb(c);
 	case DW_CFA_def_cfa_expression:
 		return skip_block(c);
-	case DW_CFA_expression: case DW_CFA_val_expression:
+	case DW_CFA_expression:
+	case DW_CFA_val_expression:
 		return skip_register(c) && skip_block(c);
 	case DW_CFA_GNU_window_save:
 		/* On aarch64 DW_CFA_AARCH64_negate_ra_state, which libdw skips; we drop authentication codes
@@ -125,7 +143,8 @@ static bool check_instructions(struct cursor c, uint16_t e_machine, uint8_t enco
 		uint8_t opcode = *c.at++;
 		bool ok;
 		switch (opcode & 0xc0) {
-		case DW_CFA_advance_loc: case DW_CFA_restore:
+		case DW_CFA_advance_loc:
+		case DW_CFA_restore:
 			ok = true;
 			break;
 		case DW_CFA_offset:
@@ -143,8 +162,8 @@ static bool check_instructions(struct cursor c, uint16_t e_machine, uint8_t enco
 /* What a CIE says about its FDEs. */
 struct cie {
 	uint8_t encoding;
-	bool sized;             /* FDEs have augmentation data with its length in front */
-	size_t fde_data;        /* bytes of it where they do not */
+	bool sized;      /* FDEs have augmentation data with its length in front */
+	size_t fde_data; /* bytes of it where they do not */
 };
 
 /* ENTRY's encoding of addresses, from its augmentation. False if it is not to be understood. */
@@ -193,10 +212,12 @@ static bool check_fde(uint16_t e_machine, const Dwarf_FDE *entry, const struct c
 
 	/* The range has the format of the address without what the address is relative to. */
 	return skip_pointer(&c, cie->encoding) && skip_pointer(&c, cie->encoding & 0x0f) &&
-	    (!cie->sized || read_uleb(&c, &n)) && skip(&c, n) && check_instructions(c, e_machine, cie->encoding);
+	    (!cie->sized || read_uleb(&c, &n)) && skip(&c, n) &&
+	    check_instructions(c, e_machine, cie->encoding);
 }
 
-bool cfi_check_entry(const unsigned char *e_ident, uint16_t e_machine, Elf_Data *data, bool eh, uint64_t offset)
+bool cfi_check_entry(
+    const unsigned char *e_ident, uint16_t e_machine, Elf_Data *data, bool eh, uint64_t offset)
 {
 	Dwarf_CFI_Entry entry, parent;
 	Dwarf_Off next;
@@ -207,7 +228,8 @@ bool cfi_check_entry(const unsigned char *e_ident, uint16_t e_machine, Elf_Data 
 	if (dwarf_cfi_cie_p(&entry))
 		return check_cie(e_machine, &entry.cie, &cie);
 	if (entry.fde.CIE_pointer >= data->d_size ||
-	    dwarf_next_cfi(e_ident, data, eh, entry.fde.CIE_pointer, &next, &parent) != 0 || !dwarf_cfi_cie_p(&parent))
+	    dwarf_next_cfi(e_ident, data, eh, entry.fde.CIE_pointer, &next, &parent) != 0 ||
+	    !dwarf_cfi_cie_p(&parent))
 		return false;
 	return check_cie(e_machine, &parent.cie, &cie) && check_fde(e_machine, &entry.fde, &cie);
 }
@@ -217,10 +239,12 @@ static void spoil(Elf_Data *data, const Dwarf_CFI_Entry *entry)
 	const uint8_t *start = dwarf_cfi_cie_p(entry) ? entry->cie.initial_instructions : entry->fde.start;
 	const uint8_t *end = dwarf_cfi_cie_p(entry) ? entry->cie.initial_instructions_end : entry->fde.end;
 
-	memset((uint8_t *)data->d_buf + (start - (const uint8_t *)data->d_buf), UNUSABLE, (size_t)(end - start));
+	memset(
+	    (uint8_t *)data->d_buf + (start - (const uint8_t *)data->d_buf), UNUSABLE, (size_t)(end - start));
 }
 
-bool cfi_check_all(const unsigned char *e_ident, uint16_t e_machine, Elf_Data *data, bool eh, size_t entries_max)
+bool cfi_check_all(
+    const unsigned char *e_ident, uint16_t e_machine, Elf_Data *data, bool eh, size_t entries_max)
 {
 	Dwarf_Off offset = 0, next;
 	size_t entries = 0;

@@ -11,7 +11,7 @@
 enum {
 	SECTIONS_MAX = 65536,
 	NAMES_BYTES_MAX = 1 << 20,
-	SECTION_BYTES_MAX = 64 << 20,   /* decompressed; Debian's largest .debug_frame has some 3 MB */
+	SECTION_BYTES_MAX = 64 << 20, /* decompressed; Debian's largest .debug_frame has some 3 MB */
 };
 
 /* "ZLIB" and the size, big-endian: what GNU tools wrote before SHF_COMPRESSED. */
@@ -52,7 +52,8 @@ static int find_section(struct module *module, const Elf64_Ehdr *ehdr, const cha
 	if (!ehdr->e_shoff || ehdr->e_shentsize != sizeof(Elf64_Shdr))
 		return -ENOENT;
 	/* More than 0xff00 sections: the numbers are in the first header. */
-	err = n == 0 || names_index == SHN_XINDEX ? module_read(module, &first, sizeof(first), ehdr->e_shoff) : 0;
+	err = n == 0 || names_index == SHN_XINDEX ? module_read(module, &first, sizeof(first), ehdr->e_shoff)
+	                                          : 0;
 	if (err)
 		return err;
 	n = n ? n : first.sh_size;
@@ -82,7 +83,8 @@ static int find_section(struct module *module, const Elf64_Ehdr *ehdr, const cha
 }
 
 /* How many bytes the section has when it is decompressed, and where in the N bytes of RAW its data begins. */
-static int plain_size(const Elf64_Shdr *shdr, bool is_old, const uint8_t *raw, uint64_t *data, uint64_t *bytes)
+static int plain_size(
+    const Elf64_Shdr *shdr, bool is_old, const uint8_t *raw, uint64_t *data, uint64_t *bytes)
 {
 	*data = 0;
 	*bytes = shdr->sh_size;
@@ -120,8 +122,8 @@ static int copy_plain(uint8_t *to, uint64_t bytes, const uint8_t *raw, uint64_t 
 }
 
 /* Writes headers around the section's N bytes at EXTRACT->section. */
-static void wrap(struct cfi_extract *extract, const Elf64_Ehdr *original, const Elf64_Shdr *section, const char *name,
-    size_t names, size_t names_bytes, size_t headers)
+static void wrap(struct cfi_extract *extract, const Elf64_Ehdr *original, const Elf64_Shdr *section,
+    const char *name, size_t names, size_t names_bytes, size_t headers)
 {
 	Elf64_Ehdr *ehdr = (Elf64_Ehdr *)extract->elf;
 	Elf64_Shdr *shdrs = (Elf64_Shdr *)(extract->elf + headers);
@@ -163,8 +165,9 @@ int cfi_extract_section(struct module *module, const char *name, struct cfi_extr
 	int err;
 
 	err = module_read(module, &ehdr, sizeof(ehdr), 0);
-	if (!err && (memcmp(ehdr.e_ident, ELFMAG, SELFMAG) != 0 || ehdr.e_ident[EI_CLASS] != ELFCLASS64 ||
-		ehdr.e_ident[EI_DATA] != ELFDATA2LSB || ehdr.e_machine != module->e_machine))
+	if (!err &&
+	    (memcmp(ehdr.e_ident, ELFMAG, SELFMAG) != 0 || ehdr.e_ident[EI_CLASS] != ELFCLASS64 ||
+	        ehdr.e_ident[EI_DATA] != ELFDATA2LSB || ehdr.e_machine != module->e_machine))
 		err = -ENOEXEC;
 	if (!err)
 		err = find_section(module, &ehdr, name, old_name, &shdr, &is_old);
@@ -181,7 +184,9 @@ int cfi_extract_section(struct module *module, const char *name, struct cfi_extr
 		headers = (names + names_bytes + 7) & ~(size_t)7;
 		extract->elf_bytes = headers + 3 * sizeof(Elf64_Shdr);
 		extract->elf = calloc(1, extract->elf_bytes);
-		err = extract->elf ? copy_plain(extract->elf + extract->section, bytes, raw, data, shdr.sh_size) : -ENOMEM;
+		err = extract->elf
+		    ? copy_plain(extract->elf + extract->section, bytes, raw, data, shdr.sh_size)
+		    : -ENOMEM;
 		if (!err)
 			wrap(extract, &ehdr, &shdr, name, names, names_bytes, headers);
 		else

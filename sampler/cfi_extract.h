@@ -13,9 +13,9 @@
 #include <stdint.h>
 
 struct cfi_extract {
-	uint8_t *elf;                   /* from malloc(), the caller's */
+	uint8_t *elf; /* from malloc(), the caller's */
 	size_t elf_bytes;
-	size_t section;                 /* where the section is in it */
+	size_t section; /* where the section is in it */
 	size_t section_bytes;
 };
 

@@ -11,14 +11,14 @@ static bool known_atom(const Dwarf_Op *op)
 	case DW_OP_deref_size:
 		return op->number == 1 || op->number == 2 || op->number == 4 || op->number == 8;
 		/* clang-format off */
-	case DW_OP_addr: case DW_OP_deref: case DW_OP_const1u: case DW_OP_const1s: case DW_OP_const2u:
-	case DW_OP_const2s: case DW_OP_const4u: case DW_OP_const4s: case DW_OP_const8u: case DW_OP_const8s:
-	case DW_OP_constu: case DW_OP_consts: case DW_OP_dup: case DW_OP_drop: case DW_OP_over: case DW_OP_pick:
+	case DW_OP_addr: case DW_OP_deref: case DW_OP_const1u: case DW_OP_const1s: case DW_OP_const2u: case
+	DW_OP_const2s: case DW_OP_const4u: case DW_OP_const4s: case DW_OP_const8u: case DW_OP_const8s: case
+	DW_OP_constu: case DW_OP_consts: case DW_OP_dup: case DW_OP_drop: case DW_OP_over: case DW_OP_pick:
 	case DW_OP_swap: case DW_OP_rot: case DW_OP_abs: case DW_OP_and: case DW_OP_div: case DW_OP_minus:
 	case DW_OP_mod: case DW_OP_mul: case DW_OP_neg: case DW_OP_not: case DW_OP_or: case DW_OP_plus:
-	case DW_OP_plus_uconst: case DW_OP_shl: case DW_OP_shr: case DW_OP_shra: case DW_OP_xor: case DW_OP_eq:
-	case DW_OP_ge: case DW_OP_gt: case DW_OP_le: case DW_OP_lt: case DW_OP_ne: case DW_OP_bregx: case DW_OP_nop:
-	case DW_OP_call_frame_cfa:
+	case DW_OP_plus_uconst: case DW_OP_shl: case DW_OP_shr: case DW_OP_shra: case DW_OP_xor: case
+	DW_OP_eq: case DW_OP_ge: case DW_OP_gt: case DW_OP_le: case DW_OP_lt: case DW_OP_ne: case
+	DW_OP_bregx: case DW_OP_nop: case DW_OP_call_frame_cfa:
 		/* clang-format on */
 		return true;
 	default:
@@ -52,8 +52,8 @@ static bool add_ops(struct cfi_odd *odd, struct cfi_odd_place *place, const Dwar
 }
 
 /* OPS as dwarf_frame_register() gives them; SCRATCH is the array it was given. */
-static bool compile_place(struct cfi_odd *odd, struct cfi_odd_place *place, const Dwarf_Op *ops, size_t n,
-    const Dwarf_Op *scratch)
+static bool compile_place(
+    struct cfi_odd *odd, struct cfi_odd_place *place, const Dwarf_Op *ops, size_t n, const Dwarf_Op *scratch)
 {
 	bool is_value = n > 0 && ops[n - 1].atom == DW_OP_stack_value;
 
@@ -61,13 +61,15 @@ static bool compile_place(struct cfi_odd *odd, struct cfi_odd_place *place, cons
 		place->how = ops == scratch ? CFI_ODD_UNKNOWN : CFI_ODD_SAME;
 		return true;
 	}
-	if (n == 1 && (ops[0].atom == DW_OP_regx || (ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31))) {
+	if (n == 1 &&
+	    (ops[0].atom == DW_OP_regx || (ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31))) {
 		place->how = CFI_ODD_REGISTER;
 		place->offset = ops[0].atom == DW_OP_regx ? (int64_t)ops[0].number : ops[0].atom - DW_OP_reg0;
 		return true;
 	}
 	n -= is_value;
-	if (n >= 1 && n <= 2 && ops[0].atom == DW_OP_call_frame_cfa && (n == 1 || ops[1].atom == DW_OP_plus_uconst)) {
+	if (n >= 1 && n <= 2 && ops[0].atom == DW_OP_call_frame_cfa &&
+	    (n == 1 || ops[1].atom == DW_OP_plus_uconst)) {
 		place->how = is_value ? CFI_ODD_OFFSET : CFI_ODD_AT_OFFSET;
 		place->offset = n == 2 ? (int64_t)ops[1].number : 0;
 		return true;
@@ -102,7 +104,8 @@ struct cfi_odd *cfi_odd_new(const struct regs_arch *arch, Dwarf_Frame *frame, in
 
 	if (!odd)
 		return NULL;
-	ok = compile_cfa(odd, arch, frame) && dwarf_frame_register(frame, ra_column, scratch, &ops, &n) == 0 &&
+	ok = compile_cfa(odd, arch, frame) &&
+	    dwarf_frame_register(frame, ra_column, scratch, &ops, &n) == 0 &&
 	    compile_place(odd, &odd->ra, ops, n, scratch);
 	for (int i = 0; ok && i < arch->count; i++)
 		ok = dwarf_frame_register(frame, i, scratch, &ops, &n) == 0 &&
@@ -165,6 +168,7 @@ static bool binary(uint8_t atom, uint64_t a, uint64_t b, uint64_t *value)
 	int64_t sa = (int64_t)a, sb = (int64_t)b;
 
 	switch (atom) {
+		/* clang-format off */
 	case DW_OP_and: *value = a & b; return true;
 	case DW_OP_or: *value = a | b; return true;
 	case DW_OP_xor: *value = a ^ b; return true;
@@ -180,6 +184,7 @@ static bool binary(uint8_t atom, uint64_t a, uint64_t b, uint64_t *value)
 	case DW_OP_gt: *value = sa > sb; return true;
 	case DW_OP_le: *value = sa <= sb; return true;
 	case DW_OP_lt: *value = sa < sb; return true;
+		/* clang-format on */
 	case DW_OP_div:
 		if (b == 0)
 			return false;
@@ -253,9 +258,11 @@ static bool run_op(struct machine *m, const struct cfi_odd_op *op)
 	if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31)
 		return push_register(m, op->atom - DW_OP_breg0, op->number);
 	switch (op->atom) {
+		/* clang-format off */
 	case DW_OP_addr: case DW_OP_const1u: case DW_OP_const1s: case DW_OP_const2u: case DW_OP_const2s:
 	case DW_OP_const4u: case DW_OP_const4s: case DW_OP_const8u: case DW_OP_const8s: case DW_OP_constu:
 	case DW_OP_consts:
+		/* clang-format on */
 		return push(m, op->number);
 	case DW_OP_bregx:
 		return push_register(m, op->number, op->number2);
@@ -268,7 +275,8 @@ static bool run_op(struct machine *m, const struct cfi_odd_op *op)
 	}
 }
 
-static bool run(struct machine *m, const struct cfi_odd *odd, const struct cfi_odd_place *place, uint64_t *value)
+static bool run(
+    struct machine *m, const struct cfi_odd *odd, const struct cfi_odd_place *place, uint64_t *value)
 {
 	m->depth = 0;
 	for (unsigned i = 0; i < place->count; i++)
@@ -290,8 +298,8 @@ static bool load_saved(struct machine *m, uint64_t address, bool known, uint64_t
 }
 
 /* *VALUE is the register's present value on entry. False: the register is lost. */
-static bool resolve(struct machine *m, const struct cfi_odd *odd, const struct cfi_odd_place *place, bool known,
-    uint64_t *value)
+static bool resolve(struct machine *m, const struct cfi_odd *odd, const struct cfi_odd_place *place,
+    bool known, uint64_t *value)
 {
 	uint64_t address;
 
@@ -317,8 +325,8 @@ static bool resolve(struct machine *m, const struct cfi_odd *odd, const struct c
 	}
 }
 
-bool cfi_odd_step(const struct cfi_odd *odd, const struct regs_arch *arch, struct regs *regs, cfi_odd_read *read,
-    void *context, uint64_t *cfa, uint64_t *missing)
+bool cfi_odd_step(const struct cfi_odd *odd, const struct regs_arch *arch, struct regs *regs,
+    cfi_odd_read *read, void *context, uint64_t *cfa, uint64_t *missing)
 {
 	struct machine m = {.arch = arch, .regs = regs, .read = read, .context = context};
 	struct regs caller = *regs;

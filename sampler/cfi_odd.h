@@ -19,18 +19,18 @@
 enum { CFI_ODD_OPS_MAX = 512, CFI_ODD_STACK_MAX = 32 };
 
 enum cfi_odd_how {
-	CFI_ODD_SAME,           /* unchanged */
-	CFI_ODD_UNKNOWN,        /* lost */
-	CFI_ODD_AT_OFFSET,      /* in memory at CFA + offset */
-	CFI_ODD_OFFSET,         /* is CFA + offset */
-	CFI_ODD_REGISTER,       /* in register offset */
-	CFI_ODD_AT_EXPRESSION,  /* in memory where the operations lead */
-	CFI_ODD_EXPRESSION,     /* is what the operations yield */
+	CFI_ODD_SAME,          /* unchanged */
+	CFI_ODD_UNKNOWN,       /* lost */
+	CFI_ODD_AT_OFFSET,     /* in memory at CFA + offset */
+	CFI_ODD_OFFSET,        /* is CFA + offset */
+	CFI_ODD_REGISTER,      /* in register offset */
+	CFI_ODD_AT_EXPRESSION, /* in memory where the operations lead */
+	CFI_ODD_EXPRESSION,    /* is what the operations yield */
 };
 
 struct cfi_odd_place {
 	uint8_t how;
-	uint16_t first, count;  /* its operations in ops[] */
+	uint16_t first, count; /* its operations in ops[] */
 	int64_t offset;
 };
 
@@ -40,7 +40,7 @@ struct cfi_odd_op {
 };
 
 struct cfi_odd {
-	struct cfi_odd_place cfa;       /* CFI_ODD_EXPRESSION or, with offset and reg, CFI_ODD_OFFSET */
+	struct cfi_odd_place cfa; /* CFI_ODD_EXPRESSION or, with offset and reg, CFI_ODD_OFFSET */
 	uint8_t cfa_reg;
 	struct cfi_odd_place ra;
 	struct cfi_odd_place reg[REGS_MAX];
@@ -61,7 +61,7 @@ typedef bool cfi_odd_read(void *context, uint64_t address, unsigned n, uint64_t 
  * False if CFA or return address cannot be had; *MISSING is then the address that could not be read, 0 if
  * that was not the reason.
  */
-bool cfi_odd_step(const struct cfi_odd *odd, const struct regs_arch *arch, struct regs *regs, cfi_odd_read *read,
-    void *context, uint64_t *cfa, uint64_t *missing);
+bool cfi_odd_step(const struct cfi_odd *odd, const struct regs_arch *arch, struct regs *regs,
+    cfi_odd_read *read, void *context, uint64_t *cfa, uint64_t *missing);
 
 #endif

@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 
 enum {
-	GRANULE = 16 * 1024,            /* what is read at once around a place looked at */
-	ENTRY_BYTES_MAX = 2 << 20,      /* of one CIE or FDE */
+	GRANULE = 16 * 1024,       /* what is read at once around a place looked at */
+	ENTRY_BYTES_MAX = 2 << 20, /* of one CIE or FDE */
 	/* of a section that libdw reads from end to end, ~100 bytes of heap each */
 	ENTRIES_MAX = 1 << 19,
 };
@@ -20,15 +20,15 @@ static const uint64_t image_max = UINT64_C(1) << 34;
 
 struct cfi_section {
 	Dwarf_CFI *cfi;
-	Dwarf *dwarf;                   /* owns cfi, if not NULL */
+	Dwarf *dwarf; /* owns cfi, if not NULL */
 	Elf *elf;
 	uint8_t *image;
 	size_t image_bytes;
-	bool mapped;                    /* image is from mmap() and sparse, not from malloc() */
-	uint8_t *present;               /* a bit per granule that has been read; sparse images only */
+	bool mapped;      /* image is from mmap() and sparse, not from malloc() */
+	uint8_t *present; /* a bit per granule that has been read; sparse images only */
 	size_t copied_bytes;
-	uint64_t table, n_entries;      /* place in the image and length of the sorted table */
-	uint64_t table_vaddr;           /* of .eh_frame_hdr, what the table is relative to */
+	uint64_t table, n_entries; /* place in the image and length of the sorted table */
+	uint64_t table_vaddr;      /* of .eh_frame_hdr, what the table is relative to */
 	uint64_t eh_frame, eh_frame_vaddr;
 };
 
@@ -77,7 +77,8 @@ static bool make_image(struct cfi_section *s, struct module *module)
 	extent = image_extent(module, &ehdr);
 	if (extent < sizeof(ehdr) || extent > image_max)
 		return false;
-	s->image = mmap(NULL, extent, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	s->image =
+	    mmap(NULL, extent, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (s->image == MAP_FAILED) {
 		s->image = NULL;
 		return false;
@@ -92,7 +93,8 @@ static bool make_image(struct cfi_section *s, struct module *module)
 	copy = (Elf64_Ehdr *)s->image;
 	if (memcmp(copy->e_ident, ELFMAG, SELFMAG) != 0 || copy->e_ident[EI_CLASS] != ELFCLASS64 ||
 	    copy->e_ident[EI_DATA] != ELFDATA2LSB || copy->e_machine != module->e_machine ||
-	    copy->e_phentsize != sizeof(Elf64_Phdr) || copy->e_phoff != ehdr.e_phoff || copy->e_phnum != ehdr.e_phnum)
+	    copy->e_phentsize != sizeof(Elf64_Phdr) || copy->e_phoff != ehdr.e_phoff ||
+	    copy->e_phnum != ehdr.e_phnum)
 		return false;
 	copy->e_shoff = 0;
 	copy->e_shnum = 0;
@@ -126,12 +128,14 @@ static bool find_table(struct cfi_section *s, struct module *module)
 	} header;
 	Elf64_Phdr phdr;
 
-	if (!find_phdr(s, &phdr) || phdr.p_filesz < sizeof(header) || !need(s, module, phdr.p_offset, sizeof(header)))
+	if (!find_phdr(s, &phdr) || phdr.p_filesz < sizeof(header) ||
+	    !need(s, module, phdr.p_offset, sizeof(header)))
 		return false;
 	memcpy(&header, s->image + phdr.p_offset, sizeof(header));
 	if (header.version != 1 || header.eh_frame_format != (DW_EH_PE_pcrel | DW_EH_PE_sdata4) ||
-	    header.count_format != DW_EH_PE_udata4 || header.table_format != (DW_EH_PE_datarel | DW_EH_PE_sdata4) ||
-	    header.count == 0 || header.count > (phdr.p_filesz - sizeof(header)) / 8)
+	    header.count_format != DW_EH_PE_udata4 ||
+	    header.table_format != (DW_EH_PE_datarel | DW_EH_PE_sdata4) || header.count == 0 ||
+	    header.count > (phdr.p_filesz - sizeof(header)) / 8)
 		return false;
 	s->table = phdr.p_offset + sizeof(header);
 	s->table_vaddr = phdr.p_vaddr;
@@ -170,7 +174,9 @@ static struct cfi_section *open_extract(struct module *module, const char *name)
 	}
 	s->image = extract.elf;
 	s->image_bytes = s->copied_bytes = extract.elf_bytes;
-	Elf_Data data = {.d_buf = s->image + extract.section, .d_size = extract.section_bytes, .d_type = ELF_T_BYTE,
+	Elf_Data data = {.d_buf = s->image + extract.section,
+	    .d_size = extract.section_bytes,
+	    .d_type = ELF_T_BYTE,
 	    .d_version = EV_CURRENT};
 	if (!cfi_check_all(s->image, module->e_machine, &data, eh, ENTRIES_MAX))
 		goto fail;
@@ -218,7 +224,8 @@ void cfi_section_close(struct cfi_section *s)
 	free(s);
 }
 
-static bool table_entry(struct cfi_section *s, struct module *module, uint64_t index, uint64_t *start, uint64_t *entry)
+static bool table_entry(
+    struct cfi_section *s, struct module *module, uint64_t index, uint64_t *start, uint64_t *entry)
 {
 	int32_t pair[2];
 	uint64_t at = s->table + index * sizeof(pair);
@@ -287,7 +294,9 @@ static bool need_entry(struct cfi_section *s, struct module *module, uint64_t of
 /* Has libdw all it will look at for VADDR, and is it fit to be run? */
 static bool prepare(struct cfi_section *s, struct module *module, uint64_t vaddr)
 {
-	Elf_Data data = {.d_buf = s->image + s->eh_frame, .d_size = s->image_bytes - s->eh_frame, .d_type = ELF_T_BYTE,
+	Elf_Data data = {.d_buf = s->image + s->eh_frame,
+	    .d_size = s->image_bytes - s->eh_frame,
+	    .d_type = ELF_T_BYTE,
 	    .d_version = EV_CURRENT};
 	uint64_t fde, cie, ignored;
 

@@ -25,10 +25,10 @@
 struct cfi_section;
 
 /* Each NULL if MODULE has no such section, it cannot be read or makes no sense. */
-struct cfi_section *cfi_section_open_table(struct module *module);      /* .eh_frame through its table */
-struct cfi_section *cfi_section_open_eh_frame(struct module *module);   /* .eh_frame without one */
+struct cfi_section *cfi_section_open_table(struct module *module);    /* .eh_frame through its table */
+struct cfi_section *cfi_section_open_eh_frame(struct module *module); /* .eh_frame without one */
 struct cfi_section *cfi_section_open_debug_frame(struct module *module);
-void cfi_section_close(struct cfi_section *section);                    /* NULL is allowed */
+void cfi_section_close(struct cfi_section *section); /* NULL is allowed */
 
 /* The row for VADDR, to be released with free(); NULL if there is none or it is refused. MODULE as when
  * opened. */

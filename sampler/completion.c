@@ -73,7 +73,8 @@ static void bash_write(void)
 {
 	printf("# bash completion for heaptap; made by `heaptap completion bash`\n"
 	       "_heaptap()\n{\n"
-	       "\tlocal current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}\n"
+	       "\tlocal current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} "
+	       "command=${COMP_WORDS[1]}\n"
 	       "\tlocal words= values= files=\n\tCOMPREPLY=()\n"
 	       "\tif [ \"$COMP_CWORD\" = 1 ]; then\n\t\tCOMPREPLY=($(compgen -W '");
 	for (size_t i = 0; i < command_count; i++)
@@ -167,9 +168,10 @@ static void zsh_write(void)
 	for (size_t i = 0; i < command_count; i++) {
 		printf("\t%s)\n\t\t_arguments -s \\\n", commands[i].name);
 		zsh_options(&commands[i]);
-		printf(commands[i].bit == COMMAND_RECORD ? "\t\t\t'(-)1:command:_command_names -e' '*::arguments:_normal' ;;\n"
-		       : commands[i].bit == COMMAND_COMPLETION ? "\t\t\t'1:shell:(bash zsh)' ;;\n"
-							       : "\t\t\t'*:file:_files' ;;\n");
+		printf(commands[i].bit == COMMAND_RECORD
+		        ? "\t\t\t'(-)1:command:_command_names -e' '*::arguments:_normal' ;;\n"
+		        : commands[i].bit == COMMAND_COMPLETION ? "\t\t\t'1:shell:(bash zsh)' ;;\n"
+		                                                : "\t\t\t'*:file:_files' ;;\n");
 	}
 	printf("\thelp) _describe command commands ;;\n\tesac\n}\n_heaptap \"$@\"\n");
 }

@@ -68,8 +68,8 @@ static int watch(const struct control *control, int fd)
 	return epoll_ctl(control->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
 }
 
-struct control *control_open(int epoll_fd, uint32_t (*ask)(void *context, pid_t pid, uint64_t asker), void *context,
-    int *error)
+struct control *control_open(
+    int epoll_fd, uint32_t (*ask)(void *context, pid_t pid, uint64_t asker), void *context, int *error)
 {
 	struct control *control = calloc(1, sizeof(*control));
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -91,7 +91,8 @@ struct control *control_open(int epoll_fd, uint32_t (*ask)(void *context, pid_t 
 		goto fail;
 	memcpy(address.sun_path, control->path, strlen(control->path) + 1);
 	unlink(control->path); /* of a sampler that had our number and was killed */
-	if (bind(control->fd, (const struct sockaddr *)&address, sizeof(address)) != 0 || listen(control->fd, 8) != 0)
+	if (bind(control->fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
+	    listen(control->fd, 8) != 0)
 		*error = -errno;
 	else
 		*error = watch(control, control->fd);
@@ -132,7 +133,8 @@ static bool may_ask(int fd)
 {
 	struct ucred peer;
 	socklen_t length = sizeof(peer);
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && (peer.uid == geteuid() || peer.uid == 0);
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
+	    (peer.uid == geteuid() || peer.uid == 0);
 }
 
 static void take_client(struct control *control)
@@ -204,7 +206,8 @@ void control_answer(struct control *control, uint64_t asker, pid_t pid, const ch
 		else if (path[0] == '/' || !control->working_folder[0])
 			snprintf(text, sizeof(text), "written %d %s", (int)pid, path);
 		else
-			snprintf(text, sizeof(text), "written %d %s/%s", (int)pid, control->working_folder, path);
+			snprintf(
+			    text, sizeof(text), "written %d %s/%s", (int)pid, control->working_folder, path);
 		say(client, text);
 		if (client->fd >= 0 && --client->outstanding == 0)
 			drop(client);

@@ -31,8 +31,8 @@ struct control;
 
 /* `ask` is called with a request: pid 0 means all. It returns for how many processes control_answer will be
  * called. */
-struct control *control_open(int epoll_fd, uint32_t (*ask)(void *context, pid_t pid, uint64_t asker), void *context,
-    int *error);
+struct control *control_open(
+    int epoll_fd, uint32_t (*ask)(void *context, pid_t pid, uint64_t asker), void *context, int *error);
 void control_close(struct control *control); /* removes the socket; NULL is fine */
 
 /* Is this descriptor ours? Then deals with what has come. */

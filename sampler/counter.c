@@ -29,7 +29,7 @@ enum {
 
 struct counter {
 	int fd;
-	pid_t tid; /* that it was put on */
+	pid_t tid;      /* that it was put on */
 	uint32_t event; /* EVENTS_MAX: the tracker */
 	uint64_t id;
 };
@@ -89,14 +89,17 @@ static int index_sources(struct counters *c)
 			event_attr_tracker(&attr);
 		else
 			event_attr_part(&attr, &c->events[event], 0, c->dump_bytes);
-		sources[i] = (struct record_source){.id = c->list[i].id, .sample_type = attr.sample_type, .event = event};
+		sources[i] = (struct record_source){
+		    .id = c->list[i].id, .sample_type = attr.sample_type, .event = event};
 	}
 	qsort(sources, c->count, sizeof(*sources), by_id);
-	c->layouts = (struct record_layouts){.regs_mask = regs_arch_native()->perf_mask, .sources = sources, .count = c->count};
+	c->layouts = (struct record_layouts){
+	    .regs_mask = regs_arch_native()->perf_mask, .sources = sources, .count = c->count};
 	return 0;
 }
 
-static int open_counter(struct counters *c, const struct perf_event_attr *attr, pid_t tid, size_t ring, uint32_t event)
+static int open_counter(
+    struct counters *c, const struct perf_event_attr *attr, pid_t tid, size_t ring, uint32_t event)
 {
 	if (c->count == c->capacity) {
 		size_t capacity = c->capacity ? c->capacity * 2 : 64;
@@ -106,7 +109,8 @@ static int open_counter(struct counters *c, const struct perf_event_attr *attr, 
 		c->list = grown;
 		c->capacity = capacity;
 	}
-	struct counter counter = {.fd = open_event(attr, tid, rings_cpu(c->rings, ring)), .tid = tid, .event = event};
+	struct counter counter = {
+	    .fd = open_event(attr, tid, rings_cpu(c->rings, ring)), .tid = tid, .event = event};
 	if (counter.fd < 0)
 		return counter.fd;
 	if (ioctl(counter.fd, PERF_EVENT_IOC_SET_OUTPUT, rings_fd(c->rings, ring)) != 0 ||
@@ -139,7 +143,8 @@ static int open_on(struct counters *c, uint32_t event, pid_t tid, bool on_exec)
 		attr.enable_on_exec = on_exec;
 		attr.disabled = on_exec || event != EVENTS_MAX;
 		for (size_t i = 0; i < rings_count(c->rings); i++) {
-			if (event != EVENTS_MAX && c->events[event].cpu >= 0 && c->events[event].cpu != rings_cpu(c->rings, i))
+			if (event != EVENTS_MAX && c->events[event].cpu >= 0 &&
+			    c->events[event].cpu != rings_cpu(c->rings, i))
 				continue;
 			int error = open_counter(c, &attr, tid, i, event);
 			if (error)
@@ -183,7 +188,8 @@ void counters_note_fork(struct counters *c, const struct record *record)
 		c->forks = grown;
 		c->fork_capacity = capacity;
 	}
-	c->forks[c->fork_count++] = (struct fork_seen){(pid_t)record->tid, (pid_t)record->parent_tid, record->time_ns};
+	c->forks[c->fork_count++] =
+	    (struct fork_seen){(pid_t)record->tid, (pid_t)record->parent_tid, record->time_ns};
 }
 
 static const struct thread *find_thread(const struct counters *c, pid_t tid)
@@ -262,7 +268,8 @@ static bool in_doubt(const struct counters *c)
 {
 	for (size_t i = 0; i < c->fork_count; i++) {
 		const struct thread *creator = find_thread(c, c->forks[i].parent_tid);
-		if (creator && !inherited(c, creator->tid) && c->forks[i].time_ns < creator->complete_ns + SETTLE_NS)
+		if (creator && !inherited(c, creator->tid) &&
+		    c->forks[i].time_ns < creator->complete_ns + SETTLE_NS)
 			return true;
 	}
 	return false;
@@ -327,7 +334,8 @@ int counters_attach_running(struct counters *c, pid_t pid, void (*drain)(void *c
 /* Thousands of samples a second, or as many as the program likes? */
 static bool is_dense(const struct event *event)
 {
-	return event->kind == EVENT_CLOCK ? event->period < DENSE_NS : event->hz > 1000 || (!event->hz && event->period < 100);
+	return event->kind == EVENT_CLOCK ? event->period < DENSE_NS
+	                                  : event->hz > 1000 || (!event->hz && event->period < 100);
 }
 
 struct counters *counters_open(const struct event *events, size_t count, uint32_t stack_bytes, int *error)
@@ -386,7 +394,8 @@ void counters_read(const struct counters *c, size_t event, struct counter_totals
 	for (size_t i = 0; i < c->count; i++) {
 		uint64_t words[5] = {0}; /* value, enabled, running, id, lost */
 		const struct counter *counter = &c->list[i];
-		if ((counter->event != event && counter->event != EVENTS_MAX) || read(counter->fd, words, sizeof(words)) < 32)
+		if ((counter->event != event && counter->event != EVENTS_MAX) ||
+		    read(counter->fd, words, sizeof(words)) < 32)
 			continue;
 		if (counter->event == EVENTS_MAX) {
 			totals->enabled_ns += words[2];

@@ -53,7 +53,8 @@ int counters_attach_waiting(struct counters *counters, pid_t pid);
 /* On every thread of a running process. The rings must be drained while it runs: `drain` is called between
  * the rounds, and has to tell counters_note_fork of each FORK record. Returns 0 or -errno (nothing left
  * open). */
-int counters_attach_running(struct counters *counters, pid_t pid, void (*drain)(void *context), void *context);
+int counters_attach_running(
+    struct counters *counters, pid_t pid, void (*drain)(void *context), void *context);
 void counters_note_fork(struct counters *counters, const struct record *record);
 
 void counters_read(const struct counters *counters, size_t event, struct counter_totals *totals);

@@ -98,8 +98,9 @@ int death_parse_cgroup(const char *text, int *version, char *path, size_t path_b
 		line += *line == '\n';
 		size_t line_bytes = strcspn(line, "\n");
 		const char *controllers = memchr(line, ':', line_bytes);
-		const char *name =
-		    controllers ? memchr(controllers + 1, ':', line_bytes - (size_t)(controllers + 1 - line)) : NULL;
+		const char *name = controllers
+		    ? memchr(controllers + 1, ':', line_bytes - (size_t)(controllers + 1 - line))
+		    : NULL;
 		if (!name || name[1] != '/')
 			continue;
 		size_t list_bytes = (size_t)(name - controllers - 1), length = strcspn(name + 1, "\n");

@@ -23,8 +23,8 @@
 int death_status(int pidfd, pid_t pid, int *status);
 
 struct death_watch {
-	int fd;          /* the counter; -1: none */
-	uint64_t before; /* when the watch began */
+	int fd;                /* the counter; -1: none */
+	uint64_t before;       /* when the watch began */
 	char cgroup[PATH_MAX]; /* whose it is: "/system.slice/redis.service"; "" for the whole machine */
 };
 

@@ -207,8 +207,9 @@ void debuginfo_alternate_fini(struct debuginfo_alternate *alternate)
 
 void debuginfo_hide_unused(Elf *elf)
 {
-	static const char *const unused[] = {".debug_loc", ".debug_loclists", ".debug_macro", ".debug_macinfo",
-	    ".debug_frame", ".debug_pubnames", ".debug_pubtypes", ".debug_gnu_pubnames", ".debug_gnu_pubtypes"};
+	static const char *const unused[] = {".debug_loc", ".debug_loclists", ".debug_macro",
+	    ".debug_macinfo", ".debug_frame", ".debug_pubnames", ".debug_pubtypes", ".debug_gnu_pubnames",
+	    ".debug_gnu_pubtypes"};
 	Elf_Scn *section = NULL;
 	size_t names;
 

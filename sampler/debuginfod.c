@@ -19,8 +19,8 @@ static struct {
 	bool begun;
 	struct client *client;
 	int (*find)(struct client *client, const unsigned char *build_id, int build_id_bytes, char **path);
-	int error;              /* why nobody is asked any more, -errno; 0: go on */
-	int64_t deadline_s;     /* of CLOCK_MONOTONIC */
+	int error;          /* why nobody is asked any more, -errno; 0: go on */
+	int64_t deadline_s; /* of CLOCK_MONOTONIC */
 	unsigned asked, found;
 } state;
 
@@ -62,7 +62,7 @@ static int begin(void)
 {
 	void *library;
 	struct client *(*new_client)(void) = NULL;
-	void (*set_progress)(struct client *client, int (*progress)(struct client *, long, long)) = NULL;
+	void (*set_progress)(struct client * client, int (*progress)(struct client *, long, long)) = NULL;
 	char silence[16];
 
 	if (!debuginfod_has_servers())

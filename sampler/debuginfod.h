@@ -17,7 +17,7 @@
 enum {
 	/* less than 100 KiB in this time: given up; $DEBUGINFOD_TIMEOUT replaces it */
 	DEBUGINFOD_SILENCE_SECONDS = 10,
-	DEBUGINFOD_TOTAL_SECONDS = 60,   /* for all files of the process; $DEBUGINFOD_MAXTIME replaces it */
+	DEBUGINFOD_TOTAL_SECONDS = 60, /* for all files of the process; $DEBUGINFOD_MAXTIME replaces it */
 };
 
 /* A descriptor of the debug file, which nobody has verified, or -errno. Libdebuginfod keeps what it fetched.

@@ -42,7 +42,8 @@ static void print_plain(const struct comparing *c, double value)
 {
 	char text[SCREEN_VALUE_BYTES];
 
-	fprintf(c->screen->out, " %10s", screen_measure(value, measure_unit(&c->reading->traces, c->kind), text));
+	fprintf(
+	    c->screen->out, " %10s", screen_measure(value, measure_unit(&c->reading->traces, c->kind), text));
 }
 
 static void print_sum(const struct comparing *c, const struct contrast_sum *sum)
@@ -52,7 +53,8 @@ static void print_sum(const struct comparing *c, const struct contrast_sum *sum)
 
 	print_signed(c, change);
 	fprintf(c->screen->out, " %9s",
-	    screen_doubt(change, sum->samples, sum->variance, c->reading->traces.unsure || c->kind == MEASURE_OTHER, doubt));
+	    screen_doubt(change, sum->samples, sum->variance,
+	        c->reading->traces.unsure || c->kind == MEASURE_OTHER, doubt));
 	print_plain(c, sum->before);
 	print_plain(c, sum->after);
 }
@@ -66,7 +68,10 @@ static void print_row(const struct comparing *c, const struct contrast_row *row)
 
 	fputs(screen_style(c->screen, style), c->screen->out);
 	print_sum(c, sum);
-	fprintf(c->screen->out, " %c %-4s ", sure ? '*' : ' ', sum->before == 0 ? "new" : sum->after == 0 ? "gone" : "");
+	fprintf(c->screen->out, " %c %-4s ", sure ? '*' : ' ',
+	    sum->before == 0      ? "new"
+	        : sum->after == 0 ? "gone"
+	                          : "");
 	if (c->read->cum)
 		report_frame(c->screen, &c->reading->traces, row->frame, screen_room(c->screen, 50));
 	else
@@ -79,8 +84,11 @@ static void print_name(const struct comparing *c, const char *what, const struct
 	FILE *out = c->screen->out;
 	int at;
 
-	fprintf(out, "%s%-4s%s  ", screen_style(c->screen, SCREEN_HEAD), what, screen_style(c->screen, SCREEN_PLAIN));
-	at = 6 + screen_text(c->screen, *origin->program ? origin->program : "unknown program", screen_room(c->screen, 6));
+	fprintf(out, "%s%-4s%s  ", screen_style(c->screen, SCREEN_HEAD), what,
+	    screen_style(c->screen, SCREEN_PLAIN));
+	at = 6 +
+	    screen_text(
+	        c->screen, *origin->program ? origin->program : "unknown program", screen_room(c->screen, 6));
 	if (origin->pid)
 		at += fprintf(out, "  pid %d", (int)origin->pid);
 	if (*origin->cause) {
@@ -98,13 +106,15 @@ static void print_text(const struct comparing *c)
 
 	print_name(c, "base", &c->reading->origins[0]);
 	print_name(c, "new", &c->reading->origins[1]);
-	fprintf(c->screen->out, "\n%s%s%s%s%s\n", screen_style(c->screen, SCREEN_HEAD), what, c->read->cum ? ", cum" : ", flat",
-	    c->read->normalize ? ", new scaled to base" : "", screen_style(c->screen, SCREEN_PLAIN));
+	fprintf(c->screen->out, "\n%s%s%s%s%s\n", screen_style(c->screen, SCREEN_HEAD), what,
+	    c->read->cum ? ", cum" : ", flat", c->read->normalize ? ", new scaled to base" : "",
+	    screen_style(c->screen, SCREEN_PLAIN));
 	fprintf(c->screen->out, "%10s %9s %10s %10s        function%s\n", "change", "error", "base", "new",
 	    c->read->cum ? "" : " < callers");
 	print_sum(c, &c->contrast.sum);
 	fprintf(c->screen->out, " %c      (total)\n",
-	    !c->reading->traces.unsure && contrast_is_sure(&c->contrast.sum, estimate_threshold(1)) ? '*' : ' ');
+	    !c->reading->traces.unsure && contrast_is_sure(&c->contrast.sum, estimate_threshold(1)) ? '*'
+	                                                                                            : ' ');
 	for (size_t i = 0; i < c->contrast.count && i < most; i++)
 		print_row(c, &c->contrast.rows[i]);
 	if (c->contrast.count > most)
@@ -116,20 +126,22 @@ static void print_text(const struct comparing *c)
 		snprintf(line, sizeof(line), "No period in the profiles: nothing is known of chance.");
 	else
 		snprintf(line, sizeof(line),
-		    "* more than chance: 5%% for all %zu rows together, a change of %.1f standard errors. %s", c->contrast.count,
-		    c->contrast.threshold,
-		    c->same_process ? "Both are of one process: samples in both cancel out."
-				    : "Two runs: what the programs did differently is not chance and shows too.");
+		    "* more than chance: 5%% for all %zu rows together, a change of %.1f standard errors. %s",
+		    c->contrast.count, c->contrast.threshold,
+		    c->same_process
+		        ? "Both are of one process: samples in both cancel out."
+		        : "Two runs: what the programs did differently is not chance and shows too.");
 	screen_lines(c->screen, 0, line);
 }
 
-static void write_sum(const struct comparing *c, const char *name, const struct contrast_sum *sum, double threshold)
+static void write_sum(
+    const struct comparing *c, const char *name, const struct contrast_sum *sum, double threshold)
 {
-	fprintf(c->screen->out, "\"%s\":{\"base\":%.0f,\"new\":%.0f,\"change\":%.0f", name, sum->before, sum->after,
-	    sum->after - sum->before);
+	fprintf(c->screen->out, "\"%s\":{\"base\":%.0f,\"new\":%.0f,\"change\":%.0f", name, sum->before,
+	    sum->after, sum->after - sum->before);
 	if (!c->reading->traces.unsure && c->kind != MEASURE_OTHER)
-		fprintf(c->screen->out, ",\"error\":%.1f,\"samples\":%.1f,\"beyond_chance\":%s", sqrt(sum->variance), sum->samples,
-		    contrast_is_sure(sum, threshold) ? "true" : "false");
+		fprintf(c->screen->out, ",\"error\":%.1f,\"samples\":%.1f,\"beyond_chance\":%s",
+		    sqrt(sum->variance), sum->samples, contrast_is_sure(sum, threshold) ? "true" : "false");
 	putc('}', c->screen->out);
 }
 
@@ -142,8 +154,8 @@ static void print_json(const struct comparing *c)
 	json_string(out, c->kind == MEASURE_OTHER ? t->types[t->default_type] : measure_word(c->kind));
 	fputs(",\"unit\":", out);
 	json_string(out, measure_unit(t, c->kind));
-	fprintf(out, ",\n\"same_process\":%s,\"normalized\":%s,\"threshold\":%.3f,\n", c->same_process ? "true" : "false",
-	    c->read->normalize ? "true" : "false", c->contrast.threshold);
+	fprintf(out, ",\n\"same_process\":%s,\"normalized\":%s,\"threshold\":%.3f,\n",
+	    c->same_process ? "true" : "false", c->read->normalize ? "true" : "false", c->contrast.threshold);
 	write_sum(c, "total", &c->contrast.sum, estimate_threshold(1));
 	fputs(",\n\"functions\":[", out);
 	for (size_t i = 0; i < c->contrast.count && (!c->read->rows || i < (size_t)c->read->rows); i++) {
@@ -193,8 +205,9 @@ static int compare(struct comparing *c)
 		return 1;
 	}
 	for (size_t row = 0; row < c->reading->traces.row_count; row++)
-		c->changes[row] = (double)traces_value(&c->reading->traces, row, 1, c->kind) * c->contrast.scale -
-				  (double)traces_value(&c->reading->traces, row, 0, c->kind);
+		c->changes[row] =
+		    (double)traces_value(&c->reading->traces, row, 1, c->kind) * c->contrast.scale -
+		    (double)traces_value(&c->reading->traces, row, 0, c->kind);
 	if (c->read->json)
 		print_json(c);
 	else
@@ -214,8 +227,9 @@ int diff_run(struct options *options)
 	int status;
 
 	if (options->operand_count != 2 || options->read.sort == SORT_PEAK) {
-		notice_print(options->operand_count != 2 ? "diff takes two profiles: heaptap diff [OPTIONS] BASE NEW"
-							 : "diff has no --sort peak: give it two peak profiles");
+		notice_print(options->operand_count != 2
+		        ? "diff takes two profiles: heaptap diff [OPTIONS] BASE NEW"
+		        : "diff has no --sort peak: give it two peak profiles");
 		return STATUS_USAGE;
 	}
 	status = reading_open_columns(&reading, options);
@@ -223,8 +237,8 @@ int diff_run(struct options *options)
 		status = reading_kind(&reading, options->read.sort, &c.kind, &column);
 	if (!status && screen_open(&screen, options->output, !options->read.no_pager) == 0) {
 		c.same_process = origin_same_process(&reading.origins[0], &reading.origins[1]) &&
-				 reading.origins[0].kind == ORIGIN_LIVE && reading.origins[1].kind == ORIGIN_LIVE &&
-				 reading.origins[0].time_ns <= reading.origins[1].time_ns;
+		    reading.origins[0].kind == ORIGIN_LIVE && reading.origins[1].kind == ORIGIN_LIVE &&
+		    reading.origins[0].time_ns <= reading.origins[1].time_ns;
 		status = screen_close(&screen, compare(&c));
 	}
 	reading_close(&reading);

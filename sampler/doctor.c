@@ -24,7 +24,8 @@ static bool anything_bad;
 
 void doctor_say(enum doctor_finding finding, const char *mend, const char *format, ...)
 {
-	static const char *const words[] = {[DOCTOR_GOOD] = "ok", [DOCTOR_NOTE] = "note", [DOCTOR_BAD] = "bad"};
+	static const char *const words[] = {
+	    [DOCTOR_GOOD] = "ok", [DOCTOR_NOTE] = "note", [DOCTOR_BAD] = "bad"};
 	char line[2048];
 	va_list args;
 
@@ -63,8 +64,8 @@ static void examine_kernel(void)
 		doctor_say(DOCTOR_GOOD, NULL, "kernel %s on %s", name.release, name.machine);
 	fd = memfd_create("heaptap-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
-		doctor_say(DOCTOR_BAD, "allow memfd_create in the container's seccomp profile", "no shared memory files: %s",
-		    strerror(errno));
+		doctor_say(DOCTOR_BAD, "allow memfd_create in the container's seccomp profile",
+		    "no shared memory files: %s", strerror(errno));
 	else
 		close(fd);
 }
@@ -81,8 +82,9 @@ static void examine_paranoia(void)
 	if (paranoid == -100)
 		doctor_say(DOCTOR_NOTE, "a kernel with CONFIG_PERF_EVENTS", "this kernel has no perf events");
 	else
-		doctor_say(DOCTOR_GOOD, NULL, "perf_event_paranoid %ld, perf_event_mlock_kb %ld, uid %d%s%s", paranoid, mlock,
-		    (int)getuid(), capabilities >> 38 & 1 || capabilities >> 21 & 1 ? ", CAP_PERFMON" : "",
+		doctor_say(DOCTOR_GOOD, NULL, "perf_event_paranoid %ld, perf_event_mlock_kb %ld, uid %d%s%s",
+		    paranoid, mlock, (int)getuid(),
+		    capabilities >> 38 & 1 || capabilities >> 21 & 1 ? ", CAP_PERFMON" : "",
 		    capabilities >> 14 & 1 ? ", CAP_IPC_LOCK" : "");
 	if (seccomp == 2)
 		doctor_say(DOCTOR_NOTE, NULL, "a seccomp filter is on us: it may forbid perf_event_open");
@@ -94,7 +96,8 @@ static bool try_backend(enum backend backend, const char *library, const char *g
 	int err = probe_open(&probe, backend, library, STACK_BYTES_DEFAULT, PERIOD_BYTES_DEFAULT);
 
 	if (err) {
-		doctor_say(DOCTOR_NOTE, mend, "backend %s: %s", backend_name(backend), *probe.reason ? probe.reason : strerror(-err));
+		doctor_say(DOCTOR_NOTE, mend, "backend %s: %s", backend_name(backend),
+		    *probe.reason ? probe.reason : strerror(-err));
 		return false;
 	}
 	doctor_say(DOCTOR_GOOD, NULL, "backend %s: %s", backend_name(backend), gain);
@@ -107,20 +110,25 @@ static void examine_backends(void)
 	char library[PATH_MAX];
 
 	if (library_find(library, sizeof(library))) {
-		doctor_say(DOCTOR_BAD, "make install, or keep libheaptap.so beside heaptap", LIBRARY_NAME " is not found");
+		doctor_say(DOCTOR_BAD, "make install, or keep libheaptap.so beside heaptap",
+		    LIBRARY_NAME " is not found");
 		return;
 	}
 	if (!library_is_preloadable(library))
-		doctor_say(DOCTOR_BAD, "install to a path without spaces, ':' and '$'", "LD_PRELOAD cannot carry %s", library);
+		doctor_say(DOCTOR_BAD, "install to a path without spaces, ':' and '$'",
+		    "LD_PRELOAD cannot carry %s", library);
 	else
 		doctor_say(DOCTOR_GOOD, NULL, "library %s", library);
 	if (try_backend(BACKEND_UPROBE, library, "the kernel copies stacks, at no cost between samples",
-		"run as root, or: sudo setcap cap_perfmon,cap_ipc_lock+ep heaptap"))
+	        "run as root, or: sudo setcap cap_perfmon,cap_ipc_lock+ep heaptap"))
 		return;
-	if (!try_backend(BACKEND_BREAKPOINT, library, "the kernel copies stacks; about 1 us per context switch",
-		"sudo sysctl kernel.perf_event_paranoid=2; in a container also: --cap-add PERFMON, or a seccomp profile "
-		"that allows perf_event_open"))
-		doctor_say(DOCTOR_GOOD, NULL, "backend copy: always there; the program copies its stacks itself");
+	if (!try_backend(BACKEND_BREAKPOINT, library,
+	        "the kernel copies stacks; about 1 us per context switch",
+	        "sudo sysctl kernel.perf_event_paranoid=2; in a container also: --cap-add PERFMON, or a "
+	        "seccomp profile "
+	        "that allows perf_event_open"))
+		doctor_say(
+		    DOCTOR_GOOD, NULL, "backend copy: always there; the program copies its stacks itself");
 }
 
 /* Not as bad as the heap's backends: nobody has to sample events. */

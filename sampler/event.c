@@ -14,10 +14,10 @@
 
 #include <perfmon/pfmlib_perf_event.h>
 
-#define RATE_MAX         100000u /* of a clock: the kernel's shortest timer is 10 us */
-#define CLOCK_HZ         99u     /* no divisor of what programs do 100 or 1000 times a second */
-#define FAULT_PERIOD     127u    /* a prime, for the same reason */
-#define NS_PER_SECOND    UINT64_C(1000000000)
+#define RATE_MAX      100000u /* of a clock: the kernel's shortest timer is 10 us */
+#define CLOCK_HZ      99u     /* no divisor of what programs do 100 or 1000 times a second */
+#define FAULT_PERIOD  127u    /* a prime, for the same reason */
+#define NS_PER_SECOND UINT64_C(1000000000)
 
 /* ---- NAME@HZ, NAME/PERIOD */
 
@@ -33,7 +33,8 @@ static int take_rate(const char *digits, uint64_t *number)
 
 int event_split(const char *text, struct event_spec *spec, char *error, size_t error_bytes)
 {
-	const char *at = strrchr(text, '@'), *slash = strrchr(text, '/'), *rate = at && (!slash || at > slash) ? at : slash;
+	const char *at = strrchr(text, '@'), *slash = strrchr(text, '/'),
+	           *rate = at && (!slash || at > slash) ? at : slash;
 	size_t length = rate ? (size_t)(rate - text) : strlen(text);
 	memset(spec, 0, sizeof(*spec));
 	if (!length || length >= sizeof(spec->name)) {
@@ -103,8 +104,9 @@ static int encode(const char *name, int sides, struct perf_event_attr *attr, int
 	pfm_perf_encode_arg_t argument = {.attr = (void *)attr, .size = sizeof(argument)};
 	memset(attr, 0, sizeof(*attr));
 	attr->size = sizeof(*attr);
-	int result = library_ready() ? pfm.get_os_event_encoding(name, sides, PFM_OS_PERF_EVENT_EXT, &argument)
-	                             : PFM_ERR_NOTFOUND;
+	int result = library_ready()
+	    ? pfm.get_os_event_encoding(name, sides, PFM_OS_PERF_EVENT_EXT, &argument)
+	    : PFM_ERR_NOTFOUND;
 	*cpu = result == PFM_SUCCESS ? argument.cpu : -1;
 	return result;
 }
@@ -159,10 +161,11 @@ int event_each(void (*found)(void *context, const char *name, const char *group)
 {
 	struct visit visit = {found, context};
 	int i;
-	pfm_for_all_pmus(i) {
+	pfm_for_all_pmus(i)
+	{
 		pfm_pmu_info_t pmu = {.size = sizeof(pmu)};
-		if (library_ready() && pfm.get_pmu_info((pfm_pmu_t)i, &pmu) == PFM_SUCCESS && pmu.is_present &&
-		    strcmp(pmu.name, "perf_raw") != 0)
+		if (library_ready() && pfm.get_pmu_info((pfm_pmu_t)i, &pmu) == PFM_SUCCESS &&
+		    pmu.is_present && strcmp(pmu.name, "perf_raw") != 0)
 			each_of_pmu(&pmu, &visit);
 	}
 	int error = tracepoint_each(visit_tracepoint, &visit);
@@ -184,9 +187,12 @@ static int fail_unknown(const char *name, char *error, size_t error_bytes)
 	nearest_init(&nearest, name);
 	int closed = event_each(offer, &nearest);
 	nearest_list(&nearest, list, sizeof(list));
-	snprintf(error, error_bytes, "event '%s': there is no such event%s%s%s; `heaptap events` lists them", name,
-	    closed && tracepoint_parse(name, &tracepoint)
-	        ? closed == -EACCES ? " that this user may look up (tracefs is root's)" : " (no tracefs is mounted)" : "",
+	snprintf(error, error_bytes, "event '%s': there is no such event%s%s%s; `heaptap events` lists them",
+	    name,
+	    closed && tracepoint_parse(name, &tracepoint) ? closed == -EACCES
+	            ? " that this user may look up (tracefs is root's)"
+	            : " (no tracefs is mounted)"
+	                                                  : "",
 	    list[0] ? "; nearest: " : "", list);
 	return -EINVAL;
 }
@@ -195,7 +201,8 @@ static int fail_pfm(const char *name, int result, char *error, size_t error_byte
 {
 	const char *hint = result == PFM_ERR_ATTR || result == PFM_ERR_ATTR_VAL
 	    ? " (the part after ':'; u and k say whose side)"
-	    : result == PFM_ERR_UMASK ? " (the event needs a unit mask, NAME:MASK)" : "";
+	    : result == PFM_ERR_UMASK ? " (the event needs a unit mask, NAME:MASK)"
+	                              : "";
 	snprintf(error, error_bytes, "event '%s': %s%s", name, pfm.strerror(result), hint);
 	return -EINVAL;
 }
@@ -221,7 +228,8 @@ static int find_tracepoint(const char *name, struct event *event)
 static void classify(struct event *event)
 {
 	const struct perf_event_attr *attr = &event->part[0];
-	event->kind = attr->type == PERF_TYPE_SOFTWARE || attr->type == PERF_TYPE_TRACEPOINT ? EVENT_COUNT : EVENT_HARDWARE;
+	event->kind = attr->type == PERF_TYPE_SOFTWARE || attr->type == PERF_TYPE_TRACEPOINT ? EVENT_COUNT
+	                                                                                     : EVENT_HARDWARE;
 	event->parts = 1;
 	if (attr->type != PERF_TYPE_SOFTWARE)
 		return;
@@ -254,9 +262,11 @@ static void name_files(struct event *event, const char *name)
 	if (event->part[0].type != PERF_TYPE_TRACEPOINT && !strstr(plain, "::"))
 		end = strcspn(plain, ":");
 	for (i = 0; plain[i]; i++) {
-		bool fits = isalnum((unsigned char)plain[i]) || plain[i] == '_' || plain[i] == '-' || plain[i] == '.';
+		bool fits =
+		    isalnum((unsigned char)plain[i]) || plain[i] == '_' || plain[i] == '-' || plain[i] == '.';
 		event->label[i] = fits ? (char)tolower((unsigned char)plain[i]) : '-';
-		event->type[i] = isalnum((unsigned char)plain[i]) ? (char)tolower((unsigned char)plain[i]) : '_';
+		event->type[i] =
+		    isalnum((unsigned char)plain[i]) ? (char)tolower((unsigned char)plain[i]) : '_';
 	}
 	event->label[i] = event->type[i] = '\0';
 	event->type[end] = '\0';
@@ -269,8 +279,8 @@ static int set_clock_rate(struct event *event, const struct event_spec *spec, ch
 	event->period = spec->period ? spec->period : NS_PER_SECOND / (spec->hz ? spec->hz : CLOCK_HZ);
 	if (event->period >= NS_PER_SECOND / RATE_MAX)
 		return 0;
-	snprintf(error, error_bytes, "event '%s': at most %u samples a second, the kernel's timer has no more", event->text,
-	    RATE_MAX);
+	snprintf(error, error_bytes,
+	    "event '%s': at most %u samples a second, the kernel's timer has no more", event->text, RATE_MAX);
 	return -EINVAL;
 }
 
@@ -288,11 +298,14 @@ static int set_rate(struct event *event, struct event_spec spec, char *error, si
 	if (event->kind == EVENT_CLOCK)
 		return set_clock_rate(event, &spec, error, error_bytes);
 	if (event->kind != EVENT_HARDWARE && spec.hz) {
-		snprintf(error, error_bytes, "event '%s': it takes no @HZ but /PERIOD (at a rate the kernel does not say what a "
-					     "sample of it stands for)", event->text);
+		snprintf(error, error_bytes,
+		    "event '%s': it takes no @HZ but /PERIOD (at a rate the kernel does not say what a "
+		    "sample of it stands for)",
+		    event->text);
 		return -EINVAL;
 	}
-	bool rare = event->kind == EVENT_COUNT || (event->parts == 1 && attr->config == PERF_COUNT_SW_PAGE_FAULTS_MAJ);
+	bool rare = event->kind == EVENT_COUNT ||
+	    (event->parts == 1 && attr->config == PERF_COUNT_SW_PAGE_FAULTS_MAJ);
 	event->hz = event->kind == EVENT_HARDWARE && !spec.period ? (spec.hz ? spec.hz : CLOCK_HZ) : 0;
 	event->period = spec.period ? spec.period : event->kind == EVENT_FAULT && !rare ? FAULT_PERIOD : 1;
 	return 0;
@@ -304,14 +317,16 @@ static int look_up(const char *name, struct event *event, char *error, size_t er
 	int result = encode(name, PFM_PLM0 | PFM_PLM3, &event->part[0], &event->cpu), cpu;
 	if (result == PFM_SUCCESS) {
 		/* Without its modifiers it would not count the kernel's side, if that were our wish. */
-		event->kernel_wanted = encode(name, PFM_PLM3, &user_only, &cpu) == PFM_SUCCESS && !user_only.exclude_kernel;
+		event->kernel_wanted =
+		    encode(name, PFM_PLM3, &user_only, &cpu) == PFM_SUCCESS && !user_only.exclude_kernel;
 		return 0;
 	}
 	memset(&event->part[0], 0, sizeof(event->part[0]));
 	if (find_tracepoint(name, event) == 0)
 		return 0;
 	if (!library_ready()) {
-		snprintf(error, error_bytes, "event '%s': %s, which knows its name, cannot be loaded", name, LIBRARY);
+		snprintf(error, error_bytes, "event '%s': %s, which knows its name, cannot be loaded", name,
+		    LIBRARY);
 		return -EINVAL;
 	}
 	if (result == PFM_ERR_NOTFOUND || result == PFM_ERR_INVAL)
@@ -345,7 +360,8 @@ bool event_clashes(const struct event *event, const struct event *other)
 	for (uint32_t i = 0; i < event->parts; i++)
 		for (uint32_t j = 0; j < other->parts; j++)
 			if (event->part[i].type == PERF_TYPE_SOFTWARE && event->kind != EVENT_CLOCK &&
-			    other->part[j].type == PERF_TYPE_SOFTWARE && event->part[i].config == other->part[j].config)
+			    other->part[j].type == PERF_TYPE_SOFTWARE &&
+			    event->part[i].config == other->part[j].config)
 				return true;
 	return false;
 }

@@ -53,7 +53,7 @@ struct event {
 	/* what is counted and on whose side; the rest is counter.c's */
 	struct perf_event_attr part[EVENT_PARTS];
 	uint32_t parts;
-	bool kernel_wanted; /* a modifier asks for the kernel's side */
+	bool kernel_wanted;  /* a modifier asks for the kernel's side */
 	bool kernel_refused; /* it would be counted if it were permitted */
 };
 

@@ -72,7 +72,8 @@ static int fill_sheet(struct event_album *a, struct event_snapshot *snapshot, si
 	sheet->sum = a->intake.sum[event];
 	sheet->throttled = a->intake.throttled[event];
 	sheet->lost_here = a->intake.sampled <= 1 ? sheet->counters.lost : 0;
-	bool wanted = book || (snapshot->kind == SNAPSHOT_EXIT && s->pid == a->command && s->end != PROCESS_EXEC);
+	bool wanted =
+	    book || (snapshot->kind == SNAPSHOT_EXIT && s->pid == a->command && s->end != PROCESS_EXEC);
 	if (!wanted)
 		return 0;
 	if (book) {
@@ -84,14 +85,15 @@ static int fill_sheet(struct event_album *a, struct event_snapshot *snapshot, si
 		memcpy(sheet->rows, event_book_rows(book), sheet->count * sizeof(*sheet->rows));
 	}
 	snprintf(full, sizeof(full), "%s-%s", sheet->event->label, name);
-	const struct output_facts facts = {.program = s->title, .pid = s->pid, .snapshot = full, .seconds = time(NULL)};
+	const struct output_facts facts = {
+	    .program = s->title, .pid = s->pid, .snapshot = full, .seconds = time(NULL)};
 	int error = output_claim(a->setup.output, &facts, path, sizeof(path));
 	sheet->path = error ? NULL : strdup(path);
 	return error ? error : sheet->path ? 0 : -ENOMEM;
 }
 
-static struct event_snapshot *take(struct event_album *a, struct subject *s, enum snapshot_kind kind, const char *name,
-    const char *cause)
+static struct event_snapshot *take(
+    struct event_album *a, struct subject *s, enum snapshot_kind kind, const char *name, const char *cause)
 {
 	const struct options *options = a->setup.options;
 	struct event_snapshot *snapshot = event_snapshot_new();
@@ -131,7 +133,8 @@ static struct series *series_of(struct event_album *a, struct subject *s)
 	return s->series;
 }
 
-static void take_numbered(struct event_album *a, struct subject *s, const char *name, const char *cause, bool periodic)
+static void take_numbered(
+    struct event_album *a, struct subject *s, const char *name, const char *cause, bool periodic)
 {
 	struct series *series = series_of(a, s);
 	struct event_snapshot *snapshot = series ? take(a, s, SNAPSHOT_NUMBERED, name, cause) : NULL;
@@ -149,7 +152,8 @@ static void take_numbered(struct event_album *a, struct subject *s, const char *
 	writer_submit(a->writer, &snapshot->item);
 }
 
-void event_album_take(struct event_album *a, const struct process *process, const char *name, const char *cause)
+void event_album_take(
+    struct event_album *a, const struct process *process, const char *name, const char *cause)
 {
 	if (!a)
 		return;
@@ -246,7 +250,8 @@ void event_album_stop(struct event_album *a)
 
 static bool is_alone(const struct event_album *a, const struct subject *s)
 {
-	return !s->closed && subject_has_samples(s) && !(a->setup.roster && roster_find(a->setup.roster, s->pid));
+	return !s->closed && subject_has_samples(s) &&
+	    !(a->setup.roster && roster_find(a->setup.roster, s->pid));
 }
 
 /* Nobody writes at every interval the heap of a process that has not been sampled yet. */
@@ -276,7 +281,8 @@ uint32_t event_album_ask(struct event_album *a, pid_t pid, uint64_t asker)
 	event_intake_drain(&a->intake, true);
 	struct subject *s = subjects_find(&a->intake.subjects, pid);
 	a->look_ns = 0;
-	return s && is_alone(a, s) && series_of(a, s) && series_want(s->series, "heaptap snapshot", NULL, asker);
+	return s && is_alone(a, s) && series_of(a, s) &&
+	    series_want(s->series, "heaptap snapshot", NULL, asker);
 }
 
 /* ---- the tick */
@@ -344,7 +350,8 @@ static void on_written(void *context, const struct writer_item *item, int error)
 		a->closing--;
 	}
 	for (uint32_t i = 0; i < snapshot->asker_count && *a->setup.control; i++)
-		control_answer(*a->setup.control, snapshot->askers[i], s->pid, event_snapshot_path(snapshot), error);
+		control_answer(
+		    *a->setup.control, snapshot->askers[i], s->pid, event_snapshot_path(snapshot), error);
 	a->look_ns = 0;
 	if (s->closed && !s->series->jobs)
 		subjects_remove(&a->intake.subjects, s);
@@ -390,8 +397,10 @@ void event_album_greet(struct event_album *a, pid_t command, int front_fd, int e
 	if (!error)
 		a->command = command;
 	snprintf(text, sizeof(text), "no events are sampled: %s%s", strerror(-error),
-	    a ? "" : error == -EPERM || error == -ENOMEM
-	        ? " (no room for their rings: ulimit -l, kernel.perf_event_mlock_kb)" : "");
+	    a ? ""
+	        : error == -EPERM || error == -ENOMEM
+	        ? " (no room for their rings: ulimit -l, kernel.perf_event_mlock_kb)"
+	        : "");
 	message_write(front_fd, error ? MESSAGE_FAILED : MESSAGE_ATTACHED, command, 0, error ? text : NULL);
 }
 
@@ -449,7 +458,8 @@ struct event_album *event_album_new(const struct event_album_setup *setup, int *
 	a->setup = *setup;
 	a->writer = writer_new(on_written, a);
 	if (a->writer)
-		a->counters = counters_open(options->events, options->event_count, options->stack_bytes, error);
+		a->counters =
+		    counters_open(options->events, options->event_count, options->stack_bytes, error);
 	a->intake = (struct event_intake){
 	    .events = options->events,
 	    .event_count = options->event_count,

@@ -28,8 +28,8 @@ struct event_album_setup {
 	const struct options *options; /* these are borrowed; options->events are the events */
 	struct modules *modules;
 	struct output *output;
-	struct control **control; /* *control NULL: nobody can ask */
-	int epoll_fd;             /* the rings are added here */
+	struct control **control;    /* *control NULL: nobody can ask */
+	int epoll_fd;                /* the rings are added here */
 	const struct roster *roster; /* those whose heap is profiled too; NULL: nobody's */
 };
 
@@ -63,7 +63,8 @@ void event_album_stop(struct event_album *album);
 uint64_t event_album_tend(struct event_album *album, uint64_t now_ns);
 
 /* A snapshot of the process' heap was taken under that name. */
-void event_album_take(struct event_album *album, const struct process *process, const char *name, const char *cause);
+void event_album_take(
+    struct event_album *album, const struct process *process, const char *name, const char *cause);
 
 /* As the album's; of those subjects whose heap is not profiled. */
 uint32_t event_album_want_all(struct event_album *album, const char *cause, uint64_t asker);

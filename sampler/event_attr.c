@@ -50,7 +50,8 @@ void event_attr_tracker(struct perf_event_attr *attr)
 	attr->task = 1;
 }
 
-void event_attr_part(struct perf_event_attr *attr, const struct event *event, uint32_t part, uint32_t dump_bytes)
+void event_attr_part(
+    struct perf_event_attr *attr, const struct event *event, uint32_t part, uint32_t dump_bytes)
 {
 	*attr = event->part[part];
 	common_attr(attr);
@@ -79,7 +80,8 @@ static int try_part(const struct event *event, uint32_t part)
 {
 	struct perf_event_attr attr;
 	event_attr_part(&attr, event, part, 4096);
-	int fd = (int)syscall(SYS_perf_event_open, &attr, 0, event->cpu, -1, PERF_FLAG_FD_CLOEXEC), error = fd < 0 ? -errno : 0;
+	int fd = (int)syscall(SYS_perf_event_open, &attr, 0, event->cpu, -1, PERF_FLAG_FD_CLOEXEC),
+	    error = fd < 0 ? -errno : 0;
 	if (fd >= 0)
 		close(fd);
 	return error;
@@ -116,8 +118,9 @@ static const char *reason_of(int error, const struct event *event, const char **
 	switch (-error) {
 	case EACCES:
 	case EPERM:
-		*mend = "run as root, or: sudo sysctl kernel.perf_event_paranoid=1; in a container also --cap-add PERFMON or a "
-			"seccomp profile that allows perf_event_open";
+		*mend = "run as root, or: sudo sysctl kernel.perf_event_paranoid=1; in a container also "
+		        "--cap-add PERFMON or a "
+		        "seccomp profile that allows perf_event_open";
 		return "not permitted (kernel.perf_event_paranoid, capabilities or a seccomp filter)";
 	case ENOENT:
 	case ENODEV:
@@ -151,7 +154,8 @@ int event_try(struct event *event, char *reason, size_t reason_bytes, const char
 	} else if (event_is_of_kernel(event) && event->part[0].exclude_kernel) {
 		error = -EACCES;
 		reason_of(error, event, mend);
-		snprintf(reason, reason_bytes, "it happens on the kernel's side, which this user may not see");
+		snprintf(
+		    reason, reason_bytes, "it happens on the kernel's side, which this user may not see");
 	}
 	return error;
 }

@@ -10,7 +10,8 @@
 /* Both are disabled and inherited. The tracker tells of mappings, forks, execs and ends, and samples nothing.
  * */
 void event_attr_tracker(struct perf_event_attr *attr);
-void event_attr_part(struct perf_event_attr *attr, const struct event *event, uint32_t part, uint32_t dump_bytes);
+void event_attr_part(
+    struct perf_event_attr *attr, const struct event *event, uint32_t part, uint32_t dump_bytes);
 
 /* Does the kernel say how many samples of an event were lost (Linux 6.0)? As event_try found. */
 bool event_attr_counts_lost(void);

@@ -21,7 +21,8 @@ static size_t slot_of(const struct event_book *b, uint32_t stack, uint32_t tid)
 static size_t find(const struct event_book *b, uint32_t stack, uint32_t tid)
 {
 	size_t mask = ((size_t)1 << b->bits) - 1, at = slot_of(b, stack, tid);
-	while (b->hash[at] && (b->rows[b->hash[at] - 1].stack != stack || b->rows[b->hash[at] - 1].tid != tid))
+	while (
+	    b->hash[at] && (b->rows[b->hash[at] - 1].stack != stack || b->rows[b->hash[at] - 1].tid != tid))
 		at = (at + 1) & mask;
 	return at;
 }

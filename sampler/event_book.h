@@ -17,7 +17,7 @@ struct event_row {
 
 struct event_book;
 
-struct event_book *event_book_new(void); /* NULL: out of memory */
+struct event_book *event_book_new(void);       /* NULL: out of memory */
 void event_book_free(struct event_book *book); /* NULL is fine */
 
 /* Adds row->samples, value and bytes to the row with its stack and tid. False when memory has run out. */

@@ -9,7 +9,7 @@
 enum {
 	/* a record's time is taken before it is written: this much before at most */
 	YOUNG_NS = 1 * 1000000,
-	KERNEL_FRAMES = 256,          /* the kernel's own limit is 127 (kernel.perf_event_max_stack) */
+	KERNEL_FRAMES = 256, /* the kernel's own limit is 127 (kernel.perf_event_max_stack) */
 };
 
 int event_intake_init(struct event_intake *intake)
@@ -40,8 +40,11 @@ static size_t kernel_frames(const struct record *record, struct unwind_frame *fr
 		}
 		if (!kernel || pc < MAP_KERNEL_START)
 			continue;
-		frames[count] = (struct unwind_frame){.pc = pc - (count > 0), .vaddr = pc - (count > 0),
-		    .kind = MAP_KIND_KERNEL, .step = UNWIND_STEP_FIRST, .activation = count == 0};
+		frames[count] = (struct unwind_frame){.pc = pc - (count > 0),
+		    .vaddr = pc - (count > 0),
+		    .kind = MAP_KIND_KERNEL,
+		    .step = UNWIND_STEP_FIRST,
+		    .activation = count == 0};
 		count++;
 	}
 	return count;
@@ -71,7 +74,8 @@ static uint32_t take_stack(const struct event_intake *intake, struct subject *s,
 	struct regs regs;
 	const char *marker = STACK_NONE;
 	if (record->regs_abi == PERF_SAMPLE_REGS_ABI_64 &&
-	    regs_from_perf(regs_arch_native(), regs_arch_native()->perf_mask, record->regs, record->regs_count, &regs) == 0) {
+	    regs_from_perf(regs_arch_native(), regs_arch_native()->perf_mask, record->regs,
+	        record->regs_count, &regs) == 0) {
 		enum unwind_outcome outcome = unwind(s, record, &regs, frames, &user);
 		if (unwind_wants_maps(outcome) && subject_read_maps(s, process_now_ns(), s->maps_retry_ns)) {
 			outcome = unwind(s, record, &regs, frames, &user);
@@ -121,7 +125,8 @@ static void take_sample(struct event_intake *intake, const struct record *record
 		return;
 	const struct event *event = &intake->events[number];
 	struct subject *s = subject_of(intake, record);
-	struct event_row row = {.samples = 1, .value = event->hz ? record->period : event->period,
+	struct event_row row = {.samples = 1,
+	    .value = event->hz ? record->period : event->period,
 	    .tid = intake->by_thread ? record->tid : 0};
 	row.bytes = event->kind == EVENT_FAULT ? row.value * page_bytes(record) : 0;
 	intake->taken++;

@@ -26,17 +26,22 @@ int event_list_prepare(struct options *options)
 			return -EINVAL;
 		}
 		if (event_try(&events[i], reason, sizeof(reason), &mend) != 0) {
-			notice_print("event '%s' cannot be sampled: %s%s%s", events[i].text, reason, mend[0] ? "; mend: " : "", mend);
+			notice_print("event '%s' cannot be sampled: %s%s%s", events[i].text, reason,
+			    mend[0] ? "; mend: " : "", mend);
 			return -EINVAL;
 		}
 		for (size_t j = 0; j < i; j++)
 			if (event_clashes(&events[j], &events[i])) {
-				notice_print("event '%s' cannot be sampled beside '%s': they are the same to the kernel, which then "
-					     "mixes their samples up", events[i].text, events[j].text);
+				notice_print("event '%s' cannot be sampled beside '%s': they are the same to "
+				             "the kernel, which then "
+				             "mixes their samples up",
+				    events[i].text, events[j].text);
 				return -EINVAL;
 			}
 		if (events[i].kernel_refused && options->verbosity > 0)
-			notice_print("event '%s': the program's side only, perf_event_paranoid hides the kernel's", events[i].text);
+			notice_print(
+			    "event '%s': the program's side only, perf_event_paranoid hides the kernel's",
+			    events[i].text);
 	}
 	options->events = events;
 	return 0;
@@ -103,7 +108,8 @@ static void print_entry(struct listing *l, const struct entry *entry)
 		if (number && at < (int)sizeof(verdict))
 			snprintf(verdict + at, sizeof(verdict) - (size_t)at, " [%zu]", number);
 	} else {
-		snprintf(verdict, sizeof(verdict), "%s", event.kernel_refused ? "ok   the program's side only" : "ok");
+		snprintf(verdict, sizeof(verdict), "%s",
+		    event.kernel_refused ? "ok   the program's side only" : "ok");
 	}
 	printf("%-*s %-10.10s %s\n", NAME_COLUMN, entry->name, entry->group, verdict);
 }
@@ -121,7 +127,8 @@ static void print_all(struct listing *l)
 			printf("%-*s %-10.10s not tried\n", NAME_COLUMN, entry->name, entry->group);
 	}
 	if (!few)
-		printf("\nof %zu tracepoints one was tried, which takes long; `heaptap events REGEX` tries up to %d\n",
+		printf("\nof %zu tracepoints one was tried, which takes long; `heaptap events REGEX` tries "
+		       "up to %d\n",
 		    l->tracepoints, TRACEPOINTS_TRIED);
 	for (size_t i = 0; i < l->mend_count; i++)
 		printf("%s[%zu] mend: %s\n", i ? "" : "\n", i + 1, l->mends[i]);
@@ -131,12 +138,14 @@ static const char *why_not_all(int error)
 {
 	switch (-error) {
 	case ELIBACC:
-		return "libpfm4 cannot be loaded: no event is known by name but tracepoints; mend: install libpfm4";
+		return "libpfm4 cannot be loaded: no event is known by name but tracepoints; mend: install "
+		       "libpfm4";
 	case EACCES:
 		return "tracefs is root's: no tracepoint can be looked up; mend: run as root, or "
 		       "sudo mount -o remount,mode=755 /sys/kernel/tracing";
 	case ENODEV:
-		return "no tracefs is mounted: no tracepoint can be looked up; mend: sudo mount -t tracefs tracefs "
+		return "no tracefs is mounted: no tracepoint can be looked up; mend: sudo mount -t tracefs "
+		       "tracefs "
 		       "/sys/kernel/tracing";
 	default:
 		return strerror(-error);
@@ -152,7 +161,8 @@ int event_list_run(struct options *options)
 		notice_print("events takes one expression; usage: heaptap events [REGEX]");
 		return STATUS_USAGE;
 	}
-	if (options->operand_count && pattern_new(options->operands[0], 0, &pattern, error, sizeof(error)) != 0) {
+	if (options->operand_count &&
+	    pattern_new(options->operands[0], 0, &pattern, error, sizeof(error)) != 0) {
 		notice_print("'%s' is no regular expression: %s", options->operands[0], error);
 		return STATUS_USAGE;
 	}

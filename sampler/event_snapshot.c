@@ -22,7 +22,9 @@ enum { SHARE_PERCENT = 90 }; /* of what was counted; when samples stand for less
 double event_sheet_scale(const struct event_sheet *sheet)
 {
 	/* Only hardware counters are shared by turns. */
-	return sheet->event->kind == EVENT_HARDWARE ? event_scale(sheet->counters.enabled_ns, sheet->counters.running_ns) : 1;
+	return sheet->event->kind == EVENT_HARDWARE
+	    ? event_scale(sheet->counters.enabled_ns, sheet->counters.running_ns)
+	    : 1;
 }
 
 /* ---- comments */
@@ -33,7 +35,7 @@ static void comment_event(struct profile *profile, const struct event_sheet *she
 	char rate[64], text[512];
 	event_describe_rate(event, rate, sizeof(rate));
 	snprintf(text, sizeof(text), "event: %s, %s; %s", event->text, rate,
-	    event->part[0].exclude_user      ? "the kernel's side only"
+	    event->part[0].exclude_user          ? "the kernel's side only"
 	        : !event->part[0].exclude_kernel ? "the program's side and the kernel's"
 	        : event->kernel_refused
 	        ? "the program's side only: kernel.perf_event_paranoid hides the kernel's from this user"
@@ -41,7 +43,8 @@ static void comment_event(struct profile *profile, const struct event_sheet *she
 	profile_add_comment(profile, text);
 }
 
-static void comment_samples(struct profile *profile, const struct event_snapshot *s, const struct event_sheet *sheet)
+static void comment_samples(
+    struct profile *profile, const struct event_snapshot *s, const struct event_sheet *sheet)
 {
 	const uint64_t *outcome = s->subject->outcome[sheet - s->sheets];
 	char text[1024];
@@ -51,13 +54,15 @@ static void comment_samples(struct profile *profile, const struct event_snapshot
 			at += snprintf(text + at, sizeof(text) - (size_t)at, ", %s %" PRIu64,
 			    unwind_outcome_name((enum unwind_outcome)i), outcome[i]);
 	if (s->subject->no_room && at < (int)sizeof(text) - 64)
-		snprintf(text + at, sizeof(text) - (size_t)at, ", no memory for %" PRIu64 " of all events", s->subject->no_room);
+		snprintf(text + at, sizeof(text) - (size_t)at, ", no memory for %" PRIu64 " of all events",
+		    s->subject->no_room);
 	profile_add_comment(profile, text);
 }
 
 /* What the kernel counted, against what samples say: the difference is what was lost, held back, or ended
  * before its first sample was due. */
-static void comment_counts(struct profile *profile, const struct event_snapshot *s, const struct event_sheet *sheet)
+static void comment_counts(
+    struct profile *profile, const struct event_snapshot *s, const struct event_sheet *sheet)
 {
 	const struct counter_totals *c = &sheet->counters;
 	const char *unit = sheet->event->kind == EVENT_CLOCK ? " ns" : "";
@@ -65,13 +70,16 @@ static void comment_counts(struct profile *profile, const struct event_snapshot 
 	if (c->lost_known)
 		snprintf(lost, sizeof(lost), "%" PRIu64, c->lost);
 	snprintf(text, sizeof(text),
-	    "of all processes: the kernel counted %" PRIu64 "%s, samples stand for %" PRIu64 "%s (%.2f%%); samples lost for want "
+	    "of all processes: the kernel counted %" PRIu64 "%s, samples stand for %" PRIu64
+	    "%s (%.2f%%); samples lost for want "
 	    "of room: %s; held back by the kernel %" PRIu64 " times; %" PRIu64 " bad records",
 	    c->counted, unit, sheet->sum.value, unit,
-	    c->counted ? 100 * (double)sheet->sum.value / (double)c->counted : 100.0, lost, sheet->throttled, s->bad);
+	    c->counted ? 100 * (double)sheet->sum.value / (double)c->counted : 100.0, lost, sheet->throttled,
+	    s->bad);
 	profile_add_comment(profile, text);
 	if (event_sheet_scale(sheet) > 1) {
-		snprintf(text, sizeof(text), "multiplexed: counted %.2f%% of the time, values are scaled by %.4f",
+		snprintf(text, sizeof(text),
+		    "multiplexed: counted %.2f%% of the time, values are scaled by %.4f",
 		    100 / event_sheet_scale(sheet), event_sheet_scale(sheet));
 		profile_add_comment(profile, text);
 	}
@@ -82,19 +90,24 @@ static void comment_faults(struct profile *profile, const struct event_sheet *sh
 	if (sheet->event->kind != EVENT_FAULT)
 		return;
 	profile_add_comment(profile,
-	    "resident: pages that came when they were first touched, with their size; not what is resident now: munmap and "
-	    "madvise are not seen, a page that is copied after fork() or swapped in again counts again, and one fault may map "
+	    "resident: pages that came when they were first touched, with their size; not what is resident "
+	    "now: munmap and "
+	    "madvise are not seen, a page that is copied after fork() or swapped in again counts again, and "
+	    "one fault may map "
 	    "several pages of a file");
 	if (sheet->event->part[0].exclude_kernel)
 		profile_add_comment(profile,
-		    "resident: pages that the kernel touches first, for read() into fresh memory and the like, are not seen");
+		    "resident: pages that the kernel touches first, for read() into fresh memory and the "
+		    "like, are not seen");
 }
 
-static void add_comments(struct profile *profile, const struct event_snapshot *s, const struct event_sheet *sheet)
+static void add_comments(
+    struct profile *profile, const struct event_snapshot *s, const struct event_sheet *sheet)
 {
 	char text[1024];
 	profile_add_comment(profile, "heaptap " HEAPTAP_VERSION);
-	snprintf(text, sizeof(text), "pid=%d comm=%s host=%s", (int)s->subject->pid, s->subject->title, s->host);
+	snprintf(
+	    text, sizeof(text), "pid=%d comm=%s host=%s", (int)s->subject->pid, s->subject->title, s->host);
 	profile_add_comment(profile, text);
 	snprintf(text, sizeof(text), "snapshot: %s", s->cause);
 	profile_add_comment(profile, text);
@@ -134,18 +147,23 @@ static int add_lost(struct profile *profile, struct naming *naming, const struct
 {
 	uint64_t each = sheet->event->hz && sheet->total.samples ? sheet->total.value / sheet->total.samples
 	                                                         : sheet->event->period;
-	const struct event_row row = {.samples = sheet->lost_here, .value = sheet->lost_here * each,
-	    .bytes = sheet->event->kind == EVENT_FAULT ? sheet->lost_here * each * (uint64_t)sysconf(_SC_PAGESIZE) : 0};
+	const struct event_row row = {.samples = sheet->lost_here,
+	    .value = sheet->lost_here * each,
+	    .bytes = sheet->event->kind == EVENT_FAULT
+	        ? sheet->lost_here * each * (uint64_t)sysconf(_SC_PAGESIZE)
+	        : 0};
 	uint32_t location = naming_marker(naming, STACK_LOST_SAMPLES);
 	int64_t values[2];
 	fill_values(sheet, &row, values);
 	return profile_add_sample(profile, &location, 1, values, NULL, 0);
 }
 
-static void set_types(struct profile *profile, const struct event_snapshot *s, const struct event_sheet *sheet)
+static void set_types(
+    struct profile *profile, const struct event_snapshot *s, const struct event_sheet *sheet)
 {
 	const struct event *event = sheet->event;
-	uint64_t period = event->hz ? sheet->total.samples ? sheet->total.value / sheet->total.samples : 1 : event->period;
+	uint64_t period =
+	    event->hz ? sheet->total.samples ? sheet->total.value / sheet->total.samples : 1 : event->period;
 	bool clock = event->kind == EVENT_CLOCK;
 	if (clock)
 		profile_add_sample_type(profile, "samples", "count");
@@ -190,7 +208,8 @@ static int fill(struct profile *profile, const struct event_snapshot *s, const s
 	return error;
 }
 
-static int write_sheet(const struct event_snapshot *s, const struct event_sheet *sheet, struct symbols *symbols)
+static int write_sheet(
+    const struct event_snapshot *s, const struct event_sheet *sheet, struct symbols *symbols)
 {
 	struct profile *profile = profile_new();
 	uint8_t *raw = NULL, *packed = NULL;
@@ -201,10 +220,11 @@ static int write_sheet(const struct event_snapshot *s, const struct event_sheet 
 	if (!error)
 		error = encode_profile(profile, &raw, &raw_bytes);
 	if (!error)
-		error = gzip_encode(raw, raw_bytes, s->kind == SNAPSHOT_EXIT ? GZIP_LEVEL_SMALL : GZIP_LEVEL_FAST, &packed,
-		    &packed_bytes);
+		error = gzip_encode(raw, raw_bytes,
+		    s->kind == SNAPSHOT_EXIT ? GZIP_LEVEL_SMALL : GZIP_LEVEL_FAST, &packed, &packed_bytes);
 	if (!error)
-		error = file_publish(sheet->path, packed, packed_bytes, 0600, FILE_MKDIR | (s->sync ? FILE_FSYNC : 0));
+		error = file_publish(
+		    sheet->path, packed, packed_bytes, 0600, FILE_MKDIR | (s->sync ? FILE_FSYNC : 0));
 	free(raw);
 	free(packed);
 	profile_free(profile);
@@ -269,7 +289,8 @@ static void print_sheet(const struct event_sheet *sheet)
 	else
 		snprintf(value, sizeof(value), "%.0f", total);
 	if (sheet->event->kind == EVENT_FAULT)
-		snprintf(bytes, sizeof(bytes), ", %s", summary_bytes((double)sheet->total.bytes, size, sizeof(size)));
+		snprintf(bytes, sizeof(bytes), ", %s",
+		    summary_bytes((double)sheet->total.bytes, size, sizeof(size)));
 	if (sheet->counters.counted && sheet->sum.value < sheet->counters.counted / 100 * SHARE_PERCENT)
 		snprintf(share, sizeof(share), ", samples stand for %.1f%% of what the kernel counted",
 		    100 * (double)sheet->sum.value / (double)sheet->counters.counted);
@@ -284,11 +305,13 @@ void event_snapshot_print(const struct event_snapshot *snapshot, int error, int 
 	const struct subject *s = snapshot->subject;
 	char end[128];
 	if (error) {
-		notice_print("event profiles of pid %d: %s: %s", (int)s->pid, event_snapshot_path(snapshot), strerror(-error));
+		notice_print("event profiles of pid %d: %s: %s", (int)s->pid, event_snapshot_path(snapshot),
+		    strerror(-error));
 		return;
 	}
 	if (snapshot->kind == SNAPSHOT_NUMBERED && verbosity > 0)
-		notice_print("pid %d: snapshot %s: %s", (int)s->pid, snapshot->cause, event_snapshot_path(snapshot));
+		notice_print(
+		    "pid %d: snapshot %s: %s", (int)s->pid, snapshot->cause, event_snapshot_path(snapshot));
 	if (snapshot->kind == SNAPSHOT_NUMBERED || verbosity < 0)
 		return;
 	summary_end(s->end, s->status, end, sizeof(end));

@@ -21,8 +21,8 @@ struct event_sheet {
 	char *path;                /* NULL: not this time */
 	struct event_row *rows;
 	size_t count;
-	struct event_row total;    /* of the rows */
-	struct event_row sum;      /* of all subjects of the session */
+	struct event_row total;         /* of the rows */
+	struct event_row sum;           /* of all subjects of the session */
 	struct counter_totals counters; /* likewise, as the kernel has them */
 	uint64_t throttled;
 	/* lost samples that can only be this subject's: it is the only one there was */

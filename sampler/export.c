@@ -17,7 +17,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static int write_massif(FILE *out, const struct reading *reading, enum measure_kind kind, const struct read_options *read)
+static int write_massif(
+    FILE *out, const struct reading *reading, enum measure_kind kind, const struct read_options *read)
 {
 	struct massif_options options = {
 	    .command = reading->traces.options.anonymize ? "program" : reading->origins[0].program,
@@ -38,12 +39,15 @@ static int write_massif(FILE *out, const struct reading *reading, enum measure_k
 
 static int write_heaptrack(FILE *out, const struct reading *reading, size_t column)
 {
-	const char *command = reading->traces.options.anonymize ? "program" : reading->origins[column].program;
+	const char *command =
+	    reading->traces.options.anonymize ? "program" : reading->origins[column].program;
 	uint64_t scale = 1;
 	int err = heaptrack_write(out, &reading->traces, column, command, &scale);
 
 	if (!err && scale > 1)
-		notice_print("too many blocks for heaptrack: each stands for up to %" PRIu64 ", bytes are right", scale);
+		notice_print("too many blocks for heaptrack: each stands for up to %" PRIu64
+		             ", bytes are right",
+		    scale);
 	return err;
 }
 
@@ -51,8 +55,9 @@ static int write_format(FILE *out, const struct reading *reading, enum measure_k
     const struct options *options)
 {
 	const struct traces *t = &reading->traces;
-	const char *name = t->options.anonymize || !*reading->origins[column].program ? "heap profile"
-										     : reading->origins[column].program;
+	const char *name = t->options.anonymize || !*reading->origins[column].program
+	    ? "heap profile"
+	    : reading->origins[column].program;
 
 	switch (options->read.format) {
 	case FORMAT_FOLDED:
@@ -100,7 +105,8 @@ int export_run(struct options *options)
 	int status;
 
 	if (options->read.format == FORMAT_COUNT) {
-		notice_print("--format is missing; allowed: folded, flamegraph, speedscope, json, csv, massif or heaptrack");
+		notice_print("--format is missing; allowed: folded, flamegraph, speedscope, json, csv, "
+		             "massif or heaptrack");
 		return STATUS_USAGE;
 	}
 	status = reading_open(&reading, options);

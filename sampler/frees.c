@@ -30,7 +30,9 @@ size_t frees_drain(struct image *image, uint64_t now_ns)
 		bool read = region_read_free(image->region, image->frees_seen, &gone);
 		/* The head only if there is need: each free of the target's moves it, and the cache line with
 		 * it. */
-		if (!read && atomic_load(&region_header(image->region)->frees_head) - image->frees_seen <= REGION_FREES / 2) {
+		if (!read &&
+		    atomic_load(&region_header(image->region)->frees_head) - image->frees_seen <=
+		        REGION_FREES / 2) {
 			if (!image->frees_stuck_ns)
 				image->frees_stuck_ns = now_ns;
 			if (now_ns - image->frees_stuck_ns < PATIENCE_NS)

@@ -107,7 +107,8 @@ static struct departed *departed_at(const struct heap *heap, uint32_t slot, uint
 
 /* A block that is about to be forgotten, or that comes late: if the slot's entry for the peak is its, it
  * stays. */
-static void keep(struct heap *heap, struct slot_memory *memory, uint32_t slot, uint64_t seq_plus_1, uint32_t site)
+static void keep(
+    struct heap *heap, struct slot_memory *memory, uint32_t slot, uint64_t seq_plus_1, uint32_t site)
 {
 	struct slot_copy kept;
 	if (!seq_plus_1)
@@ -168,7 +169,8 @@ static uint32_t site_find(struct heap *heap, const struct heap_sample *sample)
 	if (heap->labels & HEAP_LABEL_RUNG)
 		wanted.rung = sample->rung;
 	uint64_t mixed = index_mix(index_mix(heap->seed, wanted.stack),
-	    (uint64_t)wanted.tid << 16 | (uint64_t)wanted.rung << 8 | (uint64_t)wanted.mapped << 7 | wanted.size_class);
+	    (uint64_t)wanted.tid << 16 | (uint64_t)wanted.rung << 8 | (uint64_t)wanted.mapped << 7 |
+	        wanted.size_class);
 	uint32_t hash = index_fold(mixed), id;
 	size_t cursor = index_start(hash);
 	while ((id = index_next(&heap->index, hash, &cursor))) {
@@ -282,9 +284,10 @@ struct heap_sums heap_whole(struct heap_sums sums)
 
 struct heap_sums heap_lost(const struct heap *heap, struct tally counted)
 {
-	const struct heap_sums lost = {counted.samples - heap->total.samples, counted.bytes_q8 - heap->total.bytes_q8,
-	    counted.objects_q16 - heap->total.objects_q16};
-	if ((int64_t)lost.samples <= 0 || lost.samples > SAMPLES_MAX || (int64_t)lost.bytes_q8 < 0 || (int64_t)lost.objects_q16 < 0)
+	const struct heap_sums lost = {counted.samples - heap->total.samples,
+	    counted.bytes_q8 - heap->total.bytes_q8, counted.objects_q16 - heap->total.objects_q16};
+	if ((int64_t)lost.samples <= 0 || lost.samples > SAMPLES_MAX || (int64_t)lost.bytes_q8 < 0 ||
+	    (int64_t)lost.objects_q16 < 0)
 		return (struct heap_sums){0};
 	return heap_whole(lost);
 }

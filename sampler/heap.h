@@ -27,9 +27,9 @@ struct heap;
 /* What rows are told apart by, besides the stack; bits. */
 enum heap_labels {
 	HEAP_LABEL_THREAD = 1 << 0,
-	HEAP_LABEL_AGE    = 1 << 1,
-	HEAP_LABEL_SIZE   = 1 << 2,
-	HEAP_LABEL_RUNG   = 1 << 3,
+	HEAP_LABEL_AGE = 1 << 1,
+	HEAP_LABEL_SIZE = 1 << 2,
+	HEAP_LABEL_RUNG = 1 << 3,
 };
 
 enum { HEAP_NO_SITE = UINT32_MAX };

@@ -242,7 +242,7 @@ void inlines_call(const struct inlines_node *node, uint64_t *file, uint32_t *lin
 	Dwarf_Attribute attribute;
 
 	*file = dwarf_hasattr(&die, DW_AT_call_file)
-	            ? number_of(dwarf_attr(&die, DW_AT_call_file, &attribute))
-	            : UINT64_MAX;
+	    ? number_of(dwarf_attr(&die, DW_AT_call_file, &attribute))
+	    : UINT64_MAX;
 	*line = line_number(number_of(dwarf_attr(&die, DW_AT_call_line, &attribute)));
 }

@@ -7,8 +7,8 @@
 #include <sys/sysmacros.h>
 
 enum {
-	MAPS_STALE_NS = 1000 * 1000000,  /* without MMAP2 records */
-	PROMPT_READS = 10,               /* of the maps in that time, beside those in their turn */
+	MAPS_STALE_NS = 1000 * 1000000, /* without MMAP2 records */
+	PROMPT_READS = 10,              /* of the maps in that time, beside those in their turn */
 };
 
 /* DWARF numbers of the trigger's argument registers: key, slot, seq, size, period, time. */
@@ -62,7 +62,8 @@ static enum unwind_outcome unwind(struct intake *intake, const struct sample *s,
 /* How old the maps must be to be read again. Without records there is no other way to hear of a new library,
  * and for a stack that was copied after the last reading, a few times a second, no delay: the library may be
  * gone soon. */
-static uint64_t retry_ns(const struct intake *intake, struct process *process, const struct sample *s, uint64_t now_ns)
+static uint64_t retry_ns(
+    const struct intake *intake, struct process *process, const struct sample *s, uint64_t now_ns)
 {
 	if (intake->maps_follow)
 		return process->maps_retry_ns;
@@ -92,13 +93,15 @@ static void take_sample(struct intake *intake, const struct sample *s)
 		process_refresh_maps(process, now_ns, retry_ns(intake, process, s, now_ns));
 		if (process->maps_read_ns != before) {
 			outcome = unwind(intake, s, &count);
-			process->maps_retry_ns = maps_retry_ns(process->maps_retry_ns, !unwind_wants_maps(outcome));
+			process->maps_retry_ns =
+			    maps_retry_ns(process->maps_retry_ns, !unwind_wants_maps(outcome));
 		}
 	}
 	process->counters.outcome[outcome]++;
 	/* Our own library's frames are at the inner end. */
 	size_t ours = 0;
-	while (ours < count && intake->frames[ours].module && intake->frames[ours].module == intake->frames[0].module)
+	while (ours < count && intake->frames[ours].module &&
+	    intake->frames[ours].module == intake->frames[0].module)
 		ours++;
 	uint32_t stack = stacks_intern(
 	    process->stacks, intake->frames + ours, count - ours, unwind_marker(outcome), process->maps);
@@ -135,7 +138,9 @@ static struct process *find_process(struct intake *intake, struct image *image, 
 
 static void take_record_sample(struct intake *intake, const struct record *record)
 {
-	struct sample s = {.stack = record->stack, .stack_bytes = record->stack_bytes, .stack_want = record->stack_want,
+	struct sample s = {.stack = record->stack,
+	    .stack_bytes = record->stack_bytes,
+	    .stack_want = record->stack_want,
 	    .tid = record->tid};
 	const uint8_t *argument = intake->arch == &regs_aarch64 ? arguments_aarch64 : arguments_x86_64;
 	if (record->regs_abi != PERF_SAMPLE_REGS_ABI_64 ||
@@ -167,7 +172,8 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 }
 
 /* Calls `take` with every process of that pid, and the context. */
-static void for_pid(struct intake *intake, uint32_t pid, void (*take)(struct process *process, const void *), const void *context)
+static void for_pid(struct intake *intake, uint32_t pid, void (*take)(struct process *process, const void *),
+    const void *context)
 {
 	for (struct image *image = intake->images; image; image = image->next)
 		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
@@ -231,7 +237,8 @@ struct buffer_context {
 };
 
 /* Callee-saved registers, stack pointer and program counter, as the hook stores them (proto/region.h). */
-static int regs_from_buffer(const struct regs_arch *arch, const struct region_buffer *header, struct regs *regs)
+static int regs_from_buffer(
+    const struct regs_arch *arch, const struct region_buffer *header, struct regs *regs)
 {
 	static const uint8_t x86_64[] = {3, 6, 7, 12, 13, 14, 15};
 	static const uint8_t aarch64[] = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
@@ -245,7 +252,8 @@ static int regs_from_buffer(const struct regs_arch *arch, const struct region_bu
 	return regs_from_dwarf(arch, header->regs[count], known, words, 32, regs);
 }
 
-static bool take_buffer(void *argument, const struct region_buffer *header, const unsigned char *stack, size_t room)
+static bool take_buffer(
+    void *argument, const struct region_buffer *header, const unsigned char *stack, size_t room)
 {
 	struct buffer_context *context = argument;
 	if (header->time_ns >= context->before_ns && header->time_ns - context->before_ns < CLOCKS_APART_NS) {

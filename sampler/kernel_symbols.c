@@ -30,7 +30,8 @@ static bool take_line(struct kernel_symbols *s, char *line)
 {
 	char *at;
 	uint64_t address = strtoull(line, &at, 16);
-	if (at == line || !address || at[0] != ' ' || !at[1] || !strchr("tTwW", at[1]) || at[2] != ' ' || !at[3])
+	if (at == line || !address || at[0] != ' ' || !at[1] || !strchr("tTwW", at[1]) || at[2] != ' ' ||
+	    !at[3])
 		return true;
 	char *name = at + 3;
 	name[strcspn(name, "\t ")] = '\0';
@@ -75,7 +76,8 @@ struct kernel_symbols *kernel_symbols_open(const char *path)
 	size_t length = 0, room = 1 << 20;
 	char *text = fd >= 0 ? malloc(room + 1) : NULL;
 	ssize_t got = 0;
-	while (text && length < KERNEL_SYMBOLS_BYTES_MAX && (got = read(fd, text + length, room - length)) > 0) {
+	while (
+	    text && length < KERNEL_SYMBOLS_BYTES_MAX && (got = read(fd, text + length, room - length)) > 0) {
 		length += (size_t)got;
 		if (length < room)
 			continue;

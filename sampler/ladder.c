@@ -16,14 +16,15 @@ enum {
 	SILENT_SAMPLES = 8, /* without a stack; less may be on its way */
 	/* that found so many: the first of them may have come while the rings stood still */
 	SILENT_LOOKS = 2,
-	DEAF_IMAGES = 2,    /* then the uprobe is no good for the next one either */
+	DEAF_IMAGES = 2,              /* then the uprobe is no good for the next one either */
 	SWITCHES_NS = 1000 * 1000000, /* between looks at how often a process switches */
 };
 
 enum region_mode ladder_mode(const struct ladder *ladder)
 {
-	return ladder->probe->backend == BACKEND_UPROBE && ladder->deaf_images < DEAF_IMAGES ? REGION_MODE_TRIGGER
-	                                                                                       : REGION_MODE_COPY;
+	return ladder->probe->backend == BACKEND_UPROBE && ladder->deaf_images < DEAF_IMAGES
+	    ? REGION_MODE_TRIGGER
+	    : REGION_MODE_COPY;
 }
 
 static void detach(struct image *image)
@@ -106,13 +107,14 @@ static bool is_silent(struct process *process, bool overrun)
 {
 	const struct region_place *place = region_place(process->image->region, process->place);
 	const struct process_counters *c = &process->counters;
-	uint64_t due = atomic_load_explicit(&place->triggered, memory_order_relaxed), came = c->taken - c->copied;
+	uint64_t due = atomic_load_explicit(&place->triggered, memory_order_relaxed),
+	         came = c->taken - c->copied;
 	bool comes = came != process->came_seen;
 	process->came_seen = came;
 	if (comes || overrun || (int64_t)(due - process->due_seen) < 0) {
 		process->silent_looks = 0;
 		process->due_seen = due;
-	/* in however many looks: most programs take few */
+		/* in however many looks: most programs take few */
 	} else if (due - process->due_seen >= SILENT_SAMPLES) {
 		process->silent_looks++;
 		process->due_seen = due;
@@ -124,7 +126,8 @@ static const struct process *silent_process(struct image *image, bool overrun)
 {
 	const struct process *found = NULL;
 	for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++)
-		if (image->process[i] && !image->process[i]->finished && is_silent(image->process[i], overrun))
+		if (image->process[i] && !image->process[i]->finished &&
+		    is_silent(image->process[i], overrun))
 			found = image->process[i];
 	return found;
 }
@@ -144,8 +147,8 @@ static void step_down(struct ladder *ladder, struct image *image, const struct p
 		if (image->process[i])
 			image->process[i]->silent_looks = 0;
 	if (ladder->verbosity > 0 || (ladder->verbosity == 0 && ladder->causes[LADDER_SILENT] == 1))
-		notice_print("pid %d: samples are taken but no stack comes by the %s: %s from now on", (int)process->pid,
-		    backend_name(from), backend_name(image->rung));
+		notice_print("pid %d: samples are taken but no stack comes by the %s: %s from now on",
+		    (int)process->pid, backend_name(from), backend_name(image->rung));
 }
 
 /* ---- a breakpoint that costs too much */
@@ -154,8 +157,9 @@ static void look_at_switches(struct ladder *ladder, struct image *image, uint64_
 {
 	const struct process *process = image->process[0];
 	uint64_t turns;
-	if (image->rung != BACKEND_BREAKPOINT || !ladder->may_yield || now_ns - image->turns_ns < SWITCHES_NS || !process ||
-	    process->finished || process->pidfd < 0 || switches_read(process->pid, &turns) != 0)
+	if (image->rung != BACKEND_BREAKPOINT || !ladder->may_yield ||
+	    now_ns - image->turns_ns < SWITCHES_NS || !process || process->finished || process->pidfd < 0 ||
+	    switches_read(process->pid, &turns) != 0)
 		return;
 	uint64_t elapsed = now_ns - image->turns_ns, came = turns - image->turns;
 	bool first = image->turns_ns == 0 || turns < image->turns; /* a thread's count goes with it */
@@ -167,7 +171,8 @@ static void look_at_switches(struct ladder *ladder, struct image *image, uint64_
 	to_copy(ladder, image);
 	ladder->causes[LADDER_SWITCHES]++;
 	if (ladder->verbosity > 0)
-		notice_print("pid %d switches %" PRIu64 " times a second: stacks are copied by the hook instead of the breakpoint",
+		notice_print("pid %d switches %" PRIu64
+		             " times a second: stacks are copied by the hook instead of the breakpoint",
 		    (int)process->pid, came * 1000000000u / elapsed);
 }
 
@@ -195,8 +200,9 @@ void ladder_describe(const struct ladder *ladder, char *text, size_t bytes)
 	text[0] = '\0';
 	if (ladder->to_breakpoint || ladder->to_copy)
 		snprintf(text, bytes,
-		    "backend changed: %" PRIu64 " images to breakpoint, %" PRIu64 " to copy (breakpoint refused %" PRIu64
-		    ", no stacks came %" PRIu64 ", too many context switches %" PRIu64 ")",
-		    ladder->to_breakpoint, ladder->to_copy, ladder->causes[LADDER_REFUSED], ladder->causes[LADDER_SILENT],
-		    ladder->causes[LADDER_SWITCHES]);
+		    "backend changed: %" PRIu64 " images to breakpoint, %" PRIu64
+		    " to copy (breakpoint refused %" PRIu64 ", no stacks came %" PRIu64
+		    ", too many context switches %" PRIu64 ")",
+		    ladder->to_breakpoint, ladder->to_copy, ladder->causes[LADDER_REFUSED],
+		    ladder->causes[LADDER_SILENT], ladder->causes[LADDER_SWITCHES]);
 }

@@ -44,12 +44,12 @@
 struct launch {
 	const struct options *options;
 	pid_t sampler, command;
-	int front_fd;  /* to the sampler; -1 when it is gone */
+	int front_fd; /* to the sampler; -1 when it is gone */
 	int signal_fd;
-	sigset_t mask; /* as we got it, for COMMAND */
+	sigset_t mask;                 /* as we got it, for COMMAND */
 	struct sigaction child_action; /* likewise: an ignored SIGCHLD would keep us from waiting */
 	bool stopped, ended, done;
-	int status;    /* COMMAND's, once it has ended */
+	int status;                     /* COMMAND's, once it has ended */
 	char value[MESSAGE_TEXT_BYTES]; /* HEAPTAP for COMMAND; empty: runs without us */
 };
 
@@ -219,7 +219,8 @@ static int command_refused(struct launch *launch, int error)
 static int command_start(struct launch *launch)
 {
 	char **made = launch->value[0] && !launch->options->no_heap
-	    ? library_environment(environ, launch->options->library, launch->value) : NULL;
+	    ? library_environment(environ, launch->options->library, launch->value)
+	    : NULL;
 	char **environment = made ? made : environ;
 	int pair[2], error = 0;
 	sigset_t all;
@@ -309,7 +310,8 @@ static void pass_signal(struct launch *launch, const struct signalfd_siginfo *in
 			return;
 	}
 	if (info->ssi_code == SI_QUEUE)
-		sigqueue(launch->command, number, (union sigval){.sival_ptr = (void *)(uintptr_t)info->ssi_ptr});
+		sigqueue(
+		    launch->command, number, (union sigval){.sival_ptr = (void *)(uintptr_t)info->ssi_ptr});
 	else
 		kill(launch->command, number);
 }
@@ -387,7 +389,8 @@ static int library_prepare(struct options *options, char *path, size_t path_byte
 		return -ENOENT;
 	}
 	if (!library_is_preloadable(path)) {
-		notice_print("LD_PRELOAD cannot hold a path with a space, ':' or '$': install %s elsewhere", path);
+		notice_print(
+		    "LD_PRELOAD cannot hold a path with a space, ':' or '$': install %s elsewhere", path);
 		return -EINVAL;
 	}
 	options->library = path;
@@ -417,7 +420,8 @@ static int front_run(struct launch *launch)
 	descriptors_drop(launch->signal_fd, launch->front_fd);
 	while (!launch->ended || (launch->front_fd >= 0 && !launch->done))
 		supervise(launch);
-	return WIFSIGNALED(launch->status) ? STATUS_SIGNAL + WTERMSIG(launch->status) : WEXITSTATUS(launch->status);
+	return WIFSIGNALED(launch->status) ? STATUS_SIGNAL + WTERMSIG(launch->status)
+	                                   : WEXITSTATUS(launch->status);
 }
 
 int launch_run(struct options *options)
@@ -437,6 +441,7 @@ int launch_run(struct options *options)
 	}
 	/* The sampler returns through main as the front does: the process ends in one place. */
 	if (sampler_fork(&launch))
-		return options->no_heap ? observe_run(options, launch.front_fd) : session_run(options, launch.front_fd);
+		return options->no_heap ? observe_run(options, launch.front_fd)
+		                        : session_run(options, launch.front_fd);
 	return front_run(&launch);
 }

@@ -20,7 +20,7 @@
 
 struct options;
 
-#define STATUS_USAGE       2   /* options or installation wrong; COMMAND was not started */
+#define STATUS_USAGE       2 /* options or installation wrong; COMMAND was not started */
 #define STATUS_CANNOT_EXEC 126
 #define STATUS_NOT_FOUND   127
 #define STATUS_SIGNAL      128 /* plus the signal's number */

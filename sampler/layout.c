@@ -16,13 +16,13 @@ enum { NOBODY = UINT32_MAX, RESERVED = UINT32_MAX - 1, PAGE = 4096 };
 
 struct layout {
 	const struct stacks *stacks;
-	uint64_t *cuts;         /* sorted; segment i is [cuts[i], cuts[i + 1]) */
-	uint32_t *owner;        /* of a segment: number of a mapping; later, of a range */
-	uint32_t *next;         /* the first segment from this one on that may be free */
+	uint64_t *cuts;  /* sorted; segment i is [cuts[i], cuts[i + 1]) */
+	uint32_t *owner; /* of a segment: number of a mapping; later, of a range */
+	uint32_t *next;  /* the first segment from this one on that may be free */
 	uint32_t segments;
 	struct layout_range *ranges;
 	uint32_t count;
-	uint32_t *moved;        /* ranges by mapping; NOBODY: it is in its place */
+	uint32_t *moved; /* ranges by mapping; NOBODY: it is in its place */
 	uint64_t moved_end;
 };
 
@@ -101,7 +101,8 @@ static uint32_t free_from(struct layout *l, uint32_t segment)
 
 static void take(struct layout *l, uint64_t start, uint64_t end, uint32_t owner)
 {
-	for (uint32_t i = free_from(l, segment_of(l, start)); i < l->segments && l->cuts[i] < end; i = free_from(l, i)) {
+	for (uint32_t i = free_from(l, segment_of(l, start)); i < l->segments && l->cuts[i] < end;
+	     i = free_from(l, i)) {
 		l->owner[i] = owner;
 		l->next[i] = i + 1;
 	}
@@ -155,7 +156,8 @@ static bool in_place(const struct layout *l, const struct stack_frame *frame, ui
 {
 	*range = l->owner[segment_of(l, frame->pc)];
 	return *range != NOBODY &&
-	    is_same(stacks_mapping(l->stacks, l->ranges[*range].mapping), stacks_mapping(l->stacks, frame->mapping));
+	    is_same(stacks_mapping(l->stacks, l->ranges[*range].mapping),
+	        stacks_mapping(l->stacks, frame->mapping));
 }
 
 static void move(struct layout *l, uint32_t mapping)

@@ -18,7 +18,7 @@ static bool candidate_is_there(char *path, size_t path_bytes, const char *folder
 	if (snprintf(joined, sizeof(joined), "%s%s" LIBRARY_NAME, folder, relative) >= (int)sizeof(joined))
 		return false;
 	return realpath(joined, resolved) && access(resolved, R_OK) == 0 &&
-	       snprintf(path, path_bytes, "%s", resolved) < (int)path_bytes;
+	    snprintf(path, path_bytes, "%s", resolved) < (int)path_bytes;
 }
 
 int library_find(char *path, size_t path_bytes)

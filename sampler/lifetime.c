@@ -24,7 +24,7 @@ uint32_t lifetime_class(uint64_t ns)
 {
 	uint32_t class = 0;
 	while (class < LIFETIME_CLASSES - 1 && ns >= classes[class].below_ns)
-		class++;
+		class ++;
 	return class;
 }
 

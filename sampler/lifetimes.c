@@ -35,7 +35,8 @@ static void print_classes(FILE *out, const char *name, const double objects[LIFE
 	fputc(']', out);
 }
 
-static void print_stack(FILE *out, const struct profile *profile, struct naming *naming, const struct heap_site *site)
+static void print_stack(
+    FILE *out, const struct profile *profile, struct naming *naming, const struct heap_site *site)
 {
 	const uint32_t *locations;
 	size_t depth = naming_stack(naming, site->stack, site->mapped, &locations), frames = 0;
@@ -60,24 +61,26 @@ static struct ages *read_ages(const struct snapshot *s)
 	for (size_t i = 0; ages && i < s->census.count; i++) {
 		const struct census_block *block = &s->census.blocks[i];
 		uint32_t site = heap_site_of(heap, block->number, block->slot.seq);
-		uint64_t age_ns = s->census.now_ns > block->slot.time_ns ? s->census.now_ns - block->slot.time_ns : 0;
+		uint64_t age_ns =
+		    s->census.now_ns > block->slot.time_ns ? s->census.now_ns - block->slot.time_ns : 0;
 		if (!block->live || site == HEAP_NO_SITE)
 			continue;
 		struct weight weight = weight_of(block->slot.size_bytes, block->slot.period_bytes);
-		ages[site].objects[lifetime_class(age_ns)] += (double)weight.objects_q16 / (1 << WEIGHT_OBJECTS_SHIFT);
+		ages[site].objects[lifetime_class(age_ns)] +=
+		    (double)weight.objects_q16 / (1 << WEIGHT_OBJECTS_SHIFT);
 	}
 	return ages;
 }
 
-static void print_all(FILE *out, const struct snapshot *s, const struct profile *profile, struct naming *naming,
-    const struct ages *ages)
+static void print_all(FILE *out, const struct snapshot *s, const struct profile *profile,
+    struct naming *naming, const struct ages *ages)
 {
 	const struct heap *heap = s->process->heap;
 	fputs("{\"classes\":[", out);
 	for (uint32_t i = 0; i < LIFETIME_CLASSES; i++)
 		fprintf(out, "%s\"%s\"", i ? "," : "", lifetime_class_name(i));
-	fprintf(out, "],\"temporary_ns\":%" PRIu64 ",\"frees_missing\":%" PRIu64 "}\n", lifetime_temporary_ns(),
-	    s->frees_lost + s->process->counters.frees_unknown);
+	fprintf(out, "],\"temporary_ns\":%" PRIu64 ",\"frees_missing\":%" PRIu64 "}\n",
+	    lifetime_temporary_ns(), s->frees_lost + s->process->counters.frees_unknown);
 	for (uint32_t i = 0; i < heap_site_count(heap); i++) {
 		const struct heap_site *site = heap_site(heap, i);
 		bool alive = false;
@@ -88,7 +91,9 @@ static void print_all(FILE *out, const struct snapshot *s, const struct profile 
 		print_stack(out, profile, naming, site);
 		print_classes(out, "freed", site->lifetime.objects);
 		print_classes(out, "live", ages[i].objects);
-		fprintf(out, ",\"freed_samples\":%" PRIu64 ",\"freed_bytes\":%.0f,\"temporary\":%.0f,\"other_thread\":%.0f}\n",
+		fprintf(out,
+		    ",\"freed_samples\":%" PRIu64
+		    ",\"freed_bytes\":%.0f,\"temporary\":%.0f,\"other_thread\":%.0f}\n",
 		    site->lifetime.samples, site->lifetime.bytes, site->lifetime.temporary_objects,
 		    site->lifetime.other_thread_objects);
 	}
@@ -107,7 +112,8 @@ int lifetimes_write(const struct snapshot *s, const struct profile *profile, str
 	print_all(out, s, profile, naming, ages);
 	int error = fclose(out) == 0 ? 0 : -ENOMEM;
 	if (!error)
-		error = file_publish(s->lifetimes_path, text, bytes, 0600, FILE_MKDIR | (s->sync ? FILE_FSYNC : 0));
+		error = file_publish(
+		    s->lifetimes_path, text, bytes, 0600, FILE_MKDIR | (s->sync ? FILE_FSYNC : 0));
 	free(text);
 	free(ages);
 	return error;

@@ -26,13 +26,13 @@ enum {
 	 * session has lasted so long that the price is nothing to it; all of them when half are gone at a
 	 * look.
 	 */
-	STOCK_MAX    = 256,
-	STOCK_LEAST  = 16,
-	STOCK_CLAIMS = 8,  /* one in so many spares claimed: more programs will come */
-	STOCK_READY  = 4,  /* the next ones to be claimed: prefaulted, 60 us each */
-	STOCK_BATCH  = 32, /* made in one look */
+	STOCK_MAX = 256,
+	STOCK_LEAST = 16,
+	STOCK_CLAIMS = 8,             /* one in so many spares claimed: more programs will come */
+	STOCK_READY = 4,              /* the next ones to be claimed: prefaulted, 60 us each */
+	STOCK_BATCH = 32,             /* made in one look */
 	STOCK_AGE_NS = 100 * 1000000, /* then they grow; after twice as long again, and so on */
-	STOCK_FILES  = 8,  /* one in so many of our descriptors */
+	STOCK_FILES = 8,              /* one in so many of our descriptors */
 };
 
 struct lobby_state {
@@ -76,17 +76,20 @@ static int open_ledger(struct lobby_state *lobby)
 static int open_memory(struct lobby_state *lobby)
 {
 	struct lobby page = {.magic = LOBBY_MAGIC, .abi = REGION_ABI, .cookie = lobby->cookie};
-	snprintf(page.ledger_path, sizeof(page.ledger_path), "/proc/%d/fd/%d", (int)getpid(), lobby->ledger_fd);
-	snprintf(page.tickets_path, sizeof(page.tickets_path), "/proc/%d/fd/%d", (int)getpid(), lobby->read_fd);
+	snprintf(
+	    page.ledger_path, sizeof(page.ledger_path), "/proc/%d/fd/%d", (int)getpid(), lobby->ledger_fd);
+	snprintf(
+	    page.tickets_path, sizeof(page.tickets_path), "/proc/%d/fd/%d", (int)getpid(), lobby->read_fd);
 	lobby->memory_fd = memfd_create("heaptap-lobby", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (lobby->memory_fd < 0)
 		return -errno;
 	if (write(lobby->memory_fd, &page, sizeof(page)) != (ssize_t)sizeof(page))
 		return -EIO;
-	if (fcntl(lobby->memory_fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+	if (fcntl(lobby->memory_fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) !=
+	    0)
 		return -errno;
-	snprintf(lobby->env, sizeof(lobby->env), "/proc/%d/fd/%d:%016" PRIx64, (int)getpid(), lobby->memory_fd,
-	    lobby->cookie);
+	snprintf(lobby->env, sizeof(lobby->env), "/proc/%d/fd/%d:%016" PRIx64, (int)getpid(),
+	    lobby->memory_fd, lobby->cookie);
 	return 0;
 }
 
@@ -117,8 +120,8 @@ static struct region *region_make(struct lobby_state *lobby, bool map, int *erro
 	uint32_t id = lobby->next_id++;
 	int (*open_region)(struct region *, uint32_t, uint64_t, const struct region_options *) =
 	    map ? region_open : region_open_spare;
-	*error = open_region(region, id, (random & 0xffffffff00000000ull) | (uint64_t)(id & 0xffff) << 16,
-	    &lobby->options);
+	*error = open_region(
+	    region, id, (random & 0xffffffff00000000ull) | (uint64_t)(id & 0xffff) << 16, &lobby->options);
 	if (!*error)
 		return region;
 	free(region);
@@ -131,7 +134,8 @@ static bool hand_over(int visitor, int fd)
 	union {
 		struct cmsghdr header;
 		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
+	} control = {
+	    .header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
 	struct iovec data = {&byte, 1};
 	const struct msghdr message = {
 	    .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
@@ -304,7 +308,8 @@ void lobby_free(struct lobby_state *lobby)
 	}
 	if (lobby->ledger)
 		munmap(lobby->ledger, REGION_PAGE_BYTES);
-	const int fds[] = {lobby->memory_fd, lobby->ledger_fd, lobby->door_fd, lobby->read_fd, lobby->write_fd};
+	const int fds[] = {
+	    lobby->memory_fd, lobby->ledger_fd, lobby->door_fd, lobby->read_fd, lobby->write_fd};
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
 		if (fds[i] >= 0)
 			close(fds[i]);

@@ -27,11 +27,12 @@ static size_t read_at(Elf *elf, int fd, uint64_t address, void *buffer, size_t b
 		uint64_t left;
 		ssize_t n;
 
-		if (!gelf_getphdr(elf, (int)i, &header) || header.p_type != PT_LOAD || address < header.p_vaddr ||
-		    address - header.p_vaddr >= header.p_filesz)
+		if (!gelf_getphdr(elf, (int)i, &header) || header.p_type != PT_LOAD ||
+		    address < header.p_vaddr || address - header.p_vaddr >= header.p_filesz)
 			continue;
 		left = header.p_filesz - (address - header.p_vaddr);
-		n = pread(fd, buffer, left < bytes ? (size_t)left : bytes, (off_t)(header.p_offset + (address - header.p_vaddr)));
+		n = pread(fd, buffer, left < bytes ? (size_t)left : bytes,
+		    (off_t)(header.p_offset + (address - header.p_vaddr)));
 		return n > 0 ? (size_t)n : 0;
 	}
 	return 0;
@@ -48,7 +49,8 @@ static bool symbol_in(Elf_Scn *section, Elf *elf, uint64_t *address)
 		GElf_Sym symbol;
 		const char *name;
 
-		if (!gelf_getsym(data, (int)i, &symbol) || GELF_ST_TYPE(symbol.st_info) != STT_FUNC || !symbol.st_value)
+		if (!gelf_getsym(data, (int)i, &symbol) || GELF_ST_TYPE(symbol.st_info) != STT_FUNC ||
+		    !symbol.st_value)
 			continue;
 		name = elf_strptr(elf, header.sh_link, symbol.st_name);
 		if (name && strcmp(name, "__lsan_default_suppressions") == 0) {
@@ -106,7 +108,8 @@ static bool decode_aarch64(const uint8_t *code, size_t bytes, uint64_t address, 
 	pages = (int64_t)((words[at] >> 29 & 3) | (words[at] >> 5 & 0x7ffff) << 2);
 	if (pages & 0x100000)
 		pages -= 0x200000;
-	*text = ((address + 4 * at) & ~UINT64_C(0xfff)) + (uint64_t)(pages * 4096) + (words[at + 1] >> 10 & 0xfff);
+	*text = ((address + 4 * at) & ~UINT64_C(0xfff)) + (uint64_t)(pages * 4096) +
+	    (words[at + 1] >> 10 & 0xfff);
 	return true;
 }
 

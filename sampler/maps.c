@@ -10,7 +10,7 @@
 #include <sys/sysmacros.h>
 
 enum {
-	SCRATCH_AFTER = 16,             /* lookups before an address space is worth a cache of its own */
+	SCRATCH_AFTER = 16, /* lookups before an address space is worth a cache of its own */
 	RETRY_NS = 20 * 1000000,
 	RETRY_MAX_NS = 1000 * 1000000,
 };
@@ -18,7 +18,7 @@ enum {
 /* What a range was announced as, shared by the pieces it is split into and by forked copies. */
 struct map_file {
 	unsigned references;
-	uint64_t start, end;    /* as announced: the name in /proc/PID/map_files */
+	uint64_t start, end; /* as announced: the name in /proc/PID/map_files */
 	uint64_t dev, ino;
 	uint8_t build_id_len;
 	uint8_t build_id[MODULE_BUILD_ID_BYTES];
@@ -200,10 +200,17 @@ static enum map_kind kind_of(const char *path)
 		const char *prefix;
 		enum map_kind kind;
 	} names[] = {
-		{"//anon", MAP_KIND_ANON}, {"[anon", MAP_KIND_ANON}, {"/dev/zero", MAP_KIND_ANON},
-		{"/memfd:", MAP_KIND_ANON}, {"/anon_hugepage", MAP_KIND_ANON}, {"/SYSV", MAP_KIND_ANON},
-		{"[vdso]", MAP_KIND_VDSO}, {"[stack", MAP_KIND_STACK}, {"[heap]", MAP_KIND_HEAP},
-		{"[uprobes]", MAP_KIND_UPROBES}, {"[", MAP_KIND_SPECIAL},
+	    {"//anon", MAP_KIND_ANON},
+	    {"[anon", MAP_KIND_ANON},
+	    {"/dev/zero", MAP_KIND_ANON},
+	    {"/memfd:", MAP_KIND_ANON},
+	    {"/anon_hugepage", MAP_KIND_ANON},
+	    {"/SYSV", MAP_KIND_ANON},
+	    {"[vdso]", MAP_KIND_VDSO},
+	    {"[stack", MAP_KIND_STACK},
+	    {"[heap]", MAP_KIND_HEAP},
+	    {"[uprobes]", MAP_KIND_UPROBES},
+	    {"[", MAP_KIND_SPECIAL},
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -240,17 +247,17 @@ static void open_map(struct maps *maps, struct map *map)
 	map->opened = true;
 	if (map->kind == MAP_KIND_VDSO) {
 		map->module = module_get_vdso(maps->store);
-		map->pgoff = 0;         /* not a file's; MMAP2 does not always say 0 */
+		map->pgoff = 0; /* not a file's; MMAP2 does not always say 0 */
 	} else if (map->file) {
 		struct module_request request = {
-			.pid = maps->pid,
-			.start = map->file->start,
-			.end = map->file->end,
-			.path = map->file->path,
-			.build_id = map->file->build_id_len ? map->file->build_id : NULL,
-			.build_id_len = map->file->build_id_len,
-			.dev = map->file->dev,
-			.ino = map->file->ino,
+		    .pid = maps->pid,
+		    .start = map->file->start,
+		    .end = map->file->end,
+		    .path = map->file->path,
+		    .build_id = map->file->build_id_len ? map->file->build_id : NULL,
+		    .build_id_len = map->file->build_id_len,
+		    .dev = map->file->dev,
+		    .ino = map->file->ino,
 		};
 		map->module = module_get(maps->store, &request);
 	}
@@ -337,8 +344,9 @@ bool maps_parse_line(const char *line, struct map_range *range)
 	int path_at = 0;
 
 	memset(range, 0, sizeof(*range));
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %" SCNx32 ":%" SCNx32 " %" SCNu64 " %n", &range->start,
-		&end, prot, &range->pgoff, &range->major, &range->minor, &range->ino, &path_at) != 7 ||
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %" SCNx32 ":%" SCNx32 " %" SCNu64 " %n",
+	        &range->start, &end, prot, &range->pgoff, &range->major, &range->minor, &range->ino,
+	        &path_at) != 7 ||
 	    end <= range->start || strlen(prot) != 4)
 		return false;
 	range->len = end - range->start;
@@ -396,8 +404,13 @@ const struct map *maps_module(struct maps *maps, uint64_t address)
 const char *map_path(const struct map *map)
 {
 	static const char *const names[] = {
-		[MAP_KIND_FILE] = "", [MAP_KIND_ANON] = "", [MAP_KIND_VDSO] = "[vdso]", [MAP_KIND_STACK] = "[stack]",
-		[MAP_KIND_HEAP] = "[heap]", [MAP_KIND_UPROBES] = "[uprobes]", [MAP_KIND_SPECIAL] = "[special]",
+	    [MAP_KIND_FILE] = "",
+	    [MAP_KIND_ANON] = "",
+	    [MAP_KIND_VDSO] = "[vdso]",
+	    [MAP_KIND_STACK] = "[stack]",
+	    [MAP_KIND_HEAP] = "[heap]",
+	    [MAP_KIND_UPROBES] = "[uprobes]",
+	    [MAP_KIND_SPECIAL] = "[special]",
 	};
 
 	return map->file ? map->file->path : names[map->kind];

@@ -24,13 +24,13 @@ struct maps;
 
 enum map_kind {
 	MAP_KIND_FILE,
-	MAP_KIND_ANON,          /* anonymous, memfd and /dev/zero: JIT code; names may be in perf-PID.map */
+	MAP_KIND_ANON, /* anonymous, memfd and /dev/zero: JIT code; names may be in perf-PID.map */
 	MAP_KIND_VDSO,
-	MAP_KIND_STACK,         /* [stack], executable: trampolines */
-	MAP_KIND_HEAP,          /* [heap], executable */
-	MAP_KIND_UPROBES,       /* [uprobes]: the kernel's out-of-line copies of probed instructions */
-	MAP_KIND_SPECIAL,       /* [vsyscall] and whatever else is in brackets */
-	MAP_KIND_KERNEL,        /* never in maps: the kind of a frame on the kernel's side */
+	MAP_KIND_STACK,   /* [stack], executable: trampolines */
+	MAP_KIND_HEAP,    /* [heap], executable */
+	MAP_KIND_UPROBES, /* [uprobes]: the kernel's out-of-line copies of probed instructions */
+	MAP_KIND_SPECIAL, /* [vsyscall] and whatever else is in brackets */
+	MAP_KIND_KERNEL,  /* never in maps: the kind of a frame on the kernel's side */
 };
 
 /* The upper half of the address space. */
@@ -40,32 +40,32 @@ struct map_file;
 
 /* Read-only outside maps.c; valid until the maps change. */
 struct map {
-	uint64_t start, end;    /* end is one past the last byte */
-	uint64_t pgoff;         /* file offset of start, bytes */
-	uint32_t prot;          /* PROT_* */
+	uint64_t start, end; /* end is one past the last byte */
+	uint64_t pgoff;      /* file offset of start, bytes */
+	uint32_t prot;       /* PROT_* */
 	enum map_kind kind;
-	bool opened;            /* module and bias are settled */
-	struct module *module;  /* NULL for a kind without file, and before maps_module() */
-	uint64_t bias;          /* address - bias = ELF vaddr, if has_bias */
-	bool has_bias;          /* false: no PT_LOAD of the file covers this range */
-	struct map_file *file;  /* what the range was announced as; NULL if it has no file */
+	bool opened;           /* module and bias are settled */
+	struct module *module; /* NULL for a kind without file, and before maps_module() */
+	uint64_t bias;         /* address - bias = ELF vaddr, if has_bias */
+	bool has_bias;         /* false: no PT_LOAD of the file covers this range */
+	struct map_file *file; /* what the range was announced as; NULL if it has no file */
 };
 
 /* One range as an MMAP2 record or a line of /proc/PID/maps announces it. */
 struct map_range {
-	uint64_t start, len;    /* bytes */
-	uint64_t pgoff;         /* bytes */
-	uint32_t prot;          /* PROT_* */
+	uint64_t start, len; /* bytes */
+	uint64_t pgoff;      /* bytes */
+	uint32_t prot;       /* PROT_* */
 	/* "", "//anon", "[vdso]", "/usr/bin/x", "/usr/bin/x (deleted)"; "./x" if there is a build id; NULL is
 	 * "" */
 	const char *path;
 	const uint8_t *build_id;
-	uint8_t build_id_len;   /* 0: unknown */
-	uint32_t major, minor;  /* of the device; 0:0 if unknown */
-	uint64_t ino;           /* 0 if unknown */
+	uint8_t build_id_len;  /* 0: unknown */
+	uint32_t major, minor; /* of the device; 0:0 if unknown */
+	uint64_t ino;          /* 0 if unknown */
 };
 
-enum { MAPS_MAX = 65536 };      /* ranges kept for one process; the kernel's own default limit is 65530 */
+enum { MAPS_MAX = 65536 }; /* ranges kept for one process; the kernel's own default limit is 65530 */
 
 /*
  * Maps of process PID, empty. PID is what files are opened through; EAGER opens each file when its range is
@@ -124,7 +124,7 @@ size_t maps_count(const struct maps *maps);
 const struct map *maps_at(const struct maps *maps, size_t index);
 pid_t maps_pid(const struct maps *maps);
 
-uint64_t maps_generation(const struct maps *maps);      /* grows with every change */
+uint64_t maps_generation(const struct maps *maps); /* grows with every change */
 
 struct modules *maps_store(const struct maps *maps);
 

@@ -64,7 +64,8 @@ int merge_run(struct options *options)
 	if (!status) {
 		err = merge_profiles(profiles, count, options->read.anonymize, &merged, &culprit);
 		if (err == -ENODATA)
-			notice_print("%s does not go with %s: no sample types in common, or other period types",
+			notice_print(
+			    "%s does not go with %s: no sample types in common, or other period types",
 			    options->operands[culprit], options->operands[0]);
 		else if (err)
 			notice_print("cannot merge: %s", strerror(-err));

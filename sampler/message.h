@@ -9,7 +9,7 @@
  *        | <-- STARTED (pid) ---------------- |     sent before COMMAND's exec, so it is queued before
  *                                                   anything
  *        |                                    |     that COMMAND itself can send
- *        | -- ATTACHED or FAILED (why) -----> |     only if there are events: their counters are on COMMAND, it may go
+ *        | -- ATTACHED or FAILED (why) -----> |     only with events: their counters are on COMMAND
  *        | <-- CANCELLED (pid) -------------- |     the exec failed: there is nothing to report, end
  *        | <-- ENDED (pid, wait status) ----- |     COMMAND was reaped
  *        | -- DONE -------------------------> |     all that has ended is on disk: front exits

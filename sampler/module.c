@@ -273,12 +273,14 @@ static struct module *find_file(struct modules *store, const struct module_file 
 	return m;
 }
 
-static struct module *find_unreadable(struct modules *store, const struct module_request *request, const char *path)
+static struct module *find_unreadable(
+    struct modules *store, const struct module_request *request, const char *path)
 {
 	struct module *m = store->bucket[bucket_of(false, request->build_id, request->build_id_len, 0, path)];
 
-	while (m && !(!m->readable && same_build_id(m, request->build_id, request->build_id_len) &&
-	    m->ino == request->ino && strcmp(m->path, path) == 0))
+	while (m &&
+	    !(!m->readable && same_build_id(m, request->build_id, request->build_id_len) &&
+	        m->ino == request->ino && strcmp(m->path, path) == 0))
 		m = m->next_in_bucket;
 	return m;
 }
@@ -328,7 +330,8 @@ static void describe(struct module *module, struct module_file *file)
 	file->open_path = NULL;
 }
 
-static struct module *get_unreadable(struct modules *store, const struct module_request *request, char *path, int err)
+static struct module *get_unreadable(
+    struct modules *store, const struct module_request *request, char *path, int err)
 {
 	struct module *module = path ? find_unreadable(store, request, path) : NULL;
 
@@ -485,7 +488,8 @@ bool module_vaddr(const struct module *module, uint64_t offset, bool executable,
 		uint64_t first = s->offset & ~page_mask;
 		uint64_t last = (s->offset + s->file_bytes + page_mask) & ~page_mask;
 
-		if (offset >= first && offset < last && (!found || (executable && s->executable && !found->executable)))
+		if (offset >= first && offset < last &&
+		    (!found || (executable && s->executable && !found->executable)))
 			found = s;
 	}
 	if (!found)

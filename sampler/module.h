@@ -26,9 +26,9 @@ struct cfi;
 struct modules;
 
 enum {
-	MODULE_BUILD_ID_BYTES = 64,      /* longest build id kept; the kernel reports 20 at most */
-	MODULE_SEGMENTS_MAX = 64,        /* PT_LOADs read from one file */
-	MODULE_CACHED_DEFAULT = 128,     /* modules kept without a holder */
+	MODULE_BUILD_ID_BYTES = 64,  /* longest build id kept; the kernel reports 20 at most */
+	MODULE_SEGMENTS_MAX = 64,    /* PT_LOADs read from one file */
+	MODULE_CACHED_DEFAULT = 128, /* modules kept without a holder */
 };
 
 /* One PT_LOAD, in the file's own terms. */
@@ -42,7 +42,7 @@ struct module_segment {
 
 /* Read-only for everybody but module.c. */
 struct module {
-	uint32_t id;                     /* unique for the life of the store, never used again */
+	uint32_t id; /* unique for the life of the store, never used again */
 	uint32_t references;
 	/* false: the file could not be opened; path, build id and ranges are all there is */
 	bool readable;
@@ -50,16 +50,16 @@ struct module {
 	bool vdso;
 	/* why it is not readable, -errno; -ESTALE: another build id was found there */
 	int error;
-	int fd;                          /* use module_fd(); -1 while closed */
-	uint8_t build_id_len;            /* 0: none */
+	int fd;               /* use module_fd(); -1 while closed */
+	uint8_t build_id_len; /* 0: none */
 	uint8_t build_id[MODULE_BUILD_ID_BYTES];
-	char *path;                      /* as the target sees it, without " (deleted)" */
+	char *path; /* as the target sees it, without " (deleted)" */
 	/* what was opened, e.g. /proc/PID/map_files/...; may be stale by now */
 	char *open_path;
 	uint64_t dev, ino, file_bytes;
 	int64_t mtime_ns;
 	uint16_t e_machine;
-	uint16_t e_type;                 /* ET_EXEC or ET_DYN */
+	uint16_t e_type; /* ET_EXEC or ET_DYN */
 	uint32_t n_segments;
 	struct module_segment *segments; /* sorted by offset */
 	const void *image;               /* vdso only: file_bytes bytes, borrowed for ever */
@@ -67,30 +67,30 @@ struct module {
 
 	struct modules *store;
 	struct module *next_in_bucket;
-	struct module *newer, *older;    /* the store's order of use */
+	struct module *newer, *older; /* the store's order of use */
 };
 
 /* What is known about a file before it is opened. */
 struct module_request {
-	pid_t pid;                       /* the process to open through; 0: only by path */
-	uint64_t start, end;             /* the mapping, for /proc/PID/map_files */
-	const char *path;                /* as the target sees it; " (deleted)" is understood */
-	const uint8_t *build_id;         /* expected build id, NULL: unknown */
+	pid_t pid;               /* the process to open through; 0: only by path */
+	uint64_t start, end;     /* the mapping, for /proc/PID/map_files */
+	const char *path;        /* as the target sees it; " (deleted)" is understood */
+	const uint8_t *build_id; /* expected build id, NULL: unknown */
 	uint8_t build_id_len;
 	/* expected file if ino != 0 and there is no build id; dev as makedev() */
 	uint64_t dev, ino;
 };
 
 struct module_counters {
-	uint64_t opened;                 /* files opened and accepted */
-	uint64_t shared;                 /* requests met by a module already there */
-	uint64_t refused;                /* not a regular file, too big, not an ELF file, another machine */
-	uint64_t mismatched;             /* the file found is not the file mapped */
-	uint64_t missing;                /* nothing could be opened */
+	uint64_t opened;     /* files opened and accepted */
+	uint64_t shared;     /* requests met by a module already there */
+	uint64_t refused;    /* not a regular file, too big, not an ELF file, another machine */
+	uint64_t mismatched; /* the file found is not the file mapped */
+	uint64_t missing;    /* nothing could be opened */
 	/* opens that met EMFILE or ENFILE even after closing what could be closed */
 	uint64_t descriptors_short;
-	uint64_t descriptors_dropped;    /* descriptors closed to make room; reopened on demand */
-	uint64_t released;               /* modules freed */
+	uint64_t descriptors_dropped; /* descriptors closed to make room; reopened on demand */
+	uint64_t released;            /* modules freed */
 };
 
 /* FDS_MAX: most descriptors kept open, 0 for three quarters of RLIMIT_NOFILE. NULL: out of memory. */
@@ -117,7 +117,7 @@ struct module *module_get(struct modules *store, const struct module_request *re
 struct module *module_get_vdso(struct modules *store);
 
 struct module *module_ref(struct module *module);
-void module_unref(struct module *module);       /* NULL is allowed */
+void module_unref(struct module *module); /* NULL is allowed */
 
 /*
  * A descriptor for reading the file with pread(), or -errno. Owned by the module; it stays open at least

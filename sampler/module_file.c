@@ -16,7 +16,7 @@
 
 enum {
 	PHDRS_MAX = 512,
-	NOTES_MAX = 64 * 1024,          /* bytes of one PT_NOTE that are looked at */
+	NOTES_MAX = 64 * 1024, /* bytes of one PT_NOTE that are looked at */
 };
 
 /* Where the bytes of an ELF file come from: a descriptor, or memory for the vdso. */
@@ -65,8 +65,9 @@ static bool parse_notes(const uint8_t *notes, size_t n, uint64_t align, struct m
 		uint64_t next = align_up(desc + note.n_descsz, align);
 		if (desc > n || note.n_descsz > n - desc)
 			return false;
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && memcmp(notes + name, "GNU", 4) == 0 &&
-		    note.n_descsz > 0 && note.n_descsz <= MODULE_BUILD_ID_BYTES) {
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+		    memcmp(notes + name, "GNU", 4) == 0 && note.n_descsz > 0 &&
+		    note.n_descsz <= MODULE_BUILD_ID_BYTES) {
 			file->build_id_len = (uint8_t)note.n_descsz;
 			memcpy(file->build_id, notes + desc, note.n_descsz);
 			return true;
@@ -93,7 +94,8 @@ static int add_segment(const Elf64_Phdr *phdr, struct module_file *file)
 	struct module_segment *segment;
 
 	if (file->n_segments == MODULE_SEGMENTS_MAX || phdr->p_filesz > phdr->p_memsz ||
-	    phdr->p_offset > INT64_MAX || phdr->p_filesz > INT64_MAX || phdr->p_vaddr + phdr->p_memsz < phdr->p_vaddr)
+	    phdr->p_offset > INT64_MAX || phdr->p_filesz > INT64_MAX ||
+	    phdr->p_vaddr + phdr->p_memsz < phdr->p_vaddr)
 		return -ENOEXEC;
 	if (phdr->p_filesz == 0)
 		return 0;
@@ -274,8 +276,8 @@ static int worse(int err, int next)
 	return err == -ESTALE || err == -ENOEXEC ? err : next;
 }
 
-static int open_through_process(const struct module_request *request, const char *path, bool deleted,
-    struct module_file *file)
+static int open_through_process(
+    const struct module_request *request, const char *path, bool deleted, struct module_file *file)
 {
 	char at[64];
 	struct stat st;
@@ -290,7 +292,8 @@ static int open_through_process(const struct module_request *request, const char
 	if (path[0] == '/' && (!deleted || request->build_id_len)) {
 		if (asprintf(&root_path, "/proc/%d/root%s", (int)request->pid, path) < 0)
 			return -ENOMEM;
-		next = accept_file(request, open_in_root(request->pid, path, &st), root_path, false, &st, file);
+		next =
+		    accept_file(request, open_in_root(request->pid, path, &st), root_path, false, &st, file);
 		free(root_path);
 		if (!next)
 			return 0;
@@ -368,8 +371,8 @@ const void *module_file_vdso(struct module_file *file)
 	if (!ehdr)
 		return NULL;
 	/* The linker puts the section headers last; the image is whole pages. */
-	source.image_bytes = align_up(ehdr->e_shoff + (uint64_t)ehdr->e_shnum * ehdr->e_shentsize,
-	    (uint64_t)sysconf(_SC_PAGESIZE));
+	source.image_bytes = align_up(
+	    ehdr->e_shoff + (uint64_t)ehdr->e_shnum * ehdr->e_shentsize, (uint64_t)sysconf(_SC_PAGESIZE));
 	if (read_headers(&source, file)) {
 		module_file_close(file);
 		return NULL;

@@ -16,16 +16,20 @@
 
 /* Marker frames need an address that is not zero and not a real one, and so does a program that is mapped
  * nowhere. */
-enum { MARKER_BASE = LAYOUT_RESERVED_START, NOWHERE_BASE = MARKER_BASE + 0x1000, NOWHERE_END = NOWHERE_BASE + 0x1000 };
+enum {
+	MARKER_BASE = LAYOUT_RESERVED_START,
+	NOWHERE_BASE = MARKER_BASE + 0x1000,
+	NOWHERE_END = NOWHERE_BASE + 0x1000
+};
 _Static_assert(NOWHERE_END <= LAYOUT_RESERVED_END, "one page each");
 
 /* A hostile target has claimed so many addresses that there is none left for a frame. */
 static const char no_address[] = "[no address left]";
 
 struct named_frame {
-	uint32_t location;  /* 0: not made */
+	uint32_t location; /* 0: not made */
 	bool used;
-	bool allocator;     /* every function at this address is the allocator's */
+	bool allocator; /* every function at this address is the allocator's */
 };
 
 struct naming {
@@ -34,14 +38,13 @@ struct naming {
 	const struct stacks *stacks; /* source.stacks */
 	struct perfmap *perfmap;
 	struct kernel_symbols *kernel; /* read when the first of its frames is met */
-	struct named_frame *frames; /* by frame number */
+	struct named_frame *frames;    /* by frame number */
 	struct layout *layout;
-	uint32_t *mappings;         /* profile ids, by range of the layout; 0: not made */
+	uint32_t *mappings; /* profile ids, by range of the layout; 0: not made */
 	uint32_t marker_mapping;
-	uint32_t *path;             /* naming_stack's array */
+	uint32_t *path; /* naming_stack's array */
 	size_t path_room;
 };
-
 
 /* ---- mappings */
 
@@ -65,8 +68,8 @@ static const char *special_name(uint8_t kind)
 	}
 }
 
-static uint32_t add_mapping(struct naming *n, uint64_t start, uint64_t end, uint64_t offset, const struct module *module,
-    const char *name)
+static uint32_t add_mapping(struct naming *n, uint64_t start, uint64_t end, uint64_t offset,
+    const struct module *module, const char *name)
 {
 	char build_id[MODULE_BUILD_ID_BYTES * 2 + 1] = "";
 	for (size_t i = 0; module && i < module->build_id_len; i++)
@@ -87,7 +90,8 @@ static uint32_t mapping_id(struct naming *n, uint32_t number)
 		const struct layout_range *range = layout_range(n->layout, number);
 		const struct stack_mapping *m = stacks_mapping(n->stacks, range->mapping);
 		const char *name = m->module && !m->module->vdso ? m->module->path : special_name(m->kind);
-		n->mappings[number] = add_mapping(n, range->start, range->limit, range->file_offset, m->module, name);
+		n->mappings[number] =
+		    add_mapping(n, range->start, range->limit, range->file_offset, m->module, name);
 	}
 	return n->mappings[number];
 }
@@ -107,7 +111,8 @@ static void add_main_mapping(struct naming *n)
 {
 	const char *name = n->source.program;
 	for (uint32_t i = 0; i < layout_count(n->layout); i++) {
-		const struct stack_mapping *m = stacks_mapping(n->stacks, layout_range(n->layout, i)->mapping);
+		const struct stack_mapping *m =
+		    stacks_mapping(n->stacks, layout_range(n->layout, i)->mapping);
 		if (m->module && is_program(m->module->path, name)) {
 			mapping_id(n, i);
 			return;
@@ -176,7 +181,8 @@ static int name_kernel(struct naming *n, uint32_t number)
 {
 	if (!n->kernel)
 		n->kernel = kernel_symbols_open(KERNEL_SYMBOLS_PATH);
-	const char *name = n->kernel ? kernel_symbols_find(n->kernel, stacks_frame(n->stacks, number)->pc) : NULL;
+	const char *name =
+	    n->kernel ? kernel_symbols_find(n->kernel, stacks_frame(n->stacks, number)->pc) : NULL;
 	return name_one(n, number, name ? name : "[kernel]");
 }
 
@@ -261,7 +267,8 @@ static int name_all(struct naming *n)
 uint32_t naming_marker(struct naming *n, const char *marker)
 {
 	/* One address each: the unwinder's, then the books'. */
-	static const char *const of_books[] = {STACK_BEFORE_RESTART, NAMING_MMAP, STACK_LOST_SAMPLES, STACK_NONE, no_address};
+	static const char *const of_books[] = {
+	    STACK_BEFORE_RESTART, NAMING_MMAP, STACK_LOST_SAMPLES, STACK_NONE, no_address};
 	uint32_t number = UNWIND_OUTCOMES;
 	for (uint32_t i = 0; i < sizeof(of_books) / sizeof(of_books[0]); i++)
 		if (strcmp(of_books[i], marker) == 0)

@@ -19,8 +19,8 @@ struct symbols;
 struct naming_source {
 	const struct stacks *stacks;
 	const struct maps *maps;
-	const char *program;  /* path of the executable: becomes the first mapping */
-	pid_t pid;            /* to find the names of code made at run time; 0: unknown */
+	const char *program; /* path of the executable: becomes the first mapping */
+	pid_t pid;           /* to find the names of code made at run time; 0: unknown */
 	struct symbols *symbols;
 	int detail;           /* of the symbols; see snapshot.h */
 	bool allocator_stays; /* else the allocator's own frames are cut off at the inner end */

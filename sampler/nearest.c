@@ -26,7 +26,8 @@ unsigned int nearest_distance(const char *from, const char *to)
 		const unsigned int *up = rows[(i + 2) % 3], *over = rows[(i + 1) % 3];
 		row[0] = (unsigned int)i;
 		for (size_t j = 1; j <= m; j++) {
-			row[j] = least(least(up[j], row[j - 1]) + 1, up[j - 1] + !same(from[i - 1], to[j - 1]));
+			row[j] =
+			    least(least(up[j], row[j - 1]) + 1, up[j - 1] + !same(from[i - 1], to[j - 1]));
 			if (i > 1 && j > 1 && same(from[i - 1], to[j - 2]) && same(from[i - 2], to[j - 1]))
 				row[j] = least(row[j], over[j - 2] + 1);
 		}
@@ -44,7 +45,8 @@ void nearest_offer(struct nearest *nearest, const char *name)
 {
 	size_t length = strlen(nearest->word), at = nearest->count;
 	const char *second = strrchr(name, ':');
-	unsigned int distance = nearest_distance(nearest->word, name), limit = (unsigned int)(length / 3 > 2 ? length / 3 : 2);
+	unsigned int distance = nearest_distance(nearest->word, name),
+	             limit = (unsigned int)(length / 3 > 2 ? length / 3 : 2);
 	if (second && !strchr(nearest->word, ':'))
 		distance = least(distance, nearest_distance(nearest->word, second + 1));
 	if (distance > limit || strlen(name) >= NEAREST_WORD_BYTES)
@@ -65,5 +67,6 @@ void nearest_list(const struct nearest *nearest, char *text, size_t text_bytes)
 	size_t length = 0;
 	text[0] = '\0';
 	for (size_t i = 0; i < nearest->count && length < text_bytes; i++)
-		length += (size_t)snprintf(text + length, text_bytes - length, "%s%s", i ? ", " : "", nearest->kept[i].name);
+		length += (size_t)snprintf(
+		    text + length, text_bytes - length, "%s%s", i ? ", " : "", nearest->kept[i].name);
 }

@@ -169,7 +169,8 @@ static int loop(struct observe *o)
 {
 	for (uint64_t due_ns = 0;;) {
 		struct epoll_event events[64];
-		int timeout = due_ns < (uint64_t)TICK_MS * 1000000 ? (int)((due_ns + 999999) / 1000000) : TICK_MS;
+		int timeout =
+		    due_ns < (uint64_t)TICK_MS * 1000000 ? (int)((due_ns + 999999) / 1000000) : TICK_MS;
 		int count = epoll_wait(o->epoll_fd, events, 64, timeout);
 		if (count < 0 && errno != EINTR)
 			return 1;
@@ -190,7 +191,8 @@ static int loop(struct observe *o)
 
 int observe_run(const struct options *options, int front_fd)
 {
-	struct observe o = {.options = options, .front = getppid(), .front_fd = front_fd, .epoll_fd = -1, .signal_fd = -1};
+	struct observe o = {
+	    .options = options, .front = getppid(), .front_fd = front_fd, .epoll_fd = -1, .signal_fd = -1};
 	int error = open_all(&o);
 	char text[256];
 	if (error) {

@@ -10,13 +10,13 @@
 
 struct option {
 	unsigned int commands;
-	char letter;                /* '\0': the long form only */
+	char letter; /* '\0': the long form only */
 	const char *name;
 	const char *value;          /* "BYTES"; NULL: takes none, or one of `choices` */
 	const char *const *choices; /* NULL-terminated */
 	const char *allowed;        /* what a value may be, for error lines; NULL with choices */
 	int (*set)(struct options *options, const char *value); /* 0 or -EINVAL */
-	const char *help;           /* lines separated by '\n' */
+	const char *help;                                       /* lines separated by '\n' */
 };
 
 /* The rows of the reading commands. */

@@ -143,7 +143,8 @@ static int set_cpu_max(struct options *options, const char *value)
 	const char *suffix;
 	uint64_t percent;
 
-	if (value_number(value, &percent, &suffix) || (*suffix && strcmp(suffix, "%") != 0) || percent < 1 || percent > 100)
+	if (value_number(value, &percent, &suffix) || (*suffix && strcmp(suffix, "%") != 0) || percent < 1 ||
+	    percent > 100)
 		return -EINVAL;
 	options->cpu_max_percent = (uint32_t)percent;
 	return 0;
@@ -177,57 +178,64 @@ static int set_version(struct options *options, const char *value)
  * carries. Help lines stay below 80 - HELP_COLUMN. */
 static const struct option option_table[] = {
     {COMMAND_RECORD, 'p', "period", "BYTES", NULL, "1 to 1024G, with K, M or G if wanted", set_period,
-	"mean bytes between samples, default 512K;\n1 records every allocation; K, M, G work"},
+        "mean bytes between samples, default 512K;\n1 records every allocation; K, M, G work"},
     {COMMAND_RECORD | COMMAND_ADOPT, 'o', "output", "PATTERN", NULL,
-	"a path in which % begins one of " OUTPUT_DIRECTIVES, set_output,
-	"name of the profiles, default\n" OUTPUT_DEFAULT ": %e executable,\n"
-	"%p pid, %n snapshot, %h host, %t unix seconds;\n"
-	"a folder or a trailing / means that name inside"},
+        "a path in which % begins one of " OUTPUT_DIRECTIVES, set_output,
+        "name of the profiles, default\n" OUTPUT_DEFAULT ": %e executable,\n"
+        "%p pid, %n snapshot, %h host, %t unix seconds;\n"
+        "a folder or a trailing / means that name inside"},
     {COMMAND_RECORD, 'b', "backend", NULL, backend_names, NULL, set_backend,
-	"how stacks are captured; auto, the default, takes\nthe best the kernel allows (-v says which and why)\nand at periods of 16K and less has the program\ncopy them first, as long as it has room"},
+        "how stacks are captured; auto, the default, takes\nthe best the kernel allows (-v says which and "
+        "why)\nand at periods of 16K and less has the program\ncopy them first, as long as it has room"},
     {COMMAND_RECORD | COMMAND_ADOPT, 's', "stack-bytes", "BYTES", NULL, "256 to 64K", set_stack_bytes,
-	"most stack bytes per sample, default 32K"},
+        "most stack bytes per sample, default 32K"},
     {COMMAND_RECORD | COMMAND_ADOPT, 'i', "interval", "TIME", NULL,
-	"0 or a whole number with its unit, such as 500ms, 10s, 5m, 1h (1ms to 1000h)", set_interval,
-	"time between snapshots, default 60s; 500ms, 5m\nand 1h work too, 0 means none"},
+        "0 or a whole number with its unit, such as 500ms, 10s, 5m, 1h (1ms to 1000h)", set_interval,
+        "time between snapshots, default 60s; 500ms, 5m\nand 1h work too, 0 means none"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "keep", "N", NULL, "1 to 1000000", set_keep,
-	"snapshots to keep of each process, the newest;\nall unless given"},
+        "snapshots to keep of each process, the newest;\nall unless given"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "delta", NULL, NULL, NULL, set_delta,
-	"beside each periodic snapshot, what was allocated\nsince the one before (NNNN-delta)"},
-    {COMMAND_RECORD, '\0', "no-peak", NULL, NULL, NULL, set_no_peak, "do not keep the heap at its largest (peak)"},
+        "beside each periodic snapshot, what was allocated\nsince the one before (NNNN-delta)"},
+    {COMMAND_RECORD, '\0', "no-peak", NULL, NULL, NULL, set_no_peak,
+        "do not keep the heap at its largest (peak)"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "signal", "SIG", NULL, "USR1, USR2, RTMIN+N or none", set_signal,
-	"asks for a snapshot, default USR1: of a process\nthat has no use for it, or of all if sent to the\n"
-	"sampler; none means none"},
+        "asks for a snapshot, default USR1: of a process\nthat has no use for it, or of all if sent to the\n"
+        "sampler; none means none"},
     {COMMAND_RECORD, '\0', "paused", NULL, NULL, NULL, set_paused,
-	"sample nothing before the program says so\n(heaptap_start in heaptap.h)"},
+        "sample nothing before the program says so\n(heaptap_start in heaptap.h)"},
     {COMMAND_RECORD, '\0', "mmap", NULL, NULL, NULL, set_mmap,
-	"record anonymous mappings too, as rows of their\nown under [mmap] (mmap, mremap, munmap)"},
-    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "labels", "LIST", NULL, "thread, age, size and rung, separated by commas", set_labels,
-	"tell blocks apart by thread, age, size or rung\n(how the stack was got)"},
+        "record anonymous mappings too, as rows of their\nown under [mmap] (mmap, mremap, munmap)"},
+    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "labels", "LIST", NULL,
+        "thread, age, size and rung, separated by commas", set_labels,
+        "tell blocks apart by thread, age, size or rung\n(how the stack was got)"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "lifetimes", NULL, NULL, NULL, set_lifetimes,
-	"write how long blocks lived, by stack, as JSON\nlines (lifetimes.jsonl)"},
-    {COMMAND_RECORD, '\0', "temporary", "TIME", NULL, "a whole number with its unit, such as 1ms", set_temporary,
-	"a block that is freed sooner, by the thread that\nallocated it, is called temporary; default 1ms"},
+        "write how long blocks lived, by stack, as JSON\nlines (lifetimes.jsonl)"},
+    {COMMAND_RECORD, '\0', "temporary", "TIME", NULL, "a whole number with its unit, such as 1ms",
+        set_temporary,
+        "a block that is freed sooner, by the thread that\nallocated it, is called temporary; default 1ms"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "timeline", NULL, NULL, NULL, set_timeline,
-	"write the heap over time, beside the resident\nmemory, as JSON lines (timeline.jsonl)"},
-    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "fsync", NULL, NULL, NULL, set_sync, "profiles are on the disk before they have a name"},
+        "write the heap over time, beside the resident\nmemory, as JSON lines (timeline.jsonl)"},
+    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "fsync", NULL, NULL, NULL, set_sync,
+        "profiles are on the disk before they have a name"},
     {COMMAND_SNAPSHOT, '\0', "all", NULL, NULL, NULL, set_all, "every process that is being profiled"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "symbols", NULL, symbol_names, NULL, set_symbols,
-	"names in the profile: full, the default, has\nfunctions, inlined calls and lines; raw has none"},
+        "names in the profile: full, the default, has\nfunctions, inlined calls and lines; raw has none"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "debuginfod", NULL, NULL, NULL, set_debuginfod,
-	"fetch debug files that are not here from the\nservers in $DEBUGINFOD_URLS"},
-    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "max-rss", "BYTES", NULL, "1M to 1024G, with K, M or G if wanted", set_rss_max,
-	"memory of the sampler above which the period\ndoubles; no limit unless given"},
+        "fetch debug files that are not here from the\nservers in $DEBUGINFOD_URLS"},
+    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "max-rss", "BYTES", NULL, "1M to 1024G, with K, M or G if wanted",
+        set_rss_max, "memory of the sampler above which the period\ndoubles; no limit unless given"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "max-cpu", "PERCENT", NULL, "1 to 100", set_cpu_max,
-	"share of one CPU that the sampler may take before\nthe period doubles; no limit unless given"},
+        "share of one CPU that the sampler may take before\nthe period doubles; no limit unless given"},
     {COMMAND_RECORD | COMMAND_ADOPT, 'q', "quiet", NULL, NULL, NULL, set_quiet, "no summary at the end"},
-    {COMMAND_RECORD | COMMAND_ADOPT, 'v', "verbose", NULL, NULL, NULL, set_verbose, "say what is done and why; twice for more"},
+    {COMMAND_RECORD | COMMAND_ADOPT, 'v', "verbose", NULL, NULL, NULL, set_verbose,
+        "say what is done and why; twice for more"},
     {~0u, '\0', "help", NULL, NULL, NULL, set_help, "this text"},
     {~0u, '\0', "version", NULL, NULL, NULL, set_version, "the version"},
 };
 
 /* Appends to a string that is cut where its buffer ends. */
-__attribute__((format(printf, 3, 4))) static void append(char *text, size_t text_bytes, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void append(
+    char *text, size_t text_bytes, const char *format, ...)
 {
 	size_t length = text_bytes ? strnlen(text, text_bytes) : 0;
 	va_list args;
@@ -285,7 +293,7 @@ static const struct option *option_find(
 		if (!(option->commands & command->bit))
 			continue;
 		if (name ? strlen(option->name) == name_length && memcmp(option->name, name, name_length) == 0
-			 : letter == option->letter)
+		         : letter == option->letter)
 			return option;
 	}
 	return NULL;
@@ -325,13 +333,14 @@ static int option_set(
 	if (option->set(options, value) == 0)
 		return 0;
 	allowed_describe(option, allowed, sizeof(allowed));
-	append(error, error_bytes, "option --%s: '%s' is not possible; allowed: %s", option->name, value, allowed);
+	append(error, error_bytes, "option --%s: '%s' is not possible; allowed: %s", option->name, value,
+	    allowed);
 	return -EINVAL;
 }
 
 /* One word that begins with "--" and a letter. *at moves past a value taken from the next word. */
-static int long_parse(struct options *options, const struct command *command, char *const argv[], int argc, int *at,
-    char *error, size_t error_bytes)
+static int long_parse(struct options *options, const struct command *command, char *const argv[], int argc,
+    int *at, char *error, size_t error_bytes)
 {
 	const char *word = argv[*at];
 	const char *equals = strchr(word, '=');
@@ -347,8 +356,8 @@ static int long_parse(struct options *options, const struct command *command, ch
 }
 
 /* One word of short options: -qv, -p4K, -p 4K. */
-static int short_parse(struct options *options, const struct command *command, char *const argv[], int argc, int *at,
-    char *error, size_t error_bytes)
+static int short_parse(struct options *options, const struct command *command, char *const argv[], int argc,
+    int *at, char *error, size_t error_bytes)
 {
 	const char *word = argv[*at];
 
@@ -375,8 +384,8 @@ static int short_parse(struct options *options, const struct command *command, c
 }
 
 /* One word that begins with '-'; *at stays on its last word. */
-static int word_parse(struct options *options, const struct command *command, char *const argv[], int argc, int *at,
-    char *error, size_t error_bytes)
+static int word_parse(struct options *options, const struct command *command, char *const argv[], int argc,
+    int *at, char *error, size_t error_bytes)
 {
 	if (argv[*at][1] == '-')
 		return long_parse(options, command, argv, argc, at, error, error_bytes);
@@ -394,8 +403,8 @@ static void word_move(char **argv, int from, int to)
 
 /* *first becomes the place of the first operand. Where options may follow operands, they are moved in front.
  * */
-static int words_parse(struct options *options, const struct command *command, int argc, char *argv[], int *first,
-    char *error, size_t error_bytes)
+static int words_parse(struct options *options, const struct command *command, int argc, char *argv[],
+    int *first, char *error, size_t error_bytes)
 {
 	int operands = 0;
 
@@ -446,9 +455,10 @@ int options_parse(struct options *options, const struct command *command, int ar
 		ret = options_events_check(options, error, error_bytes);
 	if (ret)
 		return ret;
-	if (command->operand && !options->pid && options->operand_count < (command->operands_min ? command->operands_min : 1)) {
-		append(error, error_bytes, "no %s given; usage: heaptap %s %s", command->operand, command->name,
-		    command->synopsis);
+	if (command->operand && !options->pid &&
+	    options->operand_count < (command->operands_min ? command->operands_min : 1)) {
+		append(error, error_bytes, "no %s given; usage: heaptap %s %s", command->operand,
+		    command->name, command->synopsis);
 		return -EINVAL;
 	}
 	return 0;

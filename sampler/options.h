@@ -61,7 +61,7 @@ enum sort_key {
 /* What the commands that read profiles were asked for. NULL strings, zero numbers: not given. */
 struct read_options {
 	enum sort_key sort;
-	int32_t rows;               /* ROWS_ALL; 0: as many as the command likes */
+	int32_t rows; /* ROWS_ALL; 0: as many as the command likes */
 	bool tree, inverted, cum, lines, leaks, json, normalize, anonymize, no_pager;
 	const char *focus, *ignore, *module, *thread;
 	bool by_size, by_age;
@@ -70,7 +70,7 @@ struct read_options {
 	const char *suppressions;
 	bool fails_over;
 	uint64_t fail_over_bytes;
-	enum export_format format;  /* FORMAT_COUNT: not given */
+	enum export_format format; /* FORMAT_COUNT: not given */
 };
 
 struct event;
@@ -84,24 +84,24 @@ struct options {
 	enum backend backend;
 	/* most stack bytes per sample, STACK_BYTES_MIN .. STACK_BYTES_MAX, any number */
 	uint32_t stack_bytes;
-	uint64_t interval_ns;       /* between periodic snapshots, 0: none */
-	uint64_t keep;              /* numbered snapshots of a process, the newest; 0: all */
-	int signal;                 /* that asks for a snapshot, 0: none */
-	unsigned int labels;        /* enum heap_labels */
-	uint64_t temporary_ns;      /* what is freed sooner is temporary */
-	bool paused;                /* no samples until the program wants them */
-	bool record_mmap;           /* anonymous mappings too */
+	uint64_t interval_ns;            /* between periodic snapshots, 0: none */
+	uint64_t keep;                   /* numbered snapshots of a process, the newest; 0: all */
+	int signal;                      /* that asks for a snapshot, 0: none */
+	unsigned int labels;             /* enum heap_labels */
+	uint64_t temporary_ns;           /* what is freed sooner is temporary */
+	bool paused;                     /* no samples until the program wants them */
+	bool record_mmap;                /* anonymous mappings too */
 	bool delta, timeline, lifetimes; /* files to write besides */
-	bool no_peak;               /* nor to write */
-	bool sync;                  /* fsync what is written */
-	bool all;                   /* snapshot: of every process */
+	bool no_peak;                    /* nor to write */
+	bool sync;                       /* fsync what is written */
+	bool all;                        /* snapshot: of every process */
 	enum symbol_detail symbols;
-	bool debuginfod;            /* debug files that are not here may be fetched */
-	uint64_t rss_max_bytes;     /* of the sampler, 0: no limit */
-	uint32_t cpu_max_percent;   /* of one CPU, the sampler and its writers, 0: no limit */
-	int verbosity;              /* -1 for -q, 0, or the number of -v */
-	bool help, version;         /* asked for; nothing else need be valid then */
-	char *const *operands;      /* what follows the options, NULL-terminated: COMMAND and its arguments */
+	bool debuginfod;          /* debug files that are not here may be fetched */
+	uint64_t rss_max_bytes;   /* of the sampler, 0: no limit */
+	uint32_t cpu_max_percent; /* of one CPU, the sampler and its writers, 0: no limit */
+	int verbosity;            /* -1 for -q, 0, or the number of -v */
+	bool help, version;       /* asked for; nothing else need be valid then */
+	char *const *operands;    /* what follows the options, NULL-terminated: COMMAND and its arguments */
 	int operand_count;
 	struct read_options read;
 	const char *event_texts[OPTION_EVENTS_MAX]; /* of -e, in order */
@@ -115,17 +115,17 @@ struct options {
 
 /* The commands an option belongs to, as bits. */
 enum {
-	COMMAND_RECORD   = 1 << 0,
+	COMMAND_RECORD = 1 << 0,
 	COMMAND_SNAPSHOT = 1 << 1,
-	COMMAND_ADOPT    = 1 << 8,
+	COMMAND_ADOPT = 1 << 8,
 
-	COMMAND_REPORT     = 1 << 16,
-	COMMAND_DIFF       = 1 << 17,
-	COMMAND_EXPORT     = 1 << 18,
-	COMMAND_MERGE      = 1 << 19,
-	COMMAND_DOCTOR     = 1 << 20,
+	COMMAND_REPORT = 1 << 16,
+	COMMAND_DIFF = 1 << 17,
+	COMMAND_EXPORT = 1 << 18,
+	COMMAND_MERGE = 1 << 19,
+	COMMAND_DOCTOR = 1 << 20,
 	COMMAND_COMPLETION = 1 << 21,
-	COMMAND_EVENTS     = 1 << 22,
+	COMMAND_EVENTS = 1 << 22,
 };
 
 struct command {
@@ -137,7 +137,7 @@ struct command {
 	int (*run)(struct options *options); /* returns the exit status */
 	/* options may stand after operands too; otherwise the first operand ends them */
 	bool mixed;
-	int operands_min;     /* how many operands may not be missing; 0: one, if `operand` has a name */
+	int operands_min; /* how many operands may not be missing; 0: one, if `operand` has a name */
 };
 
 /*

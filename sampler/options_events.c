@@ -38,15 +38,14 @@ static int set_pid(struct options *options, const char *value)
 }
 
 const struct option options_events_table[] = {
-    {COMMAND_RECORD, 'e', "event", "NAME", NULL, "NAME, NAME@HZ or NAME/PERIOD, such as cpu-clock@99 or page-faults/1; at most 16",
-	set_event,
-	"sample this perf event too, a profile of its own\nbeside each of the heap's: NAME[@HZ | /PERIOD],\n"
-	"cpu-clock@99, page-faults/1, cycles:u@999,\nsched:sched_switch; again for more.\n"
-	"`heaptap events` lists what there is"},
-    {COMMAND_RECORD, '\0', "no-heap", NULL, NULL, NULL, set_no_heap,
-	"events only: nothing is preloaded"},
+    {COMMAND_RECORD, 'e', "event", "NAME", NULL,
+        "NAME, NAME@HZ or NAME/PERIOD, such as cpu-clock@99 or page-faults/1; at most 16", set_event,
+        "sample this perf event too, a profile of its own\nbeside each of the heap's: NAME[@HZ | /PERIOD],\n"
+        "cpu-clock@99, page-faults/1, cycles:u@999,\nsched:sched_switch; again for more.\n"
+        "`heaptap events` lists what there is"},
+    {COMMAND_RECORD, '\0', "no-heap", NULL, NULL, NULL, set_no_heap, "events only: nothing is preloaded"},
     {COMMAND_RECORD, 'P', "pid", "PID", NULL, "the number of a running process", set_pid,
-	"instead of COMMAND a process that runs, with its\nthreads, until it ends or Ctrl-C; with --no-heap"},
+        "instead of COMMAND a process that runs, with its\nthreads, until it ends or Ctrl-C; with --no-heap"},
 };
 
 const size_t options_events_count = sizeof(options_events_table) / sizeof(options_events_table[0]);
@@ -59,9 +58,11 @@ int options_events_check(const struct options *options, char *error, size_t erro
 	if (!options->pid)
 		snprintf(error, error_bytes, "--no-heap leaves nothing to record without --event NAME");
 	else if (!options->no_heap || !options->event_count)
-		snprintf(error, error_bytes, "--pid samples events only: it needs --no-heap and --event NAME");
+		snprintf(
+		    error, error_bytes, "--pid samples events only: it needs --no-heap and --event NAME");
 	else if (options->operand_count)
-		snprintf(error, error_bytes, "--pid and a COMMAND ('%s') exclude each other", options->operands[0]);
+		snprintf(error, error_bytes, "--pid and a COMMAND ('%s') exclude each other",
+		    options->operands[0]);
 	else
 		return 0;
 	return -EINVAL;

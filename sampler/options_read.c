@@ -10,7 +10,8 @@
 
 #define READING (COMMAND_REPORT | COMMAND_DIFF | COMMAND_EXPORT)
 
-static const char *const sort_names[] = {"inuse", "inuse-objects", "alloc", "objects", "temporary", "peak", NULL};
+static const char *const sort_names[] = {
+    "inuse", "inuse-objects", "alloc", "objects", "temporary", "peak", NULL};
 static const char *const format_names[] = {
     "folded", "flamegraph", "speedscope", "json", "csv", "massif", "heaptrack", NULL};
 
@@ -141,17 +142,17 @@ static int set_output(struct options *options, const char *value)
 }
 
 /* A row for each plain string and flag would be the same function again and again. */
-#define SET_TEXT(field)                                                                                      \
-	static int set_##field(struct options *options, const char *value)                                   \
-	{                                                                                                    \
-		options->read.field = value;                                                                 \
-		return *value ? 0 : -EINVAL;                                                                 \
+#define SET_TEXT(field)                                                    \
+	static int set_##field(struct options *options, const char *value) \
+	{                                                                  \
+		options->read.field = value;                               \
+		return *value ? 0 : -EINVAL;                               \
 	}
-#define SET_FLAG(name, field, state)                                                                         \
-	static int set_##name(struct options *options, const char *value)                                    \
-	{                                                                                                    \
-		options->read.field = state;                                                                 \
-		return 0;                                                                                    \
+#define SET_FLAG(name, field, state)                                      \
+	static int set_##name(struct options *options, const char *value) \
+	{                                                                 \
+		options->read.field = state;                              \
+		return 0;                                                 \
 	}
 
 SET_TEXT(focus)
@@ -174,42 +175,47 @@ SET_FLAG(no_pager, no_pager, true)
 
 const struct option options_read_table[] = {
     {READING, '\0', "sort", NULL, sort_names, NULL, set_sort,
-	"what is counted: bytes or objects in use, bytes or\nobjects ever allocated, objects freed again, or the\n"
-	"bytes in use in the largest snapshot"},
+        "what is counted: bytes or objects in use, bytes or\nobjects ever allocated, objects freed again, or "
+        "the\n"
+        "bytes in use in the largest snapshot"},
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "cum", NULL, NULL, NULL, set_cum,
-	"order by what a function and its callees hold"},
+        "order by what a function and its callees hold"},
     {COMMAND_REPORT | COMMAND_DIFF, 'n', "rows", "N", NULL, "1 or more, or all", set_rows,
-	"rows per table, or all"},
+        "rows per table, or all"},
     {COMMAND_REPORT, 't', "tree", NULL, NULL, NULL, set_tree, "call tree, from main inwards"},
     {COMMAND_REPORT, '\0', "inverted", NULL, NULL, NULL, set_inverted,
-	"call tree, from the allocating function outwards"},
-    {COMMAND_REPORT | COMMAND_EXPORT, '\0', "threshold", "PERCENT", NULL, "0 to 100, with one decimal if wanted",
-	set_threshold, "fold what is smaller in a tree, default 1"},
+        "call tree, from the allocating function outwards"},
+    {COMMAND_REPORT | COMMAND_EXPORT, '\0', "threshold", "PERCENT", NULL,
+        "0 to 100, with one decimal if wanted", set_threshold, "fold what is smaller in a tree, default 1"},
     {COMMAND_REPORT, 'l', "leaks", NULL, NULL, NULL, set_leaks,
-	"stacks of what is still in use, for exit profiles"},
+        "stacks of what is still in use, for exit profiles"},
     {COMMAND_REPORT, '\0', "suppressions", "FILE", NULL, "the name of a file", set_suppressions,
-	"leave out leaks that FILE names, in the form of\nLeakSanitizer: lines 'leak:PATTERN'"},
+        "leave out leaks that FILE names, in the form of\nLeakSanitizer: lines 'leak:PATTERN'"},
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "fail-over", "BYTES", NULL, "0 or more, with K, M or G if wanted",
-	set_fail_over, "exit status 3 if more is in use (diff: if use grew\nby more)"},
-    {COMMAND_DIFF, '\0', "normalize", NULL, NULL, NULL, set_normalize, "scale NEW to the total of BASE first"},
-    {READING, '\0', "focus", "RE", NULL, REGEX, set_focus, "only stacks with a function or source file like RE"},
-    {READING, '\0', "ignore", "RE", NULL, REGEX, set_ignore, "no stacks with a function or source file like RE"},
-    {READING, '\0', "module", "RE", NULL, REGEX, set_module, "only stacks through a program or library like RE"},
+        set_fail_over, "exit status 3 if more is in use (diff: if use grew\nby more)"},
+    {COMMAND_DIFF, '\0', "normalize", NULL, NULL, NULL, set_normalize,
+        "scale NEW to the total of BASE first"},
+    {READING, '\0', "focus", "RE", NULL, REGEX, set_focus,
+        "only stacks with a function or source file like RE"},
+    {READING, '\0', "ignore", "RE", NULL, REGEX, set_ignore,
+        "no stacks with a function or source file like RE"},
+    {READING, '\0', "module", "RE", NULL, REGEX, set_module,
+        "only stacks through a program or library like RE"},
     {READING, '\0', "thread", "RE", NULL, REGEX, set_thread, "only threads whose name or id is like RE"},
     {READING, '\0', "size", "MIN:MAX", NULL, "MIN:MAX in bytes, such as 64:4K, 1M: or :100", set_size,
-	"only blocks of this size, mean per stack"},
+        "only blocks of this size, mean per stack"},
     {READING, '\0', "age", "MIN:MAX", NULL, "MIN:MAX with units, such as 1s:1m or 10s:", set_age,
-	"only blocks of this age"},
+        "only blocks of this age"},
     {READING, '\0', "lines", NULL, NULL, NULL, set_lines, "tell source lines apart"},
     {READING, '\0', "functions", NULL, NULL, NULL, set_functions, "do not (the default)"},
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "json", NULL, NULL, NULL, set_json, "everything, for programs"},
     {COMMAND_EXPORT, 'f', "format", NULL, format_names, NULL, set_format, "what to write; must be given"},
     {COMMAND_EXPORT | COMMAND_MERGE, '\0', "anonymize", NULL, NULL, NULL, set_anonymize,
-	"write hashes instead of names"},
+        "write hashes instead of names"},
     {READING | COMMAND_MERGE, 'o', "output", "FILE", NULL, "the name of a file", set_output,
-	"write to FILE instead of standard output"},
+        "write to FILE instead of standard output"},
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "no-pager", NULL, NULL, NULL, set_no_pager,
-	"straight to the terminal, however long"},
+        "straight to the terminal, however long"},
 };
 
 const size_t options_read_count = sizeof(options_read_table) / sizeof(options_read_table[0]);

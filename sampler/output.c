@@ -19,7 +19,7 @@ struct output_used {
 	struct used_name {
 		uint64_t hash; /* 0: free */
 		uint64_t next; /* number for the next namesake */
-	} *names;
+	} * names;
 	size_t count, capacity; /* capacity is a power of two, never more than 3/4 full */
 };
 
@@ -67,7 +67,7 @@ static int text_end(struct text *text)
 static bool is_plain(char byte)
 {
 	return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
-	       byte == '.' || byte == '_' || byte == '+' || byte == '-';
+	    byte == '.' || byte == '_' || byte == '+' || byte == '-';
 }
 
 /* A word that we did not make up ourselves: see output.h. */
@@ -89,7 +89,8 @@ static void text_put_word(struct text *text, const char *word)
 	}
 }
 
-static int put_directive(struct text *text, char directive, const struct output_facts *facts, const char *host)
+static int put_directive(
+    struct text *text, char directive, const struct output_facts *facts, const char *host)
 {
 	char number[24];
 
@@ -107,7 +108,8 @@ static int put_directive(struct text *text, char directive, const struct output_
 		text_put(text, number, (size_t)snprintf(number, sizeof(number), "%ld", (long)facts->pid));
 		return 0;
 	case 't':
-		text_put(text, number, (size_t)snprintf(number, sizeof(number), "%lld", (long long)facts->seconds));
+		text_put(text, number,
+		    (size_t)snprintf(number, sizeof(number), "%lld", (long long)facts->seconds));
 		return 0;
 	case '%':
 		text_put(text, "%", 1);
@@ -117,7 +119,8 @@ static int put_directive(struct text *text, char directive, const struct output_
 	}
 }
 
-static int text_expand(struct text *text, const char *pattern, const struct output_facts *facts, const char *host)
+static int text_expand(
+    struct text *text, const char *pattern, const struct output_facts *facts, const char *host)
 {
 	while (*pattern) {
 		size_t plain = strcspn(pattern, "%");
@@ -260,7 +263,8 @@ static struct used_name *used_slot(const struct output_used *used, uint64_t hash
 
 static int used_grow(struct output_used *used)
 {
-	struct output_used larger = {.count = used->count, .capacity = used->capacity ? 2 * used->capacity : 64};
+	struct output_used larger = {
+	    .count = used->count, .capacity = used->capacity ? 2 * used->capacity : 64};
 
 	larger.names = calloc(larger.capacity, sizeof(*larger.names));
 	if (!larger.names)

@@ -4,12 +4,12 @@
 #include <poll.h>
 #include <time.h>
 
-#define MS_NS  UINT64_C(1000000)
+#define MS_NS    UINT64_C(1000000)
 #define SOON_NS  (200 * MS_NS)
 #define LATER_NS (2000 * MS_NS)
 
 enum {
-	MANY = 16,            /* samples in one look */
+	MANY = 16, /* samples in one look */
 	/* 64 cost the same at -p 1, 1024 half as much again (their lines leave the cache) */
 	FLOOD = 256,
 	LEAST_NS = 30 * 1000, /* a sleep that is shorter is none */
@@ -39,7 +39,8 @@ static uint64_t tick_ns(const struct pace *pace, uint64_t now_ns)
 		return 2 * MS_NS;
 	if (now_ns - pace->came_ns < SOON_NS)
 		return 10 * MS_NS;
-	return now_ns - pace->came_ns < LATER_NS || now_ns - pace->asked_ns < LATER_NS ? 20 * MS_NS : 40 * MS_NS;
+	return now_ns - pace->came_ns < LATER_NS || now_ns - pace->asked_ns < LATER_NS ? 20 * MS_NS
+	                                                                               : 40 * MS_NS;
 }
 
 uint64_t pace_timeout_ns(const struct pace *pace, uint64_t now_ns)

@@ -54,7 +54,7 @@ static void look_at_dynamic(Elf_Scn *section, const GElf_Shdr *header, struct fi
 		if (!gelf_getdyn(data, (int)i, &entry))
 			continue;
 		facts->symbolic = facts->symbolic || entry.d_tag == DT_SYMBOLIC ||
-				  (entry.d_tag == DT_FLAGS && entry.d_un.d_val & DF_SYMBOLIC);
+		    (entry.d_tag == DT_FLAGS && entry.d_un.d_val & DF_SYMBOLIC);
 	}
 }
 
@@ -67,14 +67,17 @@ static void look_at_sections(Elf *elf, struct file_facts *facts)
 		return;
 	while ((section = elf_nextscn(elf, section))) {
 		GElf_Shdr header;
-		const char *name = gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : NULL;
+		const char *name =
+		    gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : NULL;
 
 		if (!name)
 			continue;
 		facts->symbols = facts->symbols || header.sh_type == SHT_SYMTAB;
-		facts->debug = facts->debug || strcmp(name, ".debug_info") == 0 || strcmp(name, ".zdebug_info") == 0;
+		facts->debug =
+		    facts->debug || strcmp(name, ".debug_info") == 0 || strcmp(name, ".zdebug_info") == 0;
 		facts->debug_link = facts->debug_link || strcmp(name, ".gnu_debuglink") == 0;
-		facts->unwind = facts->unwind || strcmp(name, ".eh_frame") == 0 || strcmp(name, ".debug_frame") == 0;
+		facts->unwind =
+		    facts->unwind || strcmp(name, ".eh_frame") == 0 || strcmp(name, ".debug_frame") == 0;
 		if (header.sh_type == SHT_DYNSYM)
 			look_at_symbols(section, elf, &header, facts);
 		if (header.sh_type == SHT_DYNAMIC)
@@ -106,21 +109,24 @@ static int facts_read(const char *path, struct file_facts *facts)
 static void say_names(const char *path, const struct file_facts *facts)
 {
 	if (!facts->unwind)
-		doctor_say(DOCTOR_NOTE, "build it with -fasynchronous-unwind-tables, and do not strip .eh_frame",
+		doctor_say(DOCTOR_NOTE,
+		    "build it with -fasynchronous-unwind-tables, and do not strip .eh_frame",
 		    "%s has no unwind tables: stacks end there", path);
 	if (facts->debug)
 		doctor_say(DOCTOR_GOOD, NULL, "%s has debug info: functions, inlined calls and lines", path);
 	else if (facts->debug_link)
-		doctor_say(DOCTOR_NOTE, "install its -dbgsym package, put the .debug file beside it, or record with --debuginfod",
+		doctor_say(DOCTOR_NOTE,
+		    "install its -dbgsym package, put the .debug file beside it, or record with --debuginfod",
 		    "%s is stripped; its debug info is in a file of its own, if that is installed", path);
 	else if (facts->symbols)
-		doctor_say(DOCTOR_NOTE, "build it with -g", "%s has names of functions, but no lines or inlined calls", path);
+		doctor_say(DOCTOR_NOTE, "build it with -g",
+		    "%s has names of functions, but no lines or inlined calls", path);
 	else
 		doctor_say(DOCTOR_NOTE, "build it with -g, or install its -dbgsym package",
 		    "%s is stripped: functions that it does not export are named by address", path);
 	if (!facts->build_id)
-		doctor_say(DOCTOR_NOTE, "link it with -Wl,--build-id", "%s has no build id: readers cannot tell its versions apart",
-		    path);
+		doctor_say(DOCTOR_NOTE, "link it with -Wl,--build-id",
+		    "%s has no build id: readers cannot tell its versions apart", path);
 }
 
 static int examine_program(const char *path)
@@ -132,8 +138,9 @@ static int examine_program(const char *path)
 	if (obstacle) {
 		doctor_say(DOCTOR_BAD,
 		    kind == PROGRAM_STATIC ? "link it dynamically (without -static)"
-		    : kind == PROGRAM_PRIVILEGED ? "record it as the user that it becomes, or a copy without the privilege"
-						 : "use a heaptap of its architecture",
+		        : kind == PROGRAM_PRIVILEGED
+		        ? "record it as the user that it becomes, or a copy without the privilege"
+		        : "use a heaptap of its architecture",
 		    "%s %s: nothing can be preloaded into it, so nothing of it is seen", path, obstacle);
 		return 0;
 	}
@@ -144,9 +151,11 @@ static int examine_program(const char *path)
 	if (facts_read(path, &facts) == 0) {
 		if (facts.own_malloc)
 			doctor_say(DOCTOR_BAD, "link the allocator as a shared library",
-			    "%s brings a malloc of its own in the program itself: calls to it are not seen", path);
+			    "%s brings a malloc of its own in the program itself: calls to it are not seen",
+			    path);
 		else
-			doctor_say(DOCTOR_GOOD, NULL, "%s is dynamically linked: its allocations are seen", path);
+			doctor_say(
+			    DOCTOR_GOOD, NULL, "%s is dynamically linked: its allocations are seen", path);
 		say_names(path, &facts);
 	}
 	return 0;
@@ -204,7 +213,7 @@ void patient_capabilities(pid_t pid, unsigned long long *capabilities, int *secc
 struct mapping {
 	uint64_t start, end, base; /* base: of its file's first mapping */
 	bool code;
-	char *path;                /* "" of no file */
+	char *path; /* "" of no file */
 };
 
 struct mapped {
@@ -231,14 +240,16 @@ static const struct mapping *mapping_at(const struct mapped *mapped, uint64_t ad
 }
 
 /* The mapping that the file's calls of malloc go to; NULL: they cannot be told. */
-static const struct mapping *malloc_find(pid_t pid, const struct mapping *mapping, int memory_fd, const struct mapped *mapped)
+static const struct mapping *malloc_find(
+    pid_t pid, const struct mapping *mapping, int memory_fd, const struct mapped *mapped)
 {
 	char seen[PATH_MAX + 32];
 	uint64_t target = 0;
 
 	snprintf(seen, sizeof(seen), "/proc/%d/root%s", (int)pid, mapping->path);
-	if (!*mapping->path || (binding_read(seen, mapping->base, memory_fd, "malloc", &target) &&
-				   binding_read(seen, mapping->base, memory_fd, "calloc", &target)))
+	if (!*mapping->path ||
+	    (binding_read(seen, mapping->base, memory_fd, "malloc", &target) &&
+	        binding_read(seen, mapping->base, memory_fd, "calloc", &target)))
 		return NULL;
 	return mapping_at(mapped, target);
 }
@@ -257,9 +268,11 @@ static void look_at_binding(pid_t pid, const struct mapping *mapping, int memory
 {
 	const struct mapping *target = malloc_find(pid, mapping, memory_fd, mapped), *next;
 
-	if (!target || !*target->path || is_ours(mapping) || is_ours(target) || strcmp(target->path, mapping->path) == 0)
+	if (!target || !*target->path || is_ours(mapping) || is_ours(target) ||
+	    strcmp(target->path, mapping->path) == 0)
 		return;
-	next = strncmp(file_name(target->path), "libc.", 5) != 0 ? malloc_find(pid, target, memory_fd, mapped) : NULL;
+	next = strncmp(file_name(target->path), "libc.", 5) != 0 ? malloc_find(pid, target, memory_fd, mapped)
+	                                                         : NULL;
 	if (next && (is_ours(next) || strcmp(next->path, target->path) == 0))
 		return;
 	if (!mapped->elsewhere++) {
@@ -302,7 +315,9 @@ static int mapping_add(struct mapped *mapped, const struct mapping *mapping)
 	mapped->count++;
 	while (last && !*mapped->mappings[last - 1].path)
 		last--;
-	new->base = last && strcmp(mapped->mappings[last - 1].path, new->path) == 0 ? mapped->mappings[last - 1].base : new->start;
+	new->base = last &&strcmp(mapped->mappings[last - 1].path, new->path) == 0
+	    ? mapped->mappings[last - 1].base
+	    : new->start;
 	if (*new->path && strcmp(file_name(new->path), LIBRARY_NAME) == 0)
 		mapped->profiled = true;
 	return 0;
@@ -331,7 +346,8 @@ static int look_at_maps(pid_t pid, struct mapped *mapped)
 		int path = 0;
 
 		line[strcspn(line, "\n")] = '\0';
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*x %*s %*u %n", &mapping.start, &mapping.end, access_bits, &path) != 3)
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*x %*s %*u %n", &mapping.start, &mapping.end,
+		        access_bits, &path) != 3)
 			continue;
 		mapping.code = access_bits[2] == 'x' && line[path] == '/';
 		mapping.path = line[path] == '/' ? line + path : "";
@@ -355,20 +371,24 @@ static void say_process(pid_t pid, const struct mapped *mapped)
 
 	patient_capabilities(pid, &capabilities, &seccomp);
 	if (mapped->profiled)
-		doctor_say(DOCTOR_GOOD, NULL, "process %d is being profiled: heaptap snapshot %d", (int)pid, (int)pid);
+		doctor_say(DOCTOR_GOOD, NULL, "process %d is being profiled: heaptap snapshot %d", (int)pid,
+		    (int)pid);
 	else
 		doctor_say(DOCTOR_BAD, "start it with: heaptap record COMMAND",
 		    "process %d was started without heaptap: what it has allocated is not seen", (int)pid);
 	if (seccomp == 2)
-		doctor_say(DOCTOR_NOTE, NULL, "a seccomp filter is on it: samples go on, its children that exec may be seen later");
+		doctor_say(DOCTOR_NOTE, NULL,
+		    "a seccomp filter is on it: samples go on, its children that exec may be seen later");
 	if (mapped->elsewhere)
 		doctor_say(DOCTOR_BAD, "open plug-ins without RTLD_DEEPBIND; link without -Bsymbolic",
-		    "%u mapped files call another malloc, which is not seen, such as %s that of %s", mapped->elsewhere,
-		    mapped->first_elsewhere, mapped->first_target);
+		    "%u mapped files call another malloc, which is not seen, such as %s that of %s",
+		    mapped->elsewhere, mapped->first_elsewhere, mapped->first_target);
 	if (mapped->symbolic)
-		doctor_say(DOCTOR_NOTE, "link it without -Bsymbolic", "%u mapped files bind calls to themselves first, such as %s",
-		    mapped->symbolic, mapped->first_symbolic);
-	doctor_say(DOCTOR_GOOD, NULL, "%u mapped files with code, %u of them without names for functions they do not export",
+		doctor_say(DOCTOR_NOTE, "link it without -Bsymbolic",
+		    "%u mapped files bind calls to themselves first, such as %s", mapped->symbolic,
+		    mapped->first_symbolic);
+	doctor_say(DOCTOR_GOOD, NULL,
+	    "%u mapped files with code, %u of them without names for functions they do not export",
 	    mapped->libraries, mapped->without_names);
 }
 
@@ -384,7 +404,8 @@ static int examine_process(pid_t pid)
 	if (err || length < 0) {
 		err = err ? err : -errno;
 		mapped_fini(&mapped);
-		notice_print(err == -ENOENT ? "there is no process %d" : "process %d cannot be looked at: be root, or its user",
+		notice_print(err == -ENOENT ? "there is no process %d"
+		                            : "process %d cannot be looked at: be root, or its user",
 		    (int)pid);
 		return err;
 	}

@@ -36,10 +36,10 @@ static bool take_hex(const char **at, const char *end, uint64_t *number)
 		start = *at += 2;
 	for (; *at < end; ++*at) {
 		char c = **at;
-		int digit = c >= '0' && c <= '9'   ? c - '0'
-		            : c >= 'a' && c <= 'f' ? c - 'a' + 10
-		            : c >= 'A' && c <= 'F' ? c - 'A' + 10
-		                                   : -1;
+		int digit = c >= '0' && c <= '9' ? c - '0'
+		    : c >= 'a' && c <= 'f'       ? c - 'a' + 10
+		    : c >= 'A' && c <= 'F'       ? c - 'A' + 10
+		                                 : -1;
 
 		if (digit < 0)
 			break;
@@ -285,8 +285,8 @@ int perfmap_open(int pid, struct perfmap **map)
 		return -errno;
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", namespace_pid(process_fd, pid));
 	root_fd = fstat(process_fd, &process) == 0
-	              ? openat(process_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC)
-	              : -1;
+	    ? openat(process_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC)
+	    : -1;
 	fd = root_fd < 0 ? -errno : plainfile_open(root_fd, path, 1, &file);
 	if (root_fd >= 0)
 		close(root_fd);

@@ -22,8 +22,8 @@ enum {
 	 * room, 33 KB: truth at -p 1 lost 829 of 3462 stacks with 8 MiB, none of 346002 with 64. The copy
 	 * rung lost half of those: it slows the target less than we need to follow. */
 	DENSE_PERIOD_BYTES = 16 << 10,
-	RING_BYTES_DENSE   = 64 << 20,
-	ATTACH_ROUNDS   = 8,
+	RING_BYTES_DENSE = 64 << 20,
+	ATTACH_ROUNDS = 8,
 };
 
 static int open_event(struct perf_event_attr *attr, pid_t pid, int cpu, int ring_fd)
@@ -55,8 +55,10 @@ static int note_offset(Elf *elf, uint64_t *file_offset)
 		GElf_Nhdr note;
 		while (data && (next = gelf_getnote(data, at, &note, &name, &desc)) > 0) {
 			const char *bytes = data->d_buf;
-			if (note.n_type == 3 && note.n_namesz == 8 && memcmp(bytes + name, "stapsdt", 8) == 0 &&
-			    note.n_descsz >= 24 + sizeof("heaptap") && memcmp(bytes + desc + 24, "heaptap", 8) == 0)
+			if (note.n_type == 3 && note.n_namesz == 8 &&
+			    memcmp(bytes + name, "stapsdt", 8) == 0 &&
+			    note.n_descsz >= 24 + sizeof("heaptap") &&
+			    memcmp(bytes + desc + 24, "heaptap", 8) == 0)
 				memcpy(&address, bytes + desc, sizeof(address));
 			at = next;
 		}
@@ -65,8 +67,8 @@ static int note_offset(Elf *elf, uint64_t *file_offset)
 		return -ENOENT;
 	for (size_t i = 0; i < count; i++) {
 		GElf_Phdr segment;
-		if (gelf_getphdr(elf, (int)i, &segment) && segment.p_type == PT_LOAD && address >= segment.p_vaddr &&
-		    address - segment.p_vaddr < segment.p_filesz) {
+		if (gelf_getphdr(elf, (int)i, &segment) && segment.p_type == PT_LOAD &&
+		    address >= segment.p_vaddr && address - segment.p_vaddr < segment.p_filesz) {
 			*file_offset = address - segment.p_vaddr + segment.p_offset;
 			return 0;
 		}
@@ -284,7 +286,7 @@ int probe_open(struct probe *probe, enum backend wanted, const char *library, ui
 		return 0;
 	}
 	int error = 0, uprobe_error = 0;
-	size_t ring_bytes = geteuid() != 0 ? RING_BYTES_USER
+	size_t ring_bytes = geteuid() != 0      ? RING_BYTES_USER
 	    : period_bytes < DENSE_PERIOD_BYTES ? RING_BYTES_DENSE
 	                                        : RING_BYTES_ROOT;
 	probe->rings = rings_open(ring_bytes, &error);
@@ -302,7 +304,8 @@ int probe_open(struct probe *probe, enum backend wanted, const char *library, ui
 		if (!error) {
 			probe->backend = BACKEND_BREAKPOINT;
 			if (wanted == BACKEND_AUTO)
-				snprintf(probe->reason, sizeof(probe->reason), "uprobe: %s", cause(uprobe_error));
+				snprintf(
+				    probe->reason, sizeof(probe->reason), "uprobe: %s", cause(uprobe_error));
 			else
 				snprintf(probe->reason, sizeof(probe->reason), "asked for");
 			return 0;

@@ -29,7 +29,7 @@ struct probe {
 	struct rings *rings;  /* NULL for BACKEND_COPY */
 	uint32_t dump_bytes;
 	uint64_t regs_mask;
-	int *uprobe_fds;      /* one per ring */
+	int *uprobe_fds; /* one per ring */
 };
 
 /* Opens the best backend that `wanted` allows. An explicit backend that cannot be had is an error: -errno,

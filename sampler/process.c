@@ -75,7 +75,7 @@ static enum answer maps_region(pid_t pid, const struct region *region)
 
 /* What the kernel says of a thread. */
 struct thread_facts {
-	pid_t pid;    /* of its process; 0 for a zombie and for none */
+	pid_t pid; /* of its process; 0 for a zombie and for none */
 	pid_t parent;
 	pid_t inner;  /* its id in its own pid namespace */
 	bool like_us; /* all its user ids are ours */
@@ -95,8 +95,10 @@ static struct thread_facts thread_read(pid_t tid)
 		if (strncmp(line, "NSpid:", 6) == 0 && last)
 			facts.inner = atoi(last + 1);
 		else if (sscanf(line, "Uid: %u %u %u %u", &uid[0], &uid[1], &uid[2], &uid[3]) == 4)
-			facts.like_us = uid[0] == geteuid() && uid[1] == uid[0] && uid[2] == uid[0] && uid[3] == uid[0];
-		else if (sscanf(line, "Tgid: %d", &facts.pid) != 1 && sscanf(line, "PPid: %d", &facts.parent) != 1)
+			facts.like_us =
+			    uid[0] == geteuid() && uid[1] == uid[0] && uid[2] == uid[0] && uid[3] == uid[0];
+		else if (sscanf(line, "Tgid: %d", &facts.pid) != 1 &&
+		    sscanf(line, "PPid: %d", &facts.parent) != 1)
 			(void)sscanf(line, "State: %c", &state);
 	}
 	fclose(status);
@@ -125,7 +127,8 @@ static void read_called(const struct region *region, char path[REGION_PATH_BYTES
 	const unsigned char *at = region->base + region->modules_offset;
 	memcpy(&first, at, sizeof(first));
 	memcpy(path, at + sizeof(first), REGION_PATH_BYTES);
-	path[first.path_bytes >= 1 && first.path_bytes <= REGION_PATH_BYTES ? first.path_bytes - 1 : 0] = '\0';
+	path[first.path_bytes >= 1 && first.path_bytes <= REGION_PATH_BYTES ? first.path_bytes - 1 : 0] =
+	    '\0';
 }
 
 /* A program with several names (Debian's redis-server is a link to redis-check-rdb) goes by the one it was
@@ -136,9 +139,11 @@ static void read_title(struct process *process)
 	struct stat by_name, by_process;
 	read_called(process->image->region, called);
 	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)process->pid);
-	snprintf(path, sizeof(path), "/proc/%d/%s/%s", (int)process->pid, called[0] == '/' ? "root" : "cwd", called);
-	bool good = process->pidfd >= 0 && called[0] && stat(path, &by_name) == 0 && stat(exe, &by_process) == 0 &&
-	    by_name.st_dev == by_process.st_dev && by_name.st_ino == by_process.st_ino;
+	snprintf(path, sizeof(path), "/proc/%d/%s/%s", (int)process->pid, called[0] == '/' ? "root" : "cwd",
+	    called);
+	bool good = process->pidfd >= 0 && called[0] && stat(path, &by_name) == 0 &&
+	    stat(exe, &by_process) == 0 && by_name.st_dev == by_process.st_dev &&
+	    by_name.st_ino == by_process.st_ino;
 	const char *from = good ? called : process->name, *slash = strrchr(from, '/');
 	snprintf(process->title, sizeof(process->title), "%.63s", slash ? slash + 1 : from);
 }
@@ -166,8 +171,10 @@ static uint64_t started(pid_t pid)
 		return 0;
 	/* the name is whatever it likes */
 	const char *after = fgets(line, sizeof(line), stat) ? strrchr(line, ')') : NULL;
-	if (!after || sscanf(after + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
-	                  &ticks) != 1)
+	if (!after ||
+	    sscanf(after + 1,
+	        " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
+	        &ticks) != 1)
 		ticks = 0;
 	fclose(stat);
 	return ticks;
@@ -277,9 +284,12 @@ static void maps_from_image(struct process *process)
 		    .len = module.end - module.start,
 		    .pgoff = module.file_offset,
 		    .prot = PROT_READ | PROT_EXEC,
-		    .path = strncmp(path, "linux-vdso", 10) == 0 || strcmp(path, "linux-gate.so.1") == 0 ? "[vdso]" : path,
+		    .path = strncmp(path, "linux-vdso", 10) == 0 || strcmp(path, "linux-gate.so.1") == 0
+		        ? "[vdso]"
+		        : path,
 		    .build_id = module.build_id_bytes ? module.build_id : NULL,
-		    .build_id_len = (uint8_t)(module.build_id_bytes <= REGION_BUILD_ID_MAX ? module.build_id_bytes : 0),
+		    .build_id_len =
+		        (uint8_t)(module.build_id_bytes <= REGION_BUILD_ID_MAX ? module.build_id_bytes : 0),
 		};
 		maps_add(process->maps, &range);
 		at += module.total_bytes;
@@ -352,7 +362,8 @@ void process_inherit(struct process *process)
 			uint32_t site = heap_site_of(parent->heap, slot.origin_slot, slot.origin_seq);
 			if (site == HEAP_NO_SITE)
 				continue;
-			uint32_t stack = stacks_translate(parent->stacks, heap_site(parent->heap, site)->stack, process->stacks);
+			uint32_t stack = stacks_translate(
+			    parent->stacks, heap_site(parent->heap, site)->stack, process->stacks);
 			const struct heap_sample sample = {
 			    .slot = number,
 			    .seq = slot.seq,
@@ -420,9 +431,13 @@ void process_adopt(struct process *process)
 			uint32_t number = s * REGION_SEGMENT_SLOTS + i;
 			if (!region_read_slot(region, number, &slot))
 				continue;
-			const struct heap_sample sample = {.slot = number, .seq = slot.seq, .stack = stack, .tid = slot.tid,
+			const struct heap_sample sample = {.slot = number,
+			    .seq = slot.seq,
+			    .stack = stack,
+			    .tid = slot.tid,
 			    .mapped = slot.flags & SLOT_MMAP,
-			    .size_bytes = slot.size_bytes, .period_bytes = slot.period_bytes};
+			    .size_bytes = slot.size_bytes,
+			    .period_bytes = slot.period_bytes};
 			heap_inherit(process->heap, &sample);
 		}
 	}

@@ -35,12 +35,12 @@ enum process_end {
 
 /* Counters of what happened to a process' samples on our side, by cause. */
 struct process_counters {
-	uint64_t taken;   /* stacks that arrived */
-	uint64_t copied;  /* of these, by the copy rung */
+	uint64_t taken;  /* stacks that arrived */
+	uint64_t copied; /* of these, by the copy rung */
 	uint64_t by_uprobe, by_breakpoint;
-	uint64_t bad;     /* malformed */
+	uint64_t bad; /* malformed */
 	uint64_t outcome[UNWIND_OUTCOMES];
-	uint64_t no_room; /* stacks that the table had no room for */
+	uint64_t no_room;       /* stacks that the table had no room for */
 	uint64_t frees_unknown; /* of blocks whose stack was lost */
 };
 
@@ -52,8 +52,8 @@ struct process {
 	uint32_t place;
 	/* 0 unknown; without a pidfd only what it said of itself: good for a name, not for /proc */
 	pid_t pid;
-	int pidfd; /* -1: was gone before we could look */
-	bool command; /* the process that the user launched */
+	int pidfd;     /* -1: was gone before we could look */
+	bool command;  /* the process that the user launched */
 	bool watched;  /* the roster knows it */
 	bool shown;    /* there is a snapshot of it, or will be */
 	bool finished; /* its exit profile has been asked for */
@@ -68,7 +68,7 @@ struct process {
 	struct stacks *stacks;
 	struct heap *heap;
 	struct threads *threads; /* NULL: nobody wants their names */
-	struct series *series; /* of its snapshots; the album makes it, NULL until then */
+	struct series *series;   /* of its snapshots; the album makes it, NULL until then */
 	struct process_counters counters;
 	uint64_t due_seen, came_seen; /* stacks by events, when the ladder last looked */
 	uint32_t silent_looks;        /* in succession, with none of those that were due */
@@ -86,12 +86,12 @@ struct image {
 	uint64_t trigger_address;
 	enum backend rung;       /* by which its stacks come, see ladder.h */
 	enum backend event_rung; /* the last that was an event: what lies in the rings came by it */
-	int *fds; /* breakpoint events */
+	int *fds;                /* breakpoint events */
 	size_t fd_count, fd_room;
 	uint64_t turns, turns_ns; /* context switches of place 0 when last looked at, and when */
 	uint32_t live_processes;
 	uint32_t unreleased; /* processes whose books are closed and whose profiles are being written */
-	uint32_t searches; /* for processes whose pid was not to be believed */
+	uint32_t searches;   /* for processes whose pid was not to be believed */
 	struct process *process[REGION_PLACES];
 };
 

@@ -43,7 +43,8 @@ static int program_open(const char *command)
 		char candidate[PATH_MAX];
 		struct stat status;
 
-		snprintf(candidate, sizeof(candidate), "%.*s%s%s", (int)length, path, length ? "/" : "", command);
+		snprintf(
+		    candidate, sizeof(candidate), "%.*s%s%s", (int)length, path, length ? "/" : "", command);
 		if (access(candidate, X_OK) == 0 && stat(candidate, &status) == 0 && S_ISREG(status.st_mode))
 			fd = open(candidate, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 		if (!path[length])
@@ -152,7 +153,8 @@ const char *program_obstacle(enum program_kind kind)
 	case PROGRAM_STATIC:
 		return "is statically linked: no loader takes our library in";
 	case PROGRAM_PRIVILEGED:
-		return "gains privileges when it starts (setuid, setgid or capabilities): the loader ignores LD_PRELOAD";
+		return "gains privileges when it starts (setuid, setgid or capabilities): the loader ignores "
+		       "LD_PRELOAD";
 	case PROGRAM_FOREIGN:
 		return "is built for another architecture: our library cannot be loaded";
 	case PROGRAM_DYNAMIC:

@@ -9,12 +9,12 @@
 #include <stddef.h>
 
 enum program_kind {
-	PROGRAM_DYNAMIC,    /* a loader will read LD_PRELOAD, as far as can be told */
-	PROGRAM_UNKNOWN,    /* not found, unreadable, no ELF file: the exec will tell */
-	PROGRAM_STATIC,     /* no loader: nothing can be preloaded */
+	PROGRAM_DYNAMIC, /* a loader will read LD_PRELOAD, as far as can be told */
+	PROGRAM_UNKNOWN, /* not found, unreadable, no ELF file: the exec will tell */
+	PROGRAM_STATIC,  /* no loader: nothing can be preloaded */
 	/* setuid, setgid or file capabilities that take effect: the loader ignores LD_PRELOAD */
 	PROGRAM_PRIVILEGED,
-	PROGRAM_FOREIGN,    /* another architecture or word size: the loader cannot load our library */
+	PROGRAM_FOREIGN, /* another architecture or word size: the loader cannot load our library */
 };
 
 /* `command` is looked up in PATH as execvp does; a script's interpreter is followed. */

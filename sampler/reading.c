@@ -43,8 +43,10 @@ static int filter_open(struct filter *filter, const struct read_options *read)
 	filter->by_age = read->by_age;
 	filter->age_min_ns = read->age_min_ns;
 	filter->age_max_ns = read->age_max_ns;
-	return pattern_open("focus", read->focus, &filter->focus) || pattern_open("ignore", read->ignore, &filter->ignore) ||
-	       pattern_open("module", read->module, &filter->module) || pattern_open("thread", read->thread, &filter->thread);
+	return pattern_open("focus", read->focus, &filter->focus) ||
+	    pattern_open("ignore", read->ignore, &filter->ignore) ||
+	    pattern_open("module", read->module, &filter->module) ||
+	    pattern_open("thread", read->thread, &filter->thread);
 }
 
 static int labels_check(const struct filter *filter, const struct file *file)
@@ -88,7 +90,7 @@ static size_t columns_choose(struct reading *reading, struct file *files, size_t
 
 	for (size_t i = 0; i < count; i++)
 		series = series && origin_same_process(&files[0].origin, &files[i].origin) &&
-			 files[i].origin.kind != ORIGIN_DELTA;
+		    files[i].origin.kind != ORIGIN_DELTA;
 	if (!series) {
 		reading->series_count = 1;
 		reading->has_peak = count == 1 && files[0].origin.kind == ORIGIN_PEAK;
@@ -104,8 +106,8 @@ static size_t columns_choose(struct reading *reading, struct file *files, size_t
 	return count;
 }
 
-static int columns_fill(struct reading *reading, const struct options *options, struct file *files, size_t count,
-    size_t column_count)
+static int columns_fill(struct reading *reading, const struct options *options, struct file *files,
+    size_t count, size_t column_count)
 {
 	const struct traces_options choices = {
 	    .lines = options->read.lines, .anonymize = options->read.anonymize, .filter = &reading->filter};
@@ -124,7 +126,8 @@ static int columns_fill(struct reading *reading, const struct options *options, 
 			return err;
 		err = traces_add(&reading->traces, files[i].profile, files[i].column);
 		if (err == -ENODATA)
-			notice_print("%s and %s have no sample type in common: read the heap's and each event's apart",
+			notice_print(
+			    "%s and %s have no sample type in common: read the heap's and each event's apart",
 			    files[0].path, files[i].path);
 		profile_free(files[i].profile);
 		files[i].profile = NULL;

@@ -20,11 +20,11 @@ struct reading {
 	struct filter filter;
 	struct origin *origins; /* of each column; of several files added up, the first one's */
 	size_t file_count;
-	size_t series_count;    /* columns of the series, 1 if there is none */
-	size_t now;             /* the column to show: the last of the series */
+	size_t series_count; /* columns of the series, 1 if there is none */
+	size_t now;          /* the column to show: the last of the series */
 	/* column of the largest heap: the peak's, or that of the series with most in use */
 	size_t peak;
-	bool has_peak;          /* there is a peak's profile */
+	bool has_peak; /* there is a peak's profile */
 };
 
 /* The operands, as a report wants them. On failure one line is printed. Returns the exit status: 0, 1, or 2

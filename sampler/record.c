@@ -122,8 +122,8 @@ static void parse_event(struct cursor *c, const struct record_layouts *layouts, 
 		r->data_page_bytes = take_u64(c);
 }
 
-static void parse_throttle(struct cursor *c, enum record_kind kind, const struct record_layouts *layouts,
-    struct record *r)
+static void parse_throttle(
+    struct cursor *c, enum record_kind kind, const struct record_layouts *layouts, struct record *r)
 {
 	r->kind = kind;
 	take_u64(c);
@@ -197,7 +197,8 @@ static int parse(const void *data, size_t bytes, uint64_t regs_mask, const struc
 	memcpy(&header, data, sizeof(header));
 	if (header.size != bytes)
 		return -EBADMSG;
-	struct cursor c = {(const unsigned char *)data + sizeof(header), (const unsigned char *)data + bytes, false};
+	struct cursor c = {
+	    (const unsigned char *)data + sizeof(header), (const unsigned char *)data + bytes, false};
 	if (header.type != PERF_RECORD_SAMPLE)
 		record->time_ns = trailer_time(data, bytes);
 	switch (header.type) {
@@ -245,7 +246,8 @@ int record_parse(const void *data, size_t bytes, uint64_t regs_mask, struct reco
 	return parse(data, bytes, regs_mask, NULL, record);
 }
 
-int record_parse_event(const void *data, size_t bytes, const struct record_layouts *layouts, struct record *record)
+int record_parse_event(
+    const void *data, size_t bytes, const struct record_layouts *layouts, struct record *record)
 {
 	return parse(data, bytes, layouts->regs_mask, layouts, record);
 }

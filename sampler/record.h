@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RECORD_SAMPLE_TYPE                                                                                             \
-	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_REGS_USER |               \
+#define RECORD_SAMPLE_TYPE                                                                               \
+	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_REGS_USER | \
 	    PERF_SAMPLE_STACK_USER)
 
 enum { RECORD_REGS_MAX = 64, RECORD_PATH_BYTES = 4096 };
@@ -27,7 +27,7 @@ enum record_kind {
 	RECORD_FORK,
 	RECORD_EXIT,
 	RECORD_LOST,
-	RECORD_THROTTLE,   /* the kernel holds an event back until the next tick */
+	RECORD_THROTTLE, /* the kernel holds an event back until the next tick */
 	RECORD_UNTHROTTLE,
 	RECORD_OTHER,
 };
@@ -48,9 +48,9 @@ struct record {
 	/* SAMPLE, record_parse_event only */
 	/* of SAMPLE and THROTTLE; NULL: not ours, then nothing below is set */
 	const struct record_source *source;
-	uint64_t ip, address, period;        /* 0 where not asked for */
-	uint64_t data_page_bytes;            /* of the page at address; 0: none, or not asked for */
-	const uint64_t *chain;               /* call chain as the kernel gives it, PERF_CONTEXT_* included */
+	uint64_t ip, address, period; /* 0 where not asked for */
+	uint64_t data_page_bytes;     /* of the page at address; 0: none, or not asked for */
+	const uint64_t *chain;        /* call chain as the kernel gives it, PERF_CONTEXT_* included */
 	size_t chain_count;
 
 	/* MMAP (MMAP2) */
@@ -72,9 +72,9 @@ struct record {
 
 /* An event of ours: what its samples consist of. */
 struct record_source {
-	uint64_t id;          /* as the kernel numbers it */
+	uint64_t id; /* as the kernel numbers it */
 	uint64_t sample_type;
-	uint32_t event;       /* the caller's own number */
+	uint32_t event; /* the caller's own number */
 };
 
 /* What the records of one ring are made of. */
@@ -88,14 +88,16 @@ struct record_layouts {
  * What every event has to have that record_parse_event() shall read, so that the id is in the same place
  * whatever else an event asks for; and what may be added.
  */
-#define RECORD_EVENT_TYPE  (PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_ID)
-#define RECORD_EVENT_EXTRA                                                                                             \
-	(PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER |                 \
+#define RECORD_EVENT_TYPE \
+	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_ID)
+#define RECORD_EVENT_EXTRA                                                                             \
+	(PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER | \
 	    PERF_SAMPLE_DATA_PAGE_SIZE)
 
 /* The same for rings in which events of several kinds write, with sample types of RECORD_EVENT_TYPE and some
  * of RECORD_EVENT_EXTRA. Returns 0 or -EBADMSG. */
-int record_parse_event(const void *data, size_t bytes, const struct record_layouts *layouts, struct record *record);
+int record_parse_event(
+    const void *data, size_t bytes, const struct record_layouts *layouts, struct record *record);
 
 /* Parses `bytes` of one record (8-byte aligned). regs_mask: the event's sample_regs_user. Returns 0 or
  * -EBADMSG. */

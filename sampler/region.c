@@ -24,9 +24,11 @@ static size_t buffers_bytes(void)
 
 uint32_t region_clock(void)
 {
-	static const char *const without_call[] = {"tsc\n", "kvm-clock\n", "hyperv_clocksource_tsc_page\n", "arch_sys_counter\n"};
+	static const char *const without_call[] = {
+	    "tsc\n", "kvm-clock\n", "hyperv_clocksource_tsc_page\n", "arch_sys_counter\n"};
 	char text[64] = "";
-	int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
+	int fd =
+	    open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
 	if (fd >= 0) {
 		ssize_t got = read(fd, text, sizeof(text) - 1);
 		text[got > 0 ? got : 0] = '\0';
@@ -41,7 +43,9 @@ uint32_t region_clock(void)
 static void lay_out(struct region *region, uint64_t live_max)
 {
 	uint64_t segments = (live_max + REGION_SEGMENT_SLOTS - 1) / REGION_SEGMENT_SLOTS;
-	region->segments = segments < 1 ? 1 : segments > REGION_SEGMENTS ? REGION_SEGMENTS : (uint32_t)segments;
+	region->segments = segments < 1  ? 1
+	    : segments > REGION_SEGMENTS ? REGION_SEGMENTS
+	                                 : (uint32_t)segments;
 	size_t at = REGION_PAGE_BYTES;
 	region->places_offset = at;
 	at += round_up(REGION_PLACES * sizeof(struct region_place));
@@ -113,7 +117,8 @@ static int write_header(const struct region *region, const struct region_options
 
 int region_open_spare(struct region *region, uint32_t id, uint64_t key, const struct region_options *options)
 {
-	*region = (struct region){.id = id, .key = key, .fd = memfd_create("heaptap", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+	*region = (struct region){
+	    .id = id, .key = key, .fd = memfd_create("heaptap", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
 	if (region->fd < 0)
 		return -errno;
 	lay_out(region, options->live_max);
@@ -137,7 +142,8 @@ int region_map(struct region *region)
 {
 	if (region->base)
 		return 0;
-	void *base = mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, region->fd, 0);
+	void *base =
+	    mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, region->fd, 0);
 	if (base == MAP_FAILED)
 		return -errno;
 	region->base = base;
@@ -160,9 +166,9 @@ int region_reopen(struct region *region, int fd)
 	struct stat status;
 	if (fstat(fd, &status) != 0)
 		return -errno;
-	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) || header.magic != REGION_MAGIC ||
-	    header.abi != REGION_ABI || header.segments < 1 || header.segments > REGION_SEGMENTS ||
-	    (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0)
+	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
+	    header.magic != REGION_MAGIC || header.abi != REGION_ABI || header.segments < 1 ||
+	    header.segments > REGION_SEGMENTS || (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0)
 		return -EPROTO;
 	*region = (struct region){.fd = fd, .id = header.region_id, .key = header.key & ~(uint64_t)0xffff};
 	lay_out(region, (uint64_t)header.segments * REGION_SEGMENT_SLOTS);
@@ -271,18 +277,21 @@ bool region_read_slot(const struct region *region, uint32_t slot, struct slot_co
 
 bool region_read_any(const struct region *region, uint32_t slot, struct slot_copy *copy)
 {
-	return slot < region->segments * (uint32_t)REGION_SEGMENT_SLOTS && copy_slot(slot_at(region, slot), copy);
+	return slot < region->segments * (uint32_t)REGION_SEGMENT_SLOTS &&
+	    copy_slot(slot_at(region, slot), copy);
 }
 
 bool region_read_kept(const struct region *region, uint32_t slot, struct slot_copy *copy)
 {
-	return slot < region->segments * (uint32_t)REGION_SEGMENT_SLOTS && copy_slot(kept_at(region, slot), copy);
+	return slot < region->segments * (uint32_t)REGION_SEGMENT_SLOTS &&
+	    copy_slot(kept_at(region, slot), copy);
 }
 
 struct weight region_weight(const struct slot_copy *copy)
 {
 	uint64_t gone = (uint64_t)copy->unmapped_pages * REGION_PAGE_BYTES;
-	return weight_of_part(copy->size_bytes, gone < copy->size_bytes ? copy->size_bytes - gone : 0, copy->period_bytes);
+	return weight_of_part(
+	    copy->size_bytes, gone < copy->size_bytes ? copy->size_bytes - gone : 0, copy->period_bytes);
 }
 
 bool region_read_free(const struct region *region, uint64_t number, struct free_copy *copy)
@@ -320,7 +329,9 @@ static void prefetch_ahead(const unsigned char *first, uint64_t bits, uint32_t b
 /* The lowest of those whose bits are set, or NULL. */
 static struct region_buffer *buffer_of(unsigned char *first, uint64_t bits, uint32_t class)
 {
-	return bits ? (struct region_buffer *)(void *)(first + (size_t)__builtin_ctzll(bits) * buffer_class[class].bytes) : NULL;
+	return bits ? (struct region_buffer *)(void *)(first +
+	                  (size_t)__builtin_ctzll(bits) * buffer_class[class].bytes)
+	            : NULL;
 }
 
 /* Calls `visit` for every buffer whose bit is set; true from it frees the buffer: all of a word's at once,
@@ -329,7 +340,8 @@ static struct region_buffer *buffer_of(unsigned char *first, uint64_t bits, uint
 enum { LARGE_BYTES = 65536 };
 
 static size_t visit_buffers(const struct region *region,
-    bool (*visit)(void *context, struct region_buffer *buffer, const struct region_buffer *next, size_t room), void *context)
+    bool (*visit)(void *context, struct region_buffer *buffer, const struct region_buffer *next, size_t room),
+    void *context)
 {
 	size_t count = 0;
 	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)(region->base + region->buffers_offset);
@@ -361,7 +373,8 @@ static size_t visit_buffers(const struct region *region,
 	return count;
 }
 
-static bool drain_one(void *context, struct region_buffer *buffer, const struct region_buffer *next, size_t room)
+static bool drain_one(
+    void *context, struct region_buffer *buffer, const struct region_buffer *next, size_t room)
 {
 	const struct region_drain *drain = context;
 	struct region_buffer header;
@@ -378,11 +391,13 @@ size_t region_drain_buffers(const struct region *region, const struct region_dra
 	return visit_buffers(region, drain_one, (void *)(uintptr_t)drain);
 }
 
-static bool half_written_by(void *context, struct region_buffer *buffer, const struct region_buffer *next, size_t room)
+static bool half_written_by(
+    void *context, struct region_buffer *buffer, const struct region_buffer *next, size_t room)
 {
 	(void)next;
 	(void)room;
-	return atomic_load_explicit(&buffer->word, memory_order_acquire) == (BUFFER_WRITING | *(uint32_t *)context << 8);
+	return atomic_load_explicit(&buffer->word, memory_order_acquire) ==
+	    (BUFFER_WRITING | *(uint32_t *)context << 8);
 }
 
 void region_release_place(const struct region *region, uint32_t number)

@@ -22,14 +22,15 @@ struct region {
 	uint32_t segments;
 	unsigned char *base;
 	size_t bytes;
-	uint64_t places_offset, modules_offset, owners_offset, buffers_offset, frees_offset, slots_offset, kept_offset;
+	uint64_t places_offset, modules_offset, owners_offset, buffers_offset, frees_offset, slots_offset,
+	    kept_offset;
 };
 
 struct region_options {
 	uint64_t period_bytes;
 	uint32_t dump_bytes;
 	uint32_t clock_id;
-	uint64_t live_max; /* samples; rounded up to whole segments */
+	uint64_t live_max;          /* samples; rounded up to whole segments */
 	uint64_t copy_period_bytes; /* 0: the copy rung is used only where the mode says so */
 	enum region_mode mode;
 	uint32_t snapshot_signal; /* 0: none */
@@ -101,7 +102,8 @@ bool region_read_free(const struct region *region, uint64_t number, struct free_
 
 struct region_drain {
 	/* The header copied, the stack in place: it may change while it is read. False: the buffer stays. */
-	bool (*taken)(void *context, const struct region_buffer *header, const unsigned char *stack, size_t room);
+	bool (*taken)(
+	    void *context, const struct region_buffer *header, const unsigned char *stack, size_t room);
 	/* NULL, or told of the buffer that comes next: to ask the processor for it. All of it may change
 	 * while it is read. */
 	void (*ahead)(void *context, const struct region_buffer *next, size_t room);

@@ -22,7 +22,8 @@ const struct regs_arch *regs_arch_native(void)
 #endif
 }
 
-int regs_from_perf(const struct regs_arch *arch, uint64_t mask, const uint64_t *values, size_t n, struct regs *regs)
+int regs_from_perf(
+    const struct regs_arch *arch, uint64_t mask, const uint64_t *values, size_t n, struct regs *regs)
 {
 	regs->known = 0;
 	if (n != (size_t)__builtin_popcountll(mask) || !(mask >> arch->perf_pc & 1))
@@ -40,8 +41,8 @@ int regs_from_perf(const struct regs_arch *arch, uint64_t mask, const uint64_t *
 	return regs->known >> arch->sp & 1 ? 0 : -EINVAL;
 }
 
-int regs_from_dwarf(const struct regs_arch *arch, uint64_t pc, uint64_t known, const uint64_t *words, size_t n,
-    struct regs *regs)
+int regs_from_dwarf(const struct regs_arch *arch, uint64_t pc, uint64_t known, const uint64_t *words,
+    size_t n, struct regs *regs)
 {
 	regs->known = 0;
 	for (size_t i = 0; i < n && i < arch->count; i++) {

@@ -18,25 +18,25 @@ enum { REGS_MAX = 33, REGS_TRACKED_MAX = 12, REGS_NONE = 255 };
 
 struct regs {
 	uint64_t pc;
-	uint64_t r[REGS_MAX];           /* by DWARF number; what is not known is not set either */
-	uint64_t known;                 /* bit n: r[n] is known */
+	uint64_t r[REGS_MAX]; /* by DWARF number; what is not known is not set either */
+	uint64_t known;       /* bit n: r[n] is known */
 };
 
 struct regs_arch {
 	const char *name;
 	uint16_t e_machine;
-	uint8_t count;                  /* DWARF columns used */
-	uint8_t sp, fp;                 /* DWARF numbers */
-	uint8_t ra;                     /* usual return address column */
-	bool ra_in_register;            /* a leaf's return address is in a register (aarch64) */
+	uint8_t count;       /* DWARF columns used */
+	uint8_t sp, fp;      /* DWARF numbers */
+	uint8_t ra;          /* usual return address column */
+	bool ra_in_register; /* a leaf's return address is in a register (aarch64) */
 	uint8_t n_tracked;
 	/* registers a callee must restore; what a compiled row restores */
 	uint8_t tracked[REGS_TRACKED_MAX];
 	/* registers that mean something in the caller: tracked and stack pointer */
 	uint64_t preserved;
-	uint64_t perf_mask;             /* for perf_event_attr.sample_regs_user */
-	uint8_t perf_pc;                /* perf's number of the program counter */
-	const uint8_t *perf_to_dwarf;   /* REGS_NONE: not used */
+	uint64_t perf_mask;           /* for perf_event_attr.sample_regs_user */
+	uint8_t perf_pc;              /* perf's number of the program counter */
+	const uint8_t *perf_to_dwarf; /* REGS_NONE: not used */
 	uint8_t n_perf;
 	/* a return address is ANDed with this: drops pointer authentication codes */
 	uint64_t code_mask;
@@ -55,11 +55,12 @@ const struct regs_arch *regs_arch_native(void);
  * From a PERF_SAMPLE_REGS_USER dump: MASK as in sample_regs_user, VALUES one word per bit of it, in rising
  * order, N of them. 0; -EINVAL if N does not fit MASK or stack pointer or program counter are missing.
  */
-int regs_from_perf(const struct regs_arch *arch, uint64_t mask, const uint64_t *values, size_t n, struct regs *regs);
+int regs_from_perf(
+    const struct regs_arch *arch, uint64_t mask, const uint64_t *values, size_t n, struct regs *regs);
 
 /* From words in DWARF order, bit n of KNOWN saying whether words[n] holds register n. 0 or -EINVAL as above.
  * */
-int regs_from_dwarf(const struct regs_arch *arch, uint64_t pc, uint64_t known, const uint64_t *words, size_t n,
-    struct regs *regs);
+int regs_from_dwarf(const struct regs_arch *arch, uint64_t pc, uint64_t known, const uint64_t *words,
+    size_t n, struct regs *regs);
 
 #endif

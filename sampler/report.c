@@ -33,7 +33,8 @@ static void print_time(const struct screen *screen, int64_t time_ns)
 	char text[64];
 	struct tm tm;
 
-	if (time_ns > 0 && localtime_r(&seconds, &tm) && strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S %Z", &tm))
+	if (time_ns > 0 && localtime_r(&seconds, &tm) &&
+	    strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S %Z", &tm))
 		fprintf(screen->out, "  %s", text);
 }
 
@@ -52,11 +53,13 @@ static void print_sum(const struct screen *screen, const struct traces *t, size_
 		variance[1] += traces_doubt(t, row, column, objects).variance;
 		traces_sum(&shown, traces_value(t, row, column, bytes));
 	}
-	fprintf(screen->out, "  %-10s %s", what, screen_value((double)traces_all(t, column, bytes), true, text[0]));
+	fprintf(screen->out, "  %-10s %s", what,
+	    screen_value((double)traces_all(t, column, bytes), true, text[0]));
 	if (!t->unsure && variance[0] > 0)
 		fprintf(screen->out, " +- %s", screen_value(sqrt(variance[0]), true, text[1]));
 	if (traces_has(t, objects))
-		fprintf(screen->out, " in %s", screen_value((double)traces_all(t, column, objects), false, text[2]));
+		fprintf(screen->out, " in %s",
+		    screen_value((double)traces_all(t, column, objects), false, text[2]));
 	if (traces_has(t, objects) && !t->unsure && variance[1] > 0)
 		fprintf(screen->out, " +- %s", screen_value(sqrt(variance[1]), false, text[3]));
 	if (traces_has(t, objects))
@@ -73,11 +76,13 @@ static void print_period(const struct screen *screen, const struct origin *origi
 	if (strcmp(origin->period_unit, "bytes") == 0 && origin->period == 1)
 		strcpy(line, "every allocation recorded");
 	else if (strcmp(origin->period_unit, "bytes") == 0 && origin->period > 0)
-		snprintf(line, sizeof(line), "a sample every %s on average", screen_value((double)origin->period, true, text));
+		snprintf(line, sizeof(line), "a sample every %s on average",
+		    screen_value((double)origin->period, true, text));
 	else if (!heap && origin->period == 1 && strcmp(origin->period_unit, "count") == 0)
 		snprintf(line, sizeof(line), "every occurrence of %s recorded", origin->period_type);
 	else if (!heap && origin->period > 0)
-		snprintf(line, sizeof(line), "a sample every %s%s %s; no standard errors are worked out for it",
+		snprintf(line, sizeof(line),
+		    "a sample every %s%s %s; no standard errors are worked out for it",
 		    screen_measure((double)origin->period, origin->period_unit, text),
 		    strcmp(origin->period_unit, "count") == 0 ? "" : " of", origin->period_type);
 	else
@@ -107,7 +112,8 @@ static void print_advice(const struct screen *screen, const struct reading *read
 		variance += doubt.variance;
 	}
 	if (reading->origins[reading->now].ours && !t->unsure && variance > 0 && samples < SAMPLES_MANY)
-		screen_lines(screen, 2, "few samples: a smaller period, such as heaptap record -p 16K, takes more");
+		screen_lines(
+		    screen, 2, "few samples: a smaller period, such as heaptap record -p 16K, takes more");
 }
 
 void report_header(const struct screen *screen, const struct reading *reading)
@@ -144,7 +150,8 @@ static void print_value(const struct screen *screen, const struct traces *t, enu
 	char value[SCREEN_VALUE_BYTES], doubt[SCREEN_VALUE_BYTES];
 
 	screen_measure((double)sum->value, measure_unit(t, kind), value);
-	screen_doubt((double)sum->value, sum->samples, sum->variance, t->unsure || kind == MEASURE_OTHER, doubt);
+	screen_doubt(
+	    (double)sum->value, sum->samples, sum->variance, t->unsure || kind == MEASURE_OTHER, doubt);
 	fprintf(screen->out, "%10s %9s", value, doubt);
 	if (all > 0)
 		fprintf(screen->out, " %5.1f%%", 100 * (double)sum->value / all);
@@ -156,7 +163,7 @@ struct table {
 	const struct screen *screen;
 	const struct traces *traces;
 	enum measure_kind kind;
-	double all;     /* what shares are of */
+	double all; /* what shares are of */
 	bool cum;
 	double *values; /* by row of the traces, for callers_find() */
 };
@@ -173,7 +180,8 @@ static void print_row(const struct table *table, const struct totals_row *row)
 
 	fputs(few ? screen_style(screen, SCREEN_DIM) : "", screen->out);
 	print_value(screen, t, table->kind, first, table->all);
-	fprintf(screen->out, " %10s  ", screen_measure((double)second->value, measure_unit(t, table->kind), value));
+	fprintf(screen->out, " %10s  ",
+	    screen_measure((double)second->value, measure_unit(t, table->kind), value));
 	if (cum)
 		report_frame(screen, t, row->frame, screen_room(screen, 40));
 	else
@@ -200,7 +208,8 @@ static size_t count_shown(const struct table *table, const struct totals *totals
 	while (shown > ROWS_LEAST) {
 		const struct totals_row *row = &totals->rows[shown - 1];
 
-		if (fabs((double)(table->cum ? row->cum.value : row->flat.value)) >= SHARE_LEAST * fabs(table->all))
+		if (fabs((double)(table->cum ? row->cum.value : row->flat.value)) >=
+		    SHARE_LEAST * fabs(table->all))
 			break;
 		shown--;
 	}
@@ -224,11 +233,12 @@ static void print_rest(const struct table *table, const struct totals *totals, s
 	fprintf(screen->out, " %10s  %zu more (-n all)\n", "", count - shown);
 }
 
-static int print_table(const struct screen *screen, const struct reading *reading, const struct read_options *read,
-    const struct section *section, size_t column, size_t most)
+static int print_table(const struct screen *screen, const struct reading *reading,
+    const struct read_options *read, const struct section *section, size_t column, size_t most)
 {
 	const struct traces *t = &reading->traces;
-	struct table table = {screen, t, section->kind, (double)traces_all(t, column, section->kind), read->cum, NULL};
+	struct table table = {
+	    screen, t, section->kind, (double)traces_all(t, column, section->kind), read->cum, NULL};
 	struct totals totals;
 	size_t count, shown;
 
@@ -242,13 +252,14 @@ static int print_table(const struct screen *screen, const struct reading *readin
 		table.values[row] = (double)traces_value(t, row, column, section->kind);
 	totals_sort(&totals, t, read->cum ? TOTALS_BY_CUM : TOTALS_BY_FLAT);
 	fprintf(screen->out, "\n%s%s%s%s%s\n", screen_style(screen, SCREEN_HEAD), section->title,
-	    section->kind == MEASURE_OTHER ? " " : "", section->kind == MEASURE_OTHER ? t->types[t->default_type] : "",
+	    section->kind == MEASURE_OTHER ? " " : "",
+	    section->kind == MEASURE_OTHER ? t->types[t->default_type] : "",
 	    screen_style(screen, SCREEN_PLAIN));
 	count = count_rows(&totals, read->cum);
 	shown = read->rows ? (count < most ? count : most) : count_shown(&table, &totals, count, most);
 	if (count)
-		fprintf(screen->out, "%10s %9s %6s %10s  function%s\n", read->cum ? "cum" : "flat", "error", "share",
-		    read->cum ? "flat" : "cum", read->cum ? "" : " < callers");
+		fprintf(screen->out, "%10s %9s %6s %10s  function%s\n", read->cum ? "cum" : "flat", "error",
+		    "share", read->cum ? "flat" : "cum", read->cum ? "" : " < callers");
 	for (size_t i = 0; i < shown; i++)
 		print_row(&table, &totals.rows[i]);
 	print_rest(&table, &totals, shown, count);
@@ -259,7 +270,8 @@ static int print_table(const struct screen *screen, const struct reading *readin
 	return 0;
 }
 
-static int print_sections(const struct screen *screen, const struct reading *reading, const struct read_options *read)
+static int print_sections(
+    const struct screen *screen, const struct reading *reading, const struct read_options *read)
 {
 	size_t most = read->rows ? (size_t)read->rows : ROWS_SECTION;
 	int status = 0;
@@ -279,7 +291,8 @@ static int print_sections(const struct screen *screen, const struct reading *rea
 	return status;
 }
 
-static int print_sorted(const struct screen *screen, const struct reading *reading, const struct read_options *read)
+static int print_sorted(
+    const struct screen *screen, const struct reading *reading, const struct read_options *read)
 {
 	struct section section = {MEASURE_INUSE_OBJECTS, "Most in use (objects)"};
 	size_t column, most = read->rows ? (size_t)read->rows : ROWS_SORTED;
@@ -290,13 +303,15 @@ static int print_sorted(const struct screen *screen, const struct reading *readi
 		if (sections[i].kind == section.kind)
 			section.title = sections[i].title;
 	if (read->sort == SORT_PEAK)
-		section.title = reading->has_peak ? "Most in use at the peak (bytes)" : "Most in use in the largest snapshot (bytes)";
+		section.title = reading->has_peak ? "Most in use at the peak (bytes)"
+		                                  : "Most in use in the largest snapshot (bytes)";
 	return print_table(screen, reading, read, &section, column, most);
 }
 
 /* ---- the command */
 
-static int print_report(const struct screen *screen, const struct reading *reading, const struct options *options)
+static int print_report(
+    const struct screen *screen, const struct reading *reading, const struct options *options)
 {
 	const struct read_options *read = &options->read;
 

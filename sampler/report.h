@@ -34,8 +34,8 @@ int report_frame(const struct screen *screen, const struct traces *traces, uint3
 
 /* The frame, `used` columns from the left, and where there is room left, for whom: "zmalloc < sdsnew <
  * setCommand 71%". values: as callers_find() has them. */
-void report_frame_callers(const struct screen *screen, const struct traces *traces, const double *values, uint32_t frame,
-    int used);
+void report_frame_callers(
+    const struct screen *screen, const struct traces *traces, const double *values, uint32_t frame, int used);
 
 /* "bytes in use": a heading's words for a kind. */
 const char *report_kind(const struct traces *traces, enum measure_kind kind);

@@ -30,7 +30,7 @@ enum { CALLERS_SHOWN = 3 };
 struct shown {
 	size_t callers[CALLERS_SHOWN]; /* numbers of those that have a name */
 	size_t count;
-	char share[16];                /* of the last one, "" if it is everything */
+	char share[16]; /* of the last one, "" if it is everything */
 };
 
 /* An address or a file instead of a name says little. */
@@ -41,7 +41,8 @@ static bool is_named(const struct traces_frame *frame)
 
 /* Those with names, as many as fit with the share of the last one; half a name is worse than none. " .. " for
  * " < " where some are left out. */
-static void callers_choose(struct shown *shown, const struct traces *traces, const struct callers *callers, int room)
+static void callers_choose(
+    struct shown *shown, const struct traces *traces, const struct callers *callers, int room)
 {
 	int columns[CALLERS_SHOWN + 1] = {0};
 
@@ -52,7 +53,8 @@ static void callers_choose(struct shown *shown, const struct traces *traces, con
 
 		if (!is_named(frame))
 			continue;
-		columns[shown->count + 1] = columns[shown->count] + (after_gap ? 4 : 3) + screen_columns(frame->name);
+		columns[shown->count + 1] =
+		    columns[shown->count] + (after_gap ? 4 : 3) + screen_columns(frame->name);
 		shown->callers[shown->count++] = i;
 	}
 	for (; shown->count; shown->count--) {
@@ -66,8 +68,8 @@ static void callers_choose(struct shown *shown, const struct traces *traces, con
 	}
 }
 
-static void print_callers(const struct screen *screen, const struct traces *traces, const struct callers *callers,
-    const struct shown *shown)
+static void print_callers(const struct screen *screen, const struct traces *traces,
+    const struct callers *callers, const struct shown *shown)
 {
 	size_t next = 0;
 
@@ -80,8 +82,8 @@ static void print_callers(const struct screen *screen, const struct traces *trac
 	fprintf(screen->out, "%s%s", shown->share, screen_style(screen, SCREEN_PLAIN));
 }
 
-void report_frame_callers(const struct screen *screen, const struct traces *traces, const double *values, uint32_t frame,
-    int used)
+void report_frame_callers(
+    const struct screen *screen, const struct traces *traces, const double *values, uint32_t frame, int used)
 {
 	int room = screen_room(screen, used), taken = report_frame(screen, traces, frame, room);
 	struct callers callers;

@@ -31,7 +31,8 @@ void report_json_head(FILE *out, const struct reading *reading)
 	write_member(out, "program", origin->program);
 	fprintf(out, ",\n\"pid\":%d", (int)origin->pid);
 	write_member(out, "host", origin->host);
-	fprintf(out, ",\n\"time_ns\":%" PRId64 ",\n\"duration_ns\":%" PRId64, origin->time_ns, origin->duration_ns);
+	fprintf(out, ",\n\"time_ns\":%" PRId64 ",\n\"duration_ns\":%" PRId64, origin->time_ns,
+	    origin->duration_ns);
 	write_member(out, "cause", origin->cause);
 	write_member(out, "samples", origin->samples);
 	write_member(out, "not_seen", origin->unseen);
@@ -40,11 +41,13 @@ void report_json_head(FILE *out, const struct reading *reading)
 	fprintf(out, ",\n\"profiles\":%zu,\n\"snapshots\":%zu", reading->file_count, reading->series_count);
 }
 
-static void write_sum(FILE *out, const struct traces *t, int kind, const char *name, const struct totals_sum *sum)
+static void write_sum(
+    FILE *out, const struct traces *t, int kind, const char *name, const struct totals_sum *sum)
 {
 	fprintf(out, "\"%s\":%" PRId64, name, sum->value);
 	if (!t->unsure && kind != MEASURE_OTHER)
-		fprintf(out, ",\"%s_error\":%.1f,\"%s_samples\":%.1f", name, sqrt(sum->variance), name, sum->samples);
+		fprintf(out, ",\"%s_error\":%.1f,\"%s_samples\":%.1f", name, sqrt(sum->variance), name,
+		    sum->samples);
 }
 
 static void write_totals(FILE *out, const struct reading *reading, const struct totals *all)
@@ -106,8 +109,11 @@ int report_json_growth(FILE *out, const struct reading *reading)
 	for (size_t i = 0; i < growth.count; i++) {
 		const struct growth_row *row = &growth.rows[i];
 
-		fprintf(out, "%s\n{\"first\":%.0f,\"last\":%.0f,\"change\":%.0f,\"change_error\":%.1f,\"samples\":%.1f",
-		    i ? "," : "", row->first, row->last, row->last - row->first, sqrt(row->variance), row->samples);
+		fprintf(out,
+		    "%s\n{\"first\":%.0f,\"last\":%.0f,\"change\":%.0f,\"change_error\":%.1f,\"samples\":%."
+		    "1f",
+		    i ? "," : "", row->first, row->last, row->last - row->first, sqrt(row->variance),
+		    row->samples);
 		report_json_stack(out, &reading->traces, row->row);
 	}
 	putc(']', out);

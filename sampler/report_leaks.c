@@ -80,7 +80,8 @@ static int suppressions_read(struct suppressions *suppressions, const char *path
 	err = suppressions_add(suppressions, (const char *)text, len, &line);
 	free(text);
 	if (err == -EINVAL)
-		notice_print("%s, line %zu: no suppression; allowed: leak:PATTERN and # comments", path, line);
+		notice_print(
+		    "%s, line %zu: no suppression; allowed: leak:PATTERN and # comments", path, line);
 	return err;
 }
 
@@ -92,9 +93,10 @@ static void print_leak(const struct screen *screen, const struct reading *readin
 	uint32_t depth = t->rows[leak->row].depth;
 	char text[SCREEN_VALUE_BYTES];
 
-	fprintf(screen->out, "\n%s%s%s", screen_style(screen, SCREEN_HEAD), screen_value((double)leak->bytes, true, text),
-	    screen_style(screen, SCREEN_PLAIN));
-	fprintf(screen->out, " (%s)", screen_doubt((double)leak->bytes, doubt.samples, doubt.variance, false, text));
+	fprintf(screen->out, "\n%s%s%s", screen_style(screen, SCREEN_HEAD),
+	    screen_value((double)leak->bytes, true, text), screen_style(screen, SCREEN_PLAIN));
+	fprintf(screen->out, " (%s)",
+	    screen_doubt((double)leak->bytes, doubt.samples, doubt.variance, false, text));
 	if (leak->objects > 0)
 		fprintf(screen->out, " in %s object%s", screen_value((double)leak->objects, false, text),
 		    leak->objects == 1 ? "" : "s");
@@ -116,7 +118,8 @@ static bool is_running(const struct origin *origin)
 	return origin->ours && strncmp(origin->cause, "exit", 4) != 0;
 }
 
-static void print_leaks(const struct screen *screen, const struct reading *reading, const struct leaks *leaks, size_t most)
+static void print_leaks(
+    const struct screen *screen, const struct reading *reading, const struct leaks *leaks, size_t most)
 {
 	const struct origin *origin = &reading->origins[reading->now];
 	char text[2][SCREEN_VALUE_BYTES];
@@ -124,17 +127,19 @@ static void print_leaks(const struct screen *screen, const struct reading *readi
 	bool running = is_running(origin);
 
 	if (running)
-		screen_lines(screen, 0, "The program was still running when this was written: what is in use is not lost yet.");
+		screen_lines(screen, 0,
+		    "The program was still running when this was written: what is in use is not lost yet.");
 	for (size_t i = 0; i < leaks->count && i < most; i++)
 		print_leak(screen, reading, &leaks->leaks[i]);
 	if (leaks->count > most)
 		fprintf(screen->out, "\n... %zu more stacks\n", leaks->count - most);
-	fprintf(screen->out, "\n%s%s: %s", screen_style(screen, SCREEN_HEAD), running ? "In use" : "Never freed",
-	    screen_value((double)leaks->bytes, true, text[0]));
+	fprintf(screen->out, "\n%s%s: %s", screen_style(screen, SCREEN_HEAD),
+	    running ? "In use" : "Never freed", screen_value((double)leaks->bytes, true, text[0]));
 	if (!reading->traces.unsure && leaks->variance > 0)
 		fprintf(screen->out, " +- %s", screen_value(sqrt(leaks->variance), true, text[1]));
-	fprintf(screen->out, " in %s object%s, %zu stack%s%s\n", screen_value((double)leaks->objects, false, text[0]),
-	    leaks->objects == 1 ? "" : "s", leaks->count, leaks->count == 1 ? "" : "s", screen_style(screen, SCREEN_PLAIN));
+	fprintf(screen->out, " in %s object%s, %zu stack%s%s\n",
+	    screen_value((double)leaks->objects, false, text[0]), leaks->objects == 1 ? "" : "s",
+	    leaks->count, leaks->count == 1 ? "" : "s", screen_style(screen, SCREEN_PLAIN));
 	if (leaks->suppressed)
 		fprintf(screen->out, "suppressed: %s in %zu stack%s\n",
 		    screen_value((double)leaks->suppressed_bytes, true, text[0]), leaks->suppressed,
@@ -148,19 +153,23 @@ static int write_leaks(FILE *out, const struct reading *reading, const struct le
 	size_t most = rows ? (size_t)rows : leaks->count;
 
 	report_json_head(out, reading);
-	fprintf(out, ",\n\"running\":%s,\n\"leaked\":{\"bytes\":%" PRId64 ",\"objects\":%" PRId64 ",\"stacks\":%zu",
-	    is_running(&reading->origins[reading->now]) ? "true" : "false", leaks->bytes, leaks->objects, leaks->count);
+	fprintf(out,
+	    ",\n\"running\":%s,\n\"leaked\":{\"bytes\":%" PRId64 ",\"objects\":%" PRId64 ",\"stacks\":%zu",
+	    is_running(&reading->origins[reading->now]) ? "true" : "false", leaks->bytes, leaks->objects,
+	    leaks->count);
 	if (!t->unsure)
 		fprintf(out, ",\"bytes_error\":%.1f", sqrt(leaks->variance));
-	fprintf(out, "},\n\"suppressed\":{\"bytes\":%" PRId64 ",\"stacks\":%zu},\n\"leaks\":[", leaks->suppressed_bytes,
-	    leaks->suppressed);
+	fprintf(out, "},\n\"suppressed\":{\"bytes\":%" PRId64 ",\"stacks\":%zu},\n\"leaks\":[",
+	    leaks->suppressed_bytes, leaks->suppressed);
 	for (size_t i = 0; i < leaks->count && i < most; i++) {
 		const struct leak *leak = &leaks->leaks[i];
 		struct traces_doubt doubt = traces_doubt(t, leak->row, reading->now, MEASURE_INUSE);
 
-		fprintf(out, "%s\n{\"bytes\":%" PRId64 ",\"objects\":%" PRId64, i ? "," : "", leak->bytes, leak->objects);
+		fprintf(out, "%s\n{\"bytes\":%" PRId64 ",\"objects\":%" PRId64, i ? "," : "", leak->bytes,
+		    leak->objects);
 		if (!t->unsure)
-			fprintf(out, ",\"bytes_error\":%.1f,\"samples\":%.1f", sqrt(doubt.variance), doubt.samples);
+			fprintf(out, ",\"bytes_error\":%.1f,\"samples\":%.1f", sqrt(doubt.variance),
+			    doubt.samples);
 		report_json_stack(out, t, leak->row);
 	}
 	putc(']', out);
@@ -173,7 +182,8 @@ static int write_leaks(FILE *out, const struct reading *reading, const struct le
 }
 
 /* The program's own suppressions count too, if the program is still the file that it was. */
-static int suppressions_open(struct suppressions *suppressions, const struct reading *reading, const char *path)
+static int suppressions_open(
+    struct suppressions *suppressions, const struct reading *reading, const char *path)
 {
 	char *text;
 	size_t line;
@@ -210,7 +220,8 @@ int report_leaks(const struct screen *screen, const struct reading *reading, con
 		}
 	}
 	if (!status && read->fails_over && leaks.bytes > 0 && (uint64_t)leaks.bytes > read->fail_over_bytes) {
-		notice_print("%s never freed, more than the %s of --fail-over", screen_value((double)leaks.bytes, true, text[0]),
+		notice_print("%s never freed, more than the %s of --fail-over",
+		    screen_value((double)leaks.bytes, true, text[0]),
 		    screen_value((double)read->fail_over_bytes, true, text[1]));
 		status = STATUS_FAIL_OVER;
 	}
@@ -267,7 +278,8 @@ int report_growth(const struct screen *screen, const struct reading *reading, in
 		double change = row->last - row->first;
 
 		fprintf(screen->out, "%10s", screen_value(change, true, text[0]));
-		fprintf(screen->out, " %9s", screen_doubt(change, row->samples, row->variance, false, text[0]));
+		fprintf(
+		    screen->out, " %9s", screen_doubt(change, row->samples, row->variance, false, text[0]));
 		fprintf(screen->out, " %10s", hours > 0 ? screen_value(change / hours, true, text[0]) : "");
 		fprintf(screen->out, " %10s  ", screen_value(row->last, true, text[0]));
 		print_stack(screen, &reading->traces, row->row, 44);

@@ -36,9 +36,9 @@ struct printing {
 
 /* Where we are in a node's children. */
 struct level {
-	uint32_t next;      /* the child to print next; TREE_NONE: none */
-	size_t prefix;      /* length of the prefix there */
-	bool branches;      /* the children are more than one line */
+	uint32_t next; /* the child to print next; TREE_NONE: none */
+	size_t prefix; /* length of the prefix there */
+	bool branches; /* the children are more than one line */
 	uint32_t hidden;
 	int64_t hidden_value;
 };
@@ -57,7 +57,8 @@ static void level_enter(const struct printing *p, uint32_t node, struct level *l
 	memset(level, 0, sizeof(*level));
 	level->next = TREE_NONE;
 	level->prefix = p->length;
-	for (uint32_t child = p->tree->nodes[node].child; child != TREE_NONE; child = p->tree->nodes[child].next) {
+	for (uint32_t child = p->tree->nodes[node].child; child != TREE_NONE;
+	     child = p->tree->nodes[child].next) {
 		if (is_shown(p, child)) {
 			if (!shown++)
 				level->next = child;
@@ -77,11 +78,12 @@ static void print_line(const struct printing *p, int64_t value, const char *bran
 {
 	char text[SCREEN_VALUE_BYTES];
 
-	fprintf(p->screen->out, "%10s", screen_measure((double)value, measure_unit(&p->reading->traces, p->kind), text));
+	fprintf(p->screen->out, "%10s",
+	    screen_measure((double)value, measure_unit(&p->reading->traces, p->kind), text));
 	if (p->all > 0)
 		fprintf(p->screen->out, " %5.1f%%", 100 * (double)value / p->all);
-	fprintf(p->screen->out, "  %s%.*s%s%s", screen_style(p->screen, SCREEN_DIM), (int)p->length, p->prefix ? p->prefix : "",
-	    branch, screen_style(p->screen, SCREEN_PLAIN));
+	fprintf(p->screen->out, "  %s%.*s%s%s", screen_style(p->screen, SCREEN_DIM), (int)p->length,
+	    p->prefix ? p->prefix : "", branch, screen_style(p->screen, SCREEN_PLAIN));
 }
 
 static bool is_few(const struct printing *p, uint32_t node)
@@ -98,7 +100,7 @@ static void print_node(const struct printing *p, uint32_t node, const char *bran
 	int room = screen_room(p->screen, 20 + (int)p->length + (int)strlen(branch));
 	uint32_t above = p->tree->nodes[node].parent;
 	bool few = is_few(p, node) &&
-		   !(above != 0 && is_few(p, above) && p->tree->nodes[above].sum.samples - sum->samples < 0.5);
+	    !(above != 0 && is_few(p, above) && p->tree->nodes[above].sum.samples - sum->samples < 0.5);
 	char doubt[SCREEN_VALUE_BYTES];
 
 	print_line(p, sum->value, branch);
@@ -106,7 +108,8 @@ static void print_node(const struct printing *p, uint32_t node, const char *bran
 		room -= 12;
 	report_frame(p->screen, &p->reading->traces, p->tree->nodes[node].frame, room);
 	if (few)
-		fprintf(p->screen->out, " (%s)", screen_doubt((double)sum->value, sum->samples, sum->variance, false, doubt));
+		fprintf(p->screen->out, " (%s)",
+		    screen_doubt((double)sum->value, sum->samples, sum->variance, false, doubt));
 	putc('\n', p->screen->out);
 }
 
@@ -201,10 +204,11 @@ static void write_tree(const struct printing *p, bool inverted)
 
 		fputs(i > 1 ? ",\n" : "\n", out);
 		report_json_frame(out, t, node->frame);
-		fprintf(out, ",\"parent\":%" PRId64 ",\"value\":%" PRId64 ",\"self\":%" PRId64, (int64_t)node->parent - 1,
-		    node->sum.value, node->self);
+		fprintf(out, ",\"parent\":%" PRId64 ",\"value\":%" PRId64 ",\"self\":%" PRId64,
+		    (int64_t)node->parent - 1, node->sum.value, node->self);
 		if (!t->unsure && p->kind != MEASURE_OTHER)
-			fprintf(out, ",\"error\":%.1f,\"samples\":%.1f", sqrt(node->sum.variance), node->sum.samples);
+			fprintf(out, ",\"error\":%.1f,\"samples\":%.1f", sqrt(node->sum.variance),
+			    node->sum.samples);
 		putc('}', out);
 	}
 	fputs("]}\n", out);

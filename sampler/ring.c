@@ -221,7 +221,8 @@ static size_t drain(struct rings *rings, const struct drain *d, uint64_t *bad)
 	size_t count = 0;
 	for (size_t i = 0; i < rings->count; i++) {
 		struct ring *ring = &rings->ring[i];
-		ring->head = atomic_load_explicit((_Atomic uint64_t *)&ring->page->data_head, memory_order_acquire);
+		ring->head =
+		    atomic_load_explicit((_Atomic uint64_t *)&ring->page->data_head, memory_order_acquire);
 		peek(rings, ring);
 	}
 	struct ring *first;
@@ -253,13 +254,15 @@ static size_t drain(struct rings *rings, const struct drain *d, uint64_t *bad)
 size_t rings_drain(struct rings *rings, uint64_t regs_mask,
     void (*taken)(void *context, const struct record *record), void *context, uint64_t *bad)
 {
-	const struct drain all = {.regs_mask = regs_mask, .until_ns = UINT64_MAX, .taken = taken, .context = context};
+	const struct drain all = {
+	    .regs_mask = regs_mask, .until_ns = UINT64_MAX, .taken = taken, .context = context};
 	return drain(rings, &all, bad);
 }
 
 size_t rings_drain_events(struct rings *rings, const struct record_layouts *layouts, uint64_t until_ns,
     void (*taken)(void *context, const struct record *record), void *context, uint64_t *bad)
 {
-	const struct drain some = {.until_ns = until_ns, .layouts = layouts, .taken = taken, .context = context};
+	const struct drain some = {
+	    .until_ns = until_ns, .layouts = layouts, .taken = taken, .context = context};
 	return drain(rings, &some, bad);
 }

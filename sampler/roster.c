@@ -15,7 +15,7 @@
 enum {
 	/* between the ticket and a complete header; then the image is given up */
 	CLAIM_LIMIT_NS = 2000 * 1000000,
-	LINGER_NS = 500 * 1000000,       /* between looks at whether anybody still maps an image's region */
+	LINGER_NS = 500 * 1000000, /* between looks at whether anybody still maps an image's region */
 };
 
 /* ---- processes */
@@ -29,7 +29,8 @@ size_t roster_drain(struct roster *roster)
 		if (image->ready)
 			frees_note(image);
 	if (roster->probe->rings)
-		rings_drain(roster->probe->rings, roster->probe->regs_mask, intake_record, roster->intake, &roster->intake->bad);
+		rings_drain(roster->probe->rings, roster->probe->regs_mask, intake_record, roster->intake,
+		    &roster->intake->bad);
 	size_t frees = 0;
 	for (struct image *image = roster->intake->images; image; image = image->next)
 		if (image->ready) {
@@ -109,7 +110,8 @@ const struct process *roster_find(const struct roster *roster, pid_t pid)
 	for (const struct image *image = roster->intake->images; image; image = image->next)
 		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
 			const struct process *process = image->process[i];
-			if (process && process->watched && !process->finished && process->pid == pid && process->pidfd >= 0)
+			if (process && process->watched && !process->finished && process->pid == pid &&
+			    process->pidfd >= 0)
 				return process;
 		}
 	return NULL;
@@ -166,7 +168,8 @@ static size_t ready_images(struct roster *roster)
 	size_t count = 0;
 	for (struct image *image = roster->intake->images; image; image = image->next) {
 		const struct region_header *header = region_header(image->region);
-		if (image->ready || atomic_load_explicit(&header->state, memory_order_acquire) != REGION_READY)
+		if (image->ready ||
+		    atomic_load_explicit(&header->state, memory_order_acquire) != REGION_READY)
 			continue;
 		image->ready = true;
 		image->trigger_address = header->trigger_address;
@@ -305,7 +308,8 @@ int roster_adopt(struct roster *roster, struct region *region)
 		watch_process(roster, process);
 	}
 	image->places_seen = atomic_load(&header->places_claimed);
-	image->rung = image->event_rung = roster->probe->backend == BACKEND_UPROBE ? BACKEND_UPROBE : BACKEND_COPY;
+	image->rung = image->event_rung =
+	    roster->probe->backend == BACKEND_UPROBE ? BACKEND_UPROBE : BACKEND_COPY;
 	atomic_store(&header->mode, image->rung == BACKEND_UPROBE ? REGION_MODE_TRIGGER : REGION_MODE_COPY);
 	return 0;
 }
@@ -322,7 +326,9 @@ void roster_describe_missed(const struct roster *roster, char *text, size_t byte
 	uint64_t unserved = lobby_unserved(roster->lobby);
 	text[0] = '\0';
 	if (unserved || roster->incomplete)
-		snprintf(text, bytes, "not profiled: %" PRIu64 " programs that found no region, %" PRIu64 " that did not get ready",
+		snprintf(text, bytes,
+		    "not profiled: %" PRIu64 " programs that found no region, %" PRIu64
+		    " that did not get ready",
 		    unserved, roster->incomplete);
 }
 

@@ -23,10 +23,10 @@ struct roster {
 	struct lobby_state *lobby;
 	struct probe *probe;
 	struct modules *modules;
-	int epoll_fd;  /* pidfds are added here */
+	int epoll_fd; /* pidfds are added here */
 	int verbosity;
 	unsigned int labels; /* enum heap_labels */
-	bool may_yield; /* the backend was our choice: a breakpoint may give way to the copy rung */
+	bool may_yield;      /* the backend was our choice: a breakpoint may give way to the copy rung */
 	/* Called when a process' books are closed; it must end in roster_release, now or later. */
 	void (*closed)(void *context, struct process *process);
 	void *context;

@@ -136,9 +136,9 @@ static bool walk_generics(struct walk *walk)
 	while (!take(walk, 'E')) {
 		uint64_t lifetime;
 
-		if (take(walk, 'L')   ? !walk_number(walk, &lifetime)
-		    : take(walk, 'K') ? !walk_constant(walk)
-		                      : !walk_type(walk))
+		if (take(walk, 'L')       ? !walk_number(walk, &lifetime)
+		        : take(walk, 'K') ? !walk_constant(walk)
+		                          : !walk_type(walk))
 			return false;
 	}
 	return true;

@@ -130,7 +130,8 @@ int screen_close(struct screen *screen, int status)
 	else if (!pager || !pager_run(pager, screen->text, screen->text_bytes))
 		err = write_all(STDOUT_FILENO, screen->text, screen->text_bytes);
 	if (err)
-		notice_print("cannot write %s: %s", screen->path ? screen->path : "standard output", strerror(-err));
+		notice_print(
+		    "cannot write %s: %s", screen->path ? screen->path : "standard output", strerror(-err));
 	free(screen->text);
 	return err ? 1 : status;
 }
@@ -258,8 +259,8 @@ const char *screen_value(double value, bool bytes, char text[SCREEN_VALUE_BYTES]
 	/* 1023.95 would be printed as 1024.0 */
 	for (; size >= step - 0.05 && unit < 6; size /= step)
 		unit++;
-	snprintf(text, SCREEN_VALUE_BYTES, unit ? "%s%.1f%s%s" : "%s%.0f%s%s", value < 0 ? "-" : "", size, bytes ? " " : "",
-	    bytes ? byte_units[unit] : count_units[unit]);
+	snprintf(text, SCREEN_VALUE_BYTES, unit ? "%s%.1f%s%s" : "%s%.0f%s%s", value < 0 ? "-" : "", size,
+	    bytes ? " " : "", bytes ? byte_units[unit] : count_units[unit]);
 	return text;
 }
 
@@ -275,7 +276,8 @@ static const char *print_time(double value_ns, char text[SCREEN_VALUE_BYTES])
 	if (size >= 99999.95)
 		snprintf(text, SCREEN_VALUE_BYTES, "%s%.0f h", value_ns < 0 ? "-" : "", size / 3600);
 	else
-		snprintf(text, SCREEN_VALUE_BYTES, "%s%.*f %s", value_ns < 0 ? "-" : "", unit ? 1 : 0, size, units[unit]);
+		snprintf(text, SCREEN_VALUE_BYTES, "%s%.*f %s", value_ns < 0 ? "-" : "", unit ? 1 : 0, size,
+		    units[unit]);
 	return text;
 }
 
@@ -286,7 +288,8 @@ const char *screen_measure(double value, const char *unit, char text[SCREEN_VALU
 	return screen_value(value, strcmp(unit, "bytes") == 0, text);
 }
 
-const char *screen_doubt(double value, double samples, double variance, bool unsure, char text[SCREEN_VALUE_BYTES])
+const char *screen_doubt(
+    double value, double samples, double variance, bool unsure, char text[SCREEN_VALUE_BYTES])
 {
 	double percent = value != 0 ? 100 * sqrt(variance > 0 ? variance : 0) / fabs(value) : 0;
 	long count = lround(samples);
@@ -296,7 +299,11 @@ const char *screen_doubt(double value, double samples, double variance, bool uns
 	else if (variance <= 0)
 		strcpy(text, "exact");
 	else if (samples < ESTIMATE_FEW_SAMPLES - 0.5)
-		snprintf(text, SCREEN_VALUE_BYTES, count < 1 ? "<1 sample" : count == 1 ? "%ld sample" : "%ld samples", count);
+		snprintf(text, SCREEN_VALUE_BYTES,
+		    count < 1        ? "<1 sample"
+		        : count == 1 ? "%ld sample"
+		                     : "%ld samples",
+		    count);
 	else
 		snprintf(text, SCREEN_VALUE_BYTES, percent < 9.95 ? "+-%.1f%%" : "+-%.0f%%", percent);
 	return text;

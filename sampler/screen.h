@@ -18,7 +18,7 @@
 
 struct screen {
 	FILE *out;
-	int width;        /* columns; 0: as wide as it gets */
+	int width; /* columns; 0: as wide as it gets */
 	bool colours, pages;
 	const char *path; /* NULL: standard output */
 	char *text;
@@ -59,6 +59,7 @@ const char *screen_measure(double value, const char *unit, char text[SCREEN_VALU
 
 /* "+-2.8%", or "3 samples" where the error means nothing, "exact", or "" when nothing is known. At most 10
  * columns. */
-const char *screen_doubt(double value, double samples, double variance, bool unsure, char text[SCREEN_VALUE_BYTES]);
+const char *screen_doubt(
+    double value, double samples, double variance, bool unsure, char text[SCREEN_VALUE_BYTES]);
 
 #endif

@@ -76,7 +76,8 @@ int series_keep(struct series *series, const char *path, const char *delta_path,
 {
 	if (!keep)
 		return 0;
-	if (array_reserve(&series->kept, &series->kept_capacity, series->kept_count + 1, sizeof(*series->kept)) != 0)
+	if (array_reserve(
+	        &series->kept, &series->kept_capacity, series->kept_count + 1, sizeof(*series->kept)) != 0)
 		return -ENOMEM;
 	struct series_file file = {strdup(path), delta_path ? strdup(delta_path) : NULL};
 	if (!file.path)

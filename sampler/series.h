@@ -18,10 +18,10 @@
 #include <stdint.h>
 
 struct series {
-	uint32_t next;      /* number, from 1 */
-	uint64_t due_ns;    /* of the next periodic one; monotonic */
-	bool writing;       /* a numbered one is in the writer */
-	uint32_t jobs;      /* in the writer, of any kind */
+	uint32_t next;   /* number, from 1 */
+	uint64_t due_ns; /* of the next periodic one; monotonic */
+	bool writing;    /* a numbered one is in the writer */
+	uint32_t jobs;   /* in the writer, of any kind */
 	uint64_t skipped, failed;
 	uint64_t refreshed_ns; /* when thread names and cgroup were last looked at */
 
@@ -37,7 +37,7 @@ struct series {
 	uint64_t peak_written; /* its order number */
 	struct series_file {
 		char *path, *delta_path;
-	} *kept; /* oldest first */
+	} * kept; /* oldest first */
 	size_t kept_count, kept_capacity;
 
 	struct timeline timeline;

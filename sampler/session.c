@@ -85,7 +85,9 @@ static void describe_session(void *context, char *text, size_t bytes)
 {
 	const struct session *s = context;
 	char period[32];
-	int at = snprintf(text, bytes, "period %s, backend %s, stack dump %u bytes; of all processes: %llu records lost in the rings, %llu bad",
+	int at = snprintf(text, bytes,
+	    "period %s, backend %s, stack dump %u bytes; of all processes: %llu records lost in the rings, "
+	    "%llu bad",
 	    summary_bytes((double)s->period_bytes, period, sizeof(period)), backend_name(s->probe.backend),
 	    s->probe.dump_bytes, (unsigned long long)s->intake.ring_lost, (unsigned long long)s->intake.bad);
 	char more[2][256];
@@ -190,7 +192,8 @@ static void say_unseen(struct session *s)
 {
 	if (s->roster.command_seen || s->options->verbosity < 0)
 		return;
-	notice_print("no profile of %s: it did not load libheaptap.so (statically linked, setuid, or it cleared LD_PRELOAD)",
+	notice_print("no profile of %s: it did not load libheaptap.so (statically linked, setuid, or it "
+	             "cleared LD_PRELOAD)",
 	    s->options->operands[0]);
 	s->roster.command_seen = true;
 }
@@ -327,8 +330,9 @@ static int open_session(struct session *s)
 	    .dump_bytes = s->probe.rings ? s->probe.dump_bytes : 0,
 	    .clock_id = region_clock(),
 	    .live_max = LIVE_MAX,
-	    .copy_period_bytes =
-	        s->options->backend == BACKEND_AUTO && region_clock() == CLOCK_MONOTONIC ? COPY_PERIOD_BYTES : 0,
+	    .copy_period_bytes = s->options->backend == BACKEND_AUTO && region_clock() == CLOCK_MONOTONIC
+	        ? COPY_PERIOD_BYTES
+	        : 0,
 	    .mode = s->probe.backend == BACKEND_UPROBE ? REGION_MODE_TRIGGER : REGION_MODE_COPY,
 	    .snapshot_signal = (uint32_t)s->options->signal,
 	    .start_paused = s->options->paused,
@@ -352,7 +356,8 @@ static int open_session(struct session *s)
 		return -errno;
 	error = watch(s, s->signal_fd, EPOLLIN);
 	if (!error && s->front_fd >= 0) /* an adopter has no front */
-		error = fcntl(s->front_fd, F_SETFL, O_NONBLOCK) != 0 ? -errno : watch(s, s->front_fd, EPOLLIN);
+		error =
+		    fcntl(s->front_fd, F_SETFL, O_NONBLOCK) != 0 ? -errno : watch(s, s->front_fd, EPOLLIN);
 	if (!error)
 		error = watch(s, lobby_fd(s->lobby), EPOLLOUT | EPOLLET);
 	if (!error && lobby_door_fd(s->lobby) >= 0)
@@ -406,11 +411,14 @@ static int adopt(struct session *s, struct options *options, pid_t pid)
 		return error;
 	}
 	options->period_bytes = s->period_bytes = atomic_load(&region_header(region)->period_bytes);
-	options->library = adopt_library(pid, region_header(region)->trigger_address, library, sizeof(library)) == 0
+	options->library =
+	    adopt_library(pid, region_header(region)->trigger_address, library, sizeof(library)) == 0
 	    ? library
 	    : "";
-	if (probe_open(&s->probe, BACKEND_UPROBE, options->library, options->stack_bytes, options->period_bytes) != 0)
-		error = probe_open(&s->probe, BACKEND_COPY, options->library, options->stack_bytes, options->period_bytes);
+	if (probe_open(&s->probe, BACKEND_UPROBE, options->library, options->stack_bytes,
+	        options->period_bytes) != 0)
+		error = probe_open(
+		    &s->probe, BACKEND_COPY, options->library, options->stack_bytes, options->period_bytes);
 	if (!error)
 		error = open_session(s);
 	if (error) {
@@ -440,11 +448,13 @@ static const char *why_not_adopted(int error)
 
 int session_adopt(struct options *options)
 {
-	struct session s = {.options = options, .front_fd = -1, .epoll_fd = -1, .signal_fd = -1, .command_fd = -1};
+	struct session s = {
+	    .options = options, .front_fd = -1, .epoll_fd = -1, .signal_fd = -1, .command_fd = -1};
 	char *end;
 	long pid = strtol(options->operands[0], &end, 10);
 	if (*end || pid <= 0 || options->operand_count != 1) {
-		notice_print("'%s' is no process id; usage: heaptap adopt [OPTIONS] PID", options->operands[0]);
+		notice_print(
+		    "'%s' is no process id; usage: heaptap adopt [OPTIONS] PID", options->operands[0]);
 		return 2;
 	}
 	guard_begin();
@@ -462,19 +472,26 @@ int session_adopt(struct options *options)
 
 int session_run(const struct options *options, int front_fd)
 {
-	struct session s = {.options = options, .front = getppid(), .front_fd = front_fd, .epoll_fd = -1, .signal_fd = -1,
+	struct session s = {.options = options,
+	    .front = getppid(),
+	    .front_fd = front_fd,
+	    .epoll_fd = -1,
+	    .signal_fd = -1,
 	    .command_fd = -1};
 	char text[512];
 	guard_begin();
 	s.period_bytes = options->period_bytes;
-	s.guard = (struct guard){.rss_max_bytes = options->rss_max_bytes, .cpu_max_percent = options->cpu_max_percent};
+	s.guard = (struct guard){
+	    .rss_max_bytes = options->rss_max_bytes, .cpu_max_percent = options->cpu_max_percent};
 	int error;
 	/* The heap's rings take what the limits leave: the least that the events' need is kept from them. */
 	struct rings *kept = options->event_count ? rings_open(EVENT_RING_BYTES_LEAST, &error) : NULL;
-	error = probe_open(&s.probe, options->backend, options->library, options->stack_bytes, options->period_bytes);
+	error = probe_open(
+	    &s.probe, options->backend, options->library, options->stack_bytes, options->period_bytes);
 	rings_close(kept);
 	if (error) {
-		snprintf(text, sizeof(text), "backend %s cannot be had: %s", backend_name(options->backend), s.probe.reason);
+		snprintf(text, sizeof(text), "backend %s cannot be had: %s", backend_name(options->backend),
+		    s.probe.reason);
 		message_write(front_fd, MESSAGE_FAILED, 0, 0, text);
 		return 1;
 	}

@@ -36,21 +36,23 @@ static void comment_losses(struct profile *profile, const struct snapshot *s)
 	const struct process_counters *c = &s->process->counters;
 	const struct region_place *place = region_place(s->process->image->region, s->process->place);
 	char text[1024];
-	int at = snprintf(text, sizeof(text), "samples: %" PRIu64 " taken, %" PRIu64 " lost stacks", s->view.allocated.samples,
-	    s->view.lost_alloc.samples);
+	int at = snprintf(text, sizeof(text), "samples: %" PRIu64 " taken, %" PRIu64 " lost stacks",
+	    s->view.allocated.samples, s->view.lost_alloc.samples);
 	for (uint32_t i = 0; i < REGION_LOSS_COUNT && at < (int)sizeof(text) - 64; i++) {
 		struct tally tally = region_read_tally(&place->lost[i]);
 		if (tally.samples)
-			at += snprintf(text + at, sizeof(text) - (size_t)at, ", %s %" PRIu64, region_loss_name((enum region_loss)i),
-			    tally.samples);
+			at += snprintf(text + at, sizeof(text) - (size_t)at, ", %s %" PRIu64,
+			    region_loss_name((enum region_loss)i), tally.samples);
 	}
 	const struct {
 		const char *how;
 		uint64_t count;
-	} rungs[] = {{"by uprobe", c->by_uprobe}, {"by breakpoint", c->by_breakpoint}, {"copied by the hook", c->copied}};
+	} rungs[] = {{"by uprobe", c->by_uprobe}, {"by breakpoint", c->by_breakpoint},
+	    {"copied by the hook", c->copied}};
 	for (size_t i = 0; i < sizeof(rungs) / sizeof(rungs[0]) && at < (int)sizeof(text) - 64; i++)
 		if (rungs[i].count)
-			at += snprintf(text + at, sizeof(text) - (size_t)at, ", %s %" PRIu64, rungs[i].how, rungs[i].count);
+			at += snprintf(text + at, sizeof(text) - (size_t)at, ", %s %" PRIu64, rungs[i].how,
+			    rungs[i].count);
 	for (uint32_t i = 0; i < UNWIND_OUTCOMES && at < (int)sizeof(text) - 64; i++)
 		if (c->outcome[i] && i != UNWIND_COMPLETE)
 			at += snprintf(text + at, sizeof(text) - (size_t)at, ", %s %" PRIu64,
@@ -68,12 +70,14 @@ static void comment_lifetimes(struct profile *profile, const struct snapshot *s)
 		return;
 	double share = objects > 0 ? 100 / objects : 0;
 	int at = snprintf(text, sizeof(text),
-	    "lifetimes: of %.0f freed objects (%" PRIu64 " samples) %.1f%% were temporary (freed within %g ms by the "
+	    "lifetimes: of %.0f freed objects (%" PRIu64
+	    " samples) %.1f%% were temporary (freed within %g ms by the "
 	    "allocating thread), %.1f%% were freed by another thread",
 	    objects, all->samples, all->temporary_objects * share, (double)lifetime_temporary_ns() / 1e6,
 	    all->other_thread_objects * share);
 	if (unseen)
-		snprintf(text + at, sizeof(text) - (size_t)at, "; %" PRIu64 " frees are missing from this", unseen);
+		snprintf(text + at, sizeof(text) - (size_t)at, "; %" PRIu64 " frees are missing from this",
+		    unseen);
 	profile_add_comment(profile, text);
 }
 
@@ -95,13 +99,17 @@ static void comment_cause(struct profile *profile, const struct sheet *sheet)
 		char when[64] = "";
 		if (gmtime_r(&seconds, &tm))
 			strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &tm);
-		at = snprintf(text, sizeof(text), "snapshot: peak, inuse_* is the heap at its largest so far, %s.%03dZ; written with %s",
+		at = snprintf(text, sizeof(text),
+		    "snapshot: peak, inuse_* is the heap at its largest so far, %s.%03dZ; written with %s",
 		    when, (int)(sheet->unix_ns / 1000000 % 1000), s->cause);
 		if (s->peak_missing && at < (int)sizeof(text) - 64)
-			snprintf(text + at, sizeof(text) - (size_t)at, "; %" PRId64 " of its samples are missing", s->peak_missing);
+			snprintf(text + at, sizeof(text) - (size_t)at,
+			    "; %" PRId64 " of its samples are missing", s->peak_missing);
 	} else if (sheet->kind == VIEW_DELTA) {
-		snprintf(text, sizeof(text), "snapshot: delta, what was allocated in the %.3f s before %s; inuse_* is what is "
-					     "left of that", (double)sheet->duration_ns / 1e9, s->cause);
+		snprintf(text, sizeof(text),
+		    "snapshot: delta, what was allocated in the %.3f s before %s; inuse_* is what is "
+		    "left of that",
+		    (double)sheet->duration_ns / 1e9, s->cause);
 	} else {
 		snprintf(text, sizeof(text), "snapshot: %s", s->cause);
 	}
@@ -114,20 +122,25 @@ static void add_comments(struct profile *profile, const struct sheet *sheet)
 	const struct view *view = sheet->view;
 	char text[1024];
 	profile_add_comment(profile, "heaptap " HEAPTAP_VERSION);
-	snprintf(text, sizeof(text), "pid=%d comm=%s host=%s", (int)s->process->pid,
-	    s->process->title, s->host);
+	snprintf(
+	    text, sizeof(text), "pid=%d comm=%s host=%s", (int)s->process->pid, s->process->title, s->host);
 	profile_add_comment(profile, text);
 	comment_cause(profile, sheet);
 	comment_losses(profile, s);
 	if (region_unseen_text(s->process->image->region))
 		profile_add_comment(profile, region_unseen_text(s->process->image->region));
 	uint64_t placeless = region_placeless(s->process->image->region);
-	snprintf(text, sizeof(text), "not profiled: %" PRIu64 " forked children that found no place", placeless);
+	snprintf(
+	    text, sizeof(text), "not profiled: %" PRIu64 " forked children that found no place", placeless);
 	if (placeless)
 		profile_add_comment(profile, text);
-	snprintf(text, sizeof(text), "in use%s: %.0f +- %.0f bytes, %.0f +- %.0f objects (one standard error)",
-	    sheet->kind == VIEW_PEAK ? " at the peak" : sheet->kind == VIEW_DELTA ? " of that" : "", view->inuse.bytes,
-	    sqrt(view->inuse.bytes_variance), view->inuse.objects, sqrt(view->inuse.objects_variance));
+	snprintf(text, sizeof(text),
+	    "in use%s: %.0f +- %.0f bytes, %.0f +- %.0f objects (one standard error)",
+	    sheet->kind == VIEW_PEAK        ? " at the peak"
+	        : sheet->kind == VIEW_DELTA ? " of that"
+	                                    : "",
+	    view->inuse.bytes, sqrt(view->inuse.bytes_variance), view->inuse.objects,
+	    sqrt(view->inuse.objects_variance));
 	profile_add_comment(profile, text);
 	comment_lifetimes(profile, s);
 	profile_add_comment(profile, s->session);
@@ -144,7 +157,8 @@ static int64_t rounded(uint64_t value, int shift)
 
 enum { ROW_LABELS = 7 };
 
-static size_t row_labels(const struct sheet *sheet, const struct view_row *row, struct profile_label labels[ROW_LABELS])
+static size_t row_labels(
+    const struct sheet *sheet, const struct view_row *row, struct profile_label labels[ROW_LABELS])
 {
 	size_t count = 0;
 	if (row->inherited)
@@ -160,14 +174,16 @@ static size_t row_labels(const struct sheet *sheet, const struct view_row *row, 
 	if (row->age != VIEW_NO_AGE)
 		labels[count++] = (struct profile_label){.key = "age", .str = lifetime_class_name(row->age)};
 	if (row->size_class >= 1 && row->size_class < 63)
-		labels[count++] =
-		    (struct profile_label){.key = "size", .num = (int64_t)1 << (row->size_class - 1), .unit = "bytes"};
+		labels[count++] = (struct profile_label){
+		    .key = "size", .num = (int64_t)1 << (row->size_class - 1), .unit = "bytes"};
 	if (row->rung)
-		labels[count++] = (struct profile_label){.key = "rung", .str = backend_name((enum backend)row->rung)};
+		labels[count++] =
+		    (struct profile_label){.key = "rung", .str = backend_name((enum backend)row->rung)};
 	return count;
 }
 
-static int add_row(struct profile *profile, struct naming *naming, const struct sheet *sheet, const struct view_row *row)
+static int add_row(
+    struct profile *profile, struct naming *naming, const struct sheet *sheet, const struct view_row *row)
 {
 	const uint32_t *locations;
 	uint32_t lost;
@@ -197,8 +213,8 @@ static int add_row(struct profile *profile, struct naming *naming, const struct 
 
 static int fill(struct profile *profile, const struct sheet *sheet)
 {
-	static const char *const types[4][2] = {
-	    {"alloc_objects", "count"}, {"alloc_space", "bytes"}, {"inuse_objects", "count"}, {"inuse_space", "bytes"}};
+	static const char *const types[4][2] = {{"alloc_objects", "count"}, {"alloc_space", "bytes"},
+	    {"inuse_objects", "count"}, {"inuse_space", "bytes"}};
 	const struct snapshot *s = sheet->snapshot;
 	const struct view *view = sheet->view;
 	for (size_t i = 0; i < 4; i++)
@@ -251,10 +267,11 @@ static int write_sheet(const struct sheet *sheet)
 	if (!error)
 		error = encode_profile(profile, &raw, &raw_bytes);
 	if (!error)
-		error = gzip_encode(raw, raw_bytes, s->kind == SNAPSHOT_EXIT ? GZIP_LEVEL_SMALL : GZIP_LEVEL_FAST, &packed,
-		    &packed_bytes);
+		error = gzip_encode(raw, raw_bytes,
+		    s->kind == SNAPSHOT_EXIT ? GZIP_LEVEL_SMALL : GZIP_LEVEL_FAST, &packed, &packed_bytes);
 	if (!error)
-		error = file_publish(sheet->path, packed, packed_bytes, 0600, FILE_MKDIR | (s->sync ? FILE_FSYNC : 0));
+		error = file_publish(
+		    sheet->path, packed, packed_bytes, 0600, FILE_MKDIR | (s->sync ? FILE_FSYNC : 0));
 	free(raw);
 	free(packed);
 	profile_free(profile);
@@ -268,7 +285,8 @@ static int write_timeline(const struct snapshot *s)
 	char *text = timeline_print(timeline, s->unix_ns - (int64_t)s->census.now_ns, &bytes);
 	if (!text)
 		return -ENOMEM;
-	int error = file_publish(s->timeline_path, text, bytes, 0600, FILE_MKDIR | (s->sync ? FILE_FSYNC : 0));
+	int error =
+	    file_publish(s->timeline_path, text, bytes, 0600, FILE_MKDIR | (s->sync ? FILE_FSYNC : 0));
 	free(text);
 	return error;
 }

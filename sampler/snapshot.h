@@ -26,12 +26,12 @@ struct snapshot {
 	struct writer_item item; /* first: the writer knows nothing else */
 	struct process *process;
 	enum snapshot_kind kind;
-	uint32_t number;      /* NUMBERED */
+	uint32_t number; /* NUMBERED */
 	struct view view;
 	char path[PATH_MAX];
-	char cause[512];      /* "0001, every 60 s": what the comment says after "snapshot: " */
-	char session[512];    /* backend, period and losses of the whole session: a comment of its own */
-	char trouble[256];    /* snapshots skipped and failed, sampling paused: likewise, or empty */
+	char cause[512];   /* "0001, every 60 s": what the comment says after "snapshot: " */
+	char session[512]; /* backend, period and losses of the whole session: a comment of its own */
+	char trouble[256]; /* snapshots skipped and failed, sampling paused: likewise, or empty */
 	char host[65];
 	uint64_t period_bytes;
 	bool debuginfod;      /* debug files may be fetched */

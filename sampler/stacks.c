@@ -130,8 +130,7 @@ struct stacks *stacks_new(void)
 	struct stacks *s = calloc(1, sizeof(*s));
 	if (!s)
 		return NULL;
-	if (!room_for_one((void **)&s->nodes, 0, &s->node_room, sizeof(*s->nodes)) ||
-	    !node_hash_grow(s) ||
+	if (!room_for_one((void **)&s->nodes, 0, &s->node_room, sizeof(*s->nodes)) || !node_hash_grow(s) ||
 	    !hash_grow(s, &s->frame_hash, &s->frame_hash_bits, 0, key_of_frame) ||
 	    !hash_grow(s, &s->mapping_hash, &s->mapping_hash_bits, 0, key_of_mapping)) {
 		stacks_free(s);
@@ -245,7 +244,8 @@ static uint32_t look_up_frame(struct stacks *s, const struct unwind_frame *from,
 		mapping.start = from->pc & ~(uint64_t)4095;
 		mapping.end = mapping.start + 4096;
 	}
-	struct stack_frame frame = {.pc = from->pc, .vaddr = from->vaddr, .mapping = find_mapping(s, &mapping)};
+	struct stack_frame frame = {
+	    .pc = from->pc, .vaddr = from->vaddr, .mapping = find_mapping(s, &mapping)};
 	return frame.mapping == UINT32_MAX ? UINT32_MAX : find_frame(s, &frame);
 }
 
@@ -259,8 +259,8 @@ static uint32_t frame_number(struct stacks *s, const struct unwind_frame *from, 
 	return number;
 }
 
-uint32_t stacks_intern(struct stacks *s, const struct unwind_frame *frames, size_t count, const char *marker,
-    struct maps *maps)
+uint32_t stacks_intern(
+    struct stacks *s, const struct unwind_frame *frames, size_t count, const char *marker, struct maps *maps)
 {
 	uint32_t node = marker ? marker_node(s, marker) : (uint32_t)STACK_ROOT, depth = 0;
 	bool same = marker == s->path_marker;

@@ -37,9 +37,9 @@ struct stack_mapping {
 };
 
 struct stack_frame {
-	uint64_t pc;         /* absolute, already moved into the call */
-	uint64_t vaddr;      /* in the module's file */
-	uint32_t mapping;    /* index for stacks_mapping() */
+	uint64_t pc;      /* absolute, already moved into the call */
+	uint64_t vaddr;   /* in the module's file */
+	uint32_t mapping; /* index for stacks_mapping() */
 	/* "[truncated]" and the like (static string): no code at all; pc is then a small number */
 	const char *marker;
 };
@@ -59,8 +59,8 @@ void stacks_free(struct stacks *stacks);
  * than STACKS_NODES_MAX nodes: a hostile target makes those.
  */
 enum { STACKS_NODES_MAX = 1 << 22 };
-uint32_t stacks_intern(struct stacks *stacks, const struct unwind_frame *frames, size_t count, const char *marker,
-    struct maps *maps);
+uint32_t stacks_intern(struct stacks *stacks, const struct unwind_frame *frames, size_t count,
+    const char *marker, struct maps *maps);
 
 /* The same stack in another process' table (a forked child's: same addresses). */
 uint32_t stacks_translate(const struct stacks *from, uint32_t stack, struct stacks *to);

@@ -36,7 +36,8 @@ static void discard(struct subject *s)
 	free(s);
 }
 
-struct subject *subjects_add(struct subjects *subjects, pid_t pid, const struct subject *parent, uint64_t first_ns)
+struct subject *subjects_add(
+    struct subjects *subjects, pid_t pid, const struct subject *parent, uint64_t first_ns)
 {
 	struct subject *s = calloc(1, sizeof(*s));
 	if (!s)

@@ -30,14 +30,14 @@
 struct subject {
 	struct subject *next;
 	pid_t pid;
-	int pidfd;       /* -1: not looked for yet, or gone before we could */
-	bool looked;     /* for its pidfd and name */
-	bool exits;      /* a thread of it has ended since the last look */
+	int pidfd;   /* -1: not looked for yet, or gone before we could */
+	bool looked; /* for its pidfd and name */
+	bool exits;  /* a thread of it has ended since the last look */
 	/* it has ended, or executes another program; waits for its last profile to be written */
 	bool closed;
 	enum process_end end;
-	int status;      /* wait status, PROCESS_EXITED */
-	char title[64];  /* as struct process has it */
+	int status;     /* wait status, PROCESS_EXITED */
+	char title[64]; /* as struct process has it */
 	char name[PROCESS_NAME_BYTES];
 	char comm[16];
 	uint64_t first_ns, maps_read_ns, maps_retry_ns;
@@ -60,7 +60,8 @@ struct subjects {
 struct subject *subjects_find(const struct subjects *subjects, pid_t pid);
 
 /* A new one that begins at first_ns, with the maps of `parent` if there is one; NULL: out of memory. */
-struct subject *subjects_add(struct subjects *subjects, pid_t pid, const struct subject *parent, uint64_t first_ns);
+struct subject *subjects_add(
+    struct subjects *subjects, pid_t pid, const struct subject *parent, uint64_t first_ns);
 void subjects_remove(struct subjects *subjects, struct subject *subject);
 void subjects_fini(struct subjects *subjects);
 

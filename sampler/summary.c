@@ -46,11 +46,13 @@ void summary_end(enum process_end end, int status, char *text, size_t text_bytes
 	}
 }
 
-static void print_estimate(const char *when, double bytes, double bytes_error, double objects, double objects_error)
+static void print_estimate(
+    const char *when, double bytes, double bytes_error, double objects, double objects_error)
 {
 	char value[32], error[32];
-	notice_print("  %-7s %s +- %s in %.0f +- %.0f objects", when, summary_bytes(bytes, value, sizeof(value)),
-	    summary_bytes(bytes_error, error, sizeof(error)), objects, objects_error);
+	notice_print("  %-7s %s +- %s in %.0f +- %.0f objects", when,
+	    summary_bytes(bytes, value, sizeof(value)), summary_bytes(bytes_error, error, sizeof(error)),
+	    objects, objects_error);
 }
 
 static void print_samples(const struct snapshot *s)
@@ -58,8 +60,8 @@ static void print_samples(const struct snapshot *s)
 	const struct region_place *place = region_place(s->process->image->region, s->process->place);
 	const struct process_counters *c = &s->process->counters;
 	char text[512];
-	int at = snprintf(text, sizeof(text), "%" PRIu64 " taken, %" PRIu64 " without a stack", s->view.allocated.samples,
-	    s->view.lost_alloc.samples);
+	int at = snprintf(text, sizeof(text), "%" PRIu64 " taken, %" PRIu64 " without a stack",
+	    s->view.allocated.samples, s->view.lost_alloc.samples);
 	for (uint32_t i = 0; i < REGION_LOSS_COUNT && at < (int)sizeof(text) - 48; i++) {
 		struct tally tally = region_read_tally(&place->lost[i]);
 		if (tally.samples)
@@ -78,7 +80,8 @@ static void print_peak(const struct region_place *place)
 	double objects = (double)atomic_load(&place->peak_objects_q16) / (1 << WEIGHT_OBJECTS_SHIFT);
 	double bytes = (double)atomic_load(&place->peak_bytes_q8) / (1 << WEIGHT_BYTES_SHIFT);
 	double variance = (double)atomic_load(&place->peak_variance);
-	double objects_variance = (double)atomic_load(&place->peak_objects_variance) / (1 << WEIGHT_OBJECTS_VARIANCE_SHIFT);
+	double objects_variance =
+	    (double)atomic_load(&place->peak_objects_variance) / (1 << WEIGHT_OBJECTS_VARIANCE_SHIFT);
 	print_estimate("peak", bytes, sqrt(variance), objects, sqrt(objects_variance));
 }
 
@@ -92,8 +95,8 @@ void summary_print(const struct snapshot *s, int error)
 
 	if (atomic_load(&place->peak_order))
 		print_peak(place);
-	print_estimate("at end", s->view.inuse.bytes, sqrt(s->view.inuse.bytes_variance), s->view.inuse.objects,
-	    sqrt(s->view.inuse.objects_variance));
+	print_estimate("at end", s->view.inuse.bytes, sqrt(s->view.inuse.bytes_variance),
+	    s->view.inuse.objects, sqrt(s->view.inuse.objects_variance));
 	print_samples(s);
 	if (region_unseen_text(process->image->region))
 		notice_print("  %s", region_unseen_text(process->image->region));

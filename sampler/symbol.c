@@ -206,8 +206,9 @@ static void cache_load(struct symbols *symbols, const struct symbol_file *file, 
 	uint8_t *bytes;
 	size_t byte_count;
 
-	if (!uses_cache(symbols, file) || symcache_read(symbols->options.cache_folder, file->build_id,
-	                                      file->build_id_bytes, source_id, &bytes, &byte_count) != 0)
+	if (!uses_cache(symbols, file) ||
+	    symcache_read(symbols->options.cache_folder, file->build_id, file->build_id_bytes, source_id,
+	        &bytes, &byte_count) != 0)
 		return;
 	if (symcodec_decode(bytes, byte_count, &cached, load_one, &load) == 0)
 		*facts = cached;
@@ -226,8 +227,9 @@ static void cache_store(struct symbols *symbols, const struct symbol_file *file,
 	if (!uses_cache(symbols, file) ||
 	    symcodec_encode(facts, table->vaddrs, table->results, table->count, &bytes, &byte_count) != 0)
 		return;
-	symcache_write(symbols->options.cache_folder, symbols->evicted ? UINT64_MAX : symbols->options.cache_limit_bytes,
-	    file->build_id, file->build_id_bytes, source_id, bytes, byte_count);
+	symcache_write(symbols->options.cache_folder,
+	    symbols->evicted ? UINT64_MAX : symbols->options.cache_limit_bytes, file->build_id,
+	    file->build_id_bytes, source_id, bytes, byte_count);
 	symbols->evicted = true;
 	free(bytes);
 }
@@ -304,8 +306,8 @@ static bool table_has_all(const struct table *table, const uint64_t *vaddrs, siz
 }
 
 /* Opens the file and adds what `known` has not; when that fails nothing is known any more. */
-static void read_file(struct symbols *symbols, const struct symbol_file *file, const uint64_t *vaddrs, size_t n,
-    struct table *known, struct symbol_facts *facts)
+static void read_file(struct symbols *symbols, const struct symbol_file *file, const uint64_t *vaddrs,
+    size_t n, struct table *known, struct symbol_facts *facts)
 {
 	struct symsource source;
 

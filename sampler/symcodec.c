@@ -136,7 +136,7 @@ static void put_all(struct encoder *encoder, const struct symbol_facts *facts, c
 {
 	uint8_t head[3] = {VERSION, (uint8_t)facts->source,
 	    (uint8_t)((facts->has_lines ? FLAG_LINES : 0) | (facts->has_inlines ? FLAG_INLINES : 0) |
-	              (facts->debug_file ? FLAG_DEBUG_FILE : 0))};
+	        (facts->debug_file ? FLAG_DEBUG_FILE : 0))};
 
 	put_bytes(encoder, head, sizeof(head));
 	put_number(encoder, encoder->string_count);

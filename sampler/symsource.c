@@ -193,10 +193,10 @@ static int load_symtab(struct symsource *source, const uint64_t *vaddrs, size_t 
 	if (full < 0 || exported < 0 || mini < 0)
 		return -ENOMEM;
 	symtab_sort(source->symtab);
-	source->facts.source = full > 0       ? SYMBOL_SYMTAB
-	                       : mini > 0     ? SYMBOL_MINIDEBUG
-	                       : exported > 0 ? SYMBOL_DYNSYM
-	                                      : SYMBOL_NONE;
+	source->facts.source = full > 0 ? SYMBOL_SYMTAB
+	    : mini > 0                  ? SYMBOL_MINIDEBUG
+	    : exported > 0              ? SYMBOL_DYNSYM
+	                                : SYMBOL_NONE;
 	return 0;
 }
 

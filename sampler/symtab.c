@@ -162,7 +162,8 @@ static bool open_table(struct table *table, Elf *elf, Elf_Scn *section, const GE
 
 	if (gelf_getclass(elf) != ELFCLASS64 || !data || !data->d_buf || !strings || !strings->d_buf)
 		return false;
-	*table = (struct table){elf, data->d_buf, data->d_size / sizeof(Elf64_Sym), strings->d_buf, strings->d_size};
+	*table = (struct table){
+	    elf, data->d_buf, data->d_size / sizeof(Elf64_Sym), strings->d_buf, strings->d_size};
 	if (table->count > ENTRIES_MAX)
 		table->count = ENTRIES_MAX;
 	/* The last byte once, instead of elf_strptr()'s check for each name. */
@@ -213,7 +214,7 @@ static inline void learn(struct symtab *symtab, const Elf64_Sym *symbol, const c
 	wanted = &symtab->wanted[at];
 	nearer = !wanted->has_nearest || symbol->st_value > wanted->nearest;
 	outer = symtab->vaddrs[at] - symbol->st_value < symbol->st_size &&
-	        (!wanted->has_outermost || symbol->st_value < wanted->outermost);
+	    (!wanted->has_outermost || symbol->st_value < wanted->outermost);
 	if ((!nearer && !outer) || name[0] == '\0' || extents_end(&symtab->extents, symbol->st_value) == 0)
 		return;
 	if (nearer)
@@ -231,7 +232,7 @@ static inline bool is_wanted(const struct symtab *symtab, uint64_t start)
 	const struct wanted *wanted = &symtab->wanted[at < symtab->vaddr_count ? at : 0];
 
 	return at < symtab->vaddr_count && wanted->has_nearest &&
-	       start >= (wanted->has_outermost ? wanted->outermost : wanted->nearest);
+	    start >= (wanted->has_outermost ? wanted->outermost : wanted->nearest);
 }
 
 static long add_section(struct symtab *symtab, Elf *elf, Elf_Scn *section, const GElf_Shdr *header)

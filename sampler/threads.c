@@ -53,7 +53,8 @@ static void put(struct threads *threads, uint32_t tid, const char *name)
 	struct thread *thread = find(threads, tid, &at);
 	if (!thread) {
 		if (threads->count >= THREADS_MAX ||
-		    array_reserve(&threads->items, &threads->capacity, threads->count + 1, sizeof(*thread)) != 0)
+		    array_reserve(&threads->items, &threads->capacity, threads->count + 1, sizeof(*thread)) !=
+		        0)
 			return;
 		thread = &threads->items[at];
 		memmove(thread + 1, thread, (threads->count - at) * sizeof(*thread));

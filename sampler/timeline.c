@@ -45,8 +45,8 @@ static void thin(struct timeline *timeline)
 	timeline->step_ns *= 2;
 }
 
-bool timeline_note(struct timeline *timeline, const struct region_place *place, pid_t pid, uint64_t lost, uint64_t now_ns,
-    bool in_any_case)
+bool timeline_note(struct timeline *timeline, const struct region_place *place, pid_t pid, uint64_t lost,
+    uint64_t now_ns, bool in_any_case)
 {
 	if (now_ns < timeline->due_ns && !in_any_case)
 		return false;
@@ -80,18 +80,22 @@ void timeline_fini(struct timeline *timeline)
 	timeline->count = 0;
 }
 
-static void print_point(FILE *out, const struct timeline_point *p, const struct timeline_point *before, int64_t offset_ns)
+static void print_point(
+    FILE *out, const struct timeline_point *p, const struct timeline_point *before, int64_t offset_ns)
 {
 	int64_t unix_ns = (int64_t)p->time_ns + offset_ns;
 	double seconds = before ? (double)(p->time_ns - before->time_ns) / 1e9 : 0;
 	double rate = before && seconds > 0 ? (p->allocated_bytes - before->allocated_bytes) / seconds : 0;
-	fprintf(out, "{\"time\":%" PRId64 ".%03" PRId64 ",\"inuse_bytes\":%.0f,\"inuse_objects\":%.0f,\"alloc_bytes\":%.0f,"
-		     "\"alloc_bytes_per_second\":%.0f,\"samples\":%" PRIu64 ",\"lost\":%" PRIu64,
-	    unix_ns / 1000000000, unix_ns / 1000000 % 1000, p->inuse_bytes, p->inuse_objects, p->allocated_bytes, rate,
-	    p->samples, p->lost);
+	fprintf(out,
+	    "{\"time\":%" PRId64 ".%03" PRId64
+	    ",\"inuse_bytes\":%.0f,\"inuse_objects\":%.0f,\"alloc_bytes\":%.0f,"
+	    "\"alloc_bytes_per_second\":%.0f,\"samples\":%" PRIu64 ",\"lost\":%" PRIu64,
+	    unix_ns / 1000000000, unix_ns / 1000000 % 1000, p->inuse_bytes, p->inuse_objects,
+	    p->allocated_bytes, rate, p->samples, p->lost);
 	if (p->rss_bytes != UINT64_MAX)
-		fprintf(out, ",\"rss_bytes\":%" PRIu64 ",\"swap_bytes\":%" PRIu64 ",\"threads\":%" PRIu32
-			     ",\"rss_minus_inuse_bytes\":%.0f",
+		fprintf(out,
+		    ",\"rss_bytes\":%" PRIu64 ",\"swap_bytes\":%" PRIu64 ",\"threads\":%" PRIu32
+		    ",\"rss_minus_inuse_bytes\":%.0f",
 		    p->rss_bytes, p->swap_bytes, p->threads, (double)p->rss_bytes - p->inuse_bytes);
 	fputs("}\n", out);
 }

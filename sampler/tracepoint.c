@@ -31,7 +31,8 @@ bool tracepoint_parse(const char *text, struct tracepoint_name *name)
 		return false;
 	if (!*text)
 		return true;
-	if (strcmp(text, ":u") != 0 && strcmp(text, ":k") != 0 && strcmp(text, ":uk") != 0 && strcmp(text, ":ku") != 0)
+	if (strcmp(text, ":u") != 0 && strcmp(text, ":k") != 0 && strcmp(text, ":uk") != 0 &&
+	    strcmp(text, ":ku") != 0)
 		return false;
 	snprintf(name->modifiers, sizeof(name->modifiers), "%s", strcmp(text, ":ku") == 0 ? "uk" : text + 1);
 	return true;
@@ -72,7 +73,8 @@ int tracepoint_find(const struct tracepoint_name *name, uint64_t *id)
 }
 
 /* A folder with an id in it is an event; others are files for whole subsystems. */
-static void each_of(int root, const char *subsystem, void (*found)(void *context, const char *name), void *context)
+static void each_of(
+    int root, const char *subsystem, void (*found)(void *context, const char *name), void *context)
 {
 	int fd = openat(root, subsystem, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
@@ -102,7 +104,8 @@ int tracepoint_each(void (*found)(void *context, const char *name), void *contex
 		return -ENOMEM;
 	}
 	while ((entry = readdir(folder)))
-		if (entry->d_type == DT_DIR && entry->d_name[0] != '.' && strcmp(entry->d_name, "ftrace") != 0)
+		if (entry->d_type == DT_DIR && entry->d_name[0] != '.' &&
+		    strcmp(entry->d_name, "ftrace") != 0)
 			each_of(root, entry->d_name, found, context);
 	closedir(folder);
 	return 0;

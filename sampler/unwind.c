@@ -11,9 +11,9 @@ static const uint64_t same_stack_bytes = UINT64_C(64) << 20;
 /* What is at a program counter; cached per address space in front of the maps and the modules' own tables. */
 struct place {
 	uint64_t pc;
-	const struct cfi_rule *rule;    /* NULL: nothing cached here */
-	const struct map *map;          /* NULL: pc is in none */
-	uint32_t tag;                   /* of unwind_remember() */
+	const struct cfi_rule *rule; /* NULL: nothing cached here */
+	const struct map *map;       /* NULL: pc is in none */
+	uint32_t tag;                /* of unwind_remember() */
 };
 
 /*
@@ -32,18 +32,18 @@ enum { TRAIL = 256 };
 struct cache {
 	uint32_t misses;
 	uint32_t trail_count;
-	uint64_t trail[TRAIL];          /* CFAs */
+	uint64_t trail[TRAIL]; /* CFAs */
 	struct place place[];
 };
 
 struct walk {
 	const struct unwind_input *in;
 	const struct regs_arch *arch;
-	struct cache *cache;            /* or NULL */
-	uint32_t places;                /* in it, a power of two */
-	struct regs regs;               /* of the frame being left */
-	uint64_t bound;                 /* one past the dump's last byte */
-	bool cut;                       /* the stack goes on above the dump */
+	struct cache *cache; /* or NULL */
+	uint32_t places;     /* in it, a power of two */
+	struct regs regs;    /* of the frame being left */
+	uint64_t bound;      /* one past the dump's last byte */
+	bool cut;            /* the stack goes on above the dump */
 };
 
 static const struct cfi_rule no_rule = {.kind = CFI_NONE};
@@ -73,7 +73,7 @@ static bool read_some(void *context, uint64_t address, unsigned n, uint64_t *val
 	if (offset >= w->in->stack_bytes || w->in->stack_bytes - offset < n)
 		return false;
 	uint64_t word = 0;
-	memcpy(&word, (const char *)w->in->stack + offset, n);  /* targets and we are little-endian */
+	memcpy(&word, (const char *)w->in->stack + offset, n); /* targets and we are little-endian */
 	READ_ONCE_ONLY(word);
 	*value = word;
 	return true;
@@ -105,7 +105,8 @@ static size_t place_index(uint64_t pc, uint32_t places)
 }
 
 /* The return address is below the CFA, saved registers are below that: mostly one line, at times two. */
-static void prefetch_trail(const struct cache *cache, uint64_t stack_address, const char *stack, size_t stack_bytes)
+static void prefetch_trail(
+    const struct cache *cache, uint64_t stack_address, const char *stack, size_t stack_bytes)
 {
 	for (uint32_t i = 0; i < cache->trail_count; i++) {
 		uint64_t offset = cache->trail[i] - 56 - stack_address;
@@ -136,7 +137,8 @@ static void find_place(const struct walk *w, uint64_t pc, struct place *place)
 	place->rule = &no_rule;
 	place->map = maps_module(w->in->maps, pc);
 	place->tag = 0;
-	if (has_file(place) && place->map->module->readable && place->map->module->e_machine == w->arch->e_machine)
+	if (has_file(place) && place->map->module->readable &&
+	    place->map->module->e_machine == w->arch->e_machine)
 		place->rule = cfi_find(place->map->module, pc - place->map->bias);
 }
 
@@ -187,8 +189,8 @@ static inline bool known(const struct regs *regs, unsigned n)
  * The caller's stack pointer must be above the callee's: only a leaf whose return address is in a register
  * may have no frame at all. A signal handler's frame leads to wherever the interrupted code had its stack.
  */
-static enum unwind_outcome check_progress(const struct walk *w, uint64_t sp, uint64_t next_sp, bool may_stay,
-    bool signal_frame)
+static enum unwind_outcome check_progress(
+    const struct walk *w, uint64_t sp, uint64_t next_sp, bool may_stay, bool signal_frame)
 {
 	if (next_sp > sp || (may_stay && next_sp == sp))
 		return UNWIND_COMPLETE;
@@ -271,8 +273,8 @@ static enum unwind_outcome step_odd(struct walk *w, const struct cfi_rule *rule,
 
 	if (!cfi_odd_step(rule->odd, arch, &w->regs, read_some, w, &cfa, &missing))
 		return missing ? why_missing(w, missing, rule->signal_frame) : UNWIND_BAD_ROW;
-	outcome = check_progress(w, sp, w->regs.r[arch->sp], rule->odd->ra.how == CFI_ODD_REGISTER && activation,
-	    rule->signal_frame);
+	outcome = check_progress(w, sp, w->regs.r[arch->sp],
+	    rule->odd->ra.how == CFI_ODD_REGISTER && activation, rule->signal_frame);
 	if (outcome != UNWIND_COMPLETE)
 		return outcome;
 	/* The interrupted code's stack must be this one too, else the next read only says "missing". */
@@ -291,7 +293,8 @@ static enum unwind_outcome step_fp(struct walk *w, const struct place *place, bo
 {
 	const struct regs_arch *arch = w->arch;
 	uint64_t sp = w->regs.r[arch->sp], fp = w->regs.r[arch->fp], caller_fp, pc;
-	enum unwind_outcome stuck = has_file(place) && !place->map->module->readable ? UNWIND_NO_MODULE : UNWIND_NO_CFI;
+	enum unwind_outcome stuck =
+	    has_file(place) && !place->map->module->readable ? UNWIND_NO_MODULE : UNWIND_NO_CFI;
 
 	if (!known(&w->regs, arch->fp))
 		return stuck;
@@ -317,8 +320,8 @@ static enum unwind_outcome step_fp(struct walk *w, const struct place *place, bo
 	return UNWIND_COMPLETE;
 }
 
-static void add_frame(struct unwind_frame *frame, const struct place *place, uint64_t pc, enum unwind_step step,
-    bool activation)
+static void add_frame(struct unwind_frame *frame, const struct place *place, uint64_t pc,
+    enum unwind_step step, bool activation)
 {
 	frame->pc = pc;
 	frame->vaddr = has_file(place) ? pc - place->map->bias : pc;
@@ -341,7 +344,8 @@ void unwind_remember(struct maps *maps, const struct unwind_frame *frame, uint32
 
 /* From the frame at PLACE to its caller; *HOW and *ACTIVATION then describe the caller. A pc of 0: there is
  * none. */
-static enum unwind_outcome step(struct walk *w, const struct place *place, enum unwind_step *how, bool *activation)
+static enum unwind_outcome step(
+    struct walk *w, const struct place *place, enum unwind_step *how, bool *activation)
 {
 	const struct cfi_rule *rule = place->rule;
 	bool was_activation = *activation;
@@ -365,7 +369,8 @@ static enum unwind_outcome step(struct walk *w, const struct place *place, enum 
 	return outcome;
 }
 
-enum unwind_outcome unwind_stack(const struct unwind_input *in, struct unwind_frame *frames, size_t max, size_t *count)
+enum unwind_outcome unwind_stack(
+    const struct unwind_input *in, struct unwind_frame *frames, size_t max, size_t *count)
 {
 	struct walk w;
 	enum unwind_step how = UNWIND_STEP_FIRST;
@@ -388,7 +393,8 @@ enum unwind_outcome unwind_stack(const struct unwind_input *in, struct unwind_fr
 		uint64_t pc = w.regs.pc - !activation;
 		const struct place *place = look_up(&w, pc, &uncached);
 		bool was_made_up = made_up;
-		made_up = !activation && place->rule->kind == CFI_NONE && starts_function(&w, w.regs.pc, &exact);
+		made_up =
+		    !activation && place->rule->kind == CFI_NONE && starts_function(&w, w.regs.pc, &exact);
 		if (made_up) {
 			place = &exact;
 			pc = w.regs.pc;
@@ -416,16 +422,16 @@ enum unwind_outcome unwind_stack(const struct unwind_input *in, struct unwind_fr
 static const struct {
 	const char *name, *marker;
 } outcomes[UNWIND_OUTCOMES] = {
-	[UNWIND_COMPLETE] = {"complete", NULL},
-	[UNWIND_TRUNCATED] = {"truncated", "[truncated]"},
-	[UNWIND_STACK_SWITCH] = {"stack switched", "[stack switched]"},
-	[UNWIND_BAD_READ] = {"bad read", "[bad stack read]"},
-	[UNWIND_BAD_ROW] = {"bad unwind row", "[bad unwind row]"},
-	[UNWIND_LOOP] = {"loop", "[stack loop]"},
-	[UNWIND_NO_MAP] = {"no mapping", "[unknown mapping]"},
-	[UNWIND_NO_MODULE] = {"no module", "[unknown module]"},
-	[UNWIND_NO_CFI] = {"no unwind rows", "[no unwind rows]"},
-	[UNWIND_TOO_DEEP] = {"too deep", "[too deep]"},
+    [UNWIND_COMPLETE] = {"complete", NULL},
+    [UNWIND_TRUNCATED] = {"truncated", "[truncated]"},
+    [UNWIND_STACK_SWITCH] = {"stack switched", "[stack switched]"},
+    [UNWIND_BAD_READ] = {"bad read", "[bad stack read]"},
+    [UNWIND_BAD_ROW] = {"bad unwind row", "[bad unwind row]"},
+    [UNWIND_LOOP] = {"loop", "[stack loop]"},
+    [UNWIND_NO_MAP] = {"no mapping", "[unknown mapping]"},
+    [UNWIND_NO_MODULE] = {"no module", "[unknown module]"},
+    [UNWIND_NO_CFI] = {"no unwind rows", "[no unwind rows]"},
+    [UNWIND_TOO_DEEP] = {"too deep", "[too deep]"},
 };
 
 const char *unwind_outcome_name(enum unwind_outcome outcome)

@@ -24,18 +24,18 @@
 #include <stdint.h>
 
 enum unwind_outcome {
-	UNWIND_COMPLETE,        /* the rows say that there is no caller, or the return address is zero */
-	UNWIND_TRUNCATED,       /* the walk needs bytes above the dump, and the dump was cut there */
-	UNWIND_STACK_SWITCH,    /* the caller's frame is on another stack (sigaltstack, coroutine, fiber) */
-	UNWIND_BAD_READ,        /* a word is needed that no honest frame has there: below sp, in no stack */
+	UNWIND_COMPLETE,     /* the rows say that there is no caller, or the return address is zero */
+	UNWIND_TRUNCATED,    /* the walk needs bytes above the dump, and the dump was cut there */
+	UNWIND_STACK_SWITCH, /* the caller's frame is on another stack (sigaltstack, coroutine, fiber) */
+	UNWIND_BAD_READ,     /* a word is needed that no honest frame has there: below sp, in no stack */
 	/* unwind information that makes no sense, or needs a register we do not have */
 	UNWIND_BAD_ROW,
-	UNWIND_LOOP,            /* no progress: the caller's frame is not above this one */
-	UNWIND_NO_MAP,          /* the return address is in no executable mapping */
+	UNWIND_LOOP,   /* no progress: the caller's frame is not above this one */
+	UNWIND_NO_MAP, /* the return address is in no executable mapping */
 	/* the code is a file's that could not be read and its frame pointer leads nowhere */
 	UNWIND_NO_MODULE,
-	UNWIND_NO_CFI,          /* code without unwind rows, and its frame pointer leads nowhere */
-	UNWIND_TOO_DEEP,        /* more frames than the caller's buffer holds */
+	UNWIND_NO_CFI,   /* code without unwind rows, and its frame pointer leads nowhere */
+	UNWIND_TOO_DEEP, /* more frames than the caller's buffer holds */
 	UNWIND_OUTCOMES,
 };
 
@@ -43,42 +43,42 @@ enum { UNWIND_FRAMES_DEFAULT = 512, UNWIND_FRAMES_MAX = 65536 };
 
 /* How a frame was found; for statistics and tests. */
 enum unwind_step {
-	UNWIND_STEP_FIRST,      /* the sample's own program counter */
+	UNWIND_STEP_FIRST, /* the sample's own program counter */
 	UNWIND_STEP_CFI,
-	UNWIND_STEP_FP,         /* by frame pointer, in code without rows */
+	UNWIND_STEP_FP, /* by frame pointer, in code without rows */
 };
 
 struct unwind_frame {
-	uint64_t pc;            /* absolute address to look up: already return address - 1 where it is one */
-	uint64_t vaddr;         /* the same in the terms of module's ELF file; pc itself if module is NULL */
+	uint64_t pc;    /* absolute address to look up: already return address - 1 where it is one */
+	uint64_t vaddr; /* the same in the terms of module's ELF file; pc itself if module is NULL */
 	/* borrowed from the maps, take a reference to keep it; NULL: no file (JIT, unknown) */
 	struct module *module;
-	uint8_t kind;           /* enum map_kind of where pc is; MAP_KIND_SPECIAL if it is in no map */
-	uint8_t step;           /* enum unwind_step */
-	bool activation;        /* pc is exact: the first frame, or one that a signal interrupted */
-	uint32_t tag;           /* what unwind_remember() said of it; 0: nothing, or it is forgotten */
+	uint8_t kind;    /* enum map_kind of where pc is; MAP_KIND_SPECIAL if it is in no map */
+	uint8_t step;    /* enum unwind_step */
+	bool activation; /* pc is exact: the first frame, or one that a signal interrupted */
+	uint32_t tag;    /* what unwind_remember() said of it; 0: nothing, or it is forgotten */
 };
 
 _Static_assert(sizeof(struct unwind_frame) == 32, "two frames in a cache line");
 
 struct unwind_input {
 	const struct regs_arch *arch;
-	const struct regs *regs;        /* of the innermost frame */
+	const struct regs *regs; /* of the innermost frame */
 	struct maps *maps;
-	uint64_t stack_address;         /* address of the dump's first byte; usually the stack pointer */
-	const void *stack;              /* the dump; need not be aligned */
-	size_t stack_bytes;             /* valid bytes (perf: dyn_size) */
+	uint64_t stack_address; /* address of the dump's first byte; usually the stack pointer */
+	const void *stack;      /* the dump; need not be aligned */
+	size_t stack_bytes;     /* valid bytes (perf: dyn_size) */
 	/* bytes that were asked for (perf: size); a shorter dump was not cut */
 	size_t stack_want;
-	bool reaches_end;               /* the dump is known to reach the stack's end, whatever its size */
+	bool reaches_end; /* the dump is known to reach the stack's end, whatever its size */
 };
 
 /*
  * Unwinds INPUT into FRAMES, innermost first, at most MAX of them; *COUNT says how many. There is always one
  * (the sample's own pc) if MAX > 0.
  */
-enum unwind_outcome unwind_stack(const struct unwind_input *input, struct unwind_frame *frames, size_t max,
-    size_t *count);
+enum unwind_outcome unwind_stack(
+    const struct unwind_input *input, struct unwind_frame *frames, size_t max, size_t *count);
 
 /* Asks the processor for what the walk of this stack will read, as far as it is like the last one. The bytes
  * are not looked at: they may be changing. */

@@ -13,8 +13,8 @@ struct making {
 	const struct heap *heap;
 	struct view *view;
 	uint32_t sites;
-	uint32_t ages;    /* 1 or AGES */
-	uint32_t *row_of; /* by site, inherited and age: row + 1 */
+	uint32_t ages;         /* 1 or AGES */
+	uint32_t *row_of;      /* by site, inherited and age: row + 1 */
 	struct heap_sums lost; /* in use, of the process' own, without a stack */
 };
 
@@ -91,8 +91,8 @@ static struct heap_sums difference(struct heap_sums now, struct heap_sums then)
 	if ((int64_t)(now.samples - then.samples) < 0 || (int64_t)(now.bytes_q8 - then.bytes_q8) < 0 ||
 	    (int64_t)(now.objects_q16 - then.objects_q16) < 0)
 		return (struct heap_sums){0};
-	return (struct heap_sums){now.samples - then.samples, now.bytes_q8 - then.bytes_q8,
-	    now.objects_q16 - then.objects_q16};
+	return (struct heap_sums){
+	    now.samples - then.samples, now.bytes_q8 - then.bytes_q8, now.objects_q16 - then.objects_q16};
 }
 
 static struct view_estimate estimate_of(struct heap_sums sums)
@@ -124,8 +124,8 @@ static uint64_t at_least(uint64_t value, uint64_t least)
  * the slots, or what it lacks was made up for by samples that came after it. */
 static struct heap_sums lost_at_least(struct heap_sums lost, struct heap_sums inuse)
 {
-	return (struct heap_sums){at_least(lost.samples, inuse.samples), at_least(lost.bytes_q8, inuse.bytes_q8),
-	    at_least(lost.objects_q16, inuse.objects_q16)};
+	return (struct heap_sums){at_least(lost.samples, inuse.samples),
+	    at_least(lost.bytes_q8, inuse.bytes_q8), at_least(lost.objects_q16, inuse.objects_q16)};
 }
 
 static int add_allocated(struct making *m, bool delta, struct tally counted)
@@ -169,7 +169,8 @@ static int share_out(struct making *m)
 			uint32_t at = m->row_of[site * 2 * m->ages + age + 1];
 			if (!at)
 				continue;
-			struct view_row *rest = row_for(m, site == m->sites ? HEAP_NO_SITE : site, false, VIEW_NO_AGE);
+			struct view_row *rest =
+			    row_for(m, site == m->sites ? HEAP_NO_SITE : site, false, VIEW_NO_AGE);
 			if (!rest)
 				return -ENOMEM;
 			struct view_row *row = &m->view->rows[at - 1];

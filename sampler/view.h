@@ -28,7 +28,7 @@ enum view_kind {
 enum { VIEW_NO_AGE = UINT32_MAX };
 
 struct view_row {
-	uint32_t stack; /* UINT32_MAX: the lost stacks */
+	uint32_t stack;                 /* UINT32_MAX: the lost stacks */
 	uint32_t tid, size_class, rung; /* as in struct heap_site */
 	uint32_t age;   /* class, see lifetime.h; VIEW_NO_AGE without the label, and for what is not in use */
 	bool mapped;    /* mappings, not blocks of the heap */
@@ -41,7 +41,7 @@ struct view {
 	size_t count, capacity;
 	/* inuse includes inherited; allocated has no variance */
 	struct view_estimate allocated, inuse, inherited;
-	struct view_estimate lost_alloc, lost_inuse;      /* under [lost stack], included above */
+	struct view_estimate lost_alloc, lost_inuse; /* under [lost stack], included above */
 };
 
 /* Returns 0 or -ENOMEM (with nothing to free). */

@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 enum {
-	DETAIL_LEAST = 2,                /* addresses only: reads no debug file */
+	DETAIL_LEAST = 2, /* addresses only: reads no debug file */
 	CHILD_CPU_SECONDS = 120,
-	CHILD_SECONDS = 600,             /* of real time: it may hang in a file system */
-	FORK_SECONDS = 10,               /* for which a refused fork is tried again */
+	CHILD_SECONDS = 600, /* of real time: it may hang in a file system */
+	FORK_SECONDS = 10,   /* for which a refused fork is tried again */
 	CHILD_NICE = 5,
 };
 /* Debug files are read into memory, and bad ones ask for any amount of it. */
@@ -38,7 +38,8 @@ struct writer {
 	void *context;
 };
 
-struct writer *writer_new(void (*done)(void *context, const struct writer_item *item, int error), void *context)
+struct writer *writer_new(
+    void (*done)(void *context, const struct writer_item *item, int error), void *context)
 {
 	struct writer *writer = calloc(1, sizeof(*writer));
 	if (!writer)
@@ -156,7 +157,8 @@ void writer_reap(struct writer *writer, pid_t pid, int status)
 		job->pid = 0;
 	} else {
 		*link = job->next;
-		writer->done(writer->context, job->item, WIFSIGNALED(status) ? -EFAULT : -WEXITSTATUS(status));
+		writer->done(
+		    writer->context, job->item, WIFSIGNALED(status) ? -EFAULT : -WEXITSTATUS(status));
 		job_free(job);
 	}
 	start(writer);

@@ -27,7 +27,8 @@ struct writer_item {
 
 /* `done` is called when an item is on disk (error 0) or cannot be (-errno); the item is discarded after it.
  * */
-struct writer *writer_new(void (*done)(void *context, const struct writer_item *item, int error), void *context);
+struct writer *writer_new(
+    void (*done)(void *context, const struct writer_item *item, int error), void *context);
 void writer_free(struct writer *writer);
 
 /* Takes the item over. */

@@ -9,22 +9,22 @@
 
 /* Each pointer starts at a function that looks the real one up; the constructor has mostly been there before:
  * a dlsym that fails allocates, and must not come back to itself. */
-#define FORWARD(type, name, parameters, arguments)                                      \
-	static type first_##name parameters;                                           \
-	static type(*real_##name) parameters = first_##name;                           \
-	static type first_##name parameters                                            \
-	{                                                                              \
-		real_##name = (type(*) parameters)dlsym(RTLD_NEXT, #name);             \
-		return real_##name arguments;                                          \
-	}                                                                              \
-	static __attribute__((constructor)) void find_##name(void)                     \
-	{                                                                              \
-		real_##name = (type(*) parameters)dlsym(RTLD_NEXT, #name);             \
-	}                                                                              \
-	EXPORT type name parameters;                                                   \
-	EXPORT type name parameters                                                    \
-	{                                                                              \
-		return real_##name arguments;                                          \
+#define FORWARD(type, name, parameters, arguments)                         \
+	static type first_##name parameters;                               \
+	static type(*real_##name) parameters = first_##name;               \
+	static type first_##name parameters                                \
+	{                                                                  \
+		real_##name = (type(*) parameters)dlsym(RTLD_NEXT, #name); \
+		return real_##name arguments;                              \
+	}                                                                  \
+	static __attribute__((constructor)) void find_##name(void)         \
+	{                                                                  \
+		real_##name = (type(*) parameters)dlsym(RTLD_NEXT, #name); \
+	}                                                                  \
+	EXPORT type name parameters;                                       \
+	EXPORT type name parameters                                        \
+	{                                                                  \
+		return real_##name arguments;                              \
 	}
 
 FORWARD(void *, malloc, (size_t size), (size))

@@ -32,7 +32,7 @@
 #include <unistd.h>
 
 /* noipa: gcc would make one function of those that look alike */
-#define NAMED __attribute__((noinline, noipa))
+#define NAMED         __attribute__((noinline, noipa))
 /* Keeps a call from becoming a tail call, which would hide the function that we are about. */
 #define STAY(pointer) __asm__ volatile("" : "+r"(pointer) : : "memory")
 
@@ -86,7 +86,8 @@ static struct row *row_of(struct site *site, size_t size)
 /* Pointers that are to be freed later. */
 static void **table_new(uint64_t count)
 {
-	void **table = mmap(NULL, (count + 1) * sizeof(*table), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void **table = mmap(
+	    NULL, (count + 1) * sizeof(*table), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (table == MAP_FAILED)
 		abort();
 	return table;
@@ -108,13 +109,13 @@ static void write_truth(const char *path)
 		abort();
 }
 
-#define TAKER(name)                               \
-	static NAMED void *name(size_t size)      \
-	{                                         \
-		void *block = malloc(size);       \
-		STAY(block);                      \
-		return block;                     \
-	}                                         \
+#define TAKER(name)                          \
+	static NAMED void *name(size_t size) \
+	{                                    \
+		void *block = malloc(size);  \
+		STAY(block);                 \
+		return block;                \
+	}                                    \
 	_Static_assert(true, "takes the semicolon")
 
 /* ---- sizes */
@@ -137,10 +138,18 @@ static const struct {
 	void *(*take)(size_t size);
 	size_t size;
 } size_sites[] = {
-    {"size_16", size_16, 16}, {"size_64", size_64, 64}, {"size_256", size_256, 256}, {"size_1k", size_1k, 1 << 10},
-    {"size_4k", size_4k, 4 << 10}, {"size_16k", size_16k, 16 << 10}, {"size_64k", size_64k, 64 << 10},
-    {"size_256k", size_256k, 256 << 10}, {"size_1m", size_1m, 1 << 20}, {"size_4m", size_4m, 4 << 20},
-    {"size_16m", size_16m, 16 << 20}, {"size_64m", size_64m, 64 << 20},
+    {"size_16", size_16, 16},
+    {"size_64", size_64, 64},
+    {"size_256", size_256, 256},
+    {"size_1k", size_1k, 1 << 10},
+    {"size_4k", size_4k, 4 << 10},
+    {"size_16k", size_16k, 16 << 10},
+    {"size_64k", size_64k, 64 << 10},
+    {"size_256k", size_256k, 256 << 10},
+    {"size_1m", size_1m, 1 << 20},
+    {"size_4m", size_4m, 4 << 20},
+    {"size_16m", size_16m, 16 << 20},
+    {"size_64m", size_64m, 64 << 20},
 };
 
 static void run_sizes(void)
@@ -414,7 +423,8 @@ static void wait_line(const char *say)
 
 static void run_flood(void)
 {
-	struct row *kept = row_of(site_new("flood_kept"), 1000), *temporary = row_of(site_new("flood_temporary"), 200);
+	struct row *kept = row_of(site_new("flood_kept"), 1000),
+	           *temporary = row_of(site_new("flood_temporary"), 200);
 	wait_line("ready\n");
 	for (uint64_t i = 0; i < bytes_each / 1000; i++) {
 		if (i % 16 == 0) {

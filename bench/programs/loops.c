@@ -237,7 +237,8 @@ int main(int argc, char *argv[])
 	const int by_two = !strcmp(kind, "cross") || !strcmp(kind, "pipe");
 	if (by_two)
 		pairs_each *= 2; /* a pair takes two threads */
-	belts = mmap(NULL, sizeof(*belts) * (threads / 2 + 1), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	belts = mmap(NULL, sizeof(*belts) * (threads / 2 + 1), PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (belts == MAP_FAILED || pthread_barrier_init(&together, NULL, threads))
 		return 1;
 	for (unsigned int i = 0; i < threads / 2 + 1 && !strcmp(kind, "pipe"); i++)

@@ -28,8 +28,13 @@ static void unwind_from(struct maps *maps, const struct regs_arch *arch, const s
 	for (size_t i = 0; i < REGS_MAX; i++)
 		regs.r[i] = STACK + i * 16;
 	regs.r[arch->sp] = STACK;
-	struct unwind_input in = {.arch = arch, .regs = &regs, .maps = maps, .stack_address = STACK, .stack = stack,
-	    .stack_bytes = sizeof(stack), .stack_want = sizeof(stack)};
+	struct unwind_input in = {.arch = arch,
+	    .regs = &regs,
+	    .maps = maps,
+	    .stack_address = STACK,
+	    .stack = stack,
+	    .stack_bytes = sizeof(stack),
+	    .stack_want = sizeof(stack)};
 	if ((unsigned)unwind_stack(&in, frames, FRAMES, &n) >= UNWIND_OUTCOMES || n > FRAMES || n == 0)
 		abort();
 }
@@ -41,8 +46,11 @@ static void use_module(struct modules *store, struct module *module, const char 
 
 	for (uint32_t i = 0; i < module->n_segments; i++) {
 		const struct module_segment *s = &module->segments[i];
-		struct map_range range = {.start = s->vaddr & ~UINT64_C(4095), .pgoff = s->offset & ~UINT64_C(4095),
-		    .len = 0x2000, .prot = PROT_READ | PROT_EXEC, .path = path};
+		struct map_range range = {.start = s->vaddr & ~UINT64_C(4095),
+		    .pgoff = s->offset & ~UINT64_C(4095),
+		    .len = 0x2000,
+		    .prot = PROT_READ | PROT_EXEC,
+		    .path = path};
 		if (maps_add(maps, &range) != 0)
 			continue;
 		const struct map *map = maps_module(maps, range.start);

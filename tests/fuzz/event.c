@@ -80,7 +80,8 @@ static void words(const uint8_t *data, size_t size)
 	text[length] = '\0';
 	if (event_split(text, &spec, error, sizeof(error)) == 0 && spec.hz && spec.period)
 		abort();
-	if (tracepoint_parse(text, &name) && (strchr(name.subsystem, '/') || strchr(name.name, '/') || !name.name[0]))
+	if (tracepoint_parse(text, &name) &&
+	    (strchr(name.subsystem, '/') || strchr(name.name, '/') || !name.name[0]))
 		abort();
 	nearest_init(&nearest, text);
 	nearest_offer(&nearest, "cpu-clock");

@@ -18,12 +18,12 @@
 
 enum { MAX_BYTES = 1 << 20 };
 
-#define REQUIRE(condition)                                                                                   \
-	do {                                                                                                 \
-		if (!(condition)) {                                                                          \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                      \
-			abort();                                                                             \
-		}                                                                                            \
+#define REQUIRE(condition)                                                              \
+	do {                                                                            \
+		if (!(condition)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+			abort();                                                        \
+		}                                                                       \
 	} while (0)
 
 static size_t count_errors(const uint8_t *data, size_t len, enum check_level level)

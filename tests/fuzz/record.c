@@ -49,7 +49,8 @@ static void feed_records(const uint8_t *data, size_t size)
 		memcpy(bytes, data, header.size);
 		if (record_parse(bytes, header.size, regs_mask, &record) == 0) {
 			if (record.stack_bytes > record.stack_want || (record.stack_want && !record.stack) ||
-			    record.build_id_bytes > sizeof(record.build_id) || !memchr(record.path, 0, header.size))
+			    record.build_id_bytes > sizeof(record.build_id) ||
+			    !memchr(record.path, 0, header.size))
 				abort();
 			intake_record(&intake, &record);
 		}

@@ -31,12 +31,12 @@
 
 enum { MAX_BYTES = 1 << 16 };
 
-#define REQUIRE(condition)                                                                                   \
-	do {                                                                                                 \
-		if (!(condition)) {                                                                          \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                      \
-			abort();                                                                             \
-		}                                                                                            \
+#define REQUIRE(condition)                                                              \
+	do {                                                                            \
+		if (!(condition)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+			abort();                                                        \
+		}                                                                       \
 	} while (0)
 
 static FILE *nowhere;

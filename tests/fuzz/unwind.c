@@ -25,8 +25,11 @@ static void add_program(struct modules *store, struct maps *maps, const char *na
 
 	for (uint32_t i = 0; module && i < module->n_segments; i++) {
 		const struct module_segment *s = &module->segments[i];
-		struct map_range range = {.start = s->vaddr & ~UINT64_C(4095), .pgoff = s->offset & ~UINT64_C(4095),
-		    .len = 0x2000, .prot = PROT_READ | (s->executable ? PROT_EXEC : 0), .path = path};
+		struct map_range range = {.start = s->vaddr & ~UINT64_C(4095),
+		    .pgoff = s->offset & ~UINT64_C(4095),
+		    .len = 0x2000,
+		    .prot = PROT_READ | (s->executable ? PROT_EXEC : 0),
+		    .path = path};
 		maps_add(maps, &range);
 	}
 	module_unref(module);
@@ -39,7 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	struct modules *store = modules_new(0);
-	struct map_range jit = {.start = 0x10000, .len = 0x10000, .prot = PROT_READ | PROT_EXEC, .path = "//anon"};
+	struct map_range jit = {
+	    .start = 0x10000, .len = 0x10000, .prot = PROT_READ | PROT_EXEC, .path = "//anon"};
 
 	x86 = maps_new(store, getpid(), true);
 	maps_read_proc(x86);
@@ -91,9 +95,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	regs.pc = make_word(regs.pc, maps);
 	if (options & 1)
 		regs.r[arch->sp] = STACK;
-	struct unwind_input in = {.arch = arch, .regs = &regs, .maps = maps,
-	    .stack_address = options & 2 ? STACK : regs.r[arch->sp], .stack = stack, .stack_bytes = n_words * 8,
-	    .stack_want = options & 4 ? n_words * 8 : sizeof(stack), .reaches_end = options & 8};
+	struct unwind_input in = {.arch = arch,
+	    .regs = &regs,
+	    .maps = maps,
+	    .stack_address = options & 2 ? STACK : regs.r[arch->sp],
+	    .stack = stack,
+	    .stack_bytes = n_words * 8,
+	    .stack_want = options & 4 ? n_words * 8 : sizeof(stack),
+	    .reaches_end = options & 8};
 	size_t max = options & 16 ? FRAMES : options >> 8 & 7;
 	enum unwind_outcome outcome = unwind_stack(&in, frames, max, &n);
 	if ((unsigned)outcome >= UNWIND_OUTCOMES || n > max || (max && !n))

@@ -55,19 +55,20 @@ static void find_region(void)
 /* Numbers that are worse than random ones. */
 static unsigned long odd_number(unsigned long *state)
 {
-	static const unsigned long odd[] = {0, 1, 2, 3, 255, 256, 257, 4096, 65535, 65536, 1ul << 31, (1ul << 32) - 1, 1ul << 32,
-	    1ul << 40, 1ul << 47, 1ul << 62, 1ul << 63, ~0ul, ~0ul - 1};
+	static const unsigned long odd[] = {0, 1, 2, 3, 255, 256, 257, 4096, 65535, 65536, 1ul << 31,
+	    (1ul << 32) - 1, 1ul << 32, 1ul << 40, 1ul << 47, 1ul << 62, 1ul << 63, ~0ul, ~0ul - 1};
 	unsigned long random = next(state);
 	return random % 4 == 0 ? next(state) : odd[(random >> 8) % (sizeof(odd) / sizeof(odd[0]))];
 }
 
 static void trigger(unsigned long *state)
 {
-	void (*call)(unsigned long, unsigned long, unsigned long, unsigned long, unsigned long, unsigned long) =
-	    (void (*)(unsigned long, unsigned long, unsigned long, unsigned long, unsigned long, unsigned long))header->trigger_address;
+	void (*call)(unsigned long, unsigned long, unsigned long, unsigned long, unsigned long,
+	    unsigned long) = (void (*)(unsigned long, unsigned long, unsigned long, unsigned long,
+	    unsigned long, unsigned long))header->trigger_address;
 	unsigned long key = next(state) % 3 ? header->key | next(state) % 300 : odd_number(state);
-	call(key, next(state) % 2 ? next(state) % 5000 : odd_number(state), odd_number(state), odd_number(state), odd_number(state),
-	    odd_number(state));
+	call(key, next(state) % 2 ? next(state) % 5000 : odd_number(state), odd_number(state),
+	    odd_number(state), odd_number(state), odd_number(state));
 }
 
 static void fill_buffer(unsigned long *state)
@@ -80,7 +81,8 @@ static void fill_buffer(unsigned long *state)
 		bit += buffer_class[c].count;
 	}
 	number = next(state) % 16;
-	struct region_buffer *buffer = (struct region_buffer *)(area + at + (unsigned long)number * buffer_class[class].bytes);
+	struct region_buffer *buffer =
+	    (struct region_buffer *)(area + at + (unsigned long)number * buffer_class[class].bytes);
 	for (unsigned long i = 0; i < sizeof(*buffer) / 8; i++)
 		((unsigned long *)buffer)[i] = odd_number(state);
 	buffer->place = next(state) % 4;
@@ -94,8 +96,8 @@ static void fill_slot(unsigned long *state)
 {
 	unsigned int segment = next(state) % segments;
 	((unsigned short *)((unsigned char *)header + owners))[segment] = (unsigned short)(next(state) % 8);
-	struct region_slot *slot =
-	    (struct region_slot *)((unsigned char *)header + slots) + segment * REGION_SEGMENT_SLOTS + next(state) % REGION_SEGMENT_SLOTS;
+	struct region_slot *slot = (struct region_slot *)((unsigned char *)header + slots) +
+	    segment * REGION_SEGMENT_SLOTS + next(state) % REGION_SEGMENT_SLOTS;
 	slot->size_bytes = odd_number(state);
 	slot->period_bytes = odd_number(state);
 	slot->flags = (unsigned short)next(state);
@@ -116,7 +118,8 @@ static void scribble(unsigned long *state)
 
 static void claim_place(unsigned long *state)
 {
-	struct region_place *place = (struct region_place *)((unsigned char *)header + places) + next(state) % REGION_PLACES;
+	struct region_place *place =
+	    (struct region_place *)((unsigned char *)header + places) + next(state) % REGION_PLACES;
 	place->pid = next(state) % 2 ? (unsigned)odd_number(state) : (unsigned)(next(state) % 5000);
 	place->parent = (unsigned)odd_number(state);
 	place->allocated.samples = odd_number(state);
@@ -159,7 +162,8 @@ static int lie(int count, char *pids[])
 {
 	char path[64];
 	for (int i = 0; i < count; i++) {
-		struct region_place *place = (struct region_place *)((unsigned char *)header + places) + 10 + i;
+		struct region_place *place =
+		    (struct region_place *)((unsigned char *)header + places) + 10 + i;
 		place->pid = (unsigned)atoi(pids[i]);
 		place->allocated.samples = 1;
 		place->state = PLACE_READY;
@@ -171,7 +175,8 @@ static int lie(int count, char *pids[])
 		int own = open(path, O_RDWR);
 		struct region_header read_header;
 		if (own >= 0 && pread(own, &read_header, sizeof(read_header), 0) == sizeof(read_header) &&
-		    read_header.magic == REGION_MAGIC && read_header.key == header->key && fcntl(own, F_ADD_SEALS, F_SEAL_SEAL) != 0)
+		    read_header.magic == REGION_MAGIC && read_header.key == header->key &&
+		    fcntl(own, F_ADD_SEALS, F_SEAL_SEAL) != 0)
 			return 4;
 		if (own >= 0)
 			close(own);

@@ -51,7 +51,8 @@ static void drop(void *block, size_t size)
 static void report(void)
 {
 	char text[128];
-	int length = snprintf(text, sizeof(text), "truth %d %ld %ld %ld\n", (int)getpid(), objects, bytes, inuse);
+	int length =
+	    snprintf(text, sizeof(text), "truth %d %ld %ld %ld\n", (int)getpid(), objects, bytes, inuse);
 	if (write(report_fd, text, (size_t)length) != length)
 		_exit(3);
 }
@@ -459,11 +460,23 @@ static const struct mode {
 	const char *name;
 	int (*run)(int argc, char *argv[]);
 } modes[] = {
-    {"fork", mode_fork}, {"siblings", mode_siblings}, {"vfork", mode_vfork}, {"spawn", mode_spawn},
-    {"clone", mode_clone}, {"exec", mode_exec}, {"daemon", mode_daemon}, {"closed", mode_closed},
-    {"threads", mode_threads}, {"destructors", mode_destructors}, {"plugin", mode_plugin},
-    {"dumpable", mode_dumpable}, {"setuid", mode_setuid}, {"chroot", mode_chroot}, {"limits", mode_limits},
-    {"storm", mode_storm}, {"busyfork", mode_busyfork},
+    {"fork", mode_fork},
+    {"siblings", mode_siblings},
+    {"vfork", mode_vfork},
+    {"spawn", mode_spawn},
+    {"clone", mode_clone},
+    {"exec", mode_exec},
+    {"daemon", mode_daemon},
+    {"closed", mode_closed},
+    {"threads", mode_threads},
+    {"destructors", mode_destructors},
+    {"plugin", mode_plugin},
+    {"dumpable", mode_dumpable},
+    {"setuid", mode_setuid},
+    {"chroot", mode_chroot},
+    {"limits", mode_limits},
+    {"storm", mode_storm},
+    {"busyfork", mode_busyfork},
 };
 
 int main(int argc, char *argv[])

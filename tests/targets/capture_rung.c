@@ -116,8 +116,14 @@ static int hog(const char *preload, char *command[])
 {
 	static long word[4];
 	for (int i = 0; i < 4; i++) {
-		struct perf_event_attr attr = {.type = PERF_TYPE_BREAKPOINT, .size = sizeof(attr), .bp_type = HW_BREAKPOINT_W,
-		    .bp_addr = (unsigned long)&word[i], .bp_len = 8, .exclude_kernel = 1, .exclude_hv = 1, .inherit = 1};
+		struct perf_event_attr attr = {.type = PERF_TYPE_BREAKPOINT,
+		    .size = sizeof(attr),
+		    .bp_type = HW_BREAKPOINT_W,
+		    .bp_addr = (unsigned long)&word[i],
+		    .bp_len = 8,
+		    .exclude_kernel = 1,
+		    .exclude_hv = 1,
+		    .inherit = 1};
 		/* One may be the sampler's, inherited from the shell that has forked us. */
 		if (syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0) < 0 && (errno != ENOSPC || i < 3))
 			return 5;

@@ -62,9 +62,11 @@ static void enter(const int *allowed, size_t count)
 {
 	struct sock_filter filter[64];
 	size_t n = 0;
-	filter[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+	filter[n++] =
+	    (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
 	for (size_t i = 0; i < count; i++) {
-		filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)allowed[i], 0, 1);
+		filter[n++] =
+		    (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)allowed[i], 0, 1);
 		filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	}
 	filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
@@ -73,13 +75,15 @@ static void enter(const int *allowed, size_t count)
 		_exit(4);
 }
 
-static const int for_life[] = {SYS_read, SYS_write, SYS_exit_group, SYS_brk, SYS_mmap, SYS_munmap, SYS_rt_sigreturn,
+static const int for_life[] = {SYS_read, SYS_write, SYS_exit_group, SYS_brk, SYS_mmap, SYS_munmap,
+    SYS_rt_sigreturn,
     /* and to fork, for those who may: */
     SYS_clone, SYS_wait4, SYS_set_robust_list};
 
-static const int for_loading[] = {SYS_execve, SYS_openat, SYS_read, SYS_mmap, SYS_close, SYS_fstat, SYS_newfstatat,
-    SYS_mprotect, SYS_munmap, SYS_pread64, SYS_arch_prctl, SYS_set_tid_address, SYS_set_robust_list, SYS_rseq,
-    SYS_prlimit64, SYS_getrandom, SYS_brk, SYS_write, SYS_exit_group, SYS_access};
+static const int for_loading[] = {SYS_execve, SYS_openat, SYS_read, SYS_mmap, SYS_close, SYS_fstat,
+    SYS_newfstatat, SYS_mprotect, SYS_munmap, SYS_pread64, SYS_arch_prctl, SYS_set_tid_address,
+    SYS_set_robust_list, SYS_rseq, SYS_prlimit64, SYS_getrandom, SYS_brk, SYS_write, SYS_exit_group,
+    SYS_access};
 
 int main(int argc, char *argv[])
 {

@@ -28,7 +28,8 @@ static void say(const char *what, const void *pointer, size_t alignment, int res
 	int error = errno;
 	char text[LINE_BYTES];
 	snprintf(text, sizeof(text), "%s: %s%s, result %d, errno %d%s%s", what, pointer ? "block" : "NULL",
-	    pointer && (uintptr_t)pointer % alignment ? ", misaligned" : "", result, error, *more ? ", " : "", more);
+	    pointer && (uintptr_t)pointer % alignment ? ", misaligned" : "", result, error, *more ? ", " : "",
+	    more);
 	if (round_number == 0) {
 		strcpy(lines[line], text);
 		fprintf(out, "%s\n", text);
@@ -58,7 +59,8 @@ static const char *holds(const unsigned char *block, size_t bytes, int byte)
 }
 
 static const size_t sizes[] = {0, 1, 15, 16, 100, 1000, 4096, 5000, 70000, 200000, 1 << 20};
-static volatile size_t huge = SIZE_MAX, half = (size_t)PTRDIFF_MAX + 1, most = PTRDIFF_MAX, large = (size_t)1 << 46;
+static volatile size_t huge = SIZE_MAX, half = (size_t)PTRDIFF_MAX + 1, most = PTRDIFF_MAX,
+                       large = (size_t)1 << 46;
 
 static void plain(void)
 {

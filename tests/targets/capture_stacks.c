@@ -42,7 +42,8 @@ static void drop(void *block, size_t size)
 static void report(void)
 {
 	char text[128];
-	int length = snprintf(text, sizeof(text), "truth %d %ld %ld %ld\n", (int)getpid(), objects, bytes, inuse);
+	int length =
+	    snprintf(text, sizeof(text), "truth %d %ld %ld %ld\n", (int)getpid(), objects, bytes, inuse);
 	if (write(1, text, (size_t)length) != length)
 		_exit(3);
 }
@@ -147,7 +148,8 @@ static int mode_deep(int argc, char *argv[])
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		pthread_attr_t attr;
 		pthread_t thread;
-		must(pthread_attr_init(&attr) || pthread_attr_setstack(&attr, a_stack(kinds[i].bytes), kinds[i].bytes) ||
+		must(pthread_attr_init(&attr) ||
+		    pthread_attr_setstack(&attr, a_stack(kinds[i].bytes), kinds[i].bytes) ||
 		    pthread_create(&thread, &attr, deep_thread, (void *)kinds[i].depth));
 		pthread_join(thread, NULL);
 	}
@@ -192,7 +194,10 @@ static const struct mode {
 	const char *name;
 	int (*run)(int argc, char *argv[]);
 } modes[] = {
-    {"altstack", mode_altstack}, {"fibers", mode_fibers}, {"deep", mode_deep}, {"timer", mode_timer},
+    {"altstack", mode_altstack},
+    {"fibers", mode_fibers},
+    {"deep", mode_deep},
+    {"timer", mode_timer},
 };
 
 int main(int argc, char *argv[])

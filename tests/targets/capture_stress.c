@@ -26,14 +26,17 @@ extern void free_aligned_sized(void *pointer, size_t alignment, size_t size) __a
 
 /* operator new and delete: plain, array, nothrow, aligned, sized */
 extern char _ZSt7nothrow;
-void *_Znwm(size_t), *_Znam(size_t), *_ZnwmRKSt9nothrow_t(size_t, void *), *_ZnamRKSt9nothrow_t(size_t, void *);
+void *_Znwm(size_t), *_Znam(size_t), *_ZnwmRKSt9nothrow_t(size_t, void *),
+    *_ZnamRKSt9nothrow_t(size_t, void *);
 void *_ZnwmSt11align_val_t(size_t, size_t), *_ZnamSt11align_val_t(size_t, size_t);
-void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t, size_t, void *), *_ZnamSt11align_val_tRKSt9nothrow_t(size_t, size_t, void *);
+void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t, size_t, void *),
+    *_ZnamSt11align_val_tRKSt9nothrow_t(size_t, size_t, void *);
 void _ZdlPv(void *), _ZdaPv(void *), _ZdlPvm(void *, size_t), _ZdaPvm(void *, size_t);
 void _ZdlPvRKSt9nothrow_t(void *, void *), _ZdaPvRKSt9nothrow_t(void *, void *);
 void _ZdlPvSt11align_val_t(void *, size_t), _ZdaPvSt11align_val_t(void *, size_t);
 void _ZdlPvmSt11align_val_t(void *, size_t, size_t), _ZdaPvmSt11align_val_t(void *, size_t, size_t);
-void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *, size_t, void *), _ZdaPvSt11align_val_tRKSt9nothrow_t(void *, size_t, void *);
+void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *, size_t, void *),
+    _ZdaPvSt11align_val_tRKSt9nothrow_t(void *, size_t, void *);
 
 enum kind { HEAP, NEW, ARRAY, ALIGNED_NEW, ALIGNED_ARRAY, MAPPING };
 
@@ -45,7 +48,7 @@ struct block {
 };
 
 enum {
-	SHELF   = 4096,
+	SHELF = 4096,
 	NATURAL = 8, /* mimalloc gives no more for sizes that are no multiple of 16 */
 };
 static _Atomic(struct block *) shelf[SHELF];
@@ -166,11 +169,11 @@ static struct block *take_new(uint64_t *state)
 		break;
 	case ALIGNED_NEW:
 		block = random & 64 ? _ZnwmSt11align_val_t(size, alignment)
-				    : _ZnwmSt11align_val_tRKSt9nothrow_t(size, alignment, &_ZSt7nothrow);
+		                    : _ZnwmSt11align_val_tRKSt9nothrow_t(size, alignment, &_ZSt7nothrow);
 		break;
 	default:
 		block = random & 64 ? _ZnamSt11align_val_t(size, alignment)
-				    : _ZnamSt11align_val_tRKSt9nothrow_t(size, alignment, &_ZSt7nothrow);
+		                    : _ZnamSt11align_val_tRKSt9nothrow_t(size, alignment, &_ZSt7nothrow);
 	}
 	if (!block || (uintptr_t)block % (lax ? NATURAL : alignment))
 		wrong("operator new");
@@ -185,17 +188,21 @@ static void drop_new(struct block *block, uint64_t *state)
 	int form = next(state) % 3;
 	verify(block, size);
 	if (kind == NEW)
-		form == 0 ? _ZdlPv(block) : form == 1 ? _ZdlPvm(block, size) : _ZdlPvRKSt9nothrow_t(block, &_ZSt7nothrow);
+		form == 0       ? _ZdlPv(block)
+		    : form == 1 ? _ZdlPvm(block, size)
+		                : _ZdlPvRKSt9nothrow_t(block, &_ZSt7nothrow);
 	else if (kind == ARRAY)
-		form == 0 ? _ZdaPv(block) : form == 1 ? _ZdaPvm(block, size) : _ZdaPvRKSt9nothrow_t(block, &_ZSt7nothrow);
+		form == 0       ? _ZdaPv(block)
+		    : form == 1 ? _ZdaPvm(block, size)
+		                : _ZdaPvRKSt9nothrow_t(block, &_ZSt7nothrow);
 	else if (kind == ALIGNED_NEW)
-		form == 0   ? _ZdlPvSt11align_val_t(block, alignment)
-		: form == 1 ? _ZdlPvmSt11align_val_t(block, size, alignment)
-			    : _ZdlPvSt11align_val_tRKSt9nothrow_t(block, alignment, &_ZSt7nothrow);
+		form == 0       ? _ZdlPvSt11align_val_t(block, alignment)
+		    : form == 1 ? _ZdlPvmSt11align_val_t(block, size, alignment)
+		                : _ZdlPvSt11align_val_tRKSt9nothrow_t(block, alignment, &_ZSt7nothrow);
 	else
-		form == 0   ? _ZdaPvSt11align_val_t(block, alignment)
-		: form == 1 ? _ZdaPvmSt11align_val_t(block, size, alignment)
-			    : _ZdaPvSt11align_val_tRKSt9nothrow_t(block, alignment, &_ZSt7nothrow);
+		form == 0       ? _ZdaPvSt11align_val_t(block, alignment)
+		    : form == 1 ? _ZdaPvmSt11align_val_t(block, size, alignment)
+		                : _ZdaPvSt11align_val_tRKSt9nothrow_t(block, alignment, &_ZSt7nothrow);
 }
 
 static struct block *take(uint64_t *state)

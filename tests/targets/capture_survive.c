@@ -57,8 +57,10 @@ static int ended(void)
 static void *load(void *argument)
 {
 	unsigned long random = (unsigned long)argument * 0x9e3779b97f4a7c15u + 1;
-	void **held = mmap(NULL, HELD * sizeof(void *), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	size_t *sizes = mmap(NULL, HELD * sizeof(size_t), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void **held =
+	    mmap(NULL, HELD * sizeof(void *), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t *sizes =
+	    mmap(NULL, HELD * sizeof(size_t), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	for (long i = 0; i % 1024 || !ended(); i++) {
 		random = random * 6364136223846793005u + 1442695040888963407u;
 		size_t n = (random >> 33) % HELD;

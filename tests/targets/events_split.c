@@ -43,12 +43,12 @@ static inline __attribute__((always_inline)) uint64_t spend(uint64_t ns)
 }
 
 /* A function of its own each: without the comment in assembly the compiler makes equal ones one. */
-#define WORKER(name) \
+#define WORKER(name)                                                \
 	__attribute__((noinline)) static uint64_t name(uint64_t ns) \
-	{ \
-		uint64_t spent_ns = spend(ns); \
-		__asm__ volatile("# " #name); \
-		return spent_ns; \
+	{                                                           \
+		uint64_t spent_ns = spend(ns);                      \
+		__asm__ volatile("# " #name);                       \
+		return spent_ns;                                    \
 	}
 WORKER(work_70)
 WORKER(work_30)

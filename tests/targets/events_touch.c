@@ -21,11 +21,11 @@ static void touch(volatile char *at, size_t bytes)
 }
 
 /* A function of its own each: without the comment in assembly the compiler makes equal ones one. */
-#define TOUCHER(name) \
+#define TOUCHER(name)                                                      \
 	__attribute__((noinline)) static void name(char *at, size_t bytes) \
-	{ \
-		touch(at, bytes); \
-		__asm__ volatile("# " #name); \
+	{                                                                  \
+		touch(at, bytes);                                          \
+		__asm__ volatile("# " #name);                              \
 	}
 TOUCHER(touch_half)
 TOUCHER(touch_three)
@@ -56,7 +56,8 @@ int main(int argc, char **argv)
 	size_t bytes = argc > 2 ? strtoul(argv[1], NULL, 10) << 20 : 0;
 	if (!bytes)
 		return 2;
-	char *map = mmap(NULL, bytes + HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *map =
+	    mmap(NULL, bytes + HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (map == MAP_FAILED)
 		return 1;
 	map += HUGE_BYTES - (uintptr_t)map % HUGE_BYTES;
@@ -68,6 +69,7 @@ int main(int argc, char **argv)
 	touch_again(map, bytes);
 	unsigned long resident = 0, huge = 0;
 	read_smaps((uintptr_t)map, bytes, &resident, &huge);
-	printf("touched touch_half %zu touch_three %zu touch_one %zu resident %lu huge %lu\n", half, three, one, resident, huge);
+	printf("touched touch_half %zu touch_three %zu touch_one %zu resident %lu huge %lu\n", half, three,
+	    one, resident, huge);
 	return 0;
 }

@@ -23,9 +23,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NAMED __attribute__((noinline, noclone))
+#define NAMED         __attribute__((noinline, noclone))
 #define STAY(pointer) __asm__ volatile("" : "+r"(pointer) : : "memory")
-#define PAGE 4096ul
+#define PAGE          4096ul
 
 enum { THREADS = 16 };
 
@@ -109,7 +109,8 @@ static void shapes(void)
 	drop(a, 64);
 	gone(&take_truth, 64, 1);
 	for (int i = 0; i < 3; i++) {
-		char *b = mmap(a + i * 16 * PAGE, 16 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		char *b = mmap(
+		    a + i * 16 * PAGE, 16 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 		check(b == a + i * 16 * PAGE, "mmap fixed");
 	}
 	drop(a, 48);
@@ -158,8 +159,11 @@ static void shapes(void)
 	check(munmap(a + PAGE, 904) == 0, "munmap");
 
 	errno = 0;
-	check(mmap(NULL, 0, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED && errno == EINVAL, "mmap of nothing");
-	check(mmap(NULL, 1ul << 60, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED && errno == ENOMEM, "a huge mmap");
+	check(mmap(NULL, 0, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED && errno == EINVAL,
+	    "mmap of nothing");
+	check(mmap(NULL, 1ul << 60, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED &&
+	        errno == ENOMEM,
+	    "a huge mmap");
 	errno = 0;
 	check(munmap(b + 1, PAGE) == -1 && errno == EINVAL, "munmap of no page");
 	check(mremap(b + 1, PAGE, PAGE, 0) == MAP_FAILED && errno == EINVAL, "mremap of no page");
@@ -176,7 +180,8 @@ static void *many(void *argument)
 {
 	unsigned long state = (unsigned long)argument;
 	for (long i = 0; i < count; i++) {
-		size_t pages = 1 + next(&state) % 512, kept = next(&state) % pages, head = next(&state) % (kept + 1);
+		size_t pages = 1 + next(&state) % 512, kept = next(&state) % pages,
+		       head = next(&state) % (kept + 1);
 		char *start = take(pages);
 		switch (next(&state) % 4) {
 		case 0: /* a piece stays: two unmappings */
@@ -190,7 +195,7 @@ static void *many(void *argument)
 		case 1:
 			if (i % 8 == 0)
 				break; /* stays */
-			/* fallthrough */
+			               /* fallthrough */
 		default:
 			drop(start, pages);
 			gone(&take_truth, pages, 1);
@@ -286,8 +291,8 @@ static int tell(const char *path)
 		return 1;
 	for (int i = 0; i < 3; i++)
 		if (all[i]->objects || all[i]->live)
-			fprintf(out, "%s\t%ld\t%ld\t%ld\t%ld\n", all[i]->name, all[i]->objects, all[i]->bytes, all[i]->live,
-			    all[i]->live_bytes);
+			fprintf(out, "%s\t%ld\t%ld\t%ld\t%ld\n", all[i]->name, all[i]->objects, all[i]->bytes,
+			    all[i]->live, all[i]->live_bytes);
 	return fclose(out) != 0;
 }
 

@@ -34,14 +34,38 @@ template <typename T> static inline T *stay(T *pointer)
 	return pointer;
 }
 
-NAMED void *take_plain(size_t size) { return stay(::operator new(size)); }
-NAMED void *take_array(size_t size) { return stay(::operator new[](size)); }
-NAMED void *take_nothrow(size_t size) { return stay(::operator new(size, std::nothrow)); }
-NAMED void *take_array_nothrow(size_t size) { return stay(::operator new[](size, std::nothrow)); }
-NAMED void *take_aligned(size_t size) { return stay(::operator new(size, wide)); }
-NAMED void *take_array_aligned(size_t size) { return stay(::operator new[](size, wide)); }
-NAMED void *take_aligned_nothrow(size_t size) { return stay(::operator new(size, wide, std::nothrow)); }
-NAMED void *take_array_aligned_nothrow(size_t size) { return stay(::operator new[](size, wide, std::nothrow)); }
+NAMED void *take_plain(size_t size)
+{
+	return stay(::operator new(size));
+}
+NAMED void *take_array(size_t size)
+{
+	return stay(::operator new[](size));
+}
+NAMED void *take_nothrow(size_t size)
+{
+	return stay(::operator new(size, std::nothrow));
+}
+NAMED void *take_array_nothrow(size_t size)
+{
+	return stay(::operator new[](size, std::nothrow));
+}
+NAMED void *take_aligned(size_t size)
+{
+	return stay(::operator new(size, wide));
+}
+NAMED void *take_array_aligned(size_t size)
+{
+	return stay(::operator new[](size, wide));
+}
+NAMED void *take_aligned_nothrow(size_t size)
+{
+	return stay(::operator new(size, wide, std::nothrow));
+}
+NAMED void *take_array_aligned_nothrow(size_t size)
+{
+	return stay(::operator new[](size, wide, std::nothrow));
+}
 
 static void drop(int form, long turn, void *block, size_t size)
 {
@@ -49,33 +73,57 @@ static void drop(int form, long turn, void *block, size_t size)
 	if (form >= 4 && (uintptr_t)block % 256)
 		exit(3);
 	switch (form * 3 + turn % 3) {
-	case 0: return ::operator delete(block);
-	case 1: return ::operator delete(block, size);
-	case 2: return ::operator delete(block, std::nothrow);
-	case 3: return ::operator delete[](block);
-	case 4: return ::operator delete[](block, size);
-	case 5: return ::operator delete[](block, std::nothrow);
-	case 6: case 7: return ::operator delete(block, std::nothrow);
-	case 8: return ::operator delete(block);
-	case 9: case 10: return ::operator delete[](block, std::nothrow);
-	case 11: return ::operator delete[](block);
-	case 12: return ::operator delete(block, wide);
-	case 13: return ::operator delete(block, size, wide);
-	case 14: return ::operator delete(block, wide, std::nothrow);
-	case 15: return ::operator delete[](block, wide);
-	case 16: return ::operator delete[](block, size, wide);
-	case 17: return ::operator delete[](block, wide, std::nothrow);
-	case 18: case 19: return ::operator delete(block, wide, std::nothrow);
-	case 20: return ::operator delete(block, wide);
-	case 21: case 22: return ::operator delete[](block, wide, std::nothrow);
-	default: return ::operator delete[](block, wide);
+	case 0:
+		return ::operator delete(block);
+	case 1:
+		return ::operator delete(block, size);
+	case 2:
+		return ::operator delete(block, std::nothrow);
+	case 3:
+		return ::operator delete[](block);
+	case 4:
+		return ::operator delete[](block, size);
+	case 5:
+		return ::operator delete[](block, std::nothrow);
+	case 6:
+	case 7:
+		return ::operator delete(block, std::nothrow);
+	case 8:
+		return ::operator delete(block);
+	case 9:
+	case 10:
+		return ::operator delete[](block, std::nothrow);
+	case 11:
+		return ::operator delete[](block);
+	case 12:
+		return ::operator delete(block, wide);
+	case 13:
+		return ::operator delete(block, size, wide);
+	case 14:
+		return ::operator delete(block, wide, std::nothrow);
+	case 15:
+		return ::operator delete[](block, wide);
+	case 16:
+		return ::operator delete[](block, size, wide);
+	case 17:
+		return ::operator delete[](block, wide, std::nothrow);
+	case 18:
+	case 19:
+		return ::operator delete(block, wide, std::nothrow);
+	case 20:
+		return ::operator delete(block, wide);
+	case 21:
+	case 22:
+		return ::operator delete[](block, wide, std::nothrow);
+	default:
+		return ::operator delete[](block, wide);
 	}
 }
 
-static void *(*const takers[8])(size_t) = {take_plain, take_array, take_nothrow, take_array_nothrow, take_aligned,
-    take_array_aligned, take_aligned_nothrow, take_array_aligned_nothrow};
-static const char *const names[8] = {"take_plain", "take_array", "take_nothrow", "take_array_nothrow", "take_aligned",
-    "take_array_aligned", "take_aligned_nothrow", "take_array_aligned_nothrow"};
+static void *(*const takers[8])(size_t) = {take_plain, take_array, take_nothrow, take_array_nothrow,
+    take_aligned, take_array_aligned, take_aligned_nothrow, take_array_aligned_nothrow};
+static const char *const names[8] = {"take_plain", "take_array", "take_nothrow", "take_array_nothrow",
+    "take_aligned", "take_array_aligned", "take_aligned_nothrow", "take_array_aligned_nothrow"};
 
 static void all_forms(long count)
 {
@@ -174,7 +222,7 @@ int main(int argc, char *argv[])
 		all_forms(count);
 	FILE *out = fopen(argv[1], "w");
 	for (int form = 0; out && form < 8; form++)
-		fprintf(out, "%s\t%ld\t%ld\t%ld\t%ld\n", rows[form].name, rows[form].objects, rows[form].bytes, rows[form].live,
-		    rows[form].live_bytes);
+		fprintf(out, "%s\t%ld\t%ld\t%ld\t%ld\n", rows[form].name, rows[form].objects,
+		    rows[form].bytes, rows[form].live, rows[form].live_bytes);
 	return out && fclose(out) == 0 ? result : 1;
 }

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMED __attribute__((noinline, noclone))
+#define NAMED         __attribute__((noinline, noclone))
 #define STAY(pointer) __asm__ volatile("" : "+r"(pointer) : : "memory")
 
 enum { HELD_MAX = 100000, POOLED_BYTES = 100, POOLED_MAX = 10000 };

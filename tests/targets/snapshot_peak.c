@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-#define NAMED __attribute__((noinline, noclone))
+#define NAMED         __attribute__((noinline, noclone))
 #define STAY(pointer) __asm__ volatile("" : "+r"(pointer) : : "memory")
 
 enum { THREADS = 8, BLOCKS_MAX = 200000 };

@@ -44,7 +44,10 @@ __attribute__((section(".preinit_array"), used)) static void (*early)(int, char 
 
 static const char *name_of(handler_fn *handler)
 {
-	return handler == SIG_DFL ? "default" : handler == SIG_IGN ? "ignored" : handler == on_signal ? "ours" : "STRANGE";
+	return handler == SIG_DFL  ? "default"
+	    : handler == SIG_IGN   ? "ignored"
+	    : handler == on_signal ? "ours"
+	                           : "STRANGE";
 }
 
 static void tell(void)
@@ -53,7 +56,8 @@ static void tell(void)
 	memset(&action, 0xff, sizeof(action));
 	if (sigaction(SIGUSR1, NULL, &action) != 0)
 		puts("sigaction failed");
-	printf("is %s, flags %x, mask %s\n", name_of(action.sa_handler), (unsigned int)action.sa_flags & ~0x04000000u,
+	printf("is %s, flags %x, mask %s\n", name_of(action.sa_handler),
+	    (unsigned int)action.sa_flags & ~0x04000000u,
 	    sigismember(&action.sa_mask, SIGUSR2) ? "some" : "empty");
 }
 
@@ -87,7 +91,8 @@ static void fork_it(void)
 		_exit(7);
 	}
 	if (waitpid(child, &status, 0) == child)
-		printf("child %s %d\n", WIFEXITED(status) ? "status" : "signal", WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+		printf("child %s %d\n", WIFEXITED(status) ? "status" : "signal",
+		    WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 }
 
 static void wait_for_byte(void)

@@ -6,21 +6,25 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define NAMED __attribute__((noinline, noclone))
+#define NAMED         __attribute__((noinline, noclone))
 #define STAY(pointer) __asm__ volatile("" : "+r"(pointer) : : "memory")
 
 static NAMED void *left(uint32_t path, int depth);
 
 static NAMED void *right(uint32_t path, int depth)
 {
-	void *block = depth == 0 ? malloc(1000) : path & 1 ? left(path >> 1, depth - 1) : right(path >> 1, depth - 1);
+	void *block = depth == 0 ? malloc(1000)
+	    : path & 1           ? left(path >> 1, depth - 1)
+	                         : right(path >> 1, depth - 1);
 	STAY(block);
 	return block;
 }
 
 static NAMED void *left(uint32_t path, int depth)
 {
-	void *block = depth == 0 ? malloc(1000) : path & 1 ? left(path >> 1, depth - 1) : right(path >> 1, depth - 1);
+	void *block = depth == 0 ? malloc(1000)
+	    : path & 1           ? left(path >> 1, depth - 1)
+	                         : right(path >> 1, depth - 1);
 	STAY(block);
 	return block;
 }

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define NAMED __attribute__((noinline, noclone))
+#define NAMED         __attribute__((noinline, noclone))
 #define STAY(pointer) __asm__ volatile("" : "+r"(pointer) : : "memory")
 
 static NAMED void *take_leak(size_t bytes)

@@ -15,7 +15,12 @@ static const struct {
 	int number;
 	const char *name;
 } watched[] = {
-    {SIGINT, "INT"}, {SIGQUIT, "QUIT"}, {SIGTERM, "TERM"}, {SIGHUP, "HUP"}, {SIGUSR1, "USR1"}, {SIGCONT, "CONT"},
+    {SIGINT, "INT"},
+    {SIGQUIT, "QUIT"},
+    {SIGTERM, "TERM"},
+    {SIGHUP, "HUP"},
+    {SIGUSR1, "USR1"},
+    {SIGCONT, "CONT"},
 };
 
 #define WATCHED (sizeof(watched) / sizeof(watched[0]))

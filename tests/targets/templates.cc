@@ -20,12 +20,14 @@ struct Item {
 	std::vector<int> prices;
 };
 
-template <typename Key> class Stock {
-public:
+template <typename Key> class Stock
+{
+      public:
 	void add(Key key, int count)
 	{
 		auto item = std::make_unique<Item>();
-		item->name = "an item with a name that is too long for the small buffer " + std::to_string(count);
+		item->name =
+		    "an item with a name that is too long for the small buffer " + std::to_string(count);
 		item->prices.assign(static_cast<size_t>(count % 50 + 1), count);
 		items_[key] = std::move(item);
 	}
@@ -38,7 +40,7 @@ public:
 		return sum;
 	}
 
-private:
+      private:
 	std::unordered_map<Key, std::unique_ptr<Item>> items_;
 };
 
@@ -85,7 +87,8 @@ int main(int argc, char *argv[])
 	std::vector<std::future<size_t>> results;
 	for (int i = 0; i < 2; i++) {
 		results.push_back(std::async(std::launch::async, shop::fill_stock, rounds));
-		results.push_back(std::async(std::launch::async, [rounds] { return shop::sort_words(rounds); }));
+		results.push_back(
+		    std::async(std::launch::async, [rounds] { return shop::sort_words(rounds); }));
 		results.push_back(std::async(std::launch::async, shop::throw_often, rounds));
 	}
 	size_t sum = shop::fill_stock(rounds / 2);

@@ -16,9 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SIZES   8
-#define THREADS 16
-#define NAMED   __attribute__((noinline, noclone))
+#define SIZES         8
+#define THREADS       16
+#define NAMED         __attribute__((noinline, noclone))
 /* Keeps a call from becoming a tail call, which would hide the function that we are about. */
 #define STAY(pointer) __asm__ volatile("" : "+r"(pointer) : : "memory")
 
@@ -215,11 +215,11 @@ static void write_truth(FILE *out, unsigned int site, unsigned int threads)
 		bytes += allocs * size;
 		live_objects += inuse;
 		live_bytes += inuse * size;
-		snprintf(list + length, sizeof(list) - length, "%s%lu:%lu:%lu", i ? "," : "", (unsigned long)size,
-		    (unsigned long)allocs, (unsigned long)inuse);
+		snprintf(list + length, sizeof(list) - length, "%s%lu:%lu:%lu", i ? "," : "",
+		    (unsigned long)size, (unsigned long)allocs, (unsigned long)inuse);
 	}
-	fprintf(out, "%s\t%lu\t%lu\t%lu\t%lu\t%s\n", sites[site].name, (unsigned long)objects, (unsigned long)bytes,
-	    (unsigned long)live_objects, (unsigned long)live_bytes, list);
+	fprintf(out, "%s\t%lu\t%lu\t%lu\t%lu\t%s\n", sites[site].name, (unsigned long)objects,
+	    (unsigned long)bytes, (unsigned long)live_objects, (unsigned long)live_bytes, list);
 }
 
 int main(int argc, char *argv[])

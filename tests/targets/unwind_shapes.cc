@@ -224,8 +224,8 @@ static int map_again(struct dl_phdr_info *info, size_t, void *result)
 			continue;
 		int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 		uintptr_t slack = p->p_offset % 4096;
-		char *again = (char *)mmap(nullptr, p->p_filesz + slack, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd,
-		    (off_t)(p->p_offset - slack));
+		char *again = (char *)mmap(nullptr, p->p_filesz + slack, PROT_READ | PROT_EXEC, MAP_PRIVATE,
+		    fd, (off_t)(p->p_offset - slack));
 		if (again == MAP_FAILED)
 			abort();
 		*(char **)result = again + slack + (at - start);
@@ -251,7 +251,8 @@ NAMED void plugged(const char *path)
 {
 	for (int i = 0; i < TIMES; i++) {
 		void *library = dlopen(path, RTLD_NOW);
-		void (*call)(void (*)(void)) = library ? (void (*)(void (*)(void)))dlsym(library, "plugin_call") : nullptr;
+		void (*call)(void (*)(void)) =
+		    library ? (void (*)(void (*)(void)))dlsym(library, "plugin_call") : nullptr;
 		if (!call)
 			abort();
 		call(leaf);

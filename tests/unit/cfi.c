@@ -38,31 +38,31 @@ static struct module *get(const char *path)
 #ifdef __x86_64__
 
 /* Functions that are never run: only their rows count. Labels name the addresses to ask for. */
-__asm__(
-    ".pushsection .text\n"
-    "row_function: .cfi_startproc\n"
-    "row_entry: nop\n"
-    ".cfi_def_cfa_offset 48; .cfi_offset rbx, -16; .cfi_offset r15, -40\n"
-    "row_saved: nop\n"
-    ".cfi_def_cfa rbp, 100000\n"
-    "row_far: nop\n"
-    ".cfi_register rip, rcx\n"
-    "row_in_register: nop\n"
-    ".cfi_undefined rip\n"
-    "row_end: nop\n"
-    ".cfi_endproc\n"
-    "row_expression_function: .cfi_startproc; .cfi_signal_frame\n"
-    /* CFA = *(rsp + 16) + 8 */
-    ".cfi_escape 0x0f, 5, 0x77, 16, 0x06, 0x23, 8\n"
-    /* r12 at *(CFA - 24); r13 is rsp + 5 */
-    ".cfi_escape 0x10, 12, 3, 0x09, 0xe8, 0x22\n"
-    ".cfi_escape 0x16, 13, 2, 0x77, 5\n"
-    "row_expression: nop\n"
-    ".cfi_endproc\n"
-    "row_none: nop\n"
-    ".popsection\n");
+__asm__(".pushsection .text\n"
+        "row_function: .cfi_startproc\n"
+        "row_entry: nop\n"
+        ".cfi_def_cfa_offset 48; .cfi_offset rbx, -16; .cfi_offset r15, -40\n"
+        "row_saved: nop\n"
+        ".cfi_def_cfa rbp, 100000\n"
+        "row_far: nop\n"
+        ".cfi_register rip, rcx\n"
+        "row_in_register: nop\n"
+        ".cfi_undefined rip\n"
+        "row_end: nop\n"
+        ".cfi_endproc\n"
+        "row_expression_function: .cfi_startproc; .cfi_signal_frame\n"
+        /* CFA = *(rsp + 16) + 8 */
+        ".cfi_escape 0x0f, 5, 0x77, 16, 0x06, 0x23, 8\n"
+        /* r12 at *(CFA - 24); r13 is rsp + 5 */
+        ".cfi_escape 0x10, 12, 3, 0x09, 0xe8, 0x22\n"
+        ".cfi_escape 0x16, 13, 2, 0x77, 5\n"
+        "row_expression: nop\n"
+        ".cfi_endproc\n"
+        "row_none: nop\n"
+        ".popsection\n");
 
-extern const char row_entry[], row_saved[], row_far[], row_in_register[], row_end[], row_expression[], row_none[];
+extern const char row_entry[], row_saved[], row_far[], row_in_register[], row_end[], row_expression[],
+    row_none[];
 
 static const struct cfi_rule *rule_of(const void *address)
 {
@@ -119,7 +119,7 @@ static void expressions(void **state)
 	assert_true(rule->signal_frame);
 	for (uint64_t i = 0; i < 32; i++)
 		words[i] = 0x7000 + i;
-	words[2] = 0x1078;      /* *(rsp + 16): CFA is 0x1080 */
+	words[2] = 0x1078; /* *(rsp + 16): CFA is 0x1080 */
 	regs.r[7] = 0x1000;
 	regs.r[12] = 1;
 	regs.r[13] = 2;
@@ -144,7 +144,8 @@ static void expressions(void **state)
 #endif
 
 /* One rule must say what libdw says; counts what it could compare. */
-static void compare_rule(const struct cfi_rule *rule, const struct regs_arch *arch, Dwarf_Frame *frame, uint64_t vaddr)
+static void compare_rule(
+    const struct cfi_rule *rule, const struct regs_arch *arch, Dwarf_Frame *frame, uint64_t vaddr)
 {
 	Dwarf_Op scratch[3], *ops;
 	Dwarf_Addr start, end;
@@ -170,7 +171,8 @@ static void compare_rule(const struct cfi_rule *rule, const struct regs_arch *ar
 		assert_int_equal(dwarf_frame_register(frame, arch->tracked[i], scratch, &ops, &n), 0);
 		bool saved = n > 0;
 		assert_int_equal(rule->saved >> i & 1, saved);
-		if (saved && (ops[0].atom != DW_OP_call_frame_cfa || (int32_t)ops[1].number != rule->offset[i]))
+		if (saved &&
+		    (ops[0].atom != DW_OP_call_frame_cfa || (int32_t)ops[1].number != rule->offset[i]))
 			fail_msg("%lx: register %d", vaddr, arch->tracked[i]);
 	}
 }
@@ -191,7 +193,8 @@ static size_t compare_file(const char *path, uint64_t step)
 	Dwarf_CFI *cfi = dwarf_getcfi_elf(elf);
 	for (uint32_t i = 0; i < module->n_segments; i++) {
 		const struct module_segment *s = &module->segments[i];
-		for (uint64_t vaddr = s->vaddr; s->executable && vaddr < s->vaddr + s->file_bytes; vaddr += step) {
+		for (uint64_t vaddr = s->vaddr; s->executable && vaddr < s->vaddr + s->file_bytes;
+		     vaddr += step) {
 			Dwarf_Frame *frame = NULL;
 			const struct cfi_rule *rule = cfi_find(module, vaddr);
 			if (dwarf_cfi_addrframe(cfi, vaddr, &frame) != 0)
@@ -206,8 +209,10 @@ static size_t compare_file(const char *path, uint64_t step)
 	}
 	struct cfi_usage usage;
 	cfi_measure(module->cfi, &usage);
-	print_message("%s: %zu addresses, %zu with rows, %zu odd; %zu rules, own %zu KiB, file pages %zu KiB\n",
-	    module->path, addresses, compared, odd, usage.rules, usage.own_bytes / 1024, usage.image_bytes / 1024);
+	print_message(
+	    "%s: %zu addresses, %zu with rows, %zu odd; %zu rules, own %zu KiB, file pages %zu KiB\n",
+	    module->path, addresses, compared, odd, usage.rules, usage.own_bytes / 1024,
+	    usage.image_bytes / 1024);
 	assert_true(odd * 10 < addresses);
 	dwarf_cfi_end(cfi);
 	elf_end(elf);
@@ -307,8 +312,9 @@ static void truncated_files(void **state)
 
 static void damaged_files(void **state)
 {
-	static const char *const files[] = {"tests/unit/stacks/x86_64-gcc.elf", "tests/unit/stacks/x86_64-clang.elf",
-	    "tests/unit/stacks/x86_64-debug_frame.elf", "tests/unit/stacks/aarch64-pac.elf"};
+	static const char *const files[] = {"tests/unit/stacks/x86_64-gcc.elf",
+	    "tests/unit/stacks/x86_64-clang.elf", "tests/unit/stacks/x86_64-debug_frame.elf",
+	    "tests/unit/stacks/aarch64-pac.elf"};
 
 	srand(3);
 	for (size_t f = 0; f < 4; f++) {
@@ -338,21 +344,21 @@ static const struct {
 	bool fit;
 	uint8_t code[16];
 	size_t n;
-	unsigned times;         /* repeated */
+	unsigned times; /* repeated */
 } instructions[] = {
-	{"none", true, {0}, 1, 1},
-	{"usual ones", true, {0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x0a, 0x0b, 0x2e, 8, 0xc6}, 13, 1},
-	{"expression", true, {0x0f, 3, 0x77, 8, 0x06, 0x10, 6, 2, 0x76, 0}, 10, 1},
-	{"a register near 2^31", false, {0x05, 0xff, 0xff, 0xff, 0xff, 0x07, 1}, 7, 1},
-	{"undefined register 300", false, {0x07, 0xac, 2}, 3, 1},
-	{"states remembered without end", false, {0x0a}, 1, 100},
-	{"state restored that was not remembered", false, {0x0b}, 1, 1},
-	{"expression longer than the entry", false, {0x0f, 0x7f, 0}, 3, 1},
-	{"operand missing", false, {0x0e}, 1, 1},
-	{"unknown instruction", false, {0x3c}, 1, 1},
-	{"number without end", false, {0x0e, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1}, 14,
-	    1},
-	{"SPARC's register window", false, {0x2d}, 1, 1},
+    {"none", true, {0}, 1, 1},
+    {"usual ones", true, {0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x0a, 0x0b, 0x2e, 8, 0xc6}, 13, 1},
+    {"expression", true, {0x0f, 3, 0x77, 8, 0x06, 0x10, 6, 2, 0x76, 0}, 10, 1},
+    {"a register near 2^31", false, {0x05, 0xff, 0xff, 0xff, 0xff, 0x07, 1}, 7, 1},
+    {"undefined register 300", false, {0x07, 0xac, 2}, 3, 1},
+    {"states remembered without end", false, {0x0a}, 1, 100},
+    {"state restored that was not remembered", false, {0x0b}, 1, 1},
+    {"expression longer than the entry", false, {0x0f, 0x7f, 0}, 3, 1},
+    {"operand missing", false, {0x0e}, 1, 1},
+    {"unknown instruction", false, {0x3c}, 1, 1},
+    {"number without end", false,
+        {0x0e, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1}, 14, 1},
+    {"SPARC's register window", false, {0x2d}, 1, 1},
 };
 
 static void entries_are_checked(void **state)
@@ -373,14 +379,16 @@ static void entries_are_checked(void **state)
 			memcpy(entries + at, instructions[i].code, instructions[i].n);
 		uint32_t fde_bytes = (uint32_t)(at - fde_at - 4);
 		memcpy(entries + fde_at, &fde_bytes, 4);
-		Elf_Data data = {.d_buf = entries, .d_size = at, .d_type = ELF_T_BYTE, .d_version = EV_CURRENT};
+		Elf_Data data = {
+		    .d_buf = entries, .d_size = at, .d_type = ELF_T_BYTE, .d_version = EV_CURRENT};
 		if (cfi_check_entry(e_ident, EM_X86_64, &data, true, fde_at) != instructions[i].fit)
 			fail_msg("%s", instructions[i].name);
 		assert_true(cfi_check_entry(e_ident, EM_X86_64, &data, true, 0));
 		assert_true(cfi_check_all(e_ident, EM_X86_64, &data, true, 10));
 		assert_false(cfi_check_all(e_ident, EM_X86_64, &data, true, 1));
 		/* What cfi_check_all() refused is made unusable. */
-		assert_int_equal(cfi_check_entry(e_ident, EM_X86_64, &data, true, fde_at), instructions[i].fit);
+		assert_int_equal(
+		    cfi_check_entry(e_ident, EM_X86_64, &data, true, fde_at), instructions[i].fit);
 	}
 }
 
@@ -401,14 +409,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #ifdef __x86_64__
-		cmocka_unit_test(rows_written_by_hand),
-		cmocka_unit_test(expressions),
+	    cmocka_unit_test(rows_written_by_hand),
+	    cmocka_unit_test(expressions),
 #endif
-		cmocka_unit_test(rows_are_what_libdw_says),
-		cmocka_unit_test(little_is_read_of_large_files),
-		cmocka_unit_test(truncated_files),
-		cmocka_unit_test(damaged_files),
-		cmocka_unit_test(entries_are_checked),
+	    cmocka_unit_test(rows_are_what_libdw_says),
+	    cmocka_unit_test(little_is_read_of_large_files),
+	    cmocka_unit_test(truncated_files),
+	    cmocka_unit_test(damaged_files),
+	    cmocka_unit_test(entries_are_checked),
 	};
 
 	return cmocka_run_group_tests(tests, open_store, close_store);

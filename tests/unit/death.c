@@ -21,7 +21,8 @@ static void counters(void **state)
 	(void)state;
 	assert_int_equal(death_parse_counter("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n", &count), 0);
 	assert_int_equal(count, 3);
-	assert_int_equal(death_parse_counter("low 0\nhigh 0\nmax 8\noom 8\noom_kill 7\noom_group_kill 1\n", &count), 0);
+	assert_int_equal(
+	    death_parse_counter("low 0\nhigh 0\nmax 8\noom 8\noom_kill 7\noom_group_kill 1\n", &count), 0);
 	assert_int_equal(count, 7);
 	assert_int_equal(death_parse_counter("nr_free_pages 1\noom_kill 18446744073709551615", &count), 0);
 	assert_true(count == UINT64_MAX);
@@ -51,8 +52,8 @@ static void cgroups(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(
-		    death_parse_cgroup(cases[i].text, &version, path, sizeof(path)), cases[i].version ? 0 : -ENOENT);
+		assert_int_equal(death_parse_cgroup(cases[i].text, &version, path, sizeof(path)),
+		    cases[i].version ? 0 : -ENOENT);
 		assert_int_equal(version, cases[i].version);
 		if (cases[i].version)
 			assert_string_equal(path, cases[i].path);

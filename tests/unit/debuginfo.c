@@ -148,9 +148,10 @@ static void only_plain_files_are_opened(void **state)
 
 static void a_link_does_not_leave_its_folder(void **state)
 {
-	assert_int_equal(workshop_run(*state, "mkdir -p sub && cp prog sub/walk && cp kept/prog.debug . && "
-	                                      "printf '../prog.debug\\0\\0\\0\\0\\0\\0\\0' >link && "
-	                                      "objcopy --update-section .gnu_debuglink=link sub/walk"),
+	assert_int_equal(workshop_run(*state,
+	                     "mkdir -p sub && cp prog sub/walk && cp kept/prog.debug . && "
+	                     "printf '../prog.debug\\0\\0\\0\\0\\0\\0\\0' >link && "
+	                     "objcopy --update-section .gnu_debuglink=link sub/walk"),
 	    0);
 	assert_int_equal(find(*state, "sub/walk", false), -1);
 	assert_int_equal(workshop_run(*state, "rm prog.debug"), 0);

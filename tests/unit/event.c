@@ -30,9 +30,10 @@ static void rates(void **unused)
 	    {"icl::INST_RETIRED:ANY:u=1/7", "icl::INST_RETIRED:ANY:u=1", 0, 7},
 	    {"a/9223372036854775807", "a", 0, INT64_MAX},
 	};
-	static const char *const bad[] = {"", "@99", "/1", "cpu-clock@", "cpu-clock/", "cpu-clock@0", "cpu-clock@9x",
-	    "cpu-clock@ 9", "cpu-clock@-9", "cpu-clock@+9", "cpu-clock@99/1", "cpu-clock/1@99", "a/1/2", "a b@1", "a\n", "a'b",
-	    "a/9223372036854775808", "a/99999999999999999999999"};
+	static const char *const bad[] = {"", "@99", "/1", "cpu-clock@", "cpu-clock/", "cpu-clock@0",
+	    "cpu-clock@9x", "cpu-clock@ 9", "cpu-clock@-9", "cpu-clock@+9", "cpu-clock@99/1",
+	    "cpu-clock/1@99", "a/1/2", "a b@1", "a\n", "a'b", "a/9223372036854775808",
+	    "a/99999999999999999999999"};
 	struct event_spec spec;
 	char error[128], longer[EVENT_TEXT_BYTES + 8];
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
@@ -89,10 +90,14 @@ static void software_events(void **unused)
 static void refused(void **unused)
 {
 	static const char *const bad[][2] = {
-	    {"cpu-clok@9", "nearest: cpu-clock"},   {"pagefaults", "nearest: page-faults"},
-	    {"cpu-clock:zz", "invalid event attr"}, {"page-faults@99", "takes no @HZ"},
-	    {"cpu-clock@100001", "at most 100000"}, {"cpu-clock:freq=9@9", "given twice"},
-	    {"context-switches@5", "takes no @HZ"}, {"zzzzzzzzzzzz", "no such event;"},
+	    {"cpu-clok@9", "nearest: cpu-clock"},
+	    {"pagefaults", "nearest: page-faults"},
+	    {"cpu-clock:zz", "invalid event attr"},
+	    {"page-faults@99", "takes no @HZ"},
+	    {"cpu-clock@100001", "at most 100000"},
+	    {"cpu-clock:freq=9@9", "given twice"},
+	    {"context-switches@5", "takes no @HZ"},
+	    {"zzzzzzzzzzzz", "no such event;"},
 	};
 	struct event event;
 	char error[1024];
@@ -108,7 +113,7 @@ static void multiplexed(void **unused)
 {
 	assert_true(event_scale(100, 100) == 1);
 	assert_true(event_scale(100, 25) == 4);
-	assert_true(event_scale(100, 0) == 1); /* nothing was counted: nothing to scale */
+	assert_true(event_scale(100, 0) == 1);  /* nothing was counted: nothing to scale */
 	assert_true(event_scale(99, 100) == 1); /* two clocks, read one after the other */
 }
 
@@ -170,7 +175,11 @@ static void books(void **unused)
 	uint32_t state = 12345;
 	for (uint32_t i = 0; i < TURNS; i++) {
 		state = state * 1664525 + 1013904223;
-		struct event_row row = {.stack = state >> 8 & 0xfff, .tid = state >> 20 & 1, .samples = 1, .value = i, .bytes = 2};
+		struct event_row row = {.stack = state >> 8 & 0xfff,
+		    .tid = state >> 20 & 1,
+		    .samples = 1,
+		    .value = i,
+		    .bytes = 2};
 		row.stack %= STACKS;
 		want[row.stack][row.tid] += i;
 		assert_true(event_book_add(book, &row));

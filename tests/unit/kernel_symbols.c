@@ -18,11 +18,11 @@ static struct kernel_symbols *parse(const char *text)
 static void functions(void **unused)
 {
 	struct kernel_symbols *s = parse("ffffffff81000100 T second\n"
-					 "ffffffff81000000 T _text\n"
-					 "ffffffff81000180 D data\n"
-					 "ffffffff81000200 t third\n"
-					 "ffffffffc0000000 t in_module\t[ext4]\n"
-					 "ffffffff81000300 W weak");
+	                                 "ffffffff81000000 T _text\n"
+	                                 "ffffffff81000180 D data\n"
+	                                 "ffffffff81000200 t third\n"
+	                                 "ffffffffc0000000 t in_module\t[ext4]\n"
+	                                 "ffffffff81000300 W weak");
 	assert_int_equal(5, kernel_symbols_count(s));
 	assert_null(kernel_symbols_find(s, 0xffffffff80ffffffu));
 	assert_string_equal("_text", kernel_symbols_find(s, 0xffffffff81000000u));
@@ -37,8 +37,8 @@ static void functions(void **unused)
 /* What a user without rights reads, and what no kernel writes. */
 static void nothing(void **unused)
 {
-	static const char *const texts[] = {"", "\n\n", "0000000000000000 T _text\n0000000000000000 t x\n", "xyz\n", "12\n",
-	    "12 T\n", "12 T \n", "12  name\n", "ffffffff81000000 D data\n", " \t\n12Tname"};
+	static const char *const texts[] = {"", "\n\n", "0000000000000000 T _text\n0000000000000000 t x\n",
+	    "xyz\n", "12\n", "12 T\n", "12 T \n", "12  name\n", "ffffffff81000000 D data\n", " \t\n12Tname"};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		struct kernel_symbols *s = parse(texts[i]);
 		assert_int_equal(0, kernel_symbols_count(s));

@@ -49,7 +49,8 @@ static int teardown(void **state)
 
 static void map(struct space *s, uint64_t start, uint64_t len, uint64_t pgoff)
 {
-	const struct map_range range = {.start = start, .len = len, .pgoff = pgoff, .prot = PROT_READ | PROT_EXEC};
+	const struct map_range range = {
+	    .start = start, .len = len, .pgoff = pgoff, .prot = PROT_READ | PROT_EXEC};
 
 	assert_int_equal(maps_add(s->maps, &range), 0);
 }
@@ -62,8 +63,10 @@ static uint32_t seen(struct space *s, uint64_t pc, int file)
 	    .pc = pc,
 	    .vaddr = pc,
 	    .module = file < 0 ? NULL : s->file[file],
-	    .kind = (uint8_t)(pc >= MAP_KERNEL_START && file == -2 ? MAP_KIND_KERNEL : file >= 0 ? MAP_KIND_FILE
-	        : at ? MAP_KIND_ANON : MAP_KIND_SPECIAL),
+	    .kind = (uint8_t)(pc >= MAP_KERNEL_START && file == -2 ? MAP_KIND_KERNEL
+	            : file >= 0                                    ? MAP_KIND_FILE
+	            : at                                           ? MAP_KIND_ANON
+	                                                           : MAP_KIND_SPECIAL),
 	};
 	uint32_t stack = stacks_intern(s->stacks, &frame, 1, NULL, s->maps);
 
@@ -101,7 +104,8 @@ static void check_ranges(const struct layout *l)
 	for (uint32_t i = 0; i < count; i++) {
 		assert_true(sorted[i].start < sorted[i].limit);
 		assert_true(i + 1 == count || sorted[i].limit <= sorted[i + 1].start);
-		assert_false(sorted[i].start < LAYOUT_RESERVED_END && sorted[i].limit > LAYOUT_RESERVED_START);
+		assert_false(
+		    sorted[i].start < LAYOUT_RESERVED_END && sorted[i].limit > LAYOUT_RESERVED_START);
 	}
 	assert_false(layout_overlaps(l, LAYOUT_RESERVED_START, LAYOUT_RESERVED_END));
 	free(sorted);
@@ -132,7 +136,8 @@ static void check(struct space *s, bool distinct)
 		assert_in_range(addresses[i], r->start, r->limit - 1);
 		assert_ptr_equal(stacks_mapping(s->stacks, r->mapping)->module, m->module);
 		if (m->module)
-			assert_int_equal(addresses[i] - r->start + r->file_offset, frame->pc - m->start + m->file_offset);
+			assert_int_equal(
+			    addresses[i] - r->start + r->file_offset, frame->pc - m->start + m->file_offset);
 	}
 	qsort(addresses, count, sizeof(*addresses), by_value);
 	for (uint32_t i = 1; i < count && distinct; i++)
@@ -221,8 +226,9 @@ static void code_made_at_run_time(void **state)
 static void wild_addresses(void **state)
 {
 	struct space *s = *state;
-	static const uint64_t pcs[] = {2, 0xfff, 0x1003, 0x2000, 0x3000, PROFILE_MOVED_START, PROFILE_MOVED_START + 5,
-	    PROFILE_MOVED_START + 0x2fff, PROFILE_MOVED_END - 1, MAP_KERNEL_START, UINT64_MAX - 1, UINT64_MAX - 5000};
+	static const uint64_t pcs[] = {2, 0xfff, 0x1003, 0x2000, 0x3000, PROFILE_MOVED_START,
+	    PROFILE_MOVED_START + 5, PROFILE_MOVED_START + 0x2fff, PROFILE_MOVED_END - 1, MAP_KERNEL_START,
+	    UINT64_MAX - 1, UINT64_MAX - 5000};
 
 	for (size_t i = 0; i < sizeof(pcs) / sizeof(*pcs); i++)
 		seen(s, pcs[i], -1);
@@ -264,7 +270,8 @@ static void anything(void **state)
 	for (int i = 0; i < 20000; i++) {
 		uint64_t start = (uint64_t)(random() % 64) * PAGE;
 		if (i % 4 == 0)
-			map(s, start, (uint64_t)(1 + random() % 16) * PAGE, (uint64_t)(random() % 2) * PAGE + start);
+			map(s, start, (uint64_t)(1 + random() % 16) * PAGE,
+			    (uint64_t)(random() % 2) * PAGE + start);
 		seen(s, 1 + (uint64_t)(random() % (64 * PAGE)), (int)(random() % (FILES + 1)) - 1);
 		if (i % 1000 == 999)
 			check(s, false);
@@ -290,8 +297,14 @@ static void a_million_mappings(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(undisturbed), TEST(libraries_by_turns), TEST(one_file_at_two_offsets), TEST(code_made_at_run_time),
-	    TEST(wild_addresses), TEST(no_address_left), TEST(anything), TEST(a_million_mappings),
+	    TEST(undisturbed),
+	    TEST(libraries_by_turns),
+	    TEST(one_file_at_two_offsets),
+	    TEST(code_made_at_run_time),
+	    TEST(wild_addresses),
+	    TEST(no_address_left),
+	    TEST(anything),
+	    TEST(a_million_mappings),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,8 @@ static int reset(void **unused)
 static int reset_large(void **unused)
 {
 	reset(unused);
-	void *memory = mmap(NULL, live_reserve_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *memory = mmap(NULL, live_reserve_bytes(), PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	assert_true(memory != MAP_FAILED);
 	live_reserve(memory);
 	return 0;
@@ -40,7 +41,8 @@ static const void *block(uint64_t number)
 
 static struct live_entry entry_of(uint64_t number)
 {
-	return (struct live_entry){.seq = number, .size_bytes = number * 7 + 1, .period_bytes = 4096, .slot = (uint32_t)number};
+	return (struct live_entry){
+	    .seq = number, .size_bytes = number * 7 + 1, .period_bytes = 4096, .slot = (uint32_t)number};
 }
 
 static int put(uint64_t number)

@@ -35,8 +35,11 @@ bool signal_handled(void)
 
 static void open_region(void)
 {
-	const struct region_options options = {
-	    .period_bytes = 1, .dump_bytes = 8192, .clock_id = CLOCK_MONOTONIC, .live_max = 64 << 10, .mode = REGION_MODE_COPY};
+	const struct region_options options = {.period_bytes = 1,
+	    .dump_bytes = 8192,
+	    .clock_id = CLOCK_MONOTONIC,
+	    .live_max = 64 << 10,
+	    .mode = REGION_MODE_COPY};
 	assert_int_equal(0, region_open(&region, 7, 0xabcd0000, &options));
 	struct lookup wish = {.name = "pthread_create"};
 	lookup_next(&wish, 1);
@@ -70,7 +73,8 @@ static const void *page_at(uint64_t page)
 
 static struct live_entry map_at_period(uint64_t page, uint64_t pages, uint64_t period)
 {
-	struct live_entry entry = {.size_bytes = pages * REGION_PAGE_BYTES, .period_bytes = period, .flags = SLOT_MMAP};
+	struct live_entry entry = {
+	    .size_bytes = pages * REGION_PAGE_BYTES, .period_bytes = period, .flags = SLOT_MMAP};
 	mapping_insert(page_at(page), pages * REGION_PAGE_BYTES, &entry);
 	return entry;
 }
@@ -229,7 +233,8 @@ static void too_many_pieces_are_counted(void)
 		unmap(i, 1);
 	expect_live(1, 100);
 	assert_int_equal(1, books->lost[REGION_LOSS_TABLE_FULL].samples);
-	assert_int_equal((4000ull - LARGE_PIECES) * REGION_PAGE_BYTES * 256, books->lost[REGION_LOSS_TABLE_FULL].bytes_q8);
+	assert_int_equal(
+	    (4000ull - LARGE_PIECES) * REGION_PAGE_BYTES * 256, books->lost[REGION_LOSS_TABLE_FULL].bytes_q8);
 	for (uint32_t i = 0; i < sizeof(shapes_taken) / sizeof(shapes_taken[0]); i++)
 		assert_int_equal(0, shapes_taken[i]);
 }
@@ -262,7 +267,8 @@ static void as_the_model(void)
 	uint64_t random = 12345;
 	for (int step = 1; step <= STEPS; step++) {
 		random = random * 6364136223846793005u + 1442695040888963407u;
-		uint64_t from = (random >> 33) % PAGES, most = random >> 60 ? 40 : PAGES, count = 1 + (random >> 13) % most;
+		uint64_t from = (random >> 33) % PAGES, most = random >> 60 ? 40 : PAGES,
+		         count = 1 + (random >> 13) % most;
 		count = from + count > PAGES ? PAGES - from : count;
 		uint64_t before = mapping_moment();
 		mapping_remove(page_at(from), count * REGION_PAGE_BYTES, before);
@@ -385,7 +391,10 @@ static void in_child(void **unused)
 	assert_int_equal(0, status);
 }
 
-#define ISOLATED(test) {#test, in_child, NULL, NULL, (void *)test}
+#define ISOLATED(test)                                    \
+	{                                                 \
+#test, in_child, NULL, NULL, (void *)test \
+	}
 
 int main(void)
 {

@@ -17,9 +17,11 @@
 
 enum { RX = PROT_READ | PROT_EXEC };
 
-static int add(struct maps *maps, uint64_t start, uint64_t end, uint64_t pgoff, uint32_t prot, const char *path)
+static int add(
+    struct maps *maps, uint64_t start, uint64_t end, uint64_t pgoff, uint32_t prot, const char *path)
 {
-	struct map_range range = {.start = start, .len = end - start, .pgoff = pgoff, .prot = prot, .path = path};
+	struct map_range range = {
+	    .start = start, .len = end - start, .pgoff = pgoff, .prot = prot, .path = path};
 
 	return maps_add(maps, &range);
 }
@@ -33,8 +35,8 @@ static const char *listed(const struct maps *maps)
 	text[0] = 0;
 	for (size_t i = 0; i < maps_count(maps); i++) {
 		const struct map *map = maps_at(maps, i);
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%lx-%lx:%lx", i ? " " : "", map->start, map->end,
-		    map->pgoff);
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%lx-%lx:%lx", i ? " " : "", map->start,
+		    map->end, map->pgoff);
 	}
 	return text;
 }
@@ -46,14 +48,14 @@ static void later_ranges_replace_what_they_overlap(void **state)
 		uint32_t prot;
 		const char *expected;
 	} steps[] = {
-		{0x1000, 0x5000, RX, "1000-5000:0"},
-		{0x8000, 0x9000, RX, "1000-5000:0 8000-9000:0"},
-		{0x2000, 0x3000, RX, "1000-2000:0 2000-3000:0 3000-5000:2000 8000-9000:0"},
-		{0x4000, 0x6000, RX, "1000-2000:0 2000-3000:0 3000-4000:2000 4000-6000:0 8000-9000:0"},
-		{0x0000, 0x1800, RX, "0-1800:0 1800-2000:800 2000-3000:0 3000-4000:2000 4000-6000:0 8000-9000:0"},
-		{0x1000, 0x8800, PROT_READ, "0-1000:0 8800-9000:800"},
-		{0x8800, 0x9000, PROT_READ | PROT_WRITE, "0-1000:0"},
-		{0x0000, 0x1000, RX, "0-1000:0"},
+	    {0x1000, 0x5000, RX, "1000-5000:0"},
+	    {0x8000, 0x9000, RX, "1000-5000:0 8000-9000:0"},
+	    {0x2000, 0x3000, RX, "1000-2000:0 2000-3000:0 3000-5000:2000 8000-9000:0"},
+	    {0x4000, 0x6000, RX, "1000-2000:0 2000-3000:0 3000-4000:2000 4000-6000:0 8000-9000:0"},
+	    {0x0000, 0x1800, RX, "0-1800:0 1800-2000:800 2000-3000:0 3000-4000:2000 4000-6000:0 8000-9000:0"},
+	    {0x1000, 0x8800, PROT_READ, "0-1000:0 8800-9000:800"},
+	    {0x8800, 0x9000, PROT_READ | PROT_WRITE, "0-1000:0"},
+	    {0x0000, 0x1000, RX, "0-1000:0"},
 	};
 	struct modules *store = modules_new(0);
 	struct maps *maps = maps_new(store, 0, false);
@@ -76,7 +78,7 @@ static void random_ranges_match_a_page_array(void **state)
 	enum { PAGES = 64 };
 	struct modules *store = modules_new(0);
 	struct maps *maps = maps_new(store, 0, false);
-	uint64_t page[PAGES] = {0};     /* the page's offset in its range's file, plus one; 0: not mapped */
+	uint64_t page[PAGES] = {0}; /* the page's offset in its range's file, plus one; 0: not mapped */
 
 	srand(1);
 	for (int round = 0; round < 20000; round++) {
@@ -103,8 +105,9 @@ static void lines_of_proc_maps(void **state)
 {
 	struct map_range range;
 
-	assert_true(maps_parse_line(
-	    "7f1b2c3d4000-7f1b2c3d6000 r-xp 00002000 fd:01 123456                     /usr/lib/a b.so (deleted)", &range));
+	assert_true(maps_parse_line("7f1b2c3d4000-7f1b2c3d6000 r-xp 00002000 fd:01 123456                    "
+	                            " /usr/lib/a b.so (deleted)",
+	    &range));
 	assert_true(range.start == 0x7f1b2c3d4000 && range.len == 0x2000 && range.pgoff == 0x2000);
 	assert_int_equal(range.prot, RX);
 	assert_true(range.major == 0xfd && range.minor == 1 && range.ino == 123456);
@@ -113,10 +116,11 @@ static void lines_of_proc_maps(void **state)
 	assert_string_equal(range.path, "");
 	assert_true(maps_parse_line("1000-2000 rwxp 00000000 00:00 0", &range));
 	assert_string_equal(range.path, "");
-	assert_true(maps_parse_line("ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0   [vsyscall]", &range));
+	assert_true(
+	    maps_parse_line("ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0   [vsyscall]", &range));
 	assert_string_equal(range.path, "[vsyscall]");
-	static const char *const bad[] = {"", "x", "1000-2000", "2000-1000 r-xp 0 0:0 0", "1000-2000 r-xpp 0 0:0 0 /x",
-	    "1000-1000 r-xp 0 0:0 0", "1000-2000 r-x 0 0:0 0"};
+	static const char *const bad[] = {"", "x", "1000-2000", "2000-1000 r-xp 0 0:0 0",
+	    "1000-2000 r-xpp 0 0:0 0 /x", "1000-1000 r-xp 0 0:0 0", "1000-2000 r-x 0 0:0 0"};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_false(maps_parse_line(bad[i], &range));
 }
@@ -127,10 +131,18 @@ static void kinds_of_ranges(void **state)
 		const char *path;
 		enum map_kind kind;
 	} cases[] = {
-		{"", MAP_KIND_ANON}, {"//anon", MAP_KIND_ANON}, {"/memfd:jit (deleted)", MAP_KIND_ANON},
-		{"[anon:v8]", MAP_KIND_ANON}, {"/dev/zero (deleted)", MAP_KIND_ANON}, {"[stack]", MAP_KIND_STACK},
-		{"[heap]", MAP_KIND_HEAP}, {"[uprobes]", MAP_KIND_UPROBES}, {"[vdso]", MAP_KIND_VDSO},
-		{"[vsyscall]", MAP_KIND_SPECIAL}, {"/usr/bin/x", MAP_KIND_FILE}, {"anon_inode:[x]", MAP_KIND_ANON},
+	    {"", MAP_KIND_ANON},
+	    {"//anon", MAP_KIND_ANON},
+	    {"/memfd:jit (deleted)", MAP_KIND_ANON},
+	    {"[anon:v8]", MAP_KIND_ANON},
+	    {"/dev/zero (deleted)", MAP_KIND_ANON},
+	    {"[stack]", MAP_KIND_STACK},
+	    {"[heap]", MAP_KIND_HEAP},
+	    {"[uprobes]", MAP_KIND_UPROBES},
+	    {"[vdso]", MAP_KIND_VDSO},
+	    {"[vsyscall]", MAP_KIND_SPECIAL},
+	    {"/usr/bin/x", MAP_KIND_FILE},
+	    {"anon_inode:[x]", MAP_KIND_ANON},
 	};
 	struct modules *store = modules_new(0);
 	struct maps *maps = maps_new(store, 0, false);
@@ -261,8 +273,12 @@ static void relative_names(void **state)
 	free(here);
 	struct module *self = module_get(store, &(struct module_request){.path = full});
 	assert_true(self->readable && self->build_id_len);
-	struct map_range range = {.start = 0x1000, .len = 0x1000, .prot = RX, .path = relative,
-	    .build_id = self->build_id, .build_id_len = self->build_id_len};
+	struct map_range range = {.start = 0x1000,
+	    .len = 0x1000,
+	    .prot = RX,
+	    .path = relative,
+	    .build_id = self->build_id,
+	    .build_id_len = self->build_id_len};
 	struct maps *maps = maps_new(store, 0, true);
 	assert_int_equal(maps_add(maps, &range), 0);
 	const struct map *map = maps_module(maps, 0x1000);
@@ -303,17 +319,17 @@ static void readings_that_do_not_help_become_rare(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(later_ranges_replace_what_they_overlap),
-		cmocka_unit_test(relative_names),
-		cmocka_unit_test(random_ranges_match_a_page_array),
-		cmocka_unit_test(lines_of_proc_maps),
-		cmocka_unit_test(kinds_of_ranges),
-		cmocka_unit_test(our_own_maps),
-		cmocka_unit_test(a_forked_copy_lives_on_its_own),
-		cmocka_unit_test(lazily_opened_ranges),
-		cmocka_unit_test(scratch_forgets_when_the_ranges_change),
-		cmocka_unit_test(too_many_ranges),
-		cmocka_unit_test(readings_that_do_not_help_become_rare),
+	    cmocka_unit_test(later_ranges_replace_what_they_overlap),
+	    cmocka_unit_test(relative_names),
+	    cmocka_unit_test(random_ranges_match_a_page_array),
+	    cmocka_unit_test(lines_of_proc_maps),
+	    cmocka_unit_test(kinds_of_ranges),
+	    cmocka_unit_test(our_own_maps),
+	    cmocka_unit_test(a_forked_copy_lives_on_its_own),
+	    cmocka_unit_test(lazily_opened_ranges),
+	    cmocka_unit_test(scratch_forgets_when_the_ranges_change),
+	    cmocka_unit_test(too_many_ranges),
+	    cmocka_unit_test(readings_that_do_not_help_become_rare),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

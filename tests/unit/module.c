@@ -321,9 +321,13 @@ static void a_thousand_programs_leave_nothing_behind(void **state)
 static void offsets_and_addresses(void **state)
 {
 	struct module_segment segments[] = {
-		{.vaddr = 0x400000, .offset = 0, .file_bytes = 0x1a10, .memory_bytes = 0x1a10},
-		{.vaddr = 0x403a10, .offset = 0x1a10, .file_bytes = 0x2000, .memory_bytes = 0x2000, .executable = true},
-		{.vaddr = 0x805a10, .offset = 0x3a10, .file_bytes = 0x100, .memory_bytes = 0x5000},
+	    {.vaddr = 0x400000, .offset = 0, .file_bytes = 0x1a10, .memory_bytes = 0x1a10},
+	    {.vaddr = 0x403a10,
+	        .offset = 0x1a10,
+	        .file_bytes = 0x2000,
+	        .memory_bytes = 0x2000,
+	        .executable = true},
+	    {.vaddr = 0x805a10, .offset = 0x3a10, .file_bytes = 0x100, .memory_bytes = 0x5000},
 	};
 	struct module module = {.readable = true, .n_segments = 3, .segments = segments};
 	uint64_t vaddr;
@@ -370,16 +374,16 @@ static int remove_folder(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_file_is_one_module),
-		cmocka_unit_test(another_file_in_its_place),
-		cmocka_unit_test(deleted_and_replaced_program),
-		cmocka_unit_test(program_in_another_mount_namespace),
-		cmocka_unit_test(no_file_that_is_worth_reading),
-		cmocka_unit_test(few_descriptors),
-		cmocka_unit_test(no_descriptors),
-		cmocka_unit_test(a_thousand_programs_leave_nothing_behind),
-		cmocka_unit_test(offsets_and_addresses),
-		cmocka_unit_test(the_vdso),
+	    cmocka_unit_test(one_file_is_one_module),
+	    cmocka_unit_test(another_file_in_its_place),
+	    cmocka_unit_test(deleted_and_replaced_program),
+	    cmocka_unit_test(program_in_another_mount_namespace),
+	    cmocka_unit_test(no_file_that_is_worth_reading),
+	    cmocka_unit_test(few_descriptors),
+	    cmocka_unit_test(no_descriptors),
+	    cmocka_unit_test(a_thousand_programs_leave_nothing_behind),
+	    cmocka_unit_test(offsets_and_addresses),
+	    cmocka_unit_test(the_vdso),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

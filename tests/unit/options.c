@@ -96,10 +96,16 @@ static void times_need_a_unit_unless_zero(void **state)
 		const char *text;
 		uint64_t ns;
 	} good[] = {
-	    {"500ms", UINT64_C(500000000)}, {"10s", UINT64_C(10000000000)}, {"5m", UINT64_C(300000000000)},
-	    {"1h", UINT64_C(3600000000000)}, {"0", 0}, {"0s", 0}, {"1000h", INTERVAL_NS_MAX},
+	    {"500ms", UINT64_C(500000000)},
+	    {"10s", UINT64_C(10000000000)},
+	    {"5m", UINT64_C(300000000000)},
+	    {"1h", UINT64_C(3600000000000)},
+	    {"0", 0},
+	    {"0s", 0},
+	    {"1000h", INTERVAL_NS_MAX},
 	};
-	static const char *const bad[] = {"", "10", "s", "-1s", "1.5s", "1d", "1001h", "99999999999999999h", "10 s"};
+	static const char *const bad[] = {
+	    "", "10", "s", "-1s", "1.5s", "1d", "1001h", "99999999999999999h", "10 s"};
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		assert_int_equal(parse("-i", good[i].text, "c", NULL), 0);
@@ -113,8 +119,8 @@ static void times_need_a_unit_unless_zero(void **state)
 
 static void numbers_outside_the_range_are_refused(void **state)
 {
-	static const char *const periods[] = {"", "0", "-1", "+1", " 1", "1 ", "1B", "KK", "K", "0x10", "1025G",
-	    "18446744073709551615", "18446744073709551616", "17592186044416M"};
+	static const char *const periods[] = {"", "0", "-1", "+1", " 1", "1 ", "1B", "KK", "K", "0x10",
+	    "1025G", "18446744073709551615", "18446744073709551616", "17592186044416M"};
 	static const char *const stacks[] = {"0", "255", "65537", "65K", "1M"};
 
 	for (size_t i = 0; i < sizeof(periods) / sizeof(periods[0]); i++) {
@@ -171,8 +177,9 @@ static void help_wins_over_what_follows(void **state)
 static void help_names_every_option(void **state)
 {
 	static const char *const names[] = {"-p, --period BYTES", "-o, --output PATTERN", "-s, --stack-bytes",
-	    "-b, --backend auto|uprobe|breakpoint|copy", "-i, --interval TIME", "--symbols full|functions|raw",
-	    "-q, --quiet", "-v, --verbose", "--help", "--version", "usage: heaptap record [OPTIONS]"};
+	    "-b, --backend auto|uprobe|breakpoint|copy", "-i, --interval TIME",
+	    "--symbols full|functions|raw", "-q, --quiet", "-v, --verbose", "--help", "--version",
+	    "usage: heaptap record [OPTIONS]"};
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);

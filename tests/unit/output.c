@@ -40,9 +40,13 @@ static void other_snapshots_stand_beside_the_exit_profile(void **state)
 	static const struct {
 		const char *pattern, *snapshot, *wanted;
 	} cases[] = {
-	    {"heap.pb.gz", "exit", "heap.pb.gz"}, {"heap.pb.gz", "peak", "heap-peak.pb.gz"},
-	    {"heap.pb.gz", "0001", "heap-0001.pb.gz"}, {"heap.pb.gz", "0001", "heap-0001-2.pb.gz"},
-	    {"%%n", "peak", "%n-peak"}, {"%n.gz", "peak", "peak.gz"}, {"a/", "peak", "a/heaptap.x.1.peak.pb.gz"},
+	    {"heap.pb.gz", "exit", "heap.pb.gz"},
+	    {"heap.pb.gz", "peak", "heap-peak.pb.gz"},
+	    {"heap.pb.gz", "0001", "heap-0001.pb.gz"},
+	    {"heap.pb.gz", "0001", "heap-0001-2.pb.gz"},
+	    {"%%n", "peak", "%n-peak"},
+	    {"%n.gz", "peak", "peak.gz"},
+	    {"a/", "peak", "a/heaptap.x.1.peak.pb.gz"},
 	    {"heap.pb.gz", "a/b c", "heap-b_c.pb.gz"},
 	};
 	struct output output = {0};
@@ -66,9 +70,17 @@ static void words_from_outside_cannot_leave_the_folder(void **state)
 	static const struct {
 		const char *program, *wanted;
 	} cases[] = {
-	    {"..", "_."}, {"../../etc/passwd", "passwd"}, {".hidden", "_hidden"}, {"-rf", "_rf"}, {"", "unknown"},
-	    {NULL, "unknown"}, {"a b\nc\033[1m", "a_b_c__1m"}, {"trailing/", "unknown"}, {"\xc3\xa9t\xc3\xa9", "__t__"},
-	    {"c++filt", "c++filt"}, {"%p", "_p"},
+	    {"..", "_."},
+	    {"../../etc/passwd", "passwd"},
+	    {".hidden", "_hidden"},
+	    {"-rf", "_rf"},
+	    {"", "unknown"},
+	    {NULL, "unknown"},
+	    {"a b\nc\033[1m", "a_b_c__1m"},
+	    {"trailing/", "unknown"},
+	    {"\xc3\xa9t\xc3\xa9", "__t__"},
+	    {"c++filt", "c++filt"},
+	    {"%p", "_p"},
 	};
 	char path[PATH_MAX];
 

@@ -32,7 +32,8 @@ static void nothing_happens(void **state)
 
 static void samples_slow_down_by_steps(void **state)
 {
-	struct pace few = noted((struct pace_findings){.samples = 1}), many = noted((struct pace_findings){.samples = 40});
+	struct pace few = noted((struct pace_findings){.samples = 1}),
+	            many = noted((struct pace_findings){.samples = 40});
 	assert_int_equal(10, after(few, 0));
 	assert_int_equal(10, after(few, 199));
 	assert_int_equal(20, after(few, 200));

@@ -33,8 +33,11 @@ bool signal_handled(void)
 
 static int open_region(void **unused)
 {
-	const struct region_options options = {
-	    .period_bytes = 64, .dump_bytes = 8192, .clock_id = CLOCK_MONOTONIC, .live_max = 64 << 10, .mode = REGION_MODE_COPY};
+	const struct region_options options = {.period_bytes = 64,
+	    .dump_bytes = 8192,
+	    .clock_id = CLOCK_MONOTONIC,
+	    .live_max = 64 << 10,
+	    .mode = REGION_MODE_COPY};
 	assert_int_equal(0, region_open(&region, 7, 0xabcd0000, &options));
 	struct lookup wish = {.name = "pthread_create"};
 	lookup_next(&wish, 1);
@@ -68,7 +71,8 @@ static uint64_t size_of(uint64_t address)
 
 static struct live_entry insert(uint64_t address)
 {
-	struct live_entry entry = {.size_bytes = size_of(address), .period_bytes = size_of(address) * 3, .time_ns = address * 5};
+	struct live_entry entry = {
+	    .size_bytes = size_of(address), .period_bytes = size_of(address) * 3, .time_ns = address * 5};
 	entry.tid = (uint32_t)address;
 	place_insert((const void *)(uintptr_t)address, &entry);
 	return entry;
@@ -95,7 +99,8 @@ static uint32_t count_live(uint32_t number, uint32_t *torn, uint64_t *bytes)
 	uint32_t live = 0;
 	for (uint32_t i = 0; i < region.segments * (uint32_t)REGION_SEGMENT_SLOTS; i++) {
 		struct slot_copy slot;
-		if (region_segment_owner(&region, i / REGION_SEGMENT_SLOTS) != (int)number || !region_read_slot(&region, i, &slot))
+		if (region_segment_owner(&region, i / REGION_SEGMENT_SLOTS) != (int)number ||
+		    !region_read_slot(&region, i, &slot))
 			continue;
 		live++;
 		*torn += !whole(&slot);
@@ -225,7 +230,8 @@ static void readers_see_whole_slots(void **unused)
 	assert_int_equal(0, books->live.samples);
 	assert_int_equal(0, books->live.bytes_q8);
 	assert_int_equal(0, books->live_variance);
-	assert_int_equal(0, books->lost[REGION_LOSS_TABLE_FULL].samples + books->lost[REGION_LOSS_STALE].samples);
+	assert_int_equal(
+	    0, books->lost[REGION_LOSS_TABLE_FULL].samples + books->lost[REGION_LOSS_STALE].samples);
 }
 
 /* ---- processes */
@@ -339,7 +345,10 @@ static void in_child(void **unused)
 	assert_int_equal(0, status);
 }
 
-#define ISOLATED(test) {#test, in_child, NULL, NULL, (void *)test}
+#define ISOLATED(test)                                    \
+	{                                                 \
+#test, in_child, NULL, NULL, (void *)test \
+	}
 
 int main(void)
 {

@@ -87,9 +87,9 @@ static inline uint32_t add_location(
 {
 	struct profile_line lines = {.function = function, .line = line};
 
-	return profile_add_location(
-	    p, &(struct profile_location){
-	           .mapping = mapping, .address = address, .lines = &lines, .line_count = 1});
+	return profile_add_location(p,
+	    &(struct profile_location){
+	        .mapping = mapping, .address = address, .lines = &lines, .line_count = 1});
 }
 
 /*

@@ -32,17 +32,17 @@ struct piece {
 };
 
 #define PIECES(...) ((const struct piece[]){__VA_ARGS__, {.kind = END}})
-#define MESSAGE(f, ...)                                                                                      \
-	{                                                                                                    \
-		.kind = MESSAGE, .field = f, .pairs = PAIRS(__VA_ARGS__)                                     \
+#define MESSAGE(f, ...)                                                  \
+	{                                                                \
+		.kind = MESSAGE, .field = f, .pairs = PAIRS(__VA_ARGS__) \
 	}
-#define NUMBER(f, n)                                                                                         \
-	{                                                                                                    \
-		.kind = NUMBER, .field = f, .number = n                                                      \
+#define NUMBER(f, n)                                    \
+	{                                               \
+		.kind = NUMBER, .field = f, .number = n \
 	}
-#define TEXT(f, t)                                                                                           \
-	{                                                                                                    \
-		.kind = TEXT, .field = f, .text = t, .len = sizeof(t) - 1                                    \
+#define TEXT(f, t)                                                        \
+	{                                                                 \
+		.kind = TEXT, .field = f, .text = t, .len = sizeof(t) - 1 \
 	}
 
 /* What the level says: 'e'rror, 'w'arning or '-' nothing. */

@@ -178,11 +178,11 @@ static void each_kind_of_damage_has_its_error(void **state)
 	struct parts parts = good_parts;
 
 	assert_int_equal(decode_parts(parts), DECODE_OK);
-#define SPOILT(field, value, error)                                                                          \
-	do {                                                                                                 \
-		parts = good_parts;                                                                          \
-		parts.field = value;                                                                         \
-		assert_int_equal(decode_parts(parts), error);                                                \
+#define SPOILT(field, value, error)                           \
+	do {                                                  \
+		parts = good_parts;                           \
+		parts.field = value;                          \
+		assert_int_equal(decode_parts(parts), error); \
 	} while (0)
 	SPOILT(mapping_id, 0, DECODE_BAD_MAPPING_ID);
 	SPOILT(function_id, 0, DECODE_BAD_FUNCTION_ID);
@@ -297,8 +297,9 @@ static void broken_utf8_is_mended(void **state)
 	put_bytes(&b, PROFILE_STRING_TABLE, "b\0c", 3);
 	assert_int_equal(decode(&b, &p), DECODE_OK);
 	assert_string_equal(profile_sample_type(p, 0).type, "a\xef\xbf\xbd");
-	assert_string_equal(profile_sample_type(p, 0).unit, "b\xef\xbf\xbd"
-	                                                    "c");
+	assert_string_equal(profile_sample_type(p, 0).unit,
+	    "b\xef\xbf\xbd"
+	    "c");
 	profile_free(p);
 }
 

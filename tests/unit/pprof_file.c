@@ -239,7 +239,7 @@ static int publish_without_the_right(void)
 	if (!geteuid() && (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534)))
 		return 1;
 	return publish("locked/a", "text", 0) != -EACCES ||
-	       publish("locked/b/c", "text", FILE_MKDIR) != -EACCES;
+	    publish("locked/b/c", "text", FILE_MKDIR) != -EACCES;
 }
 
 static void a_locked_folder_is_refused(void **state)

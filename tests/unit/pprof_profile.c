@@ -64,8 +64,9 @@ static void a_string_is_made_valid_utf8(void **state)
 	                        3),
 	    "a\xef\xbf\xbd"
 	    "b");
-	assert_string_equal(profile_add_string(p, "a\0b", 3), "a\xef\xbf\xbd"
-	                                                      "b");
+	assert_string_equal(profile_add_string(p, "a\0b", 3),
+	    "a\xef\xbf\xbd"
+	    "b");
 	assert_string_equal(profile_add_string(p, "\xc3\xa4", 2), "\xc3\xa4");
 	profile_free(p);
 }
@@ -244,9 +245,9 @@ static void flags_follow_from_the_locations(void **state)
 	struct profile *p = heap_profile();
 	uint32_t bare;
 
-	assert_int_equal(profile_mapping(p, 1).flags, PROFILE_HAS_FUNCTIONS | PROFILE_HAS_FILENAMES |
-	                                                  PROFILE_HAS_LINE_NUMBERS |
-	                                                  PROFILE_HAS_INLINE_FRAMES);
+	assert_int_equal(profile_mapping(p, 1).flags,
+	    PROFILE_HAS_FUNCTIONS | PROFILE_HAS_FILENAMES | PROFILE_HAS_LINE_NUMBERS |
+	        PROFILE_HAS_INLINE_FRAMES);
 	assert_int_equal(profile_mapping(p, 2).flags, 0);
 	assert_int_equal(profile_mapping(p, 3).flags, PROFILE_HAS_FUNCTIONS);
 

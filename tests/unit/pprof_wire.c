@@ -167,7 +167,7 @@ static void the_schema_is_the_generated_one(void **state)
 		const char *field;
 		unsigned int number, count;
 	} fields[] = {
-#define FIELD(message, name, number, count)                                                                  \
+#define FIELD(message, name, number, count) \
 	{&perftools__profiles__##message##__descriptor, name, number, count}
 	    FIELD(profile, "sample_type", PROFILE_SAMPLE_TYPE, PROFILE_FIELD_COUNT),
 	    FIELD(profile, "sample", PROFILE_SAMPLE, PROFILE_FIELD_COUNT),
@@ -231,7 +231,7 @@ static void the_schema_is_the_generated_one(void **state)
 	assert_false(protobuf_c_message_descriptor_get_field(
 	                 &perftools__profiles__profile__descriptor, PROFILE_COMMENT)
 	                 ->flags &
-	             PROTOBUF_C_FIELD_FLAG_PACKED);
+	    PROTOBUF_C_FIELD_FLAG_PACKED);
 }
 
 int main(void)

@@ -160,7 +160,8 @@ static void others(void **unused)
 	assert_false(r.exec);
 	make_task(&b, PERF_RECORD_FORK);
 	assert_int_equal(0, parse(&b, &r));
-	assert_true(r.kind == RECORD_FORK && r.pid == 1 && r.parent_pid == 2 && r.tid == 3 && r.parent_tid == 4);
+	assert_true(
+	    r.kind == RECORD_FORK && r.pid == 1 && r.parent_pid == 2 && r.tid == 3 && r.parent_tid == 4);
 	make_task(&b, PERF_RECORD_EXIT);
 	assert_int_equal(0, parse(&b, &r));
 	assert_int_equal(RECORD_EXIT, r.kind);
@@ -183,7 +184,8 @@ static int parse_exactly(const unsigned char *data, size_t count, uint64_t mask)
 	if (result == 0 && r.kind == RECORD_SAMPLE) {
 		const unsigned char *low = (const unsigned char *)copy, *high = low + count;
 		if (r.stack)
-			assert_true((const unsigned char *)r.stack >= low && (const unsigned char *)r.stack + r.stack_bytes <= high);
+			assert_true((const unsigned char *)r.stack >= low &&
+			    (const unsigned char *)r.stack + r.stack_bytes <= high);
 		if (r.regs)
 			assert_true((const unsigned char *)(r.regs + r.regs_count) <= high);
 	}
@@ -315,7 +317,8 @@ static void events(void **unused)
 		assert_int_equal(0, record_parse_event(b.data, b.count, &layouts, &r));
 		assert_int_equal(RECORD_SAMPLE, r.kind);
 		assert_ptr_equal(&sources[i], r.source);
-		assert_true(r.ip == 0x1234 && r.pid == 10 && r.tid == 11 && r.time_ns == 5555 && r.address == 0xabc);
+		assert_true(
+		    r.ip == 0x1234 && r.pid == 10 && r.tid == 11 && r.time_ns == 5555 && r.address == 0xabc);
 		assert_int_equal(extra & PERF_SAMPLE_PERIOD ? 17 : 0, r.period);
 		assert_int_equal(extra & PERF_SAMPLE_CALLCHAIN ? 2 : 0, r.chain_count);
 		assert_int_equal(extra & PERF_SAMPLE_REGS_USER ? REGS : 0, r.regs_count);

@@ -29,8 +29,8 @@ static void opens_as_described(void **unused)
 	assert_int_equal(region.bytes, header->total_bytes);
 	assert_int_equal(region.slots_offset, header->slots_offset);
 	assert_int_equal(REGION_SPARE, header->state);
-	const uint64_t offsets[] = {region.places_offset, region.modules_offset, region.owners_offset, region.buffers_offset,
-	    region.slots_offset, region.bytes};
+	const uint64_t offsets[] = {region.places_offset, region.modules_offset, region.owners_offset,
+	    region.buffers_offset, region.slots_offset, region.bytes};
 	for (size_t i = 1; i < sizeof(offsets) / sizeof(offsets[0]); i++)
 		assert_true(offsets[i - 1] < offsets[i] && offsets[i] % 64 == 0);
 	/* Nobody can make it shorter under us. */
@@ -138,7 +138,8 @@ static unsigned char *buffer_area(const struct region *region)
 
 static struct region_buffer *buffer(const struct region *region, uint32_t number)
 {
-	return (struct region_buffer *)(void *)(buffer_area(region) + BUFFER_BITMAPS_BYTES + number * (size_t)buffer_class[0].bytes);
+	return (struct region_buffer *)(void *)(buffer_area(region) + BUFFER_BITMAPS_BYTES +
+	    number * (size_t)buffer_class[0].bytes);
 }
 
 static void buffers_are_drained_once(void **unused)

@@ -71,7 +71,8 @@ static void intervals_cover_the_truth(void **unused)
 			for (int i = 0; i < 2; i++) {
 				int64_t some_objects, some_bytes;
 
-				sample(cases[c].count[i], cases[c].size[i], 16384, &some_objects, &some_bytes);
+				sample(
+				    cases[c].count[i], cases[c].size[i], 16384, &some_objects, &some_bytes);
 				objects += some_objects;
 				bytes += some_bytes;
 			}
@@ -88,7 +89,8 @@ static void intervals_cover_the_truth(void **unused)
 
 static void errors_of_known_cases(void **unused)
 {
-	struct estimate exact = estimate_of(1e6, 100, 0, 1), small = estimate_of(50 << 20, 819200, 0, 512 << 10);
+	struct estimate exact = estimate_of(1e6, 100, 0, 1),
+	                small = estimate_of(50 << 20, 819200, 0, 512 << 10);
 	struct estimate none = estimate_of(0, 0, 0, 4096), unsized = estimate_of(1 << 20, 0, 64, 4096);
 
 	assert_true(exact.bytes_variance == 0 && exact.samples == 100);
@@ -118,7 +120,8 @@ static void profile_put(struct profile *p, const char *name, const int64_t value
 {
 	const struct profile_function function = {.name = name, .system_name = name};
 	const struct profile_line line = {.function = profile_add_function(p, &function)};
-	const struct profile_location location = {.address = (uintptr_t)name, .lines = &line, .line_count = 1};
+	const struct profile_location location = {
+	    .address = (uintptr_t)name, .lines = &line, .line_count = 1};
 	uint32_t id = profile_add_location(p, &location);
 
 	assert_int_equal(profile_add_sample(p, &id, 1, values, NULL, 0), 0);
@@ -161,7 +164,8 @@ static void stack_put(struct profile *p, const char *stack, int64_t bytes)
 		const char name[2] = {stack[depth], '\0'};
 		const struct profile_function function = {.name = name, .system_name = name};
 		const struct profile_line line = {.function = profile_add_function(p, &function)};
-		const struct profile_location location = {.address = (uint64_t)stack[depth], .lines = &line, .line_count = 1};
+		const struct profile_location location = {
+		    .address = (uint64_t)stack[depth], .lines = &line, .line_count = 1};
 
 		ids[depth] = profile_add_location(p, &location);
 	}
@@ -290,11 +294,24 @@ static void suppressions_match_as_in_lsan(void **unused)
 		const char *pattern, *text;
 		bool matches;
 	} cases[] = {
-	    {"foo", "xfoox", true}, {"foo", "fo", false}, {"^foo", "foobar", true}, {"^foo", "xfoo", false},
-	    {"foo$", "xfoo", true}, {"foo$", "foox", false}, {"^foo$", "foo", true}, {"^foo$", "foofoo", false},
-	    {"f*o", "xfzzoz", true}, {"^f*o$", "fxxo", true}, {"^f*o$", "fxxoz", false}, {"a*b*c", "1a2b3c4", true},
-	    {"a*b*c", "acb", false}, {"*", "", true}, {"lib*.so", "/usr/lib/libx.so.1", true}, {"^a*a$", "a", false},
-	    {"foo*", "foo", true}, {"*foo", "foo", true},
+	    {"foo", "xfoox", true},
+	    {"foo", "fo", false},
+	    {"^foo", "foobar", true},
+	    {"^foo", "xfoo", false},
+	    {"foo$", "xfoo", true},
+	    {"foo$", "foox", false},
+	    {"^foo$", "foo", true},
+	    {"^foo$", "foofoo", false},
+	    {"f*o", "xfzzoz", true},
+	    {"^f*o$", "fxxo", true},
+	    {"^f*o$", "fxxoz", false},
+	    {"a*b*c", "1a2b3c4", true},
+	    {"a*b*c", "acb", false},
+	    {"*", "", true},
+	    {"lib*.so", "/usr/lib/libx.so.1", true},
+	    {"^a*a$", "a", false},
+	    {"foo*", "foo", true},
+	    {"*foo", "foo", true},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
@@ -333,7 +350,8 @@ static void patterns_are_those_of_pprof(void **unused)
 	pattern_free(pattern);
 	assert_int_equal(pattern_new("a(", 0, &pattern, error, sizeof(error)), -EINVAL);
 	assert_non_null(strstr(error, "not a regular expression"));
-	assert_int_equal(pattern_new("((((a{1,999}){1,999}){1,999}){1,999})", 0, &pattern, error, sizeof(error)), -EINVAL);
+	assert_int_equal(
+	    pattern_new("((((a{1,999}){1,999}){1,999}){1,999})", 0, &pattern, error, sizeof(error)), -EINVAL);
 	memset(text, 'a', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	assert_int_equal(pattern_new("(a*)*b", 0, &pattern, error, sizeof(error)), 0);
@@ -357,16 +375,28 @@ static void numbers_fit_their_columns(void **unused)
 		bool bytes;
 		const char *text;
 	} cases[] = {
-	    {0, true, "0 B"}, {1023, true, "1023 B"}, {1024, true, "1.0 KiB"}, {1048575, true, "1.0 MiB"},
-	    {-5.5 * 1048576, true, "-5.5 MiB"}, {999999, false, "999999"}, {1e6, false, "1.0M"}, {9.2e18, true, "8.0 EiB"},
+	    {0, true, "0 B"},
+	    {1023, true, "1023 B"},
+	    {1024, true, "1.0 KiB"},
+	    {1048575, true, "1.0 MiB"},
+	    {-5.5 * 1048576, true, "-5.5 MiB"},
+	    {999999, false, "999999"},
+	    {1e6, false, "1.0M"},
+	    {9.2e18, true, "8.0 EiB"},
 	    {9.2e18, false, "9.2E"},
 	};
 	static const struct {
 		double value;
 		const char *text;
 	} times[] = {
-	    {0, "0 ns"}, {999, "999 ns"}, {999950, "1.0 ms"}, {151515150, "151.5 ms"}, {-3.44e9, "-3.4 s"},
-	    {99999.9e9, "99999.9 s"}, {1e5 * 1e9, "28 h"}, {-9.2e18, "-2555556 h"},
+	    {0, "0 ns"},
+	    {999, "999 ns"},
+	    {999950, "1.0 ms"},
+	    {151515150, "151.5 ms"},
+	    {-3.44e9, "-3.4 s"},
+	    {99999.9e9, "99999.9 s"},
+	    {1e5 * 1e9, "28 h"},
+	    {-9.2e18, "-2555556 h"},
 	};
 	char text[SCREEN_VALUE_BYTES];
 

@@ -23,7 +23,8 @@ static void rings_of_large_machines_are_smaller(void **state)
 			size_t each = rings_share(64 * MIB, cpus, memory);
 			assert_int_equal(each & (each - 1), 0);
 			assert_in_range(each, 128 << 10, 64 * MIB);
-			assert_true(each == 128 << 10 || (each * cpus <= 512 * MIB && each * cpus <= memory / 32));
+			assert_true(
+			    each == 128 << 10 || (each * cpus <= 512 * MIB && each * cpus <= memory / 32));
 		}
 }
 

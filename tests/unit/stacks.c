@@ -55,8 +55,10 @@ static struct maps *map_program(struct modules *store, const char *name)
 		fail_msg("%s: %s", full, strerror(-module->error));
 	for (uint32_t i = 0; i < module->n_segments; i++) {
 		const struct module_segment *s = &module->segments[i];
-		struct map_range range = {.start = s->vaddr & ~UINT64_C(4095), .pgoff = s->offset & ~UINT64_C(4095),
-		    .prot = PROT_READ | (s->executable ? PROT_EXEC : 0), .path = full};
+		struct map_range range = {.start = s->vaddr & ~UINT64_C(4095),
+		    .pgoff = s->offset & ~UINT64_C(4095),
+		    .prot = PROT_READ | (s->executable ? PROT_EXEC : 0),
+		    .path = full};
 		range.len = ((s->vaddr + s->file_bytes + 4095) & ~UINT64_C(4095)) - range.start;
 		assert_int_equal(maps_add(maps, &range), 0);
 	}
@@ -65,7 +67,8 @@ static struct maps *map_program(struct modules *store, const char *name)
 	return maps;
 }
 
-static void check_stack(const char *program, struct maps *maps, const struct stack_head *head, const char *body)
+static void check_stack(
+    const char *program, struct maps *maps, const struct stack_head *head, const char *body)
 {
 	static struct unwind_frame frames[FRAMES];
 	const struct regs_arch *arch = regs_arch_find(head->e_machine);
@@ -75,21 +78,32 @@ static void check_stack(const char *program, struct maps *maps, const struct sta
 
 	assert_non_null(arch);
 	assert_int_equal(regs_from_dwarf(arch, head->pc, head->known, head->r, arch->count, &regs), 0);
-	struct unwind_input in = {.arch = arch, .regs = &regs, .maps = maps, .stack_address = regs.r[arch->sp],
-	    .stack = body + head->n_truth * 8, .stack_bytes = head->stack_bytes, .stack_want = head->stack_bytes,
+	struct unwind_input in = {.arch = arch,
+	    .regs = &regs,
+	    .maps = maps,
+	    .stack_address = regs.r[arch->sp],
+	    .stack = body + head->n_truth * 8,
+	    .stack_bytes = head->stack_bytes,
+	    .stack_want = head->stack_bytes,
 	    .reaches_end = !head->cut};
 	enum unwind_outcome outcome = unwind_stack(&in, frames, FRAMES, &n);
 	if (outcome != (head->cut ? UNWIND_TRUNCATED : UNWIND_COMPLETE))
-		fail_msg("%s, %s: %s after %zu of %u frames", program, head->name, unwind_outcome_name(outcome), n,
-		    head->n_truth + 1);
+		fail_msg("%s, %s: %s after %zu of %u frames", program, head->name,
+		    unwind_outcome_name(outcome), n, head->n_truth + 1);
 	for (size_t i = 1; i < n; i++)
-		if (i > head->n_truth || frames[i].pc != truth[i - 1] - 1 || frames[i].step != UNWIND_STEP_CFI)
+		if (i > head->n_truth || frames[i].pc != truth[i - 1] - 1 ||
+		    frames[i].step != UNWIND_STEP_CFI)
 			fail_msg("%s, %s: frame %zu of %zu is %lx", program, head->name, i, n, frames[i].pc);
 	assert_true(head->cut ? n > 100 : n == head->n_truth + 1);
 }
 
 static const char *const programs[] = {
-	"x86_64-gcc", "x86_64-clang", "x86_64-debug_frame", "aarch64-gcc", "aarch64-pac", "aarch64-nofp",
+    "x86_64-gcc",
+    "x86_64-clang",
+    "x86_64-debug_frame",
+    "aarch64-gcc",
+    "aarch64-pac",
+    "aarch64-nofp",
 };
 
 static void recorded_stacks(void **state)
@@ -135,8 +149,8 @@ static void signed_return_addresses(void **state)
 }
 
 /* What a stack was interned from, from its innermost node on. */
-static void check_interned(const struct stacks *table, uint32_t stack, const struct unwind_frame *frames, size_t n,
-    const char *marker)
+static void check_interned(const struct stacks *table, uint32_t stack, const struct unwind_frame *frames,
+    size_t n, const char *marker)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct stack_node *node = stacks_node(table, stack);
@@ -176,11 +190,18 @@ static void interned_stacks(void **state)
 			for (size_t k = 0; k < depth; k++) {
 				seed = seed * 1664525 + 1013904223;
 				stack[2 * k] = k + 1 < depth ? 0x1000 + 16 * (k + 1) : 0;
-				stack[2 * k + 1] = k + 1 < depth ? elsewhere.start + 1 + (seed >> 8) % (k > 6 ? 3 : 5000) : 0;
+				stack[2 * k + 1] = k + 1 < depth
+				    ? elsewhere.start + 1 + (seed >> 8) % (k > 6 ? 3 : 5000)
+				    : 0;
 			}
 			regs.r[6] = regs.r[7] = 0x1000;
-			struct unwind_input in = {.arch = &regs_x86_64, .regs = &regs, .maps = maps, .stack_address = 0x1000,
-			    .stack = stack, .stack_bytes = depth * 16, .stack_want = sizeof(stack)};
+			struct unwind_input in = {.arch = &regs_x86_64,
+			    .regs = &regs,
+			    .maps = maps,
+			    .stack_address = 0x1000,
+			    .stack = stack,
+			    .stack_bytes = depth * 16,
+			    .stack_want = sizeof(stack)};
 			if (i % 1000 == 0)
 				assert_int_equal(maps_add(maps, &elsewhere), 0);
 			enum unwind_outcome outcome = unwind_stack(&in, frames, FRAMES, &n);
@@ -215,9 +236,9 @@ static void interned_stacks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(recorded_stacks),
-		cmocka_unit_test(signed_return_addresses),
-		cmocka_unit_test(interned_stacks),
+	    cmocka_unit_test(recorded_stacks),
+	    cmocka_unit_test(signed_return_addresses),
+	    cmocka_unit_test(interned_stacks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -240,9 +240,9 @@ static void a_miss_names_the_place(void **state)
 	static const uint64_t vaddrs[MARKS] = {0, 0x1a2b, UINT64_MAX, 0x1a2b};
 	struct answer answer;
 
-	assert_int_equal(
-	    workshop_run(*state, "echo 'this is no ELF file' >'libfoo.so.1 (deleted)' && : >empty && "
-	                         "printf '\\177ELF\\2\\1\\1' >short"),
+	assert_int_equal(workshop_run(*state,
+	                     "echo 'this is no ELF file' >'libfoo.so.1 (deleted)' && : >empty && "
+	                     "printf '\\177ELF\\2\\1\\1' >short"),
 	    0);
 	ask(&full, workshop_path(*state, "libfoo.so.1 (deleted)"), NULL, vaddrs, &answer);
 	assert_string_equal(answer.results[0].frames[0].name, "libfoo.so.1+0x0");
@@ -356,18 +356,19 @@ static void compressed_minimal_symbols_are_read(void **state)
 		skip();
 	}
 	build_plain(*state, vaddrs);
-	assert_int_equal(
-	    workshop_run(*state, "nm --defined-only plain | sed -n 's/.* [Tt] //p' >keep && "
-	                         "objcopy --only-keep-debug plain mini.debug && "
-	                         "objcopy -S -R .comment --keep-symbols=keep mini.debug mini.elf && "
-	                         "xz -f mini.elf && strip -o mini plain && "
-	                         "objcopy --add-section .gnu_debugdata=mini.elf.xz mini"),
+	assert_int_equal(workshop_run(*state,
+	                     "nm --defined-only plain | sed -n 's/.* [Tt] //p' >keep && "
+	                     "objcopy --only-keep-debug plain mini.debug && "
+	                     "objcopy -S -R .comment --keep-symbols=keep mini.debug mini.elf && "
+	                     "xz -f mini.elf && strip -o mini plain && "
+	                     "objcopy --add-section .gnu_debugdata=mini.elf.xz mini"),
 	    0);
 	ask(&full, workshop_path(*state, "mini"), NULL, vaddrs, &answer);
 	expect_functions(&answer, SYMBOL_MINIDEBUG);
 	symbols_free(answer.symbols);
-	assert_int_equal(workshop_run(*state, "head -c 2000 mini.elf.xz >cut.xz && strip -o mini plain && "
-	                                      "objcopy --add-section .gnu_debugdata=cut.xz mini"),
+	assert_int_equal(workshop_run(*state,
+	                     "head -c 2000 mini.elf.xz >cut.xz && strip -o mini plain && "
+	                     "objcopy --add-section .gnu_debugdata=cut.xz mini"),
 	    0);
 	ask(&full, workshop_path(*state, "mini"), NULL, vaddrs, &answer);
 	symbols_free(answer.symbols);
@@ -398,8 +399,9 @@ static void the_cache_answers_the_second_time(void **state)
 	symbols_free(answer.symbols);
 
 	/* Same size, same build id, no content: only the cache can know. */
-	assert_int_equal(workshop_run(*state, "size=$(stat -c %%s cached) && head -c 4096 cached >head && "
-	                                      "truncate -s $size head && cp head cached"),
+	assert_int_equal(workshop_run(*state,
+	                     "size=$(stat -c %%s cached) && head -c 4096 cached >head && "
+	                     "truncate -s $size head && cp head cached"),
 	    0);
 	ask(&options, workshop_path(*state, "cached"), &like, vaddrs, &answer);
 	expect_chains(&answer);
@@ -475,9 +477,11 @@ static void a_file_with_a_key_is_read_for_new_addresses_only(void **state)
 	fd = open(file.path, O_RDONLY | O_CLOEXEC);
 	for (size_t known = 1; known <= MARKS; known++) {
 		file.fd = fd;
-		assert_int_equal(symbols_resolve(symbols, &file, vaddrs + known - 1, 1, answer.results, &answer.facts), 0);
+		assert_int_equal(
+		    symbols_resolve(symbols, &file, vaddrs + known - 1, 1, answer.results, &answer.facts), 0);
 		file.fd = -1;
-		assert_int_equal(symbols_resolve(symbols, &file, vaddrs, known, answer.results, &answer.facts), 0);
+		assert_int_equal(
+		    symbols_resolve(symbols, &file, vaddrs, known, answer.results, &answer.facts), 0);
 		assert_int_equal(answer.facts.source, SYMBOL_DWARF);
 	}
 	expect_chains(&answer);

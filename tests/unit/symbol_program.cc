@@ -16,7 +16,8 @@
 #define MARK(name) __asm__ volatile(".globl mark_" #name "_%=\nmark_" #name "_%=:\n\tnop" ::)
 #endif
 
-namespace app {
+namespace app
+{
 
 template <class T> struct Cache {
 	T sum = 0;
@@ -28,7 +29,8 @@ template <class T> struct Cache {
 	}
 };
 
-namespace {
+namespace
+{
 
 __attribute__((always_inline)) inline double middle(const double *values, int n)
 {
@@ -125,5 +127,6 @@ int main(int argc, char **argv)
 	app::Store<int> store;
 
 	store.fill(argc * 10);
-	printf("%d %d %d %f\n", c_entry(argc * 20), app::run(argc * 30), store.total(), app::outer(values, argc));
+	printf("%d %d %d %f\n", c_entry(argc * 20), app::run(argc * 30), store.total(),
+	    app::outer(values, argc));
 }

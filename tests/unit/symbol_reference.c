@@ -127,7 +127,7 @@ static bool same_name(const char *ours, const char *theirs)
 	a_length = strlen(a);
 	b_length = strlen(b);
 	return !demangle_is_mangled(ours) && a_length > b_length + 2 &&
-	       strcmp(a + a_length - b_length, b) == 0 && memcmp(a + a_length - b_length - 2, "::", 2) == 0;
+	    strcmp(a + a_length - b_length, b) == 0 && memcmp(a + a_length - b_length - 2, "::", 2) == 0;
 }
 
 static bool same_place(const struct symbol_frame *ours, const struct frame *theirs)
@@ -170,7 +170,7 @@ static void compare(enum reference reference, const struct symbol_result *ours, 
 	} else if (has_unknown(theirs, count) || (!ours->known && theirs[0].line == 0)) {
 		tally->unknown_there++;
 	} else if (ours->frame_count == 1 && count == 1 && !ours->frames[0].file &&
-	           same_name(ours->frames[0].system_name, theirs[0].name) && theirs[0].line == 0) {
+	    same_name(ours->frames[0].system_name, theirs[0].name) && theirs[0].line == 0) {
 		tally->no_debug_info++; /* start-up code */
 	} else {
 		if (tally->different++ < 3)

@@ -56,7 +56,8 @@ static void a_long_life_stays_bounded_and_covered(void **state)
 	assert_int_equal(timeline.points[0].time_ns, 0);
 	assert_true(timeline.points[timeline.count - 1].time_ns > (day - 300) * SECOND);
 	for (size_t i = 1; i < timeline.count; i++)
-		assert_int_equal(timeline.points[i].time_ns - timeline.points[i - 1].time_ns, timeline.step_ns);
+		assert_int_equal(
+		    timeline.points[i].time_ns - timeline.points[i - 1].time_ns, timeline.step_ns);
 	timeline_fini(&timeline);
 }
 
@@ -76,10 +77,13 @@ static void lines_of_json(void **state)
 	assert_int_equal(strlen(text), bytes);
 	assert_memory_equal(text,
 	    "{\"time\":1700000010.000,\"inuse_bytes\":1000,\"inuse_objects\":10,\"alloc_bytes\":5000,"
-	    "\"alloc_bytes_per_second\":0,\"samples\":5,\"lost\":2}\n{\"time\":1700000012.000,\"inuse_bytes\":2000,",
+	    "\"alloc_bytes_per_second\":0,\"samples\":5,\"lost\":2}\n{\"time\":1700000012.000,\"inuse_"
+	    "bytes\":2000,",
 	    strlen("{\"time\":1700000010.000,\"inuse_bytes\":1000,\"inuse_objects\":10,\"alloc_bytes\":5000,"
-		   "\"alloc_bytes_per_second\":0,\"samples\":5,\"lost\":2}\n{\"time\":1700000012.000,\"inuse_bytes\":2000,"));
-	assert_non_null(strstr(text, "\"alloc_bytes_per_second\":2000,\"samples\":9,\"lost\":3,\"rss_bytes\":"));
+	           "\"alloc_bytes_per_second\":0,\"samples\":5,\"lost\":2}\n{\"time\":1700000012.000,\"inuse_"
+	           "bytes\":2000,"));
+	assert_non_null(
+	    strstr(text, "\"alloc_bytes_per_second\":2000,\"samples\":9,\"lost\":3,\"rss_bytes\":"));
 	assert_non_null(strstr(text, "\"threads\":1,\"rss_minus_inuse_bytes\":"));
 	free(text);
 	timeline_fini(&timeline);

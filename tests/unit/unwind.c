@@ -29,7 +29,7 @@
 
 #define NOINLINE __attribute__((noinline))
 /* Keeps a call from becoming a jump. */
-#define STAY __asm__ volatile("" ::: "memory")
+#define STAY     __asm__ volatile("" ::: "memory")
 
 enum { STACK_MAX = 1 << 20, FRAMES = 8192 };
 
@@ -58,7 +58,8 @@ static uint64_t stack_end(uint64_t address)
 
 	while (getline(&line, &room, file) > 0) {
 		struct map_range range;
-		if (maps_parse_line(line, &range) && address >= range.start && address < range.start + range.len)
+		if (maps_parse_line(line, &range) && address >= range.start &&
+		    address < range.start + range.len)
 			end = range.start + range.len;
 	}
 	free(line);
@@ -67,16 +68,22 @@ static uint64_t stack_end(uint64_t address)
 }
 
 #ifdef __x86_64__
-#define REGISTERS_NOW(words, pc)                                                                                       \
-	__asm__ volatile("mov %%rbx,24(%1); mov %%rbp,48(%1); mov %%rsp,56(%1); mov %%r12,96(%1); mov %%r13,104(%1);"  \
-			 "mov %%r14,112(%1); mov %%r15,120(%1); lea 0f(%%rip),%0; 0:"                                  \
-			 : "=&r"(pc) : "r"(words) : "memory")
+#define REGISTERS_NOW(words, pc)                                                                         \
+	__asm__ volatile(                                                                                \
+	    "mov %%rbx,24(%1); mov %%rbp,48(%1); mov %%rsp,56(%1); mov %%r12,96(%1); mov %%r13,104(%1);" \
+	    "mov %%r14,112(%1); mov %%r15,120(%1); lea 0f(%%rip),%0; 0:"                                 \
+	    : "=&r"(pc)                                                                                  \
+	    : "r"(words)                                                                                 \
+	    : "memory")
 static const uint64_t registers_taken = 1 << 3 | 1 << 6 | 1 << 7 | 0xf << 12;
 #else
-#define REGISTERS_NOW(words, pc)                                                                                       \
-	__asm__ volatile("stp x19,x20,[%1,#152]; stp x21,x22,[%1,#168]; stp x23,x24,[%1,#184]; stp x25,x26,[%1,#200];" \
-			 "stp x27,x28,[%1,#216]; stp x29,x30,[%1,#232]; mov %0,sp; str %0,[%1,#248]; adr %0,0f; 0:"    \
-			 : "=&r"(pc) : "r"(words) : "memory")
+#define REGISTERS_NOW(words, pc)                                                                          \
+	__asm__ volatile(                                                                                 \
+	    "stp x19,x20,[%1,#152]; stp x21,x22,[%1,#168]; stp x23,x24,[%1,#184]; stp x25,x26,[%1,#200];" \
+	    "stp x27,x28,[%1,#216]; stp x29,x30,[%1,#232]; mov %0,sp; str %0,[%1,#248]; adr %0,0f; 0:"    \
+	    : "=&r"(pc)                                                                                   \
+	    : "r"(words)                                                                                  \
+	    : "memory")
 static const uint64_t registers_taken = UINT64_C(0x1fff) << 19;
 #endif
 
@@ -115,14 +122,14 @@ static NOINLINE void take(void)
 static enum unwind_outcome unwind_taken_at_most(size_t max)
 {
 	struct unwind_input in = {
-		.arch = regs_arch_native(),
-		.regs = &taken.regs,
-		.maps = maps,
-		.stack_address = taken.regs.r[regs_arch_native()->sp],
-		.stack = stack_copy,
-		.stack_bytes = taken.stack_bytes,
-		.stack_want = taken.stack_bytes,
-		.reaches_end = !taken.cut,
+	    .arch = regs_arch_native(),
+	    .regs = &taken.regs,
+	    .maps = maps,
+	    .stack_address = taken.regs.r[regs_arch_native()->sp],
+	    .stack = stack_copy,
+	    .stack_bytes = taken.stack_bytes,
+	    .stack_want = taken.stack_bytes,
+	    .reaches_end = !taken.cut,
 	};
 
 	assert_int_equal(maps_read_proc(maps), 0);
@@ -140,7 +147,8 @@ static void check_truth(size_t n_expected)
 	assert_true(n_frames > 1 && taken.n_truth > 1);
 	for (size_t i = 1; i < n_expected; i++) {
 		uint64_t pc = (uintptr_t)taken.truth[i];
-		if (i >= n_frames || (frames[i].pc != pc - 1 && !(frames[i].activation && frames[i].pc == pc)))
+		if (i >= n_frames ||
+		    (frames[i].pc != pc - 1 && !(frames[i].activation && frames[i].pc == pc)))
 			fail_msg("frame %zu of %zu: %lx, backtrace() says %lx", i, n_frames,
 			    i < n_frames ? frames[i].pc : 0, pc);
 	}
@@ -384,8 +392,12 @@ static void file_mapped_twice(void **state)
 	struct module *module = map->module;
 	uint64_t bias = map->bias;
 	uint64_t start = map->start, moved = UINT64_C(0x100000000);
-	range = (struct map_range){.start = moved, .len = map->end - start, .pgoff = map->pgoff,
-	    .prot = PROT_READ | PROT_EXEC, .path = map_path(map), .build_id = module->build_id,
+	range = (struct map_range){.start = moved,
+	    .len = map->end - start,
+	    .pgoff = map->pgoff,
+	    .prot = PROT_READ | PROT_EXEC,
+	    .path = map_path(map),
+	    .build_id = module->build_id,
 	    .build_id_len = module->build_id_len};
 	assert_int_equal(maps_add(maps, &range), 0);
 	map = maps_module(maps, moved);
@@ -400,8 +412,11 @@ static void file_mapped_twice(void **state)
 			memcpy(stack_copy + i, &word, 8);
 		}
 	}
-	struct unwind_input in = {.arch = regs_arch_native(), .regs = &taken.regs, .maps = maps,
-	    .stack_address = taken.regs.r[regs_arch_native()->sp], .stack = stack_copy,
+	struct unwind_input in = {.arch = regs_arch_native(),
+	    .regs = &taken.regs,
+	    .maps = maps,
+	    .stack_address = taken.regs.r[regs_arch_native()->sp],
+	    .stack = stack_copy,
 	    .stack_bytes = taken.stack_bytes};
 	assert_int_equal(unwind_stack(&in, frames, FRAMES, &n_frames), UNWIND_COMPLETE);
 	assert_int_equal(n_frames, taken.n_truth);
@@ -458,7 +473,8 @@ static void library_that_is_gone(void **state)
 	assert_true(mkdtemp(path) != NULL);
 	snprintf(command, sizeof(command),
 	    "cd %s && echo 'int call(int (*f)(int), int n) { volatile int r = f(n); return r; }' >gone.c && "
-	    "cc -O2 -shared -fPIC -o gone.so gone.c", path);
+	    "cc -O2 -shared -fPIC -o gone.so gone.c",
+	    path);
 	if (system(command) != 0)
 		skip();
 	snprintf(command, sizeof(command), "%s/gone.so", path);
@@ -471,8 +487,11 @@ static void library_that_is_gone(void **state)
 	call(nested, 3);
 	check_complete();
 	dlclose(library);
-	struct unwind_input in = {.arch = regs_arch_native(), .regs = &taken.regs, .maps = maps,
-	    .stack_address = taken.regs.r[regs_arch_native()->sp], .stack = stack_copy,
+	struct unwind_input in = {.arch = regs_arch_native(),
+	    .regs = &taken.regs,
+	    .maps = maps,
+	    .stack_address = taken.regs.r[regs_arch_native()->sp],
+	    .stack = stack_copy,
 	    .stack_bytes = taken.stack_bytes};
 	assert_int_equal(unwind_stack(&in, frames, FRAMES, &n_frames), UNWIND_COMPLETE);
 	check_truth((size_t)taken.n_truth);
@@ -496,19 +515,19 @@ static int close_maps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nested_calls),
-		cmocka_unit_test(variable_frame),
-		cmocka_unit_test(realigned_frame),
-		cmocka_unit_test(called_back_by_libc),
-		cmocka_unit_test(in_a_thread),
-		cmocka_unit_test(in_a_signal_handler),
-		cmocka_unit_test(on_a_signal_stack),
-		cmocka_unit_test(interrupted_in_the_vdso),
-		cmocka_unit_test(in_a_fiber),
-		cmocka_unit_test(file_mapped_twice),
-		cmocka_unit_test(cut_dumps),
-		cmocka_unit_test(deep_recursion),
-		cmocka_unit_test(library_that_is_gone),
+	    cmocka_unit_test(nested_calls),
+	    cmocka_unit_test(variable_frame),
+	    cmocka_unit_test(realigned_frame),
+	    cmocka_unit_test(called_back_by_libc),
+	    cmocka_unit_test(in_a_thread),
+	    cmocka_unit_test(in_a_signal_handler),
+	    cmocka_unit_test(on_a_signal_stack),
+	    cmocka_unit_test(interrupted_in_the_vdso),
+	    cmocka_unit_test(in_a_fiber),
+	    cmocka_unit_test(file_mapped_twice),
+	    cmocka_unit_test(cut_dumps),
+	    cmocka_unit_test(deep_recursion),
+	    cmocka_unit_test(library_that_is_gone),
 	};
 
 	return cmocka_run_group_tests(tests, open_maps, close_maps);

@@ -30,7 +30,7 @@ enum { SP = 0x7000, CODE = 0x10000, NO_CODE = 0x90000 };
 struct made {
 	const char *name;
 	uint64_t fp;
-	uint64_t words[8];              /* at SP and up */
+	uint64_t words[8]; /* at SP and up */
 	size_t bytes;
 	bool cut;
 	uint64_t pc;
@@ -39,25 +39,27 @@ struct made {
 };
 
 static const struct made made[] = {
-	{"return address zero", SP, {SP + 16, CODE + 1, 0, 0}, 32, false, CODE, UNWIND_COMPLETE, 2},
-	{"two callers", SP + 8, {7, SP + 32, CODE + 8, 7, 0, 0}, 48, false, CODE, UNWIND_COMPLETE, 2},
-	{"return address zero, frame pointer not", SP, {SP + 16, CODE + 1, 5, 0}, 32, false, CODE, UNWIND_NO_CFI, 2},
-	{"frame pointer below the stack pointer", SP - 16, {0}, 64, false, CODE, UNWIND_NO_CFI, 1},
-	{"frame pointer not aligned", SP + 4, {CODE, CODE, CODE}, 64, false, CODE, UNWIND_NO_CFI, 1},
-	{"frame pointer beyond the cut", SP + 640, {0}, 64, true, CODE, UNWIND_TRUNCATED, 1},
-	{"frame pointer beyond the end", SP + 640, {0}, 64, false, CODE, UNWIND_NO_CFI, 1},
-	{"frame pointer far away", UINT64_C(0x7fff00000000), {0}, 64, true, CODE, UNWIND_NO_CFI, 1},
-	{"frame pointer at the top of memory", UINT64_MAX - 7, {0}, 64, true, CODE, UNWIND_NO_CFI, 1},
-	{"return address in no code", SP, {SP + 16, NO_CODE}, 64, false, CODE, UNWIND_NO_CFI, 1},
-	{"points to itself", SP, {SP, CODE + 4}, 64, false, CODE, UNWIND_NO_CFI, 2},
-	{"starts in no code", SP, {SP + 16, CODE + 4}, 64, false, NO_CODE, UNWIND_NO_MAP, 1},
-	{"half a word left", SP, {SP + 16, CODE + 4}, 12, true, CODE, UNWIND_TRUNCATED, 1},
-	{"no stack at all", SP, {0}, 0, true, CODE, UNWIND_TRUNCATED, 1},
+    {"return address zero", SP, {SP + 16, CODE + 1, 0, 0}, 32, false, CODE, UNWIND_COMPLETE, 2},
+    {"two callers", SP + 8, {7, SP + 32, CODE + 8, 7, 0, 0}, 48, false, CODE, UNWIND_COMPLETE, 2},
+    {"return address zero, frame pointer not", SP, {SP + 16, CODE + 1, 5, 0}, 32, false, CODE, UNWIND_NO_CFI,
+        2},
+    {"frame pointer below the stack pointer", SP - 16, {0}, 64, false, CODE, UNWIND_NO_CFI, 1},
+    {"frame pointer not aligned", SP + 4, {CODE, CODE, CODE}, 64, false, CODE, UNWIND_NO_CFI, 1},
+    {"frame pointer beyond the cut", SP + 640, {0}, 64, true, CODE, UNWIND_TRUNCATED, 1},
+    {"frame pointer beyond the end", SP + 640, {0}, 64, false, CODE, UNWIND_NO_CFI, 1},
+    {"frame pointer far away", UINT64_C(0x7fff00000000), {0}, 64, true, CODE, UNWIND_NO_CFI, 1},
+    {"frame pointer at the top of memory", UINT64_MAX - 7, {0}, 64, true, CODE, UNWIND_NO_CFI, 1},
+    {"return address in no code", SP, {SP + 16, NO_CODE}, 64, false, CODE, UNWIND_NO_CFI, 1},
+    {"points to itself", SP, {SP, CODE + 4}, 64, false, CODE, UNWIND_NO_CFI, 2},
+    {"starts in no code", SP, {SP + 16, CODE + 4}, 64, false, NO_CODE, UNWIND_NO_MAP, 1},
+    {"half a word left", SP, {SP + 16, CODE + 4}, 12, true, CODE, UNWIND_TRUNCATED, 1},
+    {"no stack at all", SP, {0}, 0, true, CODE, UNWIND_TRUNCATED, 1},
 };
 
 static void frame_pointer_steps(void **state)
 {
-	struct map_range code = {.start = CODE, .len = 0x1000, .prot = PROT_READ | PROT_EXEC, .path = "//anon"};
+	struct map_range code = {
+	    .start = CODE, .len = 0x1000, .prot = PROT_READ | PROT_EXEC, .path = "//anon"};
 	const struct regs_arch *arch = regs_arch_native();
 
 	for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
@@ -67,8 +69,14 @@ static void frame_pointer_steps(void **state)
 		regs.r[arch->sp] = SP;
 		regs.r[arch->fp] = m->fp;
 		assert_int_equal(maps_add(own, &code), 0);
-		struct unwind_input in = {.arch = arch, .regs = &regs, .maps = own, .stack_address = SP,
-		    .stack = m->words, .stack_bytes = m->bytes, .stack_want = m->bytes, .reaches_end = !m->cut};
+		struct unwind_input in = {.arch = arch,
+		    .regs = &regs,
+		    .maps = own,
+		    .stack_address = SP,
+		    .stack = m->words,
+		    .stack_bytes = m->bytes,
+		    .stack_want = m->bytes,
+		    .reaches_end = !m->cut};
 		enum unwind_outcome outcome = unwind_stack(&in, frames, FRAMES, &n_frames);
 		if (outcome != m->outcome || n_frames != m->n)
 			fail_msg("%s: %s after %zu frames", m->name, unwind_outcome_name(outcome), n_frames);
@@ -83,50 +91,51 @@ static void frame_pointer_steps(void **state)
 
 #ifdef __x86_64__
 
-__asm__(
-    ".pushsection .text\n"
-    /* As after "pop rbp" in an epilogue: compilers do not say that rbp has its value back. */
-    "row_popped_function: .cfi_startproc; .cfi_offset rbp, -16\n"
-    "row_popped: nop; nop\n"
-    ".cfi_endproc\n"
-    "row_by_rbp_function: .cfi_startproc; .cfi_def_cfa rbp, 16; .cfi_offset rbp, -16\n"
-    "nop; row_by_rbp: nop\n"
-    ".cfi_endproc\n"
-    "row_by_r10_function: .cfi_startproc; .cfi_def_cfa r10, 0\n"
-    "nop; row_by_r10: nop\n"
-    ".cfi_endproc\n"
-    "row_in_rcx_function: .cfi_startproc; .cfi_register rip, rcx\n"
-    "row_in_rcx: nop; nop\n"
-    ".cfi_endproc\n"
-    "row_last_function: .cfi_startproc; .cfi_undefined rip\n"
-    "nop; row_last: nop\n"
-    ".cfi_endproc\n"
-    ".popsection\n");
+__asm__(".pushsection .text\n"
+        /* As after "pop rbp" in an epilogue: compilers do not say that rbp has its value back. */
+        "row_popped_function: .cfi_startproc; .cfi_offset rbp, -16\n"
+        "row_popped: nop; nop\n"
+        ".cfi_endproc\n"
+        "row_by_rbp_function: .cfi_startproc; .cfi_def_cfa rbp, 16; .cfi_offset rbp, -16\n"
+        "nop; row_by_rbp: nop\n"
+        ".cfi_endproc\n"
+        "row_by_r10_function: .cfi_startproc; .cfi_def_cfa r10, 0\n"
+        "nop; row_by_r10: nop\n"
+        ".cfi_endproc\n"
+        "row_in_rcx_function: .cfi_startproc; .cfi_register rip, rcx\n"
+        "row_in_rcx: nop; nop\n"
+        ".cfi_endproc\n"
+        "row_last_function: .cfi_startproc; .cfi_undefined rip\n"
+        "nop; row_last: nop\n"
+        ".cfi_endproc\n"
+        ".popsection\n");
 
 extern const char row_popped[], row_by_rbp[], row_by_r10[], row_in_rcx[], row_last[];
 
 static const struct row_case {
 	const char *name;
-	const char *pc, *first, *second;        /* return addresses at SP and at rbp + 8 */
+	const char *pc, *first, *second; /* return addresses at SP and at rbp + 8 */
 	uint64_t rbp;
-	size_t below;                           /* bytes of the dump below the stack pointer */
+	size_t below; /* bytes of the dump below the stack pointer */
 	bool cut;
 	enum unwind_outcome outcome;
 	size_t n;
 } row_cases[] = {
-	{"popped", row_popped, row_by_rbp, row_last, SP + 32, 0, false, UNWIND_COMPLETE, 3},
-	{"popped, old bytes in the dump", row_popped, row_by_rbp, row_last, SP + 32, 64, false, UNWIND_COMPLETE, 3},
-	{"return address in rcx", row_in_rcx, row_last, NULL, 0, 0, false, UNWIND_COMPLETE, 2},
-	{"frame below in the dump", row_popped, row_by_rbp, row_last, SP - 40, 64, false, UNWIND_LOOP, 2},
-	{"frame that is this one", row_popped, row_by_rbp, row_last, SP - 8, 64, false, UNWIND_LOOP, 2},
-	{"frame below the dump", row_popped, row_by_rbp, row_last, SP - 4096, 64, false, UNWIND_STACK_SWITCH, 2},
-	{"frame far above", row_popped, row_by_rbp, row_last, UINT64_C(0x7f0000000000), 0, true, UNWIND_STACK_SWITCH,
-	    2},
-	{"frame beyond the cut", row_popped, row_by_rbp, row_last, SP + 100000, 0, true, UNWIND_TRUNCATED, 2},
-	{"frame beyond the end", row_popped, row_by_rbp, row_last, SP + 100000, 0, false, UNWIND_BAD_READ, 2},
-	{"register that is lost", row_popped, row_by_r10, row_last, SP + 32, 0, false, UNWIND_BAD_ROW, 2},
-	{"no return address", row_popped, NULL, NULL, SP + 32, 0, false, UNWIND_COMPLETE, 1},
-	{"return address in no code", row_popped, (const char *)0x1234, NULL, SP + 32, 0, false, UNWIND_NO_MAP, 1},
+    {"popped", row_popped, row_by_rbp, row_last, SP + 32, 0, false, UNWIND_COMPLETE, 3},
+    {"popped, old bytes in the dump", row_popped, row_by_rbp, row_last, SP + 32, 64, false, UNWIND_COMPLETE,
+        3},
+    {"return address in rcx", row_in_rcx, row_last, NULL, 0, 0, false, UNWIND_COMPLETE, 2},
+    {"frame below in the dump", row_popped, row_by_rbp, row_last, SP - 40, 64, false, UNWIND_LOOP, 2},
+    {"frame that is this one", row_popped, row_by_rbp, row_last, SP - 8, 64, false, UNWIND_LOOP, 2},
+    {"frame below the dump", row_popped, row_by_rbp, row_last, SP - 4096, 64, false, UNWIND_STACK_SWITCH, 2},
+    {"frame far above", row_popped, row_by_rbp, row_last, UINT64_C(0x7f0000000000), 0, true,
+        UNWIND_STACK_SWITCH, 2},
+    {"frame beyond the cut", row_popped, row_by_rbp, row_last, SP + 100000, 0, true, UNWIND_TRUNCATED, 2},
+    {"frame beyond the end", row_popped, row_by_rbp, row_last, SP + 100000, 0, false, UNWIND_BAD_READ, 2},
+    {"register that is lost", row_popped, row_by_r10, row_last, SP + 32, 0, false, UNWIND_BAD_ROW, 2},
+    {"no return address", row_popped, NULL, NULL, SP + 32, 0, false, UNWIND_COMPLETE, 1},
+    {"return address in no code", row_popped, (const char *)0x1234, NULL, SP + 32, 0, false, UNWIND_NO_MAP,
+        1},
 };
 
 static void steps_by_rows(void **state)
@@ -143,9 +152,14 @@ static void steps_by_rows(void **state)
 		regs.r[6] = c->rbp;
 		regs.r[7] = SP;
 		regs.r[2] = (uintptr_t)c->first;
-		struct unwind_input in = {.arch = &regs_x86_64, .regs = &regs, .maps = maps,
-		    .stack_address = SP - c->below, .stack = words + 8 - c->below / 8,
-		    .stack_bytes = c->below + 16 * 8, .stack_want = c->below + 16 * 8, .reaches_end = !c->cut};
+		struct unwind_input in = {.arch = &regs_x86_64,
+		    .regs = &regs,
+		    .maps = maps,
+		    .stack_address = SP - c->below,
+		    .stack = words + 8 - c->below / 8,
+		    .stack_bytes = c->below + 16 * 8,
+		    .stack_want = c->below + 16 * 8,
+		    .reaches_end = !c->cut};
 		enum unwind_outcome outcome = unwind_stack(&in, frames, FRAMES, &n_frames);
 		if (outcome != c->outcome || n_frames != c->n)
 			fail_msg("%s: %s after %zu frames", c->name, unwind_outcome_name(outcome), n_frames);
@@ -177,8 +191,8 @@ static void perf_registers(void **state)
 		values[i] = 100 + i;
 	assert_int_equal(regs_from_perf(&regs_x86_64, 0xff0fff, values, 20, &regs), 0);
 	/* ax bx cx dx si di bp sp ip flags cs ss r8.. */
-	static const uint64_t expected[] = {100, 103, 102, 101, 104, 105, 106, 107, 112, 113, 114, 115, 116, 117, 118, 119,
-	    108};
+	static const uint64_t expected[] = {
+	    100, 103, 102, 101, 104, 105, 106, 107, 112, 113, 114, 115, 116, 117, 118, 119, 108};
 	for (size_t i = 0; i < 17; i++)
 		assert_true(regs.r[i] == expected[i] && regs.known >> i & 1);
 	assert_true(regs.pc == 108);
@@ -200,14 +214,20 @@ static void random_registers_and_stacks(void **state)
 	for (int round = 0; round < 20000; round++) {
 		struct regs regs = {.known = UINT64_MAX};
 		for (size_t i = 0; i < 512; i++)
-			words[i] = rand() % 2 ? (uintptr_t)random_registers_and_stacks + (uint64_t)(rand() % 4096)
-					      : SP + (uint64_t)(rand() % 5000) * (rand() % 9 ? 8 : 1);
+			words[i] = rand() % 2
+			    ? (uintptr_t)random_registers_and_stacks + (uint64_t)(rand() % 4096)
+			    : SP + (uint64_t)(rand() % 5000) * (rand() % 9 ? 8 : 1);
 		for (unsigned i = 0; i < arch->count; i++)
 			regs.r[i] = words[rand() % 512];
 		regs.pc = (uintptr_t)random_registers_and_stacks + (uint64_t)(rand() % 8192);
 		regs.r[arch->sp] = SP;
-		struct unwind_input in = {.arch = arch, .regs = &regs, .maps = maps, .stack_address = SP, .stack = words,
-		    .stack_bytes = (size_t)rand() % sizeof(words), .stack_want = sizeof(words)};
+		struct unwind_input in = {.arch = arch,
+		    .regs = &regs,
+		    .maps = maps,
+		    .stack_address = SP,
+		    .stack = words,
+		    .stack_bytes = (size_t)rand() % sizeof(words),
+		    .stack_want = sizeof(words)};
 		size_t n, again;
 		enum unwind_outcome outcome = unwind_stack(&in, frames, FRAMES, &n);
 		assert_true((unsigned)outcome < UNWIND_OUTCOMES && n >= 1 && n <= 600);
@@ -233,13 +253,13 @@ static int close_maps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(frame_pointer_steps),
+	    cmocka_unit_test(frame_pointer_steps),
 #ifdef __x86_64__
-		cmocka_unit_test(steps_by_rows),
+	    cmocka_unit_test(steps_by_rows),
 #endif
-		cmocka_unit_test(every_outcome_has_a_name),
-		cmocka_unit_test(perf_registers),
-		cmocka_unit_test(random_registers_and_stacks),
+	    cmocka_unit_test(every_outcome_has_a_name),
+	    cmocka_unit_test(perf_registers),
+	    cmocka_unit_test(random_registers_and_stacks),
 	};
 
 	return cmocka_run_group_tests(tests, open_maps, close_maps);

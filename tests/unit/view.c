@@ -12,7 +12,8 @@
 
 #include <cmocka.h>
 
-static const struct region_options options = {.period_bytes = 1, .clock_id = 1, .live_max = 2048, .mode = REGION_MODE_COPY};
+static const struct region_options options = {
+    .period_bytes = 1, .clock_id = 1, .live_max = 2048, .mode = REGION_MODE_COPY};
 
 struct world {
 	struct region region;
@@ -62,7 +63,8 @@ static void free_slot(struct world *w, uint32_t number, uint64_t order)
 /* What the hook does before it uses a slot again. */
 static void keep_slot(struct world *w, uint32_t number)
 {
-	memcpy((void *)slot_of(w, number, true), (const void *)slot_of(w, number, false), sizeof(struct region_slot));
+	memcpy((void *)slot_of(w, number, true), (const void *)slot_of(w, number, false),
+	    sizeof(struct region_slot));
 }
 
 /* A sample that was taken, and whose stack has arrived. */
@@ -277,7 +279,8 @@ static void no_row_has_more_in_use_than_allocated(void **state)
 	close_world(&w);
 }
 
-static void set_free(struct world *w, uint64_t at, uint32_t slot, uint64_t seq, uint64_t lived_ns, uint32_t tid)
+static void set_free(
+    struct world *w, uint64_t at, uint32_t slot, uint64_t seq, uint64_t lived_ns, uint32_t tid)
 {
 	struct region_free *entry =
 	    (struct region_free *)(void *)(w->region.base + w->region.frees_offset) + at % REGION_FREES;
@@ -308,11 +311,11 @@ static void frees_become_lifetimes(void **state)
 	arrive(&w, 0, 0, 1, 64);
 	arrive(&w, 0, 1, 1, 64);
 	arrive(&w, 0, 2, 1, 64);
-	set_free(&w, 0, 0, 0, 500, 7);       /* temporary */
-	set_free(&w, 1, 0, 1, 5000000, 7);   /* too old for that */
-	set_free(&w, 2, 0, 2, 500, 8);       /* by another thread */
-	set_free(&w, 3, 9, 9, 500, 7);       /* nothing is known of it */
-	atomic_store(head, 5);               /* and one that is being written */
+	set_free(&w, 0, 0, 0, 500, 7);     /* temporary */
+	set_free(&w, 1, 0, 1, 5000000, 7); /* too old for that */
+	set_free(&w, 2, 0, 2, 500, 8);     /* by another thread */
+	set_free(&w, 3, 9, 9, 500, 7);     /* nothing is known of it */
+	atomic_store(head, 5);             /* and one that is being written */
 	frees_note(&image);
 	assert_int_equal(frees_drain(&image, 1), 4);
 	assert_int_equal(heap_lifetimes(w.heap)->samples, 3);
@@ -321,7 +324,7 @@ static void frees_become_lifetimes(void **state)
 	assert_int_equal((int)heap_lifetimes(w.heap)->other_thread_objects, 1);
 	assert_int_equal(process.counters.frees_unknown, 1);
 	assert_int_equal(image.frees_lost, 0);
-	assert_int_equal(frees_drain(&image, 50000000), 0); /* patience */
+	assert_int_equal(frees_drain(&image, 50000000), 0);  /* patience */
 	assert_int_equal(frees_drain(&image, 500000000), 0); /* its writer has died */
 	assert_int_equal(image.frees_lost, 1);
 	/* The ring went round: what was overwritten is counted. */

@@ -70,7 +70,8 @@ static void intervals_have_the_mean(void **unused)
 static void expectation_is_the_truth(void **unused)
 {
 	for (int i = 0; i < 1000000; i++) {
-		uint64_t size = 1 + (next() >> (17 + next() % 47)), period = 2 + (next() >> (24 + next() % 40));
+		uint64_t size = 1 + (next() >> (17 + next() % 47)),
+		         period = 2 + (next() >> (24 + next() % 40));
 		struct weight weight = weight_of(size, period);
 		double p = weight_probability((double)size / (double)period);
 		double bytes = (double)weight.bytes_q8 / 256, objects = (double)weight.objects_q16 / 65536;
@@ -100,7 +101,8 @@ static void anything_is_clamped(void **unused)
 			assert_true(weight.bytes_q8 > 0 && weight.bytes_q8 <= 1ull << 56);
 			assert_true(weight.objects_q16 >= 1 << 16 && weight.objects_q16 <= 1ull << 57);
 			assert_true(weight_fixed(weight.bytes_variance, 0) <= 1ull << 62);
-			assert_true(weight_fixed(weight.objects_variance, WEIGHT_OBJECTS_VARIANCE_SHIFT) <= 1ull << 62);
+			assert_true(weight_fixed(weight.objects_variance, WEIGHT_OBJECTS_VARIANCE_SHIFT) <=
+			    1ull << 62);
 		}
 }
 
@@ -112,7 +114,7 @@ static void small_variances_are_kept(void **unused)
 	double p = -expm1(-2);
 	assert_true(fabs(weight.objects_variance - (1 - p) / (p * p)) < 1e-12);
 	assert_true(fabs((double)weight_fixed(weight.objects_variance, WEIGHT_OBJECTS_VARIANCE_SHIFT) / 256 -
-	    weight.objects_variance) <= 1.0 / 512);
+	                weight.objects_variance) <= 1.0 / 512);
 }
 
 int main(void)

@@ -10,12 +10,12 @@
 #include "stack_head.h"
 
 #define NOINLINE __attribute__((noinline))
-#define STAY __asm__ volatile("" ::: "memory")
-#define ENTER() (truth[n_truth++] = (uint64_t)__builtin_extract_return_addr(__builtin_return_address(0)))
-#define LEAVE()                                                                                                        \
-	do {                                                                                                           \
-		STAY;                                                                                                  \
-		n_truth--;                                                                                             \
+#define STAY     __asm__ volatile("" ::: "memory")
+#define ENTER()  (truth[n_truth++] = (uint64_t)__builtin_extract_return_addr(__builtin_return_address(0)))
+#define LEAVE()            \
+	do {               \
+		STAY;      \
+		n_truth--; \
 	} while (0)
 
 enum { DUMP_MAX = 16384 };
@@ -31,7 +31,8 @@ static void put(const void *bytes, unsigned long n)
 	unsigned long result = 1;
 	__asm__ volatile("syscall" : "+a"(result) : "D"(1), "S"(bytes), "d"(n) : "rcx", "r11", "memory");
 #else
-	register unsigned long x0 __asm__("x0") = 1, x1 __asm__("x1") = (unsigned long)bytes, x2 __asm__("x2") = n;
+	register unsigned long x0 __asm__("x0") = 1, x1 __asm__("x1") = (unsigned long)bytes,
+	                          x2 __asm__("x2") = n;
 	register unsigned long x8 __asm__("x8") = 64;
 	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x1), "r"(x2), "r"(x8) : "memory");
 #endif
@@ -50,17 +51,23 @@ NOINLINE void take(const char *name)
 {
 	ENTER();
 #ifdef __x86_64__
-	__asm__ volatile("mov %%rbx,24(%1); mov %%rbp,48(%1); mov %%rsp,56(%1); mov %%r12,96(%1); mov %%r13,104(%1);"
-			 "mov %%r14,112(%1); mov %%r15,120(%1); lea 0f(%%rip),%0; 0:"
-			 : "=&r"(head.pc) : "r"(head.r) : "memory");
+	__asm__ volatile(
+	    "mov %%rbx,24(%1); mov %%rbp,48(%1); mov %%rsp,56(%1); mov %%r12,96(%1); mov %%r13,104(%1);"
+	    "mov %%r14,112(%1); mov %%r15,120(%1); lea 0f(%%rip),%0; 0:"
+	    : "=&r"(head.pc)
+	    : "r"(head.r)
+	    : "memory");
 	uint64_t sp = head.r[7];
 	head.known = 1 << 3 | 1 << 6 | 1 << 7 | 0xf << 12;
 	head.e_machine = 62;
 #else
 	uint64_t scratch;
-	__asm__ volatile("stp x19,x20,[%1,#152]; stp x21,x22,[%1,#168]; stp x23,x24,[%1,#184]; stp x25,x26,[%1,#200];"
-			 "stp x27,x28,[%1,#216]; stp x29,x30,[%1,#232]; mov %0,sp; str %0,[%1,#248]; adr %0,0f; 0:"
-			 : "=&r"(scratch) : "r"(head.r) : "memory");
+	__asm__ volatile(
+	    "stp x19,x20,[%1,#152]; stp x21,x22,[%1,#168]; stp x23,x24,[%1,#184]; stp x25,x26,[%1,#200];"
+	    "stp x27,x28,[%1,#216]; stp x29,x30,[%1,#232]; mov %0,sp; str %0,[%1,#248]; adr %0,0f; 0:"
+	    : "=&r"(scratch)
+	    : "r"(head.r)
+	    : "memory");
 	head.pc = scratch;
 	uint64_t sp = head.r[31];
 	head.known = (uint64_t)0x1fff << 19;
@@ -149,8 +156,9 @@ void run(uint64_t top)
 
 #ifdef __x86_64__
 __asm__(".globl _start; .type _start,@function; _start: .cfi_startproc; .cfi_undefined rip; xor %ebp,%ebp;"
-	"lea 64(%rsp),%rdi; call run; hlt; .cfi_endproc; .size _start,.-_start");
+        "lea 64(%rsp),%rdi; call run; hlt; .cfi_endproc; .size _start,.-_start");
 #else
-__asm__(".globl _start; .type _start,%function; _start: .cfi_startproc; .cfi_undefined x30; mov x29,0; mov x30,0;"
-	"add x0,sp,64; bl run; brk 0; .cfi_endproc; .size _start,.-_start");
+__asm__(
+    ".globl _start; .type _start,%function; _start: .cfi_startproc; .cfi_undefined x30; mov x29,0; mov x30,0;"
+    "add x0,sp,64; bl run; brk 0; .cfi_endproc; .size _start,.-_start");
 #endif

@@ -13,9 +13,9 @@ struct stack_head {
 	uint64_t magic;
 	uint64_t pc;
 	uint64_t known;
-	uint64_t r[33];         /* by DWARF number */
+	uint64_t r[33]; /* by DWARF number */
 	uint16_t e_machine;
-	uint16_t cut;           /* the stack goes on above the dump */
+	uint16_t cut; /* the stack goes on above the dump */
 	uint32_t n_truth;
 	uint32_t stack_bytes;
 	uint32_t reserved;
