@@ -44,7 +44,7 @@ ALLFLAGS  = $(CSTD) $(WARN) $(CFLAGS) $(WERROR) -MMD -MP -I. -I$(O) -DHEAPTAP_VE
 	-DHEAPTAP_LIBDIR='"$(LIBDIR)"'
 LIBS     := -ldw -lelf -lprotobuf-c -lpcre2-8 -lz -liberty -lm
 
-SAMPLER_SRC := $(sort $(wildcard sampler/*.c))
+SAMPLER_SRC := $(sort $(wildcard sampler/*.c sampler/*/*.c))
 PPROF_SRC   := $(sort $(wildcard pprof/*.c))
 PRELOAD_SRC := $(sort $(wildcard preload/*.c))
 UNIT_SRC    := $(sort $(wildcard tests/unit/*.c))
@@ -241,7 +241,7 @@ layers:
 		{ echo 'layers: generated names leave pprof/' >&2; exit 1; } || :
 
 headers: | $(O)/pprof/profile.pb-c.h
-	@for header in $(sort $(wildcard proto/*.h preload/*.h pprof/*.h sampler/*.h)); do \
+	@for header in $(sort $(wildcard proto/*.h preload/*.h pprof/*.h sampler/*/*.h)); do \
 		$(CC) $(CSTD) $(WARN) -I. -I$(O) -fsyntax-only -x c $$header 2>$(O)/header.log || \
 			{ echo "headers: $$header does not stand alone" >&2; cat $(O)/header.log >&2; exit 1; }; \
 	done
@@ -255,7 +255,7 @@ cppcheck:
 # ---- what `make install` makes from the tables of commands and options
 DOCS := $(O)/heaptap.1 $(O)/heaptap.bash $(O)/_heaptap
 
-$(O)/heaptap.1: sampler/heaptap.1 $(O)/heaptap
+$(O)/heaptap.1: sampler/cli/heaptap.1 $(O)/heaptap
 	$(call quiet,MAN,$@)$(O)/heaptap completion man <$< >$@
 $(O)/heaptap.bash: $(O)/heaptap
 	$(call quiet,BASH,$@)$(O)/heaptap completion bash >$@

@@ -12,10 +12,10 @@
 #include "bench/unwind_cold.h"
 #include "bench/unwind_dwfl.h"
 #include "bench/unwind_record.h"
-#include "sampler/cfi.h"
-#include "sampler/intake.h"
-#include "sampler/stacks.h"
-#include "sampler/unwind.h"
+#include "sampler/unwind/cfi.h"
+#include "sampler/heap/intake.h"
+#include "sampler/unwind/stacks.h"
+#include "sampler/unwind/unwind.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -174,7 +174,7 @@ static bool next_record(const struct recording *recording, size_t *at, struct re
 	return header;
 }
 
-/* As sampler/intake.c does it. */
+/* As sampler/heap/intake.c does it. */
 static bool input_of(struct bench *b, const struct record *record, struct regs *regs, struct unwind_input *in)
 {
 	const struct regs_arch *arch = regs_arch_native();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/unwind_cold.h"
 
-#include "sampler/cfi.h"
+#include "sampler/unwind/cfi.h"
 
 #include <stdlib.h>
 #include <string.h>

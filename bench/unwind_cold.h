@@ -5,7 +5,7 @@
 #ifndef BENCH_UNWIND_COLD_H
 #define BENCH_UNWIND_COLD_H
 
-#include "sampler/unwind.h"
+#include "sampler/unwind/unwind.h"
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/unwind_record.h"
-#include "sampler/regs.h"
-#include "sampler/ring.h"
+#include "sampler/arch/regs.h"
+#include "sampler/perf/ring.h"
 
 #include <errno.h>
 #include <fcntl.h>

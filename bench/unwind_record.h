@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Records the stacks of a real program's main thread through perf: at calls of a function (a uprobe, as
- * heaptap's probe rung does) or every so often on the CPU clock (any instruction, the hard case for an
+ * heaptap's probe backend does) or every so often on the CPU clock (any instruction, the hard case for an
  * unwinder).
  */
 #ifndef BENCH_UNWIND_RECORD_H
@@ -18,7 +18,7 @@ struct trigger {
 	uint32_t stack_bytes;
 };
 
-/* Raw perf records one behind the other, samples and maps in order, as sampler/record.h parses them. */
+/* Raw perf records one behind the other, samples and maps in order, as sampler/perf/record.h parses them. */
 struct recording {
 	uint8_t *bytes;
 	size_t used, room;

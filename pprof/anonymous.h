@@ -5,8 +5,8 @@
  *
  * Marks ("[lost stack]", "<unknown>") are nobody's secret and stay.
  */
-#ifndef HEAPTAP_PPROF_ANONYMOUS_H
-#define HEAPTAP_PPROF_ANONYMOUS_H
+#ifndef PPROF_ANONYMOUS_H
+#define PPROF_ANONYMOUS_H
 
 enum { ANONYMOUS_BYTES = 24 };
 

@@ -2,8 +2,8 @@
 /*
  * Growing a plain C array: a pointer, a count and a capacity that the caller keeps side by side.
  */
-#ifndef HEAPTAP_PPROF_ARRAY_H
-#define HEAPTAP_PPROF_ARRAY_H
+#ifndef PPROF_ARRAY_H
+#define PPROF_ARRAY_H
 
 #include <errno.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
  * Programs wrap malloc, and then the wrapper is the leaf of every stack and a flat table says nothing. Which
  * of its callers it is about, and how much of it, does.
  */
-#ifndef HEAPTAP_PPROF_CALLERS_H
-#define HEAPTAP_PPROF_CALLERS_H
+#ifndef PPROF_CALLERS_H
+#define PPROF_CALLERS_H
 
 #include "pprof/traces.h"
 

@@ -17,8 +17,8 @@
  * The input may be hostile: time and memory are linear in the uncompressed size, messages never quote the
  * file.
  */
-#ifndef HEAPTAP_PPROF_CHECK_H
-#define HEAPTAP_PPROF_CHECK_H
+#ifndef PPROF_CHECK_H
+#define PPROF_CHECK_H
 
 #include <stddef.h>
 #include <stdint.h>

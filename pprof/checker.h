@@ -5,8 +5,8 @@
  *
  * Tables are numbered from 1 in file order here; that is what messages call them.
  */
-#ifndef HEAPTAP_PPROF_CHECKER_H
-#define HEAPTAP_PPROF_CHECKER_H
+#ifndef PPROF_CHECKER_H
+#define PPROF_CHECKER_H
 
 #include <stdbool.h>
 #include <stddef.h>

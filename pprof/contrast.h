@@ -10,8 +10,8 @@
  *     bytes of that stack's block size. The smaller of this bound and the sum of both is taken: it is never
  *     too small.
  */
-#ifndef HEAPTAP_PPROF_CONTRAST_H
-#define HEAPTAP_PPROF_CONTRAST_H
+#ifndef PPROF_CONTRAST_H
+#define PPROF_CONTRAST_H
 
 #include "pprof/totals.h"
 

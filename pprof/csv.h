@@ -4,8 +4,8 @@
  * and for each sample type what it holds itself (flat) and with all it called (cum), each of the four known
  * ones with its standard error, and how many samples that rests on. Empty where nothing is known.
  */
-#ifndef HEAPTAP_PPROF_CSV_H
-#define HEAPTAP_PPROF_CSV_H
+#ifndef PPROF_CSV_H
+#define PPROF_CSV_H
 
 #include <stdio.h>
 

@@ -11,8 +11,8 @@
  * Memory: the uncompressed bytes, bounded by the caller, and a model of at most some 12 times their size
  * (worst case: nothing but tiny locations); time is linear.
  */
-#ifndef HEAPTAP_PPROF_DECODE_H
-#define HEAPTAP_PPROF_DECODE_H
+#ifndef PPROF_DECODE_H
+#define PPROF_DECODE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
  * frames have to be cut before writing. Tried with go tool pprof 1.19 and a 2026 pprof on 25 allocator names
  * (cut) and 10 names of users' functions that look alike (kept).
  */
-#ifndef HEAPTAP_PPROF_DROP_FRAMES_H
-#define HEAPTAP_PPROF_DROP_FRAMES_H
+#ifndef PPROF_DROP_FRAMES_H
+#define PPROF_DROP_FRAMES_H
 
 /* clang-format off */
 #define DROP_FRAMES_HEAP \

@@ -6,8 +6,8 @@
  * every location, function, mapping (but the first) and string that nothing written refers to; what is left
  * gets ids 1..N in file order, as Parca demands. Equal profiles built in the same order give equal bytes.
  */
-#ifndef HEAPTAP_PPROF_ENCODE_H
-#define HEAPTAP_PPROF_ENCODE_H
+#ifndef PPROF_ENCODE_H
+#define PPROF_ENCODE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -15,8 +15,8 @@
  * between it errs on the safe side: S/(exp(S/T)-1) falls with S, and the mean over objects is below the mean
  * over bytes, which would be the right one to first order.
  */
-#ifndef HEAPTAP_PPROF_ESTIMATE_H
-#define HEAPTAP_PPROF_ESTIMATE_H
+#ifndef PPROF_ESTIMATE_H
+#define PPROF_ESTIMATE_H
 
 #include <stdbool.h>
 

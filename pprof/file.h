@@ -5,8 +5,8 @@
  * A reader that watches the folder never sees half a profile, and a full disk leaves an older file of that
  * name as it was.
  */
-#ifndef HEAPTAP_PPROF_FILE_H
-#define HEAPTAP_PPROF_FILE_H
+#ifndef PPROF_FILE_H
+#define PPROF_FILE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
  * A sample stays if every condition holds: a frame matches focus, none matches ignore, a frame is from a file
  * that module matches, and its labels fit. What a frame shows is its function's name and its source file's.
  */
-#ifndef HEAPTAP_PPROF_FILTER_H
-#define HEAPTAP_PPROF_FILTER_H
+#ifndef PPROF_FILTER_H
+#define PPROF_FILTER_H
 
 #include <stdbool.h>
 #include <stddef.h>

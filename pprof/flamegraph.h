@@ -6,8 +6,8 @@
  *
  * The page holds the tree as arrays (frame, parent, own value per kind) and lays it out itself.
  */
-#ifndef HEAPTAP_PPROF_FLAMEGRAPH_H
-#define HEAPTAP_PPROF_FLAMEGRAPH_H
+#ifndef PPROF_FLAMEGRAPH_H
+#define PPROF_FLAMEGRAPH_H
 
 #include <stdio.h>
 

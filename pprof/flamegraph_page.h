@@ -3,8 +3,8 @@
  * The page of flamegraph.c in its three parts: up to the title, up to the data, and the script. Its security
  * policy forbids it any request.
  */
-#ifndef HEAPTAP_PPROF_FLAMEGRAPH_PAGE_H
-#define HEAPTAP_PPROF_FLAMEGRAPH_PAGE_H
+#ifndef PPROF_FLAMEGRAPH_PAGE_H
+#define PPROF_FLAMEGRAPH_PAGE_H
 
 /* clang-format off */
 static const char flamegraph_page_head[] =

@@ -3,8 +3,8 @@
  * Folded stacks, the input of flamegraph.pl, inferno and others: one line per stack, frames from the
  * outermost separated by ';', a space, a whole number.
  */
-#ifndef HEAPTAP_PPROF_FOLDED_H
-#define HEAPTAP_PPROF_FOLDED_H
+#ifndef PPROF_FOLDED_H
+#define PPROF_FOLDED_H
 
 #include <stdio.h>
 

@@ -3,8 +3,8 @@
  * gprof2dot's JSON (its schema.json, version 0): functions, and events that are a call chain from the leaf
  * outwards with its cost. `gprof2dot -f json FILE | dot -Tsvg` draws it.
  */
-#ifndef HEAPTAP_PPROF_GPROF2DOT_H
-#define HEAPTAP_PPROF_GPROF2DOT_H
+#ifndef PPROF_GPROF2DOT_H
+#define PPROF_GPROF2DOT_H
 
 #include <stdio.h>
 

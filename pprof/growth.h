@@ -7,8 +7,8 @@
  * for all stacks together (estimate_threshold()), and if they rose in both halves of the time, each by more
  * than two standard errors: a cache that fills and then stays does not pass.
  */
-#ifndef HEAPTAP_PPROF_GROWTH_H
-#define HEAPTAP_PPROF_GROWTH_H
+#ifndef PPROF_GROWTH_H
+#define PPROF_GROWTH_H
 
 #include "pprof/traces.h"
 

@@ -5,8 +5,8 @@
  * Written: exactly one member, no name, time 0, so equal input gives equal output. Several readers of
  * profiles stop at the first member or fail at bytes after the last.
  */
-#ifndef HEAPTAP_PPROF_GZIP_H
-#define HEAPTAP_PPROF_GZIP_H
+#ifndef PPROF_GZIP_H
+#define PPROF_GZIP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -10,8 +10,8 @@
  * Beyond EVENTS_MAX events a block stands for several: `*scale` of them. Sums stay right; counts are that
  * much lower.
  */
-#ifndef HEAPTAP_PPROF_HEAPTRACK_H
-#define HEAPTAP_PPROF_HEAPTRACK_H
+#ifndef PPROF_HEAPTRACK_H
+#define PPROF_HEAPTRACK_H
 
 #include <stdio.h>
 

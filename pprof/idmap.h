@@ -5,8 +5,8 @@
  * Ids in a file are any 64-bit numbers, but nearly always 1..N in order; then the lookup is a look into an
  * array.
  */
-#ifndef HEAPTAP_PPROF_IDMAP_H
-#define HEAPTAP_PPROF_IDMAP_H
+#ifndef PPROF_IDMAP_H
+#define PPROF_IDMAP_H
 
 #include <stddef.h>
 #include <stdint.h>

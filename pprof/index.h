@@ -11,8 +11,8 @@
  *		if (entry id is the one wanted)
  *			return id;
  */
-#ifndef HEAPTAP_PPROF_INDEX_H
-#define HEAPTAP_PPROF_INDEX_H
+#ifndef PPROF_INDEX_H
+#define PPROF_INDEX_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A profile from a file, with one line for people when it is none. */
-#ifndef HEAPTAP_PPROF_INPUT_H
-#define HEAPTAP_PPROF_INPUT_H
+#ifndef PPROF_INPUT_H
+#define PPROF_INPUT_H
 
 #include <stddef.h>
 

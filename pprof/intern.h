@@ -6,8 +6,8 @@
  * What goes in is bytes; what is kept is valid UTF-8 without NUL (utf8.h), terminated by one. Strings do not
  * move.
  */
-#ifndef HEAPTAP_PPROF_INTERN_H
-#define HEAPTAP_PPROF_INTERN_H
+#ifndef PPROF_INTERN_H
+#define PPROF_INTERN_H
 
 #include <stddef.h>
 #include <stdint.h>

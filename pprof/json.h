@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strings in JSON (RFC 8259), for files that hold names from anywhere. */
-#ifndef HEAPTAP_PPROF_JSON_H
-#define HEAPTAP_PPROF_JSON_H
+#ifndef PPROF_JSON_H
+#define PPROF_JSON_H
 
 #include <stdio.h>
 

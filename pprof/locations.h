@@ -3,8 +3,8 @@
  * The locations of a profile: each distinct (mapping, address, lines) once, with the lines of all in one
  * array.
  */
-#ifndef HEAPTAP_PPROF_LOCATIONS_H
-#define HEAPTAP_PPROF_LOCATIONS_H
+#ifndef PPROF_LOCATIONS_H
+#define PPROF_LOCATIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -11,8 +11,8 @@
  * Each column becomes a detailed snapshot. ms_print wants addresses; names are told apart by the number
  * of their frame.
  */
-#ifndef HEAPTAP_PPROF_MASSIF_H
-#define HEAPTAP_PPROF_MASSIF_H
+#ifndef PPROF_MASSIF_H
+#define PPROF_MASSIF_H
 
 #include <stdio.h>
 

@@ -5,8 +5,8 @@
  * the other run is the same mapping (by build id, or name without one, with offset and size), so its
  * locations meet.
  */
-#ifndef HEAPTAP_PPROF_MERGE_H
-#define HEAPTAP_PPROF_MERGE_H
+#ifndef PPROF_MERGE_H
+#define PPROF_MERGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a profile comes from, as far as it says: program, process, what made it be written. Our own profiles
- * say it in their comments (sampler/snapshot.c), which are for people; others have only the name of the first
- * mapping.
+ * say it in their comments (sampler/snapshot/snapshot.c), which are for people; others have only the name of
+ * the first mapping.
  */
-#ifndef HEAPTAP_PPROF_ORIGIN_H
-#define HEAPTAP_PPROF_ORIGIN_H
+#ifndef PPROF_ORIGIN_H
+#define PPROF_ORIGIN_H
 
 #include <stdbool.h>
 #include <stdint.h>

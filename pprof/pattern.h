@@ -6,8 +6,8 @@
  * can be bounded: an expression from a hostile file cannot take the memory or the day of whoever reads it. A
  * match that meets the bound counts as none.
  */
-#ifndef HEAPTAP_PPROF_PATTERN_H
-#define HEAPTAP_PPROF_PATTERN_H
+#ifndef PPROF_PATTERN_H
+#define PPROF_PATTERN_H
 
 #include <stdbool.h>
 #include <stddef.h>

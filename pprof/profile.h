@@ -26,8 +26,8 @@
  *
  * One thread at a time.
  */
-#ifndef HEAPTAP_PPROF_PROFILE_H
-#define HEAPTAP_PPROF_PROFILE_H
+#ifndef PPROF_PROFILE_H
+#define PPROF_PROFILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

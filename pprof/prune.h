@@ -8,8 +8,8 @@
  * rest. Nothing is cut before a frame that stays, so no stack is emptied. An expression that does not compile
  * cuts nothing.
  */
-#ifndef HEAPTAP_PPROF_PRUNE_H
-#define HEAPTAP_PPROF_PRUNE_H
+#ifndef PPROF_PRUNE_H
+#define PPROF_PRUNE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
  *	stacks  | 7 4 1            | 9 1              | ...	location ids, leaf first
  *	values  | 4 numbers        | 4 numbers        | ...
  */
-#ifndef HEAPTAP_PPROF_SAMPLES_H
-#define HEAPTAP_PPROF_SAMPLES_H
+#ifndef PPROF_SAMPLES_H
+#define PPROF_SAMPLES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * The field numbers of proto/profile.proto, for code that reads the wire itself (decode.c, check.c).
  * tests/unit/pprof_wire.c holds them against the generated descriptors.
  */
-#ifndef HEAPTAP_PPROF_SCHEMA_H
-#define HEAPTAP_PPROF_SCHEMA_H
+#ifndef PPROF_SCHEMA_H
+#define PPROF_SCHEMA_H
 
 enum profile_field {
 	PROFILE_SAMPLE_TYPE = 1,

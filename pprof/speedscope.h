@@ -4,8 +4,8 @@
  * one "sampled" profile per sample type. Unlike its import of pprof files this shows every type, and inlined
  * functions.
  */
-#ifndef HEAPTAP_PPROF_SPEEDSCOPE_H
-#define HEAPTAP_PPROF_SPEEDSCOPE_H
+#ifndef PPROF_SPEEDSCOPE_H
+#define PPROF_SPEEDSCOPE_H
 
 #include <stdio.h>
 

@@ -4,8 +4,8 @@
  * function, source file or program file has PATTERN in it. '*' stands for anything, '^' and '$' tie it to the
  * beginning and the end; '#' begins a comment.
  */
-#ifndef HEAPTAP_PPROF_SUPPRESSIONS_H
-#define HEAPTAP_PPROF_SUPPRESSIONS_H
+#ifndef PPROF_SUPPRESSIONS_H
+#define PPROF_SUPPRESSIONS_H
 
 #include "pprof/traces.h"
 

@@ -4,8 +4,8 @@
  * that it called (cum), of one column and one kind. A frame counts once per stack, however often it recurs
  * there.
  */
-#ifndef HEAPTAP_PPROF_TOTALS_H
-#define HEAPTAP_PPROF_TOTALS_H
+#ifndef PPROF_TOTALS_H
+#define PPROF_TOTALS_H
 
 #include "pprof/traces.h"
 

@@ -11,8 +11,8 @@
  * A column is one profile (or several added up): a report has one, a diff two, a series of snapshots many.
  * The sample types are the first profile's; those of later ones are found by name.
  */
-#ifndef HEAPTAP_PPROF_TRACES_H
-#define HEAPTAP_PPROF_TRACES_H
+#ifndef PPROF_TRACES_H
+#define PPROF_TRACES_H
 
 #include <stdbool.h>
 #include <stddef.h>

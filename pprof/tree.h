@@ -5,8 +5,8 @@
  *
  * Nodes are an array, and nothing here recurses: a hostile profile has stacks as deep as it is long.
  */
-#ifndef HEAPTAP_PPROF_TREE_H
-#define HEAPTAP_PPROF_TREE_H
+#ifndef PPROF_TREE_H
+#define PPROF_TREE_H
 
 #include "pprof/totals.h"
 

@@ -5,8 +5,8 @@
  * Paths, symbols and process names are bytes; protobuf strings must be UTF-8, and some readers refuse a whole
  * profile for one that is not.
  */
-#ifndef HEAPTAP_PPROF_UTF8_H
-#define HEAPTAP_PPROF_UTF8_H
+#ifndef PPROF_UTF8_H
+#define PPROF_UTF8_H
 
 #include <stddef.h>
 

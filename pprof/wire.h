@@ -10,8 +10,8 @@
  *	while ((status = wire_next(&w, &f)) > 0)
  *		switch (f.number) ...
  */
-#ifndef HEAPTAP_PPROF_WIRE_H
-#define HEAPTAP_PPROF_WIRE_H
+#ifndef PPROF_WIRE_H
+#define PPROF_WIRE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,16 +7,16 @@
  * just used: an image that is executed under a seccomp filter can still be profiled, where a socket would be
  * its death. The kernel's permission check on /proc/<sampler>/fd (same user, or privileged) is the check of
  * credentials in both directions. Nothing waits for the sampler: until it has opened its perf events, samples
- * go by the copy rung.
+ * go by the copy backend.
  */
 #include "preload/capture.h"
-#include "preload/door.h"
+#include "preload/region_socket.h"
 #include "preload/live.h"
 #include "preload/lookup.h"
 #include "preload/mmap.h"
 #include "preload/operators.h"
 #include "preload/place.h"
-#include "preload/real.h"
+#include "preload/next_symbol.h"
 #include "preload/sample.h"
 #include "preload/signal.h"
 #include "preload/thread.h"
@@ -81,15 +81,15 @@ static int open_checked(const char *path, int flags, void *head, size_t bytes)
 	return -1;
 }
 
-static bool read_lobby(const char *path, uint64_t cookie, struct lobby *lobby)
+static bool read_pool_page(const char *path, uint64_t cookie, struct region_pool_page *pool)
 {
-	int fd = open_checked(path, O_RDONLY, lobby, sizeof(*lobby));
+	int fd = open_checked(path, O_RDONLY, pool, sizeof(*pool));
 	if (fd < 0)
 		return false;
 	close(fd);
-	return lobby->magic == LOBBY_MAGIC && lobby->abi == REGION_ABI && lobby->cookie == cookie &&
-	    memchr(lobby->tickets_path, '\0', sizeof(lobby->tickets_path)) &&
-	    memchr(lobby->ledger_path, '\0', sizeof(lobby->ledger_path));
+	return pool->magic == REGION_POOL_MAGIC && pool->abi == REGION_ABI && pool->cookie == cookie &&
+	    memchr(pool->tickets_path, '\0', sizeof(pool->tickets_path)) &&
+	    memchr(pool->ledger_path, '\0', sizeof(pool->ledger_path));
 }
 
 static bool read_ticket(const char *path, uint64_t cookie, struct ticket *ticket)
@@ -105,14 +105,14 @@ static bool read_ticket(const char *path, uint64_t cookie, struct ticket *ticket
 
 /* A burst of programs has emptied the stock, or the sampler stands still. Waiting is out of the question:
  * this image stays unprofiled, but not unmentioned. */
-static void count_unserved(const struct lobby *lobby)
+static void count_unserved(const struct region_pool_page *pool)
 {
 	struct ledger head;
-	int fd = open_checked(lobby->ledger_path, O_RDWR, &head, sizeof(head));
+	int fd = open_checked(pool->ledger_path, O_RDWR, &head, sizeof(head));
 	if (fd < 0)
 		return;
 	void *page = MAP_FAILED;
-	if (head.magic == LEDGER_MAGIC && head.abi == REGION_ABI && head.cookie == lobby->cookie)
+	if (head.magic == LEDGER_MAGIC && head.abi == REGION_ABI && head.cookie == pool->cookie)
 		page = mmap(NULL, REGION_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	if (page == MAP_FAILED)
@@ -156,12 +156,12 @@ static struct region_header *map_region(int fd, const struct region_header *head
 }
 
 /* A ticket that is read and not made use of is the sampler's to count: it sees no image become ready. */
-static struct region_header *region_by_ticket(const struct lobby *lobby)
+static struct region_header *region_by_ticket(const struct region_pool_page *pool)
 {
 	struct ticket ticket;
 	struct region_header head;
-	if (!read_ticket(lobby->tickets_path, lobby->cookie, &ticket)) {
-		count_unserved(lobby);
+	if (!read_ticket(pool->tickets_path, pool->cookie, &ticket)) {
+		count_unserved(pool);
 		return NULL;
 	}
 	int fd = open_checked(ticket.region_path, O_RDWR, &head, sizeof(head));
@@ -169,10 +169,10 @@ static struct region_header *region_by_ticket(const struct lobby *lobby)
 }
 
 /* The sampler is another user's. Its file must not be able to shrink under us. */
-static struct region_header *region_from_door(const char *lobby_path, uint64_t cookie)
+static struct region_header *region_from_socket(const char *pool_path, uint64_t cookie)
 {
 	struct region_header head;
-	int fd = door_ask(lobby_path, cookie);
+	int fd = region_socket_ask(pool_path, cookie);
 	if (fd < 0)
 		return NULL;
 	if (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK &&
@@ -315,12 +315,12 @@ static bool attach(void)
 	if (!value || !parse_env(value, path, sizeof(path), &cookie))
 		return false;
 	bool strict = filtered();
-	struct lobby lobby;
+	struct region_pool_page pool;
 	struct region_header *header = NULL;
-	if (read_lobby(path, cookie, &lobby))
-		header = region_by_ticket(&lobby);
+	if (read_pool_page(path, cookie, &pool))
+		header = region_by_ticket(&pool);
 	else if (!strict)
-		header = region_from_door(path, cookie);
+		header = region_from_socket(path, cookie);
 	if (!header)
 		return false;
 	atomic_store(&header->state, REGION_CLAIMED);
@@ -375,7 +375,7 @@ static bool attach(void)
 __attribute__((constructor(101))) static void attach_construct(void)
 {
 	int saved = errno;
-	real_resolve();
+	next_symbol_resolve();
 	signal_prepare();
 	if (!attach())
 		place_close();

@@ -6,7 +6,7 @@
  * sampler has put a uprobe or an execution breakpoint on it, and the kernel dumps registers and user stack
  * into a perf ring.
  *
- * Copy rung: the hook writes the registers and [sp, end of the stack) into a buffer of the shared region.
+ * Copy backend: the hook writes the registers and [sp, end of the stack) into a buffer of the shared region.
  * Used when perf is refused, before the sampler has opened its events, for stacks deeper than perf's dump,
  * and at small periods (header.copy_period_bytes) for as long as there are buffers: a trap costs several
  * times what a copy does. The end of the stack must be known (thread.h): one byte too far would be a fault in

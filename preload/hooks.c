@@ -20,18 +20,18 @@
  * 19.7, attached 20.7 with no, 20.5 with a thousand, 20.7 with 100,000 and 21.3 with a million live samples;
  * 16 to 4096 B, after one sample and after a million were taken and freed: 105 and 104, forwarding 97.
  *
- * 17 instructions a pair more than forwarding (callgrind). A sampled pair, in us: copy rung 0.36; uprobe 2.5,
- * 2.8 and 3.3 for dumps of 8, 16 and 32 KiB, and 1.0 for 64 (less, presumably because the rings are full and
- * records are dropped); breakpoint 13 to 20 [7..23], too noisy to tell the dumps apart. Memory that the
+ * 17 instructions a pair more than forwarding (callgrind). A sampled pair, in us: copy backend 0.36; uprobe
+ * 2.5, 2.8 and 3.3 for dumps of 8, 16 and 32 KiB, and 1.0 for 64 (less, presumably because the rings are full
+ * and records are dropped); breakpoint 13 to 20 [7..23], too noisy to tell the dumps apart. Memory that the
  * program gains, with 256 MiB in 64 K blocks: 1.3 MB at a period of 512 KiB, 2.0 at 64 KiB, 24 at 4 KiB with
- * all 64 K blocks sampled (copy rung; 20 with the uprobe): 310 to 380 bytes a live sample.
+ * all 64 K blocks sampled (copy backend; 20 with the uprobe): 310 to 380 bytes a live sample.
  */
 #include "preload/hooks.h"
 
 #include "preload/capture.h"
 #include "preload/live.h"
 #include "preload/place.h"
-#include "preload/real.h"
+#include "preload/next_symbol.h"
 #include "preload/sample.h"
 
 #include <errno.h>

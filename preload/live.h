@@ -54,10 +54,10 @@ extern uint8_t live_spans[LIVE_SPANS];
 /* False: certainly not sampled. At the default period one span in 64 holds a sample, at 64 KiB one in 8.
  *
  * Why not the filter at once: it has a cache line for each KiB of heap, and a function more to ask for each
- * level. Of the time of forwarding, 20,000,000 pairs of 16 to 256 B took (bench/programs/loops.c, copy rung,
- * interleaved medians of 5) so and with spans: with a thousand live samples 1.07 and 1.07, with 100,000 1.18
- * and 1.08, with a million 1.26 and 1.09, after a million taken and freed 1.09 and 1.06. Before there was a
- * confirming filter it was 1.13, 1.51 and 1.85. */
+ * level. Of the time of forwarding, 20,000,000 pairs of 16 to 256 B took (bench/programs/loops.c, copy
+ * backend, interleaved medians of 5) so and with spans: with a thousand live samples 1.07 and 1.07, with
+ * 100,000 1.18 and 1.08, with a million 1.26 and 1.09, after a million taken and freed 1.09 and 1.06. Before
+ * there was a confirming filter it was 1.13, 1.51 and 1.85. */
 static inline bool live_maybe(const void *pointer)
 {
 	return __atomic_load_n(&live_spans[(uintptr_t)pointer >> LIVE_SPAN_SHIFT & (LIVE_SPANS - 1)],

@@ -5,7 +5,7 @@
 #include "preload/lookup.h"
 #include "preload/mapping.h"
 #include "preload/place.h"
-#include "preload/real.h"
+#include "preload/next_symbol.h"
 #include "preload/sample.h"
 
 #include <stdarg.h>

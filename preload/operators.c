@@ -4,7 +4,7 @@
 #include "preload/hooks.h"
 #include "preload/live.h"
 #include "preload/lookup.h"
-#include "preload/real.h"
+#include "preload/next_symbol.h"
 #include "preload/sample.h"
 
 #define EXPORT      __attribute__((visibility("default")))
@@ -51,7 +51,7 @@ static inline void *count_delete(enum operator form, uintptr_t pointer, uintptr_
 #define OPERATOR_DEFINE(name, count)                                                   \
 	void *operator_first##name(uintptr_t first, uintptr_t second, uintptr_t third) \
 	{                                                                              \
-		real_resolve();                                                        \
+		next_symbol_resolve();                                                 \
 		if (real.operator_go[OPERATOR##name] == operator_first##name)          \
 			return call_found(OPERATOR##name, first, second, third);       \
 		return real.operator_go[OPERATOR##name](first, second, third);         \

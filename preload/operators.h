@@ -68,7 +68,7 @@ OPERATORS_DELETE(OPERATOR_DECLARE)
 #define OPERATORS_FIRST {OPERATORS_NEW(OPERATOR_FIRST) OPERATORS_DELETE(OPERATOR_FIRST)}
 /* clang-format on */
 
-/* Called by real_resolve, when real.malloc is known. */
+/* Called by next_symbol_resolve, when real.malloc is known. */
 void operators_resolve(void);
 
 /* At the end of the constructor: takes what is not counted out of sight. */

@@ -3,7 +3,7 @@
 
 #include "preload/lookup.h"
 #include "preload/place.h"
-#include "preload/real.h"
+#include "preload/next_symbol.h"
 #include "preload/sample.h"
 
 #include <stdatomic.h>

@@ -11,8 +11,8 @@
  *     load_index();
  *     heaptap_snapshot("index loaded");
  */
-#ifndef HEAPTAP_H
-#define HEAPTAP_H
+#ifndef PROTO_HEAPTAP_H
+#define PROTO_HEAPTAP_H
 
 #include <dlfcn.h>
 #include <stddef.h>

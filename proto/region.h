@@ -7,7 +7,7 @@
  * inherit the mapping and claim a place of their own in it, so that no process needs a system call after its
  * start.
  *
- *   lobby (read-only memfd, one per session)      tells whoever opens it that this is the right session
+ *   pool (read-only memfd, one per session)      tells whoever opens it that this is the right session
  *   tickets (pipe, one per session)               one struct ticket per spare region; reading one claims it
  *   ledger (memfd, one per session)               where an image that found no ticket counts itself
  *   region (memfd, one per executed image):
@@ -18,7 +18,7 @@
  *       4 KiB    one per   written   place    stacks    ring    one 64-byte      one per slot:
  *                process   by the    of each  taken by  of the  slot per live    the peak's block
  *                          image     segment  the copy  last    sampled block,   that the slot
- *                                             rung      frees   handed to places has moved on from
+ *                                             backend      frees   handed to places has moved on from
  *                                                               in segments
  *
  * The peak. Inserts and frees of a place draw their order numbers from one counter. The insert that takes the
@@ -45,12 +45,12 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define REGION_ABI   4u
-#define REGION_MAGIC 0x7061747061656831ull /* "1heaptap" */
-#define LOBBY_MAGIC  0x7962626f6c706831ull
-#define LEDGER_MAGIC 0x72656764656c6831ull
+#define REGION_ABI        4u
+#define REGION_MAGIC      0x7061747061656831ull /* "1heaptap" */
+#define REGION_POOL_MAGIC 0x7962626f6c706831ull
+#define LEDGER_MAGIC      0x72656764656c6831ull
 
-/* The environment variable with "<lobby path>:<cookie, 16 hex digits>", set by `heaptap record`. */
+/* The environment variable with "<pool path>:<cookie, 16 hex digits>", set by `heaptap record`. */
 #define REGION_ENV "HEAPTAP"
 
 enum {
@@ -73,7 +73,7 @@ enum region_mode {
 };
 
 /* Read-only page that proves the session; see REGION_ENV. */
-struct lobby {
+struct region_pool_page {
 	uint64_t magic;
 	uint32_t abi;
 	uint32_t reserved;
@@ -96,16 +96,16 @@ struct ticket {
 	char region_path[56]; /* "/proc/<sampler>/fd/<n>" */
 };
 
-/* Abstract socket of the door (preload/door.h): the lobby's path, which says whose it is, after "heaptap".
- * The cookie is the secret, not the name. Returns the address' length. */
-static inline socklen_t region_door_address(const char *lobby_path, struct sockaddr_un *address)
+/* Abstract socket of the region socket (preload/region_socket.h): the pool's path, which says whose it is,
+ * after "heaptap". The cookie is the secret, not the name. Returns the address' length. */
+static inline socklen_t region_socket_address(const char *pool_path, struct sockaddr_un *address)
 {
 	static const char prefix[] = "heaptap";
-	size_t length = strnlen(lobby_path, 64);
+	size_t length = strnlen(pool_path, 64);
 	memset(address, 0, sizeof(*address));
 	address->sun_family = AF_UNIX;
 	memcpy(address->sun_path + 1, prefix, sizeof(prefix) - 1);
-	memcpy(address->sun_path + sizeof(prefix), lobby_path, length);
+	memcpy(address->sun_path + sizeof(prefix), pool_path, length);
 	return (socklen_t)(sizeof(address->sun_family) + sizeof(prefix) + length);
 }
 
@@ -120,7 +120,7 @@ struct region_tally {
 /* Why a sample or its stack is missing. The name table is region_loss_name(). */
 enum region_loss {
 	REGION_LOSS_TABLE_FULL = 0, /* no slot or index entry: allocated, but absent from in-use */
-	REGION_LOSS_NO_BUFFER = 1,  /* copy rung: every buffer was taken; the stack is lost */
+	REGION_LOSS_NO_BUFFER = 1,  /* copy backend: every buffer was taken; the stack is lost */
 	REGION_LOSS_STALE = 2,      /* a free went past the hook; found when the address came again */
 	REGION_LOSS_COUNT = 8,
 };
@@ -140,7 +140,7 @@ struct region_header {
 	uint32_t start_paused;        /* 1: no samples until heaptap_start() */
 	uint32_t no_peak;             /* 1: the peak is not kept, and its numbers stay 0 */
 	uint32_t record_mmap;         /* 1: anonymous mappings are blocks too */
-	uint32_t dump_bytes;          /* stacks that use more than this go by the copy rung */
+	uint32_t dump_bytes;          /* stacks that use more than this go by the copy backend */
 	_Atomic uint32_t sampler_pid; /* who reads it now */
 	uint32_t clock_id;            /* clock of slot times that needs no system call here */
 	/* at this period and below, the hook copies stacks while there are buffers, in any mode */
@@ -274,7 +274,7 @@ enum {
 	BUFFER_REGS = 14,
 };
 
-/* A stack taken by the copy rung. Its bit in the class' bitmap says that it is taken; `word` goes FREE ->
+/* A stack taken by the copy backend. Its bit in the class' bitmap says that it is taken; `word` goes FREE ->
  * WRITING -> FULL and, by the sampler, back to FREE. A thread that dies while it writes blocks nobody: the
  * sampler takes back what a dead process was writing. */
 struct region_buffer {
@@ -335,7 +335,7 @@ struct region_module {
 /* "No slot": the sample was counted but has no place in the table. */
 #define REGION_NO_SLOT UINT32_MAX
 
-_Static_assert(sizeof(struct lobby) == 152, "lobby layout");
+_Static_assert(sizeof(struct region_pool_page) == 152, "pool layout");
 _Static_assert(sizeof(struct ledger) == 32, "ledger layout");
 _Static_assert(sizeof(struct ticket) == 64, "a ticket is one read");
 _Static_assert(sizeof(struct region_header) == 4096, "header is one page");

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line's entry: finds the command, parses its options, runs it. The only file that calls exit. */
-#include "sampler/ask.h"
-#include "sampler/completion.h"
-#include "sampler/diff.h"
-#include "sampler/doctor.h"
-#include "sampler/event_list.h"
-#include "sampler/export.h"
-#include "sampler/launch.h"
-#include "sampler/merge.h"
-#include "sampler/notice.h"
-#include "sampler/options.h"
-#include "sampler/report.h"
-#include "sampler/session.h"
+#include "sampler/session/snapshot_client.h"
+#include "sampler/cli/completion.h"
+#include "sampler/report/diff.h"
+#include "sampler/doctor/doctor.h"
+#include "sampler/doctor/event_list.h"
+#include "sampler/report/export.h"
+#include "sampler/session/front.h"
+#include "sampler/report/merge.h"
+#include "sampler/terminal/log_line.h"
+#include "sampler/cli/options.h"
+#include "sampler/report/report.h"
+#include "sampler/session/session.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,12 +24,12 @@ static const struct command commands[] = {
         .synopsis = "[OPTIONS] [--] COMMAND [ARG...]",
         .operand = "COMMAND",
         .summary = "launch COMMAND and profile its heap, and that of every process it starts",
-        .run = launch_run},
+        .run = front_run},
     {.name = "snapshot",
         .bit = COMMAND_SNAPSHOT,
         .synopsis = "PID | --all",
         .summary = "write a snapshot of a process that is being profiled, now, and print its path",
-        .run = ask_run},
+        .run = snapshot_client_run},
     {.name = "adopt",
         .bit = COMMAND_ADOPT,
         .synopsis = "[OPTIONS] PID",
@@ -110,7 +110,7 @@ static int fail_unknown(const char *word)
 
 	for (size_t i = 0; i < COMMAND_COUNT && length < sizeof(list); i++)
 		length += (size_t)snprintf(list + length, sizeof(list) - length, " %s", commands[i].name);
-	notice_print("unknown command '%s'; allowed:%s help --help --version", word, list);
+	log_line("unknown command '%s'; allowed:%s help --help --version", word, list);
 	return STATUS_USAGE;
 }
 
@@ -140,7 +140,7 @@ static int command_run(const struct command *command, int argc, char *argv[])
 	char error[1024];
 
 	if (options_parse(&options, command, argc, argv, error, sizeof(error))) {
-		notice_print("%s", error);
+		log_line("%s", error);
 		return STATUS_USAGE;
 	}
 	if (options.help)

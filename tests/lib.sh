@@ -46,7 +46,7 @@ record() {
 }
 
 # record_whole FILE OPTIONS... COMMAND...: into FILE, again if stacks were lost, for tests of exact values. By the copy
-# rung: the rings overflow when a program does nothing but allocate and the machine is loaded.
+# backend: the rings overflow when a program does nothing but allocate and the machine is loaded.
 record_whole() {
   local file=$1 attempt
   shift

@@ -52,7 +52,7 @@ C
 }
 
 # by_records BACKEND FILE OPTIONS... COMMAND...: all of its stacks, and each with what was mapped then: only the kernel's
-# records tell, so it is for the rungs whose stacks are in one row with those. Input is a line, output goes to ./where.
+# records tell, so it is for the backends whose stacks are in one row with those. Input is a line, output goes to ./where.
 by_records() {
   need_root
   local backend=$1 file=$2 attempt
@@ -120,8 +120,8 @@ libraries_in_one_place() {
 test_libraries_in_one_place() { libraries_in_one_place by_uprobe; }
 test_libraries_in_one_place_copied() { libraries_in_one_place by_auto; }
 
-# The rungs that copy have no such records, and the names of what is there when they look. Valid, at least.
-test_every_rung_is_valid() {
+# Backends that copy have no such records, and the names of what is there when they look. Valid, at least.
+test_every_backend_is_valid() {
   make_plugins
   for backend in copy breakpoint; do
     echo | record -q -b $backend -p 1 -o x.pb.gz ./host 100 '' ./alpha.so ./beta.so ./gamma.so >where

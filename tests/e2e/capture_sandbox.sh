@@ -61,5 +61,5 @@ test_filter_before_exec() {
 test_filter_without_perf() {
   python3 "$top/tests/without_perf.py" "$heaptap" record -q -p 1 -o x.pb.gz "$sandbox" later >truth
   agrees x.pb.gz
-  comment_of x.pb.gz | grep -q 'backend copy' || fail 'not the copy rung'
+  comment_of x.pb.gz | grep -q 'backend copy' || fail 'not backend copy'
 }

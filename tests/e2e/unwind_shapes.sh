@@ -137,7 +137,7 @@ test_file_mapped_twice() {
   done
 }
 
-# Loaded and unloaded 50 times, and gone when the profile is made. Without records of what is mapped when, the copy rung
+# Loaded and unloaded 50 times, and gone when the profile is made. Without records of what is mapped when, backend copy
 # has the last time only.
 test_unloaded_library() {
   cat >plugin.c <<'C'

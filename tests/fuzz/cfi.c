@@ -3,8 +3,8 @@
  * Hostile files: the input is an ELF file, mapped and called from a stack that returns into it. Whatever the
  * file says, headers, rows or compressed sections, each address has a rule and each stack an outcome.
  */
-#include "sampler/cfi.h"
-#include "sampler/unwind.h"
+#include "sampler/unwind/cfi.h"
+#include "sampler/unwind/unwind.h"
 
 #include <stdio.h>
 #include <stdlib.h>

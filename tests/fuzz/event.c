@@ -3,11 +3,11 @@
  * The parsers behind perf events. The first byte chooses: records of a ring of several events, the text of
  * /proc/kallsyms, or what follows -e.
  */
-#include "sampler/event.h"
-#include "sampler/kernel_symbols.h"
-#include "sampler/nearest.h"
-#include "sampler/record.h"
-#include "sampler/tracepoint.h"
+#include "sampler/perf/event.h"
+#include "sampler/symbol/kernel_symbols.h"
+#include "sampler/perf/nearest.h"
+#include "sampler/perf/record.h"
+#include "sampler/perf/tracepoint.h"
 
 #include <stdlib.h>
 #include <string.h>

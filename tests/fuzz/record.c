@@ -8,7 +8,7 @@
  * Input: a byte that chooses, a byte for the number of 8-byte words that go to the list of modules, these,
  * the rest.
  */
-#include "sampler/intake.h"
+#include "sampler/heap/intake.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,11 +10,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "sampler/demangle.h"
-#include "sampler/extents.h"
-#include "sampler/perfmap.h"
-#include "sampler/symbol.h"
-#include "sampler/symcodec.h"
+#include "sampler/symbol/demangle.h"
+#include "sampler/symbol/extents.h"
+#include "sampler/symbol/perfmap.h"
+#include "sampler/symbol/symbol.h"
+#include "sampler/symbol/symcodec.h"
 
 enum { ADDRESSES_MAX = 64 };
 

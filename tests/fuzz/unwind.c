@@ -6,7 +6,7 @@
  * Input: a byte that chooses the architecture, 8 bytes of options, 8 a register, then the stack. Words whose
  * upper half is a small tag become addresses of code or of the stack, so that mutations meet them.
  */
-#include "sampler/unwind.h"
+#include "sampler/unwind/unwind.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -64,8 +64,8 @@ static void make_live(long live)
 	free(malloc(1 << 20));
 }
 
-/* Until the sampler has opened its events, samples go by the copy rung. Not for ever: the backend may not be
- * had. */
+/* Until the sampler has opened its events, samples go by the copy backend. Not for ever: the backend may not
+ * be had. */
 static void wait_for_trigger(void)
 {
 	struct region_header *header = find_header();

@@ -9,10 +9,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/cfi.h"
-#include "sampler/cfi_check.h"
-#include "sampler/cfi_odd.h"
-#include "sampler/maps.h"
+#include "sampler/unwind/cfi.h"
+#include "sampler/unwind/cfi_check.h"
+#include "sampler/unwind/cfi_odd.h"
+#include "sampler/unwind/maps.h"
 
 #include <dwarf.h>
 #include <elf.h>

@@ -15,7 +15,7 @@
 
 #include <elfutils/libdwelf.h>
 
-#include "sampler/debuginfo.h"
+#include "sampler/symbol/debuginfo.h"
 #include "tests/unit/workshop.h"
 
 /* In the folder: prog (stripped, with a link), prog.debug; other and other.debug of the same source. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sampler/demangle.h"
+#include "sampler/symbol/demangle.h"
 
 static void expect(const char *symbol, const char *wanted)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events as users write them; what is near to a word; tracepoints' names; the books of events. */
-#include "sampler/event.h"
-#include "sampler/event_book.h"
-#include "sampler/nearest.h"
-#include "sampler/tracepoint.h"
+#include "sampler/perf/event.h"
+#include "sampler/events/event_book.h"
+#include "sampler/perf/nearest.h"
+#include "sampler/perf/tracepoint.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums that a process left behind in the middle of counting: none has bytes without objects, or objects
  * without bytes. */
-#include "sampler/heap.h"
+#include "sampler/heap/heap.h"
 
-#include "sampler/region.h"
+#include "sampler/region/region.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

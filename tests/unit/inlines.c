@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sampler/inlines.h"
-#include "sampler/units.h"
+#include "sampler/symbol/inlines.h"
+#include "sampler/symbol/units.h"
 #include "tests/unit/workshop.h"
 
 #define INLINE     "static inline __attribute__((always_inline)) int "
@@ -139,7 +139,8 @@ static void dropped_functions_claim_nothing(void **state)
 		struct opened opened;
 
 		if (workshop_run(*state,
-		        "gcc -g -O1 -ffunction-sections -Wl,--gc-sections -fuse-ld=%s program.c -o program",
+		        "gcc -g -O1 -ffunction-sections -Wl,--gc-sections -fuse-ld=%s program.c -o "
+		        "program",
 		        linkers[i]) != 0) {
 			print_message("# no linker %s\n", linkers[i]);
 			continue;

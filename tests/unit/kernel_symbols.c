@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kernel's functions, from the text of /proc/kallsyms. */
-#include "sampler/kernel_symbols.h"
+#include "sampler/symbol/kernel_symbols.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

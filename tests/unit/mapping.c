@@ -11,8 +11,8 @@
 #include "preload/thread.c"
 /* last, for its own names shadow the others' */
 #include "preload/place.c"
-#include "sampler/census.h"
-#include "sampler/region.h"
+#include "sampler/region/live_scan.h"
+#include "sampler/region/region.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -95,17 +95,17 @@ struct seen {
 
 static struct seen look(uint32_t number)
 {
-	struct census census;
+	struct live_scan live_scan;
 	struct seen seen = {0};
-	assert_int_equal(0, census_take(&census, &region, number));
-	for (size_t i = 0; i < census.count; i++) {
-		uint64_t pages = region_weight(&census.blocks[i].slot).bytes_q8 / 256 / REGION_PAGE_BYTES;
-		seen.samples += census.blocks[i].live;
-		seen.pages += census.blocks[i].live ? pages : 0;
-		seen.peak_samples += census.blocks[i].peak;
-		seen.peak_pages += census.blocks[i].peak ? pages : 0;
+	assert_int_equal(0, live_scan_take(&live_scan, &region, number));
+	for (size_t i = 0; i < live_scan.count; i++) {
+		uint64_t pages = region_weight(&live_scan.blocks[i].slot).bytes_q8 / 256 / REGION_PAGE_BYTES;
+		seen.samples += live_scan.blocks[i].live;
+		seen.pages += live_scan.blocks[i].live ? pages : 0;
+		seen.peak_samples += live_scan.blocks[i].peak;
+		seen.peak_pages += live_scan.blocks[i].peak ? pages : 0;
 	}
-	census_fini(&census);
+	live_scan_fini(&live_scan);
 	return seen;
 }
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/maps.h"
+#include "sampler/unwind/maps.h"
 
 #include <dlfcn.h>
 #include <errno.h>

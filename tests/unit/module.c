@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/cfi.h"
-#include "sampler/module.h"
+#include "sampler/unwind/cfi.h"
+#include "sampler/unwind/module.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/options.h"
+#include "sampler/cli/options.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/output.h"
+#include "sampler/snapshot/output.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sampler/perfmap.h"
+#include "sampler/symbol/perfmap.h"
 
 static struct perfmap *map_of(const char *text)
 {

@@ -11,7 +11,7 @@
 #include "preload/thread.c"
 /* last, for its own names shadow the others' */
 #include "preload/place.c"
-#include "sampler/region.h"
+#include "sampler/region/region.h"
 
 #include <setjmp.h>
 #include <signal.h>

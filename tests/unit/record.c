@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* perf records as the kernel writes them, cut off, lengthened and made up. */
-#include "sampler/record.h"
+#include "sampler/perf/record.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sampler's view of shared memory that a hostile target may fill with anything, at any time. */
-#include "sampler/region.h"
+#include "sampler/region/region.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -11,7 +11,7 @@
 #include "pprof/suppressions.h"
 #include "pprof/totals.h"
 #include "proto/weight.h"
-#include "sampler/screen.h"
+#include "sampler/terminal/screen.h"
 
 #include <errno.h>
 #include <math.h>

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/ring.h"
+#include "sampler/perf/ring.h"
 
 #define MIB (UINT64_C(1) << 20)
 

@@ -8,7 +8,7 @@
 #include "preload/thread.c"
 /* last, for its own names shadow the others' */
 #include "preload/place.c"
-#include "sampler/region.h"
+#include "sampler/region/region.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -10,9 +10,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/cfi.h"
-#include "sampler/stacks.h"
-#include "sampler/unwind.h"
+#include "sampler/unwind/cfi.h"
+#include "sampler/unwind/stacks.h"
+#include "sampler/unwind/unwind.h"
 #include "tests/unit/stacks/stack_head.h"
 
 #include <fcntl.h>

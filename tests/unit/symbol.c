@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sampler/symbol.h"
+#include "sampler/symbol/symbol.h"
 #include "tests/unit/workshop.h"
 
 #define SOURCE "tests/unit/symbol_program.cc"

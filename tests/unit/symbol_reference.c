@@ -22,8 +22,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sampler/demangle.h"
-#include "sampler/symbol.h"
+#include "sampler/symbol/demangle.h"
+#include "sampler/symbol/symbol.h"
 #include "tests/unit/workshop.h"
 
 enum { ADDRESSES_MAX = 20000, FRAMES_MAX = 64, TEXT_MAX = 4096 };

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sampler/symcache.h"
+#include "sampler/symbol/symcache.h"
 #include "tests/unit/workshop.h"
 
 static const uint8_t id_a[20] = {0xab, 0xcd, 1}, id_b[20] = {0xab, 0xcd, 2};

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sampler/symcodec.h"
+#include "sampler/symbol/symcodec.h"
 
 static const struct symbol_frame frames_a[] = {
     {"inner", "_Zinner", "/src/a.cc", 10, 7, true},

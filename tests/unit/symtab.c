@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sampler/symtab.h"
+#include "sampler/symbol/symtab.h"
 #include "tests/unit/workshop.h"
 
 struct row {

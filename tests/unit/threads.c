@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/threads.h"
+#include "sampler/linux/threads.h"
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/timeline.h"
+#include "sampler/snapshot/timeline.h"
 
 #include "proto/weight.h"
 

@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/cfi.h"
-#include "sampler/unwind.h"
+#include "sampler/unwind/cfi.h"
+#include "sampler/unwind/unwind.h"
 
 #include <dlfcn.h>
 #include <errno.h>

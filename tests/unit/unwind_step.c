@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/unwind.h"
+#include "sampler/unwind/unwind.h"
 
 #include <errno.h>
 #include <stdlib.h>

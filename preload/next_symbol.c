@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/next_symbol.h"
+
+#include "preload/lookup.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* First-call versions. The lookup allocates nothing, so none of them can be reached from inside it. */
+
+static void *first_malloc(size_t size)
+{
+	next_symbol_resolve();
+	return real.malloc(size);
+}
+
+static void *first_calloc(size_t count, size_t size)
+{
+	next_symbol_resolve();
+	return real.calloc(count, size);
+}
+
+static void first_free(void *pointer)
+{
+	next_symbol_resolve();
+	real.free(pointer);
+}
+
+static void *first_realloc(void *pointer, size_t size)
+{
+	next_symbol_resolve();
+	return real.realloc(pointer, size);
+}
+
+static void *first_reallocarray(void *pointer, size_t count, size_t size)
+{
+	next_symbol_resolve();
+	return real.reallocarray(pointer, count, size);
+}
+
+static int first_posix_memalign(void **out, size_t alignment, size_t size)
+{
+	next_symbol_resolve();
+	return real.posix_memalign(out, alignment, size);
+}
+
+static void *first_aligned_alloc(size_t alignment, size_t size)
+{
+	next_symbol_resolve();
+	return real.aligned_alloc(alignment, size);
+}
+
+static void *first_memalign(size_t alignment, size_t size)
+{
+	next_symbol_resolve();
+	return real.memalign(alignment, size);
+}
+
+static void *first_valloc(size_t size)
+{
+	next_symbol_resolve();
+	return real.valloc(size);
+}
+
+static void *first_pvalloc(size_t size)
+{
+	next_symbol_resolve();
+	return real.pvalloc(size);
+}
+
+static void first_free_sized(void *pointer, size_t size)
+{
+	next_symbol_resolve();
+	real.free_sized(pointer, size);
+}
+
+static void first_free_aligned_sized(void *pointer, size_t alignment, size_t size)
+{
+	next_symbol_resolve();
+	real.free_aligned_sized(pointer, alignment, size);
+}
+
+static void *first_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+{
+	next_symbol_resolve();
+	return real.mmap(address, length, protection, flags, fd, offset);
+}
+
+static void *first_mremap(void *old, size_t old_length, size_t new_length, int flags, ...)
+{
+	va_list arguments;
+	va_start(arguments, flags);
+	void *new = va_arg(arguments, void *); /* a register's contents if there is none */
+	va_end(arguments);
+	next_symbol_resolve();
+	return real.mremap(old, old_length, new_length, flags, new);
+}
+
+static int first_munmap(void *address, size_t length)
+{
+	next_symbol_resolve();
+	return real.munmap(address, length);
+}
+
+static int first_pthread_create(
+    pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *argument)
+{
+	next_symbol_resolve();
+	return real.pthread_create(thread, attr, start, argument);
+}
+
+struct real real = {
+    .malloc = first_malloc,
+    .free = first_free,
+    .calloc = first_calloc,
+    .realloc = first_realloc,
+    .reallocarray = first_reallocarray,
+    .posix_memalign = first_posix_memalign,
+    .aligned_alloc = first_aligned_alloc,
+    .memalign = first_memalign,
+    .valloc = first_valloc,
+    .pvalloc = first_pvalloc,
+    .free_sized = first_free_sized,
+    .free_aligned_sized = first_free_aligned_sized,
+    .mmap = first_mmap,
+    .mmap64 = first_mmap,
+    .mremap = first_mremap,
+    .munmap = first_munmap,
+    .operator_go = OPERATORS_FIRST,
+    .pthread_create = first_pthread_create,
+};
+
+/* What a libc that lacks the function would have done without us: the program could not have linked against
+ * it, so these are reached only by programs built for a newer libc and C23's functions, which are free with a
+ * hint. */
+
+static void *missing_alloc(void)
+{
+	errno = ENOMEM;
+	return NULL;
+}
+
+static void missing_free(void *pointer)
+{
+}
+
+static int missing_posix_memalign(void **out, size_t alignment, size_t size)
+{
+	return ENOMEM;
+}
+
+/* The block may come from a malloc of the program's own (a sanitizer's), which we do not stand before. */
+static void (*own_free)(void *pointer);
+
+static void plain_free_sized(void *pointer, size_t size)
+{
+	(own_free ? own_free : real.free)(pointer);
+}
+
+static void plain_free_aligned_sized(void *pointer, size_t alignment, size_t size)
+{
+	(own_free ? own_free : real.free)(pointer);
+}
+
+static void *plain_reallocarray(void *pointer, size_t count, size_t size)
+{
+	size_t bytes;
+	if (__builtin_mul_overflow(count, size, &bytes)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return real.realloc(pointer, bytes);
+}
+
+/* What a libc lacks, the kernel has. */
+static void *plain_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+{
+	return (void *)syscall(SYS_mmap, address, length, protection, flags, fd, offset);
+}
+
+static void *plain_mremap(void *old, size_t old_length, size_t new_length, int flags, ...)
+{
+	va_list arguments;
+	va_start(arguments, flags);
+	void *new = va_arg(arguments, void *);
+	va_end(arguments);
+	return (void *)syscall(SYS_mremap, old, old_length, new_length, flags, new);
+}
+
+static int plain_munmap(void *address, size_t length)
+{
+	return (int)syscall(SYS_munmap, address, length);
+}
+
+static int missing_pthread_create(
+    pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *argument)
+{
+	return EAGAIN;
+}
+
+enum wish {
+	WISH_MALLOC,
+	WISH_FREE,
+	WISH_CALLOC,
+	WISH_REALLOC,
+	WISH_REALLOCARRAY,
+	WISH_POSIX_MEMALIGN,
+	WISH_ALIGNED_ALLOC,
+	WISH_MEMALIGN,
+	WISH_VALLOC,
+	WISH_PVALLOC,
+	WISH_FREE_SIZED,
+	WISH_FREE_ALIGNED_SIZED,
+	WISH_MMAP,
+	WISH_MMAP64,
+	WISH_MREMAP,
+	WISH_MUNMAP,
+	WISH_PTHREAD_CREATE,
+	WISHES,
+};
+
+/* POSIX promises that a data pointer can be a function's. */
+#define TAKE(which, member, fallback)                                                 \
+	do {                                                                          \
+		void *found = wishes[which].found;                                    \
+		real.member = found ? (__typeof__(real.member))(uintptr_t)found       \
+		                    : (__typeof__(real.member))(uintptr_t)(fallback); \
+	} while (0)
+
+void next_symbol_resolve(void)
+{
+	static bool resolved;
+	if (resolved)
+		return;
+	struct lookup wishes[WISHES] = {
+	    [WISH_MALLOC] = {.name = "malloc"},
+	    [WISH_FREE] = {.name = "free"},
+	    [WISH_CALLOC] = {.name = "calloc"},
+	    [WISH_REALLOC] = {.name = "realloc"},
+	    [WISH_REALLOCARRAY] = {.name = "reallocarray"},
+	    [WISH_POSIX_MEMALIGN] = {.name = "posix_memalign"},
+	    [WISH_ALIGNED_ALLOC] = {.name = "aligned_alloc"},
+	    [WISH_MEMALIGN] = {.name = "memalign"},
+	    [WISH_VALLOC] = {.name = "valloc"},
+	    [WISH_PVALLOC] = {.name = "pvalloc"},
+	    [WISH_FREE_SIZED] = {.name = "free_sized"},
+	    [WISH_FREE_ALIGNED_SIZED] = {.name = "free_aligned_sized"},
+	    [WISH_MMAP] = {.name = "mmap"},
+	    [WISH_MMAP64] = {.name = "mmap64"},
+	    [WISH_MREMAP] = {.name = "mremap"},
+	    [WISH_MUNMAP] = {.name = "munmap"},
+	    [WISH_PTHREAD_CREATE] = {.name = "pthread_create"},
+	};
+	int saved = errno;
+	lookup_next(wishes, WISHES);
+	/* Two threads that race here store the same pointers. */
+	TAKE(WISH_FREE, free, missing_free); /* cannot be: every libc has free */
+	TAKE(WISH_MALLOC, malloc, missing_alloc);
+	TAKE(WISH_CALLOC, calloc, missing_alloc);
+	TAKE(WISH_REALLOC, realloc, missing_alloc);
+	TAKE(WISH_REALLOCARRAY, reallocarray, plain_reallocarray);
+	TAKE(WISH_POSIX_MEMALIGN, posix_memalign, missing_posix_memalign);
+	TAKE(WISH_ALIGNED_ALLOC, aligned_alloc, missing_alloc);
+	TAKE(WISH_MEMALIGN, memalign, missing_alloc);
+	TAKE(WISH_VALLOC, valloc, missing_alloc);
+	TAKE(WISH_PVALLOC, pvalloc, missing_alloc);
+	TAKE(WISH_FREE_SIZED, free_sized, plain_free_sized);
+	TAKE(WISH_FREE_ALIGNED_SIZED, free_aligned_sized, plain_free_aligned_sized);
+	TAKE(WISH_MMAP, mmap, plain_mmap);
+	TAKE(WISH_MMAP64, mmap64, plain_mmap);
+	TAKE(WISH_MREMAP, mremap, plain_mremap);
+	TAKE(WISH_MUNMAP, munmap, plain_munmap);
+	TAKE(WISH_PTHREAD_CREATE, pthread_create, missing_pthread_create);
+	own_free = (void (*)(void *))(uintptr_t)lookup_before("free");
+	operators_resolve();
+	errno = saved;
+	resolved = true;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/region_socket.h"
+
+#include "proto/region.h"
+
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int receive_fd(int socket_fd)
+{
+	char byte;
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct iovec data = {&byte, 1};
+	struct msghdr message = {
+	    .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	struct pollfd ready = {socket_fd, POLLIN, 0};
+	int fd = -1;
+	if (poll(&ready, 1, REGION_SOCKET_WAIT_MS) != 1 || recvmsg(socket_fd, &message, MSG_CMSG_CLOEXEC) < 1)
+		return -1;
+	if (control.header.cmsg_level == SOL_SOCKET && control.header.cmsg_type == SCM_RIGHTS &&
+	    control.header.cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
+	return fd;
+}
+
+int region_socket_ask(const char *pool_path, uint64_t cookie)
+{
+	struct sockaddr_un address;
+	struct ucred peer = {.uid = (uid_t)-1};
+	socklen_t peer_bytes = sizeof(peer), address_bytes = region_socket_address(pool_path, &address);
+	int fd = -1, socket_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (socket_fd < 0)
+		return -1;
+	if (connect(socket_fd, (const struct sockaddr *)&address, address_bytes) == 0 &&
+	    getsockopt(socket_fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes) == 0 && peer.uid == 0 &&
+	    send(socket_fd, &cookie, sizeof(cookie), MSG_NOSIGNAL) == (ssize_t)sizeof(cookie))
+		fd = receive_fd(socket_fd);
+	close(socket_fd);
+	return fd;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The region socket: the second way to a region, for an image that was executed by another user than the
+ * sampler's (a server that drops root and then executes its workers; setpriv, gosu). The kernel keeps
+ * /proc/<sampler>/fd from such a process, so it asks over an abstract socket, shows the session's cookie, and
+ * is handed the region's descriptor. Only a root sampler can have such targets, so only root is believed on
+ * the other side.
+ *
+ * This is the one place where the target waits for the sampler: at its start, REGION_SOCKET_WAIT_MS at most,
+ * and never where a seccomp filter is in force (a socket could be its death).
+ */
+#ifndef PRELOAD_REGION_SOCKET_H
+#define PRELOAD_REGION_SOCKET_H
+
+#include <stdint.h>
+
+enum {
+	REGION_SOCKET_WAIT_MS = 200,
+};
+
+/* A descriptor of a region (the caller closes it), or -1. pool_path: as in REGION_ENV. */
+int region_socket_ask(const char *pool_path, uint64_t cookie);
+
+#endif

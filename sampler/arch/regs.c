@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/arch/regs.h"
+
+#include <errno.h>
+
+static const struct regs_arch *const archs[] = {&regs_x86_64, &regs_aarch64};
+
+const struct regs_arch *regs_arch_find(uint16_t e_machine)
+{
+	for (size_t i = 0; i < sizeof(archs) / sizeof(archs[0]); i++)
+		if (archs[i]->e_machine == e_machine)
+			return archs[i];
+	return NULL;
+}
+
+const struct regs_arch *regs_arch_native(void)
+{
+#ifdef __aarch64__
+	return &regs_aarch64;
+#else
+	return &regs_x86_64;
+#endif
+}
+
+int regs_from_perf(
+    const struct regs_arch *arch, uint64_t mask, const uint64_t *values, size_t n, struct regs *regs)
+{
+	regs->known = 0;
+	if (n != (size_t)__builtin_popcountll(mask) || !(mask >> arch->perf_pc & 1))
+		return -EINVAL;
+	for (; mask; mask &= mask - 1, values++) {
+		unsigned bit = (unsigned)__builtin_ctzll(mask);
+		uint8_t column = bit < arch->n_perf ? arch->perf_to_dwarf[bit] : REGS_NONE;
+		if (bit == arch->perf_pc)
+			regs->pc = *values;
+		if (column == REGS_NONE)
+			continue;
+		regs->r[column] = *values;
+		regs->known |= UINT64_C(1) << column;
+	}
+	return regs->known >> arch->sp & 1 ? 0 : -EINVAL;
+}
+
+int regs_from_dwarf(const struct regs_arch *arch, uint64_t pc, uint64_t known, const uint64_t *words,
+    size_t n, struct regs *regs)
+{
+	regs->known = 0;
+	for (size_t i = 0; i < n && i < arch->count; i++) {
+		if (!(known >> i & 1))
+			continue;
+		regs->r[i] = words[i];
+		regs->known |= UINT64_C(1) << i;
+	}
+	regs->pc = pc;
+	if (!arch->ra_in_register) {
+		regs->r[arch->ra] = pc;
+		regs->known |= UINT64_C(1) << arch->ra;
+	}
+	return regs->known >> arch->sp & 1 ? 0 : -EINVAL;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Registers of a target, numbered as its DWARF numbers them, and one table per architecture that says how
+ * perf numbers them and what the unwinder has to know. Both tables are in every build: which one serves is
+ * decided by the e_machine of the files in the target, not by how heaptap was compiled.
+ *
+ * DWARF numbers: System V ABI AMD64 supplement, figure 3.36; "DWARF for the Arm 64-bit Architecture", section
+ * 4.1. perf numbers: arch/x86/include/uapi/asm/perf_regs.h, arch/arm64/include/uapi/asm/perf_regs.h in Linux.
+ */
+#ifndef SAMPLER_ARCH_REGS_H
+#define SAMPLER_ARCH_REGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { REGS_MAX = 33, REGS_TRACKED_MAX = 12, REGS_NONE = 255 };
+
+struct regs {
+	uint64_t pc;
+	uint64_t r[REGS_MAX]; /* by DWARF number; what is not known is not set either */
+	uint64_t known;       /* bit n: r[n] is known */
+};
+
+struct regs_arch {
+	const char *name;
+	uint16_t e_machine;
+	uint8_t count;       /* DWARF columns used */
+	uint8_t sp, fp;      /* DWARF numbers */
+	uint8_t ra;          /* usual return address column */
+	bool ra_in_register; /* a leaf's return address is in a register (aarch64) */
+	uint8_t n_tracked;
+	/* registers a callee must restore; what a compiled row restores */
+	uint8_t tracked[REGS_TRACKED_MAX];
+	/* registers that mean something in the caller: tracked and stack pointer */
+	uint64_t preserved;
+	uint64_t perf_mask;           /* for perf_event_attr.sample_regs_user */
+	uint8_t perf_pc;              /* perf's number of the program counter */
+	const uint8_t *perf_to_dwarf; /* REGS_NONE: not used */
+	uint8_t n_perf;
+	/* a return address is ANDed with this: drops pointer authentication codes */
+	uint64_t code_mask;
+};
+
+extern const struct regs_arch regs_x86_64;
+extern const struct regs_arch regs_aarch64;
+
+/* The table for an ELF file's e_machine, NULL if there is none. */
+const struct regs_arch *regs_arch_find(uint16_t e_machine);
+
+/* The table for the machine we run on. */
+const struct regs_arch *regs_arch_native(void);
+
+/*
+ * From a PERF_SAMPLE_REGS_USER dump: MASK as in sample_regs_user, VALUES one word per bit of it, in rising
+ * order, N of them. 0; -EINVAL if N does not fit MASK or stack pointer or program counter are missing.
+ */
+int regs_from_perf(
+    const struct regs_arch *arch, uint64_t mask, const uint64_t *values, size_t n, struct regs *regs);
+
+/* From words in DWARF order, bit n of KNOWN saying whether words[n] holds register n. 0 or -EINVAL as above.
+ * */
+int regs_from_dwarf(const struct regs_arch *arch, uint64_t pc, uint64_t known, const uint64_t *words,
+    size_t n, struct regs *regs);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/cli/option_values.h"
+
+#include "sampler/heap/heap.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+int option_value_choice(const char *const *choices, const char *value)
+{
+	for (int i = 0; choices[i]; i++) {
+		if (strcmp(choices[i], value) == 0)
+			return i;
+	}
+	return -EINVAL;
+}
+
+/* Digits, then one of the suffixes or none. */
+int option_value_number(const char *text, uint64_t *number, const char **suffix)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return -EINVAL;
+	errno = 0;
+	*number = strtoull(text, &end, 10);
+	if (errno)
+		return -EINVAL;
+	*suffix = end;
+	return 0;
+}
+
+int option_value_bytes(const char *text, uint64_t least, uint64_t most, uint64_t *bytes)
+{
+	static const char suffixes[] = "KMG";
+	const char *suffix, *found;
+	unsigned int shift = 0;
+
+	if (option_value_number(text, bytes, &suffix))
+		return -EINVAL;
+	if (*suffix) {
+		found = strchr(suffixes, *suffix >= 'a' ? *suffix - 'a' + 'A' : *suffix);
+		if (!found || suffix[1])
+			return -EINVAL;
+		shift = 10 * (unsigned int)(found - suffixes + 1);
+	}
+	if (*bytes > UINT64_MAX >> shift)
+		return -EINVAL;
+	*bytes <<= shift;
+	return *bytes >= least && *bytes <= most ? 0 : -EINVAL;
+}
+
+int option_value_time(const char *text, uint64_t least_ns, uint64_t most_ns, uint64_t *time_ns)
+{
+	static const struct {
+		const char *name;
+		uint64_t unit_ns;
+	} units[] = {
+	    {"ms", UINT64_C(1000000)},
+	    {"s", UINT64_C(1000000000)},
+	    {"m", UINT64_C(60000000000)},
+	    {"h", UINT64_C(3600000000000)},
+	};
+	const char *suffix;
+
+	if (option_value_number(text, time_ns, &suffix))
+		return -EINVAL;
+	if (*time_ns == 0)
+		return 0;
+	for (size_t i = 0; i < ARRAY_COUNT(units); i++) {
+		if (strcmp(units[i].name, suffix) != 0)
+			continue;
+		if (*time_ns > most_ns / units[i].unit_ns)
+			return -EINVAL;
+		*time_ns *= units[i].unit_ns;
+		return *time_ns >= least_ns ? 0 : -EINVAL;
+	}
+	return -EINVAL;
+}
+
+int option_value_count(const char *text, uint64_t least, uint64_t most, uint64_t *count)
+{
+	const char *suffix;
+
+	if (option_value_number(text, count, &suffix) || *suffix)
+		return -EINVAL;
+	return *count >= least && *count <= most ? 0 : -EINVAL;
+}
+
+int option_value_signal(const char *text, int *number)
+{
+	const char *suffix = "";
+	uint64_t offset = 0;
+
+	if (strncmp(text, "SIG", 3) == 0)
+		text += 3;
+	if (strcmp(text, "none") == 0)
+		*number = 0;
+	else if (strcmp(text, "USR1") == 0)
+		*number = SIGUSR1;
+	else if (strcmp(text, "USR2") == 0)
+		*number = SIGUSR2;
+	else if (strncmp(text, "RTMIN", 5) == 0)
+		*number = SIGRTMIN;
+	else
+		return -EINVAL;
+	if (strncmp(text, "RTMIN", 5) != 0 || !text[5])
+		return 0;
+	if (text[5] != '+' || option_value_number(text + 6, &offset, &suffix) || *suffix ||
+	    offset > (uint64_t)(SIGRTMAX - SIGRTMIN))
+		return -EINVAL;
+	*number = SIGRTMIN + (int)offset;
+	return 0;
+}
+
+int option_value_labels(const char *text, unsigned int *labels)
+{
+	static const struct {
+		const char *name;
+		unsigned int bit;
+	} names[] = {{"thread", HEAP_LABEL_THREAD}, {"age", HEAP_LABEL_AGE}, {"size", HEAP_LABEL_SIZE},
+	    {"backend", HEAP_LABEL_BACKEND}, {"rung", HEAP_LABEL_BACKEND} /* its name before 0.2 */};
+
+	*labels = 0;
+	while (true) {
+		size_t length = strcspn(text, ",");
+		unsigned int bit = 0;
+
+		for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+			if (strlen(names[i].name) == length && memcmp(names[i].name, text, length) == 0)
+				bit = names[i].bit;
+		}
+		if (!bit)
+			return -EINVAL;
+		*labels |= bit;
+		if (!text[length])
+			return 0;
+		text += length + 1;
+	}
+}

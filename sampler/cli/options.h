@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command line, parsed: what a user asked for, checked and in units.
+ *
+ * Options live in one table (options.c), from which parsing, the help texts and the list in an error message
+ * are made, so that they cannot drift apart. Commands live in one table in main.c. Parsing is pure: it looks
+ * at the words it is given and at nothing else, and never prints.
+ */
+#ifndef SAMPLER_CLI_OPTIONS_H
+#define SAMPLER_CLI_OPTIONS_H
+
+#include "sampler/perf/backend.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+enum symbol_detail {
+	SYMBOL_FULL,      /* functions, inlined calls, files and lines */
+	SYMBOL_FUNCTIONS, /* functions only */
+	SYMBOL_RAW,       /* addresses and build ids; the reader symbolizes */
+};
+
+#define PERIOD_BYTES_DEFAULT (512u << 10)
+#define PERIOD_BYTES_MAX     (UINT64_C(1) << 40)
+#define STACK_BYTES_DEFAULT  (32u << 10)
+#define STACK_BYTES_MIN      256u
+#define STACK_BYTES_MAX      (64u << 10)
+#define INTERVAL_NS_DEFAULT  (UINT64_C(60) * 1000000000)
+#define TEMPORARY_NS_DEFAULT (UINT64_C(1) * 1000000)
+#define KEEP_MAX             1000000u
+#define OPTION_EVENTS_MAX    16
+#define INTERVAL_NS_MIN      (UINT64_C(1) * 1000000)
+#define INTERVAL_NS_MAX      (UINT64_C(1000) * 3600 * 1000000000)
+
+enum export_format {
+	FORMAT_FOLDED,
+	FORMAT_FLAMEGRAPH,
+	FORMAT_SPEEDSCOPE,
+	FORMAT_JSON,
+	FORMAT_CSV,
+	FORMAT_MASSIF,
+	FORMAT_HEAPTRACK,
+	FORMAT_COUNT
+};
+
+enum sort_key {
+	SORT_DEFAULT,
+	SORT_INUSE,
+	SORT_INUSE_OBJECTS,
+	SORT_ALLOC,
+	SORT_OBJECTS,
+	SORT_TEMPORARY,
+	SORT_PEAK,
+};
+
+#define ROWS_ALL INT32_MAX
+
+/* What the commands that read profiles were asked for. NULL strings, zero numbers: not given. */
+struct read_options {
+	enum sort_key sort;
+	int32_t rows; /* ROWS_ALL; 0: as many as the command likes */
+	bool tree, inverted, cum, lines, leaks, json, normalize, anonymize, no_pager;
+	const char *focus, *ignore, *module, *thread;
+	bool by_size, by_age;
+	uint64_t size_min_bytes, size_max_bytes, age_min_ns, age_max_ns;
+	uint32_t threshold_permille; /* of the total, below which a tree's nodes are folded */
+	const char *suppressions;
+	bool fails_over;
+	uint64_t fail_over_bytes;
+	enum export_format format; /* FORMAT_COUNT: not given */
+};
+
+struct event;
+
+/* All strings are borrowed: from argv, or from the caller who fills the field. */
+struct options {
+	/* mean bytes between samples, 1 .. PERIOD_BYTES_MAX; 1 samples everything */
+	uint64_t period_bytes;
+	/* as given to -o, its % directives already checked; NULL: the default name */
+	const char *output;
+	enum backend backend;
+	/* most stack bytes per sample, STACK_BYTES_MIN .. STACK_BYTES_MAX, any number */
+	uint32_t stack_bytes;
+	uint64_t interval_ns;            /* between periodic snapshots, 0: none */
+	uint64_t keep;                   /* numbered snapshots of a process, the newest; 0: all */
+	int signal;                      /* that asks for a snapshot, 0: none */
+	unsigned int labels;             /* enum heap_labels */
+	uint64_t temporary_ns;           /* what is freed sooner is temporary */
+	bool paused;                     /* no samples until the program wants them */
+	bool record_mmap;                /* anonymous mappings too */
+	bool delta, timeline, lifetimes; /* files to write besides */
+	bool no_peak;                    /* nor to write */
+	bool sync;                       /* fsync what is written */
+	bool all;                        /* snapshot: of every process */
+	enum symbol_detail symbols;
+	bool debuginfod;          /* debug files that are not here may be fetched */
+	uint64_t rss_max_bytes;   /* of the sampler, 0: no limit */
+	uint32_t cpu_max_percent; /* of one CPU, the sampler and its writers, 0: no limit */
+	int verbosity;            /* -1 for -q, 0, or the number of -v */
+	bool help, version;       /* asked for; nothing else need be valid then */
+	char *const *operands;    /* what follows the options, NULL-terminated: COMMAND and its arguments */
+	int operand_count;
+	struct read_options read;
+	const char *event_texts[OPTION_EVENTS_MAX]; /* of -e, in order */
+	size_t event_count;
+	bool no_heap;               /* events only: nothing is preloaded */
+	pid_t pid;                  /* a running process instead of COMMAND; 0: none */
+	const struct event *events; /* event_count of them; filled in by front_run, not by parsing */
+	/* absolute path of libheaptap.so; filled in by front_run, not by parsing */
+	const char *library;
+};
+
+/* The commands an option belongs to, as bits. */
+enum {
+	COMMAND_RECORD = 1 << 0,
+	COMMAND_SNAPSHOT = 1 << 1,
+	COMMAND_ADOPT = 1 << 8,
+
+	COMMAND_REPORT = 1 << 16,
+	COMMAND_DIFF = 1 << 17,
+	COMMAND_EXPORT = 1 << 18,
+	COMMAND_MERGE = 1 << 19,
+	COMMAND_DOCTOR = 1 << 20,
+	COMMAND_COMPLETION = 1 << 21,
+	COMMAND_EVENTS = 1 << 22,
+};
+
+struct command {
+	const char *name;     /* "record" */
+	unsigned int bit;     /* COMMAND_RECORD: which rows of the option table it takes */
+	const char *synopsis; /* "[OPTIONS] [--] COMMAND [ARG...]" */
+	const char *summary;  /* one line, for the list of commands */
+	const char *operand;  /* name of the operand that may not be missing, NULL: none needed */
+	int (*run)(struct options *options); /* returns the exit status */
+	/* options may stand after operands too; otherwise the first operand ends them */
+	bool mixed;
+	int operands_min; /* how many operands may not be missing; 0: one, if `operand` has a name */
+};
+
+/*
+ * Parses the words after the command's own name (argv[0] is the first of them) into `options`, defaults
+ * included. The first word that is no option, or the one after `--`, begins the operands. Returns 0, or
+ * -EINVAL with one line (no newline, no prefix) in `error`, which lists what is allowed. --help and --version
+ * win over what follows them. Where a command mixes options and operands the words are reordered, as
+ * getopt(3) does.
+ */
+int options_parse(struct options *options, const struct command *command, int argc, char *argv[], char *error,
+    size_t error_bytes);
+
+/* The reading part, as if nothing had been given. */
+void options_read_defaults(struct read_options *read);
+
+/* Writes the help of one command, made from the option table. */
+void options_help(FILE *out, const struct command *command);
+
+/* What a value is called on the command line: "copy", "functions". */
+const char *symbol_detail_name(enum symbol_detail detail);
+const char *export_format_name(enum export_format format);
+const char *sort_key_name(enum sort_key key); /* "" for SORT_DEFAULT */
+
+#endif

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/doctor/doctor_target.h"
+
+#include "pprof/array.h"
+#include "sampler/loader/malloc_binding.h"
+#include "sampler/doctor/doctor.h"
+#include "sampler/loader/preload_library.h"
+#include "sampler/terminal/log_line.h"
+#include "sampler/linux/regular_file.h"
+#include "sampler/loader/preload_check.h"
+
+#include <elfutils/libdwelf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What a file offers those who look at it. */
+struct file_facts {
+	bool symbols, debug, debug_link, unwind, build_id;
+	bool own_malloc; /* defines malloc for others: the program's own comes before any preloaded one */
+	bool symbolic;   /* binds its calls to itself first (DF_SYMBOLIC) */
+};
+
+static void look_at_symbols(Elf_Scn *section, Elf *elf, const GElf_Shdr *header, struct file_facts *facts)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+
+	for (size_t i = 0; data && header->sh_entsize && i < header->sh_size / header->sh_entsize; i++) {
+		GElf_Sym symbol;
+		const char *name;
+
+		if (!gelf_getsym(data, (int)i, &symbol) || symbol.st_shndx == SHN_UNDEF ||
+		    GELF_ST_TYPE(symbol.st_info) != STT_FUNC || GELF_ST_BIND(symbol.st_info) == STB_LOCAL)
+			continue;
+		name = elf_strptr(elf, header->sh_link, symbol.st_name);
+		facts->own_malloc = facts->own_malloc || (name && strcmp(name, "malloc") == 0);
+	}
+}
+
+static void look_at_dynamic(Elf_Scn *section, const GElf_Shdr *header, struct file_facts *facts)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+
+	for (size_t i = 0; data && header->sh_entsize && i < header->sh_size / header->sh_entsize; i++) {
+		GElf_Dyn entry;
+
+		if (!gelf_getdyn(data, (int)i, &entry))
+			continue;
+		facts->symbolic = facts->symbolic || entry.d_tag == DT_SYMBOLIC ||
+		    (entry.d_tag == DT_FLAGS && entry.d_un.d_val & DF_SYMBOLIC);
+	}
+}
+
+static void look_at_sections(Elf *elf, struct file_facts *facts)
+{
+	Elf_Scn *section = NULL;
+	size_t names;
+
+	if (elf_getshdrstrndx(elf, &names))
+		return;
+	while ((section = elf_nextscn(elf, section))) {
+		GElf_Shdr header;
+		const char *name =
+		    gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : NULL;
+
+		if (!name)
+			continue;
+		facts->symbols = facts->symbols || header.sh_type == SHT_SYMTAB;
+		facts->debug =
+		    facts->debug || strcmp(name, ".debug_info") == 0 || strcmp(name, ".zdebug_info") == 0;
+		facts->debug_link = facts->debug_link || strcmp(name, ".gnu_debuglink") == 0;
+		facts->unwind =
+		    facts->unwind || strcmp(name, ".eh_frame") == 0 || strcmp(name, ".debug_frame") == 0;
+		if (header.sh_type == SHT_DYNSYM)
+			look_at_symbols(section, elf, &header, facts);
+		if (header.sh_type == SHT_DYNAMIC)
+			look_at_dynamic(section, &header, facts);
+	}
+}
+
+static int facts_read(const char *path, struct file_facts *facts)
+{
+	struct stat status;
+	const void *id;
+	int fd = regular_file_open(AT_FDCWD, path, 0, &status);
+	Elf *elf;
+
+	memset(facts, 0, sizeof(*facts));
+	if (fd < 0)
+		return fd;
+	elf_version(EV_CURRENT);
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (elf && elf_kind(elf) == ELF_K_ELF) {
+		facts->build_id = dwelf_elf_gnu_build_id(elf, &id) > 0;
+		look_at_sections(elf, facts);
+	}
+	elf_end(elf);
+	close(fd);
+	return 0;
+}
+
+static void say_names(const char *path, const struct file_facts *facts)
+{
+	if (!facts->unwind)
+		doctor_say(DOCTOR_NOTE,
+		    "build it with -fasynchronous-unwind-tables, and do not strip .eh_frame",
+		    "%s has no unwind tables: stacks end there", path);
+	if (facts->debug)
+		doctor_say(DOCTOR_GOOD, NULL, "%s has debug info: functions, inlined calls and lines", path);
+	else if (facts->debug_link)
+		doctor_say(DOCTOR_NOTE,
+		    "install its -dbgsym package, put the .debug file beside it, or record with --debuginfod",
+		    "%s is stripped; its debug info is in a file of its own, if that is installed", path);
+	else if (facts->symbols)
+		doctor_say(DOCTOR_NOTE, "build it with -g",
+		    "%s has names of functions, but no lines or inlined calls", path);
+	else
+		doctor_say(DOCTOR_NOTE, "build it with -g, or install its -dbgsym package",
+		    "%s is stripped: functions that it does not export are named by address", path);
+	if (!facts->build_id)
+		doctor_say(DOCTOR_NOTE, "link it with -Wl,--build-id",
+		    "%s has no build id: readers cannot tell its versions apart", path);
+}
+
+static int examine_program(const char *path)
+{
+	struct file_facts facts;
+	enum preload_check_kind kind = preload_check_inspect(path);
+	const char *obstacle = preload_check_obstacle(kind);
+
+	if (obstacle) {
+		doctor_say(DOCTOR_BAD,
+		    kind == PRELOAD_CHECK_STATIC ? "link it dynamically (without -static)"
+		        : kind == PRELOAD_CHECK_PRIVILEGED
+		        ? "record it as the user that it becomes, or a copy without the privilege"
+		        : "use a heaptap of its architecture",
+		    "%s %s: nothing can be preloaded into it, so nothing of it is seen", path, obstacle);
+		return 0;
+	}
+	if (access(path, R_OK) != 0) {
+		log_line("cannot read %s: %s", path, strerror(errno));
+		return -errno;
+	}
+	if (facts_read(path, &facts) == 0) {
+		if (facts.own_malloc)
+			doctor_say(DOCTOR_BAD, "link the allocator as a shared library",
+			    "%s brings a malloc of its own in the program itself: calls to it are not seen",
+			    path);
+		else
+			doctor_say(
+			    DOCTOR_GOOD, NULL, "%s is dynamically linked: its allocations are seen", path);
+		say_names(path, &facts);
+	}
+	return 0;
+}
+
+/* As execvp looks for it. False: it is nowhere. */
+static bool program_find(const char *name, char *path, size_t bytes)
+{
+	const char *at = getenv("PATH");
+
+	snprintf(path, bytes, "%s", name);
+	if (strchr(name, '/'))
+		return access(path, F_OK) == 0;
+	for (; at && *at; at += strcspn(at, ":"), at += *at == ':') {
+		snprintf(path, bytes, "%.*s/%s", (int)strcspn(at, ":"), at, name);
+		if (access(path, X_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* ---- a running process */
+
+static int read_file(pid_t pid, const char *name, char *text, size_t bytes)
+{
+	char path[64];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = read(fd, text, bytes - 1);
+	text[n > 0 ? n : 0] = '\0';
+	close(fd);
+	return n < 0 ? -EIO : 0;
+}
+
+void doctor_target_capabilities(pid_t pid, unsigned long long *capabilities, int *seccomp)
+{
+	char text[8192];
+	const char *at;
+
+	if (read_file(pid, "status", text, sizeof(text)))
+		return;
+	at = strstr(text, "\nCapEff:");
+	if (at)
+		*capabilities = strtoull(at + strlen("\nCapEff:"), NULL, 16);
+	at = strstr(text, "\nSeccomp:");
+	if (at)
+		*seccomp = atoi(at + strlen("\nSeccomp:"));
+}
+
+struct mapping {
+	uint64_t start, end, base; /* base: of its file's first mapping */
+	bool code;
+	char *path; /* "" of no file */
+};
+
+struct mapped {
+	struct mapping *mappings; /* by address, rising */
+	size_t count, capacity;
+	bool profiled;
+	unsigned int libraries, without_names, symbolic, elsewhere;
+	char first_symbolic[256], first_elsewhere[256], first_target[256];
+};
+
+static const char *file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static const struct mapping *mapping_at(const struct mapped *mapped, uint64_t address)
+{
+	for (size_t i = 0; i < mapped->count; i++)
+		if (address >= mapped->mappings[i].start && address < mapped->mappings[i].end)
+			return &mapped->mappings[i];
+	return NULL;
+}
+
+/* The mapping that the file's calls of malloc go to; NULL: they cannot be told. */
+static const struct mapping *malloc_find(
+    pid_t pid, const struct mapping *mapping, int memory_fd, const struct mapped *mapped)
+{
+	char seen[PATH_MAX + 32];
+	uint64_t target = 0;
+
+	snprintf(seen, sizeof(seen), "/proc/%d/root%s", (int)pid, mapping->path);
+	if (!*mapping->path ||
+	    (malloc_binding_read(seen, mapping->base, memory_fd, "malloc", &target) &&
+	        malloc_binding_read(seen, mapping->base, memory_fd, "calloc", &target)))
+		return NULL;
+	return mapping_at(mapped, target);
+}
+
+static bool is_ours(const struct mapping *mapping)
+{
+	return strcmp(file_name(mapping->path), PRELOAD_LIBRARY_NAME) == 0;
+}
+
+/*
+ * Which malloc does the file call? An entry that still points into the file itself is one not yet used. One
+ * that points to another file's jump to malloc goes where that goes: programs at a fixed address lend theirs
+ * to all.
+ */
+static void look_at_binding(pid_t pid, const struct mapping *mapping, int memory_fd, struct mapped *mapped)
+{
+	const struct mapping *target = malloc_find(pid, mapping, memory_fd, mapped), *next;
+
+	if (!target || !*target->path || is_ours(mapping) || is_ours(target) ||
+	    strcmp(target->path, mapping->path) == 0)
+		return;
+	next = strncmp(file_name(target->path), "libc.", 5) != 0 ? malloc_find(pid, target, memory_fd, mapped)
+	                                                         : NULL;
+	if (next && (is_ours(next) || strcmp(next->path, target->path) == 0))
+		return;
+	if (!mapped->elsewhere++) {
+		snprintf(mapped->first_elsewhere, sizeof(mapped->first_elsewhere), "%s", mapping->path);
+		snprintf(mapped->first_target, sizeof(mapped->first_target), "%s", file_name(target->path));
+	}
+}
+
+/* Each mapped file once, where its code begins; as the process itself sees it. */
+static void look_at_map(pid_t pid, const struct mapping *mapping, int memory_fd, struct mapped *mapped)
+{
+	const char *path = mapping->path;
+	struct file_facts facts;
+	char seen[PATH_MAX + 32];
+
+	snprintf(seen, sizeof(seen), "/proc/%d/root%s", (int)pid, path);
+	if (facts_read(seen, &facts))
+		return;
+	if (mapped->profiled)
+		look_at_binding(pid, mapping, memory_fd, mapped);
+	mapped->libraries++;
+	mapped->without_names += !facts.symbols && !facts.debug;
+	if (facts.symbolic && !mapped->symbolic++)
+		snprintf(mapped->first_symbolic, sizeof(mapped->first_symbolic), "%s", path);
+}
+
+/* The mappings of a file follow each other, but for what has no file between them (.bss). */
+static int mapping_add(struct mapped *mapped, const struct mapping *mapping)
+{
+	struct mapping *new;
+	size_t last = mapped->count;
+
+	if (array_reserve(&mapped->mappings, &mapped->capacity, mapped->count + 1, sizeof(*mapped->mappings)))
+		return -ENOMEM;
+	new = &mapped->mappings[mapped->count];
+	*new = *mapping;
+	new->path = strdup(mapping->path);
+	if (!new->path)
+		return -ENOMEM;
+	mapped->count++;
+	while (last && !*mapped->mappings[last - 1].path)
+		last--;
+	new->base = last &&strcmp(mapped->mappings[last - 1].path, new->path) == 0
+	    ? mapped->mappings[last - 1].base
+	    : new->start;
+	if (*new->path && strcmp(file_name(new->path), PRELOAD_LIBRARY_NAME) == 0)
+		mapped->profiled = true;
+	return 0;
+}
+
+static void mapped_fini(struct mapped *mapped)
+{
+	for (size_t i = 0; i < mapped->count; i++)
+		free(mapped->mappings[i].path);
+	free(mapped->mappings);
+}
+
+static int look_at_maps(pid_t pid, struct mapped *mapped)
+{
+	char name[64], line[PATH_MAX + 128];
+	int memory_fd, err = 0;
+	FILE *maps;
+
+	snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
+	maps = fopen(name, "re");
+	if (!maps)
+		return -errno;
+	while (fgets(line, sizeof(line), maps) && !err) {
+		struct mapping mapping = {0};
+		char access_bits[8];
+		int path = 0;
+
+		line[strcspn(line, "\n")] = '\0';
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*x %*s %*u %n", &mapping.start, &mapping.end,
+		        access_bits, &path) != 3)
+			continue;
+		mapping.code = access_bits[2] == 'x' && line[path] == '/';
+		mapping.path = line[path] == '/' ? line + path : "";
+		err = mapping_add(mapped, &mapping);
+	}
+	fclose(maps);
+	snprintf(name, sizeof(name), "/proc/%d/mem", (int)pid);
+	memory_fd = open(name, O_RDONLY | O_CLOEXEC);
+	for (size_t i = 0; i < mapped->count; i++)
+		if (mapped->mappings[i].code)
+			look_at_map(pid, &mapped->mappings[i], memory_fd, mapped);
+	if (memory_fd >= 0)
+		close(memory_fd);
+	return err;
+}
+
+static void say_process(pid_t pid, const struct mapped *mapped)
+{
+	unsigned long long capabilities = 0;
+	int seccomp = 0;
+
+	doctor_target_capabilities(pid, &capabilities, &seccomp);
+	if (mapped->profiled)
+		doctor_say(DOCTOR_GOOD, NULL, "process %d is being profiled: heaptap snapshot %d", (int)pid,
+		    (int)pid);
+	else
+		doctor_say(DOCTOR_BAD, "start it with: heaptap record COMMAND",
+		    "process %d was started without heaptap: what it has allocated is not seen", (int)pid);
+	if (seccomp == 2)
+		doctor_say(DOCTOR_NOTE, NULL,
+		    "a seccomp filter is on it: samples go on, its children that exec may be seen later");
+	if (mapped->elsewhere)
+		doctor_say(DOCTOR_BAD, "open plug-ins without RTLD_DEEPBIND; link without -Bsymbolic",
+		    "%u mapped files call another malloc, which is not seen, such as %s that of %s",
+		    mapped->elsewhere, mapped->first_elsewhere, mapped->first_target);
+	if (mapped->symbolic)
+		doctor_say(DOCTOR_NOTE, "link it without -Bsymbolic",
+		    "%u mapped files bind calls to themselves first, such as %s", mapped->symbolic,
+		    mapped->first_symbolic);
+	doctor_say(DOCTOR_GOOD, NULL,
+	    "%u mapped files with code, %u of them without names for functions they do not export",
+	    mapped->libraries, mapped->without_names);
+}
+
+static int examine_process(pid_t pid)
+{
+	char link[64], program[PATH_MAX];
+	struct mapped mapped = {0};
+	int err = look_at_maps(pid, &mapped);
+	ssize_t length;
+
+	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
+	length = readlink(link, program, sizeof(program) - 1);
+	if (err || length < 0) {
+		err = err ? err : -errno;
+		mapped_fini(&mapped);
+		log_line(err == -ENOENT ? "there is no process %d"
+		                        : "process %d cannot be looked at: be root, or its user",
+		    (int)pid);
+		return err;
+	}
+	program[length] = '\0';
+	say_process(pid, &mapped);
+	mapped_fini(&mapped);
+	return examine_program(program);
+}
+
+int doctor_target_examine(const char *name)
+{
+	char path[PATH_MAX], *end;
+	long pid = strtol(name, &end, 10);
+
+	if (*name && !*end && pid > 0 && pid <= INT_MAX)
+		return examine_process((pid_t)pid);
+	if (program_find(name, path, sizeof(path)))
+		return examine_program(path);
+	log_line("there is no program %s", name);
+	return -ENOENT;
+}

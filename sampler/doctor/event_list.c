@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/doctor/event_list.h"
+
+#include "pprof/pattern.h"
+#include "sampler/perf/event_attr.h"
+#include "sampler/session/front.h"
+#include "sampler/terminal/log_line.h"
+#include "sampler/cli/options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* To open and close a tracepoint takes the kernel 40 ms, and there are thousands. */
+enum { TRACEPOINTS_TRIED = 32, NAME_COLUMN = 40, REASONS_MAX = 16 };
+
+int event_list_prepare(struct options *options)
+{
+	static struct event events[EVENTS_MAX];
+	char line[1024], reason[256];
+	const char *mend;
+	for (size_t i = 0; i < options->event_count; i++) {
+		if (event_parse(options->event_texts[i], &events[i], line, sizeof(line)) != 0) {
+			log_line("%s", line);
+			return -EINVAL;
+		}
+		if (event_try(&events[i], reason, sizeof(reason), &mend) != 0) {
+			log_line("event '%s' cannot be sampled: %s%s%s", events[i].text, reason,
+			    mend[0] ? "; mend: " : "", mend);
+			return -EINVAL;
+		}
+		for (size_t j = 0; j < i; j++)
+			if (event_clashes(&events[j], &events[i])) {
+				log_line("event '%s' cannot be sampled beside '%s': they are the same to "
+				         "the kernel, which then "
+				         "mixes their samples up",
+				    events[i].text, events[j].text);
+				return -EINVAL;
+			}
+		if (events[i].kernel_refused && options->verbosity > 0)
+			log_line(
+			    "event '%s': the program's side only, perf_event_paranoid hides the kernel's",
+			    events[i].text);
+	}
+	options->events = events;
+	return 0;
+}
+
+/* ---- the command */
+
+struct entry {
+	char name[EVENT_TEXT_BYTES], group[32];
+};
+
+struct listing {
+	const struct pattern *pattern; /* NULL: all */
+	struct entry *entries;
+	size_t count, capacity, tracepoints;
+	const char *mends[REASONS_MAX]; /* said once each */
+	size_t mend_count;
+	bool failed;
+};
+
+static void collect(void *context, const char *name, const char *group)
+{
+	struct listing *l = context;
+	if (l->pattern && !pattern_matches(l->pattern, name) && !pattern_matches(l->pattern, group))
+		return;
+	if (l->count == l->capacity) {
+		size_t capacity = l->capacity ? l->capacity * 2 : 256;
+		struct entry *grown = reallocarray(l->entries, capacity, sizeof(*grown));
+		if (!grown) {
+			l->failed = true;
+			return;
+		}
+		l->entries = grown;
+		l->capacity = capacity;
+	}
+	struct entry *entry = &l->entries[l->count++];
+	snprintf(entry->name, sizeof(entry->name), "%s", name);
+	snprintf(entry->group, sizeof(entry->group), "%.31s", group);
+	l->tracepoints += strcmp(group, "tracepoint") == 0;
+}
+
+static size_t mend_number(struct listing *l, const char *mend)
+{
+	for (size_t i = 0; i < l->mend_count; i++)
+		if (strcmp(l->mends[i], mend) == 0)
+			return i + 1;
+	if (l->mend_count == REASONS_MAX)
+		return 0;
+	l->mends[l->mend_count++] = mend;
+	return l->mend_count;
+}
+
+static void print_entry(struct listing *l, const struct entry *entry)
+{
+	struct event event;
+	char line[1024], verdict[320];
+	const char *mend = "";
+	if (event_parse(entry->name, &event, line, sizeof(line)) != 0) {
+		const char *colon = strstr(line, "': ");
+		snprintf(verdict, sizeof(verdict), "no   %.300s", colon ? colon + 3 : line);
+	} else if (event_try(&event, line, sizeof(line), &mend) != 0) {
+		size_t number = mend[0] ? mend_number(l, mend) : 0;
+		int at = snprintf(verdict, sizeof(verdict), "no   %.280s", line);
+		if (number && at < (int)sizeof(verdict))
+			snprintf(verdict + at, sizeof(verdict) - (size_t)at, " [%zu]", number);
+	} else {
+		snprintf(verdict, sizeof(verdict), "%s",
+		    event.kernel_refused ? "ok   the program's side only" : "ok");
+	}
+	printf("%-*s %-10.10s %s\n", NAME_COLUMN, entry->name, entry->group, verdict);
+}
+
+static void print_all(struct listing *l)
+{
+	size_t tried = 0;
+	bool few = l->tracepoints <= TRACEPOINTS_TRIED;
+	for (size_t i = 0; i < l->count; i++) {
+		const struct entry *entry = &l->entries[i];
+		bool tracepoint = strcmp(entry->group, "tracepoint") == 0;
+		if (!tracepoint || few || tried++ == 0)
+			print_entry(l, entry);
+		else
+			printf("%-*s %-10.10s not tried\n", NAME_COLUMN, entry->name, entry->group);
+	}
+	if (!few)
+		printf("\nof %zu tracepoints one was tried, which takes long; `heaptap events REGEX` tries "
+		       "up to %d\n",
+		    l->tracepoints, TRACEPOINTS_TRIED);
+	for (size_t i = 0; i < l->mend_count; i++)
+		printf("%s[%zu] mend: %s\n", i ? "" : "\n", i + 1, l->mends[i]);
+}
+
+static const char *why_not_all(int error)
+{
+	switch (-error) {
+	case ELIBACC:
+		return "libpfm4 cannot be loaded: no event is known by name but tracepoints; mend: install "
+		       "libpfm4";
+	case EACCES:
+		return "tracefs is root's: no tracepoint can be looked up; mend: run as root, or "
+		       "sudo mount -o remount,mode=755 /sys/kernel/tracing";
+	case ENODEV:
+		return "no tracefs is mounted: no tracepoint can be looked up; mend: sudo mount -t tracefs "
+		       "tracefs "
+		       "/sys/kernel/tracing";
+	default:
+		return strerror(-error);
+	}
+}
+
+int event_list_run(struct options *options)
+{
+	struct listing l = {0};
+	struct pattern *pattern = NULL;
+	char error[256] = "";
+	if (options->operand_count > 1) {
+		log_line("events takes one expression; usage: heaptap events [REGEX]");
+		return STATUS_USAGE;
+	}
+	if (options->operand_count &&
+	    pattern_new(options->operands[0], 0, &pattern, error, sizeof(error)) != 0) {
+		log_line("'%s' is no regular expression: %s", options->operands[0], error);
+		return STATUS_USAGE;
+	}
+	l.pattern = pattern;
+	int closed = event_each(collect, &l);
+	print_all(&l);
+	if (closed)
+		printf("\n%s\n", why_not_all(closed));
+	if (!l.count && options->operand_count)
+		log_line("no event matches '%s'", options->operands[0]);
+	int status = l.failed || (!l.count && options->operand_count);
+	free(l.entries);
+	pattern_free(pattern);
+	return status;
+}

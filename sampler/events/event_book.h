@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The book of one event in one process: what its samples stand for, by stack, and by thread if that is asked
+ * for. */
+#ifndef SAMPLER_EVENTS_EVENT_BOOK_H
+#define SAMPLER_EVENTS_EVENT_BOOK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct event_row {
+	uint32_t stack, tid; /* tid 0: not told apart */
+	uint64_t samples;
+	uint64_t value; /* what they stand for: events, or ns of a clock */
+	uint64_t bytes; /* of faults: of the pages that came */
+};
+
+struct event_book;
+
+struct event_book *event_book_new(void);       /* NULL: out of memory */
+void event_book_free(struct event_book *book); /* NULL is fine */
+
+/* Adds row->samples, value and bytes to the row with its stack and tid. False when memory has run out. */
+bool event_book_add(struct event_book *book, const struct event_row *row);
+
+size_t event_book_count(const struct event_book *book);
+const struct event_row *event_book_rows(const struct event_book *book);
+
+/* All rows, stack and tid 0. */
+struct event_row event_book_total(const struct event_book *book);
+
+#endif

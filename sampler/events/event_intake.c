@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/events/event_intake.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	/* a record's time is taken before it is written: this much before at most */
+	YOUNG_NS = 1 * 1000000,
+	KERNEL_FRAMES = 256, /* the kernel's own limit is 127 (kernel.perf_event_max_stack) */
+};
+
+int event_intake_init(struct event_intake *intake)
+{
+	intake->frames = malloc((KERNEL_FRAMES + UNWIND_FRAMES_MAX) * sizeof(*intake->frames));
+	return intake->frames ? 0 : -ENOMEM;
+}
+
+void event_intake_fini(struct event_intake *intake)
+{
+	event_processes_fini(&intake->subjects);
+	free(intake->frames);
+	intake->frames = NULL;
+}
+
+/* ---- stacks */
+
+/* The kernel's frames, innermost first, into `frames`. All but the first are return addresses. */
+static size_t kernel_frames(const struct record *record, struct unwind_frame *frames)
+{
+	size_t count = 0;
+	bool kernel = false;
+	for (size_t i = 0; i < record->chain_count && count < KERNEL_FRAMES; i++) {
+		uint64_t pc = record->chain[i];
+		if (pc >= (uint64_t)PERF_CONTEXT_MAX) {
+			kernel = pc == (uint64_t)PERF_CONTEXT_KERNEL;
+			continue;
+		}
+		if (!kernel || pc < MAP_KERNEL_START)
+			continue;
+		frames[count] = (struct unwind_frame){.pc = pc - (count > 0),
+		    .vaddr = pc - (count > 0),
+		    .kind = MAP_KIND_KERNEL,
+		    .step = UNWIND_STEP_FIRST,
+		    .activation = count == 0};
+		count++;
+	}
+	return count;
+}
+
+static enum unwind_outcome unwind(struct event_process *s, const struct record *record,
+    const struct regs *regs, struct unwind_frame *frames, size_t *count)
+{
+	const struct regs_arch *arch = regs_arch_native();
+	const struct unwind_input input = {
+	    .arch = arch,
+	    .regs = regs,
+	    .maps = s->maps,
+	    .stack_address = regs->r[arch->sp],
+	    .stack = record->stack,
+	    .stack_bytes = record->stack_bytes,
+	    .stack_want = record->stack_want,
+	};
+	return unwind_stack(&input, frames, UNWIND_FRAMES_MAX, count);
+}
+
+/* Returns the stack's number, UINT32_MAX when memory has run out. */
+static uint32_t take_stack(
+    const struct event_intake *intake, struct event_process *s, const struct record *record)
+{
+	size_t kernel = kernel_frames(record, intake->frames), user = 0;
+	struct unwind_frame *frames = intake->frames + kernel;
+	struct regs regs;
+	const char *marker = STACK_NONE;
+	if (record->regs_abi == PERF_SAMPLE_REGS_ABI_64 &&
+	    regs_from_perf(regs_arch_native(), regs_arch_native()->perf_mask, record->regs,
+	        record->regs_count, &regs) == 0) {
+		enum unwind_outcome outcome = unwind(s, record, &regs, frames, &user);
+		if (unwind_wants_maps(outcome) &&
+		    event_process_read_maps(s, process_now_ns(), s->maps_retry_ns)) {
+			outcome = unwind(s, record, &regs, frames, &user);
+			s->maps_retry_ns = maps_retry_ns(s->maps_retry_ns, !unwind_wants_maps(outcome));
+		}
+		s->outcome[record->source->event][outcome]++;
+		marker = unwind_marker(outcome);
+	}
+	return stacks_intern(s->stacks, intake->frames, kernel + user, marker, s->maps);
+}
+
+/* ---- samples */
+
+/* Of the page that a fault brought; what makes no sense is the smallest there is. */
+static uint64_t page_bytes(const struct record *record)
+{
+	uint64_t smallest = (uint64_t)sysconf(_SC_PAGESIZE), bytes = record->data_page_bytes;
+	bool sane = bytes >= smallest && bytes <= UINT64_C(1) << 34 && (bytes & (bytes - 1)) == 0;
+	return sane ? bytes : smallest;
+}
+
+static struct event_process *subject_of(struct event_intake *intake, const struct record *record)
+{
+	struct event_process *s = event_processes_find(&intake->subjects, (pid_t)record->pid);
+	if (!s) {
+		/* Its FORK record was lost, or comes later than it. */
+		s = event_processes_add(&intake->subjects, (pid_t)record->pid, NULL, record->time_ns);
+		if (s)
+			event_process_read_maps(s, process_now_ns(), 0);
+	}
+	if (s)
+		event_process_look(s);
+	return s;
+}
+
+static void add_up(struct event_row *sum, const struct event_row *row)
+{
+	sum->samples += row->samples;
+	sum->value += row->value;
+	sum->bytes += row->bytes;
+}
+
+static void take_sample(struct event_intake *intake, const struct record *record)
+{
+	uint32_t number = record->source->event;
+	if (number >= intake->event_count)
+		return;
+	const struct event *event = &intake->events[number];
+	struct event_process *s = subject_of(intake, record);
+	struct event_row row = {.samples = 1,
+	    .value = event->hz ? record->period : event->period,
+	    .tid = intake->by_thread ? record->tid : 0};
+	row.bytes = event->kind == EVENT_FAULT ? row.value * page_bytes(record) : 0;
+	intake->taken++;
+	add_up(&intake->sum[number], &row);
+	if (!s)
+		return;
+	intake->sampled += !event_process_has_samples(s);
+	if (!s->books[number])
+		s->books[number] = event_book_new();
+	if (intake->by_thread && !s->threads)
+		s->threads = threads_new();
+	if (s->threads)
+		threads_see(s->threads, s->pid, record->tid);
+	row.stack = take_stack(intake, s, record);
+	if (row.stack == UINT32_MAX || !s->books[number] || !event_book_add(s->books[number], &row))
+		s->no_room++;
+}
+
+/* ---- processes */
+
+static void take_fork(struct event_intake *intake, const struct record *record)
+{
+	counters_note_fork(intake->counters, record);
+	if (record->pid == record->parent_pid)
+		return;
+	const struct event_process *parent =
+	    event_processes_find(&intake->subjects, (pid_t)record->parent_pid);
+	struct event_process *s = event_processes_find(&intake->subjects, (pid_t)record->pid);
+	if (s && s->first_ns >= record->time_ns)
+		return; /* a sample of it came first */
+	if (s) {
+		s->closed = true; /* it ended, and we were not told */
+		s->end = PROCESS_GONE;
+		intake->executed(intake->context, s);
+	}
+	event_processes_add(&intake->subjects, (pid_t)record->pid, parent, record->time_ns);
+}
+
+static void take_comm(struct event_intake *intake, const struct record *record)
+{
+	struct event_process *s = event_processes_find(&intake->subjects, (pid_t)record->pid);
+	if (!record->exec) {
+		if (s && s->threads)
+			threads_call(s->threads, record->tid, record->path);
+		return;
+	}
+	if (s && s->first_ns < record->time_ns) {
+		s->closed = true;
+		s->end = PROCESS_EXEC;
+		intake->executed(intake->context, s);
+		s = NULL;
+	}
+	if (!s)
+		s = event_processes_add(&intake->subjects, (pid_t)record->pid, NULL, record->time_ns);
+	if (s)
+		strncpy(s->comm, record->path, sizeof(s->comm) - 1);
+}
+
+static void take_mmap(struct event_intake *intake, const struct record *record)
+{
+	struct event_process *s = event_processes_find(&intake->subjects, (pid_t)record->pid);
+	if (s)
+		maps_add_record(s->maps, record);
+}
+
+static void take_record(void *context, const struct record *record)
+{
+	struct event_intake *intake = context;
+	struct event_process *s;
+	switch (record->kind) {
+	case RECORD_SAMPLE:
+		if (record->source)
+			take_sample(intake, record);
+		else
+			intake->bad++;
+		break;
+	case RECORD_MMAP:
+		take_mmap(intake, record);
+		break;
+	case RECORD_COMM:
+		take_comm(intake, record);
+		break;
+	case RECORD_FORK:
+		take_fork(intake, record);
+		break;
+	case RECORD_EXIT:
+		s = event_processes_find(&intake->subjects, (pid_t)record->pid);
+		if (s)
+			s->exits = true;
+		break;
+	case RECORD_LOST:
+		intake->ring_lost += record->lost;
+		break;
+	case RECORD_THROTTLE:
+		if (record->source && record->source->event < intake->event_count)
+			intake->throttled[record->source->event]++;
+		break;
+	default:
+		break;
+	}
+}
+
+size_t event_intake_drain(struct event_intake *intake, bool everything)
+{
+	uint64_t before = intake->taken;
+	rings_drain_events(counters_rings(intake->counters), counters_layouts(intake->counters),
+	    everything ? UINT64_MAX : process_now_ns() - YOUNG_NS, take_record, intake, &intake->bad);
+	return intake->taken - before;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From the records in the counters' rings to the books of subjects.
+ *
+ * A sample has its stack in two pieces: the kernel's side as the kernel's own call chain, the user's as
+ * registers and a copy of the stack, to be unwound as the heap's samples are.
+ */
+#ifndef SAMPLER_EVENTS_EVENT_INTAKE_H
+#define SAMPLER_EVENTS_EVENT_INTAKE_H
+
+#include "sampler/perf/counter.h"
+#include "sampler/events/event_process.h"
+
+struct event_intake {
+	/* borrowed */
+	const struct event *events;
+	size_t event_count;
+	struct counters *counters;
+	bool by_thread;
+	/* Called when a subject executes another program: it is closed by then. */
+	void (*executed)(void *context, struct event_process *subject);
+	void *context;
+
+	struct event_processes subjects;
+	struct unwind_frame *frames;
+	uint64_t taken, bad, ring_lost;
+	uint64_t sampled; /* subjects that there has been a sample of */
+	uint64_t throttled[EVENTS_MAX];
+	struct event_row sum[EVENTS_MAX]; /* of all subjects that there ever were */
+};
+
+/* To be called once the borrowed fields and subjects.modules are set. Returns 0 or -ENOMEM. */
+int event_intake_init(struct event_intake *intake);
+void event_intake_fini(struct event_intake *intake);
+
+/* What lies in the rings, but for what is so young that something older may be on its way; with `everything`
+ * that too. Returns the number of samples. */
+size_t event_intake_drain(struct event_intake *intake, bool everything);
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/heap/backend_fallback.h"
+
+#include "pprof/array.h"
+#include "sampler/terminal/log_line.h"
+#include "sampler/linux/context_switches.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	LOOK_NS = 500 * 1000000,
+	SILENT_SAMPLES = 8, /* without a stack; less may be on its way */
+	/* that found so many: the first of them may have come while the rings stood still */
+	SILENT_LOOKS = 2,
+	DEAF_IMAGES = 2,              /* then the uprobe is no good for the next one either */
+	SWITCHES_NS = 1000 * 1000000, /* between looks at how often a process switches */
+};
+
+enum region_mode backend_fallback_mode(const struct backend_fallback *fallback)
+{
+	return fallback->probe->backend == BACKEND_UPROBE && fallback->deaf_images < DEAF_IMAGES
+	    ? REGION_MODE_TRIGGER
+	    : REGION_MODE_COPY;
+}
+
+static void detach(struct image *image)
+{
+	probe_detach(image->fds, image->fd_count);
+	image->fds = NULL;
+	image->fd_count = image->fd_room = 0;
+}
+
+static void to_copy(struct backend_fallback *fallback, struct image *image)
+{
+	atomic_store(&region_header(image->region)->mode, REGION_MODE_COPY);
+	detach(image);
+	fallback->to_copy++;
+	image->backend = BACKEND_COPY;
+}
+
+static int attach_one(
+    const struct backend_fallback *fallback, struct image *image, const struct process *process)
+{
+	int *fds = NULL;
+	size_t count = 0;
+	int error = probe_attach(fallback->probe, process->pid, image->trigger_address, &fds, &count);
+	if (error)
+		return error;
+	/* It has executed another program before we were done: that one would keep our breakpoint to its end.
+	 * */
+	if (!process_is_there(process)) {
+		probe_detach(fds, count);
+		return -ESRCH;
+	}
+	if (array_reserve(&image->fds, &image->fd_room, image->fd_count + count, sizeof(*fds)) != 0) {
+		probe_detach(fds, count);
+		return -ENOMEM;
+	}
+	if (count)
+		memcpy(image->fds + image->fd_count, fds, count * sizeof(*fds));
+	image->fd_count += count;
+	free(fds);
+	return 0;
+}
+
+/* Every process of the image that is there; the children to come inherit it. 0, or -errno with nothing left
+ * open. */
+static int attach(const struct backend_fallback *fallback, struct image *image)
+{
+	int error = 0;
+	for (uint32_t i = 0; i < REGION_PLACES && image->live_processes && (!error || error == -ESRCH); i++)
+		if (image->process[i] && !image->process[i]->finished && image->process[i]->pidfd >= 0)
+			error = attach_one(fallback, image, image->process[i]);
+	if (image->fd_count && (!error || error == -ESRCH))
+		return 0;
+	detach(image);
+	return error ? error : -ESRCH;
+}
+
+void backend_fallback_begin(
+    struct backend_fallback *fallback, struct image *image, const struct process *process)
+{
+	image->backend =
+	    backend_fallback_mode(fallback) == REGION_MODE_TRIGGER ? BACKEND_UPROBE : BACKEND_COPY;
+	image->event_backend = image->backend;
+	if (fallback->probe->backend == BACKEND_COPY || image->backend == BACKEND_UPROBE ||
+	    process->pidfd < 0)
+		return;
+	int error = attach(fallback, image);
+	if (error == 0) {
+		image->backend = image->event_backend = BACKEND_BREAKPOINT;
+		fallback->to_breakpoint += fallback->probe->backend == BACKEND_UPROBE;
+		atomic_store(&region_header(image->region)->mode, REGION_MODE_TRIGGER);
+	} else if (error != -ESRCH) {
+		to_copy(fallback, image);
+		fallback->causes[BACKEND_FALLBACK_REFUSED]++;
+		if (fallback->verbosity > 0)
+			log_line("pid %d: breakpoint refused (%s), stacks are copied by the hook instead",
+			    (int)process->pid, strerror(-error));
+	}
+}
+
+/* ---- a backend that is silent */
+
+/* Samples whose stacks should have come by an event, and those that have, since the last look. */
+static bool is_silent(struct process *process, bool overrun)
+{
+	const struct region_place *place = region_place(process->image->region, process->place);
+	const struct process_counters *c = &process->counters;
+	uint64_t due = atomic_load_explicit(&place->triggered, memory_order_relaxed),
+	         came = c->taken - c->copied;
+	bool comes = came != process->came_seen;
+	process->came_seen = came;
+	if (comes || overrun || (int64_t)(due - process->due_seen) < 0) {
+		process->silent_looks = 0;
+		process->due_seen = due;
+		/* in however many looks: most programs take few */
+	} else if (due - process->due_seen >= SILENT_SAMPLES) {
+		process->silent_looks++;
+		process->due_seen = due;
+	}
+	return process->silent_looks >= SILENT_LOOKS;
+}
+
+static const struct process *silent_process(struct image *image, bool overrun)
+{
+	const struct process *found = NULL;
+	for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++)
+		if (image->process[i] && !image->process[i]->finished &&
+		    is_silent(image->process[i], overrun))
+			found = image->process[i];
+	return found;
+}
+
+static void step_down(struct backend_fallback *fallback, struct image *image, const struct process *process)
+{
+	enum backend from = image->backend;
+	fallback->causes[BACKEND_FALLBACK_SILENT]++;
+	fallback->deaf_images += from == BACKEND_UPROBE;
+	if (from == BACKEND_UPROBE && attach(fallback, image) == 0) {
+		image->backend = image->event_backend = BACKEND_BREAKPOINT;
+		fallback->to_breakpoint++;
+	} else {
+		to_copy(fallback, image);
+	}
+	for (uint32_t i = 0; i < REGION_PLACES; i++)
+		if (image->process[i])
+			image->process[i]->silent_looks = 0;
+	if (fallback->verbosity > 0 ||
+	    (fallback->verbosity == 0 && fallback->causes[BACKEND_FALLBACK_SILENT] == 1))
+		log_line("pid %d: samples are taken but no stack comes by the %s: %s from now on",
+		    (int)process->pid, backend_name(from), backend_name(image->backend));
+}
+
+/* ---- a breakpoint that costs too much */
+
+static void look_at_switches(struct backend_fallback *fallback, struct image *image, uint64_t now_ns)
+{
+	const struct process *process = image->process[0];
+	uint64_t turns;
+	if (image->backend != BACKEND_BREAKPOINT || !fallback->may_yield ||
+	    now_ns - image->turns_ns < SWITCHES_NS || !process || process->finished || process->pidfd < 0 ||
+	    context_switches_read(process->pid, &turns) != 0)
+		return;
+	uint64_t elapsed = now_ns - image->turns_ns, came = turns - image->turns;
+	bool first = image->turns_ns == 0 || turns < image->turns; /* a thread's count goes with it */
+	image->turns = turns;
+	image->turns_ns = now_ns;
+	if (first || came * 1000000000u / elapsed <= CONTEXT_SWITCHES_PER_SECOND_MAX)
+		return;
+	/* Samples that are in the rings already still count. */
+	to_copy(fallback, image);
+	fallback->causes[BACKEND_FALLBACK_SWITCHES]++;
+	if (fallback->verbosity > 0)
+		log_line("pid %d switches %" PRIu64
+		         " times a second: stacks are copied by the hook instead of the breakpoint",
+		    (int)process->pid, came * 1000000000u / elapsed);
+}
+
+bool backend_fallback_tend(
+    struct backend_fallback *fallback, struct image *images, uint64_t ring_lost, uint64_t now_ns)
+{
+	enum region_mode before = backend_fallback_mode(fallback);
+	if (fallback->probe->backend == BACKEND_COPY || now_ns - fallback->looked_ns < LOOK_NS)
+		return false;
+	fallback->looked_ns = now_ns;
+	bool overrun = ring_lost != fallback->ring_lost; /* then stacks are missing for another reason */
+	fallback->ring_lost = ring_lost;
+	for (struct image *image = images; image; image = image->next) {
+		if (!image->settled || image->backend == BACKEND_COPY)
+			continue;
+		look_at_switches(fallback, image, now_ns);
+		const struct process *process = silent_process(image, overrun);
+		if (process && image->backend != BACKEND_COPY)
+			step_down(fallback, image, process);
+	}
+	return backend_fallback_mode(fallback) != before;
+}
+
+void backend_fallback_describe(const struct backend_fallback *fallback, char *text, size_t bytes)
+{
+	text[0] = '\0';
+	if (fallback->to_breakpoint || fallback->to_copy)
+		snprintf(text, bytes,
+		    "backend changed: %" PRIu64 " images to breakpoint, %" PRIu64
+		    " to copy (breakpoint refused %" PRIu64 ", no stacks came %" PRIu64
+		    ", too many context switches %" PRIu64 ")",
+		    fallback->to_breakpoint, fallback->to_copy, fallback->causes[BACKEND_FALLBACK_REFUSED],
+		    fallback->causes[BACKEND_FALLBACK_SILENT], fallback->causes[BACKEND_FALLBACK_SWITCHES]);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The fallback: by which backend an image's stacks come, and the step down when that backend does not bear
+ * any more.
+ *
+ *   uprobe -> breakpoint -> copy
+ *
+ * A backend fails before the first sample (no debug register is free, the process is another user's), or
+ * later: somebody disables the event, the library's file is replaced, so that programs executed from then on
+ * map another file than the uprobe is on. No kernel interface tells of the latter; the numbers do. The target
+ * counts every sample it takes, so a process whose count goes on while no stack of it arrives has lost its
+ * backend. Each image steps down by itself: what a hostile one makes us believe costs nobody else anything.
+ */
+#ifndef SAMPLER_HEAP_BACKEND_FALLBACK_H
+#define SAMPLER_HEAP_BACKEND_FALLBACK_H
+
+#include "sampler/perf/probe.h"
+#include "sampler/heap/process.h"
+
+#include <stdbool.h>
+
+enum backend_fallback_cause {
+	BACKEND_FALLBACK_REFUSED,  /* the kernel gave no breakpoint */
+	BACKEND_FALLBACK_SILENT,   /* samples were taken and no stack came */
+	BACKEND_FALLBACK_SWITCHES, /* the breakpoint cost too much at context switches */
+	BACKEND_FALLBACK_CAUSES,
+};
+
+struct backend_fallback {
+	/* borrowed */
+	const struct probe *probe;
+	int verbosity;
+	/* the backend was our choice: a breakpoint may give way to the copy backend for its price */
+	bool may_yield;
+
+	uint64_t to_breakpoint, to_copy; /* steps so far */
+	uint64_t causes[BACKEND_FALLBACK_CAUSES];
+	uint32_t deaf_images; /* that no uprobe hit came from */
+	uint64_t looked_ns, ring_lost;
+};
+
+/* Mode for the regions of images to come; it changes when the uprobe is given up. */
+enum region_mode backend_fallback_mode(const struct backend_fallback *fallback);
+
+/* Puts a new image on its first backend. `process` is its place 0. */
+void backend_fallback_begin(
+    struct backend_fallback *fallback, struct image *image, const struct process *process);
+
+/* To be called after the rings and buffers were drained. ring_lost: records that the kernel had no room for
+ * so far. Looks at each image now and then. True if backend_fallback_mode has changed. */
+bool backend_fallback_tend(
+    struct backend_fallback *fallback, struct image *images, uint64_t ring_lost, uint64_t now_ns);
+
+/* What has changed since the start, in words; an empty text if nothing. */
+void backend_fallback_describe(const struct backend_fallback *fallback, char *text, size_t bytes);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/heap/free_log.h"
+
+enum { PATIENCE_NS = 100 * 1000000 }; /* for an entry whose writer was interrupted, or has died */
+
+void free_log_note(struct image *image)
+{
+	uint64_t head = atomic_load_explicit(&region_header(image->region)->frees_head, memory_order_acquire);
+	if (head < image->frees_seen) /* only a hostile target goes back */
+		image->frees_seen = head;
+	if (head - image->frees_seen > REGION_FREES) {
+		image->frees_lost += head - REGION_FREES - image->frees_seen;
+		image->frees_seen = head - REGION_FREES;
+	}
+	image->frees_noted = head;
+}
+
+static void enter(struct image *image, const struct free_copy *gone)
+{
+	struct process *process = gone->place < REGION_PLACES ? image->process[gone->place] : NULL;
+	if (process && !heap_freed(process->heap, gone))
+		process->counters.frees_unknown++;
+}
+
+size_t free_log_drain(struct image *image, uint64_t now_ns)
+{
+	size_t count = 0;
+	while (image->frees_seen < image->frees_noted) {
+		struct free_copy gone;
+		bool read = region_read_free(image->region, image->frees_seen, &gone);
+		/* The head only if there is need: each free of the target's moves it, and the cache line with
+		 * it. */
+		if (!read &&
+		    atomic_load(&region_header(image->region)->frees_head) - image->frees_seen <=
+		        REGION_FREES / 2) {
+			if (!image->frees_stuck_ns)
+				image->frees_stuck_ns = now_ns;
+			if (now_ns - image->frees_stuck_ns < PATIENCE_NS)
+				break;
+		}
+		image->frees_stuck_ns = 0;
+		image->frees_seen++;
+		if (read)
+			enter(image, &gone);
+		else
+			image->frees_lost++;
+		count += read;
+	}
+	return count;
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/heap/heap.h"
+
+#include "pprof/array.h"
+#include "pprof/index.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SITES_MAX = 1 << 23 }; /* a hostile target makes more */
+
+/* The last two blocks of a slot (a forked child may ask for one that its parent's slot has since moved on
+ * from), and the one that belongs to the peak. */
+struct slot_memory {
+	uint64_t seq_plus_1, before_plus_1, kept_plus_1;
+	uint32_t site, before_site, kept_site;
+};
+
+/* Blocks whose slot has been used twice since: in a burst their frees are read only after that. A cache, by
+ * hash. */
+struct departed {
+	uint64_t seq_plus_1;
+	uint32_t slot, site;
+};
+enum { DEPARTED = 2 * REGION_FREES };
+
+struct heap {
+	const struct region *region;
+	unsigned int labels;
+	struct slot_memory **memory; /* by segment, made when first needed */
+	struct departed *departed;   /* likewise */
+	struct heap_site *sites;
+	size_t site_room;
+	uint32_t site_count;
+	struct index index; /* of sites, ids from 1 */
+	uint64_t seed;
+	struct heap_sums total; /* of all sites */
+	struct heap_mark mark;
+	struct lifetime lifetimes;
+};
+
+struct heap *heap_new(const struct region *region, unsigned int labels)
+{
+	struct heap *heap = calloc(1, sizeof(*heap));
+	if (!heap)
+		return NULL;
+	heap->region = region;
+	heap->labels = labels;
+	heap->seed = index_seed();
+	heap->memory = calloc(region->segments, sizeof(*heap->memory));
+	if (!heap->memory) {
+		free(heap);
+		return NULL;
+	}
+	return heap;
+}
+
+void heap_free(struct heap *heap)
+{
+	if (!heap)
+		return;
+	for (uint32_t i = 0; i < heap->region->segments; i++)
+		free(heap->memory[i]);
+	free(heap->memory);
+	free(heap->departed);
+	free(heap->sites);
+	index_fini(&heap->index);
+	free(heap);
+}
+
+unsigned int heap_labels(const struct heap *heap)
+{
+	return heap->labels;
+}
+
+/* ---- slots */
+
+static struct slot_memory *memory_of(const struct heap *heap, uint32_t slot)
+{
+	uint32_t segment = slot / REGION_SEGMENT_SLOTS;
+	if (segment >= heap->region->segments || !heap->memory[segment])
+		return NULL;
+	return &heap->memory[segment][slot % REGION_SEGMENT_SLOTS];
+}
+
+static uint32_t memory_find(const struct slot_memory *memory, uint64_t seq)
+{
+	if (memory && memory->seq_plus_1 == seq + 1)
+		return memory->site;
+	if (memory && memory->before_plus_1 == seq + 1)
+		return memory->before_site;
+	if (memory && memory->kept_plus_1 == seq + 1)
+		return memory->kept_site;
+	return HEAP_NO_SITE;
+}
+
+uint32_t heap_site_of(const struct heap *heap, uint32_t slot, uint64_t seq)
+{
+	return memory_find(memory_of(heap, slot), seq);
+}
+
+static struct departed *departed_at(const struct heap *heap, uint32_t slot, uint64_t seq)
+{
+	return &heap->departed[(seq * 0x9e3779b97f4a7c15ull + slot) % DEPARTED];
+}
+
+/* A block that is about to be forgotten, or that comes late: if the slot's entry for the peak is its, it
+ * stays. */
+static void keep(
+    struct heap *heap, struct slot_memory *memory, uint32_t slot, uint64_t seq_plus_1, uint32_t site)
+{
+	struct slot_copy kept;
+	if (!seq_plus_1)
+		return;
+	if (region_read_kept(heap->region, slot, &kept) && kept.seq + 1 == seq_plus_1) {
+		memory->kept_plus_1 = seq_plus_1;
+		memory->kept_site = site;
+	}
+	if (!heap->departed)
+		heap->departed = calloc(DEPARTED, sizeof(*heap->departed));
+	if (heap->departed)
+		*departed_at(heap, slot, seq_plus_1 - 1) = (struct departed){seq_plus_1, slot, site};
+}
+
+/* False for a sample that is there already. */
+static bool remember(struct heap *heap, uint32_t slot, uint64_t seq, uint32_t site)
+{
+	uint32_t segment = slot / REGION_SEGMENT_SLOTS;
+	if (segment >= heap->region->segments)
+		return true; /* has no slot: counted, not remembered */
+	if (!heap->memory[segment])
+		heap->memory[segment] = calloc(REGION_SEGMENT_SLOTS, sizeof(struct slot_memory));
+	struct slot_memory *memory = memory_of(heap, slot);
+	if (!memory)
+		return true;
+	if (memory_find(memory, seq) != HEAP_NO_SITE)
+		return false;
+	if (seq + 1 > memory->seq_plus_1) {
+		keep(heap, memory, slot, memory->before_plus_1, memory->before_site);
+		memory->before_plus_1 = memory->seq_plus_1;
+		memory->before_site = memory->site;
+		memory->seq_plus_1 = seq + 1;
+		memory->site = site;
+	} else if (seq + 1 > memory->before_plus_1) { /* late, from another CPU's ring */
+		keep(heap, memory, slot, memory->before_plus_1, memory->before_site);
+		memory->before_plus_1 = seq + 1;
+		memory->before_site = site;
+	} else {
+		keep(heap, memory, slot, seq + 1, site);
+	}
+	return true;
+}
+
+/* ---- sites */
+
+static uint32_t size_class(uint64_t size_bytes)
+{
+	return size_bytes <= 1 ? 1 : 65 - (uint32_t)__builtin_clzll(size_bytes - 1);
+}
+
+static uint32_t site_find(struct heap *heap, const struct heap_sample *sample)
+{
+	struct heap_site wanted = {.stack = sample->stack, .mapped = sample->mapped};
+	if (heap->labels & HEAP_LABEL_THREAD)
+		wanted.tid = sample->tid;
+	if (heap->labels & HEAP_LABEL_SIZE)
+		wanted.size_class = size_class(sample->size_bytes);
+	if (heap->labels & HEAP_LABEL_BACKEND)
+		wanted.backend = sample->backend;
+	uint64_t mixed = index_mix(index_mix(heap->seed, wanted.stack),
+	    (uint64_t)wanted.tid << 16 | (uint64_t)wanted.backend << 8 | (uint64_t)wanted.mapped << 7 |
+	        wanted.size_class);
+	uint32_t hash = index_fold(mixed), id;
+	size_t cursor = index_start(hash);
+	while ((id = index_next(&heap->index, hash, &cursor))) {
+		const struct heap_site *site = &heap->sites[id - 1];
+		if (site->stack == wanted.stack && site->mapped == wanted.mapped && site->tid == wanted.tid &&
+		    site->size_class == wanted.size_class && site->backend == wanted.backend)
+			return id - 1;
+	}
+	if (heap->site_count >= SITES_MAX ||
+	    array_reserve(&heap->sites, &heap->site_room, heap->site_count + 1, sizeof(wanted)) != 0 ||
+	    index_add(&heap->index, hash, heap->site_count + 1) != 0)
+		return HEAP_NO_SITE;
+	heap->sites[heap->site_count] = wanted;
+	return heap->site_count++;
+}
+
+static void sums_add(struct heap_sums *sums, struct weight weight)
+{
+	sums->samples++;
+	sums->bytes_q8 += weight.bytes_q8;
+	sums->objects_q16 += weight.objects_q16;
+}
+
+bool heap_add(struct heap *heap, const struct heap_sample *sample)
+{
+	struct weight weight = weight_of(sample->size_bytes, sample->period_bytes);
+	uint32_t site = site_find(heap, sample);
+	if (site == HEAP_NO_SITE || !remember(heap, sample->slot, sample->seq, site))
+		return false;
+	sums_add(&heap->sites[site].sums, weight);
+	sums_add(&heap->total, weight);
+	return true;
+}
+
+void heap_adopt(struct heap *heap, uint32_t stack, struct tally counted)
+{
+	const struct heap_sample anywhere = {.stack = stack};
+	uint32_t site = site_find(heap, &anywhere);
+	if (site == HEAP_NO_SITE)
+		return;
+	heap->sites[site].sums = (struct heap_sums){counted.samples, counted.bytes_q8, counted.objects_q16};
+	heap->total = heap->sites[site].sums;
+}
+
+void heap_inherit(struct heap *heap, const struct heap_sample *sample)
+{
+	uint32_t site = site_find(heap, sample);
+	if (site != HEAP_NO_SITE)
+		remember(heap, sample->slot, sample->seq, site);
+}
+
+uint32_t heap_site_count(const struct heap *heap)
+{
+	return heap->site_count;
+}
+
+const struct heap_site *heap_site(const struct heap *heap, uint32_t site)
+{
+	return &heap->sites[site];
+}
+
+struct heap_sums heap_total(const struct heap *heap)
+{
+	return heap->total;
+}
+
+/* ---- lifetimes */
+
+bool heap_freed(struct heap *heap, const struct free_copy *gone)
+{
+	uint32_t site = heap_site_of(heap, gone->slot, gone->seq);
+	if (site == HEAP_NO_SITE && heap->departed) {
+		const struct departed *departed = departed_at(heap, gone->slot, gone->seq);
+		if (departed->seq_plus_1 == gone->seq + 1 && departed->slot == gone->slot)
+			site = departed->site;
+	}
+	const struct lifetime_end end = {
+	    .weight = weight_of(gone->size_bytes, gone->period_bytes),
+	    .lived_ns = gone->freed_ns > gone->time_ns ? gone->freed_ns - gone->time_ns : 0,
+	    .same_thread = gone->tid == gone->freed_tid,
+	};
+	if (site == HEAP_NO_SITE)
+		return false;
+	lifetime_add(&heap->sites[site].lifetime, &end);
+	lifetime_add(&heap->lifetimes, &end);
+	return true;
+}
+
+const struct lifetime *heap_lifetimes(const struct heap *heap)
+{
+	return &heap->lifetimes;
+}
+
+/* ---- differences */
+
+/* lost at once; more is a hostile process' invention, and must not overflow below */
+enum { SAMPLES_MAX = 1 << 30 };
+
+struct heap_sums heap_whole(struct heap_sums sums)
+{
+	const struct heap_sums least = {
+	    sums.samples, sums.samples << WEIGHT_BYTES_SHIFT, sums.samples << WEIGHT_OBJECTS_SHIFT};
+	if (!sums.samples)
+		return least;
+	if (sums.bytes_q8 < least.bytes_q8)
+		sums.bytes_q8 = least.bytes_q8;
+	if (sums.objects_q16 < least.objects_q16)
+		sums.objects_q16 = least.objects_q16;
+	return sums;
+}
+
+struct heap_sums heap_lost(const struct heap *heap, struct tally counted)
+{
+	const struct heap_sums lost = {counted.samples - heap->total.samples,
+	    counted.bytes_q8 - heap->total.bytes_q8, counted.objects_q16 - heap->total.objects_q16};
+	if ((int64_t)lost.samples <= 0 || lost.samples > SAMPLES_MAX || (int64_t)lost.bytes_q8 < 0 ||
+	    (int64_t)lost.objects_q16 < 0)
+		return (struct heap_sums){0};
+	return heap_whole(lost);
+}
+
+void heap_mark(struct heap *heap, struct tally counted, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < heap->site_count; i++)
+		heap->sites[i].marked = heap->sites[i].sums;
+	heap->mark = (struct heap_mark){now_ns, heap_lost(heap, counted)};
+}
+
+const struct heap_mark *heap_last_mark(const struct heap *heap)
+{
+	return &heap->mark;
+}

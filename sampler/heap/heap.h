@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The books of one process: what its samples say was allocated, by site, and which site each slot's block
+ * came from.
+ *
+ *   sample arrives  -> its site += weight              (alloc_*: every sample, once)
+ *                   -> memory of its slot = (seq, site)
+ *   free arrives    -> its site's lifetimes += weight
+ *
+ * A site is a stack and a kind of memory, or with labels that and a thread or a class of sizes. What is in
+ * use is not in the books: the shared table is the truth there (live_scan.h), and the slots' memory says
+ * whose it is. heap_view.h puts both together.
+ */
+#ifndef SAMPLER_HEAP_HEAP_H
+#define SAMPLER_HEAP_HEAP_H
+
+#include "proto/weight.h"
+#include "sampler/heap/lifetime.h"
+#include "sampler/region/region.h"
+#include "sampler/unwind/stacks.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct heap;
+
+/* What rows are told apart by, besides the stack; bits. */
+enum heap_labels {
+	HEAP_LABEL_THREAD = 1 << 0,
+	HEAP_LABEL_AGE = 1 << 1,
+	HEAP_LABEL_SIZE = 1 << 2,
+	HEAP_LABEL_BACKEND = 1 << 3,
+};
+
+enum { HEAP_NO_SITE = UINT32_MAX };
+
+struct heap_sums {
+	uint64_t samples, bytes_q8, objects_q16;
+};
+
+struct heap_site {
+	uint32_t stack;
+	uint32_t tid;        /* 0 without the label */
+	bool mapped;         /* mappings, not blocks of the heap */
+	uint32_t size_class; /* 0 without the label; else blocks of (2^(n-1), 2^n] bytes have n + 1 */
+	uint32_t backend;    /* by which its stacks came: enum backend; 0 without the label */
+	struct heap_sums sums, marked; /* so far, and up to the last heap_mark */
+	struct lifetime lifetime;
+};
+
+struct heap_sample {
+	uint32_t slot; /* REGION_NO_SLOT: none */
+	uint64_t seq;
+	uint32_t stack, tid;
+	bool mapped;
+	uint64_t size_bytes, period_bytes;
+	uint32_t backend; /* enum backend */
+};
+
+/* The region is borrowed: what it keeps of the peak must not be forgotten here. NULL: out of memory. */
+struct heap *heap_new(const struct region *region, unsigned int labels);
+void heap_free(struct heap *heap);
+unsigned int heap_labels(const struct heap *heap);
+
+/* Enters a sample. False if this (slot, seq) is known already (two events saw it) or memory has run out. */
+bool heap_add(struct heap *heap, const struct heap_sample *sample);
+
+/* For a slot inherited at a fork: its site without an allocation. */
+void heap_inherit(struct heap *heap, const struct heap_sample *sample);
+
+/* What was counted before these books began, all under one stack. */
+void heap_adopt(struct heap *heap, uint32_t stack, struct tally counted);
+
+/* A block's end. False: nothing is known of its beginning (its stack was lost, or has not arrived yet). */
+bool heap_freed(struct heap *heap, const struct free_copy *gone);
+const struct lifetime *heap_lifetimes(const struct heap *heap); /* of all blocks whose frees arrived */
+
+/* The site of a slot's `seq`th block; HEAP_NO_SITE unknown. */
+uint32_t heap_site_of(const struct heap *heap, uint32_t slot, uint64_t seq);
+
+uint32_t heap_site_count(const struct heap *heap);
+const struct heap_site *heap_site(const struct heap *heap, uint32_t site);
+struct heap_sums heap_total(const struct heap *heap);
+
+/* Sums in which every sample stands for one byte and one object at least: a process that was killed while it
+ * counted its last sample has counted part of it. */
+struct heap_sums heap_whole(struct heap_sums sums);
+
+/* What the process says it has counted, against what arrived here: the difference was lost on the way. Never
+ * negative: a sample may arrive between two looks, and a hostile process may have written anything. */
+struct heap_sums heap_lost(const struct heap *heap, struct tally counted);
+
+/* Begins a delta: `marked` and what goes with it become the sums of now. */
+struct heap_mark {
+	uint64_t time_ns; /* 0: none yet */
+	struct heap_sums lost;
+};
+void heap_mark(struct heap *heap, struct tally counted, uint64_t now_ns);
+const struct heap_mark *heap_last_mark(const struct heap *heap);
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/heap/heap_view.h"
+
+#include "pprof/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { AGES = LIFETIME_CLASSES + 1 }; /* and none */
+
+struct making {
+	const struct heap *heap;
+	struct heap_view *view;
+	uint32_t sites;
+	uint32_t ages;         /* 1 or AGES */
+	uint32_t *row_of;      /* by site, inherited and age: row + 1 */
+	struct heap_sums lost; /* in use, of the process' own, without a stack */
+};
+
+static struct heap_view_row *row_for(struct making *m, uint32_t site, bool inherited, uint32_t age)
+{
+	struct heap_view *view = m->view;
+	size_t at = site == HEAP_NO_SITE ? m->sites : site;
+	at = (at * 2 + inherited) * m->ages + (m->ages == 1 || age == HEAP_VIEW_NO_AGE ? 0 : age + 1);
+	if (m->row_of[at])
+		return &view->rows[m->row_of[at] - 1];
+	if (array_reserve(&view->rows, &view->capacity, view->count + 1, sizeof(*view->rows)) != 0)
+		return NULL;
+	struct heap_view_row row = {.stack = UINT32_MAX, .age = age, .inherited = inherited};
+	if (site != HEAP_NO_SITE) {
+		const struct heap_site *from = heap_site(m->heap, site);
+		row.stack = from->stack;
+		row.tid = from->tid;
+		row.mapped = from->mapped;
+		row.size_class = from->size_class;
+		row.backend = from->backend;
+	}
+	view->rows[view->count] = row;
+	m->row_of[at] = (uint32_t)++view->count;
+	return &view->rows[view->count - 1];
+}
+
+static void estimate_add(struct heap_estimate *estimate, struct weight weight)
+{
+	estimate->samples++;
+	estimate->bytes += (double)weight.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
+	estimate->objects += (double)weight.objects_q16 / (1 << WEIGHT_OBJECTS_SHIFT);
+	estimate->bytes_variance += weight.bytes_variance;
+	estimate->objects_variance += weight.objects_variance;
+}
+
+static int add_block(struct making *m, const struct live_scan_block *block, uint64_t at_ns)
+{
+	const struct slot_copy *slot = &block->slot;
+	struct heap_view *view = m->view;
+	bool inherited = slot->flags & SLOT_INHERITED;
+	uint32_t site = heap_site_of(m->heap, block->number, slot->seq), age = HEAP_VIEW_NO_AGE;
+	if (m->ages > 1)
+		age = lifetime_class(at_ns > slot->time_ns ? at_ns - slot->time_ns : 0);
+	struct heap_view_row *row = row_for(m, site, inherited, age);
+	if (!row)
+		return -ENOMEM;
+	struct weight weight = region_weight(slot);
+	row->inuse.samples++;
+	row->inuse.bytes_q8 += weight.bytes_q8;
+	row->inuse.objects_q16 += weight.objects_q16;
+	estimate_add(&view->inuse, weight);
+	if (inherited)
+		estimate_add(&view->inherited, weight);
+	if (site == HEAP_NO_SITE)
+		estimate_add(&view->lost_inuse, weight);
+	if (site == HEAP_NO_SITE && !inherited) {
+		m->lost.samples++;
+		m->lost.bytes_q8 += weight.bytes_q8;
+		m->lost.objects_q16 += weight.objects_q16;
+	}
+	return 0;
+}
+
+static bool is_wanted(enum heap_view_kind kind, const struct live_scan_block *block, uint64_t since_ns)
+{
+	if (kind == HEAP_VIEW_PEAK)
+		return block->peak;
+	return block->live &&
+	    (kind == HEAP_VIEW_LIVE ||
+	        (block->slot.time_ns >= since_ns && !(block->slot.flags & SLOT_INHERITED)));
+}
+
+static struct heap_sums difference(struct heap_sums now, struct heap_sums then)
+{
+	if ((int64_t)(now.samples - then.samples) < 0 || (int64_t)(now.bytes_q8 - then.bytes_q8) < 0 ||
+	    (int64_t)(now.objects_q16 - then.objects_q16) < 0)
+		return (struct heap_sums){0};
+	return (struct heap_sums){
+	    now.samples - then.samples, now.bytes_q8 - then.bytes_q8, now.objects_q16 - then.objects_q16};
+}
+
+static struct heap_estimate estimate_of(struct heap_sums sums)
+{
+	return (struct heap_estimate){
+	    .samples = sums.samples,
+	    .bytes = (double)sums.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT),
+	    .objects = (double)sums.objects_q16 / (1 << WEIGHT_OBJECTS_SHIFT),
+	};
+}
+
+static int add_alloc(struct making *m, uint32_t site, struct heap_sums sums)
+{
+	if (!sums.samples)
+		return 0;
+	struct heap_view_row *row = row_for(m, site, false, HEAP_VIEW_NO_AGE);
+	if (!row)
+		return -ENOMEM;
+	row->alloc = sums;
+	return 0;
+}
+
+static uint64_t at_least(uint64_t value, uint64_t least)
+{
+	return value > least ? value : least;
+}
+
+/* A block without a stack that is in use was allocated. The process' count may not say so: it was read before
+ * the slots, or what it lacks was made up for by samples that came after it. */
+static struct heap_sums lost_at_least(struct heap_sums lost, struct heap_sums inuse)
+{
+	return (struct heap_sums){at_least(lost.samples, inuse.samples),
+	    at_least(lost.bytes_q8, inuse.bytes_q8), at_least(lost.objects_q16, inuse.objects_q16)};
+}
+
+static int add_allocated(struct making *m, bool delta, struct tally counted)
+{
+	struct heap_sums all = {0}, lost = heap_lost(m->heap, counted);
+	int error = 0;
+	if (delta)
+		lost = heap_whole(difference(lost, heap_last_mark(m->heap)->lost));
+	lost = lost_at_least(lost, m->lost);
+	for (uint32_t i = 0; i < m->sites && !error; i++) {
+		const struct heap_site *site = heap_site(m->heap, i);
+		struct heap_sums sums = delta ? difference(site->sums, site->marked) : site->sums;
+		all.samples += sums.samples;
+		all.bytes_q8 += sums.bytes_q8;
+		all.objects_q16 += sums.objects_q16;
+		error = add_alloc(m, i, sums);
+	}
+	if (!error)
+		error = add_alloc(m, HEAP_NO_SITE, lost);
+	all.samples += lost.samples;
+	all.bytes_q8 += lost.bytes_q8;
+	all.objects_q16 += lost.objects_q16;
+	m->view->allocated = estimate_of(all);
+	m->view->lost_alloc = estimate_of(lost);
+	return error;
+}
+
+static uint64_t take_up_to(uint64_t *from, uint64_t wanted)
+{
+	uint64_t taken = wanted < *from ? wanted : *from;
+	*from -= taken;
+	return taken;
+}
+
+/* With ages, what a site allocated is told apart into what lives, by age, and the rest, which has no age any
+ * more. */
+static int share_out(struct making *m)
+{
+	for (uint32_t site = 0; site <= m->sites; site++)
+		for (uint32_t age = 0; age + 1 < m->ages; age++) {
+			uint32_t at = m->row_of[site * 2 * m->ages + age + 1];
+			if (!at)
+				continue;
+			struct heap_view_row *rest =
+			    row_for(m, site == m->sites ? HEAP_NO_SITE : site, false, HEAP_VIEW_NO_AGE);
+			if (!rest)
+				return -ENOMEM;
+			struct heap_view_row *row = &m->view->rows[at - 1];
+			row->alloc.samples = take_up_to(&rest->alloc.samples, row->inuse.samples);
+			row->alloc.bytes_q8 = take_up_to(&rest->alloc.bytes_q8, row->inuse.bytes_q8);
+			row->alloc.objects_q16 = take_up_to(&rest->alloc.objects_q16, row->inuse.objects_q16);
+		}
+	return 0;
+}
+
+int heap_view_make(struct heap_view *view, enum heap_view_kind kind, const struct heap *heap,
+    const struct live_scan *live_scan)
+{
+	memset(view, 0, sizeof(*view));
+	struct making m = {.heap = heap, .view = view, .sites = heap_site_count(heap)};
+	m.ages = heap_labels(heap) & HEAP_LABEL_AGE ? AGES : 1;
+	m.row_of = calloc(((size_t)m.sites + 1) * 2 * m.ages, sizeof(*m.row_of));
+	if (!m.row_of)
+		return -ENOMEM;
+	uint64_t since_ns = heap_last_mark(heap)->time_ns;
+	uint64_t at_ns = kind == HEAP_VIEW_PEAK ? live_scan->peak_ns : live_scan->now_ns;
+	int error = 0;
+	for (size_t i = 0; i < live_scan->count && !error; i++)
+		if (is_wanted(kind, &live_scan->blocks[i], since_ns))
+			error = add_block(&m, &live_scan->blocks[i], at_ns);
+	if (!error)
+		error = add_allocated(&m, kind == HEAP_VIEW_DELTA, live_scan->counted);
+	if (!error)
+		error = share_out(&m);
+	free(m.row_of);
+	if (error)
+		heap_view_fini(view);
+	return error;
+}
+
+void heap_view_fini(struct heap_view *view)
+{
+	free(view->rows);
+	view->rows = NULL;
+	view->count = view->capacity = 0;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A view: books and live_scan put together, as the rows of a profile.
+ *
+ *   live    alloc_*: all there ever was; inuse_*: the blocks that are live
+ *   peak    alloc_*: the same; inuse_*: the blocks that were live at the peak
+ *   delta   alloc_*: what came since the last mark (heap_mark); inuse_*: of that, what is live
+ */
+#ifndef SAMPLER_HEAP_HEAP_VIEW_H
+#define SAMPLER_HEAP_HEAP_VIEW_H
+
+#include "sampler/region/live_scan.h"
+#include "sampler/heap/heap.h"
+
+/* Estimates with the variance of their sampling error (of bytes and of objects). */
+struct heap_estimate {
+	uint64_t samples;
+	double bytes, objects;
+	double bytes_variance, objects_variance;
+};
+
+enum heap_view_kind {
+	HEAP_VIEW_LIVE,
+	HEAP_VIEW_PEAK,
+	HEAP_VIEW_DELTA,
+};
+
+enum { HEAP_VIEW_NO_AGE = UINT32_MAX };
+
+struct heap_view_row {
+	uint32_t stack;                    /* UINT32_MAX: the lost stacks */
+	uint32_t tid, size_class, backend; /* as in struct heap_site */
+	uint32_t
+	    age; /* class, see lifetime.h; HEAP_VIEW_NO_AGE without the label, and for what is not in use */
+	bool mapped;    /* mappings, not blocks of the heap */
+	bool inherited; /* allocated by a process that this one was forked from */
+	struct heap_sums alloc, inuse;
+};
+
+struct heap_view {
+	struct heap_view_row *rows; /* owned */
+	size_t count, capacity;
+	/* inuse includes inherited; allocated has no variance */
+	struct heap_estimate allocated, inuse, inherited;
+	struct heap_estimate lost_alloc, lost_inuse; /* under [lost stack], included above */
+};
+
+/* Returns 0 or -ENOMEM (with nothing to free). */
+int heap_view_make(struct heap_view *view, enum heap_view_kind kind, const struct heap *heap,
+    const struct live_scan *live_scan);
+void heap_view_fini(struct heap_view *view);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Intake: from a perf record or a copied buffer to an entry in a process' books. Everything that arrives is
+ * checked against what the sampler itself knows: the key must be a region's, the place in use, the numbers in
+ * range.
+ */
+#ifndef SAMPLER_HEAP_INTAKE_H
+#define SAMPLER_HEAP_INTAKE_H
+
+#include "sampler/heap/process.h"
+#include "sampler/perf/record.h"
+
+struct intake {
+	struct modules *modules;
+	struct image *images; /* list; the session adds and removes */
+	const struct regs_arch *arch;
+	uint64_t regs_mask;
+	bool maps_follow;   /* MMAP2 records arrive; otherwise maps are read again now and then */
+	uint64_t ring_lost; /* records that the kernel had no room for, of all processes */
+	uint64_t bad;       /* malformed records, unknown keys */
+	uint64_t taken;     /* samples of our processes */
+	/* Called for a key that no known image has: true if images have become ready meanwhile. May be NULL.
+	 * */
+	bool (*find_images)(void *context);
+	void *context;
+	struct unwind_frame *frames;
+};
+
+/* Returns 0 or -ENOMEM. The images stay the caller's. */
+int intake_init(struct intake *intake, struct modules *modules, uint64_t regs_mask, bool maps_follow);
+void intake_fini(struct intake *intake);
+
+/* For rings_drain. */
+void intake_record(void *context, const struct record *record);
+
+/* Asks the processor for the beginning of the record behind a sample's, which another one has just written.
+ * */
+static inline void intake_prefetch(const struct record *sample)
+{
+	enum { LINE_BYTES = 64, BEGINNING_BYTES = 512 }; /* header, registers, the innermost frames */
+	uintptr_t next = (uintptr_t)sample->stack + sample->stack_want + sizeof(uint64_t);
+	for (uintptr_t i = 0; i < BEGINNING_BYTES; i += LINE_BYTES)
+		__builtin_prefetch((const void *)(next + i));
+}
+
+/* What lies in an image's stack buffers of samples taken before before_ns (of the records' clock). So copied
+ * stacks and the kernel's records of mappings come in one row: no stack is unwound with what was mapped there
+ * later. Returns how many there were. */
+size_t intake_buffers(struct intake *intake, struct image *image, uint64_t before_ns);
+
+#endif

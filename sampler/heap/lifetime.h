@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How long blocks lived: estimates of objects and bytes by class of lifetime, like every number here scaled
+ * up from the samples. Blocks that still live are not in it: their ages are lower bounds (right-censored),
+ * and whoever shows a distribution shows them beside it.
+ */
+#ifndef SAMPLER_HEAP_LIFETIME_H
+#define SAMPLER_HEAP_LIFETIME_H
+
+#include "proto/weight.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { LIFETIME_CLASSES = 11 };
+
+/* A lifetime or an age belongs to the first class whose bound it is below; the last class has none. */
+uint32_t lifetime_class(uint64_t ns);
+const char *lifetime_class_name(uint32_t class);  /* "1ms-10ms": a word without spaces */
+uint64_t lifetime_class_bound_ns(uint32_t class); /* UINT64_MAX for the last */
+
+struct lifetime {
+	double objects[LIFETIME_CLASSES];
+	double bytes, temporary_objects, other_thread_objects;
+	uint64_t samples;
+};
+
+struct lifetime_end {
+	struct weight weight;
+	uint64_t lived_ns;
+	bool same_thread; /* freed by the thread that allocated it */
+};
+
+/* What counts as temporary: freed below this age by the allocating thread. For the whole session, set before
+ * the first sample. */
+void lifetime_set_temporary(uint64_t ns);
+uint64_t lifetime_temporary_ns(void);
+
+void lifetime_add(struct lifetime *lifetime, const struct lifetime_end *end);
+
+double lifetime_objects(const struct lifetime *lifetime); /* of all classes */
+
+#endif

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/heap/process.h"
+
+#include "sampler/snapshot/snapshot_series.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SEARCHES_MAX = 64 }; /* of all processes, for those of one image: a hostile one asks for many */
+
+uint64_t process_now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+struct image *image_new(struct region *region, uint64_t now_ns)
+{
+	struct image *image = calloc(1, sizeof(*image));
+	if (!image) {
+		region_close(region);
+		free(region);
+		return NULL;
+	}
+	image->region = region;
+	image->claimed_ns = now_ns;
+	return image;
+}
+
+void image_free(struct image *image)
+{
+	if (!image)
+		return;
+	for (size_t i = 0; i < image->fd_count; i++)
+		close(image->fds[i]);
+	free(image->fds);
+	region_close(image->region);
+	free(image->region);
+	free(image);
+}
+
+/* ---- which process is it? */
+
+enum answer { NO, YES, SECRET };
+
+/* Whether pid has our region mapped: a pid that a target wrote into shared memory proves nothing. Secret: a
+ * process that has made itself undumpable, and we are not privileged. */
+static enum answer maps_region(pid_t pid, const struct region *region)
+{
+	char path[64], line[4352];
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	FILE *maps = fopen(path, "re");
+	if (!maps)
+		return errno == EACCES || errno == EPERM ? SECRET : NO;
+	bool found = false;
+	while (!found && fgets(line, sizeof(line), maps)) {
+		uint64_t ino;
+		if (sscanf(line, "%*s %*s %*s %*s %" SCNu64, &ino) == 1 && ino == region->ino &&
+		    strstr(line, "/memfd:heaptap"))
+			found = true;
+	}
+	fclose(maps);
+	return found ? YES : NO;
+}
+
+/* What the kernel says of a thread. */
+struct thread_facts {
+	pid_t pid; /* of its process; 0 for a zombie and for none */
+	pid_t parent;
+	pid_t inner;  /* its id in its own pid namespace */
+	bool like_us; /* all its user ids are ours */
+};
+
+static struct thread_facts thread_read(pid_t tid)
+{
+	char path[64], line[256], state = 0;
+	struct thread_facts facts = {0};
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+	FILE *status = fopen(path, "re");
+	if (!status)
+		return facts;
+	while (fgets(line, sizeof(line), status)) {
+		const char *last = strrchr(line, '\t');
+		unsigned int uid[4];
+		if (strncmp(line, "NSpid:", 6) == 0 && last)
+			facts.inner = atoi(last + 1);
+		else if (sscanf(line, "Uid: %u %u %u %u", &uid[0], &uid[1], &uid[2], &uid[3]) == 4)
+			facts.like_us =
+			    uid[0] == geteuid() && uid[1] == uid[0] && uid[2] == uid[0] && uid[3] == uid[0];
+		else if (sscanf(line, "Tgid: %d", &facts.pid) != 1 &&
+		    sscanf(line, "PPid: %d", &facts.parent) != 1)
+			(void)sscanf(line, "State: %c", &state);
+	}
+	fclose(status);
+	if (state == 'Z' || state == 'X')
+		facts.pid = 0;
+	return facts;
+}
+
+static void read_name(struct process *process)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)process->pid);
+	ssize_t length = process->pidfd >= 0 ? readlink(path, process->name, sizeof(process->name) - 1) : -1;
+	if (length <= 0)
+		return;
+	process->name[length] = '\0';
+	char *deleted = strstr(process->name, " (deleted)");
+	if (deleted && deleted[strlen(" (deleted)")] == '\0')
+		*deleted = '\0';
+}
+
+/* The path that the image was executed by, in its own words, into `path`; empty when there is none. */
+static void read_called(const struct region *region, char path[REGION_PATH_BYTES])
+{
+	struct region_module first;
+	const unsigned char *at = region->base + region->modules_offset;
+	memcpy(&first, at, sizeof(first));
+	memcpy(path, at + sizeof(first), REGION_PATH_BYTES);
+	path[first.path_bytes >= 1 && first.path_bytes <= REGION_PATH_BYTES ? first.path_bytes - 1 : 0] =
+	    '\0';
+}
+
+/* A program with several names (Debian's redis-server is a link to redis-check-rdb) goes by the one it was
+ * called by, if that does lead to the program; a script goes by its interpreter. */
+static void read_title(struct process *process)
+{
+	char called[REGION_PATH_BYTES], path[REGION_PATH_BYTES + 64], exe[64];
+	struct stat by_name, by_process;
+	read_called(process->image->region, called);
+	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)process->pid);
+	snprintf(path, sizeof(path), "/proc/%d/%s/%s", (int)process->pid, called[0] == '/' ? "root" : "cwd",
+	    called);
+	bool good = process->pidfd >= 0 && called[0] && stat(path, &by_name) == 0 &&
+	    stat(exe, &by_process) == 0 && by_name.st_dev == by_process.st_dev &&
+	    by_name.st_ino == by_process.st_ino;
+	const char *from = good ? called : process->name, *slash = strrchr(from, '/');
+	snprintf(process->title, sizeof(process->title), "%.63s", slash ? slash + 1 : from);
+}
+
+/* What /proc says of a process that has executed another program since find_pid is that one's. */
+static void doubt_name(struct process *process)
+{
+	char called[REGION_PATH_BYTES];
+	if (process->pidfd < 0 || process_is_there(process) || thread_read(process->pid).pid == 0)
+		return;
+	read_called(process->image->region, called);
+	const char *slash = strrchr(called, '/');
+	snprintf(process->name, sizeof(process->name), "%s", called);
+	snprintf(process->title, sizeof(process->title), "%.63s", slash ? slash + 1 : called);
+}
+
+/* When a process was forked, in ticks since the machine's start; 0: not known. */
+static uint64_t started(pid_t pid)
+{
+	char path[64], line[1024] = "";
+	uint64_t ticks = 0;
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	FILE *stat = fopen(path, "re");
+	if (!stat)
+		return 0;
+	/* the name is whatever it likes */
+	const char *after = fgets(line, sizeof(line), stat) ? strrchr(line, ')') : NULL;
+	if (!after ||
+	    sscanf(after + 1,
+	        " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
+	        &ticks) != 1)
+		ticks = 0;
+	fclose(stat);
+	return ticks;
+}
+
+/* Whether a process can be one of the image's, by what the kernel says. A number is a target's word, and it
+ * must not keep us waiting for a process that never ends: for ourselves, who map every region, or our
+ * children, who write profiles; or for one that hides its maps (init does so from root, in a container), is
+ * another user's, or is older than we are.
+ */
+static enum answer belongs(const struct thread_facts *facts, const struct region *region)
+{
+	if (facts->pid == 0 || facts->pid == getpid() || facts->parent == getpid())
+		return NO;
+	enum answer answer = maps_region(facts->pid, region);
+	bool possible = facts->like_us && started(facts->pid) >= started(getpid());
+	return answer == SECRET && !possible ? NO : answer;
+}
+
+static bool known(const struct image *image, pid_t pid)
+{
+	for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++)
+		if (image->process[i] && image->process[i]->pid == pid && image->process[i]->pidfd >= 0 &&
+		    !image->process[i]->finished)
+			return true;
+	return false;
+}
+
+/* The process that maps the region and is none that we know, for one whose number misleads: in a pid
+ * namespace of its own it tells its number there; made by a clone that the libc does not know of, its
+ * parent's. */
+static pid_t search_pid(struct image *image, pid_t told, bool cloned)
+{
+	DIR *proc = image->searches++ < SEARCHES_MAX ? opendir("/proc") : NULL;
+	pid_t found = 0;
+	uint32_t candidates = 0;
+	struct dirent *entry;
+	while (proc && (entry = readdir(proc))) {
+		pid_t pid = atoi(entry->d_name);
+		struct thread_facts facts = pid > 0 ? thread_read(pid) : (struct thread_facts){0};
+		bool likely = cloned ? facts.parent == told : facts.inner == told && pid != told;
+		if (!likely || known(image, pid) || belongs(&facts, image->region) != YES)
+			continue;
+		found = pid;
+		candidates++;
+	}
+	if (proc)
+		closedir(proc);
+	return candidates == 1 ? found : 0;
+}
+
+static void find_pid(struct process *process, const struct region_place *place)
+{
+	struct image *image = process->image;
+	process->pid = (pid_t)place->pid > 0 ? (pid_t)place->pid : 0;
+	struct thread_facts facts = process->pid ? thread_read(process->pid) : (struct thread_facts){0};
+	pid_t pid = facts.pid;
+	if (pid <= 0)
+		return;
+	bool cloned = known(image, pid);
+	if (cloned || belongs(&facts, image->region) == NO) {
+		pid = search_pid(image, pid, cloned);
+		if (!pid && cloned)
+			process->pid = 0; /* has ended; the number is another's */
+		if (!pid)
+			return;
+	}
+	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (pidfd < 0)
+		return;
+	/* it ended in between, and the number is another's now */
+	if (maps_region(pid, image->region) == NO) {
+		close(pidfd);
+		return;
+	}
+	process->pid = pid;
+	process->pidfd = pidfd;
+}
+
+bool process_is_there(const struct process *process)
+{
+	return process->pidfd >= 0 && maps_region(process->pid, process->image->region) != NO;
+}
+
+/* ---- address spaces */
+
+/* What the image's loader had mapped, in the image's own words: all there is of a process that is gone
+ * already. */
+static void maps_from_image(struct process *process)
+{
+	const struct region *region = process->image->region;
+	const unsigned char *at = region->base + region->modules_offset, *end = at + REGION_MODULES_BYTES;
+	for (uint32_t i = 0; i < 4096 && (size_t)(end - at) > sizeof(struct region_module); i++) {
+		struct region_module module;
+		char path[REGION_PATH_BYTES];
+		memcpy(&module, at, sizeof(module));
+		if (module.total_bytes < sizeof(module) || module.total_bytes > (size_t)(end - at) ||
+		    module.path_bytes < 1 || module.path_bytes > sizeof(path) ||
+		    module.path_bytes > module.total_bytes - sizeof(module) || module.end <= module.start)
+			break;
+		memcpy(path, at + sizeof(module), module.path_bytes);
+		path[module.path_bytes - 1] = '\0';
+		if (i == 0 && !process->name[0])
+			snprintf(process->name, sizeof(process->name), "%s", path);
+		const struct map_range range = {
+		    .start = module.start,
+		    .len = module.end - module.start,
+		    .pgoff = module.file_offset,
+		    .prot = PROT_READ | PROT_EXEC,
+		    .path = strncmp(path, "linux-vdso", 10) == 0 || strcmp(path, "linux-gate.so.1") == 0
+		        ? "[vdso]"
+		        : path,
+		    .build_id = module.build_id_bytes ? module.build_id : NULL,
+		    .build_id_len =
+		        (uint8_t)(module.build_id_bytes <= REGION_BUILD_ID_MAX ? module.build_id_bytes : 0),
+		};
+		maps_add(process->maps, &range);
+		at += module.total_bytes;
+	}
+}
+
+static struct process *parent_of(const struct process *process, const struct region_place *place)
+{
+	uint32_t parent = place->parent;
+	return parent >= 1 && parent <= REGION_PLACES && parent - 1 != process->place
+	    ? process->image->process[parent - 1]
+	    : NULL;
+}
+
+/* After an exec the pid's maps are another program's, while samples of ours may still lie in the rings. */
+static bool maps_are_ours(const struct process *process, const struct maps *maps)
+{
+	return maps_find(maps, process->image->trigger_address) != NULL;
+}
+
+static void open_maps(struct process *process, struct modules *modules, const struct process *parent)
+{
+	bool read = false;
+	process->maps = maps_new(modules, process->pidfd >= 0 ? process->pid : 0, true);
+	if (!process->maps)
+		return;
+	if (process->pidfd >= 0)
+		read = maps_read_proc(process->maps) == 0 && maps_are_ours(process, process->maps);
+	if (read) {
+		process->maps_read_ns = process_now_ns();
+		return;
+	}
+	maps_clear(process->maps);
+	if (parent && parent->maps) {
+		maps_free(process->maps);
+		process->maps = maps_copy(parent->maps, 0);
+	} else {
+		maps_from_image(process);
+	}
+}
+
+void process_refresh_maps(struct process *process, uint64_t now_ns, uint64_t every_ns)
+{
+	if (process->pidfd < 0 || now_ns - process->maps_read_ns < every_ns)
+		return;
+	process->maps_read_ns = now_ns;
+	struct maps *fresh = maps_new(maps_store(process->maps), process->pid, true);
+	if (fresh && maps_read_proc(fresh) == 0 && maps_are_ours(process, fresh)) {
+		maps_free(process->maps);
+		process->maps = fresh;
+	} else {
+		maps_free(fresh); /* it has just ended, or executes another program */
+	}
+}
+
+void process_inherit(struct process *process)
+{
+	const struct region *region = process->image->region;
+	const struct process *parent = parent_of(process, region_place(region, process->place));
+	for (uint32_t s = 0; parent && s < region->segments; s++) {
+		if (region_segment_owner(region, s) != (int)process->place)
+			continue;
+		for (uint32_t i = 0; i < REGION_SEGMENT_SLOTS; i++) {
+			struct slot_copy slot;
+			uint32_t number = s * REGION_SEGMENT_SLOTS + i;
+			if (!region_read_slot(region, number, &slot) || !(slot.flags & SLOT_INHERITED) ||
+			    slot.origin_place != parent->place ||
+			    heap_site_of(process->heap, number, slot.seq) != HEAP_NO_SITE)
+				continue;
+			uint32_t site = heap_site_of(parent->heap, slot.origin_slot, slot.origin_seq);
+			if (site == HEAP_NO_SITE)
+				continue;
+			uint32_t stack = stacks_translate(
+			    parent->stacks, heap_site(parent->heap, site)->stack, process->stacks);
+			const struct heap_sample sample = {
+			    .slot = number,
+			    .seq = slot.seq,
+			    .stack = stack,
+			    .tid = heap_site(parent->heap, site)->tid,
+			    .mapped = slot.flags & SLOT_MMAP,
+			    .size_bytes = slot.size_bytes,
+			    .period_bytes = slot.period_bytes,
+			};
+			if (stack != UINT32_MAX)
+				heap_inherit(process->heap, &sample);
+		}
+	}
+}
+
+static struct process *process_new(struct image *image, uint32_t number, struct modules *modules)
+{
+	struct region_place *place = region_place(image->region, number);
+	struct process *process = calloc(1, sizeof(*process));
+	if (!process)
+		return NULL;
+	process->image = image;
+	process->place = number;
+	process->pidfd = -1;
+	process->start_ns = process_now_ns();
+	process->stacks = stacks_new();
+	process->heap = heap_new(image->region, image->labels);
+	if (image->labels & HEAP_LABEL_THREAD)
+		process->threads = threads_new();
+	find_pid(process, place);
+	read_name(process);
+	struct process *parent = parent_of(process, place);
+	open_maps(process, modules, parent);
+	if (!process->maps || !process->stacks || !process->heap) {
+		image->process[number] = process;
+		image->live_processes++;
+		process_free(process);
+		return NULL;
+	}
+	if (parent) {
+		if (!process->name[0])
+			memcpy(process->name, parent->name, sizeof(process->name));
+		process_inherit(process);
+	}
+	read_title(process);
+	doubt_name(process);
+	image->process[number] = process;
+	image->live_processes++;
+	return process;
+}
+
+void process_adopt(struct process *process)
+{
+	const struct region *region = process->image->region;
+	uint32_t stack = stacks_intern(process->stacks, NULL, 0, STACK_BEFORE_RESTART, process->maps);
+	if (stack == UINT32_MAX)
+		return;
+	struct tally counted = region_read_tally(&region_place(region, process->place)->allocated);
+	heap_adopt(process->heap, stack, counted);
+	for (uint32_t s = 0; s < region->segments; s++) {
+		if (region_segment_owner(region, s) != (int)process->place)
+			continue;
+		for (uint32_t i = 0; i < REGION_SEGMENT_SLOTS; i++) {
+			struct slot_copy slot;
+			uint32_t number = s * REGION_SEGMENT_SLOTS + i;
+			if (!region_read_slot(region, number, &slot))
+				continue;
+			const struct heap_sample sample = {.slot = number,
+			    .seq = slot.seq,
+			    .stack = stack,
+			    .tid = slot.tid,
+			    .mapped = slot.flags & SLOT_MMAP,
+			    .size_bytes = slot.size_bytes,
+			    .period_bytes = slot.period_bytes};
+			heap_inherit(process->heap, &sample);
+		}
+	}
+}
+
+struct process *image_process(struct image *image, uint32_t number, struct modules *modules)
+{
+	struct region_place *place = region_place(image->region, number);
+	if (!image->ready || !place)
+		return NULL;
+	if (image->process[number])
+		return image->process[number];
+	if (atomic_load_explicit(&place->state, memory_order_acquire) != PLACE_READY)
+		return NULL;
+	return process_new(image, number, modules);
+}
+
+void process_free(struct process *process)
+{
+	struct image *image = process->image;
+	image->process[process->place] = NULL;
+	image->live_processes--;
+	if (process->pidfd >= 0)
+		close(process->pidfd);
+	maps_free(process->maps);
+	stacks_free(process->stacks);
+	heap_free(process->heap);
+	threads_free(process->threads);
+	snapshot_series_free(process->series);
+	free(process);
+}
+
+uint64_t process_samples(const struct process *process)
+{
+	return region_read_tally(&region_place(process->image->region, process->place)->allocated).samples;
+}

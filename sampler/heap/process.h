@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Processes and images.
+ *
+ *   image    one execution of a program: one region. The process that executed it has place 0; the children
+ *            that it forks, and that have something to tell, have other places.
+ *   process  one place of an image: pid, address space, stacks, books.
+ *
+ * A pid never identifies anything here (it is reused, differs between namespaces, and a vfork child has its
+ * own while it works in its parent's memory): samples carry the region's key and the place.
+ */
+#ifndef SAMPLER_HEAP_PROCESS_H
+#define SAMPLER_HEAP_PROCESS_H
+
+#include "sampler/perf/backend.h"
+#include "sampler/heap/heap.h"
+#include "sampler/unwind/maps.h"
+#include "sampler/region/region.h"
+#include "sampler/unwind/stacks.h"
+#include "sampler/linux/threads.h"
+#include "sampler/unwind/unwind.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { PROCESS_NAME_BYTES = 256 };
+
+enum process_end {
+	PROCESS_ALIVE,
+	PROCESS_EXITED, /* status known: exit code or signal */
+	PROCESS_GONE,   /* ended, nobody told us how */
+	PROCESS_EXEC,   /* executes another program now */
+};
+
+/* Counters of what happened to a process' samples on our side, by cause. */
+struct process_counters {
+	uint64_t taken;  /* stacks that arrived */
+	uint64_t copied; /* of these, by the copy backend */
+	uint64_t by_uprobe, by_breakpoint;
+	uint64_t bad; /* malformed */
+	uint64_t outcome[UNWIND_OUTCOMES];
+	uint64_t no_room;       /* stacks that the table had no room for */
+	uint64_t frees_unknown; /* of blocks whose stack was lost */
+};
+
+struct image;
+struct snapshot_series;
+
+struct process {
+	struct image *image;
+	uint32_t place;
+	/* 0 unknown; without a pidfd only what it said of itself: good for a name, not for /proc */
+	pid_t pid;
+	int pidfd;     /* -1: was gone before we could look */
+	bool command;  /* the process that the user launched */
+	bool watched;  /* the registry knows it */
+	bool shown;    /* there is a snapshot of it, or will be */
+	bool finished; /* its exit profile has been asked for */
+	enum process_end end;
+	int status; /* wait status, PROCESS_EXITED */
+	/* what the user called it: redis-server, though the file is redis-check-rdb */
+	char title[64];
+	char name[PROCESS_NAME_BYTES]; /* path of the executable, or what is known of it */
+	uint64_t start_ns, maps_read_ns, maps_retry_ns, prompt_ns;
+	uint32_t prompt_reads; /* of the maps since prompt_ns, out of turn */
+	struct maps *maps;
+	struct stacks *stacks;
+	struct heap *heap;
+	struct threads *threads;        /* NULL: nobody wants their names */
+	struct snapshot_series *series; /* of its snapshots; the scheduler makes it, NULL until then */
+	struct process_counters counters;
+	uint64_t due_seen, came_seen; /* stacks by events, when the fallback last looked */
+	uint32_t silent_looks;        /* in succession, with none of those that were due */
+};
+
+struct image {
+	struct image *next;
+	struct region *region; /* owned */
+	bool ready;            /* the image has written its part of the header */
+	bool settled;          /* what its being ready means for others is done */
+	uint64_t claimed_ns;   /* when its ticket was found gone */
+	unsigned int labels;   /* enum heap_labels, for the books of its processes */
+	uint64_t copied_seen, places_seen, requests_seen;
+	uint64_t frees_seen, frees_noted, frees_lost, frees_stuck_ns; /* see free_log.h */
+	uint64_t trigger_address;
+	enum backend backend;       /* by which its stacks come, see backend_fallback.h */
+	enum backend event_backend; /* the last that was an event: what lies in the rings came by it */
+	int *fds;                   /* breakpoint events */
+	size_t fd_count, fd_room;
+	uint64_t turns, turns_ns; /* context switches of place 0 when last looked at, and when */
+	uint32_t live_processes;
+	uint32_t unreleased; /* processes whose books are closed and whose profiles are being written */
+	uint32_t searches;   /* for processes whose pid was not to be believed */
+	struct process *process[REGION_PLACES];
+};
+
+/* Takes the region over (also on failure). NULL: out of memory. */
+struct image *image_new(struct region *region, uint64_t now_ns);
+void image_free(struct image *image); /* closes the region; every process must be gone */
+
+/* The process at a place, made if there is one in the shared memory and it is not known yet; NULL otherwise.
+ * */
+struct process *image_process(struct image *image, uint32_t place, struct modules *modules);
+
+/* Forgets a finished process; its place in the region is released by region_release_place, not here. */
+void process_free(struct process *process);
+
+/* The blocks that a child got from its parent keep their stacks: same addresses, so only the numbers change.
+ * Finds those that the parent's books know by now and the child's do not: at its birth the parent's last
+ * stacks may not have been read yet, so this is done again before the books are. */
+void process_inherit(struct process *process);
+
+/* Takes over books that an earlier sampler kept: what was counted so far gets the marker frame for its stack.
+ * */
+void process_adopt(struct process *process);
+
+/* Whether it still is the image that we know: it may have executed another program. */
+bool process_is_there(const struct process *process);
+
+/* Refreshes the map of a live process, at most every `every_ns`. */
+void process_refresh_maps(struct process *process, uint64_t now_ns, uint64_t every_ns);
+
+/* Samples that the process has counted so far. */
+uint64_t process_samples(const struct process *process);
+
+uint64_t process_now_ns(void);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The registry: who is being profiled, from the claim of a region to the last look at it.
+ *
+ *   ticket gone -> image, not ready -> header complete: process at place 0, breakpoints -> children at other
+ *   places process ends -> books closed (`closed` is called once) -> released nobody maps the image's region
+ *   any more -> image gone
+ */
+#ifndef SAMPLER_HEAP_REGISTRY_H
+#define SAMPLER_HEAP_REGISTRY_H
+
+#include "sampler/heap/intake.h"
+#include "sampler/heap/backend_fallback.h"
+#include "sampler/region/region_pool.h"
+#include "sampler/perf/probe.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct registry {
+	/* borrowed */
+	struct intake *intake; /* its list of images is the registry */
+	struct region_pool *pool;
+	struct probe *probe;
+	struct modules *modules;
+	int epoll_fd; /* pidfds are added here */
+	int verbosity;
+	unsigned int labels; /* enum heap_labels */
+	bool may_yield;      /* the backend was our choice: a breakpoint may give way to the copy backend */
+	/* Called when a process' books are closed; it must end in registry_release, now or later. */
+	void (*closed)(void *context, struct process *process);
+	void *context;
+
+	struct backend_fallback fallback;
+
+	/* COMMAND, as the front tells */
+	pid_t command; /* 0: not started yet */
+	bool command_ended;
+	bool front_gone; /* nobody will tell COMMAND's status */
+	bool status_known;
+	int command_status;
+	bool command_seen; /* it has loaded the library */
+	/* there was a process of whose end nothing tells us: it had ended when we first looked */
+	bool unwatched;
+
+	uint64_t arrivals;   /* processes ever watched */
+	uint64_t requests;   /* for snapshots, that targets have made; counted by the scheduler */
+	uint64_t incomplete; /* images that claimed a region and never got ready */
+	uint64_t linger_ns;
+};
+
+/* To be called once the borrowed fields are set. */
+void registry_init(struct registry *registry);
+
+/* Everything that lies in the rings and the stack buffers. Returns how many samples there were, and frees of
+ * some. */
+size_t registry_drain(struct registry *registry);
+
+/* Takes claimed regions, readies images, finds forked children's places, lets go of what is over. Returns how
+ * many images have come. */
+size_t registry_tend(struct registry *registry);
+
+/* Closes the books of every process that has ended. */
+void registry_finish_ended(struct registry *registry);
+
+/* The living process under that pid, or NULL. */
+const struct process *registry_find(const struct registry *registry, pid_t pid);
+
+void registry_release(struct registry *registry, struct process *process);
+
+/* Takes over a region that an earlier sampler left, with every process in it. Returns 0 or -ENOMEM (region
+ * closed). */
+int registry_adopt(struct registry *registry, struct region *region);
+
+/* The sampling period of all images, now and to come. */
+void registry_set_period(struct registry *registry, uint64_t period_bytes);
+
+/* Who could not be profiled, in words; an empty text if nobody. */
+void registry_describe_missed(const struct registry *registry, char *text, size_t bytes);
+
+bool registry_empty(const struct registry *registry);
+
+/* Drops every image, whatever its state. */
+void registry_fini(struct registry *registry);
+
+#endif

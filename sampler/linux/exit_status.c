@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/linux/exit_status.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* linux/pidfd.h of 6.15; Debian 12's headers are older. */
+struct pidfd_info {
+	uint64_t mask, cgroupid;
+	uint32_t pid, tgid, ppid, ids[8];
+	int32_t exit_code;
+};
+#define PIDFD_INFO_EXIT (1u << 3)
+#define PIDFD_GET_INFO  _IOWR(0xff, 11, struct pidfd_info)
+_Static_assert(sizeof(struct pidfd_info) == 64, "PIDFD_INFO_SIZE_VER0");
+
+static ssize_t read_text(int fd, char *text, size_t text_bytes)
+{
+	ssize_t got = pread(fd, text, text_bytes - 1, 0);
+	text[got > 0 ? got : 0] = '\0';
+	return got;
+}
+
+static ssize_t read_path(const char *path, char *text, size_t text_bytes)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	ssize_t got = read_text(fd, text, text_bytes);
+	close(fd);
+	return got;
+}
+
+/* The last field of /proc/PID/stat that proc(5) lists, exit_code, is the 52nd; the second may contain
+ * anything. */
+static int status_of_zombie(int pidfd, pid_t pid, int *status)
+{
+	char path[64], text[4096], state;
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (read_path(path, text, sizeof(text)) <= 0)
+		return -ENODATA;
+	const char *at = strrchr(text, ')');
+	if (!at || sscanf(at + 1, " %c", &state) != 1 || (state != 'Z' && state != 'X'))
+		return -ENODATA;
+	const char *last = strrchr(at, ' ');
+	/* Not reaped yet, so the number was this process' when we read. */
+	if (!last || syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) != 0)
+		return -ENODATA;
+	*status = atoi(last + 1);
+	return 0;
+}
+
+static int status_of_reaped(int pidfd, int *status)
+{
+	struct pidfd_info info = {.mask = PIDFD_INFO_EXIT};
+	if (ioctl(pidfd, PIDFD_GET_INFO, &info) != 0 || !(info.mask & PIDFD_INFO_EXIT))
+		return -ENODATA;
+	*status = info.exit_code;
+	return 0;
+}
+
+int exit_status_read(int pidfd, pid_t pid, int *status)
+{
+	/* Between the two states a process may be for an instant neither here nor there. */
+	for (int tries = 0; pidfd >= 0 && tries < 3; tries++) {
+		if (status_of_zombie(pidfd, pid, status) == 0 || status_of_reaped(pidfd, status) == 0)
+			return 0;
+		if (errno == ENOTTY || errno == EINVAL) /* an older kernel */
+			break;
+		usleep(500);
+	}
+	return -ENODATA;
+}
+
+/* ---- the OOM killer's count */
+
+int oom_watch_parse_counter(const char *text, uint64_t *count)
+{
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (sscanf(line, "oom_kill %" SCNu64, count) == 1)
+			return 0;
+	}
+	return -ENOENT;
+}
+
+int oom_watch_parse_cgroup(const char *text, int *version, char *path, size_t path_bytes)
+{
+	*version = 0;
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		size_t line_bytes = strcspn(line, "\n");
+		const char *controllers = memchr(line, ':', line_bytes);
+		const char *name = controllers
+		    ? memchr(controllers + 1, ':', line_bytes - (size_t)(controllers + 1 - line))
+		    : NULL;
+		if (!name || name[1] != '/')
+			continue;
+		size_t list_bytes = (size_t)(name - controllers - 1), length = strcspn(name + 1, "\n");
+		char list[128];
+		if (list_bytes >= sizeof(list) - 2 || length >= path_bytes)
+			continue;
+		snprintf(list, sizeof(list), ",%.*s,", (int)list_bytes, controllers + 1);
+		bool memory = strstr(list, ",memory,") != NULL;
+		if (!memory && list_bytes != 0)
+			continue;
+		/* A hierarchy of version 1 that has the memory controller wins over version 2, which then has
+		 * not. */
+		*version = memory ? 1 : 2;
+		memcpy(path, name + 1, length);
+		path[length] = '\0';
+		if (memory)
+			return 0;
+	}
+	return *version ? 0 : -ENOENT;
+}
+
+static int open_counter(int version, const char *cgroup)
+{
+	static const char *const files[2][2] = {
+	    {"/sys/fs/cgroup/memory%s/memory.oom_control", NULL},
+	    {"/sys/fs/cgroup%s/memory.events.local", "/sys/fs/cgroup%s/memory.events"},
+	};
+	char path[PATH_MAX + 64];
+	for (int i = 0; i < 2 && files[version - 1][i]; i++) {
+		snprintf(path, sizeof(path), files[version - 1][i], strcmp(cgroup, "/") == 0 ? "" : cgroup);
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd >= 0)
+			return fd;
+	}
+	return -1;
+}
+
+static int read_counter(int fd, uint64_t *count)
+{
+	char text[16384]; /* /proc/vmstat is the longest */
+	if (fd < 0 || read_text(fd, text, sizeof(text)) <= 0)
+		return -ENOENT;
+	return oom_watch_parse_counter(text, count);
+}
+
+void oom_watch_init(struct oom_watch *watch)
+{
+	memset(watch, 0, sizeof(*watch));
+	watch->fd = -1;
+}
+
+void oom_watch_fini(struct oom_watch *watch)
+{
+	if (watch->fd >= 0)
+		close(watch->fd);
+	watch->fd = -1;
+}
+
+void oom_watch_update(struct oom_watch *watch, pid_t pid)
+{
+	char path[64], text[8192], cgroup[PATH_MAX] = "";
+	int version = 0;
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	if (read_path(path, text, sizeof(text)) <= 0)
+		return; /* it has just ended: what is watched stays */
+	if (oom_watch_parse_cgroup(text, &version, cgroup, sizeof(cgroup)) != 0)
+		cgroup[0] = '\0';
+	if (watch->fd >= 0 && strcmp(cgroup, watch->cgroup) == 0)
+		return;
+	oom_watch_fini(watch);
+	memcpy(watch->cgroup, cgroup, sizeof(cgroup));
+	watch->fd = cgroup[0] ? open_counter(version, cgroup) : -1;
+	if (read_counter(watch->fd, &watch->before) == 0)
+		return;
+	/* The root cgroup counts nothing; the machine does. */
+	oom_watch_fini(watch);
+	watch->fd = open("/proc/vmstat", O_RDONLY | O_CLOEXEC);
+	if (read_counter(watch->fd, &watch->before) != 0)
+		oom_watch_fini(watch);
+}
+
+int64_t oom_watch_kills(const struct oom_watch *watch)
+{
+	uint64_t now;
+	if (read_counter(watch->fd, &now) != 0 || now < watch->before)
+		return -1;
+	return (int64_t)(now - watch->before);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opening a file whose path somebody else chose. A path can name a FIFO (open blocks), a tape or a watchdog
+ * (open has effects): so look first, without opening, and open only what is a regular file.
+ */
+#ifndef SAMPLER_LINUX_REGULAR_FILE_H
+#define SAMPLER_LINUX_REGULAR_FILE_H
+
+#include <sys/stat.h>
+
+/*
+ * Opens path for reading, close-on-exec, under the folder dirfd (AT_FDCWD as usual). With in_root, dirfd is
+ * the root that absolute symlinks and .. cannot leave, and the file itself may not be a symlink. Returns a
+ * descriptor and its *status, or -errno (-EINVAL: not a regular file).
+ */
+int regular_file_open(int dirfd, const char *path, int in_root, struct stat *status);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/linux/threads.h"
+
+#include "pprof/array.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { THREADS_MAX = 4096, NAME_BYTES = 16 }; /* of the kernel's task_struct.comm */
+
+struct thread {
+	uint32_t tid;
+	char name[NAME_BYTES]; /* empty: it had gone when we looked */
+};
+
+struct threads {
+	struct thread *items; /* by tid, rising */
+	size_t count, capacity;
+};
+
+struct threads *threads_new(void)
+{
+	return calloc(1, sizeof(struct threads));
+}
+
+void threads_free(struct threads *threads)
+{
+	if (threads)
+		free(threads->items);
+	free(threads);
+}
+
+static struct thread *find(const struct threads *threads, uint32_t tid, size_t *at)
+{
+	size_t low = 0, high = threads->count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (threads->items[middle].tid < tid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*at = low;
+	return low < threads->count && threads->items[low].tid == tid ? &threads->items[low] : NULL;
+}
+
+/* An empty name does not replace another. */
+static void put(struct threads *threads, uint32_t tid, const char *name)
+{
+	size_t at;
+	struct thread *thread = find(threads, tid, &at);
+	if (!thread) {
+		if (threads->count >= THREADS_MAX ||
+		    array_reserve(&threads->items, &threads->capacity, threads->count + 1, sizeof(*thread)) !=
+		        0)
+			return;
+		thread = &threads->items[at];
+		memmove(thread + 1, thread, (threads->count - at) * sizeof(*thread));
+		threads->count++;
+		*thread = (struct thread){.tid = tid};
+	}
+	if (name[0])
+		snprintf(thread->name, sizeof(thread->name), "%s", name);
+}
+
+static void read_name(struct threads *threads, pid_t pid, uint32_t tid)
+{
+	char path[64], name[NAME_BYTES];
+	snprintf(path, sizeof(path), "/proc/%d/task/%u/comm", (int)pid, tid);
+	FILE *file = fopen(path, "re");
+	size_t got = file ? fread(name, 1, sizeof(name) - 1, file) : 0;
+	if (file)
+		fclose(file);
+	name[got] = '\0';
+	name[strcspn(name, "\n")] = '\0';
+	put(threads, tid, name);
+}
+
+void threads_see(struct threads *threads, pid_t pid, uint32_t tid)
+{
+	size_t at;
+	if (!find(threads, tid, &at) && threads->count < THREADS_MAX)
+		read_name(threads, pid, tid);
+}
+
+void threads_call(struct threads *threads, uint32_t tid, const char *name)
+{
+	put(threads, tid, name);
+}
+
+void threads_read(struct threads *threads, pid_t pid)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	DIR *folder = opendir(path);
+	const struct dirent *entry;
+	while (folder && (entry = readdir(folder))) {
+		unsigned long tid = strtoul(entry->d_name, NULL, 10);
+		if (tid)
+			read_name(threads, pid, (uint32_t)tid);
+	}
+	if (folder)
+		closedir(folder);
+}
+
+const char *threads_name(const struct threads *threads, uint32_t tid)
+{
+	size_t at;
+	const struct thread *thread = threads ? find(threads, tid, &at) : NULL;
+	return thread && thread->name[0] ? thread->name : NULL;
+}

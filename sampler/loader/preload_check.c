@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sources: execve(2) for scripts, ld.so(8) for secure-execution mode (AT_SECURE), elf(5) for PT_INTERP. A
+ * static-pie program is ET_DYN without PT_INTERP too; so is the loader itself when it is run as a command,
+ * and it does preload.
+ */
+#include "sampler/loader/preload_check.h"
+
+#include <elf.h>
+#include <endian.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define SCRIPT_DEPTH 4   /* interpreters that are scripts themselves; the kernel allows as many */
+#define HEAD_BYTES   256 /* BINPRM_BUF_SIZE: what the kernel looks at */
+
+#if __x86_64__
+#define OWN_MACHINE EM_X86_64
+#elif __aarch64__
+#define OWN_MACHINE EM_AARCH64
+#endif
+
+static int preload_check_open(const char *command)
+{
+	const char *path = strchr(command, '/') ? "" : getenv("PATH");
+	int fd = -1;
+
+	if (!path)
+		path = "/bin:/usr/bin";
+	if (!*path)
+		return open(command, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	while (fd < 0) {
+		size_t length = strcspn(path, ":");
+		char candidate[PATH_MAX];
+		struct stat status;
+
+		snprintf(
+		    candidate, sizeof(candidate), "%.*s%s%s", (int)length, path, length ? "/" : "", command);
+		if (access(candidate, X_OK) == 0 && stat(candidate, &status) == 0 && S_ISREG(status.st_mode))
+			fd = open(candidate, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		if (!path[length])
+			break;
+		path += length + 1;
+	}
+	return fd;
+}
+
+/* Does exec raise privileges here, so that the loader will not listen to the environment? */
+static bool is_privileged(int fd, const struct stat *status)
+{
+	struct statvfs mount;
+
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
+		return false;
+	if (fstatvfs(fd, &mount) == 0 && (mount.f_flag & ST_NOSUID))
+		return false;
+	if ((status->st_mode & S_ISUID) && status->st_uid != getuid())
+		return true;
+	if ((status->st_mode & S_ISGID) && (status->st_mode & S_IXGRP) && status->st_gid != getgid())
+		return true;
+	return getuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0;
+}
+
+static enum preload_check_kind elf_inspect(int fd, const Elf64_Ehdr *header)
+{
+	bool has_interpreter = false, is_dynamic = false;
+
+	if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
+	    header->e_machine != OWN_MACHINE)
+		return PRELOAD_CHECK_FOREIGN;
+	if (header->e_phentsize != sizeof(Elf64_Phdr))
+		return PRELOAD_CHECK_UNKNOWN;
+	for (unsigned int i = 0; i < header->e_phnum; i++) {
+		Elf64_Phdr segment;
+		off_t at = (off_t)(header->e_phoff + i * sizeof(segment));
+
+		if (pread(fd, &segment, sizeof(segment), at) != sizeof(segment))
+			return PRELOAD_CHECK_UNKNOWN;
+		has_interpreter |= segment.p_type == PT_INTERP;
+		is_dynamic |= segment.p_type == PT_DYNAMIC;
+	}
+	if (has_interpreter)
+		return PRELOAD_CHECK_DYNAMIC;
+	/* ET_DYN without an interpreter: static-pie, or the loader. They are told apart by nothing but their
+	 * name. */
+	if (is_dynamic && header->e_type == ET_DYN) {
+		char link[32], target[PATH_MAX];
+		ssize_t length;
+
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		length = readlink(link, target, sizeof(target) - 1);
+		if (length > 0 && (target[length] = '\0', strstr(target, "/ld-")))
+			return PRELOAD_CHECK_UNKNOWN;
+	}
+	return PRELOAD_CHECK_STATIC;
+}
+
+/* "#! /usr/bin/env" -> the interpreter's path, cut out of `head`. */
+static const char *script_interpreter(char *head)
+{
+	char *start = head + 2 + strspn(head + 2, " \t");
+
+	start[strcspn(start, " \t\n")] = '\0';
+	return *start ? start : NULL;
+}
+
+enum preload_check_kind preload_check_inspect(const char *command)
+{
+	char name[HEAD_BYTES];
+	enum preload_check_kind kind = PRELOAD_CHECK_UNKNOWN;
+
+	for (int depth = 0; depth <= SCRIPT_DEPTH; depth++) {
+		union {
+			Elf64_Ehdr elf;
+			char bytes[HEAD_BYTES + 1];
+		} head;
+		const char *interpreter = NULL;
+		struct stat status;
+		ssize_t got;
+		int fd = preload_check_open(command);
+
+		if (fd < 0)
+			return PRELOAD_CHECK_UNKNOWN;
+		memset(&head, 0, sizeof(head));
+		got = pread(fd, head.bytes, HEAD_BYTES, 0);
+		if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || got < 4)
+			kind = PRELOAD_CHECK_UNKNOWN;
+		else if (memcmp(head.bytes, "#!", 2) == 0)
+			interpreter = script_interpreter(head.bytes);
+		else if ((size_t)got >= sizeof(head.elf) && memcmp(head.bytes, ELFMAG, SELFMAG) == 0)
+			kind = is_privileged(fd, &status) ? PRELOAD_CHECK_PRIVILEGED
+			                                  : elf_inspect(fd, &head.elf);
+		close(fd);
+		if (!interpreter)
+			return kind;
+		snprintf(name, sizeof(name), "%s", interpreter);
+		command = name;
+	}
+	return PRELOAD_CHECK_UNKNOWN;
+}
+
+const char *preload_check_obstacle(enum preload_check_kind kind)
+{
+	switch (kind) {
+	case PRELOAD_CHECK_STATIC:
+		return "is statically linked: no loader takes our library in";
+	case PRELOAD_CHECK_PRIVILEGED:
+		return "gains privileges when it starts (setuid, setgid or capabilities): the loader ignores "
+		       "LD_PRELOAD";
+	case PRELOAD_CHECK_FOREIGN:
+		return "is built for another architecture: our library cannot be loaded";
+	case PRELOAD_CHECK_DYNAMIC:
+	case PRELOAD_CHECK_UNKNOWN:
+		break;
+	}
+	return NULL;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A look at COMMAND's file before it starts: will the loader take our library into it? What we find is a
+ * forecast for the user, never a reason not to run COMMAND.
+ */
+#ifndef SAMPLER_LOADER_PRELOAD_CHECK_H
+#define SAMPLER_LOADER_PRELOAD_CHECK_H
+
+#include <stddef.h>
+
+enum preload_check_kind {
+	PRELOAD_CHECK_DYNAMIC, /* a loader will read LD_PRELOAD, as far as can be told */
+	PRELOAD_CHECK_UNKNOWN, /* not found, unreadable, no ELF file: the exec will tell */
+	PRELOAD_CHECK_STATIC,  /* no loader: nothing can be preloaded */
+	/* setuid, setgid or file capabilities that take effect: the loader ignores LD_PRELOAD */
+	PRELOAD_CHECK_PRIVILEGED,
+	PRELOAD_CHECK_FOREIGN, /* another architecture or word size: the loader cannot load our library */
+};
+
+/* `command` is looked up in PATH as execvp does; a script's interpreter is followed. */
+enum preload_check_kind preload_check_inspect(const char *command);
+
+/* A clause for the user, such as "is statically linked", or NULL for DYNAMIC and UNKNOWN. */
+const char *preload_check_obstacle(enum preload_check_kind kind);
+
+#endif

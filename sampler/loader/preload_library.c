@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/loader/preload_library.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PRELOAD "LD_PRELOAD"
+#define HANDLE  "HEAPTAP"
+
+static bool candidate_is_there(char *path, size_t path_bytes, const char *folder, const char *relative)
+{
+	char joined[PATH_MAX], resolved[PATH_MAX];
+
+	if (snprintf(joined, sizeof(joined), "%s%s" PRELOAD_LIBRARY_NAME, folder, relative) >=
+	    (int)sizeof(joined))
+		return false;
+	return realpath(joined, resolved) && access(resolved, R_OK) == 0 &&
+	    snprintf(path, path_bytes, "%s", resolved) < (int)path_bytes;
+}
+
+int preload_library_find(char *path, size_t path_bytes)
+{
+	char folder[PATH_MAX];
+	ssize_t length = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
+
+	if (length > 0) {
+		folder[length] = '\0';
+		*strrchr(folder, '/') = '\0';
+		if (candidate_is_there(path, path_bytes, folder, "/") ||
+		    candidate_is_there(path, path_bytes, folder, "/../lib/heaptap/"))
+			return 0;
+	}
+	return candidate_is_there(path, path_bytes, HEAPTAP_LIBDIR, "/") ? 0 : -ENOENT;
+}
+
+bool preload_library_is_preloadable(const char *path)
+{
+	return strpbrk(path, " :$") == NULL;
+}
+
+static bool variable_is(const char *entry, const char *name)
+{
+	size_t length = strlen(name);
+
+	return strncmp(entry, name, length) == 0 && entry[length] == '=';
+}
+
+static char *entry_make(const char *name, const char *first, const char *separator, const char *second)
+{
+	char *entry;
+
+	return asprintf(&entry, "%s=%s%s%s", name, first, separator, second) < 0 ? NULL : entry;
+}
+
+/*
+ * The allocation begins with the two strings that were made here, so that they can be freed; the array that
+ * the caller sees begins behind them.
+ */
+char **preload_library_environment(char *const environment[], const char *library, const char *value)
+{
+	const char *preload = NULL;
+	char **made, **next;
+	size_t count = 0;
+
+	for (; environment[count]; count++) {
+		if (variable_is(environment[count], PRELOAD))
+			preload = environment[count] + sizeof(PRELOAD);
+	}
+	made = calloc(count + 5, sizeof(*made));
+	if (!made)
+		return NULL;
+	made[0] = entry_make(PRELOAD, library, preload && *preload ? ":" : "", preload ? preload : "");
+	made[1] = entry_make(HANDLE, value, "", "");
+	next = made + 2;
+	for (size_t i = 0; i < count; i++) {
+		if (!variable_is(environment[i], HANDLE))
+			*next++ = variable_is(environment[i], PRELOAD) ? made[0] : environment[i];
+	}
+	if (!preload)
+		*next++ = made[0];
+	*next = made[1];
+	if (made[0] && made[1])
+		return made + 2;
+	preload_library_environment_free(made + 2);
+	return NULL;
+}
+
+void preload_library_environment_free(char **environment)
+{
+	if (!environment)
+		return;
+	free(environment[-2]);
+	free(environment[-1]);
+	free(environment - 2);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where libheaptap.so is, and how COMMAND's environment names it. */
+#ifndef SAMPLER_LOADER_PRELOAD_LIBRARY_H
+#define SAMPLER_LOADER_PRELOAD_LIBRARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define PRELOAD_LIBRARY_NAME "libheaptap.so"
+
+/*
+ * Looks beside the running binary, then in ../lib/heaptap as `make install` places it, then in the folder
+ * that was compiled in. Returns 0, -ENOENT, or -ENAMETOOLONG. `path` is absolute.
+ */
+int preload_library_find(char *path, size_t path_bytes);
+
+/* Can LD_PRELOAD carry this path? Spaces and colons separate its entries, '$' begins a token (ld.so(8)). */
+bool preload_library_is_preloadable(const char *path);
+
+/*
+ * The environment for COMMAND: `environment` with `library` in front of what LD_PRELOAD holds and with
+ * HEAPTAP set to `value`, all else and the order kept. The caller frees it with
+ * preload_library_environment_free; it borrows the other strings. NULL: no memory.
+ */
+char **preload_library_environment(char *const environment[], const char *library, const char *value);
+void preload_library_environment_free(char **environment);
+
+#endif

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/perf/counter.h"
+
+#include "sampler/perf/event_attr.h"
+#include "sampler/arch/regs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	RING_BYTES_ROOT = 16 << 20,
+	RING_BYTES_DENSE = 64 << 20, /* a burst of faults is ten times faster than we are */
+	DENSE_NS = 1000000,
+	RING_BYTES_USER = 2 << 20, /* the heap's rings have to find room under the same limit */
+	ATTACH_ROUNDS = 16,
+	ATTACH_TRIES = 8,
+	/* record sizes are 16 bits wide; the rest is for the kernel's call chain */
+	DUMP_BYTES_MAX = 64000,
+	/* from a thread's being listed to its FORK record, at most: the kernel writes it next */
+	SETTLE_NS = 2 * 1000000,
+};
+
+struct counter {
+	int fd;
+	pid_t tid;      /* that it was put on */
+	uint32_t event; /* EVENTS_MAX: the tracker */
+	uint64_t id;
+};
+
+struct fork_seen {
+	pid_t tid, parent_tid;
+	uint64_t time_ns;
+};
+
+struct thread {
+	pid_t tid;
+	uint64_t complete_ns; /* when the last of its counters was open */
+};
+
+struct counters {
+	const struct event *events;
+	size_t event_count;
+	struct rings *rings;
+	uint32_t dump_bytes;
+	struct counter *list;
+	size_t count, capacity;
+	struct record_source *sources;
+	struct record_layouts layouts;
+	/* while a running process is attached to */
+	bool attaching;
+	struct fork_seen *forks;
+	size_t fork_count, fork_capacity;
+	struct thread *threads; /* that counters were put on */
+	size_t thread_count;
+};
+
+/* ---- the list */
+
+static int open_event(const struct perf_event_attr *attr, pid_t pid, int cpu)
+{
+	int fd = (int)syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int by_id(const void *left, const void *right)
+{
+	const struct record_source *a = left, *b = right;
+	return a->id < b->id ? -1 : a->id > b->id;
+}
+
+/* To be called after every change of the list. */
+static int index_sources(struct counters *c)
+{
+	struct record_source *sources = reallocarray(c->sources, c->count + 1, sizeof(*sources));
+	if (!sources)
+		return -ENOMEM;
+	c->sources = sources;
+	for (size_t i = 0; i < c->count; i++) {
+		struct perf_event_attr attr;
+		uint32_t event = c->list[i].event;
+		if (event == EVENTS_MAX)
+			event_attr_tracker(&attr);
+		else
+			event_attr_part(&attr, &c->events[event], 0, c->dump_bytes);
+		sources[i] = (struct record_source){
+		    .id = c->list[i].id, .sample_type = attr.sample_type, .event = event};
+	}
+	qsort(sources, c->count, sizeof(*sources), by_id);
+	c->layouts = (struct record_layouts){
+	    .regs_mask = regs_arch_native()->perf_mask, .sources = sources, .count = c->count};
+	return 0;
+}
+
+static int open_counter(
+    struct counters *c, const struct perf_event_attr *attr, pid_t tid, size_t ring, uint32_t event)
+{
+	if (c->count == c->capacity) {
+		size_t capacity = c->capacity ? c->capacity * 2 : 64;
+		struct counter *grown = reallocarray(c->list, capacity, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		c->list = grown;
+		c->capacity = capacity;
+	}
+	struct counter counter = {
+	    .fd = open_event(attr, tid, rings_cpu(c->rings, ring)), .tid = tid, .event = event};
+	if (counter.fd < 0)
+		return counter.fd;
+	if (ioctl(counter.fd, PERF_EVENT_IOC_SET_OUTPUT, rings_fd(c->rings, ring)) != 0 ||
+	    ioctl(counter.fd, PERF_EVENT_IOC_ID, &counter.id) != 0) {
+		int error = -errno;
+		close(counter.fd);
+		return error;
+	}
+	c->list[c->count++] = counter;
+	return 0;
+}
+
+/* Closes what came after the first `kept`. */
+static void drop_from(struct counters *c, size_t kept)
+{
+	while (c->count > kept)
+		close(c->list[--c->count].fd);
+}
+
+/* One event, or the tracker, on one thread. */
+static int open_on(struct counters *c, uint32_t event, pid_t tid, bool on_exec)
+{
+	uint32_t parts = event == EVENTS_MAX ? 1 : c->events[event].parts;
+	for (uint32_t part = 0; part < parts; part++) {
+		struct perf_event_attr attr;
+		if (event == EVENTS_MAX)
+			event_attr_tracker(&attr);
+		else
+			event_attr_part(&attr, &c->events[event], part, c->dump_bytes);
+		attr.enable_on_exec = on_exec;
+		attr.disabled = on_exec || event != EVENTS_MAX;
+		for (size_t i = 0; i < rings_count(c->rings); i++) {
+			if (event != EVENTS_MAX && c->events[event].cpu >= 0 &&
+			    c->events[event].cpu != rings_cpu(c->rings, i))
+				continue;
+			int error = open_counter(c, &attr, tid, i, event);
+			if (error)
+				return error;
+		}
+	}
+	return 0;
+}
+
+int counters_attach_waiting(struct counters *c, pid_t pid)
+{
+	size_t before = c->count;
+	int error = open_on(c, EVENTS_MAX, pid, true);
+	for (uint32_t i = 0; i < c->event_count && !error; i++)
+		error = open_on(c, i, pid, true);
+	if (!error)
+		error = index_sources(c);
+	if (error)
+		drop_from(c, before);
+	return error;
+}
+
+/* ---- a running process */
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(RING_CLOCK, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void counters_note_fork(struct counters *c, const struct record *record)
+{
+	if (!c->attaching)
+		return;
+	if (c->fork_count == c->fork_capacity) {
+		size_t capacity = c->fork_capacity ? c->fork_capacity * 2 : 64;
+		struct fork_seen *grown = reallocarray(c->forks, capacity, sizeof(*grown));
+		if (!grown)
+			return;
+		c->forks = grown;
+		c->fork_capacity = capacity;
+	}
+	c->forks[c->fork_count++] =
+	    (struct fork_seen){(pid_t)record->tid, (pid_t)record->parent_tid, record->time_ns};
+}
+
+static const struct thread *find_thread(const struct counters *c, pid_t tid)
+{
+	for (size_t i = 0; i < c->thread_count; i++)
+		if (c->threads[i].tid == tid)
+			return &c->threads[i];
+	return NULL;
+}
+
+static bool inherited(const struct counters *c, pid_t tid)
+{
+	for (size_t i = 0; i < c->fork_count; i++)
+		if (c->forks[i].tid == tid)
+			return true;
+	return false;
+}
+
+static int attach_thread(struct counters *c, pid_t tid)
+{
+	struct thread *grown = reallocarray(c->threads, c->thread_count + 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	c->threads = grown;
+	size_t before = c->count;
+	int error = open_on(c, EVENTS_MAX, tid, false);
+	for (uint32_t i = 0; i < c->event_count && !error; i++)
+		error = open_on(c, i, tid, false);
+	if (error)
+		drop_from(c, before);
+	else
+		c->threads[c->thread_count++] = (struct thread){tid, now_ns()};
+	return error;
+}
+
+/* On the threads that are there and that nobody of ours has created. Returns how many were new, or -errno. */
+static int attach_round(struct counters *c, pid_t pid)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	DIR *tasks = opendir(path);
+	if (!tasks)
+		return -ESRCH;
+	int found = 0, error = 0;
+	const struct dirent *entry;
+	while (!error && (entry = readdir(tasks))) {
+		pid_t tid = atoi(entry->d_name);
+		if (tid <= 0 || find_thread(c, tid) || inherited(c, tid))
+			continue;
+		error = attach_thread(c, tid);
+		found += error == 0;
+		error = error == -ESRCH ? 0 : error; /* it has ended */
+	}
+	closedir(tasks);
+	if (!error)
+		error = index_sources(c);
+	return error ? error : found;
+}
+
+/* A thread that was listed and had inherited: its own counters would tell, and count, everything twice. */
+static void drop_doubles(struct counters *c)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < c->count; i++) {
+		if (inherited(c, c->list[i].tid))
+			close(c->list[i].fd);
+		else
+			c->list[kept++] = c->list[i];
+	}
+	c->count = kept;
+}
+
+/* Was a thread created while its creator's counters were being opened? Then nobody knows which of them it
+ * has. */
+static bool in_doubt(const struct counters *c)
+{
+	for (size_t i = 0; i < c->fork_count; i++) {
+		const struct thread *creator = find_thread(c, c->forks[i].parent_tid);
+		if (creator && !inherited(c, creator->tid) &&
+		    c->forks[i].time_ns < creator->complete_ns + SETTLE_NS)
+			return true;
+	}
+	return false;
+}
+
+static void enable(const struct counters *c)
+{
+	for (size_t i = 0; i < c->count; i++)
+		if (c->list[i].event != EVENTS_MAX)
+			ioctl(c->list[i].fd, PERF_EVENT_IOC_ENABLE, 0); /* those that inherited it too */
+}
+
+/* Returns 0, 1 in doubt, or -errno. */
+static int attach_once(struct counters *c, pid_t pid, void (*drain)(void *context), void *context)
+{
+	const struct timespec pause = {.tv_nsec = SETTLE_NS};
+	int result = 0;
+	c->fork_count = c->thread_count = 0;
+	/* After a round without anybody new one more, after a pause: a FORK record may come later than the
+	 * thread. */
+	for (int i = 0, quiet = 0; i < ATTACH_ROUNDS && quiet < 2 && result >= 0; i++) {
+		result = attach_round(c, pid);
+		quiet = result == 0 ? quiet + 1 : 0;
+		nanosleep(&pause, NULL);
+		drain(context);
+	}
+	if (result >= 0 && c->thread_count == 0)
+		result = -ESRCH;
+	if (result >= 0 && in_doubt(c))
+		return 1;
+	return result < 0 ? result : 0;
+}
+
+int counters_attach_running(struct counters *c, pid_t pid, void (*drain)(void *context), void *context)
+{
+	int result = 1;
+	c->attaching = true;
+	for (int i = 0; i < ATTACH_TRIES && result == 1; i++) {
+		drop_from(c, 0);
+		result = attach_once(c, pid, drain, context);
+	}
+	if (result >= 0) {
+		drop_doubles(c);
+		result = index_sources(c);
+	}
+	if (result >= 0) {
+		/* Twice: a thread that is being created just then may have copied its creator's state before.
+		 * */
+		const struct timespec pause = {.tv_nsec = SETTLE_NS};
+		enable(c);
+		nanosleep(&pause, NULL);
+		enable(c);
+	}
+	c->attaching = false;
+	if (result < 0)
+		drop_from(c, 0);
+	return result;
+}
+
+/* ---- all of it */
+
+/* Thousands of samples a second, or as many as the program likes? */
+static bool is_dense(const struct event *event)
+{
+	return event->kind == EVENT_CLOCK ? event->period < DENSE_NS
+	                                  : event->hz > 1000 || (!event->hz && event->period < 100);
+}
+
+struct counters *counters_open(const struct event *events, size_t count, uint32_t stack_bytes, int *error)
+{
+	struct counters *c = calloc(1, sizeof(*c));
+	if (!c) {
+		*error = -ENOMEM;
+		return NULL;
+	}
+	c->events = events;
+	c->event_count = count;
+	c->dump_bytes = (stack_bytes > DUMP_BYTES_MAX ? DUMP_BYTES_MAX : stack_bytes) & ~7u;
+	size_t ring_bytes = geteuid() == 0 ? RING_BYTES_ROOT : RING_BYTES_USER;
+	for (size_t i = 0; i < count; i++)
+		if (geteuid() == 0 && is_dense(&events[i]))
+			ring_bytes = RING_BYTES_DENSE;
+	c->rings = rings_open(ring_bytes, error);
+	if (c->rings && (*error = index_sources(c)) == 0)
+		return c;
+	counters_close(c);
+	return NULL;
+}
+
+void counters_close(struct counters *c)
+{
+	if (!c)
+		return;
+	drop_from(c, 0);
+	rings_close(c->rings);
+	free(c->list);
+	free(c->sources);
+	free(c->forks);
+	free(c->threads);
+	free(c);
+}
+
+struct rings *counters_rings(struct counters *c)
+{
+	return c->rings;
+}
+
+uint32_t counters_dump_bytes(const struct counters *c)
+{
+	return c->dump_bytes;
+}
+
+const struct record_layouts *counters_layouts(const struct counters *c)
+{
+	return &c->layouts;
+}
+
+void counters_read(const struct counters *c, size_t event, struct counter_totals *totals)
+{
+	memset(totals, 0, sizeof(*totals));
+	totals->lost_known = event_attr_counts_lost();
+	for (size_t i = 0; i < c->count; i++) {
+		uint64_t words[5] = {0}; /* value, enabled, running, id, lost */
+		const struct counter *counter = &c->list[i];
+		if ((counter->event != event && counter->event != EVENTS_MAX) ||
+		    read(counter->fd, words, sizeof(words)) < 32)
+			continue;
+		if (counter->event == EVENTS_MAX) {
+			totals->enabled_ns += words[2];
+			continue;
+		}
+		totals->counted += words[0];
+		totals->running_ns += words[2];
+		totals->lost += totals->lost_known ? words[4] : 0;
+	}
+	totals->running_ns /= c->events[event].parts;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counters: the kernel's side of the events that a user names, on the tasks they are put on.
+ *
+ *   per thread and CPU   a tracker (a dummy that tells of mappings, forks, execs and ends) and each part of
+ *                        each event, all inherited by what the thread creates; inherited events have rings
+ *                        only per CPU
+ *   COMMAND              disabled, enable_on_exec: what happens before COMMAND is itself is not counted
+ *   a running process    on each thread the tracker, enabled at once, then the rest, disabled; when all have
+ *                        them, all are enabled. A thread that comes in the meantime is in the list of threads
+ *                        although it may have inherited everything: whether it has, its creator's tracker
+ *                        told (FORK), and then what was put on it goes again. If it came while its creator's
+ *                        counters were being opened, nobody knows, and everything begins again.
+ *
+ * How long an event was counted of the time that it should have been (multiplexing): the tracker is a
+ * software event and always counted, so its running time is the time that tasks ran.
+ */
+#ifndef SAMPLER_PERF_COUNTER_H
+#define SAMPLER_PERF_COUNTER_H
+
+#include "sampler/perf/event.h"
+#include "sampler/perf/ring.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct counters;
+
+struct counter_totals {
+	uint64_t counted; /* by the kernel, of all tasks; events, or ns of a clock */
+	uint64_t lost;    /* samples for which the rings had no room */
+	bool lost_known;  /* the kernel says how many (Linux 6.0) */
+	uint64_t enabled_ns, running_ns;
+};
+
+/* The events are borrowed. stack_bytes: most of the stack in a sample. NULL with *error = -errno. */
+struct counters *counters_open(const struct event *events, size_t count, uint32_t stack_bytes, int *error);
+void counters_close(struct counters *counters);
+
+struct rings *counters_rings(struct counters *counters);
+uint32_t counters_dump_bytes(const struct counters *counters);
+
+/* What the records in the rings consist of; its sources' `event` is a number of the events, or EVENTS_MAX for
+ * a tracker. Valid until the next attach. */
+const struct record_layouts *counters_layouts(const struct counters *counters);
+
+/* On a process that is to execute something: it waits, it has one thread. Returns 0 or -errno (nothing left
+ * open). */
+int counters_attach_waiting(struct counters *counters, pid_t pid);
+
+/* On every thread of a running process. The rings must be drained while it runs: `drain` is called between
+ * the rounds, and has to tell counters_note_fork of each FORK record. Returns 0 or -errno (nothing left
+ * open). */
+int counters_attach_running(
+    struct counters *counters, pid_t pid, void (*drain)(void *context), void *context);
+void counters_note_fork(struct counters *counters, const struct record *record);
+
+void counters_read(const struct counters *counters, size_t event, struct counter_totals *totals);
+
+#endif

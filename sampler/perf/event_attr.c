@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/perf/event_attr.h"
+
+#include "sampler/perf/record.h"
+#include "sampler/arch/regs.h"
+#include "sampler/perf/ring.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* ---- attributes */
+
+/* Newer kernels' wishes that an older one may refuse, and then goes without. */
+enum feature { FEATURE_LOST = 1, FEATURE_PAGE_SIZE = 2, FEATURE_BUILD_ID = 4 };
+static unsigned int features = FEATURE_LOST | FEATURE_PAGE_SIZE | FEATURE_BUILD_ID;
+
+bool event_attr_counts_lost(void)
+{
+	return features & FEATURE_LOST;
+}
+
+static void common_attr(struct perf_event_attr *attr)
+{
+	attr->size = sizeof(*attr);
+	attr->sample_id_all = 1;
+	attr->use_clockid = 1;
+	attr->clockid = RING_CLOCK;
+	attr->watermark = 1;
+	attr->inherit = 1;
+	attr->disabled = 1;
+	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING | PERF_FORMAT_ID |
+	    (features & FEATURE_LOST ? PERF_FORMAT_LOST : 0);
+}
+
+void event_attr_tracker(struct perf_event_attr *attr)
+{
+	memset(attr, 0, sizeof(*attr));
+	common_attr(attr);
+	attr->type = PERF_TYPE_SOFTWARE;
+	attr->config = PERF_COUNT_SW_DUMMY;
+	attr->sample_period = 1;
+	attr->sample_type = RECORD_EVENT_TYPE;
+	attr->exclude_kernel = attr->exclude_hv = 1;
+	attr->mmap = attr->mmap2 = 1;
+	attr->build_id = features & FEATURE_BUILD_ID ? 1 : 0;
+	attr->comm = attr->comm_exec = 1;
+	attr->task = 1;
+}
+
+void event_attr_part(
+    struct perf_event_attr *attr, const struct event *event, uint32_t part, uint32_t dump_bytes)
+{
+	*attr = event->part[part];
+	common_attr(attr);
+	attr->freq = event->hz != 0;
+	if (event->hz)
+		attr->sample_freq = event->hz;
+	else
+		attr->sample_period = event->period;
+	attr->sample_type = RECORD_EVENT_TYPE | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+	/* Without a frequency this would make every event a sample, whatever the period (perf_swevent_event).
+	 * */
+	if (event->hz)
+		attr->sample_type |= PERF_SAMPLE_PERIOD;
+	if (!attr->exclude_kernel)
+		attr->sample_type |= PERF_SAMPLE_CALLCHAIN;
+	if (event->kind == EVENT_FAULT && features & FEATURE_PAGE_SIZE)
+		attr->sample_type |= PERF_SAMPLE_DATA_PAGE_SIZE;
+	attr->exclude_callchain_user = 1;
+	attr->sample_regs_user = regs_arch_native()->perf_mask;
+	attr->sample_stack_user = dump_bytes;
+}
+
+/* ---- trying */
+
+static int try_part(const struct event *event, uint32_t part)
+{
+	struct perf_event_attr attr;
+	event_attr_part(&attr, event, part, 4096);
+	int fd = (int)syscall(SYS_perf_event_open, &attr, 0, event->cpu, -1, PERF_FLAG_FD_CLOEXEC),
+	    error = fd < 0 ? -errno : 0;
+	if (fd >= 0)
+		close(fd);
+	return error;
+}
+
+static int try_all(const struct event *event)
+{
+	int error = 0;
+	for (uint32_t i = 0; i < event->parts && !error; i++)
+		error = try_part(event, i);
+	return error;
+}
+
+/* What a kernel does not know of is found by going without, newest first. */
+static int try_features(const struct event *event)
+{
+	int error = try_all(event);
+	if (error == -EINVAL && features & FEATURE_LOST) {
+		features &= ~(unsigned int)FEATURE_LOST;
+		error = try_all(event);
+		if (error == -EINVAL && features & FEATURE_PAGE_SIZE) {
+			features &= ~(unsigned int)(FEATURE_PAGE_SIZE | FEATURE_BUILD_ID);
+			error = try_all(event);
+		}
+		if (error == -EINVAL) /* that was not it */
+			features = FEATURE_LOST | FEATURE_PAGE_SIZE | FEATURE_BUILD_ID;
+	}
+	return error;
+}
+
+static const char *reason_of(int error, const struct event *event, const char **mend)
+{
+	*mend = "";
+	switch (-error) {
+	case EACCES:
+	case EPERM:
+		*mend = "run as root, or: sudo sysctl kernel.perf_event_paranoid=1; in a container also "
+		        "--cap-add PERFMON or a "
+		        "seccomp profile that allows perf_event_open";
+		return "not permitted (kernel.perf_event_paranoid, capabilities or a seccomp filter)";
+	case ENOENT:
+	case ENODEV:
+	case EOPNOTSUPP:
+		if (event->kind != EVENT_HARDWARE)
+			return "this kernel does not have it";
+		*mend = "a machine with hardware counters; virtual machines seldom have them";
+		return "there is no hardware counter for it here";
+	case ENOSYS:
+		*mend = "a kernel with CONFIG_PERF_EVENTS";
+		return "there is no perf_event_open here";
+	case EINVAL:
+		return "the kernel takes it, but not for samples with stacks, or not in this combination";
+	default:
+		return strerror(-error);
+	}
+}
+
+int event_try(struct event *event, char *reason, size_t reason_bytes, const char **mend)
+{
+	int error = try_features(event);
+	bool both_sides = !event->part[0].exclude_kernel && !event->part[0].exclude_user;
+	if ((error == -EACCES || error == -EPERM) && both_sides && !event->kernel_wanted) {
+		for (uint32_t i = 0; i < event->parts; i++)
+			event->part[i].exclude_kernel = event->part[i].exclude_hv = 1;
+		event->kernel_refused = true;
+		error = try_features(event);
+	}
+	if (error) {
+		snprintf(reason, reason_bytes, "%s", reason_of(error, event, mend));
+	} else if (event_is_of_kernel(event) && event->part[0].exclude_kernel) {
+		error = -EACCES;
+		reason_of(error, event, mend);
+		snprintf(
+		    reason, reason_bytes, "it happens on the kernel's side, which this user may not see");
+	}
+	return error;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* "Did you mean": of many names those that are nearest to a word, by edit distance. Pure. */
+#ifndef SAMPLER_PERF_NEAREST_H
+#define SAMPLER_PERF_NEAREST_H
+
+#include <stddef.h>
+
+enum { NEAREST_KEPT = 3, NEAREST_WORD_BYTES = 96 };
+
+struct nearest {
+	char word[NEAREST_WORD_BYTES];
+	struct {
+		char name[NEAREST_WORD_BYTES];
+		unsigned int distance;
+	} kept[NEAREST_KEPT]; /* nearest first */
+	size_t count;
+};
+
+void nearest_init(struct nearest *nearest, const char *word);
+
+/* Keeps the name if it is among the nearest so far, and near at all. Case does not count; a name of two
+ * parts, "a:b", is held against the word by its second part too. */
+void nearest_offer(struct nearest *nearest, const char *name);
+
+/* "a, b, c"; "" if nothing is near. */
+void nearest_list(const struct nearest *nearest, char *text, size_t text_bytes);
+
+/* Insertions, deletions, replacements and swaps of neighbours from one word to the other (optimal string
+ * alignment). */
+unsigned int nearest_distance(const char *from, const char *to);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Probes: the perf events that sit on the library's trigger, and the choice between them.
+ *
+ *   uprobe      one event per CPU for the whole system; needs CAP_PERFMON (root). No cost at context
+ *               switches. Never with inherit=1: the kernel would re-read our pointer in the cloning task and
+ *               fail its fork.
+ *   breakpoint  one event per process and CPU, inherited by its threads and children; for anyone at
+ *               perf_event_paranoid 2. Needs one of four debug registers; costs about 1 us per context
+ *               switch.
+ *   copy        no perf at all: the hook copies the stack itself.
+ *
+ * `auto` takes the first that the kernel really opens; what a kernel allows is found by trying. At small
+ * periods it is for the stacks that the hook has no buffer for (proto/region.h, copy_period_bytes). Total CPU
+ * at -p 1 over heaptrack's, Xeon guest with two CPUs, load 2 to 14: uprobe alone 4 to 9 times, copy first 1.3
+ * to 3.5 times, neither with a stack lost; copy alone 1 to 2 times, with half of the stacks lost and more.
+ */
+#ifndef SAMPLER_PERF_PROBE_H
+#define SAMPLER_PERF_PROBE_H
+
+#include "sampler/cli/options.h"
+#include "sampler/perf/ring.h"
+
+#include <sys/types.h>
+
+struct probe {
+	enum backend backend; /* chosen; never BACKEND_AUTO */
+	char reason[256];     /* one line: why this one and not a better one */
+	struct rings *rings;  /* NULL for BACKEND_COPY */
+	uint32_t dump_bytes;
+	uint64_t regs_mask;
+	int *uprobe_fds; /* one per ring */
+};
+
+/* Opens the best backend that `wanted` allows. An explicit backend that cannot be had is an error: -errno,
+ * with a line in probe->reason. library: the path that targets preload. */
+int probe_open(struct probe *probe, enum backend wanted, const char *library, uint32_t stack_bytes,
+    uint64_t period_bytes);
+void probe_close(struct probe *probe);
+
+/* Breakpoint backend: events on every thread of a process, for its trigger's address. fds gets rings_count
+ * entries per thread, *count how many; the caller closes them with probe_detach. Returns 0 or -errno (nothing
+ * left open). */
+int probe_attach(const struct probe *probe, pid_t pid, uint64_t trigger_address, int **fds, size_t *count);
+void probe_detach(int *fds, size_t count);
+
+/* File offset of the trigger in the library, from its note. Returns 0 or -errno. Pure but for reading the
+ * file. */
+int probe_find_trigger(const char *library, uint64_t *file_offset);
+
+#endif

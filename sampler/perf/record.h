@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One perf record: bytes in, fields out. Pure; every length is checked, so that tests and fuzzers can feed
+ * it.
+ *
+ * Layout: perf_event_open(2) and include/uapi/linux/perf_event.h, for sample_type RECORD_SAMPLE_TYPE with
+ * sample_id_all.
+ */
+#ifndef SAMPLER_PERF_RECORD_H
+#define SAMPLER_PERF_RECORD_H
+
+#include <linux/perf_event.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RECORD_SAMPLE_TYPE                                                                               \
+	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_REGS_USER | \
+	    PERF_SAMPLE_STACK_USER)
+
+enum { RECORD_REGS_MAX = 64, RECORD_PATH_BYTES = 4096 };
+
+enum record_kind {
+	RECORD_SAMPLE,
+	RECORD_MMAP,
+	RECORD_COMM,
+	RECORD_FORK,
+	RECORD_EXIT,
+	RECORD_LOST,
+	RECORD_THROTTLE, /* the kernel holds an event back until the next tick */
+	RECORD_UNTHROTTLE,
+	RECORD_OTHER,
+};
+
+struct record {
+	enum record_kind kind;
+	uint32_t pid, tid;
+	uint64_t time_ns; /* of the clock that the event was opened with; 0 if the record has none */
+
+	/* SAMPLE: pointers into the record */
+	uint64_t regs_abi;    /* PERF_SAMPLE_REGS_ABI_64, or NONE for a thread without user registers */
+	const uint64_t *regs; /* one per bit of the mask, rising */
+	size_t regs_count;
+	const unsigned char *stack;
+	size_t stack_bytes; /* valid */
+	size_t stack_want;  /* asked for */
+
+	/* SAMPLE, record_parse_event only */
+	/* of SAMPLE and THROTTLE; NULL: not ours, then nothing below is set */
+	const struct record_source *source;
+	uint64_t ip, address, period; /* 0 where not asked for */
+	uint64_t data_page_bytes;     /* of the page at address; 0: none, or not asked for */
+	const uint64_t *chain;        /* call chain as the kernel gives it, PERF_CONTEXT_* included */
+	size_t chain_count;
+
+	/* MMAP (MMAP2) */
+	uint64_t start, length, file_offset, ino;
+	uint32_t major, minor, protection;
+	uint8_t build_id[20];
+	uint8_t build_id_bytes; /* 0: none, then major, minor and ino are set */
+	const char *path;       /* NUL-terminated within the record */
+
+	/* COMM */
+	bool exec;
+
+	/* FORK, EXIT */
+	uint32_t parent_pid, parent_tid;
+
+	/* LOST */
+	uint64_t lost;
+};
+
+/* An event of ours: what its samples consist of. */
+struct record_source {
+	uint64_t id; /* as the kernel numbers it */
+	uint64_t sample_type;
+	uint32_t event; /* the caller's own number */
+};
+
+/* What the records of one ring are made of. */
+struct record_layouts {
+	uint64_t regs_mask;
+	const struct record_source *sources; /* by id, rising */
+	size_t count;
+};
+
+/*
+ * What every event has to have that record_parse_event() shall read, so that the id is in the same place
+ * whatever else an event asks for; and what may be added.
+ */
+#define RECORD_EVENT_TYPE \
+	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_ID)
+#define RECORD_EVENT_EXTRA                                                                             \
+	(PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER | \
+	    PERF_SAMPLE_DATA_PAGE_SIZE)
+
+/* The same for rings in which events of several kinds write, with sample types of RECORD_EVENT_TYPE and some
+ * of RECORD_EVENT_EXTRA. Returns 0 or -EBADMSG. */
+int record_parse_event(
+    const void *data, size_t bytes, const struct record_layouts *layouts, struct record *record);
+
+/* Parses `bytes` of one record (8-byte aligned). regs_mask: the event's sample_regs_user. Returns 0 or
+ * -EBADMSG. */
+int record_parse(const void *data, size_t bytes, uint64_t regs_mask, struct record *record);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The perf rings: one per CPU for all targets of a session, since rings are what an unprivileged user has
+ * least of (perf_event_mlock_kb). A dummy event on ourselves owns each ring; the targets' events are
+ * redirected into it.
+ *
+ * The kernel reserves the full dump that was asked for, however short the stack is: a 32 KiB dump takes 33 KB
+ * of ring.
+ */
+#ifndef SAMPLER_PERF_RING_H
+#define SAMPLER_PERF_RING_H
+
+#include "sampler/perf/record.h"
+
+#include <linux/perf_event.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct rings;
+
+/* The clock of every record; slots and rings share it. */
+enum { RING_CLOCK = 1 /* CLOCK_MONOTONIC */ };
+
+/* What every event of ours has in common. */
+void ring_attr_init(struct perf_event_attr *attr, uint32_t dump_bytes);
+
+/*
+ * What each of CPUS rings may take of want_bytes, a power of two: their memory cannot be swapped out, and
+ * what is modest on two CPUs is gigabytes on a hundred. All together at most 512 MiB and 1/32 of the
+ * machine's memory. Pure.
+ */
+size_t rings_share(size_t want_bytes, uint64_t cpus, uint64_t memory_bytes);
+
+/*
+ * Opens one ring per online CPU, as large as that and the limits allow up to want_bytes each. NULL with
+ * *error = -errno.
+ */
+struct rings *rings_open(size_t want_bytes, int *error);
+void rings_close(struct rings *rings);
+
+size_t rings_count(const struct rings *rings);
+int rings_cpu(const struct rings *rings, size_t i);
+int rings_fd(const struct rings *rings, size_t i); /* to poll and to redirect into */
+size_t rings_bytes(const struct rings *rings);     /* data bytes of one ring */
+
+/*
+ * Calls `taken` for each record, merged by time over the rings, until they are as empty as when the call
+ * began. The record is valid during the call. Returns the number of records, a malformed one counted in *bad.
+ */
+size_t rings_drain(struct rings *rings, uint64_t regs_mask,
+    void (*taken)(void *context, const struct record *record), void *context, uint64_t *bad);
+
+/*
+ * The same for rings into which events of several kinds write (record_parse_event), and only up to
+ * `until_ns`: what is younger stays, since another CPU's ring may hold something older that was not written
+ * yet when its turn came. UINT64_MAX: everything.
+ */
+size_t rings_drain_events(struct rings *rings, const struct record_layouts *layouts, uint64_t until_ns,
+    void (*taken)(void *context, const struct record *record), void *context, uint64_t *bad);
+
+#endif

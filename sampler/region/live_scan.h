@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A live_scan: which sampled blocks a process has now, and which it had at its peak, copied out of the shared
+ * table in one pass (proto/region.h says how the peak's are told).
+ *
+ * Taken before the rings are drained, so that every stack it asks for is in the books when heap_view.h looks.
+ * The process runs on meanwhile: a block that comes or goes during the pass may be on either side of it. A
+ * peak that moves during the pass makes a new pass; if it never rests, the last one counts, and peak_missing
+ * says what is not there.
+ */
+#ifndef SAMPLER_REGION_LIVE_SCAN_H
+#define SAMPLER_REGION_LIVE_SCAN_H
+
+#include "sampler/region/region.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct live_scan_block {
+	struct slot_copy slot;
+	uint32_t number; /* of the slot */
+	bool live, peak;
+};
+
+struct live_scan {
+	struct live_scan_block *blocks;
+	size_t count, capacity;
+	struct tally counted; /* what the process had counted just before */
+	uint64_t now_ns;      /* on the clock of the blocks' times */
+	uint64_t peak_order;  /* 0: nothing was ever live */
+	uint64_t peak_ns;
+	/* samples that the process counted at its peak and are not here; below 0: too many */
+	int64_t peak_missing;
+};
+
+/* Returns 0 or -errno. The caller ends it with live_scan_fini, also after an error. */
+int live_scan_take(struct live_scan *live_scan, const struct region *region, uint32_t place);
+void live_scan_fini(struct live_scan *live_scan);
+
+#endif

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/region/region.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static size_t round_up(size_t bytes)
+{
+	return (bytes + REGION_PAGE_BYTES - 1) / REGION_PAGE_BYTES * REGION_PAGE_BYTES;
+}
+
+static size_t buffers_bytes(void)
+{
+	size_t bytes = BUFFER_BITMAPS_BYTES;
+	for (uint32_t c = 0; c < BUFFER_CLASSES; c++)
+		bytes += (size_t)buffer_class[c].count * buffer_class[c].bytes;
+	return bytes;
+}
+
+uint32_t region_clock(void)
+{
+	static const char *const without_call[] = {
+	    "tsc\n", "kvm-clock\n", "hyperv_clocksource_tsc_page\n", "arch_sys_counter\n"};
+	char text[64] = "";
+	int fd =
+	    open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		ssize_t got = read(fd, text, sizeof(text) - 1);
+		text[got > 0 ? got : 0] = '\0';
+		close(fd);
+	}
+	for (size_t i = 0; i < sizeof(without_call) / sizeof(without_call[0]); i++)
+		if (strcmp(text, without_call[i]) == 0)
+			return CLOCK_MONOTONIC;
+	return CLOCK_MONOTONIC_COARSE;
+}
+
+static void lay_out(struct region *region, uint64_t live_max)
+{
+	uint64_t segments = (live_max + REGION_SEGMENT_SLOTS - 1) / REGION_SEGMENT_SLOTS;
+	region->segments = segments < 1  ? 1
+	    : segments > REGION_SEGMENTS ? REGION_SEGMENTS
+	                                 : (uint32_t)segments;
+	size_t at = REGION_PAGE_BYTES;
+	region->places_offset = at;
+	at += round_up(REGION_PLACES * sizeof(struct region_place));
+	region->modules_offset = at;
+	at += round_up(REGION_MODULES_BYTES);
+	region->owners_offset = at;
+	at += round_up(REGION_SEGMENTS * sizeof(uint16_t));
+	region->buffers_offset = at;
+	at += round_up(buffers_bytes());
+	region->frees_offset = at;
+	at += round_up(REGION_FREES * sizeof(struct region_free));
+	region->slots_offset = at;
+	at += (size_t)region->segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot);
+	region->kept_offset = at;
+	at += (size_t)region->segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot);
+	region->bytes = at;
+}
+
+/* The target must not pay for the first touch of what every image needs, neither in time nor in its memory
+ * cgroup. fallocate makes the pages without mapping them here, so they do not count as this process' memory
+ * either. */
+void region_prefault(const struct region *region)
+{
+	const struct {
+		uint64_t offset, bytes;
+	} parts[] = {
+	    {0, REGION_PAGE_BYTES * 2},
+	    {region->modules_offset, REGION_PAGE_BYTES * 4},
+	    {region->owners_offset, REGION_PAGE_BYTES},
+	    {region->buffers_offset, BUFFER_BITMAPS_BYTES + 64 * 2048},
+	    {region->slots_offset, REGION_SEGMENT_SLOTS * sizeof(struct region_slot)},
+	};
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		/* only an advance */
+		(void)fallocate(region->fd, 0, (off_t)parts[i].offset, (off_t)parts[i].bytes);
+}
+
+static int write_header(const struct region *region, const struct region_options *options)
+{
+	struct region_header header = {
+	    .magic = REGION_MAGIC,
+	    .abi = REGION_ABI,
+	    .region_id = region->id,
+	    .key = region->key,
+	    .total_bytes = region->bytes,
+	    .places_offset = region->places_offset,
+	    .modules_offset = region->modules_offset,
+	    .owners_offset = region->owners_offset,
+	    .buffers_offset = region->buffers_offset,
+	    .frees_offset = region->frees_offset,
+	    .slots_offset = region->slots_offset,
+	    .kept_offset = region->kept_offset,
+	    .segments = region->segments,
+	    .dump_bytes = options->dump_bytes,
+	    .clock_id = options->clock_id,
+	    .copy_period_bytes = options->copy_period_bytes,
+	    .sampler_pid = (uint32_t)getpid(),
+	    .snapshot_signal = options->snapshot_signal,
+	    .start_paused = options->start_paused,
+	    .no_peak = options->no_peak,
+	    .record_mmap = options->record_mmap,
+	    .period_bytes = options->period_bytes,
+	    .mode = options->mode,
+	    .state = REGION_SPARE,
+	};
+	ssize_t written = pwrite(region->fd, &header, sizeof(header), 0);
+	return written == (ssize_t)sizeof(header) ? 0 : written < 0 ? -errno : -EIO;
+}
+
+int region_open_spare(struct region *region, uint32_t id, uint64_t key, const struct region_options *options)
+{
+	*region = (struct region){
+	    .id = id, .key = key, .fd = memfd_create("heaptap", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+	if (region->fd < 0)
+		return -errno;
+	lay_out(region, options->live_max);
+	struct stat status;
+	int error = 0;
+	if (ftruncate(region->fd, (off_t)region->bytes) != 0 || fstat(region->fd, &status) != 0 ||
+	    fcntl(region->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+		error = -errno;
+	if (!error)
+		error = write_header(region, options);
+	if (error) {
+		region_close(region);
+		return error;
+	}
+	region->ino = status.st_ino;
+	region->dev = status.st_dev;
+	return 0;
+}
+
+int region_map(struct region *region)
+{
+	if (region->base)
+		return 0;
+	void *base =
+	    mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, region->fd, 0);
+	if (base == MAP_FAILED)
+		return -errno;
+	region->base = base;
+	return 0;
+}
+
+int region_open(struct region *region, uint32_t id, uint64_t key, const struct region_options *options)
+{
+	int error = region_open_spare(region, id, key, options);
+	if (!error)
+		error = region_map(region);
+	if (error)
+		region_close(region);
+	return error;
+}
+
+int region_reopen(struct region *region, int fd)
+{
+	struct region_header header;
+	struct stat status;
+	if (fstat(fd, &status) != 0)
+		return -errno;
+	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
+	    header.magic != REGION_MAGIC || header.abi != REGION_ABI || header.segments < 1 ||
+	    header.segments > REGION_SEGMENTS || (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0)
+		return -EPROTO;
+	*region = (struct region){.fd = fd, .id = header.region_id, .key = header.key & ~(uint64_t)0xffff};
+	lay_out(region, (uint64_t)header.segments * REGION_SEGMENT_SLOTS);
+	if ((uint64_t)status.st_size != region->bytes || header.slots_offset != region->slots_offset ||
+	    header.buffers_offset != region->buffers_offset || header.places_offset != region->places_offset)
+		return -EPROTO;
+	region->ino = status.st_ino;
+	region->dev = status.st_dev;
+	return region_map(region);
+}
+
+bool region_abandoned(struct region *region)
+{
+	/* The kernel refuses this seal while anybody has the file mapped writable: ourselves must not. */
+	if (munmap(region->base, region->bytes) != 0)
+		return false;
+	region->base = NULL;
+	/* Any other refusal is a target's doing (it can seal the seals): it must not keep us waiting for
+	 * ever. */
+	if (fcntl(region->fd, F_ADD_SEALS, F_SEAL_WRITE) == 0 || errno != EBUSY)
+		return true;
+	return region_map(region) != 0; /* a target has sealed it against us: nothing more to be had here */
+}
+
+void region_close(struct region *region)
+{
+	if (region->base)
+		munmap(region->base, region->bytes);
+	if (region->fd >= 0)
+		close(region->fd);
+	region->base = NULL;
+	region->fd = -1;
+}
+
+struct region_header *region_header(const struct region *region)
+{
+	return (struct region_header *)(void *)region->base;
+}
+
+struct region_place *region_place(const struct region *region, uint32_t place)
+{
+	if (place >= REGION_PLACES)
+		return NULL;
+	return (struct region_place *)(void *)(region->base + region->places_offset) + place;
+}
+
+struct tally region_read_tally(const struct region_tally *tally)
+{
+	return (struct tally){
+	    .samples = atomic_load_explicit(&tally->samples, memory_order_relaxed),
+	    .bytes_q8 = atomic_load_explicit(&tally->bytes_q8, memory_order_relaxed),
+	    .objects_q16 = atomic_load_explicit(&tally->objects_q16, memory_order_relaxed),
+	};
+}
+
+static _Atomic uint16_t *owners(const struct region *region)
+{
+	return (_Atomic uint16_t *)(void *)(region->base + region->owners_offset);
+}
+
+int region_segment_owner(const struct region *region, uint32_t segment)
+{
+	if (segment >= region->segments)
+		return -1;
+	uint16_t owner = atomic_load_explicit(&owners(region)[segment], memory_order_acquire);
+	return owner > REGION_PLACES ? -1 : (int)owner - 1;
+}
+
+static struct region_slot *slot_at(const struct region *region, uint32_t slot)
+{
+	return (struct region_slot *)(void *)(region->base + region->slots_offset) + slot;
+}
+
+static struct region_slot *kept_at(const struct region *region, uint32_t slot)
+{
+	return (struct region_slot *)(void *)(region->base + region->kept_offset) + slot;
+}
+
+static bool copy_slot(const struct region_slot *from, struct slot_copy *copy)
+{
+	uint64_t word = atomic_load_explicit(&from->word, memory_order_acquire);
+	if ((word & 0xff) != SLOT_LIVE && (word & 0xff) != SLOT_FREED)
+		return false;
+	*copy = (struct slot_copy){
+	    .seq = word >> 8,
+	    .state = (enum slot_state)(word & 0xff),
+	    .address = from->address,
+	    .size_bytes = from->size_bytes,
+	    .period_bytes = from->period_bytes,
+	    .time_ns = from->time_ns,
+	    .origin_seq = from->origin_seq,
+	    .tid = from->tid,
+	    .origin_slot = from->origin_slot,
+	    .origin_place = from->origin_place,
+	    .unmapped_pages = atomic_load_explicit(&from->unmapped_pages, memory_order_relaxed),
+	    .flags = from->flags,
+	};
+	atomic_thread_fence(memory_order_acquire);
+	return atomic_load_explicit(&from->word, memory_order_relaxed) == word;
+}
+
+bool region_read_slot(const struct region *region, uint32_t slot, struct slot_copy *copy)
+{
+	return region_read_any(region, slot, copy) && copy->state == SLOT_LIVE;
+}
+
+bool region_read_any(const struct region *region, uint32_t slot, struct slot_copy *copy)
+{
+	return slot < region->segments * (uint32_t)REGION_SEGMENT_SLOTS &&
+	    copy_slot(slot_at(region, slot), copy);
+}
+
+bool region_read_kept(const struct region *region, uint32_t slot, struct slot_copy *copy)
+{
+	return slot < region->segments * (uint32_t)REGION_SEGMENT_SLOTS &&
+	    copy_slot(kept_at(region, slot), copy);
+}
+
+struct weight region_weight(const struct slot_copy *copy)
+{
+	uint64_t gone = (uint64_t)copy->unmapped_pages * REGION_PAGE_BYTES;
+	return weight_of_part(
+	    copy->size_bytes, gone < copy->size_bytes ? copy->size_bytes - gone : 0, copy->period_bytes);
+}
+
+bool region_read_free(const struct region *region, uint64_t number, struct free_copy *copy)
+{
+	const struct region_free *from =
+	    (const struct region_free *)(void *)(region->base + region->frees_offset) + number % REGION_FREES;
+	if (atomic_load_explicit(&from->word, memory_order_acquire) != number + 1)
+		return false;
+	*copy = (struct free_copy){
+	    .seq = from->seq,
+	    .size_bytes = from->size_bytes,
+	    .period_bytes = from->period_bytes,
+	    .time_ns = from->time_ns,
+	    .freed_ns = from->freed_ns,
+	    .slot = from->slot,
+	    .tid = from->tid,
+	    .freed_tid = from->freed_tid,
+	    .place = from->place,
+	};
+	atomic_thread_fence(memory_order_acquire);
+	return atomic_load_explicit(&from->word, memory_order_relaxed) == number + 1;
+}
+
+/* Another CPU has just written it: the header and the innermost frames of the buffer after next, of those
+ * whose bits are set. */
+static void prefetch_ahead(const unsigned char *first, uint64_t bits, uint32_t bytes)
+{
+	enum { LINE_BYTES = 64, BEGINNING_BYTES = 512 };
+	bits &= bits - 1;
+	bits &= bits - 1;
+	for (size_t i = 0; bits && i < BEGINNING_BYTES; i += LINE_BYTES)
+		__builtin_prefetch(first + (size_t)__builtin_ctzll(bits) * bytes + i);
+}
+
+/* The lowest of those whose bits are set, or NULL. */
+static struct region_buffer *buffer_of(unsigned char *first, uint64_t bits, uint32_t class)
+{
+	return bits ? (struct region_buffer *)(void *)(first +
+	                  (size_t)__builtin_ctzll(bits) * buffer_class[class].bytes)
+	            : NULL;
+}
+
+/* Calls `visit` for every buffer whose bit is set; true from it frees the buffer: all of a word's at once,
+ * for the word's cache line goes to and fro between us and the target, but each large one, of which there are
+ * few and which take long. Returns how many were freed. */
+enum { LARGE_BYTES = 65536 };
+
+static size_t visit_buffers(const struct region *region,
+    bool (*visit)(void *context, struct region_buffer *buffer, const struct region_buffer *next, size_t room),
+    void *context)
+{
+	size_t count = 0;
+	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)(region->base + region->buffers_offset);
+	unsigned char *buffers = region->base + region->buffers_offset + BUFFER_BITMAPS_BYTES;
+	for (uint32_t c = 0; c < BUFFER_CLASSES; c++) {
+		for (uint32_t word = 0; word < buffer_class[c].count / 64; word++) {
+			uint64_t taken = atomic_load_explicit(&bitmap[word], memory_order_acquire), done = 0;
+			unsigned char *first = buffers + word * 64u * (size_t)buffer_class[c].bytes;
+			for (; taken; taken &= taken - 1) {
+				struct region_buffer *buffer = buffer_of(first, taken, c);
+				prefetch_ahead(first, taken, buffer_class[c].bytes);
+				if (!visit(context, buffer, buffer_of(first, taken & (taken - 1), c),
+				        buffer_class[c].bytes - sizeof(*buffer)))
+					continue;
+				atomic_store_explicit(&buffer->word, BUFFER_FREE, memory_order_relaxed);
+				done |= taken & -taken;
+				count++;
+				if (buffer_class[c].bytes < LARGE_BYTES)
+					continue;
+				atomic_fetch_and_explicit(&bitmap[word], ~done, memory_order_release);
+				done = 0;
+			}
+			if (done)
+				atomic_fetch_and_explicit(&bitmap[word], ~done, memory_order_release);
+		}
+		bitmap += buffer_class[c].count / 64;
+		buffers += (size_t)buffer_class[c].count * buffer_class[c].bytes;
+	}
+	return count;
+}
+
+static bool drain_one(
+    void *context, struct region_buffer *buffer, const struct region_buffer *next, size_t room)
+{
+	const struct region_drain *drain = context;
+	struct region_buffer header;
+	if ((atomic_load_explicit(&buffer->word, memory_order_acquire) & 0xff) != BUFFER_FULL)
+		return false;
+	if (next && drain->ahead)
+		drain->ahead(drain->context, next, room);
+	memcpy(&header, buffer, sizeof(header));
+	return drain->taken(drain->context, &header, (unsigned char *)(buffer + 1), room);
+}
+
+size_t region_drain_buffers(const struct region *region, const struct region_drain *drain)
+{
+	return visit_buffers(region, drain_one, (void *)(uintptr_t)drain);
+}
+
+static bool half_written_by(
+    void *context, struct region_buffer *buffer, const struct region_buffer *next, size_t room)
+{
+	(void)next;
+	(void)room;
+	return atomic_load_explicit(&buffer->word, memory_order_acquire) ==
+	    (BUFFER_WRITING | *(uint32_t *)context << 8);
+}
+
+void region_release_place(const struct region *region, uint32_t number)
+{
+	struct region_place *place = region_place(region, number);
+	if (!place)
+		return;
+	atomic_store(&place->state, PLACE_DEAD);
+	for (uint32_t s = 0; s < region->segments; s++) {
+		if (region_segment_owner(region, s) != (int)number)
+			continue;
+		const size_t bytes = REGION_SEGMENT_SLOTS * sizeof(struct region_slot);
+		memset((void *)slot_at(region, s * REGION_SEGMENT_SLOTS), 0, bytes);
+		/* Most of these were never touched: nothing is to be written there. */
+		if (fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		        (off_t)(region->kept_offset + s * bytes), (off_t)bytes) != 0)
+			memset((void *)kept_at(region, s * REGION_SEGMENT_SLOTS), 0, bytes);
+		atomic_store(&owners(region)[s], 0);
+	}
+	visit_buffers(region, half_written_by, &number);
+	memset((void *)place, 0, sizeof(*place));
+	atomic_store(&place->state, PLACE_FREE);
+}
+
+const char *region_loss_name(enum region_loss loss)
+{
+	switch (loss) {
+	case REGION_LOSS_TABLE_FULL:
+		return "table full";
+	case REGION_LOSS_NO_BUFFER:
+		return "no stack buffer";
+	case REGION_LOSS_STALE:
+		return "free not seen";
+	default:
+		return "unknown";
+	}
+}
+
+uint64_t region_placeless(const struct region *region)
+{
+	return atomic_load_explicit(&region_header(region)->places_exhausted, memory_order_relaxed);
+}
+
+const char *region_unseen_text(const struct region *region)
+{
+	uint32_t unseen = region_header(region)->unseen;
+	if (unseen & REGION_UNSEEN_MALLOC)
+		return "not seen: the program has a malloc of its own, which comes before heaptap's";
+	return NULL;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One shared region, as the sampler sees it: makes it, and reads what targets wrote without believing any of
+ * it. Every size and offset is the sampler's own copy; every value is read once into the sampler's memory
+ * before it is used.
+ */
+#ifndef SAMPLER_REGION_REGION_H
+#define SAMPLER_REGION_REGION_H
+
+#include "proto/region.h"
+#include "proto/weight.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct region {
+	int fd; /* the memfd */
+	uint32_t id;
+	uint64_t key;      /* low 16 bits zero */
+	uint64_t ino, dev; /* to recognize it in /proc/PID/maps */
+	uint32_t segments;
+	unsigned char *base;
+	size_t bytes;
+	uint64_t places_offset, modules_offset, owners_offset, buffers_offset, frees_offset, slots_offset,
+	    kept_offset;
+};
+
+struct region_options {
+	uint64_t period_bytes;
+	uint32_t dump_bytes;
+	uint32_t clock_id;
+	uint64_t live_max;          /* samples; rounded up to whole segments */
+	uint64_t copy_period_bytes; /* 0: the copy backend is used only where the mode says so */
+	enum region_mode mode;
+	uint32_t snapshot_signal; /* 0: none */
+	bool start_paused, no_peak, record_mmap;
+};
+
+/* The clock for options.clock_id: CLOCK_MONOTONIC where the hook can read it without a system call, which a
+ * sandbox might punish; else CLOCK_MONOTONIC_COARSE, the same time by the kernel's tick, which is always in
+ * shared memory. */
+uint32_t region_clock(void);
+
+/* Makes and seals a region; takes memory for one page. The caller owns it. Returns 0 or -errno. A spare one
+ * is not mapped here yet, which is three quarters of its price: until region_map only region_prefault and
+ * region_close may follow. */
+int region_open_spare(struct region *region, uint32_t id, uint64_t key, const struct region_options *options);
+int region_map(struct region *region); /* if it is not; 0 or -errno */
+int region_open(struct region *region, uint32_t id, uint64_t key, const struct region_options *options);
+void region_close(struct region *region);
+
+/* Takes the memory that every image needs from its start, 224 KiB. */
+void region_prefault(const struct region *region);
+
+/* Takes over a region that another sampler made, open for reading and writing as fd (then the region's). What
+ * its header says must be what region_open would have laid out. Returns 0, -EPROTO, or -errno; fd stays the
+ * caller's then. */
+int region_reopen(struct region *region, int fd);
+
+/* True when no process has it mapped any more; then only region_close may follow. */
+bool region_abandoned(struct region *region);
+
+/* What region_open wrote: only the sampler's own copies go into sizes and bounds. */
+struct region_header *region_header(const struct region *region);
+
+/* NULL for a place that is out of range. */
+struct region_place *region_place(const struct region *region, uint32_t place);
+
+/* A copy of the tally, consistent enough: each number is read once. */
+struct tally {
+	uint64_t samples, bytes_q8, objects_q16;
+};
+struct tally region_read_tally(const struct region_tally *tally);
+
+/* Owner of a segment: place index, or -1. */
+int region_segment_owner(const struct region *region, uint32_t segment);
+
+/* Copies a slot if it is live and whole. `seq` gets its sequence number. */
+struct slot_copy {
+	uint64_t seq, address, size_bytes, period_bytes, time_ns, origin_seq;
+	uint32_t tid, origin_slot, origin_place, unmapped_pages;
+	uint16_t flags;
+	/* SLOT_LIVE or SLOT_FREED; of the latter, `address` is the order number of the free */
+	enum slot_state state;
+};
+bool region_read_slot(const struct region *region, uint32_t slot, struct slot_copy *copy);
+
+/* The same for a slot that is live or freed, and for what a slot has kept of the peak (always freed). */
+bool region_read_any(const struct region *region, uint32_t slot, struct slot_copy *copy);
+bool region_read_kept(const struct region *region, uint32_t slot, struct slot_copy *copy);
+
+/* What a block weighs now. */
+struct weight region_weight(const struct slot_copy *copy);
+
+/* Entry `number` of the history of frees; false: not complete yet, or overwritten. */
+struct free_copy {
+	uint64_t seq, size_bytes, period_bytes, time_ns, freed_ns;
+	uint32_t slot, tid, freed_tid, place;
+};
+bool region_read_free(const struct region *region, uint64_t number, struct free_copy *copy);
+
+struct region_drain {
+	/* The header copied, the stack in place: it may change while it is read. False: the buffer stays. */
+	bool (*taken)(
+	    void *context, const struct region_buffer *header, const unsigned char *stack, size_t room);
+	/* NULL, or told of the buffer that comes next: to ask the processor for it. All of it may change
+	 * while it is read. */
+	void (*ahead)(void *context, const struct region_buffer *next, size_t room);
+	void *context;
+};
+
+/* Calls `taken` for every buffer that is full, then gives them back. Returns how many those were. */
+size_t region_drain_buffers(const struct region *region, const struct region_drain *drain);
+
+/* Gives back what a dead process owned: its segments, its half-written buffers, and in the end its place. */
+void region_release_place(const struct region *region, uint32_t place);
+
+const char *region_loss_name(enum region_loss loss);
+
+/* Forked children that found every place taken, by the image's own word. */
+uint64_t region_placeless(const struct region *region);
+
+/* What of the program's heap the hook cannot see, in words; NULL: nothing known of. */
+const char *region_unseen_text(const struct region *region);
+
+#endif

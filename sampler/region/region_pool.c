@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/region/region_pool.h"
+
+#include "sampler/heap/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+	VISITORS = 16, /* at the socket who have not spoken yet */
+
+	/*
+	 * A burst of more execs than this, before we get a CPU, finds the pool empty; a pipe has 16 slots if
+	 * no more are to be had. But a spare costs a page, a descriptor and 5 us, and most sessions need one:
+	 * so there are few at first, and twice as many when programs come one after another, or when the
+	 * session has lasted so long that the price is nothing to it; all of them when half are gone at a
+	 * look.
+	 */
+	STOCK_MAX = 256,
+	STOCK_LEAST = 16,
+	STOCK_CLAIMS = 8,             /* one in so many spares claimed: more programs will come */
+	STOCK_READY = 4,              /* the next ones to be claimed: prefaulted, 60 us each */
+	STOCK_BATCH = 32,             /* made in one look */
+	STOCK_AGE_NS = 100 * 1000000, /* then they grow; after twice as long again, and so on */
+	STOCK_FILES = 8,              /* one in so many of our descriptors */
+};
+
+struct region_pool {
+	struct region_options options;
+	uint64_t cookie;
+	uint32_t next_id;
+	int memory_fd, ledger_fd, socket_fd;
+	struct ledger *ledger;
+	int read_fd, write_fd;
+	int visitors[VISITORS];
+	uint32_t visitor_count;
+	bool knocked; /* there may be somebody at the socket */
+	char env[128];
+	struct region *stock[STOCK_MAX]; /* in the order of their tickets */
+	uint32_t count, room;
+	uint32_t prefaulted; /* of them, the first */
+	uint32_t wanted;     /* at most `room`; as many as the pipe has slots */
+	uint32_t claims;     /* since `wanted` last grew */
+	uint64_t grow_ns;    /* when it grows of itself */
+	uint64_t age_ns;
+	uint64_t turned_away; /* at the socket, with the right cookie */
+};
+
+static int open_ledger(struct region_pool *pool)
+{
+	const struct ledger head = {.magic = LEDGER_MAGIC, .abi = REGION_ABI, .cookie = pool->cookie};
+	pool->ledger_fd = memfd_create("heaptap-ledger", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (pool->ledger_fd < 0 || ftruncate(pool->ledger_fd, REGION_PAGE_BYTES) != 0)
+		return -errno;
+	if (write(pool->ledger_fd, &head, sizeof(head)) != (ssize_t)sizeof(head))
+		return -EIO;
+	if (fcntl(pool->ledger_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+		return -errno;
+	void *page = mmap(NULL, REGION_PAGE_BYTES, PROT_READ, MAP_SHARED, pool->ledger_fd, 0);
+	if (page == MAP_FAILED)
+		return -errno;
+	pool->ledger = page;
+	return 0;
+}
+
+static int open_memory(struct region_pool *pool)
+{
+	struct region_pool_page page = {
+	    .magic = REGION_POOL_MAGIC, .abi = REGION_ABI, .cookie = pool->cookie};
+	snprintf(
+	    page.ledger_path, sizeof(page.ledger_path), "/proc/%d/fd/%d", (int)getpid(), pool->ledger_fd);
+	snprintf(
+	    page.tickets_path, sizeof(page.tickets_path), "/proc/%d/fd/%d", (int)getpid(), pool->read_fd);
+	pool->memory_fd = memfd_create("heaptap-pool", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (pool->memory_fd < 0)
+		return -errno;
+	if (write(pool->memory_fd, &page, sizeof(page)) != (ssize_t)sizeof(page))
+		return -EIO;
+	if (fcntl(pool->memory_fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) !=
+	    0)
+		return -errno;
+	snprintf(pool->env, sizeof(pool->env), "/proc/%d/fd/%d:%016" PRIx64, (int)getpid(), pool->memory_fd,
+	    pool->cookie);
+	return 0;
+}
+
+/* Only a root sampler has targets of other users, and needs a socket. */
+static void open_socket(struct region_pool *pool)
+{
+	struct sockaddr_un address;
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), pool->memory_fd);
+	socklen_t bytes = region_socket_address(path, &address);
+	int fd = geteuid() == 0 ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
+	if (fd >= 0 && bind(fd, (const struct sockaddr *)&address, bytes) == 0 && listen(fd, STOCK_MAX) == 0)
+		pool->socket_fd = fd;
+	else if (fd >= 0)
+		close(fd);
+}
+
+/* Spare, but for the socket's, which are mapped at once. */
+static struct region *region_make(struct region_pool *pool, bool map, int *error)
+{
+	struct region *region = malloc(sizeof(*region));
+	uint64_t random;
+	*error = -ENOMEM;
+	if (!region)
+		return NULL;
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		random = pool->cookie * (pool->next_id + 1);
+	uint32_t id = pool->next_id++;
+	int (*open_region)(struct region *, uint32_t, uint64_t, const struct region_options *) =
+	    map ? region_open : region_open_spare;
+	*error = open_region(
+	    region, id, (random & 0xffffffff00000000ull) | (uint64_t)(id & 0xffff) << 16, &pool->options);
+	if (!*error)
+		return region;
+	free(region);
+	return NULL;
+}
+
+static bool hand_over(int visitor, int fd)
+{
+	char byte = 0;
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {
+	    .header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
+	struct iovec data = {&byte, 1};
+	const struct msghdr message = {
+	    .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+	return sendmsg(visitor, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+}
+
+/* 1: shows the cookie, which only processes that inherited it can read; 0: has not spoken yet; -1: a
+ * stranger. */
+static int visitor_known(const struct region_pool *pool, int visitor)
+{
+	uint64_t cookie = 0;
+	ssize_t got = recv(visitor, &cookie, sizeof(cookie), MSG_DONTWAIT);
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	return got == (ssize_t)sizeof(cookie) && cookie == pool->cookie ? 1 : -1;
+}
+
+static void show_out(struct region_pool *pool, uint32_t i)
+{
+	close(pool->visitors[i]);
+	memmove(&pool->visitors[i], &pool->visitors[i + 1], (--pool->visitor_count - i) * sizeof(int));
+}
+
+/* Lets in who waits outside, as long as there is room. */
+static void let_in(struct region_pool *pool)
+{
+	int visitor;
+	while (pool->knocked && pool->visitor_count < VISITORS) {
+		visitor = accept4(pool->socket_fd, NULL, NULL, SOCK_CLOEXEC);
+		pool->knocked = visitor >= 0;
+		if (visitor >= 0)
+			pool->visitors[pool->visitor_count++] = visitor;
+	}
+}
+
+/* The region that the next visitor with the cookie was handed, or NULL. */
+static struct region *socket_next(struct region_pool *pool)
+{
+	struct region *given = NULL;
+	let_in(pool);
+	for (uint32_t i = 0; i < pool->visitor_count && !given;) {
+		int visitor = pool->visitors[i], error, known = visitor_known(pool, visitor);
+		if (known == 0) {
+			i++;
+			continue;
+		}
+		struct region *region = known > 0 ? region_make(pool, true, &error) : NULL;
+		if (region && hand_over(visitor, region->fd)) {
+			given = region;
+		} else if (region) { /* has waited long enough */
+			region_close(region);
+			free(region);
+		}
+		pool->turned_away += known > 0 && !given;
+		show_out(pool, i);
+	}
+	if (pool->visitor_count == VISITORS && !given)
+		/* has stood there longest without a word, while others may wait outside */
+		show_out(pool, 0);
+	return given;
+}
+
+/* One more region and its ticket. -EAGAIN: the pipe is full. */
+static int stock_one(struct region_pool *pool)
+{
+	int error;
+	struct region *region = region_make(pool, false, &error);
+	if (!region)
+		return error;
+	struct ticket ticket = {.cookie = pool->cookie};
+	snprintf(ticket.region_path, sizeof(ticket.region_path), "/proc/%d/fd/%d", (int)getpid(), region->fd);
+	pool->stock[pool->count++] = region;
+	if (write(pool->write_fd, &ticket, sizeof(ticket)) == (ssize_t)sizeof(ticket))
+		return 0;
+	error = -errno;
+	pool->count--;
+	region_close(region);
+	free(region);
+	return error;
+}
+
+/* The pipe grows with the stock, so that it is full when all are there. A user may have so much in pipes. */
+static void grow(struct region_pool *pool)
+{
+	pool->claims = 0;
+	if (pool->wanted >= pool->room)
+		return;
+	if (fcntl(pool->write_fd, F_SETPIPE_SZ, (int)pool->wanted * 2 * REGION_PAGE_BYTES) < 0)
+		pool->room = pool->wanted;
+	else
+		pool->wanted *= 2;
+}
+
+/* `left`: how many nobody has claimed. */
+static void restock(struct region_pool *pool, uint32_t left)
+{
+	uint64_t now_ns = process_now_ns();
+	if (now_ns >= pool->grow_ns) {
+		pool->age_ns *= 2;
+		pool->grow_ns = now_ns + pool->age_ns;
+		grow(pool);
+	}
+	if (pool->claims >= pool->wanted / STOCK_CLAIMS)
+		grow(pool);
+	while (left < pool->count && left < pool->wanted / 2 && pool->wanted < pool->room)
+		grow(pool);
+	for (uint32_t n = 0; n < STOCK_BATCH && pool->count < pool->wanted && stock_one(pool) == 0; n++)
+		;
+	while (pool->prefaulted < pool->count && pool->prefaulted < STOCK_READY)
+		region_prefault(pool->stock[pool->prefaulted++]);
+}
+
+static int open_pipe(struct region_pool *pool)
+{
+	struct rlimit files;
+	int fds[2];
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK | O_DIRECT) != 0)
+		return -errno;
+	pool->read_fd = fds[0];
+	pool->write_fd = fds[1];
+	pool->room = STOCK_MAX;
+	if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+		return -errno;
+	while (pool->room > STOCK_LEAST && pool->room > files.rlim_cur / STOCK_FILES)
+		pool->room /= 2;
+	return 0;
+}
+
+struct region_pool *region_pool_new(const struct region_options *options)
+{
+	struct region_pool *pool = calloc(1, sizeof(*pool));
+	int error;
+	if (!pool)
+		return NULL;
+	pool->options = *options;
+	pool->memory_fd = pool->ledger_fd = pool->socket_fd = pool->read_fd = pool->write_fd = -1;
+	if (getrandom(&pool->cookie, sizeof(pool->cookie), 0) != (ssize_t)sizeof(pool->cookie))
+		goto fail;
+	error = open_pipe(pool);
+	if (!error)
+		error = open_ledger(pool);
+	if (!error)
+		error = open_memory(pool);
+	if (error) {
+		errno = -error;
+		goto fail;
+	}
+	pool->age_ns = STOCK_AGE_NS;
+	pool->grow_ns = process_now_ns() + pool->age_ns;
+	pool->wanted = STOCK_LEAST;
+	open_socket(pool);
+	restock(pool, 0);
+	if (pool->count > 0)
+		return pool;
+fail:
+	error = errno;
+	region_pool_free(pool);
+	errno = error;
+	return NULL;
+}
+
+void region_pool_free(struct region_pool *pool)
+{
+	if (!pool)
+		return;
+	for (uint32_t i = 0; i < pool->count; i++) {
+		region_close(pool->stock[i]);
+		free(pool->stock[i]);
+	}
+	if (pool->ledger)
+		munmap(pool->ledger, REGION_PAGE_BYTES);
+	const int fds[] = {pool->memory_fd, pool->ledger_fd, pool->socket_fd, pool->read_fd, pool->write_fd};
+	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	for (uint32_t i = 0; i < pool->visitor_count; i++)
+		close(pool->visitors[i]);
+	free(pool);
+}
+
+const char *region_pool_env(const struct region_pool *pool)
+{
+	return pool->env;
+}
+
+int region_pool_fd(const struct region_pool *pool)
+{
+	return pool->write_fd;
+}
+
+int region_pool_socket_fd(const struct region_pool *pool)
+{
+	return pool->socket_fd;
+}
+
+void region_pool_knock(struct region_pool *pool)
+{
+	pool->knocked = pool->socket_fd >= 0;
+}
+
+/* The spare that was claimed first; NULL: it cannot be mapped here, and is not seen. */
+static struct region *take_claimed(struct region_pool *pool)
+{
+	struct region *region = pool->stock[0];
+	memmove(&pool->stock[0], &pool->stock[1], --pool->count * sizeof(pool->stock[0]));
+	pool->prefaulted -= pool->prefaulted > 0;
+	pool->claims++;
+	if (region_map(region) == 0)
+		return region;
+	pool->turned_away++;
+	region_close(region);
+	free(region);
+	return NULL;
+}
+
+struct region *region_pool_next(struct region_pool *pool)
+{
+	for (;;) {
+		int unread = 0;
+		if (ioctl(pool->read_fd, FIONREAD, &unread) != 0)
+			return NULL;
+		uint32_t left = (uint32_t)((size_t)unread / sizeof(struct ticket));
+		if (left >= pool->count) {
+			restock(pool, left);
+			return socket_next(pool);
+		}
+		struct region *region = take_claimed(pool);
+		restock(pool, left);
+		if (region)
+			return region;
+	}
+}
+
+uint64_t region_pool_unserved(const struct region_pool *pool)
+{
+	return atomic_load_explicit(&pool->ledger->unserved, memory_order_relaxed) + pool->turned_away;
+}
+
+void region_pool_set_period(struct region_pool *pool, uint64_t period_bytes)
+{
+	pool->options.period_bytes = period_bytes;
+	for (uint32_t i = 0; i < pool->count; i++)
+		if (region_map(pool->stock[i]) == 0)
+			atomic_store(&region_header(pool->stock[i])->period_bytes, period_bytes);
+}
+
+void region_pool_set_mode(struct region_pool *pool, enum region_mode mode)
+{
+	pool->options.mode = mode;
+	for (uint32_t i = 0; i < pool->count; i++)
+		if (region_map(pool->stock[i]) == 0)
+			atomic_store(&region_header(pool->stock[i])->mode, mode);
+}

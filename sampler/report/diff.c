@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/report/diff.h"
+
+#include "pprof/contrast.h"
+#include "pprof/json.h"
+#include "sampler/session/front.h"
+#include "sampler/terminal/log_line.h"
+#include "sampler/report/report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS_DEFAULT = 25 };
+
+struct comparing {
+	const struct screen *screen;
+	const struct profile_input *reading;
+	const struct read_options *read;
+	struct contrast contrast;
+	double *changes; /* by row of the traces */
+	enum measure_kind kind;
+	bool same_process;
+};
+
+static const struct contrast_sum *sum_of(const struct comparing *c, const struct contrast_row *row)
+{
+	return c->read->cum ? &row->cum : &row->flat;
+}
+
+static void print_signed(const struct comparing *c, double value)
+{
+	char text[SCREEN_VALUE_BYTES], with_sign[SCREEN_VALUE_BYTES + 1];
+
+	screen_measure(value, measure_unit(&c->reading->traces, c->kind), text);
+	snprintf(with_sign, sizeof(with_sign), "%s%s", value > 0 ? "+" : "", text);
+	fprintf(c->screen->out, "%10s", with_sign);
+}
+
+static void print_plain(const struct comparing *c, double value)
+{
+	char text[SCREEN_VALUE_BYTES];
+
+	fprintf(
+	    c->screen->out, " %10s", screen_measure(value, measure_unit(&c->reading->traces, c->kind), text));
+}
+
+static void print_sum(const struct comparing *c, const struct contrast_sum *sum)
+{
+	double change = sum->after - sum->before;
+	char doubt[SCREEN_VALUE_BYTES];
+
+	print_signed(c, change);
+	fprintf(c->screen->out, " %9s",
+	    screen_doubt(change, sum->samples, sum->variance,
+	        c->reading->traces.unsure || c->kind == MEASURE_OTHER, doubt));
+	print_plain(c, sum->before);
+	print_plain(c, sum->after);
+}
+
+/* '*' is the one thing to look for: a change that sampling does not explain. */
+static void print_row(const struct comparing *c, const struct contrast_row *row)
+{
+	const struct contrast_sum *sum = sum_of(c, row);
+	bool sure = !c->reading->traces.unsure && contrast_is_sure(sum, c->contrast.threshold);
+	enum screen_style style = !sure ? SCREEN_PLAIN : sum->after > sum->before ? SCREEN_MORE : SCREEN_LESS;
+
+	fputs(screen_style(c->screen, style), c->screen->out);
+	print_sum(c, sum);
+	fprintf(c->screen->out, " %c %-4s ", sure ? '*' : ' ',
+	    sum->before == 0      ? "new"
+	        : sum->after == 0 ? "gone"
+	                          : "");
+	if (c->read->cum)
+		report_frame(c->screen, &c->reading->traces, row->frame, screen_room(c->screen, 50));
+	else
+		report_frame_callers(c->screen, &c->reading->traces, c->changes, row->frame, 50);
+	fprintf(c->screen->out, "%s\n", screen_style(c->screen, SCREEN_PLAIN));
+}
+
+static void print_name(const struct comparing *c, const char *what, const struct origin *origin)
+{
+	FILE *out = c->screen->out;
+	int at;
+
+	fprintf(out, "%s%-4s%s  ", screen_style(c->screen, SCREEN_HEAD), what,
+	    screen_style(c->screen, SCREEN_PLAIN));
+	at = 6 +
+	    screen_text(
+	        c->screen, *origin->program ? origin->program : "unknown program", screen_room(c->screen, 6));
+	if (origin->pid)
+		at += fprintf(out, "  pid %d", (int)origin->pid);
+	if (*origin->cause) {
+		fputs("  ", out);
+		screen_text(c->screen, origin->cause, screen_room(c->screen, at + 2));
+	}
+	putc('\n', out);
+}
+
+static void print_text(const struct comparing *c)
+{
+	size_t most = c->read->rows ? (size_t)c->read->rows : ROWS_DEFAULT;
+	const char *what = report_kind(&c->reading->traces, c->kind);
+	char line[512];
+
+	print_name(c, "base", &c->reading->origins[0]);
+	print_name(c, "new", &c->reading->origins[1]);
+	fprintf(c->screen->out, "\n%s%s%s%s%s\n", screen_style(c->screen, SCREEN_HEAD), what,
+	    c->read->cum ? ", cum" : ", flat", c->read->normalize ? ", new scaled to base" : "",
+	    screen_style(c->screen, SCREEN_PLAIN));
+	fprintf(c->screen->out, "%10s %9s %10s %10s        function%s\n", "change", "error", "base", "new",
+	    c->read->cum ? "" : " < callers");
+	print_sum(c, &c->contrast.sum);
+	fprintf(c->screen->out, " %c      (total)\n",
+	    !c->reading->traces.unsure && contrast_is_sure(&c->contrast.sum, estimate_threshold(1)) ? '*'
+	                                                                                            : ' ');
+	for (size_t i = 0; i < c->contrast.count && i < most; i++)
+		print_row(c, &c->contrast.rows[i]);
+	if (c->contrast.count > most)
+		fprintf(c->screen->out, "%10s %zu more (-n all)\n", "...", c->contrast.count - most);
+	putc('\n', c->screen->out);
+	if (c->kind == MEASURE_OTHER)
+		snprintf(line, sizeof(line), "Not of a heap: nothing is worked out about chance.");
+	else if (c->reading->traces.unsure)
+		snprintf(line, sizeof(line), "No period in the profiles: nothing is known of chance.");
+	else
+		snprintf(line, sizeof(line),
+		    "* more than chance: 5%% for all %zu rows together, a change of %.1f standard errors. %s",
+		    c->contrast.count, c->contrast.threshold,
+		    c->same_process
+		        ? "Both are of one process: samples in both cancel out."
+		        : "Two runs: what the programs did differently is not chance and shows too.");
+	screen_lines(c->screen, 0, line);
+}
+
+static void write_sum(
+    const struct comparing *c, const char *name, const struct contrast_sum *sum, double threshold)
+{
+	fprintf(c->screen->out, "\"%s\":{\"base\":%.0f,\"new\":%.0f,\"change\":%.0f", name, sum->before,
+	    sum->after, sum->after - sum->before);
+	if (!c->reading->traces.unsure && c->kind != MEASURE_OTHER)
+		fprintf(c->screen->out, ",\"error\":%.1f,\"samples\":%.1f,\"beyond_chance\":%s",
+		    sqrt(sum->variance), sum->samples, contrast_is_sure(sum, threshold) ? "true" : "false");
+	putc('}', c->screen->out);
+}
+
+static void print_json(const struct comparing *c)
+{
+	FILE *out = c->screen->out;
+	const struct traces *t = &c->reading->traces;
+
+	fputs("{\"heaptap\":\"" HEAPTAP_VERSION "\",\n\"type\":", out);
+	json_string(out, c->kind == MEASURE_OTHER ? t->types[t->default_type] : measure_word(c->kind));
+	fputs(",\"unit\":", out);
+	json_string(out, measure_unit(t, c->kind));
+	fprintf(out, ",\n\"same_process\":%s,\"normalized\":%s,\"threshold\":%.3f,\n",
+	    c->same_process ? "true" : "false", c->read->normalize ? "true" : "false", c->contrast.threshold);
+	write_sum(c, "total", &c->contrast.sum, estimate_threshold(1));
+	fputs(",\n\"functions\":[", out);
+	for (size_t i = 0; i < c->contrast.count && (!c->read->rows || i < (size_t)c->read->rows); i++) {
+		const struct contrast_row *row = &c->contrast.rows[i];
+		const struct traces_frame *frame = &t->frames[row->frame];
+
+		fputs(i ? ",\n{\"name\":" : "\n{\"name\":", out);
+		json_string(out, frame->name);
+		fputs(",\"file\":", out);
+		json_string(out, frame->file);
+		fprintf(out, ",\"line\":%" PRId64 ",", frame->line);
+		write_sum(c, "flat", &row->flat, c->contrast.threshold);
+		putc(',', out);
+		write_sum(c, "cum", &row->cum, c->contrast.threshold);
+		putc('}', out);
+	}
+	fputs("]}\n", out);
+}
+
+static int check_limit(const struct comparing *c)
+{
+	double grown = c->contrast.sum.after - c->contrast.sum.before;
+	char text[2][SCREEN_VALUE_BYTES];
+
+	if (!c->read->fails_over || grown <= (double)c->read->fail_over_bytes)
+		return 0;
+	log_line("grown by %s, more than the %s of --fail-over", screen_value(grown, true, text[0]),
+	    screen_value((double)c->read->fail_over_bytes, true, text[1]));
+	return STATUS_FAIL_OVER;
+}
+
+static int compare(struct comparing *c)
+{
+	struct contrast_options options = {
+	    .after = 1,
+	    .kind = c->kind,
+	    .same_process = c->same_process,
+	    .normalize = c->read->normalize,
+	    .order = c->read->cum ? TOTALS_BY_CUM : TOTALS_BY_FLAT,
+	};
+	int status;
+
+	c->changes = calloc((size_t)c->reading->traces.row_count + 1, sizeof(*c->changes));
+	if (!c->changes || contrast_make(&c->contrast, &c->reading->traces, &options)) {
+		free(c->changes);
+		log_line("not enough memory");
+		return 1;
+	}
+	for (size_t row = 0; row < c->reading->traces.row_count; row++)
+		c->changes[row] =
+		    (double)traces_value(&c->reading->traces, row, 1, c->kind) * c->contrast.scale -
+		    (double)traces_value(&c->reading->traces, row, 0, c->kind);
+	if (c->read->json)
+		print_json(c);
+	else
+		print_text(c);
+	status = check_limit(c);
+	contrast_fini(&c->contrast);
+	free(c->changes);
+	return status;
+}
+
+int diff_run(struct options *options)
+{
+	struct profile_input reading;
+	struct screen screen;
+	struct comparing c = {.screen = &screen, .reading = &reading, .read = &options->read};
+	size_t column;
+	int status;
+
+	if (options->operand_count != 2 || options->read.sort == SORT_PEAK) {
+		log_line(options->operand_count != 2
+		        ? "diff takes two profiles: heaptap diff [OPTIONS] BASE NEW"
+		        : "diff has no --sort peak: give it two peak profiles");
+		return STATUS_USAGE;
+	}
+	status = profile_input_open_columns(&reading, options);
+	if (!status)
+		status = profile_input_kind(&reading, options->read.sort, &c.kind, &column);
+	if (!status && screen_open(&screen, options->output, !options->read.no_pager) == 0) {
+		c.same_process = origin_same_process(&reading.origins[0], &reading.origins[1]) &&
+		    reading.origins[0].kind == ORIGIN_LIVE && reading.origins[1].kind == ORIGIN_LIVE &&
+		    reading.origins[0].time_ns <= reading.origins[1].time_ns;
+		status = screen_close(&screen, compare(&c));
+	}
+	profile_input_close(&reading);
+	return status;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/report/export.h"
+
+#include "pprof/csv.h"
+#include "pprof/flamegraph.h"
+#include "pprof/folded.h"
+#include "pprof/gprof2dot.h"
+#include "pprof/heaptrack.h"
+#include "pprof/massif.h"
+#include "pprof/speedscope.h"
+#include "sampler/session/front.h"
+#include "sampler/terminal/log_line.h"
+#include "sampler/report/profile_input.h"
+#include "sampler/terminal/screen.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+static int write_massif(
+    FILE *out, const struct profile_input *reading, enum measure_kind kind, const struct read_options *read)
+{
+	struct massif_options options = {
+	    .command = reading->traces.options.anonymize ? "program" : reading->origins[0].program,
+	    .column_count = reading->series_count,
+	    .threshold_permille = read->threshold_permille,
+	};
+	int64_t *time_ns = calloc(reading->traces.column_count, sizeof(*time_ns));
+	int err = -ENOMEM;
+
+	for (size_t i = 0; time_ns && i < reading->traces.column_count; i++)
+		time_ns[i] = reading->origins[i].time_ns;
+	options.time_ns = time_ns;
+	if (time_ns)
+		err = massif_write(out, &reading->traces, kind, &options);
+	free(time_ns);
+	return err;
+}
+
+static int write_heaptrack(FILE *out, const struct profile_input *reading, size_t column)
+{
+	const char *command =
+	    reading->traces.options.anonymize ? "program" : reading->origins[column].program;
+	uint64_t scale = 1;
+	int err = heaptrack_write(out, &reading->traces, column, command, &scale);
+
+	if (!err && scale > 1)
+		log_line("too many blocks for heaptrack: each stands for up to %" PRIu64 ", bytes are right",
+		    scale);
+	return err;
+}
+
+static int write_format(FILE *out, const struct profile_input *reading, enum measure_kind kind, size_t column,
+    const struct options *options)
+{
+	const struct traces *t = &reading->traces;
+	const char *name = t->options.anonymize || !*reading->origins[column].program
+	    ? "heap profile"
+	    : reading->origins[column].program;
+
+	switch (options->read.format) {
+	case FORMAT_FOLDED:
+		folded_write(out, t, column, kind);
+		return 0;
+	case FORMAT_FLAMEGRAPH:
+		return flamegraph_write(out, t, column, kind, name);
+	case FORMAT_SPEEDSCOPE:
+		speedscope_write(out, t, column, kind, name);
+		return 0;
+	case FORMAT_JSON:
+		gprof2dot_write(out, t, column, kind);
+		return 0;
+	case FORMAT_CSV:
+		return csv_write(out, t, column, kind);
+	case FORMAT_MASSIF:
+		return write_massif(out, reading, kind, &options->read);
+	case FORMAT_HEAPTRACK:
+		return write_heaptrack(out, reading, column);
+	default:
+		return -EINVAL;
+	}
+}
+
+/* massif knows bytes, heaptrack a heap; the others show whatever there is. */
+static int check_format(
+    const struct profile_input *reading, enum measure_kind kind, enum export_format format)
+{
+	if (format == FORMAT_MASSIF && !measure_is_bytes(&reading->traces, kind)) {
+		log_line("--format massif is about bytes; allowed with it: --sort inuse or alloc");
+		return 1;
+	}
+	if (format == FORMAT_HEAPTRACK && !traces_has(&reading->traces, MEASURE_INUSE)) {
+		log_line("--format heaptrack needs a heap profile, and this is none");
+		return 1;
+	}
+	return 0;
+}
+
+int export_run(struct options *options)
+{
+	struct profile_input reading;
+	struct screen screen;
+	enum measure_kind kind;
+	size_t column;
+	int status;
+
+	if (options->read.format == FORMAT_COUNT) {
+		log_line("--format is missing; allowed: folded, flamegraph, speedscope, json, csv, "
+		         "massif or heaptrack");
+		return STATUS_USAGE;
+	}
+	status = profile_input_open(&reading, options);
+	if (!status)
+		status = profile_input_kind(&reading, options->read.sort, &kind, &column);
+	if (!status)
+		status = check_format(&reading, kind, options->read.format);
+	if (!status && screen_open(&screen, options->output, false) == 0) {
+		int err = write_format(screen.out, &reading, kind, column, options);
+
+		if (err)
+			log_line("not enough memory");
+		status = screen_close(&screen, err ? 1 : 0);
+	}
+	profile_input_close(&reading);
+	return status;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/report/merge.h"
+
+#include "pprof/encode.h"
+#include "pprof/file.h"
+#include "pprof/gzip.h"
+#include "pprof/input.h"
+#include "pprof/merge.h"
+#include "pprof/profile.h"
+#include "sampler/session/front.h"
+#include "sampler/terminal/log_line.h"
+#include "sampler/cli/options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int publish(const struct profile *profile, const char *path)
+{
+	uint8_t *raw = NULL, *packed = NULL;
+	size_t raw_bytes = 0, packed_bytes = 0;
+	int err = encode_profile(profile, &raw, &raw_bytes);
+
+	if (!err)
+		err = gzip_encode(raw, raw_bytes, GZIP_LEVEL_SMALL, &packed, &packed_bytes);
+	if (!err && path)
+		err = file_publish(path, packed, packed_bytes, 0666, 0);
+	else if (!err && (fwrite(packed, 1, packed_bytes, stdout) != packed_bytes || fflush(stdout)))
+		err = -errno;
+	free(raw);
+	free(packed);
+	if (err)
+		log_line("cannot write %s: %s", path ? path : "standard output", strerror(-err));
+	return err;
+}
+
+static int read_all(struct profile **profiles, const struct options *options)
+{
+	char error[1024];
+
+	for (int i = 0; i < options->operand_count; i++) {
+		if (input_read(options->operands[i], &profiles[i], error, sizeof(error))) {
+			log_line("%s", error);
+			return 1;
+		}
+	}
+	return 0;
+}
+
+int merge_run(struct options *options)
+{
+	size_t count = (size_t)options->operand_count, culprit;
+	struct profile **profiles, *merged = NULL;
+	int status, err;
+
+	if (!options->output && isatty(STDOUT_FILENO)) {
+		log_line("a profile is nothing for a terminal: say -o FILE, or send it to a pipe");
+		return STATUS_USAGE;
+	}
+	profiles = calloc(count, sizeof(struct profile *));
+	status = profiles ? read_all(profiles, options) : 1;
+	if (!status) {
+		err = merge_profiles(profiles, count, options->read.anonymize, &merged, &culprit);
+		if (err == -ENODATA)
+			log_line("%s does not go with %s: no sample types in common, or other period types",
+			    options->operands[culprit], options->operands[0]);
+		else if (err)
+			log_line("cannot merge: %s", strerror(-err));
+		status = err || publish(merged, options->output) ? 1 : 0;
+	}
+	for (size_t i = 0; profiles && i < count; i++)
+		profile_free(profiles[i]);
+	free(profiles);
+	profile_free(merged);
+	return status;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/report/profile_input.h"
+
+#include "pprof/input.h"
+#include "pprof/pattern.h"
+#include "pprof/profile.h"
+#include "sampler/session/front.h"
+#include "sampler/terminal/log_line.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct file {
+	const char *path;
+	struct profile *profile;
+	struct origin origin;
+	size_t column;
+};
+
+/* ---- filters */
+
+static int pattern_open(const char *option, const char *regex, struct pattern **out)
+{
+	char error[256];
+	int err;
+
+	if (!regex)
+		return 0;
+	err = pattern_new(regex, 0, out, error, sizeof(error));
+	if (err == -EINVAL)
+		log_line("--%s: '%s' is %s", option, regex, error);
+	else if (err)
+		log_line("not enough memory");
+	return err;
+}
+
+static int filter_open(struct filter *filter, const struct read_options *read)
+{
+	filter->by_size = read->by_size;
+	filter->size_min = (double)read->size_min_bytes;
+	filter->size_max = (double)read->size_max_bytes;
+	filter->by_age = read->by_age;
+	filter->age_min_ns = read->age_min_ns;
+	filter->age_max_ns = read->age_max_ns;
+	return pattern_open("focus", read->focus, &filter->focus) ||
+	    pattern_open("ignore", read->ignore, &filter->ignore) ||
+	    pattern_open("module", read->module, &filter->module) ||
+	    pattern_open("thread", read->thread, &filter->thread);
+}
+
+static int labels_check(const struct filter *filter, const struct file *file)
+{
+	const char *missing = filter_missing_label(filter, file->profile);
+
+	if (!missing)
+		return 0;
+	log_line("%s: no sample says its %s; record with --labels %s", file->path, missing, missing);
+	return -ENODATA;
+}
+
+/* ---- files */
+
+static int file_open(struct file *file, const char *path)
+{
+	char error[PROFILE_INPUT_ERROR_BYTES];
+	int err = input_read(path, &file->profile, error, sizeof(error));
+
+	file->path = path;
+	if (err)
+		log_line("%s", error);
+	else
+		origin_read(&file->origin, file->profile);
+	return err;
+}
+
+static int compare_times(const void *left, const void *right)
+{
+	const struct file *a = left, *b = right;
+
+	if ((a->origin.kind == ORIGIN_PEAK) != (b->origin.kind == ORIGIN_PEAK))
+		return a->origin.kind == ORIGIN_PEAK ? 1 : -1;
+	return a->origin.time_ns < b->origin.time_ns ? -1 : a->origin.time_ns > b->origin.time_ns;
+}
+
+/* A column for each file of a series, one for all otherwise, one for the peak. Returns how many there are. */
+static size_t columns_choose(struct profile_input *reading, struct file *files, size_t count)
+{
+	bool series = count > 1;
+
+	for (size_t i = 0; i < count; i++)
+		series = series && origin_same_process(&files[0].origin, &files[i].origin) &&
+		    files[i].origin.kind != ORIGIN_DELTA;
+	if (!series) {
+		reading->series_count = 1;
+		reading->has_peak = count == 1 && files[0].origin.kind == ORIGIN_PEAK;
+		return 1;
+	}
+	qsort(files, count, sizeof(*files), compare_times);
+	while (count > 2 && files[count - 2].origin.kind == ORIGIN_PEAK)
+		count--;
+	for (size_t i = 0; i < count; i++)
+		files[i].column = i;
+	reading->has_peak = files[count - 1].origin.kind == ORIGIN_PEAK;
+	reading->series_count = reading->has_peak && count > 1 ? count - 1 : count;
+	return count;
+}
+
+static int columns_fill(struct profile_input *reading, const struct options *options, struct file *files,
+    size_t count, size_t column_count)
+{
+	const struct traces_options choices = {
+	    .lines = options->read.lines, .anonymize = options->read.anonymize, .filter = &reading->filter};
+	int err = 0;
+
+	reading->origins = calloc(column_count, sizeof(*reading->origins));
+	if (!reading->origins)
+		return -ENOMEM;
+	if (traces_init(&reading->traces, &choices, files[0].profile, column_count))
+		err = -ENOMEM;
+	for (size_t i = count; i-- > 0 && !err;)
+		reading->origins[files[i].column] = files[i].origin;
+	for (size_t i = 0; i < count && !err; i++) {
+		err = labels_check(&reading->filter, &files[i]);
+		if (err)
+			return err;
+		err = traces_add(&reading->traces, files[i].profile, files[i].column);
+		if (err == -ENODATA)
+			log_line(
+			    "%s and %s have no sample type in common: read the heap's and each event's apart",
+			    files[0].path, files[i].path);
+		profile_free(files[i].profile);
+		files[i].profile = NULL;
+	}
+	if (err == -ENOMEM || err == -EOVERFLOW)
+		log_line("not enough memory for these profiles");
+	return err;
+}
+
+static void extremes_find(struct profile_input *reading)
+{
+	const struct traces *t = &reading->traces;
+
+	reading->now = reading->series_count - 1;
+	if (reading->has_peak) {
+		reading->peak = t->column_count - 1;
+		return;
+	}
+	for (size_t i = 1; i < reading->series_count; i++)
+		if (traces_all(t, i, MEASURE_INUSE) > traces_all(t, reading->peak, MEASURE_INUSE))
+			reading->peak = i;
+}
+
+static int open_all(struct profile_input *reading, const struct options *options, bool columns)
+{
+	size_t count = (size_t)options->operand_count, column_count = count, i;
+	struct file *files = calloc(count, sizeof(*files));
+	int err = files ? 0 : -ENOMEM;
+
+	memset(reading, 0, sizeof(*reading));
+	reading->series_count = 1;
+	reading->file_count = count;
+	if (filter_open(&reading->filter, &options->read)) {
+		free(files);
+		return STATUS_USAGE;
+	}
+	for (i = 0; i < count && !err; i++) {
+		err = file_open(&files[i], options->operands[i]);
+		files[i].column = columns ? i : 0;
+	}
+	if (!err && !columns)
+		column_count = columns_choose(reading, files, count);
+	if (!err)
+		err = columns_fill(reading, options, files, count, column_count);
+	if (!err)
+		extremes_find(reading);
+	for (i = 0; files && i < count; i++)
+		profile_free(files[i].profile);
+	free(files);
+	return err ? 1 : 0;
+}
+
+int profile_input_open(struct profile_input *reading, const struct options *options)
+{
+	return open_all(reading, options, false);
+}
+
+int profile_input_open_columns(struct profile_input *reading, const struct options *options)
+{
+	return open_all(reading, options, true);
+}
+
+void profile_input_close(struct profile_input *reading)
+{
+	traces_fini(&reading->traces);
+	pattern_free(reading->filter.focus);
+	pattern_free(reading->filter.ignore);
+	pattern_free(reading->filter.module);
+	pattern_free(reading->filter.thread);
+	free(reading->origins);
+	memset(reading, 0, sizeof(*reading));
+}
+
+int profile_input_kind(
+    const struct profile_input *reading, enum sort_key key, enum measure_kind *kind, size_t *column)
+{
+	static const enum measure_kind kinds[] = {
+	    [SORT_INUSE] = MEASURE_INUSE,
+	    [SORT_INUSE_OBJECTS] = MEASURE_INUSE_OBJECTS,
+	    [SORT_ALLOC] = MEASURE_ALLOC,
+	    [SORT_OBJECTS] = MEASURE_OBJECTS,
+	    [SORT_TEMPORARY] = MEASURE_TEMPORARY,
+	    [SORT_PEAK] = MEASURE_INUSE,
+	};
+
+	*column = key == SORT_PEAK ? reading->peak : reading->now;
+	*kind = key == SORT_DEFAULT ? traces_default_kind(&reading->traces) : kinds[key];
+	if (traces_has(&reading->traces, *kind))
+		return 0;
+	log_line("--sort %s: this profile has no such values", sort_key_name(key));
+	return 1;
+}

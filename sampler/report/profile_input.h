@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the commands that read profiles share: files and filters from the command line, into traces.
+ *
+ * Several profiles are a series if they are states of one process: a column each, in the order of their
+ * times. Otherwise they are added up. A peak among others has a column of its own, the last.
+ */
+#ifndef SAMPLER_REPORT_PROFILE_INPUT_H
+#define SAMPLER_REPORT_PROFILE_INPUT_H
+
+#include "pprof/filter.h"
+#include "pprof/origin.h"
+#include "pprof/traces.h"
+#include "sampler/cli/options.h"
+
+enum { PROFILE_INPUT_ERROR_BYTES = 1024 };
+
+struct profile_input {
+	struct traces traces;
+	struct filter filter;
+	struct origin *origins; /* of each column; of several files added up, the first one's */
+	size_t file_count;
+	size_t series_count; /* columns of the series, 1 if there is none */
+	size_t now;          /* the column to show: the last of the series */
+	/* column of the largest heap: the peak's, or that of the series with most in use */
+	size_t peak;
+	bool has_peak; /* there is a peak's profile */
+};
+
+/* The operands, as a report wants them. On failure one line is printed. Returns the exit status: 0, 1, or 2
+ * for a wrong pattern. Either way the caller ends it with profile_input_close(). */
+int profile_input_open(struct profile_input *reading, const struct options *options);
+
+/* Each operand a column, in the order given. */
+int profile_input_open_columns(struct profile_input *reading, const struct options *options);
+void profile_input_close(struct profile_input *reading);
+
+/* What --sort asks for and the column it is in. Returns 0, or 1 after a line that says what is missing. */
+int profile_input_kind(
+    const struct profile_input *reading, enum sort_key key, enum measure_kind *kind, size_t *column);
+
+#endif

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/report/report.h"
+
+#include "pprof/totals.h"
+#include "sampler/terminal/log_line.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { ROWS_SECTION = 10, ROWS_SORTED = 25, ROWS_LEAST = 5, SAMPLES_MANY = 30 };
+#define SHARE_LEAST 0.005
+
+struct section {
+	enum measure_kind kind;
+	const char *title;
+};
+
+static const struct section sections[] = {
+    {MEASURE_INUSE, "Most in use (bytes)"},
+    {MEASURE_ALLOC, "Most allocated (bytes)"},
+    {MEASURE_OBJECTS, "Most allocations (objects)"},
+    {MEASURE_TEMPORARY, "Most temporary (objects that were freed again)"},
+    {MEASURE_OTHER, "Most"},
+};
+
+/* ---- header */
+
+static void print_time(const struct screen *screen, int64_t time_ns)
+{
+	time_t seconds = (time_t)(time_ns / 1000000000);
+	char text[64];
+	struct tm tm;
+
+	if (time_ns > 0 && localtime_r(&seconds, &tm) &&
+	    strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S %Z", &tm))
+		fprintf(screen->out, "  %s", text);
+}
+
+/* "in use     12.3 MiB +- 0.4 MiB in 98123 +- 1200 objects" */
+static void print_sum(const struct screen *screen, const struct traces *t, size_t column, const char *what,
+    enum measure_kind bytes, enum measure_kind objects)
+{
+	char text[4][SCREEN_VALUE_BYTES];
+	double variance[2] = {0, 0};
+	int64_t shown = 0;
+
+	if (!traces_has(t, bytes))
+		return;
+	for (size_t row = 0; row < t->row_count; row++) {
+		variance[0] += traces_doubt(t, row, column, bytes).variance;
+		variance[1] += traces_doubt(t, row, column, objects).variance;
+		traces_sum(&shown, traces_value(t, row, column, bytes));
+	}
+	fprintf(screen->out, "  %-10s %s", what,
+	    screen_value((double)traces_all(t, column, bytes), true, text[0]));
+	if (!t->unsure && variance[0] > 0)
+		fprintf(screen->out, " +- %s", screen_value(sqrt(variance[0]), true, text[1]));
+	if (traces_has(t, objects))
+		fprintf(screen->out, " in %s",
+		    screen_value((double)traces_all(t, column, objects), false, text[2]));
+	if (traces_has(t, objects) && !t->unsure && variance[1] > 0)
+		fprintf(screen->out, " +- %s", screen_value(sqrt(variance[1]), false, text[3]));
+	if (traces_has(t, objects))
+		fprintf(screen->out, " object%s", traces_all(t, column, objects) == 1 ? "" : "s");
+	if (shown != traces_all(t, column, bytes))
+		fprintf(screen->out, "; selected: %s", screen_value((double)shown, true, text[0]));
+	putc('\n', screen->out);
+}
+
+static void print_period(const struct screen *screen, const struct origin *origin, bool heap)
+{
+	char text[SCREEN_VALUE_BYTES], line[1024];
+
+	if (strcmp(origin->period_unit, "bytes") == 0 && origin->period == 1)
+		strcpy(line, "every allocation recorded");
+	else if (strcmp(origin->period_unit, "bytes") == 0 && origin->period > 0)
+		snprintf(line, sizeof(line), "a sample every %s on average",
+		    screen_value((double)origin->period, true, text));
+	else if (!heap && origin->period == 1 && strcmp(origin->period_unit, "count") == 0)
+		snprintf(line, sizeof(line), "every occurrence of %s recorded", origin->period_type);
+	else if (!heap && origin->period > 0)
+		snprintf(line, sizeof(line),
+		    "a sample every %s%s %s; no standard errors are worked out for it",
+		    screen_measure((double)origin->period, origin->period_unit, text),
+		    strcmp(origin->period_unit, "count") == 0 ? "" : " of", origin->period_type);
+	else
+		strcpy(line, "no period in the profile: nobody can say how sure its numbers are");
+	screen_lines(screen, 2, line);
+	if (*origin->samples) {
+		snprintf(line, sizeof(line), "samples: %s", origin->samples);
+		screen_lines(screen, 2, line);
+	}
+	if (*origin->unseen) {
+		snprintf(line, sizeof(line), "not seen: %s", origin->unseen);
+		screen_lines(screen, 2, line);
+	}
+}
+
+/* Somebody who sees only "1 sample" in every row should know what to do about it. */
+static void print_advice(const struct screen *screen, const struct profile_input *reading)
+{
+	const struct traces *t = &reading->traces;
+	enum measure_kind kind = traces_default_kind(t);
+	double samples = 0, variance = 0;
+
+	for (size_t row = 0; row < t->row_count; row++) {
+		struct traces_doubt doubt = traces_doubt(t, row, reading->now, kind);
+
+		samples += doubt.samples;
+		variance += doubt.variance;
+	}
+	if (reading->origins[reading->now].ours && !t->unsure && variance > 0 && samples < SAMPLES_MANY)
+		screen_lines(
+		    screen, 2, "few samples: a smaller period, such as heaptap record -p 16K, takes more");
+}
+
+void report_header(const struct screen *screen, const struct profile_input *reading)
+{
+	const struct origin *origin = &reading->origins[reading->now];
+	const struct traces *t = &reading->traces;
+
+	fputs(screen_style(screen, SCREEN_HEAD), screen->out);
+	screen_text(screen, *origin->program ? origin->program : "unknown program", 0);
+	fputs(screen_style(screen, SCREEN_PLAIN), screen->out);
+	if (origin->pid)
+		fprintf(screen->out, "  pid %d", (int)origin->pid);
+	print_time(screen, origin->time_ns);
+	putc('\n', screen->out);
+	if (*origin->cause)
+		screen_lines(screen, 2, origin->cause);
+	if (reading->series_count > 1)
+		fprintf(screen->out, "  the last of %zu snapshots of this process\n", reading->series_count);
+	else if (reading->file_count > 1)
+		fprintf(screen->out, "  and %zu more profiles, added up\n", reading->file_count - 1);
+	print_period(screen, origin, !traces_has(t, MEASURE_OTHER));
+	print_sum(screen, t, reading->now, "in use", MEASURE_INUSE, MEASURE_INUSE_OBJECTS);
+	if (reading->has_peak && reading->series_count + 1 == t->column_count)
+		print_sum(screen, t, reading->peak, "at peak", MEASURE_INUSE, MEASURE_INUSE_OBJECTS);
+	print_sum(screen, t, reading->now, "allocated", MEASURE_ALLOC, MEASURE_OBJECTS);
+	print_advice(screen, reading);
+}
+
+/* ---- tables */
+
+static void print_value(const struct screen *screen, const struct traces *t, enum measure_kind kind,
+    const struct totals_sum *sum, double all)
+{
+	char value[SCREEN_VALUE_BYTES], doubt[SCREEN_VALUE_BYTES];
+
+	screen_measure((double)sum->value, measure_unit(t, kind), value);
+	screen_doubt(
+	    (double)sum->value, sum->samples, sum->variance, t->unsure || kind == MEASURE_OTHER, doubt);
+	fprintf(screen->out, "%10s %9s", value, doubt);
+	if (all > 0)
+		fprintf(screen->out, " %5.1f%%", 100 * (double)sum->value / all);
+	else
+		fprintf(screen->out, " %6s", "");
+}
+
+struct table {
+	const struct screen *screen;
+	const struct traces *traces;
+	enum measure_kind kind;
+	double all; /* what shares are of */
+	bool cum;
+	double *values; /* by row of the traces, for callers_find() */
+};
+
+/* The second column's error is left out: 80 columns leave no room for it, --json has it. */
+static void print_row(const struct table *table, const struct totals_row *row)
+{
+	const struct screen *screen = table->screen;
+	const struct traces *t = table->traces;
+	bool cum = table->cum;
+	const struct totals_sum *first = cum ? &row->cum : &row->flat, *second = cum ? &row->flat : &row->cum;
+	bool few = !t->unsure && first->variance > 0 && first->samples < ESTIMATE_FEW_SAMPLES - 0.5;
+	char value[SCREEN_VALUE_BYTES];
+
+	fputs(few ? screen_style(screen, SCREEN_DIM) : "", screen->out);
+	print_value(screen, t, table->kind, first, table->all);
+	fprintf(screen->out, " %10s  ",
+	    screen_measure((double)second->value, measure_unit(t, table->kind), value));
+	if (cum)
+		report_frame(screen, t, row->frame, screen_room(screen, 40));
+	else
+		report_frame_callers(screen, t, table->values, row->frame, 40);
+	fprintf(screen->out, "%s\n", few ? screen_style(screen, SCREEN_PLAIN) : "");
+}
+
+/* Ordered by what they hold themselves, callers that hold nothing are no rows; --cum is about them. */
+static size_t count_rows(const struct totals *totals, bool cum)
+{
+	size_t count = totals->count;
+
+	while (count && !cum && !totals->rows[count - 1].flat.value)
+		count--;
+	return count;
+}
+
+/* How many to print if nobody said: no more than `most`, and none that is too small to matter, but for the
+ * first few. */
+static size_t count_shown(const struct table *table, const struct totals *totals, size_t count, size_t most)
+{
+	size_t shown = count < most ? count : most;
+
+	while (shown > ROWS_LEAST) {
+		const struct totals_row *row = &totals->rows[shown - 1];
+
+		if (fabs((double)(table->cum ? row->cum.value : row->flat.value)) >=
+		    SHARE_LEAST * fabs(table->all))
+			break;
+		shown--;
+	}
+	return shown;
+}
+
+static void print_rest(const struct table *table, const struct totals *totals, size_t shown, size_t count)
+{
+	const struct screen *screen = table->screen;
+	double rest = 0;
+
+	if (shown == count)
+		return;
+	for (size_t i = shown; i < count; i++)
+		rest += (double)totals->rows[i].flat.value;
+	fprintf(screen->out, "%10s %9s", "...", "");
+	if (table->cum || table->all <= 0)
+		fprintf(screen->out, " %6s", "");
+	else
+		fprintf(screen->out, " %5.1f%%", 100 * rest / table->all);
+	fprintf(screen->out, " %10s  %zu more (-n all)\n", "", count - shown);
+}
+
+static int print_table(const struct screen *screen, const struct profile_input *reading,
+    const struct read_options *read, const struct section *section, size_t column, size_t most)
+{
+	const struct traces *t = &reading->traces;
+	struct table table = {
+	    screen, t, section->kind, (double)traces_all(t, column, section->kind), read->cum, NULL};
+	struct totals totals;
+	size_t count, shown;
+
+	table.values = calloc((size_t)t->row_count + 1, sizeof(*table.values));
+	if (!table.values || totals_make(&totals, t, column, section->kind)) {
+		free(table.values);
+		log_line("not enough memory");
+		return 1;
+	}
+	for (size_t row = 0; row < t->row_count; row++)
+		table.values[row] = (double)traces_value(t, row, column, section->kind);
+	totals_sort(&totals, t, read->cum ? TOTALS_BY_CUM : TOTALS_BY_FLAT);
+	fprintf(screen->out, "\n%s%s%s%s%s\n", screen_style(screen, SCREEN_HEAD), section->title,
+	    section->kind == MEASURE_OTHER ? " " : "",
+	    section->kind == MEASURE_OTHER ? t->types[t->default_type] : "",
+	    screen_style(screen, SCREEN_PLAIN));
+	count = count_rows(&totals, read->cum);
+	shown = read->rows ? (count < most ? count : most) : count_shown(&table, &totals, count, most);
+	if (count)
+		fprintf(screen->out, "%10s %9s %6s %10s  function%s\n", read->cum ? "cum" : "flat", "error",
+		    "share", read->cum ? "flat" : "cum", read->cum ? "" : " < callers");
+	for (size_t i = 0; i < shown; i++)
+		print_row(&table, &totals.rows[i]);
+	print_rest(&table, &totals, shown, count);
+	if (!count)
+		fputs("  nothing\n", screen->out);
+	free(table.values);
+	totals_fini(&totals);
+	return 0;
+}
+
+static int print_sections(
+    const struct screen *screen, const struct profile_input *reading, const struct read_options *read)
+{
+	size_t most = read->rows ? (size_t)read->rows : ROWS_SECTION;
+	int status = 0;
+
+	for (size_t i = 0; i < sizeof(sections) / sizeof(*sections) && !status; i++) {
+		if (!traces_has(&reading->traces, sections[i].kind))
+			continue;
+		status = print_table(screen, reading, read, &sections[i], reading->now, most);
+		if (i == 0 && reading->has_peak && reading->peak != reading->now && !status) {
+			const struct section peak = {MEASURE_INUSE, "Most in use at the peak (bytes)"};
+
+			status = print_table(screen, reading, read, &peak, reading->peak, most);
+		}
+	}
+	if (!status)
+		status = report_growth(screen, reading, read->rows ? read->rows : ROWS_SECTION);
+	return status;
+}
+
+static int print_sorted(
+    const struct screen *screen, const struct profile_input *reading, const struct read_options *read)
+{
+	struct section section = {MEASURE_INUSE_OBJECTS, "Most in use (objects)"};
+	size_t column, most = read->rows ? (size_t)read->rows : ROWS_SORTED;
+
+	if (profile_input_kind(reading, read->sort, &section.kind, &column))
+		return 1;
+	for (size_t i = 0; i < sizeof(sections) / sizeof(*sections); i++)
+		if (sections[i].kind == section.kind)
+			section.title = sections[i].title;
+	if (read->sort == SORT_PEAK)
+		section.title = reading->has_peak ? "Most in use at the peak (bytes)"
+		                                  : "Most in use in the largest snapshot (bytes)";
+	return print_table(screen, reading, read, &section, column, most);
+}
+
+/* ---- the command */
+
+static int print_report(
+    const struct screen *screen, const struct profile_input *reading, const struct options *options)
+{
+	const struct read_options *read = &options->read;
+
+	if (!read->json)
+		report_header(screen, reading);
+	if (read->leaks)
+		return report_leaks(screen, reading, options);
+	if (read->tree || read->inverted)
+		return report_tree(screen, reading, read);
+	if (read->json)
+		return report_json(screen, reading, read);
+	if (read->sort != SORT_DEFAULT)
+		return print_sorted(screen, reading, read);
+	return print_sections(screen, reading, read);
+}
+
+/* Of what the filters let pass; --leaks counts for itself, less what is suppressed. */
+static int check_limit(const struct profile_input *reading, const struct read_options *read)
+{
+	char text[2][SCREEN_VALUE_BYTES];
+	int64_t sum = 0;
+
+	if (!read->fails_over || read->leaks)
+		return 0;
+	for (size_t row = 0; row < reading->traces.row_count; row++)
+		traces_sum(&sum, traces_value(&reading->traces, row, reading->now, MEASURE_INUSE));
+	if (sum < 0 || (uint64_t)sum <= read->fail_over_bytes)
+		return 0;
+	log_line("%s in use, more than the %s of --fail-over", screen_value((double)sum, true, text[0]),
+	    screen_value((double)read->fail_over_bytes, true, text[1]));
+	return STATUS_FAIL_OVER;
+}
+
+int report_run(struct options *options)
+{
+	struct profile_input reading;
+	struct screen screen;
+	int status = profile_input_open(&reading, options);
+
+	if (!status && screen_open(&screen, options->output, !options->read.no_pager) == 0) {
+		status = print_report(&screen, &reading, options);
+		if (!status)
+			status = check_limit(&reading, &options->read);
+		status = screen_close(&screen, status);
+	}
+	profile_input_close(&reading);
+	return status;
+}

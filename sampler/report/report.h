@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * heaptap report: what is in a profile, as text on a terminal (or JSON): a header, and a table for each
+ * question that people bring; or a call tree; or the stacks of what was never freed.
+ */
+#ifndef SAMPLER_REPORT_REPORT_H
+#define SAMPLER_REPORT_REPORT_H
+
+#include "sampler/report/profile_input.h"
+#include "sampler/terminal/screen.h"
+
+#define STATUS_FAIL_OVER 3 /* more than --fail-over allows */
+
+/* The command. Returns the exit status. */
+int report_run(struct options *options);
+
+/* Its parts; each returns 0 or an exit status after a line that says why. */
+void report_header(const struct screen *screen, const struct profile_input *reading);
+int report_tree(
+    const struct screen *screen, const struct profile_input *reading, const struct read_options *read);
+int report_leaks(
+    const struct screen *screen, const struct profile_input *reading, const struct options *options);
+int report_growth(const struct screen *screen, const struct profile_input *reading, int32_t rows);
+int report_json(
+    const struct screen *screen, const struct profile_input *reading, const struct read_options *read);
+
+/* What they have in common as JSON: the beginning of the object, which the caller ends; a frame; what grows,
+ * as a member (nothing if there are too few snapshots). */
+void report_json_head(FILE *out, const struct profile_input *reading);
+void report_json_frame(FILE *out, const struct traces *traces, uint32_t frame);
+void report_json_stack(FILE *out, const struct traces *traces, size_t row); /* ends the object it is in */
+int report_json_growth(FILE *out, const struct profile_input *reading);
+
+/* "main.c:12" after a name, if lines are told apart. Prints the frame in at most `room` columns; returns how
+ * many it took. */
+int report_frame(const struct screen *screen, const struct traces *traces, uint32_t frame, int room);
+
+/* The frame, `used` columns from the left, and where there is room left, for whom: "zmalloc < sdsnew <
+ * setCommand 71%". values: as callers_find() has them. */
+void report_frame_callers(
+    const struct screen *screen, const struct traces *traces, const double *values, uint32_t frame, int used);
+
+/* "bytes in use": a heading's words for a kind. */
+const char *report_kind(const struct traces *traces, enum measure_kind kind);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A frame in a table: its name, its line if lines are told apart, and for whom it allocates. */
+#include "sampler/report/report.h"
+
+#include "pprof/callers.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char *file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+int report_frame(const struct screen *screen, const struct traces *traces, uint32_t number, int room)
+{
+	const struct traces_frame *frame = &traces->frames[number];
+	char text[2048];
+
+	if (!traces->options.lines || !*frame->file)
+		return screen_text(screen, frame->name, room);
+	snprintf(text, sizeof(text), "%s  %s:%" PRId64, frame->name, file_name(frame->file), frame->line);
+	return screen_text(screen, text, room);
+}
+
+enum { CALLERS_SHOWN = 3 };
+
+struct shown {
+	size_t callers[CALLERS_SHOWN]; /* numbers of those that have a name */
+	size_t count;
+	char share[16]; /* of the last one, "" if it is everything */
+};
+
+/* An address or a file instead of a name says little. */
+static bool is_named(const struct traces_frame *frame)
+{
+	return frame->name[0] != '[' && !strstr(frame->name, "+0x");
+}
+
+/* Those with names, as many as fit with the share of the last one; half a name is worse than none. " .. " for
+ * " < " where some are left out. */
+static void callers_choose(
+    struct shown *shown, const struct traces *traces, const struct callers *callers, int room)
+{
+	int columns[CALLERS_SHOWN + 1] = {0};
+
+	*shown = (struct shown){.count = 0};
+	for (size_t i = 0; i < callers->count && shown->count < CALLERS_SHOWN; i++) {
+		const struct traces_frame *frame = &traces->frames[callers->frames[i]];
+		bool after_gap = i > (shown->count ? shown->callers[shown->count - 1] + 1 : 0);
+
+		if (!is_named(frame))
+			continue;
+		columns[shown->count + 1] =
+		    columns[shown->count] + (after_gap ? 4 : 3) + screen_columns(frame->name);
+		shown->callers[shown->count++] = i;
+	}
+	for (; shown->count; shown->count--) {
+		double share = callers->shares[shown->callers[shown->count - 1]];
+
+		shown->share[0] = '\0';
+		if (share < 0.995)
+			snprintf(shown->share, sizeof(shown->share), " %.0f%%", 100 * share);
+		if (room == 0 || columns[shown->count] + (int)strlen(shown->share) <= room)
+			break;
+	}
+}
+
+static void print_callers(const struct screen *screen, const struct traces *traces,
+    const struct callers *callers, const struct shown *shown)
+{
+	size_t next = 0;
+
+	fputs(screen_style(screen, SCREEN_DIM), screen->out);
+	for (size_t i = 0; i < shown->count; i++) {
+		fputs(shown->callers[i] > next ? " .. " : " < ", screen->out);
+		screen_text(screen, traces->frames[callers->frames[shown->callers[i]]].name, 0);
+		next = shown->callers[i] + 1;
+	}
+	fprintf(screen->out, "%s%s", shown->share, screen_style(screen, SCREEN_PLAIN));
+}
+
+void report_frame_callers(
+    const struct screen *screen, const struct traces *traces, const double *values, uint32_t frame, int used)
+{
+	int room = screen_room(screen, used), taken = report_frame(screen, traces, frame, room);
+	struct callers callers;
+	struct shown shown = {.count = 0};
+
+	if (callers_find(&callers, traces, values, frame))
+		return;
+	if (room == 0 || taken < room)
+		callers_choose(&shown, traces, &callers, room ? room - taken : 0);
+	/* A function without a name would stand there alone and say nothing: then a line of their own. */
+	if (!shown.count && room && !is_named(&traces->frames[frame])) {
+		callers_choose(&shown, traces, &callers, room);
+		if (shown.count)
+			fprintf(screen->out, "\n%*s", used, "");
+	}
+	if (shown.count)
+		print_callers(screen, traces, &callers, &shown);
+}
+
+const char *report_kind(const struct traces *traces, enum measure_kind kind)
+{
+	static const char *const words[MEASURE_COUNT] = {
+	    [MEASURE_INUSE] = "bytes in use",
+	    [MEASURE_INUSE_OBJECTS] = "objects in use",
+	    [MEASURE_ALLOC] = "bytes allocated",
+	    [MEASURE_OBJECTS] = "allocations",
+	    [MEASURE_TEMPORARY] = "objects freed again",
+	};
+
+	return kind == MEASURE_OTHER ? traces->types[traces->default_type] : words[kind];
+}

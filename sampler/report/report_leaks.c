@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is still in use, stack by stack; and what grows over a series of snapshots. */
+#include "sampler/report/report.h"
+
+#include "pprof/file.h"
+#include "pprof/growth.h"
+#include "pprof/suppressions.h"
+#include "sampler/report/lsan.h"
+#include "sampler/terminal/log_line.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LEAKS_SHOWN = 10, FRAMES_SHOWN = 32, SUPPRESSIONS_MAX_BYTES = 1 << 20 };
+
+struct leak {
+	uint32_t row;
+	int64_t bytes, objects;
+};
+
+struct leaks {
+	struct leak *leaks; /* largest first */
+	size_t count;
+	int64_t bytes, objects, suppressed_bytes;
+	size_t suppressed;
+	double variance;
+};
+
+static int compare_leaks(const void *left, const void *right)
+{
+	const struct leak *a = left, *b = right;
+
+	if (a->bytes != b->bytes)
+		return a->bytes > b->bytes ? -1 : 1;
+	return a->row < b->row ? -1 : a->row > b->row;
+}
+
+static int leaks_find(
+    struct leaks *leaks, const struct profile_input *reading, struct suppressions *suppressions)
+{
+	const struct traces *t = &reading->traces;
+
+	memset(leaks, 0, sizeof(*leaks));
+	leaks->leaks = calloc((size_t)t->row_count + 1, sizeof(*leaks->leaks));
+	if (!leaks->leaks)
+		return -ENOMEM;
+	for (size_t row = 0; row < t->row_count; row++) {
+		struct leak leak = {(uint32_t)row, traces_value(t, row, reading->now, MEASURE_INUSE),
+		    traces_value(t, row, reading->now, MEASURE_INUSE_OBJECTS)};
+
+		if (leak.bytes <= 0)
+			continue;
+		if (suppressions_match(suppressions, t, row)) {
+			leaks->suppressed++;
+			traces_sum(&leaks->suppressed_bytes, leak.bytes);
+			continue;
+		}
+		traces_sum(&leaks->bytes, leak.bytes);
+		traces_sum(&leaks->objects, leak.objects);
+		leaks->variance += traces_doubt(t, row, reading->now, MEASURE_INUSE).variance;
+		leaks->leaks[leaks->count++] = leak;
+	}
+	if (leaks->count > 1)
+		qsort(leaks->leaks, leaks->count, sizeof(*leaks->leaks), compare_leaks);
+	return 0;
+}
+
+static int suppressions_read(struct suppressions *suppressions, const char *path)
+{
+	uint8_t *text;
+	size_t len, line;
+	int err = file_read(path, SUPPRESSIONS_MAX_BYTES, &text, &len);
+
+	if (err) {
+		log_line("cannot read %s: %s", path, strerror(-err));
+		return err;
+	}
+	err = suppressions_add(suppressions, (const char *)text, len, &line);
+	free(text);
+	if (err == -EINVAL)
+		log_line("%s, line %zu: no suppression; allowed: leak:PATTERN and # comments", path, line);
+	return err;
+}
+
+static void print_leak(
+    const struct screen *screen, const struct profile_input *reading, const struct leak *leak)
+{
+	const struct traces *t = &reading->traces;
+	const uint32_t *stack = traces_stack(t, leak->row);
+	struct traces_doubt doubt = traces_doubt(t, leak->row, reading->now, MEASURE_INUSE);
+	uint32_t depth = t->rows[leak->row].depth;
+	char text[SCREEN_VALUE_BYTES];
+
+	fprintf(screen->out, "\n%s%s%s", screen_style(screen, SCREEN_HEAD),
+	    screen_value((double)leak->bytes, true, text), screen_style(screen, SCREEN_PLAIN));
+	fprintf(screen->out, " (%s)",
+	    screen_doubt((double)leak->bytes, doubt.samples, doubt.variance, false, text));
+	if (leak->objects > 0)
+		fprintf(screen->out, " in %s object%s", screen_value((double)leak->objects, false, text),
+		    leak->objects == 1 ? "" : "s");
+	if (leak->objects > 1)
+		fprintf(screen->out, " of %s on average",
+		    screen_value((double)leak->bytes / (double)leak->objects, true, text));
+	fputs(", allocated by\n", screen->out);
+	for (uint32_t i = 0; i < depth && i < FRAMES_SHOWN; i++) {
+		fputs("    ", screen->out);
+		report_frame(screen, t, stack[i], screen_room(screen, 4));
+		putc('\n', screen->out);
+	}
+	if (depth > FRAMES_SHOWN)
+		fprintf(screen->out, "    (%" PRIu32 " more frames)\n", depth - FRAMES_SHOWN);
+}
+
+static bool is_running(const struct origin *origin)
+{
+	return origin->ours && strncmp(origin->cause, "exit", 4) != 0;
+}
+
+static void print_leaks(
+    const struct screen *screen, const struct profile_input *reading, const struct leaks *leaks, size_t most)
+{
+	const struct origin *origin = &reading->origins[reading->now];
+	char text[2][SCREEN_VALUE_BYTES];
+
+	bool running = is_running(origin);
+
+	if (running)
+		screen_lines(screen, 0,
+		    "The program was still running when this was written: what is in use is not lost yet.");
+	for (size_t i = 0; i < leaks->count && i < most; i++)
+		print_leak(screen, reading, &leaks->leaks[i]);
+	if (leaks->count > most)
+		fprintf(screen->out, "\n... %zu more stacks\n", leaks->count - most);
+	fprintf(screen->out, "\n%s%s: %s", screen_style(screen, SCREEN_HEAD),
+	    running ? "In use" : "Never freed", screen_value((double)leaks->bytes, true, text[0]));
+	if (!reading->traces.unsure && leaks->variance > 0)
+		fprintf(screen->out, " +- %s", screen_value(sqrt(leaks->variance), true, text[1]));
+	fprintf(screen->out, " in %s object%s, %zu stack%s%s\n",
+	    screen_value((double)leaks->objects, false, text[0]), leaks->objects == 1 ? "" : "s",
+	    leaks->count, leaks->count == 1 ? "" : "s", screen_style(screen, SCREEN_PLAIN));
+	if (leaks->suppressed)
+		fprintf(screen->out, "suppressed: %s in %zu stack%s\n",
+		    screen_value((double)leaks->suppressed_bytes, true, text[0]), leaks->suppressed,
+		    leaks->suppressed == 1 ? "" : "s");
+}
+
+/* The stacks, -n of them if that was given. */
+static int write_leaks(
+    FILE *out, const struct profile_input *reading, const struct leaks *leaks, int32_t rows)
+{
+	const struct traces *t = &reading->traces;
+	size_t most = rows ? (size_t)rows : leaks->count;
+
+	report_json_head(out, reading);
+	fprintf(out,
+	    ",\n\"running\":%s,\n\"leaked\":{\"bytes\":%" PRId64 ",\"objects\":%" PRId64 ",\"stacks\":%zu",
+	    is_running(&reading->origins[reading->now]) ? "true" : "false", leaks->bytes, leaks->objects,
+	    leaks->count);
+	if (!t->unsure)
+		fprintf(out, ",\"bytes_error\":%.1f", sqrt(leaks->variance));
+	fprintf(out, "},\n\"suppressed\":{\"bytes\":%" PRId64 ",\"stacks\":%zu},\n\"leaks\":[",
+	    leaks->suppressed_bytes, leaks->suppressed);
+	for (size_t i = 0; i < leaks->count && i < most; i++) {
+		const struct leak *leak = &leaks->leaks[i];
+		struct traces_doubt doubt = traces_doubt(t, leak->row, reading->now, MEASURE_INUSE);
+
+		fprintf(out, "%s\n{\"bytes\":%" PRId64 ",\"objects\":%" PRId64, i ? "," : "", leak->bytes,
+		    leak->objects);
+		if (!t->unsure)
+			fprintf(out, ",\"bytes_error\":%.1f,\"samples\":%.1f", sqrt(doubt.variance),
+			    doubt.samples);
+		report_json_stack(out, t, leak->row);
+	}
+	putc(']', out);
+	if (report_json_growth(out, reading)) {
+		log_line("not enough memory");
+		return 1;
+	}
+	fputs("}\n", out);
+	return 0;
+}
+
+/* The program's own suppressions count too, if the program is still the file that it was. */
+static int suppressions_open(
+    struct suppressions *suppressions, const struct profile_input *reading, const char *path)
+{
+	char *text;
+	size_t line;
+	int err = path ? suppressions_read(suppressions, path) : 0;
+
+	if (err)
+		return err;
+	text = lsan_suppressions(&reading->traces, &reading->origins[reading->now]);
+	if (text && suppressions_add(suppressions, text, strlen(text), &line))
+		log_line("the program's own suppressions are not understood from line %zu on", line);
+	free(text);
+	return 0;
+}
+
+int report_leaks(
+    const struct screen *screen, const struct profile_input *reading, const struct options *options)
+{
+	const struct read_options *read = &options->read;
+	struct suppressions suppressions = {0};
+	struct leaks leaks = {0};
+	char text[2][SCREEN_VALUE_BYTES];
+	int status = 1;
+
+	if (!traces_has(&reading->traces, MEASURE_INUSE)) {
+		log_line("--leaks: this profile does not say what is in use");
+		return 1;
+	}
+	if (suppressions_open(&suppressions, reading, read->suppressions) == 0 &&
+	    leaks_find(&leaks, reading, &suppressions) == 0) {
+		if (read->json) {
+			status = write_leaks(screen->out, reading, &leaks, read->rows);
+		} else {
+			print_leaks(screen, reading, &leaks, read->rows ? (size_t)read->rows : LEAKS_SHOWN);
+			status = report_growth(screen, reading, read->rows ? read->rows : LEAKS_SHOWN);
+		}
+	}
+	if (!status && read->fails_over && leaks.bytes > 0 && (uint64_t)leaks.bytes > read->fail_over_bytes) {
+		log_line("%s never freed, more than the %s of --fail-over",
+		    screen_value((double)leaks.bytes, true, text[0]),
+		    screen_value((double)read->fail_over_bytes, true, text[1]));
+		status = STATUS_FAIL_OVER;
+	}
+	free(leaks.leaks);
+	suppressions_fini(&suppressions);
+	return status;
+}
+
+/* ---- growth */
+
+/* "parse < load < main": a stack on as many lines as it takes, names whole, of which none is wider than the
+ * screen. */
+static void print_stack(const struct screen *screen, const struct traces *t, size_t row, int used)
+{
+	enum { INDENT = 12 };
+	const uint32_t *stack = traces_stack(t, row);
+	int at = used;
+
+	for (uint32_t i = 0; i < t->rows[row].depth && i < FRAMES_SHOWN; i++) {
+		const char *name = t->frames[stack[i]].name;
+
+		if (i && screen->width && at + 3 + screen_columns(name) > screen->width) {
+			fprintf(screen->out, "\n%*s< ", INDENT, "");
+			at = INDENT + 2;
+		} else if (i) {
+			fputs(" < ", screen->out);
+			at += 3;
+		}
+		at += screen_text(screen, name, screen_room(screen, at));
+	}
+	if (t->rows[row].depth > FRAMES_SHOWN)
+		fprintf(screen->out, " < (%" PRIu32 " more)", t->rows[row].depth - FRAMES_SHOWN);
+}
+
+int report_growth(const struct screen *screen, const struct profile_input *reading, int32_t rows)
+{
+	const struct origin *first = reading->origins, *last = &reading->origins[reading->series_count - 1];
+	double hours = (double)(last->time_ns - first->time_ns) / 3.6e12;
+	struct growth growth;
+	char text[3][SCREEN_VALUE_BYTES];
+
+	if (reading->series_count < GROWTH_LEAST_COLUMNS)
+		return 0;
+	if (growth_make(&growth, &reading->traces, reading->series_count)) {
+		log_line("not enough memory");
+		return 1;
+	}
+	fprintf(screen->out, "\n%sGrowing over %zu snapshots, by more than chance (bytes in use)%s\n",
+	    screen_style(screen, SCREEN_HEAD), reading->series_count, screen_style(screen, SCREEN_PLAIN));
+	if (growth.count)
+		fprintf(screen->out, "%10s %9s %10s %10s  stack\n", "growth", "error", "per hour", "now");
+	for (size_t i = 0; i < growth.count && i < (size_t)rows; i++) {
+		const struct growth_row *row = &growth.rows[i];
+		double change = row->last - row->first;
+
+		fprintf(screen->out, "%10s", screen_value(change, true, text[0]));
+		fprintf(
+		    screen->out, " %9s", screen_doubt(change, row->samples, row->variance, false, text[0]));
+		fprintf(screen->out, " %10s", hours > 0 ? screen_value(change / hours, true, text[0]) : "");
+		fprintf(screen->out, " %10s  ", screen_value(row->last, true, text[0]));
+		print_stack(screen, &reading->traces, row->row, 44);
+		putc('\n', screen->out);
+	}
+	if (growth.count > (size_t)rows)
+		fprintf(screen->out, "%10s %zu more\n", "...", growth.count - (size_t)rows);
+	if (!growth.count)
+		fputs("  nothing\n", screen->out);
+	growth_fini(&growth);
+	return 0;
+}

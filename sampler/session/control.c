@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/session/control.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+struct client {
+	int fd;      /* -1: free */
+	uint64_t id; /* the asker's number, never 0 */
+	uint32_t outstanding;
+};
+
+struct control {
+	int fd, epoll_fd;
+	char path[CONTROL_FOLDER_BYTES + 32];
+	char working_folder[PATH_MAX]; /* profiles may have relative names */
+	struct client clients[CONTROL_CLIENTS];
+	uint64_t next_id;
+	uint32_t (*ask)(void *context, pid_t pid, uint64_t asker);
+	void *context;
+};
+
+size_t control_folders(char folders[CONTROL_FOLDERS][CONTROL_FOLDER_BYTES], uid_t uid)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	size_t count = 0;
+	if (runtime && runtime[0] == '/' && strlen(runtime) < CONTROL_FOLDER_BYTES - 16)
+		snprintf(folders[count++], CONTROL_FOLDER_BYTES, "%s/heaptap", runtime);
+	snprintf(folders[count++], CONTROL_FOLDER_BYTES, "/tmp/heaptap-%u", (unsigned int)uid);
+	snprintf(folders[count++], CONTROL_FOLDER_BYTES, "/run/user/%u/heaptap", (unsigned int)uid);
+	return count;
+}
+
+static bool is_private(const char *folder)
+{
+	struct stat status;
+	return lstat(folder, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
+	    (status.st_mode & 022) == 0;
+}
+
+/* The first folder that is, or becomes, ours alone. */
+static int find_folder(char *path, size_t path_bytes)
+{
+	char folders[CONTROL_FOLDERS][CONTROL_FOLDER_BYTES];
+	size_t count = control_folders(folders, geteuid());
+	for (size_t i = 0; i < count; i++) {
+		mkdir(folders[i], 0700);
+		if (!is_private(folders[i]))
+			continue;
+		snprintf(path, path_bytes, "%s/%d.sock", folders[i], (int)getpid());
+		return 0;
+	}
+	return -EACCES;
+}
+
+static int watch(const struct control *control, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+	return epoll_ctl(control->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+}
+
+struct control *control_open(
+    int epoll_fd, uint32_t (*ask)(void *context, pid_t pid, uint64_t asker), void *context, int *error)
+{
+	struct control *control = calloc(1, sizeof(*control));
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	*error = -ENOMEM;
+	if (!control)
+		return NULL;
+	control->epoll_fd = epoll_fd;
+	control->ask = ask;
+	control->context = context;
+	for (size_t i = 0; i < CONTROL_CLIENTS; i++)
+		control->clients[i].fd = -1;
+	if (!getcwd(control->working_folder, sizeof(control->working_folder)))
+		control->working_folder[0] = '\0';
+	control->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	*error = control->fd < 0 ? -errno : find_folder(control->path, sizeof(control->path));
+	if (!*error && strlen(control->path) >= sizeof(address.sun_path))
+		*error = -ENAMETOOLONG;
+	if (*error)
+		goto fail;
+	memcpy(address.sun_path, control->path, strlen(control->path) + 1);
+	unlink(control->path); /* of a sampler that had our number and was killed */
+	if (bind(control->fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
+	    listen(control->fd, 8) != 0)
+		*error = -errno;
+	else
+		*error = watch(control, control->fd);
+	if (!*error)
+		return control;
+fail:
+	control_close(control);
+	return NULL;
+}
+
+void control_close(struct control *control)
+{
+	if (!control)
+		return;
+	for (size_t i = 0; i < CONTROL_CLIENTS; i++)
+		if (control->clients[i].fd >= 0)
+			close(control->clients[i].fd);
+	if (control->fd >= 0)
+		close(control->fd);
+	if (control->path[0])
+		unlink(control->path);
+	free(control);
+}
+
+static void drop(struct client *client)
+{
+	close(client->fd);
+	client->fd = -1;
+}
+
+static void say(struct client *client, const char *text)
+{
+	if (client->fd >= 0 && send(client->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		drop(client);
+}
+
+static bool may_ask(int fd)
+{
+	struct ucred peer;
+	socklen_t length = sizeof(peer);
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
+	    (peer.uid == geteuid() || peer.uid == 0);
+}
+
+static void take_client(struct control *control)
+{
+	int fd = accept4(control->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct client *client = NULL;
+	if (fd < 0)
+		return;
+	for (size_t i = 0; i < CONTROL_CLIENTS && !client; i++)
+		if (control->clients[i].fd < 0)
+			client = &control->clients[i];
+	if (!client || !may_ask(fd) || watch(control, fd) != 0) {
+		close(fd);
+		return;
+	}
+	*client = (struct client){.fd = fd, .id = ++control->next_id};
+}
+
+static void take_request(struct control *control, struct client *client)
+{
+	char text[64];
+	ssize_t got = recv(client->fd, text, sizeof(text) - 1, 0);
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (got <= 0 || client->outstanding) {
+		drop(client);
+		return;
+	}
+	text[got] = '\0';
+	char *end, *word = strncmp(text, "snapshot ", 9) == 0 ? text + 9 : NULL;
+	long pid = word && strcmp(word, "all") != 0 ? strtol(word, &end, 10) : 0;
+	if (!word || pid < 0 || (pid == 0 && strcmp(word, "all") != 0) || (pid > 0 && *end)) {
+		drop(client);
+		return;
+	}
+	char reply[32];
+	client->outstanding = control->ask(control->context, (pid_t)pid, client->id);
+	snprintf(reply, sizeof(reply), "asked %u", client->outstanding);
+	say(client, client->outstanding ? reply : "unknown");
+	if (client->fd >= 0 && !client->outstanding)
+		drop(client);
+}
+
+bool control_event(struct control *control, int fd)
+{
+	if (!control)
+		return false;
+	if (fd == control->fd) {
+		take_client(control);
+		return true;
+	}
+	for (size_t i = 0; i < CONTROL_CLIENTS; i++)
+		if (control->clients[i].fd == fd) {
+			take_request(control, &control->clients[i]);
+			return true;
+		}
+	return false;
+}
+
+void control_answer(struct control *control, uint64_t asker, pid_t pid, const char *path, int error)
+{
+	char text[CONTROL_MESSAGE_BYTES];
+	for (size_t i = 0; control && i < CONTROL_CLIENTS; i++) {
+		struct client *client = &control->clients[i];
+		if (client->fd < 0 || client->id != asker)
+			continue;
+		if (error)
+			snprintf(text, sizeof(text), "failed %d %s", (int)pid, strerror(-error));
+		else if (path[0] == '/' || !control->working_folder[0])
+			snprintf(text, sizeof(text), "written %d %s", (int)pid, path);
+		else
+			snprintf(
+			    text, sizeof(text), "written %d %s/%s", (int)pid, control->working_folder, path);
+		say(client, text);
+		if (client->fd >= 0 && --client->outstanding == 0)
+			drop(client);
+	}
+}

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Signals, the one hard thing about standing in for another process:
+ *
+ *   - Until COMMAND exists the front behaves as any program: Ctrl-C ends it, and the sampler sees its end of
+ *     file.
+ *   - From then on every signal is blocked here and read from a signalfd. No handler is ever installed, so
+ *     COMMAND inherits exactly the dispositions that we got, and the mask is put back in the child before its
+ *     exec.
+ *   - What the terminal sends goes to the whole process group: COMMAND has had it, we must not pass it on.
+ *     Such a signal has si_code SI_KERNEL; one that somebody sent to us has SI_USER, SI_QUEUE or SI_TKILL. A
+ *     signal that was sent to the whole group by kill(2) looks like the latter and so reaches COMMAND twice;
+ *     there is no telling.
+ *   - When the terminal stops COMMAND, the shell waits for us to stop too; so we do, by the same signal.
+ *     SIGSTOP is not mirrored: it is what tools send to one pid, and they would not know to continue us.
+ */
+#include "sampler/session/front.h"
+
+#include "sampler/doctor/event_list.h"
+#include "sampler/loader/preload_library.h"
+#include "sampler/session/front_message.h"
+#include "sampler/terminal/log_line.h"
+#include "sampler/session/event_session.h"
+#include "sampler/cli/options.h"
+#include "sampler/loader/preload_check.h"
+#include "sampler/session/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define READY_MS    10000 /* a sampler that is not ready by then is given up, COMMAND is not */
+#define CONTINUE_MS 20    /* a SIGCONT to the group reaches us and COMMAND this close together */
+
+struct front {
+	const struct options *options;
+	pid_t sampler, command;
+	int front_fd; /* to the sampler; -1 when it is gone */
+	int signal_fd;
+	sigset_t mask;                 /* as we got it, for COMMAND */
+	struct sigaction child_action; /* likewise: an ignored SIGCHLD would keep us from waiting */
+	bool stopped, ended, done;
+	int status;                           /* COMMAND's, once it has ended */
+	char value[FRONT_MESSAGE_TEXT_BYTES]; /* HEAPTAP for COMMAND; empty: runs without us */
+};
+
+/*
+ * Descriptors 0 to 2 may come closed. What we open must not land there, where COMMAND would find it; so the
+ * gaps are filled with /dev/null until the exec closes them again.
+ */
+static void gaps_fill(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Lets go of everything the user gave us but stderr: a reader of COMMAND's pipes waits for COMMAND alone. */
+static void descriptors_drop(int keep, int also)
+{
+	int first = keep < also ? keep : also, last = keep < also ? also : keep;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null >= 0) {
+		dup2(null, STDIN_FILENO);
+		dup2(null, STDOUT_FILENO);
+	}
+	if (first > STDERR_FILENO + 1)
+		close_range(STDERR_FILENO + 1, (unsigned int)first - 1, 0);
+	if (last > first + 1 && last > STDERR_FILENO + 1)
+		close_range((unsigned int)(first > STDERR_FILENO ? first : STDERR_FILENO) + 1,
+		    (unsigned int)last - 1, 0);
+	close_range((unsigned int)(last > STDERR_FILENO ? last : STDERR_FILENO) + 1, ~0u, 0);
+}
+
+/* In the child that becomes the sampler. */
+static void sampler_settle(int front_fd)
+{
+	static const int ignored[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP, SIGPIPE};
+	sigset_t none;
+
+	setsid();
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+		signal(ignored[i], SIG_IGN);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	prctl(PR_SET_NAME, "heaptap-sampler");
+	descriptors_drop(front_fd, front_fd);
+}
+
+/* Forks the sampler. Returns true in the sampler itself, where front_fd is its end of the socket. */
+static bool sampler_fork(struct front *front)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+		log_line("no socket for the sampler: %s", strerror(errno));
+		return false;
+	}
+	front->sampler = fork();
+	if (front->sampler == 0) {
+		front->front_fd = pair[1];
+		sampler_settle(pair[1]);
+		return true;
+	}
+	close(pair[1]);
+	if (front->sampler > 0) {
+		front->front_fd = pair[0];
+	} else {
+		log_line("cannot fork the sampler: %s", strerror(errno));
+		close(pair[0]);
+	}
+	return false;
+}
+
+static void sampler_forget(struct front *front)
+{
+	close(front->front_fd);
+	front->front_fd = -1;
+}
+
+/* Waits until the sampler is ready; if it is not, says why, and leaves front_fd at -1 and the value empty. */
+static void sampler_await_ready(struct front *front)
+{
+	struct pollfd poll_fd = {.fd = front->front_fd, .events = POLLIN};
+	struct front_message message;
+	int ret;
+
+	if (front->front_fd < 0)
+		return;
+	do
+		ret = poll(&poll_fd, 1, READY_MS);
+	while (ret < 0 && errno == EINTR);
+	if (ret == 0)
+		log_line("the sampler was not ready after %d s", READY_MS / 1000);
+	else if (ret < 0 || front_message_read(front->front_fd, &message))
+		log_line("the sampler died at its start");
+	else if (message.kind == FRONT_MESSAGE_FAILED)
+		log_line("%s", message.text);
+	else if (message.kind == FRONT_MESSAGE_READY)
+		memcpy(front->value, message.text, sizeof(front->value));
+	else
+		log_line("the sampler did not understand us");
+	if (!front->value[0])
+		sampler_forget(front);
+}
+
+static void sampler_tell(struct front *front, enum front_message_kind kind)
+{
+	if (front->front_fd >= 0)
+		front_message_write(front->front_fd, kind, front->command, front->status, NULL);
+}
+
+/* The counters must be on COMMAND before it is told to go. */
+static void events_await(struct front *front)
+{
+	struct pollfd poll_fd = {.fd = front->front_fd, .events = POLLIN};
+	struct front_message message;
+	int ret;
+
+	if (front->front_fd < 0 || !front->options->event_count)
+		return;
+	do
+		ret = poll(&poll_fd, 1, READY_MS);
+	while (ret < 0 && errno == EINTR);
+	if (ret <= 0 || front_message_read(front->front_fd, &message))
+		log_line("the sampler does not answer: no events are sampled");
+	else if (message.kind == FRONT_MESSAGE_FAILED)
+		log_line("%s", message.text);
+}
+
+/* In the child that becomes COMMAND. `channel` says when to go, and takes errno if exec fails. */
+static void command_exec(const struct front *front, char **environment, int channel)
+{
+	char *const *argv = front->options->operands;
+	char go;
+	int error;
+
+	/* End of file instead of a word to go: the front was killed; COMMAND starts all the same. */
+	if (read(channel, &go, 1) < 0)
+		_exit(STATUS_CANNOT_EXEC);
+	sigaction(SIGCHLD, &front->child_action, NULL);
+	sigprocmask(SIG_SETMASK, &front->mask, NULL);
+	execvpe(argv[0], argv, environment);
+	error = errno;
+	if (send(channel, &error, sizeof(error), MSG_NOSIGNAL) < 0)
+		_exit(STATUS_CANNOT_EXEC);
+	_exit(STATUS_NOT_FOUND);
+}
+
+/* Says why COMMAND cannot run; returns the exit status for it, as shells have it. */
+static int command_refused(struct front *front, int error)
+{
+	const char *name = front->options->operands[0];
+
+	waitpid(front->command, NULL, 0);
+	sampler_tell(front, FRONT_MESSAGE_CANCELLED);
+	if (error == ENOENT && !strchr(name, '/'))
+		log_line("%s: command not found", name);
+	else
+		log_line("cannot run %s: %s", name, strerror(error));
+	return error == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_EXEC;
+}
+
+/* Starts COMMAND. Returns 0 once its exec has succeeded, else the exit status to end with. */
+static int command_start(struct front *front)
+{
+	char **made = front->value[0] && !front->options->no_heap
+	    ? preload_library_environment(environ, front->options->library, front->value)
+	    : NULL;
+	char **environment = made ? made : environ;
+	int pair[2], error = 0;
+	sigset_t all;
+	ssize_t got;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &front->mask);
+	front->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (front->signal_fd >= 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0)
+		front->command = fork();
+	if (front->command < 0) {
+		log_line("cannot start %s: %s", front->options->operands[0], strerror(errno));
+		return STATUS_CANNOT_EXEC;
+	}
+	if (front->command == 0) {
+		close(pair[0]);
+		command_exec(front, environment, pair[1]);
+	}
+	close(pair[1]);
+	sampler_tell(front, FRONT_MESSAGE_STARTED);
+	events_await(front);
+	if (send(pair[0], "", 1, MSG_NOSIGNAL) < 0)
+		error = 0; /* the child is dead already: waiting for it will tell */
+	got = recv(pair[0], &error, sizeof(error), MSG_WAITALL);
+	close(pair[0]);
+	preload_library_environment_free(made);
+	return got == sizeof(error) ? command_refused(front, error) : 0;
+}
+
+static bool is_job_stop(int number)
+{
+	return number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
+}
+
+/* Stops this process by `number`, and returns when it is continued. */
+static void stop_self(int number)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, number);
+	kill(getpid(), number);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+static void reap(struct front *front)
+{
+	int status, stop = 0;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
+		if (pid != front->command)
+			continue;
+		front->stopped = WIFSTOPPED(status);
+		stop = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
+		front->ended = WIFEXITED(status) || WIFSIGNALED(status);
+		if (front->ended)
+			front->status = status;
+	}
+	if (is_job_stop(stop))
+		stop_self(stop);
+}
+
+/* We were continued. If that was the shell's doing, COMMAND was too; if somebody meant our pid, it must be
+ * told. */
+static void pass_continue(struct front *front)
+{
+	struct pollfd poll_fd = {.fd = front->signal_fd, .events = POLLIN};
+
+	reap(front);
+	if (!front->stopped)
+		return;
+	poll(&poll_fd, 1, CONTINUE_MS);
+	reap(front);
+	if (front->stopped && !front->ended)
+		kill(front->command, SIGCONT);
+}
+
+static void pass_signal(struct front *front, const struct signalfd_siginfo *info)
+{
+	static const int from_terminal[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP, SIGWINCH};
+	int number = (int)info->ssi_signo;
+
+	for (size_t i = 0; i < sizeof(from_terminal) / sizeof(from_terminal[0]); i++) {
+		if (number == from_terminal[i] && info->ssi_code == SI_KERNEL)
+			return;
+	}
+	if (info->ssi_code == SI_QUEUE)
+		sigqueue(
+		    front->command, number, (union sigval){.sival_ptr = (void *)(uintptr_t)info->ssi_ptr});
+	else
+		kill(front->command, number);
+}
+
+/* Is this a signal by which a user who no longer wants to wait for the profile would end us? */
+static bool is_impatience(int number)
+{
+	struct sigaction action;
+
+	if (number != SIGINT && number != SIGQUIT && number != SIGTERM && number != SIGHUP)
+		return false;
+	return sigaction(number, NULL, &action) == 0 && action.sa_handler != SIG_IGN;
+}
+
+static void on_signal(struct front *front, const struct signalfd_siginfo *info)
+{
+	int number = (int)info->ssi_signo;
+
+	if (number == SIGCHLD)
+		reap(front);
+	else if (!front->ended && number == SIGCONT)
+		pass_continue(front);
+	else if (!front->ended)
+		pass_signal(front, info);
+	else if (is_job_stop(number))
+		stop_self(number);
+	else if (is_impatience(number))
+		front->done = true;
+}
+
+static void on_sampler(struct front *front)
+{
+	struct front_message message;
+	int ret = front_message_read(front->front_fd, &message);
+
+	if (!ret && message.kind == FRONT_MESSAGE_DONE) {
+		front->done = true;
+	} else if (ret) {
+		if (front->ended)
+			log_line("the sampler died: its last profiles are missing");
+		else
+			log_line("the sampler died; %s goes on without it", front->options->operands[0]);
+		sampler_forget(front);
+	}
+}
+
+/* One round of waiting; returns when something has been dealt with. */
+static void supervise(struct front *front)
+{
+	struct pollfd polls[] = {
+	    {.fd = front->signal_fd, .events = POLLIN},
+	    {.fd = front->front_fd, .events = POLLIN},
+	};
+	struct signalfd_siginfo info;
+
+	if (poll(polls, 2, -1) < 0)
+		return;
+	/* Signals first: the kernel hands out SIGINT before SIGCHLD, so that the Ctrl-C that ended COMMAND is
+	 * not taken for impatience. */
+	while (read(front->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		bool had_ended = front->ended;
+
+		on_signal(front, &info);
+		if (front->ended && !had_ended)
+			sampler_tell(front, FRONT_MESSAGE_ENDED);
+	}
+	if (front->front_fd >= 0 && polls[1].revents)
+		on_sampler(front);
+}
+
+static int library_prepare(struct options *options, char *path, size_t path_bytes)
+{
+	if (preload_library_find(path, path_bytes)) {
+		log_line("%s is neither beside heaptap nor in %s", PRELOAD_LIBRARY_NAME, HEAPTAP_LIBDIR);
+		return -ENOENT;
+	}
+	if (!preload_library_is_preloadable(path)) {
+		log_line(
+		    "LD_PRELOAD cannot hold a path with a space, ':' or '$': install %s elsewhere", path);
+		return -EINVAL;
+	}
+	options->library = path;
+	return 0;
+}
+
+static void forecast(const struct options *options)
+{
+	const char *obstacle = preload_check_obstacle(preload_check_inspect(options->operands[0]));
+
+	if (obstacle && options->verbosity >= 0)
+		log_line("%s %s; it runs, but its heap will not be seen", options->operands[0], obstacle);
+}
+
+static int stand_in(struct front *front)
+{
+	struct sigaction action = {.sa_handler = SIG_DFL};
+	int ret;
+
+	sigaction(SIGCHLD, &action, &front->child_action);
+	sampler_await_ready(front);
+	if (!front->value[0])
+		log_line("%s runs without being profiled", front->options->operands[0]);
+	ret = command_start(front);
+	if (ret)
+		return ret;
+	descriptors_drop(front->signal_fd, front->front_fd);
+	while (!front->ended || (front->front_fd >= 0 && !front->done))
+		supervise(front);
+	return WIFSIGNALED(front->status) ? STATUS_SIGNAL + WTERMSIG(front->status)
+	                                  : WEXITSTATUS(front->status);
+}
+
+int front_run(struct options *options)
+{
+	struct front front = {.options = options, .sampler = -1, .command = -1, .front_fd = -1};
+	char library[PATH_MAX];
+
+	gaps_fill();
+	if (options->event_count && event_list_prepare(options))
+		return STATUS_USAGE;
+	if (options->pid)
+		return event_session_pid(options);
+	if (!options->no_heap) {
+		if (library_prepare(options, library, sizeof(library)))
+			return STATUS_USAGE;
+		forecast(options);
+	}
+	/* The sampler returns through main as the front does: the process ends in one place. */
+	if (sampler_fork(&front))
+		return options->no_heap ? event_session_run(options, front.front_fd)
+		                        : session_run(options, front.front_fd);
+	return stand_in(&front);
+}

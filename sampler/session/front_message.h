@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the front process and the sampler tell each other, over a SOCK_SEQPACKET socket pair: one message is
+ * one packet of exactly sizeof(struct front_message) bytes. Both ends are the same binary, forked: no
+ * versions.
+ *
+ *     sampler                              front
+ *        | -- READY (HEAPTAP's value) ------> |     or FAILED (why): COMMAND runs without us
+ *        | <-- STARTED (pid) ---------------- |     sent before COMMAND's exec, so it is queued before
+ *                                                   anything
+ *        |                                    |     that COMMAND itself can send
+ *        | -- ATTACHED or FAILED (why) -----> |     only with events: their counters are on COMMAND
+ *        | <-- CANCELLED (pid) -------------- |     the exec failed: there is nothing to report, end
+ *        | <-- ENDED (pid, wait status) ----- |     COMMAND was reaped
+ *        | -- DONE -------------------------> |     all that has ended is on disk: front exits
+ *
+ * End of file says that the other side is gone. The front's death before STARTED ends the sampler; after it
+ * the sampler goes on for as long as a profiled process lives. Sampler to front is trusted, and so is the
+ * reverse.
+ */
+#ifndef SAMPLER_SESSION_FRONT_MESSAGE_H
+#define SAMPLER_SESSION_FRONT_MESSAGE_H
+
+#include <stdint.h>
+
+enum front_message_kind {
+	FRONT_MESSAGE_READY = 1,
+	FRONT_MESSAGE_FAILED,
+	FRONT_MESSAGE_DONE,
+	FRONT_MESSAGE_STARTED,
+	FRONT_MESSAGE_CANCELLED,
+	FRONT_MESSAGE_ENDED,
+	FRONT_MESSAGE_ATTACHED,
+};
+
+#define FRONT_MESSAGE_TEXT_BYTES 1024
+
+struct front_message {
+	uint32_t kind;
+	int32_t pid;    /* STARTED, CANCELLED, ENDED */
+	int32_t status; /* ENDED: as wait(2) gives it */
+	/* READY: value of HEAPTAP for COMMAND, "none" without a heap; FAILED: one line without a newline */
+	char text[FRONT_MESSAGE_TEXT_BYTES];
+};
+
+/* Sends one message; `text` may be NULL and is cut to fit. Never raises SIGPIPE. Returns 0 or -errno. */
+int front_message_write(int fd, enum front_message_kind kind, int32_t pid, int32_t status, const char *text);
+
+/* Receives one message, text NUL-terminated. Returns 0, -EPIPE at end of file, -EPROTO for a malformed
+ * packet, or -errno (-EAGAIN on a non-blocking descriptor with nothing to read). */
+int front_message_read(int fd, struct front_message *message);
+
+#endif

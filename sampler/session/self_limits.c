@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/session/self_limits.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum {
+	LOOK_NS = 1000 * 1000000,
+};
+
+uint64_t self_limits_rss_bytes(void)
+{
+	uint64_t pages = 0;
+	FILE *file = fopen("/proc/self/statm", "re");
+	if (!file)
+		return 0;
+	if (fscanf(file, "%*u %" SCNu64, &pages) != 1)
+		pages = 0;
+	fclose(file);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t timeval_ns(struct timeval t)
+{
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_usec * 1000u;
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct rusage self, children;
+	if (getrusage(RUSAGE_SELF, &self) != 0 || getrusage(RUSAGE_CHILDREN, &children) != 0)
+		return 0;
+	return timeval_ns(self.ru_utime) + timeval_ns(self.ru_stime) + timeval_ns(children.ru_utime) +
+	    timeval_ns(children.ru_stime);
+}
+
+enum self_limits_verdict self_limits_look(struct self_limits *guard, uint64_t now_ns)
+{
+	if (now_ns - guard->looked_ns < LOOK_NS)
+		return SELF_LIMITS_FINE;
+	uint64_t elapsed_ns = now_ns - guard->looked_ns, cpu = cpu_ns(), used_ns = cpu - guard->cpu_ns;
+	bool first = guard->looked_ns == 0;
+	guard->looked_ns = now_ns;
+	guard->cpu_ns = cpu;
+	if (guard->rss_max_bytes && self_limits_rss_bytes() > guard->rss_max_bytes)
+		return SELF_LIMITS_MEMORY;
+	if (!first && guard->cpu_max_percent && used_ns > elapsed_ns / 100 * guard->cpu_max_percent)
+		return SELF_LIMITS_CPU;
+	return SELF_LIMITS_FINE;
+}
+
+void self_limits_begin(void)
+{
+	static const char score[] = "-500";
+	struct rlimit files;
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error like another */
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	ssize_t written = write(fd, score, strlen(score)); /* EACCES without CAP_SYS_RESOURCE */
+	(void)written;
+	close(fd);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `heaptap snapshot PID` and `heaptap snapshot --all`: asks the samplers for snapshots, and waits for the
+ * files. */
+#ifndef SAMPLER_SESSION_SNAPSHOT_CLIENT_H
+#define SAMPLER_SESSION_SNAPSHOT_CLIENT_H
+
+struct options;
+
+/* Prints the path of every profile on stdout once it is complete. Returns the exit status: 0 if there was at
+ * least one and none failed. */
+int snapshot_client_run(struct options *options);
+
+#endif

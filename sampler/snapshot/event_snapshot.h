@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The books of one subject at one instant, with names, as one profile per event. Written in a forked child of
+ * the sampler like every snapshot.
+ *
+ * A profile covers everything since the subject began: sample types samples/count and cpu/nanoseconds for a
+ * clock, EVENT/count for others, and resident/bytes for faults. It differs from a heap's in that it has a
+ * duration, that its innermost address is exact, and that no frame is cut off.
+ */
+#ifndef SAMPLER_SNAPSHOT_EVENT_SNAPSHOT_H
+#define SAMPLER_SNAPSHOT_EVENT_SNAPSHOT_H
+
+#include "sampler/perf/counter.h"
+#include "sampler/snapshot/snapshot.h"
+#include "sampler/events/event_process.h"
+#include "sampler/snapshot/writer.h"
+
+/* One event's part. */
+struct event_sheet {
+	const struct event *event; /* borrowed */
+	char *path;                /* NULL: not this time */
+	struct event_row *rows;
+	size_t count;
+	struct event_row total;         /* of the rows */
+	struct event_row sum;           /* of all subjects of the session */
+	struct counter_totals counters; /* likewise, as the kernel has them */
+	uint64_t throttled;
+	/* lost samples that can only be this subject's: it is the only one there was */
+	uint64_t lost_here;
+};
+
+struct event_snapshot {
+	struct writer_item item; /* first */
+	struct event_process *subject;
+	enum snapshot_kind kind;
+	char cause[512], host[65];
+	uint32_t dump_bytes;
+	bool debuginfod, sync;
+	int64_t unix_ns;
+	uint64_t duration_ns, ring_lost, bad;
+	struct event_sheet sheets[EVENTS_MAX];
+	size_t sheet_count;
+	uint64_t askers[SNAPSHOT_ASKERS];
+	uint32_t asker_count;
+};
+
+/* NULL: out of memory. Its item writes every sheet: 0, or -errno of the first that failed. */
+struct event_snapshot *event_snapshot_new(void);
+void event_snapshot_free(struct event_snapshot *snapshot); /* NULL is fine */
+
+/* Says on stderr what was written, or that it was not: exit profiles always but for -q, numbered ones with
+ * -v. */
+void event_snapshot_print(const struct event_snapshot *snapshot, int error, int verbosity);
+
+/* The first path of the snapshot's files, "" if it has none. */
+const char *event_snapshot_path(const struct event_snapshot *snapshot);
+
+/* What the rows of a sheet stand for, scaled by how long the event was counted. */
+double event_sheet_scale(const struct event_sheet *sheet);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The file of lifetimes: one JSON line per stack, after one that names the classes.
+ *
+ *     {"classes":["0-1us",...,"1h-"],"temporary_ns":1000000,"frees_missing":0}
+ *     {"stack":["leaf","caller",...],"freed":[objects per class],"live":[objects per
+ *     class],"freed_samples":12,
+ *      "freed_bytes":...,"temporary":...,"other_thread":...}
+ *
+ * All are estimates of objects but freed_bytes and freed_samples. "live" counts blocks by their age so far:
+ * their lifetimes are at least that (right-censored). A stack with neither is left out.
+ */
+#ifndef SAMPLER_SNAPSHOT_LIFETIMES_FILE_H
+#define SAMPLER_SNAPSHOT_LIFETIMES_FILE_H
+
+#include "pprof/profile.h"
+#include "sampler/snapshot/symbolizer.h"
+#include "sampler/snapshot/snapshot.h"
+
+/* Publishes snapshot->lifetimes_path with the names that the snapshot's profile has got. Returns 0 or -errno.
+ * */
+int lifetimes_file_write(
+    const struct snapshot *snapshot, const struct profile *profile, struct symbolizer *symbolizer);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names of the files we write: a pattern such as `out/%e.%p.%n.pb.gz`, filled in per profile.
+ *
+ *     %e executable   %p pid   %n snapshot's name   %h host   %t unix seconds   %% a percent sign
+ *
+ * What is filled in comes from the target (an executable's name, a snapshot named through the API) and is
+ * hostile: it cannot contribute a '/', a leading dot or anything but letters, digits and "._+-", and is cut
+ * at OUTPUT_WORD_BYTES. Within a run a name is given out once; the next one who would get it gets `-2`, `-3`.
+ */
+#ifndef SAMPLER_SNAPSHOT_OUTPUT_H
+#define SAMPLER_SNAPSHOT_OUTPUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+#define OUTPUT_DEFAULT    "heaptap.%e.%p.%n.pb.gz"
+#define OUTPUT_DIRECTIVES "%e %p %n %h %t %%"
+#define OUTPUT_WORD_BYTES 64
+
+struct output_facts {
+	const char *program;  /* %e; a path is cut to its last component; NULL or empty: "unknown" */
+	pid_t pid;            /* %p */
+	const char *snapshot; /* %n: "exit", "0001" */
+	time_t seconds;       /* %t */
+};
+
+struct output_used; /* the names of this run */
+
+struct output {
+	char *pattern;
+	char host[OUTPUT_WORD_BYTES + 1];
+	struct output_used *used;
+};
+
+/* Pure: 0, or -EINVAL with one line in `error` when the pattern holds a % that we do not know or is empty. */
+int output_check(const char *pattern, char *error, size_t error_bytes);
+
+/*
+ * Pure: fills `pattern` in. A pattern that ends in '/' gets OUTPUT_DEFAULT appended. Returns 0, -ENAMETOOLONG
+ * or -EINVAL.
+ */
+int output_expand(
+    const char *pattern, const struct output_facts *facts, const char *host, char *path, size_t path_bytes);
+
+/* Pure: `path` with "-number" before its ".pb.gz" or, failing that, before its last extension, or at its end.
+ * */
+int output_number(const char *path, unsigned int number, char *numbered, size_t numbered_bytes);
+
+/* Pure: likewise "-word", cleaned as %n is. */
+int output_word(const char *path, const char *word, char *worded, size_t worded_bytes);
+
+/*
+ * `argument` is -o's value or NULL for the default; an existing directory means the default name inside it.
+ * The pattern is copied. Returns 0 or -errno.
+ */
+int output_init(struct output *output, const char *argument);
+void output_fini(struct output *output);
+
+/*
+ * Gives out the name for one file; every call claims a new one. A pattern without %n is the name of the exit
+ * profile; any other snapshot's name is then put before its extension: heap.pb.gz, heap-0001.pb.gz,
+ * heap-peak.pb.gz. Files of earlier runs are not looked at: they may be replaced. Memory: 16 bytes per name
+ * ever given out.
+ */
+int output_claim(struct output *output, const struct output_facts *facts, char *path, size_t path_bytes);
+
+/* Creates the folders that `path` needs, as mkdir -p does. Returns 0 or -errno. */
+int output_make_folders(const char *path);
+
+#endif

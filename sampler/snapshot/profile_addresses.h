@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The address space of a profile: no address in it stands for two pieces of code.
+ *
+ * A process uses its addresses again. dlclose() gives a library's range back and the kernel puts the next one
+ * there; the stacks of both are kept, so two files claim one range. Readers cannot live with that: some tell
+ * stacks apart by addresses alone, some look a mapping up by address.
+ *
+ *	first seen	 0x7f0010-0x7f0014  a.so  ──────> 0x7f0010-0x7f0014  a.so
+ *	after dlclose()  0x7f0010-0x7f0016  b.so  ──────> 0x1000000000000000-0x1000000000006000  b.so
+ *
+ * Who was seen first keeps an address, whoever has it now: an address that has been in one snapshot must not
+ * mean something else in the next, or a reader that takes the difference of two (by address) subtracts one
+ * library from the other. Everything here follows from the order in which mappings and frames were first
+ * seen, which is the same in every snapshot of a process.
+ *
+ * A mapping that is out of its place is moved as a whole, so address - start + file_offset is what it was.
+ */
+#ifndef SAMPLER_SNAPSHOT_PROFILE_ADDRESSES_H
+#define SAMPLER_SNAPSHOT_PROFILE_ADDRESSES_H
+
+#include "pprof/profile.h"
+#include "sampler/unwind/stacks.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct profile_addresses;
+
+/* Kept free for mappings that nobody has: below vm.mmap_min_addr on every system, whatever a wild pc says. */
+#define PROFILE_ADDRESSES_RESERVED_START UINT64_C(0x1000)
+#define PROFILE_ADDRESSES_RESERVED_END   UINT64_C(0x3000)
+
+/* A mapping of the profile. */
+struct profile_addresses_range {
+	uint64_t start, limit, file_offset;
+	uint32_t mapping; /* one of stacks_mapping() that says whose it is */
+};
+
+/* Borrows STACKS. NULL: out of memory. */
+struct profile_addresses *profile_addresses_new(const struct stacks *stacks);
+void profile_addresses_free(struct profile_addresses *layout);
+
+/* The range and the address of a frame that is no marker. False: a hostile target has used up all addresses.
+ * */
+bool profile_addresses_find(
+    const struct profile_addresses *layout, uint32_t frame, uint32_t *range, uint64_t *address);
+
+uint32_t profile_addresses_count(const struct profile_addresses *layout);
+const struct profile_addresses_range *profile_addresses_range(
+    const struct profile_addresses *layout, uint32_t range);
+
+/* Does any range reach into [start, limit)? */
+bool profile_addresses_overlaps(const struct profile_addresses *layout, uint64_t start, uint64_t limit);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/snapshot/snapshot_series.h"
+
+#include "pprof/array.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct snapshot_series *snapshot_series_new(uint64_t first_due_ns)
+{
+	struct snapshot_series *series = calloc(1, sizeof(*series));
+	if (!series)
+		return NULL;
+	series->next = 1;
+	series->due_ns = first_due_ns;
+	oom_watch_init(&series->death);
+	return series;
+}
+
+void snapshot_series_free(struct snapshot_series *series)
+{
+	if (!series)
+		return;
+	for (size_t i = 0; i < series->kept_count; i++) {
+		free(series->kept[i].path);
+		free(series->kept[i].delta_path);
+	}
+	free(series->kept);
+	free(series->peak_path);
+	free(series->timeline_path);
+	free(series->lifetimes_path);
+	timeline_fini(&series->timeline);
+	oom_watch_fini(&series->death);
+	free(series);
+}
+
+/* ---- when */
+
+enum snapshot_series_due snapshot_series_look(
+    struct snapshot_series *series, uint64_t interval_ns, uint64_t now_ns)
+{
+	if (!interval_ns || now_ns < series->due_ns)
+		return SNAPSHOT_SERIES_NOT_DUE;
+	uint64_t late = (now_ns - series->due_ns) / interval_ns;
+	series->skipped += late;
+	series->due_ns += late * interval_ns;
+	return SNAPSHOT_SERIES_DUE;
+}
+
+void snapshot_series_advance(struct snapshot_series *series, uint64_t interval_ns, uint64_t now_ns)
+{
+	series->due_ns += interval_ns;
+	if (series->due_ns <= now_ns)
+		(void)snapshot_series_look(series, interval_ns, now_ns);
+}
+
+bool snapshot_series_want(struct snapshot_series *series, const char *cause, const char *name, uint64_t asker)
+{
+	if (asker && series->asker_count == SNAPSHOT_ASKERS)
+		return false;
+	if (asker)
+		series->askers[series->asker_count++] = asker;
+	if (!series->wanted) {
+		snprintf(series->wanted_cause, sizeof(series->wanted_cause), "%s", cause);
+		snprintf(series->wanted_name, sizeof(series->wanted_name), "%s", name ? name : "");
+	}
+	series->wanted = true;
+	return true;
+}
+
+/* ---- files */
+
+int snapshot_series_keep(
+    struct snapshot_series *series, const char *path, const char *delta_path, size_t keep)
+{
+	if (!keep)
+		return 0;
+	if (array_reserve(
+	        &series->kept, &series->kept_capacity, series->kept_count + 1, sizeof(*series->kept)) != 0)
+		return -ENOMEM;
+	struct snapshot_series_file file = {strdup(path), delta_path ? strdup(delta_path) : NULL};
+	if (!file.path)
+		return -ENOMEM;
+	series->kept[series->kept_count++] = file;
+	while (series->kept_count > keep) {
+		file = series->kept[0];
+		unlink(file.path); /* somebody may have moved it away: then it is theirs */
+		if (file.delta_path)
+			unlink(file.delta_path);
+		free(file.path);
+		free(file.delta_path);
+		memmove(&series->kept[0], &series->kept[1], --series->kept_count * sizeof(series->kept[0]));
+	}
+	return 0;
+}
+
+const struct timeline *snapshot_series_timeline(const struct snapshot_series *series)
+{
+	return &series->timeline;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The series of one process' snapshots: which number is next and when, what waits to be taken, which files
+ * are there.
+ *
+ * At most one numbered snapshot of a process is in the writer. What is due meanwhile waits: a request until
+ * the writer is done with it, one for all who ask; the interval's until it would run into the next one, and
+ * then it is skipped.
+ */
+#ifndef SAMPLER_SNAPSHOT_SNAPSHOT_SERIES_H
+#define SAMPLER_SNAPSHOT_SNAPSHOT_SERIES_H
+
+#include "sampler/linux/exit_status.h"
+#include "sampler/snapshot/snapshot.h"
+#include "sampler/snapshot/timeline.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct snapshot_series {
+	uint32_t next;   /* number, from 1 */
+	uint64_t due_ns; /* of the next periodic one; monotonic */
+	bool writing;    /* a numbered one is in the writer */
+	uint32_t jobs;   /* in the writer, of any kind */
+	uint64_t skipped, failed;
+	uint64_t refreshed_ns; /* when thread names and cgroup were last looked at */
+
+	/* asked for */
+	bool wanted;
+	char wanted_cause[128], wanted_name[64];
+	uint64_t askers[SNAPSHOT_ASKERS];
+	uint32_t asker_count;
+	uint32_t signals_seen, asked_seen;
+
+	/* files; NULL until the first is written */
+	char *peak_path, *timeline_path, *lifetimes_path;
+	uint64_t peak_written; /* its order number */
+	struct snapshot_series_file {
+		char *path, *delta_path;
+	} * kept; /* oldest first */
+	size_t kept_count, kept_capacity;
+
+	struct timeline timeline;
+	struct oom_watch death;
+};
+
+/* first_due_ns: of the first periodic snapshot. NULL: out of memory. */
+struct snapshot_series *snapshot_series_new(uint64_t first_due_ns);
+void snapshot_series_free(struct snapshot_series *series); /* NULL is fine */
+
+/* Is the periodic snapshot due? Steps over what cannot be made up for: `skipped`. interval_ns 0: never. */
+enum snapshot_series_due {
+	SNAPSHOT_SERIES_NOT_DUE,
+	SNAPSHOT_SERIES_DUE,
+};
+enum snapshot_series_due snapshot_series_look(
+    struct snapshot_series *series, uint64_t interval_ns, uint64_t now_ns);
+
+/* A periodic snapshot was taken, or not needed. */
+void snapshot_series_advance(struct snapshot_series *series, uint64_t interval_ns, uint64_t now_ns);
+
+/* Somebody asks. The first cause and name stand until it is taken. asker 0: nobody waits. False: too many
+ * wait. */
+bool snapshot_series_want(
+    struct snapshot_series *series, const char *cause, const char *name, uint64_t asker);
+
+/* A numbered snapshot is on disk: removes what is more than `keep` (0: all stay). Returns 0 or -ENOMEM. */
+int snapshot_series_keep(
+    struct snapshot_series *series, const char *path, const char *delta_path, size_t keep);
+
+const struct timeline *snapshot_series_timeline(const struct snapshot_series *series);
+
+#endif

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/snapshot/symbolizer.h"
+
+#include "sampler/snapshot/allocator_frames.h"
+#include "sampler/symbol/kernel_symbols.h"
+#include "sampler/snapshot/profile_addresses.h"
+#include "sampler/symbol/perfmap.h"
+#include "sampler/symbol/symbol.h"
+#include "sampler/symbol/symcache.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Marker frames need an address that is not zero and not a real one, and so does a program that is mapped
+ * nowhere. */
+enum {
+	MARKER_BASE = PROFILE_ADDRESSES_RESERVED_START,
+	NOWHERE_BASE = MARKER_BASE + 0x1000,
+	NOWHERE_END = NOWHERE_BASE + 0x1000
+};
+_Static_assert(NOWHERE_END <= PROFILE_ADDRESSES_RESERVED_END, "one page each");
+
+/* A hostile target has claimed so many addresses that there is none left for a frame. */
+static const char no_address[] = "[no address left]";
+
+struct named_frame {
+	uint32_t location; /* 0: not made */
+	bool used;
+	bool allocator; /* every function at this address is the allocator's */
+};
+
+struct symbolizer {
+	struct profile *profile;
+	struct symbolizer_source source;
+	const struct stacks *stacks; /* source.stacks */
+	struct perfmap *perfmap;
+	struct kernel_symbols *kernel; /* read when the first of its frames is met */
+	struct named_frame *frames;    /* by frame number */
+	struct profile_addresses *layout;
+	uint32_t *mappings; /* profile ids, by range of the layout; 0: not made */
+	uint32_t marker_mapping;
+	uint32_t *path; /* symbolizer_stack's array */
+	size_t path_room;
+};
+
+/* ---- mappings */
+
+static const char *special_name(uint8_t kind)
+{
+	switch ((enum map_kind)kind) {
+	case MAP_KIND_ANON:
+		return "[anon:jit]";
+	case MAP_KIND_VDSO:
+		return "[vdso]";
+	case MAP_KIND_STACK:
+		return "[stack]";
+	case MAP_KIND_HEAP:
+		return "[heap]";
+	case MAP_KIND_UPROBES:
+		return "[uprobes]";
+	case MAP_KIND_KERNEL:
+		return "[kernel.kallsyms]";
+	default:
+		return "[unknown]";
+	}
+}
+
+static uint32_t add_mapping(struct symbolizer *n, uint64_t start, uint64_t end, uint64_t offset,
+    const struct module *module, const char *name)
+{
+	char build_id[MODULE_BUILD_ID_BYTES * 2 + 1] = "";
+	for (size_t i = 0; module && i < module->build_id_len; i++)
+		sprintf(build_id + i * 2, "%02x", module->build_id[i]);
+	const struct profile_mapping mapping = {
+	    .start = start,
+	    .limit = end,
+	    .file_offset = offset,
+	    .filename = name,
+	    .build_id = build_id,
+	};
+	return profile_add_mapping(n->profile, &mapping);
+}
+
+static uint32_t mapping_id(struct symbolizer *n, uint32_t number)
+{
+	if (!n->mappings[number]) {
+		const struct profile_addresses_range *range = profile_addresses_range(n->layout, number);
+		const struct stack_mapping *m = stacks_mapping(n->stacks, range->mapping);
+		const char *name = m->module && !m->module->vdso ? m->module->path : special_name(m->kind);
+		n->mappings[number] =
+		    add_mapping(n, range->start, range->limit, range->file_offset, m->module, name);
+	}
+	return n->mappings[number];
+}
+
+/* A program that was executed by a relative name is mapped by its whole one. */
+static bool is_program(const char *path, const char *name)
+{
+	const char *file = strrchr(path, '/'), *base = strrchr(name, '/');
+
+	if (strcmp(path, name) == 0)
+		return true;
+	return name[0] && name[0] != '/' && path[0] == '/' && strcmp(file + 1, base ? base + 1 : name) == 0;
+}
+
+/* Readers take the program's name and build id from the first mapping. */
+static void add_main_mapping(struct symbolizer *n)
+{
+	const char *name = n->source.program;
+	for (uint32_t i = 0; i < profile_addresses_count(n->layout); i++) {
+		const struct stack_mapping *m =
+		    stacks_mapping(n->stacks, profile_addresses_range(n->layout, i)->mapping);
+		if (m->module && is_program(m->module->path, name)) {
+			mapping_id(n, i);
+			return;
+		}
+	}
+	for (size_t i = 0; i < maps_count(n->source.maps); i++) {
+		const struct map *map = maps_at(n->source.maps, i);
+		if (is_program(map_path(map), name) &&
+		    !profile_addresses_overlaps(n->layout, map->start, map->end)) {
+			add_mapping(n, map->start, map->end, map->pgoff, map->module, map_path(map));
+			return;
+		}
+	}
+	add_mapping(n, NOWHERE_BASE, NOWHERE_END, 0, NULL, name[0] ? name : "[unknown]");
+}
+
+/* ---- locations */
+
+/* Lines innermost first. The allocator's own at the inner end are left out unless there is nothing else. */
+static int add_location(struct symbolizer *n, uint32_t number, const struct symbol_frame *names, size_t count)
+{
+	struct named_frame *named = &n->frames[number];
+	uint32_t range;
+	uint64_t address;
+	if (!profile_addresses_find(n->layout, number, &range, &address)) {
+		named->location = symbolizer_marker(n, no_address);
+		return named->location ? 0 : -1;
+	}
+	struct profile_line *lines = count ? calloc(count, sizeof(*lines)) : NULL;
+	if (count && !lines)
+		return -1;
+	size_t cut = 0, kept = 0;
+	while (cut < count && !n->source.allocator_stays && allocator_frames_has(names[cut].name))
+		cut++;
+	named->allocator = count && cut == count;
+	if (named->allocator)
+		cut = 0;
+	for (size_t i = cut; i < count; i++) {
+		const struct profile_function function = {
+		    .name = names[i].name,
+		    .system_name = names[i].system_name,
+		    .filename = names[i].file ? names[i].file : "",
+		    .start_line = names[i].start_line,
+		};
+		lines[kept].function = profile_add_function(n->profile, &function);
+		lines[kept++].line = names[i].line;
+	}
+	const struct profile_location location = {
+	    .mapping = mapping_id(n, range),
+	    .address = address,
+	    .lines = lines,
+	    .line_count = kept,
+	};
+	named->location = profile_add_location(n->profile, &location);
+	free(lines);
+	return named->location ? 0 : -1;
+}
+
+static int name_one(struct symbolizer *n, uint32_t number, const char *name)
+{
+	const struct symbol_frame only = {.name = name, .system_name = name};
+	return add_location(n, number, &only, n->source.detail == SYMBOL_RAW ? 0 : 1);
+}
+
+/* "[kernel]" where the kernel does not say what is where (kernel.kptr_restrict). */
+static int name_kernel(struct symbolizer *n, uint32_t number)
+{
+	if (!n->kernel)
+		n->kernel = kernel_symbols_open(KERNEL_SYMBOLS_PATH);
+	const char *name =
+	    n->kernel ? kernel_symbols_find(n->kernel, stacks_frame(n->stacks, number)->pc) : NULL;
+	return name_one(n, number, name ? name : "[kernel]");
+}
+
+/* Code that is in no file: made at run time, or an address that nothing explains. */
+static int name_anonymous(struct symbolizer *n, uint32_t number)
+{
+	const struct stack_frame *frame = stacks_frame(n->stacks, number);
+	uint8_t kind = stacks_mapping(n->stacks, frame->mapping)->kind;
+	const char *name = n->perfmap && kind == MAP_KIND_ANON ? perfmap_find(n->perfmap, frame->pc) : NULL;
+	return name_one(n, number, name ? name : kind == MAP_KIND_ANON ? "[jit]" : special_name(kind));
+}
+
+/* All frames of one file in one batch. */
+static int name_module(struct symbolizer *n, struct module *module)
+{
+	uint32_t count = 0, total = stacks_frame_count(n->stacks);
+	uint64_t *addresses = malloc(total * sizeof(*addresses));
+	uint32_t *numbers = malloc(total * sizeof(*numbers));
+	struct symbol_result *results = malloc(total * sizeof(*results));
+	int error = addresses && numbers && results ? 0 : -1;
+	for (uint32_t i = 0; i < total && !error; i++) {
+		const struct stack_frame *frame = stacks_frame(n->stacks, i);
+		if (!n->frames[i].used || n->frames[i].location || frame->marker ||
+		    stacks_mapping(n->stacks, frame->mapping)->module != module)
+			continue;
+		addresses[count] = frame->vaddr;
+		numbers[count++] = i;
+	}
+	struct symbol_facts facts;
+	const struct symbol_file file = {
+	    .fd = module->vdso ? -1 : module_fd(module),
+	    .path = module->vdso ? "[vdso]" : module->path,
+	    .build_id = module->build_id_len ? module->build_id : NULL,
+	    .build_id_bytes = module->build_id_len,
+	    .key = module,
+	};
+	if (!error)
+		error = symbols_resolve(n->source.symbols, &file, addresses, count, results, &facts);
+	for (uint32_t i = 0; i < count && !error; i++)
+		error = add_location(n, numbers[i], results[i].frames, results[i].frame_count);
+	free(addresses);
+	free(numbers);
+	free(results);
+	return error;
+}
+
+static void mark_used(struct symbolizer *n, const bool *used)
+{
+	/* A node is used if a used stack goes through it: outer nodes have smaller numbers. */
+	uint32_t count = stacks_node_count(n->stacks);
+	bool *through = calloc(count, sizeof(*through));
+	for (uint32_t i = count; through && i-- > 1;) {
+		if (!used[i] && !through[i])
+			continue;
+		const struct stack_node *node = stacks_node(n->stacks, i);
+		through[node->outer] = true;
+		n->frames[node->frame].used = true;
+	}
+	free(through);
+}
+
+static int name_all(struct symbolizer *n)
+{
+	int error = 0;
+	for (uint32_t i = 0; i < stacks_frame_count(n->stacks) && !error; i++) {
+		const struct stack_frame *frame = stacks_frame(n->stacks, i);
+		if (!n->frames[i].used || n->frames[i].location)
+			continue;
+		struct module *module = stacks_mapping(n->stacks, frame->mapping)->module;
+		if (frame->marker)
+			n->frames[i].location = symbolizer_marker(n, frame->marker);
+		else if (module)
+			error = name_module(n, module);
+		else if (stacks_mapping(n->stacks, frame->mapping)->kind == MAP_KIND_KERNEL)
+			error = name_kernel(n, i);
+		else
+			error = name_anonymous(n, i);
+	}
+	return error;
+}
+
+uint32_t symbolizer_marker(struct symbolizer *n, const char *marker)
+{
+	/* One address each: the unwinder's, then the books'. */
+	static const char *const of_books[] = {
+	    STACK_BEFORE_RESTART, SYMBOLIZER_MMAP, STACK_LOST_SAMPLES, STACK_NONE, no_address};
+	uint32_t number = UNWIND_OUTCOMES;
+	for (uint32_t i = 0; i < sizeof(of_books) / sizeof(of_books[0]); i++)
+		if (strcmp(of_books[i], marker) == 0)
+			number = UNWIND_OUTCOMES + 1 + i;
+	for (uint32_t i = 0; i < UNWIND_OUTCOMES; i++) {
+		const char *name = unwind_marker((enum unwind_outcome)i);
+		if (name && strcmp(name, marker) == 0)
+			number = i;
+	}
+	if (!n->marker_mapping)
+		n->marker_mapping = add_mapping(n, MARKER_BASE, MARKER_BASE + 0x1000, 0, NULL, "[heaptap]");
+	const struct profile_function function = {.name = marker, .system_name = marker};
+	const struct profile_line line = {.function = profile_add_function(n->profile, &function)};
+	const struct profile_location location = {
+	    .mapping = n->marker_mapping,
+	    .address = MARKER_BASE + number,
+	    .lines = &line,
+	    .line_count = 1,
+	};
+	return profile_add_location(n->profile, &location);
+}
+
+struct symbols *symbolizer_symbols(int detail, bool debuginfod)
+{
+	char folder[PATH_MAX];
+	const struct symbol_options options = {
+	    .level = (enum symbol_level)detail,
+	    .cache_folder = symcache_folder(folder, sizeof(folder)) == 0 ? folder : NULL,
+	    .debuginfod = debuginfod,
+	};
+	return symbols_new(&options);
+}
+
+struct symbolizer *symbolizer_new(
+    struct profile *profile, const struct symbolizer_source *source, const bool *used)
+{
+	struct symbolizer *n = calloc(1, sizeof(*n));
+	if (!n)
+		return NULL;
+	n->profile = profile;
+	n->source = *source;
+	n->stacks = source->stacks;
+	n->frames = calloc(stacks_frame_count(n->stacks) + 1, sizeof(*n->frames));
+	n->layout = profile_addresses_new(n->stacks);
+	n->mappings = n->layout ? calloc(profile_addresses_count(n->layout) + 1, sizeof(*n->mappings)) : NULL;
+	if (!n->frames || !n->mappings)
+		goto fail;
+	if (source->pid > 0 && perfmap_open(source->pid, &n->perfmap) != 0)
+		n->perfmap = NULL;
+	add_main_mapping(n);
+	mark_used(n, used);
+	if (name_all(n) == 0)
+		return n;
+fail:
+	symbolizer_free(n);
+	return NULL;
+}
+
+void symbolizer_free(struct symbolizer *n)
+{
+	if (!n)
+		return;
+	perfmap_free(n->perfmap);
+	kernel_symbols_free(n->kernel);
+	profile_addresses_free(n->layout);
+	free(n->frames);
+	free(n->mappings);
+	free(n->path);
+	free(n);
+}
+
+static bool path_add(struct symbolizer *n, size_t depth, uint32_t location)
+{
+	if (depth == n->path_room) {
+		size_t room = n->path_room ? n->path_room * 2 : 256;
+		uint32_t *grown = realloc(n->path, room * sizeof(*grown));
+		if (!grown)
+			return false;
+		n->path = grown;
+		n->path_room = room;
+	}
+	n->path[depth] = location;
+	return true;
+}
+
+size_t symbolizer_stack(struct symbolizer *n, uint32_t stack, bool mapped, const uint32_t **locations)
+{
+	size_t depth = mapped && path_add(n, 0, symbolizer_marker(n, SYMBOLIZER_MMAP)) ? 1 : 0;
+	bool inner = true;
+	for (uint32_t at = stack; at != STACK_ROOT; at = stacks_node(n->stacks, at)->outer) {
+		const struct stack_node *node = stacks_node(n->stacks, at);
+		const struct named_frame *named = &n->frames[node->frame];
+		/* Cut at the inner end only, and never the whole stack. */
+		inner = inner && named->allocator && node->outer != STACK_ROOT;
+		if (inner)
+			continue;
+		if (!path_add(n, depth, named->location))
+			break;
+		depth++;
+	}
+	*locations = n->path;
+	return depth;
+}

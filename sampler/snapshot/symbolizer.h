@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names for a snapshot: turns the frames of a process' stacks into the mappings, functions and locations of a
+ * profile.
+ */
+#ifndef SAMPLER_SNAPSHOT_SYMBOLIZER_H
+#define SAMPLER_SNAPSHOT_SYMBOLIZER_H
+
+#include "pprof/profile.h"
+#include "sampler/unwind/maps.h"
+#include "sampler/unwind/stacks.h"
+
+#include <stdbool.h>
+
+struct symbolizer;
+struct symbols;
+
+/* Whose stacks are to be named, and how. Borrowed for as long as the symbolizer lives. */
+struct symbolizer_source {
+	const struct stacks *stacks;
+	const struct maps *maps;
+	const char *program; /* path of the executable: becomes the first mapping */
+	pid_t pid;           /* to find the names of code made at run time; 0: unknown */
+	struct symbols *symbols;
+	int detail;           /* of the symbols; see snapshot.h */
+	bool allocator_stays; /* else the allocator's own frames are cut off at the inner end */
+};
+
+/* For the symbolizer_source of all profiles of one snapshot, which have most of their frames in common. NULL:
+ * out of memory. symbols_free() ends it. */
+struct symbols *symbolizer_symbols(int detail, bool debuginfod);
+
+/* Resolves the frames of the stacks for which `used[stack]` is set (stacks_node_count() of them) in batches
+ * per file. NULL: out of memory. */
+struct symbolizer *symbolizer_new(
+    struct profile *profile, const struct symbolizer_source *source, const bool *used);
+void symbolizer_free(struct symbolizer *symbolizer);
+
+/* What stands for the kernel at the inner end of the stacks of mappings. */
+#define SYMBOLIZER_MMAP "[mmap]"
+
+/* Location ids of a stack, innermost first, in an array that the symbolizer owns
+ * and uses again. mapped: SYMBOLIZER_MMAP goes first. Returns their number. */
+size_t symbolizer_stack(
+    struct symbolizer *symbolizer, uint32_t stack, bool mapped, const uint32_t **locations);
+
+/* The location of a marker frame ("[lost stack]"), made when first asked for; 0 on failure. */
+uint32_t symbolizer_marker(struct symbolizer *symbolizer, const char *marker);
+
+#endif

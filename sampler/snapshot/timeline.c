@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/snapshot/timeline.h"
+
+#include "proto/weight.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STEP_NS (UINT64_C(1) * 1000000000)
+
+static uint64_t status_kib(const char *text, const char *name)
+{
+	const char *line = strstr(text, name);
+	return line ? strtoull(line + strlen(name), NULL, 10) : 0;
+}
+
+static void read_memory(struct timeline_point *point, pid_t pid)
+{
+	char path[64], text[4096];
+	point->rss_bytes = point->swap_bytes = UINT64_MAX;
+	if (pid <= 0)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	FILE *file = fopen(path, "re");
+	if (!file)
+		return;
+	size_t got = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	text[got] = '\0';
+	if (!strstr(text, "\nVmRSS:")) /* a zombie */
+		return;
+	point->rss_bytes = status_kib(text, "\nVmRSS:") << 10;
+	point->swap_bytes = status_kib(text, "\nVmSwap:") << 10;
+	point->threads = (uint32_t)status_kib(text, "\nThreads:");
+}
+
+static void thin(struct timeline *timeline)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < timeline->count; i += 2)
+		timeline->points[kept++] = timeline->points[i];
+	timeline->count = kept;
+	timeline->step_ns *= 2;
+}
+
+bool timeline_note(struct timeline *timeline, const struct region_place *place, pid_t pid, uint64_t lost,
+    uint64_t now_ns, bool in_any_case)
+{
+	if (now_ns < timeline->due_ns && !in_any_case)
+		return false;
+	if (!timeline->points) {
+		timeline->points = calloc(TIMELINE_POINTS, sizeof(*timeline->points));
+		timeline->step_ns = STEP_NS;
+		if (!timeline->points)
+			return false;
+	}
+	if (timeline->count == TIMELINE_POINTS)
+		thin(timeline);
+	timeline->due_ns = now_ns + timeline->step_ns;
+	struct tally live = region_read_tally(&place->live), allocated = region_read_tally(&place->allocated);
+	struct timeline_point point = {
+	    .time_ns = now_ns,
+	    .inuse_bytes = (double)(int64_t)live.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT),
+	    .inuse_objects = (double)(int64_t)live.objects_q16 / (1 << WEIGHT_OBJECTS_SHIFT),
+	    .allocated_bytes = (double)allocated.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT),
+	    .samples = allocated.samples,
+	    .lost = lost,
+	};
+	read_memory(&point, pid);
+	timeline->points[timeline->count++] = point;
+	return true;
+}
+
+void timeline_fini(struct timeline *timeline)
+{
+	free(timeline->points);
+	timeline->points = NULL;
+	timeline->count = 0;
+}
+
+static void print_point(
+    FILE *out, const struct timeline_point *p, const struct timeline_point *before, int64_t offset_ns)
+{
+	int64_t unix_ns = (int64_t)p->time_ns + offset_ns;
+	double seconds = before ? (double)(p->time_ns - before->time_ns) / 1e9 : 0;
+	double rate = before && seconds > 0 ? (p->allocated_bytes - before->allocated_bytes) / seconds : 0;
+	fprintf(out,
+	    "{\"time\":%" PRId64 ".%03" PRId64
+	    ",\"inuse_bytes\":%.0f,\"inuse_objects\":%.0f,\"alloc_bytes\":%.0f,"
+	    "\"alloc_bytes_per_second\":%.0f,\"samples\":%" PRIu64 ",\"lost\":%" PRIu64,
+	    unix_ns / 1000000000, unix_ns / 1000000 % 1000, p->inuse_bytes, p->inuse_objects,
+	    p->allocated_bytes, rate, p->samples, p->lost);
+	if (p->rss_bytes != UINT64_MAX)
+		fprintf(out,
+		    ",\"rss_bytes\":%" PRIu64 ",\"swap_bytes\":%" PRIu64 ",\"threads\":%" PRIu32
+		    ",\"rss_minus_inuse_bytes\":%.0f",
+		    p->rss_bytes, p->swap_bytes, p->threads, (double)p->rss_bytes - p->inuse_bytes);
+	fputs("}\n", out);
+}
+
+char *timeline_print(const struct timeline *timeline, int64_t unix_offset_ns, size_t *bytes)
+{
+	char *text = NULL;
+	FILE *out = open_memstream(&text, bytes);
+	if (!out)
+		return NULL;
+	for (size_t i = 0; i < timeline->count; i++)
+		print_point(out, &timeline->points[i], i ? &timeline->points[i - 1] : NULL, unix_offset_ns);
+	if (fclose(out) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/symbol/debuginfo.h"
+
+#include <elfutils/libdwelf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "sampler/symbol/debuginfod.h"
+#include "sampler/linux/regular_file.h"
+
+enum { BUILD_ID_MIN = 3, BUILD_ID_MAX = 64 };
+#define CHECKSUM_BYTES_MAX (4ull << 30)
+
+static bool has_build_id(int fd, const uint8_t *build_id, size_t build_id_bytes)
+{
+	Elf *elf = elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, NULL);
+	const void *found = NULL;
+	ssize_t found_bytes = elf ? dwelf_elf_gnu_build_id(elf, &found) : -1;
+	bool same = found_bytes == (ssize_t)build_id_bytes && memcmp(found, build_id, build_id_bytes) == 0;
+
+	elf_end(elf);
+	return same;
+}
+
+static bool has_checksum(int fd, off_t size_bytes, uint32_t checksum)
+{
+	uint8_t buffer[64 * 1024];
+	uLong sum = crc32(0, NULL, 0);
+	off_t offset = 0;
+
+	if (size_bytes < 0 || (uint64_t)size_bytes > CHECKSUM_BYTES_MAX)
+		return false;
+	while (offset < size_bytes) {
+		ssize_t got = pread(fd, buffer, sizeof(buffer), offset);
+
+		if (got <= 0)
+			return false;
+		sum = crc32(sum, buffer, (uInt)got);
+		offset += got;
+	}
+	return sum == checksum;
+}
+
+/* Opens a candidate; with a build id that decides, else the checksum does. */
+static int open_verified(const char *path, const uint8_t *build_id, size_t build_id_bytes, uint32_t checksum)
+{
+	struct stat status;
+	int fd = regular_file_open(AT_FDCWD, path, 0, &status);
+
+	if (fd < 0)
+		return -ENOENT;
+	if (build_id_bytes > 0 ? has_build_id(fd, build_id, build_id_bytes)
+	                       : has_checksum(fd, status.st_size, checksum))
+		return fd;
+	close(fd);
+	return -ENOENT;
+}
+
+static int open_by_build_id(const char *root, const uint8_t *build_id, size_t build_id_bytes)
+{
+	char path[PATH_MAX];
+	int length;
+
+	if (build_id_bytes < BUILD_ID_MIN || build_id_bytes > BUILD_ID_MAX)
+		return -ENOENT;
+	length = snprintf(path, sizeof(path), "%s/.build-id/%02x/", root, build_id[0]);
+	if (length < 0 || length + 2 * build_id_bytes + sizeof(".debug") > sizeof(path))
+		return -ENOENT;
+	for (size_t i = 1; i < build_id_bytes; i++)
+		length += sprintf(path + length, "%02x", build_id[i]);
+	strcpy(path + length, ".debug");
+	return open_verified(path, build_id, build_id_bytes, 0);
+}
+
+static int open_by_link(const struct debuginfo_query *query)
+{
+	const char *const places[][2] = {{"", ""}, {"", "/.debug"}, {query->root, ""}};
+	GElf_Word checksum;
+	const char *name = dwelf_elf_gnu_debuglink(query->elf, &checksum);
+	const char *slash = strrchr(query->path, '/');
+
+	if (!name || name[0] == '\0' || strchr(name, '/') || query->path[0] != '/')
+		return -ENOENT;
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		char path[PATH_MAX];
+		int fd = -ENOENT;
+		int length = snprintf(path, sizeof(path), "%s%.*s%s/%s", places[i][0],
+		    (int)(slash - query->path), query->path, places[i][1], name);
+
+		if (length > 0 && length < (int)sizeof(path))
+			fd = open_verified(path, query->build_id, query->build_id_bytes, checksum);
+		if (fd >= 0)
+			return fd;
+	}
+	return -ENOENT;
+}
+
+/* What a server sent is not believed either. */
+static int open_by_debuginfod(const uint8_t *build_id, size_t build_id_bytes)
+{
+	int fd = debuginfod_open(build_id, build_id_bytes);
+
+	if (fd >= 0 && !has_build_id(fd, build_id, build_id_bytes)) {
+		close(fd);
+		return -ENOENT;
+	}
+	return fd < 0 ? -ENOENT : fd;
+}
+
+int debuginfo_open(const struct debuginfo_query *query)
+{
+	int fd = open_by_build_id(query->root, query->build_id, query->build_id_bytes);
+
+	if (fd < 0)
+		fd = open_by_link(query);
+	if (fd < 0 && query->debuginfod && query->build_id_bytes >= BUILD_ID_MIN)
+		fd = open_by_debuginfod(query->build_id, query->build_id_bytes);
+	return fd;
+}
+
+/* The smallest ELF file that libdw accepts as DWARF: one .debug_info section of one byte. */
+static const struct {
+	Elf64_Ehdr header;
+	Elf64_Shdr sections[3];
+	char strings[24];
+	char info[8];
+} empty_image = {
+    .header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64,
+                   __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB, EV_CURRENT},
+        .e_type = ET_DYN,
+        .e_version = EV_CURRENT,
+        .e_shoff = sizeof(Elf64_Ehdr),
+        .e_ehsize = sizeof(Elf64_Ehdr),
+        .e_shentsize = sizeof(Elf64_Shdr),
+        .e_shnum = 3,
+        .e_shstrndx = 1},
+    .sections = {{0},
+        {.sh_name = 1,
+            .sh_type = SHT_STRTAB,
+            .sh_offset = sizeof(Elf64_Ehdr) + 3 * sizeof(Elf64_Shdr),
+            .sh_size = 24,
+            .sh_addralign = 1},
+        {.sh_name = 11,
+            .sh_type = SHT_PROGBITS,
+            .sh_offset = sizeof(Elf64_Ehdr) + 3 * sizeof(Elf64_Shdr) + 24,
+            .sh_size = 1,
+            .sh_addralign = 1}},
+    .strings = "\0.shstrtab\0.debug_info",
+};
+
+static int open_alternate(
+    const char *name, const uint8_t *build_id, size_t build_id_bytes, const char *path, const char *root)
+{
+	const char *slash = strrchr(path, '/');
+	char joined[PATH_MAX];
+	int fd = open_by_build_id(root, build_id, build_id_bytes);
+	int length;
+
+	if (fd >= 0 || build_id_bytes == 0)
+		return fd;
+	if (name[0] == '/')
+		return open_verified(name, build_id, build_id_bytes, 0);
+	length = snprintf(joined, sizeof(joined), "%.*s/%s", slash ? (int)(slash - path) : 0, path, name);
+	if (length < 0 || length >= (int)sizeof(joined))
+		return -ENOENT;
+	return open_verified(joined, build_id, build_id_bytes, 0);
+}
+
+void debuginfo_alternate_init(
+    struct debuginfo_alternate *alternate, Dwarf *dwarf, const char *path, const char *root)
+{
+	const char *name;
+	const void *build_id;
+	ssize_t build_id_bytes = dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &build_id);
+
+	*alternate = (struct debuginfo_alternate){.fd = -1};
+	if (build_id_bytes > 0)
+		alternate->fd = open_alternate(name, build_id, (size_t)build_id_bytes, path, root);
+	if (alternate->fd >= 0) {
+		alternate->elf = elf_begin(alternate->fd, ELF_C_READ_MMAP_PRIVATE, NULL);
+		alternate->dwarf =
+		    alternate->elf ? dwarf_begin_elf(alternate->elf, DWARF_C_READ, NULL) : NULL;
+	}
+	if (!alternate->dwarf) {
+		elf_end(alternate->elf);
+		alternate->elf = elf_memory((char *)&empty_image, sizeof(empty_image));
+		alternate->dwarf =
+		    alternate->elf ? dwarf_begin_elf(alternate->elf, DWARF_C_READ, NULL) : NULL;
+	}
+	if (alternate->dwarf)
+		dwarf_setalt(dwarf, alternate->dwarf);
+}
+
+void debuginfo_alternate_fini(struct debuginfo_alternate *alternate)
+{
+	dwarf_end(alternate->dwarf);
+	elf_end(alternate->elf);
+	if (alternate->fd >= 0)
+		close(alternate->fd);
+}
+
+void debuginfo_hide_unused(Elf *elf)
+{
+	static const char *const unused[] = {".debug_loc", ".debug_loclists", ".debug_macro",
+	    ".debug_macinfo", ".debug_frame", ".debug_pubnames", ".debug_pubtypes", ".debug_gnu_pubnames",
+	    ".debug_gnu_pubtypes"};
+	Elf_Scn *section = NULL;
+	size_t names;
+
+	if (elf_getshdrstrndx(elf, &names) != 0)
+		return;
+	while ((section = elf_nextscn(elf, section))) {
+		GElf_Shdr header;
+		const char *own =
+		    gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : NULL;
+
+		for (size_t i = 0; own && i < sizeof(unused) / sizeof(unused[0]); i++) {
+			if (strcmp(own, unused[i]) == 0) {
+				/* In memory only: as in a file that was stripped of it. */
+				header.sh_type = SHT_NOBITS;
+				gelf_update_shdr(section, &header);
+			}
+		}
+	}
+}

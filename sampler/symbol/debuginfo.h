@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Separate debug files: the symbols and DWARF that a distribution strips from a program.
+ *
+ * Looked for in gdb's order: by build id (ROOT/.build-id/xx/yyyy.debug), then by the name in .gnu_debuglink
+ * beside the file, in .debug/ beside it, and under ROOT. A candidate is taken only when it proves to belong:
+ * same build id, or, where the program has none, the CRC-32 that the link names. debuginfod servers are asked
+ * only on request.
+ */
+#ifndef SAMPLER_SYMBOL_DEBUGINFO_H
+#define SAMPLER_SYMBOL_DEBUGINFO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <elfutils/libdw.h>
+#include <libelf.h>
+
+#define DEBUGINFO_ROOT "/usr/lib/debug"
+
+struct debuginfo_query {
+	Elf *elf;         /* the stripped file */
+	const char *path; /* of it; where "beside" is */
+	const uint8_t *build_id;
+	size_t build_id_bytes; /* 0: none */
+	const char *root;
+	bool debuginfod;
+};
+
+/* A descriptor of the verified debug file, or -ENOENT. */
+int debuginfo_open(const struct debuginfo_query *query);
+
+/*
+ * DWARF that dwz moved into a file shared by several debug files (DW_FORM_GNU_ref_alt, DW_FORM_GNU_strp_alt).
+ * libdw would open whatever path the hostile file names; so it is always given an alternate: the verified
+ * one, or an empty file in which every reference ends nowhere.
+ */
+struct debuginfo_alternate {
+	int fd;
+	Elf *elf;
+	Dwarf *dwarf;
+};
+
+/* path is that of the file that dwarf was read from. */
+void debuginfo_alternate_init(
+    struct debuginfo_alternate *alternate, Dwarf *dwarf, const char *path, const char *root);
+
+/* After dwarf_end() of the Dwarf that uses it. */
+void debuginfo_alternate_fini(struct debuginfo_alternate *alternate);
+
+/*
+ * Before dwarf_begin_elf(), in memory only: libdw decompresses every section that it knows of, and those with
+ * the places of variables, macros and the like are of no use here. In the C library's debug file they are a
+ * sixth of 50 ms.
+ */
+void debuginfo_hide_unused(Elf *elf);
+
+#endif

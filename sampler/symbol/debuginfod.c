@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/symbol/debuginfod.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define URLS    "DEBUGINFOD_URLS"
+#define SILENCE "DEBUGINFOD_TIMEOUT"
+#define RETRIES "DEBUGINFOD_RETRY_LIMIT"
+#define TOTAL   "DEBUGINFOD_MAXTIME"
+
+struct client; /* libdebuginfod's */
+
+static struct {
+	bool begun;
+	struct client *client;
+	int (*find)(struct client *client, const unsigned char *build_id, int build_id_bytes, char **path);
+	int error;          /* why nobody is asked any more, -errno; 0: go on */
+	int64_t deadline_s; /* of CLOCK_MONOTONIC */
+	unsigned asked, found;
+} state;
+
+static int64_t now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
+bool debuginfod_has_servers(void)
+{
+	const char *urls = getenv(URLS);
+
+	return urls && urls[strspn(urls, " ")];
+}
+
+static long seconds_from(const char *variable, long otherwise)
+{
+	const char *value = getenv(variable);
+	long seconds = value ? strtol(value, NULL, 10) : 0;
+
+	return seconds > 0 ? seconds : otherwise;
+}
+
+/* Called about once a second while a file is on its way; not 0: enough. */
+static int on_progress(struct client *client, long a, long b)
+{
+	return now_s() >= state.deadline_s;
+}
+
+/*
+ * Loaded only when asked for, as libdw does: the library brings curl and its start-up cost. One client for
+ * all files keeps the connection. Never closed: curl leaves threads' exit handlers behind, and the process
+ * ends soon.
+ */
+static int begin(void)
+{
+	void *library;
+	struct client *(*new_client)(void) = NULL;
+	void (*set_progress)(struct client * client, int (*progress)(struct client *, long, long)) = NULL;
+	char silence[16];
+
+	if (!debuginfod_has_servers())
+		return -EDESTADDRREQ;
+	/* Its own default is a minute and a half, three times for each file. */
+	snprintf(silence, sizeof(silence), "%d", DEBUGINFOD_SILENCE_SECONDS);
+	setenv(SILENCE, silence, 0);
+	setenv(RETRIES, "0", 0);
+	state.deadline_s = now_s() + seconds_from(TOTAL, DEBUGINFOD_TOTAL_SECONDS);
+	library = dlopen("libdebuginfod.so.1", RTLD_LAZY | RTLD_LOCAL);
+	if (!library)
+		return -ELIBACC;
+	*(void **)&new_client = dlsym(library, "debuginfod_begin");
+	*(void **)&set_progress = dlsym(library, "debuginfod_set_progressfn");
+	*(void **)&state.find = dlsym(library, "debuginfod_find_debuginfo");
+	if (!new_client || !set_progress || !state.find)
+		return -ELIBBAD;
+	state.client = new_client();
+	if (!state.client)
+		return -ENOMEM;
+	set_progress(state.client, on_progress);
+	return 0;
+}
+
+int debuginfod_open(const uint8_t *build_id, size_t build_id_bytes)
+{
+	int fd;
+
+	if (!state.begun) {
+		state.begun = true;
+		state.error = begin();
+	}
+	state.asked++;
+	if (!state.error && now_s() >= state.deadline_s)
+		state.error = -ETIME;
+	if (state.error)
+		return state.error;
+	fd = state.find(state.client, build_id, (int)build_id_bytes, NULL);
+	if (fd >= 0)
+		state.found++;
+	else if (now_s() >= state.deadline_s)
+		state.error = -ETIME;
+	else if (fd != -ENOENT)
+		state.error = fd;
+	return fd;
+}
+
+bool debuginfod_describe(char *text, size_t text_bytes)
+{
+	const char *why = state.error == -EDESTADDRREQ ? "$" URLS " names no server"
+	    : state.error == -ELIBACC                  ? "libdebuginfod.so.1 is not installed"
+	    : state.error == -ETIME                    ? "no more time"
+	                                               : strerror(-state.error);
+
+	if (state.asked == 0)
+		return false;
+	snprintf(text, text_bytes, "debuginfod: %u of %u debug files%s%s", state.found, state.asked,
+	    state.error ? "; asked no more: " : "", state.error ? why : "");
+	return true;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Debug files from servers ($DEBUGINFOD_URLS), through libdebuginfod where it is installed.
+ *
+ * For a short-lived process, the writer of one profile: what follows is the process' own state. A server that
+ * does not answer may cost it some seconds, but once, not once for each file: the first failure other than
+ * "no such file" ends the asking, and so does the end of the time that all downloads together may take. The
+ * profile is then written with the names that are here, and debuginfod_describe() says so in it.
+ */
+#ifndef SAMPLER_SYMBOL_DEBUGINFOD_H
+#define SAMPLER_SYMBOL_DEBUGINFOD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	/* less than 100 KiB in this time: given up; $DEBUGINFOD_TIMEOUT replaces it */
+	DEBUGINFOD_SILENCE_SECONDS = 10,
+	DEBUGINFOD_TOTAL_SECONDS = 60, /* for all files of the process; $DEBUGINFOD_MAXTIME replaces it */
+};
+
+/* A descriptor of the debug file, which nobody has verified, or -errno. Libdebuginfod keeps what it fetched.
+ * */
+int debuginfod_open(const uint8_t *build_id, size_t build_id_bytes);
+
+/* What came of it, as a profile's comment; false: no file was asked for. */
+bool debuginfod_describe(char *text, size_t text_bytes);
+
+/* True if $DEBUGINFOD_URLS names a server. */
+bool debuginfod_has_servers(void);
+
+#endif

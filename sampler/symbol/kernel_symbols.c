@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/symbol/kernel_symbols.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct kernel_symbol {
+	uint64_t address;
+	const char *name;
+};
+
+struct kernel_symbols {
+	char *text; /* the names are in it, each with a NUL where its line or module began */
+	struct kernel_symbol *symbols; /* by address */
+	size_t count, capacity;
+};
+
+static int by_address(const void *left, const void *right)
+{
+	const struct kernel_symbol *a = left, *b = right;
+	return a->address < b->address ? -1 : a->address > b->address;
+}
+
+/* One line, NUL-terminated; what is no function's, or has no address to show, is passed over. False: out of
+ * memory. */
+static bool take_line(struct kernel_symbols *s, char *line)
+{
+	char *at;
+	uint64_t address = strtoull(line, &at, 16);
+	if (at == line || !address || at[0] != ' ' || !at[1] || !strchr("tTwW", at[1]) || at[2] != ' ' ||
+	    !at[3])
+		return true;
+	char *name = at + 3;
+	name[strcspn(name, "\t ")] = '\0';
+	if (s->count == s->capacity) {
+		size_t capacity = s->capacity ? s->capacity * 2 : 4096;
+		struct kernel_symbol *grown = reallocarray(s->symbols, capacity, sizeof(*grown));
+		if (!grown)
+			return false;
+		s->symbols = grown;
+		s->capacity = capacity;
+	}
+	s->symbols[s->count++] = (struct kernel_symbol){address, name};
+	return true;
+}
+
+struct kernel_symbols *kernel_symbols_parse(char *text, size_t bytes)
+{
+	struct kernel_symbols *s = calloc(1, sizeof(*s));
+	if (!s) {
+		free(text);
+		return NULL;
+	}
+	s->text = text;
+	for (char *line = text, *end = text + bytes; line < end;) {
+		char *next = memchr(line, '\n', (size_t)(end - line));
+		next = next ? next : end;
+		*next = '\0';
+		if (!take_line(s, line)) {
+			kernel_symbols_free(s);
+			return NULL;
+		}
+		line = next + 1;
+	}
+	if (s->count)
+		qsort(s->symbols, s->count, sizeof(*s->symbols), by_address);
+	return s;
+}
+
+struct kernel_symbols *kernel_symbols_open(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t length = 0, room = 1 << 20;
+	char *text = fd >= 0 ? malloc(room + 1) : NULL;
+	ssize_t got = 0;
+	while (
+	    text && length < KERNEL_SYMBOLS_BYTES_MAX && (got = read(fd, text + length, room - length)) > 0) {
+		length += (size_t)got;
+		if (length < room)
+			continue;
+		room *= 2;
+		char *grown = realloc(text, room + 1);
+		if (!grown)
+			free(text);
+		text = grown;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (!text)
+		return NULL;
+	text[length] = '\0';
+	return kernel_symbols_parse(text, length);
+}
+
+void kernel_symbols_free(struct kernel_symbols *s)
+{
+	if (!s)
+		return;
+	free(s->symbols);
+	free(s->text);
+	free(s);
+}
+
+size_t kernel_symbols_count(const struct kernel_symbols *s)
+{
+	return s->count;
+}
+
+const char *kernel_symbols_find(const struct kernel_symbols *s, uint64_t address)
+{
+	size_t low = 0, high = s->count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (s->symbols[middle].address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? s->symbols[low - 1].name : NULL;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Qualified names from DWARF alone: app::(anonymous namespace)::Pool::Pool.
+ *
+ * Compilers leave DW_AT_linkage_name out where the linker needs no name, for instance for a constructor in an
+ * anonymous namespace, and once such a function is inlined no symbol table knows it either. A DIE does not
+ * know its parent, so the way down to it is searched from the unit's root.
+ */
+#ifndef SAMPLER_SYMBOL_SCOPES_H
+#define SAMPLER_SYMBOL_SCOPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <elfutils/libdw.h>
+
+enum { SCOPES_MEMO_COUNT = 256, SCOPES_NAME_MAX = 4096 };
+
+struct scopes {
+	bool qualified;    /* does the unit's language have scopes with names? */
+	bool linker_names; /* are unmangled linker symbols what its authors write? (Fortran's foo_ is not) */
+	size_t work_left;
+	struct {
+		Dwarf_Off offset; /* of the declaration; 0: empty */
+		const char *name; /* the caller's */
+	} memo[SCOPES_MEMO_COUNT];
+};
+
+void scopes_init(struct scopes *scopes, Dwarf_Die *unit);
+
+/* The DIE that was declared first: at the end of abstract origins and specifications. */
+Dwarf_Die scopes_declaration(const Dwarf_Die *die);
+
+/* Writes the qualified name of a declaration; false: not found, or it has no name. */
+bool scopes_find(struct scopes *scopes, Dwarf_Die *declaration, char name[SCOPES_NAME_MAX]);
+
+/* What the caller made of that name before, and where to note it. */
+const char **scopes_memo(struct scopes *scopes, Dwarf_Die *declaration);
+
+#endif

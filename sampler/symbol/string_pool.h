@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Interned strings, and other memory that lives and dies with them.
+ *
+ * Every string is stored once, so equal strings are equal pointers. What comes in is hostile (symbol tables,
+ * DWARF); what comes out is valid UTF-8 without control characters and at most STRING_POOL_LENGTH_MAX bytes
+ * long, as profiles and terminals need it.
+ */
+#ifndef SAMPLER_SYMBOL_STRING_POOL_H
+#define SAMPLER_SYMBOL_STRING_POOL_H
+
+#include <stddef.h>
+
+enum { STRING_POOL_LENGTH_MAX = 16 * 1024 };
+
+struct string_pool;
+
+struct string_pool *string_pool_new(void);
+void string_pool_free(struct string_pool *names);
+
+/*
+ * How many more bytes of strings and memory may be taken; what would exceed it fails. At first there is no
+ * limit.
+ */
+void string_pool_limit(struct string_pool *names, size_t bytes);
+
+/* The interned copy of text[0..length), owned by names; NULL when out of memory or limit. */
+const char *string_pool_add(struct string_pool *names, const char *text, size_t length);
+
+/* Uninitialized memory, aligned for any type, freed with names; NULL when out of memory or limit. */
+void *string_pool_alloc(struct string_pool *names, size_t bytes);
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/symbol/symcache.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "sampler/linux/regular_file.h"
+
+#define MAGIC        "heaptap-symbols1"
+#define ENTRY_SUFFIX ".sym"
+
+enum { BUILD_ID_MAX = 64, ENTRIES_MAX = 65536, STALE_TEMP_SECONDS = 600 };
+
+struct header {
+	char magic[16];
+	uint64_t source_id;
+	uint32_t checksum; /* CRC-32 of what follows the header */
+	uint32_t byte_count;
+};
+
+_Static_assert(sizeof(struct header) == 32, "on disk");
+
+int symcache_folder(char *path, size_t path_bytes)
+{
+	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	int length;
+
+	/* The XDG rules: a relative path counts as unset. */
+	if (cache && cache[0] == '/')
+		length = snprintf(path, path_bytes, "%s/heaptap", cache);
+	else if (home && home[0] == '/')
+		length = snprintf(path, path_bytes, "%s/.cache/heaptap", home);
+	else
+		return -ENOENT;
+	return length >= 0 && (size_t)length < path_bytes ? 0 : -ENAMETOOLONG;
+}
+
+/*
+ * Root run by sudo keeps the user's $HOME: a folder that is not our own is not used, nor one others may
+ * write to.
+ */
+static int open_folder(const char *folder)
+{
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct stat status;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &status) != 0 || status.st_uid != geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH))) {
+		close(fd);
+		return -EPERM;
+	}
+	return fd;
+}
+
+static int make_folder(const char *folder)
+{
+	char path[PATH_MAX];
+	size_t length = strlen(folder);
+
+	if (length == 0 || length >= sizeof(path))
+		return -ENAMETOOLONG;
+	memcpy(path, folder, length + 1);
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(path, 0700) != 0 && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+		return -errno;
+	return open_folder(folder);
+}
+
+static int entry_name(char name[2 * BUILD_ID_MAX + 8], const uint8_t *build_id, size_t build_id_bytes)
+{
+	if (build_id_bytes == 0 || build_id_bytes > BUILD_ID_MAX)
+		return -EINVAL;
+	for (size_t i = 0; i < build_id_bytes; i++)
+		sprintf(name + 2 * i, "%02x", build_id[i]);
+	strcpy(name + 2 * build_id_bytes, ENTRY_SUFFIX);
+	return 0;
+}
+
+static int read_all(int fd, void *buffer, size_t byte_count, off_t offset)
+{
+	for (size_t done = 0; done < byte_count;) {
+		ssize_t got = pread(fd, (char *)buffer + done, byte_count - done, offset + (off_t)done);
+
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			return -EBADMSG;
+		done += (size_t)got;
+	}
+	return 0;
+}
+
+static int read_entry(
+    int fd, const struct stat *status, uint64_t source_id, uint8_t **bytes, size_t *byte_count)
+{
+	struct header header;
+	uint8_t *buffer;
+	int error;
+
+	if (status->st_uid != geteuid() || status->st_size < (off_t)sizeof(header))
+		return -EBADMSG;
+	error = read_all(fd, &header, sizeof(header), 0);
+	if (error)
+		return error;
+	if (memcmp(header.magic, MAGIC, sizeof(header.magic)) != 0 ||
+	    header.byte_count > SYMCACHE_ENTRY_BYTES_MAX ||
+	    status->st_size != (off_t)(sizeof(header) + header.byte_count))
+		return -EBADMSG;
+	if (header.source_id != source_id)
+		return -ENOENT;
+	buffer = malloc(header.byte_count + 1);
+	if (!buffer)
+		return -ENOMEM;
+	error = read_all(fd, buffer, header.byte_count, sizeof(header));
+	if (!error && crc32(0, buffer, header.byte_count) != header.checksum)
+		error = -EBADMSG;
+	if (error) {
+		free(buffer);
+		return error;
+	}
+	*bytes = buffer;
+	*byte_count = header.byte_count;
+	return 0;
+}
+
+int symcache_read(const char *folder, const uint8_t *build_id, size_t build_id_bytes, uint64_t source_id,
+    uint8_t **bytes, size_t *byte_count)
+{
+	char name[2 * BUILD_ID_MAX + 8];
+	struct stat status;
+	int error = entry_name(name, build_id, build_id_bytes);
+	int folder_fd, fd;
+
+	if (error)
+		return error;
+	folder_fd = open_folder(folder);
+	if (folder_fd < 0)
+		return folder_fd;
+	fd = regular_file_open(folder_fd, name, 1, &status);
+	close(folder_fd);
+	if (fd < 0)
+		return fd;
+	error = read_entry(fd, &status, source_id, bytes, byte_count);
+	if (!error) /* its age is what eviction goes by */
+		futimens(fd, (const struct timespec[]){{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_NOW}});
+	close(fd);
+	return error;
+}
+
+struct entry {
+	char name[2 * BUILD_ID_MAX + 8];
+	int64_t used_ns;
+	uint64_t bytes;
+};
+
+static int by_age(const void *left, const void *right)
+{
+	const struct entry *a = left, *b = right;
+
+	return a->used_ns < b->used_ns ? -1 : a->used_ns > b->used_ns;
+}
+
+/* Fills entries with what is in the folder; removes what a killed writer left behind. Returns the count. */
+static size_t list_entries(DIR *listing, struct entry *entries, uint64_t *total_bytes)
+{
+	size_t count = 0;
+	struct dirent *one;
+
+	*total_bytes = 0;
+	while (count < ENTRIES_MAX && (one = readdir(listing))) {
+		size_t length = strlen(one->d_name), suffix = strlen(ENTRY_SUFFIX);
+		struct stat status;
+
+		if (fstatat(dirfd(listing), one->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+		    !S_ISREG(status.st_mode))
+			continue;
+		if (strncmp(one->d_name, ".new-", 5) == 0 &&
+		    time(NULL) - status.st_mtime > STALE_TEMP_SECONDS)
+			unlinkat(dirfd(listing), one->d_name, 0);
+		if (one->d_name[0] == '.' || length < suffix || length >= sizeof(entries->name) ||
+		    strcmp(one->d_name + length - suffix, ENTRY_SUFFIX) != 0)
+			continue;
+		memcpy(entries[count].name, one->d_name, length + 1);
+		entries[count].used_ns = (int64_t)status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec;
+		entries[count].bytes = (uint64_t)status.st_blocks * 512;
+		*total_bytes += entries[count++].bytes;
+	}
+	return count;
+}
+
+/* Removes the entries unused for the longest time, down to three quarters of the limit: not again at once. */
+static void evict(int folder_fd, uint64_t limit_bytes)
+{
+	int listing_fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *listing = listing_fd >= 0 ? fdopendir(listing_fd) : NULL;
+	struct entry *entries = listing ? malloc(ENTRIES_MAX * sizeof(*entries)) : NULL;
+	uint64_t total_bytes;
+
+	if (entries) {
+		size_t count = list_entries(listing, entries, &total_bytes);
+
+		if (total_bytes > limit_bytes) {
+			qsort(entries, count, sizeof(*entries), by_age);
+			for (size_t i = 0; i < count && total_bytes > limit_bytes / 4 * 3; i++) {
+				unlinkat(folder_fd, entries[i].name, 0);
+				total_bytes -= entries[i].bytes;
+			}
+		}
+	}
+	free(entries);
+	if (listing)
+		closedir(listing);
+	else if (listing_fd >= 0)
+		close(listing_fd);
+}
+
+static int write_all(int fd, const void *bytes, size_t byte_count)
+{
+	for (size_t done = 0; done < byte_count;) {
+		ssize_t put = write(fd, (const char *)bytes + done, byte_count - done);
+
+		if (put < 0 && errno != EINTR)
+			return -errno;
+		if (put > 0)
+			done += (size_t)put;
+	}
+	return 0;
+}
+
+static int write_entry(int folder_fd, const char *name, const struct header *header, const uint8_t *bytes)
+{
+	char temporary[2 * BUILD_ID_MAX + 40];
+	int fd, error;
+
+	snprintf(temporary, sizeof(temporary), ".new-%d-%s", (int)getpid(), name);
+	unlinkat(folder_fd, temporary, 0);
+	fd = openat(folder_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	error = write_all(fd, header, sizeof(*header));
+	if (!error)
+		error = write_all(fd, bytes, header->byte_count);
+	if (close(fd) != 0 && !error)
+		error = -errno;
+	if (!error && renameat(folder_fd, temporary, folder_fd, name) != 0)
+		error = -errno;
+	if (error)
+		unlinkat(folder_fd, temporary, 0);
+	return error;
+}
+
+int symcache_write(const char *folder, uint64_t limit_bytes, const uint8_t *build_id, size_t build_id_bytes,
+    uint64_t source_id, const uint8_t *bytes, size_t byte_count)
+{
+	struct header header = {.magic = MAGIC, .source_id = source_id, .byte_count = (uint32_t)byte_count};
+	char name[2 * BUILD_ID_MAX + 8];
+	int error = entry_name(name, build_id, build_id_bytes);
+	int folder_fd;
+
+	if (error)
+		return error;
+	if (byte_count > SYMCACHE_ENTRY_BYTES_MAX)
+		return -EFBIG;
+	header.checksum = (uint32_t)crc32(0, bytes, (uInt)byte_count);
+	folder_fd = make_folder(folder);
+	if (folder_fd < 0)
+		return folder_fd;
+	error = write_entry(folder_fd, name, &header, bytes);
+	if (!error && limit_bytes != UINT64_MAX)
+		evict(folder_fd, limit_bytes);
+	close(folder_fd);
+	return error;
+}

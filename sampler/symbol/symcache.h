@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Symbols on disk, one file per build id, so that the same library is searched once and not in every run.
+ *
+ * A cache file is a header (magic, source id, CRC-32) and the bytes of symcodec.h. The source id says from
+ * what the symbols were made: when a debug package is installed later, or a stripped twin has the same build
+ * id, it differs and the entry is a miss. Files are written aside and renamed; several samplers may share the
+ * folder. Reading trusts nothing: wrong owner, type, size, checksum or content is a miss, and the next write
+ * replaces it. When the folder outgrows its limit, the entries that were not used for the longest time go.
+ */
+#ifndef SAMPLER_SYMBOL_SYMCACHE_H
+#define SAMPLER_SYMBOL_SYMCACHE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SYMCACHE_ENTRY_BYTES_MAX = 16 << 20 };
+#define SYMCACHE_LIMIT_BYTES (128ull << 20)
+
+/*
+ * Writes the usual folder, $XDG_CACHE_HOME/heaptap or $HOME/.cache/heaptap, into path.
+ * Returns 0, -ENOENT (neither variable is an absolute path) or -ENAMETOOLONG.
+ */
+int symcache_folder(char *path, size_t path_bytes);
+
+/*
+ * Reads the entry for one build id into malloc'd *bytes. Returns 0, -ENOENT (missing, or made from another
+ * source), -EBADMSG (not an entry), or another -errno.
+ */
+int symcache_read(const char *folder, const uint8_t *build_id, size_t build_id_bytes, uint64_t source_id,
+    uint8_t **bytes, size_t *byte_count);
+
+/*
+ * Replaces the entry, makes the folder if needed, and removes old entries beyond limit_bytes (UINT64_MAX:
+ * does not look). Returns 0 or -errno; a failure leaves the old entry or none, never a partial one.
+ */
+int symcache_write(const char *folder, uint64_t limit_bytes, const uint8_t *build_id, size_t build_id_bytes,
+    uint64_t source_id, const uint8_t *bytes, size_t byte_count);
+
+#endif

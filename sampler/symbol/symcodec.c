@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/symbol/symcodec.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { VERSION = 1, FLAG_LINES = 1, FLAG_INLINES = 2, FLAG_DEBUG_FILE = 4, FLAGS_ALL = 7 };
+
+/*
+ * Strings are numbered by their first use. Input pointers need not be interned: equality is that of the
+ * text.
+ */
+struct string_slot {
+	const char *text;
+	uint32_t number;
+};
+
+struct encoder {
+	uint8_t *bytes;
+	size_t used, capacity;
+	struct string_slot *slots; /* open addressed, a power of two, never more than half full */
+	size_t slot_count;
+	const char **strings; /* by number - 1 */
+	uint32_t string_count;
+	int error;
+};
+
+static void put_bytes(struct encoder *encoder, const void *bytes, size_t count)
+{
+	if (encoder->error)
+		return;
+	if (encoder->capacity - encoder->used < count) {
+		size_t capacity = (encoder->capacity + count) * 2;
+		uint8_t *grown = realloc(encoder->bytes, capacity);
+
+		if (!grown) {
+			encoder->error = -ENOMEM;
+			return;
+		}
+		encoder->bytes = grown;
+		encoder->capacity = capacity;
+	}
+	memcpy(encoder->bytes + encoder->used, bytes, count);
+	encoder->used += count;
+}
+
+static void put_number(struct encoder *encoder, uint64_t number)
+{
+	uint8_t bytes[10];
+	size_t count = 0;
+
+	do {
+		bytes[count] = number & 0x7f;
+		number >>= 7;
+		if (number)
+			bytes[count] |= 0x80;
+		count++;
+	} while (number);
+	put_bytes(encoder, bytes, count);
+}
+
+static struct string_slot *slot_of(struct encoder *encoder, const char *text)
+{
+	uint32_t hash = 2166136261u;
+	size_t at;
+
+	for (const char *byte = text; *byte; byte++)
+		hash = (hash ^ (unsigned char)*byte) * 16777619u;
+	for (at = hash & (encoder->slot_count - 1); encoder->slots[at].text;
+	     at = (at + 1) & (encoder->slot_count - 1))
+		if (encoder->slots[at].text == text || strcmp(encoder->slots[at].text, text) == 0)
+			break;
+	return &encoder->slots[at];
+}
+
+static void string_add(struct encoder *encoder, const char *text)
+{
+	struct string_slot *slot;
+
+	if (!text)
+		return;
+	slot = slot_of(encoder, text);
+	if (slot->text)
+		return;
+	if (strlen(text) > SYMCODEC_STRING_MAX)
+		encoder->error = -EINVAL;
+	encoder->strings[encoder->string_count++] = text;
+	*slot = (struct string_slot){text, encoder->string_count};
+}
+
+static uint32_t string_number(struct encoder *encoder, const char *text)
+{
+	return text ? slot_of(encoder, text)->number : 0;
+}
+
+static int collect_strings(struct encoder *encoder, const struct symbol_result *results, size_t n)
+{
+	size_t most = 0;
+
+	for (size_t i = 0; i < n; i++)
+		most += 3 * (size_t)results[i].frame_count;
+	for (encoder->slot_count = 16; encoder->slot_count < 2 * most; encoder->slot_count *= 2)
+		;
+	encoder->slots = calloc(encoder->slot_count, sizeof(*encoder->slots));
+	encoder->strings = calloc(most + 1, sizeof(*encoder->strings));
+	if (!encoder->slots || !encoder->strings)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		for (uint32_t frame = 0; frame < results[i].frame_count; frame++) {
+			string_add(encoder, results[i].frames[frame].name);
+			string_add(encoder, results[i].frames[frame].system_name);
+			string_add(encoder, results[i].frames[frame].file);
+		}
+	}
+	return encoder->error;
+}
+
+static void put_result(struct encoder *encoder, uint64_t step, const struct symbol_result *result)
+{
+	put_number(encoder, step);
+	put_number(encoder, (uint64_t)result->frame_count * 2 + result->known);
+	for (uint32_t i = 0; i < result->frame_count; i++) {
+		const struct symbol_frame *frame = &result->frames[i];
+
+		put_number(encoder, string_number(encoder, frame->name));
+		put_number(encoder, string_number(encoder, frame->system_name));
+		put_number(encoder, string_number(encoder, frame->file));
+		put_number(encoder, frame->line);
+		put_number(encoder, (uint64_t)frame->start_line * 2 + frame->inlined);
+	}
+}
+
+static void put_all(struct encoder *encoder, const struct symbol_facts *facts, const uint64_t *vaddrs,
+    const struct symbol_result *results, size_t n)
+{
+	uint8_t head[3] = {VERSION, (uint8_t)facts->source,
+	    (uint8_t)((facts->has_lines ? FLAG_LINES : 0) | (facts->has_inlines ? FLAG_INLINES : 0) |
+	        (facts->debug_file ? FLAG_DEBUG_FILE : 0))};
+
+	put_bytes(encoder, head, sizeof(head));
+	put_number(encoder, encoder->string_count);
+	for (uint32_t i = 0; i < encoder->string_count; i++) {
+		size_t length = strlen(encoder->strings[i]);
+
+		put_number(encoder, length);
+		put_bytes(encoder, encoder->strings[i], length + 1);
+	}
+	put_number(encoder, n);
+	for (size_t i = 0; i < n; i++)
+		put_result(encoder, vaddrs[i] - (i ? vaddrs[i - 1] : 0), &results[i]);
+}
+
+int symcodec_encode(const struct symbol_facts *facts, const uint64_t *vaddrs,
+    const struct symbol_result *results, size_t n, uint8_t **bytes, size_t *byte_count)
+{
+	struct encoder encoder = {0};
+
+	for (size_t i = 0; i < n; i++)
+		if (results[i].frame_count > SYMCODEC_FRAMES_MAX || (i > 0 && vaddrs[i] <= vaddrs[i - 1]))
+			return -EINVAL;
+	encoder.error = collect_strings(&encoder, results, n);
+	if (!encoder.error)
+		put_all(&encoder, facts, vaddrs, results, n);
+	free(encoder.slots);
+	free(encoder.strings);
+	if (encoder.error) {
+		free(encoder.bytes);
+		return encoder.error;
+	}
+	*bytes = encoder.bytes;
+	*byte_count = encoder.used;
+	return 0;
+}
+
+struct decoder {
+	const uint8_t *at, *end;
+	const char **strings; /* [0] is NULL */
+	uint64_t string_count;
+	bool bad;
+};
+
+static uint64_t get_number(struct decoder *decoder, uint64_t largest)
+{
+	uint64_t number = 0;
+
+	for (unsigned shift = 0; shift < 64 && decoder->at < decoder->end; shift += 7) {
+		uint8_t byte = *decoder->at++;
+
+		if (shift == 63 && byte > 1)
+			break;
+		number |= (uint64_t)(byte & 0x7f) << shift;
+		if (byte & 0x80)
+			continue;
+		if (number > largest)
+			break;
+		return number;
+	}
+	decoder->bad = true;
+	return 0;
+}
+
+static const char *get_string(struct decoder *decoder)
+{
+	return decoder->strings[get_number(decoder, decoder->string_count)];
+}
+
+static void get_frame(struct decoder *decoder, struct symbol_frame *frame)
+{
+	uint64_t start_line;
+
+	frame->name = get_string(decoder);
+	frame->system_name = get_string(decoder);
+	frame->file = get_string(decoder);
+	frame->line = (uint32_t)get_number(decoder, UINT32_MAX);
+	start_line = get_number(decoder, 2 * (uint64_t)UINT32_MAX + 1);
+	frame->start_line = (uint32_t)(start_line / 2);
+	frame->inlined = start_line & 1;
+	if (!frame->name || !frame->system_name || frame->name[0] == '\0')
+		decoder->bad = true;
+}
+
+/* One pass over all addresses; without each() it only checks. */
+static int get_results(struct decoder *decoder, symcodec_each_fn *each, void *arg)
+{
+	struct symbol_frame frames[SYMCODEC_FRAMES_MAX];
+	uint64_t left = get_number(decoder, UINT64_MAX), vaddr = 0;
+
+	for (bool first = true; left > 0 && !decoder->bad; left--, first = false) {
+		uint64_t step = get_number(decoder, UINT64_MAX - vaddr);
+		uint64_t head = get_number(decoder, 2 * SYMCODEC_FRAMES_MAX + 1);
+		struct symbol_result result = {frames, (uint32_t)(head / 2), head & 1};
+		int stop;
+
+		vaddr += step;
+		if (step == 0 && !first)
+			decoder->bad = true;
+		for (uint32_t i = 0; i < result.frame_count && !decoder->bad; i++)
+			get_frame(decoder, &frames[i]);
+		if (decoder->bad)
+			break;
+		if (result.frame_count > 0 && frames[result.frame_count - 1].inlined)
+			decoder->bad = true;
+		if (decoder->bad || !each)
+			continue;
+		stop = each(arg, vaddr, &result);
+		if (stop)
+			return stop;
+	}
+	return decoder->bad || decoder->at != decoder->end ? -EBADMSG : 0;
+}
+
+static int get_strings(struct decoder *decoder)
+{
+	/* A string takes two bytes at least, so the table is in proportion to the input. */
+	decoder->string_count = get_number(decoder, (uint64_t)(decoder->end - decoder->at) / 2);
+	decoder->strings = calloc(decoder->string_count + 1, sizeof(*decoder->strings));
+	if (!decoder->strings)
+		return -ENOMEM;
+	for (uint64_t i = 1; i <= decoder->string_count && !decoder->bad; i++) {
+		uint64_t length = get_number(decoder, SYMCODEC_STRING_MAX);
+
+		if (length >= (uint64_t)(decoder->end - decoder->at) ||
+		    memchr(decoder->at, '\0', length + 1) != decoder->at + length)
+			return -EBADMSG;
+		decoder->strings[i] = (const char *)decoder->at;
+		decoder->at += length + 1;
+	}
+	return decoder->bad ? -EBADMSG : 0;
+}
+
+int symcodec_decode(
+    const uint8_t *bytes, size_t byte_count, struct symbol_facts *facts, symcodec_each_fn *each, void *arg)
+{
+	struct decoder decoder = {.at = bytes + 3, .end = bytes + byte_count};
+	const uint8_t *results;
+	int error;
+
+	if (byte_count < 3 || bytes[0] != VERSION || bytes[1] > SYMBOL_DWARF || (bytes[2] & ~FLAGS_ALL))
+		return -EBADMSG;
+	*facts = (struct symbol_facts){.source = bytes[1],
+	    .has_lines = bytes[2] & FLAG_LINES,
+	    .has_inlines = bytes[2] & FLAG_INLINES,
+	    .debug_file = bytes[2] & FLAG_DEBUG_FILE};
+	error = get_strings(&decoder);
+	results = decoder.at;
+	if (!error)
+		error = get_results(&decoder, NULL, NULL);
+	if (!error) {
+		decoder.at = results;
+		error = get_results(&decoder, each, arg);
+	}
+	free(decoder.strings);
+	return error;
+}

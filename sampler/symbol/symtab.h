@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A sorted table of one file's functions, merged from all symbol tables that it and its debug file have.
+ *
+ * Why not libdwfl: dwfl_module_addrinfo() searches linearly, 1.5 to 3 ms per address in cc1 or node. Here a
+ * lookup is a binary search.
+ */
+#ifndef SAMPLER_SYMBOL_SYMTAB_H
+#define SAMPLER_SYMBOL_SYMTAB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <libelf.h>
+
+#include "sampler/symbol/extents.h"
+
+struct symtab;
+
+struct symtab_entry {
+	uint64_t start;
+	uint64_t size;    /* 0: unknown, reaches to the next symbol or to limit */
+	uint64_t limit;   /* end of its section, else of its segment */
+	const char *name; /* borrowed from the Elf or the caller */
+	uint8_t rank;     /* lower is better; of the winner among aliases */
+};
+
+/* Keeps a copy of extents: only symbols inside are taken. NULL when out of memory. */
+struct symtab *symtab_new(const struct extents *extents);
+void symtab_free(struct symtab *symtab);
+
+/*
+ * Names the addresses that will be looked for (ascending, no duplicates, borrowed; none: all), before the
+ * first addition. symtab_add_elf() then keeps only what can answer for them: sorting all of node's 150,000
+ * symbols for some hundred addresses took 40 ms. Of aliases of different sizes in different sections of the
+ * file the best name is not certain to stay. Returns 0 or -ENOMEM.
+ */
+int symtab_want(struct symtab *symtab, const uint64_t *vaddrs, size_t n);
+
+/*
+ * Adds functions, indirect functions and sized untyped symbols. symtab_add_elf() reads all sections of one
+ * type (SHT_SYMTAB or SHT_DYNSYM) of a 64-bit file; the Elf must outlive the table. section_end 0: unknown.
+ * Returns how many there are, or -ENOMEM.
+ */
+long symtab_add_elf(struct symtab *symtab, Elf *elf, uint32_t section_type);
+long symtab_add(struct symtab *symtab, const Elf64_Sym *symbol, uint64_t section_end, const char *name);
+
+/* Where section number `index` ends; 0: there is no such section. */
+uint64_t symtab_section_end(Elf *elf, unsigned index);
+
+/* Sorts, after the last addition and before the first search; of aliases the best name stays. */
+void symtab_sort(struct symtab *symtab);
+
+size_t symtab_count(const struct symtab *symtab);
+
+/*
+ * The function that contains vaddr: the innermost sized one, else the one without size that begins last
+ * before it in the same section, with no other symbol in between. NULL: none.
+ */
+const struct symtab_entry *symtab_find(const struct symtab *symtab, uint64_t vaddr);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/symbol/units.h"
+
+#include <dwarf.h>
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+	UNITS_MAX = 1 << 20,
+	RANGES_MAX = 1 << 24, /* of all units together: range lists can be shared by hostile units */
+};
+
+size_t units_lower_bound(const uint64_t *vaddrs, size_t n, uint64_t vaddr)
+{
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (vaddrs[middle] < vaddr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct assignment {
+	const struct extents *extents;
+	const uint64_t *vaddrs;
+	size_t n;
+	Dwarf_Off *unit_offsets;
+	uint64_t *widths; /* of the range that claimed vaddrs[i] */
+	size_t ranges_left;
+};
+
+static void claim(struct assignment *assignment, Dwarf_Off unit, uint64_t start, uint64_t end)
+{
+	size_t i;
+
+	/* Thrown away functions keep their ranges, at address 0 or 1. */
+	if (end <= start || extents_end(assignment->extents, start) == 0)
+		return;
+	for (i = units_lower_bound(assignment->vaddrs, assignment->n, start);
+	     i < assignment->n && assignment->vaddrs[i] < end; i++) {
+		if (assignment->unit_offsets[i] && assignment->widths[i] <= end - start)
+			continue;
+		assignment->unit_offsets[i] = unit;
+		assignment->widths[i] = end - start;
+	}
+}
+
+static void claim_all(struct assignment *assignment, Dwarf_Die *unit)
+{
+	Dwarf_Addr base, start, end;
+	ptrdiff_t next = 0;
+
+	while (assignment->ranges_left > 0 && (next = dwarf_ranges(unit, next, &base, &start, &end)) > 0) {
+		assignment->ranges_left--;
+		claim(assignment, dwarf_dieoffset(unit), start, end);
+	}
+}
+
+int units_assign(Dwarf *dwarf, const struct extents *extents, const uint64_t *vaddrs, size_t n,
+    Dwarf_Off *unit_offsets, struct unit_facts *facts)
+{
+	struct assignment assignment = {
+	    extents, vaddrs, n, unit_offsets, calloc(n, sizeof(uint64_t)), RANGES_MAX};
+	Dwarf_CU *unit = NULL;
+	Dwarf_Die die;
+	uint8_t type;
+
+	if (!assignment.widths)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		unit_offsets[i] = 0;
+	*facts = (struct unit_facts){0};
+	/*
+	 * The last argument stays NULL: asking for split units would make libdw open .dwo paths of the
+	 * file's choice.
+	 */
+	for (size_t i = 0; i < UNITS_MAX && dwarf_get_units(dwarf, unit, &unit, NULL, &type, &die, NULL) == 0;
+	     i++) {
+		if ((type != DW_UT_compile && type != DW_UT_skeleton) ||
+		    dwarf_tag(&die) == DW_TAG_partial_unit)
+			continue;
+		facts->any = true;
+		facts->any_lines |= dwarf_hasattr(&die, DW_AT_stmt_list) != 0;
+		claim_all(&assignment, &die);
+	}
+	free(assignment.widths);
+	return 0;
+}

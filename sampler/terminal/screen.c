@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/terminal/screen.h"
+
+#include "pprof/file.h"
+#include "sampler/terminal/log_line.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ROOM_LEAST = 16, PAGER_MISSING = 127 };
+
+static int width_find(bool terminal)
+{
+	const char *columns = getenv("COLUMNS");
+	struct winsize size;
+	long width = columns ? strtol(columns, NULL, 10) : 0;
+
+	if (width > 0 && width < 10000)
+		return (int)width;
+	if (!terminal)
+		return 0;
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+int screen_open(struct screen *screen, const char *path, bool pages)
+{
+	bool terminal = !path && isatty(STDOUT_FILENO);
+	const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
+
+	memset(screen, 0, sizeof(*screen));
+	screen->path = path;
+	screen->width = width_find(terminal);
+	screen->pages = terminal && pages;
+	screen->colours = terminal && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+	screen->out = open_memstream(&screen->text, &screen->text_bytes);
+	if (screen->out)
+		return 0;
+	log_line("not enough memory");
+	return -ENOMEM;
+}
+
+/* ---- writing */
+
+static int write_all(int fd, const char *text, size_t bytes)
+{
+	while (bytes) {
+		ssize_t n = write(fd, text, bytes);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		text += n;
+		bytes -= (size_t)n;
+	}
+	return 0;
+}
+
+static const char *pager_name(void)
+{
+	const char *pager = getenv("HEAPTAP_PAGER");
+
+	if (!pager)
+		pager = getenv("PAGER");
+	if (!pager)
+		pager = "less";
+	return *pager && strcmp(pager, "cat") != 0 ? pager : NULL;
+}
+
+static void pager_exec(const char *pager, const int channel[2])
+{
+	dup2(channel[0], STDIN_FILENO);
+	close(channel[0]);
+	close(channel[1]);
+	/* as git: stay out of the way if it fits, pass colours on, leave the text there */
+	setenv("LESS", "FRX", 0);
+	setenv("LV", "-c", 0);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGPIPE, SIG_DFL);
+	if (strpbrk(pager, " \t|&;<>()$`\\\"'*?[#~=%"))
+		execlp("sh", "sh", "-c", pager, (char *)NULL);
+	else
+		execlp(pager, pager, (char *)NULL);
+	_exit(PAGER_MISSING);
+}
+
+/* True if the pager has shown it. Ctrl-C belongs to the pager while it runs. */
+static bool pager_run(const char *pager, const char *text, size_t bytes)
+{
+	void (*interrupt)(int) = signal(SIGINT, SIG_IGN);
+	void (*broken)(int) = signal(SIGPIPE, SIG_IGN);
+	int channel[2], status = PAGER_MISSING << 8;
+	pid_t pid = pipe(channel) == 0 ? fork() : -1;
+
+	if (pid == 0)
+		pager_exec(pager, channel);
+	if (pid > 0) {
+		close(channel[0]);
+		write_all(channel[1], text, bytes);
+		close(channel[1]);
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+	}
+	signal(SIGINT, interrupt);
+	signal(SIGPIPE, broken);
+	return !(WIFEXITED(status) && WEXITSTATUS(status) == PAGER_MISSING);
+}
+
+int screen_close(struct screen *screen, int status)
+{
+	const char *pager = screen->pages ? pager_name() : NULL;
+	int err = 0;
+
+	if (fclose(screen->out) != 0) {
+		log_line("not enough memory");
+		free(screen->text);
+		return 1;
+	}
+	if (status == 1)
+		err = 0;
+	else if (screen->path)
+		err = file_publish(screen->path, screen->text, screen->text_bytes, 0666, 0);
+	else if (!pager || !pager_run(pager, screen->text, screen->text_bytes))
+		err = write_all(STDOUT_FILENO, screen->text, screen->text_bytes);
+	if (err)
+		log_line(
+		    "cannot write %s: %s", screen->path ? screen->path : "standard output", strerror(-err));
+	free(screen->text);
+	return err ? 1 : status;
+}
+
+/* ---- text */
+
+const char *screen_style(const struct screen *screen, enum screen_style style)
+{
+	static const char *const sequences[] = {
+	    [SCREEN_PLAIN] = "\033[m",
+	    [SCREEN_HEAD] = "\033[1m",
+	    [SCREEN_DIM] = "\033[2m",
+	    [SCREEN_MORE] = "\033[31m",
+	    [SCREEN_LESS] = "\033[32m",
+	};
+
+	return screen->colours ? sequences[style] : "";
+}
+
+/* Of valid UTF-8: everything but continuation bytes begins a character. */
+static bool is_start(unsigned char byte)
+{
+	return (byte & 0xc0) != 0x80;
+}
+
+static size_t columns_of(const char *text)
+{
+	size_t columns = 0;
+
+	for (; *text; text++)
+		columns += is_start((unsigned char)*text);
+	return columns;
+}
+
+/* C0, DEL and C1 (U+0080 to U+009F) are the terminal's, not a name's. */
+static const char *put(FILE *out, const char *text)
+{
+	unsigned char first = (unsigned char)text[0], second = (unsigned char)text[1];
+
+	if (first < 0x20 || first == 0x7f || (first == 0xc2 && second < 0xa0)) {
+		putc('?', out);
+		return text + (first == 0xc2 && second ? 2 : 1);
+	}
+	do
+		putc(*text++, out);
+	while (*text && !is_start((unsigned char)*text));
+	return text;
+}
+
+int screen_columns(const char *text)
+{
+	size_t columns = columns_of(text);
+
+	return columns < INT_MAX ? (int)columns : INT_MAX;
+}
+
+int screen_text(const struct screen *screen, const char *text, int room)
+{
+	size_t columns = columns_of(text), at = 0, head, tail;
+
+	if (room <= 0 || columns <= (size_t)room) {
+		int taken = screen_columns(text);
+
+		while (*text)
+			text = put(screen->out, text);
+		return taken;
+	}
+	head = (size_t)(room - 2) / 2;
+	tail = (size_t)(room - 2) - head;
+	for (; *text; at++) {
+		if (at == head)
+			fputs("..", screen->out);
+		if (at < head || at >= columns - tail) {
+			text = put(screen->out, text);
+			continue;
+		}
+		do
+			text++;
+		while (*text && !is_start((unsigned char)*text));
+	}
+	return room;
+}
+
+void screen_lines(const struct screen *screen, int indent, const char *text)
+{
+	int at = 0;
+
+	while (*text) {
+		size_t length = strcspn(text, " ");
+		char *word = strndup(text, length);
+		int columns = word ? (int)columns_of(word) : 0;
+
+		if (at && screen->width && at + 1 + columns > screen->width) {
+			putc('\n', screen->out);
+			at = 0;
+		}
+		fprintf(screen->out, "%*s", at ? 1 : indent, "");
+		at += (at ? 1 : indent) + columns;
+		screen_text(screen, word ? word : "", 0);
+		free(word);
+		text += length;
+		text += strspn(text, " ");
+	}
+	putc('\n', screen->out);
+}
+
+int screen_room(const struct screen *screen, int used)
+{
+	if (!screen->width)
+		return 0;
+	return screen->width - used > ROOM_LEAST ? screen->width - used : ROOM_LEAST;
+}
+
+const char *screen_value(double value, bool bytes, char text[SCREEN_VALUE_BYTES])
+{
+	static const char *const byte_units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	static const char *const count_units[] = {"", "k", "M", "G", "T", "P", "E"};
+	double step = bytes ? 1024 : 1000, size = fabs(value);
+	size_t unit = 0;
+
+	if (!bytes && size < 1e6) {
+		snprintf(text, SCREEN_VALUE_BYTES, "%.0f", value);
+		return text;
+	}
+	/* 1023.95 would be printed as 1024.0 */
+	for (; size >= step - 0.05 && unit < 6; size /= step)
+		unit++;
+	snprintf(text, SCREEN_VALUE_BYTES, unit ? "%s%.1f%s%s" : "%s%.0f%s%s", value < 0 ? "-" : "", size,
+	    bytes ? " " : "", bytes ? byte_units[unit] : count_units[unit]);
+	return text;
+}
+
+/* As "3.4 s" up to a day or so, hours above: 64 bits of nanoseconds fit the ten columns too. */
+static const char *print_time(double value_ns, char text[SCREEN_VALUE_BYTES])
+{
+	static const char *const units[] = {"ns", "us", "ms", "s"};
+	double size = fabs(value_ns);
+	size_t unit = 0;
+
+	for (; size >= 999.95 && unit < 3; size /= 1000)
+		unit++;
+	if (size >= 99999.95)
+		snprintf(text, SCREEN_VALUE_BYTES, "%s%.0f h", value_ns < 0 ? "-" : "", size / 3600);
+	else
+		snprintf(text, SCREEN_VALUE_BYTES, "%s%.*f %s", value_ns < 0 ? "-" : "", unit ? 1 : 0, size,
+		    units[unit]);
+	return text;
+}
+
+const char *screen_measure(double value, const char *unit, char text[SCREEN_VALUE_BYTES])
+{
+	if (strcmp(unit, "nanoseconds") == 0)
+		return print_time(value, text);
+	return screen_value(value, strcmp(unit, "bytes") == 0, text);
+}
+
+const char *screen_doubt(
+    double value, double samples, double variance, bool unsure, char text[SCREEN_VALUE_BYTES])
+{
+	double percent = value != 0 ? 100 * sqrt(variance > 0 ? variance : 0) / fabs(value) : 0;
+	long count = lround(samples);
+
+	if (unsure || value == 0)
+		text[0] = '\0';
+	else if (variance <= 0)
+		strcpy(text, "exact");
+	else if (samples < ESTIMATE_FEW_SAMPLES - 0.5)
+		snprintf(text, SCREEN_VALUE_BYTES,
+		    count < 1        ? "<1 sample"
+		        : count == 1 ? "%ld sample"
+		                     : "%ld samples",
+		    count);
+	else
+		snprintf(text, SCREEN_VALUE_BYTES, percent < 9.95 ? "+-%.1f%%" : "+-%.0f%%", percent);
+	return text;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where a command's output goes: a file (which appears whole or not at all), a pipe, or a terminal, and then
+ * by way of a pager, in colours and no wider than the terminal is.
+ *
+ * Output is collected and written at the end, so that a command that fails half way has written nothing.
+ * Environment: COLUMNS (width, also for a pipe), NO_COLOR, TERM, HEAPTAP_PAGER or PAGER ("" and "cat": none),
+ * LESS.
+ */
+#ifndef SAMPLER_TERMINAL_SCREEN_H
+#define SAMPLER_TERMINAL_SCREEN_H
+
+#include "pprof/traces.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+struct screen {
+	FILE *out;
+	int width; /* columns; 0: as wide as it gets */
+	bool colours, pages;
+	const char *path; /* NULL: standard output */
+	char *text;
+	size_t text_bytes;
+};
+
+/* path NULL: standard output. Returns 0 or -ENOMEM. */
+int screen_open(struct screen *screen, const char *path, bool pages);
+
+/* Writes it all and ends the screen. Returns the exit status: `status`, or 1 after a line that says what
+ * failed. */
+int screen_close(struct screen *screen, int status);
+
+enum screen_style { SCREEN_PLAIN, SCREEN_HEAD, SCREEN_DIM, SCREEN_MORE, SCREEN_LESS };
+
+/* The sequence that begins a style; "" without colours. SCREEN_PLAIN ends the others. */
+const char *screen_style(const struct screen *screen, enum screen_style style);
+
+/* Prints text in at most `room` columns (0 or less: any number), its middle left out if need be, and never a
+ * byte that would move the cursor: names may come from anywhere. Returns the columns that it took. */
+int screen_text(const struct screen *screen, const char *text, int room);
+
+/* Columns that text takes. */
+int screen_columns(const char *text);
+
+/* Prints text as lines of whole words that fit the width, each after `indent` blanks. */
+void screen_lines(const struct screen *screen, int indent, const char *text);
+
+/* What is left of the width after `used` columns; 0: any number. At least 16, however narrow the terminal. */
+int screen_room(const struct screen *screen, int used);
+
+/* "4.3 MiB", "1234", "12.3M" in at most 10 columns; bytes may be negative. */
+enum { SCREEN_VALUE_BYTES = 32 };
+const char *screen_value(double value, bool bytes, char text[SCREEN_VALUE_BYTES]);
+
+/* The same by a sample type's unit: "bytes", "nanoseconds" ("151.5 ms", "3.4 s"), all others are counts. */
+const char *screen_measure(double value, const char *unit, char text[SCREEN_VALUE_BYTES]);
+
+/* "+-2.8%", or "3 samples" where the error means nothing, "exact", or "" when nothing is known. At most 10
+ * columns. */
+const char *screen_doubt(
+    double value, double samples, double variance, bool unsure, char text[SCREEN_VALUE_BYTES]);
+
+#endif

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/unwind/cfi.h"
+#include "sampler/unwind/cfi_odd.h"
+#include "sampler/unwind/cfi_section.h"
+
+#include <dwarf.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	SLOTS_FIRST = 256,
+	/* Addresses come from stacks and so from anybody: beyond these the table starts anew, and rules stop
+	 * being made. */
+	SLOTS_MAX = 1 << 20,
+	RULES_MAX = 1 << 18,
+	ODD_MAX = 1 << 14,
+	CHUNK = 64,
+};
+
+/* An address seen and its rule; rule is NULL in a free slot. */
+struct slot {
+	uint64_t vaddr;
+	const struct cfi_rule *rule;
+};
+
+struct chunk {
+	struct chunk *next;
+	struct cfi_rule rule[CHUNK];
+};
+
+struct cfi {
+	const struct regs_arch *arch;
+	struct slot *slots;
+	unsigned slot_bits;
+	size_t used;
+	/* Every rule once; the chunks never move, so that caches may point into them. */
+	struct chunk *chunks;
+	const struct cfi_rule **known; /* hash table over the plain rules' bytes */
+	size_t n_known, known_room;
+	size_t n_rules, n_odd, odd_bytes;
+	/* Opened at the first need. */
+	struct cfi_section *eh_frame, *debug_frame;
+	bool tried_eh_frame, tried_debug_frame;
+};
+
+static const struct cfi_rule no_rule = {.kind = CFI_NONE};
+static const struct cfi_rule end_rule = {.kind = CFI_END};
+
+static struct cfi *new_cfi(uint16_t e_machine)
+{
+	struct cfi *cfi = calloc(1, sizeof(*cfi));
+
+	if (!cfi)
+		return NULL;
+	elf_version(EV_CURRENT);
+	cfi->arch = regs_arch_find(e_machine);
+	cfi->slot_bits = __builtin_ctz(SLOTS_FIRST);
+	cfi->slots = calloc(SLOTS_FIRST, sizeof(*cfi->slots));
+	if (!cfi->slots || !cfi->arch) {
+		cfi_free(cfi);
+		return NULL;
+	}
+	return cfi;
+}
+
+void cfi_free(struct cfi *cfi)
+{
+	struct chunk *next;
+
+	if (!cfi)
+		return;
+	cfi_section_close(cfi->eh_frame);
+	cfi_section_close(cfi->debug_frame);
+	for (struct chunk *chunk = cfi->chunks; chunk; chunk = next) {
+		next = chunk->next;
+		for (unsigned i = 0; i < CHUNK; i++)
+			if (chunk->rule[i].kind == CFI_ODD)
+				cfi_odd_free((struct cfi_odd *)chunk->rule[i].odd);
+		free(chunk);
+	}
+	free(cfi->known);
+	free(cfi->slots);
+	free(cfi);
+}
+
+static inline size_t slot_index(const struct cfi *cfi, uint64_t vaddr)
+{
+	/* 2^64 / golden ratio: spreads neighbours, and the upper bits depend on all lower ones. */
+	return vaddr * UINT64_C(0x9e3779b97f4a7c15) >> (64 - cfi->slot_bits);
+}
+
+static struct slot *find_slot(const struct cfi *cfi, uint64_t vaddr)
+{
+	size_t mask = ((size_t)1 << cfi->slot_bits) - 1;
+	size_t i = slot_index(cfi, vaddr);
+
+	while (cfi->slots[i].rule && cfi->slots[i].vaddr != vaddr)
+		i = (i + 1) & mask;
+	return &cfi->slots[i];
+}
+
+static bool grow_slots(struct cfi *cfi)
+{
+	struct slot *old = cfi->slots;
+	size_t n = (size_t)1 << cfi->slot_bits;
+
+	if (n >= SLOTS_MAX) {
+		memset(old, 0, n * sizeof(*old));
+		cfi->used = 0;
+		return true;
+	}
+	cfi->slots = calloc(2 * n, sizeof(*old));
+	if (!cfi->slots) {
+		cfi->slots = old;
+		return false;
+	}
+	cfi->slot_bits++;
+	for (size_t i = 0; i < n; i++)
+		if (old[i].rule)
+			*find_slot(cfi, old[i].vaddr) = old[i];
+	free(old);
+	return true;
+}
+
+/* Room for one rule more, zeroed; NULL: out of memory or too many. */
+static struct cfi_rule *add_rule(struct cfi *cfi)
+{
+	if (cfi->n_rules >= RULES_MAX)
+		return NULL;
+	if (cfi->n_rules % CHUNK == 0) {
+		struct chunk *chunk = calloc(1, sizeof(*chunk));
+		if (!chunk)
+			return NULL;
+		chunk->next = cfi->chunks;
+		cfi->chunks = chunk;
+	}
+	return &cfi->chunks->rule[cfi->n_rules++ % CHUNK];
+}
+
+static size_t hash_rule(const struct cfi_rule *rule)
+{
+	uint64_t words[sizeof(*rule) / 8], hash = 0;
+
+	memcpy(words, rule, sizeof(words));
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		hash = (hash ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
+	return hash ^ hash >> 32;
+}
+
+static const struct cfi_rule **find_known(const struct cfi *cfi, const struct cfi_rule *rule)
+{
+	size_t i = hash_rule(rule) & (cfi->known_room - 1);
+
+	while (cfi->known[i] && memcmp(cfi->known[i], rule, sizeof(*rule)) != 0)
+		i = (i + 1) & (cfi->known_room - 1);
+	return &cfi->known[i];
+}
+
+static bool grow_known(struct cfi *cfi)
+{
+	const struct cfi_rule **old = cfi->known;
+	size_t n = cfi->known_room, room = n ? 2 * n : 64;
+
+	cfi->known = calloc(room, sizeof(*old));
+	if (!cfi->known) {
+		cfi->known = old;
+		return false;
+	}
+	cfi->known_room = room;
+	for (size_t i = 0; i < n; i++)
+		if (old[i])
+			*find_known(cfi, old[i]) = old[i];
+	free(old);
+	return true;
+}
+
+static const struct cfi_rule *intern(struct cfi *cfi, const struct cfi_rule *rule)
+{
+	const struct cfi_rule **place;
+	struct cfi_rule *added;
+
+	if (2 * cfi->n_known >= cfi->known_room && !grow_known(cfi))
+		return &no_rule;
+	place = find_known(cfi, rule);
+	added = *place ? NULL : add_rule(cfi);
+	if (!added)
+		return *place ? *place : &no_rule;
+	*added = *rule;
+	*place = added;
+	cfi->n_known++;
+	return added;
+}
+
+enum place { PLACE_SAME, PLACE_OFFSET, PLACE_CFA, PLACE_UNDEFINED, PLACE_OTHER };
+
+/* Sorts what libdw says about a register into the plain cases; *OFFSET from the CFA for PLACE_OFFSET. */
+static enum place plain_place(Dwarf_Frame *frame, int column, int32_t *offset)
+{
+	Dwarf_Op scratch[3], *ops;
+	size_t n;
+
+	if (dwarf_frame_register(frame, column, scratch, &ops, &n) != 0)
+		return PLACE_OTHER;
+	if (n == 0)
+		return ops == scratch ? PLACE_UNDEFINED : PLACE_SAME;
+	if (ops[0].atom != DW_OP_call_frame_cfa)
+		return PLACE_OTHER;
+	*offset = 0;
+	if (n == 1)
+		return PLACE_OFFSET;
+	if (n == 2 && ops[1].atom == DW_OP_stack_value)
+		return PLACE_CFA;
+	if (n != 2 || ops[1].atom != DW_OP_plus_uconst || (int64_t)ops[1].number != (int32_t)ops[1].number)
+		return PLACE_OTHER;
+	*offset = (int32_t)ops[1].number;
+	return PLACE_OFFSET;
+}
+
+/* Lets the unwinder check the places it reads all at once. What is not saved gets a harmless place to read.
+ * */
+static void find_extent(const struct regs_arch *arch, struct cfi_rule *rule)
+{
+	int32_t lowest = -8, highest = -8;
+
+	for (unsigned i = 0; i <= arch->n_tracked; i++) {
+		bool is_ra = i == arch->n_tracked;
+		if (is_ra ? rule->ra_in_register : !(rule->saved >> i & 1)) {
+			*(is_ra ? &rule->ra_offset : &rule->offset[i]) = -8;
+			continue;
+		}
+		int32_t offset = is_ra ? rule->ra_offset : rule->offset[i];
+		lowest = offset < lowest ? offset : lowest;
+		highest = offset > highest ? offset : highest;
+	}
+	if (highest <= -8 && lowest > -65536)
+		rule->compact_bytes = (uint16_t)(0 - lowest);
+}
+
+/* True if FRAME fits the plain form. */
+static bool compile_simple(
+    const struct regs_arch *arch, Dwarf_Frame *frame, int ra_column, struct cfi_rule *rule)
+{
+	Dwarf_Op *ops;
+	size_t n;
+	int32_t ignored;
+
+	if (dwarf_frame_cfa(frame, &ops, &n) != 0 || n != 1 || ops[0].atom != DW_OP_bregx ||
+	    ops[0].number >= arch->count || (int64_t)ops[0].number2 != (int32_t)ops[0].number2)
+		return false;
+	rule->kind = CFI_SIMPLE;
+	rule->cfa_reg = (uint8_t)ops[0].number;
+	rule->cfa_offset = (int32_t)ops[0].number2;
+	switch (plain_place(frame, ra_column, &rule->ra_offset)) {
+	case PLACE_OFFSET:
+		break;
+	case PLACE_SAME:
+		rule->ra_in_register = true;
+		if (arch->ra_in_register && ra_column == arch->ra)
+			break;
+		return false;
+	default:
+		return false;
+	}
+	for (unsigned i = 0; i < arch->n_tracked; i++) {
+		/*
+		 * Undefined is taken for unchanged: elfutils' defaults for x86-64 name register 0 where they
+		 * mean rbx (3), so that every row that does not save rbx calls it undefined.
+		 */
+		enum place place = plain_place(frame, arch->tracked[i], &rule->offset[i]);
+		if (place == PLACE_OFFSET)
+			rule->saved |= (uint16_t)(1 << i);
+		else if (place != PLACE_SAME && place != PLACE_UNDEFINED)
+			return false;
+	}
+	enum place sp = plain_place(frame, arch->sp, &ignored);
+	find_extent(arch, rule);
+	return sp == PLACE_CFA || sp == PLACE_SAME || sp == PLACE_UNDEFINED;
+}
+
+static const struct cfi_rule *compile_odd(
+    struct cfi *cfi, Dwarf_Frame *frame, int ra_column, bool signal_frame)
+{
+	struct cfi_odd *odd = cfi->n_odd < ODD_MAX ? cfi_odd_new(cfi->arch, frame, ra_column) : NULL;
+	struct cfi_rule *rule = odd ? add_rule(cfi) : NULL;
+
+	if (!rule) {
+		cfi_odd_free(odd);
+		return &no_rule;
+	}
+	rule->kind = CFI_ODD;
+	rule->signal_frame = signal_frame;
+	rule->odd = odd;
+	cfi->n_odd++;
+	cfi->odd_bytes += sizeof(*odd) + odd->n_ops * sizeof(*odd->ops);
+	return rule;
+}
+
+static const struct cfi_rule *compile(struct cfi *cfi, Dwarf_Frame *frame)
+{
+	struct cfi_rule rule = {0};
+	Dwarf_Addr start, end;
+	bool signal_frame;
+	int32_t ignored;
+	int ra_column = dwarf_frame_info(frame, &start, &end, &signal_frame);
+
+	if (ra_column < 0)
+		return &no_rule;
+	if (plain_place(frame, ra_column, &ignored) == PLACE_UNDEFINED)
+		return &end_rule;
+	if (!compile_simple(cfi->arch, frame, ra_column, &rule))
+		return compile_odd(cfi, frame, ra_column, signal_frame);
+	rule.signal_frame = signal_frame;
+	return intern(cfi, &rule);
+}
+
+static Dwarf_Frame *find_frame(struct cfi *cfi, struct module *module, uint64_t vaddr)
+{
+	Dwarf_Frame *frame = NULL;
+
+	if (!cfi->tried_eh_frame) {
+		cfi->tried_eh_frame = true;
+		cfi->eh_frame = cfi_section_open_table(module);
+		if (!cfi->eh_frame)
+			cfi->eh_frame = cfi_section_open_eh_frame(module);
+	}
+	if (cfi->eh_frame)
+		frame = cfi_section_frame(cfi->eh_frame, module, vaddr);
+	if (frame)
+		return frame;
+	if (!cfi->tried_debug_frame) {
+		cfi->tried_debug_frame = true;
+		cfi->debug_frame = cfi_section_open_debug_frame(module);
+	}
+	return cfi->debug_frame ? cfi_section_frame(cfi->debug_frame, module, vaddr) : NULL;
+}
+
+static const struct cfi_rule *make_rule(struct cfi *cfi, struct module *module, uint64_t vaddr)
+{
+	Dwarf_Frame *frame = find_frame(cfi, module, vaddr);
+	const struct cfi_rule *rule = frame ? compile(cfi, frame) : &no_rule;
+
+	free(frame);
+	/* At most half full, so that a probe is short. */
+	if (2 * (cfi->used + 1) <= (size_t)1 << cfi->slot_bits || grow_slots(cfi)) {
+		*find_slot(cfi, vaddr) = (struct slot){vaddr, rule};
+		cfi->used++;
+	}
+	return rule;
+}
+
+const struct cfi_rule *cfi_find(struct module *module, uint64_t vaddr)
+{
+	struct cfi *cfi = module->cfi;
+
+	if (!cfi) {
+		if (!module->readable)
+			return &no_rule;
+		cfi = module->cfi = new_cfi(module->e_machine);
+		if (!cfi)
+			return &no_rule;
+	}
+	const struct slot *slot = find_slot(cfi, vaddr);
+	return slot->rule ? slot->rule : make_rule(cfi, module, vaddr);
+}
+
+void cfi_measure(const struct cfi *cfi, struct cfi_usage *usage)
+{
+	memset(usage, 0, sizeof(*usage));
+	if (!cfi)
+		return;
+	usage->addresses = cfi->used;
+	usage->rules = cfi->n_rules;
+	usage->odd = cfi->n_odd;
+	usage->own_bytes = ((size_t)1 << cfi->slot_bits) * sizeof(struct slot) +
+	    (cfi->n_rules + CHUNK - 1) / CHUNK * sizeof(struct chunk) +
+	    cfi->known_room * sizeof(*cfi->known) + cfi->odd_bytes;
+	if (cfi->eh_frame)
+		usage->image_bytes += cfi_section_bytes(cfi->eh_frame);
+	if (cfi->debug_frame)
+		usage->image_bytes += cfi_section_bytes(cfi->debug_frame);
+}

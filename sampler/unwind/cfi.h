@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Call frame information, compiled: for a program counter the rule that leads from a frame to its caller.
+ *
+ *	vaddr ──hash──> struct cfi_rule { CFA = r7 + 48;  RA at CFA - 8;  r3 at CFA - 32, r6 at CFA - 16 }
+ *
+ * The rule for an address is worked out once, by libdw (.eh_frame, else .debug_frame), and kept with the
+ * module for all processes that map the file. Rules repeat (a file of 100,000 rows has some hundreds that
+ * differ), so each is stored once: an address seen costs a 16 byte slot, a rule 64 bytes. What does not fit
+ * the plain form (PLT stubs, __restore_rt, stack-realigning prologues) is kept as a list of DWARF operations,
+ * see cfi_odd.h.
+ *
+ * The file's bytes are copied, a few pages around what is looked up, never mapped: a file that is cut short
+ * would kill us with SIGBUS, and one that changes while libdw reads it could pass a check and then be
+ * something else.
+ */
+#ifndef SAMPLER_UNWIND_CFI_H
+#define SAMPLER_UNWIND_CFI_H
+
+#include "sampler/unwind/module.h"
+#include "sampler/arch/regs.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct cfi;
+struct cfi_odd;
+
+enum cfi_kind {
+	CFI_NONE, /* nothing is known about this address */
+	CFI_SIMPLE,
+	CFI_ODD, /* by odd; the other fields but signal_frame say nothing */
+	CFI_END, /* the outermost frame: the return address is undefined */
+};
+
+struct cfi_rule {
+	uint8_t kind;
+	uint8_t cfa_reg;
+	bool signal_frame;   /* the caller was interrupted: its pc is exact */
+	bool ra_in_register; /* return address in the arch's ra register, not in memory */
+	/* bit i: arch->tracked[i] is at CFA + offset[i]; else it has its value still */
+	uint16_t saved;
+	/* not 0: all of these are in [CFA - compact_bytes, CFA), as compilers have it */
+	uint16_t compact_bytes;
+	int32_t cfa_offset;
+	int32_t ra_offset; /* from the CFA */
+	union {
+		int32_t offset[REGS_TRACKED_MAX];
+		const struct cfi_odd *odd;
+	};
+};
+
+_Static_assert(sizeof(struct cfi_rule) <= 64, "a rule is one cache line");
+
+/*
+ * The rule for VADDR of MODULE's file; never NULL, valid as long as the module. The first use of a module
+ * reads its headers, the first use of an address some pages of it.
+ */
+const struct cfi_rule *cfi_find(struct module *module, uint64_t vaddr);
+
+void cfi_free(struct cfi *cfi); /* NULL is allowed */
+
+struct cfi_usage {
+	size_t addresses, rules, odd;
+	size_t own_bytes;   /* slots, rules and odd rules */
+	size_t image_bytes; /* pages copied from the file */
+};
+
+void cfi_measure(const struct cfi *cfi, struct cfi_usage *usage);
+
+#endif

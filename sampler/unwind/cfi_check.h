@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Checks call frame instructions before libdw runs them: bounded register numbers, depth of remembered
+ * states, size of expressions. Pure.
+ */
+#ifndef SAMPLER_UNWIND_CFI_CHECK_H
+#define SAMPLER_UNWIND_CFI_CHECK_H
+
+#include <elfutils/libdw.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	CFI_CHECK_REGISTERS = 256, /* the highest in use are some 130 */
+	CFI_CHECK_REMEMBERED = 64,
+	CFI_CHECK_EXPRESSION_BYTES = 4096,
+	CFI_CHECK_INSTRUCTION_BYTES = 1 << 20, /* of one entry */
+};
+
+/*
+ * Checks the entry at OFFSET of DATA (.eh_frame if EH) and, for an FDE, the CIE it belongs to. E_IDENT and
+ * E_MACHINE of the ELF file. An entry that fails is not to be given to libdw.
+ */
+bool cfi_check_entry(
+    const unsigned char *e_ident, uint16_t e_machine, Elf_Data *data, bool eh, uint64_t offset);
+
+/* Checks every entry of DATA, making those that fail unusable. At most ENTRIES_MAX of them; false if there
+ * are more. */
+bool cfi_check_all(
+    const unsigned char *e_ident, uint16_t e_machine, Elf_Data *data, bool eh, size_t entries_max);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Takes one section out of a module's file and makes an ELF file in memory of it that has nothing else:
+ *
+ *	ELF header | the section, decompressed | section names | section headers: none, the section, the names
+ */
+#ifndef SAMPLER_UNWIND_CFI_EXTRACT_H
+#define SAMPLER_UNWIND_CFI_EXTRACT_H
+
+#include "sampler/unwind/module.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct cfi_extract {
+	uint8_t *elf; /* from malloc(), the caller's */
+	size_t elf_bytes;
+	size_t section; /* where the section is in it */
+	size_t section_bytes;
+};
+
+/* NAME: .eh_frame or .debug_frame (also found as .zdebug_frame). 0, -ENOENT, -EFBIG, -ENOEXEC, -ENOMEM or
+ * -errno. */
+int cfi_extract_section(struct module *module, const char *name, struct cfi_extract *extract);
+
+#endif

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/unwind/cfi_section.h"
+#include "sampler/unwind/cfi_check.h"
+#include "sampler/unwind/cfi_extract.h"
+
+#include <dwarf.h>
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+	GRANULE = 16 * 1024,       /* what is read at once around a place looked at */
+	ENTRY_BYTES_MAX = 2 << 20, /* of one CIE or FDE */
+	/* of a section that libdw reads from end to end, ~100 bytes of heap each */
+	ENTRIES_MAX = 1 << 19,
+};
+
+static const uint64_t image_max = UINT64_C(1) << 34;
+
+struct cfi_section {
+	Dwarf_CFI *cfi;
+	Dwarf *dwarf; /* owns cfi, if not NULL */
+	Elf *elf;
+	uint8_t *image;
+	size_t image_bytes;
+	bool mapped;      /* image is from mmap() and sparse, not from malloc() */
+	uint8_t *present; /* a bit per granule that has been read; sparse images only */
+	size_t copied_bytes;
+	uint64_t table, n_entries; /* place in the image and length of the sorted table */
+	uint64_t table_vaddr;      /* of .eh_frame_hdr, what the table is relative to */
+	uint64_t eh_frame, eh_frame_vaddr;
+};
+
+/* Fills in [offset, offset + n) of a sparse image. */
+static bool need(struct cfi_section *s, struct module *module, uint64_t offset, uint64_t n)
+{
+	if (offset > s->image_bytes || n > s->image_bytes - offset)
+		return false;
+	if (!n)
+		return true;
+	for (uint64_t g = offset / GRANULE; g <= (offset + n - 1) / GRANULE; g++) {
+		uint64_t start = g * GRANULE;
+		size_t len = s->image_bytes - start < GRANULE ? s->image_bytes - start : GRANULE;
+		if (s->present[g / 8] >> g % 8 & 1)
+			continue;
+		if (module_read(module, s->image + start, len, start) != 0) {
+			memset(s->image + start, 0, len);
+			return false;
+		}
+		s->present[g / 8] |= (uint8_t)(1 << g % 8);
+		s->copied_bytes += len;
+	}
+	return true;
+}
+
+/* How far the image must reach: the headers, and all PT_LOADs as far as the file has them. */
+static uint64_t image_extent(const struct module *module, const Elf64_Ehdr *ehdr)
+{
+	uint64_t extent = ehdr->e_phoff + (uint64_t)ehdr->e_phnum * sizeof(Elf64_Phdr);
+
+	for (uint32_t i = 0; i < module->n_segments; i++) {
+		uint64_t end = module->segments[i].offset + module->segments[i].file_bytes;
+		if (end > extent)
+			extent = end;
+	}
+	return extent < module->file_bytes ? extent : module->file_bytes;
+}
+
+static bool make_image(struct cfi_section *s, struct module *module)
+{
+	Elf64_Ehdr ehdr, *copy;
+	uint64_t extent;
+
+	if (module_read(module, &ehdr, sizeof(ehdr), 0) != 0 || ehdr.e_phoff > INT64_MAX)
+		return false;
+	extent = image_extent(module, &ehdr);
+	if (extent < sizeof(ehdr) || extent > image_max)
+		return false;
+	s->image =
+	    mmap(NULL, extent, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (s->image == MAP_FAILED) {
+		s->image = NULL;
+		return false;
+	}
+	s->image_bytes = extent;
+	s->mapped = true;
+	s->present = calloc(extent / GRANULE / 8 + 1, 1);
+	if (!s->present || !need(s, module, 0, sizeof(ehdr)) ||
+	    !need(s, module, ehdr.e_phoff, (uint64_t)ehdr.e_phnum * sizeof(Elf64_Phdr)))
+		return false;
+	/* What was checked when the module was made may have changed in the file since. */
+	copy = (Elf64_Ehdr *)s->image;
+	if (memcmp(copy->e_ident, ELFMAG, SELFMAG) != 0 || copy->e_ident[EI_CLASS] != ELFCLASS64 ||
+	    copy->e_ident[EI_DATA] != ELFDATA2LSB || copy->e_machine != module->e_machine ||
+	    copy->e_phentsize != sizeof(Elf64_Phdr) || copy->e_phoff != ehdr.e_phoff ||
+	    copy->e_phnum != ehdr.e_phnum)
+		return false;
+	copy->e_shoff = 0;
+	copy->e_shnum = 0;
+	copy->e_shstrndx = 0;
+	return true;
+}
+
+static bool find_phdr(const struct cfi_section *s, Elf64_Phdr *phdr)
+{
+	const Elf64_Ehdr *ehdr = (const Elf64_Ehdr *)s->image;
+
+	for (unsigned i = 0; i < ehdr->e_phnum; i++) {
+		memcpy(phdr, s->image + ehdr->e_phoff + i * sizeof(*phdr), sizeof(*phdr));
+		if (phdr->p_type == PT_GNU_EH_FRAME)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Reads .eh_frame_hdr: version 1, where .eh_frame is, and a table of pairs (address, address of the entry),
+ * sorted, as 32-bit offsets from its own address. That is the one form that linkers write; any other is
+ * treated as no table.
+ */
+static bool find_table(struct cfi_section *s, struct module *module)
+{
+	struct {
+		uint8_t version, eh_frame_format, count_format, table_format;
+		int32_t eh_frame;
+		uint32_t count;
+	} header;
+	Elf64_Phdr phdr;
+
+	if (!find_phdr(s, &phdr) || phdr.p_filesz < sizeof(header) ||
+	    !need(s, module, phdr.p_offset, sizeof(header)))
+		return false;
+	memcpy(&header, s->image + phdr.p_offset, sizeof(header));
+	if (header.version != 1 || header.eh_frame_format != (DW_EH_PE_pcrel | DW_EH_PE_sdata4) ||
+	    header.count_format != DW_EH_PE_udata4 ||
+	    header.table_format != (DW_EH_PE_datarel | DW_EH_PE_sdata4) || header.count == 0 ||
+	    header.count > (phdr.p_filesz - sizeof(header)) / 8)
+		return false;
+	s->table = phdr.p_offset + sizeof(header);
+	s->table_vaddr = phdr.p_vaddr;
+	s->n_entries = header.count;
+	s->eh_frame_vaddr = phdr.p_vaddr + 4 + (uint64_t)(int64_t)header.eh_frame;
+	s->eh_frame = s->eh_frame_vaddr - phdr.p_vaddr + phdr.p_offset;
+	return s->table + s->n_entries * 8 <= s->image_bytes && s->eh_frame < s->image_bytes &&
+	    need(s, module, s->eh_frame, 1);
+}
+
+struct cfi_section *cfi_section_open_table(struct module *module)
+{
+	struct cfi_section *s = calloc(1, sizeof(*s));
+
+	if (!s || !make_image(s, module) || !find_table(s, module))
+		goto fail;
+	s->elf = elf_memory((char *)s->image, s->image_bytes);
+	s->cfi = s->elf ? dwarf_getcfi_elf(s->elf) : NULL;
+	if (s->cfi)
+		return s;
+fail:
+	cfi_section_close(s);
+	return NULL;
+}
+
+/* An ELF file in memory with that one section, every entry of it checked. */
+static struct cfi_section *open_extract(struct module *module, const char *name)
+{
+	struct cfi_section *s = calloc(1, sizeof(*s));
+	struct cfi_extract extract;
+	bool eh = strcmp(name, ".eh_frame") == 0;
+
+	if (!s || cfi_extract_section(module, name, &extract) != 0) {
+		free(s);
+		return NULL;
+	}
+	s->image = extract.elf;
+	s->image_bytes = s->copied_bytes = extract.elf_bytes;
+	Elf_Data data = {.d_buf = s->image + extract.section,
+	    .d_size = extract.section_bytes,
+	    .d_type = ELF_T_BYTE,
+	    .d_version = EV_CURRENT};
+	if (!cfi_check_all(s->image, module->e_machine, &data, eh, ENTRIES_MAX))
+		goto fail;
+	s->elf = elf_memory((char *)s->image, s->image_bytes);
+	if (!s->elf)
+		goto fail;
+	if (eh) {
+		s->cfi = dwarf_getcfi_elf(s->elf);
+	} else {
+		s->dwarf = dwarf_begin_elf(s->elf, DWARF_C_READ, NULL);
+		s->cfi = s->dwarf ? dwarf_getcfi(s->dwarf) : NULL;
+	}
+	if (s->cfi)
+		return s;
+fail:
+	cfi_section_close(s);
+	return NULL;
+}
+
+struct cfi_section *cfi_section_open_eh_frame(struct module *module)
+{
+	return open_extract(module, ".eh_frame");
+}
+
+struct cfi_section *cfi_section_open_debug_frame(struct module *module)
+{
+	return open_extract(module, ".debug_frame");
+}
+
+void cfi_section_close(struct cfi_section *s)
+{
+	if (!s)
+		return;
+	if (s->dwarf)
+		dwarf_end(s->dwarf);
+	else if (s->cfi)
+		dwarf_cfi_end(s->cfi);
+	if (s->elf)
+		elf_end(s->elf);
+	if (s->mapped)
+		munmap(s->image, s->image_bytes);
+	else
+		free(s->image);
+	free(s->present);
+	free(s);
+}
+
+static bool table_entry(
+    struct cfi_section *s, struct module *module, uint64_t index, uint64_t *start, uint64_t *entry)
+{
+	int32_t pair[2];
+	uint64_t at = s->table + index * sizeof(pair);
+
+	if (!need(s, module, at, sizeof(pair)))
+		return false;
+	memcpy(pair, s->image + at, sizeof(pair));
+	*start = s->table_vaddr + (uint64_t)(int64_t)pair[0];
+	*entry = s->table_vaddr + (uint64_t)(int64_t)pair[1];
+	return true;
+}
+
+/*
+ * Finds the entry that may cover VADDR. Probes the table in the order libdw does, so that what libdw is going
+ * to look at is there.
+ */
+static bool search_table(struct cfi_section *s, struct module *module, uint64_t vaddr, uint64_t *found)
+{
+	uint64_t low = 0, high = s->n_entries;
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2, start, entry, next = UINT64_MAX, ignored;
+		if (!table_entry(s, module, middle, &start, &entry))
+			return false;
+		if (middle + 1 < s->n_entries && !table_entry(s, module, middle + 1, &next, &ignored))
+			return false;
+		if (vaddr < start) {
+			high = middle;
+		} else if (vaddr >= next) {
+			low = middle + 1;
+		} else {
+			*found = entry - s->eh_frame_vaddr;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Fills in the entry at OFFSET of .eh_frame and yields the offset of the CIE it names, or of itself. */
+static bool need_entry(struct cfi_section *s, struct module *module, uint64_t offset, uint64_t *cie)
+{
+	uint64_t at = s->eh_frame + offset, len, header = 4;
+	uint32_t word;
+	uint64_t id;
+
+	if (offset >= s->image_bytes - s->eh_frame || !need(s, module, at, 20))
+		return false;
+	memcpy(&word, s->image + at, 4);
+	len = word;
+	memcpy(&word, s->image + at + 4, 4);
+	id = word;
+	if (len == UINT32_MAX) {
+		header = 12;
+		memcpy(&len, s->image + at + 4, 8);
+		memcpy(&id, s->image + at + 12, 8);
+	}
+	if (len == 0 || len > ENTRY_BYTES_MAX || !need(s, module, at, header + len))
+		return false;
+	/* An FDE says how far in front of this very field its CIE is. */
+	if (id > offset + header)
+		return false;
+	*cie = id ? offset + header - id : offset;
+	return true;
+}
+
+/* Has libdw all it will look at for VADDR, and is it fit to be run? */
+static bool prepare(struct cfi_section *s, struct module *module, uint64_t vaddr)
+{
+	Elf_Data data = {.d_buf = s->image + s->eh_frame,
+	    .d_size = s->image_bytes - s->eh_frame,
+	    .d_type = ELF_T_BYTE,
+	    .d_version = EV_CURRENT};
+	uint64_t fde, cie, ignored;
+
+	return search_table(s, module, vaddr, &fde) && need_entry(s, module, fde, &cie) && cie != fde &&
+	    need_entry(s, module, cie, &ignored) && ignored == cie &&
+	    cfi_check_entry(s->image, module->e_machine, &data, true, fde);
+}
+
+Dwarf_Frame *cfi_section_frame(struct cfi_section *s, struct module *module, uint64_t vaddr)
+{
+	Dwarf_Frame *frame;
+
+	if (s->present && !prepare(s, module, vaddr))
+		return NULL;
+	return dwarf_cfi_addrframe(s->cfi, vaddr, &frame) == 0 ? frame : NULL;
+}
+
+size_t cfi_section_bytes(const struct cfi_section *s)
+{
+	return s->copied_bytes;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One section of call frame information, .eh_frame or .debug_frame, in front of libdw.
+ *
+ * libdw gets memory of ours, never the file. Two ways lead there:
+ *
+ *  - .eh_frame with its binary search table (.eh_frame_hdr), the usual case: a sparse image of the file, laid
+ *    out as the file is, in which only the pages that a lookup touches are filled in. The copied ELF header
+ *    has no section headers, so that libdw finds the table through PT_GNU_EH_FRAME: with section headers it
+ *    ignores the table where lld puts it (behind .eh_frame) and reads every entry.
+ *  - without a table, and for .debug_frame: an ELF file made in memory that holds this section and nothing
+ *    else.
+ *
+ * What is run through libdw is checked first: its interpreter allocates whatever an entry asks for (2 GiB for
+ * a register number near 2^31, a frame per DW_CFA_remember_state).
+ */
+#ifndef SAMPLER_UNWIND_CFI_SECTION_H
+#define SAMPLER_UNWIND_CFI_SECTION_H
+
+#include "sampler/unwind/module.h"
+
+#include <elfutils/libdw.h>
+#include <stdint.h>
+
+struct cfi_section;
+
+/* Each NULL if MODULE has no such section, it cannot be read or makes no sense. */
+struct cfi_section *cfi_section_open_table(struct module *module);    /* .eh_frame through its table */
+struct cfi_section *cfi_section_open_eh_frame(struct module *module); /* .eh_frame without one */
+struct cfi_section *cfi_section_open_debug_frame(struct module *module);
+void cfi_section_close(struct cfi_section *section); /* NULL is allowed */
+
+/* The row for VADDR, to be released with free(); NULL if there is none or it is refused. MODULE as when
+ * opened. */
+Dwarf_Frame *cfi_section_frame(struct cfi_section *section, struct module *module, uint64_t vaddr);
+
+size_t cfi_section_bytes(const struct cfi_section *section);
+
+#endif

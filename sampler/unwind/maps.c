@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/unwind/maps.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sysmacros.h>
+
+enum {
+	SCRATCH_AFTER = 16, /* lookups before an address space is worth a cache of its own */
+	RETRY_NS = 20 * 1000000,
+	RETRY_MAX_NS = 1000 * 1000000,
+};
+
+/* What a range was announced as, shared by the pieces it is split into and by forked copies. */
+struct map_file {
+	unsigned references;
+	uint64_t start, end; /* as announced: the name in /proc/PID/map_files */
+	uint64_t dev, ino;
+	uint8_t build_id_len;
+	uint8_t build_id[MODULE_BUILD_ID_BYTES];
+	char path[];
+};
+
+struct maps {
+	struct modules *store;
+	pid_t pid;
+	bool eager;
+	struct map *map;
+	size_t count, room;
+	uint64_t generation;
+	void *scratch;
+	size_t scratch_len;
+	uint64_t scratch_generation;
+	unsigned scratch_asked;
+};
+
+struct maps *maps_new(struct modules *store, pid_t pid, bool eager)
+{
+	struct maps *maps = calloc(1, sizeof(*maps));
+
+	if (!maps)
+		return NULL;
+	maps->store = store;
+	maps->pid = pid;
+	maps->eager = eager;
+	maps->generation = 1;
+	return maps;
+}
+
+static void drop_map(struct map *map)
+{
+	module_unref(map->module);
+	if (map->file && --map->file->references == 0)
+		free(map->file);
+}
+
+/* A second holder of what MAP holds. */
+static void hold_map(const struct map *map)
+{
+	if (map->module)
+		module_ref(map->module);
+	if (map->file)
+		map->file->references++;
+}
+
+void maps_clear(struct maps *maps)
+{
+	for (size_t i = 0; i < maps->count; i++)
+		drop_map(&maps->map[i]);
+	maps->count = 0;
+	maps->generation++;
+}
+
+void maps_free(struct maps *maps)
+{
+	if (!maps)
+		return;
+	maps_clear(maps);
+	free(maps->map);
+	free(maps->scratch);
+	free(maps);
+}
+
+struct maps *maps_copy(const struct maps *maps, pid_t pid)
+{
+	struct maps *copy = maps_new(maps->store, pid, maps->eager);
+
+	if (!copy || !maps->count)
+		return copy;
+	copy->map = malloc(maps->count * sizeof(*copy->map));
+	if (!copy->map) {
+		maps_free(copy);
+		return NULL;
+	}
+	memcpy(copy->map, maps->map, maps->count * sizeof(*copy->map));
+	copy->count = copy->room = maps->count;
+	for (size_t i = 0; i < copy->count; i++)
+		hold_map(&copy->map[i]);
+	return copy;
+}
+
+/* Index of the first range that ends above ADDRESS. */
+static size_t lower_bound(const struct maps *maps, uint64_t address)
+{
+	size_t low = 0, high = maps->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (maps->map[middle].end > address)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static int reserve(struct maps *maps, size_t more)
+{
+	size_t room = maps->room ? maps->room : 16;
+	struct map *map;
+
+	if (maps->count + more <= maps->room)
+		return 0;
+	while (room < maps->count + more)
+		room *= 2;
+	map = realloc(maps->map, room * sizeof(*map));
+	if (!map)
+		return -ENOMEM;
+	maps->map = map;
+	maps->room = room;
+	return 0;
+}
+
+static void insert_at(struct maps *maps, size_t index, const struct map *map)
+{
+	memmove(&maps->map[index + 1], &maps->map[index], (maps->count - index) * sizeof(*map));
+	maps->map[index] = *map;
+	maps->count++;
+}
+
+static void cut_front(struct map *map, uint64_t start)
+{
+	map->pgoff += start - map->start;
+	map->start = start;
+}
+
+/* Removes [start, end); there is room for one range more. */
+static void punch(struct maps *maps, uint64_t start, uint64_t end)
+{
+	size_t first = lower_bound(maps, start), last;
+
+	if (first < maps->count && maps->map[first].start < start) {
+		struct map *map = &maps->map[first];
+		if (map->end > end) {
+			struct map tail = *map;
+			hold_map(&tail);
+			cut_front(&tail, end);
+			map->end = start;
+			insert_at(maps, first + 1, &tail);
+			return;
+		}
+		map->end = start;
+		first++;
+	}
+	for (last = first; last < maps->count && maps->map[last].end <= end; last++)
+		drop_map(&maps->map[last]);
+	if (last < maps->count && maps->map[last].start < end)
+		cut_front(&maps->map[last], end);
+	memmove(&maps->map[first], &maps->map[last], (maps->count - last) * sizeof(*maps->map));
+	maps->count -= last - first;
+}
+
+static bool overlaps(const struct maps *maps, uint64_t start, uint64_t end)
+{
+	size_t i = lower_bound(maps, start);
+
+	return i < maps->count && maps->map[i].start < end;
+}
+
+int maps_remove(struct maps *maps, uint64_t start, uint64_t len)
+{
+	uint64_t end = len > UINT64_MAX - start ? UINT64_MAX : start + len;
+
+	if (!len || !overlaps(maps, start, end))
+		return 0;
+	if (reserve(maps, 1))
+		return -ENOMEM;
+	punch(maps, start, end);
+	maps->generation++;
+	return 0;
+}
+
+static enum map_kind kind_of(const char *path)
+{
+	static const struct {
+		const char *prefix;
+		enum map_kind kind;
+	} names[] = {
+	    {"//anon", MAP_KIND_ANON},
+	    {"[anon", MAP_KIND_ANON},
+	    {"/dev/zero", MAP_KIND_ANON},
+	    {"/memfd:", MAP_KIND_ANON},
+	    {"/anon_hugepage", MAP_KIND_ANON},
+	    {"/SYSV", MAP_KIND_ANON},
+	    {"[vdso]", MAP_KIND_VDSO},
+	    {"[stack", MAP_KIND_STACK},
+	    {"[heap]", MAP_KIND_HEAP},
+	    {"[uprobes]", MAP_KIND_UPROBES},
+	    {"[", MAP_KIND_SPECIAL},
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strncmp(path, names[i].prefix, strlen(names[i].prefix)) == 0)
+			return names[i].kind;
+	return path[0] == '/' ? MAP_KIND_FILE : MAP_KIND_ANON;
+}
+
+static struct map_file *new_file(const struct map_range *range, const char *path)
+{
+	size_t n = strlen(path) + 1;
+	struct map_file *file = calloc(1, sizeof(*file) + n);
+
+	if (!file)
+		return NULL;
+	file->references = 1;
+	file->start = range->start;
+	file->end = range->start + range->len;
+	file->dev = makedev(range->major, range->minor);
+	file->ino = range->ino;
+	if (range->build_id && range->build_id_len <= MODULE_BUILD_ID_BYTES) {
+		file->build_id_len = range->build_id_len;
+		memcpy(file->build_id, range->build_id, range->build_id_len);
+	}
+	memcpy(file->path, path, n);
+	return file;
+}
+
+/* Finds the module and with it the bias: bias = (map.start - map.pgoff) - (p_vaddr - p_offset). */
+static void open_map(struct maps *maps, struct map *map)
+{
+	uint64_t vaddr = 0;
+
+	map->opened = true;
+	if (map->kind == MAP_KIND_VDSO) {
+		map->module = module_get_vdso(maps->store);
+		map->pgoff = 0; /* not a file's; MMAP2 does not always say 0 */
+	} else if (map->file) {
+		struct module_request request = {
+		    .pid = maps->pid,
+		    .start = map->file->start,
+		    .end = map->file->end,
+		    .path = map->file->path,
+		    .build_id = map->file->build_id_len ? map->file->build_id : NULL,
+		    .build_id_len = map->file->build_id_len,
+		    .dev = map->file->dev,
+		    .ino = map->file->ino,
+		};
+		map->module = module_get(maps->store, &request);
+	}
+	map->has_bias = map->module && module_vaddr(map->module, map->pgoff, true, &vaddr);
+	map->bias = map->has_bias ? map->start - vaddr : 0;
+}
+
+static int add_range(struct maps *maps, const struct map_range *range, const char *path, enum map_kind kind)
+{
+	struct map map = {.start = range->start, .pgoff = range->pgoff, .prot = range->prot, .kind = kind};
+
+	if (!range->len || range->len > UINT64_MAX - range->start)
+		return -EINVAL;
+	map.end = range->start + range->len;
+	if (!(range->prot & PROT_EXEC))
+		return maps_remove(maps, range->start, range->len);
+	if (maps->count + 2 > MAPS_MAX)
+		return -ENOSPC;
+	if (reserve(maps, 2))
+		return -ENOMEM;
+	if (map.kind == MAP_KIND_FILE) {
+		map.file = new_file(range, path);
+		if (!map.file)
+			return -ENOMEM;
+	}
+	/* Opened before what it replaces is dropped: that may be the same module. */
+	if (maps->eager)
+		open_map(maps, &map);
+	punch(maps, map.start, map.end);
+	insert_at(maps, lower_bound(maps, map.start), &map);
+	maps->generation++;
+	return 0;
+}
+
+int maps_add(struct maps *maps, const struct map_range *range)
+{
+	const char *path = range->path ? range->path : "";
+	enum map_kind kind = kind_of(path);
+	char *full = NULL;
+	int err;
+
+	/*
+	 * A program that lists its own ranges has its file by the name that it was executed by, "./server".
+	 * From which folder is not known; mostly it is ours, and the build id will tell. Without one it would
+	 * be a guess.
+	 */
+	if (kind == MAP_KIND_ANON && path[0] && path[0] != '/' && path[0] != '[' && range->build_id_len) {
+		kind = MAP_KIND_FILE;
+		full = realpath(path, NULL);
+	}
+	err = add_range(maps, range, full ? full : path, kind);
+	free(full);
+	return err;
+}
+
+int maps_add_record(struct maps *maps, const struct record *record)
+{
+	const struct map_range range = {
+	    .start = record->start,
+	    .len = record->length,
+	    .pgoff = record->file_offset,
+	    .prot = record->protection,
+	    .path = record->path,
+	    .build_id = record->build_id_bytes ? record->build_id : NULL,
+	    .build_id_len = record->build_id_bytes,
+	    .major = record->major,
+	    .minor = record->minor,
+	    .ino = record->ino,
+	};
+	return maps_add(maps, &range);
+}
+
+uint64_t maps_retry_ns(uint64_t before_ns, bool helped)
+{
+	if (helped || before_ns < RETRY_NS)
+		return RETRY_NS;
+	return before_ns < RETRY_MAX_NS / 2 ? before_ns * 2 : RETRY_MAX_NS;
+}
+
+bool maps_parse_line(const char *line, struct map_range *range)
+{
+	uint64_t end;
+	char prot[5];
+	int path_at = 0;
+
+	memset(range, 0, sizeof(*range));
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %" SCNx32 ":%" SCNx32 " %" SCNu64 " %n",
+	        &range->start, &end, prot, &range->pgoff, &range->major, &range->minor, &range->ino,
+	        &path_at) != 7 ||
+	    end <= range->start || strlen(prot) != 4)
+		return false;
+	range->len = end - range->start;
+	range->prot = (prot[0] == 'r' ? PROT_READ : 0) | (prot[1] == 'w' ? PROT_WRITE : 0) |
+	    (prot[2] == 'x' ? PROT_EXEC : 0);
+	range->path = line + path_at;
+	return true;
+}
+
+int maps_read_proc(struct maps *maps)
+{
+	char name[48], *line = NULL;
+	size_t room = 0;
+	ssize_t len;
+	FILE *file;
+	int err = 0;
+
+	snprintf(name, sizeof(name), "/proc/%d/maps", (int)maps->pid);
+	file = fopen(name, "re");
+	if (!file)
+		return -errno;
+	maps_clear(maps);
+	errno = 0;
+	while (!err && (len = getline(&line, &room, file)) > 0) {
+		struct map_range range;
+		if (line[len - 1] == '\n')
+			line[len - 1] = 0;
+		if (maps_parse_line(line, &range) && range.prot & PROT_EXEC)
+			err = maps_add(maps, &range);
+	}
+	/* A process that ends while it is read gives ESRCH or an early end. */
+	if (!err && ferror(file))
+		err = errno ? -errno : -EIO;
+	free(line);
+	fclose(file);
+	return err;
+}
+
+const struct map *maps_find(const struct maps *maps, uint64_t address)
+{
+	size_t i = lower_bound(maps, address);
+
+	return i < maps->count && maps->map[i].start <= address ? &maps->map[i] : NULL;
+}
+
+const struct map *maps_module(struct maps *maps, uint64_t address)
+{
+	struct map *map = (struct map *)maps_find(maps, address);
+
+	if (map && !map->opened)
+		open_map(maps, map);
+	return map;
+}
+
+const char *map_path(const struct map *map)
+{
+	static const char *const names[] = {
+	    [MAP_KIND_FILE] = "",
+	    [MAP_KIND_ANON] = "",
+	    [MAP_KIND_VDSO] = "[vdso]",
+	    [MAP_KIND_STACK] = "[stack]",
+	    [MAP_KIND_HEAP] = "[heap]",
+	    [MAP_KIND_UPROBES] = "[uprobes]",
+	    [MAP_KIND_SPECIAL] = "[special]",
+	};
+
+	return map->file ? map->file->path : names[map->kind];
+}
+
+size_t maps_count(const struct maps *maps)
+{
+	return maps->count;
+}
+
+const struct map *maps_at(const struct maps *maps, size_t index)
+{
+	return &maps->map[index];
+}
+
+pid_t maps_pid(const struct maps *maps)
+{
+	return maps->pid;
+}
+
+uint64_t maps_generation(const struct maps *maps)
+{
+	return maps->generation;
+}
+
+struct modules *maps_store(const struct maps *maps)
+{
+	return maps->store;
+}
+
+size_t maps_scratch_bytes(const struct maps *maps)
+{
+	return maps->scratch ? maps->scratch_len : 0;
+}
+
+void *maps_scratch(struct maps *maps, size_t len)
+{
+	if (!maps->scratch || maps->scratch_len != len) {
+		if (maps->scratch_asked++ < SCRATCH_AFTER)
+			return NULL;
+		free(maps->scratch);
+		maps->scratch = calloc(1, len);
+		maps->scratch_len = len;
+	} else if (maps->scratch_generation != maps->generation) {
+		memset(maps->scratch, 0, len);
+	}
+	maps->scratch_generation = maps->generation;
+	return maps->scratch;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Maps: the executable ranges of one address space, sorted, none overlapping.
+ *
+ *	0x400000-0x4a0000 /usr/bin/redis-server    KIND_FILE     module, bias
+ *	0x7f01000-0x7f09000                        KIND_ANON     code made at run time (JIT)
+ *	0x7fff1000-0x7fff3000 [vdso]               KIND_VDSO     module, bias
+ *
+ * Fed from /proc/PID/maps, MMAP2 records or the target's own list, in whatever order these come: a later
+ * range replaces what it overlaps. A fork copies the maps, an exec clears them. Not thread-safe.
+ */
+#ifndef SAMPLER_UNWIND_MAPS_H
+#define SAMPLER_UNWIND_MAPS_H
+
+#include "sampler/unwind/module.h"
+#include "sampler/perf/record.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct maps;
+
+enum map_kind {
+	MAP_KIND_FILE,
+	MAP_KIND_ANON, /* anonymous, memfd and /dev/zero: JIT code; names may be in perf-PID.map */
+	MAP_KIND_VDSO,
+	MAP_KIND_STACK,   /* [stack], executable: trampolines */
+	MAP_KIND_HEAP,    /* [heap], executable */
+	MAP_KIND_UPROBES, /* [uprobes]: the kernel's out-of-line copies of probed instructions */
+	MAP_KIND_SPECIAL, /* [vsyscall] and whatever else is in brackets */
+	MAP_KIND_KERNEL,  /* never in maps: the kind of a frame on the kernel's side */
+};
+
+/* The upper half of the address space. */
+#define MAP_KERNEL_START UINT64_C(0x8000000000000000)
+
+struct map_file;
+
+/* Read-only outside maps.c; valid until the maps change. */
+struct map {
+	uint64_t start, end; /* end is one past the last byte */
+	uint64_t pgoff;      /* file offset of start, bytes */
+	uint32_t prot;       /* PROT_* */
+	enum map_kind kind;
+	bool opened;           /* module and bias are settled */
+	struct module *module; /* NULL for a kind without file, and before maps_module() */
+	uint64_t bias;         /* address - bias = ELF vaddr, if has_bias */
+	bool has_bias;         /* false: no PT_LOAD of the file covers this range */
+	struct map_file *file; /* what the range was announced as; NULL if it has no file */
+};
+
+/* One range as an MMAP2 record or a line of /proc/PID/maps announces it. */
+struct map_range {
+	uint64_t start, len; /* bytes */
+	uint64_t pgoff;      /* bytes */
+	uint32_t prot;       /* PROT_* */
+	/* "", "//anon", "[vdso]", "/usr/bin/x", "/usr/bin/x (deleted)"; "./x" if there is a build id; NULL is
+	 * "" */
+	const char *path;
+	const uint8_t *build_id;
+	uint8_t build_id_len;  /* 0: unknown */
+	uint32_t major, minor; /* of the device; 0:0 if unknown */
+	uint64_t ino;          /* 0 if unknown */
+};
+
+enum { MAPS_MAX = 65536 }; /* ranges kept for one process; the kernel's own default limit is 65530 */
+
+/*
+ * Maps of process PID, empty. PID is what files are opened through; EAGER opens each file when its range is
+ * added (a short-lived process is gone when its first sample is looked at), otherwise at the first lookup
+ * that needs it. Borrows STORE. NULL: out of memory.
+ */
+struct maps *maps_new(struct modules *store, pid_t pid, bool eager);
+void maps_free(struct maps *maps);
+
+/* Fork: the same ranges for process PID. NULL: out of memory. */
+struct maps *maps_copy(const struct maps *maps, pid_t pid);
+
+/* Exec: forgets every range. */
+void maps_clear(struct maps *maps);
+
+/*
+ * Adds a range; a range that is not executable only removes what it covers. 0, -EINVAL for a range that is
+ * empty or wraps, -ENOSPC beyond MAPS_MAX, -ENOMEM.
+ */
+int maps_add(struct maps *maps, const struct map_range *range);
+
+/* The same from a PERF_RECORD_MMAP2. */
+int maps_add_record(struct maps *maps, const struct record *record);
+
+/* Removes [start, start + len), splitting what sticks out at either end. 0 or -ENOMEM. */
+int maps_remove(struct maps *maps, uint64_t start, uint64_t len);
+
+/* Replaces the ranges by what /proc/PID/maps says now. 0 or -errno; on error the ranges are as before or
+ * fewer. */
+int maps_read_proc(struct maps *maps);
+
+/*
+ * How long to wait before /proc/PID/maps is read again because an address is in no map that explains it: not
+ * for every sample, and twice as long each time that it was no help. Code made at run time is never
+ * explained, and each reading holds the target's mmap_lock and costs us every cache that hangs on the maps.
+ * BEFORE_NS is what was said last time, 0 at first. Pure.
+ */
+uint64_t maps_retry_ns(uint64_t before_ns, bool helped);
+
+/*
+ * Parses one line of /proc/PID/maps, LINE without its newline. RANGE->path points into LINE. False if it is
+ * no such line. Pure.
+ */
+bool maps_parse_line(const char *line, struct map_range *range);
+
+/* The range that holds ADDRESS or NULL. */
+const struct map *maps_find(const struct maps *maps, uint64_t address);
+
+/* The same, with the file opened, so that module and bias are settled. */
+const struct map *maps_module(struct maps *maps, uint64_t address);
+
+/* The file the range was announced with, "" if none. */
+const char *map_path(const struct map *map);
+
+size_t maps_count(const struct maps *maps);
+const struct map *maps_at(const struct maps *maps, size_t index);
+pid_t maps_pid(const struct maps *maps);
+
+uint64_t maps_generation(const struct maps *maps); /* grows with every change */
+
+struct modules *maps_store(const struct maps *maps);
+
+/*
+ * Scratch space for the unwinder's cache of this address space: LEN zeroed bytes, allocated at the first
+ * call, zeroed again whenever LEN or the ranges changed since the last call. NULL: out of memory, or too few
+ * calls so far to be worth it.
+ */
+void *maps_scratch(struct maps *maps, size_t len);
+/* LEN of the last call that was given some; 0: none yet */
+size_t maps_scratch_bytes(const struct maps *maps);
+
+#endif

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/unwind/module_file.h"
+#include "sampler/arch/regs.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+	PHDRS_MAX = 512,
+	NOTES_MAX = 64 * 1024, /* bytes of one PT_NOTE that are looked at */
+};
+
+/* Where the bytes of an ELF file come from: a descriptor, or memory for the vdso. */
+struct source {
+	int fd;
+	const uint8_t *image;
+	size_t image_bytes;
+};
+
+static bool read_at(const struct source *source, void *to, size_t n, uint64_t offset)
+{
+	if (source->image) {
+		if (offset > source->image_bytes || n > source->image_bytes - offset)
+			return false;
+		memcpy(to, source->image + offset, n);
+		return true;
+	}
+	if (offset > INT64_MAX)
+		return false;
+	for (size_t done = 0; done < n;) {
+		ssize_t got = pread(source->fd, (char *)to + done, n - done, (off_t)(offset + done));
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return false;
+		done += (size_t)got;
+	}
+	return true;
+}
+
+static uint64_t align_up(uint64_t n, uint64_t align)
+{
+	return (n + align - 1) & ~(align - 1);
+}
+
+/* Looks for the GNU build id among N bytes of notes whose parts are padded to ALIGN. */
+static bool parse_notes(const uint8_t *notes, size_t n, uint64_t align, struct module_file *file)
+{
+	size_t at = 0;
+
+	while (n - at >= sizeof(Elf64_Nhdr)) {
+		Elf64_Nhdr note;
+		memcpy(&note, notes + at, sizeof(note));
+		uint64_t name = at + sizeof(note);
+		uint64_t desc = align_up(name + note.n_namesz, align);
+		uint64_t next = align_up(desc + note.n_descsz, align);
+		if (desc > n || note.n_descsz > n - desc)
+			return false;
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+		    memcmp(notes + name, "GNU", 4) == 0 && note.n_descsz > 0 &&
+		    note.n_descsz <= MODULE_BUILD_ID_BYTES) {
+			file->build_id_len = (uint8_t)note.n_descsz;
+			memcpy(file->build_id, notes + desc, note.n_descsz);
+			return true;
+		}
+		if (next > n)
+			return false;
+		at = next;
+	}
+	return false;
+}
+
+static void read_notes(const struct source *source, const Elf64_Phdr *phdr, struct module_file *file)
+{
+	size_t n = phdr->p_filesz < NOTES_MAX ? phdr->p_filesz : NOTES_MAX;
+	uint8_t *notes = n ? malloc(n) : NULL;
+
+	if (notes && read_at(source, notes, n, phdr->p_offset))
+		parse_notes(notes, n, phdr->p_align == 8 ? 8 : 4, file);
+	free(notes);
+}
+
+static int add_segment(const Elf64_Phdr *phdr, struct module_file *file)
+{
+	struct module_segment *segment;
+
+	if (file->n_segments == MODULE_SEGMENTS_MAX || phdr->p_filesz > phdr->p_memsz ||
+	    phdr->p_offset > INT64_MAX || phdr->p_filesz > INT64_MAX ||
+	    phdr->p_vaddr + phdr->p_memsz < phdr->p_vaddr)
+		return -ENOEXEC;
+	if (phdr->p_filesz == 0)
+		return 0;
+	if (!file->segments) {
+		file->segments = calloc(MODULE_SEGMENTS_MAX, sizeof(*file->segments));
+		if (!file->segments)
+			return -ENOMEM;
+	}
+	segment = &file->segments[file->n_segments++];
+	segment->vaddr = phdr->p_vaddr;
+	segment->offset = phdr->p_offset;
+	segment->file_bytes = phdr->p_filesz;
+	segment->memory_bytes = phdr->p_memsz;
+	segment->executable = phdr->p_flags & PF_X;
+	return 0;
+}
+
+static int compare_segments(const void *a, const void *b)
+{
+	const struct module_segment *x = a, *y = b;
+
+	return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+static int read_segments(const struct source *source, const Elf64_Ehdr *ehdr, struct module_file *file)
+{
+	size_t bytes = ehdr->e_phnum * sizeof(Elf64_Phdr);
+	Elf64_Phdr *phdrs = malloc(bytes);
+	int err = phdrs ? 0 : -ENOMEM;
+
+	if (!err && !read_at(source, phdrs, bytes, ehdr->e_phoff))
+		err = -ENOEXEC;
+	for (unsigned i = 0; !err && i < ehdr->e_phnum; i++) {
+		if (phdrs[i].p_type == PT_LOAD)
+			err = add_segment(&phdrs[i], file);
+		else if (phdrs[i].p_type == PT_NOTE && !file->build_id_len)
+			read_notes(source, &phdrs[i], file);
+	}
+	free(phdrs);
+	if (err || !file->n_segments)
+		return err ? err : -ENOEXEC;
+	qsort(file->segments, file->n_segments, sizeof(*file->segments), compare_segments);
+	struct module_segment *fitting = realloc(file->segments, file->n_segments * sizeof(*file->segments));
+	if (fitting)
+		file->segments = fitting;
+	return 0;
+}
+
+static int read_headers(const struct source *source, struct module_file *file)
+{
+	Elf64_Ehdr ehdr;
+
+	if (!read_at(source, &ehdr, sizeof(ehdr), 0) || memcmp(ehdr.e_ident, ELFMAG, SELFMAG) != 0 ||
+	    ehdr.e_ident[EI_CLASS] != ELFCLASS64 || ehdr.e_ident[EI_DATA] != ELFDATA2LSB ||
+	    (ehdr.e_type != ET_EXEC && ehdr.e_type != ET_DYN) || !regs_arch_find(ehdr.e_machine) ||
+	    ehdr.e_phentsize != sizeof(Elf64_Phdr) || ehdr.e_phnum == 0 || ehdr.e_phnum > PHDRS_MAX)
+		return -ENOEXEC;
+	file->e_machine = ehdr.e_machine;
+	file->e_type = ehdr.e_type;
+	return read_segments(source, &ehdr, file);
+}
+
+void module_file_close(struct module_file *file)
+{
+	if (file->fd >= 0)
+		close(file->fd);
+	free(file->segments);
+	free(file->open_path);
+	memset(file, 0, sizeof(*file));
+	file->fd = -1;
+}
+
+int64_t module_file_mtime_ns(const struct stat *st)
+{
+	return (int64_t)((uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec);
+}
+
+bool module_file_same(const struct module *module, const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && module->dev == st->st_dev && module->ino == st->st_ino &&
+	    module->file_bytes == (uint64_t)st->st_size && module->mtime_ns == module_file_mtime_ns(st);
+}
+
+/* A readable descriptor for the location LOCATION (O_PATH, closed here), if that is a regular file. */
+static int open_location(int location, struct stat *st)
+{
+	char path[48];
+	int fd, err = 0;
+
+	if (location < 0)
+		return -errno;
+	if (fstat(location, st) < 0)
+		err = -errno;
+	else if (!S_ISREG(st->st_mode))
+		err = -ENOEXEC;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", location);
+	fd = err ? err : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (!err && fd < 0)
+		fd = -errno;
+	close(location);
+	return fd;
+}
+
+static int open_regular(const char *path, struct stat *st)
+{
+	return open_location(open(path, O_PATH | O_CLOEXEC), st);
+}
+
+/* PATH as process PID sees it, symbolic links included. */
+static int open_in_root(pid_t pid, const char *path, struct stat *st)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
+	char root_path[48];
+	int root, location;
+
+	snprintf(root_path, sizeof(root_path), "/proc/%d/root", (int)pid);
+	root = open(root_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return -errno;
+	location = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	/* Before Linux 5.6, or forbidden by a container's seccomp filter: absolute links then lead astray. */
+	if (location < 0 && (errno == ENOSYS || errno == EPERM))
+		location = openat(root, path + strspn(path, "/"), O_PATH | O_CLOEXEC);
+	int saved = errno;
+	close(root);
+	errno = saved;
+	return open_location(location, st);
+}
+
+/*
+ * Is the file opened the one asked for? The build id decides where there is one to expect, the inode else.
+ * The device is not compared: overlayfs and btrfs show another one in /proc/PID/maps than in stat(). CERTAIN:
+ * what was opened is the mapping itself, so that there is no doubt about the inode.
+ */
+static int verify(const struct module_request *request, const struct module_file *file, bool certain)
+{
+	if (request->build_id_len) {
+		if (file->build_id_len != request->build_id_len ||
+		    memcmp(file->build_id, request->build_id, request->build_id_len) != 0)
+			return -ESTALE;
+	} else if (!certain && request->ino && request->ino != file->st.st_ino) {
+		return -ESTALE;
+	}
+	return 0;
+}
+
+/* Takes FD (a descriptor or -errno), found at OPEN_PATH. */
+static int accept_file(const struct module_request *request, int fd, const char *open_path, bool certain,
+    const struct stat *st, struct module_file *file)
+{
+	int err;
+
+	if (fd < 0)
+		return fd;
+	memset(file, 0, sizeof(*file));
+	file->fd = fd;
+	file->st = *st;
+	err = read_headers(&(struct source){.fd = fd}, file);
+	if (!err)
+		err = verify(request, file, certain);
+	if (!err) {
+		file->open_path = strdup(open_path);
+		if (!file->open_path)
+			err = -ENOMEM;
+	}
+	if (err)
+		module_file_close(file);
+	return err;
+}
+
+/* Of two failures the one that says more about why there is no file. */
+static int worse(int err, int next)
+{
+	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM || next == 0)
+		return err;
+	if (next == -EMFILE || next == -ENFILE || next == -ENOMEM || next == -ESTALE)
+		return next;
+	return err == -ESTALE || err == -ENOEXEC ? err : next;
+}
+
+static int open_through_process(
+    const struct module_request *request, const char *path, bool deleted, struct module_file *file)
+{
+	char at[64];
+	struct stat st;
+	int err, next;
+	char *root_path;
+
+	snprintf(at, sizeof(at), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)request->pid, request->start,
+	    request->end);
+	err = accept_file(request, open_regular(at, &st), at, true, &st, file);
+	if (!err)
+		return 0;
+	if (path[0] == '/' && (!deleted || request->build_id_len)) {
+		if (asprintf(&root_path, "/proc/%d/root%s", (int)request->pid, path) < 0)
+			return -ENOMEM;
+		next =
+		    accept_file(request, open_in_root(request->pid, path, &st), root_path, false, &st, file);
+		free(root_path);
+		if (!next)
+			return 0;
+		err = worse(err, next);
+	}
+	/* The program itself, deleted or not; only if there is a way to know that it is what is mapped here.
+	 * */
+	if (request->build_id_len || request->ino) {
+		snprintf(at, sizeof(at), "/proc/%d/exe", (int)request->pid);
+		next = accept_file(request, open_regular(at, &st), at, false, &st, file);
+		if (!next)
+			return 0;
+		err = worse(err, next == -ESTALE ? -ENOENT : next);
+	}
+	return err;
+}
+
+int module_file_open(const struct module_request *request, struct module_file *file)
+{
+	char *path = module_file_path(request->path);
+	bool deleted = path && strlen(path) != strlen(request->path);
+	struct stat st;
+	int err = -ENOENT, next;
+
+	memset(file, 0, sizeof(*file));
+	file->fd = -1;
+	if (!path)
+		return -ENOMEM;
+	if (request->pid > 0)
+		err = open_through_process(request, path, deleted, file);
+	if (err && path[0] == '/' && (!deleted || request->build_id_len)) {
+		next = accept_file(request, open_regular(path, &st), path, false, &st, file);
+		err = next ? worse(err, next) : 0;
+	}
+	free(path);
+	return err;
+}
+
+int module_file_reopen(const struct module *module)
+{
+	const char *paths[] = {module->open_path, module->path};
+	int err = -ENOENT;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct stat st;
+		int fd = open_regular(paths[i], &st);
+		if (fd >= 0 && module_file_same(module, &st))
+			return fd;
+		if (fd >= 0) {
+			close(fd);
+			fd = -ESTALE;
+		}
+		err = i == 0 ? fd : worse(err, fd);
+	}
+	return err;
+}
+
+char *module_file_path(const char *path)
+{
+	static const char suffix[] = " (deleted)";
+	size_t n = strlen(path);
+
+	if (n > sizeof(suffix) - 1 && strcmp(path + n - (sizeof(suffix) - 1), suffix) == 0)
+		n -= sizeof(suffix) - 1;
+	return strndup(path, n);
+}
+
+const void *module_file_vdso(struct module_file *file)
+{
+	const Elf64_Ehdr *ehdr = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR);
+	struct source source = {.fd = -1, .image = (const uint8_t *)ehdr};
+
+	memset(file, 0, sizeof(*file));
+	file->fd = -1;
+	if (!ehdr)
+		return NULL;
+	/* The linker puts the section headers last; the image is whole pages. */
+	source.image_bytes = align_up(
+	    ehdr->e_shoff + (uint64_t)ehdr->e_shnum * ehdr->e_shentsize, (uint64_t)sysconf(_SC_PAGESIZE));
+	if (read_headers(&source, file)) {
+		module_file_close(file);
+		return NULL;
+	}
+	file->st.st_size = (off_t)source.image_bytes;
+	file->open_path = strdup("");
+	if (!file->open_path) {
+		module_file_close(file);
+		return NULL;
+	}
+	return source.image;
+}

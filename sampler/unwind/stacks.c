@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/unwind/stacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH_FRAMES = 512 };
+
+/* A frame of the stack interned last: two stacks in a row mostly have most of their outer frames in common.
+ * */
+struct step {
+	uint32_t frame, node;
+};
+
+/* A slot of the nodes' hash: found or not, one look is enough. */
+struct node_slot {
+	uint32_t outer, frame;
+	uint32_t node; /* 0: empty; the root is in no slot */
+};
+
+struct stacks {
+	struct step path[PATH_FRAMES]; /* outermost first */
+	uint32_t path_count;
+	const char *path_marker;
+	struct stack_node *nodes; /* [0] is the root */
+	struct stack_frame *frames;
+	struct stack_mapping *mappings;
+	uint32_t node_count, node_room;
+	uint32_t frame_count, frame_room;
+	uint32_t mapping_count, mapping_room;
+	/* Open addressing, at most 3/4 full; of frames and mappings number + 1, 0 empty. */
+	struct node_slot *node_hash;
+	uint32_t *frame_hash, *mapping_hash;
+	uint32_t node_hash_bits, frame_hash_bits, mapping_hash_bits;
+};
+
+static uint64_t mix(uint64_t z)
+{
+	z = (z ^ z >> 32) * 0xd6e8feb86659fd93ull;
+	z = (z ^ z >> 32) * 0xd6e8feb86659fd93ull;
+	return z ^ z >> 32;
+}
+
+static uint64_t node_key(uint32_t outer, uint32_t frame)
+{
+	/* 2^64 / golden ratio: the upper bits of the product depend on all of the lower ones. */
+	return ((uint64_t)outer << 32 | frame) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static uint64_t frame_key(uint64_t pc, uint32_t mapping, const char *marker)
+{
+	return mix(pc + mix(mapping + ((uint64_t)(uintptr_t)marker << 20)));
+}
+
+static uint64_t mapping_key(const struct stack_mapping *m)
+{
+	return mix(m->start + mix(m->end + mix(m->file_offset + mix((uintptr_t)m->module + m->kind))));
+}
+
+/* Room for one more element of `size`. */
+static bool room_for_one(void **array, uint32_t count, uint32_t *room, size_t size)
+{
+	if (count < *room)
+		return true;
+	uint32_t want = *room ? *room * 2 : 64;
+	void *grown = realloc(*array, want * size);
+	if (!grown)
+		return false;
+	*array = grown;
+	*room = want;
+	return true;
+}
+
+/* Doubles a hash when it would be more than 3/4 full; `key` gives the hash of element i. */
+static bool hash_grow(const struct stacks *s, uint32_t **hash, uint32_t *bits, uint32_t count,
+    uint64_t (*key)(const struct stacks *s, uint32_t i))
+{
+	if (*hash && count < (3u << *bits) / 4)
+		return true;
+	uint32_t new_bits = *hash ? *bits + 1 : 7;
+	uint32_t *grown = calloc((size_t)1 << new_bits, sizeof(*grown));
+	if (!grown)
+		return false;
+	uint32_t mask = (1u << new_bits) - 1;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t at = (uint32_t)key(s, i) & mask;
+		while (grown[at])
+			at = (at + 1) & mask;
+		grown[at] = i + 1;
+	}
+	free(*hash);
+	*hash = grown;
+	*bits = new_bits;
+	return true;
+}
+
+static bool node_hash_grow(struct stacks *s)
+{
+	if (s->node_hash && s->node_count < (3u << s->node_hash_bits) / 4)
+		return true;
+	uint32_t bits = s->node_hash ? s->node_hash_bits + 1 : 7;
+	struct node_slot *grown = calloc((size_t)1 << bits, sizeof(*grown));
+	if (!grown)
+		return false;
+	uint32_t mask = (1u << bits) - 1;
+	for (uint32_t i = 1; i < s->node_count; i++) {
+		uint32_t at = (uint32_t)(node_key(s->nodes[i].outer, s->nodes[i].frame) >> (64 - bits));
+		while (grown[at].node)
+			at = (at + 1) & mask;
+		grown[at] = (struct node_slot){s->nodes[i].outer, s->nodes[i].frame, i};
+	}
+	free(s->node_hash);
+	s->node_hash = grown;
+	s->node_hash_bits = bits;
+	return true;
+}
+
+static uint64_t key_of_frame(const struct stacks *s, uint32_t i)
+{
+	return frame_key(s->frames[i].pc, s->frames[i].mapping, s->frames[i].marker);
+}
+
+static uint64_t key_of_mapping(const struct stacks *s, uint32_t i)
+{
+	return mapping_key(&s->mappings[i]);
+}
+
+struct stacks *stacks_new(void)
+{
+	struct stacks *s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	if (!room_for_one((void **)&s->nodes, 0, &s->node_room, sizeof(*s->nodes)) || !node_hash_grow(s) ||
+	    !hash_grow(s, &s->frame_hash, &s->frame_hash_bits, 0, key_of_frame) ||
+	    !hash_grow(s, &s->mapping_hash, &s->mapping_hash_bits, 0, key_of_mapping)) {
+		stacks_free(s);
+		return NULL;
+	}
+	s->nodes[0] = (struct stack_node){STACK_ROOT, UINT32_MAX};
+	s->node_count = 1;
+	return s;
+}
+
+void stacks_free(struct stacks *s)
+{
+	if (!s)
+		return;
+	for (uint32_t i = 0; i < s->mapping_count; i++)
+		module_unref(s->mappings[i].module);
+	free(s->nodes);
+	free(s->frames);
+	free(s->mappings);
+	free(s->node_hash);
+	free(s->frame_hash);
+	free(s->mapping_hash);
+	free(s);
+}
+
+static uint32_t find_mapping(struct stacks *s, const struct stack_mapping *wanted)
+{
+	uint32_t mask = (1u << s->mapping_hash_bits) - 1;
+	uint32_t at = (uint32_t)mapping_key(wanted) & mask;
+	for (; s->mapping_hash[at]; at = (at + 1) & mask) {
+		const struct stack_mapping *m = &s->mappings[s->mapping_hash[at] - 1];
+		if (m->start == wanted->start && m->end == wanted->end && m->module == wanted->module &&
+		    m->file_offset == wanted->file_offset && m->kind == wanted->kind)
+			return s->mapping_hash[at] - 1;
+	}
+	if (!room_for_one((void **)&s->mappings, s->mapping_count, &s->mapping_room, sizeof(*s->mappings)))
+		return UINT32_MAX;
+	uint32_t number = s->mapping_count;
+	s->mappings[number] = *wanted;
+	if (wanted->module)
+		module_ref(wanted->module);
+	s->mapping_hash[at] = number + 1;
+	s->mapping_count++;
+	if (!hash_grow(s, &s->mapping_hash, &s->mapping_hash_bits, s->mapping_count, key_of_mapping))
+		return UINT32_MAX;
+	return number;
+}
+
+static uint32_t find_frame(struct stacks *s, const struct stack_frame *wanted)
+{
+	uint32_t mask = (1u << s->frame_hash_bits) - 1;
+	uint32_t at = (uint32_t)frame_key(wanted->pc, wanted->mapping, wanted->marker) & mask;
+	for (; s->frame_hash[at]; at = (at + 1) & mask) {
+		const struct stack_frame *f = &s->frames[s->frame_hash[at] - 1];
+		if (f->pc == wanted->pc && f->mapping == wanted->mapping && f->marker == wanted->marker)
+			return s->frame_hash[at] - 1;
+	}
+	if (!room_for_one((void **)&s->frames, s->frame_count, &s->frame_room, sizeof(*s->frames)))
+		return UINT32_MAX;
+	uint32_t number = s->frame_count;
+	s->frames[number] = *wanted;
+	s->frame_hash[at] = number + 1;
+	s->frame_count++;
+	if (!hash_grow(s, &s->frame_hash, &s->frame_hash_bits, s->frame_count, key_of_frame))
+		return UINT32_MAX;
+	return number;
+}
+
+static uint32_t find_node(struct stacks *s, uint32_t outer, uint32_t frame)
+{
+	uint32_t mask = (1u << s->node_hash_bits) - 1;
+	uint32_t at = (uint32_t)(node_key(outer, frame) >> (64 - s->node_hash_bits));
+	for (; s->node_hash[at].node; at = (at + 1) & mask)
+		if (s->node_hash[at].outer == outer && s->node_hash[at].frame == frame)
+			return s->node_hash[at].node;
+	if (s->node_count >= STACKS_NODES_MAX ||
+	    !room_for_one((void **)&s->nodes, s->node_count, &s->node_room, sizeof(*s->nodes)))
+		return UINT32_MAX;
+	uint32_t number = s->node_count;
+	s->nodes[number] = (struct stack_node){outer, frame};
+	s->node_hash[at] = (struct node_slot){outer, frame, number};
+	s->node_count++;
+	if (!node_hash_grow(s))
+		return UINT32_MAX;
+	return number;
+}
+
+static uint32_t marker_node(struct stacks *s, const char *marker)
+{
+	const struct stack_mapping none = {.kind = MAP_KIND_SPECIAL};
+	struct stack_frame frame = {.marker = marker, .mapping = find_mapping(s, &none)};
+	if (frame.mapping == UINT32_MAX)
+		return UINT32_MAX;
+	uint32_t number = find_frame(s, &frame);
+	return number == UINT32_MAX ? UINT32_MAX : find_node(s, STACK_ROOT, number);
+}
+
+/* The number of a frame that is not known by its address. */
+static uint32_t look_up_frame(struct stacks *s, const struct unwind_frame *from, const struct maps *maps)
+{
+	const struct map *map = from->kind == MAP_KIND_KERNEL ? NULL : maps_find(maps, from->pc);
+	struct stack_mapping mapping = {.module = from->module, .kind = from->kind};
+	if (from->kind == MAP_KIND_KERNEL) {
+		mapping.start = MAP_KERNEL_START;
+		mapping.end = UINT64_MAX;
+	} else if (map) {
+		mapping.start = map->start;
+		mapping.end = map->end;
+		mapping.file_offset = map->pgoff;
+	} else {
+		mapping.start = from->pc & ~(uint64_t)4095;
+		mapping.end = mapping.start + 4096;
+	}
+	struct stack_frame frame = {
+	    .pc = from->pc, .vaddr = from->vaddr, .mapping = find_mapping(s, &mapping)};
+	return frame.mapping == UINT32_MAX ? UINT32_MAX : find_frame(s, &frame);
+}
+
+static uint32_t frame_number(struct stacks *s, const struct unwind_frame *from, struct maps *maps)
+{
+	if (from->tag && from->tag <= s->frame_count)
+		return from->tag - 1;
+	uint32_t number = look_up_frame(s, from, maps);
+	if (number != UINT32_MAX)
+		unwind_remember(maps, from, number + 1);
+	return number;
+}
+
+uint32_t stacks_intern(
+    struct stacks *s, const struct unwind_frame *frames, size_t count, const char *marker, struct maps *maps)
+{
+	uint32_t node = marker ? marker_node(s, marker) : (uint32_t)STACK_ROOT, depth = 0;
+	bool same = marker == s->path_marker;
+	s->path_marker = marker;
+	for (size_t i = count; i > 0 && node != UINT32_MAX; i--, depth++) {
+		uint32_t number = frame_number(s, &frames[i - 1], maps);
+		same = same && depth < s->path_count && s->path[depth].frame == number;
+		if (same) {
+			node = s->path[depth].node;
+			continue;
+		}
+		node = number == UINT32_MAX ? UINT32_MAX : find_node(s, node, number);
+		if (depth < PATH_FRAMES)
+			s->path[depth] = (struct step){number, node};
+	}
+	s->path_count = node == UINT32_MAX ? 0 : depth < PATH_FRAMES ? depth : PATH_FRAMES;
+	return node;
+}
+
+uint32_t stacks_translate(const struct stacks *from, uint32_t stack, struct stacks *to)
+{
+	if (stack >= from->node_count)
+		return UINT32_MAX;
+	if (stack == STACK_ROOT)
+		return STACK_ROOT;
+	/* Outer frames first; the depth is bounded by the unwinder's, the recursion is not worth the stack.
+	 * */
+	uint32_t depth = 0, node;
+	for (node = stack; node != STACK_ROOT; node = from->nodes[node].outer)
+		depth++;
+	uint32_t *path = malloc(depth * sizeof(*path));
+	if (!path)
+		return UINT32_MAX;
+	for (node = stack; node != STACK_ROOT; node = from->nodes[node].outer)
+		path[--depth] = node;
+	uint32_t result = STACK_ROOT;
+	for (uint32_t i = 0;; i++) {
+		struct stack_frame frame = from->frames[from->nodes[path[i]].frame];
+		frame.mapping = find_mapping(to, &from->mappings[frame.mapping]);
+		uint32_t number = frame.mapping == UINT32_MAX ? UINT32_MAX : find_frame(to, &frame);
+		result = number == UINT32_MAX ? UINT32_MAX : find_node(to, result, number);
+		if (path[i] == stack || result == UINT32_MAX)
+			break;
+	}
+	free(path);
+	return result;
+}
+
+uint32_t stacks_node_count(const struct stacks *s)
+{
+	return s->node_count;
+}
+
+uint32_t stacks_frame_count(const struct stacks *s)
+{
+	return s->frame_count;
+}
+
+uint32_t stacks_mapping_count(const struct stacks *s)
+{
+	return s->mapping_count;
+}
+
+const struct stack_node *stacks_node(const struct stacks *s, uint32_t stack)
+{
+	return &s->nodes[stack];
+}
+
+const struct stack_frame *stacks_frame(const struct stacks *s, uint32_t frame)
+{
+	return &s->frames[frame];
+}
+
+const struct stack_mapping *stacks_mapping(const struct stacks *s, uint32_t mapping)
+{
+	return &s->mappings[mapping];
+}

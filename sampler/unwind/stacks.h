@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stacks of one process, each kept once.
+ *
+ *   frames   (address, module) -> frame number, with what is needed to name it after the module is gone
+ *   nodes    a tree: node = (outer node, frame); a stack is the number of its innermost node
+ *
+ *            main ── serve ── parse ── alloc_token      stack 4 = {main, serve, parse, alloc_token}
+ *                         └── reply                     stack 5 = {main, serve, reply}
+ *
+ * Two stacks share what they have in common at the outer end, so a hundred thousand stacks of a program take
+ * a few nodes each (8 bytes and 16 to 32 of hash).
+ */
+#ifndef SAMPLER_UNWIND_STACKS_H
+#define SAMPLER_UNWIND_STACKS_H
+
+#include "sampler/unwind/module.h"
+#include "sampler/unwind/unwind.h"
+
+#include <stdint.h>
+
+struct stacks;
+
+enum { STACK_ROOT = 0 }; /* the empty stack */
+
+/* Marker frames besides the unwinder's. */
+#define STACK_BEFORE_RESTART "[unknown: sampled before restart]" /* an earlier sampler knew the stacks */
+#define STACK_LOST_SAMPLES   "[lost samples]"                    /* the kernel had no room for them */
+/* a thread that has no address space any more */
+#define STACK_NONE           "[no user stack]"
+
+/* Where a frame's code was mapped when it was first seen; module NULL: not a file's. */
+struct stack_mapping {
+	uint64_t start, end, file_offset;
+	struct module *module; /* referenced */
+	uint8_t kind;          /* enum map_kind */
+};
+
+struct stack_frame {
+	uint64_t pc;      /* absolute, already moved into the call */
+	uint64_t vaddr;   /* in the module's file */
+	uint32_t mapping; /* index for stacks_mapping() */
+	/* "[truncated]" and the like (static string): no code at all; pc is then a small number */
+	const char *marker;
+};
+
+struct stack_node {
+	uint32_t outer; /* STACK_ROOT: none */
+	uint32_t frame;
+};
+
+struct stacks *stacks_new(void);
+void stacks_free(struct stacks *stacks);
+
+/*
+ * The stack of `count` frames, innermost first, with `marker` (a static string or NULL) as the outermost
+ * frame of all. The frames are as unwind_stack() left them, and MAPS as they were; MAPS remember the numbers
+ * of frames, for this table alone (unwind_remember). UINT32_MAX when memory has run out or there are more
+ * than STACKS_NODES_MAX nodes: a hostile target makes those.
+ */
+enum { STACKS_NODES_MAX = 1 << 22 };
+uint32_t stacks_intern(struct stacks *stacks, const struct unwind_frame *frames, size_t count,
+    const char *marker, struct maps *maps);
+
+/* The same stack in another process' table (a forked child's: same addresses). */
+uint32_t stacks_translate(const struct stacks *from, uint32_t stack, struct stacks *to);
+
+uint32_t stacks_node_count(const struct stacks *stacks);
+uint32_t stacks_frame_count(const struct stacks *stacks);
+uint32_t stacks_mapping_count(const struct stacks *stacks);
+const struct stack_node *stacks_node(const struct stacks *stacks, uint32_t stack);
+const struct stack_frame *stacks_frame(const struct stacks *stacks, uint32_t frame);
+const struct stack_mapping *stacks_mapping(const struct stacks *stacks, uint32_t mapping);
+
+#endif

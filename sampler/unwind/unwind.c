@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/unwind/unwind.h"
+#include "sampler/unwind/cfi.h"
+#include "sampler/unwind/cfi_odd.h"
+
+#include <string.h>
+
+/* Farther above the dump than any stack we could have copied of: it is not the same stack. */
+static const uint64_t same_stack_bytes = UINT64_C(64) << 20;
+
+/* What is at a program counter; cached per address space in front of the maps and the modules' own tables. */
+struct place {
+	uint64_t pc;
+	const struct cfi_rule *rule; /* NULL: nothing cached here */
+	const struct map *map;       /* NULL: pc is in none */
+	uint32_t tag;                /* of unwind_remember() */
+};
+
+/*
+ * Direct-mapped, emptied whenever the maps change. It grows with what a process does: a thousand short
+ * processes must not cost much, and a compiler has ten thousand return addresses.
+ */
+enum { PLACES_FIRST = 256, PLACES_MAX = 16384, GROWTH = 4 };
+
+/*
+ * The trail is where the last walk left its frames. The next stack mostly has the same outer frames in the
+ * same places, and a dump that has just arrived is in no cache of ours: to ask for all of it at once takes as
+ * long as the walk would wait for one frame.
+ */
+enum { TRAIL = 256 };
+
+struct cache {
+	uint32_t misses;
+	uint32_t trail_count;
+	uint64_t trail[TRAIL]; /* CFAs */
+	struct place place[];
+};
+
+struct walk {
+	const struct unwind_input *in;
+	const struct regs_arch *arch;
+	struct cache *cache; /* or NULL */
+	uint32_t places;     /* in it, a power of two */
+	struct regs regs;    /* of the frame being left */
+	uint64_t bound;      /* one past the dump's last byte */
+	bool cut;            /* the stack goes on above the dump */
+};
+
+static const struct cfi_rule no_rule = {.kind = CFI_NONE};
+
+/* The dump may lie in memory that the target still writes (sampler/region/region.h): what has been read once
+ * must not be read a second time after it was checked, as a compiler is free to do with a copy of memory. */
+#define READ_ONCE_ONLY(word) __asm__("" : "+r"(word))
+
+static inline bool read_word(const struct walk *w, uint64_t address, uint64_t *value)
+{
+	uint64_t offset = address - w->in->stack_address;
+
+	if (offset >= w->in->stack_bytes || w->in->stack_bytes - offset < 8)
+		return false;
+	uint64_t word;
+	memcpy(&word, (const char *)w->in->stack + offset, 8);
+	READ_ONCE_ONLY(word);
+	*value = word;
+	return true;
+}
+
+static bool read_some(void *context, uint64_t address, unsigned n, uint64_t *value)
+{
+	const struct walk *w = context;
+	uint64_t offset = address - w->in->stack_address;
+
+	if (offset >= w->in->stack_bytes || w->in->stack_bytes - offset < n)
+		return false;
+	uint64_t word = 0;
+	memcpy(&word, (const char *)w->in->stack + offset, n); /* targets and we are little-endian */
+	READ_ONCE_ONLY(word);
+	*value = word;
+	return true;
+}
+
+static size_t cache_bytes(uint32_t places)
+{
+	return sizeof(struct cache) + places * sizeof(struct place);
+}
+
+/* The address space's cache and how many places it has; NULL if it has none yet. */
+static struct cache *cache_of(struct maps *maps, uint32_t *places)
+{
+	size_t bytes = maps_scratch_bytes(maps);
+	struct cache *cache;
+
+	*places = bytes ? (uint32_t)((bytes - sizeof(*cache)) / sizeof(struct place)) : PLACES_FIRST;
+	cache = maps_scratch(maps, cache_bytes(*places));
+	if (!cache || cache->misses < 2 * *places || *places == PLACES_MAX)
+		return cache;
+	*places *= GROWTH;
+	return maps_scratch(maps, cache_bytes(*places));
+}
+
+static size_t place_index(uint64_t pc, uint32_t places)
+{
+	/* 2^64 / golden ratio: spreads neighbours, and the upper bits depend on all lower ones. */
+	return (pc * UINT64_C(0x9e3779b97f4a7c15) >> 32) * places >> 32;
+}
+
+/* The return address is below the CFA, saved registers are below that: mostly one line, at times two. */
+static void prefetch_trail(
+    const struct cache *cache, uint64_t stack_address, const char *stack, size_t stack_bytes)
+{
+	for (uint32_t i = 0; i < cache->trail_count; i++) {
+		uint64_t offset = cache->trail[i] - 56 - stack_address;
+		if (offset >= stack_bytes || stack_bytes - offset < 56)
+			continue;
+		__builtin_prefetch(stack + offset);
+		__builtin_prefetch(stack + offset + 48);
+	}
+}
+
+void unwind_prefetch(struct maps *maps, uint64_t stack_address, const void *stack, size_t stack_bytes)
+{
+	uint32_t places;
+	const struct cache *cache = cache_of(maps, &places);
+
+	if (cache)
+		prefetch_trail(cache, stack_address, stack, stack_bytes);
+}
+
+static bool has_file(const struct place *place)
+{
+	return place->map && place->map->has_bias;
+}
+
+static void find_place(const struct walk *w, uint64_t pc, struct place *place)
+{
+	place->pc = pc;
+	place->rule = &no_rule;
+	place->map = maps_module(w->in->maps, pc);
+	place->tag = 0;
+	if (has_file(place) && place->map->module->readable &&
+	    place->map->module->e_machine == w->arch->e_machine)
+		place->rule = cfi_find(place->map->module, pc - place->map->bias);
+}
+
+static const struct place *look_up(const struct walk *w, uint64_t pc, struct place *uncached)
+{
+	struct place *place = uncached;
+
+	if (w->cache) {
+		place = &w->cache->place[place_index(pc, w->places)];
+		if (place->rule && place->pc == pc)
+			return place;
+		w->cache->misses++;
+	}
+	find_place(w, pc, place);
+	return place;
+}
+
+/*
+ * A return address that no call has left, but code that made up the stack, is that of a function's first
+ * instruction (makecontext() puts __start_context there), and in front of it is nothing: then it is meant as
+ * it is. If what that function's row then calls a return address is not code (in glibc 2.36 it is uc_link),
+ * the made-up stack begins here.
+ */
+static bool starts_function(const struct walk *w, uint64_t pc, struct place *place)
+{
+	find_place(w, pc, place);
+	return place->rule->kind != CFI_NONE;
+}
+
+/* Why is there no word at ADDRESS? */
+static enum unwind_outcome why_missing(const struct walk *w, uint64_t address, bool signal_frame)
+{
+	if (address < w->in->stack_address)
+		return signal_frame ? UNWIND_STACK_SWITCH : UNWIND_BAD_READ;
+	if (address - w->in->stack_address >= same_stack_bytes)
+		return UNWIND_STACK_SWITCH;
+	if (w->cut)
+		return UNWIND_TRUNCATED;
+	return signal_frame ? UNWIND_STACK_SWITCH : UNWIND_BAD_READ;
+}
+
+static inline bool known(const struct regs *regs, unsigned n)
+{
+	return regs->known >> n & 1;
+}
+
+/*
+ * The caller's stack pointer must be above the callee's: only a leaf whose return address is in a register
+ * may have no frame at all. A signal handler's frame leads to wherever the interrupted code had its stack.
+ */
+static enum unwind_outcome check_progress(
+    const struct walk *w, uint64_t sp, uint64_t next_sp, bool may_stay, bool signal_frame)
+{
+	if (next_sp > sp || (may_stay && next_sp == sp))
+		return UNWIND_COMPLETE;
+	if (signal_frame || next_sp < w->in->stack_address)
+		return UNWIND_STACK_SWITCH;
+	return UNWIND_LOOP;
+}
+
+/* The usual row with all of its frame in the dump: one check, and no branch that depends on the row. */
+static inline bool step_compact(struct walk *w, const struct cfi_rule *rule)
+{
+	const struct regs_arch *arch = w->arch;
+	struct regs *regs = &w->regs;
+	uint64_t sp = regs->r[arch->sp], cfa = regs->r[rule->cfa_reg] + (uint64_t)(int64_t)rule->cfa_offset;
+	uint64_t word, has = regs->known & arch->preserved;
+	const char *at;
+
+	if (!rule->compact_bytes || cfa > w->bound || cfa < sp || cfa - sp < rule->compact_bytes ||
+	    sp < w->in->stack_address || !known(regs, rule->cfa_reg) || rule->ra_in_register)
+		return false;
+	at = (const char *)w->in->stack + (cfa - w->in->stack_address);
+	for (unsigned i = 0; i < arch->n_tracked; i++) {
+		uint64_t *r = &regs->r[arch->tracked[i]], is_saved = rule->saved >> i & 1;
+		memcpy(&word, at + rule->offset[i], 8);
+		READ_ONCE_ONLY(word);
+		*r = is_saved ? word : *r;
+		has |= is_saved << arch->tracked[i];
+	}
+	regs->known = has;
+	memcpy(&word, at + rule->ra_offset, 8);
+	READ_ONCE_ONLY(word);
+	regs->pc = word;
+	regs->r[arch->sp] = cfa;
+	return true;
+}
+
+static enum unwind_outcome step_simple(struct walk *w, const struct cfi_rule *rule, bool activation)
+{
+	const struct regs_arch *arch = w->arch;
+	struct regs *regs = &w->regs;
+	uint64_t sp = regs->r[arch->sp], cfa, pc, slot;
+	enum unwind_outcome outcome;
+
+	if (!known(regs, rule->cfa_reg))
+		return UNWIND_BAD_ROW;
+	cfa = regs->r[rule->cfa_reg] + (uint64_t)(int64_t)rule->cfa_offset;
+	outcome = check_progress(w, sp, cfa, rule->ra_in_register && activation, false);
+	if (outcome != UNWIND_COMPLETE)
+		return outcome;
+	if (rule->ra_in_register) {
+		if (!known(regs, arch->ra))
+			return UNWIND_BAD_ROW;
+		pc = regs->r[arch->ra];
+	} else if (!read_word(w, cfa + (uint64_t)(int64_t)rule->ra_offset, &pc)) {
+		return why_missing(w, cfa + (uint64_t)(int64_t)rule->ra_offset, false);
+	}
+	for (unsigned saved = rule->saved; saved; saved &= saved - 1) {
+		unsigned i = (unsigned)__builtin_ctz(saved), number = arch->tracked[i];
+		slot = cfa + (uint64_t)(int64_t)rule->offset[i];
+		/* Below the stack pointer: popped, the register has its value back (compilers do not say so).
+		 * */
+		if (slot < sp)
+			continue;
+		if (read_word(w, slot, &regs->r[number]))
+			regs->known |= UINT64_C(1) << number;
+		else
+			regs->known &= ~(UINT64_C(1) << number);
+	}
+	regs->known &= arch->preserved;
+	regs->r[arch->sp] = cfa;
+	regs->pc = pc;
+	return UNWIND_COMPLETE;
+}
+
+static enum unwind_outcome step_odd(struct walk *w, const struct cfi_rule *rule, bool activation)
+{
+	const struct regs_arch *arch = w->arch;
+	uint64_t sp = w->regs.r[arch->sp], cfa, missing;
+	enum unwind_outcome outcome;
+
+	if (!cfi_odd_step(rule->odd, arch, &w->regs, read_some, w, &cfa, &missing))
+		return missing ? why_missing(w, missing, rule->signal_frame) : UNWIND_BAD_ROW;
+	outcome = check_progress(w, sp, w->regs.r[arch->sp],
+	    rule->odd->ra.how == CFI_ODD_REGISTER && activation, rule->signal_frame);
+	if (outcome != UNWIND_COMPLETE)
+		return outcome;
+	/* The interrupted code's stack must be this one too, else the next read only says "missing". */
+	if (rule->signal_frame && w->regs.r[arch->sp] >= w->bound)
+		return why_missing(w, w->regs.r[arch->sp], true);
+	if (!rule->signal_frame)
+		w->regs.known &= arch->preserved;
+	return UNWIND_COMPLETE;
+}
+
+/*
+ * Code without rows: {caller's frame pointer, return address} at the frame pointer, as both ABIs lay it out.
+ * Believed only if it is on this stack above us and leads to code.
+ */
+static enum unwind_outcome step_fp(struct walk *w, const struct place *place, bool activation)
+{
+	const struct regs_arch *arch = w->arch;
+	uint64_t sp = w->regs.r[arch->sp], fp = w->regs.r[arch->fp], caller_fp, pc;
+	enum unwind_outcome stuck =
+	    has_file(place) && !place->map->module->readable ? UNWIND_NO_MODULE : UNWIND_NO_CFI;
+
+	if (!known(&w->regs, arch->fp))
+		return stuck;
+	/*
+	 * Both ABIs have the start-up code set the frame pointer to zero to mark the outermost frame. In a
+	 * file's code that is such code; run-time generated code may use the register for anything.
+	 */
+	if (fp == 0 && !activation && place->map->kind == MAP_KIND_FILE) {
+		w->regs.pc = 0;
+		return UNWIND_COMPLETE;
+	}
+	if (fp < sp || fp % 8)
+		return stuck;
+	if (!read_word(w, fp, &caller_fp) || !read_word(w, fp + 8, &pc))
+		return w->cut && fp - w->in->stack_address < same_stack_bytes ? UNWIND_TRUNCATED : stuck;
+	pc &= arch->code_mask;
+	if ((pc || caller_fp) && !maps_find(w->in->maps, pc - 1))
+		return stuck;
+	w->regs.r[arch->sp] = fp + 16;
+	w->regs.r[arch->fp] = caller_fp;
+	w->regs.known = UINT64_C(1) << arch->sp | UINT64_C(1) << arch->fp;
+	w->regs.pc = pc;
+	return UNWIND_COMPLETE;
+}
+
+static void add_frame(struct unwind_frame *frame, const struct place *place, uint64_t pc,
+    enum unwind_step step, bool activation)
+{
+	frame->pc = pc;
+	frame->vaddr = has_file(place) ? pc - place->map->bias : pc;
+	frame->module = has_file(place) ? place->map->module : NULL;
+	frame->kind = (uint8_t)(place->map ? place->map->kind : MAP_KIND_SPECIAL);
+	frame->step = (uint8_t)step;
+	frame->activation = activation;
+	frame->tag = place->tag;
+}
+
+void unwind_remember(struct maps *maps, const struct unwind_frame *frame, uint32_t tag)
+{
+	uint32_t places;
+	struct cache *cache = cache_of(maps, &places);
+	struct place *place = cache ? &cache->place[place_index(frame->pc, places)] : NULL;
+
+	if (place && place->rule && place->pc == frame->pc)
+		place->tag = tag;
+}
+
+/* From the frame at PLACE to its caller; *HOW and *ACTIVATION then describe the caller. A pc of 0: there is
+ * none. */
+static enum unwind_outcome step(
+    struct walk *w, const struct place *place, enum unwind_step *how, bool *activation)
+{
+	const struct cfi_rule *rule = place->rule;
+	bool was_activation = *activation;
+	enum unwind_outcome outcome = UNWIND_COMPLETE;
+
+	*how = rule->kind == CFI_NONE ? UNWIND_STEP_FP : UNWIND_STEP_CFI;
+	*activation = rule->signal_frame;
+	if (rule->kind == CFI_SIMPLE && step_compact(w, rule))
+		outcome = UNWIND_COMPLETE;
+	else if (rule->kind == CFI_SIMPLE)
+		outcome = step_simple(w, rule, was_activation);
+	else if (rule->kind == CFI_ODD)
+		outcome = step_odd(w, rule, was_activation);
+	else if (rule->kind == CFI_END)
+		w->regs.pc = 0;
+	else if (place->map)
+		outcome = step_fp(w, place, was_activation);
+	else
+		outcome = UNWIND_NO_MAP;
+	w->regs.pc &= w->arch->code_mask;
+	return outcome;
+}
+
+enum unwind_outcome unwind_stack(
+    const struct unwind_input *in, struct unwind_frame *frames, size_t max, size_t *count)
+{
+	struct walk w;
+	enum unwind_step how = UNWIND_STEP_FIRST;
+	enum unwind_outcome outcome;
+	struct place uncached, exact;
+	bool activation = true, made_up = false;
+	size_t n = 0;
+
+	w.in = in;
+	w.arch = in->arch;
+	w.regs.pc = in->regs->pc;
+	w.regs.known = in->regs->known;
+	memcpy(w.regs.r, in->regs->r, in->arch->count * sizeof(w.regs.r[0]));
+	w.bound = in->stack_address + in->stack_bytes;
+	w.cut = !in->reaches_end && in->stack_bytes >= in->stack_want;
+	w.cache = cache_of(in->maps, &w.places);
+	if (w.cache)
+		prefetch_trail(w.cache, in->stack_address, in->stack, in->stack_bytes);
+	do {
+		uint64_t pc = w.regs.pc - !activation;
+		const struct place *place = look_up(&w, pc, &uncached);
+		bool was_made_up = made_up;
+		made_up =
+		    !activation && place->rule->kind == CFI_NONE && starts_function(&w, w.regs.pc, &exact);
+		if (made_up) {
+			place = &exact;
+			pc = w.regs.pc;
+			activation = true;
+		}
+		if (!place->map && n > 0) {
+			outcome = was_made_up ? UNWIND_COMPLETE : UNWIND_NO_MAP;
+			break;
+		}
+		if (n == max) {
+			outcome = UNWIND_TOO_DEEP;
+			break;
+		}
+		add_frame(&frames[n++], place, pc, how, activation);
+		outcome = step(&w, place, &how, &activation);
+		if (w.cache && n <= TRAIL)
+			w.cache->trail[n - 1] = w.regs.r[w.arch->sp];
+	} while (outcome == UNWIND_COMPLETE && w.regs.pc);
+	if (w.cache)
+		w.cache->trail_count = (uint32_t)(n < TRAIL ? n : TRAIL);
+	*count = n;
+	return outcome;
+}
+
+static const struct {
+	const char *name, *marker;
+} outcomes[UNWIND_OUTCOMES] = {
+    [UNWIND_COMPLETE] = {"complete", NULL},
+    [UNWIND_TRUNCATED] = {"truncated", "[truncated]"},
+    [UNWIND_STACK_SWITCH] = {"stack switched", "[stack switched]"},
+    [UNWIND_BAD_READ] = {"bad read", "[bad stack read]"},
+    [UNWIND_BAD_ROW] = {"bad unwind row", "[bad unwind row]"},
+    [UNWIND_LOOP] = {"loop", "[stack loop]"},
+    [UNWIND_NO_MAP] = {"no mapping", "[unknown mapping]"},
+    [UNWIND_NO_MODULE] = {"no module", "[unknown module]"},
+    [UNWIND_NO_CFI] = {"no unwind rows", "[no unwind rows]"},
+    [UNWIND_TOO_DEEP] = {"too deep", "[too deep]"},
+};
+
+const char *unwind_outcome_name(enum unwind_outcome outcome)
+{
+	return (unsigned)outcome < UNWIND_OUTCOMES ? outcomes[outcome].name : "unknown";
+}
+
+const char *unwind_marker(enum unwind_outcome outcome)
+{
+	return (unsigned)outcome < UNWIND_OUTCOMES ? outcomes[outcome].marker : "[unknown]";
+}
+
+bool unwind_wants_maps(enum unwind_outcome outcome)
+{
+	return outcome == UNWIND_NO_MAP || outcome == UNWIND_NO_MODULE || outcome == UNWIND_NO_CFI;
+}

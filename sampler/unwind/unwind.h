@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Unwinding: registers, a copy of the stack and the maps in; return addresses and the reason for stopping
+ * out.
+ *
+ * No system call but the opening and reading of a module at its first sight, no state but caches: the same
+ * input gives the same frames. Everything in the input may be hostile.
+ *
+ * Each frame costs one lookup pc -> row (cfi.h) and a few loads from the dump. The caller of a frame is
+ *	CFA = register + offset;  pc = *(CFA + ra_offset);  sp = CFA;  saved registers = *(CFA + offset)
+ * and code without unwind rows (JIT) is stepped over by its frame pointer if what that leads to holds water.
+ *
+ * How a walk ended is a fact and not a guess, see enum unwind_outcome. Every outcome but UNWIND_COMPLETE
+ * should be shown in the profile, by unwind_marker(), as the outermost frame.
+ */
+#ifndef SAMPLER_UNWIND_UNWIND_H
+#define SAMPLER_UNWIND_UNWIND_H
+
+#include "sampler/unwind/maps.h"
+#include "sampler/arch/regs.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum unwind_outcome {
+	UNWIND_COMPLETE,     /* the rows say that there is no caller, or the return address is zero */
+	UNWIND_TRUNCATED,    /* the walk needs bytes above the dump, and the dump was cut there */
+	UNWIND_STACK_SWITCH, /* the caller's frame is on another stack (sigaltstack, coroutine, fiber) */
+	UNWIND_BAD_READ,     /* a word is needed that no honest frame has there: below sp, in no stack */
+	/* unwind information that makes no sense, or needs a register we do not have */
+	UNWIND_BAD_ROW,
+	UNWIND_LOOP,   /* no progress: the caller's frame is not above this one */
+	UNWIND_NO_MAP, /* the return address is in no executable mapping */
+	/* the code is a file's that could not be read and its frame pointer leads nowhere */
+	UNWIND_NO_MODULE,
+	UNWIND_NO_CFI,   /* code without unwind rows, and its frame pointer leads nowhere */
+	UNWIND_TOO_DEEP, /* more frames than the caller's buffer holds */
+	UNWIND_OUTCOMES,
+};
+
+enum { UNWIND_FRAMES_DEFAULT = 512, UNWIND_FRAMES_MAX = 65536 };
+
+/* How a frame was found; for statistics and tests. */
+enum unwind_step {
+	UNWIND_STEP_FIRST, /* the sample's own program counter */
+	UNWIND_STEP_CFI,
+	UNWIND_STEP_FP, /* by frame pointer, in code without rows */
+};
+
+struct unwind_frame {
+	uint64_t pc;    /* absolute address to look up: already return address - 1 where it is one */
+	uint64_t vaddr; /* the same in the terms of module's ELF file; pc itself if module is NULL */
+	/* borrowed from the maps, take a reference to keep it; NULL: no file (JIT, unknown) */
+	struct module *module;
+	uint8_t kind;    /* enum map_kind of where pc is; MAP_KIND_SPECIAL if it is in no map */
+	uint8_t step;    /* enum unwind_step */
+	bool activation; /* pc is exact: the first frame, or one that a signal interrupted */
+	uint32_t tag;    /* what unwind_remember() said of it; 0: nothing, or it is forgotten */
+};
+
+_Static_assert(sizeof(struct unwind_frame) == 32, "two frames in a cache line");
+
+struct unwind_input {
+	const struct regs_arch *arch;
+	const struct regs *regs; /* of the innermost frame */
+	struct maps *maps;
+	uint64_t stack_address; /* address of the dump's first byte; usually the stack pointer */
+	const void *stack;      /* the dump; need not be aligned */
+	size_t stack_bytes;     /* valid bytes (perf: dyn_size) */
+	/* bytes that were asked for (perf: size); a shorter dump was not cut */
+	size_t stack_want;
+	bool reaches_end; /* the dump is known to reach the stack's end, whatever its size */
+};
+
+/*
+ * Unwinds INPUT into FRAMES, innermost first, at most MAX of them; *COUNT says how many. There is always one
+ * (the sample's own pc) if MAX > 0.
+ */
+enum unwind_outcome unwind_stack(
+    const struct unwind_input *input, struct unwind_frame *frames, size_t max, size_t *count);
+
+/* Asks the processor for what the walk of this stack will read, as far as it is like the last one. The bytes
+ * are not looked at: they may be changing. */
+void unwind_prefetch(struct maps *maps, uint64_t stack_address, const void *stack, size_t stack_bytes);
+
+/*
+ * A number of the caller's own that later frames at FRAME's pc shall carry, as long as MAPS do not change and
+ * as long as there is room: so that who names frames by numbers need not look each one up again.
+ */
+void unwind_remember(struct maps *maps, const struct unwind_frame *frame, uint32_t tag);
+
+/* For counters and comments in the profile: "complete", "truncated", "stack switched", ... */
+const char *unwind_outcome_name(enum unwind_outcome outcome);
+
+/* The marker frame: "[truncated]", ...; NULL for UNWIND_COMPLETE. */
+const char *unwind_marker(enum unwind_outcome outcome);
+
+/* It may have ended there because a library was loaded after the maps were read: seldom, and only where no
+ * record told. */
+bool unwind_wants_maps(enum unwind_outcome outcome);
+
+#endif

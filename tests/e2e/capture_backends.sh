@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+# A backend that stops working is replaced by the next, and the profile says so (capture_backend.c).
+
+program=$targets/capture_backend
+
+# start OPTION... : heaptap with the working program in the background; sets front and sampler
+start() {
+  "$heaptap" record -p 1 -o out.pb.gz "$@" "$program" work here 100000000 2>err &
+  front=$!
+  wait_for 10 test -e here
+  sampler=$(ps -o pid=,comm= --ppid $front | awk '$2 == "heaptap-sampler" { print $1 }')
+}
+
+# how_many RUNG: stacks that came by it, in the comments
+how_many() {
+  sed -n "s/^samples: .*$1 \([0-9]*\).*/\1/p" comments
+}
+
+# finish: ends the program, reads the profile
+finish() {
+  touch here.end
+  wait $front || fail "status $?: $(cat err)"
+  profile_check out*.pb.gz
+  comment_of out.pb.gz >comments
+}
+
+# disabled BACKEND NEXT WORDS: the event stands still in mid-run; the next backend takes over
+disabled() {
+  start -v -b "$1"
+  sleep 0.3
+  "$program" disable "$sampler" >/dev/null || fail "status $?"
+  wait_for 30 grep -q "no stack comes by the $1: $2 from now on" err
+  sleep 0.3
+  finish
+  at_least 100 "$(how_many "by $1")" "stacks by $1"
+  at_least 100 "$(how_many "$3")" "stacks by $2, afterwards"
+  matches "backend changed: $4 \(breakpoint refused 0, no stacks came 1," comments
+}
+
+test_breakpoint_disabled() { disabled breakpoint copy 'copied by the hook' '0 images to breakpoint, 1 to copy'; }
+
+test_uprobe_disabled() {
+  need_root
+  disabled uprobe breakpoint 'by breakpoint' '1 images to breakpoint, 0 to copy'
+}
+
+# Every backend down to the last: the second time it is the breakpoint that is disabled.
+test_both_events_disabled() {
+  need_root
+  start -v -b uprobe --labels backend
+  for gone in uprobe breakpoint; do
+    sleep 0.3
+    "$program" disable "$sampler" >/dev/null || fail "status $?"
+    wait_for 30 grep -q "no stack comes by the $gone" err
+  done
+  sleep 0.3
+  finish
+  for way in 'by uprobe' 'by breakpoint' 'copied by the hook'; do
+    at_least 100 "$(how_many "$way")" "stacks $way"
+  done
+  go tool pprof -tags -sample_index=alloc_objects out.pb.gz >tags 2>/dev/null
+  for way in uprobe breakpoint copy; do
+    matches "backend: .*|[0-9.]+%?\): $way" tags
+    at_least 100000 "$(pprof_top out.pb.gz -unit=B -sample_index=alloc_space -tagfocus="backend=$way" | awk '$NF == "take" { print $4 + 0 }')" "bytes by $way"
+  done
+}
+
+# The library is upgraded while the session runs: programs executed from then on map a file without a uprobe.
+test_library_replaced() {
+  need_root
+  stage capture_backend
+  "$heaptap" record -v -b uprobe -p 1 -o out/ sh -c "
+    $targets/capture_backend work before 400
+    cp bin/libheaptap.so new.so && mv new.so bin/libheaptap.so
+    for i in 1 2 3; do $targets/capture_backend work after.\$i 100000 & touch after.\$i.pid; wait \$!; done
+    true" 2>err &
+  front=$!
+  for i in 1 2 3; do
+    wait_for 30 test -e after.$i
+    [ $i = 3 ] || wait_for 30 eval '[ $(grep -c "no stack comes by the uprobe: breakpoint" err) -ge '$i' ]'
+    sleep 0.3
+    touch after.$i.end
+  done
+  wait $front || fail "status $?: $(cat err)"
+  profile_check out/*.exit.pb.gz
+  # The third found the session wiser: it began with a breakpoint, and lost next to nothing.
+  last=$(ls -t out/heaptap.capture_backend.*.exit.pb.gz | head -n 1)
+  comment_of "$last" >comments
+  at_least 100 "$(how_many 'by breakpoint')" 'stacks by breakpoint'
+  matches 'backend changed: [0-9]+ images to breakpoint, 0 to copy \(breakpoint refused 0, no stacks came 2,' comments
+  lost=$(sed -n 's/^samples: .* taken, \([0-9]*\) lost.*/\1/p' comments)
+  at_least "${lost:-9}" 2 'lost stacks, at most'
+}
+
+test_no_debug_register_free() {
+  preload=$HEAPTAP_BUILD/libheaptap.so
+  record -q -b breakpoint -p 1 -o out/ sh -c "unset LD_PRELOAD; $program hog $preload $program work here 5000; exit \$?" 2>err ||
+    fail "status $?: $(cat err)"
+  profile=$(only out/heaptap.capture_backend.*.exit.pb.gz)
+  profile_check "$profile"
+  comment_of "$profile" >comments
+  at_least 5000 "$(how_many 'copied by the hook')" 'stacks by copy'
+  matches 'backend changed: 0 images to breakpoint, 1 to copy \(breakpoint refused 1,' comments
+}
+
+# Nothing of this happens where all is well but slow: the sampler stands still, the rings are full.
+test_stopped_sampler_does_not_change_the_backend() {
+  for backend in breakpoint $([ "$(id -u)" != 0 ] || echo uprobe); do
+    rm -f here*
+    start -b $backend
+    for i in 1 2 3; do
+      kill -STOP "$sampler"
+      sleep 0.7
+      kill -CONT "$sampler"
+      sleep 0.1
+    done
+    finish
+    ! grep -q 'backend changed' comments || fail "$backend: $(grep 'backend changed' comments)"
+  done
+}
+
+# A breakpoint costs at every switch: a program with many gives it up, where the backend was our choice.
+test_many_context_switches() {
+  stage capture_backend
+  mkdir -m 777 place
+  cd place
+  unprivileged "$heaptap" record -v -p 1 -o out.pb.gz "$targets/capture_backend" switch here >best 2>err &
+  job=$!
+  while kill -0 $job 2>/dev/null && ! grep -q 'times a second: stacks are copied' err; do
+    sleep 0.1
+  done
+  touch here.end
+  wait $job || fail "status $?: $(cat err)"
+  profile_check out.pb.gz
+  comment_of out.pb.gz >comments
+  if ! grep -q 'backend changed' comments; then
+    grep -q 'backend breakpoint' comments || skip "no breakpoints here: $(grep '^period' comments)"
+    [ "$(cat best)" -gt 15000 ] || skip "this machine makes $(cat best) switches a second just now"
+  fi
+  matches 'backend changed: .* too many context switches 1\)' comments
+}
+
+# Where nearly every block is a sample, auto has the hook copy stacks and traps only when its buffers are full: nothing is
+# lost. A backend that was asked for stays.
+test_small_periods_are_copied() {
+  record -q -p 1 -o auto.pb.gz "$program" work here 20000 2>err || fail "status $?: $(cat err)"
+  profile_check auto.pb.gz
+  comment_of auto.pb.gz >comments
+  at_least 10000 "$(how_many 'copied by the hook')" 'stacks copied'
+  if grep -qE 'backend (uprobe|breakpoint)' comments; then
+    matches '^samples: [0-9]+ taken, 0 lost stacks' comments
+  fi
+  for backend in breakpoint $([ "$(id -u)" != 0 ] || echo uprobe); do
+    record -q -b $backend -p 1 -o $backend.pb.gz "$program" work here.$backend 20000 2>err || skip "no $backend here: $(cat err)"
+    comment_of $backend.pb.gz >comments
+    at_least 19000 "$(how_many "by $backend")" "stacks by $backend"
+  done
+}
+
+# Above 16 KiB the kernel does it.
+test_large_periods_are_not() {
+  record -q -p 32K -o x.pb.gz "$program" work here 200000 2>err || fail "status $?: $(cat err)"
+  comment_of x.pb.gz >comments
+  grep -q 'backend uprobe' comments || skip 'no uprobes here'
+  at_least 10 "$(how_many 'by uprobe')" 'stacks by uprobe'
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Books, live_scan and frees against a shared region that the test fills in as the hook would. */
+#include "sampler/heap/free_log.h"
+#include "sampler/heap/heap_view.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct region_options options = {
+    .period_bytes = 1, .clock_id = 1, .live_max = 2048, .mode = REGION_MODE_COPY};
+
+struct world {
+	struct region region;
+	struct heap *heap;
+	struct region_place *place;
+};
+
+static void open_world(struct world *w, unsigned int labels)
+{
+	memset(w, 0, sizeof(*w));
+	assert_int_equal(region_open(&w->region, 1, 0x10000, &options), 0);
+	w->heap = heap_new(&w->region, labels);
+	assert_non_null(w->heap);
+	w->place = region_place(&w->region, 0);
+	*(uint16_t *)(void *)(w->region.base + w->region.owners_offset) = 1; /* segment 0 is place 0's */
+}
+
+static void close_world(struct world *w)
+{
+	heap_free(w->heap);
+	region_close(&w->region);
+}
+
+static struct region_slot *slot_of(struct world *w, uint32_t number, bool kept)
+{
+	uint64_t offset = kept ? w->region.kept_offset : w->region.slots_offset;
+	return (struct region_slot *)(void *)(w->region.base + offset) + number;
+}
+
+static void set_slot(struct world *w, uint32_t number, uint64_t seq, uint64_t size, uint64_t time_ns)
+{
+	struct region_slot *slot = slot_of(w, number, false);
+	slot->size_bytes = size;
+	slot->period_bytes = 1;
+	slot->time_ns = time_ns;
+	slot->flags = 0;
+	atomic_store(&slot->word, seq << 8 | SLOT_LIVE);
+}
+
+static void free_slot(struct world *w, uint32_t number, uint64_t order)
+{
+	struct region_slot *slot = slot_of(w, number, false);
+	slot->freed_order = order;
+	atomic_store(&slot->word, (atomic_load(&slot->word) & ~(uint64_t)0xff) | SLOT_FREED);
+}
+
+/* What the hook does before it uses a slot again. */
+static void keep_slot(struct world *w, uint32_t number)
+{
+	memcpy((void *)slot_of(w, number, true), (const void *)slot_of(w, number, false),
+	    sizeof(struct region_slot));
+}
+
+/* A sample that was taken, and whose stack has arrived. */
+static void arrive(struct world *w, uint32_t slot, uint64_t seq, uint32_t stack, uint64_t size)
+{
+	const struct heap_sample sample = {
+	    .slot = slot, .seq = seq, .stack = stack, .tid = 7, .size_bytes = size, .period_bytes = 1};
+	assert_true(heap_add(w->heap, &sample));
+}
+
+static void count(struct world *w, uint64_t samples, uint64_t bytes)
+{
+	atomic_store(&w->place->allocated.samples, samples);
+	atomic_store(&w->place->allocated.objects_q16, samples << WEIGHT_OBJECTS_SHIFT);
+	atomic_store(&w->place->allocated.bytes_q8, bytes << WEIGHT_BYTES_SHIFT);
+}
+
+static uint64_t inuse_of(const struct heap_view *view, uint32_t stack)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < view->count; i++)
+		if (view->rows[i].stack == stack)
+			bytes += view->rows[i].inuse.bytes_q8 >> WEIGHT_BYTES_SHIFT;
+	return bytes;
+}
+
+static uint64_t alloc_of(const struct heap_view *view, uint32_t stack)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < view->count; i++)
+		if (view->rows[i].stack == stack)
+			bytes += view->rows[i].alloc.bytes_q8 >> WEIGHT_BYTES_SHIFT;
+	return bytes;
+}
+
+/* The count is read before the slots: a block may come in between, and stacks may come that it does not have.
+ * */
+static void in_use_is_never_more_than_allocated(void **state)
+{
+	struct world w;
+	struct live_scan live_scan;
+	struct heap_view view;
+
+	(void)state;
+	open_world(&w, 0);
+	count(&w, 1, 100);
+	arrive(&w, 0, 0, 1, 100);
+	arrive(&w, 5, 5, 1, 300);
+	set_slot(&w, 1, 1, 200, 6); /* not counted yet, its stack has not come */
+	assert_int_equal(live_scan_take(&live_scan, &w.region, 0), 0);
+	for (enum heap_view_kind kind = HEAP_VIEW_LIVE; kind <= HEAP_VIEW_DELTA; kind++) {
+		if (kind == HEAP_VIEW_PEAK)
+			continue;
+		assert_int_equal(heap_view_make(&view, kind, w.heap, &live_scan), 0);
+		assert_int_equal(inuse_of(&view, UINT32_MAX), 200);
+		assert_int_equal(alloc_of(&view, UINT32_MAX), 200);
+		heap_view_fini(&view);
+	}
+	live_scan_fini(&live_scan);
+	close_world(&w);
+}
+
+static void live_lost_and_allocated(void **state)
+{
+	struct world w;
+	struct live_scan live_scan;
+	struct heap_view view;
+
+	(void)state;
+	open_world(&w, 0);
+	set_slot(&w, 0, 0, 100, 5);
+	arrive(&w, 0, 0, 1, 100);
+	set_slot(&w, 1, 1, 30, 6); /* its stack never comes */
+	set_slot(&w, 2, 2, 7, 7);
+	arrive(&w, 2, 2, 1, 7);
+	free_slot(&w, 2, 3);
+	count(&w, 3, 137);
+	assert_int_equal(live_scan_take(&live_scan, &w.region, 0), 0);
+	assert_int_equal(heap_view_make(&view, HEAP_VIEW_LIVE, w.heap, &live_scan), 0);
+	assert_int_equal(inuse_of(&view, 1), 100);
+	assert_int_equal(alloc_of(&view, 1), 107);
+	assert_int_equal(inuse_of(&view, UINT32_MAX), 30);
+	assert_int_equal(alloc_of(&view, UINT32_MAX), 30);
+	assert_int_equal(view.allocated.samples, 3);
+	assert_int_equal(view.lost_alloc.samples, 1);
+	assert_int_equal(view.lost_inuse.samples, 1);
+	heap_view_fini(&view);
+	live_scan_fini(&live_scan);
+	/* A process that says it took fewer than arrived, and are in use, is not believed. */
+	count(&w, 1, 1);
+	assert_int_equal(live_scan_take(&live_scan, &w.region, 0), 0);
+	assert_int_equal(heap_view_make(&view, HEAP_VIEW_LIVE, w.heap, &live_scan), 0);
+	assert_int_equal(view.allocated.samples, 3);
+	assert_int_equal(view.lost_alloc.samples, 1);
+	heap_view_fini(&view);
+	live_scan_fini(&live_scan);
+	assert_int_equal(live_scan_take(&live_scan, &w.region, REGION_PLACES), -EINVAL);
+	close_world(&w);
+}
+
+/* Order: insert 0, 1, 2 (the peak), free of slot 1 = 3, its slot used again = 4, that freed = 5. */
+static void the_peak_outlives_its_slots(void **state)
+{
+	struct world w;
+	struct live_scan live_scan;
+	struct heap_view view;
+
+	(void)state;
+	open_world(&w, 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		set_slot(&w, i, i, 100 << i, 1000 + i);
+		arrive(&w, i, i, 10 + i, 100 << i);
+	}
+	atomic_store(&w.place->peak_order, 3);
+	atomic_store(&w.place->peak_samples, 3);
+	free_slot(&w, 1, 3);
+	keep_slot(&w, 1);
+	for (uint64_t seq = 4; seq < 20; seq += 2) { /* again and again */
+		set_slot(&w, 1, seq, 9, 2000);
+		arrive(&w, 1, seq, 99, 9);
+		free_slot(&w, 1, seq + 1);
+	}
+	free_slot(&w, 0, 21);
+	assert_int_equal(live_scan_take(&live_scan, &w.region, 0), 0);
+	assert_int_equal(live_scan.peak_ns, 1002);
+	assert_int_equal(live_scan.peak_missing, 0);
+	assert_int_equal(heap_view_make(&view, HEAP_VIEW_PEAK, w.heap, &live_scan), 0);
+	assert_int_equal(inuse_of(&view, 10), 100);
+	assert_int_equal(inuse_of(&view, 11), 200);
+	assert_int_equal(inuse_of(&view, 12), 400);
+	assert_int_equal(inuse_of(&view, 99), 0);
+	assert_int_equal(inuse_of(&view, UINT32_MAX), 0);
+	heap_view_fini(&view);
+	assert_int_equal(heap_view_make(&view, HEAP_VIEW_LIVE, w.heap, &live_scan), 0);
+	assert_int_equal(view.inuse.samples, 1);
+	heap_view_fini(&view);
+	live_scan_fini(&live_scan);
+	/* A new peak: what was freed before it is not part of it. */
+	set_slot(&w, 5, 22, 5000, 3000);
+	arrive(&w, 5, 22, 50, 5000);
+	atomic_store(&w.place->peak_order, 23);
+	atomic_store(&w.place->peak_samples, 2);
+	assert_int_equal(live_scan_take(&live_scan, &w.region, 0), 0);
+	assert_int_equal(live_scan.peak_missing, 0);
+	assert_int_equal(heap_view_make(&view, HEAP_VIEW_PEAK, w.heap, &live_scan), 0);
+	assert_int_equal(view.inuse.samples, 2);
+	assert_int_equal(inuse_of(&view, 12), 400);
+	assert_int_equal(inuse_of(&view, 50), 5000);
+	heap_view_fini(&view);
+	live_scan_fini(&live_scan);
+	close_world(&w);
+}
+
+static void a_delta_begins_at_the_mark(void **state)
+{
+	struct world w;
+	struct live_scan live_scan;
+	struct heap_view view;
+
+	(void)state;
+	open_world(&w, 0);
+	set_slot(&w, 0, 0, 100, 5);
+	arrive(&w, 0, 0, 1, 100);
+	count(&w, 2, 150); /* 50 are lost */
+	assert_int_equal(live_scan_take(&live_scan, &w.region, 0), 0);
+	heap_mark(w.heap, live_scan.counted, 1000);
+	live_scan_fini(&live_scan);
+	set_slot(&w, 1, 1, 40, 2000);
+	arrive(&w, 1, 1, 1, 40);
+	arrive(&w, REGION_NO_SLOT, 2, 2, 8);
+	count(&w, 5, 150 + 48 + 60); /* 60 more are lost */
+	assert_int_equal(live_scan_take(&live_scan, &w.region, 0), 0);
+	assert_int_equal(heap_view_make(&view, HEAP_VIEW_DELTA, w.heap, &live_scan), 0);
+	assert_int_equal(alloc_of(&view, 1), 40);
+	assert_int_equal(inuse_of(&view, 1), 40);
+	assert_int_equal(alloc_of(&view, 2), 8);
+	assert_int_equal(alloc_of(&view, UINT32_MAX), 60);
+	heap_view_fini(&view);
+	live_scan_fini(&live_scan);
+	close_world(&w);
+}
+
+static void no_row_has_more_in_use_than_allocated(void **state)
+{
+	struct world w;
+	struct live_scan live_scan;
+	struct heap_view view;
+
+	(void)state;
+	open_world(&w, HEAP_LABEL_AGE | HEAP_LABEL_SIZE | HEAP_LABEL_THREAD);
+	for (uint32_t i = 0; i < 40; i++) {
+		set_slot(&w, i, i, 1 + i * 13, (uint64_t)1 << i); /* ages from now to long ago */
+		arrive(&w, i, i, i % 3, 1 + i * 13);
+		if (i % 4 == 0)
+			free_slot(&w, i, 100 + i);
+	}
+	count(&w, 40, 40 + 13 * 780);
+	assert_int_equal(live_scan_take(&live_scan, &w.region, 0), 0);
+	live_scan.now_ns = (uint64_t)1 << 40;
+	assert_int_equal(heap_view_make(&view, HEAP_VIEW_LIVE, w.heap, &live_scan), 0);
+	uint64_t allocated = 0;
+	for (size_t i = 0; i < view.count; i++) {
+		assert_true(view.rows[i].inuse.bytes_q8 <= view.rows[i].alloc.bytes_q8);
+		assert_true(view.rows[i].inuse.objects_q16 <= view.rows[i].alloc.objects_q16);
+		assert_int_equal(view.rows[i].tid, 7);
+		assert_true(view.rows[i].size_class > 0);
+		allocated += view.rows[i].alloc.bytes_q8;
+	}
+	assert_int_equal(allocated >> WEIGHT_BYTES_SHIFT, 40 + 13 * 780);
+	heap_view_fini(&view);
+	live_scan_fini(&live_scan);
+	close_world(&w);
+}
+
+static void set_free(
+    struct world *w, uint64_t at, uint32_t slot, uint64_t seq, uint64_t lived_ns, uint32_t tid)
+{
+	struct region_free *entry =
+	    (struct region_free *)(void *)(w->region.base + w->region.frees_offset) + at % REGION_FREES;
+	entry->seq = seq;
+	entry->slot = slot;
+	entry->size_bytes = 64;
+	entry->period_bytes = 1;
+	entry->time_ns = 1000;
+	entry->freed_ns = 1000 + lived_ns;
+	entry->tid = 7;
+	entry->freed_tid = tid;
+	entry->place = 0;
+	atomic_store(&entry->word, at + 1);
+}
+
+static void frees_become_lifetimes(void **state)
+{
+	struct world w;
+	struct process process = {0};
+	struct image image = {.ready = true};
+
+	(void)state;
+	open_world(&w, 0);
+	image.region = &w.region;
+	image.process[0] = &process;
+	process.heap = w.heap;
+	_Atomic uint64_t *head = &region_header(&w.region)->frees_head;
+	arrive(&w, 0, 0, 1, 64);
+	arrive(&w, 0, 1, 1, 64);
+	arrive(&w, 0, 2, 1, 64);
+	set_free(&w, 0, 0, 0, 500, 7);     /* temporary */
+	set_free(&w, 1, 0, 1, 5000000, 7); /* too old for that */
+	set_free(&w, 2, 0, 2, 500, 8);     /* by another thread */
+	set_free(&w, 3, 9, 9, 500, 7);     /* nothing is known of it */
+	atomic_store(head, 5);             /* and one that is being written */
+	free_log_note(&image);
+	assert_int_equal(free_log_drain(&image, 1), 4);
+	assert_int_equal(heap_lifetimes(w.heap)->samples, 3);
+	assert_int_equal((int)lifetime_objects(heap_lifetimes(w.heap)), 3);
+	assert_int_equal((int)heap_lifetimes(w.heap)->temporary_objects, 1);
+	assert_int_equal((int)heap_lifetimes(w.heap)->other_thread_objects, 1);
+	assert_int_equal(process.counters.frees_unknown, 1);
+	assert_int_equal(image.frees_lost, 0);
+	assert_int_equal(free_log_drain(&image, 50000000), 0);  /* patience */
+	assert_int_equal(free_log_drain(&image, 500000000), 0); /* its writer has died */
+	assert_int_equal(image.frees_lost, 1);
+	/* The ring went round: what was overwritten is counted. */
+	atomic_store(head, 5 + 3 * REGION_FREES);
+	free_log_note(&image);
+	free_log_drain(&image, 1);
+	free_log_drain(&image, 500000000);
+	assert_true(image.frees_lost >= 1 + 2 * REGION_FREES);
+	/* A hostile target turns it back, and forward as far as it goes. */
+	atomic_store(head, 0);
+	free_log_note(&image);
+	free_log_drain(&image, 1);
+	atomic_store(head, UINT64_MAX);
+	free_log_note(&image);
+	free_log_drain(&image, 1);
+	close_world(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(in_use_is_never_more_than_allocated),
+	    cmocka_unit_test(live_lost_and_allocated),
+	    cmocka_unit_test(the_peak_outlives_its_slots),
+	    cmocka_unit_test(a_delta_begins_at_the_mark),
+	    cmocka_unit_test(no_row_has_more_in_use_than_allocated),
+	    cmocka_unit_test(frees_become_lifetimes),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/snapshot/snapshot_series.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { INTERVAL = 1000 };
+
+static void the_clock_keeps_its_phase(void **state)
+{
+	struct snapshot_series *series = snapshot_series_new(INTERVAL);
+	uint64_t taken = 0;
+
+	(void)state;
+	assert_int_equal(snapshot_series_look(series, INTERVAL, INTERVAL - 1), SNAPSHOT_SERIES_NOT_DUE);
+	/* looked at every 7: each snapshot is late by up to 6, the next is not later for it */
+	for (uint64_t now = 0; now <= 100 * INTERVAL; now += 7) {
+		if (snapshot_series_look(series, INTERVAL, now) == SNAPSHOT_SERIES_NOT_DUE)
+			continue;
+		taken++;
+		assert_true(now >= taken * INTERVAL && now < taken * INTERVAL + 7);
+		snapshot_series_advance(series, INTERVAL, now);
+	}
+	assert_int_equal(taken, 99);
+	assert_int_equal(series->skipped, 0);
+	snapshot_series_free(series);
+}
+
+static void what_cannot_be_made_up_for_is_skipped_and_counted(void **state)
+{
+	struct snapshot_series *series = snapshot_series_new(INTERVAL);
+
+	(void)state;
+	/* but the writer is busy */
+	assert_int_equal(snapshot_series_look(series, INTERVAL, 1 * INTERVAL + 1), SNAPSHOT_SERIES_DUE);
+	assert_int_equal(snapshot_series_look(series, INTERVAL, 1 * INTERVAL + 999), SNAPSHOT_SERIES_DUE);
+	assert_int_equal(series->skipped, 0);
+	assert_int_equal(snapshot_series_look(series, INTERVAL, 4 * INTERVAL + 1), SNAPSHOT_SERIES_DUE);
+	assert_int_equal(series->skipped, 3);
+	snapshot_series_advance(series, INTERVAL, 4 * INTERVAL + 1);
+	assert_int_equal(snapshot_series_look(series, INTERVAL, 4 * INTERVAL + 2), SNAPSHOT_SERIES_NOT_DUE);
+	assert_int_equal(series->due_ns, 5 * INTERVAL);
+	assert_int_equal(series->skipped, 3);
+	snapshot_series_free(series);
+}
+
+static void no_interval_is_never_due(void **state)
+{
+	struct snapshot_series *series = snapshot_series_new(0);
+
+	(void)state;
+	assert_int_equal(snapshot_series_look(series, 0, UINT64_MAX), SNAPSHOT_SERIES_NOT_DUE);
+	snapshot_series_free(series);
+}
+
+static void requests_become_one(void **state)
+{
+	struct snapshot_series *series = snapshot_series_new(0);
+
+	(void)state;
+	assert_true(snapshot_series_want(series, "first", "name", 0));
+	for (uint64_t asker = 1; asker <= SNAPSHOT_ASKERS; asker++)
+		assert_true(snapshot_series_want(series, "later", NULL, asker));
+	assert_false(snapshot_series_want(series, "too many", NULL, 99));
+	assert_true(snapshot_series_want(series, "nobody waits", NULL, 0));
+	assert_string_equal(series->wanted_cause, "first");
+	assert_string_equal(series->wanted_name, "name");
+	assert_int_equal(series->asker_count, SNAPSHOT_ASKERS);
+	snapshot_series_free(series);
+}
+
+static bool exists(const char *path)
+{
+	return access(path, F_OK) == 0;
+}
+
+static void touch(const char *path)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	fclose(file);
+}
+
+static void the_newest_are_kept(void **state)
+{
+	char folder[] = "/tmp/heaptap-series.XXXXXX", path[64], delta[64];
+	struct snapshot_series *series = snapshot_series_new(0);
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	for (int i = 1; i <= 9; i++) {
+		snprintf(path, sizeof(path), "%s/%d", folder, i);
+		snprintf(delta, sizeof(delta), "%s/%d-delta", folder, i);
+		touch(path);
+		touch(delta);
+		assert_int_equal(snapshot_series_keep(series, path, i % 2 ? delta : NULL, 3), 0);
+	}
+	for (int i = 1; i <= 9; i++) {
+		snprintf(path, sizeof(path), "%s/%d", folder, i);
+		snprintf(delta, sizeof(delta), "%s/%d-delta", folder, i);
+		assert_int_equal(exists(path), i > 6);
+		/* what is not ours stays */
+		assert_int_equal(exists(delta), i > 6 || i % 2 == 0);
+		unlink(path);
+		unlink(delta);
+	}
+	assert_int_equal(rmdir(folder), 0);
+	snapshot_series_free(series);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(the_clock_keeps_its_phase),
+	    cmocka_unit_test(what_cannot_be_made_up_for_is_skipped_and_counted),
+	    cmocka_unit_test(no_interval_is_never_due),
+	    cmocka_unit_test(requests_become_one),
+	    cmocka_unit_test(the_newest_are_kept),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
