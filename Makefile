@@ -68,7 +68,7 @@ GO := GO111MODULE=off GOPATH=/usr/share/gocode GOFLAGS= GOCACHE=$(abspath $(O))/
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all help clean install uninstall demo demo-run check check-run unit unit-bin e2e readers targets fuzz fuzz-bin \
-	accuracy accuracy-run bench bench-run bench-bin bench-unwind lint layers headers cppcheck format format-check FORCE
+	accuracy accuracy-run bench bench-run bench-bin bench-unwind lint layers graph headers cppcheck format format-check FORCE
 
 ## all: build/heaptap (command line and sampler) and build/libheaptap.so (preloaded into programs)
 all: $(O)/heaptap $(O)/libheaptap.so
@@ -231,14 +231,13 @@ format-check:
 		expand $$source | grep -nE '.{111}' | sed "s,^,$$source:,"; done | grep . && \
 		{ echo 'format: the lines above are longer than 110 columns' >&2; exit 1; } || :
 
-# A line per folder: what it may include.
-layers:
-	@fail=0; look() { \
-		if grep -nE '^#include "' $$1/*.[ch] | grep -vE "\"($$2)/"; then fail=1; fi; }; \
-	look proto proto; look preload 'preload|proto'; look pprof 'pprof|proto'; look sampler 'sampler|pprof|proto'; \
-	[ $$fail = 0 ] || { echo 'layers: the includes above point the wrong way' >&2; exit 1; }
-	@grep -rlE 'profile\.pb-c\.h' pprof sampler --include='*.[ch]' | grep -vE '^pprof/' && \
-		{ echo 'layers: generated names leave pprof/' >&2; exit 1; } || :
+# By includes and by the symbols of the objects: the rules are in .ci/layers.
+layers: all
+	@.ci/layers $(O)
+
+## graph: units, floors, circles and folders of the sources, and the longest functions
+graph: all
+	@.ci/layers $(O) --graph
 
 headers: | $(O)/pprof/profile.pb-c.h
 	@for header in $(sort $(wildcard proto/*.h preload/*.h pprof/*.h sampler/*/*.h)); do \

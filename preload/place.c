@@ -113,14 +113,14 @@ uint64_t place_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static void tally_add(struct region_tally *tally, struct weight weight)
+static void region_tally_add(struct region_tally *tally, struct weight weight)
 {
 	atomic_fetch_add_explicit(&tally->samples, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&tally->bytes_q8, weight.bytes_q8, memory_order_relaxed);
 	atomic_fetch_add_explicit(&tally->objects_q16, weight.objects_q16, memory_order_relaxed);
 }
 
-static void tally_subtract(struct region_tally *tally, struct weight weight)
+static void region_tally_subtract(struct region_tally *tally, struct weight weight)
 {
 	atomic_fetch_sub_explicit(&tally->samples, 1, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&tally->bytes_q8, weight.bytes_q8, memory_order_relaxed);
@@ -129,7 +129,7 @@ static void tally_subtract(struct region_tally *tally, struct weight weight)
 
 void place_count_loss(enum region_loss cause, uint64_t size_bytes, uint64_t period_bytes)
 {
-	tally_add(&place->lost[cause], weight_of(size_bytes, period_bytes));
+	region_tally_add(&place->lost[cause], weight_of(size_bytes, period_bytes));
 }
 
 /* ---- slots */
@@ -252,7 +252,7 @@ static void raise_peak_order(uint64_t order)
 
 static void live_add(struct weight weight, uint64_t now_ns, uint64_t seq)
 {
-	tally_add(&place->live, weight);
+	region_tally_add(&place->live, weight);
 	uint64_t variance = weight_fixed(weight.bytes_variance, 0);
 	variance += atomic_fetch_add_explicit(&place->live_variance, variance, memory_order_relaxed);
 	uint64_t objects_variance = weight_fixed(weight.objects_variance, WEIGHT_OBJECTS_VARIANCE_SHIFT);
@@ -281,7 +281,7 @@ static void live_add(struct weight weight, uint64_t now_ns, uint64_t seq)
 static void live_subtract(const struct live_entry *entry)
 {
 	struct weight weight = mapping_weight(entry);
-	tally_subtract(&place->live, weight);
+	region_tally_subtract(&place->live, weight);
 	atomic_fetch_sub_explicit(
 	    &place->live_variance, weight_fixed(weight.bytes_variance, 0), memory_order_relaxed);
 	atomic_fetch_sub_explicit(&place->live_objects_variance,
@@ -339,10 +339,10 @@ bool place_enter(const void *pointer, struct live_entry *entry, bool room)
 	struct weight weight = weight_of(entry->size_bytes, entry->period_bytes);
 	entry->seq = atomic_fetch_add_explicit(&place->next_seq, 1, memory_order_relaxed);
 	entry->place = (uint16_t)place_number;
-	tally_add(&place->allocated, weight);
+	region_tally_add(&place->allocated, weight);
 	entry->slot = room ? slot_take() : REGION_NO_SLOT;
 	if (entry->slot == REGION_NO_SLOT) {
-		tally_add(&place->lost[REGION_LOSS_TABLE_FULL], weight);
+		region_tally_add(&place->lost[REGION_LOSS_TABLE_FULL], weight);
 		return false;
 	}
 	slot_write(pointer, entry, 0, 0, 0, 0);

@@ -2,6 +2,7 @@
 /* The command line's entry: finds the command, parses its options, runs it. The only file that calls exit. */
 #include "sampler/session/snapshot_client.h"
 #include "sampler/cli/completion.h"
+#include "sampler/cli/status.h"
 #include "sampler/report/diff.h"
 #include "sampler/doctor/doctor.h"
 #include "sampler/doctor/event_list.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/cli/completion.h"
 
-#include "sampler/session/front.h"
+#include "sampler/cli/status.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/cli/option.h"
 

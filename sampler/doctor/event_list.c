@@ -2,8 +2,8 @@
 #include "sampler/doctor/event_list.h"
 
 #include "pprof/pattern.h"
+#include "sampler/cli/status.h"
 #include "sampler/perf/event_attr.h"
-#include "sampler/session/front.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/cli/options.h"
 

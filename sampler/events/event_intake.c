@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/events/event_intake.h"
 
+#include "sampler/linux/clock.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,7 +81,7 @@ static uint32_t take_stack(
 	        record->regs_count, &regs) == 0) {
 		enum unwind_outcome outcome = unwind(s, record, &regs, frames, &user);
 		if (unwind_wants_maps(outcome) &&
-		    event_process_read_maps(s, process_now_ns(), s->maps_retry_ns)) {
+		    event_process_read_maps(s, clock_now_ns(), s->maps_retry_ns)) {
 			outcome = unwind(s, record, &regs, frames, &user);
 			s->maps_retry_ns = maps_retry_ns(s->maps_retry_ns, !unwind_wants_maps(outcome));
 		}
@@ -106,7 +108,7 @@ static struct event_process *subject_of(struct event_intake *intake, const struc
 		/* Its FORK record was lost, or comes later than it. */
 		s = event_processes_add(&intake->subjects, (pid_t)record->pid, NULL, record->time_ns);
 		if (s)
-			event_process_read_maps(s, process_now_ns(), 0);
+			event_process_read_maps(s, clock_now_ns(), 0);
 	}
 	if (s)
 		event_process_look(s);
@@ -235,6 +237,6 @@ size_t event_intake_drain(struct event_intake *intake, bool everything)
 {
 	uint64_t before = intake->taken;
 	rings_drain_events(counters_rings(intake->counters), counters_layouts(intake->counters),
-	    everything ? UINT64_MAX : process_now_ns() - YOUNG_NS, take_record, intake, &intake->bad);
+	    everything ? UINT64_MAX : clock_now_ns() - YOUNG_NS, take_record, intake, &intake->bad);
 	return intake->taken - before;
 }

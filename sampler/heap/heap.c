@@ -35,7 +35,7 @@ struct heap {
 	uint32_t site_count;
 	struct index index; /* of sites, ids from 1 */
 	uint64_t seed;
-	struct heap_sums total; /* of all sites */
+	struct tally total; /* of all sites */
 	struct heap_mark mark;
 	struct lifetime lifetimes;
 };
@@ -187,7 +187,7 @@ static uint32_t site_find(struct heap *heap, const struct heap_sample *sample)
 	return heap->site_count++;
 }
 
-static void sums_add(struct heap_sums *sums, struct weight weight)
+static void sums_add(struct tally *sums, struct weight weight)
 {
 	sums->samples++;
 	sums->bytes_q8 += weight.bytes_q8;
@@ -211,7 +211,7 @@ void heap_adopt(struct heap *heap, uint32_t stack, struct tally counted)
 	uint32_t site = site_find(heap, &anywhere);
 	if (site == HEAP_NO_SITE)
 		return;
-	heap->sites[site].sums = (struct heap_sums){counted.samples, counted.bytes_q8, counted.objects_q16};
+	heap->sites[site].sums = (struct tally){counted.samples, counted.bytes_q8, counted.objects_q16};
 	heap->total = heap->sites[site].sums;
 }
 
@@ -232,7 +232,7 @@ const struct heap_site *heap_site(const struct heap *heap, uint32_t site)
 	return &heap->sites[site];
 }
 
-struct heap_sums heap_total(const struct heap *heap)
+struct tally heap_total(const struct heap *heap)
 {
 	return heap->total;
 }
@@ -269,9 +269,9 @@ const struct lifetime *heap_lifetimes(const struct heap *heap)
 /* lost at once; more is a hostile process' invention, and must not overflow below */
 enum { SAMPLES_MAX = 1 << 30 };
 
-struct heap_sums heap_whole(struct heap_sums sums)
+struct tally heap_whole(struct tally sums)
 {
-	const struct heap_sums least = {
+	const struct tally least = {
 	    sums.samples, sums.samples << WEIGHT_BYTES_SHIFT, sums.samples << WEIGHT_OBJECTS_SHIFT};
 	if (!sums.samples)
 		return least;
@@ -282,13 +282,13 @@ struct heap_sums heap_whole(struct heap_sums sums)
 	return sums;
 }
 
-struct heap_sums heap_lost(const struct heap *heap, struct tally counted)
+struct tally heap_lost(const struct heap *heap, struct tally counted)
 {
-	const struct heap_sums lost = {counted.samples - heap->total.samples,
+	const struct tally lost = {counted.samples - heap->total.samples,
 	    counted.bytes_q8 - heap->total.bytes_q8, counted.objects_q16 - heap->total.objects_q16};
 	if ((int64_t)lost.samples <= 0 || lost.samples > SAMPLES_MAX || (int64_t)lost.bytes_q8 < 0 ||
 	    (int64_t)lost.objects_q16 < 0)
-		return (struct heap_sums){0};
+		return (struct tally){0};
 	return heap_whole(lost);
 }
 

@@ -34,17 +34,13 @@ enum heap_labels {
 
 enum { HEAP_NO_SITE = UINT32_MAX };
 
-struct heap_sums {
-	uint64_t samples, bytes_q8, objects_q16;
-};
-
 struct heap_site {
 	uint32_t stack;
-	uint32_t tid;        /* 0 without the label */
-	bool mapped;         /* mappings, not blocks of the heap */
-	uint32_t size_class; /* 0 without the label; else blocks of (2^(n-1), 2^n] bytes have n + 1 */
-	uint32_t backend;    /* by which its stacks came: enum backend; 0 without the label */
-	struct heap_sums sums, marked; /* so far, and up to the last heap_mark */
+	uint32_t tid;              /* 0 without the label */
+	bool mapped;               /* mappings, not blocks of the heap */
+	uint32_t size_class;       /* 0 without the label; else blocks of (2^(n-1), 2^n] bytes have n + 1 */
+	uint32_t backend;          /* by which its stacks came: enum backend; 0 without the label */
+	struct tally sums, marked; /* so far, and up to the last heap_mark */
 	struct lifetime lifetime;
 };
 
@@ -80,20 +76,20 @@ uint32_t heap_site_of(const struct heap *heap, uint32_t slot, uint64_t seq);
 
 uint32_t heap_site_count(const struct heap *heap);
 const struct heap_site *heap_site(const struct heap *heap, uint32_t site);
-struct heap_sums heap_total(const struct heap *heap);
+struct tally heap_total(const struct heap *heap);
 
 /* Sums in which every sample stands for one byte and one object at least: a process that was killed while it
  * counted its last sample has counted part of it. */
-struct heap_sums heap_whole(struct heap_sums sums);
+struct tally heap_whole(struct tally sums);
 
 /* What the process says it has counted, against what arrived here: the difference was lost on the way. Never
  * negative: a sample may arrive between two looks, and a hostile process may have written anything. */
-struct heap_sums heap_lost(const struct heap *heap, struct tally counted);
+struct tally heap_lost(const struct heap *heap, struct tally counted);
 
 /* Begins a delta: `marked` and what goes with it become the sums of now. */
 struct heap_mark {
 	uint64_t time_ns; /* 0: none yet */
-	struct heap_sums lost;
+	struct tally lost;
 };
 void heap_mark(struct heap *heap, struct tally counted, uint64_t now_ns);
 const struct heap_mark *heap_last_mark(const struct heap *heap);

@@ -13,9 +13,9 @@ struct making {
 	const struct heap *heap;
 	struct heap_view *view;
 	uint32_t sites;
-	uint32_t ages;         /* 1 or AGES */
-	uint32_t *row_of;      /* by site, inherited and age: row + 1 */
-	struct heap_sums lost; /* in use, of the process' own, without a stack */
+	uint32_t ages;     /* 1 or AGES */
+	uint32_t *row_of;  /* by site, inherited and age: row + 1 */
+	struct tally lost; /* in use, of the process' own, without a stack */
 };
 
 static struct heap_view_row *row_for(struct making *m, uint32_t site, bool inherited, uint32_t age)
@@ -87,16 +87,16 @@ static bool is_wanted(enum heap_view_kind kind, const struct live_scan_block *bl
 	        (block->slot.time_ns >= since_ns && !(block->slot.flags & SLOT_INHERITED)));
 }
 
-static struct heap_sums difference(struct heap_sums now, struct heap_sums then)
+static struct tally difference(struct tally now, struct tally then)
 {
 	if ((int64_t)(now.samples - then.samples) < 0 || (int64_t)(now.bytes_q8 - then.bytes_q8) < 0 ||
 	    (int64_t)(now.objects_q16 - then.objects_q16) < 0)
-		return (struct heap_sums){0};
-	return (struct heap_sums){
+		return (struct tally){0};
+	return (struct tally){
 	    now.samples - then.samples, now.bytes_q8 - then.bytes_q8, now.objects_q16 - then.objects_q16};
 }
 
-static struct heap_estimate estimate_of(struct heap_sums sums)
+static struct heap_estimate estimate_of(struct tally sums)
 {
 	return (struct heap_estimate){
 	    .samples = sums.samples,
@@ -105,7 +105,7 @@ static struct heap_estimate estimate_of(struct heap_sums sums)
 	};
 }
 
-static int add_alloc(struct making *m, uint32_t site, struct heap_sums sums)
+static int add_alloc(struct making *m, uint32_t site, struct tally sums)
 {
 	if (!sums.samples)
 		return 0;
@@ -123,22 +123,22 @@ static uint64_t at_least(uint64_t value, uint64_t least)
 
 /* A block without a stack that is in use was allocated. The process' count may not say so: it was read before
  * the slots, or what it lacks was made up for by samples that came after it. */
-static struct heap_sums lost_at_least(struct heap_sums lost, struct heap_sums inuse)
+static struct tally lost_at_least(struct tally lost, struct tally inuse)
 {
-	return (struct heap_sums){at_least(lost.samples, inuse.samples),
-	    at_least(lost.bytes_q8, inuse.bytes_q8), at_least(lost.objects_q16, inuse.objects_q16)};
+	return (struct tally){at_least(lost.samples, inuse.samples), at_least(lost.bytes_q8, inuse.bytes_q8),
+	    at_least(lost.objects_q16, inuse.objects_q16)};
 }
 
 static int add_allocated(struct making *m, bool delta, struct tally counted)
 {
-	struct heap_sums all = {0}, lost = heap_lost(m->heap, counted);
+	struct tally all = {0}, lost = heap_lost(m->heap, counted);
 	int error = 0;
 	if (delta)
 		lost = heap_whole(difference(lost, heap_last_mark(m->heap)->lost));
 	lost = lost_at_least(lost, m->lost);
 	for (uint32_t i = 0; i < m->sites && !error; i++) {
 		const struct heap_site *site = heap_site(m->heap, i);
-		struct heap_sums sums = delta ? difference(site->sums, site->marked) : site->sums;
+		struct tally sums = delta ? difference(site->sums, site->marked) : site->sums;
 		all.samples += sums.samples;
 		all.bytes_q8 += sums.bytes_q8;
 		all.objects_q16 += sums.objects_q16;

@@ -34,7 +34,7 @@ struct heap_view_row {
 	    age; /* class, see lifetime.h; HEAP_VIEW_NO_AGE without the label, and for what is not in use */
 	bool mapped;    /* mappings, not blocks of the heap */
 	bool inherited; /* allocated by a process that this one was forked from */
-	struct heap_sums alloc, inuse;
+	struct tally alloc, inuse;
 };
 
 struct heap_view {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/intake.h"
 
+#include "sampler/linux/clock.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,10 +88,10 @@ static void take_sample(struct intake *intake, const struct sample *s)
 	if (process->threads && process->pidfd >= 0)
 		threads_see(process->threads, process->pid, s->tid);
 	if (!intake->maps_follow)
-		process_refresh_maps(process, process_now_ns(), MAPS_STALE_NS);
+		process_refresh_maps(process, clock_now_ns(), MAPS_STALE_NS);
 	enum unwind_outcome outcome = unwind(intake, s, &count);
 	if (unwind_wants_maps(outcome)) {
-		uint64_t before = process->maps_read_ns, now_ns = process_now_ns();
+		uint64_t before = process->maps_read_ns, now_ns = clock_now_ns();
 		process_refresh_maps(process, now_ns, retry_ns(intake, process, s, now_ns));
 		if (process->maps_read_ns != before) {
 			outcome = unwind(intake, s, &count);

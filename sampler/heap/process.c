@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/process.h"
 
+#include "sampler/linux/clock.h"
 #include "sampler/snapshot/snapshot_series.h"
 
 #include <dirent.h>
@@ -16,13 +17,6 @@
 #include <unistd.h>
 
 enum { SEARCHES_MAX = 64 }; /* of all processes, for those of one image: a hostile one asks for many */
-
-uint64_t process_now_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 struct image *image_new(struct region *region, uint64_t now_ns)
 {
@@ -319,7 +313,7 @@ static void open_maps(struct process *process, struct modules *modules, const st
 	if (process->pidfd >= 0)
 		read = maps_read_proc(process->maps) == 0 && maps_are_ours(process, process->maps);
 	if (read) {
-		process->maps_read_ns = process_now_ns();
+		process->maps_read_ns = clock_now_ns();
 		return;
 	}
 	maps_clear(process->maps);
@@ -388,7 +382,7 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 	process->image = image;
 	process->place = number;
 	process->pidfd = -1;
-	process->start_ns = process_now_ns();
+	process->start_ns = clock_now_ns();
 	process->stacks = stacks_new();
 	process->heap = heap_new(image->region, image->labels);
 	if (image->labels & HEAP_LABEL_THREAD)

@@ -124,6 +124,4 @@ void process_refresh_maps(struct process *process, uint64_t now_ns, uint64_t eve
 /* Samples that the process has counted so far. */
 uint64_t process_samples(const struct process *process);
 
-uint64_t process_now_ns(void);
-
 #endif

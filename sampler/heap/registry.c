@@ -2,6 +2,7 @@
 #include "sampler/heap/registry.h"
 
 #include "sampler/heap/free_log.h"
+#include "sampler/linux/clock.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -24,7 +25,7 @@ size_t registry_drain(struct registry *registry)
 {
 	/* Not the number of records: a system-wide uprobe event also tells of every other process' mappings.
 	 * */
-	uint64_t before = registry->intake->taken, now = process_now_ns();
+	uint64_t before = registry->intake->taken, now = clock_now_ns();
 	for (struct image *image = registry->intake->images; image; image = image->next)
 		if (image->ready)
 			free_log_note(image);
@@ -66,7 +67,7 @@ static size_t take_claims(struct registry *registry)
 	struct region *region;
 	size_t count = 0;
 	while ((region = region_pool_next(registry->pool))) {
-		struct image *image = image_new(region, process_now_ns());
+		struct image *image = image_new(region, clock_now_ns());
 		if (!image)
 			break;
 		image->labels = registry->labels;
@@ -259,7 +260,7 @@ size_t registry_tend(struct registry *registry)
 	size_t came = take_claims(registry);
 	ready_images(registry);
 	settle_images(registry);
-	uint64_t now = process_now_ns();
+	uint64_t now = clock_now_ns();
 	bool linger = now - registry->linger_ns >= LINGER_NS || registry->command_ended;
 	bool gone = false;
 	for (struct image *image = registry->intake->images, *next; image; image = next) {
@@ -292,7 +293,7 @@ void registry_init(struct registry *registry)
 
 int registry_adopt(struct registry *registry, struct region *region)
 {
-	struct image *image = image_new(region, process_now_ns());
+	struct image *image = image_new(region, clock_now_ns());
 	if (!image)
 		return -ENOMEM;
 	struct region_header *header = region_header(region);

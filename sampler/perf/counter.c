@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/perf/counter.h"
 
+#include "sampler/linux/clock.h"
 #include "sampler/perf/event_attr.h"
 #include "sampler/arch/regs.h"
 
@@ -169,13 +170,6 @@ int counters_attach_waiting(struct counters *c, pid_t pid)
 
 /* ---- a running process */
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-	clock_gettime(RING_CLOCK, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 void counters_note_fork(struct counters *c, const struct record *record)
 {
 	if (!c->attaching)
@@ -221,7 +215,7 @@ static int attach_thread(struct counters *c, pid_t tid)
 	if (error)
 		drop_from(c, before);
 	else
-		c->threads[c->thread_count++] = (struct thread){tid, now_ns()};
+		c->threads[c->thread_count++] = (struct thread){tid, clock_now_ns()};
 	return error;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/region/live_scan.h"
 
+#include "sampler/linux/clock.h"
+
 #include "pprof/array.h"
 
 #include <errno.h>
@@ -88,9 +90,7 @@ int live_scan_take(struct live_scan *c, const struct region *region, uint32_t nu
 		if (atomic_load_explicit(&place->peak_order, memory_order_acquire) == c->peak_order)
 			break;
 	}
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	c->now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	c->now_ns = clock_now_ns();
 	return 0;
 }
 

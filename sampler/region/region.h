@@ -9,6 +9,7 @@
 
 #include "proto/region.h"
 #include "proto/weight.h"
+#include "sampler/region/tally.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,9 +69,6 @@ struct region_header *region_header(const struct region *region);
 struct region_place *region_place(const struct region *region, uint32_t place);
 
 /* A copy of the tally, consistent enough: each number is read once. */
-struct tally {
-	uint64_t samples, bytes_q8, objects_q16;
-};
 struct tally region_read_tally(const struct region_tally *tally);
 
 /* Owner of a segment: place index, or -1. */

@@ -2,6 +2,7 @@
 #include "sampler/region/region_pool.h"
 
 #include "sampler/heap/process.h"
+#include "sampler/linux/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -234,7 +235,7 @@ static void grow(struct region_pool *pool)
 /* `left`: how many nobody has claimed. */
 static void restock(struct region_pool *pool, uint32_t left)
 {
-	uint64_t now_ns = process_now_ns();
+	uint64_t now_ns = clock_now_ns();
 	if (now_ns >= pool->grow_ns) {
 		pool->age_ns *= 2;
 		pool->grow_ns = now_ns + pool->age_ns;
@@ -286,7 +287,7 @@ struct region_pool *region_pool_new(const struct region_options *options)
 		goto fail;
 	}
 	pool->age_ns = STOCK_AGE_NS;
-	pool->grow_ns = process_now_ns() + pool->age_ns;
+	pool->grow_ns = clock_now_ns() + pool->age_ns;
 	pool->wanted = STOCK_LEAST;
 	open_socket(pool);
 	restock(pool, 0);

@@ -3,7 +3,7 @@
 
 #include "pprof/contrast.h"
 #include "pprof/json.h"
-#include "sampler/session/front.h"
+#include "sampler/cli/status.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/report/report.h"
 

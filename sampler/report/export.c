@@ -8,7 +8,7 @@
 #include "pprof/heaptrack.h"
 #include "pprof/massif.h"
 #include "pprof/speedscope.h"
-#include "sampler/session/front.h"
+#include "sampler/cli/status.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/report/profile_input.h"
 #include "sampler/terminal/screen.h"

@@ -7,7 +7,7 @@
 #include "pprof/input.h"
 #include "pprof/merge.h"
 #include "pprof/profile.h"
-#include "sampler/session/front.h"
+#include "sampler/cli/status.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/cli/options.h"
 

@@ -4,7 +4,7 @@
 #include "pprof/input.h"
 #include "pprof/pattern.h"
 #include "pprof/profile.h"
-#include "sampler/session/front.h"
+#include "sampler/cli/status.h"
 #include "sampler/terminal/log_line.h"
 
 #include <errno.h>

@@ -2,6 +2,7 @@
 #include "sampler/report/report.h"
 
 #include "pprof/totals.h"
+#include "sampler/cli/status.h"
 #include "sampler/terminal/log_line.h"
 
 #include <math.h>

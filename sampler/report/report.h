@@ -9,8 +9,6 @@
 #include "sampler/report/profile_input.h"
 #include "sampler/terminal/screen.h"
 
-#define STATUS_FAIL_OVER 3 /* more than --fail-over allows */
-
 /* The command. Returns the exit status. */
 int report_run(struct options *options);
 

@@ -5,6 +5,7 @@
 #include "pprof/file.h"
 #include "pprof/growth.h"
 #include "pprof/suppressions.h"
+#include "sampler/cli/status.h"
 #include "sampler/report/lsan.h"
 #include "sampler/terminal/log_line.h"
 

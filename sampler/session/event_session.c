@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/event_session.h"
 
+#include "sampler/linux/clock.h"
 #include "sampler/session/control.h"
 #include "sampler/snapshot/event_scheduler.h"
 #include "sampler/session/front_message.h"
@@ -183,7 +184,7 @@ static int loop(struct observe *o)
 			else
 				(void)control_event(o->control, fd); /* or a ring */
 		}
-		due_ns = event_scheduler_tend(o->events, process_now_ns());
+		due_ns = event_scheduler_tend(o->events, clock_now_ns());
 		if (is_over(o))
 			return 0;
 	}

@@ -16,6 +16,7 @@
  */
 #include "sampler/session/front.h"
 
+#include "sampler/cli/status.h"
 #include "sampler/doctor/event_list.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/session/front_message.h"

@@ -20,11 +20,6 @@
 
 struct options;
 
-#define STATUS_USAGE       2 /* options or installation wrong; COMMAND was not started */
-#define STATUS_CANNOT_EXEC 126
-#define STATUS_NOT_FOUND   127
-#define STATUS_SIGNAL      128 /* plus the signal's number */
-
 /* Runs `heaptap record`; sets options->library. Returns the exit status for main. */
 int front_run(struct options *options);
 

@@ -13,6 +13,7 @@
  */
 #include "sampler/session/session.h"
 
+#include "sampler/linux/clock.h"
 #include "sampler/region/region_takeover.h"
 #include "sampler/snapshot/scheduler.h"
 #include "sampler/session/control.h"
@@ -227,7 +228,7 @@ static bool after_command(struct session *s)
 
 static void guard(struct session *s)
 {
-	enum self_limits_verdict verdict = self_limits_look(&s->guard, process_now_ns());
+	enum self_limits_verdict verdict = self_limits_look(&s->guard, clock_now_ns());
 	if (verdict == SELF_LIMITS_FINE || s->period_bytes >= PERIOD_BYTES_MAX)
 		return;
 	char period[32];
@@ -245,11 +246,11 @@ static uint64_t look(struct session *s, bool ended)
 {
 	const uint64_t arrivals = s->registry.arrivals, requests = s->registry.requests;
 	struct poll_interval_findings found = {.processes = registry_tend(&s->registry)};
-	uint64_t looked_ns = process_now_ns();
+	uint64_t looked_ns = clock_now_ns();
 	found.samples = registry_drain(&s->registry);
 	if (ended || s->registry.command_ended)
 		registry_finish_ended(&s->registry);
-	uint64_t now_ns = process_now_ns(), due_ns = scheduler_tend(s->scheduler, now_ns, s->period_bytes);
+	uint64_t now_ns = clock_now_ns(), due_ns = scheduler_tend(s->scheduler, now_ns, s->period_bytes);
 	uint64_t events_due_ns = event_scheduler_tend(s->events, now_ns);
 	found.processes += s->registry.arrivals - arrivals;
 	found.requests = s->registry.requests - requests;
@@ -259,10 +260,10 @@ static uint64_t look(struct session *s, bool ended)
 
 static int loop(struct session *s)
 {
-	poll_interval_begin(&s->pace, process_now_ns());
+	poll_interval_begin(&s->pace, clock_now_ns());
 	for (uint64_t due_ns = 0;;) {
 		struct epoll_event events[64];
-		uint64_t timeout_ns = poll_interval_timeout_ns(&s->pace, process_now_ns());
+		uint64_t timeout_ns = poll_interval_timeout_ns(&s->pace, clock_now_ns());
 		int count =
 		    poll_interval_wait(s->epoll_fd, events, 64, due_ns < timeout_ns ? due_ns : timeout_ns);
 		if (count < 0 && errno != EINTR)

@@ -2,6 +2,7 @@
 #include "sampler/snapshot/event_scheduler.h"
 
 #include "sampler/events/event_intake.h"
+#include "sampler/linux/clock.h"
 #include "sampler/snapshot/event_snapshot.h"
 #include "sampler/session/front_message.h"
 #include "sampler/terminal/log_line.h"
@@ -99,11 +100,9 @@ static struct event_snapshot *take(struct event_scheduler *a, struct event_proce
 {
 	const struct options *options = a->setup.options;
 	struct event_snapshot *snapshot = event_snapshot_new();
-	struct timespec now;
 	int error = snapshot ? 0 : -ENOMEM;
 	take_title(a, s);
 	if (snapshot) {
-		clock_gettime(CLOCK_REALTIME, &now);
 		snapshot->subject = s;
 		snapshot->kind = kind;
 		snapshot->item.detail = (int)options->symbols;
@@ -111,8 +110,8 @@ static struct event_snapshot *take(struct event_scheduler *a, struct event_proce
 		snapshot->debuginfod = options->debuginfod;
 		snapshot->sync = options->sync;
 		snapshot->dump_bytes = counters_dump_bytes(a->counters);
-		snapshot->unix_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-		snapshot->duration_ns = process_now_ns() - s->first_ns;
+		snapshot->unix_ns = clock_unix_ns();
+		snapshot->duration_ns = clock_now_ns() - s->first_ns;
 		snapshot->ring_lost = a->intake.ring_lost;
 		snapshot->bad = a->intake.bad;
 		snapshot->sheet_count = options->event_count;
@@ -395,7 +394,7 @@ void event_scheduler_greet(struct event_scheduler *a, pid_t command, int front_f
 		return;
 	if (a)
 		error = counters_attach_waiting(a->counters, command);
-	if (!error && !event_processes_add(&a->intake.subjects, command, NULL, process_now_ns()))
+	if (!error && !event_processes_add(&a->intake.subjects, command, NULL, clock_now_ns()))
 		error = -ENOMEM;
 	if (!error)
 		a->command = command;
@@ -434,10 +433,10 @@ void event_scheduler_orphan(struct event_scheduler *a)
 
 int event_scheduler_attach(struct event_scheduler *a, pid_t pid)
 {
-	struct event_process *s = event_processes_add(&a->intake.subjects, pid, NULL, process_now_ns());
+	struct event_process *s = event_processes_add(&a->intake.subjects, pid, NULL, clock_now_ns());
 	if (!s)
 		return -ENOMEM;
-	event_process_read_maps(s, process_now_ns(), 0); /* its name is believed only if it is mapped */
+	event_process_read_maps(s, clock_now_ns(), 0); /* its name is believed only if it is mapped */
 	event_process_look(s);
 	int error = s->pidfd < 0 ? -ESRCH : counters_attach_running(a->counters, pid, drain, a);
 	if (error) {
@@ -448,7 +447,7 @@ int event_scheduler_attach(struct event_scheduler *a, pid_t pid)
 	a->command = pid;
 	a->orphan = true;
 	/* Ranges that came since its trackers were on are told of, and told again is no harm. */
-	event_process_read_maps(s, process_now_ns(), 0);
+	event_process_read_maps(s, clock_now_ns(), 0);
 	return 0;
 }
 

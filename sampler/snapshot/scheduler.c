@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/scheduler.h"
 
+#include "sampler/linux/clock.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/snapshot/snapshot_series.h"
 #include "sampler/snapshot/summary.h"
@@ -74,13 +75,6 @@ static const char *standing_path(
 
 /* ---- taking */
 
-static int64_t unix_now_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static void describe_trouble(const struct process *process, const struct snapshot_series *series,
     uint64_t now_ns, char *text, size_t text_bytes)
 {
@@ -146,7 +140,7 @@ static int add_views(
 		live_scan_fini(&live_scan);
 		return error;
 	}
-	s->unix_ns = unix_now_ns();
+	s->unix_ns = clock_unix_ns();
 	s->frees_lost = process->image->frees_lost;
 	add_peak(a, s, series, &live_scan);
 	if (options->delta && periodic)

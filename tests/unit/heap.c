@@ -21,17 +21,16 @@ static void lost_sums_are_whole(void **unused)
 	assert_non_null(heap);
 	/* Killed after each of the three additions of a sample of 100 bytes that stands for 2.5 objects. */
 	const struct tally steps[] = {{1, 0, 0}, {1, 250 << 8, 0}, {1, 250 << 8, 5 << 15}};
-	const struct heap_sums wanted[] = {
-	    {1, 1 << 8, 1 << 16}, {1, 250 << 8, 1 << 16}, {1, 250 << 8, 5 << 15}};
+	const struct tally wanted[] = {{1, 1 << 8, 1 << 16}, {1, 250 << 8, 1 << 16}, {1, 250 << 8, 5 << 15}};
 	for (size_t i = 0; i < 3; i++) {
-		struct heap_sums lost = heap_lost(heap, steps[i]);
+		struct tally lost = heap_lost(heap, steps[i]);
 		assert_int_equal(wanted[i].samples, lost.samples);
 		assert_int_equal(wanted[i].bytes_q8, lost.bytes_q8);
 		assert_int_equal(wanted[i].objects_q16, lost.objects_q16);
 	}
-	struct heap_sums none = heap_lost(heap, (struct tally){0, 500, 500});
+	struct tally none = heap_lost(heap, (struct tally){0, 500, 500});
 	assert_true(none.samples == 0 && none.bytes_q8 == 0 && none.objects_q16 == 0);
-	none = heap_whole((struct heap_sums){0, 500, 500});
+	none = heap_whole((struct tally){0, 500, 500});
 	assert_true(none.samples == 0 && none.bytes_q8 == 0 && none.objects_q16 == 0);
 	heap_free(heap);
 	region_close(&region);

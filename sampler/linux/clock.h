@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The two clocks: one that never goes back, for what lasts, and the calendar's, for people. */
+#ifndef SAMPLER_LINUX_CLOCK_H
+#define SAMPLER_LINUX_CLOCK_H
+
+#include <stdint.h>
+
+enum { CLOCK_NS_PER_S = 1000000000, CLOCK_NS_PER_MS = 1000000 };
+
+/* CLOCK_MONOTONIC: the clock of perf records and of slots too. */
+uint64_t clock_now_ns(void);
+
+/* Nanoseconds since 1970. */
+int64_t clock_unix_ns(void);
+
+#endif
