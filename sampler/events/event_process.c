@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/events/event_process.h"
 
-#include "sampler/snapshot/snapshot_series.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -29,7 +27,6 @@ static void discard(struct event_process *s)
 		close(s->pidfd);
 	maps_free(s->maps);
 	stacks_free(s->stacks);
-	snapshot_series_free(s->series);
 	threads_free(s->threads);
 	for (size_t i = 0; i < EVENTS_MAX; i++)
 		event_book_free(s->books[i]);

@@ -2,7 +2,6 @@
 #include "sampler/heap/process.h"
 
 #include "sampler/linux/clock.h"
-#include "sampler/snapshot/snapshot_series.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -460,7 +459,6 @@ void process_free(struct process *process)
 	stacks_free(process->stacks);
 	heap_free(process->heap);
 	threads_free(process->threads);
-	snapshot_series_free(process->series);
 	free(process);
 }
 

@@ -89,13 +89,9 @@ static void finish(struct registry *registry, struct process *process, enum proc
 	process->status = status;
 	if (process->pidfd >= 0)
 		epoll_ctl(registry->epoll_fd, EPOLL_CTL_DEL, process->pidfd, NULL);
-	bool last_of_command = process->command && end != PROCESS_EXEC;
 	process->image->unreleased++;
 	process_inherit(process);
-	if (process_samples(process) > 0 || process->counters.taken > 0 || last_of_command || process->shown)
-		registry->closed(registry->context, process);
-	else
-		registry_release(registry, process);
+	registry->closed(registry->context, process);
 }
 
 /* Place 0 stays known as long as its image: children may yet ask for stacks that they inherited from it. */

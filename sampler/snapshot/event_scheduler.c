@@ -4,7 +4,6 @@
 #include "sampler/events/event_intake.h"
 #include "sampler/linux/clock.h"
 #include "sampler/snapshot/event_snapshot.h"
-#include "sampler/session/front_message.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/snapshot/snapshot_series.h"
 #include "sampler/snapshot/summary.h"
@@ -38,6 +37,7 @@ struct event_scheduler {
 	uint64_t look_ns, sweep_ns;
 	uint64_t others;  /* exit profiles of processes but for the command */
 	uint32_t closing; /* exit profiles that are not on disk yet */
+	struct snapshot_series *series;
 };
 
 /* ---- taking */
@@ -70,7 +70,7 @@ static int fill_sheet(
 	const struct event_process *s = snapshot->subject;
 	const struct event_book *book = s->books[event];
 	char full[EVENT_TEXT_BYTES + 96], path[PATH_MAX];
-	sheet->event = &a->setup.options->events[event];
+	sheet->event = &a->setup.settings->events[event];
 	counters_read(a->counters, event, &sheet->counters);
 	sheet->sum = a->intake.sum[event];
 	sheet->throttled = a->intake.throttled[event];
@@ -98,27 +98,27 @@ static int fill_sheet(
 static struct event_snapshot *take(struct event_scheduler *a, struct event_process *s,
     enum snapshot_kind kind, const char *name, const char *cause)
 {
-	const struct options *options = a->setup.options;
+	const struct snapshot_settings *settings = a->setup.settings;
 	struct event_snapshot *snapshot = event_snapshot_new();
 	int error = snapshot ? 0 : -ENOMEM;
 	take_title(a, s);
 	if (snapshot) {
 		snapshot->subject = s;
 		snapshot->kind = kind;
-		snapshot->item.detail = (int)options->symbols;
+		snapshot->item.detail = settings->detail;
 		snapshot->item.urgent = kind == SNAPSHOT_EXIT && s->pid == a->command;
-		snapshot->debuginfod = options->debuginfod;
-		snapshot->sync = options->sync;
+		snapshot->debuginfod = settings->debuginfod;
+		snapshot->sync = settings->sync;
 		snapshot->dump_bytes = counters_dump_bytes(a->counters);
 		snapshot->unix_ns = clock_unix_ns();
 		snapshot->duration_ns = clock_now_ns() - s->first_ns;
 		snapshot->ring_lost = a->intake.ring_lost;
 		snapshot->bad = a->intake.bad;
-		snapshot->sheet_count = options->event_count;
+		snapshot->sheet_count = settings->event_count;
 		snprintf(snapshot->cause, sizeof(snapshot->cause), "%s, %s", name, cause);
 		snprintf(snapshot->host, sizeof(snapshot->host), "%s", a->setup.output->host);
 	}
-	for (size_t i = 0; i < options->event_count && !error; i++)
+	for (size_t i = 0; i < settings->event_count && !error; i++)
 		error = fill_sheet(a, snapshot, i, name);
 	if (!error)
 		return snapshot;
@@ -129,8 +129,11 @@ static struct event_snapshot *take(struct event_scheduler *a, struct event_proce
 
 static struct snapshot_series *series_of(struct event_scheduler *a, struct event_process *s)
 {
-	if (!s->series)
-		s->series = snapshot_series_new(s->first_ns + a->setup.options->interval_ns);
+	if (!s->series) {
+		s->series = snapshot_series_new(s->first_ns + a->setup.settings->interval_ns);
+		if (s->series)
+			snapshot_series_enlist(s->series, &a->series);
+	}
 	return s->series;
 }
 
@@ -167,6 +170,12 @@ void event_scheduler_take(
 
 /* ---- the end of a subject */
 
+static void release(struct event_scheduler *a, struct event_process *s)
+{
+	snapshot_series_free(s->series);
+	event_processes_remove(&a->intake.subjects, s);
+}
+
 static void close_subject(struct event_scheduler *a, struct event_process *s)
 {
 	char cause[128];
@@ -178,7 +187,7 @@ static void close_subject(struct event_scheduler *a, struct event_process *s)
 	}
 	if (!snapshot) {
 		if (!s->series || !s->series->jobs)
-			event_processes_remove(&a->intake.subjects, s);
+			release(a, s);
 		return;
 	}
 	memcpy(snapshot->askers, s->series->askers, sizeof(snapshot->askers));
@@ -291,7 +300,7 @@ uint32_t event_scheduler_ask(struct event_scheduler *a, pid_t pid, uint64_t aske
 
 static void tend_subject(struct event_scheduler *a, struct event_process *s, uint64_t now_ns)
 {
-	uint64_t interval_ns = a->setup.options->interval_ns;
+	uint64_t interval_ns = a->setup.settings->interval_ns;
 	struct snapshot_series *series = series_of(a, s);
 	char name[16], cause[64];
 	if (!series || series->writing)
@@ -337,10 +346,10 @@ static void on_written(void *context, const struct writer_item *item, int error)
 	struct event_scheduler *a = context;
 	const struct event_snapshot *snapshot = (const struct event_snapshot *)item;
 	struct event_process *s = snapshot->subject;
-	size_t keep = a->setup.options->keep * a->setup.options->event_count;
+	size_t keep = a->setup.settings->keep * a->setup.settings->event_count;
 	bool other = snapshot->kind == SNAPSHOT_EXIT && s->pid != a->command;
-	if (!other || error || a->setup.options->verbosity > 0 || a->others < OTHERS_SAID)
-		event_snapshot_print(snapshot, error, a->setup.options->verbosity);
+	if (!other || error || a->setup.settings->verbosity > 0 || a->others < OTHERS_SAID)
+		event_snapshot_print(snapshot, error, a->setup.settings->verbosity);
 	a->others += other;
 	s->series->jobs--;
 	if (snapshot->kind == SNAPSHOT_NUMBERED) {
@@ -351,12 +360,12 @@ static void on_written(void *context, const struct writer_item *item, int error)
 	} else {
 		a->closing--;
 	}
-	for (uint32_t i = 0; i < snapshot->asker_count && *a->setup.control; i++)
-		control_answer(
-		    *a->setup.control, snapshot->askers[i], s->pid, event_snapshot_path(snapshot), error);
+	for (uint32_t i = 0; i < snapshot->asker_count; i++)
+		a->setup.answer(
+		    a->setup.context, snapshot->askers[i], s->pid, event_snapshot_path(snapshot), error);
 	a->look_ns = 0;
 	if (s->closed && !s->series->jobs)
-		event_processes_remove(&a->intake.subjects, s);
+		release(a, s);
 }
 
 void event_scheduler_reap(struct event_scheduler *a, pid_t pid, int status)
@@ -387,24 +396,14 @@ static void drain(void *context)
 	event_intake_drain(&a->intake, true);
 }
 
-void event_scheduler_greet(struct event_scheduler *a, pid_t command, int front_fd, int error)
+int event_scheduler_attach_command(struct event_scheduler *a, pid_t command)
 {
-	char text[256];
-	if (!a && !error)
-		return;
-	if (a)
-		error = counters_attach_waiting(a->counters, command);
+	int error = counters_attach_waiting(a->counters, command);
 	if (!error && !event_processes_add(&a->intake.subjects, command, NULL, clock_now_ns()))
 		error = -ENOMEM;
 	if (!error)
 		a->command = command;
-	snprintf(text, sizeof(text), "no events are sampled: %s%s", strerror(-error),
-	    a ? ""
-	        : error == -EPERM || error == -ENOMEM
-	        ? " (no room for their rings: ulimit -l, kernel.perf_event_mlock_kb)"
-	        : "");
-	front_message_write(
-	    front_fd, error ? FRONT_MESSAGE_FAILED : FRONT_MESSAGE_ATTACHED, command, 0, error ? text : NULL);
+	return error;
 }
 
 void event_scheduler_end(struct event_scheduler *a, int status)
@@ -421,7 +420,7 @@ void event_scheduler_cancel(struct event_scheduler *a)
 		return;
 	struct event_process *s = event_processes_find(&a->intake.subjects, a->command);
 	if (s)
-		event_processes_remove(&a->intake.subjects, s);
+		release(a, s);
 	a->command = 0;
 }
 
@@ -440,7 +439,7 @@ int event_scheduler_attach(struct event_scheduler *a, pid_t pid)
 	event_process_look(s);
 	int error = s->pidfd < 0 ? -ESRCH : counters_attach_running(a->counters, pid, drain, a);
 	if (error) {
-		event_processes_remove(&a->intake.subjects, s);
+		release(a, s);
 		return error;
 	}
 	/* It is what the session is about, as a COMMAND would be. */
@@ -453,21 +452,21 @@ int event_scheduler_attach(struct event_scheduler *a, pid_t pid)
 
 struct event_scheduler *event_scheduler_new(const struct event_scheduler_setup *setup, int *error)
 {
-	const struct options *options = setup->options;
-	struct event_scheduler *a = options->event_count ? calloc(1, sizeof(*a)) : NULL;
-	*error = options->event_count ? -ENOMEM : 0;
+	const struct snapshot_settings *settings = setup->settings;
+	struct event_scheduler *a = settings->event_count ? calloc(1, sizeof(*a)) : NULL;
+	*error = settings->event_count ? -ENOMEM : 0;
 	if (!a)
 		return NULL;
 	a->setup = *setup;
 	a->writer = writer_new(on_written, a);
 	if (a->writer)
 		a->counters =
-		    counters_open(options->events, options->event_count, options->stack_bytes, error);
+		    counters_open(settings->events, settings->event_count, settings->stack_bytes, error);
 	a->intake = (struct event_intake){
-	    .events = options->events,
-	    .event_count = options->event_count,
+	    .events = settings->events,
+	    .event_count = settings->event_count,
 	    .counters = a->counters,
-	    .by_thread = options->labels & HEAP_LABEL_THREAD,
+	    .by_thread = settings->labels & HEAP_LABEL_THREAD,
 	    .executed = on_executed,
 	    .context = a,
 	    .subjects = {.modules = setup->modules},
@@ -489,10 +488,12 @@ void event_scheduler_free(struct event_scheduler *a)
 {
 	if (!a)
 		return;
-	if (a->setup.options->verbosity == 0 && a->others > OTHERS_SAID)
+	if (a->setup.settings->verbosity == 0 && a->others > OTHERS_SAID)
 		log_line("and the events of %" PRIu64 " processes more", a->others - OTHERS_SAID);
 	writer_free(a->writer);
 	event_intake_fini(&a->intake);
+	while (a->series)
+		snapshot_series_free(a->series);
 	counters_close(a->counters);
 	free(a);
 }

@@ -35,6 +35,7 @@ struct scheduler {
 	uint32_t closing; /* processes whose exit profile is not on disk yet */
 	uint64_t failed;  /* snapshots since one was written */
 	int error;        /* of the last that failed */
+	struct snapshot_series *series;
 };
 
 /* ---- names */
@@ -128,7 +129,7 @@ static void add_delta(
 static int add_views(
     struct scheduler *a, struct snapshot *s, struct snapshot_series *series, const char *name, bool periodic)
 {
-	const struct options *options = a->setup.options;
+	const struct snapshot_settings *settings = a->setup.settings;
 	struct process *process = s->process;
 	struct live_scan live_scan;
 	int error = live_scan_take(&live_scan, process->image->region, process->place);
@@ -143,14 +144,15 @@ static int add_views(
 	s->unix_ns = clock_unix_ns();
 	s->frees_lost = process->image->frees_lost;
 	add_peak(a, s, series, &live_scan);
-	if (options->delta && periodic)
+	if (settings->delta && periodic)
 		add_delta(a, s, name, &live_scan);
-	if (options->timeline) {
+	if (settings->timeline) {
 		timeline_note(&series->timeline, region_place(process->image->region, process->place),
 		    process->finished ? 0 : process->pid, s->view.lost_alloc.samples, live_scan.now_ns, true);
+		s->timeline = &series->timeline;
 		s->timeline_path = standing_path(a, process, "timeline", true, &series->timeline_path);
 	}
-	if (options->lifetimes)
+	if (settings->lifetimes)
 		s->lifetimes_path = standing_path(a, process, "lifetimes", true, &series->lifetimes_path);
 	describe_trouble(process, series, live_scan.now_ns, s->trouble, sizeof(s->trouble));
 	if (!s->lifetimes_path)
@@ -170,9 +172,9 @@ static struct snapshot *take(struct scheduler *a, struct process *process, enum 
 	s->process = process;
 	s->kind = kind;
 	s->period_bytes = a->period_bytes;
-	s->item.detail = (int)a->setup.options->symbols;
-	s->debuginfod = a->setup.options->debuginfod;
-	s->sync = a->setup.options->sync;
+	s->item.detail = a->setup.settings->detail;
+	s->debuginfod = a->setup.settings->debuginfod;
+	s->sync = a->setup.settings->sync;
 	snprintf(s->cause, sizeof(s->cause), "%s, %s", name, cause);
 	snprintf(s->host, sizeof(s->host), "%s", a->setup.output->host);
 	a->setup.describe(a->setup.context, s->session, sizeof(s->session));
@@ -220,8 +222,11 @@ static void take_numbered(
 
 static struct snapshot_series *series_of(struct scheduler *a, struct process *process)
 {
-	if (!process->series)
-		process->series = snapshot_series_new(process->start_ns + a->setup.options->interval_ns);
+	if (!process->series) {
+		process->series = snapshot_series_new(process->start_ns + a->setup.settings->interval_ns);
+		if (process->series)
+			snapshot_series_enlist(process->series, &a->series);
+	}
 	return process->series;
 }
 
@@ -301,14 +306,14 @@ uint32_t scheduler_ask(struct scheduler *a, pid_t pid, uint64_t asker)
 static void refresh(
     struct scheduler *a, struct process *process, struct snapshot_series *series, uint64_t now_ns)
 {
-	const struct options *options = a->setup.options;
+	const struct snapshot_settings *settings = a->setup.settings;
 	if (process->pidfd < 0 || (series->refreshed_ns && now_ns - series->refreshed_ns < REFRESH_NS))
 		return;
 	series->refreshed_ns = now_ns;
 	oom_watch_update(&series->death, process->pid);
 	if (process->threads)
 		threads_read(process->threads, process->pid);
-	if (options->timeline) {
+	if (settings->timeline) {
 		uint64_t taken = process_samples(process), arrived = heap_total(process->heap).samples;
 		timeline_note(&series->timeline, region_place(process->image->region, process->place),
 		    process->pid, taken > arrived ? taken - arrived : 0, now_ns, false);
@@ -318,7 +323,7 @@ static void refresh(
 static void tend_interval(
     struct scheduler *a, struct process *process, struct snapshot_series *series, uint64_t now_ns)
 {
-	uint64_t interval_ns = a->setup.options->interval_ns;
+	uint64_t interval_ns = a->setup.settings->interval_ns;
 	char cause[64];
 	if (snapshot_series_look(series, interval_ns, now_ns) == SNAPSHOT_SERIES_NOT_DUE)
 		return;
@@ -345,7 +350,7 @@ static void tend_process(struct scheduler *a, struct process *process, uint64_t 
 		answer_program(process, series);
 	}
 	tend_interval(a, process, series, now_ns);
-	uint64_t due_ns = a->setup.options->interval_ns && !series->writing ? series->due_ns : UINT64_MAX;
+	uint64_t due_ns = a->setup.settings->interval_ns && !series->writing ? series->due_ns : UINT64_MAX;
 	if (due_ns < now_ns + 1000000)
 		due_ns = now_ns + 1000000; /* waits for the writer */
 	if (due_ns < a->due_ns)
@@ -407,6 +412,8 @@ static void describe_end(
 static void release(struct scheduler *a, struct process *process)
 {
 	a->closing--;
+	snapshot_series_free(process->series);
+	process->series = NULL;
 	registry_release(a->setup.registry, process);
 }
 
@@ -414,7 +421,13 @@ void scheduler_close(struct scheduler *a, struct process *process)
 {
 	struct snapshot_series *series = series_of(a, process);
 	char cause[400] = "";
+	bool last_of_command = process->command && process->end != PROCESS_EXEC;
 	a->closing++;
+	if (process_samples(process) == 0 && process->counters.taken == 0 && !last_of_command &&
+	    !process->shown) {
+		release(a, process);
+		return;
+	}
 	if (process->end == PROCESS_GONE &&
 	    exit_status_read(process->pidfd, process->pid, &process->status) == 0)
 		process->end = PROCESS_EXITED;
@@ -437,7 +450,7 @@ void scheduler_close(struct scheduler *a, struct process *process)
 
 static void report(struct scheduler *a, const struct snapshot *s, int error)
 {
-	int verbosity = a->setup.options->verbosity;
+	int verbosity = a->setup.settings->verbosity;
 	bool ended = s->kind == SNAPSHOT_EXIT && verbosity >= 0, other = ended && !s->process->command;
 	if (ended && (!other || error || verbosity > 0 || a->others < OTHERS_SAID))
 		summary_print(s, error);
@@ -468,10 +481,10 @@ static void on_written(void *context, const struct writer_item *item, int error)
 	if (s->kind == SNAPSHOT_NUMBERED) {
 		series->writing = false;
 		if (!error)
-			snapshot_series_keep(series, s->path, s->delta_path, a->setup.options->keep);
+			snapshot_series_keep(series, s->path, s->delta_path, a->setup.settings->keep);
 	}
 	for (uint32_t i = 0; i < s->asker_count; i++)
-		control_answer(a->setup.control, s->askers[i], process->pid, s->path, error);
+		a->setup.answer(a->setup.context, s->askers[i], process->pid, s->path, error);
 	a->look_ns = 0;
 	if (process->finished && !series->jobs)
 		release(a, process);
@@ -493,7 +506,7 @@ struct scheduler *scheduler_new(const struct scheduler_setup *setup)
 	if (!a)
 		return NULL;
 	a->setup = *setup;
-	a->period_bytes = setup->options->period_bytes;
+	a->period_bytes = setup->settings->period_bytes;
 	a->writer = writer_new(on_written, a);
 	if (a->writer)
 		return a;
@@ -506,10 +519,12 @@ void scheduler_free(struct scheduler *a)
 	if (!a)
 		return;
 	writer_free(a->writer);
+	while (a->series)
+		snapshot_series_free(a->series);
 	free(a);
 }
 
 uint64_t scheduler_unsaid(const struct scheduler *a)
 {
-	return a->setup.options->verbosity == 0 && a->others > OTHERS_SAID ? a->others - OTHERS_SAID : 0;
+	return a->setup.settings->verbosity == 0 && a->others > OTHERS_SAID ? a->others - OTHERS_SAID : 0;
 }

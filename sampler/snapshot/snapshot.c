@@ -8,7 +8,6 @@
 #include "sampler/symbol/debuginfod.h"
 #include "sampler/snapshot/lifetimes_file.h"
 #include "sampler/snapshot/symbolizer.h"
-#include "sampler/snapshot/snapshot_series.h"
 #include "sampler/symbol/symbol.h"
 
 #include <errno.h>
@@ -211,6 +210,28 @@ static int add_row(struct profile *profile, struct symbolizer *symbolizer, const
 	return profile_add_sample(profile, locations, depth, values, labels, count);
 }
 
+static int publish(const struct snapshot *s, const char *path, const void *data, size_t bytes)
+{
+	return file_publish(path, data, bytes, 0600, FILE_MKDIR | (s->sync ? FILE_FSYNC : 0));
+}
+
+static int write_lifetimes(
+    const struct snapshot *s, const struct profile *profile, struct symbolizer *symbolizer)
+{
+	const struct lifetimes_input input = {
+	    .heap = s->process->heap,
+	    .live_scan = &s->live_scan,
+	    .frees_missing = s->frees_lost + s->process->counters.frees_unknown,
+	    .profile = profile,
+	    .symbolizer = symbolizer,
+	};
+	size_t bytes;
+	char *text = lifetimes_file_print(&input, &bytes);
+	int error = text ? publish(s, s->lifetimes_path, text, bytes) : -ENOMEM;
+	free(text);
+	return error;
+}
+
 static int fill(struct profile *profile, const struct sheet *sheet)
 {
 	static const char *const types[4][2] = {{"alloc_objects", "count"}, {"alloc_space", "bytes"},
@@ -250,7 +271,7 @@ static int fill(struct profile *profile, const struct sheet *sheet)
 	for (size_t i = 0; i < view->count && !error; i++)
 		error = add_row(profile, symbolizer, sheet, &view->rows[i]);
 	if (!error && s->lifetimes_path && sheet->kind == HEAP_VIEW_LIVE)
-		error = lifetimes_file_write(s, profile, symbolizer);
+		error = write_lifetimes(s, profile, symbolizer);
 	symbolizer_free(symbolizer);
 	profile_compute_mapping_flags(profile);
 	return error;
@@ -271,8 +292,7 @@ static int write_sheet(const struct sheet *sheet)
 		error = gzip_encode(raw, raw_bytes,
 		    s->kind == SNAPSHOT_EXIT ? GZIP_LEVEL_SMALL : GZIP_LEVEL_FAST, &packed, &packed_bytes);
 	if (!error)
-		error = file_publish(
-		    sheet->path, packed, packed_bytes, 0600, FILE_MKDIR | (s->sync ? FILE_FSYNC : 0));
+		error = publish(s, sheet->path, packed, packed_bytes);
 	free(raw);
 	free(packed);
 	profile_free(profile);
@@ -282,12 +302,10 @@ static int write_sheet(const struct sheet *sheet)
 static int write_timeline(const struct snapshot *s)
 {
 	size_t bytes;
-	const struct timeline *timeline = snapshot_series_timeline(s->process->series);
-	char *text = timeline_print(timeline, s->unix_ns - (int64_t)s->live_scan.now_ns, &bytes);
+	char *text = timeline_print(s->timeline, s->unix_ns - (int64_t)s->live_scan.now_ns, &bytes);
 	if (!text)
 		return -ENOMEM;
-	int error =
-	    file_publish(s->timeline_path, text, bytes, 0600, FILE_MKDIR | (s->sync ? FILE_FSYNC : 0));
+	int error = publish(s, s->timeline_path, text, bytes);
 	free(text);
 	return error;
 }

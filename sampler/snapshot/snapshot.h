@@ -11,6 +11,7 @@
 
 #include "sampler/heap/process.h"
 #include "sampler/heap/heap_view.h"
+#include "sampler/snapshot/snapshot_series.h"
 #include "sampler/snapshot/writer.h"
 
 #include <limits.h>
@@ -19,8 +20,6 @@ enum snapshot_kind {
 	SNAPSHOT_NUMBERED, /* 0001, 0002...: by interval, signal, request or the program's own wish */
 	SNAPSHOT_EXIT,
 };
-
-enum { SNAPSHOT_ASKERS = 8 };
 
 struct snapshot {
 	struct writer_item item; /* first: the writer knows nothing else */
@@ -48,6 +47,7 @@ struct snapshot {
 	struct heap_view delta;
 	uint64_t delta_ns; /* since the snapshot before */
 	const char *timeline_path, *lifetimes_path;
+	const struct timeline *timeline; /* borrowed from the series */
 
 	/* Who is to be told when it is complete; see sampler/session/control.h. */
 	uint64_t askers[SNAPSHOT_ASKERS];
