@@ -46,21 +46,22 @@ static void describe_end(
     const struct event_scheduler *a, const struct event_process *s, char *text, size_t text_bytes)
 {
 	char end[64];
-	if (a->stopped && s->end == PROCESS_ALIVE) {
+	if (a->stopped && s->target.end == TARGET_ALIVE) {
 		snprintf(text, text_bytes, "sampling was ended, the process goes on");
 		return;
 	}
-	summary_end(s->end, s->status, end, sizeof(end));
+	summary_end(s->target.end, s->target.status, end, sizeof(end));
 	snprintf(text, text_bytes, "the process %s", end);
 }
 
 /* The same name that the profiles of its heap have. */
 static void take_title(const struct event_scheduler *a, struct event_process *s)
 {
-	const struct process *process = a->setup.registry ? registry_find(a->setup.registry, s->pid) : NULL;
+	const struct process *process =
+	    a->setup.registry ? registry_find(a->setup.registry, s->target.pid) : NULL;
 	event_process_look(s);
 	if (process)
-		memcpy(s->title, process->title, sizeof(s->title));
+		memcpy(s->target.title, process->target.title, sizeof(s->target.title));
 }
 
 static int fill_sheet(
@@ -75,8 +76,8 @@ static int fill_sheet(
 	sheet->sum = a->intake.sum[event];
 	sheet->throttled = a->intake.throttled[event];
 	sheet->lost_here = a->intake.sampled <= 1 ? sheet->counters.lost : 0;
-	bool wanted =
-	    book || (snapshot->kind == SNAPSHOT_EXIT && s->pid == a->command && s->end != PROCESS_EXEC);
+	bool wanted = book ||
+	    (snapshot->kind == SNAPSHOT_EXIT && s->target.pid == a->command && s->target.end != TARGET_EXEC);
 	if (!wanted)
 		return 0;
 	if (book) {
@@ -89,7 +90,7 @@ static int fill_sheet(
 	}
 	snprintf(full, sizeof(full), "%s-%s", sheet->event->label, name);
 	const struct output_facts facts = {
-	    .program = s->title, .pid = s->pid, .snapshot = full, .seconds = time(NULL)};
+	    .program = s->target.title, .pid = s->target.pid, .snapshot = full, .seconds = time(NULL)};
 	int error = output_claim(a->setup.output, &facts, path, sizeof(path));
 	sheet->path = error ? NULL : strdup(path);
 	return error ? error : sheet->path ? 0 : -ENOMEM;
@@ -106,12 +107,12 @@ static struct event_snapshot *take(struct event_scheduler *a, struct event_proce
 		snapshot->subject = s;
 		snapshot->kind = kind;
 		snapshot->item.detail = settings->detail;
-		snapshot->item.urgent = kind == SNAPSHOT_EXIT && s->pid == a->command;
+		snapshot->item.urgent = kind == SNAPSHOT_EXIT && s->target.pid == a->command;
 		snapshot->debuginfod = settings->debuginfod;
 		snapshot->sync = settings->sync;
 		snapshot->dump_bytes = counters_dump_bytes(a->counters);
 		snapshot->unix_ns = clock_unix_ns();
-		snapshot->duration_ns = clock_now_ns() - s->first_ns;
+		snapshot->duration_ns = clock_now_ns() - s->target.start_ns;
 		snapshot->ring_lost = a->intake.ring_lost;
 		snapshot->bad = a->intake.bad;
 		snapshot->sheet_count = settings->event_count;
@@ -122,19 +123,19 @@ static struct event_snapshot *take(struct event_scheduler *a, struct event_proce
 		error = fill_sheet(a, snapshot, i, name);
 	if (!error)
 		return snapshot;
-	log_line("no event profiles of pid %d: %s", (int)s->pid, strerror(-error));
+	log_line("no event profiles of pid %d: %s", (int)s->target.pid, strerror(-error));
 	event_snapshot_free(snapshot);
 	return NULL;
 }
 
 static struct snapshot_series *series_of(struct event_scheduler *a, struct event_process *s)
 {
-	if (!s->series) {
-		s->series = snapshot_series_new(s->first_ns + a->setup.settings->interval_ns);
-		if (s->series)
-			snapshot_series_enlist(s->series, &a->series);
+	if (!s->target.series) {
+		s->target.series = snapshot_series_new(s->target.start_ns + a->setup.settings->interval_ns);
+		if (s->target.series)
+			snapshot_series_enlist(s->target.series, &a->series);
 	}
-	return s->series;
+	return s->target.series;
 }
 
 static void take_numbered(
@@ -163,7 +164,7 @@ void event_scheduler_take(
 		return;
 	event_intake_drain(&a->intake, true);
 	struct event_process *s =
-	    process->pid > 0 ? event_processes_find(&a->intake.subjects, process->pid) : NULL;
+	    process->target.pid > 0 ? event_processes_find(&a->intake.subjects, process->target.pid) : NULL;
 	if (s && event_process_has_samples(s))
 		take_numbered(a, s, name, cause, true);
 }
@@ -172,7 +173,7 @@ void event_scheduler_take(
 
 static void release(struct event_scheduler *a, struct event_process *s)
 {
-	snapshot_series_free(s->series);
+	snapshot_series_free(s->target.series);
 	event_processes_remove(&a->intake.subjects, s);
 }
 
@@ -180,20 +181,20 @@ static void close_subject(struct event_scheduler *a, struct event_process *s)
 {
 	char cause[128];
 	struct event_snapshot *snapshot = NULL;
-	bool command = s->pid == a->command && s->end != PROCESS_EXEC;
+	bool command = s->target.pid == a->command && s->target.end != TARGET_EXEC;
 	if (event_process_has_samples(s) || command) {
 		describe_end(a, s, cause, sizeof(cause));
 		snapshot = series_of(a, s) ? take(a, s, SNAPSHOT_EXIT, "exit", cause) : NULL;
 	}
 	if (!snapshot) {
-		if (!s->series || !s->series->jobs)
+		if (!s->target.series || !s->target.series->jobs)
 			release(a, s);
 		return;
 	}
-	memcpy(snapshot->askers, s->series->askers, sizeof(snapshot->askers));
-	snapshot->asker_count = s->series->asker_count;
-	s->series->asker_count = 0;
-	s->series->jobs++;
+	memcpy(snapshot->askers, s->target.series->askers, sizeof(snapshot->askers));
+	snapshot->asker_count = s->target.series->asker_count;
+	s->target.series->asker_count = 0;
+	s->target.series->jobs++;
 	a->closing++;
 	writer_submit(a->writer, &snapshot->item);
 }
@@ -205,13 +206,14 @@ static void on_executed(void *context, struct event_process *subject)
 
 static void finish(struct event_scheduler *a, struct event_process *s)
 {
-	s->closed = true;
-	s->end = PROCESS_GONE;
-	if (s->pid == a->command && a->command_ended) {
-		s->end = PROCESS_EXITED;
-		s->status = a->command_status;
-	} else if (s->pidfd >= 0 && exit_status_read(s->pidfd, s->pid, &s->status) == 0) {
-		s->end = PROCESS_EXITED;
+	s->target.closed = true;
+	s->target.end = TARGET_GONE;
+	if (s->target.pid == a->command && a->command_ended) {
+		s->target.end = TARGET_EXITED;
+		s->target.status = a->command_status;
+	} else if (s->target.pidfd >= 0 &&
+	    exit_status_read(s->target.pidfd, s->target.pid, &s->target.status) == 0) {
+		s->target.end = TARGET_EXITED;
 	}
 	close_subject(a, s);
 }
@@ -219,11 +221,11 @@ static void finish(struct event_scheduler *a, struct event_process *s)
 /* COMMAND's own end waits for the front, which knows its status. */
 static bool is_over(const struct event_scheduler *a, struct event_process *s)
 {
-	if (s->closed)
+	if (s->target.closed)
 		return false;
-	if (s->pid == a->command && !a->orphan)
+	if (s->target.pid == a->command && !a->orphan)
 		return a->command_ended;
-	return event_process_has_ended(s);
+	return target_has_ended(&s->target);
 }
 
 static void sweep(struct event_scheduler *a, bool all)
@@ -231,7 +233,7 @@ static void sweep(struct event_scheduler *a, bool all)
 	bool drained = false;
 	for (struct event_process *s = a->intake.subjects.list, *next; s; s = next) {
 		next = s->next;
-		if (s->closed || (!s->exits && !all && s->pid != a->command) || !is_over(a, s))
+		if (s->target.closed || (!s->exits && !all && s->target.pid != a->command) || !is_over(a, s))
 			continue;
 		if (!drained) {
 			/* May add and remove subjects: begin again. */
@@ -250,9 +252,9 @@ void event_scheduler_stop(struct event_scheduler *a)
 	a->stopped = true;
 	for (struct event_process *s = a->intake.subjects.list, *next; s; s = next) {
 		next = s->next;
-		if (s->closed)
+		if (s->target.closed)
 			continue;
-		s->closed = true;
+		s->target.closed = true;
 		close_subject(a, s);
 	}
 }
@@ -261,15 +263,17 @@ void event_scheduler_stop(struct event_scheduler *a)
 
 static bool is_alone(const struct event_scheduler *a, const struct event_process *s)
 {
-	return !s->closed && event_process_has_samples(s) &&
-	    !(a->setup.registry && registry_find(a->setup.registry, s->pid));
+	return !s->target.closed && event_process_has_samples(s) &&
+	    !(a->setup.registry && registry_find(a->setup.registry, s->target.pid));
 }
 
 /* Nobody writes at every interval the heap of a process that has not been sampled yet. */
 static bool is_alone_by_interval(const struct event_scheduler *a, const struct event_process *s)
 {
-	const struct process *process = a->setup.registry ? registry_find(a->setup.registry, s->pid) : NULL;
-	return !s->closed && event_process_has_samples(s) && (!process || process_samples(process) == 0);
+	const struct process *process =
+	    a->setup.registry ? registry_find(a->setup.registry, s->target.pid) : NULL;
+	return !s->target.closed && event_process_has_samples(s) &&
+	    (!process || process_samples(process) == 0);
 }
 
 uint32_t event_scheduler_want_all(struct event_scheduler *a, const char *cause, uint64_t asker)
@@ -279,7 +283,8 @@ uint32_t event_scheduler_want_all(struct event_scheduler *a, const char *cause, 
 		return 0;
 	event_intake_drain(&a->intake, true);
 	for (struct event_process *s = a->intake.subjects.list; s; s = s->next)
-		if (is_alone(a, s) && series_of(a, s) && snapshot_series_want(s->series, cause, NULL, asker))
+		if (is_alone(a, s) && series_of(a, s) &&
+		    snapshot_series_want(s->target.series, cause, NULL, asker))
 			count++;
 	a->look_ns = 0;
 	return count;
@@ -293,7 +298,7 @@ uint32_t event_scheduler_ask(struct event_scheduler *a, pid_t pid, uint64_t aske
 	struct event_process *s = event_processes_find(&a->intake.subjects, pid);
 	a->look_ns = 0;
 	return s && is_alone(a, s) && series_of(a, s) &&
-	    snapshot_series_want(s->series, "heaptap snapshot", NULL, asker);
+	    snapshot_series_want(s->target.series, "heaptap snapshot", NULL, asker);
 }
 
 /* ---- the tick */
@@ -347,24 +352,24 @@ static void on_written(void *context, const struct writer_item *item, int error)
 	const struct event_snapshot *snapshot = (const struct event_snapshot *)item;
 	struct event_process *s = snapshot->subject;
 	size_t keep = a->setup.settings->keep * a->setup.settings->event_count;
-	bool other = snapshot->kind == SNAPSHOT_EXIT && s->pid != a->command;
+	bool other = snapshot->kind == SNAPSHOT_EXIT && s->target.pid != a->command;
 	if (!other || error || a->setup.settings->verbosity > 0 || a->others < OTHERS_SAID)
 		event_snapshot_print(snapshot, error, a->setup.settings->verbosity);
 	a->others += other;
-	s->series->jobs--;
+	s->target.series->jobs--;
 	if (snapshot->kind == SNAPSHOT_NUMBERED) {
-		s->series->writing = false;
+		s->target.series->writing = false;
 		for (size_t i = 0; i < snapshot->sheet_count && !error; i++)
 			if (snapshot->sheets[i].path)
-				snapshot_series_keep(s->series, snapshot->sheets[i].path, NULL, keep);
+				snapshot_series_keep(s->target.series, snapshot->sheets[i].path, NULL, keep);
 	} else {
 		a->closing--;
 	}
 	for (uint32_t i = 0; i < snapshot->asker_count; i++)
-		a->setup.answer(
-		    a->setup.context, snapshot->askers[i], s->pid, event_snapshot_path(snapshot), error);
+		a->setup.answer(a->setup.context, snapshot->askers[i], s->target.pid,
+		    event_snapshot_path(snapshot), error);
 	a->look_ns = 0;
-	if (s->closed && !s->series->jobs)
+	if (s->target.closed && !s->target.series->jobs)
 		release(a, s);
 }
 
@@ -435,9 +440,9 @@ int event_scheduler_attach(struct event_scheduler *a, pid_t pid)
 	struct event_process *s = event_processes_add(&a->intake.subjects, pid, NULL, clock_now_ns());
 	if (!s)
 		return -ENOMEM;
-	event_process_read_maps(s, clock_now_ns(), 0); /* its name is believed only if it is mapped */
+	target_read_maps(&s->target, clock_now_ns(), 0); /* its name is believed only if it is mapped */
 	event_process_look(s);
-	int error = s->pidfd < 0 ? -ESRCH : counters_attach_running(a->counters, pid, drain, a);
+	int error = s->target.pidfd < 0 ? -ESRCH : counters_attach_running(a->counters, pid, drain, a);
 	if (error) {
 		release(a, s);
 		return error;
@@ -446,7 +451,7 @@ int event_scheduler_attach(struct event_scheduler *a, pid_t pid)
 	a->command = pid;
 	a->orphan = true;
 	/* Ranges that came since its trackers were on are told of, and told again is no harm. */
-	event_process_read_maps(s, clock_now_ns(), 0);
+	target_read_maps(&s->target, clock_now_ns(), 0);
 	return 0;
 }
 

@@ -106,8 +106,8 @@ static void add_comments(
 {
 	char text[1024];
 	profile_add_comment(profile, "heaptap " HEAPTAP_VERSION);
-	snprintf(
-	    text, sizeof(text), "pid=%d comm=%s host=%s", (int)s->subject->pid, s->subject->title, s->host);
+	snprintf(text, sizeof(text), "pid=%d comm=%s host=%s", (int)s->subject->target.pid,
+	    s->subject->target.title, s->host);
 	profile_add_comment(profile, text);
 	snprintf(text, sizeof(text), "snapshot: %s", s->cause);
 	profile_add_comment(profile, text);
@@ -134,7 +134,7 @@ static int add_row(struct profile *profile, struct symbolizer *symbolizer, const
 	const uint32_t *locations;
 	int64_t values[2];
 	size_t depth = symbolizer_stack(symbolizer, row->stack, false, &locations);
-	const char *name = row->tid ? threads_name(s->subject->threads, row->tid) : NULL;
+	const char *name = row->tid ? threads_name(s->subject->target.threads, row->tid) : NULL;
 	const struct profile_label labels[] = {
 	    {.key = "thread_id", .num = row->tid},
 	    {.key = "thread_name", .str = name},
@@ -180,16 +180,16 @@ static int fill(struct profile *profile, const struct event_snapshot *s, const s
 {
 	set_types(profile, s, sheet);
 	add_comments(profile, s, sheet);
-	bool *used = calloc(stacks_node_count(s->subject->stacks), sizeof(*used));
+	bool *used = calloc(stacks_node_count(s->subject->target.stacks), sizeof(*used));
 	if (!used)
 		return -ENOMEM;
 	for (size_t i = 0; i < sheet->count; i++)
 		used[sheet->rows[i].stack] = true;
 	const struct symbolizer_source source = {
-	    .stacks = s->subject->stacks,
-	    .maps = s->subject->maps,
-	    .program = s->subject->name,
-	    .pid = s->subject->pid,
+	    .stacks = s->subject->target.stacks,
+	    .maps = s->subject->target.maps,
+	    .program = s->subject->target.name,
+	    .pid = s->subject->target.pid,
 	    .symbols = symbols,
 	    .detail = s->item.detail,
 	    .allocator_stays = true,
@@ -305,17 +305,17 @@ void event_snapshot_print(const struct event_snapshot *snapshot, int error, int 
 	const struct event_process *s = snapshot->subject;
 	char end[128];
 	if (error) {
-		log_line("event profiles of pid %d: %s: %s", (int)s->pid, event_snapshot_path(snapshot),
-		    strerror(-error));
+		log_line("event profiles of pid %d: %s: %s", (int)s->target.pid,
+		    event_snapshot_path(snapshot), strerror(-error));
 		return;
 	}
 	if (snapshot->kind == SNAPSHOT_NUMBERED && verbosity > 0)
-		log_line(
-		    "pid %d: snapshot %s: %s", (int)s->pid, snapshot->cause, event_snapshot_path(snapshot));
+		log_line("pid %d: snapshot %s: %s", (int)s->target.pid, snapshot->cause,
+		    event_snapshot_path(snapshot));
 	if (snapshot->kind == SNAPSHOT_NUMBERED || verbosity < 0)
 		return;
-	summary_end(s->end, s->status, end, sizeof(end));
-	log_line("%s (pid %d) %s; events:", s->title, (int)s->pid, end);
+	summary_end(s->target.end, s->target.status, end, sizeof(end));
+	log_line("%s (pid %d) %s; events:", s->target.title, (int)s->target.pid, end);
 	for (size_t i = 0; i < snapshot->sheet_count; i++)
 		if (snapshot->sheets[i].path)
 			print_sheet(&snapshot->sheets[i]);

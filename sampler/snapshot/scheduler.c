@@ -53,11 +53,13 @@ static void make_jsonl(char *path, size_t path_bytes)
 static int claim(
     struct scheduler *a, const struct process *process, const char *name, char *path, size_t path_bytes)
 {
-	const struct output_facts facts = {
-	    .program = process->title, .pid = process->pid, .snapshot = name, .seconds = time(NULL)};
+	const struct output_facts facts = {.program = process->target.title,
+	    .pid = process->target.pid,
+	    .snapshot = name,
+	    .seconds = time(NULL)};
 	int error = output_claim(a->setup.output, &facts, path, path_bytes);
 	if (error)
-		log_line("no name for a profile of pid %d: %s", (int)process->pid, strerror(-error));
+		log_line("no name for a profile of pid %d: %s", (int)process->target.pid, strerror(-error));
 	return error;
 }
 
@@ -117,7 +119,7 @@ static void add_delta(
 	uint64_t since_ns = heap_last_mark(heap)->time_ns;
 	char delta_name[96], path[PATH_MAX];
 	if (!since_ns)
-		since_ns = s->process->start_ns;
+		since_ns = s->process->target.start_ns;
 	snprintf(delta_name, sizeof(delta_name), "%s-delta", name);
 	s->delta_ns = live_scan->now_ns > since_ns ? live_scan->now_ns - since_ns : 1;
 	if (heap_view_make(&s->delta, HEAP_VIEW_DELTA, heap, live_scan) == 0 &&
@@ -148,7 +150,8 @@ static int add_views(
 		add_delta(a, s, name, &live_scan);
 	if (settings->timeline) {
 		timeline_note(&series->timeline, region_place(process->image->region, process->place),
-		    process->finished ? 0 : process->pid, s->view.lost_alloc.samples, live_scan.now_ns, true);
+		    process->target.closed ? 0 : process->target.pid, s->view.lost_alloc.samples,
+		    live_scan.now_ns, true);
 		s->timeline = &series->timeline;
 		s->timeline_path = standing_path(a, process, "timeline", true, &series->timeline_path);
 	}
@@ -165,7 +168,7 @@ static int add_views(
 static struct snapshot *take(struct scheduler *a, struct process *process, enum snapshot_kind kind,
     const char *name, const char *cause, bool periodic)
 {
-	struct snapshot_series *series = process->series;
+	struct snapshot_series *series = process->target.series;
 	struct snapshot *s = snapshot_new();
 	if (!s)
 		return NULL;
@@ -197,7 +200,7 @@ static void hand_over_askers(struct snapshot_series *series, struct snapshot *s)
 static void take_numbered(
     struct scheduler *a, struct process *process, const char *cause, const char *word, bool periodic)
 {
-	struct snapshot_series *series = process->series;
+	struct snapshot_series *series = process->target.series;
 	char name[96];
 	snprintf(name, sizeof(name), word && word[0] ? "%04" PRIu32 "-%s" : "%04" PRIu32, series->next, word);
 	for (char *slash = name; (slash = strchr(slash, '/'));)
@@ -205,7 +208,7 @@ static void take_numbered(
 	struct snapshot *s = take(a, process, SNAPSHOT_NUMBERED, name, cause, periodic);
 	if (!s) {
 		series->failed++;
-		log_line("out of memory: no snapshot of pid %d", (int)process->pid);
+		log_line("out of memory: no snapshot of pid %d", (int)process->target.pid);
 		return;
 	}
 	s->number = series->next++;
@@ -222,12 +225,13 @@ static void take_numbered(
 
 static struct snapshot_series *series_of(struct scheduler *a, struct process *process)
 {
-	if (!process->series) {
-		process->series = snapshot_series_new(process->start_ns + a->setup.settings->interval_ns);
-		if (process->series)
-			snapshot_series_enlist(process->series, &a->series);
+	if (!process->target.series) {
+		process->target.series =
+		    snapshot_series_new(process->target.start_ns + a->setup.settings->interval_ns);
+		if (process->target.series)
+			snapshot_series_enlist(process->target.series, &a->series);
 	}
-	return process->series;
+	return process->target.series;
 }
 
 static void want(
@@ -266,7 +270,7 @@ static void answer_program(struct process *process, const struct snapshot_series
 
 static bool is_ours(const struct process *process)
 {
-	return process && process->watched && !process->finished;
+	return process && process->watched && !process->target.closed;
 }
 
 uint32_t scheduler_want_all(struct scheduler *a, const char *cause, uint64_t asker)
@@ -290,7 +294,7 @@ uint32_t scheduler_ask(struct scheduler *a, pid_t pid, uint64_t asker)
 		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
 			struct process *process = image->process[i];
 			struct snapshot_series *series =
-			    is_ours(process) && process->pid == pid && process->pidfd >= 0
+			    is_ours(process) && process->target.pid == pid && process->target.pidfd >= 0
 			    ? series_of(a, process)
 			    : NULL;
 			if (!series || !snapshot_series_want(series, cause, NULL, asker))
@@ -307,16 +311,16 @@ static void refresh(
     struct scheduler *a, struct process *process, struct snapshot_series *series, uint64_t now_ns)
 {
 	const struct snapshot_settings *settings = a->setup.settings;
-	if (process->pidfd < 0 || (series->refreshed_ns && now_ns - series->refreshed_ns < REFRESH_NS))
+	if (process->target.pidfd < 0 || (series->refreshed_ns && now_ns - series->refreshed_ns < REFRESH_NS))
 		return;
 	series->refreshed_ns = now_ns;
-	oom_watch_update(&series->death, process->pid);
-	if (process->threads)
-		threads_read(process->threads, process->pid);
+	oom_watch_update(&series->death, process->target.pid);
+	if (process->target.threads)
+		threads_read(process->target.threads, process->target.pid);
 	if (settings->timeline) {
 		uint64_t taken = process_samples(process), arrived = heap_total(process->heap).samples;
 		timeline_note(&series->timeline, region_place(process->image->region, process->place),
-		    process->pid, taken > arrived ? taken - arrived : 0, now_ns, false);
+		    process->target.pid, taken > arrived ? taken - arrived : 0, now_ns, false);
 	}
 }
 
@@ -394,10 +398,10 @@ static void describe_end(
     const struct process *process, const struct snapshot_series *series, char *text, size_t text_bytes)
 {
 	char end[64];
-	summary_end(process->end, process->status, end, sizeof(end));
+	summary_end(process->target.end, process->target.status, end, sizeof(end));
 	int at = snprintf(text, text_bytes, "the process %s", end);
-	if (process->end != PROCESS_EXITED || !WIFSIGNALED(process->status) ||
-	    WTERMSIG(process->status) != SIGKILL)
+	if (process->target.end != TARGET_EXITED || !WIFSIGNALED(process->target.status) ||
+	    WTERMSIG(process->target.status) != SIGKILL)
 		return;
 	int64_t kills = oom_watch_kills(&series->death);
 	const char *cgroup = series->death.cgroup;
@@ -412,8 +416,8 @@ static void describe_end(
 static void release(struct scheduler *a, struct process *process)
 {
 	a->closing--;
-	snapshot_series_free(process->series);
-	process->series = NULL;
+	snapshot_series_free(process->target.series);
+	process->target.series = NULL;
 	registry_release(a->setup.registry, process);
 }
 
@@ -421,21 +425,21 @@ void scheduler_close(struct scheduler *a, struct process *process)
 {
 	struct snapshot_series *series = series_of(a, process);
 	char cause[400] = "";
-	bool last_of_command = process->command && process->end != PROCESS_EXEC;
+	bool last_of_command = process->command && process->target.end != TARGET_EXEC;
 	a->closing++;
 	if (process_samples(process) == 0 && process->counters.taken == 0 && !last_of_command &&
 	    !process->shown) {
 		release(a, process);
 		return;
 	}
-	if (process->end == PROCESS_GONE &&
-	    exit_status_read(process->pidfd, process->pid, &process->status) == 0)
-		process->end = PROCESS_EXITED;
+	if (process->target.end == TARGET_GONE &&
+	    exit_status_read(process->target.pidfd, process->target.pid, &process->target.status) == 0)
+		process->target.end = TARGET_EXITED;
 	if (series)
 		describe_end(process, series, cause, sizeof(cause));
 	struct snapshot *s = series ? take(a, process, SNAPSHOT_EXIT, "exit", cause, false) : NULL;
 	if (!s) {
-		log_line("out of memory: no profile of pid %d", (int)process->pid);
+		log_line("out of memory: no profile of pid %d", (int)process->target.pid);
 		if (!series || !series->jobs)
 			release(a, process);
 		return;
@@ -458,7 +462,7 @@ static void report(struct scheduler *a, const struct snapshot *s, int error)
 		log_line(
 		    "profile not written: %s: %s; the next snapshot tries again", s->path, strerror(-error));
 	else if (!error && verbosity > 0)
-		log_line("pid %d: snapshot %s: %s", (int)s->process->pid, s->cause, s->path);
+		log_line("pid %d: snapshot %s: %s", (int)s->process->target.pid, s->cause, s->path);
 	a->others += other;
 	if (error) {
 		a->failed++;
@@ -474,7 +478,7 @@ static void on_written(void *context, const struct writer_item *item, int error)
 	const struct snapshot *s = (const struct snapshot *)item;
 	struct scheduler *a = context;
 	struct process *process = s->process;
-	struct snapshot_series *series = process->series;
+	struct snapshot_series *series = process->target.series;
 	report(a, s, error);
 	series->jobs--;
 	series->failed += error != 0;
@@ -484,9 +488,9 @@ static void on_written(void *context, const struct writer_item *item, int error)
 			snapshot_series_keep(series, s->path, s->delta_path, a->setup.settings->keep);
 	}
 	for (uint32_t i = 0; i < s->asker_count; i++)
-		a->setup.answer(a->setup.context, s->askers[i], process->pid, s->path, error);
+		a->setup.answer(a->setup.context, s->askers[i], process->target.pid, s->path, error);
 	a->look_ns = 0;
-	if (process->finished && !series->jobs)
+	if (process->target.closed && !series->jobs)
 		release(a, process);
 }
 

@@ -121,8 +121,8 @@ static void add_comments(struct profile *profile, const struct sheet *sheet)
 	const struct heap_view *view = sheet->view;
 	char text[1024];
 	profile_add_comment(profile, "heaptap " HEAPTAP_VERSION);
-	snprintf(
-	    text, sizeof(text), "pid=%d comm=%s host=%s", (int)s->process->pid, s->process->title, s->host);
+	snprintf(text, sizeof(text), "pid=%d comm=%s host=%s", (int)s->process->target.pid,
+	    s->process->target.title, s->host);
 	profile_add_comment(profile, text);
 	comment_cause(profile, sheet);
 	comment_losses(profile, s);
@@ -165,7 +165,7 @@ static size_t row_labels(
 	if (row->mapped)
 		labels[count++] = (struct profile_label){.key = "alloc_fn", .str = "mmap"};
 	if (row->tid) {
-		const char *name = threads_name(sheet->snapshot->process->threads, row->tid);
+		const char *name = threads_name(sheet->snapshot->process->target.threads, row->tid);
 		labels[count++] = (struct profile_label){.key = "thread_id", .num = row->tid};
 		if (name)
 			labels[count++] = (struct profile_label){.key = "thread_name", .str = name};
@@ -247,17 +247,17 @@ static int fill(struct profile *profile, const struct sheet *sheet)
 	profile_set_drop_frames(profile, DROP_FRAMES_HEAP);
 	add_comments(profile, sheet);
 
-	bool *used = calloc(stacks_node_count(s->process->stacks), sizeof(*used));
+	bool *used = calloc(stacks_node_count(s->process->target.stacks), sizeof(*used));
 	if (!used)
 		return -ENOMEM;
 	for (size_t i = 0; i < view->count; i++)
 		if (view->rows[i].stack != UINT32_MAX)
 			used[view->rows[i].stack] = true;
 	const struct symbolizer_source source = {
-	    .stacks = s->process->stacks,
-	    .maps = s->process->maps,
-	    .program = s->process->name,
-	    .pid = s->process->pid,
+	    .stacks = s->process->target.stacks,
+	    .maps = s->process->target.maps,
+	    .program = s->process->target.name,
+	    .pid = s->process->target.pid,
 	    .symbols = sheet->symbols,
 	    .detail = s->item.detail,
 	};
