@@ -30,6 +30,7 @@
 #include "sampler/session/poll_interval.h"
 #include "sampler/perf/probe.h"
 #include "sampler/heap/registry.h"
+#include "sampler/snapshot/sink.h"
 #include "sampler/snapshot/summary.h"
 
 #include <errno.h>
@@ -86,7 +87,7 @@ struct snapshot_settings session_settings(const struct options *options)
 	    .period_bytes = options->period_bytes,
 	    .stack_bytes = options->stack_bytes,
 	    .debuginfod = options->debuginfod,
-	    .sync = options->sync,
+	    .sink = options->sync ? &sink_files_synced : &sink_files,
 	    .delta = options->delta,
 	    .timeline = options->timeline,
 	    .lifetimes = options->lifetimes,

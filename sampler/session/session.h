@@ -21,8 +21,8 @@ int session_adopt(struct options *options);
 /* What of the options is about snapshots. */
 struct snapshot_settings session_settings(const struct options *options);
 
-/* Puts the counters on COMMAND, before its exec, and tells the front: ATTACHED or FAILED. `error`: why there are no
- * events although some are asked for. */
+/* Puts the counters on COMMAND, before its exec, and tells the front: ATTACHED or FAILED. `error`: why there
+ * are no events although some are asked for. */
 void session_attach_command(struct event_scheduler *events, pid_t command, int front_fd, int error);
 
 #endif

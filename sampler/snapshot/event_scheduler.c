@@ -77,7 +77,8 @@ static int fill_sheet(
 	sheet->throttled = a->intake.throttled[event];
 	sheet->lost_here = a->intake.sampled <= 1 ? sheet->counters.lost : 0;
 	bool wanted = book ||
-	    (snapshot->kind == SNAPSHOT_EXIT && s->target.pid == a->command && s->target.end != TARGET_EXEC);
+	    (snapshot->base.kind == SNAPSHOT_EXIT && s->target.pid == a->command &&
+	        s->target.end != TARGET_EXEC);
 	if (!wanted)
 		return 0;
 	if (book) {
@@ -92,8 +93,10 @@ static int fill_sheet(
 	const struct output_facts facts = {
 	    .program = s->target.title, .pid = s->target.pid, .snapshot = full, .seconds = time(NULL)};
 	int error = output_claim(a->setup.output, &facts, path, sizeof(path));
-	sheet->path = error ? NULL : strdup(path);
-	return error ? error : sheet->path ? 0 : -ENOMEM;
+	char *copy = error ? NULL : strdup(path);
+	if (copy)
+		event_snapshot_set_path(snapshot, event, copy);
+	return error ? error : copy ? 0 : -ENOMEM;
 }
 
 static struct event_snapshot *take(struct event_scheduler *a, struct event_process *s,
@@ -105,26 +108,26 @@ static struct event_snapshot *take(struct event_scheduler *a, struct event_proce
 	take_title(a, s);
 	if (snapshot) {
 		snapshot->subject = s;
-		snapshot->kind = kind;
-		snapshot->item.detail = settings->detail;
-		snapshot->item.urgent = kind == SNAPSHOT_EXIT && s->target.pid == a->command;
-		snapshot->debuginfod = settings->debuginfod;
-		snapshot->sync = settings->sync;
-		snapshot->dump_bytes = counters_dump_bytes(a->counters);
-		snapshot->unix_ns = clock_unix_ns();
+		snapshot->base.target = &s->target;
+		snapshot->base.kind = kind;
+		snapshot->base.item.detail = settings->detail;
+		snapshot->base.item.urgent = kind == SNAPSHOT_EXIT && s->target.pid == a->command;
+		snapshot->base.debuginfod = settings->debuginfod;
+		snapshot->base.sink = settings->sink;
+		snapshot->base.unix_ns = clock_unix_ns();
 		snapshot->duration_ns = clock_now_ns() - s->target.start_ns;
-		snapshot->ring_lost = a->intake.ring_lost;
 		snapshot->bad = a->intake.bad;
 		snapshot->sheet_count = settings->event_count;
-		snprintf(snapshot->cause, sizeof(snapshot->cause), "%s, %s", name, cause);
-		snprintf(snapshot->host, sizeof(snapshot->host), "%s", a->setup.output->host);
+		snprintf(snapshot->base.cause, sizeof(snapshot->base.cause), "%s, %s", name, cause);
+		snprintf(snapshot->base.host, sizeof(snapshot->base.host), "%s", a->setup.output->host);
 	}
 	for (size_t i = 0; i < settings->event_count && !error; i++)
 		error = fill_sheet(a, snapshot, i, name);
 	if (!error)
 		return snapshot;
 	log_line("no event profiles of pid %d: %s", (int)s->target.pid, strerror(-error));
-	event_snapshot_free(snapshot);
+	if (snapshot)
+		snapshot->base.item.discard(&snapshot->base.item);
 	return NULL;
 }
 
@@ -146,15 +149,15 @@ static void take_numbered(
 	if (!snapshot)
 		return;
 	if (!periodic) {
-		memcpy(snapshot->askers, series->askers, sizeof(snapshot->askers));
-		snapshot->asker_count = series->asker_count;
+		memcpy(snapshot->base.askers, series->askers, sizeof(snapshot->base.askers));
+		snapshot->base.asker_count = series->asker_count;
 		series->asker_count = 0;
 		series->wanted = false;
-		snapshot->item.urgent = true;
+		snapshot->base.item.urgent = true;
 	}
 	series->writing = true;
 	series->jobs++;
-	writer_submit(a->writer, &snapshot->item);
+	writer_submit(a->writer, &snapshot->base.item);
 }
 
 void event_scheduler_take(
@@ -191,12 +194,12 @@ static void close_subject(struct event_scheduler *a, struct event_process *s)
 			release(a, s);
 		return;
 	}
-	memcpy(snapshot->askers, s->target.series->askers, sizeof(snapshot->askers));
-	snapshot->asker_count = s->target.series->asker_count;
+	memcpy(snapshot->base.askers, s->target.series->askers, sizeof(snapshot->base.askers));
+	snapshot->base.asker_count = s->target.series->asker_count;
 	s->target.series->asker_count = 0;
 	s->target.series->jobs++;
 	a->closing++;
-	writer_submit(a->writer, &snapshot->item);
+	writer_submit(a->writer, &snapshot->base.item);
 }
 
 static void on_executed(void *context, struct event_process *subject)
@@ -352,21 +355,22 @@ static void on_written(void *context, const struct writer_item *item, int error)
 	const struct event_snapshot *snapshot = (const struct event_snapshot *)item;
 	struct event_process *s = snapshot->subject;
 	size_t keep = a->setup.settings->keep * a->setup.settings->event_count;
-	bool other = snapshot->kind == SNAPSHOT_EXIT && s->target.pid != a->command;
+	bool other = snapshot->base.kind == SNAPSHOT_EXIT && s->target.pid != a->command;
 	if (!other || error || a->setup.settings->verbosity > 0 || a->others < OTHERS_SAID)
 		event_snapshot_print(snapshot, error, a->setup.settings->verbosity);
 	a->others += other;
 	s->target.series->jobs--;
-	if (snapshot->kind == SNAPSHOT_NUMBERED) {
+	if (snapshot->base.kind == SNAPSHOT_NUMBERED) {
 		s->target.series->writing = false;
 		for (size_t i = 0; i < snapshot->sheet_count && !error; i++)
-			if (snapshot->sheets[i].path)
-				snapshot_series_keep(s->target.series, snapshot->sheets[i].path, NULL, keep);
+			if (snapshot->sheets[i].base.path)
+				snapshot_series_keep(
+				    s->target.series, snapshot->sheets[i].base.path, NULL, keep);
 	} else {
 		a->closing--;
 	}
-	for (uint32_t i = 0; i < snapshot->asker_count; i++)
-		a->setup.answer(a->setup.context, snapshot->askers[i], s->target.pid,
+	for (uint32_t i = 0; i < snapshot->base.asker_count; i++)
+		a->setup.answer(a->setup.context, snapshot->base.askers[i], s->target.pid,
 		    event_snapshot_path(snapshot), error);
 	a->look_ns = 0;
 	if (s->target.closed && !s->target.series->jobs)

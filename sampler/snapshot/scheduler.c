@@ -3,7 +3,7 @@
 
 #include "sampler/linux/clock.h"
 #include "sampler/terminal/log_line.h"
-#include "sampler/snapshot/snapshot_series.h"
+#include "sampler/snapshot/heap_snapshot.h"
 #include "sampler/snapshot/summary.h"
 #include "sampler/snapshot/writer.h"
 
@@ -97,23 +97,23 @@ static void describe_trouble(const struct process *process, const struct snapsho
 		    at ? "; " : "", (double)paused_ns / 1e9, paused ? " and is now" : "");
 }
 
-static void add_peak(struct scheduler *a, struct snapshot *s, struct snapshot_series *series,
+static void add_peak(struct scheduler *a, struct heap_snapshot *s, struct snapshot_series *series,
     const struct live_scan *live_scan)
 {
 	const struct heap *heap = s->process->heap;
 	if (!live_scan->peak_order ||
-	    (s->kind == SNAPSHOT_NUMBERED && live_scan->peak_order == series->peak_written) ||
+	    (s->base.kind == SNAPSHOT_NUMBERED && live_scan->peak_order == series->peak_written) ||
 	    heap_view_make(&s->peak, HEAP_VIEW_PEAK, heap, live_scan) != 0)
 		return;
 	series->peak_written = live_scan->peak_order;
 	s->peak_path = standing_path(a, s->process, "peak", false, &series->peak_path);
-	s->peak_unix_ns = s->unix_ns - (int64_t)(live_scan->now_ns - live_scan->peak_ns);
+	s->peak_unix_ns = s->base.unix_ns - (int64_t)(live_scan->now_ns - live_scan->peak_ns);
 	s->peak_missing = live_scan->peak_missing;
 }
 
 /* The difference to the last periodic snapshot, beside this one. */
 static void add_delta(
-    struct scheduler *a, struct snapshot *s, const char *name, const struct live_scan *live_scan)
+    struct scheduler *a, struct heap_snapshot *s, const char *name, const struct live_scan *live_scan)
 {
 	struct heap *heap = s->process->heap;
 	uint64_t since_ns = heap_last_mark(heap)->time_ns;
@@ -128,8 +128,8 @@ static void add_delta(
 	heap_mark(heap, live_scan->counted, live_scan->now_ns);
 }
 
-static int add_views(
-    struct scheduler *a, struct snapshot *s, struct snapshot_series *series, const char *name, bool periodic)
+static int add_views(struct scheduler *a, struct heap_snapshot *s, struct snapshot_series *series,
+    const char *name, bool periodic)
 {
 	const struct snapshot_settings *settings = a->setup.settings;
 	struct process *process = s->process;
@@ -143,7 +143,7 @@ static int add_views(
 		live_scan_fini(&live_scan);
 		return error;
 	}
-	s->unix_ns = clock_unix_ns();
+	s->base.unix_ns = clock_unix_ns();
 	s->frees_lost = process->image->frees_lost;
 	add_peak(a, s, series, &live_scan);
 	if (settings->delta && periodic)
@@ -165,34 +165,35 @@ static int add_views(
 }
 
 /* `name`: of the file, and the first word of the comment. */
-static struct snapshot *take(struct scheduler *a, struct process *process, enum snapshot_kind kind,
+static struct heap_snapshot *take(struct scheduler *a, struct process *process, enum snapshot_kind kind,
     const char *name, const char *cause, bool periodic)
 {
 	struct snapshot_series *series = process->target.series;
-	struct snapshot *s = snapshot_new();
+	struct heap_snapshot *s = heap_snapshot_new();
 	if (!s)
 		return NULL;
+	s->base.target = &process->target;
 	s->process = process;
-	s->kind = kind;
+	s->base.kind = kind;
 	s->period_bytes = a->period_bytes;
-	s->item.detail = a->setup.settings->detail;
-	s->debuginfod = a->setup.settings->debuginfod;
-	s->sync = a->setup.settings->sync;
-	snprintf(s->cause, sizeof(s->cause), "%s, %s", name, cause);
-	snprintf(s->host, sizeof(s->host), "%s", a->setup.output->host);
+	s->base.item.detail = a->setup.settings->detail;
+	s->base.debuginfod = a->setup.settings->debuginfod;
+	s->base.sink = a->setup.settings->sink;
+	snprintf(s->base.cause, sizeof(s->base.cause), "%s, %s", name, cause);
+	snprintf(s->base.host, sizeof(s->base.host), "%s", a->setup.output->host);
 	a->setup.describe(a->setup.context, s->session, sizeof(s->session));
 	if (claim(a, process, name, s->path, sizeof(s->path)) != 0 ||
 	    add_views(a, s, series, name, periodic) != 0) {
-		snapshot_free(s);
+		s->base.item.discard(&s->base.item);
 		return NULL;
 	}
 	return s;
 }
 
-static void hand_over_askers(struct snapshot_series *series, struct snapshot *s)
+static void hand_over_askers(struct snapshot_series *series, struct heap_snapshot *s)
 {
-	memcpy(s->askers, series->askers, sizeof(s->askers));
-	s->asker_count = series->asker_count;
+	memcpy(s->base.askers, series->askers, sizeof(s->base.askers));
+	s->base.asker_count = series->asker_count;
 	series->asker_count = 0;
 	series->wanted = false;
 }
@@ -205,19 +206,19 @@ static void take_numbered(
 	snprintf(name, sizeof(name), word && word[0] ? "%04" PRIu32 "-%s" : "%04" PRIu32, series->next, word);
 	for (char *slash = name; (slash = strchr(slash, '/'));)
 		*slash = '_'; /* else only what follows the last one would be left of it */
-	struct snapshot *s = take(a, process, SNAPSHOT_NUMBERED, name, cause, periodic);
+	struct heap_snapshot *s = take(a, process, SNAPSHOT_NUMBERED, name, cause, periodic);
 	if (!s) {
 		series->failed++;
 		log_line("out of memory: no snapshot of pid %d", (int)process->target.pid);
 		return;
 	}
-	s->number = series->next++;
-	s->item.urgent = !periodic;
+	series->next++;
+	s->base.item.urgent = !periodic;
 	if (!periodic)
 		hand_over_askers(series, s);
 	series->writing = process->shown = true;
 	series->jobs++;
-	writer_submit(a->writer, &s->item);
+	writer_submit(a->writer, &s->base.item);
 	event_scheduler_take(a->setup.events, process, name, cause);
 }
 
@@ -437,32 +438,32 @@ void scheduler_close(struct scheduler *a, struct process *process)
 		process->target.end = TARGET_EXITED;
 	if (series)
 		describe_end(process, series, cause, sizeof(cause));
-	struct snapshot *s = series ? take(a, process, SNAPSHOT_EXIT, "exit", cause, false) : NULL;
+	struct heap_snapshot *s = series ? take(a, process, SNAPSHOT_EXIT, "exit", cause, false) : NULL;
 	if (!s) {
 		log_line("out of memory: no profile of pid %d", (int)process->target.pid);
 		if (!series || !series->jobs)
 			release(a, process);
 		return;
 	}
-	s->item.urgent = process->command;
+	s->base.item.urgent = process->command;
 	hand_over_askers(series, s);
 	series->jobs++;
-	writer_submit(a->writer, &s->item);
+	writer_submit(a->writer, &s->base.item);
 }
 
 /* ---- what the writer has done */
 
-static void report(struct scheduler *a, const struct snapshot *s, int error)
+static void report(struct scheduler *a, const struct heap_snapshot *s, int error)
 {
 	int verbosity = a->setup.settings->verbosity;
-	bool ended = s->kind == SNAPSHOT_EXIT && verbosity >= 0, other = ended && !s->process->command;
+	bool ended = s->base.kind == SNAPSHOT_EXIT && verbosity >= 0, other = ended && !s->process->command;
 	if (ended && (!other || error || verbosity > 0 || a->others < OTHERS_SAID))
 		summary_print(s, error);
 	else if (!ended && error && error != a->error) /* the same once more is counted, not said */
 		log_line(
 		    "profile not written: %s: %s; the next snapshot tries again", s->path, strerror(-error));
 	else if (!error && verbosity > 0)
-		log_line("pid %d: snapshot %s: %s", (int)s->process->target.pid, s->cause, s->path);
+		log_line("pid %d: snapshot %s: %s", (int)s->process->target.pid, s->base.cause, s->path);
 	a->others += other;
 	if (error) {
 		a->failed++;
@@ -475,20 +476,20 @@ static void report(struct scheduler *a, const struct snapshot *s, int error)
 
 static void on_written(void *context, const struct writer_item *item, int error)
 {
-	const struct snapshot *s = (const struct snapshot *)item;
+	const struct heap_snapshot *s = (const struct heap_snapshot *)item;
 	struct scheduler *a = context;
 	struct process *process = s->process;
 	struct snapshot_series *series = process->target.series;
 	report(a, s, error);
 	series->jobs--;
 	series->failed += error != 0;
-	if (s->kind == SNAPSHOT_NUMBERED) {
+	if (s->base.kind == SNAPSHOT_NUMBERED) {
 		series->writing = false;
 		if (!error)
 			snapshot_series_keep(series, s->path, s->delta_path, a->setup.settings->keep);
 	}
-	for (uint32_t i = 0; i < s->asker_count; i++)
-		a->setup.answer(a->setup.context, s->askers[i], process->target.pid, s->path, error);
+	for (uint32_t i = 0; i < s->base.asker_count; i++)
+		a->setup.answer(a->setup.context, s->base.askers[i], process->target.pid, s->path, error);
 	a->look_ns = 0;
 	if (process->target.closed && !series->jobs)
 		release(a, process);

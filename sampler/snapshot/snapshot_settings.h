@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the user wants of snapshots: when, of what, in how much detail. The session fills it from the options. */
+/* What the user wants of snapshots: when, of what, in how much detail. The session fills it from options. */
 #ifndef SAMPLER_SNAPSHOT_SNAPSHOT_SETTINGS_H
 #define SAMPLER_SNAPSHOT_SNAPSHOT_SETTINGS_H
 
@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 struct event;
+struct sink;
 
 struct snapshot_settings {
 	uint64_t interval_ns;            /* between periodic snapshots; 0: none */
@@ -18,7 +19,7 @@ struct snapshot_settings {
 	uint64_t period_bytes;           /* at the start */
 	uint32_t stack_bytes;            /* of a sample, at most */
 	bool debuginfod;                 /* debug files may be fetched */
-	bool sync;                       /* fsync before the rename */
+	const struct sink *sink;         /* borrowed: where profiles go */
 	bool delta, timeline, lifetimes; /* files to write besides */
 	const struct event *events;      /* borrowed; event_count of them */
 	size_t event_count;

@@ -54,7 +54,7 @@ static void print_estimate(
 	    summary_bytes(bytes_error, error, sizeof(error)), objects, objects_error);
 }
 
-static void print_samples(const struct snapshot *s)
+static void print_samples(const struct heap_snapshot *s)
 {
 	const struct region_place *place = region_place(s->process->image->region, s->process->place);
 	const struct process_counters *c = &s->process->counters;
@@ -84,7 +84,7 @@ static void print_peak(const struct region_place *place)
 	print_estimate("peak", bytes, sqrt(variance), objects, sqrt(objects_variance));
 }
 
-void summary_print(const struct snapshot *s, int error)
+void summary_print(const struct heap_snapshot *s, int error)
 {
 	const struct process *process = s->process;
 	const struct region_place *place = region_place(process->image->region, process->place);

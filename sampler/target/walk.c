@@ -25,8 +25,8 @@ static uint64_t retry_ns(struct target *target, const struct walk_sample *sample
 	return 0;
 }
 
-static enum unwind_outcome unwind(const struct target *target, const struct walk_sample *sample,
-    struct unwind_frame *frames, size_t *count)
+static enum unwind_outcome unwind(
+    const struct target *target, const struct walk_sample *sample, struct unwind_frame *frames, size_t *count)
 {
 	const struct regs_arch *arch = regs_arch_native();
 	const struct unwind_input input = {
@@ -72,5 +72,6 @@ uint32_t walk_take(struct target *target, const struct walk_sample *sample, stru
 		    innermost[skipped].module == innermost->module)
 			skipped++;
 	}
-	return stacks_intern(target->stacks, frames + skipped, before + count - skipped, marker, target->maps);
+	return stacks_intern(
+	    target->stacks, frames + skipped, before + count - skipped, marker, target->maps);
 }

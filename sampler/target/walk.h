@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a sample's registers and stack bytes to the number of a stack: unwinds, reads the maps again if the result asks
- * for it, counts how it went, interns.
+ * From a sample's registers and stack bytes to the number of a stack: unwinds, reads the maps again if the
+ * result asks for it, counts how it went, interns. /
  */
 #ifndef SAMPLER_TARGET_WALK_H
 #define SAMPLER_TARGET_WALK_H
@@ -20,9 +20,9 @@ struct walk_sample {
 	uint64_t time_ns; /* is when the sample was taken */
 };
 
-/* The frames that the caller has put before the program's, innermost first: the kernel's. `frames` has room for
- * UNWIND_FRAMES_MAX more. outcomes: counts of this target's samples. Returns the stack's number in target->stacks, or
- * UINT32_MAX when there is no memory for it. */
+/* The frames that the caller has put before the program's, innermost first: the kernel's. `frames` has room
+ * for UNWIND_FRAMES_MAX more. outcomes: counts of this target's samples. Returns the stack's number in
+ * target->stacks, or UINT32_MAX when there is no memory for it. */
 uint32_t walk_take(struct target *target, const struct walk_sample *sample, struct unwind_frame *frames,
     size_t before, uint64_t outcomes[UNWIND_OUTCOMES]);
 
