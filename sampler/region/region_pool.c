@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/region/region_pool.h"
 
-#include "sampler/heap/process.h"
 #include "sampler/linux/clock.h"
 
 #include <errno.h>
