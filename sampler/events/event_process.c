@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/events/event_process.h"
 
+#include "sampler/linux/proc.h"
 #include "sampler/snapshot/snapshot_series.h"
 
 #include <errno.h>
@@ -185,9 +186,7 @@ void event_process_look(struct event_process *s)
 	ssize_t length = s->pidfd >= 0 ? readlink(path, name, sizeof(name) - 1) : -1;
 	name[length > 0 ? length : 0] = '\0';
 	bool mapped = maps_file(s, name);
-	char *deleted = strstr(name, " (deleted)");
-	if (deleted && deleted[strlen(" (deleted)")] == '\0')
-		*deleted = '\0';
+	proc_strip_deleted(name);
 	if (length <= 0 || !(mapped || maps_file(s, name))) {
 		name_from_maps(s);
 		return;

@@ -2,6 +2,7 @@
 #include "sampler/heap/process.h"
 
 #include "sampler/linux/clock.h"
+#include "sampler/linux/proc.h"
 #include "sampler/snapshot/snapshot_series.h"
 
 #include <dirent.h>
@@ -109,9 +110,7 @@ static void read_name(struct process *process)
 	if (length <= 0)
 		return;
 	process->name[length] = '\0';
-	char *deleted = strstr(process->name, " (deleted)");
-	if (deleted && deleted[strlen(" (deleted)")] == '\0')
-		*deleted = '\0';
+	proc_strip_deleted(process->name);
 }
 
 /* The path that the image was executed by, in its own words, into `path`; empty when there is none. */

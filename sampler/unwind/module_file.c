@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/unwind/module_file.h"
 #include "sampler/arch/regs.h"
+#include "sampler/linux/proc.h"
+#include "sampler/linux/regular_file.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -182,21 +184,9 @@ bool module_file_same(const struct module *module, const struct stat *st)
 /* A readable descriptor for the location LOCATION (O_PATH, closed here), if that is a regular file. */
 static int open_location(int location, struct stat *st)
 {
-	char path[48];
-	int fd, err = 0;
+	int fd = location < 0 ? -errno : regular_file_reopen(location, st);
 
-	if (location < 0)
-		return -errno;
-	if (fstat(location, st) < 0)
-		err = -errno;
-	else if (!S_ISREG(st->st_mode))
-		err = -ENOEXEC;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", location);
-	fd = err ? err : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (!err && fd < 0)
-		fd = -errno;
-	close(location);
-	return fd;
+	return fd == -EINVAL ? -ENOEXEC : fd;
 }
 
 static int open_regular(const char *path, struct stat *st)
@@ -208,11 +198,10 @@ static int open_regular(const char *path, struct stat *st)
 static int open_in_root(pid_t pid, const char *path, struct stat *st)
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
-	char root_path[48];
+	char root_path[PROC_PATH_BYTES];
 	int root, location;
 
-	snprintf(root_path, sizeof(root_path), "/proc/%d/root", (int)pid);
-	root = open(root_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	root = open(proc_path(root_path, pid, "root"), O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return -errno;
 	location = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
@@ -279,13 +268,13 @@ static int worse(int err, int next)
 static int open_through_process(
     const struct module_request *request, const char *path, bool deleted, struct module_file *file)
 {
-	char at[64];
+	char at[PROC_PATH_BYTES], name[64];
 	struct stat st;
 	int err, next;
 	char *root_path;
 
-	snprintf(at, sizeof(at), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)request->pid, request->start,
-	    request->end);
+	snprintf(name, sizeof(name), "map_files/%" PRIx64 "-%" PRIx64, request->start, request->end);
+	proc_path(at, request->pid, name);
 	err = accept_file(request, open_regular(at, &st), at, true, &st, file);
 	if (!err)
 		return 0;
@@ -302,7 +291,7 @@ static int open_through_process(
 	/* The program itself, deleted or not; only if there is a way to know that it is what is mapped here.
 	 * */
 	if (request->build_id_len || request->ino) {
-		snprintf(at, sizeof(at), "/proc/%d/exe", (int)request->pid);
+		proc_path(at, request->pid, "exe");
 		next = accept_file(request, open_regular(at, &st), at, false, &st, file);
 		if (!next)
 			return 0;
@@ -353,12 +342,7 @@ int module_file_reopen(const struct module *module)
 
 char *module_file_path(const char *path)
 {
-	static const char suffix[] = " (deleted)";
-	size_t n = strlen(path);
-
-	if (n > sizeof(suffix) - 1 && strcmp(path + n - (sizeof(suffix) - 1), suffix) == 0)
-		n -= sizeof(suffix) - 1;
-	return strndup(path, n);
+	return strndup(path, proc_undeleted_length(path));
 }
 
 const void *module_file_vdso(struct module_file *file)

@@ -2,7 +2,7 @@
 /*
  * Tables when memory runs out, for a while or for good: what fails says so, what was put in before is found
  * again, and no look-up goes round in a full table for ever (alarm() ends the test if one does). For this
- * program malloc() fails when it is told to; a sanitizer brings a malloc() of its own, so there it is skipped.
+ * program malloc() fails when it is told to; skipped with a sanitizer, which brings a malloc() of its own.
  */
 #include <setjmp.h>
 #include <stdarg.h>
