@@ -24,7 +24,8 @@ bool proc_root_path(char *path, size_t path_bytes, pid_t pid, const char *file);
 /* Opens for reading. NULL: errno says why. */
 FILE *proc_open_text(pid_t pid, const char *name);
 
-/* The beginning of a file, with a 0 at its end, in at most text_bytes. Its length or -errno; then text is "". */
+/* The beginning of a file, with a 0 at its end, in at most text_bytes. Its length or -errno; then text is
+ * "". */
 ssize_t proc_read(pid_t pid, const char *name, char *text, size_t text_bytes);
 
 /* The number behind `label` ("\nVmRSS:") in the text of a status file; `missing` if it is not there. */
@@ -39,8 +40,8 @@ ssize_t proc_read_exe(pid_t pid, char *path, size_t path_bytes);
  * the process is not there. */
 int proc_each_thread(pid_t pid, int (*visit)(void *context, pid_t tid), void *context);
 
-/* The kernel appends " (deleted)" to the path of a file that is gone. A file may also have that name, and then
- * be deleted: only the last one is the kernel's. */
+/* The kernel appends " (deleted)" to the path of a file that is gone. A file may also have that name, and
+ * then be deleted: only the last one is the kernel's. */
 size_t proc_undeleted_length(const char *path);
 bool proc_strip_deleted(char *path); /* true: there was one */
 

@@ -5,10 +5,10 @@
  *	vaddr ──hash──> struct cfi_rule { CFA = r7 + 48;  RA at CFA - 8;  r3 at CFA - 32, r6 at CFA - 16 }
  *
  * The rule for an address is worked out once, by libdw (.eh_frame, else .debug_frame), and kept with the
- * module (module.h) for all processes that map the file. Rules repeat (a file of 100,000 rows has some hundreds that
- * differ), so each is stored once: an address seen costs a 16 byte slot, a rule 64 bytes. What does not fit
- * the plain form (PLT stubs, __restore_rt, stack-realigning prologues) is kept as a list of DWARF operations,
- * see cfi_odd.h.
+ * module (module.h) for all processes that map the file. Rules repeat (a file of 100,000 rows has some
+ * hundreds that differ), so each is stored once: an address seen costs a 16 byte slot, a rule 64 bytes.
+ * What does not fit the plain form (PLT stubs, __restore_rt, stack-realigning prologues) is kept as a list
+ * of DWARF operations, see cfi_odd.h.
  *
  * The file's bytes are copied, a few pages around what is looked up, never mapped: a file that is cut short
  * would kill us with SIGBUS, and one that changes while libdw reads it could pass a check and then be

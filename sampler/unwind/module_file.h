@@ -56,9 +56,9 @@ struct module_file {
 };
 
 /*
- * Opens what `request` describes: /proc/PID/map_files, /proc/PID/root, /proc/PID/exe, the path, the first that
- * is the right file. 0: the caller closes `file`. -ESTALE: only other files were found; -ENOEXEC: no 64-bit
- * little-endian ELF file of an architecture we know; -EMFILE, -ENFILE, -ENOENT, ...
+ * Opens what `request` describes: /proc/PID/map_files, /proc/PID/root, /proc/PID/exe, the path, the first
+ * that is the right file. 0: the caller closes `file`. -ESTALE: only other files were found; -ENOEXEC: no
+ * 64-bit little-endian ELF file of an architecture we know; -EMFILE, -ENFILE, -ENOENT, ...
  */
 int module_file_open(const struct module_request *request, struct module_file *file);
 void module_file_close(struct module_file *file);
@@ -66,17 +66,19 @@ void module_file_close(struct module_file *file);
 /* The vdso's image in our own address space. -ENOENT if this kernel has none. */
 int module_file_open_vdso(struct module_file *file);
 
-/* Reads `bytes` at `offset` into `to`, all or nothing. 0; -EIO beyond its end; -EBADF: it is closed; -errno. */
+/* Reads `bytes` at `offset` into `to`, all or nothing. 0; -EIO beyond its end; -EBADF: it is closed;
+ * -errno. */
 int module_file_read(const struct module_file *file, void *to, size_t bytes, uint64_t offset);
 
 /*
- * Address in the file's own terms for an offset in it: p_vaddr + (offset - p_offset) of the PT_LOAD that holds
- * it, rounded out to pages as the kernel maps it. `executable` prefers a segment with PF_X, since neighbours
- * share pages. False if no segment has it.
+ * Address in the file's own terms for an offset in it: p_vaddr + (offset - p_offset) of the PT_LOAD that
+ * holds it, rounded out to pages as the kernel maps it. `executable` prefers a segment with PF_X, since
+ * neighbours share pages. False if no segment has it.
  */
 bool module_file_vaddr(const struct module_file *file, uint64_t offset, bool executable, uint64_t *vaddr);
 
-/* Opens the same file again, where it was or at `path`: a descriptor, -ESTALE if another is there, or -errno. */
+/* Opens the same file again, where it was or at `path`: a descriptor, -ESTALE if another is there, or
+ * -errno. */
 int module_file_reopen(const struct module_file *file, const char *path);
 
 /* Is `status` that of the same file, unchanged? */
