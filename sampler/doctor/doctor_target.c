@@ -6,6 +6,7 @@
 #include "sampler/doctor/doctor.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/terminal/log_line.h"
+#include "sampler/linux/proc.h"
 #include "sampler/linux/regular_file.h"
 #include "sampler/loader/preload_check.h"
 
@@ -179,35 +180,14 @@ static bool program_find(const char *name, char *path, size_t bytes)
 
 /* ---- a running process */
 
-static int read_file(pid_t pid, const char *name, char *text, size_t bytes)
-{
-	char path[64];
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	n = read(fd, text, bytes - 1);
-	text[n > 0 ? n : 0] = '\0';
-	close(fd);
-	return n < 0 ? -EIO : 0;
-}
-
 void doctor_target_capabilities(pid_t pid, unsigned long long *capabilities, int *seccomp)
 {
 	char text[8192];
-	const char *at;
 
-	if (read_file(pid, "status", text, sizeof(text)))
+	if (proc_read(pid, "status", text, sizeof(text)) < 0)
 		return;
-	at = strstr(text, "\nCapEff:");
-	if (at)
-		*capabilities = strtoull(at + strlen("\nCapEff:"), NULL, 16);
-	at = strstr(text, "\nSeccomp:");
-	if (at)
-		*seccomp = atoi(at + strlen("\nSeccomp:"));
+	*capabilities = proc_status_number(text, "\nCapEff:", 16, *capabilities);
+	*seccomp = (int)proc_status_number(text, "\nSeccomp:", 10, (unsigned long long)*seccomp);
 }
 
 struct mapping {
@@ -243,11 +223,10 @@ static const struct mapping *mapping_at(const struct mapped *mapped, uint64_t ad
 static const struct mapping *malloc_find(
     pid_t pid, const struct mapping *mapping, int memory_fd, const struct mapped *mapped)
 {
-	char seen[PATH_MAX + 32];
+	char seen[PATH_MAX + PROC_PATH_BYTES];
 	uint64_t target = 0;
 
-	snprintf(seen, sizeof(seen), "/proc/%d/root%s", (int)pid, mapping->path);
-	if (!*mapping->path ||
+	if (!*mapping->path || !proc_root_path(seen, sizeof(seen), pid, mapping->path) ||
 	    (malloc_binding_read(seen, mapping->base, memory_fd, "malloc", &target) &&
 	        malloc_binding_read(seen, mapping->base, memory_fd, "calloc", &target)))
 		return NULL;
@@ -286,10 +265,9 @@ static void look_at_map(pid_t pid, const struct mapping *mapping, int memory_fd,
 {
 	const char *path = mapping->path;
 	struct file_facts facts;
-	char seen[PATH_MAX + 32];
+	char seen[PATH_MAX + PROC_PATH_BYTES];
 
-	snprintf(seen, sizeof(seen), "/proc/%d/root%s", (int)pid, path);
-	if (facts_read(seen, &facts))
+	if (!proc_root_path(seen, sizeof(seen), pid, path) || facts_read(seen, &facts))
 		return;
 	if (mapped->profiled)
 		look_at_binding(pid, mapping, memory_fd, mapped);
@@ -332,12 +310,11 @@ static void mapped_fini(struct mapped *mapped)
 
 static int look_at_maps(pid_t pid, struct mapped *mapped)
 {
-	char name[64], line[PATH_MAX + 128];
+	char memory_path[PROC_PATH_BYTES], line[PATH_MAX + 128];
 	int memory_fd, err = 0;
 	FILE *maps;
 
-	snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
-	maps = fopen(name, "re");
+	maps = proc_open_text(pid, "maps");
 	if (!maps)
 		return -errno;
 	while (fgets(line, sizeof(line), maps) && !err) {
@@ -354,8 +331,7 @@ static int look_at_maps(pid_t pid, struct mapped *mapped)
 		err = mapping_add(mapped, &mapping);
 	}
 	fclose(maps);
-	snprintf(name, sizeof(name), "/proc/%d/mem", (int)pid);
-	memory_fd = open(name, O_RDONLY | O_CLOEXEC);
+	memory_fd = open(proc_path(memory_path, pid, "mem"), O_RDONLY | O_CLOEXEC);
 	for (size_t i = 0; i < mapped->count; i++)
 		if (mapped->mappings[i].code)
 			look_at_map(pid, &mapped->mappings[i], memory_fd, mapped);
@@ -394,22 +370,20 @@ static void say_process(pid_t pid, const struct mapped *mapped)
 
 static int examine_process(pid_t pid)
 {
-	char link[64], program[PATH_MAX];
+	char program[PATH_MAX];
 	struct mapped mapped = {0};
 	int err = look_at_maps(pid, &mapped);
 	ssize_t length;
 
-	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
-	length = readlink(link, program, sizeof(program) - 1);
+	length = proc_read_exe(pid, program, sizeof(program));
 	if (err || length < 0) {
-		err = err ? err : -errno;
+		err = err ? err : (int)length;
 		mapped_fini(&mapped);
 		log_line(err == -ENOENT ? "there is no process %d"
 		                        : "process %d cannot be looked at: be root, or its user",
 		    (int)pid);
 		return err;
 	}
-	program[length] = '\0';
 	say_process(pid, &mapped);
 	mapped_fini(&mapped);
 	return examine_program(program);
