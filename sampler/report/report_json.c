@@ -23,9 +23,9 @@ static void write_member(FILE *out, const char *name, const char *value)
 	json_string(out, value);
 }
 
-void report_json_head(FILE *out, const struct profile_input *reading)
+void report_json_head(FILE *out, const struct profile_input *input)
 {
-	const struct origin *origin = &reading->origins[reading->now];
+	const struct origin *origin = &input->origins[input->now];
 
 	fputs("{\"heaptap\":\"" HEAPTAP_VERSION "\"", out);
 	write_member(out, "program", origin->program);
@@ -38,7 +38,7 @@ void report_json_head(FILE *out, const struct profile_input *reading)
 	write_member(out, "not_seen", origin->unseen);
 	fprintf(out, ",\n\"period\":%" PRId64, origin->period);
 	write_member(out, "period_unit", origin->period_unit);
-	fprintf(out, ",\n\"profiles\":%zu,\n\"snapshots\":%zu", reading->file_count, reading->series_count);
+	fprintf(out, ",\n\"profiles\":%zu,\n\"snapshots\":%zu", input->file_count, input->series_count);
 }
 
 static void write_sum(
@@ -50,9 +50,9 @@ static void write_sum(
 		    sum->samples);
 }
 
-static void write_totals(FILE *out, const struct profile_input *reading, const struct totals *all)
+static void write_totals(FILE *out, const struct profile_input *input, const struct totals *all)
 {
-	const struct traces *t = &reading->traces;
+	const struct traces *t = &input->traces;
 	const char *comma = "";
 
 	fputs(",\n\"totals\":{", out);
@@ -63,7 +63,7 @@ static void write_totals(FILE *out, const struct profile_input *reading, const s
 		json_string(out, t->types[t->kinds[kind]]);
 		fputs(":{\"unit\":", out);
 		json_string(out, measure_unit(t, (enum measure_kind)kind));
-		fprintf(out, ",\"all\":%" PRId64 ",", traces_all(t, reading->now, (enum measure_kind)kind));
+		fprintf(out, ",\"all\":%" PRId64 ",", traces_all(t, input->now, (enum measure_kind)kind));
 		write_sum(out, t, kind, "selected", &all[kind].sum);
 		putc('}', out);
 		comma = ",\n";
@@ -97,13 +97,13 @@ void report_json_stack(FILE *out, const struct traces *t, size_t row)
 	fputs("]}", out);
 }
 
-int report_json_growth(FILE *out, const struct profile_input *reading)
+int report_json_growth(FILE *out, const struct profile_input *input)
 {
 	struct growth growth;
 
-	if (reading->series_count < GROWTH_LEAST_COLUMNS)
+	if (input->series_count < GROWTH_LEAST_COLUMNS)
 		return 0;
-	if (growth_make(&growth, &reading->traces, reading->series_count))
+	if (growth_make(&growth, &input->traces, input->series_count))
 		return -ENOMEM;
 	fputs(",\n\"growth\":[", out);
 	for (size_t i = 0; i < growth.count; i++) {
@@ -114,7 +114,7 @@ int report_json_growth(FILE *out, const struct profile_input *reading)
 		    "1f",
 		    i ? "," : "", row->first, row->last, row->last - row->first, sqrt(row->variance),
 		    row->samples);
-		report_json_stack(out, &reading->traces, row->row);
+		report_json_stack(out, &input->traces, row->row);
 	}
 	putc(']', out);
 	growth_fini(&growth);
@@ -140,13 +140,13 @@ static void write_function(FILE *out, const struct traces *t, const struct total
 
 /* -n counts here too; without it everything is written. */
 int report_json(
-    const struct screen *screen, const struct profile_input *reading, const struct read_options *read)
+    const struct screen *screen, const struct profile_input *input, const struct read_options *read)
 {
-	const struct traces *t = &reading->traces;
+	const struct traces *t = &input->traces;
 	struct totals all[MEASURE_COUNT] = {0}, order = {0};
 	enum measure_kind kind;
 	size_t column;
-	int err = profile_input_kind(reading, read->sort, &kind, &column);
+	int err = profile_input_kind(input, read->sort, &kind, &column);
 
 	if (err)
 		return 1;
@@ -157,15 +157,15 @@ int report_json(
 		err = totals_make(&order, t, column, kind);
 	if (!err) {
 		totals_sort(&order, t, read->cum ? TOTALS_BY_CUM : TOTALS_BY_FLAT);
-		report_json_head(screen->out, reading);
-		write_totals(screen->out, reading, all);
+		report_json_head(screen->out, input);
+		write_totals(screen->out, input, all);
 		fputs(",\n\"functions\":[", screen->out);
 		for (size_t i = 0; i < order.count && (!read->rows || i < (size_t)read->rows); i++) {
 			fputs(i ? ",\n" : "\n", screen->out);
 			write_function(screen->out, t, all, order.rows[i].frame);
 		}
 		putc(']', screen->out);
-		err = report_json_growth(screen->out, reading);
+		err = report_json_growth(screen->out, input);
 		fputs("}\n", screen->out);
 	}
 	if (err)

@@ -16,6 +16,7 @@
 #include "pprof/array.h"
 #include "pprof/json.h"
 #include "pprof/tree.h"
+#include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"
 
 #include <inttypes.h>
@@ -25,7 +26,7 @@
 
 struct printing {
 	const struct screen *screen;
-	const struct profile_input *reading;
+	const struct profile_input *input;
 	const struct tree *tree;
 	enum measure_kind kind;
 	double all;
@@ -76,10 +77,10 @@ static void level_enter(const struct printing *p, uint32_t node, struct level *l
 
 static void print_line(const struct printing *p, int64_t value, const char *branch)
 {
-	char text[SCREEN_VALUE_BYTES];
+	char text[AMOUNT_BYTES];
 
 	fprintf(p->screen->out, "%10s",
-	    screen_measure((double)value, measure_unit(&p->reading->traces, p->kind), text));
+	    amount_measure((double)value, measure_unit(&p->input->traces, p->kind), text));
 	if (p->all > 0)
 		fprintf(p->screen->out, " %5.1f%%", 100 * (double)value / p->all);
 	fprintf(p->screen->out, "  %s%.*s%s%s", screen_style(p->screen, SCREEN_DIM), (int)p->length,
@@ -90,7 +91,7 @@ static bool is_few(const struct printing *p, uint32_t node)
 {
 	const struct totals_sum *sum = &p->tree->nodes[node].sum;
 
-	return !p->reading->traces.unsure && sum->variance > 0 && sum->samples < ESTIMATE_FEW_SAMPLES - 0.5;
+	return !p->input->traces.unsure && sum->variance > 0 && sum->samples < ESTIMATE_FEW_SAMPLES - 0.5;
 }
 
 /* A chain of calls that all rest on the same few samples says so once, where it begins. */
@@ -101,15 +102,15 @@ static void print_node(const struct printing *p, uint32_t node, const char *bran
 	uint32_t above = p->tree->nodes[node].parent;
 	bool few = is_few(p, node) &&
 	    !(above != 0 && is_few(p, above) && p->tree->nodes[above].sum.samples - sum->samples < 0.5);
-	char doubt[SCREEN_VALUE_BYTES];
+	char doubt[AMOUNT_BYTES];
 
 	print_line(p, sum->value, branch);
 	if (few && room > 32)
 		room -= 12;
-	report_frame(p->screen, &p->reading->traces, p->tree->nodes[node].frame, room);
+	report_frame(p->screen, &p->input->traces, p->tree->nodes[node].frame, room);
 	if (few)
 		fprintf(p->screen->out, " (%s)",
-		    screen_doubt((double)sum->value, sum->samples, sum->variance, false, doubt));
+		    amount_doubt((double)sum->value, sum->samples, sum->variance, false, doubt));
 	putc('\n', p->screen->out);
 }
 
@@ -180,7 +181,7 @@ static int print_tree(struct printing *p)
 static void print_heading(const struct printing *p, bool inverted)
 {
 	fprintf(p->screen->out, "\n%s%s, %s%s\n", screen_style(p->screen, SCREEN_HEAD),
-	    inverted ? "Callers of what allocates" : "Call tree", report_kind(&p->reading->traces, p->kind),
+	    inverted ? "Callers of what allocates" : "Call tree", report_kind(&p->input->traces, p->kind),
 	    screen_style(p->screen, SCREEN_PLAIN));
 	print_line(p, p->tree->nodes[0].sum.value, "");
 	fputs("all\n", p->screen->out);
@@ -190,9 +191,9 @@ static void print_heading(const struct printing *p, bool inverted)
 static void write_tree(const struct printing *p, bool inverted)
 {
 	FILE *out = p->screen->out;
-	const struct traces *t = &p->reading->traces;
+	const struct traces *t = &p->input->traces;
 
-	report_json_head(out, p->reading);
+	report_json_head(out, p->input);
 	fputs(",\n\"type\":", out);
 	json_string(out, measure_word(p->kind));
 	fputs(",\"unit\":", out);
@@ -215,17 +216,17 @@ static void write_tree(const struct printing *p, bool inverted)
 }
 
 int report_tree(
-    const struct screen *screen, const struct profile_input *reading, const struct read_options *read)
+    const struct screen *screen, const struct profile_input *input, const struct read_options *read)
 {
-	struct printing p = {.screen = screen, .reading = reading};
+	struct printing p = {.screen = screen, .input = input};
 	struct tree tree;
 	size_t column;
 	int err;
 
-	if (profile_input_kind(reading, read->sort, &p.kind, &column))
+	if (profile_input_kind(input, read->sort, &p.kind, &column))
 		return 1;
-	p.all = (double)traces_all(&reading->traces, column, p.kind);
-	err = tree_make(&tree, &reading->traces, column, p.kind, read->inverted);
+	p.all = (double)traces_all(&input->traces, column, p.kind);
+	err = tree_make(&tree, &input->traces, column, p.kind, read->inverted);
 	p.tree = &tree;
 	p.least = (int64_t)(p.all * read->threshold_permille / 1000);
 	if (!err && read->json) {

@@ -5,6 +5,8 @@
  */
 #include "sampler/symbol/string_pool.h"
 
+#include "pprof/utf8.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -96,50 +98,6 @@ void *string_pool_alloc(struct string_pool *names, size_t bytes)
 	return chunk_take(names, bytes, _Alignof(max_align_t));
 }
 
-/*
- * Length of the well-formed UTF-8 sequence at text, or 0. Overlong forms, surrogates and > U+10FFFF are
- * not.
- */
-static size_t utf8_length(const unsigned char *text, size_t left)
-{
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t length = text[0] < 0x80 ? 1 : text[0] < 0xc2 ? 0 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : 4;
-	uint32_t code;
-
-	if (length < 2)
-		return length;
-	if (length > left || text[0] > 0xf4)
-		return 0;
-	code = text[0] & (0x7f >> length);
-	for (size_t i = 1; i < length; i++) {
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-		code = code << 6 | (text[i] & 0x3f);
-	}
-	if (code < least[length] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-		return 0;
-	return length;
-}
-
-/* Copies with every bad byte turned into '?', not cutting a character in two. Returns the length. */
-static size_t copy_clean(char *to, const char *from, size_t length)
-{
-	size_t i = 0;
-
-	while (i < length) {
-		unsigned char byte = (unsigned char)from[i];
-		size_t step = utf8_length((const unsigned char *)from + i, length - i);
-
-		if (step == 0 || byte < 0x20 || byte == 0x7f) {
-			to[i++] = '?';
-			continue;
-		}
-		memcpy(to + i, from + i, step);
-		i += step;
-	}
-	return i;
-}
-
 static bool is_clean_ascii(const char *text, size_t length)
 {
 	for (size_t i = 0; i < length; i++)
@@ -211,5 +169,7 @@ const char *string_pool_add(struct string_pool *names, const char *text, size_t 
 		length = STRING_POOL_LENGTH_MAX;
 	if (is_clean_ascii(text, length))
 		return intern(names, text, length);
-	return intern(names, clean, copy_clean(clean, text, length));
+	memcpy(clean, text, length);
+	utf8_disarm(clean, length);
+	return intern(names, clean, length);
 }
