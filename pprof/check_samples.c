@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Part of check.c: samples, their values and labels, and the totals. */
+#include "pprof/check_samples.h"
+
 #include "pprof/checker.h"
 
 #include <errno.h>
@@ -252,7 +253,7 @@ static void check_sample(struct checker *c, struct wire_field *message)
 	check_distinct(c, &s);
 }
 
-void checker_samples(struct checker *c)
+void check_samples(struct checker *c)
 {
 	size_t i;
 
