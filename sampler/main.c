@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line's entry: finds the command, parses its options, runs it. The only file that calls exit. */
 #include "sampler/session/snapshot_client.h"
+#include "sampler/cli/command.h"
 #include "sampler/cli/completion.h"
 #include "sampler/cli/status.h"
 #include "sampler/report/diff.h"
@@ -10,6 +11,7 @@
 #include "sampler/session/front.h"
 #include "sampler/report/merge.h"
 #include "sampler/terminal/log_line.h"
+#include "sampler/terminal/text.h"
 #include "sampler/cli/options.h"
 #include "sampler/report/report.h"
 #include "sampler/session/session.h"
@@ -18,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One entry per command; `bit` chooses its rows of the option table. */
+/* One entry per command; `bit` chooses its options. */
 static const struct command commands[] = {
     {.name = "record",
         .bit = COMMAND_RECORD,
@@ -107,10 +109,9 @@ static void usage_print(FILE *out)
 static int fail_unknown(const char *word)
 {
 	char list[256] = "";
-	size_t length = 0;
 
-	for (size_t i = 0; i < COMMAND_COUNT && length < sizeof(list); i++)
-		length += (size_t)snprintf(list + length, sizeof(list) - length, " %s", commands[i].name);
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		text_append(list, sizeof(list), " %s", commands[i].name);
 	log_line("unknown command '%s'; allowed:%s help --help --version", word, list);
 	return STATUS_USAGE;
 }
@@ -148,6 +149,8 @@ static int command_run(const struct command *command, int argc, char *argv[])
 		return help_run(command->name);
 	if (options.version)
 		return version_run();
+	options.commands = commands;
+	options.command_count = COMMAND_COUNT;
 	return command->run(&options);
 }
 
@@ -166,7 +169,6 @@ static int word_run(int argc, char *argv[])
 
 int main(int argc, char *argv[])
 {
-	completion_commands(commands, COMMAND_COUNT);
 	if (argc < 2) {
 		usage_print(stderr);
 		exit(STATUS_USAGE);

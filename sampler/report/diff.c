@@ -181,7 +181,7 @@ static int check_limit(const struct comparing *c)
 	double grown = c->contrast.sum.after - c->contrast.sum.before;
 	char text[2][AMOUNT_BYTES];
 
-	if (!c->read->fails_over || grown <= (double)c->read->fail_over_bytes)
+	if (grown <= (double)c->read->fail_over_bytes)
 		return 0;
 	log_line("grown by %s, more than the %s of --fail-over", amount_bytes(grown, text[0]),
 	    amount_bytes((double)c->read->fail_over_bytes, text[1]));

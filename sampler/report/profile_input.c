@@ -37,12 +37,12 @@ static int pattern_open(const char *option, const char *regex, struct pattern **
 
 static int filter_open(struct filter *filter, const struct read_options *read)
 {
-	filter->by_size = read->by_size;
-	filter->size_min = (double)read->size_min_bytes;
-	filter->size_max = (double)read->size_max_bytes;
-	filter->by_age = read->by_age;
-	filter->age_min_ns = read->age_min_ns;
-	filter->age_max_ns = read->age_max_ns;
+	filter->by_size = read->size_bytes.given;
+	filter->size_min = (double)read->size_bytes.min;
+	filter->size_max = (double)read->size_bytes.max;
+	filter->by_age = read->age_ns.given;
+	filter->age_min_ns = read->age_ns.min;
+	filter->age_max_ns = read->age_ns.max;
 	return pattern_open("focus", read->focus, &filter->focus) ||
 	    pattern_open("ignore", read->ignore, &filter->ignore) ||
 	    pattern_open("module", read->module, &filter->module) ||

@@ -334,7 +334,7 @@ static int check_limit(const struct profile_input *input, const struct read_opti
 	char text[2][AMOUNT_BYTES];
 	int64_t sum = 0;
 
-	if (!read->fails_over || read->leaks)
+	if (read->leaks)
 		return 0;
 	for (size_t row = 0; row < input->traces.row_count; row++)
 		traces_sum(&sum, traces_value(&input->traces, row, input->now, MEASURE_INUSE));

@@ -223,7 +223,7 @@ int report_leaks(
 			status = report_growth(screen, input, read->rows ? read->rows : LEAKS_SHOWN);
 		}
 	}
-	if (!status && read->fails_over && leaks.bytes > 0 && (uint64_t)leaks.bytes > read->fail_over_bytes) {
+	if (!status && leaks.bytes > 0 && (uint64_t)leaks.bytes > read->fail_over_bytes) {
 		log_line("%s never freed, more than the %s of --fail-over",
 		    amount_bytes((double)leaks.bytes, text[0]),
 		    amount_bytes((double)read->fail_over_bytes, text[1]));
