@@ -4,6 +4,7 @@
 #include "sampler/cli/command.h"
 #include "sampler/cli/completion.h"
 #include "sampler/cli/status.h"
+#include "sampler/report/check.h"
 #include "sampler/report/diff.h"
 #include "sampler/doctor/doctor.h"
 #include "sampler/doctor/event_list.h"
@@ -68,6 +69,13 @@ static const struct command commands[] = {
         .mixed = true,
         .summary = "add profiles up into one",
         .run = merge_run},
+    {.name = "check",
+        .bit = COMMAND_CHECK,
+        .synopsis = "[OPTIONS] PROFILE...",
+        .operand = "PROFILE",
+        .mixed = true,
+        .summary = "say what is wrong with a profile that other tools refuse",
+        .run = check_run},
     {.name = "events",
         .bit = COMMAND_EVENTS,
         .synopsis = "[REGEX]",

@@ -20,6 +20,7 @@ enum {
 	COMMAND_DOCTOR = 1 << 20,
 	COMMAND_COMPLETION = 1 << 21,
 	COMMAND_EVENTS = 1 << 22,
+	COMMAND_CHECK = 1 << 23,
 };
 
 struct command {

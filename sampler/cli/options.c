@@ -27,6 +27,7 @@ static void defaults_set(struct options *options)
 	options->read.format = FORMAT_COUNT;
 	options->read.threshold_permille = THRESHOLD_PERMILLE_DEFAULT;
 	options->read.fail_over_bytes = FAIL_OVER_NEVER;
+	options->read.memory_max_bytes = MEMORY_MAX_BYTES_DEFAULT;
 }
 
 int options_parse(struct options *options, const struct command *command, int argc, char *argv[], char *error,

@@ -60,6 +60,7 @@ enum sort_key {
 #define ROWS_ALL                   INT32_MAX
 #define FAIL_OVER_NEVER            UINT64_MAX
 #define THRESHOLD_PERMILLE_DEFAULT 10u
+#define MEMORY_MAX_BYTES_DEFAULT   (UINT64_C(1) << 30)
 
 /* What the commands that read profiles were asked for. NULL strings, zero numbers: not given. */
 struct read_options {
@@ -72,6 +73,8 @@ struct read_options {
 	const char *suppressions;
 	uint64_t fail_over_bytes;  /* FAIL_OVER_NEVER: not given */
 	enum export_format format; /* FORMAT_COUNT: not given */
+	bool strict;
+	uint64_t memory_max_bytes; /* that the profiles read may take */
 };
 
 struct command;

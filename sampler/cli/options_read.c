@@ -111,6 +111,14 @@ static const struct option rows[] = {
         .help = "write hashes instead of names"},
     {READING | COMMAND_MERGE, 'o', "output", OPTION_TEXT, OPTION_FIELD(output), .value = "FILE",
         .allowed = "the name of a file", .help = "write to FILE instead of standard output"},
+    {COMMAND_CHECK, '\0', "strict", OPTION_FLAG, OPTION_FIELD(read.strict),
+        .help = "faults are also what only some readers refuse, and\n"
+                "what heaptap itself never writes"},
+    {READING | COMMAND_MERGE | COMMAND_CHECK, '\0', "max-memory", OPTION_BYTES,
+        OPTION_FIELD(read.memory_max_bytes), .least = 1 << 20, .most = INT64_MAX, .value = "BYTES",
+        .allowed = "1M or more, with K, M or G if wanted",
+        .help = "memory that a profile may take, default 1G: a file\n"
+                "of 100 KiB can unpack to gigabytes"},
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "no-pager", OPTION_FLAG, OPTION_FIELD(read.no_pager),
         .help = "straight to the terminal, however long"},
 };

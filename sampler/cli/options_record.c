@@ -163,6 +163,8 @@ static const struct option rows[] = {
         .help = "no summary at the end"},
     {COMMAND_RECORD | COMMAND_ADOPT, 'v', "verbose", OPTION_SET, .set = set_verbose,
         .help = "say what is done and why; twice for more"},
+    {COMMAND_CHECK, 'v', "verbose", OPTION_SET, .set = set_verbose,
+        .help = "say what is valid too, and what is allowed but odd"},
     {~0u, '\0', "help", OPTION_STOP, OPTION_FIELD(help), .help = "this text"},
     {~0u, '\0', "version", OPTION_STOP, OPTION_FIELD(version), .help = "the version"},
 };
