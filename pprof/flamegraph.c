@@ -3,10 +3,18 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "pprof/flamegraph_page.h"
 #include "pprof/json.h"
 #include "pprof/tree.h"
+
+/* The page, a string that ends with NUL; the Makefile knows that this object depends on the file. */
+__asm__(".pushsection .rodata\n"
+        "flamegraph_page:\n"
+        ".incbin \"pprof/flamegraph.html\"\n"
+        ".byte 0\n"
+        ".popsection\n");
+extern const char flamegraph_page[] __attribute__((visibility("hidden")));
 
 static void write_numbers(FILE *out, const char *name, const struct tree *tree, bool parents)
 {
@@ -69,6 +77,15 @@ static void write_html(FILE *out, const char *text)
 	}
 }
 
+/* Writes the page up to a mark, "@TITLE@", and returns what follows it. */
+static const char *write_until(FILE *out, const char *page, const char *mark)
+{
+	const char *at = strstr(page, mark);
+
+	fwrite(page, 1, (size_t)(at - page), out);
+	return at + strlen(mark);
+}
+
 int flamegraph_write(
     FILE *out, const struct traces *t, size_t column, enum measure_kind shown, const char *title)
 {
@@ -84,11 +101,12 @@ int flamegraph_write(
 			kinds[kind_count++] = (enum measure_kind)kind;
 	err = tree_make_many(&tree, t, column, kinds, kind_count, &values);
 	if (!err) {
-		fputs(flamegraph_page_head, out);
+		const char *page = write_until(out, flamegraph_page, "@TITLE@");
+
 		write_html(out, title);
-		fputs(flamegraph_page_body, out);
+		page = write_until(out, page, "@DATA@");
 		write_data(out, t, &tree, kinds, kind_count, values);
-		fputs(flamegraph_page_script, out);
+		fputs(page, out);
 	}
 	free(values);
 	tree_fini(&tree);
