@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options as rows of a table, and what is made from it: parsing, help, the list of what is allowed in an error line.
+ * Options as rows of a table, and what is made from it: parsing, help, the list of what is allowed in an
+ * error line.
  *
- * A row says which commands take the option, what kind of value it has, and where in struct options the value goes.
- * What struct options is else is no concern of this file.
+ * A row says which commands take the option, what kind of value it has, and where in struct options the value
+ * goes. What struct options is else is no concern of this file.
  */
 #ifndef SAMPLER_CLI_OPTION_H
 #define SAMPLER_CLI_OPTION_H
@@ -59,9 +60,9 @@ bool option_takes_value(const struct option *option);
 void option_value_describe(const struct option *option, char *text, size_t text_bytes);
 
 /*
- * Parses words into `options`. *first becomes the place of the first operand; where the command mixes options and
- * operands, options are moved in front, as getopt(3) does. Returns 0; 1 if an OPTION_STOP was met; or -EINVAL with
- * one line appended to `error`.
+ * Parses words into `options`. *first becomes the place of the first operand; where the command mixes options
+ * and operands, options are moved in front, as getopt(3) does. Returns 0; 1 if an OPTION_STOP was met; or
+ * -EINVAL with one line appended to `error`.
  */
 int option_parse(const struct option_table *const *tables, const struct command *command,
     struct options *options, int argc, char *argv[], int *first, char *error, size_t error_bytes);

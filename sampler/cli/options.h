@@ -2,9 +2,9 @@
 /*
  * The command line, parsed: what a user asked for, checked and in units.
  *
- * Each option is a row of options_record.c, options_events.c or options_read.c, from which option.c parses and
- * makes help, error lines, completions and the manual page, so that they cannot drift apart. Parsing is pure: it
- * looks at the words it is given and at nothing else, and never prints.
+ * Each option is a row of options_record.c, options_events.c or options_read.c, from which option.c parses
+ * and makes help, error lines, completions and the manual page, so that they cannot drift apart. Parsing is
+ * pure: it looks at the words it is given and at nothing else, and never prints.
  */
 #ifndef SAMPLER_CLI_OPTIONS_H
 #define SAMPLER_CLI_OPTIONS_H

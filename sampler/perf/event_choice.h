@@ -7,8 +7,8 @@
 
 enum { EVENT_CHOICE_ERROR_BYTES = 1024 };
 
-/* Fills in events[0..count) from their texts, as event_parse() takes them. Returns 0, or -EINVAL with one line (no
- * newline) in `error`. */
+/* Fills in events[0..count) from their texts, as event_parse() takes them. Returns 0, or -EINVAL with one
+ * line (no newline) in `error`. */
 int event_choice_prepare(
     const char *const *texts, size_t count, struct event *events, char error[EVENT_CHOICE_ERROR_BYTES]);
 

@@ -5,7 +5,8 @@
 
 struct options;
 
-/* The command. A line on standard output for each fault; status 1 if there was one, or a file that cannot be read. */
+/* The command. A line on standard output for each fault; status 1 if there was one, or a file that cannot
+ * be read. */
 int check_run(struct options *options);
 
 #endif

@@ -8,7 +8,6 @@
 #include "sampler/terminal/log_line.h"
 #include "sampler/report/report.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,45 +134,50 @@ static void print_text(const struct comparing *c)
 	screen_lines(c->screen, 0, line);
 }
 
-static void write_sum(
-    const struct comparing *c, const char *name, const struct contrast_sum *sum, double threshold)
+static void write_sum(struct json *json, const struct comparing *c, const char *key,
+    const struct contrast_sum *sum, double threshold)
 {
-	fprintf(c->screen->out, "\"%s\":{\"base\":%.0f,\"new\":%.0f,\"change\":%.0f", name, sum->before,
-	    sum->after, sum->after - sum->before);
-	if (!c->input->traces.unsure && c->kind != MEASURE_OTHER)
-		fprintf(c->screen->out, ",\"error\":%.1f,\"samples\":%.1f,\"beyond_chance\":%s",
-		    sqrt(sum->variance), sum->samples, contrast_is_sure(sum, threshold) ? "true" : "false");
-	putc('}', c->screen->out);
+	json_object(json, key);
+	json_number(json, "base", sum->before, 0);
+	json_number(json, "new", sum->after, 0);
+	json_number(json, "change", sum->after - sum->before, 0);
+	if (!c->input->traces.unsure && c->kind != MEASURE_OTHER) {
+		json_number(json, "error", sqrt(sum->variance), 1);
+		json_number(json, "samples", sum->samples, 1);
+		json_boolean(json, "beyond_chance", contrast_is_sure(sum, threshold));
+	}
+	json_end(json);
 }
 
 static void print_json(const struct comparing *c)
 {
-	FILE *out = c->screen->out;
+	struct json json = {.out = c->screen->out};
 	const struct traces *t = &c->input->traces;
 
-	fputs("{\"heaptap\":\"" HEAPTAP_VERSION "\",\n\"type\":", out);
-	json_string(out, c->kind == MEASURE_OTHER ? t->types[t->default_type] : measure_word(c->kind));
-	fputs(",\"unit\":", out);
-	json_string(out, measure_unit(t, c->kind));
-	fprintf(out, ",\n\"same_process\":%s,\"normalized\":%s,\"threshold\":%.3f,\n",
-	    c->same_process ? "true" : "false", c->read->normalize ? "true" : "false", c->contrast.threshold);
-	write_sum(c, "total", &c->contrast.sum, estimate_threshold(1));
-	fputs(",\n\"functions\":[", out);
+	json_object(&json, NULL);
+	json_text(&json, "heaptap", HEAPTAP_VERSION);
+	json_text(
+	    &json, "type", c->kind == MEASURE_OTHER ? t->types[t->default_type] : measure_word(c->kind));
+	json_text(&json, "unit", measure_unit(t, c->kind));
+	json_boolean(&json, "same_process", c->same_process);
+	json_boolean(&json, "normalized", c->read->normalize);
+	json_number(&json, "threshold", c->contrast.threshold, 3);
+	write_sum(&json, c, "total", &c->contrast.sum, estimate_threshold(1));
+	json_array(&json, "functions");
 	for (size_t i = 0; i < c->contrast.count && (!c->read->rows || i < (size_t)c->read->rows); i++) {
 		const struct contrast_row *row = &c->contrast.rows[i];
 		const struct traces_frame *frame = &t->frames[row->frame];
 
-		fputs(i ? ",\n{\"name\":" : "\n{\"name\":", out);
-		json_string(out, frame->name);
-		fputs(",\"file\":", out);
-		json_string(out, frame->file);
-		fprintf(out, ",\"line\":%" PRId64 ",", frame->line);
-		write_sum(c, "flat", &row->flat, c->contrast.threshold);
-		putc(',', out);
-		write_sum(c, "cum", &row->cum, c->contrast.threshold);
-		putc('}', out);
+		json_object(&json, NULL);
+		json_text(&json, "name", frame->name);
+		json_text(&json, "file", frame->file);
+		json_integer(&json, "line", frame->line);
+		write_sum(&json, c, "flat", &row->flat, c->contrast.threshold);
+		write_sum(&json, c, "cum", &row->cum, c->contrast.threshold);
+		json_end(&json);
 	}
-	fputs("]}\n", out);
+	json_end(&json);
+	json_end(&json);
 }
 
 static int check_limit(const struct comparing *c)

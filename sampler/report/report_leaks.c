@@ -149,38 +149,50 @@ static void print_leaks(
 		    leaks->suppressed == 1 ? "" : "s");
 }
 
+static void write_leak(struct json *json, const struct profile_input *input, const struct leak *leak)
+{
+	const struct traces *t = &input->traces;
+	struct traces_doubt doubt = traces_doubt(t, leak->row, input->now, MEASURE_INUSE);
+
+	json_object(json, NULL);
+	json_integer(json, "bytes", leak->bytes);
+	json_integer(json, "objects", leak->objects);
+	if (!t->unsure) {
+		json_number(json, "bytes_error", sqrt(doubt.variance), 1);
+		json_number(json, "samples", doubt.samples, 1);
+	}
+	report_json_stack(json, t, leak->row);
+	json_end(json);
+}
+
 /* The stacks, -n of them if that was given. */
 static int write_leaks(FILE *out, const struct profile_input *input, const struct leaks *leaks, int32_t rows)
 {
-	const struct traces *t = &input->traces;
+	struct json json = {.out = out};
 	size_t most = rows ? (size_t)rows : leaks->count;
 
-	report_json_head(out, input);
-	fprintf(out,
-	    ",\n\"running\":%s,\n\"leaked\":{\"bytes\":%" PRId64 ",\"objects\":%" PRId64 ",\"stacks\":%zu",
-	    is_running(&input->origins[input->now]) ? "true" : "false", leaks->bytes, leaks->objects,
-	    leaks->count);
-	if (!t->unsure)
-		fprintf(out, ",\"bytes_error\":%.1f", sqrt(leaks->variance));
-	fprintf(out, "},\n\"suppressed\":{\"bytes\":%" PRId64 ",\"stacks\":%zu},\n\"leaks\":[",
-	    leaks->suppressed_bytes, leaks->suppressed);
-	for (size_t i = 0; i < leaks->count && i < most; i++) {
-		const struct leak *leak = &leaks->leaks[i];
-		struct traces_doubt doubt = traces_doubt(t, leak->row, input->now, MEASURE_INUSE);
-
-		fprintf(out, "%s\n{\"bytes\":%" PRId64 ",\"objects\":%" PRId64, i ? "," : "", leak->bytes,
-		    leak->objects);
-		if (!t->unsure)
-			fprintf(out, ",\"bytes_error\":%.1f,\"samples\":%.1f", sqrt(doubt.variance),
-			    doubt.samples);
-		report_json_stack(out, t, leak->row);
-	}
-	putc(']', out);
-	if (report_json_growth(out, input)) {
+	report_json_head(&json, input);
+	json_boolean(&json, "running", is_running(&input->origins[input->now]));
+	json_object(&json, "leaked");
+	json_integer(&json, "bytes", leaks->bytes);
+	json_integer(&json, "objects", leaks->objects);
+	json_integer(&json, "stacks", (int64_t)leaks->count);
+	if (!input->traces.unsure)
+		json_number(&json, "bytes_error", sqrt(leaks->variance), 1);
+	json_end(&json);
+	json_object(&json, "suppressed");
+	json_integer(&json, "bytes", leaks->suppressed_bytes);
+	json_integer(&json, "stacks", (int64_t)leaks->suppressed);
+	json_end(&json);
+	json_array(&json, "leaks");
+	for (size_t i = 0; i < leaks->count && i < most; i++)
+		write_leak(&json, input, &leaks->leaks[i]);
+	json_end(&json);
+	if (report_json_growth(&json, input)) {
 		log_line("not enough memory");
 		return 1;
 	}
-	fputs("}\n", out);
+	json_end(&json);
 	return 0;
 }
 

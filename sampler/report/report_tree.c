@@ -14,7 +14,6 @@
 #include "sampler/report/report.h"
 
 #include "pprof/array.h"
-#include "pprof/json.h"
 #include "pprof/tree.h"
 #include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"
@@ -190,29 +189,30 @@ static void print_heading(const struct printing *p, bool inverted)
 /* All nodes, parents first; none is folded. */
 static void write_tree(const struct printing *p, bool inverted)
 {
-	FILE *out = p->screen->out;
+	struct json json = {.out = p->screen->out};
 	const struct traces *t = &p->input->traces;
 
-	report_json_head(out, p->input);
-	fputs(",\n\"type\":", out);
-	json_string(out, measure_word(p->kind));
-	fputs(",\"unit\":", out);
-	json_string(out, measure_unit(t, p->kind));
-	fprintf(out, ",\n\"inverted\":%s,\n\"total\":%" PRId64 ",\n\"tree\":[", inverted ? "true" : "false",
-	    p->tree->nodes[0].sum.value);
+	report_json_head(&json, p->input);
+	json_text(&json, "type", measure_word(p->kind));
+	json_text(&json, "unit", measure_unit(t, p->kind));
+	json_boolean(&json, "inverted", inverted);
+	json_integer(&json, "total", p->tree->nodes[0].sum.value);
+	json_array(&json, "tree");
 	for (uint32_t i = 1; i < p->tree->count; i++) {
 		const struct tree_node *node = &p->tree->nodes[i];
 
-		fputs(i > 1 ? ",\n" : "\n", out);
-		report_json_frame(out, t, node->frame);
-		fprintf(out, ",\"parent\":%" PRId64 ",\"value\":%" PRId64 ",\"self\":%" PRId64,
-		    (int64_t)node->parent - 1, node->sum.value, node->self);
-		if (!t->unsure && p->kind != MEASURE_OTHER)
-			fprintf(out, ",\"error\":%.1f,\"samples\":%.1f", sqrt(node->sum.variance),
-			    node->sum.samples);
-		putc('}', out);
+		report_json_frame(&json, t, node->frame);
+		json_integer(&json, "parent", (int64_t)node->parent - 1);
+		json_integer(&json, "value", node->sum.value);
+		json_integer(&json, "self", node->self);
+		if (!t->unsure && p->kind != MEASURE_OTHER) {
+			json_number(&json, "error", sqrt(node->sum.variance), 1);
+			json_number(&json, "samples", node->sum.samples, 1);
+		}
+		json_end(&json);
 	}
-	fputs("]}\n", out);
+	json_end(&json);
+	json_end(&json);
 }
 
 int report_tree(

@@ -16,8 +16,8 @@ const char *amount_count(double count, char text[AMOUNT_BYTES]);
 /* By a sample type's unit: "bytes", "nanoseconds" ("151.5 ms", "3.4 s"); all others are counts. */
 const char *amount_measure(double value, const char *unit, char text[AMOUNT_BYTES]);
 
-/* The standard error of a value that rests on so many samples: "+-2.8%", "3 samples" where the error means nothing,
- * "exact", or "" when nothing is known (unsure). */
+/* The standard error of a value that rests on so many samples: "+-2.8%", "3 samples" where the error means
+ * nothing, "exact", or "" when nothing is known (unsure). */
 const char *amount_doubt(double value, double samples, double variance, bool unsure, char text[AMOUNT_BYTES]);
 
 #endif

@@ -5,7 +5,8 @@
 
 #include <stddef.h>
 
-/* Appends to the string in text; what does not fit is cut off. text_bytes 0: nothing is done, and text may be NULL. */
+/* Appends to the string in text; what does not fit is cut off. text_bytes 0: nothing is done, and text may
+ * be NULL. */
 __attribute__((format(printf, 3, 4))) void text_append(
     char *text, size_t text_bytes, const char *format, ...);
 

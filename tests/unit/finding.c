@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is printed of a name that an enemy has chosen: doctor's findings, lines on stderr, columns of a report. */
+/* What is printed of a name that an enemy has chosen: doctor's findings, lines on stderr, columns of a
+ * report. */
 #include "sampler/doctor/finding.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/terminal/screen.h"
