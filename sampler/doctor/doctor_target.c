@@ -3,7 +3,7 @@
 
 #include "pprof/array.h"
 #include "sampler/loader/malloc_binding.h"
-#include "sampler/doctor/doctor.h"
+#include "sampler/doctor/finding.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/linux/proc.h"
@@ -107,37 +107,38 @@ static int facts_read(const char *path, struct file_facts *facts)
 	return 0;
 }
 
-static void say_names(const char *path, const struct file_facts *facts)
+static void say_names(struct findings *findings, const char *path, const struct file_facts *facts)
 {
 	if (!facts->unwind)
-		doctor_say(DOCTOR_NOTE,
+		finding_say(findings, FINDING_NOTE,
 		    "build it with -fasynchronous-unwind-tables, and do not strip .eh_frame",
 		    "%s has no unwind tables: stacks end there", path);
 	if (facts->debug)
-		doctor_say(DOCTOR_GOOD, NULL, "%s has debug info: functions, inlined calls and lines", path);
+		finding_say(findings, FINDING_GOOD, NULL,
+		    "%s has debug info: functions, inlined calls and lines", path);
 	else if (facts->debug_link)
-		doctor_say(DOCTOR_NOTE,
+		finding_say(findings, FINDING_NOTE,
 		    "install its -dbgsym package, put the .debug file beside it, or record with --debuginfod",
 		    "%s is stripped; its debug info is in a file of its own, if that is installed", path);
 	else if (facts->symbols)
-		doctor_say(DOCTOR_NOTE, "build it with -g",
+		finding_say(findings, FINDING_NOTE, "build it with -g",
 		    "%s has names of functions, but no lines or inlined calls", path);
 	else
-		doctor_say(DOCTOR_NOTE, "build it with -g, or install its -dbgsym package",
+		finding_say(findings, FINDING_NOTE, "build it with -g, or install its -dbgsym package",
 		    "%s is stripped: functions that it does not export are named by address", path);
 	if (!facts->build_id)
-		doctor_say(DOCTOR_NOTE, "link it with -Wl,--build-id",
+		finding_say(findings, FINDING_NOTE, "link it with -Wl,--build-id",
 		    "%s has no build id: readers cannot tell its versions apart", path);
 }
 
-static int examine_program(const char *path)
+static int examine_program(struct findings *findings, const char *path)
 {
 	struct file_facts facts;
 	enum preload_check_kind kind = preload_check_inspect(path);
 	const char *obstacle = preload_check_obstacle(kind);
 
 	if (obstacle) {
-		doctor_say(DOCTOR_BAD,
+		finding_say(findings, FINDING_BAD,
 		    kind == PRELOAD_CHECK_STATIC ? "link it dynamically (without -static)"
 		        : kind == PRELOAD_CHECK_PRIVILEGED
 		        ? "record it as the user that it becomes, or a copy without the privilege"
@@ -151,13 +152,13 @@ static int examine_program(const char *path)
 	}
 	if (facts_read(path, &facts) == 0) {
 		if (facts.own_malloc)
-			doctor_say(DOCTOR_BAD, "link the allocator as a shared library",
+			finding_say(findings, FINDING_BAD, "link the allocator as a shared library",
 			    "%s brings a malloc of its own in the program itself: calls to it are not seen",
 			    path);
 		else
-			doctor_say(
-			    DOCTOR_GOOD, NULL, "%s is dynamically linked: its allocations are seen", path);
-		say_names(path, &facts);
+			finding_say(findings, FINDING_GOOD, NULL,
+			    "%s is dynamically linked: its allocations are seen", path);
+		say_names(findings, path, &facts);
 	}
 	return 0;
 }
@@ -340,35 +341,36 @@ static int look_at_maps(pid_t pid, struct mapped *mapped)
 	return err;
 }
 
-static void say_process(pid_t pid, const struct mapped *mapped)
+static void say_process(struct findings *findings, pid_t pid, const struct mapped *mapped)
 {
 	unsigned long long capabilities = 0;
 	int seccomp = 0;
 
 	doctor_target_capabilities(pid, &capabilities, &seccomp);
 	if (mapped->profiled)
-		doctor_say(DOCTOR_GOOD, NULL, "process %d is being profiled: heaptap snapshot %d", (int)pid,
-		    (int)pid);
+		finding_say(findings, FINDING_GOOD, NULL, "process %d is being profiled: heaptap snapshot %d",
+		    (int)pid, (int)pid);
 	else
-		doctor_say(DOCTOR_BAD, "start it with: heaptap record COMMAND",
+		finding_say(findings, FINDING_BAD, "start it with: heaptap record COMMAND",
 		    "process %d was started without heaptap: what it has allocated is not seen", (int)pid);
 	if (seccomp == 2)
-		doctor_say(DOCTOR_NOTE, NULL,
+		finding_say(findings, FINDING_NOTE, NULL,
 		    "a seccomp filter is on it: samples go on, its children that exec may be seen later");
 	if (mapped->elsewhere)
-		doctor_say(DOCTOR_BAD, "open plug-ins without RTLD_DEEPBIND; link without -Bsymbolic",
+		finding_say(findings, FINDING_BAD,
+		    "open plug-ins without RTLD_DEEPBIND; link without -Bsymbolic",
 		    "%u mapped files call another malloc, which is not seen, such as %s that of %s",
 		    mapped->elsewhere, mapped->first_elsewhere, mapped->first_target);
 	if (mapped->symbolic)
-		doctor_say(DOCTOR_NOTE, "link it without -Bsymbolic",
+		finding_say(findings, FINDING_NOTE, "link it without -Bsymbolic",
 		    "%u mapped files bind calls to themselves first, such as %s", mapped->symbolic,
 		    mapped->first_symbolic);
-	doctor_say(DOCTOR_GOOD, NULL,
+	finding_say(findings, FINDING_GOOD, NULL,
 	    "%u mapped files with code, %u of them without names for functions they do not export",
 	    mapped->libraries, mapped->without_names);
 }
 
-static int examine_process(pid_t pid)
+static int examine_process(struct findings *findings, pid_t pid)
 {
 	char program[PATH_MAX];
 	struct mapped mapped = {0};
@@ -384,20 +386,20 @@ static int examine_process(pid_t pid)
 		    (int)pid);
 		return err;
 	}
-	say_process(pid, &mapped);
+	say_process(findings, pid, &mapped);
 	mapped_fini(&mapped);
-	return examine_program(program);
+	return examine_program(findings, program);
 }
 
-int doctor_target_examine(const char *name)
+int doctor_target_examine(struct findings *findings, const char *name)
 {
 	char path[PATH_MAX], *end;
 	long pid = strtol(name, &end, 10);
 
 	if (*name && !*end && pid > 0 && pid <= INT_MAX)
-		return examine_process((pid_t)pid);
+		return examine_process(findings, (pid_t)pid);
 	if (program_find(name, path, sizeof(path)))
-		return examine_program(path);
+		return examine_program(findings, path);
 	log_line("there is no program %s", name);
 	return -ENOENT;
 }

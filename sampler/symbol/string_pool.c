@@ -92,21 +92,6 @@ void *string_pool_alloc(struct string_pool *names, size_t bytes)
 	return chunk_take(names, bytes, _Alignof(max_align_t));
 }
 
-/* Copies with every byte that is a control character or no UTF-8 turned into '?'. As long as it was. */
-static void copy_clean(char *to, const char *from, size_t length)
-{
-	for (size_t i = 0; i < length; i++) {
-		size_t valid = utf8_valid_prefix(from + i, length - i);
-
-		for (; valid > 0; valid--, i++) {
-			unsigned char byte = (unsigned char)from[i];
-			to[i] = byte < 0x20 || byte == 0x7f ? '?' : from[i];
-		}
-		if (i < length)
-			to[i] = '?';
-	}
-}
-
 static bool is_clean_ascii(const char *text, size_t length)
 {
 	for (size_t i = 0; i < length; i++)
@@ -148,6 +133,7 @@ const char *string_pool_add(struct string_pool *names, const char *text, size_t 
 		length = STRING_POOL_LENGTH_MAX;
 	if (is_clean_ascii(text, length))
 		return intern(names, text, length);
-	copy_clean(clean, text, length);
+	memcpy(clean, text, length);
+	utf8_disarm(clean, length);
 	return intern(names, clean, length);
 }

@@ -30,6 +30,7 @@ static void maps_are_read_while_it_executes_our_program(void **state)
 	assert_true(target_read_maps(&target, 1000, 0));
 	assert_int_equal(maps_count(target.maps), 0);
 	assert_false(target_read_maps(&target, 1010, 11));
+	target.code_address = (uintptr_t)maps_are_read_while_it_executes_our_program;
 	assert_true(target_read_maps(&target, 1011, 11));
 	assert_non_null(maps_find(target.maps, target.code_address));
 	target_fini(&target);
