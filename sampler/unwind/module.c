@@ -252,11 +252,23 @@ static bool same_build_id(const struct module *module, const uint8_t *build_id, 
 	return module->build_id_len == len && (!len || memcmp(module->build_id, build_id, len) == 0);
 }
 
-static struct module *find_build_id(struct modules *store, const uint8_t *build_id, uint8_t len)
+/*
+ * A build id is what a file's owner wrote there: another user's file may carry that of root's libc. So a
+ * module stands for every file with its build id only if root or we own it; one of anybody else for files of
+ * the same owner and size, which takes a file that is open (NULL: not yet).
+ */
+static bool stands_for(const struct module *module, const struct module_file *file)
+{
+	return module->uid == 0 || module->uid == geteuid() ||
+	    (file && module->uid == file->st.st_uid && module->file_bytes == (uint64_t)file->st.st_size);
+}
+
+static struct module *find_build_id(
+    struct modules *store, const uint8_t *build_id, uint8_t len, const struct module_file *file)
 {
 	struct module *m = store->bucket[bucket_of(true, build_id, len, 0, "")];
 
-	while (m && !(m->readable && !m->vdso && same_build_id(m, build_id, len)))
+	while (m && !(m->readable && !m->vdso && same_build_id(m, build_id, len) && stands_for(m, file)))
 		m = m->next_in_bucket;
 	return m;
 }
@@ -266,7 +278,7 @@ static struct module *find_file(struct modules *store, const struct module_file 
 	struct module *m;
 
 	if (file->build_id_len)
-		return find_build_id(store, file->build_id, file->build_id_len);
+		return find_build_id(store, file->build_id, file->build_id_len, file);
 	m = store->bucket[bucket_of(true, NULL, 0, file->st.st_ino, "")];
 	while (m && !(m->readable && !m->build_id_len && module_file_same(m, &file->st)))
 		m = m->next_in_bucket;
@@ -319,6 +331,7 @@ static void describe(struct module *module, struct module_file *file)
 	memcpy(module->build_id, file->build_id, file->build_id_len);
 	module->dev = file->st.st_dev;
 	module->ino = file->st.st_ino;
+	module->uid = file->st.st_uid;
 	module->file_bytes = (uint64_t)file->st.st_size;
 	module->mtime_ns = module_file_mtime_ns(&file->st);
 	module->e_machine = file->e_machine;
@@ -370,7 +383,7 @@ struct module *module_get(struct modules *store, const struct module_request *gi
 	if (!request.build_id || request.build_id_len > MODULE_BUILD_ID_BYTES)
 		request.build_id_len = 0;
 	if (request.build_id_len) {
-		module = find_build_id(store, request.build_id, request.build_id_len);
+		module = find_build_id(store, request.build_id, request.build_id_len, NULL);
 		if (module)
 			return share(module);
 	}

@@ -57,6 +57,7 @@ struct module {
 	/* what was opened, e.g. /proc/PID/map_files/...; may be stale by now */
 	char *open_path;
 	uint64_t dev, ino, file_bytes;
+	uint32_t uid; /* who may have chosen the build id */
 	int64_t mtime_ns;
 	uint16_t e_machine;
 	uint16_t e_type; /* ET_EXEC or ET_DYN */
