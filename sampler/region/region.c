@@ -202,6 +202,9 @@ void region_close(struct region *region)
 		munmap(region->base, region->bytes);
 	if (region->fd >= 0)
 		close(region->fd);
+	if (region->holder)
+		*region->holder = NULL;
+	region->holder = NULL;
 	region->base = NULL;
 	region->fd = -1;
 }

@@ -355,6 +355,9 @@ static int open_session(struct session *s)
 	s->pool = region_pool_new(&region);
 	if (!s->pool)
 		return -errno;
+	if (region_pool_socket_error(s->pool) && s->options->verbosity >= 0)
+		log_line("what other users execute is not profiled: no socket for them: %s",
+		    strerror(-region_pool_socket_error(s->pool)));
 	s->signal_fd = open_signals(s->options->signal);
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (s->signal_fd < 0 || s->epoll_fd < 0)

@@ -80,7 +80,7 @@ PY
 test_other_versions_and_nonsense() {
   python3 - <<'PY'
 import struct
-def region pool(name, magic, abi):
+def pool(name, magic, abi):
     open(name, 'wb').write(struct.pack('<QIIQ', magic, abi, 0, 0x1234).ljust(152, b'\0'))
 region pool('version', 0x7962626f6c706831, 99)
 region pool('magic', 1, 3)
