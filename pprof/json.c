@@ -25,7 +25,7 @@ static void begin_value(struct json *json, const char *key, bool nested)
 
 	if (json->filled)
 		putc(',', json->out);
-	if (json->depth && (in_array ? nested : json->depth == 1 && json->filled))
+	if (json->depth && !json->lines && (in_array ? nested : json->depth == 1 && json->filled))
 		putc('\n', json->out);
 	if (key) {
 		write_quoted(json->out, key);
@@ -57,7 +57,7 @@ void json_end(struct json *json)
 {
 	putc(json->arrays >> json->depth & 1 ? ']' : '}', json->out);
 	json->depth--;
-	json->filled = true;
+	json->filled = json->depth > 0;
 	if (!json->depth)
 		putc('\n', json->out);
 }

@@ -23,6 +23,7 @@
 
 struct json {
 	FILE *out;
+	bool lines;         /* JSON lines: each outermost value is one line */
 	unsigned int depth; /* what is open, 32 at most */
 	uint32_t arrays;    /* a bit per depth: an array and not an object */
 	bool filled;        /* what is open has a value already */

@@ -14,6 +14,7 @@
 #include "sampler/session/session.h"
 
 #include "sampler/linux/clock.h"
+#include "sampler/loader/preload_library.h"
 #include "sampler/region/region_takeover.h"
 #include "sampler/snapshot/scheduler.h"
 #include "sampler/session/control.h"
@@ -398,6 +399,9 @@ static int open_session(struct session *s)
 	s->pool = region_pool_new(&region);
 	if (!s->pool)
 		return -errno;
+	if (region_pool_socket_error(s->pool) && s->options->verbosity >= 0)
+		log_line("what other users execute is not profiled: no socket for them: %s",
+		    strerror(-region_pool_socket_error(s->pool)));
 	s->signal_fd = open_signals(s->options->signal);
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (s->signal_fd < 0 || s->epoll_fd < 0)
@@ -446,10 +450,30 @@ static void close_session(struct session *s)
 	output_fini(&s->output);
 }
 
+/* A uprobe on the library that the target has mapped. The target says which that is, and is not believed. */
+static int adopt_probe(struct session *s, pid_t pid, uint64_t trigger_address)
+{
+	char own[PATH_MAX], library[32];
+	uint64_t mapped_offset, offset;
+	int fd = preload_library_find(own, sizeof(own));
+	if (fd == 0)
+		fd = region_takeover_library(pid, trigger_address, own, &mapped_offset);
+	if (fd < 0)
+		return fd;
+	int error = probe_find_trigger(fd, &offset);
+	if (!error && offset != mapped_offset)
+		error = -EPROTO;
+	snprintf(library, sizeof(library), "/proc/self/fd/%d", fd);
+	if (!error)
+		error = probe_open(
+		    &s->probe, BACKEND_UPROBE, library, s->options->stack_bytes, s->options->period_bytes);
+	close(fd);
+	return error;
+}
+
 /* Breakpoints would have to be put on each process anew, threads and all: a uprobe, or the copy backend. */
 static int adopt(struct session *s, struct options *options, pid_t pid)
 {
-	static char library[PATH_MAX];
 	struct region *region = calloc(1, sizeof(*region));
 	if (!region)
 		return -ENOMEM;
@@ -459,14 +483,8 @@ static int adopt(struct session *s, struct options *options, pid_t pid)
 		return error;
 	}
 	options->period_bytes = s->period_bytes = atomic_load(&region_header(region)->period_bytes);
-	options->library = region_takeover_library(
-	                       pid, region_header(region)->trigger_address, library, sizeof(library)) == 0
-	    ? library
-	    : "";
-	if (probe_open(&s->probe, BACKEND_UPROBE, options->library, options->stack_bytes,
-	        options->period_bytes) != 0)
-		error = probe_open(
-		    &s->probe, BACKEND_COPY, options->library, options->stack_bytes, options->period_bytes);
+	if (adopt_probe(s, pid, region_header(region)->trigger_address) != 0)
+		error = probe_open(&s->probe, BACKEND_COPY, "", options->stack_bytes, options->period_bytes);
 	if (!error)
 		error = open_session(s);
 	if (error) {

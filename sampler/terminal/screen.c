@@ -126,7 +126,7 @@ int screen_close(struct screen *screen, int status)
 	if (status == 1)
 		err = 0;
 	else if (screen->path)
-		err = file_publish(screen->path, screen->text, screen->text_bytes, 0666, 0);
+		err = file_publish(screen->path, screen->text, screen->text_bytes, 0666, FILE_FOLLOW);
 	else if (!pager || !pager_run(pager, screen->text, screen->text_bytes))
 		err = write_all(STDOUT_FILENO, screen->text, screen->text_bytes);
 	if (err)

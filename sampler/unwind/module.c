@@ -254,11 +254,26 @@ static bool same_build_id(const struct module *module, const uint8_t *build_id, 
 	    (!len || memcmp(module->file.build_id, build_id, len) == 0);
 }
 
-static struct entry *find_build_id(struct modules *store, const uint8_t *build_id, uint8_t len)
+/*
+ * A build id is what a file's owner wrote there: another user's file may carry that of root's libc. So a
+ * module stands for every file with its build id only if root or we own it; one of anybody else for files of
+ * the same owner and size, which takes a file that is open (NULL: not yet).
+ */
+static bool stands_for(const struct module *module, const struct module_file *file)
+{
+	uint32_t uid = module->file.uid;
+	return uid == 0 || uid == geteuid() ||
+	    (file && uid == file->uid && module->file.bytes == file->bytes);
+}
+
+static struct entry *find_build_id(
+    struct modules *store, const uint8_t *build_id, uint8_t len, const struct module_file *file)
 {
 	struct entry *e = store->bucket[bucket_of(true, build_id, len, 0, "")];
 
-	while (e && !(e->module.readable && !e->module.vdso && same_build_id(&e->module, build_id, len)))
+	while (e &&
+	    !(e->module.readable && !e->module.vdso && same_build_id(&e->module, build_id, len) &&
+	        stands_for(&e->module, file)))
 		e = e->next_in_bucket;
 	return e;
 }
@@ -266,7 +281,7 @@ static struct entry *find_build_id(struct modules *store, const uint8_t *build_i
 static struct entry *find_file(struct modules *store, const struct module_file *file)
 {
 	if (file->build_id_len)
-		return find_build_id(store, file->build_id, file->build_id_len);
+		return find_build_id(store, file->build_id, file->build_id_len, file);
 	struct entry *e = store->bucket[bucket_of(true, NULL, 0, file->ino, "")];
 	while (e) {
 		const struct module_file *known = &e->module.file;
@@ -373,7 +388,7 @@ struct module *module_get(struct modules *store, const struct module_request *gi
 	if (!request.build_id || request.build_id_len > MODULE_BUILD_ID_BYTES)
 		request.build_id_len = 0;
 	if (request.build_id_len)
-		entry = find_build_id(store, request.build_id, request.build_id_len);
+		entry = find_build_id(store, request.build_id, request.build_id_len, NULL);
 	if (entry) {
 		store->counters.shared++;
 		return share(entry);

@@ -238,6 +238,7 @@ static int accept_file(const struct module_request *request, int fd, const char 
 	file->ino = st->st_ino;
 	file->bytes = (uint64_t)st->st_size;
 	file->mtime_ns = mtime_ns(st);
+	file->uid = st->st_uid;
 	err = read_headers(file);
 	if (!err)
 		err = verify(request, file, certain);

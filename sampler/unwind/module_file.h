@@ -45,6 +45,7 @@ struct module_file {
 	int fd;             /* -1: closed, or `memory` */
 	const void *memory; /* the vdso's, borrowed for ever; NULL for a file */
 	uint64_t dev, ino, bytes;
+	uint32_t uid; /* who may have chosen the build id */
 	int64_t mtime_ns;
 	uint16_t e_machine;
 	uint16_t e_type;      /* ET_EXEC or ET_DYN */
