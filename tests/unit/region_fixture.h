@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of what the sampler reads from shared memory, after cmocka's headers: a genuine region, and its parts
- * written as the library writes them, whole or only half.
+ * For tests of what the sampler reads from shared memory, after cmocka's headers: a genuine region, and its
+ * parts written as the library writes them, whole or only half.
  */
 #ifndef TESTS_UNIT_REGION_FIXTURE_H
 #define TESTS_UNIT_REGION_FIXTURE_H

@@ -188,8 +188,8 @@ static void a_child_writes_and_its_end_is_told(void **state)
 
 static void its_error_is_told(void **state)
 {
-	/* An exit status holds seven bits of an error (the eighth is a shell's for signals): the last is told as
-	 * another, but never as success. */
+	/* An exit status holds seven bits of an error (the eighth is a shell's for signals): the last is told
+	 * as another, but never as success. */
 	static const int errors[] = {-ENOSPC, -EIO, -EDQUOT, -128};
 	struct bench *bench = *state;
 	for (int i = 0; i < 4; i++) {
@@ -249,8 +249,7 @@ static void no_more_than_two_at_a_time_and_the_oldest_first(void **state)
 		assert_int_equal(bench->done, i + 1);
 		assert_int_equal(bench->done_error[i], 0);
 		assert_int_equal(writer_can_start(bench->writer), 5 - (i + 1) < WRITER_CHILDREN);
-		/* Every child that ends makes room for the oldest that waits, so one may overtake its neighbour
-		 * only. */
+		/* Each that ends makes room for the oldest: it may overtake its neighbour only. */
 		assert_in_range(bench->done_number[i], 0, i + WRITER_CHILDREN - 1);
 	}
 	assert_int_equal(bench->notes->running_most, WRITER_CHILDREN);
