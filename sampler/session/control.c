@@ -175,7 +175,8 @@ static void take_request(struct control *control, struct client *client)
 	text[got] = '\0';
 	char *end, *word = strncmp(text, "snapshot ", 9) == 0 ? text + 9 : NULL;
 	long pid = word && strcmp(word, "all") != 0 ? strtol(word, &end, 10) : 0;
-	if (!word || pid < 0 || (pid == 0 && strcmp(word, "all") != 0) || (pid > 0 && *end)) {
+	if (!word || pid < 0 || pid > INT_MAX || (pid == 0 && strcmp(word, "all") != 0) ||
+	    (pid > 0 && *end)) {
 		drop(client);
 		return;
 	}

@@ -330,7 +330,7 @@ uint64_t event_scheduler_tend(struct event_scheduler *a, uint64_t now_ns)
 {
 	if (!a)
 		return UINT64_MAX;
-	writer_tend(a->writer);
+	writer_tend(a->writer, now_ns);
 	if (a->stopped)
 		return LOOK_NS;
 	event_intake_drain(&a->intake, false);

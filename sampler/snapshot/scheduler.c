@@ -374,7 +374,7 @@ static bool requests_changed(const struct scheduler *a, struct image *image)
 uint64_t scheduler_tend(struct scheduler *a, uint64_t now_ns, uint64_t period_bytes)
 {
 	a->period_bytes = period_bytes;
-	writer_tend(a->writer);
+	writer_tend(a->writer, now_ns);
 	/* what a process was before it may have ended soon */
 	if (a->setup.registry->arrivals != a->arrivals_seen)
 		a->look_ns = 0;
