@@ -46,7 +46,7 @@ static void add_image(struct scene *s)
 	assert_non_null(s->image);
 	s->image->ready = s->image->settled = true;
 	s->image->trigger_address = (uintptr_t)never_called;
-	s->process = (struct process){.image = s->image, .pidfd = -1};
+	s->process = (struct process){.image = s->image, .target.pidfd = -1};
 	s->image->process[0] = &s->process;
 	s->image->live_processes = 1;
 }
@@ -66,8 +66,8 @@ static int close_scene(void **state)
 {
 	struct scene *s = *state;
 	image_free(s->image);
-	if (s->process.pidfd >= 0)
-		close(s->process.pidfd);
+	if (s->process.target.pidfd >= 0)
+		close(s->process.target.pidfd);
 	if (s->probe.rings)
 		probe_close(&s->probe);
 	free(s);
@@ -205,7 +205,7 @@ static void who_has_not_settled_or_has_ended_is_left_alone(void **state)
 	for (int i = 0; i < 4; i++, look(s, 0))
 		trigger(s, SILENT);
 	s->image->settled = true;
-	s->process.finished = true;
+	s->process.target.closed = true;
 	for (int i = 0; i < 4; i++, look(s, 0))
 		trigger(s, SILENT);
 	assert_int_equal(s->image->backend, BACKEND_UPROBE);
@@ -259,8 +259,8 @@ static bool perf_there(struct scene *s)
 static struct stranger live(struct scene *s, void (*body)(int, void *), void *argument)
 {
 	struct stranger stranger = stranger_start(body, argument);
-	s->process.pid = stranger.pid;
-	s->process.pidfd = dup(stranger.pidfd);
+	s->process.target.pid = stranger.pid;
+	s->process.target.pidfd = dup(stranger.pidfd);
 	return stranger;
 }
 

@@ -369,7 +369,7 @@ static void the_socket_hands_one_to_who_knows_the_cookie(void **state)
 static int visit_silently(const struct visit *v, const void *words, size_t bytes)
 {
 	struct sockaddr_un address;
-	socklen_t length = region_socket_address(v->page_path, &address);
+	socklen_t length = region_socket_address(v->page_path, v->cookie, &address);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	assert_true(fd >= 0);
 	assert_int_equal(connect(fd, (const struct sockaddr *)&address, length), 0);

@@ -222,9 +222,9 @@ static void functions_files_and_lines(void **state)
 	assert_int_equal(mapping.start, BASE);
 	assert_int_equal(mapping.limit, BASE + (1 << 20));
 	char build_id[2 * MODULE_BUILD_ID_BYTES + 1] = "";
-	for (int i = 0; i < d->library->build_id_len; i++)
-		sprintf(build_id + 2 * i, "%02x", d->library->build_id[i]);
-	assert_int_not_equal(d->library->build_id_len, 0);
+	for (int i = 0; i < d->library->file.build_id_len; i++)
+		sprintf(build_id + 2 * i, "%02x", d->library->file.build_id[i]);
+	assert_int_not_equal(d->library->file.build_id_len, 0);
 	assert_string_equal(mapping.build_id, build_id);
 }
 
