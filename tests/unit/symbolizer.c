@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From stacks to a profile's tables: a real library, there and gone; JIT code; the kernel's; markers; cuts. */
+/* From stacks to a profile's tables: a real library, there and gone; JIT code; the kernel's; markers; cuts.
+ * */
 #include "sampler/snapshot/symbolizer.h"
 
 #include <inttypes.h>
