@@ -44,13 +44,14 @@ void sheet_print_outcomes(FILE *out, const uint64_t outcomes[UNWIND_OUTCOMES])
 {
 	for (uint32_t i = 0; i < UNWIND_OUTCOMES; i++)
 		if (outcomes[i] && i != UNWIND_COMPLETE)
-			fprintf(out, ", %s %" PRIu64, unwind_outcome_name((enum unwind_outcome)i), outcomes[i]);
+			fprintf(
+			    out, ", %s %" PRIu64, unwind_outcome_name((enum unwind_outcome)i), outcomes[i]);
 }
 
 /* ---- writing */
 
-static struct symbolizer *name_stacks(struct profile *profile, const struct snapshot *s,
-    const struct sheet *sheet, struct symbols *symbols)
+static struct symbolizer *name_stacks(
+    struct profile *profile, const struct snapshot *s, const struct sheet *sheet, struct symbols *symbols)
 {
 	const struct target *target = s->target;
 	const struct symbolizer_source source = {
@@ -71,8 +72,8 @@ static struct symbolizer *name_stacks(struct profile *profile, const struct snap
 	return symbolizer;
 }
 
-static int fill(struct profile *profile, const struct snapshot *s, const struct sheet *sheet,
-    struct symbols *symbols)
+static int fill(
+    struct profile *profile, const struct snapshot *s, const struct sheet *sheet, struct symbols *symbols)
 {
 	char fetched[512];
 	sheet_comment(profile, "heaptap " HEAPTAP_VERSION);
