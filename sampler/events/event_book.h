@@ -17,6 +17,9 @@ struct event_row {
 
 struct event_book;
 
+/* Adds up samples, value and bytes. */
+void event_row_add(struct event_row *sum, const struct event_row *row);
+
 struct event_book *event_book_new(void);       /* NULL: out of memory */
 void event_book_free(struct event_book *book); /* NULL is fine */
 

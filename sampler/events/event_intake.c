@@ -96,13 +96,6 @@ static struct event_process *subject_of(struct event_intake *intake, const struc
 	return s;
 }
 
-static void add_up(struct event_row *sum, const struct event_row *row)
-{
-	sum->samples += row->samples;
-	sum->value += row->value;
-	sum->bytes += row->bytes;
-}
-
 static void take_sample(struct event_intake *intake, const struct record *record)
 {
 	uint32_t number = record->source->event;
@@ -115,10 +108,13 @@ static void take_sample(struct event_intake *intake, const struct record *record
 	    .tid = intake->by_thread ? record->tid : 0};
 	row.bytes = event->kind == EVENT_FAULT ? row.value * page_bytes(record) : 0;
 	intake->taken++;
-	add_up(&intake->sum[number], &row);
+	event_row_add(&intake->sum[number], &row);
 	if (!s)
 		return;
-	intake->sampled += !event_process_has_samples(s);
+	if (!event_process_has_samples(s)) {
+		intake->sampled++;
+		intake->first_sample(intake->context, s);
+	}
 	if (!s->books[number])
 		s->books[number] = event_book_new();
 	if (intake->by_thread && !s->target.threads)
@@ -141,11 +137,8 @@ static void take_fork(struct event_intake *intake, const struct record *record)
 	struct event_process *s = event_processes_find(&intake->subjects, (pid_t)record->pid);
 	if (s && s->target.start_ns >= record->time_ns)
 		return; /* a sample of it came first */
-	if (s) {
-		s->target.closed = true; /* it ended, and we were not told */
-		s->target.end = TARGET_GONE;
-		intake->executed(intake->context, s);
-	}
+	if (s)
+		intake->replaced(intake->context, s, TARGET_GONE); /* it ended, and we were not told */
 	event_processes_add(&intake->subjects, (pid_t)record->pid, parent, record->time_ns);
 }
 
@@ -158,9 +151,7 @@ static void take_comm(struct event_intake *intake, const struct record *record)
 		return;
 	}
 	if (s && s->target.start_ns < record->time_ns) {
-		s->target.closed = true;
-		s->target.end = TARGET_EXEC;
-		intake->executed(intake->context, s);
+		intake->replaced(intake->context, s, TARGET_EXEC);
 		s = NULL;
 	}
 	if (!s)

@@ -17,8 +17,10 @@ struct event_intake {
 	size_t event_count;
 	struct counters *counters;
 	bool by_thread;
-	/* Called when a subject executes another program: it is closed by then. */
-	void (*executed)(void *context, struct event_process *subject);
+	/* Called with the first sample of a process; and when another program begins under its pid: closes
+	 * it. */
+	void (*first_sample)(void *context, struct event_process *process);
+	void (*replaced)(void *context, struct event_process *process, enum target_end end);
 	void *context;
 
 	struct event_processes subjects;

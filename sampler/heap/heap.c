@@ -187,21 +187,14 @@ static uint32_t site_find(struct heap *heap, const struct heap_sample *sample)
 	return heap->site_count++;
 }
 
-static void sums_add(struct tally *sums, struct weight weight)
-{
-	sums->samples++;
-	sums->bytes_q8 += weight.bytes_q8;
-	sums->objects_q16 += weight.objects_q16;
-}
-
 bool heap_add(struct heap *heap, const struct heap_sample *sample)
 {
 	struct weight weight = weight_of(sample->size_bytes, sample->period_bytes);
 	uint32_t site = site_find(heap, sample);
 	if (site == HEAP_NO_SITE || !remember(heap, sample->slot, sample->seq, site))
 		return false;
-	sums_add(&heap->sites[site].sums, weight);
-	sums_add(&heap->total, weight);
+	tally_count(&heap->sites[site].sums, weight);
+	tally_count(&heap->total, weight);
 	return true;
 }
 
@@ -211,8 +204,7 @@ void heap_adopt(struct heap *heap, uint32_t stack, struct tally counted)
 	uint32_t site = site_find(heap, &anywhere);
 	if (site == HEAP_NO_SITE)
 		return;
-	heap->sites[site].sums = (struct tally){counted.samples, counted.bytes_q8, counted.objects_q16};
-	heap->total = heap->sites[site].sums;
+	heap->sites[site].sums = heap->total = counted;
 }
 
 void heap_inherit(struct heap *heap, const struct heap_sample *sample)
@@ -284,10 +276,8 @@ struct tally heap_whole(struct tally sums)
 
 struct tally heap_lost(const struct heap *heap, struct tally counted)
 {
-	const struct tally lost = {counted.samples - heap->total.samples,
-	    counted.bytes_q8 - heap->total.bytes_q8, counted.objects_q16 - heap->total.objects_q16};
-	if ((int64_t)lost.samples <= 0 || lost.samples > SAMPLES_MAX || (int64_t)lost.bytes_q8 < 0 ||
-	    (int64_t)lost.objects_q16 < 0)
+	const struct tally lost = tally_excess(&counted, &heap->total);
+	if (lost.samples > SAMPLES_MAX)
 		return (struct tally){0};
 	return heap_whole(lost);
 }

@@ -62,19 +62,14 @@ static int add_block(struct making *m, const struct live_scan_block *block, uint
 	if (!row)
 		return -ENOMEM;
 	struct weight weight = region_weight(slot);
-	row->inuse.samples++;
-	row->inuse.bytes_q8 += weight.bytes_q8;
-	row->inuse.objects_q16 += weight.objects_q16;
+	tally_count(&row->inuse, weight);
 	estimate_add(&view->inuse, weight);
 	if (inherited)
 		estimate_add(&view->inherited, weight);
 	if (site == HEAP_NO_SITE)
 		estimate_add(&view->lost_inuse, weight);
-	if (site == HEAP_NO_SITE && !inherited) {
-		m->lost.samples++;
-		m->lost.bytes_q8 += weight.bytes_q8;
-		m->lost.objects_q16 += weight.objects_q16;
-	}
+	if (site == HEAP_NO_SITE && !inherited)
+		tally_count(&m->lost, weight);
 	return 0;
 }
 
@@ -85,15 +80,6 @@ static bool is_wanted(enum heap_view_kind kind, const struct live_scan_block *bl
 	return block->live &&
 	    (kind == HEAP_VIEW_LIVE ||
 	        (block->slot.time_ns >= since_ns && !(block->slot.flags & SLOT_INHERITED)));
-}
-
-static struct tally difference(struct tally now, struct tally then)
-{
-	if ((int64_t)(now.samples - then.samples) < 0 || (int64_t)(now.bytes_q8 - then.bytes_q8) < 0 ||
-	    (int64_t)(now.objects_q16 - then.objects_q16) < 0)
-		return (struct tally){0};
-	return (struct tally){
-	    now.samples - then.samples, now.bytes_q8 - then.bytes_q8, now.objects_q16 - then.objects_q16};
 }
 
 static struct heap_estimate estimate_of(struct tally sums)
@@ -134,21 +120,17 @@ static int add_allocated(struct making *m, bool delta, struct tally counted)
 	struct tally all = {0}, lost = heap_lost(m->heap, counted);
 	int error = 0;
 	if (delta)
-		lost = heap_whole(difference(lost, heap_last_mark(m->heap)->lost));
+		lost = heap_whole(tally_excess(&lost, &heap_last_mark(m->heap)->lost));
 	lost = lost_at_least(lost, m->lost);
 	for (uint32_t i = 0; i < m->sites && !error; i++) {
 		const struct heap_site *site = heap_site(m->heap, i);
-		struct tally sums = delta ? difference(site->sums, site->marked) : site->sums;
-		all.samples += sums.samples;
-		all.bytes_q8 += sums.bytes_q8;
-		all.objects_q16 += sums.objects_q16;
+		struct tally sums = delta ? tally_excess(&site->sums, &site->marked) : site->sums;
+		tally_add(&all, &sums);
 		error = add_alloc(m, i, sums);
 	}
 	if (!error)
 		error = add_alloc(m, HEAP_NO_SITE, lost);
-	all.samples += lost.samples;
-	all.bytes_q8 += lost.bytes_q8;
-	all.objects_q16 += lost.objects_q16;
+	tally_add(&all, &lost);
 	m->view->allocated = estimate_of(all);
 	m->view->lost_alloc = estimate_of(lost);
 	return error;

@@ -40,9 +40,7 @@ struct process {
 	struct image *image;
 	uint32_t place;
 	/* its pid without a pidfd is only what it said of itself: good for a name, not for /proc */
-	bool command; /* the process that the user launched */
 	bool watched; /* the registry knows it */
-	bool shown;   /* there is a snapshot of it, or will be */
 	struct heap *heap;
 	struct process_counters counters;
 	uint64_t due_seen, came_seen; /* stacks by events, when the fallback last looked */

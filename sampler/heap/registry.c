@@ -49,8 +49,9 @@ static void watch_process(struct registry *registry, struct process *process)
 		return;
 	process->watched = true;
 	registry->arrivals++;
-	process->command = process->target.pid == registry->command && registry->command != 0;
-	registry->command_seen = registry->command_seen || process->command;
+	process->target.command = process->target.pid == registry->launch->pid && registry->launch->pid != 0;
+	registry->command_seen = registry->command_seen || process->target.command;
+	registry->listener.watched(registry->listener.context, &process->target);
 	if (process->target.pidfd >= 0) {
 		struct epoll_event event = {.events = EPOLLIN, .data.fd = process->target.pidfd};
 		if (epoll_ctl(registry->epoll_fd, EPOLL_CTL_ADD, process->target.pidfd, &event) == 0)
@@ -90,7 +91,7 @@ static void finish(struct registry *registry, struct process *process, enum targ
 		epoll_ctl(registry->epoll_fd, EPOLL_CTL_DEL, process->target.pidfd, NULL);
 	process->image->unreleased++;
 	process_inherit(process);
-	registry->closed(registry->context, process);
+	registry->listener.closed(registry->listener.context, &process->target);
 }
 
 /* Place 0 stays known as long as its image: children may yet ask for stacks that they inherited from it. */
@@ -129,10 +130,11 @@ void registry_finish_ended(struct registry *registry)
 			struct process *process = image->process[i];
 			if (!process || process->target.closed || !has_ended(process))
 				continue;
-			if (process->command && !registry->front_gone && !registry->command_ended)
+			if (process->target.command && !registry->launch->front_gone &&
+			    !registry->launch->ended)
 				continue;
-			if (process->command && registry->status_known)
-				finish(registry, process, TARGET_EXITED, registry->command_status);
+			if (process->target.command && registry->launch->status_known)
+				finish(registry, process, TARGET_EXITED, registry->launch->status);
 			else
 				finish(registry, process, TARGET_GONE, 0);
 		}
@@ -208,6 +210,13 @@ static void find_places(struct registry *registry, struct image *image)
 	}
 }
 
+static void note_requests(struct registry *registry, struct image *image)
+{
+	uint64_t requests = atomic_load(&region_header(image->region)->requests);
+	registry->requests += requests != image->requests_seen;
+	image->requests_seen = requests;
+}
+
 static void image_remove(struct registry *registry, struct image *image)
 {
 	struct image **link = &registry->intake->images;
@@ -258,12 +267,14 @@ size_t registry_tend(struct registry *registry)
 	ready_images(registry);
 	settle_images(registry);
 	uint64_t now = clock_now_ns();
-	bool linger = now - registry->linger_ns >= LINGER_NS || registry->command_ended;
+	bool linger = now - registry->linger_ns >= LINGER_NS || registry->launch->ended;
 	bool gone = false;
 	for (struct image *image = registry->intake->images, *next; image; image = next) {
 		next = image->next;
-		if (image->ready)
+		if (image->ready) {
 			find_places(registry, image);
+			note_requests(registry, image);
+		}
 		if (linger && image_is_over(image, now)) {
 			image_remove(registry, image);
 			gone = true;

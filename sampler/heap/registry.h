@@ -2,9 +2,11 @@
 /*
  * The registry: who is being profiled, from the claim of a region to the last look at it.
  *
- *   ticket gone -> image, not ready -> header complete: process at place 0, breakpoints -> children at other
- *   places process ends -> books closed (`closed` is called once) -> released nobody maps the image's region
- *   any more -> image gone
+ *   ticket gone -> image, not ready
+ *   header complete -> process at place 0, breakpoints
+ *   children at other places
+ *   process ends -> books closed (the listener is told once) -> released
+ *   nobody maps the image's region any more -> image gone
  */
 #ifndef SAMPLER_HEAP_REGISTRY_H
 #define SAMPLER_HEAP_REGISTRY_H
@@ -13,6 +15,7 @@
 #include "sampler/heap/backend_fallback.h"
 #include "sampler/region/region_pool.h"
 #include "sampler/perf/probe.h"
+#include "sampler/target/launch.h"
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -27,24 +30,17 @@ struct registry {
 	int verbosity;
 	unsigned int labels; /* enum heap_labels */
 	bool may_yield;      /* the backend was our choice: a breakpoint may give way to the copy backend */
-	/* Called once, when a process' books are closed; it must end in registry_release, now or later. */
-	void (*closed)(void *context, struct process *process);
-	void *context;
+	const struct launch *launch;
+	struct target_listener listener; /* closed: ends in registry_release */
 
 	struct backend_fallback fallback;
 
-	/* COMMAND, as the front tells */
-	pid_t command; /* 0: not started yet */
-	bool command_ended;
-	bool front_gone; /* nobody will tell COMMAND's status */
-	bool status_known;
-	int command_status;
 	bool command_seen; /* it has loaded the library */
 	/* there was a process of whose end nothing tells us: it had ended when we first looked */
 	bool unwatched;
 
 	uint64_t arrivals;   /* processes ever watched */
-	uint64_t requests;   /* for snapshots, that targets have made; counted by the scheduler */
+	uint64_t requests;   /* for snapshots: how often a look found new ones in the shared memory */
 	uint64_t incomplete; /* images that claimed a region and never got ready */
 	uint64_t linger_ns;
 };

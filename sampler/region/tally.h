@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What samples stand for, added up, in the fixed point of proto/weight.h: sums are exact and the same in any order. */
+/* What samples stand for, added up, in the fixed point of proto/weight.h: sums are exact and the same in any
+ * order. */
 #ifndef SAMPLER_REGION_TALLY_H
 #define SAMPLER_REGION_TALLY_H
+
+#include "proto/weight.h"
 
 #include <stdint.h>
 
@@ -16,11 +19,28 @@ static inline void tally_add(struct tally *sum, const struct tally *more)
 	sum->objects_q16 += more->objects_q16;
 }
 
+/* One sample more. */
+static inline void tally_count(struct tally *sum, struct weight weight)
+{
+	const struct tally one = {1, weight.bytes_q8, weight.objects_q16};
+	tally_add(sum, &one);
+}
+
 /* May wrap: the caller knows whether `less` is part of `sum`. */
 static inline struct tally tally_subtract(const struct tally *sum, const struct tally *less)
 {
 	return (struct tally){sum->samples - less->samples, sum->bytes_q8 - less->bytes_q8,
 	    sum->objects_q16 - less->objects_q16};
+}
+
+/* What `sum` has more than `less`; nothing at all if any part has not: the counts are a hostile process', or one of them
+ * is older. */
+static inline struct tally tally_excess(const struct tally *sum, const struct tally *less)
+{
+	struct tally more = tally_subtract(sum, less);
+	if ((int64_t)more.samples < 0 || (int64_t)more.bytes_q8 < 0 || (int64_t)more.objects_q16 < 0)
+		return (struct tally){0};
+	return more;
 }
 
 #endif

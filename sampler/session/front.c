@@ -21,7 +21,6 @@
 #include "sampler/loader/preload_library.h"
 #include "sampler/session/front_message.h"
 #include "sampler/terminal/log_line.h"
-#include "sampler/session/event_session.h"
 #include "sampler/cli/options.h"
 #include "sampler/loader/preload_check.h"
 #include "sampler/session/session.h"
@@ -453,7 +452,7 @@ int front_run(struct options *options)
 	if (options->event_count && events_prepare(options, events))
 		return STATUS_USAGE;
 	if (options->pid)
-		return event_session_pid(options);
+		return session_attach(options);
 	if (!options->no_heap) {
 		if (library_prepare(options, library, sizeof(library)))
 			return STATUS_USAGE;
@@ -461,7 +460,6 @@ int front_run(struct options *options)
 	}
 	/* The sampler returns through main as the front does: the process ends in one place. */
 	if (sampler_fork(&front))
-		return options->no_heap ? event_session_run(options, front.front_fd)
-		                        : session_run(options, front.front_fd);
+		return session_run(options, front.front_fd);
 	return stand_in(&front);
 }

@@ -195,13 +195,19 @@ static void discard(struct writer_item *item)
 	free(s);
 }
 
-void event_snapshot_set_path(struct event_snapshot *snapshot, size_t event, char *path)
+int event_snapshot_set_path(struct event_snapshot *s, size_t event, const char *path)
 {
 	static const struct sheet_kind kind = {.allocator_stays = true,
 	    .describe = describe,
 	    .mark_stacks = mark_stacks,
 	    .fill_rows = fill_rows};
-	snapshot->sheets[event].base = (struct sheet){&kind, path};
+	char *copy = strdup(path);
+	if (!copy)
+		return -ENOMEM;
+	s->sheets[event].base = (struct sheet){&kind, copy};
+	if (!s->base.path[0])
+		s->base.path = copy;
+	return 0;
 }
 
 struct event_snapshot *event_snapshot_new(void)
@@ -211,18 +217,11 @@ struct event_snapshot *event_snapshot_new(void)
 		return NULL;
 	s->base.item.write = write_all;
 	s->base.item.discard = discard;
+	s->base.path = "";
 	return s;
 }
 
 /* ---- what the user reads */
-
-const char *event_snapshot_path(const struct event_snapshot *snapshot)
-{
-	for (size_t i = 0; i < snapshot->sheet_count; i++)
-		if (snapshot->sheets[i].base.path)
-			return snapshot->sheets[i].base.path;
-	return "";
-}
 
 static void print_sheet(const struct event_sheet *sheet)
 {
@@ -244,23 +243,19 @@ static void print_sheet(const struct event_sheet *sheet)
 	    sheet->total.samples, lost, share, sheet->base.path);
 }
 
-void event_snapshot_print(const struct event_snapshot *snapshot, int error, int verbosity)
+void event_snapshot_print(const struct snapshot *snapshot, int error)
 {
-	const struct event_process *s = snapshot->subject;
+	const struct event_snapshot *s = (const struct event_snapshot *)snapshot;
+	const struct target *target = snapshot->target;
 	char end[128];
 	if (error) {
-		log_line("event profiles of pid %d: %s: %s", (int)s->target.pid,
-		    event_snapshot_path(snapshot), strerror(-error));
+		log_line(
+		    "event profiles of pid %d: %s: %s", (int)target->pid, snapshot->path, strerror(-error));
 		return;
 	}
-	if (snapshot->base.kind == SNAPSHOT_NUMBERED && verbosity > 0)
-		log_line("pid %d: snapshot %s: %s", (int)s->target.pid, snapshot->base.cause,
-		    event_snapshot_path(snapshot));
-	if (snapshot->base.kind == SNAPSHOT_NUMBERED || verbosity < 0)
-		return;
-	summary_end(s->target.end, s->target.status, end, sizeof(end));
-	log_line("%s (pid %d) %s; events:", s->target.title, (int)s->target.pid, end);
-	for (size_t i = 0; i < snapshot->sheet_count; i++)
-		if (snapshot->sheets[i].base.path)
-			print_sheet(&snapshot->sheets[i]);
+	summary_end(target->end, target->status, end, sizeof(end));
+	log_line("%s (pid %d) %s; events:", target->title, (int)target->pid, end);
+	for (size_t i = 0; i < s->sheet_count; i++)
+		if (s->sheets[i].base.path)
+			print_sheet(&s->sheets[i]);
 }

@@ -40,15 +40,11 @@ struct event_snapshot {
 /* NULL: out of memory. Its item writes every sheet: 0, or -errno of the first that failed. */
 struct event_snapshot *event_snapshot_new(void);
 
-/* Where an event's profile goes: takes the path over. */
-void event_snapshot_set_path(struct event_snapshot *snapshot, size_t event, char *path);
+/* Where an event's profile goes. Returns 0 or -ENOMEM. */
+int event_snapshot_set_path(struct event_snapshot *snapshot, size_t event, const char *path);
 
-/* Says on stderr what was written, or that it was not: exit profiles always but for -q, numbered ones with
- * -v. */
-void event_snapshot_print(const struct event_snapshot *snapshot, int error, int verbosity);
-
-/* The first path of the snapshot's files, "" if it has none. */
-const char *event_snapshot_path(const struct event_snapshot *snapshot);
+/* Says on stderr what was written when a process has ended, or that it was not. */
+void event_snapshot_print(const struct snapshot *snapshot, int error);
 
 /* What the rows of a sheet stand for, scaled by how long the event was counted. */
 double event_sheet_scale(const struct event_sheet *sheet);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A snapshot of a process' heap, as a profile in a file; and what goes with it: the peak so far, the
- * difference to the snapshot before, the time line, the lifetimes. /
+ * difference to the snapshot before, the time line, the lifetimes.
  */
 #ifndef SAMPLER_SNAPSHOT_HEAP_SNAPSHOT_H
 #define SAMPLER_SNAPSHOT_HEAP_SNAPSHOT_H
@@ -16,9 +16,9 @@ struct heap_snapshot {
 	struct snapshot base; /* first */
 	struct process *process;
 	struct heap_view view;
-	char path[PATH_MAX];
-	char session[512]; /* backend, period and losses of the whole session: a comment of its own */
-	char trouble[256]; /* snapshots skipped and failed, sampling paused: likewise, or empty */
+	char path[PATH_MAX]; /* base.path */
+	char session[512];   /* backend, period and losses of the whole session: a comment of its own */
+	char trouble[256];   /* snapshots skipped and failed, sampling paused: likewise, or empty */
 	uint64_t period_bytes;
 	struct live_scan live_scan; /* with lifetimes_path: the live blocks' ages; else empty */
 	uint64_t frees_lost;        /* lifetimes that nobody saw, of all processes of the image */

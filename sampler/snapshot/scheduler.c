@@ -1,360 +1,201 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/scheduler.h"
 
-#include "sampler/linux/clock.h"
-#include "sampler/terminal/log_line.h"
-#include "sampler/snapshot/heap_snapshot.h"
 #include "sampler/snapshot/summary.h"
-#include "sampler/snapshot/writer.h"
+#include "sampler/terminal/log_line.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 enum {
 	OTHERS_SAID = 8,             /* summaries of processes that the command has started */
-	LOOK_NS = 50 * 1000000,      /* between looks at processes that may be new */
+	LOOK_NS = 50 * 1000000,      /* between looks at targets */
 	REFRESH_NS = 1000 * 1000000, /* between looks at threads and cgroups */
 };
 
 struct scheduler {
 	struct scheduler_setup setup;
 	struct writer *writer;
-	uint64_t period_bytes;
-	uint64_t look_ns; /* when there may be something to do */
-	uint64_t others;  /* ended processes but for the command */
-	uint64_t due_ns;  /* when something is: worth waking up for */
-	uint64_t arrivals_seen;
-	uint32_t closing; /* processes whose exit profile is not on disk yet */
-	uint64_t failed;  /* snapshots since one was written */
-	int error;        /* of the last that failed */
-	struct snapshot_series *series;
+	struct snapshot_series *series; /* of every target that is watched */
+	uint64_t look_ns;               /* when there may be something to do */
+	uint64_t due_ns;                /* when something is: worth waking up for */
+	uint32_t closing;               /* targets whose last profile is not on disk yet */
+	uint64_t failed;                /* snapshots since one was written */
+	int error;                      /* of the last that failed */
 };
 
-/* ---- names */
-
-/* "a/heaptap.x.1.timeline.pb.gz" -> "a/heaptap.x.1.timeline.jsonl" */
-static void make_jsonl(char *path, size_t path_bytes)
+int scheduler_claim(
+    const struct scheduler *a, const struct target *target, const char *name, char *path, size_t path_bytes)
 {
-	static const char profile[] = ".pb.gz";
-	size_t length = strlen(path), suffix = sizeof(profile) - 1;
-	if (length > suffix && strcmp(path + length - suffix, profile) == 0)
-		length -= suffix;
-	snprintf(path + length, path_bytes - length, ".jsonl");
+	const struct output_facts facts = {
+	    .program = target->title, .pid = target->pid, .snapshot = name, .seconds = time(NULL)};
+	return output_claim(a->setup.output, &facts, path, path_bytes);
 }
 
-static int claim(
-    struct scheduler *a, const struct process *process, const char *name, char *path, size_t path_bytes)
+/* NULL: out of memory. */
+static struct snapshot_series *series_of(struct snapshot_source *source, struct target *target)
 {
-	const struct output_facts facts = {.program = process->target.title,
-	    .pid = process->target.pid,
-	    .snapshot = name,
-	    .seconds = time(NULL)};
-	int error = output_claim(a->setup.output, &facts, path, path_bytes);
-	if (error)
-		log_line("no name for a profile of pid %d: %s", (int)process->target.pid, strerror(-error));
-	return error;
-}
-
-/* The path of a file that is written again and again, made when first needed. NULL: none to be had. */
-static const char *standing_path(
-    struct scheduler *a, const struct process *process, const char *name, bool json, char **path)
-{
-	char fresh[PATH_MAX];
-	if (!*path && claim(a, process, name, fresh, sizeof(fresh)) == 0) {
-		if (json)
-			make_jsonl(fresh, sizeof(fresh));
-		*path = strdup(fresh);
+	struct scheduler *a = source->scheduler;
+	if (!target->series) {
+		target->series = snapshot_series_new(target->start_ns + a->setup.settings->interval_ns);
+		if (!target->series)
+			return NULL;
+		target->series->target = target;
+		target->series->source = source;
+		snapshot_series_enlist(target->series, &a->series);
 	}
-	return *path;
+	return target->series;
 }
 
 /* ---- taking */
 
-static void describe_trouble(const struct process *process, const struct snapshot_series *series,
-    uint64_t now_ns, char *text, size_t text_bytes)
+static void answer(
+    struct scheduler *a, const uint64_t *askers, uint32_t count, pid_t pid, const char *path, int error)
 {
-	const struct region_place *place = region_place(process->image->region, process->place);
-	uint64_t paused_ns = atomic_load(&place->paused_ns), since_ns = atomic_load(&place->paused_since_ns);
-	bool paused = atomic_load(&place->paused) == 1;
-	int at = 0;
-	text[0] = '\0';
-	if (paused && now_ns > since_ns)
-		paused_ns += now_ns - since_ns;
-	if (series->skipped || series->failed)
-		at = snprintf(text, text_bytes,
-		    "snapshots before this one: %" PRIu64 " skipped, %" PRIu64 " not written",
-		    series->skipped, series->failed);
-	if (paused_ns && at < (int)text_bytes)
-		snprintf(text + at, text_bytes - (size_t)at, "%ssampling was paused for %.3f s%s",
-		    at ? "; " : "", (double)paused_ns / 1e9, paused ? " and is now" : "");
+	for (uint32_t i = 0; i < count; i++)
+		a->setup.answer(a->setup.context, askers[i], pid, path, error);
 }
 
-static void add_peak(struct scheduler *a, struct heap_snapshot *s, struct snapshot_series *series,
-    const struct live_scan *live_scan)
-{
-	const struct heap *heap = s->process->heap;
-	if (!live_scan->peak_order ||
-	    (s->base.kind == SNAPSHOT_NUMBERED && live_scan->peak_order == series->peak_written) ||
-	    heap_view_make(&s->peak, HEAP_VIEW_PEAK, heap, live_scan) != 0)
-		return;
-	series->peak_written = live_scan->peak_order;
-	s->peak_path = standing_path(a, s->process, "peak", false, &series->peak_path);
-	s->peak_unix_ns = s->base.unix_ns - (int64_t)(live_scan->now_ns - live_scan->peak_ns);
-	s->peak_missing = live_scan->peak_missing;
-}
-
-/* The difference to the last periodic snapshot, beside this one. */
-static void add_delta(
-    struct scheduler *a, struct heap_snapshot *s, const char *name, const struct live_scan *live_scan)
-{
-	struct heap *heap = s->process->heap;
-	uint64_t since_ns = heap_last_mark(heap)->time_ns;
-	char delta_name[96], path[PATH_MAX];
-	if (!since_ns)
-		since_ns = s->process->target.start_ns;
-	snprintf(delta_name, sizeof(delta_name), "%s-delta", name);
-	s->delta_ns = live_scan->now_ns > since_ns ? live_scan->now_ns - since_ns : 1;
-	if (heap_view_make(&s->delta, HEAP_VIEW_DELTA, heap, live_scan) == 0 &&
-	    claim(a, s->process, delta_name, path, sizeof(path)) == 0)
-		s->delta_path = strdup(path);
-	heap_mark(heap, live_scan->counted, live_scan->now_ns);
-}
-
-static int add_views(struct scheduler *a, struct heap_snapshot *s, struct snapshot_series *series,
-    const char *name, bool periodic)
+static int take(
+    struct scheduler *a, struct snapshot_series *series, const struct snapshot_request *request, bool urgent)
 {
 	const struct snapshot_settings *settings = a->setup.settings;
-	struct process *process = s->process;
-	struct live_scan live_scan;
-	int error = live_scan_take(&live_scan, process->image->region, process->place);
-	if (!error) {
-		registry_drain(a->setup.registry);
-		error = heap_view_make(&s->view, HEAP_VIEW_LIVE, process->heap, &live_scan);
-	}
-	if (error) {
-		live_scan_fini(&live_scan);
+	struct snapshot *s = NULL;
+	int error = series->source->kind->take(series->source, series->target, request, &s);
+	if (error)
 		return error;
+	s->item.detail = settings->detail;
+	s->item.urgent = urgent;
+	s->target = series->target;
+	s->kind = request->kind;
+	s->sink = settings->sink;
+	s->debuginfod = settings->debuginfod;
+	snprintf(s->cause, sizeof(s->cause), "%s, %s", request->name, request->cause);
+	snprintf(s->host, sizeof(s->host), "%s", a->setup.output->host);
+	if (!request->periodic) {
+		memcpy(s->askers, series->askers, sizeof(s->askers));
+		s->asker_count = series->asker_count;
+		series->asker_count = 0;
+		series->wanted = false;
 	}
-	s->base.unix_ns = clock_unix_ns();
-	s->frees_lost = process->image->frees_lost;
-	add_peak(a, s, series, &live_scan);
-	if (settings->delta && periodic)
-		add_delta(a, s, name, &live_scan);
-	if (settings->timeline) {
-		timeline_note(&series->timeline, region_place(process->image->region, process->place),
-		    process->target.closed ? 0 : process->target.pid, s->view.lost_alloc.samples,
-		    live_scan.now_ns, true);
-		s->timeline = &series->timeline;
-		s->timeline_path = standing_path(a, process, "timeline", true, &series->timeline_path);
-	}
-	if (settings->lifetimes)
-		s->lifetimes_path = standing_path(a, process, "lifetimes", true, &series->lifetimes_path);
-	describe_trouble(process, series, live_scan.now_ns, s->trouble, sizeof(s->trouble));
-	if (!s->lifetimes_path)
-		live_scan_fini(&live_scan);
-	s->live_scan = live_scan; /* now_ns is needed in any case */
+	series->jobs++;
+	series->writing = series->writing || request->kind == SNAPSHOT_NUMBERED;
+	writer_submit(a->writer, &s->item);
 	return 0;
 }
 
-/* `name`: of the file, and the first word of the comment. */
-static struct heap_snapshot *take(struct scheduler *a, struct process *process, enum snapshot_kind kind,
-    const char *name, const char *cause, bool periodic)
+/* The cause is said once; who asks is told each time, and the request is dropped. */
+static void give_up(struct scheduler *a, struct snapshot_series *series, bool periodic, int error)
 {
-	struct snapshot_series *series = process->target.series;
-	struct heap_snapshot *s = heap_snapshot_new();
-	if (!s)
-		return NULL;
-	s->base.target = &process->target;
-	s->process = process;
-	s->base.kind = kind;
-	s->period_bytes = a->period_bytes;
-	s->base.item.detail = a->setup.settings->detail;
-	s->base.debuginfod = a->setup.settings->debuginfod;
-	s->base.sink = a->setup.settings->sink;
-	snprintf(s->base.cause, sizeof(s->base.cause), "%s, %s", name, cause);
-	snprintf(s->base.host, sizeof(s->base.host), "%s", a->setup.output->host);
-	a->setup.describe(a->setup.context, s->session, sizeof(s->session));
-	if (claim(a, process, name, s->path, sizeof(s->path)) != 0 ||
-	    add_views(a, s, series, name, periodic) != 0) {
-		s->base.item.discard(&s->base.item);
-		return NULL;
-	}
-	return s;
-}
-
-static void hand_over_askers(struct snapshot_series *series, struct heap_snapshot *s)
-{
-	memcpy(s->base.askers, series->askers, sizeof(s->base.askers));
-	s->base.asker_count = series->asker_count;
+	pid_t pid = series->target->pid;
+	series->failed++;
+	if (error != series->error)
+		log_line("no snapshot of pid %d: %s", (int)pid, strerror(-error));
+	if (periodic)
+		return;
+	answer(a, series->askers, series->asker_count, pid, "", error);
 	series->asker_count = 0;
 	series->wanted = false;
 }
 
 static void take_numbered(
-    struct scheduler *a, struct process *process, const char *cause, const char *word, bool periodic)
+    struct scheduler *a, struct snapshot_series *series, const char *name, const char *cause, bool periodic)
 {
-	struct snapshot_series *series = process->target.series;
+	const struct snapshot_request request = {SNAPSHOT_NUMBERED, name, cause, periodic};
+	int error = take(a, series, &request, !periodic);
+	if (error)
+		give_up(a, series, periodic, error);
+	series->error = error;
+	if (series->source->kind->taken)
+		series->source->kind->taken(series->source, series->target, &request, error);
+}
+
+static void take_next(
+    struct scheduler *a, struct snapshot_series *series, const char *cause, const char *word, bool periodic)
+{
 	char name[96];
-	snprintf(name, sizeof(name), word && word[0] ? "%04" PRIu32 "-%s" : "%04" PRIu32, series->next, word);
+	snprintf(name, sizeof(name), "%04" PRIu32 "%s%s", series->next, word[0] ? "-" : "", word);
 	for (char *slash = name; (slash = strchr(slash, '/'));)
 		*slash = '_'; /* else only what follows the last one would be left of it */
-	struct heap_snapshot *s = take(a, process, SNAPSHOT_NUMBERED, name, cause, periodic);
-	if (!s) {
-		series->failed++;
-		log_line("out of memory: no snapshot of pid %d", (int)process->target.pid);
-		return;
-	}
-	series->next++;
-	s->base.item.urgent = !periodic;
-	if (!periodic)
-		hand_over_askers(series, s);
-	series->writing = process->shown = true;
-	series->jobs++;
-	writer_submit(a->writer, &s->base.item);
-	event_scheduler_take(a->setup.events, process, name, cause);
+	take_numbered(a, series, name, cause, periodic);
+	series->next += !series->error;
+}
+
+void scheduler_take(
+    struct snapshot_source *source, struct target *target, const char *name, const char *cause)
+{
+	struct snapshot_series *series = series_of(source, target);
+	if (series)
+		take_numbered(source->scheduler, series, name, cause, true);
 }
 
 /* ---- what is asked for */
 
-static struct snapshot_series *series_of(struct scheduler *a, struct process *process)
+static bool want(struct scheduler *a, struct snapshot_series *series, const char *cause, uint64_t asker)
 {
-	if (!process->target.series) {
-		process->target.series =
-		    snapshot_series_new(process->target.start_ns + a->setup.settings->interval_ns);
-		if (process->target.series)
-			snapshot_series_enlist(process->target.series, &a->series);
-	}
-	return process->target.series;
-}
-
-static void want(
-    struct scheduler *a, struct snapshot_series *series, const char *cause, const char *name, uint64_t asker)
-{
-	snapshot_series_want(series, cause, name, asker);
+	if (series->target->closed ||
+	    !series->source->kind->has(series->source, series->target, SNAPSHOT_REQUESTED) ||
+	    !snapshot_series_want(series, cause, NULL, asker))
+		return false;
 	a->look_ns = 0;
-}
-
-/* The words in the process' place; hostile, so they are only compared. */
-static void read_requests(struct scheduler *a, struct process *process, struct snapshot_series *series)
-{
-	struct region_place *place = region_place(process->image->region, process->place);
-	uint32_t signals = atomic_load(&place->signals), asked = atomic_load(&place->asked);
-	char name[REGION_NAME_BYTES], cause[128];
-	if (signals != series->signals_seen)
-		want(a, series, "a signal to the process", NULL, 0);
-	series->signals_seen = signals;
-	if (asked == series->asked_seen)
-		return;
-	memcpy(name, place->asked_name, sizeof(name));
-	name[sizeof(name) - 1] = '\0';
-	snprintf(cause, sizeof(cause), name[0] ? "asked for by the program: %s" : "asked for by the program",
-	    name);
-	want(a, series, cause, name, 0);
-	series->asked_seen = asked;
-}
-
-/* The books are read: heaptap_snapshot() may return. */
-static void answer_program(struct process *process, const struct snapshot_series *series)
-{
-	struct region_place *place = region_place(process->image->region, process->place);
-	if (atomic_exchange(&place->answered, series->asked_seen) != series->asked_seen)
-		syscall(SYS_futex, &place->answered, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
-}
-
-static bool is_ours(const struct process *process)
-{
-	return process && process->watched && !process->target.closed;
+	return true;
 }
 
 uint32_t scheduler_want_all(struct scheduler *a, const char *cause, uint64_t asker)
 {
 	uint32_t count = 0;
-	for (struct image *image = a->setup.registry->intake->images; image; image = image->next)
-		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
-			struct process *process = image->process[i];
-			struct snapshot_series *series = is_ours(process) ? series_of(a, process) : NULL;
-			if (series && snapshot_series_want(series, cause, NULL, asker))
-				count++;
-		}
-	a->look_ns = 0;
+	for (struct snapshot_series *series = a->series; series; series = series->next_series)
+		count += want(a, series, cause, asker);
 	return count;
 }
 
 uint32_t scheduler_ask(struct scheduler *a, pid_t pid, uint64_t asker)
 {
-	static const char cause[] = "heaptap snapshot";
-	for (struct image *image = a->setup.registry->intake->images; image; image = image->next)
-		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
-			struct process *process = image->process[i];
-			struct snapshot_series *series =
-			    is_ours(process) && process->target.pid == pid && process->target.pidfd >= 0
-			    ? series_of(a, process)
-			    : NULL;
-			if (!series || !snapshot_series_want(series, cause, NULL, asker))
-				continue;
-			a->look_ns = 0;
+	for (struct snapshot_series *series = a->series; series; series = series->next_series)
+		if (series->target->pid == pid && series->target->readable &&
+		    want(a, series, "heaptap snapshot", asker))
 			return 1;
-		}
 	return 0;
 }
 
 /* ---- the tick */
 
-static void refresh(
-    struct scheduler *a, struct process *process, struct snapshot_series *series, uint64_t now_ns)
-{
-	const struct snapshot_settings *settings = a->setup.settings;
-	if (process->target.pidfd < 0 || (series->refreshed_ns && now_ns - series->refreshed_ns < REFRESH_NS))
-		return;
-	series->refreshed_ns = now_ns;
-	oom_watch_update(&series->death, process->target.pid);
-	if (process->target.threads)
-		threads_read(process->target.threads, process->target.pid);
-	if (settings->timeline) {
-		uint64_t taken = process_samples(process), arrived = heap_total(process->heap).samples;
-		timeline_note(&series->timeline, region_place(process->image->region, process->place),
-		    process->target.pid, taken > arrived ? taken - arrived : 0, now_ns, false);
-	}
-}
-
-static void tend_interval(
-    struct scheduler *a, struct process *process, struct snapshot_series *series, uint64_t now_ns)
+static void tend_interval(struct scheduler *a, struct snapshot_series *series, uint64_t now_ns)
 {
 	uint64_t interval_ns = a->setup.settings->interval_ns;
 	char cause[64];
 	if (snapshot_series_look(series, interval_ns, now_ns) == SNAPSHOT_SERIES_NOT_DUE)
 		return;
-	if (process_samples(process) == 0) {
-		snapshot_series_advance(series, interval_ns, now_ns);
-		return;
+	if (series->source->kind->has(series->source, series->target, SNAPSHOT_DUE)) {
+		if (series->writing || !writer_can_start(a->writer))
+			return; /* later, until the next is due */
+		snprintf(cause, sizeof(cause), "every %g s", (double)interval_ns / 1e9);
+		take_next(a, series, cause, "", true);
 	}
-	if (series->writing || !writer_can_start(a->writer))
-		return; /* later, until the next is due */
-	snprintf(cause, sizeof(cause), "every %g s", (double)interval_ns / 1e9);
-	take_numbered(a, process, cause, NULL, true);
 	snapshot_series_advance(series, interval_ns, now_ns);
 }
 
-static void tend_process(struct scheduler *a, struct process *process, uint64_t now_ns)
+static void tend_target(struct scheduler *a, struct snapshot_series *series, uint64_t now_ns)
 {
-	struct snapshot_series *series = series_of(a, process);
-	if (!series)
-		return;
-	refresh(a, process, series, now_ns);
-	read_requests(a, process, series);
-	if (series->wanted && !series->writing) {
-		take_numbered(a, process, series->wanted_cause, series->wanted_name, false);
-		answer_program(process, series);
+	struct target *target = series->target;
+	bool rarely =
+	    target->readable && (!series->refreshed_ns || now_ns - series->refreshed_ns >= REFRESH_NS);
+	if (rarely) {
+		series->refreshed_ns = now_ns;
+		oom_watch_update(&series->death, target->pid);
+		if (target->threads)
+			threads_read(target->threads, target->pid);
 	}
-	tend_interval(a, process, series, now_ns);
+	if (series->source->kind->look)
+		series->source->kind->look(series->source, target, now_ns, rarely);
+	if (series->wanted && !series->writing)
+		take_next(a, series, series->wanted_cause, series->wanted_name, false);
+	tend_interval(a, series, now_ns);
 	uint64_t due_ns = a->setup.settings->interval_ns && !series->writing ? series->due_ns : UINT64_MAX;
 	if (due_ns < now_ns + 1000000)
 		due_ns = now_ns + 1000000; /* waits for the writer */
@@ -362,109 +203,114 @@ static void tend_process(struct scheduler *a, struct process *process, uint64_t 
 		a->due_ns = due_ns;
 }
 
-static bool requests_changed(const struct scheduler *a, struct image *image)
+void scheduler_hurry(struct scheduler *a)
 {
-	uint64_t requests = image->ready ? atomic_load(&region_header(image->region)->requests) : 0;
-	bool changed = requests != image->requests_seen;
-	image->requests_seen = requests;
-	a->setup.registry->requests += changed;
-	return changed;
+	a->look_ns = 0;
 }
 
-uint64_t scheduler_tend(struct scheduler *a, uint64_t now_ns, uint64_t period_bytes)
+uint64_t scheduler_tend(struct scheduler *a, uint64_t now_ns)
 {
-	a->period_bytes = period_bytes;
 	writer_tend(a->writer, now_ns);
-	/* what a process was before it may have ended soon */
-	if (a->setup.registry->arrivals != a->arrivals_seen)
-		a->look_ns = 0;
-	a->arrivals_seen = a->setup.registry->arrivals;
-	for (struct image *image = a->setup.registry->intake->images; image; image = image->next)
-		if (requests_changed(a, image))
-			a->look_ns = 0;
 	if (now_ns >= a->look_ns || now_ns >= a->due_ns) {
 		a->look_ns = now_ns + LOOK_NS;
 		a->due_ns = UINT64_MAX;
-		for (struct image *image = a->setup.registry->intake->images; image; image = image->next)
-			for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++)
-				if (is_ours(image->process[i]))
-					tend_process(a, image->process[i], now_ns);
+		for (struct snapshot_series *series = a->series; series; series = series->next_series)
+			if (!series->target->closed)
+				tend_target(a, series, now_ns);
 	}
 	return a->due_ns > now_ns ? a->due_ns - now_ns : 0;
 }
 
-/* ---- the end of a process */
+/* ---- targets come and go */
 
-static void describe_end(
-    const struct process *process, const struct snapshot_series *series, char *text, size_t text_bytes)
+static void watch(void *context, struct target *target)
 {
-	char end[64];
-	summary_end(process->target.end, process->target.status, end, sizeof(end));
-	int at = snprintf(text, text_bytes, "the process %s", end);
-	if (process->target.end != TARGET_EXITED || !WIFSIGNALED(process->target.status) ||
-	    WTERMSIG(process->target.status) != SIGKILL)
-		return;
-	int64_t kills = oom_watch_kills(&series->death);
+	struct snapshot_source *source = context;
+	(void)series_of(source, target); /* else at the end */
+	source->scheduler->look_ns = 0;  /* what it was before it may have ended soon */
+}
+
+static void describe_end(const struct snapshot_series *series, char *text, size_t text_bytes)
+{
+	const struct target *target = series->target;
 	const char *cgroup = series->death.cgroup;
-	if (kills > 0 && cgroup[0] && strlen(cgroup) < text_bytes / 2)
-		snprintf(text + at, text_bytes - (size_t)at,
-		    "; the OOM killer took %" PRId64 " in its memory cgroup %s meanwhile", kills, cgroup);
-	else if (kills > 0)
-		snprintf(text + at, text_bytes - (size_t)at,
-		    "; the OOM killer took %" PRId64 " processes meanwhile", kills);
+	char end[64];
+	if (target->end == TARGET_ALIVE) {
+		snprintf(text, text_bytes, "sampling was ended, the process goes on");
+		return;
+	}
+	summary_end(target->end, target->status, end, sizeof(end));
+	bool killed = target->end == TARGET_EXITED && WIFSIGNALED(target->status) &&
+	    WTERMSIG(target->status) == SIGKILL;
+	int64_t kills = killed ? oom_watch_kills(&series->death) : 0;
+	if (kills <= 0)
+		snprintf(text, text_bytes, "the process %s", end);
+	else if (cgroup[0] && strlen(cgroup) < text_bytes / 2)
+		snprintf(text, text_bytes,
+		    "the process %s; the OOM killer took %" PRId64 " in its memory cgroup %s meanwhile", end,
+		    kills, cgroup);
+	else
+		snprintf(text, text_bytes,
+		    "the process %s; the OOM killer took %" PRId64 " processes meanwhile", end, kills);
 }
 
-static void release(struct scheduler *a, struct process *process)
+static void release(struct snapshot_source *source, struct target *target)
 {
-	a->closing--;
-	snapshot_series_free(process->target.series);
-	process->target.series = NULL;
-	registry_release(a->setup.registry, process);
+	source->scheduler->closing--;
+	snapshot_series_free(target->series);
+	target->series = NULL;
+	source->kind->release(source, target);
 }
 
-void scheduler_close(struct scheduler *a, struct process *process)
+static void close_target(void *context, struct target *target)
 {
-	struct snapshot_series *series = series_of(a, process);
-	char cause[400] = "";
-	bool last_of_command = process->command && process->target.end != TARGET_EXEC;
+	struct snapshot_source *source = context;
+	struct scheduler *a = source->scheduler;
+	char cause[400];
+	int error = 0;
 	a->closing++;
-	if (process_samples(process) == 0 && process->counters.taken == 0 && !last_of_command &&
-	    !process->shown) {
-		release(a, process);
-		return;
+	bool wanted = (target->command && target->end != TARGET_EXEC) ||
+	    (target->series && target->series->next > 1) || source->kind->has(source, target, SNAPSHOT_END);
+	if (wanted && target->end == TARGET_GONE &&
+	    exit_status_read(target->pidfd, target->pid, &target->status) == 0)
+		target->end = TARGET_EXITED;
+	if (wanted && !series_of(source, target)) {
+		error = -ENOMEM;
+	} else if (wanted) {
+		describe_end(target->series, cause, sizeof(cause));
+		const struct snapshot_request request = {SNAPSHOT_EXIT, "exit", cause, false};
+		target->series->jobs++; /* stays, whatever becomes of this one */
+		error = take(a, target->series, &request, target->command);
+		target->series->jobs--;
 	}
-	if (process->target.end == TARGET_GONE &&
-	    exit_status_read(process->target.pidfd, process->target.pid, &process->target.status) == 0)
-		process->target.end = TARGET_EXITED;
-	if (series)
-		describe_end(process, series, cause, sizeof(cause));
-	struct heap_snapshot *s = series ? take(a, process, SNAPSHOT_EXIT, "exit", cause, false) : NULL;
-	if (!s) {
-		log_line("out of memory: no profile of pid %d", (int)process->target.pid);
-		if (!series || !series->jobs)
-			release(a, process);
-		return;
-	}
-	s->base.item.urgent = process->command;
-	hand_over_askers(series, s);
-	series->jobs++;
-	writer_submit(a->writer, &s->base.item);
+	if (error)
+		log_line("no profile of pid %d: %s", (int)target->pid, strerror(-error));
+	if (error && target->series)
+		answer(a, target->series->askers, target->series->asker_count, target->pid, "", error);
+	if (!target->series || !target->series->jobs)
+		release(source, target);
+}
+
+struct target_listener scheduler_listener(struct snapshot_source *source)
+{
+	return (struct target_listener){.watched = watch, .closed = close_target, .context = source};
 }
 
 /* ---- what the writer has done */
 
-static void report(struct scheduler *a, const struct heap_snapshot *s, int error)
+static void report(struct scheduler *a, const struct snapshot *s, int error)
 {
+	struct snapshot_source *source = s->target->series->source;
 	int verbosity = a->setup.settings->verbosity;
-	bool ended = s->base.kind == SNAPSHOT_EXIT && verbosity >= 0, other = ended && !s->process->command;
-	if (ended && (!other || error || verbosity > 0 || a->others < OTHERS_SAID))
-		summary_print(s, error);
+	bool ended = s->kind == SNAPSHOT_EXIT && verbosity >= 0, other = ended && !s->target->command;
+	if (ended && (!other || error || verbosity > 0 || source->others < OTHERS_SAID))
+		source->kind->print(s, error);
 	else if (!ended && error && error != a->error) /* the same once more is counted, not said */
 		log_line(
 		    "profile not written: %s: %s; the next snapshot tries again", s->path, strerror(-error));
 	else if (!error && verbosity > 0)
-		log_line("pid %d: snapshot %s: %s", (int)s->process->target.pid, s->base.cause, s->path);
-	a->others += other;
+		log_line("pid %d: snapshot %s: %s", (int)s->target->pid, s->cause, s->path);
+	source->others += other;
 	if (error) {
 		a->failed++;
 	} else if (a->failed) {
@@ -476,23 +322,21 @@ static void report(struct scheduler *a, const struct heap_snapshot *s, int error
 
 static void on_written(void *context, const struct writer_item *item, int error)
 {
-	const struct heap_snapshot *s = (const struct heap_snapshot *)item;
+	const struct snapshot *s = (const struct snapshot *)item;
 	struct scheduler *a = context;
-	struct process *process = s->process;
-	struct snapshot_series *series = process->target.series;
+	struct snapshot_series *series = s->target->series;
 	report(a, s, error);
 	series->jobs--;
 	series->failed += error != 0;
-	if (s->base.kind == SNAPSHOT_NUMBERED) {
+	if (s->kind == SNAPSHOT_NUMBERED) {
 		series->writing = false;
 		if (!error)
-			snapshot_series_keep(series, s->path, s->delta_path, a->setup.settings->keep);
+			series->source->kind->keep(series, s, a->setup.settings->keep);
 	}
-	for (uint32_t i = 0; i < s->base.asker_count; i++)
-		a->setup.answer(a->setup.context, s->base.askers[i], process->target.pid, s->path, error);
+	answer(a, s->askers, s->asker_count, s->target->pid, s->path, error);
 	a->look_ns = 0;
-	if (process->target.closed && !series->jobs)
-		release(a, process);
+	if (s->target->closed && !series->jobs)
+		release(series->source, s->target);
 }
 
 void scheduler_reap(struct scheduler *a, pid_t pid, int status)
@@ -505,13 +349,25 @@ bool scheduler_settled(const struct scheduler *a)
 	return a->closing == 0;
 }
 
+uint64_t scheduler_unsaid(const struct snapshot_source *source)
+{
+	int verbosity = source->scheduler->setup.settings->verbosity;
+	return verbosity == 0 && source->others > OTHERS_SAID ? source->others - OTHERS_SAID : 0;
+}
+
+/* ---- beginning and end */
+
+const struct scheduler_setup *scheduler_setup(const struct scheduler *a)
+{
+	return &a->setup;
+}
+
 struct scheduler *scheduler_new(const struct scheduler_setup *setup)
 {
 	struct scheduler *a = calloc(1, sizeof(*a));
 	if (!a)
 		return NULL;
 	a->setup = *setup;
-	a->period_bytes = setup->settings->period_bytes;
 	a->writer = writer_new(on_written, a);
 	if (a->writer)
 		return a;
@@ -527,9 +383,4 @@ void scheduler_free(struct scheduler *a)
 	while (a->series)
 		snapshot_series_free(a->series);
 	free(a);
-}
-
-uint64_t scheduler_unsaid(const struct scheduler *a)
-{
-	return a->setup.settings->verbosity == 0 && a->others > OTHERS_SAID ? a->others - OTHERS_SAID : 0;
 }

@@ -2,58 +2,106 @@
 /*
  * The scheduler: every snapshot of the session, from the reason for it to the files on disk.
  *
- *   interval        scheduler_tend, when a process' is due
- *   signal, API     scheduler_tend, when a word in the shared memory has changed
- *   SIGUSR1 to us   scheduler_want_all
- *   heaptap snapshot   scheduler_ask
- *   end             scheduler_close, once per process
+ *   interval           scheduler_tend, when a target's is due
+ *   signal, API        scheduler_want, by a source that has seen the request
+ *   SIGUSR1 to us      scheduler_want_all
+ *   heaptap snapshot   scheduler_want_all, scheduler_ask
+ *   end                the source's listener: closed, once per target
  *
- * Taking: live_scan, then drain, then books and live_scan together, then to the writer, whose forked child
- * has the rest of the day. A periodic snapshot is only taken when the writer has a child to spare.
+ * What is in a snapshot is the matter of sources: one for heaps, one for events (heap_source.h,
+ * event_source.h). A periodic snapshot is only taken when the writer has a child to spare.
  */
 #ifndef SAMPLER_SNAPSHOT_SCHEDULER_H
 #define SAMPLER_SNAPSHOT_SCHEDULER_H
 
-#include "sampler/snapshot/event_scheduler.h"
 #include "sampler/snapshot/output.h"
+#include "sampler/snapshot/snapshot.h"
 #include "sampler/snapshot/snapshot_settings.h"
-#include "sampler/heap/registry.h"
-
-#include <sys/types.h>
 
 struct scheduler;
+struct snapshot_source;
+
+enum snapshot_reason {
+	SNAPSHOT_REQUESTED,
+	SNAPSHOT_DUE,
+	SNAPSHOT_END,
+};
+
+struct snapshot_request {
+	enum snapshot_kind kind;
+	const char *name;  /* of the file, and the first word of the comment: "0001", "exit" */
+	const char *cause; /* "every 60 s" */
+	bool periodic;
+};
+
+struct snapshot_source_kind {
+	/* Looks at a live target, in which requests may stand; rarely: a second has passed since that was
+	 * last set. May be NULL. */
+	void (*look)(struct snapshot_source *source, struct target *target, uint64_t now_ns, bool rarely);
+	/* Is there anything to take? */
+	bool (*has)(
+	    const struct snapshot_source *source, const struct target *target, enum snapshot_reason reason);
+	/* Makes a snapshot: its item, files, and unix_ns; the scheduler fills in the rest. Returns 0 or
+	 * -errno. */
+	int (*take)(struct snapshot_source *source, struct target *target,
+	    const struct snapshot_request *request, struct snapshot **snapshot);
+	/* A numbered one was taken, or could not be: -errno. May be NULL. */
+	void (*taken)(struct snapshot_source *source, struct target *target,
+	    const struct snapshot_request *request, int error);
+	/* A numbered one is on disk: keeps what is to be kept. */
+	void (*keep)(struct snapshot_series *series, const struct snapshot *snapshot, size_t count);
+	/* What the user reads when a target has ended. */
+	void (*print)(const struct snapshot *snapshot, int error);
+	/* A closed target has had its last profile written. */
+	void (*release)(struct snapshot_source *source, struct target *target);
+};
+
+/* The beginning of a struct of the source's. */
+struct snapshot_source {
+	const struct snapshot_source_kind *kind;
+	struct scheduler *scheduler;
+	uint64_t others; /* ended targets but for COMMAND */
+};
 
 struct scheduler_setup {
-	const struct snapshot_settings *settings; /* these three are borrowed */
-	struct registry *registry;
+	const struct snapshot_settings *settings; /* borrowed, as output is */
 	struct output *output;
-	/* A line about the session for every profile. */
-	void (*describe)(void *context, char *text, size_t text_bytes);
-	/* A snapshot that `asker` waits for is complete, or cannot be written (-errno). */
+	/* A snapshot that `asker` waits for is complete, or cannot be made (-errno). */
 	void (*answer)(void *context, uint64_t asker, pid_t pid, const char *path, int error);
-	struct event_scheduler *events; /* borrowed; takes its own with each numbered one; NULL: none */
 	void *context;
 };
 
 struct scheduler *scheduler_new(const struct scheduler_setup *setup);
 void scheduler_free(struct scheduler *scheduler);
+const struct scheduler_setup *scheduler_setup(const struct scheduler *scheduler);
+
+/* For the registry whose targets the source takes snapshots of. */
+struct target_listener scheduler_listener(struct snapshot_source *source);
 
 /* Does what is due. Returns when to come again at the latest, in ns from now. */
-uint64_t scheduler_tend(struct scheduler *scheduler, uint64_t now_ns, uint64_t period_bytes);
+uint64_t scheduler_tend(struct scheduler *scheduler, uint64_t now_ns);
 
-/* Snapshots of all live processes, or of one: returns how many processes that means (0: not ours). asker: see
- * control.h, 0 for none. */
+/* The next scheduler_tend looks at every target. */
+void scheduler_hurry(struct scheduler *scheduler);
+
+/* Snapshots of all live targets, or of one: returns how many that means (0: not ours). asker: see
+ * session/control.h, 0 for none. */
 uint32_t scheduler_want_all(struct scheduler *scheduler, const char *cause, uint64_t asker);
 uint32_t scheduler_ask(struct scheduler *scheduler, pid_t pid, uint64_t asker);
 
-/* The process has ended, its books are closed: the exit profile. Ends in registry_release. */
-void scheduler_close(struct scheduler *scheduler, struct process *process);
+/* Takes a numbered snapshot beside another one of the same process. */
+void scheduler_take(
+    struct snapshot_source *source, struct target *target, const char *name, const char *cause);
+
+/* Claims the path of a target's file. Returns 0 or -errno. */
+int scheduler_claim(const struct scheduler *scheduler, const struct target *target, const char *name,
+    char *path, size_t path_bytes);
 
 /* A child of the sampler has ended. */
 void scheduler_reap(struct scheduler *scheduler, pid_t pid, int status);
 
-/* Profiles of ended processes that were written without a word, since there are so many. */
-uint64_t scheduler_unsaid(const struct scheduler *scheduler);
+/* Of ended targets that were written without a word, since there are so many: how many. */
+uint64_t scheduler_unsaid(const struct snapshot_source *source);
 
 /* True when everything that has ended is on disk. */
 bool scheduler_settled(const struct scheduler *scheduler);

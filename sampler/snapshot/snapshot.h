@@ -4,7 +4,7 @@
  * heap_snapshot and struct event_snapshot begin with one.
  *
  * It is written in a forked child of the sampler: the fork is the consistent copy, draining goes on
- * meanwhile, and a debug file that kills libdw takes only the child with it. /
+ * meanwhile, and a debug file that kills libdw takes only the child with it.
  */
 #ifndef SAMPLER_SNAPSHOT_SNAPSHOT_H
 #define SAMPLER_SNAPSHOT_SNAPSHOT_H
@@ -24,7 +24,8 @@ struct snapshot {
 	struct target *target;
 	enum snapshot_kind kind;
 	const struct sink *sink;
-	char cause[512]; /* "0001, every 60 s": what the comment says after "snapshot: " */
+	const char *path; /* of its first profile; "" if it has none */
+	char cause[512];  /* "0001, every 60 s": what the comment says after "snapshot: " */
 	char host[65];
 	bool debuginfod; /* debug files may be fetched */
 	int64_t unix_ns; /* when the books were read */

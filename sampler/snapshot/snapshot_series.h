@@ -16,16 +16,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct target;
+struct snapshot_source;
+
 enum { SNAPSHOT_ASKERS = 8 }; /* who can wait for one snapshot */
 
 struct snapshot_series {
 	/* all series of a scheduler, which makes and frees them */
 	struct snapshot_series *next_series, **link;
-	uint32_t next;   /* number, from 1 */
-	uint64_t due_ns; /* of the next periodic one; monotonic */
-	bool writing;    /* a numbered one is in the writer */
-	uint32_t jobs;   /* in the writer, of any kind */
+	struct target *target;          /* whose it is */
+	struct snapshot_source *source; /* where its snapshots come from */
+	uint32_t next;                  /* number, from 1 */
+	uint64_t due_ns;                /* of the next periodic one; monotonic */
+	bool writing;                   /* a numbered one is in the writer */
+	uint32_t jobs;                  /* in the writer, of any kind */
 	uint64_t skipped, failed;
+	int error;             /* of the last one that was tried; 0: it was taken */
 	uint64_t refreshed_ns; /* when thread names and cgroup were last looked at */
 
 	/* asked for */
@@ -38,6 +44,7 @@ struct snapshot_series {
 	/* files; NULL until the first is written */
 	char *peak_path, *timeline_path, *lifetimes_path;
 	uint64_t peak_written; /* its order number */
+	int extra_error;       /* of the last name for such a file; 0: it got one */
 	struct snapshot_series_file {
 		char *path, *delta_path;
 	} * kept; /* oldest first */

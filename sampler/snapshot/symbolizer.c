@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/symbolizer.h"
 
+#include "pprof/array.h"
 #include "sampler/snapshot/allocator_frames.h"
 #include "sampler/symbol/kernel_symbols.h"
 #include "sampler/snapshot/profile_addresses.h"
@@ -343,14 +344,8 @@ void symbolizer_free(struct symbolizer *n)
 
 static bool path_add(struct symbolizer *n, size_t depth, uint32_t location)
 {
-	if (depth == n->path_room) {
-		size_t room = n->path_room ? n->path_room * 2 : 256;
-		uint32_t *grown = realloc(n->path, room * sizeof(*grown));
-		if (!grown)
-			return false;
-		n->path = grown;
-		n->path_room = room;
-	}
+	if (array_reserve(&n->path, &n->path_room, depth + 1, sizeof(*n->path)) != 0)
+		return false;
 	n->path[depth] = location;
 	return true;
 }

@@ -30,6 +30,7 @@ struct target {
 	pid_t pid;     /* 0: unknown */
 	int pidfd;     /* -1: none */
 	bool readable; /* /proc/PID is this process': its pid was checked */
+	bool command;  /* the process that the user launched, or told us to attach to */
 	bool closed;   /* has ended, or executes another program: nothing is entered any more */
 	enum target_end end;
 	int status; /* wait status, TARGET_EXITED */
@@ -69,5 +70,13 @@ bool target_has_ended(const struct target *target);
 
 /* One of its threads was sampled: keeps its name, if anybody wants that. */
 void target_see_thread(struct target *target, uint32_t tid);
+
+/* Who wants to know of targets: the scheduler of their snapshots. */
+struct target_listener {
+	void (*watched)(void *context, struct target *target); /* there is something to write of it */
+	/* Its books are closed. Called once; ends in the owner's release, now or later. */
+	void (*closed)(void *context, struct target *target);
+	void *context;
+};
 
 #endif

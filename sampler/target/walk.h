@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From a sample's registers and stack bytes to the number of a stack: unwinds, reads the maps again if the
- * result asks for it, counts how it went, interns. /
+ * result asks for it, counts how it went, interns.
  */
 #ifndef SAMPLER_TARGET_WALK_H
 #define SAMPLER_TARGET_WALK_H

@@ -81,3 +81,21 @@ test_file_size_limit() {
   equal 0 "$status" 'status of the program'
   matches 'File too large' err
 }
+
+# The exit profile's name is the longest that there can be, the numbered ones' are longer: said once with its cause, and
+# who asks is told so at once.
+test_name_that_gets_too_long() {
+  name=$(printf 'd%.0s' {1..99})/
+  while [ ${#name} -lt 3900 ]; do name+=$name; name=${name:0:3900}; done
+  name+=$(printf 'e%.0s' {1..99})/$(printf 'f%.0s' {1..86}).pb.gz
+  equal 4092 ${#name} 'length of the name'
+  held -i 50ms -o "$name"
+  wait_for 20 grep -q "no snapshot of pid $pid: File name too long" err
+  status=0
+  timeout 20 "$heaptap" snapshot "$pid" 2>answer || status=$?
+  equal 1 $status 'status of a request'
+  matches "pid $pid: File name too long" answer
+  equal 1 "$(lines 'File name too long')" 'lines about it'
+  equal 0 "$(lines 'out of memory')" 'lines with a wrong cause'
+  finish
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is being sampled for events, from the first record to the last profile: counters, rings, intake. */
+#ifndef SAMPLER_EVENTS_EVENT_REGISTRY_H
+#define SAMPLER_EVENTS_EVENT_REGISTRY_H
+
+#include "sampler/events/event_intake.h"
+#include "sampler/target/launch.h"
+
+struct event_registry_setup {
+	const struct event *events; /* these are borrowed */
+	size_t event_count;
+	uint32_t stack_bytes;
+	bool by_thread;
+	struct modules *modules;
+	int epoll_fd; /* the rings are added here */
+	const struct launch *launch;
+	struct target_listener listener;
+};
+
+struct event_registry {
+	struct event_registry_setup setup;
+	struct counters *counters;
+	struct event_intake intake;
+	uint64_t sweep_ns;
+	bool stopped; /* samples no more */
+};
+
+/* three samples; what an unprivileged user is left beside the heap's rings */
+enum { EVENT_RING_BYTES_LEAST = 128 << 10 };
+
+/* NULL with *error = -errno; 0: no events are asked for. */
+struct event_registry *event_registry_new(const struct event_registry_setup *setup, int *error);
+void event_registry_free(struct event_registry *registry);
+
+/* No registry, NULL, is one without events to all that follow but the attaching. */
+
+/* COMMAND, before its exec. Returns 0 or -errno. */
+int event_registry_attach_command(struct event_registry *registry, pid_t command);
+
+/* COMMAND could not be executed. */
+void event_registry_cancel(struct event_registry *registry, pid_t command);
+
+/* A process that runs already: it is what the session is about, as a COMMAND would be. Returns 0 or -errno.
+ */
+int event_registry_attach_running(struct event_registry *registry, pid_t pid);
+
+/* Everything that lies in the rings. */
+void event_registry_drain(struct event_registry *registry);
+
+/* Reads the rings and closes who has ended. */
+void event_registry_tend(struct event_registry *registry, uint64_t now_ns);
+
+/* No more samples: closes all, though they live on. */
+void event_registry_stop(struct event_registry *registry);
+
+/* The one that lives under that pid, or NULL. */
+struct event_process *event_registry_find(const struct event_registry *registry, pid_t pid);
+
+/* A closed one has had its last profile written. */
+void event_registry_release(struct event_registry *registry, struct event_process *process);
+
+/* Has COMMAND's end, if it has ended, been dealt with? Is nobody left? */
+bool event_registry_settled(const struct event_registry *registry);
+bool event_registry_empty(const struct event_registry *registry);
+
+#endif

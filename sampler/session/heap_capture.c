@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/session/heap_capture.h"
+
+#include "sampler/heap/lifetime.h"
+#include "sampler/linux/clock.h"
+#include "sampler/loader/preload_library.h"
+#include "sampler/region/region_takeover.h"
+#include "sampler/snapshot/summary.h"
+#include "sampler/terminal/log_line.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	LIVE_MAX = 1 << 20, /* live samples of an image and its children */
+	/* Here and below, auto has the hook copy stacks first and trap when its buffers are full. */
+	COPY_PERIOD_BYTES = 16 << 10,
+};
+
+/* ---- opening */
+
+int heap_capture_probe(struct heap_capture *h, const struct options *options)
+{
+	int ignored;
+	h->options = options;
+	/* The heap's rings take what the limits leave: the least that the events' need is kept from them. */
+	struct rings *kept = options->event_count ? rings_open(EVENT_RING_BYTES_LEAST, &ignored) : NULL;
+	int error = probe_open(
+	    &h->probe, options->backend, options->library, options->stack_bytes, options->period_bytes);
+	rings_close(kept);
+	return error;
+}
+
+static int open_pool(struct heap_capture *h)
+{
+	const struct options *options = h->options;
+	bool copies_first = options->backend == BACKEND_AUTO && region_clock() == CLOCK_MONOTONIC;
+	const struct region_options region = {
+	    .period_bytes = options->period_bytes,
+	    .dump_bytes = h->probe.rings ? h->probe.dump_bytes : 0,
+	    .clock_id = region_clock(),
+	    .live_max = LIVE_MAX,
+	    .copy_period_bytes = copies_first ? COPY_PERIOD_BYTES : 0,
+	    .mode = h->probe.backend == BACKEND_UPROBE ? REGION_MODE_TRIGGER : REGION_MODE_COPY,
+	    .snapshot_signal = (uint32_t)options->signal,
+	    .start_paused = options->paused,
+	    .no_peak = options->no_peak,
+	    .record_mmap = options->record_mmap,
+	};
+	h->pool = region_pool_new(&region);
+	if (!h->pool)
+		return -errno;
+	if (region_pool_socket_error(h->pool) && options->verbosity >= 0)
+		log_line("what other users execute is not profiled: no socket for them: %s",
+		    strerror(-region_pool_socket_error(h->pool)));
+	return 0;
+}
+
+static int watch(int epoll_fd, int fd, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.fd = fd};
+	return fd < 0 || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+}
+
+/* A comment in every profile. */
+static void describe(void *context, char *text, size_t bytes)
+{
+	const struct heap_capture *h = context;
+	char period[32], missed[256], changed[256];
+	registry_describe_missed(&h->registry, missed, sizeof(missed));
+	backend_fallback_describe(&h->registry.fallback, changed, sizeof(changed));
+	snprintf(text, bytes,
+	    "period %s, backend %s, stack dump %u bytes; of all processes: %" PRIu64
+	    " records lost in the rings, %" PRIu64 " bad%s%s%s%s",
+	    summary_bytes((double)h->source.period_bytes, period, sizeof(period)),
+	    backend_name(h->probe.backend), h->probe.dump_bytes, h->intake.ring_lost, h->intake.bad,
+	    missed[0] ? "; " : "", missed, changed[0] ? "; " : "", changed);
+}
+
+int heap_capture_open(struct heap_capture *h, const struct heap_capture_setup *setup)
+{
+	const struct options *options = h->options;
+	lifetime_set_temporary(options->temporary_ns);
+	int error = intake_init(&h->intake, setup->modules, h->probe.regs_mask, h->probe.rings != NULL);
+	if (!error)
+		error = open_pool(h);
+	if (error)
+		return error;
+	h->source = (struct heap_source){
+	    .base = {.kind = &heap_source_kind, .scheduler = setup->scheduler},
+	    .registry = &h->registry,
+	    .events = setup->events,
+	    .describe = describe,
+	    .context = h,
+	    .period_bytes = options->period_bytes,
+	};
+	h->registry = (struct registry){
+	    .intake = &h->intake,
+	    .pool = h->pool,
+	    .probe = &h->probe,
+	    .modules = setup->modules,
+	    .epoll_fd = setup->epoll_fd,
+	    .verbosity = options->verbosity,
+	    .may_yield = options->backend == BACKEND_AUTO,
+	    .labels = options->labels,
+	    .launch = setup->launch,
+	    .listener = scheduler_listener(&h->source.base),
+	};
+	registry_init(&h->registry);
+	h->limits = (struct self_limits){
+	    .rss_max_bytes = options->rss_max_bytes, .cpu_max_percent = options->cpu_max_percent};
+	poll_interval_begin(&h->pace, clock_now_ns());
+	error = watch(setup->epoll_fd, region_pool_fd(h->pool), EPOLLOUT | EPOLLET);
+	if (!error)
+		error = watch(setup->epoll_fd, region_pool_socket_fd(h->pool), EPOLLIN);
+	for (size_t i = 0; h->probe.rings && i < rings_count(h->probe.rings) && !error; i++)
+		error = watch(setup->epoll_fd, rings_fd(h->probe.rings, i), EPOLLIN);
+	return error;
+}
+
+void heap_capture_close(struct heap_capture *h)
+{
+	if (h->registry.intake)
+		registry_fini(&h->registry);
+	region_pool_free(h->pool);
+	intake_fini(&h->intake);
+	probe_close(&h->probe);
+}
+
+/* A uprobe on the library that the target has mapped. The target says which that is, and is not believed. */
+static int probe_of_orphan(struct heap_capture *h, pid_t pid, uint64_t trigger_address)
+{
+	char own[PATH_MAX], library[32];
+	uint64_t mapped_offset, offset;
+	int fd = preload_library_find(own, sizeof(own));
+	if (fd == 0)
+		fd = region_takeover_library(pid, trigger_address, own, &mapped_offset);
+	if (fd < 0)
+		return fd;
+	int error = probe_find_trigger(fd, &offset);
+	if (!error && offset != mapped_offset)
+		error = -EPROTO;
+	snprintf(library, sizeof(library), "/proc/self/fd/%d", fd);
+	if (!error)
+		error = probe_open(&h->probe, BACKEND_UPROBE, library, h->options->stack_bytes,
+		    h->options->period_bytes);
+	close(fd);
+	return error;
+}
+
+/* Breakpoints would have to be put on each process anew, threads and all: a uprobe, or the copy backend. */
+int heap_capture_find_orphan(
+    struct heap_capture *h, struct options *options, pid_t pid, struct region **region)
+{
+	*region = calloc(1, sizeof(**region));
+	int error = *region ? region_takeover_open(pid, *region) : -ENOMEM;
+	if (error) {
+		free(*region);
+		return error;
+	}
+	h->options = options;
+	options->period_bytes = atomic_load(&region_header(*region)->period_bytes);
+	if (probe_of_orphan(h, pid, region_header(*region)->trigger_address) != 0)
+		error = probe_open(&h->probe, BACKEND_COPY, "", options->stack_bytes, options->period_bytes);
+	if (error) {
+		region_close(*region);
+		free(*region);
+	}
+	return error;
+}
+
+/* ---- running */
+
+bool heap_capture_event(struct heap_capture *h, int fd)
+{
+	if (fd == region_pool_socket_fd(h->pool))
+		region_pool_knock(h->pool);
+	return fd == region_pool_socket_fd(h->pool) || fd == region_pool_fd(h->pool);
+}
+
+bool heap_capture_look(struct heap_capture *h, bool ended)
+{
+	const uint64_t arrivals = h->registry.arrivals, requests = h->registry.requests;
+	struct poll_interval_findings found = {.processes = registry_tend(&h->registry)};
+	uint64_t looked_ns = clock_now_ns();
+	found.samples = registry_drain(&h->registry);
+	if (ended)
+		registry_finish_ended(&h->registry);
+	found.processes += h->registry.arrivals - arrivals;
+	found.requests = h->registry.requests - requests;
+	poll_interval_note(&h->pace, &found, looked_ns);
+	return found.requests > 0;
+}
+
+void heap_capture_limit(struct heap_capture *h)
+{
+	enum self_limits_verdict verdict = self_limits_look(&h->limits, clock_now_ns());
+	if (verdict == SELF_LIMITS_FINE || h->source.period_bytes >= PERIOD_BYTES_MAX)
+		return;
+	char period[32];
+	h->source.period_bytes *= 2;
+	h->limits.raised++;
+	registry_set_period(&h->registry, h->source.period_bytes);
+	if (h->options->verbosity > 0 || h->limits.raised == 1)
+		log_line("the sampler takes more %s than it may: the period is %s now",
+		    verdict == SELF_LIMITS_MEMORY ? "memory" : "CPU time",
+		    summary_bytes((double)h->source.period_bytes, period, sizeof(period)));
+}
+
+void heap_capture_say_missed(struct heap_capture *h)
+{
+	char text[256];
+	uint64_t unsaid = scheduler_unsaid(&h->source.base);
+	if (!h->registry.command_seen && h->options->verbosity >= 0)
+		log_line("no profile of %s: it did not load libheaptap.so (statically linked, setuid, or it "
+		         "cleared LD_PRELOAD)",
+		    h->options->operands[0]);
+	if (unsaid)
+		log_line("and %" PRIu64 " more processes, profiled like these (-v shows each)", unsaid);
+	registry_describe_missed(&h->registry, text, sizeof(text));
+	if (text[0] && h->options->verbosity >= 0)
+		log_line("%s", text);
+}

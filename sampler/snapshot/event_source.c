@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/snapshot/event_source.h"
+
+#include "sampler/linux/clock.h"
+#include "sampler/snapshot/event_snapshot.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- taking */
+
+static int copy_rows(struct event_sheet *sheet, const struct event_book *book)
+{
+	sheet->count = event_book_count(book);
+	sheet->total = event_book_total(book);
+	sheet->rows = calloc(sheet->count + 1, sizeof(*sheet->rows));
+	if (!sheet->rows)
+		return -ENOMEM;
+	if (sheet->count)
+		memcpy(sheet->rows, event_book_rows(book), sheet->count * sizeof(*sheet->rows));
+	return 0;
+}
+
+static int fill_sheet(const struct event_source *source, struct event_snapshot *snapshot, size_t event,
+    const struct snapshot_request *request)
+{
+	struct event_sheet *sheet = &snapshot->sheets[event];
+	const struct event_intake *intake = &source->registry->intake;
+	const struct target *target = &snapshot->subject->target;
+	const struct event_book *book = snapshot->subject->books[event];
+	char name[EVENT_TEXT_BYTES + 96], path[PATH_MAX];
+	sheet->event = &intake->events[event];
+	counters_read(source->registry->counters, event, &sheet->counters);
+	sheet->sum = intake->sum[event];
+	sheet->throttled = intake->throttled[event];
+	sheet->lost_here = intake->sampled <= 1 ? sheet->counters.lost : 0;
+	bool of_command = target->command && target->end != TARGET_EXEC;
+	if (!book && !(request->kind == SNAPSHOT_EXIT && of_command))
+		return 0;
+	int error = book ? copy_rows(sheet, book) : 0;
+	snprintf(name, sizeof(name), "%s-%s", sheet->event->label, request->name);
+	if (!error)
+		error = scheduler_claim(source->base.scheduler, target, name, path, sizeof(path));
+	return error ? error : event_snapshot_set_path(snapshot, event, path);
+}
+
+static int take(struct snapshot_source *base, struct target *target, const struct snapshot_request *request,
+    struct snapshot **snapshot)
+{
+	const struct event_source *source = (const struct event_source *)base;
+	const struct process *heap = source->heaps ? registry_find(source->heaps, target->pid) : NULL;
+	struct event_snapshot *s = event_snapshot_new();
+	if (!s)
+		return -ENOMEM;
+	s->subject = (struct event_process *)target;
+	event_process_look(s->subject);
+	if (heap) /* the same name that the profiles of its heap have */
+		memcpy(target->title, heap->target.title, sizeof(target->title));
+	s->base.unix_ns = clock_unix_ns();
+	s->duration_ns = clock_now_ns() - target->start_ns;
+	s->bad = source->registry->intake.bad;
+	s->sheet_count = source->registry->intake.event_count;
+	int error = 0;
+	for (size_t i = 0; i < s->sheet_count && !error; i++)
+		error = fill_sheet(source, s, i, request);
+	if (error)
+		s->base.item.discard(&s->base.item);
+	else
+		*snapshot = &s->base;
+	return error;
+}
+
+void event_source_take(struct event_source *source, pid_t pid, const char *name, const char *cause)
+{
+	event_registry_drain(source->registry);
+	struct event_process *s = pid > 0 ? event_registry_find(source->registry, pid) : NULL;
+	if (s && event_process_has_samples(s))
+		scheduler_take(&source->base, &s->target, name, cause);
+}
+
+/* ---- what the scheduler asks */
+
+/* One whose heap is profiled has its events written with it. But nobody writes at every interval the heap
+ * of a process that has not been sampled yet. */
+static bool has(
+    const struct snapshot_source *base, const struct target *target, enum snapshot_reason reason)
+{
+	const struct event_source *source = (const struct event_source *)base;
+	const struct process *heap = NULL;
+	if (reason != SNAPSHOT_END && source->heaps)
+		heap = registry_find(source->heaps, target->pid);
+	if (heap && (reason == SNAPSHOT_REQUESTED || process_samples(heap) > 0))
+		return false;
+	return event_process_has_samples((const struct event_process *)target);
+}
+
+static void keep(struct snapshot_series *series, const struct snapshot *snapshot, size_t count)
+{
+	const struct event_snapshot *s = (const struct event_snapshot *)snapshot;
+	for (size_t i = 0; i < s->sheet_count; i++)
+		if (s->sheets[i].base.path)
+			snapshot_series_keep(series, s->sheets[i].base.path, NULL, count * s->sheet_count);
+}
+
+static void release(struct snapshot_source *base, struct target *target)
+{
+	event_registry_release(((struct event_source *)base)->registry, (struct event_process *)target);
+}
+
+const struct snapshot_source_kind event_source_kind = {
+    .has = has,
+    .take = take,
+    .keep = keep,
+    .print = event_snapshot_print,
+    .release = release,
+};

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Snapshots of events.
+ *
+ * A process that is also profiled for its heap has its events written whenever its heap is, under the same
+ * number (event_source_take). For all others the same rules hold by themselves: interval, SIGUSR1 to the
+ * sampler, `heaptap snapshot`, the end.
+ */
+#ifndef SAMPLER_SNAPSHOT_EVENT_SOURCE_H
+#define SAMPLER_SNAPSHOT_EVENT_SOURCE_H
+
+#include "sampler/events/event_registry.h"
+#include "sampler/heap/registry.h"
+#include "sampler/snapshot/scheduler.h"
+
+struct event_source {
+	struct snapshot_source base;     /* first */
+	struct event_registry *registry; /* borrowed, as the next is */
+	const struct registry *heaps;    /* those whose heap is profiled too; NULL: nobody's */
+};
+
+extern const struct snapshot_source_kind event_source_kind;
+
+/* A snapshot of a process' heap was taken under that name. */
+void event_source_take(struct event_source *source, pid_t pid, const char *name, const char *cause);
+
+#endif

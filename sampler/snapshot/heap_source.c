@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/snapshot/heap_source.h"
+
+#include "sampler/snapshot/heap_snapshot.h"
+#include "sampler/snapshot/summary.h"
+#include "sampler/terminal/log_line.h"
+#include "sampler/linux/clock.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* ---- names */
+
+/* Another file of the same instant: its path, for free(); NULL: it cannot have one, which is said once. */
+static char *extra_path(const struct scheduler *scheduler, const struct target *target, const char *name)
+{
+	char path[PATH_MAX];
+	int error = scheduler_claim(scheduler, target, name, path, sizeof(path));
+	if (error && !target->series->extra_error)
+		log_line("no file %s of pid %d: %s", name, (int)target->pid, strerror(-error));
+	target->series->extra_error = error;
+	return error ? NULL : strdup(path);
+}
+
+/* The path of a file that is written again and again, made when first needed; NULL: it cannot have one. */
+static const char *standing_path(
+    const struct scheduler *scheduler, const struct target *target, const char *name, char **path)
+{
+	if (!*path)
+		*path = extra_path(scheduler, target, name);
+	return *path;
+}
+
+/* Likewise of one with JSON lines: "a/heaptap.x.1.timeline.pb.gz" -> "a/heaptap.x.1.timeline.jsonl" */
+static const char *standing_jsonl(
+    const struct scheduler *scheduler, const struct target *target, const char *name, char **path)
+{
+	static const char profile[] = ".pb.gz", lines[] = ".jsonl";
+	if (*path)
+		return *path;
+	char *plain = extra_path(scheduler, target, name);
+	size_t length = plain ? strlen(plain) : 0, suffix = sizeof(profile) - 1;
+	if (length > suffix && strcmp(plain + length - suffix, profile) == 0)
+		length -= suffix;
+	if (plain && asprintf(path, "%.*s%s", (int)length, plain, lines) < 0)
+		*path = NULL;
+	free(plain);
+	return *path;
+}
+
+/* ---- taking */
+
+static void describe_trouble(const struct process *process, const struct snapshot_series *series,
+    uint64_t now_ns, char *text, size_t text_bytes)
+{
+	const struct region_place *place = region_place(process->image->region, process->place);
+	uint64_t paused_ns = atomic_load(&place->paused_ns), since_ns = atomic_load(&place->paused_since_ns);
+	bool paused = atomic_load(&place->paused) == 1;
+	int at = 0;
+	text[0] = '\0';
+	if (paused && now_ns > since_ns)
+		paused_ns += now_ns - since_ns;
+	if (series->skipped || series->failed)
+		at = snprintf(text, text_bytes,
+		    "snapshots before this one: %" PRIu64 " skipped, %" PRIu64 " not written",
+		    series->skipped, series->failed);
+	if (paused_ns && at < (int)text_bytes)
+		snprintf(text + at, text_bytes - (size_t)at, "%ssampling was paused for %.3f s%s",
+		    at ? "; " : "", (double)paused_ns / 1e9, paused ? " and is now" : "");
+}
+
+static void add_peak(const struct scheduler *scheduler, struct heap_snapshot *s, struct snapshot_series *series,
+    enum snapshot_kind kind, const struct live_scan *live_scan)
+{
+	const struct heap *heap = s->process->heap;
+	if (!live_scan->peak_order ||
+	    (kind == SNAPSHOT_NUMBERED && live_scan->peak_order == series->peak_written) ||
+	    heap_view_make(&s->peak, HEAP_VIEW_PEAK, heap, live_scan) != 0)
+		return;
+	series->peak_written = live_scan->peak_order;
+	s->peak_path = standing_path(scheduler, series->target, "peak", &series->peak_path);
+	s->peak_unix_ns = s->base.unix_ns - (int64_t)(live_scan->now_ns - live_scan->peak_ns);
+	s->peak_missing = live_scan->peak_missing;
+}
+
+/* The difference to the last periodic snapshot, beside this one. */
+static void add_delta(const struct scheduler *scheduler, struct heap_snapshot *s, const char *name,
+    const struct live_scan *live_scan)
+{
+	struct heap *heap = s->process->heap;
+	uint64_t since_ns = heap_last_mark(heap)->time_ns;
+	char delta_name[128];
+	if (!since_ns)
+		since_ns = s->process->target.start_ns;
+	snprintf(delta_name, sizeof(delta_name), "%s-delta", name);
+	s->delta_ns = live_scan->now_ns > since_ns ? live_scan->now_ns - since_ns : 1;
+	if (heap_view_make(&s->delta, HEAP_VIEW_DELTA, heap, live_scan) == 0)
+		s->delta_path = extra_path(scheduler, &s->process->target, delta_name);
+	heap_mark(heap, live_scan->counted, live_scan->now_ns);
+}
+
+static int add_views(struct heap_source *source, struct heap_snapshot *s, struct snapshot_series *series,
+    const struct snapshot_request *request)
+{
+	const struct scheduler *scheduler = source->base.scheduler;
+	const struct snapshot_settings *settings = scheduler_setup(scheduler)->settings;
+	struct process *process = s->process;
+	struct live_scan live_scan;
+	int error = live_scan_take(&live_scan, process->image->region, process->place);
+	if (!error) {
+		registry_drain(source->registry);
+		error = heap_view_make(&s->view, HEAP_VIEW_LIVE, process->heap, &live_scan);
+	}
+	if (error) {
+		live_scan_fini(&live_scan);
+		return error;
+	}
+	s->base.unix_ns = clock_unix_ns();
+	s->frees_lost = process->image->frees_lost;
+	add_peak(scheduler, s, series, request->kind, &live_scan);
+	if (settings->delta && request->periodic)
+		add_delta(scheduler, s, request->name, &live_scan);
+	if (settings->timeline) {
+		timeline_note(&series->timeline, region_place(process->image->region, process->place),
+		    process->target.closed ? 0 : process->target.pid, s->view.lost_alloc.samples,
+		    live_scan.now_ns, true);
+		s->timeline = &series->timeline;
+		s->timeline_path = standing_jsonl(scheduler, series->target, "timeline", &series->timeline_path);
+	}
+	if (settings->lifetimes)
+		s->lifetimes_path = standing_jsonl(scheduler, series->target, "lifetimes", &series->lifetimes_path);
+	describe_trouble(process, series, live_scan.now_ns, s->trouble, sizeof(s->trouble));
+	if (!s->lifetimes_path)
+		live_scan_fini(&live_scan);
+	s->live_scan = live_scan; /* now_ns is needed in any case */
+	return 0;
+}
+
+static int take(struct snapshot_source *base, struct target *target, const struct snapshot_request *request,
+    struct snapshot **snapshot)
+{
+	struct heap_source *source = (struct heap_source *)base;
+	struct heap_snapshot *s = heap_snapshot_new();
+	if (!s)
+		return -ENOMEM;
+	s->base.path = s->path;
+	s->process = (struct process *)target;
+	s->period_bytes = source->period_bytes;
+	source->describe(source->context, s->session, sizeof(s->session));
+	int error = scheduler_claim(base->scheduler, target, request->name, s->path, sizeof(s->path));
+	if (!error)
+		error = add_views(source, s, target->series, request);
+	if (error)
+		s->base.item.discard(&s->base.item);
+	else
+		*snapshot = &s->base;
+	return error;
+}
+
+/* ---- requests in the shared memory */
+
+/* The words in the process' place; hostile, so they are only compared. */
+static void read_requests(const struct process *process, struct snapshot_series *series)
+{
+	struct region_place *place = region_place(process->image->region, process->place);
+	uint32_t signals = atomic_load(&place->signals), asked = atomic_load(&place->asked);
+	char name[REGION_NAME_BYTES], cause[128];
+	if (signals != series->signals_seen)
+		snapshot_series_want(series, "a signal to the process", NULL, 0);
+	series->signals_seen = signals;
+	if (asked == series->asked_seen)
+		return;
+	memcpy(name, place->asked_name, sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	snprintf(cause, sizeof(cause), "asked for by the program%s%s", name[0] ? ": " : "", name);
+	snapshot_series_want(series, cause, name, 0);
+	series->asked_seen = asked;
+}
+
+/* The books are read: heaptap_snapshot() may return. A snapshot of the events goes with it. */
+static void taken(
+    struct snapshot_source *base, struct target *target, const struct snapshot_request *request, int error)
+{
+	const struct heap_source *source = (const struct heap_source *)base;
+	const struct process *process = (const struct process *)target;
+	struct region_place *place = region_place(process->image->region, process->place);
+	if (!request->periodic &&
+	    atomic_exchange(&place->answered, target->series->asked_seen) != target->series->asked_seen)
+		syscall(SYS_futex, &place->answered, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+	if (!error && source->events)
+		event_source_take(source->events, target->pid, request->name, request->cause);
+}
+
+static void look(struct snapshot_source *base, struct target *target, uint64_t now_ns, bool rarely)
+{
+	const struct process *process = (const struct process *)target;
+	struct snapshot_series *series = target->series;
+	if (rarely && scheduler_setup(base->scheduler)->settings->timeline) {
+		uint64_t counted = process_samples(process), arrived = heap_total(process->heap).samples;
+		timeline_note(&series->timeline, region_place(process->image->region, process->place),
+		    target->pid, counted > arrived ? counted - arrived : 0, now_ns, false);
+	}
+	read_requests(process, series);
+}
+
+/* ---- what the scheduler asks */
+
+static bool has(
+    const struct snapshot_source *base, const struct target *target, enum snapshot_reason reason)
+{
+	const struct process *process = (const struct process *)target;
+	return reason == SNAPSHOT_REQUESTED || process_samples(process) > 0 ||
+	    (reason == SNAPSHOT_END && process->counters.taken > 0);
+}
+
+static void keep(struct snapshot_series *series, const struct snapshot *snapshot, size_t count)
+{
+	const struct heap_snapshot *s = (const struct heap_snapshot *)snapshot;
+	snapshot_series_keep(series, s->path, s->delta_path, count);
+}
+
+static void print(const struct snapshot *snapshot, int error)
+{
+	summary_print((const struct heap_snapshot *)snapshot, error);
+}
+
+static void release(struct snapshot_source *base, struct target *target)
+{
+	registry_release(((struct heap_source *)base)->registry, (struct process *)target);
+}
+
+const struct snapshot_source_kind heap_source_kind = {
+    .look = look,
+    .has = has,
+    .take = take,
+    .taken = taken,
+    .keep = keep,
+    .print = print,
+    .release = release,
+};

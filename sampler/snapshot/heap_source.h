@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Snapshots of heaps.
+ *
+ * To take one: 1. copy the live slots (live_scan), 2. drain rings and buffers, 3. join books and slots into
+ * rows (heap_view), 4. the writer forks a child that symbolizes and writes.
+ */
+#ifndef SAMPLER_SNAPSHOT_HEAP_SOURCE_H
+#define SAMPLER_SNAPSHOT_HEAP_SOURCE_H
+
+#include "sampler/heap/registry.h"
+#include "sampler/snapshot/event_source.h"
+#include "sampler/snapshot/scheduler.h"
+
+struct heap_source {
+	struct snapshot_source base; /* first */
+	struct registry *registry;   /* borrowed, as all here are */
+	struct event_source *events; /* takes its own with each numbered one; NULL: none */
+	/* A line about the session for every profile. */
+	void (*describe)(void *context, char *text, size_t text_bytes);
+	void *context;
+	uint64_t period_bytes; /* in force */
+};
+
+extern const struct snapshot_source_kind heap_source_kind;
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* COMMAND of the command line, as the front process tells of it. */
+#ifndef SAMPLER_TARGET_LAUNCH_H
+#define SAMPLER_TARGET_LAUNCH_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct launch {
+	pid_t pid;         /* 0: not started yet, or it could not be executed */
+	bool ended;        /* also when there is none to wait for */
+	bool front_gone;   /* nobody will tell its status */
+	bool status_known; /* then: */
+	int status;        /* wait status */
+};
+
+#endif
