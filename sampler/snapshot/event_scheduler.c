@@ -105,7 +105,7 @@ static struct event_snapshot *take(struct event_scheduler *a, struct event_proce
 	if (snapshot) {
 		snapshot->subject = s;
 		snapshot->kind = kind;
-		snapshot->item.detail = (int)options->symbols;
+		snapshot->item.detail = options->symbols;
 		snapshot->item.urgent = kind == SNAPSHOT_EXIT && s->pid == a->command;
 		snapshot->debuginfod = options->debuginfod;
 		snapshot->sync = options->sync;

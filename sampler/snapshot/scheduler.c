@@ -170,7 +170,7 @@ static struct snapshot *take(struct scheduler *a, struct process *process, enum 
 	s->process = process;
 	s->kind = kind;
 	s->period_bytes = a->period_bytes;
-	s->item.detail = (int)a->setup.options->symbols;
+	s->item.detail = a->setup.options->symbols;
 	s->debuginfod = a->setup.options->debuginfod;
 	s->sync = a->setup.options->sync;
 	snprintf(s->cause, sizeof(s->cause), "%s, %s", name, cause);

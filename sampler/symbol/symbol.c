@@ -335,7 +335,7 @@ int symbols_resolve(struct symbols *symbols, const struct symbol_file *file, con
 
 	*facts = (struct symbol_facts){0};
 	memset(out, 0, n * sizeof(*out));
-	if (symbols->options.level == SYMBOL_RAW)
+	if (symbols->options.detail == SYMBOL_RAW)
 		return 0;
 	memo = memo_of(symbols, file);
 	memo = memo ? memo : &once;

@@ -157,7 +157,7 @@ int symcodec_encode(const struct symbol_facts *facts, const uint64_t *vaddrs,
 	struct encoder encoder = {0};
 
 	for (size_t i = 0; i < n; i++)
-		if (results[i].frame_count > SYMCODEC_FRAMES_MAX || (i > 0 && vaddrs[i] <= vaddrs[i - 1]))
+		if (results[i].frame_count > SYMBOL_FRAMES_MAX || (i > 0 && vaddrs[i] <= vaddrs[i - 1]))
 			return -EINVAL;
 	encoder.error = collect_strings(&encoder, results, n);
 	if (!encoder.error)
@@ -223,12 +223,12 @@ static void get_frame(struct decoder *decoder, struct symbol_frame *frame)
 /* One pass over all addresses; without each() it only checks. */
 static int get_results(struct decoder *decoder, symcodec_each_fn *each, void *arg)
 {
-	struct symbol_frame frames[SYMCODEC_FRAMES_MAX];
+	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
 	uint64_t left = get_number(decoder, UINT64_MAX), vaddr = 0;
 
 	for (bool first = true; left > 0 && !decoder->bad; left--, first = false) {
 		uint64_t step = get_number(decoder, UINT64_MAX - vaddr);
-		uint64_t head = get_number(decoder, 2 * SYMCODEC_FRAMES_MAX + 1);
+		uint64_t head = get_number(decoder, 2 * SYMBOL_FRAMES_MAX + 1);
 		struct symbol_result result = {frames, (uint32_t)(head / 2), head & 1};
 		int stop;
 
