@@ -18,7 +18,7 @@
 #ifndef SAMPLER_PERF_PROBE_H
 #define SAMPLER_PERF_PROBE_H
 
-#include "sampler/cli/options.h"
+#include "sampler/perf/backend.h"
 #include "sampler/perf/ring.h"
 
 #include <sys/types.h>

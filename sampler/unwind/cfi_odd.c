@@ -115,7 +115,7 @@ struct cfi_odd *cfi_odd_new(const struct regs_arch *arch, Dwarf_Frame *frame, in
 		return NULL;
 	}
 	/* As in cfi.c: what a callee must keep is not lost for want of a rule. */
-	for (unsigned i = 0; i < arch->n_tracked; i++)
+	for (unsigned i = 0; i < arch->tracked_count; i++)
 		if (odd->reg[arch->tracked[i]].how == CFI_ODD_UNKNOWN)
 			odd->reg[arch->tracked[i]].how = CFI_ODD_SAME;
 	return odd;

@@ -315,23 +315,6 @@ int maps_add(struct maps *maps, const struct map_range *range)
 	return err;
 }
 
-int maps_add_record(struct maps *maps, const struct record *record)
-{
-	const struct map_range range = {
-	    .start = record->start,
-	    .len = record->length,
-	    .pgoff = record->file_offset,
-	    .prot = record->protection,
-	    .path = record->path,
-	    .build_id = record->build_id_bytes ? record->build_id : NULL,
-	    .build_id_len = record->build_id_bytes,
-	    .major = record->major,
-	    .minor = record->minor,
-	    .ino = record->ino,
-	};
-	return maps_add(maps, &range);
-}
-
 uint64_t maps_retry_ns(uint64_t before_ns, bool helped)
 {
 	if (helped || before_ns < RETRY_NS)

@@ -210,7 +210,7 @@ static inline bool step_compact(struct walk *w, const struct cfi_rule *rule)
 	    sp < w->in->stack_address || !known(regs, rule->cfa_reg) || rule->ra_in_register)
 		return false;
 	at = (const char *)w->in->stack + (cfa - w->in->stack_address);
-	for (unsigned i = 0; i < arch->n_tracked; i++) {
+	for (unsigned i = 0; i < arch->tracked_count; i++) {
 		uint64_t *r = &regs->r[arch->tracked[i]], is_saved = rule->saved >> i & 1;
 		memcpy(&word, at + rule->offset[i], 8);
 		READ_ONCE_ONLY(word);
