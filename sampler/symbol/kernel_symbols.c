@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/symbol/kernel_symbols.h"
 
+#include "pprof/array.h"
+
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -111,13 +113,6 @@ size_t kernel_symbols_count(const struct kernel_symbols *s)
 
 const char *kernel_symbols_find(const struct kernel_symbols *s, uint64_t address)
 {
-	size_t low = 0, high = s->count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (s->symbols[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? s->symbols[low - 1].name : NULL;
+	size_t after = ARRAY_UPPER_BOUND(s->symbols, s->count, address, address);
+	return after ? s->symbols[after - 1].name : NULL;
 }

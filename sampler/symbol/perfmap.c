@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pprof/array.h"
 #include "sampler/symbol/string_pool.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/regular_file.h"
@@ -216,17 +217,9 @@ size_t perfmap_count(const struct perfmap *map)
 
 const char *perfmap_find(const struct perfmap *map, uint64_t addr)
 {
-	size_t low = 0, high = map->count;
+	size_t at = ARRAY_UPPER_BOUND(map->ranges, map->count, end, addr);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (map->ranges[middle].end <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < map->count && map->ranges[low].start <= addr ? map->ranges[low].name : NULL;
+	return at < map->count && map->ranges[at].start <= addr ? map->ranges[at].name : NULL;
 }
 
 /*

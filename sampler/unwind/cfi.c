@@ -268,7 +268,7 @@ static const struct cfi_rule *compile_odd(
 	rule->signal_frame = signal_frame;
 	rule->odd = odd;
 	cfi->odd_count++;
-	cfi->odd_bytes += sizeof(*odd) + odd->n_ops * sizeof(*odd->ops);
+	cfi->odd_bytes += sizeof(*odd) + odd->op_count * sizeof(*odd->ops);
 	return rule;
 }
 
