@@ -63,15 +63,8 @@ static bool take_space(const char **at, const char *end)
 
 static bool range_push(struct perfmap *map, const struct range *range)
 {
-	if (map->count == map->capacity) {
-		size_t capacity = map->capacity ? map->capacity * 2 : 256;
-		struct range *ranges = reallocarray(map->ranges, capacity, sizeof(*ranges));
-
-		if (!ranges)
-			return false;
-		map->ranges = ranges;
-		map->capacity = capacity;
-	}
+	if (array_reserve(&map->ranges, &map->capacity, map->count + 1, sizeof(*map->ranges)) != 0)
+		return false;
 	map->ranges[map->count++] = *range;
 	return true;
 }
