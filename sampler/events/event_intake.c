@@ -2,6 +2,7 @@
 #include "sampler/events/event_intake.h"
 
 #include "sampler/linux/clock.h"
+#include "sampler/target/map_record.h"
 #include "sampler/target/walk.h"
 
 #include <errno.h>
@@ -163,8 +164,9 @@ static void take_comm(struct event_intake *intake, const struct record *record)
 static void take_mmap(struct event_intake *intake, const struct record *record)
 {
 	struct event_process *s = event_processes_find(&intake->subjects, (pid_t)record->pid);
+	const struct map_range range = map_record_range(record);
 	if (s)
-		maps_add_record(s->target.maps, record);
+		maps_add(s->target.maps, &range);
 }
 
 static void take_record(void *context, const struct record *record)
