@@ -63,6 +63,7 @@ static inline void stranger_await_end(const struct stranger *stranger)
 
 static inline void stranger_end(struct stranger *stranger)
 {
+	shutdown(stranger->fd, SHUT_RDWR); /* others that we have started since have it open too */
 	close(stranger->fd);
 	stranger_await_end(stranger);
 	close(stranger->pidfd);
