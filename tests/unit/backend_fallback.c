@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The steps from uprobe to breakpoint to copy: by what a region's numbers say, and with real breakpoints on real
- * processes where the kernel permits them. The clock is the test's.
+ * The steps from uprobe to breakpoint to copy: by what a region's numbers say, and with real breakpoints on
+ * real processes where the kernel permits them. The clock is the test's.
  */
 #include "sampler/heap/backend_fallback.h"
 
