@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who a place in a region is: real processes that map it, that do not, that have ended; numbers that lie; what
- * they had mapped by their own word; what children got from their parents.
+ * Who a place in a region is: real processes that map it, that do not, that have ended; numbers that lie;
+ * what they had mapped by their own word; what children got from their parents.
  */
 #include "sampler/heap/process.h"
 

@@ -209,10 +209,8 @@ static void a_forked_child_has_a_place_of_its_own(void **state)
 	struct scene *s = *state;
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
-	/* The child allocates, says so, and waits for its own end. */
-	pid_t child = (pid_t)tell(&shell,
-	    "(x=a$$; y=$x$x$x; exec 9</dev/null; sh -c 'echo $PPID'; "
-	    "while :; do sleep 1; done) &\n");
+	/* The child allocates, says so, and waits for the end of the socket. */
+	pid_t child = (pid_t)tell(&shell, "exec 3<&0; (x=a$$; y=$x$x$x; sh -c 'echo $PPID'; read z <&3) &\n");
 	LOOK_UNTIL(s, registry_find(&s->registry, child) && registry_find(&s->registry, shell.pid));
 	const struct process *process = registry_find(&s->registry, child);
 	const struct process *parent = registry_find(&s->registry, shell.pid);
@@ -287,6 +285,8 @@ static void an_image_stays_until_its_profiles_are_written(void **state)
 		look(s); /* longer than it lingers */
 	assert_false(registry_empty(&s->registry));
 	registry_release(&s->registry, s->held[0]);
+	/* Children may still ask for stacks that they inherited from it. */
+	assert_ptr_equal(s->intake.images->process[0], s->held[0]);
 	LOOK_UNTIL(s, registry_empty(&s->registry));
 }
 
