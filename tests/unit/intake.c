@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What comes by records and by stack buffers, into the books of two places of one region: true, doubled, late,
+ * What comes by records and by stack buffers, into the books of two places: true, doubled, late,
  * and from a target that writes whatever it likes.
  */
 #include "sampler/heap/intake.h"
