@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From stacks to a profile's tables: a real library, there and gone; JIT code; the kernel's; markers; cuts.
- * */
+/* From stacks to a profile: a real library, there and gone; JIT code; the kernel; markers; what is cut. */
 #include "sampler/snapshot/symbolizer.h"
 
 #include <inttypes.h>
