@@ -6,6 +6,7 @@
 
 #include "pprof/json.h"
 #include "pprof/tree.h"
+#include "pprof/utf8.h"
 
 /* The page, a string that ends with NUL; the Makefile knows that this object depends on the file. */
 __asm__(".pushsection .rodata\n"
@@ -66,13 +67,12 @@ static void write_data(FILE *out, const struct traces *t, const struct tree *tre
 
 static void write_html(FILE *out, const char *text)
 {
-	for (; *text; text++) {
-		if (*text == '<')
-			fputs("&lt;", out);
-		else if (*text == '&')
-			fputs("&amp;", out);
-		else
-			putc(*text, out);
+	while (*text) {
+		if (*text != '<' && *text != '&') {
+			text = utf8_put(out, text, '?');
+			continue;
+		}
+		fputs(*text++ == '<' ? "&lt;" : "&amp;", out);
 	}
 }
 

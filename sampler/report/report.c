@@ -349,7 +349,13 @@ int report_run(struct options *options)
 {
 	struct profile_input input;
 	struct screen screen;
-	int status = profile_input_open(&input, options);
+	int status;
+
+	if (options->read.suppressions && !options->read.leaks) {
+		log_line("--suppressions goes with --leaks: nothing else leaves leaks out");
+		return STATUS_USAGE;
+	}
+	status = profile_input_open(&input, options);
 
 	if (!status && screen_open(&screen, options->output, !options->read.no_pager) == 0) {
 		status = print_report(&screen, &input, options);

@@ -166,21 +166,6 @@ static size_t columns_of(const char *text)
 	return columns;
 }
 
-/* One character, or '?' for one that is the terminal's and not a name's. */
-static const char *put(FILE *out, const char *text)
-{
-	size_t control = utf8_control(text);
-
-	if (control) {
-		putc('?', out);
-		return text + control;
-	}
-	do
-		putc(*text++, out);
-	while (*text && !is_start((unsigned char)*text));
-	return text;
-}
-
 int screen_columns(const char *text)
 {
 	size_t columns = columns_of(text);
@@ -196,7 +181,7 @@ int screen_text(const struct screen *screen, const char *text, int room)
 		int taken = screen_columns(text);
 
 		while (*text)
-			text = put(screen->out, text);
+			text = utf8_put(screen->out, text, '?');
 		return taken;
 	}
 	head = (size_t)(room - 2) / 2;
@@ -205,7 +190,7 @@ int screen_text(const struct screen *screen, const char *text, int room)
 		if (at == head)
 			fputs("..", screen->out);
 		if (at < head || at >= columns - tail) {
-			text = put(screen->out, text);
+			text = utf8_put(screen->out, text, '?');
 			continue;
 		}
 		do
