@@ -14,7 +14,6 @@
 
 /* Pyroscope's defaults. */
 enum { ADVISED_BYTES = 4 << 20 };
-#define LARGEST_RAW_BYTES ((size_t)1 << 30)
 
 /* ---- the header */
 
@@ -252,13 +251,12 @@ static void check_file(struct checker *c, const uint8_t *data, size_t len)
 		check_plain(c);
 		return;
 	}
-	err = gzip_decode(data, len, LARGEST_RAW_BYTES, &plain, &plain_len, &info);
+	err = gzip_decode(data, len, c->max_bytes, &plain, &plain_len, &info);
 	if (err) {
-		c->error = err == -ENOMEM ? err : 0;
-		checker_find(c, RULE_PPROF, "gzip: %s",
-		    err == -ENODATA     ? "cut short"
-		        : err == -EFBIG ? "more than 1 GiB inside"
-		                        : "damaged");
+		if (err == -ENOMEM || err == -EFBIG)
+			c->error = err;
+		else
+			checker_find(c, RULE_PPROF, "gzip: %s", err == -ENODATA ? "cut short" : "damaged");
 		return;
 	}
 	if (info.trailing_bytes)
@@ -271,9 +269,10 @@ static void check_file(struct checker *c, const uint8_t *data, size_t len)
 	free(plain);
 }
 
-int check_profile(const void *data, size_t len, enum check_level level, struct check_report *report)
+int check_profile(
+    const void *data, size_t len, enum check_level level, size_t max_bytes, struct check_report *report)
 {
-	struct checker c = {.level = level, .report = report};
+	struct checker c = {.level = level, .max_bytes = max_bytes, .report = report};
 
 	memset(report, 0, sizeof(*report));
 	check_file(&c, data, len);

@@ -18,7 +18,7 @@ static void write_text(FILE *out, const char *text)
 
 	fputs(quoted ? "\"" : "", out);
 	fputs(formula ? "'" : "", out);
-	while (*text) {
+	while (*text && !ferror(out)) {
 		if (*text == '"')
 			putc('"', out);
 		text = utf8_put(out, text, '?');

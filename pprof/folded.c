@@ -8,7 +8,7 @@
 /* ';' and line ends are the format's own. */
 static void write_name(FILE *out, const char *name)
 {
-	while (*name) {
+	while (*name && !ferror(out)) {
 		if (*name == ';') {
 			putc(':', out);
 			name++;

@@ -17,7 +17,7 @@ static unsigned int control_code(const unsigned char *at, size_t bytes)
 static void write_quoted(FILE *out, const char *text)
 {
 	putc('"', out);
-	while (*text) {
+	while (*text && !ferror(out)) {
 		size_t control = *text == '<' ? 1 : utf8_control(text);
 
 		if (control) {

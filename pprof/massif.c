@@ -19,7 +19,7 @@ struct writing {
 
 static void write_name(FILE *out, const char *name)
 {
-	while (*name)
+	while (*name && !ferror(out))
 		name = utf8_put(out, name, ' ');
 }
 

@@ -56,6 +56,7 @@ struct traces_options {
 	bool lines;                  /* tell frames apart by source line too */
 	bool anonymize;              /* names become hashes that are the same in every run */
 	const struct filter *filter; /* NULL: none */
+	size_t max_bytes;            /* of memory, and of what is made from them; 0: any */
 };
 
 struct traces {
@@ -87,9 +88,12 @@ int traces_init(
     struct traces *t, const struct traces_options *options, const struct profile *first, size_t column_count);
 void traces_fini(struct traces *t);
 
-/* Adds a profile to a column; the profile may go then. 0, -ENOMEM, -EOVERFLOW; -ENODATA: no sample type in
- * common. */
+/* Adds a profile to a column; the profile may go then. 0, -ENOMEM, -EOVERFLOW; -EFBIG beyond max_bytes;
+ * -ENODATA: no sample type in common. */
 int traces_add(struct traces *t, const struct profile *profile, size_t column);
+
+/* 0, or -EFBIG if `more` bytes beside what they take are more than may be. */
+int traces_check_memory(const struct traces *t, size_t more);
 
 /* Can the profiles answer this at all? */
 bool traces_has(const struct traces *t, enum measure_kind kind);

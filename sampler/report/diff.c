@@ -240,7 +240,9 @@ int diff_run(struct options *options)
 	status = profile_input_open_columns(&input, options);
 	if (!status)
 		status = profile_input_kind(&input, options->read.sort, &c.kind, &column);
-	if (!status && screen_open(&screen, options->output, !options->read.no_pager) == 0) {
+	if (!status &&
+	    screen_open(&screen, options->output, !options->read.no_pager, options->read.memory_max_bytes) ==
+	        0) {
 		c.same_process = origin_same_process(&input.origins[0], &input.origins[1]) &&
 		    input.origins[0].kind == ORIGIN_LIVE && input.origins[1].kind == ORIGIN_LIVE &&
 		    input.origins[0].time_ns <= input.origins[1].time_ns;

@@ -112,11 +112,11 @@ int export_run(struct options *options)
 		status = profile_input_kind(&input, options->read.sort, &kind, &column);
 	if (!status)
 		status = check_format(&input, kind, options->read.format);
-	if (!status && screen_open(&screen, options->output, false) == 0) {
+	if (!status && screen_open(&screen, options->output, false, options->read.memory_max_bytes) == 0) {
 		int err = write_format(screen.out, &input, kind, column, options);
 
 		if (err)
-			log_line("not enough memory");
+			profile_input_say_memory(&options->read, err);
 		status = screen_close(&screen, err ? 1 : 0);
 	}
 	profile_input_close(&input);

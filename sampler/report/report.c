@@ -6,6 +6,7 @@
 #include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -241,11 +242,13 @@ static int print_table(const struct screen *screen, const struct profile_input *
 	    screen, t, section->kind, (double)traces_all(t, column, section->kind), read->cum, NULL};
 	struct totals totals;
 	size_t count, shown;
+	int err;
 
 	table.values = calloc((size_t)t->row_count + 1, sizeof(*table.values));
-	if (!table.values || totals_make(&totals, t, column, section->kind)) {
+	err = table.values ? totals_make(&totals, t, column, section->kind) : -ENOMEM;
+	if (err) {
 		free(table.values);
-		log_line("not enough memory");
+		profile_input_say_memory(read, err);
 		return 1;
 	}
 	for (size_t row = 0; row < t->row_count; row++)
@@ -357,7 +360,9 @@ int report_run(struct options *options)
 	}
 	status = profile_input_open(&input, options);
 
-	if (!status && screen_open(&screen, options->output, !options->read.no_pager) == 0) {
+	if (!status &&
+	    screen_open(&screen, options->output, !options->read.no_pager, options->read.memory_max_bytes) ==
+	        0) {
 		status = print_report(&screen, &input, options);
 		if (!status)
 			status = check_limit(&input, &options->read);

@@ -172,7 +172,7 @@ int report_json(
 		err = write_report(screen->out, input, read, all, &order);
 	}
 	if (err)
-		log_line("not enough memory");
+		profile_input_say_memory(read, err);
 	for (int i = 0; i < MEASURE_COUNT; i++)
 		totals_fini(&all[i]);
 	totals_fini(&order);

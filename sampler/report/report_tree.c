@@ -236,7 +236,7 @@ int report_tree(
 		err = print_tree(&p);
 	}
 	if (err)
-		log_line("not enough memory");
+		profile_input_say_memory(read, err);
 	free(p.prefix);
 	tree_fini(&tree);
 	return err ? 1 : 0;
