@@ -229,7 +229,7 @@ static void check_plain(struct checker *c)
 		    wire_left(&c->all));
 	if (!check_top_level(c, &header))
 		return;
-	check_strings(c);
+	check_tables_strings(c);
 	checker_each(c, PROFILE_SAMPLE_TYPE, check_sample_type);
 	checker_each(c, PROFILE_COMMENT, check_comment);
 	check_header(c, &header);

@@ -34,8 +34,9 @@ static void write_kinds(struct json *json, const struct traces *t, const struct 
 	for (size_t k = 0; k < kind_count; k++) {
 		json_object(json, NULL);
 		json_text(json, "name",
-		    kinds[k] == MEASURE_OTHER ? t->types[t->kinds[MEASURE_OTHER]] : measure_word(kinds[k]));
-		json_text(json, "unit", measure_unit(t, kinds[k]));
+		    kinds[k] == MEASURE_OTHER ? t->types[t->kinds[MEASURE_OTHER]]
+		                              : traces_kind_word(kinds[k]));
+		json_text(json, "unit", traces_unit(t, kinds[k]));
 		json_array(json, "self");
 		for (uint32_t i = 0; i < tree->count; i++)
 			json_integer(json, NULL, values[(size_t)i * kind_count + k]);

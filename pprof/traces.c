@@ -478,7 +478,7 @@ struct traces_doubt traces_doubt(const struct traces *t, size_t row, size_t colu
 	return doubt;
 }
 
-const char *measure_word(enum measure_kind kind)
+const char *traces_kind_word(enum measure_kind kind)
 {
 	static const char *const words[MEASURE_COUNT] = {
 	    [MEASURE_INUSE] = "inuse",
@@ -492,12 +492,12 @@ const char *measure_word(enum measure_kind kind)
 	return words[kind];
 }
 
-const char *measure_unit(const struct traces *t, enum measure_kind kind)
+const char *traces_unit(const struct traces *t, enum measure_kind kind)
 {
 	return t->kinds[kind] < 0 ? "" : t->units[t->kinds[kind]];
 }
 
-bool measure_is_bytes(const struct traces *t, enum measure_kind kind)
+bool traces_is_bytes(const struct traces *t, enum measure_kind kind)
 {
-	return strcmp(measure_unit(t, kind), "bytes") == 0;
+	return strcmp(traces_unit(t, kind), "bytes") == 0;
 }

@@ -113,9 +113,9 @@ struct traces_doubt {
 struct traces_doubt traces_doubt(const struct traces *t, size_t row, size_t column, enum measure_kind kind);
 
 /* "inuse", as --sort has it; "in use", for headings; whether it counts bytes. */
-const char *measure_word(enum measure_kind kind);
-bool measure_is_bytes(const struct traces *t, enum measure_kind kind);
-const char *measure_unit(const struct traces *t, enum measure_kind kind);
+const char *traces_kind_word(enum measure_kind kind);
+bool traces_is_bytes(const struct traces *t, enum measure_kind kind);
+const char *traces_unit(const struct traces *t, enum measure_kind kind);
 
 /* Saturates: a sum that wraps becomes negative. */
 static inline void traces_sum(int64_t *sum, int64_t value)

@@ -61,7 +61,8 @@ int merge_run(struct options *options)
 	if (!status) {
 		err = merge_profiles(profiles, count, options->read.anonymize, &merged, &culprit);
 		if (err == -ENODATA)
-			log_line("%s does not go with %s: no sample types in common, or other period types",
+			log_line("%s cannot be merged with %s: they have no sample type in common, or "
+			         "different period types",
 			    options->operands[culprit], options->operands[0]);
 		else if (err)
 			log_line("cannot merge: %s", strerror(-err));

@@ -156,8 +156,8 @@ static int columns_fill(struct profile_input *input, const struct options *optio
 			return err;
 		err = traces_add(&input->traces, files[i].profile, files[i].column);
 		if (err == -ENODATA)
-			log_line(
-			    "%s and %s have no sample type in common: read the heap's and each event's apart",
+			log_line("%s and %s have no sample type in common: read heap profiles and those of "
+			         "each event apart",
 			    files[0].path, files[i].path);
 		profile_free(files[i].profile);
 		files[i].profile = NULL;

@@ -402,7 +402,7 @@ test_doctor() {
   matches '^ok +backend ' out
   equal 1 "$(status_of "$heaptap" doctor "$targets/static_hello")"
   matches '^bad .*static' out
-  matches '^ +mend: link it dynamically' out
+  matches '^ +fix: link it dynamically' out
   equal 1 "$(status_of "$heaptap" doctor $$)"
   matches '^bad +process [0-9]+ was started without heaptap' out
   equal 0 "$(status_of "$heaptap" doctor "$targets/leaky")"
@@ -446,8 +446,8 @@ open('go-$mode').read()" &
       ! grep -q 'another malloc' out || { cat out >&2; fail 'complains of a plug-in that is seen'; }
     else
       equal 1 "$(cat status)"
-      matches '^bad +1 mapped files call another malloc, which is not seen, such as .*/plugin\.so that of libc\.so\.6$' out
-      matches '^ +mend: open plug-ins without RTLD_DEEPBIND' out
+      matches '^bad +1 mapped files call another malloc, which is not seen; .*/plugin\.so calls that of libc\.so\.6$' out
+      matches '^ +fix: open plug-ins without RTLD_DEEPBIND' out
     fi
   done
 }
