@@ -9,7 +9,7 @@
 #ifndef SAMPLER_CLI_OPTIONS_H
 #define SAMPLER_CLI_OPTIONS_H
 
-#include "sampler/cli/option_values.h"
+#include "sampler/cli/option_value.h"
 #include "sampler/perf/backend.h"
 #include "sampler/symbol/answer.h"
 

@@ -364,7 +364,7 @@ test_list() {
   equal 2 "$(status_of "$heaptap" events '(')"
   /usr/bin/python3 "$top/tests/without_perf.py" "$heaptap" events '^cpu-clock$' >list
   matches '^cpu-clock .* no +not permitted .*seccomp.* \[1\]' list
-  matches '^\[1\] mend: ' list
+  matches '^\[1\] fix: ' list
   equal 2 "$(status_of /usr/bin/python3 "$top/tests/without_perf.py" "$heaptap" record -e cpu-clock touch started)"
   matches 'not permitted' err
   [ ! -e started ] || fail 'COMMAND was started'
