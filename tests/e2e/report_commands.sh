@@ -253,7 +253,7 @@ connection.close()
 process.send_signal(signal.SIGTERM)
 sys.exit(process.wait())
 PYTHON
-  timeout 100 python3 load.py "$heaptap" "$targets/leak_server"
+  timeout "$(seconds 100)" python3 load.py "$heaptap" "$targets/leak_server"
   COLUMNS=80 "$heaptap" report heaptap.leak_server.*.pb.gz >out
   awk '/^Growing/ { on = 1 } on && /iB/ { print }' out >growing
   equal 1 "$(wc -l <growing)" 'stacks that grow'
@@ -507,10 +507,10 @@ zpty z zsh -f -i
 zpty -w z 'PS1=; fpath=($PWD $fpath); autoload -U compinit; compinit -u -d dump; setopt noautomenu; print ready'
 zpty -r -m z out '*ready*ready*'
 zpty -w -n z $'heaptap report --lea\t'
-for i in {1..100}; do zpty -r -t z more && all+=$more; [[ $all == *--leaks* ]] && break; sleep 0.1; done
+for i in {1..1000}; do zpty -r -t z more && all+=$more; [[ $all == *--leaks* ]] && break; sleep 0.1; done
 print -r -- "$all"
 zpty -d z
 ZSH
-  timeout 30 zsh -f complete.zsh >out 2>&1 || true
+  timeout "$(seconds 30)" zsh -f complete.zsh >out 2>&1 || true
   matches '--leaks' out
 }

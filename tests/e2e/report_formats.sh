@@ -136,7 +136,7 @@ test_flame_graph_in_a_browser() {
   profile_make
   "$heaptap" export -f flamegraph "$profile" -o graph.html
   browse() {
-    timeout 60 chromium --headless --no-sandbox --disable-gpu --user-data-dir="$PWD/chromium" --virtual-time-budget=3000 \
+    timeout "$(seconds 60)" chromium --headless --no-sandbox --disable-gpu --user-data-dir="$PWD/chromium" --virtual-time-budget=3000 \
       --window-size=1200,700 --dump-dom "file://$PWD/graph.html$1" 2>/dev/null |
       tr '\n' ' ' | sed 's/<div /\n&/g'
   }
