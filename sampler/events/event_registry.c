@@ -36,7 +36,7 @@ static bool is_over(const struct event_registry *r, const struct event_process *
 {
 	const struct launch *launch = r->setup.launch;
 	return s->target.pid == launch->pid && !launch->front_gone ? launch->ended
-	                                                             : target_has_ended(&s->target);
+	                                                           : target_has_ended(&s->target);
 }
 
 static void sweep(struct event_registry *r, bool all)

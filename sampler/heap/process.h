@@ -14,6 +14,7 @@
 
 #include "sampler/perf/backend.h"
 #include "sampler/heap/heap.h"
+#include "sampler/target/table.h"
 #include "sampler/target/target.h"
 #include "sampler/region/region.h"
 #include "sampler/unwind/unwind.h"
@@ -49,11 +50,12 @@ struct process {
 
 struct image {
 	struct image *next;
-	struct region *region; /* owned */
-	bool ready;            /* the image has written its part of the header */
-	bool settled;          /* what its being ready means for others is done */
-	uint64_t claimed_ns;   /* when its ticket was found gone */
-	unsigned int labels;   /* enum heap_labels, for the books of its processes */
+	struct region *region;    /* owned */
+	bool ready;               /* the image has written its part of the header */
+	bool settled;             /* what its being ready means for others is done */
+	uint64_t claimed_ns;      /* when its ticket was found gone */
+	struct heap_options heap; /* for the books of its processes */
+	struct table *processes;  /* by pid: each of its processes is in it while it exists; borrowed */
 	uint64_t copied_seen, places_seen, requests_seen;
 	uint64_t frees_seen, frees_noted, frees_lost, frees_stuck_ns; /* see free_log.h */
 	uint64_t trigger_address;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/heap_capture.h"
 
-#include "sampler/heap/lifetime.h"
 #include "sampler/linux/clock.h"
 #include "sampler/region/region_takeover.h"
 #include "sampler/snapshot/summary.h"
@@ -79,7 +78,6 @@ static void describe(void *context, char *text, size_t bytes)
 int heap_capture_open(struct heap_capture *h, const struct heap_capture_setup *setup)
 {
 	const struct options *options = h->options;
-	lifetime_set_temporary(options->temporary_ns);
 	int error = intake_init(&h->intake, setup->modules, h->probe.regs_mask, h->probe.rings != NULL);
 	if (!error)
 		error = open_pool(h);
@@ -101,7 +99,7 @@ int heap_capture_open(struct heap_capture *h, const struct heap_capture_setup *s
 	    .epoll_fd = setup->epoll_fd,
 	    .verbosity = options->verbosity,
 	    .may_yield = options->backend == BACKEND_AUTO,
-	    .labels = options->labels,
+	    .heap = {.labels = options->labels, .temporary_ns = options->temporary_ns},
 	    .launch = setup->launch,
 	    .listener = scheduler_listener(&h->source.base),
 	};
@@ -140,8 +138,8 @@ int heap_capture_find_orphan(
 	}
 	h->options = options;
 	options->period_bytes = atomic_load(&region_header(*region)->period_bytes);
-	error = region_takeover_library(
-	    pid, region_header(*region)->trigger_address, library, sizeof(library));
+	error =
+	    region_takeover_library(pid, region_header(*region)->trigger_address, library, sizeof(library));
 	options->library = error ? "" : library;
 	for (size_t i = 0; i < 2; i++) {
 		error = probe_open(

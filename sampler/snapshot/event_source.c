@@ -84,8 +84,7 @@ void event_source_take(struct event_source *source, pid_t pid, const char *name,
 
 /* One whose heap is profiled has its events written with it. But nobody writes at every interval the heap
  * of a process that has not been sampled yet. */
-static bool has(
-    const struct snapshot_source *base, const struct target *target, enum snapshot_reason reason)
+static bool has(const struct snapshot_source *base, const struct target *target, enum snapshot_reason reason)
 {
 	const struct event_source *source = (const struct event_source *)base;
 	const struct process *heap = NULL;

@@ -75,8 +75,8 @@ static void describe_trouble(const struct process *process, const struct snapsho
 		    at ? "; " : "", (double)paused_ns / 1e9, paused ? " and is now" : "");
 }
 
-static void add_peak(const struct scheduler *scheduler, struct heap_snapshot *s, struct snapshot_series *series,
-    enum snapshot_kind kind, const struct live_scan *live_scan)
+static void add_peak(const struct scheduler *scheduler, struct heap_snapshot *s,
+    struct snapshot_series *series, enum snapshot_kind kind, const struct live_scan *live_scan)
 {
 	const struct heap *heap = s->process->heap;
 	if (!live_scan->peak_order ||
@@ -131,10 +131,12 @@ static int add_views(struct heap_source *source, struct heap_snapshot *s, struct
 		    process->target.closed ? 0 : process->target.pid, s->view.lost_alloc.samples,
 		    live_scan.now_ns, true);
 		s->timeline = &series->timeline;
-		s->timeline_path = standing_jsonl(scheduler, series->target, "timeline", &series->timeline_path);
+		s->timeline_path =
+		    standing_jsonl(scheduler, series->target, "timeline", &series->timeline_path);
 	}
 	if (settings->lifetimes)
-		s->lifetimes_path = standing_jsonl(scheduler, series->target, "lifetimes", &series->lifetimes_path);
+		s->lifetimes_path =
+		    standing_jsonl(scheduler, series->target, "lifetimes", &series->lifetimes_path);
 	describe_trouble(process, series, live_scan.now_ns, s->trouble, sizeof(s->trouble));
 	if (!s->lifetimes_path)
 		live_scan_fini(&live_scan);
@@ -211,8 +213,7 @@ static void look(struct snapshot_source *base, struct target *target, uint64_t n
 
 /* ---- what the scheduler asks */
 
-static bool has(
-    const struct snapshot_source *base, const struct target *target, enum snapshot_reason reason)
+static bool has(const struct snapshot_source *base, const struct target *target, enum snapshot_reason reason)
 {
 	const struct process *process = (const struct process *)target;
 	return reason == SNAPSHOT_REQUESTED || process_samples(process) > 0 ||

@@ -62,7 +62,7 @@ static void print_all(FILE *out, const struct lifetimes_input *input, const stru
 	for (uint32_t i = 0; i < LIFETIME_CLASSES; i++)
 		fprintf(out, "%s\"%s\"", i ? "," : "", lifetime_class_name(i));
 	fprintf(out, "],\"temporary_ns\":%" PRIu64 ",\"frees_missing\":%" PRIu64 "}\n",
-	    lifetime_temporary_ns(), input->frees_missing);
+	    heap_options(heap)->temporary_ns, input->frees_missing);
 	for (uint32_t i = 0; i < heap_site_count(heap); i++) {
 		const struct heap_site *site = heap_site(heap, i);
 		bool alive = false;

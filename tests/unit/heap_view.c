@@ -25,7 +25,8 @@ static void open_world(struct world *w, unsigned int labels)
 {
 	memset(w, 0, sizeof(*w));
 	assert_int_equal(region_open(&w->region, 1, 0x10000, &options), 0);
-	w->heap = heap_new(&w->region, labels);
+	w->heap =
+	    heap_new(&w->region, &(const struct heap_options){.labels = labels, .temporary_ns = 1000000});
 	assert_non_null(w->heap);
 	w->place = region_place(&w->region, 0);
 	*(uint16_t *)(void *)(w->region.base + w->region.owners_offset) = 1; /* segment 0 is place 0's */
