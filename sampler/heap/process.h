@@ -44,8 +44,9 @@ struct process {
 	bool watched; /* the registry knows it */
 	struct heap *heap;
 	struct process_counters counters;
-	uint64_t due_seen, came_seen; /* stacks by events, when the fallback last looked */
-	uint32_t silent_looks;        /* in succession, with none of those that were due */
+	/* At the last look of backend_fallback.c: triggers fired, stacks received. */
+	uint64_t triggered_before, arrived_before;
+	uint32_t silent_looks; /* in succession, with none of those that were due */
 };
 
 struct image {

@@ -185,8 +185,8 @@ void heap_capture_limit(struct heap_capture *h)
 	h->limits.raised++;
 	registry_set_period(&h->registry, h->source.period_bytes);
 	if (h->options->verbosity > 0 || h->limits.raised == 1)
-		log_line("the sampler takes more %s than it may: the period is %s now",
-		    verdict == SELF_LIMITS_MEMORY ? "memory" : "CPU time",
+		log_line("sampler above %s: sampling period doubled to %s",
+		    verdict == SELF_LIMITS_MEMORY ? "--max-rss" : "--max-cpu",
 		    summary_bytes((double)h->source.period_bytes, period, sizeof(period)));
 }
 
