@@ -49,9 +49,9 @@ static inline void intake_prefetch(const struct record *sample)
 		__builtin_prefetch((const void *)(next + i));
 }
 
-/* What lies in an image's stack buffers of samples taken before before_ns (of the records' clock). So copied
- * stacks and the kernel's records of mappings come in one row: no stack is unwound with what was mapped there
- * later. Returns how many there were. */
+/* What lies in an image's stack buffers of samples taken before before_ns (of the records' clock). This
+ * keeps copied stacks and MMAP records in time order: no stack is unwound with mappings made later. Returns
+ * how many there were. */
 size_t intake_buffers(struct intake *intake, struct image *image, uint64_t before_ns);
 
 #endif

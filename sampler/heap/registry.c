@@ -299,8 +299,7 @@ size_t registry_tend(struct registry *registry)
 	}
 	if (linger && registry->unwatched)
 		registry_finish_ended(registry);
-	/* What a crowd needed while it waited to be written need not stay resident for ever: half of it and
-	 * more did. */
+	/* After a burst of processes return freed memory to the kernel; glibc kept more than half of it. */
 	if (gone)
 		malloc_trim(0);
 	if (linger)

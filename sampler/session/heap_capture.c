@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -129,7 +128,6 @@ int heap_capture_find_orphan(
     struct heap_capture *h, struct options *options, pid_t pid, struct region **region)
 {
 	static const enum backend backends[] = {BACKEND_UPROBE, BACKEND_COPY};
-	static char library[PATH_MAX];
 	*region = calloc(1, sizeof(**region));
 	int error = *region ? region_takeover_open(pid, *region) : -ENOMEM;
 	if (error) {
@@ -138,9 +136,9 @@ int heap_capture_find_orphan(
 	}
 	h->options = options;
 	options->period_bytes = atomic_load(&region_header(*region)->period_bytes);
-	error =
-	    region_takeover_library(pid, region_header(*region)->trigger_address, library, sizeof(library));
-	options->library = error ? "" : library;
+	error = region_takeover_library(
+	    pid, region_header(*region)->trigger_address, h->library, sizeof(h->library));
+	options->library = error ? "" : h->library;
 	for (size_t i = 0; i < 2; i++) {
 		error = probe_open(
 		    &h->probe, backends[i], options->library, options->stack_bytes, options->period_bytes);

@@ -40,7 +40,8 @@ static void discard(struct writer_item *item)
 	free(item);
 }
 
-static bool has(const struct snapshot_source *source, const struct target *target, enum snapshot_reason reason)
+static bool has(
+    const struct snapshot_source *source, const struct target *target, enum snapshot_reason reason)
 {
 	(void)source, (void)target, (void)reason;
 	return true;
