@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/events/event_process.h"
 
+#include "sampler/linux/proc.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -164,7 +166,7 @@ void event_process_look(struct event_process *s)
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)s->target.pid);
 	char name[TARGET_NAME_BYTES];
 	bool known = target_read_executable(&s->target, name), mapped = maps_file(s, name);
-	target_cut_deleted(name);
+	proc_strip_deleted(name);
 	if (!known || !(mapped || maps_file(s, name))) {
 		name_from_maps(s);
 		return;

@@ -2,6 +2,7 @@
 #include "sampler/heap/process.h"
 
 #include "sampler/linux/clock.h"
+#include "sampler/linux/proc.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -105,7 +106,7 @@ static void read_name(struct process *process)
 	char path[TARGET_NAME_BYTES];
 	if (!target_read_executable(&process->target, path))
 		return;
-	target_cut_deleted(path);
+	proc_strip_deleted(path);
 	memcpy(process->target.name, path, sizeof(path));
 }
 

@@ -244,6 +244,8 @@ static bool image_is_over(const struct image *image, uint64_t now)
 {
 	if (!image->ready && now - image->claimed_ns < CLAIM_LIMIT_NS)
 		return false;
+	if (!image->ready && image->region->holder)
+		return true; /* another user's process, and not one that keeps its word */
 	/* place 0 stays known */
 	uint32_t ended = image->process[0] && image->process[0]->target.closed;
 	if (image->live_processes > ended || image->unreleased)
@@ -349,12 +351,18 @@ void registry_set_period(struct registry *registry, uint64_t period_bytes)
 void registry_describe_missed(const struct registry *registry, char *text, size_t bytes)
 {
 	uint64_t unserved = region_pool_unserved(registry->pool);
+	uint64_t strangers = region_pool_strangers(registry->pool);
+	int length = 0;
 	text[0] = '\0';
 	if (unserved || registry->incomplete)
-		snprintf(text, bytes,
+		length = snprintf(text, bytes,
 		    "not profiled: %" PRIu64 " programs that found no region, %" PRIu64
 		    " that did not get ready",
 		    unserved, registry->incomplete);
+	if (strangers && length < (int)bytes)
+		snprintf(text + length, bytes - (size_t)length,
+		    "%srefused at the region socket: %" PRIu64 " connections without the session's cookie",
+		    length ? "; " : "", strangers);
 }
 
 bool registry_empty(const struct registry *registry)

@@ -25,6 +25,8 @@ struct region {
 	size_t bytes;
 	uint64_t places_offset, modules_offset, owners_offset, buffers_offset, frees_offset, slots_offset,
 	    kept_offset;
+	/* of a region that another user's process asked for: set to NULL when it is closed; else NULL */
+	struct region **holder;
 };
 
 struct region_options {

@@ -2,16 +2,20 @@
 #include "sampler/session/heap_capture.h"
 
 #include "sampler/linux/clock.h"
+#include "sampler/loader/preload_library.h"
 #include "sampler/region/region_takeover.h"
 #include "sampler/snapshot/summary.h"
 #include "sampler/terminal/log_line.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
 	LIVE_MAX = 1 << 20, /* live samples of an image and its children */
@@ -50,7 +54,12 @@ static int open_pool(struct heap_capture *h)
 	    .record_mmap = options->record_mmap,
 	};
 	h->pool = region_pool_new(&region);
-	return h->pool ? 0 : -errno;
+	if (!h->pool)
+		return -errno;
+	if (region_pool_socket_error(h->pool) && options->verbosity >= 0)
+		log_line("what other users execute is not profiled: no socket for them: %s",
+		    strerror(-region_pool_socket_error(h->pool)));
+	return 0;
 }
 
 static int watch(int epoll_fd, int fd, uint32_t events)
@@ -123,11 +132,31 @@ void heap_capture_close(struct heap_capture *h)
 	probe_close(&h->probe);
 }
 
+/* A uprobe on the library that the target has mapped. The target says which that is, and is not believed. */
+static int probe_of_orphan(struct heap_capture *h, pid_t pid, uint64_t trigger_address)
+{
+	char own[PATH_MAX], library[32];
+	uint64_t mapped_offset, offset;
+	int fd = preload_library_find(own, sizeof(own));
+	if (fd == 0)
+		fd = region_takeover_library(pid, trigger_address, own, &mapped_offset);
+	if (fd < 0)
+		return fd;
+	int error = probe_find_trigger(fd, &offset);
+	if (!error && offset != mapped_offset)
+		error = -EPROTO;
+	snprintf(library, sizeof(library), "/proc/self/fd/%d", fd);
+	if (!error)
+		error = probe_open(
+		    &h->probe, BACKEND_UPROBE, library, h->options->stack_bytes, h->options->period_bytes);
+	close(fd);
+	return error;
+}
+
 /* Breakpoints would have to be put on each process anew, threads and all: a uprobe, or the copy backend. */
 int heap_capture_find_orphan(
     struct heap_capture *h, struct options *options, pid_t pid, struct region **region)
 {
-	static const enum backend backends[] = {BACKEND_UPROBE, BACKEND_COPY};
 	*region = calloc(1, sizeof(**region));
 	int error = *region ? region_takeover_open(pid, *region) : -ENOMEM;
 	if (error) {
@@ -136,17 +165,12 @@ int heap_capture_find_orphan(
 	}
 	h->options = options;
 	options->period_bytes = atomic_load(&region_header(*region)->period_bytes);
-	error = region_takeover_library(
-	    pid, region_header(*region)->trigger_address, h->library, sizeof(h->library));
-	options->library = error ? "" : h->library;
-	for (size_t i = 0; i < 2; i++) {
-		error = probe_open(
-		    &h->probe, backends[i], options->library, options->stack_bytes, options->period_bytes);
-		if (!error)
-			return 0;
+	if (probe_of_orphan(h, pid, region_header(*region)->trigger_address) != 0)
+		error = probe_open(&h->probe, BACKEND_COPY, "", options->stack_bytes, options->period_bytes);
+	if (error) {
+		region_close(*region);
+		free(*region);
 	}
-	region_close(*region);
-	free(*region);
 	return error;
 }
 

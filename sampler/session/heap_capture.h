@@ -9,8 +9,6 @@
 #include "sampler/session/self_limits.h"
 #include "sampler/snapshot/heap_source.h"
 
-#include <limits.h>
-
 struct heap_capture {
 	const struct options *options;
 	struct probe probe;
@@ -20,7 +18,6 @@ struct heap_capture {
 	struct heap_source source; /* its period_bytes is the one in force; self_limits may have raised it */
 	struct self_limits limits;
 	struct poll_interval pace;
-	char library[PATH_MAX]; /* that an orphan has mapped */
 };
 
 /* Opens the best backend that the options allow. Returns 0, or -errno with the cause in probe.reason. */

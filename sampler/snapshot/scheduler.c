@@ -210,7 +210,7 @@ void scheduler_hurry(struct scheduler *a)
 
 uint64_t scheduler_tend(struct scheduler *a, uint64_t now_ns)
 {
-	writer_tend(a->writer);
+	writer_tend(a->writer, now_ns);
 	if (now_ns >= a->look_ns || now_ns >= a->due_ns) {
 		a->look_ns = now_ns + LOOK_NS;
 		a->due_ns = UINT64_MAX;

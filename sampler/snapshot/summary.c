@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/summary.h"
 
+#include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"
 
 #include <inttypes.h>
@@ -12,13 +13,9 @@
 
 const char *summary_bytes(double bytes, char *text, size_t text_bytes)
 {
-	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-	size_t unit = 0;
-	while (bytes >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0])) {
-		bytes /= 1024;
-		unit++;
-	}
-	snprintf(text, text_bytes, unit == 0 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
+	char amount[AMOUNT_BYTES];
+
+	snprintf(text, text_bytes, "%s", amount_bytes(bytes, amount));
 	return text;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/target/target.h"
 
+#include "sampler/linux/proc.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -29,19 +31,10 @@ void target_fini(struct target *target)
 
 bool target_read_executable(const struct target *target, char path[TARGET_NAME_BYTES])
 {
-	char link[64];
-	snprintf(link, sizeof(link), "/proc/%d/exe", (int)target->pid);
-	ssize_t length = target->pidfd >= 0 ? readlink(link, path, TARGET_NAME_BYTES - 1) : -1;
-	path[length > 0 ? length : 0] = '\0';
-	return length > 0;
-}
-
-void target_cut_deleted(char *path)
-{
-	static const char suffix[] = " (deleted)";
-	size_t length = strlen(path), cut = sizeof(suffix) - 1;
-	if (length >= cut && strcmp(path + length - cut, suffix) == 0)
-		path[length - cut] = '\0';
+	if (target->pidfd >= 0)
+		return proc_read_exe(target->pid, path, TARGET_NAME_BYTES) > 0;
+	path[0] = '\0';
+	return false;
 }
 
 void target_set_title(struct target *target, const char *path)

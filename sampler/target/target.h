@@ -58,9 +58,6 @@ void target_fini(struct target *target);
  * tell. */
 bool target_read_executable(const struct target *target, char path[TARGET_NAME_BYTES]);
 
-/* Pure: without the " (deleted)" that the kernel puts behind the path of an unlinked file. */
-void target_cut_deleted(char *path);
-
 /* The title becomes the last part of a path. */
 void target_set_title(struct target *target, const char *path);
 

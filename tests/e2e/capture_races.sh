@@ -6,7 +6,7 @@ no_races() {
   echo 'int main(void) { return 0; }' >empty.c
   gcc -fsanitize=thread -o empty empty.c 2>/dev/null && ./empty || skip 'no ThreadSanitizer here'
   (cd "$top" && gcc -std=c11 -D_GNU_SOURCE -O1 -g -w -fsanitize=thread -I. -o "$OLDPWD/$1" "tests/unit/$1.c" \
-    sampler/region/region.c sampler/region/live_scan.c -lcmocka -lm)
+    sampler/region/region.c sampler/region/live_scan.c sampler/linux/clock.c -lcmocka -lm)
   TSAN_OPTIONS=halt_on_error=1 "./$1" >log 2>&1 || { tail -n 60 log >&2; fail "$1 under ThreadSanitizer"; }
 }
 

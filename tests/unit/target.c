@@ -15,26 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void only_the_last_deleted_is_cut(void **state)
-{
-	static const char *const paths[][2] = {
-	    {"/bin/a", "/bin/a"},
-	    {"/bin/a (deleted)", "/bin/a"},
-	    {"/x (deleted)/y (deleted)", "/x (deleted)/y"},
-	    {"/x (deleted)/y", "/x (deleted)/y"},
-	    {"(deleted)", "(deleted)"},
-	    {"", ""},
-	};
-	char path[64];
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-		snprintf(path, sizeof(path), "%s", paths[i][0]);
-		target_cut_deleted(path);
-		assert_string_equal(path, paths[i][1]);
-	}
-}
-
 static void maps_are_read_while_it_executes_our_program(void **state)
 {
 	struct modules *modules = modules_new(4);
@@ -49,8 +29,8 @@ static void maps_are_read_while_it_executes_our_program(void **state)
 	target.code_address = UINT64_MAX - 1; /* is mapped nowhere: another program's maps */
 	assert_true(target_read_maps(&target, 1000, 0));
 	assert_int_equal(maps_count(target.maps), 0);
-	target.code_address = (uint64_t)(uintptr_t)only_the_last_deleted_is_cut;
 	assert_false(target_read_maps(&target, 1010, 11));
+	target.code_address = (uintptr_t)maps_are_read_while_it_executes_our_program;
 	assert_true(target_read_maps(&target, 1011, 11));
 	assert_non_null(maps_find(target.maps, target.code_address));
 	target_fini(&target);
@@ -83,7 +63,6 @@ static void the_end_is_seen_with_and_without_a_descriptor(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(only_the_last_deleted_is_cut),
 	    cmocka_unit_test(maps_are_read_while_it_executes_our_program),
 	    cmocka_unit_test(the_end_is_seen_with_and_without_a_descriptor),
 	};
