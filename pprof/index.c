@@ -106,3 +106,24 @@ int index_add(struct index *ix, uint32_t hash, uint32_t id)
 	ix->count++;
 	return 0;
 }
+
+/* Linear probing: what follows and would not be found across the gap moves into it (Knuth, TAOCP 3, 6.4,
+ * R). */
+void index_remove(struct index *ix, uint32_t hash, uint32_t id)
+{
+	size_t mask = ix->slot_count - 1, gap = hash & mask, at;
+
+	while (ix->slots[gap] != ((uint64_t)hash << 32 | id))
+		gap = (gap + 1) & mask;
+	ix->slots[gap] = 0;
+	ix->count--;
+	for (at = (gap + 1) & mask; ix->slots[at]; at = (at + 1) & mask) {
+		size_t home = (ix->slots[at] >> 32) & mask;
+
+		if (((at - home) & mask) < ((at - gap) & mask))
+			continue;
+		ix->slots[gap] = ix->slots[at];
+		ix->slots[at] = 0;
+		gap = at;
+	}
+}

@@ -53,4 +53,7 @@ uint32_t index_next(const struct index *ix, uint32_t hash, size_t *cursor);
 /* Adds without looking whether it is there. 0 or -ENOMEM. */
 int index_add(struct index *ix, uint32_t hash, uint32_t id);
 
+/* Removes one that was added with this hash. Cursors of other lookups are not valid any more. */
+void index_remove(struct index *ix, uint32_t hash, uint32_t id);
+
 #endif

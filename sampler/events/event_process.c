@@ -17,10 +17,11 @@
 
 struct event_process *event_processes_find(const struct event_processes *subjects, pid_t pid)
 {
-	for (struct event_process *s = subjects->list; s; s = s->next)
-		if (s->target.pid == pid && !s->target.closed)
-			return s;
-	return NULL;
+	struct event_process *s;
+	size_t cursor = 0;
+	while ((s = table_next(&subjects->by_pid, (uint64_t)pid, &cursor)) && s->target.closed)
+		continue;
+	return s;
 }
 
 static void discard(struct event_process *s)
@@ -42,7 +43,7 @@ struct event_process *event_processes_add(
 	s->target.maps_retry_ns = maps_retry_ns(0, false);
 	s->target.maps =
 	    parent ? maps_copy(parent->target.maps, pid) : maps_new(subjects->modules, pid, true);
-	if (!ready || !s->target.maps) {
+	if (!ready || !s->target.maps || table_add(&subjects->by_pid, (uint64_t)pid, s) != 0) {
 		discard(s);
 		return NULL;
 	}
@@ -65,6 +66,7 @@ void event_processes_remove(struct event_processes *subjects, struct event_proce
 		link = &(*link)->next;
 	*link = subject->next;
 	subjects->count--;
+	table_remove(&subjects->by_pid, (uint64_t)subject->target.pid, subject);
 	discard(subject);
 }
 
@@ -72,6 +74,7 @@ void event_processes_fini(struct event_processes *subjects)
 {
 	while (subjects->list)
 		event_processes_remove(subjects, subjects->list);
+	table_fini(&subjects->by_pid);
 }
 
 /* ---- who it is */

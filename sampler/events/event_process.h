@@ -18,6 +18,7 @@
 
 #include "sampler/perf/event.h"
 #include "sampler/events/event_book.h"
+#include "sampler/target/table.h"
 #include "sampler/target/target.h"
 #include "sampler/unwind/unwind.h"
 
@@ -38,6 +39,7 @@ struct event_process {
 
 struct event_processes {
 	struct event_process *list;
+	struct table by_pid;
 	struct modules *modules; /* borrowed */
 	size_t count;
 };

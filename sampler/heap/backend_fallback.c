@@ -16,13 +16,14 @@ enum {
 	SILENT_SAMPLES = 8, /* without a stack; less may be on its way */
 	/* that found so many: the first of them may have come while the rings stood still */
 	SILENT_LOOKS = 2,
-	DEAF_IMAGES = 2,              /* then the uprobe is no good for the next one either */
+	SILENT_IMAGES = 2,            /* then the uprobe is no good for the next one either */
 	SWITCHES_NS = 1000 * 1000000, /* between looks at how often a process switches */
 };
 
 enum region_mode backend_fallback_mode(const struct backend_fallback *fallback)
 {
-	return fallback->probe->backend == BACKEND_UPROBE && fallback->deaf_images < DEAF_IMAGES
+	return fallback->probe->backend == BACKEND_UPROBE &&
+	        fallback->images_without_uprobe_hits < SILENT_IMAGES
 	    ? REGION_MODE_TRIGGER
 	    : REGION_MODE_COPY;
 }
@@ -114,15 +115,15 @@ static bool is_silent(struct process *process, bool overrun)
 	const struct process_counters *c = &process->counters;
 	uint64_t due = atomic_load_explicit(&place->triggered, memory_order_relaxed),
 	         came = c->taken - c->copied;
-	bool comes = came != process->came_seen;
-	process->came_seen = came;
-	if (comes || overrun || (int64_t)(due - process->due_seen) < 0) {
+	bool comes = came != process->arrived_before;
+	process->arrived_before = came;
+	if (comes || overrun || (int64_t)(due - process->triggered_before) < 0) {
 		process->silent_looks = 0;
-		process->due_seen = due;
+		process->triggered_before = due;
 		/* in however many looks: most programs take few */
-	} else if (due - process->due_seen >= SILENT_SAMPLES) {
+	} else if (due - process->triggered_before >= SILENT_SAMPLES) {
 		process->silent_looks++;
-		process->due_seen = due;
+		process->triggered_before = due;
 	}
 	return process->silent_looks >= SILENT_LOOKS;
 }
@@ -141,7 +142,7 @@ static void step_down(struct backend_fallback *fallback, struct image *image, co
 {
 	enum backend from = image->backend;
 	fallback->causes[BACKEND_FALLBACK_SILENT]++;
-	fallback->deaf_images += from == BACKEND_UPROBE;
+	fallback->images_without_uprobe_hits += from == BACKEND_UPROBE;
 	if (from == BACKEND_UPROBE && attach(fallback, image) == 0) {
 		image->backend = image->event_backend = BACKEND_BREAKPOINT;
 		fallback->to_breakpoint++;
@@ -153,8 +154,8 @@ static void step_down(struct backend_fallback *fallback, struct image *image, co
 			image->process[i]->silent_looks = 0;
 	if (fallback->verbosity > 0 ||
 	    (fallback->verbosity == 0 && fallback->causes[BACKEND_FALLBACK_SILENT] == 1))
-		log_line("pid %d: samples are taken but no stack comes by the %s: %s from now on",
-		    (int)process->target.pid, backend_name(from), backend_name(image->backend));
+		log_line("pid %d: no stacks received from the %s, switching to %s", (int)process->target.pid,
+		    backend_name(from), backend_name(image->backend));
 }
 
 /* ---- a breakpoint that costs too much */

@@ -35,7 +35,7 @@ struct backend_fallback {
 
 	uint64_t to_breakpoint, to_copy; /* steps so far */
 	uint64_t causes[BACKEND_FALLBACK_CAUSES];
-	uint32_t deaf_images; /* that no uprobe hit came from */
+	uint32_t images_without_uprobe_hits;
 	uint64_t looked_ns, ring_lost;
 };
 

@@ -27,7 +27,7 @@ enum { DEPARTED = 2 * REGION_FREES };
 
 struct heap {
 	const struct region *region;
-	unsigned int labels;
+	struct heap_options options;
 	struct slot_memory **memory; /* by segment, made when first needed */
 	struct departed *departed;   /* likewise */
 	struct heap_site *sites;
@@ -40,13 +40,13 @@ struct heap {
 	struct lifetime lifetimes;
 };
 
-struct heap *heap_new(const struct region *region, unsigned int labels)
+struct heap *heap_new(const struct region *region, const struct heap_options *options)
 {
 	struct heap *heap = calloc(1, sizeof(*heap));
 	if (!heap)
 		return NULL;
 	heap->region = region;
-	heap->labels = labels;
+	heap->options = *options;
 	heap->seed = index_seed();
 	heap->memory = calloc(region->segments, sizeof(*heap->memory));
 	if (!heap->memory) {
@@ -69,9 +69,9 @@ void heap_free(struct heap *heap)
 	free(heap);
 }
 
-unsigned int heap_labels(const struct heap *heap)
+const struct heap_options *heap_options(const struct heap *heap)
 {
-	return heap->labels;
+	return &heap->options;
 }
 
 /* ---- slots */
@@ -162,11 +162,11 @@ static uint32_t size_class(uint64_t size_bytes)
 static uint32_t site_find(struct heap *heap, const struct heap_sample *sample)
 {
 	struct heap_site wanted = {.stack = sample->stack, .mapped = sample->mapped};
-	if (heap->labels & HEAP_LABEL_THREAD)
+	if (heap->options.labels & HEAP_LABEL_THREAD)
 		wanted.tid = sample->tid;
-	if (heap->labels & HEAP_LABEL_SIZE)
+	if (heap->options.labels & HEAP_LABEL_SIZE)
 		wanted.size_class = size_class(sample->size_bytes);
-	if (heap->labels & HEAP_LABEL_BACKEND)
+	if (heap->options.labels & HEAP_LABEL_BACKEND)
 		wanted.backend = sample->backend;
 	uint64_t mixed = index_mix(index_mix(heap->seed, wanted.stack),
 	    (uint64_t)wanted.tid << 16 | (uint64_t)wanted.backend << 8 | (uint64_t)wanted.mapped << 7 |
@@ -239,10 +239,12 @@ bool heap_freed(struct heap *heap, const struct free_copy *gone)
 		if (departed->seq_plus_1 == gone->seq + 1 && departed->slot == gone->slot)
 			site = departed->site;
 	}
+	uint64_t lived_ns = gone->freed_ns > gone->time_ns ? gone->freed_ns - gone->time_ns : 0;
 	const struct lifetime_end end = {
 	    .weight = weight_of(gone->size_bytes, gone->period_bytes),
-	    .lived_ns = gone->freed_ns > gone->time_ns ? gone->freed_ns - gone->time_ns : 0,
+	    .lived_ns = lived_ns,
 	    .same_thread = gone->tid == gone->freed_tid,
+	    .temporary = gone->tid == gone->freed_tid && lived_ns < heap->options.temporary_ns,
 	};
 	if (site == HEAP_NO_SITE)
 		return false;

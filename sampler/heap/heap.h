@@ -7,9 +7,9 @@
  *                   -> memory of its slot = (seq, site)
  *   free arrives    -> its site's lifetimes += weight
  *
- * A site is a stack and a kind of memory, or with labels that and a thread or a class of sizes. What is in
- * use is not in the books: the shared table is the truth there (live_scan.h), and the slots' memory says
- * whose it is. heap_view.h puts both together.
+ * A site is the key of one row: stack, heap block or mapping, and, if asked for by --labels, thread, size
+ * class and backend. What is in use is not in the books: the shared table is the truth there (live_scan.h),
+ * and the slots' memory says whose it is. heap_view.h puts both together.
  */
 #ifndef SAMPLER_HEAP_HEAP_H
 #define SAMPLER_HEAP_HEAP_H
@@ -52,10 +52,15 @@ struct heap_sample {
 	uint32_t backend; /* enum backend */
 };
 
+struct heap_options {
+	unsigned int labels;   /* enum heap_labels */
+	uint64_t temporary_ns; /* what its own thread frees before this age is temporary */
+};
+
 /* The region is borrowed: what it keeps of the peak must not be forgotten here. NULL: out of memory. */
-struct heap *heap_new(const struct region *region, unsigned int labels);
+struct heap *heap_new(const struct region *region, const struct heap_options *options);
 void heap_free(struct heap *heap);
-unsigned int heap_labels(const struct heap *heap);
+const struct heap_options *heap_options(const struct heap *heap);
 
 /* Enters a sample. False if this (slot, seq) is known already (two events saw it) or memory has run out. */
 bool heap_add(struct heap *heap, const struct heap_sample *sample);

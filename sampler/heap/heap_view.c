@@ -169,7 +169,7 @@ int heap_view_make(struct heap_view *view, enum heap_view_kind kind, const struc
 {
 	memset(view, 0, sizeof(*view));
 	struct making m = {.heap = heap, .view = view, .sites = heap_site_count(heap)};
-	m.ages = heap_labels(heap) & HEAP_LABEL_AGE ? AGES : 1;
+	m.ages = heap_options(heap)->labels & HEAP_LABEL_AGE ? AGES : 1;
 	m.row_of = calloc(((size_t)m.sites + 1) * 2 * m.ages, sizeof(*m.row_of));
 	if (!m.row_of)
 		return -ENOMEM;

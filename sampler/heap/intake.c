@@ -32,6 +32,8 @@ int intake_init(struct intake *intake, struct modules *modules, uint64_t regs_ma
 
 void intake_fini(struct intake *intake)
 {
+	table_fini(&intake->keys);
+	table_fini(&intake->processes);
 	free(intake->frames);
 	intake->frames = NULL;
 }
@@ -63,12 +65,30 @@ static void take_sample(struct intake *intake, struct sample *s)
 	heap_add(process->heap, &sample);
 }
 
+int intake_add_image(struct intake *intake, struct image *image)
+{
+	if (table_add(&intake->keys, image->region->key, image) != 0)
+		return -ENOMEM;
+	image->processes = &intake->processes;
+	image->next = intake->images;
+	intake->images = image;
+	return 0;
+}
+
+void intake_remove_image(struct intake *intake, struct image *image)
+{
+	struct image **link = &intake->images;
+	while (*link != image)
+		link = &(*link)->next;
+	*link = image->next;
+	table_remove(&intake->keys, image->region->key, image);
+}
+
 static struct image *find_image(const struct intake *intake, uint64_t key)
 {
-	for (struct image *image = intake->images; image; image = image->next)
-		if (image->ready && image->region->key == (key & ~(uint64_t)0xffff))
-			return image;
-	return NULL;
+	size_t cursor = 0;
+	struct image *image = table_next(&intake->keys, key & ~(uint64_t)0xffff, &cursor);
+	return image && image->ready ? image : NULL;
 }
 
 static struct process *find_process(struct intake *intake, struct image *image, uint32_t place)
@@ -115,38 +135,32 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 	take_sample(intake, &s);
 }
 
-/* Calls `take` with every process of that pid, and the context. */
-static void for_pid(struct intake *intake, uint32_t pid, void (*take)(struct process *process, const void *),
-    const void *context)
+/* Those that are not ours, which is nearly all where the whole machine is heard of, end here. */
+static void take_mmap(struct intake *intake, const struct record *record)
 {
-	for (struct image *image = intake->images; image; image = image->next)
-		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
-			struct process *process = image->process[i];
-			if (process && process->target.pid == (pid_t)pid && !process->target.closed)
-				take(process, context);
-		}
+	const struct process *process;
+	size_t cursor, known = 0;
+	/* Stacks that were copied before: of what was there then. They may be a new process' first. */
+	while (record->time_ns && known != intake->processes.count) {
+		known = intake->processes.count;
+		for (cursor = 0; (process = table_next(&intake->processes, record->pid, &cursor));)
+			if (!process->target.closed)
+				intake_buffers(intake, process->image, record->time_ns);
+	}
+	const struct map_range range = map_record_range(record);
+	cursor = 0;
+	while ((process = table_next(&intake->processes, record->pid, &cursor)))
+		if (!process->target.closed)
+			maps_add(process->target.maps, &range);
 }
 
-struct mmap_context {
-	struct intake *intake;
-	const struct record *record;
-};
-
-static void add_range(struct process *process, const void *argument)
+static void take_comm(const struct intake *intake, const struct record *record)
 {
-	const struct mmap_context *context = argument;
-	/* Stacks that were copied before: of what was there then. */
-	if (context->record->time_ns)
-		intake_buffers(context->intake, process->image, context->record->time_ns);
-	const struct map_range range = map_record_range(context->record);
-	maps_add(process->target.maps, &range);
-}
-
-static void call_thread(struct process *process, const void *context)
-{
-	const struct record *record = context;
-	if (process->target.threads && !record->exec)
-		threads_call(process->target.threads, record->tid, record->path);
+	const struct process *process;
+	size_t cursor = 0;
+	while (!record->exec && (process = table_next(&intake->processes, record->pid, &cursor)))
+		if (!process->target.closed && process->target.threads)
+			threads_call(process->target.threads, record->tid, record->path);
 }
 
 void intake_record(void *context, const struct record *record)
@@ -157,10 +171,10 @@ void intake_record(void *context, const struct record *record)
 		take_record_sample(intake, record);
 		break;
 	case RECORD_MMAP:
-		for_pid(intake, record->pid, add_range, &(const struct mmap_context){intake, record});
+		take_mmap(intake, record);
 		break;
 	case RECORD_COMM:
-		for_pid(intake, record->pid, call_thread, record);
+		take_comm(intake, record);
 		break;
 	case RECORD_LOST:
 		intake->ring_lost += record->lost;

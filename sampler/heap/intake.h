@@ -12,7 +12,9 @@
 
 struct intake {
 	struct modules *modules;
-	struct image *images; /* list; the session adds and removes */
+	struct image *images;   /* list */
+	struct table keys;      /* images by their region's key */
+	struct table processes; /* of all images, by pid; also those that have ended, while they are known */
 	const struct regs_arch *arch;
 	uint64_t regs_mask;
 	bool maps_follow;   /* MMAP2 records arrive; otherwise maps are read again now and then */
@@ -26,9 +28,13 @@ struct intake {
 	struct unwind_frame *frames;
 };
 
-/* Returns 0 or -ENOMEM. The images stay the caller's. */
+/* Returns 0 or -ENOMEM. Every image must be off the list before the end. */
 int intake_init(struct intake *intake, struct modules *modules, uint64_t regs_mask, bool maps_follow);
 void intake_fini(struct intake *intake);
+
+/* Puts a new image on the list, or takes one off it, which is image_free()'s then. Returns 0 or -ENOMEM. */
+int intake_add_image(struct intake *intake, struct image *image);
+void intake_remove_image(struct intake *intake, struct image *image);
 
 /* For rings_drain. */
 void intake_record(void *context, const struct record *record);
@@ -43,9 +49,9 @@ static inline void intake_prefetch(const struct record *sample)
 		__builtin_prefetch((const void *)(next + i));
 }
 
-/* What lies in an image's stack buffers of samples taken before before_ns (of the records' clock). So copied
- * stacks and the kernel's records of mappings come in one row: no stack is unwound with what was mapped there
- * later. Returns how many there were. */
+/* What lies in an image's stack buffers of samples taken before before_ns (of the records' clock). This
+ * keeps copied stacks and MMAP records in time order: no stack is unwound with mappings made later. Returns
+ * how many there were. */
 size_t intake_buffers(struct intake *intake, struct image *image, uint64_t before_ns);
 
 #endif

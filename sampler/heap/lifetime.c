@@ -18,8 +18,6 @@ static const struct {
     {UINT64_MAX, "1h-"},
 };
 
-static uint64_t temporary_ns = 1000000;
-
 uint32_t lifetime_class(uint64_t ns)
 {
 	uint32_t class = 0;
@@ -38,16 +36,6 @@ uint64_t lifetime_class_bound_ns(uint32_t class)
 	return classes[class].below_ns;
 }
 
-void lifetime_set_temporary(uint64_t ns)
-{
-	temporary_ns = ns;
-}
-
-uint64_t lifetime_temporary_ns(void)
-{
-	return temporary_ns;
-}
-
 void lifetime_add(struct lifetime *lifetime, const struct lifetime_end *end)
 {
 	double objects = (double)end->weight.objects_q16 / (1 << WEIGHT_OBJECTS_SHIFT);
@@ -55,7 +43,7 @@ void lifetime_add(struct lifetime *lifetime, const struct lifetime_end *end)
 	lifetime->bytes += (double)end->weight.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
 	if (!end->same_thread)
 		lifetime->other_thread_objects += objects;
-	else if (end->lived_ns < temporary_ns)
+	else if (end->temporary)
 		lifetime->temporary_objects += objects;
 	lifetime->samples++;
 }

@@ -29,12 +29,8 @@ struct lifetime_end {
 	struct weight weight;
 	uint64_t lived_ns;
 	bool same_thread; /* freed by the thread that allocated it */
+	bool temporary;   /* by that, and soon */
 };
-
-/* What counts as temporary: freed below this age by the allocating thread. For the whole session, set before
- * the first sample. */
-void lifetime_set_temporary(uint64_t ns);
-uint64_t lifetime_temporary_ns(void);
 
 void lifetime_add(struct lifetime *lifetime, const struct lifetime_end *end);
 

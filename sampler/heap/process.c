@@ -354,16 +354,17 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 	process->place = number;
 	bool ready = target_init(&process->target, 0, clock_now_ns());
 	process->target.code_address = image->trigger_address;
-	process->heap = heap_new(image->region, image->labels);
-	if (image->labels & HEAP_LABEL_THREAD)
+	process->heap = heap_new(image->region, &image->heap);
+	if (image->heap.labels & HEAP_LABEL_THREAD)
 		process->target.threads = threads_new();
 	find_pid(process, place);
 	read_name(process);
 	struct process *parent = parent_of(process, place);
 	open_maps(process, modules, parent);
-	if (!ready || !process->target.maps || !process->heap) {
-		image->process[number] = process;
-		image->live_processes++;
+	image->process[number] = process;
+	image->live_processes++;
+	if (!ready || !process->target.maps || !process->heap ||
+	    table_add(image->processes, (uint64_t)process->target.pid, process) != 0) {
 		process_free(process);
 		return NULL;
 	}
@@ -374,8 +375,6 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 	}
 	read_title(process);
 	doubt_name(process);
-	image->process[number] = process;
-	image->live_processes++;
 	return process;
 }
 
@@ -425,6 +424,7 @@ void process_free(struct process *process)
 	struct image *image = process->image;
 	image->process[process->place] = NULL;
 	image->live_processes--;
+	table_remove(image->processes, (uint64_t)process->target.pid, process);
 	target_fini(&process->target);
 	heap_free(process->heap);
 	free(process);

@@ -14,6 +14,7 @@
 
 #include "sampler/perf/backend.h"
 #include "sampler/heap/heap.h"
+#include "sampler/target/table.h"
 #include "sampler/target/target.h"
 #include "sampler/region/region.h"
 #include "sampler/unwind/unwind.h"
@@ -43,17 +44,19 @@ struct process {
 	bool watched; /* the registry knows it */
 	struct heap *heap;
 	struct process_counters counters;
-	uint64_t due_seen, came_seen; /* stacks by events, when the fallback last looked */
-	uint32_t silent_looks;        /* in succession, with none of those that were due */
+	/* At the last look of backend_fallback.c: triggers fired, stacks received. */
+	uint64_t triggered_before, arrived_before;
+	uint32_t silent_looks; /* in succession, with none of those that were due */
 };
 
 struct image {
 	struct image *next;
-	struct region *region; /* owned */
-	bool ready;            /* the image has written its part of the header */
-	bool settled;          /* what its being ready means for others is done */
-	uint64_t claimed_ns;   /* when its ticket was found gone */
-	unsigned int labels;   /* enum heap_labels, for the books of its processes */
+	struct region *region;    /* owned */
+	bool ready;               /* the image has written its part of the header */
+	bool settled;             /* what its being ready means for others is done */
+	uint64_t claimed_ns;      /* when its ticket was found gone */
+	struct heap_options heap; /* for the books of its processes */
+	struct table *processes;  /* by pid: each of its processes is in it while it exists; borrowed */
 	uint64_t copied_seen, places_seen, requests_seen;
 	uint64_t frees_seen, frees_noted, frees_lost, frees_stuck_ns; /* see free_log.h */
 	uint64_t trigger_address;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/registry.h"
 
+#include "pprof/array.h"
 #include "sampler/heap/free_log.h"
 #include "sampler/linux/clock.h"
 
@@ -15,7 +16,8 @@
 enum {
 	/* between the ticket and a complete header; then the image is given up */
 	CLAIM_LIMIT_NS = 2000 * 1000000,
-	LINGER_NS = 500 * 1000000, /* between looks at whether anybody still maps an image's region */
+	LINGER_END_NS = 20 * 1000000, /* after COMMAND's end */
+	LINGER_NS = 500 * 1000000,    /* between looks at whether anybody still maps an image's region */
 };
 
 /* ---- processes */
@@ -60,21 +62,26 @@ static void watch_process(struct registry *registry, struct process *process)
 	registry->unwatched = true;
 }
 
+/* Takes the region over. NULL: out of memory. */
+static struct image *add_image(struct registry *registry, struct region *region)
+{
+	struct image *image = image_new(region, clock_now_ns());
+	if (image && intake_add_image(registry->intake, image) == 0) {
+		image->heap = registry->heap;
+		return image;
+	}
+	image_free(image);
+	return NULL;
+}
+
 /* Called wherever something takes long: between two looks more images may come than there are spare regions.
  * */
 static size_t take_claims(struct registry *registry)
 {
 	struct region *region;
 	size_t count = 0;
-	while ((region = region_pool_next(registry->pool))) {
-		struct image *image = image_new(region, clock_now_ns());
-		if (!image)
-			break;
-		image->labels = registry->labels;
-		image->next = registry->intake->images;
-		registry->intake->images = image;
+	while ((region = region_pool_next(registry->pool)) && add_image(registry, region))
 		count++;
-	}
 	return count;
 }
 
@@ -105,13 +112,11 @@ void registry_release(struct registry *registry, struct process *process)
 
 const struct process *registry_find(const struct registry *registry, pid_t pid)
 {
-	for (const struct image *image = registry->intake->images; image; image = image->next)
-		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
-			const struct process *process = image->process[i];
-			if (process && process->watched && !process->target.closed &&
-			    process->target.pid == pid && process->target.pidfd >= 0)
-				return process;
-		}
+	const struct process *process;
+	size_t cursor = 0;
+	while ((process = table_next(&registry->intake->processes, (uint64_t)pid, &cursor)))
+		if (process->watched && !process->target.closed && process->target.pidfd >= 0)
+			return process;
 	return NULL;
 }
 
@@ -125,19 +130,18 @@ static bool has_ended(const struct process *process)
 void registry_finish_ended(struct registry *registry)
 {
 	registry_drain(registry);
-	for (struct image *image = registry->intake->images; image; image = image->next)
-		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
-			struct process *process = image->process[i];
-			if (!process || process->target.closed || !has_ended(process))
-				continue;
-			if (process->target.command && !registry->launch->front_gone &&
-			    !registry->launch->ended)
-				continue;
-			if (process->target.command && registry->launch->status_known)
-				finish(registry, process, TARGET_EXITED, registry->launch->status);
-			else
-				finish(registry, process, TARGET_GONE, 0);
-		}
+	/* From behind: a process that goes is replaced by the last. */
+	for (size_t i = registry->intake->processes.count; i-- > 0;) {
+		struct process *process = registry->intake->processes.entries[i].item;
+		if (process->target.closed || !has_ended(process))
+			continue;
+		if (process->target.command && !registry->launch->front_gone && !registry->launch->ended)
+			continue;
+		if (process->target.command && registry->launch->status_known)
+			finish(registry, process, TARGET_EXITED, registry->launch->status);
+		else
+			finish(registry, process, TARGET_GONE, 0);
+	}
 }
 
 /* Ids go up: an image with a higher one was executed later. */
@@ -146,16 +150,22 @@ static bool is_older(const struct image *image, const struct image *than)
 	return (int32_t)(image->region->id - than->region->id) < 0;
 }
 
-static void finish_executed(struct registry *registry, pid_t pid, const struct image *by)
+/* Processes that made way for the program of image `by`. Drains before the first that this closes in a
+ * round: all that they sampled was there when that image became ready. */
+static void finish_executed(struct registry *registry, pid_t pid, const struct image *by, bool *drained)
 {
-	for (struct image *image = registry->intake->images; image; image = image->next)
-		for (uint32_t i = 0; i < REGION_PLACES && is_older(image, by) && image->live_processes; i++) {
-			struct process *process = image->process[i];
-			if (process && process->target.pid == pid && !process->target.closed) {
-				registry_drain(registry);
-				finish(registry, process, TARGET_EXEC, 0);
-			}
-		}
+	struct process *process;
+	for (size_t cursor = 0;
+	     (process = table_next(&registry->intake->processes, (uint64_t)pid, &cursor));) {
+		if (process->target.closed || !is_older(process->image, by))
+			continue;
+		if (*drained)
+			finish(registry, process, TARGET_EXEC, 0);
+		else
+			registry_drain(registry);
+		*drained = true;
+		cursor = 0; /* the table may have changed */
+	}
 }
 
 /* ---- images */
@@ -172,6 +182,7 @@ static size_t ready_images(struct registry *registry)
 			continue;
 		image->ready = true;
 		image->trigger_address = header->trigger_address;
+		image->event_backend = registry->probe->backend; /* until it is settled */
 		count++;
 	}
 	return count;
@@ -184,14 +195,14 @@ static bool find_images(void *context)
 	return ready_images(registry) > 0;
 }
 
-static void settle_image(struct registry *registry, struct image *image)
+static void settle_image(struct registry *registry, struct image *image, bool *drained)
 {
 	image->settled = true;
 	struct process *process = image_process(image, 0, registry->modules);
 	if (!process)
 		return;
 	if (process->target.pid)
-		finish_executed(registry, process->target.pid, image);
+		finish_executed(registry, process->target.pid, image, drained);
 	watch_process(registry, process);
 	backend_fallback_begin(&registry->fallback, image, process);
 }
@@ -219,10 +230,7 @@ static void note_requests(struct registry *registry, struct image *image)
 
 static void image_remove(struct registry *registry, struct image *image)
 {
-	struct image **link = &registry->intake->images;
-	while (*link != image)
-		link = &(*link)->next;
-	*link = image->next;
+	intake_remove_image(registry->intake, image);
 	registry->incomplete += !image->ready;
 	for (uint32_t i = 0; i < REGION_PLACES; i++)
 		if (image->process[i])
@@ -238,25 +246,36 @@ static bool image_is_over(const struct image *image, uint64_t now)
 		return false;
 	if (!image->ready && image->region->holder)
 		return true; /* another user's process, and not one that keeps its word */
-	uint32_t running = 0;
-	for (uint32_t i = 0; i < REGION_PLACES; i++)
-		running += image->process[i] && (i != 0 || !image->process[i]->target.closed);
-	if (running || image->unreleased)
+	/* place 0 stays known */
+	uint32_t ended = image->process[0] && image->process[0]->target.closed;
+	if (image->live_processes > ended || image->unreleased)
 		return false;
 	return region_abandoned(image->region);
 }
 
-/* In the order in which they were executed: one may have made way for the next since the last look. */
+static int compare_images(const void *a, const void *b)
+{
+	return is_older(*(struct image *const *)a, *(struct image *const *)b) ? -1 : 1;
+}
+
+/* In the order in which they were executed: one may have made way for the next since the last look. One
+ * round, with one drain before it: what becomes ready meanwhile waits for the next, so that ends are looked
+ * at in between. */
 static void settle_images(struct registry *registry)
 {
-	for (;;) {
-		struct image *first = NULL;
-		for (struct image *image = registry->intake->images; image; image = image->next)
-			if (image->ready && !image->settled && (!first || is_older(image, first)))
-				first = image;
-		if (!first)
-			return;
-		settle_image(registry, first);
+	size_t count = 0, settled = 0;
+	for (const struct image *image = registry->intake->images; image; image = image->next)
+		count += image->ready && !image->settled;
+	if (!count ||
+	    array_reserve(&registry->batch, &registry->batch_capacity, count, sizeof(*registry->batch)) != 0)
+		return;
+	for (struct image *image = registry->intake->images; image; image = image->next)
+		if (image->ready && !image->settled)
+			registry->batch[settled++] = image;
+	qsort(registry->batch, count, sizeof(*registry->batch), compare_images);
+	bool drained = false;
+	for (size_t i = 0; i < count; i++) {
+		settle_image(registry, registry->batch[i], &drained);
 		take_claims(registry);
 	}
 }
@@ -267,7 +286,7 @@ size_t registry_tend(struct registry *registry)
 	ready_images(registry);
 	settle_images(registry);
 	uint64_t now = clock_now_ns();
-	bool linger = now - registry->linger_ns >= LINGER_NS || registry->launch->ended;
+	bool linger = now - registry->linger_ns >= (registry->launch->ended ? LINGER_END_NS : LINGER_NS);
 	bool gone = false;
 	for (struct image *image = registry->intake->images, *next; image; image = next) {
 		next = image->next;
@@ -282,8 +301,7 @@ size_t registry_tend(struct registry *registry)
 	}
 	if (linger && registry->unwatched)
 		registry_finish_ended(registry);
-	/* What a crowd needed while it waited to be written need not stay resident for ever: half of it and
-	 * more did. */
+	/* After a burst of processes return freed memory to the kernel; glibc kept more than half of it. */
 	if (gone)
 		malloc_trim(0);
 	if (linger)
@@ -301,15 +319,13 @@ void registry_init(struct registry *registry)
 
 int registry_adopt(struct registry *registry, struct region *region)
 {
-	struct image *image = image_new(region, clock_now_ns());
+	struct image *image = add_image(registry, region);
 	if (!image)
 		return -ENOMEM;
 	struct region_header *header = region_header(region);
 	image->ready = true;
 	image->settled = true;
 	image->trigger_address = header->trigger_address;
-	image->next = registry->intake->images;
-	registry->intake->images = image;
 	for (uint32_t i = 0; i < REGION_PLACES; i++) {
 		struct process *process = image_process(image, i, registry->modules);
 		if (!process)
@@ -358,4 +374,5 @@ void registry_fini(struct registry *registry)
 {
 	while (registry->intake->images)
 		image_remove(registry, registry->intake->images);
+	free(registry->batch);
 }

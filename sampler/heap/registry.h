@@ -28,8 +28,8 @@ struct registry {
 	struct modules *modules;
 	int epoll_fd; /* pidfds are added here */
 	int verbosity;
-	unsigned int labels; /* enum heap_labels */
-	bool may_yield;      /* the backend was our choice: a breakpoint may give way to the copy backend */
+	struct heap_options heap;
+	bool may_yield; /* the backend was our choice: a breakpoint may give way to the copy backend */
 	const struct launch *launch;
 	struct target_listener listener; /* closed: ends in registry_release */
 
@@ -43,6 +43,8 @@ struct registry {
 	uint64_t requests;   /* for snapshots: how often a look found new ones in the shared memory */
 	uint64_t incomplete; /* images that claimed a region and never got ready */
 	uint64_t linger_ns;
+	struct image **batch; /* settle_images() */
+	size_t batch_capacity;
 };
 
 /* To be called once the borrowed fields are set. */

@@ -385,7 +385,7 @@ static void supervise(struct front *front)
 static int library_prepare(struct options *options, char *path, size_t path_bytes)
 {
 	if (preload_library_find(path, path_bytes)) {
-		log_line("%s is neither beside heaptap nor in %s", PRELOAD_LIBRARY_NAME, HEAPTAP_LIBDIR);
+		log_line("%s not found next to heaptap or in %s", PRELOAD_LIBRARY_NAME, HEAPTAP_LIBDIR);
 		return -ENOENT;
 	}
 	if (!preload_library_is_preloadable(path)) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/heap_capture.h"
 
-#include "sampler/heap/lifetime.h"
 #include "sampler/linux/clock.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/perf/trigger.h"
@@ -88,7 +87,6 @@ static void describe(void *context, char *text, size_t bytes)
 int heap_capture_open(struct heap_capture *h, const struct heap_capture_setup *setup)
 {
 	const struct options *options = h->options;
-	lifetime_set_temporary(options->temporary_ns);
 	int error = intake_init(&h->intake, setup->modules, h->probe.regs_mask, h->probe.rings != NULL);
 	if (!error)
 		error = open_pool(h);
@@ -110,7 +108,7 @@ int heap_capture_open(struct heap_capture *h, const struct heap_capture_setup *s
 	    .epoll_fd = setup->epoll_fd,
 	    .verbosity = options->verbosity,
 	    .may_yield = options->backend == BACKEND_AUTO,
-	    .labels = options->labels,
+	    .heap = {.labels = options->labels, .temporary_ns = options->temporary_ns},
 	    .launch = setup->launch,
 	    .listener = scheduler_listener(&h->source.base),
 	};
@@ -210,8 +208,8 @@ void heap_capture_limit(struct heap_capture *h)
 	h->limits.raised++;
 	registry_set_period(&h->registry, h->source.period_bytes);
 	if (h->options->verbosity > 0 || h->limits.raised == 1)
-		log_line("the sampler takes more %s than it may: the period is %s now",
-		    verdict == SELF_LIMITS_MEMORY ? "memory" : "CPU time",
+		log_line("sampler above %s: sampling period doubled to %s",
+		    verdict == SELF_LIMITS_MEMORY ? "--max-rss" : "--max-cpu",
 		    summary_bytes((double)h->source.period_bytes, period, sizeof(period)));
 }
 

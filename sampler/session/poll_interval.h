@@ -7,7 +7,7 @@
  * and 50 a tenth of one. What a look may be late for: room for stacks (the rings wake us, buffers do not),
  * the /proc of a process that has just begun and may end soon, and a signal that asks for a snapshot.
  *
- *   less    stacks come so fast that the buffers of a class would be full by then
+ *   < 2 ms  at the current rate a class of stack buffers would overflow sooner
  *   2 ms    a program has come, or a look has found many samples, in the last 200 ms
  *   10 ms   there were samples in the last 200 ms
  *   20 ms   or in the last two seconds, or somebody asked for a snapshot

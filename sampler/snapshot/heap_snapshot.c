@@ -62,8 +62,8 @@ static void comment_lifetimes(struct profile *profile, const struct heap_snapsho
 	    "lifetimes: of %.0f freed objects (%" PRIu64
 	    " samples) %.1f%% were temporary (freed within %g ms by the "
 	    "allocating thread), %.1f%% were freed by another thread",
-	    objects, all->samples, all->temporary_objects * share, (double)lifetime_temporary_ns() / 1e6,
-	    all->other_thread_objects * share);
+	    objects, all->samples, all->temporary_objects * share,
+	    (double)heap_options(s->process->heap)->temporary_ns / 1e6, all->other_thread_objects * share);
 	if (unseen)
 		fprintf(text.out, "; %" PRIu64 " frees are missing from this", unseen);
 	sheet_text_add(&text, profile);

@@ -78,7 +78,7 @@ static void print_all(FILE *out, const struct lifetimes_input *input, const stru
 	for (uint32_t i = 0; i < LIFETIME_CLASSES; i++)
 		json_text(&json, NULL, lifetime_class_name(i));
 	json_end(&json);
-	json_integer(&json, "temporary_ns", (int64_t)lifetime_temporary_ns());
+	json_integer(&json, "temporary_ns", (int64_t)heap_options(heap)->temporary_ns);
 	json_integer(&json, "frees_missing", (int64_t)input->frees_missing);
 	json_end(&json);
 	for (uint32_t i = 0; i < heap_site_count(heap); i++) {

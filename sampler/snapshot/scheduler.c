@@ -314,7 +314,7 @@ static void report(struct scheduler *a, const struct snapshot *s, int error)
 	if (error) {
 		a->failed++;
 	} else if (a->failed) {
-		log_line("profiles are written again, after %" PRIu64 " that were not", a->failed);
+		log_line("writing profiles works again (%" PRIu64 " failed before)", a->failed);
 		a->failed = 0;
 	}
 	a->error = error;

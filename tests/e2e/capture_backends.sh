@@ -43,7 +43,7 @@ disabled() {
   start -v -b "$1"
   goes_on
   "$program" disable "$sampler" >/dev/null || fail "status $?"
-  wait_for 30 grep -q "no stack comes by the $1: $2 from now on" err
+  wait_for 30 grep -q "no stacks received from the $1, switching to $2" err
   goes_on
   finish
   at_least 100 "$(how_many "by $1")" "stacks by $1"
@@ -65,7 +65,7 @@ test_both_events_disabled() {
   for gone in uprobe breakpoint; do
     goes_on
     "$program" disable "$sampler" >/dev/null || fail "status $?"
-    wait_for 30 grep -q "no stack comes by the $gone" err
+    wait_for 30 grep -q "no stacks received from the $gone" err
   done
   goes_on
   finish
@@ -91,7 +91,7 @@ test_library_replaced() {
   front=$!
   for i in 1 2 3; do
     wait_for 30 test -e after.$i
-    [ $i = 3 ] || wait_for 30 eval '[ $(grep -c "no stack comes by the uprobe: breakpoint" err) -ge '$i' ]'
+    [ $i = 3 ] || wait_for 30 eval '[ $(grep -c "no stacks received from the uprobe, switching to breakpoint" err) -ge '$i' ]'
     goes_on after.$i
     touch after.$i.end
   done

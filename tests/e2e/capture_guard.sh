@@ -18,7 +18,7 @@ guarded() {
   shift
   "$heaptap" record -p 64 -o out.pb.gz "$@" "$survive" load truth 10000 2 2>err &
   front=$!
-  wait_for 30 grep -q "takes more $what than it may: the period is 128 B now" err
+  wait_for 30 grep -q "sampler above $what: sampling period doubled to 128 B" err
   : >truth.end
   wait $front || fail "status $?: $(cat err)"
   profile_check out.pb.gz
@@ -35,8 +35,8 @@ guarded() {
   cat within
 }
 
-test_cpu_limit_raises_the_period() { guarded 'CPU time' --max-cpu 1; }
-test_memory_limit_raises_the_period() { guarded memory --max-rss 1M; }
+test_cpu_limit_raises_the_period() { guarded --max-cpu --max-cpu 1; }
+test_memory_limit_raises_the_period() { guarded --max-rss --max-rss 1M; }
 
 test_oom_killer_takes_others_first() {
   need_root

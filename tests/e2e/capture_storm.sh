@@ -103,3 +103,23 @@ test_more_children_than_places() {
   children=$(sed -n 's/.*not profiled: \([0-9]*\) forked children.*/\1/p' err | tail -n 1)
   equal 301 $((count + children)) "profiles ($count) and children without a place ($children), and their parent ($parent)"
 }
+
+# child_of PID NAME: the number of its child of that name
+child_of() { ps -o pid=,comm= --ppid "$1" | awk -v name="$2" '$2 == name { print $1 }'; }
+
+# A sampler that runs only when nobody else wants to, until COMMAND has ended: what came and went meanwhile must not keep
+# it from the end.
+test_short_programs_beside_a_slow_sampler() {
+  cat >crowd <<'BASH'
+for i in {1..250}; do cat /dev/null; grep -q x /dev/null; done
+BASH
+  "$heaptap" record -q -o out/ bash -c 'for i in {1..8}; do bash crowd & done; wait; echo >ended' &
+  front=$!
+  wait_for 20 eval 'sampler=$(child_of $front heaptap-sampler); [ -n "$sampler" ]'
+  chrt -i -p 0 "$sampler" || skip 'no SCHED_IDLE'
+  wait_for 150 test -e ended
+  chrt -o -p 0 "$sampler"
+  over() { [ "$(ps -o stat= -p $front | cut -c 1)" = Z ] || ! kill -0 $front 2>/dev/null; }
+  wait_for 60 over
+  wait $front || fail "status $?"
+}

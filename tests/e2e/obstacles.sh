@@ -63,7 +63,7 @@ test_missing_library() {
   mkdir alone
   cp "$heaptap" alone/
   equal 2 "$(status_of alone/heaptap record touch started)"
-  one_line '^heaptap: libheaptap.so is neither beside heaptap nor in '
+  one_line '^heaptap: libheaptap.so not found next to heaptap or in '
   equal 1 "$(wc -l <err)"
   [ ! -e started ] || fail 'COMMAND was started'
 }

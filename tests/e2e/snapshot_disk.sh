@@ -34,7 +34,7 @@ test_full_disk() {
   equal 1 "$(status_of "$heaptap" snapshot "$pid")" 'status of a request'
   mv out answer
   rm small/ballast
-  wait_for 20 grep -q 'profiles are written again' err
+  wait_for 20 grep -q 'writing profiles works again' err
   finish
   equal 0 "$(find small -name '*.tmp*' -o -name '.*.pb.gz*' | wc -l)" 'left behind'
   profile_check small/exit.pb.gz
@@ -66,7 +66,7 @@ test_folder_that_must_not_be_written() {
   exec 9>input
   wait_for 20 grep -q 'profile not written: closed/0001.pb.gz: Permission denied' err
   chmod 777 closed
-  wait_for 20 grep -q 'profiles are written again' err
+  wait_for 20 grep -q 'writing profiles works again' err
   exec 9>&-
   wait "$front"
   profile_check closed/exit.pb.gz

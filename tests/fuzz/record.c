@@ -88,7 +88,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		region_place(&region, i)->parent = i;
 		atomic_store(&region_place(&region, i)->state, PLACE_READY);
 	}
-	intake.images = &image;
+	if (intake_add_image(&intake, &image) != 0)
+		abort();
 	if (buffer)
 		feed_buffer(&image, data + 2 + list_bytes, size - 2 - list_bytes);
 	else
@@ -98,5 +99,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			process_free(process);
 	if (image.live_processes)
 		abort();
+	intake_remove_image(&intake, &image);
 	return 0;
 }

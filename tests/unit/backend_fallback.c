@@ -212,7 +212,7 @@ static void who_has_not_settled_or_has_ended_is_left_alone(void **state)
 }
 
 /* Programs that map another file than the uprobe is on: the second says that the third will be no better. */
-static void two_deaf_images_end_the_uprobe_for_all_to_come(void **state)
+static void two_images_without_uprobe_hits_end_the_uprobe_for_all_to_come(void **state)
 {
 	struct scene *s = *state;
 	bool changed = false;
@@ -283,7 +283,7 @@ static void a_breakpoint_is_put_on_a_process_and_taken_off(void **state)
 	assert_int_equal(s->image->backend, BACKEND_COPY);
 	assert_int_equal(s->image->fd_count, 0);
 	assert_int_equal(mode_of(s), REGION_MODE_COPY);
-	assert_int_equal(s->fallback.deaf_images, 0); /* it was no uprobe */
+	assert_int_equal(s->fallback.images_without_uprobe_hits, 0); /* it was no uprobe */
 	stranger_end(&stranger);
 }
 
@@ -438,7 +438,7 @@ int main(void)
 	    TEST(a_number_that_goes_back_proves_nothing),
 	    TEST(looks_have_their_time),
 	    TEST(who_has_not_settled_or_has_ended_is_left_alone),
-	    TEST(two_deaf_images_end_the_uprobe_for_all_to_come),
+	    TEST(two_images_without_uprobe_hits_end_the_uprobe_for_all_to_come),
 	    TEST(a_breakpoint_is_put_on_a_process_and_taken_off),
 	    TEST(a_silent_uprobe_is_followed_by_a_breakpoint),
 	    TEST(a_refused_breakpoint_means_copies),

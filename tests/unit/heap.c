@@ -17,7 +17,7 @@ static void lost_sums_are_whole(void **unused)
 	struct region region;
 	const struct region_options options = {.period_bytes = 64, .clock_id = 1, .live_max = 1024};
 	assert_int_equal(0, region_open(&region, 3, 0, &options));
-	struct heap *heap = heap_new(&region, 0);
+	struct heap *heap = heap_new(&region, &(const struct heap_options){0});
 	assert_non_null(heap);
 	/* Killed after each of the three additions of a sample of 100 bytes that stands for 2.5 objects. */
 	const struct tally steps[] = {{1, 0, 0}, {1, 250 << 8, 0}, {1, 250 << 8, 5 << 15}};

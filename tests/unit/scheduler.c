@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests for snapshots of targets, with a source whose snapshots are empty files. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "sampler/snapshot/scheduler.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SECOND = 1000000000 };
+
+struct desk {
+	struct snapshot_source source; /* first */
+	struct snapshot_settings settings;
+	struct output output;
+	struct target target;
+	int error; /* of taking */
+	unsigned int tries, answers, released;
+	uint64_t asker;
+	int answer;
+	char names[4][16];
+};
+
+static int write_nothing(const struct writer_item *item)
+{
+	(void)item;
+	return 0;
+}
+
+static void discard(struct writer_item *item)
+{
+	free(item);
+}
+
+static bool has(
+    const struct snapshot_source *source, const struct target *target, enum snapshot_reason reason)
+{
+	(void)source, (void)target, (void)reason;
+	return true;
+}
+
+static int take(struct snapshot_source *source, struct target *target, const struct snapshot_request *request,
+    struct snapshot **snapshot)
+{
+	struct desk *desk = (struct desk *)source;
+	assert_ptr_equal(target, &desk->target);
+	snprintf(desk->names[desk->tries++ % 4], sizeof(desk->names[0]), "%s", request->name);
+	if (desk->error)
+		return desk->error;
+	*snapshot = calloc(1, sizeof(**snapshot));
+	assert_non_null(*snapshot);
+	(*snapshot)->item = (struct writer_item){.write = write_nothing, .discard = discard};
+	(*snapshot)->path = "a path";
+	return 0;
+}
+
+static void keep(struct snapshot_series *series, const struct snapshot *snapshot, size_t count)
+{
+	(void)series, (void)snapshot, (void)count;
+}
+
+static void print(const struct snapshot *snapshot, int error)
+{
+	(void)snapshot, (void)error;
+}
+
+static void release(struct snapshot_source *source, struct target *target)
+{
+	assert_null(target->series);
+	((struct desk *)source)->released++;
+}
+
+static void on_answer(void *context, uint64_t asker, pid_t pid, const char *path, int error)
+{
+	struct desk *desk = context;
+	assert_int_equal(pid, desk->target.pid);
+	assert_true(error || strcmp(path, "a path") == 0);
+	desk->answers++;
+	desk->asker = asker;
+	desk->answer = error;
+}
+
+static const struct snapshot_source_kind kind = {
+    .has = has, .take = take, .keep = keep, .print = print, .release = release};
+
+static void open_desk(struct desk *desk, pid_t pid)
+{
+	memset(desk, 0, sizeof(*desk));
+	desk->settings.verbosity = -1;
+	const struct scheduler_setup setup = {
+	    .settings = &desk->settings, .output = &desk->output, .answer = on_answer, .context = desk};
+	desk->source = (struct snapshot_source){.kind = &kind, .scheduler = scheduler_new(&setup)};
+	assert_non_null(desk->source.scheduler);
+	assert_true(target_init(&desk->target, pid, 0));
+	desk->target.readable = true;
+	const struct target_listener listener = scheduler_listener(&desk->source);
+	listener.watched(listener.context, &desk->target);
+}
+
+/* Waits for the writer's child. */
+static void reap(struct desk *desk)
+{
+	int status;
+	pid_t pid = waitpid(-1, &status, 0);
+	assert_true(pid > 0);
+	scheduler_reap(desk->source.scheduler, pid, status);
+}
+
+static void close_desk(struct desk *desk)
+{
+	const struct target_listener listener = scheduler_listener(&desk->source);
+	desk->target.closed = true;
+	listener.closed(listener.context, &desk->target);
+	if (!desk->error) {
+		assert_false(scheduler_settled(desk->source.scheduler));
+		reap(desk);
+	}
+	assert_true(scheduler_settled(desk->source.scheduler));
+	assert_int_equal(desk->released, 1);
+	scheduler_free(desk->source.scheduler);
+	target_fini(&desk->target);
+}
+
+static void who_asks_is_answered(void **state)
+{
+	struct desk desk;
+
+	(void)state;
+	open_desk(&desk, getpid());
+	assert_int_equal(scheduler_ask(desk.source.scheduler, getpid() + 1, 7), 0);
+	assert_int_equal(scheduler_ask(desk.source.scheduler, getpid(), 7), 1);
+	scheduler_tend(desk.source.scheduler, SECOND);
+	assert_int_equal(desk.tries, 1);
+	assert_string_equal(desk.names[0], "0001");
+	assert_int_equal(desk.answers, 0);
+	reap(&desk);
+	assert_int_equal(desk.answers, 1);
+	assert_int_equal(desk.asker, 7);
+	assert_int_equal(desk.answer, 0);
+	close_desk(&desk);
+	assert_string_equal(desk.names[1], "exit");
+}
+
+/* And not tried again at every look. */
+static void what_cannot_be_taken_is_answered_and_dropped(void **state)
+{
+	struct desk desk;
+
+	(void)state;
+	open_desk(&desk, getpid());
+	desk.error = -ENAMETOOLONG;
+	assert_int_equal(scheduler_want_all(desk.source.scheduler, "a test", 9), 1);
+	for (uint64_t i = 1; i <= 10; i++)
+		scheduler_tend(desk.source.scheduler, i * SECOND);
+	assert_int_equal(desk.tries, 1);
+	assert_int_equal(desk.answers, 1);
+	assert_int_equal(desk.asker, 9);
+	assert_int_equal(desk.answer, -ENAMETOOLONG);
+	desk.error = 0;
+	assert_int_equal(scheduler_ask(desk.source.scheduler, getpid(), 10), 1);
+	scheduler_tend(desk.source.scheduler, 11 * (uint64_t)SECOND);
+	assert_string_equal(desk.names[1], "0001"); /* no number is left out */
+	reap(&desk);
+	assert_int_equal(desk.answer, 0);
+	close_desk(&desk);
+}
+
+static void two_sessions_in_one_process(void **state)
+{
+	struct desk one, other;
+
+	(void)state;
+	open_desk(&one, getpid());
+	open_desk(&other, getpid());
+	assert_int_equal(scheduler_want_all(one.source.scheduler, "a test", 1), 1);
+	scheduler_tend(one.source.scheduler, SECOND);
+	scheduler_tend(other.source.scheduler, SECOND);
+	assert_int_equal(one.tries, 1);
+	assert_int_equal(other.tries, 0);
+	reap(&one);
+	assert_int_equal(one.answers, 1);
+	assert_int_equal(other.answers, 0);
+	close_desk(&other);
+	close_desk(&one);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(who_asks_is_answered),
+	    cmocka_unit_test(what_cannot_be_taken_is_answered_and_dropped),
+	    cmocka_unit_test(two_sessions_in_one_process),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Items by key, against a plain list. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "sampler/target/table.h"
+
+#include <stdbool.h>
+
+enum { ITEMS = 2000, KEYS = 300, ROUNDS = 40000 };
+
+static bool is_in(const struct table *table, uint64_t key, const void *item)
+{
+	size_t cursor = 0;
+	unsigned int times = 0;
+	for (const void *found; (found = table_next(table, key, &cursor));)
+		times += found == item;
+	assert_true(times <= 1);
+	return times == 1;
+}
+
+/* Several items share a key, and come and go in any order. */
+static void finds_what_was_added_and_not_removed(void **state)
+{
+	static char items[ITEMS];
+	static bool present[ITEMS];
+	struct table table = {0};
+	uint32_t random = 1;
+	size_t count = 0;
+
+	(void)state;
+	for (int i = 0; i < ROUNDS; i++) {
+		random = random * 1664525 + 1013904223;
+		uint32_t n = (random >> 8) % ITEMS;
+		if (present[n])
+			table_remove(&table, n % KEYS, &items[n]);
+		else
+			assert_int_equal(table_add(&table, n % KEYS, &items[n]), 0);
+		present[n] = !present[n];
+		count += present[n] ? 1 : (size_t)-1;
+		assert_int_equal(table.count, count);
+		assert_int_equal(is_in(&table, n % KEYS, &items[n]), present[n]);
+	}
+	for (size_t n = 0; n < ITEMS; n++)
+		assert_int_equal(is_in(&table, n % KEYS, &items[n]), present[n]);
+	table_remove(&table, KEYS, items); /* is not there */
+	assert_int_equal(table.count, count);
+	table_fini(&table);
+}
+
+static void two_tables_know_nothing_of_each_other(void **state)
+{
+	struct table one = {0}, other = {0};
+	size_t cursor = 0;
+	int item;
+
+	(void)state;
+	assert_int_equal(table_add(&one, 1, &item), 0);
+	assert_null(table_next(&other, 1, &cursor));
+	cursor = 0;
+	assert_ptr_equal(table_next(&one, 1, &cursor), &item);
+	assert_null(table_next(&one, 1, &cursor));
+	table_fini(&one);
+	table_fini(&other);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(finds_what_was_added_and_not_removed),
+	    cmocka_unit_test(two_tables_know_nothing_of_each_other),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
