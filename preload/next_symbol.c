@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -112,6 +113,18 @@ static int first_pthread_create(
 	return real.pthread_create(thread, attr, start, argument);
 }
 
+static int first_prctl(int option, ...)
+{
+	unsigned long arguments[4];
+	va_list list;
+	va_start(list, option);
+	for (int i = 0; i < 4; i++)
+		arguments[i] = va_arg(list, unsigned long);
+	va_end(list);
+	next_symbol_resolve();
+	return real.prctl(option, arguments[0], arguments[1], arguments[2], arguments[3]);
+}
+
 struct real real = {
     .malloc = first_malloc,
     .free = first_free,
@@ -131,6 +144,7 @@ struct real real = {
     .munmap = first_munmap,
     .operator_go = OPERATORS_FIRST,
     .pthread_create = first_pthread_create,
+    .prctl = first_prctl,
 };
 
 /* What a libc that lacks the function would have done without us: the program could not have linked against
@@ -201,6 +215,17 @@ static int missing_pthread_create(
 	return EAGAIN;
 }
 
+static int plain_prctl(int option, ...)
+{
+	unsigned long arguments[4];
+	va_list list;
+	va_start(list, option);
+	for (int i = 0; i < 4; i++)
+		arguments[i] = va_arg(list, unsigned long);
+	va_end(list);
+	return (int)syscall(SYS_prctl, option, arguments[0], arguments[1], arguments[2], arguments[3]);
+}
+
 enum wish {
 	WISH_MALLOC,
 	WISH_FREE,
@@ -219,6 +244,7 @@ enum wish {
 	WISH_MREMAP,
 	WISH_MUNMAP,
 	WISH_PTHREAD_CREATE,
+	WISH_PRCTL,
 	WISHES,
 };
 
@@ -253,6 +279,7 @@ void next_symbol_resolve(void)
 	    [WISH_MREMAP] = {.name = "mremap"},
 	    [WISH_MUNMAP] = {.name = "munmap"},
 	    [WISH_PTHREAD_CREATE] = {.name = "pthread_create"},
+	    [WISH_PRCTL] = {.name = "prctl"},
 	};
 	int saved = errno;
 	lookup_next(wishes, WISHES);
@@ -274,8 +301,15 @@ void next_symbol_resolve(void)
 	TAKE(WISH_MREMAP, mremap, plain_mremap);
 	TAKE(WISH_MUNMAP, munmap, plain_munmap);
 	TAKE(WISH_PTHREAD_CREATE, pthread_create, missing_pthread_create);
+	TAKE(WISH_PRCTL, prctl, plain_prctl);
 	own_free = (void (*)(void *))(uintptr_t)lookup_before("free");
-	operators_resolve();
+	next_symbol_resolve_operators();
 	errno = saved;
 	resolved = true;
+}
+
+void next_symbol_protect(uint64_t page_bytes)
+{
+	if (page_bytes && REAL_ALIGNMENT % page_bytes == 0)
+		mprotect(&real, sizeof(real), PROT_READ);
 }

@@ -127,7 +127,7 @@ static void take_sample(struct intake *intake, const struct sample *s)
 static struct image *find_image(const struct intake *intake, uint64_t key)
 {
 	for (struct image *image = intake->images; image; image = image->next)
-		if (image->ready && image->region->key == (key & ~(uint64_t)0xffff))
+		if (image->ready && image->region->key == (key & ~REGION_KEY_PLACE))
 			return image;
 	return NULL;
 }
@@ -155,7 +155,7 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 	struct image *image = find_image(intake, key);
 	if (!image && intake->find_images && intake->find_images(intake->context))
 		image = find_image(intake, key);
-	s.process = find_process(intake, image, key & 0xffff);
+	s.process = find_process(intake, image, key & REGION_KEY_PLACE);
 	if (!s.process)
 		return; /* another session's, or a stray: with a uprobe every user of the library is seen */
 	uint64_t slot = s.regs.r[argument[1]];
@@ -258,20 +258,21 @@ static bool take_buffer(
     void *argument, const struct region_buffer *header, const unsigned char *stack, size_t room)
 {
 	struct buffer_context *context = argument;
-	if (header->time_ns >= context->before_ns && header->time_ns - context->before_ns < CLOCKS_APART_NS) {
+	if (header->sample.time_ns >= context->before_ns &&
+	    header->sample.time_ns - context->before_ns < CLOCKS_APART_NS) {
 		context->left = true;
 		return false;
 	}
 	struct intake *intake = context->intake;
 	struct sample s = {
 	    .process = find_process(intake, context->image, header->place),
-	    .slot = header->slot,
-	    .tid = header->tid,
+	    .slot = header->sample.slot,
+	    .tid = header->sample.tid,
 	    .mapped = header->flags & SLOT_MMAP,
-	    .seq = header->seq,
-	    .size_bytes = header->size_bytes,
-	    .period_bytes = header->period_bytes,
-	    .time_ns = header->time_ns,
+	    .seq = header->sample.seq,
+	    .size_bytes = header->sample.size_bytes,
+	    .period_bytes = header->sample.period_bytes,
+	    .time_ns = header->sample.time_ns,
 	    .stack = stack,
 	    .stack_bytes = header->stack_bytes < room ? header->stack_bytes : room,
 	    .reaches_end = header->whole_stack == 1,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/region/region_pool.h"
 
-#include "sampler/heap/process.h"
 #include "sampler/linux/clock.h"
 
 #include <errno.h>
@@ -123,7 +122,7 @@ static struct region *region_make(struct region_pool *pool, bool map, int *error
 	int (*open_region)(struct region *, uint32_t, uint64_t, const struct region_options *) =
 	    map ? region_open : region_open_spare;
 	*error = open_region(
-	    region, id, (random & 0xffffffff00000000ull) | (uint64_t)(id & 0xffff) << 16, &pool->options);
+	    region, id, ((random & 0xffffffff00000000ull) | id << 16) & ~REGION_KEY_PLACE, &pool->options);
 	if (!*error)
 		return region;
 	free(region);

@@ -28,7 +28,7 @@ static void open_world(struct world *w, unsigned int labels)
 	w->heap = heap_new(&w->region, labels);
 	assert_non_null(w->heap);
 	w->place = region_place(&w->region, 0);
-	*(uint16_t *)(void *)(w->region.base + w->region.owners_offset) = 1; /* segment 0 is place 0's */
+	*(uint16_t *)(void *)(w->region.base + w->region.offsets.owners) = 1; /* segment 0 is place 0's */
 }
 
 static void close_world(struct world *w)
@@ -39,16 +39,16 @@ static void close_world(struct world *w)
 
 static struct region_slot *slot_of(struct world *w, uint32_t number, bool kept)
 {
-	uint64_t offset = kept ? w->region.kept_offset : w->region.slots_offset;
+	uint64_t offset = kept ? w->region.offsets.kept : w->region.offsets.slots;
 	return (struct region_slot *)(void *)(w->region.base + offset) + number;
 }
 
 static void set_slot(struct world *w, uint32_t number, uint64_t seq, uint64_t size, uint64_t time_ns)
 {
 	struct region_slot *slot = slot_of(w, number, false);
-	slot->size_bytes = size;
-	slot->period_bytes = 1;
-	slot->time_ns = time_ns;
+	slot->sample.size_bytes = size;
+	slot->sample.period_bytes = 1;
+	slot->sample.time_ns = time_ns;
 	slot->flags = 0;
 	atomic_store(&slot->word, seq << 8 | SLOT_LIVE);
 }
@@ -57,7 +57,7 @@ static void free_slot(struct world *w, uint32_t number, uint64_t order)
 {
 	struct region_slot *slot = slot_of(w, number, false);
 	slot->freed_order = order;
-	atomic_store(&slot->word, (atomic_load(&slot->word) & ~(uint64_t)0xff) | SLOT_FREED);
+	atomic_store(&slot->word, (atomic_load(&slot->word) & ~SLOT_STATE_MASK) | SLOT_FREED);
 }
 
 /* What the hook does before it uses a slot again. */
@@ -283,14 +283,14 @@ static void set_free(
     struct world *w, uint64_t at, uint32_t slot, uint64_t seq, uint64_t lived_ns, uint32_t tid)
 {
 	struct region_free *entry =
-	    (struct region_free *)(void *)(w->region.base + w->region.frees_offset) + at % REGION_FREES;
-	entry->seq = seq;
-	entry->slot = slot;
-	entry->size_bytes = 64;
-	entry->period_bytes = 1;
-	entry->time_ns = 1000;
+	    (struct region_free *)(void *)(w->region.base + w->region.offsets.frees) + at % REGION_FREES;
+	entry->sample.seq = seq;
+	entry->sample.slot = slot;
+	entry->sample.size_bytes = 64;
+	entry->sample.period_bytes = 1;
+	entry->sample.time_ns = 1000;
 	entry->freed_ns = 1000 + lived_ns;
-	entry->tid = 7;
+	entry->sample.tid = 7;
 	entry->freed_tid = tid;
 	entry->place = 0;
 	atomic_store(&entry->word, at + 1);

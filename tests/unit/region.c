@@ -26,11 +26,11 @@ static void opens_as_described(void **unused)
 	const struct region_header *header = region_header(&region);
 	assert_int_equal(5, region.segments);
 	assert_int_equal(REGION_MAGIC, header->magic);
-	assert_int_equal(region.bytes, header->total_bytes);
-	assert_int_equal(region.slots_offset, header->slots_offset);
+	assert_int_equal(region.offsets.end, header->offsets.end);
+	assert_int_equal(region.offsets.slots, header->offsets.slots);
 	assert_int_equal(REGION_SPARE, header->state);
-	const uint64_t offsets[] = {region.places_offset, region.modules_offset, region.owners_offset,
-	    region.buffers_offset, region.slots_offset, region.bytes};
+	const uint64_t offsets[] = {region.offsets.places, region.offsets.modules, region.offsets.owners,
+	    region.offsets.buffers, region.offsets.slots, region.offsets.end};
 	for (size_t i = 1; i < sizeof(offsets) / sizeof(offsets[0]); i++)
 		assert_true(offsets[i - 1] < offsets[i] && offsets[i] % 64 == 0);
 	/* Nobody can make it shorter under us. */
@@ -70,7 +70,7 @@ static void abandoned_when_nobody_maps_it(void **unused)
 
 static struct region_slot *slot(const struct region *region, uint32_t number)
 {
-	return (struct region_slot *)(void *)(region->base + region->slots_offset) + number;
+	return (struct region_slot *)(void *)(region->base + region->offsets.slots) + number;
 }
 
 static void slots_are_read_when_whole(void **unused)
@@ -81,10 +81,10 @@ static void slots_are_read_when_whole(void **unused)
 	assert_false(region_read_slot(&region, 0, &copy));
 	slot(&region, 0)->word = 5 << 8 | SLOT_WRITING;
 	assert_false(region_read_slot(&region, 0, &copy));
-	slot(&region, 0)->size_bytes = 77;
+	slot(&region, 0)->sample.size_bytes = 77;
 	slot(&region, 0)->word = 5 << 8 | SLOT_LIVE;
 	assert_true(region_read_slot(&region, 0, &copy));
-	assert_true(copy.seq == 5 && copy.size_bytes == 77);
+	assert_true(copy.seq == 5 && copy.sample.size_bytes == 77);
 	for (uint64_t state = 3; state < 256; state++) {
 		slot(&region, 0)->word = 5 << 8 | state;
 		assert_false(region_read_slot(&region, 0, &copy));
@@ -98,7 +98,7 @@ static void owners_are_checked(void **unused)
 {
 	struct region region;
 	assert_int_equal(0, region_open(&region, 3, 0, &options));
-	uint16_t *owners = (uint16_t *)(void *)(region.base + region.owners_offset);
+	uint16_t *owners = (uint16_t *)(void *)(region.base + region.offsets.owners);
 	owners[0] = 1;
 	owners[1] = REGION_PLACES;
 	owners[2] = REGION_PLACES + 1;
@@ -133,7 +133,7 @@ static bool see(void *context, const struct region_buffer *header, const unsigne
 
 static unsigned char *buffer_area(const struct region *region)
 {
-	return region->base + region->buffers_offset;
+	return region->base + region->offsets.buffers;
 }
 
 static struct region_buffer *buffer(const struct region *region, uint32_t number)
@@ -181,7 +181,7 @@ static void every_bit_set(void **unused)
 	for (uint32_t c = 0; c < BUFFER_CLASSES; c++)
 		for (uint32_t i = 0; i < buffer_class[c].count; i++, all++, at += buffer_class[c].bytes)
 			((struct region_buffer *)(void *)at)->word = BUFFER_FULL;
-	assert_true(at <= region.base + region.bytes);
+	assert_true(at <= region.base + region.offsets.end);
 	assert_int_equal(all, region_drain_buffers(&region, &drain));
 	assert_int_equal(all, seen.count);
 	region_close(&region);
@@ -192,7 +192,7 @@ static void released_place_is_clean(void **unused)
 	struct region region;
 	struct slot_copy copy;
 	assert_int_equal(0, region_open(&region, 3, 0, &options));
-	uint16_t *owners = (uint16_t *)(void *)(region.base + region.owners_offset);
+	uint16_t *owners = (uint16_t *)(void *)(region.base + region.offsets.owners);
 	owners[1] = 6;
 	owners[2] = 7;
 	slot(&region, 1024)->word = slot(&region, 2048)->word = 1 << 8 | SLOT_LIVE;
@@ -223,7 +223,8 @@ static void *scribble(void *argument)
 		state ^= state >> 7;
 		state ^= state << 17;
 		/* Half of it where it matters most. */
-		size_t span = state & 1 ? region->bytes : region->buffers_offset + BUFFER_BITMAPS_BYTES;
+		size_t span =
+		    state & 1 ? region->offsets.end : region->offsets.buffers + BUFFER_BITMAPS_BYTES;
 		memcpy(region->base + (state >> 8) % (span - 8), &state, 8);
 	}
 	return NULL;
