@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library's side of heaptap.h: one exported table. Here the program asks, so a bounded wait is allowed. */
+/* The library's side of heaptap.h: one exported table. The program asks here, so a bounded wait is allowed.
+ */
 #include "proto/heaptap.h"
 
 #include "preload/claim.h"

@@ -52,7 +52,7 @@ static _Atomic uint32_t *map_wiped(void)
 	return page;
 }
 
-/* The libc's own hook at fork (pthread_atfork is this call with our handle); musl has none that we could use. */
+/* The libc's own hook at fork (pthread_atfork is this call with our handle); musl has none for us. */
 static bool register_atfork(void)
 {
 	extern void *__dso_handle __attribute__((visibility("hidden")));

@@ -24,7 +24,8 @@ void block_remove(const struct live_entry *entry);
 /* Puts a taken entry back (a realloc that failed). */
 void block_restore(const void *pointer, const struct live_entry *entry);
 
-/* In a forked child that claims its place: gives an entry of the parent's a slot here. False: there is none. */
+/* In a forked child that claims its place: gives an entry of the parent's a slot here. False: there is
+ * none. */
 bool block_inherit(struct live_entry *entry);
 
 #endif

@@ -9,6 +9,8 @@
 #include "preload/slot.h"
 #include "preload/thread.h"
 
+#include <errno.h>
+
 static _Atomic uint32_t unwiped = CLAIM_EARLY;
 _Atomic uint32_t *_Atomic claim_word = &unwiped;
 
@@ -86,6 +88,19 @@ bool claim_place(void)
 		return false;
 	claim();
 	return claim_state() == CLAIM_OPEN;
+}
+
+/* The image's own process keeps what it had: there is nothing of anybody else's in it. (Of children, only
+ * what they have done since the fork.) mmap is what the loader has used under whatever filter is in force
+ * since the start. */
+void claim_user_changed(void)
+{
+	enum claim_state now = claim_state();
+	int saved = errno;
+	if (now == CLAIM_FORKED ||
+	    (now != CLAIM_EARLY && now != CLAIM_ATTACHING && place_view.header && place_index() != 0))
+		place_drop_buffers();
+	errno = saved;
 }
 
 void claim_forking(void)

@@ -2,14 +2,14 @@
 /*
  * Whether this process may take samples, and how a forked child comes by a place of its own.
  *
- * The image that was executed has place 0. A forked child finds out that it is one at its first sampled event,
- * claims a free place with an atomic, and gives every block that was live at the fork a slot of its own there,
- * marked inherited. No system call is made. A vfork child shares its parent's memory and is, rightly, its
- * parent.
+ * The image that was executed has place 0. A forked child finds out that it is one at its first sampled
+ * event, claims a free place with an atomic, and gives every block that was live at the fork a slot of its
+ * own there, marked inherited. No system call is made. A vfork child shares its parent's memory and is,
+ * rightly, its parent.
  *
- * One word says how far the process is. It lies in a page that the kernel wipes at fork, so that in a child it
- * reads CLAIM_FORKED, which is 0; or, where a seccomp filter is in force and no such page may be asked for, in
- * plain memory, and the libc's fork hook sets it.
+ * One word says how far the process is. It lies in a page that the kernel wipes at fork, so that in a child
+ * it reads CLAIM_FORKED, which is 0; or, where a seccomp filter is in force and no such page may be asked
+ * for, in plain memory, and the libc's fork hook sets it.
  *
  *   early -> attaching -> open -> (fork) forked -> claiming -> open
  *                    \-> closed                            \-> closed
@@ -52,6 +52,9 @@ void claim_close(void);
 void claim_forking(void);
 void claim_forked(void);
 
+/* The process has changed its user id. Keeps errno. */
+void claim_user_changed(void);
+
 /* claim_ready for a process that is not open: claims a place if it is a forked child. */
 bool claim_place(void);
 
@@ -61,7 +64,8 @@ static inline enum claim_state claim_state(void)
 	return (enum claim_state)atomic_load_explicit(word, memory_order_acquire);
 }
 
-/* True when samples can be taken. In a forked child it claims the place, and gives entries their new slots. */
+/* True when samples can be taken. In a forked child it claims the place, and gives entries their new slots.
+ */
 static inline bool claim_ready(void)
 {
 	return claim_state() == CLAIM_OPEN || claim_place();

@@ -11,6 +11,7 @@
  * errno; what the real function left there stays.
  */
 #include "preload/block.h"
+#include "preload/claim.h"
 #include "preload/clock.h"
 #include "preload/live.h"
 #include "preload/next_symbol.h"
@@ -23,6 +24,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #define EXPORT      __attribute__((visibility("default")))
 #define COLD        __attribute__((noinline, cold))
@@ -204,13 +206,39 @@ EXPORT void *pvalloc(size_t size)
 EXPORT int pthread_create(
     pthread_t *thread, const pthread_attr_t *attr, void *(*function)(void *), void *argument)
 {
-	/* Here and not later: a forked child that is about to have threads claims its place while it has one. */
+	/* Not later: a forked child that is about to have threads claims its place while it has one. */
 	if (!sampled_ready())
 		return real.pthread_create(thread, attr, function, argument);
 	struct thread_begin *begin = thread_creating(attr, &function, &argument);
 	int result = real.pthread_create(thread, attr, function, argument);
 	if (result != 0)
 		thread_not_created(begin);
+	return result;
+}
+
+/* ---- dropping privileges */
+
+EXPORT int setuid(uid_t user)
+{
+	int result = real.setuid(user);
+	if (result == 0 && user != 0)
+		claim_user_changed();
+	return result;
+}
+
+EXPORT int setreuid(uid_t user, uid_t effective)
+{
+	int result = real.setreuid(user, effective);
+	if (result == 0 && user != 0 && effective != 0)
+		claim_user_changed();
+	return result;
+}
+
+EXPORT int setresuid(uid_t user, uid_t effective, uid_t saved)
+{
+	int result = real.setresuid(user, effective, saved);
+	if (result == 0 && user != 0 && effective != 0 && saved != 0)
+		claim_user_changed();
 	return result;
 }
 

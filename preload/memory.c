@@ -11,6 +11,12 @@ void *memory_map(size_t bytes, int flags, int fd)
 	return start == MAP_FAILED ? NULL : start;
 }
 
+void memory_cover(void *start, size_t bytes)
+{
+	const int flags = MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	syscall(SYS_mmap, start, bytes, PROT_READ | PROT_WRITE, flags, -1, (off_t)0);
+}
+
 void memory_unmap(void *start, size_t bytes)
 {
 	syscall(SYS_munmap, start, bytes);

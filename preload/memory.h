@@ -7,6 +7,9 @@
 
 /* Readable and writable; flags as of mmap; fd -1 for none. NULL: refused. */
 void *memory_map(size_t bytes, int flags, int fd);
+/* Zeroes of this process' own in place of what is mapped there. */
+void memory_cover(void *start, size_t bytes);
+
 void memory_unmap(void *start, size_t bytes);
 
 #endif

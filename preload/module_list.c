@@ -12,8 +12,8 @@ struct module_list {
 	uint32_t count;
 };
 
-/* Whether the file's part of a segment that the loader has mapped holds [start, start + bytes): a note's header may
- * name any address. */
+/* Whether the file's part of a segment that the loader has mapped holds [start, start + bytes): a note's
+ * header may name any address. */
 static bool is_mapped(const struct dl_phdr_info *info, uint64_t start, uint64_t bytes)
 {
 	for (int i = 0; i < info->dlpi_phnum; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the loader has mapped now, for the sampler: so that the stacks of a process that lives for a millisecond can
- * still be unwound. */
+/* What the loader has mapped now, for the sampler: so that the stacks of a process that lives for a
+ * millisecond can still be unwound. */
 #ifndef PRELOAD_MODULE_LIST_H
 #define PRELOAD_MODULE_LIST_H
 

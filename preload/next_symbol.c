@@ -125,6 +125,24 @@ static int first_prctl(int option, ...)
 	return real.prctl(option, arguments[0], arguments[1], arguments[2], arguments[3]);
 }
 
+static int first_setuid(uid_t user)
+{
+	next_symbol_resolve();
+	return real.setuid(user);
+}
+
+static int first_setreuid(uid_t user, uid_t effective)
+{
+	next_symbol_resolve();
+	return real.setreuid(user, effective);
+}
+
+static int first_setresuid(uid_t user, uid_t effective, uid_t saved)
+{
+	next_symbol_resolve();
+	return real.setresuid(user, effective, saved);
+}
+
 struct real real = {
     .malloc = first_malloc,
     .free = first_free,
@@ -145,6 +163,9 @@ struct real real = {
     .operator_go = OPERATORS_FIRST,
     .pthread_create = first_pthread_create,
     .prctl = first_prctl,
+    .setuid = first_setuid,
+    .setreuid = first_setreuid,
+    .setresuid = first_setresuid,
 };
 
 /* What a libc that lacks the function would have done without us: the program could not have linked against
@@ -215,6 +236,12 @@ static int missing_pthread_create(
 	return EAGAIN;
 }
 
+static int missing_set_user(void)
+{
+	errno = ENOSYS;
+	return -1;
+}
+
 static int plain_prctl(int option, ...)
 {
 	unsigned long arguments[4];
@@ -245,6 +272,9 @@ enum wish {
 	WISH_MUNMAP,
 	WISH_PTHREAD_CREATE,
 	WISH_PRCTL,
+	WISH_SETUID,
+	WISH_SETREUID,
+	WISH_SETRESUID,
 	WISHES,
 };
 
@@ -280,6 +310,9 @@ void next_symbol_resolve(void)
 	    [WISH_MUNMAP] = {.name = "munmap"},
 	    [WISH_PTHREAD_CREATE] = {.name = "pthread_create"},
 	    [WISH_PRCTL] = {.name = "prctl"},
+	    [WISH_SETUID] = {.name = "setuid"},
+	    [WISH_SETREUID] = {.name = "setreuid"},
+	    [WISH_SETRESUID] = {.name = "setresuid"},
 	};
 	int saved = errno;
 	lookup_next(wishes, WISHES);
@@ -302,6 +335,9 @@ void next_symbol_resolve(void)
 	TAKE(WISH_MUNMAP, munmap, plain_munmap);
 	TAKE(WISH_PTHREAD_CREATE, pthread_create, missing_pthread_create);
 	TAKE(WISH_PRCTL, prctl, plain_prctl);
+	TAKE(WISH_SETUID, setuid, missing_set_user); /* cannot be, like these: every libc has them */
+	TAKE(WISH_SETREUID, setreuid, missing_set_user);
+	TAKE(WISH_SETRESUID, setresuid, missing_set_user);
 	own_free = (void (*)(void *))(uintptr_t)lookup_before("free");
 	next_symbol_resolve_operators();
 	errno = saved;

@@ -5,7 +5,8 @@
  * first, so a hook may be called at any time, also before the library's constructor, and never tests for
  * NULL.
  *
- * C++'s operators new and delete are here too (next_symbol_operators.c): most calls of them are only passed on.
+ * C++'s operators new and delete are here too (next_symbol_operators.c): most calls of them are only passed
+ * on.
  */
 #ifndef PRELOAD_NEXT_SYMBOL_H
 #define PRELOAD_NEXT_SYMBOL_H
@@ -42,6 +43,9 @@ struct real {
 	int (*pthread_create)(
 	    pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *argument);
 	int (*prctl)(int option, ...);
+	int (*setuid)(uid_t user);
+	int (*setreuid)(uid_t user, uid_t effective);
+	int (*setresuid)(uid_t user, uid_t effective, uid_t saved);
 };
 
 extern struct real real __attribute__((visibility("hidden")));
@@ -50,7 +54,7 @@ extern struct real real __attribute__((visibility("hidden")));
  * it. */
 void next_symbol_resolve(void);
 
-/* At the end of the constructor: takes the operators that are not counted out of this library's symbol table. */
+/* At the end of the constructor: takes operators that are not counted out of this library's symbol table. */
 void next_symbol_hide_operators(void);
 
 /* At the end of the constructor: makes the table read-only, as the GOT is under full RELRO. Not where the

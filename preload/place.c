@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/place.h"
 
+#include "preload/memory.h"
+
 #include <stddef.h>
 
 struct place_view place_view;
@@ -16,7 +18,15 @@ void place_open(const struct place_setup *setup)
 	place_view.header = place_part(0);
 	place_view.self = place_at(0);
 	place_view.index = 0;
+	place_view.buffers = setup->offsets.buffers;
 	place_view.tapped = true;
+}
+
+void place_drop_buffers(void)
+{
+	const struct region_offsets *offsets = &place_view.region.offsets;
+	place_view.buffers = offsets->dropped_buffers;
+	memory_cover(place_part(offsets->buffers), offsets->frees - offsets->buffers);
 }
 
 bool place_take(void)

@@ -29,7 +29,8 @@ struct place_view {
 	struct region_header *header;
 	struct region_place *self; /* NULL: no place was free */
 	uint32_t index;
-	bool tapped; /* the uprobe or breakpoint at the trigger is there for this process too */
+	uint64_t buffers; /* offset of those that this process uses */
+	bool tapped;      /* the uprobe or breakpoint at the trigger is there for this process too */
 };
 extern struct place_view place_view __attribute__((visibility("hidden")));
 
@@ -39,6 +40,10 @@ void place_open(const struct place_setup *setup);
 /* In a forked child: claims a free place and gives up the parent's. False: there is none. The caller fills it
  * in and sets its state to PLACE_READY. */
 bool place_take(void);
+
+/* In a forked child that has changed its user id: cuts its view of the stacks of others, and uses the
+ * buffers of such children from now on. Threads that are writing a stack write it to nobody. One mmap. */
+void place_drop_buffers(void);
 
 /* The shared header; only valid once place_open has run. */
 static inline struct region_header *place_header(void)
@@ -71,7 +76,7 @@ static inline void *place_part(uint64_t offset)
 
 static inline unsigned char *place_buffers(void)
 {
-	return place_part(place_view.region.offsets.buffers);
+	return place_part(place_view.buffers);
 }
 
 /* Whether somebody listens at the trigger. */

@@ -48,8 +48,8 @@ static inline void sample_uncount(size_t size)
 }
 
 /* The slow path's question, after sample_count said true: is it really a sample? Returns the period that the
- * interval was drawn with, and draws the next one with period_bytes; or returns 0. `off`: intervals go on, but
- * nothing is sampled. The thread's id must be known by then (thread_begin). */
+ * interval was drawn with, and draws the next one with period_bytes; or returns 0. `off`: intervals go on,
+ * but nothing is sampled. The thread's id must be known by then (thread_first_event). */
 uint64_t sample_decide(size_t size, uint64_t period_bytes, bool off);
 
 /* When the region is opened: seed from the kernel's random bytes. */

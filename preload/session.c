@@ -125,9 +125,10 @@ static bool header_good(const struct region_header *header)
 {
 	const struct region_offsets *offsets = &header->offsets;
 	uint64_t slots_bytes = (uint64_t)header->segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot);
-	return header->magic == REGION_MAGIC && header->abi == REGION_ABI && offsets->end > REGION_PAGE_BYTES &&
-	    offsets->places >= REGION_PAGE_BYTES && header->segments <= REGION_SEGMENTS &&
-	    offsets->slots + slots_bytes <= offsets->kept && offsets->kept + slots_bytes <= offsets->end;
+	return header->magic == REGION_MAGIC && header->abi == REGION_ABI &&
+	    offsets->end > REGION_PAGE_BYTES && offsets->places >= REGION_PAGE_BYTES &&
+	    header->segments <= REGION_SEGMENTS && offsets->slots + slots_bytes <= offsets->kept &&
+	    offsets->kept + slots_bytes <= offsets->end;
 }
 
 /* The loader's start-up has just used the same system call. */

@@ -17,8 +17,8 @@
  * program with threads, where the loader's lock may be held by a thread that does not exist. */
 void signal_prepare(void);
 
-/* When the region is mapped, before claim_open. number: of the signal. Installs the handler if the disposition is
- * the default, and tells request.h. */
+/* When the region is mapped, before claim_open. number: of the signal. Installs the handler if the
+ * disposition is the default, and tells request.h. */
 void signal_open(int number);
 
 #endif

@@ -110,8 +110,8 @@ static void keep_peak(uint32_t number)
 	atomic_store_explicit(&kept->word, word, memory_order_release);
 }
 
-void slot_write(const struct live_entry *entry, const struct region_sample *sample, uint16_t flags,
-    uint32_t origin_place)
+void slot_write(
+    const struct live_entry *entry, const struct region_sample *sample, uint16_t flags, uint32_t origin_place)
 {
 	struct region_slot *slot = slot_at(entry->sample.slot);
 	keep_peak(entry->sample.slot);

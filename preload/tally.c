@@ -76,7 +76,9 @@ void tally_live_subtract(struct weight weight)
 void tally_live_shrink(struct weight before, struct weight after)
 {
 	struct region_place *place = place_self();
-	atomic_fetch_sub_explicit(&place->live.bytes_q8, before.bytes_q8 - after.bytes_q8, memory_order_relaxed);
+	atomic_fetch_sub_explicit(
+	    &place->live.bytes_q8, before.bytes_q8 - after.bytes_q8, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&place->live_variance,
-	    weight_fixed(before.bytes_variance, 0) - weight_fixed(after.bytes_variance, 0), memory_order_relaxed);
+	    weight_fixed(before.bytes_variance, 0) - weight_fixed(after.bytes_variance, 0),
+	    memory_order_relaxed);
 }

@@ -21,8 +21,8 @@ enum {
 #else
 	STACK_SLACK_BYTES = 64 * 1024, /* static TLS is above too */
 #endif
-	/* Where the main stack has no limit: the kernel keeps 128 MiB below its end free of what it places itself
-	 * (mmap_base). */
+	/* Where the main stack has no limit: the kernel keeps 128 MiB below its end free of what it places
+	 * itself (mmap_base). */
 	MAIN_STACK_BYTES = 100 << 20,
 	/* thread_start and clone frames above ours, so that the copied stack shows where it ends */
 	OUTER_FRAMES_BYTES = 1024,

@@ -2,31 +2,35 @@
 /*
  * The shared memory between one executed image and the sampler.
  *
- * A region is a memfd that the sampler makes, sizes, seals against shrinking and growing, and prefaults. The
- * image that claims it maps it in the library's constructor and never unmaps it; the children that it forks
- * inherit the mapping and claim a place of their own in it, so that no process needs a system call after its
- * start.
+ * A region is a memfd that the sampler makes, sizes, seals against shrinking and growing, and prefaults.
+ * The image that claims it maps it in the library's constructor and never unmaps it; the children that it
+ * forks inherit the mapping and claim a place of their own in it, so that no process needs a system call
+ * after its start.
  *
  *   pool (read-only memfd, one per session)      tells whoever opens it that this is the right session
  *   tickets (pipe, one per session)               one struct ticket per spare region; reading one claims it
  *   ledger (memfd, one per session)               where an image that found no ticket counts itself
  *   region (memfd, one per executed image):
  *
- *     +--------+---------+---------+--------+---------+-------+----------------+-------------+
- *     | header | places  | modules | owners | buffers | frees | slots          | kept        |
- *     +--------+---------+---------+--------+---------+-------+----------------+-------------+
- *       4 KiB    one per   written   place    stacks    ring    one 64-byte      one per slot:
- *                process   by the    of each  taken by  of the  slot per live    the peak's block
- *                          image     segment  the copy  last    sampled block,   that the slot
- *                                             backend      frees   handed to places has moved on from
- *                                                               in segments
+ *     +--------+---------+---------+--------+---------+-------+----------------+-------------+-----------+
+ *     | header | places  | modules | owners | buffers | frees | slots          | kept        | buffers   |
+ *     +--------+---------+---------+--------+---------+-------+----------------+-------------+-----------+
+ *       4 KiB    one per   written   place    stacks    ring    one 64-byte      one per slot: of those
+ *                process   by the    of each  taken by  of the  slot per live    the peak's    that have
+ *                          image     segment  the copy  last    sampled block,   block that    dropped
+ *                                             backend   frees   handed to places the slot has  privileges
+ *                                                               in segments      moved on from
  *
- * The peak. Inserts and frees of a place draw their order numbers from one counter. The insert that takes the
- * live heap to a new maximum stores its number as the peak's. A block was live at the peak if it was inserted
- * up to that number and not freed before it. A freed slot keeps its content and its free's number until it is
- * used again; then, if the block belonged to the peak, it moves to the slot's entry in `kept`. At most one
- * block of a slot was live at any one instant, so one entry per slot is enough: nothing of the peak is ever
- * lost, and nothing grows.
+ * The peak. Inserts and frees of a place draw their order numbers from one counter. The insert that takes
+ * the live heap to a new maximum stores its number as the peak's. A block was live at the peak if it was
+ * inserted up to that number and not freed before it. A freed slot keeps its content and its free's number
+ * until it is used again; then, if the block belonged to the peak, it moves to the slot's entry in `kept`.
+ * At most one block of a slot was live at any one instant, so one entry per slot is enough: nothing of the
+ * peak is ever lost, and nothing grows.
+ *
+ * Dropping privileges. The stacks in the buffers are those of every process of the image. A forked child
+ * that changes its user id maps zeroes over the buffers, and from then on uses others, after `kept`, where
+ * only such children write: a worker cannot read its master's stacks.
  *
  * Who writes what: the sampler writes the constant part of the header before the hand-over, `mode` and
  * `period_bytes` whenever it likes, and resets places and segments of processes that are gone. Everything
@@ -127,7 +131,7 @@ enum region_loss {
 
 /* Where the parts of a region begin, in bytes from its start; `end` is its size. */
 struct region_offsets {
-	uint64_t places, modules, owners, buffers, frees, slots, kept, end;
+	uint64_t places, modules, owners, buffers, frees, slots, kept, dropped_buffers, end;
 };
 
 struct region_header {
@@ -256,7 +260,8 @@ static inline enum slot_state slot_word_state(uint64_t word)
 	return (enum slot_state)(word & SLOT_STATE_MASK);
 }
 
-/* What is known of a sample when it is taken; `seq`, its order number in the place that took it, and `slot` name it. */
+/* What is known of a sample when it is taken. `seq`, its order number in the place that took it, and `slot`
+ * name it. */
 struct region_sample {
 	uint64_t seq;
 	uint64_t size_bytes;   /* as the caller asked, at least 1 */
@@ -266,12 +271,13 @@ struct region_sample {
 	uint32_t tid;          /* of the allocating thread; 0 unknown */
 };
 
-/* One live sampled block. `word` (slot_word) is stored with release last; a reader takes the fields between two
- * equal loads of it. Freeing changes only `freed_order`, before the word: of a live slot it means nothing. */
+/* One live sampled block. `word` (slot_word) is stored with release last; a reader takes the fields between
+ * two equal loads of it. Freeing changes only `freed_order`, before the word: it means nothing in a live
+ * slot. */
 struct region_slot {
 	_Atomic uint64_t word;
 	_Atomic uint64_t freed_order; /* SLOT_FREED: order number of the free */
-	/* `seq` and `slot` are this slot's own; of an inherited block the parent's, where its stack is known */
+	/* `seq` and `slot`: this slot's own; of an inherited block the parent's, where its stack is known */
 	struct region_sample sample;
 	uint16_t flags;                  /* enum slot_flags */
 	uint16_t origin_place;           /* SLOT_INHERITED: the parent's place */

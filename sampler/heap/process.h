@@ -78,9 +78,11 @@ struct image {
 	struct image *next;
 	struct region *region; /* owned */
 	bool ready;            /* the image has written its part of the header */
-	bool settled;          /* what its being ready means for others is done */
-	uint64_t claimed_ns;   /* when its ticket was found gone */
-	unsigned int labels;   /* enum heap_labels, for the books of its processes */
+	const char
+	    *declined; /* why the image makes no use of its region; NULL: it does, or has said nothing */
+	bool settled;  /* what its being ready means for others is done */
+	uint64_t claimed_ns; /* when its ticket was found gone */
+	unsigned int labels; /* enum heap_labels, for the books of its processes */
 	uint64_t copied_seen, places_seen, requests_seen;
 	uint64_t frees_seen, frees_noted, frees_lost, frees_stuck_ns; /* see free_log.h */
 	uint64_t trigger_address;

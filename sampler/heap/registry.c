@@ -170,6 +170,11 @@ static size_t ready_images(struct registry *registry)
 	size_t count = 0;
 	for (struct image *image = registry->intake->images; image; image = image->next) {
 		const struct region_header *header = region_header(image->region);
+		const char *declined = region_declined_text(image->region);
+		if (declined && !image->declined && !image->ready) {
+			image->declined = registry->declined_text = declined;
+			registry->declined++;
+		}
 		if (image->ready ||
 		    atomic_load_explicit(&header->state, memory_order_acquire) != REGION_READY)
 			continue;
@@ -219,7 +224,7 @@ static void image_remove(struct registry *registry, struct image *image)
 	while (*link != image)
 		link = &(*link)->next;
 	*link = image->next;
-	registry->incomplete += !image->ready;
+	registry->incomplete += !image->ready && !image->declined;
 	for (uint32_t i = 0; i < REGION_PLACES; i++)
 		if (image->process[i])
 			process_free(image->process[i]);
@@ -230,7 +235,7 @@ static void image_remove(struct registry *registry, struct image *image)
  * nothing to say so far would still claim a place in it. */
 static bool image_is_over(const struct image *image, uint64_t now)
 {
-	if (!image->ready && now - image->claimed_ns < CLAIM_LIMIT_NS)
+	if (!image->ready && now - image->claimed_ns < CLAIM_LIMIT_NS && !image->declined)
 		return false;
 	uint32_t running = 0;
 	for (uint32_t i = 0; i < REGION_PLACES; i++)
@@ -328,11 +333,15 @@ void registry_describe_missed(const struct registry *registry, char *text, size_
 {
 	uint64_t unserved = region_pool_unserved(registry->pool);
 	text[0] = '\0';
-	if (unserved || registry->incomplete)
-		snprintf(text, bytes,
+	int length = 0;
+	if (unserved || registry->incomplete || registry->declined)
+		length = snprintf(text, bytes,
 		    "not profiled: %" PRIu64 " programs that found no region, %" PRIu64
 		    " that did not get ready",
 		    unserved, registry->incomplete);
+	if (registry->declined && (size_t)length < bytes)
+		snprintf(text + length, bytes - (size_t)length, ", and %" PRIu64 " more: %s",
+		    registry->declined, registry->declined_text);
 }
 
 bool registry_empty(const struct registry *registry)

@@ -62,6 +62,8 @@ static void lay_out(struct region *region, uint64_t live_max)
 	at += (size_t)region->segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot);
 	offsets->kept = at;
 	at += (size_t)region->segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot);
+	offsets->dropped_buffers = at;
+	at += round_up(buffers_bytes());
 	offsets->end = at;
 }
 
@@ -327,13 +329,13 @@ static struct region_buffer *buffer_of(unsigned char *first, uint64_t bits, uint
  * few and which take long. Returns how many were freed. */
 enum { LARGE_BYTES = 65536 };
 
-static size_t visit_buffers(const struct region *region,
+static size_t visit_area(unsigned char *area,
     bool (*visit)(void *context, struct region_buffer *buffer, const struct region_buffer *next, size_t room),
     void *context)
 {
 	size_t count = 0;
-	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)(region->base + region->offsets.buffers);
-	unsigned char *buffers = region->base + region->offsets.buffers + BUFFER_BITMAPS_BYTES;
+	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)area;
+	unsigned char *buffers = area + BUFFER_BITMAPS_BYTES;
 	for (uint32_t c = 0; c < BUFFER_CLASSES; c++) {
 		for (uint32_t word = 0; word < buffer_class[c].count / 64; word++) {
 			uint64_t taken = atomic_load_explicit(&bitmap[word], memory_order_acquire), done = 0;
@@ -359,6 +361,14 @@ static size_t visit_buffers(const struct region *region,
 		buffers += (size_t)buffer_class[c].count * buffer_class[c].bytes;
 	}
 	return count;
+}
+
+static size_t visit_buffers(const struct region *region,
+    bool (*visit)(void *context, struct region_buffer *buffer, const struct region_buffer *next, size_t room),
+    void *context)
+{
+	return visit_area(region->base + region->offsets.buffers, visit, context) +
+	    visit_area(region->base + region->offsets.dropped_buffers, visit, context);
 }
 
 static bool drain_one(
@@ -427,6 +437,22 @@ const char *region_loss_name(enum region_loss loss)
 uint64_t region_placeless(const struct region *region)
 {
 	return atomic_load_explicit(&region_header(region)->places_exhausted, memory_order_relaxed);
+}
+
+const char *region_declined_text(const struct region *region)
+{
+	const struct region_header *header = region_header(region);
+	if (atomic_load_explicit(&header->state, memory_order_acquire) != REGION_DECLINED)
+		return NULL;
+	switch ((enum region_declined)header->declined) {
+	case REGION_DECLINED_NO_MEMORY:
+		return "its limit of address space (ulimit -v) leaves no room for the profiler's shared "
+		       "memory";
+	case REGION_DECLINED_NO_FORK_NOTICE:
+		return "the library could not tell its forked children from itself";
+	default:
+		return "for a reason that is not known here";
+	}
 }
 
 const char *region_unseen_text(const struct region *region)

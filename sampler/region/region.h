@@ -119,6 +119,9 @@ const char *region_loss_name(enum region_loss loss);
 /* Forked children that found every place taken, by the image's own word. */
 uint64_t region_placeless(const struct region *region);
 
+/* Why an image makes no use of its region, by its own word; NULL: it has said nothing. */
+const char *region_declined_text(const struct region *region);
+
 /* What of the program's heap the hook cannot see, in words; NULL: nothing known of. */
 const char *region_unseen_text(const struct region *region);
 

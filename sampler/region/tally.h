@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What samples stand for, added up, in the fixed point of proto/weight.h: sums are exact and the same in any order. */
+/* What samples stand for, added up, in the fixed point of proto/weight.h: sums are exact and the same in any
+ * order. */
 #ifndef SAMPLER_REGION_TALLY_H
 #define SAMPLER_REGION_TALLY_H
 

@@ -194,9 +194,10 @@ static void say_unseen(struct session *s)
 {
 	if (s->registry.command_seen || s->options->verbosity < 0)
 		return;
-	log_line("no profile of %s: it did not load libheaptap.so (statically linked, setuid, or it "
-	         "cleared LD_PRELOAD)",
-	    s->options->operands[0]);
+	const char *declined = s->registry.declined_text;
+	log_line("no profile of %s: %s", s->options->operands[0],
+	    declined ? declined
+	             : "it did not load libheaptap.so (statically linked, setuid, or it cleared LD_PRELOAD)");
 	s->registry.command_seen = true;
 }
 
