@@ -115,6 +115,9 @@ $(O)/%.o: %.c | $(O)/pprof/profile.pb-c.h
 	@mkdir -p $(@D)
 	$(call quiet,CC,$<)$(CC) $(ALLFLAGS) $(SANFLAGS) -c -o $@ $<
 
+# What .incbin reads -MMD does not see.
+$(O)/pprof/flamegraph.o: pprof/flamegraph.html
+
 # All but main, as an archive: a test links what it uses.
 $(O)/core.a: $(CORE_OBJ)
 	@rm -f $@
@@ -230,7 +233,7 @@ bench-unwind: $(O)/bench/unwind
 ## lint: cppcheck, headers that stand alone, includes that point one way, layout of the sources
 lint: layers headers format-check cppcheck
 
-# What is C, and ours; flamegraph_page.h is a page in a string.
+# What is C, and ours.
 FORMATTED = $(shell git ls-files '*.c' '*.h' '*.cc')
 
 ## format: lay the sources out as .clang-format says (it does not rewrap comments: 110 columns are yours to keep)
@@ -239,7 +242,7 @@ format:
 
 format-check:
 	@clang-format --dry-run --Werror $(FORMATTED)
-	@for source in $(filter-out pprof/flamegraph_page.h,$(FORMATTED)); do \
+	@for source in $(FORMATTED) pprof/flamegraph.html; do \
 		expand $$source | grep -nE '.{111}' | sed "s,^,$$source:,"; done | grep . && \
 		{ echo 'format: the lines above are longer than 110 columns' >&2; exit 1; } || :
 

@@ -384,12 +384,12 @@ static void add_usage(struct bench *b, struct result *result)
 		if (again || n_seen == 256)
 			continue;
 		seen[n_seen++] = map->module;
-		cfi_measure(map->module->cfi, &usage);
+		module_measure_cfi(map->module, &usage);
 		result->usage.addresses += usage.addresses;
 		result->usage.rules += usage.rules;
 		result->usage.odd += usage.odd;
 		result->usage.own_bytes += usage.own_bytes;
-		result->usage.image_bytes += usage.image_bytes;
+		result->usage.copied_bytes += usage.copied_bytes;
 	}
 }
 
@@ -406,7 +406,7 @@ static void print_result(const char *name, const struct result *r, size_t lost)
 	    100.0 * (double)r->outcome[UNWIND_COMPLETE] / (double)r->samples,
 	    100.0 * (double)r->same / (double)r->samples, r->reference_longer, r->reference_shorter,
 	    r->different, r->usage.addresses, r->usage.rules,
-	    (double)r->usage.own_bytes / (double)(r->usage.addresses + 1), r->usage.image_bytes / 1024,
+	    (double)r->usage.own_bytes / (double)(r->usage.addresses + 1), r->usage.copied_bytes / 1024,
 	    r->nodes);
 	for (int i = UNWIND_COMPLETE + 1; i < UNWIND_OUTCOMES; i++)
 		if (r->outcome[i])

@@ -63,8 +63,8 @@ static uint64_t cpu_ns(void)
 static struct module *open_again(struct modules *store, const struct module *module)
 {
 	struct module_request request = {.path = module->path,
-	    .build_id = module->build_id_len ? module->build_id : NULL,
-	    .build_id_len = module->build_id_len};
+	    .build_id = module->file.build_id_len ? module->file.build_id : NULL,
+	    .build_id_len = module->file.build_id_len};
 
 	return module_get(store, &request);
 }
@@ -96,14 +96,14 @@ void cold_measure(const struct cold *cold, struct cold_cost *cost)
 		uint64_t start = cpu_ns();
 		before[cost->files] = s->module;
 		now[cost->files] = open_again(store, s->module);
-		cfi_find(now[cost->files++], s->vaddr);
+		module_rule(now[cost->files++], s->vaddr);
 		files_ns += cpu_ns() - start;
 	}
 	for (size_t k = 0; k < cost->files; k++) {
 		uint64_t start = cpu_ns();
 		for (size_t i = 0; i < cold->count; i++)
 			if (cold->sights[i].module == before[k])
-				cfi_find(now[k], cold->sights[i].vaddr);
+				module_rule(now[k], cold->sights[i].vaddr);
 		addresses_ns += cpu_ns() - start;
 	}
 	cost->addresses = cold->count - cost->files;

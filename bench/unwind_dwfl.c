@@ -97,7 +97,7 @@ void dwfl_reference_add(struct dwfl_reference *r, const struct map *map)
 	}
 	if (module->vdso) {
 		fd = memfd_create("vdso", MFD_CLOEXEC);
-		if (write(fd, module->image, module->file_bytes) < 0)
+		if (write(fd, module->file.memory, module->file.bytes) < 0)
 			return;
 	} else {
 		fd = fcntl(module_fd(module), F_DUPFD_CLOEXEC, 0);
@@ -108,7 +108,7 @@ void dwfl_reference_add(struct dwfl_reference *r, const struct map *map)
 	snprintf(name, sizeof(name), "m%zu", r->n_added);
 	dwfl_report_begin_add(r->dwfl);
 	if (!dwfl_report_elf(
-	        r->dwfl, name, module->path, fd, module->e_type == ET_EXEC ? 0 : map->bias, true))
+	        r->dwfl, name, module->path, fd, module->file.e_type == ET_EXEC ? 0 : map->bias, true))
 		fprintf(stderr, "libdwfl does not take %s: %s\n", module->path, dwfl_errmsg(-1));
 	dwfl_report_end(r->dwfl, NULL, NULL);
 	if (!r->attached) {

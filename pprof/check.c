@@ -2,130 +2,19 @@
 #include "pprof/check.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "pprof/array.h"
+#include "pprof/check_samples.h"
+#include "pprof/check_tables.h"
 #include "pprof/checker.h"
 #include "pprof/gzip.h"
 
 /* Pyroscope's defaults. */
 enum { ADVISED_BYTES = 4 << 20 };
 #define LARGEST_RAW_BYTES ((size_t)1 << 30)
-
-void check_report_fini(struct check_report *report)
-{
-	free(report->findings);
-	memset(report, 0, sizeof(*report));
-}
-
-/* Whether the level cares about the rule, and how much. */
-static bool severity_of(enum check_level level, enum checker_rule rule, enum check_severity *severity)
-{
-	*severity = CHECK_ERROR;
-	switch (rule) {
-	case RULE_PPROF:
-		return true;
-	case RULE_READERS:
-		if (level == CHECK_FOREIGN)
-			*severity = CHECK_WARNING;
-		return true;
-	case RULE_OURS:
-		return level != CHECK_FOREIGN;
-	case RULE_ADVICE:
-		*severity = CHECK_WARNING;
-		return level != CHECK_FOREIGN;
-	default:
-		return level == CHECK_HEAP;
-	}
-}
-
-void checker_find(struct checker *c, enum checker_rule rule, const char *format, ...)
-{
-	struct check_report *r = c->report;
-	struct check_finding *finding;
-	enum check_severity severity;
-	va_list args;
-
-	if (!severity_of(c->level, rule, &severity))
-		return;
-	if (severity == CHECK_ERROR)
-		r->error_count++;
-	else
-		r->warning_count++;
-	/* Warnings get half the room, so that a flood of them does not hide an error. */
-	if (r->finding_count >= (severity == CHECK_ERROR ? CHECK_FINDINGS_MAX : CHECK_FINDINGS_MAX / 2))
-		return;
-	if (array_reserve(&r->findings, &r->capacity, r->finding_count + 1, sizeof(*r->findings))) {
-		c->error = -ENOMEM;
-		return;
-	}
-	finding = &r->findings[r->finding_count++];
-	finding->severity = severity;
-	va_start(args, format);
-	vsnprintf(finding->message, sizeof(finding->message), format, args);
-	va_end(args);
-}
-
-bool checker_string(struct checker *c, uint64_t index, const char *what)
-{
-	if (index >= c->string_count) {
-		checker_find(c, RULE_PPROF, "%s: string index %llu is outside the string table (%zu entries)",
-		    what, (unsigned long long)index, c->string_count);
-		return false;
-	}
-	c->strings[index].used = true;
-	return true;
-}
-
-bool checker_string_is(const struct checker *c, uint64_t index, const char *text)
-{
-	size_t len = strlen(text);
-
-	return index < c->string_count && wire_left(&c->strings[index].bytes) == len &&
-	    (!len || !memcmp(c->strings[index].bytes.at, text, len));
-}
-
-void checker_string_copy(const struct checker *c, uint64_t index, char *out, size_t size)
-{
-	size_t len = index < c->string_count ? wire_left(&c->strings[index].bytes) : 0;
-
-	if (len > size - 1)
-		len = size - 1;
-	if (len)
-		memcpy(out, c->strings[index].bytes.at, len);
-	out[len] = '\0';
-}
-
-bool checker_numbers(struct checker *c, const struct wire_field *field, uint64_t *numbers, uint32_t count,
-    const char *what, size_t number)
-{
-	struct wire_oddities odd = {0};
-	int err = wire_numbers(field, numbers, count, &odd);
-
-	if (err)
-		checker_find(c, RULE_PPROF, "%s %zu: %s", what, number,
-		    err == -EPROTO ? "a field has the wrong wire type" : "damaged bytes");
-	if (odd.unknown)
-		checker_find(c, RULE_READERS, "%s %zu: unknown field %u (pprof-format throws)", what, number,
-		    odd.unknown);
-	if (odd.repeated)
-		checker_find(c, RULE_OURS, "%s %zu: field %u comes twice", what, number, odd.repeated);
-	return !err;
-}
-
-/* Damage at the top level has been reported once by check_top_level(). */
-void checker_each(struct checker *c, uint32_t number, checker_entry *entry)
-{
-	struct wire w = c->all;
-	struct wire_field field;
-
-	while (!c->error && wire_next(&w, &field) > 0)
-		if (!number || field.number == number)
-			entry(c, &field);
-}
 
 /* ---- the header */
 
@@ -341,13 +230,13 @@ static void check_plain(struct checker *c)
 		    wire_left(&c->all));
 	if (!check_top_level(c, &header))
 		return;
-	checker_strings(c);
+	check_strings(c);
 	checker_each(c, PROFILE_SAMPLE_TYPE, check_sample_type);
 	checker_each(c, PROFILE_COMMENT, check_comment);
 	check_header(c, &header);
-	checker_tables(c);
-	checker_samples(c);
-	checker_tables_use(c);
+	check_tables(c);
+	check_samples(c);
+	check_tables_use(c);
 }
 
 static void check_file(struct checker *c, const uint8_t *data, size_t len)
@@ -388,17 +277,6 @@ int check_profile(const void *data, size_t len, enum check_level level, struct c
 
 	memset(report, 0, sizeof(*report));
 	check_file(&c, data, len);
-	free(c.strings);
-	free(c.mappings);
-	free(c.functions);
-	free(c.locations);
-	free(c.types);
-	free(c.stack);
-	free(c.labels);
-	free(c.values);
-	idmap_fini(&c.mapping_ids);
-	idmap_fini(&c.function_ids);
-	idmap_fini(&c.location_ids);
-	samples_fini(&c.distinct);
+	checker_fini(&c);
 	return c.error;
 }

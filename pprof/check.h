@@ -20,34 +20,10 @@
 #ifndef PPROF_CHECK_H
 #define PPROF_CHECK_H
 
-#include <stddef.h>
-#include <stdint.h>
-
-enum check_level {
-	CHECK_FOREIGN, /* somebody else's profile, of any kind */
-	CHECK_STRICT,  /* ours, of any kind */
-	CHECK_HEAP,    /* ours: an in-use, peak or leak snapshot */
-};
-
-enum check_severity { CHECK_WARNING, CHECK_ERROR };
-
-enum { CHECK_MESSAGE_BYTES = 160, CHECK_FINDINGS_MAX = 100 };
-
-struct check_finding {
-	enum check_severity severity;
-	char message[CHECK_MESSAGE_BYTES]; /* one line, no full stop */
-};
-
-/* The first findings (at most CHECK_FINDINGS_MAX, half of them warnings), and how many there were of all. */
-struct check_report {
-	struct check_finding *findings;
-	size_t finding_count, capacity;
-	size_t error_count, warning_count;
-};
+#include "pprof/check_report.h"
 
 /* Fills in report, which the caller ends with check_report_fini(). 0, whatever was found; -ENOMEM or
  * -EOVERFLOW if the check could not be finished. */
 int check_profile(const void *data, size_t len, enum check_level level, struct check_report *report);
-void check_report_fini(struct check_report *report);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Part of check.c: samples, their values and labels, and the totals. */
+#include "pprof/check_samples.h"
+
 #include "pprof/checker.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 enum { ADVISED_SAMPLES = 16000, ADVISED_DEPTH = 1000 };
 
 struct sample {
-	size_t depth, option_value_count, label_count;
+	size_t depth, value_count, label_count;
 	bool broken;    /* what refers to nothing cannot be compared */
 	bool inherited; /* label of that name: a block from before fork() */
 };
@@ -48,12 +49,11 @@ static void read_values(struct checker *c, struct wire_field *field, struct samp
 	int status;
 
 	while ((status = wire_repeated(field, &value)) > 0) {
-		if (array_reserve(
-		        &c->values, &c->value_capacity, s->option_value_count + 1, sizeof(*c->values))) {
+		if (array_reserve(&c->values, &c->value_capacity, s->value_count + 1, sizeof(*c->values))) {
 			c->error = -ENOMEM;
 			return;
 		}
-		c->values[s->option_value_count++] = (int64_t)value;
+		c->values[s->value_count++] = (int64_t)value;
 	}
 	if (status < 0)
 		checker_find(c, RULE_PPROF, "sample %zu: damaged values", c->sample_count);
@@ -179,12 +179,12 @@ static void check_values(struct checker *c, const struct sample *s)
 	bool zero = true, negative = false;
 	size_t i;
 
-	if (s->option_value_count != c->type_count) {
+	if (s->value_count != c->type_count) {
 		checker_find(c, RULE_PPROF, "sample %zu has %zu values for %zu types", c->sample_count,
-		    s->option_value_count, c->type_count);
+		    s->value_count, c->type_count);
 		return;
 	}
-	for (i = 0; i < s->option_value_count; i++) {
+	for (i = 0; i < s->value_count; i++) {
 		int64_t v = c->values[i];
 		uint64_t magnitude = v < 0 ? -(uint64_t)v : (uint64_t)v;
 
@@ -253,7 +253,7 @@ static void check_sample(struct checker *c, struct wire_field *message)
 	check_distinct(c, &s);
 }
 
-void checker_samples(struct checker *c)
+void check_samples(struct checker *c)
 {
 	size_t i;
 

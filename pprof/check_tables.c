@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Part of check.c: strings, mappings, functions and locations. */
+#include "pprof/check_tables.h"
+
 #include "pprof/checker.h"
 
 #include <errno.h>
@@ -58,7 +59,7 @@ static void check_duplicate_strings(struct checker *c)
 	index_fini(&seen);
 }
 
-void checker_strings(struct checker *c)
+void check_strings(struct checker *c)
 {
 	checker_each(c, PROFILE_STRING_TABLE, add_string);
 	if (!c->string_count)
@@ -315,7 +316,7 @@ static void check_duplicate_addresses(struct checker *c)
 	index_fini(&seen);
 }
 
-void checker_tables(struct checker *c)
+void check_tables(struct checker *c)
 {
 	checker_each(c, PROFILE_MAPPING, add_mapping);
 	checker_each(c, PROFILE_FUNCTION, add_function);
@@ -323,7 +324,7 @@ void checker_tables(struct checker *c)
 	check_duplicate_addresses(c);
 }
 
-void checker_tables_use(struct checker *c)
+void check_tables_use(struct checker *c)
 {
 	size_t i;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of the checker share: check.c (file, header), check_tables.c (strings, mappings, functions,
- * locations), check_samples.c. Nobody else includes this.
+ * What the parts of the checker share: check (file, header), check_tables (strings, mappings, functions,
+ * locations), check_samples. Nobody else includes this.
  *
  * Tables are numbered from 1 in file order here; that is what messages call them.
  */
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pprof/check.h"
+#include "pprof/check_report.h"
 #include "pprof/idmap.h"
 #include "pprof/samples.h"
 #include "pprof/schema.h"
@@ -94,12 +94,7 @@ bool checker_numbers(struct checker *c, const struct wire_field *field, uint64_t
 typedef void checker_entry(struct checker *c, struct wire_field *field);
 void checker_each(struct checker *c, uint32_t number, checker_entry *entry);
 
-/* check_tables.c; strings first. The _use functions look at what the samples left marked. */
-void checker_strings(struct checker *c);
-void checker_tables(struct checker *c);
-void checker_tables_use(struct checker *c);
-
-/* check_samples.c; after the tables and sample types. */
-void checker_samples(struct checker *c);
+/* Frees the tables, not the report. */
+void checker_fini(struct checker *c);
 
 #endif

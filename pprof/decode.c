@@ -344,7 +344,7 @@ static enum decode_error read_label(struct decoder *d, struct wire_field *field,
 
 static enum decode_error read_sample(struct decoder *d, struct wire_field *message)
 {
-	size_t depth = 0, option_value_count = 0, label_count = 0;
+	size_t depth = 0, value_count = 0, label_count = 0;
 	enum decode_error error = DECODE_OK;
 	struct wire_field field;
 	int status = 0, err;
@@ -355,7 +355,7 @@ static enum decode_error read_sample(struct decoder *d, struct wire_field *messa
 		if (field.number == SAMPLE_LOCATION_ID)
 			error = read_stack(d, &field, &depth);
 		else if (field.number == SAMPLE_VALUE)
-			error = read_values(d, &field, &option_value_count);
+			error = read_values(d, &field, &value_count);
 		else if (field.number == SAMPLE_LABEL)
 			error = read_label(d, &field, label_count++);
 	}
@@ -363,7 +363,7 @@ static enum decode_error read_sample(struct decoder *d, struct wire_field *messa
 		return error ? error : DECODE_NOT_A_PROFILE;
 	if (!profile_sample_type_count(d->p))
 		return DECODE_NO_SAMPLE_TYPE;
-	if (option_value_count != profile_sample_type_count(d->p))
+	if (value_count != profile_sample_type_count(d->p))
 		return DECODE_BAD_VALUE_COUNT;
 	err = profile_add_sample(d->p, d->stack, depth, d->values, d->labels, label_count);
 	return err ? from_errno(err) : DECODE_OK;

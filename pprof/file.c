@@ -166,11 +166,13 @@ static int publish_in(
 	return flags & FILE_FSYNC ? sync_folder(folder_fd) : 0;
 }
 
-static int write_device(const char *path, const uint8_t *data, size_t len)
+static int write_device(int handle, const uint8_t *data, size_t len)
 {
-	int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
-	int err, close_err;
+	char self[32];
+	int fd, err, close_err;
 
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", handle);
+	fd = open(self, O_WRONLY | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	err = write_all(fd, data, len);
@@ -178,18 +180,41 @@ static int write_device(const char *path, const uint8_t *data, size_t len)
 	return err ? err : close_err;
 }
 
+/*
+ * What stands at path already, if that is no file: 0 with the data written to the device that it is,
+ * -ENOENT if there is nothing to be kept, or why it must not be replaced. It is looked at and opened by one
+ * descriptor, for the folder's owner may put another thing there at any moment.
+ */
+static int publish_over(const char *path, const uint8_t *data, size_t len, unsigned int flags)
+{
+	struct stat st, own;
+	int handle = open(path, O_PATH | O_CLOEXEC);
+	int err;
+
+	if (handle < 0)
+		return -ENOENT;
+	if (fstat(handle, &st))
+		err = -errno;
+	else if (S_ISREG(st.st_mode))
+		err = -ENOENT;
+	else if (!S_ISCHR(st.st_mode))
+		err = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+	else if (!(flags & FILE_FOLLOW) && (lstat(path, &own) || !S_ISCHR(own.st_mode)))
+		err = -EINVAL;
+	else
+		err = write_device(handle, data, len);
+	close(handle);
+	return err;
+}
+
 int file_publish(const char *path, const void *data, size_t len, mode_t mode, unsigned int flags)
 {
 	const char *name;
 	char *folder = NULL;
-	struct stat st;
-	int err, folder_fd;
+	int folder_fd, err = publish_over(path, data, len, flags);
 
-	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
-		if (S_ISCHR(st.st_mode))
-			return write_device(path, data, len);
-		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
-	}
+	if (err != -ENOENT)
+		return err;
 	err = split(path, &folder, &name);
 	if (err)
 		return err;

@@ -16,6 +16,7 @@ enum file_flags {
 	FILE_MKDIR = 1 << 0,      /* create missing folders (0777 less the umask) */
 	FILE_FSYNC = 1 << 1,      /* file and folder are on the disk before 0 is returned */
 	FILE_NO_REPLACE = 1 << 2, /* -EEXIST if the name is taken, decided in the same step as the rename */
+	FILE_FOLLOW = 1 << 3,     /* the path may be a symbolic link to a device, such as /dev/stdout */
 };
 
 /*
@@ -24,9 +25,10 @@ enum file_flags {
  * FILE_MKDIR made. Only if syncing the folder itself fails is there an error and the file too. A caller under
  * RLIMIT_FSIZE ignores SIGXFSZ, or gets that instead of -EFBIG.
  *
- * A path that leads to a character device is written to instead (renaming over /dev/null would replace it,
- * and root may); any other thing that is not a regular file is refused with -EISDIR or -EINVAL. A symbolic
- * link to a file is replaced, not followed.
+ * A path that is a character device is written to instead (renaming over /dev/null would replace it, and
+ * root may); any other thing that is not a regular file is refused with -EISDIR or -EINVAL. A symbolic link
+ * to a file is replaced, not followed; one to a device is refused, or followed with FILE_FOLLOW: only for a
+ * path that the user wrote whole, and once, for whoever owns the folder chooses the device.
  */
 int file_publish(const char *path, const void *data, size_t len, mode_t mode, unsigned int flags);
 

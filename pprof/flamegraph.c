@@ -1,60 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pprof/flamegraph.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "pprof/flamegraph_page.h"
 #include "pprof/json.h"
 #include "pprof/tree.h"
 
-static void write_numbers(FILE *out, const char *name, const struct tree *tree, bool parents)
+/* The page, a string that ends with NUL; the Makefile knows that this object depends on the file. */
+__asm__(".pushsection .rodata\n"
+        "flamegraph_page:\n"
+        ".incbin \"pprof/flamegraph.html\"\n"
+        ".byte 0\n"
+        ".popsection\n");
+extern const char flamegraph_page[] __attribute__((visibility("hidden")));
+
+static void write_numbers(struct json *json, const char *key, const struct tree *tree, bool parents)
 {
-	fprintf(out, ",\n\"%s\":[", name);
+	json_array(json, key);
 	for (uint32_t i = 0; i < tree->count; i++) {
 		uint32_t number = parents ? tree->nodes[i].parent : tree->nodes[i].frame;
 
-		fprintf(out, i ? ",%" PRId64 : "%" PRId64, number == TREE_NONE ? -1 : (int64_t)number);
+		json_integer(json, NULL, number == TREE_NONE ? -1 : (int64_t)number);
 	}
-	putc(']', out);
+	json_end(json);
 }
 
-static void write_kinds(FILE *out, const struct traces *t, const struct tree *tree,
+static void write_kinds(struct json *json, const struct traces *t, const struct tree *tree,
     const enum measure_kind *kinds, size_t kind_count, const int64_t *values)
 {
-	fputs(",\n\"kinds\":[", out);
+	json_array(json, "kinds");
 	for (size_t k = 0; k < kind_count; k++) {
-		fprintf(out, "%s{\"name\":", k ? "," : "");
-		json_string(out,
+		json_object(json, NULL);
+		json_text(json, "name",
 		    kinds[k] == MEASURE_OTHER ? t->types[t->kinds[MEASURE_OTHER]] : measure_word(kinds[k]));
-		fputs(",\"unit\":", out);
-		json_string(out, measure_unit(t, kinds[k]));
-		fputs(",\"self\":[", out);
+		json_text(json, "unit", measure_unit(t, kinds[k]));
+		json_array(json, "self");
 		for (uint32_t i = 0; i < tree->count; i++)
-			fprintf(out, i ? ",%" PRId64 : "%" PRId64, values[(size_t)i * kind_count + k]);
-		fputs("]}", out);
+			json_integer(json, NULL, values[(size_t)i * kind_count + k]);
+		json_end(json);
+		json_end(json);
 	}
-	putc(']', out);
+	json_end(json);
 }
 
 static void write_data(FILE *out, const struct traces *t, const struct tree *tree,
     const enum measure_kind *kinds, size_t kind_count, const int64_t *values)
 {
-	fputs("{\"names\":[", out);
-	for (uint32_t i = 0; i < t->frame_count; i++) {
-		fputs(i ? ",\n" : "\n", out);
-		json_string(out, t->frames[i].name);
-	}
-	fputs("],\n\"places\":[", out);
-	for (uint32_t i = 0; i < t->frame_count; i++) {
-		fputs(i ? ",\n" : "\n", out);
-		json_string(out, *t->frames[i].file ? t->frames[i].file : t->frames[i].module);
-	}
-	putc(']', out);
-	write_numbers(out, "frame", tree, false);
-	write_numbers(out, "parent", tree, true);
-	write_kinds(out, t, tree, kinds, kind_count, values);
-	putc('}', out);
+	struct json json = {.out = out};
+
+	json_object(&json, NULL);
+	json_array(&json, "names");
+	for (uint32_t i = 0; i < t->frame_count; i++)
+		json_text(&json, NULL, t->frames[i].name);
+	json_end(&json);
+	json_array(&json, "places");
+	for (uint32_t i = 0; i < t->frame_count; i++)
+		json_text(&json, NULL, *t->frames[i].file ? t->frames[i].file : t->frames[i].module);
+	json_end(&json);
+	write_numbers(&json, "frame", tree, false);
+	write_numbers(&json, "parent", tree, true);
+	write_kinds(&json, t, tree, kinds, kind_count, values);
+	json_end(&json);
 }
 
 static void write_html(FILE *out, const char *text)
@@ -67,6 +74,15 @@ static void write_html(FILE *out, const char *text)
 		else
 			putc(*text, out);
 	}
+}
+
+/* Writes the page up to a mark, "@TITLE@", and returns what follows it. */
+static const char *write_until(FILE *out, const char *page, const char *mark)
+{
+	const char *at = strstr(page, mark);
+
+	fwrite(page, 1, (size_t)(at - page), out);
+	return at + strlen(mark);
 }
 
 int flamegraph_write(
@@ -84,11 +100,12 @@ int flamegraph_write(
 			kinds[kind_count++] = (enum measure_kind)kind;
 	err = tree_make_many(&tree, t, column, kinds, kind_count, &values);
 	if (!err) {
-		fputs(flamegraph_page_head, out);
+		const char *page = write_until(out, flamegraph_page, "@TITLE@");
+
 		write_html(out, title);
-		fputs(flamegraph_page_body, out);
+		page = write_until(out, page, "@DATA@");
 		write_data(out, t, &tree, kinds, kind_count, values);
-		fputs(flamegraph_page_script, out);
+		fputs(page, out);
 	}
 	free(values);
 	tree_fini(&tree);

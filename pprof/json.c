@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pprof/json.h"
 
-void json_string(FILE *out, const char *text)
+#include <inttypes.h>
+#include <math.h>
+
+static void write_quoted(FILE *out, const char *text)
 {
 	putc('"', out);
 	for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
@@ -13,4 +16,75 @@ void json_string(FILE *out, const char *text)
 			putc(*at, out);
 	}
 	putc('"', out);
+}
+
+/* What comes before a value: a comma, a line's end, its key. */
+static void begin_value(struct json *json, const char *key, bool nested)
+{
+	bool in_array = json->arrays >> json->depth & 1;
+
+	if (json->filled)
+		putc(',', json->out);
+	if (json->depth && !json->lines && (in_array ? nested : json->depth == 1 && json->filled))
+		putc('\n', json->out);
+	if (key) {
+		write_quoted(json->out, key);
+		putc(':', json->out);
+	}
+	json->filled = true;
+}
+
+static void open_value(struct json *json, const char *key, bool array)
+{
+	begin_value(json, key, true);
+	putc(array ? '[' : '{', json->out);
+	json->depth++;
+	json->arrays = array ? json->arrays | 1u << json->depth : json->arrays & ~(1u << json->depth);
+	json->filled = false;
+}
+
+void json_object(struct json *json, const char *key)
+{
+	open_value(json, key, false);
+}
+
+void json_array(struct json *json, const char *key)
+{
+	open_value(json, key, true);
+}
+
+void json_end(struct json *json)
+{
+	putc(json->arrays >> json->depth & 1 ? ']' : '}', json->out);
+	json->depth--;
+	json->filled = json->depth > 0;
+	if (!json->depth)
+		putc('\n', json->out);
+}
+
+void json_text(struct json *json, const char *key, const char *text)
+{
+	begin_value(json, key, false);
+	write_quoted(json->out, text);
+}
+
+void json_integer(struct json *json, const char *key, int64_t number)
+{
+	begin_value(json, key, false);
+	fprintf(json->out, "%" PRId64, number);
+}
+
+void json_boolean(struct json *json, const char *key, bool is)
+{
+	begin_value(json, key, false);
+	fputs(is ? "true" : "false", json->out);
+}
+
+void json_number(struct json *json, const char *key, double number, int decimals)
+{
+	begin_value(json, key, false);
+	if (isfinite(number))
+		fprintf(json->out, "%.*f", decimals, number);
+	else
+		fputs("null", json->out);
 }

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "pprof/index.h"
-#include "pprof/profile.h"
+#include "pprof/profile_location.h"
 
 struct locations_row {
 	uint64_t address;

@@ -33,6 +33,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pprof/profile_location.h"
+
 struct profile;
 
 struct profile_value_type {
@@ -69,19 +71,6 @@ struct profile_function {
 	const char *system_name; /* as in the symbol table; for C the same as name */
 	const char *filename;    /* absolute */
 	int64_t start_line;      /* 0 unknown */
-};
-
-struct profile_line {
-	uint32_t function;    /* id, never 0 */
-	int64_t line, column; /* 0 unknown */
-};
-
-struct profile_location {
-	uint32_t mapping;                 /* id, 0 for none */
-	uint64_t address;                 /* run-time pc; the return address minus 1 for every caller */
-	const struct profile_line *lines; /* innermost inlined function first, physical function last */
-	size_t line_count;
-	bool folded; /* several functions share this address (identical code folding) */
 };
 
 /* A label is a string (str is not NULL) or a number with a unit ("" for none). */

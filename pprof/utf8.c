@@ -87,3 +87,29 @@ size_t utf8_sanitize(char *out, const void *bytes, size_t len)
 	}
 	return written;
 }
+
+size_t utf8_control(const char *text)
+{
+	const unsigned char *s = (const unsigned char *)text;
+
+	if (s[0] < 0x20 || s[0] == 0x7f)
+		return s[0] ? 1 : 0;
+	if (s[0] == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0)
+		return 2;
+	if (s[0] == 0xe2 && s[1] == 0x80 && s[2] >= 0xaa && s[2] <= 0xae)
+		return 3;
+	if (s[0] == 0xe2 && s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9)
+		return 3;
+	return 0;
+}
+
+void utf8_disarm(char *text, size_t len)
+{
+	for (size_t at = 0, n; at < len; at += n) {
+		bool valid;
+
+		n = sequence((const unsigned char *)text + at, len - at, &valid);
+		if (!valid || !text[at] || utf8_control(text + at))
+			memset(text + at, '?', n);
+	}
+}

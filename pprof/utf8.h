@@ -22,4 +22,16 @@ size_t utf8_valid_prefix(const void *bytes, size_t len);
  */
 size_t utf8_sanitize(char *out, const void *bytes, size_t len);
 
+/*
+ * Length of the character at text (valid UTF-8) if a terminal must not be sent it, otherwise 0: C0 controls
+ * and DEL; C1 controls (U+0080 to U+009F), which begin escape sequences as ESC does; and the controls of
+ * direction that show a line in another order than it has (U+202A to U+202E, U+2066 to U+2069;
+ * CVE-2021-42574). 0 at the final NUL.
+ */
+size_t utf8_control(const char *text);
+
+/* Overwrites with '?' what a terminal must not be sent: each byte of the characters above, of broken
+ * sequences, and NUL. */
+void utf8_disarm(char *text, size_t len);
+
 #endif

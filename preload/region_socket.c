@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 static int receive_fd(int socket_fd)
@@ -32,10 +33,14 @@ int region_socket_ask(const char *pool_path, uint64_t cookie)
 {
 	struct sockaddr_un address;
 	struct ucred peer = {.uid = (uid_t)-1};
-	socklen_t peer_bytes = sizeof(peer), address_bytes = region_socket_address(pool_path, &address);
-	int fd = -1, socket_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	socklen_t peer_bytes = sizeof(peer),
+	          address_bytes = region_socket_address(pool_path, cookie, &address);
+	int fd = -1, socket_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	/* a backlog that strangers keep full has a free place now and then: it is waited for */
+	const struct timeval patience = {.tv_usec = REGION_SOCKET_WAIT_MS * 1000};
 	if (socket_fd < 0)
 		return -1;
+	setsockopt(socket_fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (connect(socket_fd, (const struct sockaddr *)&address, address_bytes) == 0 &&
 	    getsockopt(socket_fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes) == 0 && peer.uid == 0 &&
 	    send(socket_fd, &cookie, sizeof(cookie), MSG_NOSIGNAL) == (ssize_t)sizeof(cookie))

@@ -100,17 +100,25 @@ struct ticket {
 	char region_path[56]; /* "/proc/<sampler>/fd/<n>" */
 };
 
-/* Abstract socket of the region socket (preload/region_socket.h): the pool's path, which says whose it is,
- * after "heaptap". The cookie is the secret, not the name. Returns the address' length. */
-static inline socklen_t region_socket_address(const char *pool_path, struct sockaddr_un *address)
+/* Abstract name of the region socket (preload/region_socket.h): "heaptap", the pool's path, which says whose it
+ * is, and 24 bits of the cookie, so that nobody can bind the name before the session begins. The other 40 bits
+ * are the secret: everybody can read the name. Returns the address' length. */
+static inline socklen_t region_socket_address(
+    const char *pool_path, uint64_t cookie, struct sockaddr_un *address)
 {
-	static const char prefix[] = "heaptap";
+	static const char prefix[] = "heaptap", digits[] = "0123456789abcdef";
 	size_t length = strnlen(pool_path, 64);
+	char *to = address->sun_path + 1;
 	memset(address, 0, sizeof(*address));
 	address->sun_family = AF_UNIX;
-	memcpy(address->sun_path + 1, prefix, sizeof(prefix) - 1);
-	memcpy(address->sun_path + sizeof(prefix), pool_path, length);
-	return (socklen_t)(sizeof(address->sun_family) + sizeof(prefix) + length);
+	memcpy(to, prefix, sizeof(prefix) - 1);
+	to += sizeof(prefix) - 1;
+	memcpy(to, pool_path, length);
+	to += length;
+	*to++ = '-';
+	for (int shift = 60; shift >= 40; shift -= 4)
+		*to++ = digits[cookie >> shift & 0xf];
+	return (socklen_t)(to - (char *)address);
 }
 
 /* A count and its weight: unbiased estimates of bytes (in 1/256) and objects (in 1/65536), see

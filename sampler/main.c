@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line's entry: finds the command, parses its options, runs it. The only file that calls exit. */
 #include "sampler/session/snapshot_client.h"
+#include "sampler/cli/command.h"
 #include "sampler/cli/completion.h"
 #include "sampler/cli/status.h"
+#include "sampler/report/check.h"
 #include "sampler/report/diff.h"
 #include "sampler/doctor/doctor.h"
 #include "sampler/doctor/event_list.h"
@@ -10,6 +12,7 @@
 #include "sampler/session/front.h"
 #include "sampler/report/merge.h"
 #include "sampler/terminal/log_line.h"
+#include "sampler/terminal/text.h"
 #include "sampler/cli/options.h"
 #include "sampler/report/report.h"
 #include "sampler/session/session.h"
@@ -18,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One entry per command; `bit` chooses its rows of the option table. */
+/* One entry per command; `bit` chooses its options. */
 static const struct command commands[] = {
     {.name = "record",
         .bit = COMMAND_RECORD,
@@ -66,6 +69,13 @@ static const struct command commands[] = {
         .mixed = true,
         .summary = "add profiles up into one",
         .run = merge_run},
+    {.name = "check",
+        .bit = COMMAND_CHECK,
+        .synopsis = "[OPTIONS] PROFILE...",
+        .operand = "PROFILE",
+        .mixed = true,
+        .summary = "say what is wrong with a profile that other tools refuse",
+        .run = check_run},
     {.name = "events",
         .bit = COMMAND_EVENTS,
         .synopsis = "[REGEX]",
@@ -107,10 +117,9 @@ static void usage_print(FILE *out)
 static int fail_unknown(const char *word)
 {
 	char list[256] = "";
-	size_t length = 0;
 
-	for (size_t i = 0; i < COMMAND_COUNT && length < sizeof(list); i++)
-		length += (size_t)snprintf(list + length, sizeof(list) - length, " %s", commands[i].name);
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		text_append(list, sizeof(list), " %s", commands[i].name);
 	log_line("unknown command '%s'; allowed:%s help --help --version", word, list);
 	return STATUS_USAGE;
 }
@@ -148,6 +157,8 @@ static int command_run(const struct command *command, int argc, char *argv[])
 		return help_run(command->name);
 	if (options.version)
 		return version_run();
+	options.commands = commands;
+	options.command_count = COMMAND_COUNT;
 	return command->run(&options);
 }
 
@@ -166,7 +177,6 @@ static int word_run(int argc, char *argv[])
 
 int main(int argc, char *argv[])
 {
-	completion_commands(commands, COMMAND_COUNT);
 	if (argc < 2) {
 		usage_print(stderr);
 		exit(STATUS_USAGE);

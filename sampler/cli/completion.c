@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/cli/completion.h"
 
+#include "sampler/cli/command.h"
+#include "sampler/cli/options.h"
+#include "sampler/cli/options_rows.h"
 #include "sampler/cli/status.h"
 #include "sampler/terminal/log_line.h"
-#include "sampler/cli/option.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct command *commands;
-static size_t command_count;
-
-void completion_commands(const struct command *list, size_t count)
-{
-	commands = list;
-	command_count = count;
-}
-
-static const struct command *command_named(const char *name)
+static const struct command *command_named(
+    const struct command *commands, size_t command_count, const char *name)
 {
 	for (size_t i = 0; i < command_count; i++)
 		if (strcmp(commands[i].name, name) == 0)
@@ -35,8 +29,8 @@ static bool option_is_of(const struct option *option, const struct command *comm
 
 static void bash_words(const struct command *command)
 {
-	for (size_t i = 0; option_at(i); i++) {
-		const struct option *option = option_at(i);
+	for (size_t i = 0; options_row(i); i++) {
+		const struct option *option = options_row(i);
 
 		if (!option_is_of(option, command))
 			continue;
@@ -49,8 +43,8 @@ static void bash_words(const struct command *command)
 /* What may follow an option: its choices, or a file name if it takes anything else. */
 static void bash_values(const struct command *command)
 {
-	for (size_t i = 0; option_at(i); i++) {
-		const struct option *option = option_at(i);
+	for (size_t i = 0; options_row(i); i++) {
+		const struct option *option = options_row(i);
 
 		if (!option_is_of(option, command) || !option_takes_value(option))
 			continue;
@@ -69,7 +63,7 @@ static void bash_values(const struct command *command)
 	}
 }
 
-static void bash_write(void)
+static void bash_write(const struct command *commands, size_t command_count)
 {
 	printf("# bash completion for heaptap; made by `heaptap completion bash`\n"
 	       "_heaptap()\n{\n"
@@ -134,8 +128,8 @@ static void zsh_value(const struct option *option)
 
 static void zsh_options(const struct command *command)
 {
-	for (size_t i = 0; option_at(i); i++) {
-		const struct option *option = option_at(i);
+	for (size_t i = 0; options_row(i); i++) {
+		const struct option *option = options_row(i);
 
 		if (!option_is_of(option, command))
 			continue;
@@ -154,7 +148,7 @@ static void zsh_options(const struct command *command)
 	}
 }
 
-static void zsh_write(void)
+static void zsh_write(const struct command *commands, size_t command_count)
 {
 	printf("#compdef heaptap\n# zsh completion for heaptap; made by `heaptap completion zsh`\n"
 	       "_heaptap() {\n\tlocal -a commands\n\tcommands=(\n");
@@ -196,8 +190,8 @@ static void roff_options(const struct command *command)
 {
 	char value[128];
 
-	for (size_t i = 0; option_at(i); i++) {
-		const struct option *option = option_at(i);
+	for (size_t i = 0; options_row(i); i++) {
+		const struct option *option = options_row(i);
 
 		if (!option_is_of(option, command))
 			continue;
@@ -219,7 +213,7 @@ static void roff_options(const struct command *command)
 	}
 }
 
-static void roff_commands(void)
+static void roff_commands(const struct command *commands, size_t command_count)
 {
 	for (size_t i = 0; i < command_count; i++) {
 		printf(".TP\n\\fBheaptap %s\\fR ", commands[i].name);
@@ -231,7 +225,7 @@ static void roff_commands(void)
 }
 
 /* True if every command has its place in the prose. */
-static int roff_write(void)
+static int roff_write(const struct command *commands, size_t command_count)
 {
 	char line[4096];
 	unsigned int described = 0;
@@ -241,7 +235,7 @@ static int roff_write(void)
 
 		if (strncmp(line, "@OPTIONS ", 9) == 0) {
 			line[strcspn(line, "\n")] = '\0';
-			command = command_named(line + 9);
+			command = command_named(commands, command_count, line + 9);
 			if (!command) {
 				log_line("the manual page describes '%s', which is no command", line + 9);
 				return 1;
@@ -249,7 +243,7 @@ static int roff_write(void)
 			described |= command->bit;
 			roff_options(command);
 		} else if (strcmp(line, "@COMMANDS\n") == 0) {
-			roff_commands();
+			roff_commands(commands, command_count);
 		} else if (strcmp(line, "@VERSION\n") == 0) {
 			printf(".TH HEAPTAP 1 \"\" \"heaptap " HEAPTAP_VERSION "\" \"User Commands\"\n");
 		} else {
@@ -267,14 +261,16 @@ static int roff_write(void)
 
 int completion_run(struct options *options)
 {
+	const struct command *commands = options->commands;
+	size_t command_count = options->command_count;
 	const char *what = options->operands[0];
 
 	if (strcmp(what, "bash") == 0)
-		bash_write();
+		bash_write(commands, command_count);
 	else if (strcmp(what, "zsh") == 0)
-		zsh_write();
+		zsh_write(commands, command_count);
 	else if (strcmp(what, "man") == 0)
-		return roff_write();
+		return roff_write(commands, command_count);
 	else {
 		log_line("unknown shell '%s'; allowed: bash zsh", what);
 		return STATUS_USAGE;

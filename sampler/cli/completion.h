@@ -7,13 +7,7 @@
 #ifndef SAMPLER_CLI_COMPLETION_H
 #define SAMPLER_CLI_COMPLETION_H
 
-#include <stddef.h>
-
 struct options;
-struct command;
-
-/* Tells which commands there are; main.c has them. */
-void completion_commands(const struct command *commands, size_t count);
 
 /* The command. Returns the exit status. */
 int completion_run(struct options *options);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/cli/option_values.h"
 
-#include "sampler/heap/heap.h"
-
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -69,7 +67,7 @@ int option_value_time(const char *text, uint64_t least_ns, uint64_t most_ns, uin
 
 	if (option_value_number(text, time_ns, &suffix))
 		return -EINVAL;
-	if (*time_ns == 0)
+	if (*time_ns == 0 && !*suffix)
 		return 0;
 	for (size_t i = 0; i < ARRAY_COUNT(units); i++) {
 		if (strcmp(units[i].name, suffix) != 0)
@@ -77,7 +75,7 @@ int option_value_time(const char *text, uint64_t least_ns, uint64_t most_ns, uin
 		if (*time_ns > most_ns / units[i].unit_ns)
 			return -EINVAL;
 		*time_ns *= units[i].unit_ns;
-		return *time_ns >= least_ns ? 0 : -EINVAL;
+		return *time_ns == 0 || *time_ns >= least_ns ? 0 : -EINVAL;
 	}
 	return -EINVAL;
 }
@@ -117,28 +115,39 @@ int option_value_signal(const char *text, int *number)
 	return 0;
 }
 
-int option_value_labels(const char *text, unsigned int *labels)
+/* MIN:MAX, either of which may be missing; one value alone is both. */
+static int range_split(const char *value, char *least, char *most, size_t bytes)
 {
-	static const struct {
-		const char *name;
-		unsigned int bit;
-	} names[] = {{"thread", HEAP_LABEL_THREAD}, {"age", HEAP_LABEL_AGE}, {"size", HEAP_LABEL_SIZE},
-	    {"backend", HEAP_LABEL_BACKEND}, {"rung", HEAP_LABEL_BACKEND} /* its name before 0.2 */};
+	const char *colon = strchr(value, ':');
+	size_t length = colon ? (size_t)(colon - value) : strlen(value);
 
-	*labels = 0;
-	while (true) {
-		size_t length = strcspn(text, ",");
-		unsigned int bit = 0;
+	if (length >= bytes || (colon && strlen(colon + 1) >= bytes) || !*value || strcmp(value, ":") == 0)
+		return -EINVAL;
+	memcpy(least, value, length);
+	least[length] = '\0';
+	strcpy(most, colon ? colon + 1 : least);
+	return 0;
+}
 
-		for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
-			if (strlen(names[i].name) == length && memcmp(names[i].name, text, length) == 0)
-				bit = names[i].bit;
-		}
-		if (!bit)
-			return -EINVAL;
-		*labels |= bit;
-		if (!text[length])
-			return 0;
-		text += length + 1;
-	}
+static int range_parse(const char *text, struct option_range *range,
+    int (*parse)(const char *text, uint64_t least, uint64_t most, uint64_t *value))
+{
+	char least[32], most[32];
+
+	*range = (struct option_range){.given = true, .max = UINT64_MAX};
+	if (range_split(text, least, most, sizeof(least)) ||
+	    (*least && parse(least, 0, INT64_MAX, &range->min)) ||
+	    (*most && parse(most, 0, INT64_MAX, &range->max)))
+		return -EINVAL;
+	return range->min <= range->max ? 0 : -EINVAL;
+}
+
+int option_value_bytes_range(const char *text, struct option_range *range)
+{
+	return range_parse(text, range, option_value_bytes);
+}
+
+int option_value_time_range(const char *text, struct option_range *range)
+{
+	return range_parse(text, range, option_value_time);
 }

@@ -3,6 +3,7 @@
 #ifndef SAMPLER_CLI_OPTION_VALUES_H
 #define SAMPLER_CLI_OPTION_VALUES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Index of `value` in a NULL-terminated list, or -EINVAL. */
@@ -23,7 +24,13 @@ int option_value_time(const char *text, uint64_t least_ns, uint64_t most_ns, uin
 /* "USR1", "SIGUSR2", "RTMIN+3"; "none" is 0. */
 int option_value_signal(const char *text, int *number);
 
-/* "thread,age": bits of enum heap_labels */
-int option_value_labels(const char *text, unsigned int *labels);
+struct option_range {
+	bool given;
+	uint64_t min, max; /* both included */
+};
+
+/* "64:4K", "1M:", ":100", "64"; "1s:1m" in nanoseconds. */
+int option_value_bytes_range(const char *text, struct option_range *range);
+int option_value_time_range(const char *text, struct option_range *range);
 
 #endif

@@ -2,13 +2,14 @@
 /*
  * The command line, parsed: what a user asked for, checked and in units.
  *
- * Options live in one table (options.c), from which parsing, the help texts and the list in an error message
- * are made, so that they cannot drift apart. Commands live in one table in main.c. Parsing is pure: it looks
- * at the words it is given and at nothing else, and never prints.
+ * Each option is a row of options_record.c, options_events.c or options_read.c, from which option.c parses
+ * and makes help, error lines, completions and the manual page, so that they cannot drift apart. Parsing is
+ * pure: it looks at the words it is given and at nothing else, and never prints.
  */
 #ifndef SAMPLER_CLI_OPTIONS_H
 #define SAMPLER_CLI_OPTIONS_H
 
+#include "sampler/cli/option_values.h"
 #include "sampler/perf/backend.h"
 
 #include <stdbool.h>
@@ -56,7 +57,10 @@ enum sort_key {
 	SORT_PEAK,
 };
 
-#define ROWS_ALL INT32_MAX
+#define ROWS_ALL                   INT32_MAX
+#define FAIL_OVER_NEVER            UINT64_MAX
+#define THRESHOLD_PERMILLE_DEFAULT 10u
+#define MEMORY_MAX_BYTES_DEFAULT   (UINT64_C(1) << 30)
 
 /* What the commands that read profiles were asked for. NULL strings, zero numbers: not given. */
 struct read_options {
@@ -64,15 +68,16 @@ struct read_options {
 	int32_t rows; /* ROWS_ALL; 0: as many as the command likes */
 	bool tree, inverted, cum, lines, leaks, json, normalize, anonymize, no_pager;
 	const char *focus, *ignore, *module, *thread;
-	bool by_size, by_age;
-	uint64_t size_min_bytes, size_max_bytes, age_min_ns, age_max_ns;
+	struct option_range size_bytes, age_ns;
 	uint32_t threshold_permille; /* of the total, below which a tree's nodes are folded */
 	const char *suppressions;
-	bool fails_over;
-	uint64_t fail_over_bytes;
+	uint64_t fail_over_bytes;  /* FAIL_OVER_NEVER: not given */
 	enum export_format format; /* FORMAT_COUNT: not given */
+	bool strict;
+	uint64_t memory_max_bytes; /* that the profiles read may take */
 };
 
+struct command;
 struct event;
 
 /* All strings are borrowed: from argv, or from the caller who fills the field. */
@@ -111,33 +116,9 @@ struct options {
 	const struct event *events; /* event_count of them; filled in by front_run, not by parsing */
 	/* absolute path of libheaptap.so; filled in by front_run, not by parsing */
 	const char *library;
-};
-
-/* The commands an option belongs to, as bits. */
-enum {
-	COMMAND_RECORD = 1 << 0,
-	COMMAND_SNAPSHOT = 1 << 1,
-	COMMAND_ADOPT = 1 << 8,
-
-	COMMAND_REPORT = 1 << 16,
-	COMMAND_DIFF = 1 << 17,
-	COMMAND_EXPORT = 1 << 18,
-	COMMAND_MERGE = 1 << 19,
-	COMMAND_DOCTOR = 1 << 20,
-	COMMAND_COMPLETION = 1 << 21,
-	COMMAND_EVENTS = 1 << 22,
-};
-
-struct command {
-	const char *name;     /* "record" */
-	unsigned int bit;     /* COMMAND_RECORD: which rows of the option table it takes */
-	const char *synopsis; /* "[OPTIONS] [--] COMMAND [ARG...]" */
-	const char *summary;  /* one line, for the list of commands */
-	const char *operand;  /* name of the operand that may not be missing, NULL: none needed */
-	int (*run)(struct options *options); /* returns the exit status */
-	/* options may stand after operands too; otherwise the first operand ends them */
-	bool mixed;
-	int operands_min; /* how many operands may not be missing; 0: one, if `operand` has a name */
+	const struct command
+	    *commands; /* all there are, for completions; filled in by main, not by parsing */
+	size_t command_count;
 };
 
 /*
@@ -149,9 +130,6 @@ struct command {
  */
 int options_parse(struct options *options, const struct command *command, int argc, char *argv[], char *error,
     size_t error_bytes);
-
-/* The reading part, as if nothing had been given. */
-void options_read_defaults(struct read_options *read);
 
 /* Writes the help of one command, made from the option table. */
 void options_help(FILE *out, const struct command *command);

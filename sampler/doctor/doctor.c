@@ -5,42 +5,21 @@
 #include "sampler/loader/preload_library.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/cli/options.h"
+#include "sampler/cli/status.h"
 #include "sampler/doctor/doctor_target.h"
+#include "sampler/doctor/finding.h"
 #include "sampler/perf/probe.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-
-static bool anything_bad;
-
-void doctor_say(enum doctor_finding finding, const char *mend, const char *format, ...)
-{
-	static const char *const words[] = {
-	    [DOCTOR_GOOD] = "ok", [DOCTOR_NOTE] = "note", [DOCTOR_BAD] = "bad"};
-	char line[2048];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(line, sizeof(line), format, args);
-	va_end(args);
-	/* Names and paths may come from a process that means no good. */
-	for (char *at = line; *at; at++)
-		if ((unsigned char)*at < 0x20 || *at == 0x7f)
-			*at = '?';
-	printf("%-5s %s\n", words[finding], line);
-	if (mend)
-		printf("      mend: %s\n", mend);
-	anything_bad = anything_bad || finding == DOCTOR_BAD;
-}
 
 static long read_number(const char *path, long missing)
 {
@@ -55,23 +34,23 @@ static long read_number(const char *path, long missing)
 	return *text ? strtol(text, NULL, 10) : missing;
 }
 
-static void examine_kernel(void)
+static void examine_kernel(struct findings *findings)
 {
 	struct utsname name;
 	int fd;
 
 	if (uname(&name) == 0)
-		doctor_say(DOCTOR_GOOD, NULL, "kernel %s on %s", name.release, name.machine);
+		finding_say(findings, FINDING_GOOD, NULL, "kernel %s on %s", name.release, name.machine);
 	fd = memfd_create("heaptap-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
-		doctor_say(DOCTOR_BAD, "allow memfd_create in the container's seccomp profile",
+		finding_say(findings, FINDING_BAD, "allow memfd_create in the container's seccomp profile",
 		    "no shared memory files: %s", strerror(errno));
 	else
 		close(fd);
 }
 
 /* What the kernel says it would allow; what it does allow is tried next. */
-static void examine_paranoia(void)
+static void examine_paranoia(struct findings *findings)
 {
 	long paranoid = read_number("/proc/sys/kernel/perf_event_paranoid", -100);
 	long mlock = read_number("/proc/sys/kernel/perf_event_mlock_kb", 0);
@@ -80,100 +59,108 @@ static void examine_paranoia(void)
 
 	doctor_target_capabilities(getpid(), &capabilities, &seccomp);
 	if (paranoid == -100)
-		doctor_say(DOCTOR_NOTE, "a kernel with CONFIG_PERF_EVENTS", "this kernel has no perf events");
+		finding_say(findings, FINDING_NOTE, "a kernel with CONFIG_PERF_EVENTS",
+		    "this kernel has no perf events");
 	else
-		doctor_say(DOCTOR_GOOD, NULL, "perf_event_paranoid %ld, perf_event_mlock_kb %ld, uid %d%s%s",
-		    paranoid, mlock, (int)getuid(),
-		    capabilities >> 38 & 1 || capabilities >> 21 & 1 ? ", CAP_PERFMON" : "",
+		finding_say(findings, FINDING_GOOD, NULL,
+		    "perf_event_paranoid %ld, perf_event_mlock_kb %ld, uid %d%s%s", paranoid, mlock,
+		    (int)getuid(), capabilities >> 38 & 1 || capabilities >> 21 & 1 ? ", CAP_PERFMON" : "",
 		    capabilities >> 14 & 1 ? ", CAP_IPC_LOCK" : "");
 	if (seccomp == 2)
-		doctor_say(DOCTOR_NOTE, NULL, "a seccomp filter is on us: it may forbid perf_event_open");
+		finding_say(
+		    findings, FINDING_NOTE, NULL, "a seccomp filter is on us: it may forbid perf_event_open");
 }
 
-static bool try_backend(enum backend backend, const char *library, const char *gain, const char *mend)
+static bool try_backend(
+    struct findings *findings, enum backend backend, const char *library, const char *gain, const char *mend)
 {
 	struct probe probe;
 	int err = probe_open(&probe, backend, library, STACK_BYTES_DEFAULT, PERIOD_BYTES_DEFAULT);
 
 	if (err) {
-		doctor_say(DOCTOR_NOTE, mend, "backend %s: %s", backend_name(backend),
+		finding_say(findings, FINDING_NOTE, mend, "backend %s: %s", backend_name(backend),
 		    *probe.reason ? probe.reason : strerror(-err));
 		return false;
 	}
-	doctor_say(DOCTOR_GOOD, NULL, "backend %s: %s", backend_name(backend), gain);
+	finding_say(findings, FINDING_GOOD, NULL, "backend %s: %s", backend_name(backend), gain);
 	probe_close(&probe);
 	return true;
 }
 
-static void examine_backends(void)
+static void examine_backends(struct findings *findings)
 {
 	char library[PATH_MAX];
 
 	if (preload_library_find(library, sizeof(library))) {
-		doctor_say(DOCTOR_BAD, "make install, or keep libheaptap.so beside heaptap",
+		finding_say(findings, FINDING_BAD, "make install, or keep libheaptap.so beside heaptap",
 		    PRELOAD_LIBRARY_NAME " is not found");
 		return;
 	}
 	if (!preload_library_is_preloadable(library))
-		doctor_say(DOCTOR_BAD, "install to a path without spaces, ':' and '$'",
+		finding_say(findings, FINDING_BAD, "install to a path without spaces, ':' and '$'",
 		    "LD_PRELOAD cannot carry %s", library);
 	else
-		doctor_say(DOCTOR_GOOD, NULL, "library %s", library);
-	if (try_backend(BACKEND_UPROBE, library, "the kernel copies stacks, at no cost between samples",
+		finding_say(findings, FINDING_GOOD, NULL, "library %s", library);
+	if (try_backend(findings, BACKEND_UPROBE, library,
+	        "the kernel copies stacks, at no cost between samples",
 	        "run as root, or: sudo setcap cap_perfmon,cap_ipc_lock+ep heaptap"))
 		return;
-	if (!try_backend(BACKEND_BREAKPOINT, library,
+	if (!try_backend(findings, BACKEND_BREAKPOINT, library,
 	        "the kernel copies stacks; about 1 us per context switch",
 	        "sudo sysctl kernel.perf_event_paranoid=2; in a container also: --cap-add PERFMON, or a "
 	        "seccomp profile "
 	        "that allows perf_event_open"))
-		doctor_say(
-		    DOCTOR_GOOD, NULL, "backend copy: always there; the program copies its stacks itself");
+		finding_say(findings, FINDING_GOOD, NULL,
+		    "backend copy: always there; the program copies its stacks itself");
 }
 
 /* Not as bad as the heap's backends: nobody has to sample events. */
-static void examine_events(void)
+static void examine_events(struct findings *findings)
 {
 	struct event event;
 	char reason[512];
 	const char *mend = "";
 
 	if (event_parse("cpu-clock", &event, reason, sizeof(reason)) != 0)
-		doctor_say(DOCTOR_NOTE, NULL, "record -e: %s", reason);
+		finding_say(findings, FINDING_NOTE, NULL, "record -e: %s", reason);
 	else if (event_try(&event, reason, sizeof(reason), &mend) != 0)
-		doctor_say(DOCTOR_NOTE, *mend ? mend : NULL, "record -e samples no events: %s", reason);
+		finding_say(
+		    findings, FINDING_NOTE, *mend ? mend : NULL, "record -e samples no events: %s", reason);
 	else
-		doctor_say(DOCTOR_GOOD, NULL, "record -e samples events%s (`heaptap events` lists them)",
+		finding_say(findings, FINDING_GOOD, NULL,
+		    "record -e samples events%s (`heaptap events` lists them)",
 		    event.kernel_refused ? ", the program's side only" : "");
 }
 
-static void examine_symbols(void)
+static void examine_symbols(struct findings *findings)
 {
 	const char *urls = getenv("DEBUGINFOD_URLS");
 
 	if (access("/usr/lib/debug", R_OK) == 0)
-		doctor_say(DOCTOR_GOOD, NULL, "debug info: /usr/lib/debug is there");
+		finding_say(findings, FINDING_GOOD, NULL, "debug info: /usr/lib/debug is there");
 	else
-		doctor_say(DOCTOR_NOTE, "install the -dbgsym packages of the libraries you care about",
+		finding_say(findings, FINDING_NOTE,
+		    "install the -dbgsym packages of the libraries you care about",
 		    "debug info: no /usr/lib/debug; functions of stripped files are named by address");
 	if (urls && *urls)
-		doctor_say(DOCTOR_NOTE, NULL, "DEBUGINFOD_URLS is set; heaptap asks no servers");
+		finding_say(findings, FINDING_NOTE, NULL, "DEBUGINFOD_URLS is set; heaptap asks no servers");
 }
 
 int doctor_run(struct options *options)
 {
-	anything_bad = false;
+	struct findings findings = {.out = stdout};
+
 	if (options->operand_count > 1) {
 		log_line("doctor looks at one process or program at a time");
-		return 2;
+		return STATUS_USAGE;
 	}
-	examine_kernel();
-	examine_paranoia();
-	examine_backends();
-	examine_events();
-	examine_symbols();
-	if (options->operand_count && doctor_target_examine(options->operands[0]))
+	examine_kernel(&findings);
+	examine_paranoia(&findings);
+	examine_backends(&findings);
+	examine_events(&findings);
+	examine_symbols(&findings);
+	if (options->operand_count && doctor_target_examine(&findings, options->operands[0]))
 		return 1;
 	fflush(stdout);
-	return anything_bad ? 1 : 0;
+	return findings.bad ? 1 : 0;
 }

@@ -3,9 +3,10 @@
 
 #include "pprof/array.h"
 #include "sampler/loader/malloc_binding.h"
-#include "sampler/doctor/doctor.h"
+#include "sampler/doctor/finding.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/terminal/log_line.h"
+#include "sampler/linux/proc.h"
 #include "sampler/linux/regular_file.h"
 #include "sampler/loader/preload_check.h"
 
@@ -106,37 +107,38 @@ static int facts_read(const char *path, struct file_facts *facts)
 	return 0;
 }
 
-static void say_names(const char *path, const struct file_facts *facts)
+static void say_names(struct findings *findings, const char *path, const struct file_facts *facts)
 {
 	if (!facts->unwind)
-		doctor_say(DOCTOR_NOTE,
+		finding_say(findings, FINDING_NOTE,
 		    "build it with -fasynchronous-unwind-tables, and do not strip .eh_frame",
 		    "%s has no unwind tables: stacks end there", path);
 	if (facts->debug)
-		doctor_say(DOCTOR_GOOD, NULL, "%s has debug info: functions, inlined calls and lines", path);
+		finding_say(findings, FINDING_GOOD, NULL,
+		    "%s has debug info: functions, inlined calls and lines", path);
 	else if (facts->debug_link)
-		doctor_say(DOCTOR_NOTE,
+		finding_say(findings, FINDING_NOTE,
 		    "install its -dbgsym package, put the .debug file beside it, or record with --debuginfod",
 		    "%s is stripped; its debug info is in a file of its own, if that is installed", path);
 	else if (facts->symbols)
-		doctor_say(DOCTOR_NOTE, "build it with -g",
+		finding_say(findings, FINDING_NOTE, "build it with -g",
 		    "%s has names of functions, but no lines or inlined calls", path);
 	else
-		doctor_say(DOCTOR_NOTE, "build it with -g, or install its -dbgsym package",
+		finding_say(findings, FINDING_NOTE, "build it with -g, or install its -dbgsym package",
 		    "%s is stripped: functions that it does not export are named by address", path);
 	if (!facts->build_id)
-		doctor_say(DOCTOR_NOTE, "link it with -Wl,--build-id",
+		finding_say(findings, FINDING_NOTE, "link it with -Wl,--build-id",
 		    "%s has no build id: readers cannot tell its versions apart", path);
 }
 
-static int examine_program(const char *path)
+static int examine_program(struct findings *findings, const char *path)
 {
 	struct file_facts facts;
 	enum preload_check_kind kind = preload_check_inspect(path);
 	const char *obstacle = preload_check_obstacle(kind);
 
 	if (obstacle) {
-		doctor_say(DOCTOR_BAD,
+		finding_say(findings, FINDING_BAD,
 		    kind == PRELOAD_CHECK_STATIC ? "link it dynamically (without -static)"
 		        : kind == PRELOAD_CHECK_PRIVILEGED
 		        ? "record it as the user that it becomes, or a copy without the privilege"
@@ -150,13 +152,13 @@ static int examine_program(const char *path)
 	}
 	if (facts_read(path, &facts) == 0) {
 		if (facts.own_malloc)
-			doctor_say(DOCTOR_BAD, "link the allocator as a shared library",
+			finding_say(findings, FINDING_BAD, "link the allocator as a shared library",
 			    "%s brings a malloc of its own in the program itself: calls to it are not seen",
 			    path);
 		else
-			doctor_say(
-			    DOCTOR_GOOD, NULL, "%s is dynamically linked: its allocations are seen", path);
-		say_names(path, &facts);
+			finding_say(findings, FINDING_GOOD, NULL,
+			    "%s is dynamically linked: its allocations are seen", path);
+		say_names(findings, path, &facts);
 	}
 	return 0;
 }
@@ -179,35 +181,14 @@ static bool program_find(const char *name, char *path, size_t bytes)
 
 /* ---- a running process */
 
-static int read_file(pid_t pid, const char *name, char *text, size_t bytes)
-{
-	char path[64];
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	n = read(fd, text, bytes - 1);
-	text[n > 0 ? n : 0] = '\0';
-	close(fd);
-	return n < 0 ? -EIO : 0;
-}
-
 void doctor_target_capabilities(pid_t pid, unsigned long long *capabilities, int *seccomp)
 {
 	char text[8192];
-	const char *at;
 
-	if (read_file(pid, "status", text, sizeof(text)))
+	if (proc_read(pid, "status", text, sizeof(text)) < 0)
 		return;
-	at = strstr(text, "\nCapEff:");
-	if (at)
-		*capabilities = strtoull(at + strlen("\nCapEff:"), NULL, 16);
-	at = strstr(text, "\nSeccomp:");
-	if (at)
-		*seccomp = atoi(at + strlen("\nSeccomp:"));
+	*capabilities = proc_status_number(text, "\nCapEff:", 16, *capabilities);
+	*seccomp = (int)proc_status_number(text, "\nSeccomp:", 10, (unsigned long long)*seccomp);
 }
 
 struct mapping {
@@ -243,11 +224,10 @@ static const struct mapping *mapping_at(const struct mapped *mapped, uint64_t ad
 static const struct mapping *malloc_find(
     pid_t pid, const struct mapping *mapping, int memory_fd, const struct mapped *mapped)
 {
-	char seen[PATH_MAX + 32];
+	char seen[PATH_MAX + PROC_PATH_BYTES];
 	uint64_t target = 0;
 
-	snprintf(seen, sizeof(seen), "/proc/%d/root%s", (int)pid, mapping->path);
-	if (!*mapping->path ||
+	if (!*mapping->path || !proc_root_path(seen, sizeof(seen), pid, mapping->path) ||
 	    (malloc_binding_read(seen, mapping->base, memory_fd, "malloc", &target) &&
 	        malloc_binding_read(seen, mapping->base, memory_fd, "calloc", &target)))
 		return NULL;
@@ -286,10 +266,9 @@ static void look_at_map(pid_t pid, const struct mapping *mapping, int memory_fd,
 {
 	const char *path = mapping->path;
 	struct file_facts facts;
-	char seen[PATH_MAX + 32];
+	char seen[PATH_MAX + PROC_PATH_BYTES];
 
-	snprintf(seen, sizeof(seen), "/proc/%d/root%s", (int)pid, path);
-	if (facts_read(seen, &facts))
+	if (!proc_root_path(seen, sizeof(seen), pid, path) || facts_read(seen, &facts))
 		return;
 	if (mapped->profiled)
 		look_at_binding(pid, mapping, memory_fd, mapped);
@@ -332,12 +311,11 @@ static void mapped_fini(struct mapped *mapped)
 
 static int look_at_maps(pid_t pid, struct mapped *mapped)
 {
-	char name[64], line[PATH_MAX + 128];
+	char memory_path[PROC_PATH_BYTES], line[PATH_MAX + 128];
 	int memory_fd, err = 0;
 	FILE *maps;
 
-	snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
-	maps = fopen(name, "re");
+	maps = proc_open_text(pid, "maps");
 	if (!maps)
 		return -errno;
 	while (fgets(line, sizeof(line), maps) && !err) {
@@ -354,8 +332,7 @@ static int look_at_maps(pid_t pid, struct mapped *mapped)
 		err = mapping_add(mapped, &mapping);
 	}
 	fclose(maps);
-	snprintf(name, sizeof(name), "/proc/%d/mem", (int)pid);
-	memory_fd = open(name, O_RDONLY | O_CLOEXEC);
+	memory_fd = open(proc_path(memory_path, pid, "mem"), O_RDONLY | O_CLOEXEC);
 	for (size_t i = 0; i < mapped->count; i++)
 		if (mapped->mappings[i].code)
 			look_at_map(pid, &mapped->mappings[i], memory_fd, mapped);
@@ -364,66 +341,65 @@ static int look_at_maps(pid_t pid, struct mapped *mapped)
 	return err;
 }
 
-static void say_process(pid_t pid, const struct mapped *mapped)
+static void say_process(struct findings *findings, pid_t pid, const struct mapped *mapped)
 {
 	unsigned long long capabilities = 0;
 	int seccomp = 0;
 
 	doctor_target_capabilities(pid, &capabilities, &seccomp);
 	if (mapped->profiled)
-		doctor_say(DOCTOR_GOOD, NULL, "process %d is being profiled: heaptap snapshot %d", (int)pid,
-		    (int)pid);
+		finding_say(findings, FINDING_GOOD, NULL, "process %d is being profiled: heaptap snapshot %d",
+		    (int)pid, (int)pid);
 	else
-		doctor_say(DOCTOR_BAD, "start it with: heaptap record COMMAND",
+		finding_say(findings, FINDING_BAD, "start it with: heaptap record COMMAND",
 		    "process %d was started without heaptap: what it has allocated is not seen", (int)pid);
 	if (seccomp == 2)
-		doctor_say(DOCTOR_NOTE, NULL,
+		finding_say(findings, FINDING_NOTE, NULL,
 		    "a seccomp filter is on it: samples go on, its children that exec may be seen later");
 	if (mapped->elsewhere)
-		doctor_say(DOCTOR_BAD, "open plug-ins without RTLD_DEEPBIND; link without -Bsymbolic",
+		finding_say(findings, FINDING_BAD,
+		    "open plug-ins without RTLD_DEEPBIND; link without -Bsymbolic",
 		    "%u mapped files call another malloc, which is not seen, such as %s that of %s",
 		    mapped->elsewhere, mapped->first_elsewhere, mapped->first_target);
 	if (mapped->symbolic)
-		doctor_say(DOCTOR_NOTE, "link it without -Bsymbolic",
+		finding_say(findings, FINDING_NOTE, "link it without -Bsymbolic",
 		    "%u mapped files bind calls to themselves first, such as %s", mapped->symbolic,
 		    mapped->first_symbolic);
-	doctor_say(DOCTOR_GOOD, NULL,
+	finding_say(findings, FINDING_GOOD, NULL,
 	    "%u mapped files with code, %u of them without names for functions they do not export",
 	    mapped->libraries, mapped->without_names);
 }
 
-static int examine_process(pid_t pid)
+static int examine_process(struct findings *findings, pid_t pid)
 {
-	char link[64], program[PATH_MAX];
+	char program[PATH_MAX];
 	struct mapped mapped = {0};
 	int err = look_at_maps(pid, &mapped);
 	ssize_t length;
 
-	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
-	length = readlink(link, program, sizeof(program) - 1);
+	length = proc_read_exe(pid, program, sizeof(program));
 	if (err || length < 0) {
-		err = err ? err : -errno;
+		err = err ? err : (int)length;
 		mapped_fini(&mapped);
 		log_line(err == -ENOENT ? "there is no process %d"
 		                        : "process %d cannot be looked at: be root, or its user",
 		    (int)pid);
 		return err;
 	}
-	program[length] = '\0';
-	say_process(pid, &mapped);
+	say_process(findings, pid, &mapped);
 	mapped_fini(&mapped);
-	return examine_program(program);
+	return examine_program(findings, program);
 }
 
-int doctor_target_examine(const char *name)
+int doctor_target_examine(struct findings *findings, const char *name)
 {
 	char path[PATH_MAX], *end;
 	long pid = strtol(name, &end, 10);
 
 	if (*name && !*end && pid > 0 && pid <= INT_MAX)
-		return examine_process((pid_t)pid);
+		return examine_process(findings, (pid_t)pid);
 	if (program_find(name, path, sizeof(path)))
-		return examine_program(path);
+		return examine_program(findings, path);
 	log_line("there is no program %s", name);
 	return -ENOENT;
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whom the doctor looks at: a program's file, or a running process with all that it has mapped. */
+/* What the doctor looks at: a program's file, or a running process with all that it has mapped. */
 #ifndef SAMPLER_DOCTOR_DOCTOR_TARGET_H
 #define SAMPLER_DOCTOR_DOCTOR_TARGET_H
 
 #include <sys/types.h>
 
+struct findings;
+
 /* name: a number is a process, anything else a program as the shell would find it. Says what would not be
  * seen. Returns 0, or -errno after a line that says why nothing can be said. */
-int doctor_target_examine(const char *name);
+int doctor_target_examine(struct findings *findings, const char *name);
 
 /* A process' effective capabilities and its seccomp mode; left as they are where nobody tells. */
 void doctor_target_capabilities(pid_t pid, unsigned long long *capabilities, int *seccomp);

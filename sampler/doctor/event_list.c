@@ -15,40 +15,6 @@
 /* To open and close a tracepoint takes the kernel 40 ms, and there are thousands. */
 enum { TRACEPOINTS_TRIED = 32, NAME_COLUMN = 40, REASONS_MAX = 16 };
 
-int event_list_prepare(struct options *options)
-{
-	static struct event events[EVENTS_MAX];
-	char line[1024], reason[256];
-	const char *mend;
-	for (size_t i = 0; i < options->event_count; i++) {
-		if (event_parse(options->event_texts[i], &events[i], line, sizeof(line)) != 0) {
-			log_line("%s", line);
-			return -EINVAL;
-		}
-		if (event_try(&events[i], reason, sizeof(reason), &mend) != 0) {
-			log_line("event '%s' cannot be sampled: %s%s%s", events[i].text, reason,
-			    mend[0] ? "; mend: " : "", mend);
-			return -EINVAL;
-		}
-		for (size_t j = 0; j < i; j++)
-			if (event_clashes(&events[j], &events[i])) {
-				log_line("event '%s' cannot be sampled beside '%s': they are the same to "
-				         "the kernel, which then "
-				         "mixes their samples up",
-				    events[i].text, events[j].text);
-				return -EINVAL;
-			}
-		if (events[i].kernel_refused && options->verbosity > 0)
-			log_line(
-			    "event '%s': the program's side only, perf_event_paranoid hides the kernel's",
-			    events[i].text);
-	}
-	options->events = events;
-	return 0;
-}
-
-/* ---- the command */
-
 struct entry {
 	char name[EVENT_TEXT_BYTES], group[32];
 };

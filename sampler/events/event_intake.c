@@ -2,6 +2,7 @@
 #include "sampler/events/event_intake.h"
 
 #include "sampler/linux/clock.h"
+#include "sampler/target/walk.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -52,43 +53,23 @@ static size_t kernel_frames(const struct record *record, struct unwind_frame *fr
 	return count;
 }
 
-static enum unwind_outcome unwind(struct event_process *s, const struct record *record,
-    const struct regs *regs, struct unwind_frame *frames, size_t *count)
-{
-	const struct regs_arch *arch = regs_arch_native();
-	const struct unwind_input input = {
-	    .arch = arch,
-	    .regs = regs,
-	    .maps = s->maps,
-	    .stack_address = regs->r[arch->sp],
-	    .stack = record->stack,
-	    .stack_bytes = record->stack_bytes,
-	    .stack_want = record->stack_want,
-	};
-	return unwind_stack(&input, frames, UNWIND_FRAMES_MAX, count);
-}
-
 /* Returns the stack's number, UINT32_MAX when memory has run out. */
 static uint32_t take_stack(
     const struct event_intake *intake, struct event_process *s, const struct record *record)
 {
-	size_t kernel = kernel_frames(record, intake->frames), user = 0;
-	struct unwind_frame *frames = intake->frames + kernel;
+	size_t kernel = kernel_frames(record, intake->frames);
+	const struct regs_arch *arch = regs_arch_native();
 	struct regs regs;
-	const char *marker = STACK_NONE;
-	if (record->regs_abi == PERF_SAMPLE_REGS_ABI_64 &&
-	    regs_from_perf(regs_arch_native(), regs_arch_native()->perf_mask, record->regs,
-	        record->regs_count, &regs) == 0) {
-		enum unwind_outcome outcome = unwind(s, record, &regs, frames, &user);
-		if (unwind_wants_maps(outcome) &&
-		    event_process_read_maps(s, clock_now_ns(), s->maps_retry_ns)) {
-			outcome = unwind(s, record, &regs, frames, &user);
-			s->maps_retry_ns = maps_retry_ns(s->maps_retry_ns, !unwind_wants_maps(outcome));
-		}
-		s->outcome[record->source->event][outcome]++;
-		marker = unwind_marker(outcome);
-	}
-	return stacks_intern(s->stacks, intake->frames, kernel + user, marker, s->maps);
+	bool known = record->regs_abi == PERF_SAMPLE_REGS_ABI_64 &&
+	    regs_from_perf(arch, arch->perf_mask, record->regs, record->regs_count, &regs) == 0;
+	const struct walk_sample sample = {
+	    .regs = known ? &regs : NULL,
+	    .stack = record->stack,
+	    .stack_bytes = record->stack_bytes,
+	    .stack_want = record->stack_want,
+	    .maps_follow = true,
+	};
+	return walk_take(&s->target, &sample, intake->frames, kernel, s->outcome[record->source->event]);
 }
 
 /* ---- samples */
@@ -108,7 +89,7 @@ static struct event_process *subject_of(struct event_intake *intake, const struc
 		/* Its FORK record was lost, or comes later than it. */
 		s = event_processes_add(&intake->subjects, (pid_t)record->pid, NULL, record->time_ns);
 		if (s)
-			event_process_read_maps(s, clock_now_ns(), 0);
+			target_read_maps(&s->target, clock_now_ns(), 0);
 	}
 	if (s)
 		event_process_look(s);
@@ -140,10 +121,9 @@ static void take_sample(struct event_intake *intake, const struct record *record
 	intake->sampled += !event_process_has_samples(s);
 	if (!s->books[number])
 		s->books[number] = event_book_new();
-	if (intake->by_thread && !s->threads)
-		s->threads = threads_new();
-	if (s->threads)
-		threads_see(s->threads, s->pid, record->tid);
+	if (intake->by_thread && !s->target.threads)
+		s->target.threads = threads_new();
+	target_see_thread(&s->target, record->tid);
 	row.stack = take_stack(intake, s, record);
 	if (row.stack == UINT32_MAX || !s->books[number] || !event_book_add(s->books[number], &row))
 		s->no_room++;
@@ -159,11 +139,11 @@ static void take_fork(struct event_intake *intake, const struct record *record)
 	const struct event_process *parent =
 	    event_processes_find(&intake->subjects, (pid_t)record->parent_pid);
 	struct event_process *s = event_processes_find(&intake->subjects, (pid_t)record->pid);
-	if (s && s->first_ns >= record->time_ns)
+	if (s && s->target.start_ns >= record->time_ns)
 		return; /* a sample of it came first */
 	if (s) {
-		s->closed = true; /* it ended, and we were not told */
-		s->end = PROCESS_GONE;
+		s->target.closed = true; /* it ended, and we were not told */
+		s->target.end = TARGET_GONE;
 		intake->executed(intake->context, s);
 	}
 	event_processes_add(&intake->subjects, (pid_t)record->pid, parent, record->time_ns);
@@ -173,13 +153,13 @@ static void take_comm(struct event_intake *intake, const struct record *record)
 {
 	struct event_process *s = event_processes_find(&intake->subjects, (pid_t)record->pid);
 	if (!record->exec) {
-		if (s && s->threads)
-			threads_call(s->threads, record->tid, record->path);
+		if (s && s->target.threads)
+			threads_call(s->target.threads, record->tid, record->path);
 		return;
 	}
-	if (s && s->first_ns < record->time_ns) {
-		s->closed = true;
-		s->end = PROCESS_EXEC;
+	if (s && s->target.start_ns < record->time_ns) {
+		s->target.closed = true;
+		s->target.end = TARGET_EXEC;
 		intake->executed(intake->context, s);
 		s = NULL;
 	}
@@ -193,7 +173,7 @@ static void take_mmap(struct event_intake *intake, const struct record *record)
 {
 	struct event_process *s = event_processes_find(&intake->subjects, (pid_t)record->pid);
 	if (s)
-		maps_add_record(s->maps, record);
+		maps_add_record(s->target.maps, record);
 }
 
 static void take_record(void *context, const struct record *record)

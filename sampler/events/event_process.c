@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/events/event_process.h"
 
-#include "sampler/snapshot/snapshot_series.h"
+#include "sampler/linux/proc.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -18,19 +18,14 @@
 struct event_process *event_processes_find(const struct event_processes *subjects, pid_t pid)
 {
 	for (struct event_process *s = subjects->list; s; s = s->next)
-		if (s->pid == pid && !s->closed)
+		if (s->target.pid == pid && !s->target.closed)
 			return s;
 	return NULL;
 }
 
 static void discard(struct event_process *s)
 {
-	if (s->pidfd >= 0)
-		close(s->pidfd);
-	maps_free(s->maps);
-	stacks_free(s->stacks);
-	snapshot_series_free(s->series);
-	threads_free(s->threads);
+	target_fini(&s->target);
 	for (size_t i = 0; i < EVENTS_MAX; i++)
 		event_book_free(s->books[i]);
 	free(s);
@@ -42,19 +37,18 @@ struct event_process *event_processes_add(
 	struct event_process *s = calloc(1, sizeof(*s));
 	if (!s)
 		return NULL;
-	s->pid = pid;
-	s->pidfd = -1;
-	s->first_ns = first_ns;
-	s->maps_retry_ns = maps_retry_ns(0, false);
-	s->maps = parent ? maps_copy(parent->maps, pid) : maps_new(subjects->modules, pid, true);
-	s->stacks = stacks_new();
-	if (!s->maps || !s->stacks) {
+	bool ready = target_init(&s->target, pid, first_ns);
+	s->target.readable = true;
+	s->target.maps_retry_ns = maps_retry_ns(0, false);
+	s->target.maps =
+	    parent ? maps_copy(parent->target.maps, pid) : maps_new(subjects->modules, pid, true);
+	if (!ready || !s->target.maps) {
 		discard(s);
 		return NULL;
 	}
 	if (parent) {
-		memcpy(s->title, parent->title, sizeof(s->title));
-		memcpy(s->name, parent->name, sizeof(s->name));
+		memcpy(s->target.title, parent->target.title, sizeof(s->target.title));
+		memcpy(s->target.name, parent->target.name, sizeof(s->target.name));
 		memcpy(s->comm, parent->comm, sizeof(s->comm));
 	}
 	s->next = subjects->list;
@@ -79,21 +73,6 @@ void event_processes_fini(struct event_processes *subjects)
 		event_processes_remove(subjects, subjects->list);
 }
 
-bool event_process_read_maps(struct event_process *s, uint64_t now_ns, uint64_t every_ns)
-{
-	if (now_ns - s->maps_read_ns < every_ns)
-		return false;
-	s->maps_read_ns = now_ns;
-	struct maps *fresh = maps_new(maps_store(s->maps), s->pid, true);
-	if (!fresh || maps_read_proc(fresh) != 0 || maps_count(fresh) == 0) {
-		maps_free(fresh); /* it has just ended */
-		return false;
-	}
-	maps_free(s->maps);
-	s->maps = fresh;
-	return true;
-}
-
 /* ---- who it is */
 
 static const char *last_part(const char *path)
@@ -114,7 +93,8 @@ static bool is_called(const struct event_process *s, const char *called, const s
 {
 	char path[PATH_MAX + 64], list[4096];
 	const char *search = getenv("PATH");
-	snprintf(path, sizeof(path), "%.*s%s", (int)(last_part(s->name) - s->name), s->name, called);
+	snprintf(path, sizeof(path), "%.*s%s", (int)(last_part(s->target.name) - s->target.name),
+	    s->target.name, called);
 	if (leads_to(path, file))
 		return true;
 	snprintf(list, sizeof(list), "%s", search ? search : "/usr/local/bin:/usr/bin:/bin");
@@ -131,31 +111,31 @@ static bool is_called(const struct event_process *s, const char *called, const s
 static void find_title(struct event_process *s, const char *exe)
 {
 	struct stat file;
-	const char *title = last_part(s->name);
+	const char *title = last_part(s->target.name);
 	if (s->comm[0] && strncmp(s->comm, title, sizeof(s->comm) - 1) != 0 && stat(exe, &file) == 0 &&
 	    is_called(s, s->comm, &file))
 		title = s->comm;
-	snprintf(s->title, sizeof(s->title), "%.63s", title);
+	target_set_title(&s->target, title);
 }
 
 /* Of one that is gone: the first file that it executed. */
 static void name_from_maps(struct event_process *s)
 {
-	for (size_t i = 0; i < maps_count(s->maps) && !s->name[0]; i++) {
-		const struct map *map = maps_at(s->maps, i);
+	for (size_t i = 0; i < maps_count(s->target.maps) && !s->target.name[0]; i++) {
+		const struct map *map = maps_at(s->target.maps, i);
 		if (map->kind == MAP_KIND_FILE && !strstr(map_path(map), ".so"))
-			snprintf(s->name, sizeof(s->name), "%s", map_path(map));
+			snprintf(s->target.name, sizeof(s->target.name), "%s", map_path(map));
 	}
-	find_title(s, s->name);
-	if (!s->title[0])
-		snprintf(s->title, sizeof(s->title), "%.63s", s->comm);
+	find_title(s, s->target.name);
+	if (!s->target.title[0])
+		target_set_title(&s->target, s->comm);
 }
 
 /* Samples may be read when the process executes another program already. */
 static bool maps_file(const struct event_process *s, const char *path)
 {
-	for (size_t i = 0; i < maps_count(s->maps); i++)
-		if (strcmp(map_path(maps_at(s->maps, i)), path) == 0)
+	for (size_t i = 0; i < maps_count(s->target.maps); i++)
+		if (strcmp(map_path(maps_at(s->target.maps, i)), path) == 0)
 			return true;
 	return false;
 }
@@ -164,7 +144,7 @@ static bool maps_file(const struct event_process *s, const char *path)
 static void read_comm(struct event_process *s)
 {
 	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)s->pid);
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)s->target.pid);
 	FILE *file = fopen(path, "re");
 	if (!file)
 		return;
@@ -179,36 +159,19 @@ void event_process_look(struct event_process *s)
 	if (s->looked)
 		return;
 	s->looked = true;
-	s->pidfd = (int)syscall(SYS_pidfd_open, s->pid, 0);
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)s->pid);
-	char name[PROCESS_NAME_BYTES];
-	ssize_t length = s->pidfd >= 0 ? readlink(path, name, sizeof(name) - 1) : -1;
-	name[length > 0 ? length : 0] = '\0';
-	bool mapped = maps_file(s, name);
-	char *deleted = strstr(name, " (deleted)");
-	if (deleted && deleted[strlen(" (deleted)")] == '\0')
-		*deleted = '\0';
-	if (length <= 0 || !(mapped || maps_file(s, name))) {
+	s->target.pidfd = (int)syscall(SYS_pidfd_open, s->target.pid, 0);
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)s->target.pid);
+	char name[TARGET_NAME_BYTES];
+	bool known = target_read_executable(&s->target, name), mapped = maps_file(s, name);
+	proc_strip_deleted(name);
+	if (!known || !(mapped || maps_file(s, name))) {
 		name_from_maps(s);
 		return;
 	}
-	memcpy(s->name, name, sizeof(name));
+	memcpy(s->target.name, name, sizeof(name));
 	if (!s->comm[0])
 		read_comm(s);
 	find_title(s, path);
-}
-
-bool event_process_has_ended(struct event_process *s)
-{
-	int pidfd = s->pidfd >= 0 ? s->pidfd : (int)syscall(SYS_pidfd_open, s->pid, 0);
-	/* No descriptor is no proof: there may be none left, for thousands of processes have one each. */
-	if (pidfd < 0)
-		return errno == ESRCH || (kill(s->pid, 0) != 0 && errno == ESRCH);
-	struct pollfd poll_fd = {.fd = pidfd, .events = POLLIN};
-	bool ended = poll(&poll_fd, 1, 0) == 1 && poll_fd.revents & POLLIN;
-	if (pidfd != s->pidfd)
-		close(pidfd);
-	return ended;
 }
 
 bool event_process_has_samples(const struct event_process *s)

@@ -47,7 +47,7 @@ static int attach_one(
 {
 	int *fds = NULL;
 	size_t count = 0;
-	int error = probe_attach(fallback->probe, process->pid, image->trigger_address, &fds, &count);
+	int error = probe_attach(fallback->probe, process->target.pid, image->trigger_address, &fds, &count);
 	if (error)
 		return error;
 	/* It has executed another program before we were done: that one would keep our breakpoint to its end.
@@ -73,7 +73,8 @@ static int attach(const struct backend_fallback *fallback, struct image *image)
 {
 	int error = 0;
 	for (uint32_t i = 0; i < REGION_PLACES && image->live_processes && (!error || error == -ESRCH); i++)
-		if (image->process[i] && !image->process[i]->finished && image->process[i]->pidfd >= 0)
+		if (image->process[i] && !image->process[i]->target.closed &&
+		    image->process[i]->target.pidfd >= 0)
 			error = attach_one(fallback, image, image->process[i]);
 	if (image->fd_count && (!error || error == -ESRCH))
 		return 0;
@@ -88,7 +89,7 @@ void backend_fallback_begin(
 	    backend_fallback_mode(fallback) == REGION_MODE_TRIGGER ? BACKEND_UPROBE : BACKEND_COPY;
 	image->event_backend = image->backend;
 	if (fallback->probe->backend == BACKEND_COPY || image->backend == BACKEND_UPROBE ||
-	    process->pidfd < 0)
+	    process->target.pidfd < 0)
 		return;
 	int error = attach(fallback, image);
 	if (error == 0) {
@@ -100,7 +101,7 @@ void backend_fallback_begin(
 		fallback->causes[BACKEND_FALLBACK_REFUSED]++;
 		if (fallback->verbosity > 0)
 			log_line("pid %d: breakpoint refused (%s), stacks are copied by the hook instead",
-			    (int)process->pid, strerror(-error));
+			    (int)process->target.pid, strerror(-error));
 	}
 }
 
@@ -130,7 +131,7 @@ static const struct process *silent_process(struct image *image, bool overrun)
 {
 	const struct process *found = NULL;
 	for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++)
-		if (image->process[i] && !image->process[i]->finished &&
+		if (image->process[i] && !image->process[i]->target.closed &&
 		    is_silent(image->process[i], overrun))
 			found = image->process[i];
 	return found;
@@ -153,7 +154,7 @@ static void step_down(struct backend_fallback *fallback, struct image *image, co
 	if (fallback->verbosity > 0 ||
 	    (fallback->verbosity == 0 && fallback->causes[BACKEND_FALLBACK_SILENT] == 1))
 		log_line("pid %d: samples are taken but no stack comes by the %s: %s from now on",
-		    (int)process->pid, backend_name(from), backend_name(image->backend));
+		    (int)process->target.pid, backend_name(from), backend_name(image->backend));
 }
 
 /* ---- a breakpoint that costs too much */
@@ -163,8 +164,8 @@ static void look_at_switches(struct backend_fallback *fallback, struct image *im
 	const struct process *process = image->process[0];
 	uint64_t turns;
 	if (image->backend != BACKEND_BREAKPOINT || !fallback->may_yield ||
-	    now_ns - image->turns_ns < SWITCHES_NS || !process || process->finished || process->pidfd < 0 ||
-	    context_switches_read(process->pid, &turns) != 0)
+	    now_ns - image->turns_ns < SWITCHES_NS || !process || process->target.closed ||
+	    process->target.pidfd < 0 || context_switches_read(process->target.pid, &turns) != 0)
 		return;
 	uint64_t elapsed = now_ns - image->turns_ns, came = turns - image->turns;
 	bool first = image->turns_ns == 0 || turns < image->turns; /* a thread's count goes with it */
@@ -178,7 +179,7 @@ static void look_at_switches(struct backend_fallback *fallback, struct image *im
 	if (fallback->verbosity > 0)
 		log_line("pid %d switches %" PRIu64
 		         " times a second: stacks are copied by the hook instead of the breakpoint",
-		    (int)process->pid, came * 1000000000u / elapsed);
+		    (int)process->target.pid, came * 1000000000u / elapsed);
 }
 
 bool backend_fallback_tend(

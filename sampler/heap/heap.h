@@ -17,7 +17,6 @@
 #include "proto/weight.h"
 #include "sampler/heap/lifetime.h"
 #include "sampler/region/region.h"
-#include "sampler/unwind/stacks.h"
 
 #include <stdbool.h>
 #include <stdint.h>

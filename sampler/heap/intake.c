@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/intake.h"
 
-#include "sampler/linux/clock.h"
+#include "sampler/target/walk.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
-
-enum {
-	MAPS_STALE_NS = 1000 * 1000000, /* without MMAP2 records */
-	PROMPT_READS = 10,              /* of the maps in that time, beside those in their turn */
-};
 
 /* DWARF numbers of the trigger's argument registers: key, slot, seq, size, period, time. */
 static const uint8_t arguments_x86_64[6] = {5, 4, 1, 2, 8, 9};
@@ -21,11 +16,9 @@ struct sample {
 	struct process *process;
 	uint32_t slot, tid;
 	bool mapped;
-	uint64_t seq, size_bytes, period_bytes, time_ns; /* the last: of a copied one, its own word */
+	uint64_t seq, size_bytes, period_bytes;
 	struct regs regs;
-	const void *stack;
-	size_t stack_bytes, stack_want;
-	bool reaches_end;
+	struct walk_sample stack;
 	enum backend backend;
 };
 
@@ -46,67 +39,16 @@ void intake_fini(struct intake *intake)
 	intake->frames = NULL;
 }
 
-static enum unwind_outcome unwind(struct intake *intake, const struct sample *s, size_t *count)
-{
-	const struct unwind_input input = {
-	    .arch = intake->arch,
-	    .regs = &s->regs,
-	    .maps = s->process->maps,
-	    .stack_address = s->regs.r[intake->arch->sp],
-	    .stack = s->stack,
-	    .stack_bytes = s->stack_bytes,
-	    .stack_want = s->stack_want,
-	    .reaches_end = s->reaches_end,
-	};
-	return unwind_stack(&input, intake->frames, UNWIND_FRAMES_MAX, count);
-}
-
-/* How old the maps must be to be read again. Without records there is no other way to hear of a new library,
- * and for a stack that was copied after the last reading, a few times a second, no delay: the library may be
- * gone soon. */
-static uint64_t retry_ns(
-    const struct intake *intake, struct process *process, const struct sample *s, uint64_t now_ns)
-{
-	if (intake->maps_follow)
-		return process->maps_retry_ns;
-	if (now_ns - process->prompt_ns > MAPS_STALE_NS) {
-		process->prompt_ns = now_ns;
-		process->prompt_reads = 0;
-	}
-	if (s->time_ns <= process->maps_read_ns || process->prompt_reads >= PROMPT_READS)
-		return maps_retry_ns(0, false);
-	process->prompt_reads++;
-	return 0;
-}
-
-static void take_sample(struct intake *intake, const struct sample *s)
+static void take_sample(struct intake *intake, struct sample *s)
 {
 	struct process *process = s->process;
-	size_t count = 0;
+	s->stack.regs = &s->regs;
+	s->stack.skips_innermost = true;
+	s->stack.maps_follow = intake->maps_follow;
 	process->counters.taken++;
 	intake->taken++;
-	if (process->threads && process->pidfd >= 0)
-		threads_see(process->threads, process->pid, s->tid);
-	if (!intake->maps_follow)
-		process_refresh_maps(process, clock_now_ns(), MAPS_STALE_NS);
-	enum unwind_outcome outcome = unwind(intake, s, &count);
-	if (unwind_wants_maps(outcome)) {
-		uint64_t before = process->maps_read_ns, now_ns = clock_now_ns();
-		process_refresh_maps(process, now_ns, retry_ns(intake, process, s, now_ns));
-		if (process->maps_read_ns != before) {
-			outcome = unwind(intake, s, &count);
-			process->maps_retry_ns =
-			    maps_retry_ns(process->maps_retry_ns, !unwind_wants_maps(outcome));
-		}
-	}
-	process->counters.outcome[outcome]++;
-	/* Our own library's frames are at the inner end. */
-	size_t ours = 0;
-	while (ours < count && intake->frames[ours].module &&
-	    intake->frames[ours].module == intake->frames[0].module)
-		ours++;
-	uint32_t stack = stacks_intern(
-	    process->stacks, intake->frames + ours, count - ours, unwind_marker(outcome), process->maps);
+	target_see_thread(&process->target, s->tid);
+	uint32_t stack = walk_take(&process->target, &s->stack, intake->frames, 0, process->counters.outcome);
 	if (stack == UINT32_MAX) {
 		process->counters.no_room++;
 		return;
@@ -135,15 +77,17 @@ static struct image *find_image(const struct intake *intake, uint64_t key)
 static struct process *find_process(struct intake *intake, struct image *image, uint32_t place)
 {
 	struct process *process = image ? image_process(image, place, intake->modules) : NULL;
-	return process && !process->finished ? process : NULL;
+	return process && !process->target.closed ? process : NULL;
 }
 
 static void take_record_sample(struct intake *intake, const struct record *record)
 {
-	struct sample s = {.stack = record->stack,
-	    .stack_bytes = record->stack_bytes,
-	    .stack_want = record->stack_want,
-	    .tid = record->tid};
+	struct sample s = {
+	    .stack = {.stack = record->stack,
+	        .stack_bytes = record->stack_bytes,
+	        .stack_want = record->stack_want},
+	    .tid = record->tid,
+	};
 	const uint8_t *argument = intake->arch == &regs_aarch64 ? arguments_aarch64 : arguments_x86_64;
 	if (record->regs_abi != PERF_SAMPLE_REGS_ABI_64 ||
 	    regs_from_perf(intake->arch, intake->regs_mask, record->regs, record->regs_count, &s.regs) != 0) {
@@ -180,7 +124,7 @@ static void for_pid(struct intake *intake, uint32_t pid, void (*take)(struct pro
 	for (struct image *image = intake->images; image; image = image->next)
 		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
 			struct process *process = image->process[i];
-			if (process && process->pid == (pid_t)pid && !process->finished)
+			if (process && process->target.pid == (pid_t)pid && !process->target.closed)
 				take(process, context);
 		}
 }
@@ -196,14 +140,14 @@ static void add_range(struct process *process, const void *argument)
 	/* Stacks that were copied before: of what was there then. */
 	if (context->record->time_ns)
 		intake_buffers(context->intake, process->image, context->record->time_ns);
-	maps_add_record(process->maps, context->record);
+	maps_add_record(process->target.maps, context->record);
 }
 
 static void call_thread(struct process *process, const void *context)
 {
 	const struct record *record = context;
-	if (process->threads && !record->exec)
-		threads_call(process->threads, record->tid, record->path);
+	if (process->target.threads && !record->exec)
+		threads_call(process->target.threads, record->tid, record->path);
 }
 
 void intake_record(void *context, const struct record *record)
@@ -272,13 +216,16 @@ static bool take_buffer(
 	    .seq = header->sample.seq,
 	    .size_bytes = header->sample.size_bytes,
 	    .period_bytes = header->sample.period_bytes,
-	    .time_ns = header->sample.time_ns,
-	    .stack = stack,
-	    .stack_bytes = header->stack_bytes < room ? header->stack_bytes : room,
-	    .reaches_end = header->whole_stack == 1,
+	    .stack =
+	        {
+	            .time_ns = header->sample.time_ns,
+	            .stack = stack,
+	            .stack_bytes = header->stack_bytes < room ? header->stack_bytes : room,
+	            .reaches_end = header->whole_stack == 1,
+	        },
 	    .backend = BACKEND_COPY,
 	};
-	s.stack_want = s.stack_bytes;
+	s.stack.stack_want = s.stack.stack_bytes;
 	if (!s.process || regs_from_buffer(intake->arch, header, &s.regs) != 0) {
 		intake->bad++;
 		return true;
@@ -295,8 +242,8 @@ static void look_ahead(void *argument, const struct region_buffer *next, size_t 
 	size_t bytes = *(const volatile uint32_t *)&next->stack_bytes;
 	uint64_t sp = next->regs[context->intake->arch == &regs_aarch64 ? 12 : 2];
 	const struct process *process = place < REGION_PLACES ? context->image->process[place] : NULL;
-	if (process && !process->finished)
-		unwind_prefetch(process->maps, sp, next + 1, bytes < room ? bytes : room);
+	if (process && !process->target.closed)
+		unwind_prefetch(process->target.maps, sp, next + 1, bytes < room ? bytes : room);
 }
 
 size_t intake_buffers(struct intake *intake, struct image *image, uint64_t before_ns)

@@ -2,7 +2,7 @@
 #include "sampler/heap/process.h"
 
 #include "sampler/linux/clock.h"
-#include "sampler/snapshot/snapshot_series.h"
+#include "sampler/linux/proc.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -103,15 +103,11 @@ static struct thread_facts thread_read(pid_t tid)
 
 static void read_name(struct process *process)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)process->pid);
-	ssize_t length = process->pidfd >= 0 ? readlink(path, process->name, sizeof(process->name) - 1) : -1;
-	if (length <= 0)
+	char path[TARGET_NAME_BYTES];
+	if (!target_read_executable(&process->target, path))
 		return;
-	process->name[length] = '\0';
-	char *deleted = strstr(process->name, " (deleted)");
-	if (deleted && deleted[strlen(" (deleted)")] == '\0')
-		*deleted = '\0';
+	proc_strip_deleted(path);
+	memcpy(process->target.name, path, sizeof(path));
 }
 
 /* The path that the image was executed by, in its own words, into `path`; empty when there is none. */
@@ -132,26 +128,25 @@ static void read_title(struct process *process)
 	char called[REGION_PATH_BYTES], path[REGION_PATH_BYTES + 64], exe[64];
 	struct stat by_name, by_process;
 	read_called(process->image->region, called);
-	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)process->pid);
-	snprintf(path, sizeof(path), "/proc/%d/%s/%s", (int)process->pid, called[0] == '/' ? "root" : "cwd",
-	    called);
-	bool good = process->pidfd >= 0 && called[0] && stat(path, &by_name) == 0 &&
+	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)process->target.pid);
+	snprintf(path, sizeof(path), "/proc/%d/%s/%s", (int)process->target.pid,
+	    called[0] == '/' ? "root" : "cwd", called);
+	bool good = process->target.pidfd >= 0 && called[0] && stat(path, &by_name) == 0 &&
 	    stat(exe, &by_process) == 0 && by_name.st_dev == by_process.st_dev &&
 	    by_name.st_ino == by_process.st_ino;
-	const char *from = good ? called : process->name, *slash = strrchr(from, '/');
-	snprintf(process->title, sizeof(process->title), "%.63s", slash ? slash + 1 : from);
+	target_set_title(&process->target, good ? called : process->target.name);
 }
 
 /* What /proc says of a process that has executed another program since find_pid is that one's. */
 static void doubt_name(struct process *process)
 {
 	char called[REGION_PATH_BYTES];
-	if (process->pidfd < 0 || process_is_there(process) || thread_read(process->pid).pid == 0)
+	if (process->target.pidfd < 0 || process_is_there(process) ||
+	    thread_read(process->target.pid).pid == 0)
 		return;
 	read_called(process->image->region, called);
-	const char *slash = strrchr(called, '/');
-	snprintf(process->name, sizeof(process->name), "%s", called);
-	snprintf(process->title, sizeof(process->title), "%.63s", slash ? slash + 1 : called);
+	snprintf(process->target.name, sizeof(process->target.name), "%s", called);
+	target_set_title(&process->target, called);
 }
 
 /* When a process was forked, in ticks since the machine's start; 0: not known. */
@@ -191,8 +186,8 @@ static enum answer belongs(const struct thread_facts *facts, const struct region
 static bool known(const struct image *image, pid_t pid)
 {
 	for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++)
-		if (image->process[i] && image->process[i]->pid == pid && image->process[i]->pidfd >= 0 &&
-		    !image->process[i]->finished)
+		if (image->process[i] && image->process[i]->target.pid == pid &&
+		    image->process[i]->target.pidfd >= 0 && !image->process[i]->target.closed)
 			return true;
 	return false;
 }
@@ -223,8 +218,9 @@ static pid_t search_pid(struct image *image, pid_t told, bool cloned)
 static void find_pid(struct process *process, const struct region_place *place)
 {
 	struct image *image = process->image;
-	process->pid = (pid_t)place->pid > 0 ? (pid_t)place->pid : 0;
-	struct thread_facts facts = process->pid ? thread_read(process->pid) : (struct thread_facts){0};
+	process->target.pid = (pid_t)place->pid > 0 ? (pid_t)place->pid : 0;
+	struct thread_facts facts =
+	    process->target.pid ? thread_read(process->target.pid) : (struct thread_facts){0};
 	pid_t pid = facts.pid;
 	if (pid <= 0)
 		return;
@@ -232,7 +228,7 @@ static void find_pid(struct process *process, const struct region_place *place)
 	if (cloned || belongs(&facts, image->region) == NO) {
 		pid = search_pid(image, pid, cloned);
 		if (!pid && cloned)
-			process->pid = 0; /* has ended; the number is another's */
+			process->target.pid = 0; /* has ended; the number is another's */
 		if (!pid)
 			return;
 	}
@@ -244,13 +240,14 @@ static void find_pid(struct process *process, const struct region_place *place)
 		close(pidfd);
 		return;
 	}
-	process->pid = pid;
-	process->pidfd = pidfd;
+	process->target.pid = pid;
+	process->target.pidfd = pidfd;
+	process->target.readable = true;
 }
 
 bool process_is_there(const struct process *process)
 {
-	return process->pidfd >= 0 && maps_region(process->pid, process->image->region) != NO;
+	return process->target.pidfd >= 0 && maps_region(process->target.pid, process->image->region) != NO;
 }
 
 /* ---- address spaces */
@@ -271,8 +268,8 @@ static void maps_from_image(struct process *process)
 			break;
 		memcpy(path, at + sizeof(module), module.path_bytes);
 		path[module.path_bytes - 1] = '\0';
-		if (i == 0 && !process->name[0])
-			snprintf(process->name, sizeof(process->name), "%s", path);
+		if (i == 0 && !process->target.name[0])
+			snprintf(process->target.name, sizeof(process->target.name), "%s", path);
 		const struct map_range range = {
 		    .start = module.start,
 		    .len = module.end - module.start,
@@ -285,7 +282,7 @@ static void maps_from_image(struct process *process)
 		    .build_id_len =
 		        (uint8_t)(module.build_id_bytes <= REGION_BUILD_ID_MAX ? module.build_id_bytes : 0),
 		};
-		maps_add(process->maps, &range);
+		maps_add(process->target.maps, &range);
 		at += module.total_bytes;
 	}
 }
@@ -298,44 +295,18 @@ static struct process *parent_of(const struct process *process, const struct reg
 	    : NULL;
 }
 
-/* After an exec the pid's maps are another program's, while samples of ours may still lie in the rings. */
-static bool maps_are_ours(const struct process *process, const struct maps *maps)
-{
-	return maps_find(maps, process->image->trigger_address) != NULL;
-}
-
 static void open_maps(struct process *process, struct modules *modules, const struct process *parent)
 {
-	bool read = false;
-	process->maps = maps_new(modules, process->pidfd >= 0 ? process->pid : 0, true);
-	if (!process->maps)
+	struct target *target = &process->target;
+	target->maps = maps_new(modules, target->readable ? target->pid : 0, true);
+	if (!target->maps || (target_read_maps(target, clock_now_ns(), 0) && maps_count(target->maps) > 0))
 		return;
-	if (process->pidfd >= 0)
-		read = maps_read_proc(process->maps) == 0 && maps_are_ours(process, process->maps);
-	if (read) {
-		process->maps_read_ns = clock_now_ns();
-		return;
-	}
-	maps_clear(process->maps);
-	if (parent && parent->maps) {
-		maps_free(process->maps);
-		process->maps = maps_copy(parent->maps, 0);
+	target->maps_read_ns = 0;
+	if (parent && parent->target.maps) {
+		maps_free(target->maps);
+		target->maps = maps_copy(parent->target.maps, 0);
 	} else {
 		maps_from_image(process);
-	}
-}
-
-void process_refresh_maps(struct process *process, uint64_t now_ns, uint64_t every_ns)
-{
-	if (process->pidfd < 0 || now_ns - process->maps_read_ns < every_ns)
-		return;
-	process->maps_read_ns = now_ns;
-	struct maps *fresh = maps_new(maps_store(process->maps), process->pid, true);
-	if (fresh && maps_read_proc(fresh) == 0 && maps_are_ours(process, fresh)) {
-		maps_free(process->maps);
-		process->maps = fresh;
-	} else {
-		maps_free(fresh); /* it has just ended, or executes another program */
 	}
 }
 
@@ -356,8 +327,8 @@ void process_inherit(struct process *process)
 			uint32_t site = heap_site_of(parent->heap, slot.sample.slot, slot.sample.seq);
 			if (site == HEAP_NO_SITE)
 				continue;
-			uint32_t stack = stacks_translate(
-			    parent->stacks, heap_site(parent->heap, site)->stack, process->stacks);
+			uint32_t stack = stacks_translate(parent->target.stacks,
+			    heap_site(parent->heap, site)->stack, process->target.stacks);
 			const struct heap_sample sample = {
 			    .slot = number,
 			    .seq = slot.seq,
@@ -381,25 +352,24 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 		return NULL;
 	process->image = image;
 	process->place = number;
-	process->pidfd = -1;
-	process->start_ns = clock_now_ns();
-	process->stacks = stacks_new();
+	bool ready = target_init(&process->target, 0, clock_now_ns());
+	process->target.code_address = image->trigger_address;
 	process->heap = heap_new(image->region, image->labels);
 	if (image->labels & HEAP_LABEL_THREAD)
-		process->threads = threads_new();
+		process->target.threads = threads_new();
 	find_pid(process, place);
 	read_name(process);
 	struct process *parent = parent_of(process, place);
 	open_maps(process, modules, parent);
-	if (!process->maps || !process->stacks || !process->heap) {
+	if (!ready || !process->target.maps || !process->heap) {
 		image->process[number] = process;
 		image->live_processes++;
 		process_free(process);
 		return NULL;
 	}
 	if (parent) {
-		if (!process->name[0])
-			memcpy(process->name, parent->name, sizeof(process->name));
+		if (!process->target.name[0])
+			memcpy(process->target.name, parent->target.name, sizeof(process->target.name));
 		process_inherit(process);
 	}
 	read_title(process);
@@ -412,7 +382,8 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 void process_adopt(struct process *process)
 {
 	const struct region *region = process->image->region;
-	uint32_t stack = stacks_intern(process->stacks, NULL, 0, STACK_BEFORE_RESTART, process->maps);
+	uint32_t stack =
+	    stacks_intern(process->target.stacks, NULL, 0, STACK_BEFORE_RESTART, process->target.maps);
 	if (stack == UINT32_MAX)
 		return;
 	struct tally counted = region_read_tally(&region_place(region, process->place)->allocated);
@@ -454,13 +425,8 @@ void process_free(struct process *process)
 	struct image *image = process->image;
 	image->process[process->place] = NULL;
 	image->live_processes--;
-	if (process->pidfd >= 0)
-		close(process->pidfd);
-	maps_free(process->maps);
-	stacks_free(process->stacks);
+	target_fini(&process->target);
 	heap_free(process->heap);
-	threads_free(process->threads);
-	snapshot_series_free(process->series);
 	free(process);
 }
 

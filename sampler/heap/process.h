@@ -14,24 +14,13 @@
 
 #include "sampler/perf/backend.h"
 #include "sampler/heap/heap.h"
-#include "sampler/unwind/maps.h"
+#include "sampler/target/target.h"
 #include "sampler/region/region.h"
-#include "sampler/unwind/stacks.h"
-#include "sampler/linux/threads.h"
 #include "sampler/unwind/unwind.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-enum { PROCESS_NAME_BYTES = 256 };
-
-enum process_end {
-	PROCESS_ALIVE,
-	PROCESS_EXITED, /* status known: exit code or signal */
-	PROCESS_GONE,   /* ended, nobody told us how */
-	PROCESS_EXEC,   /* executes another program now */
-};
 
 /* Counters of what happened to a process' samples on our side, by cause. */
 struct process_counters {
@@ -45,30 +34,16 @@ struct process_counters {
 };
 
 struct image;
-struct snapshot_series;
 
 struct process {
+	struct target target; /* first */
 	struct image *image;
 	uint32_t place;
-	/* 0 unknown; without a pidfd only what it said of itself: good for a name, not for /proc */
-	pid_t pid;
-	int pidfd;     /* -1: was gone before we could look */
-	bool command;  /* the process that the user launched */
-	bool watched;  /* the registry knows it */
-	bool shown;    /* there is a snapshot of it, or will be */
-	bool finished; /* its exit profile has been asked for */
-	enum process_end end;
-	int status; /* wait status, PROCESS_EXITED */
-	/* what the user called it: redis-server, though the file is redis-check-rdb */
-	char title[64];
-	char name[PROCESS_NAME_BYTES]; /* path of the executable, or what is known of it */
-	uint64_t start_ns, maps_read_ns, maps_retry_ns, prompt_ns;
-	uint32_t prompt_reads; /* of the maps since prompt_ns, out of turn */
-	struct maps *maps;
-	struct stacks *stacks;
+	/* its pid without a pidfd is only what it said of itself: good for a name, not for /proc */
+	bool command; /* the process that the user launched */
+	bool watched; /* the registry knows it */
+	bool shown;   /* there is a snapshot of it, or will be */
 	struct heap *heap;
-	struct threads *threads;        /* NULL: nobody wants their names */
-	struct snapshot_series *series; /* of its snapshots; the scheduler makes it, NULL until then */
 	struct process_counters counters;
 	uint64_t due_seen, came_seen; /* stacks by events, when the fallback last looked */
 	uint32_t silent_looks;        /* in succession, with none of those that were due */
@@ -119,9 +94,6 @@ void process_adopt(struct process *process);
 
 /* Whether it still is the image that we know: it may have executed another program. */
 bool process_is_there(const struct process *process);
-
-/* Refreshes the map of a live process, at most every `every_ns`. */
-void process_refresh_maps(struct process *process, uint64_t now_ns, uint64_t every_ns);
 
 /* Samples that the process has counted so far. */
 uint64_t process_samples(const struct process *process);

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <malloc.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,11 +49,11 @@ static void watch_process(struct registry *registry, struct process *process)
 		return;
 	process->watched = true;
 	registry->arrivals++;
-	process->command = process->pid == registry->command && registry->command != 0;
+	process->command = process->target.pid == registry->command && registry->command != 0;
 	registry->command_seen = registry->command_seen || process->command;
-	if (process->pidfd >= 0) {
-		struct epoll_event event = {.events = EPOLLIN, .data.fd = process->pidfd};
-		if (epoll_ctl(registry->epoll_fd, EPOLL_CTL_ADD, process->pidfd, &event) == 0)
+	if (process->target.pidfd >= 0) {
+		struct epoll_event event = {.events = EPOLLIN, .data.fd = process->target.pidfd};
+		if (epoll_ctl(registry->epoll_fd, EPOLL_CTL_ADD, process->target.pidfd, &event) == 0)
 			return;
 	}
 	registry->unwatched = true;
@@ -79,23 +78,19 @@ static size_t take_claims(struct registry *registry)
 }
 
 /* The books are closed: what was sampled before the end has been read by now. */
-static void finish(struct registry *registry, struct process *process, enum process_end end, int status)
+static void finish(struct registry *registry, struct process *process, enum target_end end, int status)
 {
-	if (process->finished)
+	if (process->target.closed)
 		return;
 	take_claims(registry);
-	process->finished = true;
-	process->end = end;
-	process->status = status;
-	if (process->pidfd >= 0)
-		epoll_ctl(registry->epoll_fd, EPOLL_CTL_DEL, process->pidfd, NULL);
-	bool last_of_command = process->command && end != PROCESS_EXEC;
+	process->target.closed = true;
+	process->target.end = end;
+	process->target.status = status;
+	if (process->target.pidfd >= 0)
+		epoll_ctl(registry->epoll_fd, EPOLL_CTL_DEL, process->target.pidfd, NULL);
 	process->image->unreleased++;
 	process_inherit(process);
-	if (process_samples(process) > 0 || process->counters.taken > 0 || last_of_command || process->shown)
-		registry->closed(registry->context, process);
-	else
-		registry_release(registry, process);
+	registry->closed(registry->context, process);
 }
 
 /* Place 0 stays known as long as its image: children may yet ask for stacks that they inherited from it. */
@@ -112,17 +107,17 @@ const struct process *registry_find(const struct registry *registry, pid_t pid)
 	for (const struct image *image = registry->intake->images; image; image = image->next)
 		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
 			const struct process *process = image->process[i];
-			if (process && process->watched && !process->finished && process->pid == pid &&
-			    process->pidfd >= 0)
+			if (process && process->watched && !process->target.closed &&
+			    process->target.pid == pid && process->target.pidfd >= 0)
 				return process;
 		}
 	return NULL;
 }
 
+/* One that had ended when we first looked has no pidfd. */
 static bool has_ended(const struct process *process)
 {
-	struct pollfd poll_fd = {.fd = process->pidfd, .events = POLLIN};
-	return process->pidfd < 0 || (poll(&poll_fd, 1, 0) == 1 && poll_fd.revents & POLLIN);
+	return process->target.pidfd < 0 || target_has_ended(&process->target);
 }
 
 /* COMMAND's own end waits for the front, which knows its status. */
@@ -132,14 +127,14 @@ void registry_finish_ended(struct registry *registry)
 	for (struct image *image = registry->intake->images; image; image = image->next)
 		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
 			struct process *process = image->process[i];
-			if (!process || process->finished || !has_ended(process))
+			if (!process || process->target.closed || !has_ended(process))
 				continue;
 			if (process->command && !registry->front_gone && !registry->command_ended)
 				continue;
 			if (process->command && registry->status_known)
-				finish(registry, process, PROCESS_EXITED, registry->command_status);
+				finish(registry, process, TARGET_EXITED, registry->command_status);
 			else
-				finish(registry, process, PROCESS_GONE, 0);
+				finish(registry, process, TARGET_GONE, 0);
 		}
 }
 
@@ -154,9 +149,9 @@ static void finish_executed(struct registry *registry, pid_t pid, const struct i
 	for (struct image *image = registry->intake->images; image; image = image->next)
 		for (uint32_t i = 0; i < REGION_PLACES && is_older(image, by) && image->live_processes; i++) {
 			struct process *process = image->process[i];
-			if (process && process->pid == pid && !process->finished) {
+			if (process && process->target.pid == pid && !process->target.closed) {
 				registry_drain(registry);
-				finish(registry, process, PROCESS_EXEC, 0);
+				finish(registry, process, TARGET_EXEC, 0);
 			}
 		}
 }
@@ -198,8 +193,8 @@ static void settle_image(struct registry *registry, struct image *image)
 	struct process *process = image_process(image, 0, registry->modules);
 	if (!process)
 		return;
-	if (process->pid)
-		finish_executed(registry, process->pid, image);
+	if (process->target.pid)
+		finish_executed(registry, process->target.pid, image);
 	watch_process(registry, process);
 	backend_fallback_begin(&registry->fallback, image, process);
 }
@@ -213,7 +208,7 @@ static void find_places(struct registry *registry, struct image *image)
 	image->places_seen = claimed;
 	for (uint32_t i = 1; i < REGION_PLACES; i++) {
 		struct process *process = image_process(image, i, registry->modules);
-		if (process && !process->finished)
+		if (process && !process->target.closed)
 			watch_process(registry, process);
 	}
 }
@@ -237,9 +232,11 @@ static bool image_is_over(const struct image *image, uint64_t now)
 {
 	if (!image->ready && now - image->claimed_ns < CLAIM_LIMIT_NS && !image->declined)
 		return false;
+	if (!image->ready && image->region->holder)
+		return true; /* another user's process, and not one that keeps its word */
 	uint32_t running = 0;
 	for (uint32_t i = 0; i < REGION_PLACES; i++)
-		running += image->process[i] && (i != 0 || !image->process[i]->finished);
+		running += image->process[i] && (i != 0 || !image->process[i]->target.closed);
 	if (running || image->unreleased)
 		return false;
 	return region_abandoned(image->region);
@@ -332,16 +329,21 @@ void registry_set_period(struct registry *registry, uint64_t period_bytes)
 void registry_describe_missed(const struct registry *registry, char *text, size_t bytes)
 {
 	uint64_t unserved = region_pool_unserved(registry->pool);
-	text[0] = '\0';
+	uint64_t strangers = region_pool_strangers(registry->pool);
 	int length = 0;
+	text[0] = '\0';
 	if (unserved || registry->incomplete || registry->declined)
 		length = snprintf(text, bytes,
 		    "not profiled: %" PRIu64 " programs that found no region, %" PRIu64
 		    " that did not get ready",
 		    unserved, registry->incomplete);
-	if (registry->declined && (size_t)length < bytes)
-		snprintf(text + length, bytes - (size_t)length, ", and %" PRIu64 " more: %s",
+	if (registry->declined && length < (int)bytes)
+		length += snprintf(text + length, bytes - (size_t)length, ", and %" PRIu64 " more: %s",
 		    registry->declined, registry->declined_text);
+	if (strangers && length < (int)bytes)
+		snprintf(text + length, bytes - (size_t)length,
+		    "%srefused at the region socket: %" PRIu64 " connections without the session's cookie",
+		    length ? "; " : "", strangers);
 }
 
 bool registry_empty(const struct registry *registry)

@@ -27,7 +27,7 @@ struct registry {
 	int verbosity;
 	unsigned int labels; /* enum heap_labels */
 	bool may_yield;      /* the backend was our choice: a breakpoint may give way to the copy backend */
-	/* Called when a process' books are closed; it must end in registry_release, now or later. */
+	/* Called once, when a process' books are closed; it must end in registry_release, now or later. */
 	void (*closed)(void *context, struct process *process);
 	void *context;
 

@@ -1,45 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/linux/context_switches.h"
 
-#include <dirent.h>
-#include <errno.h>
+#include "sampler/linux/proc.h"
+
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
+
+struct sum {
+	pid_t pid;
+	uint64_t turns, looked_at, threads;
+};
 
 /* "<ns on CPU> <ns waiting> <turns>" */
-static uint64_t thread_turns(pid_t pid, const char *tid)
+static uint64_t thread_turns(pid_t pid, pid_t tid)
 {
-	char path[64];
+	char file[48], text[128];
 	uint64_t turns = 0;
-	snprintf(path, sizeof(path), "/proc/%d/task/%.16s/schedstat", (int)pid, tid);
-	FILE *file = fopen(path, "re");
-	if (!file)
+	snprintf(file, sizeof(file), "task/%d/schedstat", (int)tid);
+	proc_read(pid, file, text, sizeof(text));
+	return sscanf(text, "%*u %*u %" SCNu64, &turns) == 1 ? turns : 0;
+}
+
+static int add_thread(void *context, pid_t tid)
+{
+	struct sum *sum = context;
+	if (sum->threads++ >= CONTEXT_SWITCHES_THREADS_MAX)
 		return 0;
-	if (fscanf(file, "%*u %*u %" SCNu64, &turns) != 1)
-		turns = 0;
-	fclose(file);
-	return turns;
+	sum->turns += thread_turns(sum->pid, tid);
+	sum->looked_at++;
+	return 0;
 }
 
 int context_switches_read(pid_t pid, uint64_t *turns)
 {
-	char path[64];
-	uint64_t sum = 0, looked_at = 0, threads = 0;
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	DIR *tasks = opendir(path);
-	if (!tasks)
-		return -errno;
-	struct dirent *entry;
-	while ((entry = readdir(tasks))) {
-		if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
-			continue;
-		if (threads++ >= CONTEXT_SWITCHES_THREADS_MAX)
-			continue;
-		sum += thread_turns(pid, entry->d_name);
-		looked_at++;
-	}
-	closedir(tasks);
-	*turns = looked_at ? sum * threads / looked_at : 0;
+	struct sum sum = {.pid = pid};
+	int error = proc_each_thread(pid, add_thread, &sum);
+	if (error)
+		return error;
+	*turns = sum.looked_at ? sum.turns * sum.threads / sum.looked_at : 0;
 	return 0;
 }

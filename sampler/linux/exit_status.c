@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/linux/exit_status.h"
 
+#include "sampler/linux/proc.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -28,23 +30,12 @@ static ssize_t read_text(int fd, char *text, size_t text_bytes)
 	return got;
 }
 
-static ssize_t read_path(const char *path, char *text, size_t text_bytes)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	ssize_t got = read_text(fd, text, text_bytes);
-	close(fd);
-	return got;
-}
-
 /* The last field of /proc/PID/stat that proc(5) lists, exit_code, is the 52nd; the second may contain
  * anything. */
 static int status_of_zombie(int pidfd, pid_t pid, int *status)
 {
-	char path[64], text[4096], state;
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	if (read_path(path, text, sizeof(text)) <= 0)
+	char text[4096], state;
+	if (proc_read(pid, "stat", text, sizeof(text)) <= 0)
 		return -ENODATA;
 	const char *at = strrchr(text, ')');
 	if (!at || sscanf(at + 1, " %c", &state) != 1 || (state != 'Z' && state != 'X'))
@@ -161,10 +152,9 @@ void oom_watch_fini(struct oom_watch *watch)
 
 void oom_watch_update(struct oom_watch *watch, pid_t pid)
 {
-	char path[64], text[8192], cgroup[PATH_MAX] = "";
+	char text[8192], cgroup[PATH_MAX] = "";
 	int version = 0;
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-	if (read_path(path, text, sizeof(text)) <= 0)
+	if (proc_read(pid, "cgroup", text, sizeof(text)) <= 0)
 		return; /* it has just ended: what is watched stays */
 	if (oom_watch_parse_cgroup(text, &version, cgroup, sizeof(cgroup)) != 0)
 		cgroup[0] = '\0';

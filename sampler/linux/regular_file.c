@@ -1,12 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/linux/regular_file.h"
 
+#include "sampler/linux/proc.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+int regular_file_reopen(int location, struct stat *status)
+{
+	char self[PROC_PATH_BYTES];
+	int fd = -EINVAL;
+
+	if (fstat(location, status) == 0 && S_ISREG(status->st_mode)) {
+		fd = open(proc_fd_path(self, location), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+		if (fd < 0)
+			fd = -errno;
+	}
+	close(location);
+	return fd;
+}
 
 int regular_file_open(int dirfd, const char *path, int in_root, struct stat *status)
 {
@@ -15,20 +31,7 @@ int regular_file_open(int dirfd, const char *path, int in_root, struct stat *sta
 	    .flags = O_PATH | O_CLOEXEC | (in_root ? O_NOFOLLOW : 0),
 	    .resolve = in_root ? RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS : 0,
 	};
-	char self[32];
-	int handle = (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
-	int fd;
+	int location = (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
 
-	if (handle < 0)
-		return -errno;
-	if (fstat(handle, status) != 0 || !S_ISREG(status->st_mode)) {
-		close(handle);
-		return -EINVAL;
-	}
-	snprintf(self, sizeof(self), "/proc/self/fd/%d", handle);
-	fd = open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0)
-		fd = -errno;
-	close(handle);
-	return fd;
+	return location < 0 ? -errno : regular_file_reopen(location, status);
 }

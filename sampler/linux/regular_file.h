@@ -15,4 +15,7 @@
  */
 int regular_file_open(int dirfd, const char *path, int in_root, struct stat *status);
 
+/* The same for a file already found: `location` is a descriptor from open(O_PATH), and is closed. */
+int regular_file_reopen(int location, struct stat *status);
+
 #endif

@@ -2,8 +2,8 @@
 #include "sampler/linux/threads.h"
 
 #include "pprof/array.h"
+#include "sampler/linux/proc.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,13 +67,9 @@ static void put(struct threads *threads, uint32_t tid, const char *name)
 
 static void read_name(struct threads *threads, pid_t pid, uint32_t tid)
 {
-	char path[64], name[NAME_BYTES];
-	snprintf(path, sizeof(path), "/proc/%d/task/%u/comm", (int)pid, tid);
-	FILE *file = fopen(path, "re");
-	size_t got = file ? fread(name, 1, sizeof(name) - 1, file) : 0;
-	if (file)
-		fclose(file);
-	name[got] = '\0';
+	char file[32], name[NAME_BYTES];
+	snprintf(file, sizeof(file), "task/%u/comm", tid);
+	proc_read(pid, file, name, sizeof(name));
 	name[strcspn(name, "\n")] = '\0';
 	put(threads, tid, name);
 }
@@ -90,19 +86,22 @@ void threads_call(struct threads *threads, uint32_t tid, const char *name)
 	put(threads, tid, name);
 }
 
+struct reading {
+	struct threads *threads;
+	pid_t pid;
+};
+
+static int read_thread(void *context, pid_t tid)
+{
+	const struct reading *reading = context;
+	read_name(reading->threads, reading->pid, (uint32_t)tid);
+	return 0;
+}
+
 void threads_read(struct threads *threads, pid_t pid)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	DIR *folder = opendir(path);
-	const struct dirent *entry;
-	while (folder && (entry = readdir(folder))) {
-		unsigned long tid = strtoul(entry->d_name, NULL, 10);
-		if (tid)
-			read_name(threads, pid, (uint32_t)tid);
-	}
-	if (folder)
-		closedir(folder);
+	struct reading reading = {threads, pid};
+	proc_each_thread(pid, read_thread, &reading);
 }
 
 const char *threads_name(const struct threads *threads, uint32_t tid)

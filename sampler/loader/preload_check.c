@@ -6,6 +6,8 @@
  */
 #include "sampler/loader/preload_check.h"
 
+#include "sampler/linux/proc.h"
+
 #include <elf.h>
 #include <endian.h>
 #include <fcntl.h>
@@ -93,11 +95,10 @@ static enum preload_check_kind elf_inspect(int fd, const Elf64_Ehdr *header)
 	/* ET_DYN without an interpreter: static-pie, or the loader. They are told apart by nothing but their
 	 * name. */
 	if (is_dynamic && header->e_type == ET_DYN) {
-		char link[32], target[PATH_MAX];
+		char link[PROC_PATH_BYTES], target[PATH_MAX];
 		ssize_t length;
 
-		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-		length = readlink(link, target, sizeof(target) - 1);
+		length = readlink(proc_fd_path(link, fd), target, sizeof(target) - 1);
 		if (length > 0 && (target[length] = '\0', strstr(target, "/ld-")))
 			return PRELOAD_CHECK_UNKNOWN;
 	}

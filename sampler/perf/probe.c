@@ -2,6 +2,7 @@
 #include "sampler/perf/probe.h"
 
 #include "sampler/arch/regs.h"
+#include "sampler/linux/regular_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -76,16 +77,12 @@ static int note_offset(Elf *elf, uint64_t *file_offset)
 	return -ENOENT;
 }
 
-int probe_find_trigger(const char *library, uint64_t *file_offset)
+int probe_find_trigger(int library_fd, uint64_t *file_offset)
 {
-	int fd = open(library, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
 	elf_version(EV_CURRENT);
-	Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
+	Elf *elf = elf_begin(library_fd, ELF_C_READ, NULL);
 	int error = elf ? note_offset(elf, file_offset) : -ENOEXEC;
 	elf_end(elf);
-	close(fd);
 	return error;
 }
 
@@ -115,19 +112,21 @@ static void sample_attr(struct perf_event_attr *attr, const struct probe *probe)
 	attr->task = 1;
 }
 
-static int open_uprobe(struct probe *probe, const char *library)
+static int open_uprobe_on(struct probe *probe, int library_fd)
 {
 	struct perf_event_attr attr;
 	uint64_t offset;
-	int type = uprobe_type(), error = probe_find_trigger(library, &offset);
+	char path[32];
+	int type = uprobe_type(), error = probe_find_trigger(library_fd, &offset);
 	if (type < 0 || error)
 		return type < 0 ? type : error;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", library_fd);
 	probe->uprobe_fds = calloc(rings_count(probe->rings), sizeof(int));
 	if (!probe->uprobe_fds)
 		return -ENOMEM;
 	sample_attr(&attr, probe);
 	attr.type = (uint32_t)type;
-	attr.config1 = (uintptr_t)library;
+	attr.config1 = (uintptr_t)path;
 	attr.config2 = offset;
 	for (size_t i = 0; i < rings_count(probe->rings); i++) {
 		int fd = open_event(&attr, -1, rings_cpu(probe->rings, i), rings_fd(probe->rings, i));
@@ -141,6 +140,18 @@ static int open_uprobe(struct probe *probe, const char *library)
 		probe->uprobe_fds[i] = fd;
 	}
 	return 0;
+}
+
+/* The kernel patches the very file whose note was read: it is opened once, and never named again. */
+static int open_uprobe(struct probe *probe, const char *library)
+{
+	struct stat status;
+	int fd = regular_file_open(AT_FDCWD, library, 0, &status);
+	if (fd < 0)
+		return fd;
+	int error = open_uprobe_on(probe, fd);
+	close(fd);
+	return error;
 }
 
 /* ---- breakpoint */

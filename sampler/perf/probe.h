@@ -44,8 +44,8 @@ void probe_close(struct probe *probe);
 int probe_attach(const struct probe *probe, pid_t pid, uint64_t trigger_address, int **fds, size_t *count);
 void probe_detach(int *fds, size_t count);
 
-/* File offset of the trigger in the library, from its note. Returns 0 or -errno. Pure but for reading the
- * file. */
-int probe_find_trigger(const char *library, uint64_t *file_offset);
+/* File offset of the trigger in the library, from its note. Returns 0 or -errno. Reads the file and nothing
+ * else. */
+int probe_find_trigger(int library_fd, uint64_t *file_offset);
 
 #endif

@@ -162,9 +162,12 @@ int region_reopen(struct region *region, int fd)
 	struct stat status;
 	if (fstat(fd, &status) != 0)
 		return -errno;
+	const int seals = fcntl(fd, F_GET_SEALS); /* -1: no memfd, and could be cut short under our feet */
+	if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+		return -EPROTO;
 	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
 	    header.magic != REGION_MAGIC || header.abi != REGION_ABI || header.segments < 1 ||
-	    header.segments > REGION_SEGMENTS || (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0)
+	    header.segments > REGION_SEGMENTS)
 		return -EPROTO;
 	*region = (struct region){.fd = fd, .id = header.region_id, .key = header.key & ~REGION_KEY_PLACE};
 	lay_out(region, (uint64_t)header.segments * REGION_SEGMENT_SLOTS);
@@ -195,6 +198,9 @@ void region_close(struct region *region)
 		munmap(region->base, region->offsets.end);
 	if (region->fd >= 0)
 		close(region->fd);
+	if (region->holder)
+		*region->holder = NULL;
+	region->holder = NULL;
 	region->base = NULL;
 	region->fd = -1;
 }

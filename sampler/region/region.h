@@ -23,6 +23,8 @@ struct region {
 	uint32_t segments;
 	unsigned char *base;
 	struct region_offsets offsets;
+	/* of a region that another user's process asked for: set to NULL when it is closed; else NULL */
+	struct region **holder;
 };
 
 struct region_options {

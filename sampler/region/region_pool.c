@@ -2,6 +2,7 @@
 #include "sampler/region/region_pool.h"
 
 #include "sampler/linux/clock.h"
+#include "sampler/region/region_socket.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,12 +14,9 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 enum {
-	VISITORS = 16, /* at the socket who have not spoken yet */
-
 	/*
 	 * A burst of more execs than this, before we get a CPU, finds the pool empty; a pipe has 16 slots if
 	 * no more are to be had. But a spare costs a page, a descriptor and 5 us, and most sessions need one:
@@ -39,12 +37,11 @@ struct region_pool {
 	struct region_options options;
 	uint64_t cookie;
 	uint32_t next_id;
-	int memory_fd, ledger_fd, socket_fd;
+	int memory_fd, ledger_fd;
+	struct region_socket *door; /* NULL: none */
+	int door_error;             /* why not; 0: none is needed */
 	struct ledger *ledger;
 	int read_fd, write_fd;
-	int visitors[VISITORS];
-	uint32_t visitor_count;
-	bool knocked; /* there may be somebody at the socket */
 	char env[128];
 	struct region *stock[STOCK_MAX]; /* in the order of their tickets */
 	uint32_t count, room;
@@ -53,7 +50,7 @@ struct region_pool {
 	uint32_t claims;     /* since `wanted` last grew */
 	uint64_t grow_ns;    /* when it grows of itself */
 	uint64_t age_ns;
-	uint64_t turned_away; /* at the socket, with the right cookie */
+	uint64_t turned_away; /* spares that were claimed and could not be mapped here */
 };
 
 static int open_ledger(struct region_pool *pool)
@@ -97,15 +94,10 @@ static int open_memory(struct region_pool *pool)
 /* Only a root sampler has targets of other users, and needs a socket. */
 static void open_socket(struct region_pool *pool)
 {
-	struct sockaddr_un address;
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), pool->memory_fd);
-	socklen_t bytes = region_socket_address(path, &address);
-	int fd = geteuid() == 0 ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
-	if (fd >= 0 && bind(fd, (const struct sockaddr *)&address, bytes) == 0 && listen(fd, STOCK_MAX) == 0)
-		pool->socket_fd = fd;
-	else if (fd >= 0)
-		close(fd);
+	if (geteuid() == 0)
+		pool->door = region_socket_new(path, pool->cookie, &pool->door_error);
 }
 
 /* Spare, but for the socket's, which are mapped at once. */
@@ -129,75 +121,19 @@ static struct region *region_make(struct region_pool *pool, bool map, int *error
 	return NULL;
 }
 
-static bool hand_over(int visitor, int fd)
-{
-	char byte = 0;
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {
-	    .header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
-	struct iovec data = {&byte, 1};
-	const struct msghdr message = {
-	    .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
-	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-	return sendmsg(visitor, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
-}
-
-/* 1: shows the cookie, which only processes that inherited it can read; 0: has not spoken yet; -1: a
- * stranger. */
-static int visitor_known(const struct region_pool *pool, int visitor)
-{
-	uint64_t cookie = 0;
-	ssize_t got = recv(visitor, &cookie, sizeof(cookie), MSG_DONTWAIT);
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
-		return 0;
-	return got == (ssize_t)sizeof(cookie) && cookie == pool->cookie ? 1 : -1;
-}
-
-static void show_out(struct region_pool *pool, uint32_t i)
-{
-	close(pool->visitors[i]);
-	memmove(&pool->visitors[i], &pool->visitors[i + 1], (--pool->visitor_count - i) * sizeof(int));
-}
-
-/* Lets in who waits outside, as long as there is room. */
-static void let_in(struct region_pool *pool)
-{
-	int visitor;
-	while (pool->knocked && pool->visitor_count < VISITORS) {
-		visitor = accept4(pool->socket_fd, NULL, NULL, SOCK_CLOEXEC);
-		pool->knocked = visitor >= 0;
-		if (visitor >= 0)
-			pool->visitors[pool->visitor_count++] = visitor;
-	}
-}
-
 /* The region that the next visitor with the cookie was handed, or NULL. */
 static struct region *socket_next(struct region_pool *pool)
 {
-	struct region *given = NULL;
-	let_in(pool);
-	for (uint32_t i = 0; i < pool->visitor_count && !given;) {
-		int visitor = pool->visitors[i], error, known = visitor_known(pool, visitor);
-		if (known == 0) {
-			i++;
-			continue;
-		}
-		struct region *region = known > 0 ? region_make(pool, true, &error) : NULL;
-		if (region && hand_over(visitor, region->fd)) {
-			given = region;
-		} else if (region) { /* has waited long enough */
+	int visitor, error;
+	while (pool->door && (visitor = region_socket_next(pool->door)) >= 0) {
+		struct region *region = region_make(pool, true, &error);
+		if (region_socket_give(pool->door, visitor, region))
+			return region;
+		if (region)
 			region_close(region);
-			free(region);
-		}
-		pool->turned_away += known > 0 && !given;
-		show_out(pool, i);
+		free(region);
 	}
-	if (pool->visitor_count == VISITORS && !given)
-		/* has stood there longest without a word, while others may wait outside */
-		show_out(pool, 0);
-	return given;
+	return NULL;
 }
 
 /* One more region and its ticket. -EAGAIN: the pipe is full. */
@@ -273,7 +209,7 @@ struct region_pool *region_pool_new(const struct region_options *options)
 	if (!pool)
 		return NULL;
 	pool->options = *options;
-	pool->memory_fd = pool->ledger_fd = pool->socket_fd = pool->read_fd = pool->write_fd = -1;
+	pool->memory_fd = pool->ledger_fd = pool->read_fd = pool->write_fd = -1;
 	if (getrandom(&pool->cookie, sizeof(pool->cookie), 0) != (ssize_t)sizeof(pool->cookie))
 		goto fail;
 	error = open_pipe(pool);
@@ -309,12 +245,11 @@ void region_pool_free(struct region_pool *pool)
 	}
 	if (pool->ledger)
 		munmap(pool->ledger, REGION_PAGE_BYTES);
-	const int fds[] = {pool->memory_fd, pool->ledger_fd, pool->socket_fd, pool->read_fd, pool->write_fd};
+	const int fds[] = {pool->memory_fd, pool->ledger_fd, pool->read_fd, pool->write_fd};
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
-	for (uint32_t i = 0; i < pool->visitor_count; i++)
-		close(pool->visitors[i]);
+	region_socket_free(pool->door);
 	free(pool);
 }
 
@@ -330,12 +265,18 @@ int region_pool_fd(const struct region_pool *pool)
 
 int region_pool_socket_fd(const struct region_pool *pool)
 {
-	return pool->socket_fd;
+	return pool->door ? region_socket_fd(pool->door) : -1;
+}
+
+int region_pool_socket_error(const struct region_pool *pool)
+{
+	return pool->door_error;
 }
 
 void region_pool_knock(struct region_pool *pool)
 {
-	pool->knocked = pool->socket_fd >= 0;
+	if (pool->door)
+		region_socket_knock(pool->door);
 }
 
 /* The spare that was claimed first; NULL: it cannot be mapped here, and is not seen. */
@@ -373,7 +314,13 @@ struct region *region_pool_next(struct region_pool *pool)
 
 uint64_t region_pool_unserved(const struct region_pool *pool)
 {
-	return atomic_load_explicit(&pool->ledger->unserved, memory_order_relaxed) + pool->turned_away;
+	return atomic_load_explicit(&pool->ledger->unserved, memory_order_relaxed) + pool->turned_away +
+	    region_socket_refused(pool->door);
+}
+
+uint64_t region_pool_strangers(const struct region_pool *pool)
+{
+	return region_socket_strangers(pool->door);
 }
 
 void region_pool_set_period(struct region_pool *pool, uint64_t period_bytes)

@@ -28,16 +28,21 @@ const char *region_pool_env(const struct region_pool *pool);
 /* To poll for EPOLLOUT, edge-triggered. */
 int region_pool_fd(const struct region_pool *pool);
 
-/* The socket (preload/region_socket.h), to poll for EPOLLIN; -1: none. */
+/* The region socket, to poll for EPOLLIN; -1: none, which is as it should be for a sampler that is not root's,
+ * or else region_pool_socket_error says why (-errno). */
 int region_pool_socket_fd(const struct region_pool *pool);
+int region_pool_socket_error(const struct region_pool *pool);
 void region_pool_knock(struct region_pool *pool); /* it is readable: region_pool_next will look */
 
 /* The next region whose ticket was read or that somebody was handed at the socket, now the caller's (heap;
  * region_close and free it), or NULL. Restocks. */
 struct region *region_pool_next(struct region_pool *pool);
 
-/* Images that found no region so far, by their own word. */
+/* Images that found no region so far: by their own word, or refused at the socket. */
 uint64_t region_pool_unserved(const struct region_pool *pool);
+
+/* Connections to the region socket that ended without the session's cookie. */
+uint64_t region_pool_strangers(const struct region_pool *pool);
 
 /* Changes what future regions start with. Spare ones are changed too. */
 void region_pool_set_mode(struct region_pool *pool, enum region_mode mode);

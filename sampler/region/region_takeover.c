@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/region/region_takeover.h"
 
+#include "sampler/linux/regular_file.h"
+
+#include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct range {
@@ -79,15 +83,52 @@ int region_takeover_open(pid_t pid, struct region *region)
 	return 0;
 }
 
-int region_takeover_library(pid_t pid, uint64_t trigger_address, char *path, size_t path_bytes)
+/* One that nobody but root (or we) can have written, and that the linker made from the same bytes as ours. */
+static bool is_trusted_copy(int fd, const struct stat *status, int own_fd)
+{
+	const void *id, *own_id;
+	bool same = false;
+	if ((status->st_uid != 0 && status->st_uid != geteuid()) || (status->st_mode & (S_IWGRP | S_IWOTH)))
+		return false;
+	elf_version(EV_CURRENT);
+	Elf *elf = elf_begin(fd, ELF_C_READ, NULL), *own_elf = elf_begin(own_fd, ELF_C_READ, NULL);
+	ssize_t bytes = elf ? dwelf_elf_gnu_build_id(elf, &id) : -1;
+	if (bytes > 0 && own_elf && dwelf_elf_gnu_build_id(own_elf, &own_id) == bytes)
+		same = memcmp(id, own_id, (size_t)bytes) == 0;
+	elf_end(elf);
+	elf_end(own_elf);
+	return same;
+}
+
+static bool is_library(int fd, const struct stat *status, const char *own_path)
+{
+	struct stat own;
+	int own_fd = regular_file_open(AT_FDCWD, own_path, 0, &own);
+	if (own_fd < 0)
+		return false;
+	bool same = (own.st_dev == status->st_dev && own.st_ino == status->st_ino) ||
+	    is_trusted_copy(fd, status, own_fd);
+	close(own_fd);
+	return same;
+}
+
+int region_takeover_library(pid_t pid, uint64_t trigger_address, const char *own_path, uint64_t *file_offset)
 {
 	struct range range;
+	struct stat status;
+	char path[128];
 	int error = find_range(pid, holds_address, trigger_address, &range);
 	if (error)
 		return error;
-	if (range.path[0] != '/')
-		return -ENOENT;
-	if ((size_t)snprintf(path, path_bytes, "%s", range.path) >= path_bytes)
-		return -ENAMETOOLONG;
-	return 0;
+	snprintf(
+	    path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, range.start, range.end);
+	int fd = regular_file_open(AT_FDCWD, path, 0, &status);
+	if (fd < 0)
+		return fd;
+	if (!is_library(fd, &status, own_path)) {
+		close(fd);
+		return -EACCES;
+	}
+	*file_offset = trigger_address - range.start + range.offset;
+	return fd;
 }

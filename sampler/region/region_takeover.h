@@ -20,8 +20,13 @@
  */
 int region_takeover_open(pid_t pid, struct region *region);
 
-/* Path of the library as the target has it mapped, for the probes must be on its very inode. Returns 0 or
- * -errno. */
-int region_takeover_library(pid_t pid, uint64_t trigger_address, char *path, size_t path_bytes);
+/*
+ * The library as the target has it mapped, for a probe must be on its very inode. Which mapping that is, the
+ * target says; so the file must be our own library (own_path), or a copy with its build id that root or we
+ * own and that nobody else may write: a probe anywhere else would be a breakpoint in a file of the target's
+ * choice. Returns a descriptor, and in *file_offset where trigger_address is in the file, to be compared with
+ * what the library's own note says; -EACCES: another file; or -errno.
+ */
+int region_takeover_library(pid_t pid, uint64_t trigger_address, const char *own_path, uint64_t *file_offset);
 
 #endif

@@ -4,10 +4,10 @@
 #include "pprof/contrast.h"
 #include "pprof/json.h"
 #include "sampler/cli/status.h"
+#include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/report/report.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ enum { ROWS_DEFAULT = 25 };
 
 struct comparing {
 	const struct screen *screen;
-	const struct profile_input *reading;
+	const struct profile_input *input;
 	const struct read_options *read;
 	struct contrast contrast;
 	double *changes; /* by row of the traces */
@@ -31,30 +31,30 @@ static const struct contrast_sum *sum_of(const struct comparing *c, const struct
 
 static void print_signed(const struct comparing *c, double value)
 {
-	char text[SCREEN_VALUE_BYTES], with_sign[SCREEN_VALUE_BYTES + 1];
+	char text[AMOUNT_BYTES], with_sign[AMOUNT_BYTES + 1];
 
-	screen_measure(value, measure_unit(&c->reading->traces, c->kind), text);
+	amount_measure(value, measure_unit(&c->input->traces, c->kind), text);
 	snprintf(with_sign, sizeof(with_sign), "%s%s", value > 0 ? "+" : "", text);
 	fprintf(c->screen->out, "%10s", with_sign);
 }
 
 static void print_plain(const struct comparing *c, double value)
 {
-	char text[SCREEN_VALUE_BYTES];
+	char text[AMOUNT_BYTES];
 
 	fprintf(
-	    c->screen->out, " %10s", screen_measure(value, measure_unit(&c->reading->traces, c->kind), text));
+	    c->screen->out, " %10s", amount_measure(value, measure_unit(&c->input->traces, c->kind), text));
 }
 
 static void print_sum(const struct comparing *c, const struct contrast_sum *sum)
 {
 	double change = sum->after - sum->before;
-	char doubt[SCREEN_VALUE_BYTES];
+	char doubt[AMOUNT_BYTES];
 
 	print_signed(c, change);
 	fprintf(c->screen->out, " %9s",
-	    screen_doubt(change, sum->samples, sum->variance,
-	        c->reading->traces.unsure || c->kind == MEASURE_OTHER, doubt));
+	    amount_doubt(change, sum->samples, sum->variance,
+	        c->input->traces.unsure || c->kind == MEASURE_OTHER, doubt));
 	print_plain(c, sum->before);
 	print_plain(c, sum->after);
 }
@@ -63,7 +63,7 @@ static void print_sum(const struct comparing *c, const struct contrast_sum *sum)
 static void print_row(const struct comparing *c, const struct contrast_row *row)
 {
 	const struct contrast_sum *sum = sum_of(c, row);
-	bool sure = !c->reading->traces.unsure && contrast_is_sure(sum, c->contrast.threshold);
+	bool sure = !c->input->traces.unsure && contrast_is_sure(sum, c->contrast.threshold);
 	enum screen_style style = !sure ? SCREEN_PLAIN : sum->after > sum->before ? SCREEN_MORE : SCREEN_LESS;
 
 	fputs(screen_style(c->screen, style), c->screen->out);
@@ -73,9 +73,9 @@ static void print_row(const struct comparing *c, const struct contrast_row *row)
 	        : sum->after == 0 ? "gone"
 	                          : "");
 	if (c->read->cum)
-		report_frame(c->screen, &c->reading->traces, row->frame, screen_room(c->screen, 50));
+		report_frame(c->screen, &c->input->traces, row->frame, screen_room(c->screen, 50));
 	else
-		report_frame_callers(c->screen, &c->reading->traces, c->changes, row->frame, 50);
+		report_frame_callers(c->screen, &c->input->traces, c->changes, row->frame, 50);
 	fprintf(c->screen->out, "%s\n", screen_style(c->screen, SCREEN_PLAIN));
 }
 
@@ -101,11 +101,11 @@ static void print_name(const struct comparing *c, const char *what, const struct
 static void print_text(const struct comparing *c)
 {
 	size_t most = c->read->rows ? (size_t)c->read->rows : ROWS_DEFAULT;
-	const char *what = report_kind(&c->reading->traces, c->kind);
+	const char *what = report_kind(&c->input->traces, c->kind);
 	char line[512];
 
-	print_name(c, "base", &c->reading->origins[0]);
-	print_name(c, "new", &c->reading->origins[1]);
+	print_name(c, "base", &c->input->origins[0]);
+	print_name(c, "new", &c->input->origins[1]);
 	fprintf(c->screen->out, "\n%s%s%s%s%s\n", screen_style(c->screen, SCREEN_HEAD), what,
 	    c->read->cum ? ", cum" : ", flat", c->read->normalize ? ", new scaled to base" : "",
 	    screen_style(c->screen, SCREEN_PLAIN));
@@ -113,8 +113,8 @@ static void print_text(const struct comparing *c)
 	    c->read->cum ? "" : " < callers");
 	print_sum(c, &c->contrast.sum);
 	fprintf(c->screen->out, " %c      (total)\n",
-	    !c->reading->traces.unsure && contrast_is_sure(&c->contrast.sum, estimate_threshold(1)) ? '*'
-	                                                                                            : ' ');
+	    !c->input->traces.unsure && contrast_is_sure(&c->contrast.sum, estimate_threshold(1)) ? '*'
+	                                                                                          : ' ');
 	for (size_t i = 0; i < c->contrast.count && i < most; i++)
 		print_row(c, &c->contrast.rows[i]);
 	if (c->contrast.count > most)
@@ -122,7 +122,7 @@ static void print_text(const struct comparing *c)
 	putc('\n', c->screen->out);
 	if (c->kind == MEASURE_OTHER)
 		snprintf(line, sizeof(line), "Not of a heap: nothing is worked out about chance.");
-	else if (c->reading->traces.unsure)
+	else if (c->input->traces.unsure)
 		snprintf(line, sizeof(line), "No period in the profiles: nothing is known of chance.");
 	else
 		snprintf(line, sizeof(line),
@@ -134,56 +134,61 @@ static void print_text(const struct comparing *c)
 	screen_lines(c->screen, 0, line);
 }
 
-static void write_sum(
-    const struct comparing *c, const char *name, const struct contrast_sum *sum, double threshold)
+static void write_sum(struct json *json, const struct comparing *c, const char *key,
+    const struct contrast_sum *sum, double threshold)
 {
-	fprintf(c->screen->out, "\"%s\":{\"base\":%.0f,\"new\":%.0f,\"change\":%.0f", name, sum->before,
-	    sum->after, sum->after - sum->before);
-	if (!c->reading->traces.unsure && c->kind != MEASURE_OTHER)
-		fprintf(c->screen->out, ",\"error\":%.1f,\"samples\":%.1f,\"beyond_chance\":%s",
-		    sqrt(sum->variance), sum->samples, contrast_is_sure(sum, threshold) ? "true" : "false");
-	putc('}', c->screen->out);
+	json_object(json, key);
+	json_number(json, "base", sum->before, 0);
+	json_number(json, "new", sum->after, 0);
+	json_number(json, "change", sum->after - sum->before, 0);
+	if (!c->input->traces.unsure && c->kind != MEASURE_OTHER) {
+		json_number(json, "error", sqrt(sum->variance), 1);
+		json_number(json, "samples", sum->samples, 1);
+		json_boolean(json, "beyond_chance", contrast_is_sure(sum, threshold));
+	}
+	json_end(json);
 }
 
 static void print_json(const struct comparing *c)
 {
-	FILE *out = c->screen->out;
-	const struct traces *t = &c->reading->traces;
+	struct json json = {.out = c->screen->out};
+	const struct traces *t = &c->input->traces;
 
-	fputs("{\"heaptap\":\"" HEAPTAP_VERSION "\",\n\"type\":", out);
-	json_string(out, c->kind == MEASURE_OTHER ? t->types[t->default_type] : measure_word(c->kind));
-	fputs(",\"unit\":", out);
-	json_string(out, measure_unit(t, c->kind));
-	fprintf(out, ",\n\"same_process\":%s,\"normalized\":%s,\"threshold\":%.3f,\n",
-	    c->same_process ? "true" : "false", c->read->normalize ? "true" : "false", c->contrast.threshold);
-	write_sum(c, "total", &c->contrast.sum, estimate_threshold(1));
-	fputs(",\n\"functions\":[", out);
+	json_object(&json, NULL);
+	json_text(&json, "heaptap", HEAPTAP_VERSION);
+	json_text(
+	    &json, "type", c->kind == MEASURE_OTHER ? t->types[t->default_type] : measure_word(c->kind));
+	json_text(&json, "unit", measure_unit(t, c->kind));
+	json_boolean(&json, "same_process", c->same_process);
+	json_boolean(&json, "normalized", c->read->normalize);
+	json_number(&json, "threshold", c->contrast.threshold, 3);
+	write_sum(&json, c, "total", &c->contrast.sum, estimate_threshold(1));
+	json_array(&json, "functions");
 	for (size_t i = 0; i < c->contrast.count && (!c->read->rows || i < (size_t)c->read->rows); i++) {
 		const struct contrast_row *row = &c->contrast.rows[i];
 		const struct traces_frame *frame = &t->frames[row->frame];
 
-		fputs(i ? ",\n{\"name\":" : "\n{\"name\":", out);
-		json_string(out, frame->name);
-		fputs(",\"file\":", out);
-		json_string(out, frame->file);
-		fprintf(out, ",\"line\":%" PRId64 ",", frame->line);
-		write_sum(c, "flat", &row->flat, c->contrast.threshold);
-		putc(',', out);
-		write_sum(c, "cum", &row->cum, c->contrast.threshold);
-		putc('}', out);
+		json_object(&json, NULL);
+		json_text(&json, "name", frame->name);
+		json_text(&json, "file", frame->file);
+		json_integer(&json, "line", frame->line);
+		write_sum(&json, c, "flat", &row->flat, c->contrast.threshold);
+		write_sum(&json, c, "cum", &row->cum, c->contrast.threshold);
+		json_end(&json);
 	}
-	fputs("]}\n", out);
+	json_end(&json);
+	json_end(&json);
 }
 
 static int check_limit(const struct comparing *c)
 {
 	double grown = c->contrast.sum.after - c->contrast.sum.before;
-	char text[2][SCREEN_VALUE_BYTES];
+	char text[2][AMOUNT_BYTES];
 
-	if (!c->read->fails_over || grown <= (double)c->read->fail_over_bytes)
+	if (grown <= (double)c->read->fail_over_bytes)
 		return 0;
-	log_line("grown by %s, more than the %s of --fail-over", screen_value(grown, true, text[0]),
-	    screen_value((double)c->read->fail_over_bytes, true, text[1]));
+	log_line("grown by %s, more than the %s of --fail-over", amount_bytes(grown, text[0]),
+	    amount_bytes((double)c->read->fail_over_bytes, text[1]));
 	return STATUS_FAIL_OVER;
 }
 
@@ -198,16 +203,16 @@ static int compare(struct comparing *c)
 	};
 	int status;
 
-	c->changes = calloc((size_t)c->reading->traces.row_count + 1, sizeof(*c->changes));
-	if (!c->changes || contrast_make(&c->contrast, &c->reading->traces, &options)) {
+	c->changes = calloc((size_t)c->input->traces.row_count + 1, sizeof(*c->changes));
+	if (!c->changes || contrast_make(&c->contrast, &c->input->traces, &options)) {
 		free(c->changes);
 		log_line("not enough memory");
 		return 1;
 	}
-	for (size_t row = 0; row < c->reading->traces.row_count; row++)
+	for (size_t row = 0; row < c->input->traces.row_count; row++)
 		c->changes[row] =
-		    (double)traces_value(&c->reading->traces, row, 1, c->kind) * c->contrast.scale -
-		    (double)traces_value(&c->reading->traces, row, 0, c->kind);
+		    (double)traces_value(&c->input->traces, row, 1, c->kind) * c->contrast.scale -
+		    (double)traces_value(&c->input->traces, row, 0, c->kind);
 	if (c->read->json)
 		print_json(c);
 	else
@@ -220,9 +225,9 @@ static int compare(struct comparing *c)
 
 int diff_run(struct options *options)
 {
-	struct profile_input reading;
+	struct profile_input input;
 	struct screen screen;
-	struct comparing c = {.screen = &screen, .reading = &reading, .read = &options->read};
+	struct comparing c = {.screen = &screen, .input = &input, .read = &options->read};
 	size_t column;
 	int status;
 
@@ -232,15 +237,15 @@ int diff_run(struct options *options)
 		        : "diff has no --sort peak: give it two peak profiles");
 		return STATUS_USAGE;
 	}
-	status = profile_input_open_columns(&reading, options);
+	status = profile_input_open_columns(&input, options);
 	if (!status)
-		status = profile_input_kind(&reading, options->read.sort, &c.kind, &column);
+		status = profile_input_kind(&input, options->read.sort, &c.kind, &column);
 	if (!status && screen_open(&screen, options->output, !options->read.no_pager) == 0) {
-		c.same_process = origin_same_process(&reading.origins[0], &reading.origins[1]) &&
-		    reading.origins[0].kind == ORIGIN_LIVE && reading.origins[1].kind == ORIGIN_LIVE &&
-		    reading.origins[0].time_ns <= reading.origins[1].time_ns;
+		c.same_process = origin_same_process(&input.origins[0], &input.origins[1]) &&
+		    input.origins[0].kind == ORIGIN_LIVE && input.origins[1].kind == ORIGIN_LIVE &&
+		    input.origins[0].time_ns <= input.origins[1].time_ns;
 		status = screen_close(&screen, compare(&c));
 	}
-	profile_input_close(&reading);
+	profile_input_close(&input);
 	return status;
 }

@@ -18,31 +18,30 @@
 #include <stdlib.h>
 
 static int write_massif(
-    FILE *out, const struct profile_input *reading, enum measure_kind kind, const struct read_options *read)
+    FILE *out, const struct profile_input *input, enum measure_kind kind, const struct read_options *read)
 {
 	struct massif_options options = {
-	    .command = reading->traces.options.anonymize ? "program" : reading->origins[0].program,
-	    .column_count = reading->series_count,
+	    .command = input->traces.options.anonymize ? "program" : input->origins[0].program,
+	    .column_count = input->series_count,
 	    .threshold_permille = read->threshold_permille,
 	};
-	int64_t *time_ns = calloc(reading->traces.column_count, sizeof(*time_ns));
+	int64_t *time_ns = calloc(input->traces.column_count, sizeof(*time_ns));
 	int err = -ENOMEM;
 
-	for (size_t i = 0; time_ns && i < reading->traces.column_count; i++)
-		time_ns[i] = reading->origins[i].time_ns;
+	for (size_t i = 0; time_ns && i < input->traces.column_count; i++)
+		time_ns[i] = input->origins[i].time_ns;
 	options.time_ns = time_ns;
 	if (time_ns)
-		err = massif_write(out, &reading->traces, kind, &options);
+		err = massif_write(out, &input->traces, kind, &options);
 	free(time_ns);
 	return err;
 }
 
-static int write_heaptrack(FILE *out, const struct profile_input *reading, size_t column)
+static int write_heaptrack(FILE *out, const struct profile_input *input, size_t column)
 {
-	const char *command =
-	    reading->traces.options.anonymize ? "program" : reading->origins[column].program;
+	const char *command = input->traces.options.anonymize ? "program" : input->origins[column].program;
 	uint64_t scale = 1;
-	int err = heaptrack_write(out, &reading->traces, column, command, &scale);
+	int err = heaptrack_write(out, &input->traces, column, command, &scale);
 
 	if (!err && scale > 1)
 		log_line("too many blocks for heaptrack: each stands for up to %" PRIu64 ", bytes are right",
@@ -50,13 +49,13 @@ static int write_heaptrack(FILE *out, const struct profile_input *reading, size_
 	return err;
 }
 
-static int write_format(FILE *out, const struct profile_input *reading, enum measure_kind kind, size_t column,
+static int write_format(FILE *out, const struct profile_input *input, enum measure_kind kind, size_t column,
     const struct options *options)
 {
-	const struct traces *t = &reading->traces;
-	const char *name = t->options.anonymize || !*reading->origins[column].program
+	const struct traces *t = &input->traces;
+	const char *name = t->options.anonymize || !*input->origins[column].program
 	    ? "heap profile"
-	    : reading->origins[column].program;
+	    : input->origins[column].program;
 
 	switch (options->read.format) {
 	case FORMAT_FOLDED:
@@ -73,23 +72,22 @@ static int write_format(FILE *out, const struct profile_input *reading, enum mea
 	case FORMAT_CSV:
 		return csv_write(out, t, column, kind);
 	case FORMAT_MASSIF:
-		return write_massif(out, reading, kind, &options->read);
+		return write_massif(out, input, kind, &options->read);
 	case FORMAT_HEAPTRACK:
-		return write_heaptrack(out, reading, column);
+		return write_heaptrack(out, input, column);
 	default:
 		return -EINVAL;
 	}
 }
 
 /* massif knows bytes, heaptrack a heap; the others show whatever there is. */
-static int check_format(
-    const struct profile_input *reading, enum measure_kind kind, enum export_format format)
+static int check_format(const struct profile_input *input, enum measure_kind kind, enum export_format format)
 {
-	if (format == FORMAT_MASSIF && !measure_is_bytes(&reading->traces, kind)) {
+	if (format == FORMAT_MASSIF && !measure_is_bytes(&input->traces, kind)) {
 		log_line("--format massif is about bytes; allowed with it: --sort inuse or alloc");
 		return 1;
 	}
-	if (format == FORMAT_HEAPTRACK && !traces_has(&reading->traces, MEASURE_INUSE)) {
+	if (format == FORMAT_HEAPTRACK && !traces_has(&input->traces, MEASURE_INUSE)) {
 		log_line("--format heaptrack needs a heap profile, and this is none");
 		return 1;
 	}
@@ -98,7 +96,7 @@ static int check_format(
 
 int export_run(struct options *options)
 {
-	struct profile_input reading;
+	struct profile_input input;
 	struct screen screen;
 	enum measure_kind kind;
 	size_t column;
@@ -109,18 +107,18 @@ int export_run(struct options *options)
 		         "massif or heaptrack");
 		return STATUS_USAGE;
 	}
-	status = profile_input_open(&reading, options);
+	status = profile_input_open(&input, options);
 	if (!status)
-		status = profile_input_kind(&reading, options->read.sort, &kind, &column);
+		status = profile_input_kind(&input, options->read.sort, &kind, &column);
 	if (!status)
-		status = check_format(&reading, kind, options->read.format);
+		status = check_format(&input, kind, options->read.format);
 	if (!status && screen_open(&screen, options->output, false) == 0) {
-		int err = write_format(screen.out, &reading, kind, column, options);
+		int err = write_format(screen.out, &input, kind, column, options);
 
 		if (err)
 			log_line("not enough memory");
 		status = screen_close(&screen, err ? 1 : 0);
 	}
-	profile_input_close(&reading);
+	profile_input_close(&input);
 	return status;
 }

@@ -26,7 +26,7 @@ static int publish(const struct profile *profile, const char *path)
 	if (!err)
 		err = gzip_encode(raw, raw_bytes, GZIP_LEVEL_SMALL, &packed, &packed_bytes);
 	if (!err && path)
-		err = file_publish(path, packed, packed_bytes, 0666, 0);
+		err = file_publish(path, packed, packed_bytes, 0666, FILE_FOLLOW);
 	else if (!err && (fwrite(packed, 1, packed_bytes, stdout) != packed_bytes || fflush(stdout)))
 		err = -errno;
 	free(raw);

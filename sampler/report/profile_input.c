@@ -37,12 +37,12 @@ static int pattern_open(const char *option, const char *regex, struct pattern **
 
 static int filter_open(struct filter *filter, const struct read_options *read)
 {
-	filter->by_size = read->by_size;
-	filter->size_min = (double)read->size_min_bytes;
-	filter->size_max = (double)read->size_max_bytes;
-	filter->by_age = read->by_age;
-	filter->age_min_ns = read->age_min_ns;
-	filter->age_max_ns = read->age_max_ns;
+	filter->by_size = read->size_bytes.given;
+	filter->size_min = (double)read->size_bytes.min;
+	filter->size_max = (double)read->size_bytes.max;
+	filter->by_age = read->age_ns.given;
+	filter->age_min_ns = read->age_ns.min;
+	filter->age_max_ns = read->age_ns.max;
 	return pattern_open("focus", read->focus, &filter->focus) ||
 	    pattern_open("ignore", read->ignore, &filter->ignore) ||
 	    pattern_open("module", read->module, &filter->module) ||
@@ -84,7 +84,7 @@ static int compare_times(const void *left, const void *right)
 }
 
 /* A column for each file of a series, one for all otherwise, one for the peak. Returns how many there are. */
-static size_t columns_choose(struct profile_input *reading, struct file *files, size_t count)
+static size_t columns_choose(struct profile_input *input, struct file *files, size_t count)
 {
 	bool series = count > 1;
 
@@ -92,8 +92,8 @@ static size_t columns_choose(struct profile_input *reading, struct file *files, 
 		series = series && origin_same_process(&files[0].origin, &files[i].origin) &&
 		    files[i].origin.kind != ORIGIN_DELTA;
 	if (!series) {
-		reading->series_count = 1;
-		reading->has_peak = count == 1 && files[0].origin.kind == ORIGIN_PEAK;
+		input->series_count = 1;
+		input->has_peak = count == 1 && files[0].origin.kind == ORIGIN_PEAK;
 		return 1;
 	}
 	qsort(files, count, sizeof(*files), compare_times);
@@ -101,30 +101,30 @@ static size_t columns_choose(struct profile_input *reading, struct file *files, 
 		count--;
 	for (size_t i = 0; i < count; i++)
 		files[i].column = i;
-	reading->has_peak = files[count - 1].origin.kind == ORIGIN_PEAK;
-	reading->series_count = reading->has_peak && count > 1 ? count - 1 : count;
+	input->has_peak = files[count - 1].origin.kind == ORIGIN_PEAK;
+	input->series_count = input->has_peak && count > 1 ? count - 1 : count;
 	return count;
 }
 
-static int columns_fill(struct profile_input *reading, const struct options *options, struct file *files,
+static int columns_fill(struct profile_input *input, const struct options *options, struct file *files,
     size_t count, size_t column_count)
 {
 	const struct traces_options choices = {
-	    .lines = options->read.lines, .anonymize = options->read.anonymize, .filter = &reading->filter};
+	    .lines = options->read.lines, .anonymize = options->read.anonymize, .filter = &input->filter};
 	int err = 0;
 
-	reading->origins = calloc(column_count, sizeof(*reading->origins));
-	if (!reading->origins)
+	input->origins = calloc(column_count, sizeof(*input->origins));
+	if (!input->origins)
 		return -ENOMEM;
-	if (traces_init(&reading->traces, &choices, files[0].profile, column_count))
+	if (traces_init(&input->traces, &choices, files[0].profile, column_count))
 		err = -ENOMEM;
 	for (size_t i = count; i-- > 0 && !err;)
-		reading->origins[files[i].column] = files[i].origin;
+		input->origins[files[i].column] = files[i].origin;
 	for (size_t i = 0; i < count && !err; i++) {
-		err = labels_check(&reading->filter, &files[i]);
+		err = labels_check(&input->filter, &files[i]);
 		if (err)
 			return err;
-		err = traces_add(&reading->traces, files[i].profile, files[i].column);
+		err = traces_add(&input->traces, files[i].profile, files[i].column);
 		if (err == -ENODATA)
 			log_line(
 			    "%s and %s have no sample type in common: read the heap's and each event's apart",
@@ -137,30 +137,30 @@ static int columns_fill(struct profile_input *reading, const struct options *opt
 	return err;
 }
 
-static void extremes_find(struct profile_input *reading)
+static void extremes_find(struct profile_input *input)
 {
-	const struct traces *t = &reading->traces;
+	const struct traces *t = &input->traces;
 
-	reading->now = reading->series_count - 1;
-	if (reading->has_peak) {
-		reading->peak = t->column_count - 1;
+	input->now = input->series_count - 1;
+	if (input->has_peak) {
+		input->peak = t->column_count - 1;
 		return;
 	}
-	for (size_t i = 1; i < reading->series_count; i++)
-		if (traces_all(t, i, MEASURE_INUSE) > traces_all(t, reading->peak, MEASURE_INUSE))
-			reading->peak = i;
+	for (size_t i = 1; i < input->series_count; i++)
+		if (traces_all(t, i, MEASURE_INUSE) > traces_all(t, input->peak, MEASURE_INUSE))
+			input->peak = i;
 }
 
-static int open_all(struct profile_input *reading, const struct options *options, bool columns)
+static int open_all(struct profile_input *input, const struct options *options, bool columns)
 {
 	size_t count = (size_t)options->operand_count, column_count = count, i;
 	struct file *files = calloc(count, sizeof(*files));
 	int err = files ? 0 : -ENOMEM;
 
-	memset(reading, 0, sizeof(*reading));
-	reading->series_count = 1;
-	reading->file_count = count;
-	if (filter_open(&reading->filter, &options->read)) {
+	memset(input, 0, sizeof(*input));
+	input->series_count = 1;
+	input->file_count = count;
+	if (filter_open(&input->filter, &options->read)) {
 		free(files);
 		return STATUS_USAGE;
 	}
@@ -169,40 +169,40 @@ static int open_all(struct profile_input *reading, const struct options *options
 		files[i].column = columns ? i : 0;
 	}
 	if (!err && !columns)
-		column_count = columns_choose(reading, files, count);
+		column_count = columns_choose(input, files, count);
 	if (!err)
-		err = columns_fill(reading, options, files, count, column_count);
+		err = columns_fill(input, options, files, count, column_count);
 	if (!err)
-		extremes_find(reading);
+		extremes_find(input);
 	for (i = 0; files && i < count; i++)
 		profile_free(files[i].profile);
 	free(files);
 	return err ? 1 : 0;
 }
 
-int profile_input_open(struct profile_input *reading, const struct options *options)
+int profile_input_open(struct profile_input *input, const struct options *options)
 {
-	return open_all(reading, options, false);
+	return open_all(input, options, false);
 }
 
-int profile_input_open_columns(struct profile_input *reading, const struct options *options)
+int profile_input_open_columns(struct profile_input *input, const struct options *options)
 {
-	return open_all(reading, options, true);
+	return open_all(input, options, true);
 }
 
-void profile_input_close(struct profile_input *reading)
+void profile_input_close(struct profile_input *input)
 {
-	traces_fini(&reading->traces);
-	pattern_free(reading->filter.focus);
-	pattern_free(reading->filter.ignore);
-	pattern_free(reading->filter.module);
-	pattern_free(reading->filter.thread);
-	free(reading->origins);
-	memset(reading, 0, sizeof(*reading));
+	traces_fini(&input->traces);
+	pattern_free(input->filter.focus);
+	pattern_free(input->filter.ignore);
+	pattern_free(input->filter.module);
+	pattern_free(input->filter.thread);
+	free(input->origins);
+	memset(input, 0, sizeof(*input));
 }
 
 int profile_input_kind(
-    const struct profile_input *reading, enum sort_key key, enum measure_kind *kind, size_t *column)
+    const struct profile_input *input, enum sort_key key, enum measure_kind *kind, size_t *column)
 {
 	static const enum measure_kind kinds[] = {
 	    [SORT_INUSE] = MEASURE_INUSE,
@@ -213,9 +213,9 @@ int profile_input_kind(
 	    [SORT_PEAK] = MEASURE_INUSE,
 	};
 
-	*column = key == SORT_PEAK ? reading->peak : reading->now;
-	*kind = key == SORT_DEFAULT ? traces_default_kind(&reading->traces) : kinds[key];
-	if (traces_has(&reading->traces, *kind))
+	*column = key == SORT_PEAK ? input->peak : input->now;
+	*kind = key == SORT_DEFAULT ? traces_default_kind(&input->traces) : kinds[key];
+	if (traces_has(&input->traces, *kind))
 		return 0;
 	log_line("--sort %s: this profile has no such values", sort_key_name(key));
 	return 1;

@@ -29,14 +29,14 @@ struct profile_input {
 
 /* The operands, as a report wants them. On failure one line is printed. Returns the exit status: 0, 1, or 2
  * for a wrong pattern. Either way the caller ends it with profile_input_close(). */
-int profile_input_open(struct profile_input *reading, const struct options *options);
+int profile_input_open(struct profile_input *input, const struct options *options);
 
 /* Each operand a column, in the order given. */
-int profile_input_open_columns(struct profile_input *reading, const struct options *options);
-void profile_input_close(struct profile_input *reading);
+int profile_input_open_columns(struct profile_input *input, const struct options *options);
+void profile_input_close(struct profile_input *input);
 
 /* What --sort asks for and the column it is in. Returns 0, or 1 after a line that says what is missing. */
 int profile_input_kind(
-    const struct profile_input *reading, enum sort_key key, enum measure_kind *kind, size_t *column);
+    const struct profile_input *input, enum sort_key key, enum measure_kind *kind, size_t *column);
 
 #endif

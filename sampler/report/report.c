@@ -3,6 +3,7 @@
 
 #include "pprof/totals.h"
 #include "sampler/cli/status.h"
+#include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"
 
 #include <math.h>
@@ -43,7 +44,7 @@ static void print_time(const struct screen *screen, int64_t time_ns)
 static void print_sum(const struct screen *screen, const struct traces *t, size_t column, const char *what,
     enum measure_kind bytes, enum measure_kind objects)
 {
-	char text[4][SCREEN_VALUE_BYTES];
+	char text[4][AMOUNT_BYTES];
 	double variance[2] = {0, 0};
 	int64_t shown = 0;
 
@@ -54,37 +55,35 @@ static void print_sum(const struct screen *screen, const struct traces *t, size_
 		variance[1] += traces_doubt(t, row, column, objects).variance;
 		traces_sum(&shown, traces_value(t, row, column, bytes));
 	}
-	fprintf(screen->out, "  %-10s %s", what,
-	    screen_value((double)traces_all(t, column, bytes), true, text[0]));
+	fprintf(screen->out, "  %-10s %s", what, amount_bytes((double)traces_all(t, column, bytes), text[0]));
 	if (!t->unsure && variance[0] > 0)
-		fprintf(screen->out, " +- %s", screen_value(sqrt(variance[0]), true, text[1]));
+		fprintf(screen->out, " +- %s", amount_bytes(sqrt(variance[0]), text[1]));
 	if (traces_has(t, objects))
-		fprintf(screen->out, " in %s",
-		    screen_value((double)traces_all(t, column, objects), false, text[2]));
+		fprintf(screen->out, " in %s", amount_count((double)traces_all(t, column, objects), text[2]));
 	if (traces_has(t, objects) && !t->unsure && variance[1] > 0)
-		fprintf(screen->out, " +- %s", screen_value(sqrt(variance[1]), false, text[3]));
+		fprintf(screen->out, " +- %s", amount_count(sqrt(variance[1]), text[3]));
 	if (traces_has(t, objects))
 		fprintf(screen->out, " object%s", traces_all(t, column, objects) == 1 ? "" : "s");
 	if (shown != traces_all(t, column, bytes))
-		fprintf(screen->out, "; selected: %s", screen_value((double)shown, true, text[0]));
+		fprintf(screen->out, "; selected: %s", amount_bytes((double)shown, text[0]));
 	putc('\n', screen->out);
 }
 
 static void print_period(const struct screen *screen, const struct origin *origin, bool heap)
 {
-	char text[SCREEN_VALUE_BYTES], line[1024];
+	char text[AMOUNT_BYTES], line[1024];
 
 	if (strcmp(origin->period_unit, "bytes") == 0 && origin->period == 1)
 		strcpy(line, "every allocation recorded");
 	else if (strcmp(origin->period_unit, "bytes") == 0 && origin->period > 0)
 		snprintf(line, sizeof(line), "a sample every %s on average",
-		    screen_value((double)origin->period, true, text));
+		    amount_bytes((double)origin->period, text));
 	else if (!heap && origin->period == 1 && strcmp(origin->period_unit, "count") == 0)
 		snprintf(line, sizeof(line), "every occurrence of %s recorded", origin->period_type);
 	else if (!heap && origin->period > 0)
 		snprintf(line, sizeof(line),
 		    "a sample every %s%s %s; no standard errors are worked out for it",
-		    screen_measure((double)origin->period, origin->period_unit, text),
+		    amount_measure((double)origin->period, origin->period_unit, text),
 		    strcmp(origin->period_unit, "count") == 0 ? "" : " of", origin->period_type);
 	else
 		strcpy(line, "no period in the profile: nobody can say how sure its numbers are");
@@ -100,27 +99,27 @@ static void print_period(const struct screen *screen, const struct origin *origi
 }
 
 /* Somebody who sees only "1 sample" in every row should know what to do about it. */
-static void print_advice(const struct screen *screen, const struct profile_input *reading)
+static void print_advice(const struct screen *screen, const struct profile_input *input)
 {
-	const struct traces *t = &reading->traces;
+	const struct traces *t = &input->traces;
 	enum measure_kind kind = traces_default_kind(t);
 	double samples = 0, variance = 0;
 
 	for (size_t row = 0; row < t->row_count; row++) {
-		struct traces_doubt doubt = traces_doubt(t, row, reading->now, kind);
+		struct traces_doubt doubt = traces_doubt(t, row, input->now, kind);
 
 		samples += doubt.samples;
 		variance += doubt.variance;
 	}
-	if (reading->origins[reading->now].ours && !t->unsure && variance > 0 && samples < SAMPLES_MANY)
+	if (input->origins[input->now].ours && !t->unsure && variance > 0 && samples < SAMPLES_MANY)
 		screen_lines(
 		    screen, 2, "few samples: a smaller period, such as heaptap record -p 16K, takes more");
 }
 
-void report_header(const struct screen *screen, const struct profile_input *reading)
+void report_header(const struct screen *screen, const struct profile_input *input)
 {
-	const struct origin *origin = &reading->origins[reading->now];
-	const struct traces *t = &reading->traces;
+	const struct origin *origin = &input->origins[input->now];
+	const struct traces *t = &input->traces;
 
 	fputs(screen_style(screen, SCREEN_HEAD), screen->out);
 	screen_text(screen, *origin->program ? origin->program : "unknown program", 0);
@@ -131,16 +130,16 @@ void report_header(const struct screen *screen, const struct profile_input *read
 	putc('\n', screen->out);
 	if (*origin->cause)
 		screen_lines(screen, 2, origin->cause);
-	if (reading->series_count > 1)
-		fprintf(screen->out, "  the last of %zu snapshots of this process\n", reading->series_count);
-	else if (reading->file_count > 1)
-		fprintf(screen->out, "  and %zu more profiles, added up\n", reading->file_count - 1);
+	if (input->series_count > 1)
+		fprintf(screen->out, "  the last of %zu snapshots of this process\n", input->series_count);
+	else if (input->file_count > 1)
+		fprintf(screen->out, "  and %zu more profiles, added up\n", input->file_count - 1);
 	print_period(screen, origin, !traces_has(t, MEASURE_OTHER));
-	print_sum(screen, t, reading->now, "in use", MEASURE_INUSE, MEASURE_INUSE_OBJECTS);
-	if (reading->has_peak && reading->series_count + 1 == t->column_count)
-		print_sum(screen, t, reading->peak, "at peak", MEASURE_INUSE, MEASURE_INUSE_OBJECTS);
-	print_sum(screen, t, reading->now, "allocated", MEASURE_ALLOC, MEASURE_OBJECTS);
-	print_advice(screen, reading);
+	print_sum(screen, t, input->now, "in use", MEASURE_INUSE, MEASURE_INUSE_OBJECTS);
+	if (input->has_peak && input->series_count + 1 == t->column_count)
+		print_sum(screen, t, input->peak, "at peak", MEASURE_INUSE, MEASURE_INUSE_OBJECTS);
+	print_sum(screen, t, input->now, "allocated", MEASURE_ALLOC, MEASURE_OBJECTS);
+	print_advice(screen, input);
 }
 
 /* ---- tables */
@@ -148,10 +147,10 @@ void report_header(const struct screen *screen, const struct profile_input *read
 static void print_value(const struct screen *screen, const struct traces *t, enum measure_kind kind,
     const struct totals_sum *sum, double all)
 {
-	char value[SCREEN_VALUE_BYTES], doubt[SCREEN_VALUE_BYTES];
+	char value[AMOUNT_BYTES], doubt[AMOUNT_BYTES];
 
-	screen_measure((double)sum->value, measure_unit(t, kind), value);
-	screen_doubt(
+	amount_measure((double)sum->value, measure_unit(t, kind), value);
+	amount_doubt(
 	    (double)sum->value, sum->samples, sum->variance, t->unsure || kind == MEASURE_OTHER, doubt);
 	fprintf(screen->out, "%10s %9s", value, doubt);
 	if (all > 0)
@@ -177,12 +176,12 @@ static void print_row(const struct table *table, const struct totals_row *row)
 	bool cum = table->cum;
 	const struct totals_sum *first = cum ? &row->cum : &row->flat, *second = cum ? &row->flat : &row->cum;
 	bool few = !t->unsure && first->variance > 0 && first->samples < ESTIMATE_FEW_SAMPLES - 0.5;
-	char value[SCREEN_VALUE_BYTES];
+	char value[AMOUNT_BYTES];
 
 	fputs(few ? screen_style(screen, SCREEN_DIM) : "", screen->out);
 	print_value(screen, t, table->kind, first, table->all);
 	fprintf(screen->out, " %10s  ",
-	    screen_measure((double)second->value, measure_unit(t, table->kind), value));
+	    amount_measure((double)second->value, measure_unit(t, table->kind), value));
 	if (cum)
 		report_frame(screen, t, row->frame, screen_room(screen, 40));
 	else
@@ -234,10 +233,10 @@ static void print_rest(const struct table *table, const struct totals *totals, s
 	fprintf(screen->out, " %10s  %zu more (-n all)\n", "", count - shown);
 }
 
-static int print_table(const struct screen *screen, const struct profile_input *reading,
+static int print_table(const struct screen *screen, const struct profile_input *input,
     const struct read_options *read, const struct section *section, size_t column, size_t most)
 {
-	const struct traces *t = &reading->traces;
+	const struct traces *t = &input->traces;
 	struct table table = {
 	    screen, t, section->kind, (double)traces_all(t, column, section->kind), read->cum, NULL};
 	struct totals totals;
@@ -272,92 +271,92 @@ static int print_table(const struct screen *screen, const struct profile_input *
 }
 
 static int print_sections(
-    const struct screen *screen, const struct profile_input *reading, const struct read_options *read)
+    const struct screen *screen, const struct profile_input *input, const struct read_options *read)
 {
 	size_t most = read->rows ? (size_t)read->rows : ROWS_SECTION;
 	int status = 0;
 
 	for (size_t i = 0; i < sizeof(sections) / sizeof(*sections) && !status; i++) {
-		if (!traces_has(&reading->traces, sections[i].kind))
+		if (!traces_has(&input->traces, sections[i].kind))
 			continue;
-		status = print_table(screen, reading, read, &sections[i], reading->now, most);
-		if (i == 0 && reading->has_peak && reading->peak != reading->now && !status) {
+		status = print_table(screen, input, read, &sections[i], input->now, most);
+		if (i == 0 && input->has_peak && input->peak != input->now && !status) {
 			const struct section peak = {MEASURE_INUSE, "Most in use at the peak (bytes)"};
 
-			status = print_table(screen, reading, read, &peak, reading->peak, most);
+			status = print_table(screen, input, read, &peak, input->peak, most);
 		}
 	}
 	if (!status)
-		status = report_growth(screen, reading, read->rows ? read->rows : ROWS_SECTION);
+		status = report_growth(screen, input, read->rows ? read->rows : ROWS_SECTION);
 	return status;
 }
 
 static int print_sorted(
-    const struct screen *screen, const struct profile_input *reading, const struct read_options *read)
+    const struct screen *screen, const struct profile_input *input, const struct read_options *read)
 {
 	struct section section = {MEASURE_INUSE_OBJECTS, "Most in use (objects)"};
 	size_t column, most = read->rows ? (size_t)read->rows : ROWS_SORTED;
 
-	if (profile_input_kind(reading, read->sort, &section.kind, &column))
+	if (profile_input_kind(input, read->sort, &section.kind, &column))
 		return 1;
 	for (size_t i = 0; i < sizeof(sections) / sizeof(*sections); i++)
 		if (sections[i].kind == section.kind)
 			section.title = sections[i].title;
 	if (read->sort == SORT_PEAK)
-		section.title = reading->has_peak ? "Most in use at the peak (bytes)"
-		                                  : "Most in use in the largest snapshot (bytes)";
-	return print_table(screen, reading, read, &section, column, most);
+		section.title = input->has_peak ? "Most in use at the peak (bytes)"
+		                                : "Most in use in the largest snapshot (bytes)";
+	return print_table(screen, input, read, &section, column, most);
 }
 
 /* ---- the command */
 
 static int print_report(
-    const struct screen *screen, const struct profile_input *reading, const struct options *options)
+    const struct screen *screen, const struct profile_input *input, const struct options *options)
 {
 	const struct read_options *read = &options->read;
 
 	if (!read->json)
-		report_header(screen, reading);
+		report_header(screen, input);
 	if (read->leaks)
-		return report_leaks(screen, reading, options);
+		return report_leaks(screen, input, options);
 	if (read->tree || read->inverted)
-		return report_tree(screen, reading, read);
+		return report_tree(screen, input, read);
 	if (read->json)
-		return report_json(screen, reading, read);
+		return report_json(screen, input, read);
 	if (read->sort != SORT_DEFAULT)
-		return print_sorted(screen, reading, read);
-	return print_sections(screen, reading, read);
+		return print_sorted(screen, input, read);
+	return print_sections(screen, input, read);
 }
 
 /* Of what the filters let pass; --leaks counts for itself, less what is suppressed. */
-static int check_limit(const struct profile_input *reading, const struct read_options *read)
+static int check_limit(const struct profile_input *input, const struct read_options *read)
 {
-	char text[2][SCREEN_VALUE_BYTES];
+	char text[2][AMOUNT_BYTES];
 	int64_t sum = 0;
 
-	if (!read->fails_over || read->leaks)
+	if (read->leaks)
 		return 0;
-	for (size_t row = 0; row < reading->traces.row_count; row++)
-		traces_sum(&sum, traces_value(&reading->traces, row, reading->now, MEASURE_INUSE));
+	for (size_t row = 0; row < input->traces.row_count; row++)
+		traces_sum(&sum, traces_value(&input->traces, row, input->now, MEASURE_INUSE));
 	if (sum < 0 || (uint64_t)sum <= read->fail_over_bytes)
 		return 0;
-	log_line("%s in use, more than the %s of --fail-over", screen_value((double)sum, true, text[0]),
-	    screen_value((double)read->fail_over_bytes, true, text[1]));
+	log_line("%s in use, more than the %s of --fail-over", amount_bytes((double)sum, text[0]),
+	    amount_bytes((double)read->fail_over_bytes, text[1]));
 	return STATUS_FAIL_OVER;
 }
 
 int report_run(struct options *options)
 {
-	struct profile_input reading;
+	struct profile_input input;
 	struct screen screen;
-	int status = profile_input_open(&reading, options);
+	int status = profile_input_open(&input, options);
 
 	if (!status && screen_open(&screen, options->output, !options->read.no_pager) == 0) {
-		status = print_report(&screen, &reading, options);
+		status = print_report(&screen, &input, options);
 		if (!status)
-			status = check_limit(&reading, &options->read);
+			status = check_limit(&input, &options->read);
 		status = screen_close(&screen, status);
 	}
-	profile_input_close(&reading);
+	profile_input_close(&input);
 	return status;
 }

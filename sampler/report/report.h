@@ -6,6 +6,7 @@
 #ifndef SAMPLER_REPORT_REPORT_H
 #define SAMPLER_REPORT_REPORT_H
 
+#include "pprof/json.h"
 #include "sampler/report/profile_input.h"
 #include "sampler/terminal/screen.h"
 
@@ -13,21 +14,22 @@
 int report_run(struct options *options);
 
 /* Its parts; each returns 0 or an exit status after a line that says why. */
-void report_header(const struct screen *screen, const struct profile_input *reading);
+void report_header(const struct screen *screen, const struct profile_input *input);
 int report_tree(
-    const struct screen *screen, const struct profile_input *reading, const struct read_options *read);
+    const struct screen *screen, const struct profile_input *input, const struct read_options *read);
 int report_leaks(
-    const struct screen *screen, const struct profile_input *reading, const struct options *options);
-int report_growth(const struct screen *screen, const struct profile_input *reading, int32_t rows);
+    const struct screen *screen, const struct profile_input *input, const struct options *options);
+int report_growth(const struct screen *screen, const struct profile_input *input, int32_t rows);
 int report_json(
-    const struct screen *screen, const struct profile_input *reading, const struct read_options *read);
+    const struct screen *screen, const struct profile_input *input, const struct read_options *read);
 
-/* What they have in common as JSON: the beginning of the object, which the caller ends; a frame; what grows,
- * as a member (nothing if there are too few snapshots). */
-void report_json_head(FILE *out, const struct profile_input *reading);
-void report_json_frame(FILE *out, const struct traces *traces, uint32_t frame);
-void report_json_stack(FILE *out, const struct traces *traces, size_t row); /* ends the object it is in */
-int report_json_growth(FILE *out, const struct profile_input *reading);
+/* What they have in common as JSON: the beginning of the outermost object, which the caller ends; a frame,
+ * as an object that the caller ends; a stack, as a member; what grows, as a member (nothing if there are
+ * too few snapshots): 0 or -ENOMEM. */
+void report_json_head(struct json *json, const struct profile_input *input);
+void report_json_frame(struct json *json, const struct traces *traces, uint32_t frame);
+void report_json_stack(struct json *json, const struct traces *traces, size_t row);
+int report_json_growth(struct json *json, const struct profile_input *input);
 
 /* "main.c:12" after a name, if lines are told apart. Prints the frame in at most `room` columns; returns how
  * many it took. */

@@ -8,8 +8,8 @@
 #include "sampler/terminal/log_line.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool is_written(const struct traces *t, int kind)
@@ -17,136 +17,148 @@ static bool is_written(const struct traces *t, int kind)
 	return traces_has(t, (enum measure_kind)kind) && kind != MEASURE_TEMPORARY;
 }
 
-static void write_member(FILE *out, const char *name, const char *value)
+void report_json_head(struct json *json, const struct profile_input *input)
 {
-	fprintf(out, ",\n\"%s\":", name);
-	json_string(out, value);
+	const struct origin *origin = &input->origins[input->now];
+
+	json_object(json, NULL);
+	json_text(json, "heaptap", HEAPTAP_VERSION);
+	json_text(json, "program", origin->program);
+	json_integer(json, "pid", origin->pid);
+	json_text(json, "host", origin->host);
+	json_integer(json, "time_ns", origin->time_ns);
+	json_integer(json, "duration_ns", origin->duration_ns);
+	json_text(json, "cause", origin->cause);
+	json_text(json, "samples", origin->samples);
+	json_text(json, "not_seen", origin->unseen);
+	json_integer(json, "period", origin->period);
+	json_text(json, "period_unit", origin->period_unit);
+	json_integer(json, "profiles", (int64_t)input->file_count);
+	json_integer(json, "snapshots", (int64_t)input->series_count);
 }
 
-void report_json_head(FILE *out, const struct profile_input *reading)
-{
-	const struct origin *origin = &reading->origins[reading->now];
-
-	fputs("{\"heaptap\":\"" HEAPTAP_VERSION "\"", out);
-	write_member(out, "program", origin->program);
-	fprintf(out, ",\n\"pid\":%d", (int)origin->pid);
-	write_member(out, "host", origin->host);
-	fprintf(out, ",\n\"time_ns\":%" PRId64 ",\n\"duration_ns\":%" PRId64, origin->time_ns,
-	    origin->duration_ns);
-	write_member(out, "cause", origin->cause);
-	write_member(out, "samples", origin->samples);
-	write_member(out, "not_seen", origin->unseen);
-	fprintf(out, ",\n\"period\":%" PRId64, origin->period);
-	write_member(out, "period_unit", origin->period_unit);
-	fprintf(out, ",\n\"profiles\":%zu,\n\"snapshots\":%zu", reading->file_count, reading->series_count);
-}
-
+/* name, name_error, name_samples */
 static void write_sum(
-    FILE *out, const struct traces *t, int kind, const char *name, const struct totals_sum *sum)
+    struct json *json, const struct traces *t, int kind, const char *name, const struct totals_sum *sum)
 {
-	fprintf(out, "\"%s\":%" PRId64, name, sum->value);
-	if (!t->unsure && kind != MEASURE_OTHER)
-		fprintf(out, ",\"%s_error\":%.1f,\"%s_samples\":%.1f", name, sqrt(sum->variance), name,
-		    sum->samples);
+	char key[32];
+
+	json_integer(json, name, sum->value);
+	if (t->unsure || kind == MEASURE_OTHER)
+		return;
+	snprintf(key, sizeof(key), "%s_error", name);
+	json_number(json, key, sqrt(sum->variance), 1);
+	snprintf(key, sizeof(key), "%s_samples", name);
+	json_number(json, key, sum->samples, 1);
 }
 
-static void write_totals(FILE *out, const struct profile_input *reading, const struct totals *all)
+static void write_totals(struct json *json, const struct profile_input *input, const struct totals *all)
 {
-	const struct traces *t = &reading->traces;
-	const char *comma = "";
+	const struct traces *t = &input->traces;
 
-	fputs(",\n\"totals\":{", out);
+	json_object(json, "totals");
 	for (int kind = 0; kind < MEASURE_COUNT; kind++) {
 		if (!is_written(t, kind))
 			continue;
-		fputs(comma, out);
-		json_string(out, t->types[t->kinds[kind]]);
-		fputs(":{\"unit\":", out);
-		json_string(out, measure_unit(t, (enum measure_kind)kind));
-		fprintf(out, ",\"all\":%" PRId64 ",", traces_all(t, reading->now, (enum measure_kind)kind));
-		write_sum(out, t, kind, "selected", &all[kind].sum);
-		putc('}', out);
-		comma = ",\n";
+		json_object(json, t->types[t->kinds[kind]]);
+		json_text(json, "unit", measure_unit(t, (enum measure_kind)kind));
+		json_integer(json, "all", traces_all(t, input->now, (enum measure_kind)kind));
+		write_sum(json, t, kind, "selected", &all[kind].sum);
+		json_end(json);
 	}
-	putc('}', out);
+	json_end(json);
 }
 
-/* Without its closing brace. */
-void report_json_frame(FILE *out, const struct traces *t, uint32_t number)
+void report_json_frame(struct json *json, const struct traces *t, uint32_t number)
 {
 	const struct traces_frame *frame = &t->frames[number];
 
-	fputs("{\"name\":", out);
-	json_string(out, frame->name);
-	fputs(",\"file\":", out);
-	json_string(out, frame->file);
-	fprintf(out, ",\"line\":%" PRId64 ",\"module\":", frame->line);
-	json_string(out, frame->module);
+	json_object(json, NULL);
+	json_text(json, "name", frame->name);
+	json_text(json, "file", frame->file);
+	json_integer(json, "line", frame->line);
+	json_text(json, "module", frame->module);
 }
 
-void report_json_stack(FILE *out, const struct traces *t, size_t row)
+void report_json_stack(struct json *json, const struct traces *t, size_t row)
 {
 	const uint32_t *stack = traces_stack(t, row);
 
-	fputs(",\"stack\":[", out);
+	json_array(json, "stack");
 	for (uint32_t i = 0; i < t->rows[row].depth; i++) {
-		fputs(i ? ",\n" : "\n", out);
-		report_json_frame(out, t, stack[i]);
-		putc('}', out);
+		report_json_frame(json, t, stack[i]);
+		json_end(json);
 	}
-	fputs("]}", out);
+	json_end(json);
 }
 
-int report_json_growth(FILE *out, const struct profile_input *reading)
+int report_json_growth(struct json *json, const struct profile_input *input)
 {
 	struct growth growth;
 
-	if (reading->series_count < GROWTH_LEAST_COLUMNS)
+	if (input->series_count < GROWTH_LEAST_COLUMNS)
 		return 0;
-	if (growth_make(&growth, &reading->traces, reading->series_count))
+	if (growth_make(&growth, &input->traces, input->series_count))
 		return -ENOMEM;
-	fputs(",\n\"growth\":[", out);
+	json_array(json, "growth");
 	for (size_t i = 0; i < growth.count; i++) {
 		const struct growth_row *row = &growth.rows[i];
 
-		fprintf(out,
-		    "%s\n{\"first\":%.0f,\"last\":%.0f,\"change\":%.0f,\"change_error\":%.1f,\"samples\":%."
-		    "1f",
-		    i ? "," : "", row->first, row->last, row->last - row->first, sqrt(row->variance),
-		    row->samples);
-		report_json_stack(out, &reading->traces, row->row);
+		json_object(json, NULL);
+		json_number(json, "first", row->first, 0);
+		json_number(json, "last", row->last, 0);
+		json_number(json, "change", row->last - row->first, 0);
+		json_number(json, "change_error", sqrt(row->variance), 1);
+		json_number(json, "samples", row->samples, 1);
+		report_json_stack(json, &input->traces, row->row);
+		json_end(json);
 	}
-	putc(']', out);
+	json_end(json);
 	growth_fini(&growth);
 	return 0;
 }
 
-static void write_function(FILE *out, const struct traces *t, const struct totals *all, uint32_t number)
+static void write_function(
+    struct json *json, const struct traces *t, const struct totals *all, uint32_t number)
 {
-	report_json_frame(out, t, number);
+	report_json_frame(json, t, number);
 	for (int kind = 0; kind < MEASURE_COUNT; kind++) {
 		if (!is_written(t, kind))
 			continue;
-		putc(',', out);
-		json_string(out, t->types[t->kinds[kind]]);
-		fputs(":{", out);
-		write_sum(out, t, kind, "flat", &all[kind].rows[number].flat);
-		putc(',', out);
-		write_sum(out, t, kind, "cum", &all[kind].rows[number].cum);
-		putc('}', out);
+		json_object(json, t->types[t->kinds[kind]]);
+		write_sum(json, t, kind, "flat", &all[kind].rows[number].flat);
+		write_sum(json, t, kind, "cum", &all[kind].rows[number].cum);
+		json_end(json);
 	}
-	putc('}', out);
+	json_end(json);
 }
 
 /* -n counts here too; without it everything is written. */
-int report_json(
-    const struct screen *screen, const struct profile_input *reading, const struct read_options *read)
+static int write_report(FILE *out, const struct profile_input *input, const struct read_options *read,
+    const struct totals *all, const struct totals *order)
 {
-	const struct traces *t = &reading->traces;
+	struct json json = {.out = out};
+	int err;
+
+	report_json_head(&json, input);
+	write_totals(&json, input, all);
+	json_array(&json, "functions");
+	for (size_t i = 0; i < order->count && (!read->rows || i < (size_t)read->rows); i++)
+		write_function(&json, &input->traces, all, order->rows[i].frame);
+	json_end(&json);
+	err = report_json_growth(&json, input);
+	json_end(&json);
+	return err;
+}
+
+int report_json(
+    const struct screen *screen, const struct profile_input *input, const struct read_options *read)
+{
+	const struct traces *t = &input->traces;
 	struct totals all[MEASURE_COUNT] = {0}, order = {0};
 	enum measure_kind kind;
 	size_t column;
-	int err = profile_input_kind(reading, read->sort, &kind, &column);
+	int err = profile_input_kind(input, read->sort, &kind, &column);
 
 	if (err)
 		return 1;
@@ -157,16 +169,7 @@ int report_json(
 		err = totals_make(&order, t, column, kind);
 	if (!err) {
 		totals_sort(&order, t, read->cum ? TOTALS_BY_CUM : TOTALS_BY_FLAT);
-		report_json_head(screen->out, reading);
-		write_totals(screen->out, reading, all);
-		fputs(",\n\"functions\":[", screen->out);
-		for (size_t i = 0; i < order.count && (!read->rows || i < (size_t)read->rows); i++) {
-			fputs(i ? ",\n" : "\n", screen->out);
-			write_function(screen->out, t, all, order.rows[i].frame);
-		}
-		putc(']', screen->out);
-		err = report_json_growth(screen->out, reading);
-		fputs("}\n", screen->out);
+		err = write_report(screen->out, input, read, all, &order);
 	}
 	if (err)
 		log_line("not enough memory");

@@ -7,6 +7,7 @@
 #include "pprof/suppressions.h"
 #include "sampler/cli/status.h"
 #include "sampler/report/lsan.h"
+#include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"
 
 #include <errno.h>
@@ -40,17 +41,17 @@ static int compare_leaks(const void *left, const void *right)
 }
 
 static int leaks_find(
-    struct leaks *leaks, const struct profile_input *reading, struct suppressions *suppressions)
+    struct leaks *leaks, const struct profile_input *input, struct suppressions *suppressions)
 {
-	const struct traces *t = &reading->traces;
+	const struct traces *t = &input->traces;
 
 	memset(leaks, 0, sizeof(*leaks));
 	leaks->leaks = calloc((size_t)t->row_count + 1, sizeof(*leaks->leaks));
 	if (!leaks->leaks)
 		return -ENOMEM;
 	for (size_t row = 0; row < t->row_count; row++) {
-		struct leak leak = {(uint32_t)row, traces_value(t, row, reading->now, MEASURE_INUSE),
-		    traces_value(t, row, reading->now, MEASURE_INUSE_OBJECTS)};
+		struct leak leak = {(uint32_t)row, traces_value(t, row, input->now, MEASURE_INUSE),
+		    traces_value(t, row, input->now, MEASURE_INUSE_OBJECTS)};
 
 		if (leak.bytes <= 0)
 			continue;
@@ -61,7 +62,7 @@ static int leaks_find(
 		}
 		traces_sum(&leaks->bytes, leak.bytes);
 		traces_sum(&leaks->objects, leak.objects);
-		leaks->variance += traces_doubt(t, row, reading->now, MEASURE_INUSE).variance;
+		leaks->variance += traces_doubt(t, row, input->now, MEASURE_INUSE).variance;
 		leaks->leaks[leaks->count++] = leak;
 	}
 	if (leaks->count > 1)
@@ -87,24 +88,24 @@ static int suppressions_read(struct suppressions *suppressions, const char *path
 }
 
 static void print_leak(
-    const struct screen *screen, const struct profile_input *reading, const struct leak *leak)
+    const struct screen *screen, const struct profile_input *input, const struct leak *leak)
 {
-	const struct traces *t = &reading->traces;
+	const struct traces *t = &input->traces;
 	const uint32_t *stack = traces_stack(t, leak->row);
-	struct traces_doubt doubt = traces_doubt(t, leak->row, reading->now, MEASURE_INUSE);
+	struct traces_doubt doubt = traces_doubt(t, leak->row, input->now, MEASURE_INUSE);
 	uint32_t depth = t->rows[leak->row].depth;
-	char text[SCREEN_VALUE_BYTES];
+	char text[AMOUNT_BYTES];
 
 	fprintf(screen->out, "\n%s%s%s", screen_style(screen, SCREEN_HEAD),
-	    screen_value((double)leak->bytes, true, text), screen_style(screen, SCREEN_PLAIN));
+	    amount_bytes((double)leak->bytes, text), screen_style(screen, SCREEN_PLAIN));
 	fprintf(screen->out, " (%s)",
-	    screen_doubt((double)leak->bytes, doubt.samples, doubt.variance, false, text));
+	    amount_doubt((double)leak->bytes, doubt.samples, doubt.variance, false, text));
 	if (leak->objects > 0)
-		fprintf(screen->out, " in %s object%s", screen_value((double)leak->objects, false, text),
+		fprintf(screen->out, " in %s object%s", amount_count((double)leak->objects, text),
 		    leak->objects == 1 ? "" : "s");
 	if (leak->objects > 1)
 		fprintf(screen->out, " of %s on average",
-		    screen_value((double)leak->bytes / (double)leak->objects, true, text));
+		    amount_bytes((double)leak->bytes / (double)leak->objects, text));
 	fputs(", allocated by\n", screen->out);
 	for (uint32_t i = 0; i < depth && i < FRAMES_SHOWN; i++) {
 		fputs("    ", screen->out);
@@ -121,10 +122,10 @@ static bool is_running(const struct origin *origin)
 }
 
 static void print_leaks(
-    const struct screen *screen, const struct profile_input *reading, const struct leaks *leaks, size_t most)
+    const struct screen *screen, const struct profile_input *input, const struct leaks *leaks, size_t most)
 {
-	const struct origin *origin = &reading->origins[reading->now];
-	char text[2][SCREEN_VALUE_BYTES];
+	const struct origin *origin = &input->origins[input->now];
+	char text[2][AMOUNT_BYTES];
 
 	bool running = is_running(origin);
 
@@ -132,61 +133,72 @@ static void print_leaks(
 		screen_lines(screen, 0,
 		    "The program was still running when this was written: what is in use is not lost yet.");
 	for (size_t i = 0; i < leaks->count && i < most; i++)
-		print_leak(screen, reading, &leaks->leaks[i]);
+		print_leak(screen, input, &leaks->leaks[i]);
 	if (leaks->count > most)
 		fprintf(screen->out, "\n... %zu more stacks\n", leaks->count - most);
 	fprintf(screen->out, "\n%s%s: %s", screen_style(screen, SCREEN_HEAD),
-	    running ? "In use" : "Never freed", screen_value((double)leaks->bytes, true, text[0]));
-	if (!reading->traces.unsure && leaks->variance > 0)
-		fprintf(screen->out, " +- %s", screen_value(sqrt(leaks->variance), true, text[1]));
+	    running ? "In use" : "Never freed", amount_bytes((double)leaks->bytes, text[0]));
+	if (!input->traces.unsure && leaks->variance > 0)
+		fprintf(screen->out, " +- %s", amount_bytes(sqrt(leaks->variance), text[1]));
 	fprintf(screen->out, " in %s object%s, %zu stack%s%s\n",
-	    screen_value((double)leaks->objects, false, text[0]), leaks->objects == 1 ? "" : "s",
-	    leaks->count, leaks->count == 1 ? "" : "s", screen_style(screen, SCREEN_PLAIN));
+	    amount_count((double)leaks->objects, text[0]), leaks->objects == 1 ? "" : "s", leaks->count,
+	    leaks->count == 1 ? "" : "s", screen_style(screen, SCREEN_PLAIN));
 	if (leaks->suppressed)
 		fprintf(screen->out, "suppressed: %s in %zu stack%s\n",
-		    screen_value((double)leaks->suppressed_bytes, true, text[0]), leaks->suppressed,
+		    amount_bytes((double)leaks->suppressed_bytes, text[0]), leaks->suppressed,
 		    leaks->suppressed == 1 ? "" : "s");
 }
 
-/* The stacks, -n of them if that was given. */
-static int write_leaks(
-    FILE *out, const struct profile_input *reading, const struct leaks *leaks, int32_t rows)
+static void write_leak(struct json *json, const struct profile_input *input, const struct leak *leak)
 {
-	const struct traces *t = &reading->traces;
+	const struct traces *t = &input->traces;
+	struct traces_doubt doubt = traces_doubt(t, leak->row, input->now, MEASURE_INUSE);
+
+	json_object(json, NULL);
+	json_integer(json, "bytes", leak->bytes);
+	json_integer(json, "objects", leak->objects);
+	if (!t->unsure) {
+		json_number(json, "bytes_error", sqrt(doubt.variance), 1);
+		json_number(json, "samples", doubt.samples, 1);
+	}
+	report_json_stack(json, t, leak->row);
+	json_end(json);
+}
+
+/* The stacks, -n of them if that was given. */
+static int write_leaks(FILE *out, const struct profile_input *input, const struct leaks *leaks, int32_t rows)
+{
+	struct json json = {.out = out};
 	size_t most = rows ? (size_t)rows : leaks->count;
 
-	report_json_head(out, reading);
-	fprintf(out,
-	    ",\n\"running\":%s,\n\"leaked\":{\"bytes\":%" PRId64 ",\"objects\":%" PRId64 ",\"stacks\":%zu",
-	    is_running(&reading->origins[reading->now]) ? "true" : "false", leaks->bytes, leaks->objects,
-	    leaks->count);
-	if (!t->unsure)
-		fprintf(out, ",\"bytes_error\":%.1f", sqrt(leaks->variance));
-	fprintf(out, "},\n\"suppressed\":{\"bytes\":%" PRId64 ",\"stacks\":%zu},\n\"leaks\":[",
-	    leaks->suppressed_bytes, leaks->suppressed);
-	for (size_t i = 0; i < leaks->count && i < most; i++) {
-		const struct leak *leak = &leaks->leaks[i];
-		struct traces_doubt doubt = traces_doubt(t, leak->row, reading->now, MEASURE_INUSE);
-
-		fprintf(out, "%s\n{\"bytes\":%" PRId64 ",\"objects\":%" PRId64, i ? "," : "", leak->bytes,
-		    leak->objects);
-		if (!t->unsure)
-			fprintf(out, ",\"bytes_error\":%.1f,\"samples\":%.1f", sqrt(doubt.variance),
-			    doubt.samples);
-		report_json_stack(out, t, leak->row);
-	}
-	putc(']', out);
-	if (report_json_growth(out, reading)) {
+	report_json_head(&json, input);
+	json_boolean(&json, "running", is_running(&input->origins[input->now]));
+	json_object(&json, "leaked");
+	json_integer(&json, "bytes", leaks->bytes);
+	json_integer(&json, "objects", leaks->objects);
+	json_integer(&json, "stacks", (int64_t)leaks->count);
+	if (!input->traces.unsure)
+		json_number(&json, "bytes_error", sqrt(leaks->variance), 1);
+	json_end(&json);
+	json_object(&json, "suppressed");
+	json_integer(&json, "bytes", leaks->suppressed_bytes);
+	json_integer(&json, "stacks", (int64_t)leaks->suppressed);
+	json_end(&json);
+	json_array(&json, "leaks");
+	for (size_t i = 0; i < leaks->count && i < most; i++)
+		write_leak(&json, input, &leaks->leaks[i]);
+	json_end(&json);
+	if (report_json_growth(&json, input)) {
 		log_line("not enough memory");
 		return 1;
 	}
-	fputs("}\n", out);
+	json_end(&json);
 	return 0;
 }
 
 /* The program's own suppressions count too, if the program is still the file that it was. */
 static int suppressions_open(
-    struct suppressions *suppressions, const struct profile_input *reading, const char *path)
+    struct suppressions *suppressions, const struct profile_input *input, const char *path)
 {
 	char *text;
 	size_t line;
@@ -194,7 +206,7 @@ static int suppressions_open(
 
 	if (err)
 		return err;
-	text = lsan_suppressions(&reading->traces, &reading->origins[reading->now]);
+	text = lsan_suppressions(&input->traces, &input->origins[input->now]);
 	if (text && suppressions_add(suppressions, text, strlen(text), &line))
 		log_line("the program's own suppressions are not understood from line %zu on", line);
 	free(text);
@@ -202,31 +214,31 @@ static int suppressions_open(
 }
 
 int report_leaks(
-    const struct screen *screen, const struct profile_input *reading, const struct options *options)
+    const struct screen *screen, const struct profile_input *input, const struct options *options)
 {
 	const struct read_options *read = &options->read;
 	struct suppressions suppressions = {0};
 	struct leaks leaks = {0};
-	char text[2][SCREEN_VALUE_BYTES];
+	char text[2][AMOUNT_BYTES];
 	int status = 1;
 
-	if (!traces_has(&reading->traces, MEASURE_INUSE)) {
+	if (!traces_has(&input->traces, MEASURE_INUSE)) {
 		log_line("--leaks: this profile does not say what is in use");
 		return 1;
 	}
-	if (suppressions_open(&suppressions, reading, read->suppressions) == 0 &&
-	    leaks_find(&leaks, reading, &suppressions) == 0) {
+	if (suppressions_open(&suppressions, input, read->suppressions) == 0 &&
+	    leaks_find(&leaks, input, &suppressions) == 0) {
 		if (read->json) {
-			status = write_leaks(screen->out, reading, &leaks, read->rows);
+			status = write_leaks(screen->out, input, &leaks, read->rows);
 		} else {
-			print_leaks(screen, reading, &leaks, read->rows ? (size_t)read->rows : LEAKS_SHOWN);
-			status = report_growth(screen, reading, read->rows ? read->rows : LEAKS_SHOWN);
+			print_leaks(screen, input, &leaks, read->rows ? (size_t)read->rows : LEAKS_SHOWN);
+			status = report_growth(screen, input, read->rows ? read->rows : LEAKS_SHOWN);
 		}
 	}
-	if (!status && read->fails_over && leaks.bytes > 0 && (uint64_t)leaks.bytes > read->fail_over_bytes) {
+	if (!status && leaks.bytes > 0 && (uint64_t)leaks.bytes > read->fail_over_bytes) {
 		log_line("%s never freed, more than the %s of --fail-over",
-		    screen_value((double)leaks.bytes, true, text[0]),
-		    screen_value((double)read->fail_over_bytes, true, text[1]));
+		    amount_bytes((double)leaks.bytes, text[0]),
+		    amount_bytes((double)read->fail_over_bytes, text[1]));
 		status = STATUS_FAIL_OVER;
 	}
 	free(leaks.leaks);
@@ -260,33 +272,33 @@ static void print_stack(const struct screen *screen, const struct traces *t, siz
 		fprintf(screen->out, " < (%" PRIu32 " more)", t->rows[row].depth - FRAMES_SHOWN);
 }
 
-int report_growth(const struct screen *screen, const struct profile_input *reading, int32_t rows)
+int report_growth(const struct screen *screen, const struct profile_input *input, int32_t rows)
 {
-	const struct origin *first = reading->origins, *last = &reading->origins[reading->series_count - 1];
+	const struct origin *first = input->origins, *last = &input->origins[input->series_count - 1];
 	double hours = (double)(last->time_ns - first->time_ns) / 3.6e12;
 	struct growth growth;
-	char text[3][SCREEN_VALUE_BYTES];
+	char text[3][AMOUNT_BYTES];
 
-	if (reading->series_count < GROWTH_LEAST_COLUMNS)
+	if (input->series_count < GROWTH_LEAST_COLUMNS)
 		return 0;
-	if (growth_make(&growth, &reading->traces, reading->series_count)) {
+	if (growth_make(&growth, &input->traces, input->series_count)) {
 		log_line("not enough memory");
 		return 1;
 	}
 	fprintf(screen->out, "\n%sGrowing over %zu snapshots, by more than chance (bytes in use)%s\n",
-	    screen_style(screen, SCREEN_HEAD), reading->series_count, screen_style(screen, SCREEN_PLAIN));
+	    screen_style(screen, SCREEN_HEAD), input->series_count, screen_style(screen, SCREEN_PLAIN));
 	if (growth.count)
 		fprintf(screen->out, "%10s %9s %10s %10s  stack\n", "growth", "error", "per hour", "now");
 	for (size_t i = 0; i < growth.count && i < (size_t)rows; i++) {
 		const struct growth_row *row = &growth.rows[i];
 		double change = row->last - row->first;
 
-		fprintf(screen->out, "%10s", screen_value(change, true, text[0]));
+		fprintf(screen->out, "%10s", amount_bytes(change, text[0]));
 		fprintf(
-		    screen->out, " %9s", screen_doubt(change, row->samples, row->variance, false, text[0]));
-		fprintf(screen->out, " %10s", hours > 0 ? screen_value(change / hours, true, text[0]) : "");
-		fprintf(screen->out, " %10s  ", screen_value(row->last, true, text[0]));
-		print_stack(screen, &reading->traces, row->row, 44);
+		    screen->out, " %9s", amount_doubt(change, row->samples, row->variance, false, text[0]));
+		fprintf(screen->out, " %10s", hours > 0 ? amount_bytes(change / hours, text[0]) : "");
+		fprintf(screen->out, " %10s  ", amount_bytes(row->last, text[0]));
+		print_stack(screen, &input->traces, row->row, 44);
 		putc('\n', screen->out);
 	}
 	if (growth.count > (size_t)rows)

@@ -14,8 +14,8 @@
 #include "sampler/report/report.h"
 
 #include "pprof/array.h"
-#include "pprof/json.h"
 #include "pprof/tree.h"
+#include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"
 
 #include <inttypes.h>
@@ -25,7 +25,7 @@
 
 struct printing {
 	const struct screen *screen;
-	const struct profile_input *reading;
+	const struct profile_input *input;
 	const struct tree *tree;
 	enum measure_kind kind;
 	double all;
@@ -76,10 +76,10 @@ static void level_enter(const struct printing *p, uint32_t node, struct level *l
 
 static void print_line(const struct printing *p, int64_t value, const char *branch)
 {
-	char text[SCREEN_VALUE_BYTES];
+	char text[AMOUNT_BYTES];
 
 	fprintf(p->screen->out, "%10s",
-	    screen_measure((double)value, measure_unit(&p->reading->traces, p->kind), text));
+	    amount_measure((double)value, measure_unit(&p->input->traces, p->kind), text));
 	if (p->all > 0)
 		fprintf(p->screen->out, " %5.1f%%", 100 * (double)value / p->all);
 	fprintf(p->screen->out, "  %s%.*s%s%s", screen_style(p->screen, SCREEN_DIM), (int)p->length,
@@ -90,7 +90,7 @@ static bool is_few(const struct printing *p, uint32_t node)
 {
 	const struct totals_sum *sum = &p->tree->nodes[node].sum;
 
-	return !p->reading->traces.unsure && sum->variance > 0 && sum->samples < ESTIMATE_FEW_SAMPLES - 0.5;
+	return !p->input->traces.unsure && sum->variance > 0 && sum->samples < ESTIMATE_FEW_SAMPLES - 0.5;
 }
 
 /* A chain of calls that all rest on the same few samples says so once, where it begins. */
@@ -101,15 +101,15 @@ static void print_node(const struct printing *p, uint32_t node, const char *bran
 	uint32_t above = p->tree->nodes[node].parent;
 	bool few = is_few(p, node) &&
 	    !(above != 0 && is_few(p, above) && p->tree->nodes[above].sum.samples - sum->samples < 0.5);
-	char doubt[SCREEN_VALUE_BYTES];
+	char doubt[AMOUNT_BYTES];
 
 	print_line(p, sum->value, branch);
 	if (few && room > 32)
 		room -= 12;
-	report_frame(p->screen, &p->reading->traces, p->tree->nodes[node].frame, room);
+	report_frame(p->screen, &p->input->traces, p->tree->nodes[node].frame, room);
 	if (few)
 		fprintf(p->screen->out, " (%s)",
-		    screen_doubt((double)sum->value, sum->samples, sum->variance, false, doubt));
+		    amount_doubt((double)sum->value, sum->samples, sum->variance, false, doubt));
 	putc('\n', p->screen->out);
 }
 
@@ -180,7 +180,7 @@ static int print_tree(struct printing *p)
 static void print_heading(const struct printing *p, bool inverted)
 {
 	fprintf(p->screen->out, "\n%s%s, %s%s\n", screen_style(p->screen, SCREEN_HEAD),
-	    inverted ? "Callers of what allocates" : "Call tree", report_kind(&p->reading->traces, p->kind),
+	    inverted ? "Callers of what allocates" : "Call tree", report_kind(&p->input->traces, p->kind),
 	    screen_style(p->screen, SCREEN_PLAIN));
 	print_line(p, p->tree->nodes[0].sum.value, "");
 	fputs("all\n", p->screen->out);
@@ -189,43 +189,44 @@ static void print_heading(const struct printing *p, bool inverted)
 /* All nodes, parents first; none is folded. */
 static void write_tree(const struct printing *p, bool inverted)
 {
-	FILE *out = p->screen->out;
-	const struct traces *t = &p->reading->traces;
+	struct json json = {.out = p->screen->out};
+	const struct traces *t = &p->input->traces;
 
-	report_json_head(out, p->reading);
-	fputs(",\n\"type\":", out);
-	json_string(out, measure_word(p->kind));
-	fputs(",\"unit\":", out);
-	json_string(out, measure_unit(t, p->kind));
-	fprintf(out, ",\n\"inverted\":%s,\n\"total\":%" PRId64 ",\n\"tree\":[", inverted ? "true" : "false",
-	    p->tree->nodes[0].sum.value);
+	report_json_head(&json, p->input);
+	json_text(&json, "type", measure_word(p->kind));
+	json_text(&json, "unit", measure_unit(t, p->kind));
+	json_boolean(&json, "inverted", inverted);
+	json_integer(&json, "total", p->tree->nodes[0].sum.value);
+	json_array(&json, "tree");
 	for (uint32_t i = 1; i < p->tree->count; i++) {
 		const struct tree_node *node = &p->tree->nodes[i];
 
-		fputs(i > 1 ? ",\n" : "\n", out);
-		report_json_frame(out, t, node->frame);
-		fprintf(out, ",\"parent\":%" PRId64 ",\"value\":%" PRId64 ",\"self\":%" PRId64,
-		    (int64_t)node->parent - 1, node->sum.value, node->self);
-		if (!t->unsure && p->kind != MEASURE_OTHER)
-			fprintf(out, ",\"error\":%.1f,\"samples\":%.1f", sqrt(node->sum.variance),
-			    node->sum.samples);
-		putc('}', out);
+		report_json_frame(&json, t, node->frame);
+		json_integer(&json, "parent", (int64_t)node->parent - 1);
+		json_integer(&json, "value", node->sum.value);
+		json_integer(&json, "self", node->self);
+		if (!t->unsure && p->kind != MEASURE_OTHER) {
+			json_number(&json, "error", sqrt(node->sum.variance), 1);
+			json_number(&json, "samples", node->sum.samples, 1);
+		}
+		json_end(&json);
 	}
-	fputs("]}\n", out);
+	json_end(&json);
+	json_end(&json);
 }
 
 int report_tree(
-    const struct screen *screen, const struct profile_input *reading, const struct read_options *read)
+    const struct screen *screen, const struct profile_input *input, const struct read_options *read)
 {
-	struct printing p = {.screen = screen, .reading = reading};
+	struct printing p = {.screen = screen, .input = input};
 	struct tree tree;
 	size_t column;
 	int err;
 
-	if (profile_input_kind(reading, read->sort, &p.kind, &column))
+	if (profile_input_kind(input, read->sort, &p.kind, &column))
 		return 1;
-	p.all = (double)traces_all(&reading->traces, column, p.kind);
-	err = tree_make(&tree, &reading->traces, column, p.kind, read->inverted);
+	p.all = (double)traces_all(&input->traces, column, p.kind);
+	err = tree_make(&tree, &input->traces, column, p.kind, read->inverted);
 	p.tree = &tree;
 	p.least = (int64_t)(p.all * read->threshold_permille / 1000);
 	if (!err && read->json) {

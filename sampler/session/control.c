@@ -21,7 +21,8 @@ struct client {
 
 struct control {
 	int fd, epoll_fd;
-	char path[CONTROL_FOLDER_BYTES + 32];
+	int folder_fd;
+	char name[32];                 /* of the socket in it; empty: not bound */
 	char working_folder[PATH_MAX]; /* profiles may have relative names */
 	struct client clients[CONTROL_CLIENTS];
 	uint64_t next_id;
@@ -40,24 +41,28 @@ size_t control_folders(char folders[CONTROL_FOLDERS][CONTROL_FOLDER_BYTES], uid_
 	return count;
 }
 
-static bool is_private(const char *folder)
+int control_folder_open(const char *folder, uid_t owner)
 {
 	struct stat status;
-	return lstat(folder, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
-	    (status.st_mode & 022) == 0;
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ELOOP ? -ENOTDIR : -errno;
+	if (fstat(fd, &status) == 0 && status.st_uid == owner && (status.st_mode & 022) == 0)
+		return fd;
+	close(fd);
+	return -EPERM;
 }
 
-/* The first folder that is, or becomes, ours alone. */
-static int find_folder(char *path, size_t path_bytes)
+/* The first folder that is, or becomes, ours alone; its descriptor. */
+static int find_folder(void)
 {
 	char folders[CONTROL_FOLDERS][CONTROL_FOLDER_BYTES];
 	size_t count = control_folders(folders, geteuid());
 	for (size_t i = 0; i < count; i++) {
 		mkdir(folders[i], 0700);
-		if (!is_private(folders[i]))
-			continue;
-		snprintf(path, path_bytes, "%s/%d.sock", folders[i], (int)getpid());
-		return 0;
+		int fd = control_folder_open(folders[i], geteuid());
+		if (fd >= 0)
+			return fd;
 	}
 	return -EACCES;
 }
@@ -77,6 +82,7 @@ struct control *control_open(
 	if (!control)
 		return NULL;
 	control->epoll_fd = epoll_fd;
+	control->folder_fd = -1;
 	control->ask = ask;
 	control->context = context;
 	for (size_t i = 0; i < CONTROL_CLIENTS; i++)
@@ -84,13 +90,14 @@ struct control *control_open(
 	if (!getcwd(control->working_folder, sizeof(control->working_folder)))
 		control->working_folder[0] = '\0';
 	control->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	*error = control->fd < 0 ? -errno : find_folder(control->path, sizeof(control->path));
-	if (!*error && strlen(control->path) >= sizeof(address.sun_path))
-		*error = -ENAMETOOLONG;
+	control->folder_fd = find_folder();
+	*error = control->fd < 0 ? -EMFILE : control->folder_fd < 0 ? control->folder_fd : 0;
 	if (*error)
 		goto fail;
-	memcpy(address.sun_path, control->path, strlen(control->path) + 1);
-	unlink(control->path); /* of a sampler that had our number and was killed */
+	snprintf(control->name, sizeof(control->name), "%d.sock", (int)getpid());
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", control->folder_fd,
+	    control->name);
+	unlinkat(control->folder_fd, control->name, 0); /* of a sampler that had our number and was killed */
 	if (bind(control->fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
 	    listen(control->fd, 8) != 0)
 		*error = -errno;
@@ -112,8 +119,10 @@ void control_close(struct control *control)
 			close(control->clients[i].fd);
 	if (control->fd >= 0)
 		close(control->fd);
-	if (control->path[0])
-		unlink(control->path);
+	if (control->name[0])
+		unlinkat(control->folder_fd, control->name, 0);
+	if (control->folder_fd >= 0)
+		close(control->folder_fd);
 	free(control);
 }
 
@@ -166,7 +175,8 @@ static void take_request(struct control *control, struct client *client)
 	text[got] = '\0';
 	char *end, *word = strncmp(text, "snapshot ", 9) == 0 ? text + 9 : NULL;
 	long pid = word && strcmp(word, "all") != 0 ? strtol(word, &end, 10) : 0;
-	if (!word || pid < 0 || (pid == 0 && strcmp(word, "all") != 0) || (pid > 0 && *end)) {
+	if (!word || pid < 0 || pid > INT_MAX || (pid == 0 && strcmp(word, "all") != 0) ||
+	    (pid > 0 && *end)) {
 		drop(client);
 		return;
 	}

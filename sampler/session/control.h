@@ -3,8 +3,8 @@
  * Where `heaptap snapshot` finds a sampler: a Unix socket of its own, <folder>/<pid of the sampler>.sock.
  *
  * Folder: heaptap in $XDG_RUNTIME_DIR if that is set and ours, else /tmp/heaptap-<uid>; made with mode 0700,
- * refused if anybody else owns it or may write there. Asking takes the sampler's own user, or root:
- * SO_PEERCRED, looked at with every connection.
+ * refused by both sides if anybody else owns it or may write there. Asking takes the sampler's own user, or
+ * root; answering takes the folder's owner: SO_PEERCRED, looked at by both sides of every connection.
  *
  * SOCK_SEQPACKET, one message a packet, of text:
  *
@@ -44,5 +44,9 @@ void control_answer(struct control *control, uint64_t asker, pid_t pid, const ch
 /* The folders in which there may be sockets, the usual one first; for the asking side. Returns how many. */
 enum { CONTROL_FOLDERS = 3 };
 size_t control_folders(char folders[CONTROL_FOLDERS][CONTROL_FOLDER_BYTES], uid_t uid);
+
+/* Opens one for reading. Returns a descriptor; -EPERM: it is not `owner`'s, or others may write there;
+ * -ENOTDIR: it is another thing, or a link; or -errno. What is done in it is done by the descriptor. */
+int control_folder_open(const char *folder, uid_t owner);
 
 #endif

@@ -5,6 +5,7 @@
 #include "sampler/session/control.h"
 #include "sampler/snapshot/event_scheduler.h"
 #include "sampler/session/front_message.h"
+#include "sampler/session/session.h"
 #include "sampler/unwind/module.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/cli/options.h"
@@ -27,6 +28,7 @@ enum { TICK_MS = 20 };
 
 struct observe {
 	const struct options *options;
+	struct snapshot_settings settings;
 	struct event_scheduler *events;
 	struct modules *modules;
 	struct control *control;
@@ -42,6 +44,12 @@ static uint32_t on_asked(void *context, pid_t pid, uint64_t asker)
 	if (pid == 0 || pid == o->front || pid == getpid())
 		return event_scheduler_want_all(o->events, "heaptap snapshot", asker);
 	return event_scheduler_ask(o->events, pid, asker);
+}
+
+static void on_written(void *context, uint64_t asker, pid_t pid, const char *path, int error)
+{
+	const struct observe *o = context;
+	control_answer(o->control, asker, pid, path, error);
 }
 
 static int watch(const struct observe *o, int fd)
@@ -77,17 +85,19 @@ static int open_all(struct observe *o)
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
+	o->settings = session_settings(o->options);
 	o->modules = modules_new(0);
 	o->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	o->signal_fd = open_signals(o->options, o->front_fd < 0);
 	if (error || !o->modules || o->epoll_fd < 0 || o->signal_fd < 0)
 		return error ? error : -ENOMEM;
 	const struct event_scheduler_setup setup = {
-	    .options = o->options,
+	    .settings = &o->settings,
 	    .modules = o->modules,
 	    .output = &o->output,
-	    .control = &o->control,
 	    .epoll_fd = o->epoll_fd,
+	    .answer = on_written,
+	    .context = o,
 	};
 	error = watch(o, o->signal_fd);
 	if (!error && o->front_fd >= 0)
@@ -118,7 +128,7 @@ static void on_front(struct observe *o)
 	int error;
 	while ((error = front_message_read(o->front_fd, &message)) == 0) {
 		if (message.kind == FRONT_MESSAGE_STARTED) {
-			event_scheduler_greet(o->events, message.pid, o->front_fd, 0);
+			session_attach_command(o->events, message.pid, o->front_fd, 0);
 		} else if (message.kind == FRONT_MESSAGE_CANCELLED) {
 			o->command_ended = o->done_sent = true;
 			event_scheduler_cancel(o->events);

@@ -17,7 +17,7 @@
 #include "sampler/session/front.h"
 
 #include "sampler/cli/status.h"
-#include "sampler/doctor/event_list.h"
+#include "sampler/perf/event_choice.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/session/front_message.h"
 #include "sampler/terminal/log_line.h"
@@ -425,13 +425,32 @@ static int stand_in(struct front *front)
 	                                  : WEXITSTATUS(front->status);
 }
 
+/* Sets options->events, or says in one line what is wrong with -e. */
+static int events_prepare(struct options *options, struct event *events)
+{
+	char error[EVENT_CHOICE_ERROR_BYTES];
+
+	if (event_choice_prepare(options->event_texts, options->event_count, events, error)) {
+		log_line("%s", error);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < options->event_count && options->verbosity > 0; i++)
+		if (events[i].kernel_refused)
+			log_line(
+			    "event '%s': the program's side only, perf_event_paranoid hides the kernel's",
+			    events[i].text);
+	options->events = events;
+	return 0;
+}
+
 int front_run(struct options *options)
 {
 	struct front front = {.options = options, .sampler = -1, .command = -1, .front_fd = -1};
+	struct event events[EVENTS_MAX];
 	char library[PATH_MAX];
 
 	gaps_fill();
-	if (options->event_count && event_list_prepare(options))
+	if (options->event_count && events_prepare(options, events))
 		return STATUS_USAGE;
 	if (options->pid)
 		return event_session_pid(options);

@@ -14,6 +14,7 @@
 #include "sampler/session/session.h"
 
 #include "sampler/linux/clock.h"
+#include "sampler/loader/preload_library.h"
 #include "sampler/region/region_takeover.h"
 #include "sampler/snapshot/scheduler.h"
 #include "sampler/session/control.h"
@@ -30,6 +31,7 @@
 #include "sampler/session/poll_interval.h"
 #include "sampler/perf/probe.h"
 #include "sampler/heap/registry.h"
+#include "sampler/snapshot/sink.h"
 #include "sampler/snapshot/summary.h"
 
 #include <errno.h>
@@ -55,6 +57,7 @@ enum {
 
 struct session {
 	const struct options *options;
+	struct snapshot_settings settings;
 	struct probe probe;
 	struct modules *modules;
 	struct intake intake;
@@ -73,6 +76,40 @@ struct session {
 	bool done_sent;
 	struct poll_interval pace;
 };
+
+struct snapshot_settings session_settings(const struct options *options)
+{
+	return (struct snapshot_settings){
+	    .interval_ns = options->interval_ns,
+	    .keep = options->keep,
+	    .detail = (int)options->symbols,
+	    .verbosity = options->verbosity,
+	    .labels = options->labels,
+	    .period_bytes = options->period_bytes,
+	    .stack_bytes = options->stack_bytes,
+	    .debuginfod = options->debuginfod,
+	    .sink = options->sync ? &sink_files_synced : &sink_files,
+	    .delta = options->delta,
+	    .timeline = options->timeline,
+	    .lifetimes = options->lifetimes,
+	    .events = options->events,
+	    .event_count = options->event_count,
+	};
+}
+
+void session_attach_command(struct event_scheduler *events, pid_t command, int front_fd, int error)
+{
+	char text[256];
+	bool no_room = !events && (error == -EPERM || error == -ENOMEM);
+	if (!events && !error)
+		return;
+	if (events)
+		error = event_scheduler_attach_command(events, command);
+	snprintf(text, sizeof(text), "no events are sampled: %s%s", strerror(-error),
+	    no_room ? " (no room for their rings: ulimit -l, kernel.perf_event_mlock_kb)" : "");
+	front_message_write(
+	    front_fd, error ? FRONT_MESSAGE_FAILED : FRONT_MESSAGE_ATTACHED, command, 0, error ? text : NULL);
+}
 
 static int watch(struct session *s, int fd, uint32_t events)
 {
@@ -121,16 +158,23 @@ static uint32_t on_asked(void *context, pid_t pid, uint64_t asker)
 	return count ? count : event_scheduler_ask(s->events, pid, asker);
 }
 
+static void on_written(void *context, uint64_t asker, pid_t pid, const char *path, int error)
+{
+	const struct session *s = context;
+	control_answer(s->control, asker, pid, path, error);
+}
+
 /* Without them the heap is still worth it. */
 static void open_events(struct session *s)
 {
 	const struct event_scheduler_setup setup = {
-	    .options = s->options,
+	    .settings = &s->settings,
 	    .modules = s->modules,
 	    .output = &s->output,
-	    .control = &s->control,
 	    .epoll_fd = s->epoll_fd,
 	    .registry = &s->registry,
+	    .answer = on_written,
+	    .context = s,
 	};
 	s->events = event_scheduler_new(&setup, &s->events_error);
 }
@@ -145,7 +189,7 @@ static void on_front(struct session *s)
 		if (message.kind == FRONT_MESSAGE_STARTED) {
 			s->registry.command = message.pid;
 			s->command_fd = (int)syscall(SYS_pidfd_open, message.pid, 0);
-			event_scheduler_greet(s->events, message.pid, s->front_fd, s->events_error);
+			session_attach_command(s->events, message.pid, s->front_fd, s->events_error);
 		} else if (message.kind == FRONT_MESSAGE_CANCELLED) {
 			s->registry.command_ended = s->done_sent = true;
 			event_scheduler_cancel(s->events);
@@ -316,10 +360,10 @@ static int open_scheduler(struct session *s)
 	if (!s->control && s->options->verbosity > 0)
 		log_line("heaptap snapshot will not find us: no socket: %s", strerror(-error));
 	const struct scheduler_setup setup = {
-	    .options = s->options,
+	    .settings = &s->settings,
 	    .registry = &s->registry,
 	    .output = &s->output,
-	    .control = s->control,
+	    .answer = on_written,
 	    .describe = describe_session,
 	    .events = s->events,
 	    .context = s,
@@ -345,6 +389,7 @@ static int open_session(struct session *s)
 	    .record_mmap = s->options->record_mmap,
 	};
 	int error = output_init(&s->output, s->options->output);
+	s->settings = session_settings(s->options);
 	s->modules = modules_new(0);
 	if (error || !s->modules)
 		return error ? error : -ENOMEM;
@@ -355,6 +400,9 @@ static int open_session(struct session *s)
 	s->pool = region_pool_new(&region);
 	if (!s->pool)
 		return -errno;
+	if (region_pool_socket_error(s->pool) && s->options->verbosity >= 0)
+		log_line("what other users execute is not profiled: no socket for them: %s",
+		    strerror(-region_pool_socket_error(s->pool)));
 	s->signal_fd = open_signals(s->options->signal);
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (s->signal_fd < 0 || s->epoll_fd < 0)
@@ -403,10 +451,30 @@ static void close_session(struct session *s)
 	output_fini(&s->output);
 }
 
+/* A uprobe on the library that the target has mapped. The target says which that is, and is not believed. */
+static int adopt_probe(struct session *s, pid_t pid, uint64_t trigger_address)
+{
+	char own[PATH_MAX], library[32];
+	uint64_t mapped_offset, offset;
+	int fd = preload_library_find(own, sizeof(own));
+	if (fd == 0)
+		fd = region_takeover_library(pid, trigger_address, own, &mapped_offset);
+	if (fd < 0)
+		return fd;
+	int error = probe_find_trigger(fd, &offset);
+	if (!error && offset != mapped_offset)
+		error = -EPROTO;
+	snprintf(library, sizeof(library), "/proc/self/fd/%d", fd);
+	if (!error)
+		error = probe_open(
+		    &s->probe, BACKEND_UPROBE, library, s->options->stack_bytes, s->options->period_bytes);
+	close(fd);
+	return error;
+}
+
 /* Breakpoints would have to be put on each process anew, threads and all: a uprobe, or the copy backend. */
 static int adopt(struct session *s, struct options *options, pid_t pid)
 {
-	static char library[PATH_MAX];
 	struct region *region = calloc(1, sizeof(*region));
 	if (!region)
 		return -ENOMEM;
@@ -416,14 +484,8 @@ static int adopt(struct session *s, struct options *options, pid_t pid)
 		return error;
 	}
 	options->period_bytes = s->period_bytes = atomic_load(&region_header(region)->period_bytes);
-	options->library = region_takeover_library(
-	                       pid, region_header(region)->trigger_address, library, sizeof(library)) == 0
-	    ? library
-	    : "";
-	if (probe_open(&s->probe, BACKEND_UPROBE, options->library, options->stack_bytes,
-	        options->period_bytes) != 0)
-		error = probe_open(
-		    &s->probe, BACKEND_COPY, options->library, options->stack_bytes, options->period_bytes);
+	if (adopt_probe(s, pid, region_header(region)->trigger_address) != 0)
+		error = probe_open(&s->probe, BACKEND_COPY, "", options->stack_bytes, options->period_bytes);
 	if (!error)
 		error = open_session(s);
 	if (error) {

@@ -5,75 +5,140 @@
 #include "sampler/session/control.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/cli/options.h"
+#include "sampler/linux/clock.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 enum {
-	ANSWER_MS = 3000, /* for a sampler to say whether it has to do with it: it may be stopped */
-	WRITE_MS = 60000, /* between profiles */
+	ANSWER_MS = 3000,    /* for a sampler to say whether it has to do with it: it may be stopped */
+	WRITE_MS = 60000,    /* between profiles */
+	STRANGER_MS = 60000, /* for all that another user's sampler has to say, whom nothing obliges to end */
 };
 
 struct asking {
 	const char *what; /* "all" or a number */
 	long sampler;     /* whom to ask first; 0: no idea */
 	unsigned int written, failed;
+	uid_t owner;                        /* of the folder that is visited */
+	char refused[CONTROL_FOLDER_BYTES]; /* one that has our name and is another's */
 };
 
-/* One packet: "written PID PATH", "failed PID WHY", "asked N", "unknown". */
-static void take_answer(struct asking *asking, char *text)
+/* What a profile's path may do to a terminal is its writer's choice. */
+static void print_path(const struct asking *asking, const char *path)
+{
+	bool plain = asking->owner == geteuid() && !isatty(STDOUT_FILENO);
+	for (; *path; path++) {
+		unsigned char byte = (unsigned char)*path;
+		putchar(!plain && (byte < 0x20 || byte == 0x7f) ? '?' : byte);
+	}
+	putchar('\n');
+	fflush(stdout);
+}
+
+/* One packet: "written PID PATH", "failed PID WHY". False: neither. */
+static bool take_answer(struct asking *asking, char *text)
 {
 	char *pid = strchr(text, ' '), *rest = pid ? strchr(pid + 1, ' ') : NULL;
 	if (!rest)
-		return;
+		return false;
 	*pid++ = '\0';
 	*rest++ = '\0';
 	if (strcmp(text, "written") == 0) {
 		asking->written++;
-		printf("%s\n", rest);
-		fflush(stdout);
-	} else {
+		print_path(asking, rest);
+	} else if (strcmp(text, "failed") == 0) {
 		asking->failed++;
 		log_line("pid %s: %s", pid, rest);
+	} else {
+		return false;
 	}
+	return true;
 }
 
-/* -ECONNREFUSED: nobody listens there any more. */
-static int snapshot_client_one(struct asking *asking, const char *path)
+/* Reads "asked N" or "unknown", then as many answers and no more. */
+static int take_answers(struct asking *asking, int fd)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	char text[CONTROL_MESSAGE_BYTES];
-	if (strlen(path) >= sizeof(address.sun_path))
-		return -ENAMETOOLONG;
-	memcpy(address.sun_path, path, strlen(path) + 1);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	int length = snprintf(text, sizeof(text), "snapshot %s", asking->what);
-	int error = 0, patience_ms = ANSWER_MS;
-	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
-	    send(fd, text, (size_t)length, MSG_NOSIGNAL) != length)
-		error = -errno;
-	while (!error) {
+	unsigned int outstanding = 0;
+	uint64_t end_ns = clock_now_ns() + (uint64_t)STRANGER_MS * 1000000;
+	for (int patience_ms = ANSWER_MS;; patience_ms = WRITE_MS) {
 		struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+		uint64_t now_ns = clock_now_ns();
+		if (asking->owner != geteuid() && now_ns >= end_ns)
+			return -ETIMEDOUT;
+		if (asking->owner != geteuid() && (end_ns - now_ns) / 1000000 < (uint64_t)patience_ms)
+			patience_ms = (int)((end_ns - now_ns) / 1000000);
 		int ready = poll(&poll_fd, 1, patience_ms);
 		ssize_t got = ready == 1 ? recv(fd, text, sizeof(text) - 1, 0) : -1;
 		if (ready == 0)
-			error = -ETIMEDOUT;
+			return -ETIMEDOUT;
 		if (got <= 0)
-			break;
+			return 0;
 		text[got] = '\0';
-		patience_ms = WRITE_MS;
-		take_answer(asking, text);
+		if (outstanding == 0) {
+			if (sscanf(text, "asked %u", &outstanding) != 1 || outstanding == 0)
+				return 0;
+		} else if (!take_answer(asking, text) || --outstanding == 0) {
+			return 0;
+		}
 	}
+}
+
+/* Is this user one who may profile that process? Answers for any other are made up. */
+static bool may_answer(const struct asking *asking)
+{
+	char path[64], line[128];
+	unsigned int real = UINT_MAX, effective = UINT_MAX;
+	if (asking->owner == 0 || asking->owner == geteuid() || strcmp(asking->what, "all") == 0)
+		return true;
+	snprintf(path, sizeof(path), "/proc/%s/status", asking->what);
+	FILE *file = fopen(path, "re");
+	while (file && real == UINT_MAX && fgets(line, sizeof(line), file))
+		(void)sscanf(line, "Uid: %u %u", &real, &effective);
+	if (file)
+		fclose(file);
+	return real == asking->owner || effective == asking->owner;
+}
+
+static bool serves(int fd, uid_t owner)
+{
+	struct ucred peer;
+	socklen_t length = sizeof(peer);
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == owner;
+}
+
+/* `socket_fd`: O_PATH, of a socket in the folder. -ECONNREFUSED: nobody listens there any more. */
+static int ask_one(struct asking *asking, int socket_fd)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char text[64];
+	int length = snprintf(text, sizeof(text), "snapshot %s", asking->what);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), error = 0;
+	/* a full backlog is not to hold us either */
+	const struct timeval patience = {.tv_sec = ANSWER_MS / 1000};
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d", socket_fd);
+	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0)
+		error = -errno;
+	else if (!serves(fd, asking->owner))
+		error = -EPERM;
+	else if (send(fd, text, (size_t)length, MSG_NOSIGNAL) != length)
+		error = -errno;
+	if (!error)
+		error = take_answers(asking, fd);
 	close(fd);
 	return error;
 }
@@ -83,13 +148,18 @@ static bool is_enough(const struct asking *asking)
 	return asking->written + asking->failed > 0 && strcmp(asking->what, "all") != 0;
 }
 
-static void snapshot_client_socket(struct asking *asking, const char *path)
+static void ask_socket(struct asking *asking, int folder_fd, const char *folder, const char *name)
 {
-	int error = snapshot_client_one(asking, path);
+	struct stat status;
+	int fd = openat(folder_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return; /* it has just ended */
+	int error = fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode) ? ask_one(asking, fd) : -ENOENT;
+	close(fd);
 	if (error == -ECONNREFUSED)
-		unlink(path);               /* its sampler was killed */
-	else if (error && error != -ENOENT) /* it has just ended */
-		log_line("%s: %s", path, strerror(-error));
+		unlinkat(folder_fd, name, 0); /* its sampler was killed */
+	else if (error && error != -ENOENT)
+		log_line("%s/%s: %s", folder, name, strerror(-error));
 }
 
 /* The process' own environment may say who watches it; if not, or if it was changed, everybody is asked. */
@@ -109,42 +179,48 @@ static long likely_sampler(const char *pid)
 	return sampler;
 }
 
-static void snapshot_client_folder(struct asking *asking, const char *folder)
+static void ask_folder(struct asking *asking, const char *folder, uid_t owner)
 {
-	char path[PATH_MAX], likely[PATH_MAX] = "";
-	DIR *open_folder = opendir(folder);
+	char likely[32] = "";
+	int fd = control_folder_open(folder, owner);
+	DIR *listing = fd >= 0 ? fdopendir(fd) : NULL;
 	const struct dirent *entry;
-	if (open_folder && asking->sampler) {
-		snprintf(likely, sizeof(likely), "%s/%ld.sock", folder, asking->sampler);
-		if (access(likely, F_OK) == 0)
-			snapshot_client_socket(asking, likely);
+	asking->owner = owner;
+	if (owner == geteuid() && (fd == -EPERM || fd == -ENOTDIR))
+		snprintf(asking->refused, sizeof(asking->refused), "%s", folder);
+	if (listing && may_answer(asking)) {
+		snprintf(likely, sizeof(likely), "%ld.sock", asking->sampler);
+		if (asking->sampler)
+			ask_socket(asking, fd, folder, likely);
+		while (!is_enough(asking) && (entry = readdir(listing))) {
+			const char *dot = strrchr(entry->d_name, '.');
+			if (dot && strcmp(dot, ".sock") == 0 && strcmp(entry->d_name, likely) != 0)
+				ask_socket(asking, fd, folder, entry->d_name);
+		}
 	}
-	while (open_folder && !is_enough(asking) && (entry = readdir(open_folder))) {
-		const char *dot = strrchr(entry->d_name, '.');
-		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-		if (dot && strcmp(dot, ".sock") == 0 && strcmp(path, likely) != 0)
-			snapshot_client_socket(asking, path);
-	}
-	if (open_folder)
-		closedir(open_folder);
+	if (listing)
+		closedir(listing);
+	else if (fd >= 0)
+		close(fd);
 }
 
 /* Root may ask everybody's. */
-static void snapshot_client_others(struct asking *asking)
+static void ask_others(struct asking *asking)
 {
-	static const char *const roots[][2] = {{"/tmp", "heaptap-%*u%n"}, {"/run/user", "%*u%n"}};
+	static const char *const roots[][2] = {{"/tmp", "heaptap-%u%n"}, {"/run/user", "%u%n"}};
 	for (size_t i = 0; i < 2 && geteuid() == 0; i++) {
 		DIR *root = opendir(roots[i][0]);
 		const struct dirent *entry;
 		while (root && !is_enough(asking) && (entry = readdir(root))) {
 			char path[PATH_MAX];
+			unsigned int owner = 0;
 			int length = 0;
-			(void)sscanf(entry->d_name, roots[i][1], &length);
-			if (!length || entry->d_name[length] || strcmp(entry->d_name, "heaptap-0") == 0)
+			(void)sscanf(entry->d_name, roots[i][1], &owner, &length);
+			if (!length || entry->d_name[length] || owner == 0)
 				continue;
 			snprintf(path, sizeof(path), i == 0 ? "%s/%s" : "%s/%s/heaptap", roots[i][0],
 			    entry->d_name);
-			snapshot_client_folder(asking, path);
+			ask_folder(asking, path, owner);
 		}
 		if (root)
 			closedir(root);
@@ -175,10 +251,12 @@ int snapshot_client_run(struct options *options)
 		for (size_t n = 0; n < i; n++)
 			again = again || strcmp(folders[n], folders[i]) == 0;
 		if (!again)
-			snapshot_client_folder(&asking, folders[i]);
+			ask_folder(&asking, folders[i], geteuid());
 	}
 	if (!is_enough(&asking))
-		snapshot_client_others(&asking);
+		ask_others(&asking);
+	if (!asking.written && !asking.failed && asking.refused[0])
+		log_line("%s is not looked into: it is not yours alone", asking.refused);
 	if (!asking.written && !asking.failed)
 		log_line(
 		    options->all ? "no process is being profiled" : "no heaptap of yours profiles pid %s",

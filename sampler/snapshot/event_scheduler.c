@@ -4,7 +4,6 @@
 #include "sampler/events/event_intake.h"
 #include "sampler/linux/clock.h"
 #include "sampler/snapshot/event_snapshot.h"
-#include "sampler/session/front_message.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/snapshot/snapshot_series.h"
 #include "sampler/snapshot/summary.h"
@@ -38,6 +37,7 @@ struct event_scheduler {
 	uint64_t look_ns, sweep_ns;
 	uint64_t others;  /* exit profiles of processes but for the command */
 	uint32_t closing; /* exit profiles that are not on disk yet */
+	struct snapshot_series *series;
 };
 
 /* ---- taking */
@@ -46,21 +46,22 @@ static void describe_end(
     const struct event_scheduler *a, const struct event_process *s, char *text, size_t text_bytes)
 {
 	char end[64];
-	if (a->stopped && s->end == PROCESS_ALIVE) {
+	if (a->stopped && s->target.end == TARGET_ALIVE) {
 		snprintf(text, text_bytes, "sampling was ended, the process goes on");
 		return;
 	}
-	summary_end(s->end, s->status, end, sizeof(end));
+	summary_end(s->target.end, s->target.status, end, sizeof(end));
 	snprintf(text, text_bytes, "the process %s", end);
 }
 
 /* The same name that the profiles of its heap have. */
 static void take_title(const struct event_scheduler *a, struct event_process *s)
 {
-	const struct process *process = a->setup.registry ? registry_find(a->setup.registry, s->pid) : NULL;
+	const struct process *process =
+	    a->setup.registry ? registry_find(a->setup.registry, s->target.pid) : NULL;
 	event_process_look(s);
 	if (process)
-		memcpy(s->title, process->title, sizeof(s->title));
+		memcpy(s->target.title, process->target.title, sizeof(s->target.title));
 }
 
 static int fill_sheet(
@@ -70,13 +71,14 @@ static int fill_sheet(
 	const struct event_process *s = snapshot->subject;
 	const struct event_book *book = s->books[event];
 	char full[EVENT_TEXT_BYTES + 96], path[PATH_MAX];
-	sheet->event = &a->setup.options->events[event];
+	sheet->event = &a->setup.settings->events[event];
 	counters_read(a->counters, event, &sheet->counters);
 	sheet->sum = a->intake.sum[event];
 	sheet->throttled = a->intake.throttled[event];
 	sheet->lost_here = a->intake.sampled <= 1 ? sheet->counters.lost : 0;
-	bool wanted =
-	    book || (snapshot->kind == SNAPSHOT_EXIT && s->pid == a->command && s->end != PROCESS_EXEC);
+	bool wanted = book ||
+	    (snapshot->base.kind == SNAPSHOT_EXIT && s->target.pid == a->command &&
+	        s->target.end != TARGET_EXEC);
 	if (!wanted)
 		return 0;
 	if (book) {
@@ -89,49 +91,54 @@ static int fill_sheet(
 	}
 	snprintf(full, sizeof(full), "%s-%s", sheet->event->label, name);
 	const struct output_facts facts = {
-	    .program = s->title, .pid = s->pid, .snapshot = full, .seconds = time(NULL)};
+	    .program = s->target.title, .pid = s->target.pid, .snapshot = full, .seconds = time(NULL)};
 	int error = output_claim(a->setup.output, &facts, path, sizeof(path));
-	sheet->path = error ? NULL : strdup(path);
-	return error ? error : sheet->path ? 0 : -ENOMEM;
+	char *copy = error ? NULL : strdup(path);
+	if (copy)
+		event_snapshot_set_path(snapshot, event, copy);
+	return error ? error : copy ? 0 : -ENOMEM;
 }
 
 static struct event_snapshot *take(struct event_scheduler *a, struct event_process *s,
     enum snapshot_kind kind, const char *name, const char *cause)
 {
-	const struct options *options = a->setup.options;
+	const struct snapshot_settings *settings = a->setup.settings;
 	struct event_snapshot *snapshot = event_snapshot_new();
 	int error = snapshot ? 0 : -ENOMEM;
 	take_title(a, s);
 	if (snapshot) {
 		snapshot->subject = s;
-		snapshot->kind = kind;
-		snapshot->item.detail = (int)options->symbols;
-		snapshot->item.urgent = kind == SNAPSHOT_EXIT && s->pid == a->command;
-		snapshot->debuginfod = options->debuginfod;
-		snapshot->sync = options->sync;
-		snapshot->dump_bytes = counters_dump_bytes(a->counters);
-		snapshot->unix_ns = clock_unix_ns();
-		snapshot->duration_ns = clock_now_ns() - s->first_ns;
-		snapshot->ring_lost = a->intake.ring_lost;
+		snapshot->base.target = &s->target;
+		snapshot->base.kind = kind;
+		snapshot->base.item.detail = settings->detail;
+		snapshot->base.item.urgent = kind == SNAPSHOT_EXIT && s->target.pid == a->command;
+		snapshot->base.debuginfod = settings->debuginfod;
+		snapshot->base.sink = settings->sink;
+		snapshot->base.unix_ns = clock_unix_ns();
+		snapshot->duration_ns = clock_now_ns() - s->target.start_ns;
 		snapshot->bad = a->intake.bad;
-		snapshot->sheet_count = options->event_count;
-		snprintf(snapshot->cause, sizeof(snapshot->cause), "%s, %s", name, cause);
-		snprintf(snapshot->host, sizeof(snapshot->host), "%s", a->setup.output->host);
+		snapshot->sheet_count = settings->event_count;
+		snprintf(snapshot->base.cause, sizeof(snapshot->base.cause), "%s, %s", name, cause);
+		snprintf(snapshot->base.host, sizeof(snapshot->base.host), "%s", a->setup.output->host);
 	}
-	for (size_t i = 0; i < options->event_count && !error; i++)
+	for (size_t i = 0; i < settings->event_count && !error; i++)
 		error = fill_sheet(a, snapshot, i, name);
 	if (!error)
 		return snapshot;
-	log_line("no event profiles of pid %d: %s", (int)s->pid, strerror(-error));
-	event_snapshot_free(snapshot);
+	log_line("no event profiles of pid %d: %s", (int)s->target.pid, strerror(-error));
+	if (snapshot)
+		snapshot->base.item.discard(&snapshot->base.item);
 	return NULL;
 }
 
 static struct snapshot_series *series_of(struct event_scheduler *a, struct event_process *s)
 {
-	if (!s->series)
-		s->series = snapshot_series_new(s->first_ns + a->setup.options->interval_ns);
-	return s->series;
+	if (!s->target.series) {
+		s->target.series = snapshot_series_new(s->target.start_ns + a->setup.settings->interval_ns);
+		if (s->target.series)
+			snapshot_series_enlist(s->target.series, &a->series);
+	}
+	return s->target.series;
 }
 
 static void take_numbered(
@@ -142,15 +149,15 @@ static void take_numbered(
 	if (!snapshot)
 		return;
 	if (!periodic) {
-		memcpy(snapshot->askers, series->askers, sizeof(snapshot->askers));
-		snapshot->asker_count = series->asker_count;
+		memcpy(snapshot->base.askers, series->askers, sizeof(snapshot->base.askers));
+		snapshot->base.asker_count = series->asker_count;
 		series->asker_count = 0;
 		series->wanted = false;
-		snapshot->item.urgent = true;
+		snapshot->base.item.urgent = true;
 	}
 	series->writing = true;
 	series->jobs++;
-	writer_submit(a->writer, &snapshot->item);
+	writer_submit(a->writer, &snapshot->base.item);
 }
 
 void event_scheduler_take(
@@ -160,33 +167,39 @@ void event_scheduler_take(
 		return;
 	event_intake_drain(&a->intake, true);
 	struct event_process *s =
-	    process->pid > 0 ? event_processes_find(&a->intake.subjects, process->pid) : NULL;
+	    process->target.pid > 0 ? event_processes_find(&a->intake.subjects, process->target.pid) : NULL;
 	if (s && event_process_has_samples(s))
 		take_numbered(a, s, name, cause, true);
 }
 
 /* ---- the end of a subject */
 
+static void release(struct event_scheduler *a, struct event_process *s)
+{
+	snapshot_series_free(s->target.series);
+	event_processes_remove(&a->intake.subjects, s);
+}
+
 static void close_subject(struct event_scheduler *a, struct event_process *s)
 {
 	char cause[128];
 	struct event_snapshot *snapshot = NULL;
-	bool command = s->pid == a->command && s->end != PROCESS_EXEC;
+	bool command = s->target.pid == a->command && s->target.end != TARGET_EXEC;
 	if (event_process_has_samples(s) || command) {
 		describe_end(a, s, cause, sizeof(cause));
 		snapshot = series_of(a, s) ? take(a, s, SNAPSHOT_EXIT, "exit", cause) : NULL;
 	}
 	if (!snapshot) {
-		if (!s->series || !s->series->jobs)
-			event_processes_remove(&a->intake.subjects, s);
+		if (!s->target.series || !s->target.series->jobs)
+			release(a, s);
 		return;
 	}
-	memcpy(snapshot->askers, s->series->askers, sizeof(snapshot->askers));
-	snapshot->asker_count = s->series->asker_count;
-	s->series->asker_count = 0;
-	s->series->jobs++;
+	memcpy(snapshot->base.askers, s->target.series->askers, sizeof(snapshot->base.askers));
+	snapshot->base.asker_count = s->target.series->asker_count;
+	s->target.series->asker_count = 0;
+	s->target.series->jobs++;
 	a->closing++;
-	writer_submit(a->writer, &snapshot->item);
+	writer_submit(a->writer, &snapshot->base.item);
 }
 
 static void on_executed(void *context, struct event_process *subject)
@@ -196,13 +209,14 @@ static void on_executed(void *context, struct event_process *subject)
 
 static void finish(struct event_scheduler *a, struct event_process *s)
 {
-	s->closed = true;
-	s->end = PROCESS_GONE;
-	if (s->pid == a->command && a->command_ended) {
-		s->end = PROCESS_EXITED;
-		s->status = a->command_status;
-	} else if (s->pidfd >= 0 && exit_status_read(s->pidfd, s->pid, &s->status) == 0) {
-		s->end = PROCESS_EXITED;
+	s->target.closed = true;
+	s->target.end = TARGET_GONE;
+	if (s->target.pid == a->command && a->command_ended) {
+		s->target.end = TARGET_EXITED;
+		s->target.status = a->command_status;
+	} else if (s->target.pidfd >= 0 &&
+	    exit_status_read(s->target.pidfd, s->target.pid, &s->target.status) == 0) {
+		s->target.end = TARGET_EXITED;
 	}
 	close_subject(a, s);
 }
@@ -210,11 +224,11 @@ static void finish(struct event_scheduler *a, struct event_process *s)
 /* COMMAND's own end waits for the front, which knows its status. */
 static bool is_over(const struct event_scheduler *a, struct event_process *s)
 {
-	if (s->closed)
+	if (s->target.closed)
 		return false;
-	if (s->pid == a->command && !a->orphan)
+	if (s->target.pid == a->command && !a->orphan)
 		return a->command_ended;
-	return event_process_has_ended(s);
+	return target_has_ended(&s->target);
 }
 
 static void sweep(struct event_scheduler *a, bool all)
@@ -222,7 +236,7 @@ static void sweep(struct event_scheduler *a, bool all)
 	bool drained = false;
 	for (struct event_process *s = a->intake.subjects.list, *next; s; s = next) {
 		next = s->next;
-		if (s->closed || (!s->exits && !all && s->pid != a->command) || !is_over(a, s))
+		if (s->target.closed || (!s->exits && !all && s->target.pid != a->command) || !is_over(a, s))
 			continue;
 		if (!drained) {
 			/* May add and remove subjects: begin again. */
@@ -241,9 +255,9 @@ void event_scheduler_stop(struct event_scheduler *a)
 	a->stopped = true;
 	for (struct event_process *s = a->intake.subjects.list, *next; s; s = next) {
 		next = s->next;
-		if (s->closed)
+		if (s->target.closed)
 			continue;
-		s->closed = true;
+		s->target.closed = true;
 		close_subject(a, s);
 	}
 }
@@ -252,15 +266,17 @@ void event_scheduler_stop(struct event_scheduler *a)
 
 static bool is_alone(const struct event_scheduler *a, const struct event_process *s)
 {
-	return !s->closed && event_process_has_samples(s) &&
-	    !(a->setup.registry && registry_find(a->setup.registry, s->pid));
+	return !s->target.closed && event_process_has_samples(s) &&
+	    !(a->setup.registry && registry_find(a->setup.registry, s->target.pid));
 }
 
 /* Nobody writes at every interval the heap of a process that has not been sampled yet. */
 static bool is_alone_by_interval(const struct event_scheduler *a, const struct event_process *s)
 {
-	const struct process *process = a->setup.registry ? registry_find(a->setup.registry, s->pid) : NULL;
-	return !s->closed && event_process_has_samples(s) && (!process || process_samples(process) == 0);
+	const struct process *process =
+	    a->setup.registry ? registry_find(a->setup.registry, s->target.pid) : NULL;
+	return !s->target.closed && event_process_has_samples(s) &&
+	    (!process || process_samples(process) == 0);
 }
 
 uint32_t event_scheduler_want_all(struct event_scheduler *a, const char *cause, uint64_t asker)
@@ -270,7 +286,8 @@ uint32_t event_scheduler_want_all(struct event_scheduler *a, const char *cause, 
 		return 0;
 	event_intake_drain(&a->intake, true);
 	for (struct event_process *s = a->intake.subjects.list; s; s = s->next)
-		if (is_alone(a, s) && series_of(a, s) && snapshot_series_want(s->series, cause, NULL, asker))
+		if (is_alone(a, s) && series_of(a, s) &&
+		    snapshot_series_want(s->target.series, cause, NULL, asker))
 			count++;
 	a->look_ns = 0;
 	return count;
@@ -284,14 +301,14 @@ uint32_t event_scheduler_ask(struct event_scheduler *a, pid_t pid, uint64_t aske
 	struct event_process *s = event_processes_find(&a->intake.subjects, pid);
 	a->look_ns = 0;
 	return s && is_alone(a, s) && series_of(a, s) &&
-	    snapshot_series_want(s->series, "heaptap snapshot", NULL, asker);
+	    snapshot_series_want(s->target.series, "heaptap snapshot", NULL, asker);
 }
 
 /* ---- the tick */
 
 static void tend_subject(struct event_scheduler *a, struct event_process *s, uint64_t now_ns)
 {
-	uint64_t interval_ns = a->setup.options->interval_ns;
+	uint64_t interval_ns = a->setup.settings->interval_ns;
 	struct snapshot_series *series = series_of(a, s);
 	char name[16], cause[64];
 	if (!series || series->writing)
@@ -313,7 +330,7 @@ uint64_t event_scheduler_tend(struct event_scheduler *a, uint64_t now_ns)
 {
 	if (!a)
 		return UINT64_MAX;
-	writer_tend(a->writer);
+	writer_tend(a->writer, now_ns);
 	if (a->stopped)
 		return LOOK_NS;
 	event_intake_drain(&a->intake, false);
@@ -337,26 +354,27 @@ static void on_written(void *context, const struct writer_item *item, int error)
 	struct event_scheduler *a = context;
 	const struct event_snapshot *snapshot = (const struct event_snapshot *)item;
 	struct event_process *s = snapshot->subject;
-	size_t keep = a->setup.options->keep * a->setup.options->event_count;
-	bool other = snapshot->kind == SNAPSHOT_EXIT && s->pid != a->command;
-	if (!other || error || a->setup.options->verbosity > 0 || a->others < OTHERS_SAID)
-		event_snapshot_print(snapshot, error, a->setup.options->verbosity);
+	size_t keep = a->setup.settings->keep * a->setup.settings->event_count;
+	bool other = snapshot->base.kind == SNAPSHOT_EXIT && s->target.pid != a->command;
+	if (!other || error || a->setup.settings->verbosity > 0 || a->others < OTHERS_SAID)
+		event_snapshot_print(snapshot, error, a->setup.settings->verbosity);
 	a->others += other;
-	s->series->jobs--;
-	if (snapshot->kind == SNAPSHOT_NUMBERED) {
-		s->series->writing = false;
+	s->target.series->jobs--;
+	if (snapshot->base.kind == SNAPSHOT_NUMBERED) {
+		s->target.series->writing = false;
 		for (size_t i = 0; i < snapshot->sheet_count && !error; i++)
-			if (snapshot->sheets[i].path)
-				snapshot_series_keep(s->series, snapshot->sheets[i].path, NULL, keep);
+			if (snapshot->sheets[i].base.path)
+				snapshot_series_keep(
+				    s->target.series, snapshot->sheets[i].base.path, NULL, keep);
 	} else {
 		a->closing--;
 	}
-	for (uint32_t i = 0; i < snapshot->asker_count && *a->setup.control; i++)
-		control_answer(
-		    *a->setup.control, snapshot->askers[i], s->pid, event_snapshot_path(snapshot), error);
+	for (uint32_t i = 0; i < snapshot->base.asker_count; i++)
+		a->setup.answer(a->setup.context, snapshot->base.askers[i], s->target.pid,
+		    event_snapshot_path(snapshot), error);
 	a->look_ns = 0;
-	if (s->closed && !s->series->jobs)
-		event_processes_remove(&a->intake.subjects, s);
+	if (s->target.closed && !s->target.series->jobs)
+		release(a, s);
 }
 
 void event_scheduler_reap(struct event_scheduler *a, pid_t pid, int status)
@@ -387,24 +405,14 @@ static void drain(void *context)
 	event_intake_drain(&a->intake, true);
 }
 
-void event_scheduler_greet(struct event_scheduler *a, pid_t command, int front_fd, int error)
+int event_scheduler_attach_command(struct event_scheduler *a, pid_t command)
 {
-	char text[256];
-	if (!a && !error)
-		return;
-	if (a)
-		error = counters_attach_waiting(a->counters, command);
+	int error = counters_attach_waiting(a->counters, command);
 	if (!error && !event_processes_add(&a->intake.subjects, command, NULL, clock_now_ns()))
 		error = -ENOMEM;
 	if (!error)
 		a->command = command;
-	snprintf(text, sizeof(text), "no events are sampled: %s%s", strerror(-error),
-	    a ? ""
-	        : error == -EPERM || error == -ENOMEM
-	        ? " (no room for their rings: ulimit -l, kernel.perf_event_mlock_kb)"
-	        : "");
-	front_message_write(
-	    front_fd, error ? FRONT_MESSAGE_FAILED : FRONT_MESSAGE_ATTACHED, command, 0, error ? text : NULL);
+	return error;
 }
 
 void event_scheduler_end(struct event_scheduler *a, int status)
@@ -421,7 +429,7 @@ void event_scheduler_cancel(struct event_scheduler *a)
 		return;
 	struct event_process *s = event_processes_find(&a->intake.subjects, a->command);
 	if (s)
-		event_processes_remove(&a->intake.subjects, s);
+		release(a, s);
 	a->command = 0;
 }
 
@@ -436,38 +444,38 @@ int event_scheduler_attach(struct event_scheduler *a, pid_t pid)
 	struct event_process *s = event_processes_add(&a->intake.subjects, pid, NULL, clock_now_ns());
 	if (!s)
 		return -ENOMEM;
-	event_process_read_maps(s, clock_now_ns(), 0); /* its name is believed only if it is mapped */
+	target_read_maps(&s->target, clock_now_ns(), 0); /* its name is believed only if it is mapped */
 	event_process_look(s);
-	int error = s->pidfd < 0 ? -ESRCH : counters_attach_running(a->counters, pid, drain, a);
+	int error = s->target.pidfd < 0 ? -ESRCH : counters_attach_running(a->counters, pid, drain, a);
 	if (error) {
-		event_processes_remove(&a->intake.subjects, s);
+		release(a, s);
 		return error;
 	}
 	/* It is what the session is about, as a COMMAND would be. */
 	a->command = pid;
 	a->orphan = true;
 	/* Ranges that came since its trackers were on are told of, and told again is no harm. */
-	event_process_read_maps(s, clock_now_ns(), 0);
+	target_read_maps(&s->target, clock_now_ns(), 0);
 	return 0;
 }
 
 struct event_scheduler *event_scheduler_new(const struct event_scheduler_setup *setup, int *error)
 {
-	const struct options *options = setup->options;
-	struct event_scheduler *a = options->event_count ? calloc(1, sizeof(*a)) : NULL;
-	*error = options->event_count ? -ENOMEM : 0;
+	const struct snapshot_settings *settings = setup->settings;
+	struct event_scheduler *a = settings->event_count ? calloc(1, sizeof(*a)) : NULL;
+	*error = settings->event_count ? -ENOMEM : 0;
 	if (!a)
 		return NULL;
 	a->setup = *setup;
 	a->writer = writer_new(on_written, a);
 	if (a->writer)
 		a->counters =
-		    counters_open(options->events, options->event_count, options->stack_bytes, error);
+		    counters_open(settings->events, settings->event_count, settings->stack_bytes, error);
 	a->intake = (struct event_intake){
-	    .events = options->events,
-	    .event_count = options->event_count,
+	    .events = settings->events,
+	    .event_count = settings->event_count,
 	    .counters = a->counters,
-	    .by_thread = options->labels & HEAP_LABEL_THREAD,
+	    .by_thread = settings->labels & HEAP_LABEL_THREAD,
 	    .executed = on_executed,
 	    .context = a,
 	    .subjects = {.modules = setup->modules},
@@ -489,10 +497,12 @@ void event_scheduler_free(struct event_scheduler *a)
 {
 	if (!a)
 		return;
-	if (a->setup.options->verbosity == 0 && a->others > OTHERS_SAID)
+	if (a->setup.settings->verbosity == 0 && a->others > OTHERS_SAID)
 		log_line("and the events of %" PRIu64 " processes more", a->others - OTHERS_SAID);
 	writer_free(a->writer);
 	event_intake_fini(&a->intake);
+	while (a->series)
+		snapshot_series_free(a->series);
 	counters_close(a->counters);
 	free(a);
 }

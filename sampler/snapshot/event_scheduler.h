@@ -9,10 +9,9 @@
 #ifndef SAMPLER_SNAPSHOT_EVENT_SCHEDULER_H
 #define SAMPLER_SNAPSHOT_EVENT_SCHEDULER_H
 
-#include "sampler/session/control.h"
 #include "sampler/perf/event.h"
-#include "sampler/cli/options.h"
 #include "sampler/snapshot/output.h"
+#include "sampler/snapshot/snapshot_settings.h"
 #include "sampler/heap/process.h"
 #include "sampler/heap/registry.h"
 
@@ -25,12 +24,14 @@ struct event_scheduler;
 enum { EVENT_RING_BYTES_LEAST = 128 << 10 };
 
 struct event_scheduler_setup {
-	const struct options *options; /* these are borrowed; options->events are the events */
+	const struct snapshot_settings *settings; /* these are borrowed; settings->events are the events */
 	struct modules *modules;
 	struct output *output;
-	struct control **control;        /* *control NULL: nobody can ask */
 	int epoll_fd;                    /* the rings are added here */
 	const struct registry *registry; /* those whose heap is profiled too; NULL: nobody's */
+	void (*answer)(
+	    void *context, uint64_t asker, pid_t pid, const char *path, int error); /* see scheduler.h */
+	void *context;
 };
 
 /* NULL with *error = -errno; 0: no events are asked for. */
@@ -39,9 +40,8 @@ void event_scheduler_free(struct event_scheduler *scheduler);
 
 /* No scheduler, NULL, is an scheduler without events to all that follow. */
 
-/* COMMAND, before its exec: tells the front ATTACHED or FAILED (sampler/session/front_message.h); FAILED too
- * if there is no scheduler because of an error. */
-void event_scheduler_greet(struct event_scheduler *scheduler, pid_t command, int front_fd, int error);
+/* COMMAND, before its exec. Returns 0 or -errno. */
+int event_scheduler_attach_command(struct event_scheduler *scheduler, pid_t command);
 
 /* Its end, with the wait status. */
 void event_scheduler_end(struct event_scheduler *scheduler, int status);

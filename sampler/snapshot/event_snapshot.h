@@ -11,14 +11,14 @@
 #define SAMPLER_SNAPSHOT_EVENT_SNAPSHOT_H
 
 #include "sampler/perf/counter.h"
+#include "sampler/snapshot/sheet.h"
 #include "sampler/snapshot/snapshot.h"
 #include "sampler/events/event_process.h"
-#include "sampler/snapshot/writer.h"
 
 /* One event's part. */
 struct event_sheet {
+	struct sheet base;         /* first; the path is owned */
 	const struct event *event; /* borrowed */
-	char *path;                /* NULL: not this time */
 	struct event_row *rows;
 	size_t count;
 	struct event_row total;         /* of the rows */
@@ -30,23 +30,18 @@ struct event_sheet {
 };
 
 struct event_snapshot {
-	struct writer_item item; /* first */
+	struct snapshot base; /* first */
 	struct event_process *subject;
-	enum snapshot_kind kind;
-	char cause[512], host[65];
-	uint32_t dump_bytes;
-	bool debuginfod, sync;
-	int64_t unix_ns;
-	uint64_t duration_ns, ring_lost, bad;
+	uint64_t duration_ns, bad;
 	struct event_sheet sheets[EVENTS_MAX];
 	size_t sheet_count;
-	uint64_t askers[SNAPSHOT_ASKERS];
-	uint32_t asker_count;
 };
 
 /* NULL: out of memory. Its item writes every sheet: 0, or -errno of the first that failed. */
 struct event_snapshot *event_snapshot_new(void);
-void event_snapshot_free(struct event_snapshot *snapshot); /* NULL is fine */
+
+/* Where an event's profile goes: takes the path over. */
+void event_snapshot_set_path(struct event_snapshot *snapshot, size_t event, char *path);
 
 /* Says on stderr what was written, or that it was not: exit profiles always but for -q, numbered ones with
  * -v. */

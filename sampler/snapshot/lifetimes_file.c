@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/lifetimes_file.h"
 
-#include "pprof/file.h"
+#include "pprof/json.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,57 +12,41 @@ struct ages {
 	double objects[LIFETIME_CLASSES];
 };
 
-static void print_string(FILE *out, const char *text)
+static void print_classes(struct json *json, const char *name, const double objects[LIFETIME_CLASSES])
 {
-	fputc('"', out);
-	for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-		if (*c == '"' || *c == '\\')
-			fprintf(out, "\\%c", *c);
-		else if (*c < 0x20)
-			fprintf(out, "\\u%04x", *c);
-		else
-			fputc(*c, out);
-	}
-	fputc('"', out);
-}
-
-static void print_classes(FILE *out, const char *name, const double objects[LIFETIME_CLASSES])
-{
-	fprintf(out, ",\"%s\":[", name);
+	json_array(json, name);
 	for (uint32_t i = 0; i < LIFETIME_CLASSES; i++)
-		fprintf(out, "%s%.0f", i ? "," : "", objects[i]);
-	fputc(']', out);
+		json_number(json, NULL, objects[i], 0);
+	json_end(json);
 }
 
-static void print_stack(
-    FILE *out, const struct profile *profile, struct symbolizer *symbolizer, const struct heap_site *site)
+static void print_stack(struct json *json, const struct profile *profile, struct symbolizer *symbolizer,
+    const struct heap_site *site)
 {
 	const uint32_t *locations;
-	size_t depth = symbolizer_stack(symbolizer, site->stack, site->mapped, &locations), frames = 0;
-	fputs("{\"stack\":[", out);
+	size_t depth = symbolizer_stack(symbolizer, site->stack, site->mapped, &locations);
+	json_array(json, "stack");
 	for (size_t i = 0; i < depth; i++) {
 		const struct profile_location location = profile_location(profile, locations[i]);
-		for (size_t l = 0; l < location.line_count; l++) {
-			fputs(frames++ ? "," : "", out);
-			print_string(out, profile_function(profile, location.lines[l].function).name);
-		}
+		char address[32];
+		for (size_t l = 0; l < location.line_count; l++)
+			json_text(json, NULL, profile_function(profile, location.lines[l].function).name);
+		snprintf(address, sizeof(address), "0x%" PRIx64, location.address);
 		if (location.line_count == 0)
-			fprintf(out, "%s\"0x%" PRIx64 "\"", frames++ ? "," : "", location.address);
+			json_text(json, NULL, address);
 	}
-	fputc(']', out);
+	json_end(json);
 }
 
 /* Ages of the live blocks by site. NULL: out of memory. */
-static struct ages *read_ages(const struct snapshot *s)
+static struct ages *read_ages(const struct heap *heap, const struct live_scan *scan)
 {
-	const struct heap *heap = s->process->heap;
 	struct ages *ages = calloc((size_t)heap_site_count(heap) + 1, sizeof(*ages));
-	for (size_t i = 0; ages && i < s->live_scan.count; i++) {
-		const struct live_scan_block *block = &s->live_scan.blocks[i];
+	for (size_t i = 0; ages && i < scan->count; i++) {
+		const struct live_scan_block *block = &scan->blocks[i];
 		uint32_t site = heap_site_of(heap, block->number, block->slot.seq);
-		uint64_t age_ns = s->live_scan.now_ns > block->slot.sample.time_ns
-		    ? s->live_scan.now_ns - block->slot.sample.time_ns
-		    : 0;
+		uint64_t age_ns =
+		    scan->now_ns > block->slot.sample.time_ns ? scan->now_ns - block->slot.sample.time_ns : 0;
 		if (!block->live || site == HEAP_NO_SITE)
 			continue;
 		struct weight weight =
@@ -74,50 +57,54 @@ static struct ages *read_ages(const struct snapshot *s)
 	return ages;
 }
 
-static void print_all(FILE *out, const struct snapshot *s, const struct profile *profile,
-    struct symbolizer *symbolizer, const struct ages *ages)
+static void print_site(struct json *json, const struct lifetimes_input *input, const struct heap_site *site,
+    const struct ages *ages)
 {
-	const struct heap *heap = s->process->heap;
-	fputs("{\"classes\":[", out);
+	json_object(json, NULL);
+	print_stack(json, input->profile, input->symbolizer, site);
+	print_classes(json, "freed", site->lifetime.objects);
+	print_classes(json, "live", ages->objects);
+	json_integer(json, "freed_samples", (int64_t)site->lifetime.samples);
+	json_number(json, "freed_bytes", site->lifetime.bytes, 0);
+	json_number(json, "temporary", site->lifetime.temporary_objects, 0);
+	json_number(json, "other_thread", site->lifetime.other_thread_objects, 0);
+	json_end(json);
+}
+
+static void print_all(FILE *out, const struct lifetimes_input *input, const struct ages *ages)
+{
+	const struct heap *heap = input->heap;
+	struct json json = {.out = out, .lines = true};
+	json_object(&json, NULL);
+	json_array(&json, "classes");
 	for (uint32_t i = 0; i < LIFETIME_CLASSES; i++)
-		fprintf(out, "%s\"%s\"", i ? "," : "", lifetime_class_name(i));
-	fprintf(out, "],\"temporary_ns\":%" PRIu64 ",\"frees_missing\":%" PRIu64 "}\n",
-	    lifetime_temporary_ns(), s->frees_lost + s->process->counters.frees_unknown);
+		json_text(&json, NULL, lifetime_class_name(i));
+	json_end(&json);
+	json_integer(&json, "temporary_ns", (int64_t)lifetime_temporary_ns());
+	json_integer(&json, "frees_missing", (int64_t)input->frees_missing);
+	json_end(&json);
 	for (uint32_t i = 0; i < heap_site_count(heap); i++) {
 		const struct heap_site *site = heap_site(heap, i);
 		bool alive = false;
 		for (uint32_t c = 0; c < LIFETIME_CLASSES; c++)
 			alive = alive || ages[i].objects[c] > 0;
-		if (!alive && !site->lifetime.samples)
-			continue;
-		print_stack(out, profile, symbolizer, site);
-		print_classes(out, "freed", site->lifetime.objects);
-		print_classes(out, "live", ages[i].objects);
-		fprintf(out,
-		    ",\"freed_samples\":%" PRIu64
-		    ",\"freed_bytes\":%.0f,\"temporary\":%.0f,\"other_thread\":%.0f}\n",
-		    site->lifetime.samples, site->lifetime.bytes, site->lifetime.temporary_objects,
-		    site->lifetime.other_thread_objects);
+		if (alive || site->lifetime.samples)
+			print_site(&json, input, site, &ages[i]);
 	}
 }
 
-int lifetimes_file_write(
-    const struct snapshot *s, const struct profile *profile, struct symbolizer *symbolizer)
+char *lifetimes_file_print(const struct lifetimes_input *input, size_t *bytes)
 {
 	char *text = NULL;
-	size_t bytes;
-	struct ages *ages = read_ages(s);
-	FILE *out = ages ? open_memstream(&text, &bytes) : NULL;
-	if (!out) {
-		free(ages);
-		return -ENOMEM;
+	struct ages *ages = read_ages(input->heap, input->live_scan);
+	FILE *out = ages ? open_memstream(&text, bytes) : NULL;
+	if (out) {
+		print_all(out, input, ages);
+		if (fclose(out) != 0) {
+			free(text);
+			text = NULL;
+		}
 	}
-	print_all(out, s, profile, symbolizer, ages);
-	int error = fclose(out) == 0 ? 0 : -ENOMEM;
-	if (!error)
-		error = file_publish(
-		    s->lifetimes_path, text, bytes, 0600, FILE_MKDIR | (s->sync ? FILE_FSYNC : 0));
-	free(text);
 	free(ages);
-	return error;
+	return text;
 }

@@ -14,12 +14,20 @@
 #define SAMPLER_SNAPSHOT_LIFETIMES_FILE_H
 
 #include "pprof/profile.h"
+#include "sampler/heap/heap.h"
+#include "sampler/region/live_scan.h"
 #include "sampler/snapshot/symbolizer.h"
-#include "sampler/snapshot/snapshot.h"
 
-/* Publishes snapshot->lifetimes_path with the names that the snapshot's profile has got. Returns 0 or -errno.
- * */
-int lifetimes_file_write(
-    const struct snapshot *snapshot, const struct profile *profile, struct symbolizer *symbolizer);
+struct lifetimes_input {
+	const struct heap *heap;
+	const struct live_scan *live_scan; /* for the ages of what lives */
+	uint64_t frees_missing;
+	/* of the same snapshot: has the names */
+	const struct profile *profile;
+	struct symbolizer *symbolizer;
+};
+
+/* The file's text, which the caller frees; NULL: out of memory. */
+char *lifetimes_file_print(const struct lifetimes_input *input, size_t *bytes);
 
 #endif

@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { TAKEN_NAMES = 1000 }; /* tried, one after another, for one profile */
+
 struct output_used {
 	struct used_name {
 		uint64_t hash; /* 0: free */
@@ -294,6 +296,51 @@ static uint64_t *used_next(struct output_used *used, const char *name)
 	return &slot->next;
 }
 
+/* Does something stand there that a profile cannot replace: a FIFO, or another user's file in a folder such as
+ * /tmp? */
+static bool is_taken(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char folder[PATH_MAX] = ".";
+	struct stat status, around;
+
+	if (lstat(path, &status) != 0 || S_ISCHR(status.st_mode))
+		return false;
+	if (!S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode))
+		return true;
+	if (geteuid() == 0 || status.st_uid == geteuid())
+		return false;
+	if (slash)
+		snprintf(folder, sizeof(folder), "%.*s", slash == path ? 1 : (int)(slash - path), path);
+	return stat(folder, &around) == 0 && (around.st_mode & S_ISVTX) && around.st_uid != geteuid();
+}
+
+/* The name itself, or the next number of it that this run has not given out. */
+static int next_name(struct output_used *used, const char *plain, char *path, size_t path_bytes)
+{
+	for (;;) {
+		uint64_t *next = used_next(used, plain);
+		uint64_t number = next ? (*next)++ : 0;
+		int ret;
+
+		if (!next)
+			return -ENOMEM;
+		if (number == 1)
+			return snprintf(path, path_bytes, "%s", plain) < (int)path_bytes ? 0 : -ENAMETOOLONG;
+		ret = output_number(plain, (unsigned int)number, path, path_bytes);
+		if (ret)
+			return ret;
+		/* "x-2" may have been given out under its own name. */
+		next = used_next(used, path);
+		if (!next)
+			return -ENOMEM;
+		if (*next == 1) {
+			*next = 2;
+			return 0;
+		}
+	}
+}
+
 int output_claim(struct output *output, const struct output_facts *facts, char *path, size_t path_bytes)
 {
 	char plain[PATH_MAX], tagless[PATH_MAX];
@@ -305,25 +352,12 @@ int output_claim(struct output *output, const struct output_facts *facts, char *
 		ret = output_word(tagless, facts->snapshot, plain, sizeof(plain));
 	}
 
-	while (!ret) {
-		uint64_t *next = used_next(output->used, plain);
-		uint64_t number = next ? (*next)++ : 0;
-
-		if (!next)
-			return -ENOMEM;
-		if (number == 1)
-			return snprintf(path, path_bytes, "%s", plain) < (int)path_bytes ? 0 : -ENAMETOOLONG;
-		ret = output_number(plain, (unsigned int)number, path, path_bytes);
-		if (ret)
-			break;
-		/* "x-2" may have been given out under its own name. */
-		next = used_next(output->used, path);
-		if (!next)
-			return -ENOMEM;
-		if (*next == 1) {
-			*next = 2;
-			return 0;
-		}
+	for (int tries = 0; !ret; tries++) {
+		ret = next_name(output->used, plain, path, path_bytes);
+		if (ret || !is_taken(path))
+			return ret;
+		if (tries == TAKEN_NAMES) /* somebody wants us to write nothing here */
+			ret = -EEXIST;
 	}
 	return ret;
 }

@@ -62,7 +62,8 @@ void output_fini(struct output *output);
 /*
  * Gives out the name for one file; every call claims a new one. A pattern without %n is the name of the exit
  * profile; any other snapshot's name is then put before its extension: heap.pb.gz, heap-0001.pb.gz,
- * heap-peak.pb.gz. Files of earlier runs are not looked at: they may be replaced. Memory: 16 bytes per name
+ * heap-peak.pb.gz. Files of earlier runs may be replaced; what cannot be (a FIFO, another
+ * user's file in a sticky folder) is passed over, as a name given out before is. Memory: 16 bytes per name
  * ever given out.
  */
 int output_claim(struct output *output, const struct output_facts *facts, char *path, size_t path_bytes);

@@ -3,7 +3,7 @@
 
 #include "sampler/linux/clock.h"
 #include "sampler/terminal/log_line.h"
-#include "sampler/snapshot/snapshot_series.h"
+#include "sampler/snapshot/heap_snapshot.h"
 #include "sampler/snapshot/summary.h"
 #include "sampler/snapshot/writer.h"
 
@@ -35,6 +35,7 @@ struct scheduler {
 	uint32_t closing; /* processes whose exit profile is not on disk yet */
 	uint64_t failed;  /* snapshots since one was written */
 	int error;        /* of the last that failed */
+	struct snapshot_series *series;
 };
 
 /* ---- names */
@@ -52,11 +53,13 @@ static void make_jsonl(char *path, size_t path_bytes)
 static int claim(
     struct scheduler *a, const struct process *process, const char *name, char *path, size_t path_bytes)
 {
-	const struct output_facts facts = {
-	    .program = process->title, .pid = process->pid, .snapshot = name, .seconds = time(NULL)};
+	const struct output_facts facts = {.program = process->target.title,
+	    .pid = process->target.pid,
+	    .snapshot = name,
+	    .seconds = time(NULL)};
 	int error = output_claim(a->setup.output, &facts, path, path_bytes);
 	if (error)
-		log_line("no name for a profile of pid %d: %s", (int)process->pid, strerror(-error));
+		log_line("no name for a profile of pid %d: %s", (int)process->target.pid, strerror(-error));
 	return error;
 }
 
@@ -94,29 +97,29 @@ static void describe_trouble(const struct process *process, const struct snapsho
 		    at ? "; " : "", (double)paused_ns / 1e9, paused ? " and is now" : "");
 }
 
-static void add_peak(struct scheduler *a, struct snapshot *s, struct snapshot_series *series,
+static void add_peak(struct scheduler *a, struct heap_snapshot *s, struct snapshot_series *series,
     const struct live_scan *live_scan)
 {
 	const struct heap *heap = s->process->heap;
 	if (!live_scan->peak_order ||
-	    (s->kind == SNAPSHOT_NUMBERED && live_scan->peak_order == series->peak_written) ||
+	    (s->base.kind == SNAPSHOT_NUMBERED && live_scan->peak_order == series->peak_written) ||
 	    heap_view_make(&s->peak, HEAP_VIEW_PEAK, heap, live_scan) != 0)
 		return;
 	series->peak_written = live_scan->peak_order;
 	s->peak_path = standing_path(a, s->process, "peak", false, &series->peak_path);
-	s->peak_unix_ns = s->unix_ns - (int64_t)(live_scan->now_ns - live_scan->peak_ns);
+	s->peak_unix_ns = s->base.unix_ns - (int64_t)(live_scan->now_ns - live_scan->peak_ns);
 	s->peak_missing = live_scan->peak_missing;
 }
 
 /* The difference to the last periodic snapshot, beside this one. */
 static void add_delta(
-    struct scheduler *a, struct snapshot *s, const char *name, const struct live_scan *live_scan)
+    struct scheduler *a, struct heap_snapshot *s, const char *name, const struct live_scan *live_scan)
 {
 	struct heap *heap = s->process->heap;
 	uint64_t since_ns = heap_last_mark(heap)->time_ns;
 	char delta_name[96], path[PATH_MAX];
 	if (!since_ns)
-		since_ns = s->process->start_ns;
+		since_ns = s->process->target.start_ns;
 	snprintf(delta_name, sizeof(delta_name), "%s-delta", name);
 	s->delta_ns = live_scan->now_ns > since_ns ? live_scan->now_ns - since_ns : 1;
 	if (heap_view_make(&s->delta, HEAP_VIEW_DELTA, heap, live_scan) == 0 &&
@@ -125,10 +128,10 @@ static void add_delta(
 	heap_mark(heap, live_scan->counted, live_scan->now_ns);
 }
 
-static int add_views(
-    struct scheduler *a, struct snapshot *s, struct snapshot_series *series, const char *name, bool periodic)
+static int add_views(struct scheduler *a, struct heap_snapshot *s, struct snapshot_series *series,
+    const char *name, bool periodic)
 {
-	const struct options *options = a->setup.options;
+	const struct snapshot_settings *settings = a->setup.settings;
 	struct process *process = s->process;
 	struct live_scan live_scan;
 	int error = live_scan_take(&live_scan, process->image->region, process->place);
@@ -140,17 +143,19 @@ static int add_views(
 		live_scan_fini(&live_scan);
 		return error;
 	}
-	s->unix_ns = clock_unix_ns();
+	s->base.unix_ns = clock_unix_ns();
 	s->frees_lost = process->image->frees_lost;
 	add_peak(a, s, series, &live_scan);
-	if (options->delta && periodic)
+	if (settings->delta && periodic)
 		add_delta(a, s, name, &live_scan);
-	if (options->timeline) {
+	if (settings->timeline) {
 		timeline_note(&series->timeline, region_place(process->image->region, process->place),
-		    process->finished ? 0 : process->pid, s->view.lost_alloc.samples, live_scan.now_ns, true);
+		    process->target.closed ? 0 : process->target.pid, s->view.lost_alloc.samples,
+		    live_scan.now_ns, true);
+		s->timeline = &series->timeline;
 		s->timeline_path = standing_path(a, process, "timeline", true, &series->timeline_path);
 	}
-	if (options->lifetimes)
+	if (settings->lifetimes)
 		s->lifetimes_path = standing_path(a, process, "lifetimes", true, &series->lifetimes_path);
 	describe_trouble(process, series, live_scan.now_ns, s->trouble, sizeof(s->trouble));
 	if (!s->lifetimes_path)
@@ -160,34 +165,35 @@ static int add_views(
 }
 
 /* `name`: of the file, and the first word of the comment. */
-static struct snapshot *take(struct scheduler *a, struct process *process, enum snapshot_kind kind,
+static struct heap_snapshot *take(struct scheduler *a, struct process *process, enum snapshot_kind kind,
     const char *name, const char *cause, bool periodic)
 {
-	struct snapshot_series *series = process->series;
-	struct snapshot *s = snapshot_new();
+	struct snapshot_series *series = process->target.series;
+	struct heap_snapshot *s = heap_snapshot_new();
 	if (!s)
 		return NULL;
+	s->base.target = &process->target;
 	s->process = process;
-	s->kind = kind;
+	s->base.kind = kind;
 	s->period_bytes = a->period_bytes;
-	s->item.detail = (int)a->setup.options->symbols;
-	s->debuginfod = a->setup.options->debuginfod;
-	s->sync = a->setup.options->sync;
-	snprintf(s->cause, sizeof(s->cause), "%s, %s", name, cause);
-	snprintf(s->host, sizeof(s->host), "%s", a->setup.output->host);
+	s->base.item.detail = a->setup.settings->detail;
+	s->base.debuginfod = a->setup.settings->debuginfod;
+	s->base.sink = a->setup.settings->sink;
+	snprintf(s->base.cause, sizeof(s->base.cause), "%s, %s", name, cause);
+	snprintf(s->base.host, sizeof(s->base.host), "%s", a->setup.output->host);
 	a->setup.describe(a->setup.context, s->session, sizeof(s->session));
 	if (claim(a, process, name, s->path, sizeof(s->path)) != 0 ||
 	    add_views(a, s, series, name, periodic) != 0) {
-		snapshot_free(s);
+		s->base.item.discard(&s->base.item);
 		return NULL;
 	}
 	return s;
 }
 
-static void hand_over_askers(struct snapshot_series *series, struct snapshot *s)
+static void hand_over_askers(struct snapshot_series *series, struct heap_snapshot *s)
 {
-	memcpy(s->askers, series->askers, sizeof(s->askers));
-	s->asker_count = series->asker_count;
+	memcpy(s->base.askers, series->askers, sizeof(s->base.askers));
+	s->base.asker_count = series->asker_count;
 	series->asker_count = 0;
 	series->wanted = false;
 }
@@ -195,24 +201,24 @@ static void hand_over_askers(struct snapshot_series *series, struct snapshot *s)
 static void take_numbered(
     struct scheduler *a, struct process *process, const char *cause, const char *word, bool periodic)
 {
-	struct snapshot_series *series = process->series;
+	struct snapshot_series *series = process->target.series;
 	char name[96];
 	snprintf(name, sizeof(name), word && word[0] ? "%04" PRIu32 "-%s" : "%04" PRIu32, series->next, word);
 	for (char *slash = name; (slash = strchr(slash, '/'));)
 		*slash = '_'; /* else only what follows the last one would be left of it */
-	struct snapshot *s = take(a, process, SNAPSHOT_NUMBERED, name, cause, periodic);
+	struct heap_snapshot *s = take(a, process, SNAPSHOT_NUMBERED, name, cause, periodic);
 	if (!s) {
 		series->failed++;
-		log_line("out of memory: no snapshot of pid %d", (int)process->pid);
+		log_line("out of memory: no snapshot of pid %d", (int)process->target.pid);
 		return;
 	}
-	s->number = series->next++;
-	s->item.urgent = !periodic;
+	series->next++;
+	s->base.item.urgent = !periodic;
 	if (!periodic)
 		hand_over_askers(series, s);
 	series->writing = process->shown = true;
 	series->jobs++;
-	writer_submit(a->writer, &s->item);
+	writer_submit(a->writer, &s->base.item);
 	event_scheduler_take(a->setup.events, process, name, cause);
 }
 
@@ -220,9 +226,13 @@ static void take_numbered(
 
 static struct snapshot_series *series_of(struct scheduler *a, struct process *process)
 {
-	if (!process->series)
-		process->series = snapshot_series_new(process->start_ns + a->setup.options->interval_ns);
-	return process->series;
+	if (!process->target.series) {
+		process->target.series =
+		    snapshot_series_new(process->target.start_ns + a->setup.settings->interval_ns);
+		if (process->target.series)
+			snapshot_series_enlist(process->target.series, &a->series);
+	}
+	return process->target.series;
 }
 
 static void want(
@@ -261,7 +271,7 @@ static void answer_program(struct process *process, const struct snapshot_series
 
 static bool is_ours(const struct process *process)
 {
-	return process && process->watched && !process->finished;
+	return process && process->watched && !process->target.closed;
 }
 
 uint32_t scheduler_want_all(struct scheduler *a, const char *cause, uint64_t asker)
@@ -285,7 +295,7 @@ uint32_t scheduler_ask(struct scheduler *a, pid_t pid, uint64_t asker)
 		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
 			struct process *process = image->process[i];
 			struct snapshot_series *series =
-			    is_ours(process) && process->pid == pid && process->pidfd >= 0
+			    is_ours(process) && process->target.pid == pid && process->target.pidfd >= 0
 			    ? series_of(a, process)
 			    : NULL;
 			if (!series || !snapshot_series_want(series, cause, NULL, asker))
@@ -301,24 +311,24 @@ uint32_t scheduler_ask(struct scheduler *a, pid_t pid, uint64_t asker)
 static void refresh(
     struct scheduler *a, struct process *process, struct snapshot_series *series, uint64_t now_ns)
 {
-	const struct options *options = a->setup.options;
-	if (process->pidfd < 0 || (series->refreshed_ns && now_ns - series->refreshed_ns < REFRESH_NS))
+	const struct snapshot_settings *settings = a->setup.settings;
+	if (process->target.pidfd < 0 || (series->refreshed_ns && now_ns - series->refreshed_ns < REFRESH_NS))
 		return;
 	series->refreshed_ns = now_ns;
-	oom_watch_update(&series->death, process->pid);
-	if (process->threads)
-		threads_read(process->threads, process->pid);
-	if (options->timeline) {
+	oom_watch_update(&series->death, process->target.pid);
+	if (process->target.threads)
+		threads_read(process->target.threads, process->target.pid);
+	if (settings->timeline) {
 		uint64_t taken = process_samples(process), arrived = heap_total(process->heap).samples;
 		timeline_note(&series->timeline, region_place(process->image->region, process->place),
-		    process->pid, taken > arrived ? taken - arrived : 0, now_ns, false);
+		    process->target.pid, taken > arrived ? taken - arrived : 0, now_ns, false);
 	}
 }
 
 static void tend_interval(
     struct scheduler *a, struct process *process, struct snapshot_series *series, uint64_t now_ns)
 {
-	uint64_t interval_ns = a->setup.options->interval_ns;
+	uint64_t interval_ns = a->setup.settings->interval_ns;
 	char cause[64];
 	if (snapshot_series_look(series, interval_ns, now_ns) == SNAPSHOT_SERIES_NOT_DUE)
 		return;
@@ -345,7 +355,7 @@ static void tend_process(struct scheduler *a, struct process *process, uint64_t 
 		answer_program(process, series);
 	}
 	tend_interval(a, process, series, now_ns);
-	uint64_t due_ns = a->setup.options->interval_ns && !series->writing ? series->due_ns : UINT64_MAX;
+	uint64_t due_ns = a->setup.settings->interval_ns && !series->writing ? series->due_ns : UINT64_MAX;
 	if (due_ns < now_ns + 1000000)
 		due_ns = now_ns + 1000000; /* waits for the writer */
 	if (due_ns < a->due_ns)
@@ -364,7 +374,7 @@ static bool requests_changed(const struct scheduler *a, struct image *image)
 uint64_t scheduler_tend(struct scheduler *a, uint64_t now_ns, uint64_t period_bytes)
 {
 	a->period_bytes = period_bytes;
-	writer_tend(a->writer);
+	writer_tend(a->writer, now_ns);
 	/* what a process was before it may have ended soon */
 	if (a->setup.registry->arrivals != a->arrivals_seen)
 		a->look_ns = 0;
@@ -389,10 +399,10 @@ static void describe_end(
     const struct process *process, const struct snapshot_series *series, char *text, size_t text_bytes)
 {
 	char end[64];
-	summary_end(process->end, process->status, end, sizeof(end));
+	summary_end(process->target.end, process->target.status, end, sizeof(end));
 	int at = snprintf(text, text_bytes, "the process %s", end);
-	if (process->end != PROCESS_EXITED || !WIFSIGNALED(process->status) ||
-	    WTERMSIG(process->status) != SIGKILL)
+	if (process->target.end != TARGET_EXITED || !WIFSIGNALED(process->target.status) ||
+	    WTERMSIG(process->target.status) != SIGKILL)
 		return;
 	int64_t kills = oom_watch_kills(&series->death);
 	const char *cgroup = series->death.cgroup;
@@ -407,6 +417,8 @@ static void describe_end(
 static void release(struct scheduler *a, struct process *process)
 {
 	a->closing--;
+	snapshot_series_free(process->target.series);
+	process->target.series = NULL;
 	registry_release(a->setup.registry, process);
 }
 
@@ -414,38 +426,44 @@ void scheduler_close(struct scheduler *a, struct process *process)
 {
 	struct snapshot_series *series = series_of(a, process);
 	char cause[400] = "";
+	bool last_of_command = process->command && process->target.end != TARGET_EXEC;
 	a->closing++;
-	if (process->end == PROCESS_GONE &&
-	    exit_status_read(process->pidfd, process->pid, &process->status) == 0)
-		process->end = PROCESS_EXITED;
+	if (process_samples(process) == 0 && process->counters.taken == 0 && !last_of_command &&
+	    !process->shown) {
+		release(a, process);
+		return;
+	}
+	if (process->target.end == TARGET_GONE &&
+	    exit_status_read(process->target.pidfd, process->target.pid, &process->target.status) == 0)
+		process->target.end = TARGET_EXITED;
 	if (series)
 		describe_end(process, series, cause, sizeof(cause));
-	struct snapshot *s = series ? take(a, process, SNAPSHOT_EXIT, "exit", cause, false) : NULL;
+	struct heap_snapshot *s = series ? take(a, process, SNAPSHOT_EXIT, "exit", cause, false) : NULL;
 	if (!s) {
-		log_line("out of memory: no profile of pid %d", (int)process->pid);
+		log_line("out of memory: no profile of pid %d", (int)process->target.pid);
 		if (!series || !series->jobs)
 			release(a, process);
 		return;
 	}
-	s->item.urgent = process->command;
+	s->base.item.urgent = process->command;
 	hand_over_askers(series, s);
 	series->jobs++;
-	writer_submit(a->writer, &s->item);
+	writer_submit(a->writer, &s->base.item);
 }
 
 /* ---- what the writer has done */
 
-static void report(struct scheduler *a, const struct snapshot *s, int error)
+static void report(struct scheduler *a, const struct heap_snapshot *s, int error)
 {
-	int verbosity = a->setup.options->verbosity;
-	bool ended = s->kind == SNAPSHOT_EXIT && verbosity >= 0, other = ended && !s->process->command;
+	int verbosity = a->setup.settings->verbosity;
+	bool ended = s->base.kind == SNAPSHOT_EXIT && verbosity >= 0, other = ended && !s->process->command;
 	if (ended && (!other || error || verbosity > 0 || a->others < OTHERS_SAID))
 		summary_print(s, error);
 	else if (!ended && error && error != a->error) /* the same once more is counted, not said */
 		log_line(
 		    "profile not written: %s: %s; the next snapshot tries again", s->path, strerror(-error));
 	else if (!error && verbosity > 0)
-		log_line("pid %d: snapshot %s: %s", (int)s->process->pid, s->cause, s->path);
+		log_line("pid %d: snapshot %s: %s", (int)s->process->target.pid, s->base.cause, s->path);
 	a->others += other;
 	if (error) {
 		a->failed++;
@@ -458,22 +476,22 @@ static void report(struct scheduler *a, const struct snapshot *s, int error)
 
 static void on_written(void *context, const struct writer_item *item, int error)
 {
-	const struct snapshot *s = (const struct snapshot *)item;
+	const struct heap_snapshot *s = (const struct heap_snapshot *)item;
 	struct scheduler *a = context;
 	struct process *process = s->process;
-	struct snapshot_series *series = process->series;
+	struct snapshot_series *series = process->target.series;
 	report(a, s, error);
 	series->jobs--;
 	series->failed += error != 0;
-	if (s->kind == SNAPSHOT_NUMBERED) {
+	if (s->base.kind == SNAPSHOT_NUMBERED) {
 		series->writing = false;
 		if (!error)
-			snapshot_series_keep(series, s->path, s->delta_path, a->setup.options->keep);
+			snapshot_series_keep(series, s->path, s->delta_path, a->setup.settings->keep);
 	}
-	for (uint32_t i = 0; i < s->asker_count; i++)
-		control_answer(a->setup.control, s->askers[i], process->pid, s->path, error);
+	for (uint32_t i = 0; i < s->base.asker_count; i++)
+		a->setup.answer(a->setup.context, s->base.askers[i], process->target.pid, s->path, error);
 	a->look_ns = 0;
-	if (process->finished && !series->jobs)
+	if (process->target.closed && !series->jobs)
 		release(a, process);
 }
 
@@ -493,7 +511,7 @@ struct scheduler *scheduler_new(const struct scheduler_setup *setup)
 	if (!a)
 		return NULL;
 	a->setup = *setup;
-	a->period_bytes = setup->options->period_bytes;
+	a->period_bytes = setup->settings->period_bytes;
 	a->writer = writer_new(on_written, a);
 	if (a->writer)
 		return a;
@@ -506,10 +524,12 @@ void scheduler_free(struct scheduler *a)
 	if (!a)
 		return;
 	writer_free(a->writer);
+	while (a->series)
+		snapshot_series_free(a->series);
 	free(a);
 }
 
 uint64_t scheduler_unsaid(const struct scheduler *a)
 {
-	return a->setup.options->verbosity == 0 && a->others > OTHERS_SAID ? a->others - OTHERS_SAID : 0;
+	return a->setup.settings->verbosity == 0 && a->others > OTHERS_SAID ? a->others - OTHERS_SAID : 0;
 }

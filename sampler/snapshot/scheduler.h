@@ -14,10 +14,9 @@
 #ifndef SAMPLER_SNAPSHOT_SCHEDULER_H
 #define SAMPLER_SNAPSHOT_SCHEDULER_H
 
-#include "sampler/session/control.h"
 #include "sampler/snapshot/event_scheduler.h"
-#include "sampler/cli/options.h"
 #include "sampler/snapshot/output.h"
+#include "sampler/snapshot/snapshot_settings.h"
 #include "sampler/heap/registry.h"
 
 #include <sys/types.h>
@@ -25,12 +24,13 @@
 struct scheduler;
 
 struct scheduler_setup {
-	const struct options *options; /* these four are borrowed */
+	const struct snapshot_settings *settings; /* these three are borrowed */
 	struct registry *registry;
 	struct output *output;
-	struct control *control; /* NULL: nobody can ask */
 	/* A line about the session for every profile. */
 	void (*describe)(void *context, char *text, size_t text_bytes);
+	/* A snapshot that `asker` waits for is complete, or cannot be written (-errno). */
+	void (*answer)(void *context, uint64_t asker, pid_t pid, const char *path, int error);
 	struct event_scheduler *events; /* borrowed; takes its own with each numbered one; NULL: none */
 	void *context;
 };

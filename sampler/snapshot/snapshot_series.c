@@ -20,10 +20,23 @@ struct snapshot_series *snapshot_series_new(uint64_t first_due_ns)
 	return series;
 }
 
+void snapshot_series_enlist(struct snapshot_series *series, struct snapshot_series **list)
+{
+	series->next_series = *list;
+	series->link = list;
+	if (*list)
+		(*list)->link = &series->next_series;
+	*list = series;
+}
+
 void snapshot_series_free(struct snapshot_series *series)
 {
 	if (!series)
 		return;
+	if (series->link)
+		*series->link = series->next_series;
+	if (series->next_series)
+		series->next_series->link = series->link;
 	for (size_t i = 0; i < series->kept_count; i++) {
 		free(series->kept[i].path);
 		free(series->kept[i].delta_path);
@@ -95,9 +108,4 @@ int snapshot_series_keep(
 		memmove(&series->kept[0], &series->kept[1], --series->kept_count * sizeof(series->kept[0]));
 	}
 	return 0;
-}
-
-const struct timeline *snapshot_series_timeline(const struct snapshot_series *series)
-{
-	return &series->timeline;
 }

@@ -11,13 +11,16 @@
 #define SAMPLER_SNAPSHOT_SNAPSHOT_SERIES_H
 
 #include "sampler/linux/exit_status.h"
-#include "sampler/snapshot/snapshot.h"
 #include "sampler/snapshot/timeline.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { SNAPSHOT_ASKERS = 8 }; /* who can wait for one snapshot */
+
 struct snapshot_series {
+	/* all series of a scheduler, which makes and frees them */
+	struct snapshot_series *next_series, **link;
 	uint32_t next;   /* number, from 1 */
 	uint64_t due_ns; /* of the next periodic one; monotonic */
 	bool writing;    /* a numbered one is in the writer */
@@ -46,7 +49,10 @@ struct snapshot_series {
 
 /* first_due_ns: of the first periodic snapshot. NULL: out of memory. */
 struct snapshot_series *snapshot_series_new(uint64_t first_due_ns);
-void snapshot_series_free(struct snapshot_series *series); /* NULL is fine */
+void snapshot_series_free(struct snapshot_series *series); /* NULL is fine; leaves its list */
+
+/* Puts a new series at the head of a list. */
+void snapshot_series_enlist(struct snapshot_series *series, struct snapshot_series **list);
 
 /* Is the periodic snapshot due? Steps over what cannot be made up for: `skipped`. interval_ns 0: never. */
 enum snapshot_series_due {
@@ -67,7 +73,5 @@ bool snapshot_series_want(
 /* A numbered snapshot is on disk: removes what is more than `keep` (0: all stay). Returns 0 or -ENOMEM. */
 int snapshot_series_keep(
     struct snapshot_series *series, const char *path, const char *delta_path, size_t keep);
-
-const struct timeline *snapshot_series_timeline(const struct snapshot_series *series);
 
 #endif

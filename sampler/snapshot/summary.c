@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/summary.h"
 
+#include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"
 
 #include <inttypes.h>
@@ -12,21 +13,17 @@
 
 const char *summary_bytes(double bytes, char *text, size_t text_bytes)
 {
-	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-	size_t unit = 0;
-	while (bytes >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0])) {
-		bytes /= 1024;
-		unit++;
-	}
-	snprintf(text, text_bytes, unit == 0 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
+	char amount[AMOUNT_BYTES];
+
+	snprintf(text, text_bytes, "%s", amount_bytes(bytes, amount));
 	return text;
 }
 
-void summary_end(enum process_end end, int status, char *text, size_t text_bytes)
+void summary_end(enum target_end end, int status, char *text, size_t text_bytes)
 {
 	const char *name;
 	switch (end) {
-	case PROCESS_EXITED:
+	case TARGET_EXITED:
 		if (WIFEXITED(status)) {
 			snprintf(text, text_bytes, "exited with status %d", WEXITSTATUS(status));
 		} else {
@@ -34,10 +31,10 @@ void summary_end(enum process_end end, int status, char *text, size_t text_bytes
 			snprintf(text, text_bytes, "was killed by SIG%s", name ? name : "?");
 		}
 		break;
-	case PROCESS_EXEC:
+	case TARGET_EXEC:
 		snprintf(text, text_bytes, "executed another program");
 		break;
-	case PROCESS_GONE:
+	case TARGET_GONE:
 		snprintf(text, text_bytes, "has ended");
 		break;
 	default:
@@ -54,7 +51,7 @@ static void print_estimate(
 	    summary_bytes(bytes_error, error, sizeof(error)), objects, objects_error);
 }
 
-static void print_samples(const struct snapshot *s)
+static void print_samples(const struct heap_snapshot *s)
 {
 	const struct region_place *place = region_place(s->process->image->region, s->process->place);
 	const struct process_counters *c = &s->process->counters;
@@ -84,13 +81,13 @@ static void print_peak(const struct region_place *place)
 	print_estimate("peak", bytes, sqrt(variance), objects, sqrt(objects_variance));
 }
 
-void summary_print(const struct snapshot *s, int error)
+void summary_print(const struct heap_snapshot *s, int error)
 {
 	const struct process *process = s->process;
 	const struct region_place *place = region_place(process->image->region, process->place);
 	char end[64];
-	summary_end(process->end, process->status, end, sizeof(end));
-	log_line("%s (pid %d) %s", process->title, (int)process->pid, end);
+	summary_end(process->target.end, process->target.status, end, sizeof(end));
+	log_line("%s (pid %d) %s", process->target.title, (int)process->target.pid, end);
 
 	if (atomic_load(&place->peak_order))
 		print_peak(place);

@@ -3,7 +3,7 @@
 #ifndef SAMPLER_SNAPSHOT_SUMMARY_H
 #define SAMPLER_SNAPSHOT_SUMMARY_H
 
-#include "sampler/snapshot/snapshot.h"
+#include "sampler/snapshot/heap_snapshot.h"
 
 #include <stddef.h>
 
@@ -11,10 +11,10 @@
 const char *summary_bytes(double bytes, char *text, size_t text_bytes);
 
 /* How a process ended, as a phrase: "exited with status 0", "was killed by SIGKILL". status: with
- * PROCESS_EXITED. */
-void summary_end(enum process_end end, int status, char *text, size_t text_bytes);
+ * TARGET_EXITED. */
+void summary_end(enum target_end end, int status, char *text, size_t text_bytes);
 
 /* error: of writing the profile, 0 or -errno. ring_lost: records lost in the session so far. */
-void summary_print(const struct snapshot *snapshot, int error);
+void summary_print(const struct heap_snapshot *snapshot, int error);
 
 #endif

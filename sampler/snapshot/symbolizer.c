@@ -72,8 +72,8 @@ static uint32_t add_mapping(struct symbolizer *n, uint64_t start, uint64_t end, 
     const struct module *module, const char *name)
 {
 	char build_id[MODULE_BUILD_ID_BYTES * 2 + 1] = "";
-	for (size_t i = 0; module && i < module->build_id_len; i++)
-		sprintf(build_id + i * 2, "%02x", module->build_id[i]);
+	for (size_t i = 0; module && i < module->file.build_id_len; i++)
+		sprintf(build_id + i * 2, "%02x", module->file.build_id[i]);
 	const struct profile_mapping mapping = {
 	    .start = start,
 	    .limit = end,
@@ -216,8 +216,8 @@ static int name_module(struct symbolizer *n, struct module *module)
 	const struct symbol_file file = {
 	    .fd = module->vdso ? -1 : module_fd(module),
 	    .path = module->vdso ? "[vdso]" : module->path,
-	    .build_id = module->build_id_len ? module->build_id : NULL,
-	    .build_id_bytes = module->build_id_len,
+	    .build_id = module->file.build_id_len ? module->file.build_id : NULL,
+	    .build_id_bytes = module->file.build_id_len,
 	    .key = module,
 	};
 	if (!error)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/timeline.h"
 
+#include "pprof/json.h"
 #include "proto/weight.h"
+#include "sampler/linux/clock.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,23 +82,26 @@ void timeline_fini(struct timeline *timeline)
 }
 
 static void print_point(
-    FILE *out, const struct timeline_point *p, const struct timeline_point *before, int64_t offset_ns)
+    struct json *json, const struct timeline_point *p, const struct timeline_point *before, int64_t offset_ns)
 {
-	int64_t unix_ns = (int64_t)p->time_ns + offset_ns;
-	double seconds = before ? (double)(p->time_ns - before->time_ns) / 1e9 : 0;
+	int64_t unix_ms = ((int64_t)p->time_ns + offset_ns) / CLOCK_NS_PER_MS;
+	double seconds = before ? (double)(p->time_ns - before->time_ns) / CLOCK_NS_PER_S : 0;
 	double rate = before && seconds > 0 ? (p->allocated_bytes - before->allocated_bytes) / seconds : 0;
-	fprintf(out,
-	    "{\"time\":%" PRId64 ".%03" PRId64
-	    ",\"inuse_bytes\":%.0f,\"inuse_objects\":%.0f,\"alloc_bytes\":%.0f,"
-	    "\"alloc_bytes_per_second\":%.0f,\"samples\":%" PRIu64 ",\"lost\":%" PRIu64,
-	    unix_ns / 1000000000, unix_ns / 1000000 % 1000, p->inuse_bytes, p->inuse_objects,
-	    p->allocated_bytes, rate, p->samples, p->lost);
-	if (p->rss_bytes != UINT64_MAX)
-		fprintf(out,
-		    ",\"rss_bytes\":%" PRIu64 ",\"swap_bytes\":%" PRIu64 ",\"threads\":%" PRIu32
-		    ",\"rss_minus_inuse_bytes\":%.0f",
-		    p->rss_bytes, p->swap_bytes, p->threads, (double)p->rss_bytes - p->inuse_bytes);
-	fputs("}\n", out);
+	json_object(json, NULL);
+	json_number(json, "time", (double)unix_ms / 1000, 3);
+	json_number(json, "inuse_bytes", p->inuse_bytes, 0);
+	json_number(json, "inuse_objects", p->inuse_objects, 0);
+	json_number(json, "alloc_bytes", p->allocated_bytes, 0);
+	json_number(json, "alloc_bytes_per_second", rate, 0);
+	json_integer(json, "samples", (int64_t)p->samples);
+	json_integer(json, "lost", (int64_t)p->lost);
+	if (p->rss_bytes != UINT64_MAX) {
+		json_integer(json, "rss_bytes", (int64_t)p->rss_bytes);
+		json_integer(json, "swap_bytes", (int64_t)p->swap_bytes);
+		json_integer(json, "threads", p->threads);
+		json_number(json, "rss_minus_inuse_bytes", (double)p->rss_bytes - p->inuse_bytes, 0);
+	}
+	json_end(json);
 }
 
 char *timeline_print(const struct timeline *timeline, int64_t unix_offset_ns, size_t *bytes)
@@ -106,8 +110,9 @@ char *timeline_print(const struct timeline *timeline, int64_t unix_offset_ns, si
 	FILE *out = open_memstream(&text, bytes);
 	if (!out)
 		return NULL;
+	struct json json = {.out = out, .lines = true};
 	for (size_t i = 0; i < timeline->count; i++)
-		print_point(out, &timeline->points[i], i ? &timeline->points[i - 1] : NULL, unix_offset_ns);
+		print_point(&json, &timeline->points[i], i ? &timeline->points[i - 1] : NULL, unix_offset_ns);
 	if (fclose(out) != 0) {
 		free(text);
 		return NULL;

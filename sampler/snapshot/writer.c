@@ -8,7 +8,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -32,8 +31,8 @@ struct job {
 };
 
 struct writer {
-	struct job *jobs; /* oldest first */
-	time_t refused;   /* since when no child can be forked; 0: it can */
+	struct job *jobs;    /* oldest first */
+	uint64_t refused_ns; /* when a fork was first refused; 0: not since one was not */
 	void (*done)(void *context, const struct writer_item *item, int error);
 	void *context;
 };
@@ -101,7 +100,7 @@ static void start(struct writer *writer)
 			run_child(job->item);
 		if (pid < 0)
 			return; /* writer_tend tries again */
-		writer->refused = 0;
+		writer->refused_ns = 0;
 		job->pid = pid;
 		running++;
 	}
@@ -124,7 +123,7 @@ void writer_submit(struct writer *writer, struct writer_item *item)
 
 /* Without a child nobody will come back from one: then it is for the clock to say that it has been tried
  * enough. */
-void writer_tend(struct writer *writer)
+void writer_tend(struct writer *writer, uint64_t now_ns)
 {
 	if (!writer->jobs || writer->jobs->pid)
 		return;
@@ -133,13 +132,13 @@ void writer_tend(struct writer *writer)
 	for (const struct job *other = job; other; other = other->next)
 		if (other->pid)
 			return;
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	if (!writer->refused)
-		writer->refused = now.tv_sec + 1;
-	if (now.tv_sec + 1 - writer->refused < FORK_SECONDS)
+	if (!writer->refused_ns)
+		writer->refused_ns = now_ns;
+	if (now_ns - writer->refused_ns < FORK_SECONDS * 1000000000ull)
 		return;
 	writer->jobs = job->next;
+	if (!writer->jobs)
+		writer->refused_ns = 0; /* what comes next has its own time */
 	writer->done(writer->context, job->item, -EAGAIN);
 	job_free(job);
 }

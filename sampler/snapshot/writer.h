@@ -8,6 +8,7 @@
 #define SAMPLER_SNAPSHOT_WRITER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 enum {
@@ -34,8 +35,9 @@ void writer_free(struct writer *writer);
 /* Takes the item over. */
 void writer_submit(struct writer *writer, struct writer_item *item);
 
-/* To be called now and then: a child that could not be forked is tried again, and given up in the end. */
-void writer_tend(struct writer *writer);
+/* To be called now and then: a child that could not be forked is tried again, and given up in the end.
+ * now_ns: monotonic. */
+void writer_tend(struct writer *writer, uint64_t now_ns);
 
 /* A child of the sampler has ended. */
 void writer_reap(struct writer *writer, pid_t pid, int status);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "sampler/symbol/string_pool.h"
+#include "sampler/linux/proc.h"
 #include "sampler/linux/regular_file.h"
 
 enum { RANGES_MAX = 1 << 22 };
@@ -275,12 +276,11 @@ static int read_text(int fd, off_t size_bytes, struct perfmap **map)
 
 int perfmap_open(int pid, struct perfmap **map)
 {
-	char path[64];
+	char path[PROC_PATH_BYTES];
 	struct stat process, file;
 	int process_fd, root_fd, fd, error;
 
-	snprintf(path, sizeof(path), "/proc/%d", pid);
-	process_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	process_fd = open(proc_path(path, pid, ""), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (process_fd < 0)
 		return -errno;
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", namespace_pid(process_fd, pid));

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chunks of memory that only grow, and an open-addressed table of the strings in them (FNV-1a, linear
- * probing, at most half full).
+ * Chunks of memory that only grow, and an index of the strings in them.
  */
 #include "sampler/symbol/string_pool.h"
+
+#include "pprof/array.h"
+#include "pprof/index.h"
+#include "pprof/utf8.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK_BYTES = 64 * 1024, SLOTS_FIRST = 256 };
+enum { CHUNK_BYTES = 64 * 1024 };
 
 struct chunk {
 	struct chunk *next;
@@ -19,17 +22,16 @@ struct chunk {
 	max_align_t bytes[];
 };
 
-struct slot {
+struct interned {
 	const char *text;
-	uint32_t hash;
 	uint32_t length;
 };
 
 struct string_pool {
 	struct chunk *chunks;
-	struct slot *slots;
-	size_t slot_count; /* a power of two */
-	size_t used_slots;
+	struct interned *strings;
+	size_t string_count, string_capacity;
+	struct index by_text; /* ids: number + 1 */
 	size_t bytes_left;
 };
 
@@ -37,15 +39,8 @@ struct string_pool *string_pool_new(void)
 {
 	struct string_pool *names = calloc(1, sizeof(*names));
 
-	if (!names)
-		return NULL;
-	names->slot_count = SLOTS_FIRST;
-	names->bytes_left = SIZE_MAX;
-	names->slots = calloc(names->slot_count, sizeof(*names->slots));
-	if (!names->slots) {
-		free(names);
-		return NULL;
-	}
+	if (names)
+		names->bytes_left = SIZE_MAX;
 	return names;
 }
 
@@ -57,7 +52,8 @@ void string_pool_free(struct string_pool *names)
 		next = chunk->next;
 		free(chunk);
 	}
-	free(names->slots);
+	free(names->strings);
+	index_fini(&names->by_text);
 	free(names);
 }
 
@@ -96,50 +92,6 @@ void *string_pool_alloc(struct string_pool *names, size_t bytes)
 	return chunk_take(names, bytes, _Alignof(max_align_t));
 }
 
-/*
- * Length of the well-formed UTF-8 sequence at text, or 0. Overlong forms, surrogates and > U+10FFFF are
- * not.
- */
-static size_t utf8_length(const unsigned char *text, size_t left)
-{
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t length = text[0] < 0x80 ? 1 : text[0] < 0xc2 ? 0 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : 4;
-	uint32_t code;
-
-	if (length < 2)
-		return length;
-	if (length > left || text[0] > 0xf4)
-		return 0;
-	code = text[0] & (0x7f >> length);
-	for (size_t i = 1; i < length; i++) {
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-		code = code << 6 | (text[i] & 0x3f);
-	}
-	if (code < least[length] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-		return 0;
-	return length;
-}
-
-/* Copies with every bad byte turned into '?', not cutting a character in two. Returns the length. */
-static size_t copy_clean(char *to, const char *from, size_t length)
-{
-	size_t i = 0;
-
-	while (i < length) {
-		unsigned char byte = (unsigned char)from[i];
-		size_t step = utf8_length((const unsigned char *)from + i, length - i);
-
-		if (step == 0 || byte < 0x20 || byte == 0x7f) {
-			to[i++] = '?';
-			continue;
-		}
-		memcpy(to + i, from + i, step);
-		i += step;
-	}
-	return i;
-}
-
 static bool is_clean_ascii(const char *text, size_t length)
 {
 	for (size_t i = 0; i < length; i++)
@@ -148,58 +100,28 @@ static bool is_clean_ascii(const char *text, size_t length)
 	return true;
 }
 
-static uint32_t hash_of(const char *text, size_t length)
-{
-	uint32_t hash = 2166136261u;
-
-	for (size_t i = 0; i < length; i++)
-		hash = (hash ^ (unsigned char)text[i]) * 16777619u;
-	return hash;
-}
-
-static bool grow(struct string_pool *names)
-{
-	size_t count = names->slot_count * 2;
-	struct slot *slots = calloc(count, sizeof(*slots));
-
-	if (!slots)
-		return false;
-	for (size_t i = 0; i < names->slot_count; i++) {
-		const struct slot *old = &names->slots[i];
-		size_t at = old->hash & (count - 1);
-
-		if (!old->text)
-			continue;
-		while (slots[at].text)
-			at = (at + 1) & (count - 1);
-		slots[at] = *old;
-	}
-	free(names->slots);
-	names->slots = slots;
-	names->slot_count = count;
-	return true;
-}
-
 static const char *intern(struct string_pool *names, const char *text, size_t length)
 {
-	uint32_t hash = hash_of(text, length);
-	size_t at = hash & (names->slot_count - 1);
+	uint32_t hash = index_fold(index_mix_bytes(index_seed(), text, length)), id;
+	size_t cursor = index_start(hash);
 	char *copy;
 
-	for (; names->slots[at].text; at = (at + 1) & (names->slot_count - 1)) {
-		const struct slot *slot = &names->slots[at];
+	while ((id = index_next(&names->by_text, hash, &cursor))) {
+		const struct interned *known = &names->strings[id - 1];
 
-		if (slot->hash == hash && slot->length == length && memcmp(slot->text, text, length) == 0)
-			return slot->text;
+		if (known->length == length && memcmp(known->text, text, length) == 0)
+			return known->text;
 	}
+	if (names->string_count >= UINT32_MAX - 1 ||
+	    array_reserve(&names->strings, &names->string_capacity, names->string_count + 1,
+	        sizeof(*names->strings)) != 0)
+		return NULL;
 	copy = chunk_take(names, length + 1, 1);
-	if (!copy)
+	if (!copy || index_add(&names->by_text, hash, (uint32_t)names->string_count + 1) != 0)
 		return NULL;
 	memcpy(copy, text, length);
 	copy[length] = '\0';
-	names->slots[at] = (struct slot){.text = copy, .hash = hash, .length = (uint32_t)length};
-	if (++names->used_slots * 2 > names->slot_count && !grow(names))
-		return NULL;
+	names->strings[names->string_count++] = (struct interned){.text = copy, .length = (uint32_t)length};
 	return copy;
 }
 
@@ -211,5 +133,7 @@ const char *string_pool_add(struct string_pool *names, const char *text, size_t 
 		length = STRING_POOL_LENGTH_MAX;
 	if (is_clean_ascii(text, length))
 		return intern(names, text, length);
-	return intern(names, clean, copy_clean(clean, text, length));
+	memcpy(clean, text, length);
+	utf8_disarm(clean, length);
+	return intern(names, clean, length);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sampler/linux/proc.h"
 #include "sampler/symbol/string_pool.h"
 #include "sampler/symbol/symcache.h"
 #include "sampler/symbol/symcodec.h"
@@ -263,13 +264,11 @@ static int result_fallback(
 {
 	const char *slash = strrchr(path, '/'), *base = slash && slash[1] ? slash + 1 : path;
 	struct symbol_frame *frame = string_pool_alloc(symbols->names, sizeof(*frame));
-	size_t length = strlen(base), deleted = strlen(" (deleted)");
+	size_t length = proc_undeleted_length(base);
 	char name[300];
 
 	if (!frame)
 		return -ENOMEM;
-	if (length > deleted && strcmp(base + length - deleted, " (deleted)") == 0)
-		length -= deleted;
 	snprintf(name, sizeof(name), "%.*s+0x%" PRIx64, length < 256 ? (int)length : 255, base, vaddr);
 	*frame = (struct symbol_frame){.name = string_pool_add(symbols->names, name, strlen(name))};
 	frame->system_name = frame->name;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/terminal/log_line.h"
 
+#include "pprof/utf8.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -26,11 +28,7 @@ void log_line(const char *format, ...)
 	length += (size_t)more;
 	if (length > sizeof(line) - 2)
 		length = sizeof(line) - 2;
-	for (size_t i = 0; i < length; i++) {
-		unsigned char byte = (unsigned char)line[i];
-		if (byte < 0x20 || byte == 0x7f)
-			line[i] = '?';
-	}
+	utf8_disarm(line, length);
 	line[length++] = '\n';
 	/* A stderr that is closed or full is the user's choice: nobody is left to be told. */
 	if (write(STDERR_FILENO, line, length) < 0)

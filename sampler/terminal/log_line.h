@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What heaptap has to say to its user: one line on stderr, "heaptap: " in front, written with one write(2) so
- * that lines of the front, the sampler and COMMAND do not tear each other apart. Bytes that would move a
- * terminal's cursor are shown as '?', since names and paths in a line may come from the target.
+ * that lines of the front, the sampler and COMMAND do not tear each other apart. What a terminal must not be
+ * sent (utf8_disarm) is shown as '?': names and paths in a line may come from the target.
  */
 #ifndef SAMPLER_TERMINAL_LOG_LINE_H
 #define SAMPLER_TERMINAL_LOG_LINE_H

@@ -2,11 +2,11 @@
 #include "sampler/terminal/screen.h"
 
 #include "pprof/file.h"
+#include "pprof/utf8.h"
 #include "sampler/terminal/log_line.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,7 +126,7 @@ int screen_close(struct screen *screen, int status)
 	if (status == 1)
 		err = 0;
 	else if (screen->path)
-		err = file_publish(screen->path, screen->text, screen->text_bytes, 0666, 0);
+		err = file_publish(screen->path, screen->text, screen->text_bytes, 0666, FILE_FOLLOW);
 	else if (!pager || !pager_run(pager, screen->text, screen->text_bytes))
 		err = write_all(STDOUT_FILENO, screen->text, screen->text_bytes);
 	if (err)
@@ -166,14 +166,14 @@ static size_t columns_of(const char *text)
 	return columns;
 }
 
-/* C0, DEL and C1 (U+0080 to U+009F) are the terminal's, not a name's. */
+/* One character, or '?' for one that is the terminal's and not a name's. */
 static const char *put(FILE *out, const char *text)
 {
-	unsigned char first = (unsigned char)text[0], second = (unsigned char)text[1];
+	size_t control = utf8_control(text);
 
-	if (first < 0x20 || first == 0x7f || (first == 0xc2 && second < 0xa0)) {
+	if (control) {
 		putc('?', out);
-		return text + (first == 0xc2 && second ? 2 : 1);
+		return text + control;
 	}
 	do
 		putc(*text++, out);
@@ -243,68 +243,4 @@ int screen_room(const struct screen *screen, int used)
 	if (!screen->width)
 		return 0;
 	return screen->width - used > ROOM_LEAST ? screen->width - used : ROOM_LEAST;
-}
-
-const char *screen_value(double value, bool bytes, char text[SCREEN_VALUE_BYTES])
-{
-	static const char *const byte_units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-	static const char *const count_units[] = {"", "k", "M", "G", "T", "P", "E"};
-	double step = bytes ? 1024 : 1000, size = fabs(value);
-	size_t unit = 0;
-
-	if (!bytes && size < 1e6) {
-		snprintf(text, SCREEN_VALUE_BYTES, "%.0f", value);
-		return text;
-	}
-	/* 1023.95 would be printed as 1024.0 */
-	for (; size >= step - 0.05 && unit < 6; size /= step)
-		unit++;
-	snprintf(text, SCREEN_VALUE_BYTES, unit ? "%s%.1f%s%s" : "%s%.0f%s%s", value < 0 ? "-" : "", size,
-	    bytes ? " " : "", bytes ? byte_units[unit] : count_units[unit]);
-	return text;
-}
-
-/* As "3.4 s" up to a day or so, hours above: 64 bits of nanoseconds fit the ten columns too. */
-static const char *print_time(double value_ns, char text[SCREEN_VALUE_BYTES])
-{
-	static const char *const units[] = {"ns", "us", "ms", "s"};
-	double size = fabs(value_ns);
-	size_t unit = 0;
-
-	for (; size >= 999.95 && unit < 3; size /= 1000)
-		unit++;
-	if (size >= 99999.95)
-		snprintf(text, SCREEN_VALUE_BYTES, "%s%.0f h", value_ns < 0 ? "-" : "", size / 3600);
-	else
-		snprintf(text, SCREEN_VALUE_BYTES, "%s%.*f %s", value_ns < 0 ? "-" : "", unit ? 1 : 0, size,
-		    units[unit]);
-	return text;
-}
-
-const char *screen_measure(double value, const char *unit, char text[SCREEN_VALUE_BYTES])
-{
-	if (strcmp(unit, "nanoseconds") == 0)
-		return print_time(value, text);
-	return screen_value(value, strcmp(unit, "bytes") == 0, text);
-}
-
-const char *screen_doubt(
-    double value, double samples, double variance, bool unsure, char text[SCREEN_VALUE_BYTES])
-{
-	double percent = value != 0 ? 100 * sqrt(variance > 0 ? variance : 0) / fabs(value) : 0;
-	long count = lround(samples);
-
-	if (unsure || value == 0)
-		text[0] = '\0';
-	else if (variance <= 0)
-		strcpy(text, "exact");
-	else if (samples < ESTIMATE_FEW_SAMPLES - 0.5)
-		snprintf(text, SCREEN_VALUE_BYTES,
-		    count < 1        ? "<1 sample"
-		        : count == 1 ? "%ld sample"
-		                     : "%ld samples",
-		    count);
-	else
-		snprintf(text, SCREEN_VALUE_BYTES, percent < 9.95 ? "+-%.1f%%" : "+-%.0f%%", percent);
-	return text;
 }

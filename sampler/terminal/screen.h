@@ -10,8 +10,6 @@
 #ifndef SAMPLER_TERMINAL_SCREEN_H
 #define SAMPLER_TERMINAL_SCREEN_H
 
-#include "pprof/traces.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -49,17 +47,5 @@ void screen_lines(const struct screen *screen, int indent, const char *text);
 
 /* What is left of the width after `used` columns; 0: any number. At least 16, however narrow the terminal. */
 int screen_room(const struct screen *screen, int used);
-
-/* "4.3 MiB", "1234", "12.3M" in at most 10 columns; bytes may be negative. */
-enum { SCREEN_VALUE_BYTES = 32 };
-const char *screen_value(double value, bool bytes, char text[SCREEN_VALUE_BYTES]);
-
-/* The same by a sample type's unit: "bytes", "nanoseconds" ("151.5 ms", "3.4 s"), all others are counts. */
-const char *screen_measure(double value, const char *unit, char text[SCREEN_VALUE_BYTES]);
-
-/* "+-2.8%", or "3 samples" where the error means nothing, "exact", or "" when nothing is known. At most 10
- * columns. */
-const char *screen_doubt(
-    double value, double samples, double variance, bool unsure, char text[SCREEN_VALUE_BYTES]);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/unwind/cfi.h"
+
+#include "pprof/array.h"
+#include "pprof/index.h"
 #include "sampler/unwind/cfi_odd.h"
 #include "sampler/unwind/cfi_section.h"
 
@@ -35,18 +38,19 @@ struct cfi {
 	size_t used;
 	/* Every rule once; the chunks never move, so that caches may point into them. */
 	struct chunk *chunks;
-	const struct cfi_rule **known; /* hash table over the plain rules' bytes */
-	size_t n_known, known_room;
-	size_t n_rules, n_odd, odd_bytes;
+	const struct cfi_rule **plain; /* each found by its bytes; ids of the index: number + 1 */
+	size_t plain_count, plain_capacity;
+	struct index plain_index;
+	size_t rule_count, odd_count, odd_bytes;
 	/* Opened at the first need. */
 	struct cfi_section *eh_frame, *debug_frame;
 	bool tried_eh_frame, tried_debug_frame;
 };
 
-static const struct cfi_rule no_rule = {.kind = CFI_NONE};
+const struct cfi_rule cfi_no_rule = {.kind = CFI_NONE};
 static const struct cfi_rule end_rule = {.kind = CFI_END};
 
-static struct cfi *new_cfi(uint16_t e_machine)
+struct cfi *cfi_new(uint16_t e_machine)
 {
 	struct cfi *cfi = calloc(1, sizeof(*cfi));
 
@@ -78,7 +82,8 @@ void cfi_free(struct cfi *cfi)
 				cfi_odd_free((struct cfi_odd *)chunk->rule[i].odd);
 		free(chunk);
 	}
-	free(cfi->known);
+	free(cfi->plain);
+	index_fini(&cfi->plain_index);
 	free(cfi->slots);
 	free(cfi);
 }
@@ -125,95 +130,67 @@ static bool grow_slots(struct cfi *cfi)
 /* Room for one rule more, zeroed; NULL: out of memory or too many. */
 static struct cfi_rule *add_rule(struct cfi *cfi)
 {
-	if (cfi->n_rules >= RULES_MAX)
+	if (cfi->rule_count >= RULES_MAX)
 		return NULL;
-	if (cfi->n_rules % CHUNK == 0) {
+	if (cfi->rule_count % CHUNK == 0) {
 		struct chunk *chunk = calloc(1, sizeof(*chunk));
 		if (!chunk)
 			return NULL;
 		chunk->next = cfi->chunks;
 		cfi->chunks = chunk;
 	}
-	return &cfi->chunks->rule[cfi->n_rules++ % CHUNK];
+	return &cfi->chunks->rule[cfi->rule_count++ % CHUNK];
 }
 
-static size_t hash_rule(const struct cfi_rule *rule)
+static uint32_t hash_rule(const struct cfi_rule *rule)
 {
-	uint64_t words[sizeof(*rule) / 8], hash = 0;
-
-	memcpy(words, rule, sizeof(words));
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		hash = (hash ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
-	return hash ^ hash >> 32;
-}
-
-static const struct cfi_rule **find_known(const struct cfi *cfi, const struct cfi_rule *rule)
-{
-	size_t i = hash_rule(rule) & (cfi->known_room - 1);
-
-	while (cfi->known[i] && memcmp(cfi->known[i], rule, sizeof(*rule)) != 0)
-		i = (i + 1) & (cfi->known_room - 1);
-	return &cfi->known[i];
-}
-
-static bool grow_known(struct cfi *cfi)
-{
-	const struct cfi_rule **old = cfi->known;
-	size_t n = cfi->known_room, room = n ? 2 * n : 64;
-
-	cfi->known = calloc(room, sizeof(*old));
-	if (!cfi->known) {
-		cfi->known = old;
-		return false;
-	}
-	cfi->known_room = room;
-	for (size_t i = 0; i < n; i++)
-		if (old[i])
-			*find_known(cfi, old[i]) = old[i];
-	free(old);
-	return true;
+	return index_fold(index_mix_bytes(index_seed(), rule, sizeof(*rule)));
 }
 
 static const struct cfi_rule *intern(struct cfi *cfi, const struct cfi_rule *rule)
 {
-	const struct cfi_rule **place;
-	struct cfi_rule *added;
+	uint32_t hash = hash_rule(rule), id;
+	size_t cursor = index_start(hash);
 
-	if (2 * cfi->n_known >= cfi->known_room && !grow_known(cfi))
-		return &no_rule;
-	place = find_known(cfi, rule);
-	added = *place ? NULL : add_rule(cfi);
+	while ((id = index_next(&cfi->plain_index, hash, &cursor)))
+		if (memcmp(cfi->plain[id - 1], rule, sizeof(*rule)) == 0)
+			return cfi->plain[id - 1];
+	struct cfi_rule *added = NULL;
+	if (array_reserve(&cfi->plain, &cfi->plain_capacity, cfi->plain_count + 1, sizeof(*cfi->plain)) == 0)
+		added = add_rule(cfi);
 	if (!added)
-		return *place ? *place : &no_rule;
+		return &cfi_no_rule;
 	*added = *rule;
-	*place = added;
-	cfi->n_known++;
+	/* With no memory for the index it is there all the same, and may be made once more. */
+	if (index_add(&cfi->plain_index, hash, (uint32_t)cfi->plain_count + 1) == 0)
+		cfi->plain[cfi->plain_count++] = added;
 	return added;
 }
 
-enum place { PLACE_SAME, PLACE_OFFSET, PLACE_CFA, PLACE_UNDEFINED, PLACE_OTHER };
+/* Where the caller's value of a register is. */
+enum saved { SAVED_NOT, SAVED_AT_OFFSET, SAVED_AS_CFA, SAVED_UNDEFINED, SAVED_OTHERWISE };
 
-/* Sorts what libdw says about a register into the plain cases; *OFFSET from the CFA for PLACE_OFFSET. */
-static enum place plain_place(Dwarf_Frame *frame, int column, int32_t *offset)
+/* Sorts what libdw says about a register into the plain cases; *offset from the CFA for SAVED_AT_OFFSET. */
+static enum saved how_saved(Dwarf_Frame *frame, int column, int32_t *offset)
 {
 	Dwarf_Op scratch[3], *ops;
 	size_t n;
 
 	if (dwarf_frame_register(frame, column, scratch, &ops, &n) != 0)
-		return PLACE_OTHER;
+		return SAVED_OTHERWISE;
 	if (n == 0)
-		return ops == scratch ? PLACE_UNDEFINED : PLACE_SAME;
+		return ops == scratch ? SAVED_UNDEFINED : SAVED_NOT;
 	if (ops[0].atom != DW_OP_call_frame_cfa)
-		return PLACE_OTHER;
+		return SAVED_OTHERWISE;
 	*offset = 0;
 	if (n == 1)
-		return PLACE_OFFSET;
+		return SAVED_AT_OFFSET;
 	if (n == 2 && ops[1].atom == DW_OP_stack_value)
-		return PLACE_CFA;
+		return SAVED_AS_CFA;
 	if (n != 2 || ops[1].atom != DW_OP_plus_uconst || (int64_t)ops[1].number != (int32_t)ops[1].number)
-		return PLACE_OTHER;
+		return SAVED_OTHERWISE;
 	*offset = (int32_t)ops[1].number;
-	return PLACE_OFFSET;
+	return SAVED_AT_OFFSET;
 }
 
 /* Lets the unwinder check the places it reads all at once. What is not saved gets a harmless place to read.
@@ -250,10 +227,10 @@ static bool compile_simple(
 	rule->kind = CFI_SIMPLE;
 	rule->cfa_reg = (uint8_t)ops[0].number;
 	rule->cfa_offset = (int32_t)ops[0].number2;
-	switch (plain_place(frame, ra_column, &rule->ra_offset)) {
-	case PLACE_OFFSET:
+	switch (how_saved(frame, ra_column, &rule->ra_offset)) {
+	case SAVED_AT_OFFSET:
 		break;
-	case PLACE_SAME:
+	case SAVED_NOT:
 		rule->ra_in_register = true;
 		if (arch->ra_in_register && ra_column == arch->ra)
 			break;
@@ -266,31 +243,31 @@ static bool compile_simple(
 		 * Undefined is taken for unchanged: elfutils' defaults for x86-64 name register 0 where they
 		 * mean rbx (3), so that every row that does not save rbx calls it undefined.
 		 */
-		enum place place = plain_place(frame, arch->tracked[i], &rule->offset[i]);
-		if (place == PLACE_OFFSET)
+		enum saved how = how_saved(frame, arch->tracked[i], &rule->offset[i]);
+		if (how == SAVED_AT_OFFSET)
 			rule->saved |= (uint16_t)(1 << i);
-		else if (place != PLACE_SAME && place != PLACE_UNDEFINED)
+		else if (how != SAVED_NOT && how != SAVED_UNDEFINED)
 			return false;
 	}
-	enum place sp = plain_place(frame, arch->sp, &ignored);
+	enum saved sp = how_saved(frame, arch->sp, &ignored);
 	find_extent(arch, rule);
-	return sp == PLACE_CFA || sp == PLACE_SAME || sp == PLACE_UNDEFINED;
+	return sp == SAVED_AS_CFA || sp == SAVED_NOT || sp == SAVED_UNDEFINED;
 }
 
 static const struct cfi_rule *compile_odd(
     struct cfi *cfi, Dwarf_Frame *frame, int ra_column, bool signal_frame)
 {
-	struct cfi_odd *odd = cfi->n_odd < ODD_MAX ? cfi_odd_new(cfi->arch, frame, ra_column) : NULL;
+	struct cfi_odd *odd = cfi->odd_count < ODD_MAX ? cfi_odd_new(cfi->arch, frame, ra_column) : NULL;
 	struct cfi_rule *rule = odd ? add_rule(cfi) : NULL;
 
 	if (!rule) {
 		cfi_odd_free(odd);
-		return &no_rule;
+		return &cfi_no_rule;
 	}
 	rule->kind = CFI_ODD;
 	rule->signal_frame = signal_frame;
 	rule->odd = odd;
-	cfi->n_odd++;
+	cfi->odd_count++;
 	cfi->odd_bytes += sizeof(*odd) + odd->n_ops * sizeof(*odd->ops);
 	return rule;
 }
@@ -304,8 +281,8 @@ static const struct cfi_rule *compile(struct cfi *cfi, Dwarf_Frame *frame)
 	int ra_column = dwarf_frame_info(frame, &start, &end, &signal_frame);
 
 	if (ra_column < 0)
-		return &no_rule;
-	if (plain_place(frame, ra_column, &ignored) == PLACE_UNDEFINED)
+		return &cfi_no_rule;
+	if (how_saved(frame, ra_column, &ignored) == SAVED_UNDEFINED)
 		return &end_rule;
 	if (!compile_simple(cfi->arch, frame, ra_column, &rule))
 		return compile_odd(cfi, frame, ra_column, signal_frame);
@@ -313,31 +290,31 @@ static const struct cfi_rule *compile(struct cfi *cfi, Dwarf_Frame *frame)
 	return intern(cfi, &rule);
 }
 
-static Dwarf_Frame *find_frame(struct cfi *cfi, struct module *module, uint64_t vaddr)
+static Dwarf_Frame *find_frame(struct cfi *cfi, const struct module_file *file, uint64_t vaddr)
 {
 	Dwarf_Frame *frame = NULL;
 
 	if (!cfi->tried_eh_frame) {
 		cfi->tried_eh_frame = true;
-		cfi->eh_frame = cfi_section_open_table(module);
+		cfi->eh_frame = cfi_section_open_table(file);
 		if (!cfi->eh_frame)
-			cfi->eh_frame = cfi_section_open_eh_frame(module);
+			cfi->eh_frame = cfi_section_open_eh_frame(file);
 	}
 	if (cfi->eh_frame)
-		frame = cfi_section_frame(cfi->eh_frame, module, vaddr);
+		frame = cfi_section_frame(cfi->eh_frame, file, vaddr);
 	if (frame)
 		return frame;
 	if (!cfi->tried_debug_frame) {
 		cfi->tried_debug_frame = true;
-		cfi->debug_frame = cfi_section_open_debug_frame(module);
+		cfi->debug_frame = cfi_section_open_debug_frame(file);
 	}
-	return cfi->debug_frame ? cfi_section_frame(cfi->debug_frame, module, vaddr) : NULL;
+	return cfi->debug_frame ? cfi_section_frame(cfi->debug_frame, file, vaddr) : NULL;
 }
 
-static const struct cfi_rule *make_rule(struct cfi *cfi, struct module *module, uint64_t vaddr)
+static const struct cfi_rule *make_rule(struct cfi *cfi, const struct module_file *file, uint64_t vaddr)
 {
-	Dwarf_Frame *frame = find_frame(cfi, module, vaddr);
-	const struct cfi_rule *rule = frame ? compile(cfi, frame) : &no_rule;
+	Dwarf_Frame *frame = find_frame(cfi, file, vaddr);
+	const struct cfi_rule *rule = frame ? compile(cfi, frame) : &cfi_no_rule;
 
 	free(frame);
 	/* At most half full, so that a probe is short. */
@@ -348,19 +325,15 @@ static const struct cfi_rule *make_rule(struct cfi *cfi, struct module *module, 
 	return rule;
 }
 
-const struct cfi_rule *cfi_find(struct module *module, uint64_t vaddr)
+const struct cfi_rule *cfi_known(const struct cfi *cfi, uint64_t vaddr)
 {
-	struct cfi *cfi = module->cfi;
+	return find_slot(cfi, vaddr)->rule;
+}
 
-	if (!cfi) {
-		if (!module->readable)
-			return &no_rule;
-		cfi = module->cfi = new_cfi(module->e_machine);
-		if (!cfi)
-			return &no_rule;
-	}
-	const struct slot *slot = find_slot(cfi, vaddr);
-	return slot->rule ? slot->rule : make_rule(cfi, module, vaddr);
+const struct cfi_rule *cfi_find(struct cfi *cfi, const struct module_file *file, uint64_t vaddr)
+{
+	const struct cfi_rule *known = cfi_known(cfi, vaddr);
+	return known ? known : make_rule(cfi, file, vaddr);
 }
 
 void cfi_measure(const struct cfi *cfi, struct cfi_usage *usage)
@@ -369,13 +342,14 @@ void cfi_measure(const struct cfi *cfi, struct cfi_usage *usage)
 	if (!cfi)
 		return;
 	usage->addresses = cfi->used;
-	usage->rules = cfi->n_rules;
-	usage->odd = cfi->n_odd;
+	usage->rules = cfi->rule_count;
+	usage->odd = cfi->odd_count;
 	usage->own_bytes = ((size_t)1 << cfi->slot_bits) * sizeof(struct slot) +
-	    (cfi->n_rules + CHUNK - 1) / CHUNK * sizeof(struct chunk) +
-	    cfi->known_room * sizeof(*cfi->known) + cfi->odd_bytes;
+	    (cfi->rule_count + CHUNK - 1) / CHUNK * sizeof(struct chunk) +
+	    cfi->plain_capacity * sizeof(*cfi->plain) +
+	    cfi->plain_index.slot_count * sizeof(*cfi->plain_index.slots) + cfi->odd_bytes;
 	if (cfi->eh_frame)
-		usage->image_bytes += cfi_section_bytes(cfi->eh_frame);
+		usage->copied_bytes += cfi_section_bytes(cfi->eh_frame);
 	if (cfi->debug_frame)
-		usage->image_bytes += cfi_section_bytes(cfi->debug_frame);
+		usage->copied_bytes += cfi_section_bytes(cfi->debug_frame);
 }

@@ -5,10 +5,10 @@
  *	vaddr ──hash──> struct cfi_rule { CFA = r7 + 48;  RA at CFA - 8;  r3 at CFA - 32, r6 at CFA - 16 }
  *
  * The rule for an address is worked out once, by libdw (.eh_frame, else .debug_frame), and kept with the
- * module for all processes that map the file. Rules repeat (a file of 100,000 rows has some hundreds that
- * differ), so each is stored once: an address seen costs a 16 byte slot, a rule 64 bytes. What does not fit
- * the plain form (PLT stubs, __restore_rt, stack-realigning prologues) is kept as a list of DWARF operations,
- * see cfi_odd.h.
+ * module (module.h) for all processes that map the file. Rules repeat (a file of 100,000 rows has some
+ * hundreds that differ), so each is stored once: an address seen costs a 16 byte slot, a rule 64 bytes.
+ * What does not fit the plain form (PLT stubs, __restore_rt, stack-realigning prologues) is kept as a list
+ * of DWARF operations, see cfi_odd.h.
  *
  * The file's bytes are copied, a few pages around what is looked up, never mapped: a file that is cut short
  * would kill us with SIGBUS, and one that changes while libdw reads it could pass a check and then be
@@ -17,8 +17,8 @@
 #ifndef SAMPLER_UNWIND_CFI_H
 #define SAMPLER_UNWIND_CFI_H
 
-#include "sampler/unwind/module.h"
 #include "sampler/arch/regs.h"
+#include "sampler/unwind/module_file.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -52,18 +52,25 @@ struct cfi_rule {
 
 _Static_assert(sizeof(struct cfi_rule) <= 64, "a rule is one cache line");
 
-/*
- * The rule for VADDR of MODULE's file; never NULL, valid as long as the module. The first use of a module
- * reads its headers, the first use of an address some pages of it.
- */
-const struct cfi_rule *cfi_find(struct module *module, uint64_t vaddr);
+extern const struct cfi_rule cfi_no_rule; /* CFI_NONE */
 
+/* Rows of one file, none yet. NULL: out of memory, or not a machine that we know. */
+struct cfi *cfi_new(uint16_t e_machine);
 void cfi_free(struct cfi *cfi); /* NULL is allowed */
+
+/* The rule for `vaddr` if it was asked for before, else NULL: no file is needed for it. */
+const struct cfi_rule *cfi_known(const struct cfi *cfi, uint64_t vaddr);
+
+/*
+ * The rule for `vaddr` of `file`, the same file each time; never NULL, valid as long as `cfi`. The first use
+ * reads the file's headers, the first use of an address some pages of it.
+ */
+const struct cfi_rule *cfi_find(struct cfi *cfi, const struct module_file *file, uint64_t vaddr);
 
 struct cfi_usage {
 	size_t addresses, rules, odd;
-	size_t own_bytes;   /* slots, rules and odd rules */
-	size_t image_bytes; /* pages copied from the file */
+	size_t own_bytes;    /* slots, rules and odd rules */
+	size_t copied_bytes; /* pages of the file */
 };
 
 void cfi_measure(const struct cfi *cfi, struct cfi_usage *usage);

@@ -17,7 +17,7 @@ enum {
 /* "ZLIB" and the size, big-endian: what GNU tools wrote before SHF_COMPRESSED. */
 enum { OLD_HEADER_BYTES = 12 };
 
-static void *read_alloc(struct module *module, uint64_t offset, uint64_t n, uint64_t max, int *err)
+static void *read_alloc(const struct module_file *file, uint64_t offset, uint64_t n, uint64_t max, int *err)
 {
 	void *bytes = NULL;
 
@@ -25,7 +25,7 @@ static void *read_alloc(struct module *module, uint64_t offset, uint64_t n, uint
 	if (*err)
 		return NULL;
 	bytes = malloc(n);
-	*err = bytes ? module_read(module, bytes, n, offset) : -ENOMEM;
+	*err = bytes ? module_file_read(file, bytes, n, offset) : -ENOMEM;
 	if (*err) {
 		free(bytes);
 		return NULL;
@@ -41,8 +41,8 @@ static bool name_is(const char *names, uint64_t names_bytes, uint32_t at, const 
 }
 
 /* The header of section NAME or, if there is no such section, of OLD_NAME. */
-static int find_section(struct module *module, const Elf64_Ehdr *ehdr, const char *name, const char *old_name,
-    Elf64_Shdr *found, bool *is_old)
+static int find_section(const struct module_file *file, const Elf64_Ehdr *ehdr, const char *name,
+    const char *old_name, Elf64_Shdr *found, bool *is_old)
 {
 	Elf64_Shdr *shdrs, first;
 	uint64_t n = ehdr->e_shnum, names_index = ehdr->e_shstrndx, names_bytes;
@@ -52,19 +52,20 @@ static int find_section(struct module *module, const Elf64_Ehdr *ehdr, const cha
 	if (!ehdr->e_shoff || ehdr->e_shentsize != sizeof(Elf64_Shdr))
 		return -ENOENT;
 	/* More than 0xff00 sections: the numbers are in the first header. */
-	err = n == 0 || names_index == SHN_XINDEX ? module_read(module, &first, sizeof(first), ehdr->e_shoff)
-	                                          : 0;
+	err = n == 0 || names_index == SHN_XINDEX
+	    ? module_file_read(file, &first, sizeof(first), ehdr->e_shoff)
+	    : 0;
 	if (err)
 		return err;
 	n = n ? n : first.sh_size;
 	names_index = names_index == SHN_XINDEX ? first.sh_link : names_index;
 	if (n > SECTIONS_MAX || names_index >= n)
 		return -ENOEXEC;
-	shdrs = read_alloc(module, ehdr->e_shoff, n * sizeof(*shdrs), SECTIONS_MAX * sizeof(*shdrs), &err);
+	shdrs = read_alloc(file, ehdr->e_shoff, n * sizeof(*shdrs), SECTIONS_MAX * sizeof(*shdrs), &err);
 	if (!shdrs)
 		return err;
 	names_bytes = shdrs[names_index].sh_size;
-	names = read_alloc(module, shdrs[names_index].sh_offset, names_bytes, NAMES_BYTES_MAX, &err);
+	names = read_alloc(file, shdrs[names_index].sh_offset, names_bytes, NAMES_BYTES_MAX, &err);
 	for (uint64_t pass = 0; names && pass < 2; pass++) {
 		for (uint64_t i = 1; i < n; i++) {
 			if (shdrs[i].sh_type == SHT_NOBITS || shdrs[i].sh_size == 0 ||
@@ -153,7 +154,7 @@ static void wrap(struct cfi_extract *extract, const Elf64_Ehdr *original, const 
 	shdrs[2].sh_addralign = 1;
 }
 
-int cfi_extract_section(struct module *module, const char *name, struct cfi_extract *extract)
+int cfi_extract_section(const struct module_file *file, const char *name, struct cfi_extract *extract)
 {
 	const char *old_name = strcmp(name, ".debug_frame") == 0 ? ".zdebug_frame" : name;
 	size_t names_bytes = 2 + strlen(name) + sizeof(".shstrtab"), names, headers;
@@ -164,16 +165,16 @@ int cfi_extract_section(struct module *module, const char *name, struct cfi_extr
 	bool is_old = false;
 	int err;
 
-	err = module_read(module, &ehdr, sizeof(ehdr), 0);
+	err = module_file_read(file, &ehdr, sizeof(ehdr), 0);
 	if (!err &&
 	    (memcmp(ehdr.e_ident, ELFMAG, SELFMAG) != 0 || ehdr.e_ident[EI_CLASS] != ELFCLASS64 ||
-	        ehdr.e_ident[EI_DATA] != ELFDATA2LSB || ehdr.e_machine != module->e_machine))
+	        ehdr.e_ident[EI_DATA] != ELFDATA2LSB || ehdr.e_machine != file->e_machine))
 		err = -ENOEXEC;
 	if (!err)
-		err = find_section(module, &ehdr, name, old_name, &shdr, &is_old);
+		err = find_section(file, &ehdr, name, old_name, &shdr, &is_old);
 	if (err)
 		return err;
-	raw = read_alloc(module, shdr.sh_offset, shdr.sh_size, SECTION_BYTES_MAX, &err);
+	raw = read_alloc(file, shdr.sh_offset, shdr.sh_size, SECTION_BYTES_MAX, &err);
 	if (!raw)
 		return err;
 	err = plain_size(&shdr, is_old, raw, &data, &bytes);

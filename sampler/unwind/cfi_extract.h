@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Takes one section out of a module's file and makes an ELF file in memory of it that has nothing else:
+ * Takes one section out of a file and makes an ELF file in memory of it that has nothing else:
  *
  *	ELF header | the section, decompressed | section names | section headers: none, the section, the names
  */
 #ifndef SAMPLER_UNWIND_CFI_EXTRACT_H
 #define SAMPLER_UNWIND_CFI_EXTRACT_H
 
-#include "sampler/unwind/module.h"
+#include "sampler/unwind/module_file.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,8 +19,8 @@ struct cfi_extract {
 	size_t section_bytes;
 };
 
-/* NAME: .eh_frame or .debug_frame (also found as .zdebug_frame). 0, -ENOENT, -EFBIG, -ENOEXEC, -ENOMEM or
+/* `name`: .eh_frame or .debug_frame (also found as .zdebug_frame). 0, -ENOENT, -EFBIG, -ENOEXEC, -ENOMEM or
  * -errno. */
-int cfi_extract_section(struct module *module, const char *name, struct cfi_extract *extract);
+int cfi_extract_section(const struct module_file *file, const char *name, struct cfi_extract *extract);
 
 #endif

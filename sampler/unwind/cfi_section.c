@@ -33,7 +33,7 @@ struct cfi_section {
 };
 
 /* Fills in [offset, offset + n) of a sparse image. */
-static bool need(struct cfi_section *s, struct module *module, uint64_t offset, uint64_t n)
+static bool need(struct cfi_section *s, const struct module_file *file, uint64_t offset, uint64_t n)
 {
 	if (offset > s->image_bytes || n > s->image_bytes - offset)
 		return false;
@@ -44,7 +44,7 @@ static bool need(struct cfi_section *s, struct module *module, uint64_t offset, 
 		size_t len = s->image_bytes - start < GRANULE ? s->image_bytes - start : GRANULE;
 		if (s->present[g / 8] >> g % 8 & 1)
 			continue;
-		if (module_read(module, s->image + start, len, start) != 0) {
+		if (module_file_read(file, s->image + start, len, start) != 0) {
 			memset(s->image + start, 0, len);
 			return false;
 		}
@@ -55,26 +55,26 @@ static bool need(struct cfi_section *s, struct module *module, uint64_t offset, 
 }
 
 /* How far the image must reach: the headers, and all PT_LOADs as far as the file has them. */
-static uint64_t image_extent(const struct module *module, const Elf64_Ehdr *ehdr)
+static uint64_t image_extent(const struct module_file *file, const Elf64_Ehdr *ehdr)
 {
 	uint64_t extent = ehdr->e_phoff + (uint64_t)ehdr->e_phnum * sizeof(Elf64_Phdr);
 
-	for (uint32_t i = 0; i < module->n_segments; i++) {
-		uint64_t end = module->segments[i].offset + module->segments[i].file_bytes;
+	for (uint32_t i = 0; i < file->segment_count; i++) {
+		uint64_t end = file->segments[i].offset + file->segments[i].file_bytes;
 		if (end > extent)
 			extent = end;
 	}
-	return extent < module->file_bytes ? extent : module->file_bytes;
+	return extent < file->bytes ? extent : file->bytes;
 }
 
-static bool make_image(struct cfi_section *s, struct module *module)
+static bool make_image(struct cfi_section *s, const struct module_file *file)
 {
 	Elf64_Ehdr ehdr, *copy;
 	uint64_t extent;
 
-	if (module_read(module, &ehdr, sizeof(ehdr), 0) != 0 || ehdr.e_phoff > INT64_MAX)
+	if (module_file_read(file, &ehdr, sizeof(ehdr), 0) != 0 || ehdr.e_phoff > INT64_MAX)
 		return false;
-	extent = image_extent(module, &ehdr);
+	extent = image_extent(file, &ehdr);
 	if (extent < sizeof(ehdr) || extent > image_max)
 		return false;
 	s->image =
@@ -86,13 +86,13 @@ static bool make_image(struct cfi_section *s, struct module *module)
 	s->image_bytes = extent;
 	s->mapped = true;
 	s->present = calloc(extent / GRANULE / 8 + 1, 1);
-	if (!s->present || !need(s, module, 0, sizeof(ehdr)) ||
-	    !need(s, module, ehdr.e_phoff, (uint64_t)ehdr.e_phnum * sizeof(Elf64_Phdr)))
+	if (!s->present || !need(s, file, 0, sizeof(ehdr)) ||
+	    !need(s, file, ehdr.e_phoff, (uint64_t)ehdr.e_phnum * sizeof(Elf64_Phdr)))
 		return false;
-	/* What was checked when the module was made may have changed in the file since. */
+	/* What was checked when the file was opened may have changed in the file since. */
 	copy = (Elf64_Ehdr *)s->image;
 	if (memcmp(copy->e_ident, ELFMAG, SELFMAG) != 0 || copy->e_ident[EI_CLASS] != ELFCLASS64 ||
-	    copy->e_ident[EI_DATA] != ELFDATA2LSB || copy->e_machine != module->e_machine ||
+	    copy->e_ident[EI_DATA] != ELFDATA2LSB || copy->e_machine != file->e_machine ||
 	    copy->e_phentsize != sizeof(Elf64_Phdr) || copy->e_phoff != ehdr.e_phoff ||
 	    copy->e_phnum != ehdr.e_phnum)
 		return false;
@@ -119,7 +119,7 @@ static bool find_phdr(const struct cfi_section *s, Elf64_Phdr *phdr)
  * sorted, as 32-bit offsets from its own address. That is the one form that linkers write; any other is
  * treated as no table.
  */
-static bool find_table(struct cfi_section *s, struct module *module)
+static bool find_table(struct cfi_section *s, const struct module_file *file)
 {
 	struct {
 		uint8_t version, eh_frame_format, count_format, table_format;
@@ -129,7 +129,7 @@ static bool find_table(struct cfi_section *s, struct module *module)
 	Elf64_Phdr phdr;
 
 	if (!find_phdr(s, &phdr) || phdr.p_filesz < sizeof(header) ||
-	    !need(s, module, phdr.p_offset, sizeof(header)))
+	    !need(s, file, phdr.p_offset, sizeof(header)))
 		return false;
 	memcpy(&header, s->image + phdr.p_offset, sizeof(header));
 	if (header.version != 1 || header.eh_frame_format != (DW_EH_PE_pcrel | DW_EH_PE_sdata4) ||
@@ -143,14 +143,14 @@ static bool find_table(struct cfi_section *s, struct module *module)
 	s->eh_frame_vaddr = phdr.p_vaddr + 4 + (uint64_t)(int64_t)header.eh_frame;
 	s->eh_frame = s->eh_frame_vaddr - phdr.p_vaddr + phdr.p_offset;
 	return s->table + s->n_entries * 8 <= s->image_bytes && s->eh_frame < s->image_bytes &&
-	    need(s, module, s->eh_frame, 1);
+	    need(s, file, s->eh_frame, 1);
 }
 
-struct cfi_section *cfi_section_open_table(struct module *module)
+struct cfi_section *cfi_section_open_table(const struct module_file *file)
 {
 	struct cfi_section *s = calloc(1, sizeof(*s));
 
-	if (!s || !make_image(s, module) || !find_table(s, module))
+	if (!s || !make_image(s, file) || !find_table(s, file))
 		goto fail;
 	s->elf = elf_memory((char *)s->image, s->image_bytes);
 	s->cfi = s->elf ? dwarf_getcfi_elf(s->elf) : NULL;
@@ -162,13 +162,13 @@ fail:
 }
 
 /* An ELF file in memory with that one section, every entry of it checked. */
-static struct cfi_section *open_extract(struct module *module, const char *name)
+static struct cfi_section *open_extract(const struct module_file *file, const char *name)
 {
 	struct cfi_section *s = calloc(1, sizeof(*s));
 	struct cfi_extract extract;
 	bool eh = strcmp(name, ".eh_frame") == 0;
 
-	if (!s || cfi_extract_section(module, name, &extract) != 0) {
+	if (!s || cfi_extract_section(file, name, &extract) != 0) {
 		free(s);
 		return NULL;
 	}
@@ -178,7 +178,7 @@ static struct cfi_section *open_extract(struct module *module, const char *name)
 	    .d_size = extract.section_bytes,
 	    .d_type = ELF_T_BYTE,
 	    .d_version = EV_CURRENT};
-	if (!cfi_check_all(s->image, module->e_machine, &data, eh, ENTRIES_MAX))
+	if (!cfi_check_all(s->image, file->e_machine, &data, eh, ENTRIES_MAX))
 		goto fail;
 	s->elf = elf_memory((char *)s->image, s->image_bytes);
 	if (!s->elf)
@@ -196,14 +196,14 @@ fail:
 	return NULL;
 }
 
-struct cfi_section *cfi_section_open_eh_frame(struct module *module)
+struct cfi_section *cfi_section_open_eh_frame(const struct module_file *file)
 {
-	return open_extract(module, ".eh_frame");
+	return open_extract(file, ".eh_frame");
 }
 
-struct cfi_section *cfi_section_open_debug_frame(struct module *module)
+struct cfi_section *cfi_section_open_debug_frame(const struct module_file *file)
 {
-	return open_extract(module, ".debug_frame");
+	return open_extract(file, ".debug_frame");
 }
 
 void cfi_section_close(struct cfi_section *s)
@@ -225,12 +225,12 @@ void cfi_section_close(struct cfi_section *s)
 }
 
 static bool table_entry(
-    struct cfi_section *s, struct module *module, uint64_t index, uint64_t *start, uint64_t *entry)
+    struct cfi_section *s, const struct module_file *file, uint64_t index, uint64_t *start, uint64_t *entry)
 {
 	int32_t pair[2];
 	uint64_t at = s->table + index * sizeof(pair);
 
-	if (!need(s, module, at, sizeof(pair)))
+	if (!need(s, file, at, sizeof(pair)))
 		return false;
 	memcpy(pair, s->image + at, sizeof(pair));
 	*start = s->table_vaddr + (uint64_t)(int64_t)pair[0];
@@ -242,15 +242,16 @@ static bool table_entry(
  * Finds the entry that may cover VADDR. Probes the table in the order libdw does, so that what libdw is going
  * to look at is there.
  */
-static bool search_table(struct cfi_section *s, struct module *module, uint64_t vaddr, uint64_t *found)
+static bool search_table(
+    struct cfi_section *s, const struct module_file *file, uint64_t vaddr, uint64_t *found)
 {
 	uint64_t low = 0, high = s->n_entries;
 
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2, start, entry, next = UINT64_MAX, ignored;
-		if (!table_entry(s, module, middle, &start, &entry))
+		if (!table_entry(s, file, middle, &start, &entry))
 			return false;
-		if (middle + 1 < s->n_entries && !table_entry(s, module, middle + 1, &next, &ignored))
+		if (middle + 1 < s->n_entries && !table_entry(s, file, middle + 1, &next, &ignored))
 			return false;
 		if (vaddr < start) {
 			high = middle;
@@ -265,13 +266,13 @@ static bool search_table(struct cfi_section *s, struct module *module, uint64_t 
 }
 
 /* Fills in the entry at OFFSET of .eh_frame and yields the offset of the CIE it names, or of itself. */
-static bool need_entry(struct cfi_section *s, struct module *module, uint64_t offset, uint64_t *cie)
+static bool need_entry(struct cfi_section *s, const struct module_file *file, uint64_t offset, uint64_t *cie)
 {
 	uint64_t at = s->eh_frame + offset, len, header = 4;
 	uint32_t word;
 	uint64_t id;
 
-	if (offset >= s->image_bytes - s->eh_frame || !need(s, module, at, 20))
+	if (offset >= s->image_bytes - s->eh_frame || !need(s, file, at, 20))
 		return false;
 	memcpy(&word, s->image + at, 4);
 	len = word;
@@ -282,7 +283,7 @@ static bool need_entry(struct cfi_section *s, struct module *module, uint64_t of
 		memcpy(&len, s->image + at + 4, 8);
 		memcpy(&id, s->image + at + 12, 8);
 	}
-	if (len == 0 || len > ENTRY_BYTES_MAX || !need(s, module, at, header + len))
+	if (len == 0 || len > ENTRY_BYTES_MAX || !need(s, file, at, header + len))
 		return false;
 	/* An FDE says how far in front of this very field its CIE is. */
 	if (id > offset + header)
@@ -292,7 +293,7 @@ static bool need_entry(struct cfi_section *s, struct module *module, uint64_t of
 }
 
 /* Has libdw all it will look at for VADDR, and is it fit to be run? */
-static bool prepare(struct cfi_section *s, struct module *module, uint64_t vaddr)
+static bool prepare(struct cfi_section *s, const struct module_file *file, uint64_t vaddr)
 {
 	Elf_Data data = {.d_buf = s->image + s->eh_frame,
 	    .d_size = s->image_bytes - s->eh_frame,
@@ -300,16 +301,16 @@ static bool prepare(struct cfi_section *s, struct module *module, uint64_t vaddr
 	    .d_version = EV_CURRENT};
 	uint64_t fde, cie, ignored;
 
-	return search_table(s, module, vaddr, &fde) && need_entry(s, module, fde, &cie) && cie != fde &&
-	    need_entry(s, module, cie, &ignored) && ignored == cie &&
-	    cfi_check_entry(s->image, module->e_machine, &data, true, fde);
+	return search_table(s, file, vaddr, &fde) && need_entry(s, file, fde, &cie) && cie != fde &&
+	    need_entry(s, file, cie, &ignored) && ignored == cie &&
+	    cfi_check_entry(s->image, file->e_machine, &data, true, fde);
 }
 
-Dwarf_Frame *cfi_section_frame(struct cfi_section *s, struct module *module, uint64_t vaddr)
+Dwarf_Frame *cfi_section_frame(struct cfi_section *s, const struct module_file *file, uint64_t vaddr)
 {
 	Dwarf_Frame *frame;
 
-	if (s->present && !prepare(s, module, vaddr))
+	if (s->present && !prepare(s, file, vaddr))
 		return NULL;
 	return dwarf_cfi_addrframe(s->cfi, vaddr, &frame) == 0 ? frame : NULL;
 }

@@ -17,22 +17,22 @@
 #ifndef SAMPLER_UNWIND_CFI_SECTION_H
 #define SAMPLER_UNWIND_CFI_SECTION_H
 
-#include "sampler/unwind/module.h"
+#include "sampler/unwind/module_file.h"
 
 #include <elfutils/libdw.h>
 #include <stdint.h>
 
 struct cfi_section;
 
-/* Each NULL if MODULE has no such section, it cannot be read or makes no sense. */
-struct cfi_section *cfi_section_open_table(struct module *module);    /* .eh_frame through its table */
-struct cfi_section *cfi_section_open_eh_frame(struct module *module); /* .eh_frame without one */
-struct cfi_section *cfi_section_open_debug_frame(struct module *module);
+/* Each NULL if `file` has no such section, it cannot be read or makes no sense. */
+struct cfi_section *cfi_section_open_table(const struct module_file *file); /* .eh_frame through its table */
+struct cfi_section *cfi_section_open_eh_frame(const struct module_file *file); /* .eh_frame without one */
+struct cfi_section *cfi_section_open_debug_frame(const struct module_file *file);
 void cfi_section_close(struct cfi_section *section); /* NULL is allowed */
 
-/* The row for VADDR, to be released with free(); NULL if there is none or it is refused. MODULE as when
+/* The row for `vaddr`, to be released with free(); NULL if there is none or it is refused. `file` as when
  * opened. */
-Dwarf_Frame *cfi_section_frame(struct cfi_section *section, struct module *module, uint64_t vaddr);
+Dwarf_Frame *cfi_section_frame(struct cfi_section *section, const struct module_file *file, uint64_t vaddr);
 
 size_t cfi_section_bytes(const struct cfi_section *section);
 

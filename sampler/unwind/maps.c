@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/unwind/maps.h"
 
+#include "sampler/linux/proc.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -358,14 +360,13 @@ bool maps_parse_line(const char *line, struct map_range *range)
 
 int maps_read_proc(struct maps *maps)
 {
-	char name[48], *line = NULL;
+	char *line = NULL;
 	size_t room = 0;
 	ssize_t len;
 	FILE *file;
 	int err = 0;
 
-	snprintf(name, sizeof(name), "/proc/%d/maps", (int)maps->pid);
-	file = fopen(name, "re");
+	file = proc_open_text(maps->pid, "maps");
 	if (!file)
 		return -errno;
 	maps_clear(maps);

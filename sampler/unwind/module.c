@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/unwind/module.h"
-#include "sampler/unwind/cfi.h"
-#include "sampler/unwind/module_file.h"
+
+#include "pprof/index.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,16 +13,24 @@
 
 enum { BUCKETS = 1024 };
 
+/* A module, and what of it is the store's alone. */
+struct entry {
+	struct module module;
+	struct cfi *cfi; /* NULL until the unwinder asks */
+	struct modules *store;
+	struct entry *next_in_bucket;
+	struct entry *newer, *older; /* by time of use */
+};
+
 /*
  * Every module is in one bucket (by build id, else by inode, else by path) and in one list by time of use, in
  * which the unreferenced ones are looked for when there are too many of them and the idle ones when
  * descriptors run short.
  */
 struct modules {
-	struct module *bucket[BUCKETS];
-	struct module *newest, *oldest;
-	struct module *vdso;
-	uint32_t last_id;
+	struct entry *bucket[BUCKETS]; /* lists, since modules also go */
+	struct entry *newest, *oldest;
+	struct entry *vdso;
 	unsigned count;
 	unsigned unreferenced;
 	unsigned cached_max;
@@ -30,32 +38,30 @@ struct modules {
 	struct module_counters counters;
 };
 
-/* FNV-1a, 64 bits. */
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
+/* The entry of a module that somebody holds. */
+static struct entry *entry_of(struct module *module)
 {
-	const uint8_t *p = bytes;
-
-	for (size_t i = 0; i < n; i++)
-		hash = (hash ^ p[i]) * UINT64_C(0x100000001b3);
-	return hash;
+	return (struct entry *)module;
 }
 
 static unsigned bucket_of(bool readable, const uint8_t *build_id, uint8_t len, uint64_t ino, const char *path)
 {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	uint64_t hash = index_seed();
 
 	if (len)
-		hash = hash_bytes(hash, build_id, len);
+		hash = index_mix_bytes(hash, build_id, len);
 	else if (readable)
-		hash = hash_bytes(hash, &ino, sizeof(ino));
+		hash = index_mix(hash, ino);
 	else
-		hash = hash_bytes(hash, path, strlen(path));
-	return (hash ^ hash >> 32) % BUCKETS;
+		hash = index_mix_bytes(hash, path, strlen(path));
+	return index_fold(hash) % BUCKETS;
 }
 
-static unsigned module_bucket(const struct module *module)
+static unsigned entry_bucket(const struct entry *entry)
 {
-	return bucket_of(module->readable, module->build_id, module->build_id_len, module->ino, module->path);
+	const struct module *m = &entry->module;
+
+	return bucket_of(m->readable, m->file.build_id, m->file.build_id_len, m->file.ino, m->path);
 }
 
 struct modules *modules_new(unsigned fds_max)
@@ -75,68 +81,62 @@ struct modules *modules_new(unsigned fds_max)
 	return store;
 }
 
-static void list_unlink(struct module *module)
+static void list_unlink(struct entry *entry)
 {
-	struct modules *store = module->store;
+	struct modules *store = entry->store;
 
-	*(module->newer ? &module->newer->older : &store->newest) = module->older;
-	*(module->older ? &module->older->newer : &store->oldest) = module->newer;
-	module->newer = module->older = NULL;
+	*(entry->newer ? &entry->newer->older : &store->newest) = entry->older;
+	*(entry->older ? &entry->older->newer : &store->oldest) = entry->newer;
+	entry->newer = entry->older = NULL;
 }
 
-static void list_push(struct module *module)
+static void list_push(struct entry *entry)
 {
-	struct modules *store = module->store;
+	struct modules *store = entry->store;
 
-	module->older = store->newest;
-	module->newer = NULL;
-	*(store->newest ? &store->newest->newer : &store->oldest) = module;
-	store->newest = module;
+	entry->older = store->newest;
+	entry->newer = NULL;
+	*(store->newest ? &store->newest->newer : &store->oldest) = entry;
+	store->newest = entry;
 }
 
-static void touch(struct module *module)
+static void touch(struct entry *entry)
 {
-	if (module->store->newest == module)
+	if (entry->store->newest == entry)
 		return;
-	list_unlink(module);
-	list_push(module);
+	list_unlink(entry);
+	list_push(entry);
 }
 
-static void close_fd(struct module *module)
+static void close_fd(struct entry *entry)
 {
-	if (module->fd < 0)
+	if (entry->module.file.fd < 0)
 		return;
-	close(module->fd);
-	module->fd = -1;
-	module->store->fds--;
+	close(entry->module.file.fd);
+	entry->module.file.fd = -1;
+	entry->store->fds--;
 }
 
-static void free_unlinked(struct module *module)
+static void release(struct entry *entry)
 {
-	cfi_free(module->cfi);
-	free(module->path);
-	free(module->open_path);
-	free(module->segments);
-	free(module);
-}
+	struct modules *store = entry->store;
+	struct entry **link = &store->bucket[entry_bucket(entry)];
 
-static void release(struct module *module)
-{
-	struct modules *store = module->store;
-	struct module **link = &store->bucket[module_bucket(module)];
-
-	while (*link != module)
+	while (*link != entry)
 		link = &(*link)->next_in_bucket;
-	*link = module->next_in_bucket;
-	list_unlink(module);
-	close_fd(module);
-	if (!module->references)
+	*link = entry->next_in_bucket;
+	list_unlink(entry);
+	close_fd(entry);
+	if (!entry->module.references)
 		store->unreferenced--;
-	if (store->vdso == module)
+	if (store->vdso == entry)
 		store->vdso = NULL;
 	store->count--;
 	store->counters.released++;
-	free_unlinked(module);
+	cfi_free(entry->cfi);
+	free(entry->module.path);
+	module_file_close(&entry->module.file);
+	free(entry);
 }
 
 void modules_free(struct modules *store)
@@ -166,18 +166,18 @@ const struct module_counters *modules_counters(const struct modules *store)
 struct module *module_ref(struct module *module)
 {
 	if (module->references++ == 0)
-		module->store->unreferenced--;
+		entry_of(module)->store->unreferenced--;
 	return module;
 }
 
 static void trim_cache(struct modules *store)
 {
-	struct module *newer;
+	struct entry *newer;
 
-	for (struct module *m = store->oldest; m && store->unreferenced > store->cached_max; m = newer) {
-		newer = m->newer;
-		if (!m->references)
-			release(m);
+	for (struct entry *e = store->oldest; e && store->unreferenced > store->cached_max; e = newer) {
+		newer = e->newer;
+		if (!e->module.references)
+			release(e);
 	}
 }
 
@@ -185,12 +185,13 @@ void module_unref(struct module *module)
 {
 	if (!module || --module->references)
 		return;
-	module->store->unreferenced++;
+	struct entry *entry = entry_of(module);
+	entry->store->unreferenced++;
 	/* What could not be read is worth nothing once nobody names it. */
 	if (!module->readable)
-		release(module);
+		release(entry);
 	else
-		trim_cache(module->store);
+		trim_cache(entry->store);
 }
 
 /* Can the descriptor be had again? Only then it may be closed while somebody holds the module. */
@@ -198,22 +199,22 @@ static bool can_reopen(const struct module *module)
 {
 	struct stat st;
 
-	return (stat(module->open_path, &st) == 0 && module_file_same(module, &st)) ||
-	    (stat(module->path, &st) == 0 && module_file_same(module, &st));
+	return (stat(module->file.open_path, &st) == 0 && module_file_same(&module->file, &st)) ||
+	    (stat(module->path, &st) == 0 && module_file_same(&module->file, &st));
 }
 
 /* Closes one descriptor, oldest use first: of a module nobody holds, else of one that can be opened again. */
 static bool drop_one_fd(struct modules *store)
 {
-	for (struct module *m = store->oldest; m; m = m->newer) {
-		if (!m->references && m->fd >= 0) {
-			release(m);
+	for (struct entry *e = store->oldest; e; e = e->newer) {
+		if (!e->module.references && e->module.file.fd >= 0) {
+			release(e);
 			return true;
 		}
 	}
-	for (struct module *m = store->oldest; m; m = m->newer) {
-		if (m->fd >= 0 && can_reopen(m)) {
-			close_fd(m);
+	for (struct entry *e = store->oldest; e; e = e->newer) {
+		if (e->module.file.fd >= 0 && can_reopen(&e->module)) {
+			close_fd(e);
 			store->counters.descriptors_dropped++;
 			return true;
 		}
@@ -249,251 +250,242 @@ static int open_file(struct modules *store, const struct module_request *request
 
 static bool same_build_id(const struct module *module, const uint8_t *build_id, uint8_t len)
 {
-	return module->build_id_len == len && (!len || memcmp(module->build_id, build_id, len) == 0);
+	return module->file.build_id_len == len &&
+	    (!len || memcmp(module->file.build_id, build_id, len) == 0);
 }
 
-static struct module *find_build_id(struct modules *store, const uint8_t *build_id, uint8_t len)
+/*
+ * A build id is what a file's owner wrote there: another user's file may carry that of root's libc. So a
+ * module stands for every file with its build id only if root or we own it; one of anybody else for files of
+ * the same owner and size, which takes a file that is open (NULL: not yet).
+ */
+static bool stands_for(const struct module *module, const struct module_file *file)
 {
-	struct module *m = store->bucket[bucket_of(true, build_id, len, 0, "")];
-
-	while (m && !(m->readable && !m->vdso && same_build_id(m, build_id, len)))
-		m = m->next_in_bucket;
-	return m;
+	uint32_t uid = module->file.uid;
+	return uid == 0 || uid == geteuid() ||
+	    (file && uid == file->uid && module->file.bytes == file->bytes);
 }
 
-static struct module *find_file(struct modules *store, const struct module_file *file)
+static struct entry *find_build_id(
+    struct modules *store, const uint8_t *build_id, uint8_t len, const struct module_file *file)
 {
-	struct module *m;
+	struct entry *e = store->bucket[bucket_of(true, build_id, len, 0, "")];
 
+	while (e &&
+	    !(e->module.readable && !e->module.vdso && same_build_id(&e->module, build_id, len) &&
+	        stands_for(&e->module, file)))
+		e = e->next_in_bucket;
+	return e;
+}
+
+static struct entry *find_file(struct modules *store, const struct module_file *file)
+{
 	if (file->build_id_len)
-		return find_build_id(store, file->build_id, file->build_id_len);
-	m = store->bucket[bucket_of(true, NULL, 0, file->st.st_ino, "")];
-	while (m && !(m->readable && !m->build_id_len && module_file_same(m, &file->st)))
-		m = m->next_in_bucket;
-	return m;
+		return find_build_id(store, file->build_id, file->build_id_len, file);
+	struct entry *e = store->bucket[bucket_of(true, NULL, 0, file->ino, "")];
+	while (e) {
+		const struct module_file *known = &e->module.file;
+		if (e->module.readable && !known->build_id_len && known->dev == file->dev &&
+		    known->ino == file->ino && known->bytes == file->bytes &&
+		    known->mtime_ns == file->mtime_ns)
+			break;
+		e = e->next_in_bucket;
+	}
+	return e;
 }
 
-static struct module *find_unreadable(
+static struct entry *find_unreadable(
     struct modules *store, const struct module_request *request, const char *path)
 {
-	struct module *m = store->bucket[bucket_of(false, request->build_id, request->build_id_len, 0, path)];
+	struct entry *e = store->bucket[bucket_of(false, request->build_id, request->build_id_len, 0, path)];
 
-	while (m &&
-	    !(!m->readable && same_build_id(m, request->build_id, request->build_id_len) &&
-	        m->ino == request->ino && strcmp(m->path, path) == 0))
-		m = m->next_in_bucket;
-	return m;
+	while (e &&
+	    !(!e->module.readable && same_build_id(&e->module, request->build_id, request->build_id_len) &&
+	        e->module.file.ino == request->ino && strcmp(e->module.path, path) == 0))
+		e = e->next_in_bucket;
+	return e;
 }
 
-/* A module with one reference for the caller; takes PATH. NULL: out of memory, PATH is freed. */
-static struct module *new_module(struct modules *store, char *path)
+/* An entry with one reference for the caller, of no file yet; takes `path`. NULL: out of memory, `path` is
+ * freed. */
+static struct entry *new_entry(struct modules *store, char *path)
 {
-	struct module *module = path ? calloc(1, sizeof(*module)) : NULL;
+	struct entry *entry = path ? calloc(1, sizeof(*entry)) : NULL;
 
-	if (!module) {
+	if (!entry) {
 		free(path);
 		return NULL;
 	}
-	module->store = store;
-	module->id = ++store->last_id;
-	module->references = 1;
-	module->fd = -1;
-	module->path = path;
+	entry->store = store;
+	entry->module.references = 1;
+	entry->module.path = path;
+	entry->module.file.fd = -1;
 	store->count++;
-	list_push(module);
-	return module;
+	list_push(entry);
+	return entry;
 }
 
-static void link_bucket(struct module *module)
+static void link_bucket(struct entry *entry)
 {
-	struct module **bucket = &module->store->bucket[module_bucket(module)];
+	struct entry **bucket = &entry->store->bucket[entry_bucket(entry)];
 
-	module->next_in_bucket = *bucket;
-	*bucket = module;
+	entry->next_in_bucket = *bucket;
+	*bucket = entry;
 }
 
-static void describe(struct module *module, struct module_file *file)
+static struct module *share(struct entry *entry)
 {
-	module->readable = true;
-	module->build_id_len = file->build_id_len;
-	memcpy(module->build_id, file->build_id, file->build_id_len);
-	module->dev = file->st.st_dev;
-	module->ino = file->st.st_ino;
-	module->file_bytes = (uint64_t)file->st.st_size;
-	module->mtime_ns = module_file_mtime_ns(&file->st);
-	module->e_machine = file->e_machine;
-	module->e_type = file->e_type;
-	module->n_segments = file->n_segments;
-	module->segments = file->segments;
-	module->open_path = file->open_path;
-	file->segments = NULL;
-	file->open_path = NULL;
+	touch(entry);
+	return module_ref(&entry->module);
 }
 
 static struct module *get_unreadable(
     struct modules *store, const struct module_request *request, char *path, int err)
 {
-	struct module *module = path ? find_unreadable(store, request, path) : NULL;
+	struct entry *entry = path ? find_unreadable(store, request, path) : NULL;
 
-	if (module) {
+	if (entry) {
 		free(path);
-		touch(module);
-		return module_ref(module);
+		return share(entry);
 	}
-	module = new_module(store, path);
-	if (!module)
+	entry = new_entry(store, path);
+	if (!entry)
 		return NULL;
-	module->error = err;
-	module->dev = request->dev;
-	module->ino = request->ino;
-	module->build_id_len = request->build_id_len;
+	entry->module.error = err;
+	entry->module.file.dev = request->dev;
+	entry->module.file.ino = request->ino;
+	entry->module.file.build_id_len = request->build_id_len;
 	if (request->build_id_len)
-		memcpy(module->build_id, request->build_id, request->build_id_len);
-	link_bucket(module);
-	return module;
+		memcpy(entry->module.file.build_id, request->build_id, request->build_id_len);
+	link_bucket(entry);
+	return &entry->module;
 }
 
-static struct module *share(struct module *module)
+/* A module of `file`, which is taken, or closed if there is no memory. */
+static struct module *get_readable(struct modules *store, struct module_file *file, char *path)
 {
-	module->store->counters.shared++;
-	touch(module);
-	return module_ref(module);
+	struct entry *entry = new_entry(store, path);
+
+	if (!entry) {
+		module_file_close(file);
+		return NULL;
+	}
+	entry->module.readable = true;
+	entry->module.vdso = file->memory;
+	entry->module.file = *file;
+	store->fds += file->fd >= 0;
+	link_bucket(entry);
+	return &entry->module;
 }
 
 struct module *module_get(struct modules *store, const struct module_request *given)
 {
 	struct module_request request = *given;
 	struct module_file file;
-	struct module *module;
+	struct entry *entry = NULL;
 	int err;
 
 	if (!request.build_id || request.build_id_len > MODULE_BUILD_ID_BYTES)
 		request.build_id_len = 0;
-	if (request.build_id_len) {
-		module = find_build_id(store, request.build_id, request.build_id_len);
-		if (module)
-			return share(module);
+	if (request.build_id_len)
+		entry = find_build_id(store, request.build_id, request.build_id_len, NULL);
+	if (entry) {
+		store->counters.shared++;
+		return share(entry);
 	}
 	err = open_file(store, &request, &file);
 	if (err)
 		return get_unreadable(store, &request, module_file_path(request.path), err);
-	module = find_file(store, &file);
-	if (module) {
-		if (module->fd < 0) {
-			module->fd = file.fd;
-			file.fd = -1;
-			store->fds++;
-		}
-		module_file_close(&file);
-		return share(module);
+	entry = find_file(store, &file);
+	if (!entry) {
+		struct module *module = get_readable(store, &file, module_file_path(request.path));
+		store->counters.opened += module != NULL;
+		return module;
 	}
-	module = new_module(store, module_file_path(request.path));
-	if (module) {
-		module->fd = file.fd;
+	if (entry->module.file.fd < 0) {
+		entry->module.file.fd = file.fd;
 		file.fd = -1;
 		store->fds++;
-		describe(module, &file);
-		store->counters.opened++;
-		link_bucket(module);
 	}
 	module_file_close(&file);
-	return module;
+	store->counters.shared++;
+	return share(entry);
 }
 
 struct module *module_get_vdso(struct modules *store)
 {
 	struct module_file file;
 	struct module *module;
-	const void *image;
 
-	if (store->vdso)
+	if (store->vdso) {
+		store->counters.shared++;
 		return share(store->vdso);
-	image = module_file_vdso(&file);
-	if (!image)
-		return NULL;
-	module = new_module(store, strdup("[vdso]"));
-	if (module) {
-		describe(module, &file);
-		module->vdso = true;
-		module->image = image;
-		store->vdso = module;
-		link_bucket(module);
 	}
-	module_file_close(&file);
+	if (module_file_open_vdso(&file) != 0)
+		return NULL;
+	module = get_readable(store, &file, strdup("[vdso]"));
+	store->vdso = module ? entry_of(module) : NULL;
 	return module;
 }
 
 int module_fd(struct module *module)
 {
-	struct modules *store = module->store;
+	struct modules *store = entry_of(module)->store;
 	int fd;
 
-	touch(module);
-	if (module->fd >= 0)
-		return module->fd;
+	touch(entry_of(module));
+	if (module->file.fd >= 0)
+		return module->file.fd;
 	if (!module->readable)
 		return module->error;
 	if (module->vdso)
 		return -ENOENT;
 	make_room(store);
 	do
-		fd = module_file_reopen(module);
+		fd = module_file_reopen(&module->file, module->path);
 	while ((fd == -EMFILE || fd == -ENFILE) && drop_one_fd(store));
 	if (fd == -EMFILE || fd == -ENFILE)
 		store->counters.descriptors_short++;
 	if (fd >= 0) {
-		module->fd = fd;
+		module->file.fd = fd;
 		store->fds++;
 	}
 	return fd;
 }
 
-int module_read(struct module *module, void *to, size_t n, uint64_t offset)
+int module_read(struct module *module, void *to, size_t bytes, uint64_t offset)
 {
-	int fd;
+	int fd = module->vdso ? 0 : module_fd(module);
 
-	if (offset > INT64_MAX)
-		return -EIO;
-	if (module->vdso) {
-		if (offset > module->file_bytes || n > module->file_bytes - offset)
-			return -EIO;
-		memcpy(to, (const char *)module->image + offset, n);
-		return 0;
-	}
-	fd = module_fd(module);
-	if (fd < 0)
-		return fd;
-	for (size_t done = 0; done < n;) {
-		ssize_t got = pread(fd, (char *)to + done, n - done, (off_t)(offset + done));
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got < 0 ? -errno : -EIO;
-		done += (size_t)got;
-	}
-	return 0;
+	return fd < 0 ? fd : module_file_read(&module->file, to, bytes, offset);
 }
 
 bool module_vaddr(const struct module *module, uint64_t offset, bool executable, uint64_t *vaddr)
 {
-	const uint64_t page_mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
-	const struct module_segment *found = NULL;
-
-	if (!module->readable) {
-		*vaddr = offset;
-		return true;
-	}
-	for (uint32_t i = 0; i < module->n_segments; i++) {
-		const struct module_segment *s = &module->segments[i];
-		uint64_t first = s->offset & ~page_mask;
-		uint64_t last = (s->offset + s->file_bytes + page_mask) & ~page_mask;
-
-		if (offset >= first && offset < last &&
-		    (!found || (executable && s->executable && !found->executable)))
-			found = s;
-	}
-	if (!found)
-		return false;
-	*vaddr = found->vaddr + (offset - found->offset);
+	if (module->readable)
+		return module_file_vaddr(&module->file, offset, executable, vaddr);
+	*vaddr = offset;
 	return true;
+}
+
+const struct cfi_rule *module_rule(struct module *module, uint64_t vaddr)
+{
+	struct entry *entry = entry_of(module);
+	const struct cfi_rule *known;
+
+	if (!entry->cfi && module->readable)
+		entry->cfi = cfi_new(module->file.e_machine);
+	if (!entry->cfi)
+		return &cfi_no_rule;
+	known = cfi_known(entry->cfi, vaddr);
+	if (known)
+		return known;
+	/* It may have been closed to make room. If it cannot be opened again there is no rule. */
+	module_fd(module);
+	return cfi_find(entry->cfi, &module->file, vaddr);
+}
+
+void module_measure_cfi(const struct module *module, struct cfi_usage *usage)
+{
+	cfi_measure(((const struct entry *)module)->cfi, usage);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/unwind/module_file.h"
 #include "sampler/arch/regs.h"
+#include "sampler/linux/proc.h"
+#include "sampler/linux/regular_file.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -19,32 +21,23 @@ enum {
 	NOTES_MAX = 64 * 1024, /* bytes of one PT_NOTE that are looked at */
 };
 
-/* Where the bytes of an ELF file come from: a descriptor, or memory for the vdso. */
-struct source {
-	int fd;
-	const uint8_t *image;
-	size_t image_bytes;
-};
-
-static bool read_at(const struct source *source, void *to, size_t n, uint64_t offset)
+int module_file_read(const struct module_file *file, void *to, size_t bytes, uint64_t offset)
 {
-	if (source->image) {
-		if (offset > source->image_bytes || n > source->image_bytes - offset)
-			return false;
-		memcpy(to, source->image + offset, n);
-		return true;
+	if (offset > INT64_MAX || (file->memory && (offset > file->bytes || bytes > file->bytes - offset)))
+		return -EIO;
+	if (file->memory) {
+		memcpy(to, (const char *)file->memory + offset, bytes);
+		return 0;
 	}
-	if (offset > INT64_MAX)
-		return false;
-	for (size_t done = 0; done < n;) {
-		ssize_t got = pread(source->fd, (char *)to + done, n - done, (off_t)(offset + done));
+	for (size_t done = 0; done < bytes;) {
+		ssize_t got = pread(file->fd, (char *)to + done, bytes - done, (off_t)(offset + done));
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0)
-			return false;
+			return got < 0 ? -errno : -EIO;
 		done += (size_t)got;
 	}
-	return true;
+	return 0;
 }
 
 static uint64_t align_up(uint64_t n, uint64_t align)
@@ -79,12 +72,12 @@ static bool parse_notes(const uint8_t *notes, size_t n, uint64_t align, struct m
 	return false;
 }
 
-static void read_notes(const struct source *source, const Elf64_Phdr *phdr, struct module_file *file)
+static void read_notes(struct module_file *file, const Elf64_Phdr *phdr)
 {
 	size_t n = phdr->p_filesz < NOTES_MAX ? phdr->p_filesz : NOTES_MAX;
 	uint8_t *notes = n ? malloc(n) : NULL;
 
-	if (notes && read_at(source, notes, n, phdr->p_offset))
+	if (notes && module_file_read(file, notes, n, phdr->p_offset) == 0)
 		parse_notes(notes, n, phdr->p_align == 8 ? 8 : 4, file);
 	free(notes);
 }
@@ -93,7 +86,7 @@ static int add_segment(const Elf64_Phdr *phdr, struct module_file *file)
 {
 	struct module_segment *segment;
 
-	if (file->n_segments == MODULE_SEGMENTS_MAX || phdr->p_filesz > phdr->p_memsz ||
+	if (file->segment_count == MODULE_SEGMENTS_MAX || phdr->p_filesz > phdr->p_memsz ||
 	    phdr->p_offset > INT64_MAX || phdr->p_filesz > INT64_MAX ||
 	    phdr->p_vaddr + phdr->p_memsz < phdr->p_vaddr)
 		return -ENOEXEC;
@@ -104,7 +97,7 @@ static int add_segment(const Elf64_Phdr *phdr, struct module_file *file)
 		if (!file->segments)
 			return -ENOMEM;
 	}
-	segment = &file->segments[file->n_segments++];
+	segment = &file->segments[file->segment_count++];
 	segment->vaddr = phdr->p_vaddr;
 	segment->offset = phdr->p_offset;
 	segment->file_bytes = phdr->p_filesz;
@@ -120,42 +113,44 @@ static int compare_segments(const void *a, const void *b)
 	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-static int read_segments(const struct source *source, const Elf64_Ehdr *ehdr, struct module_file *file)
+static int read_segments(struct module_file *file, const Elf64_Ehdr *ehdr)
 {
 	size_t bytes = ehdr->e_phnum * sizeof(Elf64_Phdr);
 	Elf64_Phdr *phdrs = malloc(bytes);
 	int err = phdrs ? 0 : -ENOMEM;
 
-	if (!err && !read_at(source, phdrs, bytes, ehdr->e_phoff))
+	if (!err && module_file_read(file, phdrs, bytes, ehdr->e_phoff) != 0)
 		err = -ENOEXEC;
 	for (unsigned i = 0; !err && i < ehdr->e_phnum; i++) {
 		if (phdrs[i].p_type == PT_LOAD)
 			err = add_segment(&phdrs[i], file);
 		else if (phdrs[i].p_type == PT_NOTE && !file->build_id_len)
-			read_notes(source, &phdrs[i], file);
+			read_notes(file, &phdrs[i]);
 	}
 	free(phdrs);
-	if (err || !file->n_segments)
+	if (err || !file->segment_count)
 		return err ? err : -ENOEXEC;
-	qsort(file->segments, file->n_segments, sizeof(*file->segments), compare_segments);
-	struct module_segment *fitting = realloc(file->segments, file->n_segments * sizeof(*file->segments));
+	qsort(file->segments, file->segment_count, sizeof(*file->segments), compare_segments);
+	struct module_segment *fitting =
+	    realloc(file->segments, file->segment_count * sizeof(*file->segments));
 	if (fitting)
 		file->segments = fitting;
 	return 0;
 }
 
-static int read_headers(const struct source *source, struct module_file *file)
+static int read_headers(struct module_file *file)
 {
 	Elf64_Ehdr ehdr;
 
-	if (!read_at(source, &ehdr, sizeof(ehdr), 0) || memcmp(ehdr.e_ident, ELFMAG, SELFMAG) != 0 ||
-	    ehdr.e_ident[EI_CLASS] != ELFCLASS64 || ehdr.e_ident[EI_DATA] != ELFDATA2LSB ||
-	    (ehdr.e_type != ET_EXEC && ehdr.e_type != ET_DYN) || !regs_arch_find(ehdr.e_machine) ||
-	    ehdr.e_phentsize != sizeof(Elf64_Phdr) || ehdr.e_phnum == 0 || ehdr.e_phnum > PHDRS_MAX)
+	if (module_file_read(file, &ehdr, sizeof(ehdr), 0) != 0 ||
+	    memcmp(ehdr.e_ident, ELFMAG, SELFMAG) != 0 || ehdr.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    ehdr.e_ident[EI_DATA] != ELFDATA2LSB || (ehdr.e_type != ET_EXEC && ehdr.e_type != ET_DYN) ||
+	    !regs_arch_find(ehdr.e_machine) || ehdr.e_phentsize != sizeof(Elf64_Phdr) || ehdr.e_phnum == 0 ||
+	    ehdr.e_phnum > PHDRS_MAX)
 		return -ENOEXEC;
 	file->e_machine = ehdr.e_machine;
 	file->e_type = ehdr.e_type;
-	return read_segments(source, &ehdr, file);
+	return read_segments(file, &ehdr);
 }
 
 void module_file_close(struct module_file *file)
@@ -168,35 +163,23 @@ void module_file_close(struct module_file *file)
 	file->fd = -1;
 }
 
-int64_t module_file_mtime_ns(const struct stat *st)
+static int64_t mtime_ns(const struct stat *status)
 {
-	return (int64_t)((uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec);
+	return (int64_t)((uint64_t)status->st_mtim.tv_sec * 1000000000u + (uint64_t)status->st_mtim.tv_nsec);
 }
 
-bool module_file_same(const struct module *module, const struct stat *st)
+bool module_file_same(const struct module_file *file, const struct stat *status)
 {
-	return S_ISREG(st->st_mode) && module->dev == st->st_dev && module->ino == st->st_ino &&
-	    module->file_bytes == (uint64_t)st->st_size && module->mtime_ns == module_file_mtime_ns(st);
+	return S_ISREG(status->st_mode) && file->dev == status->st_dev && file->ino == status->st_ino &&
+	    file->bytes == (uint64_t)status->st_size && file->mtime_ns == mtime_ns(status);
 }
 
 /* A readable descriptor for the location LOCATION (O_PATH, closed here), if that is a regular file. */
 static int open_location(int location, struct stat *st)
 {
-	char path[48];
-	int fd, err = 0;
+	int fd = location < 0 ? -errno : regular_file_reopen(location, st);
 
-	if (location < 0)
-		return -errno;
-	if (fstat(location, st) < 0)
-		err = -errno;
-	else if (!S_ISREG(st->st_mode))
-		err = -ENOEXEC;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", location);
-	fd = err ? err : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (!err && fd < 0)
-		fd = -errno;
-	close(location);
-	return fd;
+	return fd == -EINVAL ? -ENOEXEC : fd;
 }
 
 static int open_regular(const char *path, struct stat *st)
@@ -208,11 +191,10 @@ static int open_regular(const char *path, struct stat *st)
 static int open_in_root(pid_t pid, const char *path, struct stat *st)
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
-	char root_path[48];
+	char root_path[PROC_PATH_BYTES];
 	int root, location;
 
-	snprintf(root_path, sizeof(root_path), "/proc/%d/root", (int)pid);
-	root = open(root_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	root = open(proc_path(root_path, pid, "root"), O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return -errno;
 	location = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
@@ -236,7 +218,7 @@ static int verify(const struct module_request *request, const struct module_file
 		if (file->build_id_len != request->build_id_len ||
 		    memcmp(file->build_id, request->build_id, request->build_id_len) != 0)
 			return -ESTALE;
-	} else if (!certain && request->ino && request->ino != file->st.st_ino) {
+	} else if (!certain && request->ino && request->ino != file->ino) {
 		return -ESTALE;
 	}
 	return 0;
@@ -252,8 +234,12 @@ static int accept_file(const struct module_request *request, int fd, const char 
 		return fd;
 	memset(file, 0, sizeof(*file));
 	file->fd = fd;
-	file->st = *st;
-	err = read_headers(&(struct source){.fd = fd}, file);
+	file->dev = st->st_dev;
+	file->ino = st->st_ino;
+	file->bytes = (uint64_t)st->st_size;
+	file->mtime_ns = mtime_ns(st);
+	file->uid = st->st_uid;
+	err = read_headers(file);
 	if (!err)
 		err = verify(request, file, certain);
 	if (!err) {
@@ -279,13 +265,13 @@ static int worse(int err, int next)
 static int open_through_process(
     const struct module_request *request, const char *path, bool deleted, struct module_file *file)
 {
-	char at[64];
+	char at[PROC_PATH_BYTES], name[64];
 	struct stat st;
 	int err, next;
 	char *root_path;
 
-	snprintf(at, sizeof(at), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)request->pid, request->start,
-	    request->end);
+	snprintf(name, sizeof(name), "map_files/%" PRIx64 "-%" PRIx64, request->start, request->end);
+	proc_path(at, request->pid, name);
 	err = accept_file(request, open_regular(at, &st), at, true, &st, file);
 	if (!err)
 		return 0;
@@ -302,7 +288,7 @@ static int open_through_process(
 	/* The program itself, deleted or not; only if there is a way to know that it is what is mapped here.
 	 * */
 	if (request->build_id_len || request->ino) {
-		snprintf(at, sizeof(at), "/proc/%d/exe", (int)request->pid);
+		proc_path(at, request->pid, "exe");
 		next = accept_file(request, open_regular(at, &st), at, false, &st, file);
 		if (!next)
 			return 0;
@@ -332,15 +318,15 @@ int module_file_open(const struct module_request *request, struct module_file *f
 	return err;
 }
 
-int module_file_reopen(const struct module *module)
+int module_file_reopen(const struct module_file *file, const char *path)
 {
-	const char *paths[] = {module->open_path, module->path};
+	const char *paths[] = {file->open_path, path};
 	int err = -ENOENT;
 
 	for (unsigned i = 0; i < 2; i++) {
 		struct stat st;
 		int fd = open_regular(paths[i], &st);
-		if (fd >= 0 && module_file_same(module, &st))
+		if (fd >= 0 && module_file_same(file, &st))
 			return fd;
 		if (fd >= 0) {
 			close(fd);
@@ -353,35 +339,47 @@ int module_file_reopen(const struct module *module)
 
 char *module_file_path(const char *path)
 {
-	static const char suffix[] = " (deleted)";
-	size_t n = strlen(path);
-
-	if (n > sizeof(suffix) - 1 && strcmp(path + n - (sizeof(suffix) - 1), suffix) == 0)
-		n -= sizeof(suffix) - 1;
-	return strndup(path, n);
+	return strndup(path, proc_undeleted_length(path));
 }
 
-const void *module_file_vdso(struct module_file *file)
+int module_file_open_vdso(struct module_file *file)
 {
 	const Elf64_Ehdr *ehdr = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR);
-	struct source source = {.fd = -1, .image = (const uint8_t *)ehdr};
+	int err;
 
 	memset(file, 0, sizeof(*file));
 	file->fd = -1;
 	if (!ehdr)
-		return NULL;
+		return -ENOENT;
+	file->memory = ehdr;
 	/* The linker puts the section headers last; the image is whole pages. */
-	source.image_bytes = align_up(
+	file->bytes = align_up(
 	    ehdr->e_shoff + (uint64_t)ehdr->e_shnum * ehdr->e_shentsize, (uint64_t)sysconf(_SC_PAGESIZE));
-	if (read_headers(&source, file)) {
+	err = read_headers(file);
+	file->open_path = err ? NULL : strdup("");
+	if (!err && !file->open_path)
+		err = -ENOMEM;
+	if (err)
 		module_file_close(file);
-		return NULL;
+	return err;
+}
+
+bool module_file_vaddr(const struct module_file *file, uint64_t offset, bool executable, uint64_t *vaddr)
+{
+	const uint64_t page_mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
+	const struct module_segment *found = NULL;
+
+	for (uint32_t i = 0; i < file->segment_count; i++) {
+		const struct module_segment *s = &file->segments[i];
+		uint64_t first = s->offset & ~page_mask;
+		uint64_t last = (s->offset + s->file_bytes + page_mask) & ~page_mask;
+
+		if (offset >= first && offset < last &&
+		    (!found || (executable && s->executable && !found->executable)))
+			found = s;
 	}
-	file->st.st_size = (off_t)source.image_bytes;
-	file->open_path = strdup("");
-	if (!file->open_path) {
-		module_file_close(file);
-		return NULL;
-	}
-	return source.image;
+	if (!found)
+		return false;
+	*vaddr = found->vaddr + (offset - found->offset);
+	return true;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opening the file a process has mapped, and reading of its headers what identifies and places it.
+ * Opening the file a process has mapped, reading of its headers what identifies and places it, and then its
+ * bytes.
  *
  * Nothing here trusts the path: the process may have replaced it by a fifo, a device or another file. A name
  * is first opened as a mere location (O_PATH), which never blocks and has no side effect, and read only if it
@@ -9,40 +10,82 @@
 #ifndef SAMPLER_UNWIND_MODULE_FILE_H
 #define SAMPLER_UNWIND_MODULE_FILE_H
 
-#include "sampler/unwind/module.h"
-
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/stat.h>
+#include <sys/types.h>
+
+enum {
+	MODULE_BUILD_ID_BYTES = 64, /* longest build id kept; the kernel reports 20 at most */
+	MODULE_SEGMENTS_MAX = 64,   /* PT_LOADs read from one file */
+};
+
+/* What is known about a file before it is opened. */
+struct module_request {
+	pid_t pid;               /* the process to open through; 0: only by path */
+	uint64_t start, end;     /* the mapping, for /proc/PID/map_files */
+	const char *path;        /* as the target sees it; " (deleted)" is understood */
+	const uint8_t *build_id; /* expected build id, NULL: unknown */
+	uint8_t build_id_len;
+	/* expected file if ino != 0 and there is no build id; dev as makedev() */
+	uint64_t dev, ino;
+};
+
+/* One PT_LOAD, in the file's own terms. */
+struct module_segment {
+	uint64_t vaddr;
+	uint64_t offset;
+	uint64_t file_bytes;
+	uint64_t memory_bytes;
+	bool executable;
+};
 
 struct module_file {
-	int fd;
-	struct stat st;
-	uint16_t e_machine, e_type;
-	uint8_t build_id_len;
+	int fd;             /* -1: closed, or `memory` */
+	const void *memory; /* the vdso's, borrowed for ever; NULL for a file */
+	uint64_t dev, ino, bytes;
+	uint32_t uid; /* who may have chosen the build id */
+	int64_t mtime_ns;
+	uint16_t e_machine;
+	uint16_t e_type;      /* ET_EXEC or ET_DYN */
+	uint8_t build_id_len; /* 0: none */
 	uint8_t build_id[MODULE_BUILD_ID_BYTES];
-	uint32_t n_segments;
-	struct module_segment *segments;
-	char *open_path;
+	uint32_t segment_count;
+	struct module_segment *segments; /* sorted by offset */
+	char *open_path; /* what was opened, e.g. /proc/PID/map_files/...; may be stale by now */
 };
 
 /*
- * Opens what REQUEST describes. 0: the caller closes FILE. -ESTALE: only other files were found; -ENOEXEC: no
+ * Opens what `request` describes: /proc/PID/map_files, /proc/PID/root, /proc/PID/exe, the path, the first
+ * that is the right file. 0: the caller closes `file`. -ESTALE: only other files were found; -ENOEXEC: no
  * 64-bit little-endian ELF file of an architecture we know; -EMFILE, -ENFILE, -ENOENT, ...
  */
 int module_file_open(const struct module_request *request, struct module_file *file);
 void module_file_close(struct module_file *file);
 
-/* Opens a module's file again: a descriptor, -ESTALE if another file is there, or -errno. */
-int module_file_reopen(const struct module *module);
+/* The vdso's image in our own address space. -ENOENT if this kernel has none. */
+int module_file_open_vdso(struct module_file *file);
 
-/* Is ST the file the module was made from, unchanged? */
-bool module_file_same(const struct module *module, const struct stat *st);
+/* Reads `bytes` at `offset` into `to`, all or nothing. 0; -EIO beyond its end; -EBADF: it is closed;
+ * -errno. */
+int module_file_read(const struct module_file *file, void *to, size_t bytes, uint64_t offset);
 
-int64_t module_file_mtime_ns(const struct stat *st);
+/*
+ * Address in the file's own terms for an offset in it: p_vaddr + (offset - p_offset) of the PT_LOAD that
+ * holds it, rounded out to pages as the kernel maps it. `executable` prefers a segment with PF_X, since
+ * neighbours share pages. False if no segment has it.
+ */
+bool module_file_vaddr(const struct module_file *file, uint64_t offset, bool executable, uint64_t *vaddr);
 
-/* A copy of PATH without the kernel's " (deleted)"; NULL: out of memory. */
+/* Opens the same file again, where it was or at `path`: a descriptor, -ESTALE if another is there, or
+ * -errno. */
+int module_file_reopen(const struct module_file *file, const char *path);
+
+/* Is `status` that of the same file, unchanged? */
+bool module_file_same(const struct module_file *file, const struct stat *status);
+
+/* A copy of `path` without the kernel's " (deleted)"; NULL: out of memory. */
 char *module_file_path(const char *path);
-
-/* The vdso's image in our own address space and its description in FILE; NULL if there is none. */
-const void *module_file_vdso(struct module_file *file);
 
 #endif

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/unwind/stacks.h"
 
+#include "pprof/array.h"
+#include "pprof/index.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_FRAMES = 512 };
+enum {
+	PATH_FRAMES = 512,
+	UNKNOWN_BYTES =
+	    4096, /* what a mapping nobody announced is taken to be: one per address would be too many */
+};
 
 /* A frame of the stack interned last: two stacks in a row mostly have most of their outer frames in common.
  * */
@@ -25,21 +32,14 @@ struct stacks {
 	struct stack_node *nodes; /* [0] is the root */
 	struct stack_frame *frames;
 	struct stack_mapping *mappings;
-	uint32_t node_count, node_room;
-	uint32_t frame_count, frame_room;
-	uint32_t mapping_count, mapping_room;
-	/* Open addressing, at most 3/4 full; of frames and mappings number + 1, 0 empty. */
+	uint32_t node_count, frame_count, mapping_count;
+	size_t node_capacity, frame_capacity, mapping_capacity;
+	/* Open addressing, at most 3/4 full. No struct index: every frame of every stack that is not like the
+	 * one before is looked up here. */
 	struct node_slot *node_hash;
-	uint32_t *frame_hash, *mapping_hash;
-	uint32_t node_hash_bits, frame_hash_bits, mapping_hash_bits;
+	uint32_t node_hash_bits;
+	struct index frame_index, mapping_index; /* ids: number + 1 */
 };
-
-static uint64_t mix(uint64_t z)
-{
-	z = (z ^ z >> 32) * 0xd6e8feb86659fd93ull;
-	z = (z ^ z >> 32) * 0xd6e8feb86659fd93ull;
-	return z ^ z >> 32;
-}
 
 static uint64_t node_key(uint32_t outer, uint32_t frame)
 {
@@ -47,53 +47,20 @@ static uint64_t node_key(uint32_t outer, uint32_t frame)
 	return ((uint64_t)outer << 32 | frame) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static uint64_t frame_key(uint64_t pc, uint32_t mapping, const char *marker)
+static uint32_t hash_frame(const struct stack_frame *f)
 {
-	return mix(pc + mix(mapping + ((uint64_t)(uintptr_t)marker << 20)));
+	uint64_t hash = index_mix(index_mix(index_seed(), f->pc), f->mapping);
+	return index_fold(index_mix(hash, (uintptr_t)f->marker));
 }
 
-static uint64_t mapping_key(const struct stack_mapping *m)
+static uint32_t hash_mapping(const struct stack_mapping *m)
 {
-	return mix(m->start + mix(m->end + mix(m->file_offset + mix((uintptr_t)m->module + m->kind))));
+	uint64_t hash = index_mix(index_mix(index_seed(), m->start), m->end);
+	hash = index_mix(index_mix(hash, m->file_offset), (uintptr_t)m->module);
+	return index_fold(index_mix(hash, m->kind));
 }
 
-/* Room for one more element of `size`. */
-static bool room_for_one(void **array, uint32_t count, uint32_t *room, size_t size)
-{
-	if (count < *room)
-		return true;
-	uint32_t want = *room ? *room * 2 : 64;
-	void *grown = realloc(*array, want * size);
-	if (!grown)
-		return false;
-	*array = grown;
-	*room = want;
-	return true;
-}
-
-/* Doubles a hash when it would be more than 3/4 full; `key` gives the hash of element i. */
-static bool hash_grow(const struct stacks *s, uint32_t **hash, uint32_t *bits, uint32_t count,
-    uint64_t (*key)(const struct stacks *s, uint32_t i))
-{
-	if (*hash && count < (3u << *bits) / 4)
-		return true;
-	uint32_t new_bits = *hash ? *bits + 1 : 7;
-	uint32_t *grown = calloc((size_t)1 << new_bits, sizeof(*grown));
-	if (!grown)
-		return false;
-	uint32_t mask = (1u << new_bits) - 1;
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t at = (uint32_t)key(s, i) & mask;
-		while (grown[at])
-			at = (at + 1) & mask;
-		grown[at] = i + 1;
-	}
-	free(*hash);
-	*hash = grown;
-	*bits = new_bits;
-	return true;
-}
-
+/* Room for one node more in the hash: called before it is put in, so that a hash is never full. */
 static bool node_hash_grow(struct stacks *s)
 {
 	if (s->node_hash && s->node_count < (3u << s->node_hash_bits) / 4)
@@ -115,24 +82,12 @@ static bool node_hash_grow(struct stacks *s)
 	return true;
 }
 
-static uint64_t key_of_frame(const struct stacks *s, uint32_t i)
-{
-	return frame_key(s->frames[i].pc, s->frames[i].mapping, s->frames[i].marker);
-}
-
-static uint64_t key_of_mapping(const struct stacks *s, uint32_t i)
-{
-	return mapping_key(&s->mappings[i]);
-}
-
 struct stacks *stacks_new(void)
 {
 	struct stacks *s = calloc(1, sizeof(*s));
 	if (!s)
 		return NULL;
-	if (!room_for_one((void **)&s->nodes, 0, &s->node_room, sizeof(*s->nodes)) || !node_hash_grow(s) ||
-	    !hash_grow(s, &s->frame_hash, &s->frame_hash_bits, 0, key_of_frame) ||
-	    !hash_grow(s, &s->mapping_hash, &s->mapping_hash_bits, 0, key_of_mapping)) {
+	if (array_reserve(&s->nodes, &s->node_capacity, 1, sizeof(*s->nodes)) || !node_hash_grow(s)) {
 		stacks_free(s);
 		return NULL;
 	}
@@ -151,70 +106,69 @@ void stacks_free(struct stacks *s)
 	free(s->frames);
 	free(s->mappings);
 	free(s->node_hash);
-	free(s->frame_hash);
-	free(s->mapping_hash);
+	index_fini(&s->frame_index);
+	index_fini(&s->mapping_index);
 	free(s);
 }
 
 static uint32_t find_mapping(struct stacks *s, const struct stack_mapping *wanted)
 {
-	uint32_t mask = (1u << s->mapping_hash_bits) - 1;
-	uint32_t at = (uint32_t)mapping_key(wanted) & mask;
-	for (; s->mapping_hash[at]; at = (at + 1) & mask) {
-		const struct stack_mapping *m = &s->mappings[s->mapping_hash[at] - 1];
+	uint32_t hash = hash_mapping(wanted), found, number = s->mapping_count;
+	size_t cursor = index_start(hash);
+	while ((found = index_next(&s->mapping_index, hash, &cursor))) {
+		const struct stack_mapping *m = &s->mappings[found - 1];
 		if (m->start == wanted->start && m->end == wanted->end && m->module == wanted->module &&
 		    m->file_offset == wanted->file_offset && m->kind == wanted->kind)
-			return s->mapping_hash[at] - 1;
+			return found - 1;
 	}
-	if (!room_for_one((void **)&s->mappings, s->mapping_count, &s->mapping_room, sizeof(*s->mappings)))
+	if (array_reserve(&s->mappings, &s->mapping_capacity, number + 1, sizeof(*s->mappings)) ||
+	    index_add(&s->mapping_index, hash, number + 1))
 		return UINT32_MAX;
-	uint32_t number = s->mapping_count;
 	s->mappings[number] = *wanted;
 	if (wanted->module)
 		module_ref(wanted->module);
-	s->mapping_hash[at] = number + 1;
 	s->mapping_count++;
-	if (!hash_grow(s, &s->mapping_hash, &s->mapping_hash_bits, s->mapping_count, key_of_mapping))
-		return UINT32_MAX;
 	return number;
 }
 
 static uint32_t find_frame(struct stacks *s, const struct stack_frame *wanted)
 {
-	uint32_t mask = (1u << s->frame_hash_bits) - 1;
-	uint32_t at = (uint32_t)frame_key(wanted->pc, wanted->mapping, wanted->marker) & mask;
-	for (; s->frame_hash[at]; at = (at + 1) & mask) {
-		const struct stack_frame *f = &s->frames[s->frame_hash[at] - 1];
+	uint32_t hash = hash_frame(wanted), found, number = s->frame_count;
+	size_t cursor = index_start(hash);
+	while ((found = index_next(&s->frame_index, hash, &cursor))) {
+		const struct stack_frame *f = &s->frames[found - 1];
 		if (f->pc == wanted->pc && f->mapping == wanted->mapping && f->marker == wanted->marker)
-			return s->frame_hash[at] - 1;
+			return found - 1;
 	}
-	if (!room_for_one((void **)&s->frames, s->frame_count, &s->frame_room, sizeof(*s->frames)))
+	if (array_reserve(&s->frames, &s->frame_capacity, (size_t)number + 1, sizeof(*s->frames)) ||
+	    index_add(&s->frame_index, hash, number + 1))
 		return UINT32_MAX;
-	uint32_t number = s->frame_count;
 	s->frames[number] = *wanted;
-	s->frame_hash[at] = number + 1;
 	s->frame_count++;
-	if (!hash_grow(s, &s->frame_hash, &s->frame_hash_bits, s->frame_count, key_of_frame))
-		return UINT32_MAX;
 	return number;
+}
+
+static struct node_slot *node_slot(const struct stacks *s, uint32_t outer, uint32_t frame)
+{
+	uint32_t mask = (1u << s->node_hash_bits) - 1;
+	uint32_t at = (uint32_t)(node_key(outer, frame) >> (64 - s->node_hash_bits));
+	while (s->node_hash[at].node && (s->node_hash[at].outer != outer || s->node_hash[at].frame != frame))
+		at = (at + 1) & mask;
+	return &s->node_hash[at];
 }
 
 static uint32_t find_node(struct stacks *s, uint32_t outer, uint32_t frame)
 {
-	uint32_t mask = (1u << s->node_hash_bits) - 1;
-	uint32_t at = (uint32_t)(node_key(outer, frame) >> (64 - s->node_hash_bits));
-	for (; s->node_hash[at].node; at = (at + 1) & mask)
-		if (s->node_hash[at].outer == outer && s->node_hash[at].frame == frame)
-			return s->node_hash[at].node;
-	if (s->node_count >= STACKS_NODES_MAX ||
-	    !room_for_one((void **)&s->nodes, s->node_count, &s->node_room, sizeof(*s->nodes)))
+	uint32_t known = node_slot(s, outer, frame)->node, number = s->node_count;
+	if (known)
+		return known;
+	if (number >= STACKS_NODES_MAX ||
+	    array_reserve(&s->nodes, &s->node_capacity, (size_t)number + 1, sizeof(*s->nodes)) ||
+	    !node_hash_grow(s))
 		return UINT32_MAX;
-	uint32_t number = s->node_count;
 	s->nodes[number] = (struct stack_node){outer, frame};
-	s->node_hash[at] = (struct node_slot){outer, frame, number};
+	*node_slot(s, outer, frame) = (struct node_slot){outer, frame, number};
 	s->node_count++;
-	if (!node_hash_grow(s))
-		return UINT32_MAX;
 	return number;
 }
 
@@ -241,8 +195,8 @@ static uint32_t look_up_frame(struct stacks *s, const struct unwind_frame *from,
 		mapping.end = map->end;
 		mapping.file_offset = map->pgoff;
 	} else {
-		mapping.start = from->pc & ~(uint64_t)4095;
-		mapping.end = mapping.start + 4096;
+		mapping.start = from->pc & ~(uint64_t)(UNKNOWN_BYTES - 1);
+		mapping.end = mapping.start + UNKNOWN_BYTES;
 	}
 	struct stack_frame frame = {
 	    .pc = from->pc, .vaddr = from->vaddr, .mapping = find_mapping(s, &mapping)};

@@ -46,8 +46,6 @@ struct walk {
 	bool cut;            /* the stack goes on above the dump */
 };
 
-static const struct cfi_rule no_rule = {.kind = CFI_NONE};
-
 /* The dump may lie in memory that the target still writes (sampler/region/region.h): what has been read once
  * must not be read a second time after it was checked, as a compiler is free to do with a copy of memory. */
 #define READ_ONCE_ONLY(word) __asm__("" : "+r"(word))
@@ -134,12 +132,12 @@ static bool has_file(const struct place *place)
 static void find_place(const struct walk *w, uint64_t pc, struct place *place)
 {
 	place->pc = pc;
-	place->rule = &no_rule;
+	place->rule = &cfi_no_rule;
 	place->map = maps_module(w->in->maps, pc);
 	place->tag = 0;
 	if (has_file(place) && place->map->module->readable &&
-	    place->map->module->e_machine == w->arch->e_machine)
-		place->rule = cfi_find(place->map->module, pc - place->map->bias);
+	    place->map->module->file.e_machine == w->arch->e_machine)
+		place->rule = module_rule(place->map->module, pc - place->map->bias);
 }
 
 static const struct place *look_up(const struct walk *w, uint64_t pc, struct place *uncached)

@@ -80,10 +80,10 @@ PY
 test_other_versions_and_nonsense() {
   python3 - <<'PY'
 import struct
-def region pool(name, magic, abi):
+def pool(name, magic, abi):
     open(name, 'wb').write(struct.pack('<QIIQ', magic, abi, 0, 0x1234).ljust(152, b'\0'))
-region pool('version', 0x7962626f6c706831, 99)
-region pool('magic', 1, 3)
+pool('version', 0x7962626f6c706831, 99)
+pool('magic', 1, 3)
 open('short', 'wb').write(b'x')
 open('zeros', 'wb').write(bytes(4096))
 PY

@@ -91,6 +91,46 @@ test_heaptrack() {
   matches '^temporary memory allocations: 0 ' printed
 }
 
+# The page's own script, on a page of nothing but the elements that it asks for.
+test_flame_graph_draws_itself() {
+  profile_make
+  "$heaptap" export -f flamegraph "$profile" -o graph.html
+  equal 0 "$(grep -c '@TITLE@\|@DATA@' graph.html)" 'marks left in the page'
+  cat >dom.js <<'JS'
+const page = require("fs").readFileSync("graph.html", "utf8");
+const [, text, script] = page.match(/<script id="data"[^>]*>([^]*?)<\/script>\s*<script>([^]*?)<\/script>/);
+class Element {
+	constructor(id) { Object.assign(this, { id, style: {}, dataset: {}, boxes: [], on: {}, value: "", checked: false, clientWidth: 1000 });
+		this.classList = { add: name => { this.className = name; } }; }
+	append(...boxes) { this.boxes.push(...boxes); }
+	replaceChildren(fragment) { this.boxes = fragment.boxes; }
+	addEventListener(what, run) { this.on[what] = run; }
+	click() { this.on.click(); }
+}
+const elements = { data: { textContent: text } }, get = id => elements[id] ??= new Element(id);
+const document = { title: "t", getElementById: get, createElement: () => new Element(), createDocumentFragment: () => new Element() };
+const width = name => Math.max(0, ...get("graph").boxes.filter(box => box.textContent === name).map(box => parseFloat(box.style.width)));
+new Function("document", "location", "history", "addEventListener", "Option", script)(
+	document, { hash: "" }, { replaceState() {} }, () => {}, class { constructor(text) { this.text = text; } });
+console.log("kinds", get("kind").boxes.map(option => option.text).join(", "));
+console.log("all", width("all"), "main", width("main") > 900, "remember_request", width("remember_request") > 100);
+get("graph").on.click({ target: get("graph").boxes.find(box => box.textContent === "handle_request") });
+console.log("zoomed in", width("handle_request"));
+get("search").value = "remember_";
+get("search").on.input();
+console.log(get("found").textContent.replace(/[0-9.]+/g, "N"));
+get("inverted").checked = true;
+get("inverted").on.change();
+console.log("inverted", get("graph").boxes.filter(box => box.style.top === "18px").some(box => box.textContent === "remember_request"));
+JS
+  node dom.js >drawn || fail "the page's script fails"
+  matches '^kinds inuse \(bytes\), ' drawn
+  matches '^all 1000 main true remember_request true$' drawn
+  matches '^zoomed in 1000$' drawn
+  matches '^found N [KM]iB, N%$' drawn
+  matches '^inverted true$' drawn
+}
+
 test_flame_graph_in_a_browser() {
   command -v chromium >/dev/null || skip 'no chromium'
   profile_make

@@ -41,11 +41,11 @@ static void unwind_from(struct maps *maps, const struct regs_arch *arch, const s
 
 static void use_module(struct modules *store, struct module *module, const char *path)
 {
-	const struct regs_arch *arch = regs_arch_find(module->e_machine);
+	const struct regs_arch *arch = regs_arch_find(module->file.e_machine);
 	struct maps *maps = maps_new(store, 0, true);
 
-	for (uint32_t i = 0; i < module->n_segments; i++) {
-		const struct module_segment *s = &module->segments[i];
+	for (uint32_t i = 0; i < module->file.segment_count; i++) {
+		const struct module_segment *s = &module->file.segments[i];
 		struct map_range range = {.start = s->vaddr & ~UINT64_C(4095),
 		    .pgoff = s->offset & ~UINT64_C(4095),
 		    .len = 0x2000,
@@ -55,7 +55,7 @@ static void use_module(struct modules *store, struct module *module, const char 
 			continue;
 		const struct map *map = maps_module(maps, range.start);
 		for (uint64_t k = 0; map && k < ADDRESSES; k++) {
-			cfi_find(module, s->vaddr + k * s->memory_bytes / ADDRESSES);
+			module_rule(module, s->vaddr + k * s->memory_bytes / ADDRESSES);
 			unwind_from(maps, arch, map, map->start + k * (map->end - map->start) / ADDRESSES);
 		}
 	}

@@ -23,8 +23,8 @@ static void add_program(struct modules *store, struct maps *maps, const char *na
 	char *path = realpath(name, NULL);
 	struct module *module = path ? module_get(store, &(struct module_request){.path = path}) : NULL;
 
-	for (uint32_t i = 0; module && i < module->n_segments; i++) {
-		const struct module_segment *s = &module->segments[i];
+	for (uint32_t i = 0; module && i < module->file.segment_count; i++) {
+		const struct module_segment *s = &module->file.segments[i];
 		struct map_range range = {.start = s->vaddr & ~UINT64_C(4095),
 		    .pgoff = s->offset & ~UINT64_C(4095),
 		    .len = 0x2000,

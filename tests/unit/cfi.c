@@ -12,8 +12,9 @@
 #include "sampler/unwind/cfi.h"
 #include "sampler/unwind/cfi_check.h"
 #include "sampler/unwind/cfi_odd.h"
-#include "sampler/unwind/maps.h"
+#include "sampler/arch/regs.h"
 
+#include <dlfcn.h>
 #include <dwarf.h>
 #include <elf.h>
 #include <fcntl.h>
@@ -24,15 +25,29 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct modules *store;
+/* A file and its rows, for as long as the program runs or until shut(). */
+struct opened {
+	struct module_file file;
+	struct cfi *cfi;
+};
 
-static struct module *get(const char *path)
+static bool open_at(const char *path, struct opened *opened)
 {
 	char *full = realpath(path, NULL);
-	struct module *module = full ? module_get(store, &(struct module_request){.path = full}) : NULL;
+	int err = full ? module_file_open(&(struct module_request){.path = full}, &opened->file) : -1;
 
 	free(full);
-	return module;
+	if (err)
+		return false;
+	opened->cfi = cfi_new(opened->file.e_machine);
+	assert_non_null(opened->cfi);
+	return true;
+}
+
+static void shut(struct opened *opened)
+{
+	cfi_free(opened->cfi);
+	module_file_close(&opened->file);
 }
 
 #ifdef __x86_64__
@@ -66,15 +81,17 @@ extern const char row_entry[], row_saved[], row_far[], row_in_register[], row_en
 
 static const struct cfi_rule *rule_of(const void *address)
 {
-	struct maps *maps = maps_new(store, getpid(), true);
+	static struct opened self;
+	Dl_info info;
 
-	assert_int_equal(maps_read_proc(maps), 0);
-	const struct map *map = maps_module(maps, (uintptr_t)address);
-	struct module *module = map->module;
-	const struct cfi_rule *rule = cfi_find(module, (uintptr_t)address - map->bias);
-	assert_ptr_equal(rule, cfi_find(module, (uintptr_t)address - map->bias));
-	/* The module stays in the store's cache. */
-	maps_free(maps);
+	if (!self.cfi)
+		assert_true(open_at("/proc/self/exe", &self));
+	/* This program is linked as PIE: vaddr 0 is where it begins. */
+	assert_true(dladdr(address, &info));
+	uint64_t vaddr = (uintptr_t)address - (uintptr_t)info.dli_fbase;
+	const struct cfi_rule *rule = cfi_find(self.cfi, &self.file, vaddr);
+	assert_ptr_equal(rule, cfi_find(self.cfi, &self.file, vaddr));
+	assert_ptr_equal(rule, cfi_known(self.cfi, vaddr));
 	return rule;
 }
 
@@ -180,27 +197,27 @@ static void compare_rule(
 /* Every STEPth byte of the code of the file at PATH. */
 static size_t compare_file(const char *path, uint64_t step)
 {
-	struct module *module = get(path);
+	struct opened opened;
+	const struct module_file *file = &opened.file;
 	size_t compared = 0, addresses = 0, odd = 0;
 
-	if (!module || !module->readable) {
+	if (!open_at(path, &opened)) {
 		print_message("SKIPPED: %s is not here\n", path);
-		module_unref(module);
 		return 0;
 	}
-	int fd = open(module->path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	Dwarf_CFI *cfi = dwarf_getcfi_elf(elf);
-	for (uint32_t i = 0; i < module->n_segments; i++) {
-		const struct module_segment *s = &module->segments[i];
+	for (uint32_t i = 0; i < file->segment_count; i++) {
+		const struct module_segment *s = &file->segments[i];
 		for (uint64_t vaddr = s->vaddr; s->executable && vaddr < s->vaddr + s->file_bytes;
 		     vaddr += step) {
 			Dwarf_Frame *frame = NULL;
-			const struct cfi_rule *rule = cfi_find(module, vaddr);
+			const struct cfi_rule *rule = cfi_find(opened.cfi, file, vaddr);
 			if (dwarf_cfi_addrframe(cfi, vaddr, &frame) != 0)
 				assert_int_equal(rule->kind, CFI_NONE);
 			else
-				compare_rule(rule, regs_arch_find(module->e_machine), frame, vaddr);
+				compare_rule(rule, regs_arch_find(file->e_machine), frame, vaddr);
 			compared += frame != NULL;
 			odd += rule->kind == CFI_ODD;
 			addresses++;
@@ -208,16 +225,15 @@ static size_t compare_file(const char *path, uint64_t step)
 		}
 	}
 	struct cfi_usage usage;
-	cfi_measure(module->cfi, &usage);
+	cfi_measure(opened.cfi, &usage);
 	print_message(
-	    "%s: %zu addresses, %zu with rows, %zu odd; %zu rules, own %zu KiB, file pages %zu KiB\n",
-	    module->path, addresses, compared, odd, usage.rules, usage.own_bytes / 1024,
-	    usage.image_bytes / 1024);
+	    "%s: %zu addresses, %zu with rows, %zu odd; %zu rules, own %zu KiB, file pages %zu KiB\n", path,
+	    addresses, compared, odd, usage.rules, usage.own_bytes / 1024, usage.copied_bytes / 1024);
 	assert_true(odd * 10 < addresses);
 	dwarf_cfi_end(cfi);
 	elf_end(elf);
 	close(fd);
-	module_unref(module);
+	shut(&opened);
 	return compared;
 }
 
@@ -235,25 +251,23 @@ static void rows_are_what_libdw_says(void **state)
 /* A lookup must not read a large file from end to end: a few pages for a few addresses. */
 static void little_is_read_of_large_files(void **state)
 {
-	struct module *module = get("/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1");
+	struct opened opened;
+	const struct module_file *file = &opened.file;
 	struct cfi_usage usage;
 
-	if (!module || !module->readable) {
+	if (!open_at("/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1", &opened)) {
 		print_message("SKIPPED: no libLLVM-14 here\n");
-		module_unref(module);
 		return;
 	}
-	cfi_free(module->cfi);
-	module->cfi = NULL;
-	const struct module_segment *s = &module->segments[0];
-	for (uint32_t i = 0; i < module->n_segments; i++)
-		if (module->segments[i].executable)
-			s = &module->segments[i];
+	const struct module_segment *s = &file->segments[0];
+	for (uint32_t i = 0; i < file->segment_count; i++)
+		if (file->segments[i].executable)
+			s = &file->segments[i];
 	for (uint64_t i = 1; i < 5; i++)
-		cfi_find(module, s->vaddr + s->file_bytes * i / 5);
-	cfi_measure(module->cfi, &usage);
-	assert_true(usage.image_bytes < 2 << 20 && usage.own_bytes < 64 << 10);
-	module_unref(module);
+		cfi_find(opened.cfi, file, s->vaddr + s->file_bytes * i / 5);
+	cfi_measure(opened.cfi, &usage);
+	assert_true(usage.copied_bytes < 2 << 20 && usage.own_bytes < 64 << 10);
+	shut(&opened);
 }
 
 static char *read_file(const char *path, size_t *n)
@@ -268,21 +282,28 @@ static char *read_file(const char *path, size_t *n)
 	return bytes;
 }
 
-static struct module *from_memory(struct modules *in, const char *bytes, size_t n, int *fd)
+/* A copy in memory; the file is opened if it is one. */
+static bool from_memory(const char *bytes, size_t n, int *fd, struct opened *opened)
 {
 	char path[48];
 
 	*fd = memfd_create("cfi", MFD_CLOEXEC);
 	assert_true(write(*fd, bytes, n) == (ssize_t)n);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", *fd);
-	return module_get(in, &(struct module_request){.path = path});
+	if (module_file_open(&(struct module_request){.path = path}, &opened->file) != 0)
+		return false;
+	opened->cfi = cfi_new(opened->file.e_machine);
+	assert_non_null(opened->cfi);
+	return true;
 }
 
-static void ask_everything(struct module *module)
+static void ask_everything(struct opened *opened)
 {
-	for (uint32_t i = 0; module->readable && i < module->n_segments; i++)
+	const struct module_file *file = &opened->file;
+
+	for (uint32_t i = 0; i < file->segment_count; i++)
 		for (uint64_t k = 0; k < 0x2000; k += 3)
-			assert_non_null(cfi_find(module, module->segments[i].vaddr + k));
+			assert_non_null(cfi_find(opened->cfi, file, file->segments[i].vaddr + k));
 }
 
 /* No SIGBUS when the file is cut short, before or between lookups. */
@@ -294,16 +315,14 @@ static void truncated_files(void **state)
 
 	for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
 		for (int used = 0; used < 2; used++) {
-			struct modules *own = modules_new(0);
+			struct opened opened;
 			int fd;
-			struct module *module = from_memory(own, bytes, n, &fd);
-			assert_true(module->readable);
+			assert_true(from_memory(bytes, n, &fd, &opened));
 			if (used)
-				cfi_find(module, 0x400300);
+				cfi_find(opened.cfi, &opened.file, 0x400300);
 			assert_int_equal(ftruncate(fd, (off_t)cuts[i]), 0);
-			ask_everything(module);
-			module_unref(module);
-			modules_free(own);
+			ask_everything(&opened);
+			shut(&opened);
 			close(fd);
 		}
 	}
@@ -321,15 +340,15 @@ static void damaged_files(void **state)
 		size_t n;
 		char *bytes = read_file(files[f], &n), *damaged = malloc(n);
 		for (int round = 0; round < 60; round++) {
-			struct modules *own = modules_new(0);
+			struct opened opened;
 			int fd, times = 1 + rand() % 20;
 			memcpy(damaged, bytes, n);
 			while (times--)
 				damaged[(size_t)rand() % (rand() % 2 ? n : 0x800)] = (char)rand();
-			struct module *module = from_memory(own, damaged, n, &fd);
-			ask_everything(module);
-			module_unref(module);
-			modules_free(own);
+			if (from_memory(damaged, n, &fd, &opened)) {
+				ask_everything(&opened);
+				shut(&opened);
+			}
 			close(fd);
 		}
 		free(bytes);
@@ -392,19 +411,6 @@ static void entries_are_checked(void **state)
 	}
 }
 
-static int open_store(void **state)
-{
-	elf_version(EV_CURRENT);
-	store = modules_new(0);
-	return store ? 0 : -1;
-}
-
-static int close_store(void **state)
-{
-	modules_free(store);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -419,5 +425,6 @@ int main(void)
 	    cmocka_unit_test(entries_are_checked),
 	};
 
-	return cmocka_run_group_tests(tests, open_store, close_store);
+	elf_version(EV_CURRENT);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,21 +26,21 @@ static void end_without_descriptors(void **state)
 	}
 	struct event_process *s = event_processes_add(&subjects, child, NULL, 0);
 	assert_non_null(s);
-	assert_false(event_process_has_ended(s));
+	assert_false(target_has_ended(&s->target));
 	int fds = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	close(fds);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none = before;
 	none.rlim_cur = (rlim_t)fds;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-	bool alive = !event_process_has_ended(s);
+	bool alive = !target_has_ended(&s->target);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	bool ended = event_process_has_ended(s);
+	bool ended = target_has_ended(&s->target);
 	setrlimit(RLIMIT_NOFILE, &before);
 	assert_true(alive);
 	assert_true(ended);
-	assert_true(event_process_has_ended(s));
+	assert_true(target_has_ended(&s->target));
 	event_processes_fini(&subjects);
 	modules_free(subjects.modules);
 }

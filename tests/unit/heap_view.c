@@ -12,23 +12,20 @@
 
 #include <cmocka.h>
 
-static const struct region_options options = {
-    .period_bytes = 1, .clock_id = 1, .live_max = 2048, .mode = REGION_MODE_COPY};
+#include "tests/unit/region_fixture.h"
 
 struct world {
 	struct region region;
 	struct heap *heap;
-	struct region_place *place;
 };
 
 static void open_world(struct world *w, unsigned int labels)
 {
 	memset(w, 0, sizeof(*w));
-	assert_int_equal(region_open(&w->region, 1, 0x10000, &options), 0);
+	fixture_open(&w->region, 2048);
 	w->heap = heap_new(&w->region, labels);
 	assert_non_null(w->heap);
-	w->place = region_place(&w->region, 0);
-	*(uint16_t *)(void *)(w->region.base + w->region.offsets.owners) = 1; /* segment 0 is place 0's */
+	fixture_own(&w->region, 0, 0);
 }
 
 static void close_world(struct world *w)
@@ -37,34 +34,10 @@ static void close_world(struct world *w)
 	region_close(&w->region);
 }
 
-static struct region_slot *slot_of(struct world *w, uint32_t number, bool kept)
-{
-	uint64_t offset = kept ? w->region.offsets.kept : w->region.offsets.slots;
-	return (struct region_slot *)(void *)(w->region.base + offset) + number;
-}
-
 static void set_slot(struct world *w, uint32_t number, uint64_t seq, uint64_t size, uint64_t time_ns)
 {
-	struct region_slot *slot = slot_of(w, number, false);
-	slot->sample.size_bytes = size;
-	slot->sample.period_bytes = 1;
-	slot->sample.time_ns = time_ns;
-	slot->flags = 0;
-	atomic_store(&slot->word, seq << 8 | SLOT_LIVE);
-}
-
-static void free_slot(struct world *w, uint32_t number, uint64_t order)
-{
-	struct region_slot *slot = slot_of(w, number, false);
-	slot->freed_order = order;
-	atomic_store(&slot->word, (atomic_load(&slot->word) & ~SLOT_STATE_MASK) | SLOT_FREED);
-}
-
-/* What the hook does before it uses a slot again. */
-static void keep_slot(struct world *w, uint32_t number)
-{
-	memcpy((void *)slot_of(w, number, true), (const void *)slot_of(w, number, false),
-	    sizeof(struct region_slot));
+	fixture_live(&w->region, number,
+	    &(const struct fixture_block){.seq = seq, .size_bytes = size, .time_ns = time_ns});
 }
 
 /* A sample that was taken, and whose stack has arrived. */
@@ -77,9 +50,7 @@ static void arrive(struct world *w, uint32_t slot, uint64_t seq, uint32_t stack,
 
 static void count(struct world *w, uint64_t samples, uint64_t bytes)
 {
-	atomic_store(&w->place->allocated.samples, samples);
-	atomic_store(&w->place->allocated.objects_q16, samples << WEIGHT_OBJECTS_SHIFT);
-	atomic_store(&w->place->allocated.bytes_q8, bytes << WEIGHT_BYTES_SHIFT);
+	fixture_count(&w->region, 0, samples, bytes);
 }
 
 static uint64_t inuse_of(const struct heap_view *view, uint32_t stack)
@@ -140,7 +111,7 @@ static void live_lost_and_allocated(void **state)
 	set_slot(&w, 1, 1, 30, 6); /* its stack never comes */
 	set_slot(&w, 2, 2, 7, 7);
 	arrive(&w, 2, 2, 1, 7);
-	free_slot(&w, 2, 3);
+	fixture_freed(&w.region, 2, 3);
 	count(&w, 3, 137);
 	assert_int_equal(live_scan_take(&live_scan, &w.region, 0), 0);
 	assert_int_equal(heap_view_make(&view, HEAP_VIEW_LIVE, w.heap, &live_scan), 0);
@@ -178,16 +149,15 @@ static void the_peak_outlives_its_slots(void **state)
 		set_slot(&w, i, i, 100 << i, 1000 + i);
 		arrive(&w, i, i, 10 + i, 100 << i);
 	}
-	atomic_store(&w.place->peak_order, 3);
-	atomic_store(&w.place->peak_samples, 3);
-	free_slot(&w, 1, 3);
-	keep_slot(&w, 1);
+	fixture_peak(&w.region, 0, 2, 3);
+	fixture_freed(&w.region, 1, 3);
+	fixture_keep(&w.region, 1);
 	for (uint64_t seq = 4; seq < 20; seq += 2) { /* again and again */
 		set_slot(&w, 1, seq, 9, 2000);
 		arrive(&w, 1, seq, 99, 9);
-		free_slot(&w, 1, seq + 1);
+		fixture_freed(&w.region, 1, seq + 1);
 	}
-	free_slot(&w, 0, 21);
+	fixture_freed(&w.region, 0, 21);
 	assert_int_equal(live_scan_take(&live_scan, &w.region, 0), 0);
 	assert_int_equal(live_scan.peak_ns, 1002);
 	assert_int_equal(live_scan.peak_missing, 0);
@@ -205,8 +175,7 @@ static void the_peak_outlives_its_slots(void **state)
 	/* A new peak: what was freed before it is not part of it. */
 	set_slot(&w, 5, 22, 5000, 3000);
 	arrive(&w, 5, 22, 50, 5000);
-	atomic_store(&w.place->peak_order, 23);
-	atomic_store(&w.place->peak_samples, 2);
+	fixture_peak(&w.region, 0, 22, 2);
 	assert_int_equal(live_scan_take(&live_scan, &w.region, 0), 0);
 	assert_int_equal(live_scan.peak_missing, 0);
 	assert_int_equal(heap_view_make(&view, HEAP_VIEW_PEAK, w.heap, &live_scan), 0);
@@ -259,7 +228,7 @@ static void no_row_has_more_in_use_than_allocated(void **state)
 		set_slot(&w, i, i, 1 + i * 13, (uint64_t)1 << i); /* ages from now to long ago */
 		arrive(&w, i, i, i % 3, 1 + i * 13);
 		if (i % 4 == 0)
-			free_slot(&w, i, 100 + i);
+			fixture_freed(&w.region, i, 100 + i);
 	}
 	count(&w, 40, 40 + 13 * 780);
 	assert_int_equal(live_scan_take(&live_scan, &w.region, 0), 0);
@@ -279,23 +248,6 @@ static void no_row_has_more_in_use_than_allocated(void **state)
 	close_world(&w);
 }
 
-static void set_free(
-    struct world *w, uint64_t at, uint32_t slot, uint64_t seq, uint64_t lived_ns, uint32_t tid)
-{
-	struct region_free *entry =
-	    (struct region_free *)(void *)(w->region.base + w->region.offsets.frees) + at % REGION_FREES;
-	entry->sample.seq = seq;
-	entry->sample.slot = slot;
-	entry->sample.size_bytes = 64;
-	entry->sample.period_bytes = 1;
-	entry->sample.time_ns = 1000;
-	entry->freed_ns = 1000 + lived_ns;
-	entry->sample.tid = 7;
-	entry->freed_tid = tid;
-	entry->place = 0;
-	atomic_store(&entry->word, at + 1);
-}
-
 static void frees_become_lifetimes(void **state)
 {
 	struct world w;
@@ -311,11 +263,11 @@ static void frees_become_lifetimes(void **state)
 	arrive(&w, 0, 0, 1, 64);
 	arrive(&w, 0, 1, 1, 64);
 	arrive(&w, 0, 2, 1, 64);
-	set_free(&w, 0, 0, 0, 500, 7);     /* temporary */
-	set_free(&w, 1, 0, 1, 5000000, 7); /* too old for that */
-	set_free(&w, 2, 0, 2, 500, 8);     /* by another thread */
-	set_free(&w, 3, 9, 9, 500, 7);     /* nothing is known of it */
-	atomic_store(head, 5);             /* and one that is being written */
+	fixture_free(&w.region, 0, 0, 0, 500, 7);     /* temporary */
+	fixture_free(&w.region, 1, 0, 1, 5000000, 7); /* too old for that */
+	fixture_free(&w.region, 2, 0, 2, 500, 8);     /* by another thread */
+	fixture_free(&w.region, 3, 9, 9, 500, 7);     /* nothing is known of it */
+	atomic_store(head, 5);                        /* and one that is being written */
 	free_log_note(&image);
 	assert_int_equal(free_log_drain(&image, 1), 4);
 	assert_int_equal(heap_lifetimes(w.heap)->samples, 3);

@@ -272,13 +272,13 @@ static void relative_names(void **state)
 	strcat(relative, full);
 	free(here);
 	struct module *self = module_get(store, &(struct module_request){.path = full});
-	assert_true(self->readable && self->build_id_len);
+	assert_true(self->readable && self->file.build_id_len);
 	struct map_range range = {.start = 0x1000,
 	    .len = 0x1000,
 	    .prot = RX,
 	    .path = relative,
-	    .build_id = self->build_id,
-	    .build_id_len = self->build_id_len};
+	    .build_id = self->file.build_id,
+	    .build_id_len = self->file.build_id_len};
 	struct maps *maps = maps_new(store, 0, true);
 	assert_int_equal(maps_add(maps, &range), 0);
 	const struct map *map = maps_module(maps, 0x1000);

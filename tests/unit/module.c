@@ -58,8 +58,8 @@ static struct module *get(struct modules *store, pid_t pid, const char *path, co
 	struct module_request request = {.pid = pid, .path = path};
 
 	if (like) {
-		request.build_id = like->build_id;
-		request.build_id_len = like->build_id_len;
+		request.build_id = like->file.build_id;
+		request.build_id_len = like->file.build_id_len;
 	}
 	return module_get(store, &request);
 }
@@ -80,7 +80,7 @@ static void one_file_is_one_module(void **state)
 	char other[256];
 
 	assert_true(a->readable);
-	assert_int_equal(a->build_id_len, 20);
+	assert_int_equal(a->file.build_id_len, 20);
 	copy_file("/proc/self/exe", strcpy(other, in_folder("same")), 0);
 	b = get(store, 0, other, NULL);
 	assert_ptr_equal(a, b);
@@ -107,7 +107,7 @@ static void another_file_in_its_place(void **state)
 	assert_false(module->readable);
 	assert_int_equal(module->error, -ESTALE);
 	assert_string_equal(module->path, path);
-	assert_int_equal(module->build_id_len, 20);
+	assert_int_equal(module->file.build_id_len, 20);
 	assert_int_equal(modules_counters(second)->mismatched, 1);
 	assert_true(module_fd(module) == -ESTALE);
 	/* The right one comes back: not held against it. */
@@ -257,9 +257,9 @@ static void few_descriptors(void **state)
 		assert_int_equal(module_fd(module[i]) >= 0, 1);
 		uint8_t notes[4096];
 		assert_int_equal(module_read(module[i], notes, sizeof(notes), 0), 0);
-		memcpy(&serial, module[i]->build_id, sizeof(serial));
+		memcpy(&serial, module[i]->file.build_id, sizeof(serial));
 		assert_int_equal(serial, i + 1000);
-		assert_non_null(memmem(notes, sizeof(notes), module[i]->build_id, 20));
+		assert_non_null(memmem(notes, sizeof(notes), module[i]->file.build_id, 20));
 		assert_true(modules_open_fds(store) <= 8);
 	}
 	assert_true(modules_counters(store)->descriptors_dropped >= FILES - 8);
@@ -268,7 +268,7 @@ static void few_descriptors(void **state)
 	unlink(module[0]->path);
 	for (uint32_t i = 1; i < FILES; i++)
 		assert_true(module_fd(module[i]) >= 0);
-	assert_true(module[0]->fd >= 0);
+	assert_true(module[0]->file.fd >= 0);
 	for (uint32_t i = 0; i < FILES; i++)
 		module_unref(module[i]);
 	modules_free(store);
@@ -308,7 +308,7 @@ static void a_thousand_programs_leave_nothing_behind(void **state)
 		copy_file("/bin/true", path, i + 1);
 		struct module *module = get(store, 0, path, NULL);
 		assert_true(module->readable);
-		cfi_find(module, module->segments[1].vaddr);
+		module_rule(module, module->file.segments[1].vaddr);
 		module_unref(module);
 		assert_true(modules_count(store) <= MODULE_CACHED_DEFAULT);
 	}
@@ -329,15 +329,15 @@ static void offsets_and_addresses(void **state)
 	        .executable = true},
 	    {.vaddr = 0x805a10, .offset = 0x3a10, .file_bytes = 0x100, .memory_bytes = 0x5000},
 	};
-	struct module module = {.readable = true, .n_segments = 3, .segments = segments};
+	struct module_file file = {.segment_count = 3, .segments = segments};
 	uint64_t vaddr;
 
-	assert_true(module_vaddr(&module, 0, true, &vaddr) && vaddr == 0x400000);
+	assert_true(module_file_vaddr(&file, 0, true, &vaddr) && vaddr == 0x400000);
 	/* The page that two segments share belongs to each. */
-	assert_true(module_vaddr(&module, 0x1000, true, &vaddr) && vaddr == 0x403000);
-	assert_true(module_vaddr(&module, 0x1000, false, &vaddr) && vaddr == 0x401000);
-	assert_true(module_vaddr(&module, 0x3000, true, &vaddr) && vaddr == 0x405000);
-	assert_false(module_vaddr(&module, 0x4000, true, &vaddr));
+	assert_true(module_file_vaddr(&file, 0x1000, true, &vaddr) && vaddr == 0x403000);
+	assert_true(module_file_vaddr(&file, 0x1000, false, &vaddr) && vaddr == 0x401000);
+	assert_true(module_file_vaddr(&file, 0x3000, true, &vaddr) && vaddr == 0x405000);
+	assert_false(module_file_vaddr(&file, 0x4000, true, &vaddr));
 }
 
 static void the_vdso(void **state)
@@ -352,7 +352,7 @@ static void the_vdso(void **state)
 	assert_ptr_equal(a, b);
 	assert_int_equal(module_read(a, magic, 4, 0), 0);
 	assert_memory_equal(magic, "\177ELF", 4);
-	assert_int_equal(module_read(a, magic, 4, a->file_bytes - 3), -EIO);
+	assert_int_equal(module_read(a, magic, 4, a->file.bytes - 3), -EIO);
 	module_unref(a);
 	module_unref(b);
 	modules_free(store);

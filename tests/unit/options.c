@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/cli/options.h"
 
+#include "sampler/cli/command.h"
+
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -10,13 +10,17 @@
 #include <cmocka.h>
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "pprof/check.h"
 #include "pprof/decode.h"
 #include "pprof/schema.h"
 #include "pprof/wire.h"
+#include "sampler/cli/options.h"
+#include "sampler/report/check.h"
 #include "tests/unit/pprof_good.h"
 
 /* In a piece: the index of the first appended string, the id after the last of its table. */
@@ -386,12 +390,85 @@ static void the_decoder_agrees_with_the_checker(void **state)
 	}
 }
 
+/* ---- heaptap check */
+
+/* Runs the command on a file with these bytes; what it prints is in text. Returns its exit status. */
+static int command_run(const struct bytes *b, bool strict, char *text, size_t text_bytes)
+{
+	char path[] = "/tmp/heaptap-check-XXXXXX", printed[] = "/tmp/heaptap-check-XXXXXX";
+	char *operands[] = {path, NULL};
+	struct options options = {.operands = operands, .operand_count = 1};
+	int file = mkstemp(path), out = mkstemp(printed), saved = dup(STDOUT_FILENO), status;
+	uint8_t *zipped;
+	size_t len;
+	ssize_t n;
+
+	options.read.strict = strict;
+	options.read.memory_max_bytes = MEMORY_MAX_BYTES_DEFAULT;
+	assert_int_equal(gzip_encode(b->data, b->len, 1, &zipped, &len), 0);
+	assert_int_equal(write(file, zipped, len), len);
+	fflush(stdout);
+	dup2(out, STDOUT_FILENO);
+	status = check_run(&options);
+	dup2(saved, STDOUT_FILENO);
+	n = pread(out, text, text_bytes - 1, 0);
+	text[n > 0 ? n : 0] = '\0';
+	if (*text)
+		assert_memory_equal(text, path, strlen(path));
+	unlink(path);
+	unlink(printed);
+	close(file);
+	close(out);
+	close(saved);
+	free(zipped);
+	return status;
+}
+
+static void the_command_prints_each_fault(void **state)
+{
+	static char text[CHECK_FINDINGS_MAX * (CHECK_MESSAGE_BYTES + 64)];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		for (int strict = 0; strict < 2; strict++) {
+			struct bytes b = {.len = 0};
+			char severity = strict ? cases[i].strict : cases[i].foreign;
+			struct check_report report;
+			int status;
+
+			spoil(&b, &cases[i]);
+			check_zipped(&b, strict ? CHECK_STRICT : CHECK_FOREIGN, &report);
+			status = command_run(&b, strict, text, sizeof(text));
+			assert_int_equal(status, report.error_count ? 1 : 0);
+			assert_int_equal(*text != '\0', report.error_count != 0);
+			if ((strstr(text, cases[i].message) != NULL) != (severity == 'e'))
+				print_message("\"%s\" is not: %s\n", cases[i].message, text);
+			assert_int_equal(strstr(text, cases[i].message) != NULL, severity == 'e');
+			check_report_fini(&report);
+		}
+	}
+}
+
+static void the_command_is_silent_about_a_good_profile(void **state)
+{
+	struct bytes b = {.len = 0};
+	uint64_t string_count;
+	char text[256];
+
+	encode_good(&b, &string_count);
+	for (int strict = 0; strict < 2; strict++) {
+		assert_int_equal(command_run(&b, strict, text, sizeof(text)), 0);
+		assert_string_equal(text, "");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_good_profile_has_no_findings),
 	    cmocka_unit_test(each_rule_is_seen_at_its_levels),
 	    cmocka_unit_test(the_decoder_agrees_with_the_checker),
+	    cmocka_unit_test(the_command_prints_each_fault),
+	    cmocka_unit_test(the_command_is_silent_about_a_good_profile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,7 +69,7 @@ static void a_profile_made_by_go_is_read(void **state)
 /* A smallest profile with a sample, to be spoilt: strings 0 "", 1 "n", 2 "count"; ids as they come. */
 struct parts {
 	uint64_t mapping_id, function_id, location_id, location_mapping, line_function, sample_location;
-	uint64_t type_string, option_value_count;
+	uint64_t type_string, value_count;
 	const char *first_string;
 };
 
@@ -83,7 +83,7 @@ static void write_parts(struct bytes *b, const struct parts *parts)
 	/* Strings last and samples before what they refer to: any order will do. */
 	put_bytes(&sample, SAMPLE_LOCATION_ID, "", 0);
 	put_number(&sample, SAMPLE_LOCATION_ID, parts->sample_location);
-	for (i = 0; i < parts->option_value_count; i++)
+	for (i = 0; i < parts->value_count; i++)
 		put_number(&sample, SAMPLE_VALUE, 5);
 	put_bytes(b, PROFILE_SAMPLE, sample.data, sample.len);
 	put_number(&location, LOCATION_ID, parts->location_id);
@@ -194,8 +194,8 @@ static void each_kind_of_damage_has_its_error(void **state)
 	SPOILT(sample_location, 1, DECODE_NO_LOCATION);
 	SPOILT(type_string, 3, DECODE_BAD_STRING);
 	SPOILT(type_string, UINT64_MAX, DECODE_BAD_STRING);
-	SPOILT(option_value_count, 0, DECODE_BAD_VALUE_COUNT);
-	SPOILT(option_value_count, 2, DECODE_BAD_VALUE_COUNT);
+	SPOILT(value_count, 0, DECODE_BAD_VALUE_COUNT);
+	SPOILT(value_count, 2, DECODE_BAD_VALUE_COUNT);
 	SPOILT(first_string, "x", DECODE_BAD_STRING_TABLE);
 #undef SPOILT
 }

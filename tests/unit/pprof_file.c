@@ -126,6 +126,35 @@ static void a_symbolic_link_is_replaced(void **state)
 	assert_content("real", "real");
 }
 
+/* The folder's owner: "name" is a link to a device and to a file of ours in turn, until killed. */
+static void swap_forever(void)
+{
+	for (unsigned int turn = 0;; turn++) {
+		unlink("next");
+		if (symlink(turn % 2 ? "victim" : "/dev/null", "next") || rename("next", "name"))
+			_exit(1);
+	}
+}
+
+static void a_link_swapped_at_any_moment_leads_nowhere(void **state)
+{
+	int status;
+	pid_t swapper;
+
+	assert_int_equal(publish("victim", "precious", 0), 0);
+	assert_int_equal(symlink("/dev/null", "name"), 0);
+	swapper = fork();
+	if (swapper == 0)
+		swap_forever();
+	for (int i = 0; i < 20000; i++)
+		publish("name", "overwritten", i % 2 ? FILE_FOLLOW : 0);
+	assert_int_equal(waitpid(swapper, &status, WNOHANG), 0);
+	kill(swapper, SIGKILL);
+	assert_int_equal(waitpid(swapper, &status, 0), swapper);
+	assert_content("victim", "precious");
+	assert_int_equal(access("name", F_OK), 0);
+}
+
 static void what_is_no_file_stays(void **state)
 {
 	struct stat st;
@@ -139,7 +168,8 @@ static void what_is_no_file_stays(void **state)
 	assert_int_equal(publish(".", "x", 0), -EISDIR);
 	assert_int_equal(publish("", "x", 0), -ENOENT);
 	assert_int_equal(publish("fifo", "x", 0), -EINVAL);
-	assert_int_equal(publish("null", "x", 0), 0);
+	assert_int_equal(publish("null", "x", 0), -EINVAL);
+	assert_int_equal(publish("null", "x", FILE_FOLLOW), 0);
 	assert_int_equal(lstat("null", &st), 0);
 	assert_true(S_ISLNK(st.st_mode));
 	assert_int_equal(publish("/dev/null", "x", FILE_NO_REPLACE), 0);
@@ -305,6 +335,7 @@ int main(void)
 	    FILE_TEST(missing_folders_are_made_when_asked),
 	    FILE_TEST(a_symbolic_link_is_replaced),
 	    FILE_TEST(what_is_no_file_stays),
+	    FILE_TEST(a_link_swapped_at_any_moment_leads_nowhere),
 	    FILE_TEST(names_may_have_all_the_length_there_is),
 	    FILE_TEST(a_file_cut_short_never_appears),
 	    FILE_TEST(a_full_disk_leaves_the_old_file),

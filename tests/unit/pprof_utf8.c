@@ -77,12 +77,45 @@ static void nul_is_replaced(void **state)
 	assert_memory_equal(out, "a" FFFD "b", 5);
 }
 
+static void characters_that_are_the_terminals_are_told(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t control;
+	} edges[] = {
+	    {"", 0},
+	    {"\x01", 1},
+	    {"\x1f", 1},
+	    {" ", 0},
+	    {"~", 0},
+	    {"\x7f", 1},
+	    {"\xc2\x80", 2},
+	    {"\xc2\x9f", 2},
+	    {"\xc2\xa0", 0},
+	    {"\xe2\x80\xa9", 0},
+	    {"\xe2\x80\xaa", 3},
+	    {"\xe2\x80\xae", 3},
+	    {"\xe2\x80\xaf", 0},
+	    {"\xe2\x81\xa5", 0},
+	    {"\xe2\x81\xa6", 3},
+	    {"\xe2\x81\xa9", 3},
+	    {"\xe2\x81\xaa", 0},
+	};
+	char text[] = "\x1b[m \xc3\xbc \xc2\x9b \xe2\x80\xae \xff \xe2\x80";
+
+	for (size_t i = 0; i < sizeof(edges) / sizeof(*edges); i++)
+		assert_int_equal(utf8_control(edges[i].text), edges[i].control);
+	utf8_disarm(text, sizeof(text) - 1);
+	assert_string_equal(text, "?[m \xc3\xbc ?? ??? ? ??");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_longest_valid_prefix_is_found),
 	    cmocka_unit_test(broken_sequences_are_replaced),
 	    cmocka_unit_test(nul_is_replaced),
+	    cmocka_unit_test(characters_that_are_the_terminals_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

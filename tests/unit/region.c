@@ -16,6 +16,8 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/region_fixture.h"
+
 static const struct region_options options = {
     .period_bytes = 64, .dump_bytes = 8192, .clock_id = 1, .live_max = 5000, .mode = REGION_MODE_COPY};
 
@@ -68,25 +70,20 @@ static void abandoned_when_nobody_maps_it(void **unused)
 	region_close(&region);
 }
 
-static struct region_slot *slot(const struct region *region, uint32_t number)
-{
-	return (struct region_slot *)(void *)(region->base + region->offsets.slots) + number;
-}
-
 static void slots_are_read_when_whole(void **unused)
 {
 	struct region region;
 	struct slot_copy copy;
 	assert_int_equal(0, region_open(&region, 3, 0, &options));
 	assert_false(region_read_slot(&region, 0, &copy));
-	slot(&region, 0)->word = 5 << 8 | SLOT_WRITING;
+	fixture_slot(&region, 0)->word = 5 << 8 | SLOT_WRITING;
 	assert_false(region_read_slot(&region, 0, &copy));
-	slot(&region, 0)->sample.size_bytes = 77;
-	slot(&region, 0)->word = 5 << 8 | SLOT_LIVE;
+	fixture_slot(&region, 0)->sample.size_bytes = 77;
+	fixture_slot(&region, 0)->word = 5 << 8 | SLOT_LIVE;
 	assert_true(region_read_slot(&region, 0, &copy));
 	assert_true(copy.seq == 5 && copy.sample.size_bytes == 77);
 	for (uint64_t state = 3; state < 256; state++) {
-		slot(&region, 0)->word = 5 << 8 | state;
+		fixture_slot(&region, 0)->word = 5 << 8 | state;
 		assert_false(region_read_slot(&region, 0, &copy));
 	}
 	assert_false(region_read_slot(&region, region.segments * REGION_SEGMENT_SLOTS, &copy));
@@ -98,11 +95,10 @@ static void owners_are_checked(void **unused)
 {
 	struct region region;
 	assert_int_equal(0, region_open(&region, 3, 0, &options));
-	uint16_t *owners = (uint16_t *)(void *)(region.base + region.offsets.owners);
-	owners[0] = 1;
-	owners[1] = REGION_PLACES;
-	owners[2] = REGION_PLACES + 1;
-	owners[3] = UINT16_MAX;
+	fixture_own(&region, 0, 0);
+	fixture_own(&region, 1, REGION_PLACES - 1);
+	fixture_set_owner(&region, 2, REGION_PLACES + 1);
+	fixture_set_owner(&region, 3, UINT16_MAX);
 	assert_int_equal(0, region_segment_owner(&region, 0));
 	assert_int_equal(REGION_PLACES - 1, region_segment_owner(&region, 1));
 	assert_int_equal(-1, region_segment_owner(&region, 2));
@@ -136,12 +132,6 @@ static unsigned char *buffer_area(const struct region *region)
 	return region->base + region->offsets.buffers;
 }
 
-static struct region_buffer *buffer(const struct region *region, uint32_t number)
-{
-	return (struct region_buffer *)(void *)(buffer_area(region) + BUFFER_BITMAPS_BYTES +
-	    number * (size_t)buffer_class[0].bytes);
-}
-
 static void buffers_are_drained_once(void **unused)
 {
 	struct region region;
@@ -149,10 +139,10 @@ static void buffers_are_drained_once(void **unused)
 	const struct region_drain drain = {.taken = see, .context = &seen};
 	assert_int_equal(0, region_open(&region, 3, 0, &options));
 	uint64_t *bitmap = (uint64_t *)(void *)buffer_area(&region);
-	bitmap[0] = 7;
 	for (uint32_t i = 0; i < 3; i++) {
-		buffer(&region, i)->place = i + 1;
-		buffer(&region, i)->word = (i == 1 ? BUFFER_WRITING : BUFFER_FULL) | (i + 1) << 8;
+		fixture_take_buffer(&region, 0, i);
+		fixture_buffer(&region, 0, i)->place = i + 1;
+		fixture_buffer(&region, 0, i)->word = (i == 1 ? BUFFER_WRITING : BUFFER_FULL) | (i + 1) << 8;
 	}
 	seen.leave = true;
 	assert_int_equal(0, region_drain_buffers(&region, &drain));
@@ -177,11 +167,11 @@ static void every_bit_set(void **unused)
 	memset(buffer_area(&region), 0xff, BUFFER_BITMAPS_BYTES);
 	assert_int_equal(0, region_drain_buffers(&region, &drain));
 	size_t all = 0;
-	unsigned char *at = buffer_area(&region) + BUFFER_BITMAPS_BYTES;
 	for (uint32_t c = 0; c < BUFFER_CLASSES; c++)
-		for (uint32_t i = 0; i < buffer_class[c].count; i++, all++, at += buffer_class[c].bytes)
-			((struct region_buffer *)(void *)at)->word = BUFFER_FULL;
-	assert_true(at <= region.base + region.offsets.end);
+		for (uint32_t i = 0; i < buffer_class[c].count; i++, all++)
+			fixture_buffer(&region, c, i)->word = BUFFER_FULL;
+	assert_true(
+	    (unsigned char *)fixture_buffer(&region, BUFFER_CLASSES, 0) <= region.base + region.offsets.end);
 	assert_int_equal(all, region_drain_buffers(&region, &drain));
 	assert_int_equal(all, seen.count);
 	region_close(&region);
@@ -192,17 +182,16 @@ static void released_place_is_clean(void **unused)
 	struct region region;
 	struct slot_copy copy;
 	assert_int_equal(0, region_open(&region, 3, 0, &options));
-	uint16_t *owners = (uint16_t *)(void *)(region.base + region.offsets.owners);
-	owners[1] = 6;
-	owners[2] = 7;
-	slot(&region, 1024)->word = slot(&region, 2048)->word = 1 << 8 | SLOT_LIVE;
+	fixture_own(&region, 1, 5);
+	fixture_own(&region, 2, 6);
+	fixture_slot(&region, 1024)->word = fixture_slot(&region, 2048)->word = 1 << 8 | SLOT_LIVE;
 	region_place(&region, 5)->state = PLACE_READY;
 	region_place(&region, 5)->allocated.samples = 9;
 	region_release_place(&region, 5);
 	assert_int_equal(PLACE_FREE, region_place(&region, 5)->state);
 	assert_int_equal(0, region_place(&region, 5)->allocated.samples);
-	assert_int_equal(0, owners[1]);
-	assert_int_equal(7, owners[2]);
+	assert_int_equal(-1, region_segment_owner(&region, 1));
+	assert_int_equal(6, region_segment_owner(&region, 2));
 	assert_false(region_read_slot(&region, 1024, &copy));
 	assert_true(region_read_slot(&region, 2048, &copy));
 	region_release_place(&region, REGION_PLACES);

@@ -53,8 +53,8 @@ static struct maps *map_program(struct modules *store, const char *name)
 	struct module *module = module_get(store, &(struct module_request){.path = full});
 	if (!module->readable)
 		fail_msg("%s: %s", full, strerror(-module->error));
-	for (uint32_t i = 0; i < module->n_segments; i++) {
-		const struct module_segment *s = &module->segments[i];
+	for (uint32_t i = 0; i < module->file.segment_count; i++) {
+		const struct module_segment *s = &module->file.segments[i];
 		struct map_range range = {.start = s->vaddr & ~UINT64_C(4095),
 		    .pgoff = s->offset & ~UINT64_C(4095),
 		    .prot = PROT_READ | (s->executable ? PROT_EXEC : 0),

@@ -45,13 +45,23 @@ static void names_survive_growth(void **state)
 static void bad_bytes_become_question_marks(void **state)
 {
 	static const char *const cases[][2] = {
-	    {"a\x01z\x7f", "a?z?"}, {"tab\tline\n", "tab?line?"},
+	    {"a\x01z\x7f", "a?z?"},
+	    {"tab\tline\n", "tab?line?"},
 	    {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
-	    {"\xe2\x82\xac \xf0\x9f\x8e\x88", "\xe2\x82\xac \xf0\x9f\x8e\x88"}, {"\xff\xfe", "??"},
-	    {"\xc0\xaf", "??"},                               /* overlong */
-	    {"\xe0\x80\xaf", "???"}, {"\xed\xa0\x80", "???"}, /* a surrogate */
-	    {"\xf4\x90\x80\x80", "????"},                     /* beyond U+10FFFF */
-	    {"x\xe2\x82", "x??"},                             /* cut */
+	    {"\xe2\x82\xac \xf0\x9f\x8e\x88", "\xe2\x82\xac \xf0\x9f\x8e\x88"},
+	    {"\xff\xfe", "??"},
+	    {"\xc0\xaf", "??"}, /* overlong */
+	    {"\xe0\x80\xaf", "???"},
+	    {"\xed\xa0\x80", "???"},      /* a surrogate */
+	    {"\xf4\x90\x80\x80", "????"}, /* beyond U+10FFFF */
+	    {"x\xe2\x82", "x??"},         /* cut */
+	    {"a\xc2\x9b"
+	     "2J",
+	        "a??2J"}, /* C1: begins a sequence as ESC does */
+	    {"\xe2\x80\xae"
+	     "exe",
+	        "???exe"}, /* shown from the right */
+	    {"\xe2\x81\xa6x\xe2\x81\xa9", "???x???"},
 	};
 	struct string_pool *names = string_pool_new();
 

@@ -397,8 +397,8 @@ static void file_mapped_twice(void **state)
 	    .pgoff = map->pgoff,
 	    .prot = PROT_READ | PROT_EXEC,
 	    .path = map_path(map),
-	    .build_id = module->build_id,
-	    .build_id_len = module->build_id_len};
+	    .build_id = module->file.build_id,
+	    .build_id_len = module->file.build_id_len};
 	assert_int_equal(maps_add(maps, &range), 0);
 	map = maps_module(maps, moved);
 	assert_ptr_equal(map->module, module);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A command of heaptap. The table of all is in main.c. */
+#ifndef SAMPLER_CLI_COMMAND_H
+#define SAMPLER_CLI_COMMAND_H
+
+#include <stdbool.h>
+
+struct options;
+
+/* The commands an option belongs to, as bits. */
+enum {
+	COMMAND_RECORD = 1 << 0,
+	COMMAND_SNAPSHOT = 1 << 1,
+	COMMAND_ADOPT = 1 << 8,
+
+	COMMAND_REPORT = 1 << 16,
+	COMMAND_DIFF = 1 << 17,
+	COMMAND_EXPORT = 1 << 18,
+	COMMAND_MERGE = 1 << 19,
+	COMMAND_DOCTOR = 1 << 20,
+	COMMAND_COMPLETION = 1 << 21,
+	COMMAND_EVENTS = 1 << 22,
+	COMMAND_CHECK = 1 << 23,
+};
+
+struct command {
+	const char *name;     /* "record" */
+	unsigned int bit;     /* COMMAND_RECORD: the options that it takes */
+	const char *synopsis; /* "[OPTIONS] [--] COMMAND [ARG...]" */
+	const char *summary;  /* one line, for the list of commands */
+	const char *operand;  /* name of the operand that may not be missing, NULL: none needed */
+	int (*run)(struct options *options); /* returns the exit status */
+	/* options may stand after operands too; otherwise the first operand ends them */
+	bool mixed;
+	int operands_min; /* how many operands may not be missing; 0: one, if `operand` has a name */
+};
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/cli/option.h"
+
+#include "sampler/cli/command.h"
+#include "sampler/cli/option_values.h"
+#include "sampler/terminal/text.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define HELP_COLUMN 30
+
+const struct option *option_at(const struct option_table *const *tables, size_t index)
+{
+	for (; *tables; tables++) {
+		if (index < (*tables)->count)
+			return &(*tables)->rows[index];
+		index -= (*tables)->count;
+	}
+	return NULL;
+}
+
+bool option_takes_value(const struct option *option)
+{
+	return option->value || option->choices;
+}
+
+void option_value_describe(const struct option *option, char *text, size_t text_bytes)
+{
+	text[0] = '\0';
+	if (option->value)
+		text_append(text, text_bytes, "%s", option->value);
+	for (int i = 0; option->choices && option->choices[i]; i++)
+		text_append(text, text_bytes, "%s%s", i ? "|" : "", option->choices[i]);
+}
+
+/* What a value may be, in words. */
+static void allowed_describe(const struct option *option, char *text, size_t text_bytes)
+{
+	text[0] = '\0';
+	if (option->allowed)
+		text_append(text, text_bytes, "%s", option->allowed);
+	for (int i = 0; option->choices && option->choices[i]; i++) {
+		const char *between = !i ? "" : option->choices[i + 1] ? ", " : " or ";
+		text_append(text, text_bytes, "%s%s", between, option->choices[i]);
+	}
+}
+
+/* The parsing of one command's words. */
+struct parsing {
+	const struct option_table *const *tables;
+	const struct command *command;
+	struct options *options;
+	char **argv;
+	int argc, at; /* the word at hand; moves past a value that is a word of its own */
+	char *error;
+	size_t error_bytes;
+};
+
+static const struct option *option_find(
+    const struct parsing *p, char letter, const char *name, size_t name_length)
+{
+	const struct option *option;
+
+	for (size_t i = 0; (option = option_at(p->tables, i)); i++) {
+		if (!(option->commands & p->command->bit))
+			continue;
+		if (name ? strlen(option->name) == name_length && memcmp(option->name, name, name_length) == 0
+		         : letter == option->letter)
+			return option;
+	}
+	return NULL;
+}
+
+static int fail_unknown(const struct parsing *p, const char *word)
+{
+	const struct option *option;
+
+	text_append(p->error, p->error_bytes, "unknown option '%s'; allowed:", word);
+	for (size_t i = 0; (option = option_at(p->tables, i)); i++) {
+		if (!(option->commands & p->command->bit))
+			continue;
+		if (option->letter)
+			text_append(p->error, p->error_bytes, " -%c/--%s", option->letter, option->name);
+		else
+			text_append(p->error, p->error_bytes, " --%s", option->name);
+	}
+	text_append(p->error, p->error_bytes, " (see 'heaptap %s --help')", p->command->name);
+	return -EINVAL;
+}
+
+/* ---- values */
+
+static void store_number(void *field, size_t bytes, uint64_t number)
+{
+	if (bytes == sizeof(bool))
+		*(bool *)field = number != 0;
+	else if (bytes == sizeof(uint32_t))
+		*(uint32_t *)field = (uint32_t)number;
+	else
+		*(uint64_t *)field = number;
+}
+
+/* The kinds whose value is one number. */
+static int number_parse(const struct option *option, const char *value, uint64_t *number)
+{
+	int choice;
+
+	switch (option->kind) {
+	case OPTION_FLAG:
+	case OPTION_STOP:
+	case OPTION_FLAG_OFF:
+		*number = option->kind != OPTION_FLAG_OFF;
+		return 0;
+	case OPTION_CHOICE:
+		choice = option_value_choice(option->choices, value);
+		*number = option->least + (uint64_t)choice;
+		return choice < 0 ? -EINVAL : 0;
+	case OPTION_COUNT:
+		return option_value_count(value, option->least, option->most, number);
+	case OPTION_BYTES:
+		return option_value_bytes(value, option->least, option->most, number);
+	default:
+		return option_value_time(value, option->least, option->most, number);
+	}
+}
+
+static int value_store(const struct option *option, struct options *options, const char *value)
+{
+	void *field = (char *)options + option->offset;
+	uint64_t number;
+
+	switch (option->kind) {
+	case OPTION_SET:
+		return option->set(options, value);
+	case OPTION_TEXT:
+		*(const char **)field = value;
+		return *value ? 0 : -EINVAL;
+	case OPTION_BYTES_RANGE:
+		return option_value_bytes_range(value, field);
+	case OPTION_TIME_RANGE:
+		return option_value_time_range(value, field);
+	default:
+		if (number_parse(option, value, &number))
+			return -EINVAL;
+		store_number(field, option->bytes, number);
+		return 0;
+	}
+}
+
+static int option_set(const struct parsing *p, const struct option *option, const char *value)
+{
+	char allowed[256];
+
+	if (option_takes_value(option) && !value) {
+		option_value_describe(option, allowed, sizeof(allowed));
+		text_append(p->error, p->error_bytes, "option --%s needs a value: %s", option->name, allowed);
+		return -EINVAL;
+	}
+	if (!option_takes_value(option) && value) {
+		text_append(p->error, p->error_bytes, "option --%s takes no value", option->name);
+		return -EINVAL;
+	}
+	if (value_store(option, p->options, value) == 0)
+		return option->kind == OPTION_STOP;
+	allowed_describe(option, allowed, sizeof(allowed));
+	text_append(p->error, p->error_bytes, "option --%s: '%s' is not possible; allowed: %s", option->name,
+	    value, allowed);
+	return -EINVAL;
+}
+
+/* ---- words */
+
+static const char *next_word(struct parsing *p)
+{
+	return p->at + 1 < p->argc ? p->argv[++p->at] : NULL;
+}
+
+/* --period=4K, --period 4K, --quiet */
+static int long_parse(struct parsing *p)
+{
+	const char *word = p->argv[p->at];
+	const char *equals = strchr(word, '=');
+	size_t length = equals ? (size_t)(equals - word - 2) : strlen(word + 2);
+	const struct option *option = option_find(p, '\0', word + 2, length);
+
+	if (!option)
+		return fail_unknown(p, word);
+	if (equals || !option_takes_value(option))
+		return option_set(p, option, equals ? equals + 1 : NULL);
+	return option_set(p, option, next_word(p));
+}
+
+/* -qv, -p4K, -p 4K */
+static int short_parse(struct parsing *p)
+{
+	for (const char *letter = p->argv[p->at] + 1; *letter; letter++) {
+		const struct option *option = option_find(p, *letter, NULL, 0);
+		const char shown[] = {'-', *letter, '\0'};
+		int ret;
+
+		if (!option)
+			return fail_unknown(p, shown);
+		if (option_takes_value(option))
+			return option_set(p, option, letter[1] ? letter + 1 : next_word(p));
+		ret = option_set(p, option, NULL);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* Moves the word at `from` to `to`, ahead of the operands between. */
+static void word_move(char **argv, int from, int to)
+{
+	char *word = argv[from];
+
+	memmove(argv + to + 1, argv + to, (size_t)(from - to) * sizeof(*argv));
+	argv[to] = word;
+}
+
+int option_parse(const struct option_table *const *tables, const struct command *command,
+    struct options *options, int argc, char *argv[], int *first, char *error, size_t error_bytes)
+{
+	struct parsing p = {tables, command, options, argv, argc, 0, error, error_bytes};
+	int operands = 0;
+
+	*first = 0;
+	for (; p.at < argc; p.at++) {
+		int begin = p.at, ret;
+
+		if (argv[p.at][0] != '-' || !argv[p.at][1]) {
+			if (!command->mixed)
+				return 0;
+			operands++;
+			continue;
+		}
+		if (strcmp(argv[p.at], "--") == 0) {
+			word_move(argv, p.at, p.at - operands);
+			*first = p.at - operands + 1;
+			return 0;
+		}
+		ret = argv[p.at][1] == '-' ? long_parse(&p) : short_parse(&p);
+		if (ret)
+			return ret;
+		for (; begin <= p.at; begin++)
+			word_move(argv, begin, begin - operands);
+		*first = p.at + 1 - operands;
+	}
+	return 0;
+}
+
+/* ---- help */
+
+static void row_help(FILE *out, const struct option *option)
+{
+	char left[80] = "", value[64];
+	const char *line = option->help;
+
+	option_value_describe(option, value, sizeof(value));
+	if (option->letter)
+		text_append(left, sizeof(left), "  -%c, --%s", option->letter, option->name);
+	else
+		text_append(left, sizeof(left), "      --%s", option->name);
+	if (option_takes_value(option))
+		text_append(left, sizeof(left), " %s", value);
+	if (strlen(left) + 2 > HELP_COLUMN) {
+		fprintf(out, "%s\n", left);
+		left[0] = '\0';
+	}
+	do {
+		int length = (int)strcspn(line, "\n");
+
+		fprintf(out, "%-*s%.*s\n", HELP_COLUMN, left, length, line);
+		left[0] = '\0';
+		line += length;
+	} while (*line++);
+}
+
+void option_help(FILE *out, const struct option_table *const *tables, const struct command *command)
+{
+	const struct option *option;
+
+	fprintf(out, "usage: heaptap %s %s\n%s\n\n", command->name, command->synopsis, command->summary);
+	for (size_t i = 0; (option = option_at(tables, i)); i++)
+		if (option->commands & command->bit)
+			row_help(out, option);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of recording, and those of every command. */
+#include "sampler/cli/options.h"
+
+#include "sampler/cli/command.h"
+#include "sampler/cli/options_rows.h"
+#include "sampler/heap/heap.h"
+#include "sampler/snapshot/output.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const char *const symbol_names[] = {"full", "functions", "raw", NULL};
+
+const char *symbol_detail_name(enum symbol_detail detail)
+{
+	return symbol_names[detail];
+}
+
+static int set_output(struct options *options, const char *value)
+{
+	options->output = value;
+	return output_check(value, NULL, 0);
+}
+
+static int set_signal(struct options *options, const char *value)
+{
+	return option_value_signal(value, &options->signal);
+}
+
+/* "thread,age" */
+static int set_labels(struct options *options, const char *value)
+{
+	static const struct {
+		const char *name;
+		unsigned int bit;
+	} names[] = {{"thread", HEAP_LABEL_THREAD}, {"age", HEAP_LABEL_AGE}, {"size", HEAP_LABEL_SIZE},
+	    {"backend", HEAP_LABEL_BACKEND}, {"rung", HEAP_LABEL_BACKEND} /* its name before 0.2 */};
+
+	options->labels = 0;
+	while (true) {
+		size_t length = strcspn(value, ",");
+		unsigned int bit = 0;
+
+		for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+			if (strlen(names[i].name) == length && memcmp(names[i].name, value, length) == 0)
+				bit = names[i].bit;
+		}
+		if (!bit)
+			return -EINVAL;
+		options->labels |= bit;
+		if (!value[length])
+			return 0;
+		value += length + 1;
+	}
+}
+
+static int set_cpu_max(struct options *options, const char *value)
+{
+	const char *suffix;
+	uint64_t percent;
+
+	if (option_value_number(value, &percent, &suffix) || (*suffix && strcmp(suffix, "%") != 0) ||
+	    percent < 1 || percent > 100)
+		return -EINVAL;
+	options->cpu_max_percent = (uint32_t)percent;
+	return 0;
+}
+
+static int set_quiet(struct options *options, const char *value)
+{
+	options->verbosity = -1;
+	return 0;
+}
+
+static int set_verbose(struct options *options, const char *value)
+{
+	options->verbosity = options->verbosity < 0 ? 1 : options->verbosity + 1;
+	return 0;
+}
+
+/* A row serves every command whose bit it carries. Help lines stay below 50 columns. */
+static const struct option rows[] = {
+    {COMMAND_RECORD, 'p', "period", OPTION_BYTES, OPTION_FIELD(period_bytes), .least = 1,
+        .most = PERIOD_BYTES_MAX, .value = "BYTES", .allowed = "1 to 1024G, with K, M or G if wanted",
+        .help = "mean bytes between samples, default 512K;\n"
+                "1 records every allocation; K, M, G work"},
+    {COMMAND_RECORD | COMMAND_ADOPT, 'o', "output", OPTION_SET, .set = set_output, .value = "PATTERN",
+        .allowed = "a path in which % begins one of " OUTPUT_DIRECTIVES,
+        .help = "name of the profiles, default\n" OUTPUT_DEFAULT ": %e executable,\n"
+                "%p pid, %n snapshot, %h host, %t unix seconds;\n"
+                "a folder or a trailing / means that name inside"},
+    {COMMAND_RECORD, 'b', "backend", OPTION_CHOICE, OPTION_FIELD(backend), .choices = backend_names,
+        .help = "how stacks are captured; auto, the default, takes\n"
+                "the best the kernel allows (-v says which and why)\n"
+                "and at periods of 16K and less has the program\n"
+                "copy them first, as long as it has room"},
+    {COMMAND_RECORD | COMMAND_ADOPT, 's', "stack-bytes", OPTION_BYTES, OPTION_FIELD(stack_bytes),
+        .least = STACK_BYTES_MIN, .most = STACK_BYTES_MAX, .value = "BYTES", .allowed = "256 to 64K",
+        .help = "most stack bytes per sample, default 32K"},
+    {COMMAND_RECORD | COMMAND_ADOPT, 'i', "interval", OPTION_TIME, OPTION_FIELD(interval_ns),
+        .least = INTERVAL_NS_MIN, .most = INTERVAL_NS_MAX, .value = "TIME",
+        .allowed = "0 or a whole number with its unit, such as 500ms, 10s, 5m, 1h (1ms to 1000h)",
+        .help = "time between snapshots, default 60s; 500ms, 5m\n"
+                "and 1h work too, 0 means none"},
+    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "keep", OPTION_COUNT, OPTION_FIELD(keep), .least = 1,
+        .most = KEEP_MAX, .value = "N", .allowed = "1 to 1000000",
+        .help = "snapshots to keep of each process, the newest;\n"
+                "all unless given"},
+    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "delta", OPTION_FLAG, OPTION_FIELD(delta),
+        .help = "beside each periodic snapshot, what was allocated\n"
+                "since the one before (NNNN-delta)"},
+    {COMMAND_RECORD, '\0', "no-peak", OPTION_FLAG, OPTION_FIELD(no_peak),
+        .help = "do not keep the heap at its largest (peak)"},
+    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "signal", OPTION_SET, .set = set_signal, .value = "SIG",
+        .allowed = "USR1, USR2, RTMIN+N or none",
+        .help = "asks for a snapshot, default USR1: of a process\n"
+                "that has no use for it, or of all if sent to the\n"
+                "sampler; none means none"},
+    {COMMAND_RECORD, '\0', "paused", OPTION_FLAG, OPTION_FIELD(paused),
+        .help = "sample nothing before the program says so\n"
+                "(heaptap_start in heaptap.h)"},
+    {COMMAND_RECORD, '\0', "mmap", OPTION_FLAG, OPTION_FIELD(record_mmap),
+        .help = "record anonymous mappings too, as rows of their\n"
+                "own under [mmap] (mmap, mremap, munmap)"},
+    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "labels", OPTION_SET, .set = set_labels, .value = "LIST",
+        .allowed = "thread, age, size and backend, separated by commas",
+        .help = "tell blocks apart by thread, age, size or backend\n"
+                "(how the stack was got)"},
+    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "lifetimes", OPTION_FLAG, OPTION_FIELD(lifetimes),
+        .help = "write how long blocks lived, by stack, as JSON\n"
+                "lines (lifetimes.jsonl)"},
+    {COMMAND_RECORD, '\0', "temporary", OPTION_TIME, OPTION_FIELD(temporary_ns), .least = 1,
+        .most = INTERVAL_NS_MAX, .value = "TIME", .allowed = "a whole number with its unit, such as 1ms",
+        .help = "a block that is freed sooner, by the thread that\n"
+                "allocated it, is called temporary; default 1ms"},
+    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "timeline", OPTION_FLAG, OPTION_FIELD(timeline),
+        .help = "write the heap over time, beside the resident\n"
+                "memory, as JSON lines (timeline.jsonl)"},
+    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "fsync", OPTION_FLAG, OPTION_FIELD(sync),
+        .help = "profiles are on the disk before they have a name"},
+    {COMMAND_SNAPSHOT, '\0', "all", OPTION_FLAG, OPTION_FIELD(all),
+        .help = "every process that is being profiled"},
+    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "symbols", OPTION_CHOICE, OPTION_FIELD(symbols),
+        .choices = symbol_names,
+        .help = "names in the profile: full, the default, has\n"
+                "functions, inlined calls and lines; raw has none"},
+    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "debuginfod", OPTION_FLAG, OPTION_FIELD(debuginfod),
+        .help = "fetch debug files that are not here from the\n"
+                "servers in $DEBUGINFOD_URLS"},
+    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "max-rss", OPTION_BYTES, OPTION_FIELD(rss_max_bytes),
+        .least = 1 << 20, .most = PERIOD_BYTES_MAX, .value = "BYTES",
+        .allowed = "1M to 1024G, with K, M or G if wanted",
+        .help = "memory of the sampler above which the period\n"
+                "doubles; no limit unless given"},
+    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "max-cpu", OPTION_SET, .set = set_cpu_max, .value = "PERCENT",
+        .allowed = "1 to 100",
+        .help = "share of one CPU that the sampler may take before\n"
+                "the period doubles; no limit unless given"},
+    {COMMAND_RECORD | COMMAND_ADOPT, 'q', "quiet", OPTION_SET, .set = set_quiet,
+        .help = "no summary at the end"},
+    {COMMAND_RECORD | COMMAND_ADOPT, 'v', "verbose", OPTION_SET, .set = set_verbose,
+        .help = "say what is done and why; twice for more"},
+    {COMMAND_CHECK, 'v', "verbose", OPTION_SET, .set = set_verbose,
+        .help = "say what is valid too, and what is allowed but odd"},
+    {~0u, '\0', "help", OPTION_STOP, OPTION_FIELD(help), .help = "this text"},
+    {~0u, '\0', "version", OPTION_STOP, OPTION_FIELD(version), .help = "the version"},
+};
+
+const struct option_table options_record = {rows, ARRAY_COUNT(rows)};

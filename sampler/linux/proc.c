@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/linux/proc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *proc_path(char path[PROC_PATH_BYTES], pid_t pid, const char *name)
+{
+	snprintf(path, PROC_PATH_BYTES, "/proc/%d/%s", (int)pid, name);
+	return path;
+}
+
+const char *proc_fd_path(char path[PROC_PATH_BYTES], int fd)
+{
+	snprintf(path, PROC_PATH_BYTES, "/proc/self/fd/%d", fd);
+	return path;
+}
+
+bool proc_root_path(char *path, size_t path_bytes, pid_t pid, const char *file)
+{
+	char root[PROC_PATH_BYTES];
+	return snprintf(path, path_bytes, "%s%s", proc_path(root, pid, "root"), file) < (int)path_bytes;
+}
+
+FILE *proc_open_text(pid_t pid, const char *name)
+{
+	char path[PROC_PATH_BYTES];
+	return fopen(proc_path(path, pid, name), "re");
+}
+
+ssize_t proc_read(pid_t pid, const char *name, char *text, size_t text_bytes)
+{
+	char path[PROC_PATH_BYTES];
+	int fd = open(proc_path(path, pid, name), O_RDONLY | O_CLOEXEC);
+	text[0] = '\0';
+	if (fd < 0)
+		return -errno;
+	size_t length = 0;
+	ssize_t got = 0;
+	while (length < text_bytes - 1 && (got = read(fd, text + length, text_bytes - 1 - length)) > 0)
+		length += (size_t)got;
+	int error = got < 0 ? -errno : 0;
+	close(fd);
+	text[error ? 0 : length] = '\0';
+	return error ? error : (ssize_t)length;
+}
+
+unsigned long long proc_status_number(
+    const char *status, const char *label, int base, unsigned long long missing)
+{
+	const char *line = strstr(status, label);
+	return line ? strtoull(line + strlen(label), NULL, base) : missing;
+}
+
+ssize_t proc_read_exe(pid_t pid, char *path, size_t path_bytes)
+{
+	char link[PROC_PATH_BYTES];
+	ssize_t length = readlink(proc_path(link, pid, "exe"), path, path_bytes - 1);
+	path[length > 0 ? length : 0] = '\0';
+	return length < 0 ? -errno : length;
+}
+
+int proc_each_thread(pid_t pid, int (*visit)(void *context, pid_t tid), void *context)
+{
+	char path[PROC_PATH_BYTES];
+	DIR *threads = opendir(proc_path(path, pid, "task"));
+	if (!threads)
+		return -errno;
+	const struct dirent *entry;
+	int result = 0;
+	while (!result && (entry = readdir(threads))) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+		if (tid > 0)
+			result = visit(context, tid);
+	}
+	closedir(threads);
+	return result;
+}
+
+size_t proc_undeleted_length(const char *path)
+{
+	static const char suffix[] = " (deleted)";
+	size_t length = strlen(path), suffix_length = sizeof(suffix) - 1;
+	if (length > suffix_length && strcmp(path + length - suffix_length, suffix) == 0)
+		length -= suffix_length;
+	return length;
+}
+
+bool proc_strip_deleted(char *path)
+{
+	size_t length = proc_undeleted_length(path);
+	bool stripped = path[length] != '\0';
+	path[length] = '\0';
+	return stripped;
+}

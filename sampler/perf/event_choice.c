@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/perf/event_choice.h"
+
+#include "sampler/perf/event_attr.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* Clashes with one before it are errors too. */
+static int event_choice_add(const char *text, struct event *events, size_t number, char *error)
+{
+	char reason[256];
+	const char *mend;
+
+	if (event_parse(text, &events[number], error, EVENT_CHOICE_ERROR_BYTES) != 0)
+		return -EINVAL;
+	if (event_try(&events[number], reason, sizeof(reason), &mend) != 0) {
+		snprintf(error, EVENT_CHOICE_ERROR_BYTES, "event '%s' cannot be sampled: %s%s%s",
+		    events[number].text, reason, mend[0] ? "; mend: " : "", mend);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < number; i++) {
+		if (!event_clashes(&events[i], &events[number]))
+			continue;
+		snprintf(error, EVENT_CHOICE_ERROR_BYTES,
+		    "event '%s' cannot be sampled beside '%s': the kernel takes them for the same and would "
+		    "mix "
+		    "their samples up",
+		    events[number].text, events[i].text);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int event_choice_prepare(
+    const char *const *texts, size_t count, struct event *events, char error[EVENT_CHOICE_ERROR_BYTES])
+{
+	for (size_t i = 0; i < count; i++)
+		if (event_choice_add(texts[i], events, i, error))
+			return -EINVAL;
+	return 0;
+}

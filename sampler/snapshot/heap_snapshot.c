@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/snapshot/heap_snapshot.h"
+
+#include "pprof/drop_frames.h"
+#include "sampler/snapshot/lifetimes_file.h"
+#include "sampler/snapshot/sheet.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* One of the profiles that a snapshot consists of. */
+struct heap_sheet {
+	struct sheet base; /* first */
+	enum heap_view_kind kind;
+	const struct heap_view *view;
+	int64_t unix_ns, duration_ns;
+};
+
+/* ---- comments */
+
+static void comment_losses(struct profile *profile, const struct heap_snapshot *s)
+{
+	const struct process_counters *c = &s->process->counters;
+	const struct region_place *place = region_place(s->process->image->region, s->process->place);
+	const struct {
+		const char *how;
+		uint64_t count;
+	} backends[] = {{"by uprobe", c->by_uprobe}, {"by breakpoint", c->by_breakpoint},
+	    {"copied by the hook", c->copied}};
+	struct sheet_text text;
+	if (!sheet_text_open(&text))
+		return;
+	fprintf(text.out, "samples: %" PRIu64 " taken, %" PRIu64 " lost stacks", s->view.allocated.samples,
+	    s->view.lost_alloc.samples);
+	for (uint32_t i = 0; i < REGION_LOSS_COUNT; i++) {
+		struct tally tally = region_read_tally(&place->lost[i]);
+		if (tally.samples)
+			fprintf(
+			    text.out, ", %s %" PRIu64, region_loss_name((enum region_loss)i), tally.samples);
+	}
+	for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++)
+		if (backends[i].count)
+			fprintf(text.out, ", %s %" PRIu64, backends[i].how, backends[i].count);
+	sheet_print_outcomes(text.out, c->outcome);
+	sheet_text_add(&text, profile);
+}
+
+static void comment_lifetimes(struct profile *profile, const struct heap_snapshot *s)
+{
+	const struct lifetime *all = heap_lifetimes(s->process->heap);
+	double objects = lifetime_objects(all);
+	uint64_t unseen = s->frees_lost + s->process->counters.frees_unknown;
+	struct sheet_text text;
+	if ((!all->samples && !unseen) || !sheet_text_open(&text))
+		return;
+	double share = objects > 0 ? 100 / objects : 0;
+	fprintf(text.out,
+	    "lifetimes: of %.0f freed objects (%" PRIu64
+	    " samples) %.1f%% were temporary (freed within %g ms by the "
+	    "allocating thread), %.1f%% were freed by another thread",
+	    objects, all->samples, all->temporary_objects * share, (double)lifetime_temporary_ns() / 1e6,
+	    all->other_thread_objects * share);
+	if (unseen)
+		fprintf(text.out, "; %" PRIu64 " frees are missing from this", unseen);
+	sheet_text_add(&text, profile);
+}
+
+static void comment_peak(
+    struct profile *profile, const struct heap_snapshot *s, const struct heap_sheet *sheet)
+{
+	time_t seconds = (time_t)(sheet->unix_ns / 1000000000);
+	struct tm tm;
+	char when[64] = "", missing[64] = "";
+	if (gmtime_r(&seconds, &tm))
+		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &tm);
+	if (s->peak_missing)
+		snprintf(
+		    missing, sizeof(missing), "; %" PRId64 " of its samples are missing", s->peak_missing);
+	sheet_comment(profile,
+	    "snapshot: peak, inuse_* is the heap at its largest so far, %s.%03dZ; written with %s%s", when,
+	    (int)(sheet->unix_ns / 1000000 % 1000), s->base.cause, missing);
+}
+
+static void comment_cause(
+    struct profile *profile, const struct heap_snapshot *s, const struct heap_sheet *sheet)
+{
+	if (sheet->kind == HEAP_VIEW_PEAK)
+		comment_peak(profile, s, sheet);
+	else if (sheet->kind == HEAP_VIEW_DELTA)
+		sheet_comment(profile,
+		    "snapshot: delta, what was allocated in the %.3f s before %s; inuse_* is what is "
+		    "left of that",
+		    (double)sheet->duration_ns / 1e9, s->base.cause);
+	else
+		sheet_comment(profile, "snapshot: %s", s->base.cause);
+}
+
+static void add_comments(
+    struct profile *profile, const struct heap_snapshot *s, const struct heap_sheet *sheet)
+{
+	static const char *const when[] = {
+	    [HEAP_VIEW_LIVE] = "", [HEAP_VIEW_PEAK] = " at the peak", [HEAP_VIEW_DELTA] = " of that"};
+	const struct heap_estimate *inuse = &sheet->view->inuse;
+	const struct region *region = s->process->image->region;
+	uint64_t placeless = region_placeless(region);
+	comment_cause(profile, s, sheet);
+	comment_losses(profile, s);
+	if (region_unseen_text(region))
+		profile_add_comment(profile, region_unseen_text(region));
+	if (placeless)
+		sheet_comment(
+		    profile, "not profiled: %" PRIu64 " forked children that found no place", placeless);
+	sheet_comment(profile, "in use%s: %.0f +- %.0f bytes, %.0f +- %.0f objects (one standard error)",
+	    when[sheet->kind], inuse->bytes, sqrt(inuse->bytes_variance), inuse->objects,
+	    sqrt(inuse->objects_variance));
+	comment_lifetimes(profile, s);
+	profile_add_comment(profile, s->session);
+	if (s->trouble[0])
+		profile_add_comment(profile, s->trouble);
+}
+
+static void describe(struct profile *profile, const struct snapshot *snapshot, const struct sheet *base)
+{
+	static const char *const types[4][2] = {{"alloc_objects", "count"}, {"alloc_space", "bytes"},
+	    {"inuse_objects", "count"}, {"inuse_space", "bytes"}};
+	const struct heap_snapshot *s = (const struct heap_snapshot *)snapshot;
+	const struct heap_sheet *sheet = (const struct heap_sheet *)base;
+	for (size_t i = 0; i < 4; i++)
+		profile_add_sample_type(profile, types[i][0], types[i][1]);
+	profile_set_default_sample_type(
+	    profile, sheet->kind == HEAP_VIEW_DELTA ? "alloc_space" : "inuse_space");
+	profile_set_period(profile, "space", "bytes", (int64_t)s->period_bytes);
+	profile_set_time(profile, sheet->unix_ns, sheet->duration_ns);
+	profile_set_drop_frames(profile, DROP_FRAMES_HEAP);
+	add_comments(profile, s, sheet);
+}
+
+/* ---- samples */
+
+static int64_t rounded(uint64_t value, int shift)
+{
+	return (int64_t)((value >> shift) + (value >> (shift - 1) & 1));
+}
+
+enum { ROW_LABELS = 7 };
+
+static size_t row_labels(
+    const struct threads *threads, const struct heap_view_row *row, struct profile_label labels[ROW_LABELS])
+{
+	size_t count = 0;
+	if (row->inherited)
+		labels[count++] = (struct profile_label){.key = "inherited", .str = "yes"};
+	if (row->mapped)
+		labels[count++] = (struct profile_label){.key = "alloc_fn", .str = "mmap"};
+	if (row->tid) {
+		const char *name = threads_name(threads, row->tid);
+		labels[count++] = (struct profile_label){.key = "thread_id", .num = row->tid};
+		if (name)
+			labels[count++] = (struct profile_label){.key = "thread_name", .str = name};
+	}
+	if (row->age != HEAP_VIEW_NO_AGE)
+		labels[count++] = (struct profile_label){.key = "age", .str = lifetime_class_name(row->age)};
+	if (row->size_class >= 1 && row->size_class < 63)
+		labels[count++] = (struct profile_label){
+		    .key = "size", .num = (int64_t)1 << (row->size_class - 1), .unit = "bytes"};
+	if (row->backend)
+		labels[count++] =
+		    (struct profile_label){.key = "backend", .str = backend_name((enum backend)row->backend)};
+	return count;
+}
+
+static int add_row(struct profile *profile, struct symbolizer *symbolizer, const struct threads *threads,
+    const struct heap_view_row *row)
+{
+	const uint32_t *locations;
+	uint32_t lost;
+	size_t depth = 1;
+	if (row->stack == UINT32_MAX) {
+		lost = symbolizer_marker(symbolizer, "[lost stack]");
+		locations = &lost;
+	} else {
+		depth = symbolizer_stack(symbolizer, row->stack, row->mapped, &locations);
+	}
+	const int64_t values[4] = {
+	    rounded(row->alloc.objects_q16, WEIGHT_OBJECTS_SHIFT),
+	    rounded(row->alloc.bytes_q8, WEIGHT_BYTES_SHIFT),
+	    rounded(row->inuse.objects_q16, WEIGHT_OBJECTS_SHIFT),
+	    rounded(row->inuse.bytes_q8, WEIGHT_BYTES_SHIFT),
+	};
+	/* The mean size of this row's blocks, as Go writes it: the estimates of bytes and objects have one
+	 * ratio. */
+	bool allocated = values[0] > 0;
+	int64_t objects = allocated ? values[0] : values[2], bytes = allocated ? values[1] : values[3];
+	struct profile_label labels[ROW_LABELS + 1] = {
+	    {.key = "bytes", .num = objects > 0 ? (bytes + objects / 2) / objects : bytes, .unit = "bytes"},
+	};
+	size_t count = 1 + row_labels(threads, row, labels + 1);
+	return profile_add_sample(profile, locations, depth, values, labels, count);
+}
+
+static int publish(const struct heap_snapshot *s, const char *path, const void *data, size_t bytes)
+{
+	return s->base.sink->publish(s->base.sink, path, data, bytes);
+}
+
+static int write_lifetimes(
+    const struct heap_snapshot *s, const struct profile *profile, struct symbolizer *symbolizer)
+{
+	const struct lifetimes_input input = {
+	    .heap = s->process->heap,
+	    .live_scan = &s->live_scan,
+	    .frees_missing = s->frees_lost + s->process->counters.frees_unknown,
+	    .profile = profile,
+	    .symbolizer = symbolizer,
+	};
+	size_t bytes;
+	char *text = lifetimes_file_print(&input, &bytes);
+	int error = text ? publish(s, s->lifetimes_path, text, bytes) : -ENOMEM;
+	free(text);
+	return error;
+}
+
+static void mark_stacks(const struct sheet *base, bool *used)
+{
+	const struct heap_view *view = ((const struct heap_sheet *)base)->view;
+	for (size_t i = 0; i < view->count; i++)
+		if (view->rows[i].stack != UINT32_MAX)
+			used[view->rows[i].stack] = true;
+}
+
+static int fill_rows(struct profile *profile, struct symbolizer *symbolizer, const struct snapshot *snapshot,
+    const struct sheet *base)
+{
+	const struct heap_snapshot *s = (const struct heap_snapshot *)snapshot;
+	const struct heap_sheet *sheet = (const struct heap_sheet *)base;
+	int error = 0;
+	for (size_t i = 0; i < sheet->view->count && !error; i++)
+		error = add_row(profile, symbolizer, snapshot->target->threads, &sheet->view->rows[i]);
+	if (!error && s->lifetimes_path && sheet->kind == HEAP_VIEW_LIVE)
+		error = write_lifetimes(s, profile, symbolizer);
+	return error;
+}
+
+/* ---- files */
+
+static int write_timeline(const struct heap_snapshot *s)
+{
+	size_t bytes;
+	char *text = timeline_print(s->timeline, s->base.unix_ns - (int64_t)s->live_scan.now_ns, &bytes);
+	if (!text)
+		return -ENOMEM;
+	int error = publish(s, s->timeline_path, text, bytes);
+	free(text);
+	return error;
+}
+
+static int write_all(const struct writer_item *item)
+{
+	static const struct sheet_kind kind = {
+	    .describe = describe, .mark_stacks = mark_stacks, .fill_rows = fill_rows};
+	const struct heap_snapshot *s = (const struct heap_snapshot *)item;
+	const struct heap_sheet live = {{&kind, s->path}, HEAP_VIEW_LIVE, &s->view, s->base.unix_ns, 0};
+	const struct heap_sheet delta = {
+	    {&kind, s->delta_path}, HEAP_VIEW_DELTA, &s->delta, s->base.unix_ns, (int64_t)s->delta_ns};
+	const struct heap_sheet peak = {{&kind, s->peak_path}, HEAP_VIEW_PEAK, &s->peak, s->peak_unix_ns, 0};
+	const struct sheet *const sheets[] = {&live.base, &delta.base, &peak.base};
+	int first = sheets_write(&s->base, sheets, sizeof(sheets) / sizeof(sheets[0]));
+	int error = s->timeline_path ? write_timeline(s) : 0;
+	return first ? first : error;
+}
+
+static void discard(struct writer_item *item)
+{
+	struct heap_snapshot *s = (struct heap_snapshot *)item;
+	heap_view_fini(&s->view);
+	heap_view_fini(&s->peak);
+	heap_view_fini(&s->delta);
+	live_scan_fini(&s->live_scan);
+	free(s->delta_path);
+	free(s);
+}
+
+struct heap_snapshot *heap_snapshot_new(void)
+{
+	struct heap_snapshot *s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->base.item.write = write_all;
+	s->base.item.discard = discard;
+	return s;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A snapshot of a process' heap, as a profile in a file; and what goes with it: the peak so far, the
+ * difference to the snapshot before, the time line, the lifetimes. /
+ */
+#ifndef SAMPLER_SNAPSHOT_HEAP_SNAPSHOT_H
+#define SAMPLER_SNAPSHOT_HEAP_SNAPSHOT_H
+
+#include "sampler/heap/heap_view.h"
+#include "sampler/heap/process.h"
+#include "sampler/snapshot/snapshot.h"
+
+#include <limits.h>
+
+struct heap_snapshot {
+	struct snapshot base; /* first */
+	struct process *process;
+	struct heap_view view;
+	char path[PATH_MAX];
+	char session[512]; /* backend, period and losses of the whole session: a comment of its own */
+	char trouble[256]; /* snapshots skipped and failed, sampling paused: likewise, or empty */
+	uint64_t period_bytes;
+	struct live_scan live_scan; /* with lifetimes_path: the live blocks' ages; else empty */
+	uint64_t frees_lost;        /* lifetimes that nobody saw, of all processes of the image */
+
+	/* More files of the same instant; a NULL path: not this time. The paths are the series'. */
+	const char *peak_path;
+	struct heap_view peak;
+	int64_t peak_unix_ns, peak_missing;
+	char *delta_path; /* owned */
+	struct heap_view delta;
+	uint64_t delta_ns; /* since the snapshot before */
+	const char *timeline_path, *lifetimes_path;
+	const struct timeline *timeline; /* borrowed from the series */
+};
+
+/* NULL: out of memory. Its item publishes the profile, then the others: 0, or -errno of the first that
+ * failed; the others are tried all the same. */
+struct heap_snapshot *heap_snapshot_new(void);
+
+#endif

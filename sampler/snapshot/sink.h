@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a finished profile goes: to a file, or to whatever else a sink makes of it. */
+#ifndef SAMPLER_SNAPSHOT_SINK_H
+#define SAMPLER_SNAPSHOT_SINK_H
+
+#include <stddef.h>
+
+struct sink {
+	/* Called in the writer's child, with all of the bytes at once. Returns 0 or -errno. */
+	int (*publish)(const struct sink *sink, const char *name, const void *data, size_t bytes);
+};
+
+/* A file of that name, mode 0600, with the folders that it needs; it appears as a whole or not at all. The
+ * second returns when it is on the disk. */
+extern const struct sink sink_files, sink_files_synced;
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/target/target.h"
+
+#include "sampler/linux/proc.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+bool target_init(struct target *target, pid_t pid, uint64_t start_ns)
+{
+	*target = (struct target){.pid = pid, .pidfd = -1, .start_ns = start_ns};
+	target->stacks = stacks_new();
+	return target->stacks != NULL;
+}
+
+void target_fini(struct target *target)
+{
+	if (target->pidfd >= 0)
+		close(target->pidfd);
+	maps_free(target->maps);
+	stacks_free(target->stacks);
+	threads_free(target->threads);
+}
+
+/* ---- who it is */
+
+bool target_read_executable(const struct target *target, char path[TARGET_NAME_BYTES])
+{
+	if (target->pidfd >= 0)
+		return proc_read_exe(target->pid, path, TARGET_NAME_BYTES) > 0;
+	path[0] = '\0';
+	return false;
+}
+
+void target_set_title(struct target *target, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	snprintf(target->title, sizeof(target->title), "%.63s", slash ? slash + 1 : path);
+}
+
+void target_see_thread(struct target *target, uint32_t tid)
+{
+	if (target->threads && target->readable)
+		threads_see(target->threads, target->pid, tid);
+}
+
+/* ---- where it is */
+
+bool target_read_maps(struct target *target, uint64_t now_ns, uint64_t every_ns)
+{
+	if (!target->readable || now_ns - target->maps_read_ns < every_ns)
+		return false;
+	target->maps_read_ns = now_ns;
+	struct maps *fresh = maps_new(maps_store(target->maps), target->pid, true);
+	if (fresh && maps_read_proc(fresh) == 0 && maps_count(fresh) > 0 &&
+	    (!target->code_address || maps_find(fresh, target->code_address))) {
+		maps_free(target->maps);
+		target->maps = fresh;
+	} else {
+		maps_free(fresh);
+	}
+	return true;
+}
+
+bool target_has_ended(const struct target *target)
+{
+	int pidfd = target->pidfd >= 0 ? target->pidfd : (int)syscall(SYS_pidfd_open, target->pid, 0);
+	/* No descriptor is no proof: there may be none left, for thousands of processes have one each. */
+	if (pidfd < 0)
+		return errno == ESRCH || (kill(target->pid, 0) != 0 && errno == ESRCH);
+	struct pollfd poll_fd = {.fd = pidfd, .events = POLLIN};
+	bool ended = poll(&poll_fd, 1, 0) == 1 && poll_fd.revents & POLLIN;
+	if (pidfd != target->pidfd)
+		close(pidfd);
+	return ended;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A target: one process while it executes one program, as far as heap and events know the same of it: who it
+ * is, its address space, its stacks, its end. struct process (heap/) and struct event_process (events/) begin
+ * with one.
+ */
+#ifndef SAMPLER_TARGET_TARGET_H
+#define SAMPLER_TARGET_TARGET_H
+
+#include "sampler/linux/threads.h"
+#include "sampler/unwind/maps.h"
+#include "sampler/unwind/stacks.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { TARGET_NAME_BYTES = 256, TARGET_TITLE_BYTES = 64 };
+
+enum target_end {
+	TARGET_ALIVE,
+	TARGET_EXITED, /* status known: exit code or signal */
+	TARGET_GONE,   /* ended, nobody told us how */
+	TARGET_EXEC,   /* executes another program now */
+};
+
+struct snapshot_series;
+
+struct target {
+	pid_t pid;     /* 0: unknown */
+	int pidfd;     /* -1: none */
+	bool readable; /* /proc/PID is this process': its pid was checked */
+	bool closed;   /* has ended, or executes another program: nothing is entered any more */
+	enum target_end end;
+	int status; /* wait status, TARGET_EXITED */
+	/* What the user called it: redis-server, though the file is redis-check-rdb. */
+	char title[TARGET_TITLE_BYTES];
+	char name[TARGET_NAME_BYTES]; /* path of the executable, or what is known of it */
+	uint64_t start_ns;
+	uint64_t maps_read_ns;
+	uint64_t
+	    maps_retry_ns;  /* for which a stack that the maps do not explain has to wait: maps_retry_ns() */
+	uint64_t prompt_ns; /* see walk.c */
+	uint32_t prompt_reads; /* of the maps since prompt_ns, out of turn */
+	uint64_t code_address; /* is mapped while it executes the program that we know; 0: no such is known */
+	struct maps *maps;     /* owned, as the next two are */
+	struct stacks *stacks;
+	struct threads *threads;        /* NULL: nobody wants their names */
+	struct snapshot_series *series; /* the scheduler's; NULL until it makes one */
+};
+
+/* A target without maps. False: out of memory; target_fini ends it in any case. */
+bool target_init(struct target *target, pid_t pid, uint64_t start_ns);
+void target_fini(struct target *target);
+
+/* The path of its executable as the kernel has it, " (deleted)" included, into `path`. False: it does not
+ * tell. */
+bool target_read_executable(const struct target *target, char path[TARGET_NAME_BYTES]);
+
+/* The title becomes the last part of a path. */
+void target_set_title(struct target *target, const char *path);
+
+/* Reads the maps of a live process again if that was last done `every_ns` ago or more. True if they were
+ * read; they stay as they are when the process has just ended or executes another program. */
+bool target_read_maps(struct target *target, uint64_t now_ns, uint64_t every_ns);
+
+/* Has it ended? Asks the kernel; if that has no descriptor left to ask with, by its number. */
+bool target_has_ended(const struct target *target);
+
+/* One of its threads was sampled: keeps its name, if anybody wants that. */
+void target_see_thread(struct target *target, uint32_t tid);
+
+#endif

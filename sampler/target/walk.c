@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/target/walk.h"
+
+#include "sampler/linux/clock.h"
+
+enum {
+	MAPS_STALE_NS = 1000 * 1000000, /* without records of new mappings */
+	PROMPT_READS = 10,              /* of the maps in that time, beside those in their turn */
+};
+
+/* How old the maps must be to be read again. Without records there is no other way to hear of a new library,
+ * and for a stack that was copied after the last reading, a few times a second, no delay: the library may be
+ * gone soon. */
+static uint64_t retry_ns(struct target *target, const struct walk_sample *sample, uint64_t now_ns)
+{
+	if (sample->maps_follow)
+		return target->maps_retry_ns;
+	if (now_ns - target->prompt_ns > MAPS_STALE_NS) {
+		target->prompt_ns = now_ns;
+		target->prompt_reads = 0;
+	}
+	if (sample->time_ns <= target->maps_read_ns || target->prompt_reads >= PROMPT_READS)
+		return maps_retry_ns(0, false);
+	target->prompt_reads++;
+	return 0;
+}
+
+static enum unwind_outcome unwind(
+    const struct target *target, const struct walk_sample *sample, struct unwind_frame *frames, size_t *count)
+{
+	const struct regs_arch *arch = regs_arch_native();
+	const struct unwind_input input = {
+	    .arch = arch,
+	    .regs = sample->regs,
+	    .maps = target->maps,
+	    .stack_address = sample->regs->r[arch->sp],
+	    .stack = sample->stack,
+	    .stack_bytes = sample->stack_bytes,
+	    .stack_want = sample->stack_want,
+	    .reaches_end = sample->reaches_end,
+	};
+	return unwind_stack(&input, frames, UNWIND_FRAMES_MAX, count);
+}
+
+static enum unwind_outcome walk(
+    struct target *target, const struct walk_sample *sample, struct unwind_frame *frames, size_t *count)
+{
+	if (!sample->maps_follow)
+		target_read_maps(target, clock_now_ns(), MAPS_STALE_NS);
+	enum unwind_outcome outcome = unwind(target, sample, frames, count);
+	if (!unwind_wants_maps(outcome))
+		return outcome;
+	uint64_t now_ns = clock_now_ns();
+	if (!target_read_maps(target, now_ns, retry_ns(target, sample, now_ns)))
+		return outcome;
+	outcome = unwind(target, sample, frames, count);
+	target->maps_retry_ns = maps_retry_ns(target->maps_retry_ns, !unwind_wants_maps(outcome));
+	return outcome;
+}
+
+uint32_t walk_take(struct target *target, const struct walk_sample *sample, struct unwind_frame *frames,
+    size_t before, uint64_t outcomes[UNWIND_OUTCOMES])
+{
+	size_t count = 0, skipped = 0;
+	const char *marker = STACK_NONE;
+	if (sample->regs) {
+		const struct unwind_frame *innermost = frames + before;
+		enum unwind_outcome outcome = walk(target, sample, frames + before, &count);
+		outcomes[outcome]++;
+		marker = unwind_marker(outcome);
+		while (sample->skips_innermost && skipped < count && innermost[skipped].module &&
+		    innermost[skipped].module == innermost->module)
+			skipped++;
+	}
+	return stacks_intern(
+	    target->stacks, frames + skipped, before + count - skipped, marker, target->maps);
+}

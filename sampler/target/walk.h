@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a sample's registers and stack bytes to the number of a stack: unwinds, reads the maps again if the
+ * result asks for it, counts how it went, interns. /
+ */
+#ifndef SAMPLER_TARGET_WALK_H
+#define SAMPLER_TARGET_WALK_H
+
+#include "sampler/target/target.h"
+#include "sampler/unwind/unwind.h"
+
+struct walk_sample {
+	const struct regs *regs; /* NULL: the program's side is not known */
+	const void *stack;       /* a copy of what was at the stack pointer */
+	size_t stack_bytes, stack_want;
+	bool reaches_end;     /* the copy holds the whole stack */
+	bool skips_innermost; /* the innermost frames of one module are the trigger's own library: left out */
+	/* The kernel tells of new mappings by records; otherwise the maps are read again now and then, and */
+	bool maps_follow;
+	uint64_t time_ns; /* is when the sample was taken */
+};
+
+/* The frames that the caller has put before the program's, innermost first: the kernel's. `frames` has room
+ * for UNWIND_FRAMES_MAX more. outcomes: counts of this target's samples. Returns the stack's number in
+ * target->stacks, or UINT32_MAX when there is no memory for it. */
+uint32_t walk_take(struct target *target, const struct walk_sample *sample, struct unwind_frame *frames,
+    size_t before, uint64_t outcomes[UNWIND_OUTCOMES]);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Amounts as people read them, in at most 10 columns. Each function returns `text`. */
+#ifndef SAMPLER_TERMINAL_AMOUNT_H
+#define SAMPLER_TERMINAL_AMOUNT_H
+
+#include <stdbool.h>
+
+enum { AMOUNT_BYTES = 32 };
+
+/* "512 B", "4.3 MiB" in powers of 1024; may be negative. */
+const char *amount_bytes(double bytes, char text[AMOUNT_BYTES]);
+
+/* "1234", "12.3M": in full below a million, then in powers of 1000. */
+const char *amount_count(double count, char text[AMOUNT_BYTES]);
+
+/* By a sample type's unit: "bytes", "nanoseconds" ("151.5 ms", "3.4 s"); all others are counts. */
+const char *amount_measure(double value, const char *unit, char text[AMOUNT_BYTES]);
+
+/* The standard error of a value that rests on so many samples: "+-2.8%", "3 samples" where the error means
+ * nothing, "exact", or "" when nothing is known (unsure). */
+const char *amount_doubt(double value, double samples, double variance, bool unsure, char text[AMOUNT_BYTES]);
+
+#endif

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+# `heaptap snapshot` in folders where others may have been first: it follows, removes, believes and prints nothing there.
+# timeout: 60
+
+uid=4243
+folder=/tmp/heaptap-$uid
+
+as_stranger() {
+  setpriv --reuid $uid --regid $uid --clear-groups "$@"
+}
+
+# The folders have fixed names: one test at a time.
+alone() {
+  need_root
+  exec 8>/tmp/heaptap-tests.trust_snapshot.lock
+  flock 8
+  rm -rf $folder
+  trap "rm -rf $folder" EXIT
+}
+
+# fake WORDS...: a sampler of the stranger's that answers with these packets; the last one for ever
+fake() {
+  as_stranger mkdir -m 700 $folder
+  as_stranger python3 - $folder/1.sock "$@" 8>&- <<'EOF' &
+import os, socket, sys
+server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+server.bind(sys.argv[1])
+server.listen(8)
+open(sys.argv[1] + ".listens", "w").close()
+while True:
+    client, _ = server.accept()
+    client.recv(100)
+    try:
+        for word in sys.argv[2:]:
+            client.send(word.encode().decode("unicode_escape").encode())
+        while True:
+            client.send(sys.argv[-1].encode().decode("unicode_escape").encode())
+    except OSError:
+        client.close()
+EOF
+  fake=$!
+  wait_for 10 test -e $folder/1.sock.listens
+}
+
+test_a_folder_that_is_a_link() {
+  alone
+  mkdir -m 700 service
+  touch service/service.sock
+  chown -R $uid service
+  as_stranger ln -s "$PWD/service" $folder
+  status_of "$heaptap" snapshot --all
+  [ -e service/service.sock ] || fail 'a file in the folder behind the link is gone'
+}
+
+test_a_folder_of_another_owner() {
+  alone
+  mkdir $folder
+  touch $folder/service.sock
+  status_of "$heaptap" snapshot --all
+  [ -e $folder/service.sock ] || fail "a file of the folder that only has the stranger's name is gone"
+}
+
+test_files_that_are_no_sockets_stay() {
+  alone
+  as_stranger mkdir -m 700 $folder
+  touch precious
+  as_stranger ln -s "$PWD/precious" $folder/link.sock
+  as_stranger touch $folder/file.sock
+  as_stranger mkfifo $folder/fifo.sock
+  status_of "$heaptap" snapshot --all
+  equal 3 "$(find $folder -name '*.sock' | wc -l)" 'left of what is no socket'
+}
+
+test_a_socket_that_nobody_listens_at_is_removed() {
+  alone
+  as_stranger mkdir -m 700 $folder
+  as_stranger python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).bind(sys.argv[1])' $folder/1.sock
+  status_of "$heaptap" snapshot --all
+  [ ! -e $folder/1.sock ] || fail 'it is still there'
+}
+
+test_a_stranger_does_not_answer_for_roots_process() {
+  alone
+  fake 'asked 1' "written $$ /tmp/evil.pb.gz"
+  equal 1 "$(status_of timeout 20 "$heaptap" snapshot $$)" 'exit status'
+  kill $fake
+  equal '' "$(cat out)" 'standard output'
+  matches "no heaptap of yours profiles pid $$" err
+}
+
+test_a_stranger_says_what_he_likes() {
+  alone
+  fake 'asked 1' 'written 1 /tmp/\x1b[31mevil.pb.gz'
+  equal 0 "$(status_of timeout 20 "$heaptap" snapshot --all)" 'exit status'
+  kill $fake
+  equal '/tmp/?[31mevil.pb.gz' "$(cat out)" 'standard output'
+}
+
+test_a_link_to_the_socket_of_another() {
+  alone
+  fake 'asked 1' 'written 1 /tmp/evil.pb.gz'
+  mv $folder elsewhere
+  as_stranger mkdir -m 700 $folder
+  as_stranger ln -s "$PWD/elsewhere/1.sock" $folder/1.sock
+  chmod 711 elsewhere
+  status_of timeout 20 "$heaptap" snapshot --all
+  kill $fake
+  equal '' "$(cat out)" 'standard output'
+}
+
+test_my_folder_that_somebody_else_made() {
+  alone
+  stage
+  mkdir -m 755 $folder
+  chown 65534 $folder
+  status=0
+  as_stranger env -u XDG_RUNTIME_DIR "$heaptap" snapshot --all 2>err || status=$?
+  equal 1 $status 'exit status'
+  matches "$folder is not looked into: it is not yours alone" err
+}

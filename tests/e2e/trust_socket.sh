@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+# The region socket of a root session, with other users' processes at it that mean harm.
+# timeout: 90
+
+# hostile WHAT: python of uid 65534 within the session, until it is killed; makes the file `hostile`
+cat_hostile() {
+  cat >hostile.py <<'EOF'
+import array, mmap, os, socket, sys, time
+path, cookie = os.environ["HEAPTAP"].rsplit(":", 1)
+name = next(line.split()[-1][1:] for line in open("/proc/net/unix") if "@heaptap" + path in line)
+os.environ.pop("LD_PRELOAD")
+
+def connect():
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.settimeout(2)
+    s.connect("\0" + name)
+    return s
+
+def hold():
+    held, misses = [], 0
+    while misses < 20 and len(held) < 2000:
+        try:
+            s = connect()
+            s.send(int(cookie, 16).to_bytes(8, "little"))
+            _, ancillary, _, _ = s.recvmsg(1, socket.CMSG_SPACE(4))
+            fds = array.array("i")
+            fds.frombytes(ancillary[0][2])
+            held.append(mmap.mmap(fds[0], 4096))
+            os.close(fds[0])
+        except (OSError, IndexError):
+            misses += 1
+        s.close()
+    print(len(held), flush=True)
+    open("hostile", "w").close()
+    time.sleep(1000)
+
+def fill():
+    silent = []
+    while True:
+        try:
+            s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            s.setblocking(False)
+            s.connect("\0" + name)
+            silent.append(s)
+        except OSError:
+            if len(silent) > 300:
+                silent = silent[200:]
+            open("hostile", "w").close()
+
+{"hold": hold, "fill": fill}[sys.argv[1]]()
+EOF
+  cat >session.sh <<EOF
+setpriv --reuid 65534 --regid 65534 --clear-groups python3 hostile.py \$1 >held &
+until [ -e hostile ]; do sleep 0.05; done
+cp $targets/truth roots
+./roots /dev/null 1 0
+for i in 1 2 3 4 5; do
+  setpriv --reuid 1234 --regid 1234 --clear-groups $targets/truth /dev/null 1 0
+done
+kill \$!
+EOF
+}
+
+test_a_process_that_hoards_regions() {
+  need_root
+  stage truth
+  cat_hostile
+  ulimit -n 1024
+  record -p 1K -o "$PWD/out/" sh session.sh hold 2>err
+  at_least 1 "$(cat held)" 'regions that the hostile process has'
+  at_least -100 "-$(cat held)" 'regions that the hostile process has, negative'
+  equal 1 "$(ls out/heaptap.roots.*.exit.pb.gz | wc -l)" 'profiles of the program of root'
+  equal 5 "$(ls out/heaptap.truth.*.exit.pb.gz | wc -l)" 'profiles of the programs of another user'
+  matches 'not profiled: [0-9]+ programs that found no region, [0-9]+ that did not get ready' err
+}
+
+test_a_full_backlog() {
+  need_root
+  stage truth
+  cat_hostile
+  record -p 1K -o "$PWD/out/" sh session.sh fill 2>err
+  equal 1 "$(ls out/heaptap.roots.*.exit.pb.gz | wc -l)" 'profiles of the program of root'
+  equal 5 "$(ls out/heaptap.truth.*.exit.pb.gz | wc -l)" 'profiles of the programs of another user'
+  matches "refused at the region socket: [0-9]+ connections without the session's cookie" err
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "sampler/region/region_socket.h"
+
+static const uint64_t cookie = 0x0123456789abcdef;
+static char path[64];
+
+static struct region_socket *open_door(void)
+{
+	int error;
+	snprintf(path, sizeof(path), "/proc/%d/fd/7", (int)getpid());
+	struct region_socket *door = region_socket_new(path, cookie, &error);
+	assert_non_null(door);
+	return door;
+}
+
+/* Connects, and says `word` if it is not 0. */
+static int visit(uint64_t word)
+{
+	struct sockaddr_un address;
+	socklen_t bytes = region_socket_address(path, cookie, &address);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(fd, (const struct sockaddr *)&address, bytes), 0);
+	if (word)
+		assert_int_equal(send(fd, &word, sizeof(word), MSG_NOSIGNAL), sizeof(word));
+	return fd;
+}
+
+static bool is_turned_away(int fd)
+{
+	char byte;
+	return recv(fd, &byte, 1, MSG_DONTWAIT) == 0 || errno == ECONNRESET;
+}
+
+static void the_name_has_a_secret_part_but_not_the_cookie(void **state)
+{
+	struct sockaddr_un address;
+	socklen_t bytes = region_socket_address("/proc/1/fd/7", cookie, &address);
+	size_t length = bytes - offsetof(struct sockaddr_un, sun_path) - 1;
+	assert_int_equal(address.sun_path[0], 0);
+	assert_int_equal(length, strlen("heaptap/proc/1/fd/7-012345"));
+	assert_memory_equal(address.sun_path + 1, "heaptap/proc/1/fd/7-012345", length);
+}
+
+static void a_name_that_is_taken_is_an_error(void **state)
+{
+	struct region_socket *door = open_door();
+	int error = 0;
+	assert_null(region_socket_new(path, cookie, &error));
+	assert_int_equal(error, -EADDRINUSE);
+	region_socket_free(door);
+}
+
+static void a_process_holds_so_many_regions_and_no_more(void **state)
+{
+	static struct region regions[64];
+	struct region_socket *door = open_door();
+	int null[2];
+	assert_int_equal(pipe(null), 0);
+	for (size_t i = 0; i < 64; i++) {
+		int fd = visit(cookie);
+		region_socket_knock(door);
+		int visitor = region_socket_next(door);
+		assert_true(visitor >= 0);
+		regions[i] = (struct region){.fd = dup(null[0])};
+		assert_true(region_socket_give(door, visitor, &regions[i]));
+		close(fd);
+	}
+	int refused = visit(cookie);
+	region_socket_knock(door);
+	assert_int_equal(region_socket_next(door), -1);
+	assert_true(is_turned_away(refused));
+	assert_int_equal(region_socket_refused(door), 1);
+	region_close(&regions[5]);
+	int again = visit(cookie);
+	region_socket_knock(door);
+	int visitor = region_socket_next(door);
+	assert_true(visitor >= 0);
+	assert_false(region_socket_give(door, visitor, NULL)); /* no region could be made */
+	assert_true(is_turned_away(again));
+	assert_int_equal(region_socket_refused(door), 2);
+	for (size_t i = 0; i < 64; i++)
+		if (i != 5)
+			region_close(&regions[i]);
+	close(refused);
+	close(again);
+	close(null[0]);
+	close(null[1]);
+	region_socket_free(door);
+}
+
+/* Hundreds who say nothing, or the wrong thing, are in front of one who is entitled. */
+static void strangers_do_not_keep_others_waiting(void **state)
+{
+	enum { STRANGERS = 200 };
+	struct region_socket *door = open_door();
+	int fds[STRANGERS];
+	for (int i = 0; i < STRANGERS; i++)
+		fds[i] = visit(i % 2 ? 0 : 42);
+	int fd = visit(cookie);
+	region_socket_knock(door);
+	int visitor = region_socket_next(door);
+	assert_true(visitor >= 0);
+	assert_false(region_socket_give(door, visitor, NULL));
+	close(fd);
+	assert_int_equal(region_socket_next(door), -1);
+	assert_in_range(region_socket_strangers(door), STRANGERS - 8, STRANGERS);
+	int silent = 0;
+	for (int i = 0; i < STRANGERS; i++) {
+		silent += !is_turned_away(fds[i]);
+		close(fds[i]);
+	}
+	assert_in_range(silent, 0, 8);
+	region_socket_free(door);
+}
+
+static void who_speaks_late_is_heard(void **state)
+{
+	struct region_socket *door = open_door();
+	int fd = visit(0);
+	region_socket_knock(door);
+	assert_int_equal(region_socket_next(door), -1);
+	assert_int_equal(send(fd, &cookie, sizeof(cookie), 0), sizeof(cookie));
+	int visitor = region_socket_next(door);
+	assert_true(visitor >= 0);
+	assert_false(region_socket_give(door, visitor, NULL));
+	close(fd);
+	region_socket_free(door);
+}
+
+static void who_cannot_be_accepted_is_counted(void **state)
+{
+	struct rlimit files, none;
+	struct region_socket *door = open_door();
+	int fd = visit(cookie);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+	none = (struct rlimit){.rlim_cur = 3, .rlim_max = files.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	region_socket_knock(door);
+	assert_int_equal(region_socket_next(door), -1);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+	assert_int_equal(region_socket_strangers(door), 1);
+	close(fd);
+	region_socket_free(door);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(the_name_has_a_secret_part_but_not_the_cookie),
+	    cmocka_unit_test(a_name_that_is_taken_is_an_error),
+	    cmocka_unit_test(a_process_holds_so_many_regions_and_no_more),
+	    cmocka_unit_test(strangers_do_not_keep_others_waiting),
+	    cmocka_unit_test(who_speaks_late_is_heard),
+	    cmocka_unit_test(who_cannot_be_accepted_is_counted),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
