@@ -39,7 +39,8 @@ void intake_fini(struct intake *intake)
 	intake->frames = NULL;
 }
 
-static void take_sample(struct intake *intake, struct sample *s)
+/* False: the sample is in the books already. */
+static bool take_sample(struct intake *intake, struct sample *s)
 {
 	struct process *process = s->process;
 	s->stack.regs = &s->regs;
@@ -51,7 +52,7 @@ static void take_sample(struct intake *intake, struct sample *s)
 	uint32_t stack = walk_take(&process->target, &s->stack, intake->frames, 0, process->counters.outcome);
 	if (stack == UINT32_MAX) {
 		process->counters.no_room++;
-		return;
+		return true;
 	}
 	const struct heap_sample sample = {
 	    .slot = s->slot,
@@ -63,7 +64,7 @@ static void take_sample(struct intake *intake, struct sample *s)
 	    .period_bytes = s->period_bytes,
 	    .backend = s->backend,
 	};
-	heap_add(process->heap, &sample);
+	return heap_add(process->heap, &sample);
 }
 
 static struct image *find_image(const struct intake *intake, uint64_t key)
@@ -110,11 +111,10 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 	s.size_bytes = s.regs.r[argument[3]];
 	s.period_bytes = s.regs.r[argument[4]];
 	s.backend = image->event_backend;
-	if (s.backend == BACKEND_UPROBE)
-		s.process->counters.by_uprobe++;
-	else
-		s.process->counters.by_breakpoint++;
-	take_sample(intake, &s);
+	uint64_t *count =
+	    s.backend == BACKEND_UPROBE ? &s.process->counters.by_uprobe : &s.process->counters.by_breakpoint;
+	/* A trigger that a signal interrupts is run, and dumped, once more. */
+	*count += take_sample(intake, &s);
 }
 
 /* Calls `take` with every process of that pid, and the context. */

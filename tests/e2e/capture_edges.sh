@@ -127,6 +127,34 @@ P
   equal 1000000 "$(total_of noted.pb.gz alloc_space)" bytes
 }
 
+# ---- one sample, two dumps
+
+test_a_trigger_that_ran_twice_is_one_sample() {
+  need_root
+  record -q -b uprobe -p 1 -o twice.pb.gz "$edges" twice
+  comment_of twice.pb.gz | grep '^samples:' >comment
+  taken=$(sed -n 's/^samples: \([0-9]*\) taken, 0 lost.*/\1/p' comment)
+  matches ", by uprobe $taken(,|\$)" comment
+}
+
+# ---- the same sums on both sides
+
+# Whatever flags a distribution gives: a multiplication and addition in one rounds differently.
+test_weights_are_not_fused() {
+  [ "$(uname -m)" = x86_64 ] || skip 'x86-64 only'
+  for compiler in gcc clang; do
+    command -v $compiler >/dev/null || continue
+    make -s -C "$top" CC=$compiler O="$PWD/$compiler" CFLAGS='-O2 -mfma -ffp-contract=fast' \
+      "$PWD/$compiler/preload/tally.o" "$PWD/$compiler/preload/sample.o" "$PWD/$compiler/sampler/region/region.o" >log 2>&1 ||
+      { cat log >&2; fail "$compiler"; }
+    for object in preload/tally preload/sample sampler/region/region; do
+      objdump -d "$compiler/$object.o" >code
+      matches 'v?(mul|div)sd' code
+      ! grep -E 'vfn?m(add|sub)' code >&2 || fail "$object.o by $compiler"
+    done
+  done
+}
+
 # ---- users
 
 # A worker that has dropped root does not see what its master's stacks hold, and is profiled all the same.

@@ -5,9 +5,12 @@
  *   no_tsc    forbids itself the time stamp counter, then allocates
  *   strict    enters seccomp's strict mode, then allocates
  *   hole      allocates on a coroutine's stack 50 MiB below the main one, with nothing mapped in between
+ *   twice     runs the trigger a second time for its first block, as a signal at the right moment does
  *   drop      root forks a worker, which drops to uid 65534 and looks for the master's secret in shared memory
  */
 #define _GNU_SOURCE
+#include "proto/region.h"
+
 #include <linux/seccomp.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -73,6 +76,36 @@ static int hole(void)
 	coroutine.uc_link = &main_context;
 	makecontext(&coroutine, allocate, 0);
 	swapcontext(&main_context, &coroutine);
+	return 0;
+}
+
+static struct region_header *find_region(void)
+{
+	char line[4352];
+	unsigned long start = 0;
+	FILE *maps = fopen("/proc/self/maps", "r");
+	while (maps && !start && fgets(line, sizeof(line), maps))
+		if (strstr(line, "/memfd:heaptap"))
+			sscanf(line, "%lx-", &start);
+	if (maps)
+		fclose(maps);
+	return (struct region_header *)start;
+}
+
+static int twice(void)
+{
+	allocate();
+	struct region_header *header = find_region();
+	if (!header)
+		return 0;
+	const struct region_slot *slot =
+	    (const struct region_slot *)((unsigned char *)header + header->offsets.slots);
+	const struct region_sample *sample = &slot->sample;
+	if (slot_word_state(slot->word) != SLOT_LIVE && slot_word_state(slot->word) != SLOT_FREED)
+		return 77;
+	((void (*)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t))header->trigger_address)(
+	    header->key, sample->slot, sample->seq, sample->size_bytes, sample->period_bytes,
+	    sample->time_ns);
 	return 0;
 }
 
@@ -155,6 +188,7 @@ int main(int argc, char **argv)
 	return !strcmp(mode, "no_tsc") ? no_tsc()
 	    : !strcmp(mode, "strict")  ? strict()
 	    : !strcmp(mode, "hole")    ? hole()
+	    : !strcmp(mode, "twice")   ? twice()
 	    : !strcmp(mode, "drop")    ? drop()
 	                               : 2;
 }

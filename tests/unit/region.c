@@ -91,6 +91,27 @@ static void slots_are_read_when_whole(void **unused)
 	region_close(&region);
 }
 
+/* Its owner is about to free it: the free's number is stored before the word says so. */
+static void the_free_of_a_live_slot_is_not_read(void **unused)
+{
+	struct region region;
+	struct slot_copy copy;
+	assert_int_equal(0, region_open(&region, 3, 0, &options));
+	fixture_live(
+	    &region, 0, &(const struct fixture_block){.seq = 5, .size_bytes = 77, .time_ns = 9, .tid = 3});
+	fixture_slot(&region, 0)->freed_order = 8;
+	assert_true(region_read_any(&region, 0, &copy));
+	assert_int_equal(SLOT_LIVE, copy.state);
+	assert_int_equal(0, copy.freed_order);
+	assert_true(copy.sample.size_bytes == 77 && copy.sample.time_ns == 9 && copy.sample.tid == 3);
+	fixture_freed(&region, 0, 8);
+	assert_true(region_read_any(&region, 0, &copy));
+	assert_int_equal(SLOT_FREED, copy.state);
+	assert_int_equal(8, copy.freed_order);
+	assert_true(copy.sample.size_bytes == 77 && copy.sample.time_ns == 9 && copy.sample.tid == 3);
+	region_close(&region);
+}
+
 static void owners_are_checked(void **unused)
 {
 	struct region region;
@@ -155,6 +176,26 @@ static void buffers_are_drained_once(void **unused)
 	/* The writer is dead: what it held comes back. */
 	region_release_place(&region, 2);
 	assert_int_equal(0, bitmap[0]);
+	region_close(&region);
+}
+
+/* Full buffers of children that dropped privileges come too, and only what a dead one was writing is given back. */
+static void both_areas_are_drained(void **unused)
+{
+	struct region region;
+	struct seen seen = {0};
+	const struct region_drain drain = {.taken = see, .context = &seen};
+	assert_int_equal(0, region_open(&region, 3, 0, &options));
+	unsigned char *area = region.base + region.offsets.dropped_buffers;
+	struct region_buffer *first = (void *)(area + BUFFER_BITMAPS_BYTES),
+	                     *second = (void *)((unsigned char *)first + buffer_class[0].bytes);
+	*(uint64_t *)(void *)area = 3;
+	first->word = buffer_word(BUFFER_FULL, 2);
+	second->word = buffer_word(BUFFER_WRITING, 2);
+	assert_int_equal(1, region_drain_buffers(&region, &drain));
+	assert_int_equal(2, *(uint64_t *)(void *)area);
+	region_release_place(&region, 2);
+	assert_int_equal(0, *(uint64_t *)(void *)area);
 	region_close(&region);
 }
 
@@ -268,6 +309,8 @@ int main(void)
 	    cmocka_unit_test(sizes_are_bounded),
 	    cmocka_unit_test(abandoned_when_nobody_maps_it),
 	    cmocka_unit_test(slots_are_read_when_whole),
+	    cmocka_unit_test(the_free_of_a_live_slot_is_not_read),
+	    cmocka_unit_test(both_areas_are_drained),
 	    cmocka_unit_test(owners_are_checked),
 	    cmocka_unit_test(buffers_are_drained_once),
 	    cmocka_unit_test(every_bit_set),
