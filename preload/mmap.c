@@ -8,7 +8,7 @@
  * mremap that grows or moves a mapping is, like realloc, the end of one block and the birth of another; one
  * that shrinks it in place unmaps its tail.
  *
- * Not recorded: files; what the allocator maps for itself, which is the heap that malloc's rows tell of; what
+ * Not recorded: files; what the allocator maps for itself, which malloc's rows account for already; what
  * the libc maps through its own internal calls (malloc's arenas, threads' stacks) and what goes by the raw
  * system call.
  */

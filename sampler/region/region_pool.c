@@ -45,7 +45,7 @@ struct region_pool {
 	char env[128];
 	struct region *stock[STOCK_MAX]; /* in the order of their tickets */
 	uint32_t count, room;
-	uint32_t prefaulted; /* of them, the first */
+	uint32_t prefaulted; /* so many, from the first, are prefaulted */
 	uint32_t wanted;     /* at most `room`; as many as the pipe has slots */
 	uint32_t claims;     /* since `wanted` last grew */
 	uint64_t grow_ns;    /* when it grows of itself */
