@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library's side of heaptap.h: one exported table. Here the program asks, so a bounded wait is allowed.
- * */
+/* The library's side of heaptap.h: one exported table. The program asks here, so a bounded wait is allowed.
+ */
 #include "proto/heaptap.h"
 
-#include "preload/hooks.h"
+#include "preload/claim.h"
+#include "preload/clock.h"
 #include "preload/request.h"
+#include "preload/sampled.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -26,7 +28,8 @@ static int api_snapshot(const char *name)
 	static _Atomic uint32_t unanswered;
 	uint32_t number, now;
 	int saved = errno;
-	_Atomic uint32_t *answered = request_ask(name, &number);
+	_Atomic uint32_t *answered =
+	    claim_ready() ? request_snapshot(place_header(), place_self(), name, &number) : NULL;
 	if (!answered)
 		return 0;
 	int waits = atomic_load(&unanswered) ? 0 : WAITS;
@@ -40,19 +43,31 @@ static int api_snapshot(const char *name)
 	return done;
 }
 
+static void set_paused(bool pause)
+{
+	request_pause(claim_ready() ? place_self() : NULL, clock_read_ns(), pause);
+}
+
 static void api_start(void)
 {
-	request_pause(false);
+	set_paused(false);
 }
 
 static void api_stop(void)
 {
-	request_pause(true);
+	set_paused(true);
+}
+
+static void api_report_alloc(const void *pointer, size_t bytes)
+{
+	/* No block of anybody's: the first page, and what the index takes for a mark of its own. */
+	if ((uintptr_t)pointer >= REGION_PAGE_BYTES && sample_count(bytes))
+		sampled_alloc(pointer, bytes);
 }
 
 static void api_report_free(void *pointer, size_t bytes)
 {
-	hooks_report_free(pointer);
+	sampled_free(pointer);
 }
 
 extern const struct heaptap_api heaptap_api;
@@ -61,6 +76,6 @@ __attribute__((visibility("default"))) const struct heaptap_api heaptap_api = {
     .snapshot = api_snapshot,
     .start = api_start,
     .stop = api_stop,
-    .report_alloc = hooks_report_alloc,
+    .report_alloc = api_report_alloc,
     .report_free = api_report_free,
 };

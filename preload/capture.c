@@ -2,6 +2,7 @@
 #include "preload/capture.h"
 
 #include "preload/place.h"
+#include "preload/tally.h"
 #include "preload/sample.h"
 #include "proto/region.h"
 
@@ -16,8 +17,8 @@
 	"993: .8byte 990b, 0, 0\n.asciz \"heaptap\"\n.asciz \"sample\"\n.asciz \"\"\n994: .balign 4\n" \
 	".popsection\n"
 
-/* The first instruction is a one-byte nop, which the kernel emulates. Never a five-byte nop, cheaper by 0.15
- * us as it is: x86 kernels from 6.18 on turn a uprobe on one into a call to a trampoline page that a forked
+/* The first instruction is a one-byte nop, which the kernel emulates. Never a five-byte nop, though it is
+ * cheaper: x86 kernels from 6.18 on turn a uprobe on one into a call to a trampoline page that a forked
  * child does not get, and the child dies of SIGSEGV at its first sample (seen on 6.18.44). */
 __attribute__((noinline, noclone, used)) void capture_trigger(
     uint64_t key, uint64_t slot, uint64_t seq, uint64_t size_bytes, uint64_t period_bytes, uint64_t time_ns)
@@ -34,24 +35,23 @@ __attribute__((noinline, noclone, used)) void capture_trigger(
 
 /* In the order of proto/region.h: callee-saved registers, stack pointer and program counter. */
 #if defined(__x86_64__)
-#define CAPTURE_REGISTERS(regs)                                                                        \
+#define CAPTURE_REGISTERS(regs, sp)                                                                    \
 	__asm__ volatile(                                                                              \
-	    "movq %%rbx, (%0)\n\tmovq %%rbp, 8(%0)\n\tmovq %%rsp, 16(%0)\n\t"                          \
-	    "movq %%r12, 24(%0)\n\tmovq %%r13, 32(%0)\n\tmovq %%r14, 40(%0)\n\tmovq %%r15, 48(%0)\n\t" \
-	    "leaq 1f(%%rip), %%rax\n\tmovq %%rax, 56(%0)\n1:"                                          \
-	    :                                                                                          \
+	    "movq %%rbx, (%1)\n\tmovq %%rbp, 8(%1)\n\tmovq %%rsp, 16(%1)\n\t"                          \
+	    "movq %%r12, 24(%1)\n\tmovq %%r13, 32(%1)\n\tmovq %%r14, 40(%1)\n\tmovq %%r15, 48(%1)\n\t" \
+	    "leaq 1f(%%rip), %%rax\n\tmovq %%rax, 56(%1)\n1:\n\tmovq %%rsp, %0"                        \
+	    : "=r"(sp)                                                                                 \
 	    : "r"(regs)                                                                                \
 	    : "rax", "memory")
-enum { REG_SP = 2 };
 #elif defined(__aarch64__)
-#define CAPTURE_REGISTERS(regs)                                                                              \
-	__asm__ volatile("stp x19, x20, [%0]\n\tstp x21, x22, [%0, #16]\n\tstp x23, x24, [%0, #32]\n\t"      \
-	                 "stp x25, x26, [%0, #48]\n\tstp x27, x28, [%0, #64]\n\tstp x29, x30, [%0, #80]\n\t" \
-	                 "mov x9, sp\n\tstr x9, [%0, #96]\n\tadr x9, 1f\n\tstr x9, [%0, #104]\n1:"           \
-	                 :                                                                                   \
+#define CAPTURE_REGISTERS(regs, sp)                                                                          \
+	__asm__ volatile("stp x19, x20, [%1]\n\tstp x21, x22, [%1, #16]\n\tstp x23, x24, [%1, #32]\n\t"      \
+	                 "stp x25, x26, [%1, #48]\n\tstp x27, x28, [%1, #64]\n\tstp x29, x30, [%1, #80]\n\t" \
+	                 "mov x9, sp\n\tstr x9, [%1, #96]\n\tadr x9, 1f\n\tstr x9, [%1, #104]\n1:\n\t"       \
+	                 "mov %0, sp"                                                                        \
+	                 : "=r"(sp)                                                                          \
 	                 : "r"(regs)                                                                         \
 	                 : "x9", "memory")
-enum { REG_SP = 12 };
 #endif
 
 /* The lowest free buffer of a class, or NULL. */
@@ -81,7 +81,7 @@ static struct region_buffer *buffer_take(uint64_t stack_bytes, uint64_t *room)
 		    *room >= stack_bytes || c + 1 == BUFFER_CLASSES ? class_take(c, buffers, bitmap) : NULL;
 		if (buffer) {
 			atomic_store_explicit(
-			    &buffer->word, BUFFER_WRITING | place_index() << 8, memory_order_relaxed);
+			    &buffer->word, buffer_word(BUFFER_WRITING, place_index()), memory_order_relaxed);
 			return buffer;
 		}
 		bitmap += buffer_class[c].count / 64;
@@ -128,22 +128,17 @@ __attribute__((noinline)) static bool capture_copy(const struct live_entry *entr
 	if (!buffer)
 		return false;
 	uint64_t *regs = buffer->regs;
-	CAPTURE_REGISTERS(regs);
-	uintptr_t sp = (uintptr_t)regs[REG_SP];
+	uintptr_t sp; /* not out of the buffer, which others may write */
+	CAPTURE_REGISTERS(regs, sp);
 	extent = stack_extent(sp, &whole);
 	uint64_t copied = extent < room ? extent : room;
 	copy_stack(buffer + 1, (const void *)sp, copied);
 	buffer->place = place_index();
-	buffer->seq = entry->seq;
-	buffer->size_bytes = entry->size_bytes;
-	buffer->period_bytes = entry->period_bytes;
-	buffer->time_ns = entry->time_ns;
-	buffer->slot = entry->slot;
-	buffer->tid = entry->tid;
+	buffer->sample = entry->sample;
 	buffer->stack_bytes = (uint32_t)copied;
 	buffer->flags = entry->flags;
 	buffer->whole_stack = whole && copied == extent;
-	atomic_store_explicit(&buffer->word, BUFFER_FULL | place_index() << 8, memory_order_release);
+	atomic_store_explicit(&buffer->word, buffer_word(BUFFER_FULL, place_index()), memory_order_release);
 	atomic_fetch_add_explicit(&place_header()->copied, 1, memory_order_release);
 	return true;
 }
@@ -153,16 +148,17 @@ void capture_sample(const struct live_entry *entry)
 	struct region_header *header = place_header();
 	bool whole;
 	uint64_t extent = stack_extent((uintptr_t)__builtin_frame_address(0), &whole);
+	const struct region_sample *sample = &entry->sample;
 	bool tapped = place_tapped() && !(whole && extent > header->dump_bytes);
 	/* A copy is several times cheaper than a trap; the trap never runs out of buffers, and holds a thread
 	 * up that fills them faster than they are emptied. On a foreign stack it sees more. */
-	if ((!tapped || (whole && entry->period_bytes <= header->copy_period_bytes)) && capture_copy(entry))
+	if ((!tapped || (whole && sample->period_bytes <= header->copy_period_bytes)) && capture_copy(entry))
 		return;
 	if (!tapped) {
-		place_count_loss(REGION_LOSS_NO_BUFFER, entry->size_bytes, entry->period_bytes);
+		tally_lost(REGION_LOSS_NO_BUFFER, sample);
 		return;
 	}
 	atomic_fetch_add_explicit(&place_self()->triggered, 1, memory_order_relaxed);
-	capture_trigger(place_key(), entry->slot | (entry->flags & SLOT_MMAP ? REGION_TRIGGER_MMAP : 0),
-	    entry->seq, entry->size_bytes, entry->period_bytes, entry->time_ns);
+	capture_trigger(place_key(), sample->slot | (entry->flags & SLOT_MMAP ? REGION_TRIGGER_MMAP : 0),
+	    sample->seq, sample->size_bytes, sample->period_bytes, sample->time_ns);
 }

@@ -9,33 +9,22 @@
  *
  * malloc and free are the hot path: count and test, then jump to the real function. Nothing here changes
  * errno; what the real function left there stays.
- *
- * Measured by bench/capture.sh (Xeon guest, two CPUs shared with a load of 12 to 18, glibc 2.36; medians of 3
- * runs, in brackets the lowest and highest), ns per unsampled malloc+free pair:
- *
- *   native 9.9 [9.6..10.3], a library that only forwards 11.1 [11.0..11.1], this one idle 11.8 [11.7..11.9],
- *   attached 12.1 [11.8..12.4]; with 8 threads 9.7, 10.6, 11.5, 11.6
- *
- * and of 16 to 256 B, a thousand of them live at a time (bench/programs/loops.c, medians of 5): forwarding
- * 19.7, attached 20.7 with no, 20.5 with a thousand, 20.7 with 100,000 and 21.3 with a million live samples;
- * 16 to 4096 B, after one sample and after a million were taken and freed: 105 and 104, forwarding 97.
- *
- * 17 instructions a pair more than forwarding (callgrind). A sampled pair, in us: copy backend 0.36; uprobe
- * 2.5, 2.8 and 3.3 for dumps of 8, 16 and 32 KiB, and 1.0 for 64 (less, presumably because the rings are full
- * and records are dropped); breakpoint 13 to 20 [7..23], too noisy to tell the dumps apart. Memory that the
- * program gains, with 256 MiB in 64 K blocks: 1.3 MB at a period of 512 KiB, 2.0 at 64 KiB, 24 at 4 KiB with
- * all 64 K blocks sampled (copy backend; 20 with the uprobe): 310 to 380 bytes a live sample.
  */
-#include "preload/hooks.h"
-
-#include "preload/capture.h"
+#include "preload/block.h"
+#include "preload/claim.h"
+#include "preload/clock.h"
 #include "preload/live.h"
-#include "preload/place.h"
 #include "preload/next_symbol.h"
 #include "preload/sample.h"
+#include "preload/sampled.h"
+#include "preload/thread.h"
 
-#include <errno.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stdarg.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #define EXPORT      __attribute__((visibility("default")))
 #define COLD        __attribute__((noinline, cold))
@@ -49,37 +38,12 @@ void *memalign(size_t alignment, size_t size);
 void *valloc(size_t size);
 void *pvalloc(size_t size);
 
-/* The books of a block that really is a sample. */
-COLD static void hooks_sampled(const void *pointer, size_t size, uint64_t period_bytes)
-{
-	struct live_entry entry = {
-	    .size_bytes = (uint64_t)size + (size == 0),
-	    .period_bytes = period_bytes,
-	    .time_ns = place_now_ns(),
-	    .tid = sample_thread.tid,
-	};
-	place_insert(pointer, &entry);
-	capture_sample(&entry);
-}
-
-/* After an allocation for which sample_count said true. */
-static inline void hooks_counted(const void *pointer, size_t size)
-{
-	if (!pointer) {
-		sample_uncount(size);
-		return;
-	}
-	uint64_t period_bytes = sample_decide(size);
-	if (period_bytes)
-		hooks_sampled(pointer, size, period_bytes);
-}
-
 /* ---- malloc and free */
 
 COLD static void *malloc_slow(size_t size)
 {
 	void *pointer = real.malloc(size);
-	hooks_counted(pointer, size);
+	sampled_alloc(pointer, size);
 	return pointer;
 }
 
@@ -90,25 +54,11 @@ EXPORT void *malloc(size_t size)
 	return real.malloc(size);
 }
 
-/* Takes a block out of the books if it is in them. */
-static bool hooks_take(void *pointer, struct live_entry *entry)
-{
-	place_ready(); /* first: in a forked child this gives entries their new slots */
-	return live_take(pointer, entry);
-}
-
-static void hooks_freed(void *pointer)
-{
-	struct live_entry entry;
-	if (live_maybe_here(pointer) && hooks_take(pointer, &entry))
-		place_remove(&entry);
-}
-
 COLD static void free_taken(void *pointer)
 {
 	struct live_entry entry;
-	if (hooks_take(pointer, &entry))
-		place_remove(&entry);
+	if (sampled_take(pointer, &entry))
+		block_remove(&entry);
 	real.free(pointer);
 }
 
@@ -137,14 +87,14 @@ EXPORT void cfree(void *pointer)
 EXPORT void free_sized(void *pointer, size_t size)
 {
 	if (UNLIKELY(live_maybe(pointer)))
-		hooks_freed(pointer);
+		sampled_free(pointer);
 	real.free_sized(pointer, size);
 }
 
 EXPORT void free_aligned_sized(void *pointer, size_t alignment, size_t size)
 {
 	if (UNLIKELY(live_maybe(pointer)))
-		hooks_freed(pointer);
+		sampled_free(pointer);
 	real.free_aligned_sized(pointer, alignment, size);
 }
 
@@ -165,7 +115,7 @@ static inline void unpark(uint64_t left_bytes, const void *pointer, size_t size)
 {
 	sample_thread.left_bytes = left_bytes;
 	if (pointer && UNLIKELY(sample_count(size)))
-		hooks_counted(pointer, size);
+		sampled_alloc(pointer, size);
 }
 
 EXPORT void *calloc(size_t count, size_t size)
@@ -180,13 +130,14 @@ static void *realloc_any(
     void *pointer, size_t size, void *(*next)(void *, size_t, size_t), size_t count, size_t each)
 {
 	struct live_entry entry;
-	bool taken = UNLIKELY(live_maybe(pointer)) && live_maybe_here(pointer) && hooks_take(pointer, &entry);
+	bool taken =
+	    UNLIKELY(live_maybe(pointer)) && live_maybe_here(pointer) && sampled_take(pointer, &entry);
 	uint64_t left = park();
 	void *moved = next(pointer, count, each);
 	if (taken && (moved || size == 0))
-		place_remove(&entry);
+		block_remove(&entry);
 	else if (taken)
-		place_restore(pointer, &entry);
+		block_restore(pointer, &entry);
 	unpark(left, moved, size);
 	return moved;
 }
@@ -250,21 +201,61 @@ EXPORT void *pvalloc(size_t size)
 	return pointer;
 }
 
-COLD void hooks_due(const void *pointer, size_t size)
+/* ---- threads */
+
+EXPORT int pthread_create(
+    pthread_t *thread, const pthread_attr_t *attr, void *(*function)(void *), void *argument)
 {
-	hooks_counted(pointer, size);
+	/* Not later: a forked child that is about to have threads claims its place while it has one. */
+	if (!sampled_ready())
+		return real.pthread_create(thread, attr, function, argument);
+	struct thread_begin *begin = thread_creating(attr, &function, &argument);
+	int result = real.pthread_create(thread, attr, function, argument);
+	if (result != 0)
+		thread_not_created(begin);
+	return result;
 }
 
-/* ---- pools of the program's own */
+/* ---- dropping privileges */
 
-COLD void hooks_report_alloc(const void *pointer, size_t size)
+EXPORT int setuid(uid_t user)
 {
-	/* No block of anybody's: the first page, and what the index takes for a mark of its own. */
-	if ((uintptr_t)pointer >= 4096 && sample_count(size))
-		hooks_counted(pointer, size);
+	int result = real.setuid(user);
+	if (result == 0 && user != 0)
+		claim_user_changed();
+	return result;
 }
 
-COLD void hooks_report_free(void *pointer)
+EXPORT int setreuid(uid_t user, uid_t effective)
 {
-	hooks_freed(pointer);
+	int result = real.setreuid(user, effective);
+	if (result == 0 && user != 0 && effective != 0)
+		claim_user_changed();
+	return result;
+}
+
+EXPORT int setresuid(uid_t user, uid_t effective, uid_t saved)
+{
+	int result = real.setresuid(user, effective, saved);
+	if (result == 0 && user != 0 && effective != 0 && saved != 0)
+		claim_user_changed();
+	return result;
+}
+
+/* ---- the time stamp counter
+ *
+ * A program may forbid itself to read it; we must not either, from then on. */
+
+EXPORT int prctl(int option, ...)
+{
+	unsigned long arguments[4];
+	va_list list;
+	va_start(list, option);
+	for (int i = 0; i < 4; i++)
+		arguments[i] =
+		    va_arg(list, unsigned long); /* whatever the registers hold if there are fewer */
+	va_end(list);
+	if (option == PR_SET_TSC || (option == PR_SET_SECCOMP && arguments[0] == SECCOMP_MODE_STRICT))
+		clock_avoid_counter();
+	return real.prctl(option, arguments[0], arguments[1], arguments[2], arguments[3]);
 }

@@ -28,7 +28,7 @@ struct level {
 };
 
 _Alignas(64) uint8_t live_spans[LIVE_SPANS];
-/* and the one that confirms */
+/* filter and confirm */
 static _Alignas(64) uint8_t filter0[2 * ((1u << LIVE_FILTER0_BITS) + LIVE_WINDOW)];
 static _Alignas(64) _Atomic uint64_t keys0[1u << LEVEL0_BITS];
 static struct live_entry entries0[1u << LEVEL0_BITS];
@@ -152,7 +152,7 @@ static uint32_t window_start(const struct level *level, const void *pointer)
 	     i##_n < BUCKET_KEYS * WINDOW_BUCKETS;                                        \
 	     i##_n++, i = (i##_start + i##_n) & ((1u << (level)->key_bits) - 1))
 
-/* Without a branch per key, one that is not here costs 20 ns instead of 28. */
+/* Without a branch per key, which is faster for the usual answer: no. */
 static bool window_has(const struct level *level, const void *pointer)
 {
 	uint32_t start = window_start(level, pointer), mask = (1u << level->key_bits) - 1;
@@ -207,7 +207,7 @@ full:
 	return false;
 }
 
-/* Every level by its constants: asking in a loop over levels[] cost 8 ns instead of 2. */
+/* Every level by its constants, which is several times faster than a loop over levels[]. */
 bool live_maybe_here(const void *pointer)
 {
 	uint32_t open = atomic_load_explicit(&levels_open, memory_order_relaxed);
@@ -219,8 +219,7 @@ bool live_maybe_here(const void *pointer)
 bool live_take(const void *pointer, struct live_entry *entry)
 {
 	if ((uintptr_t)pointer <= KEY_BUSY)
-		/* free(NULL) may find a filter byte that is another block's, and must not find an empty key
-		 * */
+		/* free(NULL) may find a filter byte that is another block's; no empty key must match it. */
 		return false;
 	uint32_t open = atomic_load(&levels_open);
 	for (uint32_t i = 0; i < open; i++)
@@ -230,19 +229,19 @@ bool live_take(const void *pointer, struct live_entry *entry)
 	return false;
 }
 
-int live_put(const void *pointer, const struct live_entry *entry, struct live_entry *stale)
+uint32_t live_put(const void *pointer, const struct live_entry *entry, struct live_entry *stale)
 {
-	int had_stale = live_take(pointer, stale) ? 1 : 0;
+	uint32_t flags = live_take(pointer, stale) ? LIVE_PUT_STALE : 0;
 	uint32_t open = atomic_load(&levels_open);
 	for (uint32_t i = 0; i < open; i++)
 		if (level_put(&levels[i], pointer, entry))
-			return had_stale;
+			return flags;
 	if (open < levels_ready) {
 		atomic_compare_exchange_strong(&levels_open, &open, open + 1);
 		if (level_put(&levels[atomic_load(&levels_open) - 1], pointer, entry))
-			return had_stale;
+			return flags;
 	}
-	return had_stale ? -2 : -1;
+	return flags | LIVE_PUT_FULL;
 }
 
 void live_visit(bool (*visit)(const void *pointer, struct live_entry *entry))

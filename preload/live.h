@@ -25,6 +25,8 @@
 #ifndef PRELOAD_LIVE_H
 #define PRELOAD_LIVE_H
 
+#include "proto/region.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,26 +40,17 @@ enum {
 };
 
 struct live_entry {
-	uint64_t seq;
-	uint64_t size_bytes;
-	uint64_t period_bytes;
-	uint64_t time_ns;
-	uint32_t slot;
-	uint32_t tid;
-	uint16_t place; /* whose slot it is: another place's is not ours to clear (see place.h, fork) */
+	struct region_sample sample;
+	uint16_t place; /* that the slot belongs to: a forked child must not clear its parent's (claim.h) */
 	uint16_t flags; /* enum slot_flags */
-	uint32_t unmapped_pages; /* of a mapping */
+	uint32_t unmapped_pages; /* SLOT_MMAP: as in struct region_slot */
 };
 
 extern uint8_t live_spans[LIVE_SPANS];
 
-/* False: certainly not sampled. At the default period one span in 64 holds a sample, at 64 KiB one in 8.
- *
- * Why not the filter at once: it has a cache line for each KiB of heap, and a function more to ask for each
- * level. Of the time of forwarding, 20,000,000 pairs of 16 to 256 B took (bench/programs/loops.c, copy
- * backend, interleaved medians of 5) so and with spans: with a thousand live samples 1.07 and 1.07, with
- * 100,000 1.18 and 1.08, with a million 1.26 and 1.09, after a million taken and freed 1.09 and 1.06. Before
- * there was a confirming filter it was 1.13, 1.51 and 1.85. */
+/* False: certainly not sampled. At the default period one span in 64 holds a sample, at 64 KiB one in 8. The
+ * filter is not asked at once, because it has a cache line for each KiB of heap and must be asked for each
+ * level. */
 static inline bool live_maybe(const void *pointer)
 {
 	return __atomic_load_n(&live_spans[(uintptr_t)pointer >> LIVE_SPAN_SHIFT & (LIVE_SPANS - 1)],
@@ -75,15 +68,13 @@ size_t live_reserve_bytes(void);
  * level. */
 void live_reserve(void *memory);
 
-/* Enters a block. An entry that stands under the same address (its free went past the hook) is taken out and
- * handed back in *stale. */
-enum live_put_result {
-	LIVE_PUT = 0,
-	LIVE_PUT_STALE = 1, /* entered, *stale filled */
-	LIVE_PUT_FULL = -1, /* no room: not entered */
-	LIVE_PUT_FULL_STALE = -2,
+/* Enters a block; returns flags. An entry that stands under the same address (its free went past the hook) is
+ * taken out and handed back in *stale. */
+enum live_put_flags {
+	LIVE_PUT_FULL = 1,  /* no room: not entered */
+	LIVE_PUT_STALE = 2, /* *stale was filled */
 };
-int live_put(const void *pointer, const struct live_entry *entry, struct live_entry *stale);
+uint32_t live_put(const void *pointer, const struct live_entry *entry, struct live_entry *stale);
 
 /* Takes a block out; false if it is not there. */
 bool live_take(const void *pointer, struct live_entry *entry);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/mapping.h"
 
-#include "preload/place.h"
+#include "preload/block.h"
+#include "preload/slot.h"
+#include "preload/tally.h"
 
 #include <stdatomic.h>
 
@@ -123,13 +125,13 @@ static struct cut cut_shape(
  * since. */
 static void keep_peak(const struct live_entry *entry, uint32_t unmapped_before)
 {
-	const struct region_slot *slot = place_slot(entry->slot);
-	struct region_slot *kept = place_kept(entry->slot);
+	const struct region_slot *slot = slot_at(entry->sample.slot);
+	struct region_slot *kept = slot_kept(entry->sample.slot);
 	struct region_place *place = place_self();
 	uint64_t peak = atomic_load_explicit(&place->peak_order, memory_order_relaxed);
-	uint64_t whose = entry->seq << 8 | SLOT_FREED;
+	uint64_t whose = slot_word(entry->sample.seq, SLOT_FREED);
 	uint64_t old = atomic_load_explicit(&kept->word, memory_order_relaxed);
-	if (entry->seq >= peak || (old & 0xff) == SLOT_WRITING ||
+	if (entry->sample.seq >= peak || slot_word_state(old) == SLOT_WRITING ||
 	    !atomic_compare_exchange_strong(&kept->word, &old, SLOT_WRITING))
 		return;
 	if (old == whose && kept->freed_order >= peak && kept->unmapped_pages <= unmapped_before) {
@@ -138,10 +140,7 @@ static void keep_peak(const struct live_entry *entry, uint32_t unmapped_before)
 	}
 	atomic_thread_fence(memory_order_release);
 	kept->freed_order = atomic_fetch_add_explicit(&place->next_seq, 1, memory_order_relaxed);
-	kept->size_bytes = entry->size_bytes;
-	kept->period_bytes = entry->period_bytes;
-	kept->time_ns = entry->time_ns;
-	kept->tid = entry->tid;
+	kept->sample = slot->sample;
 	kept->flags = slot->flags;
 	kept->unmapped_pages = unmapped_before;
 	atomic_store_explicit(&kept->word, whose, memory_order_release);
@@ -157,24 +156,18 @@ static void raise_unmapped(struct region_slot *slot, uint32_t unmapped)
 /* Pages of a mapping have gone. */
 static void account(const struct live_entry *entry, uint64_t before, uint64_t after)
 {
-	if (!place_is_mine(entry))
+	if (!slot_is_mine(entry))
 		return;
-	struct region_place *place = place_self();
-	uint64_t all = entry->size_bytes / REGION_PAGE_BYTES;
+	uint64_t all = entry->sample.size_bytes / REGION_PAGE_BYTES;
 	struct live_entry then = *entry, now = *entry;
 	then.unmapped_pages = (uint32_t)(all - before);
 	now.unmapped_pages = (uint32_t)(all - after);
 	if (after)
 		keep_peak(entry, then.unmapped_pages);
-	struct weight weight_then = mapping_weight(&then), weight_now = mapping_weight(&now);
 	if (!after) /* the rest of it goes with the slot, which shows what there was until then */
 		return;
-	raise_unmapped(place_slot(entry->slot), now.unmapped_pages);
-	atomic_fetch_sub_explicit(
-	    &place->live.bytes_q8, weight_then.bytes_q8 - weight_now.bytes_q8, memory_order_relaxed);
-	atomic_fetch_sub_explicit(&place->live_variance,
-	    weight_fixed(weight_then.bytes_variance, 0) - weight_fixed(weight_now.bytes_variance, 0),
-	    memory_order_relaxed);
+	raise_unmapped(slot_at(entry->sample.slot), now.unmapped_pages);
+	tally_live_shrink(tally_weight(&then), tally_weight(&now));
 }
 
 /* The last at the books of a mapping that has no page left. */
@@ -182,9 +175,9 @@ static void end_mapping(uint32_t at)
 {
 	struct range *range = &ranges[at];
 	struct live_entry entry = entries[at];
-	if (place_is_mine(&entry)) {
-		entry.unmapped_pages = atomic_load(&place_slot(entry.slot)->unmapped_pages);
-		place_remove(&entry);
+	if (slot_is_mine(&entry)) {
+		entry.unmapped_pages = atomic_load(&slot_at(entry.sample.slot)->unmapped_pages);
+		block_remove(&entry);
 	}
 	uint64_t word = atomic_load_explicit(&range->word, memory_order_relaxed);
 	atomic_store_explicit(&range->word, (word & ~(WORD_CHANGE - 1)) + WORD_CHANGE, memory_order_release);
@@ -202,8 +195,10 @@ static void leave(uint32_t at)
 
 static void lose(const struct live_entry *entry, uint64_t pages)
 {
-	if (place_is_mine(entry))
-		place_count_loss(REGION_LOSS_TABLE_FULL, pages * REGION_PAGE_BYTES, entry->period_bytes);
+	struct region_sample part = entry->sample;
+	part.size_bytes = pages * REGION_PAGE_BYTES;
+	if (slot_is_mine(entry))
+		tally_lost(REGION_LOSS_TABLE_FULL, &part);
 }
 
 /* ---- ranges */
@@ -312,7 +307,7 @@ static void range_fill(uint32_t at, const void *start, uint64_t bytes, bool file
 void mapping_insert(const void *start, uint64_t bytes, struct live_entry *entry)
 {
 	uint32_t at = range_take(bytes);
-	bool entered = place_enter(start, entry, at < MAPPINGS);
+	bool entered = block_enter(entry, at < MAPPINGS);
 	if (at == MAPPINGS)
 		return;
 	entries[at] = *entry;
@@ -327,7 +322,7 @@ void mapping_insert_file(const void *start, uint64_t bytes)
 	uint32_t at = range_take(bytes);
 	if (at == MAPPINGS)
 		return;
-	entries[at] = (struct live_entry){.slot = REGION_NO_SLOT};
+	entries[at] = (struct live_entry){.sample.slot = REGION_NO_SLOT};
 	range_fill(at, start, bytes, true);
 }
 
@@ -361,12 +356,11 @@ void mapping_inherit(void)
 		uint32_t shape = word & SHAPE_MASK;
 		/* Threads of the parent that were at it do not exist here. */
 		word = (word & ~(WORD_CHANGE - 1)) + WORD_CHANGE;
-		if (shape >= SHAPE_WHOLE && entries[i].slot != REGION_NO_SLOT) {
+		if (shape >= SHAPE_WHOLE && entries[i].sample.slot != REGION_NO_SLOT) {
 			uint64_t pages = atomic_load(&range->pages);
 			entries[i].unmapped_pages =
 			    (uint32_t)(pages - cut_shape(shape, pages, pages, pages, NULL, 0).after);
-			if (!place_inherit(
-			        (const void *)(uintptr_t)(range->first * REGION_PAGE_BYTES), &entries[i])) {
+			if (!block_inherit(&entries[i])) {
 				shape_give_back(shape);
 				shape = SHAPE_EMPTY;
 			}

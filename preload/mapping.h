@@ -18,20 +18,20 @@
  * known to have succeeded.
  *
  * A mapping that is cut into more pieces than a list can hold leaves the books and is counted
- * (REGION_LOSS_TABLE_FULL). Finding a range takes a look at every mapping there is: 0.4 us for 1,000 of them
- * (bench/capture.sh, mmap).
+ * (REGION_LOSS_TABLE_FULL). Finding a range takes a look at every sampled mapping there is.
  */
 #ifndef PRELOAD_MAPPING_H
 #define PRELOAD_MAPPING_H
 
 #include "preload/live.h"
-#include "proto/region.h"
-#include "proto/weight.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 
 /* Draws the next moment. */
 uint64_t mapping_moment(void);
 
-/* Enters a sampled mapping; bytes a multiple of REGION_PAGE_BYTES. entry: as for place_insert. */
+/* Enters a sampled mapping; bytes a multiple of REGION_PAGE_BYTES. entry: as for block_insert. */
 void mapping_insert(const void *start, uint64_t bytes, struct live_entry *entry);
 
 /* Remembers that this is a file's, so that a mremap of it is not taken for an anonymous one. */
@@ -43,12 +43,5 @@ void mapping_remove(const void *start, uint64_t bytes, uint64_t before);
 
 /* In a forked child that claims its place. */
 void mapping_inherit(void);
-
-/* What an entry weighs, less the part that is gone. */
-static inline struct weight mapping_weight(const struct live_entry *entry)
-{
-	uint64_t unmapped = (uint64_t)entry->unmapped_pages * REGION_PAGE_BYTES;
-	return weight_of_part(entry->size_bytes, entry->size_bytes - unmapped, entry->period_bytes);
-}
 
 #endif

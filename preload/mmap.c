@@ -1,12 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "preload/mmap.h"
-
+/*
+ * mmap, mremap and munmap as the program calls them. Without `record --mmap` each is one test and the
+ * forwarded call.
+ *
+ * With it, anonymous mappings are sampled by their length, rounded up to whole pages, on the same count of
+ * bytes as the heap's blocks, and every unmapping, also by a mapping placed over another one, is noted. A
+ * mremap that grows or moves a mapping is, like realloc, the end of one block and the birth of another; one
+ * that shrinks it in place unmaps its tail.
+ *
+ * Not recorded: files; what the allocator maps for itself, which malloc's rows account for already; what
+ * the libc maps through its own internal calls (malloc's arenas, threads' stacks) and what goes by the raw
+ * system call.
+ */
 #include "preload/capture.h"
 #include "preload/lookup.h"
 #include "preload/mapping.h"
-#include "preload/place.h"
+#include "preload/claim.h"
 #include "preload/next_symbol.h"
 #include "preload/sample.h"
+#include "preload/sampled.h"
 
 #include <stdarg.h>
 #include <sys/auxv.h>
@@ -20,11 +32,12 @@
 #define MREMAP_DONTUNMAP 4
 #endif
 
-static bool recording;
+static bool passive; /* mappings are not recorded: known once the region is, or that there is none */
+static bool opened;
 static uint64_t page_bytes = REGION_PAGE_BYTES;
 static uintptr_t allocator_start, allocator_end;
 
-void mmap_open(void)
+static void open_recording(void)
 {
 	uint64_t bytes = getauxval(AT_PAGESZ);
 	if (bytes >= REGION_PAGE_BYTES)
@@ -32,7 +45,20 @@ void mmap_open(void)
 	/* The libc's own malloc maps past these functions; the libc's other callers are the program's. */
 	if (!lookup_beside((const void *)(uintptr_t)real.malloc, "exit"))
 		lookup_extent((const void *)(uintptr_t)real.malloc, &allocator_start, &allocator_end);
-	recording = true;
+	opened = true;
+}
+
+/* Claims a forked child's place, so that mappings get their new slots before one of them is looked at. */
+static bool recording(void)
+{
+	bool ready = sampled_ready();
+	if (ready && place_view.region.record_mmap) {
+		if (!opened)
+			open_recording();
+		return true;
+	}
+	passive = ready || claim_state() == CLAIM_CLOSED;
+	return false;
 }
 
 static uint64_t whole_pages(size_t length)
@@ -50,16 +76,9 @@ static void mapped(const void *start, uint64_t bytes)
 {
 	if (!sample_count(bytes))
 		return;
-	uint64_t period_bytes = sample_decide(bytes);
-	if (!period_bytes)
+	struct live_entry entry = {.flags = SLOT_MMAP};
+	if (!sampled_decide(bytes, &entry.sample))
 		return;
-	struct live_entry entry = {
-	    .size_bytes = bytes,
-	    .period_bytes = period_bytes,
-	    .time_ns = place_now_ns(),
-	    .tid = sample_thread.tid,
-	    .flags = SLOT_MMAP,
-	};
 	mapping_insert(start, bytes, &entry);
 	capture_sample(&entry);
 }
@@ -68,11 +87,12 @@ static void mapped(const void *start, uint64_t bytes)
 COLD static void *record_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset,
     void *(*next)(void *, size_t, int, int, int, off_t), const void *caller)
 {
+	if (!recording())
+		return next(address, length, protection, flags, fd, offset);
 	uint64_t before = mapping_moment();
 	void *start = next(address, length, protection, flags, fd, offset);
 	if (start == MAP_FAILED)
 		return start;
-	place_ready(); /* first: in a forked child this gives mappings their new slots */
 	if (flags & MAP_FIXED)
 		mapping_remove(start, whole_pages(length), before);
 	if (!(flags & MAP_ANONYMOUS))
@@ -84,7 +104,7 @@ COLD static void *record_mmap(void *address, size_t length, int protection, int 
 
 EXPORT void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
 {
-	if (LIKELY(!recording))
+	if (LIKELY(passive))
 		return real.mmap(address, length, protection, flags, fd, offset);
 	return record_mmap(
 	    address, length, protection, flags, fd, offset, real.mmap, __builtin_return_address(0));
@@ -92,7 +112,7 @@ EXPORT void *mmap(void *address, size_t length, int protection, int flags, int f
 
 EXPORT void *mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset)
 {
-	if (LIKELY(!recording))
+	if (LIKELY(passive))
 		return real.mmap64(address, length, protection, flags, fd, offset);
 	return record_mmap(
 	    address, length, protection, flags, fd, offset, real.mmap64, __builtin_return_address(0));
@@ -100,31 +120,32 @@ EXPORT void *mmap64(void *address, size_t length, int protection, int flags, int
 
 COLD static int record_munmap(void *address, size_t length)
 {
+	if (!recording())
+		return real.munmap(address, length);
 	uint64_t before = mapping_moment();
 	int result = real.munmap(address, length);
-	if (result == 0) {
-		place_ready();
+	if (result == 0)
 		mapping_remove(address, whole_pages(length), before);
-	}
 	return result;
 }
 
 EXPORT int munmap(void *address, size_t length)
 {
-	if (LIKELY(!recording))
+	if (LIKELY(passive))
 		return real.munmap(address, length);
 	return record_munmap(address, length);
 }
 
 COLD static void *record_mremap(void *old, size_t old_length, size_t new_length, int flags, void *new)
 {
+	if (!recording())
+		return real.mremap(old, old_length, new_length, flags, new);
 	uint64_t before = mapping_moment(), old_bytes = whole_pages(old_length),
 	         new_bytes = whole_pages(new_length);
 	bool file = mapping_is_file(old);
 	void *start = real.mremap(old, old_length, new_length, flags, new);
 	if (start == MAP_FAILED)
 		return start;
-	place_ready();
 	if (flags & MREMAP_FIXED)
 		mapping_remove(start, new_bytes, before);
 	if (start == old && new_bytes <= old_bytes) {
@@ -147,7 +168,7 @@ EXPORT void *mremap(void *old, size_t old_length, size_t new_length, int flags, 
 	va_start(arguments, flags);
 	void *new = va_arg(arguments, void *); /* a register's contents if there is none */
 	va_end(arguments);
-	if (LIKELY(!recording))
+	if (LIKELY(passive))
 		return real.mremap(old, old_length, new_length, flags, new);
 	return record_mremap(old, old_length, new_length, flags, new);
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -112,6 +113,36 @@ static int first_pthread_create(
 	return real.pthread_create(thread, attr, start, argument);
 }
 
+static int first_prctl(int option, ...)
+{
+	unsigned long arguments[4];
+	va_list list;
+	va_start(list, option);
+	for (int i = 0; i < 4; i++)
+		arguments[i] = va_arg(list, unsigned long);
+	va_end(list);
+	next_symbol_resolve();
+	return real.prctl(option, arguments[0], arguments[1], arguments[2], arguments[3]);
+}
+
+static int first_setuid(uid_t user)
+{
+	next_symbol_resolve();
+	return real.setuid(user);
+}
+
+static int first_setreuid(uid_t user, uid_t effective)
+{
+	next_symbol_resolve();
+	return real.setreuid(user, effective);
+}
+
+static int first_setresuid(uid_t user, uid_t effective, uid_t saved)
+{
+	next_symbol_resolve();
+	return real.setresuid(user, effective, saved);
+}
+
 struct real real = {
     .malloc = first_malloc,
     .free = first_free,
@@ -131,6 +162,10 @@ struct real real = {
     .munmap = first_munmap,
     .operator_go = OPERATORS_FIRST,
     .pthread_create = first_pthread_create,
+    .prctl = first_prctl,
+    .setuid = first_setuid,
+    .setreuid = first_setreuid,
+    .setresuid = first_setresuid,
 };
 
 /* What a libc that lacks the function would have done without us: the program could not have linked against
@@ -201,6 +236,23 @@ static int missing_pthread_create(
 	return EAGAIN;
 }
 
+static int missing_set_user(void)
+{
+	errno = ENOSYS;
+	return -1;
+}
+
+static int plain_prctl(int option, ...)
+{
+	unsigned long arguments[4];
+	va_list list;
+	va_start(list, option);
+	for (int i = 0; i < 4; i++)
+		arguments[i] = va_arg(list, unsigned long);
+	va_end(list);
+	return (int)syscall(SYS_prctl, option, arguments[0], arguments[1], arguments[2], arguments[3]);
+}
+
 enum wish {
 	WISH_MALLOC,
 	WISH_FREE,
@@ -219,6 +271,10 @@ enum wish {
 	WISH_MREMAP,
 	WISH_MUNMAP,
 	WISH_PTHREAD_CREATE,
+	WISH_PRCTL,
+	WISH_SETUID,
+	WISH_SETREUID,
+	WISH_SETRESUID,
 	WISHES,
 };
 
@@ -253,6 +309,10 @@ void next_symbol_resolve(void)
 	    [WISH_MREMAP] = {.name = "mremap"},
 	    [WISH_MUNMAP] = {.name = "munmap"},
 	    [WISH_PTHREAD_CREATE] = {.name = "pthread_create"},
+	    [WISH_PRCTL] = {.name = "prctl"},
+	    [WISH_SETUID] = {.name = "setuid"},
+	    [WISH_SETREUID] = {.name = "setreuid"},
+	    [WISH_SETRESUID] = {.name = "setresuid"},
 	};
 	int saved = errno;
 	lookup_next(wishes, WISHES);
@@ -274,8 +334,18 @@ void next_symbol_resolve(void)
 	TAKE(WISH_MREMAP, mremap, plain_mremap);
 	TAKE(WISH_MUNMAP, munmap, plain_munmap);
 	TAKE(WISH_PTHREAD_CREATE, pthread_create, missing_pthread_create);
+	TAKE(WISH_PRCTL, prctl, plain_prctl);
+	TAKE(WISH_SETUID, setuid, missing_set_user); /* cannot be, like these: every libc has them */
+	TAKE(WISH_SETREUID, setreuid, missing_set_user);
+	TAKE(WISH_SETRESUID, setresuid, missing_set_user);
 	own_free = (void (*)(void *))(uintptr_t)lookup_before("free");
-	operators_resolve();
+	next_symbol_resolve_operators();
 	errno = saved;
 	resolved = true;
+}
+
+void next_symbol_protect(uint64_t page_bytes)
+{
+	if (page_bytes && REAL_ALIGNMENT % page_bytes == 0)
+		mprotect(&real, sizeof(real), PROT_READ);
 }

@@ -4,19 +4,24 @@
  * __libc_malloc, which would replace it). Every pointer starts at a function that looks the real one up
  * first, so a hook may be called at any time, also before the library's constructor, and never tests for
  * NULL.
+ *
+ * C++'s operators new and delete are here too (next_symbol_operators.c): most calls of them are only passed
+ * on.
  */
 #ifndef PRELOAD_NEXT_SYMBOL_H
 #define PRELOAD_NEXT_SYMBOL_H
 
-#include "preload/operators.h"
+#include "preload/operator_list.h"
 
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+enum { REAL_ALIGNMENT = 4096 }; /* the table has its pages for itself: see next_symbol_protect */
+
 struct real {
-	_Alignas(4096) void *(*malloc)(size_t size); /* has its page for itself, see attach_construct */
+	_Alignas(REAL_ALIGNMENT) void *(*malloc)(size_t size);
 	void (*free)(void *pointer);
 	void *(*calloc)(size_t count, size_t size);
 	void *(*realloc)(void *pointer, size_t size);
@@ -32,16 +37,28 @@ struct real {
 	void *(*mmap64)(void *address, size_t length, int protection, int flags, int fd, off_t offset);
 	void *(*mremap)(void *old, size_t old_length, size_t new_length, int flags, ...);
 	int (*munmap)(void *address, size_t length);
-	operator_function *operator_go[OPERATORS];   /* where the exported operators jump: see operators.h */
+	operator_function
+	    *operator_go[OPERATORS]; /* where the exported operators jump: see next_symbol_operators.c */
 	operator_function *operator_next[OPERATORS]; /* the next definitions; NULL: there is none (yet) */
 	int (*pthread_create)(
 	    pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *argument);
+	int (*prctl)(int option, ...);
+	int (*setuid)(uid_t user);
+	int (*setreuid)(uid_t user, uid_t effective);
+	int (*setresuid)(uid_t user, uid_t effective, uid_t saved);
 };
 
-extern struct real real;
+extern struct real real __attribute__((visibility("hidden")));
 
 /* Looks up whatever is not known yet. Called by the constructor and by the first hook that is reached before
  * it. */
 void next_symbol_resolve(void);
+
+/* At the end of the constructor: takes operators that are not counted out of this library's symbol table. */
+void next_symbol_hide_operators(void);
+
+/* At the end of the constructor: makes the table read-only, as the GOT is under full RELRO. Not where the
+ * kernel's pages are larger than the table's alignment: neighbours would become read-only with it. */
+void next_symbol_protect(uint64_t page_bytes);
 
 #endif

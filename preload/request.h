@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the program, or whoever sends it a signal, asks of the sampler: words in this process' place of the
- * shared region, which the sampler looks at with every tick. Nothing here makes a system call.
+ * What the program, or whoever sends it a signal, asks of the sampler: words in the region, which the sampler
+ * looks at with every tick. Nothing here makes a system call. `place` is the caller's own, claimed.
  */
 #ifndef PRELOAD_REQUEST_H
 #define PRELOAD_REQUEST_H
@@ -10,20 +10,27 @@
 
 #include <stdbool.h>
 
+/* When the region is opened. */
+void request_open(bool paused);
+
+/* A snapshot signal reaches the library (signal.h): before request_begin. */
+void request_signal_handled(void);
+
+/* For each process' place, when it is claimed: a forked child begins as its parent was. */
+void request_begin(struct region_place *place);
+
 /* Pausing: no samples are taken, every free is still seen. A block is sampled or not by what holds when it is
- * allocated, and the interval that a pause cuts short has no memory, so nothing is biased. */
-void request_pause(bool pause);
+ * allocated, and the interval that a pause cuts short has no memory, so nothing is biased. place may be NULL:
+ * the process is not profiled, or not yet. */
+void request_pause(struct region_place *place, uint64_t now_ns, bool pause);
 bool request_paused(void);
 
 /* A snapshot, please. Safe in a signal handler. */
-void request_signalled(void);
+void request_signalled(struct region_header *header, struct region_place *place);
 
 /* A snapshot under a name (may be NULL). The sampler sets the word that is returned to *number once it has
- * read the books. NULL: there is nobody to ask, or another thread is asking. */
-_Atomic uint32_t *request_ask(const char *name, uint32_t *number);
-
-/* For place.c: at the start of the image, and of every process' place: a forked child is as its parent. */
-void request_open(bool paused);
-void request_begin(struct region_place *place);
+ * read the books. NULL: another thread is asking. */
+_Atomic uint32_t *request_snapshot(
+    struct region_header *header, struct region_place *place, const char *name, uint32_t *number);
 
 #endif

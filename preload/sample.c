@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/sample.h"
 
-#include "preload/place.h"
-#include "preload/request.h"
-#include "preload/thread.h"
 #include "proto/weight.h"
 
 #include <stdatomic.h>
@@ -31,7 +28,7 @@ static uint64_t draw(void)
 static void seed_thread(void)
 {
 	uint64_t number = atomic_fetch_add_explicit(&threads_seeded, 1, memory_order_relaxed);
-	sample_thread.random = mix(process_seed[0] + mix(process_seed[1] + number)) + thread_tid();
+	sample_thread.random = mix(process_seed[0] + mix(process_seed[1] + number)) + sample_thread.tid;
 }
 
 void sample_seed(const unsigned char random[16])
@@ -39,52 +36,42 @@ void sample_seed(const unsigned char random[16])
 	__builtin_memcpy(process_seed, random, sizeof(process_seed));
 }
 
-void sample_reseed(void)
+void sample_reseed(uint32_t tid, uint64_t now_ns)
 {
 	/* AT_RANDOM is the parent's too, so its thread id and the time make the child's. */
-	process_seed[0] = mix(process_seed[0] ^ place_now_ns());
-	process_seed[1] = mix(process_seed[1] + thread_tid());
+	process_seed[0] = mix(process_seed[0] ^ now_ns);
+	process_seed[1] = mix(process_seed[1] + tid);
+	sample_thread.tid = tid;
 	seed_thread();
-	sample_thread.tid = thread_tid();
 }
 
-void sample_forked(void)
+void sample_forked(uint32_t tid, uint64_t now_ns)
 {
 	if (!sample_thread.period_bytes)
 		return;
-	sample_reseed();
+	sample_reseed(tid, now_ns);
 	sample_thread.left_bytes = weight_interval(draw(), sample_thread.period_bytes);
 }
 
-uint64_t sample_decide(size_t size)
+uint64_t sample_decide(size_t size, uint64_t period_bytes, bool off)
 {
 	struct sample_thread *self = &sample_thread;
-	if (!place_ready()) {
-		/* Before the constructor, keep asking; when there is no session, never again. */
-		self->left_bytes = place_closed() ? SAMPLE_NEVER : 0;
-		return 0;
-	}
-	struct region_header *header = place_header();
-	uint64_t now = atomic_load_explicit(&header->period_bytes, memory_order_relaxed);
-	if (now < 1 || now > WEIGHT_PERIOD_MAX)
-		now = 1;
+	if (period_bytes < 1 || period_bytes > WEIGHT_PERIOD_MAX)
+		period_bytes = 1;
 	uint64_t counted = (uint64_t)size + (size == 0), drawn_with = self->period_bytes;
 	if (!drawn_with) {
-		thread_begin();
 		seed_thread();
-		self->period_bytes = now;
-		uint64_t interval = weight_interval(draw(), now);
+		self->period_bytes = period_bytes;
+		uint64_t interval = weight_interval(draw(), period_bytes);
 		if (interval >= counted) {
 			self->left_bytes = interval - counted;
 			return 0;
 		}
-		drawn_with = now;
+		drawn_with = period_bytes;
 	}
 	/* The rest of the block needs no second look: a block is sampled once, whatever number of intervals
 	 * end in it, and the exponential distribution has no memory. */
-	self->period_bytes = now;
-	self->left_bytes = weight_interval(draw(), now);
-	if (atomic_load_explicit(&header->mode, memory_order_relaxed) == REGION_MODE_OFF || request_paused())
-		return 0;
-	return drawn_with;
+	self->period_bytes = period_bytes;
+	self->left_bytes = weight_interval(draw(), period_bytes);
+	return off ? 0 : drawn_with;
 }

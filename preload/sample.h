@@ -47,17 +47,20 @@ static inline void sample_uncount(size_t size)
 	sample_thread.left_bytes += (uint64_t)size + (size == 0);
 }
 
-/* The slow path's question, after sample_count said true: is it really a sample? Returns the period it was
- * drawn with and draws the next interval, or returns 0. */
-uint64_t sample_decide(size_t size);
+/* The slow path's question, after sample_count said true: is it really a sample? Returns the period that the
+ * interval was drawn with, and draws the next one with period_bytes; or returns 0. `off`: intervals go on,
+ * but nothing is sampled. The thread's id must be known by then (thread_first_event). */
+uint64_t sample_decide(size_t size, uint64_t period_bytes, bool off);
 
-/* For the constructor: seed from the kernel's random bytes; for a forked child: differ from the parent. */
+/* When the region is opened: seed from the kernel's random bytes. */
 void sample_seed(const unsigned char random[16]);
-void sample_reseed(void);
 
-/* In a forked child: without a new interval, a thousand children of one server would all take their first
+/* In a forked child: differ from the parent. */
+void sample_reseed(uint32_t tid, uint64_t now_ns);
+
+/* The same, and a new interval: without it a thousand children of one server would all take their first
  * sample in the same allocation. The exponential distribution has no memory, so what is left of an interval
  * may be drawn anew. */
-void sample_forked(void);
+void sample_forked(uint32_t tid, uint64_t now_ns);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/signal.h"
 
+#include "preload/claim.h"
 #include "preload/lookup.h"
 #include "preload/request.h"
 
@@ -36,7 +37,6 @@ static struct lookup next[FUNCTIONS] = {
     {.name = "sigset"},
 };
 static _Atomic uint32_t known;
-static _Atomic uint32_t handled;
 
 /* Another library's constructor may come before ours; two threads that race here store the same pointers. */
 static void *next_of(int function)
@@ -58,7 +58,8 @@ void signal_prepare(void)
 
 static void on_signal(int number)
 {
-	request_signalled();
+	if (claim_ready())
+		request_signalled(place_header(), place_self());
 }
 
 static int next_sigaction(int number, const struct sigaction *action, struct sigaction *old)
@@ -83,12 +84,7 @@ void signal_open(int number)
 	action.sa_flags = SA_RESTART | SA_ONSTACK;
 	sigemptyset(&action.sa_mask);
 	if (next_sigaction(number, &action, NULL) == 0)
-		atomic_store(&handled, 1);
-}
-
-bool signal_handled(void)
-{
-	return atomic_load(&handled) != 0;
+		request_signal_handled();
 }
 
 /* ---- what the program is told */

@@ -13,16 +13,12 @@
 #ifndef PRELOAD_SIGNAL_H
 #define PRELOAD_SIGNAL_H
 
-#include <stdbool.h>
-
 /* In the constructor, also where there is no session: sigaction may first be called in a forked child of a
  * program with threads, where the loader's lock may be held by a thread that does not exist. */
 void signal_prepare(void);
 
-/* In the constructor. number: of the signal. Installs the handler if the disposition is the default. */
+/* When the region is mapped, before claim_open. number: of the signal. Installs the handler if the
+ * disposition is the default, and tells request.h. */
 void signal_open(int number);
-
-/* True if it did. */
-bool signal_handled(void);
 
 #endif

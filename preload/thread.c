@@ -2,18 +2,17 @@
 #include "preload/thread.h"
 
 #include "preload/lookup.h"
-#include "preload/place.h"
-#include "preload/next_symbol.h"
 #include "preload/sample.h"
 
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 
 extern void *__libc_stack_end __attribute__((weak));
 
 enum {
-	STARTS = 64, /* threads between pthread_create and their first instruction; more go unrecorded */
+	BEGINS = 64, /* threads between pthread_create and their first instruction; more go unrecorded */
 
 /* A thread's stack mapping ends above the control block: by less than this. What is taken off for it
 	 * on the low side only makes the readable range smaller than it is. */
@@ -22,7 +21,8 @@ enum {
 #else
 	STACK_SLACK_BYTES = 64 * 1024, /* static TLS is above too */
 #endif
-	/* The kernel keeps at least 128 MiB below the main stack's end free of other mappings (mmap_base). */
+	/* Where the main stack has no limit: the kernel keeps 128 MiB below its end free of what it places
+	 * itself (mmap_base). */
 	MAIN_STACK_BYTES = 100 << 20,
 	/* thread_start and clone frames above ours, so that the copied stack shows where it ends */
 	OUTER_FRAMES_BYTES = 1024,
@@ -31,20 +31,19 @@ enum {
 
 static uint64_t tid_offset;
 
-/* glibc moved these from libpthread to libc in 2.34; looked up, so that the library loads under any version.
- * */
+/* glibc moved these from libpthread to libc in 2.34; looked up, so that the library loads under either. */
 static int (*attr_init)(pthread_attr_t *attr);
 static int (*attr_destroy)(pthread_attr_t *attr);
 static int (*attr_getstacksize)(const pthread_attr_t *attr, size_t *bytes);
 static int (*attr_getguardsize)(const pthread_attr_t *attr, size_t *bytes);
 
-struct start {
+struct thread_begin {
 	_Atomic uint32_t used;
 	void *(*function)(void *);
 	void *argument;
 	size_t stack_bytes;
 };
-static struct start starts[STARTS];
+static struct thread_begin begins[BEGINS];
 
 static uintptr_t control_block(void)
 {
@@ -96,6 +95,22 @@ static uint64_t find_tid(uint32_t tid)
 	return found;
 }
 
+/* What may be read as the main thread's stack: the program may have placed other stacks, with gaps, below its
+ * limit. */
+static uintptr_t main_stack_bytes(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= MAIN_STACK_BYTES)
+		return MAIN_STACK_BYTES;
+	return limit.rlim_cur;
+}
+
+bool thread_on_main_stack(void)
+{
+	uintptr_t end = thread_main_stack_end(), here = (uintptr_t)__builtin_frame_address(0);
+	return here < end && end - here < main_stack_bytes();
+}
+
 enum wish {
 	WISH_TID,
 	WISH_ATTR_INIT,
@@ -133,11 +148,11 @@ void thread_open(uint32_t pid)
 	uintptr_t end = thread_main_stack_end();
 	if (end) {
 		sample_thread.stack_top = end;
-		sample_thread.stack_low = end - MAIN_STACK_BYTES;
+		sample_thread.stack_low = end - main_stack_bytes();
 	}
 }
 
-void thread_begin(void)
+void thread_first_event(void)
 {
 	sample_thread.tid = thread_tid();
 }
@@ -153,11 +168,11 @@ static void bounds_from(size_t stack_bytes)
 
 static void *thread_start(void *argument)
 {
-	struct start *start = argument;
-	void *(*function)(void *) = start->function;
-	void *with = start->argument;
-	size_t stack_bytes = start->stack_bytes;
-	atomic_store_explicit(&start->used, 0, memory_order_release);
+	struct thread_begin *begin = argument;
+	void *(*function)(void *) = begin->function;
+	void *with = begin->argument;
+	size_t stack_bytes = begin->stack_bytes;
+	atomic_store_explicit(&begin->used, 0, memory_order_release);
 	if (stack_bytes)
 		bounds_from(stack_bytes);
 	return function(with);
@@ -183,26 +198,25 @@ static size_t stack_bytes_of(const pthread_attr_t *attr)
 	return stack > guard ? stack - guard : 0;
 }
 
-__attribute__((visibility("default"))) int pthread_create(
-    pthread_t *thread, const pthread_attr_t *attr, void *(*function)(void *), void *argument)
+struct thread_begin *thread_creating(const pthread_attr_t *attr, void *(**function)(void *), void **argument)
 {
-	struct start *start = NULL;
-	/* Here and not later: a forked child that is about to have threads claims its place while it has one.
-	 * */
-	if (!place_ready())
-		return real.pthread_create(thread, attr, function, argument);
-	for (uint32_t i = 0; i < STARTS && !start; i++) {
+	for (uint32_t i = 0; i < BEGINS; i++) {
+		struct thread_begin *begin = &begins[i];
 		uint32_t nobody = 0;
-		if (atomic_compare_exchange_strong(&starts[i].used, &nobody, 1))
-			start = &starts[i];
+		if (!atomic_compare_exchange_strong(&begin->used, &nobody, 1))
+			continue;
+		begin->function = *function;
+		begin->argument = *argument;
+		begin->stack_bytes = stack_bytes_of(attr);
+		*function = thread_start;
+		*argument = begin;
+		return begin;
 	}
-	if (!start)
-		return real.pthread_create(thread, attr, function, argument);
-	start->function = function;
-	start->argument = argument;
-	start->stack_bytes = stack_bytes_of(attr);
-	int result = real.pthread_create(thread, attr, thread_start, start);
-	if (result != 0)
-		atomic_store(&start->used, 0);
-	return result;
+	return NULL;
+}
+
+void thread_not_created(struct thread_begin *begin)
+{
+	if (begin)
+		atomic_store(&begin->used, 0);
 }

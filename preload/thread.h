@@ -13,19 +13,32 @@
 #define PRELOAD_THREAD_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 
-/* In the constructor, on the main thread. pid 0: not to be asked for (a filter is in force). */
+/* On the main thread, before it has an event. pid 0: not to be asked for (a filter is in force). */
 void thread_open(uint32_t pid);
 
 /* Kernel thread id of the caller, 0 unknown. Right in a forked child too. */
 uint32_t thread_tid(void);
 uint64_t thread_tid_offset(void);
 
-/* At a thread's first sampled event. */
-void thread_begin(void);
+/* At a thread's first sampled event: notes its id. */
+void thread_first_event(void);
 
 /* End of the main thread's stack; 0 unknown. */
 uintptr_t thread_main_stack_end(void);
+
+/* Whether the caller runs on the main thread's stack; false if that is not known. */
+bool thread_on_main_stack(void);
+
+/* Before a thread is created with these: puts a function of ours before the program's, which notes the bounds
+ * of the new thread's stack. NULL: too many are being created at once; nothing was changed, and stacks of the
+ * thread end at the page of its stack pointer. */
+struct thread_begin;
+struct thread_begin *thread_creating(const pthread_attr_t *attr, void *(**function)(void *), void **argument);
+
+/* It was not created. begin may be NULL. */
+void thread_not_created(struct thread_begin *begin);
 
 #endif

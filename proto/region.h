@@ -2,31 +2,35 @@
 /*
  * The shared memory between one executed image and the sampler.
  *
- * A region is a memfd that the sampler makes, sizes, seals against shrinking and growing, and prefaults. The
- * image that claims it maps it in the library's constructor and never unmaps it; the children that it forks
- * inherit the mapping and claim a place of their own in it, so that no process needs a system call after its
- * start.
+ * A region is a memfd that the sampler makes, sizes, seals against shrinking and growing, and prefaults.
+ * The image that claims it maps it in the library's constructor and never unmaps it; the children that it
+ * forks inherit the mapping and claim a place of their own in it, so that no process needs a system call
+ * after its start.
  *
  *   pool (read-only memfd, one per session)      tells whoever opens it that this is the right session
  *   tickets (pipe, one per session)               one struct ticket per spare region; reading one claims it
  *   ledger (memfd, one per session)               where an image that found no ticket counts itself
  *   region (memfd, one per executed image):
  *
- *     +--------+---------+---------+--------+---------+-------+----------------+-------------+
- *     | header | places  | modules | owners | buffers | frees | slots          | kept        |
- *     +--------+---------+---------+--------+---------+-------+----------------+-------------+
- *       4 KiB    one per   written   place    stacks    ring    one 64-byte      one per slot:
- *                process   by the    of each  taken by  of the  slot per live    the peak's block
- *                          image     segment  the copy  last    sampled block,   that the slot
- *                                             backend      frees   handed to places has moved on from
- *                                                               in segments
+ *     +--------+---------+---------+--------+---------+-------+----------------+-------------+-----------+
+ *     | header | places  | modules | owners | buffers | frees | slots          | kept        | buffers   |
+ *     +--------+---------+---------+--------+---------+-------+----------------+-------------+-----------+
+ *       4 KiB    one per   written   place    stacks    ring    one 64-byte      one per slot: of those
+ *                process   by the    of each  taken by  of the  slot per live    the peak's    that have
+ *                          image     segment  the copy  last    sampled block,   block that    dropped
+ *                                             backend   frees   handed to places the slot has  privileges
+ *                                                               in segments      moved on from
  *
- * The peak. Inserts and frees of a place draw their order numbers from one counter. The insert that takes the
- * live heap to a new maximum stores its number as the peak's. A block was live at the peak if it was inserted
- * up to that number and not freed before it. A freed slot keeps its content and its free's number until it is
- * used again; then, if the block belonged to the peak, it moves to the slot's entry in `kept`. At most one
- * block of a slot was live at any one instant, so one entry per slot is enough: nothing of the peak is ever
- * lost, and nothing grows.
+ * The peak. Inserts and frees of a place draw their order numbers from one counter. The insert that takes
+ * the live heap to a new maximum stores its number as the peak's. A block was live at the peak if it was
+ * inserted up to that number and not freed before it. A freed slot keeps its content and its free's number
+ * until it is used again; then, if the block belonged to the peak, it moves to the slot's entry in `kept`.
+ * At most one block of a slot was live at any one instant, so one entry per slot is enough: nothing of the
+ * peak is ever lost, and nothing grows.
+ *
+ * Dropping privileges. The stacks in the buffers are those of every process of the image. A forked child
+ * that changes its user id maps zeroes over the buffers, and from then on uses others, after `kept`, where
+ * only such children write: a worker cannot read its master's stacks.
  *
  * Who writes what: the sampler writes the constant part of the header before the hand-over, `mode` and
  * `period_bytes` whenever it likes, and resets places and segments of processes that are gone. Everything
@@ -45,7 +49,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define REGION_ABI        4u
+#define REGION_ABI        5u
 #define REGION_MAGIC      0x7061747061656831ull /* "1heaptap" */
 #define REGION_POOL_MAGIC 0x7962626f6c706831ull
 #define LEDGER_MAGIC      0x72656764656c6831ull
@@ -133,16 +137,19 @@ enum region_loss {
 	REGION_LOSS_COUNT = 8,
 };
 
+/* Where the parts of a region begin, in bytes from its start; `end` is its size. */
+struct region_offsets {
+	uint64_t places, modules, owners, buffers, frees, slots, kept, dropped_buffers, end;
+};
+
 struct region_header {
 	/* constant, written by the sampler */
 	_Alignas(REGION_PAGE_BYTES) uint64_t magic;
 	uint32_t abi;
 	uint32_t region_id;
-	uint64_t key; /* low 16 bits zero: the place's index goes there */
-	uint64_t total_bytes;
-	uint64_t places_offset, modules_offset, owners_offset, buffers_offset, slots_offset;
-	uint64_t frees_offset, kept_offset;
-	uint32_t segments; /* there are, at most REGION_SEGMENTS */
+	uint64_t key; /* without REGION_KEY_PLACE: the place's index goes there */
+	struct region_offsets offsets;
+	uint32_t segments; /* how many there are, at most REGION_SEGMENTS */
 	/* asks for a snapshot where the program leaves it at its default; 0: none does */
 	uint32_t snapshot_signal;
 	uint32_t start_paused;        /* 1: no samples until heaptap_start() */
@@ -171,6 +178,7 @@ struct region_header {
 	uint64_t stack_end;  /* top of the main thread's stack */
 	uint64_t tid_offset; /* of the kernel's thread id within the thread control block; 0 unknown */
 	uint32_t unseen;     /* enum region_unseen, or'ed */
+	uint32_t declined;   /* enum region_declined, if that is the state */
 	/* for snapshots, of all places: a change means that some place's has changed */
 	_Atomic uint64_t requests;
 
@@ -184,8 +192,15 @@ enum region_unseen {
 
 enum region_state {
 	REGION_SPARE = 0,
-	REGION_CLAIMED = 1, /* an image has mapped it */
-	REGION_READY = 2,   /* the image's part of the header is complete */
+	REGION_CLAIMED = 1,  /* an image has mapped it */
+	REGION_READY = 2,    /* the image's part of the header is complete */
+	REGION_DECLINED = 3, /* the image makes no use of it: `declined` says why */
+};
+
+/* Why an image that was handed a region is not profiled. The name table is region_declined_text(). */
+enum region_declined {
+	REGION_DECLINED_NO_MEMORY = 1,      /* no address space for it: RLIMIT_AS, or mmap refused */
+	REGION_DECLINED_NO_FORK_NOTICE = 2, /* neither MADV_WIPEONFORK nor an atfork hook of the libc */
 };
 
 enum place_state {
@@ -234,22 +249,46 @@ enum slot_state {
 	SLOT_FREED = 3, /* the block's description stands until the slot is used again */
 };
 
-/* One live sampled block. `word` = seq << 8 | enum slot_state, stored with release last; a reader takes the
- * fields between two equal loads of it. */
-struct region_slot {
-	_Atomic uint64_t word;
-	union {
-		uint64_t address;
-		uint64_t freed_order; /* SLOT_FREED: order number of the free */
-	};
+/* A slot's word: the order number of the block's insertion, and enum slot_state in the low byte. */
+enum { SLOT_STATE_BITS = 8 };
+#define SLOT_STATE_MASK ((1ull << SLOT_STATE_BITS) - 1)
+
+static inline uint64_t slot_word(uint64_t seq, enum slot_state state)
+{
+	return seq << SLOT_STATE_BITS | (uint64_t)state;
+}
+
+static inline uint64_t slot_word_seq(uint64_t word)
+{
+	return word >> SLOT_STATE_BITS;
+}
+
+static inline enum slot_state slot_word_state(uint64_t word)
+{
+	return (enum slot_state)(word & SLOT_STATE_MASK);
+}
+
+/* What is known of a sample when it is taken. `seq`, its order number in the place that took it, and `slot`
+ * name it. */
+struct region_sample {
+	uint64_t seq;
 	uint64_t size_bytes;   /* as the caller asked, at least 1 */
 	uint64_t period_bytes; /* in force when the interval that ended here was drawn */
-	uint64_t time_ns;
-	uint32_t tid;
-	uint16_t flags; /* enum slot_flags */
-	uint16_t origin_place;
-	uint64_t origin_seq; /* inherited: seq in the parent, whose slot is origin_slot */
-	uint32_t origin_slot;
+	uint64_t time_ns;      /* of the allocation */
+	uint32_t slot;         /* REGION_NO_SLOT: none */
+	uint32_t tid;          /* of the allocating thread; 0 unknown */
+};
+
+/* One live sampled block. `word` (slot_word) is stored with release last; a reader takes the fields between
+ * two equal loads of it. Freeing changes only `freed_order`, before the word: it means nothing in a live
+ * slot. */
+struct region_slot {
+	_Atomic uint64_t word;
+	_Atomic uint64_t freed_order; /* SLOT_FREED: order number of the free */
+	/* `seq` and `slot`: this slot's own; of an inherited block the parent's, where its stack is known */
+	struct region_sample sample;
+	uint16_t flags;                  /* enum slot_flags */
+	uint16_t origin_place;           /* SLOT_INHERITED: the parent's place */
 	_Atomic uint32_t unmapped_pages; /* SLOT_MMAP: of 4 KiB each; size_bytes stays what it was at first */
 };
 
@@ -264,14 +303,9 @@ enum slot_flags {
 #define REGION_FREE_BUSY UINT64_MAX
 struct region_free {
 	_Atomic uint64_t word;
-	uint64_t seq;
-	uint64_t size_bytes;
-	uint64_t period_bytes;
-	uint64_t time_ns; /* of the allocation */
+	struct region_sample sample;
 	uint64_t freed_ns;
-	uint32_t slot;
-	uint32_t tid;       /* that allocated */
-	uint32_t freed_tid; /* that freed */
+	uint32_t freed_tid; /* of the freeing thread; 0 unknown */
 	uint32_t place;
 };
 
@@ -286,14 +320,9 @@ enum {
  * WRITING -> FULL and, by the sampler, back to FREE. A thread that dies while it writes blocks nobody: the
  * sampler takes back what a dead process was writing. */
 struct region_buffer {
-	_Atomic uint32_t word; /* enum buffer_state | place << 8 */
+	_Atomic uint32_t word; /* buffer_word() */
 	uint32_t place;
-	uint64_t seq;
-	uint64_t size_bytes;
-	uint64_t period_bytes;
-	uint64_t time_ns;
-	uint32_t slot;
-	uint32_t tid;
+	struct region_sample sample;
 	uint32_t stack_bytes; /* copied */
 	uint16_t whole_stack; /* 1: the copy ends at the stack's known end */
 	uint16_t flags;       /* enum slot_flags */
@@ -307,6 +336,15 @@ enum buffer_state {
 	BUFFER_WRITING = 1,
 	BUFFER_FULL = 2,
 };
+
+/* A buffer's word: enum buffer_state in the low byte, above it the writer's place. */
+enum { BUFFER_STATE_BITS = 8 };
+#define BUFFER_STATE_MASK ((1u << BUFFER_STATE_BITS) - 1)
+
+static inline uint32_t buffer_word(enum buffer_state state, uint32_t place)
+{
+	return (uint32_t)state | place << BUFFER_STATE_BITS;
+}
 
 /* Stack buffers come in classes, each with a bitmap of those taken; the lowest free one is taken, so that
  * only as much memory is touched as there are stacks waiting at once. Most stacks of C programs take less
@@ -337,6 +375,9 @@ struct region_module {
 	uint32_t path_bytes;
 };
 
+/* The trigger's first register: the region's key, with the place's index in these bits of it. */
+#define REGION_KEY_PLACE 0xffffull
+
 /* In the trigger's second register, beside the slot's number: the sample is a mapping. */
 #define REGION_TRIGGER_MMAP (1ull << 32)
 
@@ -348,6 +389,7 @@ _Static_assert(sizeof(struct ledger) == 32, "ledger layout");
 _Static_assert(sizeof(struct ticket) == 64, "a ticket is one read");
 _Static_assert(sizeof(struct region_header) == 4096, "header is one page");
 _Static_assert(sizeof(struct region_place) == 512, "place layout");
+_Static_assert(sizeof(struct region_sample) == 40, "no padding");
 _Static_assert(sizeof(struct region_slot) == 64, "a slot is one cache line");
 _Static_assert(sizeof(struct region_free) == 64, "a free is one cache line");
 _Static_assert(sizeof(struct region_buffer) == 192, "buffer header layout");

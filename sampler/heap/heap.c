@@ -233,18 +233,18 @@ struct tally heap_total(const struct heap *heap)
 
 bool heap_freed(struct heap *heap, const struct free_copy *gone)
 {
-	uint32_t site = heap_site_of(heap, gone->slot, gone->seq);
+	uint32_t site = heap_site_of(heap, gone->sample.slot, gone->sample.seq);
 	if (site == HEAP_NO_SITE && heap->departed) {
-		const struct departed *departed = departed_at(heap, gone->slot, gone->seq);
-		if (departed->seq_plus_1 == gone->seq + 1 && departed->slot == gone->slot)
+		const struct departed *departed = departed_at(heap, gone->sample.slot, gone->sample.seq);
+		if (departed->seq_plus_1 == gone->sample.seq + 1 && departed->slot == gone->sample.slot)
 			site = departed->site;
 	}
-	uint64_t lived_ns = gone->freed_ns > gone->time_ns ? gone->freed_ns - gone->time_ns : 0;
+	uint64_t lived_ns = gone->freed_ns > gone->sample.time_ns ? gone->freed_ns - gone->sample.time_ns : 0;
 	const struct lifetime_end end = {
-	    .weight = weight_of(gone->size_bytes, gone->period_bytes),
+	    .weight = weight_of(gone->sample.size_bytes, gone->sample.period_bytes),
 	    .lived_ns = lived_ns,
-	    .same_thread = gone->tid == gone->freed_tid,
-	    .temporary = gone->tid == gone->freed_tid && lived_ns < heap->options.temporary_ns,
+	    .same_thread = gone->sample.tid == gone->freed_tid,
+	    .temporary = gone->sample.tid == gone->freed_tid && lived_ns < heap->options.temporary_ns,
 	};
 	if (site == HEAP_NO_SITE)
 		return false;

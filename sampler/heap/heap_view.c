@@ -57,7 +57,7 @@ static int add_block(struct making *m, const struct live_scan_block *block, uint
 	bool inherited = slot->flags & SLOT_INHERITED;
 	uint32_t site = heap_site_of(m->heap, block->number, slot->seq), age = HEAP_VIEW_NO_AGE;
 	if (m->ages > 1)
-		age = lifetime_class(at_ns > slot->time_ns ? at_ns - slot->time_ns : 0);
+		age = lifetime_class(at_ns > slot->sample.time_ns ? at_ns - slot->sample.time_ns : 0);
 	struct heap_view_row *row = row_for(m, site, inherited, age);
 	if (!row)
 		return -ENOMEM;
@@ -79,7 +79,7 @@ static bool is_wanted(enum heap_view_kind kind, const struct live_scan_block *bl
 		return block->peak;
 	return block->live &&
 	    (kind == HEAP_VIEW_LIVE ||
-	        (block->slot.time_ns >= since_ns && !(block->slot.flags & SLOT_INHERITED)));
+	        (block->slot.sample.time_ns >= since_ns && !(block->slot.flags & SLOT_INHERITED)));
 }
 
 static struct heap_estimate estimate_of(struct tally sums)

@@ -38,7 +38,8 @@ void intake_fini(struct intake *intake)
 	intake->frames = NULL;
 }
 
-static void take_sample(struct intake *intake, struct sample *s)
+/* False: the sample is in the books already. */
+static bool take_sample(struct intake *intake, struct sample *s)
 {
 	struct process *process = s->process;
 	s->stack.regs = &s->regs;
@@ -50,7 +51,7 @@ static void take_sample(struct intake *intake, struct sample *s)
 	uint32_t stack = walk_take(&process->target, &s->stack, intake->frames, 0, process->counters.outcome);
 	if (stack == UINT32_MAX) {
 		process->counters.no_room++;
-		return;
+		return true;
 	}
 	const struct heap_sample sample = {
 	    .slot = s->slot,
@@ -62,7 +63,7 @@ static void take_sample(struct intake *intake, struct sample *s)
 	    .period_bytes = s->period_bytes,
 	    .backend = s->backend,
 	};
-	heap_add(process->heap, &sample);
+	return heap_add(process->heap, &sample);
 }
 
 int intake_add_image(struct intake *intake, struct image *image)
@@ -87,7 +88,7 @@ void intake_remove_image(struct intake *intake, struct image *image)
 static struct image *find_image(const struct intake *intake, uint64_t key)
 {
 	size_t cursor = 0;
-	struct image *image = table_next(&intake->keys, key & ~(uint64_t)0xffff, &cursor);
+	struct image *image = table_next(&intake->keys, key & ~REGION_KEY_PLACE, &cursor);
 	return image && image->ready ? image : NULL;
 }
 
@@ -117,7 +118,7 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 	struct image *image = find_image(intake, key);
 	if (!image && intake->find_images && intake->find_images(intake->context))
 		image = find_image(intake, key);
-	s.process = find_process(intake, image, key & 0xffff);
+	s.process = find_process(intake, image, key & REGION_KEY_PLACE);
 	if (!s.process)
 		return; /* another session's, or a stray: with a uprobe every user of the library is seen */
 	uint64_t slot = s.regs.r[argument[1]];
@@ -128,11 +129,10 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 	s.size_bytes = s.regs.r[argument[3]];
 	s.period_bytes = s.regs.r[argument[4]];
 	s.backend = image->event_backend;
-	if (s.backend == BACKEND_UPROBE)
-		s.process->counters.by_uprobe++;
-	else
-		s.process->counters.by_breakpoint++;
-	take_sample(intake, &s);
+	uint64_t *count =
+	    s.backend == BACKEND_UPROBE ? &s.process->counters.by_uprobe : &s.process->counters.by_breakpoint;
+	/* A trigger that a signal interrupts is run, and dumped, once more. */
+	*count += take_sample(intake, &s);
 }
 
 /* Those that are not ours, which is nearly all where the whole machine is heard of, end here. */
@@ -199,22 +199,23 @@ static bool take_buffer(
     void *argument, const struct region_buffer *header, const unsigned char *stack, size_t room)
 {
 	struct buffer_context *context = argument;
-	if (header->time_ns >= context->before_ns && header->time_ns - context->before_ns < CLOCKS_APART_NS) {
+	if (header->sample.time_ns >= context->before_ns &&
+	    header->sample.time_ns - context->before_ns < CLOCKS_APART_NS) {
 		context->left = true;
 		return false;
 	}
 	struct intake *intake = context->intake;
 	struct sample s = {
 	    .process = find_process(intake, context->image, header->place),
-	    .slot = header->slot,
-	    .tid = header->tid,
+	    .slot = header->sample.slot,
+	    .tid = header->sample.tid,
 	    .mapped = header->flags & SLOT_MMAP,
-	    .seq = header->seq,
-	    .size_bytes = header->size_bytes,
-	    .period_bytes = header->period_bytes,
+	    .seq = header->sample.seq,
+	    .size_bytes = header->sample.size_bytes,
+	    .period_bytes = header->sample.period_bytes,
 	    .stack =
 	        {
-	            .time_ns = header->time_ns,
+	            .time_ns = header->sample.time_ns,
 	            .stack = stack,
 	            .stack_bytes = header->stack_bytes < room ? header->stack_bytes : room,
 	            .reaches_end = header->whole_stack == 1,

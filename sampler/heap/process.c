@@ -114,7 +114,7 @@ static void read_name(struct process *process)
 static void read_called(const struct region *region, char path[REGION_PATH_BYTES])
 {
 	struct region_module first;
-	const unsigned char *at = region->base + region->modules_offset;
+	const unsigned char *at = region->base + region->offsets.modules;
 	memcpy(&first, at, sizeof(first));
 	memcpy(path, at + sizeof(first), REGION_PATH_BYTES);
 	path[first.path_bytes >= 1 && first.path_bytes <= REGION_PATH_BYTES ? first.path_bytes - 1 : 0] =
@@ -257,7 +257,7 @@ bool process_is_there(const struct process *process)
 static void maps_from_image(struct process *process)
 {
 	const struct region *region = process->image->region;
-	const unsigned char *at = region->base + region->modules_offset, *end = at + REGION_MODULES_BYTES;
+	const unsigned char *at = region->base + region->offsets.modules, *end = at + REGION_MODULES_BYTES;
 	for (uint32_t i = 0; i < 4096 && (size_t)(end - at) > sizeof(struct region_module); i++) {
 		struct region_module module;
 		char path[REGION_PATH_BYTES];
@@ -324,7 +324,7 @@ void process_inherit(struct process *process)
 			    slot.origin_place != parent->place ||
 			    heap_site_of(process->heap, number, slot.seq) != HEAP_NO_SITE)
 				continue;
-			uint32_t site = heap_site_of(parent->heap, slot.origin_slot, slot.origin_seq);
+			uint32_t site = heap_site_of(parent->heap, slot.sample.slot, slot.sample.seq);
 			if (site == HEAP_NO_SITE)
 				continue;
 			uint32_t stack = stacks_translate(parent->target.stacks,
@@ -335,8 +335,8 @@ void process_inherit(struct process *process)
 			    .stack = stack,
 			    .tid = heap_site(parent->heap, site)->tid,
 			    .mapped = slot.flags & SLOT_MMAP,
-			    .size_bytes = slot.size_bytes,
-			    .period_bytes = slot.period_bytes,
+			    .size_bytes = slot.sample.size_bytes,
+			    .period_bytes = slot.sample.period_bytes,
 			};
 			if (stack != UINT32_MAX)
 				heap_inherit(process->heap, &sample);
@@ -398,10 +398,10 @@ void process_adopt(struct process *process)
 			const struct heap_sample sample = {.slot = number,
 			    .seq = slot.seq,
 			    .stack = stack,
-			    .tid = slot.tid,
+			    .tid = slot.sample.tid,
 			    .mapped = slot.flags & SLOT_MMAP,
-			    .size_bytes = slot.size_bytes,
-			    .period_bytes = slot.period_bytes};
+			    .size_bytes = slot.sample.size_bytes,
+			    .period_bytes = slot.sample.period_bytes};
 			heap_inherit(process->heap, &sample);
 		}
 	}

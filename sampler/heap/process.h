@@ -51,8 +51,10 @@ struct process {
 
 struct image {
 	struct image *next;
-	struct region *region;    /* owned */
-	bool ready;               /* the image has written its part of the header */
+	struct region *region; /* owned */
+	bool ready;            /* the image has written its part of the header */
+	/* why the image makes no use of its region; NULL: it does, or has said nothing */
+	const char *declined;
 	bool settled;             /* what its being ready means for others is done */
 	uint64_t claimed_ns;      /* when its ticket was found gone */
 	struct heap_options heap; /* for the books of its processes */

@@ -177,6 +177,11 @@ static size_t ready_images(struct registry *registry)
 	size_t count = 0;
 	for (struct image *image = registry->intake->images; image; image = image->next) {
 		const struct region_header *header = region_header(image->region);
+		const char *declined = region_declined_text(image->region);
+		if (declined && !image->declined && !image->ready) {
+			image->declined = registry->declined_text = declined;
+			registry->declined++;
+		}
 		if (image->ready ||
 		    atomic_load_explicit(&header->state, memory_order_acquire) != REGION_READY)
 			continue;
@@ -231,7 +236,7 @@ static void note_requests(struct registry *registry, struct image *image)
 static void image_remove(struct registry *registry, struct image *image)
 {
 	intake_remove_image(registry->intake, image);
-	registry->incomplete += !image->ready;
+	registry->incomplete += !image->ready && !image->declined;
 	for (uint32_t i = 0; i < REGION_PLACES; i++)
 		if (image->process[i])
 			process_free(image->process[i]);
@@ -242,7 +247,7 @@ static void image_remove(struct registry *registry, struct image *image)
  * nothing to say so far would still claim a place in it. */
 static bool image_is_over(const struct image *image, uint64_t now)
 {
-	if (!image->ready && now - image->claimed_ns < CLAIM_LIMIT_NS)
+	if (!image->ready && now - image->claimed_ns < CLAIM_LIMIT_NS && !image->declined)
 		return false;
 	if (!image->ready && image->region->holder)
 		return true; /* another user's process, and not one that keeps its word */
@@ -354,11 +359,14 @@ void registry_describe_missed(const struct registry *registry, char *text, size_
 	uint64_t strangers = region_pool_strangers(registry->pool);
 	int length = 0;
 	text[0] = '\0';
-	if (unserved || registry->incomplete)
+	if (unserved || registry->incomplete || registry->declined)
 		length = snprintf(text, bytes,
 		    "not profiled: %" PRIu64 " programs that found no region, %" PRIu64
 		    " that did not get ready",
 		    unserved, registry->incomplete);
+	if (registry->declined && length < (int)bytes)
+		length += snprintf(text + length, bytes - (size_t)length, ", and %" PRIu64 " more: %s",
+		    registry->declined, registry->declined_text);
 	if (strangers && length < (int)bytes)
 		snprintf(text + length, bytes - (size_t)length,
 		    "%srefused at the region socket: %" PRIu64 " connections without the session's cookie",

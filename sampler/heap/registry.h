@@ -39,9 +39,11 @@ struct registry {
 	/* there was a process of whose end nothing tells us: it had ended when we first looked */
 	bool unwatched;
 
-	uint64_t arrivals;   /* processes ever watched */
-	uint64_t requests;   /* for snapshots: how often a look found new ones in the shared memory */
-	uint64_t incomplete; /* images that claimed a region and never got ready */
+	uint64_t arrivals;         /* processes ever watched */
+	uint64_t requests;         /* for snapshots: how often a look found new ones in the shared memory */
+	uint64_t incomplete;       /* images that claimed a region and never got ready */
+	uint64_t declined;         /* images that could not use theirs */
+	const char *declined_text; /* why, of the last one; NULL: none */
 	uint64_t linger_ns;
 	struct image **batch; /* settle_images() */
 	size_t batch_capacity;

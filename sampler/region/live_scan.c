@@ -23,7 +23,7 @@ static int add_block(struct live_scan *c, uint32_t number, const struct slot_cop
 /* `peak` is the order number of the peak plus 1. */
 static bool was_at_peak(const struct slot_copy *slot, uint64_t peak)
 {
-	return slot->seq < peak && (slot->state == SLOT_LIVE || slot->address >= peak);
+	return slot->seq < peak && (slot->state == SLOT_LIVE || slot->freed_order >= peak);
 }
 
 static int look_at_slot(struct live_scan *c, const struct region *region, uint32_t number)
@@ -68,7 +68,7 @@ static void describe_peak(struct live_scan *c, const struct region_place *place,
 		samples -= block->peak;
 		if (block->peak && block->slot.seq + 1 == c->peak_order &&
 		    !(block->slot.flags & SLOT_INHERITED))
-			c->peak_ns = block->slot.time_ns;
+			c->peak_ns = block->slot.sample.time_ns;
 	}
 	c->peak_missing = (int64_t)samples;
 }

@@ -46,22 +46,25 @@ static void lay_out(struct region *region, uint64_t live_max)
 	region->segments = segments < 1  ? 1
 	    : segments > REGION_SEGMENTS ? REGION_SEGMENTS
 	                                 : (uint32_t)segments;
+	struct region_offsets *offsets = &region->offsets;
 	size_t at = REGION_PAGE_BYTES;
-	region->places_offset = at;
+	offsets->places = at;
 	at += round_up(REGION_PLACES * sizeof(struct region_place));
-	region->modules_offset = at;
+	offsets->modules = at;
 	at += round_up(REGION_MODULES_BYTES);
-	region->owners_offset = at;
+	offsets->owners = at;
 	at += round_up(REGION_SEGMENTS * sizeof(uint16_t));
-	region->buffers_offset = at;
+	offsets->buffers = at;
 	at += round_up(buffers_bytes());
-	region->frees_offset = at;
+	offsets->frees = at;
 	at += round_up(REGION_FREES * sizeof(struct region_free));
-	region->slots_offset = at;
+	offsets->slots = at;
 	at += (size_t)region->segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot);
-	region->kept_offset = at;
+	offsets->kept = at;
 	at += (size_t)region->segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot);
-	region->bytes = at;
+	offsets->dropped_buffers = at;
+	at += round_up(buffers_bytes());
+	offsets->end = at;
 }
 
 /* The target must not pay for the first touch of what every image needs, neither in time nor in its memory
@@ -73,10 +76,10 @@ void region_prefault(const struct region *region)
 		uint64_t offset, bytes;
 	} parts[] = {
 	    {0, REGION_PAGE_BYTES * 2},
-	    {region->modules_offset, REGION_PAGE_BYTES * 4},
-	    {region->owners_offset, REGION_PAGE_BYTES},
-	    {region->buffers_offset, BUFFER_BITMAPS_BYTES + 64 * 2048},
-	    {region->slots_offset, REGION_SEGMENT_SLOTS * sizeof(struct region_slot)},
+	    {region->offsets.modules, REGION_PAGE_BYTES * 4},
+	    {region->offsets.owners, REGION_PAGE_BYTES},
+	    {region->offsets.buffers, BUFFER_BITMAPS_BYTES + 64 * 2048},
+	    {region->offsets.slots, REGION_SEGMENT_SLOTS * sizeof(struct region_slot)},
 	};
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		/* only an advance */
@@ -90,14 +93,7 @@ static int write_header(const struct region *region, const struct region_options
 	    .abi = REGION_ABI,
 	    .region_id = region->id,
 	    .key = region->key,
-	    .total_bytes = region->bytes,
-	    .places_offset = region->places_offset,
-	    .modules_offset = region->modules_offset,
-	    .owners_offset = region->owners_offset,
-	    .buffers_offset = region->buffers_offset,
-	    .frees_offset = region->frees_offset,
-	    .slots_offset = region->slots_offset,
-	    .kept_offset = region->kept_offset,
+	    .offsets = region->offsets,
 	    .segments = region->segments,
 	    .dump_bytes = options->dump_bytes,
 	    .clock_id = options->clock_id,
@@ -124,7 +120,7 @@ int region_open_spare(struct region *region, uint32_t id, uint64_t key, const st
 	lay_out(region, options->live_max);
 	struct stat status;
 	int error = 0;
-	if (ftruncate(region->fd, (off_t)region->bytes) != 0 || fstat(region->fd, &status) != 0 ||
+	if (ftruncate(region->fd, (off_t)region->offsets.end) != 0 || fstat(region->fd, &status) != 0 ||
 	    fcntl(region->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
 		error = -errno;
 	if (!error)
@@ -142,8 +138,8 @@ int region_map(struct region *region)
 {
 	if (region->base)
 		return 0;
-	void *base =
-	    mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, region->fd, 0);
+	void *base = mmap(
+	    NULL, region->offsets.end, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, region->fd, 0);
 	if (base == MAP_FAILED)
 		return -errno;
 	region->base = base;
@@ -173,10 +169,10 @@ int region_reopen(struct region *region, int fd)
 	    header.magic != REGION_MAGIC || header.abi != REGION_ABI || header.segments < 1 ||
 	    header.segments > REGION_SEGMENTS)
 		return -EPROTO;
-	*region = (struct region){.fd = fd, .id = header.region_id, .key = header.key & ~(uint64_t)0xffff};
+	*region = (struct region){.fd = fd, .id = header.region_id, .key = header.key & ~REGION_KEY_PLACE};
 	lay_out(region, (uint64_t)header.segments * REGION_SEGMENT_SLOTS);
-	if ((uint64_t)status.st_size != region->bytes || header.slots_offset != region->slots_offset ||
-	    header.buffers_offset != region->buffers_offset || header.places_offset != region->places_offset)
+	if ((uint64_t)status.st_size != region->offsets.end ||
+	    memcmp(&header.offsets, &region->offsets, sizeof(region->offsets)) != 0)
 		return -EPROTO;
 	region->ino = status.st_ino;
 	region->dev = status.st_dev;
@@ -186,7 +182,7 @@ int region_reopen(struct region *region, int fd)
 bool region_abandoned(struct region *region)
 {
 	/* The kernel refuses this seal while anybody has the file mapped writable: ourselves must not. */
-	if (munmap(region->base, region->bytes) != 0)
+	if (munmap(region->base, region->offsets.end) != 0)
 		return false;
 	region->base = NULL;
 	/* Any other refusal is a target's doing (it can seal the seals): it must not keep us waiting for
@@ -199,7 +195,7 @@ bool region_abandoned(struct region *region)
 void region_close(struct region *region)
 {
 	if (region->base)
-		munmap(region->base, region->bytes);
+		munmap(region->base, region->offsets.end);
 	if (region->fd >= 0)
 		close(region->fd);
 	if (region->holder)
@@ -218,7 +214,7 @@ struct region_place *region_place(const struct region *region, uint32_t place)
 {
 	if (place >= REGION_PLACES)
 		return NULL;
-	return (struct region_place *)(void *)(region->base + region->places_offset) + place;
+	return (struct region_place *)(void *)(region->base + region->offsets.places) + place;
 }
 
 struct tally region_read_tally(const struct region_tally *tally)
@@ -232,7 +228,7 @@ struct tally region_read_tally(const struct region_tally *tally)
 
 static _Atomic uint16_t *owners(const struct region *region)
 {
-	return (_Atomic uint16_t *)(void *)(region->base + region->owners_offset);
+	return (_Atomic uint16_t *)(void *)(region->base + region->offsets.owners);
 }
 
 int region_segment_owner(const struct region *region, uint32_t segment)
@@ -245,29 +241,27 @@ int region_segment_owner(const struct region *region, uint32_t segment)
 
 static struct region_slot *slot_at(const struct region *region, uint32_t slot)
 {
-	return (struct region_slot *)(void *)(region->base + region->slots_offset) + slot;
+	return (struct region_slot *)(void *)(region->base + region->offsets.slots) + slot;
 }
 
 static struct region_slot *kept_at(const struct region *region, uint32_t slot)
 {
-	return (struct region_slot *)(void *)(region->base + region->kept_offset) + slot;
+	return (struct region_slot *)(void *)(region->base + region->offsets.kept) + slot;
 }
 
 static bool copy_slot(const struct region_slot *from, struct slot_copy *copy)
 {
 	uint64_t word = atomic_load_explicit(&from->word, memory_order_acquire);
-	if ((word & 0xff) != SLOT_LIVE && (word & 0xff) != SLOT_FREED)
+	enum slot_state state = slot_word_state(word);
+	if (state != SLOT_LIVE && state != SLOT_FREED)
 		return false;
+	/* While the word still says that it is live, the owner may be storing the free's order number. */
+	uint64_t freed_order = atomic_load_explicit(&from->freed_order, memory_order_relaxed);
 	*copy = (struct slot_copy){
-	    .seq = word >> 8,
-	    .state = (enum slot_state)(word & 0xff),
-	    .address = from->address,
-	    .size_bytes = from->size_bytes,
-	    .period_bytes = from->period_bytes,
-	    .time_ns = from->time_ns,
-	    .origin_seq = from->origin_seq,
-	    .tid = from->tid,
-	    .origin_slot = from->origin_slot,
+	    .seq = slot_word_seq(word),
+	    .state = state,
+	    .freed_order = state == SLOT_FREED ? freed_order : 0,
+	    .sample = from->sample,
 	    .origin_place = from->origin_place,
 	    .unmapped_pages = atomic_load_explicit(&from->unmapped_pages, memory_order_relaxed),
 	    .flags = from->flags,
@@ -296,24 +290,20 @@ bool region_read_kept(const struct region *region, uint32_t slot, struct slot_co
 struct weight region_weight(const struct slot_copy *copy)
 {
 	uint64_t gone = (uint64_t)copy->unmapped_pages * REGION_PAGE_BYTES;
-	return weight_of_part(
-	    copy->size_bytes, gone < copy->size_bytes ? copy->size_bytes - gone : 0, copy->period_bytes);
+	uint64_t size = copy->sample.size_bytes;
+	return weight_of_part(size, gone < size ? size - gone : 0, copy->sample.period_bytes);
 }
 
 bool region_read_free(const struct region *region, uint64_t number, struct free_copy *copy)
 {
 	const struct region_free *from =
-	    (const struct region_free *)(void *)(region->base + region->frees_offset) + number % REGION_FREES;
+	    (const struct region_free *)(void *)(region->base + region->offsets.frees) +
+	    number % REGION_FREES;
 	if (atomic_load_explicit(&from->word, memory_order_acquire) != number + 1)
 		return false;
 	*copy = (struct free_copy){
-	    .seq = from->seq,
-	    .size_bytes = from->size_bytes,
-	    .period_bytes = from->period_bytes,
-	    .time_ns = from->time_ns,
+	    .sample = from->sample,
 	    .freed_ns = from->freed_ns,
-	    .slot = from->slot,
-	    .tid = from->tid,
 	    .freed_tid = from->freed_tid,
 	    .place = from->place,
 	};
@@ -345,13 +335,13 @@ static struct region_buffer *buffer_of(unsigned char *first, uint64_t bits, uint
  * few and which take long. Returns how many were freed. */
 enum { LARGE_BYTES = 65536 };
 
-static size_t visit_buffers(const struct region *region,
+static size_t visit_area(unsigned char *area,
     bool (*visit)(void *context, struct region_buffer *buffer, const struct region_buffer *next, size_t room),
     void *context)
 {
 	size_t count = 0;
-	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)(region->base + region->buffers_offset);
-	unsigned char *buffers = region->base + region->buffers_offset + BUFFER_BITMAPS_BYTES;
+	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)area;
+	unsigned char *buffers = area + BUFFER_BITMAPS_BYTES;
 	for (uint32_t c = 0; c < BUFFER_CLASSES; c++) {
 		for (uint32_t word = 0; word < buffer_class[c].count / 64; word++) {
 			uint64_t taken = atomic_load_explicit(&bitmap[word], memory_order_acquire), done = 0;
@@ -379,12 +369,20 @@ static size_t visit_buffers(const struct region *region,
 	return count;
 }
 
+static size_t visit_buffers(const struct region *region,
+    bool (*visit)(void *context, struct region_buffer *buffer, const struct region_buffer *next, size_t room),
+    void *context)
+{
+	return visit_area(region->base + region->offsets.buffers, visit, context) +
+	    visit_area(region->base + region->offsets.dropped_buffers, visit, context);
+}
+
 static bool drain_one(
     void *context, struct region_buffer *buffer, const struct region_buffer *next, size_t room)
 {
 	const struct region_drain *drain = context;
 	struct region_buffer header;
-	if ((atomic_load_explicit(&buffer->word, memory_order_acquire) & 0xff) != BUFFER_FULL)
+	if ((atomic_load_explicit(&buffer->word, memory_order_acquire) & BUFFER_STATE_MASK) != BUFFER_FULL)
 		return false;
 	if (next && drain->ahead)
 		drain->ahead(drain->context, next, room);
@@ -403,7 +401,7 @@ static bool half_written_by(
 	(void)next;
 	(void)room;
 	return atomic_load_explicit(&buffer->word, memory_order_acquire) ==
-	    (BUFFER_WRITING | *(uint32_t *)context << 8);
+	    buffer_word(BUFFER_WRITING, *(uint32_t *)context);
 }
 
 void region_release_place(const struct region *region, uint32_t number)
@@ -419,7 +417,7 @@ void region_release_place(const struct region *region, uint32_t number)
 		memset((void *)slot_at(region, s * REGION_SEGMENT_SLOTS), 0, bytes);
 		/* Most of these were never touched: nothing is to be written there. */
 		if (fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-		        (off_t)(region->kept_offset + s * bytes), (off_t)bytes) != 0)
+		        (off_t)(region->offsets.kept + s * bytes), (off_t)bytes) != 0)
 			memset((void *)kept_at(region, s * REGION_SEGMENT_SLOTS), 0, bytes);
 		atomic_store(&owners(region)[s], 0);
 	}
@@ -445,6 +443,22 @@ const char *region_loss_name(enum region_loss loss)
 uint64_t region_placeless(const struct region *region)
 {
 	return atomic_load_explicit(&region_header(region)->places_exhausted, memory_order_relaxed);
+}
+
+const char *region_declined_text(const struct region *region)
+{
+	const struct region_header *header = region_header(region);
+	if (atomic_load_explicit(&header->state, memory_order_acquire) != REGION_DECLINED)
+		return NULL;
+	switch ((enum region_declined)header->declined) {
+	case REGION_DECLINED_NO_MEMORY:
+		return "its limit of address space (ulimit -v) leaves no room for the profiler's shared "
+		       "memory";
+	case REGION_DECLINED_NO_FORK_NOTICE:
+		return "the library could not tell its forked children from itself";
+	default:
+		return "for a reason that is not known here";
+	}
 }
 
 const char *region_unseen_text(const struct region *region)

@@ -18,13 +18,11 @@
 struct region {
 	int fd; /* the memfd */
 	uint32_t id;
-	uint64_t key;      /* low 16 bits zero */
+	uint64_t key;      /* without REGION_KEY_PLACE */
 	uint64_t ino, dev; /* to recognize it in /proc/PID/maps */
 	uint32_t segments;
 	unsigned char *base;
-	size_t bytes;
-	uint64_t places_offset, modules_offset, owners_offset, buffers_offset, frees_offset, slots_offset,
-	    kept_offset;
+	struct region_offsets offsets;
 	/* of a region that another user's process asked for: set to NULL when it is closed; else NULL */
 	struct region **holder;
 };
@@ -76,13 +74,14 @@ struct tally region_read_tally(const struct region_tally *tally);
 /* Owner of a segment: place index, or -1. */
 int region_segment_owner(const struct region *region, uint32_t segment);
 
-/* Copies a slot if it is live and whole. `seq` gets its sequence number. */
+/* Copies a slot if it is live and whole. */
 struct slot_copy {
-	uint64_t seq, address, size_bytes, period_bytes, time_ns, origin_seq;
-	uint32_t tid, origin_slot, origin_place, unmapped_pages;
+	uint64_t seq;                /* order number of the insertion here */
+	uint64_t freed_order;        /* 0 unless `state` is SLOT_FREED */
+	struct region_sample sample; /* if inherited, as the parent took it: the parent's `seq` and `slot` */
+	uint32_t origin_place, unmapped_pages;
 	uint16_t flags;
-	/* SLOT_LIVE or SLOT_FREED; of the latter, `address` is the order number of the free */
-	enum slot_state state;
+	enum slot_state state; /* SLOT_LIVE or SLOT_FREED */
 };
 bool region_read_slot(const struct region *region, uint32_t slot, struct slot_copy *copy);
 
@@ -95,8 +94,9 @@ struct weight region_weight(const struct slot_copy *copy);
 
 /* Entry `number` of the history of frees; false: not complete yet, or overwritten. */
 struct free_copy {
-	uint64_t seq, size_bytes, period_bytes, time_ns, freed_ns;
-	uint32_t slot, tid, freed_tid, place;
+	struct region_sample sample;
+	uint64_t freed_ns;
+	uint32_t freed_tid, place;
 };
 bool region_read_free(const struct region *region, uint64_t number, struct free_copy *copy);
 
@@ -120,6 +120,9 @@ const char *region_loss_name(enum region_loss loss);
 
 /* Forked children that found every place taken, by the image's own word. */
 uint64_t region_placeless(const struct region *region);
+
+/* Why an image makes no use of its region, by its own word; NULL: it has said nothing. */
+const char *region_declined_text(const struct region *region);
 
 /* What of the program's heap the hook cannot see, in words; NULL: nothing known of. */
 const char *region_unseen_text(const struct region *region);

@@ -45,7 +45,7 @@ struct region_pool {
 	char env[128];
 	struct region *stock[STOCK_MAX]; /* in the order of their tickets */
 	uint32_t count, room;
-	uint32_t prefaulted; /* of them, the first */
+	uint32_t prefaulted; /* so many, from the first, are prefaulted */
 	uint32_t wanted;     /* at most `room`; as many as the pipe has slots */
 	uint32_t claims;     /* since `wanted` last grew */
 	uint64_t grow_ns;    /* when it grows of itself */
@@ -114,7 +114,7 @@ static struct region *region_make(struct region_pool *pool, bool map, int *error
 	int (*open_region)(struct region *, uint32_t, uint64_t, const struct region_options *) =
 	    map ? region_open : region_open_spare;
 	*error = open_region(
-	    region, id, (random & 0xffffffff00000000ull) | (uint64_t)(id & 0xffff) << 16, &pool->options);
+	    region, id, ((random & 0xffffffff00000000ull) | id << 16) & ~REGION_KEY_PLACE, &pool->options);
 	if (!*error)
 		return region;
 	free(region);

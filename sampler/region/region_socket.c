@@ -11,7 +11,7 @@
 enum {
 	BACKLOG = 256,
 	VISITORS = 64,        /* who have not spoken yet */
-	VISITORS_OF_USER = 8, /* of them, one user's */
+	VISITORS_OF_USER = 8, /* most of one user's among them */
 	ACCEPTS = 512,        /* in one look */
 	HELD_MAX = 8192,
 	HELD_BY_PROCESS = 64, /* a chain of execs holds one until the next, and each until it is noticed */

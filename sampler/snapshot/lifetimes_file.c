@@ -45,10 +45,12 @@ static struct ages *read_ages(const struct heap *heap, const struct live_scan *s
 	for (size_t i = 0; ages && i < scan->count; i++) {
 		const struct live_scan_block *block = &scan->blocks[i];
 		uint32_t site = heap_site_of(heap, block->number, block->slot.seq);
-		uint64_t age_ns = scan->now_ns > block->slot.time_ns ? scan->now_ns - block->slot.time_ns : 0;
+		uint64_t age_ns =
+		    scan->now_ns > block->slot.sample.time_ns ? scan->now_ns - block->slot.sample.time_ns : 0;
 		if (!block->live || site == HEAP_NO_SITE)
 			continue;
-		struct weight weight = weight_of(block->slot.size_bytes, block->slot.period_bytes);
+		struct weight weight =
+		    weight_of(block->slot.sample.size_bytes, block->slot.sample.period_bytes);
 		ages[site].objects[lifetime_class(age_ns)] +=
 		    (double)weight.objects_q16 / (1 << WEIGHT_OBJECTS_SHIFT);
 	}

@@ -62,7 +62,7 @@ static void feed_records(const uint8_t *data, size_t size)
 
 static void feed_buffer(struct image *image, const uint8_t *data, size_t size)
 {
-	unsigned char *buffers = region.base + region.buffers_offset;
+	unsigned char *buffers = region.base + region.offsets.buffers;
 	struct region_buffer *buffer = (void *)(buffers + BUFFER_BITMAPS_BYTES);
 
 	memset(buffer, 0, buffer_class[0].bytes);
@@ -82,8 +82,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	bool buffer = data[0] & 1;
 	size_t list_bytes = data[1] * 8u < size - 2 ? data[1] * 8u : size - 2;
-	memset(region.base + region.modules_offset, 0, 4096);
-	memcpy(region.base + region.modules_offset, data + 2, list_bytes);
+	memset(region.base + region.offsets.modules, 0, 4096);
+	memcpy(region.base + region.offsets.modules, data + 2, list_bytes);
 	for (uint32_t i = 0; i < PLACES; i++) {
 		region_place(&region, i)->parent = i;
 		atomic_store(&region_place(&region, i)->state, PLACE_READY);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The protocol of a slot (proto/region.h): its owner writes, makes live, frees and writes again while the sampler reads
- * between two equal loads of the word; and that of the ring of frees, whose entries two writers may want at a time. An
+ * between two equal loads of the word. A freed block is whole still, with the number of its free, which is stored
+ * before the word says so and not where anything of a live block is; and that of the ring of frees, whose entries two writers may want at a time. An
  * owner may end anywhere. Sequentially consistent.
  *
  *   spin -a slot.pml && gcc -O2 -o pan pan.c && ./pan -m100000
@@ -9,10 +10,11 @@
 #define WRITING 1
 #define LIVE    2
 #define FREED   3
+#define FREE_ORDER 100 /* the number of block n's free is n + this */
 #define FREE_BUSY 255
 
 byte seq, state; /* the word: one store writes both */
-byte size, period;
+byte size, period, freed_order;
 bool dead;
 
 proctype owner() {
@@ -25,21 +27,25 @@ proctype owner() {
 		period = n;
 		atomic { seq = n; state = LIVE };
 		if :: dead = true; goto end :: skip fi;
+		freed_order = n + FREE_ORDER;
+		if :: dead = true; goto end :: skip fi;
 		atomic { state = FREED }
 	}
 end:	skip
 }
 
 proctype reader() {
-	byte before_seq, before_state, got_size, got_period, times;
+	byte before_seq, before_state, got_size, got_period, got_order, times;
 	for (times : 1 .. 2) {
 		atomic { before_seq = seq; before_state = state };
 		got_size = size;
 		got_period = period;
+		got_order = freed_order;
 		atomic {
 			if
-			:: before_state == LIVE && seq == before_seq && state == before_state ->
-				assert(got_size == before_seq && got_period == before_seq)
+			:: before_state >= LIVE && seq == before_seq && state == before_state ->
+				assert(got_size == before_seq && got_period == before_seq);
+				assert(before_state == LIVE || got_order == before_seq + FREE_ORDER)
 			:: else
 			fi
 		}

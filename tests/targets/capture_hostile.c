@@ -42,13 +42,13 @@ static void find_region(void)
 	fclose(maps);
 	if (!header)
 		exit(3);
-	total = header->total_bytes;
-	places = header->places_offset;
-	modules = header->modules_offset;
-	owners = header->owners_offset;
-	buffers = header->buffers_offset;
-	frees = header->frees_offset;
-	slots = header->slots_offset;
+	total = header->offsets.end;
+	places = header->offsets.places;
+	modules = header->offsets.modules;
+	owners = header->offsets.owners;
+	buffers = header->offsets.buffers;
+	frees = header->offsets.frees;
+	slots = header->offsets.slots;
 	segments = header->segments;
 }
 
@@ -98,12 +98,12 @@ static void fill_slot(unsigned long *state)
 	((unsigned short *)((unsigned char *)header + owners))[segment] = (unsigned short)(next(state) % 8);
 	struct region_slot *slot = (struct region_slot *)((unsigned char *)header + slots) +
 	    segment * REGION_SEGMENT_SLOTS + next(state) % REGION_SEGMENT_SLOTS;
-	slot->size_bytes = odd_number(state);
-	slot->period_bytes = odd_number(state);
+	slot->sample.size_bytes = odd_number(state);
+	slot->sample.period_bytes = odd_number(state);
 	slot->flags = (unsigned short)next(state);
 	slot->origin_place = (uint16_t)odd_number(state);
 	slot->unmapped_pages = (unsigned)odd_number(state);
-	slot->origin_slot = (unsigned)odd_number(state);
+	slot->sample.slot = (unsigned)odd_number(state);
 	slot->word = odd_number(state) << 8 | next(state) % 4;
 }
 

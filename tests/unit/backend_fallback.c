@@ -357,7 +357,7 @@ static void a_process_that_has_ended_is_not_a_refusal(void **state)
 static void forget_region(int fd, void *argument)
 {
 	const struct region *region = argument;
-	char byte = (char)munmap(region->base, region->bytes);
+	char byte = (char)munmap(region->base, region->offsets.end);
 	if (write(fd, &byte, 1) == 1)
 		(void)!read(fd, &byte, 1);
 }

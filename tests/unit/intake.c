@@ -42,7 +42,7 @@ static int open_scene(void **state)
 	s->region = region;
 	s->image = image_new(region, 1);
 	s->image->ready = true;
-	s->image->labels = HEAP_LABEL_THREAD;
+
 	s->image->event_backend = BACKEND_BREAKPOINT;
 	if (intake_init(&s->intake, s->store, regs_arch_native()->perf_mask, true) != 0)
 		return -1;

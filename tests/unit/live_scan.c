@@ -82,9 +82,9 @@ static void a_place_has_the_blocks_of_its_own_segments(void **state)
 	assert_int_equal(found_as(&found, SLOTS - 1, 23), 'l');
 	assert_int_equal(found.counted.samples, 4);
 	assert_int_equal(found.counted.bytes_q8, 1000 << WEIGHT_BYTES_SHIFT);
-	assert_int_equal(found.blocks[0].slot.size_bytes, 110);
-	assert_int_equal(found.blocks[0].slot.time_ns, 70);
-	assert_int_equal(found.blocks[0].slot.tid, 10);
+	assert_int_equal(found.blocks[0].slot.sample.size_bytes, 110);
+	assert_int_equal(found.blocks[0].slot.sample.time_ns, 70);
+	assert_int_equal(found.blocks[0].slot.sample.tid, 10);
 	assert_int_not_equal(found.now_ns, 0);
 	live_scan_fini(&found);
 	found = scan(region, 3);
@@ -233,9 +233,9 @@ static void no_block_is_a_mixture_of_two(void **state)
 		struct live_scan found = scan(region, 0);
 		for (size_t i = 0; i < found.count; i++) {
 			const struct slot_copy *slot = &found.blocks[i].slot;
-			assert_int_equal(slot->size_bytes, 100 + slot->seq);
-			assert_int_equal(slot->time_ns, 7 * slot->seq);
-			assert_int_equal(slot->tid, (uint32_t)slot->seq);
+			assert_int_equal(slot->sample.size_bytes, 100 + slot->seq);
+			assert_int_equal(slot->sample.time_ns, 7 * slot->seq);
+			assert_int_equal(slot->sample.tid, (uint32_t)slot->seq);
 		}
 		blocks += found.count;
 		live_scan_fini(&found);
@@ -279,7 +279,7 @@ static void every_byte_hostile(void **state)
 {
 	const struct region *region = *state;
 	uint64_t random = 88172645463325252u;
-	for (size_t at = region->slots_offset; at < region->bytes; at += 8) {
+	for (size_t at = region->offsets.slots; at < region->offsets.end; at += 8) {
 		random ^= random << 13;
 		random ^= random >> 7;
 		random ^= random << 17;

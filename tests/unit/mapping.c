@@ -3,14 +3,10 @@
  * The hook's book of mappings, compiled into the test: against a model that has a byte for every page, with
  * threads that cut the same mappings, at the peak, when the pieces get too many, and in a forked child.
  */
-#include "preload/live.c"
-#include "preload/lookup.c"
+#include "preload/claim.h"
+#include "preload/clock.h"
 #include "preload/mapping.c"
-#include "preload/request.c"
-#include "preload/sample.c"
-#include "preload/thread.c"
-/* last, for its own names shadow the others' */
-#include "preload/place.c"
+#include "preload/thread.h"
 #include "sampler/region/live_scan.h"
 #include "sampler/region/region.h"
 
@@ -25,13 +21,7 @@
 
 #include <cmocka.h>
 
-struct real real;
 static struct region region;
-
-bool signal_handled(void)
-{
-	return false;
-}
 
 static void open_region(void)
 {
@@ -41,27 +31,19 @@ static void open_region(void)
 	    .live_max = 64 << 10,
 	    .mode = REGION_MODE_COPY};
 	assert_int_equal(0, region_open(&region, 7, 0xabcd0000, &options));
-	struct lookup wish = {.name = "pthread_create"};
-	lookup_next(&wish, 1);
-	memcpy(&real.pthread_create, &wish.found, sizeof(wish.found));
 	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_int_equal(0, madvise(page, 4096, MADV_WIPEONFORK));
 	thread_open((uint32_t)getpid());
-	const struct place_setup with = {
-	    .base = region.base,
-	    .places_offset = region.places_offset,
-	    .owners_offset = region.owners_offset,
-	    .buffers_offset = region.buffers_offset,
-	    .frees_offset = region.frees_offset,
-	    .slots_offset = region.slots_offset,
-	    .kept_offset = region.kept_offset,
-	    .segments = region.segments,
-	    .key = region.key,
-	    .clock_id = CLOCK_MONOTONIC,
+	const struct claim_setup with = {
+	    .place = {.base = region.base,
+	        .offsets = region.offsets,
+	        .segments = region.segments,
+	        .key = region.key},
 	    .pid = (uint32_t)getpid(),
 	    .wiped = page,
 	};
-	place_open(&with);
+	clock_open(CLOCK_MONOTONIC, true);
+	claim_open(&with);
 }
 
 enum { BASE = 1 << 20 }; /* first page of the tests' address space */
@@ -74,7 +56,7 @@ static const void *page_at(uint64_t page)
 static struct live_entry map_at_period(uint64_t page, uint64_t pages, uint64_t period)
 {
 	struct live_entry entry = {
-	    .size_bytes = pages * REGION_PAGE_BYTES, .period_bytes = period, .flags = SLOT_MMAP};
+	    .sample = {.size_bytes = pages * REGION_PAGE_BYTES, .period_bytes = period}, .flags = SLOT_MMAP};
 	mapping_insert(page_at(page), pages * REGION_PAGE_BYTES, &entry);
 	return entry;
 }
@@ -178,13 +160,13 @@ static void weights_of_parts(void)
 {
 	const uint64_t period = 524288;
 	struct live_entry entry = map_at_period(0, 100, period);
-	struct weight whole = weight_of(entry.size_bytes, period);
+	struct weight whole = weight_of(entry.sample.size_bytes, period);
 	unmap(20, 60);
 	const struct region_place *books = region_place(&region, 0);
 	assert_int_equal(whole.objects_q16, books->live.objects_q16);
 	assert_in_range(books->live.bytes_q8, whole.bytes_q8 * 4 / 10 - 1, whole.bytes_q8 * 4 / 10 + 1);
 	struct slot_copy slot;
-	assert_true(region_read_slot(&region, entry.slot, &slot));
+	assert_true(region_read_slot(&region, entry.sample.slot, &slot));
 	assert_int_equal(books->live.bytes_q8, region_weight(&slot).bytes_q8);
 	unmap(0, 100);
 	assert_int_equal(0, books->live.bytes_q8);
@@ -357,7 +339,7 @@ static void child_inherits(void)
 	unmap(20, 10);
 	pid_t pid = fork();
 	if (pid == 0) {
-		if (!place_ready())
+		if (!claim_ready())
 			_exit(1);
 		expect_live(2, 190);
 		assert_int_equal(190, look(1).peak_pages);

@@ -3,14 +3,11 @@
  * The hook's books in the shared region, compiled into the test, against the sampler's reading of them:
  * threads insert and remove while a reader reads, processes fork, and are killed in the middle of a write.
  */
-#include "preload/live.c"
-#include "preload/lookup.c"
-#include "preload/mapping.c"
-#include "preload/request.c"
-#include "preload/sample.c"
-#include "preload/thread.c"
-/* last, for its own names shadow the others' */
-#include "preload/place.c"
+#include "preload/block.h"
+#include "preload/claim.h"
+#include "preload/clock.h"
+#include "preload/slot.h"
+#include "preload/thread.h"
 #include "sampler/region/region.h"
 
 #include <setjmp.h>
@@ -23,13 +20,7 @@
 
 #include <cmocka.h>
 
-struct real real;
 static struct region region;
-
-bool signal_handled(void)
-{
-	return false;
-}
 
 static int open_region(void **unused)
 {
@@ -39,27 +30,19 @@ static int open_region(void **unused)
 	    .live_max = 64 << 10,
 	    .mode = REGION_MODE_COPY};
 	assert_int_equal(0, region_open(&region, 7, 0xabcd0000, &options));
-	struct lookup wish = {.name = "pthread_create"};
-	lookup_next(&wish, 1);
-	memcpy(&real.pthread_create, &wish.found, sizeof(wish.found));
 	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_int_equal(0, madvise(page, 4096, MADV_WIPEONFORK));
 	thread_open((uint32_t)getpid());
-	const struct place_setup with = {
-	    .base = region.base,
-	    .places_offset = region.places_offset,
-	    .owners_offset = region.owners_offset,
-	    .buffers_offset = region.buffers_offset,
-	    .frees_offset = region.frees_offset,
-	    .slots_offset = region.slots_offset,
-	    .kept_offset = region.kept_offset,
-	    .segments = region.segments,
-	    .key = region.key,
-	    .clock_id = CLOCK_MONOTONIC,
+	const struct claim_setup with = {
+	    .place = {.base = region.base,
+	        .offsets = region.offsets,
+	        .segments = region.segments,
+	        .key = region.key},
 	    .pid = (uint32_t)getpid(),
 	    .wiped = page,
 	};
-	place_open(&with);
+	clock_open(CLOCK_MONOTONIC, true);
+	claim_open(&with);
 	return 0;
 }
 
@@ -71,10 +54,11 @@ static uint64_t size_of(uint64_t address)
 
 static struct live_entry insert(uint64_t address)
 {
-	struct live_entry entry = {
-	    .size_bytes = size_of(address), .period_bytes = size_of(address) * 3, .time_ns = address * 5};
-	entry.tid = (uint32_t)address;
-	place_insert((const void *)(uintptr_t)address, &entry);
+	struct live_entry entry = {.sample = {.size_bytes = size_of(address),
+	                               .period_bytes = size_of(address) * 3,
+	                               .time_ns = address * 5,
+	                               .tid = (uint32_t)address}};
+	block_insert((const void *)(uintptr_t)address, &entry);
 	return entry;
 }
 
@@ -83,14 +67,16 @@ static bool drop(uint64_t address)
 	struct live_entry entry;
 	if (!live_take((const void *)(uintptr_t)address, &entry))
 		return false;
-	place_remove(&entry);
+	block_remove(&entry);
 	return true;
 }
 
 static bool whole(const struct slot_copy *slot)
 {
-	return slot->size_bytes == slot->period_bytes / 3 && slot->period_bytes % 3 == 0 &&
-	    slot->size_bytes == size_of(slot->time_ns / 5) && (uint32_t)(slot->time_ns / 5) == slot->tid;
+	const struct region_sample *sample = &slot->sample;
+	return sample->size_bytes == sample->period_bytes / 3 && sample->period_bytes % 3 == 0 &&
+	    sample->size_bytes == size_of(sample->time_ns / 5) &&
+	    (uint32_t)(sample->time_ns / 5) == sample->tid;
 }
 
 /* Live slots of a place; *torn counts those whose fields do not belong together. */
@@ -105,7 +91,7 @@ static uint32_t count_live(uint32_t number, uint32_t *torn, uint64_t *bytes)
 		live++;
 		*torn += !whole(&slot);
 		if (bytes)
-			*bytes += weight_of(slot.size_bytes, slot.period_bytes).bytes_q8;
+			*bytes += weight_of(slot.sample.size_bytes, slot.sample.period_bytes).bytes_q8;
 	}
 	return live;
 }
@@ -115,7 +101,7 @@ static void books_agree(void **unused)
 	uint32_t torn = 0;
 	uint64_t bytes = 0;
 	for (uint64_t i = 1; i <= 3000; i++)
-		assert_true(insert(i * 160).slot != REGION_NO_SLOT);
+		assert_true(insert(i * 160).sample.slot != REGION_NO_SLOT);
 	for (uint64_t i = 1; i <= 3000; i += 2)
 		assert_true(drop(i * 160));
 	struct region_place *books = region_place(&region, 0);
@@ -138,7 +124,7 @@ static void restored_entry_is_live_again(void **unused)
 	insert(8000);
 	uint64_t before = region_place(&region, 0)->live.bytes_q8;
 	assert_true(live_take((void *)8000, &entry));
-	place_restore((void *)8000, &entry);
+	block_restore((void *)8000, &entry);
 	assert_int_equal(before, region_place(&region, 0)->live.bytes_q8);
 	assert_true(drop(8000));
 }
@@ -162,7 +148,7 @@ static void full_table_loses_and_says_so(void **unused)
 	struct region_place *books = region_place(&region, 0);
 	uint64_t without = 0, count = 70000;
 	for (uint64_t i = 1; i <= count; i++)
-		without += insert(i * 160).slot == REGION_NO_SLOT;
+		without += insert(i * 160).sample.slot == REGION_NO_SLOT;
 	assert_true(without > 0);
 	assert_int_equal(without, books->lost[REGION_LOSS_TABLE_FULL].samples);
 	uint32_t torn = 0;
@@ -194,7 +180,7 @@ static void work(uint64_t number, int steps)
 			struct live_entry entry;
 			if (!live_take((void *)(uintptr_t)address, &entry))
 				abort();
-			place_restore((void *)(uintptr_t)address, &entry);
+			block_restore((void *)(uintptr_t)address, &entry);
 			continue;
 		}
 		in[n] = !in[n];
@@ -244,7 +230,7 @@ static void child_inherits(void **unused)
 		pid_t pid = fork();
 		if (pid == 0) {
 			for (uint64_t i = 1; i <= 100; i++)
-				if (!place_ready() || !drop(i * 160))
+				if (!claim_ready() || !drop(i * 160))
 					_exit(1);
 			insert(1600000);
 			_exit(place_index() == (uint32_t)child + 1 ? 0 : 2);
@@ -278,10 +264,10 @@ static void places_run_out_quietly(void **unused)
 	pid_t pid = fork();
 	if (pid == 0) {
 		struct live_entry entry;
-		if (place_ready() || !place_closed() || !live_take((void *)160, &entry))
+		if (claim_ready() || claim_state() != CLAIM_CLOSED || !live_take((void *)160, &entry))
 			_exit(1);
-		place_remove(&entry); /* the parent's: not touched */
-		place_restore((void *)160, &entry);
+		block_remove(&entry); /* the parent's: not touched */
+		block_restore((void *)160, &entry);
 		_exit(0);
 	}
 	int status;
@@ -302,7 +288,7 @@ static void killed_in_mid_write(void **unused)
 		assert_true(pid >= 0); /* kill(-1) would be everybody */
 		if (pid == 0) {
 			pthread_t threads[THREADS];
-			if (!place_ready() || write(ready[1], "", 1) != 1)
+			if (!claim_ready() || write(ready[1], "", 1) != 1)
 				_exit(1);
 			stop = 0;
 			for (uintptr_t i = 0; i < THREADS; i++)

@@ -28,11 +28,11 @@ static void opens_as_described(void **unused)
 	const struct region_header *header = region_header(&region);
 	assert_int_equal(5, region.segments);
 	assert_int_equal(REGION_MAGIC, header->magic);
-	assert_int_equal(region.bytes, header->total_bytes);
-	assert_int_equal(region.slots_offset, header->slots_offset);
+	assert_int_equal(region.offsets.end, header->offsets.end);
+	assert_int_equal(region.offsets.slots, header->offsets.slots);
 	assert_int_equal(REGION_SPARE, header->state);
-	const uint64_t offsets[] = {region.places_offset, region.modules_offset, region.owners_offset,
-	    region.buffers_offset, region.slots_offset, region.bytes};
+	const uint64_t offsets[] = {region.offsets.places, region.offsets.modules, region.offsets.owners,
+	    region.offsets.buffers, region.offsets.slots, region.offsets.end};
 	for (size_t i = 1; i < sizeof(offsets) / sizeof(offsets[0]); i++)
 		assert_true(offsets[i - 1] < offsets[i] && offsets[i] % 64 == 0);
 	/* Nobody can make it shorter under us. */
@@ -78,16 +78,37 @@ static void slots_are_read_when_whole(void **unused)
 	assert_false(region_read_slot(&region, 0, &copy));
 	fixture_slot(&region, 0)->word = 5 << 8 | SLOT_WRITING;
 	assert_false(region_read_slot(&region, 0, &copy));
-	fixture_slot(&region, 0)->size_bytes = 77;
+	fixture_slot(&region, 0)->sample.size_bytes = 77;
 	fixture_slot(&region, 0)->word = 5 << 8 | SLOT_LIVE;
 	assert_true(region_read_slot(&region, 0, &copy));
-	assert_true(copy.seq == 5 && copy.size_bytes == 77);
+	assert_true(copy.seq == 5 && copy.sample.size_bytes == 77);
 	for (uint64_t state = 3; state < 256; state++) {
 		fixture_slot(&region, 0)->word = 5 << 8 | state;
 		assert_false(region_read_slot(&region, 0, &copy));
 	}
 	assert_false(region_read_slot(&region, region.segments * REGION_SEGMENT_SLOTS, &copy));
 	assert_false(region_read_slot(&region, UINT32_MAX, &copy));
+	region_close(&region);
+}
+
+/* Its owner is about to free it: the free's number is stored before the word says so. */
+static void the_free_of_a_live_slot_is_not_read(void **unused)
+{
+	struct region region;
+	struct slot_copy copy;
+	assert_int_equal(0, region_open(&region, 3, 0, &options));
+	fixture_live(
+	    &region, 0, &(const struct fixture_block){.seq = 5, .size_bytes = 77, .time_ns = 9, .tid = 3});
+	fixture_slot(&region, 0)->freed_order = 8;
+	assert_true(region_read_any(&region, 0, &copy));
+	assert_int_equal(SLOT_LIVE, copy.state);
+	assert_int_equal(0, copy.freed_order);
+	assert_true(copy.sample.size_bytes == 77 && copy.sample.time_ns == 9 && copy.sample.tid == 3);
+	fixture_freed(&region, 0, 8);
+	assert_true(region_read_any(&region, 0, &copy));
+	assert_int_equal(SLOT_FREED, copy.state);
+	assert_int_equal(8, copy.freed_order);
+	assert_true(copy.sample.size_bytes == 77 && copy.sample.time_ns == 9 && copy.sample.tid == 3);
 	region_close(&region);
 }
 
@@ -129,7 +150,7 @@ static bool see(void *context, const struct region_buffer *header, const unsigne
 
 static unsigned char *buffer_area(const struct region *region)
 {
-	return region->base + region->buffers_offset;
+	return region->base + region->offsets.buffers;
 }
 
 static void buffers_are_drained_once(void **unused)
@@ -158,6 +179,26 @@ static void buffers_are_drained_once(void **unused)
 	region_close(&region);
 }
 
+/* Full buffers of children that dropped privileges come too, and only what a dead one was writing is given back. */
+static void both_areas_are_drained(void **unused)
+{
+	struct region region;
+	struct seen seen = {0};
+	const struct region_drain drain = {.taken = see, .context = &seen};
+	assert_int_equal(0, region_open(&region, 3, 0, &options));
+	unsigned char *area = region.base + region.offsets.dropped_buffers;
+	struct region_buffer *first = (void *)(area + BUFFER_BITMAPS_BYTES),
+	                     *second = (void *)((unsigned char *)first + buffer_class[0].bytes);
+	*(uint64_t *)(void *)area = 3;
+	first->word = buffer_word(BUFFER_FULL, 2);
+	second->word = buffer_word(BUFFER_WRITING, 2);
+	assert_int_equal(1, region_drain_buffers(&region, &drain));
+	assert_int_equal(2, *(uint64_t *)(void *)area);
+	region_release_place(&region, 2);
+	assert_int_equal(0, *(uint64_t *)(void *)area);
+	region_close(&region);
+}
+
 static void every_bit_set(void **unused)
 {
 	struct region region;
@@ -171,7 +212,7 @@ static void every_bit_set(void **unused)
 		for (uint32_t i = 0; i < buffer_class[c].count; i++, all++)
 			fixture_buffer(&region, c, i)->word = BUFFER_FULL;
 	assert_true(
-	    (unsigned char *)fixture_buffer(&region, BUFFER_CLASSES, 0) <= region.base + region.bytes);
+	    (unsigned char *)fixture_buffer(&region, BUFFER_CLASSES, 0) <= region.base + region.offsets.end);
 	assert_int_equal(all, region_drain_buffers(&region, &drain));
 	assert_int_equal(all, seen.count);
 	region_close(&region);
@@ -212,7 +253,8 @@ static void *scribble(void *argument)
 		state ^= state >> 7;
 		state ^= state << 17;
 		/* Half of it where it matters most. */
-		size_t span = state & 1 ? region->bytes : region->buffers_offset + BUFFER_BITMAPS_BYTES;
+		size_t span =
+		    state & 1 ? region->offsets.end : region->offsets.buffers + BUFFER_BITMAPS_BYTES;
 		memcpy(region->base + (state >> 8) % (span - 8), &state, 8);
 	}
 	return NULL;
@@ -268,6 +310,8 @@ int main(void)
 	    cmocka_unit_test(sizes_are_bounded),
 	    cmocka_unit_test(abandoned_when_nobody_maps_it),
 	    cmocka_unit_test(slots_are_read_when_whole),
+	    cmocka_unit_test(the_free_of_a_live_slot_is_not_read),
+	    cmocka_unit_test(both_areas_are_drained),
 	    cmocka_unit_test(owners_are_checked),
 	    cmocka_unit_test(buffers_are_drained_once),
 	    cmocka_unit_test(every_bit_set),

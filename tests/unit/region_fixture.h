@@ -24,7 +24,7 @@ static inline void fixture_open(struct region *region, uint64_t live_max)
 
 static inline void fixture_set_owner(const struct region *region, uint32_t segment, uint16_t word)
 {
-	((_Atomic uint16_t *)(void *)(region->base + region->owners_offset))[segment] = word;
+	((_Atomic uint16_t *)(void *)(region->base + region->offsets.owners))[segment] = word;
 }
 
 static inline void fixture_own(const struct region *region, uint32_t segment, uint32_t place)
@@ -34,12 +34,12 @@ static inline void fixture_own(const struct region *region, uint32_t segment, ui
 
 static inline struct region_slot *fixture_slot(const struct region *region, uint32_t number)
 {
-	return (struct region_slot *)(void *)(region->base + region->slots_offset) + number;
+	return (struct region_slot *)(void *)(region->base + region->offsets.slots) + number;
 }
 
 static inline struct region_slot *fixture_kept(const struct region *region, uint32_t number)
 {
-	return (struct region_slot *)(void *)(region->base + region->kept_offset) + number;
+	return (struct region_slot *)(void *)(region->base + region->offsets.kept) + number;
 }
 
 struct fixture_block {
@@ -54,10 +54,10 @@ static inline void fixture_live(
 {
 	struct region_slot *slot = fixture_slot(region, number);
 	atomic_store(&slot->word, block->seq << 8 | SLOT_WRITING);
-	slot->size_bytes = block->size_bytes;
-	slot->period_bytes = 1;
-	slot->time_ns = block->time_ns;
-	slot->tid = block->tid;
+	slot->sample.size_bytes = block->size_bytes;
+	slot->sample.period_bytes = 1;
+	slot->sample.time_ns = block->time_ns;
+	slot->sample.tid = block->tid;
 	slot->flags = block->flags;
 	atomic_store(&slot->word, block->seq << 8 | SLOT_LIVE);
 }
@@ -67,7 +67,7 @@ static inline void fixture_freed(const struct region *region, uint32_t number, u
 {
 	struct region_slot *slot = fixture_slot(region, number);
 	slot->freed_order = order;
-	atomic_store(&slot->word, (atomic_load(&slot->word) & ~(uint64_t)0xff) | SLOT_FREED);
+	atomic_store(&slot->word, (atomic_load(&slot->word) & ~SLOT_STATE_MASK) | SLOT_FREED);
 }
 
 /* What the hook does before it uses a slot again whose block was part of the peak. */
@@ -101,14 +101,14 @@ static inline void fixture_free(const struct region *region, uint64_t number, ui
     uint64_t lived_ns, uint32_t freed_tid)
 {
 	struct region_free *entry =
-	    (struct region_free *)(void *)(region->base + region->frees_offset) + number % REGION_FREES;
-	entry->seq = seq;
-	entry->slot = slot;
-	entry->size_bytes = 64;
-	entry->period_bytes = 1;
-	entry->time_ns = 1000;
+	    (struct region_free *)(void *)(region->base + region->offsets.frees) + number % REGION_FREES;
+	entry->sample.seq = seq;
+	entry->sample.slot = slot;
+	entry->sample.size_bytes = 64;
+	entry->sample.period_bytes = 1;
+	entry->sample.time_ns = 1000;
 	entry->freed_ns = 1000 + lived_ns;
-	entry->tid = 7;
+	entry->sample.tid = 7;
 	entry->freed_tid = freed_tid;
 	entry->place = 0;
 	atomic_store(&entry->word, number + 1);
@@ -120,7 +120,7 @@ static inline void fixture_free(const struct region *region, uint64_t number, ui
 static inline struct region_buffer *fixture_buffer(
     const struct region *region, uint32_t class, uint32_t number)
 {
-	unsigned char *at = region->base + region->buffers_offset + BUFFER_BITMAPS_BYTES;
+	unsigned char *at = region->base + region->offsets.buffers + BUFFER_BITMAPS_BYTES;
 	for (uint32_t c = 0; c < class; c++)
 		at += (size_t)buffer_class[c].count * buffer_class[c].bytes;
 	return (struct region_buffer *)(void *)(at + (size_t)number * buffer_class[class].bytes);
@@ -129,7 +129,7 @@ static inline struct region_buffer *fixture_buffer(
 /* Its bit in the bitmap, as the hook takes it. */
 static inline void fixture_take_buffer(const struct region *region, uint32_t class, uint32_t number)
 {
-	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)(region->base + region->buffers_offset);
+	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)(region->base + region->offsets.buffers);
 	for (uint32_t c = 0; c < class; c++)
 		number += buffer_class[c].count;
 	atomic_fetch_or(&bitmap[number / 64], UINT64_C(1) << number % 64);

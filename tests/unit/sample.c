@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hook's decision, compiled into the test: how often is a block of a size chosen, and by whom. */
-#include "preload/live.c"
-#include "preload/lookup.c"
-#include "preload/mapping.c"
-#include "preload/request.c"
-#include "preload/sample.c"
-#include "preload/thread.c"
-/* last, for its own names shadow the others' */
-#include "preload/place.c"
-#include "sampler/region/region.h"
+/* The hook's decision: how often is a block of a size chosen, and by whom. */
+#include "preload/sample.h"
+#include "proto/weight.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -18,42 +11,19 @@
 
 #include <cmocka.h>
 
-struct real real;
-static struct region region;
+static uint64_t period_bytes;
+static bool off;
 
-bool signal_handled(void)
+static int seed(void **unused)
 {
-	return false;
-}
-
-static int open_region(void **unused)
-{
-	const struct region_options options = {
-	    .period_bytes = 4096, .clock_id = CLOCK_MONOTONIC, .live_max = 1024, .mode = REGION_MODE_COPY};
-	assert_int_equal(0, region_open(&region, 7, 0xabcd0000, &options));
-	thread_open((uint32_t)getpid());
-	const struct place_setup with = {
-	    .base = region.base,
-	    .places_offset = region.places_offset,
-	    .owners_offset = region.owners_offset,
-	    .buffers_offset = region.buffers_offset,
-	    .frees_offset = region.frees_offset,
-	    .slots_offset = region.slots_offset,
-	    .kept_offset = region.kept_offset,
-	    .segments = region.segments,
-	    .key = region.key,
-	    .clock_id = CLOCK_MONOTONIC,
-	    .pid = (uint32_t)getpid(),
-	};
-	place_open(&with);
 	const unsigned char random[16] = "a fixed seed 123";
 	sample_seed(random);
 	return 0;
 }
 
-static void set_period(uint64_t period_bytes)
+static void set_period(uint64_t bytes)
 {
-	region_header(&region)->period_bytes = period_bytes;
+	period_bytes = bytes;
 	sample_thread.period_bytes = 0;
 	sample_thread.left_bytes = 0;
 }
@@ -61,7 +31,7 @@ static void set_period(uint64_t period_bytes)
 /* What malloc does. */
 static bool sampled(size_t size)
 {
-	return sample_count(size) && sample_decide(size);
+	return sample_count(size) && sample_decide(size, period_bytes, off);
 }
 
 static void near(double wanted, double deviation, double got)
@@ -101,7 +71,7 @@ static void first_allocation_of_a_thread_is_like_any(void **unused)
 	double n = 400000, count = 0, p = -expm1(-500.0 / 4096);
 	for (double i = 0; i < n; i++) {
 		sample_thread = (struct sample_thread){0}; /* a thread is born */
-		region_header(&region)->period_bytes = 4096;
+		period_bytes = 4096;
 		count += sampled(500);
 	}
 	near(n * p, sqrt(n * p * (1 - p)), count);
@@ -121,14 +91,14 @@ static void period_changes_between_intervals(void **unused)
 	set_period(1000);
 	while (!sample_count(100))
 		;
-	region_header(&region)->period_bytes = 1 << 20;
-	sample_decide(100);
+	period_bytes = 1 << 20;
+	sample_decide(100, period_bytes, off);
 	while (!sample_count(100))
 		;
-	uint64_t first = sample_decide(100);
+	uint64_t first = sample_decide(100, period_bytes, off);
 	while (!sample_count(100))
 		;
-	uint64_t second = sample_decide(100);
+	uint64_t second = sample_decide(100, period_bytes, off);
 	assert_true(first == 1000 || first == 1 << 20);
 	assert_int_equal(1 << 20, second);
 }
@@ -140,7 +110,7 @@ static void any_period_is_survived(void **unused)
 		set_period(odd[i]);
 		for (int n = 0; n < 100; n++)
 			if (sample_count(1000))
-				sample_decide(1000);
+				sample_decide(1000, period_bytes, off);
 		assert_in_range(sample_thread.period_bytes, 1, WEIGHT_PERIOD_MAX);
 	}
 }
@@ -158,17 +128,13 @@ static void failed_allocation_counts_nothing(void **unused)
 	assert_false(sample_count(PTRDIFF_MAX));
 }
 
-static void off_and_paused_sample_nothing(void **unused)
+static void off_samples_nothing(void **unused)
 {
 	set_period(1);
-	region_header(&region)->mode = REGION_MODE_OFF;
+	off = true;
 	for (int i = 0; i < 100; i++)
 		assert_false(sampled(100));
-	region_header(&region)->mode = REGION_MODE_COPY;
-	request_pause(true);
-	for (int i = 0; i < 100; i++)
-		assert_false(sampled(100));
-	request_pause(false);
+	off = false;
 	assert_true(sampled(100));
 }
 
@@ -183,8 +149,7 @@ static void forked_children_draw_anew(void **unused)
 		assert_int_equal(0, pipe(ends));
 		pid_t pid = fork();
 		if (pid == 0) {
-			place_forking();
-			place_forked();
+			sample_forked((uint32_t)getpid(), (uint64_t)i);
 			_exit(write(ends[1], &sample_thread.left_bytes, 8) == 8 ? 0 : 1);
 		}
 		assert_int_equal(8, read(ends[0], &left[i], 8));
@@ -210,8 +175,8 @@ int main(void)
 	    cmocka_unit_test(period_changes_between_intervals),
 	    cmocka_unit_test(any_period_is_survived),
 	    cmocka_unit_test(failed_allocation_counts_nothing),
-	    cmocka_unit_test(off_and_paused_sample_nothing),
+	    cmocka_unit_test(off_samples_nothing),
 	    cmocka_unit_test(forked_children_draw_anew),
 	};
-	return cmocka_run_group_tests(tests, open_region, NULL);
+	return cmocka_run_group_tests(tests, seed, NULL);
 }

@@ -1,11 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "preload/operators.h"
+/*
+ * C++'s replaceable operators new and delete, in all their forms.
+ *
+ * libstdc++'s and libc++'s call malloc, where they are seen. tcmalloc, jemalloc and mimalloc have operators
+ * of their own that do not, so there, and only there, the operators are entry points too. Every form is
+ * exported and jumps through a pointer:
+ *
+ *   the next definition is in the object that has the next malloc   -> counted here, then called
+ *   it is anywhere else (libstdc++)                                 -> jumped to: one instruction, no frame
+ *                                                                   of ours
+ *   there is none (a C program)                                     -> see below
+ *
+ * A form that is not counted is also taken out of this library's symbol table once the program has been
+ * loaded (lookup_hide). So what is bound later, lazily or by dlopen, is bound as if this library had no
+ * operators: a C program that loads C++ plug-ins, each with a runtime of its own and out of sight of the
+ * others, and unloads them, must find theirs, and no pointer to them may be kept here.
+ *
+ * Some forms of an allocator's call others, or its malloc, through the program's symbols, and so come here
+ * again: what has been counted meanwhile is not counted a second time. Nothing here stands in the way of
+ * std::bad_alloc: until the next definition has returned, nothing has been changed that would have to be put
+ * right.
+ */
+#include "preload/next_symbol.h"
 
-#include "preload/hooks.h"
 #include "preload/live.h"
 #include "preload/lookup.h"
-#include "preload/next_symbol.h"
 #include "preload/sample.h"
+#include "preload/sampled.h"
 
 #define EXPORT      __attribute__((visibility("default")))
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -37,14 +58,14 @@ static inline void *count_new(enum operator form, uintptr_t size, uintptr_t seco
 	void *pointer = real.operator_next[form](size, second, third);
 	if (pointer && sample_thread.left_bytes == left_bytes && sample_thread.random == random &&
 	    UNLIKELY(sample_count(size)))
-		hooks_due(pointer, size);
+		sampled_alloc(pointer, size);
 	return pointer;
 }
 
 static inline void *count_delete(enum operator form, uintptr_t pointer, uintptr_t second, uintptr_t third)
 {
 	if (UNLIKELY(live_maybe((void *)pointer)))
-		hooks_report_free((void *)pointer);
+		sampled_free((void *)pointer);
 	return real.operator_next[form](pointer, second, third);
 }
 
@@ -74,7 +95,7 @@ OPERATORS_DELETE(OPERATOR_DEFINE_DELETE)
 static operator_function *const counted[OPERATORS] = {
     OPERATORS_NEW(OPERATOR_COUNTED) OPERATORS_DELETE(OPERATOR_COUNTED)};
 
-void operators_resolve(void)
+void next_symbol_resolve_operators(void)
 {
 	struct lookup wishes[OPERATORS] = {{.name = names[OPERATOR_Znwm]}};
 	uintptr_t start, end;
@@ -94,7 +115,7 @@ void operators_resolve(void)
 	}
 }
 
-void operators_settle(void)
+void next_symbol_hide_operators(void)
 {
 	const char *hidden[OPERATORS];
 	size_t count = 0;

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Attaches this process to its session, if it has one: gets a region, tells the sampler what it must know
+ * of this image, and opens its place. It leaves no descriptor, no thread and no handler behind but that of
+ * the snapshot signal. Every failure means: stay quiet, forward calls. Nothing waits for the sampler: until
+ * it has opened its perf events, samples go by the copy backend.
+ *
+ * It is done in the first hook that is reached, since libraries allocate in constructors that run before
+ * ours; at the latest in ours. By the time that any constructor runs, the loader has relocated every
+ * object, set up thread-local storage, and can be asked for them; the libc may not have set `environ` yet
+ * (session.c).
+ */
+#ifndef PRELOAD_ATTACH_H
+#define PRELOAD_ATTACH_H
+
+#include <stdbool.h>
+
+/* Once per process; later calls do nothing. On the main thread. */
+void attach(void);
+
+/* The same from a hook. False: the caller is not the main thread on its own stack; the constructor will do
+ * it. */
+bool attach_early(void);
+
+#endif

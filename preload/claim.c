@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/claim.h"
+
+#include "preload/block.h"
+#include "preload/clock.h"
+#include "preload/mapping.h"
+#include "preload/request.h"
+#include "preload/sample.h"
+#include "preload/slot.h"
+#include "preload/thread.h"
+
+#include <errno.h>
+
+static _Atomic uint32_t unwiped = CLAIM_EARLY;
+_Atomic uint32_t *_Atomic claim_word = &unwiped;
+
+/* A child inherits its parent's breakpoint. One that was forked before it was set never gets it, so it must
+ * copy its stacks itself. */
+static bool tapped_at_fork; /* the parent's note before each fork */
+static bool tapped_by_fork; /* in the child; false if the libc did not tell us (a raw clone) */
+
+bool claim_begin(void)
+{
+	uint32_t early = CLAIM_EARLY;
+	return atomic_compare_exchange_strong(&unwiped, &early, CLAIM_ATTACHING);
+}
+
+static void begin_place(uint32_t pid)
+{
+	struct region_place *place = place_self();
+	place->pid = pid;
+	place->start_ns = clock_read_ns();
+	request_begin(place);
+	slot_grow();
+}
+
+void claim_open(const struct claim_setup *setup)
+{
+	place_open(&setup->place);
+	request_open(place_header()->start_paused == 1);
+	begin_place(setup->pid);
+	atomic_store(&place_self()->state, PLACE_READY);
+	if (setup->wiped) {
+		atomic_store(setup->wiped, CLAIM_OPEN);
+		claim_word = setup->wiped;
+	}
+	atomic_store(&unwiped, CLAIM_OPEN);
+}
+
+/* Not in the wiped page: a child that is forked later is to stay closed. */
+void claim_close(void)
+{
+	atomic_store(&unwiped, CLAIM_CLOSED);
+	claim_word = &unwiped;
+}
+
+static bool inherit(const void *pointer, struct live_entry *entry)
+{
+	return block_inherit(entry);
+}
+
+/* At the first sampled event of a forked child. Its other threads (rare: pthread_create comes here first) see
+ * CLAIM_CLAIMING and do without. */
+static void claim(void)
+{
+	uint32_t parent = place_index();
+	slot_reset();
+	if (!place_take()) {
+		claim_close();
+		return;
+	}
+	place_view.tapped = tapped_by_fork;
+	tapped_by_fork = false;
+	place_self()->parent = parent + 1;
+	begin_place(thread_tid());
+	sample_reseed(thread_tid(), clock_read_ns());
+	live_visit(inherit);
+	mapping_inherit();
+	atomic_store(&place_self()->state, PLACE_READY);
+	atomic_fetch_add(&place_header()->places_claimed, 1);
+	atomic_store(atomic_load(&claim_word), CLAIM_OPEN);
+}
+
+bool claim_place(void)
+{
+	uint32_t forked = CLAIM_FORKED;
+	if (!atomic_compare_exchange_strong(atomic_load(&claim_word), &forked, CLAIM_CLAIMING))
+		return false;
+	claim();
+	return claim_state() == CLAIM_OPEN;
+}
+
+/* The image's own process keeps what it had: there is nothing of anybody else's in it. (Of children, only
+ * what they have done since the fork.) mmap is what the loader has used under whatever filter is in force
+ * since the start. */
+void claim_user_changed(void)
+{
+	enum claim_state now = claim_state();
+	int saved = errno;
+	if (now == CLAIM_FORKED ||
+	    (now != CLAIM_EARLY && now != CLAIM_ATTACHING && place_view.header && place_index() != 0))
+		place_drop_buffers();
+	errno = saved;
+}
+
+void claim_forking(void)
+{
+	if (claim_state() == CLAIM_OPEN)
+		tapped_at_fork = place_tapped();
+}
+
+/* Most children execute something else and need no place: it is claimed later. */
+void claim_forked(void)
+{
+	if (atomic_load(&unwiped) != CLAIM_OPEN)
+		return;
+	tapped_by_fork = tapped_at_fork;
+	sample_forked(thread_tid(), clock_read_ns());
+	if (claim_word == &unwiped)
+		atomic_store(&unwiped, CLAIM_FORKED);
+}

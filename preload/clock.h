@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The time of samples: the kernel's monotonic clock, read from the memory that it shares with every process,
+ * never by a system call.
+ *
+ * The precise clock reads the processor's time stamp counter, which a program may forbid itself
+ * (prctl(PR_SET_TSC), seccomp's strict mode); reading it then ends the program with SIGSEGV. From then on the
+ * coarse clock is read: the same time as of the kernel's last tick.
+ */
+#ifndef PRELOAD_CLOCK_H
+#define PRELOAD_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* clock_id: CLOCK_MONOTONIC or CLOCK_MONOTONIC_COARSE, as the sampler found it to need no system call.
+ * libc_allowed: no filter is in force, so the libc's function will do where the kernel shares none (valgrind
+ * hides it). */
+void clock_open(int clock_id, bool libc_allowed);
+
+/* The time stamp counter is about to be forbidden: the coarse clock from now on, in children too. */
+void clock_avoid_counter(void);
+
+/* 0: unknown. */
+uint64_t clock_read_ns(void);
+
+#endif

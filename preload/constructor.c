@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The library's constructor: what is to be done once, before the program's main, whether it is profiled or
+ * not. */
+#include "preload/attach.h"
+#include "preload/next_symbol.h"
+#include "preload/signal.h"
+
+#include <errno.h>
+#include <sys/auxv.h>
+
+__attribute__((constructor(101))) static void construct(void)
+{
+	int saved = errno;
+	next_symbol_resolve();
+	signal_prepare();
+	attach();
+	next_symbol_hide_operators();
+	next_symbol_protect(getauxval(AT_PAGESZ));
+	errno = saved;
+}

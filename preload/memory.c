@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/memory.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+void *memory_map(size_t bytes, int flags, int fd)
+{
+	void *start = (void *)syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, (off_t)0);
+	return start == MAP_FAILED ? NULL : start;
+}
+
+void memory_cover(void *start, size_t bytes)
+{
+	const int flags = MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	syscall(SYS_mmap, start, bytes, PROT_READ | PROT_WRITE, flags, -1, (off_t)0);
+}
+
+void memory_unmap(void *start, size_t bytes)
+{
+	syscall(SYS_munmap, start, bytes);
+}

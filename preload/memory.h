@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernel's mmap and munmap, for our own mappings: the functions of that name are hooks of ours. */
+#ifndef PRELOAD_MEMORY_H
+#define PRELOAD_MEMORY_H
+
+#include <stddef.h>
+
+/* Readable and writable; flags as of mmap; fd -1 for none. NULL: refused. */
+void *memory_map(size_t bytes, int flags, int fd);
+/* Zeroes of this process' own in place of what is mapped there. */
+void memory_cover(void *start, size_t bytes);
+
+void memory_unmap(void *start, size_t bytes);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/sampled.h"
+
+#include "preload/attach.h"
+#include "preload/block.h"
+#include "preload/capture.h"
+#include "preload/claim.h"
+#include "preload/clock.h"
+#include "preload/request.h"
+#include "preload/thread.h"
+
+#define COLD __attribute__((noinline, cold))
+
+COLD static bool attach_first(void)
+{
+	return claim_state() == CLAIM_EARLY && attach_early() && claim_ready();
+}
+
+bool sampled_ready(void)
+{
+	return claim_ready() || attach_first();
+}
+
+bool sampled_decide(size_t size, struct region_sample *sample)
+{
+	if (!sampled_ready()) {
+		/* As long as there may be a session, keep asking; when there is none, never again. */
+		sample_thread.left_bytes = claim_state() == CLAIM_CLOSED ? SAMPLE_NEVER : 0;
+		return false;
+	}
+	struct region_header *header = place_header();
+	if (!sample_thread.period_bytes)
+		thread_first_event();
+	bool off =
+	    atomic_load_explicit(&header->mode, memory_order_relaxed) == REGION_MODE_OFF || request_paused();
+	uint64_t period_bytes =
+	    sample_decide(size, atomic_load_explicit(&header->period_bytes, memory_order_relaxed), off);
+	if (!period_bytes)
+		return false;
+	sample->size_bytes = (uint64_t)size + (size == 0);
+	sample->period_bytes = period_bytes;
+	sample->time_ns = clock_read_ns();
+	sample->tid = sample_thread.tid;
+	return true;
+}
+
+void sampled_alloc(const void *pointer, size_t size)
+{
+	struct live_entry entry = {.flags = 0};
+	if (!pointer) {
+		sample_uncount(size);
+		return;
+	}
+	if (!sampled_decide(size, &entry.sample))
+		return;
+	block_insert(pointer, &entry);
+	capture_sample(&entry);
+}
+
+bool sampled_take(const void *pointer, struct live_entry *entry)
+{
+	sampled_ready(); /* first: in a forked child this gives entries their new slots */
+	return live_take(pointer, entry);
+}
+
+void sampled_free(const void *pointer)
+{
+	struct live_entry entry;
+	if (live_maybe_here(pointer) && sampled_take(pointer, &entry))
+		block_remove(&entry);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The slow path of every hook: what happens when an interval has ended, and when a block that may be a sample
+ * is freed. The first event of a process comes here too, and attaches it to its session.
+ */
+#ifndef PRELOAD_SAMPLED_H
+#define PRELOAD_SAMPLED_H
+
+#include "preload/live.h"
+#include "preload/sample.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* True when samples can be taken. Attaches a process that has just started; claims a forked child's place. */
+bool sampled_ready(void);
+
+/* After sample_count said true: is it really a sample? Then its size, period, time and thread are in
+ * *sample. */
+bool sampled_decide(size_t size, struct region_sample *sample);
+
+/* After an allocation for which sample_count said true; NULL: it failed, and the count is put right. */
+void sampled_alloc(const void *pointer, size_t size);
+
+/* Takes a block out of the index, if it is there, before it is freed; block_remove or block_restore follow.
+ */
+bool sampled_take(const void *pointer, struct live_entry *entry);
+
+/* Before a block is freed for which live_maybe said true: takes it out of the books if it is in them. */
+void sampled_free(const void *pointer);
+
+#endif

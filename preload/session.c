@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/session.h"
+
+#include "preload/memory.h"
+#include "preload/region_socket.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* Set by the loader to where the kernel put argc; argv, environment and auxiliary vector follow. */
+extern void *__libc_stack_end __attribute__((weak));
+
+/* Before the libc's own constructor (a library linked with -z initfirst) `environ` is not set yet. */
+static char **environment(void)
+{
+	if (environ || !&__libc_stack_end || !__libc_stack_end)
+		return environ;
+	long *arguments = __libc_stack_end;
+	char **after = (char **)(arguments + 1) + arguments[0];
+	return arguments[0] >= 0 && arguments[0] < INT_MAX && !*after ? after + 1 : NULL;
+}
+
+/* Not getenv: programs define their own (bash does). */
+static const char *find_env(const char *name)
+{
+	size_t length = strlen(name);
+	for (char **entry = environment(); entry && *entry; entry++)
+		if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=')
+			return *entry + length + 1;
+	return NULL;
+}
+
+static int hex_digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* "<path>:<16 hex digits>" */
+static bool parse_env(const char *value, char *path, size_t path_bytes, uint64_t *cookie)
+{
+	const char *colon = strrchr(value, ':');
+	if (!colon || (size_t)(colon - value) >= path_bytes || strlen(colon + 1) != 16)
+		return false;
+	memcpy(path, value, (size_t)(colon - value));
+	path[colon - value] = '\0';
+	*cookie = 0;
+	for (const char *c = colon + 1; *c; c++) {
+		if (hex_digit(*c) < 0)
+			return false;
+		*cookie = *cookie << 4 | (uint64_t)hex_digit(*c);
+	}
+	return true;
+}
+
+/* Opens a file of the session and reads its first bytes. In another pid namespace the path may name somebody
+ * else's file: pread takes nothing out of a pipe or socket, and what it gets must be what the caller expects
+ * before anything is mapped. No fstat: its symbol version is newer than the oldest glibc we load under. */
+static int open_checked(const char *path, int flags, void *head, size_t bytes)
+{
+	int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return -1;
+	if (pread(fd, head, bytes, 0) == (ssize_t)bytes)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static bool read_pool_page(const char *path, uint64_t cookie, struct region_pool_page *pool)
+{
+	int fd = open_checked(path, O_RDONLY, pool, sizeof(*pool));
+	if (fd < 0)
+		return false;
+	close(fd);
+	return pool->magic == REGION_POOL_MAGIC && pool->abi == REGION_ABI && pool->cookie == cookie &&
+	    memchr(pool->tickets_path, '\0', sizeof(pool->tickets_path)) &&
+	    memchr(pool->ledger_path, '\0', sizeof(pool->ledger_path));
+}
+
+static bool read_ticket(const char *path, uint64_t cookie, struct ticket *ticket)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return false;
+	ssize_t got = read(fd, ticket, sizeof(*ticket));
+	close(fd);
+	return got == (ssize_t)sizeof(*ticket) && ticket->cookie == cookie &&
+	    memchr(ticket->region_path, '\0', sizeof(ticket->region_path));
+}
+
+/* A burst of programs has emptied the stock, or the sampler stands still. Waiting is out of the question:
+ * this image stays unprofiled, but not unmentioned. */
+static void count_unserved(const struct region_pool_page *pool)
+{
+	struct ledger head;
+	int fd = open_checked(pool->ledger_path, O_RDWR, &head, sizeof(head));
+	if (fd < 0)
+		return;
+	struct ledger *ledger = NULL;
+	if (head.magic == LEDGER_MAGIC && head.abi == REGION_ABI && head.cookie == pool->cookie)
+		ledger = memory_map(REGION_PAGE_BYTES, MAP_SHARED, fd);
+	close(fd);
+	if (!ledger)
+		return;
+	atomic_fetch_add(&ledger->unserved, 1);
+	memory_unmap(ledger, REGION_PAGE_BYTES);
+}
+
+void session_decline(struct region_header *header, enum region_declined reason)
+{
+	header->declined = reason;
+	atomic_store_explicit(&header->state, REGION_DECLINED, memory_order_release);
+}
+
+static bool header_good(const struct region_header *header)
+{
+	const struct region_offsets *offsets = &header->offsets;
+	uint64_t slots_bytes = (uint64_t)header->segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot);
+	return header->magic == REGION_MAGIC && header->abi == REGION_ABI &&
+	    offsets->end > REGION_PAGE_BYTES && offsets->places >= REGION_PAGE_BYTES &&
+	    header->segments <= REGION_SEGMENTS && offsets->slots + slots_bytes <= offsets->kept &&
+	    offsets->kept + slots_bytes <= offsets->end;
+}
+
+/* The loader's start-up has just used the same system call. */
+bool session_affordable(int resource, uint64_t bytes)
+{
+	struct rlimit limit;
+	return getrlimit(resource, &limit) == 0 &&
+	    (limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur / 4);
+}
+
+/* Tells the sampler why the region is not made use of: in its first page, for there is no room for more. */
+static void decline(int fd, enum region_declined reason)
+{
+	struct region_header *header = memory_map(REGION_PAGE_BYTES, MAP_SHARED, fd);
+	if (!header)
+		return;
+	session_decline(header, reason);
+	memory_unmap(header, REGION_PAGE_BYTES);
+}
+
+/* Maps a region whose header has been read; closes the descriptor. */
+static struct region_header *map_region(int fd, const struct region_header *head)
+{
+	struct region_header *header = NULL;
+	uint64_t bytes = head->offsets.end;
+	char last;
+	if (header_good(head) && pread(fd, &last, 1, (off_t)bytes - 1) == 1) {
+		if (session_affordable(RLIMIT_AS, bytes))
+			header = memory_map(bytes, MAP_SHARED, fd);
+		if (!header)
+			decline(fd, REGION_DECLINED_NO_MEMORY);
+	}
+	close(fd);
+	return header;
+}
+
+/* A ticket that is read and not made use of is the sampler's to count: it sees no image become ready. */
+static struct region_header *region_by_ticket(const struct region_pool_page *pool)
+{
+	struct ticket ticket;
+	struct region_header head;
+	if (!read_ticket(pool->tickets_path, pool->cookie, &ticket)) {
+		count_unserved(pool);
+		return NULL;
+	}
+	int fd = open_checked(ticket.region_path, O_RDWR, &head, sizeof(head));
+	return fd < 0 ? NULL : map_region(fd, &head);
+}
+
+/* The sampler is another user's. Its file must not be able to shrink under us. */
+static struct region_header *region_from_socket(const char *pool_path, uint64_t cookie)
+{
+	struct region_header head;
+	int fd = region_socket_ask(pool_path, cookie);
+	if (fd < 0)
+		return NULL;
+	if (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK &&
+	    pread(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head))
+		return map_region(fd, &head);
+	close(fd);
+	return NULL;
+}
+
+struct region_header *session_region(bool filtered)
+{
+	char path[64];
+	uint64_t cookie;
+	struct region_pool_page pool;
+	const char *value = getauxval(AT_SECURE) ? NULL : find_env(REGION_ENV);
+	if (!value || !parse_env(value, path, sizeof(path), &cookie))
+		return NULL;
+	if (read_pool_page(path, cookie, &pool))
+		return region_by_ticket(&pool);
+	return filtered ? NULL : region_from_socket(path, cookie);
+}

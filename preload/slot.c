@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/slot.h"
+
+#include <stdatomic.h>
+
+enum {
+	WORD_SLOTS = 64,
+	SEGMENT_WORDS = REGION_SEGMENT_SLOTS / WORD_SLOTS,
+	SEARCH_WORDS = 64, /* bound of the search for a free slot */
+};
+
+/* Segments that this process owns, and which of their slots are taken. */
+static uint16_t segments[REGION_SEGMENTS];
+static uint16_t segment_index[REGION_SEGMENTS]; /* the reverse: index into segments[] of a region's segment */
+static _Atomic uint32_t segments_owned, segments_growing;
+static _Atomic uint64_t taken[REGION_SEGMENTS][SEGMENT_WORDS]; /* by index into segments[] */
+static _Atomic uint32_t taken_count, cursor;
+
+void slot_reset(void)
+{
+	atomic_store(&segments_owned, 0);
+	atomic_store(&segments_growing, 0);
+	atomic_store(&taken_count, 0);
+	atomic_store(&cursor, 0);
+}
+
+/* One thread at a time; the others go on with what there is. */
+void slot_grow(void)
+{
+	if (atomic_exchange(&segments_growing, 1))
+		return;
+	uint32_t owned = atomic_load(&segments_owned);
+	_Atomic uint16_t *owners = place_part(place_view.region.offsets.owners);
+	for (uint32_t i = 0; i < place_view.region.segments; i++) {
+		uint16_t nobody = 0;
+		if (atomic_load_explicit(&owners[i], memory_order_relaxed) != 0 ||
+		    !atomic_compare_exchange_strong(&owners[i], &nobody, (uint16_t)(place_index() + 1)))
+			continue;
+		for (uint32_t w = 0; w < SEGMENT_WORDS; w++)
+			atomic_store(&taken[owned][w], 0);
+		segments[owned] = (uint16_t)i;
+		segment_index[i] = (uint16_t)owned;
+		atomic_store(&segments_owned, owned + 1);
+		break;
+	}
+	atomic_store(&segments_growing, 0);
+}
+
+/* The cursor goes round, so that a slot rests as long as possible before it is used again: a stack that
+ * arrives late still finds its slot's last owner in the sampler's memory. */
+uint32_t slot_take(void)
+{
+	uint32_t owned = atomic_load(&segments_owned);
+	if (atomic_load_explicit(&taken_count, memory_order_relaxed) * 2 >= owned * REGION_SEGMENT_SLOTS) {
+		slot_grow();
+		owned = atomic_load(&segments_owned);
+	}
+	uint32_t words = owned * SEGMENT_WORDS;
+	if (!words)
+		return REGION_NO_SLOT;
+	uint32_t at = atomic_load_explicit(&cursor, memory_order_relaxed);
+	for (uint32_t n = 0; n < SEARCH_WORDS && n < words; n++, at++) {
+		uint32_t word = at % words;
+		_Atomic uint64_t *bits = &taken[word / SEGMENT_WORDS][word % SEGMENT_WORDS];
+		uint64_t old = atomic_load_explicit(bits, memory_order_relaxed);
+		while (~old) {
+			uint32_t bit = (uint32_t)__builtin_ctzll(~old);
+			if (!atomic_compare_exchange_weak(bits, &old, old | 1ull << bit))
+				continue;
+			atomic_fetch_add_explicit(&taken_count, 1, memory_order_relaxed);
+			atomic_store_explicit(
+			    &cursor, bit == WORD_SLOTS - 1 ? at + 1 : at, memory_order_relaxed);
+			return segments[word / SEGMENT_WORDS] * (uint32_t)REGION_SEGMENT_SLOTS +
+			    (word % SEGMENT_WORDS) * WORD_SLOTS + bit;
+		}
+	}
+	return REGION_NO_SLOT;
+}
+
+void slot_give_back(uint32_t number)
+{
+	uint32_t in_segment = number % REGION_SEGMENT_SLOTS;
+	uint32_t at = segment_index[number / REGION_SEGMENT_SLOTS];
+	struct region_slot *slot = slot_at(number);
+	uint64_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
+	uint64_t order = atomic_fetch_add_explicit(&place_self()->next_seq, 1, memory_order_relaxed);
+	atomic_store_explicit(&slot->freed_order, order, memory_order_relaxed);
+	atomic_store_explicit(&slot->word, slot_word(slot_word_seq(word), SLOT_FREED), memory_order_release);
+	atomic_fetch_and(&taken[at][in_segment / WORD_SLOTS], ~(1ull << in_segment % WORD_SLOTS));
+	atomic_fetch_sub_explicit(&taken_count, 1, memory_order_relaxed);
+}
+
+/* Before a slot is used again: what was live at the peak stays known (proto/region.h). */
+static void keep_peak(uint32_t number)
+{
+	const struct region_slot *slot = slot_at(number);
+	struct region_slot *kept = slot_kept(number);
+	uint64_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
+	uint64_t peak = atomic_load_explicit(&place_self()->peak_order, memory_order_relaxed);
+	if (slot_word_state(word) != SLOT_FREED || slot_word_seq(word) >= peak || slot->freed_order < peak)
+		return;
+	if (kept->word == word && kept->freed_order >= peak)
+		return; /* a mapping, as it was at the peak (mapping.c) */
+	atomic_store_explicit(&kept->word, SLOT_WRITING, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	atomic_store_explicit(&kept->freed_order, slot->freed_order, memory_order_relaxed);
+	kept->sample = slot->sample;
+	kept->flags = slot->flags;
+	kept->unmapped_pages = slot->unmapped_pages;
+	atomic_store_explicit(&kept->word, word, memory_order_release);
+}
+
+void slot_write(
+    const struct live_entry *entry, const struct region_sample *sample, uint16_t flags, uint32_t origin_place)
+{
+	struct region_slot *slot = slot_at(entry->sample.slot);
+	keep_peak(entry->sample.slot);
+	atomic_store_explicit(&slot->word, slot_word(entry->sample.seq, SLOT_WRITING), memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	slot->sample = *sample;
+	slot->flags = entry->flags | flags;
+	slot->origin_place = (uint16_t)origin_place;
+	slot->unmapped_pages = entry->unmapped_pages;
+	atomic_store_explicit(&slot->word, slot_word(entry->sample.seq, SLOT_LIVE), memory_order_release);
+}

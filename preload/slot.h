@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Slots of the shared region (proto/region.h): one for each live sampled block of this process. They come in
+ * segments that a place takes as it needs them; who has which segment stands in the region, which slots of it
+ * are taken only here.
+ */
+#ifndef PRELOAD_SLOT_H
+#define PRELOAD_SLOT_H
+
+#include "preload/live.h"
+#include "preload/place.h"
+
+/* In a forked child: its parent's segments are not its own. */
+void slot_reset(void);
+
+/* Takes another segment. Called when a place is opened, and not only at its first sample: threads that take
+ * theirs at the same time would find it under way, and no slot. */
+void slot_grow(void);
+
+/* A free slot, now the caller's, or REGION_NO_SLOT. */
+uint32_t slot_take(void);
+
+/* The block was freed; its description stays until the slot is taken again. */
+void slot_give_back(uint32_t slot);
+
+/* Describes a block in its entry's slot and makes it live. `sample` and origin_place: as in struct
+ * region_slot; flags are added to the entry's. */
+void slot_write(const struct live_entry *entry, const struct region_sample *sample, uint16_t flags,
+    uint32_t origin_place);
+
+/* In a forked child that has not taken over this entry yet, the slot is the parent's. */
+static inline bool slot_is_mine(const struct live_entry *entry)
+{
+	return entry->sample.slot != REGION_NO_SLOT && entry->place == place_index();
+}
+
+static inline struct region_slot *slot_at(uint32_t slot)
+{
+	return (struct region_slot *)place_part(place_view.region.offsets.slots) + slot;
+}
+
+/* What the slot has kept of the peak. */
+static inline struct region_slot *slot_kept(uint32_t slot)
+{
+	return (struct region_slot *)place_part(place_view.region.offsets.kept) + slot;
+}
+
+#endif

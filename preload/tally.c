@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/tally.h"
+
+#include <stdatomic.h>
+
+static void add(struct region_tally *tally, struct weight weight)
+{
+	atomic_fetch_add_explicit(&tally->samples, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&tally->bytes_q8, weight.bytes_q8, memory_order_relaxed);
+	atomic_fetch_add_explicit(&tally->objects_q16, weight.objects_q16, memory_order_relaxed);
+}
+
+static void subtract(struct region_tally *tally, struct weight weight)
+{
+	atomic_fetch_sub_explicit(&tally->samples, 1, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&tally->bytes_q8, weight.bytes_q8, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&tally->objects_q16, weight.objects_q16, memory_order_relaxed);
+}
+
+void tally_allocated(struct weight weight)
+{
+	add(&place_self()->allocated, weight);
+}
+
+void tally_lost(enum region_loss cause, const struct region_sample *sample)
+{
+	add(&place_self()->lost[cause], weight_of(sample->size_bytes, sample->period_bytes));
+}
+
+static void raise_peak_order(struct region_place *place, uint64_t order)
+{
+	uint64_t old = atomic_load_explicit(&place->peak_order, memory_order_relaxed);
+	while (old < order && !atomic_compare_exchange_weak(&place->peak_order, &old, order))
+		;
+}
+
+void tally_live_add(struct weight weight, uint64_t now_ns, uint64_t seq)
+{
+	struct region_place *place = place_self();
+	add(&place->live, weight);
+	uint64_t variance = weight_fixed(weight.bytes_variance, 0);
+	variance += atomic_fetch_add_explicit(&place->live_variance, variance, memory_order_relaxed);
+	uint64_t objects_variance = weight_fixed(weight.objects_variance, WEIGHT_OBJECTS_VARIANCE_SHIFT);
+	objects_variance +=
+	    atomic_fetch_add_explicit(&place->live_objects_variance, objects_variance, memory_order_relaxed);
+	if (place_view.region.no_peak)
+		return;
+	uint64_t bytes = atomic_load_explicit(&place->live.bytes_q8, memory_order_relaxed);
+	uint64_t peak = atomic_load_explicit(&place->peak_bytes_q8, memory_order_relaxed);
+	while (bytes > peak && (int64_t)bytes > 0) {
+		if (!atomic_compare_exchange_weak(&place->peak_bytes_q8, &peak, bytes))
+			continue;
+		raise_peak_order(place, seq + 1);
+		/* The rest of the peak's description may be another thread's by a sample or two. */
+		atomic_store_explicit(
+		    &place->peak_objects_q16, atomic_load(&place->live.objects_q16), memory_order_relaxed);
+		atomic_store_explicit(
+		    &place->peak_samples, atomic_load(&place->live.samples), memory_order_relaxed);
+		atomic_store_explicit(&place->peak_variance, variance, memory_order_relaxed);
+		atomic_store_explicit(&place->peak_objects_variance, objects_variance, memory_order_relaxed);
+		atomic_store_explicit(&place->peak_ns, now_ns, memory_order_relaxed);
+		break;
+	}
+}
+
+void tally_live_subtract(struct weight weight)
+{
+	struct region_place *place = place_self();
+	subtract(&place->live, weight);
+	atomic_fetch_sub_explicit(
+	    &place->live_variance, weight_fixed(weight.bytes_variance, 0), memory_order_relaxed);
+	atomic_fetch_sub_explicit(&place->live_objects_variance,
+	    weight_fixed(weight.objects_variance, WEIGHT_OBJECTS_VARIANCE_SHIFT), memory_order_relaxed);
+}
+
+void tally_live_shrink(struct weight before, struct weight after)
+{
+	struct region_place *place = place_self();
+	atomic_fetch_sub_explicit(
+	    &place->live.bytes_q8, before.bytes_q8 - after.bytes_q8, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&place->live_variance,
+	    weight_fixed(before.bytes_variance, 0) - weight_fixed(after.bytes_variance, 0),
+	    memory_order_relaxed);
+}

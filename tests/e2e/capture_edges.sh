@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+# What a hook may not rely on: clocks, stacks, constructors, notes, users, limits (capture_edges.c).
+
+edges=$targets/capture_edges
+
+backends() {
+  [ "$(id -u)" != 0 ] || echo uprobe
+  echo auto breakpoint copy
+}
+
+# unharmed MODE: it ends as it does alone, whatever the backend, and each of its allocations is in the profile
+unharmed() {
+  local status
+  status=$(status_of "$edges" "$1")
+  [ "$status" != 77 ] || skip "not possible here: $1"
+  equal 0 "$status" 'native'
+  for backend in $(backends); do
+    rm -rf out.d
+    equal 0 "$(status_of "$heaptap" record -q -b "$backend" -p 1 -o out.d/ "$edges" "$1")" "$1 by $backend"
+  done
+  profile=$(only out.d/*.exit.pb.gz)
+  profile_check "$profile"
+}
+
+test_time_stamp_counter_forbidden() {
+  unharmed no_tsc
+  equal 1000 "$("$readers/oracle" -reach '^allocate$' "$profile" |
+    awk -F '\t' '$1 == "reach" && $2 ~ /^alloc_objects/ { print $3 }')" 'blocks'
+}
+
+test_strict_seccomp() { unharmed strict; }
+
+test_coroutine_stack_below_the_main_one() { unharmed hole; }
+
+# ---- library constructors
+
+# build NAME LINKER-FLAG...: a program that does nothing, and a library whose constructor allocates 1,000,000 bytes
+build() {
+  local name=$1
+  shift
+  cat >"$name.lib.c" <<'C'
+#include <stdlib.h>
+static void *volatile keep[1000];
+__attribute__((noinline)) void library_starts(void)
+{
+	for (int i = 0; i < 1000; i++)
+		keep[i] = malloc(1000);
+}
+__attribute__((constructor)) static void construct(void) { library_starts(); }
+void library_use(void) {}
+C
+  echo 'void library_use(void); int main(void) { library_use(); }' >"$name.c"
+  gcc -g -O2 -shared -fPIC "$@" -o "lib$name.so" "$name.lib.c"
+  gcc -g -O2 -o "$name" "$name.c" -L. "-l$name" "-Wl,-rpath,$PWD"
+}
+
+test_constructors_of_libraries() {
+  build plain
+  build first -Wl,-z,initfirst
+  for program in plain first; do
+    for backend in $(backends); do
+      rm -rf out.d
+      record -q -b "$backend" -p 1 -o out.d/ "./$program"
+      equal 1000000 "$(total_of out.d/*.exit.pb.gz alloc_space)" "$program by $backend, bytes"
+    done
+    share=$(share_of "^library_starts$" out.d/*.exit.pb.gz)
+    [ "$share" = 100 ] || { "$heaptap" report --sort alloc out.d/*.exit.pb.gz; fail "$program: share of its constructor: $share"; }
+  done
+}
+
+# as_valgrind COMMAND...: as many blocks and bytes as memcheck counts, from the first to the last
+as_valgrind() {
+  command -v valgrind >/dev/null || skip 'valgrind is not installed'
+  record -q -b copy -p 1 -o as.pb.gz "$@" >out
+  valgrind "$@" 2>&1 >out | sed -n 's/.*total heap usage: \([0-9,]*\) allocs, [0-9,]* frees, \([0-9,]*\) bytes.*/\1 \2/p' |
+    tr -d , >memcheck
+  read -r blocks bytes <memcheck
+  equal "$blocks" "$(total_of as.pb.gz alloc_objects)" "$1: blocks"
+  # Some depend on the environment's length.
+  awk -v a="$bytes" -v b="$(total_of as.pb.gz alloc_space)" 'BEGIN { exit !(b > a * 0.98 && b < a * 1.02) }' ||
+    fail "$1: memcheck counts $bytes bytes, the profile has $(total_of as.pb.gz alloc_space)"
+}
+
+test_from_the_first_block() {
+  cat >map.cc <<'C'
+#include <iostream>
+#include <map>
+#include <string>
+int main()
+{
+	std::map<int, std::string> m;
+	for (int i = 0; i < 1000; i++)
+		m[i] = std::string(50, 'x');
+	std::cout << m.size() << "\n";
+}
+C
+  g++ -g -O2 -o map map.cc
+  as_valgrind ./map
+  # libstdc++'s pool for exceptions that find no memory: its constructor's
+  at_least 72704 "$("$readers/oracle" -reach '^call_init$' as.pb.gz |
+    awk -F '\t' '$1 == "reach" && $2 ~ /^inuse_space/ { print $3 }')" 'bytes of a constructor'
+}
+
+# Its command line is taken apart by constructors of libLLVM, 469 KiB of 1.0 MB.
+test_clang() {
+  command -v clang >/dev/null || skip 'clang is not installed'
+  as_valgrind "$(readlink -f "$(command -v clang)")" --version
+}
+
+# ---- notes
+
+# A header of notes that names an address at which nothing is mapped.
+test_notes_that_are_not_mapped() {
+  build noted
+  python3 - libnoted.so <<'P'
+import struct, sys
+data = bytearray(open(sys.argv[1], "rb").read())
+start, = struct.unpack_from("<Q", data, 32)
+size, count = struct.unpack_from("<HH", data, 54)
+for at in range(start, start + size * count, size):
+    if struct.unpack_from("<I", data, at)[0] == 4:
+        struct.pack_into("<QQQ", data, at + 8, 0, 1 << 40, 1 << 40)
+open(sys.argv[1], "wb").write(data)
+P
+  equal 0 "$(status_of ./noted)" native
+  equal 0 "$(status_of "$heaptap" record -q -p 1 -o noted.pb.gz ./noted)" recorded
+  equal 1000000 "$(total_of noted.pb.gz alloc_space)" bytes
+}
+
+# ---- one sample, two dumps
+
+test_a_trigger_that_ran_twice_is_one_sample() {
+  need_root
+  record -q -b uprobe -p 1 -o twice.pb.gz "$edges" twice
+  comment_of twice.pb.gz | grep '^samples:' >comment
+  taken=$(sed -n 's/^samples: \([0-9]*\) taken, 0 lost.*/\1/p' comment)
+  matches ", by uprobe $taken(,|\$)" comment
+}
+
+# ---- the same sums on both sides
+
+# Whatever flags a distribution gives: a multiplication and addition in one rounds differently.
+test_weights_are_not_fused() {
+  [ "$(uname -m)" = x86_64 ] || skip 'x86-64 only'
+  for compiler in gcc clang; do
+    command -v $compiler >/dev/null || continue
+    make -s -C "$top" CC=$compiler O="$PWD/$compiler" CFLAGS='-O2 -mfma -ffp-contract=fast' \
+      "$PWD/$compiler/preload/tally.o" "$PWD/$compiler/preload/sample.o" "$PWD/$compiler/sampler/region/region.o" >log 2>&1 ||
+      { cat log >&2; fail "$compiler"; }
+    for object in preload/tally preload/sample sampler/region/region; do
+      objdump -d "$compiler/$object.o" >code
+      matches 'v?(mul|div)sd' code
+      ! grep -E 'vfn?m(add|sub)' code >&2 || fail "$object.o by $compiler"
+    done
+  done
+}
+
+# ---- users
+
+# A worker that has dropped root does not see what its master's stacks hold, and is profiled all the same.
+test_worker_does_not_see_its_masters_stacks() {
+  need_root
+  for backend in copy auto; do
+    rm -rf out.d
+    equal 0 "$(status_of "$heaptap" record -q -b $backend -p 1 -o out.d/ "$edges" drop)" "$backend"
+    matches '^worker: not seen$' out
+    equal 2 "$(find out.d -name '*.exit.pb.gz' | wc -l)" profiles
+    for profile in out.d/*.exit.pb.gz; do
+      profile_check "$profile"
+      "$readers/oracle" -reach '^worker_allocates$' "$profile"
+    done | awk -F '\t' '$1 == "reach" && $2 ~ /^alloc_objects/ { print $3 }' | sort -n >blocks
+    equal 1000 "$(tail -n 1 blocks)" "$backend: the worker's blocks"
+  done
+}
+
+# ---- limits
+
+test_no_room_is_said() {
+  (ulimit -v 600000 && record -o out.d/ "$edges" hole) 2>err || [ $? = 77 ] || fail "status $?"
+  matches 'no profile of .*: its limit of address space' err
+  matches 'not profiled: .* and 1 more: its limit of address space' err
+  record -o shell.d/ sh -c "ulimit -v 400000; $edges hole" 2>err || [ $? = 77 ] || fail "status $?"
+  matches 'and 1 more: its limit of address space' err
+}

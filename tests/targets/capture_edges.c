@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Programs at the edges of what a hook may rely on, one per mode; each ends with status 0 if it is left alone.
+ *
+ *   no_tsc    forbids itself the time stamp counter, then allocates
+ *   strict    enters seccomp's strict mode, then allocates
+ *   hole      allocates on a coroutine's stack 50 MiB below the main one, with nothing mapped in between
+ *   twice     runs the trigger a second time for its first block, as a signal at the right moment does
+ *   drop      root forks a worker, which drops to uid 65534 and looks for the master's secret in shared memory
+ */
+#define _GNU_SOURCE
+#include "proto/region.h"
+
+#include <linux/seccomp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+enum { BLOCKS = 1000, BLOCK_BYTES = 64, STACK_BYTES = 256 << 10, SCAN_BYTES = 26 << 20 };
+
+static void *volatile keep[BLOCKS];
+
+__attribute__((noinline)) static void allocate(void)
+{
+	for (int i = 0; i < BLOCKS; i++)
+		keep[i] = malloc(BLOCK_BYTES);
+	for (int i = 0; i < BLOCKS; i += 2)
+		free(keep[i]);
+}
+
+static void release(void)
+{
+	for (int i = 1; i < BLOCKS; i += 2)
+		free(keep[i]);
+}
+
+static int no_tsc(void)
+{
+	if (prctl(PR_SET_TSC, PR_TSC_SIGSEGV) != 0)
+		return 77;
+	allocate();
+	return 0;
+}
+
+static int strict(void)
+{
+	free(malloc(1 << 20)); /* the heap need not grow in there */
+	allocate();
+	release();
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0)
+		return 77;
+	allocate();
+	syscall(SYS_exit, 0);
+	return 1;
+}
+
+static ucontext_t main_context, coroutine;
+
+static int hole(void)
+{
+	uintptr_t low = ((uintptr_t)&low & ~(uintptr_t)0xfffff) - (50 << 20);
+	void *stack = mmap((void *)low, STACK_BYTES, PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	if (stack != (void *)low)
+		return 77;
+	getcontext(&coroutine);
+	coroutine.uc_stack.ss_sp = stack;
+	coroutine.uc_stack.ss_size = STACK_BYTES;
+	coroutine.uc_link = &main_context;
+	makecontext(&coroutine, allocate, 0);
+	swapcontext(&main_context, &coroutine);
+	return 0;
+}
+
+static struct region_header *find_region(void)
+{
+	char line[4352];
+	unsigned long start = 0;
+	FILE *maps = fopen("/proc/self/maps", "r");
+	while (maps && !start && fgets(line, sizeof(line), maps))
+		if (strstr(line, "/memfd:heaptap"))
+			sscanf(line, "%lx-", &start);
+	if (maps)
+		fclose(maps);
+	return (struct region_header *)start;
+}
+
+static int twice(void)
+{
+	allocate();
+	struct region_header *header = find_region();
+	if (!header)
+		return 0;
+	const struct region_slot *slot =
+	    (const struct region_slot *)((unsigned char *)header + header->offsets.slots);
+	const struct region_sample *sample = &slot->sample;
+	if (slot_word_state(slot->word) != SLOT_LIVE && slot_word_state(slot->word) != SLOT_FREED)
+		return 77;
+	((void (*)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t))header->trigger_address)(
+	    header->key, sample->slot, sample->seq, sample->size_bytes, sample->period_bytes,
+	    sample->time_ns);
+	return 0;
+}
+
+/* ---- drop */
+
+static int secret_seen(const char *secret)
+{
+	char line[4352];
+	FILE *maps = fopen("/proc/self/maps", "r");
+	int seen = 0;
+	while (maps && fgets(line, sizeof(line), maps)) {
+		unsigned long start, end;
+		if (!strstr(line, "/memfd:heaptap") || sscanf(line, "%lx-%lx", &start, &end) != 2)
+			continue;
+		size_t bytes = end - start < SCAN_BYTES ? end - start : SCAN_BYTES;
+		seen |= memmem((void *)start, bytes, secret, strlen(secret)) != NULL;
+	}
+	if (maps)
+		fclose(maps);
+	return seen;
+}
+
+__attribute__((noinline)) static void worker_allocates(void)
+{
+	allocate();
+	__asm__ volatile("" ::: "memory"); /* no tail call: the function is looked for in the profile */
+}
+
+/* Looks all the time while the master allocates, until the pipe is closed, and once more. */
+static int worker(int ready, int work)
+{
+	char byte, secret[64];
+	int seen = 0;
+	if (setgid(65534) != 0 || setuid(65534) != 0 || write(ready, "", 1) != 1)
+		return 2;
+	while (read(work, &byte, 1) == 1) {
+		snprintf(secret, sizeof(secret), "secret=%s%d-%d", "hunter", 2, (int)getppid());
+		seen |= secret_seen(secret);
+	}
+	printf("worker: %s\n", seen ? "seen" : "not seen");
+	worker_allocates();
+	fflush(stdout);
+	return seen;
+}
+
+__attribute__((noinline)) static void master_allocates(void)
+{
+	volatile char secret[64];
+	snprintf((char *)secret, sizeof(secret), "secret=%s%d-%d", "hunter", 2, (int)getpid());
+	allocate();
+	secret[0] = 0;
+}
+
+static int drop(void)
+{
+	int ready[2], work[2], status = 1;
+	char byte;
+	if (pipe(ready) != 0 || pipe(work) != 0)
+		return 77;
+	pid_t pid = fork();
+	if (pid == 0) {
+		close(work[1]);
+		exit(worker(ready[1], work[0]));
+	}
+	if (read(ready[0], &byte, 1) != 1)
+		return 1;
+	for (int i = 0; i < 20; i++) {
+		master_allocates();
+		if (write(work[1], "", 1) != 1)
+			break;
+	}
+	close(work[1]);
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 1 ? argv[1] : "";
+	return !strcmp(mode, "no_tsc") ? no_tsc()
+	    : !strcmp(mode, "strict")  ? strict()
+	    : !strcmp(mode, "hole")    ? hole()
+	    : !strcmp(mode, "twice")   ? twice()
+	    : !strcmp(mode, "drop")    ? drop()
+	                               : 2;
+}
