@@ -46,7 +46,7 @@ ALLFLAGS  = $(CSTD) $(WARN) $(CFLAGS) -ffp-contract=off $(WERROR) -MMD -MP -I. -
 LIBS     := -ldw -lelf -lprotobuf-c -lpcre2-8 -lz -liberty -lm
 
 SAMPLER_SRC := $(sort $(wildcard sampler/*.c sampler/*/*.c))
-PPROF_SRC   := $(sort $(wildcard pprof/*.c))
+PPROF_SRC   := $(sort $(wildcard pprof/*/*.c))
 PRELOAD_SRC := $(sort $(wildcard preload/*.c))
 UNIT_SRC    := $(sort $(wildcard tests/unit/*.c))
 FUZZ_SRC    := $(sort $(wildcard tests/fuzz/*.c))
@@ -116,7 +116,7 @@ $(O)/%.o: %.c | $(O)/pprof/profile.pb-c.h
 	$(call quiet,CC,$<)$(CC) $(ALLFLAGS) $(SANFLAGS) -c -o $@ $<
 
 # What .incbin reads -MMD does not see.
-$(O)/pprof/flamegraph.o: pprof/flamegraph.html
+$(O)/pprof/export/flamegraph.o: pprof/export/flamegraph.html
 
 # All but main, as an archive: a test links what it uses.
 $(O)/core.a: $(CORE_OBJ)
@@ -242,7 +242,7 @@ format:
 
 format-check:
 	@clang-format --dry-run --Werror $(FORMATTED)
-	@for source in $(FORMATTED) pprof/flamegraph.html; do \
+	@for source in $(FORMATTED) pprof/export/flamegraph.html; do \
 		expand $$source | grep -nE '.{111}' | sed "s,^,$$source:,"; done | grep . && \
 		{ echo 'format: the lines above are longer than 110 columns' >&2; exit 1; } || :
 
@@ -255,7 +255,7 @@ graph: all
 	@.ci/layers $(O) --graph
 
 headers: | $(O)/pprof/profile.pb-c.h
-	@for header in $(sort $(wildcard proto/*.h preload/*.h pprof/*.h sampler/*/*.h)); do \
+	@for header in $(sort $(wildcard proto/*.h preload/*.h pprof/*/*.h sampler/*/*.h)); do \
 		$(CC) $(CSTD) $(WARN) -I. -I$(O) -fsyntax-only -x c $$header 2>$(O)/header.log || \
 			{ echo "headers: $$header does not stand alone" >&2; cat $(O)/header.log >&2; exit 1; }; \
 	done

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/doctor/doctor_target.h"
 
-#include "pprof/array.h"
+#include "pprof/table/array.h"
 #include "sampler/loader/malloc_binding.h"
 #include "sampler/doctor/finding.h"
 #include "sampler/loader/preload_library.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/doctor/event_list.h"
 
-#include "pprof/pattern.h"
+#include "pprof/text/pattern.h"
 #include "sampler/cli/status.h"
 #include "sampler/perf/event_attr.h"
 #include "sampler/terminal/log_line.h"

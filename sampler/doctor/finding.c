@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/doctor/finding.h"
 
-#include "pprof/utf8.h"
+#include "pprof/text/utf8.h"
 
 #include <stdarg.h>
 #include <string.h>

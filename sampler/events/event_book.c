@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/events/event_book.h"
 
-#include "pprof/array.h"
-#include "pprof/index.h"
+#include "pprof/table/array.h"
+#include "pprof/table/index.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/backend_fallback.h"
 
-#include "pprof/array.h"
+#include "pprof/table/array.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/linux/context_switches.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/registry.h"
 
-#include "pprof/array.h"
+#include "pprof/table/array.h"
 #include "sampler/heap/free_log.h"
 #include "sampler/linux/clock.h"
 

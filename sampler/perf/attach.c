@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/perf/attach.h"
 
-#include "pprof/array.h"
+#include "pprof/table/array.h"
 #include "sampler/linux/proc.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/perf/counter.h"
 
-#include "pprof/array.h"
+#include "pprof/table/array.h"
 #include "sampler/arch/regs.h"
 #include "sampler/linux/clock.h"
 #include "sampler/perf/attach.h"

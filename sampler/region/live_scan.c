@@ -3,7 +3,7 @@
 
 #include "sampler/linux/clock.h"
 
-#include "pprof/array.h"
+#include "pprof/table/array.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/report/check.h"
 
-#include "pprof/check.h"
-#include "pprof/file.h"
-#include "pprof/utf8.h"
+#include "pprof/check/check.h"
+#include "pprof/codec/file.h"
+#include "pprof/text/utf8.h"
 #include "sampler/cli/options.h"
 #include "sampler/terminal/log_line.h"
 

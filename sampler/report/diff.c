@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/report/diff.h"
 
-#include "pprof/contrast.h"
-#include "pprof/json.h"
+#include "pprof/analysis/contrast.h"
+#include "pprof/text/json.h"
 #include "sampler/cli/status.h"
 #include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"

@@ -10,8 +10,8 @@
 #ifndef SAMPLER_REPORT_LSAN_H
 #define SAMPLER_REPORT_LSAN_H
 
-#include "pprof/origin.h"
-#include "pprof/traces.h"
+#include "pprof/profile/origin.h"
+#include "pprof/analysis/traces.h"
 
 /* From the file of the program's own frames, if it is still there with the same build id. The caller frees
  * the text; NULL: there is none. */

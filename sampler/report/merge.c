@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/report/merge.h"
 
-#include "pprof/encode.h"
-#include "pprof/file.h"
-#include "pprof/gzip.h"
-#include "pprof/merge.h"
-#include "pprof/profile.h"
+#include "pprof/codec/encode.h"
+#include "pprof/codec/file.h"
+#include "pprof/codec/gzip.h"
+#include "pprof/analysis/merge.h"
+#include "pprof/profile/profile.h"
 #include "sampler/cli/status.h"
 #include "sampler/report/profile_input.h"
 #include "sampler/terminal/log_line.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/report/profile_input.h"
 
-#include "pprof/input.h"
-#include "pprof/pattern.h"
-#include "pprof/profile.h"
+#include "pprof/codec/input.h"
+#include "pprof/text/pattern.h"
+#include "pprof/profile/profile.h"
 #include "sampler/cli/status.h"
 #include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"

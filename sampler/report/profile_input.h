@@ -8,9 +8,9 @@
 #ifndef SAMPLER_REPORT_PROFILE_INPUT_H
 #define SAMPLER_REPORT_PROFILE_INPUT_H
 
-#include "pprof/filter.h"
-#include "pprof/origin.h"
-#include "pprof/traces.h"
+#include "pprof/analysis/filter.h"
+#include "pprof/profile/origin.h"
+#include "pprof/analysis/traces.h"
 #include "sampler/cli/options.h"
 
 enum { PROFILE_INPUT_ERROR_BYTES = 1024 };

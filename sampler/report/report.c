@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/report/report.h"
 
-#include "pprof/totals.h"
+#include "pprof/analysis/totals.h"
 #include "sampler/cli/status.h"
 #include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"

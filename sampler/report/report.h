@@ -6,7 +6,7 @@
 #ifndef SAMPLER_REPORT_REPORT_H
 #define SAMPLER_REPORT_REPORT_H
 
-#include "pprof/json.h"
+#include "pprof/text/json.h"
 #include "sampler/report/profile_input.h"
 #include "sampler/terminal/screen.h"
 

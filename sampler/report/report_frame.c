@@ -2,7 +2,7 @@
 /* A frame in a table: its name, its line if lines are told apart, and for whom it allocates. */
 #include "sampler/report/report.h"
 
-#include "pprof/callers.h"
+#include "pprof/analysis/callers.h"
 
 #include <inttypes.h>
 #include <string.h>

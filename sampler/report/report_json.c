@@ -2,9 +2,9 @@
 /* A report for programs: everything that the text says, unrounded, and of every function. */
 #include "sampler/report/report.h"
 
-#include "pprof/growth.h"
-#include "pprof/json.h"
-#include "pprof/totals.h"
+#include "pprof/analysis/growth.h"
+#include "pprof/text/json.h"
+#include "pprof/analysis/totals.h"
 #include "sampler/terminal/log_line.h"
 
 #include <errno.h>

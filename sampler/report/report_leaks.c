@@ -2,9 +2,9 @@
 /* What is still in use, stack by stack; and what grows over a series of snapshots. */
 #include "sampler/report/report.h"
 
-#include "pprof/file.h"
-#include "pprof/growth.h"
-#include "pprof/suppressions.h"
+#include "pprof/codec/file.h"
+#include "pprof/analysis/growth.h"
+#include "pprof/analysis/suppressions.h"
 #include "sampler/cli/status.h"
 #include "sampler/report/lsan.h"
 #include "sampler/terminal/amount.h"

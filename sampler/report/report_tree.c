@@ -13,8 +13,8 @@
  */
 #include "sampler/report/report.h"
 
-#include "pprof/array.h"
-#include "pprof/tree.h"
+#include "pprof/table/array.h"
+#include "pprof/analysis/tree.h"
 #include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/allocator_frames.h"
 
-#include "pprof/drop_frames.h"
+#include "pprof/profile/drop_frames.h"
 
 #include <regex.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/heap_snapshot.h"
 
-#include "pprof/drop_frames.h"
+#include "pprof/profile/drop_frames.h"
 #include "sampler/snapshot/lifetimes_file.h"
 #include "sampler/snapshot/sheet.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/lifetimes_file.h"
 
-#include "pprof/json.h"
+#include "pprof/text/json.h"
 
 #include <inttypes.h>
 #include <stdbool.h>

@@ -13,7 +13,7 @@
 #ifndef SAMPLER_SNAPSHOT_LIFETIMES_FILE_H
 #define SAMPLER_SNAPSHOT_LIFETIMES_FILE_H
 
-#include "pprof/profile.h"
+#include "pprof/profile/profile.h"
 #include "sampler/heap/heap.h"
 #include "sampler/region/live_scan.h"
 #include "sampler/snapshot/symbolizer.h"

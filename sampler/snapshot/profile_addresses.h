@@ -19,7 +19,7 @@
 #ifndef SAMPLER_SNAPSHOT_PROFILE_ADDRESSES_H
 #define SAMPLER_SNAPSHOT_PROFILE_ADDRESSES_H
 
-#include "pprof/profile.h"
+#include "pprof/profile/profile.h"
 #include "sampler/unwind/stacks.h"
 
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/sheet.h"
 
-#include "pprof/encode.h"
-#include "pprof/gzip.h"
+#include "pprof/codec/encode.h"
+#include "pprof/codec/gzip.h"
 #include "sampler/symbol/debuginfod.h"
 #include "sampler/symbol/symbol.h"
 

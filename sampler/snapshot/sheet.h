@@ -3,7 +3,7 @@
 #ifndef SAMPLER_SNAPSHOT_SHEET_H
 #define SAMPLER_SNAPSHOT_SHEET_H
 
-#include "pprof/profile.h"
+#include "pprof/profile/profile.h"
 #include "sampler/snapshot/snapshot.h"
 #include "sampler/snapshot/symbolizer.h"
 #include "sampler/unwind/unwind.h"

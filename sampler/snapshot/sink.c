@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/sink.h"
 
-#include "pprof/file.h"
+#include "pprof/codec/file.h"
 
 static int publish(const struct sink *sink, const char *name, const void *data, size_t bytes)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/snapshot_series.h"
 
-#include "pprof/array.h"
+#include "pprof/table/array.h"
 
 #include <errno.h>
 #include <stdio.h>

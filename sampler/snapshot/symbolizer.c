@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/symbolizer.h"
 
-#include "pprof/array.h"
+#include "pprof/table/array.h"
 #include "sampler/snapshot/allocator_frames.h"
 #include "sampler/symbol/kernel_symbols.h"
 #include "sampler/snapshot/profile_addresses.h"

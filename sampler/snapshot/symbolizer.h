@@ -6,7 +6,7 @@
 #ifndef SAMPLER_SNAPSHOT_SYMBOLIZER_H
 #define SAMPLER_SNAPSHOT_SYMBOLIZER_H
 
-#include "pprof/profile.h"
+#include "pprof/profile/profile.h"
 #include "sampler/symbol/answer.h"
 #include "sampler/unwind/maps.h"
 #include "sampler/unwind/stacks.h"

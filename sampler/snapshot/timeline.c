@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/timeline.h"
 
-#include "pprof/json.h"
+#include "pprof/text/json.h"
 #include "proto/weight.h"
 #include "sampler/linux/clock.h"
 

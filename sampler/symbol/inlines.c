@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "pprof/array.h"
+#include "pprof/table/array.h"
 #include "sampler/symbol/units.h"
 
 enum {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/symbol/kernel_symbols.h"
 
-#include "pprof/array.h"
+#include "pprof/table/array.h"
 
 #include <fcntl.h>
 #include <stdbool.h>

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "pprof/array.h"
+#include "pprof/table/array.h"
 #include "sampler/symbol/string_pool.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/regular_file.h"

@@ -4,9 +4,9 @@
  */
 #include "sampler/symbol/string_pool.h"
 
-#include "pprof/array.h"
-#include "pprof/index.h"
-#include "pprof/utf8.h"
+#include "pprof/table/array.h"
+#include "pprof/table/index.h"
+#include "pprof/text/utf8.h"
 
 #include <stdbool.h>
 #include <stdint.h>

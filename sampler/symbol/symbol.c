@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pprof/array.h"
+#include "pprof/table/array.h"
 #include "sampler/linux/proc.h"
 #include "sampler/symbol/string_pool.h"
 #include "sampler/symbol/symcache.h"

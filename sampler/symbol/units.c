@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/symbol/units.h"
 
-#include "pprof/array.h"
+#include "pprof/table/array.h"
 
 #include <dwarf.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
 #ifndef SAMPLER_TARGET_TABLE_H
 #define SAMPLER_TARGET_TABLE_H
 
-#include "pprof/index.h"
+#include "pprof/table/index.h"
 
 struct table {
 	struct index index; /* of entries, ids from 1 */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/terminal/amount.h"
 
-#include "pprof/estimate.h"
+#include "pprof/profile/estimate.h"
 
 #include <math.h>
 #include <stdio.h>

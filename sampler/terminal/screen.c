@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/terminal/screen.h"
 
-#include "pprof/array.h"
-#include "pprof/file.h"
-#include "pprof/utf8.h"
+#include "pprof/table/array.h"
+#include "pprof/codec/file.h"
+#include "pprof/text/utf8.h"
 #include "sampler/terminal/log_line.h"
 
 #include <errno.h>

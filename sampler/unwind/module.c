@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/unwind/module.h"
 
-#include "pprof/index.h"
+#include "pprof/table/index.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pprof/check.h"
-#include "pprof/decode.h"
-#include "pprof/encode.h"
-#include "pprof/profile.h"
+#include "pprof/check/check.h"
+#include "pprof/codec/decode.h"
+#include "pprof/codec/encode.h"
+#include "pprof/profile/profile.h"
 
 enum { MAX_BYTES = 1 << 24 };
 

@@ -2,15 +2,15 @@
 /*
  * check_profile [--foreign|--strict] FILE...
  *
- * Prints what pprof/check.h finds, one line each, and a line with the count per file. Exit status 1 if there
+ * Prints what pprof/check/check.h finds, one line each, and a line with the count per file. Exit status 1 if there
  * was an error, 2 if a file could not be read. Without an option files are held to be heap snapshots of ours.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pprof/check.h"
-#include "pprof/file.h"
+#include "pprof/check/check.h"
+#include "pprof/codec/file.h"
 
 enum { STATUS_OK, STATUS_ERRORS, STATUS_UNREADABLE };
 

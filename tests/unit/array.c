@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "pprof/array.h"
+#include "pprof/table/array.h"
 
 #include <stdbool.h>
 

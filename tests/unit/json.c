@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pprof/json.h"
+#include "pprof/text/json.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -15,10 +15,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pprof/check.h"
-#include "pprof/decode.h"
-#include "pprof/schema.h"
-#include "pprof/wire.h"
+#include "pprof/check/check.h"
+#include "pprof/codec/decode.h"
+#include "pprof/profile/schema.h"
+#include "pprof/codec/wire.h"
 #include "sampler/cli/options.h"
 #include "sampler/report/check.h"
 #include "tests/unit/pprof_good.h"

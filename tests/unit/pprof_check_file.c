@@ -10,8 +10,8 @@
 
 #include <stdlib.h>
 
-#include "pprof/check.h"
-#include "pprof/file.h"
+#include "pprof/check/check.h"
+#include "pprof/codec/file.h"
 #include "tests/unit/pprof_good.h"
 
 /* The rules of the file around the profile. */

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pprof/decode.h"
-#include "pprof/encode.h"
-#include "pprof/file.h"
-#include "pprof/gzip.h"
-#include "pprof/schema.h"
+#include "pprof/codec/decode.h"
+#include "pprof/codec/encode.h"
+#include "pprof/codec/file.h"
+#include "pprof/codec/gzip.h"
+#include "pprof/profile/schema.h"
 #include "tests/unit/pprof_bytes.h"
 
 static const char GO_HEAP[] = "tests/readers/go_heap.pb.gz";

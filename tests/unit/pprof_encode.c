@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pprof/check.h"
-#include "pprof/decode.h"
-#include "pprof/encode.h"
-#include "pprof/gzip.h"
-#include "pprof/schema.h"
-#include "pprof/wire.h"
+#include "pprof/check/check.h"
+#include "pprof/codec/decode.h"
+#include "pprof/codec/encode.h"
+#include "pprof/codec/gzip.h"
+#include "pprof/profile/schema.h"
+#include "pprof/codec/wire.h"
 #include "tests/unit/pprof_bytes.h"
 
 static struct profile *write_and_read(const struct profile *p)

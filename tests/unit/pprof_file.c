@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pprof/file.h"
+#include "pprof/codec/file.h"
 
 /* Every test in an empty folder of its own, as the working directory. */
 static int enter_folder(void **state)

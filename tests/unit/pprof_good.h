@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pprof/check.h"
-#include "pprof/encode.h"
-#include "pprof/gzip.h"
-#include "pprof/schema.h"
-#include "pprof/wire.h"
+#include "pprof/check/check.h"
+#include "pprof/codec/encode.h"
+#include "pprof/codec/gzip.h"
+#include "pprof/profile/schema.h"
+#include "pprof/codec/wire.h"
 #include "tests/unit/pprof_bytes.h"
 
 static inline void encode_good(struct bytes *out, uint64_t *string_count)

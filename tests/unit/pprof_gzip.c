@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pprof/gzip.h"
+#include "pprof/codec/gzip.h"
 
 /* Half text, half noise, so that both of deflate's block types occur. */
 static uint8_t *material(size_t len)

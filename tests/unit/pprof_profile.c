@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pprof/encode.h"
-#include "pprof/profile.h"
+#include "pprof/codec/encode.h"
+#include "pprof/profile/profile.h"
 #include "tests/unit/pprof_bytes.h"
 
 static void equal_strings_are_one_pointer(void **state)

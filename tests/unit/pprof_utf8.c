@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "pprof/utf8.h"
+#include "pprof/text/utf8.h"
 
 #define FFFD "\xef\xbf\xbd"
 

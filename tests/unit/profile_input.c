@@ -3,10 +3,10 @@
  * good. */
 #include "sampler/report/profile_input.h"
 
-#include "pprof/encode.h"
-#include "pprof/gzip.h"
-#include "pprof/input.h"
-#include "pprof/profile.h"
+#include "pprof/codec/encode.h"
+#include "pprof/codec/gzip.h"
+#include "pprof/codec/input.h"
+#include "pprof/profile/profile.h"
 #include "sampler/report/merge.h"
 
 #include <errno.h>

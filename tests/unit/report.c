@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts behind heaptap report: errors worked out from sums, chance, suppressions, patterns, hashes of
  * names. */
-#include "pprof/anonymous.h"
-#include "pprof/callers.h"
-#include "pprof/contrast.h"
-#include "pprof/estimate.h"
-#include "pprof/growth.h"
-#include "pprof/pattern.h"
-#include "pprof/profile.h"
-#include "pprof/suppressions.h"
-#include "pprof/totals.h"
+#include "pprof/profile/anonymous.h"
+#include "pprof/analysis/callers.h"
+#include "pprof/analysis/contrast.h"
+#include "pprof/profile/estimate.h"
+#include "pprof/analysis/growth.h"
+#include "pprof/text/pattern.h"
+#include "pprof/profile/profile.h"
+#include "pprof/analysis/suppressions.h"
+#include "pprof/analysis/totals.h"
 #include "proto/weight.h"
 
 #include <errno.h>

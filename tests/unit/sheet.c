@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "pprof/decode.h"
-#include "pprof/gzip.h"
+#include "pprof/codec/decode.h"
+#include "pprof/codec/gzip.h"
 #include "sampler/snapshot/sheet.h"
 
 #include <errno.h>

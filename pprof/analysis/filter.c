@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pprof/analysis/filter.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pprof/text/pattern.h"
+#include "pprof/profile/profile.h"
+
+unsigned int filter_frame(const struct filter *filter, const char *name, const char *file, const char *module)
+{
+	unsigned int marks = 0;
+
+	if (filter->focus && (pattern_matches(filter->focus, name) || pattern_matches(filter->focus, file)))
+		marks |= FILTER_FOCUS;
+	if (filter->ignore &&
+	    (pattern_matches(filter->ignore, name) || pattern_matches(filter->ignore, file)))
+		marks |= FILTER_IGNORE;
+	if (filter->module && pattern_matches(filter->module, module))
+		marks |= FILTER_MODULE;
+	return marks;
+}
+
+bool filter_stack(const struct filter *filter, unsigned int marks)
+{
+	return !(filter->focus && !(marks & FILTER_FOCUS)) && !(marks & FILTER_IGNORE) &&
+	    !(filter->module && !(marks & FILTER_MODULE));
+}
+
+static bool label_find(
+    const struct profile *profile, size_t sample, const char *key, struct profile_label *found)
+{
+	size_t count = profile_sample(profile, sample).label_count;
+
+	for (size_t i = 0; i < count; i++) {
+		*found = profile_sample_label(profile, sample, i);
+		if (strcmp(found->key, key) == 0)
+			return true;
+	}
+	return false;
+}
+
+double filter_size(const struct profile *profile, size_t sample)
+{
+	struct profile_label label;
+
+	return label_find(profile, sample, "bytes", &label) && !label.str && label.num > 0 ? (double)label.num
+	                                                                                   : 0;
+}
+
+/* "1ms-10ms", "1h-": as the sampler names its classes of age. */
+static bool age_part(const char **text, uint64_t *ns)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} units[] = {{"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {"m", UINT64_C(60000000000)},
+	    {"h", UINT64_C(3600000000000)}, {"", 1}};
+	char *end;
+	size_t length;
+
+	if (**text < '0' || **text > '9')
+		return false;
+	*ns = strtoull(*text, &end, 10);
+	length = strcspn(end, "-");
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
+		if (strlen(units[i].name) != length || strncmp(end, units[i].name, length) != 0)
+			continue;
+		if (*ns > UINT64_MAX / units[i].ns)
+			return false;
+		*ns *= units[i].ns;
+		*text = end + length;
+		return true;
+	}
+	return false;
+}
+
+static bool age_fits(const struct filter *filter, const char *text)
+{
+	uint64_t from, to = UINT64_MAX;
+
+	if (!age_part(&text, &from) || *text != '-')
+		return false;
+	text++;
+	if (*text && !age_part(&text, &to))
+		return false;
+	return from >= filter->age_min_ns && to <= filter->age_max_ns;
+}
+
+static bool thread_fits(const struct filter *filter, const struct profile *profile, size_t sample)
+{
+	struct profile_label label;
+	char number[24];
+
+	if (label_find(profile, sample, "thread_name", &label) && label.str &&
+	    pattern_matches(filter->thread, label.str))
+		return true;
+	if (!label_find(profile, sample, "thread_id", &label))
+		return false;
+	snprintf(number, sizeof(number), "%" PRId64, label.num);
+	return pattern_matches(filter->thread, label.str ? label.str : number);
+}
+
+bool filter_labels(const struct filter *filter, const struct profile *profile, size_t sample)
+{
+	struct profile_label label;
+
+	if (filter->thread && !thread_fits(filter, profile, sample))
+		return false;
+	if (filter->by_age)
+		return label_find(profile, sample, "age", &label) && label.str && age_fits(filter, label.str);
+	return true;
+}
+
+static bool label_exists(const struct profile *profile, const char *key)
+{
+	struct profile_label label;
+
+	for (size_t i = 0; i < profile_sample_count(profile); i++)
+		if (label_find(profile, i, key, &label))
+			return true;
+	return false;
+}
+
+const char *filter_missing_label(const struct filter *filter, const struct profile *profile)
+{
+	if (filter->thread && !label_exists(profile, "thread_name") && !label_exists(profile, "thread_id"))
+		return "thread";
+	if (filter->by_age && !label_exists(profile, "age"))
+		return "age";
+	return NULL;
+}

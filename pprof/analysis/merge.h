@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Adding profiles up into one, as google/pprof's Merge does: sample types that all have; the earliest time,
+ * the sum of durations, the largest period, each comment once. A file that was loaded at another address in
+ * the other run is the same mapping (by build id, or name without one, with offset and size), so its
+ * locations meet.
+ */
+#ifndef PPROF_ANALYSIS_MERGE_H
+#define PPROF_ANALYSIS_MERGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct profile;
+
+/* On 0 the caller owns *out. -ENOMEM, -EOVERFLOW; -ENODATA: no sample type in common, or different period
+ * types; then *culprit is the first profile that does not fit. anonymize: names become hashes (anonymous.h);
+ * comments, labels with text and build ids are left out. */
+int merge_profiles(
+    struct profile *const *profiles, size_t count, bool anonymize, struct profile **out, size_t *culprit);
+
+#endif

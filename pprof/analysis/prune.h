@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a profile's drop_frames and keep_frames cut off: frames of the allocator and what they called.
+ *
+ * The same rule as google/pprof's profile/prune.go, so that our sums are its sums: seen from the outermost
+ * frame, the first frame after one that stays whose function matches drop_frames (and not keep_frames) goes,
+ * with all inside of it; where only some inlined functions of a location match, the location stays with the
+ * rest. Nothing is cut before a frame that stays, so no stack is emptied. An expression that does not compile
+ * cuts nothing.
+ */
+#ifndef PPROF_ANALYSIS_PRUNE_H
+#define PPROF_ANALYSIS_PRUNE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct profile;
+struct profile_sample;
+
+struct prune {
+	/* by location id: inner lines that go; PRUNE_WHOLE: the location goes; NULL: nothing does */
+	uint32_t *cut;
+};
+
+#define PRUNE_WHOLE UINT32_MAX
+
+/* 0 or -ENOMEM. */
+int prune_init(struct prune *prune, const struct profile *profile);
+void prune_fini(struct prune *prune);
+
+/* How many locations at the inner end of the sample's stack go. */
+size_t prune_stack(const struct prune *prune, const struct profile_sample *sample);
+
+/* How many lines at the inner end of a location that stays go. */
+uint32_t prune_lines(const struct prune *prune, uint32_t location);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A call tree: stacks that begin alike share their nodes. Read from the outermost frame inwards it says what
+ * was called, inverted (from the leaf outwards) who called.
+ *
+ * Nodes are an array, and nothing here recurses: a hostile profile has stacks as deep as it is long.
+ */
+#ifndef PPROF_ANALYSIS_TREE_H
+#define PPROF_ANALYSIS_TREE_H
+
+#include "pprof/analysis/totals.h"
+
+#define TREE_NONE UINT32_MAX
+
+struct tree_node {
+	uint32_t frame;               /* TREE_NONE at the root */
+	uint32_t parent, child, next; /* TREE_NONE where there is none */
+	struct totals_sum sum;        /* with everything below */
+	int64_t self;                 /* of stacks that end here */
+};
+
+struct tree {
+	struct tree_node *nodes; /* [0] is the root; parents come before their children */
+	uint32_t count;
+	size_t capacity;
+	struct index index;
+};
+
+/* Siblings come largest first. 0, -ENOMEM, -EFBIG (more than the traces may take) or -EOVERFLOW (too many
+ * nodes); tree_fini() either way. */
+int tree_make(
+    struct tree *tree, const struct traces *t, size_t column, enum measure_kind kind, bool inverted);
+void tree_fini(struct tree *tree);
+
+/* The same nodes whatever the kind, for formats that hold several: kinds' values in values[node * kind_count
+ * + k], own values only (not those below). The caller owns values (free()). */
+int tree_make_many(struct tree *tree, const struct traces *t, size_t column, const enum measure_kind *kinds,
+    size_t kind_count, int64_t **values);
+
+#endif

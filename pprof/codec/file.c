@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pprof/codec/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pprof/table/array.h"
+
+/*
+ * Everything happens relative to the opened folder, so that a folder renamed meanwhile keeps its file. The
+ * temporary name is short whatever the final one is (that may have all of NAME_MAX) and hidden from
+ * `*.pb.gz`.
+ */
+enum { TEMP_NAME_BYTES = sizeof(".heaptap-0123456789abcdef.tmp"), TEMP_ATTEMPTS = 16 };
+
+static int write_all(int fd, const uint8_t *data, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, data, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			return -EIO;
+		data += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* close() is where NFS and quotas report what write() could not. EINTR still closes on Linux. */
+static int close_checked(int fd)
+{
+	return close(fd) && errno != EINTR ? -errno : 0;
+}
+
+/* mkdir -p. Somebody else making the same folder at the same time is no error. */
+static int make_folders(const char *folder)
+{
+	char *path = strdup(folder), *at;
+	int err = 0;
+
+	if (!path)
+		return -ENOMEM;
+	for (at = path; at && !err;) {
+		at = strchr(at + 1, '/');
+		if (at)
+			*at = '\0';
+		if (mkdir(path, 0777) && errno != EEXIST)
+			err = -errno;
+		if (at)
+			*at = '/';
+	}
+	free(path);
+	return err;
+}
+
+/* Splits path; *folder is the caller's to free, *name points into path. */
+static int split(const char *path, char **folder, const char **name)
+{
+	const char *slash = strrchr(path, '/');
+
+	*name = slash ? slash + 1 : path;
+	if (!*path)
+		return -ENOENT;
+	if (!**name || !strcmp(*name, ".") || !strcmp(*name, ".."))
+		return -EISDIR;
+	if (!slash)
+		*folder = strdup(".");
+	else
+		*folder = strndup(path, slash == path ? 1 : (size_t)(slash - path));
+	return *folder ? 0 : -ENOMEM;
+}
+
+static int open_folder(const char *folder, unsigned int flags)
+{
+	int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int err;
+
+	if (fd < 0 && errno == ENOENT && flags & FILE_MKDIR) {
+		err = make_folders(folder);
+		if (err)
+			return err;
+		fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+static int open_temp(int folder_fd, char *name, mode_t mode)
+{
+	int attempt, fd = -1;
+
+	for (attempt = 0; attempt < TEMP_ATTEMPTS; attempt++) {
+		uint64_t random;
+
+		if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
+			random = ((uint64_t)getpid() << 32) + (uint64_t)attempt;
+		snprintf(name, TEMP_NAME_BYTES, ".heaptap-%016llx.tmp", (unsigned long long)random);
+		fd = openat(folder_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+		if (fd >= 0 || errno != EEXIST)
+			break;
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+/* linkat() fails on a taken name on every file system; RENAME_NOREPLACE is refused by some (EINVAL). */
+static int rename_checked(int folder_fd, const char *temp, const char *name, unsigned int flags)
+{
+	if (!(flags & FILE_NO_REPLACE))
+		return renameat(folder_fd, temp, folder_fd, name) ? -errno : 0;
+	if (!renameat2(folder_fd, temp, folder_fd, name, RENAME_NOREPLACE))
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	if (linkat(folder_fd, temp, folder_fd, name, 0))
+		return -errno;
+	unlinkat(folder_fd, temp, 0);
+	return 0;
+}
+
+/* The rename is on the disk once the folder is. A folder that cannot be read cannot be synced either. */
+static int sync_folder(int folder_fd)
+{
+	int fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int err = 0;
+
+	if (fd < 0)
+		return errno == EACCES ? 0 : -errno;
+	if (fsync(fd) && errno != EINVAL)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+static int publish_in(
+    int folder_fd, const char *name, const uint8_t *data, size_t len, mode_t mode, unsigned int flags)
+{
+	char temp[TEMP_NAME_BYTES];
+	int fd = open_temp(folder_fd, temp, mode);
+	int err, close_err;
+
+	if (fd < 0)
+		return fd;
+	err = write_all(fd, data, len);
+	if (!err && flags & FILE_FSYNC && fsync(fd))
+		err = -errno;
+	close_err = close_checked(fd);
+	if (!err)
+		err = close_err;
+	if (!err)
+		err = rename_checked(folder_fd, temp, name, flags);
+	if (err) {
+		unlinkat(folder_fd, temp, 0);
+		return err;
+	}
+	return flags & FILE_FSYNC ? sync_folder(folder_fd) : 0;
+}
+
+static int write_device(int handle, const uint8_t *data, size_t len)
+{
+	char self[32];
+	int fd, err, close_err;
+
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", handle);
+	fd = open(self, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	err = write_all(fd, data, len);
+	close_err = close_checked(fd);
+	return err ? err : close_err;
+}
+
+/*
+ * What stands at path already, if that is no file: 0 with the data written to the device that it is,
+ * -ENOENT if there is nothing to be kept, or why it must not be replaced. It is looked at and opened by one
+ * descriptor, for the folder's owner may put another thing there at any moment.
+ */
+static int publish_over(const char *path, const uint8_t *data, size_t len, unsigned int flags)
+{
+	struct stat st, own;
+	int handle = open(path, O_PATH | O_CLOEXEC);
+	int err;
+
+	if (handle < 0)
+		return -ENOENT;
+	if (fstat(handle, &st))
+		err = -errno;
+	else if (S_ISREG(st.st_mode))
+		err = -ENOENT;
+	else if (!S_ISCHR(st.st_mode))
+		err = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+	else if (!(flags & FILE_FOLLOW) && (lstat(path, &own) || !S_ISCHR(own.st_mode)))
+		err = -EINVAL;
+	else
+		err = write_device(handle, data, len);
+	close(handle);
+	return err;
+}
+
+int file_publish(const char *path, const void *data, size_t len, mode_t mode, unsigned int flags)
+{
+	const char *name;
+	char *folder = NULL;
+	int folder_fd, err = publish_over(path, data, len, flags);
+
+	if (err != -ENOENT)
+		return err;
+	err = split(path, &folder, &name);
+	if (err)
+		return err;
+	folder_fd = open_folder(folder, flags);
+	free(folder);
+	if (folder_fd < 0)
+		return folder_fd;
+	err = publish_in(folder_fd, name, data, len, mode, flags);
+	close(folder_fd);
+	return err;
+}
+
+static int read_all(int fd, size_t max_bytes, uint8_t **data, size_t *len)
+{
+	enum { STEP_BYTES = 64 * 1024 };
+	size_t capacity = 0;
+
+	for (;;) {
+		ssize_t n;
+
+		if (array_reserve(data, &capacity, *len + STEP_BYTES, 1))
+			return -ENOMEM;
+		n = read(fd, *data + *len, capacity - *len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			return 0;
+		*len += (size_t)n;
+		if (*len > max_bytes)
+			return -EFBIG;
+	}
+}
+
+int file_read(const char *path, size_t max_bytes, uint8_t **data, size_t *len)
+{
+	int fd = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	uint8_t *bytes = NULL;
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	*len = 0;
+	err = read_all(fd, max_bytes, &bytes, len);
+	close(fd);
+	if (err) {
+		free(bytes);
+		return err;
+	}
+	*data = bytes;
+	return 0;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pprof/export/csv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pprof/analysis/totals.h"
+#include "pprof/text/utf8.h"
+
+/* A cell that begins with one of "=+-@" is a formula to a spreadsheet, which an apostrophe in front prevents
+ * (OWASP, "CSV Injection"). */
+static void write_text(FILE *out, const char *text)
+{
+	bool formula = *text && strchr("=+-@", *text), quoted = strpbrk(text, ",\"") != NULL;
+
+	fputs(quoted ? "\"" : "", out);
+	fputs(formula ? "'" : "", out);
+	while (*text && !ferror(out)) {
+		if (*text == '"')
+			putc('"', out);
+		text = utf8_put(out, text, '?');
+	}
+	fputs(quoted ? "\"" : "", out);
+}
+
+static bool is_written(const struct traces *t, int kind)
+{
+	return traces_has(t, (enum measure_kind)kind) && kind != MEASURE_TEMPORARY;
+}
+
+static void write_head(FILE *out, const struct traces *t)
+{
+	fputs("function,file,line,module", out);
+	for (int kind = 0; kind < MEASURE_COUNT; kind++) {
+		if (!is_written(t, kind))
+			continue;
+		for (int cum = 0; cum < 2; cum++) {
+			static const char *const suffixes[] = {"", "_error", "_samples"};
+
+			for (size_t i = 0; i < 3; i++) {
+				putc(',', out);
+				write_text(out, t->types[t->kinds[kind]]);
+				fprintf(out, "_%s%s", cum ? "cum" : "flat", suffixes[i]);
+			}
+		}
+	}
+	putc('\n', out);
+}
+
+static void write_sum(FILE *out, const struct traces *t, int kind, const struct totals_sum *sum)
+{
+	if (t->unsure || kind == MEASURE_OTHER)
+		fprintf(out, ",%" PRId64 ",,", sum->value);
+	else
+		fprintf(out, ",%" PRId64 ",%.0f,%.1f", sum->value, sqrt(sum->variance), sum->samples);
+}
+
+static void write_rows(
+    FILE *out, const struct traces *t, const struct totals *order, const struct totals *all)
+{
+	for (size_t i = 0; i < order->count; i++) {
+		uint32_t number = order->rows[i].frame;
+		const struct traces_frame *frame = &t->frames[number];
+
+		write_text(out, frame->name);
+		putc(',', out);
+		write_text(out, frame->file);
+		if (frame->line > 0)
+			fprintf(out, ",%" PRId64 ",", frame->line);
+		else
+			fputs(",,", out);
+		write_text(out, frame->module);
+		for (int kind = 0; kind < MEASURE_COUNT; kind++) {
+			if (!is_written(t, kind))
+				continue;
+			write_sum(out, t, kind, &all[kind].rows[number].flat);
+			write_sum(out, t, kind, &all[kind].rows[number].cum);
+		}
+		putc('\n', out);
+	}
+}
+
+/* Rows that are nothing in the kind that orders may still be something in another: they come last, by name.
+ * */
+int csv_write(FILE *out, const struct traces *t, size_t column, enum measure_kind kind)
+{
+	struct totals all[MEASURE_COUNT] = {0}, order = {0}, rest = {0};
+	int err = 0;
+
+	for (int i = 0; i < MEASURE_COUNT && !err; i++)
+		if (is_written(t, i))
+			err = totals_make(&all[i], t, column, (enum measure_kind)i);
+	if (!err)
+		err = totals_make(&order, t, column, kind);
+	if (!err)
+		err = totals_make(&rest, t, column, kind);
+	if (!err) {
+		for (size_t i = 0; i < rest.count; i++) {
+			struct totals_row *row = &rest.rows[i];
+			bool here = row->cum.value || row->flat.value, there = false;
+
+			for (int k = 0; k < MEASURE_COUNT; k++)
+				there = there || (all[k].rows && all[k].rows[i].cum.value);
+			row->flat.value = 0;
+			row->cum.value = !here && there;
+		}
+		totals_sort(&order, t, TOTALS_BY_FLAT);
+		totals_sort(&rest, t, TOTALS_BY_FLAT);
+		write_head(out, t);
+		write_rows(out, t, &order, all);
+		write_rows(out, t, &rest, all);
+	}
+	for (int i = 0; i < MEASURE_COUNT; i++)
+		totals_fini(&all[i]);
+	totals_fini(&order);
+	totals_fini(&rest);
+	return err;
+}

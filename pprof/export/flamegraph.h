@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A flame graph as one HTML page that needs nothing else: no network, no library. Click a frame to zoom,
+ * search by regular expression, switch between the sample types, turn it upside down; what is shown is in the
+ * address (#...), so a view can be passed on.
+ *
+ * The page holds the tree as arrays (frame, parent, own value per kind) and lays it out itself.
+ */
+#ifndef PPROF_EXPORT_FLAMEGRAPH_H
+#define PPROF_EXPORT_FLAMEGRAPH_H
+
+#include <stdio.h>
+
+#include "pprof/analysis/traces.h"
+
+/* shown: the kind that is open at first. 0, -ENOMEM, -EFBIG (more than the traces may take) or -EOVERFLOW. */
+int flamegraph_write(
+    FILE *out, const struct traces *t, size_t column, enum measure_kind shown, const char *title);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pprof/export/folded.h"
+
+#include <inttypes.h>
+
+#include "pprof/text/utf8.h"
+
+/* ';' and line ends are the format's own. */
+static void write_name(FILE *out, const char *name)
+{
+	while (*name && !ferror(out)) {
+		if (*name == ';') {
+			putc(':', out);
+			name++;
+		} else {
+			name = utf8_put(out, name, ' ');
+		}
+	}
+}
+
+void folded_write(FILE *out, const struct traces *t, size_t column, enum measure_kind kind)
+{
+	for (size_t row = 0; row < t->row_count; row++) {
+		int64_t value = traces_value(t, row, column, kind);
+		const uint32_t *stack = traces_stack(t, row);
+
+		if (value <= 0)
+			continue;
+		if (!t->rows[row].depth)
+			fputs("[no stack]", out);
+		for (uint32_t i = t->rows[row].depth; i-- > 0;) {
+			write_name(out, t->frames[stack[i]].name);
+			if (t->options.lines && t->frames[stack[i]].line > 0)
+				fprintf(out, ":%" PRId64, t->frames[stack[i]].line);
+			if (i)
+				putc(';', out);
+		}
+		fprintf(out, " %" PRId64 "\n", value);
+	}
+}

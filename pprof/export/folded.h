@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Folded stacks, the input of flamegraph.pl, inferno and others: one line per stack, frames from the
+ * outermost separated by ';', a space, a whole number.
+ */
+#ifndef PPROF_EXPORT_FOLDED_H
+#define PPROF_EXPORT_FOLDED_H
+
+#include <stdio.h>
+
+#include "pprof/analysis/traces.h"
+
+/* Stacks without a positive value are left out: readers know no others. */
+void folded_write(FILE *out, const struct traces *t, size_t column, enum measure_kind kind);
+
+#endif

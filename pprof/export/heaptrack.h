@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * heaptrack's data file (format 3, as heaptrack_interpret writes it and heaptrack_print and heaptrack_gui
+ * read it): strings, places, traces as a tree, and then every single allocation and free, which a profile
+ * does not have. They are made up from the sums: for each stack as many blocks of the mean size as were
+ * allocated, of which all but those in use are freed. So allocations, leaks and sizes are right, and the peak
+ * is what is in use; order and time mean nothing, and nothing is called temporary, because the profile does
+ * not say what was.
+ *
+ * Beyond EVENTS_MAX events a block stands for several: `*scale` of them. Sums stay right; counts are that
+ * much lower.
+ */
+#ifndef PPROF_EXPORT_HEAPTRACK_H
+#define PPROF_EXPORT_HEAPTRACK_H
+
+#include <stdio.h>
+
+#include "pprof/analysis/traces.h"
+
+/* 0, -ENOMEM, -EFBIG (more than the traces may take) or -EOVERFLOW. */
+int heaptrack_write(FILE *out, const struct traces *t, size_t column, const char *command, uint64_t *scale);
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pprof/export/massif.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "pprof/analysis/tree.h"
+#include "pprof/text/utf8.h"
+
+/* ms_print holds the path to a node in Perl's recursion; nobody reads further than this either. */
+enum { DEPTH_MAX = 200 };
+
+struct writing {
+	FILE *out;
+	const struct traces *traces;
+	const struct tree *tree;
+	int64_t least; /* smaller nodes are folded */
+};
+
+static void write_name(FILE *out, const char *name)
+{
+	while (*name && !ferror(out))
+		name = utf8_put(out, name, ' ');
+}
+
+static void write_place(const struct writing *w, uint32_t number)
+{
+	const struct traces_frame *frame = &w->traces->frames[number];
+
+	fprintf(w->out, "0x%X: ", 0x1000 + number);
+	write_name(w->out, frame->name);
+	if (*frame->file && frame->line > 0) {
+		fputs(" (", w->out);
+		write_name(w->out, frame->file);
+		fprintf(w->out, ":%" PRId64 ")", frame->line);
+	} else if (*frame->module) {
+		fputs(" (in ", w->out);
+		write_name(w->out, frame->module);
+		putc(')', w->out);
+	}
+}
+
+struct folded {
+	uint32_t shown, hidden;
+	int64_t hidden_value;
+};
+
+/* Children are ordered by size: what is below the threshold is the tail. */
+static struct folded fold(const struct writing *w, uint32_t node)
+{
+	struct folded folded = {0, 0, 0};
+
+	for (uint32_t child = w->tree->nodes[node].child; child != TREE_NONE;
+	     child = w->tree->nodes[child].next) {
+		int64_t value = w->tree->nodes[child].sum.value;
+
+		if (value >= w->least && value > 0) {
+			folded.shown++;
+		} else if (value > 0) {
+			folded.hidden++;
+			traces_sum(&folded.hidden_value, value);
+		}
+	}
+	return folded;
+}
+
+static void write_hidden(const struct writing *w, int depth, const struct folded *folded)
+{
+	if (folded->hidden)
+		fprintf(w->out,
+		    "%*sn0: %" PRId64 " in %" PRIu32 " place%s, all below massif's threshold (%.2f%%)\n",
+		    depth, "", folded->hidden_value, folded->hidden, folded->hidden == 1 ? "" : "s",
+		    100.0 * (double)w->least /
+		        (double)(w->tree->nodes[0].sum.value ? w->tree->nodes[0].sum.value : 1));
+}
+
+static uint32_t shown_child(const struct writing *w, uint32_t node, int depth)
+{
+	uint32_t child = w->tree->nodes[node].child;
+
+	if (child == TREE_NONE || depth >= DEPTH_MAX || w->tree->nodes[child].sum.value < w->least ||
+	    w->tree->nodes[child].sum.value <= 0)
+		return TREE_NONE;
+	return child;
+}
+
+/* Down to the first child, else on to the next one, else up; the folded rest of a node follows its shown
+ * children. */
+static void write_tree(const struct writing *w)
+{
+	uint32_t at = 0;
+	int depth = 0;
+
+	for (;;) {
+		const struct tree_node *node = &w->tree->nodes[at];
+		struct folded folded = fold(w, at);
+		uint32_t child = shown_child(w, at, depth);
+
+		if (depth >= DEPTH_MAX)
+			folded = (struct folded){0, 0, 0};
+		fprintf(w->out, "%*sn%" PRIu32 ": %" PRId64 " ", depth, "",
+		    folded.shown + (folded.hidden ? 1 : 0), node->sum.value);
+		if (at == 0)
+			fputs("(heap allocation functions) malloc/new/new[], --alloc-fns, etc.", w->out);
+		else
+			write_place(w, node->frame);
+		putc('\n', w->out);
+		if (child != TREE_NONE) {
+			at = child;
+			depth++;
+			continue;
+		}
+		write_hidden(w, depth + 1, &folded);
+		for (;;) {
+			uint32_t next;
+
+			if (at == 0)
+				return;
+			next = w->tree->nodes[at].next;
+			if (next != TREE_NONE && w->tree->nodes[next].sum.value >= w->least &&
+			    w->tree->nodes[next].sum.value > 0) {
+				at = next;
+				break;
+			}
+			at = w->tree->nodes[at].parent;
+			folded = fold(w, at);
+			write_hidden(w, depth, &folded);
+			depth--;
+		}
+	}
+}
+
+static int write_snapshot(FILE *out, const struct traces *t, size_t column, enum measure_kind kind,
+    const struct massif_options *options, bool peak)
+{
+	struct tree tree;
+	int err = tree_make(&tree, t, column, kind, true);
+	int64_t total = err ? 0 : tree.nodes[0].sum.value, milliseconds;
+	struct writing w = {out, t, &tree, 0};
+
+	milliseconds = (options->time_ns[column] - options->time_ns[0]) / 1000000;
+	if (!err) {
+		w.least = (int64_t)((double)total * options->threshold_permille / 1000);
+		fprintf(out,
+		    "#-----------\nsnapshot=%zu\n#-----------\ntime=%" PRId64 "\nmem_heap_B=%" PRId64
+		    "\nmem_heap_extra_B=0\nmem_stacks_B=0\nheap_tree=%s\n",
+		    column, milliseconds > 0 ? milliseconds : 0, total > 0 ? total : 0,
+		    peak ? "peak" : "detailed");
+		write_tree(&w);
+	}
+	tree_fini(&tree);
+	return err;
+}
+
+int massif_write(
+    FILE *out, const struct traces *t, enum measure_kind kind, const struct massif_options *options)
+{
+	size_t peak = 0;
+	int err = 0;
+
+	for (size_t i = 1; i < options->column_count; i++)
+		if (traces_all(t, i, kind) > traces_all(t, peak, kind))
+			peak = i;
+	fputs("desc: heaptap\ncmd: ", out);
+	write_name(out, options->command);
+	fputs("\ntime_unit: ms\n", out);
+	for (size_t i = 0; i < options->column_count && !err; i++)
+		err = write_snapshot(out, t, i, kind, options, i == peak);
+	return err;
+}

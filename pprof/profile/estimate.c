@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pprof/profile/estimate.h"
+
+#include <math.h>
+
+struct estimate estimate_of(double bytes, double objects, double size_bytes, double period_bytes)
+{
+	double size = objects > 0 && bytes > 0 ? bytes / objects : size_bytes > 0 ? size_bytes : 1;
+	double count = objects > 0 ? objects : bytes / size, p, spread;
+
+	if (!(bytes > 0 || objects > 0))
+		return (struct estimate){0, 0, 0};
+	if (period_bytes <= 1)
+		return (struct estimate){count, 0, 0};
+	p = -expm1(-size / period_bytes);
+	spread = (1 - p) / p;
+	return (struct estimate){count * p, bytes > 0 ? bytes * size * spread : 0, count * spread};
+}
+
+/* Bisection on erfc: called once per table. */
+double estimate_threshold(double rows)
+{
+	double share = 0.05 / (rows > 1 ? rows : 1), low = 0, high = 40;
+
+	for (int i = 0; i < 60; i++) {
+		double middle = (low + high) / 2;
+
+		if (erfc(middle / M_SQRT2) > share)
+			low = middle;
+		else
+			high = middle;
+	}
+	return high;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pprof/profile/origin.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pprof/profile/profile.h"
+
+static void copy(char *to, size_t bytes, const char *from, size_t length)
+{
+	if (length >= bytes)
+		length = bytes - 1;
+	memcpy(to, from, length);
+	to[length] = '\0';
+}
+
+/* "pid=4711 comm=a program host=box": a program's name may have spaces. */
+static void read_process(struct origin *origin, const char *text)
+{
+	const char *program = strstr(text, " comm="), *host = NULL;
+
+	origin->pid = (pid_t)strtol(text + strlen("pid="), NULL, 10);
+	if (!program)
+		return;
+	program += strlen(" comm=");
+	for (const char *at = program; (at = strstr(at, " host=")); at++)
+		host = at;
+	copy(origin->program, sizeof(origin->program), program,
+	    host ? (size_t)(host - program) : strlen(program));
+	if (host)
+		copy(origin->host, sizeof(origin->host), host + strlen(" host="),
+		    strlen(host + strlen(" host=")));
+}
+
+static void read_comment(struct origin *origin, const char *text)
+{
+	static const char snapshot[] = "snapshot: ", samples[] = "samples: ", unseen[] = "not seen: ";
+
+	if (strncmp(text, "heaptap ", 8) == 0) {
+		origin->ours = true;
+	} else if (!origin->ours) {
+		return;
+	} else if (strncmp(text, "pid=", 4) == 0) {
+		read_process(origin, text);
+	} else if (strncmp(text, snapshot, strlen(snapshot)) == 0) {
+		copy(origin->cause, sizeof(origin->cause), text + strlen(snapshot),
+		    strlen(text + strlen(snapshot)));
+	} else if (strncmp(text, samples, strlen(samples)) == 0) {
+		copy(origin->samples, sizeof(origin->samples), text + strlen(samples),
+		    strlen(text + strlen(samples)));
+	} else if (strncmp(text, unseen, strlen(unseen)) == 0) {
+		copy(origin->unseen, sizeof(origin->unseen), text + strlen(unseen),
+		    strlen(text + strlen(unseen)));
+	}
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* The first mapping is the program's, but it may stand for its name only ("./server"): then the file is a
+ * later one. */
+static void read_program(struct origin *origin, const struct profile *profile)
+{
+	struct profile_mapping first = profile_mapping(profile, 1), mapping = first;
+	const char *name = base_name(first.filename);
+
+	for (uint32_t id = 2; id <= profile_mapping_count(profile) && !*mapping.build_id; id++) {
+		struct profile_mapping other = profile_mapping(profile, id);
+
+		if (*other.build_id && *other.filename == '/' && strcmp(base_name(other.filename), name) == 0)
+			mapping = other;
+	}
+	copy(origin->path, sizeof(origin->path), mapping.filename, strlen(mapping.filename));
+	copy(origin->build_id, sizeof(origin->build_id), mapping.build_id, strlen(mapping.build_id));
+	if (!*origin->program)
+		copy(origin->program, sizeof(origin->program), name, strlen(name));
+}
+
+void origin_read(struct origin *origin, const struct profile *profile)
+{
+	struct profile_value_type period = profile_period_type(profile);
+
+	memset(origin, 0, sizeof(*origin));
+	for (size_t i = 0; i < profile_comment_count(profile); i++)
+		read_comment(origin, profile_comment(profile, i));
+	if (profile_mapping_count(profile))
+		read_program(origin, profile);
+	if (strncmp(origin->cause, "peak", 4) == 0)
+		origin->kind = ORIGIN_PEAK;
+	if (strncmp(origin->cause, "delta", 5) == 0 || profile_duration_ns(profile) > 0)
+		origin->kind = ORIGIN_DELTA;
+	origin->time_ns = profile_time_ns(profile);
+	origin->duration_ns = profile_duration_ns(profile);
+	origin->period = profile_period(profile);
+	copy(origin->period_type, sizeof(origin->period_type), period.type, strlen(period.type));
+	copy(origin->period_unit, sizeof(origin->period_unit), period.unit, strlen(period.unit));
+}
+
+bool origin_same_process(const struct origin *a, const struct origin *b)
+{
+	return a->ours && b->ours && a->pid && a->pid == b->pid && strcmp(a->program, b->program) == 0 &&
+	    strcmp(a->host, b->host) == 0 && strcmp(a->build_id, b->build_id) == 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes JSON (RFC 8259): commas, quotes and escapes are right whatever the values are.
+ *
+ *	struct json json = {.out = out};
+ *	json_object(&json, NULL);
+ *	json_text(&json, "name", name);
+ *	json_array(&json, "sizes");
+ *	json_integer(&json, NULL, 42);
+ *	json_end(&json);
+ *	json_end(&json);
+ *
+ * A key is NULL in an array and for the outermost value. Text is valid UTF-8; names from anywhere may be in
+ * it. What a terminal must not be sent is escaped, and '<' too, so that the same text may stand in a page's
+ * script. The members of the outermost object, and objects and arrays in an array, begin a line of their own,
+ * so that large files have lines.
+ */
+#ifndef PPROF_TEXT_JSON_H
+#define PPROF_TEXT_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct json {
+	FILE *out;
+	bool lines;         /* JSON lines: each outermost value is one line */
+	unsigned int depth; /* what is open, 32 at most */
+	uint32_t arrays;    /* a bit per depth: an array and not an object */
+	bool filled;        /* what is open has a value already */
+};
+
+void json_object(struct json *json, const char *key);
+void json_array(struct json *json, const char *key);
+
+/* Ends the object or array that was begun last. */
+void json_end(struct json *json);
+
+void json_text(struct json *json, const char *key, const char *text);
+void json_integer(struct json *json, const char *key, int64_t number);
+void json_boolean(struct json *json, const char *key, bool is);
+
+/* With so many decimals; null for what JSON has no number for. */
+void json_number(struct json *json, const char *key, double number, int decimals);
+
+#endif

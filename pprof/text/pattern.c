@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pprof/text/pattern.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+enum {
+	REGEX_MAX_BYTES = 64 * 1024,
+	MATCH_STEPS = 100000, /* a hundred times what the longest C++ name needs */
+	MATCH_HEAP_KIB = 4096,
+};
+
+struct pattern {
+	pcre2_code *code;
+	pcre2_match_data *data;
+	pcre2_match_context *context;
+};
+
+static pcre2_code *compile(const char *regex, unsigned int flags, int *number, PCRE2_SIZE *offset)
+{
+	pcre2_compile_context *context = pcre2_compile_context_create(NULL);
+	uint32_t options = PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOLLAR_ENDONLY | PCRE2_DOTALL;
+	pcre2_code *code = NULL;
+
+	*number = 0;
+	*offset = 0;
+	if (!context)
+		return NULL;
+	if (flags & PATTERN_WHOLE)
+		options |= PCRE2_ANCHORED | PCRE2_ENDANCHORED;
+	pcre2_set_max_pattern_length(context, REGEX_MAX_BYTES);
+	code = pcre2_compile((PCRE2_SPTR)regex, PCRE2_ZERO_TERMINATED, options, number, offset, context);
+	pcre2_compile_context_free(context);
+	return code;
+}
+
+int pattern_new(const char *regex, unsigned int flags, struct pattern **out, char *error, size_t error_bytes)
+{
+	struct pattern *pattern = calloc(1, sizeof(*pattern));
+	PCRE2_SIZE offset = 0;
+	PCRE2_UCHAR text[128];
+	int number;
+
+	if (!pattern)
+		return -ENOMEM;
+	pattern->code = compile(regex, flags, &number, &offset);
+	if (!pattern->code) {
+		pattern_free(pattern);
+		if (!number)
+			return -ENOMEM;
+		pcre2_get_error_message(number, text, sizeof(text));
+		snprintf(error, error_bytes, "not a regular expression (%s, at character %zu)",
+		    (const char *)text, (size_t)offset + 1);
+		return -EINVAL;
+	}
+	pattern->data = pcre2_match_data_create(1, NULL);
+	pattern->context = pcre2_match_context_create(NULL);
+	if (!pattern->data || !pattern->context) {
+		pattern_free(pattern);
+		return -ENOMEM;
+	}
+	pcre2_set_match_limit(pattern->context, MATCH_STEPS);
+	pcre2_set_heap_limit(pattern->context, MATCH_HEAP_KIB);
+	*out = pattern;
+	return 0;
+}
+
+void pattern_free(struct pattern *pattern)
+{
+	if (!pattern)
+		return;
+	pcre2_code_free(pattern->code);
+	pcre2_match_data_free(pattern->data);
+	pcre2_match_context_free(pattern->context);
+	free(pattern);
+}
+
+bool pattern_matches(const struct pattern *pattern, const char *text)
+{
+	return pcre2_match(pattern->code, (PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED, 0, 0, pattern->data,
+	           pattern->context) >= 0;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Regular expressions over names: those a user gives, and those that a profile carries (drop_frames).
+ *
+ * pprof writes them in RE2's syntax. PCRE2 takes that syntax but for a few rarities, and unlike regcomp(3) it
+ * can be bounded: an expression from a hostile file cannot take the memory or the day of whoever reads it. A
+ * match that meets the bound counts as none.
+ */
+#ifndef PPROF_TEXT_PATTERN_H
+#define PPROF_TEXT_PATTERN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct pattern;
+
+enum pattern_flags {
+	PATTERN_WHOLE = 1 << 0, /* must match the whole text, not a part of it */
+};
+
+/* On 0 the caller owns *out (pattern_free()). -EINVAL with one line in error, -ENOMEM. */
+int pattern_new(const char *regex, unsigned int flags, struct pattern **out, char *error, size_t error_bytes);
+void pattern_free(struct pattern *pattern);
+
+bool pattern_matches(const struct pattern *pattern, const char *text);
+
+#endif
