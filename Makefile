@@ -172,7 +172,7 @@ check-run: all unit-bin readers targets
 	@tests/run $(O) all '$(T)'
 
 ## unit: the unit tests alone (also with SAN=...)
-unit: unit-bin readers
+unit: all unit-bin readers
 	@tests/run $(O) unit '$(T)'
 
 ## e2e: the end-to-end tests alone

@@ -14,6 +14,7 @@
 #include "bench/unwind_record.h"
 #include "sampler/unwind/cfi.h"
 #include "sampler/heap/intake.h"
+#include "sampler/target/map_record.h"
 #include "sampler/unwind/stacks.h"
 #include "sampler/unwind/unwind.h"
 
@@ -147,16 +148,7 @@ static uint64_t now_ns(void)
 
 static void on_mmap(struct bench *b, const struct record *r, pid_t pid)
 {
-	struct map_range range = {.start = r->start,
-	    .len = r->length,
-	    .pgoff = r->file_offset,
-	    .prot = r->protection,
-	    .path = r->path,
-	    .build_id = r->build_id,
-	    .build_id_len = r->build_id_bytes,
-	    .major = r->major,
-	    .minor = r->minor,
-	    .ino = r->ino};
+	struct map_range range = map_record_range(r);
 
 	if ((pid_t)r->pid != pid || maps_add(b->maps, &range) != 0)
 		return;

@@ -6,8 +6,10 @@
 #define PPROF_ARRAY_H
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 /*
  * Makes room for need items. items is the address of the caller's pointer, *capacity its size in items. Grows
@@ -36,5 +38,36 @@ static inline int array_reserve(void *items, size_t *capacity, size_t need, size
 	*capacity = wanted;
 	return 0;
 }
+
+/*
+ * Number of the items whose key, a uint64_t at key_offset, is below `key`, in an array where keys rise: the
+ * place of the first that is not. items may be NULL if count is 0.
+ */
+static inline size_t array_lower_bound(
+    const void *items, size_t count, size_t item_bytes, size_t key_offset, uint64_t key)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		uint64_t at;
+
+		memcpy(&at, (const char *)items + middle * item_bytes + key_offset, sizeof(at));
+		if (at < key)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* By a field that is a uint64_t: how many items are below `value`, and how many are not above it. */
+#define ARRAY_LOWER_BOUND(items, count, field, value) \
+	array_lower_bound(items, count, sizeof(*(items)), ARRAY_KEY_OFFSET(items, field), value)
+#define ARRAY_UPPER_BOUND(items, count, field, value) \
+	((value) == UINT64_MAX ? (count) : ARRAY_LOWER_BOUND(items, count, field, (value) + 1))
+#define ARRAY_KEY_OFFSET(items, field)           \
+	(offsetof(__typeof__(*(items)), field) + \
+	    0 * sizeof(char[sizeof((items)->field) == sizeof(uint64_t) ? 1 : -1]))
 
 #endif

@@ -14,7 +14,6 @@
 
 /* Pyroscope's defaults. */
 enum { ADVISED_BYTES = 4 << 20 };
-#define LARGEST_RAW_BYTES ((size_t)1 << 30)
 
 /* ---- the header */
 
@@ -230,7 +229,7 @@ static void check_plain(struct checker *c)
 		    wire_left(&c->all));
 	if (!check_top_level(c, &header))
 		return;
-	check_strings(c);
+	check_tables_strings(c);
 	checker_each(c, PROFILE_SAMPLE_TYPE, check_sample_type);
 	checker_each(c, PROFILE_COMMENT, check_comment);
 	check_header(c, &header);
@@ -252,13 +251,12 @@ static void check_file(struct checker *c, const uint8_t *data, size_t len)
 		check_plain(c);
 		return;
 	}
-	err = gzip_decode(data, len, LARGEST_RAW_BYTES, &plain, &plain_len, &info);
+	err = gzip_decode(data, len, c->max_bytes, &plain, &plain_len, &info);
 	if (err) {
-		c->error = err == -ENOMEM ? err : 0;
-		checker_find(c, RULE_PPROF, "gzip: %s",
-		    err == -ENODATA     ? "cut short"
-		        : err == -EFBIG ? "more than 1 GiB inside"
-		                        : "damaged");
+		if (err == -ENOMEM || err == -EFBIG)
+			c->error = err;
+		else
+			checker_find(c, RULE_PPROF, "gzip: %s", err == -ENODATA ? "cut short" : "damaged");
 		return;
 	}
 	if (info.trailing_bytes)
@@ -271,9 +269,10 @@ static void check_file(struct checker *c, const uint8_t *data, size_t len)
 	free(plain);
 }
 
-int check_profile(const void *data, size_t len, enum check_level level, struct check_report *report)
+int check_profile(
+    const void *data, size_t len, enum check_level level, size_t max_bytes, struct check_report *report)
 {
-	struct checker c = {.level = level, .report = report};
+	struct checker c = {.level = level, .max_bytes = max_bytes, .report = report};
 
 	memset(report, 0, sizeof(*report));
 	check_file(&c, data, len);

@@ -22,8 +22,12 @@
 
 #include "pprof/check_report.h"
 
-/* Fills in report, which the caller ends with check_report_fini(). 0, whatever was found; -ENOMEM or
- * -EOVERFLOW if the check could not be finished. */
-int check_profile(const void *data, size_t len, enum check_level level, struct check_report *report);
+/* Enough for any profile met. */
+#define CHECK_MAX_BYTES ((size_t)1 << 30)
+
+/* Fills in report, which the caller ends with check_report_fini(). 0, whatever was found; -ENOMEM,
+ * -EOVERFLOW or -EFBIG (beyond max_bytes of memory) if the check could not be finished. */
+int check_profile(
+    const void *data, size_t len, enum check_level level, size_t max_bytes, struct check_report *report);
 
 #endif

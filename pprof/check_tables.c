@@ -59,7 +59,7 @@ static void check_duplicate_strings(struct checker *c)
 	index_fini(&seen);
 }
 
-void check_strings(struct checker *c)
+void check_tables_strings(struct checker *c)
 {
 	checker_each(c, PROFILE_STRING_TABLE, add_string);
 	if (!c->string_count)

@@ -6,7 +6,7 @@
 struct checker;
 
 /* Strings come before everything else. */
-void check_strings(struct checker *c);
+void check_tables_strings(struct checker *c);
 void check_tables(struct checker *c);
 
 /* After the samples, which mark what they use. */

@@ -88,6 +88,18 @@ bool checker_numbers(struct checker *c, const struct wire_field *field, uint64_t
 	return !err;
 }
 
+/* What the file unpacks to, and what has been kept of it; of each string 32 bytes more while they are
+ * compared. */
+static size_t bytes_of(const struct checker *c)
+{
+	return wire_left(&c->all) + c->string_capacity * sizeof(*c->strings) + 32 * c->string_count +
+	    c->mapping_capacity * sizeof(*c->mappings) + c->function_capacity * sizeof(*c->functions) +
+	    c->location_capacity * sizeof(*c->locations) + c->type_capacity * sizeof(*c->types) +
+	    c->stack_capacity * sizeof(*c->stack) + c->label_capacity * sizeof(*c->labels) +
+	    c->value_capacity * sizeof(*c->values) + idmap_bytes(&c->mapping_ids) +
+	    idmap_bytes(&c->function_ids) + idmap_bytes(&c->location_ids) + samples_bytes(&c->distinct);
+}
+
 /* Damage at the top level has been reported once by check_top_level(). */
 void checker_each(struct checker *c, uint32_t number, checker_entry *entry)
 {
@@ -95,8 +107,11 @@ void checker_each(struct checker *c, uint32_t number, checker_entry *entry)
 	struct wire_field field;
 
 	while (!c->error && wire_next(&w, &field) > 0)
-		if (!number || field.number == number)
+		if (!number || field.number == number) {
 			entry(c, &field);
+			if (!c->error && bytes_of(c) > c->max_bytes)
+				c->error = -EFBIG;
+		}
 }
 
 void checker_fini(struct checker *c)

@@ -51,7 +51,8 @@ struct checker_type {
 struct checker {
 	enum check_level level;
 	struct check_report *report;
-	int error; /* -ENOMEM */
+	size_t max_bytes; /* of memory */
+	int error;        /* -ENOMEM, -EOVERFLOW, -EFBIG beyond max_bytes */
 	struct wire all;
 
 	struct checker_string *strings;

@@ -8,20 +8,22 @@
 #include <string.h>
 
 #include "pprof/totals.h"
+#include "pprof/utf8.h"
 
+/* A cell that begins with one of "=+-@" is a formula to a spreadsheet, which an apostrophe in front prevents
+ * (OWASP, "CSV Injection"). */
 static void write_text(FILE *out, const char *text)
 {
-	if (!strpbrk(text, ",\"\r\n")) {
-		fputs(text, out);
-		return;
-	}
-	putc('"', out);
-	for (; *text; text++) {
+	bool formula = *text && strchr("=+-@", *text), quoted = strpbrk(text, ",\"") != NULL;
+
+	fputs(quoted ? "\"" : "", out);
+	fputs(formula ? "'" : "", out);
+	while (*text && !ferror(out)) {
 		if (*text == '"')
 			putc('"', out);
-		putc(*text, out);
+		text = utf8_put(out, text, '?');
 	}
-	putc('"', out);
+	fputs(quoted ? "\"" : "", out);
 }
 
 static bool is_written(const struct traces *t, int kind)

@@ -11,7 +11,7 @@
 
 #include "pprof/traces.h"
 
-/* Ordered by flat of kind. 0 or -ENOMEM. */
+/* Ordered by flat of kind. 0, -ENOMEM or -EFBIG (more than the traces may take). */
 int csv_write(FILE *out, const struct traces *t, size_t column, enum measure_kind kind);
 
 #endif

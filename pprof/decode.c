@@ -21,6 +21,7 @@
 struct decoder {
 	struct profile *p;
 	struct wire all;
+	size_t max_bytes, own_bytes;          /* memory that may be taken; that of the arrays below */
 	uint64_t header[PROFILE_FIELD_COUNT]; /* [field], the single numbers */
 	struct wire period_type;
 	const char **strings;
@@ -37,6 +38,29 @@ struct decoder {
 	size_t line_capacity;
 };
 
+/* Is there more than may be, with what the file unpacks to? */
+static enum decode_error check_memory(const struct decoder *d)
+{
+	size_t bytes = wire_left(&d->all) + d->own_bytes + profile_bytes(d->p) + idmap_bytes(&d->mappings) +
+	    idmap_bytes(&d->functions) + idmap_bytes(&d->locations);
+
+	return bytes > d->max_bytes ? DECODE_TOO_LARGE : DECODE_OK;
+}
+
+/* Room in one of the decoder's own arrays. */
+static enum decode_error reserve(
+    struct decoder *d, void *items, size_t *capacity, size_t need, size_t item_bytes)
+{
+	size_t before = *capacity;
+
+	if (array_reserve(items, capacity, need, item_bytes))
+		return DECODE_NO_MEMORY;
+	if (*capacity == before)
+		return DECODE_OK;
+	d->own_bytes += (*capacity - before) * item_bytes;
+	return check_memory(d);
+}
+
 typedef enum decode_error decode_entry(struct decoder *d, struct wire_field *field);
 
 /* Calls entry for every top-level field of that number; 0 means every field. */
@@ -48,8 +72,10 @@ static enum decode_error each(struct decoder *d, uint32_t number, decode_entry *
 	int status = 0;
 
 	while (!error && (status = wire_next(&w, &field)) > 0)
-		if (!number || field.number == number)
+		if (!number || field.number == number) {
 			error = entry(d, &field);
+			error = error ? error : check_memory(d);
+		}
 	return status < 0 ? DECODE_NOT_A_PROFILE : error;
 }
 
@@ -73,14 +99,16 @@ static enum decode_error from_errno(int err)
 
 static enum decode_error read_string(struct decoder *d, const struct wire_field *field)
 {
+	enum decode_error error;
 	const char *text;
 
 	if (field->type != WIRE_BYTES)
 		return DECODE_NOT_A_PROFILE;
 	if (!d->string_count && wire_left(&field->bytes))
 		return DECODE_BAD_STRING_TABLE;
-	if (array_reserve(&d->strings, &d->string_capacity, d->string_count + 1, sizeof(*d->strings)))
-		return DECODE_NO_MEMORY;
+	error = reserve(d, &d->strings, &d->string_capacity, d->string_count + 1, sizeof(*d->strings));
+	if (error)
+		return error;
 	text = profile_add_string(d->p, field->bytes.at, wire_left(&field->bytes));
 	if (!text)
 		return from_errno(profile_error(d->p));
@@ -240,8 +268,9 @@ static enum decode_error read_line(struct decoder *d, struct wire_field *field, 
 
 	if (error)
 		return error;
-	if (array_reserve(&d->lines, &d->line_capacity, index + 1, sizeof(*d->lines)))
-		return DECODE_NO_MEMORY;
+	error = reserve(d, &d->lines, &d->line_capacity, index + 1, sizeof(*d->lines));
+	if (error)
+		return error;
 	line = &d->lines[index];
 	line->function = idmap_find(&d->functions, n[LINE_FUNCTION_ID]);
 	line->line = (int64_t)n[LINE_LINE];
@@ -296,12 +325,14 @@ static enum decode_error read_location(struct decoder *d, struct wire_field *fie
 
 static enum decode_error read_stack(struct decoder *d, struct wire_field *field, size_t *depth)
 {
+	enum decode_error error;
 	uint64_t file_id;
 	int status;
 
 	while ((status = wire_repeated(field, &file_id)) > 0) {
-		if (array_reserve(&d->stack, &d->stack_capacity, *depth + 1, sizeof(*d->stack)))
-			return DECODE_NO_MEMORY;
+		error = reserve(d, &d->stack, &d->stack_capacity, *depth + 1, sizeof(*d->stack));
+		if (error)
+			return error;
 		d->stack[*depth] = idmap_find(&d->locations, file_id);
 		if (!d->stack[(*depth)++])
 			return DECODE_NO_LOCATION;
@@ -311,12 +342,14 @@ static enum decode_error read_stack(struct decoder *d, struct wire_field *field,
 
 static enum decode_error read_values(struct decoder *d, struct wire_field *field, size_t *count)
 {
+	enum decode_error error;
 	uint64_t value;
 	int status;
 
 	while ((status = wire_repeated(field, &value)) > 0) {
-		if (array_reserve(&d->values, &d->value_capacity, *count + 1, sizeof(*d->values)))
-			return DECODE_NO_MEMORY;
+		error = reserve(d, &d->values, &d->value_capacity, *count + 1, sizeof(*d->values));
+		if (error)
+			return error;
 		d->values[(*count)++] = (int64_t)value;
 	}
 	return status < 0 ? DECODE_NOT_A_PROFILE : DECODE_OK;
@@ -331,8 +364,9 @@ static enum decode_error read_label(struct decoder *d, struct wire_field *field,
 
 	if (error)
 		return error;
-	if (array_reserve(&d->labels, &d->label_capacity, index + 1, sizeof(*d->labels)))
-		return DECODE_NO_MEMORY;
+	error = reserve(d, &d->labels, &d->label_capacity, index + 1, sizeof(*d->labels));
+	if (error)
+		return error;
 	label = &d->labels[index];
 	str = string(d, n[LABEL_STR]);
 	label->key = string(d, n[LABEL_KEY]);
@@ -394,9 +428,9 @@ static enum decode_error read_tables(struct decoder *d)
 	return error;
 }
 
-static enum decode_error decode_plain(const uint8_t *data, size_t len, struct profile **out)
+static enum decode_error decode_plain(const uint8_t *data, size_t len, size_t max_bytes, struct profile **out)
 {
-	struct decoder d = {.p = profile_new(), .all = {data, data + len}};
+	struct decoder d = {.p = profile_new(), .all = {data, data + len}, .max_bytes = max_bytes};
 	enum decode_error error = d.p ? DECODE_OK : DECODE_NO_MEMORY;
 
 	if (!error)
@@ -446,7 +480,7 @@ enum decode_error decode_profile(const void *data, size_t len, size_t max_bytes,
 	if (!len)
 		return DECODE_EMPTY;
 	if (!gzip_detect(data, len))
-		return len > max_bytes ? DECODE_TOO_LARGE : decode_plain(data, len, out);
+		return decode_plain(data, len, max_bytes, out);
 	error = from_gzip_errno(gzip_decode(data, len, max_bytes, &plain, &plain_len, &info));
 	if (error)
 		return error;
@@ -455,7 +489,7 @@ enum decode_error decode_profile(const void *data, size_t len, size_t max_bytes,
 	else if (!plain_len)
 		error = DECODE_EMPTY;
 	else
-		error = decode_plain(plain, plain_len, out);
+		error = decode_plain(plain, plain_len, max_bytes, out);
 	free(plain);
 	return error;
 }
@@ -466,7 +500,7 @@ const char *decode_error_string(enum decode_error error)
 	    [DECODE_OK] = "no error",
 	    [DECODE_NO_MEMORY] = "not enough memory",
 	    [DECODE_EMPTY] = "the file is empty",
-	    [DECODE_TOO_LARGE] = "the profile is too large",
+	    [DECODE_TOO_LARGE] = "the profile takes too much memory",
 	    [DECODE_TRUNCATED_GZIP] = "the gzip data is cut short",
 	    [DECODE_DAMAGED_GZIP] = "the gzip data is damaged",
 	    [DECODE_TRAILING_BYTES] = "there are bytes after the end of the gzip data",

@@ -5,6 +5,12 @@
  * Fields are written in the order of their numbers. Samples whose values are all zero are left out, and so is
  * every location, function, mapping (but the first) and string that nothing written refers to; what is left
  * gets ids 1..N in file order, as Parca demands. Equal profiles built in the same order give equal bytes.
+ *
+ * Why protobuf-c packs entries and no more: a profile may not be in memory a second time as a tree of
+ * generated structs, which is the only thing protobuf-c packs whole. So each entry of a table is packed by
+ * protobuf-c, which knows the fields and their types from the schema, and the key and length in front of it,
+ * 20 lines, are ours. Reading has no protobuf-c at all (decode.h, wire.h): it would build that tree from a
+ * hostile file.
  */
 #ifndef PPROF_ENCODE_H
 #define PPROF_ENCODE_H

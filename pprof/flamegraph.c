@@ -6,6 +6,7 @@
 
 #include "pprof/json.h"
 #include "pprof/tree.h"
+#include "pprof/utf8.h"
 
 /* The page, a string that ends with NUL; the Makefile knows that this object depends on the file. */
 __asm__(".pushsection .rodata\n"
@@ -33,8 +34,9 @@ static void write_kinds(struct json *json, const struct traces *t, const struct 
 	for (size_t k = 0; k < kind_count; k++) {
 		json_object(json, NULL);
 		json_text(json, "name",
-		    kinds[k] == MEASURE_OTHER ? t->types[t->kinds[MEASURE_OTHER]] : measure_word(kinds[k]));
-		json_text(json, "unit", measure_unit(t, kinds[k]));
+		    kinds[k] == MEASURE_OTHER ? t->types[t->kinds[MEASURE_OTHER]]
+		                              : traces_kind_word(kinds[k]));
+		json_text(json, "unit", traces_unit(t, kinds[k]));
 		json_array(json, "self");
 		for (uint32_t i = 0; i < tree->count; i++)
 			json_integer(json, NULL, values[(size_t)i * kind_count + k]);
@@ -66,13 +68,12 @@ static void write_data(FILE *out, const struct traces *t, const struct tree *tre
 
 static void write_html(FILE *out, const char *text)
 {
-	for (; *text; text++) {
-		if (*text == '<')
-			fputs("&lt;", out);
-		else if (*text == '&')
-			fputs("&amp;", out);
-		else
-			putc(*text, out);
+	while (*text) {
+		if (*text != '<' && *text != '&') {
+			text = utf8_put(out, text, '?');
+			continue;
+		}
+		fputs(*text++ == '<' ? "&lt;" : "&amp;", out);
 	}
 }
 

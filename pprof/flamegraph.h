@@ -13,7 +13,7 @@
 
 #include "pprof/traces.h"
 
-/* shown: the kind that is open at first. 0, -ENOMEM or -EOVERFLOW. */
+/* shown: the kind that is open at first. 0, -ENOMEM, -EFBIG (more than the traces may take) or -EOVERFLOW. */
 int flamegraph_write(
     FILE *out, const struct traces *t, size_t column, enum measure_kind shown, const char *title);
 

@@ -3,11 +3,19 @@
 
 #include <inttypes.h>
 
+#include "pprof/utf8.h"
+
 /* ';' and line ends are the format's own. */
 static void write_name(FILE *out, const char *name)
 {
-	for (; *name; name++)
-		putc(*name == ';' ? ':' : (unsigned char)*name < 0x20 ? ' ' : *name, out);
+	while (*name && !ferror(out)) {
+		if (*name == ';') {
+			putc(':', out);
+			name++;
+		} else {
+			name = utf8_put(out, name, ' ');
+		}
+	}
 }
 
 void folded_write(FILE *out, const struct traces *t, size_t column, enum measure_kind kind)

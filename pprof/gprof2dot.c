@@ -47,8 +47,8 @@ void gprof2dot_write(FILE *out, const struct traces *t, size_t column, enum meas
 	json_array(&json, "costs");
 	json_object(&json, NULL);
 	json_text(
-	    &json, "description", kind == MEASURE_OTHER ? t->types[t->default_type] : measure_word(kind));
-	json_text(&json, "unit", measure_unit(t, kind));
+	    &json, "description", kind == MEASURE_OTHER ? t->types[t->default_type] : traces_kind_word(kind));
+	json_text(&json, "unit", traces_unit(t, kind));
 	json_end(&json);
 	json_end(&json);
 	write_functions(&json, t);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "pprof/tree.h"
+#include "pprof/utf8.h"
 
 #define EVENTS_MAX UINT64_C(4000000)
 
@@ -24,14 +25,17 @@ static int write_string(struct writing *w, const char *text, uint32_t *number)
 {
 	uint32_t before = w->strings.count;
 	int err = intern_add(&w->strings, text, strlen(text), number);
+	char *clean;
 
-	if (!err && w->strings.count > before) {
-		fprintf(w->out, "s %zx ", strlen(text));
-		for (; *text; text++)
-			putc(*text == '\n' ? ' ' : *text, w->out);
-		putc('\n', w->out);
-	}
-	return err;
+	if (err || w->strings.count == before)
+		return err;
+	clean = strdup(text);
+	if (!clean)
+		return -ENOMEM;
+	utf8_disarm(clean, strlen(clean));
+	fprintf(w->out, "s %zx %s\n", strlen(clean), clean);
+	free(clean);
+	return 0;
 }
 
 /* Places are numbered from 1: frame number + 1. */
@@ -185,8 +189,8 @@ int heaptrack_write(FILE *out, const struct traces *t, size_t column, const char
 
 	if (!err) {
 		fputs("v 10400 3\nX ", out);
-		for (; *command; command++)
-			putc((unsigned char)*command < 0x20 ? ' ' : *command, out);
+		while (*command)
+			command = utf8_put(out, command, ' ');
 		fputs("\nI 1000 0\n", out);
 		err = write_places(&w);
 	}

@@ -17,7 +17,7 @@
 
 #include "pprof/traces.h"
 
-/* 0, -ENOMEM or -EOVERFLOW. */
+/* 0, -ENOMEM, -EFBIG (more than the traces may take) or -EOVERFLOW. */
 int heaptrack_write(FILE *out, const struct traces *t, size_t column, const char *command, uint64_t *scale);
 
 #endif

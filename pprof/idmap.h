@@ -28,6 +28,12 @@ struct idmap {
 /* All zero is an empty map. */
 void idmap_fini(struct idmap *map);
 
+/* Memory that it takes. */
+static inline size_t idmap_bytes(const struct idmap *map)
+{
+	return map->capacity * sizeof(*map->entries) + index_bytes(&map->index);
+}
+
 /* 0; -EEXIST for a file_id added before, -EINVAL for 0, -EOVERFLOW, -ENOMEM. */
 int idmap_add(struct idmap *map, uint64_t file_id, uint32_t id);
 

@@ -26,6 +26,12 @@ struct index {
 /* All zero is an empty index too. */
 void index_fini(struct index *ix);
 
+/* Memory that it takes. */
+static inline size_t index_bytes(const struct index *ix)
+{
+	return ix->slot_count * sizeof(*ix->slots);
+}
+
 /* Hashing: start from index_seed(), then chain. The upper half of the result is the better one: index_fold().
  */
 uint64_t index_seed(void);

@@ -7,8 +7,9 @@
 
 struct profile;
 
-/* path "-" is standard input. On 0 the caller owns *out (profile_free()); otherwise -errno (-EINVAL for what
- * is no profile) and a line without newline in error that names the file and what is wrong with it. */
-int input_read(const char *path, struct profile **out, char *error, size_t error_bytes);
+/* path "-" is standard input; max_bytes of memory may be taken. On 0 the caller owns *out
+ * (profile_free()); otherwise -errno (-EINVAL for what is no profile, -EFBIG beyond max_bytes) and a line
+ * without newline in error that names the file and what is wrong with it. */
+int input_read(const char *path, size_t max_bytes, struct profile **out, char *error, size_t error_bytes);
 
 #endif

@@ -41,6 +41,7 @@ static char *allocate(struct intern *in, size_t size)
 		block = malloc(sizeof(*block) + block_bytes);
 		if (!block)
 			return NULL;
+		in->block_bytes += sizeof(*block) + block_bytes;
 		block->used = 0;
 		block->size = block_bytes;
 		/* A large string fills its block at once; keep the half empty one in front. */

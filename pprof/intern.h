@@ -22,6 +22,7 @@ struct intern {
 	size_t capacity;
 	uint32_t count;
 	struct intern_block *blocks;
+	size_t block_bytes; /* of all of them */
 };
 
 /* All zero is an empty table. */
@@ -29,6 +30,12 @@ void intern_fini(struct intern *in);
 
 /* 0 with the number in *number, or -ENOMEM, -EOVERFLOW. */
 int intern_add(struct intern *in, const void *bytes, size_t len, uint32_t *number);
+
+/* Memory that it takes. */
+static inline size_t intern_bytes(const struct intern *in)
+{
+	return in->block_bytes + in->capacity * sizeof(*in->strings) + index_bytes(&in->index);
+}
 
 static inline const char *intern_at(const struct intern *in, uint32_t number)
 {

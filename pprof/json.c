@@ -4,16 +4,30 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "pprof/utf8.h"
+
+/* The number of a character that utf8_control() has found to have so many bytes. */
+static unsigned int control_code(const unsigned char *at, size_t bytes)
+{
+	if (bytes == 1)
+		return at[0];
+	return bytes == 2 ? at[1] : 0x2000u | (at[1] & 0x3fu) << 6 | (at[2] & 0x3fu);
+}
+
 static void write_quoted(FILE *out, const char *text)
 {
 	putc('"', out);
-	for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
-		if (*at == '"' || *at == '\\')
-			fprintf(out, "\\%c", *at);
-		else if (*at < 0x20 || *at == 0x7f || *at == '<')
-			fprintf(out, "\\u%04x", *at);
-		else
-			putc(*at, out);
+	while (*text && !ferror(out)) {
+		size_t control = *text == '<' ? 1 : utf8_control(text);
+
+		if (control) {
+			fprintf(out, "\\u%04x", control_code((const unsigned char *)text, control));
+			text += control;
+			continue;
+		}
+		if (*text == '"' || *text == '\\')
+			putc('\\', out);
+		text = utf8_put(out, text, '?');
 	}
 	putc('"', out);
 }

@@ -11,8 +11,9 @@
  *	json_end(&json);
  *
  * A key is NULL in an array and for the outermost value. Text is valid UTF-8; names from anywhere may be in
- * it. '<' is escaped too, so that the same text may stand in a page's script. The members of the outermost
- * object, and objects and arrays in an array, begin a line of their own, so that large files have lines.
+ * it. What a terminal must not be sent is escaped, and '<' too, so that the same text may stand in a page's
+ * script. The members of the outermost object, and objects and arrays in an array, begin a line of their own,
+ * so that large files have lines.
  */
 #ifndef PPROF_JSON_H
 #define PPROF_JSON_H

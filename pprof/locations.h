@@ -32,6 +32,13 @@ struct locations {
 /* All zero is empty. */
 void locations_fini(struct locations *l);
 
+/* Memory that they take. */
+static inline size_t locations_bytes(const struct locations *l)
+{
+	return index_bytes(&l->index) + l->row_capacity * sizeof(*l->rows) +
+	    l->line_capacity * sizeof(*l->lines);
+}
+
 /* 0 with the id, the old one for a location already there, in *id; or -ENOMEM, -EOVERFLOW. */
 int locations_add(struct locations *l, const struct profile_location *location, uint32_t *id);
 

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "pprof/tree.h"
+#include "pprof/utf8.h"
 
 /* ms_print holds the path to a node in Perl's recursion; nobody reads further than this either. */
 enum { DEPTH_MAX = 200 };
@@ -18,8 +19,8 @@ struct writing {
 
 static void write_name(FILE *out, const char *name)
 {
-	for (; *name; name++)
-		putc((unsigned char)*name < 0x20 ? ' ' : *name, out);
+	while (*name && !ferror(out))
+		name = utf8_put(out, name, ' ');
 }
 
 static void write_place(const struct writing *w, uint32_t number)

@@ -25,7 +25,7 @@ struct massif_options {
 	unsigned int threshold_permille; /* of the snapshot's total, below which nodes are folded */
 };
 
-/* kind in bytes. 0, -ENOMEM or -EOVERFLOW. */
+/* kind in bytes. 0, -ENOMEM, -EFBIG (more than the traces may take) or -EOVERFLOW. */
 int massif_write(
     FILE *out, const struct traces *t, enum measure_kind kind, const struct massif_options *options);
 

@@ -80,13 +80,22 @@ int profile_error(const struct profile *p)
 	return p->error;
 }
 
+size_t profile_bytes(const struct profile *p)
+{
+	return sizeof(*p) + intern_bytes(&p->strings) + p->sample_type_capacity * sizeof(*p->sample_types) +
+	    p->comment_capacity * sizeof(*p->comments) + p->mapping_capacity * sizeof(*p->mappings) +
+	    p->function_capacity * sizeof(*p->functions) + index_bytes(&p->mapping_index) +
+	    index_bytes(&p->function_index) + locations_bytes(&p->locations) + samples_bytes(&p->samples) +
+	    p->scratch_capacity * sizeof(*p->scratch);
+}
+
 static int fail(struct profile *p, int err)
 {
 	p->error = p->error ? p->error : err;
 	return err;
 }
 
-static uint32_t intern_bytes(struct profile *p, const void *bytes, size_t len)
+static uint32_t intern_text(struct profile *p, const void *bytes, size_t len)
 {
 	uint32_t number;
 	int err = intern_add(&p->strings, bytes, len, &number);
@@ -98,12 +107,12 @@ static uint32_t intern_bytes(struct profile *p, const void *bytes, size_t len)
 
 static uint32_t intern(struct profile *p, const char *string)
 {
-	return string ? intern_bytes(p, string, strlen(string)) : 0;
+	return string ? intern_text(p, string, strlen(string)) : 0;
 }
 
 const char *profile_add_string(struct profile *p, const void *bytes, size_t len)
 {
-	uint32_t number = intern_bytes(p, bytes, len);
+	uint32_t number = intern_text(p, bytes, len);
 
 	return p->error ? NULL : intern_at(&p->strings, number);
 }

@@ -93,6 +93,9 @@ struct profile *profile_new(void);
 void profile_free(struct profile *p);
 int profile_error(const struct profile *p);
 
+/* Memory that it takes, but for malloc's own. */
+size_t profile_bytes(const struct profile *p);
+
 /* ---- building: the header */
 
 /* All sample types come before the first sample (-EINVAL otherwise). 0 or -errno. */

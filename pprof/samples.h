@@ -46,6 +46,14 @@ struct samples {
 /* All zero is empty. */
 void samples_fini(struct samples *s);
 
+/* Memory that they take. */
+static inline size_t samples_bytes(const struct samples *s)
+{
+	return index_bytes(&s->index) + s->row_capacity * sizeof(*s->rows) +
+	    s->value_capacity * sizeof(*s->values) + s->stack_capacity * sizeof(*s->stacks) +
+	    s->label_capacity * sizeof(*s->labels);
+}
+
 /*
  * Puts labels into the one order in which sets of labels are compared: by their texts, so that it does not
  * depend on the order in which strings were numbered. Without strings: by number.

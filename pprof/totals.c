@@ -14,9 +14,14 @@ void totals_sum_add(struct totals_sum *sum, int64_t value, struct traces_doubt d
 
 int totals_make(struct totals *totals, const struct traces *t, size_t column, enum measure_kind kind)
 {
-	uint32_t *seen = calloc((size_t)t->frame_count + 1, sizeof(*seen));
+	/* At worst there are totals of each kind at a time, and two for order. */
+	size_t all_bytes = ((size_t)t->frame_count + 1) * sizeof(*totals->rows) * (MEASURE_COUNT + 2);
+	uint32_t *seen;
 
 	memset(totals, 0, sizeof(*totals));
+	if (traces_check_memory(t, all_bytes))
+		return -EFBIG;
+	seen = calloc((size_t)t->frame_count + 1, sizeof(*seen));
 	totals->rows = calloc((size_t)t->frame_count + 1, sizeof(*totals->rows));
 	totals->count = t->frame_count;
 	if (!totals->rows || !seen) {

@@ -27,7 +27,7 @@ struct totals {
 
 enum totals_order { TOTALS_BY_FLAT, TOTALS_BY_CUM };
 
-/* 0 or -ENOMEM. */
+/* 0, -ENOMEM, or -EFBIG beyond what the traces may take. */
 int totals_make(struct totals *totals, const struct traces *t, size_t column, enum measure_kind kind);
 void totals_fini(struct totals *totals);
 

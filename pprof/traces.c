@@ -99,6 +99,16 @@ void traces_fini(struct traces *t)
 	memset(t, 0, sizeof(*t));
 }
 
+int traces_check_memory(const struct traces *t, size_t more)
+{
+	size_t bytes = intern_bytes(&t->strings) + index_bytes(&t->frame_index) + index_bytes(&t->row_index) +
+	    t->frame_capacity * sizeof(*t->frames) + t->row_capacity * sizeof(*t->rows) +
+	    t->stack_capacity * sizeof(*t->stacks) + t->value_capacity * sizeof(*t->values) +
+	    t->estimate_capacity * sizeof(*t->estimates) + t->path_capacity * sizeof(*t->path);
+
+	return t->options.max_bytes && bytes + more > t->options.max_bytes ? -EFBIG : 0;
+}
+
 /* ---- frames */
 
 static const char *base_name(const char *path)
@@ -205,6 +215,9 @@ static int shown_make(
 	for (uint32_t id = 1; id <= count && !err; id++) {
 		shown->starts[id] = shown->count;
 		err = shown_location(t, p, id, prune_lines(prune, id), shown);
+		if (!err)
+			err = traces_check_memory(
+			    t, profile_bytes(p) + shown->capacity * sizeof(*shown->frames));
 	}
 	shown->starts[count + 1] = shown->count;
 	return err;
@@ -269,6 +282,10 @@ static int path_make(struct traces *t, const struct adding *a, const struct prof
 		size_t from = a->shown.starts[sample->locations[i]],
 		       to = a->shown.starts[sample->locations[i] + 1];
 
+		/* A hostile location has a million lines, and a stack has it a million times. */
+		if (*depth + (to - from) >= t->path_capacity &&
+		    traces_check_memory(t, (*depth + (to - from)) * sizeof(*t->path)))
+			return -EFBIG;
 		if (array_reserve(&t->path, &t->path_capacity, *depth + (to - from) + 1, sizeof(*t->path)))
 			return -ENOMEM;
 		for (; from < to; from++) {
@@ -370,7 +387,7 @@ static int types_match(const struct traces *t, const struct profile *p, int *typ
 int traces_add(struct traces *t, const struct profile *profile, size_t column)
 {
 	struct adding a = {.profile = profile, .column = column};
-	size_t count = profile_sample_type_count(profile);
+	size_t count = profile_sample_type_count(profile), held;
 	int64_t *values = calloc(t->type_count + 1, sizeof(*values));
 	int err = values ? 0 : -ENOMEM;
 
@@ -386,8 +403,11 @@ int traces_add(struct traces *t, const struct profile *profile, size_t column)
 	if (strcmp(profile_period_type(profile).unit, "bytes") == 0)
 		a.period_bytes = (double)profile_period(profile);
 	t->unsure = t->unsure || a.period_bytes <= 0;
+	held = profile_bytes(profile) + a.shown.capacity * sizeof(*a.shown.frames);
 	for (size_t i = 0; i < profile_sample_count(profile) && !err; i++)
 		err = sample_add(t, &a, i, values);
+	if (!err)
+		err = traces_check_memory(t, held);
 	prune_fini(&a.prune);
 	free(a.shown.frames);
 	free(a.shown.starts);
@@ -458,7 +478,7 @@ struct traces_doubt traces_doubt(const struct traces *t, size_t row, size_t colu
 	return doubt;
 }
 
-const char *measure_word(enum measure_kind kind)
+const char *traces_kind_word(enum measure_kind kind)
 {
 	static const char *const words[MEASURE_COUNT] = {
 	    [MEASURE_INUSE] = "inuse",
@@ -472,12 +492,12 @@ const char *measure_word(enum measure_kind kind)
 	return words[kind];
 }
 
-const char *measure_unit(const struct traces *t, enum measure_kind kind)
+const char *traces_unit(const struct traces *t, enum measure_kind kind)
 {
 	return t->kinds[kind] < 0 ? "" : t->units[t->kinds[kind]];
 }
 
-bool measure_is_bytes(const struct traces *t, enum measure_kind kind)
+bool traces_is_bytes(const struct traces *t, enum measure_kind kind)
 {
-	return strcmp(measure_unit(t, kind), "bytes") == 0;
+	return strcmp(traces_unit(t, kind), "bytes") == 0;
 }

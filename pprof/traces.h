@@ -56,6 +56,7 @@ struct traces_options {
 	bool lines;                  /* tell frames apart by source line too */
 	bool anonymize;              /* names become hashes that are the same in every run */
 	const struct filter *filter; /* NULL: none */
+	size_t max_bytes;            /* of memory, and of what is made from them; 0: any */
 };
 
 struct traces {
@@ -87,9 +88,12 @@ int traces_init(
     struct traces *t, const struct traces_options *options, const struct profile *first, size_t column_count);
 void traces_fini(struct traces *t);
 
-/* Adds a profile to a column; the profile may go then. 0, -ENOMEM, -EOVERFLOW; -ENODATA: no sample type in
- * common. */
+/* Adds a profile to a column; the profile may go then. 0, -ENOMEM, -EOVERFLOW; -EFBIG beyond max_bytes;
+ * -ENODATA: no sample type in common. */
 int traces_add(struct traces *t, const struct profile *profile, size_t column);
+
+/* 0, or -EFBIG if `more` bytes beside what they take are more than may be. */
+int traces_check_memory(const struct traces *t, size_t more);
 
 /* Can the profiles answer this at all? */
 bool traces_has(const struct traces *t, enum measure_kind kind);
@@ -109,9 +113,9 @@ struct traces_doubt {
 struct traces_doubt traces_doubt(const struct traces *t, size_t row, size_t column, enum measure_kind kind);
 
 /* "inuse", as --sort has it; "in use", for headings; whether it counts bytes. */
-const char *measure_word(enum measure_kind kind);
-bool measure_is_bytes(const struct traces *t, enum measure_kind kind);
-const char *measure_unit(const struct traces *t, enum measure_kind kind);
+const char *traces_kind_word(enum measure_kind kind);
+bool traces_is_bytes(const struct traces *t, enum measure_kind kind);
+const char *traces_unit(const struct traces *t, enum measure_kind kind);
 
 /* Saturates: a sum that wraps becomes negative. */
 static inline void traces_sum(int64_t *sum, int64_t value)

@@ -7,7 +7,7 @@
 
 #include "pprof/array.h"
 
-static int node_new(struct tree *tree, uint32_t parent, uint32_t frame)
+static int node_new(struct tree *tree, const struct traces *t, uint32_t parent, uint32_t frame)
 {
 	struct tree_node node = {.frame = frame, .parent = parent, .child = TREE_NONE, .next = TREE_NONE};
 
@@ -16,11 +16,12 @@ static int node_new(struct tree *tree, uint32_t parent, uint32_t frame)
 	if (array_reserve(&tree->nodes, &tree->capacity, (size_t)tree->count + 1, sizeof(*tree->nodes)))
 		return -ENOMEM;
 	tree->nodes[tree->count++] = node;
-	return 0;
+	return traces_check_memory(t, tree->capacity * sizeof(*tree->nodes) + index_bytes(&tree->index));
 }
 
 /* Index ids count from 1; the root (number 0) is not in the index. */
-static int node_find(struct tree *tree, uint32_t parent, uint32_t frame, uint32_t *found)
+static int node_find(
+    struct tree *tree, const struct traces *t, uint32_t parent, uint32_t frame, uint32_t *found)
 {
 	uint32_t fold = index_fold(index_mix(index_seed(), (uint64_t)parent << 32 | frame)), id;
 	size_t cursor = index_start(fold);
@@ -33,7 +34,7 @@ static int node_find(struct tree *tree, uint32_t parent, uint32_t frame, uint32_
 		}
 	}
 	*found = tree->count;
-	err = node_new(tree, parent, frame);
+	err = node_new(tree, t, parent, frame);
 	if (!err)
 		err = index_add(&tree->index, fold, *found);
 	return err;
@@ -49,7 +50,7 @@ static int walk(struct tree *tree, const struct traces *t, size_t row, bool inve
 
 	totals_sum_add(&tree->nodes[0].sum, value, doubt);
 	for (uint32_t i = 0; i < depth && !err; i++) {
-		err = node_find(tree, at, stack[inverted ? i : depth - 1 - i], &at);
+		err = node_find(tree, t, at, stack[inverted ? i : depth - 1 - i], &at);
 		if (!err)
 			totals_sum_add(&tree->nodes[at].sum, value, doubt);
 	}
@@ -103,7 +104,7 @@ int tree_make(struct tree *tree, const struct traces *t, size_t column, enum mea
 	int err;
 
 	memset(tree, 0, sizeof(*tree));
-	err = node_new(tree, TREE_NONE, TREE_NONE);
+	err = node_new(tree, t, TREE_NONE, TREE_NONE);
 	for (size_t row = 0; row < t->row_count && !err; row++) {
 		int64_t value = traces_value(t, row, column, kind);
 		uint32_t end;
@@ -126,7 +127,7 @@ int tree_make_many(struct tree *tree, const struct traces *t, size_t column, con
 	*values = NULL;
 	memset(tree, 0, sizeof(*tree));
 	if (!err)
-		err = node_new(tree, TREE_NONE, TREE_NONE);
+		err = node_new(tree, t, TREE_NONE, TREE_NONE);
 	for (size_t row = 0; row < t->row_count && !err; row++)
 		err = walk(tree, t, row, false, traces_value(t, row, column, kinds[0]),
 		    (struct traces_doubt){0, 0}, &ends[row]);

@@ -26,7 +26,8 @@ struct tree {
 	struct index index;
 };
 
-/* Siblings come largest first. 0, -ENOMEM or -EOVERFLOW (too many nodes); tree_fini() either way. */
+/* Siblings come largest first. 0, -ENOMEM, -EFBIG (more than the traces may take) or -EOVERFLOW (too many
+ * nodes); tree_fini() either way. */
 int tree_make(
     struct tree *tree, const struct traces *t, size_t column, enum measure_kind kind, bool inverted);
 void tree_fini(struct tree *tree);

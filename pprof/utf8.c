@@ -103,6 +103,20 @@ size_t utf8_control(const char *text)
 	return 0;
 }
 
+const char *utf8_put(FILE *out, const char *text, char instead)
+{
+	size_t control = utf8_control(text);
+
+	if (control) {
+		putc(instead, out);
+		return text + control;
+	}
+	do
+		putc(*text++, out);
+	while ((*text & 0xc0) == 0x80);
+	return text;
+}
+
 void utf8_disarm(char *text, size_t len)
 {
 	for (size_t at = 0, n; at < len; at += n) {

@@ -9,6 +9,7 @@
 #define PPROF_UTF8_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 /* Length in bytes of the longest valid prefix; len if all is well. */
 size_t utf8_valid_prefix(const void *bytes, size_t len);
@@ -29,6 +30,10 @@ size_t utf8_sanitize(char *out, const void *bytes, size_t len);
  * CVE-2021-42574). 0 at the final NUL.
  */
 size_t utf8_control(const char *text);
+
+/* Prints the character at text (valid UTF-8, not its end), or `instead` of one that a terminal must not be
+ * sent. Returns what follows it. */
+const char *utf8_put(FILE *out, const char *text, char instead);
 
 /* Overwrites with '?' what a terminal must not be sent: each byte of the characters above, of broken
  * sequences, and NUL. */

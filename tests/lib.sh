@@ -58,9 +58,17 @@ record_whole() {
   fail "stacks were lost in $attempt runs"
 }
 
+# Deadlines are for hangs, not for speed: all of them are so many times as long as they say (tests/run).
+factor=${TEST_TIME_FACTOR:-5}
+
+# seconds N: N seconds of a quiet machine
+seconds() {
+  echo $(($1 * factor))
+}
+
 # wait_for SECONDS COMMAND...: until the command succeeds
 wait_for() {
-  local deadline=$((SECONDS + $1))
+  local deadline=$((SECONDS + $1 * factor))
   shift
   until "$@"; do
     [ $SECONDS -lt $deadline ] || fail "waited in vain for: $*"
@@ -68,13 +76,15 @@ wait_for() {
   done
 }
 
-# Runs a command without root's rights. A checkout may lie where nobody else can read, so heaptap is copied here.
+# Runs a command without root's rights. A checkout may lie where nobody else can read, so heaptap is copied here. What a
+# user may lock in memory is one account for all of the user's processes: a test beside this one has another user.
+other_user=${HEAPTAP_TEST_UID:-65534}
 unprivileged() {
   if [ "$(id -u)" != 0 ]; then
     "$@"
     return
   fi
-  setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all "$@"
+  setpriv --reuid "$other_user" --regid 65534 --clear-groups --inh-caps=-all "$@"
 }
 
 # Makes ./bin with heaptap, its library and test programs, readable by everyone; use "$heaptap" and "$targets" after.
@@ -141,4 +151,20 @@ comment_of() {
 # at_least WANTED GOT WHAT: numbers, fractions too
 at_least() {
   awk -v wanted="$1" -v got="$2" 'BEGIN { exit !(got + 0 >= wanted + 0) }' || fail "$3: wanted at least $1, got $2"
+}
+
+# reached_exactly PROFILE FUNCTION "TYPE VALUE"...: that many objects or bytes are in stacks with the function, at period 1.
+# On a busy machine some stacks are lost: these are counted, and each may be the function's or another's.
+reached_exactly() {
+  local profile=$1 function=$2
+  shift 2
+  {
+    "$readers/oracle" -reach "^$function\$" "$profile"
+    "$readers/oracle" -reach '^\[lost stack\]$' "$profile" | sed 's/^reach/lost/'
+  } | awk -F '\t' '$1 == "reach" || $1 == "lost" { print $1, $2, $3 }' >reached
+  printf '%s\n' "$@" | awk '
+    FILENAME == "reached" { value[$1, $2] = $3; next }
+    { got = value["reach", $1] + 0; lost = value["lost", $1] + 0
+      if (got > $2 || got + lost < $2 || ($2 && !got)) { printf "%s: wanted %d, got %d, and %d are lost\n", $1, $2, got, lost; bad = 1 } }
+    END { exit bad }' reached - >&2 || fail "$profile: $function"
 }

@@ -6,7 +6,7 @@
     expect:REGEX    waits until the screen shows REGEX after what was matched before
     insist:TEXT     from now on, TEXT is typed again every half second while an expect waits (a shell that changes the
                     terminal's mode at the same moment may lose what was typed); ends with the expect
-    timeout:SECONDS for the expects that follow (default 20)
+    timeout:SECONDS for the expects that follow (default 20), so many times as long as TEST_TIME_FACTOR says
 
 The exit status is 0 when every expect was met; if not, the screen is printed.
 """
@@ -23,7 +23,9 @@ def main(steps):
     if pid == 0:
         os.environ.update(PS1="prompt> ", TERM="dumb")
         os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
-    screen, seen, timeout, insisted = "", 0, 20.0, b""
+    screen, seen, insisted = "", 0, b""
+    factor = float(os.environ.get("TEST_TIME_FACTOR", "5"))
+    timeout = 20 * factor
     try:
         for step in ["expect:prompt> "] + steps:
             kind, _, text = step.partition(":")
@@ -33,7 +35,7 @@ def main(steps):
                 insisted = typed if kind == "insist" else b""
                 continue
             if kind == "timeout":
-                timeout = float(text)
+                timeout = float(text) * factor
                 continue
             deadline = time.monotonic() + timeout
             while True:

@@ -30,7 +30,7 @@ int regs_from_perf(
 		return -EINVAL;
 	for (; mask; mask &= mask - 1, values++) {
 		unsigned bit = (unsigned)__builtin_ctzll(mask);
-		uint8_t column = bit < arch->n_perf ? arch->perf_to_dwarf[bit] : REGS_NONE;
+		uint8_t column = bit < arch->perf_count ? arch->perf_to_dwarf[bit] : REGS_NONE;
 		if (bit == arch->perf_pc)
 			regs->pc = *values;
 		if (column == REGS_NONE)
@@ -57,4 +57,15 @@ int regs_from_dwarf(const struct regs_arch *arch, uint64_t pc, uint64_t known, c
 		regs->known |= UINT64_C(1) << arch->ra;
 	}
 	return regs->known >> arch->sp & 1 ? 0 : -EINVAL;
+}
+
+int regs_from_copied(const struct regs_arch *arch, const uint64_t *words, struct regs *regs)
+{
+	uint64_t by_number[REGS_MAX], known = 0;
+
+	for (size_t i = 0; i < arch->copied_count; i++) {
+		by_number[arch->copied[i]] = words[i];
+		known |= UINT64_C(1) << arch->copied[i];
+	}
+	return regs_from_dwarf(arch, words[arch->copied_count], known, by_number, REGS_MAX, regs);
 }

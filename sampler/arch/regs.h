@@ -14,7 +14,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { REGS_MAX = 33, REGS_TRACKED_MAX = 12, REGS_NONE = 255 };
+enum {
+	REGS_MAX = 33,
+	REGS_TRACKED_MAX = 12,
+	REGS_ARGUMENTS = 6, /* integer arguments that both calling conventions pass in registers */
+	REGS_COPIED_MAX = 13,
+	REGS_NONE = 255,
+};
 
 struct regs {
 	uint64_t pc;
@@ -29,7 +35,7 @@ struct regs_arch {
 	uint8_t sp, fp;      /* DWARF numbers */
 	uint8_t ra;          /* usual return address column */
 	bool ra_in_register; /* a leaf's return address is in a register (aarch64) */
-	uint8_t n_tracked;
+	uint8_t tracked_count;
 	/* registers a callee must restore; what a compiled row restores */
 	uint8_t tracked[REGS_TRACKED_MAX];
 	/* registers that mean something in the caller: tracked and stack pointer */
@@ -37,7 +43,15 @@ struct regs_arch {
 	uint64_t perf_mask;           /* for perf_event_attr.sample_regs_user */
 	uint8_t perf_pc;              /* perf's number of the program counter */
 	const uint8_t *perf_to_dwarf; /* REGS_NONE: not used */
-	uint8_t n_perf;
+	uint8_t perf_count;
+	uint8_t arguments[REGS_ARGUMENTS]; /* of a function at its entry, in order */
+	/*
+	 * What the preloaded library copies with a stack, in this order, and behind it the program counter:
+	 * callee-saved registers and stack pointer (struct region_buffer's regs, proto/region.h).
+	 */
+	uint8_t copied[REGS_COPIED_MAX];
+	uint8_t copied_count;
+	uint8_t copied_sp; /* index of the stack pointer among them */
 	/* a return address is ANDed with this: drops pointer authentication codes */
 	uint64_t code_mask;
 };
@@ -52,15 +66,19 @@ const struct regs_arch *regs_arch_find(uint16_t e_machine);
 const struct regs_arch *regs_arch_native(void);
 
 /*
- * From a PERF_SAMPLE_REGS_USER dump: MASK as in sample_regs_user, VALUES one word per bit of it, in rising
- * order, N of them. 0; -EINVAL if N does not fit MASK or stack pointer or program counter are missing.
+ * From a PERF_SAMPLE_REGS_USER dump: `mask` as in sample_regs_user, `values` one word per bit of it, in
+ * rising order, n of them. 0; -EINVAL if n does not fit `mask` or stack pointer or program counter are
+ * missing.
  */
 int regs_from_perf(
     const struct regs_arch *arch, uint64_t mask, const uint64_t *values, size_t n, struct regs *regs);
 
-/* From words in DWARF order, bit n of KNOWN saying whether words[n] holds register n. 0 or -EINVAL as above.
- * */
+/* From words in DWARF order, bit n of `known` saying whether words[n] holds register n. 0 or -EINVAL as
+ * above. */
 int regs_from_dwarf(const struct regs_arch *arch, uint64_t pc, uint64_t known, const uint64_t *words,
     size_t n, struct regs *regs);
+
+/* From words as the preloaded library copies them (struct regs_arch, copied). 0 or -EINVAL as above. */
+int regs_from_copied(const struct regs_arch *arch, const uint64_t *words, struct regs *regs);
 
 #endif

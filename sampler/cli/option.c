@@ -2,7 +2,7 @@
 #include "sampler/cli/option.h"
 
 #include "sampler/cli/command.h"
-#include "sampler/cli/option_values.h"
+#include "sampler/cli/option_value.h"
 #include "sampler/terminal/text.h"
 
 #include <errno.h>

@@ -9,20 +9,15 @@
 #ifndef SAMPLER_CLI_OPTIONS_H
 #define SAMPLER_CLI_OPTIONS_H
 
-#include "sampler/cli/option_values.h"
+#include "sampler/cli/option_value.h"
 #include "sampler/perf/backend.h"
+#include "sampler/symbol/answer.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
-
-enum symbol_detail {
-	SYMBOL_FULL,      /* functions, inlined calls, files and lines */
-	SYMBOL_FUNCTIONS, /* functions only */
-	SYMBOL_RAW,       /* addresses and build ids; the reader symbolizes */
-};
 
 #define PERIOD_BYTES_DEFAULT (512u << 10)
 #define PERIOD_BYTES_MAX     (UINT64_C(1) << 40)

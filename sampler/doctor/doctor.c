@@ -59,7 +59,7 @@ static void examine_paranoia(struct findings *findings)
 
 	doctor_target_capabilities(getpid(), &capabilities, &seccomp);
 	if (paranoid == -100)
-		finding_say(findings, FINDING_NOTE, "a kernel with CONFIG_PERF_EVENTS",
+		finding_say(findings, FINDING_NOTE, "use a kernel with CONFIG_PERF_EVENTS",
 		    "this kernel has no perf events");
 	else
 		finding_say(findings, FINDING_GOOD, NULL,
@@ -67,18 +67,18 @@ static void examine_paranoia(struct findings *findings)
 		    (int)getuid(), capabilities >> 38 & 1 || capabilities >> 21 & 1 ? ", CAP_PERFMON" : "",
 		    capabilities >> 14 & 1 ? ", CAP_IPC_LOCK" : "");
 	if (seccomp == 2)
-		finding_say(
-		    findings, FINDING_NOTE, NULL, "a seccomp filter is on us: it may forbid perf_event_open");
+		finding_say(findings, FINDING_NOTE, NULL,
+		    "this process has a seccomp filter, which may forbid perf_event_open");
 }
 
 static bool try_backend(
-    struct findings *findings, enum backend backend, const char *library, const char *gain, const char *mend)
+    struct findings *findings, enum backend backend, const char *library, const char *gain, const char *fix)
 {
 	struct probe probe;
 	int err = probe_open(&probe, backend, library, STACK_BYTES_DEFAULT, PERIOD_BYTES_DEFAULT);
 
 	if (err) {
-		finding_say(findings, FINDING_NOTE, mend, "backend %s: %s", backend_name(backend),
+		finding_say(findings, FINDING_NOTE, fix, "backend %s: %s", backend_name(backend),
 		    *probe.reason ? probe.reason : strerror(-err));
 		return false;
 	}
@@ -98,7 +98,7 @@ static void examine_backends(struct findings *findings)
 	}
 	if (!preload_library_is_preloadable(library))
 		finding_say(findings, FINDING_BAD, "install to a path without spaces, ':' and '$'",
-		    "LD_PRELOAD cannot carry %s", library);
+		    "LD_PRELOAD cannot hold the path %s", library);
 	else
 		finding_say(findings, FINDING_GOOD, NULL, "library %s", library);
 	if (try_backend(findings, BACKEND_UPROBE, library,
@@ -111,7 +111,7 @@ static void examine_backends(struct findings *findings)
 	        "seccomp profile "
 	        "that allows perf_event_open"))
 		finding_say(findings, FINDING_GOOD, NULL,
-		    "backend copy: always there; the program copies its stacks itself");
+		    "backend copy: always available; the program copies its stacks itself");
 }
 
 /* Not as bad as the heap's backends: nobody has to sample events. */
@@ -119,13 +119,13 @@ static void examine_events(struct findings *findings)
 {
 	struct event event;
 	char reason[512];
-	const char *mend = "";
+	const char *fix = "";
 
 	if (event_parse("cpu-clock", &event, reason, sizeof(reason)) != 0)
 		finding_say(findings, FINDING_NOTE, NULL, "record -e: %s", reason);
-	else if (event_try(&event, reason, sizeof(reason), &mend) != 0)
+	else if (event_try(&event, reason, sizeof(reason), &fix) != 0)
 		finding_say(
-		    findings, FINDING_NOTE, *mend ? mend : NULL, "record -e samples no events: %s", reason);
+		    findings, FINDING_NOTE, *fix ? fix : NULL, "record -e samples no events: %s", reason);
 	else
 		finding_say(findings, FINDING_GOOD, NULL,
 		    "record -e samples events%s (`heaptap events` lists them)",
@@ -143,7 +143,8 @@ static void examine_symbols(struct findings *findings)
 		    "install the -dbgsym packages of the libraries you care about",
 		    "debug info: no /usr/lib/debug; functions of stripped files are named by address");
 	if (urls && *urls)
-		finding_say(findings, FINDING_NOTE, NULL, "DEBUGINFOD_URLS is set; heaptap asks no servers");
+		finding_say(findings, FINDING_NOTE, NULL,
+		    "DEBUGINFOD_URLS is set; heaptap asks these servers only with record --debuginfod");
 }
 
 int doctor_run(struct options *options)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * heaptap doctor [PID | PROGRAM]: what this kernel, user and container allow, found by trying, and what of a
- * program or of a running process would not be seen; each complaint with the line that mends it.
+ * program or of a running process would not be seen; each complaint with the line that fixes it.
  */
 #ifndef SAMPLER_DOCTOR_DOCTOR_H
 #define SAMPLER_DOCTOR_DOCTOR_H

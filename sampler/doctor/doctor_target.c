@@ -119,7 +119,7 @@ static void say_names(struct findings *findings, const char *path, const struct 
 	else if (facts->debug_link)
 		finding_say(findings, FINDING_NOTE,
 		    "install its -dbgsym package, put the .debug file beside it, or record with --debuginfod",
-		    "%s is stripped; its debug info is in a file of its own, if that is installed", path);
+		    "%s is stripped; its debug info is in a separate file, if that is installed", path);
 	else if (facts->symbols)
 		finding_say(findings, FINDING_NOTE, "build it with -g",
 		    "%s has names of functions, but no lines or inlined calls", path);
@@ -153,8 +153,7 @@ static int examine_program(struct findings *findings, const char *path)
 	if (facts_read(path, &facts) == 0) {
 		if (facts.own_malloc)
 			finding_say(findings, FINDING_BAD, "link the allocator as a shared library",
-			    "%s brings a malloc of its own in the program itself: calls to it are not seen",
-			    path);
+			    "%s contains a malloc of its own: calls to it are not seen", path);
 		else
 			finding_say(findings, FINDING_GOOD, NULL,
 			    "%s is dynamically linked: its allocations are seen", path);
@@ -355,11 +354,12 @@ static void say_process(struct findings *findings, pid_t pid, const struct mappe
 		    "process %d was started without heaptap: what it has allocated is not seen", (int)pid);
 	if (seccomp == 2)
 		finding_say(findings, FINDING_NOTE, NULL,
-		    "a seccomp filter is on it: samples go on, its children that exec may be seen later");
+		    "it has a seccomp filter: sampling works, but programs that it executes may be seen "
+		    "late");
 	if (mapped->elsewhere)
 		finding_say(findings, FINDING_BAD,
 		    "open plug-ins without RTLD_DEEPBIND; link without -Bsymbolic",
-		    "%u mapped files call another malloc, which is not seen, such as %s that of %s",
+		    "%u mapped files call another malloc, which is not seen; %s calls that of %s",
 		    mapped->elsewhere, mapped->first_elsewhere, mapped->first_target);
 	if (mapped->symbolic)
 		finding_say(findings, FINDING_NOTE, "link it without -Bsymbolic",
@@ -382,7 +382,7 @@ static int examine_process(struct findings *findings, pid_t pid)
 		err = err ? err : (int)length;
 		mapped_fini(&mapped);
 		log_line(err == -ENOENT ? "there is no process %d"
-		                        : "process %d cannot be looked at: be root, or its user",
+		                        : "process %d cannot be examined: only root and its user may",
 		    (int)pid);
 		return err;
 	}

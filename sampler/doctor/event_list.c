@@ -23,8 +23,8 @@ struct listing {
 	const struct pattern *pattern; /* NULL: all */
 	struct entry *entries;
 	size_t count, capacity, tracepoints;
-	const char *mends[REASONS_MAX]; /* said once each */
-	size_t mend_count;
+	const char *fixes[REASONS_MAX]; /* said once each */
+	size_t fix_count;
 	bool failed;
 };
 
@@ -49,27 +49,27 @@ static void collect(void *context, const char *name, const char *group)
 	l->tracepoints += strcmp(group, "tracepoint") == 0;
 }
 
-static size_t mend_number(struct listing *l, const char *mend)
+static size_t fix_number(struct listing *l, const char *fix)
 {
-	for (size_t i = 0; i < l->mend_count; i++)
-		if (strcmp(l->mends[i], mend) == 0)
+	for (size_t i = 0; i < l->fix_count; i++)
+		if (strcmp(l->fixes[i], fix) == 0)
 			return i + 1;
-	if (l->mend_count == REASONS_MAX)
+	if (l->fix_count == REASONS_MAX)
 		return 0;
-	l->mends[l->mend_count++] = mend;
-	return l->mend_count;
+	l->fixes[l->fix_count++] = fix;
+	return l->fix_count;
 }
 
 static void print_entry(struct listing *l, const struct entry *entry)
 {
 	struct event event;
 	char line[1024], verdict[320];
-	const char *mend = "";
+	const char *fix = "";
 	if (event_parse(entry->name, &event, line, sizeof(line)) != 0) {
 		const char *colon = strstr(line, "': ");
 		snprintf(verdict, sizeof(verdict), "no   %.300s", colon ? colon + 3 : line);
-	} else if (event_try(&event, line, sizeof(line), &mend) != 0) {
-		size_t number = mend[0] ? mend_number(l, mend) : 0;
+	} else if (event_try(&event, line, sizeof(line), &fix) != 0) {
+		size_t number = fix[0] ? fix_number(l, fix) : 0;
 		int at = snprintf(verdict, sizeof(verdict), "no   %.280s", line);
 		if (number && at < (int)sizeof(verdict))
 			snprintf(verdict + at, sizeof(verdict) - (size_t)at, " [%zu]", number);
@@ -96,21 +96,21 @@ static void print_all(struct listing *l)
 		printf("\nof %zu tracepoints one was tried, which takes long; `heaptap events REGEX` tries "
 		       "up to %d\n",
 		    l->tracepoints, TRACEPOINTS_TRIED);
-	for (size_t i = 0; i < l->mend_count; i++)
-		printf("%s[%zu] mend: %s\n", i ? "" : "\n", i + 1, l->mends[i]);
+	for (size_t i = 0; i < l->fix_count; i++)
+		printf("%s[%zu] fix: %s\n", i ? "" : "\n", i + 1, l->fixes[i]);
 }
 
 static const char *why_not_all(int error)
 {
 	switch (-error) {
 	case ELIBACC:
-		return "libpfm4 cannot be loaded: no event is known by name but tracepoints; mend: install "
+		return "libpfm4 cannot be loaded: no event is known by name but tracepoints; fix: install "
 		       "libpfm4";
 	case EACCES:
-		return "tracefs is root's: no tracepoint can be looked up; mend: run as root, or "
+		return "tracefs is root's: no tracepoint can be looked up; fix: run as root, or "
 		       "sudo mount -o remount,mode=755 /sys/kernel/tracing";
 	case ENODEV:
-		return "no tracefs is mounted: no tracepoint can be looked up; mend: sudo mount -t tracefs "
+		return "no tracefs is mounted: no tracepoint can be looked up; fix: sudo mount -t tracefs "
 		       "tracefs "
 		       "/sys/kernel/tracing";
 	default:

@@ -9,7 +9,7 @@
 enum { LINE_BYTES = 2048 };
 
 void finding_say(
-    struct findings *findings, enum finding_level level, const char *mend, const char *format, ...)
+    struct findings *findings, enum finding_level level, const char *fix, const char *format, ...)
 {
 	static const char *const words[] = {
 	    [FINDING_GOOD] = "ok", [FINDING_NOTE] = "note", [FINDING_BAD] = "bad"};
@@ -21,7 +21,7 @@ void finding_say(
 	va_end(args);
 	utf8_disarm(line, strlen(line));
 	fprintf(findings->out, "%-5s %s\n", words[level], line);
-	if (mend)
-		fprintf(findings->out, "      mend: %s\n", mend);
+	if (fix)
+		fprintf(findings->out, "      fix: %s\n", fix);
 	findings->bad = findings->bad || level == FINDING_BAD;
 }

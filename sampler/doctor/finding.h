@@ -14,9 +14,9 @@ struct findings {
 	bool bad; /* there was a FINDING_BAD */
 };
 
-/* Prints a line, and the line that mends it unless `mend` is NULL. What could move a terminal's cursor is
+/* Prints a line, and the line that fixes it unless `fix` is NULL. What could move a terminal's cursor is
  * shown as '?': names and paths may come from a process that means no good. */
-void finding_say(struct findings *findings, enum finding_level level, const char *mend, const char *format,
+void finding_say(struct findings *findings, enum finding_level level, const char *fix, const char *format,
     ...) __attribute__((format(printf, 4, 5)));
 
 #endif

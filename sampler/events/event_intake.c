@@ -2,6 +2,7 @@
 #include "sampler/events/event_intake.h"
 
 #include "sampler/linux/clock.h"
+#include "sampler/target/map_record.h"
 #include "sampler/target/walk.h"
 
 #include <errno.h>
@@ -14,6 +15,9 @@ enum {
 	YOUNG_NS = 1 * 1000000,
 	KERNEL_FRAMES = 256, /* the kernel's own limit is 127 (kernel.perf_event_max_stack) */
 };
+
+/* Where nothing is mapped (struct target's code_address). */
+#define CODE_UNKNOWN UINT64_MAX
 
 int event_intake_init(struct event_intake *intake)
 {
@@ -156,15 +160,23 @@ static void take_comm(struct event_intake *intake, const struct record *record)
 	}
 	if (!s)
 		s = event_processes_add(&intake->subjects, (pid_t)record->pid, NULL, record->time_ns);
-	if (s)
-		strncpy(s->comm, record->path, sizeof(s->comm) - 1);
+	if (!s)
+		return;
+	strncpy(s->comm, record->path, sizeof(s->comm) - 1);
+	/* By now it may execute yet another program. Its maps in /proc are believed once a record has told where
+	 * the executable is, which the kernel maps first, and if something is there. */
+	s->target.code_address = CODE_UNKNOWN;
 }
 
 static void take_mmap(struct event_intake *intake, const struct record *record)
 {
 	struct event_process *s = event_processes_find(&intake->subjects, (pid_t)record->pid);
-	if (s)
-		maps_add_record(s->target.maps, record);
+	const struct map_range range = map_record_range(record);
+	if (!s)
+		return;
+	maps_add(s->target.maps, &range);
+	if (s->target.code_address == CODE_UNKNOWN && record->path[0] == '/')
+		s->target.code_address = record->start;
 }
 
 static void take_record(void *context, const struct record *record)

@@ -51,6 +51,7 @@ struct event_process *event_processes_add(
 		memcpy(s->target.title, parent->target.title, sizeof(s->target.title));
 		memcpy(s->target.name, parent->target.name, sizeof(s->target.name));
 		memcpy(s->comm, parent->comm, sizeof(s->comm));
+		s->target.code_address = parent->target.code_address;
 	}
 	s->next = subjects->list;
 	subjects->list = s;

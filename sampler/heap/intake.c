@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/intake.h"
 
+#include "sampler/target/map_record.h"
 #include "sampler/target/walk.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
-
-/* DWARF numbers of the trigger's argument registers: key, slot, seq, size, period, time. */
-static const uint8_t arguments_x86_64[6] = {5, 4, 1, 2, 8, 9};
-static const uint8_t arguments_aarch64[6] = {0, 1, 2, 3, 4, 5};
 
 struct sample {
 	struct process *process;
@@ -108,7 +105,8 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 	        .stack_want = record->stack_want},
 	    .tid = record->tid,
 	};
-	const uint8_t *argument = intake->arch == &regs_aarch64 ? arguments_aarch64 : arguments_x86_64;
+	/* the trigger's: key, slot, seq, size, period, time */
+	const uint8_t *argument = intake->arch->arguments;
 	if (record->regs_abi != PERF_SAMPLE_REGS_ABI_64 ||
 	    regs_from_perf(intake->arch, intake->regs_mask, record->regs, record->regs_count, &s.regs) != 0) {
 		intake->bad++;
@@ -149,10 +147,11 @@ static void take_mmap(struct intake *intake, const struct record *record)
 			if (!process->target.closed)
 				intake_buffers(intake, process->image, record->time_ns);
 	}
+	const struct map_range range = map_record_range(record);
 	cursor = 0;
 	while ((process = table_next(&intake->processes, record->pid, &cursor)))
 		if (!process->target.closed)
-			maps_add_record(process->target.maps, record);
+			maps_add(process->target.maps, &range);
 }
 
 static void take_comm(const struct intake *intake, const struct record *record)
@@ -196,22 +195,6 @@ struct buffer_context {
 	bool left;
 };
 
-/* Callee-saved registers, stack pointer and program counter, as the hook stores them (proto/region.h). */
-static int regs_from_buffer(
-    const struct regs_arch *arch, const struct region_buffer *header, struct regs *regs)
-{
-	static const uint8_t x86_64[] = {3, 6, 7, 12, 13, 14, 15};
-	static const uint8_t aarch64[] = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
-	const uint8_t *numbers = arch == &regs_aarch64 ? aarch64 : x86_64;
-	size_t count = arch == &regs_aarch64 ? sizeof(aarch64) : sizeof(x86_64);
-	uint64_t words[32], known = 0;
-	for (size_t i = 0; i < count; i++) {
-		words[numbers[i]] = header->regs[i];
-		known |= UINT64_C(1) << numbers[i];
-	}
-	return regs_from_dwarf(arch, header->regs[count], known, words, 32, regs);
-}
-
 static bool take_buffer(
     void *argument, const struct region_buffer *header, const unsigned char *stack, size_t room)
 {
@@ -239,7 +222,7 @@ static bool take_buffer(
 	    .backend = BACKEND_COPY,
 	};
 	s.stack.stack_want = s.stack.stack_bytes;
-	if (!s.process || regs_from_buffer(intake->arch, header, &s.regs) != 0) {
+	if (!s.process || regs_from_copied(intake->arch, header->regs, &s.regs) != 0) {
 		intake->bad++;
 		return true;
 	}
@@ -253,7 +236,7 @@ static void look_ahead(void *argument, const struct region_buffer *next, size_t 
 	const struct buffer_context *context = argument;
 	uint32_t place = *(const volatile uint32_t *)&next->place;
 	size_t bytes = *(const volatile uint32_t *)&next->stack_bytes;
-	uint64_t sp = next->regs[context->intake->arch == &regs_aarch64 ? 12 : 2];
+	uint64_t sp = next->regs[context->intake->arch->copied_sp];
 	const struct process *process = place < REGION_PLACES ? context->image->process[place] : NULL;
 	if (process && !process->target.closed)
 		unwind_prefetch(process->target.maps, sp, next + 1, bytes < room ? bytes : room);

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RELOCATIONS_MAX = 1 << 20, PAGE_BYTES = 4096 };
+enum { RELOCATIONS_MAX = 1 << 20 };
 
 static bool is_slot(unsigned int machine, unsigned long type)
 {
@@ -75,6 +75,7 @@ static int slot_find(Elf *elf, const char *name, uint64_t *slot)
 /* The address that the file itself begins at: 0 but for programs that are not position independent. */
 static uint64_t start_of(Elf *elf)
 {
+	uint64_t page_mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
 	size_t count = 0;
 
 	if (elf_getphdrnum(elf, &count))
@@ -83,7 +84,7 @@ static uint64_t start_of(Elf *elf)
 		GElf_Phdr header;
 
 		if (gelf_getphdr(elf, (int)i, &header) && header.p_type == PT_LOAD)
-			return header.p_vaddr & ~(uint64_t)(PAGE_BYTES - 1);
+			return header.p_vaddr & ~page_mask;
 	}
 	return 0;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/perf/counter.h"
 
-#include "sampler/linux/clock.h"
-#include "sampler/perf/event_attr.h"
+#include "pprof/array.h"
 #include "sampler/arch/regs.h"
+#include "sampler/linux/clock.h"
+#include "sampler/perf/attach.h"
+#include "sampler/perf/event_attr.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,13 +54,14 @@ struct counters {
 	struct counter *list;
 	size_t count, capacity;
 	struct record_source *sources;
+	size_t source_capacity;
 	struct record_layouts layouts;
 	/* while a running process is attached to */
 	bool attaching;
 	struct fork_seen *forks;
 	size_t fork_count, fork_capacity;
 	struct thread *threads; /* that counters were put on */
-	size_t thread_count;
+	size_t thread_count, thread_capacity;
 };
 
 /* ---- the list */
@@ -79,10 +81,9 @@ static int by_id(const void *left, const void *right)
 /* To be called after every change of the list. */
 static int index_sources(struct counters *c)
 {
-	struct record_source *sources = reallocarray(c->sources, c->count + 1, sizeof(*sources));
-	if (!sources)
+	if (array_reserve(&c->sources, &c->source_capacity, c->count + 1, sizeof(*c->sources)) != 0)
 		return -ENOMEM;
-	c->sources = sources;
+	struct record_source *sources = c->sources;
 	for (size_t i = 0; i < c->count; i++) {
 		struct perf_event_attr attr;
 		uint32_t event = c->list[i].event;
@@ -102,14 +103,8 @@ static int index_sources(struct counters *c)
 static int open_counter(
     struct counters *c, const struct perf_event_attr *attr, pid_t tid, size_t ring, uint32_t event)
 {
-	if (c->count == c->capacity) {
-		size_t capacity = c->capacity ? c->capacity * 2 : 64;
-		struct counter *grown = reallocarray(c->list, capacity, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		c->list = grown;
-		c->capacity = capacity;
-	}
+	if (array_reserve(&c->list, &c->capacity, c->count + 1, sizeof(*c->list)) != 0)
+		return -ENOMEM;
 	struct counter counter = {
 	    .fd = open_event(attr, tid, rings_cpu(c->rings, ring)), .tid = tid, .event = event};
 	if (counter.fd < 0)
@@ -172,16 +167,9 @@ int counters_attach_waiting(struct counters *c, pid_t pid)
 
 void counters_note_fork(struct counters *c, const struct record *record)
 {
-	if (!c->attaching)
+	if (!c->attaching ||
+	    array_reserve(&c->forks, &c->fork_capacity, c->fork_count + 1, sizeof(*c->forks)) != 0)
 		return;
-	if (c->fork_count == c->fork_capacity) {
-		size_t capacity = c->fork_capacity ? c->fork_capacity * 2 : 64;
-		struct fork_seen *grown = reallocarray(c->forks, capacity, sizeof(*grown));
-		if (!grown)
-			return;
-		c->forks = grown;
-		c->fork_capacity = capacity;
-	}
 	c->forks[c->fork_count++] =
 	    (struct fork_seen){(pid_t)record->tid, (pid_t)record->parent_tid, record->time_ns};
 }
@@ -202,12 +190,19 @@ static bool inherited(const struct counters *c, pid_t tid)
 	return false;
 }
 
-static int attach_thread(struct counters *c, pid_t tid)
+struct attaching {
+	struct counters *counters;
+	void (*drain)(void *context);
+	void *context;
+};
+
+static int attach_thread(void *context, pid_t tid)
 {
-	struct thread *grown = reallocarray(c->threads, c->thread_count + 1, sizeof(*grown));
-	if (!grown)
+	struct counters *c = ((const struct attaching *)context)->counters;
+	if (inherited(c, tid))
+		return ATTACH_SKIP;
+	if (array_reserve(&c->threads, &c->thread_capacity, c->thread_count + 1, sizeof(*c->threads)) != 0)
 		return -ENOMEM;
-	c->threads = grown;
 	size_t before = c->count;
 	int error = open_on(c, EVENTS_MAX, tid, false);
 	for (uint32_t i = 0; i < c->event_count && !error; i++)
@@ -219,28 +214,15 @@ static int attach_thread(struct counters *c, pid_t tid)
 	return error;
 }
 
-/* On the threads that are there and that nobody of ours has created. Returns how many were new, or -errno. */
-static int attach_round(struct counters *c, pid_t pid)
+/* Hears of the threads that were created meanwhile. */
+static int round_done(void *context)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	DIR *tasks = opendir(path);
-	if (!tasks)
-		return -ESRCH;
-	int found = 0, error = 0;
-	const struct dirent *entry;
-	while (!error && (entry = readdir(tasks))) {
-		pid_t tid = atoi(entry->d_name);
-		if (tid <= 0 || find_thread(c, tid) || inherited(c, tid))
-			continue;
-		error = attach_thread(c, tid);
-		found += error == 0;
-		error = error == -ESRCH ? 0 : error; /* it has ended */
-	}
-	closedir(tasks);
-	if (!error)
-		error = index_sources(c);
-	return error ? error : found;
+	const struct attaching *attaching = context;
+	const struct timespec pause = {.tv_nsec = SETTLE_NS};
+	int error = index_sources(attaching->counters);
+	nanosleep(&pause, NULL);
+	attaching->drain(attaching->context);
+	return error;
 }
 
 /* A thread that was listed and had inherited: its own counters would tell, and count, everything twice. */
@@ -279,22 +261,20 @@ static void enable(const struct counters *c)
 /* Returns 0, 1 in doubt, or -errno. */
 static int attach_once(struct counters *c, pid_t pid, void (*drain)(void *context), void *context)
 {
-	const struct timespec pause = {.tv_nsec = SETTLE_NS};
-	int result = 0;
+	struct attaching attaching = {.counters = c, .drain = drain, .context = context};
+	const struct attach attach = {
+	    .pid = pid,
+	    .rounds_max = ATTACH_ROUNDS,
+	    .quiet_rounds = 2, /* with a pause between them: a FORK record may come later than the thread */
+	    .thread = attach_thread,
+	    .round_done = round_done,
+	    .context = &attaching,
+	};
 	c->fork_count = c->thread_count = 0;
-	/* After a round without anybody new one more, after a pause: a FORK record may come later than the
-	 * thread. */
-	for (int i = 0, quiet = 0; i < ATTACH_ROUNDS && quiet < 2 && result >= 0; i++) {
-		result = attach_round(c, pid);
-		quiet = result == 0 ? quiet + 1 : 0;
-		nanosleep(&pause, NULL);
-		drain(context);
-	}
-	if (result >= 0 && c->thread_count == 0)
-		result = -ESRCH;
-	if (result >= 0 && in_doubt(c))
-		return 1;
-	return result < 0 ? result : 0;
+	ssize_t reached = attach_threads(&attach);
+	if (reached <= 0)
+		return reached < 0 ? (int)reached : -ESRCH;
+	return in_doubt(c) ? 1 : 0;
 }
 
 int counters_attach_running(struct counters *c, pid_t pid, void (*drain)(void *context), void *context)

@@ -10,13 +10,13 @@
 static int event_choice_add(const char *text, struct event *events, size_t number, char *error)
 {
 	char reason[256];
-	const char *mend;
+	const char *fix;
 
 	if (event_parse(text, &events[number], error, EVENT_CHOICE_ERROR_BYTES) != 0)
 		return -EINVAL;
-	if (event_try(&events[number], reason, sizeof(reason), &mend) != 0) {
+	if (event_try(&events[number], reason, sizeof(reason), &fix) != 0) {
 		snprintf(error, EVENT_CHOICE_ERROR_BYTES, "event '%s' cannot be sampled: %s%s%s",
-		    events[number].text, reason, mend[0] ? "; mend: " : "", mend);
+		    events[number].text, reason, fix[0] ? "; fix: " : "", fix);
 		return -EINVAL;
 	}
 	for (size_t i = 0; i < number; i++) {

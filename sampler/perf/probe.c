@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/perf/probe.h"
 
+#include "pprof/array.h"
 #include "sampler/arch/regs.h"
 #include "sampler/linux/regular_file.h"
+#include "sampler/perf/attach.h"
+#include "sampler/perf/trigger.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <gelf.h>
 #include <linux/hw_breakpoint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,52 +39,6 @@ static int open_event(struct perf_event_attr *attr, pid_t pid, int cpu, int ring
 		return error;
 	}
 	return fd;
-}
-
-/* ---- where the trigger is */
-
-static int note_offset(Elf *elf, uint64_t *file_offset)
-{
-	size_t count;
-	uint64_t address = 0;
-	Elf_Scn *section = NULL;
-	while (!address && (section = elf_nextscn(elf, section))) {
-		GElf_Shdr header;
-		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_NOTE)
-			continue;
-		Elf_Data *data = elf_getdata(section, NULL);
-		size_t at = 0, name, desc, next;
-		GElf_Nhdr note;
-		while (data && (next = gelf_getnote(data, at, &note, &name, &desc)) > 0) {
-			const char *bytes = data->d_buf;
-			if (note.n_type == 3 && note.n_namesz == 8 &&
-			    memcmp(bytes + name, "stapsdt", 8) == 0 &&
-			    note.n_descsz >= 24 + sizeof("heaptap") &&
-			    memcmp(bytes + desc + 24, "heaptap", 8) == 0)
-				memcpy(&address, bytes + desc, sizeof(address));
-			at = next;
-		}
-	}
-	if (!address || elf_getphdrnum(elf, &count) != 0)
-		return -ENOENT;
-	for (size_t i = 0; i < count; i++) {
-		GElf_Phdr segment;
-		if (gelf_getphdr(elf, (int)i, &segment) && segment.p_type == PT_LOAD &&
-		    address >= segment.p_vaddr && address - segment.p_vaddr < segment.p_filesz) {
-			*file_offset = address - segment.p_vaddr + segment.p_offset;
-			return 0;
-		}
-	}
-	return -ENOENT;
-}
-
-int probe_find_trigger(int library_fd, uint64_t *file_offset)
-{
-	elf_version(EV_CURRENT);
-	Elf *elf = elf_begin(library_fd, ELF_C_READ, NULL);
-	int error = elf ? note_offset(elf, file_offset) : -ENOEXEC;
-	elf_end(elf);
-	return error;
 }
 
 /* ---- uprobe */
@@ -117,13 +72,14 @@ static int open_uprobe_on(struct probe *probe, int library_fd)
 	struct perf_event_attr attr;
 	uint64_t offset;
 	char path[32];
-	int type = uprobe_type(), error = probe_find_trigger(library_fd, &offset);
+	int type = uprobe_type(), error = trigger_find(library_fd, &offset);
 	if (type < 0 || error)
 		return type < 0 ? type : error;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", library_fd);
 	probe->uprobe_fds = calloc(rings_count(probe->rings), sizeof(int));
 	if (!probe->uprobe_fds)
 		return -ENOMEM;
+	(void)trigger_hold(library_fd, offset, &probe->trigger_page);
 	sample_attr(&attr, probe);
 	attr.type = (uint32_t)type;
 	attr.config1 = (uintptr_t)path;
@@ -135,6 +91,7 @@ static int open_uprobe_on(struct probe *probe, int library_fd)
 				close(probe->uprobe_fds[--i]);
 			free(probe->uprobe_fds);
 			probe->uprobe_fds = NULL;
+			trigger_release(&probe->trigger_page);
 			return fd;
 		}
 		probe->uprobe_fds[i] = fd;
@@ -182,80 +139,49 @@ static int try_breakpoint(const struct probe *probe)
 }
 
 struct attachment {
+	const struct probe *probe;
+	uint64_t trigger_address;
 	int *fds;
-	pid_t *threads;
-	size_t fd_count, thread_count;
+	size_t count, capacity;
 };
 
-static int attach_thread(const struct probe *probe, pid_t tid, uint64_t address, struct attachment *a)
+/* One event per CPU; all of those are in the list that were opened, whatever comes of the next. */
+static int attach_thread(void *context, pid_t tid)
 {
-	size_t cpus = rings_count(probe->rings);
-	int *fds = realloc(a->fds, (a->fd_count + cpus) * sizeof(*fds));
-	if (!fds)
+	struct attachment *a = context;
+	const struct rings *rings = a->probe->rings;
+	size_t cpus = rings_count(rings);
+	if (array_reserve(&a->fds, &a->capacity, a->count + cpus, sizeof(*a->fds)) != 0)
 		return -ENOMEM;
-	a->fds = fds;
-	pid_t *threads = realloc(a->threads, (a->thread_count + 1) * sizeof(*threads));
-	if (!threads)
-		return -ENOMEM;
-	a->threads = threads;
 	struct perf_event_attr attr;
-	breakpoint_attr(&attr, probe, address);
+	breakpoint_attr(&attr, a->probe, a->trigger_address);
 	for (size_t i = 0; i < cpus; i++) {
-		int fd = open_event(&attr, tid, rings_cpu(probe->rings, i), rings_fd(probe->rings, i));
-		if (fd == -ESRCH)
-			return 0; /* the thread has ended */
+		int fd = open_event(&attr, tid, rings_cpu(rings, i), rings_fd(rings, i));
 		if (fd < 0)
 			return fd;
-		a->fds[a->fd_count++] = fd;
+		a->fds[a->count++] = fd;
 	}
-	a->threads[a->thread_count++] = tid;
 	return 0;
-}
-
-static bool attached(const struct attachment *a, pid_t tid)
-{
-	for (size_t i = 0; i < a->thread_count; i++)
-		if (a->threads[i] == tid)
-			return true;
-	return false;
-}
-
-/* A thread that one of ours creates inherits its events; one created by a thread not yet attached does not.
- * So go round until a round finds nobody new. Returns the number of new threads or -errno. */
-static int attach_round(const struct probe *probe, pid_t pid, uint64_t address, struct attachment *a)
-{
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	DIR *tasks = opendir(path);
-	if (!tasks)
-		return -ESRCH;
-	int found = 0, error = 0;
-	bool first_round = a->thread_count == 0;
-	struct dirent *entry;
-	while (!error && (entry = readdir(tasks))) {
-		pid_t tid = atoi(entry->d_name);
-		if (tid <= 0 || attached(a, tid))
-			continue;
-		error = attach_thread(probe, tid, address, a);
-		found++;
-	}
-	closedir(tasks);
-	return error ? error : first_round && found == 1 ? 0 : found;
 }
 
 int probe_attach(const struct probe *probe, pid_t pid, uint64_t trigger_address, int **fds, size_t *count)
 {
-	struct attachment a = {0};
-	int result = 1;
-	for (int i = 0; i < ATTACH_ROUNDS && result > 0; i++)
-		result = attach_round(probe, pid, trigger_address, &a);
-	free(a.threads);
+	struct attachment a = {.probe = probe, .trigger_address = trigger_address};
+	const struct attach attach = {
+	    .pid = pid,
+	    .rounds_max = ATTACH_ROUNDS,
+	    .quiet_rounds = 1,
+	    .one_is_quiet = true,
+	    .thread = attach_thread,
+	    .context = &a,
+	};
+	ssize_t result = attach_threads(&attach);
 	if (result < 0) {
-		probe_detach(a.fds, a.fd_count);
-		return result;
+		probe_detach(a.fds, a.count);
+		return (int)result;
 	}
 	*fds = a.fds;
-	*count = a.fd_count;
+	*count = a.count;
 	return 0;
 }
 
@@ -333,6 +259,7 @@ void probe_close(struct probe *probe)
 	for (size_t i = 0; probe->uprobe_fds && i < rings_count(probe->rings); i++)
 		close(probe->uprobe_fds[i]);
 	free(probe->uprobe_fds);
+	trigger_release(&probe->trigger_page);
 	rings_close(probe->rings);
 	memset(probe, 0, sizeof(*probe));
 }

@@ -18,8 +18,9 @@
 #ifndef SAMPLER_PERF_PROBE_H
 #define SAMPLER_PERF_PROBE_H
 
-#include "sampler/cli/options.h"
+#include "sampler/perf/backend.h"
 #include "sampler/perf/ring.h"
+#include "sampler/perf/trigger.h"
 
 #include <sys/types.h>
 
@@ -29,7 +30,8 @@ struct probe {
 	struct rings *rings;  /* NULL for BACKEND_COPY */
 	uint32_t dump_bytes;
 	uint64_t regs_mask;
-	int *uprobe_fds; /* one per ring */
+	int *uprobe_fds;                  /* one per ring */
+	struct trigger_page trigger_page; /* kept in memory while there is a uprobe */
 };
 
 /* Opens the best backend that `wanted` allows. An explicit backend that cannot be had is an error: -errno,
@@ -43,9 +45,5 @@ void probe_close(struct probe *probe);
  * left open). */
 int probe_attach(const struct probe *probe, pid_t pid, uint64_t trigger_address, int **fds, size_t *count);
 void probe_detach(int *fds, size_t count);
-
-/* File offset of the trigger in the library, from its note. Returns 0 or -errno. Reads the file and nothing
- * else. */
-int probe_find_trigger(int library_fd, uint64_t *file_offset);
 
 #endif

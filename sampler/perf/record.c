@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/perf/record.h"
 
+#include "pprof/array.h"
+
 #include <errno.h>
 #include <string.h>
+
+enum {
+	/* header, ip, pid and tid, then the time */
+	SAMPLE_TIME_AT = sizeof(struct perf_event_header) + 2 * sizeof(uint64_t),
+	/* sample_id of everything but samples: pid and tid, time, cpu or id */
+	TRAILER_BYTES = 3 * sizeof(uint64_t),
+	TRAILER_TIME_BACK = 2 * sizeof(uint64_t), /* from the end */
+};
 
 struct cursor {
 	const unsigned char *at, *end;
@@ -67,14 +77,7 @@ static void parse_sample(struct cursor *c, uint64_t regs_mask, struct record *r)
 
 static const struct record_source *find_source(const struct record_layouts *layouts, uint64_t id)
 {
-	size_t low = 0, high = layouts->count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (layouts->sources[middle].id < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	size_t low = ARRAY_LOWER_BOUND(layouts->sources, layouts->count, id, id);
 	return low < layouts->count && layouts->sources[low].id == id ? &layouts->sources[low] : NULL;
 }
 
@@ -130,12 +133,12 @@ static void parse_throttle(
 	r->source = layouts ? find_source(layouts, take_u64(c)) : NULL;
 }
 
-/* The path's terminator must be inside the record, before the sample_id trailer (tid, time, cpu: 24 bytes).
+/* The path's terminator must be inside the record, before the sample_id trailer (TRAILER_BYTES).
  * */
 static const char *take_path(struct cursor *c)
 {
 	const char *path = (const char *)c->at;
-	if (c->end - c->at < 24 || !memchr(path, '\0', (size_t)(c->end - c->at) - 24)) {
+	if (c->end - c->at < TRAILER_BYTES || !memchr(path, '\0', (size_t)(c->end - c->at) - TRAILER_BYTES)) {
 		c->bad = true;
 		return "";
 	}
@@ -174,14 +177,18 @@ static void parse_task(struct cursor *c, enum record_kind kind, struct record *r
 	r->time_ns = take_u64(c);
 }
 
-/* The trailer of everything but samples ends in time and cpu. */
-static uint64_t trailer_time(const void *data, size_t bytes)
+size_t record_time_at(const struct perf_event_header *header)
 {
-	uint64_t time;
-	if (bytes < sizeof(struct perf_event_header) + 24)
-		return 0;
-	size_t at = bytes - 16;
-	memcpy(&time, (const unsigned char *)data + at, sizeof(time));
+	if (header->type == PERF_RECORD_SAMPLE)
+		return header->size >= SAMPLE_TIME_AT + sizeof(uint64_t) ? SAMPLE_TIME_AT : 0;
+	return header->size >= sizeof(*header) + TRAILER_BYTES ? header->size - TRAILER_TIME_BACK : 0;
+}
+
+static uint64_t time_of(const void *data, size_t at)
+{
+	uint64_t time = 0;
+	if (at)
+		memcpy(&time, (const unsigned char *)data + at, sizeof(time));
 	return time;
 }
 
@@ -200,7 +207,7 @@ static int parse(const void *data, size_t bytes, uint64_t regs_mask, const struc
 	struct cursor c = {
 	    (const unsigned char *)data + sizeof(header), (const unsigned char *)data + bytes, false};
 	if (header.type != PERF_RECORD_SAMPLE)
-		record->time_ns = trailer_time(data, bytes);
+		record->time_ns = time_of(data, record_time_at(&header));
 	switch (header.type) {
 	case PERF_RECORD_SAMPLE:
 		if (layouts)

@@ -99,6 +99,9 @@ struct record_layouts {
 int record_parse_event(
     const void *data, size_t bytes, const struct record_layouts *layouts, struct record *record);
 
+/* Where in a record its time is (8 bytes, of either sort of events), by its header alone; 0: it has none. */
+size_t record_time_at(const struct perf_event_header *header);
+
 /* Parses `bytes` of one record (8-byte aligned). regs_mask: the event's sample_regs_user. Returns 0 or
  * -EBADMSG. */
 int record_parse(const void *data, size_t bytes, uint64_t regs_mask, struct record *record);

@@ -27,6 +27,7 @@ struct ring {
 
 struct rings {
 	size_t count, data_bytes;
+	size_t page_bytes; /* the kernel's: perf_event_mmap_page, in front of the data */
 	struct ring *ring;
 	unsigned char wrapped[65536] __attribute__((aligned(8))); /* a record that wraps, put together */
 };
@@ -45,19 +46,20 @@ void ring_attr_init(struct perf_event_attr *attr, uint32_t dump_bytes)
 	attr->watermark = 1;
 }
 
-static int open_one(struct ring *ring, int cpu, size_t data_bytes)
+static int open_one(const struct rings *rings, struct ring *ring, int cpu)
 {
 	struct perf_event_attr attr;
 	ring_attr_init(&attr, 0);
 	attr.sample_type &= ~(uint64_t)(PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER);
 	attr.type = PERF_TYPE_SOFTWARE;
 	attr.config = PERF_COUNT_SW_DUMMY;
-	attr.wakeup_watermark = (uint32_t)(data_bytes / 8);
+	attr.wakeup_watermark = (uint32_t)(rings->data_bytes / 8);
 	ring->cpu = cpu;
 	ring->fd = (int)syscall(SYS_perf_event_open, &attr, 0, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	if (ring->fd < 0)
 		return -errno;
-	ring->page = mmap(NULL, data_bytes + 4096, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
+	ring->page = mmap(
+	    NULL, rings->page_bytes + rings->data_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
 	if (ring->page == MAP_FAILED) {
 		int error = -errno;
 		close(ring->fd);
@@ -67,11 +69,11 @@ static int open_one(struct ring *ring, int cpu, size_t data_bytes)
 	return 0;
 }
 
-static void close_one(struct ring *ring, size_t data_bytes)
+static void close_one(const struct rings *rings, struct ring *ring)
 {
 	if (ring->fd < 0)
 		return;
-	munmap(ring->page, data_bytes + 4096);
+	munmap(ring->page, rings->page_bytes + rings->data_bytes);
 	close(ring->fd);
 	ring->fd = -1;
 }
@@ -81,12 +83,12 @@ static int open_all(struct rings *rings, int cpus)
 {
 	rings->count = 0;
 	for (int cpu = 0; cpu < cpus; cpu++) {
-		int error = open_one(&rings->ring[rings->count], cpu, rings->data_bytes);
+		int error = open_one(rings, &rings->ring[rings->count], cpu);
 		if (error == -ENODEV)
 			continue;
 		if (error) {
 			for (size_t i = 0; i < rings->count; i++)
-				close_one(&rings->ring[i], rings->data_bytes);
+				close_one(rings, &rings->ring[i]);
 			return error;
 		}
 		rings->count++;
@@ -104,7 +106,8 @@ size_t rings_share(size_t want_bytes, uint64_t cpus, uint64_t memory_bytes)
 
 struct rings *rings_open(size_t want_bytes, int *error)
 {
-	uint64_t memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * page_bytes;
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	struct rings *rings = calloc(1, sizeof(*rings));
 	if (rings && cpus > 0)
@@ -116,6 +119,7 @@ struct rings *rings_open(size_t want_bytes, int *error)
 	}
 	/* Beyond perf_event_mlock_kb and RLIMIT_MEMLOCK the mmap fails with EPERM: halve until it fits. */
 	*error = -EPERM;
+	rings->page_bytes = page_bytes;
 	rings->data_bytes = rings_share(want_bytes, (uint64_t)cpus, memory_bytes);
 	for (; rings->data_bytes >= RING_BYTES_LEAST; rings->data_bytes /= 2) {
 		*error = open_all(rings, (int)cpus);
@@ -134,7 +138,7 @@ void rings_close(struct rings *rings)
 	if (!rings)
 		return;
 	for (size_t i = 0; i < rings->count; i++)
-		close_one(&rings->ring[i], rings->data_bytes);
+		close_one(rings, &rings->ring[i]);
 	free(rings->ring);
 	free(rings);
 }
@@ -161,7 +165,7 @@ size_t rings_bytes(const struct rings *rings)
 
 static const unsigned char *data_at(const struct rings *rings, const struct ring *ring, uint64_t position)
 {
-	return (const unsigned char *)ring->page + 4096 + position % rings->data_bytes;
+	return (const unsigned char *)ring->page + rings->page_bytes + position % rings->data_bytes;
 }
 
 /* Looks at the record at the tail. Positions are 8-byte aligned, so the header itself never wraps. */
@@ -175,10 +179,10 @@ static void peek(const struct rings *rings, struct ring *ring)
 	if (header.size < sizeof(header) || header.size > ring->head - ring->tail)
 		return;
 	ring->next_bytes = header.size;
-	/* The time is a few words in or at the end; both may be beyond the wrap. */
-	uint64_t at = header.type == PERF_RECORD_SAMPLE ? 24 : header.size - 16u;
+	/* May be beyond the wrap; does not wrap itself, as nothing does that is 8 bytes. */
+	size_t at = record_time_at(&header);
 	ring->next_time = 0;
-	if (header.size >= 32)
+	if (at)
 		memcpy(&ring->next_time, data_at(rings, ring, ring->tail + at), sizeof(ring->next_time));
 }
 
@@ -189,7 +193,7 @@ static const void *whole_record(struct rings *rings, const struct ring *ring)
 	if (ring->next_bytes <= to_end)
 		return data;
 	memcpy(rings->wrapped, data, to_end);
-	memcpy(rings->wrapped + to_end, (const unsigned char *)ring->page + 4096, ring->next_bytes - to_end);
+	memcpy(rings->wrapped + to_end, data_at(rings, ring, 0), ring->next_bytes - to_end);
 	return rings->wrapped;
 }
 

@@ -33,8 +33,8 @@ static inline struct tally tally_subtract(const struct tally *sum, const struct 
 	    sum->objects_q16 - less->objects_q16};
 }
 
-/* What `sum` has more than `less`; nothing at all if any part has not: the counts are a hostile process',
- * or one of them is older. */
+/* What `sum` has more than `less`; nothing at all if any part has not: the counts are a hostile process', or
+ * one of them is older. */
 static inline struct tally tally_excess(const struct tally *sum, const struct tally *less)
 {
 	struct tally more = tally_subtract(sum, less);

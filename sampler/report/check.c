@@ -60,11 +60,12 @@ static bool check_one(const char *path, const struct options *options)
 		print_line(path, "cannot be read: %s", strerror(-err));
 		return false;
 	}
-	err = check_profile(data, len, level, &report);
+	err = check_profile(data, len, level, options->read.memory_max_bytes, &report);
 	free(data);
 	print_findings(path, &report, options->verbosity > 0);
 	if (err)
-		print_line(path, "not checked to its end: %s", strerror(-err));
+		print_line(path, "not checked to its end: %s",
+		    err == -EFBIG ? "it takes more memory than --max-memory" : "not enough memory");
 	valid = !err && !report.error_count;
 	if (valid && options->verbosity > 0)
 		print_line(path, "valid");

@@ -33,7 +33,7 @@ static void print_signed(const struct comparing *c, double value)
 {
 	char text[AMOUNT_BYTES], with_sign[AMOUNT_BYTES + 1];
 
-	amount_measure(value, measure_unit(&c->input->traces, c->kind), text);
+	amount_measure(value, traces_unit(&c->input->traces, c->kind), text);
 	snprintf(with_sign, sizeof(with_sign), "%s%s", value > 0 ? "+" : "", text);
 	fprintf(c->screen->out, "%10s", with_sign);
 }
@@ -43,7 +43,7 @@ static void print_plain(const struct comparing *c, double value)
 	char text[AMOUNT_BYTES];
 
 	fprintf(
-	    c->screen->out, " %10s", amount_measure(value, measure_unit(&c->input->traces, c->kind), text));
+	    c->screen->out, " %10s", amount_measure(value, traces_unit(&c->input->traces, c->kind), text));
 }
 
 static void print_sum(const struct comparing *c, const struct contrast_sum *sum)
@@ -121,9 +121,10 @@ static void print_text(const struct comparing *c)
 		fprintf(c->screen->out, "%10s %zu more (-n all)\n", "...", c->contrast.count - most);
 	putc('\n', c->screen->out);
 	if (c->kind == MEASURE_OTHER)
-		snprintf(line, sizeof(line), "Not of a heap: nothing is worked out about chance.");
+		snprintf(line, sizeof(line), "Not a heap profile: no standard errors are given.");
 	else if (c->input->traces.unsure)
-		snprintf(line, sizeof(line), "No period in the profiles: nothing is known of chance.");
+		snprintf(line, sizeof(line),
+		    "No sampling period in the profiles: what is more than chance cannot be told.");
 	else
 		snprintf(line, sizeof(line),
 		    "* more than chance: 5%% for all %zu rows together, a change of %.1f standard errors. %s",
@@ -157,8 +158,8 @@ static void print_json(const struct comparing *c)
 	json_object(&json, NULL);
 	json_text(&json, "heaptap", HEAPTAP_VERSION);
 	json_text(
-	    &json, "type", c->kind == MEASURE_OTHER ? t->types[t->default_type] : measure_word(c->kind));
-	json_text(&json, "unit", measure_unit(t, c->kind));
+	    &json, "type", c->kind == MEASURE_OTHER ? t->types[t->default_type] : traces_kind_word(c->kind));
+	json_text(&json, "unit", traces_unit(t, c->kind));
 	json_boolean(&json, "same_process", c->same_process);
 	json_boolean(&json, "normalized", c->read->normalize);
 	json_number(&json, "threshold", c->contrast.threshold, 3);
@@ -240,7 +241,9 @@ int diff_run(struct options *options)
 	status = profile_input_open_columns(&input, options);
 	if (!status)
 		status = profile_input_kind(&input, options->read.sort, &c.kind, &column);
-	if (!status && screen_open(&screen, options->output, !options->read.no_pager) == 0) {
+	if (!status &&
+	    screen_open(&screen, options->output, !options->read.no_pager, options->read.memory_max_bytes) ==
+	        0) {
 		c.same_process = origin_same_process(&input.origins[0], &input.origins[1]) &&
 		    input.origins[0].kind == ORIGIN_LIVE && input.origins[1].kind == ORIGIN_LIVE &&
 		    input.origins[0].time_ns <= input.origins[1].time_ns;

@@ -12,6 +12,7 @@
 #include "sampler/terminal/log_line.h"
 #include "sampler/report/profile_input.h"
 #include "sampler/terminal/screen.h"
+#include "sampler/terminal/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -44,7 +45,7 @@ static int write_heaptrack(FILE *out, const struct profile_input *input, size_t 
 	int err = heaptrack_write(out, &input->traces, column, command, &scale);
 
 	if (!err && scale > 1)
-		log_line("too many blocks for heaptrack: each stands for up to %" PRIu64 ", bytes are right",
+		log_line("too many blocks for heaptrack: each stands for up to %" PRIu64 "; bytes are exact",
 		    scale);
 	return err;
 }
@@ -83,19 +84,33 @@ static int write_format(FILE *out, const struct profile_input *input, enum measu
 /* massif knows bytes, heaptrack a heap; the others show whatever there is. */
 static int check_format(const struct profile_input *input, enum measure_kind kind, enum export_format format)
 {
-	if (format == FORMAT_MASSIF && !measure_is_bytes(&input->traces, kind)) {
+	if (format == FORMAT_MASSIF && !traces_is_bytes(&input->traces, kind)) {
 		log_line("--format massif is about bytes; allowed with it: --sort inuse or alloc");
 		return 1;
 	}
 	if (format == FORMAT_HEAPTRACK && !traces_has(&input->traces, MEASURE_INUSE)) {
-		log_line("--format heaptrack needs a heap profile, and this is none");
+		log_line("--format heaptrack needs a heap profile, and this is not one");
 		return 1;
 	}
 	return 0;
 }
 
+/* "folded, flamegraph or json" */
+static const char *formats_list(char *text, size_t text_bytes)
+{
+	text[0] = '\0';
+	for (int i = 0; i < FORMAT_COUNT; i++)
+		text_append(text, text_bytes, "%s%s",
+		    i == 0                     ? ""
+		        : i + 1 < FORMAT_COUNT ? ", "
+		                               : " or ",
+		    export_format_name((enum export_format)i));
+	return text;
+}
+
 int export_run(struct options *options)
 {
+	char list[256];
 	struct profile_input input;
 	struct screen screen;
 	enum measure_kind kind;
@@ -103,8 +118,7 @@ int export_run(struct options *options)
 	int status;
 
 	if (options->read.format == FORMAT_COUNT) {
-		log_line("--format is missing; allowed: folded, flamegraph, speedscope, json, csv, "
-		         "massif or heaptrack");
+		log_line("--format is missing; allowed: %s", formats_list(list, sizeof(list)));
 		return STATUS_USAGE;
 	}
 	status = profile_input_open(&input, options);
@@ -112,11 +126,11 @@ int export_run(struct options *options)
 		status = profile_input_kind(&input, options->read.sort, &kind, &column);
 	if (!status)
 		status = check_format(&input, kind, options->read.format);
-	if (!status && screen_open(&screen, options->output, false) == 0) {
+	if (!status && screen_open(&screen, options->output, false, options->read.memory_max_bytes) == 0) {
 		int err = write_format(screen.out, &input, kind, column, options);
 
 		if (err)
-			log_line("not enough memory");
+			profile_input_say_memory(&options->read, err);
 		status = screen_close(&screen, err ? 1 : 0);
 	}
 	profile_input_close(&input);

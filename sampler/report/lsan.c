@@ -156,7 +156,8 @@ static bool build_id_fits(Elf *elf, const char *wanted)
 	return true;
 }
 
-char *lsan_read(const char *path, const char *build_id)
+/* From an ELF file. build_id: lowercase hex that it must have; "" any. The caller frees it; NULL: none. */
+static char *read_file(const char *path, const char *build_id)
 {
 	struct stat status;
 	int fd = regular_file_open(AT_FDCWD, path, 0, &status);
@@ -182,5 +183,5 @@ char *lsan_read(const char *path, const char *build_id)
 
 char *lsan_suppressions(const struct traces *traces, const struct origin *origin)
 {
-	return *origin->path && !traces->options.anonymize ? lsan_read(origin->path, origin->build_id) : NULL;
+	return *origin->path && !traces->options.anonymize ? read_file(origin->path, origin->build_id) : NULL;
 }

@@ -17,7 +17,4 @@
  * the text; NULL: there is none. */
 char *lsan_suppressions(const struct traces *traces, const struct origin *origin);
 
-/* From an ELF file. build_id: lowercase hex that it must have; "" any. */
-char *lsan_read(const char *path, const char *build_id);
-
 #endif

@@ -4,12 +4,11 @@
 #include "pprof/encode.h"
 #include "pprof/file.h"
 #include "pprof/gzip.h"
-#include "pprof/input.h"
 #include "pprof/merge.h"
 #include "pprof/profile.h"
 #include "sampler/cli/status.h"
+#include "sampler/report/profile_input.h"
 #include "sampler/terminal/log_line.h"
-#include "sampler/cli/options.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -36,16 +35,14 @@ static int publish(const struct profile *profile, const char *path)
 	return err;
 }
 
+/* What is merged may be as large as all together. */
 static int read_all(struct profile **profiles, const struct options *options)
 {
-	char error[1024];
+	size_t held_bytes = (size_t)options->read.memory_max_bytes / 2;
 
-	for (int i = 0; i < options->operand_count; i++) {
-		if (input_read(options->operands[i], &profiles[i], error, sizeof(error))) {
-			log_line("%s", error);
+	for (int i = 0; i < options->operand_count; i++)
+		if (profile_input_read(options->operands[i], &options->read, &held_bytes, &profiles[i]))
 			return 1;
-		}
-	}
 	return 0;
 }
 
@@ -56,7 +53,7 @@ int merge_run(struct options *options)
 	int status, err;
 
 	if (!options->output && isatty(STDOUT_FILENO)) {
-		log_line("a profile is nothing for a terminal: say -o FILE, or send it to a pipe");
+		log_line("refusing to write a binary profile to a terminal: use -o FILE, or a pipe");
 		return STATUS_USAGE;
 	}
 	profiles = calloc(count, sizeof(struct profile *));
@@ -64,7 +61,8 @@ int merge_run(struct options *options)
 	if (!status) {
 		err = merge_profiles(profiles, count, options->read.anonymize, &merged, &culprit);
 		if (err == -ENODATA)
-			log_line("%s does not go with %s: no sample types in common, or other period types",
+			log_line("%s cannot be merged with %s: they have no sample type in common, or "
+			         "different period types",
 			    options->operands[culprit], options->operands[0]);
 		else if (err)
 			log_line("cannot merge: %s", strerror(-err));

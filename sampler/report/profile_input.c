@@ -5,6 +5,7 @@
 #include "pprof/pattern.h"
 #include "pprof/profile.h"
 #include "sampler/cli/status.h"
+#include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"
 
 #include <errno.h>
@@ -61,15 +62,40 @@ static int labels_check(const struct filter *filter, const struct file *file)
 
 /* ---- files */
 
-static int file_open(struct file *file, const char *path)
+void profile_input_say_memory(const struct read_options *read, int err)
 {
-	char error[PROFILE_INPUT_ERROR_BYTES];
-	int err = input_read(path, &file->profile, error, sizeof(error));
+	char limit[AMOUNT_BYTES];
 
-	file->path = path;
-	if (err)
+	if (err == -EFBIG)
+		log_line("this takes more than %s of memory; allow more with --max-memory",
+		    amount_bytes((double)read->memory_max_bytes, limit));
+	else
+		log_line("not enough memory");
+}
+
+int profile_input_read(
+    const char *path, const struct read_options *read, size_t *held_bytes, struct profile **profile)
+{
+	char error[PROFILE_INPUT_ERROR_BYTES], limit[AMOUNT_BYTES];
+	size_t left = *held_bytes < read->memory_max_bytes ? (size_t)read->memory_max_bytes - *held_bytes : 0;
+	int err = input_read(path, left, profile, error, sizeof(error));
+
+	if (err == -EFBIG)
+		log_line("%s: more than %s; allow more with --max-memory", error,
+		    amount_bytes((double)read->memory_max_bytes, limit));
+	else if (err)
 		log_line("%s", error);
 	else
+		*held_bytes += profile_bytes(*profile);
+	return err;
+}
+
+static int file_open(struct file *file, const char *path, const struct read_options *read, size_t *held_bytes)
+{
+	int err = profile_input_read(path, read, held_bytes, &file->profile);
+
+	file->path = path;
+	if (!err)
 		origin_read(&file->origin, file->profile);
 	return err;
 }
@@ -110,7 +136,11 @@ static int columns_fill(struct profile_input *input, const struct options *optio
     size_t count, size_t column_count)
 {
 	const struct traces_options choices = {
-	    .lines = options->read.lines, .anonymize = options->read.anonymize, .filter = &input->filter};
+	    .lines = options->read.lines,
+	    .anonymize = options->read.anonymize,
+	    .filter = &input->filter,
+	    .max_bytes = options->read.memory_max_bytes,
+	};
 	int err = 0;
 
 	input->origins = calloc(column_count, sizeof(*input->origins));
@@ -126,14 +156,14 @@ static int columns_fill(struct profile_input *input, const struct options *optio
 			return err;
 		err = traces_add(&input->traces, files[i].profile, files[i].column);
 		if (err == -ENODATA)
-			log_line(
-			    "%s and %s have no sample type in common: read the heap's and each event's apart",
+			log_line("%s and %s have no sample type in common: read heap profiles and those of "
+			         "each event apart",
 			    files[0].path, files[i].path);
 		profile_free(files[i].profile);
 		files[i].profile = NULL;
 	}
-	if (err == -ENOMEM || err == -EOVERFLOW)
-		log_line("not enough memory for these profiles");
+	if (err == -ENOMEM || err == -EOVERFLOW || err == -EFBIG)
+		profile_input_say_memory(&options->read, err);
 	return err;
 }
 
@@ -155,6 +185,7 @@ static int open_all(struct profile_input *input, const struct options *options, 
 {
 	size_t count = (size_t)options->operand_count, column_count = count, i;
 	struct file *files = calloc(count, sizeof(*files));
+	size_t held_bytes = 0;
 	int err = files ? 0 : -ENOMEM;
 
 	memset(input, 0, sizeof(*input));
@@ -165,7 +196,7 @@ static int open_all(struct profile_input *input, const struct options *options, 
 		return STATUS_USAGE;
 	}
 	for (i = 0; i < count && !err; i++) {
-		err = file_open(&files[i], options->operands[i]);
+		err = file_open(&files[i], options->operands[i], &options->read, &held_bytes);
 		files[i].column = columns ? i : 0;
 	}
 	if (!err && !columns)

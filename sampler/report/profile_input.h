@@ -15,6 +15,8 @@
 
 enum { PROFILE_INPUT_ERROR_BYTES = 1024 };
 
+struct profile;
+
 struct profile_input {
 	struct traces traces;
 	struct filter filter;
@@ -34,6 +36,14 @@ int profile_input_open(struct profile_input *input, const struct options *option
 /* Each operand a column, in the order given. */
 int profile_input_open_columns(struct profile_input *input, const struct options *options);
 void profile_input_close(struct profile_input *input);
+
+/* One profile (profile_free()). held_bytes: what others take already; what this one takes is added.
+ * Returns 0, or -errno after a line that says why. */
+int profile_input_read(
+    const char *path, const struct read_options *read, size_t *held_bytes, struct profile **profile);
+
+/* Says in one line why there was no memory: -ENOMEM, or -EFBIG for --max-memory. */
+void profile_input_say_memory(const struct read_options *read, int err);
 
 /* What --sort asks for and the column it is in. Returns 0, or 1 after a line that says what is missing. */
 int profile_input_kind(

@@ -6,6 +6,7 @@
 #include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,12 +82,11 @@ static void print_period(const struct screen *screen, const struct origin *origi
 	else if (!heap && origin->period == 1 && strcmp(origin->period_unit, "count") == 0)
 		snprintf(line, sizeof(line), "every occurrence of %s recorded", origin->period_type);
 	else if (!heap && origin->period > 0)
-		snprintf(line, sizeof(line),
-		    "a sample every %s%s %s; no standard errors are worked out for it",
+		snprintf(line, sizeof(line), "a sample every %s%s %s; no standard errors are given for it",
 		    amount_measure((double)origin->period, origin->period_unit, text),
 		    strcmp(origin->period_unit, "count") == 0 ? "" : " of", origin->period_type);
 	else
-		strcpy(line, "no period in the profile: nobody can say how sure its numbers are");
+		strcpy(line, "no sampling period in the profile: no standard errors can be given");
 	screen_lines(screen, 2, line);
 	if (*origin->samples) {
 		snprintf(line, sizeof(line), "samples: %s", origin->samples);
@@ -112,11 +112,10 @@ static void print_advice(const struct screen *screen, const struct profile_input
 		variance += doubt.variance;
 	}
 	if (input->origins[input->now].ours && !t->unsure && variance > 0 && samples < SAMPLES_MANY)
-		screen_lines(
-		    screen, 2, "few samples: a smaller period, such as heaptap record -p 16K, takes more");
+		screen_lines(screen, 2, "few samples: record with a smaller period for more, such as -p 16K");
 }
 
-void report_header(const struct screen *screen, const struct profile_input *input)
+static void print_header(const struct screen *screen, const struct profile_input *input)
 {
 	const struct origin *origin = &input->origins[input->now];
 	const struct traces *t = &input->traces;
@@ -149,7 +148,7 @@ static void print_value(const struct screen *screen, const struct traces *t, enu
 {
 	char value[AMOUNT_BYTES], doubt[AMOUNT_BYTES];
 
-	amount_measure((double)sum->value, measure_unit(t, kind), value);
+	amount_measure((double)sum->value, traces_unit(t, kind), value);
 	amount_doubt(
 	    (double)sum->value, sum->samples, sum->variance, t->unsure || kind == MEASURE_OTHER, doubt);
 	fprintf(screen->out, "%10s %9s", value, doubt);
@@ -181,7 +180,7 @@ static void print_row(const struct table *table, const struct totals_row *row)
 	fputs(few ? screen_style(screen, SCREEN_DIM) : "", screen->out);
 	print_value(screen, t, table->kind, first, table->all);
 	fprintf(screen->out, " %10s  ",
-	    amount_measure((double)second->value, measure_unit(t, table->kind), value));
+	    amount_measure((double)second->value, traces_unit(t, table->kind), value));
 	if (cum)
 		report_frame(screen, t, row->frame, screen_room(screen, 40));
 	else
@@ -241,11 +240,13 @@ static int print_table(const struct screen *screen, const struct profile_input *
 	    screen, t, section->kind, (double)traces_all(t, column, section->kind), read->cum, NULL};
 	struct totals totals;
 	size_t count, shown;
+	int err;
 
 	table.values = calloc((size_t)t->row_count + 1, sizeof(*table.values));
-	if (!table.values || totals_make(&totals, t, column, section->kind)) {
+	err = table.values ? totals_make(&totals, t, column, section->kind) : -ENOMEM;
+	if (err) {
 		free(table.values);
-		log_line("not enough memory");
+		profile_input_say_memory(read, err);
 		return 1;
 	}
 	for (size_t row = 0; row < t->row_count; row++)
@@ -316,7 +317,7 @@ static int print_report(
 	const struct read_options *read = &options->read;
 
 	if (!read->json)
-		report_header(screen, input);
+		print_header(screen, input);
 	if (read->leaks)
 		return report_leaks(screen, input, options);
 	if (read->tree || read->inverted)
@@ -349,9 +350,17 @@ int report_run(struct options *options)
 {
 	struct profile_input input;
 	struct screen screen;
-	int status = profile_input_open(&input, options);
+	int status;
 
-	if (!status && screen_open(&screen, options->output, !options->read.no_pager) == 0) {
+	if (options->read.suppressions && !options->read.leaks) {
+		log_line("--suppressions goes with --leaks: nothing else leaves leaks out");
+		return STATUS_USAGE;
+	}
+	status = profile_input_open(&input, options);
+
+	if (!status &&
+	    screen_open(&screen, options->output, !options->read.no_pager, options->read.memory_max_bytes) ==
+	        0) {
 		status = print_report(&screen, &input, options);
 		if (!status)
 			status = check_limit(&input, &options->read);

@@ -14,7 +14,6 @@
 int report_run(struct options *options);
 
 /* Its parts; each returns 0 or an exit status after a line that says why. */
-void report_header(const struct screen *screen, const struct profile_input *input);
 int report_tree(
     const struct screen *screen, const struct profile_input *input, const struct read_options *read);
 int report_leaks(

@@ -61,7 +61,7 @@ static void write_totals(struct json *json, const struct profile_input *input, c
 		if (!is_written(t, kind))
 			continue;
 		json_object(json, t->types[t->kinds[kind]]);
-		json_text(json, "unit", measure_unit(t, (enum measure_kind)kind));
+		json_text(json, "unit", traces_unit(t, (enum measure_kind)kind));
 		json_integer(json, "all", traces_all(t, input->now, (enum measure_kind)kind));
 		write_sum(json, t, kind, "selected", &all[kind].sum);
 		json_end(json);
@@ -172,7 +172,7 @@ int report_json(
 		err = write_report(screen->out, input, read, all, &order);
 	}
 	if (err)
-		log_line("not enough memory");
+		profile_input_say_memory(read, err);
 	for (int i = 0; i < MEASURE_COUNT; i++)
 		totals_fini(&all[i]);
 	totals_fini(&order);

@@ -79,7 +79,7 @@ static void print_line(const struct printing *p, int64_t value, const char *bran
 	char text[AMOUNT_BYTES];
 
 	fprintf(p->screen->out, "%10s",
-	    amount_measure((double)value, measure_unit(&p->input->traces, p->kind), text));
+	    amount_measure((double)value, traces_unit(&p->input->traces, p->kind), text));
 	if (p->all > 0)
 		fprintf(p->screen->out, " %5.1f%%", 100 * (double)value / p->all);
 	fprintf(p->screen->out, "  %s%.*s%s%s", screen_style(p->screen, SCREEN_DIM), (int)p->length,
@@ -193,8 +193,8 @@ static void write_tree(const struct printing *p, bool inverted)
 	const struct traces *t = &p->input->traces;
 
 	report_json_head(&json, p->input);
-	json_text(&json, "type", measure_word(p->kind));
-	json_text(&json, "unit", measure_unit(t, p->kind));
+	json_text(&json, "type", traces_kind_word(p->kind));
+	json_text(&json, "unit", traces_unit(t, p->kind));
 	json_boolean(&json, "inverted", inverted);
 	json_integer(&json, "total", p->tree->nodes[0].sum.value);
 	json_array(&json, "tree");
@@ -236,7 +236,7 @@ int report_tree(
 		err = print_tree(&p);
 	}
 	if (err)
-		log_line("not enough memory");
+		profile_input_say_memory(read, err);
 	free(p.prefix);
 	tree_fini(&tree);
 	return err ? 1 : 0;

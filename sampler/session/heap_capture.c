@@ -3,6 +3,7 @@
 
 #include "sampler/linux/clock.h"
 #include "sampler/loader/preload_library.h"
+#include "sampler/perf/trigger.h"
 #include "sampler/region/region_takeover.h"
 #include "sampler/snapshot/summary.h"
 #include "sampler/terminal/log_line.h"
@@ -142,7 +143,7 @@ static int probe_of_orphan(struct heap_capture *h, pid_t pid, uint64_t trigger_a
 		fd = region_takeover_library(pid, trigger_address, own, &mapped_offset);
 	if (fd < 0)
 		return fd;
-	int error = probe_find_trigger(fd, &offset);
+	int error = trigger_find(fd, &offset);
 	if (!error && offset != mapped_offset)
 		error = -EPROTO;
 	snprintf(library, sizeof(library), "/proc/self/fd/%d", fd);

@@ -249,7 +249,7 @@ static void fill_settings(struct snapshot_settings *settings, const struct optio
 	*settings = (struct snapshot_settings){
 	    .interval_ns = options->interval_ns,
 	    .keep = options->keep,
-	    .detail = (int)options->symbols,
+	    .detail = options->symbols,
 	    .verbosity = options->verbosity,
 	    .debuginfod = options->debuginfod,
 	    .sink = options->sync ? &sink_files_synced : &sink_files,

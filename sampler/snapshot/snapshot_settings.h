@@ -3,6 +3,8 @@
 #ifndef SAMPLER_SNAPSHOT_SNAPSHOT_SETTINGS_H
 #define SAMPLER_SNAPSHOT_SNAPSHOT_SETTINGS_H
 
+#include "sampler/symbol/answer.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -11,7 +13,7 @@ struct sink;
 struct snapshot_settings {
 	uint64_t interval_ns;            /* between periodic snapshots; 0: none */
 	uint64_t keep;                   /* numbered snapshots of a process, the newest; 0: all */
-	int detail;                      /* of symbols: enum symbol_level */
+	enum symbol_detail detail;       /* of symbols */
 	int verbosity;                   /* -1, 0, 1... as options have it */
 	bool debuginfod;                 /* debug files may be fetched */
 	bool delta, timeline, lifetimes; /* files to write besides */

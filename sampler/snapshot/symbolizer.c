@@ -293,11 +293,11 @@ uint32_t symbolizer_marker(struct symbolizer *n, const char *marker)
 	return profile_add_location(n->profile, &location);
 }
 
-struct symbols *symbolizer_symbols(int detail, bool debuginfod)
+struct symbols *symbolizer_symbols(enum symbol_detail detail, bool debuginfod)
 {
 	char folder[PATH_MAX];
 	const struct symbol_options options = {
-	    .level = (enum symbol_level)detail,
+	    .detail = detail,
 	    .cache_folder = symcache_folder(folder, sizeof(folder)) == 0 ? folder : NULL,
 	    .debuginfod = debuginfod,
 	};

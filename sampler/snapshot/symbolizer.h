@@ -7,6 +7,7 @@
 #define SAMPLER_SNAPSHOT_SYMBOLIZER_H
 
 #include "pprof/profile.h"
+#include "sampler/symbol/answer.h"
 #include "sampler/unwind/maps.h"
 #include "sampler/unwind/stacks.h"
 
@@ -22,13 +23,13 @@ struct symbolizer_source {
 	const char *program; /* path of the executable: becomes the first mapping */
 	pid_t pid;           /* to find the names of code made at run time; 0: unknown */
 	struct symbols *symbols;
-	int detail;           /* of the symbols; see snapshot.h */
+	enum symbol_detail detail;
 	bool allocator_stays; /* else the allocator's own frames are cut off at the inner end */
 };
 
 /* For the symbolizer_source of all profiles of one snapshot, which have most of their frames in common. NULL:
  * out of memory. symbols_free() ends it. */
-struct symbols *symbolizer_symbols(int detail, bool debuginfod);
+struct symbols *symbolizer_symbols(enum symbol_detail detail, bool debuginfod);
 
 /* Resolves the frames of the stacks for which `used[stack]` is set (stacks_node_count() of them) in batches
  * per file. NULL: out of memory. */

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 enum {
-	DETAIL_LEAST = 2, /* addresses only: reads no debug file */
 	CHILD_CPU_SECONDS = 120,
 	CHILD_SECONDS = 600, /* of real time: it may hang in a file system */
 	FORK_SECONDS = 10,   /* for which a refused fork is tried again */
@@ -151,7 +150,7 @@ void writer_reap(struct writer *writer, pid_t pid, int status)
 	struct job *job = *link;
 	if (!job)
 		return;
-	if (WIFSIGNALED(status) && job->item->detail < DETAIL_LEAST) {
+	if (WIFSIGNALED(status) && job->item->detail < SYMBOL_RAW) {
 		job->item->detail++;
 		job->pid = 0;
 	} else {

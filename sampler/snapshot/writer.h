@@ -7,6 +7,8 @@
 #ifndef SAMPLER_SNAPSHOT_WRITER_H
 #define SAMPLER_SNAPSHOT_WRITER_H
 
+#include "sampler/symbol/answer.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -21,9 +23,8 @@ struct writer;
 struct writer_item {
 	int (*write)(const struct writer_item *item); /* in the child; 0 or -errno */
 	void (*discard)(struct writer_item *item);
-	/* enum symbol_level's numbers: 0 full, 1 functions, 2 raw; goes up when a child is killed */
-	int detail;
-	bool urgent; /* somebody waits for it */
+	enum symbol_detail detail; /* less after a child was killed */
+	bool urgent;               /* somebody waits for it */
 };
 
 /* `done` is called when an item is on disk (error 0) or cannot be (-errno); the item is discarded after it.

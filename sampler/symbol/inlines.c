@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "pprof/array.h"
 #include "sampler/symbol/units.h"
 
 enum {
@@ -64,7 +65,7 @@ static int32_t claim(struct walk *walk, Dwarf_Die *die, int32_t parent)
 	ptrdiff_t next = 0;
 
 	while (work(walk) && (next = dwarf_ranges(die, next, &base, &start, &end)) > 0) {
-		size_t i = units_lower_bound(walk->vaddrs, walk->n, start);
+		size_t i = array_lower_bound(walk->vaddrs, walk->n, sizeof(start), 0, start);
 
 		for (; i < walk->n && walk->vaddrs[i] < end; i++) {
 			if (innermost[i] != parent)
@@ -93,7 +94,7 @@ static bool touches(struct walk *walk, Dwarf_Die *die, int32_t node)
 	if (!has_ranges(die))
 		return true;
 	while (work(walk) && (next = dwarf_ranges(die, next, &base, &start, &end)) > 0) {
-		size_t i = units_lower_bound(walk->vaddrs, walk->n, start);
+		size_t i = array_lower_bound(walk->vaddrs, walk->n, sizeof(start), 0, start);
 
 		for (; i < walk->n && walk->vaddrs[i] < end; i++)
 			if (walk->inlines->innermost[i] == node)

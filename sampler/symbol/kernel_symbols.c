@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/symbol/kernel_symbols.h"
 
+#include "pprof/array.h"
+
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { READ_BYTES = 1 << 20 };
 
 struct kernel_symbol {
 	uint64_t address;
@@ -35,14 +39,8 @@ static bool take_line(struct kernel_symbols *s, char *line)
 		return true;
 	char *name = at + 3;
 	name[strcspn(name, "\t ")] = '\0';
-	if (s->count == s->capacity) {
-		size_t capacity = s->capacity ? s->capacity * 2 : 4096;
-		struct kernel_symbol *grown = reallocarray(s->symbols, capacity, sizeof(*grown));
-		if (!grown)
-			return false;
-		s->symbols = grown;
-		s->capacity = capacity;
-	}
+	if (array_reserve(&s->symbols, &s->capacity, s->count + 1, sizeof(*s->symbols)) != 0)
+		return false;
 	s->symbols[s->count++] = (struct kernel_symbol){address, name};
 	return true;
 }
@@ -73,24 +71,21 @@ struct kernel_symbols *kernel_symbols_parse(char *text, size_t bytes)
 struct kernel_symbols *kernel_symbols_open(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t length = 0, room = 1 << 20;
-	char *text = fd >= 0 ? malloc(room + 1) : NULL;
-	ssize_t got = 0;
-	while (
-	    text && length < KERNEL_SYMBOLS_BYTES_MAX && (got = read(fd, text + length, room - length)) > 0) {
-		length += (size_t)got;
-		if (length < room)
-			continue;
-		room *= 2;
-		char *grown = realloc(text, room + 1);
-		if (!grown)
-			free(text);
-		text = grown;
-	}
-	if (fd >= 0)
-		close(fd);
-	if (!text)
+	size_t length = 0, capacity = 0;
+	char *text = NULL;
+	ssize_t got = 1;
+	if (fd < 0)
 		return NULL;
+	while (got > 0 && length < KERNEL_SYMBOLS_BYTES_MAX) {
+		if (array_reserve(&text, &capacity, length + READ_BYTES + 1, 1) != 0) {
+			free(text);
+			close(fd);
+			return NULL;
+		}
+		got = read(fd, text + length, READ_BYTES);
+		length += got > 0 ? (size_t)got : 0;
+	}
+	close(fd);
 	text[length] = '\0';
 	return kernel_symbols_parse(text, length);
 }
@@ -111,13 +106,6 @@ size_t kernel_symbols_count(const struct kernel_symbols *s)
 
 const char *kernel_symbols_find(const struct kernel_symbols *s, uint64_t address)
 {
-	size_t low = 0, high = s->count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (s->symbols[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? s->symbols[low - 1].name : NULL;
+	size_t after = ARRAY_UPPER_BOUND(s->symbols, s->count, address, address);
+	return after ? s->symbols[after - 1].name : NULL;
 }

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pprof/array.h"
 #include "sampler/symbol/string_pool.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/regular_file.h"
@@ -62,15 +63,8 @@ static bool take_space(const char **at, const char *end)
 
 static bool range_push(struct perfmap *map, const struct range *range)
 {
-	if (map->count == map->capacity) {
-		size_t capacity = map->capacity ? map->capacity * 2 : 256;
-		struct range *ranges = reallocarray(map->ranges, capacity, sizeof(*ranges));
-
-		if (!ranges)
-			return false;
-		map->ranges = ranges;
-		map->capacity = capacity;
-	}
+	if (array_reserve(&map->ranges, &map->capacity, map->count + 1, sizeof(*map->ranges)) != 0)
+		return false;
 	map->ranges[map->count++] = *range;
 	return true;
 }
@@ -216,17 +210,9 @@ size_t perfmap_count(const struct perfmap *map)
 
 const char *perfmap_find(const struct perfmap *map, uint64_t addr)
 {
-	size_t low = 0, high = map->count;
+	size_t at = ARRAY_UPPER_BOUND(map->ranges, map->count, end, addr);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (map->ranges[middle].end <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < map->count && map->ranges[low].start <= addr ? map->ranges[low].name : NULL;
+	return at < map->count && map->ranges[at].start <= addr ? map->ranges[at].name : NULL;
 }
 
 /*

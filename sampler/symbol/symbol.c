@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pprof/array.h"
 #include "sampler/linux/proc.h"
 #include "sampler/symbol/string_pool.h"
 #include "sampler/symbol/symcache.h"
@@ -63,17 +64,9 @@ static void table_fini(struct table *table)
 
 static const struct symbol_result *table_find(const struct table *table, uint64_t vaddr)
 {
-	size_t low = 0, high = table->count;
+	size_t at = array_lower_bound(table->vaddrs, table->count, sizeof(vaddr), 0, vaddr);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (table->vaddrs[middle] < vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < table->count && table->vaddrs[low] == vaddr ? &table->results[low] : NULL;
+	return at < table->count && table->vaddrs[at] == vaddr ? &table->results[at] : NULL;
 }
 
 static int compare_vaddrs(const void *left, const void *right)
@@ -335,7 +328,7 @@ int symbols_resolve(struct symbols *symbols, const struct symbol_file *file, con
 
 	*facts = (struct symbol_facts){0};
 	memset(out, 0, n * sizeof(*out));
-	if (symbols->options.level == SYMBOL_RAW)
+	if (symbols->options.detail == SYMBOL_RAW)
 		return 0;
 	memo = memo_of(symbols, file);
 	memo = memo ? memo : &once;

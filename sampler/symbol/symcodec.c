@@ -1,46 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/symbol/symcodec.h"
 
+#include "pprof/array.h"
+#include "pprof/index.h"
+#include "pprof/wire.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { VERSION = 1, FLAG_LINES = 1, FLAG_INLINES = 2, FLAG_DEBUG_FILE = 4, FLAGS_ALL = 7 };
 
-/*
- * Strings are numbered by their first use. Input pointers need not be interned: equality is that of the
- * text.
- */
-struct string_slot {
-	const char *text;
-	uint32_t number;
-};
-
+/* Strings are numbered by their first use. Input pointers need not be interned: equality is that of the
+ * text. */
 struct encoder {
 	uint8_t *bytes;
 	size_t used, capacity;
-	struct string_slot *slots; /* open addressed, a power of two, never more than half full */
-	size_t slot_count;
 	const char **strings; /* by number - 1 */
-	uint32_t string_count;
+	size_t string_count, string_capacity;
+	struct index by_text; /* ids: numbers */
 	int error;
 };
 
 static void put_bytes(struct encoder *encoder, const void *bytes, size_t count)
 {
+	if (!encoder->error)
+		encoder->error = array_reserve(&encoder->bytes, &encoder->capacity, encoder->used + count, 1);
 	if (encoder->error)
 		return;
-	if (encoder->capacity - encoder->used < count) {
-		size_t capacity = (encoder->capacity + count) * 2;
-		uint8_t *grown = realloc(encoder->bytes, capacity);
-
-		if (!grown) {
-			encoder->error = -ENOMEM;
-			return;
-		}
-		encoder->bytes = grown;
-		encoder->capacity = capacity;
-	}
 	memcpy(encoder->bytes + encoder->used, bytes, count);
 	encoder->used += count;
 }
@@ -60,52 +47,39 @@ static void put_number(struct encoder *encoder, uint64_t number)
 	put_bytes(encoder, bytes, count);
 }
 
-static struct string_slot *slot_of(struct encoder *encoder, const char *text)
+static uint32_t hash_of(const char *text)
 {
-	uint32_t hash = 2166136261u;
-	size_t at;
+	return index_fold(index_mix_bytes(index_seed(), text, strlen(text)));
+}
 
-	for (const char *byte = text; *byte; byte++)
-		hash = (hash ^ (unsigned char)*byte) * 16777619u;
-	for (at = hash & (encoder->slot_count - 1); encoder->slots[at].text;
-	     at = (at + 1) & (encoder->slot_count - 1))
-		if (encoder->slots[at].text == text || strcmp(encoder->slots[at].text, text) == 0)
+/* 0 for none, and for one that was not added. */
+static uint32_t string_number(const struct encoder *encoder, const char *text)
+{
+	uint32_t hash = text ? hash_of(text) : 0, number = 0;
+	size_t cursor = index_start(hash);
+
+	while (text && (number = index_next(&encoder->by_text, hash, &cursor)))
+		if (encoder->strings[number - 1] == text || strcmp(encoder->strings[number - 1], text) == 0)
 			break;
-	return &encoder->slots[at];
+	return number;
 }
 
 static void string_add(struct encoder *encoder, const char *text)
 {
-	struct string_slot *slot;
-
-	if (!text)
-		return;
-	slot = slot_of(encoder, text);
-	if (slot->text)
+	if (encoder->error || !text || string_number(encoder, text))
 		return;
 	if (strlen(text) > SYMCODEC_STRING_MAX)
 		encoder->error = -EINVAL;
-	encoder->strings[encoder->string_count++] = text;
-	*slot = (struct string_slot){text, encoder->string_count};
+	else if (array_reserve(&encoder->strings, &encoder->string_capacity, encoder->string_count + 1,
+	             sizeof(*encoder->strings)) != 0 ||
+	    index_add(&encoder->by_text, hash_of(text), (uint32_t)encoder->string_count + 1) != 0)
+		encoder->error = -ENOMEM;
+	else
+		encoder->strings[encoder->string_count++] = text;
 }
 
-static uint32_t string_number(struct encoder *encoder, const char *text)
+static void collect_strings(struct encoder *encoder, const struct symbol_result *results, size_t n)
 {
-	return text ? slot_of(encoder, text)->number : 0;
-}
-
-static int collect_strings(struct encoder *encoder, const struct symbol_result *results, size_t n)
-{
-	size_t most = 0;
-
-	for (size_t i = 0; i < n; i++)
-		most += 3 * (size_t)results[i].frame_count;
-	for (encoder->slot_count = 16; encoder->slot_count < 2 * most; encoder->slot_count *= 2)
-		;
-	encoder->slots = calloc(encoder->slot_count, sizeof(*encoder->slots));
-	encoder->strings = calloc(most + 1, sizeof(*encoder->strings));
-	if (!encoder->slots || !encoder->strings)
-		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
 		for (uint32_t frame = 0; frame < results[i].frame_count; frame++) {
 			string_add(encoder, results[i].frames[frame].name);
@@ -113,7 +87,6 @@ static int collect_strings(struct encoder *encoder, const struct symbol_result *
 			string_add(encoder, results[i].frames[frame].file);
 		}
 	}
-	return encoder->error;
 }
 
 static void put_result(struct encoder *encoder, uint64_t step, const struct symbol_result *result)
@@ -140,7 +113,7 @@ static void put_all(struct encoder *encoder, const struct symbol_facts *facts, c
 
 	put_bytes(encoder, head, sizeof(head));
 	put_number(encoder, encoder->string_count);
-	for (uint32_t i = 0; i < encoder->string_count; i++) {
+	for (size_t i = 0; i < encoder->string_count; i++) {
 		size_t length = strlen(encoder->strings[i]);
 
 		put_number(encoder, length);
@@ -157,12 +130,11 @@ int symcodec_encode(const struct symbol_facts *facts, const uint64_t *vaddrs,
 	struct encoder encoder = {0};
 
 	for (size_t i = 0; i < n; i++)
-		if (results[i].frame_count > SYMCODEC_FRAMES_MAX || (i > 0 && vaddrs[i] <= vaddrs[i - 1]))
+		if (results[i].frame_count > SYMBOL_FRAMES_MAX || (i > 0 && vaddrs[i] <= vaddrs[i - 1]))
 			return -EINVAL;
-	encoder.error = collect_strings(&encoder, results, n);
-	if (!encoder.error)
-		put_all(&encoder, facts, vaddrs, results, n);
-	free(encoder.slots);
+	collect_strings(&encoder, results, n);
+	put_all(&encoder, facts, vaddrs, results, n);
+	index_fini(&encoder.by_text);
 	free(encoder.strings);
 	if (encoder.error) {
 		free(encoder.bytes);
@@ -174,7 +146,7 @@ int symcodec_encode(const struct symbol_facts *facts, const uint64_t *vaddrs,
 }
 
 struct decoder {
-	const uint8_t *at, *end;
+	struct wire left;
 	const char **strings; /* [0] is NULL */
 	uint64_t string_count;
 	bool bad;
@@ -182,20 +154,10 @@ struct decoder {
 
 static uint64_t get_number(struct decoder *decoder, uint64_t largest)
 {
-	uint64_t number = 0;
+	uint64_t number;
 
-	for (unsigned shift = 0; shift < 64 && decoder->at < decoder->end; shift += 7) {
-		uint8_t byte = *decoder->at++;
-
-		if (shift == 63 && byte > 1)
-			break;
-		number |= (uint64_t)(byte & 0x7f) << shift;
-		if (byte & 0x80)
-			continue;
-		if (number > largest)
-			break;
+	if (wire_varint(&decoder->left, &number) && number <= largest)
 		return number;
-	}
 	decoder->bad = true;
 	return 0;
 }
@@ -223,12 +185,12 @@ static void get_frame(struct decoder *decoder, struct symbol_frame *frame)
 /* One pass over all addresses; without each() it only checks. */
 static int get_results(struct decoder *decoder, symcodec_each_fn *each, void *arg)
 {
-	struct symbol_frame frames[SYMCODEC_FRAMES_MAX];
+	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
 	uint64_t left = get_number(decoder, UINT64_MAX), vaddr = 0;
 
 	for (bool first = true; left > 0 && !decoder->bad; left--, first = false) {
 		uint64_t step = get_number(decoder, UINT64_MAX - vaddr);
-		uint64_t head = get_number(decoder, 2 * SYMCODEC_FRAMES_MAX + 1);
+		uint64_t head = get_number(decoder, 2 * SYMBOL_FRAMES_MAX + 1);
 		struct symbol_result result = {frames, (uint32_t)(head / 2), head & 1};
 		int stop;
 
@@ -247,24 +209,24 @@ static int get_results(struct decoder *decoder, symcodec_each_fn *each, void *ar
 		if (stop)
 			return stop;
 	}
-	return decoder->bad || decoder->at != decoder->end ? -EBADMSG : 0;
+	return decoder->bad || wire_left(&decoder->left) ? -EBADMSG : 0;
 }
 
 static int get_strings(struct decoder *decoder)
 {
 	/* A string takes two bytes at least, so the table is in proportion to the input. */
-	decoder->string_count = get_number(decoder, (uint64_t)(decoder->end - decoder->at) / 2);
+	decoder->string_count = get_number(decoder, wire_left(&decoder->left) / 2);
 	decoder->strings = calloc(decoder->string_count + 1, sizeof(*decoder->strings));
 	if (!decoder->strings)
 		return -ENOMEM;
 	for (uint64_t i = 1; i <= decoder->string_count && !decoder->bad; i++) {
 		uint64_t length = get_number(decoder, SYMCODEC_STRING_MAX);
 
-		if (length >= (uint64_t)(decoder->end - decoder->at) ||
-		    memchr(decoder->at, '\0', length + 1) != decoder->at + length)
+		if (length >= wire_left(&decoder->left) ||
+		    memchr(decoder->left.at, '\0', length + 1) != decoder->left.at + length)
 			return -EBADMSG;
-		decoder->strings[i] = (const char *)decoder->at;
-		decoder->at += length + 1;
+		decoder->strings[i] = (const char *)decoder->left.at;
+		decoder->left.at += length + 1;
 	}
 	return decoder->bad ? -EBADMSG : 0;
 }
@@ -272,8 +234,8 @@ static int get_strings(struct decoder *decoder)
 int symcodec_decode(
     const uint8_t *bytes, size_t byte_count, struct symbol_facts *facts, symcodec_each_fn *each, void *arg)
 {
-	struct decoder decoder = {.at = bytes + 3, .end = bytes + byte_count};
-	const uint8_t *results;
+	struct decoder decoder = {.left = {bytes + 3, bytes + byte_count}};
+	struct wire results;
 	int error;
 
 	if (byte_count < 3 || bytes[0] != VERSION || bytes[1] > SYMBOL_DWARF || (bytes[2] & ~FLAGS_ALL))
@@ -283,11 +245,11 @@ int symcodec_decode(
 	    .has_inlines = bytes[2] & FLAG_INLINES,
 	    .debug_file = bytes[2] & FLAG_DEBUG_FILE};
 	error = get_strings(&decoder);
-	results = decoder.at;
+	results = decoder.left;
 	if (!error)
 		error = get_results(&decoder, NULL, NULL);
 	if (!error) {
-		decoder.at = results;
+		decoder.left = results;
 		error = get_results(&decoder, each, arg);
 	}
 	free(decoder.strings);

@@ -15,12 +15,9 @@
 #ifndef SAMPLER_SYMBOL_SYMCODEC_H
 #define SAMPLER_SYMBOL_SYMCODEC_H
 
-#include "sampler/symbol/symbol.h"
+#include "sampler/symbol/answer.h"
 
-enum {
-	SYMCODEC_FRAMES_MAX = 256,       /* per address */
-	SYMCODEC_STRING_MAX = 64 * 1024, /* bytes */
-};
+enum { SYMCODEC_STRING_MAX = 64 * 1024 }; /* bytes */
 
 /*
  * Encodes n results. vaddrs must ascend strictly. *bytes is malloc'd for the caller.

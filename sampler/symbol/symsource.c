@@ -112,7 +112,7 @@ uint64_t symsource_id(const struct symsource *source)
 	uint64_t hash = mix(14695981039346656037u, SOURCE_FORMAT);
 	struct stat status;
 
-	hash = mix(hash, source->options->level);
+	hash = mix(hash, source->options->detail);
 	if (fstat(source->file->fd, &status) == 0)
 		hash = mix(mix(hash, (uint64_t)status.st_size), status.st_uid);
 	if (source->debug_elf && fstat(source->debug_fd, &status) == 0)
@@ -329,12 +329,12 @@ static bool store(
 /* Fills one result from the innermost node outwards; an inlined call without a name is left out. */
 static int resolve_chain(struct unit *unit, int32_t node, uint64_t vaddr, struct symbol_result *result)
 {
-	struct symbol_frame frames[SYMCODEC_FRAMES_MAX];
+	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
 	uint32_t count = 0, line;
 	const char *file;
 
 	lines_find(&unit->lines, vaddr, &file, &line);
-	while (node != INLINES_NONE && count < SYMCODEC_FRAMES_MAX) {
+	while (node != INLINES_NONE && count < SYMBOL_FRAMES_MAX) {
 		const struct inlines_node *one = &unit->inlines.nodes[node];
 		struct symbol_frame *named = &unit->named[node];
 		uint64_t call_file;
@@ -460,7 +460,7 @@ int symsource_resolve(
 	int error = load_symtab(source, vaddrs, n);
 
 	memset(results, 0, n * sizeof(*results));
-	if (!error && n > 0 && source->options->level == SYMBOL_FULL && open_dwarf(source))
+	if (!error && n > 0 && source->options->detail == SYMBOL_FULL && open_dwarf(source))
 		error = resolve_dwarf(source, vaddrs, n, results);
 	for (size_t i = 0; i < n && !error; i++) {
 		const char *symbol = results[i].frame_count == 0 ? symtab_name(source, vaddrs[i]) : NULL;

@@ -8,10 +8,10 @@
 #ifndef SAMPLER_SYMBOL_SYMSOURCE_H
 #define SAMPLER_SYMBOL_SYMSOURCE_H
 
+#include "sampler/symbol/answer.h"
 #include "sampler/symbol/debuginfo.h"
 #include "sampler/symbol/extents.h"
 #include "sampler/symbol/string_pool.h"
-#include "sampler/symbol/symbol.h"
 #include "sampler/symbol/symtab.h"
 
 struct symsource {

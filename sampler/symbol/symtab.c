@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/symbol/symtab.h"
 
+#include "pprof/array.h"
+
 #include <errno.h>
 #include <gelf.h>
 #include <stdlib.h>
@@ -344,19 +346,11 @@ void symtab_sort(struct symtab *symtab)
 
 const struct symtab_entry *symtab_find(const struct symtab *symtab, uint64_t vaddr)
 {
-	size_t low = 0, high = symtab->count, nearest;
+	size_t after = ARRAY_UPPER_BOUND(symtab->entries, symtab->count, start, vaddr), nearest;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (symtab->entries[middle].start <= vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0 || extents_end(&symtab->extents, vaddr) == 0)
+	if (after == 0 || extents_end(&symtab->extents, vaddr) == 0)
 		return NULL;
-	nearest = low - 1;
+	nearest = after - 1;
 	for (size_t i = nearest; nearest - i < LOOK_BACK_MAX; i--) {
 		const struct symtab_entry *entry = &symtab->entries[i];
 

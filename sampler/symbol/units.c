@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/symbol/units.h"
 
+#include "pprof/array.h"
+
 #include <dwarf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -9,21 +11,6 @@ enum {
 	UNITS_MAX = 1 << 20,
 	RANGES_MAX = 1 << 24, /* of all units together: range lists can be shared by hostile units */
 };
-
-size_t units_lower_bound(const uint64_t *vaddrs, size_t n, uint64_t vaddr)
-{
-	size_t low = 0, high = n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (vaddrs[middle] < vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
 
 struct assignment {
 	const struct extents *extents;
@@ -41,7 +28,7 @@ static void claim(struct assignment *assignment, Dwarf_Off unit, uint64_t start,
 	/* Thrown away functions keep their ranges, at address 0 or 1. */
 	if (end <= start || extents_end(assignment->extents, start) == 0)
 		return;
-	for (i = units_lower_bound(assignment->vaddrs, assignment->n, start);
+	for (i = array_lower_bound(assignment->vaddrs, assignment->n, sizeof(start), 0, start);
 	     i < assignment->n && assignment->vaddrs[i] < end; i++) {
 		if (assignment->unit_offsets[i] && assignment->widths[i] <= end - start)
 			continue;

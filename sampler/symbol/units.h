@@ -29,7 +29,4 @@ struct unit_facts {
 int units_assign(Dwarf *dwarf, const struct extents *extents, const uint64_t *vaddrs, size_t n,
     Dwarf_Off *unit_offsets, struct unit_facts *facts);
 
-/* The first index i with vaddrs[i] >= vaddr, or n. */
-size_t units_lower_bound(const uint64_t *vaddrs, size_t n, uint64_t vaddr);
-
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/terminal/screen.h"
 
+#include "pprof/array.h"
 #include "pprof/file.h"
 #include "pprof/utf8.h"
 #include "sampler/terminal/log_line.h"
@@ -29,7 +30,25 @@ static int width_find(bool terminal)
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-int screen_open(struct screen *screen, const char *path, bool pages)
+/* As open_memstream(3), with a limit: a hostile profile of 1 MB may have a name of 100 KB in every row. */
+static ssize_t collect(void *cookie, const char *text, size_t bytes)
+{
+	struct screen *screen = cookie;
+
+	if (bytes > screen->max_bytes - screen->text_bytes) {
+		errno = EFBIG;
+		return 0;
+	}
+	if (array_reserve(&screen->text, &screen->text_capacity, screen->text_bytes + bytes + 1, 1)) {
+		errno = ENOMEM;
+		return 0;
+	}
+	memcpy(screen->text + screen->text_bytes, text, bytes);
+	screen->text_bytes += bytes;
+	return (ssize_t)bytes;
+}
+
+int screen_open(struct screen *screen, const char *path, bool pages, size_t max_bytes)
 {
 	bool terminal = !path && isatty(STDOUT_FILENO);
 	const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
@@ -39,7 +58,8 @@ int screen_open(struct screen *screen, const char *path, bool pages)
 	screen->width = width_find(terminal);
 	screen->pages = terminal && pages;
 	screen->colours = terminal && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
-	screen->out = open_memstream(&screen->text, &screen->text_bytes);
+	screen->max_bytes = max_bytes;
+	screen->out = fopencookie(screen, "w", (cookie_io_functions_t){.write = collect});
 	if (screen->out)
 		return 0;
 	log_line("not enough memory");
@@ -118,8 +138,10 @@ int screen_close(struct screen *screen, int status)
 	const char *pager = screen->pages ? pager_name() : NULL;
 	int err = 0;
 
-	if (fclose(screen->out) != 0) {
-		log_line("not enough memory");
+	bool failed = ferror(screen->out) != 0;
+
+	if (fclose(screen->out) != 0 || failed) {
+		log_line("what is to be printed takes more memory than --max-memory: not printed");
 		free(screen->text);
 		return 1;
 	}
@@ -166,21 +188,6 @@ static size_t columns_of(const char *text)
 	return columns;
 }
 
-/* One character, or '?' for one that is the terminal's and not a name's. */
-static const char *put(FILE *out, const char *text)
-{
-	size_t control = utf8_control(text);
-
-	if (control) {
-		putc('?', out);
-		return text + control;
-	}
-	do
-		putc(*text++, out);
-	while (*text && !is_start((unsigned char)*text));
-	return text;
-}
-
 int screen_columns(const char *text)
 {
 	size_t columns = columns_of(text);
@@ -190,13 +197,16 @@ int screen_columns(const char *text)
 
 int screen_text(const struct screen *screen, const char *text, int room)
 {
-	size_t columns = columns_of(text), at = 0, head, tail;
+	size_t columns, at = 0, head, tail;
 
+	if (ferror(screen->out)) /* too much has been printed: nothing more will be */
+		return 0;
+	columns = columns_of(text);
 	if (room <= 0 || columns <= (size_t)room) {
 		int taken = screen_columns(text);
 
 		while (*text)
-			text = put(screen->out, text);
+			text = utf8_put(screen->out, text, '?');
 		return taken;
 	}
 	head = (size_t)(room - 2) / 2;
@@ -205,7 +215,7 @@ int screen_text(const struct screen *screen, const char *text, int room)
 		if (at == head)
 			fputs("..", screen->out);
 		if (at < head || at >= columns - tail) {
-			text = put(screen->out, text);
+			text = utf8_put(screen->out, text, '?');
 			continue;
 		}
 		do

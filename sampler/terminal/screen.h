@@ -20,11 +20,12 @@ struct screen {
 	bool colours, pages;
 	const char *path; /* NULL: standard output */
 	char *text;
-	size_t text_bytes;
+	size_t text_bytes, text_capacity, max_bytes;
 };
 
-/* path NULL: standard output. Returns 0 or -ENOMEM. */
-int screen_open(struct screen *screen, const char *path, bool pages);
+/* path NULL: standard output. What is printed may take max_bytes; screen_close() fails beyond. The screen
+ * stays where it is until then. Returns 0 or -ENOMEM. */
+int screen_open(struct screen *screen, const char *path, bool pages, size_t max_bytes);
 
 /* Writes it all and ends the screen. Returns the exit status: `status`, or 1 after a line that says what
  * failed. */

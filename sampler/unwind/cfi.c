@@ -199,8 +199,8 @@ static void find_extent(const struct regs_arch *arch, struct cfi_rule *rule)
 {
 	int32_t lowest = -8, highest = -8;
 
-	for (unsigned i = 0; i <= arch->n_tracked; i++) {
-		bool is_ra = i == arch->n_tracked;
+	for (unsigned i = 0; i <= arch->tracked_count; i++) {
+		bool is_ra = i == arch->tracked_count;
 		if (is_ra ? rule->ra_in_register : !(rule->saved >> i & 1)) {
 			*(is_ra ? &rule->ra_offset : &rule->offset[i]) = -8;
 			continue;
@@ -238,7 +238,7 @@ static bool compile_simple(
 	default:
 		return false;
 	}
-	for (unsigned i = 0; i < arch->n_tracked; i++) {
+	for (unsigned i = 0; i < arch->tracked_count; i++) {
 		/*
 		 * Undefined is taken for unchanged: elfutils' defaults for x86-64 name register 0 where they
 		 * mean rbx (3), so that every row that does not save rbx calls it undefined.
@@ -268,7 +268,7 @@ static const struct cfi_rule *compile_odd(
 	rule->signal_frame = signal_frame;
 	rule->odd = odd;
 	cfi->odd_count++;
-	cfi->odd_bytes += sizeof(*odd) + odd->n_ops * sizeof(*odd->ops);
+	cfi->odd_bytes += sizeof(*odd) + odd->op_count * sizeof(*odd->ops);
 	return rule;
 }
 

@@ -31,19 +31,19 @@ static bool add_ops(struct cfi_odd *odd, struct cfi_odd_place *place, const Dwar
 {
 	struct cfi_odd_op *grown;
 
-	if (n > (size_t)(CFI_ODD_OPS_MAX - odd->n_ops))
+	if (n > (size_t)(CFI_ODD_OPS_MAX - odd->op_count))
 		return false;
 	for (size_t i = 0; i < n; i++)
 		if (!known_atom(&ops[i]))
 			return false;
-	grown = realloc(odd->ops, (odd->n_ops + n) * sizeof(*grown));
+	grown = realloc(odd->ops, (odd->op_count + n) * sizeof(*grown));
 	if (!grown)
 		return false;
 	odd->ops = grown;
-	place->first = odd->n_ops;
+	place->first = odd->op_count;
 	place->count = (uint16_t)n;
 	for (size_t i = 0; i < n; i++) {
-		struct cfi_odd_op *op = &odd->ops[odd->n_ops++];
+		struct cfi_odd_op *op = &odd->ops[odd->op_count++];
 		op->atom = ops[i].atom;
 		op->number = ops[i].number;
 		op->number2 = ops[i].number2;
@@ -115,7 +115,7 @@ struct cfi_odd *cfi_odd_new(const struct regs_arch *arch, Dwarf_Frame *frame, in
 		return NULL;
 	}
 	/* As in cfi.c: what a callee must keep is not lost for want of a rule. */
-	for (unsigned i = 0; i < arch->n_tracked; i++)
+	for (unsigned i = 0; i < arch->tracked_count; i++)
 		if (odd->reg[arch->tracked[i]].how == CFI_ODD_UNKNOWN)
 			odd->reg[arch->tracked[i]].how = CFI_ODD_SAME;
 	return odd;

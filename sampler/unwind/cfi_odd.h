@@ -44,7 +44,7 @@ struct cfi_odd {
 	uint8_t cfa_reg;
 	struct cfi_odd_place ra;
 	struct cfi_odd_place reg[REGS_MAX];
-	uint16_t n_ops;
+	uint16_t op_count;
 	struct cfi_odd_op *ops;
 };
 

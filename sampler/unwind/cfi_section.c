@@ -16,36 +16,36 @@ enum {
 	ENTRIES_MAX = 1 << 19,
 };
 
-static const uint64_t image_max = UINT64_C(1) << 34;
+static const uint64_t copy_max = UINT64_C(1) << 34;
 
 struct cfi_section {
 	Dwarf_CFI *cfi;
 	Dwarf *dwarf; /* owns cfi, if not NULL */
 	Elf *elf;
-	uint8_t *image;
-	size_t image_bytes;
-	bool mapped;      /* image is from mmap() and sparse, not from malloc() */
-	uint8_t *present; /* a bit per granule that has been read; sparse images only */
+	uint8_t *copy;
+	size_t copy_bytes;
+	bool mapped;      /* copy is from mmap() and sparse, not from malloc() */
+	uint8_t *present; /* a bit per granule that has been read; sparse copies only */
 	size_t copied_bytes;
-	uint64_t table, n_entries; /* place in the image and length of the sorted table */
-	uint64_t table_vaddr;      /* of .eh_frame_hdr, what the table is relative to */
+	uint64_t table, entry_count; /* offset in the copy and length of the sorted table */
+	uint64_t table_vaddr;        /* of .eh_frame_hdr, what the table is relative to */
 	uint64_t eh_frame, eh_frame_vaddr;
 };
 
-/* Fills in [offset, offset + n) of a sparse image. */
+/* Fills in [offset, offset + n) of a sparse copy. */
 static bool need(struct cfi_section *s, const struct module_file *file, uint64_t offset, uint64_t n)
 {
-	if (offset > s->image_bytes || n > s->image_bytes - offset)
+	if (offset > s->copy_bytes || n > s->copy_bytes - offset)
 		return false;
 	if (!n)
 		return true;
 	for (uint64_t g = offset / GRANULE; g <= (offset + n - 1) / GRANULE; g++) {
 		uint64_t start = g * GRANULE;
-		size_t len = s->image_bytes - start < GRANULE ? s->image_bytes - start : GRANULE;
+		size_t len = s->copy_bytes - start < GRANULE ? s->copy_bytes - start : GRANULE;
 		if (s->present[g / 8] >> g % 8 & 1)
 			continue;
-		if (module_file_read(file, s->image + start, len, start) != 0) {
-			memset(s->image + start, 0, len);
+		if (module_file_read(file, s->copy + start, len, start) != 0) {
+			memset(s->copy + start, 0, len);
 			return false;
 		}
 		s->present[g / 8] |= (uint8_t)(1 << g % 8);
@@ -54,8 +54,8 @@ static bool need(struct cfi_section *s, const struct module_file *file, uint64_t
 	return true;
 }
 
-/* How far the image must reach: the headers, and all PT_LOADs as far as the file has them. */
-static uint64_t image_extent(const struct module_file *file, const Elf64_Ehdr *ehdr)
+/* How far the copy must reach: the headers, and all PT_LOADs as far as the file has them. */
+static uint64_t copy_extent(const struct module_file *file, const Elf64_Ehdr *ehdr)
 {
 	uint64_t extent = ehdr->e_phoff + (uint64_t)ehdr->e_phnum * sizeof(Elf64_Phdr);
 
@@ -67,47 +67,47 @@ static uint64_t image_extent(const struct module_file *file, const Elf64_Ehdr *e
 	return extent < file->bytes ? extent : file->bytes;
 }
 
-static bool make_image(struct cfi_section *s, const struct module_file *file)
+static bool make_copy(struct cfi_section *s, const struct module_file *file)
 {
-	Elf64_Ehdr ehdr, *copy;
+	Elf64_Ehdr ehdr, *header;
 	uint64_t extent;
 
 	if (module_file_read(file, &ehdr, sizeof(ehdr), 0) != 0 || ehdr.e_phoff > INT64_MAX)
 		return false;
-	extent = image_extent(file, &ehdr);
-	if (extent < sizeof(ehdr) || extent > image_max)
+	extent = copy_extent(file, &ehdr);
+	if (extent < sizeof(ehdr) || extent > copy_max)
 		return false;
-	s->image =
+	s->copy =
 	    mmap(NULL, extent, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (s->image == MAP_FAILED) {
-		s->image = NULL;
+	if (s->copy == MAP_FAILED) {
+		s->copy = NULL;
 		return false;
 	}
-	s->image_bytes = extent;
+	s->copy_bytes = extent;
 	s->mapped = true;
 	s->present = calloc(extent / GRANULE / 8 + 1, 1);
 	if (!s->present || !need(s, file, 0, sizeof(ehdr)) ||
 	    !need(s, file, ehdr.e_phoff, (uint64_t)ehdr.e_phnum * sizeof(Elf64_Phdr)))
 		return false;
 	/* What was checked when the file was opened may have changed in the file since. */
-	copy = (Elf64_Ehdr *)s->image;
-	if (memcmp(copy->e_ident, ELFMAG, SELFMAG) != 0 || copy->e_ident[EI_CLASS] != ELFCLASS64 ||
-	    copy->e_ident[EI_DATA] != ELFDATA2LSB || copy->e_machine != file->e_machine ||
-	    copy->e_phentsize != sizeof(Elf64_Phdr) || copy->e_phoff != ehdr.e_phoff ||
-	    copy->e_phnum != ehdr.e_phnum)
+	header = (Elf64_Ehdr *)s->copy;
+	if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64 ||
+	    header->e_ident[EI_DATA] != ELFDATA2LSB || header->e_machine != file->e_machine ||
+	    header->e_phentsize != sizeof(Elf64_Phdr) || header->e_phoff != ehdr.e_phoff ||
+	    header->e_phnum != ehdr.e_phnum)
 		return false;
-	copy->e_shoff = 0;
-	copy->e_shnum = 0;
-	copy->e_shstrndx = 0;
+	header->e_shoff = 0;
+	header->e_shnum = 0;
+	header->e_shstrndx = 0;
 	return true;
 }
 
 static bool find_phdr(const struct cfi_section *s, Elf64_Phdr *phdr)
 {
-	const Elf64_Ehdr *ehdr = (const Elf64_Ehdr *)s->image;
+	const Elf64_Ehdr *ehdr = (const Elf64_Ehdr *)s->copy;
 
 	for (unsigned i = 0; i < ehdr->e_phnum; i++) {
-		memcpy(phdr, s->image + ehdr->e_phoff + i * sizeof(*phdr), sizeof(*phdr));
+		memcpy(phdr, s->copy + ehdr->e_phoff + i * sizeof(*phdr), sizeof(*phdr));
 		if (phdr->p_type == PT_GNU_EH_FRAME)
 			return true;
 	}
@@ -131,7 +131,7 @@ static bool find_table(struct cfi_section *s, const struct module_file *file)
 	if (!find_phdr(s, &phdr) || phdr.p_filesz < sizeof(header) ||
 	    !need(s, file, phdr.p_offset, sizeof(header)))
 		return false;
-	memcpy(&header, s->image + phdr.p_offset, sizeof(header));
+	memcpy(&header, s->copy + phdr.p_offset, sizeof(header));
 	if (header.version != 1 || header.eh_frame_format != (DW_EH_PE_pcrel | DW_EH_PE_sdata4) ||
 	    header.count_format != DW_EH_PE_udata4 ||
 	    header.table_format != (DW_EH_PE_datarel | DW_EH_PE_sdata4) || header.count == 0 ||
@@ -139,10 +139,10 @@ static bool find_table(struct cfi_section *s, const struct module_file *file)
 		return false;
 	s->table = phdr.p_offset + sizeof(header);
 	s->table_vaddr = phdr.p_vaddr;
-	s->n_entries = header.count;
+	s->entry_count = header.count;
 	s->eh_frame_vaddr = phdr.p_vaddr + 4 + (uint64_t)(int64_t)header.eh_frame;
 	s->eh_frame = s->eh_frame_vaddr - phdr.p_vaddr + phdr.p_offset;
-	return s->table + s->n_entries * 8 <= s->image_bytes && s->eh_frame < s->image_bytes &&
+	return s->table + s->entry_count * 8 <= s->copy_bytes && s->eh_frame < s->copy_bytes &&
 	    need(s, file, s->eh_frame, 1);
 }
 
@@ -150,9 +150,9 @@ struct cfi_section *cfi_section_open_table(const struct module_file *file)
 {
 	struct cfi_section *s = calloc(1, sizeof(*s));
 
-	if (!s || !make_image(s, file) || !find_table(s, file))
+	if (!s || !make_copy(s, file) || !find_table(s, file))
 		goto fail;
-	s->elf = elf_memory((char *)s->image, s->image_bytes);
+	s->elf = elf_memory((char *)s->copy, s->copy_bytes);
 	s->cfi = s->elf ? dwarf_getcfi_elf(s->elf) : NULL;
 	if (s->cfi)
 		return s;
@@ -172,15 +172,15 @@ static struct cfi_section *open_extract(const struct module_file *file, const ch
 		free(s);
 		return NULL;
 	}
-	s->image = extract.elf;
-	s->image_bytes = s->copied_bytes = extract.elf_bytes;
-	Elf_Data data = {.d_buf = s->image + extract.section,
+	s->copy = extract.elf;
+	s->copy_bytes = s->copied_bytes = extract.elf_bytes;
+	Elf_Data data = {.d_buf = s->copy + extract.section,
 	    .d_size = extract.section_bytes,
 	    .d_type = ELF_T_BYTE,
 	    .d_version = EV_CURRENT};
-	if (!cfi_check_all(s->image, file->e_machine, &data, eh, ENTRIES_MAX))
+	if (!cfi_check_all(s->copy, file->e_machine, &data, eh, ENTRIES_MAX))
 		goto fail;
-	s->elf = elf_memory((char *)s->image, s->image_bytes);
+	s->elf = elf_memory((char *)s->copy, s->copy_bytes);
 	if (!s->elf)
 		goto fail;
 	if (eh) {
@@ -217,9 +217,9 @@ void cfi_section_close(struct cfi_section *s)
 	if (s->elf)
 		elf_end(s->elf);
 	if (s->mapped)
-		munmap(s->image, s->image_bytes);
+		munmap(s->copy, s->copy_bytes);
 	else
-		free(s->image);
+		free(s->copy);
 	free(s->present);
 	free(s);
 }
@@ -232,7 +232,7 @@ static bool table_entry(
 
 	if (!need(s, file, at, sizeof(pair)))
 		return false;
-	memcpy(pair, s->image + at, sizeof(pair));
+	memcpy(pair, s->copy + at, sizeof(pair));
 	*start = s->table_vaddr + (uint64_t)(int64_t)pair[0];
 	*entry = s->table_vaddr + (uint64_t)(int64_t)pair[1];
 	return true;
@@ -245,13 +245,13 @@ static bool table_entry(
 static bool search_table(
     struct cfi_section *s, const struct module_file *file, uint64_t vaddr, uint64_t *found)
 {
-	uint64_t low = 0, high = s->n_entries;
+	uint64_t low = 0, high = s->entry_count;
 
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2, start, entry, next = UINT64_MAX, ignored;
 		if (!table_entry(s, file, middle, &start, &entry))
 			return false;
-		if (middle + 1 < s->n_entries && !table_entry(s, file, middle + 1, &next, &ignored))
+		if (middle + 1 < s->entry_count && !table_entry(s, file, middle + 1, &next, &ignored))
 			return false;
 		if (vaddr < start) {
 			high = middle;
@@ -272,16 +272,16 @@ static bool need_entry(struct cfi_section *s, const struct module_file *file, ui
 	uint32_t word;
 	uint64_t id;
 
-	if (offset >= s->image_bytes - s->eh_frame || !need(s, file, at, 20))
+	if (offset >= s->copy_bytes - s->eh_frame || !need(s, file, at, 20))
 		return false;
-	memcpy(&word, s->image + at, 4);
+	memcpy(&word, s->copy + at, 4);
 	len = word;
-	memcpy(&word, s->image + at + 4, 4);
+	memcpy(&word, s->copy + at + 4, 4);
 	id = word;
 	if (len == UINT32_MAX) {
 		header = 12;
-		memcpy(&len, s->image + at + 4, 8);
-		memcpy(&id, s->image + at + 12, 8);
+		memcpy(&len, s->copy + at + 4, 8);
+		memcpy(&id, s->copy + at + 12, 8);
 	}
 	if (len == 0 || len > ENTRY_BYTES_MAX || !need(s, file, at, header + len))
 		return false;
@@ -295,15 +295,15 @@ static bool need_entry(struct cfi_section *s, const struct module_file *file, ui
 /* Has libdw all it will look at for VADDR, and is it fit to be run? */
 static bool prepare(struct cfi_section *s, const struct module_file *file, uint64_t vaddr)
 {
-	Elf_Data data = {.d_buf = s->image + s->eh_frame,
-	    .d_size = s->image_bytes - s->eh_frame,
+	Elf_Data data = {.d_buf = s->copy + s->eh_frame,
+	    .d_size = s->copy_bytes - s->eh_frame,
 	    .d_type = ELF_T_BYTE,
 	    .d_version = EV_CURRENT};
 	uint64_t fde, cie, ignored;
 
 	return search_table(s, file, vaddr, &fde) && need_entry(s, file, fde, &cie) && cie != fde &&
 	    need_entry(s, file, cie, &ignored) && ignored == cie &&
-	    cfi_check_entry(s->image, file->e_machine, &data, true, fde);
+	    cfi_check_entry(s->copy, file->e_machine, &data, true, fde);
 }
 
 Dwarf_Frame *cfi_section_frame(struct cfi_section *s, const struct module_file *file, uint64_t vaddr)

@@ -4,7 +4,7 @@
  *
  * libdw gets memory of ours, never the file. Two ways lead there:
  *
- *  - .eh_frame with its binary search table (.eh_frame_hdr), the usual case: a sparse image of the file, laid
+ *  - .eh_frame with its binary search table (.eh_frame_hdr), the usual case: a sparse copy of the file, laid
  *    out as the file is, in which only the pages that a lookup touches are filled in. The copied ELF header
  *    has no section headers, so that libdw finds the table through PT_GNU_EH_FRAME: with section headers it
  *    ignores the table where lld puts it (behind .eh_frame) and reads every entry.

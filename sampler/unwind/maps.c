@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/unwind/maps.h"
 
+#include "pprof/array.h"
 #include "sampler/linux/proc.h"
 
 #include <errno.h>
@@ -32,7 +33,7 @@ struct maps {
 	pid_t pid;
 	bool eager;
 	struct map *map;
-	size_t count, room;
+	size_t count, capacity;
 	uint64_t generation;
 	void *scratch;
 	size_t scratch_len;
@@ -99,42 +100,21 @@ struct maps *maps_copy(const struct maps *maps, pid_t pid)
 		return NULL;
 	}
 	memcpy(copy->map, maps->map, maps->count * sizeof(*copy->map));
-	copy->count = copy->room = maps->count;
+	copy->count = copy->capacity = maps->count;
 	for (size_t i = 0; i < copy->count; i++)
 		hold_map(&copy->map[i]);
 	return copy;
 }
 
 /* Index of the first range that ends above ADDRESS. */
-static size_t lower_bound(const struct maps *maps, uint64_t address)
+static size_t first_above(const struct maps *maps, uint64_t address)
 {
-	size_t low = 0, high = maps->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (maps->map[middle].end > address)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
+	return ARRAY_UPPER_BOUND(maps->map, maps->count, end, address);
 }
 
 static int reserve(struct maps *maps, size_t more)
 {
-	size_t room = maps->room ? maps->room : 16;
-	struct map *map;
-
-	if (maps->count + more <= maps->room)
-		return 0;
-	while (room < maps->count + more)
-		room *= 2;
-	map = realloc(maps->map, room * sizeof(*map));
-	if (!map)
-		return -ENOMEM;
-	maps->map = map;
-	maps->room = room;
-	return 0;
+	return array_reserve(&maps->map, &maps->capacity, maps->count + more, sizeof(*maps->map));
 }
 
 static void insert_at(struct maps *maps, size_t index, const struct map *map)
@@ -153,7 +133,7 @@ static void cut_front(struct map *map, uint64_t start)
 /* Removes [start, end); there is room for one range more. */
 static void punch(struct maps *maps, uint64_t start, uint64_t end)
 {
-	size_t first = lower_bound(maps, start), last;
+	size_t first = first_above(maps, start), last;
 
 	if (first < maps->count && maps->map[first].start < start) {
 		struct map *map = &maps->map[first];
@@ -178,7 +158,7 @@ static void punch(struct maps *maps, uint64_t start, uint64_t end)
 
 static bool overlaps(const struct maps *maps, uint64_t start, uint64_t end)
 {
-	size_t i = lower_bound(maps, start);
+	size_t i = first_above(maps, start);
 
 	return i < maps->count && maps->map[i].start < end;
 }
@@ -289,7 +269,7 @@ static int add_range(struct maps *maps, const struct map_range *range, const cha
 	if (maps->eager)
 		open_map(maps, &map);
 	punch(maps, map.start, map.end);
-	insert_at(maps, lower_bound(maps, map.start), &map);
+	insert_at(maps, first_above(maps, map.start), &map);
 	maps->generation++;
 	return 0;
 }
@@ -313,23 +293,6 @@ int maps_add(struct maps *maps, const struct map_range *range)
 	err = add_range(maps, range, full ? full : path, kind);
 	free(full);
 	return err;
-}
-
-int maps_add_record(struct maps *maps, const struct record *record)
-{
-	const struct map_range range = {
-	    .start = record->start,
-	    .len = record->length,
-	    .pgoff = record->file_offset,
-	    .prot = record->protection,
-	    .path = record->path,
-	    .build_id = record->build_id_bytes ? record->build_id : NULL,
-	    .build_id_len = record->build_id_bytes,
-	    .major = record->major,
-	    .minor = record->minor,
-	    .ino = record->ino,
-	};
-	return maps_add(maps, &range);
 }
 
 uint64_t maps_retry_ns(uint64_t before_ns, bool helped)
@@ -388,7 +351,7 @@ int maps_read_proc(struct maps *maps)
 
 const struct map *maps_find(const struct maps *maps, uint64_t address)
 {
-	size_t i = lower_bound(maps, address);
+	size_t i = first_above(maps, address);
 
 	return i < maps->count && maps->map[i].start <= address ? &maps->map[i] : NULL;
 }

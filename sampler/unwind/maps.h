@@ -13,7 +13,6 @@
 #define SAMPLER_UNWIND_MAPS_H
 
 #include "sampler/unwind/module.h"
-#include "sampler/perf/record.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -86,9 +85,6 @@ void maps_clear(struct maps *maps);
  * empty or wraps, -ENOSPC beyond MAPS_MAX, -ENOMEM.
  */
 int maps_add(struct maps *maps, const struct map_range *range);
-
-/* The same from a PERF_RECORD_MMAP2. */
-int maps_add_record(struct maps *maps, const struct record *record);
 
 /* Removes [start, start + len), splitting what sticks out at either end. 0 or -ENOMEM. */
 int maps_remove(struct maps *maps, uint64_t start, uint64_t len);

@@ -148,7 +148,8 @@ static uint32_t find_frame(struct stacks *s, const struct stack_frame *wanted)
 	return number;
 }
 
-static struct node_slot *node_slot(const struct stacks *s, uint32_t outer, uint32_t frame)
+static inline __attribute__((always_inline)) struct node_slot *node_slot(
+    const struct stacks *s, uint32_t outer, uint32_t frame)
 {
 	uint32_t mask = (1u << s->node_hash_bits) - 1;
 	uint32_t at = (uint32_t)(node_key(outer, frame) >> (64 - s->node_hash_bits));
@@ -159,15 +160,18 @@ static struct node_slot *node_slot(const struct stacks *s, uint32_t outer, uint3
 
 static uint32_t find_node(struct stacks *s, uint32_t outer, uint32_t frame)
 {
-	uint32_t known = node_slot(s, outer, frame)->node, number = s->node_count;
-	if (known)
-		return known;
-	if (number >= STACKS_NODES_MAX ||
-	    array_reserve(&s->nodes, &s->node_capacity, (size_t)number + 1, sizeof(*s->nodes)) ||
-	    !node_hash_grow(s))
+	struct node_slot *slot = node_slot(s, outer, frame);
+	uint32_t number = s->node_count, bits = s->node_hash_bits;
+	if (slot->node)
+		return slot->node;
+	if (number >= STACKS_NODES_MAX || !node_hash_grow(s) ||
+	    (number >= s->node_capacity &&
+	        array_reserve(&s->nodes, &s->node_capacity, (size_t)number + 1, sizeof(*s->nodes)) != 0))
 		return UINT32_MAX;
+	if (bits != s->node_hash_bits)
+		slot = node_slot(s, outer, frame);
 	s->nodes[number] = (struct stack_node){outer, frame};
-	*node_slot(s, outer, frame) = (struct node_slot){outer, frame, number};
+	*slot = (struct node_slot){outer, frame, number};
 	s->node_count++;
 	return number;
 }

@@ -8,8 +8,9 @@
 /* Farther above the dump than any stack we could have copied of: it is not the same stack. */
 static const uint64_t same_stack_bytes = UINT64_C(64) << 20;
 
-/* What is at a program counter; cached per address space in front of the maps and the modules' own tables. */
-struct place {
+/* A program counter, and what is there; cached per address space in front of the maps and the modules' own
+ * tables. */
+struct pc_info {
 	uint64_t pc;
 	const struct cfi_rule *rule; /* NULL: nothing cached here */
 	const struct map *map;       /* NULL: pc is in none */
@@ -20,7 +21,7 @@ struct place {
  * Direct-mapped, emptied whenever the maps change. It grows with what a process does: a thousand short
  * processes must not cost much, and a compiler has ten thousand return addresses.
  */
-enum { PLACES_FIRST = 256, PLACES_MAX = 16384, GROWTH = 4 };
+enum { ENTRIES_FIRST = 256, ENTRIES_MAX = 16384, GROWTH = 4 };
 
 /*
  * The trail is where the last walk left its frames. The next stack mostly has the same outer frames in the
@@ -33,17 +34,17 @@ struct cache {
 	uint32_t misses;
 	uint32_t trail_count;
 	uint64_t trail[TRAIL]; /* CFAs */
-	struct place place[];
+	struct pc_info entry[];
 };
 
 struct walk {
 	const struct unwind_input *in;
 	const struct regs_arch *arch;
-	struct cache *cache; /* or NULL */
-	uint32_t places;     /* in it, a power of two */
-	struct regs regs;    /* of the frame being left */
-	uint64_t bound;      /* one past the dump's last byte */
-	bool cut;            /* the stack goes on above the dump */
+	struct cache *cache;  /* or NULL */
+	uint32_t entry_count; /* in it, a power of two */
+	struct regs regs;     /* of the frame being left */
+	uint64_t bound;       /* one past the dump's last byte */
+	bool cut;             /* the stack goes on above the dump */
 };
 
 /* The dump may lie in memory that the target still writes (sampler/region/region.h): what has been read once
@@ -77,81 +78,83 @@ static bool read_some(void *context, uint64_t address, unsigned n, uint64_t *val
 	return true;
 }
 
-static size_t cache_bytes(uint32_t places)
+static size_t cache_bytes(uint32_t entry_count)
 {
-	return sizeof(struct cache) + places * sizeof(struct place);
+	return sizeof(struct cache) + entry_count * sizeof(struct pc_info);
 }
 
-/* The address space's cache and how many places it has; NULL if it has none yet. */
-static struct cache *cache_of(struct maps *maps, uint32_t *places)
+/* The address space's cache and how many PLACESWORD it has; NULL if it has none yet. */
+static struct cache *cache_of(struct maps *maps, uint32_t *entry_count)
 {
 	size_t bytes = maps_scratch_bytes(maps);
 	struct cache *cache;
 
-	*places = bytes ? (uint32_t)((bytes - sizeof(*cache)) / sizeof(struct place)) : PLACES_FIRST;
-	cache = maps_scratch(maps, cache_bytes(*places));
-	if (!cache || cache->misses < 2 * *places || *places == PLACES_MAX)
+	*entry_count = bytes ? (uint32_t)((bytes - sizeof(*cache)) / sizeof(struct pc_info)) : ENTRIES_FIRST;
+	cache = maps_scratch(maps, cache_bytes(*entry_count));
+	if (!cache || cache->misses < 2 * *entry_count || *entry_count == ENTRIES_MAX)
 		return cache;
-	*places *= GROWTH;
-	return maps_scratch(maps, cache_bytes(*places));
+	*entry_count *= GROWTH;
+	return maps_scratch(maps, cache_bytes(*entry_count));
 }
 
-static size_t place_index(uint64_t pc, uint32_t places)
+static size_t entry_index(uint64_t pc, uint32_t entry_count)
 {
 	/* 2^64 / golden ratio: spreads neighbours, and the upper bits depend on all lower ones. */
-	return (pc * UINT64_C(0x9e3779b97f4a7c15) >> 32) * places >> 32;
+	return (pc * UINT64_C(0x9e3779b97f4a7c15) >> 32) * entry_count >> 32;
 }
 
 /* The return address is below the CFA, saved registers are below that: mostly one line, at times two. */
+enum { SAVED_BYTES = 7 * 8, LAST_SAVED = SAVED_BYTES - 8 }; /* x86-64: return address, rbp, rbx, r12-r15 */
+
 static void prefetch_trail(
     const struct cache *cache, uint64_t stack_address, const char *stack, size_t stack_bytes)
 {
 	for (uint32_t i = 0; i < cache->trail_count; i++) {
-		uint64_t offset = cache->trail[i] - 56 - stack_address;
-		if (offset >= stack_bytes || stack_bytes - offset < 56)
+		uint64_t offset = cache->trail[i] - SAVED_BYTES - stack_address;
+		if (offset >= stack_bytes || stack_bytes - offset < SAVED_BYTES)
 			continue;
 		__builtin_prefetch(stack + offset);
-		__builtin_prefetch(stack + offset + 48);
+		__builtin_prefetch(stack + offset + LAST_SAVED);
 	}
 }
 
 void unwind_prefetch(struct maps *maps, uint64_t stack_address, const void *stack, size_t stack_bytes)
 {
-	uint32_t places;
-	const struct cache *cache = cache_of(maps, &places);
+	uint32_t entry_count;
+	const struct cache *cache = cache_of(maps, &entry_count);
 
 	if (cache)
 		prefetch_trail(cache, stack_address, stack, stack_bytes);
 }
 
-static bool has_file(const struct place *place)
+static bool has_file(const struct pc_info *info)
 {
-	return place->map && place->map->has_bias;
+	return info->map && info->map->has_bias;
 }
 
-static void find_place(const struct walk *w, uint64_t pc, struct place *place)
+static void find_info(const struct walk *w, uint64_t pc, struct pc_info *info)
 {
-	place->pc = pc;
-	place->rule = &cfi_no_rule;
-	place->map = maps_module(w->in->maps, pc);
-	place->tag = 0;
-	if (has_file(place) && place->map->module->readable &&
-	    place->map->module->file.e_machine == w->arch->e_machine)
-		place->rule = module_rule(place->map->module, pc - place->map->bias);
+	info->pc = pc;
+	info->rule = &cfi_no_rule;
+	info->map = maps_module(w->in->maps, pc);
+	info->tag = 0;
+	if (has_file(info) && info->map->module->readable &&
+	    info->map->module->file.e_machine == w->arch->e_machine)
+		info->rule = module_rule(info->map->module, pc - info->map->bias);
 }
 
-static const struct place *look_up(const struct walk *w, uint64_t pc, struct place *uncached)
+static const struct pc_info *look_up(const struct walk *w, uint64_t pc, struct pc_info *uncached)
 {
-	struct place *place = uncached;
+	struct pc_info *info = uncached;
 
 	if (w->cache) {
-		place = &w->cache->place[place_index(pc, w->places)];
-		if (place->rule && place->pc == pc)
-			return place;
+		info = &w->cache->entry[entry_index(pc, w->entry_count)];
+		if (info->rule && info->pc == pc)
+			return info;
 		w->cache->misses++;
 	}
-	find_place(w, pc, place);
-	return place;
+	find_info(w, pc, info);
+	return info;
 }
 
 /*
@@ -160,10 +163,10 @@ static const struct place *look_up(const struct walk *w, uint64_t pc, struct pla
  * it is. If what that function's row then calls a return address is not code (in glibc 2.36 it is uc_link),
  * the made-up stack begins here.
  */
-static bool starts_function(const struct walk *w, uint64_t pc, struct place *place)
+static bool starts_function(const struct walk *w, uint64_t pc, struct pc_info *info)
 {
-	find_place(w, pc, place);
-	return place->rule->kind != CFI_NONE;
+	find_info(w, pc, info);
+	return info->rule->kind != CFI_NONE;
 }
 
 /* Why is there no word at ADDRESS? */
@@ -210,7 +213,7 @@ static inline bool step_compact(struct walk *w, const struct cfi_rule *rule)
 	    sp < w->in->stack_address || !known(regs, rule->cfa_reg) || rule->ra_in_register)
 		return false;
 	at = (const char *)w->in->stack + (cfa - w->in->stack_address);
-	for (unsigned i = 0; i < arch->n_tracked; i++) {
+	for (unsigned i = 0; i < arch->tracked_count; i++) {
 		uint64_t *r = &regs->r[arch->tracked[i]], is_saved = rule->saved >> i & 1;
 		memcpy(&word, at + rule->offset[i], 8);
 		READ_ONCE_ONLY(word);
@@ -287,12 +290,12 @@ static enum unwind_outcome step_odd(struct walk *w, const struct cfi_rule *rule,
  * Code without rows: {caller's frame pointer, return address} at the frame pointer, as both ABIs lay it out.
  * Believed only if it is on this stack above us and leads to code.
  */
-static enum unwind_outcome step_fp(struct walk *w, const struct place *place, bool activation)
+static enum unwind_outcome step_fp(struct walk *w, const struct pc_info *info, bool activation)
 {
 	const struct regs_arch *arch = w->arch;
 	uint64_t sp = w->regs.r[arch->sp], fp = w->regs.r[arch->fp], caller_fp, pc;
 	enum unwind_outcome stuck =
-	    has_file(place) && !place->map->module->readable ? UNWIND_NO_MODULE : UNWIND_NO_CFI;
+	    has_file(info) && !info->map->module->readable ? UNWIND_NO_MODULE : UNWIND_NO_CFI;
 
 	if (!known(&w->regs, arch->fp))
 		return stuck;
@@ -300,7 +303,7 @@ static enum unwind_outcome step_fp(struct walk *w, const struct place *place, bo
 	 * Both ABIs have the start-up code set the frame pointer to zero to mark the outermost frame. In a
 	 * file's code that is such code; run-time generated code may use the register for anything.
 	 */
-	if (fp == 0 && !activation && place->map->kind == MAP_KIND_FILE) {
+	if (fp == 0 && !activation && info->map->kind == MAP_KIND_FILE) {
 		w->regs.pc = 0;
 		return UNWIND_COMPLETE;
 	}
@@ -318,34 +321,34 @@ static enum unwind_outcome step_fp(struct walk *w, const struct place *place, bo
 	return UNWIND_COMPLETE;
 }
 
-static void add_frame(struct unwind_frame *frame, const struct place *place, uint64_t pc,
+static void add_frame(struct unwind_frame *frame, const struct pc_info *info, uint64_t pc,
     enum unwind_step step, bool activation)
 {
 	frame->pc = pc;
-	frame->vaddr = has_file(place) ? pc - place->map->bias : pc;
-	frame->module = has_file(place) ? place->map->module : NULL;
-	frame->kind = (uint8_t)(place->map ? place->map->kind : MAP_KIND_SPECIAL);
+	frame->vaddr = has_file(info) ? pc - info->map->bias : pc;
+	frame->module = has_file(info) ? info->map->module : NULL;
+	frame->kind = (uint8_t)(info->map ? info->map->kind : MAP_KIND_SPECIAL);
 	frame->step = (uint8_t)step;
 	frame->activation = activation;
-	frame->tag = place->tag;
+	frame->tag = info->tag;
 }
 
 void unwind_remember(struct maps *maps, const struct unwind_frame *frame, uint32_t tag)
 {
-	uint32_t places;
-	struct cache *cache = cache_of(maps, &places);
-	struct place *place = cache ? &cache->place[place_index(frame->pc, places)] : NULL;
+	uint32_t entry_count;
+	struct cache *cache = cache_of(maps, &entry_count);
+	struct pc_info *info = cache ? &cache->entry[entry_index(frame->pc, entry_count)] : NULL;
 
-	if (place && place->rule && place->pc == frame->pc)
-		place->tag = tag;
+	if (info && info->rule && info->pc == frame->pc)
+		info->tag = tag;
 }
 
-/* From the frame at PLACE to its caller; *HOW and *ACTIVATION then describe the caller. A pc of 0: there is
+/* From the frame at a pc to its caller; *how and *activation then describe the caller. A pc of 0: there is
  * none. */
 static enum unwind_outcome step(
-    struct walk *w, const struct place *place, enum unwind_step *how, bool *activation)
+    struct walk *w, const struct pc_info *info, enum unwind_step *how, bool *activation)
 {
-	const struct cfi_rule *rule = place->rule;
+	const struct cfi_rule *rule = info->rule;
 	bool was_activation = *activation;
 	enum unwind_outcome outcome = UNWIND_COMPLETE;
 
@@ -359,8 +362,8 @@ static enum unwind_outcome step(
 		outcome = step_odd(w, rule, was_activation);
 	else if (rule->kind == CFI_END)
 		w->regs.pc = 0;
-	else if (place->map)
-		outcome = step_fp(w, place, was_activation);
+	else if (info->map)
+		outcome = step_fp(w, info, was_activation);
 	else
 		outcome = UNWIND_NO_MAP;
 	w->regs.pc &= w->arch->code_mask;
@@ -373,7 +376,7 @@ enum unwind_outcome unwind_stack(
 	struct walk w;
 	enum unwind_step how = UNWIND_STEP_FIRST;
 	enum unwind_outcome outcome;
-	struct place uncached, exact;
+	struct pc_info uncached, exact;
 	bool activation = true, made_up = false;
 	size_t n = 0;
 
@@ -384,21 +387,21 @@ enum unwind_outcome unwind_stack(
 	memcpy(w.regs.r, in->regs->r, in->arch->count * sizeof(w.regs.r[0]));
 	w.bound = in->stack_address + in->stack_bytes;
 	w.cut = !in->reaches_end && in->stack_bytes >= in->stack_want;
-	w.cache = cache_of(in->maps, &w.places);
+	w.cache = cache_of(in->maps, &w.entry_count);
 	if (w.cache)
 		prefetch_trail(w.cache, in->stack_address, in->stack, in->stack_bytes);
 	do {
 		uint64_t pc = w.regs.pc - !activation;
-		const struct place *place = look_up(&w, pc, &uncached);
+		const struct pc_info *info = look_up(&w, pc, &uncached);
 		bool was_made_up = made_up;
 		made_up =
-		    !activation && place->rule->kind == CFI_NONE && starts_function(&w, w.regs.pc, &exact);
+		    !activation && info->rule->kind == CFI_NONE && starts_function(&w, w.regs.pc, &exact);
 		if (made_up) {
-			place = &exact;
+			info = &exact;
 			pc = w.regs.pc;
 			activation = true;
 		}
-		if (!place->map && n > 0) {
+		if (!info->map && n > 0) {
 			outcome = was_made_up ? UNWIND_COMPLETE : UNWIND_NO_MAP;
 			break;
 		}
@@ -406,8 +409,8 @@ enum unwind_outcome unwind_stack(
 			outcome = UNWIND_TOO_DEEP;
 			break;
 		}
-		add_frame(&frames[n++], place, pc, how, activation);
-		outcome = step(&w, place, &how, &activation);
+		add_frame(&frames[n++], info, pc, how, activation);
+		outcome = step(&w, info, &how, &activation);
 		if (w.cache && n <= TRAIL)
 			w.cache->trail[n - 1] = w.regs.r[w.arch->sp];
 	} while (outcome == UNWIND_COMPLETE && w.regs.pc);

@@ -36,7 +36,7 @@ killed_front() {
 }
 
 test_front_killed_then_command_ends() {
-  killed_front sleep 60
+  killed_front sleep 10000
   profile_check sleep.pb.gz
   comment_of sleep.pb.gz | grep -q 'exited with status 0' && fail 'claims a status that nobody told'
   true
@@ -80,8 +80,9 @@ C
   gcc -w -o hide hide.c
   mkfifo hidden
   unprivileged ./hide >hidden &
+  hide=$!
   head -c 1 hidden >/dev/null
-  hide=$(pgrep -n -x hide)
+  hide=$(pgrep -P $hide -x hide || echo $hide)
   unprivileged "$heaptap" record -q -b copy -p 1 -o out/ "$targets/capture_hostile" lie "$hide" 1 2>err &
   job=$!
   find_sampler

@@ -5,11 +5,7 @@
 same() {
   profile_check "$1"
   while IFS=$'\t' read -r function objects bytes live live_bytes; do
-    "$readers/oracle" -reach "^$function\$" "$1" | awk -F '\t' '$1 == "reach" { print $2, $3 }' >got
-    matches "^alloc_objects $objects\$" got
-    matches "^alloc_space $bytes\$" got
-    matches "^inuse_objects $live\$" got
-    matches "^inuse_space $live_bytes\$" got
+    reached_exactly "$1" "$function" "alloc_objects $objects" "alloc_space $bytes" "inuse_objects $live" "inuse_space $live_bytes"
     pprof_top "$1" -sample_index=alloc_space -focus="^$function\$" >top
     # nothing of it is anywhere but under the leaf
     awk -v bytes="$bytes" '$NF == "[mmap]" { found = 1 } END { exit !found && bytes > 0 }' top || { cat top >&2; fail "no [mmap]"; }
@@ -58,7 +54,7 @@ test_inherited_mappings() {
   same "$child"
 }
 
-# Four standard errors: 20,000 mappings of 1 MiB in the mean. Half a percent more is for what rounding does to the truth.
+# Five and a half standard errors, once in 26 million runs: 20,000 mappings of 1 MiB in the mean. Half a percent more is for what rounding does to the truth.
 test_within_standard_errors_at_the_default_period() {
   record -q --mmap -b copy -o x.pb.gz "$targets/mappings" truth.tsv many 5000 4
   profile_check x.pb.gz
@@ -66,7 +62,7 @@ test_within_standard_errors_at_the_default_period() {
   awk -v want="$bytes" -v got="$(total_of x.pb.gz alloc_space)" 'BEGIN { d = got / want - 1; exit !(d < 0.05 && d > -0.05) }' ||
     fail "alloc_space: truth $bytes, profile $(total_of x.pb.gz alloc_space)"
   comment_of x.pb.gz | sed -n 's/^in use: \([0-9]*\) +- \([0-9]*\) bytes.*/\1 \2/p' >estimate
-  awk -v want="$live_bytes" '{ d = $1 - want; if (d < 0) d = -d; exit !(d < 4 * $2 + want / 200) }' estimate ||
+  awk -v want="$live_bytes" '{ d = $1 - want; if (d < 0) d = -d; exit !(d < 5.5 * $2 + want / 200) }' estimate ||
     fail "inuse_space: truth $live_bytes, profile $(cat estimate)"
 }
 

@@ -9,12 +9,9 @@ library_of() {
 compare() {
   profile_check "$1"
   while IFS=$'\t' read -r function objects bytes live live_bytes; do
-    "$readers/oracle" -reach "^$function\$" "$1" | awk -F '\t' '$1 == "reach" { print $2, $3 }' >got
-    matches "^inuse_objects $live\$" got
-    matches "^inuse_space $live_bytes\$" got
+    reached_exactly "$1" "$function" "inuse_objects $live" "inuse_space $live_bytes"
     [ "$2" = all ] || continue
-    matches "^alloc_objects $objects\$" got
-    matches "^alloc_space $bytes\$" got
+    reached_exactly "$1" "$function" "alloc_objects $objects" "alloc_space $bytes"
   done <truth.tsv
 }
 
@@ -54,13 +51,14 @@ test_exceptions_and_new_handlers() {
   done
 }
 
-# Not once by operator new and once by malloc, and not by one count of bytes for both: 5 standard errors of 400,000 blocks.
+# Not once by operator new and once by malloc, and not by one count of bytes for both: that would be twice as much. 7 standard
+# errors of 400,000 blocks.
 test_sampled_once() {
   for name in '' libtcmalloc_minimal.so.4 libjemalloc.so.2 libmimalloc.so.2; do
     LD_PRELOAD=${name:+$(library_of "$name")} record -q -b copy -p 64K -o x.pb.gz "$targets/operators" truth.tsv 20000
     profile_check x.pb.gz
     awk -F '\t' '{ sum += $3 } END { print sum }' truth.tsv >want
-    awk -v got="$(total_of x.pb.gz alloc_space)" '{ d = got / $1 - 1; exit !(d < 0.08 && d > -0.08) }' want ||
+    awk -v got="$(total_of x.pb.gz alloc_space)" '{ d = got / $1 - 1; exit !(d < 0.12 && d > -0.12) }' want ||
       fail "$name: alloc_space: truth $(cat want), profile $(total_of x.pb.gz alloc_space)"
   done
 }

@@ -12,10 +12,7 @@ backends() {
 agrees() {
   read -r _ pid objects bytes inuse <truth
   profile_check "$1"
-  "$readers/oracle" -reach '^take$' "$1" | awk -F '\t' '$1 == "reach" { print $2, $3 }' >got
-  matches "^alloc_objects $objects\$" got
-  matches "^alloc_space $bytes\$" got
-  matches "^inuse_space $inuse\$" got
+  reached_exactly "$1" take "alloc_objects $objects" "alloc_space $bytes" "inuse_space $inuse"
 }
 
 in_sandbox() {

@@ -20,9 +20,7 @@ exact() {
     read -r _ pid objects bytes inuse <truth
     profile=$(only heaptap.capture_stacks."$pid".exit.pb.gz)
     profile_check "$profile"
-    equal "$objects" "$(taken "$profile" alloc_objects '^take$')" "$backend: objects"
-    equal "$bytes" "$(taken "$profile" alloc_space '^take$')" "$backend: bytes"
-    equal "$inuse" "$(taken "$profile" inuse_space '^take$')" "$backend: bytes in use"
+    reached_exactly "$profile" take "alloc_objects $objects" "alloc_space $bytes" "inuse_space $inuse"
   done
 }
 

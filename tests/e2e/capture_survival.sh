@@ -58,7 +58,7 @@ near() {
 test_target_killed_at_random() {
   for round in $(seq "$repeat"); do
     for backend in $(backends); do
-      start -b "$backend" -p 4K -o out/ "$survive" load truth 60 4
+      start -b "$backend" -p 4K -o out/ "$survive" load truth 10000 4
       wait_for 30 steps_above $((20000 + RANDOM))
       sleep "0.0$((RANDOM % 90 + 10))"
       strike KILL "$target" capture_survive
@@ -93,7 +93,7 @@ test_target_killed_for_memory() {
 test_sampler_killed_under_load() {
   for round in $(seq "$repeat"); do
     for backend in $(backends); do
-      start -b "$backend" -p 64 -o out/ "$survive" load truth 60 4
+      start -b "$backend" -p 64 -o out/ "$survive" load truth 10000 4
       wait_for 30 steps_above $((1000 + RANDOM))
       strike KILL "$sampler" heaptap-sampler
       wait_for 30 steps_above $(($(truth 3) + 20000))

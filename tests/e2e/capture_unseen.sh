@@ -90,10 +90,7 @@ C
     while read -r _ pid objects bytes inuse; do
       profile=$(only heaptap.program."$pid".exit.pb.gz)
       profile_check "$profile"
-      "$readers/oracle" -reach '^take$' "$profile" | awk -F '\t' '$1 == "reach" { print $2, $3 }' >got
-      matches "^alloc_objects $objects\$" got
-      matches "^alloc_space $bytes\$" got
-      matches "^inuse_space $inuse\$" got
+      reached_exactly "$profile" take "alloc_objects $objects" "alloc_space $bytes" "inuse_space $inuse"
     done <truth
   done
 }

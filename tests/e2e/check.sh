@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # heaptap check: what it prints and returns for files that are profiles and for files that are not.
+# timeout: 240
 
 go_profile=$top/tests/readers/go_heap.pb.gz
 
@@ -81,4 +82,31 @@ test_usage() {
   equal 2 "$(status_of "$heaptap" check)"
   matches 'no PROFILE given; usage: heaptap check ' err
   equal 2 "$(status_of "$heaptap" check --nonsense x)"
+}
+
+# Small files that unpack to far more than there may be: refused, in one line, before that memory is taken.
+test_bombs_take_no_more_memory_than_they_may() {
+  local kind bomb=$top/tests/readers/bomb.py command
+  for kind in labels samples locations strings functions deep product; do
+    python3 "$bomb" $kind 8 >$kind.pb.gz
+    for command in report 'export -f flamegraph' merge; do
+      # shellcheck disable=SC2086
+      python3 "$bomb" run 48 "$heaptap" $command -o out --max-memory 24M $kind.pb.gz >ran 2>err ||
+        { cat err >&2; fail "$kind: $command takes too much memory"; }
+      matches '^1 [0-9]+$' ran
+      matches '^heaptap: .*more than 24\.0 MiB; allow more with --max-memory$|^heaptap: this takes more than 24\.0 MiB' err
+      equal 1 "$(wc -l <err)" "lines for $kind, $command"
+    done
+    # One entry of the file may exceed it, which only `labels` does.
+    python3 "$bomb" run 72 "$heaptap" check --max-memory 24M $kind.pb.gz >ran 2>err || { cat err >&2; fail "$kind: check"; }
+  done
+  python3 "$bomb" names 4 >names.pb.gz
+  python3 "$bomb" run 100 "$heaptap" export -f folded --max-memory 64M names.pb.gz >ran 2>err || { cat err >&2; fail names; }
+  matches '^heaptap: what is to be printed takes more memory than --max-memory' err
+}
+
+test_more_memory_may_be_allowed() {
+  python3 "$top/tests/readers/bomb.py" samples 4 >samples.pb.gz
+  equal 1 "$(status_of "$heaptap" report --max-memory 16M samples.pb.gz)"
+  equal 0 "$(status_of "$heaptap" report --max-memory 256M samples.pb.gz)"
 }

@@ -19,11 +19,24 @@ reached() {
   "$readers/oracle" -reach "$3" "$1" | awk -F '\t' -v type="$2" '$1 == "reach" && $2 == type { n = $3 } END { print n + 0 }'
 }
 
-# within WANTED_SHARE SAMPLES OF WHAT: a share of a number of samples, within 3 standard errors
+# within WANTED_SHARE SAMPLES LOST OF WHAT: a share of a number of samples, of which some were lost and may be anybody's.
+# 5 standard errors of a binomial are exceeded once in 1.7 million runs; equal intervals and turns of random lengths
+# (events_split.c) have less than half of its error. One sample more is due at either end.
 within() {
-  awk -v p="$1" -v k="$2" -v n="$3" 'BEGIN { e = sqrt(p * (1 - p) / n); d = k / n - p; d = d < 0 ? -d : d
-    printf "%.4f of %d samples, wanted %.4f +- %.4f\n", k / n, n, p, e; exit !(n > 100 && d <= 3 * e) }' >within ||
-    fail "$4: $(cat within)"
+  awk -v p="$1" -v k="$2" -v lost="$3" -v n="$4" 'BEGIN { e = sqrt(n * p * (1 - p))
+    printf "%d and %d lost of %d samples, wanted %.1f +- %.1f\n", k, lost, n, n * p, e
+    exit !(n > 100 && lost < n / 2 && k <= n * p + 5 * e + 1 && k + lost >= n * p - 5 * e - 1) }' >within || fail "$5: $(cat within)"
+}
+
+# lost PROFILE: samples
+lost() {
+  reached "$1" samples '^\[lost samples\]$'
+}
+
+# What the host has kept of all processors since the machine started, in ns. The kernel takes it for a program's time when
+# it counts a clock, but neither when it counts the program's time nor when it samples.
+stolen() {
+  awk '$1 == "cpu" { printf "%d\n", $9 * 10000000 }' /proc/stat
 }
 
 # counted PROFILE: ns or events of all processes, by the kernel's own count
@@ -31,10 +44,15 @@ counted() {
   comment_of "$1" | sed -n 's/.*the kernel counted \([0-9]*\).*/\1/p' | tail -n 1
 }
 
+# spent: CPU time of $target and its threads, in ns, to 10 ms
+spent() {
+  awk '{ print ($14 + $15) * 10000000 }' "/proc/$target/stat"
+}
+
 # The stacks that reach the program's beginning, or a thread's.
 complete() {
   local all whole
-  all=$(total_of "$1" samples)
+  all=$(($(total_of "$1" samples) - $(lost "$1")))
   whole=$(reached "$1" samples '^(_start|__libc_start_main|clone|clone3|start_thread)$')
   at_least "$(awk -v n="$all" 'BEGIN { print n * 0.98 }')" "$whole" 'stacks that reach the beginning'
 }
@@ -44,25 +62,28 @@ share_of_two() {
   events_check "$profile"
   read -r _ first first_ns second second_ns <truth
   n=$(total_of "$profile" samples)
+  lost=$(lost "$profile")
   within "$(awk -v a="$first_ns" -v b="$second_ns" 'BEGIN { print a / (a + b) }')" "$(reached "$profile" samples "^$first\$")" \
-    "$n" "$first"
-  at_least "$((n * 98 / 100))" "$(($(reached "$profile" samples "^$first\$") + $(reached "$profile" samples "^$second\$")))" both
+    "$lost" "$n" "$first"
+  at_least "$((n * 98 / 100))" \
+    "$(($(reached "$profile" samples "^$first\$") + $(reached "$profile" samples "^$second\$") + lost))" both
   complete "$profile"
 }
 
 test_two_functions() {
-  record -q --no-heap -e cpu-clock@499 "$split" functions 2 >truth
+  before=$(stolen)
+  record -q --no-heap -e cpu-clock@1999 "$split" functions 2 >truth
   share_of_two
   [ "$(reached "$profile" samples '^work_70$')" -gt "$(reached "$profile" samples '^work_30$')" ] || fail 'work_30 leads'
   # Time is time: what samples stand for is what the clock counted, but for what is due after the end.
-  at_least "$(($(counted "$profile") * 98 / 100))" "$(total_of "$profile" cpu)" 'ns in samples'
+  at_least "$(($(counted "$profile") * 98 / 100))" "$(($(total_of "$profile" cpu) + $(stolen) - before))" 'ns in samples'
   go tool pprof -raw "$profile" 2>/dev/null >raw
   matches '^PeriodType: cpu nanoseconds' raw
-  matches '^Period: 2004008' raw
+  matches '^Period: 500250' raw
   matches '^Duration: [1-9]' raw
   # A terminal gets it as time, and with the period that the profile has.
   "$heaptap" report "$profile" >report
-  matches 'a sample every 2\.0 ms of cpu;' report
+  matches 'a sample every 500\.2 us of cpu;' report
   matches '^ +[0-9.]+ m?s .* work_70' report
   "$heaptap" diff "$profile" "$profile" >diff
   matches '^ +0 ns .*\(total\)' diff
@@ -73,7 +94,9 @@ test_threads() {
   share_of_two
   go tool pprof -tags "$profile" >tags 2>/dev/null
   matches '%\): long$' tags
-  equal 2 "$(go tool pprof -tags "$profile" 2>/dev/null | grep -cE '^ .*%\): *[0-9]+$')" 'threads that are told apart'
+  # The two, and the one that starts them, if that took as long as an interval.
+  apart=$(grep -cE '^ .*%\): *[0-9]+$' tags)
+  [ "$apart" = 2 ] || [ "$apart" = 3 ] || fail "threads that are told apart: $apart"
 }
 
 # The heap and the preloaded library are no hindrance.
@@ -96,11 +119,13 @@ test_child_process() {
   a=$(reached "$profile" samples '^child_busy$')
   equal 0 "$(reached "$profile" samples '^parent_busy$')" 'the parent in the child'
   complete "$profile"
+  lost=$(lost "$profile")
   mv "$profile" child.pb.gz
   profile=$(only heaptap.events_split.*.cpu-clock-exit.pb.gz)
   events_check "$profile"
+  lost=$((lost + $(lost "$profile")))
   within "$(awk -v a="$parent_ns" -v b="$child_ns" 'BEGIN { print a / (a + b) }')" \
-    "$(reached "$profile" samples '^parent_busy$')" "$((a + $(reached "$profile" samples '^parent_busy$')))" parent
+    "$(reached "$profile" samples '^parent_busy$')" "$lost" "$((a + lost + $(reached "$profile" samples '^parent_busy$')))" parent
   complete "$profile"
 }
 
@@ -113,9 +138,9 @@ test_first_touches() {
   equal 0 "$huge" 'huge pages'
   for pair in "touch_half $half" "touch_three $three" "touch_one $one"; do
     read -r name bytes <<<"$pair"
-    # By period: each function's share of them is exact to one period at either end.
-    awk -v got="$(reached "$profile" resident "^$name\$")" -v bytes="$bytes" \
-      'BEGIN { d = got - bytes; exit !(d <= 2 * 127 * 4096 && d >= -2 * 127 * 4096) }' ||
+    # By period: each function's share of them is exact to one period, of each processor's counter.
+    awk -v got="$(reached "$profile" resident "^$name\$")" -v bytes="$bytes" -v lost="$(lost "$profile")" -v cpus="$(nproc --all)" \
+      'BEGIN { d = got - bytes; one = 127 * 4096; exit !(d <= cpus * one && d >= -(cpus + lost) * one) }' ||
       fail "$name: $(reached "$profile" resident "^$name\$"), truth $bytes"
   done
   equal 0 "$(reached "$profile" resident '^touch_again$')" 'touched again'
@@ -133,8 +158,8 @@ test_huge_pages() {
   events_check "$profile"
   for pair in "touch_half $half" "touch_three $three" "touch_one $one"; do
     read -r name bytes <<<"$pair"
-    awk -v got="$(reached "$profile" resident "^$name\$")" -v bytes="$bytes" \
-      'BEGIN { exit !(got >= bytes * 0.98 && got <= bytes * 1.02) }' ||
+    awk -v got="$(reached "$profile" resident "^$name\$")" -v bytes="$bytes" -v lost="$(lost "$profile")" \
+      'BEGIN { exit !(got + lost * 2097152 >= bytes * 0.98 && got <= bytes * 1.02) }' ||
       fail "$name: $(reached "$profile" resident "^$name\$"), truth $bytes"
   done
   at_least 1 "$((5000 - $(reached "$profile" page_faults touch_)))" 'fewer faults than small pages'
@@ -145,12 +170,16 @@ test_with_each_snapshot() {
   "$heaptap" record -q -p 1K -i 200ms -e cpu-clock@499 -e minor-faults/1 -o 'x.%p.%n.gz' /usr/bin/python3 -c "
 import time
 keep = []
-end = time.time() + 60
+end = time.time() + 10000
 while time.time() < end:
     keep.append(bytearray(5000)); keep = keep[-100:]" &
   front=$!
   wait_for 30 eval 'ls x.*.0002.gz x.*.cpu-clock-0002.gz x.*.minor-faults-0002.gz 2>/dev/null | grep -c . | grep -q 3'
-  pkill -TERM -P "$front" python3
+  target=$(pgrep -P "$front" python3)
+  before=$(spent)
+  works_on() { [ $(($(spent) - before)) -ge 50000000 ]; }
+  wait_for 60 works_on
+  kill -TERM "$target"
   wait "$front" || :
   pid=$(basename "$(only x.*.cpu-clock-exit.gz)" | cut -d . -f 2)
   events_check x."$pid".cpu-clock-000[12].gz x."$pid".cpu-clock-exit.gz x."$pid".minor-faults-0002.gz
@@ -159,12 +188,13 @@ while time.time() < end:
   matches 'every occurrence of minor_faults recorded' report
   comment_of x."$pid".cpu-clock-exit.gz | grep -q 'the process was killed by SIGTERM' || fail 'its end'
   # Each covers everything so far.
-  [ "$(total_of x."$pid".cpu-clock-0001.gz cpu)" -lt "$(total_of x."$pid".cpu-clock-0002.gz cpu)" ] || fail 'no growth'
+  at_least "$(total_of x."$pid".cpu-clock-0001.gz cpu)" "$(total_of x."$pid".cpu-clock-0002.gz cpu)" 'CPU time in the second'
+  [ "$(total_of x."$pid".cpu-clock-0002.gz cpu)" -lt "$(total_of x."$pid".cpu-clock-exit.gz cpu)" ] || fail 'no growth'
 }
 
 # A program that allocates next to nothing has its events written all the same.
 test_interval_without_heap_samples() {
-  "$heaptap" record -q -p 1G -i 200ms -e cpu-clock@499 -o 'x.%n.gz' "$split" functions 60 >/dev/null &
+  "$heaptap" record -q -p 1G -i 200ms -e cpu-clock@499 -o 'x.%n.gz' "$split" functions 10000 >/dev/null &
   front=$!
   wait_for 30 test -e x.cpu-clock-0002.gz
   pkill -TERM -P "$front" events_split
@@ -174,11 +204,39 @@ test_interval_without_heap_samples() {
 }
 
 test_exec_and_static_programs() {
-  record -q --no-heap -e cpu-clock@5000 -o out/ sh -c "$targets/static_hello; exec $split functions 0.2" >/dev/null
+  # A static program is over soon; 50 us of it are a sample.
+  record -q --no-heap -e cpu-clock@20000 -o out/ sh -c "$targets/static_hello; exec $split functions 0.2" >/dev/null
   events_check out/*.gz
   only out/heaptap.static_hello.*.cpu-clock-exit.pb.gz
   only out/heaptap.events_split.*.cpu-clock-exit.pb.gz
   comment_of "$(ls out/heaptap.*sh.*.gz | head -n 1)" | grep -q 'executed another program' || fail 'the exec is not told'
+}
+
+# The sampler comes to the records when the process executes the next program already: what /proc says then is not of the
+# program that the records are of, nor of a child that it had.
+test_a_late_sampler_is_not_misled() {
+  mkfifo gate
+  "$heaptap" record -q --no-heap -e cpu-clock@20000 -o out/ sh -c "echo >ready; read -r word <gate
+    sh -c 'echo \$\$ >pid; $targets/static_hello; exec $split functions 10000'; true" >/dev/null &
+  front=$!
+  wait_for 20 test -e ready
+  sampler=$(pgrep -P "$front" -x heaptap-sampler)
+  kill -STOP "$sampler"
+  echo >gate
+  executes() { [ -s pid ] && [ "$(cat "/proc/$(cat pid)/comm")" = events_split ]; }
+  wait_for 20 executes
+  target=$(cat pid)
+  works() { [ "$(spent)" -ge 20000000 ]; }
+  wait_for 20 works
+  kill -CONT "$sampler"
+  kill "$target"
+  wait "$front"
+  only out/heaptap.events_split.*.gz
+  [ -e "out/heaptap.events_split.$target.cpu-clock-exit.pb.gz" ] || fail "not of $target: $(ls out)"
+  events_check out/*.gz
+  for profile in out/heaptap.sh.*.gz; do
+    ! go tool pprof -raw "$profile" 2>/dev/null | grep events_split || fail "$profile: another program's mapping"
+  done
 }
 
 test_kernel_side() {
@@ -218,7 +276,7 @@ test_losses_are_counted() {
   stage events_touch
   chmod 777 .
   unprivileged "$heaptap" record --no-heap -e minor-faults/1 -o lost.gz "$targets/events_touch" 256 small >truth 2>err
-  profile=$(only lost-*.gz)
+  profile=$(only lost-*.gz) || fail "no profile: $(cat err)"
   events_check "$profile"
   lost=$(comment_of "$profile" | sed -n 's/.*samples lost for want of room: \([0-9]*\).*/\1/p' | tail -n 1)
   [ "$lost" -gt 0 ] || skip 'nothing was lost'
@@ -254,7 +312,7 @@ test_attach() {
   "$targets/events_churn" >ready &
   target=$!
   wait_for 20 grep -q ready ready
-  spent() { awk '{ print ($14 + $15) * 10000000 }' /proc/$target/stat; }
+  stolen_before=$(stolen)
   before=$(spent)
   "$heaptap" record -v --no-heap -e cpu-clock@4999 -P "$target" -o a.gz 2>err &
   front=$!
@@ -262,26 +320,30 @@ test_attach() {
   attached=$(spent)
   enough() { [ $(($(spent) - attached)) -gt 1000000000 ]; }
   wait_for 60 enough
+  kill -STOP "$target"
+  wait_for 20 grep -q '^State:.*stopped' "/proc/$target/status"
   after=$(spent)
-  kill "$target"
+  kill -KILL "$target"
   wait "$front"
   profile=$(only a-cpu-clock-exit.gz)
   events_check "$profile"
   # Twice would be more than there was. A tick of the kernel's is 10 ms, of which each thread may owe one.
   counted=$(counted "$profile")
   at_least $(((after - attached) * 95 / 100)) "$counted" 'ns counted'
-  at_least "$counted" $(((after - before) * 105 / 100 + 50000000)) 'ns that there were'
+  at_least "$counted" $(((after - before) * 105 / 100 + 50000000 + $(stolen) - stolen_before)) 'ns that there were'
   # Each thread ends before its next sample is due: of 3 ms that are 0.1 on average.
-  at_least $((counted * 85 / 100)) "$(reached "$profile" cpu '^churn$')" 'ns in churn'
+  at_least $((counted * 85 / 100)) \
+    "$(($(reached "$profile" cpu '^(churn|\[lost samples\])$') + $(stolen) - stolen_before))" 'ns in churn'
 }
 
 # Nothing happened: that is a profile too. Its name is the one that it was called by.
 test_attach_to_an_idle_process() {
   ln -s "$(command -v sleep)" dozer
-  ./dozer 60 &
+  ./dozer 10000 &
   target=$!
   wait_for 20 grep -q dozer /proc/$target/comm
-  PATH=$PWD:$PATH "$heaptap" record -v --no-heap -e cpu-clock -P "$target" -o a.gz 2>err &
+  # Once a second: its end is not to be seen, however long it takes.
+  PATH=$PWD:$PATH "$heaptap" record -v --no-heap -e cpu-clock@1 -P "$target" -o a.gz 2>err &
   front=$!
   wait_for 20 grep -q sampling err
   kill "$target"
@@ -293,7 +355,7 @@ test_attach_to_an_idle_process() {
 }
 
 test_attach_ends_by_ctrl_c() {
-  "$split" functions 60 >/dev/null &
+  "$split" functions 10000 >/dev/null &
   target=$!
   "$heaptap" record -v --no-heap -e cpu-clock@499 -P "$target" -i 100ms -o a.gz 2>err &
   front=$!
@@ -307,7 +369,7 @@ test_attach_ends_by_ctrl_c() {
 }
 
 test_snapshot_on_request() {
-  "$heaptap" record -q --no-heap -e cpu-clock@499 -o a.gz "$split" functions 60 >/dev/null &
+  "$heaptap" record -q --no-heap -e cpu-clock@499 -o a.gz "$split" functions 10000 >/dev/null &
   front=$!
   child() { pgrep -P "$front" events_split >pid; }
   wait_for 20 child
@@ -364,7 +426,7 @@ test_list() {
   equal 2 "$(status_of "$heaptap" events '(')"
   /usr/bin/python3 "$top/tests/without_perf.py" "$heaptap" events '^cpu-clock$' >list
   matches '^cpu-clock .* no +not permitted .*seccomp.* \[1\]' list
-  matches '^\[1\] mend: ' list
+  matches '^\[1\] fix: ' list
   equal 2 "$(status_of /usr/bin/python3 "$top/tests/without_perf.py" "$heaptap" record -e cpu-clock touch started)"
   matches 'not permitted' err
   [ ! -e started ] || fail 'COMMAND was started'

@@ -74,7 +74,10 @@ test_many_processes_at_once() {
 # Of a hundred children the terminal gets eight summaries and a line, and the disk every profile.
 test_a_crowd_is_summed_up() {
   record -p 1 -i 0 --no-peak -o out/ sh -c 'i=0; while [ $i -lt 100 ]; do /bin/ls /dev/null; i=$((i + 1)); done' >ls.txt 2>summary
-  equal 101 "$(find out -name '*.pb.gz' | wc -l)" profiles
+  # On a busy machine some find the sampler without a region for them; they are counted.
+  missed=$(sed -n 's/.*not profiled: \([0-9]*\) programs.*/\1/p' summary | tail -n 1)
+  missed=${missed:-0}
+  equal 101 "$(($(find out -name '*.pb.gz' | wc -l) + missed))" profiles
   equal 9 "$(grep -c 'show it: ' summary)" summaries
-  matches 'and 92 more processes' summary
+  matches "and $((92 - missed)) more processes" summary
 }

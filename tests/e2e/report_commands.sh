@@ -253,7 +253,7 @@ connection.close()
 process.send_signal(signal.SIGTERM)
 sys.exit(process.wait())
 PYTHON
-  timeout 100 python3 load.py "$heaptap" "$targets/leak_server"
+  timeout "$(seconds 100)" python3 load.py "$heaptap" "$targets/leak_server"
   COLUMNS=80 "$heaptap" report heaptap.leak_server.*.pb.gz >out
   awk '/^Growing/ { on = 1 } on && /iB/ { print }' out >growing
   equal 1 "$(wc -l <growing)" 'stacks that grow'
@@ -315,6 +315,46 @@ PROTO
   equal 2 "$(grep -c '</script>' page.html)" 'ends of scripts in the page'
 }
 
+test_exports_have_no_controls_and_no_formulas() {
+  protoc --proto_path="$top/proto" --encode=perftools.profiles.Profile profile.proto >evil.pb <<'PROTO'
+sample_type { type: 4 unit: 5 }
+sample_type { type: 1 unit: 2 }
+sample { location_id: 1 value: 1 value: 4096 }
+mapping { id: 1 filename: 6 }
+location { id: 1 mapping_id: 1 line { function_id: 1 line: 7 } }
+function { id: 1 name: 3 filename: 7 }
+string_table: ""
+string_table: "inuse_space"
+string_table: "bytes"
+string_table: "=a\033]0;evil\007b\302\233c\nd\342\200\256e"
+string_table: "inuse_objects"
+string_table: "count"
+string_table: "@/bin/\033x"
+string_table: "-f\302\233ile,\"q\""
+PROTO
+  local controls=$(printf '[\001-\010\013-\037\177]\\|\302[\200-\237]\\|\342\200[\252-\256]\\|\342\201[\246-\251]')
+  for format in folded flamegraph speedscope json csv massif heaptrack; do
+    "$heaptap" export -f $format --lines evil.pb -o out.$format
+    ! LC_ALL=C grep -v "^$(printf '\t')" out.$format | LC_ALL=C grep -q "$controls" || fail "$format: control characters"
+  done
+  matches "^'=a\?\]0;evil\?b\?c\?d\?e,\"'-f\?ile,\"\"q\"\"\",7,'@/bin/\?x,4096," out.csv
+  matches '^s [0-9a-f]+ =a\?\]0;evil\?b\?\?c\?d\?\?\?e$' out.heaptrack
+  # The length in front is that of the string, or heaptrack reads on in the wrong place.
+  LC_ALL=C awk '$1 == "s" { text = $0; sub(/^s [0-9a-f]+ /, "", text); if (sprintf("%x", length(text)) != $2) { print; exit 1 } }' \
+    out.heaptrack || fail 'heaptrack: a wrong length'
+}
+
+test_suppressions_that_are_missing() {
+  go_profile=$top/tests/readers/go_heap.pb.gz
+  equal 1 "$(status_of "$heaptap" report --leaks --suppressions missing "$go_profile")"
+  matches '^heaptap: cannot read missing: No such file' err
+  for options in '' --tree --json; do
+    # shellcheck disable=SC2086
+    equal 2 "$(status_of "$heaptap" report $options --suppressions missing "$go_profile")" "report $options"
+    matches '^heaptap: --suppressions goes with --leaks' err
+  done
+}
+
 test_bad_files() {
   : >empty
   echo hello >text
@@ -362,7 +402,7 @@ test_doctor() {
   matches '^ok +backend ' out
   equal 1 "$(status_of "$heaptap" doctor "$targets/static_hello")"
   matches '^bad .*static' out
-  matches '^ +mend: link it dynamically' out
+  matches '^ +fix: link it dynamically' out
   equal 1 "$(status_of "$heaptap" doctor $$)"
   matches '^bad +process [0-9]+ was started without heaptap' out
   equal 0 "$(status_of "$heaptap" doctor "$targets/leaky")"
@@ -406,8 +446,8 @@ open('go-$mode').read()" &
       ! grep -q 'another malloc' out || { cat out >&2; fail 'complains of a plug-in that is seen'; }
     else
       equal 1 "$(cat status)"
-      matches '^bad +1 mapped files call another malloc, which is not seen, such as .*/plugin\.so that of libc\.so\.6$' out
-      matches '^ +mend: open plug-ins without RTLD_DEEPBIND' out
+      matches '^bad +1 mapped files call another malloc, which is not seen; .*/plugin\.so calls that of libc\.so\.6$' out
+      matches '^ +fix: open plug-ins without RTLD_DEEPBIND' out
     fi
   done
 }
@@ -467,10 +507,10 @@ zpty z zsh -f -i
 zpty -w z 'PS1=; fpath=($PWD $fpath); autoload -U compinit; compinit -u -d dump; setopt noautomenu; print ready'
 zpty -r -m z out '*ready*ready*'
 zpty -w -n z $'heaptap report --lea\t'
-for i in {1..100}; do zpty -r -t z more && all+=$more; [[ $all == *--leaks* ]] && break; sleep 0.1; done
+for i in {1..1000}; do zpty -r -t z more && all+=$more; [[ $all == *--leaks* ]] && break; sleep 0.1; done
 print -r -- "$all"
 zpty -d z
 ZSH
-  timeout 30 zsh -f complete.zsh >out 2>&1 || true
+  timeout "$(seconds 30)" zsh -f complete.zsh >out 2>&1 || true
   matches '--leaks' out
 }

@@ -109,7 +109,7 @@ class Element {
 }
 const elements = { data: { textContent: text } }, get = id => elements[id] ??= new Element(id);
 const document = { title: "t", getElementById: get, createElement: () => new Element(), createDocumentFragment: () => new Element() };
-const width = name => Math.max(0, ...get("graph").boxes.filter(box => box.textContent === name).map(box => parseFloat(box.style.width)));
+const width = name => Math.round(Math.max(0, ...get("graph").boxes.filter(box => box.textContent === name).map(box => parseFloat(box.style.width))));
 new Function("document", "location", "history", "addEventListener", "Option", script)(
 	document, { hash: "" }, { replaceState() {} }, () => {}, class { constructor(text) { this.text = text; } });
 console.log("kinds", get("kind").boxes.map(option => option.text).join(", "));
@@ -136,7 +136,7 @@ test_flame_graph_in_a_browser() {
   profile_make
   "$heaptap" export -f flamegraph "$profile" -o graph.html
   browse() {
-    timeout 60 chromium --headless --no-sandbox --disable-gpu --user-data-dir="$PWD/chromium" --virtual-time-budget=3000 \
+    timeout "$(seconds 60)" chromium --headless --no-sandbox --disable-gpu --user-data-dir="$PWD/chromium" --virtual-time-budget=3000 \
       --window-size=1200,700 --dump-dom "file://$PWD/graph.html$1" 2>/dev/null |
       tr '\n' ' ' | sed 's/<div /\n&/g'
   }

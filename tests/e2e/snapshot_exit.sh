@@ -17,13 +17,16 @@ test_status_and_signal_of_command() {
 # Of others the kernel tells, before or after they are reaped.
 test_status_and_signal_of_others() {
   record -q -p 1K -o out/ /usr/bin/python3 -c "
-import os, signal, time
+import glob, os, signal, time
 def child(how, reaped):
     r, w = os.pipe()
     pid = os.fork()
     if pid == 0:
         held = [bytearray(10000) for _ in range(100)]
-        time.sleep(0.2)
+        # When its snapshot is there, the sampler knows it.
+        os.kill(os.getpid(), signal.SIGUSR1)
+        while not glob.glob('out/*.%d.0001.pb.gz' % os.getpid()):
+            time.sleep(0.01)
         os.write(w, b'x')
         how()
         time.sleep(10)
@@ -49,17 +52,18 @@ print(child(lambda: os._exit(5), True), child(lambda: os._exit(6), False),
   profile_check out/*.pb.gz
 }
 
-# within PROFILE TRUTH PERIOD: what take_leak() holds, by profile and by the shared page, within 4.5 standard errors. What
-# is under lost stacks may or may not be its.
+# within PROFILE TRUTH PERIOD: what take_leak() holds, by profile and by the shared page, within what Bernstein's inequality
+# allows once in two million runs. What is under lost stacks may or may not be its.
 within() {
   profile_check "$1"
   got=$("$readers/oracle" -func "$1" | awk -F '\t' '$2 == "inuse_space" && $5 == "take_leak" { print $4 }')
   lost=$("$readers/oracle" -func "$1" | awk -F '\t' '$2 == "inuse_space" && $5 == "[lost stack]" { print $4 }')
   read -r begun done <<<"$(od -An -t u8 -N 16 "$2" | tr -s ' ' | sed 's/^ //')"
   awk -v got="${got:-0}" -v lost="${lost:-0}" -v begun="$begun" -v done="$done" -v period="$3" 'BEGIN {
-    p = 1 - exp(-4096 / period); error = 4096 * sqrt(done * (1 - p) / p)
-    printf "%d +- %d and %d lost, truth %d\n", got, error, lost, done * 4096
-    exit !(got > 0 && got + lost >= done * 4096 - 4.5 * error && got <= begun * 4096 + 4.5 * error) }' >within ||
+    p = 1 - exp(-4096 / period); odds = log(4e6); b = 4096 / p * odds / 3
+    bound = b + sqrt(b * b + 2 * odds * 4096 * 4096 * done * (1 - p) / p)
+    printf "%d and %d lost, truth %d, +- %d at most\n", got, lost, done * 4096, bound
+    exit !(got + lost >= done * 4096 - bound && got <= begun * 4096 + bound) }' >within ||
     fail "$1: $(cat within)"
 }
 

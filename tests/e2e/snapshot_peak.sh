@@ -1,26 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 # The heap at its largest: tests/targets/snapshot_peak.c knows when that was and how much.
 
-# compare PROFILE LIMIT SECONDS: total within LIMIT standard errors of the truth in ./truth, time within SECONDS
+# compare PROFILE LIMIT: total within LIMIT standard errors of the truth in ./truth; its time is that of the peak if it is
+# exact, and of the run if not: the largest of many noisy sums may be any that is nearly as large. The clocks agree to 50 ms.
 compare() {
   profile_check "$1"
   comment_of "$1" >comments
   matches '^snapshot: peak, ' comments
-  read -r _ bytes seconds <truth
+  read -r _ bytes from to begin end <truth
+  [ "$2" = 0 ] || from=$begin to=$end
   error=$(sed -n 's/^in use at the peak: [0-9]* +- \([0-9]*\) bytes.*/\1/p' comments)
   got=$(total_of "$1" inuse_space)
   awk -v got="$got" -v bytes="$bytes" -v error="$error" -v limit="$2" \
     'BEGIN { d = got - bytes; if (d < 0) d = -d; exit !(d <= limit * error + 20000) }' ||
     fail "peak $got +- $error, truth $bytes"
   at=$(go tool pprof -raw "$1" 2>/dev/null | sed -n 's/^Time: //p')
-  awk -v at="$(date -d "${at% UTC}" +%s.%N)" -v seconds="$seconds" -v limit="$3" \
-    'BEGIN { d = at - seconds; if (d < 0) d = -d; exit !(d <= limit) }' || fail "at $at, truth $seconds"
+  awk -v at="$(date -d "${at% UTC}" +%s.%N)" -v from="$from" -v to="$to" 'BEGIN { exit !(at >= from - 0.05 && at <= to + 0.05) }' ||
+    fail "at $at, truth from $from to $to"
 }
 
 # Slots are used again many times after the peak, at period 1; threads allocate little besides (20 kB of the C library).
 exact() {
   record -q -p 1 -i 0 -o "$1-%n.pb.gz" "$targets/snapshot_peak" "$@" >truth
-  compare "$1-peak.pb.gz" 0 0.05
+  compare "$1-peak.pb.gz" 0
 }
 
 test_exact_spike() {
@@ -42,8 +44,8 @@ test_exact_threads() {
 test_within_standard_errors() {
   for shape in spike saw threads; do
     record -q -p 16K -i 0 -o "$shape-%n.pb.gz" "$targets/snapshot_peak" $shape 1000 5000 >truth
-    # The largest of many noisy sums is above the truth by some of their noise.
-    compare $shape-peak.pb.gz 4 0.5
+    # The largest of many noisy sums is above the truth by some of their noise: 7, where 5 were for one in a million.
+    compare $shape-peak.pb.gz 7
   done
 }
 

@@ -131,7 +131,7 @@ held = [bytearray(10000) for _ in range(1000)]
 time.sleep(3)
 for i in 1, 2, 3:
     os.kill(os.getpid(), signal.SIGUSR1)
-    deadline = time.time() + 20
+    deadline = time.time() + $(seconds 20)
     while not glob.glob('idle-$backend/*.%04d.pb.gz' % i) and time.time() < deadline:
         time.sleep(0.01)"
     profile_check idle-$backend/*.pb.gz
@@ -149,7 +149,7 @@ if pid == 0:
     signal.pause()
     os._exit(0)
 os.kill(pid, signal.SIGUSR1)
-deadline = time.time() + 20
+deadline = time.time() + $(seconds 20)
 while not glob.glob('child/*.%d.0001.pb.gz' % pid) and time.time() < deadline:
     time.sleep(0.01)
 os.kill(pid, signal.SIGKILL)
@@ -191,7 +191,7 @@ CONF
 # node opens its inspector at SIGUSR1.
 test_node_keeps_its_inspector() {
   command -v node >/dev/null || skip 'no node'
-  script="process.kill(process.pid, 'SIGUSR1'); setTimeout(() => process.exit(3), 1000)"
+  script="process.kill(process.pid, 'SIGUSR1'); setInterval(() => require('inspector').url() && process.exit(3), 20)"
   equal 3 "$(status_of node -e "$script")"
   matches 'Debugger listening' err
   equal 3 "$(status_of "$heaptap" record -q -o node/ node -e "$script")"

@@ -71,10 +71,10 @@ int close(int fd)
 C
   gcc -shared -fPIC -o slow.so slow.c
   mkfifo log
-  timeout 20 cat log >err &
+  timeout "$(seconds 20)" cat log >err &
   reader=$!
   status=0
-  LD_PRELOAD=$PWD/slow.so timeout 20 "$heaptap" record -b uprobe -o out/ sh -c 'echo word >&2; exit 3' 2>log || status=$?
+  LD_PRELOAD=$PWD/slow.so timeout "$(seconds 20)" "$heaptap" record -b uprobe -o out/ sh -c 'echo word >&2; exit 3' 2>log || status=$?
   equal 3 $status
   wait $reader || fail 'the end of stderr did not come'
   wait_for 20 test -e closing
@@ -89,7 +89,7 @@ test_descriptors_are_not_held() {
   "$heaptap" record -q sh -c 'exec 7>&-; echo started >started; read word <gate' 7>held &
   front=$!
   # EOF although COMMAND, front and sampler all still run.
-  timeout 20 cat held >out || fail 'someone holds descriptor 7'
+  timeout "$(seconds 20)" cat held >out || fail 'someone holds descriptor 7'
   wait_for 20 test -s started
   echo >gate
   wait $front

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # `heaptap snapshot` in folders where others may have been first: it follows, removes, believes and prints nothing there.
 # timeout: 60
+# Root's `snapshot --all` asks the sessions of all users on the machine: those of tests beside these would get snapshots that
+# they do not expect, and answer here. Of other runs of the tests, which nobody can help, the answers are passed over.
+# alone: a_folder_that_is_a_link a_folder_of_another_owner files_that_are_no_sockets_stay
+# alone: a_socket_that_nobody_listens_at_is_removed a_stranger_says_what_he_likes a_link_to_the_socket_of_another
 
 uid=4243
 folder=/tmp/heaptap-$uid
@@ -82,7 +86,7 @@ test_a_socket_that_nobody_listens_at_is_removed() {
 test_a_stranger_does_not_answer_for_roots_process() {
   alone
   fake 'asked 1' "written $$ /tmp/evil.pb.gz"
-  equal 1 "$(status_of timeout 20 "$heaptap" snapshot $$)" 'exit status'
+  equal 1 "$(status_of timeout "$(seconds 20)" "$heaptap" snapshot $$)" 'exit status'
   kill $fake
   equal '' "$(cat out)" 'standard output'
   matches "no heaptap of yours profiles pid $$" err
@@ -91,9 +95,9 @@ test_a_stranger_does_not_answer_for_roots_process() {
 test_a_stranger_says_what_he_likes() {
   alone
   fake 'asked 1' 'written 1 /tmp/\x1b[31mevil.pb.gz'
-  equal 0 "$(status_of timeout 20 "$heaptap" snapshot --all)" 'exit status'
+  [ "$(status_of timeout "$(seconds 20)" "$heaptap" snapshot --all)" != 124 ] || fail 'it does not end'
   kill $fake
-  equal '/tmp/?[31mevil.pb.gz' "$(cat out)" 'standard output'
+  equal '/tmp/?[31mevil.pb.gz' "$(grep evil out)" 'standard output'
 }
 
 test_a_link_to_the_socket_of_another() {
@@ -103,9 +107,9 @@ test_a_link_to_the_socket_of_another() {
   as_stranger mkdir -m 700 $folder
   as_stranger ln -s "$PWD/elsewhere/1.sock" $folder/1.sock
   chmod 711 elsewhere
-  status_of timeout 20 "$heaptap" snapshot --all
+  [ "$(status_of timeout "$(seconds 20)" "$heaptap" snapshot --all)" != 124 ] || fail 'it does not end'
   kill $fake
-  equal '' "$(cat out)" 'standard output'
+  equal '' "$(grep evil out || :)" 'standard output'
 }
 
 test_my_folder_that_somebody_else_made() {

@@ -5,7 +5,7 @@ test_cross_compiles() {
   cc=aarch64-linux-gnu-gcc
   command -v $cc >/dev/null || skip "no $cc (package gcc-aarch64-linux-gnu)"
   flags="-std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wshadow -Wno-unused-parameter -Werror -I$top"
-  for source in "$top"/sampler/{unwind,regs,regs_x86_64,regs_aarch64,record,ring}.c; do
+  for source in "$top"/sampler/unwind/unwind.c "$top"/sampler/arch/*.c "$top"/sampler/perf/{record,ring}.c; do
     $cc $flags -c -o object.o "$source" || fail "$source"
   done
   for source in "$top"/preload/*.c; do

@@ -36,7 +36,7 @@ PYTHON
   # In read(0): the number of read is 0 on x86-64, 63 on aarch64.
   waits() { grep -qE '^(0|63) 0x0 ' "/proc/$pid/syscall"; }
   wait_for 20 waits
-  DEBUGINFOD_URLS= timeout 120 gdb -p "$pid" -batch -x see.py >gdb.log 2>&1 9>&- &
+  DEBUGINFOD_URLS= timeout "$(seconds 120)" gdb -p "$pid" -batch -x see.py >gdb.log 2>&1 9>&- &
   debugger=$!
   wait_for 60 test -e ready
   cat "$input" >&9

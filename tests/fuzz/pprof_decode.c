@@ -16,7 +16,7 @@
 #include "pprof/encode.h"
 #include "pprof/profile.h"
 
-enum { MAX_BYTES = 1 << 20 };
+enum { MAX_BYTES = 1 << 24 };
 
 #define REQUIRE(condition)                                                              \
 	do {                                                                            \
@@ -31,7 +31,7 @@ static size_t count_errors(const uint8_t *data, size_t len, enum check_level lev
 	struct check_report report;
 	size_t errors;
 
-	REQUIRE(!check_profile(data, len, level, &report));
+	REQUIRE(!check_profile(data, len, level, CHECK_MAX_BYTES, &report));
 	errors = report.error_count;
 	check_report_fini(&report);
 	return errors;

@@ -29,7 +29,7 @@
 #include "pprof/totals.h"
 #include "pprof/tree.h"
 
-enum { MAX_BYTES = 1 << 16 };
+enum { MAX_BYTES = 1 << 24 };
 
 #define REQUIRE(condition)                                                              \
 	do {                                                                            \

@@ -43,7 +43,7 @@ static size_t choose_addresses(int fd, uint64_t *vaddrs)
 
 static void resolve(const uint8_t *data, size_t size)
 {
-	static const struct symbol_options options = {.level = SYMBOL_FULL, .debug_root = "/nonexistent"};
+	static const struct symbol_options options = {.detail = SYMBOL_FULL, .debug_root = "/nonexistent"};
 	struct symbol_file file = {.fd = memfd_create("fuzz", MFD_CLOEXEC), .path = "/fuzz/file"};
 	struct symbols *symbols = symbols_new(&options);
 	struct symbol_result results[ADDRESSES_MAX + 1];

@@ -27,7 +27,7 @@ static int check_file(const char *path, enum check_level level)
 		fprintf(stderr, "%s: %s\n", path, strerror(-err));
 		return STATUS_UNREADABLE;
 	}
-	err = check_profile(data, len, level, &report);
+	err = check_profile(data, len, level, CHECK_MAX_BYTES, &report);
 	free(data);
 	for (i = 0; i < report.finding_count; i++)
 		printf("%s: %s: %s\n", path, report.findings[i].severity == CHECK_ERROR ? "error" : "warning",

@@ -4,8 +4,8 @@
  * What takes the ground from under a backend, and a program that goes on allocating meanwhile.
  *
  *   capture_backend work FILE COUNT         COUNT blocks of 1000 bytes (8 MB at most in use), a millisecond
- *                                        apart by 50; at 50 it makes FILE, and ends early when FILE.end
- *                                        exists
+ *                                        apart by 50; every 50 it writes to FILE how many there were, and
+ *                                        ends early when FILE.end exists
  *   capture_backend switch FILE              hands a byte to and fro until FILE.end exists, at most for 30 s,
  *                                         and allocates;
  *                                        says at how many switches a second at best
@@ -39,13 +39,18 @@ static int work(const char *file, long count)
 	static void *held[8192];
 	char end[4096];
 	snprintf(end, sizeof(end), "%s.end", file);
+	int fd = -1;
 	for (long i = 0; i < count; i++) {
 		free(held[i % 8192]);
 		held[i % 8192] = take();
-		if (i == 50)
-			close(open(file, O_WRONLY | O_CREAT, 0600));
-		if (i % 50)
+		if (i % 50 || i == 0)
 			continue;
+		char text[32];
+		int length = snprintf(text, sizeof(text), "%ld\n", i);
+		if (fd < 0)
+			fd = open(file, O_WRONLY | O_CREAT, 0600);
+		if (pwrite(fd, text, (size_t)length, 0) != length)
+			return 9;
 		usleep(1000);
 		if (access(end, F_OK) == 0)
 			break;

@@ -30,7 +30,7 @@ int main(void)
 	FILE *ready = fopen("ready", "w");
 	if (!ready || fclose(ready) != 0)
 		return 1;
-	for (int i = 0; i < 3000 && access("go", F_OK) != 0; i++)
+	for (int i = 0; i < 60000 && access("go", F_OK) != 0; i++)
 		usleep(10000);
 	for (int i = 0; i < 200; i++)
 		free(blocks[i]);

@@ -3,7 +3,10 @@
  * snapshot_peak spike|saw|threads BLOCK_BYTES ROUNDS: a heap whose peak is known to the byte. Writes to
  * stdout
  *
- *     peak BYTES UNIX_SECONDS
+ *     peak BYTES FROM TO BEGIN END
+ *
+ * in seconds of the Unix clock: the peak stood from some moment after FROM to some moment after TO, in a run from
+ * BEGIN to END.
  *
  *   spike    a base, then a spike of a few milliseconds, then churn that uses the same slots again and again
  *   saw      slow saw-tooth, each tooth a little higher than the last but one lower one after the highest
@@ -24,7 +27,7 @@ enum { THREADS = 8, BLOCKS_MAX = 200000 };
 static size_t block_bytes;
 static size_t rounds;
 static size_t live, peak;
-static double peak_time;
+static double from, to, looked; /* looked: before the allocation that is being counted */
 
 static NAMED void *take_base(void)
 {
@@ -59,8 +62,16 @@ static void grown(void)
 	live += block_bytes;
 	if (live > peak) {
 		peak = live;
-		peak_time = now();
+		from = looked;
+		to = 0;
 	}
+	looked = now();
+}
+
+static void shrinks(void)
+{
+	if (live == peak && to == 0)
+		to = now();
 }
 
 static void pause_ms(long ms)
@@ -71,17 +82,19 @@ static void pause_ms(long ms)
 
 static void *blocks[BLOCKS_MAX];
 
-static void hold(size_t from, size_t to, void *(*take)(void))
+static void hold(size_t first, size_t end, void *(*take)(void))
 {
-	for (size_t i = from; i < to; i++) {
+	looked = now();
+	for (size_t i = first; i < end; i++) {
 		blocks[i] = take();
 		grown();
 	}
 }
 
-static void let_go(size_t from, size_t to)
+static void let_go(size_t first, size_t end)
 {
-	for (size_t i = from; i < to; i++) {
+	shrinks();
+	for (size_t i = first; i < end; i++) {
 		free(blocks[i]);
 		live -= block_bytes;
 	}
@@ -89,9 +102,11 @@ static void let_go(size_t from, size_t to)
 
 static void churn(size_t count)
 {
+	looked = now();
 	for (size_t i = 0; i < count; i++) {
 		void *block = take_churn();
 		grown();
+		shrinks();
 		free(block);
 		live -= block_bytes;
 	}
@@ -125,13 +140,16 @@ static void saw(void)
 
 static pthread_barrier_t barrier;
 
+static double last_block[THREADS]; /* the time before it */
+
 static void *tooth(void *argument)
 {
 	/* known: THREADS * rounds * 8 bytes are part of the peak */
 	void **mine = calloc(rounds, sizeof(*mine));
-	(void)argument;
-	for (size_t i = 0; i < rounds; i++)
+	for (size_t i = 0; i < rounds; i++) {
+		*(double *)argument = now();
 		mine[i] = take_spike();
+	}
 	pthread_barrier_wait(&barrier);
 	pthread_barrier_wait(&barrier); /* the main thread looks at the clock in between */
 	for (size_t i = 0; i < rounds; i++)
@@ -147,10 +165,12 @@ static void threads(void)
 	pthread_t ids[THREADS];
 	pthread_barrier_init(&barrier, NULL, THREADS + 1);
 	for (size_t i = 0; i < THREADS; i++)
-		if (pthread_create(&ids[i], NULL, tooth, NULL) != 0)
+		if (pthread_create(&ids[i], NULL, tooth, &last_block[i]) != 0)
 			abort();
 	pthread_barrier_wait(&barrier);
-	peak_time = now();
+	for (size_t i = 0; i < THREADS; i++)
+		from = last_block[i] > from ? last_block[i] : from;
+	to = now();
 	peak = THREADS * rounds * (block_bytes + sizeof(void *));
 	pthread_barrier_wait(&barrier);
 	for (size_t i = 0; i < THREADS; i++)
@@ -165,13 +185,15 @@ int main(int argc, char **argv)
 	rounds = strtoul(argv[3], NULL, 10);
 	if (rounds * 4 > BLOCKS_MAX)
 		return 2;
+	double begin = now();
 	if (strcmp(argv[1], "spike") == 0)
 		spike();
 	else if (strcmp(argv[1], "saw") == 0)
 		saw();
 	else
 		threads();
-	char line[128];
-	int length = snprintf(line, sizeof(line), "peak %zu %.3f\n", peak, peak_time);
+	char line[160];
+	int length =
+	    snprintf(line, sizeof(line), "peak %zu %.3f %.3f %.3f %.3f\n", peak, from, to, begin, now());
 	return fwrite(line, 1, (size_t)length, stdout) == (size_t)length ? 0 : 1;
 }

@@ -184,7 +184,7 @@ static void compare_rule(
 	assert_true(n == 0 || (n == 2 && (int32_t)ops[1].number == rule->ra_offset));
 	assert_int_equal(dwarf_frame_cfa(frame, &ops, &n), 0);
 	assert_true(n == 1 && ops[0].number == rule->cfa_reg && (int64_t)ops[0].number2 == rule->cfa_offset);
-	for (unsigned i = 0; i < arch->n_tracked; i++) {
+	for (unsigned i = 0; i < arch->tracked_count; i++) {
 		assert_int_equal(dwarf_frame_register(frame, arch->tracked[i], scratch, &ops, &n), 0);
 		bool saved = n > 0;
 		assert_int_equal(rule->saved >> i & 1, saved);

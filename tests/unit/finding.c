@@ -37,7 +37,7 @@ static void findings_are_lines_and_remember_the_worst(void **state)
 	assert_string_equal(text,
 	    "ok    kernel 6\n"
 	    "note  half of it\n"
-	    "      mend: do this\n"
+	    "      fix: do this\n"
 	    "bad   nothing of it\n"
 	    "ok    fine\n");
 	free(text);

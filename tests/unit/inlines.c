@@ -154,25 +154,11 @@ static void dropped_functions_claim_nothing(void **state)
 	}
 }
 
-static void bounds_are_where_the_definition_says(void **state)
-{
-	static const uint64_t vaddrs[] = {1, 3, 3, 7};
-
-	assert_int_equal(units_lower_bound(vaddrs, 4, 0), 0);
-	assert_int_equal(units_lower_bound(vaddrs, 4, 1), 0);
-	assert_int_equal(units_lower_bound(vaddrs, 4, 2), 1);
-	assert_int_equal(units_lower_bound(vaddrs, 4, 3), 1);
-	assert_int_equal(units_lower_bound(vaddrs, 4, 7), 3);
-	assert_int_equal(units_lower_bound(vaddrs, 4, 8), 4);
-	assert_int_equal(units_lower_bound(vaddrs, 0, 8), 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(chains_are_found_in_nested_functions_too),
 	    cmocka_unit_test(dropped_functions_claim_nothing),
-	    cmocka_unit_test(bounds_are_where_the_definition_says),
 	};
 
 	return cmocka_run_group_tests(tests, workshop_open, workshop_close);

@@ -56,10 +56,11 @@ static void text_is_escaped(void **state)
 	struct json json = {.out = open_memstream(&text, &bytes)};
 
 	json_array(&json, NULL);
-	json_text(&json, NULL, "a\"b\\c\n\x01\x7f</script>\xc3\xbc");
+	json_text(&json, NULL, "a\"b\\c\n\x01\x7f</script>\xc3\xbc\xc2\x9b\xe2\x80\xae\xe2\x81\xa6");
 	json_end(&json);
 	fclose(json.out);
-	assert_string_equal(text, "[\"a\\\"b\\\\c\\u000a\\u0001\\u007f\\u003c/script>\xc3\xbc\"]\n");
+	assert_string_equal(
+	    text, "[\"a\\\"b\\\\c\\u000a\\u0001\\u007f\\u003c/script>\xc3\xbc\\u009b\\u202e\\u2066\"]\n");
 	free(text);
 }
 

@@ -3,7 +3,7 @@
 #include "sampler/cli/option.h"
 
 #include "sampler/cli/command.h"
-#include "sampler/cli/option_values.h"
+#include "sampler/cli/option_value.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/cli/options.h"
+#include "sampler/symbol/symbol.h"
 
 #include "sampler/cli/command.h"
 
@@ -90,6 +91,25 @@ static void choices_are_found_by_name(void **state)
 	assert_int_equal(parse("--symbols=raw", "c", NULL), 0);
 	assert_int_equal(options.symbols, SYMBOL_RAW);
 	assert_string_equal(symbol_detail_name(SYMBOL_FUNCTIONS), "functions");
+}
+
+/* The command line and the symbolizer mean the same by a detail: one enum, in both headers. */
+static void a_detail_is_the_symbolizers(void **state)
+{
+	const struct symbol_file no_file = {.fd = -1, .path = "/x/lib.so"};
+	const uint64_t vaddr = 0x10;
+
+	for (int raw = 0; raw < 2; raw++) {
+		struct symbol_result result;
+		struct symbol_facts facts;
+
+		assert_int_equal(parse("--symbols", raw ? "raw" : "functions", "c", NULL), 0);
+		struct symbols *symbols = symbols_new(&(struct symbol_options){.detail = options.symbols});
+		assert_non_null(symbols);
+		assert_int_equal(symbols_resolve(symbols, &no_file, &vaddr, 1, &result, &facts), 0);
+		assert_int_equal(result.frame_count, raw ? 0 : 1);
+		symbols_free(symbols);
+	}
 }
 
 static void times_need_a_unit_unless_zero(void **state)
@@ -200,6 +220,7 @@ int main(void)
 	    cmocka_unit_test(values_come_in_four_forms),
 	    cmocka_unit_test(operands_begin_at_the_first_other_word),
 	    cmocka_unit_test(choices_are_found_by_name),
+	    cmocka_unit_test(a_detail_is_the_symbolizers),
 	    cmocka_unit_test(times_need_a_unit_unless_zero),
 	    cmocka_unit_test(numbers_outside_the_range_are_refused),
 	    cmocka_unit_test(errors_list_what_is_allowed),

@@ -25,7 +25,11 @@ enum { FOR_EVER = 1000000, NEW_ENTRIES = 3000, SECONDS_MAX = 60 };
 /* Allocations that succeed before the failures, and how many then fail. */
 static long good_left = FOR_EVER, bad_left;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || __has_feature(address_sanitizer) || \
+    __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
 #define CAN_FAIL false
 #else
 #define CAN_FAIL true

@@ -24,24 +24,24 @@ static void the_file_is_one_gzip_member(void **state)
 	size_t len;
 
 	encode_good(&b, &string_count);
-	assert_int_equal(check_profile(b.data, b.len, CHECK_HEAP, &report), 0);
+	assert_int_equal(check_profile(b.data, b.len, CHECK_HEAP, CHECK_MAX_BYTES, &report), 0);
 	assert_int_equal(severity_in(&report, "not compressed"), 'e');
 	check_report_fini(&report);
-	assert_int_equal(check_profile(b.data, b.len, CHECK_FOREIGN, &report), 0);
+	assert_int_equal(check_profile(b.data, b.len, CHECK_FOREIGN, CHECK_MAX_BYTES, &report), 0);
 	assert_int_equal(report.finding_count, 0);
 	check_report_fini(&report);
 
 	assert_int_equal(gzip_encode(b.data, b.len, 6, &zipped, &len), 0);
 	put(&file, zipped, len);
 	put(&file, "x", 1);
-	assert_int_equal(check_profile(file.data, file.len, CHECK_FOREIGN, &report), 0);
+	assert_int_equal(check_profile(file.data, file.len, CHECK_FOREIGN, CHECK_MAX_BYTES, &report), 0);
 	assert_int_equal(severity_in(&report, "1 bytes after its end"), 'e');
 	check_report_fini(&report);
-	assert_int_equal(check_profile(file.data, len - 1, CHECK_FOREIGN, &report), 0);
+	assert_int_equal(check_profile(file.data, len - 1, CHECK_FOREIGN, CHECK_MAX_BYTES, &report), 0);
 	assert_int_equal(severity_in(&report, "gzip: cut short"), 'e');
 	check_report_fini(&report);
 	file.data[len - 5] ^= 1; /* the CRC */
-	assert_int_equal(check_profile(file.data, len, CHECK_FOREIGN, &report), 0);
+	assert_int_equal(check_profile(file.data, len, CHECK_FOREIGN, CHECK_MAX_BYTES, &report), 0);
 	assert_int_equal(severity_in(&report, "gzip: damaged"), 'e');
 	check_report_fini(&report);
 	free(zipped);
@@ -50,16 +50,16 @@ static void the_file_is_one_gzip_member(void **state)
 	assert_int_equal(gzip_encode("", 0, 6, &zipped, &len), 0);
 	put(&file, zipped, len);
 	free(zipped);
-	assert_int_equal(check_profile(file.data, file.len, CHECK_FOREIGN, &report), 0);
+	assert_int_equal(check_profile(file.data, file.len, CHECK_FOREIGN, CHECK_MAX_BYTES, &report), 0);
 	assert_int_equal(severity_in(&report, "the profile is empty"), 'e');
 	check_report_fini(&report);
 	assert_int_equal(gzip_encode(b.data, b.len, 6, &zipped, &len), 0);
 	put(&file, zipped, len);
 	free(zipped);
-	assert_int_equal(check_profile(file.data, file.len, CHECK_FOREIGN, &report), 0);
+	assert_int_equal(check_profile(file.data, file.len, CHECK_FOREIGN, CHECK_MAX_BYTES, &report), 0);
 	assert_int_equal(severity_in(&report, "2 members"), 'w');
 	check_report_fini(&report);
-	assert_int_equal(check_profile("", 0, CHECK_FOREIGN, &report), 0);
+	assert_int_equal(check_profile("", 0, CHECK_FOREIGN, CHECK_MAX_BYTES, &report), 0);
 	assert_int_equal(severity_in(&report, "the profile is empty"), 'e');
 	check_report_fini(&report);
 }
@@ -133,7 +133,7 @@ static void large_profiles_get_advice(void **state)
 		    &(struct profile_label){.key = "bytes", .num = i, .unit = "bytes"}, 1);
 	assert_int_equal(encode_profile(p, &data, &len), 0);
 	assert_int_equal(gzip_encode(data, len, 1, &zipped, &zipped_len), 0);
-	assert_int_equal(check_profile(zipped, zipped_len, CHECK_HEAP, &report), 0);
+	assert_int_equal(check_profile(zipped, zipped_len, CHECK_HEAP, CHECK_MAX_BYTES, &report), 0);
 	assert_int_equal(report.error_count, 0);
 	assert_int_equal(report.warning_count, 4);
 	assert_int_equal(severity_in(&report, "bytes uncompressed"), 'w');
@@ -167,7 +167,7 @@ static void a_profile_made_by_go_is_fit_for_its_readers(void **state)
 	size_t len;
 
 	assert_int_equal(file_read("tests/readers/go_heap.pb.gz", 1 << 20, &data, &len), 0);
-	assert_int_equal(check_profile(data, len, CHECK_FOREIGN, &report), 0);
+	assert_int_equal(check_profile(data, len, CHECK_FOREIGN, CHECK_MAX_BYTES, &report), 0);
 	assert_int_equal(report.finding_count, 0);
 	check_report_fini(&report);
 	free(data);

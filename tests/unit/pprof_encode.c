@@ -37,7 +37,7 @@ static void assert_valid(const struct profile *p, enum check_level level)
 
 	assert_int_equal(encode_profile(p, &data, &len), 0);
 	assert_int_equal(gzip_encode(data, len, GZIP_LEVEL_FAST, &file, &file_len), 0);
-	assert_int_equal(check_profile(file, file_len, level, &report), 0);
+	assert_int_equal(check_profile(file, file_len, level, CHECK_MAX_BYTES, &report), 0);
 	if (report.error_count)
 		print_message("%s\n", report.findings[0].message);
 	assert_int_equal(report.error_count, 0);

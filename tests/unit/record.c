@@ -365,6 +365,33 @@ static void throttled(void **unused)
 	assert_null(r.source);
 }
 
+/* rings merge by the time, which they look for in the header alone. */
+static void the_time_is_where_the_header_says(void **unused)
+{
+	const struct perf_event_header short_sample = {.type = PERF_RECORD_SAMPLE, .size = 24},
+	                               short_other = {.type = PERF_RECORD_FORK, .size = 24};
+	struct bytes all[5];
+	make_sample(&all[0]);
+	make_mmap(&all[1], true);
+	make_comm(&all[2], 0);
+	make_lost(&all[3]);
+	make_event(&all[4], 900, RECORD_EVENT_EXTRA);
+	for (size_t i = 0; i < 5; i++) {
+		struct perf_event_header header;
+		struct record r;
+		uint64_t time;
+		memcpy(&header, all[i].data, sizeof(header));
+		assert_int_equal(0,
+		    i == 4 ? record_parse_event(all[i].data, all[i].count, &layouts, &r)
+		           : parse(&all[i], &r));
+		assert_in_range(record_time_at(&header), 8, all[i].count - sizeof(time));
+		memcpy(&time, all[i].data + record_time_at(&header), sizeof(time));
+		assert_true(time == r.time_ns && time != 0);
+	}
+	assert_int_equal(record_time_at(&short_sample), 0);
+	assert_int_equal(record_time_at(&short_other), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,6 +403,7 @@ int main(void)
 	    cmocka_unit_test(events),
 	    cmocka_unit_test(events_impossible),
 	    cmocka_unit_test(throttled),
+	    cmocka_unit_test(the_time_is_where_the_header_says),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * For tests, after cmocka's headers: a process that is no child of ours, as a target is none of the
- * sampler's. It inherits what we have mapped, and ends when its end of the socket does, at the latest with
- * us.
+ * sampler's. It inherits what we have mapped, and ends when its end of the socket does: with us, if not
+ * before.
  */
 #ifndef TESTS_UNIT_STRANGER_H
 #define TESTS_UNIT_STRANGER_H
@@ -64,6 +64,7 @@ static inline void stranger_await_end(const struct stranger *stranger)
 
 static inline void stranger_end(struct stranger *stranger)
 {
+	shutdown(stranger->fd, SHUT_RDWR); /* others that we have started since have it open too */
 	close(stranger->fd);
 	stranger_await_end(stranger);
 	close(stranger->pidfd);

@@ -134,7 +134,7 @@ static void expect_functions(const struct answer *answer, enum symbol_source sou
 	}
 }
 
-static const struct symbol_options full = {.level = SYMBOL_FULL, .debug_root = "/nonexistent"};
+static const struct symbol_options full = {.detail = SYMBOL_FULL, .debug_root = "/nonexistent"};
 
 /* Builds ./NAME from the source, in the folder that file names are relative to. */
 static void build(const struct workshop *shop, const char *name, const char *command)
@@ -188,7 +188,7 @@ static void every_build_gives_the_same_chains(void **state)
 
 static void levels_say_how_much(void **state)
 {
-	struct symbol_options options = {.level = SYMBOL_FUNCTIONS};
+	struct symbol_options options = {.detail = SYMBOL_FUNCTIONS};
 	uint64_t vaddrs[MARKS];
 	struct answer answer;
 
@@ -196,7 +196,7 @@ static void levels_say_how_much(void **state)
 	ask(&options, workshop_path(*state, "plain"), NULL, vaddrs, &answer);
 	expect_functions(&answer, SYMBOL_SYMTAB);
 	symbols_free(answer.symbols);
-	options.level = SYMBOL_RAW;
+	options.detail = SYMBOL_RAW;
 	ask(&options, workshop_path(*state, "plain"), NULL, vaddrs, &answer);
 	assert_int_equal(answer.facts.source, SYMBOL_NONE);
 	for (int i = 0; i < MARKS; i++)
@@ -408,7 +408,7 @@ static void the_cache_answers_the_second_time(void **state)
 	assert_int_equal(answer.facts.source, SYMBOL_DWARF);
 	assert_true(answer.facts.has_lines && answer.facts.has_inlines);
 	symbols_free(answer.symbols);
-	options.level = SYMBOL_FUNCTIONS;
+	options.detail = SYMBOL_FUNCTIONS;
 	ask(&options, workshop_path(*state, "cached"), &like, vaddrs, &answer);
 	assert_false(answer.results[0].known);
 	symbols_free(answer.symbols);

@@ -204,7 +204,7 @@ static void run_reference(
 /* Compares ./program at up to `limit` places. */
 static struct tally compare_program(const struct workshop *shop, enum reference reference, size_t limit)
 {
-	static const struct symbol_options options = {.level = SYMBOL_FULL, .debug_root = "/nonexistent"};
+	static const struct symbol_options options = {.detail = SYMBOL_FULL, .debug_root = "/nonexistent"};
 	static struct symbol_result results[ADDRESSES_MAX];
 	static struct frame frames[FRAMES_MAX];
 	static uint64_t vaddrs[ADDRESSES_MAX];

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From stacks to a profile's tables: a real library, there and gone; JIT code; the kernel's; markers; cuts.
- * */
+/* From stacks to a profile: a real library, there and gone; JIT code; the kernel; markers; what is cut. */
 #include "sampler/snapshot/symbolizer.h"
 
 #include <inttypes.h>
@@ -132,7 +131,7 @@ static struct unwind_frame in_grow(const struct desk *d)
 {
 	struct unwind_frame frame = in_library(d, GROW);
 	for (uint64_t at = vaddrs[GROW]; at < vaddrs[GROW] + 64; at++) {
-		struct symbols *symbols = symbols_new(&(const struct symbol_options){.level = SYMBOL_FULL});
+		struct symbols *symbols = symbols_new(&(const struct symbol_options){.detail = SYMBOL_FULL});
 		const struct symbol_file file = {.fd = module_fd(d->library), .path = d->path};
 		struct symbol_result result;
 		struct symbol_facts facts;
@@ -162,8 +161,7 @@ static void symbolize(struct desk *d, uint32_t unused)
 	bool *used = calloc(stacks_node_count(d->stacks), sizeof(*used));
 	for (uint32_t i = 1; i < stacks_node_count(d->stacks); i++)
 		used[i] = i != unused;
-	d->symbols =
-	    symbols_new(&(const struct symbol_options){.level = (enum symbol_level)d->source.detail});
+	d->symbols = symbols_new(&(const struct symbol_options){.detail = d->source.detail});
 	d->source.symbols = d->symbols;
 	d->symbolizer = symbolizer_new(d->profile, &d->source, used);
 	free(used);

@@ -119,7 +119,7 @@ static void order_and_limits_are_checked(void **state)
 {
 	static const uint64_t twice[] = {5, 5}, back[] = {5, 4};
 	static const struct symbol_result pair[] = {{frames_b, 1, true}, {frames_b, 1, true}};
-	const struct symbol_result deep = {frames_b, SYMCODEC_FRAMES_MAX + 1, true};
+	const struct symbol_result deep = {frames_b, SYMBOL_FRAMES_MAX + 1, true};
 	char *longest = malloc(SYMCODEC_STRING_MAX + 2);
 	const struct symbol_frame frame = {longest, longest, NULL, 0, 0, false};
 	const struct symbol_result too_long = {&frame, 1, true};

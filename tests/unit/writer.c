@@ -67,7 +67,7 @@ static int write_item(const struct writer_item *of)
 	notes->number[attempt] = item->number;
 	notes->pid[attempt] = getpid();
 	notes->nice[attempt] = getpriority(PRIO_PROCESS, 0);
-	if (of->detail < item->dies_below)
+	if ((int)of->detail < item->dies_below)
 		raise(SIGKILL);
 	close(item->bench->gate[1]); /* should the test end, so do we */
 	if (item->waits &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/cli/option_values.h"
+#include "sampler/cli/option_value.h"
 
 #include <errno.h>
 #include <signal.h>

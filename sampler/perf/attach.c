@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/perf/attach.h"
+
+#include "pprof/array.h"
+#include "sampler/linux/proc.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct round {
+	const struct attach *attach;
+	pid_t *known; /* of all rounds, also those that had ended: they may have created others before */
+	size_t count, capacity;
+	size_t found; /* in this round */
+	size_t reached;
+};
+
+static bool is_known(const struct round *round, pid_t tid)
+{
+	for (size_t i = 0; i < round->count; i++)
+		if (round->known[i] == tid)
+			return true;
+	return false;
+}
+
+static int visit(void *context, pid_t tid)
+{
+	struct round *round = context;
+	if (is_known(round, tid))
+		return 0;
+	if (array_reserve(&round->known, &round->capacity, round->count + 1, sizeof(*round->known)) != 0)
+		return -ENOMEM;
+	int result = round->attach->thread(round->attach->context, tid);
+	if (result == ATTACH_SKIP)
+		return 0;
+	if (result && result != -ESRCH)
+		return result;
+	round->known[round->count++] = tid;
+	round->found++;
+	round->reached += result == 0;
+	return 0;
+}
+
+ssize_t attach_threads(const struct attach *attach)
+{
+	struct round round = {.attach = attach};
+	int error = 0;
+	for (int i = 0, quiet = 0; i < attach->rounds_max && quiet < attach->quiet_rounds && !error; i++) {
+		round.found = 0;
+		error = proc_each_thread(attach->pid, visit, &round);
+		error = error == -ENOENT ? -ESRCH : error;
+		bool is_quiet = round.found == 0 || (attach->one_is_quiet && i == 0 && round.found == 1);
+		quiet = is_quiet ? quiet + 1 : 0;
+		if (!error && attach->round_done)
+			error = attach->round_done(attach->context);
+	}
+	free(round.known);
+	return error ? error : (ssize_t)round.reached;
+}

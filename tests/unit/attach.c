@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rounds over the threads of a real process, this one, that creates threads while it is gone over. There
+ * are no perf events here: `thread` only notes who was asked.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "sampler/perf/attach.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { THREADS_MAX = 64 };
+
+struct seen {
+	pid_t tids[THREADS_MAX];
+	size_t count, rounds;
+	/* what to create, when asked for the first time */
+	size_t more;
+	int answer; /* to everybody but the main thread */
+	int round_answer;
+};
+
+static pthread_t threads[THREADS_MAX];
+static size_t thread_count;
+static pthread_mutex_t end = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t begun;
+
+static void *wait_for_end(void *argument)
+{
+	pthread_barrier_wait(&begun);
+	pthread_mutex_lock(&end);
+	pthread_mutex_unlock(&end);
+	return NULL;
+}
+
+/* Returns when it is in the kernel's list. */
+static void create_thread(void)
+{
+	assert_int_equal(pthread_create(&threads[thread_count++], NULL, wait_for_end, NULL), 0);
+	pthread_barrier_wait(&begun);
+}
+
+static int begin(void **state)
+{
+	thread_count = 0;
+	pthread_barrier_init(&begun, NULL, 2);
+	return pthread_mutex_lock(&end);
+}
+
+static int join_all(void **state)
+{
+	pthread_mutex_unlock(&end);
+	while (thread_count > 0)
+		pthread_join(threads[--thread_count], NULL);
+	return pthread_barrier_destroy(&begun);
+}
+
+static int note(void *context, pid_t tid)
+{
+	struct seen *seen = context;
+
+	assert_true(seen->count < THREADS_MAX);
+	seen->tids[seen->count++] = tid;
+	if (seen->more > 0) {
+		seen->more--;
+		create_thread();
+	}
+	return tid == getpid() ? 0 : seen->answer;
+}
+
+static int note_round(void *context)
+{
+	struct seen *seen = context;
+
+	seen->rounds++;
+	return seen->round_answer;
+}
+
+static ssize_t run(struct seen *seen, int quiet_rounds, bool one_is_quiet)
+{
+	const struct attach attach = {
+	    .pid = getpid(),
+	    .rounds_max = 8,
+	    .quiet_rounds = quiet_rounds,
+	    .one_is_quiet = one_is_quiet,
+	    .thread = note,
+	    .round_done = note_round,
+	    .context = seen,
+	};
+
+	return attach_threads(&attach);
+}
+
+static size_t times_asked(const struct seen *seen, pid_t tid)
+{
+	size_t times = 0;
+
+	for (size_t i = 0; i < seen->count; i++)
+		times += seen->tids[i] == tid;
+	return times;
+}
+
+static void a_single_thread_may_be_enough(void **state)
+{
+	struct seen shortly = {0}, once = {0}, twice = {0};
+
+	assert_int_equal(run(&shortly, 1, true), 1);
+	assert_int_equal(shortly.rounds, 1);
+	assert_int_equal(run(&once, 1, false), 1);
+	assert_int_equal(once.rounds, 2);
+	assert_int_equal(run(&twice, 2, false), 1);
+	assert_int_equal(twice.rounds, 3);
+	assert_int_equal(times_asked(&twice, getpid()), 1);
+}
+
+/* Each new one is asked once, and makes another until there are no more: rounds go on until then. */
+static void threads_that_come_meanwhile_are_found(void **state)
+{
+	struct seen seen = {.more = 20};
+
+	assert_int_equal(run(&seen, 1, true), 1 + 20);
+	assert_int_equal(seen.count, 1 + 20);
+	for (size_t i = 0; i < seen.count; i++)
+		assert_int_equal(times_asked(&seen, seen.tids[i]), 1);
+}
+
+static void answers_decide(void **state)
+{
+	struct seen skipped = {.answer = ATTACH_SKIP}, ended = {.answer = -ESRCH},
+	            refused = {.answer = -EACCES}, no_room = {.round_answer = -ENOMEM};
+
+	create_thread();
+	/* Who need not be asked is nobody new, in no round. */
+	assert_int_equal(run(&skipped, 1, false), 1);
+	assert_int_equal(skipped.rounds, 2);
+	/* One that has ended may have created others, but it is not asked again: it may be listed for long.
+	 */
+	assert_int_equal(run(&ended, 1, false), 1);
+	assert_int_equal(ended.count, 2);
+	assert_int_equal(ended.rounds, 2);
+	assert_int_equal(run(&refused, 1, false), -EACCES);
+	assert_int_equal(run(&no_room, 1, false), -ENOMEM);
+	assert_int_equal(no_room.rounds, 1);
+}
+
+static void a_process_that_is_not_there(void **state)
+{
+	struct seen seen = {0};
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	const struct attach attach = {
+	    .pid = child, .rounds_max = 8, .quiet_rounds = 1, .thread = note, .context = &seen};
+	assert_int_equal(attach_threads(&attach), -ESRCH);
+	assert_int_equal(seen.count, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(a_single_thread_may_be_enough, begin, join_all),
+	    cmocka_unit_test_setup_teardown(threads_that_come_meanwhile_are_found, begin, join_all),
+	    cmocka_unit_test_setup_teardown(answers_decide, begin, join_all),
+	    cmocka_unit_test(a_process_that_is_not_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What comes by records and by stack buffers, into the books of two places: true, doubled, late,
+ * and from a target that writes whatever it likes.
+ */
+#include "sampler/heap/intake.h"
+
+#include <linux/perf_event.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/region_fixture.h"
+
+enum { NOW_NS = 1000000, KEY = 0x10000 };
+
+struct scene {
+	struct modules *store;
+	struct intake intake;
+	struct image *image;
+	const struct region *region;
+	struct process *process[2];
+	uint64_t regs[RECORD_REGS_MAX]; /* of a record */
+	struct image *waiting;          /* not found yet */
+};
+
+static void some_code(void)
+{
+	__asm__ volatile("");
+}
+
+static int open_scene(void **state)
+{
+	struct scene *s = calloc(1, sizeof(*s));
+	struct region *region = malloc(sizeof(*region));
+	*state = s;
+	s->store = modules_new(16);
+	fixture_open(region, 1024);
+	s->region = region;
+	s->image = image_new(region, 1);
+	s->image->ready = true;
+	s->image->labels = HEAP_LABEL_THREAD;
+	s->image->event_backend = BACKEND_BREAKPOINT;
+	if (intake_init(&s->intake, s->store, regs_arch_native()->perf_mask, true) != 0)
+		return -1;
+	s->intake.images = s->image;
+	for (uint32_t i = 0; i < 2; i++) {
+		region_place(region, i)->pid = 0; /* nobody to be found: no maps either */
+		atomic_store(&region_place(region, i)->state, PLACE_READY);
+		s->process[i] = image_process(s->image, i, s->store);
+	}
+	return !s->process[0] || !s->process[1];
+}
+
+static int close_scene(void **state)
+{
+	struct scene *s = *state;
+	for (uint32_t i = 0; i < REGION_PLACES; i++)
+		if (s->image->process[i])
+			process_free(s->image->process[i]);
+	image_free(s->image);
+	intake_fini(&s->intake);
+	modules_free(s->store);
+	free(s);
+	return 0;
+}
+
+static uint64_t samples_of(const struct scene *s, uint32_t place)
+{
+	return heap_total(s->process[place]->heap).samples;
+}
+
+/* ---- records */
+
+struct arguments {
+	uint64_t key, slot, seq, size_bytes, period_bytes;
+};
+
+/* A sample as the trigger's registers tell it, in the order of perf's mask. */
+static struct record sample_of(struct scene *s, const struct arguments *a)
+{
+	const struct regs_arch *arch = regs_arch_native();
+#ifdef __x86_64__
+	static const uint8_t dwarf[5] = {5, 4, 1, 2, 8};
+#else
+	static const uint8_t dwarf[5] = {0, 1, 2, 3, 4};
+#endif
+	const uint64_t words[5] = {a->key, a->slot, a->seq, a->size_bytes, a->period_bytes};
+	size_t count = 0;
+	for (size_t bit = 0; bit < 64; bit++) {
+		if (!(arch->perf_mask >> bit & 1))
+			continue;
+		uint64_t word = bit == arch->perf_pc ? (uintptr_t)some_code : 0x7f0000001000;
+		for (size_t i = 0; i < 5; i++)
+			if (bit < arch->perf_count && arch->perf_to_dwarf[bit] == dwarf[i])
+				word = words[i];
+		s->regs[count++] = word;
+	}
+	static const unsigned char stack[256];
+	return (struct record){.kind = RECORD_SAMPLE,
+	    .pid = 1,
+	    .tid = 77,
+	    .regs_abi = PERF_SAMPLE_REGS_ABI_64,
+	    .regs = s->regs,
+	    .regs_count = count,
+	    .stack = stack,
+	    .stack_bytes = sizeof(stack),
+	    .stack_want = sizeof(stack)};
+}
+
+static void take(struct scene *s, const struct arguments *a)
+{
+	const struct record record = sample_of(s, a);
+	intake_record(&s->intake, &record);
+}
+
+static void a_sample_goes_to_the_place_that_its_key_names(void **state)
+{
+	struct scene *s = *state;
+	take(s, &(const struct arguments){KEY | 1, 5, 9, 100, 1});
+	assert_int_equal(samples_of(s, 0), 0);
+	assert_int_equal(samples_of(s, 1), 1);
+	uint32_t site = heap_site_of(s->process[1]->heap, 5, 9);
+	assert_int_not_equal(site, HEAP_NO_SITE);
+	assert_int_equal(heap_site(s->process[1]->heap, site)->tid, 77);
+	assert_int_equal(heap_site(s->process[1]->heap, site)->sums.bytes_q8, 100 << WEIGHT_BYTES_SHIFT);
+	assert_false(heap_site(s->process[1]->heap, site)->mapped);
+	assert_int_equal(s->process[1]->counters.by_breakpoint, 1);
+	take(s, &(const struct arguments){KEY, 6 | REGION_TRIGGER_MMAP, 1, 4096, 1});
+	site = heap_site_of(s->process[0]->heap, 6, 1);
+	assert_int_not_equal(site, HEAP_NO_SITE);
+	assert_true(heap_site(s->process[0]->heap, site)->mapped);
+	assert_int_equal(s->intake.taken, 2);
+	assert_int_equal(s->intake.bad, 0);
+}
+
+static void two_events_that_saw_the_same_count_once(void **state)
+{
+	struct scene *s = *state;
+	for (int i = 0; i < 2; i++)
+		take(s, &(const struct arguments){KEY, 5, 9, 100, 1});
+	assert_int_equal(samples_of(s, 0), 1);
+}
+
+static void strays_and_lies_are_nobodys(void **state)
+{
+	struct scene *s = *state;
+	take(s, &(const struct arguments){KEY + 0x10000, 5, 9, 100, 1}); /* another session's */
+	take(s, &(const struct arguments){KEY | 2, 5, 9, 100, 1});       /* a place that is free */
+	take(s, &(const struct arguments){KEY | REGION_PLACES, 5, 9, 100, 1});
+	take(s, &(const struct arguments){KEY | 0xffff, 5, 9, 100, 1});
+	s->process[1]->target.closed = true;
+	take(s, &(const struct arguments){KEY | 1, 5, 9, 100, 1});
+	s->image->ready = false;
+	take(s, &(const struct arguments){KEY, 5, 9, 100, 1});
+	assert_int_equal(s->intake.taken, 0);
+	s->image->ready = true;
+	/* No slot, and one that cannot be. */
+	take(s, &(const struct arguments){KEY, REGION_NO_SLOT, 1, 100, 1});
+	take(s, &(const struct arguments){KEY, UINT64_MAX, 2, 100, 1});
+	take(s, &(const struct arguments){KEY, UINT32_MAX - 1, 3, UINT64_MAX, 0});
+	assert_int_equal(s->intake.taken, 3);
+}
+
+static void registers_that_are_not_there(void **state)
+{
+	struct scene *s = *state;
+	struct record record = sample_of(s, &(const struct arguments){KEY, 5, 9, 100, 1});
+	record.regs_abi = PERF_SAMPLE_REGS_ABI_32;
+	intake_record(&s->intake, &record);
+	record.regs_abi = PERF_SAMPLE_REGS_ABI_64;
+	record.regs_count--;
+	intake_record(&s->intake, &record);
+	assert_int_equal(s->intake.bad, 2);
+	assert_int_equal(s->intake.taken, 0);
+}
+
+static bool find_it(void *context)
+{
+	struct scene *s = context;
+	bool found = s->waiting && !s->waiting->ready;
+	if (found)
+		s->waiting->ready = true;
+	return found;
+}
+
+static void a_sample_may_come_before_its_image_was_seen(void **state)
+{
+	struct scene *s = *state;
+	s->image->ready = false;
+	s->waiting = s->image;
+	s->intake.find_images = find_it;
+	s->intake.context = s;
+	take(s, &(const struct arguments){KEY, 5, 9, 100, 1});
+	assert_int_equal(samples_of(s, 0), 1);
+	take(s, &(const struct arguments){KEY + 0x10000, 5, 9, 100, 1});
+	assert_int_equal(s->intake.taken, 1);
+}
+
+static void what_the_kernel_lost_is_counted(void **state)
+{
+	struct scene *s = *state;
+	intake_record(&s->intake, &(const struct record){.kind = RECORD_LOST, .lost = 7});
+	intake_record(&s->intake, &(const struct record){.kind = RECORD_LOST, .lost = 4});
+	intake_record(&s->intake, &(const struct record){.kind = RECORD_OTHER, .lost = 100});
+	assert_int_equal(s->intake.ring_lost, 11);
+}
+
+/* ---- buffers */
+
+/* The hook has copied a stack. */
+static struct region_buffer *copy(
+    struct scene *s, uint32_t number, uint32_t place, uint64_t seq, uint64_t time_ns)
+{
+	struct region_buffer *buffer = fixture_buffer(s->region, 0, number);
+	memset(buffer, 0, sizeof(*buffer));
+	fixture_take_buffer(s->region, 0, number);
+	buffer->place = place;
+	buffer->seq = seq;
+	buffer->slot = (uint32_t)seq;
+	buffer->size_bytes = 64;
+	buffer->period_bytes = 1;
+	buffer->time_ns = time_ns;
+	buffer->tid = 88;
+	buffer->stack_bytes = 512;
+	for (int i = 0; i < BUFFER_REGS; i++)
+		buffer->regs[i] = 0x7f0000001000;
+	atomic_store(&buffer->word, BUFFER_FULL | place << 8);
+	atomic_fetch_add(&region_header(s->region)->copied, 1);
+	return buffer;
+}
+
+static void copies_are_taken_up_to_a_time(void **state)
+{
+	struct scene *s = *state;
+	copy(s, 0, 0, 1, NOW_NS - 10);
+	copy(s, 1, 1, 2, NOW_NS + 10);
+	assert_int_equal(intake_buffers(&s->intake, s->image, NOW_NS), 1);
+	assert_int_equal(samples_of(s, 0), 1);
+	assert_int_equal(samples_of(s, 1), 0);
+	assert_int_equal(intake_buffers(&s->intake, s->image, NOW_NS), 0);
+	/* What was left is not forgotten, though nothing has come since. */
+	assert_int_equal(intake_buffers(&s->intake, s->image, NOW_NS + 11), 1);
+	assert_int_equal(samples_of(s, 1), 1);
+	assert_int_equal(s->process[1]->counters.copied, 1);
+	assert_int_equal(heap_site(s->process[1]->heap, heap_site_of(s->process[1]->heap, 2, 2))->tid, 88);
+}
+
+/* Nor can a hostile one keep its buffers for ever. */
+static void a_time_in_the_far_future_does_not_hold_it_up(void **state)
+{
+	struct scene *s = *state;
+	copy(s, 0, 0, 1, UINT64_MAX);
+	copy(s, 1, 0, 2, NOW_NS + 5000000000u);
+	assert_int_equal(intake_buffers(&s->intake, s->image, NOW_NS), 2);
+}
+
+static void a_hostile_buffer(void **state)
+{
+	struct scene *s = *state;
+	copy(s, 0, 2, 1, 1); /* nobody's place */
+	copy(s, 1, UINT32_MAX, 1, 1);
+	copy(s, 2, 0, 1, 1)->stack_bytes = UINT32_MAX; /* more than the buffer has */
+	copy(s, 3, 0, 2, 1)->slot = UINT32_MAX - 1;
+	copy(s, 4, 0, 3, 1)->period_bytes = 0;
+	copy(s, 5, 0, 4, 1)->size_bytes = UINT64_MAX;
+	copy(s, 6, 0, 5, 1)->flags = UINT16_MAX;
+	s->process[1]->target.closed = true;
+	copy(s, 7, 1, 6, 1);
+	assert_int_equal(intake_buffers(&s->intake, s->image, NOW_NS), 8); /* all given back */
+	assert_int_equal(s->intake.bad, 3);
+	assert_int_equal(s->process[0]->counters.taken, 5);
+	uint64_t random = 88172645463325252u;
+	for (uint32_t n = 0; n < 2000; n++) {
+		struct region_buffer *buffer = copy(s, n % 64, 0, n, 1);
+		for (size_t i = 4; i < sizeof(*buffer); i += 4) {
+			random ^= random << 13;
+			random ^= random >> 7;
+			random ^= random << 17;
+			uint32_t word = (uint32_t)(random >> 20);
+			memcpy((unsigned char *)buffer + i, &word, 4);
+		}
+		buffer->place = n % 3;
+		assert_int_equal(intake_buffers(&s->intake, s->image, UINT64_MAX), 1);
+	}
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+	const struct CMUnitTest tests[] = {
+	    TEST(a_sample_goes_to_the_place_that_its_key_names),
+	    TEST(two_events_that_saw_the_same_count_once),
+	    TEST(strays_and_lies_are_nobodys),
+	    TEST(registers_that_are_not_there),
+	    TEST(a_sample_may_come_before_its_image_was_seen),
+	    TEST(what_the_kernel_lost_is_counted),
+	    TEST(copies_are_taken_up_to_a_time),
+	    TEST(a_time_in_the_far_future_does_not_hold_it_up),
+	    TEST(a_hostile_buffer),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

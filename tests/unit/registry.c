@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who is being profiled, from the claim to the last look: real shells under the real library, which
+ * allocate, fork, execute other programs and end. Every allocation is a sample, copied by the hook.
+ */
+#include "sampler/heap/registry.h"
+#include "sampler/target/launch.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "sampler/linux/clock.h"
+#include "sampler/region/region_takeover.h"
+#include "tests/unit/region_fixture.h"
+#include "tests/unit/stranger.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+enum { DEADLINE_S = 30, CLOSED_MAX = 16 };
+
+/* The sampler's side, and what it was told. */
+struct scene {
+	struct modules *modules;
+	struct probe probe;
+	struct intake intake;
+	struct region_pool *pool;
+	struct registry registry;
+	struct launch launch;
+	struct closed {
+		pid_t pid;
+		enum target_end end;
+		int status;
+		uint64_t counted, taken;
+		char title[64];
+	} closed[CLOSED_MAX];
+	size_t closed_count;
+	struct process *held[CLOSED_MAX]; /* not released yet */
+	bool hold;
+};
+
+static char library[PATH_MAX];
+
+static int find_library(void **state)
+{
+	char path[PATH_MAX];
+	const char *build = getenv("HEAPTAP_BUILD");
+	(void)state;
+	snprintf(path, sizeof(path), "%s/libheaptap.so", build ? build : "build");
+	if (!realpath(path, library))
+		library[0] = '\0';
+	return 0;
+}
+
+static void on_watched(void *context, struct target *target)
+{
+	(void)context;
+	(void)target;
+}
+
+static void on_closed(void *context, struct target *target)
+{
+	struct process *process = (struct process *)target; /* which begins with it */
+	struct scene *s = context;
+	assert_true(s->closed_count < CLOSED_MAX);
+	struct closed *closed = &s->closed[s->closed_count++];
+	*closed = (struct closed){.pid = process->target.pid,
+	    .end = process->target.end,
+	    .status = process->target.status,
+	    .counted = process_samples(process),
+	    .taken = process->counters.taken};
+	memcpy(closed->title, process->target.title, sizeof(closed->title));
+	if (s->hold)
+		s->held[s->closed_count - 1] = process;
+	else
+		registry_release(&s->registry, process);
+}
+
+static int open_scene(void **state)
+{
+	const struct region_options options = {.period_bytes = 1,
+	    .dump_bytes = 8192,
+	    .clock_id = 1,
+	    .live_max = 1 << 14,
+	    .mode = REGION_MODE_COPY};
+	struct scene *s = calloc(1, sizeof(*s));
+	*state = s;
+	s->modules = modules_new(64);
+	s->probe = (struct probe){.backend = BACKEND_COPY};
+	s->pool = region_pool_new(&options);
+	if (!s->pool || intake_init(&s->intake, s->modules, 0, false) != 0)
+		return -1;
+	s->registry = (struct registry){.intake = &s->intake,
+	    .pool = s->pool,
+	    .probe = &s->probe,
+	    .modules = s->modules,
+	    .epoll_fd = epoll_create1(EPOLL_CLOEXEC),
+	    .verbosity = -1,
+	    .launch = &s->launch,
+	    .listener = {.watched = on_watched, .closed = on_closed, .context = s}};
+	registry_init(&s->registry);
+	return 0;
+}
+
+static int close_scene(void **state)
+{
+	struct scene *s = *state;
+	registry_fini(&s->registry);
+	region_pool_free(s->pool);
+	intake_fini(&s->intake);
+	modules_free(s->modules);
+	close(s->registry.epoll_fd);
+	free(s);
+	return 0;
+}
+
+/* ---- targets */
+
+static void be_a_shell(int fd, void *argument)
+{
+	dup2(fd, 0);
+	dup2(fd, 1);
+	setenv("LD_PRELOAD", library, 1);
+	setenv(REGION_ENV, argument, 1);
+	execl("/bin/sh", "sh", (char *)NULL);
+}
+
+static struct stranger start_shell(const struct scene *s)
+{
+	return stranger_start(be_a_shell, (void *)(uintptr_t)region_pool_env(s->pool));
+}
+
+/* Runs a line there, and waits for what it prints: a line. */
+static long tell(const struct stranger *shell, const char *line)
+{
+	char answer[64] = "";
+	struct pollfd ready = {.fd = shell->fd, .events = POLLIN};
+	assert_int_equal(write(shell->fd, line, strlen(line)), strlen(line));
+	assert_int_equal(poll(&ready, 1, STRANGER_DEADLINE_MS), 1);
+	assert_true(read(shell->fd, answer, sizeof(answer) - 1) > 0);
+	return atol(answer);
+}
+
+#define REQUIRE_LIBRARY()                                                                \
+	do {                                                                             \
+		if (!library[0]) {                                                       \
+			print_message("no libheaptap.so in $HEAPTAP_BUILD: make all\n"); \
+			skip();                                                          \
+		}                                                                        \
+	} while (0)
+
+/* ---- looking until something is so */
+
+static void look(struct scene *s)
+{
+	struct epoll_event event;
+	int count = epoll_wait(s->registry.epoll_fd, &event, 1, 2);
+	registry_tend(&s->registry);
+	registry_drain(&s->registry);
+	if (count > 0)
+		registry_finish_ended(&s->registry);
+}
+
+#define LOOK_UNTIL(s, condition)                                                         \
+	for (uint64_t end_ns = clock_now_ns() + DEADLINE_S * SECOND_NS; !(condition);) { \
+		look(s);                                                                 \
+		assert_true(clock_now_ns() < end_ns);                                    \
+	}
+
+static const struct closed *closed_of(const struct scene *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->closed_count; i++)
+		if (s->closed[i].pid == pid)
+			return &s->closed[i];
+	return NULL;
+}
+
+static void a_program_from_its_claim_to_its_end(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	assert_true(registry_empty(&s->registry));
+	struct stranger shell = start_shell(s);
+	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
+	const struct process *process = registry_find(&s->registry, shell.pid);
+	assert_int_equal(s->registry.arrivals, 1);
+	assert_string_equal(process->target.title, "sh");
+	assert_true(process->target.pidfd >= 0);
+	assert_int_equal(process->target.end, TARGET_ALIVE);
+	assert_int_equal(tell(&shell, "a=abcdefgh; b=$a$a; c=$b$b; echo 1\n"), 1);
+	LOOK_UNTIL(s, process_samples(process) > 0 && process->counters.taken == process_samples(process));
+	assert_int_equal(heap_total(process->heap).samples, process_samples(process));
+	assert_int_equal(process->counters.taken, process->counters.copied);
+	assert_int_equal(s->closed_count, 0);
+	pid_t pid = shell.pid;
+	stranger_end(&shell);
+	LOOK_UNTIL(s, s->closed_count);
+	assert_int_equal(s->closed[0].pid, pid);
+	assert_int_equal(s->closed[0].end, TARGET_GONE);
+	assert_int_equal(s->closed[0].taken, s->closed[0].counted);
+	assert_null(registry_find(&s->registry, pid));
+	LOOK_UNTIL(s, registry_empty(&s->registry));
+	assert_int_equal(s->closed_count, 1);
+	assert_int_equal(s->registry.incomplete, 0);
+}
+
+static void a_forked_child_has_a_place_of_its_own(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger shell = start_shell(s);
+	/* The child allocates, says so, and waits for the end of the socket. */
+	pid_t child = (pid_t)tell(&shell, "exec 3<&0; (x=a$$; y=$x$x$x; sh -c 'echo $PPID'; read z <&3) &\n");
+	LOOK_UNTIL(s, registry_find(&s->registry, child) && registry_find(&s->registry, shell.pid));
+	const struct process *process = registry_find(&s->registry, child);
+	const struct process *parent = registry_find(&s->registry, shell.pid);
+	assert_ptr_equal(process->image, parent->image);
+	assert_int_not_equal(process->place, 0);
+	assert_int_equal(parent->place, 0);
+	assert_int_equal(kill(child, SIGKILL), 0);
+	LOOK_UNTIL(s, closed_of(s, child));
+	assert_null(closed_of(s, shell.pid));
+	assert_ptr_equal(registry_find(&s->registry, shell.pid), parent);
+	pid_t pid = shell.pid;
+	stranger_end(&shell);
+	LOOK_UNTIL(s, closed_of(s, pid));
+	LOOK_UNTIL(s, registry_empty(&s->registry));
+}
+
+static void another_program_in_the_same_process(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger shell = start_shell(s);
+	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
+	const struct image *before = registry_find(&s->registry, shell.pid)->image;
+	assert_int_equal(tell(&shell, "echo 5; exec cat\n"), 5);
+	LOOK_UNTIL(s, s->closed_count);
+	assert_int_equal(s->closed[0].pid, shell.pid);
+	assert_int_equal(s->closed[0].end, TARGET_EXEC);
+	assert_string_equal(s->closed[0].title, "sh");
+	const struct process *process = registry_find(&s->registry, shell.pid);
+	assert_non_null(process);
+	assert_ptr_not_equal(process->image, before);
+	assert_string_equal(process->target.title, "cat");
+	assert_int_equal(s->registry.arrivals, 2);
+	stranger_end(&shell);
+	LOOK_UNTIL(s, s->closed_count == 2 || registry_empty(&s->registry));
+}
+
+/* The front reaps it, and knows how it ended. */
+static void the_commands_end_waits_for_its_status(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger shell = start_shell(s);
+	s->launch.pid = shell.pid;
+	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
+	assert_true(s->registry.command_seen);
+	stranger_end(&shell);
+	for (int i = 0; i < 20; i++) {
+		look(s);
+		registry_finish_ended(&s->registry);
+	}
+	assert_int_equal(s->closed_count, 0);
+	s->launch.ended = s->launch.status_known = true;
+	s->launch.status = 7 << 8;
+	registry_finish_ended(&s->registry);
+	assert_int_equal(s->closed_count, 1);
+	assert_int_equal(s->closed[0].end, TARGET_EXITED);
+	assert_int_equal(s->closed[0].status, 7 << 8);
+}
+
+static void an_image_stays_until_its_profiles_are_written(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	s->hold = true;
+	struct stranger shell = start_shell(s);
+	assert_int_equal(tell(&shell, "echo 1\n"), 1);
+	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
+	stranger_end(&shell);
+	LOOK_UNTIL(s, s->closed_count);
+	for (uint64_t end_ns = clock_now_ns() + SECOND_NS; clock_now_ns() < end_ns;)
+		look(s); /* longer than it lingers */
+	assert_false(registry_empty(&s->registry));
+	registry_release(&s->registry, s->held[0]);
+	/* Children may still ask for stacks that they inherited from it. */
+	assert_ptr_equal(s->intake.images->process[0], s->held[0]);
+	LOOK_UNTIL(s, registry_empty(&s->registry));
+}
+
+static void a_claim_that_comes_to_nothing_is_given_up_and_counted(void **state)
+{
+	struct scene *s = *state;
+	struct region_pool_page page;
+	struct ticket ticket;
+	char path[64], text[256];
+	registry_describe_missed(&s->registry, text, sizeof(text));
+	assert_string_equal(text, "");
+	assert_int_equal(sscanf(region_pool_env(s->pool), "%63[^:]", path), 1);
+	FILE *file = fopen(path, "r");
+	assert_int_equal(fread(&page, sizeof(page), 1, file), 1);
+	fclose(file);
+	file = fopen(page.tickets_path, "r");
+	setbuf(file, NULL);
+	assert_int_equal(fread(&ticket, sizeof(ticket), 1, file), 1);
+	fclose(file);
+	look(s);
+	assert_false(registry_empty(&s->registry));
+	LOOK_UNTIL(s, registry_empty(&s->registry));
+	assert_int_equal(s->registry.incomplete, 1);
+	registry_describe_missed(&s->registry, text, sizeof(text));
+	assert_string_equal(text, "not profiled: 0 programs that found no region, 1 that did not get ready");
+	assert_int_equal(s->registry.arrivals, 0);
+}
+
+static void a_changed_period_reaches_who_is_there_and_who_comes(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger first = start_shell(s);
+	LOOK_UNTIL(s, registry_find(&s->registry, first.pid));
+	registry_set_period(&s->registry, 12345);
+	struct stranger second = start_shell(s);
+	LOOK_UNTIL(s, registry_find(&s->registry, second.pid));
+	for (const struct image *image = s->intake.images; image; image = image->next)
+		assert_int_equal(region_header(image->region)->period_bytes, 12345);
+	stranger_end(&first);
+	stranger_end(&second);
+}
+
+/* A second sampler, after the first has let go of it. */
+static void books_are_taken_over(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct region *region = malloc(sizeof(*region)), none;
+	struct stranger shell = start_shell(s);
+	assert_int_equal(tell(&shell, "a=abcdefgh; b=$a$a; c=$b$b; echo 1\n"), 1);
+	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
+	uint64_t counted = process_samples(registry_find(&s->registry, shell.pid));
+	registry_fini(&s->registry);
+	int error = region_takeover_open(shell.pid, region);
+	if (error == -EPERM) {
+		free(region);
+		stranger_end(&shell);
+		print_message("only root takes a region over\n");
+		skip();
+	}
+	assert_int_equal(error, 0);
+	assert_int_equal(registry_adopt(&s->registry, region), 0);
+	const struct process *process = registry_find(&s->registry, shell.pid);
+	assert_non_null(process);
+	assert_true(process_samples(process) >= counted);
+	assert_int_equal(heap_total(process->heap).samples, process_samples(process));
+	pid_t pid = shell.pid;
+	stranger_end(&shell);
+	LOOK_UNTIL(s, closed_of(s, pid));
+	LOOK_UNTIL(s, registry_empty(&s->registry));
+	error = region_takeover_open(pid, &none); /* gone, or not reaped yet */
+	assert_true(error == -ESRCH || error == -ENOENT);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+	const struct CMUnitTest tests[] = {
+	    TEST(a_program_from_its_claim_to_its_end),
+	    TEST(a_forked_child_has_a_place_of_its_own),
+	    TEST(another_program_in_the_same_process),
+	    TEST(the_commands_end_waits_for_its_status),
+	    TEST(an_image_stays_until_its_profiles_are_written),
+	    TEST(a_claim_that_comes_to_nothing_is_given_up_and_counted),
+	    TEST(a_changed_period_reaches_who_is_there_and_who_comes),
+	    TEST(books_are_taken_over),
+	};
+	return cmocka_run_group_tests(tests, find_library, NULL);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "proto/region.h"
+#include "sampler/arch/regs.h"
+
+#include <elf.h>
+#include <errno.h>
+
+static const struct regs_arch *const both[] = {&regs_x86_64, &regs_aarch64};
+
+/* What proto/region.h says of struct region_buffer, number by number. */
+static void copied_registers_are_what_a_walk_needs(void **state)
+{
+	for (size_t i = 0; i < 2; i++) {
+		const struct regs_arch *arch = both[i];
+		uint64_t words[BUFFER_REGS], copied = 0;
+		struct regs regs;
+
+		assert_true(arch->copied_count < BUFFER_REGS);
+		assert_int_equal(arch->copied[arch->copied_sp], arch->sp);
+		for (uint64_t k = 0; k < arch->copied_count; k++) {
+			copied |= UINT64_C(1) << arch->copied[k];
+			words[k] = 0x1000 + k;
+		}
+		for (unsigned k = 0; k < arch->tracked_count; k++)
+			assert_true(copied >> arch->tracked[k] & 1);
+		words[arch->copied_count] = 0x4711;
+		assert_int_equal(regs_from_copied(arch, words, &regs), 0);
+		assert_true(regs.pc == 0x4711);
+		assert_true((regs.known & copied) == copied);
+		for (uint64_t k = 0; k < arch->copied_count; k++)
+			assert_true(regs.r[arch->copied[k]] == 0x1000 + k);
+		/* The return address: on x86-64 the column that is the program counter, on aarch64 x30. */
+		assert_true(arch->ra_in_register || regs.r[arch->ra] == 0x4711);
+	}
+}
+
+/* Each register at most once, none that the table of DWARF numbers does not have, none that is the stack's.
+ */
+static void arguments_are_registers(void **state)
+{
+	for (size_t i = 0; i < 2; i++) {
+		uint64_t seen = 0;
+
+		for (size_t k = 0; k < REGS_ARGUMENTS; k++) {
+			uint8_t number = both[i]->arguments[k];
+
+			assert_true(number < both[i]->count && number != both[i]->sp);
+			assert_false(seen >> number & 1);
+			assert_false(both[i]->preserved >> number & 1);
+			seen |= UINT64_C(1) << number;
+		}
+	}
+}
+
+static void without_a_stack_pointer_there_is_no_walk(void **state)
+{
+	const uint64_t words[REGS_MAX] = {0};
+	struct regs regs;
+
+	assert_int_equal(regs_from_dwarf(&regs_x86_64, 1, 1 << 3, words, REGS_MAX, &regs), -EINVAL);
+	assert_int_equal(regs_from_dwarf(&regs_x86_64, 1, 1 << 7, words, REGS_MAX, &regs), 0);
+	assert_null(regs_arch_find(EM_RISCV));
+	assert_ptr_equal(regs_arch_find(EM_AARCH64), &regs_aarch64);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(copied_registers_are_what_a_walk_needs),
+	    cmocka_unit_test(arguments_are_registers),
+	    cmocka_unit_test(without_a_stack_pointer_there_is_no_walk),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
