@@ -42,11 +42,12 @@ static int open_scene(void **state)
 	s->region = region;
 	s->image = image_new(region, 1);
 	s->image->ready = true;
-	s->image->labels = HEAP_LABEL_THREAD;
+	s->image->heap = (struct heap_options){.labels = HEAP_LABEL_THREAD, .temporary_ns = 1000000};
 	s->image->event_backend = BACKEND_BREAKPOINT;
 	if (intake_init(&s->intake, s->store, regs_arch_native()->perf_mask, true) != 0)
 		return -1;
-	s->intake.images = s->image;
+	if (intake_add_image(&s->intake, s->image) != 0)
+		return -1;
 	for (uint32_t i = 0; i < 2; i++) {
 		region_place(region, i)->pid = 0; /* nobody to be found: no maps either */
 		atomic_store(&region_place(region, i)->state, PLACE_READY);
@@ -61,6 +62,7 @@ static int close_scene(void **state)
 	for (uint32_t i = 0; i < REGION_PLACES; i++)
 		if (s->image->process[i])
 			process_free(s->image->process[i]);
+	intake_remove_image(&s->intake, s->image);
 	image_free(s->image);
 	intake_fini(&s->intake);
 	modules_free(s->store);
