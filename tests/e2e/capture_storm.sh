@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Many programs in the same moment (capture_storm.c): each is profiled, or counted as not profiled.
-# timeout: 240
+# timeout: 400
 
 storm=$targets/capture_storm
 
@@ -119,7 +119,11 @@ BASH
   chrt -i -p 0 "$sampler" || skip 'no SCHED_IDLE'
   wait_for 150 test -e ended
   chrt -o -p 0 "$sampler"
+  profiles() { find out -name '*.pb.gz' 2>/dev/null | wc -l; }
+  before=$(profiles)
   over() { [ "$(ps -o stat= -p $front | cut -c 1)" = Z ] || ! kill -0 $front 2>/dev/null; }
-  wait_for 60 over
+  goes_on() { [ "$(profiles)" -gt "$before" ] || over; }
+  wait_for 30 goes_on
+  wait_for 150 over
   wait $front || fail "status $?"
 }
