@@ -122,7 +122,7 @@ static void for_pid(struct intake *intake, uint32_t pid, void (*take)(struct pro
     const void *context)
 {
 	for (struct image *image = intake->images; image; image = image->next)
-		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
+		for (uint32_t i = 0; i < image->places_end && image->live_processes; i++) {
 			struct process *process = image->process[i];
 			if (process && process->target.pid == (pid_t)pid && !process->target.closed)
 				take(process, context);

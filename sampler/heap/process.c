@@ -185,7 +185,7 @@ static enum answer belongs(const struct thread_facts *facts, const struct region
 
 static bool known(const struct image *image, pid_t pid)
 {
-	for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++)
+	for (uint32_t i = 0; i < image->places_end && image->live_processes; i++)
 		if (image->process[i] && image->process[i]->target.pid == pid &&
 		    image->process[i]->target.pidfd >= 0 && !image->process[i]->target.closed)
 			return true;
@@ -344,6 +344,14 @@ void process_inherit(struct process *process)
 	}
 }
 
+static void enter(struct image *image, struct process *process)
+{
+	image->process[process->place] = process;
+	image->live_processes++;
+	if (image->places_end <= process->place)
+		image->places_end = process->place + 1;
+}
+
 static struct process *process_new(struct image *image, uint32_t number, struct modules *modules)
 {
 	struct region_place *place = region_place(image->region, number);
@@ -362,8 +370,7 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 	struct process *parent = parent_of(process, place);
 	open_maps(process, modules, parent);
 	if (!ready || !process->target.maps || !process->heap) {
-		image->process[number] = process;
-		image->live_processes++;
+		enter(image, process);
 		process_free(process);
 		return NULL;
 	}
@@ -374,8 +381,7 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 	}
 	read_title(process);
 	doubt_name(process);
-	image->process[number] = process;
-	image->live_processes++;
+	enter(image, process);
 	return process;
 }
 

@@ -105,7 +105,7 @@ void registry_release(struct registry *registry, struct process *process)
 const struct process *registry_find(const struct registry *registry, pid_t pid)
 {
 	for (const struct image *image = registry->intake->images; image; image = image->next)
-		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
+		for (uint32_t i = 0; i < image->places_end && image->live_processes; i++) {
 			const struct process *process = image->process[i];
 			if (process && process->watched && !process->target.closed &&
 			    process->target.pid == pid && process->target.pidfd >= 0)
@@ -125,7 +125,7 @@ void registry_finish_ended(struct registry *registry)
 {
 	registry_drain(registry);
 	for (struct image *image = registry->intake->images; image; image = image->next)
-		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
+		for (uint32_t i = 0; i < image->places_end && image->live_processes; i++) {
 			struct process *process = image->process[i];
 			if (!process || process->target.closed || !has_ended(process))
 				continue;
@@ -147,7 +147,8 @@ static bool is_older(const struct image *image, const struct image *than)
 static void finish_executed(struct registry *registry, pid_t pid, const struct image *by)
 {
 	for (struct image *image = registry->intake->images; image; image = image->next)
-		for (uint32_t i = 0; i < REGION_PLACES && is_older(image, by) && image->live_processes; i++) {
+		for (uint32_t i = 0; i < image->places_end && is_older(image, by) && image->live_processes;
+		     i++) {
 			struct process *process = image->process[i];
 			if (process && process->target.pid == pid && !process->target.closed) {
 				registry_drain(registry);
@@ -215,7 +216,7 @@ static void image_remove(struct registry *registry, struct image *image)
 		link = &(*link)->next;
 	*link = image->next;
 	registry->incomplete += !image->ready;
-	for (uint32_t i = 0; i < REGION_PLACES; i++)
+	for (uint32_t i = 0; i < image->places_end; i++)
 		if (image->process[i])
 			process_free(image->process[i]);
 	image_free(image);
@@ -230,7 +231,7 @@ static bool image_is_over(const struct image *image, uint64_t now)
 	if (!image->ready && image->region->holder)
 		return true; /* another user's process, and not one that keeps its word */
 	uint32_t running = 0;
-	for (uint32_t i = 0; i < REGION_PLACES; i++)
+	for (uint32_t i = 0; i < image->places_end; i++)
 		running += image->process[i] && (i != 0 || !image->process[i]->target.closed);
 	if (running || image->unreleased)
 		return false;

@@ -54,6 +54,7 @@ enum {
 	/* Here and below, auto has the hook copy stacks first and trap when its buffers are full. */
 	COPY_PERIOD_BYTES = 16 << 10,
 };
+#define PROGRESS_NS UINT64_C(2000000000) /* after COMMAND's end, and then after twice the time */
 
 struct session {
 	const struct options *options;
@@ -74,6 +75,8 @@ struct session {
 	struct self_limits guard;
 	uint64_t period_bytes; /* in force; the guard may have raised it */
 	bool done_sent;
+	uint64_t ended_ns,
+	    progress_ns; /* COMMAND's end, 0: not yet; how long after it to say how far we are */
 	struct poll_interval pace;
 };
 
@@ -255,9 +258,27 @@ static void say_missed(const struct session *s)
 		log_line("%s", text);
 }
 
+/* Who has to wait wants to know for what. */
+static void say_progress(struct session *s)
+{
+	uint64_t now_ns = clock_now_ns(), written, ended;
+	if (!s->ended_ns) {
+		s->ended_ns = now_ns;
+		s->progress_ns = PROGRESS_NS;
+	}
+	if (s->done_sent || s->options->verbosity < 0 || now_ns - s->ended_ns < s->progress_ns)
+		return;
+	s->progress_ns *= 2;
+	scheduler_progress(s->scheduler, &written, &ended);
+	if (written < ended)
+		log_line("writing %" PRIu64 " of %" PRIu64 " profiles", written + 1, ended);
+}
+
 /* True when there is nothing left to do. */
 static bool after_command(struct session *s)
 {
+	if (s->registry.command_ended)
+		say_progress(s);
 	if (!s->registry.command_ended || !scheduler_settled(s->scheduler) ||
 	    !event_scheduler_settled(s->events))
 		return false;

@@ -330,6 +330,7 @@ uint64_t event_scheduler_tend(struct event_scheduler *a, uint64_t now_ns)
 {
 	if (!a)
 		return UINT64_MAX;
+	writer_set_hurry(a->writer, a->command_ended && !a->orphan);
 	writer_tend(a->writer, now_ns);
 	if (a->stopped)
 		return LOOK_NS;

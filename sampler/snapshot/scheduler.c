@@ -33,6 +33,7 @@ struct scheduler {
 	uint64_t due_ns;  /* when something is: worth waking up for */
 	uint64_t arrivals_seen;
 	uint32_t closing; /* processes whose exit profile is not on disk yet */
+	uint64_t ended;   /* processes with an exit profile */
 	uint64_t failed;  /* snapshots since one was written */
 	int error;        /* of the last that failed */
 	struct snapshot_series *series;
@@ -278,7 +279,7 @@ uint32_t scheduler_want_all(struct scheduler *a, const char *cause, uint64_t ask
 {
 	uint32_t count = 0;
 	for (struct image *image = a->setup.registry->intake->images; image; image = image->next)
-		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
+		for (uint32_t i = 0; i < image->places_end && image->live_processes; i++) {
 			struct process *process = image->process[i];
 			struct snapshot_series *series = is_ours(process) ? series_of(a, process) : NULL;
 			if (series && snapshot_series_want(series, cause, NULL, asker))
@@ -292,7 +293,7 @@ uint32_t scheduler_ask(struct scheduler *a, pid_t pid, uint64_t asker)
 {
 	static const char cause[] = "heaptap snapshot";
 	for (struct image *image = a->setup.registry->intake->images; image; image = image->next)
-		for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++) {
+		for (uint32_t i = 0; i < image->places_end && image->live_processes; i++) {
 			struct process *process = image->process[i];
 			struct snapshot_series *series =
 			    is_ours(process) && process->target.pid == pid && process->target.pidfd >= 0
@@ -374,6 +375,8 @@ static bool requests_changed(const struct scheduler *a, struct image *image)
 uint64_t scheduler_tend(struct scheduler *a, uint64_t now_ns, uint64_t period_bytes)
 {
 	a->period_bytes = period_bytes;
+	/* Then the user waits for all of it. */
+	writer_set_hurry(a->writer, a->setup.registry->command_ended && !a->setup.registry->front_gone);
 	writer_tend(a->writer, now_ns);
 	/* what a process was before it may have ended soon */
 	if (a->setup.registry->arrivals != a->arrivals_seen)
@@ -386,7 +389,7 @@ uint64_t scheduler_tend(struct scheduler *a, uint64_t now_ns, uint64_t period_by
 		a->look_ns = now_ns + LOOK_NS;
 		a->due_ns = UINT64_MAX;
 		for (struct image *image = a->setup.registry->intake->images; image; image = image->next)
-			for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++)
+			for (uint32_t i = 0; i < image->places_end && image->live_processes; i++)
 				if (is_ours(image->process[i]))
 					tend_process(a, image->process[i], now_ns);
 	}
@@ -446,6 +449,7 @@ void scheduler_close(struct scheduler *a, struct process *process)
 		return;
 	}
 	s->base.item.urgent = process->command;
+	a->ended++;
 	hand_over_askers(series, s);
 	series->jobs++;
 	writer_submit(a->writer, &s->base.item);
@@ -498,6 +502,12 @@ static void on_written(void *context, const struct writer_item *item, int error)
 void scheduler_reap(struct scheduler *a, pid_t pid, int status)
 {
 	writer_reap(a->writer, pid, status);
+}
+
+void scheduler_progress(const struct scheduler *a, uint64_t *written, uint64_t *ended)
+{
+	*ended = a->ended;
+	*written = a->ended > a->closing ? a->ended - a->closing : 0;
 }
 
 bool scheduler_settled(const struct scheduler *a)

@@ -55,6 +55,9 @@ void scheduler_reap(struct scheduler *scheduler, pid_t pid, int status);
 /* Profiles of ended processes that were written without a word, since there are so many. */
 uint64_t scheduler_unsaid(const struct scheduler *scheduler);
 
+/* Profiles of ended processes: how many are on disk (or given up), and of how many. */
+void scheduler_progress(const struct scheduler *scheduler, uint64_t *written, uint64_t *ended);
+
 /* True when everything that has ended is on disk. */
 bool scheduler_settled(const struct scheduler *scheduler);
 
