@@ -167,7 +167,7 @@ static bool belongs_with(const struct job *job, const struct job *first)
 	    job->item->detail == first->item->detail;
 }
 
-/* The first and those behind it that can be written by the same child: what waits is shared between children. */
+/* The first and those behind it that one child can write: its share of what waits. */
 static size_t make_batch(struct job *first, struct job *batch[WRITER_BATCH])
 {
 	size_t waiting = 0, count = 0;

@@ -26,9 +26,9 @@ struct writer;
 /* What is to be written: the beginning of a struct of the owner's, on the heap. */
 struct writer_item {
 	/*
-	 * In the child; 0 or -errno. *shared is NULL at first, and then what the items before have left there:
-	 * all items of a batch have the same detail. Nobody frees it, the child's end does. -ENOMEM: tried
-	 * again in a child of its own.
+	 * In the child; 0 or -errno. *shared is NULL at first, and then what the items before have left
+	 * there: all items of a batch have the same detail. Nobody frees it, the child's end does.
+	 * -ENOMEM: tried again in a child of its own.
 	 */
 	int (*write)(const struct writer_item *item, void **shared);
 	void (*discard)(struct writer_item *item);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build: -fno-builtin -Wno-all */
 /*
- * A crowd: many short processes one after the other, a few at a time, as a shell script or a test suite has them.
+ * A crowd: many short processes, a few at a time, as a shell script or a test suite has them.
  *
  *   capture_crowd COUNT AT_ONCE KIB   COUNT children, AT_ONCE of them at a time, execute this program again;
  *                                     each allocates KIB KiB in blocks of 16 KiB, keeps half, lives for a
