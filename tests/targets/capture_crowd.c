@@ -3,8 +3,8 @@
 /*
  * A crowd: many short processes, a few at a time, as a shell script or a test suite has them.
  *
- *   capture_crowd COUNT AT_ONCE KIB   COUNT children, AT_ONCE of them at a time, execute this program again;
- *                                     each allocates KIB KiB in blocks of 16 KiB, keeps half, lives for a
+ *   capture_crowd COUNT AT_ONCE KIB   COUNT children, AT_ONCE of them at a time, execute this program again,
+ *                                     by the path it was called by; each allocates KIB KiB in blocks of 16 KiB, keeps half, lives for a
  *                                     millisecond
  *   capture_crowd member KIB          such a child
  *
@@ -62,7 +62,7 @@ int main(int argc, char *argv[])
 			if (pid < 0)
 				return 6;
 			if (pid == 0) {
-				execl("/proc/self/exe", "capture_crowd", "member", argv[3], (char *)NULL);
+				execl(argv[0], argv[0], "member", argv[3], (char *)NULL);
 				_exit(4);
 			}
 			left--;
