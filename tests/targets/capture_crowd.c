@@ -4,8 +4,8 @@
  * A crowd: many short processes, a few at a time, as a shell script or a test suite has them.
  *
  *   capture_crowd COUNT AT_ONCE KIB   COUNT children, AT_ONCE of them at a time, execute this program again,
- *                                     by the path it was called by; each allocates KIB KiB in blocks of 16 KiB, keeps half, lives for a
- *                                     millisecond
+ *                                     by the path it was called by; each allocates KIB KiB in blocks of
+ *                                     16 KiB, keeps half and lives for a millisecond
  *   capture_crowd member KIB          such a child
  *
  * Prints the time when the last child had ended: nanoseconds of CLOCK_MONOTONIC.
