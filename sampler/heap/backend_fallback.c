@@ -73,7 +73,8 @@ static int attach_one(
 static int attach(const struct backend_fallback *fallback, struct image *image)
 {
 	int error = 0;
-	for (uint32_t i = 0; i < REGION_PLACES && image->live_processes && (!error || error == -ESRCH); i++)
+	for (uint32_t i = 0; i < image->places_end && image->live_processes && (!error || error == -ESRCH);
+	     i++)
 		if (image->process[i] && !image->process[i]->target.closed &&
 		    image->process[i]->target.pidfd >= 0)
 			error = attach_one(fallback, image, image->process[i]);
@@ -131,7 +132,7 @@ static bool is_silent(struct process *process, bool overrun)
 static const struct process *silent_process(struct image *image, bool overrun)
 {
 	const struct process *found = NULL;
-	for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++)
+	for (uint32_t i = 0; i < image->places_end && image->live_processes; i++)
 		if (image->process[i] && !image->process[i]->target.closed &&
 		    is_silent(image->process[i], overrun))
 			found = image->process[i];
@@ -149,7 +150,7 @@ static void step_down(struct backend_fallback *fallback, struct image *image, co
 	} else {
 		to_copy(fallback, image);
 	}
-	for (uint32_t i = 0; i < REGION_PLACES; i++)
+	for (uint32_t i = 0; i < image->places_end; i++)
 		if (image->process[i])
 			image->process[i]->silent_looks = 0;
 	if (fallback->verbosity > 0 ||

@@ -344,6 +344,14 @@ void process_inherit(struct process *process)
 	}
 }
 
+static void enter(struct image *image, struct process *process)
+{
+	image->process[process->place] = process;
+	image->live_processes++;
+	if (image->places_end <= process->place)
+		image->places_end = process->place + 1;
+}
+
 static struct process *process_new(struct image *image, uint32_t number, struct modules *modules)
 {
 	struct region_place *place = region_place(image->region, number);
@@ -361,8 +369,7 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 	read_name(process);
 	struct process *parent = parent_of(process, place);
 	open_maps(process, modules, parent);
-	image->process[number] = process;
-	image->live_processes++;
+	enter(image, process);
 	if (!ready || !process->target.maps || !process->heap ||
 	    table_add(image->processes, (uint64_t)process->target.pid, process) != 0) {
 		process_free(process);

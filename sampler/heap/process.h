@@ -70,6 +70,8 @@ struct image {
 	uint32_t live_processes;
 	uint32_t unreleased; /* processes whose books are closed and whose profiles are being written */
 	uint32_t searches;   /* for processes whose pid was not to be believed */
+	uint32_t
+	    places_end; /* no process at this place and beyond: a crowd of images is looked through often */
 	struct process *process[REGION_PLACES];
 };
 

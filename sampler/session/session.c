@@ -38,6 +38,7 @@
 /* Without a heap: an event process that is gone leaves its books to be closed, so long may that wait. The
  * rings wake us when they fill. */
 enum { TICK_NS = 20 * 1000000 };
+#define PROGRESS_NS UINT64_C(2000000000) /* after COMMAND's end, and then after twice the time */
 
 struct session {
 	const struct options *options;
@@ -55,6 +56,8 @@ struct session {
 	int front_fd, epoll_fd, signal_fd;
 	int command_fd; /* COMMAND's pidfd, for when there is no front to tell of its end; -1 */
 	bool done_sent, stopping;
+	uint64_t ended_ns;    /* COMMAND's end; 0: not yet */
+	uint64_t progress_ns; /* how long after it to say how far we are */
 };
 
 static int watch(const struct session *s, int fd)
@@ -191,9 +194,28 @@ static void say_done(struct session *s)
 	s->done_sent = true;
 }
 
+/* Who has to wait wants to know for what. */
+static void say_progress(struct session *s)
+{
+	uint64_t now_ns = clock_now_ns(), written, ended;
+	if (!s->ended_ns) {
+		s->ended_ns = now_ns;
+		s->progress_ns = PROGRESS_NS;
+		scheduler_hurry_writing(s->scheduler, !s->launch.front_gone);
+	}
+	if (s->done_sent || s->options->verbosity < 0 || now_ns - s->ended_ns < s->progress_ns)
+		return;
+	s->progress_ns *= 2;
+	scheduler_progress(s->scheduler, &written, &ended);
+	if (written < ended)
+		log_line("writing %" PRIu64 " of %" PRIu64 " profiles", written + 1, ended);
+}
+
 /* True when there is nothing left to do. */
 static bool is_over(struct session *s)
 {
+	if (s->launch.ended)
+		say_progress(s);
 	if ((!s->launch.ended && !s->stopping) || !scheduler_settled(s->scheduler) ||
 	    !event_registry_settled(s->events))
 		return false;

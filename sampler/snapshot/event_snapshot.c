@@ -176,13 +176,13 @@ static int fill_rows(struct profile *profile, struct symbolizer *symbolizer, con
 	return !error && sheet->lost_here ? add_lost(profile, symbolizer, sheet) : error;
 }
 
-static int write_all(const struct writer_item *item)
+static int write_all(const struct writer_item *item, void **shared)
 {
 	const struct event_snapshot *s = (const struct event_snapshot *)item;
 	const struct sheet *sheets[EVENTS_MAX];
 	for (size_t i = 0; i < s->sheet_count; i++)
 		sheets[i] = &s->sheets[i].base;
-	return sheets_write(&s->base, sheets, s->sheet_count);
+	return sheets_write(&s->base, sheets, s->sheet_count, shared);
 }
 
 static void discard(struct writer_item *item)

@@ -258,7 +258,7 @@ static int write_timeline(const struct heap_snapshot *s)
 	return error;
 }
 
-static int write_all(const struct writer_item *item)
+static int write_all(const struct writer_item *item, void **shared)
 {
 	static const struct sheet_kind kind = {
 	    .describe = describe, .mark_stacks = mark_stacks, .fill_rows = fill_rows};
@@ -268,7 +268,7 @@ static int write_all(const struct writer_item *item)
 	    {&kind, s->delta_path}, HEAP_VIEW_DELTA, &s->delta, s->base.unix_ns, (int64_t)s->delta_ns};
 	const struct heap_sheet peak = {{&kind, s->peak_path}, HEAP_VIEW_PEAK, &s->peak, s->peak_unix_ns, 0};
 	const struct sheet *const sheets[] = {&live.base, &delta.base, &peak.base};
-	int first = sheets_write(&s->base, sheets, sizeof(sheets) / sizeof(sheets[0]));
+	int first = sheets_write(&s->base, sheets, sizeof(sheets) / sizeof(sheets[0]), shared);
 	int error = s->timeline_path ? write_timeline(s) : 0;
 	return first ? first : error;
 }

@@ -25,6 +25,7 @@ struct scheduler {
 	uint64_t look_ns;               /* when there may be something to do */
 	uint64_t due_ns;                /* when something is: worth waking up for */
 	uint32_t closing;               /* targets whose last profile is not on disk yet */
+	uint64_t ended;                 /* targets with a last profile */
 	uint64_t failed;                /* snapshots since one was written */
 	int error;                      /* of the last that failed */
 };
@@ -281,6 +282,7 @@ static void close_target(void *context, struct target *target)
 		const struct snapshot_request request = {SNAPSHOT_EXIT, "exit", cause, false};
 		target->series->jobs++; /* stays, whatever becomes of this one */
 		error = take(a, target->series, &request, target->command);
+		a->ended += !error;
 		target->series->jobs--;
 	}
 	if (error)
@@ -342,6 +344,17 @@ static void on_written(void *context, const struct writer_item *item, int error)
 void scheduler_reap(struct scheduler *a, pid_t pid, int status)
 {
 	writer_reap(a->writer, pid, status);
+}
+
+void scheduler_hurry_writing(struct scheduler *a, bool hurry)
+{
+	writer_set_hurry(a->writer, hurry);
+}
+
+void scheduler_progress(const struct scheduler *a, uint64_t *written, uint64_t *ended)
+{
+	*ended = a->ended;
+	*written = a->ended > a->closing ? a->ended - a->closing : 0;
 }
 
 bool scheduler_settled(const struct scheduler *a)

@@ -103,6 +103,12 @@ void scheduler_reap(struct scheduler *scheduler, pid_t pid, int status);
 /* Of ended targets that were written without a word, since there are so many: how many. */
 uint64_t scheduler_unsaid(const struct snapshot_source *source);
 
+/* Somebody waits for all that is being written: no child yields to others any more. */
+void scheduler_hurry_writing(struct scheduler *scheduler, bool hurry);
+
+/* Profiles of ended processes: how many are on disk (or given up), and of how many. */
+void scheduler_progress(const struct scheduler *scheduler, uint64_t *written, uint64_t *ended);
+
 /* True when everything that has ended is on disk. */
 bool scheduler_settled(const struct scheduler *scheduler);
 

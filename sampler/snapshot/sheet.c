@@ -111,14 +111,15 @@ static int write_sheet(const struct snapshot *s, const struct sheet *sheet, stru
 	return error;
 }
 
-int sheets_write(const struct snapshot *s, const struct sheet *const sheets[], size_t count)
+int sheets_write(const struct snapshot *s, const struct sheet *const sheets[], size_t count, void **shared)
 {
-	struct symbols *symbols = symbolizer_symbols(s->item.detail, s->debuginfod);
+	if (!*shared)
+		*shared = symbolizer_symbols(s->item.detail, s->debuginfod);
+	struct symbols *symbols = *shared;
 	int first = symbols ? 0 : -ENOMEM;
 	for (size_t i = 0; i < count && symbols; i++) {
 		int error = sheets[i]->path ? write_sheet(s, sheets[i], symbols) : 0;
 		first = first ? first : error;
 	}
-	symbols_free(symbols);
 	return first;
 }

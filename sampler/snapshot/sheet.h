@@ -31,8 +31,9 @@ struct sheet {
 };
 
 /* Writes one profile after another. Returns 0, or -errno of the first that failed; the others are tried all
- * the same. / */
-int sheets_write(const struct snapshot *snapshot, const struct sheet *const sheets[], size_t count);
+ * the same. *shared: the names that the snapshots of this writer's child have in common; see writer.h. */
+int sheets_write(
+    const struct snapshot *snapshot, const struct sheet *const sheets[], size_t count, void **shared);
 
 /* Adds a comment to a profile: printf, or a text that is put together with `out` in between. */
 void sheet_comment(struct profile *profile, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -2,6 +2,7 @@
 #include "sampler/snapshot/writer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,15 +27,27 @@ enum {
 struct job {
 	struct job *next;
 	struct writer_item *item;
-	pid_t pid; /* 0: waits */
+	pid_t pid;  /* of the child that writes it; 0: waits */
+	bool alone; /* in no batch: it has killed a child, or there was too little memory */
+};
+
+struct child {
+	pid_t pid;      /* 0: none */
+	int results_fd; /* an int32_t comes out of it for each item, in their order: 0 or -errno */
+	uint32_t told;  /* results so far */
+	bool batch;     /* had more than one item */
 };
 
 struct writer {
-	struct job *jobs;    /* oldest first */
+	struct job *jobs; /* oldest first; those of one child are in its order */
+	struct child children[WRITER_CHILDREN + WRITER_URGENT_CHILDREN];
+	bool hurry;
 	uint64_t refused_ns; /* when a fork was first refused; 0: not since one was not */
 	void (*done)(void *context, const struct writer_item *item, int error);
 	void *context;
 };
+
+enum { CHILDREN_MAX = sizeof(((struct writer *)NULL)->children) / sizeof(struct child) };
 
 struct writer *writer_new(
     void (*done)(void *context, const struct writer_item *item, int error), void *context)
@@ -55,7 +68,12 @@ static void job_free(struct job *job)
 
 void writer_free(struct writer *writer)
 {
-	while (writer && writer->jobs) {
+	if (!writer)
+		return;
+	for (int i = 0; i < CHILDREN_MAX; i++)
+		if (writer->children[i].pid)
+			close(writer->children[i].results_fd);
+	while (writer->jobs) {
 		struct job *job = writer->jobs;
 		writer->jobs = job->next;
 		job_free(job);
@@ -63,10 +81,11 @@ void writer_free(struct writer *writer)
 	free(writer);
 }
 
-static void run_child(const struct writer_item *item)
+/* ---- in the child */
+
+static void prepare_child(bool yields)
 {
 	const struct rlimit memory = {CHILD_MEMORY_BYTES, CHILD_MEMORY_BYTES};
-	const struct rlimit cpu = {CHILD_CPU_SECONDS, CHILD_CPU_SECONDS + 1};
 	const struct rlimit core = {0, 0};
 	sigset_t none;
 	sigemptyset(&none);
@@ -74,35 +93,131 @@ static void run_child(const struct writer_item *item)
 	signal(SIGUSR1, SIG_IGN);
 	signal(SIGUSR2, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error to report */
+	signal(SIGPIPE, SIG_IGN); /* the sampler is gone, but not those who want the profile */
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_NAME, "heaptap-writer");
 	setrlimit(RLIMIT_DATA, &memory); /* not RLIMIT_AS: the regions are mapped here too */
-	setrlimit(RLIMIT_CPU, &cpu);
 	setrlimit(RLIMIT_CORE, &core);
-	alarm(CHILD_SECONDS);
-	if (!item->urgent && nice(CHILD_NICE) == -1)
+	if (yields && nice(CHILD_NICE) == -1)
 		errno = 0; /* already nicer than that */
-	int error = item->write(item);
-	_exit(error ? -error & 0x7f ? -error & 0x7f : 1 : 0);
+}
+
+/* Each item has its own time, else the last of a batch would be killed for what the others took. */
+static void limit_time(void)
+{
+	struct rusage used;
+	struct rlimit cpu;
+	if (getrusage(RUSAGE_SELF, &used) == 0 && getrlimit(RLIMIT_CPU, &cpu) == 0) {
+		rlim_t seconds =
+		    (rlim_t)used.ru_utime.tv_sec + (rlim_t)used.ru_stime.tv_sec + CHILD_CPU_SECONDS + 1;
+		cpu.rlim_cur = seconds < cpu.rlim_max ? seconds : cpu.rlim_max;
+		setrlimit(RLIMIT_CPU, &cpu);
+	}
+	alarm(CHILD_SECONDS);
+}
+
+static void run_child(struct job *const jobs[], size_t count, int results_fd, bool yields)
+{
+	void *shared = NULL;
+	prepare_child(yields);
+	for (size_t i = 0; i < count; i++) {
+		limit_time();
+		int32_t error = jobs[i]->item->write(jobs[i]->item, &shared);
+		if (write(results_fd, &error, sizeof(error)) != (ssize_t)sizeof(error))
+			_exit(1);
+		if (error == -ENOMEM)
+			break; /* what is kept for the next ones is too much */
+	}
+	_exit(0);
+}
+
+/* ---- starting children */
+
+static struct child *free_child(struct writer *writer, bool urgent)
+{
+	struct child *first = NULL;
+	int running = 0;
+	for (int i = 0; i < CHILDREN_MAX; i++) {
+		running += writer->children[i].pid != 0;
+		if (!writer->children[i].pid && !first)
+			first = &writer->children[i];
+	}
+	return running < WRITER_CHILDREN || urgent ? first : NULL;
+}
+
+/* The oldest that waits, urgent ones first. */
+static struct job *next_job(const struct writer *writer)
+{
+	struct job *oldest = NULL;
+	for (struct job *job = writer->jobs; job; job = job->next) {
+		if (job->pid)
+			continue;
+		if (job->item->urgent)
+			return job;
+		if (!oldest)
+			oldest = job;
+	}
+	return oldest;
+}
+
+static bool belongs_with(const struct job *job, const struct job *first)
+{
+	return !job->pid && !job->alone && job->item->urgent == first->item->urgent &&
+	    job->item->detail == first->item->detail;
+}
+
+/* The first and those behind it that one child can write: its share of what waits. */
+static size_t make_batch(struct job *first, struct job *batch[WRITER_BATCH])
+{
+	size_t waiting = 0, count = 0;
+	if (first->alone) {
+		batch[0] = first;
+		return 1;
+	}
+	for (const struct job *job = first; job; job = job->next)
+		waiting += belongs_with(job, first);
+	size_t most = (waiting + WRITER_CHILDREN - 1) / WRITER_CHILDREN;
+	if (most > WRITER_BATCH)
+		most = WRITER_BATCH;
+	for (struct job *job = first; count < most; job = job->next)
+		if (belongs_with(job, first))
+			batch[count++] = job;
+	return count;
+}
+
+/* False: the kernel refuses it; writer_tend tries again. */
+static bool start_child(struct writer *writer, struct child *child, struct job *first)
+{
+	struct job *batch[WRITER_BATCH];
+	size_t count = make_batch(first, batch);
+	int results[2];
+	if (pipe2(results, O_CLOEXEC) != 0)
+		return false;
+	fcntl(results[0], F_SETFL, O_NONBLOCK);
+	pid_t pid = fork();
+	if (pid == 0) {
+		close(results[0]);
+		run_child(batch, count, results[1], !first->item->urgent && !writer->hurry);
+	}
+	close(results[1]);
+	if (pid < 0) {
+		close(results[0]);
+		return false;
+	}
+	writer->refused_ns = 0;
+	*child = (struct child){.pid = pid, .results_fd = results[0], .batch = count > 1};
+	for (size_t i = 0; i < count; i++)
+		batch[i]->pid = pid;
+	return true;
 }
 
 static void start(struct writer *writer)
 {
-	int running = 0;
-	for (struct job *job = writer->jobs; job; job = job->next)
-		running += job->pid != 0;
-	for (struct job *job = writer->jobs; job && running < WRITER_CHILDREN; job = job->next) {
-		if (job->pid)
-			continue;
-		pid_t pid = fork();
-		if (pid == 0)
-			run_child(job->item);
-		if (pid < 0)
-			return; /* writer_tend tries again */
-		writer->refused_ns = 0;
-		job->pid = pid;
-		running++;
-	}
+	struct job *job;
+	struct child *child;
+	while ((job = next_job(writer)) && (child = free_child(writer, job->item->urgent)))
+		if (!start_child(writer, child, job))
+			return;
 }
 
 void writer_submit(struct writer *writer, struct writer_item *item)
@@ -120,45 +235,106 @@ void writer_submit(struct writer *writer, struct writer_item *item)
 	start(writer);
 }
 
-/* Without a child nobody will come back from one: then it is for the clock to say that it has been tried
- * enough. */
-void writer_tend(struct writer *writer, uint64_t now_ns)
+void writer_set_hurry(struct writer *writer, bool hurry)
 {
-	if (!writer->jobs || writer->jobs->pid)
-		return;
-	start(writer);
-	struct job *job = writer->jobs;
-	for (const struct job *other = job; other; other = other->next)
-		if (other->pid)
-			return;
-	if (!writer->refused_ns)
-		writer->refused_ns = now_ns;
-	if (now_ns - writer->refused_ns < FORK_SECONDS * 1000000000ull)
-		return;
-	writer->jobs = job->next;
-	if (!writer->jobs)
-		writer->refused_ns = 0; /* what comes next has its own time */
-	writer->done(writer->context, job->item, -EAGAIN);
-	job_free(job);
+	if (hurry && !writer->hurry)
+		for (int i = 0; i < CHILDREN_MAX; i++)
+			if (writer->children[i].pid) /* only root may take it back */
+				(void)setpriority(PRIO_PROCESS, (id_t)writer->children[i].pid,
+				    getpriority(PRIO_PROCESS, 0));
+	writer->hurry = hurry;
 }
 
-void writer_reap(struct writer *writer, pid_t pid, int status)
+/* ---- what became of them */
+
+/* Where the job that a child is at is linked; NULL: it has told of all. */
+static struct job **link_of(struct writer *writer, pid_t pid)
 {
 	struct job **link = &writer->jobs;
 	while (*link && (*link)->pid != pid)
 		link = &(*link)->next;
+	return *link ? link : NULL;
+}
+
+static void finish_job(struct writer *writer, struct job **link, int error)
+{
 	struct job *job = *link;
-	if (!job)
+	*link = job->next;
+	writer->done(writer->context, job->item, error);
+	job_free(job);
+}
+
+static void read_results(struct writer *writer, struct child *child)
+{
+	struct job **link;
+	int32_t error;
+	while ((link = link_of(writer, child->pid)) &&
+	    read(child->results_fd, &error, sizeof(error)) == (ssize_t)sizeof(error)) {
+		child->told++;
+		if (error == -ENOMEM && child->batch) {
+			(*link)->pid = 0;
+			(*link)->alone = true;
+		} else {
+			finish_job(writer, link, error > 0 ? -EIO : error);
+		}
+	}
+}
+
+/* Without a child nobody will come back from one: then it is for the clock to say that it has been tried
+ * enough. */
+void writer_tend(struct writer *writer, uint64_t now_ns)
+{
+	bool running = false;
+	for (int i = 0; i < CHILDREN_MAX; i++)
+		if (writer->children[i].pid)
+			read_results(writer, &writer->children[i]);
+	if (!writer->jobs)
 		return;
+	start(writer);
+	for (int i = 0; i < CHILDREN_MAX; i++)
+		running = running || writer->children[i].pid;
+	if (running)
+		return;
+	if (!writer->refused_ns)
+		writer->refused_ns = now_ns;
+	if (now_ns - writer->refused_ns < FORK_SECONDS * 1000000000ull)
+		return;
+	if (!writer->jobs->next)
+		writer->refused_ns = 0; /* what comes next has its own time */
+	finish_job(writer, &writer->jobs, -EAGAIN);
+}
+
+/* The item that the child was at when it ended before its time. */
+static void retry(struct writer *writer, struct job **link, int status)
+{
+	struct job *job = *link;
 	if (WIFSIGNALED(status) && job->item->detail < SYMBOL_RAW) {
 		job->item->detail++;
+		job->alone = true;
 		job->pid = 0;
 	} else {
-		*link = job->next;
-		writer->done(
-		    writer->context, job->item, WIFSIGNALED(status) ? -EFAULT : -WEXITSTATUS(status));
-		job_free(job);
+		finish_job(writer, link, WIFSIGNALED(status) ? -EFAULT : -ECHILD);
 	}
+}
+
+void writer_reap(struct writer *writer, pid_t pid, int status)
+{
+	struct child *child = writer->children;
+	while (child < writer->children + CHILDREN_MAX && child->pid != pid)
+		child++;
+	if (child == writer->children + CHILDREN_MAX || pid <= 0)
+		return;
+	read_results(writer, child);
+	close(child->results_fd);
+	child->pid = 0;
+	struct job **at = link_of(writer, pid);
+	/* It left a batch for lack of memory: nobody is to blame. */
+	bool blamed = at && (WIFSIGNALED(status) || WEXITSTATUS(status) != 0 || !child->told);
+	if (blamed)
+		retry(writer, at, status);
+	for (struct job *job = writer->jobs; job; job = job->next)
+		if (job->pid == pid)
+			job->pid = 0;
 	start(writer);
 }
 

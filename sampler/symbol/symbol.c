@@ -37,7 +37,6 @@ struct symbols {
 	struct symbol_options options; /* strings owned by names */
 	struct string_pool *names;
 	struct memo *memos;
-	bool evicted; /* the cache folder's size has been looked at */
 };
 
 static int table_reserve(struct table *table, size_t capacity)
@@ -221,10 +220,8 @@ static void cache_store(struct symbols *symbols, const struct symbol_file *file,
 	if (!uses_cache(symbols, file) ||
 	    symcodec_encode(facts, table->vaddrs, table->results, table->count, &bytes, &byte_count) != 0)
 		return;
-	symcache_write(symbols->options.cache_folder,
-	    symbols->evicted ? UINT64_MAX : symbols->options.cache_limit_bytes, file->build_id,
+	symcache_write(symbols->options.cache_folder, symbols->options.cache_limit_bytes, file->build_id,
 	    file->build_id_bytes, source_id, bytes, byte_count);
-	symbols->evicted = true;
 	free(bytes);
 }
 

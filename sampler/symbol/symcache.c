@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +18,14 @@
 
 #define MAGIC        "heaptap-symbols1"
 #define ENTRY_SUFFIX ".sym"
+#define SIZES_NAME   ".sizes"
 
-enum { BUILD_ID_MAX = 64, ENTRIES_MAX = 65536, STALE_TEMP_SECONDS = 600 };
+enum {
+	BUILD_ID_MAX = 64,
+	ENTRIES_MAX = 65536,
+	STALE_TEMP_SECONDS = 600,
+	SIZES_MAX = 1024, /* of .sizes, then the folder is looked through */
+};
 
 struct header {
 	char magic[16];
@@ -203,6 +210,71 @@ static size_t list_entries(DIR *listing, struct entry *entries, uint64_t *total_
 	return count;
 }
 
+static int write_all(int fd, const void *bytes, size_t byte_count)
+{
+	for (size_t done = 0; done < byte_count;) {
+		ssize_t put = write(fd, (const char *)bytes + done, byte_count - done);
+
+		if (put < 0 && errno != EINTR)
+			return -errno;
+		if (put > 0)
+			done += (size_t)put;
+	}
+	return 0;
+}
+
+/* A file of ours beside its final name. Returns a descriptor or -errno. */
+static int create_aside(int folder_fd, const char *temporary)
+{
+	unlinkat(folder_fd, temporary, 0);
+	int fd = openat(folder_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return fd >= 0 ? fd : -errno;
+}
+
+/* Ends what create_aside has begun: under its name if there is no error, else not at all. */
+static int publish(int folder_fd, int fd, const char *temporary, const char *name, int error)
+{
+	if (close(fd) != 0 && !error)
+		error = -errno;
+	if (!error && renameat(folder_fd, temporary, folder_fd, name) != 0)
+		error = -errno;
+	if (error)
+		unlinkat(folder_fd, temporary, 0);
+	return error;
+}
+
+/* The list begins anew. Without it the next write looks through the folder again. */
+static void restart_sizes(int folder_fd, uint64_t total_bytes)
+{
+	char temporary[64];
+	int64_t first = (int64_t)total_bytes;
+	snprintf(temporary, sizeof(temporary), ".new-%d-sizes", (int)getpid());
+	int fd = create_aside(folder_fd, temporary);
+	if (fd >= 0)
+		publish(folder_fd, fd, temporary, SIZES_NAME, write_all(fd, &first, sizeof(first)));
+}
+
+/* Adds to the list; true when it is time to look through the folder. */
+static bool note_size(int folder_fd, int64_t added_bytes, uint64_t limit_bytes)
+{
+	int64_t sizes[SIZES_MAX + 1], sum = 0;
+	int fd = openat(
+	    folder_fd, SIZES_NAME, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return true;
+	ssize_t got = write(fd, &added_bytes, sizeof(added_bytes)) == (ssize_t)sizeof(added_bytes)
+	    ? pread(fd, sizes, sizeof(sizes), 0)
+	    : -1;
+	close(fd);
+	/* One alone is of a list that did not exist before. */
+	if (got <= (ssize_t)sizeof(sizes[0]) || got == (ssize_t)sizeof(sizes) || got % sizeof(sizes[0]) != 0)
+		return true;
+	for (size_t i = 0; i < (size_t)got / sizeof(sizes[0]); i++)
+		if (__builtin_add_overflow(sum, sizes[i], &sum))
+			return true;
+	return sum < 0 || (uint64_t)sum > limit_bytes;
+}
+
 /* Removes the entries unused for the longest time, down to three quarters of the limit: not again at once. */
 static void evict(int folder_fd, uint64_t limit_bytes)
 {
@@ -221,6 +293,7 @@ static void evict(int folder_fd, uint64_t limit_bytes)
 				total_bytes -= entries[i].bytes;
 			}
 		}
+		restart_sizes(folder_fd, total_bytes);
 	}
 	free(entries);
 	if (listing)
@@ -229,39 +302,26 @@ static void evict(int folder_fd, uint64_t limit_bytes)
 		close(listing_fd);
 }
 
-static int write_all(int fd, const void *bytes, size_t byte_count)
-{
-	for (size_t done = 0; done < byte_count;) {
-		ssize_t put = write(fd, (const char *)bytes + done, byte_count - done);
-
-		if (put < 0 && errno != EINTR)
-			return -errno;
-		if (put > 0)
-			done += (size_t)put;
-	}
-	return 0;
-}
-
-static int write_entry(int folder_fd, const char *name, const struct header *header, const uint8_t *bytes)
+/* Also how many bytes the folder has more of, on disk. */
+static int write_entry(
+    int folder_fd, const char *name, const struct header *header, const uint8_t *bytes, int64_t *added_bytes)
 {
 	char temporary[2 * BUILD_ID_MAX + 40];
-	int fd, error;
+	struct stat before, after;
 
 	snprintf(temporary, sizeof(temporary), ".new-%d-%s", (int)getpid(), name);
-	unlinkat(folder_fd, temporary, 0);
-	fd = openat(folder_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = create_aside(folder_fd, temporary);
 	if (fd < 0)
-		return -errno;
-	error = write_all(fd, header, sizeof(*header));
+		return fd;
+	int error = write_all(fd, header, sizeof(*header));
 	if (!error)
 		error = write_all(fd, bytes, header->byte_count);
-	if (close(fd) != 0 && !error)
+	if (!error && fstat(fd, &after) != 0)
 		error = -errno;
-	if (!error && renameat(folder_fd, temporary, folder_fd, name) != 0)
-		error = -errno;
-	if (error)
-		unlinkat(folder_fd, temporary, 0);
-	return error;
+	*added_bytes = error ? 0 : (int64_t)after.st_blocks * 512;
+	if (fstatat(folder_fd, name, &before, AT_SYMLINK_NOFOLLOW) == 0)
+		*added_bytes -= (int64_t)before.st_blocks * 512;
+	return publish(folder_fd, fd, temporary, name, error);
 }
 
 int symcache_write(const char *folder, uint64_t limit_bytes, const uint8_t *build_id, size_t build_id_bytes,
@@ -271,6 +331,7 @@ int symcache_write(const char *folder, uint64_t limit_bytes, const uint8_t *buil
 	char name[2 * BUILD_ID_MAX + 8];
 	int error = entry_name(name, build_id, build_id_bytes);
 	int folder_fd;
+	int64_t added_bytes;
 
 	if (error)
 		return error;
@@ -280,8 +341,8 @@ int symcache_write(const char *folder, uint64_t limit_bytes, const uint8_t *buil
 	folder_fd = make_folder(folder);
 	if (folder_fd < 0)
 		return folder_fd;
-	error = write_entry(folder_fd, name, &header, bytes);
-	if (!error && limit_bytes != UINT64_MAX)
+	error = write_entry(folder_fd, name, &header, bytes, &added_bytes);
+	if (!error && note_size(folder_fd, added_bytes, limit_bytes))
 		evict(folder_fd, limit_bytes);
 	close(folder_fd);
 	return error;

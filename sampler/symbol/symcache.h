@@ -7,6 +7,11 @@
  * id, it differs and the entry is a miss. Files are written aside and renamed; several samplers may share the
  * folder. Reading trusts nothing: wrong owner, type, size, checksum or content is a miss, and the next write
  * replaces it. When the folder outgrows its limit, the entries that were not used for the longest time go.
+ *
+ * To look at every entry at each write would take longer than the write. So the file .sizes has a list of
+ * what each write has added, as int64_t in bytes: the folder is looked through when their sum exceeds the
+ * limit, or the list has become long, and the list begins anew with what there is. What another sampler
+ * writes during a look is missing from the list until the next.
  */
 #ifndef SAMPLER_SYMBOL_SYMCACHE_H
 #define SAMPLER_SYMBOL_SYMCACHE_H
@@ -31,8 +36,8 @@ int symcache_read(const char *folder, const uint8_t *build_id, size_t build_id_b
     uint8_t **bytes, size_t *byte_count);
 
 /*
- * Replaces the entry, makes the folder if needed, and removes old entries beyond limit_bytes (UINT64_MAX:
- * does not look). Returns 0 or -errno; a failure leaves the old entry or none, never a partial one.
+ * Replaces the entry, makes the folder if needed, and removes old entries beyond limit_bytes. Returns 0 or
+ * -errno; a failure leaves the old entry or none, never a partial one.
  */
 int symcache_write(const char *folder, uint64_t limit_bytes, const uint8_t *build_id, size_t build_id_bytes,
     uint64_t source_id, const uint8_t *bytes, size_t byte_count);

@@ -107,6 +107,7 @@ test_no_process_for_the_writer() {
   wait_for 60 sampler_gone
   wait $job || fail "status $?: $(cat err)"
   matches 'not written: .*(Resource temporarily unavailable|EAGAIN)' err
+  matches '^heaptap: writing 1 of 1 profiles$' err # whoever waits is told for what
 }
 
 # It has ended before the sampler looks for the first time, and nothing else happens for long.

@@ -29,8 +29,9 @@ struct desk {
 	char names[4][16];
 };
 
-static int write_nothing(const struct writer_item *item)
+static int write_nothing(const struct writer_item *item, void **shared)
 {
+	(void)shared;
 	(void)item;
 	return 0;
 }

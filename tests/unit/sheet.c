@@ -10,6 +10,7 @@
 #include "pprof/codec/decode.h"
 #include "pprof/codec/gzip.h"
 #include "sampler/snapshot/sheet.h"
+#include "sampler/symbol/symbol.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -94,7 +95,9 @@ static void a_profile_goes_into_memory(void **state)
 
 	(void)state;
 	begin(&snapshot, &target, &modules);
-	assert_int_equal(sheets_write(&snapshot, sheets, 2), 0);
+	void *shared = NULL;
+	assert_int_equal(sheets_write(&snapshot, sheets, 2, &shared), 0);
+	symbols_free(shared);
 	assert_int_equal(memory.calls, 1);
 	assert_string_equal(memory.name, "a name");
 	assert_int_equal(decode_profile(memory.raw, memory.bytes, MEMORY_MAX, &profile), 0);
@@ -120,7 +123,9 @@ static void the_first_error_is_told_and_all_are_tried(void **state)
 	(void)state;
 	begin(&snapshot, &target, &modules);
 	memory.base.publish = refuse;
-	assert_int_equal(sheets_write(&snapshot, sheets, 2), -EPIPE);
+	void *shared = NULL;
+	assert_int_equal(sheets_write(&snapshot, sheets, 2, &shared), -EPIPE);
+	symbols_free(shared);
 	assert_int_equal(memory.calls, 2);
 	target_fini(&target);
 	modules_free(modules);

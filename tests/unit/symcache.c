@@ -183,6 +183,90 @@ static void the_longest_unused_entries_go(void **state)
 	assert_null(get(folder, id_a, 1, &error));
 }
 
+/* Of the entries, as the disk has them. */
+static uint64_t folder_bytes(const char *folder)
+{
+	DIR *listing = opendir(folder);
+	uint64_t bytes = 0;
+	struct dirent *entry;
+	struct stat status;
+
+	while ((entry = readdir(listing)))
+		if (strstr(entry->d_name, ".sym") && fstatat(dirfd(listing), entry->d_name, &status, 0) == 0)
+			bytes += (uint64_t)status.st_blocks * 512;
+	closedir(listing);
+	return bytes;
+}
+
+/* A look through the folder removes what a killed writer has left: that is how one is noticed here. */
+static bool make_leftover(const char *path)
+{
+	static const struct timespec long_ago[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+	int fd = open(path, O_WRONLY | O_CREAT, 0600);
+
+	return fd >= 0 && close(fd) == 0 && utimensat(AT_FDCWD, path, long_ago, 0) == 0;
+}
+
+static void the_bound_holds_without_a_look_at_each_write(void **state)
+{
+	enum { LIMIT = 64 * 4096, WRITES = 400 };
+	const char *folder = folder_in(state, "crowd");
+	char leftover[512];
+	uint8_t id[20] = {1}, bytes[4000] = {0};
+	int looks = 0;
+
+	snprintf(leftover, sizeof(leftover), "%s/.new-1-x", folder);
+	assert_int_equal(symcache_write(folder, LIMIT, id, 20, 1, bytes, sizeof(bytes)), 0);
+	for (int i = 0; i < WRITES; i++) {
+		assert_true(make_leftover(leftover));
+		id[1] = (uint8_t)i;
+		id[2] = (uint8_t)(i >> 8);
+		assert_int_equal(symcache_write(folder, LIMIT, id, 20, 1, bytes, sizeof(bytes)), 0);
+		looks += access(leftover, F_OK) != 0;
+		assert_true(folder_bytes(folder) <= LIMIT);
+	}
+	assert_in_range(looks, WRITES / 64, WRITES / 8);
+	/* To write the same entry again and again adds nothing. */
+	looks = 0;
+	for (int i = 0; i < 100; i++) {
+		assert_true(make_leftover(leftover));
+		assert_int_equal(symcache_write(folder, LIMIT, id, 20, 1, bytes, sizeof(bytes)), 0);
+		looks += access(leftover, F_OK) != 0;
+	}
+	assert_in_range(looks, 0, 1);
+	/* Nor does it go on for ever unlooked: entries may have come from elsewhere. */
+	for (int i = 0; i < 2000 && looks < 2; i++) {
+		assert_true(make_leftover(leftover));
+		assert_int_equal(symcache_write(folder, LIMIT, id, 20, 1, bytes, sizeof(bytes)), 0);
+		looks += access(leftover, F_OK) != 0;
+	}
+	assert_int_equal(looks, 2);
+}
+
+/* A folder of a version before, or whose list was damaged or removed. */
+static void without_its_list_the_folder_is_looked_through(void **state)
+{
+	static const char *const lists[] = {"", "12345", "0123456\377"};
+	const char *folder = folder_in(state, "listless");
+	uint8_t id[20] = {2}, bytes[4000] = {0};
+	char list[512];
+
+	snprintf(list, sizeof(list), "%s/.sizes", folder);
+	for (size_t i = 0; i < 4; i++) {
+		for (id[1] = 0; id[1] < 20; id[1]++)
+			assert_int_equal(symcache_write(folder, 1 << 20, id, 20, 1, bytes, sizeof(bytes)), 0);
+		assert_int_equal(unlink(list), 0);
+		if (i < 3) {
+			FILE *file = fopen(list, "w");
+			assert_non_null(file);
+			fputs(lists[i], file);
+			fclose(file);
+		}
+		assert_int_equal(symcache_write(folder, 8 * 4096, id, 20, 1, bytes, sizeof(bytes)), 0);
+		assert_true(folder_bytes(folder) <= 8 * 4096);
+	}
+}
+
 static void nothing_is_left_behind(void **state)
 {
 	const char *folder = folder_in(state, "tidy");
@@ -194,7 +278,7 @@ static void nothing_is_left_behind(void **state)
 	assert_int_equal(put(folder, id_a, 1, "text"), 0);
 	listing = opendir(folder);
 	while ((entry = readdir(listing)))
-		count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+		count += entry->d_name[0] != '.' || strncmp(entry->d_name, ".new", 4) == 0;
 	closedir(listing);
 	assert_int_equal(count, 1);
 }
@@ -225,6 +309,8 @@ int main(void)
 	    cmocka_unit_test(only_plain_files_are_read),
 	    cmocka_unit_test(a_folder_that_others_can_write_to_is_not_used),
 	    cmocka_unit_test(the_longest_unused_entries_go),
+	    cmocka_unit_test(the_bound_holds_without_a_look_at_each_write),
+	    cmocka_unit_test(without_its_list_the_folder_is_looked_through),
 	    cmocka_unit_test(nothing_is_left_behind),
 	    cmocka_unit_test(the_folder_follows_the_environment),
 	};

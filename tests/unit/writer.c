@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-enum { ITEMS = 8, SECOND_NS = 1000000000 };
+enum { ITEMS = 256, SECOND_NS = 1000000000 };
 
 /* What the children note, in memory that they share with us. */
 struct notes {
@@ -29,6 +29,7 @@ struct notes {
 	int number[ITEMS]; /* of the item that it was for */
 	pid_t pid[ITEMS];
 	int nice[ITEMS];
+	uint32_t before[ITEMS]; /* items that the same child has written before this one */
 	char name[16];
 	struct rlimit core, cpu;
 	bool nothing_blocked;
@@ -40,7 +41,8 @@ struct item {
 	int number;
 	int result;     /* of write */
 	int dies_below; /* detail: up to this, the child is killed */
-	bool waits, discarded;
+	bool waits;
+	bool short_of_memory; /* unless it is the first that its child writes */
 };
 
 /* One writer, and what it said. */
@@ -54,8 +56,9 @@ struct bench {
 	struct item *item[ITEMS];
 };
 
-static int write_item(const struct writer_item *of)
+static int write_item(const struct writer_item *of, void **shared)
 {
+	static uint32_t before; /* of this process */
 	const struct item *item = (const struct item *)of;
 	struct notes *notes = item->bench->notes;
 	uint32_t attempt = atomic_fetch_add(&notes->attempts, 1) % ITEMS;
@@ -67,23 +70,30 @@ static int write_item(const struct writer_item *of)
 	notes->number[attempt] = item->number;
 	notes->pid[attempt] = getpid();
 	notes->nice[attempt] = getpriority(PRIO_PROCESS, 0);
+	notes->before[attempt] = before;
+	if (before++ ? *shared != &before : *shared != NULL)
+		return -EBADF;
+	*shared = &before;
 	if ((int)of->detail < item->dies_below)
 		raise(SIGKILL);
-	close(item->bench->gate[1]); /* should the test end, so do we */
+	if (notes->before[attempt] == 0)
+		close(item->bench->gate[1]); /* should the test end, so do we */
 	if (item->waits &&
 	    (write(item->bench->started[1], "", 1) != 1 || read(item->bench->gate[0], &byte, 1) != 1))
 		return -EPIPE;
 	atomic_fetch_sub(&notes->running, 1);
-	return item->result;
+	return item->short_of_memory && notes->before[attempt] ? -ENOMEM : item->result;
 }
 
-static int write_and_look_around(const struct writer_item *of)
+static int write_and_look_around(const struct writer_item *of, void **shared)
 {
+	(void)shared;
 	struct notes *notes = ((const struct item *)of)->bench->notes;
 	sigset_t blocked;
 	raise(SIGUSR1);
 	raise(SIGUSR2);
 	raise(SIGXFSZ);
+	raise(SIGPIPE);
 	sigprocmask(SIG_SETMASK, NULL, &blocked);
 	notes->nothing_blocked = sigismember(&blocked, SIGUSR1) == 0 && sigismember(&blocked, SIGTERM) == 0;
 	prctl(PR_GET_NAME, notes->name);
@@ -188,8 +198,6 @@ static void a_child_writes_and_its_end_is_told(void **state)
 
 static void its_error_is_told(void **state)
 {
-	/* An exit status holds seven bits of an error (the eighth is a shell's for signals): the last is told
-	 * as another, but never as success. */
 	static const int errors[] = {-ENOSPC, -EIO, -EDQUOT, -128};
 	struct bench *bench = *state;
 	for (int i = 0; i < 4; i++) {
@@ -198,7 +206,7 @@ static void its_error_is_told(void **state)
 		submit(bench, item);
 		reap_one(bench);
 		assert_int_equal(bench->done, i + 1);
-		assert_int_equal(bench->done_error[i], i < 3 ? errors[i] : -1);
+		assert_int_equal(bench->done_error[i], errors[i]);
 	}
 	assert_int_equal(bench->notes->attempts, 4); /* an error is no reason to try again */
 }
@@ -229,32 +237,199 @@ static void a_killed_child_is_followed_by_one_that_looks_at_less(void **state)
 	assert_int_equal(bench->discarded, 2);
 }
 
-static void no_more_than_two_at_a_time_and_the_oldest_first(void **state)
+/* Reaps until nothing is left to do. */
+static void reap_all(struct bench *bench, uint32_t done)
 {
-	struct bench *bench = *state;
-	assert_true(writer_can_start(bench->writer));
-	for (int i = 0; i < 5; i++) {
+	while (bench->done < done)
+		reap_one(bench);
+	assert_int_equal(bench->done, done);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
+/* As many children as there may be are busy, with the first items, until a gate is opened for each. */
+static void occupy(struct bench *bench)
+{
+	for (int i = 0; i < WRITER_CHILDREN; i++) {
 		struct item *item = make(bench, i);
 		item->waits = true;
 		submit(bench, item);
-		assert_int_equal(writer_can_start(bench->writer), i + 1 < WRITER_CHILDREN);
 	}
 	for (int i = 0; i < WRITER_CHILDREN; i++)
 		await_start(bench);
-	for (int i = 0; i < 5; i++) {
+}
+
+static void release_occupied(struct bench *bench)
+{
+	for (int i = 0; i < WRITER_CHILDREN; i++)
 		open_gate(bench);
-		reap_one(bench);
-		if (i + WRITER_CHILDREN < 5)
-			await_start(bench);
-		assert_int_equal(bench->done, i + 1);
-		assert_int_equal(bench->done_error[i], 0);
-		assert_int_equal(writer_can_start(bench->writer), 5 - (i + 1) < WRITER_CHILDREN);
-		/* Each that ends makes room for the oldest: it may overtake its neighbour only. */
-		assert_in_range(bench->done_number[i], 0, i + WRITER_CHILDREN - 1);
-	}
+}
+
+/* Which attempt of an item: 0 the first. */
+static uint32_t attempt_at(const struct bench *bench, int number, int nth)
+{
+	for (uint32_t i = 0; i < bench->notes->attempts; i++)
+		if (bench->notes->number[i] == number && nth-- == 0)
+			return i;
+	fail_msg("item %d was not tried so often", number);
+	return 0;
+}
+
+static int place_of(const struct bench *bench, int number)
+{
+	for (uint32_t i = 0; i < bench->done; i++)
+		if (bench->done_number[i] == number)
+			return (int)i;
+	fail_msg("item %d is not done", number);
+	return -1;
+}
+
+static void no_more_than_two_at_a_time_and_what_waits_is_shared(void **state)
+{
+	struct bench *bench = *state;
+	assert_true(writer_can_start(bench->writer));
+	occupy(bench);
+	assert_false(writer_can_start(bench->writer));
+	for (int i = WRITER_CHILDREN; i < 8; i++)
+		submit(bench, make(bench, i));
+	assert_int_equal(bench->notes->attempts, WRITER_CHILDREN);
+	release_occupied(bench);
+	reap_all(bench, 8);
+	assert_true(writer_can_start(bench->writer));
 	assert_int_equal(bench->notes->running_most, WRITER_CHILDREN);
-	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
-	assert_int_equal(errno, ECHILD);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(bench->done_error[i], 0);
+	/* The first child that was free took half of what waited, the oldest, one after the other. */
+	for (uint32_t i = 0; i < 3; i++) {
+		uint32_t at = attempt_at(bench, WRITER_CHILDREN + (int)i, 0);
+		assert_int_equal(bench->notes->before[at], i);
+		assert_int_equal(
+		    bench->notes->pid[at], bench->notes->pid[attempt_at(bench, WRITER_CHILDREN, 0)]);
+	}
+	assert_true(place_of(bench, WRITER_CHILDREN) < place_of(bench, WRITER_CHILDREN + 1));
+	assert_int_not_equal(bench->notes->pid[attempt_at(bench, WRITER_CHILDREN + 3, 0)],
+	    bench->notes->pid[attempt_at(bench, WRITER_CHILDREN, 0)]);
+}
+
+static void a_batch_is_limited(void **state)
+{
+	struct bench *bench = *state;
+	occupy(bench);
+	for (int i = WRITER_CHILDREN; i < 202; i++)
+		submit(bench, make(bench, i));
+	release_occupied(bench);
+	reap_all(bench, 202);
+	uint32_t most = 0;
+	for (uint32_t i = 0; i < bench->notes->attempts; i++)
+		most = bench->notes->before[i] > most ? bench->notes->before[i] : most;
+	assert_int_equal(most, WRITER_BATCH - 1);
+	assert_int_equal(bench->notes->attempts, 202);
+	for (int i = 0; i < 202; i++)
+		assert_int_equal(bench->done_error[i], 0);
+}
+
+/* What each item becomes is told while its child goes on with the next. */
+static void a_result_does_not_wait_for_the_batch(void **state)
+{
+	struct bench *bench = *state;
+	occupy(bench);
+	for (int i = WRITER_CHILDREN; i < WRITER_CHILDREN + 3; i++) {
+		struct item *item = make(bench, i);
+		item->waits = i == WRITER_CHILDREN + 1; /* the second of the first batch */
+		item->result = -i;
+		submit(bench, item);
+	}
+	release_occupied(bench);
+	for (int i = 0; i < WRITER_CHILDREN; i++)
+		reap_one(bench);
+	await_start(bench);
+	writer_tend(bench->writer, 1);
+	assert_int_equal(bench->done_error[place_of(bench, WRITER_CHILDREN)], -WRITER_CHILDREN);
+	open_gate(bench);
+	reap_all(bench, WRITER_CHILDREN + 3);
+	assert_int_equal(bench->done_error[place_of(bench, WRITER_CHILDREN + 1)], -WRITER_CHILDREN - 1);
+}
+
+static void a_child_killed_in_a_batch_keeps_what_it_told(void **state)
+{
+	struct bench *bench = *state;
+	occupy(bench);
+	for (int i = WRITER_CHILDREN; i < WRITER_CHILDREN + 12; i++) {
+		struct item *item = make(bench, i);
+		item->dies_below = i == WRITER_CHILDREN + 2 ? 2 : 0; /* the third of six */
+		submit(bench, item);
+	}
+	release_occupied(bench);
+	reap_all(bench, WRITER_CHILDREN + 12);
+	int bad = WRITER_CHILDREN + 2;
+	for (int i = WRITER_CHILDREN; i < WRITER_CHILDREN + 12; i++) {
+		int place = place_of(bench, i);
+		assert_int_equal(bench->done_error[place], 0);
+		assert_int_equal(bench->done_detail[place], i == bad ? 2 : 0); /* nobody else has less */
+	}
+	/* Nothing was written twice but the one that kills, and that alone. */
+	assert_int_equal(bench->notes->attempts, WRITER_CHILDREN + 12 + 2);
+	for (int nth = 0; nth < 3; nth++) {
+		uint32_t at = attempt_at(bench, bad, nth);
+		assert_int_equal(bench->notes->detail[at], nth);
+		assert_int_equal(bench->notes->before[at], nth == 0 ? 2 : 0);
+		for (uint32_t i = 0; i < bench->notes->attempts && nth > 0; i++)
+			assert_true(i == at || bench->notes->pid[i] != bench->notes->pid[at]);
+	}
+}
+
+static void too_little_memory_in_a_batch_is_tried_again_alone(void **state)
+{
+	struct bench *bench = *state;
+	occupy(bench);
+	for (int i = WRITER_CHILDREN; i < WRITER_CHILDREN + 8; i++) {
+		struct item *item = make(bench, i);
+		item->short_of_memory = i == WRITER_CHILDREN + 1;
+		submit(bench, item);
+	}
+	release_occupied(bench);
+	reap_all(bench, WRITER_CHILDREN + 8);
+	for (uint32_t i = 0; i < bench->done; i++) {
+		assert_int_equal(bench->done_error[i], 0);
+		assert_int_equal(bench->done_detail[i], 0);
+	}
+	assert_int_equal(bench->notes->before[attempt_at(bench, WRITER_CHILDREN + 1, 0)], 1);
+	assert_int_equal(bench->notes->before[attempt_at(bench, WRITER_CHILDREN + 1, 1)], 0);
+	/* On its own it is an error like any other. */
+	struct item *item = make(bench, 20);
+	item->result = -ENOMEM;
+	submit(bench, item);
+	reap_all(bench, WRITER_CHILDREN + 9);
+	assert_int_equal(bench->done_error[place_of(bench, 20)], -ENOMEM);
+}
+
+static void who_is_waited_for_does_not_wait_for_a_batch(void **state)
+{
+	struct bench *bench = *state;
+	occupy(bench); /* all children are busy until we let them go on */
+	submit(bench, make(bench, 2));
+	struct item *item = make(bench, 3);
+	item->item.urgent = true;
+	submit(bench, item);
+	reap_one(bench);
+	assert_int_equal(bench->done, 1);
+	assert_int_equal(bench->done_number[0], 3);
+	release_occupied(bench);
+	reap_all(bench, 4);
+}
+
+static void nobody_yields_when_all_is_waited_for(void **state)
+{
+	struct bench *bench = *state;
+	int ours = getpriority(PRIO_PROCESS, 0);
+	writer_set_hurry(bench->writer, true);
+	submit(bench, make(bench, 0));
+	reap_one(bench);
+	writer_set_hurry(bench->writer, false);
+	submit(bench, make(bench, 1));
+	reap_one(bench);
+	assert_int_equal(bench->notes->nice[0], ours);
+	assert_int_not_equal(bench->notes->nice[1], ours);
 }
 
 /* It still is at the front of the queue, and nobody overtakes it while another child runs. */
@@ -426,7 +601,13 @@ int main(void)
 	    TEST(a_child_writes_and_its_end_is_told),
 	    TEST(its_error_is_told),
 	    TEST(a_killed_child_is_followed_by_one_that_looks_at_less),
-	    TEST(no_more_than_two_at_a_time_and_the_oldest_first),
+	    TEST(no_more_than_two_at_a_time_and_what_waits_is_shared),
+	    TEST(a_batch_is_limited),
+	    TEST(a_result_does_not_wait_for_the_batch),
+	    TEST(a_child_killed_in_a_batch_keeps_what_it_told),
+	    TEST(too_little_memory_in_a_batch_is_tried_again_alone),
+	    TEST(who_is_waited_for_does_not_wait_for_a_batch),
+	    TEST(nobody_yields_when_all_is_waited_for),
 	    TEST(a_retry_keeps_its_turn),
 	    TEST(only_who_is_waited_for_has_our_priority),
 	    TEST(a_child_is_deaf_to_our_signals_and_limited),

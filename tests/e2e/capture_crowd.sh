@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# Many short processes under one command (capture_crowd.c): each has its profile, and the user is not kept waiting.
+# timeout: 400
+
+crowd=$targets/capture_crowd
+
+now() { python3 -c 'import time; print(time.monotonic_ns())'; }
+
+# That an idle machine takes less, and a loaded one more, holds for the command itself as well: so its own time is the
+# measure. One child of the sampler per process took 8 to 40 times as long.
+test_record_is_back_soon_after_a_crowd() {
+  begin=$(now)
+  record -q -o out/ "$crowd" 600 12 2048 >ended || fail "status $?"
+  back=$(now)
+  ended=$(tail -n 1 ended)
+  echo "command $(((ended - begin) / 1000000)) ms, back after $(((back - ended) / 1000000)) ms"
+  [ $((back - ended)) -le $((2 * (ended - begin) + 1000000000)) ] ||
+    fail "the command took $(((ended - begin) / 1000000)) ms, record another $(((back - ended) / 1000000)) ms"
+}
+
+# Half of what is allocated is kept: the sum of many estimates is near the truth, and whoever is missing is counted.
+test_a_crowd_is_profiled_whole() {
+  local count=150
+  record -p 64K -o out/ "$crowd" $count 12 2048 >ended 2>err || fail "status $?"
+  members=$(find out -name 'heaptap.capture_crowd.*.exit.pb.gz' | wc -l)
+  missed=$(sed -n 's/.*not profiled: \([0-9]*\) programs.*/\1/p' err | tail -n 1)
+  # the one that starts them has an exit profile too
+  equal $((count + 1)) $((members + ${missed:-0})) 'profiles, and programs counted as missed'
+  profile_check "$(find out -name 'heaptap.capture_crowd.*.exit.pb.gz' | head -n 1)"
+  # shellcheck disable=SC2046
+  "$heaptap" merge -o all.pb.gz $(find out -name 'heaptap.capture_crowd.*.exit.pb.gz')
+  at_least 99 "$(share_of '^(keep|waste)$' all.pb.gz)" 'share with the names of its functions'
+  expected=$(((members - 1) * 2048 * 1024))
+  allocated=$(total_of all.pb.gz alloc_space)
+  at_least $((expected * 95 / 100)) "$allocated" 'bytes allocated'
+  at_least "$allocated" $((expected * 105 / 100)) 'no more than were allocated'
+}
