@@ -85,8 +85,10 @@ static void write_rows(
 
 /* Rows that are nothing in the kind that orders may still be something in another: they come last, by name.
  * */
-int csv_write(FILE *out, const struct traces *t, size_t column, enum measure_kind kind)
+int csv_write(FILE *out, const struct traces *t, const struct export_choice *choice)
 {
+	const size_t column = choice->column;
+	const enum measure_kind kind = choice->kind;
 	struct totals all[MEASURE_COUNT] = {0}, order = {0}, rest = {0};
 	int err = 0;
 

@@ -7,11 +7,11 @@
 #ifndef PPROF_EXPORT_CSV_H
 #define PPROF_EXPORT_CSV_H
 
+#include "pprof/export/choice.h"
+
 #include <stdio.h>
 
-#include "pprof/analysis/traces.h"
-
 /* Ordered by flat of kind. 0, -ENOMEM or -EFBIG (more than the traces may take). */
-int csv_write(FILE *out, const struct traces *t, size_t column, enum measure_kind kind);
+int csv_write(FILE *out, const struct traces *t, const struct export_choice *choice);
 
 #endif

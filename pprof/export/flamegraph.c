@@ -86,9 +86,10 @@ static const char *write_until(FILE *out, const char *page, const char *mark)
 	return at + strlen(mark);
 }
 
-int flamegraph_write(
-    FILE *out, const struct traces *t, size_t column, enum measure_kind shown, const char *title)
+int flamegraph_write(FILE *out, const struct traces *t, const struct export_choice *choice)
 {
+	const size_t column = choice->column;
+	const enum measure_kind shown = choice->kind;
 	enum measure_kind kinds[MEASURE_COUNT];
 	size_t kind_count = 0;
 	struct tree tree;
@@ -103,7 +104,7 @@ int flamegraph_write(
 	if (!err) {
 		const char *page = write_until(out, flamegraph_page, "@TITLE@");
 
-		write_html(out, title);
+		write_html(out, choice->title);
 		page = write_until(out, page, "@DATA@");
 		write_data(out, t, &tree, kinds, kind_count, values);
 		fputs(page, out);

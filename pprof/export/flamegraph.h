@@ -9,12 +9,11 @@
 #ifndef PPROF_EXPORT_FLAMEGRAPH_H
 #define PPROF_EXPORT_FLAMEGRAPH_H
 
+#include "pprof/export/choice.h"
+
 #include <stdio.h>
 
-#include "pprof/analysis/traces.h"
-
-/* shown: the kind that is open at first. 0, -ENOMEM, -EFBIG (more than the traces may take) or -EOVERFLOW. */
-int flamegraph_write(
-    FILE *out, const struct traces *t, size_t column, enum measure_kind shown, const char *title);
+/* 0, -ENOMEM, -EFBIG (more than the traces may take) or -EOVERFLOW. */
+int flamegraph_write(FILE *out, const struct traces *t, const struct export_choice *choice);
 
 #endif

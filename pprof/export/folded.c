@@ -18,8 +18,10 @@ static void write_name(FILE *out, const char *name)
 	}
 }
 
-void folded_write(FILE *out, const struct traces *t, size_t column, enum measure_kind kind)
+int folded_write(FILE *out, const struct traces *t, const struct export_choice *choice)
 {
+	const size_t column = choice->column;
+	const enum measure_kind kind = choice->kind;
 	for (size_t row = 0; row < t->row_count; row++) {
 		int64_t value = traces_value(t, row, column, kind);
 		const uint32_t *stack = traces_stack(t, row);
@@ -37,4 +39,5 @@ void folded_write(FILE *out, const struct traces *t, size_t column, enum measure
 		}
 		fprintf(out, " %" PRId64 "\n", value);
 	}
+	return 0;
 }

@@ -6,11 +6,11 @@
 #ifndef PPROF_EXPORT_FOLDED_H
 #define PPROF_EXPORT_FOLDED_H
 
+#include "pprof/export/choice.h"
+
 #include <stdio.h>
 
-#include "pprof/analysis/traces.h"
-
-/* Stacks without a positive value are left out: readers know no others. */
-void folded_write(FILE *out, const struct traces *t, size_t column, enum measure_kind kind);
+/* Stacks without a positive value are left out: readers know no others. Returns 0. */
+int folded_write(FILE *out, const struct traces *t, const struct export_choice *choice);
 
 #endif

@@ -38,8 +38,10 @@ static void write_events(struct json *json, const struct traces *t, size_t colum
 	json_end(json);
 }
 
-void gprof2dot_write(FILE *out, const struct traces *t, size_t column, enum measure_kind kind)
+int gprof2dot_write(FILE *out, const struct traces *t, const struct export_choice *choice)
 {
+	const size_t column = choice->column;
+	const enum measure_kind kind = choice->kind;
 	struct json json = {.out = out};
 
 	json_object(&json, NULL);
@@ -54,4 +56,5 @@ void gprof2dot_write(FILE *out, const struct traces *t, size_t column, enum meas
 	write_functions(&json, t);
 	write_events(&json, t, column, kind);
 	json_end(&json);
+	return 0;
 }

@@ -6,10 +6,11 @@
 #ifndef PPROF_EXPORT_GPROF2DOT_H
 #define PPROF_EXPORT_GPROF2DOT_H
 
+#include "pprof/export/choice.h"
+
 #include <stdio.h>
 
-#include "pprof/analysis/traces.h"
-
-void gprof2dot_write(FILE *out, const struct traces *t, size_t column, enum measure_kind kind);
+/* Returns 0. */
+int gprof2dot_write(FILE *out, const struct traces *t, const struct export_choice *choice);
 
 #endif

@@ -178,14 +178,15 @@ static uint64_t scale_for(uint32_t count, const int64_t *values)
 	return events > (double)EVENTS_MAX ? (uint64_t)(events / (double)EVENTS_MAX) + 1 : 1;
 }
 
-int heaptrack_write(FILE *out, const struct traces *t, size_t column, const char *command, uint64_t *scale)
+int heaptrack_write(FILE *out, const struct traces *t, const struct export_choice *choice)
 {
+	const char *command = choice->program;
 	static const enum measure_kind kinds[KINDS] = {
 	    MEASURE_OBJECTS, MEASURE_ALLOC, MEASURE_INUSE_OBJECTS, MEASURE_INUSE};
 	struct writing w = {.out = out, .traces = t, .info_count = 1};
 	struct tree tree;
 	int64_t *values;
-	int err = tree_make_many(&tree, t, column, kinds, KINDS, &values);
+	int err = tree_make_many(&tree, t, choice->column, kinds, KINDS, &values);
 
 	if (!err) {
 		fputs("v 10400 3\nX ", out);
@@ -196,7 +197,7 @@ int heaptrack_write(FILE *out, const struct traces *t, size_t column, const char
 	}
 	if (!err) {
 		write_traces(&w, &tree);
-		w.scale = *scale = scale_for(tree.count, values);
+		w.scale = *choice->scale = scale_for(tree.count, values);
 		/* Entry 0 is what heaptrack takes for the last allocation when there is none. */
 		if (tree.count > 1)
 			fputs("a 0 1\n", out);

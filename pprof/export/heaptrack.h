@@ -13,11 +13,11 @@
 #ifndef PPROF_EXPORT_HEAPTRACK_H
 #define PPROF_EXPORT_HEAPTRACK_H
 
+#include "pprof/export/choice.h"
+
 #include <stdio.h>
 
-#include "pprof/analysis/traces.h"
-
 /* 0, -ENOMEM, -EFBIG (more than the traces may take) or -EOVERFLOW. */
-int heaptrack_write(FILE *out, const struct traces *t, size_t column, const char *command, uint64_t *scale);
+int heaptrack_write(FILE *out, const struct traces *t, const struct export_choice *choice);
 
 #endif

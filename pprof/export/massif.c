@@ -131,7 +131,7 @@ static void write_tree(const struct writing *w)
 }
 
 static int write_snapshot(FILE *out, const struct traces *t, size_t column, enum measure_kind kind,
-    const struct massif_options *options, bool peak)
+    const struct export_choice *options, bool peak)
 {
 	struct tree tree;
 	int err = tree_make(&tree, t, column, kind, true);
@@ -152,19 +152,19 @@ static int write_snapshot(FILE *out, const struct traces *t, size_t column, enum
 	return err;
 }
 
-int massif_write(
-    FILE *out, const struct traces *t, enum measure_kind kind, const struct massif_options *options)
+int massif_write(FILE *out, const struct traces *t, const struct export_choice *choice)
 {
+	const enum measure_kind kind = choice->kind;
 	size_t peak = 0;
 	int err = 0;
 
-	for (size_t i = 1; i < options->column_count; i++)
+	for (size_t i = 1; i < choice->series_count; i++)
 		if (traces_all(t, i, kind) > traces_all(t, peak, kind))
 			peak = i;
 	fputs("desc: heaptap\ncmd: ", out);
-	write_name(out, options->command);
+	write_name(out, choice->program);
 	fputs("\ntime_unit: ms\n", out);
-	for (size_t i = 0; i < options->column_count && !err; i++)
-		err = write_snapshot(out, t, i, kind, options, i == peak);
+	for (size_t i = 0; i < choice->series_count && !err; i++)
+		err = write_snapshot(out, t, i, kind, choice, i == peak);
 	return err;
 }

@@ -14,19 +14,11 @@
 #ifndef PPROF_EXPORT_MASSIF_H
 #define PPROF_EXPORT_MASSIF_H
 
+#include "pprof/export/choice.h"
+
 #include <stdio.h>
 
-#include "pprof/analysis/traces.h"
-
-struct massif_options {
-	const char *command;             /* for the header */
-	size_t column_count;             /* the first ones of the traces */
-	const int64_t *time_ns;          /* of each, rising */
-	unsigned int threshold_permille; /* of the snapshot's total, below which nodes are folded */
-};
-
-/* kind in bytes. 0, -ENOMEM, -EFBIG (more than the traces may take) or -EOVERFLOW. */
-int massif_write(
-    FILE *out, const struct traces *t, enum measure_kind kind, const struct massif_options *options);
+/* Of each profile of the series; the kind is one in bytes. 0, -ENOMEM, -EFBIG (more than the traces may take) or -EOVERFLOW. */
+int massif_write(FILE *out, const struct traces *t, const struct export_choice *choice);
 
 #endif

@@ -77,20 +77,20 @@ static void write_profile(struct json *json, const struct traces *t, size_t colu
 	json_end(json);
 }
 
-void speedscope_write(
-    FILE *out, const struct traces *t, size_t column, enum measure_kind shown, const char *name)
+int speedscope_write(FILE *out, const struct traces *t, const struct export_choice *choice)
 {
 	struct json json = {.out = out};
 
 	json_object(&json, NULL);
 	json_text(&json, "$schema", "https://www.speedscope.app/file-format-schema.json");
 	write_frames(&json, t);
-	json_text(&json, "name", name);
-	json_integer(&json, "activeProfileIndex", t->kinds[shown] < 0 ? 0 : t->kinds[shown]);
+	json_text(&json, "name", choice->title);
+	json_integer(&json, "activeProfileIndex", t->kinds[choice->kind] < 0 ? 0 : t->kinds[choice->kind]);
 	json_text(&json, "exporter", "heaptap");
 	json_array(&json, "profiles");
 	for (size_t type = 0; type < t->type_count; type++)
-		write_profile(&json, t, column, type);
+		write_profile(&json, t, choice->column, type);
 	json_end(&json);
 	json_end(&json);
+	return 0;
 }

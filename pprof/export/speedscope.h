@@ -7,12 +7,11 @@
 #ifndef PPROF_EXPORT_SPEEDSCOPE_H
 #define PPROF_EXPORT_SPEEDSCOPE_H
 
+#include "pprof/export/choice.h"
+
 #include <stdio.h>
 
-#include "pprof/analysis/traces.h"
-
-/* shown: the type that is open at first. Negative values, which it cannot show, are left out. */
-void speedscope_write(
-    FILE *out, const struct traces *t, size_t column, enum measure_kind shown, const char *name);
+/* Negative values, which it cannot show, are left out. Returns 0. */
+int speedscope_write(FILE *out, const struct traces *t, const struct export_choice *choice);
 
 #endif

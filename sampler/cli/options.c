@@ -24,7 +24,7 @@ static void defaults_set(struct options *options)
 	options->interval_ns = INTERVAL_NS_DEFAULT;
 	options->temporary_ns = TEMPORARY_NS_DEFAULT;
 	options->signal = SIGUSR1;
-	options->read.format = FORMAT_COUNT;
+	options->read.format = -1;
 	options->read.threshold_permille = THRESHOLD_PERMILLE_DEFAULT;
 	options->read.fail_over_bytes = FAIL_OVER_NEVER;
 	options->read.memory_max_bytes = MEMORY_MAX_BYTES_DEFAULT;

@@ -31,17 +31,6 @@
 #define INTERVAL_NS_MIN      (UINT64_C(1) * 1000000)
 #define INTERVAL_NS_MAX      (UINT64_C(1000) * 3600 * 1000000000)
 
-enum export_format {
-	FORMAT_FOLDED,
-	FORMAT_FLAMEGRAPH,
-	FORMAT_SPEEDSCOPE,
-	FORMAT_JSON,
-	FORMAT_CSV,
-	FORMAT_MASSIF,
-	FORMAT_HEAPTRACK,
-	FORMAT_COUNT
-};
-
 enum sort_key {
 	SORT_DEFAULT,
 	SORT_INUSE,
@@ -66,8 +55,8 @@ struct read_options {
 	struct option_range size_bytes, age_ns;
 	uint32_t threshold_permille; /* of the total, below which a tree's nodes are folded */
 	const char *suppressions;
-	uint64_t fail_over_bytes;  /* FAIL_OVER_NEVER: not given */
-	enum export_format format; /* FORMAT_COUNT: not given */
+	uint64_t fail_over_bytes; /* FAIL_OVER_NEVER: not given */
+	int format;               /* number of an export format (pprof/export/format.h); -1: not given */
 	bool strict;
 	uint64_t memory_max_bytes; /* that the profiles read may take */
 };
@@ -131,7 +120,6 @@ void options_help(FILE *out, const struct command *command);
 
 /* What a value is called on the command line: "copy", "functions". */
 const char *symbol_detail_name(enum symbol_detail detail);
-const char *export_format_name(enum export_format format);
 const char *sort_key_name(enum sort_key key); /* "" for SORT_DEFAULT */
 
 #endif

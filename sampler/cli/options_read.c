@@ -2,6 +2,7 @@
 /* The options of the commands that read profiles. */
 #include "sampler/cli/options.h"
 
+#include "pprof/export/format.h"
 #include "sampler/cli/command.h"
 #include "sampler/cli/options_rows.h"
 
@@ -13,13 +14,6 @@
 
 static const char *const sort_names[] = {
     "inuse", "inuse-objects", "alloc", "objects", "temporary", "peak", NULL};
-static const char *const format_names[] = {
-    "folded", "flamegraph", "speedscope", "json", "csv", "massif", "heaptrack", NULL};
-
-const char *export_format_name(enum export_format format)
-{
-	return format_names[format];
-}
 
 const char *sort_key_name(enum sort_key key)
 {
@@ -105,7 +99,7 @@ static const struct option rows[] = {
     {READING, '\0', "functions", OPTION_FLAG_OFF, OPTION_FIELD(read.lines), .help = "do not (the default)"},
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "json", OPTION_FLAG, OPTION_FIELD(read.json),
         .help = "everything, for programs"},
-    {COMMAND_EXPORT, 'f', "format", OPTION_CHOICE, OPTION_FIELD(read.format), .choices = format_names,
+    {COMMAND_EXPORT, 'f', "format", OPTION_CHOICE, OPTION_FIELD(read.format), .choices = export_format_names,
         .help = "what to write; must be given"},
     {COMMAND_EXPORT | COMMAND_MERGE, '\0', "anonymize", OPTION_FLAG, OPTION_FIELD(read.anonymize),
         .help = "write hashes instead of names"},

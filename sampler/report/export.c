@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/report/export.h"
 
-#include "pprof/export/csv.h"
-#include "pprof/export/flamegraph.h"
-#include "pprof/export/folded.h"
-#include "pprof/export/gprof2dot.h"
-#include "pprof/export/heaptrack.h"
-#include "pprof/export/massif.h"
-#include "pprof/export/speedscope.h"
+#include "pprof/export/format.h"
 #include "sampler/cli/status.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/report/profile_input.h"
@@ -18,78 +12,40 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static int write_massif(
-    FILE *out, const struct profile_input *input, enum measure_kind kind, const struct read_options *read)
+static int write_format(
+    FILE *out, const struct profile_input *input, struct export_choice *choice, const struct options *options)
 {
-	struct massif_options options = {
-	    .command = input->traces.options.anonymize ? "program" : input->origins[0].program,
-	    .column_count = input->series_count,
-	    .threshold_permille = read->threshold_permille,
-	};
-	int64_t *time_ns = calloc(input->traces.column_count, sizeof(*time_ns));
-	int err = -ENOMEM;
+	const struct traces *t = &input->traces;
+	const char *program = input->origins[choice->column].program;
+	int64_t *time_ns = calloc(t->column_count, sizeof(*time_ns));
+	uint64_t scale = 1;
 
-	for (size_t i = 0; time_ns && i < input->traces.column_count; i++)
+	for (size_t i = 0; time_ns && i < t->column_count; i++)
 		time_ns[i] = input->origins[i].time_ns;
-	options.time_ns = time_ns;
-	if (time_ns)
-		err = massif_write(out, &input->traces, kind, &options);
+	choice->title = t->options.anonymize || !*program ? "heap profile" : program;
+	choice->program = t->options.anonymize ? "program" : program;
+	choice->series_count = input->series_count;
+	choice->time_ns = time_ns;
+	choice->threshold_permille = options->read.threshold_permille;
+	choice->scale = &scale;
+	int err = time_ns ? export_formats[options->read.format].write(out, t, choice) : -ENOMEM;
+	if (!err && scale > 1)
+		log_line("too many blocks for %s: each stands for up to %" PRIu64 "; bytes are exact",
+		    export_format_names[(size_t)options->read.format], scale);
 	free(time_ns);
 	return err;
 }
 
-static int write_heaptrack(FILE *out, const struct profile_input *input, size_t column)
+static int check_format(const struct profile_input *input, enum measure_kind kind, size_t number)
 {
-	const char *command = input->traces.options.anonymize ? "program" : input->origins[column].program;
-	uint64_t scale = 1;
-	int err = heaptrack_write(out, &input->traces, column, command, &scale);
+	const struct export_format *format = &export_formats[number];
 
-	if (!err && scale > 1)
-		log_line("too many blocks for heaptrack: each stands for up to %" PRIu64 "; bytes are exact",
-		    scale);
-	return err;
-}
-
-static int write_format(FILE *out, const struct profile_input *input, enum measure_kind kind, size_t column,
-    const struct options *options)
-{
-	const struct traces *t = &input->traces;
-	const char *name = t->options.anonymize || !*input->origins[column].program
-	    ? "heap profile"
-	    : input->origins[column].program;
-
-	switch (options->read.format) {
-	case FORMAT_FOLDED:
-		folded_write(out, t, column, kind);
-		return 0;
-	case FORMAT_FLAMEGRAPH:
-		return flamegraph_write(out, t, column, kind, name);
-	case FORMAT_SPEEDSCOPE:
-		speedscope_write(out, t, column, kind, name);
-		return 0;
-	case FORMAT_JSON:
-		gprof2dot_write(out, t, column, kind);
-		return 0;
-	case FORMAT_CSV:
-		return csv_write(out, t, column, kind);
-	case FORMAT_MASSIF:
-		return write_massif(out, input, kind, &options->read);
-	case FORMAT_HEAPTRACK:
-		return write_heaptrack(out, input, column);
-	default:
-		return -EINVAL;
-	}
-}
-
-/* massif knows bytes, heaptrack a heap; the others show whatever there is. */
-static int check_format(const struct profile_input *input, enum measure_kind kind, enum export_format format)
-{
-	if (format == FORMAT_MASSIF && !traces_is_bytes(&input->traces, kind)) {
-		log_line("--format massif is about bytes; allowed with it: --sort inuse or alloc");
+	if ((format->needs & EXPORT_BYTES_ONLY) && !traces_is_bytes(&input->traces, kind)) {
+		log_line("--format %s is about bytes; allowed with it: --sort inuse or alloc", format->name);
 		return 1;
 	}
-	if (format == FORMAT_HEAPTRACK && !traces_has(&input->traces, MEASURE_INUSE)) {
-		log_line("--format heaptrack needs a heap profile, and this is not one");
+	if ((format->needs & EXPORT_HEAP_ONLY) && !traces_has(&input->traces, MEASURE_INUSE)) {
+		log_line("--format %s needs a heap profile, and this is not one", format->name);
 		return 1;
 	}
 	return 0;
@@ -99,12 +55,12 @@ static int check_format(const struct profile_input *input, enum measure_kind kin
 static const char *formats_list(char *text, size_t text_bytes)
 {
 	text[0] = '\0';
-	for (int i = 0; i < FORMAT_COUNT; i++)
+	for (size_t i = 0; export_format_names[i]; i++)
 		text_append(text, text_bytes, "%s%s",
-		    i == 0                     ? ""
-		        : i + 1 < FORMAT_COUNT ? ", "
-		                               : " or ",
-		    export_format_name((enum export_format)i));
+		    i == 0                           ? ""
+		        : export_format_names[i + 1] ? ", "
+		                                     : " or ",
+		    export_format_names[i]);
 	return text;
 }
 
@@ -113,21 +69,20 @@ int export_run(struct options *options)
 	char list[256];
 	struct profile_input input;
 	struct screen screen;
-	enum measure_kind kind;
-	size_t column;
+	struct export_choice choice = {0};
 	int status;
 
-	if (options->read.format == FORMAT_COUNT) {
+	if (options->read.format < 0) {
 		log_line("--format is missing; allowed: %s", formats_list(list, sizeof(list)));
 		return STATUS_USAGE;
 	}
 	status = profile_input_open(&input, options);
 	if (!status)
-		status = profile_input_kind(&input, options->read.sort, &kind, &column);
+		status = profile_input_kind(&input, options->read.sort, &choice.kind, &choice.column);
 	if (!status)
-		status = check_format(&input, kind, options->read.format);
+		status = check_format(&input, choice.kind, (size_t)options->read.format);
 	if (!status && screen_open(&screen, options->output, false, options->read.memory_max_bytes) == 0) {
-		int err = write_format(screen.out, &input, kind, column, options);
+		int err = write_format(screen.out, &input, &choice, options);
 
 		if (err)
 			profile_input_say_memory(&options->read, err);

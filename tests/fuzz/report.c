@@ -11,20 +11,17 @@
 #include <string.h>
 
 #include "pprof/analysis/contrast.h"
-#include "pprof/export/csv.h"
+#include "pprof/export/format.h"
 #include "pprof/codec/decode.h"
 #include "pprof/codec/encode.h"
 #include "pprof/analysis/filter.h"
-#include "pprof/export/flamegraph.h"
-#include "pprof/export/folded.h"
-#include "pprof/export/gprof2dot.h"
+#include "pprof/export/format.h"
 #include "pprof/analysis/growth.h"
-#include "pprof/export/heaptrack.h"
-#include "pprof/export/massif.h"
+#include "pprof/export/format.h"
 #include "pprof/analysis/merge.h"
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
-#include "pprof/export/speedscope.h"
+#include "pprof/export/format.h"
 #include "pprof/analysis/suppressions.h"
 #include "pprof/analysis/totals.h"
 #include "pprof/analysis/tree.h"
@@ -74,20 +71,23 @@ static void check_trees(const struct traces *t, enum measure_kind kind)
 static void write_all(const struct traces *t, enum measure_kind kind, const char *program)
 {
 	const int64_t time_ns[2] = {0, 1000000};
-	const struct massif_options massif = {
-	    .command = program, .column_count = 2, .time_ns = time_ns, .threshold_permille = 10};
 	int64_t objects = traces_all(t, 0, MEASURE_OBJECTS), inuse = traces_all(t, 0, MEASURE_INUSE_OBJECTS);
 	uint64_t scale;
+	const struct export_choice choice = {.kind = kind,
+	    .title = program,
+	    .program = program,
+	    .series_count = 2,
+	    .time_ns = time_ns,
+	    .threshold_permille = 10,
+	    .scale = &scale};
 
-	folded_write(nowhere, t, 0, kind);
-	speedscope_write(nowhere, t, 0, kind, program);
-	gprof2dot_write(nowhere, t, 0, kind);
-	REQUIRE(!csv_write(nowhere, t, 0, kind));
-	REQUIRE(!flamegraph_write(nowhere, t, 0, kind, program));
-	REQUIRE(!massif_write(nowhere, t, kind, &massif));
-	/* Millions of events are right, and slow here. */
-	if (llabs(objects) < 10000 && llabs(inuse) < 10000)
-		REQUIRE(!heaptrack_write(nowhere, t, 0, program, &scale));
+	for (size_t i = 0; export_format_names[i]; i++) {
+		/* Millions of events are right, and slow here. */
+		if (strcmp(export_format_names[i], "heaptrack") == 0 &&
+		    (llabs(objects) >= 10000 || llabs(inuse) >= 10000))
+			continue;
+		REQUIRE(!export_formats[i].write(nowhere, t, &choice));
+	}
 }
 
 static void check_columns(const struct traces *t, enum measure_kind kind)

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pprof/export/format.h"
+
+#include "pprof/export/csv.h"
+#include "pprof/export/flamegraph.h"
+#include "pprof/export/folded.h"
+#include "pprof/export/gprof2dot.h"
+#include "pprof/export/heaptrack.h"
+#include "pprof/export/massif.h"
+#include "pprof/export/speedscope.h"
+
+/* clang-format off */
+/* name, function, what it needs */
+#define FORMATS(X) \
+	X(folded, folded_write, 0) \
+	X(flamegraph, flamegraph_write, 0) \
+	X(speedscope, speedscope_write, 0) \
+	X(json, gprof2dot_write, 0) \
+	X(csv, csv_write, 0) \
+	X(massif, massif_write, EXPORT_BYTES_ONLY) \
+	X(heaptrack, heaptrack_write, EXPORT_HEAP_ONLY)
+
+/* clang-format on */
+#define FORMAT_ROW(name, write, needs)  {#name, write, needs},
+#define FORMAT_NAME(name, write, needs) #name,
+
+const struct export_format export_formats[] = {FORMATS(FORMAT_ROW)};
+const char *const export_format_names[] = {FORMATS(FORMAT_NAME) NULL};
