@@ -159,31 +159,42 @@ static uint32_t size_class(uint64_t size_bytes)
 	return size_bytes <= 1 ? 1 : 65 - (uint32_t)__builtin_clzll(size_bytes - 1);
 }
 
+static struct heap_key key_of(const struct heap *heap, const struct heap_sample *sample)
+{
+	struct heap_key key = {.stack = sample->stack, .mapped = sample->mapped};
+	if (heap->options.labels & HEAP_LABEL_THREAD)
+		key.tid = sample->tid;
+	if (heap->options.labels & HEAP_LABEL_SIZE)
+		key.size_class = size_class(sample->size_bytes);
+	if (heap->options.labels & HEAP_LABEL_BACKEND)
+		key.backend = sample->backend;
+	return key;
+}
+
+_Static_assert(sizeof(struct heap_key) % sizeof(uint64_t) == 0, "hashed by words");
+
+static uint32_t key_hash(const struct heap *heap, const struct heap_key *key)
+{
+	uint64_t words[sizeof(*key) / sizeof(uint64_t)], mixed = heap->seed;
+	memcpy(words, key, sizeof(words));
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		mixed = index_mix(mixed, words[i]);
+	return index_fold(mixed);
+}
+
 static uint32_t site_find(struct heap *heap, const struct heap_sample *sample)
 {
-	struct heap_site wanted = {.stack = sample->stack, .mapped = sample->mapped};
-	if (heap->options.labels & HEAP_LABEL_THREAD)
-		wanted.tid = sample->tid;
-	if (heap->options.labels & HEAP_LABEL_SIZE)
-		wanted.size_class = size_class(sample->size_bytes);
-	if (heap->options.labels & HEAP_LABEL_BACKEND)
-		wanted.backend = sample->backend;
-	uint64_t mixed = index_mix(index_mix(heap->seed, wanted.stack),
-	    (uint64_t)wanted.tid << 16 | (uint64_t)wanted.backend << 8 | (uint64_t)wanted.mapped << 7 |
-	        wanted.size_class);
-	uint32_t hash = index_fold(mixed), id;
+	const struct heap_site fresh = {.key = key_of(heap, sample)};
+	uint32_t hash = key_hash(heap, &fresh.key), id;
 	size_t cursor = index_start(hash);
-	while ((id = index_next(&heap->index, hash, &cursor))) {
-		const struct heap_site *site = &heap->sites[id - 1];
-		if (site->stack == wanted.stack && site->mapped == wanted.mapped && site->tid == wanted.tid &&
-		    site->size_class == wanted.size_class && site->backend == wanted.backend)
+	while ((id = index_next(&heap->index, hash, &cursor)))
+		if (memcmp(&heap->sites[id - 1].key, &fresh.key, sizeof(fresh.key)) == 0)
 			return id - 1;
-	}
 	if (heap->site_count >= SITES_MAX ||
-	    array_reserve(&heap->sites, &heap->site_room, heap->site_count + 1, sizeof(wanted)) != 0 ||
+	    array_reserve(&heap->sites, &heap->site_room, heap->site_count + 1, sizeof(fresh)) != 0 ||
 	    index_add(&heap->index, hash, heap->site_count + 1) != 0)
 		return HEAP_NO_SITE;
-	heap->sites[heap->site_count] = wanted;
+	heap->sites[heap->site_count] = fresh;
 	return heap->site_count++;
 }
 

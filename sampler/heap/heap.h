@@ -33,12 +33,19 @@ enum heap_labels {
 
 enum { HEAP_NO_SITE = UINT32_MAX };
 
-struct heap_site {
+/* What tells one row from another. A label that was not asked for is 0. Words only: hashed and compared as
+ * they lie. */
+struct heap_key {
 	uint32_t stack;
-	uint32_t tid;              /* 0 without the label */
-	bool mapped;               /* mappings, not blocks of the heap */
-	uint32_t size_class;       /* 0 without the label; else blocks of (2^(n-1), 2^n] bytes have n + 1 */
-	uint32_t backend;          /* by which its stacks came: enum backend; 0 without the label */
+	uint32_t mapped; /* 1: mappings, not blocks of the heap */
+	uint32_t tid;
+	uint32_t size_class; /* blocks of (2^(n-1), 2^n] bytes have n + 1 */
+	uint32_t backend;    /* by which its stacks came: enum backend */
+	uint32_t reserved;
+};
+
+struct heap_site {
+	struct heap_key key;
 	struct tally sums, marked; /* so far, and up to the last heap_mark */
 	struct lifetime lifetime;
 };

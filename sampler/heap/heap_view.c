@@ -27,15 +27,9 @@ static struct heap_view_row *row_for(struct making *m, uint32_t site, bool inher
 		return &view->rows[m->row_of[at] - 1];
 	if (array_reserve(&view->rows, &view->capacity, view->count + 1, sizeof(*view->rows)) != 0)
 		return NULL;
-	struct heap_view_row row = {.stack = UINT32_MAX, .age = age, .inherited = inherited};
-	if (site != HEAP_NO_SITE) {
-		const struct heap_site *from = heap_site(m->heap, site);
-		row.stack = from->stack;
-		row.tid = from->tid;
-		row.mapped = from->mapped;
-		row.size_class = from->size_class;
-		row.backend = from->backend;
-	}
+	struct heap_view_row row = {.key.stack = UINT32_MAX, .age = age, .inherited = inherited};
+	if (site != HEAP_NO_SITE)
+		row.key = heap_site(m->heap, site)->key;
 	view->rows[view->count] = row;
 	m->row_of[at] = (uint32_t)++view->count;
 	return &view->rows[view->count - 1];

@@ -28,11 +28,9 @@ enum heap_view_kind {
 enum { HEAP_VIEW_NO_AGE = UINT32_MAX };
 
 struct heap_view_row {
-	uint32_t stack;                    /* UINT32_MAX: the lost stacks */
-	uint32_t tid, size_class, backend; /* as in struct heap_site */
-	uint32_t
-	    age; /* class, see lifetime.h; HEAP_VIEW_NO_AGE without the label, and for what is not in use */
-	bool mapped;    /* mappings, not blocks of the heap */
+	struct heap_key key; /* stack UINT32_MAX: the lost stacks */
+	/* class, see lifetime.h; HEAP_VIEW_NO_AGE without the label, and for what is not in use */
+	uint32_t age;
 	bool inherited; /* allocated by a process that this one was forked from */
 	struct tally alloc, inuse;
 };

@@ -328,12 +328,12 @@ void process_inherit(struct process *process)
 			if (site == HEAP_NO_SITE)
 				continue;
 			uint32_t stack = stacks_translate(parent->target.stacks,
-			    heap_site(parent->heap, site)->stack, process->target.stacks);
+			    heap_site(parent->heap, site)->key.stack, process->target.stacks);
 			const struct heap_sample sample = {
 			    .slot = number,
 			    .seq = slot.seq,
 			    .stack = stack,
-			    .tid = heap_site(parent->heap, site)->tid,
+			    .tid = heap_site(parent->heap, site)->key.tid,
 			    .mapped = slot.flags & SLOT_MMAP,
 			    .size_bytes = slot.sample.size_bytes,
 			    .period_bytes = slot.sample.period_bytes,

@@ -154,22 +154,22 @@ static size_t row_labels(
 	size_t count = 0;
 	if (row->inherited)
 		labels[count++] = (struct profile_label){.key = "inherited", .str = "yes"};
-	if (row->mapped)
+	if (row->key.mapped)
 		labels[count++] = (struct profile_label){.key = "alloc_fn", .str = "mmap"};
-	if (row->tid) {
-		const char *name = threads_name(threads, row->tid);
-		labels[count++] = (struct profile_label){.key = "thread_id", .num = row->tid};
+	if (row->key.tid) {
+		const char *name = threads_name(threads, row->key.tid);
+		labels[count++] = (struct profile_label){.key = "thread_id", .num = row->key.tid};
 		if (name)
 			labels[count++] = (struct profile_label){.key = "thread_name", .str = name};
 	}
 	if (row->age != HEAP_VIEW_NO_AGE)
 		labels[count++] = (struct profile_label){.key = "age", .str = lifetime_class_name(row->age)};
-	if (row->size_class >= 1 && row->size_class < 63)
+	if (row->key.size_class >= 1 && row->key.size_class < 63)
 		labels[count++] = (struct profile_label){
-		    .key = "size", .num = (int64_t)1 << (row->size_class - 1), .unit = "bytes"};
-	if (row->backend)
-		labels[count++] =
-		    (struct profile_label){.key = "backend", .str = backend_name((enum backend)row->backend)};
+		    .key = "size", .num = (int64_t)1 << (row->key.size_class - 1), .unit = "bytes"};
+	if (row->key.backend)
+		labels[count++] = (struct profile_label){
+		    .key = "backend", .str = backend_name((enum backend)row->key.backend)};
 	return count;
 }
 
@@ -179,11 +179,11 @@ static int add_row(struct profile *profile, struct symbolizer *symbolizer, const
 	const uint32_t *locations;
 	uint32_t lost;
 	size_t depth = 1;
-	if (row->stack == UINT32_MAX) {
+	if (row->key.stack == UINT32_MAX) {
 		lost = symbolizer_marker(symbolizer, "[lost stack]");
 		locations = &lost;
 	} else {
-		depth = symbolizer_stack(symbolizer, row->stack, row->mapped, &locations);
+		depth = symbolizer_stack(symbolizer, row->key.stack, row->key.mapped, &locations);
 	}
 	const int64_t values[4] = {
 	    rounded(row->alloc.objects_q16, WEIGHT_OBJECTS_SHIFT),
@@ -228,8 +228,8 @@ static void mark_stacks(const struct sheet *base, bool *used)
 {
 	const struct heap_view *view = ((const struct heap_sheet *)base)->view;
 	for (size_t i = 0; i < view->count; i++)
-		if (view->rows[i].stack != UINT32_MAX)
-			used[view->rows[i].stack] = true;
+		if (view->rows[i].key.stack != UINT32_MAX)
+			used[view->rows[i].key.stack] = true;
 }
 
 static int fill_rows(struct profile *profile, struct symbolizer *symbolizer, const struct snapshot *snapshot,

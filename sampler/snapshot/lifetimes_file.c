@@ -24,7 +24,7 @@ static void print_stack(struct json *json, const struct profile *profile, struct
     const struct heap_site *site)
 {
 	const uint32_t *locations;
-	size_t depth = symbolizer_stack(symbolizer, site->stack, site->mapped, &locations);
+	size_t depth = symbolizer_stack(symbolizer, site->key.stack, site->key.mapped, &locations);
 	json_array(json, "stack");
 	for (size_t i = 0; i < depth; i++) {
 		const struct profile_location location = profile_location(profile, locations[i]);

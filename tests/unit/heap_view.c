@@ -58,7 +58,7 @@ static uint64_t inuse_of(const struct heap_view *view, uint32_t stack)
 {
 	uint64_t bytes = 0;
 	for (size_t i = 0; i < view->count; i++)
-		if (view->rows[i].stack == stack)
+		if (view->rows[i].key.stack == stack)
 			bytes += view->rows[i].inuse.bytes_q8 >> WEIGHT_BYTES_SHIFT;
 	return bytes;
 }
@@ -67,7 +67,7 @@ static uint64_t alloc_of(const struct heap_view *view, uint32_t stack)
 {
 	uint64_t bytes = 0;
 	for (size_t i = 0; i < view->count; i++)
-		if (view->rows[i].stack == stack)
+		if (view->rows[i].key.stack == stack)
 			bytes += view->rows[i].alloc.bytes_q8 >> WEIGHT_BYTES_SHIFT;
 	return bytes;
 }
@@ -239,8 +239,8 @@ static void no_row_has_more_in_use_than_allocated(void **state)
 	for (size_t i = 0; i < view.count; i++) {
 		assert_true(view.rows[i].inuse.bytes_q8 <= view.rows[i].alloc.bytes_q8);
 		assert_true(view.rows[i].inuse.objects_q16 <= view.rows[i].alloc.objects_q16);
-		assert_int_equal(view.rows[i].tid, 7);
-		assert_true(view.rows[i].size_class > 0);
+		assert_int_equal(view.rows[i].key.tid, 7);
+		assert_true(view.rows[i].key.size_class > 0);
 		allocated += view.rows[i].alloc.bytes_q8;
 	}
 	assert_int_equal(allocated >> WEIGHT_BYTES_SHIFT, 40 + 13 * 780);

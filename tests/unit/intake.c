@@ -125,14 +125,14 @@ static void a_sample_goes_to_the_place_that_its_key_names(void **state)
 	assert_int_equal(samples_of(s, 1), 1);
 	uint32_t site = heap_site_of(s->process[1]->heap, 5, 9);
 	assert_int_not_equal(site, HEAP_NO_SITE);
-	assert_int_equal(heap_site(s->process[1]->heap, site)->tid, 77);
+	assert_int_equal(heap_site(s->process[1]->heap, site)->key.tid, 77);
 	assert_int_equal(heap_site(s->process[1]->heap, site)->sums.bytes_q8, 100 << WEIGHT_BYTES_SHIFT);
-	assert_false(heap_site(s->process[1]->heap, site)->mapped);
+	assert_false(heap_site(s->process[1]->heap, site)->key.mapped);
 	assert_int_equal(s->process[1]->counters.by_breakpoint, 1);
 	take(s, &(const struct arguments){KEY, 6 | REGION_TRIGGER_MMAP, 1, 4096, 1});
 	site = heap_site_of(s->process[0]->heap, 6, 1);
 	assert_int_not_equal(site, HEAP_NO_SITE);
-	assert_true(heap_site(s->process[0]->heap, site)->mapped);
+	assert_true(heap_site(s->process[0]->heap, site)->key.mapped);
 	assert_int_equal(s->intake.taken, 2);
 	assert_int_equal(s->intake.bad, 0);
 }

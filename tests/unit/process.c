@@ -328,7 +328,7 @@ static uint64_t pc_of(const struct process *process, uint32_t slot, uint64_t seq
 	uint32_t site = heap_site_of(process->heap, slot, seq);
 	if (site == HEAP_NO_SITE)
 		return 0;
-	uint32_t stack = heap_site(process->heap, site)->stack;
+	uint32_t stack = heap_site(process->heap, site)->key.stack;
 	return stacks_frame(process->target.stacks, stacks_node(process->target.stacks, stack)->frame)->pc;
 }
 
@@ -378,7 +378,7 @@ static void what_an_earlier_sampler_counted_stands_under_one_mark(void **state)
 	for (uint32_t i = 0; i < 4; i++) {
 		uint32_t site = heap_site_of(process->heap, i, i);
 		assert_int_not_equal(site, HEAP_NO_SITE);
-		uint32_t stack = heap_site(process->heap, site)->stack;
+		uint32_t stack = heap_site(process->heap, site)->key.stack;
 		const struct stack_frame *frame =
 		    stacks_frame(process->target.stacks, stacks_node(process->target.stacks, stack)->frame);
 		assert_string_equal(frame->marker, STACK_BEFORE_RESTART);
