@@ -42,11 +42,12 @@ static int open_scene(void **state)
 	s->region = region;
 	s->image = image_new(region, 1);
 	s->image->ready = true;
-
+	s->image->heap.labels = HEAP_LABEL_THREAD;
 	s->image->event_backend = BACKEND_BREAKPOINT;
 	if (intake_init(&s->intake, s->store, regs_arch_native()->perf_mask, true) != 0)
 		return -1;
-	s->intake.images = s->image;
+	if (intake_add_image(&s->intake, s->image) != 0)
+		return -1;
 	for (uint32_t i = 0; i < 2; i++) {
 		region_place(region, i)->pid = 0; /* nobody to be found: no maps either */
 		atomic_store(&region_place(region, i)->state, PLACE_READY);
@@ -61,6 +62,7 @@ static int close_scene(void **state)
 	for (uint32_t i = 0; i < REGION_PLACES; i++)
 		if (s->image->process[i])
 			process_free(s->image->process[i]);
+	intake_remove_image(&s->intake, s->image);
 	image_free(s->image);
 	intake_fini(&s->intake);
 	modules_free(s->store);
@@ -219,16 +221,16 @@ static struct region_buffer *copy(
 	memset(buffer, 0, sizeof(*buffer));
 	fixture_take_buffer(s->region, 0, number);
 	buffer->place = place;
-	buffer->seq = seq;
-	buffer->slot = (uint32_t)seq;
-	buffer->size_bytes = 64;
-	buffer->period_bytes = 1;
-	buffer->time_ns = time_ns;
-	buffer->tid = 88;
+	buffer->sample.seq = seq;
+	buffer->sample.slot = (uint32_t)seq;
+	buffer->sample.size_bytes = 64;
+	buffer->sample.period_bytes = 1;
+	buffer->sample.time_ns = time_ns;
+	buffer->sample.tid = 88;
 	buffer->stack_bytes = 512;
 	for (int i = 0; i < BUFFER_REGS; i++)
 		buffer->regs[i] = 0x7f0000001000;
-	atomic_store(&buffer->word, BUFFER_FULL | place << 8);
+	atomic_store(&buffer->word, buffer_word(BUFFER_FULL, place));
 	atomic_fetch_add(&region_header(s->region)->copied, 1);
 	return buffer;
 }
@@ -264,9 +266,9 @@ static void a_hostile_buffer(void **state)
 	copy(s, 0, 2, 1, 1); /* nobody's place */
 	copy(s, 1, UINT32_MAX, 1, 1);
 	copy(s, 2, 0, 1, 1)->stack_bytes = UINT32_MAX; /* more than the buffer has */
-	copy(s, 3, 0, 2, 1)->slot = UINT32_MAX - 1;
-	copy(s, 4, 0, 3, 1)->period_bytes = 0;
-	copy(s, 5, 0, 4, 1)->size_bytes = UINT64_MAX;
+	copy(s, 3, 0, 2, 1)->sample.slot = UINT32_MAX - 1;
+	copy(s, 4, 0, 3, 1)->sample.period_bytes = 0;
+	copy(s, 5, 0, 4, 1)->sample.size_bytes = UINT64_MAX;
 	copy(s, 6, 0, 5, 1)->flags = UINT16_MAX;
 	s->process[1]->target.closed = true;
 	copy(s, 7, 1, 6, 1);
