@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -145,6 +146,14 @@ static void two_events_that_saw_the_same_count_once(void **state)
 	for (int i = 0; i < 2; i++)
 		take(s, &(const struct arguments){KEY, 5, 9, 100, 1});
 	assert_int_equal(samples_of(s, 0), 1);
+	assert_int_equal(heap_total(s->process[0]->heap).bytes_q8, 100 << WEIGHT_BYTES_SHIFT);
+	assert_int_equal(s->process[0]->counters.taken, 2); /* both have come */
+	assert_int_equal(s->process[0]->counters.by_breakpoint, 1);
+	/* The next block of that slot, and the same number in another place, are others. */
+	take(s, &(const struct arguments){KEY, 5, 10, 100, 1});
+	take(s, &(const struct arguments){KEY | 1, 5, 9, 100, 1});
+	assert_int_equal(samples_of(s, 0), 2);
+	assert_int_equal(samples_of(s, 1), 1);
 }
 
 static void strays_and_lies_are_nobodys(void **state)
@@ -290,6 +299,52 @@ static void a_hostile_buffer(void **state)
 	}
 }
 
+/*
+ * A frame pointer leads to what lies `at` bytes up the stack: the caller's frame, if that is part of the
+ * copy. Whatever length the buffer claims, what lies behind it is not: the next buffer, with another
+ * thread's stack, where the same words wait.
+ */
+static void a_stack_ends_with_its_buffer(void **state)
+{
+	enum { CODE = 0x10000000, STACK = 0x20000000, FRAME_BYTES = 32 };
+	const uint32_t room = buffer_class[0].bytes - sizeof(struct region_buffer);
+	const struct {
+		uint32_t claimed_bytes, at, frames;
+		bool cut;
+	} stacks[] = {{room, 64, 2, false}, {room, room - FRAME_BYTES, 2, false}, {96, 64, 2, false},
+	    {room + 1, room - FRAME_BYTES, 2, false}, {UINT32_MAX, room - FRAME_BYTES, 2, false},
+	    {95, 64, 2, true}, {UINT32_MAX, room - FRAME_BYTES + 8, 2, true}, {79, 64, 1, true},
+	    {0, 0, 1, true}, {room + 8, room - 8, 1, true}, {UINT32_MAX, room, 1, true},
+	    {UINT32_MAX, room + sizeof(struct region_buffer) + 64, 1, true}};
+	const struct regs_arch *arch = regs_arch_native();
+	struct scene *s = *state;
+	const struct process *process = s->process[0];
+	const struct map_range made_at_run_time = {.start = CODE, .len = 4096, .prot = PROT_READ | PROT_EXEC};
+	assert_int_equal(maps_add(process->target.maps, &made_at_run_time), 0);
+	for (uint32_t i = 0; i < sizeof(stacks) / sizeof(stacks[0]); i++) {
+		const uint64_t frame = STACK + stacks[i].at;
+		const uint64_t words[] = {frame + 16, CODE + 8, 0, 0}; /* the caller, and that it has none */
+		struct region_buffer *buffer = copy(s, 3, 0, i, 1);
+		memset(buffer + 1, 0xff, 2 * buffer_class[0].bytes - sizeof(*buffer));
+		memcpy((unsigned char *)(buffer + 1) + stacks[i].at, words, sizeof(words));
+		buffer->stack_bytes = stacks[i].claimed_bytes;
+		for (uint32_t k = 0; k < arch->copied_count; k++)
+			buffer->regs[k] = arch->copied[k] == arch->fp ? frame
+			    : arch->copied[k] == arch->sp             ? STACK
+			                                              : 0;
+		buffer->regs[arch->copied_count] = CODE;
+		enum unwind_outcome outcome = stacks[i].cut ? UNWIND_TRUNCATED : UNWIND_COMPLETE;
+		uint64_t before = process->counters.outcome[outcome];
+		assert_int_equal(intake_buffers(&s->intake, s->image, NOW_NS), 1);
+		assert_int_equal(process->counters.outcome[outcome], before + 1);
+		uint32_t stack = heap_site(process->heap, heap_site_of(process->heap, i, i))->stack,
+		         depth = 0;
+		for (; stack != STACK_ROOT; depth++)
+			stack = stacks_node(process->target.stacks, stack)->outer;
+		assert_int_equal(depth, stacks[i].frames + stacks[i].cut); /* and the marker */
+	}
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
@@ -303,6 +358,7 @@ int main(void)
 	    TEST(copies_are_taken_up_to_a_time),
 	    TEST(a_time_in_the_far_future_does_not_hold_it_up),
 	    TEST(a_hostile_buffer),
+	    TEST(a_stack_ends_with_its_buffer),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
