@@ -383,4 +383,6 @@ void registry_fini(struct registry *registry)
 	while (registry->intake->images)
 		image_remove(registry, registry->intake->images);
 	free(registry->batch);
+	registry->batch = NULL;
+	registry->batch_capacity = 0;
 }

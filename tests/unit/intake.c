@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -42,11 +43,12 @@ static int open_scene(void **state)
 	s->region = region;
 	s->image = image_new(region, 1);
 	s->image->ready = true;
-
+	s->image->heap.labels = HEAP_LABEL_THREAD;
 	s->image->event_backend = BACKEND_BREAKPOINT;
 	if (intake_init(&s->intake, s->store, regs_arch_native()->perf_mask, true) != 0)
 		return -1;
-	s->intake.images = s->image;
+	if (intake_add_image(&s->intake, s->image) != 0)
+		return -1;
 	for (uint32_t i = 0; i < 2; i++) {
 		region_place(region, i)->pid = 0; /* nobody to be found: no maps either */
 		atomic_store(&region_place(region, i)->state, PLACE_READY);
@@ -61,6 +63,7 @@ static int close_scene(void **state)
 	for (uint32_t i = 0; i < REGION_PLACES; i++)
 		if (s->image->process[i])
 			process_free(s->image->process[i]);
+	intake_remove_image(&s->intake, s->image);
 	image_free(s->image);
 	intake_fini(&s->intake);
 	modules_free(s->store);
@@ -143,6 +146,14 @@ static void two_events_that_saw_the_same_count_once(void **state)
 	for (int i = 0; i < 2; i++)
 		take(s, &(const struct arguments){KEY, 5, 9, 100, 1});
 	assert_int_equal(samples_of(s, 0), 1);
+	assert_int_equal(heap_total(s->process[0]->heap).bytes_q8, 100 << WEIGHT_BYTES_SHIFT);
+	assert_int_equal(s->process[0]->counters.taken, 2); /* both have come */
+	assert_int_equal(s->process[0]->counters.by_breakpoint, 1);
+	/* The next block of that slot, and the same number in another place, are others. */
+	take(s, &(const struct arguments){KEY, 5, 10, 100, 1});
+	take(s, &(const struct arguments){KEY | 1, 5, 9, 100, 1});
+	assert_int_equal(samples_of(s, 0), 2);
+	assert_int_equal(samples_of(s, 1), 1);
 }
 
 static void strays_and_lies_are_nobodys(void **state)
@@ -219,16 +230,16 @@ static struct region_buffer *copy(
 	memset(buffer, 0, sizeof(*buffer));
 	fixture_take_buffer(s->region, 0, number);
 	buffer->place = place;
-	buffer->seq = seq;
-	buffer->slot = (uint32_t)seq;
-	buffer->size_bytes = 64;
-	buffer->period_bytes = 1;
-	buffer->time_ns = time_ns;
-	buffer->tid = 88;
+	buffer->sample.seq = seq;
+	buffer->sample.slot = (uint32_t)seq;
+	buffer->sample.size_bytes = 64;
+	buffer->sample.period_bytes = 1;
+	buffer->sample.time_ns = time_ns;
+	buffer->sample.tid = 88;
 	buffer->stack_bytes = 512;
 	for (int i = 0; i < BUFFER_REGS; i++)
 		buffer->regs[i] = 0x7f0000001000;
-	atomic_store(&buffer->word, BUFFER_FULL | place << 8);
+	atomic_store(&buffer->word, buffer_word(BUFFER_FULL, place));
 	atomic_fetch_add(&region_header(s->region)->copied, 1);
 	return buffer;
 }
@@ -264,9 +275,9 @@ static void a_hostile_buffer(void **state)
 	copy(s, 0, 2, 1, 1); /* nobody's place */
 	copy(s, 1, UINT32_MAX, 1, 1);
 	copy(s, 2, 0, 1, 1)->stack_bytes = UINT32_MAX; /* more than the buffer has */
-	copy(s, 3, 0, 2, 1)->slot = UINT32_MAX - 1;
-	copy(s, 4, 0, 3, 1)->period_bytes = 0;
-	copy(s, 5, 0, 4, 1)->size_bytes = UINT64_MAX;
+	copy(s, 3, 0, 2, 1)->sample.slot = UINT32_MAX - 1;
+	copy(s, 4, 0, 3, 1)->sample.period_bytes = 0;
+	copy(s, 5, 0, 4, 1)->sample.size_bytes = UINT64_MAX;
 	copy(s, 6, 0, 5, 1)->flags = UINT16_MAX;
 	s->process[1]->target.closed = true;
 	copy(s, 7, 1, 6, 1);
@@ -288,6 +299,52 @@ static void a_hostile_buffer(void **state)
 	}
 }
 
+/*
+ * A frame pointer leads to what lies `at` bytes up the stack: the caller's frame, if that is part of the
+ * copy. Whatever length the buffer claims, what lies behind it is not: the next buffer, with another
+ * thread's stack, where the same words wait.
+ */
+static void a_stack_ends_with_its_buffer(void **state)
+{
+	enum { CODE = 0x10000000, STACK = 0x20000000, FRAME_BYTES = 32 };
+	const uint32_t room = buffer_class[0].bytes - sizeof(struct region_buffer);
+	const struct {
+		uint32_t claimed_bytes, at, frames;
+		bool cut;
+	} stacks[] = {{room, 64, 2, false}, {room, room - FRAME_BYTES, 2, false}, {96, 64, 2, false},
+	    {room + 1, room - FRAME_BYTES, 2, false}, {UINT32_MAX, room - FRAME_BYTES, 2, false},
+	    {95, 64, 2, true}, {UINT32_MAX, room - FRAME_BYTES + 8, 2, true}, {79, 64, 1, true},
+	    {0, 0, 1, true}, {room + 8, room - 8, 1, true}, {UINT32_MAX, room, 1, true},
+	    {UINT32_MAX, room + sizeof(struct region_buffer) + 64, 1, true}};
+	const struct regs_arch *arch = regs_arch_native();
+	struct scene *s = *state;
+	const struct process *process = s->process[0];
+	const struct map_range made_at_run_time = {.start = CODE, .len = 4096, .prot = PROT_READ | PROT_EXEC};
+	assert_int_equal(maps_add(process->target.maps, &made_at_run_time), 0);
+	for (uint32_t i = 0; i < sizeof(stacks) / sizeof(stacks[0]); i++) {
+		const uint64_t frame = STACK + stacks[i].at;
+		const uint64_t words[] = {frame + 16, CODE + 8, 0, 0}; /* the caller, and that it has none */
+		struct region_buffer *buffer = copy(s, 3, 0, i, 1);
+		memset(buffer + 1, 0xff, 2 * buffer_class[0].bytes - sizeof(*buffer));
+		memcpy((unsigned char *)(buffer + 1) + stacks[i].at, words, sizeof(words));
+		buffer->stack_bytes = stacks[i].claimed_bytes;
+		for (uint32_t k = 0; k < arch->copied_count; k++)
+			buffer->regs[k] = arch->copied[k] == arch->fp ? frame
+			    : arch->copied[k] == arch->sp             ? STACK
+			                                              : 0;
+		buffer->regs[arch->copied_count] = CODE;
+		enum unwind_outcome outcome = stacks[i].cut ? UNWIND_TRUNCATED : UNWIND_COMPLETE;
+		uint64_t before = process->counters.outcome[outcome];
+		assert_int_equal(intake_buffers(&s->intake, s->image, NOW_NS), 1);
+		assert_int_equal(process->counters.outcome[outcome], before + 1);
+		uint32_t stack = heap_site(process->heap, heap_site_of(process->heap, i, i))->stack,
+		         depth = 0;
+		for (; stack != STACK_ROOT; depth++)
+			stack = stacks_node(process->target.stacks, stack)->outer;
+		assert_int_equal(depth, stacks[i].frames + stacks[i].cut); /* and the marker */
+	}
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
@@ -301,6 +358,7 @@ int main(void)
 	    TEST(copies_are_taken_up_to_a_time),
 	    TEST(a_time_in_the_far_future_does_not_hold_it_up),
 	    TEST(a_hostile_buffer),
+	    TEST(a_stack_ends_with_its_buffer),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,6 +29,7 @@ struct scene {
 	struct modules *store;
 	struct image *image;
 	const struct region *region;
+	struct table processes; /* of the image, by pid */
 	char exe[PATH_MAX];
 };
 
@@ -45,6 +46,7 @@ static int open_scene(void **state)
 	s->store = modules_new(16);
 	fixture_open(region, SEGMENTS * REGION_SEGMENT_SLOTS);
 	s->image = image_new(region, 1);
+	s->image->processes = &s->processes;
 	s->region = region;
 	s->image->ready = true;
 	s->image->trigger_address = (uintptr_t)some_code; /* our forked strangers have it too */
@@ -58,6 +60,7 @@ static int close_scene(void **state)
 		if (s->image->process[i])
 			process_free(s->image->process[i]);
 	image_free(s->image);
+	table_fini(&s->processes);
 	modules_free(s->store);
 	free(s);
 	return 0;
@@ -86,7 +89,7 @@ static struct process *claim_again(struct scene *s, pid_t pid)
 static void forget_region(int fd, void *argument)
 {
 	const struct region *region = argument;
-	char byte = (char)munmap(region->base, region->bytes);
+	char byte = (char)munmap(region->base, region->offsets.end);
 	if (write(fd, &byte, 1) == 1)
 		(void)!read(fd, &byte, 1);
 }
@@ -226,7 +229,7 @@ static unsigned char *put_module(unsigned char *at, uint64_t start, uint64_t pag
 static void of_a_process_that_is_gone_its_own_word_is_all_there_is(void **state)
 {
 	struct scene *s = *state;
-	unsigned char *at = s->region->base + s->region->modules_offset;
+	unsigned char *at = s->region->base + s->region->offsets.modules;
 	at = put_module(at, 0x400000, 16, "/opt/server/bin/serve");
 	put_module(at, 0x7f0000000000, 4, "/opt/server/lib/gone.so");
 	const struct process *process = claim(s, 0, 0, 0);
@@ -254,7 +257,7 @@ static void what_makes_no_sense_there_ends_it(void **state)
 	    {offsetof(struct region_module, path_bytes), REGION_PATH_BYTES + 1},
 	    {offsetof(struct region_module, end), 0x10}};
 	struct scene *s = *state;
-	unsigned char *at = s->region->base + s->region->modules_offset;
+	unsigned char *at = s->region->base + s->region->offsets.modules;
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
 		unsigned char *second = put_module(at, 0x400000, 16, "/first"),
 		              *third = put_module(second, 0x800000, 16, "/second");
@@ -319,8 +322,8 @@ static void inherit_slot(struct scene *s, uint32_t number, uint64_t seq, uint32_
 	fixture_live(s->region, number,
 	    &(const struct fixture_block){.seq = seq, .size_bytes = 64, .flags = SLOT_INHERITED});
 	fixture_slot(s->region, number)->origin_place = 0;
-	fixture_slot(s->region, number)->origin_slot = slot;
-	fixture_slot(s->region, number)->origin_seq = parent_seq;
+	fixture_slot(s->region, number)->sample.slot = slot;
+	fixture_slot(s->region, number)->sample.seq = parent_seq;
 }
 
 static uint64_t pc_of(const struct process *process, uint32_t slot, uint64_t seq)

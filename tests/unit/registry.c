@@ -213,6 +213,25 @@ static void a_program_from_its_claim_to_its_end(void **state)
 	assert_int_equal(s->registry.incomplete, 0);
 }
 
+/* Its books are closed by the first look after the end. */
+static void the_last_samples_before_the_end_are_read(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger shell = start_shell(s);
+	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
+	registry_drain(&s->registry);
+	const struct process *process = registry_find(&s->registry, shell.pid);
+	uint64_t taken = process->counters.taken;
+	assert_int_equal(tell(&shell, "a=abcdefgh; b=$a$a; c=$b$b; echo 1\n"), 1);
+	assert_true(process_samples(process) > taken);
+	stranger_end(&shell);
+	registry_finish_ended(&s->registry);
+	assert_int_equal(s->closed_count, 1);
+	assert_true(s->closed[0].taken > taken);
+	assert_int_equal(s->closed[0].taken, s->closed[0].counted);
+}
+
 static void a_forked_child_has_a_place_of_its_own(void **state)
 {
 	struct scene *s = *state;
@@ -244,7 +263,9 @@ static void another_program_in_the_same_process(void **state)
 	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
 	const struct image *before = registry_find(&s->registry, shell.pid)->image;
 	assert_int_equal(tell(&shell, "echo 5; exec cat\n"), 5);
+	assert_int_equal(tell(&shell, "6\n"), 6); /* cat's answer: the first look finds both programs */
 	LOOK_UNTIL(s, s->closed_count);
+	assert_int_equal(s->closed[0].taken, s->closed[0].counted);
 	assert_int_equal(s->closed[0].pid, shell.pid);
 	assert_int_equal(s->closed[0].end, TARGET_EXEC);
 	assert_string_equal(s->closed[0].title, "sh");
@@ -376,6 +397,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
 	const struct CMUnitTest tests[] = {
 	    TEST(a_program_from_its_claim_to_its_end),
+	    TEST(the_last_samples_before_the_end_are_read),
 	    TEST(a_forked_child_has_a_place_of_its_own),
 	    TEST(another_program_in_the_same_process),
 	    TEST(the_commands_end_waits_for_its_status),

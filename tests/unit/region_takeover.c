@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Regions and libraries that are found in another process: of a sampler that lives or has ended, damaged
+ * ones, copies of our library that anybody may have written.
+ */
+#include "sampler/region/region_takeover.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/region_fixture.h"
+#include "tests/unit/stranger.h"
+#include "tests/unit/workshop.h"
+
+enum { NOBODY = 65534 };
+
+#define REQUIRE_ROOT()                                                         \
+	do {                                                                   \
+		if (geteuid() != 0) {                                          \
+			print_message("only root opens others' mappings\n"); \
+			skip();                                                \
+		}                                                              \
+	} while (0)
+
+/* The lowest descriptor that is free: whoever keeps one open raises it. */
+static int next_fd(void)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	close(fd);
+	return fd;
+}
+
+static void forget(int fd, void *argument)
+{
+	const struct region *region = argument;
+	char byte = (char)munmap(region->base, region->offsets.end);
+	if (write(fd, &byte, 1) == 1)
+		(void)!read(fd, &byte, 1);
+}
+
+static struct stranger start_without(struct region *region)
+{
+	char byte;
+	struct stranger stranger = stranger_start(forget, region);
+	assert_int_equal(read(stranger.fd, &byte, 1), 1);
+	assert_int_equal(byte, 0);
+	return stranger;
+}
+
+static void the_target_of_a_sampler_that_has_ended(void **state)
+{
+	struct region made, taken;
+	(void)state;
+	REQUIRE_ROOT();
+	fixture_open(&made, 2048);
+	struct stranger sampler = stranger_start(NULL, NULL), target = stranger_start(NULL, NULL);
+	_Atomic uint32_t *word = &region_header(&made)->sampler_pid;
+	atomic_store(word, (uint32_t)sampler.pid);
+	int fd = next_fd();
+	assert_int_equal(region_takeover_open(target.pid, &taken), -EBUSY);
+	assert_int_equal(next_fd(), fd);
+	assert_int_equal(atomic_load(word), sampler.pid);
+	stranger_end(&sampler);
+	assert_int_equal(region_takeover_open(target.pid, &taken), 0);
+	assert_int_equal(atomic_load(word), getpid());
+	assert_int_equal(taken.ino, made.ino);
+	assert_int_equal(taken.key, made.key);
+	assert_int_equal(taken.id, made.id);
+	assert_memory_equal(&taken.offsets, &made.offsets, sizeof(taken.offsets));
+	fixture_live(&made, 1, &(const struct fixture_block){.seq = 3, .size_bytes = 77});
+	struct slot_copy slot;
+	assert_true(region_read_slot(&taken, 1, &slot)); /* the same memory */
+	assert_int_equal(slot.sample.size_bytes, 77);
+	region_close(&taken);
+	stranger_end(&target);
+	region_close(&made);
+}
+
+/* Its number may be another process' by now, and what the target wrote there may be anything. */
+static void a_number_alone_is_no_sampler(void **state)
+{
+	struct region made, taken;
+	(void)state;
+	REQUIRE_ROOT();
+	fixture_open(&made, 1);
+	struct stranger other = start_without(&made), target = stranger_start(NULL, NULL);
+	const pid_t numbers[] = {other.pid, 0, -1, INT32_MAX, getpid()};
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		atomic_store(&region_header(&made)->sampler_pid, (uint32_t)numbers[i]);
+		assert_int_equal(region_takeover_open(target.pid, &taken), 0);
+		region_close(&taken);
+	}
+	stranger_end(&other);
+	stranger_end(&target);
+	region_close(&made);
+}
+
+static void who_has_no_region(void **state)
+{
+	struct region made, taken;
+	(void)state;
+	fixture_open(&made, 1);
+	struct stranger other = start_without(&made), ended = stranger_start(NULL, NULL);
+	assert_int_equal(region_takeover_open(other.pid, &taken), -ENOENT);
+	pid_t was = ended.pid;
+	stranger_end(&ended);
+	int error = region_takeover_open(was, &taken);
+	assert_true(error == -ESRCH || error == -ENOENT); /* -ENOENT: its new parent has not reaped it yet */
+	stranger_end(&other);
+	region_close(&made);
+}
+
+/* ---- regions of another version, or of nobody's making */
+
+/* A memfd of the region's name with these bytes, mapped here: the strangers to come have it too. */
+static unsigned char *map_forged(const struct region_header *header, size_t bytes, bool sealed)
+{
+	int fd = memfd_create("heaptap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+	assert_int_equal(pwrite(fd, header, sizeof(*header), 0), sizeof(*header));
+	if (sealed)
+		assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+	void *base = mmap(NULL, REGION_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(base, MAP_FAILED);
+	close(fd);
+	return base;
+}
+
+static int takeover_of_forged(const struct region_header *header, size_t bytes, bool sealed)
+{
+	struct region taken;
+	unsigned char *base = map_forged(header, bytes, sealed);
+	struct stranger target = stranger_start(NULL, NULL);
+	int fd = next_fd();
+	int error = region_takeover_open(target.pid, &taken);
+	if (error == 0)
+		region_close(&taken);
+	assert_int_equal(next_fd(), fd);
+	stranger_end(&target);
+	munmap(base, REGION_PAGE_BYTES);
+	return error;
+}
+
+static void a_region_that_we_would_not_have_made(void **state)
+{
+	struct region made;
+	struct region_header good, bad;
+	(void)state;
+	REQUIRE_ROOT();
+	fixture_open(&made, 1024);
+	const size_t bytes = made.offsets.end;
+	memcpy((void *)&good, (const void *)region_header(&made), sizeof(good));
+	region_close(&made);
+	assert_int_equal(takeover_of_forged(&good, bytes, true), 0);
+	assert_int_equal(takeover_of_forged(&good, bytes, false), -EPROTO); /* could be cut under our feet */
+	assert_int_equal(takeover_of_forged(&good, bytes - REGION_PAGE_BYTES, true), -EPROTO);
+	assert_int_equal(takeover_of_forged(&good, bytes + REGION_PAGE_BYTES, true), -EPROTO);
+	const struct {
+		size_t offset;
+		uint32_t word;
+	} lies[] = {{offsetof(struct region_header, magic), 0},
+	    {offsetof(struct region_header, abi), REGION_ABI - 1},
+	    {offsetof(struct region_header, abi), REGION_ABI + 1},
+	    {offsetof(struct region_header, segments), 0}, {offsetof(struct region_header, segments), 2},
+	    {offsetof(struct region_header, segments), UINT32_MAX},
+	    {offsetof(struct region_header, offsets.places), 0},
+	    {offsetof(struct region_header, offsets.slots), UINT32_MAX},
+	    {offsetof(struct region_header, offsets.end), REGION_PAGE_BYTES}};
+	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		memcpy((void *)&bad, (const void *)&good, sizeof(bad));
+		memcpy((unsigned char *)&bad + lies[i].offset, &lies[i].word, sizeof(lies[i].word));
+		assert_int_equal(takeover_of_forged(&bad, bytes, true), -EPROTO);
+	}
+}
+
+/* ---- without privileges */
+
+/* What region_takeover_open says to an ordinary user of the user's own process. */
+static int takeover_by_nobody(void)
+{
+	struct region taken;
+	if (setresgid(NOBODY, NOBODY, NOBODY) != 0 || setresuid(NOBODY, NOBODY, NOBODY) != 0)
+		return 1;
+	prctl(PR_SET_DUMPABLE, 1); /* the process that follows lets its user read its maps */
+	struct stranger target = stranger_start(NULL, NULL);
+	int error = region_takeover_open(target.pid, &taken);
+	stranger_end(&target);
+	return -error;
+}
+
+static void only_root_opens_another_process_mapping(void **state)
+{
+	struct region made;
+	int status;
+	(void)state;
+	REQUIRE_ROOT();
+	fixture_open(&made, 1);
+	pid_t child = fork();
+	if (child == 0)
+		_exit(takeover_by_nobody());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), EPERM);
+	region_close(&made);
+}
+
+/* ---- the library */
+
+/* A file of the shop, mapped here as code: the strangers to come have it too. */
+static void *map_code(const struct workshop *shop, const char *name)
+{
+	int fd = open(workshop_path(shop, name), O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	void *base = mmap(NULL, REGION_PAGE_BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, REGION_PAGE_BYTES);
+	assert_ptr_not_equal(base, MAP_FAILED);
+	close(fd);
+	return base;
+}
+
+/* As region_takeover_library of `name`, mapped by another process; the descriptor must be that very file's. */
+static int takeover_of_library(const struct workshop *shop, const char *name, const char *own_name)
+{
+	struct stat mapped, opened;
+	uint64_t offset = 0;
+	unsigned char *base = map_code(shop, name);
+	struct stranger target = stranger_start(NULL, NULL);
+	int fd = region_takeover_library(
+	    target.pid, (uintptr_t)base + 0x123, workshop_path(shop, own_name), &offset);
+	stranger_end(&target);
+	munmap(base, REGION_PAGE_BYTES);
+	if (fd < 0)
+		return fd;
+	assert_int_equal(offset, REGION_PAGE_BYTES + 0x123);
+	assert_int_equal(stat(workshop_path(shop, name), &mapped), 0);
+	assert_int_equal(fstat(fd, &opened), 0);
+	assert_int_equal(opened.st_ino, mapped.st_ino);
+	close(fd);
+	return 0;
+}
+
+static void a_library_is_ours_or_a_copy_that_nobody_can_have_changed(void **state)
+{
+	const struct workshop *shop = *state;
+	REQUIRE_ROOT();
+	assert_true(workshop_write(shop, "a.c", "int a(void) { return 1; }\n") &&
+	    workshop_write(shop, "b.c", "int b(void) { return 2; }\n"));
+	assert_int_equal(workshop_run(shop, "cc -shared -fPIC -Wl,--build-id -o own.so a.c && "
+					    "cc -shared -fPIC -Wl,--build-id -o other.so b.c && "
+					    "cc -shared -fPIC -Wl,--build-id=none -o nameless.so a.c && "
+					    "cp nameless.so nameless2.so && cp own.so copy.so && "
+					    "head -c 8192 /dev/zero >no.so && chmod 755 *.so"),
+	    0);
+	assert_int_equal(takeover_of_library(shop, "own.so", "own.so"), 0);
+	assert_int_equal(takeover_of_library(shop, "copy.so", "own.so"), 0);
+	assert_int_equal(takeover_of_library(shop, "other.so", "own.so"), -EACCES);
+	assert_int_equal(takeover_of_library(shop, "no.so", "own.so"), -EACCES);
+	assert_int_equal(takeover_of_library(shop, "nameless2.so", "nameless.so"), -EACCES);
+	assert_int_equal(takeover_of_library(shop, "own.so", "missing.so"), -EACCES);
+	assert_int_equal(chmod(workshop_path(shop, "copy.so"), 0775), 0);
+	assert_int_equal(takeover_of_library(shop, "copy.so", "own.so"), -EACCES);
+	assert_int_equal(chmod(workshop_path(shop, "copy.so"), 0757), 0);
+	assert_int_equal(takeover_of_library(shop, "copy.so", "own.so"), -EACCES);
+	assert_int_equal(chmod(workshop_path(shop, "copy.so"), 0755), 0);
+	assert_int_equal(chown(workshop_path(shop, "copy.so"), NOBODY, NOBODY), 0);
+	assert_int_equal(takeover_of_library(shop, "copy.so", "own.so"), -EACCES);
+	struct stranger target = stranger_start(NULL, NULL);
+	uint64_t offset;
+	assert_int_equal(
+	    region_takeover_library(target.pid, 0x10, workshop_path(shop, "own.so"), &offset), -ENOENT);
+	stranger_end(&target);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(the_target_of_a_sampler_that_has_ended),
+	    cmocka_unit_test(a_number_alone_is_no_sampler),
+	    cmocka_unit_test(who_has_no_region),
+	    cmocka_unit_test(a_region_that_we_would_not_have_made),
+	    cmocka_unit_test(only_root_opens_another_process_mapping),
+	    cmocka_unit_test_setup_teardown(a_library_is_ours_or_a_copy_that_nobody_can_have_changed,
+	        workshop_open, workshop_close),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
