@@ -106,4 +106,7 @@ uint64_t scheduler_unsaid(const struct snapshot_source *source);
 /* True when everything that has ended is on disk. */
 bool scheduler_settled(const struct scheduler *scheduler);
 
+/* True when everything that was asked for is, too. */
+bool scheduler_idle(const struct scheduler *scheduler);
+
 #endif

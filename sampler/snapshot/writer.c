@@ -73,6 +73,7 @@ static void run_child(const struct writer_item *item)
 	/* A signal that was meant for the sampler, sent to all of its name, must not end a snapshot. */
 	signal(SIGUSR1, SIG_IGN);
 	signal(SIGUSR2, SIG_IGN);
+	signal(SIGTERM, SIG_IGN); /* the unit's end is when profiles are written */
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error to report */
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_NAME, "heaptap-writer");
