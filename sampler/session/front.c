@@ -49,6 +49,7 @@ struct front {
 	int signal_fd;
 	struct witness witness;
 	bool told_to_end;              /* a SIGTERM has come */
+	bool unpreloaded;              /* COMMAND would not survive our library */
 	sigset_t mask;                 /* as we got it, for COMMAND */
 	struct sigaction child_action; /* likewise: an ignored SIGCHLD would keep us from waiting */
 	bool stopped, ended, done;
@@ -223,7 +224,7 @@ static int command_refused(struct front *front, int error)
 /* Starts COMMAND. Returns 0 once its exec has succeeded, else the exit status to end with. */
 static int command_start(struct front *front)
 {
-	char **made = front->value[0] && !front->options->no_heap
+	char **made = front->value[0] && !front->options->no_heap && !front->unpreloaded
 	    ? preload_library_environment(environ, front->options->library, front->value)
 	    : NULL;
 	char **environment = made ? made : environ;
@@ -409,12 +410,15 @@ static int library_prepare(struct options *options, char *path, size_t path_byte
 	return 0;
 }
 
-static void forecast(const struct options *options)
+/* Can COMMAND have our library preloaded? */
+static bool forecast(const struct options *options)
 {
-	const char *obstacle = preload_check_obstacle(preload_check_inspect(options->operands[0]));
+	enum preload_check_kind kind = preload_check_inspect(options->operands[0]);
+	const char *obstacle = preload_check_obstacle(kind);
 
 	if (obstacle && options->verbosity >= 0)
 		log_line("%s %s; it runs, but its heap will not be seen", options->operands[0], obstacle);
+	return kind != PRELOAD_CHECK_SANITIZER;
 }
 
 static int stand_in(struct front *front)
@@ -469,7 +473,7 @@ int front_run(struct options *options)
 	if (!options->no_heap) {
 		if (library_prepare(options, library, sizeof(library)))
 			return STATUS_USAGE;
-		forecast(options);
+		front.unpreloaded = !forecast(options);
 	}
 	/* The sampler returns through main as the front does: the process ends in one place. */
 	if (sampler_fork(&front))
