@@ -325,8 +325,8 @@ static void pass_signal(struct front *front, const struct signalfd_siginfo *info
 		kill(front->command, number);
 }
 
-/* Is this a signal by which a user who no longer wants to wait for the profile would end us? The first SIGTERM
- * may be one to the whole unit, which has reached COMMAND a moment earlier. */
+/* Is this a signal by which a user who no longer wants to wait for the profile would end us? The first
+ * SIGTERM may be one to the whole unit, which has reached COMMAND a moment earlier. */
 static bool is_impatience(const struct front *front, int number)
 {
 	struct sigaction action;

@@ -144,8 +144,8 @@ static void on_command_ended(struct session *s)
 }
 
 /*
- * A service manager ends a unit by a SIGTERM to each of its processes: those that we watch end, and then we do,
- * with their profiles. Only who insists does not mean the unit: then what lives is written as it stands.
+ * A service manager ends a unit by a SIGTERM to each of its processes: those that we watch end, and then we
+ * do, with their profiles. Only who insists does not mean the unit: then what lives is written as it stands.
  */
 static void on_terminate(struct session *s)
 {

@@ -62,7 +62,7 @@ static int open_folder(const char *folder)
 	return fd;
 }
 
-/* Is it ours, or root's, such as /home or /tmp? What we make in another user's folder is in that user's way. */
+/* Is it ours, or root's, such as /home or /tmp? What we make in another's folder is in that user's way. */
 static bool may_make_in(int folder_fd)
 {
 	struct stat status;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A region that a target has filled with what it likes, read by everything that reads regions: taking it over
- * (the header), processes and their children, stack buffers, frees, live scans, views, and giving places back.
+ * A region that a target has filled with what it likes, read by everything that reads regions: taking it
+ * over (the header), processes and their children, stack buffers, frees, live scans, views, and giving places
+ * back.
  *
- * Each input begins with a region as a real target leaves it: a program and a forked child, eleven blocks live
- * or freed, a peak, one stack, three frees. The input changes it: an area (one byte), an offset in it (two), a
- * length (one), so many bytes; and so on. Pids are forced to 0, or it would read other processes.
+ * Each input begins with a region as a real target leaves it: a program and a forked child, eleven blocks
+ * live or freed, a peak, one stack, three frees. The input changes it: an area (one byte), an offset in it
+ * (two), a length (one), so many bytes; and so on. Pids are forced to 0, or it would read other processes.
  */
 #include "sampler/heap/free_log.h"
 #include "sampler/heap/heap_view.h"
