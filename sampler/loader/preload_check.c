@@ -75,7 +75,7 @@ static bool is_privileged(int fd, const struct stat *status)
 }
 
 /* AddressSanitizer, ThreadSanitizer and HWAddressSanitizer interpose malloc themselves. The others (undefined
- * behaviour, leaks) get along with a library in front of them, and so do runtimes that are linked statically. */
+ * behaviour, leaks) get along with a library in front of them, and so do static runtimes. */
 static bool is_sanitizer(const char *path)
 {
 	static const char *const runtimes[] = {"libasan.so", "libtsan.so", "libhwasan.so", "libclang_rt.asan",
