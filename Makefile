@@ -43,6 +43,12 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer $(if $(findstr
 # After CFLAGS: the sums of proto/weight.h must have the same bits in the hook and in the sampler.
 ALLFLAGS  = $(CSTD) $(WARN) $(CFLAGS) -ffp-contract=off $(WERROR) -MMD -MP -I. -I$(O) -DHEAPTAP_VERSION='"$(VERSION)"' \
 	-DHEAPTAP_LIBDIR='"$(LIBDIR)"'
+# heaptap reads what hostile programs write: see tests/e2e/trust_hardening.sh. FORTIFY_SOURCE takes optimization, and
+# gets in the way of sanitizers; the stack clash option is a warning with some compilers and machines.
+has_flag  = $(shell $(CC) -Werror $(1) -S -o /dev/null -x c /dev/null 2>/dev/null && echo $(1))
+HARD_CC  := -fPIE -fstack-protector-strong $(call has_flag,-fstack-clash-protection) \
+	$(if $(SAN),,$(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+HARD_LD  := -pie -Wl,-z,relro,-z,now,-z,noexecstack
 LIBS     := -ldw -lelf -lprotobuf-c -lpcre2-8 -lz -liberty -lm
 
 SAMPLER_SRC := $(sort $(wildcard sampler/*.c sampler/*/*.c))
@@ -86,7 +92,7 @@ help:
 # ---- the two products
 
 $(O)/heaptap: $(SAMPLER_OBJ) $(PPROF_OBJ)
-	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(HARD_LD) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # The half that lives in other people's processes: libc only, nothing exported but the map, no lazy binding
 # surprises (-z now), and never a sanitizer runtime (the sanitizer builds test the sampler's side).
@@ -94,7 +100,7 @@ PRELOAD_FLAGS := -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fn
 	-fno-builtin -fcf-protection=return
 $(O)/libheaptap.so: $(PRELOAD_OBJ) preload/preload.map
 	$(call quiet,LD,$@)$(CC) -shared $(LDFLAGS) -Wl,-soname,libheaptap.so -Wl,--version-script=preload/preload.map \
-		-Wl,-Bsymbolic-functions -Wl,-z,defs,-z,now,-z,relro,-z,nodlopen -Wl,--hash-style=gnu -o $@ $(PRELOAD_OBJ)
+		-Wl,-Bsymbolic-functions -Wl,-z,defs,-z,now,-z,relro,-z,noexecstack,-z,nodlopen -Wl,--hash-style=gnu -o $@ $(PRELOAD_OBJ)
 
 $(O)/preload/%.o: preload/%.c
 	@mkdir -p $(@D)
@@ -107,13 +113,13 @@ $(O)/pprof/profile.pb-c.c $(O)/pprof/profile.pb-c.h &: proto/profile.proto
 	$(call quiet,PROTOC,$<)protoc-c --proto_path=proto --c_out=$(O)/pprof $(notdir $<)
 
 $(O)/pprof/profile.pb-c.o: $(O)/pprof/profile.pb-c.c
-	$(call quiet,CC,$<)$(CC) $(CSTD) $(CFLAGS) $(SANFLAGS) -I$(O) -c -o $@ $<
+	$(call quiet,CC,$<)$(CC) $(CSTD) $(CFLAGS) $(HARD_CC) $(SANFLAGS) -I$(O) -c -o $@ $<
 
 # ---- everything else that is C
 
 $(O)/%.o: %.c | $(O)/pprof/profile.pb-c.h
 	@mkdir -p $(@D)
-	$(call quiet,CC,$<)$(CC) $(ALLFLAGS) $(SANFLAGS) -c -o $@ $<
+	$(call quiet,CC,$<)$(CC) $(ALLFLAGS) $(HARD_CC) $(SANFLAGS) -c -o $@ $<
 
 # What .incbin reads -MMD does not see.
 $(O)/pprof/export/flamegraph.o: pprof/export/flamegraph.html

@@ -100,9 +100,9 @@ struct ticket {
 	char region_path[56]; /* "/proc/<sampler>/fd/<n>" */
 };
 
-/* Abstract name of the region socket (preload/region_socket.h): "heaptap", the pool's path, which says whose it
- * is, and 24 bits of the cookie, so that nobody can bind the name before the session begins. The other 40 bits
- * are the secret: everybody can read the name. Returns the address' length. */
+/* Abstract name of the region socket (preload/region_socket.h): "heaptap", the pool's path, which says whose
+ * it is, and 24 bits of the cookie, so that nobody can bind the name before the session begins. The other 40
+ * bits are the secret: everybody can read the name. Returns the address' length. */
 static inline socklen_t region_socket_address(
     const char *pool_path, uint64_t cookie, struct sockaddr_un *address)
 {

@@ -7,9 +7,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum {
 	LOOK_NS = 500 * 1000000,
@@ -84,11 +86,24 @@ static int attach(const struct backend_fallback *fallback, struct image *image)
 	return error ? error : -ESRCH;
 }
 
+/* In a chroot or a container with a copy of our library the uprobe, which is on an inode, never fires. */
+static bool has_library_of_its_own(const struct backend_fallback *fallback, const struct process *process)
+{
+	char path[PATH_MAX + 32];
+	struct stat status;
+	if (!fallback->probe->library || process->target.pidfd < 0)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)process->target.pid, fallback->probe->library);
+	return stat(path, &status) == 0 &&
+	    (status.st_dev != fallback->probe->library_dev || status.st_ino != fallback->probe->library_ino);
+}
+
 void backend_fallback_begin(
     struct backend_fallback *fallback, struct image *image, const struct process *process)
 {
+	bool copy = fallback->may_yield && has_library_of_its_own(fallback, process);
 	image->backend =
-	    backend_fallback_mode(fallback) == REGION_MODE_TRIGGER ? BACKEND_UPROBE : BACKEND_COPY;
+	    backend_fallback_mode(fallback) == REGION_MODE_TRIGGER && !copy ? BACKEND_UPROBE : BACKEND_COPY;
 	image->event_backend = image->backend;
 	if (fallback->probe->backend == BACKEND_COPY || image->backend == BACKEND_UPROBE ||
 	    process->target.pidfd < 0)
@@ -105,6 +120,8 @@ void backend_fallback_begin(
 			log_line("pid %d: breakpoint refused (%s), stacks are copied by the hook instead",
 			    (int)process->target.pid, strerror(-error));
 	}
+	if (copy && fallback->verbosity > 0)
+		log_line("pid %d has a copy of the library: no uprobe for it", (int)process->target.pid);
 }
 
 /* ---- a backend that is silent */

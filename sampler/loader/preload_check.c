@@ -25,6 +25,8 @@
 #define SCRIPT_DEPTH 4   /* interpreters that are scripts themselves; the kernel allows as many */
 #define HEAD_BYTES   256 /* BINPRM_BUF_SIZE: what the kernel looks at */
 
+enum { DYNAMIC_ENTRIES = 1024 };
+
 #if __x86_64__
 #define OWN_MACHINE EM_X86_64
 #elif __aarch64__
@@ -72,9 +74,74 @@ static bool is_privileged(int fd, const struct stat *status)
 	return getuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0;
 }
 
+/* AddressSanitizer, ThreadSanitizer and HWAddressSanitizer interpose malloc themselves. The others (undefined
+ * behaviour, leaks) get along with a library in front of them, and so do static runtimes. */
+static bool is_sanitizer(const char *path)
+{
+	static const char *const runtimes[] = {"libasan.so", "libtsan.so", "libhwasan.so", "libclang_rt.asan",
+	    "libclang_rt.tsan", "libclang_rt.hwasan"};
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+	for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
+		if (strncmp(name, runtimes[i], strlen(runtimes[i])) == 0)
+			return true;
+	return false;
+}
+
+static bool preloads_sanitizer(void)
+{
+	const char *preload = getenv("LD_PRELOAD");
+	char *list = preload ? strdup(preload) : NULL, *rest = list, *entry;
+	bool found = false;
+
+	while (rest && !found && (entry = strsep(&rest, " :")))
+		found = is_sanitizer(entry);
+	free(list);
+	return found;
+}
+
+/* Where in the file is that address? 0: nowhere. */
+static off_t file_offset(int fd, const Elf64_Ehdr *header, uint64_t address)
+{
+	for (unsigned int i = 0; i < header->e_phnum; i++) {
+		Elf64_Phdr segment;
+		off_t at = (off_t)(header->e_phoff + i * sizeof(segment));
+
+		if (pread(fd, &segment, sizeof(segment), at) != sizeof(segment))
+			return 0;
+		if (segment.p_type == PT_LOAD && address >= segment.p_vaddr &&
+		    address - segment.p_vaddr < segment.p_filesz)
+			return (off_t)(address - segment.p_vaddr + segment.p_offset);
+	}
+	return 0;
+}
+
+static bool needs_sanitizer(int fd, const Elf64_Ehdr *header, const Elf64_Phdr *dynamic)
+{
+	Elf64_Dyn entries[DYNAMIC_ENTRIES];
+	size_t bytes = dynamic->p_filesz < sizeof(entries) ? dynamic->p_filesz : sizeof(entries);
+	ssize_t got = pread(fd, entries, bytes, (off_t)dynamic->p_offset);
+	size_t count = got > 0 ? (size_t)got / sizeof(entries[0]) : 0;
+	off_t names = 0;
+
+	for (size_t i = 0; i < count && entries[i].d_tag != DT_NULL; i++)
+		if (entries[i].d_tag == DT_STRTAB)
+			names = file_offset(fd, header, entries[i].d_un.d_ptr);
+	for (size_t i = 0; names && i < count && entries[i].d_tag != DT_NULL; i++) {
+		char name[64] = "";
+
+		if (entries[i].d_tag == DT_NEEDED &&
+		    pread(fd, name, sizeof(name) - 1, names + (off_t)entries[i].d_un.d_val) > 0 &&
+		    is_sanitizer(name))
+			return true;
+	}
+	return false;
+}
+
 static enum preload_check_kind elf_inspect(int fd, const Elf64_Ehdr *header)
 {
 	bool has_interpreter = false, is_dynamic = false;
+	Elf64_Phdr dynamic = {0};
 
 	if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
 	    header->e_machine != OWN_MACHINE)
@@ -88,10 +155,15 @@ static enum preload_check_kind elf_inspect(int fd, const Elf64_Ehdr *header)
 		if (pread(fd, &segment, sizeof(segment), at) != sizeof(segment))
 			return PRELOAD_CHECK_UNKNOWN;
 		has_interpreter |= segment.p_type == PT_INTERP;
-		is_dynamic |= segment.p_type == PT_DYNAMIC;
+		if (segment.p_type == PT_DYNAMIC) {
+			is_dynamic = true;
+			dynamic = segment;
+		}
 	}
 	if (has_interpreter)
-		return PRELOAD_CHECK_DYNAMIC;
+		return preloads_sanitizer() || (is_dynamic && needs_sanitizer(fd, header, &dynamic))
+		    ? PRELOAD_CHECK_SANITIZER
+		    : PRELOAD_CHECK_DYNAMIC;
 	/* ET_DYN without an interpreter: static-pie, or the loader. They are told apart by nothing but their
 	 * name. */
 	if (is_dynamic && header->e_type == ET_DYN) {
@@ -159,6 +231,10 @@ const char *preload_check_obstacle(enum preload_check_kind kind)
 		       "LD_PRELOAD";
 	case PRELOAD_CHECK_FOREIGN:
 		return "is built for another architecture: our library cannot be loaded";
+	case PRELOAD_CHECK_SANITIZER:
+		return "uses a sanitizer whose runtime must be loaded first (AddressSanitizer, "
+		       "ThreadSanitizer): "
+		       "our library is kept from it";
 	case PRELOAD_CHECK_DYNAMIC:
 	case PRELOAD_CHECK_UNKNOWN:
 		break;

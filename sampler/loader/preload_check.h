@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A look at COMMAND's file before it starts: will the loader take our library into it? What we find is a
- * forecast for the user, never a reason not to run COMMAND.
+ * A look at COMMAND's file before it starts: will the loader take our library into it, and may it? What we
+ * find is never a reason not to run COMMAND.
  */
 #ifndef SAMPLER_LOADER_PRELOAD_CHECK_H
 #define SAMPLER_LOADER_PRELOAD_CHECK_H
@@ -15,6 +15,9 @@ enum preload_check_kind {
 	/* setuid, setgid or file capabilities that take effect: the loader ignores LD_PRELOAD */
 	PRELOAD_CHECK_PRIVILEGED,
 	PRELOAD_CHECK_FOREIGN, /* another architecture or word size: the loader cannot load our library */
+	/* needs, or LD_PRELOAD names, the runtime of a sanitizer that must come first, and ends the
+	 * program if it does not: our library is to be kept from it */
+	PRELOAD_CHECK_SANITIZER,
 };
 
 /* `command` is looked up in PATH as execvp does; a script's interpreter is followed. */

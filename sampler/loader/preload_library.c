@@ -11,6 +11,11 @@
 #define PRELOAD "LD_PRELOAD"
 #define HANDLE  "HEAPTAP"
 
+#define ASAN_OPTIONS   "ASAN_OPTIONS"
+#define ASAN_ANY_ORDER "verify_asan_link_order=0"
+
+enum { MADE_COUNT = 3 };
+
 static bool candidate_is_there(char *path, size_t path_bytes, const char *folder, const char *relative)
 {
 	char joined[PATH_MAX], resolved[PATH_MAX];
@@ -57,8 +62,21 @@ static char *entry_make(const char *name, const char *first, const char *separat
 }
 
 /*
- * The allocation begins with the two strings that were made here, so that they can be freed; the array that
- * the caller sees begins behind them.
+ * A child built with gcc's AddressSanitizer ends at once if any library was preloaded before the runtime.
+ * With this it starts, and finds what it finds natively, for our library only forwards to the next malloc.
+ */
+static char *asan_options(char *const environment[])
+{
+	for (; *environment; environment++)
+		if (variable_is(*environment, ASAN_OPTIONS))
+			return entry_make(
+			    ASAN_OPTIONS, *environment + sizeof(ASAN_OPTIONS), ":", ASAN_ANY_ORDER);
+	return entry_make(ASAN_OPTIONS, ASAN_ANY_ORDER, "", "");
+}
+
+/*
+ * The allocation begins with the strings that were made here, so that they can be freed; the array that the
+ * caller sees begins behind them.
  */
 char **preload_library_environment(char *const environment[], const char *library, const char *value)
 {
@@ -70,22 +88,24 @@ char **preload_library_environment(char *const environment[], const char *librar
 		if (variable_is(environment[count], PRELOAD))
 			preload = environment[count] + sizeof(PRELOAD);
 	}
-	made = calloc(count + 5, sizeof(*made));
+	made = calloc(count + MADE_COUNT + 4, sizeof(*made));
 	if (!made)
 		return NULL;
 	made[0] = entry_make(PRELOAD, library, preload && *preload ? ":" : "", preload ? preload : "");
 	made[1] = entry_make(HANDLE, value, "", "");
-	next = made + 2;
+	made[2] = asan_options(environment);
+	next = made + MADE_COUNT;
 	for (size_t i = 0; i < count; i++) {
-		if (!variable_is(environment[i], HANDLE))
+		if (!variable_is(environment[i], HANDLE) && !variable_is(environment[i], ASAN_OPTIONS))
 			*next++ = variable_is(environment[i], PRELOAD) ? made[0] : environment[i];
 	}
 	if (!preload)
 		*next++ = made[0];
-	*next = made[1];
-	if (made[0] && made[1])
-		return made + 2;
-	preload_library_environment_free(made + 2);
+	*next++ = made[1];
+	*next = made[2];
+	if (made[0] && made[1] && made[2])
+		return made + MADE_COUNT;
+	preload_library_environment_free(made + MADE_COUNT);
 	return NULL;
 }
 
@@ -93,7 +113,7 @@ void preload_library_environment_free(char **environment)
 {
 	if (!environment)
 		return;
-	free(environment[-2]);
-	free(environment[-1]);
-	free(environment - 2);
+	for (int i = 1; i <= MADE_COUNT; i++)
+		free(environment[-i]);
+	free(environment - MADE_COUNT);
 }

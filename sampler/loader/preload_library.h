@@ -18,9 +18,10 @@ int preload_library_find(char *path, size_t path_bytes);
 bool preload_library_is_preloadable(const char *path);
 
 /*
- * The environment for COMMAND: `environment` with `library` in front of what LD_PRELOAD holds and with
- * HEAPTAP set to `value`, all else and the order kept. The caller frees it with
- * preload_library_environment_free; it borrows the other strings. NULL: no memory.
+ * The environment for COMMAND: `environment` with `library` in front of what LD_PRELOAD holds, with
+ * HEAPTAP set to `value`, and with ASAN_OPTIONS letting a library come before AddressSanitizer's runtime;
+ * all else and the order kept. The caller frees it with preload_library_environment_free; it borrows the
+ * other strings. NULL: no memory.
  */
 char **preload_library_environment(char *const environment[], const char *library, const char *value);
 void preload_library_environment_free(char **environment);

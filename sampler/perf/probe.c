@@ -107,6 +107,9 @@ static int open_uprobe(struct probe *probe, const char *library)
 	if (fd < 0)
 		return fd;
 	int error = open_uprobe_on(probe, fd);
+	probe->library = library;
+	probe->library_dev = status.st_dev;
+	probe->library_ino = status.st_ino;
 	close(fd);
 	return error;
 }

@@ -8,9 +8,9 @@
  *     COMMAND inherits exactly the dispositions that we got, and the mask is put back in the child before its
  *     exec.
  *   - What the terminal sends goes to the whole process group: COMMAND has had it, we must not pass it on.
- *     Such a signal has si_code SI_KERNEL; one that somebody sent to us has SI_USER, SI_QUEUE or SI_TKILL. A
- *     signal that was sent to the whole group by kill(2) looks like the latter and so reaches COMMAND twice;
- *     there is no telling.
+ *     Such a signal has si_code SI_KERNEL; one that somebody sent to us has SI_USER, SI_QUEUE or SI_TKILL.
+ *     What kill(2) sends to the whole group, or a service manager to the whole unit, looks like the latter:
+ *     witness.h tells them apart.
  *   - When the terminal stops COMMAND, the shell waits for us to stop too; so we do, by the same signal.
  *     SIGSTOP is not mirrored: it is what tools send to one pid, and they would not know to continue us.
  */
@@ -24,6 +24,7 @@
 #include "sampler/cli/options.h"
 #include "sampler/loader/preload_check.h"
 #include "sampler/session/session.h"
+#include "sampler/session/witness.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,6 +47,9 @@ struct front {
 	pid_t sampler, command;
 	int front_fd; /* to the sampler; -1 when it is gone */
 	int signal_fd;
+	struct witness witness;
+	bool told_to_end;              /* a SIGTERM has come */
+	bool unpreloaded;              /* COMMAND would not survive our library */
 	sigset_t mask;                 /* as we got it, for COMMAND */
 	struct sigaction child_action; /* likewise: an ignored SIGCHLD would keep us from waiting */
 	bool stopped, ended, done;
@@ -69,21 +73,22 @@ static void gaps_fill(void)
 }
 
 /* Lets go of everything the user gave us but stderr: a reader of COMMAND's pipes waits for COMMAND alone. */
-static void descriptors_drop(int keep, int also)
+static void descriptors_drop(const int *kept, size_t count)
 {
-	int first = keep < also ? keep : also, last = keep < also ? also : keep;
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	if (null >= 0) {
 		dup2(null, STDIN_FILENO);
 		dup2(null, STDOUT_FILENO);
 	}
-	if (first > STDERR_FILENO + 1)
-		close_range(STDERR_FILENO + 1, (unsigned int)first - 1, 0);
-	if (last > first + 1 && last > STDERR_FILENO + 1)
-		close_range((unsigned int)(first > STDERR_FILENO ? first : STDERR_FILENO) + 1,
-		    (unsigned int)last - 1, 0);
-	close_range((unsigned int)(last > STDERR_FILENO ? last : STDERR_FILENO) + 1, ~0u, 0);
+	for (unsigned int first = STDERR_FILENO + 1, next; first < INT_MAX; first = next + 1) {
+		next = INT_MAX;
+		for (size_t i = 0; i < count; i++)
+			if (kept[i] >= (int)first && (unsigned int)kept[i] < next)
+				next = (unsigned int)kept[i];
+		if (next > first)
+			close_range(first, next - 1, 0);
+	}
 }
 
 /* In the child that becomes the sampler. */
@@ -93,12 +98,13 @@ static void sampler_settle(int front_fd)
 	sigset_t none;
 
 	setsid();
+	signal(SIGCHLD, SIG_DFL); /* ignored, its writers would be gone before they are waited for */
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
 		signal(ignored[i], SIG_IGN);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_NAME, "heaptap-sampler");
-	descriptors_drop(front_fd, front_fd);
+	descriptors_drop(&front_fd, 1);
 }
 
 /* Forks the sampler. Returns true in the sampler itself, where front_fd is its end of the socket. */
@@ -218,7 +224,7 @@ static int command_refused(struct front *front, int error)
 /* Starts COMMAND. Returns 0 once its exec has succeeded, else the exit status to end with. */
 static int command_start(struct front *front)
 {
-	char **made = front->value[0] && !front->options->no_heap
+	char **made = front->value[0] && !front->options->no_heap && !front->unpreloaded
 	    ? preload_library_environment(environ, front->options->library, front->value)
 	    : NULL;
 	char **environment = made ? made : environ;
@@ -229,6 +235,7 @@ static int command_start(struct front *front)
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &front->mask);
 	front->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+	witness_start(&front->witness);
 	if (front->signal_fd >= 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0)
 		front->command = fork();
 	if (front->command < 0) {
@@ -309,6 +316,8 @@ static void pass_signal(struct front *front, const struct signalfd_siginfo *info
 		if (number == from_terminal[i] && info->ssi_code == SI_KERNEL)
 			return;
 	}
+	if (info->ssi_code == SI_USER && witness_saw(&front->witness, number))
+		return;
 	if (info->ssi_code == SI_QUEUE)
 		sigqueue(
 		    front->command, number, (union sigval){.sival_ptr = (void *)(uintptr_t)info->ssi_ptr});
@@ -316,12 +325,15 @@ static void pass_signal(struct front *front, const struct signalfd_siginfo *info
 		kill(front->command, number);
 }
 
-/* Is this a signal by which a user who no longer wants to wait for the profile would end us? */
-static bool is_impatience(int number)
+/* Is this a signal by which a user who no longer wants to wait for the profile would end us? The first
+ * SIGTERM may be one to the whole unit, which has reached COMMAND a moment earlier. */
+static bool is_impatience(const struct front *front, int number)
 {
 	struct sigaction action;
 
 	if (number != SIGINT && number != SIGQUIT && number != SIGTERM && number != SIGHUP)
+		return false;
+	if (number == SIGTERM && !front->told_to_end)
 		return false;
 	return sigaction(number, NULL, &action) == 0 && action.sa_handler != SIG_IGN;
 }
@@ -338,8 +350,9 @@ static void on_signal(struct front *front, const struct signalfd_siginfo *info)
 		pass_signal(front, info);
 	else if (is_job_stop(number))
 		stop_self(number);
-	else if (is_impatience(number))
+	else if (is_impatience(front, number))
 		front->done = true;
+	front->told_to_end = front->told_to_end || number == SIGTERM;
 }
 
 static void on_sampler(struct front *front)
@@ -397,12 +410,15 @@ static int library_prepare(struct options *options, char *path, size_t path_byte
 	return 0;
 }
 
-static void forecast(const struct options *options)
+/* Can COMMAND have our library preloaded? */
+static bool forecast(const struct options *options)
 {
-	const char *obstacle = preload_check_obstacle(preload_check_inspect(options->operands[0]));
+	enum preload_check_kind kind = preload_check_inspect(options->operands[0]);
+	const char *obstacle = preload_check_obstacle(kind);
 
 	if (obstacle && options->verbosity >= 0)
 		log_line("%s %s; it runs, but its heap will not be seen", options->operands[0], obstacle);
+	return kind != PRELOAD_CHECK_SANITIZER;
 }
 
 static int stand_in(struct front *front)
@@ -417,7 +433,7 @@ static int stand_in(struct front *front)
 	ret = command_start(front);
 	if (ret)
 		return ret;
-	descriptors_drop(front->signal_fd, front->front_fd);
+	descriptors_drop((const int[]){front->signal_fd, front->front_fd, front->witness.fd}, 3);
 	while (!front->ended || (front->front_fd >= 0 && !front->done))
 		supervise(front);
 	return WIFSIGNALED(front->status) ? STATUS_SIGNAL + WTERMSIG(front->status)
@@ -444,8 +460,9 @@ static int events_prepare(struct options *options, struct event *events)
 
 int front_run(struct options *options)
 {
-	struct front front = {.options = options, .sampler = -1, .command = -1, .front_fd = -1};
 	struct event events[EVENTS_MAX];
+	struct front front = {
+	    .options = options, .sampler = -1, .command = -1, .front_fd = -1, .witness.fd = -1};
 	char library[PATH_MAX];
 
 	gaps_fill();
@@ -456,7 +473,7 @@ int front_run(struct options *options)
 	if (!options->no_heap) {
 		if (library_prepare(options, library, sizeof(library)))
 			return STATUS_USAGE;
-		forecast(options);
+		front.unpreloaded = !forecast(options);
 	}
 	/* The sampler returns through main as the front does: the process ends in one place. */
 	if (sampler_fork(&front))

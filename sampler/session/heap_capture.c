@@ -150,6 +150,7 @@ static int probe_of_orphan(struct heap_capture *h, pid_t pid, uint64_t trigger_a
 	if (!error)
 		error = probe_open(
 		    &h->probe, BACKEND_UPROBE, library, h->options->stack_bytes, h->options->period_bytes);
+	h->probe.library = NULL; /* that was for the open alone */
 	close(fd);
 	return error;
 }

@@ -57,10 +57,14 @@ enum self_limits_verdict self_limits_look(struct self_limits *guard, uint64_t no
 void self_limits_begin(void)
 {
 	static const char score[] = "-500";
-	struct rlimit files;
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
+	/* COMMAND is another process' child and keeps its own. */
+	static const int raised[] = {RLIMIT_NOFILE, RLIMIT_FSIZE};
+	for (size_t i = 0; i < sizeof(raised) / sizeof(raised[0]); i++) {
+		struct rlimit limit;
+		if (getrlimit(raised[i], &limit) == 0) {
+			limit.rlim_cur = limit.rlim_max;
+			setrlimit(raised[i], &limit);
+		}
 	}
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error like another */
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);

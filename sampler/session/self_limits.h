@@ -27,8 +27,8 @@ enum self_limits_verdict {
 /* Looks if a second has passed since the last look. now_ns: monotonic. */
 enum self_limits_verdict self_limits_look(struct self_limits *guard, uint64_t now_ns);
 
-/* Takes all descriptors that the limits allow, and asks the kernel to take others first when memory runs out
- * (root only, and no more than that). */
+/* Takes all descriptors and file sizes that the hard limits allow (a region is a file of 230 MB), and asks
+ * the kernel to take others first when memory runs out (root only, and no more than that). */
 void self_limits_begin(void);
 
 uint64_t self_limits_rss_bytes(void);

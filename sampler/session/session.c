@@ -6,7 +6,8 @@
  *   pool           an image has claimed a region
  *   rings          enough records to be worth a wakeup
  *   pidfds         a process has ended
- *   signals        SIGCHLD: a snapshot is written; SIGUSR1: somebody wants one of every process
+ *   signals        SIGCHLD: a snapshot is written; SIGUSR1: somebody wants one of every process; SIGTERM: the
+ *                  unit ends
  *   control        `heaptap snapshot` asks for one
  *   the tick       rings and stack buffers below the watermark, images that are becoming ready, new places,
  *                  snapshots that are due or asked for in the shared memory
@@ -53,11 +54,13 @@ struct session {
 	int events_error;
 	struct event_source event_source;
 	pid_t front;
+	bool has_front; /* whether or not it still lives: front_fd is -1 when it is gone */
 	int front_fd, epoll_fd, signal_fd;
 	int command_fd; /* COMMAND's pidfd, for when there is no front to tell of its end; -1 */
 	bool done_sent, stopping;
-	uint64_t ended_ns;    /* COMMAND's end; 0: not yet */
-	uint64_t progress_ns; /* how long after it to say how far we are */
+	uint64_t ended_ns;     /* COMMAND's end; 0: not yet */
+	uint64_t progress_ns;  /* how long after it to say how far we are */
+	uint32_t terminations; /* SIGTERMs of a session with a front */
 };
 
 static int watch(const struct session *s, int fd)
@@ -143,6 +146,19 @@ static void on_command_ended(struct session *s)
 	s->launch.ended = true;
 }
 
+/*
+ * A service manager ends a unit by a SIGTERM to each of its processes: those that we watch end, and then we
+ * do, with their profiles. Only who insists does not mean the unit: then what lives is written as it stands.
+ */
+static void on_terminate(struct session *s)
+{
+	if (s->terminations++ != 1)
+		return;
+	s->stopping = true;
+	event_registry_stop(s->events);
+	scheduler_want_all(s->scheduler, "a second SIGTERM to the sampler", 0);
+}
+
 static void on_signals(struct session *s)
 {
 	struct signalfd_siginfo info;
@@ -150,6 +166,8 @@ static void on_signals(struct session *s)
 		int number = (int)info.ssi_signo;
 		if (number == s->options->signal) {
 			want_all(s, "a signal to the sampler", 0);
+		} else if (number == SIGTERM && s->has_front) {
+			on_terminate(s);
 		} else if (number != SIGCHLD && !s->stopping) {
 			s->stopping = true;
 			event_registry_stop(s->events);
@@ -161,20 +179,27 @@ static void on_signals(struct session *s)
 		scheduler_reap(s->scheduler, pid, status);
 }
 
-/* The signals of users that ask for nothing must not end us either. */
-static int open_signals(int snapshot_signal, bool stops_by_signal)
+/* The signals of users that ask for nothing must not end us either. An ignored signal would not reach the
+ * descriptor, and while SIGCHLD is ignored no writer can be waited for. */
+static int open_signals(const struct session *s)
 {
 	static const int stops[] = {SIGINT, SIGTERM, SIGHUP};
+	bool stops_by_signal = !s->has_front && !s->heap;
 	sigset_t mask;
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGCHLD);
+	signal(SIGCHLD, SIG_DFL);
 	for (size_t i = 0; stops_by_signal && i < sizeof(stops) / sizeof(stops[0]); i++)
 		sigaddset(&mask, stops[i]);
+	if (s->has_front) {
+		sigaddset(&mask, SIGTERM);
+		signal(SIGTERM, SIG_DFL);
+	}
 	signal(SIGUSR1, SIG_IGN);
 	signal(SIGUSR2, SIG_IGN);
-	if (snapshot_signal) {
-		sigaddset(&mask, snapshot_signal);
-		signal(snapshot_signal, SIG_DFL); /* an ignored signal would not reach the descriptor */
+	if (s->options->signal) {
+		sigaddset(&mask, s->options->signal);
+		signal(s->options->signal, SIG_DFL);
 	}
 	sigprocmask(SIG_BLOCK, &mask, NULL);
 	return signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -216,13 +241,15 @@ static bool is_over(struct session *s)
 {
 	if (s->launch.ended)
 		say_progress(s);
-	if ((!s->launch.ended && !s->stopping) || !scheduler_settled(s->scheduler) ||
-	    !event_registry_settled(s->events))
+	if (s->stopping && !s->launch.ended)
+		return scheduler_idle(s->scheduler);
+	if (!s->launch.ended || !scheduler_settled(s->scheduler) || !event_registry_settled(s->events))
 		return false;
 	if (!s->done_sent)
 		say_done(s);
-	return s->stopping ||
-	    ((!s->heap || registry_empty(&s->heap->registry)) && event_registry_empty(s->events));
+	if (s->stopping)
+		return scheduler_idle(s->scheduler);
+	return (!s->heap || registry_empty(&s->heap->registry)) && event_registry_empty(s->events);
 }
 
 /* What nobody tells us of. Returns in how many nanoseconds to look again at the latest. */
@@ -307,7 +334,7 @@ static int open_ground(struct session *s)
 	s->modules = modules_new(0);
 	if (error || !s->modules)
 		return error ? error : -ENOMEM;
-	s->signal_fd = open_signals(s->options->signal, s->front_fd < 0 && !s->heap);
+	s->signal_fd = open_signals(s);
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (s->signal_fd < 0 || s->epoll_fd < 0)
 		return -errno;
@@ -366,6 +393,7 @@ static struct session session_of(const struct options *options, int front_fd)
 	self_limits_begin();
 	return (struct session){.options = options,
 	    .front = getppid(),
+	    .has_front = front_fd >= 0,
 	    .front_fd = front_fd,
 	    .epoll_fd = -1,
 	    .signal_fd = -1,

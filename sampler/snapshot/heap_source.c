@@ -70,6 +70,10 @@ static void describe_trouble(const struct process *process, const struct snapsho
 		at = snprintf(text, text_bytes,
 		    "snapshots before this one: %" PRIu64 " skipped, %" PRIu64 " not written",
 		    series->skipped, series->failed);
+	if (series->refused && at < (int)text_bytes)
+		at += snprintf(text + at, text_bytes - (size_t)at,
+		    "%s%" PRIu64 " requests of the program for a snapshot refused (more than one a second)",
+		    at ? "; " : "", series->refused);
 	if (paused_ns && at < (int)text_bytes)
 		snprintf(text + at, text_bytes - (size_t)at, "%ssampling was paused for %.3f s%s",
 		    at ? "; " : "", (double)paused_ns / 1e9, paused ? " and is now" : "");
@@ -167,13 +171,33 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 
 /* ---- requests in the shared memory */
 
+/* The books are read, or will not be: heaptap_snapshot() may return. */
+static void answer_program(const struct process *process, const struct snapshot_series *series)
+{
+	struct region_place *place = region_place(process->image->region, process->place);
+	if (atomic_exchange(&place->answered, series->asked_seen) != series->asked_seen)
+		syscall(SYS_futex, &place->answered, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+/* A file for each request would be the target's to fill the disk with. */
+static bool is_allowed(const struct scheduler *scheduler, struct snapshot_series *series, uint64_t now_ns)
+{
+	if (snapshot_series_allows(series, now_ns))
+		return true;
+	if (series->refused == 1 && scheduler_setup(scheduler)->settings->verbosity >= 0)
+		log_line("pid %d asks for more than one snapshot a second: not all are taken",
+		    (int)series->target->pid);
+	return false;
+}
+
 /* The words in the process' place; hostile, so they are only compared. */
-static void read_requests(const struct process *process, struct snapshot_series *series)
+static void read_requests(const struct scheduler *scheduler, const struct process *process,
+    struct snapshot_series *series, uint64_t now_ns)
 {
 	struct region_place *place = region_place(process->image->region, process->place);
 	uint32_t signals = atomic_load(&place->signals), asked = atomic_load(&place->asked);
 	char name[REGION_NAME_BYTES], cause[128];
-	if (signals != series->signals_seen)
+	if (signals != series->signals_seen && is_allowed(scheduler, series, now_ns))
 		snapshot_series_want(series, "a signal to the process", NULL, 0);
 	series->signals_seen = signals;
 	if (asked == series->asked_seen)
@@ -181,20 +205,20 @@ static void read_requests(const struct process *process, struct snapshot_series 
 	memcpy(name, place->asked_name, sizeof(name));
 	name[sizeof(name) - 1] = '\0';
 	snprintf(cause, sizeof(cause), "asked for by the program%s%s", name[0] ? ": " : "", name);
-	snapshot_series_want(series, cause, name, 0);
 	series->asked_seen = asked;
+	if (is_allowed(scheduler, series, now_ns))
+		snapshot_series_want(series, cause, name, 0);
+	else if (!series->wanted)
+		answer_program(process, series);
 }
 
-/* The books are read: heaptap_snapshot() may return. A snapshot of the events goes with it. */
+/* A snapshot of the events goes with it. */
 static void taken(
     struct snapshot_source *base, struct target *target, const struct snapshot_request *request, int error)
 {
 	const struct heap_source *source = (const struct heap_source *)base;
-	const struct process *process = (const struct process *)target;
-	struct region_place *place = region_place(process->image->region, process->place);
-	if (!request->periodic &&
-	    atomic_exchange(&place->answered, target->series->asked_seen) != target->series->asked_seen)
-		syscall(SYS_futex, &place->answered, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+	if (!request->periodic)
+		answer_program((const struct process *)target, target->series);
 	if (!error && source->events)
 		event_source_take(source->events, target->pid, request->name, request->cause);
 }
@@ -208,7 +232,7 @@ static void look(struct snapshot_source *base, struct target *target, uint64_t n
 		timeline_note(&series->timeline, region_place(process->image->region, process->place),
 		    target->pid, counted > arrived ? counted - arrived : 0, now_ns, false);
 	}
-	read_requests(process, series);
+	read_requests(base->scheduler, process, series, now_ns);
 }
 
 /* ---- what the scheduler asks */

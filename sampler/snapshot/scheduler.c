@@ -362,6 +362,14 @@ bool scheduler_settled(const struct scheduler *a)
 	return a->closing == 0;
 }
 
+bool scheduler_idle(const struct scheduler *a)
+{
+	for (const struct snapshot_series *series = a->series; series; series = series->next_series)
+		if (series->wanted || series->jobs)
+			return false;
+	return a->closing == 0;
+}
+
 uint64_t scheduler_unsaid(const struct snapshot_source *source)
 {
 	int verbosity = source->scheduler->setup.settings->verbosity;

@@ -112,4 +112,7 @@ void scheduler_progress(const struct scheduler *scheduler, uint64_t *written, ui
 /* True when everything that has ended is on disk. */
 bool scheduler_settled(const struct scheduler *scheduler);
 
+/* True when everything that was asked for is, too. */
+bool scheduler_idle(const struct scheduler *scheduler);
+
 #endif

@@ -84,6 +84,19 @@ bool snapshot_series_want(struct snapshot_series *series, const char *cause, con
 	return true;
 }
 
+bool snapshot_series_allows(struct snapshot_series *series, uint64_t now_ns)
+{
+	static const uint64_t each_ns = 1000000000, burst = 16;
+	if (series->asked_until_ns < now_ns)
+		series->asked_until_ns = now_ns;
+	if (series->asked_until_ns - now_ns > (burst - 1) * each_ns) {
+		series->refused++;
+		return false;
+	}
+	series->asked_until_ns += each_ns;
+	return true;
+}
+
 /* ---- files */
 
 int snapshot_series_keep(

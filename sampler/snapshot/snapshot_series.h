@@ -31,8 +31,10 @@ struct snapshot_series {
 	bool writing;                   /* a numbered one is in the writer */
 	uint32_t jobs;                  /* in the writer, of any kind */
 	uint64_t skipped, failed;
-	int error;             /* of the last one that was tried; 0: it was taken */
-	uint64_t refreshed_ns; /* when thread names and cgroup were last looked at */
+	uint64_t refused;        /* of those that the program asked for */
+	uint64_t asked_until_ns; /* what it has asked for, at one a second, lasts until then */
+	int error;               /* of the last one that was tried; 0: it was taken */
+	uint64_t refreshed_ns;   /* when thread names and cgroup were last looked at */
 
 	/* asked for */
 	bool wanted;
@@ -76,6 +78,9 @@ void snapshot_series_advance(struct snapshot_series *series, uint64_t interval_n
  * wait. */
 bool snapshot_series_want(
     struct snapshot_series *series, const char *cause, const char *name, uint64_t asker);
+
+/* May the program have one more? A burst of 16, then one a second; the rest is counted in `refused`. */
+bool snapshot_series_allows(struct snapshot_series *series, uint64_t now_ns);
 
 /* A numbered snapshot is on disk: removes what is more than `keep` (0: all stay). Returns 0 or -ENOMEM. */
 int snapshot_series_keep(

@@ -92,6 +92,7 @@ static void prepare_child(bool yields)
 	/* A signal that was meant for the sampler, sent to all of its name, must not end a snapshot. */
 	signal(SIGUSR1, SIG_IGN);
 	signal(SIGUSR2, SIG_IGN);
+	signal(SIGTERM, SIG_IGN); /* the unit's end is when profiles are written */
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error to report */
 	signal(SIGPIPE, SIG_IGN); /* the sampler is gone, but not those who want the profile */
 	sigprocmask(SIG_SETMASK, &none, NULL);

@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,23 +68,38 @@ static int open_folder(const char *folder)
 	return fd;
 }
 
+/* Is it ours, or root's, such as /home or /tmp? What we make in another's folder is in that user's way. */
+static bool may_make_in(int folder_fd)
+{
+	struct stat status;
+
+	return fstat(folder_fd, &status) == 0 && (status.st_uid == geteuid() || status.st_uid == 0);
+}
+
+/* mkdir -p, step by step from the root. */
 static int make_folder(const char *folder)
 {
-	char path[PATH_MAX];
-	size_t length = strlen(folder);
+	char *path = strdup(folder), *rest = path, *name;
+	int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), error = path ? 0 : -ENOMEM;
 
-	if (length == 0 || length >= sizeof(path))
-		return -ENAMETOOLONG;
-	memcpy(path, folder, length + 1);
-	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (mkdir(path, 0700) != 0 && errno != EEXIST)
-			return -errno;
-		*slash = '/';
+	while (!error && fd >= 0 && (name = strsep(&rest, "/"))) {
+		int next = *name ? openat(fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC) : dup(fd);
+
+		if (next < 0 && errno == ENOENT) {
+			if (!may_make_in(fd))
+				error = -EPERM;
+			else if (mkdirat(fd, name, 0700) == 0 || errno == EEXIST)
+				next = openat(fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		}
+		if (next < 0 && !error)
+			error = -errno;
+		close(fd);
+		fd = next;
 	}
-	if (mkdir(path, 0700) != 0 && errno != EEXIST)
-		return -errno;
-	return open_folder(folder);
+	if (fd >= 0)
+		close(fd);
+	free(path);
+	return error ? error : open_folder(folder);
 }
 
 static int entry_name(char name[2 * BUILD_ID_MAX + 8], const uint8_t *build_id, size_t build_id_bytes)

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # COMMAND gets the environment, signal state and process group that heaptap got.
 
-test_environment_keeps_all_but_two() {
+test_environment_keeps_all_but_three() {
   env >plain
   record -q env >profiled
-  grep -vE '^(LD_PRELOAD|HEAPTAP|_)=' plain >plain.rest
-  grep -vE '^(LD_PRELOAD|HEAPTAP|_)=' profiled >profiled.rest
+  grep -vE '^(LD_PRELOAD|HEAPTAP|ASAN_OPTIONS|_)=' plain >plain.rest
+  grep -vE '^(LD_PRELOAD|HEAPTAP|ASAN_OPTIONS|_)=' profiled >profiled.rest
   cmp plain.rest profiled.rest
   equal 1 "$(grep -c '^LD_PRELOAD=.*/libheaptap.so$' profiled)" LD_PRELOAD
   equal 1 "$(grep -c '^HEAPTAP=.' profiled)" HEAPTAP
+  matches '^ASAN_OPTIONS=verify_asan_link_order=0$' profiled
+  ASAN_OPTIONS=log_path=/x record -q env >profiled
+  matches '^ASAN_OPTIONS=log_path=/x:verify_asan_link_order=0$' profiled
+  equal 1 "$(grep -c ASAN_OPTIONS profiled)" 'settings of ASAN_OPTIONS'
 }
 
 test_ld_preload_is_kept_behind_ours() {

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/session/witness.h"
+
+#include "sampler/linux/clock.h"
+
+#include <errno.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	LIST_MS = 50, /* in which a sender is through with a unit's processes */
+	LOOK_MS = 2,
+};
+
+static uint64_t bit(int number)
+{
+	return number > 0 && number <= 64 ? UINT64_C(1) << (number - 1) : 0;
+}
+
+/* Signals stay pending, also with nobody to run on a busy machine, until the front asks. */
+static void testify(int channel)
+{
+	const struct timespec now = {0};
+	sigset_t all;
+	char question;
+
+	prctl(PR_SET_NAME, "heaptap-witness");
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (channel > 0)
+		close_range(0, (unsigned int)channel - 1, 0);
+	close_range((unsigned int)channel + 1, ~0u, 0);
+	sigfillset(&all);
+	while (read(channel, &question, 1) == 1) {
+		uint64_t seen = 0;
+		siginfo_t info;
+		int number;
+
+		while ((number = sigtimedwait(&all, &info, &now)) > 0)
+			seen |= info.si_code == SI_USER ? bit(number) : 0;
+		if (send(channel, &seen, sizeof(seen), MSG_NOSIGNAL) != sizeof(seen))
+			break;
+	}
+	_exit(0);
+}
+
+void witness_start(struct witness *witness)
+{
+	int pair[2];
+	pid_t pid;
+
+	*witness = (struct witness){.fd = -1};
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+		return;
+	pid = fork();
+	if (pid == 0)
+		testify(pair[1]);
+	close(pair[1]);
+	if (pid > 0)
+		witness->fd = pair[0];
+	else
+		close(pair[0]);
+}
+
+static void ask(struct witness *witness)
+{
+	uint64_t seen;
+
+	if (send(witness->fd, "?", 1, MSG_NOSIGNAL) == 1 &&
+	    recv(witness->fd, &seen, sizeof(seen), MSG_WAITALL) == sizeof(seen)) {
+		witness->seen |= seen;
+		return;
+	}
+	close(witness->fd); /* it was killed */
+	witness->fd = -1;
+}
+
+bool witness_saw(struct witness *witness, int number)
+{
+	const uint64_t end_ns = clock_now_ns() + LIST_MS * UINT64_C(1000000);
+
+	for (;;) {
+		bool last = clock_now_ns() >= end_ns;
+
+		if (witness->fd >= 0)
+			ask(witness);
+		if (witness->seen & bit(number)) {
+			witness->seen &= ~bit(number);
+			return true;
+		}
+		if (last || witness->fd < 0)
+			return false;
+		nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000}, NULL);
+	}
+}

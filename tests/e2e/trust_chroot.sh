@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+# A root of its own, with a library of its own.
+# timeout: 60
+
+test_a_copy_of_the_library_in_a_chroot() {
+  need_root
+  stage outlive
+  mkdir -p root/proc
+  for file in "$targets/outlive" "$targets/libheaptap.so" $(ldd "$targets/outlive" | grep -o '/[^ ]*'); do
+    mkdir -p "root${file%/*}"
+    cp -L "$file" "root$file"
+  done
+  unshare -m sh -c 'mount --bind /proc root/proc && exec "$@"' sh \
+    "$heaptap" record -v -p 64K -i 0 -o "$PWD/prof/" chroot root "$targets/outlive" 2>err &
+  front=$!
+  wait_for 20 test -e root/ready
+  wait_for 20 grep -q 'has a copy of the library: no uprobe for it' err
+  touch root/go
+  wait $front || [ $? = 7 ] || skip 'no mounts here'
+  profile=$(only prof/heaptap.outlive.*.exit.pb.gz)
+  profile_check "$profile"
+  # 300 blocks of 50000 bytes, each sampled with a probability of 0.53
+  "$readers/oracle" -func "$profile" | awk -F '\t' '$2 == "alloc_space" && $5 == "after" { print $4 }' >after
+  at_least 10000000 "$(cat after)" 'bytes known to be of after()'
+}

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+# The user's limits: the sampler lives with them, COMMAND keeps them, and what they cost is said.
+
+test_file_size_limit_of_the_shell() {
+  (
+    ulimit -S -f 100
+    record -p 1K -o prof/ bash -c 'ulimit -S -f >limit; exec "$0" /dev/null 1 0' "$targets/truth" 2>err
+  ) || fail "status $?: $(cat err)"
+  equal 100 "$(cat limit)" "COMMAND's limit"
+  profile_check prof/heaptap.truth.*.exit.pb.gz
+}
+
+test_address_space_limit() {
+  (
+    ulimit -v 600000
+    record -p 1K -o prof/ "$targets/truth" /dev/null 1 0 2>err
+  ) || fail "status $?"
+  matches 'no profile of .*truth: its limit of address space \(ulimit -v\) leaves no room' err
+  matches 'not profiled: 0 .*, and 1 more: its limit of address space' err
+}
+
+# As root with a user's $HOME (sudo): what root makes there, the user could not use.
+test_no_cache_below_a_folder_of_another() {
+  need_root
+  unset XDG_CACHE_HOME
+  mkdir home
+  chown 4243 home
+  HOME=$PWD/home record -q -p 1K -o prof/ "$targets/truth" /dev/null 1 0
+  profile_check prof/heaptap.truth.*.exit.pb.gz
+  equal '' "$(ls -A home)" 'made in the home of another'
+  HOME=$PWD record -q -p 1K -o prof/ "$targets/truth" /dev/null 1 0
+  [ -d .cache/heaptap ] || fail 'no cache in our own home'
+}

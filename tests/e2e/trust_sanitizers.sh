@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+# Programs built with sanitizers end as they do natively.
+
+# build SANITIZER COMPILER...: ./program, which ends with status 7, or by the sanitizer with an argument
+build() {
+  local sanitizer=$1
+  shift
+  cat >program.c <<'C'
+#include <stdlib.h>
+#include <string.h>
+int main(int argc, char **argv)
+{
+	char *volatile text = NULL;
+	for (int i = 0; i < 1000; i++)
+		text = strcpy(malloc(100), "hello");
+	free(text);
+	return argc > 1 ? text[0] : 7;
+}
+C
+  "$@" -w -g -fsanitize="$sanitizer" -o program program.c 2>build.log || skip "no $sanitizer here"
+  ./program >native.out 2>native.err && native=0 || native=$?
+  [ $native = 127 ] && skip "its runtime is not found" || :
+}
+
+as_natively() {
+  equal $native "$(status_of record -o prof/ "$@" ./program)" 'exit status'
+  ! grep -E 'ASan runtime|Sanitizer: ' err || fail 'the sanitizer complains'
+}
+
+kept_away() {
+  matches 'uses a sanitizer whose runtime must be loaded first .* it runs, but its heap will not be seen' err
+}
+
+test_address() { export ASAN_OPTIONS=detect_leaks=0; build address gcc; as_natively; kept_away; }
+test_thread() { build thread gcc; as_natively; kept_away; }
+test_undefined() { build undefined gcc; as_natively; profile_check prof/heaptap.program.*.exit.pb.gz; }
+test_leak() { build leak gcc; equal $native "$(status_of record ./program)"; }
+test_address_of_clang() { export ASAN_OPTIONS=detect_leaks=0; build address clang; as_natively; }
+test_address_of_clang_shared() { export ASAN_OPTIONS=detect_leaks=0; build address clang -shared-libasan; as_natively; kept_away; }
+test_thread_of_clang() { build thread clang; as_natively; }
+
+test_a_runtime_that_the_user_preloads() {
+  runtime=$(gcc -print-file-name=libasan.so)
+  [ -e "$runtime" ] || skip 'no runtime of gcc here'
+  runtime=$(realpath "$runtime")
+  export ASAN_OPTIONS=detect_leaks=0
+  equal 3 "$(LD_PRELOAD=$runtime status_of record sh -c 'exit 3')"
+  kept_away
+}
+
+# A child of COMMAND has our library before its runtime, and is still what it is without us.
+test_a_child_with_address() {
+  build address gcc
+  export ASAN_OPTIONS=detect_leaks=0
+  equal 7 "$(status_of record -q -p 1 -o prof/ sh -c './program; exit $?')" 'exit status'
+  ! grep 'ASan runtime' err || fail 'the sanitizer complains'
+  profile_check prof/heaptap.program.*.exit.pb.gz
+  equal 1 "$(status_of record -q -p 1 sh -c './program x; exit $?')" 'exit status of a faulty program'
+  matches 'AddressSanitizer: heap-use-after-free' err
+}

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+# Signals to everybody at once: what a service manager, timeout(1) or a supervisor's children meet.
+# timeout: 120
+
+child_of() {
+  ps -o pid=,comm= --ppid "$1" | awk -v name="$2" '$2 == name { print $1 }'
+}
+
+# start OPTION... COMMAND...: in a process group of its own, until it is ready; sets front and sampler
+start() {
+  setsid "$heaptap" record "$@" 2>err &
+  front=$!
+  wait_for 20 test -e ready
+  sampler=$(child_of $front heaptap-sampler)
+}
+
+ended() {
+  status=0
+  wait "$front" || status=$?
+}
+
+# A service manager's stop: SIGTERM to each process of the unit, in any order; whoever comes late is gone.
+test_sigterm_to_each_process_of_the_unit() {
+  for round in $(seq 20); do
+    rm -rf out ready
+    start -q -p 1K -o out/ "$targets/trust_hold" ready
+    command=$(child_of $front trust_hold)
+    kill -TERM $(printf '%s\n' $front $sampler $(child_of $front heaptap-witness) $command | shuf --random-source=<(yes $round)) 2>/dev/null || :
+    ended
+    equal 143 $status "status in round $round"
+    equal '' "$(cat err)" 'messages'
+    profile_count=$(ls out | grep -cE '\.(exit|peak)\.pb\.gz$')
+    equal 2 "$profile_count" "profiles in round $round"
+  done
+  profile_check out/*.pb.gz
+}
+
+# Before COMMAND ends, the sampler is told a second time: what lives is written, and it goes.
+test_a_second_sigterm_hurries() {
+  start -p 1K -i 0 -o out/ "$targets/trust_hold" ready
+  kill -TERM $sampler
+  kill -TERM $sampler 2>/dev/null || :
+  sleep 0.1 # the two may have been one
+  kill -TERM $sampler 2>/dev/null || :
+  wait_for 20 eval '! kill -0 $sampler 2>/dev/null || [ ! -e /proc/$sampler/exe ]'
+  profile_check out/heaptap.trust_hold.*.0001.pb.gz
+  kill -TERM "$(child_of $front trust_hold)"
+  ended
+  equal 143 $status
+}
+
+# counts HOW: runs HOW on a front of talk, which is sent the signals of $wanted then, and no more
+counts() {
+  mkfifo lines
+  setsid "$heaptap" record -q --signal none "$targets/talk" <lines >answers 2>err &
+  front=$!
+  exec 8>lines
+  wait_for 20 grep -q ready answers
+  talk=$(awk '/^ready/ { print $2 }' answers)
+  "$@"
+  told() { echo counts >&8; sleep 0.02; grep -qE "$wanted" answers; }
+  wait_for 20 told
+  kill -USR1 "$front" # goes the same way, behind a second one
+  wanted="$wanted USR1=1"
+  wait_for 20 told
+  echo 'exit 3' >&8
+  ended
+  equal 3 $status
+  tail -n 1 answers | grep -qE "$wanted" || fail "wanted $wanted, got $(tail -n 1 answers)"
+}
+
+# ten_times NAME COMMAND...: each time when COMMAND has had the last one, or the kernel would make one of two
+ten_times() {
+  local name=$1 times
+  shift
+  for times in $(seq 10); do
+    "$@"
+    wait_for 20 eval 'echo counts >&8; sleep 0.02; [ "$(tail -n 1 answers | sed "s/.*$name=\([0-9]*\).*/\1/")" -ge $times ]'
+  done
+}
+
+test_to_the_group_reaches_command_once() {
+  wanted='INT=10 QUIT=0 TERM=0 HUP=0'
+  counts ten_times INT kill_group
+}
+kill_group() { kill -INT -- "-$front"; }
+
+test_to_the_unit_reaches_command_once() {
+  wanted='INT=0 QUIT=0 TERM=10 HUP=0'
+  counts ten_times TERM kill_unit
+}
+kill_unit() {
+  kill -TERM $front $(child_of $front heaptap-witness) $(child_of $front heaptap-sampler) "$talk"
+}
+
+test_to_the_front_reaches_command_once() {
+  wanted='INT=0 QUIT=1 TERM=0 HUP=0'
+  counts kill_front
+}
+kill_front() { kill -QUIT "$front"; }
+
+test_to_the_front_and_then_to_the_group() {
+  wanted='INT=0 QUIT=0 TERM=0 HUP=2'
+  counts kill_both
+}
+kill_both() {
+  kill -HUP "$front"
+  wait_for 20 eval 'echo counts >&8; sleep 0.02; grep -q HUP=1 answers'
+  kill -HUP -- "-$front"
+}
+
+test_a_witness_that_was_killed() {
+  wanted='INT=0 QUIT=0 TERM=1 HUP=0'
+  counts kill_front_without_witness
+}
+kill_front_without_witness() {
+  kill -KILL "$(child_of $front heaptap-witness)"
+  kill -TERM "$front"
+}
+
+# Supervisors that ignore SIGCHLD hand that on.
+test_sigchld_ignored() {
+  timeout 30 bash -c 'trap "" CHLD; exec "$0" record -q -p 1K -o out/ "$1" /dev/null 1 0' "$heaptap" "$targets/truth" ||
+    fail "status $?"
+  profile_check out/heaptap.truth.*.exit.pb.gz
+  timeout 30 bash -c 'trap "" CHLD; exec "$0" record -q --no-heap -e cpu-clock -o events/ "$1" /dev/null 1 0' "$heaptap" "$targets/truth" ||
+    fail "status $?"
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A region that a target has filled with what it likes, read by everything that reads regions: taking it
+ * over (the header), processes and their children, stack buffers, frees, live scans, views, and giving places
+ * back.
+ *
+ * Each input begins with a region as a real target leaves it: a program and a forked child, eleven blocks
+ * live or freed, a peak, one stack, three frees. The input changes it: an area (one byte), an offset in it
+ * (two), a length (one), so many bytes; and so on. Pids are forced to 0, or it would read other processes.
+ */
+#include "sampler/heap/free_log.h"
+#include "sampler/heap/heap_view.h"
+#include "sampler/heap/intake.h"
+#include "sampler/region/live_scan.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { KEY = 0x10000, PLACES = 4, SLOTS = 64, FREES = 64, BUFFERS = 2, AREAS = 9 };
+
+static struct region genuine;
+static struct modules *store;
+static struct intake intake;
+static struct area {
+	uint64_t offset;
+	size_t bytes;
+	unsigned char *content;
+} areas[AREAS];
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void *at(uint64_t offset)
+{
+	return genuine.base + offset;
+}
+
+static void fill_slot(struct region_slot *slot, uint64_t seq, enum slot_state state)
+{
+	*slot = (struct region_slot){
+	    .sample = {.size_bytes = seq * 100, .period_bytes = 4096, .time_ns = seq, .tid = 1}};
+	if (state == SLOT_FREED)
+		slot->freed_order = seq + 20;
+	atomic_store(&slot->word, slot_word(seq, state));
+}
+
+static void fill(void)
+{
+	struct region_header *header = region_header(&genuine);
+	atomic_store(&header->state, REGION_READY);
+	atomic_store(&header->places_claimed, 1);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct region_place *place = region_place(&genuine, i);
+		place->parent = i;
+		place->inherited = i;
+		atomic_store(&place->next_seq, 30);
+		atomic_store(&place->allocated.samples, 11);
+		atomic_store(&place->allocated.bytes_q8, 11 * 4096 * 256);
+		atomic_store(&place->live.samples, 8);
+		atomic_store(&place->peak_order, 12);
+		atomic_store(&place->peak_samples, 9);
+		atomic_store(&place->state, PLACE_READY);
+	}
+	_Atomic uint16_t *owners = at(genuine.offsets.owners);
+	atomic_store(&owners[0], 1);
+	atomic_store(&owners[1], 2);
+	struct region_slot *slots = at(genuine.offsets.slots), *kept = at(genuine.offsets.kept);
+	for (uint32_t i = 0; i < 11; i++)
+		fill_slot(&slots[i], i + 1, i < 8 ? SLOT_LIVE : SLOT_FREED);
+	fill_slot(&kept[2], 1, SLOT_FREED);
+	slots[REGION_SEGMENT_SLOTS] = slots[0];
+	slots[REGION_SEGMENT_SLOTS].flags = SLOT_INHERITED;
+	slots[REGION_SEGMENT_SLOTS].sample.seq = 1;
+	struct region_free *frees = at(genuine.offsets.frees);
+	for (uint32_t i = 0; i < 3; i++) {
+		frees[i] = (struct region_free){
+		    .sample = {.seq = i + 9, .size_bytes = 100, .period_bytes = 4096, .slot = i + 8},
+		    .freed_ns = 50};
+		atomic_store(&frees[i].word, i + 1);
+	}
+	atomic_store(&header->frees_head, 3);
+	struct region_buffer *buffer = at(genuine.offsets.buffers + BUFFER_BITMAPS_BYTES);
+	*buffer = (struct region_buffer){
+	    .sample = {.seq = 1, .size_bytes = 100, .period_bytes = 4096, .tid = 1}, .stack_bytes = 512};
+	atomic_store(&buffer->word, buffer_word(BUFFER_FULL, 0));
+	atomic_store((_Atomic uint64_t *)at(genuine.offsets.buffers), 1);
+	atomic_store(&header->copied, 1);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	const struct region_options options = {
+	    .period_bytes = 4096, .dump_bytes = 32768, .live_max = 2 * REGION_SEGMENT_SLOTS};
+
+	store = modules_new(16);
+	if (!store || region_open(&genuine, 1, KEY, &options) != 0 ||
+	    intake_init(&intake, store, regs_arch_native()->perf_mask, false) != 0)
+		abort();
+	fill();
+	const struct area where[AREAS] = {
+	    {.offset = 0, .bytes = sizeof(struct region_header)},
+	    {.offset = genuine.offsets.places, .bytes = PLACES * sizeof(struct region_place)},
+	    {.offset = genuine.offsets.modules, .bytes = 4096},
+	    {.offset = genuine.offsets.owners, .bytes = 64},
+	    {.offset = genuine.offsets.buffers,
+	        .bytes = BUFFER_BITMAPS_BYTES + (size_t)BUFFERS * buffer_class[0].bytes},
+	    {.offset = genuine.offsets.frees, .bytes = FREES * sizeof(struct region_free)},
+	    {.offset = genuine.offsets.slots, .bytes = SLOTS * sizeof(struct region_slot)},
+	    {.offset = genuine.offsets.kept, .bytes = SLOTS * sizeof(struct region_slot)},
+	    {.offset = genuine.offsets.dropped_buffers,
+	        .bytes = BUFFER_BITMAPS_BYTES + (size_t)BUFFERS * buffer_class[0].bytes},
+	};
+	memcpy(areas, where, sizeof(areas));
+	for (int i = 0; i < AREAS; i++) {
+		areas[i].content = malloc(areas[i].bytes);
+		if (!areas[i].content)
+			abort();
+		memcpy(areas[i].content, at(areas[i].offset), areas[i].bytes);
+	}
+	return 0;
+}
+
+static void change(const uint8_t *data, size_t size)
+{
+	for (int i = 0; i < AREAS; i++)
+		memcpy(at(areas[i].offset), areas[i].content, areas[i].bytes);
+	while (size > 4) {
+		const struct area *area = &areas[data[0] % AREAS];
+		size_t offset = (size_t)(data[1] | data[2] << 8) % area->bytes, bytes = data[3];
+		data += 4;
+		size -= 4;
+		bytes = bytes < size ? bytes : size;
+		bytes = bytes < area->bytes - offset ? bytes : area->bytes - offset;
+		memcpy(at(area->offset + offset), data, bytes);
+		data += bytes;
+		size -= bytes;
+	}
+	region_header(&genuine)->pid = 0;
+	for (uint32_t i = 0; i < REGION_PLACES; i++)
+		region_place(&genuine, i)->pid = 0;
+}
+
+static void look_at(struct process *process, const struct live_scan *scan)
+{
+	for (int kind = HEAP_VIEW_LIVE; kind <= HEAP_VIEW_DELTA; kind++) {
+		struct heap_view view;
+		if (heap_view_make(&view, (enum heap_view_kind)kind, process->heap, scan) != 0)
+			continue;
+		for (size_t i = 0; i < view.count; i++)
+			if (view.rows[i].stack != UINT32_MAX &&
+			    view.rows[i].stack >= stacks_node_count(process->target.stacks))
+				abort();
+		heap_view_fini(&view);
+	}
+}
+
+static void read_all(struct image *image)
+{
+	for (uint32_t i = 0; i < PLACES; i++)
+		image_process(image, i, store);
+	free_log_note(image);
+	intake_buffers(&intake, image, UINT64_MAX);
+	free_log_drain(image, 1000000);
+	for (uint32_t i = 0; i < PLACES; i++) {
+		struct process *process = image->process[i];
+		struct live_scan scan;
+		if (!process)
+			continue;
+		process_inherit(process);
+		if (live_scan_take(&scan, image->region, i) == 0)
+			look_at(process, &scan);
+		live_scan_fini(&scan);
+		heap_mark(process->heap, region_read_tally(&region_place(image->region, i)->allocated), 7);
+		process_samples(process);
+	}
+	region_placeless(image->region);
+	region_unseen_text(image->region);
+	region_declined_text(image->region);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct region *region = calloc(1, sizeof(*region));
+
+	if (!region)
+		return 0;
+	change(data, size);
+	int fd = dup(genuine.fd);
+	if (region_reopen(region, fd) != 0) {
+		close(fd);
+		free(region);
+		return 0;
+	}
+	if (region->offsets.end != genuine.offsets.end || region->segments != genuine.segments)
+		abort();
+	struct image *image = image_new(region, 0);
+	if (!image)
+		return 0;
+	image->ready = true;
+	if (intake_add_image(&intake, image) != 0)
+		abort();
+	read_all(image);
+	intake_remove_image(&intake, image);
+	for (uint32_t i = 0; i < REGION_PLACES; i++)
+		if (image->process[i]) {
+			region_release_place(image->region, i);
+			process_free(image->process[i]);
+		}
+	if (image->live_processes)
+		abort();
+	image_free(image);
+	return 0;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trust_ask COUNT: asks for COUNT snapshots, one after the other, as fast as they come. */
+#include "proto/heaptap.h"
+
+#include <stdlib.h>
+
+int main(int argc, char **argv)
+{
+	static void *volatile block[100];
+	for (int i = 0; i < 100; i++)
+		block[i] = malloc(10000);
+	for (int i = 0, count = argc == 2 ? atoi(argv[1]) : 0; i < count; i++)
+		heaptap_snapshot("again");
+	return 0;
+}
