@@ -5,8 +5,8 @@
  *
  *     peak BYTES FROM TO BEGIN END
  *
- * in seconds of the Unix clock: the peak stood from some moment after FROM to some moment after TO, in a run from
- * BEGIN to END.
+ * in seconds of the Unix clock: the peak stood from some moment after FROM to some moment after TO, in a run
+ * from BEGIN to END.
  *
  *   spike    a base, then a spike of a few milliseconds, then churn that uses the same slots again and again
  *   saw      slow saw-tooth, each tooth a little higher than the last but one lower one after the highest

@@ -48,6 +48,7 @@ static void add_image(struct scene *s)
 	s->image->trigger_address = (uintptr_t)never_called;
 	s->process = (struct process){.image = s->image, .target.pidfd = -1};
 	s->image->process[0] = &s->process;
+	s->image->places_end = 1;
 	s->image->live_processes = 1;
 }
 

@@ -257,7 +257,8 @@ static void copies_are_taken_up_to_a_time(void **state)
 	assert_int_equal(intake_buffers(&s->intake, s->image, NOW_NS + 11), 1);
 	assert_int_equal(samples_of(s, 1), 1);
 	assert_int_equal(s->process[1]->counters.copied, 1);
-	assert_int_equal(heap_site(s->process[1]->heap, heap_site_of(s->process[1]->heap, 2, 2))->tid, 88);
+	assert_int_equal(
+	    heap_site(s->process[1]->heap, heap_site_of(s->process[1]->heap, 2, 2))->key.tid, 88);
 }
 
 /* Nor can a hostile one keep its buffers for ever. */
@@ -337,7 +338,7 @@ static void a_stack_ends_with_its_buffer(void **state)
 		uint64_t before = process->counters.outcome[outcome];
 		assert_int_equal(intake_buffers(&s->intake, s->image, NOW_NS), 1);
 		assert_int_equal(process->counters.outcome[outcome], before + 1);
-		uint32_t stack = heap_site(process->heap, heap_site_of(process->heap, i, i))->stack,
+		uint32_t stack = heap_site(process->heap, heap_site_of(process->heap, i, i))->key.stack,
 		         depth = 0;
 		for (; stack != STACK_ROOT; depth++)
 			stack = stacks_node(process->target.stacks, stack)->outer;

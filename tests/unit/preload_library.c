@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define ASAN "ASAN_OPTIONS=verify_asan_link_order=0"
+
 static void check_environment(const char *const *before, const char *const *after)
 {
 	char **made = preload_library_environment((char *const *)before, "/x/libheaptap.so", "handle");
@@ -34,22 +36,29 @@ static void check_environment(const char *const *before, const char *const *afte
 static void the_library_comes_first(void **state)
 {
 	check_environment((const char *[]){"A=1", "B=2", NULL},
-	    (const char *[]){"A=1", "B=2", "LD_PRELOAD=/x/libheaptap.so", "HEAPTAP=handle", NULL});
-	check_environment(
-	    (const char *[]){NULL}, (const char *[]){"LD_PRELOAD=/x/libheaptap.so", "HEAPTAP=handle", NULL});
+	    (const char *[]){"A=1", "B=2", "LD_PRELOAD=/x/libheaptap.so", "HEAPTAP=handle", ASAN, NULL});
+	check_environment((const char *[]){NULL},
+	    (const char *[]){"LD_PRELOAD=/x/libheaptap.so", "HEAPTAP=handle", ASAN, NULL});
 	/* What is preloaded already stays, behind ours and in its place; empty is nothing. */
 	check_environment((const char *[]){"A=1", "LD_PRELOAD=libjemalloc.so", "B=2", NULL},
 	    (const char *[]){
-	        "A=1", "LD_PRELOAD=/x/libheaptap.so:libjemalloc.so", "B=2", "HEAPTAP=handle", NULL});
+	        "A=1", "LD_PRELOAD=/x/libheaptap.so:libjemalloc.so", "B=2", "HEAPTAP=handle", ASAN, NULL});
 	check_environment((const char *[]){"LD_PRELOAD=", NULL},
-	    (const char *[]){"LD_PRELOAD=/x/libheaptap.so", "HEAPTAP=handle", NULL});
+	    (const char *[]){"LD_PRELOAD=/x/libheaptap.so", "HEAPTAP=handle", ASAN, NULL});
+}
+
+static void the_users_asan_options_stay(void **state)
+{
+	check_environment((const char *[]){"ASAN_OPTIONS=detect_leaks=0", NULL},
+	    (const char *[]){"LD_PRELOAD=/x/libheaptap.so", "HEAPTAP=handle",
+	        "ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0", NULL});
 }
 
 static void another_sessions_handle_goes(void **state)
 {
 	check_environment((const char *[]){"HEAPTAP=old", "HEAPTAP_X=stays", "LD_PRELOAD_X=stays", NULL},
 	    (const char *[]){"HEAPTAP_X=stays", "LD_PRELOAD_X=stays", "LD_PRELOAD=/x/libheaptap.so",
-	        "HEAPTAP=handle", NULL});
+	        "HEAPTAP=handle", ASAN, NULL});
 	preload_library_environment_free(NULL);
 }
 
@@ -86,6 +95,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_library_comes_first),
+	    cmocka_unit_test(the_users_asan_options_stay),
 	    cmocka_unit_test(another_sessions_handle_goes),
 	    cmocka_unit_test(some_paths_cannot_be_named),
 	    cmocka_unit_test(it_is_found_beside_the_program),
