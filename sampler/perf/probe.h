@@ -34,7 +34,7 @@ struct probe {
 	struct trigger_page trigger_page; /* kept in memory while there is a uprobe */
 };
 
-/* Opens the best backend that `wanted` allows. An explicit backend that cannot be had is an error: -errno,
+/* Opens the best backend that `wanted` allows. An explicit backend that is not available is an error: -errno,
  * with a line in probe->reason. library: the path that targets preload. */
 int probe_open(struct probe *probe, enum backend wanted, const char *library, uint32_t stack_bytes,
     uint64_t period_bytes);
