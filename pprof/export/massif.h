@@ -18,7 +18,8 @@
 
 #include <stdio.h>
 
-/* Of each profile of the series; the kind is one in bytes. 0, -ENOMEM, -EFBIG (more than the traces may take) or -EOVERFLOW. */
+/* Of each profile of the series; the kind is one in bytes. 0, -ENOMEM, -EFBIG (more than the traces may take)
+ * or -EOVERFLOW. */
 int massif_write(FILE *out, const struct traces *t, const struct export_choice *choice);
 
 #endif

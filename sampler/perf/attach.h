@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Puts something on every thread of a running process that threads inherit from their creators, as perf
- * events are. A thread created by one that has it has it too; one created by a thread not yet reached has
- * not. So go round the list of threads until a round finds nobody new.
+ * Attaches to every thread of a running process something that new threads inherit from their creators, such
+ * as a perf event. A thread that is created by one not yet reached does not inherit it, so the list of
+ * threads is read in rounds until a round finds no new thread.
  */
 #ifndef SAMPLER_PERF_ATTACH_H
 #define SAMPLER_PERF_ATTACH_H
@@ -14,10 +14,10 @@
 struct attach {
 	pid_t pid;
 	int rounds_max;
-	int quiet_rounds;  /* without anybody new, until it is over */
-	bool one_is_quiet; /* a first round that finds a single thread is: who comes later is its own */
-	/* For a thread not yet reached. 0: it has it now; ATTACH_SKIP: it need not be asked again in this
-	 * round; -ESRCH: it has ended; another -errno ends it all. */
+	int quiet_rounds;  /* this many rounds without a new thread end it */
+	bool one_is_quiet; /* a first round with one thread ends it: later ones inherit from it */
+	/* For a thread not yet reached. 0: attached; ATTACH_SKIP: leave it out in this round; -ESRCH: it has
+	 * ended; another -errno ends it all. */
 	int (*thread)(void *context, pid_t tid);
 	/* After each round; NULL: nothing. 0 or -errno, which ends it all. */
 	int (*round_done)(void *context);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How stacks are got; probe.h says what each takes and costs. */
+/* How stacks are captured; probe.h says what each backend needs and costs. */
 #ifndef SAMPLER_PERF_BACKEND_H
 #define SAMPLER_PERF_BACKEND_H
 

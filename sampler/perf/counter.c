@@ -225,7 +225,8 @@ static int round_done(void *context)
 	return error;
 }
 
-/* A thread that was listed and had inherited: its own counters would tell, and count, everything twice. */
+/* A thread was in /proc/PID/task and had also inherited counters from its creator: drops the ones that we
+ * opened, or each event would be counted twice. */
 static void drop_doubles(struct counters *c)
 {
 	size_t kept = 0;

@@ -2,18 +2,19 @@
 /*
  * Counters: the kernel's side of the events that a user names, on the tasks they are put on.
  *
- *   per thread and CPU   a tracker (a dummy that tells of mappings, forks, execs and ends) and each part of
+ *   per thread and CPU   a tracker (a dummy that reports mappings, forks, execs and exits) and each part of
  *                        each event, all inherited by what the thread creates; inherited events have rings
  *                        only per CPU
- *   COMMAND              disabled, enable_on_exec: what happens before COMMAND is itself is not counted
- *   a running process    on each thread the tracker, enabled at once, then the rest, disabled; when all have
- *                        them, all are enabled. A thread that comes in the meantime is in the list of threads
- *                        although it may have inherited everything: whether it has, its creator's tracker
- *                        told (FORK), and then what was put on it goes again. If it came while its creator's
- *                        counters were being opened, nobody knows, and everything begins again.
+ *   COMMAND              disabled, enable_on_exec: what happens before COMMAND's exec is not counted
+ *   a running process    on each thread the tracker, enabled at once, then the rest, disabled; when every
+ *                        thread has them, all are enabled. A thread created meanwhile may have inherited its
+ *                        creator's counters and also be in the list of threads. If its creator's tracker
+ *                        reports the FORK, the counters that we opened on it are closed again. If it was
+ *                        created while its creator's counters were being opened, we cannot know what it
+ *                        inherited, and start over.
  *
- * How long an event was counted of the time that it should have been (multiplexing): the tracker is a
- * software event and always counted, so its running time is the time that tasks ran.
+ * Multiplexing: the share of its time in which an event was really counted. The tracker is a software event
+ * and always counted, so its running time is the time that tasks ran.
  */
 #ifndef SAMPLER_PERF_COUNTER_H
 #define SAMPLER_PERF_COUNTER_H
@@ -46,12 +47,11 @@ uint32_t counters_dump_bytes(const struct counters *counters);
  * a tracker. Valid until the next attach. */
 const struct record_layouts *counters_layouts(const struct counters *counters);
 
-/* On a process that is to execute something: it waits, it has one thread. Returns 0 or -errno (nothing left
- * open). */
+/* On a process that waits before its exec and has one thread. Returns 0 or -errno (nothing left open). */
 int counters_attach_waiting(struct counters *counters, pid_t pid);
 
-/* On every thread of a running process. The rings must be drained while it runs: `drain` is called between
- * the rounds, and has to tell counters_note_fork of each FORK record. Returns 0 or -errno (nothing left
+/* On every thread of a running process. The rings must be drained meanwhile: `drain` is called between the
+ * rounds and must pass each FORK record to counters_note_fork. Returns 0 or -errno (nothing left
  * open). */
 int counters_attach_running(
     struct counters *counters, pid_t pid, void (*drain)(void *context), void *context);

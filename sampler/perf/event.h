@@ -12,12 +12,11 @@
  *   fault      /127        PERIOD faults, and their pages: 127 pages of 4 KiB are about the heap's 512 KiB
  *   count      /1          PERIOD occurrences
  *
- * Faults and counts have no @HZ: what the kernel then says a sample stands for is wrong by up to three orders
+ * Faults and counts have no @HZ: with a rate, the kernel's period of a sample is wrong by up to three orders
  * of magnitude (131122 faults in 0.1 s at 99 Hz: 11 samples that claimed 161658521, on Linux 6.18).
  *
- * page-faults is sampled as minor-faults and major-faults. These come when a fault has been served, so that
- * the kernel can say how large the page is that came; at the time of the event of that name there is no page
- * yet.
+ * page-faults is sampled as minor-faults and major-faults. These fire after a fault was served, when the
+ * kernel knows the page's size; page-faults itself fires before there is a page.
  */
 #ifndef SAMPLER_PERF_EVENT_H
 #define SAMPLER_PERF_EVENT_H
@@ -64,21 +63,19 @@ int event_split(const char *text, struct event_spec *spec, char *error, size_t e
  * there is no such one. */
 int event_parse(const char *text, struct event *event, char *error, size_t error_bytes);
 
-/* Can the two not be sampled at once? */
+/* True if the two cannot be sampled at the same time. */
 bool event_clashes(const struct event *event, const struct event *other);
 
-/* A sum of what samples stand for, as if the event had been counted all the time: by enabled / running. Pure.
- * */
+/* The factor that makes up for multiplexing: enabled / running. Pure. */
 double event_scale(uint64_t enabled_ns, uint64_t running_ns);
 
-/* Is this an event that only the kernel's side has: a switch of tasks, a tracepoint that is no system call's?
- * */
+/* Does the event happen only on the kernel's side, as a task switch or a tracepoint outside system calls? */
 bool event_is_of_kernel(const struct event *event);
 
 /* "one sample per 10101010 ns of CPU time" */
 void event_describe_rate(const struct event *event, char *text, size_t text_bytes);
 
-/* What a user can name, as libpfm4 and tracefs have it: "cpu-clock", "software". Tracepoints last. Returns 0,
+/* Lists the events of libpfm4 and tracefs, such as "cpu-clock" in "software". Tracepoints last. Returns 0,
  * or -errno of tracepoint_each, or -ELIBACC without libpfm4. */
 int event_each(void (*found)(void *context, const char *name, const char *group), void *context);
 

@@ -112,25 +112,25 @@ static int try_features(const struct event *event)
 	return error;
 }
 
-static const char *reason_of(int error, const struct event *event, const char **mend)
+static const char *reason_of(int error, const struct event *event, const char **remedy)
 {
-	*mend = "";
+	*remedy = "";
 	switch (-error) {
 	case EACCES:
 	case EPERM:
-		*mend = "run as root, or: sudo sysctl kernel.perf_event_paranoid=1; in a container also "
-		        "--cap-add PERFMON or a "
-		        "seccomp profile that allows perf_event_open";
+		*remedy = "run as root, or: sudo sysctl kernel.perf_event_paranoid=1; in a container also "
+		          "--cap-add PERFMON or a "
+		          "seccomp profile that allows perf_event_open";
 		return "not permitted (kernel.perf_event_paranoid, capabilities or a seccomp filter)";
 	case ENOENT:
 	case ENODEV:
 	case EOPNOTSUPP:
 		if (event->kind != EVENT_HARDWARE)
 			return "this kernel does not have it";
-		*mend = "a machine with hardware counters; virtual machines seldom have them";
+		*remedy = "a machine with hardware counters; virtual machines seldom have them";
 		return "there is no hardware counter for it here";
 	case ENOSYS:
-		*mend = "a kernel with CONFIG_PERF_EVENTS";
+		*remedy = "a kernel with CONFIG_PERF_EVENTS";
 		return "there is no perf_event_open here";
 	case EINVAL:
 		return "the kernel takes it, but not for samples with stacks, or not in this combination";
@@ -139,7 +139,7 @@ static const char *reason_of(int error, const struct event *event, const char **
 	}
 }
 
-int event_try(struct event *event, char *reason, size_t reason_bytes, const char **mend)
+int event_try(struct event *event, char *reason, size_t reason_bytes, const char **remedy)
 {
 	int error = try_features(event);
 	bool both_sides = !event->part[0].exclude_kernel && !event->part[0].exclude_user;
@@ -150,10 +150,10 @@ int event_try(struct event *event, char *reason, size_t reason_bytes, const char
 		error = try_features(event);
 	}
 	if (error) {
-		snprintf(reason, reason_bytes, "%s", reason_of(error, event, mend));
+		snprintf(reason, reason_bytes, "%s", reason_of(error, event, remedy));
 	} else if (event_is_of_kernel(event) && event->part[0].exclude_kernel) {
 		error = -EACCES;
-		reason_of(error, event, mend);
+		reason_of(error, event, remedy);
 		snprintf(
 		    reason, reason_bytes, "it happens on the kernel's side, which this user may not see");
 	}

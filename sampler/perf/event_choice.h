@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The events that a user chose: each understood, tried here, and no two that the kernel would mix up. */
+/* The events that a user chose: parses each, tries it on this machine, and rejects two that would clash. */
 #ifndef SAMPLER_PERF_EVENT_CHOICE_H
 #define SAMPLER_PERF_EVENT_CHOICE_H
 

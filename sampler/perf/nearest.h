@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "Did you mean": of many names those that are nearest to a word, by edit distance. Pure. */
+/* "Did you mean": finds the names nearest to a word by edit distance. Pure. */
 #ifndef SAMPLER_PERF_NEAREST_H
 #define SAMPLER_PERF_NEAREST_H
 
@@ -18,8 +18,8 @@ struct nearest {
 
 void nearest_init(struct nearest *nearest, const char *word);
 
-/* Keeps the name if it is among the nearest so far, and near at all. Case does not count; a name of two
- * parts, "a:b", is held against the word by its second part too. */
+/* Keeps the name if it is near, and among the nearest so far. Case does not count; of a name in two parts,
+ * "a:b", the second part is also compared alone. */
 void nearest_offer(struct nearest *nearest, const char *name);
 
 /* "a, b, c"; "" if nothing is near. */

@@ -32,13 +32,13 @@ struct probe {
 	uint64_t regs_mask;
 	int *uprobe_fds;                  /* one per ring */
 	struct trigger_page trigger_page; /* kept in memory while there is a uprobe */
-	/* The file that the uprobe is on: in another root the same path may lead to another. NULL: no uprobe, or
-	 * the file has no path. Borrowed. */
+	/* The file that the uprobe is on: in another root the same path may lead to another. NULL: no uprobe,
+	 * or the file has no path. Borrowed. */
 	const char *library;
 	uint64_t library_dev, library_ino;
 };
 
-/* Opens the best backend that `wanted` allows. An explicit backend that cannot be had is an error: -errno,
+/* Opens the best backend that `wanted` allows. An explicit backend that is not available is an error: -errno,
  * with a line in probe->reason. library: the path that targets preload; kept. */
 int probe_open(struct probe *probe, enum backend wanted, const char *library, uint32_t stack_bytes,
     uint64_t period_bytes);

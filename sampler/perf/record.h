@@ -46,7 +46,7 @@ struct record {
 	size_t stack_want;  /* asked for */
 
 	/* SAMPLE, record_parse_event only */
-	/* of SAMPLE and THROTTLE; NULL: not ours, then nothing below is set */
+	/* of SAMPLE and THROTTLE; NULL: an event that is not ours, and nothing below is set */
 	const struct record_source *source;
 	uint64_t ip, address, period; /* 0 where not asked for */
 	uint64_t data_page_bytes;     /* of the page at address; 0: none, or not asked for */
@@ -85,8 +85,8 @@ struct record_layouts {
 };
 
 /*
- * What every event has to have that record_parse_event() shall read, so that the id is in the same place
- * whatever else an event asks for; and what may be added.
+ * The fields that every event read by record_parse_event() must have, so that the id is always in the same
+ * place; and the fields that may be added.
  */
 #define RECORD_EVENT_TYPE \
 	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_ID)
@@ -99,7 +99,7 @@ struct record_layouts {
 int record_parse_event(
     const void *data, size_t bytes, const struct record_layouts *layouts, struct record *record);
 
-/* Where in a record its time is (8 bytes, of either sort of events), by its header alone; 0: it has none. */
+/* Offset of the time (8 bytes) in a record of either kind, found from its header alone; 0: it has none. */
 size_t record_time_at(const struct perf_event_header *header);
 
 /* Parses `bytes` of one record (8-byte aligned). regs_mask: the event's sample_regs_user. Returns 0 or

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The perf rings: one per CPU for all targets of a session, since rings are what an unprivileged user has
- * least of (perf_event_mlock_kb). A dummy event on ourselves owns each ring; the targets' events are
- * redirected into it.
+ * The perf rings: one per CPU, shared by all targets of a session, since an unprivileged user may lock little
+ * memory (perf_event_mlock_kb). A dummy event on ourselves owns each ring; the targets' events are redirected
+ * into it.
  *
  * The kernel reserves the full dump that was asked for, however short the stack is: a 32 KiB dump takes 33 KB
  * of ring.
@@ -25,15 +25,15 @@ enum { RING_CLOCK = 1 /* CLOCK_MONOTONIC */ };
 void ring_attr_init(struct perf_event_attr *attr, uint32_t dump_bytes);
 
 /*
- * What each of CPUS rings may take of want_bytes, a power of two: their memory cannot be swapped out, and
- * what is modest on two CPUs is gigabytes on a hundred. All together at most 512 MiB and 1/32 of the
- * machine's memory. Pure.
+ * The size of each of CPUS rings: want_bytes, a power of two, or less. The memory of rings cannot be swapped
+ * out, and a size that is modest on two CPUs makes gigabytes on a hundred. All rings together take at most
+ * 512 MiB and 1/32 of the machine's memory. Pure.
  */
 size_t rings_share(size_t want_bytes, uint64_t cpus, uint64_t memory_bytes);
 
 /*
- * Opens one ring per online CPU, as large as that and the limits allow up to want_bytes each. NULL with
- * *error = -errno.
+ * Opens one ring per online CPU, each of rings_share() bytes, or less where the user's limits allow no more.
+ * NULL with *error = -errno.
  */
 struct rings *rings_open(size_t want_bytes, int *error);
 void rings_close(struct rings *rings);
@@ -51,9 +51,9 @@ size_t rings_drain(struct rings *rings, uint64_t regs_mask,
     void (*taken)(void *context, const struct record *record), void *context, uint64_t *bad);
 
 /*
- * The same for rings into which events of several kinds write (record_parse_event), and only up to
- * `until_ns`: what is younger stays, since another CPU's ring may hold something older that was not written
- * yet when its turn came. UINT64_MAX: everything.
+ * The same for rings into which events of several kinds write (record_parse_event), and only for records up
+ * to `until_ns`: younger ones stay, since an older record may still arrive in a ring that was read before.
+ * UINT64_MAX: everything.
  */
 size_t rings_drain_events(struct rings *rings, const struct record_layouts *layouts, uint64_t until_ns,
     void (*taken)(void *context, const struct record *record), void *context, uint64_t *bad);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tracepoints by name, `subsystem:name`, from tracefs. libpfm4 looks for them below debugfs, which most
- * machines do not mount any more.
+ * Tracepoints by name, `subsystem:name`, from tracefs. libpfm4 looks for them in debugfs, which most
+ * machines no longer mount.
  */
 #ifndef SAMPLER_PERF_TRACEPOINT_H
 #define SAMPLER_PERF_TRACEPOINT_H
@@ -17,7 +17,7 @@ struct tracepoint_name {
 	char modifiers[4]; /* "", "u", "k" or "uk" */
 };
 
-/* Pure: "sched:sched_switch" or "sched:sched_switch:u". False if it has not that form. */
+/* Pure: "sched:sched_switch" or "sched:sched_switch:u". False for any other form. */
 bool tracepoint_parse(const char *text, struct tracepoint_name *name);
 
 /* The number for perf_event_attr.config. Returns 0, -ENOENT (no such tracepoint), -EACCES (tracefs is

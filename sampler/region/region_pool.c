@@ -38,8 +38,8 @@ struct region_pool {
 	uint64_t cookie;
 	uint32_t next_id;
 	int memory_fd, ledger_fd;
-	struct region_socket *door; /* NULL: none */
-	int door_error;             /* why not; 0: none is needed */
+	struct region_socket *socket; /* NULL: none */
+	int socket_error;             /* why not; 0: none is needed */
 	struct ledger *ledger;
 	int read_fd, write_fd;
 	char env[128];
@@ -97,7 +97,7 @@ static void open_socket(struct region_pool *pool)
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), pool->memory_fd);
 	if (geteuid() == 0)
-		pool->door = region_socket_new(path, pool->cookie, &pool->door_error);
+		pool->socket = region_socket_new(path, pool->cookie, &pool->socket_error);
 }
 
 /* Spare, but for the socket's, which are mapped at once. */
@@ -125,9 +125,9 @@ static struct region *region_make(struct region_pool *pool, bool map, int *error
 static struct region *socket_next(struct region_pool *pool)
 {
 	int visitor, error;
-	while (pool->door && (visitor = region_socket_next(pool->door)) >= 0) {
+	while (pool->socket && (visitor = region_socket_next(pool->socket)) >= 0) {
 		struct region *region = region_make(pool, true, &error);
-		if (region_socket_give(pool->door, visitor, region))
+		if (region_socket_give(pool->socket, visitor, region))
 			return region;
 		if (region)
 			region_close(region);
@@ -249,7 +249,7 @@ void region_pool_free(struct region_pool *pool)
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
-	region_socket_free(pool->door);
+	region_socket_free(pool->socket);
 	free(pool);
 }
 
@@ -265,18 +265,18 @@ int region_pool_fd(const struct region_pool *pool)
 
 int region_pool_socket_fd(const struct region_pool *pool)
 {
-	return pool->door ? region_socket_fd(pool->door) : -1;
+	return pool->socket ? region_socket_fd(pool->socket) : -1;
 }
 
 int region_pool_socket_error(const struct region_pool *pool)
 {
-	return pool->door_error;
+	return pool->socket_error;
 }
 
 void region_pool_knock(struct region_pool *pool)
 {
-	if (pool->door)
-		region_socket_knock(pool->door);
+	if (pool->socket)
+		region_socket_knock(pool->socket);
 }
 
 /* The spare that was claimed first; NULL: it cannot be mapped here, and is not seen. */
@@ -315,12 +315,12 @@ struct region *region_pool_next(struct region_pool *pool)
 uint64_t region_pool_unserved(const struct region_pool *pool)
 {
 	return atomic_load_explicit(&pool->ledger->unserved, memory_order_relaxed) + pool->turned_away +
-	    region_socket_refused(pool->door);
+	    region_socket_refused(pool->socket);
 }
 
 uint64_t region_pool_strangers(const struct region_pool *pool)
 {
-	return region_socket_strangers(pool->door);
+	return region_socket_strangers(pool->socket);
 }
 
 void region_pool_set_period(struct region_pool *pool, uint64_t period_bytes)

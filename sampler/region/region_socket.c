@@ -53,126 +53,126 @@ struct region_socket *region_socket_new(const char *pool_path, uint64_t cookie, 
 {
 	struct sockaddr_un address;
 	socklen_t bytes = region_socket_address(pool_path, cookie, &address);
-	struct region_socket *door = calloc(1, sizeof(*door));
+	struct region_socket *listener = calloc(1, sizeof(*listener));
 	*error = -ENOMEM;
-	if (!door)
+	if (!listener)
 		return NULL;
-	door->cookie = cookie;
-	door->grant_room = held_max();
-	door->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	door->grants = calloc(door->grant_room, sizeof(*door->grants));
-	if (door->fd < 0 || bind(door->fd, (const struct sockaddr *)&address, bytes) != 0 ||
-	    listen(door->fd, BACKLOG) != 0)
+	listener->cookie = cookie;
+	listener->grant_room = held_max();
+	listener->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	listener->grants = calloc(listener->grant_room, sizeof(*listener->grants));
+	if (listener->fd < 0 || bind(listener->fd, (const struct sockaddr *)&address, bytes) != 0 ||
+	    listen(listener->fd, BACKLOG) != 0)
 		*error = -errno;
-	else if (door->grants)
+	else if (listener->grants)
 		*error = 0;
 	if (!*error)
-		return door;
-	region_socket_free(door);
+		return listener;
+	region_socket_free(listener);
 	return NULL;
 }
 
-void region_socket_free(struct region_socket *door)
+void region_socket_free(struct region_socket *listener)
 {
-	if (!door)
+	if (!listener)
 		return;
-	for (uint32_t i = 0; i < door->visitor_count; i++)
-		close(door->visitors[i].fd);
-	if (door->fd >= 0)
-		close(door->fd);
-	free(door->grants);
-	free(door);
+	for (uint32_t i = 0; i < listener->visitor_count; i++)
+		close(listener->visitors[i].fd);
+	if (listener->fd >= 0)
+		close(listener->fd);
+	free(listener->grants);
+	free(listener);
 }
 
-int region_socket_fd(const struct region_socket *door)
+int region_socket_fd(const struct region_socket *listener)
 {
-	return door->fd;
+	return listener->fd;
 }
 
-void region_socket_knock(struct region_socket *door)
+void region_socket_knock(struct region_socket *listener)
 {
-	door->knocked = true;
+	listener->knocked = true;
 }
 
-static void forget(struct region_socket *door, uint32_t i)
+static void forget(struct region_socket *listener, uint32_t i)
 {
-	memmove(&door->visitors[i], &door->visitors[i + 1],
-	    (--door->visitor_count - i) * sizeof(door->visitors[0]));
+	memmove(&listener->visitors[i], &listener->visitors[i + 1],
+	    (--listener->visitor_count - i) * sizeof(listener->visitors[0]));
 }
 
-static void show_out(struct region_socket *door, uint32_t i)
+static void show_out(struct region_socket *listener, uint32_t i)
 {
-	close(door->visitors[i].fd);
-	forget(door, i);
-	door->strangers++;
+	close(listener->visitors[i].fd);
+	forget(listener, i);
+	listener->strangers++;
 }
 
-static uint32_t visitors_of(const struct region_socket *door, uid_t uid)
+static uint32_t visitors_of(const struct region_socket *listener, uid_t uid)
 {
 	uint32_t count = 0;
-	for (uint32_t i = 0; i < door->visitor_count; i++)
-		count += door->visitors[i].peer.uid == uid;
+	for (uint32_t i = 0; i < listener->visitor_count; i++)
+		count += listener->visitors[i].peer.uid == uid;
 	return count;
 }
 
 /* One seat for a visitor of that user: of those who say nothing, the one goes who has been there longest, of
  * the same user or of whoever has most. */
-static void make_seat(struct region_socket *door, uid_t uid)
+static void make_seat(struct region_socket *listener, uid_t uid)
 {
 	uid_t from = uid;
 	uint32_t most = 0;
-	if (visitors_of(door, uid) < VISITORS_OF_USER) {
-		if (door->visitor_count < VISITORS)
+	if (visitors_of(listener, uid) < VISITORS_OF_USER) {
+		if (listener->visitor_count < VISITORS)
 			return;
-		for (uint32_t i = 0; i < door->visitor_count; i++) {
-			uint32_t count = visitors_of(door, door->visitors[i].peer.uid);
+		for (uint32_t i = 0; i < listener->visitor_count; i++) {
+			uint32_t count = visitors_of(listener, listener->visitors[i].peer.uid);
 			if (count > most) {
 				most = count;
-				from = door->visitors[i].peer.uid;
+				from = listener->visitors[i].peer.uid;
 			}
 		}
 	}
-	for (uint32_t i = 0; i < door->visitor_count; i++)
-		if (door->visitors[i].peer.uid == from) {
-			show_out(door, i);
+	for (uint32_t i = 0; i < listener->visitor_count; i++)
+		if (listener->visitors[i].peer.uid == from) {
+			show_out(listener, i);
 			return;
 		}
 }
 
 /* 1: shows the cookie, which only processes that inherited it can read; 0: has not spoken yet; -1: a
  * stranger. */
-static int visitor_known(const struct region_socket *door, int fd)
+static int visitor_known(const struct region_socket *listener, int fd)
 {
 	uint64_t cookie = 0;
 	ssize_t got = recv(fd, &cookie, sizeof(cookie), MSG_DONTWAIT);
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
-	return got == (ssize_t)sizeof(cookie) && cookie == door->cookie ? 1 : -1;
+	return got == (ssize_t)sizeof(cookie) && cookie == listener->cookie ? 1 : -1;
 }
 
 /* A place in the list of grants, if this process and its user may hold one more. */
-static struct grant *find_room(const struct region_socket *door, const struct ucred *peer)
+static struct grant *find_room(const struct region_socket *listener, const struct ucred *peer)
 {
 	struct grant *room = NULL;
 	uint32_t of_process = 0, of_user = 0;
-	for (uint32_t i = 0; i < door->grant_room; i++) {
-		struct grant *grant = &door->grants[i];
+	for (uint32_t i = 0; i < listener->grant_room; i++) {
+		struct grant *grant = &listener->grants[i];
 		if (!grant->region)
 			room = room ? room : grant;
 		else if (grant->peer.uid == peer->uid)
 			of_user++, of_process += grant->peer.pid == peer->pid;
 	}
-	return of_process < HELD_BY_PROCESS && of_user < door->grant_room / 2 ? room : NULL;
+	return of_process < HELD_BY_PROCESS && of_user < listener->grant_room / 2 ? room : NULL;
 }
 
 /* The next who waits outside, or -1. */
-static int let_in(struct region_socket *door, struct ucred *peer)
+static int let_in(struct region_socket *listener, struct ucred *peer)
 {
 	socklen_t length = sizeof(*peer);
-	int fd = accept4(door->fd, NULL, NULL, SOCK_CLOEXEC);
+	int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
 	if (fd < 0) {
-		door->knocked = false;
-		door->strangers += errno != EAGAIN && errno != EINTR;
+		listener->knocked = false;
+		listener->strangers += errno != EAGAIN && errno != EINTR;
 		return -1;
 	}
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &length) != 0)
@@ -181,47 +181,47 @@ static int let_in(struct region_socket *door, struct ucred *peer)
 }
 
 /* Is this visitor one to be given a region? Then true. Else it is closed, or stays seated. */
-static bool hear(struct region_socket *door, uint32_t i)
+static bool hear(struct region_socket *listener, uint32_t i)
 {
-	struct visitor *visitor = &door->visitors[i];
-	int known = visitor_known(door, visitor->fd);
-	if (known > 0 && find_room(door, &visitor->peer))
+	struct visitor *visitor = &listener->visitors[i];
+	int known = visitor_known(listener, visitor->fd);
+	if (known > 0 && find_room(listener, &visitor->peer))
 		return true;
 	if (known > 0) {
-		door->refused++;
+		listener->refused++;
 		close(visitor->fd);
-		forget(door, i);
+		forget(listener, i);
 	} else if (known < 0) {
-		show_out(door, i);
+		show_out(listener, i);
 	}
 	return false;
 }
 
-static int choose(struct region_socket *door, uint32_t i)
+static int choose(struct region_socket *listener, uint32_t i)
 {
-	int fd = door->visitors[i].fd;
-	door->chosen = door->visitors[i].peer;
-	forget(door, i);
+	int fd = listener->visitors[i].fd;
+	listener->chosen = listener->visitors[i].peer;
+	forget(listener, i);
 	return fd;
 }
 
-int region_socket_next(struct region_socket *door)
+int region_socket_next(struct region_socket *listener)
 {
-	for (uint32_t i = 0, count = door->visitor_count; i < door->visitor_count;) {
-		if (hear(door, i))
-			return choose(door, i);
-		i += count == door->visitor_count; /* still seated */
-		count = door->visitor_count;
+	for (uint32_t i = 0, count = listener->visitor_count; i < listener->visitor_count;) {
+		if (hear(listener, i))
+			return choose(listener, i);
+		i += count == listener->visitor_count; /* still seated */
+		count = listener->visitor_count;
 	}
-	for (int n = 0; n < ACCEPTS && door->knocked; n++) {
+	for (int n = 0; n < ACCEPTS && listener->knocked; n++) {
 		struct ucred peer;
-		int fd = let_in(door, &peer);
+		int fd = let_in(listener, &peer);
 		if (fd < 0)
 			break;
-		make_seat(door, peer.uid);
-		door->visitors[door->visitor_count++] = (struct visitor){fd, peer};
-		if (hear(door, door->visitor_count - 1))
-			return choose(door, door->visitor_count - 1);
+		make_seat(listener, peer.uid);
+		listener->visitors[listener->visitor_count++] = (struct visitor){fd, peer};
+		if (hear(listener, listener->visitor_count - 1))
+			return choose(listener, listener->visitor_count - 1);
 	}
 	return -1;
 }
@@ -241,25 +241,25 @@ static bool hand_over(int visitor, int fd)
 	return sendmsg(visitor, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
-bool region_socket_give(struct region_socket *door, int visitor, struct region *region)
+bool region_socket_give(struct region_socket *listener, int visitor, struct region *region)
 {
-	struct grant *grant = find_room(door, &door->chosen);
+	struct grant *grant = find_room(listener, &listener->chosen);
 	bool given = region && grant && hand_over(visitor, region->fd);
 	if (given) {
-		*grant = (struct grant){region, door->chosen};
+		*grant = (struct grant){region, listener->chosen};
 		region->holder = &grant->region;
 	}
-	door->refused += !given; /* has waited long enough */
+	listener->refused += !given; /* has waited long enough */
 	close(visitor);
 	return given;
 }
 
-uint64_t region_socket_refused(const struct region_socket *door)
+uint64_t region_socket_refused(const struct region_socket *listener)
 {
-	return door ? door->refused : 0;
+	return listener ? listener->refused : 0;
 }
 
-uint64_t region_socket_strangers(const struct region_socket *door)
+uint64_t region_socket_strangers(const struct region_socket *listener)
 {
-	return door ? door->strangers : 0;
+	return listener ? listener->strangers : 0;
 }

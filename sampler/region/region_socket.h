@@ -21,24 +21,24 @@ struct region_socket;
  * has bound the name. */
 struct region_socket *region_socket_new(const char *pool_path, uint64_t cookie, int *error);
 /* NULL is fine. Regions that were given may outlive it no longer: close them first. */
-void region_socket_free(struct region_socket *door);
+void region_socket_free(struct region_socket *listener);
 
 /* To poll for EPOLLIN. */
-int region_socket_fd(const struct region_socket *door);
+int region_socket_fd(const struct region_socket *listener);
 /* It is readable: region_socket_next will look. */
-void region_socket_knock(struct region_socket *door);
+void region_socket_knock(struct region_socket *listener);
 
 /* Somebody who has shown the cookie and may have a region: a descriptor, to be passed to region_socket_give
  * at once; -1: nobody now. */
-int region_socket_next(struct region_socket *door);
+int region_socket_next(struct region_socket *listener);
 
 /* Hands the region (NULL: none could be made) to that visitor and closes the visitor's descriptor. False: the
  * visitor did not take it, and is counted. Until region_close the region counts as held. */
-bool region_socket_give(struct region_socket *door, int visitor, struct region *region);
+bool region_socket_give(struct region_socket *listener, int visitor, struct region *region);
 
 /* Visitors with the right cookie who got nothing. */
-uint64_t region_socket_refused(const struct region_socket *door);
+uint64_t region_socket_refused(const struct region_socket *listener);
 /* Connections without it, and those that could not be accepted. */
-uint64_t region_socket_strangers(const struct region_socket *door);
+uint64_t region_socket_strangers(const struct region_socket *listener);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is asked about a file's addresses, and what it answers: the types alone, for symbol.h, which asks, for
- * symsource.h, which reads files, and for symcodec.h, which keeps answers.
+ * The types of questions about a file's addresses and of their answers, shared by symbol.h, which asks,
+ * symsource.h, which reads files, and symcodec.h, which stores answers.
  */
 #ifndef SAMPLER_SYMBOL_ANSWER_H
 #define SAMPLER_SYMBOL_ANSWER_H
@@ -14,7 +14,7 @@
 enum symbol_detail {
 	SYMBOL_FULL,      /* functions, inlined calls, files, lines */
 	SYMBOL_FUNCTIONS, /* functions from symbol tables only: never opens DWARF */
-	SYMBOL_RAW,       /* addresses and build ids; the reader symbolizes: every result has no frames */
+	SYMBOL_RAW,       /* addresses and build ids only: results have no frames, the reader symbolizes */
 };
 
 /* The best kind of names that one file offered. Order is quality. */
@@ -44,7 +44,7 @@ struct symbol_file {
 	const char *path; /* as the target saw it; for fallback names and to find the debug file beside it */
 	const uint8_t *build_id; /* NULL: none, then nothing of this file is cached on disk */
 	size_t build_id_bytes;
-	/* tells it from all other files that the struct symbols is asked about; NULL: nothing does */
+	/* identifies the file among all that one struct symbols is asked about; NULL: it has no identity */
 	const void *key;
 };
 
@@ -66,7 +66,7 @@ struct symbol_result {
 	bool known; /* false: nothing was found, the one frame is the fallback `libfoo.so.1+0x1a2b` */
 };
 
-/* What one file had to offer, for pprof's Mapping.has_* flags: not whether each address was lucky. */
+/* What one file offers, for pprof's Mapping.has_* flags; a single address may still have no name. */
 struct symbol_facts {
 	enum symbol_source source;
 	bool has_lines;

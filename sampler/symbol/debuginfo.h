@@ -3,9 +3,9 @@
  * Separate debug files: the symbols and DWARF that a distribution strips from a program.
  *
  * Looked for in gdb's order: by build id (ROOT/.build-id/xx/yyyy.debug), then by the name in .gnu_debuglink
- * beside the file, in .debug/ beside it, and under ROOT. A candidate is taken only when it proves to belong:
- * same build id, or, where the program has none, the CRC-32 that the link names. debuginfod servers are asked
- * only on request.
+ * beside the file, in .debug/ beside it, and under ROOT. A candidate is taken only if it has the same build
+ * id or, where the program has none, the CRC-32 that the link gives. debuginfod servers are asked only on
+ * request.
  */
 #ifndef SAMPLER_SYMBOL_DEBUGINFO_H
 #define SAMPLER_SYMBOL_DEBUGINFO_H
@@ -21,7 +21,7 @@
 
 struct debuginfo_query {
 	Elf *elf;         /* the stripped file */
-	const char *path; /* of it; where "beside" is */
+	const char *path; /* of the stripped file; debug files may lie beside it */
 	const uint8_t *build_id;
 	size_t build_id_bytes; /* 0: none */
 	const char *root;
@@ -50,9 +50,9 @@ void debuginfo_alternate_init(
 void debuginfo_alternate_fini(struct debuginfo_alternate *alternate);
 
 /*
- * Before dwarf_begin_elf(), in memory only: libdw decompresses every section that it knows of, and those with
- * the places of variables, macros and the like are of no use here. In the C library's debug file they are a
- * sixth of 50 ms.
+ * Hides the sections that we do not use, in memory only. Call it before dwarf_begin_elf(): libdw decompresses
+ * every section that it knows, also those with locations of variables or macros. In the C library's debug
+ * file these take a sixth of 50 ms.
  */
 void debuginfo_hide_unused(Elf *elf);
 

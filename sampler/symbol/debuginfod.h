@@ -2,10 +2,10 @@
 /*
  * Debug files from servers ($DEBUGINFOD_URLS), through libdebuginfod where it is installed.
  *
- * For a short-lived process, the writer of one profile: what follows is the process' own state. A server that
- * does not answer may cost it some seconds, but once, not once for each file: the first failure other than
- * "no such file" ends the asking, and so does the end of the time that all downloads together may take. The
- * profile is then written with the names that are here, and debuginfod_describe() says so in it.
+ * For a short-lived process, the writer of one profile: the state belongs to the process. A server that does
+ * not answer costs it some seconds once, not once for each file: after the first failure other than "no such
+ * file", or when all downloads together have used up their time, no server is asked again. The profile is
+ * then written with the names that are here, and debuginfod_describe() says so in it.
  */
 #ifndef SAMPLER_SYMBOL_DEBUGINFOD_H
 #define SAMPLER_SYMBOL_DEBUGINFOD_H
@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 enum {
-	/* less than 100 KiB in this time: given up; $DEBUGINFOD_TIMEOUT replaces it */
+	/* a download of less than 100 KiB in this time is given up; $DEBUGINFOD_TIMEOUT replaces it */
 	DEBUGINFOD_SILENCE_SECONDS = 10,
 	DEBUGINFOD_TOTAL_SECONDS = 60, /* for all files of the process; $DEBUGINFOD_MAXTIME replaces it */
 };
@@ -24,7 +24,7 @@ enum {
  * */
 int debuginfod_open(const uint8_t *build_id, size_t build_id_bytes);
 
-/* What came of it, as a profile's comment; false: no file was asked for. */
+/* The result of all requests, as a profile's comment; false: no file was asked for. */
 bool debuginfod_describe(char *text, size_t text_bytes);
 
 /* True if $DEBUGINFOD_URLS names a server. */

@@ -3,15 +3,15 @@
  * The chain of inlined calls around each address, of one compilation unit.
  *
  * A function's DIE has ranges, and so has every call that was inlined into it: a tree of nested address sets.
- * One walk over the unit's DIEs, from the outside in, tells for all wanted addresses at once which node is
- * the innermost around them; subtrees that contain no wanted address are skipped. For
+ * One walk over the unit's DIEs, from the outside in, finds the innermost node around every wanted address;
+ * subtrees that contain no wanted address are skipped. For
  *
  *   subprogram f      [100,180)        wanted 110: node 0 (f)
  *     inlined g       [120,150)               130: node 2 (h), parent 1 (g), parent 0 (f)
  *       inlined h     [128,140)               145: node 1 (g), parent 0 (f)
  *     inlined g       [160,170)
  *
- * only nodes that contain a wanted address are made: the second g is none.
+ * only nodes that contain a wanted address are made: the second g is not.
  *
  * Why not dwarf_getscopes(): it walks the unit's tree again for each address (6 to 15 ms each in large C++
  * units), and it loses most of Rust's inlined calls.

@@ -2,7 +2,7 @@
 /*
  * The kernel's functions by address, from /proc/kallsyms: lines `ADDRESS TYPE NAME [MODULE]`, numbers in hex.
  *
- * Who may not see addresses (kernel.kptr_restrict, no CAP_SYSLOG) reads zeros; then there are no symbols.
+ * A user who may not see addresses (kernel.kptr_restrict, no CAP_SYSLOG) reads zeros and gets no symbols.
  * Parsing is a pure function over the text.
  */
 #ifndef SAMPLER_SYMBOL_KERNEL_SYMBOLS_H
@@ -13,7 +13,7 @@
 
 #define KERNEL_SYMBOLS_PATH "/proc/kallsyms"
 
-enum { KERNEL_SYMBOLS_BYTES_MAX = 64 << 20 }; /* of the text; what is beyond is not read */
+enum { KERNEL_SYMBOLS_BYTES_MAX = 64 << 20 }; /* of the text; the rest is not read */
 
 struct kernel_symbols;
 

@@ -4,8 +4,8 @@
  * perf.
  *
  * One line per function: START SIZE NAME, numbers in hex. The writer only appends, so where ranges overlap
- * the later line is the living code. The file is the target's: hostile input, and possibly being written
- * right now (a last line without a newline is not read).
+ * the later line is valid. The target writes the file: it is hostile input, and may be written right
+ * now (a last line without a newline is not read).
  */
 #ifndef SAMPLER_SYMBOL_PERFMAP_H
 #define SAMPLER_SYMBOL_PERFMAP_H
@@ -14,13 +14,13 @@
 #include <stdint.h>
 
 enum {
-	PERFMAP_BYTES_MAX = 256 << 20, /* of a file; what is beyond is not read */
+	PERFMAP_BYTES_MAX = 256 << 20, /* of a file; the rest is not read */
 	PERFMAP_NAME_MAX = 1024,       /* bytes; longer names are cut */
 };
 
 struct perfmap;
 
-/* Pure. Lines that are not of the form are skipped. NULL when out of memory. */
+/* Pure. Lines of any other form are skipped. NULL when out of memory. */
 struct perfmap *perfmap_parse(const char *text, size_t text_bytes);
 
 /*

@@ -2,8 +2,8 @@
 /*
  * Is a Rust symbol (v0 mangling) harmless to demangle?
  *
- * libiberty loops once for each lifetime that a binder declares, and the number is the symbol's to choose: 20
- * characters make it run for years without printing anything, so that no limit on the output helps (found by
+ * libiberty loops once for each lifetime that a binder declares, and the symbol chooses the number: 20
+ * characters make it run for years without printing anything, so no limit on the output helps (found by
  * tests/fuzz/symbol.c). This walks the grammar of RFC 2603 and accepts symbols that a compiler could have
  * written: binders of a few lifetimes, bounded depth, back references only to where a path, type or constant
  * has begun.

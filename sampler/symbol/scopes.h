@@ -3,8 +3,8 @@
  * Qualified names from DWARF alone: app::(anonymous namespace)::Pool::Pool.
  *
  * Compilers leave DW_AT_linkage_name out where the linker needs no name, for instance for a constructor in an
- * anonymous namespace, and once such a function is inlined no symbol table knows it either. A DIE does not
- * know its parent, so the way down to it is searched from the unit's root.
+ * anonymous namespace. Once such a function is inlined, no symbol table has it either. A DIE does not know
+ * its parent, so the path to it is searched from the unit's root.
  */
 #ifndef SAMPLER_SYMBOL_SCOPES_H
 #define SAMPLER_SYMBOL_SCOPES_H
@@ -18,11 +18,11 @@ enum { SCOPES_MEMO_COUNT = 256, SCOPES_NAME_MAX = 4096 };
 
 struct scopes {
 	bool qualified;    /* does the unit's language have scopes with names? */
-	bool linker_names; /* are unmangled linker symbols what its authors write? (Fortran's foo_ is not) */
+	bool linker_names; /* is an unmangled linker symbol the name in the source? (Fortran's foo_ is not) */
 	size_t work_left;
 	struct {
 		Dwarf_Off offset; /* of the declaration; 0: empty */
-		const char *name; /* the caller's */
+		const char *name; /* owned by the caller */
 	} memo[SCOPES_MEMO_COUNT];
 };
 
@@ -34,7 +34,7 @@ Dwarf_Die scopes_declaration(const Dwarf_Die *die);
 /* Writes the qualified name of a declaration; false: not found, or it has no name. */
 bool scopes_find(struct scopes *scopes, Dwarf_Die *declaration, char name[SCOPES_NAME_MAX]);
 
-/* What the caller made of that name before, and where to note it. */
+/* Where the caller keeps the name that it made for this declaration; *result is NULL at first. */
 const char **scopes_memo(struct scopes *scopes, Dwarf_Die *declaration);
 
 #endif

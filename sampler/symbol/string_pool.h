@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Interned strings, and other memory that lives and dies with them.
+ * Interned strings, and other memory with the same lifetime.
  *
- * Every string is stored once, so equal strings are equal pointers. What comes in is hostile (symbol tables,
- * DWARF); what comes out is valid UTF-8 without control characters and at most STRING_POOL_LENGTH_MAX bytes
- * long, as profiles and terminals need it.
+ * Every string is stored once, so equal strings are equal pointers. Input is hostile (symbol tables, DWARF);
+ * output is valid UTF-8 without control characters and at most STRING_POOL_LENGTH_MAX bytes long, as profiles
+ * and terminals need it.
  */
 #ifndef SAMPLER_SYMBOL_STRING_POOL_H
 #define SAMPLER_SYMBOL_STRING_POOL_H
@@ -19,8 +19,8 @@ struct string_pool *string_pool_new(void);
 void string_pool_free(struct string_pool *names);
 
 /*
- * How many more bytes of strings and memory may be taken; what would exceed it fails. At first there is no
- * limit.
+ * Limits how many more bytes of strings and memory can be taken; beyond that, calls fail. Without this call
+ * there is no limit.
  */
 void string_pool_limit(struct string_pool *names, size_t bytes);
 

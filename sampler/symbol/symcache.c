@@ -177,7 +177,7 @@ int symcache_read(const char *folder, const uint8_t *build_id, size_t build_id_b
 	if (fd < 0)
 		return fd;
 	error = read_entry(fd, &status, source_id, bytes, byte_count);
-	if (!error) /* its age is what eviction goes by */
+	if (!error) /* the oldest entries are removed first */
 		futimens(fd, (const struct timespec[]){{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_NOW}});
 	close(fd);
 	return error;

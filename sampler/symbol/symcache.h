@@ -2,16 +2,17 @@
 /*
  * Symbols on disk, one file per build id, so that the same library is searched once and not in every run.
  *
- * A cache file is a header (magic, source id, CRC-32) and the bytes of symcodec.h. The source id says from
- * what the symbols were made: when a debug package is installed later, or a stripped twin has the same build
- * id, it differs and the entry is a miss. Files are written aside and renamed; several samplers may share the
- * folder. Reading trusts nothing: wrong owner, type, size, checksum or content is a miss, and the next write
- * replaces it. When the folder outgrows its limit, the entries that were not used for the longest time go.
+ * A cache file is a header (magic, source id, CRC-32) and the bytes of symcodec.h. The source id identifies
+ * the files that the symbols were read from: if a debug package is installed later, or a stripped copy has
+ * the same build id, it differs and the entry is a miss. Files are written aside and renamed; several
+ * samplers may share the folder. Reading trusts nothing: wrong owner, type, size, checksum or content is a
+ * miss, and the next write replaces it. When the folder exceeds its limit, the least recently used entries
+ * are removed.
  *
- * To look at every entry at each write would take longer than the write. So the file .sizes has a list of
- * what each write has added, as int64_t in bytes: the folder is looked through when their sum exceeds the
- * limit, or the list has become long, and the list begins anew with what there is. What another sampler
- * writes during a look is missing from the list until the next.
+ * Listing the folder at each write would take longer than the write. So the file .sizes lists how many bytes
+ * each write added, as int64_t. When their sum exceeds the limit, or the list has become long, the folder is
+ * listed and .sizes starts again with its total. What another sampler writes during the listing is missing
+ * from .sizes until the next listing.
  */
 #ifndef SAMPLER_SYMBOL_SYMCACHE_H
 #define SAMPLER_SYMBOL_SYMCACHE_H

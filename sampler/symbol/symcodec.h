@@ -9,8 +9,8 @@
  *   address count, then each, ascending: address - previous address, frame count * 2 + known,
  *     each frame: name, system_name, file (string numbers), line, start_line * 2 + inlined
  *
- * Both directions are pure. The decoder takes hostile bytes: it reads nothing outside of them, allocates in
- * proportion to them, and checks the whole before it reports the first result.
+ * Both directions are pure. The decoder takes hostile bytes: it reads nothing outside them, allocates in
+ * proportion to their number, and checks all of them before it reports the first result.
  */
 #ifndef SAMPLER_SYMBOL_SYMCODEC_H
 #define SAMPLER_SYMBOL_SYMCODEC_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything that one ELF file and its separate debug file know about addresses, opened for one batch.
+ * One ELF file and its separate debug file, opened for one batch of addresses.
  *
- * Addresses go in sorted and without duplicates. They are answered unit by unit, so that each unit's DIEs and
- * lines are read once, and libdw's memory can be dropped between units.
+ * The addresses must be sorted and without duplicates. They are resolved unit by unit, so that each unit's
+ * DIEs and lines are read once, and libdw's memory can be freed between units.
  */
 #ifndef SAMPLER_SYMBOL_SYMSOURCE_H
 #define SAMPLER_SYMBOL_SYMSOURCE_H

@@ -31,10 +31,10 @@ struct symtab *symtab_new(const struct extents *extents);
 void symtab_free(struct symtab *symtab);
 
 /*
- * Names the addresses that will be looked for (ascending, no duplicates, borrowed; none: all), before the
- * first addition. symtab_add_elf() then keeps only what can answer for them: sorting all of node's 150,000
- * symbols for some hundred addresses took 40 ms. Of aliases of different sizes in different sections of the
- * file the best name is not certain to stay. Returns 0 or -ENOMEM.
+ * Tells the table, before the first addition, which addresses will be looked up (ascending, no duplicates,
+ * borrowed; none: all). symtab_add_elf() then keeps only symbols that can contain them: sorting all of node's
+ * 150,000 symbols for some hundred addresses took 40 ms. Among aliases of different sizes in different
+ * sections of the file, the best name may be lost. Returns 0 or -ENOMEM.
  */
 int symtab_want(struct symtab *symtab, const uint64_t *vaddrs, size_t n);
 

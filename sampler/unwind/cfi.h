@@ -10,9 +10,9 @@
  * What does not fit the plain form (PLT stubs, __restore_rt, stack-realigning prologues) is kept as a list
  * of DWARF operations, see cfi_odd.h.
  *
- * The file's bytes are copied, a few pages around what is looked up, never mapped: a file that is cut short
- * would kill us with SIGBUS, and one that changes while libdw reads it could pass a check and then be
- * something else.
+ * The file's bytes are copied, a few pages around what is looked up, never mapped: a file that is truncated
+ * would kill us with SIGBUS, and a file that changes while libdw reads it could pass a check and then hold
+ * other bytes.
  */
 #ifndef SAMPLER_UNWIND_CFI_H
 #define SAMPLER_UNWIND_CFI_H
@@ -29,7 +29,7 @@ struct cfi_odd;
 enum cfi_kind {
 	CFI_NONE, /* nothing is known about this address */
 	CFI_SIMPLE,
-	CFI_ODD, /* by odd; the other fields but signal_frame say nothing */
+	CFI_ODD, /* see `odd`; of the other fields only signal_frame is valid */
 	CFI_END, /* the outermost frame: the return address is undefined */
 };
 
@@ -38,9 +38,9 @@ struct cfi_rule {
 	uint8_t cfa_reg;
 	bool signal_frame;   /* the caller was interrupted: its pc is exact */
 	bool ra_in_register; /* return address in the arch's ra register, not in memory */
-	/* bit i: arch->tracked[i] is at CFA + offset[i]; else it has its value still */
+	/* bit i: arch->tracked[i] is at CFA + offset[i]; otherwise the register still has its value */
 	uint16_t saved;
-	/* not 0: all of these are in [CFA - compact_bytes, CFA), as compilers have it */
+	/* if not 0, every saved word lies in [CFA - compact_bytes, CFA): one bounds check serves the row */
 	uint16_t compact_bytes;
 	int32_t cfa_offset;
 	int32_t ra_offset; /* from the CFA */

@@ -58,8 +58,8 @@ typedef bool cfi_odd_read(void *context, uint64_t address, unsigned n, uint64_t 
 /*
  * The caller's registers from REGS, which are overwritten, and its CFA. A register whose memory is below the
  * stack pointer has been popped already and keeps its value; one whose memory cannot be read is unknown.
- * False if CFA or return address cannot be had; *MISSING is then the address that could not be read, 0 if
- * that was not the reason.
+ * False if the CFA or the return address cannot be computed; *MISSING is then the address that could not be
+ * read, 0 if that was not the reason.
  */
 bool cfi_odd_step(const struct cfi_odd *odd, const struct regs_arch *arch, struct regs *regs,
     cfi_odd_read *read, void *context, uint64_t *cfa, uint64_t *missing);

@@ -11,8 +11,8 @@
  *  - without a table, and for .debug_frame: an ELF file made in memory that holds this section and nothing
  *    else.
  *
- * What is run through libdw is checked first: its interpreter allocates whatever an entry asks for (2 GiB for
- * a register number near 2^31, a frame per DW_CFA_remember_state).
+ * Every entry is checked before libdw runs it: its interpreter allocates whatever an entry asks for (2 GiB
+ * for a register number near 2^31, a frame per DW_CFA_remember_state).
  */
 #ifndef SAMPLER_UNWIND_CFI_SECTION_H
 #define SAMPLER_UNWIND_CFI_SECTION_H

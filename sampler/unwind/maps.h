@@ -94,10 +94,10 @@ int maps_remove(struct maps *maps, uint64_t start, uint64_t len);
 int maps_read_proc(struct maps *maps);
 
 /*
- * How long to wait before /proc/PID/maps is read again because an address is in no map that explains it: not
- * for every sample, and twice as long each time that it was no help. Code made at run time is never
- * explained, and each reading holds the target's mmap_lock and costs us every cache that hangs on the maps.
- * BEFORE_NS is what was said last time, 0 at first. Pure.
+ * How long to wait before /proc/PID/maps is read again because no map explains an address. The wait doubles
+ * each time that reading did not help: code made at run time is never explained, and each reading holds the
+ * target's mmap_lock and empties every cache that depends on the maps. BEFORE_NS is the previous answer, 0 at
+ * first. Pure.
  */
 uint64_t maps_retry_ns(uint64_t before_ns, bool helped);
 
@@ -130,7 +130,7 @@ struct modules *maps_store(const struct maps *maps);
  * calls so far to be worth it.
  */
 void *maps_scratch(struct maps *maps, size_t len);
-/* LEN of the last call that was given some; 0: none yet */
+/* LEN of the last call that returned memory; 0: none yet */
 size_t maps_scratch_bytes(const struct maps *maps);
 
 #endif

@@ -194,7 +194,7 @@ void module_unref(struct module *module)
 		trim_cache(entry->store);
 }
 
-/* Can the descriptor be had again? Only then it may be closed while somebody holds the module. */
+/* Can the descriptor be opened again? Only then it may be closed while somebody holds the module. */
 static bool can_reopen(const struct module *module)
 {
 	struct stat st;

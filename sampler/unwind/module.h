@@ -66,7 +66,7 @@ const struct module_counters *modules_counters(const struct modules *store);
 
 /*
  * The module for `request` with a reference for the caller: one that is there already, or a new one
- * (module_file_open). If no file can be had the module is there all the same, with readable == false, and a
+ * (module_file_open). If no file can be opened, the module is made anyway, with readable == false, and a
  * later request tries again. Never blocks on a fifo or a device. NULL: out of memory.
  */
 struct module *module_get(struct modules *store, const struct module_request *request);

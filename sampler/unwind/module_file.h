@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opening the file a process has mapped, reading of its headers what identifies and places it, and then its
- * bytes.
+ * Opens the file that a process has mapped, reads from its headers what identifies it and where its segments
+ * go, and then its bytes.
  *
  * Nothing here trusts the path: the process may have replaced it by a fifo, a device or another file. A name
- * is first opened as a mere location (O_PATH), which never blocks and has no side effect, and read only if it
- * is a regular file.
+ * is first opened with O_PATH, which never blocks and has no side effect, and is read only if it is a regular
+ * file.
  */
 #ifndef SAMPLER_UNWIND_MODULE_FILE_H
 #define SAMPLER_UNWIND_MODULE_FILE_H

@@ -2,14 +2,14 @@
 /*
  * Stacks of one process, each kept once.
  *
- *   frames   (address, module) -> frame number, with what is needed to name it after the module is gone
+ *   frames   (address, module) -> frame number, with all that is needed to name it after an unload
  *   nodes    a tree: node = (outer node, frame); a stack is the number of its innermost node
  *
  *            main ── serve ── parse ── alloc_token      stack 4 = {main, serve, parse, alloc_token}
  *                         └── reply                     stack 5 = {main, serve, reply}
  *
- * Two stacks share what they have in common at the outer end, so a hundred thousand stacks of a program take
- * a few nodes each (8 bytes and 16 to 32 of hash).
+ * Two stacks share the nodes of their common outer end, so each of a hundred thousand stacks of a program
+ * takes a few nodes (8 bytes and 16 to 32 of hash).
  */
 #ifndef SAMPLER_UNWIND_STACKS_H
 #define SAMPLER_UNWIND_STACKS_H
@@ -54,9 +54,9 @@ void stacks_free(struct stacks *stacks);
 
 /*
  * The stack of `count` frames, innermost first, with `marker` (a static string or NULL) as the outermost
- * frame of all. The frames are as unwind_stack() left them, and MAPS as they were; MAPS remember the numbers
- * of frames, for this table alone (unwind_remember). UINT32_MAX when memory has run out or there are more
- * than STACKS_NODES_MAX nodes: a hostile target makes those.
+ * frame. Frames and MAPS must be as unwind_stack() left them; MAPS remember the numbers of frames for this
+ * table alone (unwind_remember). UINT32_MAX: out of memory, or more than STACKS_NODES_MAX nodes, which only a
+ * hostile target makes.
  */
 enum { STACKS_NODES_MAX = 1 << 22 };
 uint32_t stacks_intern(struct stacks *stacks, const struct unwind_frame *frames, size_t count,

@@ -3,12 +3,13 @@
  * Unwinding: registers, a copy of the stack and the maps in; return addresses and the reason for stopping
  * out.
  *
- * No system call but the opening and reading of a module at its first sight, no state but caches: the same
- * input gives the same frames. Everything in the input may be hostile.
+ * Makes no system call but to open and read a module when it is first seen, and keeps no state but caches:
+ * the same input gives the same frames. Everything in the input may be hostile.
  *
  * Each frame costs one lookup pc -> row (cfi.h) and a few loads from the dump. The caller of a frame is
  *	CFA = register + offset;  pc = *(CFA + ra_offset);  sp = CFA;  saved registers = *(CFA + offset)
- * and code without unwind rows (JIT) is stepped over by its frame pointer if what that leads to holds water.
+ * and code without unwind rows (JIT) is stepped over by its frame pointer if the frame found that way is
+ * plausible.
  *
  * How a walk ended is a fact and not a guess, see enum unwind_outcome. Every outcome but UNWIND_COMPLETE
  * should be shown in the profile, by unwind_marker(), as the outermost frame.
@@ -56,7 +57,7 @@ struct unwind_frame {
 	uint8_t kind;    /* enum map_kind of where pc is; MAP_KIND_SPECIAL if it is in no map */
 	uint8_t step;    /* enum unwind_step */
 	bool activation; /* pc is exact: the first frame, or one that a signal interrupted */
-	uint32_t tag;    /* what unwind_remember() said of it; 0: nothing, or it is forgotten */
+	uint32_t tag;    /* the number given to unwind_remember(); 0: none, or forgotten */
 };
 
 _Static_assert(sizeof(struct unwind_frame) == 32, "two frames in a cache line");
@@ -80,13 +81,13 @@ struct unwind_input {
 enum unwind_outcome unwind_stack(
     const struct unwind_input *input, struct unwind_frame *frames, size_t max, size_t *count);
 
-/* Asks the processor for what the walk of this stack will read, as far as it is like the last one. The bytes
- * are not looked at: they may be changing. */
+/* Prefetches what the walk of this stack will read if it resembles the last one. Does not read the bytes:
+ * they may be changing. */
 void unwind_prefetch(struct maps *maps, uint64_t stack_address, const void *stack, size_t stack_bytes);
 
 /*
- * A number of the caller's own that later frames at FRAME's pc shall carry, as long as MAPS do not change and
- * as long as there is room: so that who names frames by numbers need not look each one up again.
+ * Gives later frames at FRAME's pc the caller's number, as long as MAPS do not change and there is room. A
+ * caller that numbers frames need not look each one up again.
  */
 void unwind_remember(struct maps *maps, const struct unwind_frame *frame, uint32_t tag);
 

@@ -20,7 +20,7 @@ goes_on() {
   wait_for 30 further
 }
 
-# how_many RUNG: stacks that came by it, in the comments
+# how_many BACKEND: stacks by this backend, as the comments say
 how_many() {
   sed -n "s/^samples: .*$1 \([0-9]*\).*/\1/p" comments
 }

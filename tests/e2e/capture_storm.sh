@@ -83,7 +83,7 @@ test_few_descriptors() {
   echo "$missed of 100 missed"
 }
 
-# By the door, for programs of another user: all at once, and strangers in front of it.
+# Programs of another user all ask for their regions at once, through the region socket.
 test_programs_of_another_user_at_once() {
   need_root
   stage capture_storm

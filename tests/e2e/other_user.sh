@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# An image executed by another user than the sampler's cannot open the sampler's descriptors below /proc: it comes by
-# the door.
+# An image that another user executes cannot open the descriptors of the sampler below /proc: it asks for its region
+# through the region socket.
 # timeout: 60
 
-# at_the_door OPTIONS... COMMAND...: into folder ./x; once more if the sampler did not open within the 200 ms that a program
-# waits, and says so.
-at_the_door() {
+# through_the_socket OPTIONS... COMMAND...: records into folder ./x; again if the sampler did not answer within the 200 ms
+# that a program waits, and reports it.
+through_the_socket() {
   local attempt
   for attempt in 1 2 3 4 5; do
     rm -rf x
@@ -18,7 +18,7 @@ test_program_that_drops_root_and_executes() {
   [ "$(id -u)" = 0 ] || skip "needs root to drop it"
   stage # where the build is may be closed to the other user
   for backend in uprobe breakpoint copy; do
-    at_the_door -b $backend setpriv --reuid 65534 --clear-groups \
+    through_the_socket -b $backend setpriv --reuid 65534 --clear-groups \
       python3 -c 'blocks = [bytes(1000) for i in range(50000)]'
     profile=$(only x/heaptap.python3*.exit.pb.gz)
     profile_check "$profile"
@@ -27,11 +27,11 @@ test_program_that_drops_root_and_executes() {
   done
 }
 
-test_strangers_at_the_door() {
-  [ "$(id -u)" = 0 ] || skip "there is a door for a root sampler only"
-  # Connects to the door of its own session without the cookie, keeps silent, or says something wrong: no region for it,
+test_strangers_at_the_socket() {
+  [ "$(id -u)" = 0 ] || skip "only a sampler run by root has a region socket"
+  # Connects to the region socket of its own session without the cookie, keeps silent, or says something wrong: no region for it,
   # and the command is profiled as ever.
-  at_the_door python3 -c '
+  through_the_socket python3 -c '
 import os, socket
 path = os.environ["HEAPTAP"].rsplit(":", 1)[0]
 quiet = []

@@ -89,12 +89,12 @@ static void the_tracker_sees_what_maps_need(void **state)
 static void the_kernel_is_asked(void **state)
 {
 	struct event clock = parse("cpu-clock:u");
-	const char *mend = NULL;
+	const char *remedy = NULL;
 	char reason[256] = "";
-	int error = event_try(&clock, reason, sizeof(reason), &mend);
+	int error = event_try(&clock, reason, sizeof(reason), &remedy);
 
 	if (error == -EACCES || error == -EPERM || error == -ENOSYS) {
-		assert_true(reason[0] && mend && mend[0]);
+		assert_true(reason[0] && remedy && remedy[0]);
 		print_message("SKIPPED: no perf events for this user\n");
 		skip();
 	}
@@ -103,17 +103,17 @@ static void the_kernel_is_asked(void **state)
 	/* A newer kernel's wish is not given up because an event is impossible. */
 	bool counted_lost = event_attr_counts_lost();
 	clock.part[0].type = UINT32_MAX;
-	assert_true(event_try(&clock, reason, sizeof(reason), &mend) < 0);
+	assert_true(event_try(&clock, reason, sizeof(reason), &remedy) < 0);
 	assert_true(reason[0] != '\0');
-	assert_non_null(mend);
+	assert_non_null(remedy);
 	assert_int_equal(event_attr_counts_lost(), counted_lost);
 	clock = parse("cpu-clock:u");
 	clock.part[0].bp_type = 77;
 	clock.part[0].config = 1000;
-	assert_true(event_try(&clock, reason, sizeof(reason), &mend) < 0);
+	assert_true(event_try(&clock, reason, sizeof(reason), &remedy) < 0);
 	assert_int_equal(event_attr_counts_lost(), counted_lost);
 	clock = parse("cpu-clock:u");
-	assert_int_equal(event_try(&clock, reason, sizeof(reason), &mend), 0);
+	assert_int_equal(event_try(&clock, reason, sizeof(reason), &remedy), 0);
 }
 
 int main(void)

@@ -17,13 +17,13 @@
 static const uint64_t cookie = 0x0123456789abcdef;
 static char path[64];
 
-static struct region_socket *open_door(void)
+static struct region_socket *open_listener(void)
 {
 	int error;
 	snprintf(path, sizeof(path), "/proc/%d/fd/7", (int)getpid());
-	struct region_socket *door = region_socket_new(path, cookie, &error);
-	assert_non_null(door);
-	return door;
+	struct region_socket *listener = region_socket_new(path, cookie, &error);
+	assert_non_null(listener);
+	return listener;
 }
 
 /* Connects, and says `word` if it is not 0. */
@@ -56,41 +56,41 @@ static void the_name_has_a_secret_part_but_not_the_cookie(void **state)
 
 static void a_name_that_is_taken_is_an_error(void **state)
 {
-	struct region_socket *door = open_door();
+	struct region_socket *listener = open_listener();
 	int error = 0;
 	assert_null(region_socket_new(path, cookie, &error));
 	assert_int_equal(error, -EADDRINUSE);
-	region_socket_free(door);
+	region_socket_free(listener);
 }
 
 static void a_process_holds_so_many_regions_and_no_more(void **state)
 {
 	static struct region regions[64];
-	struct region_socket *door = open_door();
+	struct region_socket *listener = open_listener();
 	int null[2];
 	assert_int_equal(pipe(null), 0);
 	for (size_t i = 0; i < 64; i++) {
 		int fd = visit(cookie);
-		region_socket_knock(door);
-		int visitor = region_socket_next(door);
+		region_socket_knock(listener);
+		int visitor = region_socket_next(listener);
 		assert_true(visitor >= 0);
 		regions[i] = (struct region){.fd = dup(null[0])};
-		assert_true(region_socket_give(door, visitor, &regions[i]));
+		assert_true(region_socket_give(listener, visitor, &regions[i]));
 		close(fd);
 	}
 	int refused = visit(cookie);
-	region_socket_knock(door);
-	assert_int_equal(region_socket_next(door), -1);
+	region_socket_knock(listener);
+	assert_int_equal(region_socket_next(listener), -1);
 	assert_true(is_turned_away(refused));
-	assert_int_equal(region_socket_refused(door), 1);
+	assert_int_equal(region_socket_refused(listener), 1);
 	region_close(&regions[5]);
 	int again = visit(cookie);
-	region_socket_knock(door);
-	int visitor = region_socket_next(door);
+	region_socket_knock(listener);
+	int visitor = region_socket_next(listener);
 	assert_true(visitor >= 0);
-	assert_false(region_socket_give(door, visitor, NULL)); /* no region could be made */
+	assert_false(region_socket_give(listener, visitor, NULL)); /* no region could be made */
 	assert_true(is_turned_away(again));
-	assert_int_equal(region_socket_refused(door), 2);
+	assert_int_equal(region_socket_refused(listener), 2);
 	for (size_t i = 0; i < 64; i++)
 		if (i != 5)
 			region_close(&regions[i]);
@@ -98,62 +98,62 @@ static void a_process_holds_so_many_regions_and_no_more(void **state)
 	close(again);
 	close(null[0]);
 	close(null[1]);
-	region_socket_free(door);
+	region_socket_free(listener);
 }
 
 /* Hundreds who say nothing, or the wrong thing, are in front of one who is entitled. */
 static void strangers_do_not_keep_others_waiting(void **state)
 {
 	enum { STRANGERS = 200 };
-	struct region_socket *door = open_door();
+	struct region_socket *listener = open_listener();
 	int fds[STRANGERS];
 	for (int i = 0; i < STRANGERS; i++)
 		fds[i] = visit(i % 2 ? 0 : 42);
 	int fd = visit(cookie);
-	region_socket_knock(door);
-	int visitor = region_socket_next(door);
+	region_socket_knock(listener);
+	int visitor = region_socket_next(listener);
 	assert_true(visitor >= 0);
-	assert_false(region_socket_give(door, visitor, NULL));
+	assert_false(region_socket_give(listener, visitor, NULL));
 	close(fd);
-	assert_int_equal(region_socket_next(door), -1);
-	assert_in_range(region_socket_strangers(door), STRANGERS - 8, STRANGERS);
+	assert_int_equal(region_socket_next(listener), -1);
+	assert_in_range(region_socket_strangers(listener), STRANGERS - 8, STRANGERS);
 	int silent = 0;
 	for (int i = 0; i < STRANGERS; i++) {
 		silent += !is_turned_away(fds[i]);
 		close(fds[i]);
 	}
 	assert_in_range(silent, 0, 8);
-	region_socket_free(door);
+	region_socket_free(listener);
 }
 
 static void who_speaks_late_is_heard(void **state)
 {
-	struct region_socket *door = open_door();
+	struct region_socket *listener = open_listener();
 	int fd = visit(0);
-	region_socket_knock(door);
-	assert_int_equal(region_socket_next(door), -1);
+	region_socket_knock(listener);
+	assert_int_equal(region_socket_next(listener), -1);
 	assert_int_equal(send(fd, &cookie, sizeof(cookie), 0), sizeof(cookie));
-	int visitor = region_socket_next(door);
+	int visitor = region_socket_next(listener);
 	assert_true(visitor >= 0);
-	assert_false(region_socket_give(door, visitor, NULL));
+	assert_false(region_socket_give(listener, visitor, NULL));
 	close(fd);
-	region_socket_free(door);
+	region_socket_free(listener);
 }
 
 static void who_cannot_be_accepted_is_counted(void **state)
 {
 	struct rlimit files, none;
-	struct region_socket *door = open_door();
+	struct region_socket *listener = open_listener();
 	int fd = visit(cookie);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
 	none = (struct rlimit){.rlim_cur = 3, .rlim_max = files.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-	region_socket_knock(door);
-	assert_int_equal(region_socket_next(door), -1);
+	region_socket_knock(listener);
+	assert_int_equal(region_socket_next(listener), -1);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
-	assert_int_equal(region_socket_strangers(door), 1);
+	assert_int_equal(region_socket_strangers(listener), 1);
 	close(fd);
-	region_socket_free(door);
+	region_socket_free(listener);
 }
 
 int main(void)
