@@ -12,26 +12,30 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static int write_format(
-    FILE *out, const struct profile_input *input, struct export_choice *choice, const struct options *options)
+static int write_format(FILE *out, const struct profile_input *input, size_t column, enum measure_kind kind,
+    const struct options *options)
 {
 	const struct traces *t = &input->traces;
-	const char *program = input->origins[choice->column].program;
+	const char *program = input->origins[column].program;
 	int64_t *time_ns = calloc(t->column_count, sizeof(*time_ns));
 	uint64_t scale = 1;
+	const struct export_choice choice = {
+	    .column = column,
+	    .kind = kind,
+	    .title = t->options.anonymize || !*program ? "heap profile" : program,
+	    .program = t->options.anonymize ? "program" : program,
+	    .series_count = input->series_count,
+	    .time_ns = time_ns,
+	    .threshold_permille = options->read.threshold_permille,
+	    .scale = &scale,
+	};
 
 	for (size_t i = 0; time_ns && i < t->column_count; i++)
 		time_ns[i] = input->origins[i].time_ns;
-	choice->title = t->options.anonymize || !*program ? "heap profile" : program;
-	choice->program = t->options.anonymize ? "program" : program;
-	choice->series_count = input->series_count;
-	choice->time_ns = time_ns;
-	choice->threshold_permille = options->read.threshold_permille;
-	choice->scale = &scale;
-	int err = time_ns ? export_formats[options->read.format].write(out, t, choice) : -ENOMEM;
+	int err = time_ns ? export_formats[options->read.format].write(out, t, &choice) : -ENOMEM;
 	if (!err && scale > 1)
 		log_line("too many blocks for %s: each stands for up to %" PRIu64 "; bytes are exact",
-		    export_format_names[(size_t)options->read.format], scale);
+		    export_format_names[options->read.format], scale);
 	free(time_ns);
 	return err;
 }
@@ -69,7 +73,8 @@ int export_run(struct options *options)
 	char list[256];
 	struct profile_input input;
 	struct screen screen;
-	struct export_choice choice = {0};
+	enum measure_kind kind;
+	size_t column;
 	int status;
 
 	if (options->read.format < 0) {
@@ -78,11 +83,11 @@ int export_run(struct options *options)
 	}
 	status = profile_input_open(&input, options);
 	if (!status)
-		status = profile_input_kind(&input, options->read.sort, &choice.kind, &choice.column);
+		status = profile_input_kind(&input, options->read.sort, &kind, &column);
 	if (!status)
-		status = check_format(&input, choice.kind, (size_t)options->read.format);
+		status = check_format(&input, kind, (size_t)options->read.format);
 	if (!status && screen_open(&screen, options->output, false, options->read.memory_max_bytes) == 0) {
-		int err = write_format(screen.out, &input, &choice, options);
+		int err = write_format(screen.out, &input, column, kind, options);
 
 		if (err)
 			profile_input_say_memory(&options->read, err);

@@ -204,7 +204,8 @@ int event_snapshot_set_path(struct event_snapshot *s, size_t event, const char *
 	char *copy = strdup(path);
 	if (!copy)
 		return -ENOMEM;
-	s->sheets[event].base = (struct sheet){&kind, copy};
+	s->sheets[event].base.kind = &kind;
+	s->sheets[event].base.path = copy;
 	if (!s->base.path[0])
 		s->base.path = copy;
 	return 0;
