@@ -252,7 +252,7 @@ format-check:
 		expand $$source | grep -nE '.{111}' | sed "s,^,$$source:,"; done | grep . && \
 		{ echo 'format: the lines above are longer than 110 columns' >&2; exit 1; } || :
 
-# By includes and by the symbols of the objects: the rules are in .ci/layers.
+## layers: what each folder may need, by includes and by the symbols of the objects (rules: .ci/layers)
 layers: all
 	@.ci/layers $(O)
 

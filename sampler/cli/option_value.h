@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The values of options: text in, numbers in units out. Pure. Each returns 0 or -EINVAL. */
-#ifndef SAMPLER_CLI_OPTION_VALUES_H
-#define SAMPLER_CLI_OPTION_VALUES_H
+#ifndef SAMPLER_CLI_OPTION_VALUE_H
+#define SAMPLER_CLI_OPTION_VALUE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -37,7 +37,7 @@ static int set_labels(struct options *options, const char *value)
 		const char *name;
 		unsigned int bit;
 	} names[] = {{"thread", HEAP_LABEL_THREAD}, {"age", HEAP_LABEL_AGE}, {"size", HEAP_LABEL_SIZE},
-	    {"backend", HEAP_LABEL_BACKEND}, {"rung", HEAP_LABEL_BACKEND} /* its name before 0.2 */};
+	    {"backend", HEAP_LABEL_BACKEND}, {"rung", HEAP_LABEL_BACKEND} /* its name until November 2026 */};
 
 	options->labels = 0;
 	while (true) {

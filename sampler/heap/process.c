@@ -334,6 +334,7 @@ void process_inherit(struct process *process)
 			    .seq = slot.seq,
 			    .stack = stack,
 			    .tid = heap_site(parent->heap, site)->key.tid,
+			    .backend = heap_site(parent->heap, site)->key.backend,
 			    .mapped = slot.flags & SLOT_MMAP,
 			    .size_bytes = slot.sample.size_bytes,
 			    .period_bytes = slot.sample.period_bytes,

@@ -299,7 +299,7 @@ static void clock_is_monotonic_time(void **unused)
 
 static void every_loss_has_a_name(void **unused)
 {
-	for (int i = 0; i < REGION_LOSS_STALE; i++)
+	for (int i = 0; i <= REGION_LOSS_STALE; i++)
 		assert_string_not_equal("unknown", region_loss_name((enum region_loss)i));
 	assert_string_equal("unknown", region_loss_name((enum region_loss)4711));
 }
