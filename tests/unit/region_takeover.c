@@ -26,12 +26,12 @@
 
 enum { NOBODY = 65534 };
 
-#define REQUIRE_ROOT()                                                         \
-	do {                                                                   \
-		if (geteuid() != 0) {                                          \
+#define REQUIRE_ROOT()                                                       \
+	do {                                                                 \
+		if (geteuid() != 0) {                                        \
 			print_message("only root opens others' mappings\n"); \
-			skip();                                                \
-		}                                                              \
+			skip();                                              \
+		}                                                            \
 	} while (0)
 
 /* The lowest descriptor that is free: whoever keeps one open raises it. */
@@ -257,11 +257,12 @@ static void a_library_is_ours_or_a_copy_that_nobody_can_have_changed(void **stat
 	REQUIRE_ROOT();
 	assert_true(workshop_write(shop, "a.c", "int a(void) { return 1; }\n") &&
 	    workshop_write(shop, "b.c", "int b(void) { return 2; }\n"));
-	assert_int_equal(workshop_run(shop, "cc -shared -fPIC -Wl,--build-id -o own.so a.c && "
-					    "cc -shared -fPIC -Wl,--build-id -o other.so b.c && "
-					    "cc -shared -fPIC -Wl,--build-id=none -o nameless.so a.c && "
-					    "cp nameless.so nameless2.so && cp own.so copy.so && "
-					    "head -c 8192 /dev/zero >no.so && chmod 755 *.so"),
+	assert_int_equal(workshop_run(shop,
+	                     "cc -shared -fPIC -Wl,--build-id -o own.so a.c && "
+	                     "cc -shared -fPIC -Wl,--build-id -o other.so b.c && "
+	                     "cc -shared -fPIC -Wl,--build-id=none -o nameless.so a.c && "
+	                     "cp nameless.so nameless2.so && cp own.so copy.so && "
+	                     "head -c 8192 /dev/zero >no.so && chmod 755 *.so"),
 	    0);
 	assert_int_equal(takeover_of_library(shop, "own.so", "own.so"), 0);
 	assert_int_equal(takeover_of_library(shop, "copy.so", "own.so"), 0);
@@ -291,8 +292,8 @@ int main(void)
 	    cmocka_unit_test(who_has_no_region),
 	    cmocka_unit_test(a_region_that_we_would_not_have_made),
 	    cmocka_unit_test(only_root_opens_another_process_mapping),
-	    cmocka_unit_test_setup_teardown(a_library_is_ours_or_a_copy_that_nobody_can_have_changed,
-	        workshop_open, workshop_close),
+	    cmocka_unit_test_setup_teardown(
+	        a_library_is_ours_or_a_copy_that_nobody_can_have_changed, workshop_open, workshop_close),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
