@@ -23,7 +23,8 @@ static void an_end_as_a_phrase(void **state)
 		enum target_end end;
 		int status;
 		const char *text;
-	} ends[] = {{TARGET_EXITED, 0, "exited with status 0"}, {TARGET_EXITED, 255 << 8, "exited with status 255"},
+	} ends[] = {{TARGET_EXITED, 0, "exited with status 0"},
+	    {TARGET_EXITED, 255 << 8, "exited with status 255"},
 	    {TARGET_EXITED, SIGKILL, "was killed by SIGKILL"},
 	    {TARGET_EXITED, SIGSEGV | WCOREFLAG, "was killed by SIGSEGV"},
 	    {TARGET_EXITED, 40, "was killed by SIG?"}, /* a real-time signal has no name */
@@ -62,10 +63,8 @@ static int open_scene(void **state)
 	s->process.target.end = TARGET_EXITED;
 	strcpy(s->process.target.title, "serve");
 	s->snapshot.process = &s->process;
-	s->snapshot.view.inuse = (struct heap_estimate){.bytes = 1.5 * (1 << 20),
-	    .bytes_variance = 1024.0 * 1024,
-	    .objects = 30,
-	    .objects_variance = 4};
+	s->snapshot.view.inuse = (struct heap_estimate){
+	    .bytes = 1.5 * (1 << 20), .bytes_variance = 1024.0 * 1024, .objects = 30, .objects_variance = 4};
 	s->snapshot.view.allocated.samples = 100;
 	strcpy(s->snapshot.path, "/tmp/serve.4711.exit.pb.gz");
 	return 0;
@@ -115,8 +114,8 @@ static void the_peak(void **state)
 	atomic_store(&place->peak_objects_variance, (uint64_t)7 * 7 << WEIGHT_OBJECTS_VARIANCE_SHIFT);
 	assert_null(strstr(print(s, 0), "  peak ")); /* none was ever */
 	atomic_store(&place->peak_order, 1);
-	assert_non_null(
-	    strstr(print(s, 0), "heaptap:   peak    3.0 MiB +- 2.0 KiB in 500 +- 7 objects\nheaptap:   at end"));
+	assert_non_null(strstr(
+	    print(s, 0), "heaptap:   peak    3.0 MiB +- 2.0 KiB in 500 +- 7 objects\nheaptap:   at end"));
 }
 
 static void every_loss_by_its_cause(void **state)
@@ -150,8 +149,8 @@ static void children_without_a_place_are_told_of_by_the_image(void **state)
 {
 	struct scene *s = *state;
 	atomic_store(&region_header(s->image->region)->places_exhausted, 3);
-	assert_non_null(strstr(
-	    print(s, 0), "\nheaptap:   not profiled: 3 forked children that found no place\n"));
+	assert_non_null(
+	    strstr(print(s, 0), "\nheaptap:   not profiled: 3 forked children that found no place\n"));
 	s->process.place = 1; /* a child's own summary does not tell of it once more */
 	assert_null(strstr(print(s, 0), "not profiled"));
 }
