@@ -14,7 +14,7 @@ const char *summary_bytes(double bytes, char *text, size_t text_bytes);
  * TARGET_EXITED. */
 void summary_end(enum target_end end, int status, char *text, size_t text_bytes);
 
-/* error: of writing the profile, 0 or -errno. ring_lost: records lost in the session so far. */
+/* error: of writing the profile, 0 or -errno. */
 void summary_print(const struct heap_snapshot *snapshot, int error);
 
 #endif

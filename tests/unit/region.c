@@ -212,8 +212,10 @@ static void every_bit_set(void **unused)
 	for (uint32_t c = 0; c < BUFFER_CLASSES; c++)
 		for (uint32_t i = 0; i < buffer_class[c].count; i++, all++)
 			fixture_buffer(&region, c, i)->word = BUFFER_FULL;
-	assert_true(
-	    (unsigned char *)fixture_buffer(&region, BUFFER_CLASSES, 0) <= region.base + region.offsets.end);
+	const uint32_t last = BUFFER_CLASSES - 1;
+	unsigned char *last_buffer =
+	    (unsigned char *)fixture_buffer(&region, last, buffer_class[last].count - 1);
+	assert_true(last_buffer + buffer_class[last].bytes <= region.base + region.offsets.frees);
 	assert_int_equal(all, region_drain_buffers(&region, &drain));
 	assert_int_equal(all, seen.count);
 	region_close(&region);

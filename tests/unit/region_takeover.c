@@ -230,8 +230,7 @@ static void *map_code(const struct workshop *shop, const char *name)
 	return base;
 }
 
-/* As region_takeover_library of `name`, mapped by another process; the descriptor must be that very file's.
- * */
+/* region_takeover_library of `name`, mapped by another process; the descriptor must be that very file's. */
 static int takeover_of_library(const struct workshop *shop, const char *name, const char *own_name)
 {
 	struct stat mapped, opened;
