@@ -32,8 +32,8 @@ struct probe {
 	uint64_t regs_mask;
 	int *uprobe_fds;                  /* one per ring */
 	struct trigger_page trigger_page; /* kept in memory while there is a uprobe */
-	/* The file that the uprobe is on: in another root the same path may lead to another. NULL: no uprobe, or
-	 * the file has no path. Borrowed. */
+	/* The file that the uprobe is on: in another root the same path may lead to another. NULL: no uprobe,
+	 * or the file has no path. Borrowed. */
 	const char *library;
 	uint64_t library_dev, library_ino;
 };
