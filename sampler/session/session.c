@@ -6,8 +6,7 @@
  *   pool           an image has claimed a region
  *   rings          enough records to be worth a wakeup
  *   pidfds         a process has ended
- *   signals        SIGCHLD: a snapshot is written; SIGUSR1: somebody wants one of every process; SIGTERM: the
- *                  unit ends
+ *   signals        see signals.h
  *   control        `heaptap snapshot` asks for one
  *   the tick       rings and stack buffers below the watermark, images that are becoming ready, new places,
  *                  snapshots that are due or asked for in the shared memory
@@ -20,6 +19,7 @@
 #include "sampler/session/control.h"
 #include "sampler/session/front_message.h"
 #include "sampler/session/heap_capture.h"
+#include "sampler/session/signals.h"
 #include "sampler/symbol/debuginfod.h"
 #include "sampler/terminal/log_line.h"
 
@@ -31,7 +31,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,8 +52,8 @@ struct session {
 	struct event_registry *events; /* NULL: none asked for, or not available: */
 	int events_error;
 	struct event_source event_source;
+	enum signals_role role;
 	pid_t front;
-	bool has_front; /* whether or not it still lives: front_fd is -1 when it is gone */
 	int front_fd, epoll_fd, signal_fd;
 	int command_fd; /* COMMAND's pidfd, for when there is no front to tell of its end; -1 */
 	bool done_sent, stopping;
@@ -161,12 +160,11 @@ static void on_terminate(struct session *s)
 
 static void on_signals(struct session *s)
 {
-	struct signalfd_siginfo info;
-	while (read(s->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-		int number = (int)info.ssi_signo;
+	int number;
+	while ((number = signals_read(s->signal_fd)) != 0) {
 		if (number == s->options->signal) {
 			want_all(s, "a signal to the sampler", 0);
-		} else if (number == SIGTERM && s->has_front) {
+		} else if (number == SIGTERM && s->role == SIGNALS_FRONT) {
 			on_terminate(s);
 		} else if (number != SIGCHLD && !s->stopping) {
 			s->stopping = true;
@@ -177,32 +175,6 @@ static void on_signals(struct session *s)
 	pid_t pid;
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 		scheduler_reap(s->scheduler, pid, status);
-}
-
-/* The signals of users that ask for nothing must not end us either. An ignored signal would not reach the
- * descriptor, and while SIGCHLD is ignored no writer can be waited for. */
-static int open_signals(const struct session *s)
-{
-	static const int stops[] = {SIGINT, SIGTERM, SIGHUP};
-	bool stops_by_signal = !s->has_front && !s->heap;
-	sigset_t mask;
-	sigemptyset(&mask);
-	sigaddset(&mask, SIGCHLD);
-	signal(SIGCHLD, SIG_DFL);
-	for (size_t i = 0; stops_by_signal && i < sizeof(stops) / sizeof(stops[0]); i++)
-		sigaddset(&mask, stops[i]);
-	if (s->has_front) {
-		sigaddset(&mask, SIGTERM);
-		signal(SIGTERM, SIG_DFL);
-	}
-	signal(SIGUSR1, SIG_IGN);
-	signal(SIGUSR2, SIG_IGN);
-	if (s->options->signal) {
-		sigaddset(&mask, s->options->signal);
-		signal(s->options->signal, SIG_DFL);
-	}
-	sigprocmask(SIG_BLOCK, &mask, NULL);
-	return signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 /* ---- the loop */
@@ -334,7 +306,7 @@ static int open_ground(struct session *s)
 	s->modules = modules_new(0);
 	if (error || !s->modules)
 		return error ? error : -ENOMEM;
-	s->signal_fd = open_signals(s);
+	s->signal_fd = signals_open(s->role, s->options->signal);
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (s->signal_fd < 0 || s->epoll_fd < 0)
 		return -errno;
@@ -388,12 +360,12 @@ static void close_session(struct session *s)
 		close(s->epoll_fd);
 }
 
-static struct session session_of(const struct options *options, int front_fd)
+static struct session session_of(const struct options *options, enum signals_role role, int front_fd)
 {
 	self_limits_begin();
 	return (struct session){.options = options,
 	    .front = getppid(),
-	    .has_front = front_fd >= 0,
+	    .role = role,
 	    .front_fd = front_fd,
 	    .epoll_fd = -1,
 	    .signal_fd = -1,
@@ -417,7 +389,7 @@ static int fail(int front_fd, const char *what, const char *why)
 
 int session_run(const struct options *options, int front_fd)
 {
-	struct session s = session_of(options, front_fd);
+	struct session s = session_of(options, SIGNALS_FRONT, front_fd);
 	struct heap_capture heap = {0};
 	char text[64];
 	if (!options->no_heap) {
@@ -457,7 +429,7 @@ static const char *why_not_attached(int error)
 
 int session_attach(const struct options *options)
 {
-	struct session s = session_of(options, -1);
+	struct session s = session_of(options, SIGNALS_FOREGROUND, -1);
 	begin_without_command(&s, options->pid);
 	int error = open_session(&s);
 	if (!error)
@@ -489,7 +461,7 @@ static const char *why_not_adopted(int error)
 
 int session_adopt(struct options *options)
 {
-	struct session s = session_of(options, -1);
+	struct session s = session_of(options, SIGNALS_ADOPTED, -1);
 	struct heap_capture heap = {0};
 	struct region *region;
 	char *end;

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/session/signals.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+/* At its default, whatever we inherited: while SIGCHLD is ignored no writer can be waited for. */
+static void take(sigset_t *mask, int number)
+{
+	sigaddset(mask, number);
+	signal(number, SIG_DFL);
+}
+
+int signals_open(enum signals_role role, int snapshot)
+{
+	static const int stops[] = {SIGINT, SIGTERM, SIGHUP};
+	sigset_t mask;
+	sigemptyset(&mask);
+	take(&mask, SIGCHLD);
+	for (size_t i = 0; role == SIGNALS_FOREGROUND && i < sizeof(stops) / sizeof(stops[0]); i++)
+		sigaddset(&mask, stops[i]);
+	if (role == SIGNALS_FRONT)
+		take(&mask, SIGTERM);
+	signal(SIGUSR1, SIG_IGN);
+	signal(SIGUSR2, SIG_IGN);
+	if (snapshot)
+		take(&mask, snapshot);
+	sigprocmask(SIG_BLOCK, &mask, NULL);
+	return signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int signals_read(int fd)
+{
+	struct signalfd_siginfo info;
+	return read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
+}
