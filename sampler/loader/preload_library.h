@@ -19,8 +19,8 @@ bool preload_library_is_preloadable(const char *path);
 
 /*
  * The environment for COMMAND: `environment` with `library` in front of what LD_PRELOAD holds and with
- * HEAPTAP set to `value`, all else and the order kept. The caller frees it with
- * preload_library_environment_free; it borrows the other strings. NULL: no memory.
+ * HEAPTAP set to `value`; everything else, and the order, stays. The caller frees it with
+ * preload_library_environment_free; it borrows the other strings. NULL: out of memory.
  */
 char **preload_library_environment(char *const environment[], const char *library, const char *value);
 void preload_library_environment_free(char **environment);

@@ -179,7 +179,8 @@ static void buffers_are_drained_once(void **unused)
 	region_close(&region);
 }
 
-/* Full buffers of children that dropped privileges come too, and only what a dead one was writing is given back. */
+/* Full buffers of children that dropped privileges are read too; what a dead one was writing is given back.
+ * */
 static void both_areas_are_drained(void **unused)
 {
 	struct region region;
