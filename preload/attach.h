@@ -3,7 +3,7 @@
  * Attaches this process to its session, if it has one: gets a region, tells the sampler what it must know
  * of this image, and opens its place. It leaves no descriptor, no thread and no handler behind but that of
  * the snapshot signal. Every failure means: stay quiet, forward calls. Nothing waits for the sampler: until
- * it has opened its perf events, samples go by the copy backend.
+ * it has opened its perf events, the copy backend takes the samples.
  *
  * It is done in the first hook that is reached, since libraries allocate in constructors that run before
  * ours; at the latest in ours. By the time that any constructor runs, the loader has relocated every

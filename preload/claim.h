@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether this process may take samples, and how a forked child comes by a place of its own.
+ * Whether this process may take samples, and how a forked child gets its own place.
  *
  * The image that was executed has place 0. A forked child finds out that it is one at its first sampled
  * event, claims a free place with an atomic, and gives every block that was live at the fork a slot of its

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library's constructor: what is to be done once, before the program's main, whether it is profiled or
+/* The library's constructor: what must be done once, before the program's main, whether it is profiled or
  * not. */
 #include "preload/attach.h"
 #include "preload/next_symbol.h"

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds functions in the objects that the loader has mapped after this library: what dlsym(RTLD_NEXT) does,
- * and why not dlsym itself: it is in another library before glibc 2.34 and carries a symbol version after it,
- * so that no one build would load under both; it allocates its error message when a name is missing, which in
- * the first malloc of a process is one malloc too many; and the message then lies where the program looks for
- * its own.
+ * Finds functions in the objects that the loader has mapped after this library, as dlsym(RTLD_NEXT) does.
+ * Why not dlsym itself: before glibc 2.34 it is in another library, and since then it has a symbol version,
+ * so no single build would load under both. When a name is missing, it allocates its error message, which
+ * must not happen inside the first malloc of a process; and the program would find that message in dlerror().
  *
  * dl_iterate_phdr, which every libc has, allocates nothing: C++ unwinding depends on it.
  */
@@ -23,8 +22,8 @@ struct lookup {
 /* Fills in `found` of each wish with the first default or unversioned definition. */
 void lookup_next(struct lookup *wishes, size_t count);
 
-/* What an object before this library, the program itself or one preloaded earlier, has by that name, or NULL.
- * If it has, the program's calls never come here. */
+/* The definition in an object before this library (the program itself, or a library preloaded earlier), or
+ * NULL. If there is one, the program's calls never reach this library. */
 void *lookup_before(const char *name);
 
 /* Whether the object that has `address` in it also defines the name. */

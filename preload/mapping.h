@@ -7,15 +7,14 @@
  *   shape     which of its pages are left: the whole, or a list of pieces that is never changed, only
  *             replaced
  *
- * A mapping's word names its shape. Unmapping makes the new shape and swaps the word; who loses the race
- * looks again, so that of several threads that unmap neighbours, overlaps or the same, each page is taken out
- * of the books once, and nobody waits. Whoever swapped it then corrects the slot; the word counts those who
- * are at it, and the last of them, when no page is left, gives the slot back.
+ * A mapping's word names its shape. Unmapping makes a new shape and swaps the word; a thread that loses the
+ * race tries again. So when several threads unmap adjacent, overlapping or equal ranges, each page leaves the
+ * books once, and nobody waits. The thread that swapped the word then corrects the slot; the word counts the
+ * threads doing so, and when no page is left, the last one gives the slot back.
  *
  * Order. The kernel may give a range to another thread before we have noted that it was unmapped. So every
- * mapping has the moment of its birth, drawn after the kernel made it, and a range is taken out of those only
- * that were born before the call that unmapped it. For the same reason it is done after that call, when it is
- * known to have succeeded.
+ * mapping has a moment of birth, drawn after the kernel made it, and a range is taken only out of mappings
+ * born before the call that unmapped it. For the same reason this is done after that call has succeeded.
  *
  * A mapping that is cut into more pieces than a list can hold leaves the books and is counted
  * (REGION_LOSS_TABLE_FULL). Finding a range takes a look at every sampled mapping there is.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the program, or whoever sends it a signal, asks of the sampler: words in the region, which the sampler
- * looks at with every tick. Nothing here makes a system call. `place` is the caller's own, claimed.
+ * Requests to the sampler, by the program or by a signal: words in the region, which the sampler reads at
+ * every tick. Nothing here makes a system call. `place` is the caller's own, claimed.
  */
 #ifndef PRELOAD_REQUEST_H
 #define PRELOAD_REQUEST_H
@@ -19,9 +19,9 @@ void request_signal_handled(void);
 /* For each process' place, when it is claimed: a forked child begins as its parent was. */
 void request_begin(struct region_place *place);
 
-/* Pausing: no samples are taken, every free is still seen. A block is sampled or not by what holds when it is
- * allocated, and the interval that a pause cuts short has no memory, so nothing is biased. place may be NULL:
- * the process is not profiled, or not yet. */
+/* While paused, no samples are taken, but every free is still seen. Whether a block is sampled depends only
+ * on the moment of its allocation, and the interval that a pause cuts short has no memory, so there is no
+ * bias. place may be NULL: the process is not profiled, or not yet. */
 void request_pause(struct region_place *place, uint64_t now_ns, bool pause);
 bool request_paused(void);
 

@@ -18,7 +18,7 @@
 
 struct sample_thread {
 	uint64_t left_bytes;   /* of the current interval */
-	uint64_t period_bytes; /* that it was drawn with; 0: none drawn yet */
+	uint64_t period_bytes; /* of the current interval; 0: none drawn yet */
 	uint64_t random;       /* state of the thread's generator */
 	uintptr_t stack_low;   /* bounds within which the thread's own stack may be read; 0 unknown */
 	uintptr_t stack_top;

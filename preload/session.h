@@ -16,8 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A region for this image, mapped for good; or NULL: there is no session, or none to be had for this image,
- * and the sampler has been told if it could be. filtered: a seccomp filter is in force. */
+/* A region for this image, mapped for good. NULL: there is no session, or no region for this image, which the
+ * sampler is told if possible. filtered: a seccomp filter is in force. */
 struct region_header *session_region(bool filtered);
 
 /* Gives a region back, and says why. */

@@ -2,11 +2,11 @@
 /*
  * The snapshot signal (SIGUSR1 unless `record --signal` says otherwise).
  *
- * Where the program has left the signal at its default, which is to be killed by it, a handler of ours stands
- * instead and asks for a snapshot. The program never gets to see it: the functions that tell a disposition
- * (sigaction, signal and their elders) say "default" for it, and whatever the program sets, default included,
- * is set and stays; from then on we are out. Ignored stays ignored. The kernel does the rest: a forked child
- * has the handler, an executed image does not.
+ * If the program leaves the signal at its default, which kills the process, we install a handler that asks
+ * for a snapshot. The program never sees it: functions that return a disposition (sigaction, signal and older
+ * ones) report "default". Whatever the program sets, default included, is set and stays, and our handler is
+ * gone. Ignored stays ignored. The kernel does the rest: a forked child has the handler, an executed image
+ * does not.
  *
  * What still shows: SigCgt in /proc/PID/status, and the raw system call.
  */

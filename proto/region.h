@@ -7,7 +7,7 @@
  * forks inherit the mapping and claim a place of their own in it, so that no process needs a system call
  * after its start.
  *
- *   pool (read-only memfd, one per session)      tells whoever opens it that this is the right session
+ *   pool (read-only memfd, one per session)      proves to an image that this is the right session
  *   tickets (pipe, one per session)               one struct ticket per spare region; reading one claims it
  *   ledger (memfd, one per session)               where an image that found no ticket counts itself
  *   region (memfd, one per executed image):
@@ -100,9 +100,9 @@ struct ticket {
 	char region_path[56]; /* "/proc/<sampler>/fd/<n>" */
 };
 
-/* Abstract name of the region socket (preload/region_socket.h): "heaptap", the pool's path, which says whose
- * it is, and 24 bits of the cookie, so that nobody can bind the name before the session begins. The other 40
- * bits are the secret: everybody can read the name. Returns the address' length. */
+/* Abstract name of the region socket (preload/region_socket.h): "heaptap", the pool's path, which names the
+ * sampler, and 24 bits of the cookie, so that nobody can bind the name before the session begins. The other
+ * 40 bits are the secret: everybody can read the name. Returns the address' length. */
 static inline socklen_t region_socket_address(
     const char *pool_path, uint64_t cookie, struct sockaddr_un *address)
 {
@@ -155,7 +155,7 @@ struct region_header {
 	uint32_t start_paused;        /* 1: no samples until heaptap_start() */
 	uint32_t no_peak;             /* 1: the peak is not kept, and its numbers stay 0 */
 	uint32_t record_mmap;         /* 1: anonymous mappings are blocks too */
-	uint32_t dump_bytes;          /* stacks that use more than this go by the copy backend */
+	uint32_t dump_bytes;          /* the copy backend takes deeper stacks than this */
 	_Atomic uint32_t sampler_pid; /* who reads it now */
 	uint32_t clock_id;            /* clock of slot times that needs no system call here */
 	/* at this period and below, the hook copies stacks while there are buffers, in any mode */
@@ -185,7 +185,7 @@ struct region_header {
 	_Alignas(128) _Atomic uint64_t frees_head; /* entries ever begun */
 };
 
-/* What of the program's heap does not come by here. */
+/* Parts of the program's heap that the library does not see. */
 enum region_unseen {
 	REGION_UNSEEN_MALLOC = 1, /* the program, or what it preloads before us, has a malloc of its own */
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two columns against each other: what changed, and whether by more than chance.
+ * Compares two columns: what changed, and whether by more than chance.
  *
- * Of two runs the samples are independent, and the variance of a difference is the sum of both. Of two
- * snapshots of one process they are not: the same samples are in both. Then
+ * Samples of two runs are independent, and the variance of a difference is the sum of both variances. Two
+ * snapshots of one process share samples. Then
  *   - what was allocated is a growing sum: the difference is its last part, with that part's variance;
  *   - of what is in use, only blocks that came or went between make a difference. A bytes were allocated
  *     meanwhile and F = A - D freed, D the difference; each of the two sums has at most the variance of A + F

@@ -3,7 +3,7 @@
  * Which samples of a profile a reader wants to see.
  *
  * A sample stays if every condition holds: a frame matches focus, none matches ignore, a frame is from a file
- * that module matches, and its labels fit. What a frame shows is its function's name and its source file's.
+ * that module matches, and its labels fit. A frame is matched by its function's name and its source file's.
  */
 #ifndef PPROF_ANALYSIS_FILTER_H
 #define PPROF_ANALYSIS_FILTER_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What grows over a series of snapshots of one process, by more than chance: what a leak looks like while the
+ * Finds what grows over a series of snapshots of one process, by more than chance: a possible leak, while the
  * program still runs.
  *
  * A stack grows if its in-use bytes at the end are above those at the beginning by more than the threshold

@@ -2,11 +2,11 @@
 /*
  * What a profile's drop_frames and keep_frames cut off: frames of the allocator and what they called.
  *
- * The same rule as google/pprof's profile/prune.go, so that our sums are its sums: seen from the outermost
- * frame, the first frame after one that stays whose function matches drop_frames (and not keep_frames) goes,
- * with all inside of it; where only some inlined functions of a location match, the location stays with the
- * rest. Nothing is cut before a frame that stays, so no stack is emptied. An expression that does not compile
- * cuts nothing.
+ * The same rule as google/pprof's profile/prune.go, so that our sums equal its sums. Go inwards from the
+ * outermost frame: after the first frame that stays, the first one whose function matches drop_frames (and
+ * not keep_frames) is cut off with everything inside it. If only some inlined functions of a location match,
+ * the location stays with the others. Nothing is cut before a frame that stays, so no stack becomes empty. An
+ * expression that does not compile cuts nothing.
  */
 #ifndef PPROF_ANALYSIS_PRUNE_H
 #define PPROF_ANALYSIS_PRUNE_H
@@ -28,10 +28,10 @@ struct prune {
 int prune_init(struct prune *prune, const struct profile *profile);
 void prune_fini(struct prune *prune);
 
-/* How many locations at the inner end of the sample's stack go. */
+/* How many locations at the inner end of the sample's stack are cut off. */
 size_t prune_stack(const struct prune *prune, const struct profile_sample *sample);
 
-/* How many lines at the inner end of a location that stays go. */
+/* How many lines are cut off at the inner end of a location that stays. */
 uint32_t prune_lines(const struct prune *prune, uint32_t location);
 
 #endif

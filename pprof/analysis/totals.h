@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Totals: what each frame holds itself (flat: it is the leaf, the one that called the allocator) and with all
- * that it called (cum), of one column and one kind. A frame counts once per stack, however often it recurs
- * there.
+ * Totals of each frame, of one column and one kind: flat (the frame is the leaf, which called the allocator)
+ * and cum (with everything it called). A frame counts once per stack, however often it recurs there.
  */
 #ifndef PPROF_ANALYSIS_TOTALS_H
 #define PPROF_ANALYSIS_TOTALS_H
@@ -37,8 +36,8 @@ void totals_sort(struct totals *totals, const struct traces *t, enum totals_orde
 void totals_sum_add(struct totals_sum *sum, int64_t value, struct traces_doubt doubt);
 
 /*
- * Was the frame met in this row before? seen has an entry per frame, 0 at first, and keeps the row (plus 1)
- * that it was last met in: recursion counts once, and nothing need be cleared between rows.
+ * Did the frame occur in this row before? seen has an entry per frame, 0 at first, with the last row (plus 1)
+ * that had the frame: recursion counts once, and nothing must be cleared between rows.
  */
 static inline bool totals_seen(uint32_t *seen, uint32_t frame, size_t row)
 {

@@ -77,7 +77,7 @@ struct traces {
 	int64_t *values;            /* [(row * column_count + column) * type_count + type] */
 	struct estimate *estimates; /* [(row * column_count + column) * SIDE_COUNT + side] */
 	size_t value_capacity, estimate_capacity;
-	int64_t *all;   /* [column * type_count + type]: before filtering */
+	int64_t *all;   /* [column * type_count + type]: totals before filtering */
 	bool unsure;    /* some profile has no period: estimates say nothing */
 	uint32_t *path; /* the stack at hand */
 	size_t path_capacity;
@@ -98,7 +98,7 @@ int traces_check_memory(const struct traces *t, size_t more);
 /* Can the profiles answer this at all? */
 bool traces_has(const struct traces *t, enum measure_kind kind);
 
-/* The most interesting kind that is there. */
+/* The most interesting kind that the profiles have. */
 enum measure_kind traces_default_kind(const struct traces *t);
 
 int64_t traces_value(const struct traces *t, size_t row, size_t column, enum measure_kind kind);
@@ -112,7 +112,7 @@ struct traces_doubt {
 };
 struct traces_doubt traces_doubt(const struct traces *t, size_t row, size_t column, enum measure_kind kind);
 
-/* "inuse", as --sort has it; "in use", for headings; whether it counts bytes. */
+/* "inuse", the word for --sort; whether the kind counts bytes; its unit. */
 const char *traces_kind_word(enum measure_kind kind);
 bool traces_is_bytes(const struct traces *t, enum measure_kind kind);
 const char *traces_unit(const struct traces *t, enum measure_kind kind);

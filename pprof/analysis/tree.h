@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call tree: stacks that begin alike share their nodes. Read from the outermost frame inwards it says what
- * was called, inverted (from the leaf outwards) who called.
+ * A call tree: stacks share the nodes of their common beginning. Read from the outermost frame inwards it
+ * shows callees; inverted, from the leaf outwards, it shows callers.
  *
  * Nodes are an array, and nothing here recurses: a hostile profile has stacks as deep as it is long.
  */

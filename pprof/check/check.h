@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Is this file a profile that every reader takes, and takes as we mean it?
+ * Checks that every reader accepts a profile and understands it as we mean it.
  *
- * Works on the raw bytes of a .pb.gz file, so it sees what a decoder would smooth over. Each rule stands for
- * a reader that was seen to fail (google/pprof, go tool pprof, Pyroscope, Alloy, Parca, Perfetto, speedscope,
- * protoc); the message says what is wrong and, where it is not obvious, for whom. How grave a broken rule is
- * depends on the level:
+ * Works on the raw bytes of a .pb.gz file, so it sees what a decoder would hide. Each rule stands for a
+ * reader that was seen to fail (google/pprof, go tool pprof, Pyroscope, Alloy, Parca, Perfetto, speedscope,
+ * protoc); the message says what is wrong and, where it is not obvious, for which reader. The severity of a
+ * broken rule depends on the level:
  *
  *	rule broken			CHECK_FOREIGN	CHECK_STRICT	CHECK_HEAP
  *	the reference reader rejects	error		error		error

@@ -18,7 +18,7 @@
 #include "pprof/profile/schema.h"
 #include "pprof/codec/wire.h"
 
-/* Who minds; see the table in check.h. */
+/* Who rejects a profile that breaks the rule; see the table in check.h. */
 enum checker_rule { RULE_PPROF, RULE_READERS, RULE_OURS, RULE_ADVICE, RULE_HEAP };
 
 struct checker_string {
@@ -81,7 +81,7 @@ struct checker {
 void checker_find(struct checker *c, enum checker_rule rule, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Is the index inside the string table? Marks the string as used; what names the place for the finding. */
+/* Is the index inside the string table? Marks the string as used; `what` names the place for the finding. */
 bool checker_string(struct checker *c, uint64_t index, const char *what);
 bool checker_string_is(const struct checker *c, uint64_t index, const char *text);
 /* A NUL-terminated copy of at most size - 1 bytes, "" for an index outside the table. */

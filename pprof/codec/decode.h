@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file's bytes, from any writer and from any enemy -> struct profile.
+ * The bytes of a file, from any writer and possibly hostile -> struct profile.
  *
  * Takes gzip (any number of members) or plain profile.proto bytes. Accepts what the reference reader of
  * google/pprof accepts: sparse ids, any order of fields, unknown fields, missing mappings, no samples; and

@@ -6,11 +6,10 @@
  * every location, function, mapping (but the first) and string that nothing written refers to; what is left
  * gets ids 1..N in file order, as Parca demands. Equal profiles built in the same order give equal bytes.
  *
- * Why protobuf-c packs entries and no more: a profile may not be in memory a second time as a tree of
- * generated structs, which is the only thing protobuf-c packs whole. So each entry of a table is packed by
- * protobuf-c, which knows the fields and their types from the schema, and the key and length in front of it,
- * 20 lines, are ours. Reading has no protobuf-c at all (decode.h, wire.h): it would build that tree from a
- * hostile file.
+ * Why protobuf-c only packs single entries: to pack a whole profile, it needs a second copy in memory, as a
+ * tree of generated structs. So protobuf-c, which knows the fields and types from the schema, packs each
+ * entry of a table, and our 20 lines write the key and length before it. Reading does not use protobuf-c at
+ * all (decode.h, wire.h): it would build that tree from a hostile file.
  */
 #ifndef PPROF_CODEC_ENCODE_H
 #define PPROF_CODEC_ENCODE_H

@@ -78,7 +78,7 @@ struct output {
 };
 
 /* One step of inflate() into what room there is, which grows with what really comes out, never with what the
- * file claims. Returns zlib's status; *err is set when there is no room to be had. */
+ * file claims. Returns zlib's status; *err is set when no memory can be allocated. */
 static int inflate_step(z_stream *z, struct output *out, int *err)
 {
 	enum { STEP_BYTES = 64 * 1024 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A profile from a file, with one line for people when it is none. */
+/* Reads a profile from a file, with a one-line message if it is not one. */
 #ifndef PPROF_CODEC_INPUT_H
 #define PPROF_CODEC_INPUT_H
 

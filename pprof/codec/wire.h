@@ -2,8 +2,8 @@
 /*
  * Protobuf's wire format (protobuf.dev, "Encoding"), read in place: no allocation, no copy, no trust.
  *
- * decode.c and check.c read files of any origin with it. A generated parser would build the whole tree first,
- * at a hundred bytes of heap for two bytes of input, and hide what the checker is there to see.
+ * decode.c and check.c read files of any origin with it. A generated parser would first build the whole tree,
+ * a hundred bytes of heap for two bytes of input, and hide what the checker must see.
  *
  *	struct wire w = { data, data + len };
  *	struct wire_field f;
@@ -36,7 +36,7 @@ struct wire_field {
 	struct wire bytes; /* of WIRE_BYTES: a string, a message or packed numbers */
 };
 
-/* The next field: 1, 0 at the end, -EBADMSG for bytes that are none (then reading is over). */
+/* The next field: 1; 0 at the end; -EBADMSG for malformed bytes, which end the reading. */
 int wire_next(struct wire *w, struct wire_field *field);
 
 /* One varint; false at the end or for a damaged one (w->at < w->end tells which). */

@@ -2,10 +2,10 @@
 /*
  * heaptrack's data file (format 3, as heaptrack_interpret writes it and heaptrack_print and heaptrack_gui
  * read it): strings, places, traces as a tree, and then every single allocation and free, which a profile
- * does not have. They are made up from the sums: for each stack as many blocks of the mean size as were
- * allocated, of which all but those in use are freed. So allocations, leaks and sizes are right, and the peak
- * is what is in use; order and time mean nothing, and nothing is called temporary, because the profile does
- * not say what was.
+ * does not have. They are generated from the sums: for each stack as many blocks of the mean size as were
+ * allocated, and a free for each that is not in use. So allocations, leaks and sizes are right, and the peak
+ * is what is in use; order and time mean nothing, and no block is marked temporary, because the profile does
+ * not say which were.
  *
  * Beyond EVENTS_MAX events a block stands for several: `*scale` of them. Sums stay right; counts are that
  * much lower.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * massif's output (valgrind's heap profiler), which ms_print and massif-visualizer draw: a header, then
- * snapshots with a time and a size, some of them with a tree of who holds it, read from the leaf outwards:
+ * snapshots with a time and a size, some with a call tree from the leaf outwards:
  *
  *	n2: 1000 (heap allocation functions) malloc/new/new[], --alloc-fns, etc.
  *	 n1: 900 0x401000: load (load.c:12)

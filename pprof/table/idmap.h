@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the ids of a file to ids of our own.
+ * Maps the ids of a file to our own.
  *
- * Ids in a file are any 64-bit numbers, but nearly always 1..N in order; then the lookup is a look into an
- * array.
+ * Ids in a file may be any 64-bit numbers, but are nearly always 1..N in order; then the lookup is an array
+ * access.
  */
 #ifndef PPROF_TABLE_IDMAP_H
 #define PPROF_TABLE_IDMAP_H

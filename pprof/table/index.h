@@ -50,7 +50,7 @@ static inline size_t index_start(uint32_t hash)
 /* The next id whose hash is equal, or 0. */
 uint32_t index_next(const struct index *ix, uint32_t hash, size_t *cursor);
 
-/* Adds without looking whether it is there. 0 or -ENOMEM. */
+/* Adds an id without checking for duplicates. 0 or -ENOMEM. */
 int index_add(struct index *ix, uint32_t hash, uint32_t id);
 
 /* Removes one that was added with this hash. Cursors of other lookups are not valid any more. */

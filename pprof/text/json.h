@@ -10,10 +10,10 @@
  *	json_end(&json);
  *	json_end(&json);
  *
- * A key is NULL in an array and for the outermost value. Text is valid UTF-8; names from anywhere may be in
- * it. What a terminal must not be sent is escaped, and '<' too, so that the same text may stand in a page's
- * script. The members of the outermost object, and objects and arrays in an array, begin a line of their own,
- * so that large files have lines.
+ * A key is NULL in an array and for the outermost value. Text is valid UTF-8 and may contain names from
+ * anywhere. Characters that are unsafe on a terminal are escaped, and '<' too, so that the same text can be
+ * put into a page's script. Members of the outermost object, and objects and arrays in an array, begin on a
+ * new line, so that large files have lines.
  */
 #ifndef PPROF_TEXT_JSON_H
 #define PPROF_TEXT_JSON_H
@@ -40,7 +40,7 @@ void json_text(struct json *json, const char *key, const char *text);
 void json_integer(struct json *json, const char *key, int64_t number);
 void json_boolean(struct json *json, const char *key, bool is);
 
-/* With so many decimals; null for what JSON has no number for. */
+/* With so many decimals; null for infinity and NaN, which JSON does not have. */
 void json_number(struct json *json, const char *key, double number, int decimals);
 
 #endif

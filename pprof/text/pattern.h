@@ -2,9 +2,9 @@
 /*
  * Regular expressions over names: those a user gives, and those that a profile carries (drop_frames).
  *
- * pprof writes them in RE2's syntax. PCRE2 takes that syntax but for a few rarities, and unlike regcomp(3) it
- * can be bounded: an expression from a hostile file cannot take the memory or the day of whoever reads it. A
- * match that meets the bound counts as none.
+ * pprof writes them in RE2's syntax. PCRE2 accepts that syntax with rare exceptions, and unlike regcomp(3) it
+ * can be bounded: an expression from a hostile file cannot use up memory or time. A match that exceeds the
+ * bound counts as no match.
  */
 #ifndef PPROF_TEXT_PATTERN_H
 #define PPROF_TEXT_PATTERN_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing above U+10FFFF.
+ * UTF-8 as defined in RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.
  *
- * Paths, symbols and process names are bytes; protobuf strings must be UTF-8, and some readers refuse a whole
- * profile for one that is not.
+ * Paths, symbols and process names are bytes, but protobuf strings must be UTF-8: some readers refuse a whole
+ * profile for one string that is not.
  */
 #ifndef PPROF_TEXT_UTF8_H
 #define PPROF_TEXT_UTF8_H

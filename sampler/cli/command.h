@@ -24,15 +24,15 @@ enum {
 };
 
 struct command {
-	const char *name;     /* "record" */
-	unsigned int bit;     /* COMMAND_RECORD: the options that it takes */
-	const char *synopsis; /* "[OPTIONS] [--] COMMAND [ARG...]" */
-	const char *summary;  /* one line, for the list of commands */
-	const char *operand;  /* name of the operand that may not be missing, NULL: none needed */
+	const char *name;                    /* "record" */
+	unsigned int bit;                    /* COMMAND_RECORD: the options that it takes */
+	const char *synopsis;                /* "[OPTIONS] [--] COMMAND [ARG...]" */
+	const char *summary;                 /* one line, for the list of commands */
+	const char *operand;                 /* name of the required operand; NULL: none is required */
 	int (*run)(struct options *options); /* returns the exit status */
 	/* options may stand after operands too; otherwise the first operand ends them */
 	bool mixed;
-	int operands_min; /* how many operands may not be missing; 0: one, if `operand` has a name */
+	int operands_min; /* how many operands are required; 0: one, if `operand` has a name */
 };
 
 #endif

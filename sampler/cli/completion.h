@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heaptap completion bash|zsh|man: what `make install` makes from the tables of commands and options, so that
- * nothing drifts from what the parser knows: completions for two shells, and the manual page, whose prose
- * comes on standard input with lines `@OPTIONS command` and `@COMMANDS` where the tables go.
+ * heaptap completion bash|zsh|man: generates, for `make install`, completions for two shells and the manual
+ * page from the tables of commands and options, so that they always match the parser. The manual page's text
+ * comes on standard input, with lines `@OPTIONS command` and `@COMMANDS` where the tables go.
  */
 #ifndef SAMPLER_CLI_COMPLETION_H
 #define SAMPLER_CLI_COMPLETION_H

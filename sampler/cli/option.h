@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options as rows of a table, and what is made from it: parsing, help, the list of what is allowed in an
- * error line.
+ * Options as rows of a table, and what is made from the table: the parser, the help, and the list of allowed
+ * values in an error line.
  *
  * A row says which commands take the option, what kind of value it has, and where in struct options the value
- * goes. What struct options is else is no concern of this file.
+ * goes. This file knows nothing else of struct options.
  */
 #ifndef SAMPLER_CLI_OPTION_H
 #define SAMPLER_CLI_OPTION_H

@@ -2,9 +2,9 @@
 /*
  * The command line, parsed: what a user asked for, checked and in units.
  *
- * Each option is a row of options_record.c, options_events.c or options_read.c, from which option.c parses
- * and makes help, error lines, completions and the manual page, so that they cannot drift apart. Parsing is
- * pure: it looks at the words it is given and at nothing else, and never prints.
+ * Each option is a row of options_record.c, options_events.c or options_read.c. Parser, help, error lines,
+ * completions and the manual page are all made from these rows, so they always agree. Parsing is pure: it
+ * reads the given words and nothing else, and never prints.
  */
 #ifndef SAMPLER_CLI_OPTIONS_H
 #define SAMPLER_CLI_OPTIONS_H
@@ -75,13 +75,13 @@ struct options {
 	uint32_t stack_bytes;
 	uint64_t interval_ns;            /* between periodic snapshots, 0: none */
 	uint64_t keep;                   /* numbered snapshots of a process, the newest; 0: all */
-	int signal;                      /* that asks for a snapshot, 0: none */
+	int signal;                      /* signal that asks for a snapshot, 0: none */
 	unsigned int labels;             /* enum heap_labels */
-	uint64_t temporary_ns;           /* what is freed sooner is temporary */
-	bool paused;                     /* no samples until the program wants them */
+	uint64_t temporary_ns;           /* a block freed sooner is temporary */
+	bool paused;                     /* no samples until the program calls heaptap_start() */
 	bool record_mmap;                /* anonymous mappings too */
-	bool delta, timeline, lifetimes; /* files to write besides */
-	bool no_peak;                    /* nor to write */
+	bool delta, timeline, lifetimes; /* additional files to write */
+	bool no_peak;                    /* do not track or write the peak */
 	bool sync;                       /* fsync what is written */
 	bool all;                        /* snapshot: of every process */
 	enum symbol_detail symbols;

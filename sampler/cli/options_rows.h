@@ -13,7 +13,7 @@ extern const struct option_table options_read;   /* options_read.c: reading prof
 /* All of them, recording first; NULL after the last. */
 const struct option *options_row(size_t index);
 
-/* What the options of perf events ask of each other: 0, or -EINVAL with one line appended to `error`. */
+/* Checks that the options of perf events fit together: 0, or -EINVAL with one line appended to `error`. */
 int options_events_check(const struct options *options, char *error, size_t error_bytes);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heaptap doctor [PID | PROGRAM]: what this kernel, user and container allow, found by trying, and what of a
- * program or of a running process would not be seen; each complaint with the line that fixes it.
+ * heaptap doctor [PID | PROGRAM]: tries what this kernel, user and container allow, and finds what heaptap
+ * would not see of a program or a running process. Each complaint comes with the command that fixes it.
  */
 #ifndef SAMPLER_DOCTOR_DOCTOR_H
 #define SAMPLER_DOCTOR_DOCTOR_H
 
 struct options;
 
-/* The command. Exit status 0; 1 if something is not seen at all, or cannot be said. */
+/* The command. Exit status 0; 1 if something cannot be seen at all, or cannot be examined. */
 int doctor_run(struct options *options);
 
 #endif

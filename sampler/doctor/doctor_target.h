@@ -7,11 +7,11 @@
 
 struct findings;
 
-/* name: a number is a process, anything else a program as the shell would find it. Says what would not be
- * seen. Returns 0, or -errno after a line that says why nothing can be said. */
+/* name: a number is a process, anything else a program as the shell would find it. Reports what heaptap would
+ * not see. Returns 0, or -errno after a line that says why it cannot be examined. */
 int doctor_target_examine(struct findings *findings, const char *name);
 
-/* A process' effective capabilities and its seccomp mode; left as they are where nobody tells. */
+/* A process' effective capabilities and its seccomp mode; left unchanged where they are unknown. */
 void doctor_target_capabilities(pid_t pid, unsigned long long *capabilities, int *seccomp);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heaptap events: which perf events there are, and whether `record -e` can sample them here. */
+/* heaptap events: lists the perf events, and whether `record -e` can sample them on this machine. */
 #ifndef SAMPLER_DOCTOR_EVENT_LIST_H
 #define SAMPLER_DOCTOR_EVENT_LIST_H
 

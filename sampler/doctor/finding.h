@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the doctor finds: one line of an examination on standard output, and what can be done about it. */
+/* A finding of the doctor: one line on standard output, and one that says what to do about it. */
 #ifndef SAMPLER_DOCTOR_FINDING_H
 #define SAMPLER_DOCTOR_FINDING_H
 
@@ -14,8 +14,8 @@ struct findings {
 	bool bad; /* there was a FINDING_BAD */
 };
 
-/* Prints a line, and the line that fixes it unless `fix` is NULL. What could move a terminal's cursor is
- * shown as '?': names and paths may come from a process that means no good. */
+/* Prints a line, and `fix` below it unless that is NULL. Characters that could move a terminal's cursor are
+ * shown as '?': names and paths may come from a hostile process. */
 void finding_say(struct findings *findings, enum finding_level level, const char *fix, const char *format,
     ...) __attribute__((format(printf, 4, 5)));
 

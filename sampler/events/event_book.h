@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The book of one event in one process: what its samples stand for, by stack, and by thread if that is asked
- * for. */
+/* The book of one event in one process: what its samples stand for, by stack and, if asked for, by thread. */
 #ifndef SAMPLER_EVENTS_EVENT_BOOK_H
 #define SAMPLER_EVENTS_EVENT_BOOK_H
 

@@ -35,8 +35,8 @@ struct event_intake {
 int event_intake_init(struct event_intake *intake);
 void event_intake_fini(struct event_intake *intake);
 
-/* What lies in the rings, but for what is so young that something older may be on its way; with `everything`
- * that too. Returns the number of samples. */
+/* Reads the rings, except for records so young that an older one may still arrive; with `everything` these
+ * too. Returns the number of samples. */
 size_t event_intake_drain(struct event_intake *intake, bool everything);
 
 #endif

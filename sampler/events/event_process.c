@@ -110,7 +110,7 @@ static bool is_called(const struct event_process *s, const char *called, const s
 	return false;
 }
 
-/* A program with several names goes by the one it was called by; a script by its interpreter. The kernel
+/* A program with several names gets the one it was called by; a script gets its interpreter's. The kernel
  * keeps 15 letters of what was called. */
 static void find_title(struct event_process *s, const char *exe)
 {

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Subjects: the processes that events are sampled in, as the kernel's records tell of them. Whether our
- * library is in one does not matter here; a process that is also profiled for its heap is a subject and a
- * `struct process`.
+ * Subjects: the processes that events are sampled in, as the kernel's records show them. Our library need not
+ * be loaded; a process whose heap is also profiled is both a subject and a `struct process`.
  *
  *   FORK         a new subject, with its creator's maps
- *   COMM, exec   the subject ends and another one begins under the same pid: a program of its own, with its
- *                own profiles
+ *   COMM, exec   the subject ends and a new one begins under the same pid: another program with its own
+ *                profiles
  *   MMAP2        a range of its maps
  *   EXIT         a thread has ended: perhaps the last one
  *
- * Records that were lost make a subject late, never wrong: what is not known is read from /proc while it is
- * there.
+ * Lost records make a subject late, never wrong: what is unknown is read from /proc while the process lives.
  */
 #ifndef SAMPLER_EVENTS_EVENT_PROCESS_H
 #define SAMPLER_EVENTS_EVENT_PROCESS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is being sampled for events, from the first record to the last profile: counters, rings, intake. */
+/* Every process sampled for events, from the first record to the last profile: counters, rings, intake. */
 #ifndef SAMPLER_EVENTS_EVENT_REGISTRY_H
 #define SAMPLER_EVENTS_EVENT_REGISTRY_H
 
@@ -32,7 +32,7 @@ enum { EVENT_RING_BYTES_LEAST = 128 << 10 };
 struct event_registry *event_registry_new(const struct event_registry_setup *setup, int *error);
 void event_registry_free(struct event_registry *registry);
 
-/* No registry, NULL, is one without events to all that follow but the attaching. */
+/* To all functions below except those that attach, NULL is a registry without events. */
 
 /* COMMAND, before its exec. Returns 0 or -errno. */
 int event_registry_attach_command(struct event_registry *registry, pid_t command);
@@ -40,17 +40,16 @@ int event_registry_attach_command(struct event_registry *registry, pid_t command
 /* COMMAND could not be executed. */
 void event_registry_cancel(struct event_registry *registry, pid_t command);
 
-/* A process that runs already: it is what the session is about, as a COMMAND would be. Returns 0 or -errno.
- */
+/* A running process, which takes the place of COMMAND. Returns 0 or -errno. */
 int event_registry_attach_running(struct event_registry *registry, pid_t pid);
 
 /* Everything that lies in the rings. */
 void event_registry_drain(struct event_registry *registry);
 
-/* Reads the rings and closes who has ended. */
+/* Reads the rings and closes processes that have ended. */
 void event_registry_tend(struct event_registry *registry, uint64_t now_ns);
 
-/* No more samples: closes all, though they live on. */
+/* Stops sampling: closes all processes, although they live on. */
 void event_registry_stop(struct event_registry *registry);
 
 /* The one that lives under that pid, or NULL. */
@@ -59,7 +58,7 @@ struct event_process *event_registry_find(const struct event_registry *registry,
 /* A closed one has had its last profile written. */
 void event_registry_release(struct event_registry *registry, struct event_process *process);
 
-/* Has COMMAND's end, if it has ended, been dealt with? Is nobody left? */
+/* True unless COMMAND has ended and its end was not handled yet. True if no process is left. */
 bool event_registry_settled(const struct event_registry *registry);
 bool event_registry_empty(const struct event_registry *registry);
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fallback: by which backend an image's stacks come, and the step down when that backend does not bear
- * any more.
+ * The fallback: which backend captures an image's stacks, and the step to the next one when it stops working.
  *
  *   uprobe -> breakpoint -> copy
  *
- * A backend fails before the first sample (no debug register is free, the process is another user's), or
- * later: somebody disables the event, the library's file is replaced, so that programs executed from then on
- * map another file than the uprobe is on. No kernel interface tells of the latter; the numbers do. The target
- * counts every sample it takes, so a process whose count goes on while no stack of it arrives has lost its
- * backend. Each image steps down by itself: what a hostile one makes us believe costs nobody else anything.
+ * A backend may fail before the first sample (no debug register is free, the process is another user's) or
+ * later: somebody disables the event, or the library's file is replaced, so that programs executed from then
+ * on map another file than the one with the uprobe. No kernel interface reports that, but the numbers do. The
+ * target counts every sample it takes: if the count rises while no stack of the process arrives, it has lost
+ * its backend. Each image falls back alone, so a hostile one cannot harm others.
  */
 #ifndef SAMPLER_HEAP_BACKEND_FALLBACK_H
 #define SAMPLER_HEAP_BACKEND_FALLBACK_H
@@ -39,15 +38,15 @@ struct backend_fallback {
 	uint64_t looked_ns, ring_lost;
 };
 
-/* Mode for the regions of images to come; it changes when the uprobe is given up. */
+/* The mode for regions of future images; it changes when the uprobe is given up. */
 enum region_mode backend_fallback_mode(const struct backend_fallback *fallback);
 
 /* Puts a new image on its first backend. `process` is its place 0. */
 void backend_fallback_begin(
     struct backend_fallback *fallback, struct image *image, const struct process *process);
 
-/* To be called after the rings and buffers were drained. ring_lost: records that the kernel had no room for
- * so far. Looks at each image now and then. True if backend_fallback_mode has changed. */
+/* To be called after the rings and buffers were drained. ring_lost: records lost so far because the rings
+ * were full. Checks each image now and then. True if backend_fallback_mode has changed. */
 bool backend_fallback_tend(
     struct backend_fallback *fallback, struct image *images, uint64_t ring_lost, uint64_t now_ns);
 

@@ -8,8 +8,8 @@
  *   free arrives    -> its site's lifetimes += weight
  *
  * A site is the key of one row: stack, heap block or mapping, and, if asked for by --labels, thread, size
- * class and backend. What is in use is not in the books: the shared table is the truth there (live_scan.h),
- * and the slots' memory says whose it is. heap_view.h puts both together.
+ * class and backend. The books do not say what is in use: the shared table does (live_scan.h), and the slots'
+ * memory gives each block's site. heap_view.h joins both.
  */
 #ifndef SAMPLER_HEAP_HEAP_H
 #define SAMPLER_HEAP_HEAP_H
@@ -23,7 +23,7 @@
 
 struct heap;
 
-/* What rows are told apart by, besides the stack; bits. */
+/* What distinguishes rows, besides the stack; bits. */
 enum heap_labels {
 	HEAP_LABEL_THREAD = 1 << 0,
 	HEAP_LABEL_AGE = 1 << 1,
@@ -61,10 +61,10 @@ struct heap_sample {
 
 struct heap_options {
 	unsigned int labels;   /* enum heap_labels */
-	uint64_t temporary_ns; /* what its own thread frees before this age is temporary */
+	uint64_t temporary_ns; /* a block that its own thread frees before this age is temporary */
 };
 
-/* The region is borrowed: what it keeps of the peak must not be forgotten here. NULL: out of memory. */
+/* Borrows the region: blocks of the peak that it keeps must also stay in the books. NULL: out of memory. */
 struct heap *heap_new(const struct region *region, const struct heap_options *options);
 void heap_free(struct heap *heap);
 const struct heap_options *heap_options(const struct heap *heap);
@@ -89,12 +89,12 @@ uint32_t heap_site_count(const struct heap *heap);
 const struct heap_site *heap_site(const struct heap *heap, uint32_t site);
 struct tally heap_total(const struct heap *heap);
 
-/* Sums in which every sample stands for one byte and one object at least: a process that was killed while it
- * counted its last sample has counted part of it. */
+/* The sums, raised so that every sample stands for at least one byte and one object: a process that was
+ * killed while it counted its last sample has counted only part of it. */
 struct tally heap_whole(struct tally sums);
 
-/* What the process says it has counted, against what arrived here: the difference was lost on the way. Never
- * negative: a sample may arrive between two looks, and a hostile process may have written anything. */
+/* What the process has counted less what arrived here: this was lost on the way. Never negative, although a
+ * sample may arrive between the two readings, and a hostile process may have written anything. */
 struct tally heap_lost(const struct heap *heap, struct tally counted);
 
 /* Begins a delta: `marked` and what goes with it become the sums of now. */

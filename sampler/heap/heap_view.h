@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A view: books and live_scan put together, as the rows of a profile.
+ * A view: books and live scan, joined into the rows of a profile.
  *
- *   live    alloc_*: all there ever was; inuse_*: the blocks that are live
+ *   live    alloc_*: everything since the start; inuse_*: the blocks that are live
  *   peak    alloc_*: the same; inuse_*: the blocks that were live at the peak
- *   delta   alloc_*: what came since the last mark (heap_mark); inuse_*: of that, what is live
+ *   delta   alloc_*: everything since the last mark (heap_mark); inuse_*: the part of it that is live
  */
 #ifndef SAMPLER_HEAP_HEAP_VIEW_H
 #define SAMPLER_HEAP_HEAP_VIEW_H

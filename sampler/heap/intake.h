@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Intake: from a perf record or a copied buffer to an entry in a process' books. Everything that arrives is
- * checked against what the sampler itself knows: the key must be a region's, the place in use, the numbers in
- * range.
+ * checked against what the sampler itself knows: the key must belong to a region, the place must be in use,
+ * the numbers must be in range.
  */
 #ifndef SAMPLER_HEAP_INTAKE_H
 #define SAMPLER_HEAP_INTAKE_H
@@ -39,8 +39,7 @@ void intake_remove_image(struct intake *intake, struct image *image);
 /* For rings_drain. */
 void intake_record(void *context, const struct record *record);
 
-/* Asks the processor for the beginning of the record behind a sample's, which another one has just written.
- * */
+/* Prefetches the beginning of the record after a sample, which another processor has just written. */
 static inline void intake_prefetch(const struct record *sample)
 {
 	enum { LINE_BYTES = 64, BEGINNING_BYTES = 512 }; /* header, registers, the innermost frames */
@@ -49,9 +48,9 @@ static inline void intake_prefetch(const struct record *sample)
 		__builtin_prefetch((const void *)(next + i));
 }
 
-/* What lies in an image's stack buffers of samples taken before before_ns (of the records' clock). This
- * keeps copied stacks and MMAP records in time order: no stack is unwound with mappings made later. Returns
- * how many there were. */
+/* Reads from an image's stack buffers the samples taken before before_ns (of the records' clock). This keeps
+ * copied stacks and MMAP records in time order: no stack is unwound with mappings made later. Returns the
+ * number of samples. */
 size_t intake_buffers(struct intake *intake, struct image *image, uint64_t before_ns);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long blocks lived: estimates of objects and bytes by class of lifetime, like every number here scaled
- * up from the samples. Blocks that still live are not in it: their ages are lower bounds (right-censored),
- * and whoever shows a distribution shows them beside it.
+ * How long blocks lived: estimates of objects and bytes by class of lifetime, scaled up from the samples like
+ * every number here. Blocks that are still live are not included: their ages are lower bounds
+ * (right-censored), to be shown beside the distribution.
  */
 #ifndef SAMPLER_HEAP_LIFETIME_H
 #define SAMPLER_HEAP_LIFETIME_H
@@ -29,7 +29,7 @@ struct lifetime_end {
 	struct weight weight;
 	uint64_t lived_ns;
 	bool same_thread; /* freed by the thread that allocated it */
-	bool temporary;   /* by that, and soon */
+	bool temporary;   /* freed by that thread, and soon */
 };
 
 void lifetime_add(struct lifetime *lifetime, const struct lifetime_end *end);

@@ -121,8 +121,8 @@ static void read_called(const struct region *region, char path[REGION_PATH_BYTES
 	    '\0';
 }
 
-/* A program with several names (Debian's redis-server is a link to redis-check-rdb) goes by the one it was
- * called by, if that does lead to the program; a script goes by its interpreter. */
+/* A program with several names (Debian's redis-server is a link to redis-check-rdb) gets the name that it was
+ * called by, if that name leads to the program; a script gets the name of its interpreter. */
 static void read_title(struct process *process)
 {
 	char called[REGION_PATH_BYTES], path[REGION_PATH_BYTES + 64], exe[64];

@@ -2,8 +2,8 @@
 /*
  * Processes and images.
  *
- *   image    one execution of a program: one region. The process that executed it has place 0; the children
- *            that it forks, and that have something to tell, have other places.
+ *   image    one execution of a program: one region. The process that executed it has place 0; a child that
+ *            it forks gets another place with its first sample.
  *   process  one place of an image: pid, address space, stacks, books.
  *
  * A pid never identifies anything here (it is reused, differs between namespaces, and a vfork child has its
@@ -40,13 +40,13 @@ struct process {
 	struct target target; /* first */
 	struct image *image;
 	uint32_t place;
-	/* its pid without a pidfd is only what it said of itself: good for a name, not for /proc */
+	/* without a pidfd, the pid is only what the target claims: good for a name, not for /proc */
 	bool watched; /* the registry knows it */
 	struct heap *heap;
 	struct process_counters counters;
 	/* At the last look of backend_fallback.c: triggers fired, stacks received. */
 	uint64_t triggered_before, arrived_before;
-	uint32_t silent_looks; /* in succession, with none of those that were due */
+	uint32_t silent_looks; /* looks in succession with triggers but without a stack */
 };
 
 struct image {
@@ -55,8 +55,8 @@ struct image {
 	bool ready;            /* the image has written its part of the header */
 	/* why the image makes no use of its region; NULL: it does, or has said nothing */
 	const char *declined;
-	bool settled;             /* what its being ready means for others is done */
-	uint64_t claimed_ns;      /* when its ticket was found gone */
+	bool settled;             /* the work that follows from its being ready is done */
+	uint64_t claimed_ns;      /* when we saw that its ticket was taken */
 	struct heap_options heap; /* for the books of its processes */
 	struct table *processes;  /* by pid: each of its processes is in it while it exists; borrowed */
 	uint64_t copied_seen, places_seen, requests_seen;
@@ -86,9 +86,9 @@ struct process *image_process(struct image *image, uint32_t place, struct module
 /* Forgets a finished process; its place in the region is released by region_release_place, not here. */
 void process_free(struct process *process);
 
-/* The blocks that a child got from its parent keep their stacks: same addresses, so only the numbers change.
- * Finds those that the parent's books know by now and the child's do not: at its birth the parent's last
- * stacks may not have been read yet, so this is done again before the books are. */
+/* Gives the blocks that a child inherited their stacks from the parent's books: the addresses are the same,
+ * only the numbers change. When the child appears, the parent's last stacks may not have been read yet, so
+ * this is repeated before the child's books are read. */
 void process_inherit(struct process *process);
 
 /* Takes over books that an earlier sampler kept: what was counted so far gets the marker frame for its stack.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The registry: who is being profiled, from the claim of a region to the last look at it.
+ * The registry: every process that is profiled, from the claim of a region to its last profile.
  *
  *   ticket gone -> image, not ready
  *   header complete -> process at place 0, breakpoints
@@ -36,7 +36,7 @@ struct registry {
 	struct backend_fallback fallback;
 
 	bool command_seen; /* it has loaded the library */
-	/* there was a process of whose end nothing tells us: it had ended when we first looked */
+	/* a process had already ended when we first saw it, so we cannot learn of its end */
 	bool unwatched;
 
 	uint64_t arrivals;         /* processes ever watched */
@@ -52,12 +52,12 @@ struct registry {
 /* To be called once the borrowed fields are set. */
 void registry_init(struct registry *registry);
 
-/* Everything that lies in the rings and the stack buffers. Returns how many samples there were, and frees of
- * some. */
+/* Reads everything from the rings and the stack buffers, and logged frees. Returns the number of samples and
+ * frees. */
 size_t registry_drain(struct registry *registry);
 
-/* Takes claimed regions, readies images, finds forked children's places, lets go of what is over. Returns how
- * many images have come. */
+/* Notices claimed regions, prepares images, finds the places of forked children, releases what has ended.
+ * Returns the number of new images. */
 size_t registry_tend(struct registry *registry);
 
 /* Closes the books of every process that has ended. */
@@ -75,7 +75,7 @@ int registry_adopt(struct registry *registry, struct region *region);
 /* The sampling period of all images, now and to come. */
 void registry_set_period(struct registry *registry, uint64_t period_bytes);
 
-/* Who could not be profiled, in words; an empty text if nobody. */
+/* Describes which programs could not be profiled; "" if there are none. */
 void registry_describe_missed(const struct registry *registry, char *text, size_t bytes);
 
 bool registry_empty(const struct registry *registry);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two clocks: one that never goes back, for what lasts, and the calendar's, for people. */
+/* The two clocks: a monotonic one for durations, and the calendar's for people. */
 #ifndef SAMPLER_LINUX_CLOCK_H
 #define SAMPLER_LINUX_CLOCK_H
 

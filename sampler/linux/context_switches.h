@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Context switches of a process. A breakpoint is in the debug registers, which the kernel loads and unloads
- * whenever one of the process' threads comes and goes: a program that switches a lot pays for it however few
- * samples it takes.
+ * Context switches of a process. A breakpoint uses the debug registers, which the kernel reloads at every
+ * context switch of the process' threads: a program that switches often pays for them, however few samples it
+ * takes.
  */
 #ifndef SAMPLER_LINUX_CONTEXT_SWITCHES_H
 #define SAMPLER_LINUX_CONTEXT_SWITCHES_H
@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 enum {
-	CONTEXT_SWITCHES_THREADS_MAX = 512, /* threads looked at; of more, the sum is scaled up */
+	CONTEXT_SWITCHES_THREADS_MAX = 512, /* threads read; with more, the sum is scaled up */
 
 	/* Above this the breakpoint backend yields: a task with a perf event of its own pays 1.0 to 1.3 us
 	 * each time it leaves and comes back to a CPU (pipe ping-pong, 5104 against 6405 ns a round), so this
@@ -19,7 +19,7 @@ enum {
 	CONTEXT_SWITCHES_PER_SECOND_MAX = 10000,
 };
 
-/* Turns on a CPU so far, all threads together. Returns 0 or -errno. */
+/* How often the threads, all together, have been scheduled on a CPU so far. Returns 0 or -errno. */
 int context_switches_read(pid_t pid, uint64_t *turns);
 
 #endif

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a process that is not our child has ended, as far as the kernel itself tells.
+ * How a process that is not our child has ended, as far as the kernel says.
  *
  *   status   /proc/PID/stat of a zombie; once it is reaped, PIDFD_GET_INFO (Linux 6.15), which remembers for
  *            as long as a pidfd is open. Older kernels: unknown.
- *   OOM      a kill by the OOM killer is a SIGKILL like any other to everybody but the victim's memory
- *            cgroup, which counts them (cgroup v1: memory.oom_control, v2: memory.events.local; outside of
- *            any: /proc/vmstat). The count is of the cgroup, so it is given as what it is: how many there
- *            were while we watched.
+ *   OOM      a kill by the OOM killer looks like any other SIGKILL; only the victim's memory cgroup counts
+ *            them (cgroup v1: memory.oom_control, v2: memory.events.local; outside any: /proc/vmstat). The
+ *            count is that of the cgroup, so we report how many kills there were while we watched.
  */
 #ifndef SAMPLER_LINUX_EXIT_STATUS_H
 #define SAMPLER_LINUX_EXIT_STATUS_H
@@ -18,14 +17,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Wait status of a process that has ended. pid: its number, which the pidfd keeps from being taken for
- * another's. Returns 0, or -ENODATA where nobody tells. */
+/* Wait status of a process that has ended. pid: its number; the pidfd proves that it was not reused. Returns
+ * 0, or -ENODATA if it is unknown. */
 int exit_status_read(int pidfd, pid_t pid, int *status);
 
 struct oom_watch {
-	int fd;                /* the counter; -1: none */
-	uint64_t before;       /* when the watch began */
-	char cgroup[PATH_MAX]; /* whose it is: "/system.slice/redis.service"; "" for the whole machine */
+	int fd;          /* the counter; -1: none */
+	uint64_t before; /* when the watch began */
+	char cgroup
+	    /* that the counter belongs to: "/system.slice/redis.service"; "" for the whole machine */
+	    [PATH_MAX];
 };
 
 /* Begins to watch a live process' cgroup; again, if the process has moved to another. */

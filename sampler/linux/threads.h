@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names of one process' threads, kept when a thread has gone.
+ * The names of one process' threads. A name is kept after its thread has ended.
  *
- * A name is read at a thread's first sample, a few milliseconds after it was taken; changed names come with
- * the kernel's COMM records where perf events are open, and by reading all of them again now and then.
+ * A name is read when a thread's first sample arrives, a few milliseconds after the sample. Later names come
+ * from the kernel's COMM records where perf events are open, and from reading all names again now and then.
  */
 #ifndef SAMPLER_LINUX_THREADS_H
 #define SAMPLER_LINUX_THREADS_H
@@ -19,10 +19,10 @@ void threads_free(struct threads *threads);
 /* A sample of that thread has come: reads its name unless it is known. */
 void threads_see(struct threads *threads, pid_t pid, uint32_t tid);
 
-/* The thread calls itself so from now on. */
+/* The thread has changed its name. */
 void threads_call(struct threads *threads, uint32_t tid, const char *name);
 
-/* Reads the names of all threads that there are. */
+/* Reads the names of all living threads. */
 void threads_read(struct threads *threads, pid_t pid);
 
 /* NULL: unknown. `threads` may be NULL. */

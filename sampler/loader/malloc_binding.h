@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whose malloc does a file call, in a running process?
+ * Which malloc does a file of a running process call?
  *
- * A program's calls into a library go through its global offset table, which the loader has filled. What
- * stands there is the answer, whatever the reason: a plug-in opened with RTLD_DEEPBIND, a library linked with
- * -Bsymbolic, an allocator that came first.
+ * A program calls into a library through its global offset table, which the loader has filled in. The table's
+ * entry is the answer, whatever the reason: a plug-in opened with RTLD_DEEPBIND, a library linked with
+ * -Bsymbolic, an allocator that was loaded first.
  */
 #ifndef SAMPLER_LOADER_MALLOC_BINDING_H
 #define SAMPLER_LOADER_MALLOC_BINDING_H
@@ -13,7 +13,7 @@
 
 /*
  * file: path of an ELF file; base: the lowest address that it is mapped at; memory_fd: /proc/PID/mem. Reads
- * what the file's entry for a symbol has. Returns 0, -ENOENT (the file does not import it) or -errno.
+ * the file's entry for a symbol. Returns 0, -ENOENT (the file does not import it) or -errno.
  */
 int malloc_binding_read(const char *file, uint64_t base, int memory_fd, const char *symbol, uint64_t *target);
 

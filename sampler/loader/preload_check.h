@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A look at COMMAND's file before it starts: will the loader take our library into it, and may it? What we
- * find is never a reason not to run COMMAND.
+ * Checks COMMAND's file before it starts: will the loader preload our library, and may it? The result is
+ * never a reason not to run COMMAND.
  */
 #ifndef SAMPLER_LOADER_PRELOAD_CHECK_H
 #define SAMPLER_LOADER_PRELOAD_CHECK_H
@@ -9,8 +9,8 @@
 #include <stddef.h>
 
 enum preload_check_kind {
-	PRELOAD_CHECK_DYNAMIC, /* a loader will read LD_PRELOAD, as far as can be told */
-	PRELOAD_CHECK_UNKNOWN, /* not found, unreadable, no ELF file: the exec will tell */
+	PRELOAD_CHECK_DYNAMIC, /* the loader will probably read LD_PRELOAD */
+	PRELOAD_CHECK_UNKNOWN, /* not found, unreadable, not an ELF file: the exec will show */
 	PRELOAD_CHECK_STATIC,  /* no loader: nothing can be preloaded */
 	/* setuid, setgid or file capabilities that take effect: the loader ignores LD_PRELOAD */
 	PRELOAD_CHECK_PRIVILEGED,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A live_scan: which sampled blocks a process has now, and which it had at its peak, copied out of the shared
- * table in one pass (proto/region.h says how the peak's are told).
+ * A live scan: which sampled blocks a process has now, and which it had at its peak, copied from the shared
+ * table in one pass (proto/region.h says how to recognize the peak's blocks).
  *
- * Taken before the rings are drained, so that every stack it asks for is in the books when heap_view.h looks.
- * The process runs on meanwhile: a block that comes or goes during the pass may be on either side of it. A
- * peak that moves during the pass makes a new pass; if it never rests, the last one counts, and peak_missing
- * says what is not there.
+ * Take it before the rings are drained, so that the stack of every block is in the books when heap_view.h
+ * needs it. The process runs on meanwhile: a block allocated or freed during the pass may be in it or not. If
+ * the peak moves during the pass, the pass is repeated; if it keeps moving, the last pass counts, and
+ * peak_missing says how many blocks are missing.
  */
 #ifndef SAMPLER_REGION_LIVE_SCAN_H
 #define SAMPLER_REGION_LIVE_SCAN_H

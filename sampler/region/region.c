@@ -189,7 +189,7 @@ bool region_abandoned(struct region *region)
 	 * ever. */
 	if (fcntl(region->fd, F_ADD_SEALS, F_SEAL_WRITE) == 0 || errno != EBUSY)
 		return true;
-	return region_map(region) != 0; /* a target has sealed it against us: nothing more to be had here */
+	return region_map(region) != 0; /* a target has sealed it against us: it is of no more use */
 }
 
 void region_close(struct region *region)
@@ -415,7 +415,7 @@ void region_release_place(const struct region *region, uint32_t number)
 			continue;
 		const size_t bytes = REGION_SEGMENT_SLOTS * sizeof(struct region_slot);
 		memset((void *)slot_at(region, s * REGION_SEGMENT_SLOTS), 0, bytes);
-		/* Most of these were never touched: nothing is to be written there. */
+		/* Most of these were never touched: do not write to them. */
 		if (fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 		        (off_t)(region->offsets.kept + s * bytes), (off_t)bytes) != 0)
 			memset((void *)kept_at(region, s * REGION_SEGMENT_SLOTS), 0, bytes);

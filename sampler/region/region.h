@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One shared region, as the sampler sees it: makes it, and reads what targets wrote without believing any of
- * it. Every size and offset is the sampler's own copy; every value is read once into the sampler's memory
- * before it is used.
+ * One shared region on the sampler's side: creates it, and reads what targets wrote without trusting it.
+ * Every size and offset is the sampler's own copy; every value is read once into the sampler's memory before
+ * it is used.
  */
 #ifndef SAMPLER_REGION_REGION_H
 #define SAMPLER_REGION_REGION_H
@@ -38,14 +38,14 @@ struct region_options {
 	bool start_paused, no_peak, record_mmap;
 };
 
-/* The clock for options.clock_id: CLOCK_MONOTONIC where the hook can read it without a system call, which a
- * sandbox might punish; else CLOCK_MONOTONIC_COARSE, the same time by the kernel's tick, which is always in
+/* The clock for options.clock_id: CLOCK_MONOTONIC if the hook can read it without a system call (a sandbox
+ * might punish one); else CLOCK_MONOTONIC_COARSE, the time of the kernel's last tick, which is always in
  * shared memory. */
 uint32_t region_clock(void);
 
-/* Makes and seals a region; takes memory for one page. The caller owns it. Returns 0 or -errno. A spare one
- * is not mapped here yet, which is three quarters of its price: until region_map only region_prefault and
- * region_close may follow. */
+/* Makes and seals a region; takes memory for one page. The caller owns it. Returns 0 or -errno. A spare
+ * one is not mapped here yet, which saves three quarters of its cost: before region_map only region_prefault
+ * and region_close may be called. */
 int region_open_spare(struct region *region, uint32_t id, uint64_t key, const struct region_options *options);
 int region_map(struct region *region); /* if it is not; 0 or -errno */
 int region_open(struct region *region, uint32_t id, uint64_t key, const struct region_options *options);

@@ -19,7 +19,7 @@
 enum {
 	/*
 	 * A burst of more execs than this, before we get a CPU, finds the pool empty; a pipe has 16 slots if
-	 * no more are to be had. But a spare costs a page, a descriptor and 5 us, and most sessions need one:
+	 * there are no more. But a spare costs a page, a descriptor and 5 us, and most sessions need one:
 	 * so there are few at first, and twice as many when programs come one after another, or when the
 	 * session has lasted so long that the price is nothing to it; all of them when half are gone at a
 	 * look.

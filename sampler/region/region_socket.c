@@ -115,8 +115,8 @@ static uint32_t visitors_of(const struct region_socket *listener, uid_t uid)
 	return count;
 }
 
-/* One seat for a visitor of that user: of those who say nothing, the one goes who has been there longest, of
- * the same user or of whoever has most. */
+/* Makes room for a visitor of that user. If the table or the user's share of it is full, drops the oldest
+ * connection that has sent nothing: of the same user, or of the user who has most. */
 static void make_seat(struct region_socket *listener, uid_t uid)
 {
 	uid_t from = uid;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sampler's end of the region socket (preload/region_socket.h is the target's): where an image of another
- * user asks for a region.
+ * The sampler's end of the region socket (preload/region_socket.h is the target's end). An image of another
+ * user asks here for a region.
  *
- * Anybody on the machine can connect, and any process that inherited the session's cookie is entitled to a
- * region, so there are bounds: on connections that say nothing, per user, and on regions held, per process,
- * per user and in all. Descriptors for everybody else's work are always left. What is refused is counted.
+ * Anybody on the machine can connect, and any process that inherited the session's cookie may have a region.
+ * So there are limits: on silent connections per user, and on regions held per process, per user and in all.
+ * Enough descriptors for the sampler's other work are always left. Refusals are counted.
  */
 #ifndef SAMPLER_REGION_REGION_SOCKET_H
 #define SAMPLER_REGION_REGION_SOCKET_H
@@ -17,28 +17,28 @@
 
 struct region_socket;
 
-/* pool_path: as in REGION_ENV. NULL with *error (-errno): nobody can ask, for instance because somebody else
- * has bound the name. */
+/* pool_path: as in REGION_ENV. NULL with *error = -errno, for instance if somebody else has bound the name.
+ * */
 struct region_socket *region_socket_new(const char *pool_path, uint64_t cookie, int *error);
-/* NULL is fine. Regions that were given may outlive it no longer: close them first. */
+/* NULL is fine. Close the regions that were given before. */
 void region_socket_free(struct region_socket *listener);
 
 /* To poll for EPOLLIN. */
 int region_socket_fd(const struct region_socket *listener);
-/* It is readable: region_socket_next will look. */
+/* The descriptor is readable: the next region_socket_next reads from it. */
 void region_socket_knock(struct region_socket *listener);
 
-/* Somebody who has shown the cookie and may have a region: a descriptor, to be passed to region_socket_give
+/* A visitor who has sent the cookie and may have a region: a descriptor, to be passed to region_socket_give
  * at once; -1: nobody now. */
 int region_socket_next(struct region_socket *listener);
 
 /* Hands the region (NULL: none could be made) to that visitor and closes the visitor's descriptor. False: the
- * visitor did not take it, and is counted. Until region_close the region counts as held. */
+ * visitor did not take it, which is counted. Until region_close the region counts as held. */
 bool region_socket_give(struct region_socket *listener, int visitor, struct region *region);
 
-/* Visitors with the right cookie who got nothing. */
+/* Visitors with the right cookie who got no region. */
 uint64_t region_socket_refused(const struct region_socket *listener);
-/* Connections without it, and those that could not be accepted. */
+/* Connections without the cookie, and those that could not be accepted. */
 uint64_t region_socket_strangers(const struct region_socket *listener);
 
 #endif

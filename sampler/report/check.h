@@ -5,8 +5,8 @@
 
 struct options;
 
-/* The command. A line on standard output for each fault; status 1 if there was one, or a file that cannot
- * be read. */
+/* The command. Prints a line on standard output for each fault; status 1 if there was one, or if a file
+ * cannot be read. */
 int check_run(struct options *options);
 
 #endif

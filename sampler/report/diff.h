@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heaptap diff BASE NEW: what changed between two profiles, and what of it is more than the chance of
- * sampling. */
+/* heaptap diff BASE NEW: what changed between two profiles, and which changes are larger than the sampling
+ * error. */
 #ifndef SAMPLER_REPORT_DIFF_H
 #define SAMPLER_REPORT_DIFF_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the commands that read profiles share: files and filters from the command line, into traces.
+ * The input of all commands that read profiles: turns files and filters from the command line into traces.
  *
  * Several profiles are a series if they are states of one process: a column each, in the order of their
  * times. Otherwise they are added up. A peak among others has a column of its own, the last.
@@ -29,15 +29,15 @@ struct profile_input {
 	bool has_peak; /* there is a peak's profile */
 };
 
-/* The operands, as a report wants them. On failure one line is printed. Returns the exit status: 0, 1, or 2
+/* Reads the operands for a report. On failure one line is printed. Returns the exit status: 0, 1, or 2
  * for a wrong pattern. Either way the caller ends it with profile_input_close(). */
 int profile_input_open(struct profile_input *input, const struct options *options);
 
-/* Each operand a column, in the order given. */
+/* The same, with a column for each operand, in the order given. */
 int profile_input_open_columns(struct profile_input *input, const struct options *options);
 void profile_input_close(struct profile_input *input);
 
-/* One profile (profile_free()). held_bytes: what others take already; what this one takes is added.
+/* Reads one profile (profile_free()). held_bytes: memory of all profiles so far; this one's is added.
  * Returns 0, or -errno after a line that says why. */
 int profile_input_read(
     const char *path, const struct read_options *read, size_t *held_bytes, struct profile **profile);
@@ -45,7 +45,7 @@ int profile_input_read(
 /* Says in one line why there was no memory: -ENOMEM, or -EFBIG for --max-memory. */
 void profile_input_say_memory(const struct read_options *read, int err);
 
-/* What --sort asks for and the column it is in. Returns 0, or 1 after a line that says what is missing. */
+/* The measure and the column that --sort asks for. Returns 0, or 1 after a line that says what is missing. */
 int profile_input_kind(
     const struct profile_input *input, enum sort_key key, enum measure_kind *kind, size_t *column);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heaptap report: what is in a profile, as text on a terminal (or JSON): a header, and a table for each
- * question that people bring; or a call tree; or the stacks of what was never freed.
+ * heaptap report: shows a profile as text on a terminal (or JSON): a header and several tables; or a call
+ * tree; or the stacks of blocks that were never freed.
  */
 #ifndef SAMPLER_REPORT_REPORT_H
 #define SAMPLER_REPORT_REPORT_H
@@ -22,9 +22,9 @@ int report_growth(const struct screen *screen, const struct profile_input *input
 int report_json(
     const struct screen *screen, const struct profile_input *input, const struct read_options *read);
 
-/* What they have in common as JSON: the beginning of the outermost object, which the caller ends; a frame,
- * as an object that the caller ends; a stack, as a member; what grows, as a member (nothing if there are
- * too few snapshots): 0 or -ENOMEM. */
+/* Shared parts of the JSON output: the beginning of the outermost object, which the caller ends; a frame, as
+ * an object that the caller ends; a stack, as a member; growth, as a member (nothing if there are too few
+ * snapshots): 0 or -ENOMEM. */
 void report_json_head(struct json *json, const struct profile_input *input);
 void report_json_frame(struct json *json, const struct traces *traces, uint32_t frame);
 void report_json_stack(struct json *json, const struct traces *traces, size_t row);
@@ -34,12 +34,12 @@ int report_json_growth(struct json *json, const struct profile_input *input);
  * many it took. */
 int report_frame(const struct screen *screen, const struct traces *traces, uint32_t frame, int room);
 
-/* The frame, `used` columns from the left, and where there is room left, for whom: "zmalloc < sdsnew <
- * setCommand 71%". values: as callers_find() has them. */
+/* The frame, `used` columns from the left, and its main callers if there is room: "zmalloc < sdsnew <
+ * setCommand 71%". values: as for callers_find(). */
 void report_frame_callers(
     const struct screen *screen, const struct traces *traces, const double *values, uint32_t frame, int used);
 
-/* "bytes in use": a heading's words for a kind. */
+/* "bytes in use": the heading of a kind. */
 const char *report_kind(const struct traces *traces, enum measure_kind kind);
 
 #endif

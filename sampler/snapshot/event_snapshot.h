@@ -4,8 +4,8 @@
  * the sampler like every snapshot.
  *
  * A profile covers everything since the subject began: sample types samples/count and cpu/nanoseconds for a
- * clock, EVENT/count for others, and resident/bytes for faults. It differs from a heap's in that it has a
- * duration, that its innermost address is exact, and that no frame is cut off.
+ * clock, EVENT/count for others, and resident/bytes for faults. Unlike a heap profile it has a duration, its
+ * innermost address is exact, and no frame is cut off.
  */
 #ifndef SAMPLER_SNAPSHOT_EVENT_SNAPSHOT_H
 #define SAMPLER_SNAPSHOT_EVENT_SNAPSHOT_H

@@ -2,9 +2,9 @@
 /*
  * Snapshots of events.
  *
- * A process that is also profiled for its heap has its events written whenever its heap is, under the same
- * number (event_source_take). For all others the same rules hold by themselves: interval, SIGUSR1 to the
- * sampler, `heaptap snapshot`, the end.
+ * If a process is also profiled for its heap, its events are written whenever its heap is, under the same
+ * number (event_source_take). All others follow the same rules alone: interval, SIGUSR1 to the sampler,
+ * `heaptap snapshot`, the end.
  */
 #ifndef SAMPLER_SNAPSHOT_EVENT_SOURCE_H
 #define SAMPLER_SNAPSHOT_EVENT_SOURCE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A snapshot of a process' heap, as a profile in a file; and what goes with it: the peak so far, the
- * difference to the snapshot before, the time line, the lifetimes.
+ * A snapshot of a process' heap, as a profile in a file, and its companions: the peak so far, the difference
+ * to the previous snapshot, the time line, the lifetimes.
  */
 #ifndef SAMPLER_SNAPSHOT_HEAP_SNAPSHOT_H
 #define SAMPLER_SNAPSHOT_HEAP_SNAPSHOT_H
@@ -21,7 +21,7 @@ struct heap_snapshot {
 	char trouble[256];   /* snapshots skipped, failed and refused, sampling paused: likewise, or empty */
 	uint64_t period_bytes;
 	struct live_scan live_scan; /* with lifetimes_path: the live blocks' ages; else empty */
-	uint64_t frees_lost;        /* lifetimes that nobody saw, of all processes of the image */
+	uint64_t frees_lost;        /* lifetimes lost, of all processes of the image */
 
 	/* More files of the same instant; a NULL path: not this time. The paths are the series'. */
 	const char *peak_path;

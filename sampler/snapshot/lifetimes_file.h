@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file of lifetimes: one JSON line per stack, after one that names the classes.
+ * The file of lifetimes: a JSON line that names the classes, then one line per stack.
  *
  *     {"classes":["0-1us",...,"1h-"],"temporary_ns":1000000,"frees_missing":0}
  *     {"stack":["leaf","caller",...],"freed":[objects per class],"live":[objects per
  *     class],"freed_samples":12,
  *      "freed_bytes":...,"temporary":...,"other_thread":...}
  *
- * All are estimates of objects but freed_bytes and freed_samples. "live" counts blocks by their age so far:
- * their lifetimes are at least that (right-censored). A stack with neither is left out.
+ * All but freed_bytes and freed_samples are estimates of objects. "live" counts blocks by their age so far:
+ * their lifetimes are at least that (right-censored). A stack with neither freed nor live blocks is left out.
  */
 #ifndef SAMPLER_SNAPSHOT_LIFETIMES_FILE_H
 #define SAMPLER_SNAPSHOT_LIFETIMES_FILE_H

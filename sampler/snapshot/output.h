@@ -4,9 +4,9 @@
  *
  *     %e executable   %p pid   %n snapshot's name   %h host   %t unix seconds   %% a percent sign
  *
- * What is filled in comes from the target (an executable's name, a snapshot named through the API) and is
- * hostile: it cannot contribute a '/', a leading dot or anything but letters, digits and "._+-", and is cut
- * at OUTPUT_WORD_BYTES. Within a run a name is given out once; the next one who would get it gets `-2`, `-3`.
+ * The values come from the target (an executable's name, a snapshot named through the API) and are hostile:
+ * they contribute only letters, digits and "._+-", no '/' and no leading dot, and are cut at
+ * OUTPUT_WORD_BYTES. Within a run each name is given out once; further files with that name get `-2`, `-3`.
  */
 #ifndef SAMPLER_SNAPSHOT_OUTPUT_H
 #define SAMPLER_SNAPSHOT_OUTPUT_H

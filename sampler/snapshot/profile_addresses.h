@@ -9,12 +9,12 @@
  *	first seen	 0x7f0010-0x7f0014  a.so  ──────> 0x7f0010-0x7f0014  a.so
  *	after dlclose()  0x7f0010-0x7f0016  b.so  ──────> 0x1000000000000000-0x1000000000006000  b.so
  *
- * Who was seen first keeps an address, whoever has it now: an address that has been in one snapshot must not
- * mean something else in the next, or a reader that takes the difference of two (by address) subtracts one
- * library from the other. Everything here follows from the order in which mappings and frames were first
+ * The mapping that was seen first keeps an address, whatever is mapped there now. An address in one snapshot
+ * must not mean something else in the next: a reader that subtracts two snapshots by address would subtract
+ * one library from another. Everything here follows from the order in which mappings and frames were first
  * seen, which is the same in every snapshot of a process.
  *
- * A mapping that is out of its place is moved as a whole, so address - start + file_offset is what it was.
+ * A mapping that must move is moved as a whole, so address - start + file_offset stays the same.
  */
 #ifndef SAMPLER_SNAPSHOT_PROFILE_ADDRESSES_H
 #define SAMPLER_SNAPSHOT_PROFILE_ADDRESSES_H
@@ -34,7 +34,7 @@ struct profile_addresses;
 /* A mapping of the profile. */
 struct profile_addresses_range {
 	uint64_t start, limit, file_offset;
-	uint32_t mapping; /* one of stacks_mapping() that says whose it is */
+	uint32_t mapping; /* number for stacks_mapping(), which gives its file */
 };
 
 /* Borrows STACKS. NULL: out of memory. */

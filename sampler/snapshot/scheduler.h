@@ -8,8 +8,8 @@
  *   heaptap snapshot   scheduler_want_all, scheduler_ask
  *   end                the source's listener: closed, once per target
  *
- * What is in a snapshot is the matter of sources: one for heaps, one for events (heap_source.h,
- * event_source.h). A periodic snapshot is only taken when the writer has a child to spare.
+ * A source decides what is in a snapshot: there is one for heaps and one for events (heap_source.h,
+ * event_source.h). A periodic snapshot is only taken when the writer has a free child.
  */
 #ifndef SAMPLER_SNAPSHOT_SCHEDULER_H
 #define SAMPLER_SNAPSHOT_SCHEDULER_H
@@ -48,7 +48,7 @@ struct snapshot_source_kind {
 	/* A numbered one was taken, or could not be: -errno. May be NULL. */
 	void (*taken)(struct snapshot_source *source, struct target *target,
 	    const struct snapshot_request *request, int error);
-	/* A numbered one is on disk: keeps what is to be kept. */
+	/* A numbered one is on disk: removes the files that are no longer kept. */
 	void (*keep)(struct snapshot_series *series, const struct snapshot *snapshot, size_t count);
 	/* What the user reads when a target has ended. */
 	void (*print)(const struct snapshot *snapshot, int error);
@@ -100,7 +100,7 @@ int scheduler_claim(const struct scheduler *scheduler, const struct target *targ
 /* A child of the sampler has ended. */
 void scheduler_reap(struct scheduler *scheduler, pid_t pid, int status);
 
-/* Of ended targets that were written without a word, since there are so many: how many. */
+/* How many ended targets were written without a message, since there are so many. */
 uint64_t scheduler_unsaid(const struct snapshot_source *source);
 
 /* Somebody waits for all that is being written: no child yields to others any more. */

@@ -12,7 +12,7 @@
 
 struct sheet;
 
-/* What heap and events write differently. */
+/* What differs between heap and event profiles. */
 struct sheet_kind {
 	bool allocator_stays; /* else the allocator's own frames are cut off at the inner end */
 	/* Sample types, period, time, and the comments behind those that say who and where. */

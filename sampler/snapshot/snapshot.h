@@ -3,8 +3,8 @@
  * A snapshot: the books of one target at one instant, to be written as one or more profiles. struct
  * heap_snapshot and struct event_snapshot begin with one.
  *
- * It is written in a forked child of the sampler: the fork is the consistent copy, draining goes on
- * meanwhile, and a debug file that kills libdw takes only the child with it.
+ * A forked child of the sampler writes it: the fork makes a consistent copy, the parent keeps draining, and a
+ * debug file that crashes libdw kills only the child.
  */
 #ifndef SAMPLER_SNAPSHOT_SNAPSHOT_H
 #define SAMPLER_SNAPSHOT_SNAPSHOT_H
@@ -29,7 +29,7 @@ struct snapshot {
 	char host[65];
 	bool debuginfod; /* debug files may be fetched */
 	int64_t unix_ns; /* when the books were read */
-	/* Who is to be told when it is complete; see sampler/session/control.h. */
+	/* Who is told when it is complete; see sampler/session/control.h. */
 	uint64_t askers[SNAPSHOT_ASKERS];
 	uint32_t asker_count;
 };

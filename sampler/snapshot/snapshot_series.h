@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The series of one process' snapshots: which number is next and when, what waits to be taken, which files
- * are there.
+ * The series of one process' snapshots: the next number and when it is due, what waits to be taken, which
+ * files exist.
  *
- * At most one numbered snapshot of a process is in the writer. What is due meanwhile waits: a request until
- * the writer is done with it, one for all who ask; the interval's until it would run into the next one, and
- * then it is skipped.
+ * At most one numbered snapshot of a process is in the writer. Others wait meanwhile. All requests together
+ * wait for one snapshot, until the writer is done. A periodic snapshot waits until the next one is due, and
+ * is then skipped.
  */
 #ifndef SAMPLER_SNAPSHOT_SNAPSHOT_SERIES_H
 #define SAMPLER_SNAPSHOT_SNAPSHOT_SERIES_H
@@ -24,7 +24,7 @@ enum { SNAPSHOT_ASKERS = 8 }; /* who can wait for one snapshot */
 struct snapshot_series {
 	/* all series of a scheduler, which makes and frees them */
 	struct snapshot_series *next_series, **link;
-	struct target *target;          /* whose it is */
+	struct target *target;          /* the process */
 	struct snapshot_source *source; /* where its snapshots come from */
 	uint32_t next;                  /* number, from 1 */
 	uint64_t due_ns;                /* of the next periodic one; monotonic */
@@ -63,7 +63,7 @@ void snapshot_series_free(struct snapshot_series *series); /* NULL is fine; leav
 /* Puts a new series at the head of a list. */
 void snapshot_series_enlist(struct snapshot_series *series, struct snapshot_series **list);
 
-/* Is the periodic snapshot due? Steps over what cannot be made up for: `skipped`. interval_ns 0: never. */
+/* Is the periodic snapshot due? Counts those that it is too late for in `skipped`. interval_ns 0: never. */
 enum snapshot_series_due {
 	SNAPSHOT_SERIES_NOT_DUE,
 	SNAPSHOT_SERIES_DUE,
@@ -74,15 +74,15 @@ enum snapshot_series_due snapshot_series_look(
 /* A periodic snapshot was taken, or not needed. */
 void snapshot_series_advance(struct snapshot_series *series, uint64_t interval_ns, uint64_t now_ns);
 
-/* Somebody asks. The first cause and name stand until it is taken. asker 0: nobody waits. False: too many
- * wait. */
+/* Requests a snapshot. The first cause and name stay until it is taken. asker 0: nobody waits. False: too
+ * many wait. */
 bool snapshot_series_want(
     struct snapshot_series *series, const char *cause, const char *name, uint64_t asker);
 
 /* May the program have one more? A burst of 16, then one a second; the rest is counted in `refused`. */
 bool snapshot_series_allows(struct snapshot_series *series, uint64_t now_ns);
 
-/* A numbered snapshot is on disk: removes what is more than `keep` (0: all stay). Returns 0 or -ENOMEM. */
+/* A numbered snapshot is on disk: removes the oldest beyond `keep` (0: keeps all). Returns 0 or -ENOMEM. */
 int snapshot_series_keep(
     struct snapshot_series *series, const char *path, const char *delta_path, size_t keep);
 

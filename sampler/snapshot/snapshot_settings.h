@@ -16,7 +16,7 @@ struct snapshot_settings {
 	enum symbol_detail detail;       /* of symbols */
 	int verbosity;                   /* -1, 0, 1... as options have it */
 	bool debuginfod;                 /* debug files may be fetched */
-	bool delta, timeline, lifetimes; /* files to write besides */
+	bool delta, timeline, lifetimes; /* additional files to write */
 	const struct sink *sink;         /* borrowed: where profiles go */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the user reads on stderr when a process has ended: one block each. */
+/* The summary on stderr when a process has ended: one block for each process. */
 #ifndef SAMPLER_SNAPSHOT_SUMMARY_H
 #define SAMPLER_SNAPSHOT_SUMMARY_H
 

@@ -16,7 +16,7 @@
 struct symbolizer;
 struct symbols;
 
-/* Whose stacks are to be named, and how. Borrowed for as long as the symbolizer lives. */
+/* Which stacks to name, and how. Borrowed for as long as the symbolizer lives. */
 struct symbolizer_source {
 	const struct stacks *stacks;
 	const struct maps *maps;

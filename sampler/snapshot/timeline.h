@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The time line of one process: a point now and then, as JSON lines in the end.
+ * The time line of one process: points in regular intervals, written as JSON lines.
  *
- * Bounded: when there are TIMELINE_POINTS of them, every second one goes and the distance between points
- * doubles, so that the line always covers the whole life: a point a second for the first quarter of an hour,
- * one every half a minute after ten hours.
+ * When there are TIMELINE_POINTS points, every second one is dropped and the interval doubles. So the line is
+ * bounded and always covers the whole life: a point per second for the first quarter of an hour, one per half
+ * a minute after ten hours.
  */
 #ifndef SAMPLER_SNAPSHOT_TIMELINE_H
 #define SAMPLER_SNAPSHOT_TIMELINE_H

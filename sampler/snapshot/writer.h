@@ -2,11 +2,11 @@
 /*
  * The writer: a queue of snapshots and the forked children that write them, WRITER_CHILDREN at a time.
  *
- * When several items wait, a child takes a batch of them: it writes one after the other, keeps what they have
- * in common (the names of a file's functions), and tells through a pipe what became of each as soon as it is
- * done. A child that is killed by a bad debug file leaves what it had told of as done; the item that it was
- * at is tried again, alone and with less detail (functions only, then addresses only), and the rest waits for
- * the next batch. An item that somebody waits for goes first, and has a child of its own when all are busy.
+ * When several items wait, a child takes a batch of them: it writes one after the other, keeps what they
+ * share (the names of a file's functions), and reports each result through a pipe as soon as it is done. If a
+ * bad debug file kills a child, the items that it reported are done; the item that it was writing is tried
+ * again, alone and with less detail (functions only, then addresses only), and the rest waits for the next
+ * batch. An item that somebody waits for goes first, and gets its own child when all are busy.
  */
 #ifndef SAMPLER_SNAPSHOT_WRITER_H
 #define SAMPLER_SNAPSHOT_WRITER_H
@@ -25,16 +25,16 @@ enum {
 
 struct writer;
 
-/* What is to be written: the beginning of a struct of the owner's, on the heap. */
+/* An item to write: the first member of the owner's struct, which is on the heap. */
 struct writer_item {
 	/*
-	 * In the child; 0 or -errno. *shared is NULL at first, and then what the items before have left
-	 * there: all items of a batch have the same detail. Nobody frees it, the child's end does.
-	 * -ENOMEM: tried again in a child of its own.
+	 * Called in the child; 0 or -errno. *shared is NULL at first; later items find what earlier ones left
+	 * there. All items of a batch have the same detail. It is freed by the child's end only. After
+	 * -ENOMEM the item is tried again in its own child.
 	 */
 	int (*write)(const struct writer_item *item, void **shared);
 	void (*discard)(struct writer_item *item);
-	enum symbol_detail detail; /* less after a child was killed */
+	enum symbol_detail detail; /* reduced after a child was killed */
 	bool urgent;               /* somebody waits for it */
 };
 
@@ -48,8 +48,8 @@ void writer_free(struct writer *writer);
 void writer_submit(struct writer *writer, struct writer_item *item);
 
 /*
- * To be called now and then: what the children have told is passed on, and a child that could not be forked
- * is tried again, and given up in the end. now_ns: monotonic.
+ * To be called now and then: passes on the children's results, and tries again to fork a child where that
+ * failed, until it gives up. now_ns: monotonic.
  */
 void writer_tend(struct writer *writer, uint64_t now_ns);
 

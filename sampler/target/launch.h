@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* COMMAND of the command line, as the front process tells of it. */
+/* COMMAND of the command line, as the front process reports it. */
 #ifndef SAMPLER_TARGET_LAUNCH_H
 #define SAMPLER_TARGET_LAUNCH_H
 
@@ -8,8 +8,8 @@
 
 struct launch {
 	pid_t pid;         /* 0: not started yet, or it could not be executed */
-	bool ended;        /* also when there is none to wait for */
-	bool front_gone;   /* nobody will tell its status */
+	bool ended;        /* also if there is nothing to wait for */
+	bool front_gone;   /* the front has ended: the status stays unknown */
 	bool status_known; /* then: */
 	int status;        /* wait status */
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A target: one process while it executes one program, as far as heap and events know the same of it: who it
- * is, its address space, its stacks, its end. struct process (heap/) and struct event_process (events/) begin
- * with one.
+ * A target: one process while it executes one program, and what heap and events both need to know: its
+ * identity, its address space, its stacks, its end. struct process (heap/) and struct event_process (events/)
+ * begin with one.
  */
 #ifndef SAMPLER_TARGET_TARGET_H
 #define SAMPLER_TARGET_TARGET_H
@@ -54,8 +54,7 @@ struct target {
 bool target_init(struct target *target, pid_t pid, uint64_t start_ns);
 void target_fini(struct target *target);
 
-/* The path of its executable as the kernel has it, " (deleted)" included, into `path`. False: it does not
- * tell. */
+/* Writes the kernel's path of the executable, " (deleted)" included, into `path`. False: it is unknown. */
 bool target_read_executable(const struct target *target, char path[TARGET_NAME_BYTES]);
 
 /* The title becomes the last part of a path. */
@@ -65,13 +64,13 @@ void target_set_title(struct target *target, const char *path);
  * read; they stay as they are when the process has just ended or executes another program. */
 bool target_read_maps(struct target *target, uint64_t now_ns, uint64_t every_ns);
 
-/* Has it ended? Asks the kernel; if that has no descriptor left to ask with, by its number. */
+/* Has it ended? Asks through its pidfd, or by its number if there was no descriptor left for one. */
 bool target_has_ended(const struct target *target);
 
 /* One of its threads was sampled: keeps its name, if anybody wants that. */
 void target_see_thread(struct target *target, uint32_t tid);
 
-/* Who wants to know of targets: the scheduler of their snapshots. */
+/* Is told about targets: the scheduler of their snapshots. */
 struct target_listener {
 	void (*watched)(void *context, struct target *target); /* there is something to write of it */
 	/* Its books are closed. Called once; ends in the owner's release, now or later. */

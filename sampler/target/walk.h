@@ -14,10 +14,10 @@ struct walk_sample {
 	const void *stack;       /* a copy of what was at the stack pointer */
 	size_t stack_bytes, stack_want;
 	bool reaches_end;     /* the copy holds the whole stack */
-	bool skips_innermost; /* the innermost frames of one module are the trigger's own library: left out */
-	/* The kernel tells of new mappings by records; otherwise the maps are read again now and then, and */
+	bool skips_innermost; /* leave out the innermost frames of one module: the preloaded library's own */
+	/* New mappings arrive as the kernel's records; otherwise the maps are read again now and then. */
 	bool maps_follow;
-	uint64_t time_ns; /* is when the sample was taken */
+	uint64_t time_ns; /* when the sample was taken */
 };
 
 /* The frames that the caller has put before the program's, innermost first: the kernel's. `frames` has room

@@ -13,11 +13,11 @@ const char *amount_bytes(double bytes, char text[AMOUNT_BYTES]);
 /* "1234", "12.3M": in full below a million, then in powers of 1000. */
 const char *amount_count(double count, char text[AMOUNT_BYTES]);
 
-/* By a sample type's unit: "bytes", "nanoseconds" ("151.5 ms", "3.4 s"); all others are counts. */
+/* A value in its sample type's unit: "bytes", "nanoseconds" ("151.5 ms", "3.4 s"); any other is a count. */
 const char *amount_measure(double value, const char *unit, char text[AMOUNT_BYTES]);
 
-/* The standard error of a value that rests on so many samples: "+-2.8%", "3 samples" where the error means
- * nothing, "exact", or "" when nothing is known (unsure). */
+/* The standard error of an estimate from so many samples: "+-2.8%", "3 samples" where there are too few for
+ * an error, "exact", or "" when it is unknown (unsure). */
 const char *amount_doubt(double value, double samples, double variance, bool unsure, char text[AMOUNT_BYTES]);
 
 #endif

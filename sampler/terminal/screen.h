@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a command's output goes: a file (which appears whole or not at all), a pipe, or a terminal, and then
- * by way of a pager, in colours and no wider than the terminal is.
+ * Where a command's output goes: a file (which appears whole or not at all), a pipe, or a terminal. On a
+ * terminal it goes through a pager, in colours, no wider than the terminal.
  *
  * Output is collected and written at the end, so that a command that fails half way has written nothing.
  * Environment: COLUMNS (width, also for a pipe), NO_COLOR, TERM, HEAPTAP_PAGER or PAGER ("" and "cat": none),
@@ -16,18 +16,18 @@
 
 struct screen {
 	FILE *out;
-	int width; /* columns; 0: as wide as it gets */
+	int width; /* columns; 0: no limit */
 	bool colours, pages;
 	const char *path; /* NULL: standard output */
 	char *text;
 	size_t text_bytes, text_capacity, max_bytes;
 };
 
-/* path NULL: standard output. What is printed may take max_bytes; screen_close() fails beyond. The screen
- * stays where it is until then. Returns 0 or -ENOMEM. */
+/* path NULL: standard output. If the output takes more than max_bytes, screen_close() fails. Do not move
+ * the struct until then. Returns 0 or -ENOMEM. */
 int screen_open(struct screen *screen, const char *path, bool pages, size_t max_bytes);
 
-/* Writes it all and ends the screen. Returns the exit status: `status`, or 1 after a line that says what
+/* Writes the output and ends the screen. Returns the exit status: `status`, or 1 after a line that says what
  * failed. */
 int screen_close(struct screen *screen, int status);
 
@@ -36,8 +36,8 @@ enum screen_style { SCREEN_PLAIN, SCREEN_HEAD, SCREEN_DIM, SCREEN_MORE, SCREEN_L
 /* The sequence that begins a style; "" without colours. SCREEN_PLAIN ends the others. */
 const char *screen_style(const struct screen *screen, enum screen_style style);
 
-/* Prints text in at most `room` columns (0 or less: any number), its middle left out if need be, and never a
- * byte that would move the cursor: names may come from anywhere. Returns the columns that it took. */
+/* Prints text in at most `room` columns (0 or less: no limit) and leaves out its middle if it is too long.
+ * Never prints a byte that would move the cursor: names may come from anywhere. Returns the columns used. */
 int screen_text(const struct screen *screen, const char *text, int room);
 
 /* Columns that text takes. */
@@ -46,7 +46,7 @@ int screen_columns(const char *text);
 /* Prints text as lines of whole words that fit the width, each after `indent` blanks. */
 void screen_lines(const struct screen *screen, int indent, const char *text);
 
-/* What is left of the width after `used` columns; 0: any number. At least 16, however narrow the terminal. */
+/* What is left of the width after `used` columns; 0: no limit. At least 16, however narrow the terminal. */
 int screen_room(const struct screen *screen, int used);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines that are put together piece by piece, in a buffer of a fixed size. */
+/* Lines that are composed piece by piece in a buffer of a fixed size. */
 #ifndef SAMPLER_TERMINAL_TEXT_H
 #define SAMPLER_TERMINAL_TEXT_H
 
