@@ -85,7 +85,7 @@ static int write_format(FILE *out, const struct profile_input *input, enum measu
 static int check_format(const struct profile_input *input, enum measure_kind kind, enum export_format format)
 {
 	if (format == FORMAT_MASSIF && !traces_is_bytes(&input->traces, kind)) {
-		log_line("--format massif is about bytes; allowed with it: --sort inuse or alloc");
+		log_line("--format massif shows bytes; allowed with it: --sort inuse or alloc");
 		return 1;
 	}
 	if (format == FORMAT_HEAPTRACK && !traces_has(&input->traces, MEASURE_INUSE)) {

@@ -83,7 +83,7 @@ static int suppressions_read(struct suppressions *suppressions, const char *path
 	err = suppressions_add(suppressions, (const char *)text, len, &line);
 	free(text);
 	if (err == -EINVAL)
-		log_line("%s, line %zu: no suppression; allowed: leak:PATTERN and # comments", path, line);
+		log_line("%s, line %zu: not a suppression; allowed: leak:PATTERN and # comments", path, line);
 	return err;
 }
 
@@ -208,7 +208,7 @@ static int suppressions_open(
 		return err;
 	text = lsan_suppressions(&input->traces, &input->origins[input->now]);
 	if (text && suppressions_add(suppressions, text, strlen(text), &line))
-		log_line("the program's own suppressions are not understood from line %zu on", line);
+		log_line("cannot parse the program's own suppressions from line %zu on", line);
 	free(text);
 	return 0;
 }

@@ -10,8 +10,8 @@
  *
  * Turns are of random lengths. The kernel samples at equal intervals of a thread's CPU time, so a program whose
  * turns are equal too can be in step with it: 5 intervals at 499 Hz are 10.02 ms, and at turns of 7 + 3 ms (and
- * what the last look at the clock takes) work_70 has 3 or 4 of every 5 samples for as long as the step is kept,
- * 60 or 80 % of all. That is so of every profiler with a fixed interval, and nothing that a test should hang on.
+ * what the last look at the clock takes) work_70 has 3 or 4 of every 5 samples while it stays in step,
+ * 60 or 80 % of all. Every profiler with a fixed interval has this effect, and no test should depend on it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -89,7 +89,7 @@ static void *run_short(void *ns)
 
 static void arm(uint64_t ns)
 {
-	/* The real one: the timers of CPU time count in ticks of the kernel's, one more thing to be in step with. */
+	/* The real one: timers of CPU time count in kernel ticks, one more thing to be in step with. */
 	const struct itimerval timer = {.it_value.tv_usec = (suseconds_t)(ns / 1000)};
 	setitimer(ITIMER_REAL, &timer, NULL);
 }

@@ -5,7 +5,7 @@
  *
  *     peak BYTES FROM TO BEGIN END
  *
- * in seconds of the Unix clock: the peak stood from some moment after FROM to some moment after TO, in a run from
+ * in seconds of the Unix clock: the peak stood from a moment after FROM to a moment after TO, in a run from
  * BEGIN to END.
  *
  *   spike    a base, then a spike of a few milliseconds, then churn that uses the same slots again and again
