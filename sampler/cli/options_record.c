@@ -94,8 +94,8 @@ static const struct option rows[] = {
                 "a folder or a trailing / means that name inside"},
     {COMMAND_RECORD, 'b', "backend", OPTION_CHOICE, OPTION_FIELD(backend), .choices = backend_names,
         .help = "how stacks are captured; auto, the default, takes\n"
-                "the best the kernel allows (-v says which and why);\n"
-                "at periods of 16K and less the program copies\n"
+                "the best the kernel allows (-v says which and why)\n"
+                "and at periods of 16K and less the program copies\n"
                 "them first, as long as there is room"},
     {COMMAND_RECORD | COMMAND_ADOPT, 's', "stack-bytes", OPTION_BYTES, OPTION_FIELD(stack_bytes),
         .least = STACK_BYTES_MIN, .most = STACK_BYTES_MAX, .value = "BYTES", .allowed = "256 to 64K",

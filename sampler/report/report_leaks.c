@@ -196,7 +196,7 @@ static int write_leaks(FILE *out, const struct profile_input *input, const struc
 	return 0;
 }
 
-/* The program's own suppressions count too, if the program is still the file that it was. */
+/* The program's own suppressions count too, if its file has not changed. */
 static int suppressions_open(
     struct suppressions *suppressions, const struct profile_input *input, const char *path)
 {

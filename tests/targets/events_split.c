@@ -8,8 +8,8 @@
  *   child      the parent in parent_busy, a forked child in child_busy, 1:1
  *   signal     a timer's handler in on_timer, some 2 ms each time, and some 3 ms in interrupted between them
  *
- * Turns are of random lengths. The kernel samples at equal intervals of a thread's CPU time, so a program whose
- * turns are equal too can be in step with it: 5 intervals at 499 Hz are 10.02 ms, and at turns of 7 + 3 ms (and
+ * Turns are of random lengths. The kernel samples at equal intervals of a thread's CPU time, so a program
+ * with equal turns can be in step with it: 5 intervals at 499 Hz are 10.02 ms, and at turns of 7 + 3 ms (and
  * what the last look at the clock takes) work_70 has 3 or 4 of every 5 samples while it stays in step,
  * 60 or 80 % of all. Every profiler with a fixed interval has this effect, and no test should depend on it.
  */
