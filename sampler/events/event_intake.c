@@ -163,8 +163,8 @@ static void take_comm(struct event_intake *intake, const struct record *record)
 	if (!s)
 		return;
 	strncpy(s->comm, record->path, sizeof(s->comm) - 1);
-	/* By now it may execute yet another program. Its maps in /proc are believed once a record has told where
-	 * the executable is, which the kernel maps first, and if something is there. */
+	/* By now it may execute yet another program. Its maps in /proc are believed once a record has told
+	 * where the executable is, which the kernel maps first, and if something is there. */
 	s->target.code_address = CODE_UNKNOWN;
 }
 

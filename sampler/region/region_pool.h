@@ -28,8 +28,8 @@ const char *region_pool_env(const struct region_pool *pool);
 /* To poll for EPOLLOUT, edge-triggered. */
 int region_pool_fd(const struct region_pool *pool);
 
-/* The region socket, to poll for EPOLLIN; -1: none, which is as it should be for a sampler that is not root's,
- * or else region_pool_socket_error says why (-errno). */
+/* The region socket, to poll for EPOLLIN; -1: none, which is as it should be for a sampler that is not
+ * root's, or else region_pool_socket_error says why (-errno). */
 int region_pool_socket_fd(const struct region_pool *pool);
 int region_pool_socket_error(const struct region_pool *pool);
 void region_pool_knock(struct region_pool *pool); /* it is readable: region_pool_next will look */

@@ -296,8 +296,8 @@ static uint64_t *used_next(struct output_used *used, const char *name)
 	return &slot->next;
 }
 
-/* Does something stand there that a profile cannot replace: a FIFO, or another user's file in a folder such as
- * /tmp? */
+/* Does something stand there that a profile cannot replace: a FIFO, or another user's file in a folder such
+ * as /tmp? */
 static bool is_taken(const char *path)
 {
 	const char *slash = strrchr(path, '/');

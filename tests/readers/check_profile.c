@@ -2,8 +2,9 @@
 /*
  * check_profile [--foreign|--strict] FILE...
  *
- * Prints what pprof/check/check.h finds, one line each, and a line with the count per file. Exit status 1 if there
- * was an error, 2 if a file could not be read. Without an option files are held to be heap snapshots of ours.
+ * Prints what pprof/check/check.h finds, one line each, and a line with the count per file. Exit status 1 if
+ * there was an error, 2 if a file could not be read. Without an option files are held to be heap snapshots of
+ * ours.
  */
 #include <stdio.h>
 #include <stdlib.h>

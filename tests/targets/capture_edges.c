@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs at the edges of what a hook may rely on, one per mode; each ends with status 0 if it is left alone.
+ * Programs at the edges of what a hook may rely on, one per mode; each ends with status 0 if it is left
+ * alone.
  *
  *   no_tsc    forbids itself the time stamp counter, then allocates
  *   strict    enters seccomp's strict mode, then allocates
  *   hole      allocates on a coroutine's stack 50 MiB below the main one, with nothing mapped in between
  *   twice     runs the trigger a second time for its first block, as a signal at the right moment does
- *   drop      root forks a worker, which drops to uid 65534 and looks for the master's secret in shared memory
+ *   drop      root forks a worker, which drops to uid 65534 and looks for the master's secret in shared
+ * memory
  */
 #define _GNU_SOURCE
 #include "proto/region.h"
