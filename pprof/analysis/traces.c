@@ -282,7 +282,7 @@ static int path_make(struct traces *t, const struct adding *a, const struct prof
 		size_t from = a->shown.starts[sample->locations[i]],
 		       to = a->shown.starts[sample->locations[i] + 1];
 
-		/* A hostile location has a million lines, and a stack has it a million times. */
+		/* A hostile location may have a million lines, and occur a million times in a stack. */
 		if (*depth + (to - from) >= t->path_capacity &&
 		    traces_check_memory(t, (*depth + (to - from)) * sizeof(*t->path)))
 			return -EFBIG;

@@ -237,7 +237,7 @@ static int roff_write(const struct command *commands, size_t command_count)
 			line[strcspn(line, "\n")] = '\0';
 			command = command_named(commands, command_count, line + 9);
 			if (!command) {
-				log_line("the manual page describes '%s', which is no command", line + 9);
+				log_line("the manual page describes '%s', which is not a command", line + 9);
 				return 1;
 			}
 			described |= command->bit;

@@ -26,8 +26,8 @@ static int set_event(struct options *options, const char *value)
 static const struct option rows[] = {
     {COMMAND_RECORD, 'e', "event", OPTION_SET, .set = set_event, .value = "NAME",
         .allowed = "NAME, NAME@HZ or NAME/PERIOD, such as cpu-clock@99 or page-faults/1; at most 16",
-        .help = "sample this perf event too, a profile of its own\n"
-                "beside each of the heap's: NAME[@HZ | /PERIOD],\n"
+        .help = "sample this perf event too, into its own profile\n"
+                "beside each heap profile: NAME[@HZ | /PERIOD],\n"
                 "cpu-clock@99, page-faults/1, cycles:u@999,\n"
                 "sched:sched_switch; again for more.\n"
                 "`heaptap events` lists what there is"},
@@ -35,8 +35,8 @@ static const struct option rows[] = {
         .help = "events only: nothing is preloaded"},
     {COMMAND_RECORD, 'P', "pid", OPTION_COUNT, OPTION_FIELD(pid), .least = 1, .most = 1 << 22, .value = "PID",
         .allowed = "the number of a running process",
-        .help = "instead of COMMAND a process that runs, with its\n"
-                "threads, until it ends or Ctrl-C; with --no-heap"},
+        .help = "sample a running process and its threads instead\n"
+                "of COMMAND, until it ends or Ctrl-C; needs\n--no-heap"},
 };
 
 const struct option_table options_events = {rows, sizeof(rows) / sizeof(rows[0])};

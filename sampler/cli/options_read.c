@@ -68,8 +68,7 @@ static const struct option rows[] = {
     {COMMAND_REPORT, '\0', "inverted", OPTION_FLAG, OPTION_FIELD(read.inverted),
         .help = "call tree, from the allocating function outwards"},
     {COMMAND_REPORT | COMMAND_EXPORT, '\0', "threshold", OPTION_SET, .set = set_threshold, .value = "PERCENT",
-        .allowed = "0 to 100, with one decimal if wanted",
-        .help = "fold what is smaller in a tree, default 1"},
+        .allowed = "0 to 100, with one decimal if wanted", .help = "fold smaller nodes of a tree, default 1"},
     {COMMAND_REPORT, 'l', "leaks", OPTION_FLAG, OPTION_FIELD(read.leaks),
         .help = "stacks of what is still in use, for exit profiles"},
     {COMMAND_REPORT, '\0', "suppressions", OPTION_TEXT, OPTION_FIELD(read.suppressions), .value = "FILE",
@@ -96,17 +95,18 @@ static const struct option rows[] = {
     {READING, '\0', "age", OPTION_TIME_RANGE, OPTION_FIELD(read.age_ns), .value = "MIN:MAX",
         .allowed = "MIN:MAX with units, such as 1s:1m or 10s:", .help = "only blocks of this age"},
     {READING, '\0', "lines", OPTION_FLAG, OPTION_FIELD(read.lines), .help = "tell source lines apart"},
-    {READING, '\0', "functions", OPTION_FLAG_OFF, OPTION_FIELD(read.lines), .help = "do not (the default)"},
+    {READING, '\0', "functions", OPTION_FLAG_OFF, OPTION_FIELD(read.lines),
+        .help = "do not tell source lines apart (the default)"},
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "json", OPTION_FLAG, OPTION_FIELD(read.json),
         .help = "everything, for programs"},
     {COMMAND_EXPORT, 'f', "format", OPTION_CHOICE, OPTION_FIELD(read.format), .choices = export_format_names,
-        .help = "what to write; must be given"},
+        .help = "output format; required"},
     {COMMAND_EXPORT | COMMAND_MERGE, '\0', "anonymize", OPTION_FLAG, OPTION_FIELD(read.anonymize),
         .help = "write hashes instead of names"},
     {READING | COMMAND_MERGE, 'o', "output", OPTION_TEXT, OPTION_FIELD(output), .value = "FILE",
         .allowed = "the name of a file", .help = "write to FILE instead of standard output"},
     {COMMAND_CHECK, '\0', "strict", OPTION_FLAG, OPTION_FIELD(read.strict),
-        .help = "faults are also what only some readers refuse, and\n"
+        .help = "also report what only some readers reject, and\n"
                 "what heaptap itself never writes"},
     {READING | COMMAND_MERGE | COMMAND_CHECK, '\0', "max-memory", OPTION_BYTES,
         OPTION_FIELD(read.memory_max_bytes), .least = 1 << 20, .most = INT64_MAX, .value = "BYTES",
@@ -114,7 +114,7 @@ static const struct option rows[] = {
         .help = "memory that a profile may take, default 1G: a file\n"
                 "of 100 KiB can unpack to gigabytes"},
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "no-pager", OPTION_FLAG, OPTION_FIELD(read.no_pager),
-        .help = "straight to the terminal, however long"},
+        .help = "print to the terminal without a pager"},
 };
 
 const struct option_table options_read = {rows, sizeof(rows) / sizeof(rows[0])};

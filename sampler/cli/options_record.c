@@ -95,8 +95,8 @@ static const struct option rows[] = {
     {COMMAND_RECORD, 'b', "backend", OPTION_CHOICE, OPTION_FIELD(backend), .choices = backend_names,
         .help = "how stacks are captured; auto, the default, takes\n"
                 "the best the kernel allows (-v says which and why)\n"
-                "and at periods of 16K and less has the program\n"
-                "copy them first, as long as it has room"},
+                "and at periods of 16K and less the program copies\n"
+                "them first, as long as there is room"},
     {COMMAND_RECORD | COMMAND_ADOPT, 's', "stack-bytes", OPTION_BYTES, OPTION_FIELD(stack_bytes),
         .least = STACK_BYTES_MIN, .most = STACK_BYTES_MAX, .value = "BYTES", .allowed = "256 to 64K",
         .help = "most stack bytes per sample, default 32K"},
@@ -107,20 +107,20 @@ static const struct option rows[] = {
                 "and 1h work too, 0 means none"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "keep", OPTION_COUNT, OPTION_FIELD(keep), .least = 1,
         .most = KEEP_MAX, .value = "N", .allowed = "1 to 1000000",
-        .help = "snapshots to keep of each process, the newest;\n"
+        .help = "newest snapshots to keep of each process;\n"
                 "all unless given"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "delta", OPTION_FLAG, OPTION_FIELD(delta),
         .help = "beside each periodic snapshot, what was allocated\n"
                 "since the one before (NNNN-delta)"},
     {COMMAND_RECORD, '\0', "no-peak", OPTION_FLAG, OPTION_FIELD(no_peak),
-        .help = "do not keep the heap at its largest (peak)"},
+        .help = "do not record the heap's peak"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "signal", OPTION_SET, .set = set_signal, .value = "SIG",
         .allowed = "USR1, USR2, RTMIN+N or none",
-        .help = "asks for a snapshot, default USR1: of a process\n"
-                "that has no use for it, or of all if sent to the\n"
-                "sampler; none means none"},
+        .help = "signal that asks for a snapshot, default USR1: of\n"
+                "a process that does not use it, or of all if sent\n"
+                "to the sampler; none means no signal"},
     {COMMAND_RECORD, '\0', "paused", OPTION_FLAG, OPTION_FIELD(paused),
-        .help = "sample nothing before the program says so\n"
+        .help = "take no samples until the program asks for them\n"
                 "(heaptap_start in heaptap.h)"},
     {COMMAND_RECORD, '\0', "mmap", OPTION_FLAG, OPTION_FIELD(record_mmap),
         .help = "record anonymous mappings too, as rows of their\n"
@@ -128,7 +128,7 @@ static const struct option rows[] = {
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "labels", OPTION_SET, .set = set_labels, .value = "LIST",
         .allowed = "thread, age, size and backend, separated by commas",
         .help = "tell blocks apart by thread, age, size or backend\n"
-                "(how the stack was got)"},
+                "(how the stack was captured)"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "lifetimes", OPTION_FLAG, OPTION_FIELD(lifetimes),
         .help = "write how long blocks lived, by stack, as JSON\n"
                 "lines (lifetimes.jsonl)"},
@@ -140,7 +140,7 @@ static const struct option rows[] = {
         .help = "write the heap over time, beside the resident\n"
                 "memory, as JSON lines (timeline.jsonl)"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "fsync", OPTION_FLAG, OPTION_FIELD(sync),
-        .help = "profiles are on the disk before they have a name"},
+        .help = "sync each profile to disk before it gets its name"},
     {COMMAND_SNAPSHOT, '\0', "all", OPTION_FLAG, OPTION_FIELD(all),
         .help = "every process that is being profiled"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "symbols", OPTION_CHOICE, OPTION_FIELD(symbols),

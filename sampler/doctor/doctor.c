@@ -152,7 +152,7 @@ int doctor_run(struct options *options)
 	struct findings findings = {.out = stdout};
 
 	if (options->operand_count > 1) {
-		log_line("doctor looks at one process or program at a time");
+		log_line("doctor takes one process or program at a time");
 		return STATUS_USAGE;
 	}
 	examine_kernel(&findings);

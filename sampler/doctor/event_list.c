@@ -129,7 +129,7 @@ int event_list_run(struct options *options)
 	}
 	if (options->operand_count &&
 	    pattern_new(options->operands[0], 0, &pattern, error, sizeof(error)) != 0) {
-		log_line("'%s' is no regular expression: %s", options->operands[0], error);
+		log_line("'%s' is not a regular expression: %s", options->operands[0], error);
 		return STATUS_USAGE;
 	}
 	l.pattern = pattern;

@@ -196,8 +196,8 @@ static void look_at_switches(struct backend_fallback *fallback, struct image *im
 	to_copy(fallback, image);
 	fallback->causes[BACKEND_FALLBACK_SWITCHES]++;
 	if (fallback->verbosity > 0)
-		log_line("pid %d switches %" PRIu64
-		         " times a second: stacks are copied by the hook instead of the breakpoint",
+		log_line("pid %d: %" PRIu64
+		         " context switches a second, stacks are copied by the hook instead",
 		    (int)process->target.pid, came * 1000000000u / elapsed);
 }
 

@@ -24,7 +24,7 @@ enum {
 
 size_t registry_drain(struct registry *registry)
 {
-	/* Not the number of records: a system-wide uprobe event also tells of every other process' mappings.
+	/* Not the number of records: a system-wide uprobe event also reports all other processes' mappings.
 	 * */
 	uint64_t before = registry->intake->taken, now = clock_now_ns();
 	for (struct image *image = registry->intake->images; image; image = image->next)

@@ -22,11 +22,9 @@
 int exit_status_read(int pidfd, pid_t pid, int *status);
 
 struct oom_watch {
-	int fd;          /* the counter; -1: none */
-	uint64_t before; /* when the watch began */
-	char cgroup
-	    /* that the counter belongs to: "/system.slice/redis.service"; "" for the whole machine */
-	    [PATH_MAX];
+	int fd;                /* the counter; -1: none */
+	uint64_t before;       /* when the watch began */
+	char cgroup[PATH_MAX]; /* of the counter: "/system.slice/redis.service"; "" for the whole machine */
 };
 
 /* Begins to watch a live process' cgroup; again, if the process has moved to another. */

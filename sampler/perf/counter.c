@@ -31,7 +31,7 @@ enum {
 
 struct counter {
 	int fd;
-	pid_t tid;      /* that it was put on */
+	pid_t tid;      /* of the thread that it counts */
 	uint32_t event; /* EVENTS_MAX: the tracker */
 	uint64_t id;
 };

@@ -21,7 +21,7 @@
 int region_takeover_open(pid_t pid, struct region *region);
 
 /*
- * The library as the target has it mapped, for a probe must be on its very inode. Which mapping that is, the
+ * The library that the target has mapped: the probe must be on the same inode. Which mapping that is, the
  * target says; so the file must be our own library (own_path), or a copy with its build id that root or we
  * own and that nobody else may write: a probe anywhere else would be a breakpoint in a file of the target's
  * choice. Returns a descriptor, and in *file_offset where trigger_address is in the file, to be compared with

@@ -56,7 +56,7 @@ static int labels_check(const struct filter *filter, const struct file *file)
 
 	if (!missing)
 		return 0;
-	log_line("%s: no sample says its %s; record with --labels %s", file->path, missing, missing);
+	log_line("%s: no sample has the label %s; record with --labels %s", file->path, missing, missing);
 	return -ENODATA;
 }
 
@@ -156,8 +156,8 @@ static int columns_fill(struct profile_input *input, const struct options *optio
 			return err;
 		err = traces_add(&input->traces, files[i].profile, files[i].column);
 		if (err == -ENODATA)
-			log_line("%s and %s have no sample type in common: read heap profiles and those of "
-			         "each event apart",
+			log_line("%s and %s have no sample type in common: read heap profiles and event "
+			         "profiles separately",
 			    files[0].path, files[i].path);
 		profile_free(files[i].profile);
 		files[i].profile = NULL;

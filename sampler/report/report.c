@@ -353,7 +353,7 @@ int report_run(struct options *options)
 	int status;
 
 	if (options->read.suppressions && !options->read.leaks) {
-		log_line("--suppressions goes with --leaks: nothing else leaves leaks out");
+		log_line("--suppressions needs --leaks");
 		return STATUS_USAGE;
 	}
 	status = profile_input_open(&input, options);

@@ -83,7 +83,7 @@ static int suppressions_read(struct suppressions *suppressions, const char *path
 	err = suppressions_add(suppressions, (const char *)text, len, &line);
 	free(text);
 	if (err == -EINVAL)
-		log_line("%s, line %zu: no suppression; allowed: leak:PATTERN and # comments", path, line);
+		log_line("%s, line %zu: not a suppression; allowed: leak:PATTERN and # comments", path, line);
 	return err;
 }
 
@@ -196,7 +196,7 @@ static int write_leaks(FILE *out, const struct profile_input *input, const struc
 	return 0;
 }
 
-/* The program's own suppressions count too, if the program is still the file that it was. */
+/* The program's own suppressions count too, if its file has not changed. */
 static int suppressions_open(
     struct suppressions *suppressions, const struct profile_input *input, const char *path)
 {
@@ -208,7 +208,7 @@ static int suppressions_open(
 		return err;
 	text = lsan_suppressions(&input->traces, &input->origins[input->now]);
 	if (text && suppressions_add(suppressions, text, strlen(text), &line))
-		log_line("the program's own suppressions are not understood from line %zu on", line);
+		log_line("cannot parse the program's own suppressions from line %zu on", line);
 	free(text);
 	return 0;
 }

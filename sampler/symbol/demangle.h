@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From linker symbols to readable names: C++ (Itanium) and Rust (both manglings) through libiberty, in
- * pprof's style: no parameters, no return type, template arguments kept, no Rust hash, no compiler's clone
- * suffix
+ * pprof's style: no parameters, no return type, template arguments kept, no Rust hash, no clone suffix
  * (.cold, .part.0, .isra.0, .constprop.0, .lto_priv.0, .llvm.123: the same function to its author).
  */
 #ifndef SAMPLER_SYMBOL_DEMANGLE_H

@@ -141,7 +141,7 @@ int screen_close(struct screen *screen, int status)
 	bool failed = ferror(screen->out) != 0;
 
 	if (fclose(screen->out) != 0 || failed) {
-		log_line("what is to be printed takes more memory than --max-memory: not printed");
+		log_line("the output takes more memory than --max-memory allows: not printed");
 		free(screen->text);
 		return 1;
 	}

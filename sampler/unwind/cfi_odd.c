@@ -288,8 +288,8 @@ static bool run(
 	return true;
 }
 
-/* Memory for a saved register; below the stack pointer it has been popped, and the register has its value
- * back. */
+/* Reads a saved register from memory; below the stack pointer it was popped already, and the register has its
+ * value back. */
 static bool load_saved(struct machine *m, uint64_t address, bool known, uint64_t *value)
 {
 	if (address < m->regs->r[m->arch->sp])

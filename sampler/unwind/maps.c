@@ -282,7 +282,7 @@ int maps_add(struct maps *maps, const struct map_range *range)
 	int err;
 
 	/*
-	 * A program that lists its own ranges has its file by the name that it was executed by, "./server".
+	 * A program that lists its own ranges names its file as it was executed, "./server".
 	 * From which folder is not known; mostly it is ours, and the build id will tell. Without one it would
 	 * be a guess.
 	 */

@@ -102,7 +102,7 @@ test_bombs_take_no_more_memory_than_they_may() {
   done
   python3 "$bomb" names 4 >names.pb.gz
   python3 "$bomb" run 100 "$heaptap" export -f folded --max-memory 64M names.pb.gz >ran 2>err || { cat err >&2; fail names; }
-  matches '^heaptap: what is to be printed takes more memory than --max-memory' err
+  matches '^heaptap: the output takes more memory than --max-memory allows' err
 }
 
 test_more_memory_may_be_allowed() {

@@ -157,7 +157,7 @@ PYTHON
   equal 3 "$(status_of "$heaptap" report --fail-over 10K "$profile")"
   echo 'race:x' >suppressions
   equal 1 "$(status_of "$heaptap" report --leaks --suppressions suppressions "$profile")"
-  matches 'line 1: no suppression; allowed: leak:PATTERN' err
+  matches 'line 1: not a suppression; allowed: leak:PATTERN' err
 }
 
 # The hook's string is found whatever the compiler makes of the function.
@@ -351,7 +351,7 @@ test_suppressions_that_are_missing() {
   for options in '' --tree --json; do
     # shellcheck disable=SC2086
     equal 2 "$(status_of "$heaptap" report $options --suppressions missing "$go_profile")" "report $options"
-    matches '^heaptap: --suppressions goes with --leaks' err
+    matches '^heaptap: --suppressions needs --leaks' err
   done
 }
 

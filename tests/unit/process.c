@@ -183,7 +183,7 @@ static void a_process_with_a_number_of_its_own_is_searched_for(void **state)
 	assert_int_equal(read(stranger.fd, &inner, sizeof(inner)), sizeof(inner));
 	if (inner < 0) {
 		stranger_end(&stranger);
-		print_message("no pid namespace to be had here\n");
+		print_message("no pid namespace is available here\n");
 		skip();
 	}
 	const struct process *process = claim(s, 0, 1, 0);
@@ -202,7 +202,7 @@ static void a_clone_is_searched_for_among_the_children(void **state)
 	assert_int_equal(read(stranger.fd, &inner, sizeof(inner)), sizeof(inner));
 	if (inner < 0) {
 		stranger_end(&stranger);
-		print_message("no pid namespace to be had here\n");
+		print_message("no pid namespace is available here\n");
 		skip();
 	}
 	assert_int_equal(claim(s, 0, stranger.pid, 0)->target.pid, stranger.pid);

@@ -89,7 +89,7 @@ static uint64_t claim(const struct visit *v)
 	return inode_at(ticket.region_path);
 }
 
-/* The inode of the next region that the pool tells of; 0: none. */
+/* The inode of the next region that the pool reports; 0: none. */
 static uint64_t told(const struct visit *v)
 {
 	struct region *region = region_pool_next(v->pool);

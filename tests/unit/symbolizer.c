@@ -385,7 +385,7 @@ static void what_nothing_explains(void **state)
 	}
 }
 
-/* A function that /proc/kallsyms tells of here; 0: it tells us nothing. */
+/* A function that /proc/kallsyms lists here; 0: it lists nothing. */
 static uint64_t kernel_function(char name[128])
 {
 	FILE *file = fopen("/proc/kallsyms", "r");
