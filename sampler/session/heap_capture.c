@@ -220,9 +220,10 @@ void heap_capture_say_missed(struct heap_capture *h)
 	uint64_t unsaid = scheduler_unsaid(&h->source.base);
 	if (!h->registry.command_seen && h->options->verbosity >= 0)
 		log_line("no profile of %s: %s", h->options->operands[0],
-		    h->registry.declined_text ? h->registry.declined_text
-		                              : "it did not load libheaptap.so (statically linked, setuid, "
-		                                "or it cleared LD_PRELOAD)");
+		    h->registry.command_declined_text
+		        ? h->registry.command_declined_text
+		        : "it did not load libheaptap.so (statically linked, setuid, "
+		          "or it cleared LD_PRELOAD)");
 	if (unsaid)
 		log_line("and %" PRIu64 " more processes, profiled like these (-v shows each)", unsaid);
 	registry_describe_missed(&h->registry, text, sizeof(text));
