@@ -120,6 +120,7 @@ static bool attach_region(void)
 	uint32_t pid = strict ? thread_tid() : (uint32_t)getpid();
 	if (!register_atfork() && !wiped) {
 		/* a child that does not know that it is one would write into its parent's books */
+		header->pid = pid;
 		session_decline(header, REGION_DECLINED_NO_FORK_NOTICE);
 		memory_unmap(header, header->offsets.end);
 		return false;

@@ -140,17 +140,18 @@ bool session_affordable(int resource, uint64_t bytes)
 }
 
 /* Tells the sampler why the region is not made use of: in its first page, for there is no room for more. */
-static void decline(int fd, enum region_declined reason)
+static void decline(int fd, uint32_t pid, enum region_declined reason)
 {
 	struct region_header *header = memory_map(REGION_PAGE_BYTES, MAP_SHARED, fd);
 	if (!header)
 		return;
+	header->pid = pid;
 	session_decline(header, reason);
 	memory_unmap(header, REGION_PAGE_BYTES);
 }
 
 /* Maps a region whose header has been read; closes the descriptor. */
-static struct region_header *map_region(int fd, const struct region_header *head)
+static struct region_header *map_region(int fd, const struct region_header *head, uint32_t pid)
 {
 	struct region_header *header = NULL;
 	uint64_t bytes = head->offsets.end;
@@ -159,14 +160,14 @@ static struct region_header *map_region(int fd, const struct region_header *head
 		if (session_affordable(RLIMIT_AS, bytes))
 			header = memory_map(bytes, MAP_SHARED, fd);
 		if (!header)
-			decline(fd, REGION_DECLINED_NO_MEMORY);
+			decline(fd, pid, REGION_DECLINED_NO_MEMORY);
 	}
 	close(fd);
 	return header;
 }
 
 /* A ticket that is read and not made use of is the sampler's to count: it sees no image become ready. */
-static struct region_header *region_by_ticket(const struct region_pool_page *pool)
+static struct region_header *region_by_ticket(const struct region_pool_page *pool, uint32_t pid)
 {
 	struct ticket ticket;
 	struct region_header head;
@@ -175,11 +176,11 @@ static struct region_header *region_by_ticket(const struct region_pool_page *poo
 		return NULL;
 	}
 	int fd = open_checked(ticket.region_path, O_RDWR, &head, sizeof(head));
-	return fd < 0 ? NULL : map_region(fd, &head);
+	return fd < 0 ? NULL : map_region(fd, &head, pid);
 }
 
 /* The sampler is another user's. Its file must not be able to shrink under us. */
-static struct region_header *region_from_socket(const char *pool_path, uint64_t cookie)
+static struct region_header *region_from_socket(const char *pool_path, uint64_t cookie, uint32_t pid)
 {
 	struct region_header head;
 	int fd = region_socket_ask(pool_path, cookie);
@@ -187,7 +188,7 @@ static struct region_header *region_from_socket(const char *pool_path, uint64_t 
 		return NULL;
 	if (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK &&
 	    pread(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head))
-		return map_region(fd, &head);
+		return map_region(fd, &head, pid);
 	close(fd);
 	return NULL;
 }
@@ -200,7 +201,8 @@ struct region_header *session_region(bool filtered)
 	const char *value = getauxval(AT_SECURE) ? NULL : find_env(REGION_ENV);
 	if (!value || !parse_env(value, path, sizeof(path), &cookie))
 		return NULL;
+	uint32_t pid = filtered ? 0 : (uint32_t)getpid();
 	if (read_pool_page(path, cookie, &pool))
-		return region_by_ticket(&pool);
-	return filtered ? NULL : region_from_socket(path, cookie);
+		return region_by_ticket(&pool, pid);
+	return filtered ? NULL : region_from_socket(path, cookie, pid);
 }

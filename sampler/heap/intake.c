@@ -118,9 +118,10 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 	struct image *image = find_image(intake, key);
 	if (!image && intake->find_images && intake->find_images(intake->context))
 		image = find_image(intake, key);
+	intake->strangers += !image;
 	s.process = find_process(intake, image, key & REGION_KEY_PLACE);
 	if (!s.process)
-		return; /* another session's, or a stray: with a uprobe every user of the library is seen */
+		return;
 	uint64_t slot = s.regs.r[argument[1]];
 	s.mapped = slot & REGION_TRIGGER_MMAP;
 	slot &= ~REGION_TRIGGER_MMAP;

@@ -181,6 +181,8 @@ static size_t ready_images(struct registry *registry)
 		if (declined && !image->declined && !image->ready) {
 			image->declined = registry->declined_text = declined;
 			registry->declined++;
+			if (header->pid == (uint32_t)registry->launch->pid)
+				registry->command_declined_text = declined;
 		}
 		if (image->ready ||
 		    atomic_load_explicit(&header->state, memory_order_acquire) != REGION_READY)

@@ -44,6 +44,7 @@ struct registry {
 	uint64_t incomplete;       /* images that claimed a region and never got ready */
 	uint64_t declined;         /* images that could not use theirs */
 	const char *declined_text; /* why, of the last one; NULL: none */
+	const char *command_declined_text; /* why, of COMMAND's; NULL: its was not among them */
 	uint64_t linger_ns;
 	struct image **batch; /* settle_images() */
 	size_t batch_capacity;

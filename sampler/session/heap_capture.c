@@ -73,15 +73,17 @@ static int watch(int epoll_fd, int fd, uint32_t events)
 static void describe(void *context, char *text, size_t bytes)
 {
 	const struct heap_capture *h = context;
-	char period[32], missed[256], changed[256];
+	char period[32], strangers[64] = "", missed[256], changed[256];
 	registry_describe_missed(&h->registry, missed, sizeof(missed));
 	backend_fallback_describe(&h->registry.fallback, changed, sizeof(changed));
+	if (h->intake.strangers)
+		snprintf(strangers, sizeof(strangers), ", %" PRIu64 " of strangers", h->intake.strangers);
 	snprintf(text, bytes,
 	    "period %s, backend %s, stack dump %u bytes; of all processes: %" PRIu64
-	    " records lost in the rings, %" PRIu64 " bad%s%s%s%s",
+	    " records lost in the rings, %" PRIu64 " bad%s%s%s%s%s",
 	    summary_bytes((double)h->source.period_bytes, period, sizeof(period)),
 	    backend_name(h->probe.backend), h->probe.dump_bytes, h->intake.ring_lost, h->intake.bad,
-	    missed[0] ? "; " : "", missed, changed[0] ? "; " : "", changed);
+	    strangers, missed[0] ? "; " : "", missed, changed[0] ? "; " : "", changed);
 }
 
 int heap_capture_open(struct heap_capture *h, const struct heap_capture_setup *setup)
@@ -220,9 +222,10 @@ void heap_capture_say_missed(struct heap_capture *h)
 	uint64_t unsaid = scheduler_unsaid(&h->source.base);
 	if (!h->registry.command_seen && h->options->verbosity >= 0)
 		log_line("no profile of %s: %s", h->options->operands[0],
-		    h->registry.declined_text ? h->registry.declined_text
-		                              : "it did not load libheaptap.so (statically linked, setuid, "
-		                                "or it cleared LD_PRELOAD)");
+		    h->registry.command_declined_text
+		        ? h->registry.command_declined_text
+		        : "it did not load libheaptap.so (statically linked, setuid, "
+		          "or it cleared LD_PRELOAD)");
 	if (unsaid)
 		log_line("and %" PRIu64 " more processes, profiled like these (-v shows each)", unsaid);
 	registry_describe_missed(&h->registry, text, sizeof(text));

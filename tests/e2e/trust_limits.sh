@@ -31,3 +31,18 @@ test_no_cache_below_a_folder_of_another() {
   HOME=$PWD record -q -p 1K -o prof/ "$targets/truth" /dev/null 1 0
   [ -d .cache/heaptap ] || fail 'no cache in our own home'
 }
+
+# The reason of one program is not given for another.
+test_address_space_limit_of_a_child() {
+  cat >launcher.c <<'C'
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+	return argc == 2 && system(argv[1]) != 0;
+}
+C
+  gcc -static -o launcher launcher.c 2>/dev/null || skip 'no static libc'
+  record -p 1K -o prof/ ./launcher "ulimit -v 600000; exec $targets/truth /dev/null 1 0" 2>err || fail "status $?"
+  matches 'not profiled: 0 .*, and 1 more: its limit of address space' err
+  matches 'no profile of ./launcher: it did not load libheaptap.so' err
+}
