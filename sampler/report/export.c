@@ -45,7 +45,7 @@ static int check_format(const struct profile_input *input, enum measure_kind kin
 	const struct export_format *format = &export_formats[number];
 
 	if ((format->needs & EXPORT_BYTES_ONLY) && !traces_is_bytes(&input->traces, kind)) {
-		log_line("--format %s is about bytes; allowed with it: --sort inuse or alloc", format->name);
+		log_line("--format %s shows bytes; allowed with it: --sort inuse or alloc", format->name);
 		return 1;
 	}
 	if ((format->needs & EXPORT_HEAP_ONLY) && !traces_has(&input->traces, MEASURE_INUSE)) {
