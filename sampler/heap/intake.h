@@ -20,7 +20,8 @@ struct intake {
 	bool maps_follow;   /* MMAP2 records arrive; otherwise maps are read again now and then */
 	uint64_t ring_lost; /* records that the kernel had no room for, of all processes */
 	uint64_t bad;       /* malformed records */
-	/* records with a key that no image has: at a uprobe, of another session or of whoever calls the trigger */
+	/* records with a key that no image has: at a uprobe, of another session or of whoever calls the
+	 * trigger */
 	uint64_t strangers;
 	uint64_t taken; /* samples of our processes */
 	/* Called for a key that no known image has: true if images have become ready meanwhile. May be NULL.
