@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trust_borrow LIBRARY: loads it and calls its work(). */
+/* trust_borrow LIBRARY: loads it, calls its work(), and stays until the sampler has read what that left. */
 /* build: -ldl */
+#include "proto/heaptap.h"
+
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -14,6 +16,7 @@ static int call(const char *library)
 		return 1;
 	}
 	work();
+	heaptap_snapshot("worked");
 	return 0;
 }
 
