@@ -36,7 +36,7 @@ static const struct option rows[] = {
     {COMMAND_RECORD, 'P', "pid", OPTION_COUNT, OPTION_FIELD(pid), .least = 1, .most = 1 << 22, .value = "PID",
         .allowed = "the number of a running process",
         .help = "sample a running process and its threads instead\n"
-                "of COMMAND, until it ends or Ctrl-C; needs\n--no-heap"},
+                "of COMMAND, until it ends or Ctrl-C; only\nwith --no-heap"},
 };
 
 const struct option_table options_events = {rows, sizeof(rows) / sizeof(rows[0])};
