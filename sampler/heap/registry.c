@@ -90,6 +90,8 @@ static void finish(struct registry *registry, struct process *process, enum targ
 {
 	if (process->target.closed)
 		return;
+	/* Its samples may have come, and its end, before anybody looked at its image. */
+	watch_process(registry, process);
 	take_claims(registry);
 	process->target.closed = true;
 	process->target.end = end;
@@ -135,6 +137,7 @@ void registry_finish_ended(struct registry *registry)
 		struct process *process = registry->intake->processes.entries[i].item;
 		if (process->target.closed || !has_ended(process))
 			continue;
+		watch_process(registry, process);
 		if (process->target.command && !registry->launch->front_gone && !registry->launch->ended)
 			continue;
 		if (process->target.command && registry->launch->status_known)

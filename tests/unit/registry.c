@@ -64,7 +64,7 @@ static int find_library(void **state)
 static void on_watched(void *context, struct target *target)
 {
 	(void)context;
-	(void)target;
+	assert_false(target->closed); /* nobody would tell its listener to forget it */
 }
 
 static void on_closed(void *context, struct target *target)
@@ -230,6 +230,22 @@ static void the_last_samples_before_the_end_are_read(void **state)
 	assert_int_equal(s->closed_count, 1);
 	assert_true(s->closed[0].taken > taken);
 	assert_int_equal(s->closed[0].taken, s->closed[0].counted);
+}
+
+/* Its image, its samples and its end are found in one drain, before anybody has looked at the image. */
+static void a_process_that_has_ended_before_it_was_seen(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger shell = start_shell(s);
+	assert_int_equal(tell(&shell, "a=abcdefgh; b=$a$a; c=$b$b; echo 1\n"), 1);
+	stranger_end(&shell);
+	assert_true(s->intake.find_images(s->intake.context));
+	registry_finish_ended(&s->registry);
+	assert_int_equal(s->closed_count, 1);
+	assert_true(s->closed[0].taken > 0);
+	LOOK_UNTIL(s, registry_empty(&s->registry));
+	assert_int_equal(s->closed_count, 1);
 }
 
 static void a_forked_child_has_a_place_of_its_own(void **state)
@@ -398,6 +414,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(a_program_from_its_claim_to_its_end),
 	    TEST(the_last_samples_before_the_end_are_read),
+	    TEST(a_process_that_has_ended_before_it_was_seen),
 	    TEST(a_forked_child_has_a_place_of_its_own),
 	    TEST(another_program_in_the_same_process),
 	    TEST(the_commands_end_waits_for_its_status),
