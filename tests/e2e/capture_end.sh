@@ -23,11 +23,16 @@ sampler_gone() {
   [ ! -e "/proc/$sampler/exe" ] # a zombie has none either
 }
 
+# is_profiled PID: the library has its region, and the constructor is done: the program sleeps
+is_profiled() { grep -q memfd:heaptap "/proc/$1/maps" && grep -q '^State:.*S' "/proc/$1/status"; }
+
+# killed_front COMMAND...: its sampler is told of no end; `seen` is a test of COMMAND's number that is to hold before
 killed_front() {
   start -p 1 -o "$1.pb.gz" "$@"
   name=$1
   wait_for 10 eval '[ -n "$(child_of $front "$name")" ]'
   command=$(child_of $front "$name")
+  wait_for 10 "$seen" "$command"
   kill -KILL $front
   wait_for 2 eval '[ -e /proc/$command/exe ]'
   kill -0 "$sampler"
@@ -36,6 +41,7 @@ killed_front() {
 }
 
 test_front_killed_then_command_ends() {
+  seen=is_profiled
   killed_front sleep 10000
   profile_check sleep.pb.gz
   comment_of sleep.pb.gz | grep -q 'exited with status 0' && fail 'claims a status that nobody told'
@@ -50,6 +56,7 @@ int main(void) { for (;;) pause(); }
 C
   gcc -static -o silent silent.c || skip 'no static libc'
   export PATH=$PWD:$PATH
+  seen=true
   killed_front silent
 }
 

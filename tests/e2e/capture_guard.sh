@@ -30,7 +30,7 @@ guarded() {
   # less than T + s: by Bernstein's inequality one run in a million is beyond the bound. The C library has some bytes too.
   awk -v inuse="$inuse" -v got="$(total_of out.pb.gz inuse_space)" -v period="$(period_bytes)" 'BEGIN {
     log_odds = log(2e6); b = (period + 4096) * log_odds / 3; bound = b + sqrt(b * b + 2 * inuse * period * log_odds) + 20000
-    printf "%d, truth %d, +- %d at most at period %d\n", got, inuse, bound, period
+    printf "%.0f, truth %.0f, +- %.0f at most at period %.0f\n", got, inuse, bound, period
     d = got - inuse; exit !(period > 64 && d <= bound && d >= -bound) }' >within || fail "bytes in use: $(cat within)"
   cat within
 }

@@ -16,7 +16,7 @@ events_check() {
 
 # reached PROFILE TYPE REGEX: the sum of samples whose stack has such a function
 reached() {
-  "$readers/oracle" -reach "$3" "$1" | awk -F '\t' -v type="$2" '$1 == "reach" && $2 == type { n = $3 } END { print n + 0 }'
+  "$readers/oracle" -reach "$3" "$1" | awk -F '\t' -v type="$2" '$1 == "reach" && $2 == type { n = $3 } END { printf "%.0f\n", n }'
 }
 
 # within WANTED_SHARE SAMPLES LOST OF WHAT: a share of a number of samples, of which some were lost and may be anybody's.
@@ -36,7 +36,7 @@ lost() {
 # What the host has kept of all processors since the machine started, in ns. The kernel takes it for a program's time when
 # it counts a clock, but neither when it counts the program's time nor when it samples.
 stolen() {
-  awk '$1 == "cpu" { printf "%d\n", $9 * 10000000 }' /proc/stat
+  awk '$1 == "cpu" { printf "%.0f\n", $9 * 10000000 }' /proc/stat
 }
 
 # counted PROFILE: ns or events of all processes, by the kernel's own count
@@ -46,7 +46,7 @@ counted() {
 
 # spent: CPU time of $target and its threads, in ns, to 10 ms
 spent() {
-  awk '{ print ($14 + $15) * 10000000 }' "/proc/$target/stat"
+  awk '{ printf "%.0f\n", ($14 + $15) * 10000000 }' "/proc/$target/stat"
 }
 
 # The stacks that reach the program's beginning, or a thread's.

@@ -62,7 +62,7 @@ within() {
   awk -v got="${got:-0}" -v lost="${lost:-0}" -v begun="$begun" -v done="$done" -v period="$3" 'BEGIN {
     p = 1 - exp(-4096 / period); odds = log(4e6); b = 4096 / p * odds / 3
     bound = b + sqrt(b * b + 2 * odds * 4096 * 4096 * done * (1 - p) / p)
-    printf "%d and %d lost, truth %d, +- %d at most\n", got, lost, done * 4096, bound
+    printf "%.0f and %.0f lost, truth %.0f, +- %.0f at most\n", got, lost, done * 4096, bound
     exit !(got + lost >= done * 4096 - bound && got <= begun * 4096 + bound) }' >within ||
     fail "$1: $(cat within)"
 }
