@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The writer's queue: what waits is written in batches by one child; who is waited for goes first. */
+#include "tests/unit/writer_bench.h"
+
+static void no_more_than_two_at_a_time_and_what_waits_is_shared(void **state)
+{
+	struct bench *bench = *state;
+	assert_true(writer_can_start(bench->writer));
+	occupy(bench);
+	assert_false(writer_can_start(bench->writer));
+	for (int i = WRITER_CHILDREN; i < 8; i++)
+		submit(bench, make(bench, i));
+	assert_int_equal(bench->notes->attempts, WRITER_CHILDREN);
+	release_occupied(bench);
+	reap_all(bench, 8);
+	assert_true(writer_can_start(bench->writer));
+	assert_int_equal(bench->notes->running_most, WRITER_CHILDREN);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(bench->done_error[i], 0);
+	/* The first child that was free took half of what waited, the oldest, one after the other. */
+	for (uint32_t i = 0; i < 3; i++) {
+		uint32_t at = attempt_at(bench, WRITER_CHILDREN + (int)i, 0);
+		assert_int_equal(bench->notes->before[at], i);
+		assert_int_equal(
+		    bench->notes->pid[at], bench->notes->pid[attempt_at(bench, WRITER_CHILDREN, 0)]);
+	}
+	assert_true(place_of(bench, WRITER_CHILDREN) < place_of(bench, WRITER_CHILDREN + 1));
+	assert_int_not_equal(bench->notes->pid[attempt_at(bench, WRITER_CHILDREN + 3, 0)],
+	    bench->notes->pid[attempt_at(bench, WRITER_CHILDREN, 0)]);
+}
+
+static void a_batch_is_limited(void **state)
+{
+	struct bench *bench = *state;
+	occupy(bench);
+	for (int i = WRITER_CHILDREN; i < 202; i++)
+		submit(bench, make(bench, i));
+	release_occupied(bench);
+	reap_all(bench, 202);
+	uint32_t most = 0;
+	for (uint32_t i = 0; i < bench->notes->attempts; i++)
+		most = bench->notes->before[i] > most ? bench->notes->before[i] : most;
+	assert_int_equal(most, WRITER_BATCH - 1);
+	assert_int_equal(bench->notes->attempts, 202);
+	for (int i = 0; i < 202; i++)
+		assert_int_equal(bench->done_error[i], 0);
+}
+
+/* What each item becomes is told while its child goes on with the next. */
+static void a_result_does_not_wait_for_the_batch(void **state)
+{
+	struct bench *bench = *state;
+	occupy(bench);
+	for (int i = WRITER_CHILDREN; i < WRITER_CHILDREN + 3; i++) {
+		struct item *item = make(bench, i);
+		item->waits = i == WRITER_CHILDREN + 1; /* the second of the first batch */
+		item->result = -i;
+		submit(bench, item);
+	}
+	release_occupied(bench);
+	for (int i = 0; i < WRITER_CHILDREN; i++)
+		reap_one(bench);
+	await_start(bench);
+	writer_tend(bench->writer, 1);
+	assert_int_equal(bench->done_error[place_of(bench, WRITER_CHILDREN)], -WRITER_CHILDREN);
+	open_gate(bench);
+	reap_all(bench, WRITER_CHILDREN + 3);
+	assert_int_equal(bench->done_error[place_of(bench, WRITER_CHILDREN + 1)], -WRITER_CHILDREN - 1);
+}
+
+static void a_child_killed_in_a_batch_keeps_what_it_told(void **state)
+{
+	struct bench *bench = *state;
+	occupy(bench);
+	for (int i = WRITER_CHILDREN; i < WRITER_CHILDREN + 12; i++) {
+		struct item *item = make(bench, i);
+		item->dies_below = i == WRITER_CHILDREN + 2 ? 2 : 0; /* the third of six */
+		submit(bench, item);
+	}
+	release_occupied(bench);
+	reap_all(bench, WRITER_CHILDREN + 12);
+	int bad = WRITER_CHILDREN + 2;
+	for (int i = WRITER_CHILDREN; i < WRITER_CHILDREN + 12; i++) {
+		int place = place_of(bench, i);
+		assert_int_equal(bench->done_error[place], 0);
+		assert_int_equal(bench->done_detail[place], i == bad ? 2 : 0); /* nobody else has less */
+	}
+	/* Nothing was written twice but the one that kills, and that alone. */
+	assert_int_equal(bench->notes->attempts, WRITER_CHILDREN + 12 + 2);
+	for (int nth = 0; nth < 3; nth++) {
+		uint32_t at = attempt_at(bench, bad, nth);
+		assert_int_equal(bench->notes->detail[at], nth);
+		assert_int_equal(bench->notes->before[at], nth == 0 ? 2 : 0);
+		for (uint32_t i = 0; i < bench->notes->attempts && nth > 0; i++)
+			assert_true(i == at || bench->notes->pid[i] != bench->notes->pid[at]);
+	}
+}
+
+static void too_little_memory_in_a_batch_is_tried_again_alone(void **state)
+{
+	struct bench *bench = *state;
+	occupy(bench);
+	for (int i = WRITER_CHILDREN; i < WRITER_CHILDREN + 8; i++) {
+		struct item *item = make(bench, i);
+		item->short_of_memory = i == WRITER_CHILDREN + 1;
+		submit(bench, item);
+	}
+	release_occupied(bench);
+	reap_all(bench, WRITER_CHILDREN + 8);
+	for (uint32_t i = 0; i < bench->done; i++) {
+		assert_int_equal(bench->done_error[i], 0);
+		assert_int_equal(bench->done_detail[i], 0);
+	}
+	assert_int_equal(bench->notes->before[attempt_at(bench, WRITER_CHILDREN + 1, 0)], 1);
+	assert_int_equal(bench->notes->before[attempt_at(bench, WRITER_CHILDREN + 1, 1)], 0);
+	/* On its own it is an error like any other. */
+	struct item *item = make(bench, 20);
+	item->result = -ENOMEM;
+	submit(bench, item);
+	reap_all(bench, WRITER_CHILDREN + 9);
+	assert_int_equal(bench->done_error[place_of(bench, 20)], -ENOMEM);
+}
+
+static void who_is_waited_for_does_not_wait_for_a_batch(void **state)
+{
+	struct bench *bench = *state;
+	occupy(bench); /* all children are busy until we let them go on */
+	submit(bench, make(bench, 2));
+	struct item *item = make(bench, 3);
+	item->item.urgent = true;
+	submit(bench, item);
+	reap_one(bench);
+	assert_int_equal(bench->done, 1);
+	assert_int_equal(bench->done_number[0], 3);
+	release_occupied(bench);
+	reap_all(bench, 4);
+}
+
+static void nobody_yields_when_all_is_waited_for(void **state)
+{
+	struct bench *bench = *state;
+	int ours = getpriority(PRIO_PROCESS, 0);
+	writer_set_hurry(bench->writer, true);
+	submit(bench, make(bench, 0));
+	reap_one(bench);
+	writer_set_hurry(bench->writer, false);
+	submit(bench, make(bench, 1));
+	reap_one(bench);
+	assert_int_equal(bench->notes->nice[0], ours);
+	assert_int_not_equal(bench->notes->nice[1], ours);
+}
+
+/* It still is at the front of the queue, and nobody overtakes it while another child runs. */
+static void a_retry_keeps_its_turn(void **state)
+{
+	struct bench *bench = *state;
+	struct item *item = make(bench, 0);
+	item->dies_below = 1;
+	submit(bench, item);
+	for (int i = 1; i < 4; i++) {
+		item = make(bench, i);
+		item->waits = true;
+		submit(bench, item);
+	}
+	reap_one(bench); /* the killed one: the other waits */
+	reap_one(bench); /* the second attempt, and not item 2, which would wait for ever */
+	assert_int_equal(bench->done, 1);
+	assert_int_equal(bench->done_number[0], 0);
+	assert_int_equal(bench->done_detail[0], 1);
+	for (int i = 1; i < 4; i++) {
+		open_gate(bench);
+		reap_one(bench);
+	}
+	assert_int_equal(bench->done, 4);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(no_more_than_two_at_a_time_and_what_waits_is_shared),
+	    TEST(a_batch_is_limited),
+	    TEST(a_result_does_not_wait_for_the_batch),
+	    TEST(a_child_killed_in_a_batch_keeps_what_it_told),
+	    TEST(too_little_memory_in_a_batch_is_tried_again_alone),
+	    TEST(who_is_waited_for_does_not_wait_for_a_batch),
+	    TEST(nobody_yields_when_all_is_waited_for),
+	    TEST(a_retry_keeps_its_turn),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
