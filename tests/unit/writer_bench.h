@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests of the writer: items that note what was done to them, in real children, and gates at which they wait. */
+/* For tests of the writer: items that note what was done to them, in real children, and gates at which they
+ * wait. */
 #ifndef TESTS_UNIT_WRITER_BENCH_H
 #define TESTS_UNIT_WRITER_BENCH_H
 
