@@ -227,6 +227,23 @@ int file_publish(const char *path, const void *data, size_t len, mode_t mode, un
 	return err;
 }
 
+int file_check_folder(const char *folder, unsigned int flags)
+{
+	char temp[TEMP_NAME_BYTES];
+	int folder_fd = open_folder(folder, flags);
+	int fd;
+
+	if (folder_fd < 0)
+		return folder_fd;
+	fd = open_temp(folder_fd, temp, 0600);
+	if (fd >= 0) {
+		close(fd);
+		unlinkat(folder_fd, temp, 0);
+	}
+	close(folder_fd);
+	return fd < 0 ? fd : 0;
+}
+
 static int read_all(int fd, size_t max_bytes, uint8_t **data, size_t *len)
 {
 	enum { STEP_BYTES = 64 * 1024 };

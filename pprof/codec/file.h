@@ -32,6 +32,13 @@ enum file_flags {
  */
 int file_publish(const char *path, const void *data, size_t len, mode_t mode, unsigned int flags);
 
+/*
+ * Could a file be published in this folder now? A temporary file is made there and removed; flags as above,
+ * of which FILE_MKDIR makes the folder first. 0, or -errno as file_publish would return it. How much room the
+ * disk has is not asked.
+ */
+int file_check_folder(const char *folder, unsigned int flags);
+
 /* The whole file in memory, for readers of profiles. On 0 the caller owns *data (free(); never NULL). -EFBIG
  * beyond max_bytes, otherwise as open(2) and read(2) say. */
 int file_read(const char *path, size_t max_bytes, uint8_t **data, size_t *len);

@@ -118,8 +118,7 @@ int options_parse(struct options *options, const struct command *command, int ar
 /* Writes the help of one command, made from the option table. */
 void options_help(FILE *out, const struct command *command);
 
-/* What a value is called on the command line: "copy", "functions". */
-const char *symbol_detail_name(enum symbol_detail detail);
+/* What a value is called on the command line: "samples", "error". */
 const char *sort_key_name(enum sort_key key); /* "" for SORT_DEFAULT */
 
 #endif

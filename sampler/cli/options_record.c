@@ -14,11 +14,6 @@
 
 static const char *const symbol_names[] = {"full", "functions", "raw", NULL};
 
-const char *symbol_detail_name(enum symbol_detail detail)
-{
-	return symbol_names[detail];
-}
-
 static int set_output(struct options *options, const char *value)
 {
 	options->output = value;

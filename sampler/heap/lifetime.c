@@ -31,11 +31,6 @@ const char *lifetime_class_name(uint32_t class)
 	return classes[class].name;
 }
 
-uint64_t lifetime_class_bound_ns(uint32_t class)
-{
-	return classes[class].below_ns;
-}
-
 void lifetime_add(struct lifetime *lifetime, const struct lifetime_end *end)
 {
 	double objects = (double)end->weight.objects_q16 / (1 << WEIGHT_OBJECTS_SHIFT);

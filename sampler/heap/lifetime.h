@@ -16,8 +16,7 @@ enum { LIFETIME_CLASSES = 11 };
 
 /* A lifetime or an age belongs to the first class whose bound it is below; the last class has none. */
 uint32_t lifetime_class(uint64_t ns);
-const char *lifetime_class_name(uint32_t class);  /* "1ms-10ms": a word without spaces */
-uint64_t lifetime_class_bound_ns(uint32_t class); /* UINT64_MAX for the last */
+const char *lifetime_class_name(uint32_t class); /* "1ms-10ms": a word without spaces */
 
 struct lifetime {
 	double objects[LIFETIME_CLASSES];

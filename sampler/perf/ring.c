@@ -158,11 +158,6 @@ int rings_fd(const struct rings *rings, size_t i)
 	return rings->ring[i].fd;
 }
 
-size_t rings_bytes(const struct rings *rings)
-{
-	return rings->data_bytes;
-}
-
 static const unsigned char *data_at(const struct rings *rings, const struct ring *ring, uint64_t position)
 {
 	return (const unsigned char *)ring->page + rings->page_bytes + position % rings->data_bytes;

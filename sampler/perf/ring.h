@@ -41,7 +41,6 @@ void rings_close(struct rings *rings);
 size_t rings_count(const struct rings *rings);
 int rings_cpu(const struct rings *rings, size_t i);
 int rings_fd(const struct rings *rings, size_t i); /* to poll and to redirect into */
-size_t rings_bytes(const struct rings *rings);     /* data bytes of one ring */
 
 /*
  * Calls `taken` for each record, merged by time over the rings, until they are as empty as when the call

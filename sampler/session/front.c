@@ -25,6 +25,7 @@
 #include "sampler/loader/preload_check.h"
 #include "sampler/session/session.h"
 #include "sampler/session/witness.h"
+#include "sampler/snapshot/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -466,6 +467,8 @@ int front_run(struct options *options)
 	char library[PATH_MAX];
 
 	gaps_fill();
+	if (output_check_folder(options->output))
+		return STATUS_USAGE;
 	if (options->event_count && events_prepare(options, events))
 		return STATUS_USAGE;
 	if (options->pid)

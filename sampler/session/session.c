@@ -470,6 +470,8 @@ int session_adopt(struct options *options)
 		log_line("'%s' is no process id; usage: heaptap adopt [OPTIONS] PID", options->operands[0]);
 		return STATUS_USAGE;
 	}
+	if (output_check_folder(options->output))
+		return STATUS_USAGE;
 	s.heap = &heap;
 	begin_without_command(&s, 0);
 	int error = heap_capture_find_orphan(&heap, options, (pid_t)pid, &region);

@@ -6,6 +6,9 @@
  */
 #include "sampler/snapshot/output.h"
 
+#include "pprof/codec/file.h"
+#include "sampler/terminal/log_line.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -362,24 +365,38 @@ int output_claim(struct output *output, const struct output_facts *facts, char *
 	return ret;
 }
 
-int output_make_folders(const char *path)
+/* The folder of the pattern's files, if every one of them goes to the same: false otherwise. */
+static bool common_folder(const char *pattern, char *folder, size_t folder_bytes)
 {
-	char folder[PATH_MAX];
+	struct text text = {.start = folder, .size = folder_bytes};
+	const char *end = strrchr(pattern, '/');
 
-	if (snprintf(folder, sizeof(folder), "%s", path) >= (int)sizeof(folder))
-		return -ENAMETOOLONG;
-	for (char *slash = strchr(folder + 1, '/'); *folder && slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		/* Not only EEXIST: a folder on the way may be one we may pass but not write (EACCES, EROFS).
-		 * */
-		if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
-			struct stat status;
-			int saved = errno;
-
-			if (stat(folder, &status) != 0 || !S_ISDIR(status.st_mode))
-				return -saved;
-		}
-		*slash = '/';
+	if (!end)
+		text_put(&text, ".", 1);
+	else if (end == pattern)
+		text_put(&text, "/", 1);
+	for (; end && pattern < end; pattern++) {
+		if (*pattern == '%' && *++pattern != '%')
+			return false;
+		text_put(&text, pattern, 1);
 	}
-	return 0;
+	return text_end(&text) == 0;
+}
+
+int output_check_folder(const char *argument)
+{
+	struct output output;
+	struct stat status;
+	char folder[PATH_MAX];
+	int ret = output_init(&output, argument);
+
+	if (ret)
+		return ret;
+	if ((stat(output.pattern, &status) != 0 || !S_ISCHR(status.st_mode)) &&
+	    common_folder(output.pattern, folder, sizeof(folder)))
+		ret = file_check_folder(folder, FILE_MKDIR);
+	output_fini(&output);
+	if (ret)
+		log_line("no profile can be written to the folder %s: %s", folder, strerror(-ret));
+	return ret;
 }

@@ -60,6 +60,13 @@ int output_init(struct output *output, const char *argument);
 void output_fini(struct output *output);
 
 /*
+ * Can profiles be written where `argument` (as for output_init) says? The folder is made if it is missing and
+ * a file is created in it and removed. 0, or -errno with a line on stderr. 0 also for a device, which needs
+ * no folder, and for a directive in the folder's name, which nobody can fill in before there is a profile.
+ */
+int output_check_folder(const char *argument);
+
+/*
  * Gives out the name for one file; every call claims a new one. A pattern without %n is the name of the exit
  * profile; any other snapshot's name is then put before its extension: heap.pb.gz, heap-0001.pb.gz,
  * heap-peak.pb.gz. Files of earlier runs may be replaced; what cannot be (a FIFO, another
@@ -67,8 +74,5 @@ void output_fini(struct output *output);
  * ever given out.
  */
 int output_claim(struct output *output, const struct output_facts *facts, char *path, size_t path_bytes);
-
-/* Creates the folders that `path` needs, as mkdir -p does. Returns 0 or -errno. */
-int output_make_folders(const char *path);
 
 #endif

@@ -232,27 +232,6 @@ static void directories_take_the_default_name(void **state)
 	rmdir(folder);
 }
 
-static void folders_are_made(void **state)
-{
-	char folder[] = "/tmp/heaptap-unit.XXXXXX", path[PATH_MAX];
-	struct stat status;
-
-	assert_non_null(mkdtemp(folder));
-	snprintf(path, sizeof(path), "%s/a//b/c/file", folder);
-	assert_int_equal(output_make_folders(path), 0);
-	assert_int_equal(output_make_folders(path), 0);
-	snprintf(path, sizeof(path), "%s/a/b/c", folder);
-	assert_int_equal(stat(path, &status), 0);
-	assert_int_equal(output_make_folders("file"), 0);
-	assert_int_equal(output_make_folders("/file"), 0);
-	assert_int_equal(output_make_folders("/dev/null/x/y"), -ENOTDIR);
-	for (int i = 0; i < 3; i++) {
-		rmdir(path);
-		*strrchr(path, '/') = '\0';
-	}
-	assert_int_equal(rmdir(folder), 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -266,7 +245,6 @@ int main(void)
 	    cmocka_unit_test(a_numbered_name_may_be_somebodys_own),
 	    cmocka_unit_test(many_names_stay_apart),
 	    cmocka_unit_test(directories_take_the_default_name),
-	    cmocka_unit_test(folders_are_made),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
