@@ -49,7 +49,7 @@ static uint32_t choose(struct choice *c, size_t depth, double *sum)
 int callers_find(struct callers *callers, const struct traces *t, const double *values, uint32_t leaf)
 {
 	struct choice c = {t, values, malloc(((size_t)t->row_count + 1) * sizeof(uint32_t)), 0,
-	    calloc((size_t)t->frame_count + 1, sizeof(double))};
+	    calloc((size_t)t->frames.count + 1, sizeof(double))};
 	double all = 0, sum;
 	int err = c.rows && c.sums ? 0 : -ENOMEM;
 

@@ -93,7 +93,8 @@ static int compare_rows(const void *left, const void *right, void *context)
 
 	if (fabs(x) != fabs(y))
 		return fabs(x) > fabs(y) ? -1 : 1;
-	return strcmp(sorting->traces->frames[a->frame].name, sorting->traces->frames[b->frame].name);
+	return strcmp(
+	    sorting->traces->frames.rows[a->frame].name, sorting->traces->frames.rows[b->frame].name);
 }
 
 /* Less is the rounding of a scaled value. */
@@ -104,24 +105,24 @@ static bool has_change(const struct contrast_sum *sum)
 
 int contrast_make(struct contrast *contrast, const struct traces *t, const struct contrast_options *options)
 {
-	uint32_t *seen = calloc((size_t)t->frame_count + 1, sizeof(*seen));
+	uint32_t *seen = calloc((size_t)t->frames.count + 1, sizeof(*seen));
 	struct sorting sorting = {t, options->order == TOTALS_BY_CUM};
 	double scale = scale_of(t, options);
 	size_t kept = 0;
 
 	memset(contrast, 0, sizeof(*contrast));
-	contrast->rows = calloc((size_t)t->frame_count + 1, sizeof(*contrast->rows));
+	contrast->rows = calloc((size_t)t->frames.count + 1, sizeof(*contrast->rows));
 	if (!seen || !contrast->rows) {
 		free(seen);
 		contrast_fini(contrast);
 		return -ENOMEM;
 	}
-	for (uint32_t i = 0; i < t->frame_count; i++)
+	for (uint32_t i = 0; i < t->frames.count; i++)
 		contrast->rows[i].frame = i;
 	for (size_t row = 0; row < t->row_count; row++)
 		add_row(contrast, t, options, row, scale, seen);
 	free(seen);
-	for (uint32_t i = 0; i < t->frame_count; i++)
+	for (uint32_t i = 0; i < t->frames.count; i++)
 		if (has_change(sorting.cum ? &contrast->rows[i].cum : &contrast->rows[i].flat))
 			contrast->rows[kept++] = contrast->rows[i];
 	contrast->count = kept;

@@ -109,7 +109,7 @@ bool suppressions_match(struct suppressions *s, const struct traces *t, size_t r
 
 	for (size_t i = 0; i < s->count; i++) {
 		for (uint32_t j = 0; j < t->rows[row].depth; j++) {
-			const struct traces_frame *frame = &t->frames[stack[j]];
+			const struct frames_row *frame = &t->frames.rows[stack[j]];
 
 			if (suppressions_pattern(s->patterns[i], frame->name) ||
 			    suppressions_pattern(s->patterns[i], frame->file) ||

@@ -18,21 +18,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pprof/analysis/frames.h"
 #include "pprof/profile/estimate.h"
 #include "pprof/table/index.h"
 #include "pprof/table/intern.h"
 
 struct filter;
 struct profile;
-
-/* Strings live as long as the traces. */
-struct traces_frame {
-	const char *name;   /* never empty: "[libfoo.so]" where no function is known */
-	const char *file;   /* "" unknown */
-	const char *module; /* path of the file the code is in, "" unknown */
-	int64_t line;       /* 0 unknown, or functions are told apart by name only */
-	unsigned int marks; /* filter_frame() */
-};
 
 struct traces_row {
 	size_t stack; /* first one in stacks */
@@ -61,12 +53,11 @@ struct traces_options {
 
 struct traces {
 	struct traces_options options;
-	struct intern strings;
-	struct index frame_index, row_index;
-	struct traces_frame *frames;
-	size_t frame_capacity;
-	uint32_t frame_count, row_count;
+	struct intern strings; /* of the sample types */
+	struct frames frames;
+	struct index row_index;
 	struct traces_row *rows;
+	uint32_t row_count;
 	size_t row_capacity;
 	uint32_t *stacks;
 	size_t stack_capacity, stack_count;

@@ -73,7 +73,7 @@ static int compare_nodes(const void *left, const void *right, void *context)
 		return a->sum.value > b->sum.value ? 1 : -1;
 	if (a->frame == TREE_NONE || b->frame == TREE_NONE)
 		return 0;
-	return strcmp(by->traces->frames[b->frame].name, by->traces->frames[a->frame].name);
+	return strcmp(by->traces->frames.rows[b->frame].name, by->traces->frames.rows[a->frame].name);
 }
 
 /* All nodes smallest first; each then goes to the front of its parent's list, which ends up largest first. */

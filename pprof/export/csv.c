@@ -63,7 +63,7 @@ static void write_rows(
 {
 	for (size_t i = 0; i < order->count; i++) {
 		uint32_t number = order->rows[i].frame;
-		const struct traces_frame *frame = &t->frames[number];
+		const struct frames_row *frame = &t->frames.rows[number];
 
 		write_text(out, frame->name);
 		putc(',', out);

@@ -53,12 +53,13 @@ static void write_data(FILE *out, const struct traces *t, const struct tree *tre
 
 	json_object(&json, NULL);
 	json_array(&json, "names");
-	for (uint32_t i = 0; i < t->frame_count; i++)
-		json_text(&json, NULL, t->frames[i].name);
+	for (uint32_t i = 0; i < t->frames.count; i++)
+		json_text(&json, NULL, t->frames.rows[i].name);
 	json_end(&json);
 	json_array(&json, "places");
-	for (uint32_t i = 0; i < t->frame_count; i++)
-		json_text(&json, NULL, *t->frames[i].file ? t->frames[i].file : t->frames[i].module);
+	for (uint32_t i = 0; i < t->frames.count; i++)
+		json_text(
+		    &json, NULL, *t->frames.rows[i].file ? t->frames.rows[i].file : t->frames.rows[i].module);
 	json_end(&json);
 	write_numbers(&json, "frame", tree, false);
 	write_numbers(&json, "parent", tree, true);

@@ -41,8 +41,8 @@ static int write_string(struct writing *w, const char *text, uint32_t *number)
 /* Places are numbered from 1: frame number + 1. */
 static int write_places(struct writing *w)
 {
-	for (uint32_t i = 0; i < w->traces->frame_count; i++) {
-		const struct traces_frame *frame = &w->traces->frames[i];
+	for (uint32_t i = 0; i < w->traces->frames.count; i++) {
+		const struct frames_row *frame = &w->traces->frames.rows[i];
 		uint32_t module, name, file = 0;
 		int err = write_string(w, frame->module, &module);
 

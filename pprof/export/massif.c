@@ -25,7 +25,7 @@ static void write_name(FILE *out, const char *name)
 
 static void write_place(const struct writing *w, uint32_t number)
 {
-	const struct traces_frame *frame = &w->traces->frames[number];
+	const struct frames_row *frame = &w->traces->frames.rows[number];
 
 	fprintf(w->out, "0x%X: ", 0x1000 + number);
 	write_name(w->out, frame->name);
