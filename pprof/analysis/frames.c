@@ -67,8 +67,8 @@ static int find_or_append(struct frames *f, const struct frames_row *frame, uint
 }
 
 /* Filters match what the profile says, not what is shown for it. */
-int frames_add(struct frames *f, const char *name, const char *file, const char *module, int64_t line,
-    uint32_t *number)
+int frames_add(
+    struct frames *f, const char *name, const char *file, const char *module, int64_t line, uint32_t *number)
 {
 	struct frames_row frame = {.line = f->lines ? line : 0};
 	char bare[256], hashed[3][ANONYMOUS_BYTES];

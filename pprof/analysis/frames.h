@@ -46,7 +46,7 @@ static inline size_t frames_bytes(const struct frames *f)
 
 /* Takes name, file and module as they are in the profile. 0 with the frame's number, the old one for a frame
  * already there; or -ENOMEM, -EOVERFLOW. */
-int frames_add(struct frames *f, const char *name, const char *file, const char *module, int64_t line,
-    uint32_t *number);
+int frames_add(
+    struct frames *f, const char *name, const char *file, const char *module, int64_t line, uint32_t *number);
 
 #endif
