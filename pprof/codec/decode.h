@@ -17,29 +17,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct profile;
+#include "pprof/codec/decode_error.h"
 
-enum decode_error {
-	DECODE_OK,
-	DECODE_NO_MEMORY,
-	DECODE_EMPTY,     /* nothing in the file, or in the gzip in it */
-	DECODE_TOO_LARGE, /* more than max_bytes */
-	DECODE_TRUNCATED_GZIP,
-	DECODE_DAMAGED_GZIP,     /* bad header, data, CRC or length */
-	DECODE_TRAILING_BYTES,   /* after the gzip member */
-	DECODE_NOT_A_PROFILE,    /* no protobuf, or a field of the wrong wire type */
-	DECODE_CONCATENATED,     /* two profiles one after the other */
-	DECODE_BAD_STRING_TABLE, /* entry 0 is not "" */
-	DECODE_BAD_STRING,       /* index outside the string table */
-	DECODE_NO_SAMPLE_TYPE,
-	DECODE_BAD_MAPPING_ID, /* 0, or used twice */
-	DECODE_BAD_FUNCTION_ID,
-	DECODE_BAD_LOCATION_ID,
-	DECODE_NO_FUNCTION,     /* a line's function does not exist */
-	DECODE_NO_LOCATION,     /* a sample's location does not exist */
-	DECODE_BAD_VALUE_COUNT, /* not one value per sample type */
-	DECODE_ERROR_COUNT
-};
+struct profile;
 
 /* Of memory: enough for any profile met. A file of 131 KB has been made that takes 2.2 GB without it. */
 #define DECODE_MAX_BYTES ((size_t)1 << 30)
@@ -47,8 +27,5 @@ enum decode_error {
 /* max_bytes: of memory, what is in the profile and what is needed meanwhile (exceeded by a half at most,
  * when an array grows). On DECODE_OK the caller owns *out (profile_free()). */
 enum decode_error decode_profile(const void *data, size_t len, size_t max_bytes, struct profile **out);
-
-/* One line for people, without a full stop: "a sample names a location that does not exist". */
-const char *decode_error_string(enum decode_error error);
 
 #endif
