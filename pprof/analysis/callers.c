@@ -7,16 +7,16 @@
 
 #define LEAST_SHARE (1.0 / 3)
 
-/* The rows whose stacks begin with the leaf and the callers that are known so far. */
+/* The rows whose stacks begin with the leaf and the callers chosen so far. */
 struct choice {
 	const struct traces *traces;
 	const double *values;
 	uint32_t *rows;
 	size_t count;
-	double *sums; /* by frame; zero between two looks */
+	double *sums; /* by frame; all zero between calls of choose() */
 };
 
-/* The caller at `depth` with the largest sum; only its rows stay. */
+/* Returns the caller at `depth` with the largest sum, and keeps only its rows. */
 static uint32_t choose(struct choice *c, size_t depth, double *sum)
 {
 	uint32_t largest = 0;

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Variance of the part of a stack's blocks that adds up to value: linear, as all its blocks are taken to be
- * alike. */
+/* Variance of those blocks of a stack that add up to value. Linear in value: all blocks of a stack are
+ * assumed to have one size. */
 static double part(const struct traces *t, size_t row, size_t column, enum measure_kind kind, double value)
 {
 	double whole = (double)traces_value(t, row, column, kind);
@@ -97,7 +97,7 @@ static int compare_rows(const void *left, const void *right, void *context)
 	    sorting->traces->frames.rows[a->frame].name, sorting->traces->frames.rows[b->frame].name);
 }
 
-/* Less is the rounding of a scaled value. */
+/* A smaller difference is the rounding of a scaled value. */
 static bool has_change(const struct contrast_sum *sum)
 {
 	return fabs(sum->after - sum->before) > 1e-9 * (fabs(sum->after) + fabs(sum->before));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The frames of traces: each function, or each source line of one, that is shown to people, once, numbered
- * from 0. Names are those to be printed: anonymized if asked for, and never empty.
+ * The frames of traces: each function that is shown, or each source line of one, once, numbered from 0. Names
+ * are as printed: anonymized if asked for, and never empty.
  */
 #ifndef PPROF_ANALYSIS_FRAMES_H
 #define PPROF_ANALYSIS_FRAMES_H
@@ -20,12 +20,12 @@ struct frames_row {
 	const char *name;   /* never empty: "[libfoo.so]" where no function is known */
 	const char *file;   /* "" unknown */
 	const char *module; /* path of the file the code is in, "" unknown */
-	int64_t line;       /* 0 unknown, or functions are told apart by name only */
+	int64_t line;       /* 0 if unknown, or if functions are distinguished by name only */
 	unsigned int marks; /* filter_frame() */
 };
 
 struct frames {
-	bool lines;                  /* tell frames apart by source line too */
+	bool lines;                  /* distinguish frames by source line too */
 	bool anonymize;              /* names become hashes that are the same in every run */
 	const struct filter *filter; /* NULL: none */
 	struct intern strings;

@@ -65,8 +65,8 @@ void suppressions_fini(struct suppressions *s)
 	memset(s, 0, sizeof(*s));
 }
 
-/* Pieces between stars, each found as early as it can be: enough, and no way to be slow but the product of
- * lengths. */
+/* Finds each piece between stars at its first possible place, which is enough. At worst this takes the
+ * product of both lengths. */
 bool suppressions_pattern(const char *pattern, const char *text)
 {
 	size_t length = strlen(pattern);

@@ -14,7 +14,7 @@ void totals_sum_add(struct totals_sum *sum, int64_t value, struct traces_doubt d
 
 int totals_make(struct totals *totals, const struct traces *t, size_t column, enum measure_kind kind)
 {
-	/* At worst there are totals of each kind at a time, and two for order. */
+	/* At worst the caller has totals of every kind at once, and two to sort by. */
 	size_t all_bytes = ((size_t)t->frames.count + 1) * sizeof(*totals->rows) * (MEASURE_COUNT + 2);
 	uint32_t *seen;
 

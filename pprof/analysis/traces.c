@@ -13,7 +13,7 @@
 
 /* ---- sample types */
 
-/* Exact, or without "inuse_" as tcmalloc and old profiles have it; the first one wins, as in pprof. */
+/* Exact, or without "inuse_" as tcmalloc and old profiles have it; the first match counts, as in pprof. */
 static int type_find(const struct traces *t, const char *name)
 {
 	const char *bare = strncmp(name, "inuse_", 6) == 0 ? name + 6 : name;
@@ -205,7 +205,7 @@ struct adding {
 	struct prune prune;
 	struct shown shown;
 	size_t column;
-	int *types; /* of the traces, by type of the profile; -1 for none */
+	int *types; /* index of the type in the traces, by index in the profile; -1 for none */
 	double period_bytes;
 };
 
@@ -302,8 +302,8 @@ static int sample_add(struct traces *t, const struct adding *a, size_t index, in
 	return 0;
 }
 
-/* By place if the name agrees, else by name. Nobody has hundreds of types but somebody who wants us to be
- * slow. */
+/* By position if the name is the same, else by name. The search is bounded: only a hostile profile has
+ * hundreds of types. */
 static int types_match(const struct traces *t, const struct profile *p, int *types)
 {
 	size_t searched = t->type_count < 256 ? t->type_count : 256, matched = 0;
@@ -391,8 +391,8 @@ int64_t traces_all(const struct traces *t, size_t column, enum measure_kind kind
 	return read_values(t, t->all + column * t->type_count, kind);
 }
 
-/* Freed blocks are a share of the allocated ones and of the same sizes: both samples and variance are linear
- * in it. */
+/* Freed blocks are a share of the allocated ones and are assumed to have the same sizes: both samples and
+ * variance are scaled by that share. */
 struct traces_doubt traces_doubt(const struct traces *t, size_t row, size_t column, enum measure_kind kind)
 {
 	const struct estimate *cell = t->estimates + (row * t->column_count + column) * SIDE_COUNT;

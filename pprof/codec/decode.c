@@ -3,8 +3,8 @@
  * Decoding as a whole: gzip or plain, then the passes over the bytes.
  *
  * The fields of a profile come in any order (Go writes its string table last), so the bytes are walked once
- * per table: strings and header first, then each table after those it refers to. A walk over the top level
- * only hops from entry to entry.
+ * per table: strings and header first, then each table after those it refers to. A pass over the top
+ * level skips from field to field without looking inside.
  */
 #include "pprof/codec/decode.h"
 

@@ -24,7 +24,7 @@ const char *decode_error_string(enum decode_error error)
 	    [DECODE_BAD_LOCATION_ID] = "a location's id is zero or used twice",
 	    [DECODE_NO_FUNCTION] = "a location names a function that does not exist",
 	    [DECODE_NO_LOCATION] = "a sample names a location that does not exist",
-	    [DECODE_BAD_VALUE_COUNT] = "a sample has not one value per sample type",
+	    [DECODE_BAD_VALUE_COUNT] = "a sample does not have one value per sample type",
 	};
 
 	return error < DECODE_ERROR_COUNT ? texts[error] : "unknown error";

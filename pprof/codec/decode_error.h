@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why the bytes of a file are not a profile, and how that is said. */
+/* Why the bytes of a file are not a profile: the reasons, and a text for each. */
 #ifndef PPROF_CODEC_DECODE_ERROR_H
 #define PPROF_CODEC_DECODE_ERROR_H
 
@@ -11,7 +11,7 @@ enum decode_error {
 	DECODE_TRUNCATED_GZIP,
 	DECODE_DAMAGED_GZIP,     /* bad header, data, CRC or length */
 	DECODE_TRAILING_BYTES,   /* after the gzip member */
-	DECODE_NOT_A_PROFILE,    /* no protobuf, or a field of the wrong wire type */
+	DECODE_NOT_A_PROFILE,    /* not protobuf, or a field has the wrong wire type */
 	DECODE_CONCATENATED,     /* two profiles one after the other */
 	DECODE_BAD_STRING_TABLE, /* entry 0 is not "" */
 	DECODE_BAD_STRING,       /* index outside the string table */
@@ -25,7 +25,7 @@ enum decode_error {
 	DECODE_ERROR_COUNT
 };
 
-/* One line for people, without a full stop: "a sample names a location that does not exist". */
+/* One line for the user, without a full stop: "a sample names a location that does not exist". */
 const char *decode_error_string(enum decode_error error);
 
 #endif

@@ -77,7 +77,7 @@ static enum decode_error read_line(struct decoder *d, struct wire_field *field, 
 	return line->function ? DECODE_OK : DECODE_NO_FUNCTION;
 }
 
-/* The single numbers of a location; its lines go to d->lines. */
+/* Numeric fields to n, by field number; lines to d->lines. */
 static enum decode_error read_location_fields(
     struct decoder *d, struct wire_field *message, uint64_t *n, size_t *line_count)
 {

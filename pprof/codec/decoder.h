@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The state of one decode: the profile being built, what the file's string indexes and ids mean, the bound on
- * memory, and arrays that every entry uses again. Shared by decode.c and its parts: decode_header.c,
+ * memory, and buffers that are reused for every entry. Shared by decode.c and its parts: decode_header.c,
  * decode_tables.c and decode_samples.c.
  */
 #ifndef PPROF_CODEC_DECODER_H
@@ -19,13 +19,13 @@
 struct decoder {
 	struct profile *p;
 	struct wire all;
-	size_t max_bytes, own_bytes;          /* memory that may be taken; that of the arrays below */
-	uint64_t header[PROFILE_FIELD_COUNT]; /* [field], the single numbers */
+	size_t max_bytes, own_bytes;          /* limit on memory; memory of the arrays below */
+	uint64_t header[PROFILE_FIELD_COUNT]; /* [field]: the numeric fields that are not repeated */
 	struct wire period_type;
 	const char **strings;
 	size_t string_count, string_capacity;
 	struct idmap mappings, functions, locations;
-	/* the entry at hand */
+	/* buffers for the current entry */
 	uint32_t *stack;
 	size_t stack_capacity;
 	int64_t *values;
@@ -49,7 +49,7 @@ enum decode_error decoder_check_memory(const struct decoder *d);
 enum decode_error decoder_reserve(
     struct decoder *d, void *items, size_t *capacity, size_t need, size_t item_bytes);
 
-/* The single numbers of a message, by field number; 0 where a field is missing. */
+/* The numeric fields of a message, by field number; 0 where a field is missing. */
 enum decode_error decoder_numbers(const struct wire_field *message, uint64_t *numbers, uint32_t count);
 
 /* The file's string of that index; NULL for an index outside the table. */
@@ -58,7 +58,7 @@ static inline const char *decoder_string(const struct decoder *d, uint64_t index
 	return index < d->string_count ? d->strings[index] : NULL;
 }
 
-/* What an error of the profile or of a table means for the file. */
+/* The decode_error for an -errno of the profile or of a table. */
 enum decode_error decoder_errno(int err);
 
 #endif

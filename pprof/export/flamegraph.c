@@ -8,7 +8,7 @@
 #include "pprof/analysis/tree.h"
 #include "pprof/text/utf8.h"
 
-/* The page, a string that ends with NUL; the Makefile knows that this object depends on the file. */
+/* The page as a NUL-terminated string. The Makefile has a rule that this object depends on the file. */
 __asm__(".pushsection .rodata\n"
         "flamegraph_page:\n"
         ".incbin \"pprof/export/flamegraph.html\"\n"
@@ -78,7 +78,7 @@ static void write_html(FILE *out, const char *text)
 	}
 }
 
-/* Writes the page up to a mark, "@TITLE@", and returns what follows it. */
+/* Writes the page up to a mark, "@TITLE@", and returns what follows the mark. */
 static const char *write_until(FILE *out, const char *page, const char *mark)
 {
 	const char *at = strstr(page, mark);

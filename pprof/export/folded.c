@@ -5,7 +5,7 @@
 
 #include "pprof/text/utf8.h"
 
-/* ';' and line ends are the format's own. */
+/* The format uses ';' and line ends as separators. */
 static void write_name(FILE *out, const char *name)
 {
 	while (*name && !ferror(out)) {

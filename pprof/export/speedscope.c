@@ -20,7 +20,7 @@ static void write_frames(struct json *json, const struct traces *t)
 			json_integer(json, "line", frame->line);
 		json_end(json);
 	}
-	/* A stack without frames has a frame of its own, or it would be no sample. */
+	/* Stands for a stack without frames, which speedscope would not count as a sample. */
 	json_object(json, NULL);
 	json_text(json, "name", "[no stack]");
 	json_end(json);

@@ -14,7 +14,7 @@
 #include "pprof/profile/mappings.h"
 #include "pprof/profile/samples.h"
 
-/* Inside, a string is its number in the string table; 0 is "". */
+/* Internally a string is its number in the string table; 0 is "". */
 
 struct value_type {
 	uint32_t type, unit;
@@ -159,7 +159,7 @@ void profile_set_doc_url(struct profile *p, const char *url)
 
 /* ---- the tables */
 
-/* What an add returns: its error is kept, and an earlier one makes the id 0 too. */
+/* Return value of an add: the id, or 0 after this error or an earlier one. */
 static uint32_t added(struct profile *p, int err, uint32_t id)
 {
 	if (err)
@@ -267,7 +267,7 @@ void profile_set_mapping_flags(struct profile *p, uint32_t mapping, unsigned int
 		p->mappings.rows[mapping - 1].flags = flags;
 }
 
-/* What the lines of one location show; without any line nothing is known about it. */
+/* What the lines of one location give; 0 if it has none. */
 static unsigned int location_flags(const struct profile *p, const struct locations_row *location)
 {
 	unsigned int flags = location->line_count ? PROFILE_HAS_FUNCTIONS : 0;
@@ -288,7 +288,7 @@ static unsigned int location_flags(const struct profile *p, const struct locatio
 
 void profile_compute_mapping_flags(struct profile *p)
 {
-	enum { BARE = 1 << 16 }; /* some location without a function: the reader has to look everything up */
+	enum { BARE = 1 << 16 }; /* some location has no function: readers must symbolize the whole mapping */
 	size_t i, j;
 
 	for (i = 0; i < p->mappings.count; i++)
