@@ -24,10 +24,11 @@ O     := $(O)
 PACKAGES_BUILD := gcc libc6-dev libdw-dev libelf-dev libpfm4-dev libprotobuf-c-dev protobuf-c-compiler \
 	protobuf-compiler zlib1g-dev libiberty-dev libpcre2-dev
 PACKAGES_DEMO  := $(PACKAGES_BUILD) redis-server redis-tools golang-go
-PACKAGES_CHECK := $(PACKAGES_DEMO) g++ clang libclang-rt-14-dev libcmocka-dev golang-github-google-pprof-dev \
-	sqlite3 python3 nodejs binutils util-linux procps cppcheck spin gdb llvm dwz xz-utils gcc-aarch64-linux-gnu \
+PACKAGES_LINT  := $(PACKAGES_BUILD) binutils python3 cppcheck clang-format
+PACKAGES_CHECK := $(sort $(PACKAGES_DEMO) $(PACKAGES_LINT)) g++ clang libclang-rt-14-dev libcmocka-dev \
+	golang-github-google-pprof-dev sqlite3 nodejs util-linux procps spin gdb llvm dwz xz-utils gcc-aarch64-linux-gnu \
 	libc6-dev-arm64-cross qemu-user rustc valgrind nginx-light curl musl-tools libjemalloc2 libtcmalloc-minimal4 \
-	libmimalloc2.0 heaptrack man-db zsh debuginfod libdebuginfod1 clang-format
+	libmimalloc2.0 heaptrack man-db zsh debuginfod libdebuginfod1
 PACKAGES_BENCH := $(PACKAGES_BUILD) g++ python3 valgrind heaptrack libgoogle-perftools4 gnuplot-nox redis-server \
 	redis-tools sqlite3 nodejs zstd
 
@@ -78,7 +79,7 @@ GO := GO111MODULE=off GOPATH=/usr/share/gocode GOFLAGS= GOCACHE=$(abspath $(O))/
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all help clean install uninstall demo demo-run check check-run unit unit-bin e2e readers targets fuzz fuzz-bin \
-	accuracy accuracy-run bench bench-run bench-bin bench-unwind lint layers graph headers cppcheck format format-check FORCE
+	accuracy accuracy-run bench bench-run bench-bin bench-unwind lint lint-run layers graph headers cppcheck format format-check FORCE
 
 ## all: build/heaptap (command line and sampler) and build/libheaptap.so (preloaded into programs)
 all: $(O)/heaptap $(O)/libheaptap.so
@@ -236,8 +237,12 @@ $(O)/bench/unwind: $(BENCH_UNWIND_OBJ) $(O)/core.a
 bench-unwind: $(O)/bench/unwind
 	$<
 
-## lint: cppcheck, headers that stand alone, includes that point one way, layout of the sources
-lint: layers headers format-check cppcheck
+## lint: install what is missing, then folder rules, headers that stand alone, layout of the sources, cppcheck
+lint:
+	@.ci/packages $(PACKAGES_LINT)
+	@$(MAKE) --no-print-directory lint-run
+
+lint-run: layers headers format-check cppcheck
 
 # What is C, and ours.
 FORMATTED = $(shell git ls-files '*.c' '*.h' '*.cc')

@@ -7,16 +7,16 @@
 
 #define LEAST_SHARE (1.0 / 3)
 
-/* The rows whose stacks begin with the leaf and the callers that are known so far. */
+/* The rows whose stacks begin with the leaf and the callers chosen so far. */
 struct choice {
 	const struct traces *traces;
 	const double *values;
 	uint32_t *rows;
 	size_t count;
-	double *sums; /* by frame; zero between two looks */
+	double *sums; /* by frame; all zero between calls of choose() */
 };
 
-/* The caller at `depth` with the largest sum; only its rows stay. */
+/* Returns the caller at `depth` with the largest sum, and keeps only its rows. */
 static uint32_t choose(struct choice *c, size_t depth, double *sum)
 {
 	uint32_t largest = 0;
@@ -49,7 +49,7 @@ static uint32_t choose(struct choice *c, size_t depth, double *sum)
 int callers_find(struct callers *callers, const struct traces *t, const double *values, uint32_t leaf)
 {
 	struct choice c = {t, values, malloc(((size_t)t->row_count + 1) * sizeof(uint32_t)), 0,
-	    calloc((size_t)t->frame_count + 1, sizeof(double))};
+	    calloc((size_t)t->frames.count + 1, sizeof(double))};
 	double all = 0, sum;
 	int err = c.rows && c.sums ? 0 : -ENOMEM;
 

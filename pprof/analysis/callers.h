@@ -2,8 +2,8 @@
 /*
  * The main callers of a function: the path outwards from a leaf that most of its bytes take.
  *
- * Programs wrap malloc. Then the wrapper is the leaf of every stack and a flat table says nothing; its
- * callers, and their shares, do.
+ * If a program wraps malloc, the wrapper is the leaf of every stack and a flat table says nothing; the
+ * wrapper's callers, and their shares, do.
  */
 #ifndef PPROF_ANALYSIS_CALLERS_H
 #define PPROF_ANALYSIS_CALLERS_H

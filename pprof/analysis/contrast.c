@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Variance of the part of a stack's blocks that adds up to value: linear, as all its blocks are taken to be
- * alike. */
+/* Variance of those blocks of a stack that add up to value. Linear in value: all blocks of a stack are
+ * assumed to have one size. */
 static double part(const struct traces *t, size_t row, size_t column, enum measure_kind kind, double value)
 {
 	double whole = (double)traces_value(t, row, column, kind);
@@ -93,10 +93,11 @@ static int compare_rows(const void *left, const void *right, void *context)
 
 	if (fabs(x) != fabs(y))
 		return fabs(x) > fabs(y) ? -1 : 1;
-	return strcmp(sorting->traces->frames[a->frame].name, sorting->traces->frames[b->frame].name);
+	return strcmp(
+	    sorting->traces->frames.rows[a->frame].name, sorting->traces->frames.rows[b->frame].name);
 }
 
-/* Less is the rounding of a scaled value. */
+/* A smaller difference is the rounding of a scaled value. */
 static bool has_change(const struct contrast_sum *sum)
 {
 	return fabs(sum->after - sum->before) > 1e-9 * (fabs(sum->after) + fabs(sum->before));
@@ -104,24 +105,24 @@ static bool has_change(const struct contrast_sum *sum)
 
 int contrast_make(struct contrast *contrast, const struct traces *t, const struct contrast_options *options)
 {
-	uint32_t *seen = calloc((size_t)t->frame_count + 1, sizeof(*seen));
+	uint32_t *seen = calloc((size_t)t->frames.count + 1, sizeof(*seen));
 	struct sorting sorting = {t, options->order == TOTALS_BY_CUM};
 	double scale = scale_of(t, options);
 	size_t kept = 0;
 
 	memset(contrast, 0, sizeof(*contrast));
-	contrast->rows = calloc((size_t)t->frame_count + 1, sizeof(*contrast->rows));
+	contrast->rows = calloc((size_t)t->frames.count + 1, sizeof(*contrast->rows));
 	if (!seen || !contrast->rows) {
 		free(seen);
 		contrast_fini(contrast);
 		return -ENOMEM;
 	}
-	for (uint32_t i = 0; i < t->frame_count; i++)
+	for (uint32_t i = 0; i < t->frames.count; i++)
 		contrast->rows[i].frame = i;
 	for (size_t row = 0; row < t->row_count; row++)
 		add_row(contrast, t, options, row, scale, seen);
 	free(seen);
-	for (uint32_t i = 0; i < t->frame_count; i++)
+	for (uint32_t i = 0; i < t->frames.count; i++)
 		if (has_change(sorting.cum ? &contrast->rows[i].cum : &contrast->rows[i].flat))
 			contrast->rows[kept++] = contrast->rows[i];
 	contrast->count = kept;

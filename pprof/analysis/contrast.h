@@ -4,11 +4,11 @@
  *
  * Samples of two runs are independent, and the variance of a difference is the sum of both variances. Two
  * snapshots of one process share samples. Then
- *   - what was allocated is a growing sum: the difference is its last part, with that part's variance;
- *   - of what is in use, only blocks that came or went between make a difference. A bytes were allocated
- *     meanwhile and F = A - D freed, D the difference; each of the two sums has at most the variance of A + F
- *     bytes of that stack's block size. The smaller of this bound and the sum of both is taken: it is never
- *     too small.
+ *   - what was allocated only grows: the difference is what came between, with the variance of that part;
+ *   - of what is in use, only blocks allocated or freed between the two snapshots matter. If A bytes were
+ *     allocated between and the difference is D, F = A - D bytes were freed; the variance of D is at most
+ *     that of A + F bytes of that stack's block size. The smaller of this bound and the sum of both variances
+ *     is used, which is never too small.
  */
 #ifndef PPROF_ANALYSIS_CONTRAST_H
 #define PPROF_ANALYSIS_CONTRAST_H
@@ -27,11 +27,11 @@ struct contrast_row {
 };
 
 struct contrast {
-	struct contrast_row *rows; /* largest change first; rows without any are not there */
+	struct contrast_row *rows; /* largest change first; only rows with a change */
 	size_t count;
 	struct contrast_sum sum;
-	double scale; /* that the later column was multiplied by */
-	/* a change beyond chance is more than this many standard errors: estimate_threshold() */
+	double scale; /* factor applied to the later column */
+	/* a change is beyond chance if it exceeds this many standard errors: estimate_threshold() */
 	double threshold;
 };
 
@@ -39,7 +39,7 @@ struct contrast_options {
 	size_t before, after; /* columns */
 	enum measure_kind kind;
 	bool same_process;
-	bool normalize; /* scale after to before's total, of all that the filters let pass */
+	bool normalize; /* scale `after` to the total of `before`, both after filtering */
 	enum totals_order order;
 };
 
@@ -47,7 +47,7 @@ struct contrast_options {
 int contrast_make(struct contrast *contrast, const struct traces *t, const struct contrast_options *options);
 void contrast_fini(struct contrast *contrast);
 
-/* Of one stack. */
+/* Variance of the difference of one stack (row). */
 double contrast_variance(
     const struct traces *t, size_t row, size_t before, size_t after, enum measure_kind kind);
 

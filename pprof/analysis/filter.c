@@ -50,7 +50,7 @@ double filter_size(const struct profile *profile, size_t sample)
 	                                                                                   : 0;
 }
 
-/* "1ms-10ms", "1h-": as the sampler names its classes of age. */
+/* "1ms-10ms", "1h-": the ranges of ages in the sampler's labels. */
 static bool age_part(const char **text, uint64_t *ns)
 {
 	static const struct {

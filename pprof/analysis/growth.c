@@ -8,7 +8,7 @@
 
 #include "pprof/analysis/contrast.h"
 
-/* One-sided chance of 1 in 40 for each half. */
+/* In standard errors; one-sided, a chance of about 1 in 40 for each half. */
 #define HALF_THRESHOLD 2.0
 
 static bool rises(

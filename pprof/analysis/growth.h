@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds what grows over a series of snapshots of one process, by more than chance: a possible leak, while the
- * program still runs.
+ * Finds stacks whose memory grows over a series of snapshots of one process, by more than chance: possible
+ * leaks, found while the program still runs.
  *
  * A stack grows if its in-use bytes at the end are above those at the beginning by more than the threshold
  * for all stacks together (estimate_threshold()), and if they rose in both halves of the time, each by more
- * than two standard errors: a cache that fills and then stays does not pass.
+ * than two standard errors: a cache that fills and then stays as it is does not count.
  */
 #ifndef PPROF_ANALYSIS_GROWTH_H
 #define PPROF_ANALYSIS_GROWTH_H
@@ -16,7 +16,7 @@
 
 struct growth_row {
 	uint32_t row; /* of the traces */
-	/* bytes; variance of the difference; samples behind the last */
+	/* bytes; variance of the difference; number of samples in the last */
 	double first, last, variance, samples;
 };
 

@@ -7,24 +7,25 @@
 #include <string.h>
 
 #include "pprof/profile/anonymous.h"
+#include "pprof/table/array.h"
 #include "pprof/profile/profile.h"
 
 struct merge {
 	struct profile *out;
 	const struct profile *in;
 	bool anonymize;
-	uint32_t *mappings, *functions, *locations; /* ids in out, by id in the profile at hand */
-	int64_t *shifts;                            /* of addresses, by mapping id in the profile at hand */
-	int *types;                                 /* index in the profile at hand, by type of out */
+	uint32_t *mappings, *functions, *locations; /* ids in out, by id in the current profile */
+	int64_t *shifts;                            /* of addresses, by mapping id in the current profile */
+	int *types;                                 /* index in the current profile, by type of out */
 	int64_t *values;
 	uint32_t *stack;
 	struct profile_label *labels;
 	size_t stack_room, label_room;
-	uint64_t moved_end; /* of what is at PROFILE_MOVED_START */
+	uint64_t moved_end; /* end of the mappings placed from PROFILE_MOVED_START on */
 };
 
 enum {
-	COMPARED = 4096, /* nobody has more mappings but somebody who wants us to be slow */
+	COMPARED = 4096, /* mappings compared at most: only a hostile profile has more */
 	PAGE = 4096,
 };
 
@@ -45,7 +46,7 @@ static int type_in(const struct profile *p, const char *name)
 	return -1;
 }
 
-/* The types of the first that all have. */
+/* Those types of the first profile that all others have too. */
 static int add_types(struct profile *out, struct profile *const *profiles, size_t count, size_t *culprit)
 {
 	size_t types = profile_sample_type_count(profiles[0]);
@@ -111,12 +112,11 @@ static bool is_same(const struct profile_mapping *a, const struct profile_mappin
 		return strcmp(a->build_id, b->build_id) == 0;
 	if (!*a->filename || strcmp(a->filename, b->filename) != 0)
 		return false;
-	/* Two ranges of code made at run time have nothing in common but the name, unless it is one process.
-	 * */
+	/* Generated code: a different process has other code under the same name. */
 	return strncmp(a->filename, "[anon", 5) != 0 || a->start == b->start;
 }
 
-/* Where a mapping that the profile does not have yet goes: to its own place, if nobody is there. */
+/* The start address of a new mapping: its own, if no other mapping is there. */
 static uint64_t place(struct merge *m, const struct profile_mapping *mapping)
 {
 	uint32_t known = profile_mapping_count(m->out);
@@ -210,27 +210,13 @@ static int add_locations(struct merge *m)
 
 /* ---- samples */
 
-static int room(void *array, size_t *have, size_t need, size_t item_bytes)
-{
-	void **slot = array, *grown;
-
-	if (need <= *have)
-		return 0;
-	grown = realloc(*slot, need * 2 * item_bytes);
-	if (!grown)
-		return -ENOMEM;
-	*slot = grown;
-	*have = need * 2;
-	return 0;
-}
-
 static int add_sample(struct merge *m, size_t index)
 {
 	struct profile_sample sample = profile_sample(m->in, index);
 	size_t label_count = 0;
 
-	if (room(&m->stack, &m->stack_room, sample.depth + 1, sizeof(*m->stack)) ||
-	    room(&m->labels, &m->label_room, sample.label_count + 1, sizeof(*m->labels)))
+	if (array_reserve(&m->stack, &m->stack_room, sample.depth + 1, sizeof(*m->stack)) ||
+	    array_reserve(&m->labels, &m->label_room, sample.label_count + 1, sizeof(*m->labels)))
 		return -ENOMEM;
 	for (size_t i = 0; i < sample.depth; i++)
 		m->stack[i] = m->locations[sample.locations[i]];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Adding profiles up into one, as google/pprof's Merge does: sample types that all have; the earliest time,
- * the sum of durations, the largest period, each comment once. A file that was loaded at another address in
- * the other run is the same mapping (by build id, or name without one, with offset and size), so its
- * locations meet.
+ * Adds profiles up into one, as google/pprof's Merge does: the sample types that all of them have; the
+ * earliest time, the sum of durations, the largest period, each comment once. Mappings are equal if build id
+ * (or, without one, file name), offset and size are: a file that another run loaded at another address is one
+ * mapping, and its locations become one.
  */
 #ifndef PPROF_ANALYSIS_MERGE_H
 #define PPROF_ANALYSIS_MERGE_H

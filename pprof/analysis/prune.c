@@ -9,8 +9,8 @@
 #include "pprof/text/pattern.h"
 #include "pprof/profile/profile.h"
 
-/* The name without its argument list, as pprof matches it: parentheses that belong to a name are passed over.
- * */
+/* Length of the name without its argument list, as pprof matches it; skips parentheses that are part of a
+ * name. */
 static size_t name_length(const char *name)
 {
 	static const char *const reserved[] = {"(anonymous namespace)", "operator()"};
@@ -48,7 +48,7 @@ static int matches(const struct pattern *drop, const struct pattern *keep, const
 	return 0;
 }
 
-/* Every function once; then locations only look up. */
+/* Matches every function once; locations then look the result up. */
 static int mark_locations(struct prune *prune, const struct profile *p, const bool *dropped)
 {
 	for (uint32_t id = 1; id <= profile_location_count(p); id++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a profile's drop_frames and keep_frames cut off: frames of the allocator and what they called.
+ * Applies a profile's drop_frames and keep_frames: removes frames of the allocator and what they called.
  *
- * The same rule as google/pprof's profile/prune.go, so that our sums equal its sums. Go inwards from the
+ * The same rule as google/pprof's profile/prune.go, so that our sums equal its sums. Going inwards from the
  * outermost frame: after the first frame that stays, the first one whose function matches drop_frames (and
  * not keep_frames) is cut off with everything inside it. If only some inlined functions of a location match,
  * the location stays with the others. Nothing is cut before a frame that stays, so no stack becomes empty. An
@@ -18,7 +18,7 @@ struct profile;
 struct profile_sample;
 
 struct prune {
-	/* by location id: inner lines that go; PRUNE_WHOLE: the location goes; NULL: nothing does */
+	/* by location id: number of inner lines to remove, or PRUNE_WHOLE; NULL: nothing is removed */
 	uint32_t *cut;
 };
 

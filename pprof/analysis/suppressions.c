@@ -65,8 +65,8 @@ void suppressions_fini(struct suppressions *s)
 	memset(s, 0, sizeof(*s));
 }
 
-/* Pieces between stars, each found as early as it can be: enough, and no way to be slow but the product of
- * lengths. */
+/* Finds each piece between stars at its first possible place, which is enough. At worst this takes the
+ * product of both lengths. */
 bool suppressions_pattern(const char *pattern, const char *text)
 {
 	size_t length = strlen(pattern);
@@ -109,7 +109,7 @@ bool suppressions_match(struct suppressions *s, const struct traces *t, size_t r
 
 	for (size_t i = 0; i < s->count; i++) {
 		for (uint32_t j = 0; j < t->rows[row].depth; j++) {
-			const struct traces_frame *frame = &t->frames[stack[j]];
+			const struct frames_row *frame = &t->frames.rows[stack[j]];
 
 			if (suppressions_pattern(s->patterns[i], frame->name) ||
 			    suppressions_pattern(s->patterns[i], frame->file) ||

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Suppressions in LeakSanitizer's format: a line "leak:PATTERN" hides the leaks that have a frame whose
- * function, source file or program file has PATTERN in it. '*' stands for anything, '^' and '$' tie it to the
- * beginning and the end; '#' begins a comment.
+ * function, source file or program file contains PATTERN. '*' matches anything, '^' and '$' the beginning and
+ * the end; '#' begins a comment.
  */
 #ifndef PPROF_ANALYSIS_SUPPRESSIONS_H
 #define PPROF_ANALYSIS_SUPPRESSIONS_H
@@ -11,12 +11,12 @@
 
 struct suppressions {
 	char **patterns;
-	uint64_t *hits; /* leaks hidden by each */
+	uint64_t *hits; /* number of leaks that each has hidden */
 	size_t count, capacity, hit_capacity;
 };
 
-/* All zero is empty. Adds the lines of a text. 0 or -ENOMEM; -EINVAL with the number of the bad line in
- * *line. */
+/* Adds the lines of a text. A table that is all zero is empty. 0 or -ENOMEM; -EINVAL with the number of the
+ * bad line in *line. */
 int suppressions_add(struct suppressions *s, const char *text, size_t len, size_t *line);
 void suppressions_fini(struct suppressions *s);
 

@@ -14,22 +14,22 @@ void totals_sum_add(struct totals_sum *sum, int64_t value, struct traces_doubt d
 
 int totals_make(struct totals *totals, const struct traces *t, size_t column, enum measure_kind kind)
 {
-	/* At worst there are totals of each kind at a time, and two for order. */
-	size_t all_bytes = ((size_t)t->frame_count + 1) * sizeof(*totals->rows) * (MEASURE_COUNT + 2);
+	/* At worst the caller has totals of every kind at once, and two to sort by. */
+	size_t all_bytes = ((size_t)t->frames.count + 1) * sizeof(*totals->rows) * (MEASURE_COUNT + 2);
 	uint32_t *seen;
 
 	memset(totals, 0, sizeof(*totals));
 	if (traces_check_memory(t, all_bytes))
 		return -EFBIG;
-	seen = calloc((size_t)t->frame_count + 1, sizeof(*seen));
-	totals->rows = calloc((size_t)t->frame_count + 1, sizeof(*totals->rows));
-	totals->count = t->frame_count;
+	seen = calloc((size_t)t->frames.count + 1, sizeof(*seen));
+	totals->rows = calloc((size_t)t->frames.count + 1, sizeof(*totals->rows));
+	totals->count = t->frames.count;
 	if (!totals->rows || !seen) {
 		free(seen);
 		totals_fini(totals);
 		return -ENOMEM;
 	}
-	for (uint32_t i = 0; i < t->frame_count; i++)
+	for (uint32_t i = 0; i < t->frames.count; i++)
 		totals->rows[i].frame = i;
 	for (size_t row = 0; row < t->row_count; row++) {
 		int64_t value = traces_value(t, row, column, kind);
@@ -80,8 +80,8 @@ static int compare_rows(const void *left, const void *right, void *context)
 		order = flat ? compare_magnitudes(a->cum.value, b->cum.value)
 		             : compare_magnitudes(a->flat.value, b->flat.value);
 	if (!order)
-		order =
-		    strcmp(sorting->traces->frames[a->frame].name, sorting->traces->frames[b->frame].name);
+		order = strcmp(
+		    sorting->traces->frames.rows[a->frame].name, sorting->traces->frames.rows[b->frame].name);
 	if (!order && a->frame != b->frame)
 		order = a->frame < b->frame ? -1 : 1;
 	return order;

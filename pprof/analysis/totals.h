@@ -21,23 +21,23 @@ struct totals_row {
 struct totals {
 	struct totals_row *rows; /* after totals_make() by frame number, all frames */
 	size_t count;
-	struct totals_sum sum; /* of all rows' flat, and of stacks without frames */
+	struct totals_sum sum; /* flat of all rows, plus stacks without frames */
 };
 
 enum totals_order { TOTALS_BY_FLAT, TOTALS_BY_CUM };
 
-/* 0, -ENOMEM, or -EFBIG beyond what the traces may take. */
+/* 0, -ENOMEM, or -EFBIG beyond the traces' max_bytes. */
 int totals_make(struct totals *totals, const struct traces *t, size_t column, enum measure_kind kind);
 void totals_fini(struct totals *totals);
 
-/* Largest magnitude first, then by name; rows of nothing at all are cut off. */
+/* Largest magnitude first, then by name; rows that are all zero are removed. */
 void totals_sort(struct totals *totals, const struct traces *t, enum totals_order order);
 
 void totals_sum_add(struct totals_sum *sum, int64_t value, struct traces_doubt doubt);
 
 /*
- * Did the frame occur in this row before? seen has an entry per frame, 0 at first, with the last row (plus 1)
- * that had the frame: recursion counts once, and nothing must be cleared between rows.
+ * Did the frame occur in this row before (recursion)? seen has an entry per frame, 0 at first: the last row,
+ * plus 1, that had the frame. So nothing has to be cleared between rows.
  */
 static inline bool totals_seen(uint32_t *seen, uint32_t frame, size_t row)
 {

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Making traces of profiles (which sample types, which frames, which rows), then reading their values. */
 #include "pprof/analysis/traces.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pprof/profile/anonymous.h"
 #include "pprof/table/array.h"
 #include "pprof/analysis/filter.h"
 #include "pprof/profile/profile.h"
@@ -15,7 +13,7 @@
 
 /* ---- sample types */
 
-/* Exact, or without "inuse_" as tcmalloc and old profiles have it; the first one wins, as in pprof. */
+/* Exact, or without "inuse_" as tcmalloc and old profiles have it; the first match counts, as in pprof. */
 static int type_find(const struct traces *t, const char *name)
 {
 	const char *bare = strncmp(name, "inuse_", 6) == 0 ? name + 6 : name;
@@ -60,6 +58,9 @@ int traces_init(
 
 	memset(t, 0, sizeof(*t));
 	t->options = *options;
+	t->frames.lines = options->lines;
+	t->frames.anonymize = options->anonymize;
+	t->frames.filter = options->filter;
 	t->column_count = column_count;
 	t->types = calloc(count + 1, sizeof(*t->types));
 	t->units = calloc(count + 1, sizeof(*t->units));
@@ -85,9 +86,8 @@ int traces_init(
 void traces_fini(struct traces *t)
 {
 	intern_fini(&t->strings);
-	index_fini(&t->frame_index);
+	frames_fini(&t->frames);
 	index_fini(&t->row_index);
-	free(t->frames);
 	free(t->rows);
 	free(t->stacks);
 	free(t->types);
@@ -101,79 +101,15 @@ void traces_fini(struct traces *t)
 
 int traces_check_memory(const struct traces *t, size_t more)
 {
-	size_t bytes = intern_bytes(&t->strings) + index_bytes(&t->frame_index) + index_bytes(&t->row_index) +
-	    t->frame_capacity * sizeof(*t->frames) + t->row_capacity * sizeof(*t->rows) +
-	    t->stack_capacity * sizeof(*t->stacks) + t->value_capacity * sizeof(*t->values) +
-	    t->estimate_capacity * sizeof(*t->estimates) + t->path_capacity * sizeof(*t->path);
+	size_t bytes = intern_bytes(&t->strings) + frames_bytes(&t->frames) + index_bytes(&t->row_index) +
+	    t->row_capacity * sizeof(*t->rows) + t->stack_capacity * sizeof(*t->stacks) +
+	    t->value_capacity * sizeof(*t->values) + t->estimate_capacity * sizeof(*t->estimates) +
+	    t->path_capacity * sizeof(*t->path);
 
 	return t->options.max_bytes && bytes + more > t->options.max_bytes ? -EFBIG : 0;
 }
 
-/* ---- frames */
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
-/* Interned strings are equal if their pointers are. */
-static int frame_add(struct traces *t, const struct traces_frame *frame, uint32_t *number)
-{
-	uint64_t hash = index_seed();
-	size_t cursor;
-	uint32_t id, fold;
-
-	hash = index_mix(hash, (uintptr_t)frame->name);
-	hash = index_mix(hash, t->options.lines ? (uintptr_t)frame->file : 0);
-	hash = index_mix(hash, t->options.lines ? (uint64_t)frame->line : 0);
-	fold = index_fold(hash);
-	cursor = index_start(fold);
-	while ((id = index_next(&t->frame_index, fold, &cursor))) {
-		const struct traces_frame *old = &t->frames[id - 1];
-
-		if (old->name == frame->name &&
-		    (!t->options.lines || (old->file == frame->file && old->line == frame->line))) {
-			/* A name that is in several files passes where one of them does. */
-			t->frames[id - 1].marks |= frame->marks;
-			*number = id - 1;
-			return 0;
-		}
-	}
-	if (t->frame_count == UINT32_MAX)
-		return -EOVERFLOW;
-	if (array_reserve(&t->frames, &t->frame_capacity, (size_t)t->frame_count + 1, sizeof(*t->frames)) ||
-	    index_add(&t->frame_index, fold, t->frame_count + 1))
-		return -ENOMEM;
-	t->frames[t->frame_count] = *frame;
-	*number = t->frame_count++;
-	return 0;
-}
-
-/* Names as they are shown; filters see what the profile says. */
-static int frame_make(
-    struct traces *t, const char *name, const char *file, const char *module, int64_t line, uint32_t *number)
-{
-	struct traces_frame frame = {.line = t->options.lines ? line : 0};
-	char bare[256], hashed[3][ANONYMOUS_BYTES];
-
-	if (t->options.filter)
-		frame.marks = filter_frame(t->options.filter, name, file, module);
-	if (t->options.anonymize) {
-		name = anonymous_name('f', name, hashed[0]);
-		file = anonymous_name('s', file, hashed[1]);
-		module = anonymous_name('m', module, hashed[2]);
-	}
-	if (!*name && *module)
-		snprintf(bare, sizeof(bare), *module == '[' ? "%s" : "[%s]", base_name(module));
-	if (!*name)
-		name = *module ? bare : "<unknown>";
-	frame.name = intern(t, name);
-	frame.file = intern(t, file);
-	frame.module = intern(t, module);
-	return frame.name && frame.file && frame.module ? frame_add(t, &frame, number) : -ENOMEM;
-}
+/* ---- the frames of each location */
 
 /* Frame numbers of every location: frames[starts[id] .. starts[id + 1]), innermost first. */
 struct shown {
@@ -192,11 +128,11 @@ static int shown_location(
 	        sizeof(*shown->frames)))
 		return -ENOMEM;
 	if (!location.line_count)
-		return frame_make(t, "", "", module, 0, &shown->frames[shown->count++]);
+		return frames_add(&t->frames, "", "", module, 0, &shown->frames[shown->count++]);
 	for (size_t i = cut; i < location.line_count && !err; i++) {
 		struct profile_function function = profile_function(p, location.lines[i].function);
 
-		err = frame_make(t, function.name, function.filename, module, location.lines[i].line,
+		err = frames_add(&t->frames, function.name, function.filename, module, location.lines[i].line,
 		    &shown->frames[shown->count++]);
 	}
 	return err;
@@ -269,7 +205,7 @@ struct adding {
 	struct prune prune;
 	struct shown shown;
 	size_t column;
-	int *types; /* of the traces, by type of the profile; -1 for none */
+	int *types; /* index of the type in the traces, by index in the profile; -1 for none */
 	double period_bytes;
 };
 
@@ -289,7 +225,7 @@ static int path_make(struct traces *t, const struct adding *a, const struct prof
 		if (array_reserve(&t->path, &t->path_capacity, *depth + (to - from) + 1, sizeof(*t->path)))
 			return -ENOMEM;
 		for (; from < to; from++) {
-			*marks |= t->frames[a->shown.frames[from]].marks;
+			*marks |= t->frames.rows[a->shown.frames[from]].marks;
 			t->path[(*depth)++] = a->shown.frames[from];
 		}
 	}
@@ -366,8 +302,8 @@ static int sample_add(struct traces *t, const struct adding *a, size_t index, in
 	return 0;
 }
 
-/* By place if the name agrees, else by name. Nobody has hundreds of types but somebody who wants us to be
- * slow. */
+/* By position if the name is the same, else by name. The search is bounded: only a hostile profile has
+ * hundreds of types. */
 static int types_match(const struct traces *t, const struct profile *p, int *types)
 {
 	size_t searched = t->type_count < 256 ? t->type_count : 256, matched = 0;
@@ -455,8 +391,8 @@ int64_t traces_all(const struct traces *t, size_t column, enum measure_kind kind
 	return read_values(t, t->all + column * t->type_count, kind);
 }
 
-/* Freed blocks are a share of the allocated ones and of the same sizes: both samples and variance are linear
- * in it. */
+/* Freed blocks are a share of the allocated ones and are assumed to have the same sizes: both samples and
+ * variance are scaled by that share. */
 struct traces_doubt traces_doubt(const struct traces *t, size_t row, size_t column, enum measure_kind kind)
 {
 	const struct estimate *cell = t->estimates + (row * t->column_count + column) * SIDE_COUNT;

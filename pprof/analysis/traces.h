@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces: what every report and export works on. The stacks of one or more profiles as they are shown to
- * people: frames of the allocator cut off, inlined functions as frames of their own, functions told apart by
- * name (or by name and line) instead of by address, samples that differ only in labels added up.
+ * Traces: what every report and export works on. The stacks of one or more profiles as they are shown: frames
+ * of the allocator removed, inlined functions as frames of their own, functions distinguished by name (or by
+ * name and line) instead of by address, samples that differ only in labels added up.
  *
  *	frames   | main | load | parse |			interned, numbered from 0
  *	rows     | stack of frames, leaf first | ...		one per distinct stack
- *	cells    row x column: values by sample type, and how sure they are
+ *	cells    row x column: values and estimates of their error, by sample type
  *
  * A column is one profile (or several added up): a report has one, a diff two, a series of snapshots many.
- * The sample types are the first profile's; those of later ones are found by name.
+ * The sample types are the first profile's; later profiles' types are matched by name.
  */
 #ifndef PPROF_ANALYSIS_TRACES_H
 #define PPROF_ANALYSIS_TRACES_H
@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pprof/analysis/frames.h"
 #include "pprof/profile/estimate.h"
 #include "pprof/table/index.h"
 #include "pprof/table/intern.h"
@@ -25,48 +26,38 @@
 struct filter;
 struct profile;
 
-/* Strings live as long as the traces. */
-struct traces_frame {
-	const char *name;   /* never empty: "[libfoo.so]" where no function is known */
-	const char *file;   /* "" unknown */
-	const char *module; /* path of the file the code is in, "" unknown */
-	int64_t line;       /* 0 unknown, or functions are told apart by name only */
-	unsigned int marks; /* filter_frame() */
-};
-
 struct traces_row {
 	size_t stack; /* first one in stacks */
 	uint32_t depth;
 };
 
-/* What a table can be about. */
+/* What a table can show. */
 enum measure_kind {
 	MEASURE_INUSE, /* bytes */
 	MEASURE_INUSE_OBJECTS,
 	MEASURE_ALLOC,     /* bytes, since the recording began */
 	MEASURE_OBJECTS,   /* allocations since the recording began */
-	MEASURE_TEMPORARY, /* of these, how many were freed again */
-	MEASURE_OTHER,     /* the default sample type of a profile that is not of a heap */
+	MEASURE_TEMPORARY, /* those of them that were freed again */
+	MEASURE_OTHER,     /* the default sample type of a profile that is not a heap profile */
 	MEASURE_COUNT
 };
 
 enum traces_side { SIDE_ALLOC, SIDE_INUSE, SIDE_COUNT };
 
 struct traces_options {
-	bool lines;                  /* tell frames apart by source line too */
+	bool lines;                  /* distinguish frames by source line too */
 	bool anonymize;              /* names become hashes that are the same in every run */
 	const struct filter *filter; /* NULL: none */
-	size_t max_bytes;            /* of memory, and of what is made from them; 0: any */
+	size_t max_bytes;            /* of memory, with what is computed from the traces; 0: no limit */
 };
 
 struct traces {
 	struct traces_options options;
-	struct intern strings;
-	struct index frame_index, row_index;
-	struct traces_frame *frames;
-	size_t frame_capacity;
-	uint32_t frame_count, row_count;
+	struct intern strings; /* of the sample types */
+	struct frames frames;
+	struct index row_index;
 	struct traces_row *rows;
+	uint32_t row_count;
 	size_t row_capacity;
 	uint32_t *stacks;
 	size_t stack_capacity, stack_count;
@@ -78,46 +69,46 @@ struct traces {
 	struct estimate *estimates; /* [(row * column_count + column) * SIDE_COUNT + side] */
 	size_t value_capacity, estimate_capacity;
 	int64_t *all;   /* [column * type_count + type]: totals before filtering */
-	bool unsure;    /* some profile has no period: estimates say nothing */
-	uint32_t *path; /* the stack at hand */
+	bool unsure;    /* some profile has no period: estimates are not valid */
+	uint32_t *path; /* buffer for the current stack */
 	size_t path_capacity;
 };
 
-/* The types are taken from first. 0 or -ENOMEM; the caller ends it with traces_fini() either way. */
+/* first: the profile whose sample types are used. 0 or -ENOMEM; call traces_fini() in both cases. */
 int traces_init(
     struct traces *t, const struct traces_options *options, const struct profile *first, size_t column_count);
 void traces_fini(struct traces *t);
 
-/* Adds a profile to a column; the profile may go then. 0, -ENOMEM, -EOVERFLOW; -EFBIG beyond max_bytes;
+/* Adds a profile to a column; the profile may be freed then. 0, -ENOMEM, -EOVERFLOW; -EFBIG beyond max_bytes;
  * -ENODATA: no sample type in common. */
 int traces_add(struct traces *t, const struct profile *profile, size_t column);
 
-/* 0, or -EFBIG if `more` bytes beside what they take are more than may be. */
+/* 0, or -EFBIG if their memory and `more` bytes exceed max_bytes. */
 int traces_check_memory(const struct traces *t, size_t more);
 
-/* Can the profiles answer this at all? */
+/* Do the profiles have this kind? */
 bool traces_has(const struct traces *t, enum measure_kind kind);
 
-/* The most interesting kind that the profiles have. */
+/* The first kind, in the order of the enum, that the profiles have. */
 enum measure_kind traces_default_kind(const struct traces *t);
 
 int64_t traces_value(const struct traces *t, size_t row, size_t column, enum measure_kind kind);
 
-/* Before filtering, of the whole column. */
+/* Sum of the whole column, before filtering. */
 int64_t traces_all(const struct traces *t, size_t column, enum measure_kind kind);
 
-/* Samples and variance of a value; variance is of bytes or objects as the kind is. */
+/* Number of samples behind a value, and its variance (bytes or objects, squared, as the kind). */
 struct traces_doubt {
 	double samples, variance;
 };
 struct traces_doubt traces_doubt(const struct traces *t, size_t row, size_t column, enum measure_kind kind);
 
-/* "inuse", the word for --sort; whether the kind counts bytes; its unit. */
+/* Its word for --sort ("inuse"); does it count bytes; its unit. */
 const char *traces_kind_word(enum measure_kind kind);
 bool traces_is_bytes(const struct traces *t, enum measure_kind kind);
 const char *traces_unit(const struct traces *t, enum measure_kind kind);
 
-/* Saturates: a sum that wraps becomes negative. */
+/* Saturates, since a sum that wraps around becomes negative. */
 static inline void traces_sum(int64_t *sum, int64_t value)
 {
 	if (__builtin_add_overflow(*sum, value, sum))

@@ -40,7 +40,7 @@ static int node_find(
 	return err;
 }
 
-/* Adds to each node on the way; *end is the one where the row's stack ends. */
+/* Adds the row's value to each node of its stack; *end is the last of them. */
 static int walk(struct tree *tree, const struct traces *t, size_t row, bool inverted, int64_t value,
     struct traces_doubt doubt, uint32_t *end)
 {
@@ -73,10 +73,10 @@ static int compare_nodes(const void *left, const void *right, void *context)
 		return a->sum.value > b->sum.value ? 1 : -1;
 	if (a->frame == TREE_NONE || b->frame == TREE_NONE)
 		return 0;
-	return strcmp(by->traces->frames[b->frame].name, by->traces->frames[a->frame].name);
+	return strcmp(by->traces->frames.rows[b->frame].name, by->traces->frames.rows[a->frame].name);
 }
 
-/* All nodes smallest first; each then goes to the front of its parent's list, which ends up largest first. */
+/* Puts all nodes, smallest first, to the front of their parent's list, which so ends up largest first. */
 static int link_children(struct tree *tree, const struct traces *t)
 {
 	struct by_value by = {tree, t};

@@ -3,7 +3,8 @@
  * A call tree: stacks share the nodes of their common beginning. Read from the outermost frame inwards it
  * shows callees; inverted, from the leaf outwards, it shows callers.
  *
- * Nodes are an array, and nothing here recurses: a hostile profile has stacks as deep as it is long.
+ * Nodes are an array, and nothing here recurses: the stacks of a hostile profile may be as deep as the file
+ * is long.
  */
 #ifndef PPROF_ANALYSIS_TREE_H
 #define PPROF_ANALYSIS_TREE_H
@@ -15,7 +16,7 @@
 struct tree_node {
 	uint32_t frame;               /* TREE_NONE at the root */
 	uint32_t parent, child, next; /* TREE_NONE where there is none */
-	struct totals_sum sum;        /* with everything below */
+	struct totals_sum sum;        /* including everything below */
 	int64_t self;                 /* of stacks that end here */
 };
 
@@ -26,13 +27,13 @@ struct tree {
 	struct index index;
 };
 
-/* Siblings come largest first. 0, -ENOMEM, -EFBIG (more than the traces may take) or -EOVERFLOW (too many
- * nodes); tree_fini() either way. */
+/* Siblings come largest first. 0, -ENOMEM, -EFBIG (beyond the traces' max_bytes) or -EOVERFLOW (too many
+ * nodes); call tree_fini() in all cases. */
 int tree_make(
     struct tree *tree, const struct traces *t, size_t column, enum measure_kind kind, bool inverted);
 void tree_fini(struct tree *tree);
 
-/* The same nodes whatever the kind, for formats that hold several: kinds' values in values[node * kind_count
+/* The same nodes for every kind, for formats that hold several: their values in values[node * kind_count
  * + k], own values only (not those below). The caller owns values (free()). */
 int tree_make_many(struct tree *tree, const struct traces *t, size_t column, const enum measure_kind *kinds,
     size_t kind_count, int64_t **values);

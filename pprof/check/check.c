@@ -12,7 +12,7 @@
 #include "pprof/check/checker.h"
 #include "pprof/codec/gzip.h"
 
-/* Pyroscope's defaults. */
+/* Pyroscope's default limit. */
 enum { ADVISED_BYTES = 4 << 20 };
 
 /* ---- the header */
@@ -92,7 +92,7 @@ static void check_sample_type(struct checker *c, struct wire_field *field)
 	if (strchr(name, '-'))
 		checker_find(
 		    c, RULE_READERS, "sample type %zu: '-' in its name (Pyroscope and Parca reject)", number);
-	/* More than 4 are a finding of their own; comparing all would be quadratic. */
+	/* Bounded, because comparing all pairs is quadratic; more than 4 types are a finding anyway. */
 	for (i = 0; i + 1 < number && number <= 16; i++)
 		if (c->types[i].type == type->type)
 			checker_find(
@@ -121,7 +121,7 @@ static void check_comment(struct checker *c, struct wire_field *field)
 		checker_find(c, RULE_PPROF, "comment: damaged number or wrong wire type");
 }
 
-/* RE2 has no lookaround; pprof ignores a bad regular expression without a word. */
+/* RE2 has no lookaround; pprof silently ignores a bad regular expression. */
 static void check_regex(struct checker *c, uint64_t index, const char *what)
 {
 	char regex[4096];

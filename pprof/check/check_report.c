@@ -16,7 +16,7 @@ int check_report_add(struct check_report *r, enum check_severity severity, const
 		r->error_count++;
 	else
 		r->warning_count++;
-	/* Warnings get half the room, so that a flood of them does not hide an error. */
+	/* Warnings get half the room, so that many of them do not hide an error. */
 	if (r->finding_count >= (severity == CHECK_ERROR ? CHECK_FINDINGS_MAX : CHECK_FINDINGS_MAX / 2))
 		return 0;
 	if (array_reserve(&r->findings, &r->capacity, r->finding_count + 1, sizeof(*r->findings)))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a check has found. */
+/* The findings of a check. */
 #ifndef PPROF_CHECK_CHECK_REPORT_H
 #define PPROF_CHECK_CHECK_REPORT_H
 
 #include <stdarg.h>
 #include <stddef.h>
 
-/* How much is asked of a profile; see the table in check.h. */
+/* How strict the check is; see the table in check.h. */
 enum check_level {
 	CHECK_FOREIGN, /* somebody else's profile, of any kind */
 	CHECK_STRICT,  /* ours, of any kind */
@@ -22,7 +22,7 @@ struct check_finding {
 	char message[CHECK_MESSAGE_BYTES]; /* one line, no full stop */
 };
 
-/* The first findings (at most CHECK_FINDINGS_MAX, half of them warnings), and how many there were of all. */
+/* The first findings (at most CHECK_FINDINGS_MAX, half of them warnings), and the number of all. */
 struct check_report {
 	struct check_finding *findings;
 	size_t finding_count, capacity;

@@ -8,14 +8,14 @@
 
 #include "pprof/table/array.h"
 
-/* JavaScript viewers count in doubles; Pyroscope's defaults. */
+/* JavaScript viewers count in doubles. The others are Pyroscope's default limits. */
 #define LARGEST_EXACT_TOTAL ((uint64_t)1 << 53)
 enum { ADVISED_SAMPLES = 16000, ADVISED_DEPTH = 1000 };
 
 struct sample {
 	size_t depth, value_count, label_count;
-	bool broken;    /* what refers to nothing cannot be compared */
-	bool inherited; /* label of that name: a block from before fork() */
+	bool broken;    /* has a reference to nothing: cannot be compared */
+	bool inherited; /* has the label "inherited": a block from before fork() */
 };
 
 static void read_stack(struct checker *c, struct wire_field *field, struct sample *s)
@@ -81,7 +81,7 @@ static void check_label_key(struct checker *c, const struct samples_label *label
 
 	if (!is_label_name(&key->bytes))
 		checker_find(c, RULE_READERS,
-		    "sample %zu: label key is no [a-zA-Z_][a-zA-Z0-9_]* (Pyroscope rejects)",
+		    "sample %zu: label key does not match [a-zA-Z_][a-zA-Z0-9_]* (Pyroscope rejects)",
 		    c->sample_count);
 	if (label->str)
 		key->string_label = true;
@@ -92,7 +92,8 @@ static void check_label_key(struct checker *c, const struct samples_label *label
 static void check_label_value(struct checker *c, const struct samples_label *label)
 {
 	if (label->str && (label->num || label->unit))
-		checker_find(c, RULE_OURS, "sample %zu: a label is a string and a number", c->sample_count);
+		checker_find(
+		    c, RULE_OURS, "sample %zu: a label has both a string and a number", c->sample_count);
 	if (!label->str && !label->num && !label->unit)
 		checker_find(
 		    c, RULE_OURS, "sample %zu: a label without a value (pprof drops it)", c->sample_count);
@@ -130,7 +131,7 @@ static void read_label(struct checker *c, struct wire_field *field, struct sampl
 	check_label_value(c, label);
 }
 
-/* After sorting: one value per key. */
+/* The labels are sorted: equal keys are neighbours. */
 static void check_label_keys(struct checker *c, const struct sample *s)
 {
 	bool bytes = false;
@@ -157,9 +158,9 @@ static void check_label_kinds(struct checker *c)
 /* ---- values */
 
 /*
- * alloc_objects, alloc_space, inuse_objects, inuse_space: what is in use has been allocated, and no object
- * has no bytes. Blocks that a process inherited through fork() were allocated by its parent and are labelled
- * so.
+ * For alloc_objects, alloc_space, inuse_objects, inuse_space: no more is in use than was allocated, and there
+ * are objects if and only if there are bytes. Blocks that a process inherited through fork() were allocated
+ * by its parent; they have a label that says so.
  */
 static void check_heap_values(struct checker *c, const struct sample *s)
 {
@@ -216,7 +217,7 @@ static void check_distinct(struct checker *c, const struct sample *s)
 		c->error = err;
 	else if (c->distinct.row_count == before)
 		checker_find(
-		    c, RULE_OURS, "sample %zu: same stack and labels as one before", c->sample_count);
+		    c, RULE_OURS, "sample %zu: same stack and labels as an earlier one", c->sample_count);
 	check_label_keys(c, s);
 }
 

@@ -5,7 +5,7 @@
 
 struct checker;
 
-/* After the tables and the sample types. */
+/* Call after checking the tables and the sample types. */
 void check_samples(struct checker *c);
 
 #endif

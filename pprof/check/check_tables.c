@@ -146,7 +146,7 @@ static void add_mapping(struct checker *c, struct wire_field *field)
 	    (n[MAPPING_MEMORY_START] || n[MAPPING_MEMORY_LIMIT]))
 		checker_find(c, RULE_OURS, "mapping %zu: start is not below limit", number);
 	if ((n[MAPPING_MEMORY_START] | n[MAPPING_MEMORY_LIMIT] | n[MAPPING_FILE_OFFSET]) % PAGE_BYTES)
-		checker_find(c, RULE_ADVICE, "mapping %zu: not page-exact", number);
+		checker_find(c, RULE_ADVICE, "mapping %zu: not aligned to pages", number);
 }
 
 static void check_mapping_use(struct checker *c, const struct checker_mapping *m, size_t number)

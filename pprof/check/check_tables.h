@@ -5,11 +5,11 @@
 
 struct checker;
 
-/* Strings come before everything else. */
+/* Call before everything else. */
 void check_tables_strings(struct checker *c);
 void check_tables(struct checker *c);
 
-/* After the samples, which mark what they use. */
+/* Call after check_samples(), which marks the entries that samples use. */
 void check_tables_use(struct checker *c);
 
 #endif

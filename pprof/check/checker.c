@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether the level cares about the rule, and how much. */
+/* The severity of the rule at this level; false if the level ignores it. */
 static bool severity_of(enum check_level level, enum checker_rule rule, enum check_severity *severity)
 {
 	*severity = CHECK_ERROR;
@@ -88,7 +88,7 @@ bool checker_numbers(struct checker *c, const struct wire_field *field, uint64_t
 	return !err;
 }
 
-/* What the file unpacks to, and what has been kept of it; of each string 32 bytes more while they are
+/* Memory in use: the uncompressed file, the tables, and for each string 32 bytes while strings are
  * compared. */
 static size_t bytes_of(const struct checker *c)
 {

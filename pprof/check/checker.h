@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the parts of the checker share: check (file, header), check_tables (strings, mappings, functions,
- * locations), check_samples. Nobody else includes this.
+ * locations), check_samples. No other file includes this.
  *
  * Tables are numbered from 1 in file order here; that is what messages call them.
  */
@@ -24,13 +24,13 @@ enum checker_rule { RULE_PPROF, RULE_READERS, RULE_OURS, RULE_ADVICE, RULE_HEAP 
 struct checker_string {
 	struct wire bytes;
 	bool used;
-	bool string_label, number_label; /* the key of such a label somewhere */
+	bool string_label, number_label; /* is the key of some label of that kind */
 };
 
 struct checker_mapping {
 	uint64_t start, limit;
 	bool has_functions, has_filenames, has_line_numbers, has_inline_frames;
-	/* what its locations show */
+	/* what its locations have */
 	bool used, named, bare, filenames, line_numbers, inline_frames;
 };
 
@@ -51,7 +51,7 @@ struct checker_type {
 struct checker {
 	enum check_level level;
 	struct check_report *report;
-	size_t max_bytes; /* of memory */
+	size_t max_bytes; /* limit on memory */
 	int error;        /* -ENOMEM, -EOVERFLOW, -EFBIG beyond max_bytes */
 	struct wire all;
 
@@ -67,8 +67,8 @@ struct checker {
 	size_t type_count, type_capacity;
 	struct idmap mapping_ids, function_ids, location_ids;
 
-	size_t sample_count, unlabelled_count; /* samples; those without a label bytes */
-	struct samples distinct;               /* without values: to see a stack with the same labels again */
+	size_t sample_count, unlabelled_count; /* all samples; those without a label "bytes" */
+	struct samples distinct;               /* without values: finds equal stacks and labels */
 	uint32_t *stack;
 	size_t stack_capacity;
 	struct samples_label *labels;
@@ -77,17 +77,17 @@ struct checker {
 	size_t value_capacity;
 };
 
-/* Records a finding at the severity the level gives the rule, or not at all. */
+/* Records a finding, at the severity that the level gives the rule (maybe none). */
 void checker_find(struct checker *c, enum checker_rule rule, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Is the index inside the string table? Marks the string as used; `what` names the place for the finding. */
+/* Is the index inside the string table? Marks the string as used; `what` names the field in the finding. */
 bool checker_string(struct checker *c, uint64_t index, const char *what);
 bool checker_string_is(const struct checker *c, uint64_t index, const char *text);
 /* A NUL-terminated copy of at most size - 1 bytes, "" for an index outside the table. */
 void checker_string_copy(const struct checker *c, uint64_t index, char *out, size_t size);
 
-/* wire_numbers(), with findings for what is odd. false if the entry cannot be read. */
+/* wire_numbers(), with findings for unknown and repeated fields. false if the entry cannot be read. */
 bool checker_numbers(struct checker *c, const struct wire_field *field, uint64_t *numbers, uint32_t count,
     const char *what, size_t number);
 

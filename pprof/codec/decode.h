@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bytes of a file, from any writer and possibly hostile -> struct profile.
+ * Decodes the bytes of a file, of any writer and possibly hostile, into a struct profile.
  *
  * Takes gzip (any number of members) or plain profile.proto bytes. Accepts what the reference reader of
  * google/pprof accepts: sparse ids, any order of fields, unknown fields, missing mappings, no samples; and
- * refuses what it refuses. Where readers differ, the profile returned is the clean one: broken UTF-8 is
- * replaced, entries that are equal but for their id become one, samples with equal stack and labels are
- * summed.
+ * refuses what it refuses. Where readers differ, the profile is cleaned: broken UTF-8 is replaced, entries
+ * that differ only in their id become one, samples with equal stack and labels are summed.
  *
- * Memory: the uncompressed bytes, and a model of at most some 17 times their size (worst case: nothing but
- * labels); the caller bounds the sum, which is counted as it grows. Time is linear.
+ * Memory: the uncompressed bytes, and a profile of at most about 17 times their size (worst case: nothing but
+ * labels). The caller limits the sum, which is counted as it grows. Time is linear.
  */
 #ifndef PPROF_CODEC_DECODE_H
 #define PPROF_CODEC_DECODE_H
@@ -17,38 +16,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pprof/codec/decode_error.h"
+
 struct profile;
 
-enum decode_error {
-	DECODE_OK,
-	DECODE_NO_MEMORY,
-	DECODE_EMPTY,     /* nothing in the file, or in the gzip in it */
-	DECODE_TOO_LARGE, /* more than max_bytes */
-	DECODE_TRUNCATED_GZIP,
-	DECODE_DAMAGED_GZIP,     /* bad header, data, CRC or length */
-	DECODE_TRAILING_BYTES,   /* after the gzip member */
-	DECODE_NOT_A_PROFILE,    /* no protobuf, or a field of the wrong wire type */
-	DECODE_CONCATENATED,     /* two profiles one after the other */
-	DECODE_BAD_STRING_TABLE, /* entry 0 is not "" */
-	DECODE_BAD_STRING,       /* index outside the string table */
-	DECODE_NO_SAMPLE_TYPE,
-	DECODE_BAD_MAPPING_ID, /* 0, or used twice */
-	DECODE_BAD_FUNCTION_ID,
-	DECODE_BAD_LOCATION_ID,
-	DECODE_NO_FUNCTION,     /* a line's function does not exist */
-	DECODE_NO_LOCATION,     /* a sample's location does not exist */
-	DECODE_BAD_VALUE_COUNT, /* not one value per sample type */
-	DECODE_ERROR_COUNT
-};
-
-/* Of memory: enough for any profile met. A file of 131 KB has been made that takes 2.2 GB without it. */
+/* Limit on memory, enough for every real profile seen. Without it a crafted file of 131 KB took 2.2 GB. */
 #define DECODE_MAX_BYTES ((size_t)1 << 30)
 
-/* max_bytes: of memory, what is in the profile and what is needed meanwhile (exceeded by a half at most,
- * when an array grows). On DECODE_OK the caller owns *out (profile_free()). */
+/* max_bytes limits memory: the profile and what decoding it needs (exceeded by a half at most, when an array
+ * grows). On DECODE_OK the caller owns *out (profile_free()). */
 enum decode_error decode_profile(const void *data, size_t len, size_t max_bytes, struct profile **out);
-
-/* One line for people, without a full stop: "a sample names a location that does not exist". */
-const char *decode_error_string(enum decode_error error);
 
 #endif

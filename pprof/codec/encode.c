@@ -4,10 +4,10 @@
  * through it each function and string, the next number at its first use. The second packs the tables in the
  * order of the field numbers.
  *
- * protobuf-c packs each entry, and the single fields as a Profile without entries; the key and the length in
- * front of an entry are ours. A Profile for each entry, whose 14 other fields are looked at in vain, or its
- * buffer interface, a call for each field, took twice the time. No second copy of the profile as a tree of
- * generated structs is ever in memory.
+ * protobuf-c packs each entry by itself, and the fields that are not repeated as a Profile without entries;
+ * the key and the length in front of an entry are written here. Packing a Profile of one entry each time, or
+ * protobuf-c's buffer interface (a call per field), took twice the time. There is never a second copy of the
+ * profile in memory as a tree of generated structs.
  */
 #include "pprof/codec/encode.h"
 
@@ -33,10 +33,10 @@ typedef Perftools__Profiles__Function pb_function;
 
 enum { KEY_BYTES_MAX = 11 }; /* a field number below 16 and a length */
 
-/* The numbering of one table: by the profile's id, and the ids in their new order. */
+/* The new numbers of one table: by the profile's id, and the ids in their new order. */
 struct numbering {
-	uint32_t *number; /* [id], 0 for what is not written */
-	uint32_t *ids;    /* [number - 1] */
+	uint32_t *number; /* [id]: new number, 0 if not written */
+	uint32_t *ids;    /* [new number - 1]: id */
 	uint32_t count;
 };
 
@@ -45,7 +45,7 @@ struct encoder {
 	uint8_t *bytes; /* the message so far */
 	size_t len, capacity;
 	struct intern strings;
-	int error; /* of interning and of growing */
+	int error; /* of interning or allocating */
 	struct numbering mappings, functions, locations;
 	uint64_t *stack;
 	size_t stack_capacity;
@@ -57,7 +57,7 @@ struct encoder {
 	size_t line_capacity, line_pointer_capacity;
 };
 
-/* Room at the end for `len` bytes; NULL: there is none, and the error is noted. */
+/* Makes room for `len` bytes at the end. NULL if there is no memory; e->error says so. */
 static uint8_t *extend(struct encoder *e, size_t len)
 {
 	int err = array_reserve(&e->bytes, &e->capacity, e->len + len, 1);
@@ -67,8 +67,8 @@ static uint8_t *extend(struct encoder *e, size_t len)
 	return err ? NULL : e->bytes + e->len;
 }
 
-/* The key of field `field` of the Profile and the length of its content, with room for that. NULL: no memory.
- * */
+/* Writes the key of the Profile's field and the length of its content; returns the room for the content, NULL
+ * without memory. */
 static uint8_t *start_entry(struct encoder *e, enum profile_field field, size_t len)
 {
 	uint8_t *at = extend(e, KEY_BYTES_MAX + len);
@@ -152,7 +152,7 @@ static int number_everything(struct encoder *e)
 	mapping_used = calloc((size_t)mapping_count + 2, 1);
 	if (!mapping_used)
 		return -ENOMEM;
-	mapping_used[1] = 1; /* the main program's */
+	mapping_used[1] = 1; /* the main program's is always written */
 	for (i = 0; i < profile_sample_count(e->p); i++) {
 		struct profile_sample sample = profile_sample(e->p, i);
 
@@ -310,7 +310,7 @@ static int pack_tables(struct encoder *e)
 	return 0;
 }
 
-/* Every string has been used by now: string 0 and the rest. */
+/* Called when the last string has its number. String 0 is "". */
 static void pack_strings(struct encoder *e)
 {
 	uint32_t number;
@@ -336,7 +336,7 @@ static void pack_header(struct encoder *e, const pb_profile *header)
 	e->len += len;
 }
 
-/* The single fields. Their strings have to be in the table before it is packed, hence two steps around it. */
+/* The fields that are not repeated. Their strings must be in the table before the table is packed. */
 static int pack_strings_and_header(struct encoder *e)
 {
 	size_t i, comment_count = profile_comment_count(e->p);
@@ -355,7 +355,7 @@ static int pack_strings_and_header(struct encoder *e)
 	pack_strings(e);
 	header.time_nanos = profile_time_ns(e->p);
 	header.duration_nanos = profile_duration_ns(e->p);
-	/* Written even if empty: one reader takes its presence for granted. */
+	/* Written even if empty: Pyroscope dereferences it without a check. */
 	header.period_type = &period_type;
 	header.period = profile_period(e->p);
 	header.n_comment = comment_count;

@@ -15,9 +15,8 @@
 #include "pprof/table/array.h"
 
 /*
- * Everything happens relative to the opened folder, so that a folder renamed meanwhile keeps its file. The
- * temporary name is short whatever the final one is (that may have all of NAME_MAX) and hidden from
- * `*.pb.gz`.
+ * All calls are relative to the opened folder, so that it may be renamed meanwhile. The temporary name is
+ * short whatever the final one is (which may be NAME_MAX long), and `*.pb.gz` does not match it.
  */
 enum { TEMP_NAME_BYTES = sizeof(".heaptap-0123456789abcdef.tmp"), TEMP_ATTEMPTS = 16 };
 
@@ -44,7 +43,7 @@ static int close_checked(int fd)
 	return close(fd) && errno != EINTR ? -errno : 0;
 }
 
-/* mkdir -p. Somebody else making the same folder at the same time is no error. */
+/* mkdir -p. It is no error if another process makes the same folder at the same time. */
 static int make_folders(const char *folder)
 {
 	char *path = strdup(folder), *at;
@@ -65,7 +64,7 @@ static int make_folders(const char *folder)
 	return err;
 }
 
-/* Splits path; *folder is the caller's to free, *name points into path. */
+/* Splits path. The caller frees *folder; *name points into path. */
 static int split(const char *path, char **folder, const char **name)
 {
 	const char *slash = strrchr(path, '/');
@@ -181,9 +180,9 @@ static int write_device(int handle, const uint8_t *data, size_t len)
 }
 
 /*
- * What stands at path already, if that is no file: 0 with the data written to the device that it is,
- * -ENOENT if there is nothing to be kept, or why it must not be replaced. It is looked at and opened by one
- * descriptor, for the folder's owner may put another thing there at any moment.
+ * Deals with what already is at path. A device: writes the data to it, returns 0. A regular file, or nothing:
+ * -ENOENT, it may be replaced. Anything else: the error that says why not. It is examined and opened through
+ * one descriptor, because the folder's owner may replace it at any time.
  */
 static int publish_over(const char *path, const uint8_t *data, size_t len, unsigned int flags)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that appear whole or not at all: written under a temporary name in the same folder, then renamed.
+ * Writing files atomically: under a temporary name in the same folder, then renamed.
  *
  * A reader that watches the folder never sees half a profile, and a full disk leaves an older file of that
  * name as it was.
@@ -14,21 +14,21 @@
 
 enum file_flags {
 	FILE_MKDIR = 1 << 0,      /* create missing folders (0777 less the umask) */
-	FILE_FSYNC = 1 << 1,      /* file and folder are on the disk before 0 is returned */
+	FILE_FSYNC = 1 << 1,      /* file and folder are synced before 0 is returned */
 	FILE_NO_REPLACE = 1 << 2, /* -EEXIST if the name is taken, decided in the same step as the rename */
 	FILE_FOLLOW = 1 << 3,     /* the path may be a symbolic link to a device, such as /dev/stdout */
 };
 
 /*
- * Publishes data under path with mode (less the umask) and flags (enum file_flags). 0, or -errno as the
- * system gave it (-ENOSPC, -EACCES, -EROFS, -EDQUOT...); then nothing is left behind but folders that
- * FILE_MKDIR made. Only if syncing the folder itself fails is there an error and the file too. A caller under
- * RLIMIT_FSIZE ignores SIGXFSZ, or gets that instead of -EFBIG.
+ * Publishes data under path with mode (less the umask) and flags (enum file_flags). 0, or -errno of the
+ * system call that failed (-ENOSPC, -EACCES, -EROFS, -EDQUOT...); then nothing is left behind but folders
+ * that FILE_MKDIR made. Only if syncing the folder itself fails, there is an error although the file is
+ * written. A caller with an RLIMIT_FSIZE must ignore SIGXFSZ, or gets that signal instead of -EFBIG.
  *
- * A path that is a character device is written to instead (renaming over /dev/null would replace it, and
- * root may); any other thing that is not a regular file is refused with -EISDIR or -EINVAL. A symbolic link
- * to a file is replaced, not followed; one to a device is refused, or followed with FILE_FOLLOW: only for a
- * path that the user wrote whole, and once, for whoever owns the folder chooses the device.
+ * A path that is a character device is written to directly (as root, renaming would replace /dev/null); any
+ * other thing that is not a regular file is refused with -EISDIR or -EINVAL. A symbolic link to a file is
+ * replaced, not followed; one to a device is refused unless FILE_FOLLOW is set. Set that only for a path that
+ * the user wrote in full, and only once: the owner of the folder chooses the device.
  */
 int file_publish(const char *path, const void *data, size_t len, mode_t mode, unsigned int flags);
 
@@ -40,7 +40,7 @@ int file_publish(const char *path, const void *data, size_t len, mode_t mode, un
 int file_check_folder(const char *folder, unsigned int flags);
 
 /* The whole file in memory, for readers of profiles. On 0 the caller owns *data (free(); never NULL). -EFBIG
- * beyond max_bytes, otherwise as open(2) and read(2) say. */
+ * beyond max_bytes, otherwise the error of open(2) or read(2). */
 int file_read(const char *path, size_t max_bytes, uint8_t **data, size_t *len);
 
 #endif

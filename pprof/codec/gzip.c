@@ -9,7 +9,7 @@
 
 #include "pprof/table/array.h"
 
-/* zlib counts in unsigned int; larger buffers go in pieces. */
+/* zlib counts in unsigned int; larger buffers are passed in pieces. */
 #define PIECE_BYTES  ((size_t)1 << 30)
 #define GZIP_WRAPPER 16 /* added to the window bits: a gzip header and trailer instead of zlib's */
 
@@ -77,8 +77,8 @@ struct output {
 	size_t len, capacity, max_bytes;
 };
 
-/* One step of inflate() into what room there is, which grows with what really comes out, never with what the
- * file claims. Returns zlib's status; *err is set when no memory can be allocated. */
+/* One step of inflate(). The output buffer grows with the bytes that are really decompressed, never with the
+ * size that the file claims. Returns zlib's status; *err is set if no memory can be allocated. */
 static int inflate_step(z_stream *z, struct output *out, int *err)
 {
 	enum { STEP_BYTES = 64 * 1024 };

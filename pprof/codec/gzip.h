@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One buffer in, one buffer out, in gzip's format (RFC 1952).
+ * Compresses and decompresses a buffer in gzip's format (RFC 1952).
  *
- * Written: exactly one member, no name, time 0, so equal input gives equal output. Several readers of
+ * Output is exactly one member, no name, time 0, so equal input gives equal output. Several readers of
  * profiles stop at the first member or fail at bytes after the last.
  */
 #ifndef PPROF_CODEC_GZIP_H
@@ -19,7 +19,7 @@ enum {
 	GZIP_LEVEL_SMALL = 4,
 };
 
-/* What gzip_decode() saw; a profile has 1 member and 0 trailing bytes. */
+/* What gzip_decode() found; our profiles have 1 member and 0 trailing bytes. */
 struct gzip_info {
 	size_t member_count;
 	size_t trailing_bytes; /* after the last member, not the start of another one */

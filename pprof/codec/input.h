@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a profile from a file, with a one-line message if it is not one. */
+/* Reads a profile from a file, or says in one line why it cannot. */
 #ifndef PPROF_CODEC_INPUT_H
 #define PPROF_CODEC_INPUT_H
 
@@ -7,8 +7,8 @@
 
 struct profile;
 
-/* path "-" is standard input; max_bytes of memory may be taken. On 0 the caller owns *out
- * (profile_free()); otherwise -errno (-EINVAL for what is no profile, -EFBIG beyond max_bytes) and a line
+/* path "-" is standard input; max_bytes limits memory. On 0 the caller owns *out
+ * (profile_free()); otherwise -errno (-EINVAL if it is not a profile, -EFBIG beyond max_bytes) and a line
  * without newline in error that names the file and what is wrong with it. */
 int input_read(const char *path, size_t max_bytes, struct profile **out, char *error, size_t error_bytes);
 

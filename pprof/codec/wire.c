@@ -68,7 +68,7 @@ int wire_next(struct wire *w, struct wire_field *field)
 		field->bytes = (struct wire){w->at, w->at + len};
 		w->at += len;
 		return 1;
-	default: /* groups (3, 4) have been gone since proto3 */
+	default: /* groups (3, 4) were removed in proto3 */
 		return -EBADMSG;
 	}
 }
@@ -83,7 +83,7 @@ int wire_repeated(struct wire_field *field, uint64_t *value)
 	if (field->type != WIRE_VARINT)
 		return -EBADMSG;
 	*value = field->value;
-	field->type = WIRE_BYTES; /* bytes is empty: the next call ends */
+	field->type = WIRE_BYTES; /* with empty bytes, so that the next call returns 0 */
 	return 1;
 }
 
@@ -92,7 +92,7 @@ int wire_numbers(
 {
 	struct wire w = message->bytes;
 	struct wire_field field;
-	uint32_t seen = 0; /* bits; no message of the format has as many as 32 fields */
+	uint32_t seen = 0; /* a bit per field; every message of profile.proto has fewer than 32 */
 	int status;
 
 	memset(numbers, 0, count * sizeof(*numbers));

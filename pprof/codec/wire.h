@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Protobuf's wire format (protobuf.dev, "Encoding"), read in place: no allocation, no copy, no trust.
+ * Protobuf's wire format (protobuf.dev, "Encoding"), read in place: no allocation, no copy, every length
+ * checked.
  *
- * decode.c and check.c read files of any origin with it. A generated parser would first build the whole tree,
- * a hundred bytes of heap for two bytes of input, and hide what the checker must see.
+ * The decoder and the checker read files of any origin with it. A generated parser would first build the
+ * whole tree, a hundred bytes of heap for two bytes of input, and hide what the checker must see.
  *
  *	struct wire w = { data, data + len };
  *	struct wire_field f;
@@ -17,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is left to read. */
+/* The bytes that are left to read. */
 struct wire {
 	const uint8_t *at, *end;
 };
@@ -36,7 +37,7 @@ struct wire_field {
 	struct wire bytes; /* of WIRE_BYTES: a string, a message or packed numbers */
 };
 
-/* The next field: 1; 0 at the end; -EBADMSG for malformed bytes, which end the reading. */
+/* The next field: 1; 0 at the end; -EBADMSG for malformed bytes, after which nothing can be read. */
 int wire_next(struct wire *w, struct wire_field *field);
 
 /* One varint; false at the end or for a damaged one (w->at < w->end tells which). */
@@ -48,16 +49,16 @@ bool wire_varint(struct wire *w, uint64_t *value);
  */
 int wire_repeated(struct wire_field *field, uint64_t *value);
 
-/* What wire_numbers() passed over. */
+/* What wire_numbers() skipped. */
 struct wire_oddities {
 	uint32_t unknown;  /* number of a field that is not in the message, 0 for none */
 	uint32_t repeated; /* number of a field that came more than once, 0 for none */
 };
 
 /*
- * A message of single varints: field n goes to numbers[n] (numbers has count entries), the last one wins,
- * absent ones are 0. Other fields are skipped. odd may be NULL. 0, -EBADMSG for damaged bytes, -EPROTO for a
- * wrong wire type.
+ * A message of varints that are not repeated: field n goes to numbers[n] (numbers has count entries), the
+ * last one wins, absent ones are 0. Other fields are skipped. odd may be NULL. 0, -EBADMSG for damaged bytes,
+ * -EPROTO for a wrong wire type.
  */
 int wire_numbers(
     const struct wire_field *message, uint64_t *numbers, uint32_t count, struct wire_oddities *odd);

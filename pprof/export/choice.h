@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of some traces an export format is to write. */
+/* What an export format is to write: which column of the traces, which kind, and the names for it. */
 #ifndef PPROF_EXPORT_CHOICE_H
 #define PPROF_EXPORT_CHOICE_H
 
@@ -7,16 +7,16 @@
 
 #include <stdint.h>
 
-/* Everything is borrowed. */
+/* Borrows everything. */
 struct export_choice {
 	size_t column;                   /* one profile of the traces */
 	enum measure_kind kind;          /* for a format that shows several: the one to show first */
-	const char *title;               /* for people: the program, or "heap profile" */
+	const char *title;               /* shown to the user: the program, or "heap profile" */
 	const char *program;             /* for formats that name it; "": unknown */
-	size_t series_count;             /* columns that are states of one process, the first ones */
-	const int64_t *time_ns;          /* of each column of the series, rising */
-	unsigned int threshold_permille; /* of the total, below which a format may fold */
-	uint64_t *scale;                 /* set to how many blocks one block of the file stands for */
+	size_t series_count;             /* the first so many columns are snapshots of one process */
+	const int64_t *time_ns;          /* of each column of the series, in rising order */
+	unsigned int threshold_permille; /* share of the total below which a format may combine nodes */
+	uint64_t *scale;                 /* output: number of blocks that one block in the file stands for */
 };
 
 #endif

@@ -10,7 +10,7 @@
 #include "pprof/analysis/totals.h"
 #include "pprof/text/utf8.h"
 
-/* A cell that begins with one of "=+-@" is a formula to a spreadsheet, which an apostrophe in front prevents
+/* Spreadsheets take a cell that begins with one of "=+-@" for a formula; an apostrophe in front prevents that
  * (OWASP, "CSV Injection"). */
 static void write_text(FILE *out, const char *text)
 {
@@ -63,7 +63,7 @@ static void write_rows(
 {
 	for (size_t i = 0; i < order->count; i++) {
 		uint32_t number = order->rows[i].frame;
-		const struct traces_frame *frame = &t->frames[number];
+		const struct frames_row *frame = &t->frames.rows[number];
 
 		write_text(out, frame->name);
 		putc(',', out);
@@ -83,8 +83,7 @@ static void write_rows(
 	}
 }
 
-/* Rows that are nothing in the kind that orders may still be something in another: they come last, by name.
- * */
+/* Rows that are zero in the kind sorted by may not be in another: they come last, by name. */
 int csv_write(FILE *out, const struct traces *t, const struct export_choice *choice)
 {
 	const size_t column = choice->column;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A flat table as comma-separated values (RFC 4180, but for lines that end like Unix's): a row per function,
- * and for each sample type what it holds itself (flat) and with all it called (cum), each of the four known
- * ones with its standard error, and how many samples that rests on. Empty where nothing is known.
+ * A flat table as comma-separated values (RFC 4180, but with Unix line ends): a row per function, and for
+ * each sample type its own value (flat) and the value with everything it called (cum); for the four sample
+ * types of a heap also the standard error and the number of samples behind it. A cell is empty if its value
+ * is unknown.
  */
 #ifndef PPROF_EXPORT_CSV_H
 #define PPROF_EXPORT_CSV_H
@@ -11,7 +12,7 @@
 
 #include <stdio.h>
 
-/* Ordered by flat of kind. 0, -ENOMEM or -EFBIG (more than the traces may take). */
+/* Sorted by flat of kind. 0, -ENOMEM or -EFBIG (beyond the traces' max_bytes). */
 int csv_write(FILE *out, const struct traces *t, const struct export_choice *choice);
 
 #endif

@@ -8,7 +8,7 @@
 #include "pprof/analysis/tree.h"
 #include "pprof/text/utf8.h"
 
-/* The page, a string that ends with NUL; the Makefile knows that this object depends on the file. */
+/* The page as a NUL-terminated string. The Makefile has a rule that this object depends on the file. */
 __asm__(".pushsection .rodata\n"
         "flamegraph_page:\n"
         ".incbin \"pprof/export/flamegraph.html\"\n"
@@ -53,12 +53,13 @@ static void write_data(FILE *out, const struct traces *t, const struct tree *tre
 
 	json_object(&json, NULL);
 	json_array(&json, "names");
-	for (uint32_t i = 0; i < t->frame_count; i++)
-		json_text(&json, NULL, t->frames[i].name);
+	for (uint32_t i = 0; i < t->frames.count; i++)
+		json_text(&json, NULL, t->frames.rows[i].name);
 	json_end(&json);
 	json_array(&json, "places");
-	for (uint32_t i = 0; i < t->frame_count; i++)
-		json_text(&json, NULL, *t->frames[i].file ? t->frames[i].file : t->frames[i].module);
+	for (uint32_t i = 0; i < t->frames.count; i++)
+		json_text(
+		    &json, NULL, *t->frames.rows[i].file ? t->frames.rows[i].file : t->frames.rows[i].module);
 	json_end(&json);
 	write_numbers(&json, "frame", tree, false);
 	write_numbers(&json, "parent", tree, true);
@@ -77,7 +78,7 @@ static void write_html(FILE *out, const char *text)
 	}
 }
 
-/* Writes the page up to a mark, "@TITLE@", and returns what follows it. */
+/* Writes the page up to a mark, "@TITLE@", and returns what follows the mark. */
 static const char *write_until(FILE *out, const char *page, const char *mark)
 {
 	const char *at = strstr(page, mark);

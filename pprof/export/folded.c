@@ -5,7 +5,7 @@
 
 #include "pprof/text/utf8.h"
 
-/* ';' and line ends are the format's own. */
+/* The format uses ';' and line ends as separators. */
 static void write_name(FILE *out, const char *name)
 {
 	while (*name && !ferror(out)) {
@@ -31,9 +31,9 @@ int folded_write(FILE *out, const struct traces *t, const struct export_choice *
 		if (!t->rows[row].depth)
 			fputs("[no stack]", out);
 		for (uint32_t i = t->rows[row].depth; i-- > 0;) {
-			write_name(out, t->frames[stack[i]].name);
-			if (t->options.lines && t->frames[stack[i]].line > 0)
-				fprintf(out, ":%" PRId64, t->frames[stack[i]].line);
+			write_name(out, t->frames.rows[stack[i]].name);
+			if (t->options.lines && t->frames.rows[stack[i]].line > 0)
+				fprintf(out, ":%" PRId64, t->frames.rows[stack[i]].line);
 			if (i)
 				putc(';', out);
 		}

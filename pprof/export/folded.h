@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-/* Stacks without a positive value are left out: readers know no others. Returns 0. */
+/* Stacks without a positive value are left out, since readers expect positive ones. Returns 0. */
 int folded_write(FILE *out, const struct traces *t, const struct export_choice *choice);
 
 #endif

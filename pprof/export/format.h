@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The formats of other tools in which a profile can be written: a new one is a file beside this and a row. */
+/* The export formats. A new one is a file beside this one and a row in format.c. */
 #ifndef PPROF_EXPORT_FORMAT_H
 #define PPROF_EXPORT_FORMAT_H
 
@@ -8,20 +8,20 @@
 #include <stdio.h>
 
 enum export_needs {
-	EXPORT_BYTES_ONLY = 1 << 0, /* knows amounts of memory and nothing else */
-	EXPORT_HEAP_ONLY = 1 << 1,  /* needs what is in use beside what was allocated */
+	EXPORT_BYTES_ONLY = 1 << 0, /* can show sizes in bytes only */
+	EXPORT_HEAP_ONLY = 1 << 1,  /* needs both the in-use and the allocated sample types */
 };
 
 struct export_format {
 	const char *name;
-	/* 0, -ENOMEM, -EFBIG (more than the traces may take) or -EOVERFLOW (more than the format can say) */
+	/* 0, -ENOMEM, -EFBIG (beyond the traces' max_bytes) or -EOVERFLOW (more than the format can hold) */
 	int (*write)(FILE *out, const struct traces *traces, const struct export_choice *choice);
 	unsigned int needs; /* enum export_needs */
 };
 
 extern const struct export_format export_formats[];
 
-/* The names in the same order, NULL at the end: what --format allows. */
+/* The names in the same order, ending with NULL: the values of --format. */
 extern const char *const export_format_names[];
 
 #endif

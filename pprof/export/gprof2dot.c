@@ -6,10 +6,10 @@
 static void write_functions(struct json *json, const struct traces *t)
 {
 	json_array(json, "functions");
-	for (uint32_t i = 0; i < t->frame_count; i++) {
+	for (uint32_t i = 0; i < t->frames.count; i++) {
 		json_object(json, NULL);
-		json_text(json, "name", t->frames[i].name);
-		json_text(json, "module", t->frames[i].module);
+		json_text(json, "name", t->frames.rows[i].name);
+		json_text(json, "module", t->frames.rows[i].module);
 		json_end(json);
 	}
 	json_end(json);

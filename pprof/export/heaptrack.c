@@ -17,10 +17,10 @@ struct writing {
 	struct intern strings;
 	uint64_t scale;
 	uint32_t info_count;
-	uint32_t pending; /* entry of a block still to be freed; 0: none */
+	uint32_t pending; /* allocation entry of a block that is still to be freed; 0: none */
 };
 
-/* A string is written when it is first needed; its number is its place in the file, from 1. */
+/* A string is written when it is first needed; its number is its position in the file, from 1. */
 static int write_string(struct writing *w, const char *text, uint32_t *number)
 {
 	uint32_t before = w->strings.count;
@@ -41,8 +41,8 @@ static int write_string(struct writing *w, const char *text, uint32_t *number)
 /* Places are numbered from 1: frame number + 1. */
 static int write_places(struct writing *w)
 {
-	for (uint32_t i = 0; i < w->traces->frame_count; i++) {
-		const struct traces_frame *frame = &w->traces->frames[i];
+	for (uint32_t i = 0; i < w->traces->frames.count; i++) {
+		const struct frames_row *frame = &w->traces->frames.rows[i];
 		uint32_t module, name, file = 0;
 		int err = write_string(w, frame->module, &module);
 
@@ -91,9 +91,9 @@ static struct blocks blocks_of(uint64_t bytes, uint64_t objects, uint64_t scale)
 }
 
 /*
- * heaptrack calls a block temporary if its free comes right after its allocation, which it tells by the
- * entry. So frees lag behind: one block at least is allocated between, of another entry; for that, blocks of
- * a kind have two by turns.
+ * heaptrack counts a block as temporary if its free comes right after its allocation, which it recognizes by
+ * the allocation entry. So every free is delayed until another block, of another entry, has been allocated;
+ * for that, blocks of one kind alternate between two entries.
  */
 static void write_allocated(struct writing *w, uint32_t info)
 {
@@ -141,7 +141,7 @@ static uint64_t clamp(int64_t value)
 
 enum { ALLOC_OBJECTS, ALLOC_BYTES, INUSE_OBJECTS, INUSE_BYTES, KINDS };
 
-/* What was freed is the rest; a profile without alloc_* has none. */
+/* Freed: what was allocated and is not in use. A profile without alloc_* has no freed blocks. */
 static void write_events(struct writing *w, uint32_t count, const int64_t *values)
 {
 	for (int kept = 0; kept < 2; kept++) {
@@ -198,7 +198,8 @@ int heaptrack_write(FILE *out, const struct traces *t, const struct export_choic
 	if (!err) {
 		write_traces(&w, &tree);
 		w.scale = *choice->scale = scale_for(tree.count, values);
-		/* Entry 0 is what heaptrack takes for the last allocation when there is none. */
+		/* heaptrack's "last allocation" is entry 0 before there is any, so entry 0 must not be a real
+		 * one. */
 		if (tree.count > 1)
 			fputs("a 0 1\n", out);
 		write_events(&w, tree.count, values);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * heaptrack's data file (format 3, as heaptrack_interpret writes it and heaptrack_print and heaptrack_gui
- * read it): strings, places, traces as a tree, and then every single allocation and free, which a profile
- * does not have. They are generated from the sums: for each stack as many blocks of the mean size as were
+ * read it): strings, places, traces as a tree, and every single allocation and free. A profile has no single
+ * allocations; they are generated from its sums: for each stack as many blocks of the mean size as were
  * allocated, and a free for each that is not in use. So allocations, leaks and sizes are right, and the peak
- * is what is in use; order and time mean nothing, and no block is marked temporary, because the profile does
+ * is what is in use; order and time mean nothing, and no block counts as temporary, because the profile does
  * not say which were.
  *
  * Beyond EVENTS_MAX events a block stands for several: `*scale` of them. Sums stay right; counts are that
@@ -17,7 +17,7 @@
 
 #include <stdio.h>
 
-/* 0, -ENOMEM, -EFBIG (more than the traces may take) or -EOVERFLOW. */
+/* 0, -ENOMEM, -EFBIG (beyond the traces' max_bytes) or -EOVERFLOW. */
 int heaptrack_write(FILE *out, const struct traces *t, const struct export_choice *choice);
 
 #endif

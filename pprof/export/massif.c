@@ -7,14 +7,14 @@
 #include "pprof/analysis/tree.h"
 #include "pprof/text/utf8.h"
 
-/* ms_print holds the path to a node in Perl's recursion; nobody reads further than this either. */
+/* ms_print recurses for every level, and nobody reads deeper stacks than this. */
 enum { DEPTH_MAX = 200 };
 
 struct writing {
 	FILE *out;
 	const struct traces *traces;
 	const struct tree *tree;
-	int64_t least; /* smaller nodes are folded */
+	int64_t least; /* smaller nodes are combined into one line */
 };
 
 static void write_name(FILE *out, const char *name)
@@ -25,7 +25,7 @@ static void write_name(FILE *out, const char *name)
 
 static void write_place(const struct writing *w, uint32_t number)
 {
-	const struct traces_frame *frame = &w->traces->frames[number];
+	const struct frames_row *frame = &w->traces->frames.rows[number];
 
 	fprintf(w->out, "0x%X: ", 0x1000 + number);
 	write_name(w->out, frame->name);
@@ -45,7 +45,7 @@ struct folded {
 	int64_t hidden_value;
 };
 
-/* Children are ordered by size: what is below the threshold is the tail. */
+/* Children are sorted by size, so those below the threshold are the last ones. */
 static struct folded fold(const struct writing *w, uint32_t node)
 {
 	struct folded folded = {0, 0, 0};
@@ -84,8 +84,8 @@ static uint32_t shown_child(const struct writing *w, uint32_t node, int depth)
 	return child;
 }
 
-/* Down to the first child, else on to the next one, else up; the folded rest of a node follows its shown
- * children. */
+/* Walks the tree without recursion: to the first child, else to the next sibling, else up. The line for a
+ * node's small children follows its other children. */
 static void write_tree(const struct writing *w)
 {
 	uint32_t at = 0;

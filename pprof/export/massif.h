@@ -8,8 +8,8 @@
  *	  n0: 900 0x402000: main (main.c:3)
  *	 n0: 100 in 3 places, all below massif's threshold (1.00%)
  *
- * Each column becomes a detailed snapshot. ms_print wants addresses; names are told apart by the number
- * of their frame.
+ * Each column becomes a detailed snapshot. ms_print wants addresses: the number of the frame stands in for
+ * one.
  */
 #ifndef PPROF_EXPORT_MASSIF_H
 #define PPROF_EXPORT_MASSIF_H
@@ -18,8 +18,8 @@
 
 #include <stdio.h>
 
-/* Of each profile of the series; the kind is one in bytes. 0, -ENOMEM, -EFBIG (more than the traces may take)
- * or -EOVERFLOW. */
+/* Writes each profile of the series; the kind must count bytes. 0, -ENOMEM, -EFBIG (beyond the traces'
+ * max_bytes) or -EOVERFLOW. */
 int massif_write(FILE *out, const struct traces *t, const struct export_choice *choice);
 
 #endif

@@ -9,8 +9,8 @@ static void write_frames(struct json *json, const struct traces *t)
 {
 	json_object(json, "shared");
 	json_array(json, "frames");
-	for (uint32_t i = 0; i < t->frame_count; i++) {
-		const struct traces_frame *frame = &t->frames[i];
+	for (uint32_t i = 0; i < t->frames.count; i++) {
+		const struct frames_row *frame = &t->frames.rows[i];
 
 		json_object(json, NULL);
 		json_text(json, "name", frame->name);
@@ -20,7 +20,7 @@ static void write_frames(struct json *json, const struct traces *t)
 			json_integer(json, "line", frame->line);
 		json_end(json);
 	}
-	/* A stack without frames has a frame of its own, or it would be no sample. */
+	/* Stands for a stack without frames, which speedscope would not count as a sample. */
 	json_object(json, NULL);
 	json_text(json, "name", "[no stack]");
 	json_end(json);
@@ -47,7 +47,7 @@ static void write_samples(struct json *json, const struct traces *t, size_t colu
 		for (uint32_t i = t->rows[row].depth; i-- > 0;)
 			json_integer(json, NULL, stack[i]);
 		if (!t->rows[row].depth)
-			json_integer(json, NULL, t->frame_count);
+			json_integer(json, NULL, t->frames.count);
 		json_end(json);
 	}
 	json_end(json);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names that tell nothing: a hash that is the same in every run and on every machine, so that profiles made
- * anonymous can still be compared. Whoever can guess a name can check the guess; nothing else gets out.
+ * anonymous can still be compared. Someone who guesses a name can check the guess; nothing else is revealed.
  *
- * Marks ("[lost stack]", "<unknown>") are nobody's secret and stay.
+ * Markers ("[lost stack]", "<unknown>") are no secret and stay.
  */
 #ifndef PPROF_PROFILE_ANONYMOUS_H
 #define PPROF_PROFILE_ANONYMOUS_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drop_frames of a heap profile: the allocator's own functions, which a reader cuts off together with what
- * they call.
+ * drop_frames of a heap profile: the allocator's own functions. A reader removes them from the leaf end of
+ * stacks, with everything that they call.
  *
  * RE2 syntax, so no lookaround. google/pprof anchors it as ^(...)$ and matches the name up to its first "(",
  * but with template arguments, hence the (<.*>)?. Only google/pprof applies it; for every other viewer the
- * frames have to be cut before writing. Tried with go tool pprof 1.19 and a 2026 pprof on 25 allocator names
- * (cut) and 10 names of users' functions that look alike (kept).
+ * frames have to be removed before writing. Tried with go tool pprof 1.19 and a 2026 pprof on 25 allocator
+ * names (cut) and 10 names of users' functions that look alike (kept).
  */
 #ifndef PPROF_PROFILE_DROP_FRAMES_H
 #define PPROF_PROFILE_DROP_FRAMES_H

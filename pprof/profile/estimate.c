@@ -17,7 +17,7 @@ struct estimate estimate_of(double bytes, double objects, double size_bytes, dou
 	return (struct estimate){count * p, bytes > 0 ? bytes * size * spread : 0, count * spread};
 }
 
-/* Bisection on erfc: called once per table. */
+/* By bisection on erfc(), which is fast enough: called once per table. */
 double estimate_threshold(double rows)
 {
 	double share = 0.05 / (rows > 1 ? rows : 1), low = 0, high = 40;

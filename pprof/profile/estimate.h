@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How sure a sampled sum is, worked out from the sum itself: a profile keeps no record of single samples.
+ * The variance of a sampled sum, computed from the sum itself: a profile keeps no record of single samples.
  *
  * A block of S bytes is sampled with probability p = 1 - exp(-S/T), independently of all others, and then
  * stands for 1/p objects and S/p bytes (proto/weight.h). That is Poisson sampling with the Horvitz-Thompson
@@ -26,7 +26,7 @@ struct estimate {
 	double bytes_variance, objects_variance;
 };
 
-/* A row that rests on fewer samples says so instead of its error: the normal approximation is void there. */
+/* A row with fewer samples shows their number instead of an error: the normal approximation fails there. */
 #define ESTIMATE_FEW_SAMPLES 5
 
 /* size_bytes is used when objects is 0 (0: not known either). period_bytes 1: everything was recorded. */

@@ -62,8 +62,8 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* The first mapping is the program's, but it may stand for its name only ("./server"): then the file is a
- * later one. */
+/* The first mapping is the program's, but it may have only the name of the command ("./server"): then a later
+ * mapping has the file's path. */
 static void read_program(struct origin *origin, const struct profile *profile)
 {
 	struct profile_mapping first = profile_mapping(profile, 1), mapping = first;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a profile comes from, as far as it says: program, process, what made it be written. Our own profiles
- * say it in their comments (sampler/snapshot/snapshot.c), which are for people; others have only the name of
- * the first mapping.
+ * Where a profile comes from: program, process, and why it was written. Our own profiles have that in their
+ * comments (sampler/snapshot/heap_snapshot.c and event_snapshot.c); others have only the file name of the
+ * first mapping.
  */
 #ifndef PPROF_PROFILE_ORIGIN_H
 #define PPROF_PROFILE_ORIGIN_H
@@ -14,9 +14,9 @@
 struct profile;
 
 enum origin_kind {
-	ORIGIN_LIVE, /* a state: what is in use when it was written */
+	ORIGIN_LIVE, /* what was in use when it was written */
 	ORIGIN_PEAK,
-	ORIGIN_DELTA, /* what was allocated in a window */
+	ORIGIN_DELTA, /* what was allocated in an interval */
 };
 
 struct origin {
@@ -36,7 +36,7 @@ struct origin {
 
 void origin_read(struct origin *origin, const struct profile *profile);
 
-/* Two states of one process? False where that cannot be told. */
+/* Are both from one process? False if that is not known. */
 bool origin_same_process(const struct origin *a, const struct origin *b);
 
 #endif

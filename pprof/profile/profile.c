@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The profile as a whole: its header, its strings, and the tables of mappings.h, functions.h, locations.h and
+ * samples.h behind one interface that takes and gives strings. */
 #include "pprof/profile/profile.h"
 
 #include <errno.h>
@@ -6,26 +8,16 @@
 #include <string.h>
 
 #include "pprof/table/array.h"
-#include "pprof/table/index.h"
 #include "pprof/table/intern.h"
+#include "pprof/profile/functions.h"
 #include "pprof/profile/locations.h"
+#include "pprof/profile/mappings.h"
 #include "pprof/profile/samples.h"
 
-/* Inside, a string is its number in the string table; 0 is "". */
+/* Internally a string is its number in the string table; 0 is "". */
 
 struct value_type {
 	uint32_t type, unit;
-};
-
-struct mapping {
-	uint64_t start, limit, file_offset;
-	uint32_t filename, build_id;
-	unsigned int flags;
-};
-
-struct function {
-	uint32_t name, system_name, filename;
-	int64_t start_line;
 };
 
 struct profile {
@@ -40,14 +32,9 @@ struct profile {
 	uint32_t default_sample_type, drop_frames, keep_frames, doc_url;
 	int64_t period, time_ns, duration_ns;
 
-	struct mapping *mappings;
-	size_t mapping_capacity;
-	struct function *functions;
-	size_t function_capacity;
-	struct index mapping_index, function_index;
-	uint32_t mapping_count, function_count;
+	struct mappings mappings;
+	struct functions functions;
 	struct locations locations;
-
 	struct samples samples;
 	struct samples_label *scratch; /* the labels of the sample being added */
 	size_t scratch_capacity;
@@ -65,10 +52,8 @@ void profile_free(struct profile *p)
 	intern_fini(&p->strings);
 	free(p->sample_types);
 	free(p->comments);
-	free(p->mappings);
-	free(p->functions);
-	index_fini(&p->mapping_index);
-	index_fini(&p->function_index);
+	mappings_fini(&p->mappings);
+	functions_fini(&p->functions);
 	locations_fini(&p->locations);
 	samples_fini(&p->samples);
 	free(p->scratch);
@@ -83,9 +68,8 @@ int profile_error(const struct profile *p)
 size_t profile_bytes(const struct profile *p)
 {
 	return sizeof(*p) + intern_bytes(&p->strings) + p->sample_type_capacity * sizeof(*p->sample_types) +
-	    p->comment_capacity * sizeof(*p->comments) + p->mapping_capacity * sizeof(*p->mappings) +
-	    p->function_capacity * sizeof(*p->functions) + index_bytes(&p->mapping_index) +
-	    index_bytes(&p->function_index) + locations_bytes(&p->locations) + samples_bytes(&p->samples) +
+	    p->comment_capacity * sizeof(*p->comments) + mappings_bytes(&p->mappings) +
+	    functions_bytes(&p->functions) + locations_bytes(&p->locations) + samples_bytes(&p->samples) +
 	    p->scratch_capacity * sizeof(*p->scratch);
 }
 
@@ -175,23 +159,17 @@ void profile_set_doc_url(struct profile *p, const char *url)
 
 /* ---- the tables */
 
-/* Room for one more entry, and its id (count + 1) in the index. */
-static int reserve_entry(struct profile *p, void *items, size_t *capacity, uint32_t count, size_t item_bytes,
-    struct index *index, uint64_t hash)
+/* Return value of an add: the id, or 0 after this error or an earlier one. */
+static uint32_t added(struct profile *p, int err, uint32_t id)
 {
-	if (p->error)
-		return p->error;
-	if (count == UINT32_MAX)
-		return fail(p, -EOVERFLOW);
-	if (array_reserve(items, capacity, (size_t)count + 1, item_bytes) ||
-	    index_add(index, index_fold(hash), count + 1))
-		return fail(p, -ENOMEM);
-	return 0;
+	if (err)
+		fail(p, err);
+	return p->error ? 0 : id;
 }
 
 uint32_t profile_add_mapping(struct profile *p, const struct profile_mapping *mapping)
 {
-	struct mapping new = {
+	struct mappings_row row = {
 	    .start = mapping->start,
 	    .limit = mapping->limit,
 	    .file_offset = mapping->file_offset,
@@ -199,80 +177,44 @@ uint32_t profile_add_mapping(struct profile *p, const struct profile_mapping *ma
 	    .build_id = intern(p, mapping->build_id),
 	    .flags = mapping->flags,
 	};
-	uint64_t hash = index_mix(index_mix(index_seed(), new.start), new.limit);
-	size_t cursor;
-	uint32_t id;
+	uint32_t id = 0;
+	int err = p->error ? p->error : mappings_add(&p->mappings, &row, &id);
 
-	hash = index_mix(index_mix(hash, new.file_offset), (uint64_t) new.filename << 32 | new.build_id);
-	cursor = index_start(index_fold(hash));
-	while ((id = index_next(&p->mapping_index, index_fold(hash), &cursor))) {
-		const struct mapping *old = &p->mappings[id - 1];
-
-		if (old->start == new.start && old->limit == new.limit &&
-		    old->file_offset == new.file_offset && old->filename == new.filename &&
-		    old->build_id == new.build_id)
-			return p->error ? 0 : id;
-	}
-	if (reserve_entry(p, &p->mappings, &p->mapping_capacity, p->mapping_count, sizeof(new),
-	        &p->mapping_index, hash))
-		return 0;
-	p->mappings[p->mapping_count] = new;
-	return ++p->mapping_count;
+	return added(p, err, id);
 }
 
 uint32_t profile_add_function(struct profile *p, const struct profile_function *function)
 {
-	struct function new = {
+	struct functions_row row = {
 	    .name = intern(p, function->name),
 	    .system_name = intern(p, function->system_name),
 	    .filename = intern(p, function->filename),
 	    .start_line = function->start_line,
 	};
-	uint64_t hash = index_mix(index_seed(), (uint64_t) new.name << 32 | new.system_name);
-	size_t cursor;
-	uint32_t id;
+	uint32_t id = 0;
+	int err = p->error ? p->error : functions_add(&p->functions, &row, &id);
 
-	hash = index_mix(index_mix(hash, new.filename), (uint64_t) new.start_line);
-	cursor = index_start(index_fold(hash));
-	while ((id = index_next(&p->function_index, index_fold(hash), &cursor))) {
-		const struct function *old = &p->functions[id - 1];
-
-		if (old->name == new.name && old->system_name == new.system_name &&
-		    old->filename == new.filename && old->start_line == new.start_line)
-			return p->error ? 0 : id;
-	}
-	if (reserve_entry(p, &p->functions, &p->function_capacity, p->function_count, sizeof(new),
-	        &p->function_index, hash))
-		return 0;
-	p->functions[p->function_count] = new;
-	return ++p->function_count;
+	return added(p, err, id);
 }
 
 static bool refers_to_known(const struct profile *p, const struct profile_location *location)
 {
 	size_t i;
 
-	if (location->mapping > p->mapping_count)
+	if (location->mapping > p->mappings.count)
 		return false;
 	for (i = 0; i < location->line_count; i++)
-		if (!location->lines[i].function || location->lines[i].function > p->function_count)
+		if (!location->lines[i].function || location->lines[i].function > p->functions.count)
 			return false;
 	return true;
 }
 
 uint32_t profile_add_location(struct profile *p, const struct profile_location *location)
 {
-	uint32_t id;
-	int err;
+	uint32_t id = 0;
+	int err = refers_to_known(p, location) ? locations_add(&p->locations, location, &id) : -EINVAL;
 
-	if (!refers_to_known(p, location)) {
-		fail(p, -EINVAL);
-		return 0;
-	}
-	err = locations_add(&p->locations, location, &id);
-	if (err)
-		fail(p, err);
-	return p->error ? 0 : id;
+	return added(p, err, id);
 }
 
 /* Interns the labels that readers would show into the scratch array. Returns their number, p->error on
@@ -319,13 +261,13 @@ int profile_add_sample(struct profile *p, const uint32_t *locations, size_t dept
 
 void profile_set_mapping_flags(struct profile *p, uint32_t mapping, unsigned int flags)
 {
-	if (!mapping || mapping > p->mapping_count)
+	if (!mapping || mapping > p->mappings.count)
 		fail(p, -EINVAL);
 	else
-		p->mappings[mapping - 1].flags = flags;
+		p->mappings.rows[mapping - 1].flags = flags;
 }
 
-/* What the lines of one location show; without any line nothing is known about it. */
+/* What the lines of one location give; 0 if it has none. */
 static unsigned int location_flags(const struct profile *p, const struct locations_row *location)
 {
 	unsigned int flags = location->line_count ? PROFILE_HAS_FUNCTIONS : 0;
@@ -334,7 +276,7 @@ static unsigned int location_flags(const struct profile *p, const struct locatio
 	for (i = 0; i < location->line_count; i++) {
 		const struct profile_line *line = &p->locations.lines[location->line + i];
 
-		if (p->functions[line->function - 1].filename)
+		if (p->functions.rows[line->function - 1].filename)
 			flags |= PROFILE_HAS_FILENAMES;
 		if (line->line)
 			flags |= PROFILE_HAS_LINE_NUMBERS;
@@ -346,11 +288,11 @@ static unsigned int location_flags(const struct profile *p, const struct locatio
 
 void profile_compute_mapping_flags(struct profile *p)
 {
-	enum { BARE = 1 << 16 }; /* some location without a function: the reader has to look everything up */
+	enum { BARE = 1 << 16 }; /* some location has no function: readers must symbolize the whole mapping */
 	size_t i, j;
 
-	for (i = 0; i < p->mapping_count; i++)
-		p->mappings[i].flags = 0;
+	for (i = 0; i < p->mappings.count; i++)
+		p->mappings.rows[i].flags = 0;
 	for (i = 0; i < p->samples.row_count; i++) {
 		const struct samples_row *row = &p->samples.rows[i];
 
@@ -362,12 +304,12 @@ void profile_compute_mapping_flags(struct profile *p)
 			unsigned int flags = location_flags(p, location);
 
 			if (location->mapping)
-				p->mappings[location->mapping - 1].flags |= flags ? flags : BARE;
+				p->mappings.rows[location->mapping - 1].flags |= flags ? flags : BARE;
 		}
 	}
-	for (i = 0; i < p->mapping_count; i++)
-		if (p->mappings[i].flags & BARE)
-			p->mappings[i].flags = 0;
+	for (i = 0; i < p->mappings.count; i++)
+		if (p->mappings.rows[i].flags & BARE)
+			p->mappings.rows[i].flags = 0;
 }
 
 /* ---- reading */
@@ -444,12 +386,12 @@ const char *profile_doc_url(const struct profile *p)
 
 uint32_t profile_mapping_count(const struct profile *p)
 {
-	return p->mapping_count;
+	return p->mappings.count;
 }
 
 struct profile_mapping profile_mapping(const struct profile *p, uint32_t id)
 {
-	const struct mapping *m = &p->mappings[id - 1];
+	const struct mappings_row *m = &p->mappings.rows[id - 1];
 
 	return (struct profile_mapping){
 	    m->start, m->limit, m->file_offset, string(p, m->filename), string(p, m->build_id), m->flags};
@@ -457,12 +399,12 @@ struct profile_mapping profile_mapping(const struct profile *p, uint32_t id)
 
 uint32_t profile_function_count(const struct profile *p)
 {
-	return p->function_count;
+	return p->functions.count;
 }
 
 struct profile_function profile_function(const struct profile *p, uint32_t id)
 {
-	const struct function *f = &p->functions[id - 1];
+	const struct functions_row *f = &p->functions.rows[id - 1];
 
 	return (struct profile_function){
 	    string(p, f->name), string(p, f->system_name), string(p, f->filename), f->start_line};

@@ -2,9 +2,9 @@
 /*
  * A profile in memory: builder and model in one.
  *
- * It can hold any profile.proto profile (ours, Go's, tcmalloc's), so whatever writes a profile fills one of
- * these and whatever reads one (report, diff, merge) walks one. The format itself is in proto/profile.proto;
- * encode.h and decode.h convert.
+ * It can hold any profile.proto profile (ours, Go's, tcmalloc's), so all code that writes a profile fills one
+ * of these, and all that reads profiles (report, diff, merge) reads these. The format itself is in
+ * proto/profile.proto; encode.h and decode.h convert.
  *
  * The tables and how they refer to each other:
  *
@@ -12,8 +12,8 @@
  *	  |  values[types]        '-- lines ---> function
  *	  '- labels
  *
- * Ids of mappings, functions and locations count from 1 in the order they were added; 0 means none. They are
- * the builder's: encode_profile() leaves out what nothing uses and numbers the rest 1..N again.
+ * Ids of mappings, functions and locations count from 1 in the order they were added; 0 means none. They hold
+ * in memory only: encode_profile() leaves out unused entries and numbers the rest 1..N again.
  *
  * Ownership: the profile copies everything it is given. Strings are interned (equal strings of one profile
  * are one pointer), made valid UTF-8 (each bad byte sequence, and NUL, becomes U+FFFD) and live until
@@ -42,7 +42,7 @@ struct profile_value_type {
 	const char *unit; /* "bytes" */
 };
 
-/* What has been looked up already for every location of a mapping; readers look up again what is not. */
+/* What has been symbolized already for every location of a mapping; readers may symbolize the rest. */
 enum profile_mapping_flags {
 	PROFILE_HAS_FUNCTIONS = 1 << 0,
 	PROFILE_HAS_FILENAMES = 1 << 1,
@@ -51,9 +51,9 @@ enum profile_mapping_flags {
 };
 
 /*
- * Where a mapping goes whose addresses another one has in the same profile: addresses that no processor has
- * as a program's (x86-64 ends at 2^56 with five levels of page tables, aarch64 at 2^52) nor as the kernel's,
- * and that are positive for who reads them signed.
+ * A mapping whose addresses overlap another one's in the same profile is moved into this range. No processor
+ * has user addresses there (x86-64 ends at 2^56 with five levels of page tables, aarch64 at 2^52) nor kernel
+ * addresses, and as signed numbers they are positive.
  */
 #define PROFILE_MOVED_START UINT64_C(0x1000000000000000)
 #define PROFILE_MOVED_END   UINT64_C(0x8000000000000000)
@@ -93,7 +93,7 @@ struct profile *profile_new(void);
 void profile_free(struct profile *p);
 int profile_error(const struct profile *p);
 
-/* Memory that it takes, but for malloc's own. */
+/* Memory that it takes, without malloc's overhead. */
 size_t profile_bytes(const struct profile *p);
 
 /* ---- building: the header */
@@ -103,14 +103,14 @@ int profile_add_sample_type(struct profile *p, const char *type, const char *uni
 void profile_set_default_sample_type(struct profile *p, const char *type);
 /* period: mean sampling interval in the unit given, e.g. ("space", "bytes", 524288). */
 void profile_set_period(struct profile *p, const char *type, const char *unit, int64_t period);
-/* time_ns: UTC since the epoch. duration_ns: 0 on a snapshot, only a delta has one. */
+/* time_ns: UTC since the epoch. duration_ns: 0 on a snapshot, set on a delta only. */
 void profile_set_time(struct profile *p, int64_t time_ns, int64_t duration_ns);
 void profile_add_comment(struct profile *p, const char *text);
 void profile_set_drop_frames(struct profile *p, const char *regex);
 void profile_set_keep_frames(struct profile *p, const char *regex);
 void profile_set_doc_url(struct profile *p, const char *url);
 
-/* ---- building: the tables. Each returns the id, the old one for something already there, 0 on failure. */
+/* ---- building: the tables. Each returns the id, the old one for an equal entry, 0 on failure. */
 
 /* The main executable's mapping comes first: readers take the program's name and build id from it. It is
  * written even if no location uses it; other mappings are written only if used. */
@@ -120,8 +120,8 @@ uint32_t profile_add_location(struct profile *p, const struct profile_location *
 
 /*
  * Adds values to the sample with this stack and these labels (in any order). values has one entry per sample
- * type; sums saturate instead of wrapping. Labels that readers would not show anyway are left out: an empty
- * key, an empty string, the number 0 without a unit. 0 or -errno.
+ * type; sums saturate instead of wrapping. Labels that no reader shows are left out: an empty key, an empty
+ * string, the number 0 without a unit. 0 or -errno.
  */
 int profile_add_sample(struct profile *p, const uint32_t *locations, size_t depth, const int64_t *values,
     const struct profile_label *labels, size_t label_count);
@@ -139,7 +139,7 @@ void profile_set_mapping_flags(struct profile *p, uint32_t mapping, unsigned int
 void profile_compute_mapping_flags(struct profile *p);
 
 /*
- * Reading: everything above, back. Types, comments and samples by index from 0, the rest by id from 1; an
+ * Reading what was added. Types, comments and samples by index from 0, the rest by id from 1; an
  * index out of range is the caller's bug. Strings are never NULL (except profile_label.str of a number).
  */
 

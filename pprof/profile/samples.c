@@ -59,7 +59,7 @@ void samples_sort_labels(struct samples_label *labels, size_t label_count, const
 		qsort_r(labels, label_count, sizeof(*labels), compare_labels, (void *)strings);
 }
 
-/* A total that stays at the limit is visibly wrong; one that wraps becomes negative and breaks readers. */
+/* A total at the limit is visibly wrong; one that wraps around becomes negative and breaks readers. */
 static int64_t add_saturated(int64_t a, int64_t b)
 {
 	int64_t sum;

@@ -2,7 +2,7 @@
 /*
  * The samples of a profile: one row per distinct (stack, labels), with a value for each sample type.
  *
- * Rows point into shared arrays, so a row costs what it holds:
+ * Rows point into shared arrays:
  *
  *	rows    | stack 0, depth 3 | stack 3, depth 2 | ...
  *	stacks  | 7 4 1            | 9 1              | ...	location ids, leaf first
@@ -55,8 +55,8 @@ static inline size_t samples_bytes(const struct samples *s)
 }
 
 /*
- * Puts labels into the one order in which sets of labels are compared: by their texts, so that it does not
- * depend on the order in which strings were numbered. Without strings: by number.
+ * Sorts labels into the order in which sets of labels are compared: by text, so that it does not depend on
+ * how strings are numbered; without strings, by number.
  */
 void samples_sort_labels(struct samples_label *labels, size_t label_count, const struct intern *strings);
 

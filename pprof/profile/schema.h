@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The field numbers of proto/profile.proto, for code that reads the wire itself (decode.c, check.c).
- * tests/unit/pprof_wire.c holds them against the generated descriptors.
+ * The field numbers of proto/profile.proto, for code that reads the wire format itself (codec/decode*.c,
+ * check/check*.c). tests/unit/pprof_wire.c compares them with the generated descriptors.
  */
 #ifndef PPROF_PROFILE_SCHEMA_H
 #define PPROF_PROFILE_SCHEMA_H

@@ -40,8 +40,8 @@ static inline int array_reserve(void *items, size_t *capacity, size_t need, size
 }
 
 /*
- * Number of the items whose key, a uint64_t at key_offset, is below `key`, in an array where keys rise: the
- * place of the first that is not. items may be NULL if count is 0.
+ * Number of items whose key, a uint64_t at key_offset, is below `key`, in an array sorted by key: the index
+ * of the first item that is not below. items may be NULL if count is 0.
  */
 static inline size_t array_lower_bound(
     const void *items, size_t count, size_t item_bytes, size_t key_offset, uint64_t key)

@@ -13,7 +13,7 @@
 /* The 16 random bytes that the kernel gives every process: no system call, the same for its whole life. */
 uint64_t index_seed(void)
 {
-	static uint64_t seed; /* getauxval() searches; 0, not read yet, is as good a seed as any */
+	static uint64_t seed; /* cached: getauxval() searches; 0, not read yet, is a valid seed too */
 	const void *random;
 
 	if (seed)
@@ -107,8 +107,8 @@ int index_add(struct index *ix, uint32_t hash, uint32_t id)
 	return 0;
 }
 
-/* Linear probing: what follows and would not be found across the gap moves into it (Knuth, TAOCP 3, 6.4,
- * R). */
+/* Linear probing: an entry that could not be found across the gap moves into it (Knuth, TAOCP 3, 6.4,
+ * Algorithm R). */
 void index_remove(struct index *ix, uint32_t hash, uint32_t id)
 {
 	size_t mask = ix->slot_count - 1, gap = hash & mask, at;

@@ -32,8 +32,8 @@ static inline size_t index_bytes(const struct index *ix)
 	return ix->slot_count * sizeof(*ix->slots);
 }
 
-/* Hashing: start from index_seed(), then chain. The upper half of the result is the better one: index_fold().
- */
+/* Hashing: start from index_seed(), chain index_mix(), finish with index_fold(): the upper half has the
+ * better bits. */
 uint64_t index_seed(void);
 uint64_t index_mix(uint64_t hash, uint64_t value);
 uint64_t index_mix_bytes(uint64_t hash, const void *data, size_t len);

@@ -8,7 +8,7 @@
 #include "pprof/table/array.h"
 #include "pprof/text/utf8.h"
 
-/* Strings are cut from blocks, so that a hundred thousand names are not as many allocations. */
+/* Strings share blocks: a hundred thousand names do not need as many allocations. */
 struct intern_block {
 	struct intern_block *next;
 	size_t used, size;

@@ -6,7 +6,7 @@
 
 #include "pprof/text/utf8.h"
 
-/* The number of a character that utf8_control() has found to have so many bytes. */
+/* The code point of a control character; bytes: its length as utf8_control() gives it. */
 static unsigned int control_code(const unsigned char *at, size_t bytes)
 {
 	if (bytes == 1)
@@ -32,7 +32,7 @@ static void write_quoted(FILE *out, const char *text)
 	putc('"', out);
 }
 
-/* What comes before a value: a comma, a line's end, its key. */
+/* Writes what comes before a value: comma, line break, key. */
 static void begin_value(struct json *json, const char *key, bool nested)
 {
 	bool in_array = json->arrays >> json->depth & 1;

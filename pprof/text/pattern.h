@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Regular expressions over names: those a user gives, and those that a profile carries (drop_frames).
+ * Regular expressions over names: from the user's options, or from a profile (drop_frames).
  *
  * pprof writes them in RE2's syntax. PCRE2 accepts that syntax with rare exceptions, and unlike regcomp(3) it
  * can be bounded: an expression from a hostile file cannot use up memory or time. A match that exceeds the

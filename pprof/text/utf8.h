@@ -11,10 +11,10 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Length in bytes of the longest valid prefix; len if all is well. */
+/* Length in bytes of the longest valid prefix; len if everything is valid. */
 size_t utf8_valid_prefix(const void *bytes, size_t len);
 
-/* At most this many bytes come out of utf8_sanitize() for len bytes. */
+/* The most bytes that utf8_sanitize() writes for len bytes. */
 #define UTF8_SANITIZED_MAX(len) (3 * (len))
 
 /*
@@ -24,19 +24,19 @@ size_t utf8_valid_prefix(const void *bytes, size_t len);
 size_t utf8_sanitize(char *out, const void *bytes, size_t len);
 
 /*
- * Length of the character at text (valid UTF-8) if a terminal must not be sent it, otherwise 0: C0 controls
- * and DEL; C1 controls (U+0080 to U+009F), which begin escape sequences as ESC does; and the controls of
- * direction that show a line in another order than it has (U+202A to U+202E, U+2066 to U+2069;
- * CVE-2021-42574). 0 at the final NUL.
+ * Length of the character at text (valid UTF-8) if it must not be sent to a terminal, otherwise 0. Unsafe are
+ * C0 controls and DEL; C1 controls (U+0080 to U+009F), which begin escape sequences as ESC does; and
+ * bidirectional controls, which show a line in another order than it has (U+202A to U+202E, U+2066 to
+ * U+2069; CVE-2021-42574). 0 at the final NUL.
  */
 size_t utf8_control(const char *text);
 
-/* Prints the character at text (valid UTF-8, not its end), or `instead` of one that a terminal must not be
- * sent. Returns what follows it. */
+/* Prints the character at text (valid UTF-8, not its end), or `instead` if it is unsafe on a terminal.
+ * Returns what follows it. */
 const char *utf8_put(FILE *out, const char *text, char instead);
 
-/* Overwrites with '?' what a terminal must not be sent: each byte of the characters above, of broken
- * sequences, and NUL. */
+/* Overwrites with '?' what is unsafe on a terminal: each byte of the characters above, of broken sequences,
+ * and NUL. */
 void utf8_disarm(char *text, size_t len);
 
 #endif

@@ -167,7 +167,7 @@ static void print_json(const struct comparing *c)
 	json_array(&json, "functions");
 	for (size_t i = 0; i < c->contrast.count && (!c->read->rows || i < (size_t)c->read->rows); i++) {
 		const struct contrast_row *row = &c->contrast.rows[i];
-		const struct traces_frame *frame = &t->frames[row->frame];
+		const struct frames_row *frame = &t->frames.rows[row->frame];
 
 		json_object(&json, NULL);
 		json_text(&json, "name", frame->name);

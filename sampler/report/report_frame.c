@@ -16,7 +16,7 @@ static const char *file_name(const char *path)
 
 int report_frame(const struct screen *screen, const struct traces *traces, uint32_t number, int room)
 {
-	const struct traces_frame *frame = &traces->frames[number];
+	const struct frames_row *frame = &traces->frames.rows[number];
 	char text[2048];
 
 	if (!traces->options.lines || !*frame->file)
@@ -34,7 +34,7 @@ struct shown {
 };
 
 /* An address or a file instead of a name says little. */
-static bool is_named(const struct traces_frame *frame)
+static bool is_named(const struct frames_row *frame)
 {
 	return frame->name[0] != '[' && !strstr(frame->name, "+0x");
 }
@@ -48,7 +48,7 @@ static void callers_choose(
 
 	*shown = (struct shown){.count = 0};
 	for (size_t i = 0; i < callers->count && shown->count < CALLERS_SHOWN; i++) {
-		const struct traces_frame *frame = &traces->frames[callers->frames[i]];
+		const struct frames_row *frame = &traces->frames.rows[callers->frames[i]];
 		bool after_gap = i > (shown->count ? shown->callers[shown->count - 1] + 1 : 0);
 
 		if (!is_named(frame))
@@ -76,7 +76,7 @@ static void print_callers(const struct screen *screen, const struct traces *trac
 	fputs(screen_style(screen, SCREEN_DIM), screen->out);
 	for (size_t i = 0; i < shown->count; i++) {
 		fputs(shown->callers[i] > next ? " .. " : " < ", screen->out);
-		screen_text(screen, traces->frames[callers->frames[shown->callers[i]]].name, 0);
+		screen_text(screen, traces->frames.rows[callers->frames[shown->callers[i]]].name, 0);
 		next = shown->callers[i] + 1;
 	}
 	fprintf(screen->out, "%s%s", shown->share, screen_style(screen, SCREEN_PLAIN));
@@ -94,7 +94,7 @@ void report_frame_callers(
 	if (room == 0 || taken < room)
 		callers_choose(&shown, traces, &callers, room ? room - taken : 0);
 	/* A function without a name would stand there alone and say nothing: then a line of their own. */
-	if (!shown.count && room && !is_named(&traces->frames[frame])) {
+	if (!shown.count && room && !is_named(&traces->frames.rows[frame])) {
 		callers_choose(&shown, traces, &callers, room);
 		if (shown.count)
 			fprintf(screen->out, "\n%*s", used, "");

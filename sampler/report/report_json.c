@@ -71,7 +71,7 @@ static void write_totals(struct json *json, const struct profile_input *input, c
 
 void report_json_frame(struct json *json, const struct traces *t, uint32_t number)
 {
-	const struct traces_frame *frame = &t->frames[number];
+	const struct frames_row *frame = &t->frames.rows[number];
 
 	json_object(json, NULL);
 	json_text(json, "name", frame->name);

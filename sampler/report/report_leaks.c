@@ -257,7 +257,7 @@ static void print_stack(const struct screen *screen, const struct traces *t, siz
 	int at = used;
 
 	for (uint32_t i = 0; i < t->rows[row].depth && i < FRAMES_SHOWN; i++) {
-		const char *name = t->frames[stack[i]].name;
+		const char *name = t->frames.rows[stack[i]].name;
 
 		if (i && screen->width && at + 3 + screen_columns(name) > screen->width) {
 			fprintf(screen->out, "\n%*s< ", INDENT, "");

@@ -148,7 +148,7 @@ static const struct spoilt cases[] = {
     {"start is not below limit", '-', 'e', 'e', 0,
         PIECES(MESSAGE(
             PROFILE_MAPPING, MAPPING_ID, 3, MAPPING_MEMORY_START, 0x2000, MAPPING_MEMORY_LIMIT, 0x2000))},
-    {"not page-exact", '-', 'w', 'w', 0,
+    {"not aligned to pages", '-', 'w', 'w', 0,
         PIECES(MESSAGE(
             PROFILE_MAPPING, MAPPING_ID, 3, MAPPING_MEMORY_START, 0x2001, MAPPING_MEMORY_LIMIT, 0x3000))},
     {"(deleted)", '-', 'e', 'e', 0,
@@ -264,7 +264,7 @@ static const struct spoilt cases[] = {
         PIECES(TEXT(PROFILE_SAMPLE, "\x0a\1\1\x12\x0b\1\x80\x80\x80\x80\x80\x80\x80\x10\0\0"))},
 
     /* labels: key 1 is alloc_objects, 2 count, 4 bytes */
-    {"sample 3: a label is a string and a number", '-', 'e', 'e', 0,
+    {"sample 3: a label has both a string and a number", '-', 'e', 'e', 0,
         PIECES(TEXT(PROFILE_SAMPLE, "\x0a\1\1" VALUES "\x1a\6\x08\1\x10\1\x18\1"))},
     {"sample 3: a label without a value", '-', 'e', 'e', 0,
         PIECES(TEXT(PROFILE_SAMPLE, "\x0a\1\1" VALUES "\x1a\2\x08\1"))},
@@ -272,7 +272,7 @@ static const struct spoilt cases[] = {
         PIECES(TEXT(PROFILE_SAMPLE, "\x0a\1\1" VALUES "\x1a\4\x08\1\x18\1\x1a\4\x08\1\x18\2"))},
     {"sample 3: label bytes is not a number of bytes", '-', 'e', 'e', 0,
         PIECES(TEXT(PROFILE_SAMPLE, "\x0a\1\1" VALUES "\x1a\4\x08\4\x18\1"))},
-    {"sample 3: label key is no", 'w', 'e', 'e', 0,
+    {"sample 3: label key does not match", 'w', 'e', 'e', 0,
         PIECES(TEXT(PROFILE_SAMPLE, "\x0a\1\1" VALUES "\x1a\2\x18\1"))},
     {"label's key: string index", 'e', 'e', 'e', 0,
         PIECES(TEXT(PROFILE_SAMPLE, "\x0a\1\1" VALUES "\x1a\4\x08\x7f\x18\1"))},

@@ -173,8 +173,8 @@ static void stack_put(struct profile *p, const char *stack, int64_t bytes)
 
 static uint32_t frame_of(const struct traces *t, char name)
 {
-	for (uint32_t i = 0; i < t->frame_count; i++)
-		if (t->frames[i].name[0] == name)
+	for (uint32_t i = 0; i < t->frames.count; i++)
+		if (t->frames.rows[i].name[0] == name)
 			return i;
 	fail_msg("no frame %c", name);
 	return 0;
@@ -227,7 +227,7 @@ static void growth_finds_leaks_and_only_leaks(void **unused)
 		series_make(&t, 7, run & 1 ? 4000 : 0);
 		assert_int_equal(growth_make(&growth, &t, 7), 0);
 		for (size_t i = 0; i < growth.count; i++) {
-			const char *name = t.frames[traces_stack(&t, growth.rows[i].row)[0]].name;
+			const char *name = t.frames.rows[traces_stack(&t, growth.rows[i].row)[0]].name;
 
 			found += strcmp(name, "leak") == 0;
 			wrong += strcmp(name, "leak") != 0;

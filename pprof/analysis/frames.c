@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of frames: what a frame is called, and which frames count as one. */
+#include "pprof/analysis/frames.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pprof/analysis/filter.h"
+#include "pprof/profile/anonymous.h"
+#include "pprof/table/array.h"
+
+void frames_fini(struct frames *f)
+{
+	intern_fini(&f->strings);
+	index_fini(&f->index);
+	free(f->rows);
+}
+
+static const char *intern(struct frames *f, const char *text)
+{
+	uint32_t number;
+
+	return intern_add(&f->strings, text, strlen(text), &number) ? NULL : intern_at(&f->strings, number);
+}
+
+/* The file's name without its folders. */
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* Interned strings are equal if their pointers are. */
+static int find_or_append(struct frames *f, const struct frames_row *frame, uint32_t *number)
+{
+	uint64_t hash = index_seed();
+	size_t cursor;
+	uint32_t id, fold;
+
+	hash = index_mix(hash, (uintptr_t)frame->name);
+	hash = index_mix(hash, f->lines ? (uintptr_t)frame->file : 0);
+	hash = index_mix(hash, f->lines ? (uint64_t)frame->line : 0);
+	fold = index_fold(hash);
+	cursor = index_start(fold);
+	while ((id = index_next(&f->index, fold, &cursor))) {
+		struct frames_row *old = &f->rows[id - 1];
+
+		if (old->name == frame->name &&
+		    (!f->lines || (old->file == frame->file && old->line == frame->line))) {
+			/* A function that is in several files matches a filter if one of the files does. */
+			old->marks |= frame->marks;
+			*number = id - 1;
+			return 0;
+		}
+	}
+	if (f->count == UINT32_MAX)
+		return -EOVERFLOW;
+	if (array_reserve(&f->rows, &f->capacity, (size_t)f->count + 1, sizeof(*f->rows)) ||
+	    index_add(&f->index, fold, f->count + 1))
+		return -ENOMEM;
+	f->rows[f->count] = *frame;
+	*number = f->count++;
+	return 0;
+}
+
+/* Filters match what the profile says, not what is shown for it. */
+int frames_add(
+    struct frames *f, const char *name, const char *file, const char *module, int64_t line, uint32_t *number)
+{
+	struct frames_row frame = {.line = f->lines ? line : 0};
+	char bare[256], hashed[3][ANONYMOUS_BYTES];
+
+	if (f->filter)
+		frame.marks = filter_frame(f->filter, name, file, module);
+	if (f->anonymize) {
+		name = anonymous_name('f', name, hashed[0]);
+		file = anonymous_name('s', file, hashed[1]);
+		module = anonymous_name('m', module, hashed[2]);
+	}
+	if (!*name && *module)
+		snprintf(bare, sizeof(bare), *module == '[' ? "%s" : "[%s]", base_name(module));
+	if (!*name)
+		name = *module ? bare : "<unknown>";
+	frame.name = intern(f, name);
+	frame.file = intern(f, file);
+	frame.module = intern(f, module);
+	return frame.name && frame.file && frame.module ? find_or_append(f, &frame, number) : -ENOMEM;
+}

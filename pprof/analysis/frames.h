@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The frames of traces: each function that is shown, or each source line of one, once, numbered from 0. Names
+ * are as printed: anonymized if asked for, and never empty.
+ */
+#ifndef PPROF_ANALYSIS_FRAMES_H
+#define PPROF_ANALYSIS_FRAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pprof/table/index.h"
+#include "pprof/table/intern.h"
+
+struct filter;
+
+/* Strings live as long as the table. */
+struct frames_row {
+	const char *name;   /* never empty: "[libfoo.so]" where no function is known */
+	const char *file;   /* "" unknown */
+	const char *module; /* path of the file the code is in, "" unknown */
+	int64_t line;       /* 0 if unknown, or if functions are distinguished by name only */
+	unsigned int marks; /* filter_frame() */
+};
+
+struct frames {
+	bool lines;                  /* distinguish frames by source line too */
+	bool anonymize;              /* names become hashes that are the same in every run */
+	const struct filter *filter; /* NULL: none */
+	struct intern strings;
+	struct index index;
+	struct frames_row *rows;
+	size_t capacity;
+	uint32_t count;
+};
+
+/* All zero is empty. */
+void frames_fini(struct frames *f);
+
+/* Memory that they take. */
+static inline size_t frames_bytes(const struct frames *f)
+{
+	return intern_bytes(&f->strings) + index_bytes(&f->index) + f->capacity * sizeof(*f->rows);
+}
+
+/* Takes name, file and module as they are in the profile. 0 with the frame's number, the old one for a frame
+ * already there; or -ENOMEM, -EOVERFLOW. */
+int frames_add(
+    struct frames *f, const char *name, const char *file, const char *module, int64_t line, uint32_t *number);
+
+#endif
