@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library's side of heaptap.h: one exported table. The program asks here, so a bounded wait is allowed.
- */
+/* The library's side of heaptap.h: one exported table. The program itself calls these functions, so they may
+ * wait, for a limited time. */
 #include "proto/heaptap.h"
 
 #include "preload/claim.h"
@@ -22,7 +22,7 @@ enum {
 	WAITS = 20, /* 2 s: a loaded machine took more than 300 ms */
 };
 
-/* A sampler that has not answered once is not waited for again until it has caught up. */
+/* After a request that the sampler has not answered in time, later calls do not wait until it has. */
 static int api_snapshot(const char *name)
 {
 	static _Atomic uint32_t unanswered;
@@ -60,7 +60,7 @@ static void api_stop(void)
 
 static void api_report_alloc(const void *pointer, size_t bytes)
 {
-	/* No block of anybody's: the first page, and what the index takes for a mark of its own. */
+	/* No block has an address in the first page; the index uses such values as marks. */
 	if ((uintptr_t)pointer >= REGION_PAGE_BYTES && sample_count(bytes))
 		sampled_alloc(pointer, bytes);
 }

@@ -23,7 +23,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* True when a seccomp filter is in force: then only what the loader uses is used. Unknown counts as true. */
+/* True when a seccomp filter is in force: then we make only system calls that the loader makes too. Unknown
+ * counts as true. */
 static bool filtered(void)
 {
 	char text[4096];
@@ -52,7 +53,7 @@ static _Atomic uint32_t *map_wiped(void)
 	return page;
 }
 
-/* The libc's own hook at fork (pthread_atfork is this call with our handle); musl has none for us. */
+/* The libc's own hook at fork (pthread_atfork calls this with our handle). musl does not have it. */
 static bool register_atfork(void)
 {
 	extern void *__dso_handle __attribute__((visibility("hidden")));
@@ -70,9 +71,9 @@ static void reserve_levels(bool may_advise)
 		return;
 	void *memory = memory_map(bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 	if (!memory)
-		return; /* an address space limit: one level, 8 K live samples */
+		return; /* the address space is limited: one level, 8 K live samples */
 	if (may_advise) {
-		madvise(memory, bytes, MADV_NOHUGEPAGE); /* one touched byte must not cost 2 MiB */
+		madvise(memory, bytes, MADV_NOHUGEPAGE); /* one touched byte must not take 2 MiB */
 		madvise(memory, bytes, MADV_DONTDUMP);
 	}
 	live_reserve(memory);
@@ -119,7 +120,7 @@ static bool attach_region(void)
 	_Atomic uint32_t *wiped = strict ? NULL : map_wiped();
 	uint32_t pid = strict ? thread_tid() : (uint32_t)getpid();
 	if (!register_atfork() && !wiped) {
-		/* a child that does not know that it is one would write into its parent's books */
+		/* a child that does not notice the fork would write into its parent's place */
 		header->pid = pid;
 		session_decline(header, REGION_DECLINED_NO_FORK_NOTICE);
 		memory_unmap(header, header->offsets.end);
@@ -133,7 +134,7 @@ static bool attach_region(void)
 	if (random)
 		sample_seed(random);
 	clock_open((int)header->clock_id, !strict);
-	/* Under a filter only what the loader itself uses is used, and it sets no handler. */
+	/* Under a filter we make only system calls that the loader makes too; sigaction is none of them. */
 	if (!strict && header->snapshot_signal >= 1 && header->snapshot_signal <= 64)
 		signal_open((int)header->snapshot_signal);
 	open_claim(header, pid, wiped);

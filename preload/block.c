@@ -27,8 +27,8 @@ static void log_free(const struct live_entry *entry)
 	uint64_t at = atomic_fetch_add_explicit(&place_header()->frees_head, 1, memory_order_relaxed);
 	struct region_free *entry_free =
 	    (struct region_free *)place_part(place_view.region.offsets.frees) + at % REGION_FREES;
-	/* A writer that slept while the ring went once round: one of the two entries is missing then, none is
-	 * mixed. */
+	/* Another writer may have been interrupted here while the ring wrapped around: then one of the two
+	 * entries is lost, but none is a mixture of both. */
 	uint64_t old = atomic_load_explicit(&entry_free->word, memory_order_relaxed);
 	if (old == REGION_FREE_BUSY || old > at ||
 	    !atomic_compare_exchange_strong(&entry_free->word, &old, REGION_FREE_BUSY))
@@ -77,7 +77,7 @@ void block_insert(const void *pointer, struct live_entry *entry)
 		tally_lost(REGION_LOSS_STALE, &stale.sample);
 	}
 	if (result & LIVE_PUT_FULL) {
-		/* Its free could not be told: better not live at all. */
+		/* Its free could not be recognized, so the block must not count as live. */
 		leave_books(entry);
 		entry->sample.slot = REGION_NO_SLOT;
 		tally_lost(REGION_LOSS_TABLE_FULL, &entry->sample);

@@ -11,21 +11,21 @@
 #include <stdbool.h>
 
 /* Enters a new sample; entry: size, period, time and tid filled in by the caller; seq, slot and place are set
- * here. Where there is no room the sample is counted as lost. */
+ * here. If there is no room, the sample is counted as lost. */
 void block_insert(const void *pointer, struct live_entry *entry);
 
-/* The same without the live index. False: there is no slot for it, or `room` says that the caller has nowhere
- * to remember it; it is counted as lost. */
+/* The same without the live index. `room` false: the caller has no room to remember it. Returns false if
+ * there is no slot or no room; then the sample is counted as lost. */
 bool block_enter(struct live_entry *entry, bool room);
 
-/* Takes an entry that live_take gave back out of its slot, and logs its free. */
+/* Removes an entry that live_take returned from its slot, and logs the free. */
 void block_remove(const struct live_entry *entry);
 
 /* Puts a taken entry back (a realloc that failed). */
 void block_restore(const void *pointer, const struct live_entry *entry);
 
-/* In a forked child that claims its place: gives an entry of the parent's a slot here. False: there is
- * none. */
+/* In a forked child that claims its place: gives an inherited entry a slot of the child. False: no slot is
+ * free. */
 bool block_inherit(struct live_entry *entry);
 
 #endif

@@ -9,8 +9,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Where the trigger is, in the note format that SystemTap made for user-space probes (three addresses, then
- * provider, name and arguments): it survives strip, and perf, bpftrace and gdb read it too. */
+/* The trigger's address, as a note in the format of SystemTap's user-space probes (three addresses, then
+ * provider, name and arguments): strip keeps it, and perf, bpftrace and gdb can read it too. */
 #define TRIGGER_NOTE                                                                                   \
 	".pushsection .note.stapsdt, \"\", \"note\"\n"                                                 \
 	".balign 4\n.4byte 992f-991f, 994f-993f, 3\n991: .asciz \"stapsdt\"\n992: .balign 4\n"         \
@@ -70,7 +70,8 @@ static struct region_buffer *class_take(uint32_t class, unsigned char *buffers, 
 	return NULL;
 }
 
-/* A free buffer with room for `stack_bytes`; the largest ones also serve what is larger still. */
+/* A free buffer with room for `stack_bytes`; stacks larger than the largest buffer get that one and are
+ * cut. */
 static struct region_buffer *buffer_take(uint64_t stack_bytes, uint64_t *room)
 {
 	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)place_buffers();
@@ -91,8 +92,8 @@ static struct region_buffer *buffer_take(uint64_t stack_bytes, uint64_t *room)
 }
 
 /* Not the libc's memcpy, which programs replace: a sanitizer's looks for the red zones that lie between the
- * variables of a stack, and reports them. Every processor of the last ten years moves strings as fast as any
- * loop. */
+ * variables of a stack, and reports them. On every processor of the last ten years this instruction is as
+ * fast as any loop. */
 static void copy_stack(void *to, const void *from, uint64_t bytes)
 {
 #if defined(__x86_64__)
@@ -108,7 +109,7 @@ static void copy_stack(void *to, const void *from, uint64_t bytes)
 #endif
 }
 
-/* Readable bytes from sp on, and whether they end where the stack does. */
+/* The number of readable bytes from sp on, and whether they end at the end of the stack. */
 static uint64_t stack_extent(uintptr_t sp, bool *whole)
 {
 	const struct sample_thread *self = &sample_thread;
@@ -116,19 +117,18 @@ static uint64_t stack_extent(uintptr_t sp, bool *whole)
 	return *whole ? self->stack_top - sp : REGION_PAGE_BYTES - sp % REGION_PAGE_BYTES;
 }
 
-/* False: there was no buffer. */
+/* False: no buffer was free. */
 __attribute__((noinline)) static bool capture_copy(const struct live_entry *entry)
 {
 	bool whole;
 	uint64_t room;
-	/* Our own frame on top: it may reach below what is known to be the stack, of which the rest is copied
-	 * all the same. */
+	/* 512 bytes more are for the frame of this function. */
 	uint64_t extent = stack_extent((uintptr_t)__builtin_frame_address(0), &whole);
 	struct region_buffer *buffer = buffer_take(extent + 512, &room);
 	if (!buffer)
 		return false;
 	uint64_t *regs = buffer->regs;
-	uintptr_t sp; /* not out of the buffer, which others may write */
+	uintptr_t sp; /* not read back from the buffer, which others may write */
 	CAPTURE_REGISTERS(regs, sp);
 	extent = stack_extent(sp, &whole);
 	uint64_t copied = extent < room ? extent : room;
@@ -150,8 +150,9 @@ void capture_sample(const struct live_entry *entry)
 	uint64_t extent = stack_extent((uintptr_t)__builtin_frame_address(0), &whole);
 	const struct region_sample *sample = &entry->sample;
 	bool tapped = place_tapped() && !(whole && extent > header->dump_bytes);
-	/* A copy is several times cheaper than a trap; the trap never runs out of buffers, and holds a thread
-	 * up that fills them faster than they are emptied. On a foreign stack it sees more. */
+	/* A copy is several times cheaper than a trap. A trap never lacks a buffer, and it slows down a
+	 * thread that fills buffers faster than they are emptied. On a stack with unknown bounds a trap gets
+	 * more of the stack. */
 	if ((!tapped || (whole && sample->period_bytes <= header->copy_period_bytes)) && capture_copy(entry))
 		return;
 	if (!tapped) {

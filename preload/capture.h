@@ -9,9 +9,9 @@
  * Copy backend: the hook writes the registers and [sp, end of the stack) into a buffer of the shared region.
  * Used when perf is refused, before the sampler has opened its events, for stacks deeper than perf's dump,
  * and at small periods (header.copy_period_bytes) for as long as there are buffers: a trap costs several
- * times what a copy does. The end of the stack must be known (thread.h): one byte too far would be a fault in
- * somebody else's program. On a foreign stack (a signal stack, a coroutine's) the copy stops at the end of
- * sp's page, which is mapped as far as it goes.
+ * times what a copy does. The end of the stack must be known (thread.h): one byte too many would crash the
+ * program. On a stack with unknown bounds (a signal stack, a coroutine's) the copy stops at the end of sp's
+ * page, which is mapped as a whole.
  */
 #ifndef PRELOAD_CAPTURE_H
 #define PRELOAD_CAPTURE_H
@@ -22,7 +22,8 @@
 
 void capture_sample(const struct live_entry *entry);
 
-/* The trigger; its address goes to the sampler. Never inlined, cloned or called but from capture_sample. */
+/* The trigger; its address goes to the sampler. Never inlined or cloned, and called only by
+ * capture_sample. */
 void capture_trigger(
     uint64_t key, uint64_t slot, uint64_t seq, uint64_t size_bytes, uint64_t period_bytes, uint64_t time_ns);
 

@@ -16,7 +16,7 @@ _Atomic uint32_t *_Atomic claim_word = &unwiped;
 
 /* A child inherits its parent's breakpoint. One that was forked before it was set never gets it, so it must
  * copy its stacks itself. */
-static bool tapped_at_fork; /* the parent's note before each fork */
+static bool tapped_at_fork; /* set in the parent before each fork */
 static bool tapped_by_fork; /* in the child; false if the libc did not tell us (a raw clone) */
 
 bool claim_begin(void)
@@ -47,7 +47,7 @@ void claim_open(const struct claim_setup *setup)
 	atomic_store(&unwiped, CLAIM_OPEN);
 }
 
-/* Not in the wiped page: a child that is forked later is to stay closed. */
+/* Not in the wiped page: a child that is forked later must stay closed too. */
 void claim_close(void)
 {
 	atomic_store(&unwiped, CLAIM_CLOSED);
@@ -59,8 +59,8 @@ static bool inherit(const void *pointer, struct live_entry *entry)
 	return block_inherit(entry);
 }
 
-/* At the first sampled event of a forked child. Its other threads (rare: pthread_create comes here first) see
- * CLAIM_CLAIMING and do without. */
+/* At the first sampled event of a forked child. Its other threads (rare, since pthread_create comes here
+ * first) see CLAIM_CLAIMING and take no samples meanwhile. */
 static void claim(void)
 {
 	uint32_t parent = place_index();
@@ -90,9 +90,9 @@ bool claim_place(void)
 	return claim_state() == CLAIM_OPEN;
 }
 
-/* The image's own process keeps what it had: there is nothing of anybody else's in it. (Of children, only
- * what they have done since the fork.) mmap is what the loader has used under whatever filter is in force
- * since the start. */
+/* The image's first process keeps the buffers that it had: they hold no stacks of another user (of its
+ * children only what they did after the fork). mmap is allowed: the loader has used it under any filter that
+ * was in force at the start. */
 void claim_user_changed(void)
 {
 	enum claim_state now = claim_state();
@@ -109,7 +109,7 @@ void claim_forking(void)
 		tapped_at_fork = place_tapped();
 }
 
-/* Most children execute something else and need no place: it is claimed later. */
+/* Does not claim a place: most children execute another program at once and need none. */
 void claim_forked(void)
 {
 	if (atomic_load(&unwiped) != CLAIM_OPEN)

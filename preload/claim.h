@@ -4,12 +4,12 @@
  *
  * The image that was executed has place 0. A forked child finds out that it is one at its first sampled
  * event, claims a free place with an atomic, and gives every block that was live at the fork a slot of its
- * own there, marked inherited. No system call is made. A vfork child shares its parent's memory and is,
- * rightly, its parent.
+ * own there, marked inherited. No system call is made. A vfork child shares its parent's memory, so it uses
+ * its parent's place, which is right.
  *
- * One word says how far the process is. It lies in a page that the kernel wipes at fork, so that in a child
- * it reads CLAIM_FORKED, which is 0; or, where a seccomp filter is in force and no such page may be asked
- * for, in plain memory, and the libc's fork hook sets it.
+ * One word holds the state of the process. It lies in a page that the kernel wipes at fork, so that in a
+ * child it reads CLAIM_FORKED, which is 0; or, if a seccomp filter forbids the request for such a page, it
+ * lies in plain memory, and the libc's fork hook sets it.
  *
  *   early -> attaching -> open -> (fork) forked -> claiming -> open
  *                    \-> closed                            \-> closed
@@ -25,37 +25,37 @@
 
 enum claim_state {
 	CLAIM_FORKED = 0,
-	CLAIM_CLAIMING = 1,  /* a thread is claiming a place: the others do without samples */
+	CLAIM_CLAIMING = 1,  /* a thread is claiming a place; the others take no samples */
 	CLAIM_OPEN = 2,      /* samples are taken */
-	CLAIM_CLOSED = 3,    /* no region, or no place in it: the hooks only forward, for ever */
-	CLAIM_EARLY = 4,     /* nothing was tried yet */
+	CLAIM_CLOSED = 3,    /* no region, or no place in it: from now on the hooks only forward */
+	CLAIM_EARLY = 4,     /* no region has been looked for yet */
 	CLAIM_ATTACHING = 5, /* a region is being looked for */
 };
 
 struct claim_setup {
 	struct place_setup place;
-	uint32_t pid; /* of the image's process, as far as it is known */
+	uint32_t pid; /* of the image's process; 0 unknown */
 	/* in a page that is zero in a forked child; or NULL: claim_forked() is called instead */
 	_Atomic uint32_t *wiped;
 };
 
 extern _Atomic uint32_t *_Atomic claim_word __attribute__((visibility("hidden")));
 
-/* True for the one caller that is to look for a region, and ends with claim_open or claim_close. */
+/* True for one caller only, which must look for a region and then call claim_open or claim_close. */
 bool claim_begin(void);
 
 /* The region is mapped, clock and thread id are known: the calling process gets place 0. */
 void claim_open(const struct claim_setup *setup);
 void claim_close(void);
 
-/* Called by the libc before a fork and in the forked child, if it does (not for a raw clone). */
+/* Called by the libc before a fork and in the forked child (but not for a raw clone). */
 void claim_forking(void);
 void claim_forked(void);
 
 /* The process has changed its user id. Keeps errno. */
 void claim_user_changed(void);
 
-/* claim_ready for a process that is not open: claims a place if it is a forked child. */
+/* claim_ready for a process whose state is not CLAIM_OPEN: claims a place if it is a forked child. */
 bool claim_place(void);
 
 static inline enum claim_state claim_state(void)

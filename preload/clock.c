@@ -12,8 +12,8 @@ enum { NS_PER_S = 1000000000 };
 static _Atomic int clock_id = CLOCK_MONOTONIC_COARSE;
 static int (*read_clock)(clockid_t clock, struct timespec *now);
 
-/* The kernel's own function rather than the libc's, which programs replace (faketime does, and it
- * allocates). */
+/* The kernel's own function rather than the libc's: programs replace that one, for example by faketime's,
+ * which allocates. */
 void clock_open(int id, bool libc_allowed)
 {
 	void *found = lookup_vdso("__vdso_clock_gettime");

@@ -4,8 +4,8 @@
  * never by a system call.
  *
  * The precise clock reads the processor's time stamp counter, which a program may forbid itself
- * (prctl(PR_SET_TSC), seccomp's strict mode); reading it then ends the program with SIGSEGV. From then on the
- * coarse clock is read: the same time as of the kernel's last tick.
+ * (prctl(PR_SET_TSC), seccomp's strict mode); reading it then ends the program with SIGSEGV. After such a
+ * call the coarse clock is read instead: the same time at the kernel's last tick.
  */
 #ifndef PRELOAD_CLOCK_H
 #define PRELOAD_CLOCK_H
@@ -13,9 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* clock_id: CLOCK_MONOTONIC or CLOCK_MONOTONIC_COARSE, as the sampler found it to need no system call.
- * libc_allowed: no filter is in force, so the libc's function will do where the kernel shares none (valgrind
- * hides it). */
+/* clock_id: CLOCK_MONOTONIC or CLOCK_MONOTONIC_COARSE, whichever the sampler has found to need no system
+ * call. libc_allowed: no filter is in force, so the libc's function may be used if the kernel shares none
+ * (valgrind hides it). */
 void clock_open(int clock_id, bool libc_allowed);
 
 /* The time stamp counter is about to be forbidden: the coarse clock from now on, in children too. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library's constructor: what must be done once, before the program's main, whether it is profiled or
- * not. */
+/* The library's constructor: what must be done once, before the program's main, profiled or not. */
 #include "preload/attach.h"
 #include "preload/next_symbol.h"
 #include "preload/signal.h"

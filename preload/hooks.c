@@ -2,13 +2,12 @@
 /*
  * The hooked functions: call order and forwarding, nothing else.
  *
- * Order, everywhere: a block enters the books after the real allocation has returned it and leaves them
- * before the real free gives it away. Otherwise another thread could get the same address in between, and
- * lose its entry to us. A realloc takes the old entry out, calls, and either drops it or puts it back if the
- * call failed.
+ * Order, everywhere: a block is entered after the real function has returned it, and removed before the real
+ * free is called. Otherwise another thread could get the same address in between, and we would remove its
+ * entry. A realloc takes the old entry out, calls, and either drops it or puts it back if the call failed.
  *
  * malloc and free are the hot path: count and test, then jump to the real function. Nothing here changes
- * errno; what the real function left there stays.
+ * errno; what the real function stored there stays.
  */
 #include "preload/block.h"
 #include "preload/claim.h"
@@ -30,7 +29,7 @@
 #define COLD        __attribute__((noinline, cold))
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* Declared by newer headers only (C23), or nowhere. */
+/* Declared only by newer headers (C23), or by none. */
 void free_sized(void *pointer, size_t size);
 void free_aligned_sized(void *pointer, size_t alignment, size_t size);
 void cfree(void *pointer);
@@ -101,8 +100,8 @@ EXPORT void free_aligned_sized(void *pointer, size_t alignment, size_t size)
 /* ---- the rest of the family
  *
  * These may be built on each other inside the libc (musl's memalign calls the program's aligned_alloc;
- * glibc's reallocarray calls the program's realloc). Parking the thread's counter keeps such an inner call
- * from being counted a second time, at the price of a store before and after. */
+ * glibc's reallocarray calls the program's realloc). Parking the thread's counter during the call prevents
+ * that such an inner call is counted too; it costs a store before and after. */
 
 static inline uint64_t park(void)
 {
@@ -155,7 +154,7 @@ EXPORT void *realloc(void *pointer, size_t size)
 EXPORT void *reallocarray(void *pointer, size_t count, size_t each)
 {
 	size_t size;
-	/* The overflow's error is the libc's to make. */
+	/* On overflow the libc sets the error. */
 	if (__builtin_mul_overflow(count, each, &size))
 		return real.reallocarray(pointer, count, each);
 	return realloc_any(pointer, size, real.reallocarray, count, each);
@@ -206,7 +205,7 @@ EXPORT void *pvalloc(size_t size)
 EXPORT int pthread_create(
     pthread_t *thread, const pthread_attr_t *attr, void *(*function)(void *), void *argument)
 {
-	/* Not later: a forked child that is about to have threads claims its place while it has one. */
+	/* Now, because a forked child must claim its place while it has only one thread. */
 	if (!sampled_ready())
 		return real.pthread_create(thread, attr, function, argument);
 	struct thread_begin *begin = thread_creating(attr, &function, &argument);
@@ -244,7 +243,7 @@ EXPORT int setresuid(uid_t user, uid_t effective, uid_t saved)
 
 /* ---- the time stamp counter
  *
- * A program may forbid itself to read it; we must not either, from then on. */
+ * A program may forbid itself to read it; from then on we must not read it either. */
 
 EXPORT int prctl(int option, ...)
 {

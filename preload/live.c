@@ -8,9 +8,9 @@ enum {
 	WINDOW_BUCKETS = 4,
 	KEY_EMPTY = 0,
 	KEY_BUSY = 1,
-	FILTER_STUCK = 255, /* a count that may have been cut off is never lowered again */
+	FILTER_STUCK = 255, /* the count is saturated: it is never lowered again */
 
-	LEVEL0_BITS = 14, /* keys; half of them may be used */
+	LEVEL0_BITS = 14, /* number of keys, of which half may be used */
 	LEVEL1_BITS = 18,
 	LEVEL2_BITS = 21,
 
@@ -73,16 +73,16 @@ void live_reserve(void *memory)
 	levels_ready = LIVE_LEVELS;
 }
 
-/* The byte of a filter of 2^bits + LIVE_WINDOW. Blocks are 16-byte aligned. 64 KiB of addresses lie side by
- * side, from a place that their number is multiplied to: neighbours share cache lines and pages, as they do
- * in the heap, and no two of them a byte. */
+/* The byte of a filter of 2^bits + LIVE_WINDOW. Blocks are 16-byte aligned. Each 64 KiB of addresses have
+ * adjacent bytes, from a position that is a hash of their number: neighbours share cache lines and pages, as
+ * they do in the heap, but never a byte. */
 static inline size_t filter_at(const void *pointer, uint32_t bits)
 {
 	uint32_t window = (uint32_t)((uintptr_t)pointer >> 16) * 0x9e3779b1u >> (32 - bits);
 	return window + ((uint32_t)(uint16_t)(uintptr_t)pointer >> 4);
 }
 
-/* Not by the multiplier of the first filter: blocks that share a byte there must not share one here. */
+/* Another multiplier than the first filter's: blocks that share a byte there must not share one here. */
 static inline size_t confirm_at(const void *pointer, uint32_t bits)
 {
 	uint64_t window = ((uint64_t)(uintptr_t)pointer >> 16) * 0xd1b54a32d192ed03ull >> (64 - bits);
@@ -152,7 +152,7 @@ static uint32_t window_start(const struct level *level, const void *pointer)
 	     i##_n < BUCKET_KEYS * WINDOW_BUCKETS;                                        \
 	     i##_n++, i = (i##_start + i##_n) & ((1u << (level)->key_bits) - 1))
 
-/* Without a branch per key, which is faster for the usual answer: no. */
+/* Has no branch per key: that is faster when the key is not found, the usual case. */
 static bool window_has(const struct level *level, const void *pointer)
 {
 	uint32_t start = window_start(level, pointer), mask = (1u << level->key_bits) - 1;
@@ -176,7 +176,7 @@ static bool level_take(struct level *level, const void *pointer, struct live_ent
 		uint64_t key = address;
 		if (atomic_load_explicit(&level->keys[i], memory_order_relaxed) != address)
 			continue;
-		/* Only one of two threads that free the same block (the program's bug) gets it. */
+		/* If two threads free the same block (a bug of the program), only one gets it. */
 		if (!atomic_compare_exchange_strong(&level->keys[i], &key, KEY_BUSY))
 			return false;
 		*entry = level->entries[i];
@@ -207,7 +207,7 @@ full:
 	return false;
 }
 
-/* Every level by its constants, which is several times faster than a loop over levels[]. */
+/* Written out for each level with constants: several times faster than a loop over levels[]. */
 bool live_maybe_here(const void *pointer)
 {
 	uint32_t open = atomic_load_explicit(&levels_open, memory_order_relaxed);
@@ -219,7 +219,7 @@ bool live_maybe_here(const void *pointer)
 bool live_take(const void *pointer, struct live_entry *entry)
 {
 	if ((uintptr_t)pointer <= KEY_BUSY)
-		/* free(NULL) may find a filter byte that is another block's; no empty key must match it. */
+		/* free(NULL) may share a filter byte with a block, but it must not match an empty key. */
 		return false;
 	uint32_t open = atomic_load(&levels_open);
 	for (uint32_t i = 0; i < open; i++)
@@ -251,7 +251,8 @@ void live_visit(bool (*visit)(const void *pointer, struct live_entry *entry))
 		struct level *level = &levels[l];
 		for (uint32_t i = 0; i < 1u << level->key_bits; i++) {
 			uint64_t key = atomic_load_explicit(&level->keys[i], memory_order_relaxed);
-			/* Busy: a thread of the parent was inside at the fork; it does not exist here. */
+			/* Busy: a thread of the parent held it at the fork; that thread does not exist
+			 * here. */
 			if (key <= KEY_BUSY ||
 			    !atomic_compare_exchange_strong(&level->keys[i], &key, KEY_BUSY))
 				continue;

@@ -34,14 +34,14 @@
 enum {
 	LIVE_LEVELS = 3,
 	LIVE_FILTER0_BITS = 18,
-	LIVE_WINDOW = 4096, /* positions that belong to 64 KiB of addresses */
+	LIVE_WINDOW = 4096, /* positions in 64 KiB of addresses */
 	LIVE_SPAN_SHIFT = 13,
-	LIVE_SPANS = 1 << 20, /* 8 GiB of addresses; what is further apart may share a byte */
+	LIVE_SPANS = 1 << 20, /* 8 GiB of addresses; addresses further apart may share a byte */
 };
 
 struct live_entry {
 	struct region_sample sample;
-	uint16_t place; /* that the slot belongs to: a forked child must not clear its parent's (claim.h) */
+	uint16_t place; /* the slot's owner: a forked child must not clear its parent's slots (claim.h) */
 	uint16_t flags; /* enum slot_flags */
 	uint32_t unmapped_pages; /* SLOT_MMAP: as in struct region_slot */
 };
@@ -49,7 +49,7 @@ struct live_entry {
 extern uint8_t live_spans[LIVE_SPANS];
 
 /* False: certainly not sampled. At the default period one span in 64 holds a sample, at 64 KiB one in 8. The
- * filter is not asked at once, because it has a cache line for each KiB of heap and must be asked for each
+ * filter is not tested at once, because it has a cache line for each KiB of heap, and there is one for each
  * level. */
 static inline bool live_maybe(const void *pointer)
 {
@@ -57,31 +57,31 @@ static inline bool live_maybe(const void *pointer)
 	           __ATOMIC_RELAXED) != 0;
 }
 
-/* The same by filter and confirm of each level, for where live_maybe said true: one free in a thousand is let
- * through. */
+/* The same, by filter and confirm of each level, after live_maybe returned true: one free of an unsampled
+ * block in a thousand passes. */
 bool live_maybe_here(const void *pointer);
 
-/* Bytes that live_reserve wants for the levels above the first. */
+/* Bytes that live_reserve needs for the levels above the first. */
 size_t live_reserve_bytes(void);
 
 /* Gives the levels above the first their memory (zeroed, private, never released). Without it there is one
  * level. */
 void live_reserve(void *memory);
 
-/* Enters a block; returns flags. An entry that stands under the same address (its free went past the hook) is
- * taken out and handed back in *stale. */
+/* Enters a block; returns flags. An older entry with the same address (the hook did not see its free) is
+ * removed and returned in *stale. */
 enum live_put_flags {
 	LIVE_PUT_FULL = 1,  /* no room: not entered */
 	LIVE_PUT_STALE = 2, /* *stale was filled */
 };
 uint32_t live_put(const void *pointer, const struct live_entry *entry, struct live_entry *stale);
 
-/* Takes a block out; false if it is not there. */
+/* Removes a block and returns its entry; false if it is not there. */
 bool live_take(const void *pointer, struct live_entry *entry);
 
-/* Calls `visit` for every entry, which it may change; false from it removes the entry. For the forked child's
- * claim. The entry is busy meanwhile: a signal handler that frees just this block finds nothing, and the
- * entry stays until the address comes again (REGION_LOSS_STALE). */
+/* Calls `visit` for every entry, which it may change; false from it removes the entry. For the claim of a
+ * forked child. The entry is busy during the call: a signal handler that frees this very block does not find
+ * it, and the entry stays until the address is allocated again (REGION_LOSS_STALE). */
 void live_visit(bool (*visit)(const void *pointer, struct live_entry *entry));
 
 #endif

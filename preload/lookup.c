@@ -158,7 +158,7 @@ void lookup_next(struct lookup *wishes, size_t count)
 }
 
 struct question {
-	const void *address; /* NULL: of the objects before us */
+	const void *address; /* NULL: in the objects before ours */
 	const char *name;
 	void *answer;
 };
@@ -226,8 +226,8 @@ struct hiding {
 	bool done;
 };
 
-/* The loader passes over a symbol whose value is 0. Symbols lie in a page of ours that is otherwise only
- * read. */
+/* The loader passes over a symbol whose value is 0. The page of our symbol table is read-only and must be
+ * made writable for this. */
 static int hide_ours(struct dl_phdr_info *info, size_t size, void *argument)
 {
 	struct hiding *hiding = argument;

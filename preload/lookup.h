@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds functions in the objects that the loader has mapped after this library, as dlsym(RTLD_NEXT) does.
- * Why not dlsym itself: before glibc 2.34 it is in another library, and since then it has a symbol version,
- * so no single build would load under both. When a name is missing, it allocates its error message, which
- * must not happen inside the first malloc of a process; and the program would find that message in dlerror().
+ * Finds functions in the objects that the loader has mapped after this library, as dlsym(RTLD_NEXT) does. Why
+ * not dlsym itself: before glibc 2.34 it is in another library, and since then it has a new symbol version,
+ * so no single build would load under both. If a name is missing, dlsym allocates an error message, which
+ * must not happen inside the first malloc of a process; and the program would get that message from
+ * dlerror().
  *
  * dl_iterate_phdr, which every libc has, allocates nothing: C++ unwinding depends on it.
  */
@@ -16,7 +17,7 @@
 
 struct lookup {
 	const char *name;
-	void *found; /* NULL: nobody after this library defines it */
+	void *found; /* NULL: no object after this library defines it */
 };
 
 /* Fills in `found` of each wish with the first default or unversioned definition. */
@@ -26,14 +27,14 @@ void lookup_next(struct lookup *wishes, size_t count);
  * NULL. If there is one, the program's calls never reach this library. */
 void *lookup_before(const char *name);
 
-/* Whether the object that has `address` in it also defines the name. */
+/* Whether the object that contains `address` also defines the name. */
 bool lookup_beside(const void *address, const char *name);
 
-/* Where the object that has `address` in it lies. */
+/* The address range of the object that contains `address`. */
 void lookup_extent(const void *address, uintptr_t *start, uintptr_t *end);
 
-/* Takes functions of this library out of its own symbol table: whatever is bound from now on is bound to the
- * next definition, as if this library had none. False: the kernel did not allow it. */
+/* Takes functions of this library out of its own symbol table: symbols bound from now on are bound to the
+ * next definition, as if this library had none. False: the kernel did not allow the change. */
 bool lookup_hide(const char *const *names, size_t count);
 
 /* A function of the kernel's own object, or NULL. */

@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 
 enum {
-	MAPPINGS = 16384, /* sampled and alive at once */
+	MAPPINGS = 16384, /* sampled mappings that exist at the same time */
 	SMALL_PIECES = 15,
 	SMALL_SHAPES = 4096,
 	LARGE_PIECES = 1023,
@@ -17,26 +17,27 @@ enum {
 	/* the low bits of a mapping's word */
 	SHAPE_EMPTY = 0, /* no mapping here */
 	SHAPE_BUSY = 1,  /* being entered */
-	SHAPE_GONE = 2,  /* no page is left; somebody is still correcting the books */
+	SHAPE_GONE = 2,  /* no page is left; a thread is still correcting slot and tallies */
 	SHAPE_WHOLE = 3,
-	SHAPE_LIST = 4, /* and up: number of a shape */
+	SHAPE_LIST = 4, /* from this value on: number of a shape */
 	SHAPE_MASK = 0xffff,
 };
 
-/* The rest of the word: how many are at the books, and a count of changes, so that no word comes twice. */
+/* The rest of the word: how many threads are correcting slot and tallies, and a count of changes, so that no
+ * value is used twice. */
 #define WORD_USER   (1ull << 16)
 #define WORD_USERS  (0xffffull << 16)
 #define WORD_CHANGE (1ull << 32)
 
-/* Read all the time, therefore apart from the entries. In pages of REGION_PAGE_BYTES. */
+/* Read often, therefore separate from the entries. In pages of REGION_PAGE_BYTES. */
 struct range {
 	_Atomic uint64_t word;
 	_Atomic uint64_t first, pages;
 	_Atomic uint64_t born; /* moment << 1 | 1 if it is a file's */
 };
 static struct range ranges[MAPPINGS];
-static struct live_entry entries[MAPPINGS]; /* the word's user's */
-static _Atomic uint32_t ranges_used;        /* have ever been in use */
+static struct live_entry entries[MAPPINGS]; /* written only by a user of the range's word */
+static _Atomic uint32_t ranges_used;        /* ranges that have ever been in use */
 static _Atomic uint32_t ranges_hint;        /* where an empty one may be */
 static _Atomic uint64_t moment;
 
@@ -83,7 +84,7 @@ static void shape_give_back(uint32_t shape)
 }
 
 /* What is left of a shape when [from, to) is taken out: the number of pages before, and pieces and pages
- * after. `into` may be NULL. The shape may be given back and written anew while it is read: nonsense then,
+ * after. `into` may be NULL. The shape may be freed and reused while it is read: the result is wrong then,
  * but within bounds. */
 struct cut {
 	uint64_t before, after;
@@ -121,8 +122,8 @@ static struct cut cut_shape(
 
 /* ---- the books */
 
-/* The slot's entry of the peak, if the mapping was there at the peak and is losing pages for the first time
- * since. */
+/* Writes the slot's entry for the peak, if the mapping existed at the peak and now loses its first pages
+ * since then. */
 static void keep_peak(const struct live_entry *entry, uint32_t unmapped_before)
 {
 	const struct region_slot *slot = slot_at(entry->sample.slot);
@@ -153,7 +154,7 @@ static void raise_unmapped(struct region_slot *slot, uint32_t unmapped)
 		;
 }
 
-/* Pages of a mapping have gone. */
+/* Pages of a mapping were unmapped. */
 static void account(const struct live_entry *entry, uint64_t before, uint64_t after)
 {
 	if (!slot_is_mine(entry))
@@ -164,13 +165,13 @@ static void account(const struct live_entry *entry, uint64_t before, uint64_t af
 	now.unmapped_pages = (uint32_t)(all - after);
 	if (after)
 		keep_peak(entry, then.unmapped_pages);
-	if (!after) /* the rest of it goes with the slot, which shows what there was until then */
+	if (!after) /* the rest is removed with the slot, which describes it until then */
 		return;
 	raise_unmapped(slot_at(entry->sample.slot), now.unmapped_pages);
 	tally_live_shrink(tally_weight(&then), tally_weight(&now));
 }
 
-/* The last at the books of a mapping that has no page left. */
+/* Called by the last thread that corrects slot and tallies of a mapping with no page left. */
 static void end_mapping(uint32_t at)
 {
 	struct range *range = &ranges[at];
@@ -203,7 +204,7 @@ static void lose(const struct live_entry *entry, uint64_t pages)
 
 /* ---- ranges */
 
-/* A range's fields as they were while its word stood; false: it changed. */
+/* Reads the fields that belong to a range's word; false: the word has changed meanwhile. */
 static bool read_range(
     const struct range *range, uint64_t word, uint64_t *first, uint64_t *pages, uint64_t *born)
 {
@@ -214,7 +215,7 @@ static bool read_range(
 	return atomic_load_explicit(&range->word, memory_order_relaxed) == word;
 }
 
-/* Takes pages [from, to) of the address space out of a mapping, if they are in it. */
+/* Removes pages [from, to) of the address space from a mapping, as far as they are in it. */
 static void trim(uint32_t at, uint64_t from, uint64_t to, uint64_t before)
 {
 	struct range *range = &ranges[at];
@@ -267,7 +268,7 @@ void mapping_remove(const void *start, uint64_t bytes, uint64_t before)
 	}
 }
 
-/* An empty range from `at` on, busy now; or MAPPINGS. */
+/* The next empty range from `at` on, marked busy; MAPPINGS: there is none. */
 static uint32_t range_take_from(uint32_t at)
 {
 	for (; at < MAPPINGS; at++) {
@@ -354,7 +355,7 @@ void mapping_inherit(void)
 		struct range *range = &ranges[i];
 		uint64_t word = atomic_load(&range->word);
 		uint32_t shape = word & SHAPE_MASK;
-		/* Threads of the parent that were at it do not exist here. */
+		/* The parent's threads that were working on it do not exist here. */
 		word = (word & ~(WORD_CHANGE - 1)) + WORD_CHANGE;
 		if (shape >= SHAPE_WHOLE && entries[i].sample.slot != REGION_NO_SLOT) {
 			uint64_t pages = atomic_load(&range->pages);

@@ -3,21 +3,21 @@
  * The mappings that `record --mmap` keeps in its books: ranges of pages, of which any part may be unmapped at
  * any time.
  *
- *   mapping   where it was mapped, and its entry in the books: one slot for as long as a page of it is left
+ *   mapping   address and live entry: one slot for as long as a page of it is left
  *   shape     which of its pages are left: the whole, or a list of pieces that is never changed, only
  *             replaced
  *
  * A mapping's word names its shape. Unmapping makes a new shape and swaps the word; a thread that loses the
- * race tries again. So when several threads unmap adjacent, overlapping or equal ranges, each page leaves the
- * books once, and nobody waits. The thread that swapped the word then corrects the slot; the word counts the
- * threads doing so, and when no page is left, the last one gives the slot back.
+ * race tries again. So when several threads unmap adjacent, overlapping or equal ranges, each page is removed
+ * once, and no thread waits. The thread that swapped the word then corrects the slot; the word counts the
+ * threads doing so, and when no page is left, the last one frees the slot.
  *
  * Order. The kernel may give a range to another thread before we have noted that it was unmapped. So every
  * mapping has a moment of birth, drawn after the kernel made it, and a range is taken only out of mappings
  * born before the call that unmapped it. For the same reason this is done after that call has succeeded.
  *
- * A mapping that is cut into more pieces than a list can hold leaves the books and is counted
- * (REGION_LOSS_TABLE_FULL). Finding a range takes a look at every sampled mapping there is.
+ * A mapping that is cut into more pieces than a list can hold is removed and counted as lost
+ * (REGION_LOSS_TABLE_FULL). Finding a range is a linear search over all sampled mappings.
  */
 #ifndef PRELOAD_MAPPING_H
 #define PRELOAD_MAPPING_H
@@ -33,11 +33,12 @@ uint64_t mapping_moment(void);
 /* Enters a sampled mapping; bytes a multiple of REGION_PAGE_BYTES. entry: as for block_insert. */
 void mapping_insert(const void *start, uint64_t bytes, struct live_entry *entry);
 
-/* Remembers that this is a file's, so that a mremap of it is not taken for an anonymous one. */
+/* Remembers that this is the mapping of a file, so that a later mremap of it is not taken for an anonymous
+ * one. */
 void mapping_insert_file(const void *start, uint64_t bytes);
 bool mapping_is_file(const void *at);
 
-/* Takes [start, start + bytes) out of everything that was born before the moment. */
+/* Removes [start, start + bytes) from every mapping that was born before the moment. */
 void mapping_remove(const void *start, uint64_t bytes, uint64_t before);
 
 /* In a forked child that claims its place. */

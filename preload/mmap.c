@@ -4,13 +4,12 @@
  * forwarded call.
  *
  * With it, anonymous mappings are sampled by their length, rounded up to whole pages, on the same count of
- * bytes as the heap's blocks, and every unmapping, also by a mapping placed over another one, is noted. A
- * mremap that grows or moves a mapping is, like realloc, the end of one block and the birth of another; one
- * that shrinks it in place unmaps its tail.
+ * bytes as the heap's blocks, and every unmapping is noted, also by a mapping placed over another one. A
+ * mremap that grows or moves a mapping counts, like realloc, as a free and an allocation; one that shrinks it
+ * in place unmaps its tail.
  *
- * Not recorded: files; what the allocator maps for itself, which malloc's rows account for already; what
- * the libc maps through its own internal calls (malloc's arenas, threads' stacks) and what goes by the raw
- * system call.
+ * Not recorded: files; what the allocator maps for itself, whose blocks are counted already; what the libc
+ * maps through internal calls (malloc's arenas, threads' stacks); and raw system calls.
  */
 #include "preload/capture.h"
 #include "preload/lookup.h"
@@ -32,7 +31,7 @@
 #define MREMAP_DONTUNMAP 4
 #endif
 
-static bool passive; /* mappings are not recorded: known once the region is, or that there is none */
+static bool passive; /* mappings are not recorded; set once that is known */
 static bool opened;
 static uint64_t page_bytes = REGION_PAGE_BYTES;
 static uintptr_t allocator_start, allocator_end;
@@ -42,7 +41,8 @@ static void open_recording(void)
 	uint64_t bytes = getauxval(AT_PAGESZ);
 	if (bytes >= REGION_PAGE_BYTES)
 		page_bytes = bytes;
-	/* The libc's own malloc maps past these functions; the libc's other callers are the program's. */
+	/* The libc's own malloc does not call these functions; other mappings by the libc are made for the
+	 * program. */
 	if (!lookup_beside((const void *)(uintptr_t)real.malloc, "exit"))
 		lookup_extent((const void *)(uintptr_t)real.malloc, &allocator_start, &allocator_end);
 	opened = true;
@@ -83,7 +83,7 @@ static void mapped(const void *start, uint64_t bytes)
 	capture_sample(&entry);
 }
 
-/* A call that fails after it has unmapped what was in its way (older kernels) leaves that in the books. */
+/* If a call fails after it has unmapped what was in its way (older kernels), that is not noticed. */
 COLD static void *record_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset,
     void *(*next)(void *, size_t, int, int, int, off_t), const void *caller)
 {
@@ -153,7 +153,7 @@ COLD static void *record_mremap(void *old, size_t old_length, size_t new_length,
 		return start;
 	}
 	if (!(flags & MREMAP_DONTUNMAP))
-		/* nothing if old_length is 0: another view of the same pages */
+		/* not if old_length is 0: that makes a second mapping of the same pages */
 		mapping_remove(old, old_bytes, before);
 	if (file)
 		mapping_insert_file(start, new_bytes);

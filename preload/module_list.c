@@ -12,8 +12,8 @@ struct module_list {
 	uint32_t count;
 };
 
-/* Whether the file's part of a segment that the loader has mapped holds [start, start + bytes): a note's
- * header may name any address. */
+/* Whether [start, start + bytes) lies in a mapped segment, in the part that is from the file: a note's header
+ * may give any address. */
 static bool is_mapped(const struct dl_phdr_info *info, uint64_t start, uint64_t bytes)
 {
 	for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -26,7 +26,7 @@ static bool is_mapped(const struct dl_phdr_info *info, uint64_t start, uint64_t 
 	return false;
 }
 
-/* Bytes of the build id among these notes; 0: there is none. */
+/* Length of the build id found in these notes; 0: there is none. */
 static uint32_t read_build_id(const unsigned char *note, size_t left, uint8_t id[REGION_BUILD_ID_MAX])
 {
 	while (left >= sizeof(ElfW(Nhdr))) {
@@ -65,7 +65,7 @@ static int list_module(struct dl_phdr_info *info, size_t size, void *argument)
 	struct region_module module = {0};
 	module.build_id_bytes = find_build_id(info, module.build_id);
 	const char *path = info->dlpi_name ? info->dlpi_name : "";
-	if (!*path && getauxval(AT_EXECFN)) /* the program itself, as it was given to execve */
+	if (!*path && getauxval(AT_EXECFN)) /* the program itself: the path that was given to execve */
 		path = (const char *)getauxval(AT_EXECFN);
 	module.path_bytes = (uint32_t)strnlen(path, REGION_PATH_BYTES - 1) + 1;
 	module.total_bytes = (uint32_t)((sizeof(module) + module.path_bytes + 7) & ~(size_t)7);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the loader has mapped now, for the sampler: so that the stacks of a process that lives for a
- * millisecond can still be unwound. */
+/* The list of files that the loader has mapped now, for the sampler: with it the stacks of a process that
+ * lives for a millisecond can still be unwound. */
 #ifndef PRELOAD_MODULE_LIST_H
 #define PRELOAD_MODULE_LIST_H
 
@@ -8,7 +8,8 @@
 
 #include <stdint.h>
 
-/* Writes as many struct region_module as fit into REGION_MODULES_BYTES; returns their bytes. */
+/* Writes as many struct region_module as fit into REGION_MODULES_BYTES; returns the number of bytes
+ * written. */
 uint32_t module_list_write(unsigned char *area, uint32_t *count);
 
 #endif

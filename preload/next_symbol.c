@@ -168,9 +168,9 @@ struct real real = {
     .setresuid = first_setresuid,
 };
 
-/* What a libc that lacks the function would have done without us: the program could not have linked against
- * it, so these are reached only by programs built for a newer libc and C23's functions, which are free with a
- * hint. */
+/* For functions that the libc lacks. A program that uses one could not have been linked against this libc, so
+ * these are reached only through C23's functions, which are free with a hint, and by programs built for a
+ * newer libc. */
 
 static void *missing_alloc(void)
 {
@@ -187,7 +187,7 @@ static int missing_posix_memalign(void **out, size_t alignment, size_t size)
 	return ENOMEM;
 }
 
-/* The block may come from a malloc of the program's own (a sanitizer's), which we do not stand before. */
+/* The block may come from the program's own malloc (a sanitizer's), which comes before ours. */
 static void (*own_free)(void *pointer);
 
 static void plain_free_sized(void *pointer, size_t size)
@@ -210,7 +210,7 @@ static void *plain_reallocarray(void *pointer, size_t count, size_t size)
 	return real.realloc(pointer, bytes);
 }
 
-/* What a libc lacks, the kernel has. */
+/* If the libc lacks the function, the system call is used. */
 static void *plain_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
 {
 	return (void *)syscall(SYS_mmap, address, length, protection, flags, fd, offset);
@@ -278,7 +278,7 @@ enum wish {
 	WISHES,
 };
 
-/* POSIX promises that a data pointer can be a function's. */
+/* POSIX guarantees that a data pointer can hold a function's address. */
 #define TAKE(which, member, fallback)                                                 \
 	do {                                                                          \
 		void *found = wishes[which].found;                                    \
@@ -317,7 +317,7 @@ void next_symbol_resolve(void)
 	int saved = errno;
 	lookup_next(wishes, WISHES);
 	/* Two threads that race here store the same pointers. */
-	TAKE(WISH_FREE, free, missing_free); /* cannot be: every libc has free */
+	TAKE(WISH_FREE, free, missing_free); /* cannot happen: every libc has free */
 	TAKE(WISH_MALLOC, malloc, missing_alloc);
 	TAKE(WISH_CALLOC, calloc, missing_alloc);
 	TAKE(WISH_REALLOC, realloc, missing_alloc);
@@ -335,7 +335,7 @@ void next_symbol_resolve(void)
 	TAKE(WISH_MUNMAP, munmap, plain_munmap);
 	TAKE(WISH_PTHREAD_CREATE, pthread_create, missing_pthread_create);
 	TAKE(WISH_PRCTL, prctl, plain_prctl);
-	TAKE(WISH_SETUID, setuid, missing_set_user); /* cannot be, like these: every libc has them */
+	TAKE(WISH_SETUID, setuid, missing_set_user); /* cannot happen either, for all of these */
 	TAKE(WISH_SETREUID, setreuid, missing_set_user);
 	TAKE(WISH_SETRESUID, setresuid, missing_set_user);
 	own_free = (void (*)(void *))(uintptr_t)lookup_before("free");

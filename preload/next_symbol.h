@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The next definition of each hooked function: glibc's, or whatever allocator the program brought (never
- * __libc_malloc, which would replace it). Every pointer starts at a function that looks the real one up
+ * The next definition of each hooked function: glibc's, or that of any other allocator that the program uses
+ * (never __libc_malloc, which would bypass it). Every pointer starts at a function that looks the real one up
  * first, so a hook may be called at any time, also before the library's constructor, and never tests for
  * NULL.
  *
@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { REAL_ALIGNMENT = 4096 }; /* the table has its pages for itself: see next_symbol_protect */
+enum { REAL_ALIGNMENT = 4096 }; /* the table has its pages to itself: see next_symbol_protect */
 
 struct real {
 	_Alignas(REAL_ALIGNMENT) void *(*malloc)(size_t size);
@@ -38,7 +38,7 @@ struct real {
 	void *(*mremap)(void *old, size_t old_length, size_t new_length, int flags, ...);
 	int (*munmap)(void *address, size_t length);
 	operator_function
-	    *operator_go[OPERATORS]; /* where the exported operators jump: see next_symbol_operators.c */
+	    *operator_go[OPERATORS]; /* jump targets of the exported operators: see next_symbol_operators.c */
 	operator_function *operator_next[OPERATORS]; /* the next definitions; NULL: there is none (yet) */
 	int (*pthread_create)(
 	    pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *argument);
@@ -50,11 +50,11 @@ struct real {
 
 extern struct real real __attribute__((visibility("hidden")));
 
-/* Looks up whatever is not known yet. Called by the constructor and by the first hook that is reached before
- * it. */
+/* Looks up the functions that are not known yet. Called by the constructor, and by a hook that is called
+ * before it. */
 void next_symbol_resolve(void);
 
-/* At the end of the constructor: takes operators that are not counted out of this library's symbol table. */
+/* At the end of the constructor: removes operators that are not counted from this library's symbol table. */
 void next_symbol_hide_operators(void);
 
 /* At the end of the constructor: makes the table read-only, as the GOT is under full RELRO. Not where the

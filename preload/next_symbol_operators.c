@@ -2,24 +2,24 @@
 /*
  * C++'s replaceable operators new and delete, in all their forms.
  *
- * libstdc++'s and libc++'s call malloc, where they are seen. tcmalloc, jemalloc and mimalloc have operators
- * of their own that do not, so there, and only there, the operators are entry points too. Every form is
- * exported and jumps through a pointer:
+ * libstdc++'s and libc++'s call malloc, and are counted there. tcmalloc, jemalloc and mimalloc have their own
+ * operators that do not call malloc, so with these, and only these, the operators are counted themselves.
+ * Every form is exported and jumps through a pointer:
  *
  *   the next definition is in the object that has the next malloc   -> counted here, then called
  *   it is anywhere else (libstdc++)                                 -> jumped to: one instruction, no frame
  *                                                                   of ours
  *   there is none (a C program)                                     -> see below
  *
- * A form that is not counted is also taken out of this library's symbol table once the program has been
- * loaded (lookup_hide). So what is bound later, lazily or by dlopen, is bound as if this library had no
- * operators: a C program that loads C++ plug-ins, each with a runtime of its own and out of sight of the
- * others, and unloads them, must find theirs, and no pointer to them may be kept here.
+ * A form that is not counted is also removed from this library's symbol table once the program has been
+ * loaded (lookup_hide). So references bound later, lazily or by dlopen, are bound as if this library had no
+ * operators. A C program may load and unload C++ plug-ins, each with its own C++ runtime that is not visible
+ * to the others: each must get the operators of its own runtime, and no pointer to them may be kept here.
  *
  * Some forms of an allocator's call others, or its malloc, through the program's symbols, and so come here
- * again: what has been counted meanwhile is not counted a second time. Nothing here stands in the way of
- * std::bad_alloc: until the next definition has returned, nothing has been changed that would have to be put
- * right.
+ * again: an allocation that has been counted meanwhile is not counted a second time. A std::bad_alloc may
+ * pass through: until the next definition has returned, no state has been changed that would have to be
+ * restored.
  */
 #include "preload/next_symbol.h"
 
@@ -34,8 +34,9 @@
 #define OPERATOR_NAME(name) [OPERATOR##name] = #name,
 static const char *const names[OPERATORS] = {OPERATORS_NEW(OPERATOR_NAME) OPERATORS_DELETE(OPERATOR_NAME)};
 
-/* Whoever asks before the program is loaded, or where nothing is found: found anew at every call, for it may
- * be unloaded. A plug-in that asks has a definition; the last resort is for a reference that was weak. */
+/* For calls before the program is loaded, and for forms of which no definition was found: looks it up at
+ * every call, since it may be unloaded. A plug-in that calls it has a definition; the last resort is for weak
+ * references. */
 static void *call_found(enum operator form, uintptr_t first, uintptr_t second, uintptr_t third)
 {
 	struct lookup wish = {.name = names[form]};
@@ -48,10 +49,10 @@ static void *call_found(enum operator form, uintptr_t first, uintptr_t second, u
 	return NULL;
 }
 
-/* Counts after the call, by what the call left of the interval: if the allocator came back to us on its way,
- * through malloc or another form, then it is in the books already. The generator moves with every interval
- * drawn, also when two intervals are equal (at period 1 all are 0). A new_handler that allocates for itself
- * hides this one block from us. */
+/* Counts after the call, and only if the call has not counted anything itself: if the allocator called malloc
+ * or another form of the operator, the block is counted already. The random generator's state shows it, since
+ * it changes with every interval drawn, also when two intervals are equal (at period 1 all are 0). If a
+ * new_handler allocates, this one block is missed. */
 static inline void *count_new(enum operator form, uintptr_t size, uintptr_t second, uintptr_t third)
 {
 	uint64_t left_bytes = sample_thread.left_bytes, random = sample_thread.random;
@@ -101,7 +102,7 @@ void next_symbol_resolve_operators(void)
 	uintptr_t start, end;
 	lookup_next(wishes, 1);
 	if (!wishes[0].found)
-		return; /* a C program: need not be asked for the rest */
+		return; /* a C program: it has no other forms either */
 	for (int i = 0; i < OPERATORS; i++)
 		wishes[i].name = names[i];
 	lookup_next(wishes, OPERATORS);

@@ -43,7 +43,7 @@ OPERATORS_DELETE(OPERATOR_DECLARE)
 #define OPERATORS_FIRST {OPERATORS_NEW(OPERATOR_FIRST) OPERATORS_DELETE(OPERATOR_FIRST)}
 /* clang-format on */
 
-/* Looks up the next definitions, when real.malloc is known. For next_symbol_resolve. */
+/* Looks up the next definitions. Called by next_symbol_resolve once real.malloc is known. */
 void next_symbol_resolve_operators(void);
 
 #endif

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { PLACE_NONE = UINT16_MAX }; /* an index that is no entry's: the process owns no slot */
+enum { PLACE_NONE = UINT16_MAX }; /* an index that no entry has: the process owns no slot */
 
 struct place_setup {
 	unsigned char *base; /* of the mapped region */
@@ -29,7 +29,7 @@ struct place_view {
 	struct region_header *header;
 	struct region_place *self; /* NULL: no place was free */
 	uint32_t index;
-	uint64_t buffers; /* offset of those that this process uses */
+	uint64_t buffers; /* offset of the stack buffers that this process uses */
 	bool tapped;      /* the uprobe or breakpoint at the trigger is there for this process too */
 };
 extern struct place_view place_view __attribute__((visibility("hidden")));
@@ -37,12 +37,13 @@ extern struct place_view place_view __attribute__((visibility("hidden")));
 /* The region is mapped; the calling process gets place 0. */
 void place_open(const struct place_setup *setup);
 
-/* In a forked child: claims a free place and gives up the parent's. False: there is none. The caller fills it
- * in and sets its state to PLACE_READY. */
+/* In a forked child: claims a free place instead of the parent's. False: none is free. The caller fills the
+ * place in and sets its state to PLACE_READY. */
 bool place_take(void);
 
-/* In a forked child that has changed its user id: cuts its view of the stacks of others, and uses the
- * buffers of such children from now on. Threads that are writing a stack write it to nobody. One mmap. */
+/* In a forked child that has changed its user id: unmaps the stacks of others, and uses the buffers of such
+ * children from now on. Stacks that other threads are writing at that moment are lost. Makes one mmap
+ * call. */
 void place_drop_buffers(void);
 
 /* The shared header; only valid once place_open has run. */
@@ -62,7 +63,7 @@ static inline uint32_t place_index(void)
 	return place_view.index;
 }
 
-/* What goes into the trigger's first register: the region's key and this process' place. */
+/* The value of the trigger's first register: the region's key and this process' place. */
 static inline uint64_t place_key(void)
 {
 	return place_view.region.key | place_view.index;
@@ -79,7 +80,7 @@ static inline unsigned char *place_buffers(void)
 	return place_part(place_view.buffers);
 }
 
-/* Whether somebody listens at the trigger. */
+/* Whether a uprobe or breakpoint is set on the trigger. */
 static inline bool place_tapped(void)
 {
 	return place_view.tapped &&

@@ -36,7 +36,7 @@ int region_socket_ask(const char *pool_path, uint64_t cookie)
 	socklen_t peer_bytes = sizeof(peer),
 	          address_bytes = region_socket_address(pool_path, cookie, &address);
 	int fd = -1, socket_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	/* a backlog that strangers keep full has a free place now and then: it is waited for */
+	/* even if other processes keep the backlog full, it has room now and then: wait for that */
 	const struct timeval patience = {.tv_usec = REGION_SOCKET_WAIT_MS * 1000};
 	if (socket_fd < 0)
 		return -1;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The region socket: the second way to a region, for an image that was executed by another user than the
- * sampler's (a server that drops root and then executes its workers; setpriv, gosu). The kernel keeps
- * /proc/<sampler>/fd from such a process, so it asks over an abstract socket, shows the session's cookie, and
- * is handed the region's descriptor. Only a root sampler can have such targets, so only root is believed on
- * the other side.
+ * sampler's (a server that drops root and then executes its workers; setpriv, gosu). The kernel does not let
+ * such a process open /proc/<sampler>/fd, so it connects to an abstract socket, sends the session's cookie,
+ * and receives the region's descriptor. Only a root sampler can have such targets, so the other side must be
+ * root.
  *
- * This is the one place where the target waits for the sampler: at its start, REGION_SOCKET_WAIT_MS at
- * most to be let in and as long to be served, and never where a seccomp filter is in force (a socket could
- * be its death).
+ * Only here does the target wait for the sampler: at its start, at most REGION_SOCKET_WAIT_MS for the
+ * connection and as long for the answer, and never if a seccomp filter is in force (which could kill it for
+ * using a socket).
  */
 #ifndef PRELOAD_REGION_SOCKET_H
 #define PRELOAD_REGION_SOCKET_H

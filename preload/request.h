@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests to the sampler, by the program or by a signal: words in the region, which the sampler reads at
- * every tick. Nothing here makes a system call. `place` is the caller's own, claimed.
+ * every tick. Nothing here makes a system call. `place` is the caller's own place, already claimed.
  */
 #ifndef PRELOAD_REQUEST_H
 #define PRELOAD_REQUEST_H
@@ -13,23 +13,23 @@
 /* When the region is opened. */
 void request_open(bool paused);
 
-/* A snapshot signal reaches the library (signal.h): before request_begin. */
+/* The handler for the snapshot signal is installed (signal.h). Call it before request_begin. */
 void request_signal_handled(void);
 
-/* For each process' place, when it is claimed: a forked child begins as its parent was. */
+/* For each place, when it is claimed: a forked child is paused if its parent was. */
 void request_begin(struct region_place *place);
 
 /* While paused, no samples are taken, but every free is still seen. Whether a block is sampled depends only
- * on the moment of its allocation, and the interval that a pause cuts short has no memory, so there is no
+ * on the moment of its allocation, and the interval that a pause cuts short is memoryless, so there is no
  * bias. place may be NULL: the process is not profiled, or not yet. */
 void request_pause(struct region_place *place, uint64_t now_ns, bool pause);
 bool request_paused(void);
 
-/* A snapshot, please. Safe in a signal handler. */
+/* Requests a snapshot. Safe in a signal handler. */
 void request_signalled(struct region_header *header, struct region_place *place);
 
-/* A snapshot under a name (may be NULL). The sampler sets the word that is returned to *number once it has
- * read the books. NULL: another thread is asking. */
+/* Requests a snapshot with a name (may be NULL). The sampler sets the word that is returned to *number once
+ * it has taken the snapshot in memory. Returns NULL if another thread is just making a request. */
 _Atomic uint32_t *request_snapshot(
     struct region_header *header, struct region_place *place, const char *name, uint32_t *number);
 

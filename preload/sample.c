@@ -11,7 +11,7 @@ __thread struct sample_thread sample_thread __attribute__((tls_model("initial-ex
 static uint64_t process_seed[2];
 static _Atomic uint64_t threads_seeded;
 
-/* splitmix64 (Steele, Lea, Flood 2014): every state is good, one addition and a mix per draw. */
+/* splitmix64 (Steele, Lea, Flood 2014): every state is valid; one addition and a mix per draw. */
 static uint64_t mix(uint64_t z)
 {
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -38,7 +38,7 @@ void sample_seed(const unsigned char random[16])
 
 void sample_reseed(uint32_t tid, uint64_t now_ns)
 {
-	/* AT_RANDOM is the parent's too, so its thread id and the time make the child's. */
+	/* The parent has the same AT_RANDOM, so the child's seed also takes its thread id and the time. */
 	process_seed[0] = mix(process_seed[0] ^ now_ns);
 	process_seed[1] = mix(process_seed[1] + tid);
 	sample_thread.tid = tid;
@@ -69,8 +69,8 @@ uint64_t sample_decide(size_t size, uint64_t period_bytes, bool off)
 		}
 		drawn_with = period_bytes;
 	}
-	/* The rest of the block needs no second look: a block is sampled once, whatever number of intervals
-	 * end in it, and the exponential distribution has no memory. */
+	/* The next interval starts behind the block: a block is sampled once, however many intervals end in
+	 * it, and the exponential distribution is memoryless. */
 	self->period_bytes = period_bytes;
 	self->left_bytes = weight_interval(draw(), period_bytes);
 	return off ? 0 : drawn_with;

@@ -5,9 +5,9 @@
  * proto/weight.h).
  *
  * The state is plain data in static TLS: no constructor, no destructor, valid from a thread's first
- * instruction to its last. A new thread starts with zero bytes left and therefore comes to the slow path with
- * its first allocation, which draws the first interval and then asks again whether this allocation ends it:
- * sampling every thread's first allocation would be a bias.
+ * instruction to its last. A new thread starts with zero bytes left and therefore takes the slow path with
+ * its first allocation. There the first interval is drawn, and the allocation is sampled only if that
+ * interval ends in it: sampling every thread's first allocation would be a bias.
  */
 #ifndef PRELOAD_SAMPLE_H
 #define PRELOAD_SAMPLE_H
@@ -47,20 +47,21 @@ static inline void sample_uncount(size_t size)
 	sample_thread.left_bytes += (uint64_t)size + (size == 0);
 }
 
-/* The slow path's question, after sample_count said true: is it really a sample? Returns the period that the
- * interval was drawn with, and draws the next one with period_bytes; or returns 0. `off`: intervals go on,
- * but nothing is sampled. The thread's id must be known by then (thread_first_event). */
+/* The slow path, after sample_count returned true: decides whether the allocation is a sample. If so, returns
+ * the period that the interval was drawn with, and draws the next one with period_bytes; else returns 0.
+ * `off`: intervals go on, but nothing is sampled. The thread's id must be known by then
+ * (thread_first_event). */
 uint64_t sample_decide(size_t size, uint64_t period_bytes, bool off);
 
 /* When the region is opened: seed from the kernel's random bytes. */
 void sample_seed(const unsigned char random[16]);
 
-/* In a forked child: differ from the parent. */
+/* In a forked child: makes its random numbers differ from the parent's. */
 void sample_reseed(uint32_t tid, uint64_t now_ns);
 
 /* The same, and a new interval: without it a thousand children of one server would all take their first
- * sample in the same allocation. The exponential distribution has no memory, so what is left of an interval
- * may be drawn anew. */
+ * sample in the same allocation. The exponential distribution is memoryless, so the rest of an interval may
+ * be drawn again. */
 void sample_forked(uint32_t tid, uint64_t now_ns);
 
 #endif

@@ -24,7 +24,8 @@ bool sampled_ready(void)
 bool sampled_decide(size_t size, struct region_sample *sample)
 {
 	if (!sampled_ready()) {
-		/* As long as there may be a session, keep asking; when there is none, never again. */
+		/* Take the slow path again as long as there may be a session; once there is none, never
+		 * again. */
 		sample_thread.left_bytes = claim_state() == CLAIM_CLOSED ? SAMPLE_NEVER : 0;
 		return false;
 	}

@@ -15,18 +15,19 @@
 /* True when samples can be taken. Attaches a process that has just started; claims a forked child's place. */
 bool sampled_ready(void);
 
-/* After sample_count said true: is it really a sample? Then its size, period, time and thread are in
- * *sample. */
+/* After sample_count returned true: decides whether the allocation is a sample. If so, fills in size, period,
+ * time and thread of *sample. */
 bool sampled_decide(size_t size, struct region_sample *sample);
 
-/* After an allocation for which sample_count said true; NULL: it failed, and the count is put right. */
+/* After an allocation for which sample_count returned true; pointer NULL: it failed, and the count is
+ * undone. */
 void sampled_alloc(const void *pointer, size_t size);
 
 /* Takes a block out of the index, if it is there, before it is freed; block_remove or block_restore follow.
  */
 bool sampled_take(const void *pointer, struct live_entry *entry);
 
-/* Before a block is freed for which live_maybe said true: takes it out of the books if it is in them. */
+/* Before a block is freed for which live_maybe returned true: removes it if it is a sampled block. */
 void sampled_free(const void *pointer);
 
 #endif

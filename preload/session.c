@@ -61,9 +61,9 @@ static bool parse_env(const char *value, char *path, size_t path_bytes, uint64_t
 	return true;
 }
 
-/* Opens a file of the session and reads its first bytes. In another pid namespace the path may name somebody
- * else's file: pread takes nothing out of a pipe or socket, and what it gets must be what the caller expects
- * before anything is mapped. No fstat: its symbol version is newer than the oldest glibc we load under. */
+/* Opens a file of the session and reads its first bytes. In another pid namespace the path may lead to a file
+ * of another process: pread removes nothing from a pipe or socket, and the caller checks the bytes before
+ * anything is mapped. No fstat: its symbol version is newer than the oldest glibc we load under. */
 static int open_checked(const char *path, int flags, void *head, size_t bytes)
 {
 	int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -97,8 +97,8 @@ static bool read_ticket(const char *path, uint64_t cookie, struct ticket *ticket
 	    memchr(ticket->region_path, '\0', sizeof(ticket->region_path));
 }
 
-/* A burst of programs has emptied the stock, or the sampler stands still. Waiting is out of the question:
- * this image stays unprofiled, but not unmentioned. */
+/* There is no spare region: too many programs have started at once, or the sampler is stopped. The image must
+ * not wait, so it is not profiled, but it is counted. */
 static void count_unserved(const struct region_pool_page *pool)
 {
 	struct ledger head;
@@ -131,7 +131,7 @@ static bool header_good(const struct region_header *header)
 	    offsets->kept + slots_bytes <= offsets->end;
 }
 
-/* The loader's start-up has just used the same system call. */
+/* The loader has just made the same system call. */
 bool session_affordable(int resource, uint64_t bytes)
 {
 	struct rlimit limit;
@@ -139,7 +139,7 @@ bool session_affordable(int resource, uint64_t bytes)
 	    (limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur / 4);
 }
 
-/* Tells the sampler why the region is not made use of: in its first page, for there is no room for more. */
+/* Tells the sampler why the region is not used. Maps only its first page: there may be no room for more. */
 static void decline(int fd, uint32_t pid, enum region_declined reason)
 {
 	struct region_header *header = memory_map(REGION_PAGE_BYTES, MAP_SHARED, fd);
@@ -166,7 +166,7 @@ static struct region_header *map_region(int fd, const struct region_header *head
 	return header;
 }
 
-/* A ticket that is read and not made use of is the sampler's to count: it sees no image become ready. */
+/* If a ticket is read but the region is not used, the sampler counts that: no image becomes ready. */
 static struct region_header *region_by_ticket(const struct region_pool_page *pool, uint32_t pid)
 {
 	struct ticket ticket;
@@ -179,7 +179,7 @@ static struct region_header *region_by_ticket(const struct region_pool_page *poo
 	return fd < 0 ? NULL : map_region(fd, &head, pid);
 }
 
-/* The sampler is another user's. Its file must not be able to shrink under us. */
+/* The sampler runs as another user. Its file must not be able to shrink while it is mapped. */
 static struct region_header *region_from_socket(const char *pool_path, uint64_t cookie, uint32_t pid)
 {
 	struct region_header head;

@@ -3,10 +3,10 @@
  * The hand-over: finds the session that this image was started in, and gets a region from it
  * (proto/region.h).
  *
- * It uses open, read, mmap and close on paths below /proc, which is what the loader itself has just used:
- * an image that is executed under a seccomp filter can still be profiled, where a socket would be its
- * death. The kernel's permission check on /proc/<sampler>/fd (same user, or privileged) is the check of
- * credentials in both directions. Nothing waits for the sampler, but for region_socket.h.
+ * It uses open, read, mmap and close on paths below /proc, system calls that the loader itself has just used:
+ * an image that is executed under a seccomp filter can still be profiled, whereas a socket might get it
+ * killed. The kernel's permission check on /proc/<sampler>/fd (same user, or privileged) is the check of
+ * credentials in both directions. Nothing waits for the sampler, except in region_socket.h.
  */
 #ifndef PRELOAD_SESSION_H
 #define PRELOAD_SESSION_H
@@ -16,15 +16,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A region for this image, mapped for good. NULL: there is no session, or no region for this image, which the
- * sampler is told if possible. filtered: a seccomp filter is in force. */
+/* A region for this image, never to be unmapped. NULL: there is no session, or no region for this image; the
+ * latter is reported to the sampler if possible. filtered: a seccomp filter is in force. */
 struct region_header *session_region(bool filtered);
 
-/* Gives a region back, and says why. */
+/* Reports to the sampler why the region is not used. */
 void session_decline(struct region_header *header, enum region_declined reason);
 
-/* True if `bytes` more are no more than a quarter of what the program may have: its limit was made for it,
- * not for us. */
+/* True if `bytes` are no more than a quarter of the program's limit, which was set for the program and not
+ * for us. */
 bool session_affordable(int resource, uint64_t bytes);
 
 #endif

@@ -17,7 +17,7 @@
 typedef void handler_fn(int);
 typedef handler_fn *set_handler_fn(int number, handler_fn *handler);
 
-/* Some of these are declared by old headers only, or nowhere. */
+/* Some of these are declared only by old headers, or by none. */
 int __sigaction(int number, const struct sigaction *action, struct sigaction *old);
 handler_fn *bsd_signal(int number, handler_fn *handler);
 handler_fn *ssignal(int number, handler_fn *handler);
@@ -38,7 +38,8 @@ static struct lookup next[FUNCTIONS] = {
 };
 static _Atomic uint32_t known;
 
-/* Another library's constructor may come before ours; two threads that race here store the same pointers. */
+/* Another library's constructor may call this before ours runs; two threads that race here store the same
+ * pointers. */
 static void *next_of(int function)
 {
 	if (!atomic_load_explicit(&known, memory_order_acquire)) {

@@ -9,7 +9,7 @@ enum {
 	SEARCH_WORDS = 64, /* bound of the search for a free slot */
 };
 
-/* Segments that this process owns, and which of their slots are taken. */
+/* The segments that this process owns; `taken` has a bit for each of their slots. */
 static uint16_t segments[REGION_SEGMENTS];
 static uint16_t segment_index[REGION_SEGMENTS]; /* the reverse: index into segments[] of a region's segment */
 static _Atomic uint32_t segments_owned, segments_growing;
@@ -24,7 +24,7 @@ void slot_reset(void)
 	atomic_store(&cursor, 0);
 }
 
-/* One thread at a time; the others go on with what there is. */
+/* One thread at a time; others return without a new segment. */
 void slot_grow(void)
 {
 	if (atomic_exchange(&segments_growing, 1))
@@ -46,8 +46,8 @@ void slot_grow(void)
 	atomic_store(&segments_growing, 0);
 }
 
-/* The cursor goes round, so that a slot rests as long as possible before it is used again: a stack that
- * arrives late still finds its slot's last owner in the sampler's memory. */
+/* The cursor wraps around, so that a slot is reused as late as possible: a stack that arrives late can still
+ * be assigned to the slot's previous block, which the sampler remembers. */
 uint32_t slot_take(void)
 {
 	uint32_t owned = atomic_load(&segments_owned);
@@ -90,7 +90,8 @@ void slot_give_back(uint32_t number)
 	atomic_fetch_sub_explicit(&taken_count, 1, memory_order_relaxed);
 }
 
-/* Before a slot is used again: what was live at the peak stays known (proto/region.h). */
+/* Before a slot is used again: keeps the description of a block that was live at the peak
+ * (proto/region.h). */
 static void keep_peak(uint32_t number)
 {
 	const struct region_slot *slot = slot_at(number);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Slots of the shared region (proto/region.h): one for each live sampled block of this process. They come in
- * segments that a place takes as it needs them; who has which segment stands in the region, which slots of it
- * are taken only here.
+ * segments that a place takes as it needs them; the region says which place owns which segment; which slots
+ * of a segment are taken is known only here.
  */
 #ifndef PRELOAD_SLOT_H
 #define PRELOAD_SLOT_H
@@ -13,8 +13,8 @@
 /* In a forked child: its parent's segments are not its own. */
 void slot_reset(void);
 
-/* Takes another segment. Called when a place is opened, and not only at its first sample: threads that take
- * theirs at the same time would find it under way, and no slot. */
+/* Takes another segment. Called when a place is opened and not only at its first sample: other threads that
+ * sample at the same time would find no slot while the first one takes the segment. */
 void slot_grow(void);
 
 /* A free slot, now the caller's, or REGION_NO_SLOT. */
@@ -39,7 +39,7 @@ static inline struct region_slot *slot_at(uint32_t slot)
 	return (struct region_slot *)place_part(place_view.region.offsets.slots) + slot;
 }
 
-/* What the slot has kept of the peak. */
+/* The entry in which the slot keeps a block of the peak. */
 static inline struct region_slot *slot_kept(uint32_t slot)
 {
 	return (struct region_slot *)place_part(place_view.region.offsets.kept) + slot;

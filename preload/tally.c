@@ -51,7 +51,8 @@ void tally_live_add(struct weight weight, uint64_t now_ns, uint64_t seq)
 		if (!atomic_compare_exchange_weak(&place->peak_bytes_q8, &peak, bytes))
 			continue;
 		raise_peak_order(place, seq + 1);
-		/* The rest of the peak's description may be another thread's by a sample or two. */
+		/* If threads race here, the other values of the peak may differ from it by a sample or
+		 * two. */
 		atomic_store_explicit(
 		    &place->peak_objects_q16, atomic_load(&place->live.objects_q16), memory_order_relaxed);
 		atomic_store_explicit(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sums that the process keeps of itself in its place: allocated, live, the peak, and what was lost. They
- * are right whatever stacks are lost on the way to the sampler.
+ * The sums that a process keeps in its place: allocated, live, the peak, and what was lost. They stay right
+ * when stacks are lost on the way to the sampler.
  */
 #ifndef PRELOAD_TALLY_H
 #define PRELOAD_TALLY_H
@@ -10,7 +10,7 @@
 #include "preload/place.h"
 #include "proto/weight.h"
 
-/* What a live entry weighs: of a mapping, less the part that is gone. */
+/* The weight of a live entry; for a mapping, without the pages that were unmapped. */
 static inline struct weight tally_weight(const struct live_entry *entry)
 {
 	uint64_t unmapped = (uint64_t)entry->unmapped_pages * REGION_PAGE_BYTES;
@@ -25,7 +25,7 @@ void tally_lost(enum region_loss cause, const struct region_sample *sample);
 /* One more live block, which may make a new peak; seq: its order number. */
 void tally_live_add(struct weight weight, uint64_t now_ns, uint64_t seq);
 
-/* One less. */
+/* One live block less. */
 void tally_live_subtract(struct weight weight);
 
 /* A live mapping weighs less than before. */

@@ -12,21 +12,22 @@
 extern void *__libc_stack_end __attribute__((weak));
 
 enum {
-	BEGINS = 64, /* threads between pthread_create and their first instruction; more go unrecorded */
+	BEGINS = 64, /* threads between pthread_create and their first instruction; more stay unknown */
 
-/* A thread's stack mapping ends above the control block: by less than this. What is taken off for it
-	 * on the low side only makes the readable range smaller than it is. */
+/* A thread's stack mapping ends above the control block, by less than this. It is subtracted at the low end
+ * too, which only makes the range that we read smaller. */
 #if defined(__x86_64__)
 	STACK_SLACK_BYTES = 8 * 1024, /* glibc's struct pthread has 2304 bytes; static TLS is below */
 #else
 	STACK_SLACK_BYTES = 64 * 1024, /* static TLS is above too */
 #endif
-	/* Where the main stack has no limit: the kernel keeps 128 MiB below its end free of what it places
-	 * itself (mmap_base). */
+	/* If the main stack has no limit: the kernel places no mapping of its own choice within 128 MiB below
+	 * the stack's end (mmap_base). */
 	MAIN_STACK_BYTES = 100 << 20,
-	/* thread_start and clone frames above ours, so that the copied stack shows where it ends */
+	/* space for the frames of thread_start and clone above ours: they show the unwinder that the stack
+	 * ends */
 	OUTER_FRAMES_BYTES = 1024,
-	CONTROL_BLOCK_BYTES = 160, /* of musl's, that surely exist: its id is at 48 (1.2) */
+	CONTROL_BLOCK_BYTES = 160, /* of musl, in every version; the id is at 48 in 1.2 */
 };
 
 static uint64_t tid_offset;
@@ -79,8 +80,8 @@ uintptr_t thread_main_stack_end(void)
 	return getauxval(AT_RANDOM); /* musl: the kernel put these bytes just above the first frame */
 }
 
-/* A libc that publishes nothing (musl): the id is the one 32-bit number in the control block that is the id.
- * */
+/* For a libc that does not publish the offset (musl): finds the only 32-bit word of the control block that
+ * equals the thread id. */
 static uint64_t find_tid(uint32_t tid)
 {
 	uint64_t found = 0;
@@ -95,8 +96,8 @@ static uint64_t find_tid(uint32_t tid)
 	return found;
 }
 
-/* What may be read as the main thread's stack: the program may have placed other stacks, with gaps, below its
- * limit. */
+/* What may be read as the main thread's stack: the program may have placed other stacks, with gaps between,
+ * below the limit. */
 static uintptr_t main_stack_bytes(void)
 {
 	struct rlimit limit;

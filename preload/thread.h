@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the hook must know of the calling thread without asking the kernel: its id and the bounds of its
- * stack.
+ * What the hook must know about the calling thread without a system call: its id and the bounds of its stack.
  *
  * Id: glibc keeps the kernel's thread id in its thread control block, at an offset that libc.so itself
- * publishes for debuggers (_thread_db_pthread_tid); checked once in the constructor, and 0 ("unknown") where
- * it does not hold. Stack: pthread_getattr_np would take locks and open files (it deadlocks inside malloc);
- * so the main thread's bounds come from the loader, other threads' from the attributes that their creator
- * gave, through pthread_create.
+ * publishes for debuggers (_thread_db_pthread_tid); checked once in the constructor, and 0 ("unknown") if
+ * that check fails. Stack: pthread_getattr_np would take locks and open files (it deadlocks inside malloc);
+ * so the main thread's bounds come from the loader, those of other threads from the attributes passed to
+ * pthread_create.
  */
 #ifndef PRELOAD_THREAD_H
 #define PRELOAD_THREAD_H
@@ -16,10 +15,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* On the main thread, before it has an event. pid 0: not to be asked for (a filter is in force). */
+/* On the main thread, before its first event. pid 0: unknown, because getpid must not be called (a filter is
+ * in force). */
 void thread_open(uint32_t pid);
 
-/* Kernel thread id of the caller, 0 unknown. Right in a forked child too. */
+/* Kernel thread id of the caller, 0 unknown. Also valid in a forked child. */
 uint32_t thread_tid(void);
 uint64_t thread_tid_offset(void);
 
@@ -32,13 +32,13 @@ uintptr_t thread_main_stack_end(void);
 /* Whether the caller runs on the main thread's stack; false if that is not known. */
 bool thread_on_main_stack(void);
 
-/* Before a thread is created with these: puts a function of ours before the program's, which notes the bounds
- * of the new thread's stack. NULL: too many are being created at once; nothing was changed, and stacks of the
- * thread end at the page of its stack pointer. */
+/* Before a thread is created with these: makes the thread start in a function of ours, which notes the bounds
+ * of its stack and then calls the program's. NULL: too many threads are being created at once; nothing was
+ * changed, and copied stacks of that thread end with the page of its stack pointer. */
 struct thread_begin;
 struct thread_begin *thread_creating(const pthread_attr_t *attr, void *(**function)(void *), void **argument);
 
-/* It was not created. begin may be NULL. */
+/* The thread was not created. begin may be NULL. */
 void thread_not_created(struct thread_begin *begin);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heaptap.h: what a program can tell the heap profiler that it may be running under.
+ * heaptap.h: functions with which a program controls the heap profiler, if it runs under one.
  *
- * This header is all there is: nothing to link, and without `heaptap record` every call does nothing. The
- * profiler's library is found when a program first calls one of these functions, and only then, so they are
- * not for signal handlers; any thread may call them. C99 and C++.
+ * This header is all that a program needs: there is nothing to link. Without `heaptap record` every call does
+ * nothing. The profiler's library is found when a program first calls one of these functions, and only then,
+ * so they are not for signal handlers; any thread may call them. C99 and C++.
  *
  *     #include <heaptap.h>
  *
@@ -30,7 +30,7 @@ struct heaptap_api {
 	void (*report_free)(void *pointer, size_t bytes);
 };
 
-/* Not to be called: the library's table, or NULL. */
+/* Internal, do not call. Returns the library's table of functions; NULL if the library is not loaded. */
 static inline const struct heaptap_api *heaptap_find(void)
 {
 	static const struct heaptap_api *api;
@@ -46,9 +46,9 @@ static inline const struct heaptap_api *heaptap_find(void)
 
 /*
  * Writes a snapshot of this process' heap as it is now, next to the periodic ones and numbered with them;
- * `name` (NULL: none) becomes part of the file's name. Waits until the profiler has read its books, not for
- * the file: up to 0.3 s, usually a few milliseconds. Returns 1 if they were read, 0 if not (not profiled, or
- * the profiler is busy or gone).
+ * `name` (NULL: none) becomes part of the file's name. Waits until the profiler has taken the snapshot in
+ * memory, not until the file is written: usually a few milliseconds, 2 s at most. Returns 1 if it was taken,
+ * 0 if not (not profiled, or the profiler is busy or gone).
  */
 static inline int heaptap_snapshot(const char *name)
 {
@@ -57,9 +57,9 @@ static inline int heaptap_snapshot(const char *name)
 }
 
 /*
- * heaptap_stop ends the sampling of allocations in this process and in the children that it forks from then
- * on; heaptap_start begins it (again). What was allocated in between is not in the profile; frees are seen
- * all the time. `heaptap record --paused` starts programs stopped.
+ * heaptap_stop stops the sampling of allocations in this process and in the children that it forks from then
+ * on; heaptap_start starts it (again). What is allocated while it is stopped is not in the profile; frees are
+ * always recorded. `heaptap record --paused` starts programs stopped.
  */
 static inline void heaptap_start(void)
 {
@@ -76,10 +76,10 @@ static inline void heaptap_stop(void)
 }
 
 /*
- * For allocators of the program's own (pools, arenas, slabs), which the profiler would see only as the few
- * large blocks that they take: tell it of each block that they give out and get back. `pointer` is that
+ * For allocators inside the program (pools, arenas, slabs), of which the profiler would see only the few
+ * large blocks that they allocate: reports each block that they give out and get back. `pointer` is that
  * block's address, and no two blocks may be live at the same one. If the pool's memory comes from malloc,
- * call heaptap_report_free on it right after: then its bytes are not counted twice as being in use.
+ * call heaptap_report_free on it right after it is allocated, so that its bytes are not counted twice.
  */
 static inline void heaptap_report_alloc(const void *pointer, size_t bytes)
 {

@@ -59,19 +59,19 @@
 
 enum {
 	REGION_PAGE_BYTES = 4096,
-	REGION_PLACES = 256,         /* processes of one image that are alive at once */
-	REGION_SEGMENT_SLOTS = 1024, /* slots handed to a place at a time: 64 KiB */
-	REGION_SEGMENTS = 4096,      /* most there can be: 4 M live samples per image and its children */
+	REGION_PLACES = 256,         /* processes of one image at the same time */
+	REGION_SEGMENT_SLOTS = 1024, /* slots that a place gets at a time: 64 KiB */
+	REGION_SEGMENTS = 4096,      /* limit: 4 M live samples per image and its children */
 	REGION_MODULES_BYTES = 128 * 1024,
 	REGION_PATH_BYTES = 256,
 	REGION_FREES = 4096,    /* entries of the ring; a power of two */
-	REGION_NAME_BYTES = 64, /* of a snapshot that the program asks for */
+	REGION_NAME_BYTES = 64, /* name of a snapshot that the program requests */
 	REGION_BUILD_ID_MAX = 20,
 };
 
 /* How the hook gets a sample's stack to the sampler. */
 enum region_mode {
-	REGION_MODE_OFF = 0,     /* nobody listens: no samples are taken, frees are still seen */
+	REGION_MODE_OFF = 0,     /* no sampler: no samples are taken, frees are still recorded */
 	REGION_MODE_COPY = 1,    /* the hook copies registers and stack into a buffer */
 	REGION_MODE_TRIGGER = 2, /* the hook calls trigger(), where a uprobe or breakpoint waits */
 };
@@ -92,7 +92,7 @@ struct ledger {
 	uint32_t abi;
 	uint32_t reserved;
 	uint64_t cookie;
-	_Atomic uint64_t unserved; /* images that found no ticket; by their own word */
+	_Atomic uint64_t unserved; /* images that found no ticket; each image counts itself */
 };
 
 struct ticket {
@@ -102,7 +102,7 @@ struct ticket {
 
 /* Abstract name of the region socket (preload/region_socket.h): "heaptap", the pool's path, which names the
  * sampler, and 24 bits of the cookie, so that nobody can bind the name before the session begins. The other
- * 40 bits are the secret: everybody can read the name. Returns the address' length. */
+ * 40 bits stay secret: any user can read the name. Returns the length of the address. */
 static inline socklen_t region_socket_address(
     const char *pool_path, uint64_t cookie, struct sockaddr_un *address)
 {
@@ -132,8 +132,8 @@ struct region_tally {
 /* Why a sample or its stack is missing. The name table is region_loss_name(). */
 enum region_loss {
 	REGION_LOSS_TABLE_FULL = 0, /* no slot or index entry: allocated, but absent from in-use */
-	REGION_LOSS_NO_BUFFER = 1,  /* copy backend: every buffer was taken; the stack is lost */
-	REGION_LOSS_STALE = 2,      /* a free went past the hook; found when the address came again */
+	REGION_LOSS_NO_BUFFER = 1,  /* copy backend: no free buffer; the stack is lost */
+	REGION_LOSS_STALE = 2, /* the hook did not see a free; found when the address was allocated again */
 	REGION_LOSS_COUNT = 8,
 };
 
@@ -147,17 +147,17 @@ struct region_header {
 	_Alignas(REGION_PAGE_BYTES) uint64_t magic;
 	uint32_t abi;
 	uint32_t region_id;
-	uint64_t key; /* without REGION_KEY_PLACE: the place's index goes there */
+	uint64_t key; /* the bits of REGION_KEY_PLACE are 0; the place's index goes there */
 	struct region_offsets offsets;
 	uint32_t segments; /* how many there are, at most REGION_SEGMENTS */
-	/* asks for a snapshot where the program leaves it at its default; 0: none does */
+	/* signal that requests a snapshot, in programs that leave it at its default; 0: none */
 	uint32_t snapshot_signal;
 	uint32_t start_paused;        /* 1: no samples until heaptap_start() */
 	uint32_t no_peak;             /* 1: the peak is not kept, and its numbers stay 0 */
 	uint32_t record_mmap;         /* 1: anonymous mappings are blocks too */
 	uint32_t dump_bytes;          /* the copy backend takes deeper stacks than this */
-	_Atomic uint32_t sampler_pid; /* who reads it now */
-	uint32_t clock_id;            /* clock of slot times that needs no system call here */
+	_Atomic uint32_t sampler_pid; /* the sampler that reads the region now */
+	uint32_t clock_id;            /* clock of slot times, one that needs no system call on this machine */
 	/* at this period and below, the hook copies stacks while there are buffers, in any mode */
 	uint64_t copy_period_bytes;
 
@@ -169,9 +169,9 @@ struct region_header {
 	_Alignas(128) _Atomic uint32_t state; /* enum region_state */
 	uint32_t pid;
 	uint64_t trigger_address;
-	_Atomic uint64_t places_exhausted; /* processes that found no place and stay quiet */
-	_Atomic uint64_t places_claimed;   /* by forked children: a change means there is somebody new */
-	/* buffers ever filled: a change means there is something to read */
+	_Atomic uint64_t places_exhausted; /* processes that found no free place and are not sampled */
+	_Atomic uint64_t places_claimed;   /* by forked children: a change means a new process */
+	/* number of buffers filled so far: a change means there is something to read */
 	_Atomic uint64_t copied;
 	uint32_t modules_bytes;
 	uint32_t modules_count;
@@ -179,7 +179,7 @@ struct region_header {
 	uint64_t tid_offset; /* of the kernel's thread id within the thread control block; 0 unknown */
 	uint32_t unseen;     /* enum region_unseen, or'ed */
 	uint32_t declined;   /* enum region_declined, if that is the state */
-	/* for snapshots, of all places: a change means that some place's has changed */
+	/* requests for snapshots, of all places: a change means that a place has a new one */
 	_Atomic uint64_t requests;
 
 	_Alignas(128) _Atomic uint64_t frees_head; /* entries ever begun */
@@ -187,17 +187,17 @@ struct region_header {
 
 /* Parts of the program's heap that the library does not see. */
 enum region_unseen {
-	REGION_UNSEEN_MALLOC = 1, /* the program, or what it preloads before us, has a malloc of its own */
+	REGION_UNSEEN_MALLOC = 1, /* the program, or a library preloaded before ours, defines malloc */
 };
 
 enum region_state {
 	REGION_SPARE = 0,
 	REGION_CLAIMED = 1,  /* an image has mapped it */
 	REGION_READY = 2,    /* the image's part of the header is complete */
-	REGION_DECLINED = 3, /* the image makes no use of it: `declined` says why */
+	REGION_DECLINED = 3, /* the image does not use it: `declined` says why */
 };
 
-/* Why an image that was handed a region is not profiled. The name table is region_declined_text(). */
+/* Why an image that got a region is not profiled. The name table is region_declined_text(). */
 enum region_declined {
 	REGION_DECLINED_NO_MEMORY = 1,      /* no address space for it: RLIMIT_AS, or mmap refused */
 	REGION_DECLINED_NO_FORK_NOTICE = 2, /* neither MADV_WIPEONFORK nor an atfork hook of the libc */
@@ -210,10 +210,12 @@ enum place_state {
 	PLACE_DEAD = 3, /* set by the sampler while it cleans up */
 };
 
-/* One process. Counters are only ever added to, by the process; the sampler takes differences. */
+/* One process. Only the process adds to the counters, and nothing resets them; the sampler takes
+ * differences. */
 struct region_place {
 	_Alignas(512) _Atomic uint32_t state; /* enum place_state */
-	/* thread id of the claiming thread: equals the pid but for a child that forked from C */
+	/* thread id of the claiming thread: differs from the pid if another thread than the main one claimed
+	 * the place */
 	uint32_t pid;
 	/* place index + 1 of the process it was forked from; 0 for the image itself */
 	uint32_t parent;
@@ -222,7 +224,7 @@ struct region_place {
 	_Atomic uint64_t next_seq;
 
 	struct region_tally allocated; /* every sample ever taken */
-	struct region_tally live;      /* what is live now: added and subtracted */
+	struct region_tally live;      /* what is live now: frees are subtracted */
 	_Atomic uint64_t peak_bytes_q8, peak_objects_q16, peak_samples, peak_ns;
 	_Atomic uint64_t live_variance, peak_variance; /* bytes squared */
 	/* in 1 / 2^WEIGHT_OBJECTS_VARIANCE_SHIFT */
@@ -232,13 +234,13 @@ struct region_place {
 
 	_Atomic uint64_t triggered;      /* samples whose stacks the kernel is to dump */
 	_Atomic uint64_t peak_order;     /* order number of the peak, plus 1; 0: none yet */
-	_Atomic uint32_t signal_handled; /* 1: snapshot_signal reaches the library here */
+	_Atomic uint32_t signal_handled; /* 1: our handler for snapshot_signal is installed */
 	_Atomic uint32_t signals;        /* snapshots asked for by signal */
-	/* by heaptap_snapshot(); `answered` is the sampler's, who copies `asked` */
+	/* requests by heaptap_snapshot(); when one is served, the sampler copies `asked` into `answered` */
 	_Atomic uint32_t asked, answered;
 	_Atomic uint32_t paused; /* 1: no samples are taken now */
 	uint32_t reserved;
-	_Atomic uint64_t paused_since_ns, paused_ns; /* `paused_ns`: of pauses that are over */
+	_Atomic uint64_t paused_since_ns, paused_ns; /* `paused_ns`: sum of the pauses that have ended */
 	char asked_name[REGION_NAME_BYTES];
 };
 
@@ -280,8 +282,8 @@ struct region_sample {
 };
 
 /* One live sampled block. `word` (slot_word) is stored with release last; a reader takes the fields between
- * two equal loads of it. Freeing changes only `freed_order`, before the word: it means nothing in a live
- * slot. */
+ * two equal loads of it. Freeing changes only `freed_order`, before the word: it has no
+ * meaning in a live slot. */
 struct region_slot {
 	_Atomic uint64_t word;
 	_Atomic uint64_t freed_order; /* SLOT_FREED: order number of the free */
@@ -289,7 +291,7 @@ struct region_slot {
 	struct region_sample sample;
 	uint16_t flags;                  /* enum slot_flags */
 	uint16_t origin_place;           /* SLOT_INHERITED: the parent's place */
-	_Atomic uint32_t unmapped_pages; /* SLOT_MMAP: of 4 KiB each; size_bytes stays what it was at first */
+	_Atomic uint32_t unmapped_pages; /* SLOT_MMAP: of 4 KiB each; size_bytes keeps the first size */
 };
 
 enum slot_flags {
@@ -298,8 +300,8 @@ enum slot_flags {
 };
 
 /* A sampled block that was freed. `word` is the entry's number in the ring's history plus 1, stored last, and
- * REGION_FREE_BUSY meanwhile. Writers wait for nobody: what the sampler has not read in time is overwritten,
- * and counted by the numbers that are missing. */
+ * REGION_FREE_BUSY meanwhile. Writers never wait: an entry that the sampler has not read in time is
+ * overwritten; the sampler counts the numbers that are missing. */
 #define REGION_FREE_BUSY UINT64_MAX
 struct region_free {
 	_Atomic uint64_t word;
@@ -309,22 +311,22 @@ struct region_free {
 	uint32_t place;
 };
 
-/* Registers of a copied sample: those that a caller may expect to find again, nothing more, for each cache
- * line of a buffer goes from one CPU to the other and back. x86-64: rbx rbp rsp r12 r13 r14 r15 rip; aarch64:
- * x19 to x30, sp, pc. */
+/* Registers of a copied sample: the callee-saved ones, stack pointer and program counter. No others, because
+ * each cache line of a buffer moves from one CPU to another and back. x86-64: rbx rbp rsp r12 r13 r14 r15
+ * rip; aarch64: x19 to x30, sp, pc. */
 enum {
 	BUFFER_REGS = 14,
 };
 
-/* A stack taken by the copy backend. Its bit in the class' bitmap says that it is taken; `word` goes FREE ->
- * WRITING -> FULL and, by the sampler, back to FREE. A thread that dies while it writes blocks nobody: the
- * sampler takes back what a dead process was writing. */
+/* A stack taken by the copy backend. Its bit in the bitmap of its class is set while it is taken; `word` goes
+ * FREE -> WRITING -> FULL and, by the sampler, back to FREE. A thread that dies while it writes blocks no
+ * other: the sampler frees the buffers that a dead process was writing. */
 struct region_buffer {
 	_Atomic uint32_t word; /* buffer_word() */
 	uint32_t place;
 	struct region_sample sample;
 	uint32_t stack_bytes; /* copied */
-	uint16_t whole_stack; /* 1: the copy ends at the stack's known end */
+	uint16_t whole_stack; /* 1: the copy reaches the known end of the stack */
 	uint16_t flags;       /* enum slot_flags */
 	uint64_t regs[BUFFER_REGS];
 	uint64_t reserved[3];
@@ -346,9 +348,9 @@ static inline uint32_t buffer_word(enum buffer_state state, uint32_t place)
 	return (uint32_t)state | place << BUFFER_STATE_BITS;
 }
 
-/* Stack buffers come in classes, each with a bitmap of those taken; the lowest free one is taken, so that
- * only as much memory is touched as there are stacks waiting at once. Most stacks of C programs take less
- * than 2 KiB. The area begins with the bitmaps, in the order of the classes, padded to a page. */
+/* Stack buffers come in size classes, each with a bitmap of the buffers in use. The lowest free buffer is
+ * used first, so that no more memory is touched than stacks wait at the same time. Most stacks of C programs
+ * take less than 2 KiB. The area begins with the bitmaps, in the order of the classes, padded to a page. */
 enum {
 	BUFFER_CLASSES = 5,
 	BUFFER_BITMAPS_BYTES = 4096,
@@ -364,8 +366,8 @@ static const struct {
     {64, (1 << 20) + 65536},
 };
 
-/* What the image's loader had mapped when the constructor ran. Followed by the path, NUL-terminated, padded
- * to 8. */
+/* A file that the loader had mapped when the constructor ran. Followed by the path, NUL-terminated, padded to
+ * 8. */
 struct region_module {
 	uint32_t total_bytes;
 	uint32_t build_id_bytes;
@@ -378,7 +380,7 @@ struct region_module {
 /* The trigger's first register: the region's key, with the place's index in these bits of it. */
 #define REGION_KEY_PLACE 0xffffull
 
-/* In the trigger's second register, beside the slot's number: the sample is a mapping. */
+/* In the trigger's second register, added to the slot's number: the sample is a mapping. */
 #define REGION_TRIGGER_MMAP (1ull << 32)
 
 /* "No slot": the sample was counted but has no place in the table. */

@@ -16,8 +16,7 @@
  *
  * A period of 1 means "every allocation": p is 1 there by definition, whatever the size.
  *
- * Build with -ffp-contract=off: a fused multiply-add on one side only would break the equality of the two
- * sums.
+ * Build with -ffp-contract=off: with a fused multiply-add on one side only, the two sums would differ.
  */
 #ifndef PROTO_WEIGHT_H
 #define PROTO_WEIGHT_H
@@ -25,15 +24,15 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Fixed point of the shared tallies: wide enough to count a process' life modulo 2^64, fine enough that a
- * small period (weight of 2.54 bytes at size 1, period 2) is not rounded into a bias. */
+/* Fixed point of the shared tallies: wide enough for the whole life of a process, modulo 2^64, fine enough
+ * that a small period (weight of 2.54 bytes at size 1, period 2) is not rounded into a bias. */
 enum {
 	WEIGHT_BYTES_SHIFT = 8,
 	WEIGHT_OBJECTS_SHIFT = 16,
-	WEIGHT_OBJECTS_VARIANCE_SHIFT = 8, /* bytes squared need none: a sample has at most T squared */
+	WEIGHT_OBJECTS_VARIANCE_SHIFT = 8, /* bytes squared need no shift: a sample has at most T squared */
 };
 
-/* Sizes and periods above this cannot be: no address space is larger. Keeps every sum below 2^64. */
+/* No size or period is larger: no address space is. Keeps every sum below 2^64. */
 #define WEIGHT_SIZE_MAX   (1ull << 47)
 #define WEIGHT_PERIOD_MAX (1ull << 40)
 
@@ -100,9 +99,9 @@ static inline uint64_t weight_interval(uint64_t random, uint64_t period_bytes)
 	return (uint64_t)(weight_minus_log(u) * (double)period_bytes);
 }
 
-/* The weight of one sample of which `left_bytes` are left: a mapping that was unmapped in part. It stands for
- * as many objects as ever, and for that share of its bytes. Out-of-range input (a hostile target's) is
- * clamped, never trapped. */
+/* The weight of one sample of which `left_bytes` are left: a mapping that was unmapped in part. It still
+ * stands for the same number of objects, and for that share of its bytes. Out-of-range input (a hostile
+ * target's) is clamped, never trapped. */
 static inline struct weight weight_of_part(uint64_t size_bytes, uint64_t left_bytes, uint64_t period_bytes)
 {
 	uint64_t size = size_bytes < 1 ? 1 : size_bytes > WEIGHT_SIZE_MAX ? WEIGHT_SIZE_MAX : size_bytes;
@@ -126,8 +125,8 @@ static inline struct weight weight_of(uint64_t size_bytes, uint64_t period_bytes
 	return weight_of_part(size_bytes, UINT64_MAX, period_bytes);
 }
 
-/* For the shared tallies, rounded to 2^-shift. The same input gives the same number, so what is added can be
- * taken away. */
+/* For the shared tallies, rounded to 2^-shift. The same input gives the same number, so what was added can be
+ * subtracted exactly. */
 static inline uint64_t weight_fixed(double variance, unsigned int shift)
 {
 	double scaled = variance * (double)(1ull << shift);

@@ -32,7 +32,7 @@ struct command {
 	int (*run)(struct options *options); /* returns the exit status */
 	/* options may stand after operands too; otherwise the first operand ends them */
 	bool mixed;
-	int operands_min; /* how many operands are required; 0: one, if `operand` has a name */
+	int operands_min; /* required operands; 0: one if `operand` is set, else none */
 };
 
 #endif

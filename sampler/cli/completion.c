@@ -96,7 +96,8 @@ static void bash_write(const struct command *commands, size_t command_count)
 
 /* ---- zsh */
 
-/* In '...': a quote ends it, and _arguments takes ':', '[' and ']' for its own. */
+/* Text within '...': quotes must be escaped, and also ':', '[' and ']', which have a meaning for
+ * _arguments. */
 static void zsh_text(const char *text)
 {
 	for (; *text; text++) {
@@ -224,7 +225,7 @@ static void roff_commands(const struct command *commands, size_t command_count)
 	}
 }
 
-/* True if every command has its place in the prose. */
+/* Returns 0 if the page describes every command, else 1 after a message. */
 static int roff_write(const struct command *commands, size_t command_count)
 {
 	char line[4096];

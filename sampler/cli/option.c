@@ -52,7 +52,7 @@ struct parsing {
 	const struct command *command;
 	struct options *options;
 	char **argv;
-	int argc, at; /* the word at hand; moves past a value that is a word of its own */
+	int argc, at; /* index of the current word; also moves past a value in a word of its own */
 	char *error;
 	size_t error_bytes;
 };

@@ -17,15 +17,15 @@
 struct command;
 struct options;
 
-enum option_kind {       /* the field                          the value */
-	OPTION_FLAG,     /* bool, set to true                  none */
-	OPTION_FLAG_OFF, /* bool, set to false                 none */
-	OPTION_STOP,     /* bool, set to true                  none; what follows is not looked at (--help) */
-	OPTION_TEXT,     /* const char *                       anything but "" */
-	OPTION_CHOICE,   /* enum, uint32_t: index + least      one of `choices` */
-	OPTION_COUNT,    /* uint32_t, uint64_t                 a whole number, least to most */
-	OPTION_BYTES,    /* uint32_t, uint64_t                 with K, M or G, least to most bytes */
-	OPTION_TIME,     /* uint64_t, nanoseconds              with a unit, 0 or least to most ns */
+enum option_kind {          /* the field                          the value */
+	OPTION_FLAG,        /* bool, set to true                  none */
+	OPTION_FLAG_OFF,    /* bool, set to false                 none */
+	OPTION_STOP,        /* bool, set to true none; what follows is ignored (--help) */
+	OPTION_TEXT,        /* const char *                       anything but "" */
+	OPTION_CHOICE,      /* enum, uint32_t: index + least      one of `choices` */
+	OPTION_COUNT,       /* uint32_t, uint64_t                 a whole number, least to most */
+	OPTION_BYTES,       /* uint32_t, uint64_t                 with K, M or G, least to most bytes */
+	OPTION_TIME,        /* uint64_t, nanoseconds              with a unit, 0 or least to most ns */
 	OPTION_BYTES_RANGE, /* struct option_range, bytes         MIN:MAX */
 	OPTION_TIME_RANGE,  /* struct option_range, nanoseconds   MIN:MAX */
 	OPTION_SET,         /* whatever set() changes             what it takes; none without `value` */

@@ -49,16 +49,16 @@ enum sort_key {
 /* What the commands that read profiles were asked for. NULL strings, zero numbers: not given. */
 struct read_options {
 	enum sort_key sort;
-	int32_t rows; /* ROWS_ALL; 0: as many as the command likes */
+	int32_t rows; /* ROWS_ALL; 0: the command's default */
 	bool tree, inverted, cum, lines, leaks, json, normalize, anonymize, no_pager;
 	const char *focus, *ignore, *module, *thread;
 	struct option_range size_bytes, age_ns;
-	uint32_t threshold_permille; /* of the total, below which a tree's nodes are folded */
+	uint32_t threshold_permille; /* of the total; smaller nodes of a tree are folded */
 	const char *suppressions;
 	uint64_t fail_over_bytes; /* FAIL_OVER_NEVER: not given */
 	int format;               /* number of an export format (pprof/export/format.h); -1: not given */
 	bool strict;
-	uint64_t memory_max_bytes; /* that the profiles read may take */
+	uint64_t memory_max_bytes; /* limit for the profiles that are read */
 };
 
 struct command;
@@ -85,11 +85,11 @@ struct options {
 	bool sync;                       /* fsync what is written */
 	bool all;                        /* snapshot: of every process */
 	enum symbol_detail symbols;
-	bool debuginfod;          /* debug files that are not here may be fetched */
+	bool debuginfod;          /* missing debug files may be fetched */
 	uint64_t rss_max_bytes;   /* of the sampler, 0: no limit */
 	uint32_t cpu_max_percent; /* of one CPU, the sampler and its writers, 0: no limit */
 	int verbosity;            /* -1 for -q, 0, or the number of -v */
-	bool help, version;       /* asked for; nothing else need be valid then */
+	bool help, version;       /* given; then the other options are not checked */
 	char *const *operands;    /* what follows the options, NULL-terminated: COMMAND and its arguments */
 	int operand_count;
 	struct read_options read;

@@ -9,9 +9,9 @@
 
 #include <errno.h>
 
-_Static_assert(OPTION_EVENTS_MAX == EVENTS_MAX, "every -e that is taken has a place");
+_Static_assert(OPTION_EVENTS_MAX == EVENTS_MAX, "every accepted -e has room");
 
-/* Whether there is such an event is for front_run to find out. */
+/* Whether the event exists is checked by front_run. */
 static int set_event(struct options *options, const char *value)
 {
 	struct event_spec spec;
@@ -34,14 +34,14 @@ static const struct option rows[] = {
     {COMMAND_RECORD, '\0', "no-heap", OPTION_FLAG, OPTION_FIELD(no_heap),
         .help = "events only: nothing is preloaded"},
     {COMMAND_RECORD, 'P', "pid", OPTION_COUNT, OPTION_FIELD(pid), .least = 1, .most = 1 << 22, .value = "PID",
-        .allowed = "the number of a running process",
+        .allowed = "the process id of a running process",
         .help = "sample a running process and its threads instead\n"
                 "of COMMAND, until it ends or Ctrl-C; only\nwith --no-heap"},
 };
 
 const struct option_table options_events = {rows, sizeof(rows) / sizeof(rows[0])};
 
-/* A process that is attached to has no COMMAND, and no library of ours in front of its allocator. */
+/* With --pid there is no COMMAND, and our library is not preloaded. */
 int options_events_check(const struct options *options, char *error, size_t error_bytes)
 {
 	if (!options->pid && options->event_count)

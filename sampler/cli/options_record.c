@@ -32,7 +32,7 @@ static int set_labels(struct options *options, const char *value)
 		const char *name;
 		unsigned int bit;
 	} names[] = {{"thread", HEAP_LABEL_THREAD}, {"age", HEAP_LABEL_AGE}, {"size", HEAP_LABEL_SIZE},
-	    {"backend", HEAP_LABEL_BACKEND}, {"rung", HEAP_LABEL_BACKEND} /* its name until November 2026 */};
+	    {"backend", HEAP_LABEL_BACKEND}, {"rung", HEAP_LABEL_BACKEND} /* the name until November 2026 */};
 
 	options->labels = 0;
 	while (true) {
@@ -157,9 +157,9 @@ static const struct option rows[] = {
     {COMMAND_RECORD | COMMAND_ADOPT, 'q', "quiet", OPTION_SET, .set = set_quiet,
         .help = "no summary at the end"},
     {COMMAND_RECORD | COMMAND_ADOPT, 'v', "verbose", OPTION_SET, .set = set_verbose,
-        .help = "say what is done and why; twice for more"},
+        .help = "report what is done and why; twice for more"},
     {COMMAND_CHECK, 'v', "verbose", OPTION_SET, .set = set_verbose,
-        .help = "say what is valid too, and what is allowed but odd"},
+        .help = "also report what is valid, and what is unusual"},
     {~0u, '\0', "help", OPTION_STOP, OPTION_FIELD(help), .help = "this text"},
     {~0u, '\0', "version", OPTION_STOP, OPTION_FIELD(version), .help = "the version"},
 };

@@ -11,7 +11,7 @@ struct event_row {
 	uint32_t stack, tid; /* tid 0: not told apart */
 	uint64_t samples;
 	uint64_t value; /* what they stand for: events, or ns of a clock */
-	uint64_t bytes; /* of faults: of the pages that came */
+	uint64_t bytes; /* of faults: of the pages that were added */
 };
 
 struct event_book;

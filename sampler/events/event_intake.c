@@ -11,12 +11,12 @@
 #include <unistd.h>
 
 enum {
-	/* a record's time is taken before it is written: this much before at most */
+	/* a record's time is taken at most this long before it is written */
 	YOUNG_NS = 1 * 1000000,
 	KERNEL_FRAMES = 256, /* the kernel's own limit is 127 (kernel.perf_event_max_stack) */
 };
 
-/* Where nothing is mapped (struct target's code_address). */
+/* An address at which nothing is mapped (struct target's code_address). */
 #define CODE_UNKNOWN UINT64_MAX
 
 int event_intake_init(struct event_intake *intake)
@@ -78,7 +78,7 @@ static uint32_t take_stack(
 
 /* ---- samples */
 
-/* Of the page that a fault brought; what makes no sense is the smallest there is. */
+/* Size of the page that a fault added; an invalid one counts as the smallest page size. */
 static uint64_t page_bytes(const struct record *record)
 {
 	uint64_t smallest = (uint64_t)sysconf(_SC_PAGESIZE), bytes = record->data_page_bytes;
@@ -90,7 +90,7 @@ static struct event_process *subject_of(struct event_intake *intake, const struc
 {
 	struct event_process *s = event_processes_find(&intake->subjects, (pid_t)record->pid);
 	if (!s) {
-		/* Its FORK record was lost, or comes later than it. */
+		/* The FORK record was lost, or arrives after the sample. */
 		s = event_processes_add(&intake->subjects, (pid_t)record->pid, NULL, record->time_ns);
 		if (s)
 			target_read_maps(&s->target, clock_now_ns(), 0);
@@ -140,9 +140,9 @@ static void take_fork(struct event_intake *intake, const struct record *record)
 	    event_processes_find(&intake->subjects, (pid_t)record->parent_pid);
 	struct event_process *s = event_processes_find(&intake->subjects, (pid_t)record->pid);
 	if (s && s->target.start_ns >= record->time_ns)
-		return; /* a sample of it came first */
+		return; /* a sample of it arrived first */
 	if (s)
-		intake->replaced(intake->context, s, TARGET_GONE); /* it ended, and we were not told */
+		intake->replaced(intake->context, s, TARGET_GONE); /* its EXIT record was lost */
 	event_processes_add(&intake->subjects, (pid_t)record->pid, parent, record->time_ns);
 }
 
@@ -163,8 +163,8 @@ static void take_comm(struct event_intake *intake, const struct record *record)
 	if (!s)
 		return;
 	strncpy(s->comm, record->path, sizeof(s->comm) - 1);
-	/* By now it may execute yet another program. Its maps in /proc are believed once a record has told
-	 * where the executable is, which the kernel maps first, and if something is there. */
+	/* By now it may execute yet another program. Its maps in /proc are used only after a record has
+	 * reported where the executable is, which the kernel maps first, and only if it is mapped there. */
 	s->target.code_address = CODE_UNKNOWN;
 }
 

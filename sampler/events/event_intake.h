@@ -26,9 +26,9 @@ struct event_intake {
 	struct event_processes subjects;
 	struct unwind_frame *frames;
 	uint64_t taken, bad, ring_lost;
-	uint64_t sampled; /* subjects that there has been a sample of */
+	uint64_t sampled; /* subjects with at least one sample */
 	uint64_t throttled[EVENTS_MAX];
-	struct event_row sum[EVENTS_MAX]; /* of all subjects that there ever were */
+	struct event_row sum[EVENTS_MAX]; /* of all subjects so far */
 };
 
 /* To be called once the borrowed fields and subjects.modules are set. Returns 0 or -ENOMEM. */

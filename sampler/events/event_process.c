@@ -91,8 +91,7 @@ static bool leads_to(const char *path, const struct stat *file)
 	return stat(path, &status) == 0 && status.st_dev == file->st_dev && status.st_ino == file->st_ino;
 }
 
-/* Is there a file of that name, beside the executable or where programs are looked for, that is the
- * executable? */
+/* Is there a file of that name, beside the executable or in a folder of PATH, that is the executable? */
 static bool is_called(const struct event_process *s, const char *called, const struct stat *file)
 {
 	char path[PATH_MAX + 64], list[4096];
@@ -110,8 +109,8 @@ static bool is_called(const struct event_process *s, const char *called, const s
 	return false;
 }
 
-/* A program with several names gets the one it was called by; a script gets its interpreter's. The kernel
- * keeps 15 letters of what was called. */
+/* A program with several names gets the one by which it was executed; a script gets its interpreter's. The
+ * kernel keeps 15 characters of that name. */
 static void find_title(struct event_process *s, const char *exe)
 {
 	struct stat file;
@@ -122,7 +121,7 @@ static void find_title(struct event_process *s, const char *exe)
 	target_set_title(&s->target, title);
 }
 
-/* Of one that is gone: the first file that it executed. */
+/* For a process that has ended: the name of the first file that it executed. */
 static void name_from_maps(struct event_process *s)
 {
 	for (size_t i = 0; i < maps_count(s->target.maps) && !s->target.name[0]; i++) {
@@ -135,7 +134,7 @@ static void name_from_maps(struct event_process *s)
 		target_set_title(&s->target, s->comm);
 }
 
-/* Samples may be read when the process executes another program already. */
+/* Needed because the process may already execute another program when its samples are read. */
 static bool maps_file(const struct event_process *s, const char *path)
 {
 	for (size_t i = 0; i < maps_count(s->target.maps); i++)
@@ -144,7 +143,7 @@ static bool maps_file(const struct event_process *s, const char *path)
 	return false;
 }
 
-/* Of one that we did not see start: a record of the kernel's would have told. */
+/* For a process that was running before us: for others a COMM record has the name. */
 static void read_comm(struct event_process *s)
 {
 	char path[64];

@@ -9,7 +9,7 @@
  *   MMAP2        a range of its maps
  *   EXIT         a thread has ended: perhaps the last one
  *
- * Lost records make a subject late, never wrong: what is unknown is read from /proc while the process lives.
+ * Lost records make a subject late, never wrong: missing facts are read from /proc while the process lives.
  */
 #ifndef SAMPLER_EVENTS_EVENT_PROCESS_H
 #define SAMPLER_EVENTS_EVENT_PROCESS_H
@@ -27,7 +27,7 @@
 struct event_process {
 	struct target target; /* first */
 	struct event_process *next;
-	bool looked; /* for its pidfd and name */
+	bool looked; /* pidfd and name were looked up */
 	bool exits;  /* a thread of it has ended since the last look */
 	char comm[16];
 	struct event_book *books[EVENTS_MAX]; /* NULL until its first sample */
@@ -42,16 +42,17 @@ struct event_processes {
 	size_t count;
 };
 
-/* The one that lives under that pid, or NULL. */
+/* The live subject with that pid, or NULL. */
 struct event_process *event_processes_find(const struct event_processes *subjects, pid_t pid);
 
-/* A new one that begins at first_ns, with the maps of `parent` if there is one; NULL: out of memory. */
+/* Adds a subject that begins at first_ns, with a copy of the maps of `parent` unless that is NULL. NULL: out
+ * of memory. */
 struct event_process *event_processes_add(
     struct event_processes *subjects, pid_t pid, const struct event_process *parent, uint64_t first_ns);
 void event_processes_remove(struct event_processes *subjects, struct event_process *subject);
 void event_processes_fini(struct event_processes *subjects);
 
-/* Finds out who it is, once, while it lives. */
+/* Looks up its pidfd and name, once, while it lives. */
 void event_process_look(struct event_process *subject);
 
 bool event_process_has_samples(const struct event_process *subject);

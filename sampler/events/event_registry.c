@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
-enum { SWEEP_NS = 500 * 1000000 }; /* between looks at all processes: their last records may have been lost */
+enum { SWEEP_NS = 500 * 1000000 }; /* between checks of all processes: EXIT records may have been lost */
 
 /* ---- the end of a process */
 
@@ -138,14 +138,15 @@ int event_registry_attach_running(struct event_registry *r, pid_t pid)
 	struct event_process *s = event_processes_add(&r->intake.subjects, pid, NULL, clock_now_ns());
 	if (!s)
 		return -ENOMEM;
-	target_read_maps(&s->target, clock_now_ns(), 0); /* its name is believed only if it is mapped */
+	target_read_maps(&s->target, clock_now_ns(), 0); /* its name is used only if that file is mapped */
 	event_process_look(s);
 	int error = s->target.pidfd < 0 ? -ESRCH : counters_attach_running(r->counters, pid, drain, r);
 	if (error) {
 		event_registry_release(r, s);
 		return error;
 	}
-	/* Ranges that came since its trackers were on are told of, and told again is no harm. */
+	/* New mappings since its trackers were enabled are reported by records; reading them again does no
+	 * harm. */
 	target_read_maps(&s->target, clock_now_ns(), 0);
 	return 0;
 }
@@ -175,7 +176,7 @@ struct event_registry *event_registry_new(const struct event_registry_setup *set
 	struct rings *rings = counters_rings(r->counters);
 	for (size_t i = 0; i < rings_count(rings); i++) {
 		struct epoll_event event = {.events = EPOLLIN, .data.fd = rings_fd(rings, i)};
-		/* else the tick finds out */
+		/* else it is noticed at a tick */
 		(void)epoll_ctl(setup->epoll_fd, EPOLL_CTL_ADD, rings_fd(rings, i), &event);
 	}
 	return r;

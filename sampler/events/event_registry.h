@@ -22,13 +22,13 @@ struct event_registry {
 	struct counters *counters;
 	struct event_intake intake;
 	uint64_t sweep_ns;
-	bool stopped; /* samples no more */
+	bool stopped; /* sampling has been stopped */
 };
 
-/* three samples; what an unprivileged user is left beside the heap's rings */
+/* three samples; what the heap's rings leave an unprivileged user */
 enum { EVENT_RING_BYTES_LEAST = 128 << 10 };
 
-/* NULL with *error = -errno; 0: no events are asked for. */
+/* NULL with *error = -errno; 0: no events were requested. */
 struct event_registry *event_registry_new(const struct event_registry_setup *setup, int *error);
 void event_registry_free(struct event_registry *registry);
 
@@ -40,10 +40,10 @@ int event_registry_attach_command(struct event_registry *registry, pid_t command
 /* COMMAND could not be executed. */
 void event_registry_cancel(struct event_registry *registry, pid_t command);
 
-/* A running process, which takes the place of COMMAND. Returns 0 or -errno. */
+/* Attaches to a running process, which is treated as COMMAND. Returns 0 or -errno. */
 int event_registry_attach_running(struct event_registry *registry, pid_t pid);
 
-/* Everything that lies in the rings. */
+/* Reads everything that is in the rings. */
 void event_registry_drain(struct event_registry *registry);
 
 /* Reads the rings and closes processes that have ended. */
@@ -52,10 +52,10 @@ void event_registry_tend(struct event_registry *registry, uint64_t now_ns);
 /* Stops sampling: closes all processes, although they live on. */
 void event_registry_stop(struct event_registry *registry);
 
-/* The one that lives under that pid, or NULL. */
+/* The live subject with that pid, or NULL. */
 struct event_process *event_registry_find(const struct event_registry *registry, pid_t pid);
 
-/* A closed one has had its last profile written. */
+/* The last profile of a closed subject was written. */
 void event_registry_release(struct event_registry *registry, struct event_process *process);
 
 /* True unless COMMAND has ended and its end was not handled yet. True if no process is left. */

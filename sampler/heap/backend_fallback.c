@@ -15,10 +15,10 @@
 
 enum {
 	LOOK_NS = 500 * 1000000,
-	SILENT_SAMPLES = 8, /* without a stack; less may be on its way */
-	/* that found so many: the first of them may have come while the rings stood still */
+	SILENT_SAMPLES = 8, /* without a stack; fewer may still arrive */
+	/* looks that must find so many: at the first one the stacks may still be in the rings */
 	SILENT_LOOKS = 2,
-	SILENT_IMAGES = 2,            /* then the uprobe is no good for the next one either */
+	SILENT_IMAGES = 2,            /* after so many silent images no new one gets the uprobe */
 	SWITCHES_NS = 1000 * 1000000, /* between looks at how often a process switches */
 };
 
@@ -53,8 +53,8 @@ static int attach_one(
 	int error = probe_attach(fallback->probe, process->target.pid, image->trigger_address, &fds, &count);
 	if (error)
 		return error;
-	/* It has executed another program before we were done: that one would keep our breakpoint to its end.
-	 * */
+	/* The process has executed another program meanwhile, which would keep our breakpoint until its
+	 * end. */
 	if (!process_is_there(process)) {
 		probe_detach(fds, count);
 		return -ESRCH;
@@ -70,8 +70,8 @@ static int attach_one(
 	return 0;
 }
 
-/* Every process of the image that is there; the children to come inherit it. 0, or -errno with nothing left
- * open. */
+/* Sets breakpoints on every known process of the image; children forked later inherit them. 0, or -errno with
+ * nothing left open. */
 static int attach(const struct backend_fallback *fallback, struct image *image)
 {
 	int error = 0;
@@ -126,7 +126,8 @@ void backend_fallback_begin(
 
 /* ---- a backend that is silent */
 
-/* Samples whose stacks should have come by an event, and those that have, since the last look. */
+/* Compares the samples since the last look whose stacks the kernel should have dumped with the stacks that
+ * arrived. */
 static bool is_silent(struct process *process, bool overrun)
 {
 	const struct region_place *place = region_place(process->image->region, process->place);
@@ -138,7 +139,7 @@ static bool is_silent(struct process *process, bool overrun)
 	if (comes || overrun || (int64_t)(due - process->triggered_before) < 0) {
 		process->silent_looks = 0;
 		process->triggered_before = due;
-		/* in however many looks: most programs take few */
+		/* however many looks it takes: most programs take few samples */
 	} else if (due - process->triggered_before >= SILENT_SAMPLES) {
 		process->silent_looks++;
 		process->triggered_before = due;
@@ -187,12 +188,12 @@ static void look_at_switches(struct backend_fallback *fallback, struct image *im
 	    process->target.pidfd < 0 || context_switches_read(process->target.pid, &turns) != 0)
 		return;
 	uint64_t elapsed = now_ns - image->turns_ns, came = turns - image->turns;
-	bool first = image->turns_ns == 0 || turns < image->turns; /* a thread's count goes with it */
+	bool first = image->turns_ns == 0 || turns < image->turns; /* less: a thread has ended */
 	image->turns = turns;
 	image->turns_ns = now_ns;
 	if (first || came * 1000000000u / elapsed <= CONTEXT_SWITCHES_PER_SECOND_MAX)
 		return;
-	/* Samples that are in the rings already still count. */
+	/* Stacks that are already in the rings are still used. */
 	to_copy(fallback, image);
 	fallback->causes[BACKEND_FALLBACK_SWITCHES]++;
 	if (fallback->verbosity > 0)
@@ -208,7 +209,7 @@ bool backend_fallback_tend(
 	if (fallback->probe->backend == BACKEND_COPY || now_ns - fallback->looked_ns < LOOK_NS)
 		return false;
 	fallback->looked_ns = now_ns;
-	bool overrun = ring_lost != fallback->ring_lost; /* then stacks are missing for another reason */
+	bool overrun = ring_lost != fallback->ring_lost; /* then stacks may be missing for that reason */
 	fallback->ring_lost = ring_lost;
 	for (struct image *image = images; image; image = image->next) {
 		if (!image->settled || image->backend == BACKEND_COPY)

@@ -7,8 +7,8 @@
  * A backend may fail before the first sample (no debug register is free, the process is another user's) or
  * later: somebody disables the event, or the library's file is replaced, so that programs executed from then
  * on map another file than the one with the uprobe. No kernel interface reports that, but the numbers do. The
- * target counts every sample it takes: if the count rises while no stack of the process arrives, it has lost
- * its backend. Each image falls back alone, so a hostile one cannot harm others.
+ * target counts every sample it takes: if the count rises while no stack of the process arrives, its backend
+ * does not work. Each image falls back alone, so a hostile one cannot harm others.
  */
 #ifndef SAMPLER_HEAP_BACKEND_FALLBACK_H
 #define SAMPLER_HEAP_BACKEND_FALLBACK_H
@@ -29,7 +29,7 @@ struct backend_fallback {
 	/* borrowed */
 	const struct probe *probe;
 	int verbosity;
-	/* the backend was our choice: a breakpoint may give way to the copy backend for its price */
+	/* backend auto: a breakpoint may be replaced by the copy backend if it costs too much */
 	bool may_yield;
 
 	uint64_t to_breakpoint, to_copy; /* steps so far */
@@ -38,10 +38,10 @@ struct backend_fallback {
 	uint64_t looked_ns, ring_lost;
 };
 
-/* The mode for regions of future images; it changes when the uprobe is given up. */
+/* The mode for regions of future images; it changes when the uprobe is abandoned. */
 enum region_mode backend_fallback_mode(const struct backend_fallback *fallback);
 
-/* Puts a new image on its first backend. `process` is its place 0. */
+/* Gives a new image its first backend. `process` is its place 0. */
 void backend_fallback_begin(
     struct backend_fallback *fallback, struct image *image, const struct process *process);
 
@@ -50,7 +50,7 @@ void backend_fallback_begin(
 bool backend_fallback_tend(
     struct backend_fallback *fallback, struct image *images, uint64_t ring_lost, uint64_t now_ns);
 
-/* What has changed since the start, in words; an empty text if nothing. */
+/* Describes which backends were changed since the start; an empty text if none. */
 void backend_fallback_describe(const struct backend_fallback *fallback, char *text, size_t bytes);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/free_log.h"
 
-enum { PATIENCE_NS = 100 * 1000000 }; /* for an entry whose writer was interrupted, or has died */
+enum { PATIENCE_NS = 100 * 1000000 }; /* wait for an entry whose writer was interrupted or has died */
 
 void free_log_note(struct image *image)
 {
@@ -28,8 +28,8 @@ size_t free_log_drain(struct image *image, uint64_t now_ns)
 	while (image->frees_seen < image->frees_noted) {
 		struct free_copy gone;
 		bool read = region_read_free(image->region, image->frees_seen, &gone);
-		/* The head only if there is need: each free of the target's moves it, and the cache line with
-		 * it. */
+		/* Reads the head only if needed: each free in the target writes it, so its cache line moves
+		 * to us and back. */
 		if (!read &&
 		    atomic_load(&region_header(image->region)->frees_head) - image->frees_seen <=
 		        REGION_FREES / 2) {

@@ -8,17 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SITES_MAX = 1 << 23 }; /* a hostile target makes more */
+enum { SITES_MAX = 1 << 23 }; /* only a hostile target has more */
 
-/* The last two blocks of a slot (a forked child may ask for one that its parent's slot has since moved on
- * from), and the one that belongs to the peak. */
+/* The last two blocks of a slot (a forked child may need the one that was in its parent's slot before the
+ * present one), and the one that belongs to the peak. */
 struct slot_memory {
 	uint64_t seq_plus_1, before_plus_1, kept_plus_1;
 	uint32_t site, before_site, kept_site;
 };
 
-/* Blocks whose slot has been used twice since: in a burst their frees are read only after that. A cache, by
- * hash. */
+/* Blocks whose slot has been reused twice: in a burst their frees are read only after that. A cache, indexed
+ * by hash. */
 struct departed {
 	uint64_t seq_plus_1;
 	uint32_t slot, site;
@@ -29,7 +29,7 @@ struct heap {
 	const struct region *region;
 	struct heap_options options;
 	struct slot_memory **memory; /* by segment, made when first needed */
-	struct departed *departed;   /* likewise */
+	struct departed *departed;   /* likewise made when first needed */
 	struct heap_site *sites;
 	size_t site_room;
 	uint32_t site_count;
@@ -105,8 +105,8 @@ static struct departed *departed_at(const struct heap *heap, uint32_t slot, uint
 	return &heap->departed[(seq * 0x9e3779b97f4a7c15ull + slot) % DEPARTED];
 }
 
-/* A block that is about to be forgotten, or that comes late: if the slot's entry for the peak is its, it
- * stays. */
+/* For a block that is about to be forgotten, or that arrives late: keeps it if it is the block of the slot's
+ * entry for the peak. */
 static void keep(
     struct heap *heap, struct slot_memory *memory, uint32_t slot, uint64_t seq_plus_1, uint32_t site)
 {
@@ -128,7 +128,7 @@ static bool remember(struct heap *heap, uint32_t slot, uint64_t seq, uint32_t si
 {
 	uint32_t segment = slot / REGION_SEGMENT_SLOTS;
 	if (segment >= heap->region->segments)
-		return true; /* has no slot: counted, not remembered */
+		return true; /* without a slot: counted, but not remembered */
 	if (!heap->memory[segment])
 		heap->memory[segment] = calloc(REGION_SEGMENT_SLOTS, sizeof(struct slot_memory));
 	struct slot_memory *memory = memory_of(heap, slot);
@@ -271,7 +271,7 @@ const struct lifetime *heap_lifetimes(const struct heap *heap)
 
 /* ---- differences */
 
-/* lost at once; more is a hostile process' invention, and must not overflow below */
+/* samples lost at once; more can only be claimed by a hostile process, and must not overflow below */
 enum { SAMPLES_MAX = 1 << 30 };
 
 struct tally heap_whole(struct tally sums)

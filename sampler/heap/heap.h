@@ -40,7 +40,7 @@ struct heap_key {
 	uint32_t mapped; /* 1: mappings, not blocks of the heap */
 	uint32_t tid;
 	uint32_t size_class; /* blocks of (2^(n-1), 2^n] bytes have n + 1 */
-	uint32_t backend;    /* by which its stacks came: enum backend */
+	uint32_t backend;    /* by which the stacks arrived: enum backend */
 	uint32_t reserved;
 };
 
@@ -64,7 +64,8 @@ struct heap_options {
 	uint64_t temporary_ns; /* a block that its own thread frees before this age is temporary */
 };
 
-/* Borrows the region: blocks of the peak that it keeps must also stay in the books. NULL: out of memory. */
+/* Borrows the region: the blocks of the peak that are kept there must also stay in the books. NULL: out of
+ * memory. */
 struct heap *heap_new(const struct region *region, const struct heap_options *options);
 void heap_free(struct heap *heap);
 const struct heap_options *heap_options(const struct heap *heap);
@@ -75,10 +76,11 @@ bool heap_add(struct heap *heap, const struct heap_sample *sample);
 /* For a slot inherited at a fork: its site without an allocation. */
 void heap_inherit(struct heap *heap, const struct heap_sample *sample);
 
-/* What was counted before these books began, all under one stack. */
+/* Enters what was counted before these books began, all under one stack. */
 void heap_adopt(struct heap *heap, uint32_t stack, struct tally counted);
 
-/* A block's end. False: nothing is known of its beginning (its stack was lost, or has not arrived yet). */
+/* Enters the free of a block. False: its sample is not in the books (its stack was lost, or has not arrived
+ * yet). */
 bool heap_freed(struct heap *heap, const struct free_copy *gone);
 const struct lifetime *heap_lifetimes(const struct heap *heap); /* of all blocks whose frees arrived */
 
@@ -90,14 +92,14 @@ const struct heap_site *heap_site(const struct heap *heap, uint32_t site);
 struct tally heap_total(const struct heap *heap);
 
 /* The sums, raised so that every sample stands for at least one byte and one object: a process that was
- * killed while it counted its last sample has counted only part of it. */
+ * killed while it counted its last sample may have added only part of it. */
 struct tally heap_whole(struct tally sums);
 
-/* What the process has counted less what arrived here: this was lost on the way. Never negative, although a
- * sample may arrive between the two readings, and a hostile process may have written anything. */
+/* What the process has counted minus what arrived here: the samples whose stacks were lost. Never negative,
+ * although a sample may arrive between the two readings, and a hostile process may have written anything. */
 struct tally heap_lost(const struct heap *heap, struct tally counted);
 
-/* Begins a delta: `marked` and what goes with it become the sums of now. */
+/* Begins a delta: copies the present sums into `marked` and its companions. */
 struct heap_mark {
 	uint64_t time_ns; /* 0: none yet */
 	struct tally lost;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AGES = LIFETIME_CLASSES + 1 }; /* and none */
+enum { AGES = LIFETIME_CLASSES + 1 }; /* plus one for blocks without an age */
 
 struct making {
 	const struct heap *heap;
@@ -15,7 +15,7 @@ struct making {
 	uint32_t sites;
 	uint32_t ages;     /* 1 or AGES */
 	uint32_t *row_of;  /* by site, inherited and age: row + 1 */
-	struct tally lost; /* in use, of the process' own, without a stack */
+	struct tally lost; /* in use, allocated by the process itself, without a stack */
 };
 
 static struct heap_view_row *row_for(struct making *m, uint32_t site, bool inherited, uint32_t age)
@@ -101,8 +101,9 @@ static uint64_t at_least(uint64_t value, uint64_t least)
 	return value > least ? value : least;
 }
 
-/* A block without a stack that is in use was allocated. The process' count may not say so: it was read before
- * the slots, or what it lacks was made up for by samples that came after it. */
+/* Raises the lost allocations to at least the lost blocks in use, since these were allocated. The process'
+ * count may be lower: it was read before the slots, or samples that arrived later have hidden the
+ * difference. */
 static struct tally lost_at_least(struct tally lost, struct tally inuse)
 {
 	return (struct tally){at_least(lost.samples, inuse.samples), at_least(lost.bytes_q8, inuse.bytes_q8),
@@ -137,8 +138,8 @@ static uint64_t take_up_to(uint64_t *from, uint64_t wanted)
 	return taken;
 }
 
-/* With ages, what a site allocated is told apart into what lives, by age, and the rest, which has no age any
- * more. */
+/* With ages, splits what a site allocated into the live blocks, by age, and the freed ones, which have no
+ * age. */
 static int share_out(struct making *m)
 {
 	for (uint32_t site = 0; site <= m->sites; site++)

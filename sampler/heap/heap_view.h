@@ -29,7 +29,7 @@ enum { HEAP_VIEW_NO_AGE = UINT32_MAX };
 
 struct heap_view_row {
 	struct heap_key key; /* stack UINT32_MAX: the lost stacks */
-	/* class, see lifetime.h; HEAP_VIEW_NO_AGE without the label, and for what is not in use */
+	/* class, see lifetime.h; HEAP_VIEW_NO_AGE without the label, and for freed blocks */
 	uint32_t age;
 	bool inherited; /* allocated by a process that this one was forked from */
 	struct tally alloc, inuse;

@@ -106,7 +106,7 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 	        .stack_want = record->stack_want},
 	    .tid = record->tid,
 	};
-	/* the trigger's: key, slot, seq, size, period, time */
+	/* the trigger's arguments: key, slot, seq, size, period, time */
 	const uint8_t *argument = intake->arch->arguments;
 	if (record->regs_abi != PERF_SAMPLE_REGS_ABI_64 ||
 	    regs_from_perf(intake->arch, intake->regs_mask, record->regs, record->regs_count, &s.regs) != 0) {
@@ -132,16 +132,17 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 	s.backend = image->event_backend;
 	uint64_t *count =
 	    s.backend == BACKEND_UPROBE ? &s.process->counters.by_uprobe : &s.process->counters.by_breakpoint;
-	/* A trigger that a signal interrupts is run, and dumped, once more. */
+	/* A trigger that a signal interrupts is executed, and dumped, a second time. */
 	*count += take_sample(intake, &s);
 }
 
-/* Those that are not ours, which is nearly all where the whole machine is heard of, end here. */
+/* Ignores records of processes that are not profiled: nearly all of them if the event is system-wide. */
 static void take_mmap(struct intake *intake, const struct record *record)
 {
 	const struct process *process;
 	size_t cursor, known = 0;
-	/* Stacks that were copied before: of what was there then. They may be a new process' first. */
+	/* Stacks that were copied before the record must be unwound with the old maps. They may be the first
+	 * of a new process. */
 	while (record->time_ns && known != intake->processes.count) {
 		known = intake->processes.count;
 		for (cursor = 0; (process = table_next(&intake->processes, record->pid, &cursor));)
@@ -187,7 +188,7 @@ void intake_record(void *context, const struct record *record)
 
 /* ---- the copy backend */
 
-enum { CLOCKS_APART_NS = 1000 * 1000000 }; /* a copy from the future beyond this is a hostile target's */
+enum { CLOCKS_APART_NS = 1000 * 1000000 }; /* a copy further in the future comes from a hostile target */
 
 struct buffer_context {
 	struct intake *intake;

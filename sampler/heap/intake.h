@@ -14,35 +14,36 @@ struct intake {
 	struct modules *modules;
 	struct image *images;   /* list */
 	struct table keys;      /* images by their region's key */
-	struct table processes; /* of all images, by pid; also those that have ended, while they are known */
+	struct table processes; /* of all images, by pid; also ended ones that are still kept */
 	const struct regs_arch *arch;
 	uint64_t regs_mask;
-	bool maps_follow;   /* MMAP2 records arrive; otherwise maps are read again now and then */
+	bool maps_follow;   /* MMAP2 records arrive; otherwise maps are read again from time to time */
 	uint64_t ring_lost; /* records that the kernel had no room for, of all processes */
 	uint64_t bad;       /* malformed records */
-	/* records with a key that no image has: at a uprobe, of another session or of whoever calls the
-	 * trigger */
+	/* records with a key that no image has: from a uprobe, of another session or of a program that calls
+	 * the trigger itself */
 	uint64_t strangers;
 	uint64_t taken; /* samples of our processes */
-	/* Called for a key that no known image has: true if images have become ready meanwhile. May be NULL.
-	 * */
+	/* Called for a key that no known image has; returns true if images have become ready meanwhile. May
+	 * be NULL. */
 	bool (*find_images)(void *context);
 	void *context;
 	struct unwind_frame *frames;
 };
 
-/* Returns 0 or -ENOMEM. Every image must be off the list before the end. */
+/* Returns 0 or -ENOMEM. Every image must be removed from the list before intake_fini. */
 int intake_init(struct intake *intake, struct modules *modules, uint64_t regs_mask, bool maps_follow);
 void intake_fini(struct intake *intake);
 
-/* Puts a new image on the list, or takes one off it, which is image_free()'s then. Returns 0 or -ENOMEM. */
+/* Adds a new image to the list, or removes one, which the caller then passes to image_free(). Returns 0 or
+ * -ENOMEM. */
 int intake_add_image(struct intake *intake, struct image *image);
 void intake_remove_image(struct intake *intake, struct image *image);
 
 /* For rings_drain. */
 void intake_record(void *context, const struct record *record);
 
-/* Prefetches the beginning of the record after a sample, which another processor has just written. */
+/* Prefetches the beginning of the record that follows a sample: another CPU has just written it. */
 static inline void intake_prefetch(const struct record *sample)
 {
 	enum { LINE_BYTES = 64, BEGINNING_BYTES = 512 }; /* header, registers, the innermost frames */

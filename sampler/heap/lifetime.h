@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How long blocks lived: estimates of objects and bytes by class of lifetime, scaled up from the samples like
- * every number here. Blocks that are still live are not included: their ages are lower bounds
- * (right-censored), to be shown beside the distribution.
+ * every number here. Live blocks are not included: their ages are lower bounds of their lifetimes
+ * (right-censored) and are shown separately.
  */
 #ifndef SAMPLER_HEAP_LIFETIME_H
 #define SAMPLER_HEAP_LIFETIME_H
@@ -28,7 +28,7 @@ struct lifetime_end {
 	struct weight weight;
 	uint64_t lived_ns;
 	bool same_thread; /* freed by the thread that allocated it */
-	bool temporary;   /* freed by that thread, and soon */
+	bool temporary;   /* freed by that thread within temporary_ns */
 };
 
 void lifetime_add(struct lifetime *lifetime, const struct lifetime_end *end);

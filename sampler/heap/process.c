@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SEARCHES_MAX = 64 }; /* of all processes, for those of one image: a hostile one asks for many */
+enum { SEARCHES_MAX = 64 }; /* searches of /proc for one image: a hostile one causes many */
 
 struct image *image_new(struct region *region, uint64_t now_ns)
 {
@@ -47,8 +47,8 @@ void image_free(struct image *image)
 
 enum answer { NO, YES, SECRET };
 
-/* Whether pid has our region mapped: a pid that a target wrote into shared memory proves nothing. Secret: a
- * process that has made itself undumpable, and we are not privileged. */
+/* Whether pid has our region mapped: a pid that a target wrote into shared memory proves nothing. SECRET: the
+ * process is not dumpable, and we are not privileged. */
 static enum answer maps_region(pid_t pid, const struct region *region)
 {
 	char path[64], line[4352];
@@ -67,7 +67,7 @@ static enum answer maps_region(pid_t pid, const struct region *region)
 	return found ? YES : NO;
 }
 
-/* What the kernel says of a thread. */
+/* What the kernel says about a thread. */
 struct thread_facts {
 	pid_t pid; /* of its process; 0 for a zombie and for none */
 	pid_t parent;
@@ -110,7 +110,8 @@ static void read_name(struct process *process)
 	memcpy(process->target.name, path, sizeof(path));
 }
 
-/* The path that the image was executed by, in its own words, into `path`; empty when there is none. */
+/* Writes the path by which the image was executed, as the image itself reports it, into `path`; empty if
+ * there is none. */
 static void read_called(const struct region *region, char path[REGION_PATH_BYTES])
 {
 	struct region_module first;
@@ -121,8 +122,8 @@ static void read_called(const struct region *region, char path[REGION_PATH_BYTES
 	    '\0';
 }
 
-/* A program with several names (Debian's redis-server is a link to redis-check-rdb) gets the name that it was
- * called by, if that name leads to the program; a script gets the name of its interpreter. */
+/* A program with several names (Debian's redis-server is a link to redis-check-rdb) gets the name by which it
+ * was executed, if that name leads to the program; a script gets the name of its interpreter. */
 static void read_title(struct process *process)
 {
 	char called[REGION_PATH_BYTES], path[REGION_PATH_BYTES + 64], exe[64];
@@ -137,7 +138,7 @@ static void read_title(struct process *process)
 	target_set_title(&process->target, good ? called : process->target.name);
 }
 
-/* What /proc says of a process that has executed another program since find_pid is that one's. */
+/* If the process has executed another program since find_pid, /proc describes that one. */
 static void doubt_name(struct process *process)
 {
 	char called[REGION_PATH_BYTES];
@@ -158,7 +159,7 @@ static uint64_t started(pid_t pid)
 	FILE *stat = fopen(path, "re");
 	if (!stat)
 		return 0;
-	/* the name is whatever it likes */
+	/* the name may contain any characters */
 	const char *after = fgets(line, sizeof(line), stat) ? strrchr(line, ')') : NULL;
 	if (!after ||
 	    sscanf(after + 1,
@@ -169,11 +170,10 @@ static uint64_t started(pid_t pid)
 	return ticks;
 }
 
-/* Whether a process can be one of the image's, by what the kernel says. A number is a target's word, and it
- * must not keep us waiting for a process that never ends: for ourselves, who map every region, or our
- * children, who write profiles; or for one that hides its maps (init does so from root, in a container), is
- * another user's, or is older than we are.
- */
+/* Whether a process can belong to the image, as far as the kernel says. The pid comes from the target, and
+ * must not make us wait for a process that never ends: the sampler itself, which maps every region, or its
+ * children, which write profiles; or a process that hides its maps (in a container, init does so even from
+ * root), belongs to another user, or is older than the sampler. */
 static enum answer belongs(const struct thread_facts *facts, const struct region *region)
 {
 	if (facts->pid == 0 || facts->pid == getpid() || facts->parent == getpid())
@@ -192,9 +192,8 @@ static bool known(const struct image *image, pid_t pid)
 	return false;
 }
 
-/* The process that maps the region and is none that we know, for one whose number misleads: in a pid
- * namespace of its own it tells its number there; made by a clone that the libc does not know of, its
- * parent's. */
+/* Searches for an unknown process that maps the region, if the reported pid is wrong: a process in a pid
+ * namespace of its own reports its pid there; one made by a clone without the libc reports its parent's. */
 static pid_t search_pid(struct image *image, pid_t told, bool cloned)
 {
 	DIR *proc = image->searches++ < SEARCHES_MAX ? opendir("/proc") : NULL;
@@ -228,14 +227,14 @@ static void find_pid(struct process *process, const struct region_place *place)
 	if (cloned || belongs(&facts, image->region) == NO) {
 		pid = search_pid(image, pid, cloned);
 		if (!pid && cloned)
-			process->target.pid = 0; /* has ended; the number is another's */
+			process->target.pid = 0; /* has ended; the pid was reused */
 		if (!pid)
 			return;
 	}
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (pidfd < 0)
 		return;
-	/* it ended in between, and the number is another's now */
+	/* it has ended meanwhile, and the pid was reused */
 	if (maps_region(pid, image->region) == NO) {
 		close(pidfd);
 		return;
@@ -252,8 +251,8 @@ bool process_is_there(const struct process *process)
 
 /* ---- address spaces */
 
-/* What the image's loader had mapped, in the image's own words: all there is of a process that is gone
- * already. */
+/* Takes the maps from the image's own list of what its loader had mapped: the only source if the process has
+ * already ended. */
 static void maps_from_image(struct process *process)
 {
 	const struct region *region = process->image->region;

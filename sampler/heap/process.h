@@ -23,7 +23,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Counters of what happened to a process' samples on our side, by cause. */
+/* Counters of what happened to a process' samples in the sampler, by cause. */
 struct process_counters {
 	uint64_t taken;  /* stacks that arrived */
 	uint64_t copied; /* of these, by the copy backend */
@@ -53,49 +53,47 @@ struct image {
 	struct image *next;
 	struct region *region; /* owned */
 	bool ready;            /* the image has written its part of the header */
-	/* why the image makes no use of its region; NULL: it does, or has said nothing */
+	/* why the image does not use its region; NULL: it does, or has not answered */
 	const char *declined;
-	bool settled;             /* the work that follows from its being ready is done */
-	uint64_t claimed_ns;      /* when we saw that its ticket was taken */
+	bool settled;             /* the work to be done once it is ready is done */
+	uint64_t claimed_ns;      /* when we noticed that its ticket was taken */
 	struct heap_options heap; /* for the books of its processes */
 	struct table *processes;  /* by pid: each of its processes is in it while it exists; borrowed */
 	uint64_t copied_seen, places_seen, requests_seen;
 	uint64_t frees_seen, frees_noted, frees_lost, frees_stuck_ns; /* see free_log.h */
 	uint64_t trigger_address;
-	enum backend backend;       /* by which its stacks come, see backend_fallback.h */
-	enum backend event_backend; /* the last that was an event: what lies in the rings came by it */
+	enum backend backend;       /* by which its stacks arrive, see backend_fallback.h */
+	enum backend event_backend; /* the last one that was an event: stacks in the rings came by it */
 	int *fds;                   /* breakpoint events */
 	size_t fd_count, fd_room;
-	uint64_t turns, turns_ns; /* context switches of place 0 when last looked at, and when */
+	uint64_t turns, turns_ns; /* context switches of place 0 at the last look, and its time */
 	uint32_t live_processes;
-	uint32_t unreleased; /* processes whose books are closed and whose profiles are being written */
-	uint32_t searches;   /* for processes whose pid was not to be believed */
-	uint32_t
-	    places_end; /* no process at this place and beyond: a crowd of images is looked through often */
+	uint32_t unreleased; /* processes with closed books whose profiles are being written */
+	uint32_t searches;   /* for processes that reported a wrong pid */
+	uint32_t places_end; /* no process at this place or beyond: shortens searches */
 	struct process *process[REGION_PLACES];
 };
 
-/* Takes the region over (also on failure). NULL: out of memory. */
+/* Takes ownership of the region (also on failure). NULL: out of memory. */
 struct image *image_new(struct region *region, uint64_t now_ns);
 void image_free(struct image *image); /* closes the region; every process must be gone */
 
-/* The process at a place, made if there is one in the shared memory and it is not known yet; NULL otherwise.
- * */
+/* The process at a place; created if it is in the shared memory and not known yet; NULL if there is none. */
 struct process *image_process(struct image *image, uint32_t place, struct modules *modules);
 
 /* Forgets a finished process; its place in the region is released by region_release_place, not here. */
 void process_free(struct process *process);
 
-/* Gives the blocks that a child inherited their stacks from the parent's books: the addresses are the same,
- * only the numbers change. When the child appears, the parent's last stacks may not have been read yet, so
- * this is repeated before the child's books are read. */
+/* Copies the stacks of the blocks that a child inherited from the parent's books: the addresses are the same,
+ * only the stack numbers change. When the child appears, the parent's last stacks may not have been read yet,
+ * so this is repeated before the child's books are read. */
 void process_inherit(struct process *process);
 
 /* Takes over books that an earlier sampler kept: what was counted so far gets the marker frame for its stack.
  * */
 void process_adopt(struct process *process);
 
-/* Whether it still is the image that we know: it may have executed another program. */
+/* Whether it still executes the program that we know. */
 bool process_is_there(const struct process *process);
 
 /* Samples that the process has counted so far. */

@@ -14,10 +14,10 @@
 #include <sys/epoll.h>
 
 enum {
-	/* between the ticket and a complete header; then the image is given up */
+	/* time between the ticket and a complete header; then the image is abandoned */
 	CLAIM_LIMIT_NS = 2000 * 1000000,
 	LINGER_END_NS = 20 * 1000000, /* after COMMAND's end */
-	LINGER_NS = 500 * 1000000,    /* between looks at whether anybody still maps an image's region */
+	LINGER_NS = 500 * 1000000,    /* between checks whether any process still maps a region */
 };
 
 /* ---- processes */
@@ -74,8 +74,8 @@ static struct image *add_image(struct registry *registry, struct region *region)
 	return NULL;
 }
 
-/* Called wherever something takes long: between two looks more images may come than there are spare regions.
- * */
+/* Called also during long work: otherwise more images may start between two looks than there are spare
+ * regions. */
 static size_t take_claims(struct registry *registry)
 {
 	struct region *region;
@@ -85,12 +85,12 @@ static size_t take_claims(struct registry *registry)
 	return count;
 }
 
-/* The books are closed: what was sampled before the end has been read by now. */
+/* Closes the books: all samples taken before the end have been read by now. */
 static void finish(struct registry *registry, struct process *process, enum target_end end, int status)
 {
 	if (process->target.closed)
 		return;
-	/* Its samples may have come, and its end, before anybody looked at its image. */
+	/* Its samples, and its end, may have come before the first look at its image. */
 	watch_process(registry, process);
 	take_claims(registry);
 	process->target.closed = true;
@@ -103,7 +103,7 @@ static void finish(struct registry *registry, struct process *process, enum targ
 	registry->listener.closed(registry->listener.context, &process->target);
 }
 
-/* Place 0 stays known as long as its image: children may yet ask for stacks that they inherited from it. */
+/* Place 0 is kept as long as its image: children may still need stacks that they inherited from it. */
 void registry_release(struct registry *registry, struct process *process)
 {
 	process->image->unreleased--;
@@ -122,7 +122,7 @@ const struct process *registry_find(const struct registry *registry, pid_t pid)
 	return NULL;
 }
 
-/* One that had ended when we first looked has no pidfd. */
+/* A process that had ended at our first look has no pidfd. */
 static bool has_ended(const struct process *process)
 {
 	return process->target.pidfd < 0 || target_has_ended(&process->target);
@@ -132,7 +132,7 @@ static bool has_ended(const struct process *process)
 void registry_finish_ended(struct registry *registry)
 {
 	registry_drain(registry);
-	/* From behind: a process that goes is replaced by the last. */
+	/* Backwards: a removed process is replaced by the last one. */
 	for (size_t i = registry->intake->processes.count; i-- > 0;) {
 		struct process *process = registry->intake->processes.entries[i].item;
 		if (process->target.closed || !has_ended(process))
@@ -147,14 +147,14 @@ void registry_finish_ended(struct registry *registry)
 	}
 }
 
-/* Ids go up: an image with a higher one was executed later. */
+/* Ids increase: an image with a higher one was executed later. */
 static bool is_older(const struct image *image, const struct image *than)
 {
 	return (int32_t)(image->region->id - than->region->id) < 0;
 }
 
-/* Processes that made way for the program of image `by`. Drains before the first that this closes in a
- * round: all that they sampled was there when that image became ready. */
+/* Closes the processes that executed the program of image `by`. Drains before it closes the first one in a
+ * round: all their samples were written before that image became ready. */
 static void finish_executed(struct registry *registry, pid_t pid, const struct image *by, bool *drained)
 {
 	struct process *process;
@@ -217,7 +217,7 @@ static void settle_image(struct registry *registry, struct image *image, bool *d
 	backend_fallback_begin(&registry->fallback, image, process);
 }
 
-/* Some are known already: their first sample came before this look. */
+/* Some are known already, because their first sample arrived before this look. */
 static void find_places(struct registry *registry, struct image *image)
 {
 	uint64_t claimed = atomic_load(&region_header(image->region)->places_claimed);
@@ -248,15 +248,15 @@ static void image_remove(struct registry *registry, struct image *image)
 	image_free(image);
 }
 
-/* An image without a living process goes when nobody maps its region any more: a forked child that has had
- * nothing to say so far would still claim a place in it. */
+/* An image without a living process is removed only when no process maps its region any more: a forked child
+ * without samples so far may still claim a place in it. */
 static bool image_is_over(const struct image *image, uint64_t now)
 {
 	if (!image->ready && now - image->claimed_ns < CLAIM_LIMIT_NS && !image->declined)
 		return false;
 	if (!image->ready && image->region->holder)
-		return true; /* another user's process, and not one that keeps its word */
-	/* place 0 stays known */
+		return true; /* another user's process took the region and did not use it */
+	/* place 0 is kept */
 	uint32_t ended = image->process[0] && image->process[0]->target.closed;
 	if (image->live_processes > ended || image->unreleased)
 		return false;
@@ -268,9 +268,9 @@ static int compare_images(const void *a, const void *b)
 	return is_older(*(struct image *const *)a, *(struct image *const *)b) ? -1 : 1;
 }
 
-/* In the order in which they were executed: one may have made way for the next since the last look. One
- * round, with one drain before it: what becomes ready meanwhile waits for the next, so that ends are looked
- * at in between. */
+/* In the order in which they were executed: one process may have executed several since the last look. One
+ * round, with one drain before it: images that become ready meanwhile wait for the next round, so that ended
+ * processes are handled in between. */
 static void settle_images(struct registry *registry)
 {
 	size_t count = 0, settled = 0;
@@ -366,8 +366,8 @@ void registry_describe_missed(const struct registry *registry, char *text, size_
 	text[0] = '\0';
 	if (unserved || registry->incomplete || registry->declined)
 		length = snprintf(text, bytes,
-		    "not profiled: %" PRIu64 " programs that found no region, %" PRIu64
-		    " that did not get ready",
+		    "not profiled: %" PRIu64 " programs without a free region, %" PRIu64
+		    " that did not finish attaching",
 		    unserved, registry->incomplete);
 	if (registry->declined && length < (int)bytes)
 		length += snprintf(text + length, bytes - (size_t)length, ", and %" PRIu64 " more: %s",

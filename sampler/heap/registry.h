@@ -6,7 +6,7 @@
  *   header complete -> process at place 0, breakpoints
  *   children at other places
  *   process ends -> books closed (the listener is told once) -> released
- *   nobody maps the image's region any more -> image gone
+ *   nobody maps the image's region any more -> image removed
  */
 #ifndef SAMPLER_HEAP_REGISTRY_H
 #define SAMPLER_HEAP_REGISTRY_H
@@ -29,7 +29,7 @@ struct registry {
 	int epoll_fd; /* pidfds are added here */
 	int verbosity;
 	struct heap_options heap;
-	bool may_yield; /* the backend was our choice: a breakpoint may give way to the copy backend */
+	bool may_yield; /* backend auto: a breakpoint may be replaced by the copy backend */
 	const struct launch *launch;
 	struct target_listener listener; /* closed: ends in registry_release */
 
@@ -39,12 +39,12 @@ struct registry {
 	/* a process had already ended when we first saw it, so we cannot learn of its end */
 	bool unwatched;
 
-	uint64_t arrivals;         /* processes ever watched */
-	uint64_t requests;         /* for snapshots: how often a look found new ones in the shared memory */
-	uint64_t incomplete;       /* images that claimed a region and never got ready */
-	uint64_t declined;         /* images that could not use theirs */
-	const char *declined_text; /* why, of the last one; NULL: none */
-	const char *command_declined_text; /* why, of COMMAND's; NULL: its was not among them */
+	uint64_t arrivals;                 /* processes ever watched */
+	uint64_t requests;                 /* for snapshots: looks that found new ones in shared memory */
+	uint64_t incomplete;               /* images that claimed a region and never became ready */
+	uint64_t declined;                 /* images that could not use theirs */
+	const char *declined_text;         /* why, of the last one; NULL: none */
+	const char *command_declined_text; /* why COMMAND's image; NULL: it has not declined */
 	uint64_t linger_ns;
 	struct image **batch; /* settle_images() */
 	size_t batch_capacity;
@@ -69,7 +69,7 @@ const struct process *registry_find(const struct registry *registry, pid_t pid);
 
 void registry_release(struct registry *registry, struct process *process);
 
-/* Takes over a region that an earlier sampler left, with every process in it. Returns 0 or -ENOMEM (region
+/* Takes over a region of an earlier sampler, with every process in it. Returns 0 or -ENOMEM (region
  * closed). */
 int registry_adopt(struct registry *registry, struct region *region);
 
@@ -81,7 +81,7 @@ void registry_describe_missed(const struct registry *registry, char *text, size_
 
 bool registry_empty(const struct registry *registry);
 
-/* Drops every image, whatever its state. */
+/* Frees every image, whatever its state. */
 void registry_fini(struct registry *registry);
 
 #endif

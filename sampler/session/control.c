@@ -15,15 +15,15 @@
 
 struct client {
 	int fd;      /* -1: free */
-	uint64_t id; /* the asker's number, never 0 */
+	uint64_t id; /* number of this client, never 0 */
 	uint32_t outstanding;
 };
 
 struct control {
 	int fd, epoll_fd;
 	int folder_fd;
-	char name[32];                 /* of the socket in it; empty: not bound */
-	char working_folder[PATH_MAX]; /* profiles may have relative names */
+	char name[32];                 /* of the socket in the folder; empty: not bound */
+	char working_folder[PATH_MAX]; /* to make relative paths of profiles absolute */
 	struct client clients[CONTROL_CLIENTS];
 	uint64_t next_id;
 	uint32_t (*ask)(void *context, pid_t pid, uint64_t asker);
@@ -53,7 +53,7 @@ int control_folder_open(const char *folder, uid_t owner)
 	return -EPERM;
 }
 
-/* The first folder that is, or becomes, ours alone; its descriptor. */
+/* Opens the first folder that only we may write, or makes it. Returns its descriptor. */
 static int find_folder(void)
 {
 	char folders[CONTROL_FOLDERS][CONTROL_FOLDER_BYTES];
@@ -97,7 +97,7 @@ struct control *control_open(
 	snprintf(control->name, sizeof(control->name), "%d.sock", (int)getpid());
 	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", control->folder_fd,
 	    control->name);
-	unlinkat(control->folder_fd, control->name, 0); /* of a sampler that had our number and was killed */
+	unlinkat(control->folder_fd, control->name, 0); /* of a killed sampler that had our pid */
 	if (bind(control->fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
 	    listen(control->fd, 8) != 0)
 		*error = -errno;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Signals, the one hard thing about standing in for another process:
+ * Signals are the difficult part of standing in for another process:
  *
  *   - Until COMMAND exists the front behaves as any program: Ctrl-C ends it, and the sampler sees its end of
  *     file.
  *   - From then on every signal is blocked here and read from a signalfd. No handler is ever installed, so
  *     COMMAND inherits exactly the dispositions that we got, and the mask is put back in the child before its
  *     exec.
- *   - What the terminal sends goes to the whole process group: COMMAND has had it, we must not pass it on.
- *     Such a signal has si_code SI_KERNEL; one that somebody sent to us has SI_USER, SI_QUEUE or SI_TKILL.
+ *   - What the terminal sends goes to the whole process group: COMMAND has it already.
+ *     Such a signal has si_code SI_KERNEL; one sent to us by kill(2) has SI_USER, SI_QUEUE or SI_TKILL.
  *     What kill(2) sends to the whole group, or a service manager to the whole unit, looks like the latter:
  *     witness.h tells them apart.
  *   - When the terminal stops COMMAND, the shell waits for us to stop too; so we do, by the same signal.
- *     SIGSTOP is not mirrored: it is what tools send to one pid, and they would not know to continue us.
+ *     SIGSTOP is not mirrored: tools send it to one pid, and would not continue us later.
  */
 #include "sampler/session/front.h"
 
@@ -40,8 +40,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define READY_MS    10000 /* a sampler that is not ready by then is given up, COMMAND is not */
-#define CONTINUE_MS 20    /* a SIGCONT to the group reaches us and COMMAND this close together */
+#define READY_MS    10000 /* if the sampler is not ready by then, COMMAND runs without it */
+#define CONTINUE_MS 20    /* a SIGCONT to the group reaches us and COMMAND within this time */
 
 struct front {
 	const struct options *options;
@@ -50,17 +50,18 @@ struct front {
 	int signal_fd;
 	struct witness witness;
 	bool told_to_end;              /* a SIGTERM has come */
-	bool unpreloaded;              /* COMMAND would not survive our library */
+	bool unpreloaded;              /* COMMAND would not start with our library preloaded */
 	sigset_t mask;                 /* as we got it, for COMMAND */
 	struct sigaction child_action; /* likewise: an ignored SIGCHLD would keep us from waiting */
 	bool stopped, ended, done;
-	int status;                           /* COMMAND's, once it has ended */
-	char value[FRONT_MESSAGE_TEXT_BYTES]; /* HEAPTAP for COMMAND; empty: runs without us */
+	int status;                           /* wait status of COMMAND, once it has ended */
+	char value[FRONT_MESSAGE_TEXT_BYTES]; /* of HEAPTAP for COMMAND; empty: not profiled */
 };
 
 /*
- * Descriptors 0 to 2 may come closed. What we open must not land there, where COMMAND would find it; so the
- * gaps are filled with /dev/null until the exec closes them again.
+ * Descriptors 0 to 2 may be closed when we start. What we open must not get these numbers, since COMMAND
+ * would take it for its stdin, stdout or stderr; so the gaps are filled with /dev/null until the exec closes
+ * them again.
  */
 static void gaps_fill(void)
 {
@@ -73,7 +74,8 @@ static void gaps_fill(void)
 		close(fd);
 }
 
-/* Lets go of everything the user gave us but stderr: a reader of COMMAND's pipes waits for COMMAND alone. */
+/* Closes every inherited descriptor except stderr: the reader of a pipe from COMMAND must not have to wait
+ * for us too. */
 static void descriptors_drop(const int *kept, size_t count)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -99,7 +101,7 @@ static void sampler_settle(int front_fd)
 	sigset_t none;
 
 	setsid();
-	signal(SIGCHLD, SIG_DFL); /* ignored, its writers would be gone before they are waited for */
+	signal(SIGCHLD, SIG_DFL); /* if it were ignored, the sampler could not wait for its writers */
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
 		signal(ignored[i], SIG_IGN);
 	sigemptyset(&none);
@@ -139,7 +141,7 @@ static void sampler_forget(struct front *front)
 	front->front_fd = -1;
 }
 
-/* Waits until the sampler is ready; if it is not, says why, and leaves front_fd at -1 and the value empty. */
+/* Waits until the sampler is ready; if it fails, logs why, and leaves front_fd at -1 and the value empty. */
 static void sampler_await_ready(struct front *front)
 {
 	struct pollfd poll_fd = {.fd = front->front_fd, .events = POLLIN};
@@ -154,13 +156,13 @@ static void sampler_await_ready(struct front *front)
 	if (ret == 0)
 		log_line("the sampler was not ready after %d s", READY_MS / 1000);
 	else if (ret < 0 || front_message_read(front->front_fd, &message))
-		log_line("the sampler died at its start");
+		log_line("the sampler died while it was starting");
 	else if (message.kind == FRONT_MESSAGE_FAILED)
 		log_line("%s", message.text);
 	else if (message.kind == FRONT_MESSAGE_READY)
 		memcpy(front->value, message.text, sizeof(front->value));
 	else
-		log_line("the sampler did not understand us");
+		log_line("the sampler sent an unexpected message");
 	if (!front->value[0])
 		sampler_forget(front);
 }
@@ -171,7 +173,7 @@ static void sampler_tell(struct front *front, enum front_message_kind kind)
 		front_message_write(front->front_fd, kind, front->command, front->status, NULL);
 }
 
-/* The counters must be on COMMAND before it is told to go. */
+/* The counters must be attached to COMMAND before it may exec. */
 static void events_await(struct front *front)
 {
 	struct pollfd poll_fd = {.fd = front->front_fd, .events = POLLIN};
@@ -189,14 +191,15 @@ static void events_await(struct front *front)
 		log_line("%s", message.text);
 }
 
-/* In the child that becomes COMMAND. `channel` says when to go, and takes errno if exec fails. */
+/* In the child that becomes COMMAND. `channel` delivers the permission to exec; errno is written to it if
+ * exec fails. */
 static void command_exec(const struct front *front, char **environment, int channel)
 {
 	char *const *argv = front->options->operands;
 	char go;
 	int error;
 
-	/* End of file instead of a word to go: the front was killed; COMMAND starts all the same. */
+	/* End of file instead of a byte: the front was killed; COMMAND starts nevertheless. */
 	if (read(channel, &go, 1) < 0)
 		_exit(STATUS_CANNOT_EXEC);
 	sigaction(SIGCHLD, &front->child_action, NULL);
@@ -208,7 +211,7 @@ static void command_exec(const struct front *front, char **environment, int chan
 	_exit(STATUS_NOT_FOUND);
 }
 
-/* Says why COMMAND cannot run; returns the exit status for it, as shells have it. */
+/* Logs why COMMAND cannot run; returns the exit status that a shell would. */
 static int command_refused(struct front *front, int error)
 {
 	const char *name = front->options->operands[0];
@@ -251,7 +254,7 @@ static int command_start(struct front *front)
 	sampler_tell(front, FRONT_MESSAGE_STARTED);
 	events_await(front);
 	if (send(pair[0], "", 1, MSG_NOSIGNAL) < 0)
-		error = 0; /* the child is dead already: waiting for it will tell */
+		error = 0; /* the child is dead already: waitpid will tell how it ended */
 	got = recv(pair[0], &error, sizeof(error), MSG_WAITALL);
 	close(pair[0]);
 	preload_library_environment_free(made);
@@ -293,8 +296,8 @@ static void reap(struct front *front)
 		stop_self(stop);
 }
 
-/* We were continued. If that was the shell's doing, COMMAND was too; if somebody meant our pid, it must be
- * told. */
+/* We were continued. The shell continues COMMAND too; but if only our pid got the signal, it must be passed
+ * on. */
 static void pass_continue(struct front *front)
 {
 	struct pollfd poll_fd = {.fd = front->signal_fd, .events = POLLIN};
@@ -326,8 +329,8 @@ static void pass_signal(struct front *front, const struct signalfd_siginfo *info
 		kill(front->command, number);
 }
 
-/* Is this a signal by which a user who no longer wants to wait for the profile would end us? The first
- * SIGTERM may be one to the whole unit, which has reached COMMAND a moment earlier. */
+/* Is this a signal by a user who does not want to wait for the profile? The first SIGTERM is not: it may have
+ * been sent to the whole unit, and have reached COMMAND a moment earlier. */
 static bool is_impatience(const struct front *front, int number)
 {
 	struct sigaction action;
@@ -372,7 +375,7 @@ static void on_sampler(struct front *front)
 	}
 }
 
-/* One round of waiting; returns when something has been dealt with. */
+/* Waits once; returns when an event has been handled. */
 static void supervise(struct front *front)
 {
 	struct pollfd polls[] = {
@@ -384,7 +387,7 @@ static void supervise(struct front *front)
 	if (poll(polls, 2, -1) < 0)
 		return;
 	/* Signals first: the kernel hands out SIGINT before SIGCHLD, so that the Ctrl-C that ended COMMAND is
-	 * not taken for impatience. */
+	 * not taken for a wish to end us. */
 	while (read(front->signal_fd, &info, sizeof(info)) == sizeof(info)) {
 		bool had_ended = front->ended;
 
@@ -411,7 +414,8 @@ static int library_prepare(struct options *options, char *path, size_t path_byte
 	return 0;
 }
 
-/* Can COMMAND have our library preloaded? */
+/* Checks whether our library can be preloaded into COMMAND, and logs why not. False: COMMAND must be started
+ * without it. */
 static bool forecast(const struct options *options)
 {
 	enum preload_check_kind kind = preload_check_inspect(options->operands[0]);
@@ -441,7 +445,7 @@ static int stand_in(struct front *front)
 	                                  : WEXITSTATUS(front->status);
 }
 
-/* Sets options->events, or says in one line what is wrong with -e. */
+/* Sets options->events, or logs one line about what is wrong with -e. */
 static int events_prepare(struct options *options, struct event *events)
 {
 	char error[EVENT_CHOICE_ERROR_BYTES];

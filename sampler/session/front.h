@@ -2,18 +2,18 @@
 /*
  * The front process of `heaptap record`: the one the user's shell sees.
  *
- * It forks the sampler into a session of its own, starts COMMAND with the library preloaded, and then does
- * nothing but stand in for COMMAND: same process group and terminal, signals passed on, stops mirrored, exit
- * status handed back. It never profiles anything itself, and COMMAND does not depend on it: killing the front
+ * It forks the sampler into a session of its own, starts COMMAND with the library preloaded, and then only
+ * stands in for COMMAND: it has the same process group and terminal, passes signals on, mirrors stops and
+ * returns the exit status. It does no profiling itself, and COMMAND does not depend on it: killing the front
  * leaves COMMAND (and the sampler) running.
  *
  * The sampler is entered as session_run(options, front_fd) (sampler/session/session.h) in a process with
- *   - its own session, stdin and stdout on /dev/null, stderr as the user gave it, no other descriptor but
+ *   - its own session, stdin and stdout on /dev/null, stderr as inherited, no other descriptor but
  *     front_fd;
  *   - SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP and SIGPIPE ignored, SIGCHLD at its default, an
  *     empty mask;
  *   - options->library set.
- * What it returns is the sampler's exit status, which nobody reads.
+ * Its return value becomes the sampler's exit status, which is not used.
  */
 #ifndef SAMPLER_SESSION_FRONT_H
 #define SAMPLER_SESSION_FRONT_H

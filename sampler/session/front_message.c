@@ -27,7 +27,7 @@ int front_message_read(int fd, struct front_message *message)
 	ssize_t got;
 
 	do
-		got = recv(fd, message, sizeof(*message), MSG_TRUNC); /* the packet's length, not ours */
+		got = recv(fd, message, sizeof(*message), MSG_TRUNC); /* the length of the packet */
 	while (got < 0 && errno == EINTR);
 	if (got < 0)
 		return errno == ECONNRESET ? -EPIPE : -errno;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the front process and the sampler tell each other, over a SOCK_SEQPACKET socket pair: one message is
- * one packet of exactly sizeof(struct front_message) bytes. Both ends are the same binary, forked: no
- * versions.
+ * The messages between the front process and the sampler, over a SOCK_SEQPACKET socket pair: one message is
+ * one packet of exactly sizeof(struct front_message) bytes. Both ends are forks of the same process, so the
+ * messages need no version.
  *
  *     sampler                              front
- *        | -- READY (HEAPTAP's value) ------> |     or FAILED (why): COMMAND runs without us
+ *        | -- READY (HEAPTAP's value) ------> |     or FAILED (why): COMMAND is not profiled
  *        | <-- STARTED (pid) ---------------- |     sent before COMMAND's exec, so it is queued before
  *                                                   anything
  *        |                                    |     that COMMAND itself can send
  *        | -- ATTACHED or FAILED (why) -----> |     only with events: their counters are on COMMAND
- *        | <-- CANCELLED (pid) -------------- |     the exec failed: there is nothing to report, end
+ *        | <-- CANCELLED (pid) -------------- |     the exec failed: nothing to report, end
  *        | <-- ENDED (pid, wait status) ----- |     COMMAND was reaped
- *        | -- DONE -------------------------> |     all that has ended is on disk: front exits
+ *        | -- DONE -------------------------> |     the profiles of all ended processes are on disk
  *
- * End of file says that the other side is gone. The front's death before STARTED ends the sampler; after it
+ * End of file means that the other side is gone. The front's death before STARTED ends the sampler; after it
  * the sampler goes on for as long as a profiled process lives. Sampler to front is trusted, and so is the
  * reverse.
  */

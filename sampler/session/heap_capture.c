@@ -20,7 +20,8 @@
 
 enum {
 	LIVE_MAX = 1 << 20, /* live samples of an image and its children */
-	/* Here and below, auto has the hook copy stacks first and trap when its buffers are full. */
+	/* At this period and below, with backend auto, the hook copies stacks first and traps only when the
+	 * buffers are full. */
 	COPY_PERIOD_BYTES = 16 << 10,
 };
 
@@ -30,7 +31,8 @@ int heap_capture_probe(struct heap_capture *h, const struct options *options)
 {
 	int ignored;
 	h->options = options;
-	/* The heap's rings take what the limits leave: the least that the events' need is kept from them. */
+	/* The heap's rings take all memory that the limits leave, so the minimum for the events' rings is
+	 * reserved first. */
 	struct rings *kept = options->event_count ? rings_open(EVENT_RING_BYTES_LEAST, &ignored) : NULL;
 	int error = probe_open(
 	    &h->probe, options->backend, options->library, options->stack_bytes, options->period_bytes);
@@ -58,7 +60,7 @@ static int open_pool(struct heap_capture *h)
 	if (!h->pool)
 		return -errno;
 	if (region_pool_socket_error(h->pool) && options->verbosity >= 0)
-		log_line("what other users execute is not profiled: no socket for them: %s",
+		log_line("programs executed by other users are not profiled: no socket for them: %s",
 		    strerror(-region_pool_socket_error(h->pool)));
 	return 0;
 }
@@ -69,7 +71,7 @@ static int watch(int epoll_fd, int fd, uint32_t events)
 	return fd < 0 || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
 }
 
-/* A comment in every profile. */
+/* The line about the session in the comments of every profile. */
 static void describe(void *context, char *text, size_t bytes)
 {
 	const struct heap_capture *h = context;
@@ -135,7 +137,7 @@ void heap_capture_close(struct heap_capture *h)
 	probe_close(&h->probe);
 }
 
-/* A uprobe on the library that the target has mapped. The target says which that is, and is not believed. */
+/* A uprobe on the library that the target has mapped. The target names the file, so it must be verified. */
 static int probe_of_orphan(struct heap_capture *h, pid_t pid, uint64_t trigger_address)
 {
 	char own[PATH_MAX], library[32];
@@ -152,12 +154,13 @@ static int probe_of_orphan(struct heap_capture *h, pid_t pid, uint64_t trigger_a
 	if (!error)
 		error = probe_open(
 		    &h->probe, BACKEND_UPROBE, library, h->options->stack_bytes, h->options->period_bytes);
-	h->probe.library = NULL; /* that was for the open alone */
+	h->probe.library = NULL; /* only needed for the open */
 	close(fd);
 	return error;
 }
 
-/* Breakpoints would have to be put on each process anew, threads and all: a uprobe, or the copy backend. */
+/* Only a uprobe or the copy backend: breakpoints would have to be set again on every thread of every
+ * process. */
 int heap_capture_find_orphan(
     struct heap_capture *h, struct options *options, pid_t pid, struct region **region)
 {

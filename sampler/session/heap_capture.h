@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The heap's part of a session: probe, regions, processes, and what they may cost. */
+/* The heap's part of a session: probe, regions, processes, and the limits on the sampler's own load. */
 #ifndef SAMPLER_SESSION_HEAP_CAPTURE_H
 #define SAMPLER_SESSION_HEAP_CAPTURE_H
 
@@ -15,12 +15,12 @@ struct heap_capture {
 	struct intake intake;
 	struct region_pool *pool;
 	struct registry registry;
-	struct heap_source source; /* its period_bytes is the one in force; self_limits may have raised it */
+	struct heap_source source; /* its period_bytes is the current one; self_limits may have raised it */
 	struct self_limits limits;
 	struct poll_interval pace;
 };
 
-/* Opens the best backend that the options allow. Returns 0, or -errno with the cause in probe.reason. */
+/* Opens the best backend that the options allow. Returns 0, or -errno with the reason in probe.reason. */
 int heap_capture_probe(struct heap_capture *capture, const struct options *options);
 
 struct heap_capture_setup { /* borrowed */
@@ -31,24 +31,25 @@ struct heap_capture_setup { /* borrowed */
 	struct event_source *events; /* NULL: none */
 };
 
-/* After the probe. Returns 0 or -errno; heap_capture_close ends it in any case. */
+/* To be called after the probe. Returns 0 or -errno; call heap_capture_close in both cases. */
 int heap_capture_open(struct heap_capture *capture, const struct heap_capture_setup *setup);
 void heap_capture_close(struct heap_capture *capture);
 
-/* Is this readable descriptor one that only means that there may be a new image? */
+/* True if this readable descriptor belongs to the heap and only means that there may be a new image. */
 bool heap_capture_event(struct heap_capture *capture, int fd);
 
-/* What nobody tells us of; with `ended` also who has ended. True if there are requests for snapshots. */
+/* Looks for changes in shared memory, which cause no event; with `ended` also for processes that have ended.
+ * True if there are requests for snapshots. */
 bool heap_capture_look(struct heap_capture *capture, bool ended);
 
-/* Raises the period if the sampler itself takes too much. */
+/* Raises the period if the sampler uses more memory or CPU than allowed. */
 void heap_capture_limit(struct heap_capture *capture);
 
-/* What the user has to know when COMMAND has ended: who was not seen. */
+/* Logs, when COMMAND has ended, which programs were not profiled. */
 void heap_capture_say_missed(struct heap_capture *capture);
 
-/* The region of a target whose sampler has died (heap, the caller's), options and probe for it. Returns 0
- * or -errno. */
+/* Finds the region of a target whose sampler has died (heap, owned by the caller), and sets options and probe
+ * accordingly. Returns 0 or -errno. */
 int heap_capture_find_orphan(
     struct heap_capture *capture, struct options *options, pid_t pid, struct region **region);
 

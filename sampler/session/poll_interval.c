@@ -9,10 +9,10 @@
 #define LATER_NS (2000 * MS_NS)
 
 enum {
-	MANY = 16, /* samples in one look */
-	/* 64 cost the same at -p 1, 1024 half as much again (their lines leave the cache) */
+	MANY = 16, /* samples found by one look */
+	/* 64 cost the same at -p 1, 1024 half as much again (the stacks leave the cache) */
 	FLOOD = 256,
-	LEAST_NS = 30 * 1000, /* a sleep that is shorter is none */
+	LEAST_NS = 30 * 1000, /* shorter sleeps are not worth their cost */
 };
 
 void poll_interval_begin(struct poll_interval *pace, uint64_t now_ns)

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pace of the main loop: how long the sampler sleeps when nothing wakes it.
+ * How long the main loop sleeps when no event wakes it.
  *
- * Most of what a target leaves in shared memory wakes nobody: that would take a system call there. A look
- * costs 12 to 20 us, most of it the kernel's for sleeping and waking, so 500 a second are a percent of a CPU,
- * and 50 a tenth of one. What a look may be late for: room for stacks (the rings wake us, buffers do not),
- * the /proc of a process that has just begun and may end soon, and a signal that asks for a snapshot.
+ * Most of what a target writes into shared memory does not wake the sampler, since that would take a system
+ * call in the target. A look costs 12 to 20 us, most of it for sleeping and waking in the kernel, so 500
+ * looks a second take 1 % of a CPU, and 50 take 0.1 %. A look that comes too late can miss: free buffers for
+ * stacks (full rings wake us, full buffers do not), the /proc of a process that has just started and may end
+ * soon, and a signal that requests a snapshot.
  *
- *   < 2 ms  at the current rate a class of stack buffers would overflow sooner
- *   2 ms    a program has come, or a look has found many samples, in the last 200 ms
+ *   < 2 ms  at the current rate otherwise a class of stack buffers would overflow
+ *   2 ms    a program was started, or a look found many samples, in the last 200 ms
  *   10 ms   there were samples in the last 200 ms
- *   20 ms   or in the last two seconds, or somebody asked for a snapshot
- *   40 ms   nothing of the kind
+ *   20 ms   or in the last two seconds, or a snapshot was requested
+ *   40 ms   none of these
  */
 #ifndef SAMPLER_SESSION_POLL_INTERVAL_H
 #define SAMPLER_SESSION_POLL_INTERVAL_H
@@ -21,10 +22,10 @@
 
 /* Times in CLOCK_MONOTONIC. */
 struct poll_interval {
-	uint64_t crowd_ns;              /* when there was last much to do */
-	uint64_t came_ns;               /* when samples last came */
-	uint64_t asked_ns;              /* when a snapshot was last asked for */
-	uint64_t looked_ns, elapsed_ns; /* the last look, and from the one before to it */
+	uint64_t crowd_ns;              /* when a look last found a new process or many samples */
+	uint64_t came_ns;               /* when samples were last found */
+	uint64_t asked_ns;              /* when a snapshot was last requested */
+	uint64_t looked_ns, elapsed_ns; /* time of the last look, and time between the last two */
 	uint64_t drained;               /* samples at the last look */
 };
 
@@ -35,10 +36,10 @@ struct poll_interval_findings {
 	uint64_t requests;
 };
 
-/* As if a process had come at now_ns. */
+/* As if a process had started at now_ns. */
 void poll_interval_begin(struct poll_interval *pace, uint64_t now_ns);
 
-/* A look at now_ns has found this. */
+/* Notes what the look at now_ns has found. */
 void poll_interval_note(
     struct poll_interval *pace, const struct poll_interval_findings *found, uint64_t now_ns);
 

@@ -57,7 +57,7 @@ enum self_limits_verdict self_limits_look(struct self_limits *guard, uint64_t no
 void self_limits_begin(void)
 {
 	static const char score[] = "-500";
-	/* COMMAND is another process' child and keeps its own. */
+	/* COMMAND is a child of the front and keeps its own limits. */
 	static const int raised[] = {RLIMIT_NOFILE, RLIMIT_FSIZE};
 	for (size_t i = 0; i < sizeof(raised) / sizeof(raised[0]); i++) {
 		struct rlimit limit;
@@ -66,7 +66,7 @@ void self_limits_begin(void)
 			setrlimit(raised[i], &limit);
 		}
 	}
-	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error like another */
+	signal(SIGXFSZ, SIG_IGN); /* exceeding a file size limit becomes an ordinary error */
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;

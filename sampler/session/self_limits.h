@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sampler's guard over itself: it must not become the load that it measures. Once a second it looks at
- * its own memory and CPU (its writer's children included); above a limit the sampling period doubles, which
- * halves everything that comes in. Weights stay right, since every sample carries the period that it was
- * drawn with. The period never goes down again by itself.
+ * The sampler's limits on its own load. Once a second it checks its own memory and CPU time (its writer's
+ * children included); above a limit the sampling period doubles, which halves the number of samples. Weights
+ * stay right, since every sample carries the period that it was drawn with. The period is never lowered
+ * again.
  */
 #ifndef SAMPLER_SESSION_SELF_LIMITS_H
 #define SAMPLER_SESSION_SELF_LIMITS_H
@@ -20,15 +20,15 @@ struct self_limits {
 
 enum self_limits_verdict {
 	SELF_LIMITS_FINE,
-	SELF_LIMITS_MEMORY, /* too much of it */
+	SELF_LIMITS_MEMORY, /* above the limit */
 	SELF_LIMITS_CPU,
 };
 
 /* Looks if a second has passed since the last look. now_ns: monotonic. */
 enum self_limits_verdict self_limits_look(struct self_limits *guard, uint64_t now_ns);
 
-/* Takes all descriptors and file sizes that the hard limits allow (a region is a file of 230 MB), and asks
- * the kernel to take others first when memory runs out (root only, and no more than that). */
+/* Raises the soft limits of descriptors and file sizes to the hard ones (a region is a file of 230 MB), and
+ * asks the kernel's OOM killer to prefer other processes (root only; a preference, not an exemption). */
 void self_limits_begin(void);
 
 uint64_t self_limits_rss_bytes(void);

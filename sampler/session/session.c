@@ -2,13 +2,13 @@
 /*
  * The sampler's main loop: one thread, one epoll set.
  *
- *   front socket   COMMAND started, ended; COMMAND's pidfd stands in for a front that has died
+ *   front socket   COMMAND started, ended; if the front has died, COMMAND's pidfd
  *   pool           an image has claimed a region
- *   rings          enough records to be worth a wakeup
+ *   rings          records above the watermark
  *   pidfds         a process has ended
  *   signals        see signals.h
  *   control        `heaptap snapshot` asks for one
- *   the tick       rings and stack buffers below the watermark, images that are becoming ready, new places,
+ *   the tick       rings and stack buffers below the watermark, images that have become ready, new places,
  *                  snapshots that are due or asked for in the shared memory
  */
 #include "sampler/session/session.h"
@@ -35,10 +35,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Without a heap: an event process that is gone leaves its books to be closed, so long may that wait. The
- * rings wake us when they fill. */
+/* Without a heap: how late the books of an ended process may be closed. The rings wake us when they fill. */
 enum { TICK_NS = 20 * 1000000 };
-#define PROGRESS_NS UINT64_C(2000000000) /* after COMMAND's end, and then after twice the time */
+#define PROGRESS_NS UINT64_C(2000000000) /* after COMMAND's end, then at double the time, and so on */
 
 struct session {
 	const struct options *options;
@@ -49,16 +48,16 @@ struct session {
 	struct control *control;
 	struct launch launch;
 	struct heap_capture *heap;     /* NULL: events only */
-	struct event_registry *events; /* NULL: none asked for, or not available: */
+	struct event_registry *events; /* NULL: none requested, or not available: */
 	int events_error;
 	struct event_source event_source;
 	enum signals_role role;
 	pid_t front;
 	int front_fd, epoll_fd, signal_fd;
-	int command_fd; /* COMMAND's pidfd, for when there is no front to tell of its end; -1 */
+	int command_fd; /* COMMAND's pidfd, needed if the front has died; -1: none */
 	bool done_sent, stopping;
 	uint64_t ended_ns;     /* COMMAND's end; 0: not yet */
-	uint64_t progress_ns;  /* how long after it to say how far we are */
+	uint64_t progress_ns;  /* time after it at which the progress is reported next */
 	uint32_t terminations; /* SIGTERMs of a session with a front */
 };
 
@@ -76,7 +75,7 @@ static uint32_t want_all(const struct session *s, const char *cause, uint64_t as
 	return scheduler_want_all(s->scheduler, cause, asker);
 }
 
-/* The front's number and our own stand for everything we watch. */
+/* The pids of the front and of the sampler mean all processes of the session. */
 static uint32_t on_asked(void *context, pid_t pid, uint64_t asker)
 {
 	const struct session *s = context;
@@ -94,7 +93,7 @@ static void on_answer(void *context, uint64_t asker, pid_t pid, const char *path
 
 /* ---- COMMAND, the front, signals */
 
-/* Puts the counters on COMMAND, which waits for the front to let it go. */
+/* Attaches the counters to COMMAND, which waits for the front's permission to exec. */
 static void attach_events(const struct session *s, pid_t command)
 {
 	char text[256];
@@ -137,17 +136,18 @@ static void on_front(struct session *s)
 		s->launch.ended = true;
 }
 
-/* Nobody is there to tell its status, which only its parent knows. */
+/* The front is gone, so the status is unknown: only the parent gets it. */
 static void on_command_ended(struct session *s)
 {
-	close(s->command_fd); /* and out of the set with it */
+	close(s->command_fd); /* which also removes it from the epoll set */
 	s->command_fd = -1;
 	s->launch.ended = true;
 }
 
 /*
- * A service manager ends a unit by a SIGTERM to each of its processes: those that we watch end, and then we
- * do, with their profiles. Only who insists does not mean the unit: then what lives is written as it stands.
+ * A service manager stops a unit with one SIGTERM to each of its processes: first the profiled ones end, then
+ * the sampler, after it has written their profiles. So only a second SIGTERM is meant for the sampler itself:
+ * then snapshots of the processes that still live are written.
  */
 static void on_terminate(struct session *s)
 {
@@ -179,7 +179,7 @@ static void on_signals(struct session *s)
 
 /* ---- the loop */
 
-/* What the user is to know before the front returns. */
+/* Reports what the user has to know before the front exits. */
 static void say_done(struct session *s)
 {
 	uint64_t unsaid = s->events ? scheduler_unsaid(&s->event_source.base) : 0;
@@ -191,7 +191,7 @@ static void say_done(struct session *s)
 	s->done_sent = true;
 }
 
-/* Who has to wait wants to know for what. */
+/* Tells a user who has to wait how many profiles are still to be written. */
 static void say_progress(struct session *s)
 {
 	uint64_t now_ns = clock_now_ns(), written, ended;
@@ -224,7 +224,7 @@ static bool is_over(struct session *s)
 	return (!s->heap || registry_empty(&s->heap->registry)) && event_registry_empty(s->events);
 }
 
-/* What nobody tells us of. Returns in how many nanoseconds to look again at the latest. */
+/* Handles everything that causes no event. Returns the time until the next look, in nanoseconds, at most. */
 static uint64_t look(struct session *s, bool ended)
 {
 	if (s->heap && heap_capture_look(s->heap, ended || s->launch.ended))
@@ -253,7 +253,7 @@ static int loop(struct session *s)
 				on_command_ended(s);
 			else if (!control_event(s->control, fd) &&
 			    !(s->heap && heap_capture_event(s->heap, fd)))
-				ended = true; /* a pidfd, or a ring: then the look costs little */
+				ended = true; /* a pidfd, or a ring: then an extra check costs little */
 		}
 		timeout_ns = look(s, ended);
 		if (s->heap)
@@ -325,7 +325,7 @@ static int open_session(struct session *s)
 	if (error)
 		return error;
 	open_events(s);
-	if (!s->heap && s->events_error) /* with a heap, that is still worth it */
+	if (!s->heap && s->events_error) /* with a heap, the session goes on without events */
 		return s->events_error;
 	const struct heap_capture_setup heap = {
 	    .launch = &s->launch,
@@ -338,13 +338,14 @@ static int open_session(struct session *s)
 		error = heap_capture_open(s->heap, &heap);
 	s->control = error ? NULL : control_open(s->epoll_fd, on_asked, s, &control_error);
 	if (!error && !s->control && s->options->verbosity > 0)
-		log_line("heaptap snapshot will not find us: no socket: %s", strerror(-control_error));
+		log_line("`heaptap snapshot` will not work: no control socket: %s", strerror(-control_error));
 	return error;
 }
 
 static void close_session(struct session *s)
 {
-	/* the kernel takes 160 ms to close a uprobe and its rings: nobody who reads the log is to wait */
+	/* the kernel takes 160 ms to close a uprobe and its rings: a reader of the log must not wait for
+	 * that */
 	log_line_end();
 	control_close(s->control);
 	scheduler_free(s->scheduler);
@@ -372,7 +373,7 @@ static struct session session_of(const struct options *options, enum signals_rol
 	    .command_fd = -1};
 }
 
-/* There is no COMMAND whose end anybody would tell. */
+/* Without COMMAND there is no front that reports its end. */
 static void begin_without_command(struct session *s, pid_t pid)
 {
 	s->launch = (struct launch){.pid = pid, .ended = true, .front_gone = true};
@@ -401,7 +402,7 @@ int session_run(const struct options *options, int front_fd)
 			log_line("backend %s: %s", backend_name(heap.probe.backend), heap.probe.reason);
 	}
 	if (options->debuginfod && !debuginfod_has_servers())
-		log_line("--debuginfod: there is nobody to ask, $DEBUGINFOD_URLS names no server");
+		log_line("--debuginfod: no effect, $DEBUGINFOD_URLS names no server");
 	int error = open_session(&s);
 	if (error)
 		return fail(front_fd, "cannot start the sampler", strerror(-error));
@@ -419,9 +420,9 @@ static const char *why_not_attached(int error)
 		return "there is no such process";
 	case EACCES:
 	case EPERM:
-		return "it is another user's, or has made itself undumpable: that takes root";
+		return "it belongs to another user, or is not dumpable: that needs root";
 	case EMFILE:
-		return "not enough descriptors (ulimit -n): it takes one per thread, CPU and event";
+		return "not enough descriptors (ulimit -n): one is needed per thread, CPU and event";
 	default:
 		return strerror(-error);
 	}
@@ -447,13 +448,13 @@ static const char *why_not_adopted(int error)
 {
 	switch (-error) {
 	case ENOENT:
-		return "it is not being profiled (no region of ours is mapped there)";
+		return "it is not being profiled (it has not mapped heaptap's shared memory)";
 	case EBUSY:
-		return "its sampler is alive; `heaptap snapshot PID` asks that one";
+		return "its sampler is alive; use `heaptap snapshot PID`";
 	case EPERM:
 		return "opening another process' mapping needs root";
 	case EPROTO:
-		return "its region is another version's, or damaged";
+		return "its shared memory was made by another version of heaptap, or is damaged";
 	default:
 		return strerror(-error);
 	}
@@ -467,7 +468,8 @@ int session_adopt(struct options *options)
 	char *end;
 	long pid = strtol(options->operands[0], &end, 10);
 	if (*end || pid <= 0 || options->operand_count != 1) {
-		log_line("'%s' is no process id; usage: heaptap adopt [OPTIONS] PID", options->operands[0]);
+		log_line(
+		    "'%s' is not a process id; usage: heaptap adopt [OPTIONS] PID", options->operands[0]);
 		return STATUS_USAGE;
 	}
 	if (output_check_folder(options->output))

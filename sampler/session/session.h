@@ -5,16 +5,17 @@
 
 struct options;
 
-/* Serves one `heaptap record`, talking to the front process over front_fd (sampler/session/front_message.h);
- * sampler/session/front.h says how it is entered. Returns the exit status. */
+/* Runs the sampler of one `heaptap record`, connected to the front process by front_fd
+ * (sampler/session/front_message.h); sampler/session/front.h says how it is entered. Returns the exit
+ * status. */
 int session_run(const struct options *options, int front_fd);
 
-/* `heaptap adopt PID`: goes on with the books of a target whose sampler has died, until it ends. Returns the
- * exit status. */
+/* `heaptap adopt PID`: continues the books of a target whose sampler has died, until the target ends. Returns
+ * the exit status. */
 int session_adopt(struct options *options);
 
-/* `record --no-heap --pid PID`: in the foreground, until the process ends or we are told to stop (SIGINT,
- * SIGTERM, SIGHUP: the process goes on). Returns the exit status. */
+/* `record --no-heap --pid PID`: in the foreground, until the process ends or a signal stops us (SIGINT,
+ * SIGTERM, SIGHUP: the process keeps running). Returns the exit status. */
 int session_attach(const struct options *options);
 
 #endif

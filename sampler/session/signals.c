@@ -6,7 +6,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* At its default, whatever we inherited: while SIGCHLD is ignored no writer can be waited for. */
+/* Sets the disposition to its default, whatever we inherited: while SIGCHLD is ignored no writer can be
+ * waited for. */
 static void take(sigset_t *mask, int number)
 {
 	sigaddset(mask, number);

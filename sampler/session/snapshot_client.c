@@ -21,20 +21,20 @@
 #include <unistd.h>
 
 enum {
-	ANSWER_MS = 3000,    /* for a sampler to say whether it has to do with it: it may be stopped */
+	ANSWER_MS = 3000,    /* for a sampler to say whether it profiles the process: it may be stopped */
 	WRITE_MS = 60000,    /* between profiles */
-	STRANGER_MS = 60000, /* for all that another user's sampler has to say, whom nothing obliges to end */
+	STRANGER_MS = 60000, /* for all answers of another user's sampler, which might never end */
 };
 
 struct asking {
 	const char *what; /* "all" or a number */
-	long sampler;     /* whom to ask first; 0: no idea */
+	long sampler;     /* pid of the sampler to ask first; 0: unknown */
 	unsigned int written, failed;
-	uid_t owner;                        /* of the folder that is visited */
-	char refused[CONTROL_FOLDER_BYTES]; /* one that has our name and is another's */
+	uid_t owner;                        /* of the folder being searched */
+	char refused[CONTROL_FOLDER_BYTES]; /* a folder with our name that is not only ours */
 };
 
-/* What a profile's path may do to a terminal is its writer's choice. */
+/* A profile's path may contain terminal control sequences, and was chosen by another process. */
 static void print_path(const struct asking *asking, const char *path)
 {
 	bool plain = asking->owner == geteuid() && !isatty(STDOUT_FILENO);
@@ -66,7 +66,7 @@ static bool take_answer(struct asking *asking, char *text)
 	return true;
 }
 
-/* Reads "asked N" or "unknown", then as many answers and no more. */
+/* Reads "asked N" or "unknown", then at most N answers. */
 static int take_answers(struct asking *asking, int fd)
 {
 	char text[CONTROL_MESSAGE_BYTES];
@@ -95,7 +95,7 @@ static int take_answers(struct asking *asking, int fd)
 	}
 }
 
-/* Is this user one who may profile that process? Answers for any other are made up. */
+/* May the folder's owner profile that process at all? If not, its sampler's answer would be a lie. */
 static bool may_answer(const struct asking *asking)
 {
 	char path[64], line[128];
@@ -118,14 +118,14 @@ static bool serves(int fd, uid_t owner)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == owner;
 }
 
-/* `socket_fd`: O_PATH, of a socket in the folder. -ECONNREFUSED: nobody listens there any more. */
+/* `socket_fd`: O_PATH, of a socket in the folder. -ECONNREFUSED: its sampler is gone. */
 static int ask_one(struct asking *asking, int socket_fd)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	char text[64];
 	int length = snprintf(text, sizeof(text), "snapshot %s", asking->what);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), error = 0;
-	/* a full backlog is not to hold us either */
+	/* do not wait for a full backlog either */
 	const struct timeval patience = {.tv_sec = ANSWER_MS / 1000};
 	if (fd < 0)
 		return -errno;
@@ -153,7 +153,7 @@ static void ask_socket(struct asking *asking, int folder_fd, const char *folder,
 	struct stat status;
 	int fd = openat(folder_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
-		return; /* it has just ended */
+		return; /* its sampler has just ended */
 	int error = fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode) ? ask_one(asking, fd) : -ENOENT;
 	close(fd);
 	if (error == -ECONNREFUSED)
@@ -162,7 +162,7 @@ static void ask_socket(struct asking *asking, int folder_fd, const char *folder,
 		log_line("%s/%s: %s", folder, name, strerror(-error));
 }
 
-/* The process' own environment may say who watches it; if not, or if it was changed, everybody is asked. */
+/* The process' environment may name its sampler; if not, or if it was changed, every sampler is asked. */
 static long likely_sampler(const char *pid)
 {
 	char path[64], *text = NULL;
@@ -204,7 +204,7 @@ static void ask_folder(struct asking *asking, const char *folder, uid_t owner)
 		close(fd);
 }
 
-/* Root may ask everybody's. */
+/* Root may ask the samplers of all users. */
 static void ask_others(struct asking *asking)
 {
 	static const char *const roots[][2] = {{"/tmp", "heaptap-%u%n"}, {"/run/user", "%u%n"}};
@@ -256,10 +256,10 @@ int snapshot_client_run(struct options *options)
 	if (!is_enough(&asking))
 		ask_others(&asking);
 	if (!asking.written && !asking.failed && asking.refused[0])
-		log_line("%s is not looked into: it is not yours alone", asking.refused);
+		log_line("%s is ignored: you must own it, and nobody else may write there", asking.refused);
 	if (!asking.written && !asking.failed)
-		log_line(
-		    options->all ? "no process is being profiled" : "no heaptap of yours profiles pid %s",
+		log_line(options->all ? "no process is being profiled"
+		                      : "none of your heaptap sessions profiles pid %s",
 		    asking.what);
 	return asking.written && !asking.failed ? EXIT_SUCCESS : EXIT_FAILURE;
 }

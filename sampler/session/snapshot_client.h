@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `heaptap snapshot PID` and `heaptap snapshot --all`: asks the samplers for snapshots, and waits for the
- * files. */
+/* `heaptap snapshot PID` and `heaptap snapshot --all`: requests snapshots from the samplers, and waits for
+ * the files. */
 #ifndef SAMPLER_SESSION_SNAPSHOT_CLIENT_H
 #define SAMPLER_SESSION_SNAPSHOT_CLIENT_H
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 enum {
-	LIST_MS = 50, /* in which a sender is through with a unit's processes */
+	LIST_MS = 50, /* time that a sender needs to signal all processes of a unit */
 	LOOK_MS = 2,
 };
 
@@ -19,7 +19,7 @@ static uint64_t bit(int number)
 	return number > 0 && number <= 64 ? UINT64_C(1) << (number - 1) : 0;
 }
 
-/* Signals stay pending, also with nobody to run on a busy machine, until the front asks. */
+/* Signals stay pending until the front asks, so it does not matter when the witness gets a CPU. */
 static void testify(int channel)
 {
 	const struct timespec now = {0};

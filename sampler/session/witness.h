@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Was a signal sent to us, or to everybody around us?
+ * The witness tells whether a signal was sent to the front alone or to the whole group or unit.
  *
- * The front passes on what is sent to it, for it stands in for COMMAND. But what kill(2) sends to the process
- * group, or a service manager to each process of the unit, COMMAND has had already, and a second SIGINT makes
- * a server exit without saving. Both look alike to the front. So there is a witness: a process of ours in the
- * same group and unit that nobody has a reason to signal. What it was sent too was sent to everybody.
+ * The front passes its signals on to COMMAND. But what kill(2) sends to the process group, or a service
+ * manager to each process of the unit, COMMAND has already received, and a second SIGINT makes a server exit
+ * without saving. The front cannot tell the two cases apart by itself. So there is a witness: a process of
+ * ours in the same group and unit that no user has a reason to signal. A signal that it received too was sent
+ * to the group or unit.
  */
 #ifndef SAMPLER_SESSION_WITNESS_H
 #define SAMPLER_SESSION_WITNESS_H
@@ -16,15 +17,15 @@
 
 struct witness {
 	int fd;        /* to the witness; -1: there is none */
-	uint64_t seen; /* bit n - 1: it was sent signal n, which nobody has asked for yet */
+	uint64_t seen; /* bit n - 1: it received signal n, and witness_saw has not reported it yet */
 };
 
-/* Forks the witness, which ends when witness->fd is closed. To be called with all signals blocked. If there
- * can be none, it will have seen nothing. */
+/* Forks the witness, which ends when witness->fd is closed. Call it with all signals blocked. If the fork
+ * fails, witness_saw always returns false. */
 void witness_start(struct witness *witness);
 
-/* Has the witness been sent that signal too, since this was last asked? Waits a moment for a sender that goes
- * through a list of processes. */
+/* True if the witness has received that signal too since the last call. Waits a moment for a sender that
+ * signals a list of processes one after the other. */
 bool witness_saw(struct witness *witness, int number);
 
 #endif

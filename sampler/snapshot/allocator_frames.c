@@ -6,7 +6,8 @@
 #include <regex.h>
 #include <stddef.h>
 
-/* RE2 and POSIX extended syntax agree on everything the expression uses; pprof anchors it the same way. */
+/* RE2 and POSIX extended syntax agree on everything that the expression uses; pprof anchors it the same
+ * way. */
 bool allocator_frames_has(const char *function_name)
 {
 	static regex_t regex;

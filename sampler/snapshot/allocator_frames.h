@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which functions are the allocator and its wrappers: malloc, operator new, std::allocator... A heap profile
- * is about their callers, and most viewers ignore drop_frames, so these frames are cut off where the profile
+ * is about their callers, and most viewers ignore drop_frames, so these frames are cut off when the profile
  * is written.
  */
 #ifndef SAMPLER_SNAPSHOT_ALLOCATOR_FRAMES_H
@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-/* One word for one use: compiled once per process. */
+/* Is this function the allocator's? The expression is compiled once per process. */
 bool allocator_frames_has(const char *function_name);
 
 #endif

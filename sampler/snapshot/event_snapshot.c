@@ -12,11 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SHARE_PERCENT = 90 }; /* of what was counted; when samples stand for less, the summary says so */
+enum { SHARE_PERCENT = 90 }; /* of the count; if samples stand for less, the summary says so */
 
 double event_sheet_scale(const struct event_sheet *sheet)
 {
-	/* Only hardware counters are shared by turns. */
+	/* Only hardware counters are multiplexed. */
 	return sheet->event->kind == EVENT_HARDWARE
 	    ? event_scale(sheet->counters.enabled_ns, sheet->counters.running_ns)
 	    : 1;
@@ -51,8 +51,8 @@ static void comment_samples(
 	sheet_text_add(&text, profile);
 }
 
-/* What the kernel counted, against what samples say: the difference is what was lost, held back, or ended
- * before its first sample was due. */
+/* What the kernel counted, and what the samples stand for: the difference was lost, throttled, or belongs to
+ * threads that ended before their first sample was due. */
 static void comment_counts(
     struct profile *profile, const struct event_snapshot *s, const struct event_sheet *sheet)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The books of one subject at one instant, with names, as one profile per event. Written in a forked child of
+ * The books of one subject at one instant, symbolized, as one profile per event. Written in a forked child of
  * the sampler like every snapshot.
  *
  * A profile covers everything since the subject began: sample types samples/count and cpu/nanoseconds for a
@@ -23,9 +23,9 @@ struct event_sheet {
 	size_t count;
 	struct event_row total;         /* of the rows */
 	struct event_row sum;           /* of all subjects of the session */
-	struct counter_totals counters; /* likewise, as the kernel has them */
+	struct counter_totals counters; /* likewise, as counted by the kernel */
 	uint64_t throttled;
-	/* lost samples that can only be this subject's: it is the only one there was */
+	/* lost samples, if they can only be this subject's, because there was no other */
 	uint64_t lost_here;
 };
 
@@ -46,7 +46,7 @@ int event_snapshot_set_path(struct event_snapshot *snapshot, size_t event, const
 /* Says on stderr what was written when a process has ended, or that it was not. */
 void event_snapshot_print(const struct snapshot *snapshot, int error);
 
-/* What the rows of a sheet stand for, scaled by how long the event was counted. */
+/* The factor that scales the rows of a sheet up for multiplexing. */
 double event_sheet_scale(const struct event_sheet *sheet);
 
 #endif

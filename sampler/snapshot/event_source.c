@@ -56,7 +56,7 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 		return -ENOMEM;
 	s->subject = (struct event_process *)target;
 	event_process_look(s->subject);
-	if (heap) /* the same name that the profiles of its heap have */
+	if (heap) /* the same name as in its heap profiles */
 		memcpy(target->title, heap->target.title, sizeof(target->title));
 	s->base.unix_ns = clock_unix_ns();
 	s->duration_ns = clock_now_ns() - target->start_ns;
@@ -82,8 +82,8 @@ void event_source_take(struct event_source *source, pid_t pid, const char *name,
 
 /* ---- what the scheduler asks */
 
-/* One whose heap is profiled has its events written with it. But nobody writes at every interval the heap
- * of a process that has not been sampled yet. */
+/* If the heap of a process is profiled, its events are written together with the heap. But a heap without
+ * samples is not written at every interval. */
 static bool has(const struct snapshot_source *base, const struct target *target, enum snapshot_reason reason)
 {
 	const struct event_source *source = (const struct event_source *)base;

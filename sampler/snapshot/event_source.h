@@ -2,8 +2,8 @@
 /*
  * Snapshots of events.
  *
- * If a process is also profiled for its heap, its events are written whenever its heap is, under the same
- * number (event_source_take). All others follow the same rules alone: interval, SIGUSR1 to the sampler,
+ * If the heap of a process is profiled too, its events are written whenever the heap is, under the same
+ * number (event_source_take). Events of other processes are written at: interval, SIGUSR1 to the sampler,
  * `heaptap snapshot`, the end.
  */
 #ifndef SAMPLER_SNAPSHOT_EVENT_SOURCE_H
@@ -16,12 +16,12 @@
 struct event_source {
 	struct snapshot_source base;     /* first */
 	struct event_registry *registry; /* borrowed, as the next is */
-	const struct registry *heaps;    /* those whose heap is profiled too; NULL: nobody's */
+	const struct registry *heaps;    /* processes whose heap is profiled too; NULL: none */
 };
 
 extern const struct snapshot_source_kind event_source_kind;
 
-/* A snapshot of a process' heap was taken under that name. */
+/* Call it when a snapshot of a process' heap was taken under that name. */
 void event_source_take(struct event_source *source, pid_t pid, const char *name, const char *cause);
 
 #endif

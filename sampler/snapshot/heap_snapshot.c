@@ -113,7 +113,7 @@ static void add_comments(
 		profile_add_comment(profile, region_unseen_text(region));
 	if (placeless)
 		sheet_comment(
-		    profile, "not profiled: %" PRIu64 " forked children that found no place", placeless);
+		    profile, "not profiled: %" PRIu64 " forked children without a free place", placeless);
 	sheet_comment(profile, "in use%s: %.0f +- %.0f bytes, %.0f +- %.0f objects (one standard error)",
 	    when[sheet->kind], inuse->bytes, sqrt(inuse->bytes_variance), inuse->objects,
 	    sqrt(inuse->objects_variance));
@@ -191,8 +191,8 @@ static int add_row(struct profile *profile, struct symbolizer *symbolizer, const
 	    rounded(row->inuse.objects_q16, WEIGHT_OBJECTS_SHIFT),
 	    rounded(row->inuse.bytes_q8, WEIGHT_BYTES_SHIFT),
 	};
-	/* The mean size of this row's blocks, as Go writes it: the estimates of bytes and objects have one
-	 * ratio. */
+	/* The mean size of this row's blocks, as Go writes it: the quotient of the estimates of bytes and
+	 * objects. */
 	bool allocated = values[0] > 0;
 	int64_t objects = allocated ? values[0] : values[2], bytes = allocated ? values[1] : values[3];
 	struct profile_label labels[ROW_LABELS + 1] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A snapshot of a process' heap, as a profile in a file, and its companions: the peak so far, the difference
- * to the previous snapshot, the time line, the lifetimes.
+ * A snapshot of a process' heap: a profile in a file, and further files: the peak so far, the difference to
+ * the previous snapshot, the time line, the lifetimes.
  */
 #ifndef SAMPLER_SNAPSHOT_HEAP_SNAPSHOT_H
 #define SAMPLER_SNAPSHOT_HEAP_SNAPSHOT_H
@@ -17,13 +17,14 @@ struct heap_snapshot {
 	struct process *process;
 	struct heap_view view;
 	char path[PATH_MAX]; /* base.path */
-	char session[512];   /* backend, period and losses of the whole session: a comment of its own */
+	char session[512];   /* backend, period and losses of the session, for one comment */
 	char trouble[256];   /* snapshots skipped, failed and refused, sampling paused: likewise, or empty */
 	uint64_t period_bytes;
-	struct live_scan live_scan; /* with lifetimes_path: the live blocks' ages; else empty */
+	struct live_scan live_scan; /* with lifetimes_path: for the ages of live blocks; else empty */
 	uint64_t frees_lost;        /* lifetimes lost, of all processes of the image */
 
-	/* More files of the same instant; a NULL path: not this time. The paths are the series'. */
+	/* Further files of the same instant; path NULL: not written this time. The paths belong to the
+	 * series. */
 	const char *peak_path;
 	struct heap_view peak;
 	int64_t peak_unix_ns, peak_missing;

@@ -17,7 +17,8 @@
 
 /* ---- names */
 
-/* Another file of the same instant: its path, for free(); NULL: it cannot have one, which is said once. */
+/* Another file of the same instant: its path, for free(); NULL: no path could be made, which is logged
+ * once. */
 static char *extra_path(const struct scheduler *scheduler, const struct target *target, const char *name)
 {
 	char path[PATH_MAX];
@@ -28,7 +29,7 @@ static char *extra_path(const struct scheduler *scheduler, const struct target *
 	return error ? NULL : strdup(path);
 }
 
-/* The path of a file that is written again and again, made when first needed; NULL: it cannot have one. */
+/* The path of a file that every snapshot replaces, made when first needed; NULL: no path could be made. */
 static const char *standing_path(
     const struct scheduler *scheduler, const struct target *target, const char *name, char **path)
 {
@@ -37,7 +38,7 @@ static const char *standing_path(
 	return *path;
 }
 
-/* Likewise of one with JSON lines: "a/heaptap.x.1.timeline.pb.gz" -> "a/heaptap.x.1.timeline.jsonl" */
+/* The same for a file of JSON lines: "a/heaptap.x.1.timeline.pb.gz" -> "a/heaptap.x.1.timeline.jsonl" */
 static const char *standing_jsonl(
     const struct scheduler *scheduler, const struct target *target, const char *name, char **path)
 {
@@ -72,7 +73,7 @@ static void describe_trouble(const struct process *process, const struct snapsho
 		    series->skipped, series->failed);
 	if (series->refused && at < (int)text_bytes)
 		at += snprintf(text + at, text_bytes - (size_t)at,
-		    "%s%" PRIu64 " requests of the program for a snapshot refused (more than one a second)",
+		    "%s%" PRIu64 " snapshot requests of the program refused (more than one a second)",
 		    at ? "; " : "", series->refused);
 	if (paused_ns && at < (int)text_bytes)
 		snprintf(text + at, text_bytes - (size_t)at, "%ssampling was paused for %.3f s%s",
@@ -144,7 +145,7 @@ static int add_views(struct heap_source *source, struct heap_snapshot *s, struct
 	describe_trouble(process, series, live_scan.now_ns, s->trouble, sizeof(s->trouble));
 	if (!s->lifetimes_path)
 		live_scan_fini(&live_scan);
-	s->live_scan = live_scan; /* now_ns is needed in any case */
+	s->live_scan = live_scan; /* now_ns is needed also without lifetimes */
 	return 0;
 }
 
@@ -171,7 +172,7 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 
 /* ---- requests in the shared memory */
 
-/* The books are read, or will not be: heaptap_snapshot() may return. */
+/* The snapshot was taken, or cannot be: heaptap_snapshot() may return. */
 static void answer_program(const struct process *process, const struct snapshot_series *series)
 {
 	struct region_place *place = region_place(process->image->region, process->place);
@@ -179,18 +180,18 @@ static void answer_program(const struct process *process, const struct snapshot_
 		syscall(SYS_futex, &place->answered, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-/* A file for each request would be the target's to fill the disk with. */
+/* The rate is limited: otherwise a target could fill the disk. */
 static bool is_allowed(const struct scheduler *scheduler, struct snapshot_series *series, uint64_t now_ns)
 {
 	if (snapshot_series_allows(series, now_ns))
 		return true;
 	if (series->refused == 1 && scheduler_setup(scheduler)->settings->verbosity >= 0)
-		log_line("pid %d asks for more than one snapshot a second: not all are taken",
+		log_line("pid %d requests more than one snapshot a second: not all are taken",
 		    (int)series->target->pid);
 	return false;
 }
 
-/* The words in the process' place; hostile, so they are only compared. */
+/* Reads the requests in the process' place; the values are hostile, so they are only compared. */
 static void read_requests(const struct scheduler *scheduler, const struct process *process,
     struct snapshot_series *series, uint64_t now_ns)
 {

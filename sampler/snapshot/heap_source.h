@@ -16,7 +16,7 @@ struct heap_source {
 	struct snapshot_source base; /* first */
 	struct registry *registry;   /* borrowed, as all here are */
 	struct event_source *events; /* takes its own with each numbered one; NULL: none */
-	/* A line about the session for every profile. */
+	/* Writes a line about the session, for every profile. */
 	void (*describe)(void *context, char *text, size_t text_bytes);
 	void *context;
 	uint64_t period_bytes; /* in force */

@@ -20,9 +20,9 @@
 
 struct lifetimes_input {
 	const struct heap *heap;
-	const struct live_scan *live_scan; /* for the ages of what lives */
+	const struct live_scan *live_scan; /* for the ages of live blocks */
 	uint64_t frees_missing;
-	/* of the same snapshot: has the names */
+	/* of the same snapshot: gives the names */
 	const struct profile *profile;
 	struct symbolizer *symbolizer;
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names given out are kept as 64-bit hashes, each with the number its next namesake will get, so that a
- * run of a year stays small and the n-th namesake is found at once. Two names that share a hash cost the
- * second a needless `-2`, nothing more.
+ * The names given out are kept as 64-bit hashes, each with the number for the next file of that name, so that
+ * a run of a year takes little memory and the number for the n-th file is found at once. If two names have
+ * the same hash, the second gets a needless `-2`, nothing worse.
  */
 #include "sampler/snapshot/output.h"
 
@@ -23,7 +23,7 @@ enum { TAKEN_NAMES = 1000 }; /* tried, one after another, for one profile */
 struct output_used {
 	struct used_name {
 		uint64_t hash; /* 0: free */
-		uint64_t next; /* number for the next namesake */
+		uint64_t next; /* number for the next file of that name */
 	} * names;
 	size_t count, capacity; /* capacity is a power of two, never more than 3/4 full */
 };
@@ -75,7 +75,7 @@ static bool is_plain(char byte)
 	    byte == '.' || byte == '_' || byte == '+' || byte == '-';
 }
 
-/* A word that we did not make up ourselves: see output.h. */
+/* A word from an untrusted source: see output.h. */
 static void text_put_word(struct text *text, const char *word)
 {
 	const char *slash = word ? strrchr(word, '/') : NULL;
@@ -195,7 +195,7 @@ static bool has_directive(const char *pattern, char directive)
 		if (at[1] == directive)
 			return true;
 	}
-	/* the default follows, which has them all */
+	/* the default is appended, which has all directives */
 	return pattern[0] && pattern[strlen(pattern) - 1] == '/';
 }
 
@@ -247,7 +247,7 @@ void output_fini(struct output *output)
 	memset(output, 0, sizeof(*output));
 }
 
-/* FNV-1a, 64 bits (Fowler, Noll, Vo); the names are ours and few, nobody gains by colliding them. */
+/* FNV-1a, 64 bits (Fowler, Noll, Vo). Collisions made on purpose would gain nothing. */
 static uint64_t name_hash(const char *name)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -283,7 +283,7 @@ static int used_grow(struct output_used *used)
 	return 0;
 }
 
-/* The number that the next claimant of `name` gets, 1 when it is new. NULL: no memory. */
+/* The number for the next file called `name`, 1 if there was none before. NULL: no memory. */
 static uint64_t *used_next(struct output_used *used, const char *name)
 {
 	uint64_t hash = name_hash(name);
@@ -299,8 +299,8 @@ static uint64_t *used_next(struct output_used *used, const char *name)
 	return &slot->next;
 }
 
-/* Does something stand there that a profile cannot replace: a FIFO, or another user's file in a folder such
- * as /tmp? */
+/* Is the path taken by something that a profile cannot replace: a FIFO, or another user's file in a folder
+ * such as /tmp? */
 static bool is_taken(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -359,7 +359,7 @@ int output_claim(struct output *output, const struct output_facts *facts, char *
 		ret = next_name(output->used, plain, path, path_bytes);
 		if (ret || !is_taken(path))
 			return ret;
-		if (tries == TAKEN_NAMES) /* somebody wants us to write nothing here */
+		if (tries == TAKEN_NAMES) /* somebody has taken all the names on purpose */
 			ret = -EEXIST;
 	}
 	return ret;

@@ -5,7 +5,7 @@
  *     %e executable   %p pid   %n snapshot's name   %h host   %t unix seconds   %% a percent sign
  *
  * The values come from the target (an executable's name, a snapshot named through the API) and are hostile:
- * they contribute only letters, digits and "._+-", no '/' and no leading dot, and are cut at
+ * only letters, digits and "._+-" are taken from them, no '/' and no leading dot or dash, and they are cut at
  * OUTPUT_WORD_BYTES. Within a run each name is given out once; further files with that name get `-2`, `-3`.
  */
 #ifndef SAMPLER_SNAPSHOT_OUTPUT_H
@@ -35,7 +35,7 @@ struct output {
 	struct output_used *used;
 };
 
-/* Pure: 0, or -EINVAL with one line in `error` when the pattern holds a % that we do not know or is empty. */
+/* Pure: 0, or -EINVAL with one line in `error` if the pattern is empty or has an unknown % directive. */
 int output_check(const char *pattern, char *error, size_t error_bytes);
 
 /*
@@ -69,9 +69,9 @@ int output_check_folder(const char *argument);
 /*
  * Gives out the name for one file; every call claims a new one. A pattern without %n is the name of the exit
  * profile; any other snapshot's name is then put before its extension: heap.pb.gz, heap-0001.pb.gz,
- * heap-peak.pb.gz. Files of earlier runs may be replaced; what cannot be (a FIFO, another
- * user's file in a sticky folder) is passed over, as a name given out before is. Memory: 16 bytes per name
- * ever given out.
+ * heap-peak.pb.gz. Files of earlier runs may be replaced. A name is skipped if it was given out before or its
+ * file cannot be replaced (a FIFO, another user's file in a sticky folder). Memory: 16 bytes per name ever
+ * given out.
  */
 int output_claim(struct output *output, const struct output_facts *facts, char *path, size_t path_bytes);
 

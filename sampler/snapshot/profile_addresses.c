@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ends of all mappings cut the address space into segments. Mappings take the segments that are still
- * free, in the order in which they were seen; neighbours that are the same file's make one range. A frame
- * whose segment is somebody else's has its whole mapping moved.
+ * free, in the order in which they were seen; adjacent segments of the same file make one range. If the
+ * segment of a frame belongs to another mapping, the frame's whole mapping is moved.
  *
  * Time is M log M in the number of mappings: a hostile target can have millions of them, one for each wild
  * pc.
@@ -22,7 +22,7 @@ struct profile_addresses {
 	uint32_t segments;
 	struct profile_addresses_range *ranges;
 	uint32_t count;
-	uint32_t *moved; /* ranges by mapping; NOBODY: it is in its place */
+	uint32_t *moved; /* ranges by mapping; NOBODY: not moved */
 	uint64_t moved_end;
 };
 
@@ -36,7 +36,7 @@ static bool is_empty(const struct stack_mapping *m)
 	return !m->start && !m->end; /* the markers' */
 }
 
-/* Of what is in no file, an address is all that there is to tell; its offset depends on who reported it. */
+/* Code in no file is identified by its address alone; its offset depends on the source that reported it. */
 static bool is_same(const struct stack_mapping *a, const struct stack_mapping *b)
 {
 	return a->module == b->module && a->kind == b->kind &&
@@ -120,7 +120,7 @@ static void take_all(struct profile_addresses *l)
 			kernel = i;
 	take(l, PROFILE_ADDRESSES_RESERVED_START, PROFILE_ADDRESSES_RESERVED_END, RESERVED);
 	take(l, PROFILE_MOVED_START, PROFILE_MOVED_END, RESERVED);
-	/* The kernel's is never moved, not even if a wild pc was there first. */
+	/* The kernel's mapping is never moved, not even if a wild pc was there first. */
 	take(l, MAP_KERNEL_START, UINT64_MAX, kernel);
 	for (uint32_t i = 0; i < mappings; i++) {
 		const struct stack_mapping *m = stacks_mapping(l->stacks, i);
@@ -164,8 +164,8 @@ static void move(struct profile_addresses *l, uint32_t mapping)
 {
 	const struct stack_mapping *m = stacks_mapping(l->stacks, mapping);
 	uint64_t bytes = end_of(m) - m->start, start = l->moved_end + m->start % PAGE;
-	/* A page in between, so that no reader takes two for one; and the lists of hostile targets can hold
-	 * anything. */
+	/* A page in between, so that no reader joins two ranges. The check is needed because the lists of
+	 * hostile targets can hold anything. */
 	if (start > PROFILE_MOVED_END - 3 * PAGE || bytes > PROFILE_MOVED_END - 3 * PAGE - start)
 		return;
 	l->moved[mapping] = l->count;
@@ -234,7 +234,7 @@ bool profile_addresses_find(
 			return false;
 		*address += l->ranges[*range].start - stacks_mapping(l->stacks, frame->mapping)->start;
 	}
-	/* Readers take address 0 for none, and the last one of all is in no range. */
+	/* Readers take address 0 for "no address", and the highest address of all is in no range. */
 	if (*address >= l->ranges[*range].limit)
 		*address = l->ranges[*range].limit - 1;
 	*address += !*address;

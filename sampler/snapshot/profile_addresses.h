@@ -2,9 +2,9 @@
 /*
  * The address space of a profile: no address in it stands for two pieces of code.
  *
- * A process uses its addresses again. dlclose() gives a library's range back and the kernel puts the next one
- * there; the stacks of both are kept, so two files claim one range. Readers cannot live with that: some tell
- * stacks apart by addresses alone, some look a mapping up by address.
+ * A process reuses addresses. dlclose() gives a library's range back and the kernel puts the next one there;
+ * the stacks of both are kept, so two files claim one range. Readers cannot handle that: some tell stacks
+ * apart by addresses alone, some look up mappings by address.
  *
  *	first seen	 0x7f0010-0x7f0014  a.so  ──────> 0x7f0010-0x7f0014  a.so
  *	after dlclose()  0x7f0010-0x7f0016  b.so  ──────> 0x1000000000000000-0x1000000000006000  b.so
@@ -27,7 +27,7 @@
 
 struct profile_addresses;
 
-/* Kept free for mappings that nobody has: below vm.mmap_min_addr on every system, whatever a wild pc says. */
+/* Kept free for made-up mappings: below vm.mmap_min_addr on every system, so no real mapping is there. */
 #define PROFILE_ADDRESSES_RESERVED_START UINT64_C(0x1000)
 #define PROFILE_ADDRESSES_RESERVED_END   UINT64_C(0x3000)
 

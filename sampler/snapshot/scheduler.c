@@ -13,7 +13,7 @@
 #include <time.h>
 
 enum {
-	OTHERS_SAID = 8,             /* summaries of processes that the command has started */
+	OTHERS_SAID = 8,             /* processes started by COMMAND whose summaries are printed */
 	LOOK_NS = 50 * 1000000,      /* between looks at targets */
 	REFRESH_NS = 1000 * 1000000, /* between looks at threads and cgroups */
 };
@@ -21,12 +21,12 @@ enum {
 struct scheduler {
 	struct scheduler_setup setup;
 	struct writer *writer;
-	struct snapshot_series *series; /* of every target that is watched */
-	uint64_t look_ns;               /* when there may be something to do */
-	uint64_t due_ns;                /* when something is: worth waking up for */
-	uint32_t closing;               /* targets whose last profile is not on disk yet */
+	struct snapshot_series *series; /* of every profiled target */
+	uint64_t look_ns;               /* time of the next look */
+	uint64_t due_ns;                /* time at which a snapshot is due: the sampler wakes up for it */
+	uint32_t closing;               /* closed targets whose last profile is not on disk yet */
 	uint64_t ended;                 /* targets with a last profile */
-	uint64_t failed;                /* snapshots since one was written */
+	uint64_t failed;                /* failed snapshots since the last one that was written */
 	int error;                      /* of the last that failed */
 };
 
@@ -90,7 +90,7 @@ static int take(
 	return 0;
 }
 
-/* The cause is said once; who asks is told each time, and the request is dropped. */
+/* The error is logged once; clients that wait are told each time, and the request is dropped. */
 static void give_up(struct scheduler *a, struct snapshot_series *series, bool periodic, int error)
 {
 	pid_t pid = series->target->pid;
@@ -122,7 +122,7 @@ static void take_next(
 	char name[96];
 	snprintf(name, sizeof(name), "%04" PRIu32 "%s%s", series->next, word[0] ? "-" : "", word);
 	for (char *slash = name; (slash = strchr(slash, '/'));)
-		*slash = '_'; /* else only what follows the last one would be left of it */
+		*slash = '_'; /* else only the part after the last slash would be kept */
 	take_numbered(a, series, name, cause, periodic);
 	series->next += !series->error;
 }
@@ -174,7 +174,7 @@ static void tend_interval(struct scheduler *a, struct snapshot_series *series, u
 		return;
 	if (series->source->kind->has(series->source, series->target, SNAPSHOT_DUE)) {
 		if (series->writing || !writer_can_start(a->writer))
-			return; /* later, until the next is due */
+			return; /* wait, until the next one is due */
 		snprintf(cause, sizeof(cause), "every %g s", (double)interval_ns / 1e9);
 		take_next(a, series, cause, "", true);
 	}
@@ -227,8 +227,8 @@ uint64_t scheduler_tend(struct scheduler *a, uint64_t now_ns)
 static void watch(void *context, struct target *target)
 {
 	struct snapshot_source *source = context;
-	(void)series_of(source, target); /* else at the end */
-	source->scheduler->look_ns = 0;  /* what it was before it may have ended soon */
+	(void)series_of(source, target); /* else: is tried again when it ends */
+	source->scheduler->look_ns = 0;  /* the process may end soon, so look at once */
 }
 
 static void describe_end(const struct snapshot_series *series, char *text, size_t text_bytes)
@@ -237,7 +237,7 @@ static void describe_end(const struct snapshot_series *series, char *text, size_
 	const char *cgroup = series->death.cgroup;
 	char end[64];
 	if (target->end == TARGET_ALIVE) {
-		snprintf(text, text_bytes, "sampling was ended, the process goes on");
+		snprintf(text, text_bytes, "sampling was stopped, the process is still running");
 		return;
 	}
 	summary_end(target->end, target->status, end, sizeof(end));
@@ -280,7 +280,7 @@ static void close_target(void *context, struct target *target)
 	} else if (wanted) {
 		describe_end(target->series, cause, sizeof(cause));
 		const struct snapshot_request request = {SNAPSHOT_EXIT, "exit", cause, false};
-		target->series->jobs++; /* stays, whatever becomes of this one */
+		target->series->jobs++; /* the target must stay, also if this one fails */
 		error = take(a, target->series, &request, target->command);
 		a->ended += !error;
 		target->series->jobs--;
@@ -307,7 +307,7 @@ static void report(struct scheduler *a, const struct snapshot *s, int error)
 	bool ended = s->kind == SNAPSHOT_EXIT && verbosity >= 0, other = ended && !s->target->command;
 	if (ended && (!other || error || verbosity > 0 || source->others < OTHERS_SAID))
 		source->kind->print(s, error);
-	else if (!ended && error && error != a->error) /* the same once more is counted, not said */
+	else if (!ended && error && error != a->error) /* a repeated error is counted, not logged */
 		log_line(
 		    "profile not written: %s: %s; the next snapshot tries again", s->path, strerror(-error));
 	else if (!error && verbosity > 0)

@@ -3,9 +3,9 @@
  * The scheduler: every snapshot of the session, from the reason for it to the files on disk.
  *
  *   interval           scheduler_tend, when a target's is due
- *   signal, API        scheduler_want, by a source that has seen the request
+ *   signal, API        snapshot_series_want, by a source that has seen the request
  *   SIGUSR1 to us      scheduler_want_all
- *   heaptap snapshot   scheduler_want_all, scheduler_ask
+ *   heaptap snapshot   scheduler_want_all
  *   end                the source's listener: closed, once per target
  *
  * A source decides what is in a snapshot: there is one for heaps and one for events (heap_source.h,
@@ -35,10 +35,9 @@ struct snapshot_request {
 };
 
 struct snapshot_source_kind {
-	/* Looks at a live target, in which requests may stand; rarely: a second has passed since that was
-	 * last set. May be NULL. */
+	/* Looks for requests by a live target; rarely: true about once a second. May be NULL. */
 	void (*look)(struct snapshot_source *source, struct target *target, uint64_t now_ns, bool rarely);
-	/* Is there anything to take? */
+	/* Is there anything to write? */
 	bool (*has)(
 	    const struct snapshot_source *source, const struct target *target, enum snapshot_reason reason);
 	/* Makes a snapshot: its item, files, and unix_ns; the scheduler fills in the rest. Returns 0 or
@@ -50,9 +49,9 @@ struct snapshot_source_kind {
 	    const struct snapshot_request *request, int error);
 	/* A numbered one is on disk: removes the files that are no longer kept. */
 	void (*keep)(struct snapshot_series *series, const struct snapshot *snapshot, size_t count);
-	/* What the user reads when a target has ended. */
+	/* Prints the summary for the user when a target has ended. */
 	void (*print)(const struct snapshot *snapshot, int error);
-	/* A closed target has had its last profile written. */
+	/* The last profile of a closed target was written. */
 	void (*release)(struct snapshot_source *source, struct target *target);
 };
 
@@ -60,7 +59,7 @@ struct snapshot_source_kind {
 struct snapshot_source {
 	const struct snapshot_source_kind *kind;
 	struct scheduler *scheduler;
-	uint64_t others; /* ended targets but for COMMAND */
+	uint64_t others; /* ended targets except COMMAND */
 };
 
 struct scheduler_setup {
@@ -78,14 +77,14 @@ const struct scheduler_setup *scheduler_setup(const struct scheduler *scheduler)
 /* For the registry whose targets the source takes snapshots of. */
 struct target_listener scheduler_listener(struct snapshot_source *source);
 
-/* Does what is due. Returns when to come again at the latest, in ns from now. */
+/* Does what is due. Must be called again after the returned time in ns, or earlier. */
 uint64_t scheduler_tend(struct scheduler *scheduler, uint64_t now_ns);
 
 /* The next scheduler_tend looks at every target. */
 void scheduler_hurry(struct scheduler *scheduler);
 
-/* Snapshots of all live targets, or of one: returns how many that means (0: not ours). asker: see
- * session/control.h, 0 for none. */
+/* Requests snapshots of all live targets, or of one: returns how many (0: the process is not ours). asker:
+ * see session/control.h, 0 for none. */
 uint32_t scheduler_want_all(struct scheduler *scheduler, const char *cause, uint64_t asker);
 uint32_t scheduler_ask(struct scheduler *scheduler, pid_t pid, uint64_t asker);
 
@@ -100,19 +99,19 @@ int scheduler_claim(const struct scheduler *scheduler, const struct target *targ
 /* A child of the sampler has ended. */
 void scheduler_reap(struct scheduler *scheduler, pid_t pid, int status);
 
-/* How many ended targets were written without a message, since there are so many. */
+/* How many ended targets were written without a summary, because there were too many. */
 uint64_t scheduler_unsaid(const struct snapshot_source *source);
 
-/* Somebody waits for all that is being written: no child yields to others any more. */
+/* The user waits for everything that is being written: from now on no child yields to other processes. */
 void scheduler_hurry_writing(struct scheduler *scheduler, bool hurry);
 
-/* Profiles of ended processes: how many are on disk (or given up), and of how many. */
+/* Profiles of ended processes: how many were written (or given up), and how many there are. */
 void scheduler_progress(const struct scheduler *scheduler, uint64_t *written, uint64_t *ended);
 
 /* True when everything that has ended is on disk. */
 bool scheduler_settled(const struct scheduler *scheduler);
 
-/* True when everything that was asked for is, too. */
+/* True when also every requested snapshot is. */
 bool scheduler_idle(const struct scheduler *scheduler);
 
 #endif

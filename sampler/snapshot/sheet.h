@@ -15,7 +15,7 @@ struct sheet;
 /* What differs between heap and event profiles. */
 struct sheet_kind {
 	bool allocator_stays; /* else the allocator's own frames are cut off at the inner end */
-	/* Sample types, period, time, and the comments behind those that say who and where. */
+	/* Sets sample types, period, time, and the comments that follow those about process and host. */
 	void (*describe)(struct profile *profile, const struct snapshot *snapshot, const struct sheet *sheet);
 	/* Sets used[stack] of every stack that a row has. */
 	void (*mark_stacks)(const struct sheet *sheet, bool *used);
@@ -24,10 +24,10 @@ struct sheet_kind {
 	    const struct snapshot *snapshot, const struct sheet *sheet);
 };
 
-/* The beginning of a struct of the kind's. */
+/* The first member of the kind's own struct. */
 struct sheet {
 	const struct sheet_kind *kind;
-	const char *path; /* for the sink; NULL: not this time */
+	const char *path; /* for the sink; NULL: not written this time */
 };
 
 /* Writes one profile after another. Returns 0, or -errno of the first that failed; the others are tried all
@@ -35,7 +35,8 @@ struct sheet {
 int sheets_write(
     const struct snapshot *snapshot, const struct sheet *const sheets[], size_t count, void **shared);
 
-/* Adds a comment to a profile: printf, or a text that is put together with `out` in between. */
+/* Adds a comment to a profile: with a printf format, or as a text that the caller prints to `out` between two
+ * calls. */
 void sheet_comment(struct profile *profile, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 struct sheet_text {
@@ -46,7 +47,7 @@ struct sheet_text {
 bool sheet_text_open(struct sheet_text *text);
 void sheet_text_add(struct sheet_text *text, struct profile *profile);
 
-/* ", stack cut short 12": what did not go well, for a comment about samples. */
+/* ", stack cut short 12": the outcomes other than success, for a comment about samples. */
 void sheet_print_outcomes(FILE *out, const uint64_t outcomes[UNWIND_OUTCOMES]);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a finished profile goes: to a file, or to whatever else a sink makes of it. */
+/* Where a finished profile goes: to a file, or to another kind of sink. */
 #ifndef SAMPLER_SNAPSHOT_SINK_H
 #define SAMPLER_SNAPSHOT_SINK_H
 

@@ -15,20 +15,20 @@
 #include "sampler/target/target.h"
 
 enum snapshot_kind {
-	SNAPSHOT_NUMBERED, /* 0001, 0002...: by interval, signal, request or the program's own wish */
+	SNAPSHOT_NUMBERED, /* 0001, 0002...: by interval, signal, `heaptap snapshot` or the program */
 	SNAPSHOT_EXIT,
 };
 
 struct snapshot {
-	struct writer_item item; /* first: the writer knows nothing else */
+	struct writer_item item; /* first: all that the writer knows of a snapshot */
 	struct target *target;
 	enum snapshot_kind kind;
 	const struct sink *sink;
 	const char *path; /* of its first profile; "" if it has none */
 	char cause[512];  /* "0001, every 60 s": what the comment says after "snapshot: " */
 	char host[65];
-	bool debuginfod; /* debug files may be fetched */
-	int64_t unix_ns; /* when the books were read */
+	bool debuginfod; /* missing debug files may be fetched */
+	int64_t unix_ns; /* when the snapshot was taken */
 	/* Who is told when it is complete; see sampler/session/control.h. */
 	uint64_t askers[SNAPSHOT_ASKERS];
 	uint32_t asker_count;

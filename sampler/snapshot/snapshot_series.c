@@ -113,7 +113,7 @@ int snapshot_series_keep(
 	series->kept[series->kept_count++] = file;
 	while (series->kept_count > keep) {
 		file = series->kept[0];
-		unlink(file.path); /* somebody may have moved it away: then it is theirs */
+		unlink(file.path); /* if it was moved away, it stays where it is now */
 		if (file.delta_path)
 			unlink(file.delta_path);
 		free(file.path);

@@ -3,9 +3,8 @@
  * The series of one process' snapshots: the next number and when it is due, what waits to be taken, which
  * files exist.
  *
- * At most one numbered snapshot of a process is in the writer. Others wait meanwhile. All requests together
- * wait for one snapshot, until the writer is done. A periodic snapshot waits until the next one is due, and
- * is then skipped.
+ * At most one numbered snapshot of a process is in the writer. All requests that arrive meanwhile are served
+ * by one snapshot after it. A periodic snapshot waits until the next one is due, and is then skipped.
  */
 #ifndef SAMPLER_SNAPSHOT_SNAPSHOT_SERIES_H
 #define SAMPLER_SNAPSHOT_SNAPSHOT_SERIES_H
@@ -19,7 +18,7 @@
 struct target;
 struct snapshot_source;
 
-enum { SNAPSHOT_ASKERS = 8 }; /* who can wait for one snapshot */
+enum { SNAPSHOT_ASKERS = 8 }; /* clients that can wait for one snapshot */
 
 struct snapshot_series {
 	/* all series of a scheduler, which makes and frees them */
@@ -31,9 +30,9 @@ struct snapshot_series {
 	bool writing;                   /* a numbered one is in the writer */
 	uint32_t jobs;                  /* in the writer, of any kind */
 	uint64_t skipped, failed;
-	uint64_t refused;        /* of those that the program asked for */
-	uint64_t asked_until_ns; /* what it has asked for, at one a second, lasts until then */
-	int error;               /* of the last one that was tried; 0: it was taken */
+	uint64_t refused;        /* requests of the program that were refused */
+	uint64_t asked_until_ns; /* its requests so far, at one a second, last until then */
+	int error;               /* of the last one that was tried; 0: success */
 	uint64_t refreshed_ns;   /* when thread names and cgroup were last looked at */
 
 	/* asked for */
@@ -45,8 +44,8 @@ struct snapshot_series {
 
 	/* files; NULL until the first is written */
 	char *peak_path, *timeline_path, *lifetimes_path;
-	uint64_t peak_written; /* its order number */
-	int extra_error;       /* of the last name for such a file; 0: it got one */
+	uint64_t peak_written; /* order number of the peak in it */
+	int extra_error;       /* error of the last attempt to name such a file */
 	struct snapshot_series_file {
 		char *path, *delta_path;
 	} * kept; /* oldest first */
@@ -63,7 +62,7 @@ void snapshot_series_free(struct snapshot_series *series); /* NULL is fine; leav
 /* Puts a new series at the head of a list. */
 void snapshot_series_enlist(struct snapshot_series *series, struct snapshot_series **list);
 
-/* Is the periodic snapshot due? Counts those that it is too late for in `skipped`. interval_ns 0: never. */
+/* Is the periodic snapshot due? Counts snapshots whose time has passed in `skipped`. interval_ns 0: never. */
 enum snapshot_series_due {
 	SNAPSHOT_SERIES_NOT_DUE,
 	SNAPSHOT_SERIES_DUE,
@@ -74,12 +73,13 @@ enum snapshot_series_due snapshot_series_look(
 /* A periodic snapshot was taken, or not needed. */
 void snapshot_series_advance(struct snapshot_series *series, uint64_t interval_ns, uint64_t now_ns);
 
-/* Requests a snapshot. The first cause and name stay until it is taken. asker 0: nobody waits. False: too
- * many wait. */
+/* Requests a snapshot. Until it is taken, the first cause and name are kept. asker 0: no client waits. False:
+ * too many clients wait. */
 bool snapshot_series_want(
     struct snapshot_series *series, const char *cause, const char *name, uint64_t asker);
 
-/* May the program have one more? A burst of 16, then one a second; the rest is counted in `refused`. */
+/* May the program have one more? It may have a burst of 16, then one a second; the rest is counted in
+ * `refused`. */
 bool snapshot_series_allows(struct snapshot_series *series, uint64_t now_ns);
 
 /* A numbered snapshot is on disk: removes the oldest beyond `keep` (0: keeps all). Returns 0 or -ENOMEM. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the user wants of snapshots: when, of what, in how much detail. The session fills it from options. */
+/* The settings of snapshots: when, of what, in how much detail. The session fills them in from the
+ * options. */
 #ifndef SAMPLER_SNAPSHOT_SNAPSHOT_SETTINGS_H
 #define SAMPLER_SNAPSHOT_SNAPSHOT_SETTINGS_H
 
@@ -15,7 +16,7 @@ struct snapshot_settings {
 	uint64_t keep;                   /* numbered snapshots of a process, the newest; 0: all */
 	enum symbol_detail detail;       /* of symbols */
 	int verbosity;                   /* -1, 0, 1... as options have it */
-	bool debuginfod;                 /* debug files may be fetched */
+	bool debuginfod;                 /* missing debug files may be fetched */
 	bool delta, timeline, lifetimes; /* additional files to write */
 	const struct sink *sink;         /* borrowed: where profiles go */
 };

@@ -97,7 +97,7 @@ void summary_print(const struct heap_snapshot *s, int error)
 	if (region_unseen_text(process->image->region))
 		log_line("  %s", region_unseen_text(process->image->region));
 	if (process->place == 0 && region_placeless(process->image->region))
-		log_line("  not profiled: %" PRIu64 " forked children that found no place",
+		log_line("  not profiled: %" PRIu64 " forked children without a free place",
 		    region_placeless(process->image->region));
 	if (error) {
 		log_line("  profile not written: %s: %s", s->path, strerror(-error));

@@ -15,8 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Marker frames need an address that is not zero and not a real one, and so does a program that is mapped
- * nowhere. */
+/* Marker frames need an address that is neither zero nor real, and so does a program that is not mapped. */
 enum {
 	MARKER_BASE = PROFILE_ADDRESSES_RESERVED_START,
 	NOWHERE_BASE = MARKER_BASE + 0x1000,
@@ -30,7 +29,7 @@ static const char no_address[] = "[no address left]";
 struct named_frame {
 	uint32_t location; /* 0: not made */
 	bool used;
-	bool allocator; /* every function at this address is the allocator's */
+	bool allocator; /* every function at this address belongs to the allocator */
 };
 
 struct symbolizer {
@@ -38,7 +37,7 @@ struct symbolizer {
 	struct symbolizer_source source;
 	const struct stacks *stacks; /* source.stacks */
 	struct perfmap *perfmap;
-	struct kernel_symbols *kernel; /* read when the first of its frames is met */
+	struct kernel_symbols *kernel; /* read when its first frame is found */
 	struct named_frame *frames;    /* by frame number */
 	struct profile_addresses *layout;
 	uint32_t *mappings; /* profile ids, by range of the layout; 0: not made */
@@ -97,7 +96,7 @@ static uint32_t mapping_id(struct symbolizer *n, uint32_t number)
 	return n->mappings[number];
 }
 
-/* A program that was executed by a relative name is mapped by its whole one. */
+/* A program that was executed by a relative path is mapped under its absolute one. */
 static bool is_program(const char *path, const char *name)
 {
 	const char *file = strrchr(path, '/'), *base = strrchr(name, '/');
@@ -132,7 +131,7 @@ static void add_main_mapping(struct symbolizer *n)
 
 /* ---- locations */
 
-/* Lines innermost first. The allocator's own at the inner end are left out unless there is nothing else. */
+/* Lines innermost first. The allocator's own at the inner end are left out unless there are no others. */
 static int add_location(struct symbolizer *n, uint32_t number, const struct symbol_frame *names, size_t count)
 {
 	struct named_frame *named = &n->frames[number];
@@ -178,7 +177,7 @@ static int name_one(struct symbolizer *n, uint32_t number, const char *name)
 	return add_location(n, number, &only, n->source.detail == SYMBOL_RAW ? 0 : 1);
 }
 
-/* "[kernel]" where the kernel does not say what is where (kernel.kptr_restrict). */
+/* "[kernel]" if the kernel hides its symbols' addresses (kernel.kptr_restrict). */
 static int name_kernel(struct symbolizer *n, uint32_t number)
 {
 	if (!n->kernel)
@@ -188,7 +187,7 @@ static int name_kernel(struct symbolizer *n, uint32_t number)
 	return name_one(n, number, name ? name : "[kernel]");
 }
 
-/* Code that is in no file: made at run time, or an address that nothing explains. */
+/* Code that is in no file: generated at run time, or an address in no mapping. */
 static int name_anonymous(struct symbolizer *n, uint32_t number)
 {
 	const struct stack_frame *frame = stacks_frame(n->stacks, number);
@@ -233,7 +232,7 @@ static int name_module(struct symbolizer *n, struct module *module)
 
 static void mark_used(struct symbolizer *n, const bool *used)
 {
-	/* A node is used if a used stack goes through it: outer nodes have smaller numbers. */
+	/* A node is used if a used stack contains it; outer nodes have smaller numbers. */
 	uint32_t count = stacks_node_count(n->stacks);
 	bool *through = calloc(count, sizeof(*through));
 	for (uint32_t i = count; through && i-- > 1;) {

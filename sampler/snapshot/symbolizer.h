@@ -21,14 +21,14 @@ struct symbolizer_source {
 	const struct stacks *stacks;
 	const struct maps *maps;
 	const char *program; /* path of the executable: becomes the first mapping */
-	pid_t pid;           /* to find the names of code made at run time; 0: unknown */
+	pid_t pid;           /* to find the names of code generated at run time; 0: unknown */
 	struct symbols *symbols;
 	enum symbol_detail detail;
 	bool allocator_stays; /* else the allocator's own frames are cut off at the inner end */
 };
 
-/* For the symbolizer_source of all profiles of one snapshot, which have most of their frames in common. NULL:
- * out of memory. symbols_free() ends it. */
+/* For the symbolizer_source of all profiles of one snapshot, which share most of their frames. NULL: out of
+ * memory. symbols_free() ends it. */
 struct symbols *symbolizer_symbols(enum symbol_detail detail, bool debuginfod);
 
 /* Resolves the frames of the stacks for which `used[stack]` is set (stacks_node_count() of them) in batches
@@ -37,7 +37,7 @@ struct symbolizer *symbolizer_new(
     struct profile *profile, const struct symbolizer_source *source, const bool *used);
 void symbolizer_free(struct symbolizer *symbolizer);
 
-/* What stands for the kernel at the inner end of the stacks of mappings. */
+/* The marker at the inner end of the stacks of mappings, in place of the allocating function. */
 #define SYMBOLIZER_MMAP "[mmap]"
 
 /* Location ids of a stack, innermost first, in an array that the symbolizer owns

@@ -14,12 +14,12 @@
 enum {
 	CHILD_CPU_SECONDS = 120,
 	CHILD_SECONDS = 600, /* of real time: it may hang in a file system */
-	FORK_SECONDS = 10,   /* for which a refused fork is tried again */
+	FORK_SECONDS = 10,   /* time for which a refused fork is tried again */
 	CHILD_NICE = 5,
 };
-/* Debug files are read into memory, and bad ones ask for any amount of it. */
+/* Debug files are read into memory, and a bad one can require any amount of it. */
 #ifdef __SANITIZE_ADDRESS__
-#define CHILD_MEMORY_BYTES RLIM_INFINITY /* its shadow counts */
+#define CHILD_MEMORY_BYTES RLIM_INFINITY /* its shadow memory counts */
 #else
 #define CHILD_MEMORY_BYTES (8ull << 30)
 #endif
@@ -28,7 +28,7 @@ struct job {
 	struct job *next;
 	struct writer_item *item;
 	pid_t pid;  /* of the child that writes it; 0: waits */
-	bool alone; /* in no batch: it has killed a child, or there was too little memory */
+	bool alone; /* not in a batch: it has killed a child, or memory was short */
 };
 
 struct child {
@@ -42,7 +42,7 @@ struct writer {
 	struct job *jobs; /* oldest first; those of one child are in its order */
 	struct child children[WRITER_CHILDREN + WRITER_URGENT_CHILDREN];
 	bool hurry;
-	uint64_t refused_ns; /* when a fork was first refused; 0: not since one was not */
+	uint64_t refused_ns; /* when a fork was first refused; 0: the last one succeeded */
 	void (*done)(void *context, const struct writer_item *item, int error);
 	void *context;
 };
@@ -89,21 +89,22 @@ static void prepare_child(bool yields)
 	const struct rlimit core = {0, 0};
 	sigset_t none;
 	sigemptyset(&none);
-	/* A signal that was meant for the sampler, sent to all of its name, must not end a snapshot. */
+	/* A signal for the sampler that was sent to all processes of its name must not end a snapshot. */
 	signal(SIGUSR1, SIG_IGN);
 	signal(SIGUSR2, SIG_IGN);
-	signal(SIGTERM, SIG_IGN); /* the unit's end is when profiles are written */
+	signal(SIGTERM, SIG_IGN); /* profiles are written while the unit is stopped */
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error to report */
-	signal(SIGPIPE, SIG_IGN); /* the sampler is gone, but not those who want the profile */
+	signal(SIGPIPE, SIG_IGN); /* the sampler may be gone; the profile is still wanted */
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_NAME, "heaptap-writer");
 	setrlimit(RLIMIT_DATA, &memory); /* not RLIMIT_AS: the regions are mapped here too */
 	setrlimit(RLIMIT_CORE, &core);
 	if (yields && nice(CHILD_NICE) == -1)
-		errno = 0; /* already nicer than that */
+		errno = 0; /* it has a higher nice value already */
 }
 
-/* Each item has its own time, else the last of a batch would be killed for what the others took. */
+/* Each item has its own time limit, else the last of a batch would be killed for the time that the others
+ * took. */
 static void limit_time(void)
 {
 	struct rusage used;
@@ -127,7 +128,7 @@ static void run_child(struct job *const jobs[], size_t count, int results_fd, bo
 		if (write(results_fd, &error, sizeof(error)) != (ssize_t)sizeof(error))
 			_exit(1);
 		if (error == -ENOMEM)
-			break; /* what is kept for the next ones is too much */
+			break; /* the memory kept for later items is too much */
 	}
 	_exit(0);
 }
@@ -146,7 +147,7 @@ static struct child *free_child(struct writer *writer, bool urgent)
 	return running < WRITER_CHILDREN || urgent ? first : NULL;
 }
 
-/* The oldest that waits, urgent ones first. */
+/* The oldest job that waits, urgent ones first. */
 static struct job *next_job(const struct writer *writer)
 {
 	struct job *oldest = NULL;
@@ -167,7 +168,7 @@ static bool belongs_with(const struct job *job, const struct job *first)
 	    job->item->detail == first->item->detail;
 }
 
-/* The first and those behind it that one child can write: its share of what waits. */
+/* The first job and those behind it that one child can write: its share of the waiting jobs. */
 static size_t make_batch(struct job *first, struct job *batch[WRITER_BATCH])
 {
 	size_t waiting = 0, count = 0;
@@ -240,7 +241,7 @@ void writer_set_hurry(struct writer *writer, bool hurry)
 {
 	if (hurry && !writer->hurry)
 		for (int i = 0; i < CHILDREN_MAX; i++)
-			if (writer->children[i].pid) /* only root may take it back */
+			if (writer->children[i].pid) /* only root may lower the nice value again */
 				(void)setpriority(PRIO_PROCESS, (id_t)writer->children[i].pid,
 				    getpriority(PRIO_PROCESS, 0));
 	writer->hurry = hurry;
@@ -248,7 +249,7 @@ void writer_set_hurry(struct writer *writer, bool hurry)
 
 /* ---- what became of them */
 
-/* Where the job that a child is at is linked; NULL: it has told of all. */
+/* The link to the job that a child is writing; NULL: it has reported all. */
 static struct job **link_of(struct writer *writer, pid_t pid)
 {
 	struct job **link = &writer->jobs;
@@ -281,8 +282,7 @@ static void read_results(struct writer *writer, struct child *child)
 	}
 }
 
-/* Without a child nobody will come back from one: then it is for the clock to say that it has been tried
- * enough. */
+/* If there is no child, no result can arrive: then only the time limit ends the attempts. */
 void writer_tend(struct writer *writer, uint64_t now_ns)
 {
 	bool running = false;
@@ -301,11 +301,11 @@ void writer_tend(struct writer *writer, uint64_t now_ns)
 	if (now_ns - writer->refused_ns < FORK_SECONDS * 1000000000ull)
 		return;
 	if (!writer->jobs->next)
-		writer->refused_ns = 0; /* what comes next has its own time */
+		writer->refused_ns = 0; /* the next attempts have their own time limit */
 	finish_job(writer, &writer->jobs, -EAGAIN);
 }
 
-/* The item that the child was at when it ended before its time. */
+/* Retries the item that the child was writing when it died. */
 static void retry(struct writer *writer, struct job **link, int status)
 {
 	struct job *job = *link;
@@ -329,7 +329,7 @@ void writer_reap(struct writer *writer, pid_t pid, int status)
 	close(child->results_fd);
 	child->pid = 0;
 	struct job **at = link_of(writer, pid);
-	/* It left a batch for lack of memory: nobody is to blame. */
+	/* It left a batch for lack of memory: the item is not to blame. */
 	bool blamed = at && (WIFSIGNALED(status) || WEXITSTATUS(status) != 0 || !child->told);
 	if (blamed)
 		retry(writer, at, status);

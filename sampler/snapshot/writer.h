@@ -6,7 +6,7 @@
  * share (the names of a file's functions), and reports each result through a pipe as soon as it is done. If a
  * bad debug file kills a child, the items that it reported are done; the item that it was writing is tried
  * again, alone and with less detail (functions only, then addresses only), and the rest waits for the next
- * batch. An item that somebody waits for goes first, and gets its own child when all are busy.
+ * batch. An urgent item is written first, and gets its own child if all are busy.
  */
 #ifndef SAMPLER_SNAPSHOT_WRITER_H
 #define SAMPLER_SNAPSHOT_WRITER_H
@@ -28,14 +28,14 @@ struct writer;
 /* An item to write: the first member of the owner's struct, which is on the heap. */
 struct writer_item {
 	/*
-	 * Called in the child; 0 or -errno. *shared is NULL at first; later items find what earlier ones left
-	 * there. All items of a batch have the same detail. It is freed by the child's end only. After
-	 * -ENOMEM the item is tried again in its own child.
+	 * Called in the child; 0 or -errno. *shared is NULL at first and is passed on from item to item; it
+	 * is freed only by the child's end. All items of a batch have the same detail. After -ENOMEM the item
+	 * is tried again in its own child.
 	 */
 	int (*write)(const struct writer_item *item, void **shared);
 	void (*discard)(struct writer_item *item);
 	enum symbol_detail detail; /* reduced after a child was killed */
-	bool urgent;               /* somebody waits for it */
+	bool urgent;               /* a client waits for it */
 };
 
 /* `done` is called when an item is on disk (error 0) or cannot be (-errno); the item is discarded after it.
@@ -44,16 +44,16 @@ struct writer *writer_new(
     void (*done)(void *context, const struct writer_item *item, int error), void *context);
 void writer_free(struct writer *writer);
 
-/* Takes the item over. */
+/* Takes ownership of the item. */
 void writer_submit(struct writer *writer, struct writer_item *item);
 
 /*
- * To be called now and then: passes on the children's results, and tries again to fork a child where that
- * failed, until it gives up. now_ns: monotonic.
+ * To be called regularly: passes on the children's results, and tries again to fork a child if that failed,
+ * until it gives up. now_ns: monotonic.
  */
 void writer_tend(struct writer *writer, uint64_t now_ns);
 
-/* Whether somebody waits for everything: then no child yields to other processes. */
+/* hurry: the user waits for everything, so no child yields to other processes. */
 void writer_set_hurry(struct writer *writer, bool hurry);
 
 /* A child of the sampler has ended. */

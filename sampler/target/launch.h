@@ -10,7 +10,7 @@ struct launch {
 	pid_t pid;         /* 0: not started yet, or it could not be executed */
 	bool ended;        /* also if there is nothing to wait for */
 	bool front_gone;   /* the front has ended: the status stays unknown */
-	bool status_known; /* then: */
+	bool status_known; /* status is valid */
 	int status;        /* wait status */
 };
 

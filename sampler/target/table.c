@@ -57,7 +57,7 @@ void table_remove(struct table *table, uint64_t key, const void *item)
 	if (id != last) {
 		uint32_t hash = hash_of(table->entries[last - 1].key);
 		index_remove(&table->index, hash, last);
-		(void)index_add(&table->index, hash, id); /* there is room: one has just gone */
+		(void)index_add(&table->index, hash, id); /* there is room: one was just removed */
 		table->entries[id - 1] = table->entries[last - 1];
 	}
 	table->count--;

@@ -70,7 +70,8 @@ bool target_read_maps(struct target *target, uint64_t now_ns, uint64_t every_ns)
 bool target_has_ended(const struct target *target)
 {
 	int pidfd = target->pidfd >= 0 ? target->pidfd : (int)syscall(SYS_pidfd_open, target->pid, 0);
-	/* No descriptor is no proof: there may be none left, for thousands of processes have one each. */
+	/* No pidfd does not prove that it has ended: there may be no descriptor left, since thousands of
+	 * processes have one each. */
 	if (pidfd < 0)
 		return errno == ESRCH || (kill(target->pid, 0) != 0 && errno == ESRCH);
 	struct pollfd poll_fd = {.fd = pidfd, .events = POLLIN};

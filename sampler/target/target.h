@@ -20,7 +20,7 @@ enum { TARGET_NAME_BYTES = 256, TARGET_TITLE_BYTES = 64 };
 enum target_end {
 	TARGET_ALIVE,
 	TARGET_EXITED, /* status known: exit code or signal */
-	TARGET_GONE,   /* ended, nobody told us how */
+	TARGET_GONE,   /* ended, status unknown */
 	TARGET_EXEC,   /* executes another program now */
 };
 
@@ -30,23 +30,22 @@ struct target {
 	pid_t pid;     /* 0: unknown */
 	int pidfd;     /* -1: none */
 	bool readable; /* /proc/PID is this process': its pid was checked */
-	bool command;  /* the process that the user launched, or told us to attach to */
-	bool closed;   /* has ended, or executes another program: nothing is entered any more */
+	bool command;  /* the process that the user launched, or attached to */
+	bool closed;   /* has ended, or executes another program: its books do not change any more */
 	enum target_end end;
 	int status; /* wait status, TARGET_EXITED */
 	/* What the user called it: redis-server, though the file is redis-check-rdb. */
 	char title[TARGET_TITLE_BYTES];
-	char name[TARGET_NAME_BYTES]; /* path of the executable, or what is known of it */
+	char name[TARGET_NAME_BYTES]; /* path of the executable, as far as it is known */
 	uint64_t start_ns;
 	uint64_t maps_read_ns;
-	uint64_t
-	    maps_retry_ns;  /* for which a stack that the maps do not explain has to wait: maps_retry_ns() */
-	uint64_t prompt_ns; /* see walk.c */
-	uint32_t prompt_reads; /* of the maps since prompt_ns, out of turn */
-	uint64_t code_address; /* is mapped while it executes the program that we know; 0: no such is known */
-	struct maps *maps;     /* owned, as the next two are */
+	uint64_t maps_retry_ns; /* wait before the maps are read again for a stack in no map */
+	uint64_t prompt_ns;     /* see walk.c */
+	uint32_t prompt_reads;  /* of the maps since prompt_ns, out of turn */
+	uint64_t code_address;  /* mapped as long as it executes the program that we know; 0: unknown */
+	struct maps *maps;      /* owned, as the next two are */
 	struct stacks *stacks;
-	struct threads *threads;        /* NULL: nobody wants their names */
+	struct threads *threads;        /* NULL: names are not needed */
 	struct snapshot_series *series; /* the scheduler's; NULL until it makes one */
 };
 
@@ -67,13 +66,13 @@ bool target_read_maps(struct target *target, uint64_t now_ns, uint64_t every_ns)
 /* Has it ended? Asks through its pidfd, or by its number if there was no descriptor left for one. */
 bool target_has_ended(const struct target *target);
 
-/* One of its threads was sampled: keeps its name, if anybody wants that. */
+/* One of its threads was sampled: keeps its name, if names are needed. */
 void target_see_thread(struct target *target, uint32_t tid);
 
-/* Is told about targets: the scheduler of their snapshots. */
+/* Callbacks about targets, for the scheduler of their snapshots. */
 struct target_listener {
-	void (*watched)(void *context, struct target *target); /* there is something to write of it */
-	/* Its books are closed. Called once; ends in the owner's release, now or later. */
+	void (*watched)(void *context, struct target *target); /* there is something to write about it */
+	/* Its books are closed. Called once; leads to the owner's release, now or later. */
 	void (*closed)(void *context, struct target *target);
 	void *context;
 };

@@ -4,13 +4,13 @@
 #include "sampler/linux/clock.h"
 
 enum {
-	MAPS_STALE_NS = 1000 * 1000000, /* without records of new mappings */
-	PROMPT_READS = 10,              /* of the maps in that time, beside those in their turn */
+	MAPS_STALE_NS = 1000 * 1000000, /* if there are no records of new mappings */
+	PROMPT_READS = 10,              /* extra readings of the maps in that time */
 };
 
-/* How old the maps must be to be read again. Without records there is no other way to hear of a new library,
- * and for a stack that was copied after the last reading, a few times a second, no delay: the library may be
- * gone soon. */
+/* How old the maps must be to be read again. Without records there is no other way to learn of a new library.
+ * A stack that was copied after the last reading does not wait (a few times a second), since the library may
+ * be unloaded soon. */
 static uint64_t retry_ns(struct target *target, const struct walk_sample *sample, uint64_t now_ns)
 {
 	if (sample->maps_follow)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From a sample's registers and stack bytes to the number of a stack: unwinds, reads the maps again if the
- * result asks for it, counts how it went, interns.
+ * result suggests it, counts the outcome, and interns the stack.
  */
 #ifndef SAMPLER_TARGET_WALK_H
 #define SAMPLER_TARGET_WALK_H
@@ -10,12 +10,13 @@
 #include "sampler/unwind/unwind.h"
 
 struct walk_sample {
-	const struct regs *regs; /* NULL: the program's side is not known */
+	const struct regs *regs; /* NULL: user registers unknown */
 	const void *stack;       /* a copy of what was at the stack pointer */
 	size_t stack_bytes, stack_want;
 	bool reaches_end;     /* the copy holds the whole stack */
 	bool skips_innermost; /* leave out the innermost frames of one module: the preloaded library's own */
-	/* New mappings arrive as the kernel's records; otherwise the maps are read again now and then. */
+	/* New mappings are reported by records of the kernel; otherwise the maps are read again from time to
+	 * time. */
 	bool maps_follow;
 	uint64_t time_ns; /* when the sample was taken */
 };

@@ -123,7 +123,7 @@ test_request() {
   matches "^$PWD/out-0002.pb.gz\$" all
   equal "$PWD/out-0003.pb.gz" "$("$heaptap" snapshot "$front")"
   equal 1 "$(status_of "$heaptap" snapshot $$)" 'status for a process that is not profiled'
-  matches "no heaptap of yours profiles pid $$" err
+  matches "none of your heaptap sessions profiles pid $$" err
   equal 2 "$(status_of "$heaptap" snapshot)" 'status without a pid'
   finish
   equal 1 "$(status_of "$heaptap" snapshot "$pid")" 'status after the end'

@@ -8,7 +8,7 @@ test_a_flood_of_requests() {
   count=$(ls prof | grep -cE '\.[0-9]{4}(-[a-z]+)?\.pb\.gz$|again')
   at_least 16 "$count" 'snapshots of the burst'
   at_least "-$((16 + seconds))" "-$count" 'snapshots in all, negative'
-  matches 'asks for more than one snapshot a second: not all are taken' err
+  matches 'requests more than one snapshot a second: not all are taken' err
   comment_of prof/heaptap.trust_ask.*.exit.pb.gz >comments
-  matches '[0-9]+ requests of the program for a snapshot refused' comments
+  matches '[0-9]+ snapshot requests of the program refused' comments
 }

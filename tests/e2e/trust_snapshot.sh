@@ -94,7 +94,7 @@ test_a_stranger_does_not_answer_for_roots_process() {
   equal 1 "$(status_of timeout "$(seconds 20)" "$heaptap" snapshot $$)" 'exit status'
   kill $fake
   equal '' "$(cat out)" 'standard output'
-  matches "no heaptap of yours profiles pid $$" err
+  matches "none of your heaptap sessions profiles pid $$" err
 }
 
 test_a_stranger_says_what_he_likes() {
@@ -127,5 +127,5 @@ test_my_folder_that_somebody_else_made() {
   status=0
   as_stranger env -u XDG_RUNTIME_DIR "$heaptap" snapshot --all 2>err || status=$?
   equal 1 $status 'exit status'
-  matches "$folder is not looked into: it is not yours alone" err
+  matches "$folder is ignored: you must own it, and nobody else may write there" err
 }

@@ -71,7 +71,7 @@ test_a_process_that_hoards_regions() {
   at_least -100 "-$(cat held)" 'regions that the hostile process has, negative'
   equal 1 "$(ls out/heaptap.roots.*.exit.pb.gz | wc -l)" 'profiles of the program of root'
   equal 5 "$(ls out/heaptap.truth.*.exit.pb.gz | wc -l)" 'profiles of the programs of another user'
-  matches 'not profiled: [0-9]+ programs that found no region, [0-9]+ that did not get ready' err
+  matches 'not profiled: [0-9]+ programs without a free region, [0-9]+ that did not finish attaching' err
 }
 
 test_a_full_backlog() {

@@ -357,7 +357,8 @@ static void a_claim_that_comes_to_nothing_is_given_up_and_counted(void **state)
 	LOOK_UNTIL(s, registry_empty(&s->registry));
 	assert_int_equal(s->registry.incomplete, 1);
 	registry_describe_missed(&s->registry, text, sizeof(text));
-	assert_string_equal(text, "not profiled: 0 programs that found no region, 1 that did not get ready");
+	assert_string_equal(
+	    text, "not profiled: 0 programs without a free region, 1 that did not finish attaching");
 	assert_int_equal(s->registry.arrivals, 0);
 }
 

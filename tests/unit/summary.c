@@ -150,7 +150,7 @@ static void children_without_a_place_are_told_of_by_the_image(void **state)
 	struct scene *s = *state;
 	atomic_store(&region_header(s->image->region)->places_exhausted, 3);
 	assert_non_null(
-	    strstr(print(s, 0), "\nheaptap:   not profiled: 3 forked children that found no place\n"));
+	    strstr(print(s, 0), "\nheaptap:   not profiled: 3 forked children without a free place\n"));
 	s->process.place = 1; /* a child's own summary does not tell of it once more */
 	assert_null(strstr(print(s, 0), "not profiled"));
 }
