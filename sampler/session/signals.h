@@ -5,7 +5,7 @@
  *   SIGCHLD                    a writer has ended
  *   the user's (SIGUSR1)       somebody wants a snapshot of every process
  *   SIGTERM                    with a front: the unit ends (a service manager sends it to each process)
- *   SIGINT, SIGTERM, SIGHUP    in the foreground: stop
+ *   SIGINT, SIGTERM, SIGHUP    in the foreground: stop; one that we were started to ignore stays ignored
  *
  * The signals of users that ask for nothing end no session.
  */
