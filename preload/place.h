@@ -42,8 +42,9 @@ void place_open(const struct place_setup *setup);
 bool place_take(void);
 
 /* In a forked child that has changed its user id: cuts its view of the stacks of others, and uses the
- * buffers of such children from now on. Threads that are writing a stack write it to nobody. One mmap. */
-void place_drop_buffers(void);
+ * buffers of such children from now on. Threads that are writing a stack write it to nobody. One mmap.
+ * False: it was refused, which is counted, and the process is to take no more samples. */
+bool place_drop_buffers(void);
 
 /* The shared header; only valid once place_open has run. */
 static inline struct region_header *place_header(void)
