@@ -6,9 +6,10 @@
  * is handed the region's descriptor. Only a root sampler can have such targets, so only root is believed on
  * the other side.
  *
- * This is the one place where the target waits for the sampler: at its start, REGION_SOCKET_WAIT_MS at
- * most to be let in and as long to be served, and never where a seccomp filter is in force (a socket could
- * be its death).
+ * This is the one place where the target waits for the sampler: at its start, REGION_SOCKET_WAIT_MS at most
+ * in all, and never where a seccomp filter is in force (a socket could be its death). A descriptor can only
+ * be sent by a process that runs, so the answer must be waited for. To be let in is waited for only where
+ * strangers fill the backlog (sampler/region/region_socket.c), within the same time.
  */
 #ifndef PRELOAD_REGION_SOCKET_H
 #define PRELOAD_REGION_SOCKET_H
