@@ -78,7 +78,8 @@ static void claim(void)
 	mapping_inherit();
 	atomic_store(&place_self()->state, PLACE_READY);
 	atomic_fetch_add(&place_header()->places_claimed, 1);
-	atomic_store(atomic_load(&claim_word), CLAIM_OPEN);
+	uint32_t claiming = CLAIM_CLAIMING; /* unless another thread has closed it meanwhile */
+	atomic_compare_exchange_strong(atomic_load(&claim_word), &claiming, CLAIM_OPEN);
 }
 
 bool claim_place(void)
@@ -90,16 +91,17 @@ bool claim_place(void)
 	return claim_state() == CLAIM_OPEN;
 }
 
-/* The image's first process keeps the buffers that it had: they hold no stacks of another user (of its
- * children only what they did after the fork). mmap is allowed: the loader has used it under any filter that
- * was in force at the start. */
+/* The image's own process keeps what it had: there is nothing of anybody else's in it. (Of children, only
+ * what they have done since the fork.) mmap is what the loader has used under whatever filter is in force
+ * since the start; of a filter that the child itself installed before, nothing is known (SECURITY.md). */
 void claim_user_changed(void)
 {
 	enum claim_state now = claim_state();
 	int saved = errno;
-	if (now == CLAIM_FORKED ||
-	    (now != CLAIM_EARLY && now != CLAIM_ATTACHING && place_view.header && place_index() != 0))
-		place_drop_buffers();
+	const bool child = now == CLAIM_FORKED || now == CLAIM_CLAIMING ||
+	    ((now == CLAIM_OPEN || now == CLAIM_CLOSED) && place_view.header && place_index() != 0);
+	if (child && !place_drop_buffers())
+		claim_close();
 	errno = saved;
 }
 

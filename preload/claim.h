@@ -52,7 +52,8 @@ void claim_close(void);
 void claim_forking(void);
 void claim_forked(void);
 
-/* The process has changed its user id. Keeps errno. */
+/* The process has changed its user id: a forked child gives up its view of the stacks of others, or, if that
+ * fails, takes no more samples. Keeps errno. */
 void claim_user_changed(void);
 
 /* claim_ready for a process whose state is not CLAIM_OPEN: claims a place if it is a forked child. */

@@ -11,10 +11,10 @@ void *memory_map(size_t bytes, int flags, int fd)
 	return start == MAP_FAILED ? NULL : start;
 }
 
-void memory_cover(void *start, size_t bytes)
+bool memory_cover(void *start, size_t bytes)
 {
-	const int flags = MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-	syscall(SYS_mmap, start, bytes, PROT_READ | PROT_WRITE, flags, -1, (off_t)0);
+	const int flags = MAP_FIXED | MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE;
+	return (void *)syscall(SYS_mmap, start, bytes, PROT_READ | PROT_WRITE, flags, -1, (off_t)0) == start;
 }
 
 void memory_unmap(void *start, size_t bytes)

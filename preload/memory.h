@@ -4,12 +4,14 @@
 #ifndef PRELOAD_MEMORY_H
 #define PRELOAD_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Readable and writable; flags as of mmap; fd -1 for none. NULL: refused. */
 void *memory_map(size_t bytes, int flags, int fd);
-/* Maps private zero pages over what is mapped there. */
-void memory_cover(void *start, size_t bytes);
+/* Zeroes in place of what is mapped there, shared with nobody but children of this process (and shared at all
+ * because then no limit of data, RLIMIT_DATA, is in the way). False: refused, all is as it was. */
+bool memory_cover(void *start, size_t bytes);
 
 void memory_unmap(void *start, size_t bytes);
 

@@ -22,11 +22,14 @@ void place_open(const struct place_setup *setup)
 	place_view.tapped = true;
 }
 
-void place_drop_buffers(void)
+bool place_drop_buffers(void)
 {
 	const struct region_offsets *offsets = &place_view.region.offsets;
 	place_view.buffers = offsets->dropped_buffers;
-	memory_cover(place_part(offsets->buffers), offsets->frees - offsets->buffers);
+	if (memory_cover(place_part(offsets->buffers), offsets->frees - offsets->buffers))
+		return true;
+	atomic_fetch_add(&place_view.header->not_cut_off, 1);
+	return false;
 }
 
 bool place_take(void)

@@ -41,10 +41,10 @@ void place_open(const struct place_setup *setup);
  * place in and sets its state to PLACE_READY. */
 bool place_take(void);
 
-/* In a forked child that has changed its user id: unmaps the stacks of others, and uses the buffers of such
- * children from now on. Stacks that other threads are writing at that moment are lost. Makes one mmap
- * call. */
-void place_drop_buffers(void);
+/* In a forked child that has changed its user id: cuts its view of the stacks of others, and uses the
+ * buffers of such children from now on. Threads that are writing a stack write it to nobody. One mmap.
+ * False: it was refused, which is counted, and the process is to take no more samples. */
+bool place_drop_buffers(void);
 
 /* The shared header; only valid once place_open has run. */
 static inline struct region_header *place_header(void)

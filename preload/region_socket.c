@@ -7,9 +7,18 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
-static int receive_fd(int socket_fd)
+static int64_t now_us(void)
+{
+	struct timespec now = {0};
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000;
+}
+
+/* wait_ms not positive: what has arrived already will do. */
+static int receive_fd(int socket_fd, int64_t wait_ms)
 {
 	char byte;
 	union {
@@ -21,7 +30,8 @@ static int receive_fd(int socket_fd)
 	    .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
 	struct pollfd ready = {socket_fd, POLLIN, 0};
 	int fd = -1;
-	if (poll(&ready, 1, REGION_SOCKET_WAIT_MS) != 1 || recvmsg(socket_fd, &message, MSG_CMSG_CLOEXEC) < 1)
+	if (poll(&ready, 1, wait_ms > 0 ? (int)wait_ms : 0) != 1 ||
+	    recvmsg(socket_fd, &message, MSG_CMSG_CLOEXEC) < 1)
 		return -1;
 	if (control.header.cmsg_level == SOL_SOCKET && control.header.cmsg_type == SCM_RIGHTS &&
 	    control.header.cmsg_len == CMSG_LEN(sizeof(int)))
@@ -36,7 +46,9 @@ int region_socket_ask(const char *pool_path, uint64_t cookie)
 	socklen_t peer_bytes = sizeof(peer),
 	          address_bytes = region_socket_address(pool_path, cookie, &address);
 	int fd = -1, socket_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	/* even if other processes keep the backlog full, it has room now and then: wait for that */
+	const int64_t end_us = now_us() + REGION_SOCKET_WAIT_MS * INT64_C(1000);
+	/* A backlog that strangers keep full has a free place now and then, which is waited for: nobody could
+	 * count this image, for what counts is out of its reach. */
 	const struct timeval patience = {.tv_usec = REGION_SOCKET_WAIT_MS * 1000};
 	if (socket_fd < 0)
 		return -1;
@@ -44,7 +56,7 @@ int region_socket_ask(const char *pool_path, uint64_t cookie)
 	if (connect(socket_fd, (const struct sockaddr *)&address, address_bytes) == 0 &&
 	    getsockopt(socket_fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes) == 0 && peer.uid == 0 &&
 	    send(socket_fd, &cookie, sizeof(cookie), MSG_NOSIGNAL) == (ssize_t)sizeof(cookie))
-		fd = receive_fd(socket_fd);
+		fd = receive_fd(socket_fd, (end_us - now_us()) / 1000);
 	close(socket_fd);
 	return fd;
 }

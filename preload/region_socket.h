@@ -6,9 +6,10 @@
  * and receives the region's descriptor. Only a root sampler can have such targets, so the other side must be
  * root.
  *
- * Only here does the target wait for the sampler: at its start, at most REGION_SOCKET_WAIT_MS for the
- * connection and as long for the answer, and never if a seccomp filter is in force (which could kill it for
- * using a socket).
+ * This is the one place where the target waits for the sampler: at its start, REGION_SOCKET_WAIT_MS at most
+ * in all, and never where a seccomp filter is in force (a socket could be its death). A descriptor can only
+ * be sent by a process that runs, so the answer must be waited for. To be let in is waited for only where
+ * strangers fill the backlog (sampler/region/region_socket.c), within the same time.
  */
 #ifndef PRELOAD_REGION_SOCKET_H
 #define PRELOAD_REGION_SOCKET_H

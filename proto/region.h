@@ -181,6 +181,9 @@ struct region_header {
 	uint32_t declined;   /* enum region_declined, if that is the state */
 	/* requests for snapshots, of all places: a change means that a place has a new one */
 	_Atomic uint64_t requests;
+	/* children that changed their user id and take no more samples: the kernel refused to cut off the
+	 * stacks of others */
+	_Atomic uint64_t not_cut_off;
 
 	_Alignas(128) _Atomic uint64_t frees_head; /* entries ever begun */
 };

@@ -445,6 +445,11 @@ uint64_t region_placeless(const struct region *region)
 	return atomic_load_explicit(&region_header(region)->places_exhausted, memory_order_relaxed);
 }
 
+uint64_t region_not_cut_off(const struct region *region)
+{
+	return atomic_load_explicit(&region_header(region)->not_cut_off, memory_order_relaxed);
+}
+
 const char *region_declined_text(const struct region *region)
 {
 	const struct region_header *header = region_header(region);

@@ -121,6 +121,9 @@ const char *region_loss_name(enum region_loss loss);
 /* Forked children that found every place taken, by the image's own word. */
 uint64_t region_placeless(const struct region *region);
 
+/* Those that take no more samples because they could not be cut off from the stacks of others (likewise). */
+uint64_t region_not_cut_off(const struct region *region);
+
 /* Why an image makes no use of its region, by its own word; NULL: it has said nothing. */
 const char *region_declined_text(const struct region *region);
 

@@ -2,6 +2,7 @@
 #include "sampler/session/signals.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -14,6 +15,12 @@ static void take(sigset_t *mask, int number)
 	signal(number, SIG_DFL);
 }
 
+static bool is_ignored(int number)
+{
+	struct sigaction action;
+	return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 int signals_open(enum signals_role role, int snapshot)
 {
 	static const int stops[] = {SIGINT, SIGTERM, SIGHUP};
@@ -21,7 +28,8 @@ int signals_open(enum signals_role role, int snapshot)
 	sigemptyset(&mask);
 	take(&mask, SIGCHLD);
 	for (size_t i = 0; role == SIGNALS_FOREGROUND && i < sizeof(stops) / sizeof(stops[0]); i++)
-		sigaddset(&mask, stops[i]);
+		if (!is_ignored(stops[i])) /* nohup, or a shell's job in the background */
+			sigaddset(&mask, stops[i]);
 	if (role == SIGNALS_FRONT)
 		take(&mask, SIGTERM);
 	signal(SIGUSR1, SIG_IGN);

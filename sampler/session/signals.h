@@ -5,7 +5,7 @@
  *   SIGCHLD                    a writer has ended
  *   the user's (SIGUSR1)       request for a snapshot of every process
  *   SIGTERM                    with a front: the unit is stopped (a service manager sends it to each process)
- *   SIGINT, SIGTERM, SIGHUP    in the foreground: stop
+ *   SIGINT, SIGTERM, SIGHUP    in the foreground: stop; one that we were started to ignore stays ignored
  *
  * SIGUSR1 and SIGUSR2 never end a session, also if they are not the snapshot signal.
  */

@@ -106,7 +106,7 @@ static void add_comments(
 	    [HEAP_VIEW_LIVE] = "", [HEAP_VIEW_PEAK] = " at the peak", [HEAP_VIEW_DELTA] = " of that"};
 	const struct heap_estimate *inuse = &sheet->view->inuse;
 	const struct region *region = s->process->image->region;
-	uint64_t placeless = region_placeless(region);
+	uint64_t placeless = region_placeless(region), not_cut_off = region_not_cut_off(region);
 	comment_cause(profile, s, sheet);
 	comment_losses(profile, s);
 	if (region_unseen_text(region))
@@ -114,6 +114,11 @@ static void add_comments(
 	if (placeless)
 		sheet_comment(
 		    profile, "not profiled: %" PRIu64 " forked children without a free place", placeless);
+	if (not_cut_off)
+		sheet_comment(profile,
+		    "not profiled since they changed their user id: %" PRIu64
+		    " forked children that could not be cut off from the stacks of others",
+		    not_cut_off);
 	sheet_comment(profile, "in use%s: %.0f +- %.0f bytes, %.0f +- %.0f objects (one standard error)",
 	    when[sheet->kind], inuse->bytes, sqrt(inuse->bytes_variance), inuse->objects,
 	    sqrt(inuse->objects_variance));

@@ -99,6 +99,10 @@ void summary_print(const struct heap_snapshot *s, int error)
 	if (process->place == 0 && region_placeless(process->image->region))
 		log_line("  not profiled: %" PRIu64 " forked children without a free place",
 		    region_placeless(process->image->region));
+	if (process->place == 0 && region_not_cut_off(process->image->region))
+		log_line("  not profiled since they changed their user id: %" PRIu64
+		         " forked children that could not be cut off from the stacks of others",
+		    region_not_cut_off(process->image->region));
 	if (error) {
 		log_line("  profile not written: %s: %s", s->path, strerror(-error));
 		return;

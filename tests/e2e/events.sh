@@ -357,7 +357,8 @@ test_attach_to_an_idle_process() {
 test_attach_ends_by_ctrl_c() {
   "$split" functions 10000 >/dev/null &
   target=$!
-  "$heaptap" record -v --no-heap -e cpu-clock@499 -P "$target" -i 100ms -o a.gz 2>err &
+  # The shell has its jobs in the background ignore SIGINT.
+  env --default-signal=INT "$heaptap" record -v --no-heap -e cpu-clock@499 -P "$target" -i 100ms -o a.gz 2>err &
   front=$!
   wait_for 20 test -e a-cpu-clock-0002.gz
   kill -INT "$front"
@@ -366,6 +367,24 @@ test_attach_ends_by_ctrl_c() {
   kill "$target"
   events_check a-cpu-clock-0002.gz a-cpu-clock-exit.gz
   comment_of a-cpu-clock-exit.gz | grep -q 'the process goes on' || fail 'why it ended'
+}
+
+# nohup, and SIGINT in a shell's background: what we were started to ignore stays ignored; SIGTERM ends it.
+test_attach_outlives_the_signals_it_was_to_ignore() {
+  "$split" functions 10000 >/dev/null &
+  target=$!
+  env --ignore-signal=HUP,INT "$heaptap" record -v --no-heap -e cpu-clock@499 -P "$target" -i 100ms -o a.gz 2>err &
+  front=$!
+  wait_for 20 test -e a-cpu-clock-0002.gz
+  kill -HUP "$front"
+  kill -INT "$front"
+  # A signal that it took would have ended it before it wrote so many more.
+  last=$(echo a-cpu-clock-0*.gz | wc -w)
+  wait_for 60 test -e "$(printf 'a-cpu-clock-%04d.gz' $((last + 3)))"
+  kill -TERM "$front"
+  wait "$front" || fail 'it was killed'
+  kill "$target"
+  events_check a-cpu-clock-exit.gz
 }
 
 test_snapshot_on_request() {

@@ -176,6 +176,7 @@ static void read_all(struct image *image)
 		process_samples(process);
 	}
 	region_placeless(image->region);
+	region_not_cut_off(image->region);
 	region_unseen_text(image->region);
 	region_declined_text(image->region);
 }

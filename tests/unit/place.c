@@ -10,11 +10,18 @@
 #include "preload/thread.h"
 #include "sampler/region/region.h"
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -278,6 +285,71 @@ static void places_run_out_quietly(void **unused)
 	assert_int_equal(1, region_header(&region)->places_exhausted);
 }
 
+/* ---- children that change their user id */
+
+/* Every mmap of this process is refused from now on. */
+static void refuse_mmap(void)
+{
+	struct sock_filter code[] = {
+	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 1),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+		_exit(9);
+}
+
+static void no_data(void)
+{
+	if (setrlimit(RLIMIT_DATA, &(const struct rlimit){4096, 4096}) != 0)
+		_exit(9);
+}
+
+static int forked_child(void (*meet)(void), bool claims_first, bool cut_off)
+{
+	unsigned char *stacks = region.base + region.offsets.buffers + BUFFER_BITMAPS_BYTES;
+	*stacks = 42; /* a secret */
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (claims_first && !claim_ready())
+			_exit(1);
+		meet();
+		errno = EDOM;
+		claim_user_changed();
+		_exit(errno != EDOM                                  ? 2
+		        : claim_ready() != cut_off                   ? 3
+		        : (*stacks == 0) != cut_off                  ? 4
+		        : (claim_state() == CLAIM_CLOSED) == cut_off ? 5
+		                                                     : 0);
+	}
+	int status;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(*stacks, 42);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void who_cannot_be_cut_off_takes_no_more_samples(void **unused)
+{
+	assert_int_equal(forked_child(refuse_mmap, false, false), 0);
+	assert_int_equal(forked_child(refuse_mmap, true, false), 0);
+	assert_int_equal(region_not_cut_off(&region), 2);
+	for (uint32_t i = 1; i <= 2; i++)
+		region_release_place(&region, i);
+}
+
+static void a_limit_of_data_is_not_in_the_way(void **unused)
+{
+	assert_int_equal(forked_child(no_data, false, true), 0);
+	assert_int_equal(forked_child(no_data, true, true), 0);
+	assert_int_equal(region_not_cut_off(&region), 0);
+	for (uint32_t i = 1; i <= 2; i++)
+		region_release_place(&region, i);
+}
+
 /* Killed at any instruction: every slot is whole or not live, and the place can be used again. */
 static void killed_in_mid_write(void **unused)
 {
@@ -346,6 +418,8 @@ int main(void)
 	    ISOLATED(readers_see_whole_slots),
 	    ISOLATED(child_inherits),
 	    ISOLATED(places_run_out_quietly),
+	    ISOLATED(who_cannot_be_cut_off_takes_no_more_samples),
+	    ISOLATED(a_limit_of_data_is_not_in_the_way),
 	    ISOLATED(killed_in_mid_write),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,12 +6,18 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "preload/region_socket.h"
 #include "sampler/region/region_socket.h"
 
 static const uint64_t cookie = 0x0123456789abcdef;
@@ -156,6 +162,71 @@ static void who_cannot_be_accepted_is_counted(void **state)
 	region_socket_free(listener);
 }
 
+/* ---- the target's end, with a listener that takes nobody in until it is told to, and never answers */
+
+static int asked_timeout_ms = -1; /* of the last poll */
+
+int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+	const struct timespec none = {0};
+	asked_timeout_ms = timeout_ms;
+	return ppoll(fds, count, &none, NULL);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+}
+
+struct late {
+	int listener, accepted;
+	_Atomic int64_t asked_ms, accepted_ms;
+};
+
+static void *let_in_late(void *argument)
+{
+	struct late *late = argument;
+	while (!late->asked_ms || now_ms() < late->asked_ms + REGION_SOCKET_WAIT_MS / 4)
+		usleep(1000);
+	late->accepted_ms = now_ms();
+	late->accepted = accept(late->listener, NULL, NULL);
+	return NULL;
+}
+
+/* A backlog of one place, which is taken: the wait for it shortens the wait for the answer. */
+static void the_target_waits_once(void **state)
+{
+	struct sockaddr_un address;
+	pthread_t thread;
+	if (geteuid() != 0)
+		skip(); /* it asks nobody but root */
+	snprintf(path, sizeof(path), "/proc/%d/fd/8", (int)getpid());
+	socklen_t bytes = region_socket_address(path, cookie, &address);
+	struct late late = {.listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), .accepted = -1};
+	assert_int_equal(bind(late.listener, (const struct sockaddr *)&address, bytes), 0);
+	assert_int_equal(listen(late.listener, 0), 0);
+	asked_timeout_ms = -1;
+	for (int tries = 0; tries < 50 && asked_timeout_ms < 0; tries++) {
+		late.asked_ms = 0; /* again if the thread came too late */
+		int first = visit(0);
+		assert_int_equal(pthread_create(&thread, NULL, let_in_late, &late), 0);
+		late.asked_ms = now_ms();
+		assert_int_equal(region_socket_ask(path, cookie), -1);
+		pthread_join(thread, NULL);
+		close(late.accepted);
+		close(first);
+		int rest; /* ours, if it was let in */
+		while (fcntl(late.listener, F_SETFL, O_NONBLOCK) == 0 &&
+		    (rest = accept(late.listener, NULL, NULL)) >= 0)
+			close(rest);
+		fcntl(late.listener, F_SETFL, 0);
+	}
+	assert_in_range(asked_timeout_ms, 0, REGION_SOCKET_WAIT_MS - (late.accepted_ms - late.asked_ms) + 1);
+	close(late.listener);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -165,6 +236,7 @@ int main(void)
 	    cmocka_unit_test(strangers_do_not_keep_others_waiting),
 	    cmocka_unit_test(who_speaks_late_is_heard),
 	    cmocka_unit_test(who_cannot_be_accepted_is_counted),
+	    cmocka_unit_test(the_target_waits_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

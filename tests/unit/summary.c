@@ -151,6 +151,9 @@ static void children_without_a_place_are_told_of_by_the_image(void **state)
 	atomic_store(&region_header(s->image->region)->places_exhausted, 3);
 	assert_non_null(
 	    strstr(print(s, 0), "\nheaptap:   not profiled: 3 forked children without a free place\n"));
+	atomic_store(&region_header(s->image->region)->not_cut_off, 2);
+	assert_non_null(strstr(print(s, 0),
+	    "\nheaptap:   not profiled since they changed their user id: 2 forked children that"));
 	s->process.place = 1; /* a child's own summary does not tell of it once more */
 	assert_null(strstr(print(s, 0), "not profiled"));
 }
