@@ -58,8 +58,16 @@ static enum unwind_outcome walk(
 	return outcome;
 }
 
+static bool has_guess(const struct unwind_frame *frames, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (frames[i].step == UNWIND_STEP_FP)
+			return true;
+	return false;
+}
+
 uint32_t walk_take(struct target *target, const struct walk_sample *sample, struct unwind_frame *frames,
-    size_t before, uint64_t outcomes[UNWIND_OUTCOMES])
+    size_t before, uint64_t outcomes[UNWIND_COUNTS])
 {
 	size_t count = 0, skipped = 0;
 	const char *marker = STACK_NONE;
@@ -67,6 +75,7 @@ uint32_t walk_take(struct target *target, const struct walk_sample *sample, stru
 		const struct unwind_frame *innermost = frames + before;
 		enum unwind_outcome outcome = walk(target, sample, frames + before, &count);
 		outcomes[outcome]++;
+		outcomes[UNWIND_GUESSED] += has_guess(innermost, count);
 		marker = unwind_marker(outcome);
 		while (sample->skips_innermost && skipped < count && innermost[skipped].module &&
 		    innermost[skipped].module == innermost->module)

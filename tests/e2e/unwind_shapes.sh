@@ -48,7 +48,7 @@ crosses() {
     "$backend: bytes of '$2' in $(cat chains)"
 }
 
-# shape 'ARGUMENTS' [BYTES REGEX]...: recorded by every backend
+# shape 'ARGUMENTS' [BYTES REGEX]...: $shapes recorded by every backend
 shape() {
   local arguments=$1
   shift
@@ -56,7 +56,7 @@ shape() {
     rm -f heaptap.*
     # shellcheck disable=SC2086
     record -q -b "$backend" -p 1 "$shapes" $arguments </dev/null >out 2>err || fail "$backend: status $?: $(cat err)"
-    profile=$(only heaptap.unwind_shapes.*.exit.pb.gz)
+    profile=$(only "heaptap.${shapes##*/}."*.exit.pb.gz)
     profile_check "$profile"
     local i
     for ((i = 1; i < $#; i += 2)); do
@@ -85,6 +85,22 @@ test_exceptions() {
 
 test_alloca_realigned_and_tail_calls() {
   shape frames 50000 "leaf;with_alloca;$start" 50000 "leaf;realigned;$start" 50000 "leaf;tail_target;no_tail;$start"
+}
+
+# Assembly without unwind rows is stepped by its frame pointer, and what follows is marked: once, not at every frame.
+test_frames_found_by_frame_pointer_are_marked() {
+  shapes=$targets/unwind_guess
+  shape chain 50000 "leaf;chain_inner;\[guessed\];chain_outer;with_chain;$start"
+  comment_of "$profile" | grep -qE '^samples: .*, frames guessed 50(,|$)' || fail "no word of it in $(comment_of "$profile")"
+}
+
+# The frame pointer leads to five words of code addresses that no call has left.
+test_no_frames_are_invented_where_the_frame_pointer_is_none() {
+  shapes=$targets/unwind_guess
+  shape register 50000 'leaf;by_register;\[no unwind rows\]'
+  shape both 50000 'leaf;chain_inner;\[guessed\];register_outer;\[no unwind rows\]'
+  shape zero 50000 'leaf;by_register;\[guessed\]'
+  comment_of "$profile" | grep -qE '^samples: .*, end guessed 50(,|$)' || fail "no word of it in $(comment_of "$profile")"
 }
 
 test_a_million_bytes_deep() {
