@@ -47,9 +47,9 @@ static bool call_aarch64(const uint8_t *code, size_t bytes, uint64_t address, ui
 		*target = address - 4 + (uint64_t)distance;
 		return true;
 	}
-	return (word & 0xfffffc1f) == 0xd63f0000      /* BLR */
-	    || (word & 0xfffff81f) == 0xd63f081f      /* BLRAAZ, BLRABZ */
-	    || (word & 0xfffff800) == 0xd73f0800;     /* BLRAA, BLRAB */
+	return (word & 0xfffffc1f) == 0xd63f0000  /* BLR */
+	    || (word & 0xfffff81f) == 0xd63f081f  /* BLRAAZ, BLRABZ */
+	    || (word & 0xfffff800) == 0xd73f0800; /* BLRAA, BLRAB */
 }
 
 bool call_ends_at(uint16_t e_machine, const uint8_t *code, size_t bytes, uint64_t address, uint64_t *target)

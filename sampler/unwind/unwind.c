@@ -329,9 +329,9 @@ static bool leads_on(const struct walk *w, uint64_t fp, uint64_t callee_fp)
 
 /*
  * Is PC, found at the frame pointer FP with CALLER_FP below it, a return address? Where no call can be looked
- * for, the caller is code that keeps no rows either, and is believed if it has a frame pointer; or if both are
- * made at run time: native calls of Java are generated code with a frame pointer, and what calls them is compiled
- * without.
+ * for, the caller is code that keeps no rows either, and is believed if it has a frame pointer; or if both
+ * are made at run time: native calls of Java are generated code with a frame pointer, and what calls them is
+ * compiled without.
  */
 static bool is_return_address(
     const struct walk *w, bool from_file, uint64_t fp, uint64_t caller_fp, uint64_t pc)
@@ -371,8 +371,9 @@ static enum unwind_outcome step_fp(
 	if (!known(&w->regs, arch->fp))
 		return stuck;
 	/*
-	 * Both ABIs have the start-up code set the frame pointer to zero to mark the outermost frame. Other code
-	 * of a file may be such code, a thread's; run-time generated code may use the register for anything.
+	 * Both ABIs have the start-up code set the frame pointer to zero to mark the outermost frame. Other
+	 * code of a file may be such code, a thread's; run-time generated code may use the register for
+	 * anything.
 	 */
 	if (fp == 0 && !activation && from_file) {
 		w->regs.pc = 0;

@@ -8,10 +8,10 @@
  *
  * Each frame costs one lookup pc -> row (cfi.h) and a few loads from the dump. The caller of a frame is
  *	CFA = register + offset;  pc = *(CFA + ra_offset);  sp = CFA;  saved registers = *(CFA + offset)
- * and code without unwind rows (JIT, assembly) is stepped over by its frame pointer. That is a guess, and such
- * a frame says so (UNWIND_STEP_FP): it is believed only if the return address follows a call instruction; or, in
- * code whose bytes cannot be read (JIT), if the frame pointer that was saved with it leads on up the stack, or if
- * the code that it returns from was made at run time as well.
+ * and code without unwind rows (JIT, assembly) is stepped over by its frame pointer. That is a guess, and
+ * such a frame says so (UNWIND_STEP_FP): it is believed only if the return address follows a call
+ * instruction; or, in code whose bytes cannot be read (JIT), if the frame pointer that was saved with it
+ * leads on up the stack, or if the code that it returns from was made at run time as well.
  *
  * How a walk ended is a fact and not a guess, see enum unwind_outcome. Every outcome but UNWIND_COMPLETE
  * should be shown in the profile, by unwind_marker(), as the outermost frame.
@@ -101,8 +101,8 @@ void unwind_remember(struct maps *maps, const struct unwind_frame *frame, uint32
 /* For counters and comments in the profile: "complete", "truncated", "stack switched", ... */
 const char *unwind_outcome_name(enum unwind_outcome outcome);
 
-/* The marker frame: "[truncated]", ...; NULL for UNWIND_COMPLETE. UNWIND_GUESSED's goes between the frame that has
- * no rows and the first that was found by frame pointer. */
+/* The marker frame: "[truncated]", ...; NULL for UNWIND_COMPLETE. UNWIND_GUESSED's goes between the frame
+ * that has no rows and the first that was found by frame pointer. */
 const char *unwind_marker(enum unwind_outcome outcome);
 
 /* It may have ended there because a library was loaded after the maps were read: seldom, and only where no

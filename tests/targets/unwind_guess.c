@@ -16,27 +16,27 @@
 enum { TIMES = 50, INVENTED = 5 };
 
 #if defined(__x86_64__)
-#define FUNCTION(name, body) \
-	".globl " name "; .type " name ", @function\n" name ":\n" body "ret; .size " name ", . - " name "\n"
-#define BY_FRAME_POINTER(call) "push %rbp; mov %rsp, %rbp; " call "; pop %rbp;"
-#define BY_REGISTER(call)      "push %rbp; mov %rsi, %rbp; " call "; pop %rbp;"
+#define TYPE                   "@function"
+#define BY_FRAME_POINTER(call) "push %rbp; mov %rsp, %rbp; " call "; pop %rbp; "
+#define BY_REGISTER(call)      "push %rbp; mov %rsi, %rbp; " call "; pop %rbp; "
 #define CALL(function)         "call " function
 #define CALL_ARGUMENT          "call *%rdi"
 #else
-#define FUNCTION(name, body) \
-	".globl " name "; .type " name ", %function\n" name ":\n" body "ret; .size " name ", . - " name "\n"
-#define BY_FRAME_POINTER(call) "stp x29, x30, [sp, -16]!; mov x29, sp; " call "; ldp x29, x30, [sp], 16;"
-#define BY_REGISTER(call)      "stp x29, x30, [sp, -16]!; mov x29, x1; " call "; ldp x29, x30, [sp], 16;"
+#define TYPE                   "%function"
+#define BY_FRAME_POINTER(call) "stp x29, x30, [sp, -16]!; mov x29, sp; " call "; ldp x29, x30, [sp], 16; "
+#define BY_REGISTER(call)      "stp x29, x30, [sp, -16]!; mov x29, x1; " call "; ldp x29, x30, [sp], 16; "
 #define CALL(function)         "bl " function
 #define CALL_ARGUMENT          "blr x0"
 #endif
 
-__asm__(".pushsection .text\n"
-    FUNCTION("chain_inner", BY_FRAME_POINTER(CALL_ARGUMENT))
-    FUNCTION("chain_outer", BY_FRAME_POINTER(CALL("chain_inner")))
-    FUNCTION("by_register", BY_REGISTER(CALL_ARGUMENT))
-    FUNCTION("register_outer", BY_REGISTER(CALL("chain_inner")))
-    ".popsection\n");
+#define FUNCTION(name, body)                                                                      \
+	__asm__(".pushsection .text; .globl " name "; .type " name ", " TYPE "\n" name ":\n" body \
+	        "ret; .size " name ", . - " name "; .popsection")
+
+FUNCTION("chain_inner", BY_FRAME_POINTER(CALL_ARGUMENT));
+FUNCTION("chain_outer", BY_FRAME_POINTER(CALL("chain_inner")));
+FUNCTION("by_register", BY_REGISTER(CALL_ARGUMENT));
+FUNCTION("register_outer", BY_REGISTER(CALL("chain_inner")));
 
 void chain_outer(void (*function)(void));
 void by_register(void (*function)(void), const void *frame_pointer);
