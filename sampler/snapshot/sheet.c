@@ -58,7 +58,7 @@ static struct symbolizer *name_stacks(
 	    .stacks = target->stacks,
 	    .maps = target->maps,
 	    .program = target->name,
-	    .pid = target->pid,
+	    .perf_map = &target->perf_map,
 	    .symbols = symbols,
 	    .detail = s->item.detail,
 	    .allocator_stays = sheet->kind->allocator_stays,

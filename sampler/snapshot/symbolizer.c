@@ -318,7 +318,7 @@ struct symbolizer *symbolizer_new(
 	n->mappings = n->layout ? calloc(profile_addresses_count(n->layout) + 1, sizeof(*n->mappings)) : NULL;
 	if (!n->frames || !n->mappings)
 		goto fail;
-	if (source->pid > 0 && perfmap_open(source->pid, &n->perfmap) != 0)
+	if (source->perf_map && perfmap_open(source->perf_map, &n->perfmap) != 0)
 		n->perfmap = NULL;
 	add_main_mapping(n);
 	mark_used(n, used);

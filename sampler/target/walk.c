@@ -58,12 +58,19 @@ static enum unwind_outcome walk(
 	return outcome;
 }
 
-static bool has_guess(const struct unwind_frame *frames, size_t count)
+/* What a stack has of frames that only few have. */
+struct rarities {
+	bool guess, generated;
+};
+
+static struct rarities look_for_rarities(const struct unwind_frame *frames, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
-		if (frames[i].step == UNWIND_STEP_FP)
-			return true;
-	return false;
+	struct rarities found = {0};
+	for (size_t i = 0; i < count; i++) {
+		found.guess |= frames[i].step == UNWIND_STEP_FP;
+		found.generated |= frames[i].kind == MAP_KIND_ANON;
+	}
+	return found;
 }
 
 uint32_t walk_take(struct target *target, const struct walk_sample *sample, struct unwind_frame *frames,
@@ -75,7 +82,10 @@ uint32_t walk_take(struct target *target, const struct walk_sample *sample, stru
 		const struct unwind_frame *innermost = frames + before;
 		enum unwind_outcome outcome = walk(target, sample, frames + before, &count);
 		outcomes[outcome]++;
-		outcomes[UNWIND_GUESSED] += has_guess(innermost, count);
+		struct rarities found = look_for_rarities(innermost, count);
+		outcomes[UNWIND_GUESSED] += found.guess;
+		if (found.generated)
+			target_met_generated_code(target, clock_now_ns());
 		marker = unwind_marker(outcome);
 		while (sample->skips_innermost && skipped < count && innermost[skipped].module &&
 		    innermost[skipped].module == innermost->module)
