@@ -112,7 +112,7 @@ static void say_names(struct findings *findings, const char *path, const struct 
 	if (!facts->unwind)
 		finding_say(findings, FINDING_NOTE,
 		    "build it with -fasynchronous-unwind-tables, and do not strip .eh_frame",
-		    "%s has no unwind tables: stacks end there", path);
+		    "%s has no unwind tables: stacks end there, or go on by guess", path);
 	if (facts->debug)
 		finding_say(findings, FINDING_GOOD, NULL,
 		    "%s has debug info: functions, inlined calls and lines", path);

@@ -163,6 +163,7 @@ void event_process_look(struct event_process *s)
 		return;
 	s->looked = true;
 	s->target.pidfd = (int)syscall(SYS_pidfd_open, s->target.pid, 0);
+	target_note_perf_map(&s->target);
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)s->target.pid);
 	char name[TARGET_NAME_BYTES];
 	bool known = target_read_executable(&s->target, name), mapped = maps_file(s, name);

@@ -31,7 +31,7 @@ struct event_process {
 	bool exits;  /* a thread of it has ended since the last look */
 	char comm[16];
 	struct event_book *books[EVENTS_MAX]; /* NULL until its first sample */
-	uint64_t outcome[EVENTS_MAX][UNWIND_OUTCOMES];
+	uint64_t outcome[EVENTS_MAX][UNWIND_COUNTS];
 	uint64_t no_room; /* samples that there was no memory for */
 };
 

@@ -366,6 +366,7 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 	if (image->heap.labels & HEAP_LABEL_THREAD)
 		process->target.threads = threads_new();
 	find_pid(process, place);
+	target_note_perf_map(&process->target);
 	read_name(process);
 	struct process *parent = parent_of(process, place);
 	open_maps(process, modules, parent);

@@ -29,7 +29,7 @@ struct process_counters {
 	uint64_t copied; /* of these, by the copy backend */
 	uint64_t by_uprobe, by_breakpoint;
 	uint64_t bad; /* malformed */
-	uint64_t outcome[UNWIND_OUTCOMES];
+	uint64_t outcome[UNWIND_COUNTS];
 	uint64_t no_room;       /* stacks that the table had no room for */
 	uint64_t frees_unknown; /* of blocks whose stack was lost */
 };

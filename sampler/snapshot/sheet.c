@@ -40,9 +40,9 @@ void sheet_text_add(struct sheet_text *text, struct profile *profile)
 	free(text->text);
 }
 
-void sheet_print_outcomes(FILE *out, const uint64_t outcomes[UNWIND_OUTCOMES])
+void sheet_print_outcomes(FILE *out, const uint64_t outcomes[UNWIND_COUNTS])
 {
-	for (uint32_t i = 0; i < UNWIND_OUTCOMES; i++)
+	for (uint32_t i = 0; i < UNWIND_COUNTS; i++)
 		if (outcomes[i] && i != UNWIND_COMPLETE)
 			fprintf(
 			    out, ", %s %" PRIu64, unwind_outcome_name((enum unwind_outcome)i), outcomes[i]);
@@ -58,7 +58,7 @@ static struct symbolizer *name_stacks(
 	    .stacks = target->stacks,
 	    .maps = target->maps,
 	    .program = target->name,
-	    .pid = target->pid,
+	    .perf_map = &target->perf_map,
 	    .symbols = symbols,
 	    .detail = s->item.detail,
 	    .allocator_stays = sheet->kind->allocator_stays,

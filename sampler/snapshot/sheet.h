@@ -47,7 +47,7 @@ struct sheet_text {
 bool sheet_text_open(struct sheet_text *text);
 void sheet_text_add(struct sheet_text *text, struct profile *profile);
 
-/* ", stack cut short 12": the outcomes other than success, for a comment about samples. */
-void sheet_print_outcomes(FILE *out, const uint64_t outcomes[UNWIND_OUTCOMES]);
+/* ", stack cut short 12": what did not go well, for a comment about samples. */
+void sheet_print_outcomes(FILE *out, const uint64_t outcomes[UNWIND_COUNTS]);
 
 #endif

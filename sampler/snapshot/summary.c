@@ -64,7 +64,7 @@ static void print_samples(const struct heap_snapshot *s)
 			at += snprintf(text + at, sizeof(text) - (size_t)at, "; %s: %" PRIu64,
 			    region_loss_name((enum region_loss)i), tally.samples);
 	}
-	for (uint32_t i = 0; i < UNWIND_OUTCOMES && at < (int)sizeof(text) - 48; i++)
+	for (uint32_t i = 0; i < UNWIND_COUNTS && at < (int)sizeof(text) - 48; i++)
 		if (i != UNWIND_COMPLETE && c->outcome[i])
 			at += snprintf(text + at, sizeof(text) - (size_t)at, "; %s: %" PRIu64,
 			    unwind_outcome_name((enum unwind_outcome)i), c->outcome[i]);

@@ -270,11 +270,11 @@ uint32_t symbolizer_marker(struct symbolizer *n, const char *marker)
 	/* One address each: the unwinder's, then the books'. */
 	static const char *const of_books[] = {
 	    STACK_BEFORE_RESTART, SYMBOLIZER_MMAP, STACK_LOST_SAMPLES, STACK_NONE, no_address};
-	uint32_t number = UNWIND_OUTCOMES;
+	uint32_t number = UNWIND_COUNTS;
 	for (uint32_t i = 0; i < sizeof(of_books) / sizeof(of_books[0]); i++)
 		if (strcmp(of_books[i], marker) == 0)
-			number = UNWIND_OUTCOMES + 1 + i;
-	for (uint32_t i = 0; i < UNWIND_OUTCOMES; i++) {
+			number = UNWIND_COUNTS + 1 + i;
+	for (uint32_t i = 0; i < UNWIND_COUNTS; i++) {
 		const char *name = unwind_marker((enum unwind_outcome)i);
 		if (name && strcmp(name, marker) == 0)
 			number = i;
@@ -317,7 +317,7 @@ struct symbolizer *symbolizer_new(
 	n->mappings = n->layout ? calloc(profile_addresses_count(n->layout) + 1, sizeof(*n->mappings)) : NULL;
 	if (!n->frames || !n->mappings)
 		goto fail;
-	if (source->pid > 0 && perfmap_open(source->pid, &n->perfmap) != 0)
+	if (source->perf_map && perfmap_open(source->perf_map, &n->perfmap) != 0)
 		n->perfmap = NULL;
 	add_main_mapping(n);
 	mark_used(n, used);

@@ -7,6 +7,7 @@
 #define SAMPLER_SNAPSHOT_SYMBOLIZER_H
 
 #include "pprof/profile/profile.h"
+#include "sampler/linux/perf_map_file.h"
 #include "sampler/symbol/answer.h"
 #include "sampler/unwind/maps.h"
 #include "sampler/unwind/stacks.h"
@@ -20,8 +21,8 @@ struct symbols;
 struct symbolizer_source {
 	const struct stacks *stacks;
 	const struct maps *maps;
-	const char *program; /* path of the executable: becomes the first mapping */
-	pid_t pid;           /* to find the names of code generated at run time; 0: unknown */
+	const char *program;                  /* path of the executable: becomes the first mapping */
+	const struct perf_map_file *perf_map; /* the names of code generated at run time; NULL: unknown */
 	struct symbols *symbols;
 	enum symbol_detail detail;
 	bool allocator_stays; /* else the allocator's own frames are cut off at the inner end */

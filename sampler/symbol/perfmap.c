@@ -2,9 +2,7 @@
 #include "sampler/symbol/perfmap.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,8 +10,6 @@
 
 #include "pprof/table/array.h"
 #include "sampler/symbol/string_pool.h"
-#include "sampler/linux/proc.h"
-#include "sampler/linux/regular_file.h"
 
 enum { RANGES_MAX = 1 << 22 };
 
@@ -215,34 +211,6 @@ const char *perfmap_find(const struct perfmap *map, uint64_t addr)
 	return at < map->count && map->ranges[at].start <= addr ? map->ranges[at].name : NULL;
 }
 
-/*
- * The pid in the process's own pid namespace: the last number of NSpid. pid itself when that cannot be
- * read.
- */
-static int namespace_pid(int process_fd, int pid)
-{
-	char text[8192], *field, *end;
-	int fd = openat(process_fd, "status", O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
-
-	if (fd >= 0)
-		close(fd);
-	if (length <= 0)
-		return pid;
-	text[length] = '\0';
-	field = strstr(text, "\nNSpid:");
-	if (!field)
-		return pid;
-	for (field += strlen("\nNSpid:"); *field == '\t' || *field == ' '; field = end) {
-		int inner = (int)strtol(field, &end, 10);
-
-		if (end == field)
-			break;
-		pid = inner;
-	}
-	return pid;
-}
-
 static int read_text(int fd, off_t size_bytes, struct perfmap **map)
 {
 	size_t wanted = size_bytes < PERFMAP_BYTES_MAX ? (size_t)size_bytes : PERFMAP_BYTES_MAX, length = 0;
@@ -260,26 +228,14 @@ static int read_text(int fd, off_t size_bytes, struct perfmap **map)
 	return *map ? 0 : got < 0 ? -EIO : -ENOMEM;
 }
 
-int perfmap_open(int pid, struct perfmap **map)
+int perfmap_open(const struct perf_map_file *file, struct perfmap **map)
 {
-	char path[PROC_PATH_BYTES];
-	struct stat process, file;
-	int process_fd, root_fd, fd, error;
+	struct stat status;
+	int fd = perf_map_file_open(file);
 
-	process_fd = open(proc_path(path, pid, ""), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (process_fd < 0)
-		return -errno;
-	snprintf(path, sizeof(path), "/tmp/perf-%d.map", namespace_pid(process_fd, pid));
-	root_fd = fstat(process_fd, &process) == 0
-	    ? openat(process_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC)
-	    : -1;
-	fd = root_fd < 0 ? -errno : regular_file_open(root_fd, path, 1, &file);
-	if (root_fd >= 0)
-		close(root_fd);
-	close(process_fd);
 	if (fd < 0)
 		return fd;
-	error = file.st_uid != process.st_uid && file.st_uid != 0 ? -EPERM : read_text(fd, file.st_size, map);
+	int error = fstat(fd, &status) == 0 ? read_text(fd, status.st_size, map) : -errno;
 	close(fd);
 	return error;
 }

@@ -10,6 +10,8 @@
 #ifndef SAMPLER_SYMBOL_PERFMAP_H
 #define SAMPLER_SYMBOL_PERFMAP_H
 
+#include "sampler/linux/perf_map_file.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,12 +25,8 @@ struct perfmap;
 /* Pure. Lines of any other form are skipped. NULL when out of memory. */
 struct perfmap *perfmap_parse(const char *text, size_t text_bytes);
 
-/*
- * Reads the map of a process through its root and under the pid that it has in its own namespace. The file
- * must be a regular one, owned by the process's user or by root, not reached through a symlink. Returns 0
- * (with *map for perfmap_free) or -errno; -ENOENT is the usual case.
- */
-int perfmap_open(int pid, struct perfmap **map);
+/* Reads the map of a process. Returns 0 (with *map for perfmap_free) or -errno; -ENOENT is the usual case. */
+int perfmap_open(const struct perf_map_file *file, struct perfmap **map);
 void perfmap_free(struct perfmap *map);
 
 size_t perfmap_count(const struct perfmap *map);

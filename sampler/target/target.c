@@ -11,9 +11,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+enum { PERF_MAP_EVERY_NS = 1000 * 1000000 };
+
 bool target_init(struct target *target, pid_t pid, uint64_t start_ns)
 {
-	*target = (struct target){.pid = pid, .pidfd = -1, .start_ns = start_ns};
+	*target =
+	    (struct target){.pid = pid, .pidfd = -1, .start_ns = start_ns, .perf_map = PERF_MAP_FILE_UNKNOWN};
 	target->stacks = stacks_new();
 	return target->stacks != NULL;
 }
@@ -22,6 +25,7 @@ void target_fini(struct target *target)
 {
 	if (target->pidfd >= 0)
 		close(target->pidfd);
+	perf_map_file_forget(&target->perf_map);
 	maps_free(target->maps);
 	stacks_free(target->stacks);
 	threads_free(target->threads);
@@ -65,6 +69,32 @@ bool target_read_maps(struct target *target, uint64_t now_ns, uint64_t every_ns)
 		maps_free(fresh);
 	}
 	return true;
+}
+
+void target_note_perf_map(struct target *target)
+{
+	struct perf_map_file fresh;
+	if (!target->readable || target->pidfd < 0 || perf_map_file_note(&fresh, target->pid) != 0)
+		return;
+	/* It has not ended since: what was opened is not that of another process with its pid. */
+	if (target_has_ended(target)) {
+		perf_map_file_forget(&fresh);
+		return;
+	}
+	if (fresh.fd < 0) { /* deleted, perhaps: what it said is good for what ran then */
+		fresh.fd = target->perf_map.fd;
+		target->perf_map.fd = -1;
+	}
+	perf_map_file_forget(&target->perf_map);
+	target->perf_map = fresh;
+}
+
+void target_met_generated_code(struct target *target, uint64_t now_ns)
+{
+	if (target->perf_map_noted_ns && now_ns - target->perf_map_noted_ns < PERF_MAP_EVERY_NS)
+		return;
+	target->perf_map_noted_ns = now_ns;
+	target_note_perf_map(target);
 }
 
 bool target_has_ended(const struct target *target)

@@ -7,6 +7,7 @@
 #ifndef SAMPLER_TARGET_TARGET_H
 #define SAMPLER_TARGET_TARGET_H
 
+#include "sampler/linux/perf_map_file.h"
 #include "sampler/linux/threads.h"
 #include "sampler/unwind/maps.h"
 #include "sampler/unwind/stacks.h"
@@ -45,6 +46,8 @@ struct target {
 	uint64_t code_address;  /* mapped as long as it executes the program that we know; 0: unknown */
 	struct maps *maps;      /* owned, as the next two are */
 	struct stacks *stacks;
+	struct perf_map_file perf_map;  /* names of code made at run time */
+	uint64_t perf_map_noted_ns;     /* when a stack led through such code; 0: never */
 	struct threads *threads;        /* NULL: names are not needed */
 	struct snapshot_series *series; /* the scheduler's; NULL until it makes one */
 };
@@ -62,6 +65,11 @@ void target_set_title(struct target *target, const char *path);
 /* Reads the maps of a live process again if that was last done `every_ns` ago or more. True if they were
  * read; they stay as they are when the process has just ended or executes another program. */
 bool target_read_maps(struct target *target, uint64_t now_ns, uint64_t every_ns);
+
+/* Notes where the names of code made at run time are, while the process lives. It may change its user, its
+ * root and the file: so this is repeated when a stack leads through such code, once a second. */
+void target_note_perf_map(struct target *target);
+void target_met_generated_code(struct target *target, uint64_t now_ns);
 
 /* Has it ended? Asks through its pidfd, or by its number if there was no descriptor left for one. */
 bool target_has_ended(const struct target *target);

@@ -58,8 +58,23 @@ static enum unwind_outcome walk(
 	return outcome;
 }
 
+/* What a stack has of frames that only few have. */
+struct rarities {
+	bool guess, generated;
+};
+
+static struct rarities look_for_rarities(const struct unwind_frame *frames, size_t count)
+{
+	struct rarities found = {0};
+	for (size_t i = 0; i < count; i++) {
+		found.guess |= frames[i].step == UNWIND_STEP_FP;
+		found.generated |= frames[i].kind == MAP_KIND_ANON;
+	}
+	return found;
+}
+
 uint32_t walk_take(struct target *target, const struct walk_sample *sample, struct unwind_frame *frames,
-    size_t before, uint64_t outcomes[UNWIND_OUTCOMES])
+    size_t before, uint64_t outcomes[UNWIND_COUNTS])
 {
 	size_t count = 0, skipped = 0;
 	const char *marker = STACK_NONE;
@@ -67,6 +82,10 @@ uint32_t walk_take(struct target *target, const struct walk_sample *sample, stru
 		const struct unwind_frame *innermost = frames + before;
 		enum unwind_outcome outcome = walk(target, sample, frames + before, &count);
 		outcomes[outcome]++;
+		struct rarities found = look_for_rarities(innermost, count);
+		outcomes[UNWIND_GUESSED] += found.guess;
+		if (found.generated)
+			target_met_generated_code(target, clock_now_ns());
 		marker = unwind_marker(outcome);
 		while (sample->skips_innermost && skipped < count && innermost[skipped].module &&
 		    innermost[skipped].module == innermost->module)

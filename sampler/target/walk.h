@@ -25,6 +25,6 @@ struct walk_sample {
  * for UNWIND_FRAMES_MAX more. outcomes: counts of this target's samples. Returns the stack's number in
  * target->stacks, or UINT32_MAX when there is no memory for it. */
 uint32_t walk_take(struct target *target, const struct walk_sample *sample, struct unwind_frame *frames,
-    size_t before, uint64_t outcomes[UNWIND_OUTCOMES]);
+    size_t before, uint64_t outcomes[UNWIND_COUNTS]);
 
 #endif

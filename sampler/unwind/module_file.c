@@ -150,6 +150,7 @@ static int read_headers(struct module_file *file)
 		return -ENOEXEC;
 	file->e_machine = ehdr.e_machine;
 	file->e_type = ehdr.e_type;
+	file->entry = ehdr.e_entry;
 	return read_segments(file, &ehdr);
 }
 

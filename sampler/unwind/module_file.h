@@ -49,6 +49,7 @@ struct module_file {
 	int64_t mtime_ns;
 	uint16_t e_machine;
 	uint16_t e_type;      /* ET_EXEC or ET_DYN */
+	uint64_t entry;       /* e_entry, in the file's own terms; 0: none */
 	uint8_t build_id_len; /* 0: none */
 	uint8_t build_id[MODULE_BUILD_ID_BYTES];
 	uint32_t segment_count;

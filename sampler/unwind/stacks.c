@@ -29,6 +29,7 @@ struct stacks {
 	struct step path[PATH_FRAMES]; /* outermost first */
 	uint32_t path_count;
 	const char *path_marker;
+	uint32_t guess_frame;     /* number + 1 of the marker's frame; 0: not made yet */
 	struct stack_node *nodes; /* [0] is the root */
 	struct stack_frame *frames;
 	struct stack_mapping *mappings;
@@ -176,14 +177,27 @@ static uint32_t find_node(struct stacks *s, uint32_t outer, uint32_t frame)
 	return number;
 }
 
-static uint32_t marker_node(struct stacks *s, const char *marker)
+static uint32_t marker_frame(struct stacks *s, const char *marker)
 {
 	const struct stack_mapping none = {.kind = MAP_KIND_SPECIAL};
 	struct stack_frame frame = {.marker = marker, .mapping = find_mapping(s, &none)};
-	if (frame.mapping == UINT32_MAX)
-		return UINT32_MAX;
-	uint32_t number = find_frame(s, &frame);
+	return frame.mapping == UINT32_MAX ? UINT32_MAX : find_frame(s, &frame);
+}
+
+static uint32_t marker_node(struct stacks *s, const char *marker)
+{
+	uint32_t number = marker_frame(s, marker);
 	return number == UINT32_MAX ? UINT32_MAX : find_node(s, STACK_ROOT, number);
+}
+
+/* The frame behind which the frames are guesses. */
+static uint32_t guess_frame(struct stacks *s)
+{
+	if (!s->guess_frame) {
+		uint32_t number = marker_frame(s, unwind_marker(UNWIND_GUESSED));
+		s->guess_frame = number == UINT32_MAX ? 0 : number + 1;
+	}
+	return s->guess_frame - 1;
 }
 
 /* The number of a frame that is not known by its address. */
@@ -217,25 +231,50 @@ static uint32_t frame_number(struct stacks *s, const struct unwind_frame *from, 
 	return number;
 }
 
+/* A stack in the making: its outer frames so far. */
+struct growing {
+	uint32_t node, depth;
+	bool same; /* as the stack interned last */
+};
+
+static inline __attribute__((always_inline)) void add_inner(
+    struct stacks *s, struct growing *stack, uint32_t number)
+{
+	uint32_t depth = stack->depth++;
+	stack->same = stack->same && depth < s->path_count && s->path[depth].frame == number;
+	if (stack->same) {
+		stack->node = s->path[depth].node;
+		return;
+	}
+	stack->node = number == UINT32_MAX ? UINT32_MAX : find_node(s, stack->node, number);
+	if (depth < PATH_FRAMES)
+		s->path[depth] = (struct step){number, stack->node};
+}
+
+/* Are the frames outside of the one at `inner` the first of a run of guesses? */
+static bool guess_begins(const struct unwind_frame *frames, size_t inner)
+{
+	return frames[inner + 1].step == UNWIND_STEP_FP && frames[inner].step != UNWIND_STEP_FP;
+}
+
 uint32_t stacks_intern(
     struct stacks *s, const struct unwind_frame *frames, size_t count, const char *marker, struct maps *maps)
 {
-	uint32_t node = marker ? marker_node(s, marker) : (uint32_t)STACK_ROOT, depth = 0;
-	bool same = marker == s->path_marker;
+	struct growing stack = {
+	    .node = marker ? marker_node(s, marker) : (uint32_t)STACK_ROOT,
+	    .same = marker == s->path_marker,
+	};
 	s->path_marker = marker;
-	for (size_t i = count; i > 0 && node != UINT32_MAX; i--, depth++) {
-		uint32_t number = frame_number(s, &frames[i - 1], maps);
-		same = same && depth < s->path_count && s->path[depth].frame == number;
-		if (same) {
-			node = s->path[depth].node;
-			continue;
+	for (size_t i = count; i > 0 && stack.node != UINT32_MAX; i--) {
+		if (i < count && guess_begins(frames, i - 1)) {
+			add_inner(s, &stack, guess_frame(s));
+			if (stack.node == UINT32_MAX)
+				break;
 		}
-		node = number == UINT32_MAX ? UINT32_MAX : find_node(s, node, number);
-		if (depth < PATH_FRAMES)
-			s->path[depth] = (struct step){number, node};
+		add_inner(s, &stack, frame_number(s, &frames[i - 1], maps));
 	}
-	s->path_count = node == UINT32_MAX ? 0 : depth < PATH_FRAMES ? depth : PATH_FRAMES;
-	return node;
+	s->path_count = stack.node == UINT32_MAX ? 0 : stack.depth < PATH_FRAMES ? stack.depth : PATH_FRAMES;
+	return stack.node;
 }
 
 uint32_t stacks_translate(const struct stacks *from, uint32_t stack, struct stacks *to)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/unwind/unwind.h"
+#include "sampler/arch/call.h"
 #include "sampler/unwind/cfi.h"
 #include "sampler/unwind/cfi_odd.h"
 
@@ -8,6 +9,18 @@
 /* Farther above the dump than any stack we could have copied of: it is not the same stack. */
 static const uint64_t same_stack_bytes = UINT64_C(64) << 20;
 
+/* Code behind a file's entry point that sets the frame pointer to zero for the outermost frame: _start, and
+ * the loader's way from there to the constructors. */
+enum { ENTRY_BYTES = 256 };
+
+/* Is a call instruction in front of a program counter? */
+enum after_call {
+	AFTER_CALL_UNKNOWN, /* not looked at yet */
+	AFTER_CALL,
+	AFTER_CALL_NO,
+	AFTER_CALL_UNREADABLE, /* run-time generated code, or a file that could not be opened */
+};
+
 /* A program counter, and what is there; cached per address space in front of the maps and the modules' own
  * tables. */
 struct pc_info {
@@ -15,6 +28,7 @@ struct pc_info {
 	const struct cfi_rule *rule; /* NULL: nothing cached here */
 	const struct map *map;       /* NULL: pc is in none */
 	uint32_t tag;                /* of unwind_remember() */
+	uint8_t after_call;          /* enum after_call, of pc + 1 as a return address */
 };
 
 /*
@@ -138,12 +152,13 @@ static void find_info(const struct walk *w, uint64_t pc, struct pc_info *info)
 	info->rule = &cfi_no_rule;
 	info->map = maps_module(w->in->maps, pc);
 	info->tag = 0;
+	info->after_call = AFTER_CALL_UNKNOWN;
 	if (has_file(info) && info->map->module->readable &&
 	    info->map->module->file.e_machine == w->arch->e_machine)
 		info->rule = module_rule(info->map->module, pc - info->map->bias);
 }
 
-static const struct pc_info *look_up(const struct walk *w, uint64_t pc, struct pc_info *uncached)
+static struct pc_info *look_up(const struct walk *w, uint64_t pc, struct pc_info *uncached)
 {
 	struct pc_info *info = uncached;
 
@@ -286,39 +301,96 @@ static enum unwind_outcome step_odd(struct walk *w, const struct cfi_rule *rule,
 	return UNWIND_COMPLETE;
 }
 
+/* The bytes are the file's: what the target has patched in memory since is not seen. */
+static enum after_call look_for_call(const struct walk *w, const struct pc_info *info)
+{
+	const struct map *map = info->map;
+	uint64_t return_address = info->pc + 1, length = return_address - map->start, target;
+	uint8_t code[CALL_BYTES_MAX];
+	size_t bytes = length < CALL_BYTES_MAX ? (size_t)length : CALL_BYTES_MAX;
+
+	if (!has_file(info) || !map->module->readable || map->module->file.e_machine != w->arch->e_machine ||
+	    module_read(map->module, code, bytes, map->pgoff + length - bytes) != 0)
+		return AFTER_CALL_UNREADABLE;
+	if (!call_ends_at(w->arch->e_machine, code, bytes, return_address, &target))
+		return AFTER_CALL_NO;
+	return !target || maps_find(w->in->maps, target) ? AFTER_CALL : AFTER_CALL_NO;
+}
+
+/* Could FP be the frame pointer of the caller of a function that has CALLEE's? Above the dump it could be if
+ * the stack goes on there. */
+static bool leads_on(const struct walk *w, uint64_t fp, uint64_t callee_fp)
+{
+	uint64_t offset = fp - w->in->stack_address;
+
+	return fp > callee_fp && fp % 8 == 0 &&
+	    (offset + 16 <= w->in->stack_bytes || (w->cut && offset < same_stack_bytes));
+}
+
+/*
+ * Is PC, found at the frame pointer FP with CALLER_FP below it, a return address? Where no call can be looked
+ * for, the caller is code that keeps no rows either, and is believed if it has a frame pointer; or if both
+ * are made at run time: native calls of Java are generated code with a frame pointer, and what calls them is
+ * compiled without.
+ */
+static bool is_return_address(
+    const struct walk *w, bool from_file, uint64_t fp, uint64_t caller_fp, uint64_t pc)
+{
+	struct pc_info uncached, *info = look_up(w, pc - 1, &uncached);
+
+	if (!info->map)
+		return false;
+	if (info->after_call == AFTER_CALL_UNKNOWN)
+		info->after_call = (uint8_t)look_for_call(w, info);
+	if (info->after_call != AFTER_CALL_UNREADABLE)
+		return info->after_call == AFTER_CALL;
+	return leads_on(w, caller_fp, fp) || (!from_file && info->map->kind != MAP_KIND_FILE);
+}
+
+static bool is_start_up(const struct pc_info *info)
+{
+	return has_file(info) && info->map->module->readable &&
+	    info->pc - info->map->bias - info->map->module->file.entry < ENTRY_BYTES;
+}
+
 /*
  * Code without rows: {caller's frame pointer, return address} at the frame pointer, as both ABIs lay it out.
- * Believed only if it is on this stack above us and leads to code.
+ * Believed only if it is on this stack above us and the return address can be one.
  */
-static enum unwind_outcome step_fp(struct walk *w, const struct pc_info *info, bool activation)
+static enum unwind_outcome step_fp(
+    struct walk *w, const struct pc_info *info, enum unwind_step found_by, bool activation)
 {
 	const struct regs_arch *arch = w->arch;
 	uint64_t sp = w->regs.r[arch->sp], fp = w->regs.r[arch->fp], caller_fp, pc;
 	enum unwind_outcome stuck =
 	    has_file(info) && !info->map->module->readable ? UNWIND_NO_MODULE : UNWIND_NO_CFI;
+	bool from_file = info->map->kind == MAP_KIND_FILE;
+	/* Frames that were found by frame pointer are marked as guesses already, and their end with them. */
+	enum unwind_outcome end = found_by == UNWIND_STEP_FP ? UNWIND_COMPLETE : UNWIND_END_GUESSED;
 
 	if (!known(&w->regs, arch->fp))
 		return stuck;
 	/*
-	 * Both ABIs have the start-up code set the frame pointer to zero to mark the outermost frame. In a
-	 * file's code that is such code; run-time generated code may use the register for anything.
+	 * Both ABIs have the start-up code set the frame pointer to zero to mark the outermost frame. Other
+	 * code of a file may be such code, a thread's; run-time generated code may use the register for
+	 * anything.
 	 */
-	if (fp == 0 && !activation && info->map->kind == MAP_KIND_FILE) {
+	if (fp == 0 && !activation && from_file) {
 		w->regs.pc = 0;
-		return UNWIND_COMPLETE;
+		return is_start_up(info) ? UNWIND_COMPLETE : end;
 	}
 	if (fp < sp || fp % 8)
 		return stuck;
 	if (!read_word(w, fp, &caller_fp) || !read_word(w, fp + 8, &pc))
 		return w->cut && fp - w->in->stack_address < same_stack_bytes ? UNWIND_TRUNCATED : stuck;
 	pc &= arch->code_mask;
-	if ((pc || caller_fp) && !maps_find(w->in->maps, pc - 1))
-		return stuck;
+	if ((pc || caller_fp) && !is_return_address(w, from_file, fp, caller_fp, pc))
+		return stuck; /* info may be another's by now */
 	w->regs.r[arch->sp] = fp + 16;
 	w->regs.r[arch->fp] = caller_fp;
 	w->regs.known = UINT64_C(1) << arch->sp | UINT64_C(1) << arch->fp;
 	w->regs.pc = pc;
-	return UNWIND_COMPLETE;
+	return pc ? UNWIND_COMPLETE : end;
 }
 
 static void add_frame(struct unwind_frame *frame, const struct pc_info *info, uint64_t pc,
@@ -350,6 +422,7 @@ static enum unwind_outcome step(
 {
 	const struct cfi_rule *rule = info->rule;
 	bool was_activation = *activation;
+	enum unwind_step found_by = *how;
 	enum unwind_outcome outcome = UNWIND_COMPLETE;
 
 	*how = rule->kind == CFI_NONE ? UNWIND_STEP_FP : UNWIND_STEP_CFI;
@@ -363,7 +436,7 @@ static enum unwind_outcome step(
 	else if (rule->kind == CFI_END)
 		w->regs.pc = 0;
 	else if (info->map)
-		outcome = step_fp(w, info, was_activation);
+		outcome = step_fp(w, info, found_by, was_activation);
 	else
 		outcome = UNWIND_NO_MAP;
 	w->regs.pc &= w->arch->code_mask;
@@ -394,8 +467,9 @@ enum unwind_outcome unwind_stack(
 		uint64_t pc = w.regs.pc - !activation;
 		const struct pc_info *info = look_up(&w, pc, &uncached);
 		bool was_made_up = made_up;
-		made_up =
-		    !activation && info->rule->kind == CFI_NONE && starts_function(&w, w.regs.pc, &exact);
+		/* One found by frame pointer is known to follow a call, if its code can be read. */
+		made_up = !activation && info->rule->kind == CFI_NONE && how != UNWIND_STEP_FP &&
+		    starts_function(&w, w.regs.pc, &exact);
 		if (made_up) {
 			info = &exact;
 			pc = w.regs.pc;
@@ -420,10 +494,14 @@ enum unwind_outcome unwind_stack(
 	return outcome;
 }
 
+/* One address: interned stacks compare markers by it. */
+static const char guessed_marker[] = "[guessed]";
+
 static const struct {
 	const char *name, *marker;
-} outcomes[UNWIND_OUTCOMES] = {
+} outcomes[UNWIND_COUNTS] = {
     [UNWIND_COMPLETE] = {"complete", NULL},
+    [UNWIND_END_GUESSED] = {"end guessed", guessed_marker},
     [UNWIND_TRUNCATED] = {"truncated", "[truncated]"},
     [UNWIND_STACK_SWITCH] = {"stack switched", "[stack switched]"},
     [UNWIND_BAD_READ] = {"bad read", "[bad stack read]"},
@@ -433,16 +511,17 @@ static const struct {
     [UNWIND_NO_MODULE] = {"no module", "[unknown module]"},
     [UNWIND_NO_CFI] = {"no unwind rows", "[no unwind rows]"},
     [UNWIND_TOO_DEEP] = {"too deep", "[too deep]"},
+    [UNWIND_GUESSED] = {"frames guessed", guessed_marker},
 };
 
 const char *unwind_outcome_name(enum unwind_outcome outcome)
 {
-	return (unsigned)outcome < UNWIND_OUTCOMES ? outcomes[outcome].name : "unknown";
+	return (unsigned)outcome < UNWIND_COUNTS ? outcomes[outcome].name : "unknown";
 }
 
 const char *unwind_marker(enum unwind_outcome outcome)
 {
-	return (unsigned)outcome < UNWIND_OUTCOMES ? outcomes[outcome].marker : "[unknown]";
+	return (unsigned)outcome < UNWIND_COUNTS ? outcomes[outcome].marker : "[unknown]";
 }
 
 bool unwind_wants_maps(enum unwind_outcome outcome)

@@ -8,8 +8,10 @@
  *
  * Each frame costs one lookup pc -> row (cfi.h) and a few loads from the dump. The caller of a frame is
  *	CFA = register + offset;  pc = *(CFA + ra_offset);  sp = CFA;  saved registers = *(CFA + offset)
- * and code without unwind rows (JIT) is stepped over by its frame pointer if the frame found that way is
- * plausible.
+ * and code without unwind rows (JIT, assembly) is stepped over by its frame pointer. That is a guess, and
+ * such a frame says so (UNWIND_STEP_FP): it is believed only if the return address follows a call
+ * instruction; or, in code whose bytes cannot be read (JIT), if the frame pointer that was saved with it
+ * leads on up the stack, or if the code that it returns from was made at run time as well.
  *
  * How a walk ended is a fact and not a guess, see enum unwind_outcome. Every outcome but UNWIND_COMPLETE
  * should be shown in the profile, by unwind_marker(), as the outermost frame.
@@ -25,7 +27,9 @@
 #include <stdint.h>
 
 enum unwind_outcome {
-	UNWIND_COMPLETE,     /* the rows say that there is no caller, or the return address is zero */
+	UNWIND_COMPLETE, /* the rows say that there is no caller, or the return address is zero */
+	/* code without unwind rows, and a frame pointer of zero or to zeros, as start-up code has it */
+	UNWIND_END_GUESSED,
 	UNWIND_TRUNCATED,    /* the walk needs bytes above the dump, and the dump was cut there */
 	UNWIND_STACK_SWITCH, /* the caller's frame is on another stack (sigaltstack, coroutine, fiber) */
 	UNWIND_BAD_READ,     /* a word is needed that no honest frame has there: below sp, in no stack */
@@ -38,6 +42,9 @@ enum unwind_outcome {
 	UNWIND_NO_CFI,   /* code without unwind rows, and its frame pointer leads nowhere */
 	UNWIND_TOO_DEEP, /* more frames than the caller's buffer holds */
 	UNWIND_OUTCOMES,
+	/* No outcome, but counted, named and marked as one: frames on the way were found by frame pointer. */
+	UNWIND_GUESSED = UNWIND_OUTCOMES,
+	UNWIND_COUNTS,
 };
 
 enum { UNWIND_FRAMES_DEFAULT = 512, UNWIND_FRAMES_MAX = 65536 };
@@ -46,7 +53,7 @@ enum { UNWIND_FRAMES_DEFAULT = 512, UNWIND_FRAMES_MAX = 65536 };
 enum unwind_step {
 	UNWIND_STEP_FIRST, /* the sample's own program counter */
 	UNWIND_STEP_CFI,
-	UNWIND_STEP_FP, /* by frame pointer, in code without rows */
+	UNWIND_STEP_FP, /* by frame pointer, out of code without rows: a guess */
 };
 
 struct unwind_frame {
@@ -94,7 +101,8 @@ void unwind_remember(struct maps *maps, const struct unwind_frame *frame, uint32
 /* For counters and comments in the profile: "complete", "truncated", "stack switched", ... */
 const char *unwind_outcome_name(enum unwind_outcome outcome);
 
-/* The marker frame: "[truncated]", ...; NULL for UNWIND_COMPLETE. */
+/* The marker frame: "[truncated]", ...; NULL for UNWIND_COMPLETE. UNWIND_GUESSED's goes between the frame
+ * that has no rows and the first that was found by frame pointer. */
 const char *unwind_marker(enum unwind_outcome outcome);
 
 /* It may have ended there because a library was loaded after the maps were read: seldom, and only where no

@@ -48,7 +48,7 @@ crosses() {
     "$backend: bytes of '$2' in $(cat chains)"
 }
 
-# shape 'ARGUMENTS' [BYTES REGEX]...: recorded by every backend
+# shape 'ARGUMENTS' [BYTES REGEX]...: $shapes recorded by every backend
 shape() {
   local arguments=$1
   shift
@@ -56,7 +56,7 @@ shape() {
     rm -f heaptap.*
     # shellcheck disable=SC2086
     record -q -b "$backend" -p 1 "$shapes" $arguments </dev/null >out 2>err || fail "$backend: status $?: $(cat err)"
-    profile=$(only heaptap.unwind_shapes.*.exit.pb.gz)
+    profile=$(only "heaptap.${shapes##*/}."*.exit.pb.gz)
     profile_check "$profile"
     local i
     for ((i = 1; i < $#; i += 2)); do
@@ -85,6 +85,22 @@ test_exceptions() {
 
 test_alloca_realigned_and_tail_calls() {
   shape frames 50000 "leaf;with_alloca;$start" 50000 "leaf;realigned;$start" 50000 "leaf;tail_target;no_tail;$start"
+}
+
+# Assembly without unwind rows is stepped by its frame pointer, and what follows is marked: once, not at every frame.
+test_frames_found_by_frame_pointer_are_marked() {
+  shapes=$targets/unwind_guess
+  shape chain 50000 "leaf;chain_inner;\[guessed\];chain_outer;with_chain;$start"
+  comment_of "$profile" | grep -qE '^samples: .*, frames guessed 50(,|$)' || fail "no word of it in $(comment_of "$profile")"
+}
+
+# The frame pointer leads to five words of code addresses that no call has left.
+test_no_frames_are_invented_where_the_frame_pointer_is_none() {
+  shapes=$targets/unwind_guess
+  shape register 50000 'leaf;by_register;\[no unwind rows\]'
+  shape both 50000 'leaf;chain_inner;\[guessed\];register_outer;\[no unwind rows\]'
+  shape zero 50000 'leaf;by_register;\[guessed\]'
+  comment_of "$profile" | grep -qE '^samples: .*, end guessed 50(,|$)' || fail "no word of it in $(comment_of "$profile")"
 }
 
 test_a_million_bytes_deep() {
@@ -243,14 +259,64 @@ test_short_program_by_a_relative_name() {
   done
 }
 
+# The names that node gives the functions of its user, in the profiles that are written when it has ended.
 test_generated_code_has_its_names() {
   command -v node >/dev/null || skip 'no node'
   record -q -b copy -p 8K node --perf-basic-prof -e "
 function parsed(i) { return JSON.parse('{\"list\": [' + i + ', 2, 3], \"text\": \"' + 'x'.repeat(i % 50) + '\"}'); }
 function busy() { let kept = []; for (let i = 0; i < 300000; i++) { kept[i % 1000] = parsed(i); } return kept.length; }
 for (let i = 0; i < 200; i++) Buffer.allocUnsafeSlow(20000);
-console.log(busy());" >out
-  equal 1000 "$(cat out)"
-  go tool pprof -traces -sample_index=alloc_space heaptap.node*.exit.pb.gz 2>/dev/null >traces
-  matches '(JS:|LazyCompile:|Function:|Builtin:|Script:)' traces
+console.log(process.pid, busy());" >out
+  read -r pid kept <out
+  rm -f "/tmp/perf-$pid.map"
+  equal 1000 "$kept"
+  for profile in heaptap.node."$pid".{exit,peak}.pb.gz; do
+    profile_check "$profile"
+    go tool pprof -traces -sample_index=alloc_space "$profile" 2>/dev/null >traces
+    matches '(JS|LazyCompile|Function):[^ ]?(parsed|busy) ' traces
+  done
+}
+
+# jitted PREFIX... : a program that makes code and names it, with no snapshot before its end. It ends when the sampler
+# has met that code, and so has its map open: $pid, $exit and $peak.
+jitted() {
+  rm -f heaptap.* hold out
+  mkfifo hold
+  record -q -b copy -p 1 "$@" <hold >out 2>err &
+  front=$!
+  exec 9>hold
+  wait_for 30 grep -q . out
+  pid=$(cat out)
+  wait_for 30 map_is_open
+  exec 9>&-
+  wait $front || fail "status $?: $(cat err)"
+  exit=$(only heaptap.jit_names.*.exit.pb.gz) peak=$(only heaptap.jit_names.*.peak.pb.gz)
+  profile_check "$exit" "$peak"
+}
+
+map_is_open() { find /proc/[0-9]*/fd -lname "*/perf-$pid.map" 2>/dev/null | grep -q .; }
+
+test_generated_code_has_its_names_after_the_end() {
+  named="leaf;jitted_function;\[guessed\];$start"
+  for mode in '' remove; do
+    # shellcheck disable=SC2086
+    jitted "$targets/jit_names" $mode
+    rm -f "/tmp/perf-$pid.map"
+    backend="copy $mode"
+    crosses 50000 "$named" "$exit"
+    crosses 50000 "$named" "$peak"
+  done
+}
+
+# It has another number there, and a /tmp that goes with its namespace.
+test_generated_code_has_its_names_in_other_namespaces() {
+  need_root
+  unshare -pfm mount -t tmpfs none /tmp 2>/dev/null || skip 'cannot mount in a namespace'
+  for mode in '' remove; do
+    jitted unshare -pfm sh -c "mount -t tmpfs none /tmp && '$targets/jit_names' $mode"
+    [ ! -e "/tmp/perf-$pid.map" ] || fail 'it is here, too'
+    backend="copy $mode"
+    crosses 50000 "leaf;jitted_function;\[guessed\];$start" "$exit"
+    crosses 50000 "leaf;jitted_function;\[guessed\];$start" "$peak"
+  done
 }

@@ -135,6 +135,17 @@ static void names_are_bounded_and_clean(void **state)
 	free(text);
 }
 
+static int open_map_of(pid_t pid, struct perfmap **map)
+{
+	struct perf_map_file file;
+	int error = perf_map_file_note(&file, pid);
+
+	if (!error)
+		error = perfmap_open(&file, map);
+	perf_map_file_forget(&file);
+	return error;
+}
+
 static void a_process_is_asked_for_its_map(void **state)
 {
 	char path[64];
@@ -143,12 +154,12 @@ static void a_process_is_asked_for_its_map(void **state)
 
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
 	unlink(path);
-	assert_int_equal(perfmap_open(getpid(), &map), -ENOENT);
+	assert_int_equal(open_map_of(getpid(), &map), -ENOENT);
 	file = fopen(path, "w");
 	assert_non_null(file);
 	fputs("1000 20 jitted\n", file);
 	fclose(file);
-	assert_int_equal(perfmap_open(getpid(), &map), 0);
+	assert_int_equal(open_map_of(getpid(), &map), 0);
 	expect(map, 0x1010, "jitted");
 	perfmap_free(map);
 	unlink(path);
@@ -164,22 +175,22 @@ static void strange_files_are_refused(void **state)
 	snprintf(target, sizeof(target), "%s.target", path);
 	unlink(path);
 	assert_int_equal(mkfifo(path, 0600), 0);
-	assert_int_equal(perfmap_open(getpid(), &map), -EINVAL);
+	assert_int_equal(open_map_of(getpid(), &map), -EINVAL);
 	unlink(path);
 	file = fopen(target, "w");
 	fputs("1000 20 jitted\n", file);
 	fclose(file);
 	assert_int_equal(symlink(target, path), 0);
-	assert_true(perfmap_open(getpid(), &map) < 0);
+	assert_true(open_map_of(getpid(), &map) < 0);
 	unlink(path);
 	if (geteuid() == 0) {
 		assert_int_equal(rename(target, path), 0);
 		assert_int_equal(chown(path, 65534, 65534), 0);
-		assert_int_equal(perfmap_open(getpid(), &map), -EPERM);
+		assert_int_equal(open_map_of(getpid(), &map), -EPERM);
 	}
 	unlink(path);
 	unlink(target);
-	assert_true(perfmap_open(-1, &map) < 0);
+	assert_true(open_map_of(-1, &map) < 0);
 }
 
 int main(void)

@@ -353,10 +353,15 @@ static void code_made_at_run_time_has_the_names_it_was_given(void **state)
 	assert_non_null(file);
 	fprintf(file, "%" PRIx64 " 20 JS:*render /srv/app.js:12\n", JIT);
 	fclose(file);
-	d->source.pid = pid;
-	symbolize(d, STACK_ROOT);
+	struct perf_map_file perf_map;
+	assert_int_equal(perf_map_file_note(&perf_map, pid), 0);
+	/* The process is gone when its last profile is written. */
 	close(gate[1]);
 	waitpid(pid, NULL, 0);
+	d->source.perf_map = &perf_map;
+	symbolize(d, STACK_ROOT);
+	perf_map_file_forget(&perf_map);
+	d->source.perf_map = NULL;
 	unlink(path);
 	assert_string_equal(spelled(d, stack, false), "JS:*render /srv/app.js:12 [jit]");
 	assert_string_equal(mapping_of(d, stack), "[anon:jit]");

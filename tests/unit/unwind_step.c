@@ -40,6 +40,8 @@ struct made {
 
 static const struct made made[] = {
     {"return address zero", SP, {SP + 16, CODE + 1, 0, 0}, 32, false, CODE, UNWIND_COMPLETE, 2},
+    {"return address zero at once", SP, {0, 0}, 32, false, CODE, UNWIND_END_GUESSED, 1},
+    {"caller without frame pointer", SP, {7, CODE + 8}, 64, false, CODE, UNWIND_NO_CFI, 2},
     {"two callers", SP + 8, {7, SP + 32, CODE + 8, 7, 0, 0}, 48, false, CODE, UNWIND_COMPLETE, 2},
     {"return address zero, frame pointer not", SP, {SP + 16, CODE + 1, 5, 0}, 32, false, CODE, UNWIND_NO_CFI,
         2},
@@ -170,6 +172,76 @@ static void steps_by_rows(void **state)
 	}
 }
 
+/* ---- hand-made stacks in a file's code without rows: by frame pointer, if a call is in front */
+
+__asm__(".pushsection .text\n"
+        "no_rows: nop; nop\n"
+        "no_rows_direct: call no_rows\n"
+        "no_rows_called: nop\n"
+        "no_rows_indirect: call *16(%rax,%rcx,8)\n"
+        "no_rows_called_indirect: nop\n"
+        /* call, to where no code is */
+        ".byte 0xe8, 0, 0, 0, 0x40\n"
+        "no_rows_beyond: nop; nop\n"
+        ".popsection\n");
+
+extern const char no_rows[], no_rows_called[], no_rows_called_indirect[], no_rows_beyond[];
+
+/* Of code made at run time no bytes can be read. */
+static const char *const generated = (const char *)0x100000;
+
+static const struct call_case {
+	const char *name, *first, *second; /* return addresses */
+	uint64_t first_fp, second_fp;      /* what is saved with them */
+	bool cut;
+	enum unwind_outcome outcome;
+	size_t n;
+} call_cases[] = {
+    {"two calls", no_rows_called, no_rows_called_indirect, SP + 16, 0, false, UNWIND_COMPLETE, 3},
+    {"no call", no_rows + 1, no_rows_called, SP + 16, 0, false, UNWIND_NO_CFI, 1},
+    {"in the middle of a call", no_rows_called - 1, no_rows_called, SP + 16, 0, false, UNWIND_NO_CFI, 1},
+    {"a call of no code", no_rows_beyond, no_rows_called, SP + 16, 0, false, UNWIND_NO_CFI, 1},
+    {"then no call", no_rows_called, no_rows + 1, SP + 16, SP + 64, false, UNWIND_NO_CFI, 2},
+    /* it may use the register for something else */
+    {"called by code of a file", no_rows_called, NULL, 7, 0, false, UNWIND_NO_CFI, 2},
+    {"called by generated code", generated + 4, no_rows_called, SP + 16, 0, false, UNWIND_COMPLETE, 3},
+    {"by some without frame pointer", generated + 4, no_rows_called, 7, 0, false, UNWIND_NO_CFI, 1},
+    {"by some with one below", generated + 4, no_rows_called, SP - 16, 0, false, UNWIND_NO_CFI, 1},
+    {"by some with one that is this one", generated + 4, no_rows_called, SP, 0, false, UNWIND_NO_CFI, 1},
+    {"by some with one beyond the end", generated + 4, no_rows_called, SP + 640, 0, false, UNWIND_NO_CFI, 1},
+    {"by some with one beyond the cut", generated + 4, no_rows_called, SP + 640, 0, true, UNWIND_TRUNCATED,
+        2},
+    {"by some with one far away", generated + 4, no_rows_called, SP + (1 << 30), 0, true, UNWIND_NO_CFI, 1},
+};
+
+static void steps_by_frame_pointer_follow_calls(void **state)
+{
+	const struct map_range anonymous = {
+	    .start = (uintptr_t)generated, .len = 0x1000, .prot = PROT_READ | PROT_EXEC};
+	assert_int_equal(maps_read_proc(maps), 0);
+	assert_int_equal(maps_add(maps, &anonymous), 0);
+	/* Once without the unwinder's cache, then with it. */
+	for (size_t i = 0; i < 40 * sizeof(call_cases) / sizeof(call_cases[0]); i++) {
+		const struct call_case *c = &call_cases[i % (sizeof(call_cases) / sizeof(call_cases[0]))];
+		struct regs regs = {.pc = (uintptr_t)no_rows, .known = 1 << 6 | 1 << 7};
+		uint64_t words[8] = {c->first_fp, (uintptr_t)c->first, c->second_fp, (uintptr_t)c->second};
+		regs.r[6] = regs.r[7] = SP;
+		struct unwind_input in = {.arch = &regs_x86_64,
+		    .regs = &regs,
+		    .maps = maps,
+		    .stack_address = SP,
+		    .stack = words,
+		    .stack_bytes = sizeof(words),
+		    .stack_want = sizeof(words),
+		    .reaches_end = !c->cut};
+		enum unwind_outcome outcome = unwind_stack(&in, frames, FRAMES, &n_frames);
+		if (outcome != c->outcome || n_frames != c->n)
+			fail_msg("%s: %s after %zu frames", c->name, unwind_outcome_name(outcome), n_frames);
+		for (size_t k = 1; k < n_frames; k++)
+			assert_int_equal(frames[k].step, UNWIND_STEP_FP);
+	}
+}
+
 #endif
 
 static void every_outcome_has_a_name(void **state)
@@ -180,6 +252,9 @@ static void every_outcome_has_a_name(void **state)
 		assert_int_equal(marker == NULL, i == UNWIND_COMPLETE);
 		assert_true(!marker || (marker[0] == '[' && marker[strlen(marker) - 1] == ']'));
 	}
+	assert_string_equal(unwind_outcome_name(UNWIND_GUESSED), "frames guessed");
+	/* The same frame, and so the same address. */
+	assert_ptr_equal(unwind_marker(UNWIND_GUESSED), unwind_marker(UNWIND_END_GUESSED));
 }
 
 static void perf_registers(void **state)
@@ -256,6 +331,7 @@ int main(void)
 	    cmocka_unit_test(frame_pointer_steps),
 #ifdef __x86_64__
 	    cmocka_unit_test(steps_by_rows),
+	    cmocka_unit_test(steps_by_frame_pointer_follow_calls),
 #endif
 	    cmocka_unit_test(every_outcome_has_a_name),
 	    cmocka_unit_test(perf_registers),

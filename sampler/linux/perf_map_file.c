@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/linux/perf_map_file.h"
+
+#include "sampler/linux/proc.h"
+#include "sampler/linux/regular_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* A folder of a mount: mounts of different namespaces have different ids, and an id is not given to another
+ * mount as long as a descriptor holds the mount. */
+struct place {
+	bool known;
+	uint64_t mount_id, ino;
+	uint32_t major, minor;
+};
+
+struct perf_map_folder {
+	struct perf_map_folder *next;
+	unsigned references;
+	int fd; /* O_PATH */
+	struct place place;
+};
+
+static struct perf_map_folder *folders;
+static unsigned folder_count, file_count;
+
+static struct place place_of(int fd)
+{
+	struct statx status;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_MNT_ID, &status) != 0 ||
+	    !(status.stx_mask & STATX_MNT_ID))
+		return (struct place){0};
+	return (struct place){
+	    true, status.stx_mnt_id, status.stx_ino, status.stx_dev_major, status.stx_dev_minor};
+}
+
+static bool same_place(const struct place *a, const struct place *b)
+{
+	return a->known && b->known && a->mount_id == b->mount_id && a->ino == b->ino &&
+	    a->major == b->major && a->minor == b->minor;
+}
+
+/* The folder of a descriptor, which it takes. NULL: there are too many, or no memory. */
+static struct perf_map_folder *share_folder(int fd)
+{
+	struct place place = place_of(fd);
+	struct perf_map_folder *folder = folders;
+
+	while (folder && !same_place(&folder->place, &place))
+		folder = folder->next;
+	if (folder) {
+		folder->references++;
+		close(fd);
+		return folder;
+	}
+	if (folder_count < PERF_MAP_FOLDERS_MAX)
+		folder = malloc(sizeof(*folder));
+	if (!folder) {
+		close(fd);
+		return NULL;
+	}
+	*folder = (struct perf_map_folder){.next = folders, .references = 1, .fd = fd, .place = place};
+	folders = folder;
+	folder_count++;
+	return folder;
+}
+
+static void drop_folder(struct perf_map_folder *folder)
+{
+	struct perf_map_folder **link = &folders;
+
+	if (!folder || --folder->references)
+		return;
+	while (*link != folder)
+		link = &(*link)->next;
+	*link = folder->next;
+	close(folder->fd);
+	free(folder);
+	folder_count--;
+}
+
+/* The pid in the process's own pid namespace: the last number of NSpid. pid itself when that cannot be read.
+ */
+static pid_t namespace_pid(int process_fd, pid_t pid)
+{
+	char text[8192], *field, *end;
+	int fd = openat(process_fd, "status", O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+
+	if (fd >= 0)
+		close(fd);
+	if (length <= 0)
+		return pid;
+	text[length] = '\0';
+	field = strstr(text, "\nNSpid:");
+	if (!field)
+		return pid;
+	for (field += strlen("\nNSpid:"); *field == '\t' || *field == ' '; field = end) {
+		pid_t inner = (pid_t)strtol(field, &end, 10);
+
+		if (end == field)
+			break;
+		pid = inner;
+	}
+	return pid;
+}
+
+static int open_by_name(const struct perf_map_file *file)
+{
+	char name[32];
+	struct stat status;
+
+	snprintf(name, sizeof(name), "perf-%d.map", (int)file->pid);
+	int fd = regular_file_open(file->folder->fd, name, 1, &status);
+	if (fd >= 0 && status.st_uid != file->uid && status.st_uid != 0) {
+		close(fd);
+		return -EPERM;
+	}
+	return fd;
+}
+
+/* /tmp of the process, or -errno. glibc has no wrapper for openat2, the only call that resolves symlinks
+ * inside another root. */
+static int open_folder(int process_fd)
+{
+	struct open_how how = {
+	    .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+	    .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	int root_fd = openat(process_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (root_fd < 0)
+		return -errno;
+	int fd = (int)syscall(SYS_openat2, root_fd, "/tmp", &how, sizeof(how));
+	if (fd < 0)
+		fd = -errno;
+	close(root_fd);
+	return fd;
+}
+
+int perf_map_file_note(struct perf_map_file *file, pid_t pid)
+{
+	char path[PROC_PATH_BYTES];
+	struct stat process;
+	int process_fd = open(proc_path(path, pid, ""), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	*file = PERF_MAP_FILE_UNKNOWN;
+	if (process_fd < 0)
+		return -errno;
+	int folder_fd = fstat(process_fd, &process) == 0 ? open_folder(process_fd) : -errno;
+	int error = folder_fd < 0 ? folder_fd : 0;
+	if (!error) {
+		file->uid = process.st_uid;
+		file->pid = namespace_pid(process_fd, pid);
+		file->folder = share_folder(folder_fd);
+		error = file->folder ? 0 : -ENFILE;
+	}
+	close(process_fd);
+	if (!error && file_count < PERF_MAP_FILES_MAX && (file->fd = open_by_name(file)) >= 0)
+		file_count++;
+	return error;
+}
+
+void perf_map_file_forget(struct perf_map_file *file)
+{
+	if (file->fd >= 0) {
+		close(file->fd);
+		file_count--;
+	}
+	drop_folder(file->folder);
+	*file = PERF_MAP_FILE_UNKNOWN;
+}
+
+int perf_map_file_open(const struct perf_map_file *file)
+{
+	int fd = file->folder ? open_by_name(file) : -ENOENT;
+
+	if (fd == -ENOENT && file->fd >= 0) {
+		fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+		if (fd < 0)
+			fd = -errno;
+	}
+	return fd;
+}
