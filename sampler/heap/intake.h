@@ -24,6 +24,7 @@ struct intake {
 	 * trigger */
 	uint64_t strangers;
 	uint64_t taken; /* samples of our processes */
+	struct memory_bound memory;
 	/* Called for a key that no known image has: true if images have become ready meanwhile. May be NULL.
 	 * */
 	bool (*find_images)(void *context);

@@ -4,6 +4,7 @@
 #include "pprof/table/array.h"
 #include "sampler/heap/free_log.h"
 #include "sampler/linux/clock.h"
+#include "sampler/terminal/log_line.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -21,6 +22,17 @@ enum {
 };
 
 /* ---- processes */
+
+static void say_memory(struct registry *registry)
+{
+	const struct memory_bound *memory = &registry->intake->memory;
+	if (!memory->refused || registry->memory_said || registry->verbosity < 0)
+		return;
+	registry->memory_said = true;
+	log_line("books have %" PRIu64 " MiB of %" PRIu64
+	         " MiB: new stacks of the processes with the largest are counted as lost",
+	    memory->held_bytes >> 20, memory->max_bytes >> 20);
+}
 
 size_t registry_drain(struct registry *registry)
 {
@@ -42,6 +54,7 @@ size_t registry_drain(struct registry *registry)
 	if (backend_fallback_tend(
 	        &registry->fallback, registry->intake->images, registry->intake->ring_lost, now))
 		region_pool_set_mode(registry->pool, backend_fallback_mode(&registry->fallback));
+	say_memory(registry);
 	return registry->intake->taken - before + frees;
 }
 

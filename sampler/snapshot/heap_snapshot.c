@@ -45,6 +45,8 @@ static void comment_losses(struct profile *profile, const struct heap_snapshot *
 	for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++)
 		if (backends[i].count)
 			fprintf(text.out, ", %s %" PRIu64, backends[i].how, backends[i].count);
+	if (c->no_room + c->inherited_no_room)
+		fprintf(text.out, ", no memory for %" PRIu64, c->no_room + c->inherited_no_room);
 	sheet_print_outcomes(text.out, c->outcome);
 	sheet_text_add(&text, profile);
 }

@@ -68,6 +68,9 @@ static void print_samples(const struct heap_snapshot *s)
 		if (i != UNWIND_COMPLETE && c->outcome[i])
 			at += snprintf(text + at, sizeof(text) - (size_t)at, "; %s: %" PRIu64,
 			    unwind_outcome_name((enum unwind_outcome)i), c->outcome[i]);
+	if (c->no_room + c->inherited_no_room && at < (int)sizeof(text) - 48)
+		snprintf(text + at, sizeof(text) - (size_t)at, "; no memory for: %" PRIu64,
+		    c->no_room + c->inherited_no_room);
 	log_line("  samples %s", text);
 }
 

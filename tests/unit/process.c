@@ -313,7 +313,7 @@ static uint32_t enter(struct process *process, uint32_t slot, uint64_t seq, uint
 	uint32_t stack = stacks_intern(process->target.stacks, &frame, 1, NULL, process->target.maps);
 	const struct heap_sample sample = {
 	    .slot = slot, .seq = seq, .stack = stack, .tid = 5, .size_bytes = 64, .period_bytes = 1};
-	assert_true(heap_add(process->heap, &sample));
+	assert_int_equal(heap_add(process->heap, &sample), 0);
 	return stack;
 }
 

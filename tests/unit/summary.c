@@ -127,9 +127,11 @@ static void every_loss_by_its_cause(void **state)
 	s->process.counters.outcome[UNWIND_COMPLETE] = 70;
 	s->process.counters.outcome[UNWIND_TRUNCATED] = 13;
 	s->process.counters.outcome[UNWIND_NO_CFI] = 5;
+	s->process.counters.no_room = 2;
+	s->process.counters.inherited_no_room = 1;
 	atomic_store(&place->lost[REGION_LOSS_NO_BUFFER].samples, 9);
 	snprintf(expected, sizeof(expected),
-	    "heaptap:   samples 100 taken, 12 without a stack; %s: 9; %s: 13; %s: 5\n",
+	    "heaptap:   samples 100 taken, 12 without a stack; %s: 9; %s: 13; %s: 5; no memory for: 3\n",
 	    region_loss_name(REGION_LOSS_NO_BUFFER), unwind_outcome_name(UNWIND_TRUNCATED),
 	    unwind_outcome_name(UNWIND_NO_CFI));
 	assert_non_null(strstr(print(s, 0), expected));
