@@ -413,6 +413,7 @@ void process_adopt(struct process *process)
 		return;
 	struct tally counted = region_read_tally(&region_place(region, process->place)->allocated);
 	heap_adopt(process->heap, stack, counted);
+	process->counters.before_restart = counted.samples;
 	for (uint32_t s = 0; s < region->segments; s++) {
 		if (region_segment_owner(region, s) != (int)process->place)
 			continue;

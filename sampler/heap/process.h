@@ -33,7 +33,9 @@ struct process_counters {
 	uint64_t outcome[UNWIND_OUTCOMES];
 	uint64_t no_room;           /* samples whose stack or site the books had no room for */
 	uint64_t inherited_no_room; /* likewise, blocks that it had from its parent */
-	uint64_t frees_unknown;     /* of blocks whose stack was lost */
+	/* samples of an earlier sampler, which knew their stacks: counted, and under STACK_BEFORE_RESTART */
+	uint64_t before_restart;
+	uint64_t frees_unknown; /* of blocks whose stack was lost */
 };
 
 struct image;
@@ -44,6 +46,7 @@ struct process {
 	uint32_t place;
 	/* without a pidfd, the pid is only what the target claims: good for a name, not for /proc */
 	bool watched; /* the registry knows it */
+	bool ended;   /* seen by the registry; its books may still be open */
 	struct heap *heap;
 	uint64_t held_bytes; /* of the books, as image->memory knows */
 	struct process_counters counters;

@@ -141,25 +141,6 @@ static bool has_ended(const struct process *process)
 	return process->target.pidfd < 0 || target_has_ended(&process->target);
 }
 
-/* COMMAND's own end waits for the front, which knows its status. */
-void registry_finish_ended(struct registry *registry)
-{
-	registry_drain(registry);
-	/* From behind: a process that goes is replaced by the last. */
-	for (size_t i = registry->intake->processes.count; i-- > 0;) {
-		struct process *process = registry->intake->processes.entries[i].item;
-		if (process->target.closed || !has_ended(process))
-			continue;
-		watch_process(registry, process);
-		if (process->target.command && !registry->launch->front_gone && !registry->launch->ended)
-			continue;
-		if (process->target.command && registry->launch->status_known)
-			finish(registry, process, TARGET_EXITED, registry->launch->status);
-		else
-			finish(registry, process, TARGET_GONE, 0);
-	}
-}
-
 /* Ids go up: an image with a higher one was executed later. */
 static bool is_older(const struct image *image, const struct image *than)
 {
@@ -303,11 +284,52 @@ static void settle_images(struct registry *registry)
 	}
 }
 
-size_t registry_tend(struct registry *registry)
+static size_t settle_claims(struct registry *registry)
 {
 	size_t came = take_claims(registry);
 	ready_images(registry);
 	settle_images(registry);
+	return came;
+}
+
+static void finish_ended(struct registry *registry, struct process *process)
+{
+	const struct launch *launch = registry->launch;
+	watch_process(registry, process);
+	/* COMMAND's own end waits for the front, which knows its status. */
+	if (process->target.command && !launch->front_gone && !launch->ended)
+		return;
+	if (process->target.command && launch->status_known)
+		finish(registry, process, TARGET_EXITED, launch->status);
+	else
+		finish(registry, process, process->target.pidfd < 0 ? TARGET_UNSEEN : TARGET_GONE, 0);
+}
+
+void registry_finish_ended(struct registry *registry)
+{
+	const struct table *processes = &registry->intake->processes;
+	bool some = false;
+	registry_drain(registry);
+	for (size_t i = 0; i < processes->count; i++) {
+		struct process *process = processes->entries[i].item;
+		process->ended = !process->target.closed && has_ended(process);
+		some = some || process->ended;
+	}
+	if (!some)
+		return;
+	/* What has ended may have executed another program before, and be closed by that one's image. */
+	settle_claims(registry);
+	/* From behind: a process that goes is replaced by the last. */
+	for (size_t i = processes->count; i-- > 0;) {
+		struct process *process = processes->entries[i].item;
+		if (process->ended && !process->target.closed)
+			finish_ended(registry, process);
+	}
+}
+
+size_t registry_tend(struct registry *registry)
+{
+	size_t came = settle_claims(registry);
 	uint64_t now = clock_now_ns();
 	bool linger = now - registry->linger_ns >= (registry->launch->ended ? LINGER_END_NS : LINGER_NS);
 	bool gone = false;

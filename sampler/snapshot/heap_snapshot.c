@@ -35,7 +35,9 @@ static void comment_losses(struct profile *profile, const struct heap_snapshot *
 	if (!sheet_text_open(&text))
 		return;
 	fprintf(text.out, "samples: %" PRIu64 " taken, %" PRIu64 " lost stacks", s->view.allocated.samples,
-	    s->view.lost_alloc.samples);
+	    s->view.lost_alloc.samples + c->before_restart);
+	if (c->before_restart)
+		fprintf(text.out, ", sampled before restart %" PRIu64, c->before_restart);
 	for (uint32_t i = 0; i < REGION_LOSS_COUNT; i++) {
 		struct tally tally = region_read_tally(&place->lost[i]);
 		if (tally.samples)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build: -fno-builtin */
 /*
- * trust_fill CHILDREN FILE: wants all of the sampler's memory. That many forked children allocate at period 1,
- * which they set themselves, by stacks that never come again, until FILE is there.
+ * trust_fill CHILDREN FILE: wants all of the sampler's memory. That many forked children allocate at
+ * period 1, which they set themselves, by stacks that never come again, until FILE is there.
  */
 #include "proto/region.h"
 

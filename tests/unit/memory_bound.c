@@ -23,6 +23,7 @@ static void hogs_share_and_leave_a_share(void **state)
 					memory_bound_note(&bound, &own[i], own[i] + step);
 					grown = true;
 				}
+			assert_in_range(bound.held_bytes, 0, bound.max_bytes);
 		}
 		for (unsigned int i = 0; i < hogs; i++)
 			assert_in_range(own[i], share - hogs * step, share + step);

@@ -376,6 +376,7 @@ static void what_an_earlier_sampler_counted_stands_under_one_mark(void **state)
 	struct process *process = claim(s, 0, 0, 0);
 	assert_int_equal(process_samples(process), 5);
 	process_adopt(process);
+	assert_int_equal(process->counters.before_restart, 5);
 	assert_int_equal(heap_total(process->heap).samples, 5);
 	assert_int_equal(heap_total(process->heap).bytes_q8, 500 << WEIGHT_BYTES_SHIFT);
 	for (uint32_t i = 0; i < 4; i++) {
