@@ -149,7 +149,8 @@ static const struct option rows[] = {
         .least = 1 << 20, .most = PERIOD_BYTES_MAX, .value = "BYTES",
         .allowed = "1M to 1024G, with K, M or G if wanted",
         .help = "memory of the sampler above which the period\n"
-                "doubles; no limit unless given"},
+                "doubles; half of it is for stacks (1 GiB if no\n"
+                "limit is given), the rest of them are lost"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "max-cpu", OPTION_SET, .set = set_cpu_max, .value = "PERCENT",
         .allowed = "1 to 100",
         .help = "share of one CPU that the sampler may take before\n"

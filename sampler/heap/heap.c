@@ -38,6 +38,8 @@ struct heap {
 	struct tally total; /* of all sites */
 	struct heap_mark mark;
 	struct lifetime lifetimes;
+	uint32_t segments_known; /* that have memory */
+	bool full;               /* see heap_set_full() */
 };
 
 struct heap *heap_new(const struct region *region, const struct heap_options *options)
@@ -117,25 +119,29 @@ static void keep(
 		memory->kept_plus_1 = seq_plus_1;
 		memory->kept_site = site;
 	}
-	if (!heap->departed)
+	if (!heap->departed && !heap->full)
 		heap->departed = calloc(DEPARTED, sizeof(*heap->departed));
 	if (heap->departed)
 		*departed_at(heap, slot, seq_plus_1 - 1) = (struct departed){seq_plus_1, slot, site};
 }
 
-/* False for a sample that is there already. */
-static bool remember(struct heap *heap, uint32_t slot, uint64_t seq, uint32_t site)
+/* 0, -EEXIST for a sample that is there already, or -ENOMEM. */
+static int remember(struct heap *heap, uint32_t slot, uint64_t seq, uint32_t site)
 {
 	uint32_t segment = slot / REGION_SEGMENT_SLOTS;
 	if (segment >= heap->region->segments)
-		return true; /* without a slot: counted, but not remembered */
-	if (!heap->memory[segment])
+		return 0; /* has no slot: counted, not remembered */
+	if (!heap->memory[segment]) {
+		if (heap->full)
+			return -ENOMEM;
 		heap->memory[segment] = calloc(REGION_SEGMENT_SLOTS, sizeof(struct slot_memory));
+		heap->segments_known += heap->memory[segment] != NULL;
+	}
 	struct slot_memory *memory = memory_of(heap, slot);
 	if (!memory)
-		return true;
+		return -ENOMEM;
 	if (memory_find(memory, seq) != HEAP_NO_SITE)
-		return false;
+		return -EEXIST;
 	if (seq + 1 > memory->seq_plus_1) {
 		keep(heap, memory, slot, memory->before_plus_1, memory->before_site);
 		memory->before_plus_1 = memory->seq_plus_1;
@@ -149,7 +155,7 @@ static bool remember(struct heap *heap, uint32_t slot, uint64_t seq, uint32_t si
 	} else {
 		keep(heap, memory, slot, seq + 1, site);
 	}
-	return true;
+	return 0;
 }
 
 /* ---- sites */
@@ -190,7 +196,7 @@ static uint32_t site_find(struct heap *heap, const struct heap_sample *sample)
 	while ((id = index_next(&heap->index, hash, &cursor)))
 		if (memcmp(&heap->sites[id - 1].key, &fresh.key, sizeof(fresh.key)) == 0)
 			return id - 1;
-	if (heap->site_count >= SITES_MAX ||
+	if (heap->full || heap->site_count >= SITES_MAX ||
 	    array_reserve(&heap->sites, &heap->site_room, heap->site_count + 1, sizeof(fresh)) != 0 ||
 	    index_add(&heap->index, hash, heap->site_count + 1) != 0)
 		return HEAP_NO_SITE;
@@ -198,15 +204,29 @@ static uint32_t site_find(struct heap *heap, const struct heap_sample *sample)
 	return heap->site_count++;
 }
 
-bool heap_add(struct heap *heap, const struct heap_sample *sample)
+int heap_add(struct heap *heap, const struct heap_sample *sample)
 {
 	struct weight weight = weight_of(sample->size_bytes, sample->period_bytes);
 	uint32_t site = site_find(heap, sample);
-	if (site == HEAP_NO_SITE || !remember(heap, sample->slot, sample->seq, site))
-		return false;
+	int error = site == HEAP_NO_SITE ? -ENOMEM : remember(heap, sample->slot, sample->seq, site);
+	if (error)
+		return error;
 	tally_count(&heap->sites[site].sums, weight);
 	tally_count(&heap->total, weight);
-	return true;
+	return 0;
+}
+
+void heap_set_full(struct heap *heap, bool full)
+{
+	heap->full = full;
+}
+
+uint64_t heap_bytes(const struct heap *heap)
+{
+	return sizeof(*heap) + heap->region->segments * sizeof(*heap->memory) +
+	    heap->segments_known * REGION_SEGMENT_SLOTS * sizeof(struct slot_memory) +
+	    (heap->departed ? DEPARTED * sizeof(*heap->departed) : 0) +
+	    heap->site_room * sizeof(*heap->sites) + index_bytes(&heap->index);
 }
 
 void heap_adopt(struct heap *heap, uint32_t stack, struct tally counted)
@@ -218,11 +238,10 @@ void heap_adopt(struct heap *heap, uint32_t stack, struct tally counted)
 	heap->sites[site].sums = heap->total = counted;
 }
 
-void heap_inherit(struct heap *heap, const struct heap_sample *sample)
+int heap_inherit(struct heap *heap, const struct heap_sample *sample)
 {
 	uint32_t site = site_find(heap, sample);
-	if (site != HEAP_NO_SITE)
-		remember(heap, sample->slot, sample->seq, site);
+	return site == HEAP_NO_SITE ? -ENOMEM : remember(heap, sample->slot, sample->seq, site);
 }
 
 uint32_t heap_site_count(const struct heap *heap)

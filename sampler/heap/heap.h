@@ -70,11 +70,18 @@ struct heap *heap_new(const struct region *region, const struct heap_options *op
 void heap_free(struct heap *heap);
 const struct heap_options *heap_options(const struct heap *heap);
 
-/* Enters a sample. False if this (slot, seq) is known already (two events saw it) or memory has run out. */
-bool heap_add(struct heap *heap, const struct heap_sample *sample);
+/* Enters a sample. Returns 0, -EEXIST if this (slot, seq) is known already (two events saw it), or -ENOMEM.
+ */
+int heap_add(struct heap *heap, const struct heap_sample *sample);
 
-/* For a slot inherited at a fork: its site without an allocation. */
-void heap_inherit(struct heap *heap, const struct heap_sample *sample);
+/* While full, what is not known yet is refused (-ENOMEM) and the books take no more memory. */
+void heap_set_full(struct heap *heap, bool full);
+
+/* Memory that the books take. */
+uint64_t heap_bytes(const struct heap *heap);
+
+/* For a slot inherited at a fork: its site without an allocation. Returns as heap_add does. */
+int heap_inherit(struct heap *heap, const struct heap_sample *sample);
 
 /* Enters what was counted before these books began, all under one stack. */
 void heap_adopt(struct heap *heap, uint32_t stack, struct tally counted);

@@ -38,8 +38,8 @@ void intake_fini(struct intake *intake)
 	intake->frames = NULL;
 }
 
-/* False: the sample is in the books already. */
-static bool take_sample(struct intake *intake, struct sample *s)
+/* Returns 0, -EEXIST if the sample is in the books already, or -ENOMEM. */
+static int enter_sample(struct intake *intake, struct sample *s)
 {
 	struct process *process = s->process;
 	s->stack.regs = &s->regs;
@@ -49,10 +49,8 @@ static bool take_sample(struct intake *intake, struct sample *s)
 	intake->taken++;
 	target_see_thread(&process->target, s->tid);
 	uint32_t stack = walk_take(&process->target, &s->stack, intake->frames, 0, process->counters.outcome);
-	if (stack == UINT32_MAX) {
-		process->counters.no_room++;
-		return true;
-	}
+	if (stack == UINT32_MAX)
+		return -ENOMEM;
 	const struct heap_sample sample = {
 	    .slot = s->slot,
 	    .seq = s->seq,
@@ -66,11 +64,25 @@ static bool take_sample(struct intake *intake, struct sample *s)
 	return heap_add(process->heap, &sample);
 }
 
+/* False: the sample is in the books already. */
+static bool take_sample(struct intake *intake, struct sample *s)
+{
+	process_look_for_room(s->process);
+	int error = enter_sample(intake, s);
+	process_weigh(s->process);
+	if (error == -ENOMEM) {
+		s->process->counters.no_room++;
+		intake->memory.refused++;
+	}
+	return error != -EEXIST;
+}
+
 int intake_add_image(struct intake *intake, struct image *image)
 {
 	if (table_add(&intake->keys, image->region->key, image) != 0)
 		return -ENOMEM;
 	image->processes = &intake->processes;
+	image->memory = &intake->memory;
 	image->next = intake->images;
 	intake->images = image;
 	return 0;

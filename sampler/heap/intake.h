@@ -24,8 +24,9 @@ struct intake {
 	 * the trigger itself */
 	uint64_t strangers;
 	uint64_t taken; /* samples of our processes */
-	/* Called for a key that no known image has; returns true if images have become ready meanwhile. May
-	 * be NULL. */
+	struct memory_bound memory;
+	/* Called for a key that no known image has: true if images have become ready meanwhile. May be NULL.
+	 * */
 	bool (*find_images)(void *context);
 	void *context;
 	struct unwind_frame *frames;

@@ -309,10 +309,26 @@ static void open_maps(struct process *process, struct modules *modules, const st
 	}
 }
 
+void process_look_for_room(struct process *process)
+{
+	const struct memory_bound *bound = process->image->memory;
+	bool full = bound && !memory_bound_allows(bound, process->held_bytes);
+	stacks_set_full(process->target.stacks, full);
+	heap_set_full(process->heap, full);
+}
+
+void process_weigh(struct process *process)
+{
+	if (process->image->memory)
+		memory_bound_note(process->image->memory, &process->held_bytes,
+		    stacks_bytes(process->target.stacks) + heap_bytes(process->heap));
+}
+
 void process_inherit(struct process *process)
 {
 	const struct region *region = process->image->region;
 	const struct process *parent = parent_of(process, region_place(region, process->place));
+	process->counters.inherited_no_room = 0;
 	for (uint32_t s = 0; parent && s < region->segments; s++) {
 		if (region_segment_owner(region, s) != (int)process->place)
 			continue;
@@ -326,6 +342,7 @@ void process_inherit(struct process *process)
 			uint32_t site = heap_site_of(parent->heap, slot.sample.slot, slot.sample.seq);
 			if (site == HEAP_NO_SITE)
 				continue;
+			process_look_for_room(process);
 			uint32_t stack = stacks_translate(parent->target.stacks,
 			    heap_site(parent->heap, site)->key.stack, process->target.stacks);
 			const struct heap_sample sample = {
@@ -338,8 +355,9 @@ void process_inherit(struct process *process)
 			    .size_bytes = slot.sample.size_bytes,
 			    .period_bytes = slot.sample.period_bytes,
 			};
-			if (stack != UINT32_MAX)
-				heap_inherit(process->heap, &sample);
+			if (stack == UINT32_MAX || heap_inherit(process->heap, &sample) == -ENOMEM)
+				process->counters.inherited_no_room++;
+			process_weigh(process);
 		}
 	}
 }
@@ -395,6 +413,7 @@ void process_adopt(struct process *process)
 		return;
 	struct tally counted = region_read_tally(&region_place(region, process->place)->allocated);
 	heap_adopt(process->heap, stack, counted);
+	process->counters.before_restart = counted.samples;
 	for (uint32_t s = 0; s < region->segments; s++) {
 		if (region_segment_owner(region, s) != (int)process->place)
 			continue;
@@ -433,6 +452,8 @@ void process_free(struct process *process)
 	image->process[process->place] = NULL;
 	image->live_processes--;
 	table_remove(image->processes, (uint64_t)process->target.pid, process);
+	if (image->memory)
+		memory_bound_note(image->memory, &process->held_bytes, 0);
 	target_fini(&process->target);
 	heap_free(process->heap);
 	free(process);

@@ -14,6 +14,7 @@
 
 #include "sampler/perf/backend.h"
 #include "sampler/heap/heap.h"
+#include "sampler/heap/memory_bound.h"
 #include "sampler/target/table.h"
 #include "sampler/target/target.h"
 #include "sampler/region/region.h"
@@ -30,7 +31,10 @@ struct process_counters {
 	uint64_t by_uprobe, by_breakpoint;
 	uint64_t bad; /* malformed */
 	uint64_t outcome[UNWIND_COUNTS];
-	uint64_t no_room;       /* stacks that the table had no room for */
+	uint64_t no_room;           /* samples whose stack or site the books had no room for */
+	uint64_t inherited_no_room; /* likewise, blocks that it had from its parent */
+	/* samples of an earlier sampler, which knew their stacks: counted, and under STACK_BEFORE_RESTART */
+	uint64_t before_restart;
 	uint64_t frees_unknown; /* of blocks whose stack was lost */
 };
 
@@ -42,7 +46,9 @@ struct process {
 	uint32_t place;
 	/* without a pidfd, the pid is only what the target claims: good for a name, not for /proc */
 	bool watched; /* the registry knows it */
+	bool ended;   /* seen by the registry; its books may still be open */
 	struct heap *heap;
+	uint64_t held_bytes; /* of the books, as image->memory knows */
 	struct process_counters counters;
 	/* At the last look of backend_fallback.c: triggers fired, stacks received. */
 	uint64_t triggered_before, arrived_before;
@@ -55,10 +61,11 @@ struct image {
 	bool ready;            /* the image has written its part of the header */
 	/* why the image does not use its region; NULL: it does, or has not answered */
 	const char *declined;
-	bool settled;             /* the work to be done once it is ready is done */
-	uint64_t claimed_ns;      /* when we noticed that its ticket was taken */
-	struct heap_options heap; /* for the books of its processes */
-	struct table *processes;  /* by pid: each of its processes is in it while it exists; borrowed */
+	bool settled;                /* the work that follows from its being ready is done */
+	uint64_t claimed_ns;         /* when we saw that its ticket was taken */
+	struct heap_options heap;    /* for the books of its processes */
+	struct memory_bound *memory; /* of all processes; borrowed, NULL: none */
+	struct table *processes;     /* by pid: each of its processes is in it while it exists; borrowed */
 	uint64_t copied_seen, places_seen, requests_seen;
 	uint64_t frees_seen, frees_noted, frees_lost, frees_stuck_ns; /* see free_log.h */
 	uint64_t trigger_address;
@@ -88,6 +95,10 @@ void process_free(struct process *process);
  * only the stack numbers change. When the child appears, the parent's last stacks may not have been read yet,
  * so this is repeated before the child's books are read. */
 void process_inherit(struct process *process);
+
+/* Before something is entered, and after: keeps the books within the memory that there is for all. */
+void process_look_for_room(struct process *process);
+void process_weigh(struct process *process);
 
 /* Takes over books that an earlier sampler kept: what was counted so far gets the marker frame for its stack.
  * */

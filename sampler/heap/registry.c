@@ -4,6 +4,7 @@
 #include "pprof/table/array.h"
 #include "sampler/heap/free_log.h"
 #include "sampler/linux/clock.h"
+#include "sampler/terminal/log_line.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -21,6 +22,17 @@ enum {
 };
 
 /* ---- processes */
+
+static void say_memory(struct registry *registry)
+{
+	const struct memory_bound *memory = &registry->intake->memory;
+	if (!memory->refused || registry->memory_said || registry->verbosity < 0)
+		return;
+	registry->memory_said = true;
+	log_line("books have %" PRIu64 " MiB of %" PRIu64
+	         " MiB: new stacks of the processes with the largest are counted as lost",
+	    memory->held_bytes >> 20, memory->max_bytes >> 20);
+}
 
 size_t registry_drain(struct registry *registry)
 {
@@ -42,6 +54,7 @@ size_t registry_drain(struct registry *registry)
 	if (backend_fallback_tend(
 	        &registry->fallback, registry->intake->images, registry->intake->ring_lost, now))
 		region_pool_set_mode(registry->pool, backend_fallback_mode(&registry->fallback));
+	say_memory(registry);
 	return registry->intake->taken - before + frees;
 }
 
@@ -126,25 +139,6 @@ const struct process *registry_find(const struct registry *registry, pid_t pid)
 static bool has_ended(const struct process *process)
 {
 	return process->target.pidfd < 0 || target_has_ended(&process->target);
-}
-
-/* COMMAND's own end waits for the front, which knows its status. */
-void registry_finish_ended(struct registry *registry)
-{
-	registry_drain(registry);
-	/* Backwards: a removed process is replaced by the last one. */
-	for (size_t i = registry->intake->processes.count; i-- > 0;) {
-		struct process *process = registry->intake->processes.entries[i].item;
-		if (process->target.closed || !has_ended(process))
-			continue;
-		watch_process(registry, process);
-		if (process->target.command && !registry->launch->front_gone && !registry->launch->ended)
-			continue;
-		if (process->target.command && registry->launch->status_known)
-			finish(registry, process, TARGET_EXITED, registry->launch->status);
-		else
-			finish(registry, process, TARGET_GONE, 0);
-	}
 }
 
 /* Ids increase: an image with a higher one was executed later. */
@@ -290,11 +284,52 @@ static void settle_images(struct registry *registry)
 	}
 }
 
-size_t registry_tend(struct registry *registry)
+static size_t settle_claims(struct registry *registry)
 {
 	size_t came = take_claims(registry);
 	ready_images(registry);
 	settle_images(registry);
+	return came;
+}
+
+static void finish_ended(struct registry *registry, struct process *process)
+{
+	const struct launch *launch = registry->launch;
+	watch_process(registry, process);
+	/* COMMAND's own end waits for the front, which knows its status. */
+	if (process->target.command && !launch->front_gone && !launch->ended)
+		return;
+	if (process->target.command && launch->status_known)
+		finish(registry, process, TARGET_EXITED, launch->status);
+	else
+		finish(registry, process, process->target.pidfd < 0 ? TARGET_UNSEEN : TARGET_GONE, 0);
+}
+
+void registry_finish_ended(struct registry *registry)
+{
+	const struct table *processes = &registry->intake->processes;
+	bool some = false;
+	registry_drain(registry);
+	for (size_t i = 0; i < processes->count; i++) {
+		struct process *process = processes->entries[i].item;
+		process->ended = !process->target.closed && has_ended(process);
+		some = some || process->ended;
+	}
+	if (!some)
+		return;
+	/* What has ended may have executed another program before, and be closed by that one's image. */
+	settle_claims(registry);
+	/* From behind: a process that goes is replaced by the last. */
+	for (size_t i = processes->count; i-- > 0;) {
+		struct process *process = processes->entries[i].item;
+		if (process->ended && !process->target.closed)
+			finish_ended(registry, process);
+	}
+}
+
+size_t registry_tend(struct registry *registry)
+{
+	size_t came = settle_claims(registry);
 	uint64_t now = clock_now_ns();
 	bool linger = now - registry->linger_ns >= (registry->launch->ended ? LINGER_END_NS : LINGER_NS);
 	bool gone = false;

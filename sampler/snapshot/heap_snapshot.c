@@ -35,7 +35,9 @@ static void comment_losses(struct profile *profile, const struct heap_snapshot *
 	if (!sheet_text_open(&text))
 		return;
 	fprintf(text.out, "samples: %" PRIu64 " taken, %" PRIu64 " lost stacks", s->view.allocated.samples,
-	    s->view.lost_alloc.samples);
+	    s->view.lost_alloc.samples + c->before_restart);
+	if (c->before_restart)
+		fprintf(text.out, ", sampled before restart %" PRIu64, c->before_restart);
 	for (uint32_t i = 0; i < REGION_LOSS_COUNT; i++) {
 		struct tally tally = region_read_tally(&place->lost[i]);
 		if (tally.samples)
@@ -45,6 +47,8 @@ static void comment_losses(struct profile *profile, const struct heap_snapshot *
 	for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++)
 		if (backends[i].count)
 			fprintf(text.out, ", %s %" PRIu64, backends[i].how, backends[i].count);
+	if (c->no_room + c->inherited_no_room)
+		fprintf(text.out, ", no memory for %" PRIu64, c->no_room + c->inherited_no_room);
 	sheet_print_outcomes(text.out, c->outcome);
 	sheet_text_add(&text, profile);
 }

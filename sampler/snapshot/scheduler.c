@@ -235,7 +235,7 @@ static void describe_end(const struct snapshot_series *series, char *text, size_
 {
 	const struct target *target = series->target;
 	const char *cgroup = series->death.cgroup;
-	char end[64];
+	char end[96];
 	if (target->end == TARGET_ALIVE) {
 		snprintf(text, text_bytes, "sampling was stopped, the process is still running");
 		return;

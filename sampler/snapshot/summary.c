@@ -35,7 +35,10 @@ void summary_end(enum target_end end, int status, char *text, size_t text_bytes)
 		snprintf(text, text_bytes, "executed another program");
 		break;
 	case TARGET_GONE:
-		snprintf(text, text_bytes, "has ended");
+		snprintf(text, text_bytes, "has ended; how is not known (not a child of heaptap)");
+		break;
+	case TARGET_UNSEEN:
+		snprintf(text, text_bytes, "had ended before heaptap saw it; how is not known");
 		break;
 	default:
 		snprintf(text, text_bytes, "is running");
@@ -57,7 +60,10 @@ static void print_samples(const struct heap_snapshot *s)
 	const struct process_counters *c = &s->process->counters;
 	char text[512];
 	int at = snprintf(text, sizeof(text), "%" PRIu64 " taken, %" PRIu64 " without a stack",
-	    s->view.allocated.samples, s->view.lost_alloc.samples);
+	    s->view.allocated.samples, s->view.lost_alloc.samples + c->before_restart);
+	if (c->before_restart)
+		at += snprintf(text + at, sizeof(text) - (size_t)at, "; sampled before restart: %" PRIu64,
+		    c->before_restart);
 	for (uint32_t i = 0; i < REGION_LOSS_COUNT && at < (int)sizeof(text) - 48; i++) {
 		struct tally tally = region_read_tally(&place->lost[i]);
 		if (tally.samples)
@@ -68,6 +74,9 @@ static void print_samples(const struct heap_snapshot *s)
 		if (i != UNWIND_COMPLETE && c->outcome[i])
 			at += snprintf(text + at, sizeof(text) - (size_t)at, "; %s: %" PRIu64,
 			    unwind_outcome_name((enum unwind_outcome)i), c->outcome[i]);
+	if (c->no_room + c->inherited_no_room && at < (int)sizeof(text) - 48)
+		snprintf(text + at, sizeof(text) - (size_t)at, "; no memory for: %" PRIu64,
+		    c->no_room + c->inherited_no_room);
 	log_line("  samples %s", text);
 }
 
@@ -85,7 +94,7 @@ void summary_print(const struct heap_snapshot *s, int error)
 {
 	const struct process *process = s->process;
 	const struct region_place *place = region_place(process->image->region, process->place);
-	char end[64];
+	char end[96];
 	summary_end(process->target.end, process->target.status, end, sizeof(end));
 	log_line("%s (pid %d) %s", process->target.title, (int)process->target.pid, end);
 

@@ -22,6 +22,7 @@ enum target_end {
 	TARGET_ALIVE,
 	TARGET_EXITED, /* status known: exit code or signal */
 	TARGET_GONE,   /* ended, status unknown */
+	TARGET_UNSEEN, /* likewise, before there was a descriptor that the kernel would have told it by */
 	TARGET_EXEC,   /* executes another program now */
 };
 

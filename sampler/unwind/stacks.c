@@ -40,6 +40,7 @@ struct stacks {
 	struct node_slot *node_hash;
 	uint32_t node_hash_bits;
 	struct index frame_index, mapping_index; /* ids: number + 1 */
+	bool full;                               /* see stacks_set_full() */
 };
 
 static uint64_t node_key(uint32_t outer, uint32_t frame)
@@ -122,7 +123,7 @@ static uint32_t find_mapping(struct stacks *s, const struct stack_mapping *wante
 		    m->file_offset == wanted->file_offset && m->kind == wanted->kind)
 			return found - 1;
 	}
-	if (array_reserve(&s->mappings, &s->mapping_capacity, number + 1, sizeof(*s->mappings)) ||
+	if (s->full || array_reserve(&s->mappings, &s->mapping_capacity, number + 1, sizeof(*s->mappings)) ||
 	    index_add(&s->mapping_index, hash, number + 1))
 		return UINT32_MAX;
 	s->mappings[number] = *wanted;
@@ -141,7 +142,8 @@ static uint32_t find_frame(struct stacks *s, const struct stack_frame *wanted)
 		if (f->pc == wanted->pc && f->mapping == wanted->mapping && f->marker == wanted->marker)
 			return found - 1;
 	}
-	if (array_reserve(&s->frames, &s->frame_capacity, (size_t)number + 1, sizeof(*s->frames)) ||
+	if (s->full ||
+	    array_reserve(&s->frames, &s->frame_capacity, (size_t)number + 1, sizeof(*s->frames)) ||
 	    index_add(&s->frame_index, hash, number + 1))
 		return UINT32_MAX;
 	s->frames[number] = *wanted;
@@ -165,7 +167,7 @@ static uint32_t find_node(struct stacks *s, uint32_t outer, uint32_t frame)
 	uint32_t number = s->node_count, bits = s->node_hash_bits;
 	if (slot->node)
 		return slot->node;
-	if (number >= STACKS_NODES_MAX || !node_hash_grow(s) ||
+	if (s->full || number >= STACKS_NODES_MAX || !node_hash_grow(s) ||
 	    (number >= s->node_capacity &&
 	        array_reserve(&s->nodes, &s->node_capacity, (size_t)number + 1, sizeof(*s->nodes)) != 0))
 		return UINT32_MAX;
@@ -275,6 +277,18 @@ uint32_t stacks_intern(
 	}
 	s->path_count = stack.node == UINT32_MAX ? 0 : stack.depth < PATH_FRAMES ? stack.depth : PATH_FRAMES;
 	return stack.node;
+}
+
+void stacks_set_full(struct stacks *s, bool full)
+{
+	s->full = full;
+}
+
+uint64_t stacks_bytes(const struct stacks *s)
+{
+	return sizeof(*s) + s->node_capacity * sizeof(*s->nodes) + s->frame_capacity * sizeof(*s->frames) +
+	    s->mapping_capacity * sizeof(*s->mappings) + (sizeof(*s->node_hash) << s->node_hash_bits) +
+	    index_bytes(&s->frame_index) + index_bytes(&s->mapping_index);
 }
 
 uint32_t stacks_translate(const struct stacks *from, uint32_t stack, struct stacks *to)

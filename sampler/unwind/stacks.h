@@ -17,6 +17,7 @@
 #include "sampler/unwind/module.h"
 #include "sampler/unwind/unwind.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct stacks;
@@ -53,15 +54,20 @@ struct stacks *stacks_new(void);
 void stacks_free(struct stacks *stacks);
 
 /*
- * The stack of `count` frames, innermost first, with `marker` (a static string or NULL) as the outermost
- * frame and one for UNWIND_GUESSED inside each run of frames that were found by frame pointer.
- * Frames and MAPS must be as unwind_stack() left them; MAPS remember the numbers of frames for this
- * table alone (unwind_remember). UINT32_MAX: out of memory, or more than STACKS_NODES_MAX nodes, which only a
- * hostile target makes.
+ * The stack of `count` frames, innermost first, with `marker` (a static string or NULL) as the outermost frame
+ * and one for UNWIND_GUESSED inside each run of frames that were found by frame pointer. Frames and MAPS must
+ * be as unwind_stack() left them; MAPS remember the numbers of frames for this table alone (unwind_remember).
+ * UINT32_MAX: out of memory, full, or more than STACKS_NODES_MAX nodes, which only a hostile target makes.
  */
 enum { STACKS_NODES_MAX = 1 << 22 };
 uint32_t stacks_intern(struct stacks *stacks, const struct unwind_frame *frames, size_t count,
     const char *marker, struct maps *maps);
+
+/* While full, a stack that is not there yet is refused (UINT32_MAX) and the tables take no more memory. */
+void stacks_set_full(struct stacks *stacks, bool full);
+
+/* Memory that the tables take. */
+uint64_t stacks_bytes(const struct stacks *stacks);
 
 /* The same stack in another process' table (a forked child's: same addresses). */
 uint32_t stacks_translate(const struct stacks *from, uint32_t stack, struct stacks *to);

@@ -48,6 +48,10 @@ test_another_sampler_adopts() {
   # Exact, at period 1: 200 of 400 blocks of before() are left, their stacks died with the first sampler.
   "$readers/oracle" -func "$profile" >rows
   grep -E "^func	inuse_space	20000000	20000000	\\[unknown: sampled before restart\\]" rows || fail "$(cat rows)"
+  # What is not known is counted as lost, in the profile and in the summary.
+  comment_of "$profile" >comments
+  matches '^samples: [0-9]+ taken, [0-9]{3,} lost stacks, sampled before restart [0-9]{3,}' comments
+  matches 'samples [0-9]+ taken, [0-9]{3,} without a stack; sampled before restart: [0-9]{3,}' adopt.log
   grep -E "^func	inuse_space	15000000	15000000	after" rows || fail "$(cat rows)"
 }
 

@@ -46,7 +46,7 @@ static void arrive(struct world *w, uint32_t slot, uint64_t seq, uint32_t stack,
 {
 	const struct heap_sample sample = {
 	    .slot = slot, .seq = seq, .stack = stack, .tid = 7, .size_bytes = size, .period_bytes = 1};
-	assert_true(heap_add(w->heap, &sample));
+	assert_int_equal(heap_add(w->heap, &sample), 0);
 }
 
 static void count(struct world *w, uint64_t samples, uint64_t bytes)

@@ -347,6 +347,47 @@ static void a_stack_ends_with_its_buffer(void **state)
 	}
 }
 
+/* ---- bounds */
+
+static void take_as(struct scene *s, uint32_t tid, const struct arguments *a)
+{
+	struct record record = sample_of(s, a);
+	record.tid = tid; /* a row of its own */
+	intake_record(&s->intake, &record);
+}
+
+/* A target may invent rows without end; another's room is not its. */
+static void books_that_would_grow_without_end(void **state)
+{
+	struct scene *s = *state;
+	enum { BOUND_BYTES = 4 << 20, ROWS = 100000 };
+	s->intake.memory.max_bytes = BOUND_BYTES;
+	for (uint32_t i = 0; i < ROWS; i++)
+		take_as(s, i + 1, &(const struct arguments){KEY, REGION_NO_SLOT, i, 100, 1});
+	const struct process *hog = s->process[0], *other = s->process[1];
+	uint64_t refused = s->intake.memory.refused;
+	assert_true(refused > 0);
+	assert_int_equal(hog->counters.no_room, refused);
+	assert_int_equal(samples_of(s, 0), ROWS - refused);
+	const struct tally counted = {
+	    ROWS, ROWS * UINT64_C(100) << WEIGHT_BYTES_SHIFT, (uint64_t)ROWS << WEIGHT_OBJECTS_SHIFT};
+	const struct tally lost = heap_lost(hog->heap, counted);
+	assert_int_equal(lost.samples, refused);
+	assert_int_equal(lost.bytes_q8, refused * 100 << WEIGHT_BYTES_SHIFT);
+	assert_true(s->intake.memory.held_bytes < BOUND_BYTES);
+	assert_int_equal(s->intake.memory.held_bytes, hog->held_bytes + other->held_bytes);
+	/* rows that are there take samples as before */
+	take_as(s, 1, &(const struct arguments){KEY, REGION_NO_SLOT, ROWS, 100, 1});
+	assert_int_equal(samples_of(s, 0), ROWS - refused + 1);
+	for (uint32_t i = 0; i < 100; i++)
+		take_as(s, i + 1, &(const struct arguments){KEY | 1, i, i, 100, 1});
+	assert_int_equal(samples_of(s, 1), 100);
+	assert_int_equal(other->counters.no_room, 0);
+	assert_int_equal(s->intake.memory.refused, refused);
+	process_free(s->process[0]);
+	assert_int_equal(s->intake.memory.held_bytes, other->held_bytes);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
@@ -361,6 +402,7 @@ int main(void)
 	    TEST(a_time_in_the_far_future_does_not_hold_it_up),
 	    TEST(a_hostile_buffer),
 	    TEST(a_stack_ends_with_its_buffer),
+	    TEST(books_that_would_grow_without_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

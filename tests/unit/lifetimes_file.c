@@ -75,7 +75,7 @@ static void allocate(struct scene *s, uint64_t seq, uint64_t at, const char *mar
 	    .size_bytes = SIZE_BYTES,
 	    .period_bytes = 1};
 	assert_int_not_equal(sample.stack, UINT32_MAX);
-	assert_true(heap_add(s->heap, &sample));
+	assert_int_equal(heap_add(s->heap, &sample), 0);
 }
 
 static struct region_sample sample_of(uint64_t seq)

@@ -313,7 +313,7 @@ static uint32_t enter(struct process *process, uint32_t slot, uint64_t seq, uint
 	uint32_t stack = stacks_intern(process->target.stacks, &frame, 1, NULL, process->target.maps);
 	const struct heap_sample sample = {
 	    .slot = slot, .seq = seq, .stack = stack, .tid = 5, .size_bytes = 64, .period_bytes = 1};
-	assert_true(heap_add(process->heap, &sample));
+	assert_int_equal(heap_add(process->heap, &sample), 0);
 	return stack;
 }
 
@@ -376,6 +376,7 @@ static void what_an_earlier_sampler_counted_stands_under_one_mark(void **state)
 	struct process *process = claim(s, 0, 0, 0);
 	assert_int_equal(process_samples(process), 5);
 	process_adopt(process);
+	assert_int_equal(process->counters.before_restart, 5);
 	assert_int_equal(heap_total(process->heap).samples, 5);
 	assert_int_equal(heap_total(process->heap).bytes_q8, 500 << WEIGHT_BYTES_SHIFT);
 	for (uint32_t i = 0; i < 4; i++) {

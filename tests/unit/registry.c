@@ -294,6 +294,24 @@ static void another_program_in_the_same_process(void **state)
 	LOOK_UNTIL(s, s->closed_count == 2 || registry_empty(&s->registry));
 }
 
+/* Both ends are found at once, and nobody has looked at the second program before. */
+static void another_program_that_has_ended_too(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger shell = start_shell(s);
+	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
+	assert_int_equal(tell(&shell, "echo 5; exec cat\n"), 5);
+	assert_int_equal(tell(&shell, "6\n"), 6);
+	stranger_end(&shell);
+	registry_finish_ended(&s->registry);
+	assert_true(s->closed_count > 0);
+	assert_string_equal(s->closed[0].title, "sh");
+	assert_int_equal(s->closed[0].end, TARGET_EXEC);
+	LOOK_UNTIL(s, s->closed_count == 2);
+	assert_int_equal(s->closed[1].end, TARGET_UNSEEN);
+}
+
 /* The front reaps it, and knows how it ended. */
 static void the_commands_end_waits_for_its_status(void **state)
 {
@@ -418,6 +436,7 @@ int main(void)
 	    TEST(a_process_that_has_ended_before_it_was_seen),
 	    TEST(a_forked_child_has_a_place_of_its_own),
 	    TEST(another_program_in_the_same_process),
+	    TEST(another_program_that_has_ended_too),
 	    TEST(the_commands_end_waits_for_its_status),
 	    TEST(an_image_stays_until_its_profiles_are_written),
 	    TEST(a_claim_that_comes_to_nothing_is_given_up_and_counted),

@@ -228,6 +228,19 @@ static void interned_stacks(void **state)
 		nodes = stacks_node_count(table);
 	}
 	assert_in_range(stacks_frame_count(table), 4000, 5003); /* with two markers */
+	/* A full table still knows what it has, and takes no more. */
+	static struct unwind_frame strange = {.pc = UINT64_C(0x7fff00000000), .kind = MAP_KIND_SPECIAL};
+	uint64_t bytes = stacks_bytes(table);
+	stacks_set_full(table, true);
+	assert_int_equal(stacks_intern(table, &strange, 1, NULL, maps), UINT32_MAX);
+	assert_int_equal(stacks_intern(table, NULL, 0, unwind_marker(UNWIND_TRUNCATED), maps),
+	    stacks_intern(table, NULL, 0, unwind_marker(UNWIND_TRUNCATED), maps));
+	assert_int_not_equal(
+	    stacks_intern(table, NULL, 0, unwind_marker(UNWIND_TRUNCATED), maps), UINT32_MAX);
+	assert_int_equal(stacks_bytes(table), bytes);
+	assert_int_equal(stacks_node_count(table), nodes);
+	stacks_set_full(table, false);
+	assert_int_not_equal(stacks_intern(table, &strange, 1, NULL, maps), UINT32_MAX);
 	/* The stacks of another process by its own table: nothing that was remembered for one serves the
 	 * other. */
 	struct maps *child = maps_copy(maps, 0);

@@ -28,9 +28,11 @@ static void an_end_as_a_phrase(void **state)
 	    {TARGET_EXITED, SIGKILL, "was killed by SIGKILL"},
 	    {TARGET_EXITED, SIGSEGV | WCOREFLAG, "was killed by SIGSEGV"},
 	    {TARGET_EXITED, 40, "was killed by SIG?"}, /* a real-time signal has no name */
-	    {TARGET_EXEC, 0, "executed another program"}, {TARGET_GONE, 7 << 8, "has ended"},
+	    {TARGET_EXEC, 0, "executed another program"},
+	    {TARGET_GONE, 7 << 8, "has ended; how is not known (not a child of heaptap)"},
+	    {TARGET_UNSEEN, 0, "had ended before heaptap saw it; how is not known"},
 	    {TARGET_ALIVE, 0, "is running"}};
-	char text[64];
+	char text[96];
 	(void)state;
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
 		summary_end(ends[i].end, ends[i].status, text, sizeof(text));
@@ -127,9 +129,13 @@ static void every_loss_by_its_cause(void **state)
 	s->process.counters.outcome[UNWIND_COMPLETE] = 70;
 	s->process.counters.outcome[UNWIND_TRUNCATED] = 13;
 	s->process.counters.outcome[UNWIND_NO_CFI] = 5;
+	s->process.counters.no_room = 2;
+	s->process.counters.inherited_no_room = 1;
+	s->process.counters.before_restart = 6;
 	atomic_store(&place->lost[REGION_LOSS_NO_BUFFER].samples, 9);
 	snprintf(expected, sizeof(expected),
-	    "heaptap:   samples 100 taken, 12 without a stack; %s: 9; %s: 13; %s: 5\n",
+	    "heaptap:   samples 100 taken, 18 without a stack; sampled before restart: 6; %s: 9; %s: 13; %s: "
+	    "5; no memory for: 3\n",
 	    region_loss_name(REGION_LOSS_NO_BUFFER), unwind_outcome_name(UNWIND_TRUNCATED),
 	    unwind_outcome_name(UNWIND_NO_CFI));
 	assert_non_null(strstr(print(s, 0), expected));
@@ -139,6 +145,7 @@ static void every_loss_by_its_cause(void **state)
 	for (uint32_t i = 0; i < UNWIND_OUTCOMES; i++)
 		s->process.counters.outcome[i] = UINT64_MAX;
 	s->snapshot.view.lost_alloc.samples = s->snapshot.view.allocated.samples = UINT64_MAX;
+	s->process.counters.before_restart = 0;
 	const char *line = strstr(print(s, 0), "heaptap:   samples 18446744073709551615 taken");
 	assert_non_null(line);
 	assert_true(strchr(line, '\n') - line < 600);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/heap/memory_bound.h"
+
+#include <unistd.h>
+
+#define DEFAULT_BYTES (UINT64_C(1) << 30)
+
+uint64_t memory_bound_bytes(uint64_t rss_max_bytes)
+{
+	if (rss_max_bytes)
+		return rss_max_bytes / 2;
+	long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+	uint64_t quarter = pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes / 4 : 0;
+	return quarter && quarter < DEFAULT_BYTES ? quarter : DEFAULT_BYTES;
+}
+
+bool memory_bound_allows(const struct memory_bound *bound, uint64_t own_bytes)
+{
+	return !bound->max_bytes ||
+	    (bound->held_bytes < bound->max_bytes && own_bytes < bound->max_bytes - bound->held_bytes);
+}
+
+void memory_bound_note(struct memory_bound *bound, uint64_t *own_bytes, uint64_t now_bytes)
+{
+	bound->held_bytes += now_bytes - *own_bytes;
+	*own_bytes = now_bytes;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory of all processes' books together. A process may add to its own while they are smaller than what
+ * is left: of n that want all they can get, each ends with 1/(n+1) of it, and as much stays free, so whoever
+ * comes later still finds room. (Dynamic thresholds with alpha = 1: Choudhury and Hahne, "Dynamic Queue
+ * Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM Transactions on Networking 6(2), 1998.)
+ * Tables grow by no more than their own size at a time, so the sum stays below the bound.
+ */
+#ifndef SAMPLER_HEAP_MEMORY_BOUND_H
+#define SAMPLER_HEAP_MEMORY_BOUND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct memory_bound {
+	uint64_t max_bytes;  /* 0: no bound */
+	uint64_t held_bytes; /* by all processes */
+	uint64_t refused;    /* samples whose stack or site had no room */
+};
+
+/* The bound where the sampler may have rss_max_bytes: half of it, for a snapshot takes up to as much again
+ * for a while. 0, no limit given: 1 GiB, or a quarter of the machine's memory if that is less. */
+uint64_t memory_bound_bytes(uint64_t rss_max_bytes);
+
+/* Whether a process that holds own_bytes may add to them. */
+bool memory_bound_allows(const struct memory_bound *bound, uint64_t own_bytes);
+
+/* A process that held *own_bytes holds now_bytes. */
+void memory_bound_note(struct memory_bound *bound, uint64_t *own_bytes, uint64_t now_bytes);
+
+#endif
