@@ -45,6 +45,9 @@ struct registry {
 	uint64_t incomplete;       /* images that claimed a region and never got ready */
 	uint64_t declined;         /* images that could not use theirs */
 	const char *declined_text; /* why, of the last one; NULL: none */
+	uint64_t executed_unseen;  /* programs that processes of ours executed, and that never spoke to us */
+	bool executed_without_proc;
+	char executed_name[16];            /* of the last one; without /proc: where there is none */
 	const char *command_declined_text; /* why, of COMMAND's; NULL: its was not among them */
 	uint64_t linger_ns;
 	struct image **batch; /* settle_images() */
