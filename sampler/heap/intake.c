@@ -170,10 +170,12 @@ static void take_mmap(struct intake *intake, const struct record *record)
 
 static void take_comm(const struct intake *intake, const struct record *record)
 {
-	const struct process *process;
+	struct process *process;
 	size_t cursor = 0;
-	while (!record->exec && (process = table_next(&intake->processes, record->pid, &cursor)))
-		if (!process->target.closed && process->target.threads)
+	while ((process = table_next(&intake->processes, record->pid, &cursor)))
+		if (!process->target.closed && record->exec)
+			process_note_exec(process, record->path, record->time_ns);
+		else if (!process->target.closed && process->target.threads)
 			threads_call(process->target.threads, record->tid, record->path);
 }
 

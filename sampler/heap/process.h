@@ -47,6 +47,10 @@ struct process {
 	/* without a pidfd, the pid is only what the target claims: good for a name, not for /proc */
 	bool watched; /* the registry knows it */
 	bool ended;   /* seen by the registry; its books may still be open */
+	/* The kernel says that it has executed another program since; nothing was heard of that one yet. */
+	bool executed;
+	bool executed_without_proc; /* where that one is, there is no /proc */
+	char executed_name[16];
 	struct heap *heap;
 	uint64_t held_bytes; /* of the books, as image->memory knows */
 	struct process_counters counters;
@@ -106,6 +110,9 @@ void process_adopt(struct process *process);
 
 /* Whether it still executes the program that we know. */
 bool process_is_there(const struct process *process);
+
+/* The kernel's word, at time_ns of the region's clock, that the process executes a program called `name`. */
+void process_note_exec(struct process *process, const char *name, uint64_t time_ns);
 
 /* Samples that the process has counted so far. */
 uint64_t process_samples(const struct process *process);

@@ -106,6 +106,13 @@ static void finish(struct registry *registry, struct process *process, enum targ
 	/* Its samples, and its end, may have come before the first look at its image. */
 	watch_process(registry, process);
 	take_claims(registry);
+	if (process->executed && end != TARGET_EXEC && end != TARGET_ALIVE) {
+		registry->executed_unseen++;
+		if (process->executed_without_proc || !registry->executed_without_proc)
+			memcpy(
+			    registry->executed_name, process->executed_name, sizeof(registry->executed_name));
+		registry->executed_without_proc |= process->executed_without_proc;
+	}
 	process->target.closed = true;
 	process->target.end = end;
 	process->target.status = status;
@@ -407,6 +414,13 @@ void registry_describe_missed(const struct registry *registry, char *text, size_
 	if (registry->declined && length < (int)bytes)
 		length += snprintf(text + length, bytes - (size_t)length, ", and %" PRIu64 " more: %s",
 		    registry->declined, registry->declined_text);
+	if (registry->executed_unseen && length < (int)bytes)
+		length += snprintf(text + length, bytes - (size_t)length,
+		    "%s%" PRIu64
+		    " programs were executed that did not load libheaptap.so or found no session, "
+		    "such as %s%s",
+		    length ? "; " : "not profiled: ", registry->executed_unseen, registry->executed_name,
+		    registry->executed_without_proc ? " (no /proc there)" : "");
 	if (strangers && length < (int)bytes)
 		snprintf(text + length, bytes - (size_t)length,
 		    "%srefused at the region socket: %" PRIu64 " connections without the session's cookie",

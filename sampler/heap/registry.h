@@ -40,12 +40,15 @@ struct registry {
 	/* a process had already ended when we first saw it, so we cannot learn of its end */
 	bool unwatched;
 
-	uint64_t arrivals;                 /* processes ever watched */
-	uint64_t requests;                 /* for snapshots: looks that found new ones in shared memory */
-	uint64_t incomplete;               /* images that claimed a region and never became ready */
-	uint64_t declined;                 /* images that could not use theirs */
-	const char *declined_text;         /* why, of the last one; NULL: none */
-	const char *command_declined_text; /* why COMMAND's image; NULL: it has not declined */
+	uint64_t arrivals;         /* processes ever watched */
+	uint64_t requests;         /* for snapshots: how often a look found new ones in the shared memory */
+	uint64_t incomplete;       /* images that claimed a region and never got ready */
+	uint64_t declined;         /* images that could not use theirs */
+	const char *declined_text; /* why, of the last one; NULL: none */
+	uint64_t executed_unseen;  /* programs that processes of ours executed, and that never spoke to us */
+	bool executed_without_proc;
+	char executed_name[16];            /* of the last one; without /proc: where there is none */
+	const char *command_declined_text; /* why, of COMMAND's; NULL: its was not among them */
 	uint64_t linger_ns;
 	struct image **batch; /* settle_images() */
 	size_t batch_capacity;

@@ -75,7 +75,7 @@ static int watch(int epoll_fd, int fd, uint32_t events)
 static void describe(void *context, char *text, size_t bytes)
 {
 	const struct heap_capture *h = context;
-	char period[32], strangers[64] = "", missed[256], changed[256];
+	char period[32], strangers[64] = "", missed[512], changed[256];
 	registry_describe_missed(&h->registry, missed, sizeof(missed));
 	backend_fallback_describe(&h->registry.fallback, changed, sizeof(changed));
 	if (h->intake.strangers)
@@ -222,7 +222,7 @@ void heap_capture_limit(struct heap_capture *h)
 
 void heap_capture_say_missed(struct heap_capture *h)
 {
-	char text[256];
+	char text[512];
 	uint64_t unsaid = scheduler_unsaid(&h->source.base);
 	if (!h->registry.command_seen && h->options->verbosity >= 0)
 		log_line("no profile of %s: %s", h->options->operands[0],

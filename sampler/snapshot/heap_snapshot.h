@@ -17,7 +17,7 @@ struct heap_snapshot {
 	struct process *process;
 	struct heap_view view;
 	char path[PATH_MAX]; /* base.path */
-	char session[512];   /* backend, period and losses of the session, for one comment */
+	char session[1024];  /* backend, period and losses of the whole session: a comment of its own */
 	char trouble[256];   /* snapshots skipped, failed and refused, sampling paused: likewise, or empty */
 	uint64_t period_bytes;
 	struct live_scan live_scan; /* with lifetimes_path: for the ages of live blocks; else empty */

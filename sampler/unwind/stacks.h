@@ -54,8 +54,8 @@ struct stacks *stacks_new(void);
 void stacks_free(struct stacks *stacks);
 
 /*
- * The stack of `count` frames, innermost first, with `marker` (a static string or NULL) as the outermost frame
- * and one for UNWIND_GUESSED inside each run of frames that were found by frame pointer. Frames and MAPS must
+ * The stack of `count` frames, innermost first, with `marker` (a static string or NULL) as the outermost
+ * frame and one for UNWIND_GUESSED inside each run of frames found by frame pointer. Frames and MAPS must
  * be as unwind_stack() left them; MAPS remember the numbers of frames for this table alone (unwind_remember).
  * UINT32_MAX: out of memory, full, or more than STACKS_NODES_MAX nodes, which only a hostile target makes.
  */

@@ -2,14 +2,18 @@
 # A root of its own, with a library of its own.
 # timeout: 60
 
-test_a_copy_of_the_library_in_a_chroot() {
-  need_root
-  stage outlive
-  mkdir -p root/proc
+make_root() {
   for file in "$targets/outlive" "$targets/libheaptap.so" $(ldd "$targets/outlive" | grep -o '/[^ ]*'); do
     mkdir -p "root${file%/*}"
     cp -L "$file" "root$file"
   done
+}
+
+test_a_copy_of_the_library_in_a_chroot() {
+  need_root
+  stage outlive
+  mkdir -p root/proc
+  make_root
   unshare -m sh -c 'mount --bind /proc root/proc && exec "$@"' sh \
     "$heaptap" record -v -p 64K -i 0 -o "$PWD/prof/" chroot root "$targets/outlive" 2>err &
   front=$!
@@ -22,4 +26,19 @@ test_a_copy_of_the_library_in_a_chroot() {
   # 300 blocks of 50000 bytes, each sampled with a probability of 0.53
   "$readers/oracle" -func "$profile" | awk -F '\t' '$2 == "alloc_space" && $5 == "after" { print $4 }' >after
   at_least 10000000 "$(cat after)" 'bytes known to be of after()'
+}
+
+# The library finds its session by /proc. Where there is none, the sampler knows by the kernel's word alone.
+test_no_proc_in_a_chroot() {
+  need_root
+  stage outlive
+  mkdir -p root
+  make_root
+  "$heaptap" record -b uprobe -p 64K -i 0 -o "$PWD/prof/" chroot root "$targets/outlive" 2>err &
+  front=$!
+  wait_for 20 test -e root/ready
+  touch root/go
+  wait $front || [ $? = 7 ] || fail "status $?: $(cat err)"
+  ! grep -q 'backend uprobe is not available' err || skip 'no uprobes here'
+  matches 'not profiled: 1 programs were executed that did not load .* such as outlive \(no /proc there\)' err
 }

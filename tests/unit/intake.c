@@ -347,6 +347,28 @@ static void a_stack_ends_with_its_buffer(void **state)
 	}
 }
 
+/* ---- programs that are executed and never seen */
+
+static void an_exec_is_noted_unless_it_began_this_program(void **state)
+{
+	struct scene *s = *state;
+	struct process *process = s->process[0];
+	region_place(s->region, 0)->start_ns = NOW_NS;
+	struct record record = {
+	    .kind = RECORD_COMM, .pid = 0, .exec = true, .time_ns = NOW_NS, .path = "old"};
+	intake_record(&s->intake, &record);
+	assert_false(process->executed);
+	record.time_ns++;
+	record.exec = false;
+	intake_record(&s->intake, &record); /* a thread's name */
+	assert_false(process->executed);
+	record.exec = true;
+	record.path = "a\x1b[m\xff";
+	intake_record(&s->intake, &record);
+	assert_true(process->executed);
+	assert_string_equal(process->executed_name, "a?[m?");
+}
+
 /* ---- bounds */
 
 static void take_as(struct scene *s, uint32_t tid, const struct arguments *a)
@@ -402,6 +424,7 @@ int main(void)
 	    TEST(a_time_in_the_far_future_does_not_hold_it_up),
 	    TEST(a_hostile_buffer),
 	    TEST(a_stack_ends_with_its_buffer),
+	    TEST(an_exec_is_noted_unless_it_began_this_program),
 	    TEST(books_that_would_grow_without_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
