@@ -91,7 +91,7 @@ static const struct option rows[] = {
         .help = "how stacks are captured; auto, the default, takes\n"
                 "the best the kernel allows (-v says which and why)\n"
                 "and at periods of 16K and less the program copies\n"
-                "them first, as long as there is room"},
+                "them first, while it has free buffers"},
     {COMMAND_RECORD | COMMAND_ADOPT, 's', "stack-bytes", OPTION_BYTES, OPTION_FIELD(stack_bytes),
         .least = STACK_BYTES_MIN, .most = STACK_BYTES_MAX, .value = "BYTES", .allowed = "256 to 64K",
         .help = "most stack bytes per sample, default 32K"},
@@ -111,7 +111,7 @@ static const struct option rows[] = {
         .help = "do not record the heap's peak"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "signal", OPTION_SET, .set = set_signal, .value = "SIG",
         .allowed = "USR1, USR2, RTMIN+N or none",
-        .help = "signal that asks for a snapshot, default USR1: of\n"
+        .help = "signal that requests a snapshot, default USR1: of\n"
                 "a process that does not use it, or of all if sent\n"
                 "to the sampler; none means no signal"},
     {COMMAND_RECORD, '\0', "paused", OPTION_FLAG, OPTION_FIELD(paused),
@@ -122,7 +122,7 @@ static const struct option rows[] = {
                 "own under [mmap] (mmap, mremap, munmap)"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "labels", OPTION_SET, .set = set_labels, .value = "LIST",
         .allowed = "thread, age, size and backend, separated by commas",
-        .help = "tell blocks apart by thread, age, size or backend\n"
+        .help = "distinguish blocks by thread, age, size or backend\n"
                 "(how the stack was captured)"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "lifetimes", OPTION_FLAG, OPTION_FIELD(lifetimes),
         .help = "write how long blocks lived, by stack, as JSON\n"
@@ -143,8 +143,8 @@ static const struct option rows[] = {
         .help = "names in the profile: full, the default, has\n"
                 "functions, inlined calls and lines; raw has none"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "debuginfod", OPTION_FLAG, OPTION_FIELD(debuginfod),
-        .help = "fetch debug files that are not here from the\n"
-                "servers in $DEBUGINFOD_URLS"},
+        .help = "fetch missing debug files from the servers in\n"
+                "$DEBUGINFOD_URLS"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "max-rss", OPTION_BYTES, OPTION_FIELD(rss_max_bytes),
         .least = 1 << 20, .most = PERIOD_BYTES_MAX, .value = "BYTES",
         .allowed = "1M to 1024G, with K, M or G if wanted",
@@ -160,7 +160,7 @@ static const struct option rows[] = {
     {COMMAND_RECORD | COMMAND_ADOPT, 'v', "verbose", OPTION_SET, .set = set_verbose,
         .help = "report what is done and why; twice for more"},
     {COMMAND_CHECK, 'v', "verbose", OPTION_SET, .set = set_verbose,
-        .help = "also report what is valid, and what is unusual"},
+        .help = "also report valid files, and what is only unusual"},
     {~0u, '\0', "help", OPTION_STOP, OPTION_FIELD(help), .help = "this text"},
     {~0u, '\0', "version", OPTION_STOP, OPTION_FIELD(version), .help = "the version"},
 };
