@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Registers of a target, numbered as its DWARF numbers them, and one table per architecture that says how
- * perf numbers them and what the unwinder has to know. Both tables are in every build: which one serves is
- * decided by the e_machine of the files in the target, not by how heaptap was compiled.
+ * perf numbers them and what the unwinder has to know. Both tables are in every build: the e_machine of the
+ * files in the target decides which one is used, not how heaptap was compiled.
  *
  * DWARF numbers: System V ABI AMD64 supplement, figure 3.36; "DWARF for the Arm 64-bit Architecture", section
  * 4.1. perf numbers: arch/x86/include/uapi/asm/perf_regs.h, arch/arm64/include/uapi/asm/perf_regs.h in Linux.
@@ -24,7 +24,7 @@ enum {
 
 struct regs {
 	uint64_t pc;
-	uint64_t r[REGS_MAX]; /* by DWARF number; what is not known is not set either */
+	uint64_t r[REGS_MAX]; /* by DWARF number; registers that are not known are not set */
 	uint64_t known;       /* bit n: r[n] is known */
 };
 
@@ -34,11 +34,11 @@ struct regs_arch {
 	uint8_t count;       /* DWARF columns used */
 	uint8_t sp, fp;      /* DWARF numbers */
 	uint8_t ra;          /* usual return address column */
-	bool ra_in_register; /* a leaf's return address is in a register (aarch64) */
+	bool ra_in_register; /* a leaf function has its return address in a register (aarch64) */
 	uint8_t tracked_count;
-	/* registers a callee must restore; what a compiled row restores */
+	/* registers that a callee must restore, and that a compiled row restores */
 	uint8_t tracked[REGS_TRACKED_MAX];
-	/* registers that mean something in the caller: tracked and stack pointer */
+	/* registers that are valid in the caller: tracked ones and stack pointer */
 	uint64_t preserved;
 	uint64_t perf_mask;           /* for perf_event_attr.sample_regs_user */
 	uint8_t perf_pc;              /* perf's number of the program counter */
@@ -46,7 +46,7 @@ struct regs_arch {
 	uint8_t perf_count;
 	uint8_t arguments[REGS_ARGUMENTS]; /* of a function at its entry, in order */
 	/*
-	 * What the preloaded library copies with a stack, in this order, and behind it the program counter:
+	 * What the preloaded library copies with a stack, in this order, followed by the program counter:
 	 * callee-saved registers and stack pointer (struct region_buffer's regs, proto/region.h).
 	 */
 	uint8_t copied[REGS_COPIED_MAX];

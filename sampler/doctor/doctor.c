@@ -44,12 +44,12 @@ static void examine_kernel(struct findings *findings)
 	fd = memfd_create("heaptap-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		finding_say(findings, FINDING_BAD, "allow memfd_create in the container's seccomp profile",
-		    "no shared memory files: %s", strerror(errno));
+		    "cannot create shared memory: %s", strerror(errno));
 	else
 		close(fd);
 }
 
-/* What the kernel says it would allow; what it does allow is tried next. */
+/* Reports what the kernel's settings allow; what it actually allows is tried next. */
 static void examine_paranoia(struct findings *findings)
 {
 	long paranoid = read_number("/proc/sys/kernel/perf_event_paranoid", -100);
@@ -114,7 +114,7 @@ static void examine_backends(struct findings *findings)
 		    "backend copy: always available; the program copies its stacks itself");
 }
 
-/* Not as bad as the heap's backends: nobody has to sample events. */
+/* Only a note if it fails: events are optional. */
 static void examine_events(struct findings *findings)
 {
 	struct event event;
@@ -137,7 +137,7 @@ static void examine_symbols(struct findings *findings)
 	const char *urls = getenv("DEBUGINFOD_URLS");
 
 	if (access("/usr/lib/debug", R_OK) == 0)
-		finding_say(findings, FINDING_GOOD, NULL, "debug info: /usr/lib/debug is there");
+		finding_say(findings, FINDING_GOOD, NULL, "debug info: /usr/lib/debug exists");
 	else
 		finding_say(findings, FINDING_NOTE,
 		    "install the -dbgsym packages of the libraries you care about",

@@ -22,10 +22,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a file offers those who look at it. */
+/* What a file contains for profilers and debuggers. */
 struct file_facts {
 	bool symbols, debug, debug_link, unwind, build_id;
-	bool own_malloc; /* defines malloc for others: the program's own comes before any preloaded one */
+	bool own_malloc; /* exports malloc: a program's own comes before any preloaded one */
 	bool symbolic;   /* binds its calls to itself first (DF_SYMBOLIC) */
 };
 
@@ -162,7 +162,7 @@ static int examine_program(struct findings *findings, const char *path)
 	return 0;
 }
 
-/* As execvp looks for it. False: it is nowhere. */
+/* Searches as execvp does. False: not found. */
 static bool program_find(const char *name, char *path, size_t bytes)
 {
 	const char *at = getenv("PATH");
@@ -197,7 +197,7 @@ struct mapping {
 };
 
 struct mapped {
-	struct mapping *mappings; /* by address, rising */
+	struct mapping *mappings; /* by address, ascending */
 	size_t count, capacity;
 	bool profiled;
 	unsigned int libraries, without_names, symbolic, elsewhere;
@@ -219,7 +219,7 @@ static const struct mapping *mapping_at(const struct mapped *mapped, uint64_t ad
 	return NULL;
 }
 
-/* The mapping that the file's calls of malloc go to; NULL: they cannot be told. */
+/* The mapping that the file's calls of malloc lead to; NULL: unknown. */
 static const struct mapping *malloc_find(
     pid_t pid, const struct mapping *mapping, int memory_fd, const struct mapped *mapped)
 {
@@ -239,9 +239,9 @@ static bool is_ours(const struct mapping *mapping)
 }
 
 /*
- * Which malloc does the file call? An entry that still points into the file itself is one not yet used. One
- * that points to another file's jump to malloc goes where that goes: programs at a fixed address lend theirs
- * to all.
+ * Which malloc does the file call? A GOT entry that points into the file itself was not used yet (lazy
+ * binding). One that points to another file's PLT entry for malloc leads where that leads: all files use the
+ * PLT entry of a program at a fixed address.
  */
 static void look_at_binding(pid_t pid, const struct mapping *mapping, int memory_fd, struct mapped *mapped)
 {
@@ -260,7 +260,7 @@ static void look_at_binding(pid_t pid, const struct mapping *mapping, int memory
 	}
 }
 
-/* Each mapped file once, where its code begins; as the process itself sees it. */
+/* Examines each mapped file once, where its code begins; opens it as the process sees it. */
 static void look_at_map(pid_t pid, const struct mapping *mapping, int memory_fd, struct mapped *mapped)
 {
 	const char *path = mapping->path;
@@ -277,7 +277,7 @@ static void look_at_map(pid_t pid, const struct mapping *mapping, int memory_fd,
 		snprintf(mapped->first_symbolic, sizeof(mapped->first_symbolic), "%s", path);
 }
 
-/* The mappings of a file follow each other, but for what has no file between them (.bss). */
+/* The mappings of a file are adjacent, except for anonymous ones between them (.bss). */
 static int mapping_add(struct mapped *mapped, const struct mapping *mapping)
 {
 	struct mapping *new;

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* To open and close a tracepoint takes the kernel 40 ms, and there are thousands. */
+/* The kernel takes 40 ms to open and close a tracepoint, and there are thousands. */
 enum { TRACEPOINTS_TRIED = 32, NAME_COLUMN = 40, REASONS_MAX = 16 };
 
 struct entry {
@@ -23,7 +23,7 @@ struct listing {
 	const struct pattern *pattern; /* NULL: all */
 	struct entry *entries;
 	size_t count, capacity, tracepoints;
-	const char *fixes[REASONS_MAX]; /* said once each */
+	const char *fixes[REASONS_MAX]; /* printed once each */
 	size_t fix_count;
 	bool failed;
 };
@@ -93,7 +93,8 @@ static void print_all(struct listing *l)
 			printf("%-*s %-10.10s not tried\n", NAME_COLUMN, entry->name, entry->group);
 	}
 	if (!few)
-		printf("\nof %zu tracepoints one was tried, which takes long; `heaptap events REGEX` tries "
+		printf("\nonly one of %zu tracepoints was tried, since each takes long; `heaptap events "
+		       "REGEX` tries "
 		       "up to %d\n",
 		    l->tracepoints, TRACEPOINTS_TRIED);
 	for (size_t i = 0; i < l->fix_count; i++)
@@ -104,10 +105,10 @@ static const char *why_not_all(int error)
 {
 	switch (-error) {
 	case ELIBACC:
-		return "libpfm4 cannot be loaded: no event is known by name but tracepoints; fix: install "
+		return "libpfm4 cannot be loaded: only tracepoints are known by name; fix: install "
 		       "libpfm4";
 	case EACCES:
-		return "tracefs is root's: no tracepoint can be looked up; fix: run as root, or "
+		return "only root may read tracefs: no tracepoint can be looked up; fix: run as root, or "
 		       "sudo mount -o remount,mode=755 /sys/kernel/tracing";
 	case ENODEV:
 		return "no tracefs is mounted: no tracepoint can be looked up; fix: sudo mount -t tracefs "

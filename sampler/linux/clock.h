@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two clocks: a monotonic one for durations, and the calendar's for people. */
+/* The two clocks: the monotonic one for durations, and the real-time clock for the user. */
 #ifndef SAMPLER_LINUX_CLOCK_H
 #define SAMPLER_LINUX_CLOCK_H
 
@@ -7,7 +7,7 @@
 
 enum { CLOCK_NS_PER_S = 1000000000, CLOCK_NS_PER_MS = 1000000 };
 
-/* CLOCK_MONOTONIC: the clock of perf records and of slots too. */
+/* CLOCK_MONOTONIC: also the clock of perf records and slots. */
 uint64_t clock_now_ns(void);
 
 /* Nanoseconds since 1970. */

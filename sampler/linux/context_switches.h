@@ -13,9 +13,9 @@
 enum {
 	CONTEXT_SWITCHES_THREADS_MAX = 512, /* threads read; with more, the sum is scaled up */
 
-	/* Above this the breakpoint backend yields: a task with a perf event of its own pays 1.0 to 1.3 us
-	 * each time it leaves and comes back to a CPU (pipe ping-pong, 5104 against 6405 ns a round), so this
-	 * bound is 1 % of a CPU. */
+	/* Above this the breakpoint backend yields: a task with a perf event of its own takes 1.0 to 1.3 us
+	 * more each time it leaves and returns to a CPU (pipe ping-pong, 5104 against 6405 ns a round), so
+	 * this bound is 1 % of a CPU. */
 	CONTEXT_SWITCHES_PER_SECOND_MAX = 10000,
 };
 

@@ -41,7 +41,7 @@ static int status_of_zombie(int pidfd, pid_t pid, int *status)
 	if (!at || sscanf(at + 1, " %c", &state) != 1 || (state != 'Z' && state != 'X'))
 		return -ENODATA;
 	const char *last = strrchr(at, ' ');
-	/* Not reaped yet, so the number was this process' when we read. */
+	/* Not reaped yet, so the pid was still this process' when we read. */
 	if (!last || syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) != 0)
 		return -ENODATA;
 	*status = atoi(last + 1);
@@ -59,7 +59,7 @@ static int status_of_reaped(int pidfd, int *status)
 
 int exit_status_read(int pidfd, pid_t pid, int *status)
 {
-	/* Between the two states a process may be for an instant neither here nor there. */
+	/* For an instant between zombie and reaped, neither source has the status. */
 	for (int tries = 0; pidfd >= 0 && tries < 3; tries++) {
 		if (status_of_zombie(pidfd, pid, status) == 0 || status_of_reaped(pidfd, status) == 0)
 			return 0;
@@ -102,8 +102,7 @@ int oom_watch_parse_cgroup(const char *text, int *version, char *path, size_t pa
 		bool memory = strstr(list, ",memory,") != NULL;
 		if (!memory && list_bytes != 0)
 			continue;
-		/* A hierarchy of version 1 that has the memory controller wins over version 2, which then has
-		 * not. */
+		/* If a version 1 hierarchy has the memory controller, version 2 does not have it. */
 		*version = memory ? 1 : 2;
 		memcpy(path, name + 1, length);
 		path[length] = '\0';
@@ -155,7 +154,7 @@ void oom_watch_update(struct oom_watch *watch, pid_t pid)
 	char text[8192], cgroup[PATH_MAX] = "";
 	int version = 0;
 	if (proc_read(pid, "cgroup", text, sizeof(text)) <= 0)
-		return; /* it has just ended: what is watched stays */
+		return; /* it has just ended: keep watching the same cgroup */
 	if (oom_watch_parse_cgroup(text, &version, cgroup, sizeof(cgroup)) != 0)
 		cgroup[0] = '\0';
 	if (watch->fd >= 0 && strcmp(cgroup, watch->cgroup) == 0)
@@ -165,7 +164,7 @@ void oom_watch_update(struct oom_watch *watch, pid_t pid)
 	watch->fd = cgroup[0] ? open_counter(version, cgroup) : -1;
 	if (read_counter(watch->fd, &watch->before) == 0)
 		return;
-	/* The root cgroup counts nothing; the machine does. */
+	/* The root cgroup has no counter; use that of the machine. */
 	oom_watch_fini(watch);
 	watch->fd = open("/proc/vmstat", O_RDONLY | O_CLOEXEC);
 	if (read_counter(watch->fd, &watch->before) != 0)

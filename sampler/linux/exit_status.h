@@ -2,7 +2,7 @@
 /*
  * How a process that is not our child has ended, as far as the kernel says.
  *
- *   status   /proc/PID/stat of a zombie; once it is reaped, PIDFD_GET_INFO (Linux 6.15), which remembers for
+ *   status   /proc/PID/stat of a zombie; once it is reaped, PIDFD_GET_INFO (Linux 6.15), which works for
  *            as long as a pidfd is open. Older kernels: unknown.
  *   OOM      a kill by the OOM killer looks like any other SIGKILL; only the victim's memory cgroup counts
  *            them (cgroup v1: memory.oom_control, v2: memory.events.local; outside any: /proc/vmstat). The
@@ -27,7 +27,7 @@ struct oom_watch {
 	char cgroup[PATH_MAX]; /* of the counter: "/system.slice/redis.service"; "" for the whole machine */
 };
 
-/* Begins to watch a live process' cgroup; again, if the process has moved to another. */
+/* Begins to watch a live process' cgroup; call it again in case the process moves to another. */
 void oom_watch_init(struct oom_watch *watch);
 void oom_watch_update(struct oom_watch *watch, pid_t pid);
 void oom_watch_fini(struct oom_watch *watch);

@@ -12,7 +12,8 @@
 
 enum { PROC_PATH_BYTES = 96 }; /* longest: /proc/PID/map_files/START-END */
 
-/* "/proc/PID/NAME" in `path`, which is returned. NAME is short: not a path from a target (proc_root_path). */
+/* Writes "/proc/PID/NAME" into `path` and returns it. NAME is short: not a path from a target
+ * (proc_root_path). */
 const char *proc_path(char path[PROC_PATH_BYTES], pid_t pid, const char *name);
 
 /* "/proc/self/fd/N" of our own descriptor, to open the file again or to read its path. */
@@ -21,7 +22,7 @@ const char *proc_fd_path(char path[PROC_PATH_BYTES], int fd);
 /* "/proc/PID/root" and `file`, an absolute path as the process sees it. False if it does not fit. */
 bool proc_root_path(char *path, size_t path_bytes, pid_t pid, const char *file);
 
-/* Opens for reading. NULL: errno says why. */
+/* Opens for reading. NULL: error in errno. */
 FILE *proc_open_text(pid_t pid, const char *name);
 
 /* Reads the beginning of a file into at most text_bytes, with a final NUL. Returns its length, or -errno with
@@ -33,7 +34,7 @@ unsigned long long proc_status_number(
     const char *status, const char *label, int base, unsigned long long missing);
 
 /* The path of the program that the process executes, NUL-terminated and cut to `path_bytes`, with "
- * (deleted)" if the kernel says so. Returns its length, or -errno with "" in path. */
+ * (deleted)" if the kernel appends that. Returns its length, or -errno with "" in path. */
 ssize_t proc_read_exe(pid_t pid, char *path, size_t path_bytes);
 
 /* Calls `visit` for each thread until it returns something other than 0. Returns that value, 0, or -errno if

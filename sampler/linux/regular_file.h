@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opens a file whose path somebody else chose. A path can name a FIFO (open blocks), a tape or a watchdog
- * (open has effects): so the type is checked first, and only a regular file is opened.
+ * Opens a file whose path comes from an untrusted process. A path can name a FIFO (open blocks), a tape or a
+ * watchdog (open has effects): so the type is checked first, and only a regular file is opened.
  */
 #ifndef SAMPLER_LINUX_REGULAR_FILE_H
 #define SAMPLER_LINUX_REGULAR_FILE_H

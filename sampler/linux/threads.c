@@ -12,11 +12,11 @@ enum { THREADS_MAX = 4096, NAME_BYTES = 16 }; /* of the kernel's task_struct.com
 
 struct thread {
 	uint32_t tid;
-	char name[NAME_BYTES]; /* empty: it had gone when we looked */
+	char name[NAME_BYTES]; /* empty: the thread had ended when we looked */
 };
 
 struct threads {
-	struct thread *items; /* by tid, rising */
+	struct thread *items; /* by tid, ascending */
 	size_t count, capacity;
 };
 

@@ -3,7 +3,8 @@
  * The names of one process' threads. A name is kept after its thread has ended.
  *
  * A name is read when a thread's first sample arrives, a few milliseconds after the sample. Later names come
- * from the kernel's COMM records where perf events are open, and from reading all names again now and then.
+ * from the kernel's COMM records where perf events are open, and from reading all names again from time to
+ * time.
  */
 #ifndef SAMPLER_LINUX_THREADS_H
 #define SAMPLER_LINUX_THREADS_H
@@ -16,7 +17,7 @@ struct threads;
 struct threads *threads_new(void); /* NULL: out of memory */
 void threads_free(struct threads *threads);
 
-/* A sample of that thread has come: reads its name unless it is known. */
+/* A sample of that thread has arrived: reads its name unless it is known. */
 void threads_see(struct threads *threads, pid_t pid, uint32_t tid);
 
 /* The thread has changed its name. */

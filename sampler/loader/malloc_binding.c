@@ -22,7 +22,7 @@ static bool is_slot(unsigned int machine, unsigned long type)
 	return false;
 }
 
-/* The name that a relocation is for; NULL: none. */
+/* The name of the symbol that a relocation refers to; NULL: none. */
 static const char *symbol_name(Elf *elf, const GElf_Shdr *relocations, size_t index)
 {
 	Elf_Scn *section = elf_getscn(elf, relocations->sh_link);
@@ -38,7 +38,7 @@ static const char *symbol_name(Elf *elf, const GElf_Shdr *relocations, size_t in
 	return elf_strptr(elf, header.sh_link, symbol.st_name);
 }
 
-/* Where in the file's own addresses the loader writes the symbol's address. */
+/* The ELF address of the slot into which the loader writes the symbol's address. */
 static int slot_find(Elf *elf, const char *name, uint64_t *slot)
 {
 	Elf_Scn *section = NULL;
@@ -72,7 +72,7 @@ static int slot_find(Elf *elf, const char *name, uint64_t *slot)
 	return -ENOENT;
 }
 
-/* The address that the file itself begins at: 0 but for programs that are not position independent. */
+/* The lowest ELF address of the file: 0 unless the program is not position independent. */
 static uint64_t start_of(Elf *elf)
 {
 	uint64_t page_mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;

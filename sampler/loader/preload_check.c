@@ -58,7 +58,7 @@ static int preload_check_open(const char *command)
 	return fd;
 }
 
-/* Does exec raise privileges here, so that the loader will not listen to the environment? */
+/* Does exec raise privileges here, so that the loader ignores LD_PRELOAD? */
 static bool is_privileged(int fd, const struct stat *status)
 {
 	struct statvfs mount;
@@ -75,7 +75,7 @@ static bool is_privileged(int fd, const struct stat *status)
 }
 
 /* AddressSanitizer, ThreadSanitizer and HWAddressSanitizer interpose malloc themselves. The others (undefined
- * behaviour, leaks) get along with a library in front of them, and so do static runtimes. */
+ * behaviour, leaks) work with a library preloaded before them, and so do static runtimes. */
 static bool is_sanitizer(const char *path)
 {
 	static const char *const runtimes[] = {"libasan.so", "libtsan.so", "libhwasan.so", "libclang_rt.asan",
@@ -100,7 +100,7 @@ static bool preloads_sanitizer(void)
 	return found;
 }
 
-/* Where in the file is that address? 0: nowhere. */
+/* The file offset of an address; 0: it is not in the file. */
 static off_t file_offset(int fd, const Elf64_Ehdr *header, uint64_t address)
 {
 	for (unsigned int i = 0; i < header->e_phnum; i++) {
@@ -225,16 +225,16 @@ const char *preload_check_obstacle(enum preload_check_kind kind)
 {
 	switch (kind) {
 	case PRELOAD_CHECK_STATIC:
-		return "is statically linked: no loader takes our library in";
+		return "is statically linked: the library cannot be preloaded";
 	case PRELOAD_CHECK_PRIVILEGED:
 		return "gains privileges when it starts (setuid, setgid or capabilities): the loader ignores "
 		       "LD_PRELOAD";
 	case PRELOAD_CHECK_FOREIGN:
-		return "is built for another architecture: our library cannot be loaded";
+		return "is built for another architecture: the library cannot be loaded";
 	case PRELOAD_CHECK_SANITIZER:
 		return "uses a sanitizer whose runtime must be loaded first (AddressSanitizer, "
 		       "ThreadSanitizer): "
-		       "our library is kept from it";
+		       "the library is not preloaded";
 	case PRELOAD_CHECK_DYNAMIC:
 	case PRELOAD_CHECK_UNKNOWN:
 		break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks COMMAND's file before it starts: will the loader preload our library, and may it? The result is
- * never a reason not to run COMMAND.
+ * Checks COMMAND's file before it starts: will the loader preload our library, and may it? Whatever the
+ * result, COMMAND is run.
  */
 #ifndef SAMPLER_LOADER_PRELOAD_CHECK_H
 #define SAMPLER_LOADER_PRELOAD_CHECK_H
@@ -10,13 +10,13 @@
 
 enum preload_check_kind {
 	PRELOAD_CHECK_DYNAMIC, /* the loader will probably read LD_PRELOAD */
-	PRELOAD_CHECK_UNKNOWN, /* not found, unreadable, not an ELF file: the exec will show */
+	PRELOAD_CHECK_UNKNOWN, /* not found, unreadable, not an ELF file: exec will report it */
 	PRELOAD_CHECK_STATIC,  /* no loader: nothing can be preloaded */
 	/* setuid, setgid or file capabilities that take effect: the loader ignores LD_PRELOAD */
 	PRELOAD_CHECK_PRIVILEGED,
 	PRELOAD_CHECK_FOREIGN, /* another architecture or word size: the loader cannot load our library */
-	/* needs, or LD_PRELOAD names, the runtime of a sanitizer that must come first, and ends the
-	 * program if it does not: our library is to be kept from it */
+	/* needs, or LD_PRELOAD names, the runtime of a sanitizer that must come first, and ends the program
+	 * if it does not: our library must not be preloaded */
 	PRELOAD_CHECK_SANITIZER,
 };
 

@@ -63,7 +63,8 @@ static char *entry_make(const char *name, const char *first, const char *separat
 
 /*
  * A child built with gcc's AddressSanitizer ends at once if any library was preloaded before the runtime.
- * With this it starts, and finds what it finds natively, for our library only forwards to the next malloc.
+ * With this option it starts, and detects the same errors as without us, since our library only forwards to
+ * the next malloc.
  */
 static char *asan_options(char *const environment[])
 {

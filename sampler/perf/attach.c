@@ -9,7 +9,7 @@
 
 struct round {
 	const struct attach *attach;
-	pid_t *known; /* of all rounds, also those that had ended: they may have created others before */
+	pid_t *known; /* threads of all rounds, also ended ones: they may have created others before */
 	size_t count, capacity;
 	size_t found; /* in this round */
 	size_t reached;

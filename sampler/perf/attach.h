@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attaches to every thread of a running process something that new threads inherit from their creators, such
- * as a perf event. A thread that is created by one not yet reached does not inherit it, so the list of
+ * as a perf event. A thread created by a thread that was not reached yet does not inherit it, so the list of
  * threads is read in rounds until a round finds no new thread.
  */
 #ifndef SAMPLER_PERF_ATTACH_H
@@ -17,17 +17,17 @@ struct attach {
 	int quiet_rounds;  /* this many rounds without a new thread end it */
 	bool one_is_quiet; /* a first round with one thread ends it: later ones inherit from it */
 	/* For a thread not yet reached. 0: attached; ATTACH_SKIP: leave it out in this round; -ESRCH: it has
-	 * ended; another -errno ends it all. */
+	 * ended; another -errno ends attach_threads. */
 	int (*thread)(void *context, pid_t tid);
-	/* After each round; NULL: nothing. 0 or -errno, which ends it all. */
+	/* After each round; NULL: nothing. 0 or -errno, which ends attach_threads. */
 	int (*round_done)(void *context);
 	void *context;
 };
 
 enum { ATTACH_SKIP = 1 };
 
-/* The number of threads reached, or -errno: -ESRCH if the process is not there. What was opened is the
- * caller's to close, also on error. */
+/* The number of threads reached, or -errno: -ESRCH if the process does not exist. The caller closes what was
+ * opened, also after an error. */
 ssize_t attach_threads(const struct attach *attach);
 
 #endif

@@ -18,14 +18,14 @@
 
 enum {
 	RING_BYTES_ROOT = 16 << 20,
-	RING_BYTES_DENSE = 64 << 20, /* a burst of faults is ten times faster than we are */
+	RING_BYTES_DENSE = 64 << 20, /* a burst of faults is ten times faster than we can read */
 	DENSE_NS = 1000000,
-	RING_BYTES_USER = 2 << 20, /* the heap's rings have to find room under the same limit */
+	RING_BYTES_USER = 2 << 20, /* the heap's rings must fit under the same limit */
 	ATTACH_ROUNDS = 16,
 	ATTACH_TRIES = 8,
 	/* record sizes are 16 bits wide; the rest is for the kernel's call chain */
 	DUMP_BYTES_MAX = 64000,
-	/* from a thread's being listed to its FORK record, at most: the kernel writes it next */
+	/* longest time from the listing of a thread to its FORK record, which the kernel writes next */
 	SETTLE_NS = 2 * 1000000,
 };
 
@@ -119,7 +119,7 @@ static int open_counter(
 	return 0;
 }
 
-/* Closes what came after the first `kept`. */
+/* Closes all but the first `kept`. */
 static void drop_from(struct counters *c, size_t kept)
 {
 	while (c->count > kept)
@@ -214,7 +214,7 @@ static int attach_thread(void *context, pid_t tid)
 	return error;
 }
 
-/* Hears of the threads that were created meanwhile. */
+/* Reads the FORK records of threads that were created meanwhile. */
 static int round_done(void *context)
 {
 	const struct attaching *attaching = context;
@@ -239,8 +239,8 @@ static void drop_doubles(struct counters *c)
 	c->count = kept;
 }
 
-/* Was a thread created while its creator's counters were being opened? Then nobody knows which of them it
- * has. */
+/* Was a thread created while its creator's counters were being opened? Then it is unknown which of them it
+ * has inherited. */
 static bool in_doubt(const struct counters *c)
 {
 	for (size_t i = 0; i < c->fork_count; i++) {
@@ -256,7 +256,7 @@ static void enable(const struct counters *c)
 {
 	for (size_t i = 0; i < c->count; i++)
 		if (c->list[i].event != EVENTS_MAX)
-			ioctl(c->list[i].fd, PERF_EVENT_IOC_ENABLE, 0); /* those that inherited it too */
+			ioctl(c->list[i].fd, PERF_EVENT_IOC_ENABLE, 0); /* and its inherited copies */
 }
 
 /* Returns 0, 1 in doubt, or -errno. */
@@ -266,7 +266,7 @@ static int attach_once(struct counters *c, pid_t pid, void (*drain)(void *contex
 	const struct attach attach = {
 	    .pid = pid,
 	    .rounds_max = ATTACH_ROUNDS,
-	    .quiet_rounds = 2, /* with a pause between them: a FORK record may come later than the thread */
+	    .quiet_rounds = 2, /* with a pause between them: a FORK record may arrive later than the thread */
 	    .thread = attach_thread,
 	    .round_done = round_done,
 	    .context = &attaching,
@@ -306,7 +306,7 @@ int counters_attach_running(struct counters *c, pid_t pid, void (*drain)(void *c
 
 /* ---- all of it */
 
-/* Thousands of samples a second, or as many as the program likes? */
+/* Thousands of samples a second, or a rate that the program determines? */
 static bool is_dense(const struct event *event)
 {
 	return event->kind == EVENT_CLOCK ? event->period < DENSE_NS

@@ -13,7 +13,7 @@
  *                        created while its creator's counters were being opened, we cannot know what it
  *                        inherited, and start over.
  *
- * Multiplexing: the share of its time in which an event was really counted. The tracker is a software event
+ * Multiplexing: the share of the time in which an event was actually counted. The tracker is a software event
  * and always counted, so its running time is the time that tasks ran.
  */
 #ifndef SAMPLER_PERF_COUNTER_H
@@ -31,7 +31,7 @@ struct counters;
 
 struct counter_totals {
 	uint64_t counted; /* by the kernel, of all tasks; events, or ns of a clock */
-	uint64_t lost;    /* samples for which the rings had no room */
+	uint64_t lost;    /* samples lost because a ring was full */
 	bool lost_known;  /* the kernel says how many (Linux 6.0) */
 	uint64_t enabled_ns, running_ns;
 };

@@ -15,7 +15,7 @@
 #include <perfmon/pfmlib_perf_event.h>
 
 #define RATE_MAX      100000u /* of a clock: the kernel's shortest timer is 10 us */
-#define CLOCK_HZ      99u     /* no divisor of what programs do 100 or 1000 times a second */
+#define CLOCK_HZ      99u     /* not a divisor of 100 or 1000, the usual rates of periodic work */
 #define FAULT_PERIOD  127u    /* a prime, for the same reason */
 #define NS_PER_SECOND UINT64_C(1000000000)
 
@@ -53,7 +53,7 @@ int event_split(const char *text, struct event_spec *spec, char *error, size_t e
 	for (const char *c = spec->name; *c; c++) {
 		if (isgraph((unsigned char)*c) && *c != '\'')
 			continue;
-		snprintf(error, error_bytes, "its name has characters that no event's has");
+		snprintf(error, error_bytes, "its name has characters that no event name has");
 		return -EINVAL;
 	}
 	return 0;
@@ -63,8 +63,8 @@ int event_split(const char *text, struct event_spec *spec, char *error, size_t e
 
 #define LIBRARY "libpfm.so.4"
 
-/* Loaded when an event is first named: its tables of every processor cost 41,000 relocations, half of what a
- * recording takes to start, and each process that we fork would have the pages to copy. */
+/* Loaded only when an event is named: the tables for all processors take 41,000 relocations, half of the
+ * start-up time of a recording, and every fork would have to copy these pages. */
 static struct {
 	__typeof__(pfm_initialize) *initialize;
 	__typeof__(pfm_get_os_event_encoding) *get_os_event_encoding;
@@ -99,8 +99,8 @@ static bool library_ready(void)
 
 static int encode(const char *name, int sides, struct perf_event_attr *attr, int *cpu)
 {
-	/* The library's own header declares the struct too, older than the kernel's: it says how much of it
-	 * it knows. */
+	/* The library's header has an older version of the struct than the kernel's: `size` tells which
+	 * members it knows. */
 	pfm_perf_encode_arg_t argument = {.attr = (void *)attr, .size = sizeof(argument)};
 	memset(attr, 0, sizeof(*attr));
 	attr->size = sizeof(*attr);
@@ -111,7 +111,7 @@ static int encode(const char *name, int sides, struct perf_event_attr *attr, int
 	return result;
 }
 
-/* perf's own names, as everybody writes them. */
+/* perf's own names, which are the usual ones. */
 static bool common_name(const char *name, char *text, size_t text_bytes)
 {
 	if (strncmp(name, "PERF_COUNT_", 11) == 0)
@@ -190,7 +190,7 @@ static int fail_unknown(const char *name, char *error, size_t error_bytes)
 	snprintf(error, error_bytes, "event '%s': there is no such event%s%s%s; `heaptap events` lists them",
 	    name,
 	    closed && tracepoint_parse(name, &tracepoint) ? closed == -EACCES
-	            ? " that this user may look up (tracefs is root's)"
+	            ? " that this user may look up (only root may read tracefs)"
 	            : " (no tracefs is mounted)"
 	                                                  : "",
 	    list[0] ? "; nearest: " : "", list);
@@ -200,7 +200,7 @@ static int fail_unknown(const char *name, char *error, size_t error_bytes)
 static int fail_pfm(const char *name, int result, char *error, size_t error_bytes)
 {
 	const char *hint = result == PFM_ERR_ATTR || result == PFM_ERR_ATTR_VAL
-	    ? " (the part after ':'; u and k say whose side)"
+	    ? " (the part after ':'; u and k select user or kernel)"
 	    : result == PFM_ERR_UMASK ? " (the event needs a unit mask, NAME:MASK)"
 	                              : "";
 	snprintf(error, error_bytes, "event '%s': %s%s", name, pfm.strerror(result), hint);
@@ -299,7 +299,7 @@ static int set_rate(struct event *event, struct event_spec spec, char *error, si
 		return set_clock_rate(event, &spec, error, error_bytes);
 	if (event->kind != EVENT_HARDWARE && spec.hz) {
 		snprintf(error, error_bytes,
-		    "event '%s': it takes no @HZ but /PERIOD (at a rate the kernel does not say what a "
+		    "event '%s': it takes no @HZ but /PERIOD (with a rate the kernel does not say what a "
 		    "sample of it stands for)",
 		    event->text);
 		return -EINVAL;
@@ -316,7 +316,8 @@ static int look_up(const char *name, struct event *event, char *error, size_t er
 	struct perf_event_attr user_only;
 	int result = encode(name, PFM_PLM0 | PFM_PLM3, &event->part[0], &event->cpu), cpu;
 	if (result == PFM_SUCCESS) {
-		/* Without its modifiers it would not count the kernel's side, if that were our wish. */
+		/* Encoded again with the user's side as default: if the kernel's side is still counted, a
+		 * modifier asks for it. */
 		event->kernel_wanted =
 		    encode(name, PFM_PLM3, &user_only, &cpu) == PFM_SUCCESS && !user_only.exclude_kernel;
 		return 0;
@@ -325,8 +326,8 @@ static int look_up(const char *name, struct event *event, char *error, size_t er
 	if (find_tracepoint(name, event) == 0)
 		return 0;
 	if (!library_ready()) {
-		snprintf(error, error_bytes, "event '%s': %s, which knows its name, cannot be loaded", name,
-		    LIBRARY);
+		snprintf(error, error_bytes,
+		    "event '%s': %s, which is needed for event names, cannot be loaded", name, LIBRARY);
 		return -EINVAL;
 	}
 	if (result == PFM_ERR_NOTFOUND || result == PFM_ERR_INVAL)
@@ -352,9 +353,9 @@ int event_parse(const char *text, struct event *event, char *error, size_t error
 	return set_rate(event, spec, error, error_bytes);
 }
 
-/* Linux hands all events that a fault or a switch concerns one struct, in which the first one's id stays:
- * samples of the second were counted as the first's (6.18; perf_swevent_event, __perf_event_header__init_id).
- * Timers and tracepoints have one each. */
+/* For one fault or switch, Linux passes the same struct to all events concerned, and the first one's id stays
+ * in it: samples of the second were counted as the first's (6.18; perf_swevent_event,
+ * __perf_event_header__init_id). Timers and tracepoints have one each. */
 bool event_clashes(const struct event *event, const struct event *other)
 {
 	for (uint32_t i = 0; i < event->parts; i++)
@@ -378,7 +379,7 @@ bool event_is_of_kernel(const struct event *event)
 	const struct perf_event_attr *attr = &event->part[0];
 	if (attr->type == PERF_TYPE_SOFTWARE)
 		return event->kind == EVENT_COUNT;
-	/* Those of system calls are told with the user's registers. */
+	/* Tracepoints of system calls report the user's registers. */
 	return attr->type == PERF_TYPE_TRACEPOINT && strncmp(event->text, "syscalls:", 9) != 0 &&
 	    strncmp(event->text, "raw_syscalls:", 13) != 0 && strncmp(event->text, "uprobes:", 8) != 0;
 }

@@ -7,7 +7,7 @@
  * Names and modifiers are libpfm4's; `subsystem:name` is a tracepoint, which we look up ourselves.
  *
  *   kind       default     what a sample stands for
- *   clock      @99         PERIOD ns of CPU time: a clock's rate and period say the same
+ *   clock      @99         PERIOD ns of CPU time: for a clock, rate and period are equivalent
  *   hardware   @99         as many events as the kernel says: it changes the period to hold the rate
  *   fault      /127        PERIOD faults, and their pages: 127 pages of 4 KiB are about the heap's 512 KiB
  *   count      /1          PERIOD occurrences
@@ -46,27 +46,27 @@ struct event {
 	char label[EVENT_TEXT_BYTES]; /* in the names of files: "cpu-clock", "sched-sched_switch" */
 	char type[EVENT_TEXT_BYTES];  /* as a sample type: "cpu", "page_faults", "sched_sched_switch" */
 	enum event_kind kind;
-	uint64_t hz;     /* 0: samples come every `period` */
+	uint64_t hz;     /* 0: one sample every `period` */
 	uint64_t period; /* ns of a clock, else events */
 	int cpu;         /* -1: on all */
-	/* what is counted and on whose side; the rest is counter.c's */
+	/* what is counted, and on which side; counter.c sets the rest */
 	struct perf_event_attr part[EVENT_PARTS];
 	uint32_t parts;
 	bool kernel_wanted;  /* a modifier asks for the kernel's side */
-	bool kernel_refused; /* it would be counted if it were permitted */
+	bool kernel_refused; /* the kernel's side is left out: not permitted */
 };
 
 /* Pure. 0, or -EINVAL with a clause in `error`. */
 int event_split(const char *text, struct event_spec *spec, char *error, size_t error_bytes);
 
-/* Looks the event up on this machine. 0, or -EINVAL with one line in `error` that names the nearest events if
- * there is no such one. */
+/* Looks the event up on this machine. 0, or -EINVAL with one line in `error`, which lists the nearest names
+ * if there is no such event. */
 int event_parse(const char *text, struct event *event, char *error, size_t error_bytes);
 
 /* True if the two cannot be sampled at the same time. */
 bool event_clashes(const struct event *event, const struct event *other);
 
-/* The factor that makes up for multiplexing: enabled / running. Pure. */
+/* The factor that corrects for multiplexing: enabled / running. Pure. */
 double event_scale(uint64_t enabled_ns, uint64_t running_ns);
 
 /* Does the event happen only on the kernel's side, as a task switch or a tracepoint outside system calls? */

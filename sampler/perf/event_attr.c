@@ -13,7 +13,7 @@
 
 /* ---- attributes */
 
-/* Newer kernels' wishes that an older one may refuse, and then goes without. */
+/* Features of newer kernels; if the kernel refuses one, the event is opened without it. */
 enum feature { FEATURE_LOST = 1, FEATURE_PAGE_SIZE = 2, FEATURE_BUILD_ID = 4 };
 static unsigned int features = FEATURE_LOST | FEATURE_PAGE_SIZE | FEATURE_BUILD_ID;
 
@@ -95,7 +95,7 @@ static int try_all(const struct event *event)
 	return error;
 }
 
-/* What a kernel does not know of is found by going without, newest first. */
+/* Finds the features that the kernel lacks by leaving them out, newest first. */
 static int try_features(const struct event *event)
 {
 	int error = try_all(event);
@@ -106,7 +106,7 @@ static int try_features(const struct event *event)
 			features &= ~(unsigned int)(FEATURE_PAGE_SIZE | FEATURE_BUILD_ID);
 			error = try_all(event);
 		}
-		if (error == -EINVAL) /* that was not it */
+		if (error == -EINVAL) /* the features were not the reason */
 			features = FEATURE_LOST | FEATURE_PAGE_SIZE | FEATURE_BUILD_ID;
 	}
 	return error;
@@ -131,9 +131,9 @@ static const char *reason_of(int error, const struct event *event, const char **
 		return "there is no hardware counter for it here";
 	case ENOSYS:
 		*remedy = "a kernel with CONFIG_PERF_EVENTS";
-		return "there is no perf_event_open here";
+		return "this kernel has no perf_event_open";
 	case EINVAL:
-		return "the kernel takes it, but not for samples with stacks, or not in this combination";
+		return "the kernel accepts it, but not for samples with stacks, or not in this combination";
 	default:
 		return strerror(-error);
 	}

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* Clashes with one before it are errors too. */
+/* It is also an error if the event clashes with an earlier one. */
 static int event_choice_add(const char *text, struct event *events, size_t number, char *error)
 {
 	char reason[256];
@@ -23,7 +23,7 @@ static int event_choice_add(const char *text, struct event *events, size_t numbe
 		if (!event_clashes(&events[i], &events[number]))
 			continue;
 		snprintf(error, EVENT_CHOICE_ERROR_BYTES,
-		    "event '%s' cannot be sampled beside '%s': the kernel takes them for the same and would "
+		    "event '%s' cannot be sampled beside '%s': the kernel cannot tell them apart and would "
 		    "mix "
 		    "their samples up",
 		    events[number].text, events[i].text);

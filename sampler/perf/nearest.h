@@ -18,8 +18,8 @@ struct nearest {
 
 void nearest_init(struct nearest *nearest, const char *word);
 
-/* Keeps the name if it is near, and among the nearest so far. Case does not count; of a name in two parts,
- * "a:b", the second part is also compared alone. */
+/* Keeps the name if it is near, and among the nearest so far. Case is ignored; of a name in two parts, "a:b",
+ * the second part is also compared alone. */
 void nearest_offer(struct nearest *nearest, const char *name);
 
 /* "a, b, c"; "" if nothing is near. */

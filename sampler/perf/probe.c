@@ -19,10 +19,10 @@
 
 enum {
 	RING_BYTES_ROOT = 8 << 20, /* 254 samples of 32 KiB */
-	RING_BYTES_USER = 4 << 20, /* first try; Debian's limits give this */
+	RING_BYTES_USER = 4 << 20, /* tried first; Debian's limits allow it */
 	/* Below this period a burst takes hundreds of samples in a millisecond, each with the whole dump's
 	 * room, 33 KB: truth at -p 1 lost 829 of 3462 stacks with 8 MiB, none of 346002 with 64. The copy
-	 * backend lost half of those: it slows the target less than we need to follow. */
+	 * backend lost half of them: it does not slow the target down enough for us to keep up. */
 	DENSE_PERIOD_BYTES = 16 << 10,
 	RING_BYTES_DENSE = 64 << 20,
 	ATTACH_ROUNDS = 8,
@@ -99,7 +99,8 @@ static int open_uprobe_on(struct probe *probe, int library_fd)
 	return 0;
 }
 
-/* The kernel patches the very file whose note was read: it is opened once, and never named again. */
+/* The kernel must patch the very file whose note was read: so it is opened once, and then used by descriptor
+ * only. */
 static int open_uprobe(struct probe *probe, const char *library)
 {
 	struct stat status;
@@ -124,11 +125,11 @@ static void breakpoint_attr(struct perf_event_attr *attr, const struct probe *pr
 	attr->bp_addr = address;
 	attr->bp_len = sizeof(long);
 	attr->inherit = 1;
-	/* or the stale address would keep a debug register, and fire if it is hit again */
+	/* otherwise the stale address would hold a debug register, and fire if it is executed again */
 	attr->remove_on_exec = 1;
 }
 
-/* Whether the kernel gives us one: on ourselves, on a function that nobody calls. */
+/* Whether the kernel allows one: tried on ourselves, on a function that is never called. */
 static int try_breakpoint(const struct probe *probe)
 {
 	struct perf_event_attr attr;
@@ -148,7 +149,7 @@ struct attachment {
 	size_t count, capacity;
 };
 
-/* One event per CPU; all of those are in the list that were opened, whatever comes of the next. */
+/* One event per CPU. Each that was opened is put in the list at once, in case the next one fails. */
 static int attach_thread(void *context, pid_t tid)
 {
 	struct attachment *a = context;
@@ -206,7 +207,7 @@ static const char *cause(int error)
 	case ENOSPC:
 		return "no debug register free (a debugger or another profiler has them)";
 	case ENOSYS:
-		return "perf_event_open is not there";
+		return "this kernel has no perf_event_open";
 	default:
 		return strerror(-error);
 	}
@@ -235,7 +236,7 @@ int probe_open(struct probe *probe, enum backend wanted, const char *library, ui
 		if (!error) {
 			probe->backend = BACKEND_UPROBE;
 			snprintf(probe->reason, sizeof(probe->reason), "%s",
-			    wanted == BACKEND_AUTO ? "the best there is, and permitted" : "asked for");
+			    wanted == BACKEND_AUTO ? "the best backend, and permitted" : "asked for");
 			return 0;
 		}
 	}

@@ -10,10 +10,11 @@
  *               switch.
  *   copy        no perf at all: the hook copies the stack itself.
  *
- * `auto` takes the first that the kernel really opens; what a kernel allows is found by trying. At small
- * periods it is for the stacks that the hook has no buffer for (proto/region.h, copy_period_bytes). Total CPU
- * at -p 1 over heaptrack's, Xeon guest with two CPUs, load 2 to 14: uprobe alone 4 to 9 times, copy first 1.3
- * to 3.5 times, neither with a stack lost; copy alone 1 to 2 times, with half of the stacks lost and more.
+ * `auto` takes the first that the kernel actually opens; what a kernel allows is found by trying. At small
+ * periods the probe is only used for stacks for which the hook has no buffer (proto/region.h,
+ * copy_period_bytes). Total CPU at -p 1 over heaptrack's, Xeon guest with two CPUs, load 2 to 14: uprobe
+ * alone 4 to 9 times, copy first 1.3 to 3.5 times, neither with a stack lost; copy alone 1 to 2 times, with
+ * half of the stacks lost and more.
  */
 #ifndef SAMPLER_PERF_PROBE_H
 #define SAMPLER_PERF_PROBE_H
@@ -32,8 +33,8 @@ struct probe {
 	uint64_t regs_mask;
 	int *uprobe_fds;                  /* one per ring */
 	struct trigger_page trigger_page; /* kept in memory while there is a uprobe */
-	/* The file that the uprobe is on: in another root the same path may lead to another. NULL: no uprobe,
-	 * or the file has no path. Borrowed. */
+	/* The file that has the uprobe; in another root the same path may lead to another file. NULL: no
+	 * uprobe, or the file has no path. Borrowed. */
 	const char *library;
 	uint64_t library_dev, library_ino;
 };

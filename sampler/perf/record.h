@@ -27,7 +27,7 @@ enum record_kind {
 	RECORD_FORK,
 	RECORD_EXIT,
 	RECORD_LOST,
-	RECORD_THROTTLE, /* the kernel holds an event back until the next tick */
+	RECORD_THROTTLE, /* the kernel stops an event until the next tick */
 	RECORD_UNTHROTTLE,
 	RECORD_OTHER,
 };
@@ -39,14 +39,14 @@ struct record {
 
 	/* SAMPLE: pointers into the record */
 	uint64_t regs_abi;    /* PERF_SAMPLE_REGS_ABI_64, or NONE for a thread without user registers */
-	const uint64_t *regs; /* one per bit of the mask, rising */
+	const uint64_t *regs; /* one per bit of the mask, ascending */
 	size_t regs_count;
 	const unsigned char *stack;
 	size_t stack_bytes; /* valid */
 	size_t stack_want;  /* asked for */
 
 	/* SAMPLE, record_parse_event only */
-	/* of SAMPLE and THROTTLE; NULL: an event that is not ours, and nothing below is set */
+	/* of SAMPLE and THROTTLE; NULL: the event is not ours, and the fields below are not set */
 	const struct record_source *source;
 	uint64_t ip, address, period; /* 0 where not asked for */
 	uint64_t data_page_bytes;     /* of the page at address; 0: none, or not asked for */
@@ -80,7 +80,7 @@ struct record_source {
 /* What the records of one ring are made of. */
 struct record_layouts {
 	uint64_t regs_mask;
-	const struct record_source *sources; /* by id, rising */
+	const struct record_source *sources; /* by id, ascending */
 	size_t count;
 };
 
@@ -94,12 +94,12 @@ struct record_layouts {
 	(PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER | \
 	    PERF_SAMPLE_DATA_PAGE_SIZE)
 
-/* The same for rings in which events of several kinds write, with sample types of RECORD_EVENT_TYPE and some
- * of RECORD_EVENT_EXTRA. Returns 0 or -EBADMSG. */
+/* The same for rings into which events of several kinds write, with sample types of RECORD_EVENT_TYPE and
+ * some of RECORD_EVENT_EXTRA. Returns 0 or -EBADMSG. */
 int record_parse_event(
     const void *data, size_t bytes, const struct record_layouts *layouts, struct record *record);
 
-/* Offset of the time (8 bytes) in a record of either kind, found from its header alone; 0: it has none. */
+/* Offset of the time (8 bytes) in a record of either kind, found from its header alone; 0: it has no time. */
 size_t record_time_at(const struct perf_event_header *header);
 
 /* Parses `bytes` of one record (8-byte aligned). regs_mask: the event's sample_regs_user. Returns 0 or

@@ -20,7 +20,7 @@ enum {
 struct ring {
 	int cpu, fd;
 	struct perf_event_mmap_page *page;
-	uint64_t head, tail; /* head: what was there when the drain began */
+	uint64_t head, tail; /* head: the ring's head when the drain began */
 	uint64_t next_time;  /* of the record at tail */
 	size_t next_bytes;   /* of the record at tail; 0: none */
 };
@@ -29,7 +29,7 @@ struct rings {
 	size_t count, data_bytes;
 	size_t page_bytes; /* the kernel's: perf_event_mmap_page, in front of the data */
 	struct ring *ring;
-	unsigned char wrapped[65536] __attribute__((aligned(8))); /* a record that wraps, put together */
+	unsigned char wrapped[65536] __attribute__((aligned(8))); /* a copy of a record that wraps around */
 };
 
 void ring_attr_init(struct perf_event_attr *attr, uint32_t dump_bytes)
@@ -78,7 +78,7 @@ static void close_one(const struct rings *rings, struct ring *ring)
 	ring->fd = -1;
 }
 
-/* An offline CPU answers ENODEV and is left out. */
+/* An offline CPU gives ENODEV and is left out. */
 static int open_all(struct rings *rings, int cpus)
 {
 	rings->count = 0;
@@ -174,7 +174,7 @@ static void peek(const struct rings *rings, struct ring *ring)
 	if (header.size < sizeof(header) || header.size > ring->head - ring->tail)
 		return;
 	ring->next_bytes = header.size;
-	/* May be beyond the wrap; does not wrap itself, as nothing does that is 8 bytes. */
+	/* May be beyond the wrap; an aligned value of 8 bytes does not wrap itself. */
 	size_t at = record_time_at(&header);
 	ring->next_time = 0;
 	if (at)
@@ -243,7 +243,7 @@ static size_t drain(struct rings *rings, const struct drain *d, uint64_t *bad)
 		struct ring *ring = &rings->ring[i];
 		if (ring->tail == ring->head || ring->next_bytes)
 			continue;
-		++*bad; /* a header that makes no sense: no way to find the next one */
+		++*bad; /* an invalid header: the next record cannot be found */
 		ring->tail = ring->head;
 		release(ring);
 	}

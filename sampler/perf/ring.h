@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The perf rings: one per CPU, shared by all targets of a session, since an unprivileged user may lock little
- * memory (perf_event_mlock_kb). A dummy event on ourselves owns each ring; the targets' events are redirected
- * into it.
+ * memory (perf_event_mlock_kb). Each ring belongs to a dummy event on ourselves; the targets' events are
+ * redirected into it.
  *
  * The kernel reserves the full dump that was asked for, however short the stack is: a 32 KiB dump takes 33 KB
  * of ring.
@@ -21,13 +21,13 @@ struct rings;
 /* The clock of every record; slots and rings share it. */
 enum { RING_CLOCK = 1 /* CLOCK_MONOTONIC */ };
 
-/* What every event of ours has in common. */
+/* Sets what all our events have in common. */
 void ring_attr_init(struct perf_event_attr *attr, uint32_t dump_bytes);
 
 /*
  * The size of each of CPUS rings: want_bytes, a power of two, or less. The memory of rings cannot be swapped
- * out, and a size that is modest on two CPUs makes gigabytes on a hundred. All rings together take at most
- * 512 MiB and 1/32 of the machine's memory. Pure.
+ * out, and a size that is small on two CPUs adds up to gigabytes on a hundred. All rings together take at
+ * most 512 MiB and 1/32 of the machine's memory. Pure.
  */
 size_t rings_share(size_t want_bytes, uint64_t cpus, uint64_t memory_bytes);
 

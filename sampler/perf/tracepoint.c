@@ -38,8 +38,7 @@ bool tracepoint_parse(const char *text, struct tracepoint_name *name)
 	return true;
 }
 
-/* The folder of all events, or -errno: of a root that is there but closed to us rather than of one that is
- * not. */
+/* The folder of all events. -EACCES if one exists that we may not read, else -ENODEV. */
 static int open_root(void)
 {
 	int error = -ENODEV;

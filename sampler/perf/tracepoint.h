@@ -20,8 +20,8 @@ struct tracepoint_name {
 /* Pure: "sched:sched_switch" or "sched:sched_switch:u". False for any other form. */
 bool tracepoint_parse(const char *text, struct tracepoint_name *name);
 
-/* The number for perf_event_attr.config. Returns 0, -ENOENT (no such tracepoint), -EACCES (tracefs is
- * root's), -ENODEV (no tracefs is mounted). */
+/* The number for perf_event_attr.config. Returns 0, -ENOENT (no such tracepoint), -EACCES (only root may read
+ * tracefs), -ENODEV (no tracefs is mounted). */
 int tracepoint_find(const struct tracepoint_name *name, uint64_t *id);
 
 /* Calls `found` with each "subsystem:name", in the file system's order. Returns 0 or -errno as above. */

@@ -34,7 +34,7 @@ static int look_at_slot(struct live_scan *c, const struct region *region, uint32
 	     peak_kept = region_read_kept(region, number, &kept) && was_at_peak(&kept, c->peak_order);
 	if (region_read_any(region, number, &slot)) {
 		bool live = slot.state == SLOT_LIVE;
-		/* A mapping that has shrunk since: what it was is kept. */
+		/* For a mapping that has shrunk since the peak, the kept entry is used. */
 		peak_found = was_at_peak(&slot, c->peak_order) && !(peak_kept && kept.seq == slot.seq);
 		if (live || peak_found)
 			error = add_block(c, number, &slot, live, peak_found);

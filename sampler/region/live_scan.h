@@ -4,8 +4,8 @@
  * table in one pass (proto/region.h says how to recognize the peak's blocks).
  *
  * Take it before the rings are drained, so that the stack of every block is in the books when heap_view.h
- * needs it. The process runs on meanwhile: a block allocated or freed during the pass may be in it or not. If
- * the peak moves during the pass, the pass is repeated; if it keeps moving, the last pass counts, and
+ * needs it. The process keeps running: a block allocated or freed during the pass may be in it or not. If the
+ * peak moves during the pass, the pass is repeated; if it keeps moving, the last pass counts, and
  * peak_missing says how many blocks are missing.
  */
 #ifndef SAMPLER_REGION_LIVE_SCAN_H
@@ -30,11 +30,12 @@ struct live_scan {
 	uint64_t now_ns;      /* on the clock of the blocks' times */
 	uint64_t peak_order;  /* 0: nothing was ever live */
 	uint64_t peak_ns;
-	/* samples that the process counted at its peak and are not here; below 0: too many */
+	/* samples that the process counted at its peak and that were not found; below 0: too many were
+	 * found */
 	int64_t peak_missing;
 };
 
-/* Returns 0 or -errno. The caller ends it with live_scan_fini, also after an error. */
+/* Returns 0 or -errno. The caller must call live_scan_fini, also after an error. */
 int live_scan_take(struct live_scan *live_scan, const struct region *region, uint32_t place);
 void live_scan_fini(struct live_scan *live_scan);
 

@@ -67,9 +67,9 @@ static void lay_out(struct region *region, uint64_t live_max)
 	offsets->end = at;
 }
 
-/* The target must not pay for the first touch of what every image needs, neither in time nor in its memory
- * cgroup. fallocate makes the pages without mapping them here, so they do not count as this process' memory
- * either. */
+/* The first touch of the pages that every image needs must not be charged to the target, neither in time nor
+ * in its memory cgroup. fallocate makes the pages without mapping them here, so they do not count as this
+ * process' memory either. */
 void region_prefault(const struct region *region)
 {
 	const struct {
@@ -82,7 +82,7 @@ void region_prefault(const struct region *region)
 	    {region->offsets.slots, REGION_SEGMENT_SLOTS * sizeof(struct region_slot)},
 	};
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		/* only an advance */
+		/* only saves time later */
 		(void)fallocate(region->fd, 0, (off_t)parts[i].offset, (off_t)parts[i].bytes);
 }
 
@@ -162,7 +162,7 @@ int region_reopen(struct region *region, int fd)
 	struct stat status;
 	if (fstat(fd, &status) != 0)
 		return -errno;
-	const int seals = fcntl(fd, F_GET_SEALS); /* -1: no memfd, and could be cut short under our feet */
+	const int seals = fcntl(fd, F_GET_SEALS); /* -1: no memfd: it could be truncated while mapped */
 	if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
 		return -EPROTO;
 	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
@@ -181,15 +181,16 @@ int region_reopen(struct region *region, int fd)
 
 bool region_abandoned(struct region *region)
 {
-	/* The kernel refuses this seal while anybody has the file mapped writable: ourselves must not. */
+	/* The kernel refuses this seal while any process has the file mapped writable, so we must unmap
+	 * it. */
 	if (munmap(region->base, region->offsets.end) != 0)
 		return false;
 	region->base = NULL;
-	/* Any other refusal is a target's doing (it can seal the seals): it must not keep us waiting for
+	/* Any other error was caused by a target (it can seal the seals) and must not make us wait for
 	 * ever. */
 	if (fcntl(region->fd, F_ADD_SEALS, F_SEAL_WRITE) == 0 || errno != EBUSY)
 		return true;
-	return region_map(region) != 0; /* a target has sealed it against us: it is of no more use */
+	return region_map(region) != 0; /* a target has sealed it: it is of no more use */
 }
 
 void region_close(struct region *region)
@@ -311,8 +312,8 @@ bool region_read_free(const struct region *region, uint64_t number, struct free_
 	return atomic_load_explicit(&from->word, memory_order_relaxed) == number + 1;
 }
 
-/* Another CPU has just written it: the header and the innermost frames of the buffer after next, of those
- * whose bits are set. */
+/* Prefetches header and innermost frames of the buffer after next, among those whose bits are set: another
+ * CPU has just written them. */
 static void prefetch_ahead(const unsigned char *first, uint64_t bits, uint32_t bytes)
 {
 	enum { LINE_BYTES = 64, BEGINNING_BYTES = 512 };
@@ -322,7 +323,7 @@ static void prefetch_ahead(const unsigned char *first, uint64_t bits, uint32_t b
 		__builtin_prefetch(first + (size_t)__builtin_ctzll(bits) * bytes + i);
 }
 
-/* The lowest of those whose bits are set, or NULL. */
+/* The lowest buffer whose bit is set, or NULL. */
 static struct region_buffer *buffer_of(unsigned char *first, uint64_t bits, uint32_t class)
 {
 	return bits ? (struct region_buffer *)(void *)(first +
@@ -330,9 +331,9 @@ static struct region_buffer *buffer_of(unsigned char *first, uint64_t bits, uint
 	            : NULL;
 }
 
-/* Calls `visit` for every buffer whose bit is set; true from it frees the buffer: all of a word's at once,
- * for the word's cache line goes to and fro between us and the target, but each large one, of which there are
- * few and which take long. Returns how many were freed. */
+/* Calls `visit` for every buffer whose bit is set; if it returns true, the buffer is freed. All buffers of
+ * one word are freed at once, since the word's cache line moves between us and the target; but large ones
+ * singly, since they are few and take long. Returns how many were freed. */
 enum { LARGE_BYTES = 65536 };
 
 static size_t visit_area(unsigned char *area,
@@ -460,9 +461,9 @@ const char *region_declined_text(const struct region *region)
 		return "its limit of address space (ulimit -v) leaves no room for the profiler's shared "
 		       "memory";
 	case REGION_DECLINED_NO_FORK_NOTICE:
-		return "the library could not tell its forked children from itself";
+		return "the library has no means to notice a fork";
 	default:
-		return "for a reason that is not known here";
+		return "for an unknown reason";
 	}
 }
 

@@ -19,11 +19,11 @@ struct region {
 	int fd; /* the memfd */
 	uint32_t id;
 	uint64_t key;      /* without REGION_KEY_PLACE */
-	uint64_t ino, dev; /* to recognize it in /proc/PID/maps */
+	uint64_t ino, dev; /* to find it in /proc/PID/maps */
 	uint32_t segments;
 	unsigned char *base;
 	struct region_offsets offsets;
-	/* of a region that another user's process asked for: set to NULL when it is closed; else NULL */
+	/* of a region that another user's process requested: set to NULL when it is closed; else NULL */
 	struct region **holder;
 };
 
@@ -32,7 +32,7 @@ struct region_options {
 	uint32_t dump_bytes;
 	uint32_t clock_id;
 	uint64_t live_max;          /* samples; rounded up to whole segments */
-	uint64_t copy_period_bytes; /* 0: the copy backend is used only where the mode says so */
+	uint64_t copy_period_bytes; /* 0: the copy backend is used only if the mode says so */
 	enum region_mode mode;
 	uint32_t snapshot_signal; /* 0: none */
 	bool start_paused, no_peak, record_mmap;
@@ -44,8 +44,8 @@ struct region_options {
 uint32_t region_clock(void);
 
 /* Makes and seals a region; takes memory for one page. The caller owns it. Returns 0 or -errno. A spare
- * one is not mapped here yet, which saves three quarters of its cost: before region_map only region_prefault
- * and region_close may be called. */
+ * region is not mapped here yet, which saves three quarters of its cost: before region_map only
+ * region_prefault and region_close may be called. */
 int region_open_spare(struct region *region, uint32_t id, uint64_t key, const struct region_options *options);
 int region_map(struct region *region); /* if it is not; 0 or -errno */
 int region_open(struct region *region, uint32_t id, uint64_t key, const struct region_options *options);
@@ -54,21 +54,21 @@ void region_close(struct region *region);
 /* Takes the memory that every image needs from its start, 224 KiB. */
 void region_prefault(const struct region *region);
 
-/* Takes over a region that another sampler made, open for reading and writing as fd (then the region's). What
- * its header says must be what region_open would have laid out. Returns 0, -EPROTO, or -errno; fd stays the
- * caller's then. */
+/* Takes over a region that another sampler made. fd is open for reading and writing, and belongs to the
+ * region on success, else to the caller. The header must describe the layout that region_open makes. Returns
+ * 0, -EPROTO, or -errno. */
 int region_reopen(struct region *region, int fd);
 
 /* True when no process has it mapped any more; then only region_close may follow. */
 bool region_abandoned(struct region *region);
 
-/* What region_open wrote: only the sampler's own copies go into sizes and bounds. */
+/* The header. Sizes and bounds must not be read from it, but from the sampler's own copies. */
 struct region_header *region_header(const struct region *region);
 
 /* NULL for a place that is out of range. */
 struct region_place *region_place(const struct region *region, uint32_t place);
 
-/* A copy of the tally, consistent enough: each number is read once. */
+/* A copy of the tally; each number is read once, but not all at the same instant. */
 struct tally region_read_tally(const struct region_tally *tally);
 
 /* Owner of a segment: place index, or -1. */
@@ -85,11 +85,11 @@ struct slot_copy {
 };
 bool region_read_slot(const struct region *region, uint32_t slot, struct slot_copy *copy);
 
-/* The same for a slot that is live or freed, and for what a slot has kept of the peak (always freed). */
+/* The same for a slot that is live or freed, and for for a slot's entry of the peak (always freed). */
 bool region_read_any(const struct region *region, uint32_t slot, struct slot_copy *copy);
 bool region_read_kept(const struct region *region, uint32_t slot, struct slot_copy *copy);
 
-/* What a block weighs now. */
+/* The present weight of a block. */
 struct weight region_weight(const struct slot_copy *copy);
 
 /* Entry `number` of the history of frees; false: not complete yet, or overwritten. */
@@ -101,33 +101,33 @@ struct free_copy {
 bool region_read_free(const struct region *region, uint64_t number, struct free_copy *copy);
 
 struct region_drain {
-	/* The header copied, the stack in place: it may change while it is read. False: the buffer stays. */
+	/* Gets a copy of the header, but the stack itself, which may change while it is read. False: the
+	 * buffer is not freed. */
 	bool (*taken)(
 	    void *context, const struct region_buffer *header, const unsigned char *stack, size_t room);
-	/* NULL, or told of the buffer that comes next: to ask the processor for it. All of it may change
-	 * while it is read. */
+	/* NULL, or called with the next buffer, to prefetch it. All of it may change while it is read. */
 	void (*ahead)(void *context, const struct region_buffer *next, size_t room);
 	void *context;
 };
 
-/* Calls `taken` for every buffer that is full, then gives them back. Returns how many those were. */
+/* Calls `taken` for every full buffer, then frees them. Returns how many were freed. */
 size_t region_drain_buffers(const struct region *region, const struct region_drain *drain);
 
-/* Gives back what a dead process owned: its segments, its half-written buffers, and in the end its place. */
+/* Frees what a dead process owned: its segments, its half-written buffers, and in the end its place. */
 void region_release_place(const struct region *region, uint32_t place);
 
 const char *region_loss_name(enum region_loss loss);
 
-/* Forked children that found every place taken, by the image's own word. */
+/* Forked children that found no free place, as the image reports. */
 uint64_t region_placeless(const struct region *region);
 
 /* Those that take no more samples because they could not be cut off from the stacks of others (likewise). */
 uint64_t region_not_cut_off(const struct region *region);
 
-/* Why an image makes no use of its region, by its own word; NULL: it has said nothing. */
+/* Why an image does not use its region, as it reports; NULL: it has reported nothing. */
 const char *region_declined_text(const struct region *region);
 
-/* What of the program's heap the hook cannot see, in words; NULL: nothing known of. */
+/* Which part of the program's heap the hook cannot see, as text; NULL: none is known. */
 const char *region_unseen_text(const struct region *region);
 
 #endif

@@ -18,19 +18,19 @@
 
 enum {
 	/*
-	 * A burst of more execs than this, before we get a CPU, finds the pool empty; a pipe has 16 slots if
-	 * there are no more. But a spare costs a page, a descriptor and 5 us, and most sessions need one:
-	 * so there are few at first, and twice as many when programs come one after another, or when the
-	 * session has lasted so long that the price is nothing to it; all of them when half are gone at a
-	 * look.
+	 * If more programs than this start before we get a CPU, the later ones find no region; a pipe has 16
+	 * slots if the user may not have more. But a spare costs a page, a descriptor and 5 us, and most
+	 * sessions need only one. So there are few at first; their number doubles when programs start one
+	 * after another, and as the session gets older; it becomes the maximum when one look finds that half
+	 * of them are gone.
 	 */
 	STOCK_MAX = 256,
 	STOCK_LEAST = 16,
-	STOCK_CLAIMS = 8,             /* one in so many spares claimed: more programs will come */
+	STOCK_CLAIMS = 8,             /* when one in so many spares was claimed, make more */
 	STOCK_READY = 4,              /* the next ones to be claimed: prefaulted, 60 us each */
-	STOCK_BATCH = 32,             /* made in one look */
-	STOCK_AGE_NS = 100 * 1000000, /* then they grow; after twice as long again, and so on */
-	STOCK_FILES = 8,              /* one in so many of our descriptors */
+	STOCK_BATCH = 32,             /* regions made in one look */
+	STOCK_AGE_NS = 100 * 1000000, /* age at which the stock grows; again at twice that age, and so on */
+	STOCK_FILES = 8,              /* share of our descriptors: one in so many */
 };
 
 struct region_pool {
@@ -45,10 +45,10 @@ struct region_pool {
 	char env[128];
 	struct region *stock[STOCK_MAX]; /* in the order of their tickets */
 	uint32_t count, room;
-	uint32_t prefaulted; /* so many, from the first, are prefaulted */
+	uint32_t prefaulted; /* how many of the first ones are prefaulted */
 	uint32_t wanted;     /* at most `room`; as many as the pipe has slots */
 	uint32_t claims;     /* since `wanted` last grew */
-	uint64_t grow_ns;    /* when it grows of itself */
+	uint64_t grow_ns;    /* when it grows because of its age */
 	uint64_t age_ns;
 	uint64_t turned_away; /* spares that were claimed and could not be mapped here */
 };
@@ -100,7 +100,7 @@ static void open_socket(struct region_pool *pool)
 		pool->socket = region_socket_new(path, pool->cookie, &pool->socket_error);
 }
 
-/* Spare, but for the socket's, which are mapped at once. */
+/* Makes a spare region; those for the socket are mapped at once. */
 static struct region *region_make(struct region_pool *pool, bool map, int *error)
 {
 	struct region *region = malloc(sizeof(*region));
@@ -121,7 +121,7 @@ static struct region *region_make(struct region_pool *pool, bool map, int *error
 	return NULL;
 }
 
-/* The region that the next visitor with the cookie was handed, or NULL. */
+/* Hands a region to the next visitor that has the cookie, and returns it; NULL: none. */
 static struct region *socket_next(struct region_pool *pool)
 {
 	int visitor, error;
@@ -136,7 +136,7 @@ static struct region *socket_next(struct region_pool *pool)
 	return NULL;
 }
 
-/* One more region and its ticket. -EAGAIN: the pipe is full. */
+/* Adds one region and its ticket. -EAGAIN: the pipe is full. */
 static int stock_one(struct region_pool *pool)
 {
 	int error;
@@ -155,7 +155,8 @@ static int stock_one(struct region_pool *pool)
 	return error;
 }
 
-/* The pipe grows with the stock, so that it is full when all are there. A user may have so much in pipes. */
+/* The pipe grows with the stock, so that it is full when the stock is. The kernel limits the size of a user's
+ * pipes. */
 static void grow(struct region_pool *pool)
 {
 	pool->claims = 0;
@@ -167,7 +168,7 @@ static void grow(struct region_pool *pool)
 		pool->wanted *= 2;
 }
 
-/* `left`: how many nobody has claimed. */
+/* `left`: how many are unclaimed. */
 static void restock(struct region_pool *pool, uint32_t left)
 {
 	uint64_t now_ns = clock_now_ns();
@@ -279,7 +280,7 @@ void region_pool_knock(struct region_pool *pool)
 		region_socket_knock(pool->socket);
 }
 
-/* The spare that was claimed first; NULL: it cannot be mapped here, and is not seen. */
+/* The spare that was claimed first; NULL: it cannot be mapped here, so its image is not profiled. */
 static struct region *take_claimed(struct region_pool *pool)
 {
 	struct region *region = pool->stock[0];

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pool: where images that have just been executed find a region (proto/region.h has the protocol).
+ * The region pool: gives each image that was just executed a region (proto/region.h has the protocol).
  *
- * A stock of spare regions lies ready; a pipe holds one ticket for each. An image reads a ticket and maps the
- * region that it names, without ever waiting for us. How many tickets are gone says which regions have been
- * claimed, since the pipe is first in, first out. The pipe is in packet mode (one ticket, one slot), no
- * larger than the stock and kept full, because the kernel wakes its writer only when it had been full:
- * region_pool_fd() then becomes writable.
+ * There is a stock of spare regions; a pipe holds one ticket for each. An image reads a ticket and maps the
+ * region that it names, without ever waiting for the sampler. The number of tickets taken tells which regions
+ * have been claimed, since the pipe is first in, first out. The pipe is in packet mode (one ticket, one
+ * slot), no larger than the stock and kept full, because the kernel wakes its writer only when it had been
+ * full: region_pool_fd() then becomes writable.
  *
- * A burst of more programs than there are spares leaves some without one: they do not wait, they count
- * themselves in the ledger.
+ * If more programs start than there are spares, some get none: they do not wait, but count themselves in the
+ * ledger.
  */
 #ifndef SAMPLER_REGION_REGION_POOL_H
 #define SAMPLER_REGION_REGION_POOL_H
@@ -28,17 +28,17 @@ const char *region_pool_env(const struct region_pool *pool);
 /* To poll for EPOLLOUT, edge-triggered. */
 int region_pool_fd(const struct region_pool *pool);
 
-/* The region socket, to poll for EPOLLIN; -1: none, which is as it should be for a sampler that is not
- * root's, or else region_pool_socket_error says why (-errno). */
+/* The region socket, to poll for EPOLLIN; -1: none. A sampler that is not root needs none; otherwise
+ * region_pool_socket_error says why (-errno). */
 int region_pool_socket_fd(const struct region_pool *pool);
 int region_pool_socket_error(const struct region_pool *pool);
-void region_pool_knock(struct region_pool *pool); /* it is readable: region_pool_next will look */
+void region_pool_knock(struct region_pool *pool); /* it is readable: region_pool_next will read it */
 
-/* The next region whose ticket was read or that somebody was handed at the socket, now the caller's (heap;
- * region_close and free it), or NULL. Restocks. */
+/* The next region whose ticket was read or that was handed out at the socket, or NULL. The caller owns it
+ * (call region_close and free). Restocks. */
 struct region *region_pool_next(struct region_pool *pool);
 
-/* Images that found no region so far: by their own word, or refused at the socket. */
+/* Images that got no region so far: those that counted themselves, and those refused at the socket. */
 uint64_t region_pool_unserved(const struct region_pool *pool);
 
 /* Connections to the region socket that ended without the session's cookie. */

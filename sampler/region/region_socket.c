@@ -10,11 +10,11 @@
 
 enum {
 	BACKLOG = 256,
-	VISITORS = 64,        /* who have not spoken yet */
-	VISITORS_OF_USER = 8, /* most of one user's among them */
-	ACCEPTS = 512,        /* in one look */
+	VISITORS = 64,        /* that have sent nothing yet */
+	VISITORS_OF_USER = 8, /* limit for one user */
+	ACCEPTS = 512,        /* accepted in one look */
 	HELD_MAX = 8192,
-	HELD_BY_PROCESS = 64, /* a chain of execs holds one until the next, and each until it is noticed */
+	HELD_BY_PROCESS = 64, /* in a chain of execs each image holds one until we notice its end */
 };
 
 struct visitor {
@@ -22,7 +22,7 @@ struct visitor {
 	struct ucred peer;
 };
 
-/* A region that was given and is not closed yet. */
+/* A region that was handed out and is not closed yet. */
 struct grant {
 	struct region *region; /* NULL: free */
 	struct ucred peer;
@@ -34,13 +34,13 @@ struct region_socket {
 	bool knocked;
 	struct visitor visitors[VISITORS]; /* oldest first */
 	uint32_t visitor_count;
-	struct ucred chosen; /* of whom region_socket_next returned */
+	struct ucred chosen; /* credentials of the last visitor that region_socket_next returned */
 	struct grant *grants;
 	uint32_t grant_room;
 	uint64_t refused, strangers;
 };
 
-/* Half of our descriptors; the rest is for those whom nobody had to let in. */
+/* Half of our descriptors; the rest is for images that use tickets. */
 static uint32_t held_max(void)
 {
 	struct rlimit files;
@@ -116,7 +116,7 @@ static uint32_t visitors_of(const struct region_socket *listener, uid_t uid)
 }
 
 /* Makes room for a visitor of that user. If the table or the user's share of it is full, drops the oldest
- * connection that has sent nothing: of the same user, or of the user who has most. */
+ * connection that has sent nothing: of the same user, or of the user with most connections. */
 static void make_seat(struct region_socket *listener, uid_t uid)
 {
 	uid_t from = uid;
@@ -139,7 +139,7 @@ static void make_seat(struct region_socket *listener, uid_t uid)
 		}
 }
 
-/* 1: shows the cookie, which only processes that inherited it can read; 0: has not spoken yet; -1: a
+/* 1: has sent the cookie, which only processes that inherited it can read; 0: has sent nothing yet; -1: a
  * stranger. */
 static int visitor_known(const struct region_socket *listener, int fd)
 {
@@ -150,7 +150,7 @@ static int visitor_known(const struct region_socket *listener, int fd)
 	return got == (ssize_t)sizeof(cookie) && cookie == listener->cookie ? 1 : -1;
 }
 
-/* A place in the list of grants, if this process and its user may hold one more. */
+/* A free entry in the list of grants, if this process and its user may hold one more region. */
 static struct grant *find_room(const struct region_socket *listener, const struct ucred *peer)
 {
 	struct grant *room = NULL;
@@ -165,7 +165,7 @@ static struct grant *find_room(const struct region_socket *listener, const struc
 	return of_process < HELD_BY_PROCESS && of_user < listener->grant_room / 2 ? room : NULL;
 }
 
-/* The next who waits outside, or -1. */
+/* Accepts the next connection, or returns -1. */
 static int let_in(struct region_socket *listener, struct ucred *peer)
 {
 	socklen_t length = sizeof(*peer);
@@ -180,7 +180,8 @@ static int let_in(struct region_socket *listener, struct ucred *peer)
 	return fd;
 }
 
-/* Is this visitor one to be given a region? Then true. Else it is closed, or stays seated. */
+/* True if this visitor may have a region. Otherwise it is disconnected, or kept if it has sent nothing
+ * yet. */
 static bool hear(struct region_socket *listener, uint32_t i)
 {
 	struct visitor *visitor = &listener->visitors[i];
@@ -210,7 +211,7 @@ int region_socket_next(struct region_socket *listener)
 	for (uint32_t i = 0, count = listener->visitor_count; i < listener->visitor_count;) {
 		if (hear(listener, i))
 			return choose(listener, i);
-		i += count == listener->visitor_count; /* still seated */
+		i += count == listener->visitor_count; /* still connected */
 		count = listener->visitor_count;
 	}
 	for (int n = 0; n < ACCEPTS && listener->knocked; n++) {
@@ -249,7 +250,7 @@ bool region_socket_give(struct region_socket *listener, int visitor, struct regi
 		*grant = (struct grant){region, listener->chosen};
 		region->holder = &grant->region;
 	}
-	listener->refused += !given; /* has waited long enough */
+	listener->refused += !given; /* the visitor has got no region */
 	close(visitor);
 	return given;
 }

@@ -5,7 +5,7 @@
  *
  * Anybody on the machine can connect, and any process that inherited the session's cookie may have a region.
  * So there are limits: on silent connections per user, and on regions held per process, per user and in all.
- * Enough descriptors for the sampler's other work are always left. Refusals are counted.
+ * Enough descriptors are always left for the sampler's other work. Refusals are counted.
  */
 #ifndef SAMPLER_REGION_REGION_SOCKET_H
 #define SAMPLER_REGION_REGION_SOCKET_H
@@ -20,7 +20,7 @@ struct region_socket;
 /* pool_path: as in REGION_ENV. NULL with *error = -errno, for instance if somebody else has bound the name.
  * */
 struct region_socket *region_socket_new(const char *pool_path, uint64_t cookie, int *error);
-/* NULL is fine. Close the regions that were given before. */
+/* NULL is fine. Close the regions that were handed out first. */
 void region_socket_free(struct region_socket *listener);
 
 /* To poll for EPOLLIN. */
@@ -28,15 +28,15 @@ int region_socket_fd(const struct region_socket *listener);
 /* The descriptor is readable: the next region_socket_next reads from it. */
 void region_socket_knock(struct region_socket *listener);
 
-/* A visitor who has sent the cookie and may have a region: a descriptor, to be passed to region_socket_give
- * at once; -1: nobody now. */
+/* A visitor that has sent the cookie and may have a region: its descriptor, to be passed to
+ * region_socket_give at once; -1: none now. */
 int region_socket_next(struct region_socket *listener);
 
 /* Hands the region (NULL: none could be made) to that visitor and closes the visitor's descriptor. False: the
  * visitor did not take it, which is counted. Until region_close the region counts as held. */
 bool region_socket_give(struct region_socket *listener, int visitor, struct region *region);
 
-/* Visitors with the right cookie who got no region. */
+/* Visitors with the right cookie that got no region. */
 uint64_t region_socket_refused(const struct region_socket *listener);
 /* Connections without the cookie, and those that could not be accepted. */
 uint64_t region_socket_strangers(const struct region_socket *listener);

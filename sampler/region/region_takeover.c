@@ -17,7 +17,7 @@ struct range {
 	char path[512];
 };
 
-/* The first line of /proc/PID/maps for which `wanted` says yes. */
+/* The first line of /proc/PID/maps for which `wanted` returns true. */
 static int find_range(pid_t pid, bool (*wanted)(const struct range *range, uint64_t argument),
     uint64_t argument, struct range *range)
 {
@@ -49,8 +49,8 @@ static bool holds_address(const struct range *range, uint64_t address)
 	return address >= range->start && address < range->end;
 }
 
-/* The one that reads the region now, if it is still there: it has the region mapped, as only samplers and
- * targets do. */
+/* Whether the sampler that the header names still exists: it must have the region mapped, as only samplers
+ * and targets do. */
 static bool sampler_lives(const struct region *region)
 {
 	struct range range;
@@ -83,7 +83,7 @@ int region_takeover_open(pid_t pid, struct region *region)
 	return 0;
 }
 
-/* One that nobody but root (or we) can have written, and that the linker made from the same bytes as ours. */
+/* Is it a copy of our library that only root (or we) can have written, with the same build id? */
 static bool is_trusted_copy(int fd, const struct stat *status, int own_fd)
 {
 	const void *id, *own_id;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Adoption: a sampler has died, its target runs on, and the shared region is still mapped there. A new
- * sampler finds it in the target's address space and goes on with the books: what is live is in the region,
- * whole and right; only which stacks it came from has died with the old sampler.
+ * Adoption: a sampler has died, its target keeps running, and the shared region is still mapped there. A new
+ * sampler finds it in the target's address space and continues the books: the region has all live blocks;
+ * only their stacks were lost with the old sampler.
  */
 #ifndef SAMPLER_REGION_REGION_TAKEOVER_H
 #define SAMPLER_REGION_REGION_TAKEOVER_H
@@ -15,15 +15,15 @@
 /*
  * Opens the region that pid has mapped; its header must be one that region_open could have written. The
  * caller owns it. Returns 0; -EBUSY: its sampler lives; -ENOENT: pid has none (not profiled, or it has
- * executed another program); -EPROTO: another version's or damaged; -EPERM: opening another process' mapping
- * needs root (CAP_CHECKPOINT_RESTORE); or -errno.
+ * executed another program); -EPROTO: made by another version, or damaged; -EPERM: opening another process'
+ * mapping needs root (CAP_CHECKPOINT_RESTORE); or -errno.
  */
 int region_takeover_open(pid_t pid, struct region *region);
 
 /*
- * The library that the target has mapped: the probe must be on the same inode. Which mapping that is, the
- * target says; so the file must be our own library (own_path), or a copy with its build id that root or we
- * own and that nobody else may write: a probe anywhere else would be a breakpoint in a file of the target's
+ * The library that the target has mapped: the probe must be on the same inode. The target says which mapping
+ * that is; so the file must be our own library (own_path), or a copy with its build id that root or we own
+ * and that nobody else may write: a probe anywhere else would be a breakpoint in a file of the target's
  * choice. Returns a descriptor, and in *file_offset where trigger_address is in the file, to be compared with
  * what the library's own note says; -EACCES: another file; or -errno.
  */

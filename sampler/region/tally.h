@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What samples stand for, added up, in the fixed point of proto/weight.h: sums are exact and the same in any
- * order. */
+/* Sums of what samples stand for, in the fixed point of proto/weight.h: exact, and the same in any order. */
 #ifndef SAMPLER_REGION_TALLY_H
 #define SAMPLER_REGION_TALLY_H
 
@@ -19,7 +18,7 @@ static inline void tally_add(struct tally *sum, const struct tally *more)
 	sum->objects_q16 += more->objects_q16;
 }
 
-/* One sample more. */
+/* Adds one sample. */
 static inline void tally_count(struct tally *sum, struct weight weight)
 {
 	const struct tally one = {1, weight.bytes_q8, weight.objects_q16};
@@ -33,8 +32,8 @@ static inline struct tally tally_subtract(const struct tally *sum, const struct 
 	    sum->objects_q16 - less->objects_q16};
 }
 
-/* What `sum` has more than `less`; nothing at all if any part has not: the counts are a hostile process', or
- * one of them is older. */
+/* `sum` minus `less`; all zero if any part would be negative: the counts may come from a hostile process, or
+ * one of them may be older. */
 static inline struct tally tally_excess(const struct tally *sum, const struct tally *less)
 {
 	struct tally more = tally_subtract(sum, less);

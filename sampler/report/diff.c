@@ -59,7 +59,7 @@ static void print_sum(const struct comparing *c, const struct contrast_sum *sum)
 	print_plain(c, sum->after);
 }
 
-/* '*' is the one thing to look for: a change that sampling does not explain. */
+/* '*' marks what matters: a change that is larger than the sampling error. */
 static void print_row(const struct comparing *c, const struct contrast_row *row)
 {
 	const struct contrast_sum *sum = sum_of(c, row);
@@ -124,7 +124,7 @@ static void print_text(const struct comparing *c)
 		snprintf(line, sizeof(line), "Not a heap profile: no standard errors are given.");
 	else if (c->input->traces.unsure)
 		snprintf(line, sizeof(line),
-		    "No sampling period in the profiles: what is more than chance cannot be told.");
+		    "No sampling period in the profiles: changes cannot be told from chance.");
 	else
 		snprintf(line, sizeof(line),
 		    "* more than chance: 5%% for all %zu rows together, a change of %.1f standard errors. %s",

@@ -15,7 +15,7 @@
 
 enum { CODE_BYTES = 32, TEXT_MAX_BYTES = 1 << 16 };
 
-/* Bytes at a virtual address, as many as are in the file there. */
+/* Reads the bytes at a virtual address, as far as they are in the file. */
 static size_t read_at(Elf *elf, int fd, uint64_t address, void *buffer, size_t bytes)
 {
 	size_t count = 0;

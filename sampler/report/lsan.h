@@ -4,7 +4,8 @@
  * *__lsan_default_suppressions(void)`.
  *
  * Calling it would run the program, so its code is read instead. A function that returns a constant string is
- * one instruction that loads the string's address; only that is understood, anything else counts as none.
+ * one instruction that loads the string's address; only that form is recognized, any other counts as "no
+ * suppressions".
  */
 #ifndef SAMPLER_REPORT_LSAN_H
 #define SAMPLER_REPORT_LSAN_H

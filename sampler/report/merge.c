@@ -35,7 +35,7 @@ static int publish(const struct profile *profile, const char *path)
 	return err;
 }
 
-/* What is merged may be as large as all together. */
+/* The merged profile may be as large as all inputs together. */
 static int read_all(struct profile **profiles, const struct options *options)
 {
 	size_t held_bytes = (size_t)options->read.memory_max_bytes / 2;

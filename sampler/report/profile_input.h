@@ -3,7 +3,7 @@
  * The input of all commands that read profiles: turns files and filters from the command line into traces.
  *
  * Several profiles are a series if they are states of one process: a column each, in the order of their
- * times. Otherwise they are added up. A peak among others has a column of its own, the last.
+ * times. Otherwise they are added up. A peak profile among others gets its own column, the last.
  */
 #ifndef SAMPLER_REPORT_PROFILE_INPUT_H
 #define SAMPLER_REPORT_PROFILE_INPUT_H
@@ -42,7 +42,7 @@ void profile_input_close(struct profile_input *input);
 int profile_input_read(
     const char *path, const struct read_options *read, size_t *held_bytes, struct profile **profile);
 
-/* Says in one line why there was no memory: -ENOMEM, or -EFBIG for --max-memory. */
+/* Logs one line about the lack of memory: -ENOMEM, or -EFBIG for --max-memory. */
 void profile_input_say_memory(const struct read_options *read, int err);
 
 /* The measure and the column that --sort asks for. Returns 0, or 1 after a line that says what is missing. */

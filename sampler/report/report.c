@@ -98,7 +98,7 @@ static void print_period(const struct screen *screen, const struct origin *origi
 	}
 }
 
-/* Somebody who sees only "1 sample" in every row should know what to do about it. */
+/* Advice for a user who sees only "1 sample" in every row. */
 static void print_advice(const struct screen *screen, const struct profile_input *input)
 {
 	const struct traces *t = &input->traces;
@@ -162,7 +162,7 @@ struct table {
 	const struct screen *screen;
 	const struct traces *traces;
 	enum measure_kind kind;
-	double all; /* what shares are of */
+	double all; /* the sum that shares refer to */
 	bool cum;
 	double *values; /* by row of the traces, for callers_find() */
 };
@@ -188,7 +188,7 @@ static void print_row(const struct table *table, const struct totals_row *row)
 	fprintf(screen->out, "%s\n", few ? screen_style(screen, SCREEN_PLAIN) : "");
 }
 
-/* Ordered by what they hold themselves, callers that hold nothing are no rows; --cum is about them. */
+/* When ordered by flat values, functions with a flat value of zero are left out; --cum shows them. */
 static size_t count_rows(const struct totals *totals, bool cum)
 {
 	size_t count = totals->count;
@@ -198,8 +198,8 @@ static size_t count_rows(const struct totals *totals, bool cum)
 	return count;
 }
 
-/* How many to print if nobody said: no more than `most`, and none that is too small to matter, but for the
- * first few. */
+/* How many rows to print by default: at most `most`, and, after the first few, none that is too small to
+ * matter. */
 static size_t count_shown(const struct table *table, const struct totals *totals, size_t count, size_t most)
 {
 	size_t shown = count < most ? count : most;
@@ -329,7 +329,7 @@ static int print_report(
 	return print_sections(screen, input, read);
 }
 
-/* Of what the filters let pass; --leaks counts for itself, less what is suppressed. */
+/* --fail-over for the sum after filters; --leaks has its own check, without suppressed stacks. */
 static int check_limit(const struct profile_input *input, const struct read_options *read)
 {
 	char text[2][AMOUNT_BYTES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A frame in a table: its name, its line if lines are told apart, and for whom it allocates. */
+/* A frame in a table: its name, its line if lines are told apart, and its main callers. */
 #include "sampler/report/report.h"
 
 #include "pprof/analysis/callers.h"
@@ -28,19 +28,19 @@ int report_frame(const struct screen *screen, const struct traces *traces, uint3
 enum { CALLERS_SHOWN = 3 };
 
 struct shown {
-	size_t callers[CALLERS_SHOWN]; /* numbers of those that have a name */
+	size_t callers[CALLERS_SHOWN]; /* numbers of the callers that have a name */
 	size_t count;
-	char share[16]; /* of the last one, "" if it is everything */
+	char share[16]; /* of the last one, "" if it is all of it */
 };
 
-/* An address or a file instead of a name says little. */
+/* Is it the name of a function, not an address or a file? */
 static bool is_named(const struct frames_row *frame)
 {
 	return frame->name[0] != '[' && !strstr(frame->name, "+0x");
 }
 
-/* Those with names, as many as fit with the share of the last one; half a name is worse than none. " .. " for
- * " < " where some are left out. */
+/* Chooses callers with names, as many as fit together with the share of the last one; no name is cut. " .. "
+ * for " < " where some are left out. */
 static void callers_choose(
     struct shown *shown, const struct traces *traces, const struct callers *callers, int room)
 {
@@ -93,7 +93,7 @@ void report_frame_callers(
 		return;
 	if (room == 0 || taken < room)
 		callers_choose(&shown, traces, &callers, room ? room - taken : 0);
-	/* A function without a name would stand there alone and say nothing: then a line of their own. */
+	/* A function without a name says little without its callers: then they get a line of their own. */
 	if (!shown.count && room && !is_named(&traces->frames.rows[frame])) {
 		callers_choose(&shown, traces, &callers, room);
 		if (shown.count)

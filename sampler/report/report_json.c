@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A report for programs: everything that the text says, unrounded, and of every function. */
+/* The report as JSON: everything that the text has, unrounded, and for every function. */
 #include "sampler/report/report.h"
 
 #include "pprof/analysis/growth.h"
@@ -133,7 +133,7 @@ static void write_function(
 	json_end(json);
 }
 
-/* -n counts here too; without it everything is written. */
+/* -n is respected; without it everything is written. */
 static int write_report(FILE *out, const struct profile_input *input, const struct read_options *read,
     const struct totals *all, const struct totals *order)
 {

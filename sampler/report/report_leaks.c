@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is still in use, stack by stack; and what grows over a series of snapshots. */
+/* What is still in use, by stack; and what grows over a series of snapshots. */
 #include "sampler/report/report.h"
 
 #include "pprof/codec/file.h"
@@ -165,7 +165,7 @@ static void write_leak(struct json *json, const struct profile_input *input, con
 	json_end(json);
 }
 
-/* The stacks, -n of them if that was given. */
+/* Writes the stacks, at most -n if given. */
 static int write_leaks(FILE *out, const struct profile_input *input, const struct leaks *leaks, int32_t rows)
 {
 	struct json json = {.out = out};
@@ -248,7 +248,7 @@ int report_leaks(
 
 /* ---- growth */
 
-/* "parse < load < main": a stack on as many lines as it takes, names whole, of which none is wider than the
+/* "parse < load < main": prints a stack with full names on as many lines as needed, none wider than the
  * screen. */
 static void print_stack(const struct screen *screen, const struct traces *t, size_t row, int used)
 {

@@ -8,8 +8,8 @@
  *	  6.0 MiB   74.1%  |  parse
  *	  1.9 MiB   23.5%  '- serve
  *
- * A chain of single calls goes straight down: only where the tree branches does the indent grow, so that deep
- * stacks fit.
+ * A chain of single calls is printed without indent: only a branch adds to the indent, so that deep stacks
+ * fit.
  */
 #include "sampler/report/report.h"
 
@@ -30,11 +30,11 @@ struct printing {
 	enum measure_kind kind;
 	double all;
 	int64_t least;
-	char *prefix; /* the branches that run past the line */
+	char *prefix; /* the branch lines to the left */
 	size_t length, capacity;
 };
 
-/* Where we are in a node's children. */
+/* Position in the children of a node. */
 struct level {
 	uint32_t next; /* the child to print next; TREE_NONE: none */
 	size_t prefix; /* length of the prefix there */
@@ -67,8 +67,8 @@ static void level_enter(const struct printing *p, uint32_t node, struct level *l
 			traces_sum(&level->hidden_value, p->tree->nodes[child].sum.value);
 		}
 	}
-	/* What is folded and would be too small for a line of its own is too small for this one too, up to 1%
-	 * of all. */
+	/* Folded children that would be too small for a line of their own get no line together either, up to
+	 * 1% of all. */
 	if (level->hidden_value < p->least && (double)level->hidden_value < 0.01 * p->all)
 		level->hidden = 0;
 	level->branches = shown + (level->hidden ? 1 : 0) + (p->tree->nodes[node].self > 0 ? 1 : 0) > 1;
@@ -93,7 +93,7 @@ static bool is_few(const struct printing *p, uint32_t node)
 	return !p->input->traces.unsure && sum->variance > 0 && sum->samples < ESTIMATE_FEW_SAMPLES - 0.5;
 }
 
-/* A chain of calls that all rest on the same few samples says so once, where it begins. */
+/* A chain of calls with the same few samples is marked once, at its beginning. */
 static void print_node(const struct printing *p, uint32_t node, const char *branch)
 {
 	const struct totals_sum *sum = &p->tree->nodes[node].sum;
@@ -122,7 +122,7 @@ static int prefix_push(struct printing *p, const char *text)
 	return 0;
 }
 
-/* Two thirds of the screen for indents at most: what is deeper is drawn at that depth. */
+/* Indents take at most two thirds of the screen; deeper nodes get the same indent. */
 static bool prefix_fits(const struct printing *p)
 {
 	return !p->screen->width || 20 + (int)p->length < p->screen->width * 2 / 3;
@@ -135,7 +135,7 @@ static void print_hidden(struct printing *p, const struct level *level)
 	fprintf(p->screen->out, "(%u more)\n", level->hidden);
 }
 
-/* Prints the child that is next and enters it. */
+/* Prints the next child and enters it. */
 static int step(struct printing *p, struct level *levels, size_t *depth)
 {
 	struct level *level = &levels[*depth - 1];

@@ -359,7 +359,7 @@ int output_claim(struct output *output, const struct output_facts *facts, char *
 		ret = next_name(output->used, plain, path, path_bytes);
 		if (ret || !is_taken(path))
 			return ret;
-		if (tries == TAKEN_NAMES) /* somebody has taken all the names on purpose */
+		if (tries == TAKEN_NAMES) /* all the names were taken, probably on purpose */
 			ret = -EEXIST;
 	}
 	return ret;

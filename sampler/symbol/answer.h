@@ -10,14 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How much is looked up: from everything to nothing. */
+/* How much is looked up, in descending order. */
 enum symbol_detail {
 	SYMBOL_FULL,      /* functions, inlined calls, files, lines */
 	SYMBOL_FUNCTIONS, /* functions from symbol tables only: never opens DWARF */
 	SYMBOL_RAW,       /* addresses and build ids only: results have no frames, the reader symbolizes */
 };
 
-/* The best kind of names that one file offered. Order is quality. */
+/* The best source of names in one file, in ascending order of quality. */
 enum symbol_source {
 	SYMBOL_NONE,      /* every name is the fallback */
 	SYMBOL_DYNSYM,    /* exported functions only */
@@ -35,16 +35,16 @@ struct symbol_options {
 	const char *cache_folder;
 	uint64_t cache_limit_bytes; /* of the whole folder; 0: SYMCACHE_LIMIT_BYTES */
 	const char *debug_root;     /* where separate debug files are kept; NULL: /usr/lib/debug */
-	bool debuginfod; /* ask the servers in $DEBUGINFOD_URLS for debug files that are not here */
+	bool debuginfod;            /* fetch missing debug files from the servers in $DEBUGINFOD_URLS */
 };
 
-/* One loaded file. Everything stays the caller's; fd is read with pread and mmap, its offset is not used. */
+/* One loaded file. The caller owns all members; fd is read with pread and mmap, its offset is not used. */
 struct symbol_file {
 	int fd;
 	const char *path; /* as the target saw it; for fallback names and to find the debug file beside it */
 	const uint8_t *build_id; /* NULL: none, then nothing of this file is cached on disk */
 	size_t build_id_bytes;
-	/* identifies the file among all that one struct symbols is asked about; NULL: it has no identity */
+	/* identifies the file among all files of one struct symbols; NULL: not identified */
 	const void *key;
 };
 
@@ -66,7 +66,7 @@ struct symbol_result {
 	bool known; /* false: nothing was found, the one frame is the fallback `libfoo.so.1+0x1a2b` */
 };
 
-/* What one file offers, for pprof's Mapping.has_* flags; a single address may still have no name. */
+/* What one file contains, for pprof's Mapping.has_* flags; a single address may still have no name. */
 struct symbol_facts {
 	enum symbol_source source;
 	bool has_lines;

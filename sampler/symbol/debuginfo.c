@@ -47,7 +47,7 @@ static bool has_checksum(int fd, off_t size_bytes, uint32_t checksum)
 	return sum == checksum;
 }
 
-/* Opens a candidate; with a build id that decides, else the checksum does. */
+/* Opens a candidate and verifies it: by build id if there is one, else by checksum. */
 static int open_verified(const char *path, const uint8_t *build_id, size_t build_id_bytes, uint32_t checksum)
 {
 	struct stat status;
@@ -101,7 +101,7 @@ static int open_by_link(const struct debuginfo_query *query)
 	return -ENOENT;
 }
 
-/* What a server sent is not believed either. */
+/* What a server sent is verified too. */
 static int open_by_debuginfod(const uint8_t *build_id, size_t build_id_bytes)
 {
 	int fd = debuginfod_open(build_id, build_id_bytes);
@@ -222,7 +222,7 @@ void debuginfo_hide_unused(Elf *elf)
 
 		for (size_t i = 0; own && i < sizeof(unused) / sizeof(unused[0]); i++) {
 			if (strcmp(own, unused[i]) == 0) {
-				/* In memory only: as in a file that was stripped of it. */
+				/* In memory only: as if the section had been stripped. */
 				header.sh_type = SHT_NOBITS;
 				gelf_update_shdr(section, &header);
 			}

@@ -21,7 +21,7 @@
 
 struct debuginfo_query {
 	Elf *elf;         /* the stripped file */
-	const char *path; /* of the stripped file; debug files may lie beside it */
+	const char *path; /* of the stripped file; debug files may be beside it */
 	const uint8_t *build_id;
 	size_t build_id_bytes; /* 0: none */
 	const char *root;
@@ -33,8 +33,8 @@ int debuginfo_open(const struct debuginfo_query *query);
 
 /*
  * DWARF that dwz moved into a file shared by several debug files (DW_FORM_GNU_ref_alt, DW_FORM_GNU_strp_alt).
- * libdw would open whatever path the hostile file names; so it is always given an alternate: the verified
- * one, or an empty file in which every reference ends nowhere.
+ * libdw would open any path that the hostile file names; so it is always given an alternate: the verified
+ * one, or an empty file in which every reference fails.
  */
 struct debuginfo_alternate {
 	int fd;

@@ -19,7 +19,7 @@ static struct {
 	bool begun;
 	struct client *client;
 	int (*find)(struct client *client, const unsigned char *build_id, int build_id_bytes, char **path);
-	int error;          /* why nobody is asked any more, -errno; 0: go on */
+	int error;          /* why no server is asked any more, -errno; 0: go on */
 	int64_t deadline_s; /* of CLOCK_MONOTONIC */
 	unsigned asked, found;
 } state;
@@ -47,7 +47,7 @@ static long seconds_from(const char *variable, long otherwise)
 	return seconds > 0 ? seconds : otherwise;
 }
 
-/* Called about once a second while a file is on its way; not 0: enough. */
+/* Called about once a second during a download; a result other than 0 ends it. */
 static int on_progress(struct client *client, long a, long b)
 {
 	return now_s() >= state.deadline_s;
@@ -67,7 +67,7 @@ static int begin(void)
 
 	if (!debuginfod_has_servers())
 		return -EDESTADDRREQ;
-	/* Its own default is a minute and a half, three times for each file. */
+	/* The library's default is 90 s, three times for each file. */
 	snprintf(silence, sizeof(silence), "%d", DEBUGINFOD_SILENCE_SECONDS);
 	setenv(SILENCE, silence, 0);
 	setenv(RETRIES, "0", 0);
@@ -120,6 +120,6 @@ bool debuginfod_describe(char *text, size_t text_bytes)
 	if (state.asked == 0)
 		return false;
 	snprintf(text, text_bytes, "debuginfod: %u of %u debug files%s%s", state.found, state.asked,
-	    state.error ? "; asked no more: " : "", state.error ? why : "");
+	    state.error ? "; stopped asking: " : "", state.error ? why : "");
 	return true;
 }

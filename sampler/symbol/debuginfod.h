@@ -3,9 +3,9 @@
  * Debug files from servers ($DEBUGINFOD_URLS), through libdebuginfod where it is installed.
  *
  * For a short-lived process, the writer of one profile: the state belongs to the process. A server that does
- * not answer costs it some seconds once, not once for each file: after the first failure other than "no such
- * file", or when all downloads together have used up their time, no server is asked again. The profile is
- * then written with the names that are here, and debuginfod_describe() says so in it.
+ * not answer delays it by some seconds once, not once for each file: after the first failure other than "no
+ * such file", or when all downloads together have used up their time, no server is asked again. The profile
+ * is then written with the names found on this machine, and debuginfod_describe() says so in it.
  */
 #ifndef SAMPLER_SYMBOL_DEBUGINFOD_H
 #define SAMPLER_SYMBOL_DEBUGINFOD_H
@@ -20,8 +20,8 @@ enum {
 	DEBUGINFOD_TOTAL_SECONDS = 60, /* for all files of the process; $DEBUGINFOD_MAXTIME replaces it */
 };
 
-/* A descriptor of the debug file, which nobody has verified, or -errno. Libdebuginfod keeps what it fetched.
- * */
+/* A descriptor of the debug file, which the caller must verify, or -errno. Libdebuginfod caches what it
+ * fetched. */
 int debuginfod_open(const uint8_t *build_id, size_t build_id_bytes);
 
 /* The result of all requests, as a profile's comment; false: no file was asked for. */

@@ -17,9 +17,9 @@ struct output {
 };
 
 /*
- * Substitutions let a hostile symbol of 100 bytes stand for gigabytes of text, and libiberty cannot be told
- * to stop: hence the jump out of it. Its v3 printer works in automatic storage, so nothing is lost; the Rust
- * printer may lose one small buffer.
+ * Substitutions let a hostile symbol of 100 bytes stand for gigabytes of text, and libiberty has no way to
+ * stop: hence the longjmp out of it. Its v3 printer uses only automatic storage, so nothing leaks; the Rust
+ * printer may leak one small buffer.
  */
 static void collect(const char *text, size_t length, void *arg)
 {
@@ -117,7 +117,7 @@ bool demangle_name(const char *symbol, char out[DEMANGLE_NAME_MAX])
 	if (length > 0 && length < sizeof(base)) {
 		memcpy(base, symbol, length);
 		base[length] = '\0';
-		if (base[1] == 'R') /* what a linker or tool added; neither character is in Rust's alphabet */
+		if (base[1] == 'R') /* a tool's suffix: neither character is in a Rust symbol */
 			base[strcspn(base, ".$")] = '\0';
 		if (demangle_is_mangled(base) && demangle_base(base, out))
 			return true;

@@ -33,7 +33,8 @@ void extents_read(struct extents *extents, Elf *elf)
 		    header.p_vaddr + header.p_memsz < header.p_vaddr)
 			continue;
 		extents->range[extents->count].start = header.p_vaddr;
-		/* Where headers are mapped with the code, gold's way, address 0 is still no code. */
+		/* If headers are mapped together with the code (gold does that), address 0 is still not
+		 * code. */
 		if (header.p_offset < headers_bytes && header.p_filesz > headers_bytes - header.p_offset)
 			extents->range[extents->count].start += headers_bytes - header.p_offset;
 		extents->range[extents->count].end = header.p_vaddr + header.p_memsz;

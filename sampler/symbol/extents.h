@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a file's code lies: its executable PT_LOAD segments, in ELF virtual addresses. Symbols and DWARF
- * ranges outside them are data, or functions that the linker discarded and moved to address 0.
+ * ranges outside them are data, or discarded functions, which the linker has moved to address 0.
  */
 #ifndef SAMPLER_SYMBOL_EXTENTS_H
 #define SAMPLER_SYMBOL_EXTENTS_H

@@ -18,7 +18,7 @@ struct walk {
 	struct inlines *inlines;
 	const uint64_t *vaddrs;
 	size_t n;
-	bool thorough; /* look for functions inside of functions, blocks and classes too */
+	bool thorough; /* look for functions inside functions, blocks and classes too */
 	int error;
 };
 
@@ -53,9 +53,9 @@ static int32_t node_add(struct walk *walk, const Dwarf_Die *die, int32_t parent)
 }
 
 /*
- * Gives the addresses that are in the DIE's ranges, and that belong to parent until now, to a new node. That
- * an address must still be the parent's settles ranges that stick out of the parent, and siblings that
- * overlap: the first one wins. Returns the node, INLINES_NONE: no address was in there.
+ * Assigns the addresses in the DIE's ranges that belong to the parent so far to a new node. Since an address
+ * must still belong to the parent, ranges that exceed the parent's have no effect, and of overlapping
+ * siblings the first one wins. Returns the node; INLINES_NONE: it has no address.
  */
 static int32_t claim(struct walk *walk, Dwarf_Die *die, int32_t parent)
 {
@@ -152,7 +152,7 @@ static void walk_children(struct walk *walk, Dwarf_Die *die, int32_t node, unsig
 	if (depth >= DEPTH_MAX || dwarf_child(die, &child) != 0)
 		return;
 	do {
-		/* DW_AT_sibling of a hostile file may point back, and round and round. */
+		/* DW_AT_sibling of a hostile file may point back, which would make an endless loop. */
 		if (dwarf_dieoffset(&child) <= offset || !work(walk))
 			return;
 		offset = dwarf_dieoffset(&child);
@@ -180,8 +180,8 @@ int inlines_init(struct inlines *inlines, Dwarf_Die *unit, const uint64_t *vaddr
 		inlines->innermost[i] = INLINES_NONE;
 	walk_children(&walk, unit, INLINES_NONE, 0);
 	/*
-	 * Functions inside of functions and classes (GNU C's nested ones, lambdas) are rare: a second,
-	 * slower walk.
+	 * Functions inside functions and classes (GNU C's nested ones, lambdas) are rare: only a second,
+	 * slower walk finds them.
 	 */
 	if (!walk.error && !all_found(&walk)) {
 		walk.thorough = true;

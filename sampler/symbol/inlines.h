@@ -37,7 +37,7 @@ struct inlines {
 	size_t node_count;
 	size_t node_capacity;
 	int32_t *innermost; /* of vaddrs[i]: node or INLINES_NONE */
-	size_t work_left;   /* DIEs and ranges still to be looked at; 0: gave up */
+	size_t work_left;   /* DIEs and ranges that may still be read; 0: given up */
 };
 
 /* Walks a unit for n ascending addresses. Returns 0 or -ENOMEM. inlines_fini() in both cases. */
@@ -45,13 +45,13 @@ int inlines_init(struct inlines *inlines, Dwarf_Die *unit, const uint64_t *vaddr
 void inlines_fini(struct inlines *inlines);
 
 /*
- * What a node's DIE, or the abstract one behind it, says. Strings belong to the Dwarf; NULL and 0: nothing.
+ * The attributes of a node's DIE or of its abstract origin. Strings belong to the Dwarf; NULL and 0: unknown.
  */
 const char *inlines_linkage_name(const struct inlines_node *node);
 const char *inlines_name(const struct inlines_node *node);
 uint32_t inlines_start_line(const struct inlines_node *node);
 
-/* Where an inlined node was called from: file number for lines_file() (UINT64_MAX: not said) and line. */
+/* Where an inlined node was called from: file number for lines_file() (UINT64_MAX: unknown) and line. */
 void inlines_call(const struct inlines_node *node, uint64_t *file, uint32_t *line);
 
 #endif

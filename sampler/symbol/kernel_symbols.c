@@ -17,7 +17,7 @@ struct kernel_symbol {
 };
 
 struct kernel_symbols {
-	char *text; /* the names are in it, each with a NUL where its line or module began */
+	char *text;                    /* contains the names; each is ended by a NUL */
 	struct kernel_symbol *symbols; /* by address */
 	size_t count, capacity;
 };
@@ -28,8 +28,8 @@ static int by_address(const void *left, const void *right)
 	return a->address < b->address ? -1 : a->address > b->address;
 }
 
-/* One line, NUL-terminated; what is no function's, or has no address to show, is passed over. False: out of
- * memory. */
+/* Parses one line, NUL-terminated; skips symbols that are not functions or whose address is hidden. False:
+ * out of memory. */
 static bool take_line(struct kernel_symbols *s, char *line)
 {
 	char *at;

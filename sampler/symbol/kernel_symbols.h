@@ -17,7 +17,8 @@ enum { KERNEL_SYMBOLS_BYTES_MAX = 64 << 20 }; /* of the text; the rest is not re
 
 struct kernel_symbols;
 
-/* Takes the text over, NUL-terminated, malloc'd, of `bytes` bytes without the NUL. NULL: out of memory. */
+/* Takes ownership of the text, malloc'd and NUL-terminated, of `bytes` bytes without the NUL. NULL: out of
+ * memory. */
 struct kernel_symbols *kernel_symbols_parse(char *text, size_t bytes);
 
 /* NULL when the file cannot be read or there is not enough memory. */

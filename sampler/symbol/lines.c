@@ -20,7 +20,7 @@ void lines_init(struct lines *lines, Dwarf_Die *unit, struct string_pool *names)
 }
 
 /*
- * Takes "." folders and doubled slashes out, in place. ".." stays: behind a symlink it is not the text
+ * Removes "." folders and doubled slashes, in place. ".." stays: after a symlink it does not cancel the name
  * before it.
  */
 static void squeeze(char *path)

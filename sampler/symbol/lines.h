@@ -2,8 +2,8 @@
 /*
  * Source files and lines of one compilation unit.
  *
- * libdw decodes a unit's whole line table at the first question and keeps it until dwarf_end(): about 16
- * bytes of memory per byte of .debug_line. By line_count the caller knows when to end the Dwarf.
+ * libdw decodes a unit's whole line table at the first lookup and keeps it until dwarf_end(): about 16 bytes
+ * of memory per byte of .debug_line. From line_count the caller knows when to end the Dwarf.
  */
 #ifndef SAMPLER_SYMBOL_LINES_H
 #define SAMPLER_SYMBOL_LINES_H

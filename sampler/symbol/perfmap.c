@@ -126,8 +126,8 @@ static void heap_pop(struct sweep *sweep)
 }
 
 /*
- * Writes the pieces between `from` and `to`; ranges that end on the way leave the heap when they come to
- * its top.
+ * Writes the pieces between `from` and `to`; ranges that end meanwhile are removed when they reach the top of
+ * the heap.
  */
 static bool sweep_over(struct sweep *sweep, uint64_t from, uint64_t to)
 {

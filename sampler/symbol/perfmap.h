@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of code made at run time: /tmp/perf-PID.map, which node, Java, .NET, LuaJIT and others write for
+ * Names of code generated at run time: /tmp/perf-PID.map, which node, Java, .NET, LuaJIT and others write for
  * perf.
  *
  * One line per function: START SIZE NAME, numbers in hex. The writer only appends, so where ranges overlap
- * the later line is valid. The target writes the file: it is hostile input, and may be written right
- * now (a last line without a newline is not read).
+ * the later line is valid. The target writes the file: it is hostile input, and may be written at the same
+ * time (a last line without a newline is not read).
  */
 #ifndef SAMPLER_SYMBOL_PERFMAP_H
 #define SAMPLER_SYMBOL_PERFMAP_H

@@ -7,7 +7,7 @@
 enum { DEPTH_MAX = 256, LIFETIMES_MAX = 1000 };
 
 struct walk {
-	const char *text; /* behind _R; back references count from here */
+	const char *text; /* after _R; back references count from here */
 	size_t at, length;
 	unsigned depth;
 	uint64_t begun[RUSTSYM_LENGTH_MAX / 64]; /* bit i: a path, type or constant begins at text[i] */
@@ -88,7 +88,7 @@ static bool walk_identifier(struct walk *walk)
 	return walk_optional(walk, 's') && walk_bytes(walk);
 }
 
-/* The B has been taken; a reference to where it stands itself would never end. */
+/* The B has been read; a reference to its own position would never end. */
 static bool walk_reference(struct walk *walk, size_t own)
 {
 	uint64_t target;
@@ -258,6 +258,6 @@ bool rustsym_is_plausible(const char *symbol)
 
 	if (walk.length >= RUSTSYM_LENGTH_MAX || !walk_path(&walk))
 		return false;
-	/* The crate that a generic function was made for. */
+	/* The crate for which a generic function was instantiated. */
 	return walk.at == walk.length || (walk_path(&walk) && walk.at == walk.length);
 }

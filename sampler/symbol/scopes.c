@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-	WORK_MAX = 20000000, /* DIEs looked at for one unit's names */
+	WORK_MAX = 20000000, /* DIEs read for one unit's names */
 	DEPTH_MAX = 192,
 	LINKS_MAX = 16,
 	LANG_C_PLUS_PLUS_17 =
@@ -62,7 +62,7 @@ Dwarf_Die scopes_declaration(const Dwarf_Die *die)
 	return at;
 }
 
-/* Moves die to that child which is the target or contains it: the last one that does not begin behind it. */
+/* Moves die to the child that is the target or contains it: the last one that does not begin after it. */
 static bool descend(struct scopes *scopes, Dwarf_Die *die, Dwarf_Off target)
 {
 	Dwarf_Die child, found;

@@ -3,8 +3,8 @@
  * Qualified names from DWARF alone: app::(anonymous namespace)::Pool::Pool.
  *
  * Compilers leave DW_AT_linkage_name out where the linker needs no name, for instance for a constructor in an
- * anonymous namespace. Once such a function is inlined, no symbol table has it either. A DIE does not know
- * its parent, so the path to it is searched from the unit's root.
+ * anonymous namespace. Once such a function is inlined, no symbol table has it either. A DIE has no reference
+ * to its parent, so the path to it is searched from the unit's root.
  */
 #ifndef SAMPLER_SYMBOL_SCOPES_H
 #define SAMPLER_SYMBOL_SCOPES_H
@@ -28,7 +28,7 @@ struct scopes {
 
 void scopes_init(struct scopes *scopes, Dwarf_Die *unit);
 
-/* The DIE that was declared first: at the end of abstract origins and specifications. */
+/* The first declaration: the end of the chain of abstract origins and specifications. */
 Dwarf_Die scopes_declaration(const Dwarf_Die *die);
 
 /* Writes the qualified name of a declaration; false: not found, or it has no name. */

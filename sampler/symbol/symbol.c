@@ -15,7 +15,7 @@
 #include "sampler/symbol/symcodec.h"
 #include "sampler/symbol/symsource.h"
 
-/* What one file may add to our memory: a hostile one can give each address hundreds of long names. */
+/* Limits for the memory of one file: a hostile one can give each address hundreds of long names. */
 enum { ANSWER_BYTES_MAX = 64 << 20, ADDRESS_BYTES_MAX = 2048 };
 
 /* Results by address, ascending, no duplicates. */
@@ -25,7 +25,7 @@ struct table {
 	size_t count, capacity;
 };
 
-/* What is known of a file with a key. */
+/* The answers so far for a file with a key. */
 struct memo {
 	struct memo *next;
 	const void *key;
@@ -75,7 +75,7 @@ static int compare_vaddrs(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-/* The addresses that `known` has not, sorted, without duplicates and results. */
+/* The addresses that are missing in `known`, sorted, without duplicates, without results. */
 static int table_init_missing(
     struct table *table, const struct table *known, const uint64_t *vaddrs, size_t n)
 {
@@ -210,7 +210,7 @@ static void cache_load(struct symbols *symbols, const struct symbol_file *file, 
 	free(bytes);
 }
 
-/* A cache that cannot be written is no error: the next run searches again. */
+/* It is no error if the cache cannot be written: the next run searches again. */
 static void cache_store(struct symbols *symbols, const struct symbol_file *file, uint64_t source_id,
     const struct table *table, const struct symbol_facts *facts)
 {
@@ -248,7 +248,7 @@ static int resolve_missing(struct symbols *symbols, struct symsource *source, ui
 	return error;
 }
 
-/* libfoo.so.1+0x1a2b: names the place so that the same place gets the same name in every run. */
+/* libfoo.so.1+0x1a2b: an address gets the same name in every run. */
 static int result_fallback(
     struct symbols *symbols, const char *path, uint64_t vaddr, struct symbol_result *result)
 {
@@ -266,7 +266,7 @@ static int result_fallback(
 	return frame->name ? 0 : -ENOMEM;
 }
 
-/* The file's memo, made if need be. NULL: no key, or no memory. */
+/* The file's memo, created if necessary. NULL: no key, or no memory. */
 static struct memo *memo_of(struct symbols *symbols, const struct symbol_file *file)
 {
 	struct memo *memo = symbols->memos;
@@ -294,7 +294,7 @@ static bool table_has_all(const struct table *table, const uint64_t *vaddrs, siz
 	return true;
 }
 
-/* Opens the file and adds what `known` has not; when that fails nothing is known any more. */
+/* Opens the file and adds what is missing in `known`; on failure `known` is emptied. */
 static void read_file(struct symbols *symbols, const struct symbol_file *file, const uint64_t *vaddrs,
     size_t n, struct table *known, struct symbol_facts *facts)
 {

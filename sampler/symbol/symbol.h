@@ -3,8 +3,8 @@
  * From (ELF file, address) to functions, inlined calls, source lines.
  *
  * Work comes in batches: all unknown addresses of one file at a time. The file and its separate debug file
- * are opened, read and closed again within one call of symbols_resolve(); only the strings of the answer
- * stay, until symbols_free(). Nothing here needs the process that mapped the file.
+ * are opened, read and closed again within one call of symbols_resolve(); only the strings of the answer are
+ * kept, until symbols_free(). Nothing here needs the process that mapped the file.
  *
  * The files are hostile input. This code bounds its own recursion, memory and work, but libelf and libdw read
  * the same bytes through mmap (a file that shrinks meanwhile raises SIGBUS), so call it in a short-lived
@@ -27,11 +27,10 @@ void symbols_free(struct symbols *symbols);
 
 /*
  * Fills out[i] for vaddrs[i], i < n. Addresses are virtual addresses of the ELF file (not of the process) and
- * already moved into the calling instruction (return address - 1). Any order, duplicates allowed.
- * With SYMBOL_RAW results are empty; else every result has at least one frame. A file that cannot be read, or
- * whose names exceed the bounds, is no error: its results have fallback names. A file with a key that was
- * asked about before is opened only for addresses that are new. Returns 0 or -ENOMEM (then out is not to be
- * used).
+ * already moved into the calling instruction (return address - 1). Any order, duplicates allowed. With
+ * SYMBOL_RAW results are empty; else every result has at least one frame. A file that cannot be read, or
+ * whose names exceed the bounds, is no error: its results have fallback names. A file with a known key is
+ * opened again only for new addresses. Returns 0 or -ENOMEM (then out is not to be used).
  */
 int symbols_resolve(struct symbols *symbols, const struct symbol_file *file, const uint64_t *vaddrs, size_t n,
     struct symbol_result *out, struct symbol_facts *facts);

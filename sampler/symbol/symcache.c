@@ -23,7 +23,7 @@ enum {
 	BUILD_ID_MAX = 64,
 	ENTRIES_MAX = 65536,
 	STALE_TEMP_SECONDS = 600,
-	SIZES_MAX = 1024, /* of .sizes, then the folder is looked through */
+	SIZES_MAX = 1024, /* entries of .sizes; then the folder is listed */
 };
 
 struct header {
@@ -51,8 +51,8 @@ int symcache_folder(char *path, size_t path_bytes)
 }
 
 /*
- * Root run by sudo keeps the user's $HOME: a folder that is not our own is not used, nor one others may
- * write to.
+ * Under sudo root keeps the user's $HOME: a folder that is not our own, or that others may write to, is not
+ * used.
  */
 static int open_folder(const char *folder)
 {
@@ -68,7 +68,8 @@ static int open_folder(const char *folder)
 	return fd;
 }
 
-/* Is it ours, or root's, such as /home or /tmp? What we make in another's folder is in that user's way. */
+/* May we make a folder in it? Only if it is ours or root's, such as /home or /tmp: one in another user's
+ * folder would disturb that user. */
 static bool may_make_in(int folder_fd)
 {
 	struct stat status;
@@ -237,7 +238,7 @@ static int write_all(int fd, const void *bytes, size_t byte_count)
 	return 0;
 }
 
-/* A file of ours beside its final name. Returns a descriptor or -errno. */
+/* Creates the temporary file in the folder of the final name. Returns a descriptor or -errno. */
 static int create_aside(int folder_fd, const char *temporary)
 {
 	unlinkat(folder_fd, temporary, 0);
@@ -245,7 +246,7 @@ static int create_aside(int folder_fd, const char *temporary)
 	return fd >= 0 ? fd : -errno;
 }
 
-/* Ends what create_aside has begun: under its name if there is no error, else not at all. */
+/* Renames the file of create_aside to its final name if there is no error, else removes it. */
 static int publish(int folder_fd, int fd, const char *temporary, const char *name, int error)
 {
 	if (close(fd) != 0 && !error)
@@ -257,7 +258,7 @@ static int publish(int folder_fd, int fd, const char *temporary, const char *nam
 	return error;
 }
 
-/* The list begins anew. Without it the next write looks through the folder again. */
+/* Starts a new list. Without a list the next write lists the folder again. */
 static void restart_sizes(int folder_fd, uint64_t total_bytes)
 {
 	char temporary[64];
@@ -268,7 +269,7 @@ static void restart_sizes(int folder_fd, uint64_t total_bytes)
 		publish(folder_fd, fd, temporary, SIZES_NAME, write_all(fd, &first, sizeof(first)));
 }
 
-/* Adds to the list; true when it is time to look through the folder. */
+/* Adds to the list; true when it is time to list the folder. */
 static bool note_size(int folder_fd, int64_t added_bytes, uint64_t limit_bytes)
 {
 	int64_t sizes[SIZES_MAX + 1], sum = 0;
@@ -280,7 +281,7 @@ static bool note_size(int folder_fd, int64_t added_bytes, uint64_t limit_bytes)
 	    ? pread(fd, sizes, sizeof(sizes), 0)
 	    : -1;
 	close(fd);
-	/* One alone is of a list that did not exist before. */
+	/* A single entry means that there was no list before. */
 	if (got <= (ssize_t)sizeof(sizes[0]) || got == (ssize_t)sizeof(sizes) || got % sizeof(sizes[0]) != 0)
 		return true;
 	for (size_t i = 0; i < (size_t)got / sizeof(sizes[0]); i++)
@@ -289,7 +290,8 @@ static bool note_size(int folder_fd, int64_t added_bytes, uint64_t limit_bytes)
 	return sum < 0 || (uint64_t)sum > limit_bytes;
 }
 
-/* Removes the entries unused for the longest time, down to three quarters of the limit: not again at once. */
+/* Removes the entries unused for the longest time, down to three quarters of the limit, so that it is not
+ * needed again at once. */
 static void evict(int folder_fd, uint64_t limit_bytes)
 {
 	int listing_fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -316,7 +318,7 @@ static void evict(int folder_fd, uint64_t limit_bytes)
 		close(listing_fd);
 }
 
-/* Also how many bytes the folder has more of, on disk. */
+/* Also returns by how many bytes the folder has grown on disk. */
 static int write_entry(
     int folder_fd, const char *name, const struct header *header, const uint8_t *bytes, int64_t *added_bytes)
 {

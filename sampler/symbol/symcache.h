@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Symbols on disk, one file per build id, so that the same library is searched once and not in every run.
+ * Symbols on disk, one file per build id, so that a library is searched only once, not in every run.
  *
  * A cache file is a header (magic, source id, CRC-32) and the bytes of symcodec.h. The source id identifies
  * the files that the symbols were read from: if a debug package is installed later, or a stripped copy has
  * the same build id, it differs and the entry is a miss. Files are written aside and renamed; several
- * samplers may share the folder. Reading trusts nothing: wrong owner, type, size, checksum or content is a
- * miss, and the next write replaces it. When the folder exceeds its limit, the least recently used entries
- * are removed.
+ * samplers may share the folder. Everything read is verified: an entry with wrong owner, type, size, checksum
+ * or content is a miss, and the next write replaces it. When the folder exceeds its limit, the least recently
+ * used entries are removed.
  *
  * Listing the folder at each write would take longer than the write. So the file .sizes lists how many bytes
  * each write added, as int64_t. When their sum exceeds the limit, or the list has become long, the folder is

@@ -11,8 +11,7 @@
 
 enum { VERSION = 1, FLAG_LINES = 1, FLAG_INLINES = 2, FLAG_DEBUG_FILE = 4, FLAGS_ALL = 7 };
 
-/* Strings are numbered by their first use. Input pointers need not be interned: equality is that of the
- * text. */
+/* Strings are numbered by first use. Input pointers need not be interned: texts are compared. */
 struct encoder {
 	uint8_t *bytes;
 	size_t used, capacity;

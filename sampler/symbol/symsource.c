@@ -18,11 +18,11 @@
 #include "sampler/symbol/units.h"
 
 enum {
-	SOURCE_FORMAT = 1,        /* raise it when the same file would give other answers than before */
-	DWARF_LINES_MAX = 400000, /* rows that libdw may hold until it must forget, 56 bytes each */
+	SOURCE_FORMAT = 1,        /* increase it when the same file would give other answers than before */
+	DWARF_LINES_MAX = 400000, /* line rows that libdw may hold before it is restarted, 56 bytes each */
 };
 
-/* Is there a section of this name with content? In a stripped file's twin most sections are NOBITS. */
+/* Is there a section of this name with content? In a separate debug file most sections are NOBITS. */
 static bool has_section(Elf *elf, const char *name, const char *other_name)
 {
 	Elf_Scn *section = NULL;
@@ -64,8 +64,8 @@ int symsource_open(struct symsource *source, const struct symbol_file *file,
 	source->elf = elf_begin(file->fd, ELF_C_READ_MMAP_PRIVATE, NULL);
 	if (!source->elf || elf_kind(source->elf) != ELF_K_ELF || !gelf_getehdr(source->elf, &header))
 		return -ENOEXEC;
-	/* Object files have no addresses yet: libdwfl would make some up, through a callback that is not
-	 * there. */
+	/* Object files have no addresses yet: libdwfl would choose some, with a callback that we do not
+	 * set. */
 	if (header.e_type != ET_EXEC && header.e_type != ET_DYN)
 		return -ENOEXEC;
 	extents_read(&source->extents, source->elf);
@@ -104,8 +104,8 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 }
 
 /*
- * The size tells a stripped twin of the same build id. The owner keeps a hostile file that borrows a
- * library's build id from answering for the library: it cannot borrow the library's owner.
+ * The size distinguishes a stripped copy with the same build id. The owner prevents that a hostile file with
+ * a copied build id answers for the library: it cannot copy the library's owner.
  */
 uint64_t symsource_id(const struct symsource *source)
 {
@@ -121,7 +121,7 @@ uint64_t symsource_id(const struct symsource *source)
 	return hash;
 }
 
-/* libdwfl's part: never looks for files, so never asks debuginfod. */
+/* Callback of libdwfl: never searches for files, so debuginfod is never asked. */
 static int find_no_elf(
     Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base, char **path, Elf **elf)
 {
@@ -135,9 +135,8 @@ static int find_no_debuginfo(Dwfl_Module *module, void **data, const char *name,
 }
 
 /*
- * .gnu_debugdata is an xz-compressed ELF file with nothing but a symbol table; and a file without section
- * headers still has its dynamic symbols. libdwfl reads both, so it is used for that: once, for the whole
- * table.
+ * .gnu_debugdata is an xz-compressed ELF file with only a symbol table; and a file without section headers
+ * still has its dynamic symbols. libdwfl can read both, so it is used here, once for the whole table.
  */
 static long add_minidebug(struct symsource *source)
 {
@@ -200,7 +199,7 @@ static int load_symtab(struct symsource *source, const uint64_t *vaddrs, size_t 
 	return 0;
 }
 
-/* (Re)opens the DWARF. libdw keeps what it decoded until dwarf_end(): ending it is the only way to forget. */
+/* (Re)opens the DWARF. libdw keeps what it decoded until dwarf_end(): that is the only way to free memory. */
 static bool open_dwarf(struct symsource *source)
 {
 	bool own = has_dwarf(source->elf);
@@ -246,7 +245,7 @@ struct unit {
 	struct lines lines;
 	struct inlines inlines;
 	struct scopes scopes;
-	struct symbol_frame *named; /* by node; name NULL: not asked yet */
+	struct symbol_frame *named; /* by node; name NULL: not looked up yet */
 };
 
 /*
@@ -274,8 +273,8 @@ static const char *plain_name(struct unit *unit, const struct inlines_node *node
 }
 
 /*
- * The linker's name of a function that stands on its own, if it fits: a symbol without size could be
- * another's.
+ * The linker symbol of a function that is not inlined, if it has a size: one without size could belong to
+ * another function.
  */
 static const char *own_symbol(const struct symsource *source, uint64_t vaddr)
 {
@@ -285,11 +284,10 @@ static const char *own_symbol(const struct symsource *source, uint64_t vaddr)
 }
 
 /*
- * Name and start line of a node, as a frame without place. A mangled linkage name says it all. Where there is
- * none (C, and C++ names without external linkage) a function that stands on its own gets the name that the
- * symbol table has, the same as when the debug info is not installed: qsort, not __GI___qsort. What is left,
- * inlined C and inlined internal C++, has its name in DWARF only. A frame without name: nothing is known.
- * False when out of memory.
+ * Name and start line of a node, as a frame without place. A mangled linkage name is complete. Where there is
+ * none (C, and C++ names without external linkage) a function that is not inlined gets the name in the symbol
+ * table, the same as when the debug info is not installed: qsort, not __GI___qsort. The rest, inlined C and
+ * inlined internal C++, has its name in DWARF only. A frame without name: unknown. False when out of memory.
  */
 static bool name_node(
     struct unit *unit, const struct inlines_node *node, uint64_t vaddr, struct symbol_frame *frame)

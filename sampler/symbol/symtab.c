@@ -15,8 +15,8 @@ enum {
 	COMPARE_MAX = 1024,    /* bytes of two names; a hostile table has long ones */
 };
 
-/* What is known so far about the symbols that begin after the wanted address before, and not after this one.
- * */
+/* What is known so far about the symbols that begin after the previous wanted address, and not after this
+ * one. */
 struct wanted {
 	uint64_t nearest;   /* where the last of them begins */
 	uint64_t outermost; /* where the first of them begins that contains this address */
@@ -85,7 +85,7 @@ size_t symtab_count(const struct symtab *symtab)
 	return symtab->count;
 }
 
-/* global > weak > local; then typed before untyped, sized before unsized. */
+/* global before weak before local; then typed before untyped, sized before unsized. */
 static uint8_t rank_of(unsigned info, uint64_t size)
 {
 	unsigned bind = ELF64_ST_BIND(info), type = ELF64_ST_TYPE(info);
@@ -155,7 +155,7 @@ struct table {
 	size_t name_bytes;
 };
 
-/* False when there is nothing in it that can be read. */
+/* False if nothing in it can be read. */
 static bool open_table(struct table *table, Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
 {
 	Elf_Scn *string_section = elf_getscn(elf, header->sh_link);
@@ -168,7 +168,7 @@ static bool open_table(struct table *table, Elf *elf, Elf_Scn *section, const GE
 	    elf, data->d_buf, data->d_size / sizeof(Elf64_Sym), strings->d_buf, strings->d_size};
 	if (table->count > ENTRIES_MAX)
 		table->count = ENTRIES_MAX;
-	/* The last byte once, instead of elf_strptr()'s check for each name. */
+	/* Checks the last byte once, instead of each name as elf_strptr() does. */
 	return table->name_bytes > 0 && table->names[table->name_bytes - 1] == '\0';
 }
 
@@ -190,8 +190,8 @@ static inline size_t first_wanted(const struct symtab *symtab, uint64_t start)
 		return 0;
 	if (start > vaddrs[symtab->vaddr_count - 1])
 		return symtab->vaddr_count;
-	/* Without the cells the search, for each of 150,000 symbols, was two thirds of writing node's
-	 * profile. */
+	/* Without the cells this search, for each of 150,000 symbols, took two thirds of the time to write
+	 * node's profile. */
 	cell = (start - vaddrs[0]) >> symtab->cell_shift;
 	low = symtab->cells[cell];
 	count = symtab->cells[cell + 1] - low;
@@ -204,7 +204,7 @@ static inline size_t first_wanted(const struct symtab *symtab, uint64_t start)
 	return low;
 }
 
-/* Takes note of a symbol that may be the answer for the first wanted address that it does not begin after. */
+/* Notes a symbol as a candidate for the first wanted address at or after its start. */
 static inline void learn(struct symtab *symtab, const Elf64_Sym *symbol, const char *name)
 {
 	size_t at = first_wanted(symtab, symbol->st_value);
@@ -227,7 +227,7 @@ static inline void learn(struct symtab *symtab, const Elf64_Sym *symbol, const c
 	wanted->has_outermost |= outer;
 }
 
-/* The nearest may lie inside others, and each has aliases: from the outermost on all are kept. */
+/* The nearest symbol may lie inside others, and each has aliases: so all from the outermost on are kept. */
 static inline bool is_wanted(const struct symtab *symtab, uint64_t start)
 {
 	size_t at = first_wanted(symtab, start);
@@ -292,8 +292,8 @@ static size_t underscores(const char *name)
 }
 
 /*
- * Of equally good aliases the plainest: malloc, not __libc_malloc. Any rule will do that does not depend on
- * order.
+ * Of equally good aliases takes the plainest: malloc, not __libc_malloc. The rule only must not depend on the
+ * symbols' order.
  */
 static int compare(const void *left, const void *right)
 {
@@ -334,7 +334,7 @@ void symtab_sort(struct symtab *symtab)
 	symtab->count = kept;
 	free(symtab->reach);
 	symtab->reach = calloc(kept, sizeof(*symtab->reach));
-	if (!symtab->reach) /* then symtab_find looks back without the short cut */
+	if (!symtab->reach) /* then symtab_find searches back without this short cut */
 		return;
 	for (size_t i = 0; i < kept; i++) {
 		uint64_t end = symtab->entries[i].start + symtab->entries[i].size;

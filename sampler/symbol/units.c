@@ -25,7 +25,7 @@ static void claim(struct assignment *assignment, Dwarf_Off unit, uint64_t start,
 {
 	size_t i;
 
-	/* Thrown away functions keep their ranges, at address 0 or 1. */
+	/* Discarded functions keep their ranges, at address 0 or 1. */
 	if (end <= start || extents_end(assignment->extents, start) == 0)
 		return;
 	for (i = array_lower_bound(assignment->vaddrs, assignment->n, sizeof(start), 0, start);
@@ -63,8 +63,8 @@ int units_assign(Dwarf *dwarf, const struct extents *extents, const uint64_t *va
 		unit_offsets[i] = 0;
 	*facts = (struct unit_facts){0};
 	/*
-	 * The last argument stays NULL: asking for split units would make libdw open .dwo paths of the
-	 * file's choice.
+	 * The last argument stays NULL: a request for split units would make libdw open .dwo paths that the
+	 * file chooses.
 	 */
 	for (size_t i = 0; i < UNITS_MAX && dwarf_get_units(dwarf, unit, &unit, NULL, &type, &die, NULL) == 0;
 	     i++) {

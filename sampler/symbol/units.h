@@ -3,8 +3,8 @@
  * Which compilation unit does an address belong to?
  *
  * Reads the units' own DW_AT_ranges, not .debug_aranges, the only way in libdw 0.188: clang does not write
- * that section. All addresses are known beforehand, so each range is looked up in the sorted addresses; no
- * index over all units is needed, and no memory per unit.
+ * that section. All addresses are known in advance, so each range is looked up in the sorted addresses; this
+ * needs no index over all units and no memory per unit.
  */
 #ifndef SAMPLER_SYMBOL_UNITS_H
 #define SAMPLER_SYMBOL_UNITS_H

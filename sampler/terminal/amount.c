@@ -36,7 +36,7 @@ const char *amount_count(double count, char text[AMOUNT_BYTES])
 	return print_value(count, false, text);
 }
 
-/* As "3.4 s" up to a day or so, hours above: 64 bits of nanoseconds fit the ten columns too. */
+/* As "3.4 s" up to a day or so, hours above: so that any 64-bit number of nanoseconds fits ten columns. */
 static const char *print_time(double value_ns, char text[AMOUNT_BYTES])
 {
 	static const char *const units[] = {"ns", "us", "ms", "s"};

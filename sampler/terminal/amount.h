@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Amounts as people read them, in at most 10 columns. Each function returns `text`. */
+/* Amounts in readable units, in at most 10 columns. Each function returns `text`. */
 #ifndef SAMPLER_TERMINAL_AMOUNT_H
 #define SAMPLER_TERMINAL_AMOUNT_H
 
@@ -17,7 +17,7 @@ const char *amount_count(double count, char text[AMOUNT_BYTES]);
 const char *amount_measure(double value, const char *unit, char text[AMOUNT_BYTES]);
 
 /* The standard error of an estimate from so many samples: "+-2.8%", "3 samples" where there are too few for
- * an error, "exact", or "" when it is unknown (unsure). */
+ * an error, "exact", or "" if it is unknown (unsure). */
 const char *amount_doubt(double value, double samples, double variance, bool unsure, char text[AMOUNT_BYTES]);
 
 #endif

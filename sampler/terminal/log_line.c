@@ -30,7 +30,7 @@ void log_line(const char *format, ...)
 		length = sizeof(line) - 2;
 	utf8_disarm(line, length);
 	line[length++] = '\n';
-	/* A stderr that is closed or full is the user's choice: nobody is left to be told. */
+	/* If stderr is closed or full, there is nowhere to report that. */
 	if (write(STDERR_FILENO, line, length) < 0)
 		errno = saved;
 	errno = saved;

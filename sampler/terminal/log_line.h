@@ -12,7 +12,7 @@
 /* No newline in the format. Keeps errno. */
 __attribute__((format(printf, 1, 2))) void log_line(const char *format, ...);
 
-/* Closes stderr: a program that reads it to the end need not wait for us. No message may follow. */
+/* Closes stderr, so that a program that reads it to its end need not wait for us. No message may follow. */
 void log_line_end(void);
 
 #endif

@@ -99,7 +99,7 @@ static void pager_exec(const char *pager, const int channel[2])
 	dup2(channel[0], STDIN_FILENO);
 	close(channel[0]);
 	close(channel[1]);
-	/* as git: stay out of the way if it fits, pass colours on, leave the text there */
+	/* as git does: no pager if it fits the screen, colours passed on, text left on the screen */
 	setenv("LESS", "FRX", 0);
 	setenv("LV", "-c", 0);
 	signal(SIGINT, SIG_DFL);
@@ -173,7 +173,7 @@ const char *screen_style(const struct screen *screen, enum screen_style style)
 	return screen->colours ? sequences[style] : "";
 }
 
-/* Of valid UTF-8: everything but continuation bytes begins a character. */
+/* In valid UTF-8 every byte except a continuation byte begins a character. */
 static bool is_start(unsigned char byte)
 {
 	return (byte & 0xc0) != 0x80;
@@ -199,7 +199,7 @@ int screen_text(const struct screen *screen, const char *text, int room)
 {
 	size_t columns, at = 0, head, tail;
 
-	if (ferror(screen->out)) /* too much has been printed: nothing more will be */
+	if (ferror(screen->out)) /* over the limit: print nothing more */
 		return 0;
 	columns = columns_of(text);
 	if (room <= 0 || columns <= (size_t)room) {

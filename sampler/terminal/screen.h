@@ -37,16 +37,17 @@ enum screen_style { SCREEN_PLAIN, SCREEN_HEAD, SCREEN_DIM, SCREEN_MORE, SCREEN_L
 const char *screen_style(const struct screen *screen, enum screen_style style);
 
 /* Prints text in at most `room` columns (0 or less: no limit) and leaves out its middle if it is too long.
- * Never prints a byte that would move the cursor: names may come from anywhere. Returns the columns used. */
+ * Never prints a byte that would move the cursor: names may come from a hostile process. Returns the columns
+ * used. */
 int screen_text(const struct screen *screen, const char *text, int room);
 
-/* Columns that text takes. */
+/* The number of columns that text takes. */
 int screen_columns(const char *text);
 
 /* Prints text as lines of whole words that fit the width, each after `indent` blanks. */
 void screen_lines(const struct screen *screen, int indent, const char *text);
 
-/* What is left of the width after `used` columns; 0: no limit. At least 16, however narrow the terminal. */
+/* The rest of the width after `used` columns; 0: no limit. At least 16, however narrow the terminal. */
 int screen_room(const struct screen *screen, int used);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines that are composed piece by piece in a buffer of a fixed size. */
+/* Composes text piece by piece in a buffer of fixed size. */
 #ifndef SAMPLER_TERMINAL_TEXT_H
 #define SAMPLER_TERMINAL_TEXT_H
 

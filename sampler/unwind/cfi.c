@@ -12,8 +12,8 @@
 
 enum {
 	SLOTS_FIRST = 256,
-	/* Addresses come from stacks and so from anybody: beyond these the table starts anew, and rules stop
-	 * being made. */
+	/* Addresses come from hostile stacks: at the first limit the table is emptied, at the second no more
+	 * rules are made. */
 	SLOTS_MAX = 1 << 20,
 	RULES_MAX = 1 << 18,
 	ODD_MAX = 1 << 14,
@@ -36,13 +36,13 @@ struct cfi {
 	struct slot *slots;
 	unsigned slot_bits;
 	size_t used;
-	/* Every rule once; the chunks never move, so that caches may point into them. */
+	/* Each rule is stored once; the chunks never move, so that caches may point into them. */
 	struct chunk *chunks;
-	const struct cfi_rule **plain; /* each found by its bytes; ids of the index: number + 1 */
+	const struct cfi_rule **plain; /* found by their bytes; ids of the index: number + 1 */
 	size_t plain_count, plain_capacity;
 	struct index plain_index;
 	size_t rule_count, odd_count, odd_bytes;
-	/* Opened at the first need. */
+	/* Opened when first needed. */
 	struct cfi_section *eh_frame, *debug_frame;
 	bool tried_eh_frame, tried_debug_frame;
 };
@@ -127,7 +127,7 @@ static bool grow_slots(struct cfi *cfi)
 	return true;
 }
 
-/* Room for one rule more, zeroed; NULL: out of memory or too many. */
+/* Room for one more rule, zeroed; NULL: out of memory or too many. */
 static struct cfi_rule *add_rule(struct cfi *cfi)
 {
 	if (cfi->rule_count >= RULES_MAX)
@@ -161,7 +161,7 @@ static const struct cfi_rule *intern(struct cfi *cfi, const struct cfi_rule *rul
 	if (!added)
 		return &cfi_no_rule;
 	*added = *rule;
-	/* With no memory for the index it is there all the same, and may be made once more. */
+	/* Without memory for the index the rule is still valid, but may be made a second time. */
 	if (index_add(&cfi->plain_index, hash, (uint32_t)cfi->plain_count + 1) == 0)
 		cfi->plain[cfi->plain_count++] = added;
 	return added;
@@ -193,8 +193,8 @@ static enum saved how_saved(Dwarf_Frame *frame, int column, int32_t *offset)
 	return SAVED_AT_OFFSET;
 }
 
-/* Lets the unwinder check the places it reads all at once. What is not saved gets a harmless place to read.
- * */
+/* Finds one range of all places that the unwinder reads, so that it checks only once. Registers that are not
+ * saved get a harmless place to read. */
 static void find_extent(const struct regs_arch *arch, struct cfi_rule *rule)
 {
 	int32_t lowest = -8, highest = -8;
@@ -240,8 +240,8 @@ static bool compile_simple(
 	}
 	for (unsigned i = 0; i < arch->tracked_count; i++) {
 		/*
-		 * Undefined is taken for unchanged: elfutils' defaults for x86-64 name register 0 where they
-		 * mean rbx (3), so that every row that does not save rbx calls it undefined.
+		 * Undefined is treated as unchanged: elfutils' defaults for x86-64 name register 0 instead of
+		 * rbx (3), so that every row that does not save rbx calls it undefined.
 		 */
 		enum saved how = how_saved(frame, arch->tracked[i], &rule->offset[i]);
 		if (how == SAVED_AT_OFFSET)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call frame information, compiled: for a program counter the rule that leads from a frame to its caller.
+ * Call frame information, compiled: for a program counter, the rule that computes the caller's frame.
  *
  *	vaddr ──hash──> struct cfi_rule { CFA = r7 + 48;  RA at CFA - 8;  r3 at CFA - 32, r6 at CFA - 16 }
  *
- * The rule for an address is worked out once, by libdw (.eh_frame, else .debug_frame), and kept with the
- * module (module.h) for all processes that map the file. Rules repeat (a file of 100,000 rows has some
- * hundreds that differ), so each is stored once: an address seen costs a 16 byte slot, a rule 64 bytes.
- * What does not fit the plain form (PLT stubs, __restore_rt, stack-realigning prologues) is kept as a list
- * of DWARF operations, see cfi_odd.h.
+ * The rule for an address is computed once, by libdw (.eh_frame, else .debug_frame), and kept with the module
+ * (module.h) for all processes that map the file. Rules repeat (a file of 100,000 rows has some hundreds that
+ * differ), so each is stored once: each address takes a slot of 16 bytes, each rule 64 bytes. What does not
+ * fit the plain form (PLT stubs, __restore_rt, stack-realigning prologues) is kept as a list of DWARF
+ * operations, see cfi_odd.h.
  *
  * The file's bytes are copied, a few pages around what is looked up, never mapped: a file that is truncated
  * would kill us with SIGBUS, and a file that changes while libdw reads it could pass a check and then hold
@@ -58,7 +58,7 @@ extern const struct cfi_rule cfi_no_rule; /* CFI_NONE */
 struct cfi *cfi_new(uint16_t e_machine);
 void cfi_free(struct cfi *cfi); /* NULL is allowed */
 
-/* The rule for `vaddr` if it was asked for before, else NULL: no file is needed for it. */
+/* The rule for `vaddr` if it was looked up before, else NULL. Needs no file. */
 const struct cfi_rule *cfi_known(const struct cfi *cfi, uint64_t vaddr);
 
 /*

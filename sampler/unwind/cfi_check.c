@@ -166,7 +166,7 @@ struct cie {
 	size_t fde_data; /* bytes of it where they do not */
 };
 
-/* ENTRY's encoding of addresses, from its augmentation. False if it is not to be understood. */
+/* ENTRY's encoding of addresses, from its augmentation. False if it has an unknown form. */
 static bool parse_augmentation(const Dwarf_CIE *entry, struct cie *cie)
 {
 	const char *augmentation = entry->augmentation;
@@ -210,7 +210,7 @@ static bool check_fde(uint16_t e_machine, const Dwarf_FDE *entry, const struct c
 	struct cursor c = {entry->start, entry->end};
 	uint64_t n = 0;
 
-	/* The range has the format of the address without what the address is relative to. */
+	/* The range has the format of the address, but is not relative to anything. */
 	return skip_pointer(&c, cie->encoding) && skip_pointer(&c, cie->encoding & 0x0f) &&
 	    (!cie->sized || read_uleb(&c, &n)) && skip(&c, n) &&
 	    check_instructions(c, e_machine, cie->encoding);
@@ -255,7 +255,7 @@ bool cfi_check_all(
 		int result = dwarf_next_cfi(e_ident, data, eh, offset, &next, &entry);
 		if (result > 0)
 			break;
-		/* An entry libdw cannot read, but knows the length of, is skipped by libdw too. */
+		/* libdw too skips an entry that it cannot read if it knows the length. */
 		if (result < 0 && next <= offset)
 			return false;
 		if (++entries > entries_max)

@@ -20,7 +20,7 @@ enum {
 
 /*
  * Checks the entry at OFFSET of DATA (.eh_frame if EH) and, for an FDE, the CIE it belongs to. E_IDENT and
- * E_MACHINE of the ELF file. An entry that fails is not to be given to libdw.
+ * E_MACHINE of the ELF file. An entry that fails must not be given to libdw.
  */
 bool cfi_check_entry(
     const unsigned char *e_ident, uint16_t e_machine, Elf_Data *data, bool eh, uint64_t offset);

@@ -114,7 +114,7 @@ struct cfi_odd *cfi_odd_new(const struct regs_arch *arch, Dwarf_Frame *frame, in
 		cfi_odd_free(odd);
 		return NULL;
 	}
-	/* As in cfi.c: what a callee must keep is not lost for want of a rule. */
+	/* As in cfi.c: a register that a callee must restore is not lost if the row has no rule for it. */
 	for (unsigned i = 0; i < arch->tracked_count; i++)
 		if (odd->reg[arch->tracked[i]].how == CFI_ODD_UNKNOWN)
 			odd->reg[arch->tracked[i]].how = CFI_ODD_SAME;
@@ -288,8 +288,8 @@ static bool run(
 	return true;
 }
 
-/* Reads a saved register from memory; below the stack pointer it was popped already, and the register has its
- * value back. */
+/* Reads a saved register from memory; below the stack pointer, it was popped already, and the register has
+ * its value again. */
 static bool load_saved(struct machine *m, uint64_t address, bool known, uint64_t *value)
 {
 	if (address < m->regs->r[m->arch->sp])
@@ -339,7 +339,7 @@ bool cfi_odd_step(const struct cfi_odd *odd, const struct regs_arch *arch, struc
 	} else {
 		ok = run(&m, odd, &odd->cfa, &m.cfa);
 	}
-	/* A return address has no present value to fall back to, unless it is in its register. */
+	/* A return address has no present value to fall back on, unless it is in a register. */
 	caller.pc = regs->r[arch->ra];
 	if (odd->ra.how == CFI_ODD_AT_OFFSET)
 		ok = ok && load(&m, m.cfa + (uint64_t)odd->ra.offset, 8, &caller.pc);

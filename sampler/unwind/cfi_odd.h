@@ -3,7 +3,7 @@
  * Unwind rows that do not fit the plain form, kept as DWARF operations and evaluated on the dump.
  *
  * The evaluator knows the operations that compilers and hand-written assembly use in unwind rows; there are
- * no branches among them, so it always ends. Rows with any other operation are refused when they are
+ * no branches among them, so it always ends. Rows with any other operation are rejected when they are
  * compiled.
  */
 #ifndef SAMPLER_UNWIND_CFI_ODD_H

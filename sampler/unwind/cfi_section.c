@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 
 enum {
-	GRANULE = 16 * 1024,       /* what is read at once around a place looked at */
+	GRANULE = 16 * 1024,       /* unit in which the file is read */
 	ENTRY_BYTES_MAX = 2 << 20, /* of one CIE or FDE */
 	/* of a section that libdw reads from end to end, ~100 bytes of heap each */
 	ENTRIES_MAX = 1 << 19,
@@ -89,7 +89,7 @@ static bool make_copy(struct cfi_section *s, const struct module_file *file)
 	if (!s->present || !need(s, file, 0, sizeof(ehdr)) ||
 	    !need(s, file, ehdr.e_phoff, (uint64_t)ehdr.e_phnum * sizeof(Elf64_Phdr)))
 		return false;
-	/* What was checked when the file was opened may have changed in the file since. */
+	/* The file may have changed since its header was checked, so it is checked again. */
 	header = (Elf64_Ehdr *)s->copy;
 	if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64 ||
 	    header->e_ident[EI_DATA] != ELFDATA2LSB || header->e_machine != file->e_machine ||
@@ -239,8 +239,8 @@ static bool table_entry(
 }
 
 /*
- * Finds the entry that may cover VADDR. Probes the table in the order libdw does, so that what libdw is going
- * to look at is there.
+ * Finds the entry that may cover VADDR. Probes the table in the same order as libdw, so that everything that
+ * libdw will read is present.
  */
 static bool search_table(
     struct cfi_section *s, const struct module_file *file, uint64_t vaddr, uint64_t *found)
@@ -265,7 +265,7 @@ static bool search_table(
 	return false;
 }
 
-/* Fills in the entry at OFFSET of .eh_frame and yields the offset of the CIE it names, or of itself. */
+/* Reads the entry at OFFSET of .eh_frame and yields the offset of its CIE; if it is a CIE, its own. */
 static bool need_entry(struct cfi_section *s, const struct module_file *file, uint64_t offset, uint64_t *cie)
 {
 	uint64_t at = s->eh_frame + offset, len, header = 4;
@@ -285,14 +285,14 @@ static bool need_entry(struct cfi_section *s, const struct module_file *file, ui
 	}
 	if (len == 0 || len > ENTRY_BYTES_MAX || !need(s, file, at, header + len))
 		return false;
-	/* An FDE says how far in front of this very field its CIE is. */
+	/* In an FDE this field is the distance back from itself to the CIE. */
 	if (id > offset + header)
 		return false;
 	*cie = id ? offset + header - id : offset;
 	return true;
 }
 
-/* Has libdw all it will look at for VADDR, and is it fit to be run? */
+/* Reads all that libdw needs for VADDR; true if it has passed the checks and may be run. */
 static bool prepare(struct cfi_section *s, const struct module_file *file, uint64_t vaddr)
 {
 	Elf_Data data = {.d_buf = s->copy + s->eh_frame,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One section of call frame information, .eh_frame or .debug_frame, in front of libdw.
+ * One section of call frame information, .eh_frame or .debug_frame, as input for libdw.
  *
- * libdw gets memory of ours, never the file. Two ways lead there:
+ * libdw gets memory of ours, never the file. There are two ways:
  *
  *  - .eh_frame with its binary search table (.eh_frame_hdr), the usual case: a sparse copy of the file, laid
  *    out as the file is, in which only the pages that a lookup touches are filled in. The copied ELF header
@@ -24,7 +24,7 @@
 
 struct cfi_section;
 
-/* Each NULL if `file` has no such section, it cannot be read or makes no sense. */
+/* Each returns NULL if `file` has no such section, or it cannot be read or is invalid. */
 struct cfi_section *cfi_section_open_table(const struct module_file *file); /* .eh_frame through its table */
 struct cfi_section *cfi_section_open_eh_frame(const struct module_file *file); /* .eh_frame without one */
 struct cfi_section *cfi_section_open_debug_frame(const struct module_file *file);

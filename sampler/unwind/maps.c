@@ -18,7 +18,8 @@ enum {
 	RETRY_MAX_NS = 1000 * 1000000,
 };
 
-/* What a range was announced as, shared by the pieces it is split into and by forked copies. */
+/* The file with which a range was announced, shared by the pieces into which it is split and by forked
+ * copies. */
 struct map_file {
 	unsigned references;
 	uint64_t start, end; /* as announced: the name in /proc/PID/map_files */
@@ -61,7 +62,7 @@ static void drop_map(struct map *map)
 		free(map->file);
 }
 
-/* A second holder of what MAP holds. */
+/* Takes references for a copy of MAP. */
 static void hold_map(const struct map *map)
 {
 	if (map->module)
@@ -130,7 +131,7 @@ static void cut_front(struct map *map, uint64_t start)
 	map->start = start;
 }
 
-/* Removes [start, end); there is room for one range more. */
+/* Removes [start, end); there must be room for one more range. */
 static void punch(struct maps *maps, uint64_t start, uint64_t end)
 {
 	size_t first = first_above(maps, start), last;
@@ -229,7 +230,7 @@ static void open_map(struct maps *maps, struct map *map)
 	map->opened = true;
 	if (map->kind == MAP_KIND_VDSO) {
 		map->module = module_get_vdso(maps->store);
-		map->pgoff = 0; /* not a file's; MMAP2 does not always say 0 */
+		map->pgoff = 0; /* not of a file; MMAP2 does not always report 0 */
 	} else if (map->file) {
 		struct module_request request = {
 		    .pid = maps->pid,
@@ -265,7 +266,7 @@ static int add_range(struct maps *maps, const struct map_range *range, const cha
 		if (!map.file)
 			return -ENOMEM;
 	}
-	/* Opened before what it replaces is dropped: that may be the same module. */
+	/* Opened before the replaced range is removed: that may be the same module. */
 	if (maps->eager)
 		open_map(maps, &map);
 	punch(maps, map.start, map.end);
@@ -282,9 +283,8 @@ int maps_add(struct maps *maps, const struct map_range *range)
 	int err;
 
 	/*
-	 * A program that lists its own ranges names its file as it was executed, "./server".
-	 * From which folder is not known; mostly it is ours, and the build id will tell. Without one it would
-	 * be a guess.
+	 * A program that lists its own ranges names its file as it was executed, "./server". The folder is
+	 * unknown; it is mostly ours, and the build id verifies that. Without a build id it would be a guess.
 	 */
 	if (kind == MAP_KIND_ANON && path[0] && path[0] != '/' && path[0] != '[' && range->build_id_len) {
 		kind = MAP_KIND_FILE;

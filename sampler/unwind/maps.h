@@ -6,8 +6,8 @@
  *	0x7f01000-0x7f09000                        KIND_ANON     code made at run time (JIT)
  *	0x7fff1000-0x7fff3000 [vdso]               KIND_VDSO     module, bias
  *
- * Fed from /proc/PID/maps, MMAP2 records or the target's own list, in whatever order these come: a later
- * range replaces what it overlaps. A fork copies the maps, an exec clears them. Not thread-safe.
+ * Filled from /proc/PID/maps, MMAP2 records or the target's own list, in any order: a later range replaces
+ * what it overlaps. A fork copies the maps, an exec clears them. Not thread-safe.
  */
 #ifndef SAMPLER_UNWIND_MAPS_H
 #define SAMPLER_UNWIND_MAPS_H
@@ -44,10 +44,10 @@ struct map {
 	uint32_t prot;       /* PROT_* */
 	enum map_kind kind;
 	bool opened;           /* module and bias are settled */
-	struct module *module; /* NULL for a kind without file, and before maps_module() */
+	struct module *module; /* NULL for a kind without a file, and before maps_module() */
 	uint64_t bias;         /* address - bias = ELF vaddr, if has_bias */
 	bool has_bias;         /* false: no PT_LOAD of the file covers this range */
-	struct map_file *file; /* what the range was announced as; NULL if it has no file */
+	struct map_file *file; /* file with which the range was announced; NULL: none */
 };
 
 /* One range as an MMAP2 record or a line of /proc/PID/maps announces it. */
@@ -67,9 +67,9 @@ struct map_range {
 enum { MAPS_MAX = 65536 }; /* ranges kept for one process; the kernel's own default limit is 65530 */
 
 /*
- * Maps of process PID, empty. PID is what files are opened through; EAGER opens each file when its range is
- * added (a short-lived process is gone when its first sample is looked at), otherwise at the first lookup
- * that needs it. Borrows STORE. NULL: out of memory.
+ * Maps of process PID, empty. Files are opened through PID: with EAGER when their range is added (a
+ * short-lived process may have ended when its first sample is read), otherwise at the first lookup that needs
+ * them. Borrows STORE. NULL: out of memory.
  */
 struct maps *maps_new(struct modules *store, pid_t pid, bool eager);
 void maps_free(struct maps *maps);
@@ -86,7 +86,7 @@ void maps_clear(struct maps *maps);
  */
 int maps_add(struct maps *maps, const struct map_range *range);
 
-/* Removes [start, start + len), splitting what sticks out at either end. 0 or -ENOMEM. */
+/* Removes [start, start + len); ranges that reach beyond it are split. 0 or -ENOMEM. */
 int maps_remove(struct maps *maps, uint64_t start, uint64_t len);
 
 /* Replaces the ranges by what /proc/PID/maps says now. 0 or -errno; on error the ranges are as before or
@@ -102,8 +102,8 @@ int maps_read_proc(struct maps *maps);
 uint64_t maps_retry_ns(uint64_t before_ns, bool helped);
 
 /*
- * Parses one line of /proc/PID/maps, LINE without its newline. RANGE->path points into LINE. False if it is
- * no such line. Pure.
+ * Parses one line of /proc/PID/maps, LINE without its newline. RANGE->path points into LINE. False if the
+ * line has another form. Pure.
  */
 bool maps_parse_line(const char *line, struct map_range *range);
 
@@ -127,7 +127,7 @@ struct modules *maps_store(const struct maps *maps);
 /*
  * Scratch space for the unwinder's cache of this address space: LEN zeroed bytes, allocated at the first
  * call, zeroed again whenever LEN or the ranges changed since the last call. NULL: out of memory, or too few
- * calls so far to be worth it.
+ * calls so far to be worth the memory.
  */
 void *maps_scratch(struct maps *maps, size_t len);
 /* LEN of the last call that returned memory; 0: none yet */

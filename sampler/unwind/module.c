@@ -13,19 +13,19 @@
 
 enum { BUCKETS = 1024 };
 
-/* A module, and what of it is the store's alone. */
+/* A module, and the members that only the store uses. */
 struct entry {
 	struct module module;
-	struct cfi *cfi; /* NULL until the unwinder asks */
+	struct cfi *cfi; /* NULL until the unwinder needs it */
 	struct modules *store;
 	struct entry *next_in_bucket;
 	struct entry *newer, *older; /* by time of use */
 };
 
 /*
- * Every module is in one bucket (by build id, else by inode, else by path) and in one list by time of use, in
- * which the unreferenced ones are looked for when there are too many of them and the idle ones when
- * descriptors run short.
+ * Every module is in one bucket (by build id, else by inode, else by path) and in one list by time of use,
+ * which serves to find unreferenced modules when there are too many of them, and idle ones when descriptors
+ * are short.
  */
 struct modules {
 	struct entry *bucket[BUCKETS]; /* lists, since modules also go */
@@ -38,7 +38,7 @@ struct modules {
 	struct module_counters counters;
 };
 
-/* The entry of a module that somebody holds. */
+/* The entry of a module that has a holder. */
 static struct entry *entry_of(struct module *module)
 {
 	return (struct entry *)module;
@@ -187,14 +187,14 @@ void module_unref(struct module *module)
 		return;
 	struct entry *entry = entry_of(module);
 	entry->store->unreferenced++;
-	/* What could not be read is worth nothing once nobody names it. */
+	/* A file that could not be read is not worth caching once it has no holder. */
 	if (!module->readable)
 		release(entry);
 	else
 		trim_cache(entry->store);
 }
 
-/* Can the descriptor be opened again? Only then it may be closed while somebody holds the module. */
+/* Can the file be opened again? Only then the descriptor may be closed while the module has a holder. */
 static bool can_reopen(const struct module *module)
 {
 	struct stat st;
@@ -203,7 +203,8 @@ static bool can_reopen(const struct module *module)
 	    (stat(module->path, &st) == 0 && module_file_same(&module->file, &st));
 }
 
-/* Closes one descriptor, oldest use first: of a module nobody holds, else of one that can be opened again. */
+/* Closes one descriptor, oldest use first: of a module without a holder, else of one that can be opened
+ * again. */
 static bool drop_one_fd(struct modules *store)
 {
 	for (struct entry *e = store->oldest; e; e = e->newer) {
@@ -228,7 +229,7 @@ static void make_room(struct modules *store)
 		;
 }
 
-/* module_file_open() with descriptors made free as long as that is what it lacks. */
+/* Calls module_file_open(), and closes descriptors as long as it fails for lack of them. */
 static int open_file(struct modules *store, const struct module_request *request, struct module_file *file)
 {
 	int err;
@@ -255,9 +256,9 @@ static bool same_build_id(const struct module *module, const uint8_t *build_id, 
 }
 
 /*
- * A build id is what a file's owner wrote there: another user's file may carry that of root's libc. So a
- * module stands for every file with its build id only if root or we own it; one of anybody else for files of
- * the same owner and size, which takes a file that is open (NULL: not yet).
+ * The owner of a file chooses its build id: another user's file may have that of root's libc. So a module
+ * stands for every file with its build id only if root or we own it; one of another user stands only for
+ * files of the same owner and size, which must be open to be compared (NULL: not yet).
  */
 static bool stands_for(const struct module *module, const struct module_file *file)
 {
@@ -306,8 +307,8 @@ static struct entry *find_unreadable(
 	return e;
 }
 
-/* An entry with one reference for the caller, of no file yet; takes `path`. NULL: out of memory, `path` is
- * freed. */
+/* An entry without a file, with one reference for the caller; takes ownership of `path`. NULL: out of memory,
+ * `path` is freed. */
 static struct entry *new_entry(struct modules *store, char *path)
 {
 	struct entry *entry = path ? calloc(1, sizeof(*entry)) : NULL;
@@ -480,7 +481,8 @@ const struct cfi_rule *module_rule(struct module *module, uint64_t vaddr)
 	known = cfi_known(entry->cfi, vaddr);
 	if (known)
 		return known;
-	/* It may have been closed to make room. If it cannot be opened again there is no rule. */
+	/* The descriptor may have been closed to make room. If it cannot be opened again, there is no
+	 * rule. */
 	module_fd(module);
 	return cfi_find(entry->cfi, &module->file, vaddr);
 }

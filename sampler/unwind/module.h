@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Modules: the files whose code runs in the targets, one struct module per file, whoever maps it and however
- * often.
+ * Modules: the files whose code runs in the targets, one struct module per file, however many processes map
+ * it.
  *
- * A file is opened when a target is first seen to map it, while the process is there to lead to it, and the
- * descriptor is kept: a program that is deleted, replaced or unmounted afterwards still unwinds and
- * symbolizes. A file is what its build id says it is; without one it is its device, inode, size and
- * modification time.
+ * A file is opened when a target is first seen to map it, while the process still exists, and the descriptor
+ * is kept: a program that is deleted, replaced or unmounted later can still be unwound and symbolized. A file
+ * is identified by its build id; without one by device, inode, size and modification time.
  *
  *	maps of process A ──┐
  *	maps of process B ──┼──> struct module ──> fd, build id, segments, path
  *	interned stacks ────┘        └──> struct cfi: compiled unwind rows (cfi.h), made at the first need
  *
- * Every holder owns a reference. Modules that nobody holds stay cached (a shell script starts the same
- * programs again and again), the least recently used go first. Not thread-safe, like libdw underneath.
+ * Every holder owns a reference. Modules without a holder stay cached (a shell script starts the same
+ * programs again and again); the least recently used are removed first. Not thread-safe, like libdw
+ * underneath.
  */
 #ifndef SAMPLER_UNWIND_MODULE_H
 #define SAMPLER_UNWIND_MODULE_H
@@ -28,10 +28,10 @@ struct modules;
 
 enum { MODULE_CACHED_DEFAULT = 128 }; /* modules kept without a holder */
 
-/* Read-only for everybody but module.c, which keeps more than this. */
+/* Read-only outside module.c, which has more members. */
 struct module {
 	uint32_t references;
-	/* false: the file could not be opened; path and build id are all there is */
+	/* false: the file could not be opened; only path and build id are valid */
 	bool readable;
 	bool vdso; /* the kernel's, taken from our own address space */
 	/* why it is not readable, -errno; -ESTALE: another build id was found there */
@@ -42,11 +42,11 @@ struct module {
 
 struct module_counters {
 	uint64_t opened;     /* files opened and accepted */
-	uint64_t shared;     /* requests met by a module already there */
+	uint64_t shared;     /* requests answered by an existing module */
 	uint64_t refused;    /* not a regular file, too big, not an ELF file, another machine */
 	uint64_t mismatched; /* the file found is not the file mapped */
 	uint64_t missing;    /* nothing could be opened */
-	/* opens that met EMFILE or ENFILE even after closing what could be closed */
+	/* opens that failed with EMFILE or ENFILE, although unused descriptors were closed */
 	uint64_t descriptors_short;
 	uint64_t descriptors_dropped; /* descriptors closed to make room; reopened on demand */
 	uint64_t released;            /* modules freed */
@@ -65,13 +65,13 @@ unsigned modules_open_fds(const struct modules *store);
 const struct module_counters *modules_counters(const struct modules *store);
 
 /*
- * The module for `request` with a reference for the caller: one that is there already, or a new one
- * (module_file_open). If no file can be opened, the module is made anyway, with readable == false, and a
- * later request tries again. Never blocks on a fifo or a device. NULL: out of memory.
+ * The module for `request` with a reference for the caller: an existing one, or a new one (module_file_open).
+ * If no file can be opened, the module is made anyway, with readable == false, and a later request tries
+ * again. Never blocks on a fifo or a device. NULL: out of memory.
  */
 struct module *module_get(struct modules *store, const struct module_request *request);
 
-/* The vdso's module with a reference for the caller; NULL if this kernel has none or out of memory. */
+/* The vdso's module with a reference for the caller; NULL: this kernel has none, or out of memory. */
 struct module *module_get_vdso(struct modules *store);
 
 struct module *module_ref(struct module *module);
@@ -79,12 +79,12 @@ void module_unref(struct module *module); /* NULL is allowed */
 
 /*
  * A descriptor for reading the file with pread(), or -errno. Owned by the module; it stays open at least
- * until the next module_get() or module_fd(). A descriptor dropped for lack of room is opened again if the
- * same file is there.
+ * until the next module_get() or module_fd(). A descriptor that was closed to make room is opened again if
+ * the file is still the same.
  */
 int module_fd(struct module *module);
 
-/* As module_file_read(), of a file opened again if need be. */
+/* As module_file_read(); opens the file again if necessary. */
 int module_read(struct module *module, void *to, size_t bytes, uint64_t offset);
 
 /* As module_file_vaddr(); for a module that is not readable the offset itself. */

@@ -18,7 +18,7 @@
 
 enum {
 	PHDRS_MAX = 512,
-	NOTES_MAX = 64 * 1024, /* bytes of one PT_NOTE that are looked at */
+	NOTES_MAX = 64 * 1024, /* bytes that are read of one PT_NOTE */
 };
 
 int module_file_read(const struct module_file *file, void *to, size_t bytes, uint64_t offset)
@@ -199,7 +199,8 @@ static int open_in_root(pid_t pid, const char *path, struct stat *st)
 	if (root < 0)
 		return -errno;
 	location = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
-	/* Before Linux 5.6, or forbidden by a container's seccomp filter: absolute links then lead astray. */
+	/* Before Linux 5.6, or forbidden by a container's seccomp filter: absolute links then lead to wrong
+	 * files. */
 	if (location < 0 && (errno == ENOSYS || errno == EPERM))
 		location = openat(root, path + strspn(path, "/"), O_PATH | O_CLOEXEC);
 	int saved = errno;
@@ -209,9 +210,9 @@ static int open_in_root(pid_t pid, const char *path, struct stat *st)
 }
 
 /*
- * Is the file opened the one asked for? The build id decides where there is one to expect, the inode else.
- * The device is not compared: overlayfs and btrfs show another one in /proc/PID/maps than in stat(). CERTAIN:
- * what was opened is the mapping itself, so that there is no doubt about the inode.
+ * Is the opened file the requested one? Compares the build id if one is expected, else the inode. The device
+ * is not compared: with overlayfs and btrfs it differs between /proc/PID/maps and stat(). CERTAIN: the
+ * mapping itself was opened, so the inode need not be compared.
  */
 static int verify(const struct module_request *request, const struct module_file *file, bool certain)
 {
@@ -253,7 +254,7 @@ static int accept_file(const struct module_request *request, int fd, const char 
 	return err;
 }
 
-/* Of two failures the one that says more about why there is no file. */
+/* The more informative of two errors. */
 static int worse(int err, int next)
 {
 	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM || next == 0)
@@ -286,8 +287,7 @@ static int open_through_process(
 			return 0;
 		err = worse(err, next);
 	}
-	/* The program itself, deleted or not; only if there is a way to know that it is what is mapped here.
-	 * */
+	/* The program itself, deleted or not; only if it can be verified that it is the mapped file. */
 	if (request->build_id_len || request->ino) {
 		proc_path(at, request->pid, "exe");
 		next = accept_file(request, open_regular(at, &st), at, false, &st, file);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opens the file that a process has mapped, reads from its headers what identifies it and where its segments
- * go, and then its bytes.
+ * Opens the file that a process has mapped, reads what identifies it and its segments from its headers, and
+ * later its bytes.
  *
  * Nothing here trusts the path: the process may have replaced it by a fifo, a device or another file. A name
  * is first opened with O_PATH, which never blocks and has no side effect, and is read only if it is a regular
@@ -45,7 +45,7 @@ struct module_file {
 	int fd;             /* -1: closed, or `memory` */
 	const void *memory; /* the vdso's, borrowed for ever; NULL for a file */
 	uint64_t dev, ino, bytes;
-	uint32_t uid; /* who may have chosen the build id */
+	uint32_t uid; /* the owner, who may have chosen the build id */
 	int64_t mtime_ns;
 	uint16_t e_machine;
 	uint16_t e_type;      /* ET_EXEC or ET_DYN */
@@ -54,13 +54,13 @@ struct module_file {
 	uint8_t build_id[MODULE_BUILD_ID_BYTES];
 	uint32_t segment_count;
 	struct module_segment *segments; /* sorted by offset */
-	char *open_path; /* what was opened, e.g. /proc/PID/map_files/...; may be stale by now */
+	char *open_path;                 /* the opened path, e.g. /proc/PID/map_files/...; may be stale */
 };
 
 /*
- * Opens what `request` describes: /proc/PID/map_files, /proc/PID/root, /proc/PID/exe, the path, the first
- * that is the right file. 0: the caller closes `file`. -ESTALE: only other files were found; -ENOEXEC: no
- * 64-bit little-endian ELF file of an architecture we know; -EMFILE, -ENFILE, -ENOENT, ...
+ * Opens what `request` describes: /proc/PID/map_files, /proc/PID/root, /proc/PID/exe, the path, and takes the
+ * first that is the right file. 0: the caller closes `file`. -ESTALE: only other files were found; -ENOEXEC:
+ * no 64-bit little-endian ELF file of an architecture we know; -EMFILE, -ENFILE, -ENOENT, ...
  */
 int module_file_open(const struct module_request *request, struct module_file *file);
 void module_file_close(struct module_file *file);
@@ -68,22 +68,22 @@ void module_file_close(struct module_file *file);
 /* The vdso's image in our own address space. -ENOENT if this kernel has none. */
 int module_file_open_vdso(struct module_file *file);
 
-/* Reads `bytes` at `offset` into `to`, all or nothing. 0; -EIO beyond its end; -EBADF: it is closed;
+/* Reads `bytes` at `offset` into `to`, all or nothing. Returns 0; -EIO beyond its end; -EBADF: it is closed;
  * -errno. */
 int module_file_read(const struct module_file *file, void *to, size_t bytes, uint64_t offset);
 
 /*
- * Address in the file's own terms for an offset in it: p_vaddr + (offset - p_offset) of the PT_LOAD that
- * holds it, rounded out to pages as the kernel maps it. `executable` prefers a segment with PF_X, since
- * neighbours share pages. False if no segment has it.
+ * The ELF virtual address for an offset in the file: p_vaddr + (offset - p_offset) of the PT_LOAD that holds
+ * it, rounded out to pages as the kernel maps it. `executable` prefers a segment with PF_X, since neighbours
+ * share pages. False if no segment has it.
  */
 bool module_file_vaddr(const struct module_file *file, uint64_t offset, bool executable, uint64_t *vaddr);
 
-/* Opens the same file again, where it was or at `path`: a descriptor, -ESTALE if another is there, or
- * -errno. */
+/* Opens the same file again, where it was or at `path`. Returns a descriptor, -ESTALE if another file is
+ * there, or -errno. */
 int module_file_reopen(const struct module_file *file, const char *path);
 
-/* Is `status` that of the same file, unchanged? */
+/* Is `status` of the same file, unchanged? */
 bool module_file_same(const struct module_file *file, const struct stat *status);
 
 /* A copy of `path` without the kernel's " (deleted)"; NULL: out of memory. */

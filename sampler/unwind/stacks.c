@@ -10,16 +10,15 @@
 enum {
 	PATH_FRAMES = 512,
 	UNKNOWN_BYTES =
-	    4096, /* what a mapping nobody announced is taken to be: one per address would be too many */
+	    4096, /* size assumed for an unknown mapping: one for each address would be too many */
 };
 
-/* A frame of the stack interned last: two stacks in a row mostly have most of their outer frames in common.
- * */
+/* A frame of the stack interned last: consecutive stacks mostly share most of their outer frames. */
 struct step {
 	uint32_t frame, node;
 };
 
-/* A slot of the nodes' hash: found or not, one look is enough. */
+/* A slot of the nodes' hash; it holds the whole key, so that a comparison reads nothing else. */
 struct node_slot {
 	uint32_t outer, frame;
 	uint32_t node; /* 0: empty; the root is in no slot */
@@ -35,8 +34,8 @@ struct stacks {
 	struct stack_mapping *mappings;
 	uint32_t node_count, frame_count, mapping_count;
 	size_t node_capacity, frame_capacity, mapping_capacity;
-	/* Open addressing, at most 3/4 full. No struct index: every frame of every stack that is not like the
-	 * one before is looked up here. */
+	/* Open addressing, at most 3/4 full. No struct index, for speed: every frame that differs from the
+	 * previous stack is looked up here. */
 	struct node_slot *node_hash;
 	uint32_t node_hash_bits;
 	struct index frame_index, mapping_index; /* ids: number + 1 */
@@ -62,7 +61,7 @@ static uint32_t hash_mapping(const struct stack_mapping *m)
 	return index_fold(index_mix(hash, m->kind));
 }
 
-/* Room for one node more in the hash: called before it is put in, so that a hash is never full. */
+/* Makes room for one more node in the hash: called before it is added, so that the hash is never full. */
 static bool node_hash_grow(struct stacks *s)
 {
 	if (s->node_hash && s->node_count < (3u << s->node_hash_bits) / 4)
@@ -202,7 +201,7 @@ static uint32_t guess_frame(struct stacks *s)
 	return s->guess_frame - 1;
 }
 
-/* The number of a frame that is not known by its address. */
+/* The number of a frame whose address has no remembered number. */
 static uint32_t look_up_frame(struct stacks *s, const struct unwind_frame *from, const struct maps *maps)
 {
 	const struct map *map = from->kind == MAP_KIND_KERNEL ? NULL : maps_find(maps, from->pc);
@@ -297,8 +296,7 @@ uint32_t stacks_translate(const struct stacks *from, uint32_t stack, struct stac
 		return UINT32_MAX;
 	if (stack == STACK_ROOT)
 		return STACK_ROOT;
-	/* Outer frames first; the depth is bounded by the unwinder's, the recursion is not worth the stack.
-	 * */
+	/* Outer frames first. The depth is bounded by the unwinder's limit; no recursion, to save stack. */
 	uint32_t depth = 0, node;
 	for (node = stack; node != STACK_ROOT; node = from->nodes[node].outer)
 		depth++;

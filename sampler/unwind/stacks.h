@@ -8,8 +8,8 @@
  *            main ── serve ── parse ── alloc_token      stack 4 = {main, serve, parse, alloc_token}
  *                         └── reply                     stack 5 = {main, serve, reply}
  *
- * Two stacks share the nodes of their common outer end, so each of a hundred thousand stacks of a program
- * takes a few nodes (8 bytes and 16 to 32 of hash).
+ * Two stacks share the nodes of their common outer frames, so each of a program's hundred thousand stacks
+ * takes only a few nodes (8 bytes and 16 to 32 of hash).
  */
 #ifndef SAMPLER_UNWIND_STACKS_H
 #define SAMPLER_UNWIND_STACKS_H
@@ -27,13 +27,13 @@ enum { STACK_ROOT = 0 }; /* the empty stack */
 /* Marker frames besides the unwinder's. */
 #define STACK_BEFORE_RESTART "[unknown: sampled before restart]" /* an earlier sampler knew the stacks */
 #define STACK_LOST_SAMPLES   "[lost samples]"                    /* the kernel had no room for them */
-/* a thread that has no address space any more */
+/* of a thread without an address space */
 #define STACK_NONE           "[no user stack]"
 
-/* Where a frame's code was mapped when it was first seen; module NULL: not a file's. */
+/* Where a frame's code was mapped when it was first seen; module NULL: not in a file. */
 struct stack_mapping {
 	uint64_t start, end, file_offset;
-	struct module *module; /* referenced */
+	struct module *module; /* holds a reference */
 	uint8_t kind;          /* enum map_kind */
 };
 
@@ -41,7 +41,7 @@ struct stack_frame {
 	uint64_t pc;      /* absolute, already moved into the call */
 	uint64_t vaddr;   /* in the module's file */
 	uint32_t mapping; /* index for stacks_mapping() */
-	/* "[truncated]" and the like (static string): no code at all; pc is then a small number */
+	/* "[truncated]" and the like (static string): not code; pc is then a small number */
 	const char *marker;
 };
 

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Farther above the dump than any stack we could have copied of: it is not the same stack. */
+/* An address farther above the dump than this is on another stack. */
 static const uint64_t same_stack_bytes = UINT64_C(64) << 20;
 
 /* Code behind a file's entry point that sets the frame pointer to zero for the outermost frame: _start, and
@@ -21,7 +21,7 @@ enum after_call {
 	AFTER_CALL_UNREADABLE, /* run-time generated code, or a file that could not be opened */
 };
 
-/* A program counter, and what is there; cached per address space in front of the maps and the modules' own
+/* A program counter with its map and rule; a cache per address space in front of the maps and the modules'
  * tables. */
 struct pc_info {
 	uint64_t pc;
@@ -32,15 +32,15 @@ struct pc_info {
 };
 
 /*
- * Direct-mapped, emptied whenever the maps change. It grows with what a process does: a thousand short
- * processes must not cost much, and a compiler has ten thousand return addresses.
+ * Direct-mapped, emptied whenever the maps change. It grows on demand: a thousand short processes must not
+ * take much memory, and a compiler has ten thousand return addresses.
  */
 enum { ENTRIES_FIRST = 256, ENTRIES_MAX = 16384, GROWTH = 4 };
 
 /*
- * The trail is where the last walk left its frames. The next stack mostly has the same outer frames in the
- * same places, and a dump that has just arrived is in no cache of ours: to ask for all of it at once takes as
- * long as the walk would wait for one frame.
+ * The trail holds the frames' addresses of the last walk. The next stack mostly has the same outer frames at
+ * the same addresses, and a dump that has just arrived is not in this CPU's cache: prefetching all of them at
+ * once takes as long as the walk would wait for one frame.
  */
 enum { TRAIL = 256 };
 
@@ -55,10 +55,10 @@ struct walk {
 	const struct unwind_input *in;
 	const struct regs_arch *arch;
 	struct cache *cache;  /* or NULL */
-	uint32_t entry_count; /* in it, a power of two */
+	uint32_t entry_count; /* entries in the cache, a power of two */
 	struct regs regs;     /* of the frame being left */
 	uint64_t bound;       /* one past the dump's last byte */
-	bool cut;             /* the stack goes on above the dump */
+	bool cut;             /* the stack continues above the dump */
 };
 
 /* The dump may lie in memory that the target still writes (sampler/region/region.h): what has been read once
@@ -86,7 +86,7 @@ static bool read_some(void *context, uint64_t address, unsigned n, uint64_t *val
 	if (offset >= w->in->stack_bytes || w->in->stack_bytes - offset < n)
 		return false;
 	uint64_t word = 0;
-	memcpy(&word, (const char *)w->in->stack + offset, n); /* targets and we are little-endian */
+	memcpy(&word, (const char *)w->in->stack + offset, n); /* both sides are little-endian */
 	READ_ONCE_ONLY(word);
 	*value = word;
 	return true;
@@ -97,7 +97,7 @@ static size_t cache_bytes(uint32_t entry_count)
 	return sizeof(struct cache) + entry_count * sizeof(struct pc_info);
 }
 
-/* The address space's cache and how many PLACESWORD it has; NULL if it has none yet. */
+/* The address space's cache and its number of entries; NULL if it has none yet. */
 static struct cache *cache_of(struct maps *maps, uint32_t *entry_count)
 {
 	size_t bytes = maps_scratch_bytes(maps);
@@ -117,7 +117,8 @@ static size_t entry_index(uint64_t pc, uint32_t entry_count)
 	return (pc * UINT64_C(0x9e3779b97f4a7c15) >> 32) * entry_count >> 32;
 }
 
-/* The return address is below the CFA, saved registers are below that: mostly one line, at times two. */
+/* The return address is below the CFA, saved registers are below that: mostly one cache line, sometimes
+ * two. */
 enum { SAVED_BYTES = 7 * 8, LAST_SAVED = SAVED_BYTES - 8 }; /* x86-64: return address, rbp, rbx, r12-r15 */
 
 static void prefetch_trail(
@@ -173,10 +174,10 @@ static struct pc_info *look_up(const struct walk *w, uint64_t pc, struct pc_info
 }
 
 /*
- * A return address that no call has left, but code that made up the stack, is that of a function's first
- * instruction (makecontext() puts __start_context there), and in front of it is nothing: then it is meant as
- * it is. If what that function's row then calls a return address is not code (in glibc 2.36 it is uc_link),
- * the made-up stack begins here.
+ * A return address may have been written not by a call but by code that prepares a stack (makecontext()
+ * writes __start_context there). Then it is the address of a function's first instruction, and 1 must not be
+ * subtracted. If that function's row then gives a return address that is not code (in glibc 2.36 it is
+ * uc_link), the prepared stack begins here.
  */
 static bool starts_function(const struct walk *w, uint64_t pc, struct pc_info *info)
 {
@@ -184,7 +185,7 @@ static bool starts_function(const struct walk *w, uint64_t pc, struct pc_info *i
 	return info->rule->kind != CFI_NONE;
 }
 
-/* Why is there no word at ADDRESS? */
+/* The reason why the word at ADDRESS is not in the dump. */
 static enum unwind_outcome why_missing(const struct walk *w, uint64_t address, bool signal_frame)
 {
 	if (address < w->in->stack_address)
@@ -203,7 +204,8 @@ static inline bool known(const struct regs *regs, unsigned n)
 
 /*
  * The caller's stack pointer must be above the callee's: only a leaf whose return address is in a register
- * may have no frame at all. A signal handler's frame leads to wherever the interrupted code had its stack.
+ * may have no frame at all. From a signal handler's frame the walk continues on the stack of the interrupted
+ * code, which may be anywhere.
  */
 static enum unwind_outcome check_progress(
     const struct walk *w, uint64_t sp, uint64_t next_sp, bool may_stay, bool signal_frame)
@@ -215,7 +217,8 @@ static enum unwind_outcome check_progress(
 	return UNWIND_LOOP;
 }
 
-/* The usual row with all of its frame in the dump: one check, and no branch that depends on the row. */
+/* The common case, a plain row with its whole frame in the dump: one check, and no branch that depends on the
+ * row. */
 static inline bool step_compact(struct walk *w, const struct cfi_rule *rule)
 {
 	const struct regs_arch *arch = w->arch;
@@ -266,8 +269,8 @@ static enum unwind_outcome step_simple(struct walk *w, const struct cfi_rule *ru
 	for (unsigned saved = rule->saved; saved; saved &= saved - 1) {
 		unsigned i = (unsigned)__builtin_ctz(saved), number = arch->tracked[i];
 		slot = cfa + (uint64_t)(int64_t)rule->offset[i];
-		/* Below the stack pointer: popped, the register has its value back (compilers do not say so).
-		 * */
+		/* Below the stack pointer: popped already, so the register has its value again (compilers'
+		 * rows do not say so). */
 		if (slot < sp)
 			continue;
 		if (read_word(w, slot, &regs->r[number]))
@@ -293,7 +296,8 @@ static enum unwind_outcome step_odd(struct walk *w, const struct cfi_rule *rule,
 	    rule->odd->ra.how == CFI_ODD_REGISTER && activation, rule->signal_frame);
 	if (outcome != UNWIND_COMPLETE)
 		return outcome;
-	/* The interrupted code's stack must be this one too, else the next read only says "missing". */
+	/* The interrupted code must be on this stack too, otherwise the next read would report only a missing
+	 * word. */
 	if (rule->signal_frame && w->regs.r[arch->sp] >= w->bound)
 		return why_missing(w, w->regs.r[arch->sp], true);
 	if (!rule->signal_frame)
@@ -415,8 +419,8 @@ void unwind_remember(struct maps *maps, const struct unwind_frame *frame, uint32
 		info->tag = tag;
 }
 
-/* From the frame at a pc to its caller; *how and *activation then describe the caller. A pc of 0: there is
- * none. */
+/* Goes from the frame at a pc to its caller; *how and *activation then describe the caller. A pc of 0: there
+ * is no caller. */
 static enum unwind_outcome step(
     struct walk *w, const struct pc_info *info, enum unwind_step *how, bool *activation)
 {

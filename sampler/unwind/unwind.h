@@ -3,8 +3,8 @@
  * Unwinding: registers, a copy of the stack and the maps in; return addresses and the reason for stopping
  * out.
  *
- * Makes no system call but to open and read a module when it is first seen, and keeps no state but caches:
- * the same input gives the same frames. Everything in the input may be hostile.
+ * Makes no system call except to open and read a module when it is first seen, and keeps no state except
+ * caches: the same input gives the same frames. Everything in the input may be hostile.
  *
  * Each frame costs one lookup pc -> row (cfi.h) and a few loads from the dump. The caller of a frame is
  *	CFA = register + offset;  pc = *(CFA + ra_offset);  sp = CFA;  saved registers = *(CFA + offset)
@@ -13,8 +13,8 @@
  * instruction; or, in code whose bytes cannot be read (JIT), if the frame pointer that was saved with it
  * leads on up the stack, or if the code that it returns from was made at run time as well.
  *
- * How a walk ended is a fact and not a guess, see enum unwind_outcome. Every outcome but UNWIND_COMPLETE
- * should be shown in the profile, by unwind_marker(), as the outermost frame.
+ * How a walk ended is known exactly, see enum unwind_outcome. Every outcome but UNWIND_COMPLETE should be
+ * shown in the profile, by unwind_marker(), as the outermost frame.
  */
 #ifndef SAMPLER_UNWIND_UNWIND_H
 #define SAMPLER_UNWIND_UNWIND_H
@@ -32,12 +32,12 @@ enum unwind_outcome {
 	UNWIND_END_GUESSED,
 	UNWIND_TRUNCATED,    /* the walk needs bytes above the dump, and the dump was cut there */
 	UNWIND_STACK_SWITCH, /* the caller's frame is on another stack (sigaltstack, coroutine, fiber) */
-	UNWIND_BAD_READ,     /* a word is needed that no honest frame has there: below sp, in no stack */
-	/* unwind information that makes no sense, or needs a register we do not have */
+	UNWIND_BAD_READ,     /* a needed word is where no valid frame has it: below sp, or on no stack */
+	/* unwind information that is invalid, or needs an unknown register */
 	UNWIND_BAD_ROW,
 	UNWIND_LOOP,   /* no progress: the caller's frame is not above this one */
 	UNWIND_NO_MAP, /* the return address is in no executable mapping */
-	/* the code is a file's that could not be read and its frame pointer leads nowhere */
+	/* the code is in a file that could not be read, and its frame pointer leads nowhere */
 	UNWIND_NO_MODULE,
 	UNWIND_NO_CFI,   /* code without unwind rows, and its frame pointer leads nowhere */
 	UNWIND_TOO_DEEP, /* more frames than the caller's buffer holds */
@@ -82,8 +82,8 @@ struct unwind_input {
 };
 
 /*
- * Unwinds INPUT into FRAMES, innermost first, at most MAX of them; *COUNT says how many. There is always one
- * (the sample's own pc) if MAX > 0.
+ * Unwinds INPUT into FRAMES, innermost first, at most MAX of them; *COUNT is their number, at least one (the
+ * sample's own pc) if MAX > 0.
  */
 enum unwind_outcome unwind_stack(
     const struct unwind_input *input, struct unwind_frame *frames, size_t max, size_t *count);
@@ -93,8 +93,8 @@ enum unwind_outcome unwind_stack(
 void unwind_prefetch(struct maps *maps, uint64_t stack_address, const void *stack, size_t stack_bytes);
 
 /*
- * Gives later frames at FRAME's pc the caller's number, as long as MAPS do not change and there is room. A
- * caller that numbers frames need not look each one up again.
+ * Sets the tag of later frames at FRAME's pc, as long as MAPS do not change and there is room. So a caller
+ * that numbers frames need not look up each one again.
  */
 void unwind_remember(struct maps *maps, const struct unwind_frame *frame, uint32_t tag);
 
@@ -105,8 +105,8 @@ const char *unwind_outcome_name(enum unwind_outcome outcome);
  * that has no rows and the first that was found by frame pointer. */
 const char *unwind_marker(enum unwind_outcome outcome);
 
-/* It may have ended there because a library was loaded after the maps were read: seldom, and only where no
- * record told. */
+/* Is it possible that the walk ended because a library was loaded after the maps were read? Rare, and only if
+ * no record has reported it. */
 bool unwind_wants_maps(enum unwind_outcome outcome);
 
 #endif

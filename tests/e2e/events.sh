@@ -432,7 +432,7 @@ test_the_library_of_names_is_missing() {
   export LD_LIBRARY_PATH=$PWD/broken
   equal 0 "$(status_of "$heaptap" record -q true)"
   equal 2 "$(status_of "$heaptap" record -e cpu-clock touch started)"
-  matches "event 'cpu-clock': libpfm.so.4, which knows its name, cannot be loaded" err
+  matches "event 'cpu-clock': libpfm.so.4, which is needed for event names, cannot be loaded" err
   [ ! -e started ] || fail 'COMMAND was started'
   "$heaptap" events >list
   matches '^libpfm4 cannot be loaded' list
