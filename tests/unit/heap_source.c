@@ -115,7 +115,7 @@ static void who_is_refused_does_not_wait(void **state)
 	assert_int_equal(pthread_timedjoin_np(program, NULL, &deadline), 0);
 }
 
-/* One that was asked for before, by a signal or another thread, is still to be taken, and answers for both. */
+/* One that was asked for before is still to be taken, and answers for both. */
 static void who_is_refused_waits_for_what_is_taken_anyway(void **state)
 {
 	struct scene *s = *state;
