@@ -156,7 +156,7 @@ struct region_header {
 	uint32_t no_peak;             /* 1: the peak is not kept, and its numbers stay 0 */
 	uint32_t record_mmap;         /* 1: anonymous mappings are blocks too */
 	uint32_t dump_bytes;          /* the copy backend takes deeper stacks than this */
-	_Atomic uint32_t sampler_pid; /* the sampler that reads the region now */
+	_Atomic uint32_t sampler_pid; /* the sampler that reads the region now, and has its descriptor open */
 	uint32_t clock_id;            /* clock of slot times, one that needs no system call on this machine */
 	/* at this period and below, the hook copies stacks while there are buffers, in any mode */
 	uint64_t copy_period_bytes;

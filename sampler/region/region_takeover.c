@@ -3,6 +3,7 @@
 
 #include "sampler/linux/regular_file.h"
 
+#include <dirent.h>
 #include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -49,13 +50,38 @@ static bool holds_address(const struct range *range, uint64_t address)
 	return address >= range->start && address < range->end;
 }
 
-/* Whether the sampler that the header names still exists: it must have the region mapped, as only samplers
- * and targets do. */
+/*
+ * Whether a process has a descriptor of this very region. Of files that are none of ours not even a stat is
+ * asked: one on a FUSE mount of the target's owner would not return.
+ */
+static bool holds_region(pid_t pid, const struct region *region)
+{
+	static const char memory[] = "/memfd:";
+	char path[64], link[sizeof(memory) - 1];
+	struct dirent *entry;
+	struct stat status;
+	bool holds = false;
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	DIR *descriptors = opendir(path);
+	while (descriptors && !holds && (entry = readdir(descriptors)))
+		holds = readlinkat(dirfd(descriptors), entry->d_name, link, sizeof(link)) == sizeof(link) &&
+		    memcmp(link, memory, sizeof(link)) == 0 &&
+		    fstatat(dirfd(descriptors), entry->d_name, &status, 0) == 0 &&
+		    status.st_ino == region->ino && status.st_dev == region->dev;
+	if (descriptors)
+		closedir(descriptors);
+	return holds;
+}
+
+/*
+ * Whether the sampler that the header names still exists. Its pid is what the target says, and may be another
+ * process' by now, even one that has the region mapped (a child of the target's). But samplers keep the
+ * descriptor, and targets close it when they have mapped it.
+ */
 static bool sampler_lives(const struct region *region)
 {
-	struct range range;
 	pid_t sampler = (pid_t)atomic_load(&region_header(region)->sampler_pid);
-	return sampler > 0 && sampler != getpid() && find_range(sampler, is_region, 0, &range) == 0;
+	return sampler > 0 && sampler != getpid() && holds_region(sampler, region);
 }
 
 int region_takeover_open(pid_t pid, struct region *region)

@@ -68,6 +68,61 @@ test_constructors_of_libraries() {
   done
 }
 
+# The first allocation of all is where the library attaches: inside dlopen; under the loader's lock (recursive) in a
+# callback of dl_iterate_phdr, and in a handler there; and in a second thread under it, of C11's, which no hook sees.
+test_first_allocation_under_the_loaders_lock() {
+  cat >early.lib.c <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <link.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <threads.h>
+static void *volatile keep[1000];
+__attribute__((noinline)) void library_starts(void)
+{
+	for (int i = 0; i < 1000; i++)
+		keep[i] = malloc(1000);
+	__asm__ volatile("" ::: "memory");
+}
+static int in_callback(struct dl_phdr_info *info, size_t bytes, void *argument)
+{
+	library_starts();
+	return 1;
+}
+static void in_handler(int number) { library_starts(); }
+static int raise_there(struct dl_phdr_info *info, size_t bytes, void *argument) { return raise(SIGUSR2) == 0; }
+static int in_thread(void *argument) { return dl_iterate_phdr(in_callback, 0); }
+__attribute__((constructor)) static void construct(void)
+{
+	const char *where = getenv("WHERE");
+	thrd_t thread;
+	if (!strcmp(where, "dlopen"))
+		dlopen("./libinner.so", RTLD_NOW);
+	else if (!strcmp(where, "callback"))
+		dl_iterate_phdr(in_callback, 0);
+	else if (!strcmp(where, "handler") && signal(SIGUSR2, in_handler) != SIG_ERR)
+		dl_iterate_phdr(raise_there, 0);
+	else if (!strcmp(where, "thread") && thrd_create(&thread, in_thread, 0) == thrd_success)
+		thrd_join(thread, 0);
+}
+void library_use(void) {}
+C
+  build inner
+  echo 'void library_use(void); int main(void) { library_use(); }' >early.c
+  gcc -g -O2 -w -fno-optimize-sibling-calls -shared -fPIC -o libearly.so early.lib.c
+  gcc -g -O2 -o early early.c -L. -learly "-Wl,-rpath,$PWD"
+  for where in dlopen callback handler thread; do
+    export WHERE=$where
+    for backend in copy auto; do
+      equal 0 "$(status_of timeout 60 "$heaptap" record -q -b "$backend" -p 1 -o "$where.pb.gz" ./early)" "$where by $backend"
+      reached_exactly "$where.pb.gz" library_starts 'alloc_objects 1000' 'alloc_space 1000000'
+      rm -f "$where".*
+    done
+  done
+}
+
 # as_valgrind COMMAND...: as many blocks and bytes as memcheck counts, from the first to the last
 as_valgrind() {
   command -v valgrind >/dev/null || skip 'valgrind is not installed'

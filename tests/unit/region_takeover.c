@@ -50,13 +50,27 @@ static void forget(int fd, void *argument)
 		(void)!read(fd, &byte, 1);
 }
 
-static struct stranger start_without(struct region *region)
+/* As a target does that has mapped it. */
+static void close_descriptor(int fd, void *argument)
+{
+	const struct region *region = argument;
+	char byte = (char)close(region->fd);
+	if (write(fd, &byte, 1) == 1)
+		(void)!read(fd, &byte, 1);
+}
+
+static struct stranger start_with(void (*body)(int fd, void *argument), struct region *region)
 {
 	char byte;
-	struct stranger stranger = stranger_start(forget, region);
+	struct stranger stranger = stranger_start(body, region);
 	assert_int_equal(read(stranger.fd, &byte, 1), 1);
 	assert_int_equal(byte, 0);
 	return stranger;
+}
+
+static struct stranger start_without(struct region *region)
+{
+	return start_with(forget, region);
 }
 
 static void the_target_of_a_sampler_that_has_ended(void **state)
@@ -91,18 +105,23 @@ static void the_target_of_a_sampler_that_has_ended(void **state)
 /* Its number may be another process' by now, and what the target wrote there may be anything. */
 static void a_number_alone_is_no_sampler(void **state)
 {
-	struct region made, taken;
+	struct region made, another, taken;
 	(void)state;
 	REQUIRE_ROOT();
+	fixture_open(&another, 1);
+	struct stranger other = stranger_start(NULL, NULL); /* another session's sampler */
 	fixture_open(&made, 1);
-	struct stranger other = start_without(&made), target = stranger_start(NULL, NULL);
-	const pid_t numbers[] = {other.pid, 0, -1, INT32_MAX, getpid()};
+	struct stranger child = start_with(close_descriptor, &made),
+	                target = start_with(close_descriptor, &made);
+	region_close(&another);
+	const pid_t numbers[] = {target.pid, child.pid, other.pid, 0, -1, INT32_MAX, getpid()};
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		atomic_store(&region_header(&made)->sampler_pid, (uint32_t)numbers[i]);
 		assert_int_equal(region_takeover_open(target.pid, &taken), 0);
 		region_close(&taken);
 	}
 	stranger_end(&other);
+	stranger_end(&child);
 	stranger_end(&target);
 	region_close(&made);
 }

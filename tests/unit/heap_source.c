@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program's requests for snapshots of its heap, and when it is told that it need wait no longer. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "sampler/snapshot/heap_source.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/unit/region_fixture.h"
+
+enum {
+	NOW_NS = 1000000000,
+	BURST = 16, /* snapshot_series_allows */
+	DEADLINE_S = 60,
+};
+
+struct scene {
+	struct heap_source source;
+	struct snapshot_settings settings;
+	struct output output;
+	struct image *image;
+	struct process process;
+	struct region_place *place;
+};
+
+static int open_scene(void **state)
+{
+	struct scene *s = calloc(1, sizeof(*s));
+	struct region *region = malloc(sizeof(*region));
+	*state = s;
+	fixture_open(region, 1024);
+	s->image = image_new(region, 1);
+	s->process.image = s->image;
+	s->process.target.pid = 4711;
+	s->process.target.series = snapshot_series_new(0);
+	s->process.target.series->target = &s->process.target;
+	s->place = region_place(region, 0);
+	s->settings.verbosity = -1;
+	const struct scheduler_setup setup = {.settings = &s->settings, .output = &s->output};
+	s->source.base =
+	    (struct snapshot_source){.kind = &heap_source_kind, .scheduler = scheduler_new(&setup)};
+	return 0;
+}
+
+static int close_scene(void **state)
+{
+	struct scene *s = *state;
+	snapshot_series_free(s->process.target.series);
+	scheduler_free(s->source.base.scheduler);
+	image_free(s->image);
+	free(s);
+	return 0;
+}
+
+static void ask(struct scene *s)
+{
+	atomic_fetch_add(&s->place->asked, 1);
+}
+
+static void look(struct scene *s)
+{
+	heap_source_kind.look(&s->source.base, &s->process.target, NOW_NS, false);
+}
+
+static void was_taken(struct scene *s)
+{
+	const struct snapshot_request request = {.kind = SNAPSHOT_NUMBERED};
+	assert_true(s->process.target.series->wanted);
+	s->process.target.series->wanted = false;
+	heap_source_kind.taken(&s->source.base, &s->process.target, &request, 0);
+	assert_int_equal(s->place->answered, s->place->asked);
+}
+
+static void use_up_the_burst(struct scene *s)
+{
+	for (int i = 0; i < BURST; i++) {
+		ask(s);
+		look(s);
+		was_taken(s);
+	}
+}
+
+/* As heaptap_snapshot() does, but without a limit. */
+static void *wait_for_answer(void *argument)
+{
+	struct scene *s = argument;
+	uint32_t asked = s->place->asked, answered;
+	while ((answered = s->place->answered) != asked)
+		syscall(SYS_futex, &s->place->answered, FUTEX_WAIT, answered, NULL, NULL, 0);
+	return NULL;
+}
+
+static void who_is_refused_does_not_wait(void **state)
+{
+	struct scene *s = *state;
+	struct timespec deadline;
+	pthread_t program;
+	use_up_the_burst(s);
+	ask(s);
+	assert_int_equal(pthread_create(&program, NULL, wait_for_answer, s), 0);
+	look(s);
+	assert_false(s->process.target.series->wanted);
+	assert_int_equal(s->process.target.series->refused, 1);
+	clock_gettime(CLOCK_REALTIME, &deadline);
+	deadline.tv_sec += DEADLINE_S;
+	assert_int_equal(pthread_timedjoin_np(program, NULL, &deadline), 0);
+}
+
+/* One that was asked for before is still to be taken, and answers for both. */
+static void who_is_refused_waits_for_what_is_taken_anyway(void **state)
+{
+	struct scene *s = *state;
+	use_up_the_burst(s);
+	snapshot_series_want(s->process.target.series, "heaptap snapshot", NULL, 1);
+	ask(s);
+	look(s);
+	assert_int_equal(s->place->answered, s->place->asked - 1);
+	was_taken(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(who_is_refused_does_not_wait, open_scene, close_scene),
+	    cmocka_unit_test_setup_teardown(
+	        who_is_refused_waits_for_what_is_taken_anyway, open_scene, close_scene),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
