@@ -41,8 +41,8 @@ static struct place place_of(int fd)
 	if (statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_MNT_ID, &status) != 0 ||
 	    !(status.stx_mask & STATX_MNT_ID))
 		return (struct place){0};
-	return (struct place){true, status.stx_mnt_id, status.stx_ino, status.stx_dev_major,
-	    status.stx_dev_minor};
+	return (struct place){
+	    true, status.stx_mnt_id, status.stx_ino, status.stx_dev_major, status.stx_dev_minor};
 }
 
 static bool same_place(const struct place *a, const struct place *b)
