@@ -13,9 +13,6 @@
 /* When the region is opened. */
 void request_open(bool paused);
 
-/* A snapshot signal reaches the library (signal.h): before request_begin. */
-void request_signal_handled(void);
-
 /* For each process' place, when it is claimed: a forked child begins as its parent was. */
 void request_begin(struct region_place *place);
 

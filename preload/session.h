@@ -20,6 +20,9 @@
  * sampler is told if possible. filtered: a seccomp filter is in force. */
 struct region_header *session_region(bool filtered);
 
+/* Whether this is COMMAND's own process, whatever it has executed since. */
+bool session_is_command(uint32_t pid);
+
 /* Gives a region back, and says why. */
 void session_decline(struct region_header *header, enum region_declined reason);
 
