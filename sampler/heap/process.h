@@ -44,6 +44,11 @@ struct process {
 	bool watched; /* the registry knows it */
 	struct heap *heap;
 	struct process_counters counters;
+	/* Its executable, see executed.h; 0 and 0: not the one that is there now. */
+	bool executable_known;
+	dev_t executable_dev;
+	ino_t executable_ino;
+	uint64_t executed_ns; /* when target.unseen was noted */
 	/* At the last look of backend_fallback.c: triggers fired, stacks received. */
 	uint64_t triggered_before, arrived_before;
 	uint32_t silent_looks; /* looks in succession with triggers but without a stack */

@@ -2,6 +2,7 @@
 #include "sampler/heap/registry.h"
 
 #include "pprof/table/array.h"
+#include "sampler/heap/executed.h"
 #include "sampler/heap/free_log.h"
 #include "sampler/linux/clock.h"
 
@@ -18,6 +19,9 @@ enum {
 	CLAIM_LIMIT_NS = 2000 * 1000000,
 	LINGER_END_NS = 20 * 1000000, /* after COMMAND's end */
 	LINGER_NS = 500 * 1000000,    /* between looks at whether anybody still maps an image's region */
+	EXECUTED_NS = 2 * 1000000,    /* between looks at what a process executes, at first */
+	YOUNG_NS = 1000 * 1000000,    /* then, when an image is so old, as rarely as those */
+	LOADING_NS = 2000 * 1000000,  /* for so long a program may be on its way to loading the library */
 };
 
 /* ---- processes */
@@ -53,6 +57,7 @@ static void watch_process(struct registry *registry, struct process *process)
 	registry->arrivals++;
 	process->target.command = process->target.pid == registry->launch->pid && registry->launch->pid != 0;
 	registry->command_seen = registry->command_seen || process->target.command;
+	executed_begin(process);
 	registry->listener.watched(registry->listener.context, &process->target);
 	if (process->target.pidfd >= 0) {
 		struct epoll_event event = {.events = EPOLLIN, .data.fd = process->target.pidfd};
@@ -128,6 +133,29 @@ static bool has_ended(const struct process *process)
 	return process->target.pidfd < 0 || target_has_ended(&process->target);
 }
 
+/* Ids go up: an image with a higher one was executed later. */
+static bool is_older(const struct image *image, const struct image *than)
+{
+	return (int32_t)(image->region->id - than->region->id) < 0;
+}
+
+/* It has made way for a program that nobody has told us of. Or is that one's image just becoming ready? (One
+ * that has no use for its region has gone with it; of COMMAND's its reason is kept.) */
+static void finish_unseen(struct registry *registry, struct process *process)
+{
+	struct target *target = &process->target;
+	take_claims(registry);
+	for (const struct image *image = registry->intake->images; image; image = image->next)
+		if (is_older(process->image, image) && !region_declined_text(image->region) &&
+		    region_header(image->region)->pid == (uint32_t)target->pid)
+			target->unseen[0] = '\0';
+	char *reason = strstr(target->unseen, EXECUTED_UNSEEN);
+	if (reason && target->command && registry->command_declined_text)
+		snprintf(reason, (size_t)(target->unseen + sizeof(target->unseen) - reason),
+		    EXECUTED_UNSEEN "%s", registry->command_declined_text);
+	finish(registry, process, TARGET_EXEC, 0);
+}
+
 /* COMMAND's own end waits for the front, which knows its status. */
 void registry_finish_ended(struct registry *registry)
 {
@@ -140,17 +168,13 @@ void registry_finish_ended(struct registry *registry)
 		watch_process(registry, process);
 		if (process->target.command && !registry->launch->front_gone && !registry->launch->ended)
 			continue;
-		if (process->target.command && registry->launch->status_known)
+		if (process->target.unseen[0])
+			finish_unseen(registry, process);
+		else if (process->target.command && registry->launch->status_known)
 			finish(registry, process, TARGET_EXITED, registry->launch->status);
 		else
 			finish(registry, process, TARGET_GONE, 0);
 	}
-}
-
-/* Ids go up: an image with a higher one was executed later. */
-static bool is_older(const struct image *image, const struct image *than)
-{
-	return (int32_t)(image->region->id - than->region->id) < 0;
 }
 
 /* Processes that made way for the program of image `by`. Drains before the first that this closes in a
@@ -162,6 +186,7 @@ static void finish_executed(struct registry *registry, pid_t pid, const struct i
 	     (process = table_next(&registry->intake->processes, (uint64_t)pid, &cursor));) {
 		if (process->target.closed || !is_older(process->image, by))
 			continue;
+		process->target.unseen[0] = '\0';
 		if (*drained)
 			finish(registry, process, TARGET_EXEC, 0);
 		else
@@ -231,6 +256,19 @@ static void find_places(struct registry *registry, struct image *image)
 	}
 }
 
+/* Before the program is on its way for longer than loading takes, its image may yet become ready. */
+static void look_at_executed(struct registry *registry, struct image *image, uint64_t now)
+{
+	for (uint32_t i = 0; i < image->places_end && image->live_processes; i++) {
+		struct process *process = image->process[i];
+		if (!process || process->target.closed || !process->watched)
+			continue;
+		executed_look(process, now);
+		if (process->target.unseen[0] && now - process->executed_ns > LOADING_NS)
+			finish_unseen(registry, process);
+	}
+}
+
 static void note_requests(struct registry *registry, struct image *image)
 {
 	uint64_t requests = atomic_load(&region_header(image->region)->requests);
@@ -297,12 +335,14 @@ size_t registry_tend(struct registry *registry)
 	settle_images(registry);
 	uint64_t now = clock_now_ns();
 	bool linger = now - registry->linger_ns >= (registry->launch->ended ? LINGER_END_NS : LINGER_NS);
-	bool gone = false;
+	bool often = now - registry->executed_ns >= EXECUTED_NS, gone = false;
 	for (struct image *image = registry->intake->images, *next; image; image = next) {
 		next = image->next;
 		if (image->ready) {
 			find_places(registry, image);
 			note_requests(registry, image);
+			if (linger || (often && now - image->claimed_ns < YOUNG_NS))
+				look_at_executed(registry, image, now);
 		}
 		if (linger && image_is_over(image, now)) {
 			image_remove(registry, image);
@@ -316,6 +356,8 @@ size_t registry_tend(struct registry *registry)
 		malloc_trim(0);
 	if (linger)
 		registry->linger_ns = now;
+	if (often)
+		registry->executed_ns = now;
 	return came;
 }
 

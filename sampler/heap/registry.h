@@ -45,8 +45,8 @@ struct registry {
 	uint64_t declined;         /* images that could not use theirs */
 	const char *declined_text; /* why, of the last one; NULL: none */
 	const char *command_declined_text; /* why, of COMMAND's; NULL: its was not among them */
-	uint64_t linger_ns;
-	struct image **batch; /* settle_images() */
+	uint64_t linger_ns, executed_ns;   /* last looks at what is left, and at what processes execute */
+	struct image **batch;              /* settle_images() */
 	size_t batch_capacity;
 };
 

@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { TARGET_NAME_BYTES = 256, TARGET_TITLE_BYTES = 64 };
+enum { TARGET_NAME_BYTES = 256, TARGET_TITLE_BYTES = 64, TARGET_UNSEEN_BYTES = 384 };
 
 enum target_end {
 	TARGET_ALIVE,
@@ -34,6 +34,9 @@ struct target {
 	bool closed;   /* has ended, or executes another program: nothing is entered any more */
 	enum target_end end;
 	int status; /* wait status, TARGET_EXITED */
+	/* A phrase that begins "executed": another program that it has executed and that is not profiled, with
+	 * the reason. Empty: none is known. */
+	char unseen[TARGET_UNSEEN_BYTES];
 	/* What the user called it: redis-server, though the file is redis-check-rdb. */
 	char title[TARGET_TITLE_BYTES];
 	char name[TARGET_NAME_BYTES]; /* path of the executable, or what is known of it */
