@@ -43,8 +43,8 @@ static const char *environment_obstacle(pid_t pid)
 	ssize_t length = text ? proc_read(pid, "environ", text, ENVIRONMENT_BYTES) : -1;
 	bool whole = length >= 0 && length < ENVIRONMENT_BYTES - 1, preloaded = false, session = false;
 	for (ssize_t at = 0; whole && at < length; at += (ssize_t)strlen(text + at) + 1) {
-		preloaded |= strncmp(text + at, "LD_PRELOAD=", 11) == 0 &&
-		    strstr(text + at, PRELOAD_LIBRARY_NAME);
+		preloaded |=
+		    strncmp(text + at, "LD_PRELOAD=", 11) == 0 && strstr(text + at, PRELOAD_LIBRARY_NAME);
 		session |= strncmp(text + at, "HEAPTAP=", 8) == 0;
 	}
 	free(text);

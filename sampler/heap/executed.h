@@ -17,8 +17,8 @@
 /* In target.unseen, between the program and the reason. */
 #define EXECUTED_UNSEEN ", which is not profiled: "
 
-/* Notes the file that a process executes when it is first watched, unless it has made way for another by then:
- * the image's own has our region mapped. Of a process without a pidfd, COMMAND's alone. */
+/* Notes the file that a process executes when it is first watched, unless it has made way for another by
+ * then: the image's own has our region mapped. Of a process without a pidfd, COMMAND's alone. */
 void executed_begin(struct process *process);
 
 /* Looks whether it executes another now, and why the library is not in that: both go to target.unseen. */

@@ -71,7 +71,8 @@ struct image {
 	enum backend event_backend; /* the last that was an event: what lies in the rings came by it */
 	int *fds;                   /* breakpoint events */
 	size_t fd_count, fd_room;
-	uint64_t turns, turns_ns; /* context switches of place 0 when last looked at, and when */
+	/* Context switches of place 0 when last looked at, when that was, and how long to wait from then. */
+	uint64_t turns, turns_ns, turns_wait_ns;
 	uint32_t live_processes;
 	uint32_t unreleased; /* processes whose books are closed and whose profiles are being written */
 	uint32_t searches;   /* for processes whose pid was not to be believed */

@@ -34,8 +34,7 @@ struct target {
 	bool closed;   /* has ended, or executes another program: nothing is entered any more */
 	enum target_end end;
 	int status; /* wait status, TARGET_EXITED */
-	/* A phrase that begins "executed": another program that it has executed and that is not profiled, with
-	 * the reason. Empty: none is known. */
+	/* "executed PROG, which is not profiled: REASON", where PROG does not load the library; else empty */
 	char unseen[TARGET_UNSEEN_BYTES];
 	/* What the user called it: redis-server, though the file is redis-check-rdb. */
 	char title[TARGET_TITLE_BYTES];
