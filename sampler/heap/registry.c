@@ -19,7 +19,7 @@ enum {
 	CLAIM_LIMIT_NS = 2000 * 1000000,
 	LINGER_END_NS = 20 * 1000000, /* after COMMAND's end */
 	LINGER_NS = 500 * 1000000,    /* between looks at whether anybody still maps an image's region */
-	EXECUTED_NS = 2 * 1000000,    /* between looks at what a process executes, at first */
+	EXECUTED_NS = 10 * 1000000,   /* between looks at what a process executes, at first */
 	YOUNG_NS = 1000 * 1000000,    /* then, when an image is so old, as rarely as those */
 	LOADING_NS = 2000 * 1000000,  /* for so long a program may be on its way to loading the library */
 };
