@@ -134,10 +134,12 @@ static bool attach_region(void)
 	if (random)
 		sample_seed(random);
 	clock_open((int)header->clock_id, !strict);
-	/* Under a filter we make only system calls that the loader makes too; sigaction is none of them. */
-	if (!strict && header->snapshot_signal >= 1 && header->snapshot_signal <= 64)
-		signal_open((int)header->snapshot_signal);
 	open_claim(header, pid, wiped);
+	/* Under a filter we make only system calls that the loader makes too; sigaction is none of them. */
+	bool everywhere = header->signal_everywhere == 1;
+	if (!strict && header->snapshot_signal >= 1 && header->snapshot_signal <= 64 &&
+	    (everywhere || session_is_command(pid)))
+		signal_open((int)header->snapshot_signal, everywhere);
 	atomic_store_explicit(&header->state, REGION_READY, memory_order_release);
 	return true;
 }

@@ -5,23 +5,16 @@
 #include <stddef.h>
 
 static _Atomic uint32_t paused;
-static _Atomic uint32_t signal_handled;
 
 void request_open(bool start_paused)
 {
 	atomic_store(&paused, start_paused ? 1 : 0);
 }
 
-void request_signal_handled(void)
-{
-	atomic_store(&signal_handled, 1);
-}
-
 void request_begin(struct region_place *place)
 {
 	atomic_store(&place->paused, atomic_load(&paused));
 	atomic_store(&place->paused_since_ns, place->start_ns);
-	atomic_store(&place->signal_handled, atomic_load(&signal_handled));
 }
 
 bool request_paused(void)

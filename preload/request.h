@@ -13,9 +13,6 @@
 /* When the region is opened. */
 void request_open(bool paused);
 
-/* The handler for the snapshot signal is installed (signal.h). Call it before request_begin. */
-void request_signal_handled(void);
-
 /* For each place, when it is claimed: a forked child is paused if its parent was. */
 void request_begin(struct region_place *place);
 

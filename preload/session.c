@@ -44,16 +44,16 @@ static int hex_digit(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* "<path>:<16 hex digits>" */
+/* "<path>:<16 hex digits>", and what follows a comma is not for here */
 static bool parse_env(const char *value, char *path, size_t path_bytes, uint64_t *cookie)
 {
 	const char *colon = strrchr(value, ':');
-	if (!colon || (size_t)(colon - value) >= path_bytes || strlen(colon + 1) != 16)
+	if (!colon || (size_t)(colon - value) >= path_bytes || strcspn(colon + 1, ",") != 16)
 		return false;
 	memcpy(path, value, (size_t)(colon - value));
 	path[colon - value] = '\0';
 	*cookie = 0;
-	for (const char *c = colon + 1; *c; c++) {
+	for (const char *c = colon + 1; *c && *c != ','; c++) {
 		if (hex_digit(*c) < 0)
 			return false;
 		*cookie = *cookie << 4 | (uint64_t)hex_digit(*c);
@@ -191,6 +191,16 @@ static struct region_header *region_from_socket(const char *pool_path, uint64_t 
 		return map_region(fd, &head, pid);
 	close(fd);
 	return NULL;
+}
+
+bool session_is_command(uint32_t pid)
+{
+	const char *value = find_env(REGION_ENV);
+	const char *comma = value ? strrchr(value, ',') : NULL;
+	uint64_t number = 0;
+	for (const char *c = comma ? comma + 1 : ""; *c >= '0' && *c <= '9' && number <= UINT32_MAX; c++)
+		number = 10 * number + (uint64_t)(*c - '0');
+	return number != 0 && number == pid;
 }
 
 struct region_header *session_region(bool filtered)

@@ -20,6 +20,9 @@
  * latter is reported to the sampler if possible. filtered: a seccomp filter is in force. */
 struct region_header *session_region(bool filtered);
 
+/* Whether this is COMMAND's own process, whatever it has executed since. */
+bool session_is_command(uint32_t pid);
+
 /* Reports to the sampler why the region is not used. */
 void session_decline(struct region_header *header, enum region_declined reason);
 

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -57,12 +59,6 @@ void signal_prepare(void)
 	(void)next_of(SIGACTION);
 }
 
-static void on_signal(int number)
-{
-	if (claim_ready())
-		request_signalled(place_header(), place_self());
-}
-
 static int next_sigaction(int number, const struct sigaction *action, struct sigaction *old)
 {
 	int (*function)(int, const struct sigaction *, struct sigaction *) =
@@ -73,19 +69,61 @@ static int next_sigaction(int number, const struct sigaction *action, struct sig
 	return -1;
 }
 
-void signal_open(int number)
+static bool everywhere; /* forked children are asked for snapshots too */
+
+/* Whether the snapshot is to be of this process, which has a place then. */
+static bool is_ours(void)
+{
+	if (everywhere)
+		return claim_ready();
+	/* A forked child has not claimed a place yet, or has one of its own, or found none. */
+	return claim_state() == CLAIM_OPEN && place_index() == 0;
+}
+
+/* A signal that the program sends to itself, or that a timer of its own sends, is meant to end it. */
+static bool is_from_outside(const siginfo_t *info)
+{
+	if (info->si_code != SI_USER && info->si_code != SI_QUEUE && info->si_code != SI_TKILL)
+		return false;
+	return (uint32_t)info->si_pid != place_self()->pid;
+}
+
+/* As the default does: the signal is blocked while its handler runs, and is delivered when that returns. The
+ * system calls punish nobody who is not about to die anyway. */
+static void end_process(int number)
+{
+	struct sigaction action;
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = SIG_DFL;
+	if (next_sigaction(number, &action, NULL) == 0)
+		syscall(SYS_tgkill, syscall(SYS_getpid), syscall(SYS_gettid), number);
+}
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+	int saved = errno;
+	bool ours = is_ours();
+	(void)context;
+	if (ours && is_from_outside(info))
+		request_signalled(place_header(), place_self());
+	else if (ours || !everywhere)
+		end_process(number);
+	errno = saved;
+}
+
+void signal_open(int number, bool in_children)
 {
 	struct sigaction action;
 	if (next_sigaction(number, NULL, &action) != 0 || action.sa_handler != SIG_DFL)
 		return;
 	memset(&action, 0, sizeof(action));
-	action.sa_handler = on_signal;
+	action.sa_sigaction = on_signal;
 	/* On the program's signal stack if it has one: its own stack may be a coroutine's, with no room to
 	 * spare. */
-	action.sa_flags = SA_RESTART | SA_ONSTACK;
+	action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
 	sigemptyset(&action.sa_mask);
-	if (next_sigaction(number, &action, NULL) == 0)
-		request_signal_handled();
+	everywhere = in_children;
+	next_sigaction(number, &action, NULL);
 }
 
 /* ---- what the program is told */
@@ -93,7 +131,7 @@ void signal_open(int number)
 static int any_sigaction(int number, const struct sigaction *action, struct sigaction *old)
 {
 	int result = next_sigaction(number, action, old);
-	if (result == 0 && old && old->sa_handler == on_signal)
+	if (result == 0 && old && old->sa_sigaction == on_signal)
 		memset(old, 0, sizeof(*old)); /* as after an exec: SIG_DFL, no flags, an empty mask */
 	return result;
 }
@@ -116,7 +154,7 @@ static handler_fn *any_signal(int function, int number, handler_fn *handler)
 		return SIG_ERR;
 	}
 	handler_fn *old = set(number, handler);
-	return old == on_signal ? SIG_DFL : old;
+	return (uintptr_t)old == (uintptr_t)on_signal ? SIG_DFL : old;
 }
 
 EXPORT handler_fn *signal(int number, handler_fn *handler)

@@ -49,12 +49,14 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define REGION_ABI        5u
+#define REGION_ABI        6u
 #define REGION_MAGIC      0x7061747061656831ull /* "1heaptap" */
 #define REGION_POOL_MAGIC 0x7962626f6c706831ull
 #define LEDGER_MAGIC      0x72656764656c6831ull
 
-/* The environment variable with "<pool path>:<cookie, 16 hex digits>", set by `heaptap record`. */
+/* The environment variable with "<pool path>:<cookie, 16 hex digits>,<pid of COMMAND>", set by `heaptap
+ * record`. The pid is that of the one process in which the library meets the snapshot signal, unless the
+ * header says everywhere. */
 #define REGION_ENV "HEAPTAP"
 
 enum {
@@ -150,7 +152,7 @@ struct region_header {
 	uint64_t key; /* the bits of REGION_KEY_PLACE are 0; the place's index goes there */
 	struct region_offsets offsets;
 	uint32_t segments; /* how many there are, at most REGION_SEGMENTS */
-	/* signal that requests a snapshot, in programs that leave it at its default; 0: none */
+	/* signal that requests a snapshot, if COMMAND leaves it at its default; 0: none */
 	uint32_t snapshot_signal;
 	uint32_t start_paused;        /* 1: no samples until heaptap_start() */
 	uint32_t no_peak;             /* 1: the peak is not kept, and its numbers stay 0 */
@@ -158,6 +160,8 @@ struct region_header {
 	uint32_t dump_bytes;          /* the copy backend takes deeper stacks than this */
 	_Atomic uint32_t sampler_pid; /* the sampler that reads the region now, and has its descriptor open */
 	uint32_t clock_id;            /* clock of slot times, one that needs no system call on this machine */
+	uint32_t signal_everywhere;   /* 1: snapshot_signal is for every process, not only COMMAND's own */
+	uint32_t reserved;
 	/* at this period and below, the hook copies stacks while there are buffers, in any mode */
 	uint64_t copy_period_bytes;
 
@@ -235,14 +239,12 @@ struct region_place {
 
 	struct region_tally lost[REGION_LOSS_COUNT];
 
-	_Atomic uint64_t triggered;      /* samples whose stacks the kernel is to dump */
-	_Atomic uint64_t peak_order;     /* order number of the peak, plus 1; 0: none yet */
-	_Atomic uint32_t signal_handled; /* 1: our handler for snapshot_signal is installed */
-	_Atomic uint32_t signals;        /* snapshots asked for by signal */
+	_Atomic uint64_t triggered;  /* samples whose stacks the kernel is to dump */
+	_Atomic uint64_t peak_order; /* order number of the peak, plus 1; 0: none yet */
+	_Atomic uint32_t signals;    /* snapshots requested by signal */
 	/* requests by heaptap_snapshot(); when one is served, the sampler copies `asked` into `answered` */
 	_Atomic uint32_t asked, answered;
-	_Atomic uint32_t paused; /* 1: no samples are taken now */
-	uint32_t reserved;
+	_Atomic uint32_t paused;                     /* 1: no samples are taken now */
 	_Atomic uint64_t paused_since_ns, paused_ns; /* `paused_ns`: sum of the pauses that have ended */
 	char asked_name[REGION_NAME_BYTES];
 };

@@ -89,26 +89,32 @@ int option_value_count(const char *text, uint64_t least, uint64_t most, uint64_t
 	return *count >= least && *count <= most ? 0 : -EINVAL;
 }
 
-int option_value_signal(const char *text, int *number)
+int option_value_signal(const char *text, int *number, bool *everywhere)
 {
+	size_t length = strcspn(text, ":");
 	const char *suffix = "";
 	uint64_t offset = 0;
 
-	if (strncmp(text, "SIG", 3) == 0)
+	if (text[length] && strcmp(text + length, ":all") != 0)
+		return -EINVAL;
+	*everywhere = text[length] != '\0';
+	if (strncmp(text, "SIG", 3) == 0) {
 		text += 3;
-	if (strcmp(text, "none") == 0)
+		length -= 3;
+	}
+	if (length == 4 && strncmp(text, "none", length) == 0)
 		*number = 0;
-	else if (strcmp(text, "USR1") == 0)
+	else if (length == 4 && strncmp(text, "USR1", length) == 0)
 		*number = SIGUSR1;
-	else if (strcmp(text, "USR2") == 0)
+	else if (length == 4 && strncmp(text, "USR2", length) == 0)
 		*number = SIGUSR2;
 	else if (strncmp(text, "RTMIN", 5) == 0)
 		*number = SIGRTMIN;
 	else
 		return -EINVAL;
-	if (strncmp(text, "RTMIN", 5) != 0 || !text[5])
-		return 0;
-	if (text[5] != '+' || option_value_number(text + 6, &offset, &suffix) || *suffix ||
+	if (strncmp(text, "RTMIN", 5) != 0 || length == 5)
+		return *number || !*everywhere ? 0 : -EINVAL;
+	if (text[5] != '+' || option_value_number(text + 6, &offset, &suffix) || suffix != text + length ||
 	    offset > (uint64_t)(SIGRTMAX - SIGRTMIN))
 		return -EINVAL;
 	*number = SIGRTMIN + (int)offset;

@@ -21,8 +21,8 @@ int option_value_bytes(const char *text, uint64_t least, uint64_t most, uint64_t
 /* "500ms", "10s", "5m", "1h"; 0 needs no unit and is always allowed. */
 int option_value_time(const char *text, uint64_t least_ns, uint64_t most_ns, uint64_t *time_ns);
 
-/* "USR1", "SIGUSR2", "RTMIN+3"; "none" is 0. */
-int option_value_signal(const char *text, int *number);
+/* "USR1", "SIGUSR2", "RTMIN+3", each with ":all" behind it for *everywhere; "none" is 0. */
+int option_value_signal(const char *text, int *number, bool *everywhere);
 
 struct option_range {
 	bool given;

@@ -76,6 +76,7 @@ struct options {
 	uint64_t interval_ns;            /* between periodic snapshots, 0: none */
 	uint64_t keep;                   /* numbered snapshots of a process, the newest; 0: all */
 	int signal;                      /* signal that asks for a snapshot, 0: none */
+	bool signal_everywhere;          /* in every process that leaves it at its default */
 	unsigned int labels;             /* enum heap_labels */
 	uint64_t temporary_ns;           /* a block freed sooner is temporary */
 	bool paused;                     /* no samples until the program calls heaptap_start() */

@@ -22,7 +22,7 @@ static int set_output(struct options *options, const char *value)
 
 static int set_signal(struct options *options, const char *value)
 {
-	return option_value_signal(value, &options->signal);
+	return option_value_signal(value, &options->signal, &options->signal_everywhere);
 }
 
 /* "thread,age" */
@@ -110,10 +110,11 @@ static const struct option rows[] = {
     {COMMAND_RECORD, '\0', "no-peak", OPTION_FLAG, OPTION_FIELD(no_peak),
         .help = "do not record the heap's peak"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "signal", OPTION_SET, .set = set_signal, .value = "SIG",
-        .allowed = "USR1, USR2, RTMIN+N or none",
+        .allowed = "USR1, USR2 or RTMIN+N, with :all appended if wanted, or none",
         .help = "signal that requests a snapshot, default USR1: of\n"
-                "a process that does not use it, or of all if sent\n"
-                "to the sampler; none means no signal"},
+                "all processes if sent to heaptap, of COMMAND if\n"
+                "sent to its process, which does not use it;\n"
+                "USR1:all for every process; none: no signal"},
     {COMMAND_RECORD, '\0', "paused", OPTION_FLAG, OPTION_FIELD(paused),
         .help = "take no samples until the program asks for them\n"
                 "(heaptap_start in heaptap.h)"},

@@ -3,6 +3,7 @@
 
 #include "pprof/table/array.h"
 #include "sampler/terminal/log_line.h"
+#include "sampler/linux/clock.h"
 #include "sampler/linux/context_switches.h"
 
 #include <errno.h>
@@ -18,8 +19,11 @@ enum {
 	SILENT_SAMPLES = 8, /* without a stack; fewer may still arrive */
 	/* looks that must find so many: at the first one the stacks may still be in the rings */
 	SILENT_LOOKS = 2,
-	SILENT_IMAGES = 2,            /* after so many silent images no new one gets the uprobe */
-	SWITCHES_NS = 1000 * 1000000, /* between looks at how often a process switches */
+	SILENT_IMAGES = 2, /* after so many silent images no new one gets the uprobe */
+	/* Between looks at how often a process switches: twice as long each time. The first comes early, for
+	 * programs that last half a second. */
+	SWITCHES_LEAST_NS = 10 * 1000000,
+	SWITCHES_MOST_NS = 1000 * 1000000,
 };
 
 enum region_mode backend_fallback_mode(const struct backend_fallback *fallback)
@@ -70,6 +74,15 @@ static int attach_one(
 	return 0;
 }
 
+/* The count of switches begins here: earlier ones cost nothing. */
+static void begin_switches(struct image *image, const struct process *process)
+{
+	image->turns_ns = clock_now_ns();
+	image->turns_wait_ns = SWITCHES_LEAST_NS;
+	if (context_switches_read(process->target.pid, &image->turns) != 0)
+		image->turns = UINT64_MAX; /* the first look begins */
+}
+
 /* Sets breakpoints on every known process of the image; children forked later inherit them. 0, or -errno with
  * nothing left open. */
 static int attach(const struct backend_fallback *fallback, struct image *image)
@@ -112,6 +125,7 @@ void backend_fallback_begin(
 	if (error == 0) {
 		image->backend = image->event_backend = BACKEND_BREAKPOINT;
 		fallback->to_breakpoint += fallback->probe->backend == BACKEND_UPROBE;
+		begin_switches(image, process);
 		atomic_store(&region_header(image->region)->mode, REGION_MODE_TRIGGER);
 	} else if (error != -ESRCH) {
 		to_copy(fallback, image);
@@ -184,13 +198,16 @@ static void look_at_switches(struct backend_fallback *fallback, struct image *im
 	const struct process *process = image->process[0];
 	uint64_t turns;
 	if (image->backend != BACKEND_BREAKPOINT || !fallback->may_yield ||
-	    now_ns - image->turns_ns < SWITCHES_NS || !process || process->target.closed ||
+	    now_ns - image->turns_ns < image->turns_wait_ns || !process || process->target.closed ||
 	    process->target.pidfd < 0 || context_switches_read(process->target.pid, &turns) != 0)
 		return;
 	uint64_t elapsed = now_ns - image->turns_ns, came = turns - image->turns;
 	bool first = image->turns_ns == 0 || turns < image->turns; /* less: a thread has ended */
 	image->turns = turns;
 	image->turns_ns = now_ns;
+	image->turns_wait_ns = image->turns_wait_ns && image->turns_wait_ns < SWITCHES_MOST_NS / 2
+	    ? 2 * image->turns_wait_ns
+	    : SWITCHES_MOST_NS;
 	if (first || came * 1000000000u / elapsed <= CONTEXT_SWITCHES_PER_SECOND_MAX)
 		return;
 	/* Stacks that are already in the rings are still used. */
@@ -206,7 +223,12 @@ bool backend_fallback_tend(
     struct backend_fallback *fallback, struct image *images, uint64_t ring_lost, uint64_t now_ns)
 {
 	enum region_mode before = backend_fallback_mode(fallback);
-	if (fallback->probe->backend == BACKEND_COPY || now_ns - fallback->looked_ns < LOOK_NS)
+	if (fallback->probe->backend == BACKEND_COPY)
+		return false;
+	for (struct image *image = images; image; image = image->next)
+		if (image->settled)
+			look_at_switches(fallback, image, now_ns);
+	if (now_ns - fallback->looked_ns < LOOK_NS)
 		return false;
 	fallback->looked_ns = now_ns;
 	bool overrun = ring_lost != fallback->ring_lost; /* then stacks may be missing for that reason */
@@ -214,9 +236,8 @@ bool backend_fallback_tend(
 	for (struct image *image = images; image; image = image->next) {
 		if (!image->settled || image->backend == BACKEND_COPY)
 			continue;
-		look_at_switches(fallback, image, now_ns);
 		const struct process *process = silent_process(image, overrun);
-		if (process && image->backend != BACKEND_COPY)
+		if (process)
 			step_down(fallback, image, process);
 	}
 	return backend_fallback_mode(fallback) != before;

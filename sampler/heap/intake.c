@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/intake.h"
 
+#include "sampler/heap/executed.h"
 #include "sampler/target/map_record.h"
 #include "sampler/target/walk.h"
 
@@ -173,8 +174,8 @@ static void take_comm(const struct intake *intake, const struct record *record)
 	struct process *process;
 	size_t cursor = 0;
 	while ((process = table_next(&intake->processes, record->pid, &cursor)))
-		if (!process->target.closed && record->exec)
-			process_note_exec(process, record->path, record->time_ns);
+		if (record->exec)
+			executed_note(process, record->path, record->time_ns);
 		else if (!process->target.closed && process->target.threads)
 			threads_call(process->target.threads, record->tid, record->path);
 }

@@ -461,23 +461,6 @@ void process_free(struct process *process)
 	free(process);
 }
 
-void process_note_exec(struct process *process, const char *name, uint64_t time_ns)
-{
-	const struct region_place *place = region_place(process->image->region, process->place);
-	char root[PATH_MAX], proc[PATH_MAX];
-	/* Not the exec that began this program: its record may be read late. */
-	if (time_ns <= place->start_ns)
-		return;
-	process->executed = true;
-	snprintf(process->executed_name, sizeof(process->executed_name), "%s", name);
-	for (char *c = process->executed_name; *c; c++) /* it goes into texts, and is what anybody likes */
-		*c = *c >= ' ' && *c <= '~' ? *c : '?';
-	process->executed_without_proc = proc_root_path(root, sizeof(root), process->target.pid, "/") &&
-	    proc_root_path(proc, sizeof(proc), process->target.pid, "/proc/self") &&
-	    access(root, F_OK) == 0 && faccessat(AT_FDCWD, proc, F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
-	    errno == ENOENT;
-}
-
 uint64_t process_samples(const struct process *process)
 {
 	return region_read_tally(&region_place(process->image->region, process->place)->allocated).samples;

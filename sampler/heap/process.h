@@ -47,13 +47,14 @@ struct process {
 	/* without a pidfd, the pid is only what the target claims: good for a name, not for /proc */
 	bool watched; /* the registry knows it */
 	bool ended;   /* seen by the registry; its books may still be open */
-	/* The kernel says that it has executed another program since; nothing was heard of that one yet. */
-	bool executed;
-	bool executed_without_proc; /* where that one is, there is no /proc */
-	char executed_name[16];
 	struct heap *heap;
 	uint64_t held_bytes; /* of the books, as image->memory knows */
 	struct process_counters counters;
+	/* Its executable, see executed.h; 0 and 0: not the one that is there now. */
+	bool executable_known;
+	dev_t executable_dev;
+	ino_t executable_ino;
+	uint64_t executed_ns; /* when target.unseen was noted */
 	/* At the last look of backend_fallback.c: triggers fired, stacks received. */
 	uint64_t triggered_before, arrived_before;
 	uint32_t silent_looks; /* looks in succession with triggers but without a stack */
@@ -77,7 +78,8 @@ struct image {
 	enum backend event_backend; /* the last one that was an event: stacks in the rings came by it */
 	int *fds;                   /* breakpoint events */
 	size_t fd_count, fd_room;
-	uint64_t turns, turns_ns; /* context switches of place 0 at the last look, and its time */
+	/* Context switches of place 0 at the last look, its time, and the time to the next. */
+	uint64_t turns, turns_ns, turns_wait_ns;
 	uint32_t live_processes;
 	uint32_t unreleased; /* processes with closed books whose profiles are being written */
 	uint32_t searches;   /* for processes that reported a wrong pid */
@@ -110,9 +112,6 @@ void process_adopt(struct process *process);
 
 /* Whether it still executes the program that we know. */
 bool process_is_there(const struct process *process);
-
-/* The kernel's word, at time_ns of the region's clock, that the process executes a program called `name`. */
-void process_note_exec(struct process *process, const char *name, uint64_t time_ns);
 
 /* Samples that the process has counted so far. */
 uint64_t process_samples(const struct process *process);

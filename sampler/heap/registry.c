@@ -2,6 +2,7 @@
 #include "sampler/heap/registry.h"
 
 #include "pprof/table/array.h"
+#include "sampler/heap/executed.h"
 #include "sampler/heap/free_log.h"
 #include "sampler/linux/clock.h"
 #include "sampler/terminal/log_line.h"
@@ -19,6 +20,9 @@ enum {
 	CLAIM_LIMIT_NS = 2000 * 1000000,
 	LINGER_END_NS = 20 * 1000000, /* after COMMAND's end */
 	LINGER_NS = 500 * 1000000,    /* between checks whether any process still maps a region */
+	EXECUTED_NS = 10 * 1000000,   /* between looks at what the processes of a young image execute */
+	YOUNG_NS = 1000 * 1000000,    /* those of an older one are looked at every LINGER_NS */
+	LOADING_NS = 2000 * 1000000,  /* for so long an executed program may take to load the library */
 };
 
 /* ---- processes */
@@ -66,6 +70,7 @@ static void watch_process(struct registry *registry, struct process *process)
 	registry->arrivals++;
 	process->target.command = process->target.pid == registry->launch->pid && registry->launch->pid != 0;
 	registry->command_seen = registry->command_seen || process->target.command;
+	executed_begin(process);
 	registry->listener.watched(registry->listener.context, &process->target);
 	if (process->target.pidfd >= 0) {
 		struct epoll_event event = {.events = EPOLLIN, .data.fd = process->target.pidfd};
@@ -106,13 +111,6 @@ static void finish(struct registry *registry, struct process *process, enum targ
 	/* Its samples, and its end, may have come before the first look at its image. */
 	watch_process(registry, process);
 	take_claims(registry);
-	if (process->executed && end != TARGET_EXEC && end != TARGET_ALIVE) {
-		registry->executed_unseen++;
-		if (process->executed_without_proc || !registry->executed_without_proc)
-			memcpy(
-			    registry->executed_name, process->executed_name, sizeof(registry->executed_name));
-		registry->executed_without_proc |= process->executed_without_proc;
-	}
 	process->target.closed = true;
 	process->target.end = end;
 	process->target.status = status;
@@ -154,6 +152,27 @@ static bool is_older(const struct image *image, const struct image *than)
 	return (int32_t)(image->region->id - than->region->id) < 0;
 }
 
+/* It has executed a program that has not reported to us. Unless that one's image is just becoming ready. (An
+ * image that declined its region has left already; of COMMAND's the reason is kept.) */
+static void finish_unseen(struct registry *registry, struct process *process)
+{
+	struct target *target = &process->target;
+	take_claims(registry);
+	for (const struct image *image = registry->intake->images; image; image = image->next)
+		if (is_older(process->image, image) && !region_declined_text(image->region) &&
+		    region_header(image->region)->pid == (uint32_t)target->pid)
+			target->unseen[0] = '\0';
+	char *reason = strstr(target->unseen, EXECUTED_UNSEEN);
+	if (reason && target->command && registry->command_declined_text)
+		snprintf(reason, (size_t)(target->unseen + sizeof(target->unseen) - reason),
+		    EXECUTED_UNSEEN "%s", registry->command_declined_text);
+	if (reason) {
+		registry->executed_unseen++;
+		memcpy(registry->executed_text, target->unseen, sizeof(registry->executed_text));
+	}
+	finish(registry, process, TARGET_EXEC, 0);
+}
+
 /* Closes the processes that executed the program of image `by`. Drains before it closes the first one in a
  * round: all their samples were written before that image became ready. */
 static void finish_executed(struct registry *registry, pid_t pid, const struct image *by, bool *drained)
@@ -163,6 +182,7 @@ static void finish_executed(struct registry *registry, pid_t pid, const struct i
 	     (process = table_next(&registry->intake->processes, (uint64_t)pid, &cursor));) {
 		if (process->target.closed || !is_older(process->image, by))
 			continue;
+		process->target.unseen[0] = '\0';
 		if (*drained)
 			finish(registry, process, TARGET_EXEC, 0);
 		else
@@ -229,6 +249,19 @@ static void find_places(struct registry *registry, struct image *image)
 		struct process *process = image_process(image, i, registry->modules);
 		if (process && !process->target.closed)
 			watch_process(registry, process);
+	}
+}
+
+/* Before the program is on its way for longer than loading takes, its image may yet become ready. */
+static void look_at_executed(struct registry *registry, struct image *image, uint64_t now)
+{
+	for (uint32_t i = 0; i < image->places_end && image->live_processes; i++) {
+		struct process *process = image->process[i];
+		if (!process || process->target.closed || !process->watched)
+			continue;
+		executed_look(process, now);
+		if (process->target.unseen[0] && now - process->executed_ns > LOADING_NS)
+			finish_unseen(registry, process);
 	}
 }
 
@@ -306,7 +339,9 @@ static void finish_ended(struct registry *registry, struct process *process)
 	/* COMMAND's own end waits for the front, which knows its status. */
 	if (process->target.command && !launch->front_gone && !launch->ended)
 		return;
-	if (process->target.command && launch->status_known)
+	if (process->target.unseen[0])
+		finish_unseen(registry, process);
+	else if (process->target.command && launch->status_known)
 		finish(registry, process, TARGET_EXITED, launch->status);
 	else
 		finish(registry, process, process->target.pidfd < 0 ? TARGET_UNSEEN : TARGET_GONE, 0);
@@ -339,12 +374,14 @@ size_t registry_tend(struct registry *registry)
 	size_t came = settle_claims(registry);
 	uint64_t now = clock_now_ns();
 	bool linger = now - registry->linger_ns >= (registry->launch->ended ? LINGER_END_NS : LINGER_NS);
-	bool gone = false;
+	bool often = now - registry->executed_ns >= EXECUTED_NS, gone = false;
 	for (struct image *image = registry->intake->images, *next; image; image = next) {
 		next = image->next;
 		if (image->ready) {
 			find_places(registry, image);
 			note_requests(registry, image);
+			if (linger || (often && now - image->claimed_ns < YOUNG_NS))
+				look_at_executed(registry, image, now);
 		}
 		if (linger && image_is_over(image, now)) {
 			image_remove(registry, image);
@@ -358,6 +395,8 @@ size_t registry_tend(struct registry *registry)
 		malloc_trim(0);
 	if (linger)
 		registry->linger_ns = now;
+	if (often)
+		registry->executed_ns = now;
 	return came;
 }
 
@@ -416,11 +455,8 @@ void registry_describe_missed(const struct registry *registry, char *text, size_
 		    registry->declined, registry->declined_text);
 	if (registry->executed_unseen && length < (int)bytes)
 		length += snprintf(text + length, bytes - (size_t)length,
-		    "%s%" PRIu64
-		    " programs were executed that did not load libheaptap.so or found no session, "
-		    "such as %s%s",
-		    length ? "; " : "not profiled: ", registry->executed_unseen, registry->executed_name,
-		    registry->executed_without_proc ? " (no /proc there)" : "");
+		    "%s%" PRIu64 " executed programs, the last: process %s",
+		    length ? "; " : "not profiled: ", registry->executed_unseen, registry->executed_text);
 	if (strangers && length < (int)bytes)
 		snprintf(text + length, bytes - (size_t)length,
 		    "%srefused at the region socket: %" PRIu64 " connections without the session's cookie",

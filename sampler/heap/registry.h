@@ -45,12 +45,11 @@ struct registry {
 	uint64_t incomplete;       /* images that claimed a region and never got ready */
 	uint64_t declined;         /* images that could not use theirs */
 	const char *declined_text; /* why, of the last one; NULL: none */
-	uint64_t executed_unseen;  /* programs that processes of ours executed, and that never spoke to us */
-	bool executed_without_proc;
-	char executed_name[16];            /* of the last one; without /proc: where there is none */
-	const char *command_declined_text; /* why, of COMMAND's; NULL: its was not among them */
-	uint64_t linger_ns;
-	struct image **batch; /* settle_images() */
+	uint64_t executed_unseen;  /* processes that executed a program that has not reported to us */
+	char executed_text[TARGET_UNSEEN_BYTES]; /* target.unseen of the last one */
+	const char *command_declined_text;       /* why, of COMMAND's; NULL: its was not among them */
+	uint64_t linger_ns, executed_ns; /* last looks at what is left, and at what processes execute */
+	struct image **batch;            /* settle_images() */
 	size_t batch_capacity;
 };
 

@@ -100,6 +100,7 @@ static int write_header(const struct region *region, const struct region_options
 	    .copy_period_bytes = options->copy_period_bytes,
 	    .sampler_pid = (uint32_t)getpid(),
 	    .snapshot_signal = options->snapshot_signal,
+	    .signal_everywhere = options->signal_everywhere,
 	    .start_paused = options->start_paused,
 	    .no_peak = options->no_peak,
 	    .record_mmap = options->record_mmap,

@@ -35,6 +35,7 @@ struct region_options {
 	uint64_t copy_period_bytes; /* 0: the copy backend is used only if the mode says so */
 	enum region_mode mode;
 	uint32_t snapshot_signal; /* 0: none */
+	bool signal_everywhere;   /* not in COMMAND's own process alone */
 	bool start_paused, no_peak, record_mmap;
 };
 

@@ -70,12 +70,25 @@ static void print_sum(const struct screen *screen, const struct traces *t, size_
 	putc('\n', screen->out);
 }
 
+/* Of a period of one byte: what is recorded without its stack is said beside it. */
+static void describe_every(const struct origin *origin, char *line, size_t line_bytes)
+{
+	unsigned long long taken, lost = 0;
+
+	if (sscanf(origin->samples, "%llu taken, %llu lost stacks", &taken, &lost) != 2)
+		lost = 0;
+	snprintf(line, line_bytes, "every allocation recorded");
+	if (lost)
+		snprintf(line, line_bytes, "every allocation recorded, %llu of %llu without its stack", lost,
+		    taken);
+}
+
 static void print_period(const struct screen *screen, const struct origin *origin, bool heap)
 {
 	char text[AMOUNT_BYTES], line[1024];
 
 	if (strcmp(origin->period_unit, "bytes") == 0 && origin->period == 1)
-		strcpy(line, "every allocation recorded");
+		describe_every(origin, line, sizeof(line));
 	else if (strcmp(origin->period_unit, "bytes") == 0 && origin->period > 0)
 		snprintf(line, sizeof(line), "a sample every %s on average",
 		    amount_bytes((double)origin->period, text));

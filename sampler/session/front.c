@@ -11,6 +11,8 @@
  *     Such a signal has si_code SI_KERNEL; one sent to us by kill(2) has SI_USER, SI_QUEUE or SI_TKILL.
  *     What kill(2) sends to the whole group, or a service manager to the whole unit, looks like the latter:
  *     witness.h tells them apart.
+ *   - The snapshot signal is for heaptap: it goes to the sampler, never to COMMAND, and it ends nobody,
+ *     not even before COMMAND exists.
  *   - When the terminal stops COMMAND, the shell waits for us to stop too; so we do, by the same signal.
  *     SIGSTOP is not mirrored: tools send it to one pid, and would not continue us later.
  */
@@ -191,10 +193,24 @@ static void events_await(struct front *front)
 		log_line("%s", message.text);
 }
 
+/* The environment of COMMAND, in the child that becomes it: the library there knows COMMAND by its pid. */
+static char **command_environment(struct front *front)
+{
+	size_t length = strlen(front->value);
+	char **made;
+
+	if (!length || front->options->no_heap || front->unpreloaded)
+		return environ;
+	snprintf(front->value + length, sizeof(front->value) - length, ",%d", (int)getpid());
+	made = preload_library_environment(environ, front->options->library, front->value);
+	return made ? made : environ;
+}
+
 /* In the child that becomes COMMAND. `channel` delivers the permission to exec; errno is written to it if
  * exec fails. */
-static void command_exec(const struct front *front, char **environment, int channel)
+static void command_exec(struct front *front, int channel)
 {
+	char **environment = command_environment(front);
 	char *const *argv = front->options->operands;
 	char go;
 	int error;
@@ -228,16 +244,12 @@ static int command_refused(struct front *front, int error)
 /* Starts COMMAND. Returns 0 once its exec has succeeded, else the exit status to end with. */
 static int command_start(struct front *front)
 {
-	char **made = front->value[0] && !front->options->no_heap && !front->unpreloaded
-	    ? preload_library_environment(environ, front->options->library, front->value)
-	    : NULL;
-	char **environment = made ? made : environ;
 	int pair[2], error = 0;
 	sigset_t all;
 	ssize_t got;
 
 	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &front->mask);
+	sigprocmask(SIG_SETMASK, &all, NULL);
 	front->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
 	witness_start(&front->witness);
 	if (front->signal_fd >= 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0)
@@ -248,7 +260,7 @@ static int command_start(struct front *front)
 	}
 	if (front->command == 0) {
 		close(pair[0]);
-		command_exec(front, environment, pair[1]);
+		command_exec(front, pair[1]);
 	}
 	close(pair[1]);
 	sampler_tell(front, FRONT_MESSAGE_STARTED);
@@ -257,7 +269,6 @@ static int command_start(struct front *front)
 		error = 0; /* the child is dead already: waitpid will tell how it ended */
 	got = recv(pair[0], &error, sizeof(error), MSG_WAITALL);
 	close(pair[0]);
-	preload_library_environment_free(made);
 	return got == sizeof(error) ? command_refused(front, error) : 0;
 }
 
@@ -284,6 +295,8 @@ static void reap(struct front *front)
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
+		if (pid == front->sampler)
+			front->sampler = -1;
 		if (pid != front->command)
 			continue;
 		front->stopped = WIFSTOPPED(status);
@@ -329,6 +342,13 @@ static void pass_signal(struct front *front, const struct signalfd_siginfo *info
 		kill(front->command, number);
 }
 
+/* Passed on as a signal, not as a message: it never blocks, and many are one. */
+static void pass_to_sampler(const struct front *front, int number)
+{
+	if (front->front_fd >= 0 && front->sampler > 0)
+		kill(front->sampler, number);
+}
+
 /* Is this a signal by a user who does not want to wait for the profile? The first SIGTERM is not: it may have
  * been sent to the whole unit, and have reached COMMAND a moment earlier. */
 static bool is_impatience(const struct front *front, int number)
@@ -348,6 +368,8 @@ static void on_signal(struct front *front, const struct signalfd_siginfo *info)
 
 	if (number == SIGCHLD)
 		reap(front);
+	else if (number == front->options->signal)
+		pass_to_sampler(front, number);
 	else if (!front->ended && number == SIGCONT)
 		pass_continue(front);
 	else if (!front->ended)
@@ -463,6 +485,17 @@ static int events_prepare(struct options *options, struct event *events)
 	return 0;
 }
 
+/* Before COMMAND exists it is kept for later: sent a moment too early it must not end us. */
+static void snapshot_signal_block(struct front *front)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	if (front->options->signal)
+		sigaddset(&set, front->options->signal);
+	sigprocmask(SIG_BLOCK, &set, &front->mask);
+}
+
 int front_run(struct options *options)
 {
 	struct event events[EVENTS_MAX];
@@ -482,6 +515,7 @@ int front_run(struct options *options)
 			return STATUS_USAGE;
 		front.unpreloaded = !forecast(options);
 	}
+	snapshot_signal_block(&front);
 	/* The sampler returns through main as the front does: the process ends in one place. */
 	if (sampler_fork(&front))
 		return session_run(options, front.front_fd);

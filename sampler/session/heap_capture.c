@@ -52,6 +52,7 @@ static int open_pool(struct heap_capture *h)
 	    .copy_period_bytes = copies_first ? COPY_PERIOD_BYTES : 0,
 	    .mode = h->probe.backend == BACKEND_UPROBE ? REGION_MODE_TRIGGER : REGION_MODE_COPY,
 	    .snapshot_signal = (uint32_t)options->signal,
+	    .signal_everywhere = options->signal_everywhere,
 	    .start_paused = options->paused,
 	    .no_peak = options->no_peak,
 	    .record_mmap = options->record_mmap,

@@ -163,7 +163,7 @@ static void on_signals(struct session *s)
 	int number;
 	while ((number = signals_read(s->signal_fd)) != 0) {
 		if (number == s->options->signal) {
-			want_all(s, "a signal to the sampler", 0);
+			want_all(s, "a signal to heaptap", 0);
 		} else if (number == SIGTERM && s->role == SIGNALS_FRONT) {
 			on_terminate(s);
 		} else if (number != SIGCHLD && !s->stopping) {

@@ -248,13 +248,13 @@ void event_snapshot_print(const struct snapshot *snapshot, int error)
 {
 	const struct event_snapshot *s = (const struct event_snapshot *)snapshot;
 	const struct target *target = snapshot->target;
-	char end[128];
+	char end[SUMMARY_END_BYTES];
 	if (error) {
 		log_line(
 		    "event profiles of pid %d: %s: %s", (int)target->pid, snapshot->path, strerror(-error));
 		return;
 	}
-	summary_end(target->end, target->status, end, sizeof(end));
+	summary_end(target, end, sizeof(end));
 	log_line("%s (pid %d) %s; events:", target->title, (int)target->pid, end);
 	for (size_t i = 0; i < s->sheet_count; i++)
 		if (s->sheets[i].base.path)

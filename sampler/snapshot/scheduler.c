@@ -235,12 +235,12 @@ static void describe_end(const struct snapshot_series *series, char *text, size_
 {
 	const struct target *target = series->target;
 	const char *cgroup = series->death.cgroup;
-	char end[96];
+	char end[SUMMARY_END_BYTES];
 	if (target->end == TARGET_ALIVE) {
 		snprintf(text, text_bytes, "sampling was stopped, the process is still running");
 		return;
 	}
-	summary_end(target->end, target->status, end, sizeof(end));
+	summary_end(target, end, sizeof(end));
 	bool killed = target->end == TARGET_EXITED && WIFSIGNALED(target->status) &&
 	    WTERMSIG(target->status) == SIGKILL;
 	int64_t kills = killed ? oom_watch_kills(&series->death) : 0;
@@ -267,10 +267,10 @@ static void close_target(void *context, struct target *target)
 {
 	struct snapshot_source *source = context;
 	struct scheduler *a = source->scheduler;
-	char cause[400];
+	char cause[1024];
 	int error = 0;
 	a->closing++;
-	bool wanted = (target->command && target->end != TARGET_EXEC) ||
+	bool wanted = (target->command && (target->end != TARGET_EXEC || target->unseen[0])) ||
 	    (target->series && target->series->next > 1) || source->kind->has(source, target, SNAPSHOT_END);
 	if (wanted && target->end == TARGET_GONE &&
 	    exit_status_read(target->pidfd, target->pid, &target->status) == 0)

@@ -19,10 +19,11 @@ const char *summary_bytes(double bytes, char *text, size_t text_bytes)
 	return text;
 }
 
-void summary_end(enum target_end end, int status, char *text, size_t text_bytes)
+void summary_end(const struct target *target, char *text, size_t text_bytes)
 {
+	int status = target->status;
 	const char *name;
-	switch (end) {
+	switch (target->end) {
 	case TARGET_EXITED:
 		if (WIFEXITED(status)) {
 			snprintf(text, text_bytes, "exited with status %d", WEXITSTATUS(status));
@@ -32,7 +33,8 @@ void summary_end(enum target_end end, int status, char *text, size_t text_bytes)
 		}
 		break;
 	case TARGET_EXEC:
-		snprintf(text, text_bytes, "executed another program");
+		snprintf(
+		    text, text_bytes, "%s", target->unseen[0] ? target->unseen : "executed another program");
 		break;
 	case TARGET_GONE:
 		snprintf(text, text_bytes, "has ended; how is not known (not a child of heaptap)");
@@ -94,8 +96,8 @@ void summary_print(const struct heap_snapshot *s, int error)
 {
 	const struct process *process = s->process;
 	const struct region_place *place = region_place(process->image->region, process->place);
-	char end[96];
-	summary_end(process->target.end, process->target.status, end, sizeof(end));
+	char end[SUMMARY_END_BYTES];
+	summary_end(&process->target, end, sizeof(end));
 	log_line("%s (pid %d) %s", process->target.title, (int)process->target.pid, end);
 
 	if (atomic_load(&place->peak_order))

@@ -10,9 +10,10 @@
 /* "12.5 MiB" */
 const char *summary_bytes(double bytes, char *text, size_t text_bytes);
 
-/* How a process ended, as a phrase: "exited with status 0", "was killed by SIGKILL". status: with
- * TARGET_EXITED. */
-void summary_end(enum target_end end, int status, char *text, size_t text_bytes);
+enum { SUMMARY_END_BYTES = TARGET_UNSEEN_BYTES }; /* of the longest phrase */
+
+/* How a process ended, as a phrase: "exited with status 0", "was killed by SIGKILL". */
+void summary_end(const struct target *target, char *text, size_t text_bytes);
 
 /* error: of writing the profile, 0 or -errno. */
 void summary_print(const struct heap_snapshot *snapshot, int error);

@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { TARGET_NAME_BYTES = 256, TARGET_TITLE_BYTES = 64 };
+enum { TARGET_NAME_BYTES = 256, TARGET_TITLE_BYTES = 64, TARGET_UNSEEN_BYTES = 384 };
 
 enum target_end {
 	TARGET_ALIVE,
@@ -36,6 +36,8 @@ struct target {
 	bool closed;   /* has ended, or executes another program: its books do not change any more */
 	enum target_end end;
 	int status; /* wait status, TARGET_EXITED */
+	/* "executed PROG, which is not profiled: REASON", where PROG does not load the library; else empty */
+	char unseen[TARGET_UNSEEN_BYTES];
 	/* What the user called it: redis-server, though the file is redis-check-rdb. */
 	char title[TARGET_TITLE_BYTES];
 	char name[TARGET_NAME_BYTES]; /* path of the executable, as far as it is known */

@@ -178,3 +178,16 @@ test_large_periods_are_not() {
   grep -q 'backend uprobe' comments || skip 'no uprobes here'
   at_least 10 "$(how_many 'by uprobe')" 'stacks by uprobe'
 }
+
+# A breakpoint makes each context switch dearer: a program of a third of a second is not to be over before it yields.
+test_a_short_program_that_switches_often() {
+  stage switches
+  mkdir -m 777 profiles
+  status=0
+  unprivileged "$heaptap" record -q -o profiles/x.pb.gz "$targets/switches" 300 >out || status=$?
+  equal 0 $status
+  comment_of profiles/x.pb.gz >comments
+  grep -q 'backend breakpoint' comments || skip 'no breakpoints here'
+  matches 'too many context switches 1\)' comments
+  profile_check profiles/x.pb.gz
+}

@@ -124,6 +124,8 @@ test_sampler_stopped_while_the_target_works() {
     at_least "$(truth 2)" "$(total_of "$profile" alloc_space)" "$backend: bytes"
     at_least "$(total_of "$profile" alloc_space)" "$(($(truth 2) + 100000))" "$backend: bytes, upper bound"
     comment_of "$profile" | grep -qE '[1-9][0-9]* lost stacks' || fail "$backend: nothing was lost?"
+    "$heaptap" report "$profile" >text
+    matches 'every allocation recorded, [1-9][0-9]* of [0-9]+ without its stack$' text
   done
 }
 

@@ -27,11 +27,11 @@ end_talk() {
 test_forwarded_to_command() {
   start_talk
   # A job in the background of a non-interactive shell ignores INT and QUIT; talk installs its own handlers.
-  for signal in TERM HUP USR1 INT QUIT; do
+  for signal in TERM HUP USR2 INT QUIT; do
     kill -$signal "$front"
     wait_for 20 has_counted "$signal=1"
   done
-  matches 'INT=1 QUIT=1 TERM=1 HUP=1 USR1=1 CONT=0' answers
+  matches 'INT=1 QUIT=1 TERM=1 HUP=1 USR1=0 USR2=1 CONT=0' answers
   end_talk 12
 }
 
@@ -76,7 +76,7 @@ test_ctrl_z_and_fg() {
     "send:$heaptap record -q $targets/talk\n" 'expect:ready \d+' \
     'send:\x1a' 'expect:Stopped' 'expect:prompt> ' \
     'send:jobs\n' 'expect:Stopped.*record -q' 'expect:prompt> ' \
-    'send:fg\n' 'expect:talk' 'insist:counts\n' 'expect:INT=0 QUIT=0 TERM=0 HUP=0 USR1=0 CONT=1' \
+    'send:fg\n' 'expect:talk' 'insist:counts\n' 'expect:INT=0 QUIT=0 TERM=0 HUP=0 USR1=0 USR2=0 CONT=1' \
     'send:\x1a' 'expect:Stopped' 'expect:prompt> ' 'send:bg\n' 'expect:&' 'expect:prompt> ' \
     'send:until jobs | grep Stop; do sleep 0.05; done\n' 'expect:\nprompt> ' \
     'send:fg\n' 'expect:talk' 'insist:exit 6\n' 'expect:\n.*prompt> ' 'send:echo status=$?\n' 'expect:status=6'

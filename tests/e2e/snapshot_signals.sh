@@ -24,15 +24,61 @@ test_a_program_with_a_handler_behaves_as_without_us() {
   profile_check same/*.pb.gz
 }
 
-test_sigaction_tells_the_truth_of_a_program_without_a_handler() {
-  record -q -o tell.pb.gz "$targets/snapshot_signal" tell raise exec tell raise fork >out
-  equal 'is default, flags 0, mask empty
-handled 0, errno 4711
-is default, flags 0, mask empty
-handled 0, errno 4711
-is default, flags 0, mask empty
-handled 0, errno 4711
-child status 7' "$(cat out)"
+# What COMMAND sends to itself ends it, whoever of it sends it; what is sent to its children ends them.
+test_a_program_without_a_handler_behaves_as_without_us() {
+  same tell exec tell fork tell fork
+  for how in raise thread timer; do
+    same tell "$how" tell
+    equal 138 "$native" "natively, by $how"
+    same handle "$how" tell default tell "$how"
+    equal 138 "$native" "natively, by $how"
+    same exec tell "$how"
+  done
+  profile_check same/*.pb.gz
+  equal 0 "$(find same -name '*.0001*' | wc -l)" 'snapshots that nobody asked for'
+}
+
+# alike COMMAND...: status and output are the same natively and recorded; sets native
+alike() {
+  native=$(status_of timeout 20 "$@")
+  mv out native.out
+  equal "$native" "$(status_of timeout 20 "$heaptap" record -q -p 1K -o alike/ "$@")" "status of: $*"
+  diff native.out out || fail "output differs: $*"
+}
+
+test_others_use_the_signal_as_without_us() {
+  alike timeout -s USR1 0.2 sleep 25
+  equal 124 "$native"
+  alike sh -c 'kill -USR1 $$; echo alive'
+  equal 138 "$native"
+  alike bash -c 'sleep 25 & kill -USR1 $!; wait $!; echo $?; (kill -USR1 $BASHPID; echo alive); echo $?'
+  matches 138 out
+  alike bash -c 'trap "echo met" USR1; kill -USR1 $$; trap - USR1; kill -USR1 $$; echo alive'
+  equal 138 "$native"
+  alike /usr/bin/python3 -c "
+import os, signal, subprocess, sys, threading
+def end(pid):
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+pid = os.fork()
+if pid == 0:
+    held = [bytearray(10000) for _ in range(1000)] # claims a place in the books
+    signal.pause()
+os.kill(pid, signal.SIGUSR1)
+end(pid)
+child = subprocess.Popen(['sleep', '25'])
+child.send_signal(signal.SIGUSR1)
+print(child.wait(), flush=True)
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+end(os.posix_spawn(sys.executable, [sys.executable, '-c', 'import signal; signal.raise_signal(signal.SIGUSR1)'],
+    os.environ, setsigdef=[signal.SIGUSR1]))
+signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+thread = threading.Thread(target=lambda: signal.pthread_kill(threading.get_ident(), signal.SIGUSR1))
+thread.start()
+thread.join()
+print('alive')"
+  equal 138 "$native"
+  profile_check alike/*.pb.gz
+  equal 0 "$(find alike -name '*.0001*' | wc -l)" 'snapshots that nobody asked for'
 }
 
 test_ignored_stays_ignored() {
@@ -58,12 +104,12 @@ test_another_signal() {
   profile_check out-0001.pb.gz
 }
 
-# start TARGET [OPTION...]: sets pid, and front; a byte on the pipe ends it
+# start TARGET [OPTION...]: sets pid, and front; a byte on the pipe ends it. steps: of snapshot_signal
 start() {
   local target=$1
   shift
   mkfifo input
-  "$heaptap" record -q -p 1K -i 0 -o out.pb.gz "$@" sh -c "echo \$\$ >pid; exec $target tell wait tell" <input >output 2>err &
+  "$heaptap" record -q -p 1K -i 0 -o out.pb.gz "$@" sh -c "echo \$\$ >pid; exec $target ${steps:-tell wait tell}" <input >output 2>err &
   front=$!
   exec 9>input
   wait_for 20 grep -q ready output
@@ -93,12 +139,69 @@ test_a_signal_to_the_process_snapshots_it() {
   at_least 900000 "$(total_of out-0001.pb.gz inuse_space)" 'in use'
 }
 
-# The number that a user sees is the front's, which stands in for the program.
-test_a_signal_to_the_front_reaches_the_program() {
+# The number that a user sees is the front's. The program does not notice.
+test_a_signal_to_the_front_snapshots_every_process() {
+  mkfifo input
+  "$heaptap" record -q -p 1K -i 0 -o all/ \
+    sh -c "exec 3<&0; $targets/snapshot_signal poll <&3 & exec $targets/snapshot_signal tell poll tell" <input >output 2>err &
+  front=$!
+  exec 9>input
+  both_ready() { [ "$(grep -c ready output)" = 2 ]; }
+  wait_for 20 both_ready
+  both() { [ "$(find all -name "*snapshot_signal*.000$1.pb.gz" | wc -l)" = 2 ]; }
+  for n in 1 2; do
+    kill -USR1 "$front"
+    wait_for 20 both $n
+  done
+  finish 0
+  wait_for 20 eval '[ "$(grep -c "poll 1" output)" = 2 ]'
+  wait_for 20 eval '[ "$(ls all | grep -c snapshot_signal.*exit)" = 2 ]'
+  profile_check all/*.pb.gz
+  comment_of "$(ls all/*snapshot_signal*.0001.pb.gz | head -n 1)" >comments
+  matches '^snapshot: 0001, a signal to heaptap' comments
+}
+
+# A program with a handler does not get it from heaptap, nor one that the signal would end.
+test_a_signal_to_the_front_is_not_passed_on() {
+  steps='handle poll raise'
   start "$targets/snapshot_signal"
   kill -USR1 "$front"
   wait_for 20 test -e out-0001.pb.gz
   finish 0
+  matches 'handled 1,' output
+  matches 'poll 1' output
+}
+
+# A moment after the start there is nobody yet to take a snapshot of; heaptap does not die of it.
+test_a_signal_at_the_start() {
+  for delay in 0.01 0.02 0.05 0.1; do
+    "$heaptap" record -q -o start.pb.gz sh -c 'sleep 0.3; exit 3' &
+    front=$!
+    wait_for 20 eval '[ "$(tr "\0" " " </proc/$front/cmdline | cut -d " " -f 2)" = record ]'
+    sleep $delay
+    kill -USR1 "$front"
+    status=0
+    wait "$front" || status=$?
+    equal 3 $status "with $delay"
+  done
+}
+
+# Children of COMMAND keep the default, unless told otherwise.
+test_signal_all_is_for_every_process() {
+  mkfifo input
+  "$heaptap" record -q -p 1K -i 0 --signal USR1:all -o all/ \
+    sh -c "$targets/snapshot_signal wait <&3 & echo \$! >pid; wait \$!; echo \$?" 3<input >output 2>err &
+  front=$!
+  exec 9>input
+  wait_for 20 grep -q ready output
+  kill -USR1 "$(cat pid)"
+  wait_for 20 eval '[ -e all/*snapshot_signal.$(cat pid).0001.pb.gz ]'
+  finish 0
+  equal $'ready\nread 1\n0' "$(cat output)"
+  for wrong in none:all USR1: USR1:one USR1:all:all USR1all RTMIN+:all; do
+    equal 2 "$(status_of "$heaptap" record --signal $wrong true)" "$wrong"
+  done
+  equal 138 "$(status_of "$heaptap" record -q --signal RTMIN+1:all -o other.pb.gz "$targets/snapshot_signal" raise)"
 }
 
 test_a_signal_to_the_sampler_snapshots_every_process() {
@@ -118,7 +221,7 @@ test_a_signal_to_the_sampler_snapshots_every_process() {
   wait "$front"
   profile_check all/*.pb.gz
   comment_of "$(ls all/*snapshot_signal*.0001.pb.gz | head -n 1)" >comments
-  matches '^snapshot: 0001, a signal to the sampler' comments
+  matches '^snapshot: 0001, a signal to heaptap' comments
 }
 
 # Nothing has happened for so long that the sampler looks seldom.
@@ -130,7 +233,7 @@ import os, signal, time, glob
 held = [bytearray(10000) for _ in range(1000)]
 time.sleep(3)
 for i in 1, 2, 3:
-    os.kill(os.getpid(), signal.SIGUSR1)
+    os.system('kill -USR1 %d' % os.getpid()) # its own would end it
     deadline = time.time() + $(seconds 20)
     while not glob.glob('idle-$backend/*.%04d.pb.gz' % i) and time.time() < deadline:
         time.sleep(0.01)"
@@ -141,7 +244,7 @@ for i in 1, 2, 3:
 
 # A child that has taken no sample of its own still holds what it inherited.
 test_a_forked_child_is_snapshot() {
-  record -q -p 1K -i 0 -o child/ /usr/bin/python3 -c "
+  record -q -p 1K -i 0 --signal USR1:all -o child/ /usr/bin/python3 -c "
 import os, signal, time, glob
 held = [bytearray(10000) for _ in range(1000)]
 pid = os.fork()

@@ -9,16 +9,22 @@
  *   raise     sends it to itself, tells how often its handler has run, and errno
  *   fork      forks a child that tells and raises; tells how it ended
  *   wait      allocates 1000 blocks, says "ready", then waits for a byte on stdin, restarted after signals
+ *   poll      says "ready", then polls stdin without an end
+ *   thread    a thread sends it to itself
+ *   timer     a timer sends it
  *   exec      executes itself with the steps that follow
  *
  * With HANDLER=early in the environment the handler is installed before any library's constructor.
  */
 #include <errno.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef void handler_fn(int);
@@ -106,6 +112,41 @@ static void wait_for_byte(void)
 	printf("read %zd\n", got);
 }
 
+static void poll_for_byte(void)
+{
+	struct pollfd in = {.fd = 0, .events = POLLIN};
+	puts("ready");
+	fflush(stdout);
+	int got = poll(&in, 1, -1);
+	printf("poll %d %s\n", got, got < 0 ? strerror(errno) : "");
+}
+
+static void *raise_in_thread(void *unused)
+{
+	pthread_kill(pthread_self(), SIGUSR1);
+	return unused;
+}
+
+static void raise_by_thread(void)
+{
+	pthread_t thread;
+	if (pthread_create(&thread, NULL, raise_in_thread, NULL) == 0)
+		pthread_join(thread, NULL);
+	printf("handled %d\n", (int)handled);
+}
+
+static void raise_by_timer(void)
+{
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+	const struct itimerspec soon = {.it_value.tv_nsec = 1000000};
+	const sig_atomic_t before = handled;
+	timer_t timer;
+	if (timer_create(CLOCK_MONOTONIC, &event, &timer) == 0 && timer_settime(timer, 0, &soon, NULL) == 0)
+		for (int i = 0; i < 1000 && handled == before; i++)
+			usleep(5000);
+	printf("handled %d\n", (int)handled);
+}
+
 int main(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
@@ -123,6 +164,12 @@ int main(int argc, char **argv)
 			fork_it();
 		else if (strcmp(argv[i], "wait") == 0)
 			wait_for_byte();
+		else if (strcmp(argv[i], "poll") == 0)
+			poll_for_byte();
+		else if (strcmp(argv[i], "thread") == 0)
+			raise_by_thread();
+		else if (strcmp(argv[i], "timer") == 0)
+			raise_by_timer();
 		else if (strcmp(argv[i], "exec") == 0) {
 			fflush(stdout);
 			argv[i] = argv[0];

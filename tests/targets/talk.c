@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counts the signals it gets, and tells when asked: prints "ready PID" and then answers lines from stdin:
- *     counts    one line such as "INT=1 QUIT=0 TERM=0 HUP=0 USR1=0 CONT=0"
+ *     counts    one line such as "INT=1 QUIT=0 TERM=0 HUP=0 USR1=0 USR2=0 CONT=0"
  *     exit N    ends with status N
  *     crash     ends by SIGSEGV
  */
@@ -20,6 +20,7 @@ static const struct {
     {SIGTERM, "TERM"},
     {SIGHUP, "HUP"},
     {SIGUSR1, "USR1"},
+    {SIGUSR2, "USR2"},
     {SIGCONT, "CONT"},
 };
 

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/mman.h>
 
 #include <cmocka.h>
@@ -354,19 +355,19 @@ static void an_exec_is_noted_unless_it_began_this_program(void **state)
 	struct scene *s = *state;
 	struct process *process = s->process[0];
 	region_place(s->region, 0)->start_ns = NOW_NS;
+	region_header(s->region)->clock_id = CLOCK_MONOTONIC;
 	struct record record = {
 	    .kind = RECORD_COMM, .pid = 0, .exec = true, .time_ns = NOW_NS, .path = "old"};
 	intake_record(&s->intake, &record);
-	assert_false(process->executed);
+	assert_string_equal(process->target.unseen, "");
 	record.time_ns++;
 	record.exec = false;
 	intake_record(&s->intake, &record); /* a thread's name */
-	assert_false(process->executed);
+	assert_string_equal(process->target.unseen, "");
 	record.exec = true;
 	record.path = "a\x1b[m\xff";
 	intake_record(&s->intake, &record);
-	assert_true(process->executed);
-	assert_string_equal(process->executed_name, "a?[m?");
+	assert_memory_equal(process->target.unseen, "executed a?[m?, which is not profiled: ", 39);
 }
 
 /* ---- bounds */

@@ -35,13 +35,19 @@ static void an_end_as_a_phrase(void **state)
 	char text[96];
 	(void)state;
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
-		summary_end(ends[i].end, ends[i].status, text, sizeof(text));
+		const struct target target = {.end = ends[i].end, .status = ends[i].status};
+		summary_end(&target, text, sizeof(text));
 		assert_string_equal(text, ends[i].text);
 	}
 	memset(text, 'x', sizeof(text));
-	summary_end(TARGET_EXITED, 0, text, 7);
+	const struct target target = {.end = TARGET_EXITED};
+	summary_end(&target, text, 7);
 	assert_string_equal(text, "exited");
 	assert_int_equal(text[7], 'x');
+	const struct target unseen = {
+	    .end = TARGET_EXEC, .unseen = "executed /bin/sudo, which is not profiled"};
+	summary_end(&unseen, text, sizeof(text));
+	assert_string_equal(text, unseen.unseen);
 }
 
 /* ---- the block of lines */

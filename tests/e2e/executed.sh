@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+# A program that does not load the library, executed by a process that has: it is named, with the reason.
+
+# says BACKEND REGEX COMMAND...: the old program's end is the exec, in the summary and in the profile; the status is kept
+says() {
+  local backend=$1 regex=$2
+  shift 2
+  rm -rf profiles
+  equal 11 "$(status_of "$heaptap" record -b "$backend" -p 1 -o profiles/ "$@")" "status of: $*"
+  matches "^heaptap: [a-z]+ \(pid [0-9]+\) executed $regex" err
+  ! grep -q 'exited with status' err || fail "the end of another program: $(cat err)"
+  comment_of "$(only profiles/*.exit.pb.gz)" >comments
+  matches "^snapshot: exit, the process executed $regex" comments
+  profile_check profiles/*.exit.pb.gz
+}
+
+programs() {
+  cat >program.c <<'C'
+#include <stdlib.h>
+#include <unistd.h>
+int main(void) { void *volatile held = malloc(100000); usleep(400000); return held ? 11 : 0; }
+C
+  gcc -O1 -o plain program.c
+  gcc -O1 -static -o static program.c
+}
+
+test_executed_without_the_library() {
+  programs
+  backends='copy breakpoint'
+  [ "$(id -u)" != 0 ] || backends="$backends uprobe"
+  for backend in $backends; do
+    says "$backend" '.*/plain, which is not profiled: its environment has no LD_PRELOAD of heaptap$' env -i ./plain
+    says "$backend" '.*/static, which is not profiled: is statically linked' env ./static
+  done
+  says copy '.*/plain, which is not profiled: its environment has no LD_PRELOAD of heaptap$' env LD_PRELOAD= ./plain
+  says copy '.*/plain, which is not profiled: its environment has no HEAPTAP$' env -u HEAPTAP ./plain
+  says copy '.*/plain, which is not profiled: its limit of address space' sh -c 'ulimit -v 300000; exec ./plain'
+}
+
+# The kernel's record tells of it, however short it lives.
+test_executed_and_gone() {
+  need_root
+  for program in 'env -i ./true' 'env ./true_static'; do
+    gcc -O1 -o true -x c - <<<'int main(void) { return 11; }'
+    gcc -O1 -static -o true_static -x c - <<<'int main(void) { return 11; }'
+    says uprobe '.*true[a-z_]*, which is not profiled: ' $program
+  done
+}
+
+# One that takes its time and then loads it is profiled, and nothing is said.
+test_executed_with_the_library() {
+  programs
+  for program in 'env ./plain' 'sh -c "exec ./plain"' 'env env sh -c "exec ./plain"'; do
+    rm -rf profiles
+    equal 11 "$(eval "status_of \"$heaptap\" record -p 1 -o profiles/ $program")"
+    matches 'plain .pid [0-9]+. exited with status 11' err
+    ! grep -q 'not profiled' err || fail "$(cat err)"
+  done
+}
