@@ -6,7 +6,7 @@
 cat_hostile() {
   cat >hostile.py <<'EOF'
 import array, mmap, os, socket, sys, time
-path, cookie = os.environ["HEAPTAP"].rsplit(":", 1)
+path, cookie = os.environ["HEAPTAP"].split(",")[0].rsplit(":", 1)
 name = next(line.split()[-1][1:] for line in open("/proc/net/unix") if "@heaptap" + path in line)
 os.environ.pop("LD_PRELOAD")
 
@@ -54,7 +54,7 @@ setpriv --reuid 65534 --regid 65534 --clear-groups python3 hostile.py \$1 >held 
 until [ -e hostile ]; do sleep 0.05; done
 cp $targets/truth roots
 ./roots /dev/null 1 0
-for i in 1 2 3 4 5; do
+for i in \$(seq \$2); do
   setpriv --reuid 1234 --regid 1234 --clear-groups $targets/truth /dev/null 1 0
 done
 kill \$!
@@ -66,7 +66,7 @@ test_a_process_that_hoards_regions() {
   stage truth
   cat_hostile
   ulimit -n 1024
-  record -p 1K -o "$PWD/out/" sh session.sh hold 2>err
+  record -p 1K -o "$PWD/out/" sh session.sh hold 5 2>err
   at_least 1 "$(cat held)" 'regions that the hostile process has'
   at_least -100 "-$(cat held)" 'regions that the hostile process has, negative'
   equal 1 "$(ls out/heaptap.roots.*.exit.pb.gz | wc -l)" 'profiles of the program of root'
@@ -78,8 +78,9 @@ test_a_full_backlog() {
   need_root
   stage truth
   cat_hostile
-  record -p 1K -o "$PWD/out/" sh session.sh fill 2>err
+  record -p 1K -o "$PWD/out/" sh session.sh fill 20 2>err
   equal 1 "$(ls out/heaptap.roots.*.exit.pb.gz | wc -l)" 'profiles of the program of root'
-  equal 5 "$(ls out/heaptap.truth.*.exit.pb.gz | wc -l)" 'profiles of the programs of another user'
+  # A place in the backlog is waited for, but not for long: without the wait 3 of 10 find one.
+  at_least 12 "$(ls out/heaptap.truth.*.exit.pb.gz | wc -l)" 'profiles of the programs of another user, of 20'
   matches "refused at the region socket: [0-9]+ connections without the session's cookie" err
 }
