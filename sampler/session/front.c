@@ -19,6 +19,7 @@
 #include "sampler/session/front.h"
 
 #include "sampler/cli/status.h"
+#include "sampler/session/descriptors.h"
 #include "sampler/perf/event_choice.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/session/front_message.h"
@@ -59,42 +60,6 @@ struct front {
 	int status;                           /* wait status of COMMAND, once it has ended */
 	char value[FRONT_MESSAGE_TEXT_BYTES]; /* of HEAPTAP for COMMAND; empty: not profiled */
 };
-
-/*
- * Descriptors 0 to 2 may be closed when we start. What we open must not get these numbers, since COMMAND
- * would take it for its stdin, stdout or stderr; so the gaps are filled with /dev/null until the exec closes
- * them again.
- */
-static void gaps_fill(void)
-{
-	int fd;
-
-	do
-		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	while (fd >= 0 && fd <= STDERR_FILENO);
-	if (fd >= 0)
-		close(fd);
-}
-
-/* Closes every inherited descriptor except stderr: the reader of a pipe from COMMAND must not have to wait
- * for us too. */
-static void descriptors_drop(const int *kept, size_t count)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (null >= 0) {
-		dup2(null, STDIN_FILENO);
-		dup2(null, STDOUT_FILENO);
-	}
-	for (unsigned int first = STDERR_FILENO + 1, next; first < INT_MAX; first = next + 1) {
-		next = INT_MAX;
-		for (size_t i = 0; i < count; i++)
-			if (kept[i] >= (int)first && (unsigned int)kept[i] < next)
-				next = (unsigned int)kept[i];
-		if (next > first)
-			close_range(first, next - 1, 0);
-	}
-}
 
 /* In the child that becomes the sampler. */
 static void sampler_settle(int front_fd)
@@ -503,7 +468,7 @@ int front_run(struct options *options)
 	    .options = options, .sampler = -1, .command = -1, .front_fd = -1, .witness.fd = -1};
 	char library[PATH_MAX];
 
-	gaps_fill();
+	descriptors_fill_gaps();
 	if (output_check_folder(options->output))
 		return STATUS_USAGE;
 	if (options->event_count && events_prepare(options, events))

@@ -1,25 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/unwind/unwind.h"
-#include "sampler/arch/call.h"
 #include "sampler/unwind/cfi.h"
 #include "sampler/unwind/cfi_odd.h"
+#include "sampler/unwind/return_address.h"
 
 #include <string.h>
 
 /* An address farther above the dump than this is on another stack. */
 static const uint64_t same_stack_bytes = UINT64_C(64) << 20;
-
-/* Code behind a file's entry point that sets the frame pointer to zero for the outermost frame: _start, and
- * the loader's way from there to the constructors. */
-enum { ENTRY_BYTES = 256 };
-
-/* Is a call instruction in front of a program counter? */
-enum after_call {
-	AFTER_CALL_UNKNOWN, /* not looked at yet */
-	AFTER_CALL,
-	AFTER_CALL_NO,
-	AFTER_CALL_UNREADABLE, /* run-time generated code, or a file that could not be opened */
-};
 
 /* A program counter with its map and rule; a cache per address space in front of the maps and the modules'
  * tables. */
@@ -28,7 +16,7 @@ struct pc_info {
 	const struct cfi_rule *rule; /* NULL: nothing cached here */
 	const struct map *map;       /* NULL: pc is in none */
 	uint32_t tag;                /* of unwind_remember() */
-	uint8_t after_call;          /* enum after_call, of pc + 1 as a return address */
+	uint8_t after_call;          /* enum return_address_call, of pc + 1 */
 };
 
 /*
@@ -305,22 +293,6 @@ static enum unwind_outcome step_odd(struct walk *w, const struct cfi_rule *rule,
 	return UNWIND_COMPLETE;
 }
 
-/* The bytes are the file's: what the target has patched in memory since is not seen. */
-static enum after_call look_for_call(const struct walk *w, const struct pc_info *info)
-{
-	const struct map *map = info->map;
-	uint64_t return_address = info->pc + 1, length = return_address - map->start, target;
-	uint8_t code[CALL_BYTES_MAX];
-	size_t bytes = length < CALL_BYTES_MAX ? (size_t)length : CALL_BYTES_MAX;
-
-	if (!has_file(info) || !map->module->readable || map->module->file.e_machine != w->arch->e_machine ||
-	    module_read(map->module, code, bytes, map->pgoff + length - bytes) != 0)
-		return AFTER_CALL_UNREADABLE;
-	if (!call_ends_at(w->arch->e_machine, code, bytes, return_address, &target))
-		return AFTER_CALL_NO;
-	return !target || maps_find(w->in->maps, target) ? AFTER_CALL : AFTER_CALL_NO;
-}
-
 /* Could FP be the frame pointer of the caller of a function that has CALLEE's? Above the dump it could be if
  * the stack goes on there. */
 static bool leads_on(const struct walk *w, uint64_t fp, uint64_t callee_fp)
@@ -345,16 +317,11 @@ static bool is_return_address(
 	if (!info->map)
 		return false;
 	if (info->after_call == AFTER_CALL_UNKNOWN)
-		info->after_call = (uint8_t)look_for_call(w, info);
+		info->after_call =
+		    (uint8_t)return_address_look(w->in->maps, info->map, info->pc + 1, w->arch->e_machine);
 	if (info->after_call != AFTER_CALL_UNREADABLE)
 		return info->after_call == AFTER_CALL;
 	return leads_on(w, caller_fp, fp) || (!from_file && info->map->kind != MAP_KIND_FILE);
-}
-
-static bool is_start_up(const struct pc_info *info)
-{
-	return has_file(info) && info->map->module->readable &&
-	    info->pc - info->map->bias - info->map->module->file.entry < ENTRY_BYTES;
 }
 
 /*
@@ -381,7 +348,7 @@ static enum unwind_outcome step_fp(
 	 */
 	if (fp == 0 && !activation && from_file) {
 		w->regs.pc = 0;
-		return is_start_up(info) ? UNWIND_COMPLETE : end;
+		return return_address_is_start_up(info->map, info->pc) ? UNWIND_COMPLETE : end;
 	}
 	if (fp < sp || fp % 8)
 		return stuck;

@@ -71,7 +71,7 @@ by_records() {
 
 by_uprobe() {
   by_records uprobe "$@"
-  matches '^samples: [0-9]+ taken, 0 lost stacks, by uprobe [0-9]+$' comments
+  matches '^samples: [0-9]+ taken, 0 lost stacks, by uprobe [0-9]+(, frames guessed [0-9]+)?$' comments
 }
 
 # auto, which at such a period has the hook copy: these wait for the records of mappings before them.

@@ -366,7 +366,7 @@ test_attach_ends_by_ctrl_c() {
   kill -0 "$target" || fail 'the process is gone'
   kill "$target"
   events_check a-cpu-clock-0002.gz a-cpu-clock-exit.gz
-  comment_of a-cpu-clock-exit.gz | grep -q 'the process goes on' || fail 'why it ended'
+  comment_of a-cpu-clock-exit.gz | grep -q 'the process is still running' || fail 'why it ended'
 }
 
 # nohup, and SIGINT in a shell's background: what we were started to ignore stays ignored; SIGTERM ends it.

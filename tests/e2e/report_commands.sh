@@ -195,7 +195,7 @@ for step in range(int(sys.argv[1])):
     kept = [libc.malloc(2000) for _ in range(300)]
     for _ in range(300):
         libc.free(ctypes.c_void_p(libc.malloc(3000)))
-    os.kill(os.getpid(), 10)
+    os.kill(os.getppid(), 10) # heaptap record itself: one from the program to itself would end it
     deadline = time.time() + 20
     while not os.path.exists(f"heaptap.python3.{os.getpid()}.{step + 1:04}.pb.gz") and time.time() < deadline:
         time.sleep(0.01)

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The descriptors of a process that stands beside COMMAND: none of ours in its place, none of its held open. */
+#ifndef SAMPLER_SESSION_DESCRIPTORS_H
+#define SAMPLER_SESSION_DESCRIPTORS_H
+
+#include <stddef.h>
+
+/*
+ * Descriptors 0 to 2 may be closed when we start. What we open must not get these numbers, since COMMAND
+ * would take it for its stdin, stdout or stderr; so the gaps are filled with /dev/null until the exec closes
+ * them again.
+ */
+void descriptors_fill_gaps(void);
+
+/* Closes every inherited descriptor except stderr and `kept` (negative ones are passed over); stdin and stdout
+ * become /dev/null. The reader of a pipe from COMMAND must not have to wait for us too. */
+void descriptors_drop(const int *kept, size_t count);
+
+#endif
