@@ -166,5 +166,11 @@ reached_exactly() {
     FILENAME == "reached" { value[$1, $2] = $3; next }
     { got = value["reach", $1] + 0; lost = value["lost", $1] + 0
       if (got > $2 || got + lost < $2 || ($2 && !got)) { printf "%s: wanted %d, got %d, and %d are lost\n", $1, $2, got, lost; bad = 1 } }
-    END { exit bad }' reached - >&2 || fail "$profile: $function"
+    END { exit bad }' reached - >&2 || { profile_show "$profile" >&2; fail "$profile: $function"; }
+}
+
+# profile_show PROFILE: what it says of itself, and its largest stacks: for the log of a test that failed
+profile_show() {
+  comment_of "$1"
+  "$heaptap" export -f folded "$1" | sort -k2 -n -r | head -5
 }
