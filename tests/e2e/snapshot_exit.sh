@@ -18,13 +18,14 @@ test_status_and_signal_of_command() {
 test_status_and_signal_of_others() {
   record -q -p 1K -o out/ /usr/bin/python3 -c "
 import glob, os, signal, time
+heaptap = os.getppid()
 def child(how, reaped):
     r, w = os.pipe()
     pid = os.fork()
     if pid == 0:
         held = [bytearray(10000) for _ in range(100)]
         # When its snapshot is there, the sampler knows it.
-        os.kill(os.getpid(), signal.SIGUSR1)
+        os.kill(heaptap, signal.SIGUSR1)
         while not glob.glob('out/*.%d.0001.pb.gz' % os.getpid()):
             time.sleep(0.01)
         os.write(w, b'x')
