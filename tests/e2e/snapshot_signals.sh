@@ -295,9 +295,9 @@ CONF
 test_node_keeps_its_inspector() {
   command -v node >/dev/null || skip 'no node'
   script="process.kill(process.pid, 'SIGUSR1'); setInterval(() => require('inspector').url() && process.exit(3), 20)"
-  equal 3 "$(status_of node -e "$script")"
+  equal 3 "$(status_of node --inspect-port=0 -e "$script")"
   matches 'Debugger listening' err
-  equal 3 "$(status_of "$heaptap" record -q -o node/ node -e "$script")"
+  equal 3 "$(status_of "$heaptap" record -q -o node/ node --inspect-port=0 -e "$script")"
   matches 'Debugger listening' err
   equal 0 "$(find node -name '*.0001*' | wc -l)" 'snapshots that nobody asked for'
 }
