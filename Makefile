@@ -245,7 +245,7 @@ lint:
 lint-run: layers headers format-check cppcheck
 
 # What is C, and ours.
-FORMATTED = $(shell git ls-files '*.c' '*.h' '*.cc')
+FORMATTED = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.cc')
 
 ## format: lay the sources out as .clang-format says (it does not rewrap comments: 110 columns are yours to keep)
 format:

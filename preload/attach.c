@@ -144,10 +144,19 @@ static bool attach_region(void)
 	return true;
 }
 
+/* gcc's ThreadSanitizer intercepts what attaching calls (open, mmap, sigaction), and is not ready for that when
+ * the first hook is reached. (clang's is in the program itself, whose calls do not reach us.) */
+static bool has_thread_sanitizer(void)
+{
+	struct lookup runtime = {.name = "__tsan_init"};
+	lookup_next(&runtime, 1);
+	return runtime.found != NULL;
+}
+
 void attach(void)
 {
 	int saved = errno;
-	if (claim_begin() && !attach_region())
+	if (claim_begin() && (has_thread_sanitizer() || !attach_region()))
 		claim_close();
 	errno = saved;
 }

@@ -29,13 +29,9 @@ static const void *dynamic_address(uintptr_t base, uintptr_t value)
 	return (const void *)(value < base ? base + value : value);
 }
 
-static bool table_init(struct table *table, uintptr_t base, const ElfW(Phdr) * segments, size_t count)
+static bool table_read(struct table *table, uintptr_t base, const ElfW(Dyn) * dynamic)
 {
 	*table = (struct table){.base = base};
-	const ElfW(Dyn) *dynamic = NULL;
-	for (size_t i = 0; i < count; i++)
-		if (segments[i].p_type == PT_DYNAMIC)
-			dynamic = (const void *)(base + segments[i].p_vaddr);
 	for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++) {
 		const void *address = dynamic_address(base, dynamic->d_un.d_ptr);
 		if (dynamic->d_tag == DT_SYMTAB)
@@ -50,6 +46,15 @@ static bool table_init(struct table *table, uintptr_t base, const ElfW(Phdr) * s
 			table->sysv = address;
 	}
 	return table->symbols && table->strings && (table->gnu || table->sysv);
+}
+
+static bool table_init(struct table *table, uintptr_t base, const ElfW(Phdr) * segments, size_t count)
+{
+	const ElfW(Dyn) *dynamic = NULL;
+	for (size_t i = 0; i < count; i++)
+		if (segments[i].p_type == PT_DYNAMIC)
+			dynamic = (const void *)(base + segments[i].p_vaddr);
+	return table_read(table, base, dynamic);
 }
 
 static bool defines(const struct table *table, uint32_t index, const char *name)
@@ -111,6 +116,41 @@ static void *table_find(const struct table *table, const char *name)
 	return (void *)address;
 }
 
+/* The loader's list of objects, for debuggers; musl has it under no name. */
+extern struct r_debug _r_debug __attribute__((weak));
+
+typedef int look_fn(struct dl_phdr_info *info, size_t size, void *argument);
+typedef int iterate_fn(look_fn *look, void *argument);
+
+/*
+ * The libc's own dl_iterate_phdr, not the definition that the program would call: gcc's ThreadSanitizer has
+ * one that jumps to address 0 until the runtime is ready, and the first malloc comes before that. The list is
+ * read without the loader's lock, but once, in the process' first hook or in our constructor.
+ */
+static iterate_fn *own_iterate(void)
+{
+	static const char libc_name[] = "/libc.so.6";
+	struct table table;
+	for (const struct link_map *map = &_r_debug ? _r_debug.r_map : NULL; map; map = map->l_next) {
+		const char *name = strrchr(map->l_name, '/');
+		if (name && strcmp(name, libc_name) == 0 && table_read(&table, map->l_addr, map->l_ld))
+			return (iterate_fn *)(uintptr_t)table_find(&table, "dl_iterate_phdr");
+	}
+	return NULL;
+}
+
+static void iterate(look_fn *look, void *argument)
+{
+	static iterate_fn *_Atomic chosen;
+	iterate_fn *function = chosen;
+	if (!function) {
+		function = own_iterate();
+		function = function ? function : dl_iterate_phdr;
+		chosen = function;
+	}
+	function(look, argument);
+}
+
 struct search {
 	struct lookup *wishes;
 	size_t count;
@@ -154,7 +194,7 @@ void lookup_next(struct lookup *wishes, size_t count)
 	struct search search = {wishes, count, false};
 	for (size_t i = 0; i < count; i++)
 		wishes[i].found = NULL;
-	dl_iterate_phdr(search_object, &search);
+	iterate(search_object, &search);
 }
 
 struct question {
@@ -179,14 +219,14 @@ static int ask_object(struct dl_phdr_info *info, size_t size, void *argument)
 void *lookup_before(const char *name)
 {
 	struct question question = {NULL, name, NULL};
-	dl_iterate_phdr(ask_object, &question);
+	iterate(ask_object, &question);
 	return question.answer;
 }
 
 bool lookup_beside(const void *address, const char *name)
 {
 	struct question question = {address, name, NULL};
-	dl_iterate_phdr(ask_object, &question);
+	iterate(ask_object, &question);
 	return question.answer != NULL;
 }
 
@@ -215,7 +255,7 @@ static int measure_object(struct dl_phdr_info *info, size_t size, void *argument
 void lookup_extent(const void *address, uintptr_t *start, uintptr_t *end)
 {
 	struct extent extent = {.address = address};
-	dl_iterate_phdr(measure_object, &extent);
+	iterate(measure_object, &extent);
 	*start = extent.start;
 	*end = extent.end;
 }
@@ -259,7 +299,7 @@ static int hide_ours(struct dl_phdr_info *info, size_t size, void *argument)
 bool lookup_hide(const char *const *names, size_t count)
 {
 	struct hiding hiding = {names, count, count == 0};
-	dl_iterate_phdr(hide_ours, &hiding);
+	iterate(hide_ours, &hiding);
 	return hiding.done;
 }
 

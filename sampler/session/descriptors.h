@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The descriptors of a process that stands beside COMMAND: none of ours in its place, none of its held open. */
+/* Descriptors of the processes beside COMMAND: none of ours takes its numbers, none of its stays open here. */
 #ifndef SAMPLER_SESSION_DESCRIPTORS_H
 #define SAMPLER_SESSION_DESCRIPTORS_H
 
@@ -12,8 +12,8 @@
  */
 void descriptors_fill_gaps(void);
 
-/* Closes every inherited descriptor except stderr and `kept` (negative ones are passed over); stdin and stdout
- * become /dev/null. The reader of a pipe from COMMAND must not have to wait for us too. */
+/* Closes every inherited descriptor except stderr and `kept` (negative ones are passed over); stdin and
+ * stdout become /dev/null. The reader of a pipe from COMMAND must not have to wait for us too. */
 void descriptors_drop(const int *kept, size_t count);
 
 #endif

@@ -16,8 +16,8 @@ enum return_address_call {
 	AFTER_CALL_UNREADABLE, /* run-time generated code, or a file that could not be opened */
 };
 
-/* MAP holds the byte in front of RETURN_ADDRESS; the code is that of ELF machine E_MACHINE. A direct call must
- * lead to one of MAPS. Reads the map's file; the answer stays the same as long as the maps do. */
+/* MAP holds the byte in front of RETURN_ADDRESS; the code is that of ELF machine E_MACHINE. A direct call
+ * must lead to one of MAPS. Reads the map's file; the answer stays the same as long as the maps do. */
 enum return_address_call return_address_look(
     const struct maps *maps, const struct map *map, uint64_t return_address, uint16_t e_machine);
 

@@ -58,3 +58,15 @@ test_a_child_with_address() {
   equal 1 "$(status_of record -q -p 1 sh -c './program x; exit $?')" 'exit status of a faulty program'
   matches 'AddressSanitizer: heap-use-after-free' err
 }
+
+# Not profiled: its runtime is not ready when the first malloc comes, and finds faults as without us.
+test_a_child_with_thread() {
+  build thread gcc
+  ./program x 2>native.err && faulty=0 || faulty=$?
+  for backend in auto copy; do
+    equal 7 "$(status_of record -q -b $backend -p 1 -o prof/ sh -c './program; exit $?')" "exit status, $backend"
+    ! grep 'Sanitizer' err || fail 'the sanitizer complains'
+    equal $faulty "$(status_of record -q -b $backend -p 1 sh -c './program x; exit $?')" "status of a faulty program, $backend"
+    matches 'ThreadSanitizer: heap-use-after-free' err
+  done
+}
