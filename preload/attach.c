@@ -144,8 +144,8 @@ static bool attach_region(void)
 	return true;
 }
 
-/* gcc's ThreadSanitizer intercepts what attaching calls (open, mmap, sigaction), and is not ready for that when
- * the first hook is reached. (clang's is in the program itself, whose calls do not reach us.) */
+/* gcc's ThreadSanitizer intercepts what attaching calls (open, mmap, sigaction), and is not ready for that
+ * when the first hook is reached. (clang's is in the program itself, whose calls do not reach us.) */
 static bool has_thread_sanitizer(void)
 {
 	struct lookup runtime = {.name = "__tsan_init"};

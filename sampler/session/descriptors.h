@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors of the processes beside COMMAND: none of ours takes its numbers, none of its stays open here. */
+/* Descriptors of the processes beside COMMAND: ours do not get its numbers, its own do not stay open here. */
 #ifndef SAMPLER_SESSION_DESCRIPTORS_H
 #define SAMPLER_SESSION_DESCRIPTORS_H
 
