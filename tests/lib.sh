@@ -174,3 +174,8 @@ profile_show() {
   comment_of "$1"
   "$heaptap" export -f folded "$1" | sort -k2 -n -r | head -5
 }
+
+# child_of PID NAME: the pids of its children that have this name
+child_of() {
+  ps -o pid=,comm= --ppid "$1" | awk -v name="$2" '$2 == name { print $1 }'
+}

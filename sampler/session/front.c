@@ -260,13 +260,14 @@ static void reap(struct front *front)
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
-		if (pid == front->sampler)
+		bool over = WIFEXITED(status) || WIFSIGNALED(status);
+		if (pid == front->sampler && over) /* it may also have been stopped, or continued */
 			front->sampler = -1;
 		if (pid != front->command)
 			continue;
 		front->stopped = WIFSTOPPED(status);
 		stop = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
-		front->ended = WIFEXITED(status) || WIFSIGNALED(status);
+		front->ended = over;
 		if (front->ended)
 			front->status = status;
 	}

@@ -69,9 +69,17 @@ static int watch(const struct session *s, int fd)
 
 /* ---- requests for snapshots */
 
+/* Whoever requests snapshots means the processes that there are now, not at our last look. */
+static void find_processes(const struct session *s)
+{
+	if (s->heap && heap_capture_look(s->heap, false))
+		scheduler_hurry(s->scheduler);
+	event_registry_drain(s->events);
+}
+
 static uint32_t want_all(const struct session *s, const char *cause, uint64_t asker)
 {
-	event_registry_drain(s->events);
+	find_processes(s);
 	return scheduler_want_all(s->scheduler, cause, asker);
 }
 
@@ -81,7 +89,7 @@ static uint32_t on_asked(void *context, pid_t pid, uint64_t asker)
 	const struct session *s = context;
 	if (pid == 0 || pid == s->front || pid == getpid())
 		return want_all(s, "heaptap snapshot", asker);
-	event_registry_drain(s->events);
+	find_processes(s);
 	return scheduler_ask(s->scheduler, pid, asker);
 }
 

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # A sampler ends when there is nobody left to profile, whatever has happened to the others.
 
-child_of() {
-  ps -o pid=,comm= --ppid "$1" | awk -v name="$2" '$2 == name { print $1 }'
-}
-
 # start COMMAND...: heaptap in the background; sets front and sampler
 start() {
   "$heaptap" record -q "$@" 2>err &

@@ -104,9 +104,6 @@ test_more_children_than_places() {
   equal 301 $((count + children)) "profiles ($count) and children without a place ($children), and their parent ($parent)"
 }
 
-# child_of PID NAME: the number of its child of that name
-child_of() { ps -o pid=,comm= --ppid "$1" | awk -v name="$2" '$2 == name { print $1 }'; }
-
 # A sampler that runs only when nobody else wants to, until COMMAND has ended: what came and went meanwhile must not keep
 # it from the end.
 test_short_programs_beside_a_slow_sampler() {

@@ -161,6 +161,25 @@ test_a_signal_to_the_front_snapshots_every_process() {
   matches '^snapshot: 0001, a signal to heaptap' comments
 }
 
+# It is of the programs that there are when it comes, not of those that the sampler knew at its last look.
+test_a_program_that_has_just_come_is_snapshot() {
+  mkfifo input
+  "$heaptap" record -q -p 1K -i 0 -o all/ sh -c "read go; exec $targets/snapshot_signal poll" <input >output 2>err &
+  front=$!
+  exec 9>input
+  wait_for 20 eval 'sampler=$(child_of $front heaptap-sampler) && [ -n "$sampler" ]'
+  wait_for 20 eval '[ "$(child_of $front sh)" ]'
+  kill -STOP "$sampler"
+  echo go >&9
+  wait_for 20 grep -q ready output
+  kill -USR1 "$front"
+  wait_for 20 eval '[[ $(sed -n "s/^ShdPnd:[[:space:]]*//p" /proc/$sampler/status) = *[2367abef]?? ]]' # bit 9: USR1
+  kill -CONT "$sampler"
+  wait_for 20 eval '[ "$(find all -name "*snapshot_signal*.0001.pb.gz")" ]'
+  finish 0
+  profile_check all/*.pb.gz
+}
+
 # A program with a handler does not get it from heaptap, nor one that the signal would end.
 test_a_signal_to_the_front_is_not_passed_on() {
   steps='handle poll raise'
