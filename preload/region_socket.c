@@ -10,10 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
+/* The coarse clock needs no time stamp counter, which may be forbidden here (PR_SET_TSC survives an exec). */
 static int64_t now_us(void)
 {
 	struct timespec now = {0};
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
 	return now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000;
 }
 
@@ -47,8 +48,8 @@ int region_socket_ask(const char *pool_path, uint64_t cookie)
 	          address_bytes = region_socket_address(pool_path, cookie, &address);
 	int fd = -1, socket_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	const int64_t end_us = now_us() + REGION_SOCKET_WAIT_MS * INT64_C(1000);
-	/* A backlog that strangers keep full has a free place now and then, which is waited for: nobody could
-	 * count this image, for what counts is out of its reach. */
+	/* Strangers may keep the backlog full; then a place becomes free now and then. We wait for it, since
+	 * an image that gave up could not be counted: the counters are in memory that it cannot map. */
 	const struct timeval patience = {.tv_usec = REGION_SOCKET_WAIT_MS * 1000};
 	if (socket_fd < 0)
 		return -1;

@@ -196,7 +196,7 @@ static struct region_header *region_from_socket(const char *pool_path, uint64_t 
 bool session_is_command(uint32_t pid)
 {
 	const char *value = find_env(REGION_ENV);
-	const char *comma = value ? strrchr(value, ',') : NULL;
+	const char *colon = value ? strrchr(value, ':') : NULL, *comma = colon ? strchr(colon, ',') : NULL;
 	uint64_t number = 0;
 	for (const char *c = comma ? comma + 1 : ""; *c >= '0' && *c <= '9' && number <= UINT32_MAX; c++)
 		number = 10 * number + (uint64_t)(*c - '0');

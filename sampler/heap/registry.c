@@ -33,8 +33,8 @@ static void say_memory(struct registry *registry)
 	if (!memory->refused || registry->memory_said || registry->verbosity < 0)
 		return;
 	registry->memory_said = true;
-	log_line("books have %" PRIu64 " MiB of %" PRIu64
-	         " MiB: new stacks of the processes with the largest are counted as lost",
+	log_line("stacks take %" PRIu64 " of %" PRIu64
+	         " MiB: new ones of the largest processes are counted as lost",
 	    memory->held_bytes >> 20, memory->max_bytes >> 20);
 }
 
@@ -455,7 +455,7 @@ void registry_describe_missed(const struct registry *registry, char *text, size_
 		    registry->declined, registry->declined_text);
 	if (registry->executed_unseen && length < (int)bytes)
 		length += snprintf(text + length, bytes - (size_t)length,
-		    "%s%" PRIu64 " executed programs, the last: process %s",
+		    "%s%" PRIu64 " processes after an exec; the last %s",
 		    length ? "; " : "not profiled: ", registry->executed_unseen, registry->executed_text);
 	if (strangers && length < (int)bytes)
 		snprintf(text + length, bytes - (size_t)length,

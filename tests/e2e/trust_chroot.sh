@@ -41,5 +41,5 @@ test_no_proc_in_a_chroot() {
   touch root/go
   wait $front || [ $? = 7 ] || fail "status $?: $(cat err)"
   ! grep -q 'backend uprobe is not available' err || skip 'no uprobes here'
-  matches 'not profiled: 1 executed programs, the last: process executed .*outlive, which is not profiled: .*no /proc' err
+  matches 'not profiled: 1 processes after an exec; the last executed .*outlive, which is not profiled: .*no /proc' err
 }
