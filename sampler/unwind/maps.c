@@ -341,9 +341,13 @@ int maps_read_proc(struct maps *maps)
 		if (maps_parse_line(line, &range) && range.prot & PROT_EXEC)
 			err = maps_add(maps, &range);
 	}
-	/* A process that ends while it is read gives ESRCH or an early end. */
 	if (!err && ferror(file))
 		err = errno ? -errno : -EIO;
+	/* When the address space is given up while it is read, the list just ends. It is whole if there still
+	 * is a first line afterwards. */
+	rewind(file);
+	if (!err && getc(file) == EOF)
+		err = -ESRCH;
 	free(line);
 	fclose(file);
 	return err;

@@ -89,8 +89,8 @@ int maps_add(struct maps *maps, const struct map_range *range);
 /* Removes [start, start + len); ranges that reach beyond it are split. 0 or -ENOMEM. */
 int maps_remove(struct maps *maps, uint64_t start, uint64_t len);
 
-/* Replaces the ranges by what /proc/PID/maps says now. 0 or -errno; on error the ranges are as before or
- * fewer. */
+/* Replaces the ranges by what /proc/PID/maps says now. 0 or -errno, -ESRCH if the process ended or executed
+ * another program meanwhile; on error the ranges are as before or fewer. */
 int maps_read_proc(struct maps *maps);
 
 /*

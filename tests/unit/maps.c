@@ -9,10 +9,12 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { RX = PROT_READ | PROT_EXEC };
@@ -222,6 +224,53 @@ static void lazily_opened_ranges(void **state)
 	modules_free(store);
 }
 
+/* Waits for a byte, so that all is mapped, and never returns. */
+static pid_t fork_with_ranges(size_t ranges)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	int ready[2];
+	char byte = 0;
+	assert_int_equal(pipe(ready), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		/* Every second page: neighbours would be one range. */
+		char *at = mmap(NULL, 2 * ranges * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		for (size_t i = 0; i < ranges; i++)
+			mprotect(at + 2 * i * page, page, RX);
+		(void)!write(ready[1], &byte, 1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	return child;
+}
+
+/* The maps of a process that is killed meanwhile: all of them or an error, never the first half. */
+static void a_process_that_ends_while_it_is_read(void **state)
+{
+	enum { RANGES = 2000, ROUNDS = 40 };
+	for (int i = 0; i < ROUNDS; i++) {
+		struct modules *store = modules_new(0);
+		pid_t child = fork_with_ranges(RANGES), killer;
+		struct maps *maps = maps_new(store, child, false);
+		killer = fork();
+		if (killer == 0) {
+			usleep((useconds_t)i * 100);
+			kill(child, SIGKILL);
+			_exit(0);
+		}
+		int err = maps_read_proc(maps);
+		assert_true(err == 0 || err == -ESRCH || err == -ENOENT);
+		assert_true(err != 0 || maps_count(maps) >= RANGES);
+		assert_int_equal(waitpid(killer, NULL, 0), killer);
+		assert_int_equal(waitpid(child, NULL, 0), child);
+		maps_free(maps);
+		modules_free(store);
+	}
+}
+
 static void scratch_forgets_when_the_ranges_change(void **state)
 {
 	struct modules *store = modules_new(0);
@@ -327,6 +376,7 @@ int main(void)
 	    cmocka_unit_test(our_own_maps),
 	    cmocka_unit_test(a_forked_copy_lives_on_its_own),
 	    cmocka_unit_test(lazily_opened_ranges),
+	    cmocka_unit_test(a_process_that_ends_while_it_is_read),
 	    cmocka_unit_test(scratch_forgets_when_the_ranges_change),
 	    cmocka_unit_test(too_many_ranges),
 	    cmocka_unit_test(readings_that_do_not_help_become_rare),
