@@ -57,3 +57,14 @@ test_hostile_target() {
     attack "$backend"
   done
 }
+
+# Whatever stands in the buffer meanwhile, the hook copies its own stack.
+test_stack_pointer_is_not_read_back() {
+  status=0
+  "$heaptap" record -q -b copy -p 1 "$targets/capture_register" 2>err || status=$?
+  [ $status != 77 ] || skip 'no breakpoints here'
+  equal 0 $status "status: $(cat err)"
+  profile=$(only heaptap.capture_register.*.exit.pb.gz)
+  profile_check "$profile"
+  at_least 100000 "$(total_of "$profile" alloc_space)" bytes
+}
