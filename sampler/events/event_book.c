@@ -11,6 +11,7 @@ struct event_book {
 	size_t count, capacity;
 	struct index index; /* of rows, ids from 1 */
 	struct event_row total;
+	bool full;
 };
 
 struct event_book *event_book_new(void)
@@ -42,7 +43,7 @@ static struct event_row *row_for(struct event_book *b, uint32_t stack, uint32_t 
 	while ((id = index_next(&b->index, hash, &cursor)))
 		if (b->rows[id - 1].stack == stack && b->rows[id - 1].tid == tid)
 			return &b->rows[id - 1];
-	if (b->count >= UINT32_MAX / 4 ||
+	if (b->full || b->count >= UINT32_MAX / 4 ||
 	    array_reserve(&b->rows, &b->capacity, b->count + 1, sizeof(*b->rows)) != 0 ||
 	    index_add(&b->index, hash, (uint32_t)b->count + 1) != 0)
 		return NULL;
@@ -58,6 +59,16 @@ bool event_book_add(struct event_book *b, const struct event_row *row)
 	event_row_add(known, row);
 	event_row_add(&b->total, row);
 	return true;
+}
+
+void event_book_set_full(struct event_book *b, bool full)
+{
+	b->full = full;
+}
+
+uint64_t event_book_bytes(const struct event_book *b)
+{
+	return sizeof(*b) + b->capacity * sizeof(*b->rows) + index_bytes(&b->index);
 }
 
 size_t event_book_count(const struct event_book *b)

@@ -22,8 +22,14 @@ void event_row_add(struct event_row *sum, const struct event_row *row);
 struct event_book *event_book_new(void);       /* NULL: out of memory */
 void event_book_free(struct event_book *book); /* NULL is fine */
 
-/* Adds row->samples, value and bytes to the row with its stack and tid. False when memory has run out. */
+/* Adds row->samples, value and bytes to the row with its stack and tid. False when memory has
+ * run out or the book is full. */
 bool event_book_add(struct event_book *book, const struct event_row *row);
+
+/* From now on (or no longer) refuses rows for new stacks and threads. */
+void event_book_set_full(struct event_book *book, bool full);
+
+uint64_t event_book_bytes(const struct event_book *book); /* its memory */
 
 size_t event_book_count(const struct event_book *book);
 const struct event_row *event_book_rows(const struct event_book *book);

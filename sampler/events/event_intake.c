@@ -124,9 +124,13 @@ static void take_sample(struct event_intake *intake, const struct record *record
 	if (intake->by_thread && !s->target.threads)
 		s->target.threads = threads_new();
 	target_see_thread(&s->target, record->tid);
+	event_process_look_for_room(s, intake->subjects.memory);
 	row.stack = take_stack(intake, s, record);
-	if (row.stack == UINT32_MAX || !s->books[number] || !event_book_add(s->books[number], &row))
+	if (row.stack == UINT32_MAX || !s->books[number] || !event_book_add(s->books[number], &row)) {
 		s->no_room++;
+		intake->subjects.memory->refused++;
+	}
+	event_process_weigh(s, intake->subjects.memory);
 }
 
 /* ---- processes */

@@ -67,6 +67,7 @@ void event_processes_remove(struct event_processes *subjects, struct event_proce
 	*link = subject->next;
 	subjects->count--;
 	table_remove(&subjects->by_pid, (uint64_t)subject->target.pid, subject);
+	memory_bound_note(subjects->memory, &subject->held_bytes, 0);
 	discard(subject);
 }
 
@@ -176,6 +177,24 @@ void event_process_look(struct event_process *s)
 	if (!s->comm[0])
 		read_comm(s);
 	find_title(s, path);
+}
+
+void event_process_look_for_room(struct event_process *s, const struct memory_bound *memory)
+{
+	bool full = !memory_bound_allows(memory, s->held_bytes);
+	stacks_set_full(s->target.stacks, full);
+	for (size_t i = 0; i < EVENTS_MAX; i++)
+		if (s->books[i])
+			event_book_set_full(s->books[i], full);
+}
+
+void event_process_weigh(struct event_process *s, struct memory_bound *memory)
+{
+	uint64_t bytes = stacks_bytes(s->target.stacks);
+	for (size_t i = 0; i < EVENTS_MAX; i++)
+		if (s->books[i])
+			bytes += event_book_bytes(s->books[i]);
+	memory_bound_note(memory, &s->held_bytes, bytes);
 }
 
 bool event_process_has_samples(const struct event_process *s)

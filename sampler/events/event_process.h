@@ -16,6 +16,7 @@
 
 #include "sampler/perf/event.h"
 #include "sampler/events/event_book.h"
+#include "sampler/target/memory_bound.h"
 #include "sampler/target/table.h"
 #include "sampler/target/target.h"
 #include "sampler/unwind/unwind.h"
@@ -32,13 +33,15 @@ struct event_process {
 	char comm[16];
 	struct event_book *books[EVENTS_MAX]; /* NULL until its first sample */
 	uint64_t outcome[EVENTS_MAX][UNWIND_COUNTS];
-	uint64_t no_room; /* samples that there was no memory for */
+	uint64_t no_room;    /* samples that there was no memory for */
+	uint64_t held_bytes; /* of stacks and books, as the bound knows */
 };
 
 struct event_processes {
 	struct event_process *list;
 	struct table by_pid;
-	struct modules *modules; /* borrowed */
+	struct modules *modules;     /* borrowed */
+	struct memory_bound *memory; /* borrowed */
 	size_t count;
 };
 
@@ -54,6 +57,10 @@ void event_processes_fini(struct event_processes *subjects);
 
 /* Looks up its pidfd and name, once, while it lives. */
 void event_process_look(struct event_process *subject);
+
+/* Before a sample is entered, and after: keeps stacks and books within the memory that there is for all. */
+void event_process_look_for_room(struct event_process *subject, const struct memory_bound *memory);
+void event_process_weigh(struct event_process *subject, struct memory_bound *memory);
 
 bool event_process_has_samples(const struct event_process *subject);
 

@@ -66,6 +66,8 @@ void event_registry_tend(struct event_registry *r, uint64_t now_ns)
 	if (!r || r->stopped)
 		return;
 	event_intake_drain(&r->intake, false);
+	if (r->setup.verbosity >= 0)
+		memory_bound_say(r->setup.memory);
 	bool all = now_ns - r->sweep_ns >= SWEEP_NS;
 	if (all)
 		r->sweep_ns = now_ns;
@@ -167,7 +169,7 @@ struct event_registry *event_registry_new(const struct event_registry_setup *set
 	    .first_sample = on_first_sample,
 	    .replaced = on_replaced,
 	    .context = r,
-	    .subjects = {.modules = setup->modules},
+	    .subjects = {.modules = setup->modules, .memory = setup->memory},
 	};
 	if (!r->counters || (*error = event_intake_init(&r->intake)) != 0) {
 		event_registry_free(r);

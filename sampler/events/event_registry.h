@@ -12,6 +12,8 @@ struct event_registry_setup {
 	uint32_t stack_bytes;
 	bool by_thread;
 	struct modules *modules;
+	struct memory_bound *memory;
+	int verbosity;
 	int epoll_fd; /* the rings are added here */
 	const struct launch *launch;
 	struct target_listener listener;

@@ -20,10 +20,12 @@ struct sample {
 	enum backend backend;
 };
 
-int intake_init(struct intake *intake, struct modules *modules, uint64_t regs_mask, bool maps_follow)
+int intake_init(struct intake *intake, struct modules *modules, struct memory_bound *memory,
+    uint64_t regs_mask, bool maps_follow)
 {
 	memset(intake, 0, sizeof(*intake));
 	intake->modules = modules;
+	intake->memory = memory;
 	intake->arch = regs_arch_native();
 	intake->regs_mask = regs_mask;
 	intake->maps_follow = maps_follow;
@@ -73,7 +75,7 @@ static bool take_sample(struct intake *intake, struct sample *s)
 	process_weigh(s->process);
 	if (error == -ENOMEM) {
 		s->process->counters.no_room++;
-		intake->memory.refused++;
+		intake->memory->refused++;
 	}
 	return error != -EEXIST;
 }
@@ -83,7 +85,7 @@ int intake_add_image(struct intake *intake, struct image *image)
 	if (table_add(&intake->keys, image->region->key, image) != 0)
 		return -ENOMEM;
 	image->processes = &intake->processes;
-	image->memory = &intake->memory;
+	image->memory = intake->memory;
 	image->next = intake->images;
 	intake->images = image;
 	return 0;

@@ -23,8 +23,8 @@ struct intake {
 	/* records with a key that no image has: from a uprobe, of another session or of a program that calls
 	 * the trigger itself */
 	uint64_t strangers;
-	uint64_t taken; /* samples of our processes */
-	struct memory_bound memory;
+	uint64_t taken;              /* samples of our processes */
+	struct memory_bound *memory; /* borrowed */
 	/* Called for a key that no known image has: true if images have become ready meanwhile. May be NULL.
 	 * */
 	bool (*find_images)(void *context);
@@ -32,8 +32,10 @@ struct intake {
 	struct unwind_frame *frames;
 };
 
-/* Returns 0 or -ENOMEM. Every image must be removed from the list before intake_fini. */
-int intake_init(struct intake *intake, struct modules *modules, uint64_t regs_mask, bool maps_follow);
+/* Borrows modules and memory. Returns 0 or -ENOMEM. Every image must be removed from the list before
+ * intake_fini. */
+int intake_init(struct intake *intake, struct modules *modules, struct memory_bound *memory,
+    uint64_t regs_mask, bool maps_follow);
 void intake_fini(struct intake *intake);
 
 /* Adds a new image to the list, or removes one, which the caller then passes to image_free(). Returns 0 or

@@ -14,7 +14,7 @@
 
 #include "sampler/perf/backend.h"
 #include "sampler/heap/heap.h"
-#include "sampler/heap/memory_bound.h"
+#include "sampler/target/memory_bound.h"
 #include "sampler/target/table.h"
 #include "sampler/target/target.h"
 #include "sampler/region/region.h"

@@ -27,17 +27,6 @@ enum {
 
 /* ---- processes */
 
-static void say_memory(struct registry *registry)
-{
-	const struct memory_bound *memory = &registry->intake->memory;
-	if (!memory->refused || registry->memory_said || registry->verbosity < 0)
-		return;
-	registry->memory_said = true;
-	log_line("stacks take %" PRIu64 " of %" PRIu64
-	         " MiB: new ones of the largest processes are counted as lost",
-	    memory->held_bytes >> 20, memory->max_bytes >> 20);
-}
-
 size_t registry_drain(struct registry *registry)
 {
 	/* Not the number of records: a system-wide uprobe event also reports all other processes' mappings.
@@ -58,7 +47,8 @@ size_t registry_drain(struct registry *registry)
 	if (backend_fallback_tend(
 	        &registry->fallback, registry->intake->images, registry->intake->ring_lost, now))
 		region_pool_set_mode(registry->pool, backend_fallback_mode(&registry->fallback));
-	say_memory(registry);
+	if (registry->verbosity >= 0)
+		memory_bound_say(registry->intake->memory);
 	return registry->intake->taken - before + frees;
 }
 

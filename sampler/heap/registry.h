@@ -36,7 +36,6 @@ struct registry {
 	struct backend_fallback fallback;
 
 	bool command_seen; /* it has loaded the library */
-	bool memory_said;  /* that there is no more of it for books */
 	/* a process had already ended when we first saw it, so we cannot learn of its end */
 	bool unwatched;
 

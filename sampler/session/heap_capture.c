@@ -92,8 +92,8 @@ static void describe(void *context, char *text, size_t bytes)
 int heap_capture_open(struct heap_capture *h, const struct heap_capture_setup *setup)
 {
 	const struct options *options = h->options;
-	int error = intake_init(&h->intake, setup->modules, h->probe.regs_mask, h->probe.rings != NULL);
-	h->intake.memory.max_bytes = memory_bound_bytes(options->rss_max_bytes);
+	int error = intake_init(
+	    &h->intake, setup->modules, setup->memory, h->probe.regs_mask, h->probe.rings != NULL);
 	if (!error)
 		error = open_pool(h);
 	if (error)

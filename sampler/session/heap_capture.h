@@ -26,6 +26,7 @@ int heap_capture_probe(struct heap_capture *capture, const struct options *optio
 struct heap_capture_setup { /* borrowed */
 	const struct launch *launch;
 	struct modules *modules;
+	struct memory_bound *memory;
 	int epoll_fd;
 	struct scheduler *scheduler;
 	struct event_source *events; /* NULL: none */

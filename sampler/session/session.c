@@ -44,6 +44,7 @@ struct session {
 	struct snapshot_settings settings;
 	struct output output;
 	struct modules *modules;
+	struct memory_bound memory;
 	struct scheduler *scheduler;
 	struct control *control;
 	struct launch launch;
@@ -300,6 +301,8 @@ static void open_events(struct session *s)
 	    .stack_bytes = s->options->stack_bytes,
 	    .by_thread = s->options->labels & HEAP_LABEL_THREAD,
 	    .modules = s->modules,
+	    .memory = &s->memory,
+	    .verbosity = s->options->verbosity,
 	    .epoll_fd = s->epoll_fd,
 	    .launch = &s->launch,
 	    .listener = scheduler_listener(&s->event_source.base),
@@ -312,6 +315,7 @@ static int open_ground(struct session *s)
 	int error = output_init(&s->output, s->options->output);
 	fill_settings(&s->settings, s->options);
 	s->modules = modules_new(0);
+	s->memory.max_bytes = memory_bound_bytes(s->options->rss_max_bytes);
 	if (error || !s->modules)
 		return error ? error : -ENOMEM;
 	s->signal_fd = signals_open(s->role, s->options->signal);
@@ -338,6 +342,7 @@ static int open_session(struct session *s)
 	const struct heap_capture_setup heap = {
 	    .launch = &s->launch,
 	    .modules = s->modules,
+	    .memory = &s->memory,
 	    .epoll_fd = s->epoll_fd,
 	    .scheduler = s->scheduler,
 	    .events = s->events ? &s->event_source : NULL,

@@ -17,6 +17,7 @@ enum { KEY = 0x10000, PLACES = 2 };
 
 static struct region region;
 static struct modules *store;
+static struct memory_bound memory;
 static struct intake intake;
 static uint64_t regs_mask;
 
@@ -30,7 +31,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	regs_mask = regs_arch_native()->perf_mask;
 	store = modules_new(16);
 	if (!store || region_open(&region, 1, KEY, &options) != 0 ||
-	    intake_init(&intake, store, regs_mask, true) != 0)
+	    intake_init(&intake, store, &memory, regs_mask, true) != 0)
 		abort();
 	return 0;
 }

@@ -22,6 +22,7 @@ enum { KEY = 0x10000, PLACES = 4, SLOTS = 64, FREES = 64, BUFFERS = 2, AREAS = 9
 
 static struct region genuine;
 static struct modules *store;
+static struct memory_bound memory;
 static struct intake intake;
 static struct area {
 	uint64_t offset;
@@ -96,7 +97,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 	store = modules_new(16);
 	if (!store || region_open(&genuine, 1, KEY, &options) != 0 ||
-	    intake_init(&intake, store, regs_arch_native()->perf_mask, false) != 0)
+	    intake_init(&intake, store, &memory, regs_arch_native()->perf_mask, false) != 0)
 		abort();
 	fill();
 	const struct area where[AREAS] = {

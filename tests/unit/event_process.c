@@ -16,7 +16,8 @@
 
 static void end_without_descriptors(void **state)
 {
-	struct event_processes subjects = {.modules = modules_new(4)};
+	struct memory_bound memory = {0};
+	struct event_processes subjects = {.modules = modules_new(4), .memory = &memory};
 	struct rlimit before, none;
 	pid_t child = fork();
 
@@ -45,8 +46,51 @@ static void end_without_descriptors(void **state)
 	modules_free(subjects.modules);
 }
 
+/* Enters `count` samples, each by a stack that never came before; returns how many were refused. */
+static unsigned int enter(struct event_process *s, struct memory_bound *memory, unsigned int count)
+{
+	unsigned int refused = 0;
+	for (unsigned int i = 0; i < count; i++) {
+		const struct unwind_frame frame = {.pc = s->target.start_ns++, .kind = MAP_KIND_ANON};
+		struct event_row row = {.samples = 1};
+		event_process_look_for_room(s, memory);
+		row.stack = stacks_intern(s->target.stacks, &frame, 1, STACK_NONE, s->target.maps);
+		refused += row.stack == UINT32_MAX || !event_book_add(s->books[0], &row);
+		event_process_weigh(s, memory);
+	}
+	return refused;
+}
+
+static void stacks_and_books_have_a_bound(void **state)
+{
+	enum { BOUND_BYTES = 4 << 20, MANY = 200000 };
+	struct memory_bound memory = {.max_bytes = BOUND_BYTES};
+	struct event_processes subjects = {.modules = modules_new(4), .memory = &memory};
+	struct event_process *hog = event_processes_add(&subjects, getpid(), NULL, 1),
+	                     *other = event_processes_add(&subjects, getppid(), NULL, 1);
+	hog->books[0] = event_book_new();
+	other->books[0] = event_book_new();
+	assert_true(enter(hog, &memory, MANY) > MANY / 2);
+	assert_true(memory.held_bytes < BOUND_BYTES);
+	assert_int_equal(enter(other, &memory, 100), 0);
+	assert_int_equal(memory.held_bytes, hog->held_bytes + other->held_bytes);
+	/* What is known already is still counted. */
+	uint64_t samples = event_book_total(hog->books[0]).samples;
+	hog->target.start_ns = 1;
+	assert_int_equal(enter(hog, &memory, 10), 0);
+	assert_int_equal(event_book_total(hog->books[0]).samples, samples + 10);
+	event_processes_remove(&subjects, hog);
+	assert_int_equal(memory.held_bytes, other->held_bytes);
+	event_processes_fini(&subjects);
+	assert_int_equal(memory.held_bytes, 0);
+	modules_free(subjects.modules);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(end_without_descriptors)};
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(end_without_descriptors),
+	    cmocka_unit_test(stacks_and_books_have_a_bound),
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

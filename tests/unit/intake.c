@@ -21,6 +21,7 @@ enum { NOW_NS = 1000000, KEY = 0x10000 };
 
 struct scene {
 	struct modules *store;
+	struct memory_bound memory;
 	struct intake intake;
 	struct image *image;
 	const struct region *region;
@@ -46,7 +47,7 @@ static int open_scene(void **state)
 	s->image->ready = true;
 	s->image->heap.labels = HEAP_LABEL_THREAD;
 	s->image->event_backend = BACKEND_BREAKPOINT;
-	if (intake_init(&s->intake, s->store, regs_arch_native()->perf_mask, true) != 0)
+	if (intake_init(&s->intake, s->store, &s->memory, regs_arch_native()->perf_mask, true) != 0)
 		return -1;
 	if (intake_add_image(&s->intake, s->image) != 0)
 		return -1;
@@ -384,11 +385,11 @@ static void books_that_would_grow_without_end(void **state)
 {
 	struct scene *s = *state;
 	enum { BOUND_BYTES = 4 << 20, ROWS = 100000 };
-	s->intake.memory.max_bytes = BOUND_BYTES;
+	s->memory.max_bytes = BOUND_BYTES;
 	for (uint32_t i = 0; i < ROWS; i++)
 		take_as(s, i + 1, &(const struct arguments){KEY, REGION_NO_SLOT, i, 100, 1});
 	const struct process *hog = s->process[0], *other = s->process[1];
-	uint64_t refused = s->intake.memory.refused;
+	uint64_t refused = s->memory.refused;
 	assert_true(refused > 0);
 	assert_int_equal(hog->counters.no_room, refused);
 	assert_int_equal(samples_of(s, 0), ROWS - refused);
@@ -397,8 +398,8 @@ static void books_that_would_grow_without_end(void **state)
 	const struct tally lost = heap_lost(hog->heap, counted);
 	assert_int_equal(lost.samples, refused);
 	assert_int_equal(lost.bytes_q8, refused * 100 << WEIGHT_BYTES_SHIFT);
-	assert_true(s->intake.memory.held_bytes < BOUND_BYTES);
-	assert_int_equal(s->intake.memory.held_bytes, hog->held_bytes + other->held_bytes);
+	assert_true(s->memory.held_bytes < BOUND_BYTES);
+	assert_int_equal(s->memory.held_bytes, hog->held_bytes + other->held_bytes);
 	/* rows that are there take samples as before */
 	take_as(s, 1, &(const struct arguments){KEY, REGION_NO_SLOT, ROWS, 100, 1});
 	assert_int_equal(samples_of(s, 0), ROWS - refused + 1);
@@ -406,9 +407,9 @@ static void books_that_would_grow_without_end(void **state)
 		take_as(s, i + 1, &(const struct arguments){KEY | 1, i, i, 100, 1});
 	assert_int_equal(samples_of(s, 1), 100);
 	assert_int_equal(other->counters.no_room, 0);
-	assert_int_equal(s->intake.memory.refused, refused);
+	assert_int_equal(s->memory.refused, refused);
 	process_free(s->process[0]);
-	assert_int_equal(s->intake.memory.held_bytes, other->held_bytes);
+	assert_int_equal(s->memory.held_bytes, other->held_bytes);
 }
 
 int main(void)

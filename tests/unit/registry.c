@@ -31,6 +31,7 @@ enum { DEADLINE_S = 30, CLOSED_MAX = 16 };
 /* The sampler's side, and what it was told. */
 struct scene {
 	struct modules *modules;
+	struct memory_bound memory;
 	struct probe probe;
 	struct intake intake;
 	struct region_pool *pool;
@@ -97,7 +98,7 @@ static int open_scene(void **state)
 	s->modules = modules_new(64);
 	s->probe = (struct probe){.backend = BACKEND_COPY};
 	s->pool = region_pool_new(&options);
-	if (!s->pool || intake_init(&s->intake, s->modules, 0, false) != 0)
+	if (!s->pool || intake_init(&s->intake, s->modules, &s->memory, 0, false) != 0)
 		return -1;
 	s->registry = (struct registry){.intake = &s->intake,
 	    .pool = s->pool,

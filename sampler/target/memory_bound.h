@@ -6,8 +6,8 @@
  * Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM Transactions on Networking 6(2), 1998.)
  * Tables grow by no more than their own size at a time, so the sum stays below the bound.
  */
-#ifndef SAMPLER_HEAP_MEMORY_BOUND_H
-#define SAMPLER_HEAP_MEMORY_BOUND_H
+#ifndef SAMPLER_TARGET_MEMORY_BOUND_H
+#define SAMPLER_TARGET_MEMORY_BOUND_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,7 +15,8 @@
 struct memory_bound {
 	uint64_t max_bytes;  /* 0: no bound */
 	uint64_t held_bytes; /* by all processes */
-	uint64_t refused;    /* samples whose stack or site had no room */
+	uint64_t refused;    /* samples whose stack or row had no room */
+	bool said;           /* that some were */
 };
 
 /* The bound where the sampler may have rss_max_bytes: half of it, for a snapshot takes up to as much again
@@ -27,5 +28,8 @@ bool memory_bound_allows(const struct memory_bound *bound, uint64_t own_bytes);
 
 /* A process that held *own_bytes holds now_bytes. */
 void memory_bound_note(struct memory_bound *bound, uint64_t *own_bytes, uint64_t now_bytes);
+
+/* Tells the user, once, that samples are refused. */
+void memory_bound_say(struct memory_bound *bound);
 
 #endif

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/heap/memory_bound.h"
+#include "sampler/target/memory_bound.h"
 
+#include "sampler/terminal/log_line.h"
+
+#include <inttypes.h>
 #include <unistd.h>
 
 #define DEFAULT_BYTES (UINT64_C(1) << 30)
@@ -24,4 +27,14 @@ void memory_bound_note(struct memory_bound *bound, uint64_t *own_bytes, uint64_t
 {
 	bound->held_bytes += now_bytes - *own_bytes;
 	*own_bytes = now_bytes;
+}
+
+void memory_bound_say(struct memory_bound *bound)
+{
+	if (!bound->refused || bound->said)
+		return;
+	bound->said = true;
+	log_line("stacks take %" PRIu64 " of %" PRIu64
+	         " MiB: new ones of the largest processes are counted as lost",
+	    bound->held_bytes >> 20, bound->max_bytes >> 20);
 }
