@@ -24,8 +24,8 @@ O     := $(O)
 PACKAGES_BUILD := gcc libc6-dev libdw-dev libelf-dev libpfm4-dev libprotobuf-c-dev protobuf-c-compiler \
 	protobuf-compiler zlib1g-dev libiberty-dev libpcre2-dev
 PACKAGES_DEMO  := $(PACKAGES_BUILD) redis-server redis-tools golang-go
-PACKAGES_LINT  := $(PACKAGES_BUILD) binutils python3 cppcheck clang-format
-PACKAGES_CHECK := $(sort $(PACKAGES_DEMO) $(PACKAGES_LINT)) g++ clang libclang-rt-14-dev libcmocka-dev \
+PACKAGES_LINT  := $(PACKAGES_BUILD) binutils python3 cppcheck clang-format universal-ctags
+PACKAGES_CHECK := $(sort $(PACKAGES_DEMO) $(PACKAGES_LINT)) g++ clang lld libclang-rt-14-dev libcmocka-dev \
 	golang-github-google-pprof-dev sqlite3 nodejs util-linux procps spin gdb llvm dwz xz-utils gcc-aarch64-linux-gnu \
 	libc6-dev-arm64-cross qemu-user rustc valgrind nginx-light curl musl-tools libjemalloc2 libtcmalloc-minimal4 \
 	libmimalloc2.0 heaptrack man-db zsh debuginfod libdebuginfod1
@@ -79,7 +79,8 @@ GO := GO111MODULE=off GOPATH=/usr/share/gocode GOFLAGS= GOCACHE=$(abspath $(O))/
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all help clean install uninstall demo demo-run check check-run unit unit-bin e2e readers targets fuzz fuzz-bin \
-	accuracy accuracy-run bench bench-run bench-bin bench-unwind lint lint-run layers graph headers cppcheck format format-check FORCE
+	accuracy accuracy-run bench bench-run bench-bin bench-unwind lint lint-run layers graph graph-run headers cppcheck format \
+	format-check
 
 ## all: build/heaptap (command line and sampler) and build/libheaptap.so (preloaded into programs)
 all: $(O)/heaptap $(O)/libheaptap.so
@@ -205,6 +206,7 @@ targets: $(TARGET_BIN)
 FUZZ_SECONDS ?= 10
 ## fuzz: build every fuzzer with clang and run each for FUZZ_SECONDS from its corpus
 fuzz:
+	@.ci/packages $(PACKAGES_BUILD) clang libclang-rt-14-dev
 	@$(MAKE) --no-print-directory CC=clang SAN=fuzzer-no-link,address,undefined O=build-fuzz fuzz-bin
 	@tests/run build-fuzz fuzz '$(T)' $(FUZZ_SECONDS)
 
@@ -262,7 +264,11 @@ layers: all
 	@.ci/layers $(O)
 
 ## graph: units, floors, circles and folders of the sources, and the longest functions
-graph: all
+graph:
+	@.ci/packages $(PACKAGES_LINT)
+	@$(MAKE) --no-print-directory graph-run
+
+graph-run: all
 	@.ci/layers $(O) --graph
 
 headers: | $(O)/pprof/profile.pb-c.h
