@@ -179,3 +179,8 @@ profile_show() {
 child_of() {
   ps -o pid=,comm= --ppid "$1" | awk -v name="$2" '$2 == name { print $1 }'
 }
+
+# sampler_of FRONT: its sampler's pid
+sampler_of() {
+  child_of "$1" heaptap-sampler
+}

@@ -34,6 +34,7 @@ test_a_crowd_is_profiled_whole() {
   at_least 25 "$(share_of '^(keep|waste)$' all.pb.gz)" 'share with the names of its functions'
   expected=$(((members - 1) * 2048 * 1024))
   allocated=$(total_of all.pb.gz alloc_space)
-  at_least $((expected * 95 / 100)) "$allocated" 'bytes allocated'
-  at_least "$allocated" $((expected * 105 / 100)) 'no more than were allocated'
+  # 128 blocks of each, sampled with p = 0.22: a standard error of 1.35 %; 5.2 of them are exceeded once in 5 million runs.
+  at_least $((expected * 93 / 100)) "$allocated" 'bytes allocated'
+  at_least "$allocated" $((expected * 107 / 100)) 'no more than were allocated'
 }

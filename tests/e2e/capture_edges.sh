@@ -116,7 +116,7 @@ C
   for where in dlopen callback handler thread; do
     export WHERE=$where
     for backend in copy auto; do
-      equal 0 "$(status_of timeout 60 "$heaptap" record -q -b "$backend" -p 1 -o "$where.pb.gz" ./early)" "$where by $backend"
+      equal 0 "$(status_of timeout "$(seconds 60)" "$heaptap" record -q -b "$backend" -p 1 -o "$where.pb.gz" ./early)" "$where by $backend"
       reached_exactly "$where.pb.gz" library_starts 'alloc_objects 1000' 'alloc_space 1000000'
       rm -f "$where".*
     done

@@ -86,9 +86,12 @@ C
   hide=$!
   head -c 1 hidden >/dev/null
   hide=$(pgrep -P $hide -x hide || echo $hide)
-  unprivileged "$heaptap" record -q -b copy -p 1 -o out/ "$targets/capture_hostile" lie "$hide" 1 2>err &
+  mkfifo -m 666 gate
+  unprivileged "$heaptap" record -q -b copy -p 1 -o out/ sh -c 'read -r go <gate; exec "$@"' sh \
+    "$targets/capture_hostile" lie "$hide" 1 2>err &
   job=$!
   find_sampler
+  echo >gate
   wait_for 20 sampler_gone
   wait $job || fail "status $?: $(cat err)"
   kill "$hide"

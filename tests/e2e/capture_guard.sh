@@ -3,10 +3,6 @@
 
 survive=$targets/capture_survive
 
-child_of() {
-  ps -o pid=,comm= --ppid "$1" | awk -v name="$2" '$2 == name { print $1 }'
-}
-
 # period_bytes: the period that the comments give
 period_bytes() {
   awk '$1 == "period" { n = $2; if ($3 ~ /^Ki/) n *= 1024; if ($3 ~ /^Mi/) n *= 1048576; print n }' comments

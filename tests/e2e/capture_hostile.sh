@@ -10,10 +10,6 @@ backends() {
   echo breakpoint copy
 }
 
-sampler_of() {
-  ps -o pid=,comm= --ppid "$1" | awk '$2 == "heaptap-sampler" { print $1 }'
-}
-
 peak_kb() {
   awk '/^VmHWM/ { print $2 }' "/proc/$1/status" 2>/dev/null
 }

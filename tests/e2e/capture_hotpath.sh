@@ -87,6 +87,8 @@ test_instructions_of_a_pair() {
   attached=$(counted '' "$heaptap" record -q -b copy -o attached/)
   echo "per pair: native $native, forwarding $forwarding, heaptap idle $idle, attached $attached"
   at_least 10 "$native" 'native' # else valgrind did not count
+  at_least "$native" "$idle" 'idle, and not less than natively'
+  at_least "$native" "$attached" 'attached, and not less than natively'
   at_least "$idle" "$(awk -v f="$forwarding" 'BEGIN { print f + 17 }')" 'forwarding + 17 instructions, idle'
   at_least "$attached" "$(awk -v f="$forwarding" 'BEGIN { print f + 19 }')" 'forwarding + 19 instructions, attached'
 }

@@ -50,7 +50,7 @@ test_the_stock_of_regions_grows() {
   "$heaptap" record -q -o out/ sh -c 'echo >ready; read -r line <wait' &
   front=$!
   wait_for 20 test -e ready
-  sampler=$(ps -o pid=,comm= --ppid $front | awk '$2 == "heaptap-sampler" { print $1 }')
+  sampler=$(sampler_of $front)
   wait_for 20 regions "$sampler" 256
   echo >wait
   wait $front || fail "status $?"
@@ -61,7 +61,7 @@ test_sampler_stopped_during_the_storm() {
   "$heaptap" record -p 1 -o out/ sh -c "echo \$\$ >pid; exec $storm exec 400 ready go done" 2>err &
   front=$!
   wait_for 20 test -e ready
-  sampler=$(ps -o pid=,comm= --ppid $front | awk '$2 == "heaptap-sampler" { print $1 }')
+  sampler=$(sampler_of $front)
   wait_for 20 regions "$sampler" 256
   kill -STOP "$sampler"
   : >go

@@ -27,11 +27,6 @@ steps_above() {
   [ -s truth ] && [ "$(truth 3)" -gt "$1" ]
 }
 
-# child_of PID NAME: its child of that name
-child_of() {
-  ps -o pid=,comm= --ppid "$1" | awk -v name="$2" '$2 == name { print $1 }'
-}
-
 # start COMMAND...: heaptap in the background; sets front, sampler and target
 start() {
   rm -rf truth* out

@@ -197,7 +197,7 @@ test_interval_without_heap_samples() {
   "$heaptap" record -q -p 1G -i 200ms -e cpu-clock@499 -o 'x.%n.gz' "$split" functions 10000 >/dev/null &
   front=$!
   wait_for 30 test -e x.cpu-clock-0002.gz
-  pkill -TERM -P "$front" events_split
+  kill -TERM "$(child_of "$front" events_split)"
   wait "$front" || :
   events_check x.cpu-clock-0002.gz x.cpu-clock-exit.gz
   profile_check x.exit.gz
@@ -275,7 +275,7 @@ test_losses_are_counted() {
   ulimit -l 64
   stage events_touch
   chmod 777 .
-  unprivileged "$heaptap" record --no-heap -e minor-faults/1 -o lost.gz "$targets/events_touch" 256 small >truth 2>err
+  unprivileged "$heaptap" record --no-heap -i 0 -e minor-faults/1 -o lost.gz "$targets/events_touch" 256 small >truth 2>err
   profile=$(only lost-*.gz) || fail "no profile: $(cat err)"
   events_check "$profile"
   lost=$(comment_of "$profile" | sed -n 's/.*samples lost for want of room: \([0-9]*\).*/\1/p' | tail -n 1)

@@ -18,7 +18,7 @@ programs() {
   cat >program.c <<'C'
 #include <stdlib.h>
 #include <unistd.h>
-int main(void) { void *volatile held = malloc(100000); usleep(400000); return held ? 11 : 0; }
+int main(void) { void *volatile held = malloc(100000); usleep(1500000); return held ? 11 : 0; } /* three times the longest pause between looks */
 C
   gcc -O1 -o plain program.c
   gcc -O1 -static -o static program.c

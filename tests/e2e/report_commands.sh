@@ -196,7 +196,7 @@ for step in range(int(sys.argv[1])):
     for _ in range(300):
         libc.free(ctypes.c_void_p(libc.malloc(3000)))
     os.kill(os.getppid(), 10) # heaptap record itself: one from the program to itself would end it
-    deadline = time.time() + 20
+    deadline = time.time() + 20 * int(os.environ["TEST_TIME_FACTOR"])
     while not os.path.exists(f"heaptap.python3.{os.getpid()}.{step + 1:04}.pb.gz") and time.time() < deadline:
         time.sleep(0.01)
 PYTHON
@@ -227,10 +227,10 @@ PYTHON
 # As the manual page says: record, then report. 64 bytes of each request leak, beside a cache that fills and stays.
 test_a_new_users_leak() {
   cat >load.py <<'PYTHON'
-import signal, socket, struct, subprocess, sys, time
+import os, signal, socket, struct, subprocess, sys, time
 heaptap, server = sys.argv[1:]
 process = subprocess.Popen([heaptap, "record", "-q", "-p", "4K", "-i", "0", server, "./socket"])
-deadline = time.time() + 30
+deadline = time.time() + 30 * int(os.environ["TEST_TIME_FACTOR"])
 while True:
     try:
         connection = socket.socket(socket.AF_UNIX)

@@ -24,9 +24,9 @@ lines() {
 test_full_disk() {
   need_root
   mkdir small
-  mount -t tmpfs -o size=64k none small 2>/dev/null || skip 'no tmpfs can be mounted'
+  mount -t tmpfs -o size=8m none small 2>/dev/null || skip 'no tmpfs can be mounted'
   trap 'umount small' EXIT
-  dd if=/dev/zero of=small/ballast bs=1k count=60 2>/dev/null
+  dd if=/dev/zero of=small/ballast bs=1k count=8188 2>/dev/null
   held -i 50ms -o small/%n.pb.gz
   wait_for 20 grep -q 'No space left on device' err
   sleep 0.3 # several more fail
@@ -94,7 +94,7 @@ test_name_that_gets_too_long() {
   held -i 50ms -o "$name"
   wait_for 20 grep -q "no snapshot of pid $pid: File name too long" err
   status=0
-  timeout 20 "$heaptap" snapshot "$pid" 2>answer || status=$?
+  timeout "$(seconds 20)" "$heaptap" snapshot "$pid" 2>answer || status=$?
   equal 1 $status 'status of a request'
   matches "pid $pid: File name too long" answer
   equal 1 "$(lines 'File name too long')" 'lines about it'

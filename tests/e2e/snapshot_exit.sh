@@ -77,7 +77,7 @@ test_killed_in_a_storm() {
     grown() { [ -s truth ] && [ "$(od -An -t u8 -N 8 truth)" -gt 1000 ]; }
     wait_for 20 grown
     sleep $after # any moment will do
-    pkill -KILL -P "$front" snapshot_storm
+    kill -KILL "$(child_of "$front" snapshot_storm)"
     wait "$front" || :
     equal 'the process was killed by SIGKILL' "$(cause storm.pb.gz)"
     within storm.pb.gz truth 131072
@@ -95,14 +95,18 @@ test_oom_kill_is_named() {
     mkdir "$cgroup" 2>/dev/null || skip 'no memory cgroup can be made'
   fi
   echo 64M >"$limit" || { rmdir "$cgroup"; skip 'no memory limit can be set'; }
-  # The shell may take a sample of its own before it executes.
-  status=$(status_of "$heaptap" record -q -p 128K -o oom.%e.pb.gz \
-    sh -c "echo \$\$ >$cgroup/cgroup.procs; exec $targets/snapshot_storm truth")
+  "$heaptap" record -q -p 128K -o oom.pb.gz "$targets/snapshot_storm" truth 4096 go &
+  front=$!
+  wait_for 20 eval '[ -n "$(child_of $front snapshot_storm)" ]'
+  child_of $front snapshot_storm >"$cgroup/cgroup.procs"
+  # Kills are counted from when the sampler has looked which cgroup it is.
+  wait_for 20 eval 'ls -l "/proc/$(sampler_of $front)/fd" | grep -q "$cgroup/memory"'
+  : >go
+  status=0
+  wait $front || status=$?
   rmdir "$cgroup" || :
   equal 137 "$status"
-  case $(cause oom.snapshot_storm.pb.gz) in
-    "the process was killed by SIGKILL; the OOM killer took 1 in its memory cgroup /heaptap-test.$$ meanwhile") ;;
-    *) fail "cause: $(cause oom.snapshot_storm.pb.gz)" ;;
-  esac
-  within oom.snapshot_storm.pb.gz truth 131072
+  equal "the process was killed by SIGKILL; the OOM killer took 1 in its memory cgroup /${cgroup##*/} meanwhile" \
+    "$(cause oom.pb.gz)"
+  within oom.pb.gz truth 131072
 }

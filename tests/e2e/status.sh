@@ -58,11 +58,6 @@ test_killed_front_leaves_command_alone() {
   equal done "$(cat finished)"
 }
 
-sampler_of() {
-  # shellcheck disable=SC2009
-  ps -o pid=,comm= --ppid "$1" | awk '$2 == "heaptap-sampler" { print $1 }'
-}
-
 test_killed_sampler_leaves_command_alone() {
   mkfifo gate
   "$heaptap" record sh -c 'echo started >started; read word <gate; exit 9' 2>err &

@@ -2,10 +2,6 @@
 # A program that wants all of the sampler's memory gets a share of it: the sampler stays small, who comes later is profiled.
 # timeout: 300
 
-sampler_of() {
-  ps -o pid=,comm= --ppid "$1" | awk '$2 == "heaptap-sampler" { print $1 }'
-}
-
 anonymous_kb() {
   awk '/^RssAnon/ { print $2 }' "/proc/$1/status" 2>/dev/null
 }

@@ -124,7 +124,7 @@ test_fixed_address_program() {
 
 test_clang_program_by_lld_without_frame_pointers() {
   command -v clang++ >/dev/null || skip 'no clang++'
-  clang++ -O2 -g -fomit-frame-pointer -o unwind_shapes "$top/tests/targets/unwind_shapes.cc" -ldl -pthread 2>err ||
+  clang++ -O2 -g -fomit-frame-pointer -fuse-ld=lld -o unwind_shapes "$top/tests/targets/unwind_shapes.cc" -ldl -pthread 2>err ||
     skip "clang++: $(head -n 1 err)"
   shapes=$PWD/unwind_shapes
   shape signal 50000 "leaf;on_signal;$restorer;interrupted;with_signal;$start"

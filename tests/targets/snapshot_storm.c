@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * snapshot_storm TRUTH [LEAK_BYTES]: allocates and frees without end; take_leak() leaks one block of
- * LEAK_BYTES (default 4096) in sixteen, and touches it. The truth is a shared page of the file TRUTH, right
+ * snapshot_storm TRUTH [LEAK_BYTES [GO]]: allocates and frees without end; take_leak() leaks one block of
+ * LEAK_BYTES (default 4096) in sixteen, and touches it. It begins when there is a file GO. The truth is a shared page of the file TRUTH, right
  * at every instant:
  *
  *     u64 leaked blocks begun, u64 leaked blocks done
@@ -40,6 +40,8 @@ int main(int argc, char **argv)
 	_Atomic uint64_t *truth = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (truth == MAP_FAILED)
 		return 2;
+	while (argc > 3 && access(argv[3], F_OK) != 0)
+		usleep(1000);
 	void *recent[64] = {0};
 	for (uint32_t i = 0;; i++) {
 		free(recent[i % 64]);
