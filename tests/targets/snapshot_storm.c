@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * snapshot_storm TRUTH [LEAK_BYTES [GO]]: allocates and frees without end; take_leak() leaks one block of
- * LEAK_BYTES (default 4096) in sixteen, and touches it. It begins when there is a file GO. The truth is a shared page of the file TRUTH, right
- * at every instant:
+ * snapshot_storm TRUTH [LEAK_BYTES [GO]]: allocates and frees without end, from when there is a file GO.
+ * take_leak() leaks one block of LEAK_BYTES (default 4096) in sixteen, and touches it. The truth is a shared
+ * page of the file TRUTH, right at every instant:
  *
  *     u64 leaked blocks begun, u64 leaked blocks done
  */
