@@ -159,10 +159,11 @@ test_small_periods_are_copied() {
   record -q -p 1 -o auto.pb.gz "$program" work here 20000 2>err || fail "status $?: $(cat err)"
   profile_check auto.pb.gz
   comment_of auto.pb.gz >comments
-  # Beside a load the rings overflow too: 3 of 100 were lost at a load of 17. By copying alone 38 to 95 are.
   at_least 2000 "$(how_many 'copied by the hook')" 'stacks copied'
-  if grep -qE 'backend (uprobe|breakpoint)' comments; then
-    at_least 14000 "$((20000 - $(lost)))" 'stacks that are known'
+  # Beside a load the rings overflow too: a stack is lost only when both are full.
+  way=$(sed -n 's/.*, backend \(uprobe\|breakpoint\),.*/\1/p' comments)
+  if [ -n "$way" ] && [ "$(lost)" -gt 0 ]; then
+    at_least 250 "$(how_many "by $way")" 'stacks in the rings, before one is lost'
   fi
   for backend in breakpoint $([ "$(id -u)" != 0 ] || echo uprobe); do
     record -q -b $backend -p 1 -o $backend.pb.gz "$program" work here.$backend 20000 2>err || skip "no $backend here: $(cat err)"
