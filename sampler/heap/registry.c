@@ -250,7 +250,8 @@ static void look_at_executed(struct registry *registry, struct image *image, uin
 		if (!process || process->target.closed || !process->watched)
 			continue;
 		executed_look(process, now);
-		if (process->target.unseen[0] && now - process->executed_ns > LOADING_NS)
+		/* Not earlier than `now`: to close another one the rings were drained meanwhile. */
+		if (process->target.unseen[0] && now > process->executed_ns + LOADING_NS)
 			finish_unseen(registry, process);
 	}
 }

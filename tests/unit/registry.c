@@ -4,6 +4,7 @@
  * allocate, fork, execute other programs and end. Every allocation is a sample, copied by the hook.
  */
 #include "sampler/heap/registry.h"
+#include "sampler/heap/executed.h"
 #include "sampler/target/launch.h"
 
 #include <errno.h>
@@ -313,6 +314,27 @@ static void another_program_that_has_ended_too(void **state)
 	assert_int_equal(s->closed[1].end, TARGET_UNSEEN);
 }
 
+/* Told by a record that was read during the look: it has not had the time yet to load the library. */
+static void a_program_that_was_executed_after_the_look_began(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger shell = start_shell(s);
+	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
+	struct process *process = (struct process *)(uintptr_t)registry_find(&s->registry, shell.pid);
+	executed_note(process, "other", clock_now_ns() + 3600 * SECOND_NS);
+	assert_string_not_equal(process->target.unseen, "");
+	s->registry.linger_ns = 0; /* every look is due */
+	registry_tend(&s->registry);
+	assert_int_equal(s->closed_count, 0);
+	process->executed_ns = clock_now_ns() - 3600 * SECOND_NS;
+	s->registry.linger_ns = 0;
+	registry_tend(&s->registry);
+	assert_int_equal(s->closed_count, 1);
+	assert_int_equal(s->closed[0].end, TARGET_EXEC);
+	stranger_end(&shell);
+}
+
 /* The front reaps it, and knows how it ended. */
 static void the_commands_end_waits_for_its_status(void **state)
 {
@@ -438,6 +460,7 @@ int main(void)
 	    TEST(a_forked_child_has_a_place_of_its_own),
 	    TEST(another_program_in_the_same_process),
 	    TEST(another_program_that_has_ended_too),
+	    TEST(a_program_that_was_executed_after_the_look_began),
 	    TEST(the_commands_end_waits_for_its_status),
 	    TEST(an_image_stays_until_its_profiles_are_written),
 	    TEST(a_claim_that_comes_to_nothing_is_given_up_and_counted),
