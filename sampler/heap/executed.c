@@ -24,7 +24,7 @@ static bool read_file_id(const struct process *process, struct stat *status)
 {
 	char path[PROC_PATH_BYTES];
 	/* COMMAND's number is the front's word, and does not go to another before the front has said so. */
-	return (process->target.pidfd >= 0 || process->target.command) &&
+	return (process->target.pidfd >= 0 || (process->target.command && !process->unsure)) &&
 	    stat(proc_path(path, process->target.pid, "exe"), status) == 0 &&
 	    !target_has_ended(&process->target); /* the number was not another's */
 }
@@ -94,6 +94,14 @@ void executed_look(struct process *process, uint64_t now_ns)
 	if (!process->executable_known || target->closed || !read_file_id(process, &status) ||
 	    (status.st_dev == process->executable_dev && status.st_ino == process->executable_ino) ||
 	    proc_read_exe(target->pid, path, sizeof(path)) <= 0)
+		return;
+	/* The file may be another without an exec: by PR_SET_MM_EXE_FILE, or because we could not look. */
+	enum region_mapped presence = process_presence(process);
+	if (presence == REGION_MAPPED) {
+		process->executable_dev = status.st_dev;
+		process->executable_ino = status.st_ino;
+	}
+	if (presence == REGION_MAPPED || presence == REGION_MAPPED_UNREAD)
 		return;
 	process->executable_known = false; /* once */
 	proc_strip_deleted(path);

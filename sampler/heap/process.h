@@ -18,6 +18,7 @@
 #include "sampler/target/table.h"
 #include "sampler/target/target.h"
 #include "sampler/region/region.h"
+#include "sampler/region/region_mapped.h"
 #include "sampler/unwind/unwind.h"
 
 #include <stdbool.h>
@@ -41,12 +42,14 @@ struct process_counters {
 struct image;
 
 struct process {
-	struct target target; /* first */
+	/* First. Without a pidfd, its pid is only what the target claims: good for a name, not for /proc. */
+	struct target target;
 	struct image *image;
 	uint32_t place;
-	/* without a pidfd, the pid is only what the target claims: good for a name, not for /proc */
 	bool watched; /* the registry knows it */
 	bool ended;   /* seen by the registry; its books may still be open */
+	/* It has no pidfd because no descriptor or memory was left for one: it may live. */
+	bool unsure;
 	struct heap *heap;
 	uint64_t held_bytes; /* of the books, as image->memory knows */
 	struct process_counters counters;
@@ -110,8 +113,13 @@ void process_weigh(struct process *process);
  * */
 void process_adopt(struct process *process);
 
-/* Whether it still executes the program that we know. */
+/* Whether it still executes the program that we know, which has our region mapped: the answer, and whether it
+ * is anything but a no. */
+enum region_mapped process_presence(const struct process *process);
 bool process_is_there(const struct process *process);
+
+/* Looks again for one that is unsure. True: now it has a pidfd. */
+bool process_look_again(struct process *process);
 
 /* Samples that the process has counted so far. */
 uint64_t process_samples(const struct process *process);

@@ -4,6 +4,7 @@
  * what they had mapped by their own word; what children got from their parents.
  */
 #include "sampler/heap/process.h"
+#include "sampler/heap/executed.h"
 
 #include <limits.h>
 #include <sched.h>
@@ -19,6 +20,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/descriptors.h"
 #include "tests/unit/region_fixture.h"
 #include "tests/unit/stranger.h"
 
@@ -136,6 +138,49 @@ static void who_maps_the_region_is_known(void **state)
 	assert_int_equal(s->image->live_processes, 1);
 	stranger_end(&stranger);
 	assert_false(process_is_there(process));
+}
+
+/* Nobody knows whether it lives, until there is a descriptor to look with. */
+static void without_descriptors_it_is_unsure(void **state)
+{
+	struct scene *s = *state;
+	struct stranger stranger = stranger_start(NULL, NULL);
+	struct rlimit before = descriptors_take_away();
+	struct process *process = claim(s, 0, stranger.pid, 0);
+	bool unsure = process && process->unsure, found = process && process_look_again(process);
+	descriptors_give_back(before);
+	assert_non_null(process);
+	assert_true(unsure && !found && process->unsure);
+	assert_int_equal(process->target.pidfd, -1);
+	assert_true(process_look_again(process));
+	assert_false(process->unsure);
+	assert_true(process->target.pidfd >= 0);
+	assert_string_equal(process->target.name, s->exe);
+	assert_non_null(maps_find(process->target.maps, (uintptr_t)some_code));
+	assert_false(process_look_again(process));
+	stranger_end(&stranger);
+}
+
+static void without_descriptors_nothing_is_known_to_be_executed(void **state)
+{
+	struct scene *s = *state;
+	struct stranger stranger = stranger_start(NULL, NULL);
+	struct process *process = claim(s, 0, stranger.pid, 0);
+	executed_begin(process);
+	assert_true(process->executable_known);
+	ino_t ino = process->executable_ino;
+	assert_int_not_equal(ino, 0);
+	process->executable_ino = 0; /* as it is by PR_SET_MM_EXE_FILE */
+	struct rlimit before = descriptors_take_away();
+	executed_look(process, 1);
+	bool there = process_is_there(process);
+	descriptors_give_back(before);
+	assert_true(there);
+	assert_string_equal(process->target.unseen, "");
+	executed_look(process, 1);
+	assert_string_equal(process->target.unseen, ""); /* it still has our region mapped */
+	assert_int_equal(process->executable_ino, ino);
+	stranger_end(&stranger);
 }
 
 /* What a target writes there must not make us wait for somebody else's end, ours least of all. */
@@ -421,6 +466,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(nobody_there),
 	    TEST(who_maps_the_region_is_known),
+	    TEST(without_descriptors_it_is_unsure),
+	    TEST(without_descriptors_nothing_is_known_to_be_executed),
 	    TEST(a_number_is_a_targets_word),
 	    TEST(a_process_with_a_number_of_its_own_is_searched_for),
 	    TEST(a_clone_is_searched_for_among_the_children),

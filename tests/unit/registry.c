@@ -22,6 +22,7 @@
 
 #include "sampler/linux/clock.h"
 #include "sampler/region/region_takeover.h"
+#include "tests/unit/descriptors.h"
 #include "tests/unit/region_fixture.h"
 #include "tests/unit/stranger.h"
 
@@ -250,6 +251,35 @@ static void a_process_that_has_ended_before_it_was_seen(void **state)
 	assert_int_equal(s->closed_count, 1);
 }
 
+/* It lives, and its place is not given to others. */
+static void a_process_that_is_met_when_no_descriptor_is_left(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger shell = start_shell(s);
+	assert_int_equal(tell(&shell, "a=abcdefgh; b=$a$a; c=$b$b; echo 1\n"), 1);
+	assert_true(s->intake.find_images(s->intake.context));
+	struct rlimit before = descriptors_take_away();
+	for (int i = 0; i < 3; i++) {
+		s->registry.linger_ns = 0; /* the look is due */
+		registry_tend(&s->registry);
+		registry_finish_ended(&s->registry);
+	}
+	descriptors_give_back(before);
+	assert_int_equal(s->closed_count, 0);
+	assert_int_equal(s->registry.arrivals, 1);
+	assert_null(registry_find(&s->registry, shell.pid));
+	registry_finish_ended(&s->registry);
+	const struct process *process = registry_find(&s->registry, shell.pid);
+	assert_non_null(process);
+	assert_string_equal(process->target.title, "sh");
+	assert_int_equal(tell(&shell, "d=$c$c; e=$d$d; echo 2\n"), 2);
+	stranger_end(&shell);
+	LOOK_UNTIL(s, s->closed_count);
+	assert_int_equal(s->closed[0].end, TARGET_GONE);
+	assert_int_equal(s->closed[0].taken, s->closed[0].counted);
+}
+
 static void a_forked_child_has_a_place_of_its_own(void **state)
 {
 	struct scene *s = *state;
@@ -457,6 +487,7 @@ int main(void)
 	    TEST(a_program_from_its_claim_to_its_end),
 	    TEST(the_last_samples_before_the_end_are_read),
 	    TEST(a_process_that_has_ended_before_it_was_seen),
+	    TEST(a_process_that_is_met_when_no_descriptor_is_left),
 	    TEST(a_forked_child_has_a_place_of_its_own),
 	    TEST(another_program_in_the_same_process),
 	    TEST(another_program_that_has_ended_too),
