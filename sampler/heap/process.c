@@ -151,6 +151,22 @@ static pid_t search_pid(struct process *process, pid_t told, bool cloned)
 	return candidates == 1 && !process->unsure ? found : 0;
 }
 
+/* The target may change it at any time. */
+static pid_t told_pid(const struct process *process)
+{
+	uint32_t told =
+	    *(const volatile uint32_t *)&region_place(process->image->region, process->place)->pid;
+	return (pid_t)told > 0 ? (pid_t)told : 0;
+}
+
+/* In a pid namespace of its own, so that a number that nobody has here may be a living process'. (Of place 0
+ * that is not known: nearly all of those have ended, and each search costs a look at every process.) */
+static bool counts_apart(const struct image *image)
+{
+	const struct process *first = image->process[0];
+	return first && first->target.pidfd >= 0 && first->target.pid != told_pid(first);
+}
+
 /* Makes it known by a pidfd. It has ended before if it is not, unless it is unsure. */
 static void find_pid(struct process *process, pid_t told)
 {
@@ -159,12 +175,12 @@ static void find_pid(struct process *process, pid_t told)
 	struct thread_facts facts = told ? thread_facts_read(told) : (struct thread_facts){0};
 	process->unsure = facts.unread;
 	pid_t pid = facts.pid;
-	if (pid <= 0)
+	if (facts.unread || !told || (pid == 0 && !counts_apart(image)))
 		return;
-	bool cloned = known(image, pid);
+	bool cloned = pid != 0 && known(image, pid);
 	enum region_mapped answer = cloned ? REGION_MAPPED_NO : belongs(&facts, image->region);
 	if (answer == REGION_MAPPED_NO) {
-		pid = search_pid(process, pid, cloned);
+		pid = search_pid(process, cloned ? pid : told, cloned);
 		if (!pid && cloned && !process->unsure)
 			process->target.pid = 0; /* has ended; the pid was reused */
 		if (!pid)
@@ -184,14 +200,6 @@ static void find_pid(struct process *process, pid_t told)
 	process->target.pid = pid;
 	process->target.pidfd = pidfd;
 	process->target.readable = true;
-}
-
-/* The target may change it at any time. */
-static pid_t told_pid(const struct process *process)
-{
-	uint32_t told =
-	    *(const volatile uint32_t *)&region_place(process->image->region, process->place)->pid;
-	return (pid_t)told > 0 ? (pid_t)told : 0;
 }
 
 enum region_mapped process_presence(const struct process *process)
@@ -242,12 +250,18 @@ static void maps_from_image(struct process *process)
 	}
 }
 
-static struct process *parent_of(const struct process *process, const struct region_place *place)
+/* The one that had the place when that was first looked for: it may have ended since, and another child have
+ * its place now. NULL: not seen yet, or gone. */
+static struct process *parent_of(struct process *process)
 {
-	uint32_t parent = place->parent;
-	return parent >= 1 && parent <= REGION_PLACES && parent - 1 != process->place
-	    ? process->image->process[parent - 1]
+	uint32_t word =
+	    *(const volatile uint32_t *)&region_place(process->image->region, process->place)->parent;
+	struct process *parent = word >= 1 && word <= REGION_PLACES && word - 1 != process->place
+	    ? process->image->process[word - 1]
 	    : NULL;
+	if (parent && !process->parent_serial)
+		process->parent_serial = parent->serial;
+	return parent && parent->serial == process->parent_serial ? parent : NULL;
 }
 
 static void open_maps(struct process *process, struct modules *modules, const struct process *parent)
@@ -283,7 +297,7 @@ void process_weigh(struct process *process)
 void process_inherit(struct process *process)
 {
 	const struct region *region = process->image->region;
-	const struct process *parent = parent_of(process, region_place(region, process->place));
+	const struct process *parent = parent_of(process);
 	process->counters.inherited_no_room = 0;
 	for (uint32_t s = 0; parent && s < region->segments; s++) {
 		if (region_segment_owner(region, s) != (int)process->place)
@@ -328,12 +342,12 @@ static void enter(struct image *image, struct process *process)
 
 static struct process *process_new(struct image *image, uint32_t number, struct modules *modules)
 {
-	struct region_place *place = region_place(image->region, number);
 	struct process *process = calloc(1, sizeof(*process));
 	if (!process)
 		return NULL;
 	process->image = image;
 	process->place = number;
+	process->serial = ++image->serials;
 	bool ready = target_init(&process->target, 0, clock_now_ns());
 	process->target.code_address = image->trigger_address;
 	process->heap = heap_new(image->region, &image->heap);
@@ -342,7 +356,7 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 	find_pid(process, told_pid(process));
 	target_note_perf_map(&process->target);
 	read_name(process);
-	struct process *parent = parent_of(process, place);
+	struct process *parent = parent_of(process);
 	open_maps(process, modules, parent);
 	enter(image, process);
 	if (!ready || !process->target.maps || !process->heap ||

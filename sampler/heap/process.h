@@ -46,8 +46,10 @@ struct process {
 	struct target target;
 	struct image *image;
 	uint32_t place;
-	bool watched; /* the registry knows it */
-	bool ended;   /* seen by the registry; its books may still be open */
+	uint32_t serial;        /* among all processes of the image, from 1; a place is used again */
+	uint32_t parent_serial; /* 0: its parent has not been seen yet */
+	bool watched;           /* the registry knows it */
+	bool ended;             /* seen by the registry; its books may still be open */
 	/* It has no pidfd because no descriptor or memory was left for one: it may live. */
 	bool unsure;
 	struct heap *heap;
@@ -85,6 +87,7 @@ struct image {
 	uint64_t turns, turns_ns, turns_wait_ns;
 	uint32_t live_processes;
 	uint32_t unreleased; /* processes with closed books whose profiles are being written */
+	uint32_t serials;    /* processes so far */
 	uint32_t searches;   /* for processes that reported a wrong pid */
 	uint32_t places_end; /* no process at this place or beyond: shortens searches */
 	struct process *process[REGION_PLACES];
