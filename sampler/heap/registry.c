@@ -350,7 +350,6 @@ void registry_finish_ended(struct registry *registry)
 {
 	const struct table *processes = &registry->intake->processes;
 	bool some = false;
-	registry_drain(registry);
 	/* From behind: one whose pid was wrong becomes the last. */
 	for (size_t i = processes->count; i-- > 0;) {
 		struct process *process = processes->entries[i].item;
@@ -359,6 +358,7 @@ void registry_finish_ended(struct registry *registry)
 	}
 	if (!some)
 		return;
+	registry_drain(registry); /* once for all of them, and after the end of each */
 	/* What has ended may have executed another program before, and be closed by that one's image. */
 	settle_claims(registry);
 	/* From behind: a process that goes is replaced by the last. */

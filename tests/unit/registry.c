@@ -235,6 +235,37 @@ static void the_last_samples_before_the_end_are_read(void **state)
 	assert_int_equal(s->closed[0].taken, s->closed[0].counted);
 }
 
+static struct stranger *at_the_first_poll;
+
+/* Of the sampler: the moment at which it asks whether a process has ended. */
+int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+	const struct timespec timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000000};
+	struct stranger *shell = at_the_first_poll;
+	at_the_first_poll = NULL;
+	if (shell) {
+		assert_int_equal(tell(shell, "a=abcdefgh; b=$a$a; c=$b$b; echo 1\n"), 1);
+		stranger_end(shell);
+	}
+	return ppoll(fds, count, timeout_ms < 0 ? NULL : &timeout, NULL);
+}
+
+/* It samples and ends while the sampler looks who has ended. */
+static void samples_and_an_end_during_the_look(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger shell = start_shell(s);
+	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
+	registry_drain(&s->registry);
+	uint64_t taken = registry_find(&s->registry, shell.pid)->counters.taken;
+	at_the_first_poll = &shell;
+	registry_finish_ended(&s->registry);
+	assert_int_equal(s->closed_count, 1);
+	assert_true(s->closed[0].taken > taken);
+	assert_int_equal(s->closed[0].taken, s->closed[0].counted);
+}
+
 /* Its image, its samples and its end are found in one drain, before anybody has looked at the image. */
 static void a_process_that_has_ended_before_it_was_seen(void **state)
 {
@@ -244,6 +275,7 @@ static void a_process_that_has_ended_before_it_was_seen(void **state)
 	assert_int_equal(tell(&shell, "a=abcdefgh; b=$a$a; c=$b$b; echo 1\n"), 1);
 	stranger_end(&shell);
 	assert_true(s->intake.find_images(s->intake.context));
+	registry_drain(&s->registry);
 	registry_finish_ended(&s->registry);
 	assert_int_equal(s->closed_count, 1);
 	assert_true(s->closed[0].taken > 0);
@@ -486,6 +518,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(a_program_from_its_claim_to_its_end),
 	    TEST(the_last_samples_before_the_end_are_read),
+	    TEST(samples_and_an_end_during_the_look),
 	    TEST(a_process_that_has_ended_before_it_was_seen),
 	    TEST(a_process_that_is_met_when_no_descriptor_is_left),
 	    TEST(a_forked_child_has_a_place_of_its_own),
