@@ -124,7 +124,7 @@ int heap_capture_open(struct heap_capture *h, const struct heap_capture_setup *s
 	poll_interval_begin(&h->pace, clock_now_ns());
 	error = watch(setup->epoll_fd, region_pool_fd(h->pool), EPOLLOUT | EPOLLET);
 	if (!error)
-		error = watch(setup->epoll_fd, region_pool_socket_fd(h->pool), EPOLLIN);
+		error = watch(setup->epoll_fd, region_pool_socket_fd(h->pool), EPOLLIN | EPOLLET);
 	for (size_t i = 0; h->probe.rings && i < rings_count(h->probe.rings) && !error; i++)
 		error = watch(setup->epoll_fd, rings_fd(h->probe.rings, i), EPOLLIN);
 	return error;
