@@ -48,7 +48,7 @@ uint64_t thread_facts_started(pid_t pid)
 	const char *after = fgets(line, sizeof(line), stat) ? strrchr(line, ')') : NULL;
 	if (!after ||
 	    sscanf(after + 1,
-	        " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
+	        " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
 	        &ticks) != 1)
 		ticks = 0;
 	fclose(stat);
