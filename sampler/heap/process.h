@@ -30,7 +30,6 @@ struct process_counters {
 	uint64_t taken;  /* stacks that arrived */
 	uint64_t copied; /* of these, by the copy backend */
 	uint64_t by_uprobe, by_breakpoint;
-	uint64_t bad; /* malformed */
 	uint64_t outcome[UNWIND_COUNTS];
 	uint64_t no_room;           /* samples whose stack or site the books had no room for */
 	uint64_t inherited_no_room; /* likewise, blocks that it had from its parent */

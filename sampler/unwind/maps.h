@@ -118,9 +118,6 @@ const char *map_path(const struct map *map);
 
 size_t maps_count(const struct maps *maps);
 const struct map *maps_at(const struct maps *maps, size_t index);
-pid_t maps_pid(const struct maps *maps);
-
-uint64_t maps_generation(const struct maps *maps); /* grows with every change */
 
 struct modules *maps_store(const struct maps *maps);
 

@@ -48,7 +48,7 @@ enum unwind_outcome {
 	UNWIND_COUNTS,
 };
 
-enum { UNWIND_FRAMES_DEFAULT = 512, UNWIND_FRAMES_MAX = 65536 };
+enum { UNWIND_FRAMES_MAX = 65536 };
 
 /* How a frame was found; for statistics and tests. */
 enum unwind_step {

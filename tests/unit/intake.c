@@ -26,8 +26,8 @@ struct scene {
 	struct image *image;
 	const struct region *region;
 	struct process *process[2];
-	uint64_t regs[RECORD_REGS_MAX]; /* of a record */
-	struct image *waiting;          /* not found yet */
+	uint64_t regs[64];     /* of a record */
+	struct image *waiting; /* not found yet */
 };
 
 static void some_code(void)
