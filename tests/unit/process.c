@@ -221,18 +221,25 @@ static void count_from_one(int fd, void *unused)
 	(void)!read(fd, &byte, 1); /* both: the end of the socket ends them */
 }
 
+/* What the stranger says of the process in its namespace. */
+static pid_t pid_or_skip(struct stranger *stranger)
+{
+	pid_t pid;
+	assert_int_equal(read(stranger->fd, &pid, sizeof(pid)), sizeof(pid));
+	if (pid >= 0)
+		return pid;
+	stranger_end(stranger);
+	print_message("no pid namespace is available here\n");
+	skip();
+	return -1;
+}
+
 /* In a namespace of its own it has another number there than here. */
 static void a_process_with_a_number_of_its_own_is_searched_for(void **state)
 {
 	struct scene *s = *state;
-	pid_t inner;
 	struct stranger stranger = stranger_start(count_from_one, NULL);
-	assert_int_equal(read(stranger.fd, &inner, sizeof(inner)), sizeof(inner));
-	if (inner < 0) {
-		stranger_end(&stranger);
-		print_message("no pid namespace is available here\n");
-		skip();
-	}
+	pid_t inner = pid_or_skip(&stranger);
 	const struct process *process = claim(s, 0, 1, 0);
 	assert_non_null(process);
 	assert_int_equal(process->target.pid, inner);
@@ -264,14 +271,8 @@ static void fork_in_a_namespace(int fd, void *unused)
 static void a_child_with_a_number_that_nobody_has_here_is_searched_for(void **state)
 {
 	struct scene *s = *state;
-	pid_t inner;
 	struct stranger stranger = stranger_start(fork_in_a_namespace, NULL);
-	assert_int_equal(read(stranger.fd, &inner, sizeof(inner)), sizeof(inner));
-	if (inner < 0) {
-		stranger_end(&stranger);
-		print_message("no pid namespace is available here\n");
-		skip();
-	}
+	pid_t inner = pid_or_skip(&stranger);
 	while (kill(inner, 0) == 0 || errno != ESRCH) {
 		assert_int_equal(write(stranger.fd, "", 1), 1);
 		assert_int_equal(read(stranger.fd, &inner, sizeof(inner)), sizeof(inner));
@@ -289,14 +290,8 @@ static void a_child_with_a_number_that_nobody_has_here_is_searched_for(void **st
 static void a_clone_is_searched_for_among_the_children(void **state)
 {
 	struct scene *s = *state;
-	pid_t inner;
 	struct stranger stranger = stranger_start(count_from_one, NULL);
-	assert_int_equal(read(stranger.fd, &inner, sizeof(inner)), sizeof(inner));
-	if (inner < 0) {
-		stranger_end(&stranger);
-		print_message("no pid namespace is available here\n");
-		skip();
-	}
+	pid_t inner = pid_or_skip(&stranger);
 	assert_int_equal(claim(s, 0, stranger.pid, 0)->target.pid, stranger.pid);
 	const struct process *process = claim(s, 1, stranger.pid, 1);
 	assert_int_equal(process->target.pid, inner);

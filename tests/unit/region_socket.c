@@ -146,7 +146,7 @@ static void who_speaks_late_is_heard(void **state)
 	region_socket_free(listener);
 }
 
-/* Once, however often it is tried; and it is let in when there is a descriptor again, without another knock. */
+/* Once, however often it is tried; and is let in when there is a descriptor again, without another knock. */
 static void who_cannot_be_accepted_is_counted(void **state)
 {
 	struct region_socket *listener = open_listener();
