@@ -133,8 +133,8 @@ const struct process *registry_find(const struct registry *registry, pid_t pid)
 	return NULL;
 }
 
-/* A process that had ended at our first look has no pidfd; one for which no descriptor was left then is looked
- * at again. */
+/* A process that had ended at our first look has no pidfd; one for which no descriptor was left then is
+ * looked at again. */
 static bool has_ended(struct registry *registry, struct process *process)
 {
 	if (process_look_again(process) && process->watched) {

@@ -31,8 +31,8 @@ struct preload_check_who {
 	    *preload; /* what LD_PRELOAD holds there besides our library; NULL: nothing is known of it */
 };
 
-/* `command` is looked up in PATH as execvp does; a script's interpreter is followed. Executed by this process,
- * or by another. */
+/* `command` is looked up in PATH as execvp does; a script's interpreter is followed. Executed by this
+ * process, or by another. */
 enum preload_check_kind preload_check_inspect(const char *command);
 enum preload_check_kind preload_check_inspect_by(const char *command, const struct preload_check_who *who);
 

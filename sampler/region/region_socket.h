@@ -25,8 +25,8 @@ void region_socket_free(struct region_socket *listener);
 
 /* To poll for EPOLLIN | EPOLLET. */
 int region_socket_fd(const struct region_socket *listener);
-/* The descriptor became readable: each region_socket_next reads from it until nobody waits. (One who cannot be
- * accepted, because no descriptor is left, keeps it readable.) */
+/* The descriptor became readable: each region_socket_next reads from it until nobody waits. (One who cannot
+ * be accepted, because no descriptor is left, keeps it readable.) */
 void region_socket_knock(struct region_socket *listener);
 
 /* A visitor that has sent the cookie and may have a region: its descriptor, to be passed to
