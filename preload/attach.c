@@ -82,12 +82,9 @@ static void reserve_levels(bool may_advise)
 /* The image's part of the header. */
 static void describe_image(struct region_header *header, uint32_t pid)
 {
-	header->modules_bytes =
-	    module_list_write((unsigned char *)header + header->offsets.modules, &header->modules_count);
+	module_list_write((unsigned char *)header + header->offsets.modules);
 	header->pid = pid;
 	header->trigger_address = (uintptr_t)capture_trigger;
-	header->stack_end = thread_main_stack_end();
-	header->tid_offset = thread_tid_offset();
 	header->unseen = lookup_before("malloc") ? REGION_UNSEEN_MALLOC : 0u;
 }
 

@@ -9,7 +9,6 @@
 
 struct module_list {
 	unsigned char *at, *end;
-	uint32_t count;
 };
 
 /* Whether [start, start + bytes) lies in a mapped segment, in the part that is from the file: a note's header
@@ -83,15 +82,12 @@ static int list_module(struct dl_phdr_info *info, size_t size, void *argument)
 		memcpy(list->at + sizeof(module), path, module.path_bytes - 1);
 		list->at[sizeof(module) + module.path_bytes - 1] = '\0';
 		list->at += module.total_bytes;
-		list->count++;
 	}
 	return 0;
 }
 
-uint32_t module_list_write(unsigned char *area, uint32_t *count)
+void module_list_write(unsigned char *area)
 {
-	struct module_list list = {area, area + REGION_MODULES_BYTES, 0};
+	struct module_list list = {area, area + REGION_MODULES_BYTES};
 	dl_iterate_phdr(list_module, &list);
-	*count = list.count;
-	return (uint32_t)(list.at - area);
 }

@@ -6,10 +6,7 @@
 
 #include "proto/region.h"
 
-#include <stdint.h>
-
-/* Writes as many struct region_module as fit into REGION_MODULES_BYTES; returns the number of bytes
- * written. */
-uint32_t module_list_write(unsigned char *area, uint32_t *count);
+/* Writes as many struct region_module as fit into REGION_MODULES_BYTES, which are zero. */
+void module_list_write(unsigned char *area);
 
 #endif

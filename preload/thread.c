@@ -68,11 +68,6 @@ uint32_t thread_tid(void)
 	return tid;
 }
 
-uint64_t thread_tid_offset(void)
-{
-	return tid_offset;
-}
-
 uintptr_t thread_main_stack_end(void)
 {
 	if (&__libc_stack_end)

@@ -21,7 +21,6 @@ void thread_open(uint32_t pid);
 
 /* Kernel thread id of the caller, 0 unknown. Also valid in a forked child. */
 uint32_t thread_tid(void);
-uint64_t thread_tid_offset(void);
 
 /* At a thread's first sampled event: notes its id. */
 void thread_first_event(void);

@@ -49,7 +49,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define REGION_ABI        6u
+#define REGION_ABI        7u
 #define REGION_MAGIC      0x7061747061656831ull /* "1heaptap" */
 #define REGION_POOL_MAGIC 0x7962626f6c706831ull
 #define LEDGER_MAGIC      0x72656764656c6831ull
@@ -177,12 +177,8 @@ struct region_header {
 	_Atomic uint64_t places_claimed;   /* by forked children: a change means a new process */
 	/* number of buffers filled so far: a change means there is something to read */
 	_Atomic uint64_t copied;
-	uint32_t modules_bytes;
-	uint32_t modules_count;
-	uint64_t stack_end;  /* top of the main thread's stack */
-	uint64_t tid_offset; /* of the kernel's thread id within the thread control block; 0 unknown */
-	uint32_t unseen;     /* enum region_unseen, or'ed */
-	uint32_t declined;   /* enum region_declined, if that is the state */
+	uint32_t unseen;   /* enum region_unseen, or'ed */
+	uint32_t declined; /* enum region_declined, if that is the state */
 	/* requests for snapshots, of all places: a change means that a place has a new one */
 	_Atomic uint64_t requests;
 	/* children that changed their user id and take no more samples: the kernel refused to cut off the

@@ -21,18 +21,18 @@ static size_t indirect_bytes(uint8_t modrm, uint8_t sib)
 static bool call_x86_64(const uint8_t *code, size_t bytes, uint64_t address, uint64_t *target)
 {
 	int32_t distance;
-	if (bytes >= 5 && code[bytes - 5] == 0xe8) {
-		memcpy(&distance, code + bytes - 4, sizeof(distance));
-		*target = address + (uint64_t)(int64_t)distance;
-		return true;
-	}
 	*target = 0;
+	/* Before the direct call: its opcode, five bytes back, may be part of the instruction before. */
 	for (size_t n = 2; n <= CALL_BYTES_MAX && n <= bytes; n++) {
 		const uint8_t *at = code + bytes - n;
 		if (at[0] == 0xff && indirect_bytes(at[1], n > 2 ? at[2] : 0) == n)
 			return true;
 	}
-	return false;
+	if (bytes < 5 || code[bytes - 5] != 0xe8)
+		return false;
+	memcpy(&distance, code + bytes - 4, sizeof(distance));
+	*target = address + (uint64_t)(int64_t)distance;
+	return true;
 }
 
 static bool call_aarch64(const uint8_t *code, size_t bytes, uint64_t address, uint64_t *target)

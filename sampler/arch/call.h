@@ -17,8 +17,8 @@ enum { CALL_BYTES_MAX = 7 }; /* longest call without prefixes: opcode, ModR/M, S
 
 /*
  * `code`: the bytes in front of `address`, the last of them at address - 1; fewer than CALL_BYTES_MAX where
- * the code begins. *target: what a direct call calls, 0 for one through a register or memory. An architecture
- * that we do not know has no calls.
+ * the code begins. *target: what a direct call calls, 0 for one through a register or memory, and for bytes
+ * that can be read as either. An architecture that we do not know has no calls.
  */
 bool call_ends_at(uint16_t e_machine, const uint8_t *code, size_t bytes, uint64_t address, uint64_t *target);
 

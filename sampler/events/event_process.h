@@ -29,7 +29,7 @@ struct event_process {
 	struct target target; /* first */
 	struct event_process *next;
 	bool looked; /* pidfd and name were looked up */
-	bool exits;  /* a thread of it has ended since the last look */
+	bool exits;  /* a thread of it has ended since the last look at all processes */
 	char comm[16];
 	struct event_book *books[EVENTS_MAX]; /* NULL until its first sample */
 	uint64_t outcome[EVENTS_MAX][UNWIND_COUNTS];

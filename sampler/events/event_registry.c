@@ -39,15 +39,20 @@ static bool is_over(const struct event_registry *r, const struct event_process *
 	                                                           : target_has_ended(&s->target);
 }
 
-static void sweep(struct event_registry *r, bool all)
+void event_registry_sweep(struct event_registry *r, bool all)
 {
 	const struct launch *launch = r->setup.launch;
 	bool drained = false;
 	for (struct event_process *s = r->intake.subjects.list, *next; s; s = next) {
 		next = s->next;
 		bool is_command = s->target.pid == launch->pid;
-		if (s->target.closed || (!s->exits && !all && !is_command) || !is_over(r, s))
+		if (s->target.closed || (!s->exits && !all && !is_command))
 			continue;
+		if (!is_over(r, s)) {
+			/* one of its threads has ended: that was long ago if all are looked at */
+			s->exits = s->exits && !all;
+			continue;
+		}
 		if (!drained) {
 			/* May add and remove processes: begin again. */
 			drained = true;
@@ -71,7 +76,7 @@ void event_registry_tend(struct event_registry *r, uint64_t now_ns)
 	bool all = now_ns - r->sweep_ns >= SWEEP_NS;
 	if (all)
 		r->sweep_ns = now_ns;
-	sweep(r, all);
+	event_registry_sweep(r, all);
 }
 
 void event_registry_drain(struct event_registry *r)

@@ -51,6 +51,10 @@ void event_registry_drain(struct event_registry *registry);
 /* Reads the rings and closes processes that have ended. */
 void event_registry_tend(struct event_registry *registry, uint64_t now_ns);
 
+/* Its part that closes them: looks at all, or only at those of which a thread has ended since all were looked
+ * at. */
+void event_registry_sweep(struct event_registry *registry, bool all);
+
 /* Stops sampling: closes all processes, although they live on. */
 void event_registry_stop(struct event_registry *registry);
 

@@ -8,7 +8,8 @@
  * later: somebody disables the event, or the library's file is replaced, so that programs executed from then
  * on map another file than the one with the uprobe. No kernel interface reports that, but the numbers do. The
  * target counts every sample it takes: if the count rises while no stack of the process arrives, its backend
- * does not work. Each image falls back alone, so a hostile one cannot harm others.
+ * does not work. Each image falls back alone; but when several find the uprobe silent, it is not offered to
+ * later ones: hostile ones can cause that. Those get another backend, which costs more and counts the same.
  */
 #ifndef SAMPLER_HEAP_BACKEND_FALLBACK_H
 #define SAMPLER_HEAP_BACKEND_FALLBACK_H

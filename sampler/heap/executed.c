@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,41 +21,60 @@ enum {
 	ENVIRONMENT_BYTES = 256 << 10,
 };
 
-static bool read_file_id(const struct process *process, struct stat *status)
+struct file_id {
+	dev_t dev;
+	ino_t ino;
+};
+
+/* Of the kernel's memory alone: the target chose the file, whose server may answer late or never. */
+static bool stat_file(const char *path, struct file_id *id)
+{
+	struct statx status;
+	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &status) != 0)
+		return false;
+	*id = (struct file_id){makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino};
+	return true;
+}
+
+static bool read_file_id(const struct process *process, struct file_id *id)
 {
 	char path[PROC_PATH_BYTES];
 	/* COMMAND's number is the front's word, and does not go to another before the front has said so. */
-	return (process->target.pidfd >= 0 || process->target.command) &&
-	    stat(proc_path(path, process->target.pid, "exe"), status) == 0 &&
+	return (process->target.pidfd >= 0 || (process->target.command && !process->unsure)) &&
+	    stat_file(proc_path(path, process->target.pid, "exe"), id) &&
 	    !target_has_ended(&process->target); /* the number was not another's */
 }
 
 void executed_begin(struct process *process)
 {
-	struct stat status;
-	if (!read_file_id(process, &status))
+	struct file_id id;
+	if (!read_file_id(process, &id))
 		return;
 	bool there = process_is_there(process);
 	process->executable_known = true;
-	process->executable_dev = there ? status.st_dev : 0;
-	process->executable_ino = there ? status.st_ino : 0;
+	process->executable_dev = there ? id.dev : 0;
+	process->executable_ino = there ? id.ino : 0;
 }
 
-/* NULL: it is not among what can be known. Of an environment that is larger than we read, nothing. */
-static const char *environment_obstacle(pid_t pid)
+/* NULL: it cannot be known. Of an environment that is larger than we read, nothing. For free(). */
+static char *read_environment(pid_t pid, ssize_t *length)
 {
 	char *text = malloc(ENVIRONMENT_BYTES);
-	ssize_t length = text ? proc_read(pid, "environ", text, ENVIRONMENT_BYTES) : -1;
-	bool whole = length >= 0 && length < ENVIRONMENT_BYTES - 1, preloaded = false, session = false;
-	for (ssize_t at = 0; whole && at < length; at += (ssize_t)strlen(text + at) + 1) {
-		preloaded |=
-		    strncmp(text + at, "LD_PRELOAD=", 11) == 0 && strstr(text + at, PRELOAD_LIBRARY_NAME);
-		session |= strncmp(text + at, "HEAPTAP=", 8) == 0;
-	}
+	*length = text ? proc_read(pid, "environ", text, ENVIRONMENT_BYTES) : -1;
+	if (*length >= 0 && *length < ENVIRONMENT_BYTES - 1)
+		return text;
 	free(text);
-	return whole && !preloaded ? "its environment has no LD_PRELOAD of heaptap"
-	    : whole && !session    ? "its environment has no HEAPTAP"
-	                           : NULL;
+	return NULL;
+}
+
+/* The last value of a variable, as the loader takes it; `name` ends with "=". NULL: it is not set. */
+static const char *variable(const char *environment, ssize_t length, const char *name)
+{
+	const char *value = NULL;
+	for (const char *at = environment; at < environment + length; at += strlen(at) + 1)
+		if (strncmp(at, name, strlen(name)) == 0)
+			value = at + strlen(name);
+	return value;
 }
 
 /* The library finds its session by /proc. */
@@ -66,13 +86,30 @@ static bool is_without_proc(pid_t pid)
 	    faccessat(AT_FDCWD, proc, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
 }
 
+/* Who it is, and its environment, are the process' own: they were before the exec what they are now. */
 static const char *obstacle(pid_t pid)
 {
-	char path[PROC_PATH_BYTES];
-	const char *text = preload_check_obstacle(preload_check_inspect(proc_path(path, pid, "exe")));
-	return text                ? text
-	    : is_without_proc(pid) ? "there is no /proc where it runs"
-	                           : environment_obstacle(pid);
+	char path[PROC_PATH_BYTES], status[4096];
+	ssize_t length;
+	char *environment = read_environment(pid, &length);
+	const char *preload = environment ? variable(environment, length, "LD_PRELOAD=") : NULL;
+	(void)proc_read(pid, "status", status, sizeof(status));
+	const struct preload_check_who who = {
+	    .uid = (uid_t)proc_status_number(status, "\nUid:", 10, getuid()),
+	    .gid = (gid_t)proc_status_number(status, "\nGid:", 10, getgid()),
+	    .no_new_privs = proc_status_number(status, "\nNoNewPrivs:", 10, 0) == 1,
+	    .preload = preload,
+	};
+	const char *text =
+	    preload_check_obstacle(preload_check_inspect_by(proc_path(path, pid, "exe"), &who));
+	if (!text && is_without_proc(pid))
+		text = "there is no /proc where it runs";
+	if (!text && environment && (!preload || !strstr(preload, PRELOAD_LIBRARY_NAME)))
+		text = "its environment has no LD_PRELOAD of heaptap";
+	if (!text && environment && !variable(environment, length, "HEAPTAP="))
+		text = "its environment has no HEAPTAP";
+	free(environment);
+	return text;
 }
 
 static void note(struct process *process, const char *program, const char *why, uint64_t time_ns)
@@ -90,10 +127,18 @@ void executed_look(struct process *process, uint64_t now_ns)
 {
 	struct target *target = &process->target;
 	char path[TARGET_NAME_BYTES];
-	struct stat status;
-	if (!process->executable_known || target->closed || !read_file_id(process, &status) ||
-	    (status.st_dev == process->executable_dev && status.st_ino == process->executable_ino) ||
+	struct file_id id;
+	if (!process->executable_known || target->closed || !read_file_id(process, &id) ||
+	    (id.dev == process->executable_dev && id.ino == process->executable_ino) ||
 	    proc_read_exe(target->pid, path, sizeof(path)) <= 0)
+		return;
+	/* The file may be another without an exec: by PR_SET_MM_EXE_FILE, or because we could not look. */
+	enum region_mapped presence = process_presence(process);
+	if (presence == REGION_MAPPED) {
+		process->executable_dev = id.dev;
+		process->executable_ino = id.ino;
+	}
+	if (presence == REGION_MAPPED || presence == REGION_MAPPED_UNREAD)
 		return;
 	process->executable_known = false; /* once */
 	proc_strip_deleted(path);

@@ -135,8 +135,10 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 		image = find_image(intake, key);
 	intake->strangers += !image;
 	s.process = find_process(intake, image, key & REGION_KEY_PLACE);
-	if (!s.process)
+	if (!s.process) {
+		intake->bad += image != NULL;
 		return;
+	}
 	uint64_t slot = s.regs.r[argument[1]];
 	s.mapped = slot & REGION_TRIGGER_MMAP;
 	slot &= ~REGION_TRIGGER_MMAP;

@@ -3,6 +3,7 @@
 
 #include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
+#include "sampler/linux/thread_facts.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -47,62 +48,6 @@ void image_free(struct image *image)
 
 /* ---- which process is it? */
 
-enum answer { NO, YES, SECRET };
-
-/* Whether pid has our region mapped: a pid that a target wrote into shared memory proves nothing. SECRET: the
- * process is not dumpable, and we are not privileged. */
-static enum answer maps_region(pid_t pid, const struct region *region)
-{
-	char path[64], line[4352];
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	FILE *maps = fopen(path, "re");
-	if (!maps)
-		return errno == EACCES || errno == EPERM ? SECRET : NO;
-	bool found = false;
-	while (!found && fgets(line, sizeof(line), maps)) {
-		uint64_t ino;
-		if (sscanf(line, "%*s %*s %*s %*s %" SCNu64, &ino) == 1 && ino == region->ino &&
-		    strstr(line, "/memfd:heaptap"))
-			found = true;
-	}
-	fclose(maps);
-	return found ? YES : NO;
-}
-
-/* What the kernel says about a thread. */
-struct thread_facts {
-	pid_t pid; /* of its process; 0 for a zombie and for none */
-	pid_t parent;
-	pid_t inner;  /* its id in its own pid namespace */
-	bool like_us; /* all its user ids are ours */
-};
-
-static struct thread_facts thread_read(pid_t tid)
-{
-	char path[64], line[256], state = 0;
-	struct thread_facts facts = {0};
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
-	FILE *status = fopen(path, "re");
-	if (!status)
-		return facts;
-	while (fgets(line, sizeof(line), status)) {
-		const char *last = strrchr(line, '\t');
-		unsigned int uid[4];
-		if (strncmp(line, "NSpid:", 6) == 0 && last)
-			facts.inner = atoi(last + 1);
-		else if (sscanf(line, "Uid: %u %u %u %u", &uid[0], &uid[1], &uid[2], &uid[3]) == 4)
-			facts.like_us =
-			    uid[0] == geteuid() && uid[1] == uid[0] && uid[2] == uid[0] && uid[3] == uid[0];
-		else if (sscanf(line, "Tgid: %d", &facts.pid) != 1 &&
-		    sscanf(line, "PPid: %d", &facts.parent) != 1)
-			(void)sscanf(line, "State: %c", &state);
-	}
-	fclose(status);
-	if (state == 'Z' || state == 'X')
-		facts.pid = 0;
-	return facts;
-}
-
 static void read_name(struct process *process)
 {
 	char path[TARGET_NAME_BYTES];
@@ -145,44 +90,24 @@ static void doubt_name(struct process *process)
 {
 	char called[REGION_PATH_BYTES];
 	if (process->target.pidfd < 0 || process_is_there(process) ||
-	    thread_read(process->target.pid).pid == 0)
+	    thread_facts_read(process->target.pid).pid == 0)
 		return;
 	read_called(process->image->region, called);
 	snprintf(process->target.name, sizeof(process->target.name), "%s", called);
 	target_set_title(&process->target, called);
 }
 
-/* When a process was forked, in ticks since the machine's start; 0: not known. */
-static uint64_t started(pid_t pid)
-{
-	char path[64], line[1024] = "";
-	uint64_t ticks = 0;
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	FILE *stat = fopen(path, "re");
-	if (!stat)
-		return 0;
-	/* the name may contain any characters */
-	const char *after = fgets(line, sizeof(line), stat) ? strrchr(line, ')') : NULL;
-	if (!after ||
-	    sscanf(after + 1,
-	        " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
-	        &ticks) != 1)
-		ticks = 0;
-	fclose(stat);
-	return ticks;
-}
-
 /* Whether a process can belong to the image, as far as the kernel says. The pid comes from the target, and
  * must not make us wait for a process that never ends: the sampler itself, which maps every region, or its
  * children, which write profiles; or a process that hides its maps (in a container, init does so even from
  * root), belongs to another user, or is older than the sampler. */
-static enum answer belongs(const struct thread_facts *facts, const struct region *region)
+static enum region_mapped belongs(const struct thread_facts *facts, const struct region *region)
 {
 	if (facts->pid == 0 || facts->pid == getpid() || facts->parent == getpid())
-		return NO;
-	enum answer answer = maps_region(facts->pid, region);
-	bool possible = facts->like_us && started(facts->pid) >= started(getpid());
-	return answer == SECRET && !possible ? NO : answer;
+		return REGION_MAPPED_NO;
+	enum region_mapped answer = region_mapped_by(region, facts->pid);
+	bool possible = facts->like_us && thread_facts_started(facts->pid) >= thread_facts_started(getpid());
+	return answer == REGION_MAPPED_SECRET && !possible ? REGION_MAPPED_NO : answer;
 }
 
 static bool known(const struct image *image, pid_t pid)
@@ -196,48 +121,79 @@ static bool known(const struct image *image, pid_t pid)
 
 /* Searches for an unknown process that maps the region, if the reported pid is wrong: a process in a pid
  * namespace of its own reports its pid there; one made by a clone without the libc reports its parent's. */
-static pid_t search_pid(struct image *image, pid_t told, bool cloned)
+static pid_t search_pid(struct process *process, pid_t told, bool cloned)
 {
-	DIR *proc = image->searches++ < SEARCHES_MAX ? opendir("/proc") : NULL;
+	struct image *image = process->image;
+	if (image->searches >= SEARCHES_MAX)
+		return 0;
+	DIR *proc = opendir("/proc");
+	process->unsure = !proc && proc_is_shortage(errno);
+	image->searches += proc != NULL;
 	pid_t found = 0;
 	uint32_t candidates = 0;
 	struct dirent *entry;
 	while (proc && (entry = readdir(proc))) {
 		pid_t pid = atoi(entry->d_name);
-		struct thread_facts facts = pid > 0 ? thread_read(pid) : (struct thread_facts){0};
+		struct thread_facts facts = pid > 0 ? thread_facts_read(pid) : (struct thread_facts){0};
 		bool likely = cloned ? facts.parent == told : facts.inner == told && pid != told;
-		if (!likely || known(image, pid) || belongs(&facts, image->region) != YES)
+		process->unsure |= facts.unread;
+		if (!likely || known(image, pid))
+			continue;
+		enum region_mapped answer = belongs(&facts, image->region);
+		process->unsure |= answer == REGION_MAPPED_UNREAD;
+		if (answer != REGION_MAPPED)
 			continue;
 		found = pid;
 		candidates++;
 	}
 	if (proc)
 		closedir(proc);
-	return candidates == 1 ? found : 0;
+	return candidates == 1 && !process->unsure ? found : 0;
 }
 
-static void find_pid(struct process *process, const struct region_place *place)
+/* The target may change it at any time. */
+static pid_t told_pid(const struct process *process)
+{
+	uint32_t told =
+	    *(const volatile uint32_t *)&region_place(process->image->region, process->place)->pid;
+	return (pid_t)told > 0 ? (pid_t)told : 0;
+}
+
+/* In a pid namespace of its own, so that a number that nobody has here may be a living process'. (Of place 0
+ * that is not known: nearly all of those have ended, and each search costs a look at every process.) */
+static bool counts_apart(const struct image *image)
+{
+	const struct process *first = image->process[0];
+	return first && first->target.pidfd >= 0 && first->target.pid != told_pid(first);
+}
+
+/* Makes it known by a pidfd. It has ended before if it is not, unless it is unsure. */
+static void find_pid(struct process *process, pid_t told)
 {
 	struct image *image = process->image;
-	process->target.pid = (pid_t)place->pid > 0 ? (pid_t)place->pid : 0;
-	struct thread_facts facts =
-	    process->target.pid ? thread_read(process->target.pid) : (struct thread_facts){0};
+	process->target.pid = told;
+	struct thread_facts facts = told ? thread_facts_read(told) : (struct thread_facts){0};
+	process->unsure = facts.unread;
 	pid_t pid = facts.pid;
-	if (pid <= 0)
+	if (facts.unread || !told || (pid == 0 && !counts_apart(image)))
 		return;
-	bool cloned = known(image, pid);
-	if (cloned || belongs(&facts, image->region) == NO) {
-		pid = search_pid(image, pid, cloned);
-		if (!pid && cloned)
+	bool cloned = pid != 0 && known(image, pid);
+	enum region_mapped answer = cloned ? REGION_MAPPED_NO : belongs(&facts, image->region);
+	if (answer == REGION_MAPPED_NO) {
+		pid = search_pid(process, cloned ? pid : told, cloned);
+		if (!pid && cloned && !process->unsure)
 			process->target.pid = 0; /* has ended; the pid was reused */
 		if (!pid)
 			return;
 	}
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	process->unsure = pidfd < 0 && proc_is_shortage(errno);
 	if (pidfd < 0)
 		return;
-	/* it has ended meanwhile, and the pid was reused */
-	if (maps_region(pid, image->region) == NO) {
+	/* it may have ended meanwhile, and the pid been reused */
+	answer = region_mapped_by(image->region, pid);
+	if (answer == REGION_MAPPED_NO || answer == REGION_MAPPED_UNREAD) {
+		process->unsure = answer == REGION_MAPPED_UNREAD;
 		close(pidfd);
 		return;
 	}
@@ -246,9 +202,15 @@ static void find_pid(struct process *process, const struct region_place *place)
 	process->target.readable = true;
 }
 
+enum region_mapped process_presence(const struct process *process)
+{
+	return process->target.pidfd < 0 ? REGION_MAPPED_NO
+	                                 : region_mapped_by(process->image->region, process->target.pid);
+}
+
 bool process_is_there(const struct process *process)
 {
-	return process->target.pidfd >= 0 && maps_region(process->target.pid, process->image->region) != NO;
+	return process_presence(process) != REGION_MAPPED_NO;
 }
 
 /* ---- address spaces */
@@ -288,12 +250,18 @@ static void maps_from_image(struct process *process)
 	}
 }
 
-static struct process *parent_of(const struct process *process, const struct region_place *place)
+/* The one that had the place when that was first looked for: it may have ended since, and another child have
+ * its place now. NULL: not seen yet, or gone. */
+static struct process *parent_of(struct process *process)
 {
-	uint32_t parent = place->parent;
-	return parent >= 1 && parent <= REGION_PLACES && parent - 1 != process->place
-	    ? process->image->process[parent - 1]
+	uint32_t word =
+	    *(const volatile uint32_t *)&region_place(process->image->region, process->place)->parent;
+	struct process *parent = word >= 1 && word <= REGION_PLACES && word - 1 != process->place
+	    ? process->image->process[word - 1]
 	    : NULL;
+	if (parent && !process->parent_serial)
+		process->parent_serial = parent->serial;
+	return parent && parent->serial == process->parent_serial ? parent : NULL;
 }
 
 static void open_maps(struct process *process, struct modules *modules, const struct process *parent)
@@ -329,7 +297,7 @@ void process_weigh(struct process *process)
 void process_inherit(struct process *process)
 {
 	const struct region *region = process->image->region;
-	const struct process *parent = parent_of(process, region_place(region, process->place));
+	const struct process *parent = parent_of(process);
 	process->counters.inherited_no_room = 0;
 	for (uint32_t s = 0; parent && s < region->segments; s++) {
 		if (region_segment_owner(region, s) != (int)process->place)
@@ -374,21 +342,21 @@ static void enter(struct image *image, struct process *process)
 
 static struct process *process_new(struct image *image, uint32_t number, struct modules *modules)
 {
-	struct region_place *place = region_place(image->region, number);
 	struct process *process = calloc(1, sizeof(*process));
 	if (!process)
 		return NULL;
 	process->image = image;
 	process->place = number;
+	process->serial = ++image->serials;
 	bool ready = target_init(&process->target, 0, clock_now_ns());
 	process->target.code_address = image->trigger_address;
 	process->heap = heap_new(image->region, &image->heap);
 	if (image->heap.labels & HEAP_LABEL_THREAD)
 		process->target.threads = threads_new();
-	find_pid(process, place);
+	find_pid(process, told_pid(process));
 	target_note_perf_map(&process->target);
 	read_name(process);
-	struct process *parent = parent_of(process, place);
+	struct process *parent = parent_of(process);
 	open_maps(process, modules, parent);
 	enter(image, process);
 	if (!ready || !process->target.maps || !process->heap ||
@@ -404,6 +372,28 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 	read_title(process);
 	doubt_name(process);
 	return process;
+}
+
+bool process_look_again(struct process *process)
+{
+	struct target *target = &process->target;
+	pid_t before = target->pid;
+	if (!process->unsure)
+		return false;
+	find_pid(process, told_pid(process));
+	if (target->pid != before) {
+		table_remove(process->image->processes, (uint64_t)before, process);
+		/* there is room: one was just removed */
+		(void)table_add(process->image->processes, (uint64_t)target->pid, process);
+	}
+	if (target->pidfd < 0)
+		return false;
+	target_note_perf_map(target);
+	read_name(process);
+	target_read_maps(target, clock_now_ns(), 0);
+	read_title(process);
+	doubt_name(process);
+	return true;
 }
 
 void process_adopt(struct process *process)

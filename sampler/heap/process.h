@@ -18,6 +18,7 @@
 #include "sampler/target/table.h"
 #include "sampler/target/target.h"
 #include "sampler/region/region.h"
+#include "sampler/region/region_mapped.h"
 #include "sampler/unwind/unwind.h"
 
 #include <stdbool.h>
@@ -29,7 +30,6 @@ struct process_counters {
 	uint64_t taken;  /* stacks that arrived */
 	uint64_t copied; /* of these, by the copy backend */
 	uint64_t by_uprobe, by_breakpoint;
-	uint64_t bad; /* malformed */
 	uint64_t outcome[UNWIND_COUNTS];
 	uint64_t no_room;           /* samples whose stack or site the books had no room for */
 	uint64_t inherited_no_room; /* likewise, blocks that it had from its parent */
@@ -41,12 +41,16 @@ struct process_counters {
 struct image;
 
 struct process {
-	struct target target; /* first */
+	/* First. Without a pidfd, its pid is only what the target claims: good for a name, not for /proc. */
+	struct target target;
 	struct image *image;
 	uint32_t place;
-	/* without a pidfd, the pid is only what the target claims: good for a name, not for /proc */
-	bool watched; /* the registry knows it */
-	bool ended;   /* seen by the registry; its books may still be open */
+	uint32_t serial;        /* among all processes of the image, from 1; a place is used again */
+	uint32_t parent_serial; /* 0: its parent has not been seen yet */
+	bool watched;           /* the registry knows it */
+	bool ended;             /* seen by the registry; its books may still be open */
+	/* It has no pidfd because no descriptor or memory was left for one: it may live. */
+	bool unsure;
 	struct heap *heap;
 	uint64_t held_bytes; /* of the books, as image->memory knows */
 	struct process_counters counters;
@@ -82,6 +86,7 @@ struct image {
 	uint64_t turns, turns_ns, turns_wait_ns;
 	uint32_t live_processes;
 	uint32_t unreleased; /* processes with closed books whose profiles are being written */
+	uint32_t serials;    /* processes so far */
 	uint32_t searches;   /* for processes that reported a wrong pid */
 	uint32_t places_end; /* no process at this place or beyond: shortens searches */
 	struct process *process[REGION_PLACES];
@@ -110,8 +115,13 @@ void process_weigh(struct process *process);
  * */
 void process_adopt(struct process *process);
 
-/* Whether it still executes the program that we know. */
+/* Whether it still executes the program that we know, which has our region mapped: the answer, and whether it
+ * is anything but a no. */
+enum region_mapped process_presence(const struct process *process);
 bool process_is_there(const struct process *process);
+
+/* Looks again for one that is unsure. True: now it has a pidfd. */
+bool process_look_again(struct process *process);
 
 /* Samples that the process has counted so far. */
 uint64_t process_samples(const struct process *process);

@@ -52,6 +52,14 @@ size_t registry_drain(struct registry *registry)
 	return registry->intake->taken - before + frees;
 }
 
+static void watch_end(struct registry *registry, const struct process *process)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.fd = process->target.pidfd};
+	if (process->target.pidfd < 0 ||
+	    epoll_ctl(registry->epoll_fd, EPOLL_CTL_ADD, process->target.pidfd, &event) != 0)
+		registry->unwatched = true;
+}
+
 static void watch_process(struct registry *registry, struct process *process)
 {
 	if (process->watched)
@@ -62,12 +70,7 @@ static void watch_process(struct registry *registry, struct process *process)
 	registry->command_seen = registry->command_seen || process->target.command;
 	executed_begin(process);
 	registry->listener.watched(registry->listener.context, &process->target);
-	if (process->target.pidfd >= 0) {
-		struct epoll_event event = {.events = EPOLLIN, .data.fd = process->target.pidfd};
-		if (epoll_ctl(registry->epoll_fd, EPOLL_CTL_ADD, process->target.pidfd, &event) == 0)
-			return;
-	}
-	registry->unwatched = true;
+	watch_end(registry, process);
 }
 
 /* Takes the region over. NULL: out of memory. */
@@ -130,10 +133,15 @@ const struct process *registry_find(const struct registry *registry, pid_t pid)
 	return NULL;
 }
 
-/* A process that had ended at our first look has no pidfd. */
-static bool has_ended(const struct process *process)
+/* A process that had ended at our first look has no pidfd; one for which no descriptor was left then is
+ * looked at again. */
+static bool has_ended(struct registry *registry, struct process *process)
 {
-	return process->target.pidfd < 0 || target_has_ended(&process->target);
+	if (process_look_again(process) && process->watched) {
+		executed_begin(process);
+		watch_end(registry, process);
+	}
+	return process->target.pidfd < 0 ? !process->unsure : target_has_ended(&process->target);
 }
 
 /* Ids increase: an image with a higher one was executed later. */
@@ -250,7 +258,8 @@ static void look_at_executed(struct registry *registry, struct image *image, uin
 		if (!process || process->target.closed || !process->watched)
 			continue;
 		executed_look(process, now);
-		if (process->target.unseen[0] && now - process->executed_ns > LOADING_NS)
+		/* Not earlier than `now`: to close another one the rings were drained meanwhile. */
+		if (process->target.unseen[0] && now > process->executed_ns + LOADING_NS)
 			finish_unseen(registry, process);
 	}
 }
@@ -341,14 +350,15 @@ void registry_finish_ended(struct registry *registry)
 {
 	const struct table *processes = &registry->intake->processes;
 	bool some = false;
-	registry_drain(registry);
-	for (size_t i = 0; i < processes->count; i++) {
+	/* From behind: one whose pid was wrong becomes the last. */
+	for (size_t i = processes->count; i-- > 0;) {
 		struct process *process = processes->entries[i].item;
-		process->ended = !process->target.closed && has_ended(process);
+		process->ended = !process->target.closed && has_ended(registry, process);
 		some = some || process->ended;
 	}
 	if (!some)
 		return;
+	registry_drain(registry); /* once for all of them, and after the end of each */
 	/* What has ended may have executed another program before, and be closed by that one's image. */
 	settle_claims(registry);
 	/* From behind: a process that goes is replaced by the last. */

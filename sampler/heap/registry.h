@@ -63,7 +63,7 @@ size_t registry_drain(struct registry *registry);
  * Returns the number of new images. */
 size_t registry_tend(struct registry *registry);
 
-/* Closes the books of every process that has ended. */
+/* Closes the books of every process that is known and has ended, after it has read its last samples. */
 void registry_finish_ended(struct registry *registry);
 
 /* The living process under that pid, or NULL. */

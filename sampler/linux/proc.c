@@ -32,6 +32,11 @@ FILE *proc_open_text(pid_t pid, const char *name)
 	return fopen(proc_path(path, pid, name), "re");
 }
 
+bool proc_is_shortage(int error)
+{
+	return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
 ssize_t proc_read(pid_t pid, const char *name, char *text, size_t text_bytes)
 {
 	char path[PROC_PATH_BYTES];

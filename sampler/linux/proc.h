@@ -25,6 +25,9 @@ bool proc_root_path(char *path, size_t path_bytes, pid_t pid, const char *file);
 /* Opens for reading. NULL: error in errno. */
 FILE *proc_open_text(pid_t pid, const char *name);
 
+/* An error that says nothing of the process: no descriptor or memory was left to look. */
+bool proc_is_shortage(int error);
+
 /* Reads the beginning of a file into at most text_bytes, with a final NUL. Returns its length, or -errno with
  * "" in text. */
 ssize_t proc_read(pid_t pid, const char *name, char *text, size_t text_bytes);

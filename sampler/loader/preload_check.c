@@ -58,20 +58,20 @@ static int preload_check_open(const char *command)
 	return fd;
 }
 
-/* Does exec raise privileges here, so that the loader ignores LD_PRELOAD? */
-static bool is_privileged(int fd, const struct stat *status)
+/* Does exec raise privileges, so that the loader ignores LD_PRELOAD? */
+static bool is_privileged(int fd, const struct stat *status, const struct preload_check_who *who)
 {
 	struct statvfs mount;
 
-	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
+	if (who->no_new_privs)
 		return false;
 	if (fstatvfs(fd, &mount) == 0 && (mount.f_flag & ST_NOSUID))
 		return false;
-	if ((status->st_mode & S_ISUID) && status->st_uid != getuid())
+	if ((status->st_mode & S_ISUID) && status->st_uid != who->uid)
 		return true;
-	if ((status->st_mode & S_ISGID) && (status->st_mode & S_IXGRP) && status->st_gid != getgid())
+	if ((status->st_mode & S_ISGID) && (status->st_mode & S_IXGRP) && status->st_gid != who->gid)
 		return true;
-	return getuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0;
+	return who->uid != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0;
 }
 
 /* AddressSanitizer, ThreadSanitizer and HWAddressSanitizer interpose malloc themselves. The others (undefined
@@ -88,9 +88,8 @@ static bool is_sanitizer(const char *path)
 	return false;
 }
 
-static bool preloads_sanitizer(void)
+static bool preloads_sanitizer(const char *preload)
 {
-	const char *preload = getenv("LD_PRELOAD");
 	char *list = preload ? strdup(preload) : NULL, *rest = list, *entry;
 	bool found = false;
 
@@ -122,11 +121,13 @@ static bool needs_sanitizer(int fd, const Elf64_Ehdr *header, const Elf64_Phdr *
 	size_t bytes = dynamic->p_filesz < sizeof(entries) ? dynamic->p_filesz : sizeof(entries);
 	ssize_t got = pread(fd, entries, bytes, (off_t)dynamic->p_offset);
 	size_t count = got > 0 ? (size_t)got / sizeof(entries[0]) : 0;
-	off_t names = 0;
+	uint64_t address = 0; /* of the names */
 
 	for (size_t i = 0; i < count && entries[i].d_tag != DT_NULL; i++)
 		if (entries[i].d_tag == DT_STRTAB)
-			names = file_offset(fd, header, entries[i].d_un.d_ptr);
+			address = entries[i].d_un.d_ptr;
+	/* Once, however many there are: it reads every program header. */
+	off_t names = address ? file_offset(fd, header, address) : 0;
 	for (size_t i = 0; names && i < count && entries[i].d_tag != DT_NULL; i++) {
 		char name[64] = "";
 
@@ -138,7 +139,8 @@ static bool needs_sanitizer(int fd, const Elf64_Ehdr *header, const Elf64_Phdr *
 	return false;
 }
 
-static enum preload_check_kind elf_inspect(int fd, const Elf64_Ehdr *header)
+static enum preload_check_kind elf_inspect(
+    int fd, const Elf64_Ehdr *header, const struct preload_check_who *who)
 {
 	bool has_interpreter = false, is_dynamic = false;
 	Elf64_Phdr dynamic = {0};
@@ -161,7 +163,8 @@ static enum preload_check_kind elf_inspect(int fd, const Elf64_Ehdr *header)
 		}
 	}
 	if (has_interpreter)
-		return preloads_sanitizer() || (is_dynamic && needs_sanitizer(fd, header, &dynamic))
+		return preloads_sanitizer(who->preload) ||
+		        (is_dynamic && needs_sanitizer(fd, header, &dynamic))
 		    ? PRELOAD_CHECK_SANITIZER
 		    : PRELOAD_CHECK_DYNAMIC;
 	/* ET_DYN without an interpreter: static-pie, or the loader. They are told apart by nothing but their
@@ -188,6 +191,16 @@ static const char *script_interpreter(char *head)
 
 enum preload_check_kind preload_check_inspect(const char *command)
 {
+	const struct preload_check_who self = {.uid = getuid(),
+	    .gid = getgid(),
+	    .no_new_privs = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1,
+	    .preload = getenv("LD_PRELOAD")};
+
+	return preload_check_inspect_by(command, &self);
+}
+
+enum preload_check_kind preload_check_inspect_by(const char *command, const struct preload_check_who *who)
+{
 	char name[HEAD_BYTES];
 	enum preload_check_kind kind = PRELOAD_CHECK_UNKNOWN;
 
@@ -210,8 +223,8 @@ enum preload_check_kind preload_check_inspect(const char *command)
 		else if (memcmp(head.bytes, "#!", 2) == 0)
 			interpreter = script_interpreter(head.bytes);
 		else if ((size_t)got >= sizeof(head.elf) && memcmp(head.bytes, ELFMAG, SELFMAG) == 0)
-			kind = is_privileged(fd, &status) ? PRELOAD_CHECK_PRIVILEGED
-			                                  : elf_inspect(fd, &head.elf);
+			kind = is_privileged(fd, &status, who) ? PRELOAD_CHECK_PRIVILEGED
+			                                       : elf_inspect(fd, &head.elf, who);
 		close(fd);
 		if (!interpreter)
 			return kind;

@@ -6,7 +6,9 @@
 #ifndef SAMPLER_LOADER_PRELOAD_CHECK_H
 #define SAMPLER_LOADER_PRELOAD_CHECK_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 enum preload_check_kind {
 	PRELOAD_CHECK_DYNAMIC, /* the loader will probably read LD_PRELOAD */
@@ -20,8 +22,19 @@ enum preload_check_kind {
 	PRELOAD_CHECK_SANITIZER,
 };
 
-/* `command` is looked up in PATH as execvp does; a script's interpreter is followed. */
+/* The process that executes it. */
+struct preload_check_who {
+	uid_t uid; /* real ids */
+	gid_t gid;
+	bool no_new_privs;
+	const char
+	    *preload; /* what LD_PRELOAD holds there besides our library; NULL: nothing is known of it */
+};
+
+/* `command` is looked up in PATH as execvp does; a script's interpreter is followed. Executed by this
+ * process, or by another. */
 enum preload_check_kind preload_check_inspect(const char *command);
+enum preload_check_kind preload_check_inspect_by(const char *command, const struct preload_check_who *who);
 
 /* A clause for the user, such as "is statically linked", or NULL for DYNAMIC and UNKNOWN. */
 const char *preload_check_obstacle(enum preload_check_kind kind);

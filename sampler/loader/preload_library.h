@@ -10,7 +10,7 @@
 
 /*
  * Looks beside the running binary, then in ../lib/heaptap as `make install` places it, then in the folder
- * that was compiled in. Returns 0, -ENOENT, or -ENAMETOOLONG. `path` is absolute.
+ * that was compiled in; passes over one whose path does not fit. Returns 0 or -ENOENT. `path` is absolute.
  */
 int preload_library_find(char *path, size_t path_bytes);
 

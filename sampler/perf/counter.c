@@ -352,11 +352,6 @@ struct rings *counters_rings(struct counters *c)
 	return c->rings;
 }
 
-uint32_t counters_dump_bytes(const struct counters *c)
-{
-	return c->dump_bytes;
-}
-
 const struct record_layouts *counters_layouts(const struct counters *c)
 {
 	return &c->layouts;

@@ -41,7 +41,6 @@ struct counters *counters_open(const struct event *events, size_t count, uint32_
 void counters_close(struct counters *counters);
 
 struct rings *counters_rings(struct counters *counters);
-uint32_t counters_dump_bytes(const struct counters *counters);
 
 /* What the records in the rings consist of; its sources' `event` is a number of the events, or EVENTS_MAX for
  * a tracker. Valid until the next attach. */

@@ -86,7 +86,7 @@ struct slot_copy {
 };
 bool region_read_slot(const struct region *region, uint32_t slot, struct slot_copy *copy);
 
-/* The same for a slot that is live or freed, and for for a slot's entry of the peak (always freed). */
+/* The same for a slot that is live or freed, and for a slot's entry of the peak (always freed). */
 bool region_read_any(const struct region *region, uint32_t slot, struct slot_copy *copy);
 bool region_read_kept(const struct region *region, uint32_t slot, struct slot_copy *copy);
 

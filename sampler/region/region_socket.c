@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/region/region_socket.h"
 
+#include "sampler/linux/proc.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +33,8 @@ struct grant {
 struct region_socket {
 	int fd;
 	uint64_t cookie;
-	bool knocked;
+	bool knocked;  /* there may be connections to accept */
+	bool is_short; /* the last could not be accepted: no descriptor or memory was left */
 	struct visitor visitors[VISITORS]; /* oldest first */
 	uint32_t visitor_count;
 	struct ucred chosen; /* credentials of the last visitor that region_socket_next returned */
@@ -165,16 +168,25 @@ static struct grant *find_room(const struct region_socket *listener, const struc
 	return of_process < HELD_BY_PROCESS && of_user < listener->grant_room / 2 ? room : NULL;
 }
 
+/* Counts a connection that cannot be accepted; one that must wait for a descriptor, once. */
+static void miss(struct region_socket *listener, int error)
+{
+	bool was_short = listener->is_short;
+	listener->knocked = error != EAGAIN;
+	listener->is_short = proc_is_shortage(error);
+	listener->strangers += listener->knocked && error != EINTR && !(listener->is_short && was_short);
+}
+
 /* Accepts the next connection, or returns -1. */
 static int let_in(struct region_socket *listener, struct ucred *peer)
 {
 	socklen_t length = sizeof(*peer);
 	int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
 	if (fd < 0) {
-		listener->knocked = false;
-		listener->strangers += errno != EAGAIN && errno != EINTR;
+		miss(listener, errno);
 		return -1;
 	}
+	listener->is_short = false;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &length) != 0)
 		*peer = (struct ucred){.uid = (uid_t)-1};
 	return fd;

@@ -23,9 +23,10 @@ struct region_socket *region_socket_new(const char *pool_path, uint64_t cookie, 
 /* NULL is fine. Close the regions that were handed out first. */
 void region_socket_free(struct region_socket *listener);
 
-/* To poll for EPOLLIN. */
+/* To poll for EPOLLIN | EPOLLET. */
 int region_socket_fd(const struct region_socket *listener);
-/* The descriptor is readable: the next region_socket_next reads from it. */
+/* The descriptor became readable: each region_socket_next reads from it until nobody waits. (One who cannot
+ * be accepted, because no descriptor is left, keeps it readable.) */
 void region_socket_knock(struct region_socket *listener);
 
 /* A visitor that has sent the cookie and may have a region: its descriptor, to be passed to

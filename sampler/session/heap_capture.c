@@ -124,7 +124,7 @@ int heap_capture_open(struct heap_capture *h, const struct heap_capture_setup *s
 	poll_interval_begin(&h->pace, clock_now_ns());
 	error = watch(setup->epoll_fd, region_pool_fd(h->pool), EPOLLOUT | EPOLLET);
 	if (!error)
-		error = watch(setup->epoll_fd, region_pool_socket_fd(h->pool), EPOLLIN);
+		error = watch(setup->epoll_fd, region_pool_socket_fd(h->pool), EPOLLIN | EPOLLET);
 	for (size_t i = 0; h->probe.rings && i < rings_count(h->probe.rings) && !error; i++)
 		error = watch(setup->epoll_fd, rings_fd(h->probe.rings, i), EPOLLIN);
 	return error;
@@ -185,11 +185,19 @@ int heap_capture_find_orphan(
 
 /* ---- running */
 
+static bool is_ring(const struct heap_capture *h, int fd)
+{
+	for (size_t i = 0; h->probe.rings && i < rings_count(h->probe.rings); i++)
+		if (rings_fd(h->probe.rings, i) == fd)
+			return true;
+	return false;
+}
+
 bool heap_capture_event(struct heap_capture *h, int fd)
 {
 	if (fd == region_pool_socket_fd(h->pool))
 		region_pool_knock(h->pool);
-	return fd == region_pool_socket_fd(h->pool) || fd == region_pool_fd(h->pool);
+	return fd == region_pool_socket_fd(h->pool) || fd == region_pool_fd(h->pool) || is_ring(h, fd);
 }
 
 bool heap_capture_look(struct heap_capture *h, bool ended)

@@ -262,7 +262,8 @@ static int loop(struct session *s)
 				on_command_ended(s);
 			else if (!control_event(s->control, fd) &&
 			    !(s->heap && heap_capture_event(s->heap, fd)))
-				ended = true; /* a pidfd, or a ring: then an extra check costs little */
+				ended =
+				    true; /* a pidfd, or a ring of the events: an extra check costs little */
 		}
 		timeout_ns = look(s, ended);
 		if (s->heap)

@@ -119,7 +119,8 @@ static int add_views(struct heap_source *source, struct heap_snapshot *s, struct
 	struct live_scan live_scan;
 	int error = live_scan_take(&live_scan, process->image->region, process->place);
 	if (!error) {
-		registry_drain(source->registry);
+		if (!process->target.closed) /* else all has been read */
+			registry_drain(source->registry);
 		error = heap_view_make(&s->view, HEAP_VIEW_LIVE, process->heap, &live_scan);
 	}
 	if (error) {

@@ -394,16 +394,6 @@ const struct map *maps_at(const struct maps *maps, size_t index)
 	return &maps->map[index];
 }
 
-pid_t maps_pid(const struct maps *maps)
-{
-	return maps->pid;
-}
-
-uint64_t maps_generation(const struct maps *maps)
-{
-	return maps->generation;
-}
-
 struct modules *maps_store(const struct maps *maps)
 {
 	return maps->store;

@@ -90,7 +90,7 @@ int maps_add(struct maps *maps, const struct map_range *range);
 int maps_remove(struct maps *maps, uint64_t start, uint64_t len);
 
 /* Replaces the ranges by what /proc/PID/maps says now. 0 or -errno, -ESRCH if the process ended or executed
- * another program meanwhile; on error the ranges are as before or fewer. */
+ * another program meanwhile; on error the ranges are as before, or the first part of the new ones. */
 int maps_read_proc(struct maps *maps);
 
 /*
@@ -118,9 +118,6 @@ const char *map_path(const struct map *map);
 
 size_t maps_count(const struct maps *maps);
 const struct map *maps_at(const struct maps *maps, size_t index);
-pid_t maps_pid(const struct maps *maps);
-
-uint64_t maps_generation(const struct maps *maps); /* grows with every change */
 
 struct modules *maps_store(const struct maps *maps);
 

@@ -3,8 +3,9 @@
  * Unwinding: registers, a copy of the stack and the maps in; return addresses and the reason for stopping
  * out.
  *
- * Makes no system call except to open and read a module when it is first seen, and keeps no state except
- * caches: the same input gives the same frames. Everything in the input may be hostile.
+ * Makes no system call except to open and read a module when it is first seen, and to read the code in front
+ * of a return address that is found by frame pointer for the first time; keeps no state except caches: the
+ * same input gives the same frames. Everything in the input may be hostile.
  *
  * Each frame costs one lookup pc -> row (cfi.h) and a few loads from the dump. The caller of a frame is
  *	CFA = register + offset;  pc = *(CFA + ra_offset);  sp = CFA;  saved registers = *(CFA + offset)
@@ -47,7 +48,7 @@ enum unwind_outcome {
 	UNWIND_COUNTS,
 };
 
-enum { UNWIND_FRAMES_DEFAULT = 512, UNWIND_FRAMES_MAX = 65536 };
+enum { UNWIND_FRAMES_MAX = 65536 };
 
 /* How a frame was found; for statistics and tests. */
 enum unwind_step {

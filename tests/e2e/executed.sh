@@ -47,6 +47,18 @@ test_executed_and_gone() {
   done
 }
 
+# Whether it gains privileges is a question of who executes it, not of who runs the sampler.
+test_executed_with_privileges_by_another_user() {
+  need_root
+  stage # where the build is may be closed to the other user
+  programs
+  cp plain bin/privileged
+  chmod 4755 bin/privileged
+  chmod a+x .
+  says copy '.*/privileged, which is not profiled: gains privileges when it starts' \
+    setpriv --reuid "$other_user" --clear-groups "$PWD/bin/privileged"
+}
+
 # One that takes its time and then loads it is profiled, and nothing is said.
 test_executed_with_the_library() {
   programs

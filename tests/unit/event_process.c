@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "sampler/events/event_process.h"
+#include "sampler/events/event_registry.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -44,6 +45,25 @@ static void end_without_descriptors(void **state)
 	assert_true(target_has_ended(&s->target));
 	event_processes_fini(&subjects);
 	modules_free(subjects.modules);
+}
+
+/* A thread's end may be its process' end, and is asked about until the next look at all of them. */
+static void a_thread_has_ended_and_its_process_lives(void **state)
+{
+	const struct launch launch = {.pid = 0};
+	struct memory_bound memory = {0};
+	struct event_registry r = {.setup = {.launch = &launch},
+	    .intake = {.subjects = {.modules = modules_new(4), .memory = &memory}}};
+	struct event_process *s = event_processes_add(&r.intake.subjects, getppid(), NULL, 0);
+	assert_non_null(s);
+	s->exits = true;
+	event_registry_sweep(&r, false);
+	assert_true(s->exits);
+	event_registry_sweep(&r, true);
+	assert_false(s->exits);
+	assert_false(s->target.closed);
+	event_processes_fini(&r.intake.subjects);
+	modules_free(r.intake.subjects.modules);
 }
 
 /* Enters `count` samples, each by a stack that never came before; returns how many were refused. */
@@ -90,6 +110,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(end_without_descriptors),
+	    cmocka_unit_test(a_thread_has_ended_and_its_process_lives),
 	    cmocka_unit_test(stacks_and_books_have_a_bound),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,8 +26,8 @@ struct scene {
 	struct image *image;
 	const struct region *region;
 	struct process *process[2];
-	uint64_t regs[RECORD_REGS_MAX]; /* of a record */
-	struct image *waiting;          /* not found yet */
+	uint64_t regs[64];     /* of a record */
+	struct image *waiting; /* not found yet */
 };
 
 static void some_code(void)
@@ -165,8 +165,10 @@ static void strays_and_lies_are_nobodys(void **state)
 	take(s, &(const struct arguments){KEY | 2, 5, 9, 100, 1});       /* a place that is free */
 	take(s, &(const struct arguments){KEY | REGION_PLACES, 5, 9, 100, 1});
 	take(s, &(const struct arguments){KEY | 0xffff, 5, 9, 100, 1});
+	uint64_t bad = s->intake.bad;
 	s->process[1]->target.closed = true;
 	take(s, &(const struct arguments){KEY | 1, 5, 9, 100, 1});
+	assert_int_equal(s->intake.bad, bad + 1);
 	s->image->ready = false;
 	take(s, &(const struct arguments){KEY, 5, 9, 100, 1});
 	assert_int_equal(s->intake.taken, 0);

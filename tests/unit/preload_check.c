@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static char folder[] = "/tmp/heaptap-preload-check.XXXXXX";
@@ -139,6 +140,39 @@ static void headers_tell(void **state)
 		assert_int_equal(inspect(&p, bytes), PRELOAD_CHECK_UNKNOWN);
 }
 
+static unsigned int preads;
+
+/* Counts those of the sampler. */
+ssize_t pread(int fd, void *data, size_t bytes, off_t at)
+{
+	preads++;
+	return (ssize_t)syscall(SYS_pread64, fd, data, bytes, at);
+}
+
+/* A file that names its strings a thousand times, behind a thousand program headers. */
+static void a_hostile_file_is_read_once(void **state)
+{
+	enum { HEADERS = 1170, ENTRIES = 1024 };
+	static struct {
+		Elf64_Ehdr elf;
+		Elf64_Phdr segment[HEADERS];
+		Elf64_Dyn entry[ENTRIES];
+	} hostile;
+
+	hostile.elf = dynamic_program().elf;
+	hostile.elf.e_phnum = HEADERS;
+	hostile.segment[0].p_type = PT_INTERP;
+	hostile.segment[1] = (Elf64_Phdr){.p_type = PT_DYNAMIC,
+	    .p_offset = (size_t)((char *)hostile.entry - (char *)&hostile),
+	    .p_filesz = sizeof(hostile.entry)};
+	for (size_t i = 0; i < ENTRIES; i++)
+		hostile.entry[i] = (Elf64_Dyn){.d_tag = DT_STRTAB, .d_un.d_ptr = 0x400000};
+	preads = 0;
+	assert_int_equal(
+	    preload_check_inspect(write_file("program", &hostile, sizeof(hostile))), PRELOAD_CHECK_DYNAMIC);
+	assert_in_range(preads, HEADERS, 2 * HEADERS + 2); /* the headers twice, the file's and the entries */
+}
+
 static void who_gains_privileges_is_not_preloaded_into(void **state)
 {
 	struct program p = dynamic_program();
@@ -159,6 +193,13 @@ static void who_gains_privileges_is_not_preloaded_into(void **state)
 	assert_int_equal(chown(path, 0, 0), 0);
 	assert_int_equal(chmod(path, 06755), 0);
 	assert_int_equal(preload_check_inspect(path), PRELOAD_CHECK_DYNAMIC);
+	/* Another user gains them, unless that was given up. */
+	struct preload_check_who who = {.uid = 65534, .gid = 65534};
+	assert_int_equal(preload_check_inspect_by(path, &who), PRELOAD_CHECK_PRIVILEGED);
+	who.no_new_privs = true;
+	assert_int_equal(preload_check_inspect_by(path, &who), PRELOAD_CHECK_DYNAMIC);
+	who.preload = "/usr/lib/libasan.so.8";
+	assert_int_equal(preload_check_inspect_by(path, &who), PRELOAD_CHECK_SANITIZER);
 }
 
 static void obstacles_have_words(void **state)
@@ -191,6 +232,7 @@ int main(void)
 	    cmocka_unit_test(a_fifo_is_not_waited_for),
 	    cmocka_unit_test(scripts_lead_to_their_interpreters),
 	    cmocka_unit_test(headers_tell),
+	    cmocka_unit_test(a_hostile_file_is_read_once),
 	    cmocka_unit_test(who_gains_privileges_is_not_preloaded_into),
 	    cmocka_unit_test(obstacles_have_words),
 	};

@@ -4,7 +4,9 @@
  * what they had mapped by their own word; what children got from their parents.
  */
 #include "sampler/heap/process.h"
+#include "sampler/heap/executed.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -19,6 +21,8 @@
 
 #include <cmocka.h>
 
+#include "sampler/linux/thread_facts.h"
+#include "tests/unit/descriptors.h"
 #include "tests/unit/region_fixture.h"
 #include "tests/unit/stranger.h"
 
@@ -138,6 +142,49 @@ static void who_maps_the_region_is_known(void **state)
 	assert_false(process_is_there(process));
 }
 
+/* Nobody knows whether it lives, until there is a descriptor to look with. */
+static void without_descriptors_it_is_unsure(void **state)
+{
+	struct scene *s = *state;
+	struct stranger stranger = stranger_start(NULL, NULL);
+	struct rlimit before = descriptors_take_away();
+	struct process *process = claim(s, 0, stranger.pid, 0);
+	bool unsure = process && process->unsure, found = process && process_look_again(process);
+	descriptors_give_back(before);
+	assert_non_null(process);
+	assert_true(unsure && !found && process->unsure);
+	assert_int_equal(process->target.pidfd, -1);
+	assert_true(process_look_again(process));
+	assert_false(process->unsure);
+	assert_true(process->target.pidfd >= 0);
+	assert_string_equal(process->target.name, s->exe);
+	assert_non_null(maps_find(process->target.maps, (uintptr_t)some_code));
+	assert_false(process_look_again(process));
+	stranger_end(&stranger);
+}
+
+static void without_descriptors_nothing_is_known_to_be_executed(void **state)
+{
+	struct scene *s = *state;
+	struct stranger stranger = stranger_start(NULL, NULL);
+	struct process *process = claim(s, 0, stranger.pid, 0);
+	executed_begin(process);
+	assert_true(process->executable_known);
+	ino_t ino = process->executable_ino;
+	assert_int_not_equal(ino, 0);
+	process->executable_ino = 0; /* as it is by PR_SET_MM_EXE_FILE */
+	struct rlimit before = descriptors_take_away();
+	executed_look(process, 1);
+	bool there = process_is_there(process);
+	descriptors_give_back(before);
+	assert_true(there);
+	assert_string_equal(process->target.unseen, "");
+	executed_look(process, 1);
+	assert_string_equal(process->target.unseen, ""); /* it still has our region mapped */
+	assert_int_equal(process->executable_ino, ino);
+	stranger_end(&stranger);
+}
+
 /* What a target writes there must not make us wait for somebody else's end, ours least of all. */
 static void a_number_is_a_targets_word(void **state)
 {
@@ -174,18 +221,25 @@ static void count_from_one(int fd, void *unused)
 	(void)!read(fd, &byte, 1); /* both: the end of the socket ends them */
 }
 
+/* What the stranger says of the process in its namespace. */
+static pid_t pid_or_skip(struct stranger *stranger)
+{
+	pid_t pid;
+	assert_int_equal(read(stranger->fd, &pid, sizeof(pid)), sizeof(pid));
+	if (pid >= 0)
+		return pid;
+	stranger_end(stranger);
+	print_message("no pid namespace is available here\n");
+	skip();
+	return -1;
+}
+
 /* In a namespace of its own it has another number there than here. */
 static void a_process_with_a_number_of_its_own_is_searched_for(void **state)
 {
 	struct scene *s = *state;
-	pid_t inner;
 	struct stranger stranger = stranger_start(count_from_one, NULL);
-	assert_int_equal(read(stranger.fd, &inner, sizeof(inner)), sizeof(inner));
-	if (inner < 0) {
-		stranger_end(&stranger);
-		print_message("no pid namespace is available here\n");
-		skip();
-	}
+	pid_t inner = pid_or_skip(&stranger);
 	const struct process *process = claim(s, 0, 1, 0);
 	assert_non_null(process);
 	assert_int_equal(process->target.pid, inner);
@@ -193,18 +247,51 @@ static void a_process_with_a_number_of_its_own_is_searched_for(void **state)
 	stranger_end(&stranger);
 }
 
+/* The first process of a namespace forks another for each byte, tells its number there, and ends the last. */
+static void fork_in_a_namespace(int fd, void *unused)
+{
+	char byte;
+	(void)unused;
+	pid_t pid = unshare(CLONE_NEWPID) == 0 ? fork() : -1;
+	if (pid > 0)
+		_exit(waitpid(pid, NULL, 0) < 0);
+	do {
+		if (pid == 0 && (pid = fork()) == 0)
+			pause(); /* it ends with its namespace, if not before */
+		if (write(fd, &pid, sizeof(pid)) != (ssize_t)sizeof(pid))
+			_exit(1);
+		if (read(fd, &byte, 1) != 1)
+			return;
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		pid = 0;
+	} while (true);
+}
+
+static void a_child_with_a_number_that_nobody_has_here_is_searched_for(void **state)
+{
+	struct scene *s = *state;
+	struct stranger stranger = stranger_start(fork_in_a_namespace, NULL);
+	pid_t inner = pid_or_skip(&stranger);
+	while (kill(inner, 0) == 0 || errno != ESRCH) {
+		assert_int_equal(write(stranger.fd, "", 1), 1);
+		assert_int_equal(read(stranger.fd, &inner, sizeof(inner)), sizeof(inner));
+	}
+	const struct process *first = claim(s, 0, 1, 0), *child = claim(s, 1, inner, 1);
+	assert_true(first->target.pidfd >= 0);
+	assert_true(child->target.pidfd >= 0);
+	const struct thread_facts facts = thread_facts_read(child->target.pid);
+	assert_int_equal(facts.inner, inner);
+	assert_int_equal(facts.parent, first->target.pid);
+	stranger_end(&stranger);
+}
+
 /* A clone that the library did not hear of: it says its parent's number. */
 static void a_clone_is_searched_for_among_the_children(void **state)
 {
 	struct scene *s = *state;
-	pid_t inner;
 	struct stranger stranger = stranger_start(count_from_one, NULL);
-	assert_int_equal(read(stranger.fd, &inner, sizeof(inner)), sizeof(inner));
-	if (inner < 0) {
-		stranger_end(&stranger);
-		print_message("no pid namespace is available here\n");
-		skip();
-	}
+	pid_t inner = pid_or_skip(&stranger);
 	assert_int_equal(claim(s, 0, stranger.pid, 0)->target.pid, stranger.pid);
 	const struct process *process = claim(s, 1, stranger.pid, 1);
 	assert_int_equal(process->target.pid, inner);
@@ -365,6 +452,28 @@ static void inherited_blocks_keep_their_stacks(void **state)
 	assert_int_equal(heap_total(parent->heap).samples, 2);
 }
 
+/* Its parent has ended, and another child has that place, and blocks of the same numbers. */
+static void whoever_has_the_parents_place_is_not_the_parent(void **state)
+{
+	enum { FIRST = REGION_SEGMENT_SLOTS };
+	struct scene *s = *state;
+	fixture_own(s->region, 1, 3);
+	claim(s, 0, 0, 0);
+	struct process *parent = claim(s, 2, 0, 1);
+	inherit_slot(s, FIRST, 1, 0, 10);
+	fixture_slot(s->region, FIRST)->origin_place = 2;
+	inherit_slot(s, FIRST + 1, 2, 1, 11);
+	fixture_slot(s->region, FIRST + 1)->origin_place = 2;
+	enter(parent, 0, 10, 0x1111);
+	struct process *child = claim(s, 3, 0, 3);
+	process_free(parent);
+	struct process *other = claim(s, 2, 0, 1);
+	enter(other, 1, 11, 0x2222);
+	process_inherit(child);
+	assert_int_equal(pc_of(child, FIRST, 1), 0x1111);
+	assert_int_equal(pc_of(child, FIRST + 1, 2), 0); /* its stack is lost */
+}
+
 static void what_an_earlier_sampler_counted_stands_under_one_mark(void **state)
 {
 	struct scene *s = *state;
@@ -421,14 +530,18 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(nobody_there),
 	    TEST(who_maps_the_region_is_known),
+	    TEST(without_descriptors_it_is_unsure),
+	    TEST(without_descriptors_nothing_is_known_to_be_executed),
 	    TEST(a_number_is_a_targets_word),
 	    TEST(a_process_with_a_number_of_its_own_is_searched_for),
+	    TEST(a_child_with_a_number_that_nobody_has_here_is_searched_for),
 	    TEST(a_clone_is_searched_for_among_the_children),
 	    TEST(of_a_process_that_is_gone_its_own_word_is_all_there_is),
 	    TEST(what_makes_no_sense_there_ends_it),
 	    TEST(a_child_that_is_gone_has_its_parents_maps_and_name),
 	    TEST(a_parent_that_cannot_be),
 	    TEST(inherited_blocks_keep_their_stacks),
+	    TEST(whoever_has_the_parents_place_is_not_the_parent),
 	    TEST(what_an_earlier_sampler_counted_stands_under_one_mark),
 	    TEST(maps_are_read_again_when_they_are_old),
 	};

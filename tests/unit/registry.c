@@ -4,6 +4,7 @@
  * allocate, fork, execute other programs and end. Every allocation is a sample, copied by the hook.
  */
 #include "sampler/heap/registry.h"
+#include "sampler/heap/executed.h"
 #include "sampler/target/launch.h"
 
 #include <errno.h>
@@ -21,6 +22,7 @@
 
 #include "sampler/linux/clock.h"
 #include "sampler/region/region_takeover.h"
+#include "tests/unit/descriptors.h"
 #include "tests/unit/region_fixture.h"
 #include "tests/unit/stranger.h"
 
@@ -233,6 +235,37 @@ static void the_last_samples_before_the_end_are_read(void **state)
 	assert_int_equal(s->closed[0].taken, s->closed[0].counted);
 }
 
+static struct stranger *at_the_first_poll;
+
+/* Of the sampler: the moment at which it asks whether a process has ended. */
+int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+	const struct timespec timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000000};
+	struct stranger *shell = at_the_first_poll;
+	at_the_first_poll = NULL;
+	if (shell) {
+		assert_int_equal(tell(shell, "a=abcdefgh; b=$a$a; c=$b$b; echo 1\n"), 1);
+		stranger_end(shell);
+	}
+	return ppoll(fds, count, timeout_ms < 0 ? NULL : &timeout, NULL);
+}
+
+/* It samples and ends while the sampler looks who has ended. */
+static void samples_and_an_end_during_the_look(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger shell = start_shell(s);
+	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
+	registry_drain(&s->registry);
+	uint64_t taken = registry_find(&s->registry, shell.pid)->counters.taken;
+	at_the_first_poll = &shell;
+	registry_finish_ended(&s->registry);
+	assert_int_equal(s->closed_count, 1);
+	assert_true(s->closed[0].taken > taken);
+	assert_int_equal(s->closed[0].taken, s->closed[0].counted);
+}
+
 /* Its image, its samples and its end are found in one drain, before anybody has looked at the image. */
 static void a_process_that_has_ended_before_it_was_seen(void **state)
 {
@@ -242,11 +275,41 @@ static void a_process_that_has_ended_before_it_was_seen(void **state)
 	assert_int_equal(tell(&shell, "a=abcdefgh; b=$a$a; c=$b$b; echo 1\n"), 1);
 	stranger_end(&shell);
 	assert_true(s->intake.find_images(s->intake.context));
+	registry_drain(&s->registry);
 	registry_finish_ended(&s->registry);
 	assert_int_equal(s->closed_count, 1);
 	assert_true(s->closed[0].taken > 0);
 	LOOK_UNTIL(s, registry_empty(&s->registry));
 	assert_int_equal(s->closed_count, 1);
+}
+
+/* It lives, and its place is not given to others. */
+static void a_process_that_is_met_when_no_descriptor_is_left(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger shell = start_shell(s);
+	assert_int_equal(tell(&shell, "a=abcdefgh; b=$a$a; c=$b$b; echo 1\n"), 1);
+	assert_true(s->intake.find_images(s->intake.context));
+	struct rlimit before = descriptors_take_away();
+	for (int i = 0; i < 3; i++) {
+		s->registry.linger_ns = 0; /* the look is due */
+		registry_tend(&s->registry);
+		registry_finish_ended(&s->registry);
+	}
+	descriptors_give_back(before);
+	assert_int_equal(s->closed_count, 0);
+	assert_int_equal(s->registry.arrivals, 1);
+	assert_null(registry_find(&s->registry, shell.pid));
+	registry_finish_ended(&s->registry);
+	const struct process *process = registry_find(&s->registry, shell.pid);
+	assert_non_null(process);
+	assert_string_equal(process->target.title, "sh");
+	assert_int_equal(tell(&shell, "d=$c$c; e=$d$d; echo 2\n"), 2);
+	stranger_end(&shell);
+	LOOK_UNTIL(s, s->closed_count);
+	assert_int_equal(s->closed[0].end, TARGET_GONE);
+	assert_int_equal(s->closed[0].taken, s->closed[0].counted);
 }
 
 static void a_forked_child_has_a_place_of_its_own(void **state)
@@ -311,6 +374,27 @@ static void another_program_that_has_ended_too(void **state)
 	assert_int_equal(s->closed[0].end, TARGET_EXEC);
 	LOOK_UNTIL(s, s->closed_count == 2);
 	assert_int_equal(s->closed[1].end, TARGET_UNSEEN);
+}
+
+/* Told by a record that was read during the look: it has not had the time yet to load the library. */
+static void a_program_that_was_executed_after_the_look_began(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger shell = start_shell(s);
+	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
+	struct process *process = (struct process *)(uintptr_t)registry_find(&s->registry, shell.pid);
+	executed_note(process, "other", clock_now_ns() + 3600 * SECOND_NS);
+	assert_string_not_equal(process->target.unseen, "");
+	s->registry.linger_ns = 0; /* every look is due */
+	registry_tend(&s->registry);
+	assert_int_equal(s->closed_count, 0);
+	process->executed_ns = clock_now_ns() - 3600 * SECOND_NS;
+	s->registry.linger_ns = 0;
+	registry_tend(&s->registry);
+	assert_int_equal(s->closed_count, 1);
+	assert_int_equal(s->closed[0].end, TARGET_EXEC);
+	stranger_end(&shell);
 }
 
 /* The front reaps it, and knows how it ended. */
@@ -434,10 +518,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(a_program_from_its_claim_to_its_end),
 	    TEST(the_last_samples_before_the_end_are_read),
+	    TEST(samples_and_an_end_during_the_look),
 	    TEST(a_process_that_has_ended_before_it_was_seen),
+	    TEST(a_process_that_is_met_when_no_descriptor_is_left),
 	    TEST(a_forked_child_has_a_place_of_its_own),
 	    TEST(another_program_in_the_same_process),
 	    TEST(another_program_that_has_ended_too),
+	    TEST(a_program_that_was_executed_after_the_look_began),
 	    TEST(the_commands_end_waits_for_its_status),
 	    TEST(an_image_stays_until_its_profiles_are_written),
 	    TEST(a_claim_that_comes_to_nothing_is_given_up_and_counted),

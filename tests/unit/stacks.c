@@ -243,14 +243,12 @@ static void interned_stacks(void **state)
 	assert_int_not_equal(stacks_intern(table, &strange, 1, NULL, maps), UINT32_MAX);
 	/* The stacks of another process by its own table: nothing that was remembered for one serves the
 	 * other. */
-	struct maps *child = maps_copy(maps, 0);
 	struct stacks *other = stacks_new();
 	uint32_t translated = stacks_translate(table, number[2999], other);
 	assert_int_equal(stacks_translate(table, number[2999], other), translated);
-	assert_true(translated != UINT32_MAX && maps_generation(child) > 0);
+	assert_true(translated != UINT32_MAX);
 	stacks_free(other);
 	stacks_free(table);
-	maps_free(child);
 	maps_free(maps);
 	modules_free(store);
 }

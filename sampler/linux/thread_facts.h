@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kernel says about a thread, see proc(5), status and stat. */
+#ifndef SAMPLER_LINUX_THREAD_FACTS_H
+#define SAMPLER_LINUX_THREAD_FACTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct thread_facts {
+	bool unread; /* no descriptor or memory was left to look: all else is zero, and says nothing */
+	pid_t pid;   /* of its process; 0 for a zombie and for none */
+	pid_t parent;
+	pid_t inner;  /* its id in its own pid namespace */
+	bool like_us; /* all its user ids are ours */
+};
+
+struct thread_facts thread_facts_read(pid_t tid);
+
+/* When a process was forked, in ticks since the machine's start; 0: not known. */
+uint64_t thread_facts_started(pid_t pid);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/region/region_mapped.h"
+
+#include "sampler/linux/proc.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum region_mapped region_mapped_by(const struct region *region, pid_t pid)
+{
+	char line[4352];
+	FILE *maps = proc_open_text(pid, "maps");
+	if (!maps)
+		return errno == EACCES || errno == EPERM ? REGION_MAPPED_SECRET
+		    : proc_is_shortage(errno)            ? REGION_MAPPED_UNREAD
+		                                         : REGION_MAPPED_NO;
+	bool found = false;
+	errno = 0;
+	while (!found && fgets(line, sizeof(line), maps)) {
+		uint64_t ino;
+		if (sscanf(line, "%*s %*s %*s %*s %" SCNu64, &ino) == 1 && ino == region->ino &&
+		    strstr(line, "/memfd:heaptap"))
+			found = true;
+	}
+	bool unread = !found && ferror(maps) && proc_is_shortage(errno);
+	fclose(maps);
+	return found ? REGION_MAPPED : unread ? REGION_MAPPED_UNREAD : REGION_MAPPED_NO;
+}
