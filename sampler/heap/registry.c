@@ -5,6 +5,7 @@
 #include "sampler/heap/executed.h"
 #include "sampler/heap/free_log.h"
 #include "sampler/linux/clock.h"
+#include "sampler/linux/epoll_set.h"
 #include "sampler/terminal/log_line.h"
 
 #include <errno.h>
@@ -13,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 enum {
 	/* time between the ticket and a complete header; then the image is abandoned */
@@ -72,11 +72,8 @@ static void watch_process(struct registry *registry, struct process *process)
 	registry->command_seen = registry->command_seen || process->target.command;
 	executed_begin(process);
 	registry->listener.watched(registry->listener.context, &process->target);
-	if (process->target.pidfd >= 0) {
-		struct epoll_event event = {.events = EPOLLIN, .data.fd = process->target.pidfd};
-		if (epoll_ctl(registry->epoll_fd, EPOLL_CTL_ADD, process->target.pidfd, &event) == 0)
-			return;
-	}
+	if (process->target.pidfd >= 0 && epoll_set_add(registry->epoll_fd, process->target.pidfd) == 0)
+		return;
 	registry->unwatched = true;
 }
 
@@ -115,7 +112,7 @@ static void finish(struct registry *registry, struct process *process, enum targ
 	process->target.end = end;
 	process->target.status = status;
 	if (process->target.pidfd >= 0)
-		epoll_ctl(registry->epoll_fd, EPOLL_CTL_DEL, process->target.pidfd, NULL);
+		epoll_set_remove(registry->epoll_fd, process->target.pidfd);
 	process->image->unreleased++;
 	process_inherit(process);
 	registry->listener.closed(registry->listener.context, &process->target);

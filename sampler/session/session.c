@@ -16,6 +16,7 @@
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
 #include "sampler/linux/clock.h"
+#include "sampler/linux/epoll_set.h"
 #include "sampler/session/control.h"
 #include "sampler/session/front_message.h"
 #include "sampler/session/heap_capture.h"
@@ -60,12 +61,6 @@ struct session {
 	uint64_t progress_ns;  /* time after it at which the progress is reported next */
 	uint32_t terminations; /* SIGTERMs of a session with a front */
 };
-
-static int watch(const struct session *s, int fd)
-{
-	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
-	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
-}
 
 /* ---- requests for snapshots */
 
@@ -136,18 +131,18 @@ static void on_front(struct session *s)
 		return;
 	/* The front is gone: if it never started COMMAND there is nothing to wait for. Without a pidfd
 	 * there is nothing to wait for either: pidfd_open failed because COMMAND had already ended. */
-	close(s->front_fd);
+	epoll_set_close(s->epoll_fd, s->front_fd);
 	s->front_fd = -1;
 	s->done_sent = true;
 	s->launch.front_gone = true;
-	if (s->command_fd < 0 || watch(s, s->command_fd) != 0)
+	if (s->command_fd < 0 || epoll_set_add(s->epoll_fd, s->command_fd) != 0)
 		s->launch.ended = true;
 }
 
 /* The front is gone, so the status is unknown: only the parent gets it. */
 static void on_command_ended(struct session *s)
 {
-	close(s->command_fd); /* which also removes it from the epoll set */
+	epoll_set_close(s->epoll_fd, s->command_fd);
 	s->command_fd = -1;
 	s->launch.ended = true;
 }
@@ -318,9 +313,11 @@ static int open_ground(struct session *s)
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (s->signal_fd < 0 || s->epoll_fd < 0)
 		return -errno;
-	error = watch(s, s->signal_fd);
+	error = epoll_set_add(s->epoll_fd, s->signal_fd);
 	if (!error && s->front_fd >= 0)
-		error = fcntl(s->front_fd, F_SETFL, O_NONBLOCK) != 0 ? -errno : watch(s, s->front_fd);
+		error = fcntl(s->front_fd, F_SETFL, O_NONBLOCK) != 0
+		    ? -errno
+		    : epoll_set_add(s->epoll_fd, s->front_fd);
 	const struct scheduler_setup setup = {
 	    .settings = &s->settings, .output = &s->output, .answer = on_answer, .context = s};
 	s->scheduler = scheduler_new(&setup);
