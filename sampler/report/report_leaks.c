@@ -275,7 +275,7 @@ static void print_stack(const struct screen *screen, const struct traces *t, siz
 int report_growth(const struct screen *screen, const struct profile_input *input, int32_t rows)
 {
 	const struct origin *first = input->origins, *last = &input->origins[input->series_count - 1];
-	double hours = (double)(last->time_ns - first->time_ns) / 3.6e12;
+	double hours = ((double)last->time_ns - (double)first->time_ns) / 3.6e12; /* any times: no overflow */
 	struct growth growth;
 	char text[3][AMOUNT_BYTES];
 

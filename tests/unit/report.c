@@ -11,6 +11,9 @@
 #include "pprof/analysis/suppressions.h"
 #include "pprof/analysis/totals.h"
 #include "proto/weight.h"
+#include "sampler/report/profile_input.h"
+#include "sampler/report/report.h"
+#include "sampler/terminal/screen.h"
 
 #include <errno.h>
 #include <math.h>
@@ -244,6 +247,28 @@ static void growth_finds_leaks_and_only_leaks(void **unused)
 
 /* Of one process the allocations of both snapshots are the same samples: the difference is as sure as its own
  * part. */
+/* Two snapshots may say any times; "per hour" is worked out all the same. */
+static void growth_over_the_longest_time(void **unused)
+{
+	struct origin origins[6] = {{.time_ns = INT64_MIN}};
+	struct profile_input input = {.origins = origins, .series_count = 6};
+	char *text, *row;
+	size_t bytes;
+	struct screen screen = {.out = open_memstream(&text, &bytes)};
+
+	origins[5].time_ns = INT64_MAX;
+	series_make(&input.traces, 6, 8000);
+	assert_int_equal(report_growth(&screen, &input, 10), 0);
+	fclose(screen.out);
+	row = strstr(text, " leak");
+	assert_non_null(row);
+	while (row > text && row[-1] != '\n')
+		row--;
+	assert_true(strspn(row + 20, " ") < 11); /* the column after growth and error is not blank */
+	free(text);
+	traces_fini(&input.traces);
+}
+
 static void differences_within_a_process_are_surer(void **unused)
 {
 	struct contrast_options options = {.after = 1, .kind = MEASURE_ALLOC, .same_process = true};
@@ -374,6 +399,7 @@ int main(void)
 	    cmocka_unit_test(errors_of_known_cases),
 	    cmocka_unit_test(callers_of_a_wrapper),
 	    cmocka_unit_test(growth_finds_leaks_and_only_leaks),
+	    cmocka_unit_test(growth_over_the_longest_time),
 	    cmocka_unit_test(differences_within_a_process_are_surer),
 	    cmocka_unit_test(recursion_counts_once),
 	    cmocka_unit_test(suppressions_match_as_in_lsan),
