@@ -70,6 +70,7 @@ static int take(
 	int error = series->source->kind->take(series->source, series->target, request, &s);
 	if (error)
 		return error;
+	s->item.series = series;
 	s->item.detail = settings->detail;
 	s->item.urgent = urgent;
 	s->target = series->target;
