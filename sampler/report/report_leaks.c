@@ -171,7 +171,7 @@ static int write_leaks(FILE *out, const struct profile_input *input, const struc
 	struct json json = {.out = out};
 	size_t most = rows ? (size_t)rows : leaks->count;
 
-	report_json_head(&json, input);
+	report_json_head(&json, input, input->now);
 	json_boolean(&json, "running", is_running(&input->origins[input->now]));
 	json_object(&json, "leaked");
 	json_integer(&json, "bytes", leaks->bytes);
