@@ -152,7 +152,11 @@ static void take_client(struct control *control)
 	for (size_t i = 0; i < CONTROL_CLIENTS && !client; i++)
 		if (control->clients[i].fd < 0)
 			client = &control->clients[i];
-	if (!client || !may_ask(fd) || epoll_set_add(control->epoll_fd, fd) != 0) {
+	bool allowed = may_ask(fd);
+	if (allowed && !client)
+		(void)send(fd, "busy", 4, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (!allowed || !client || epoll_set_add(control->epoll_fd, fd) != 0) {
+		(void)shutdown(fd, SHUT_RDWR);
 		close(fd);
 		return;
 	}

@@ -20,6 +20,7 @@
 #include "sampler/session/control.h"
 #include "sampler/session/front_message.h"
 #include "sampler/session/heap_capture.h"
+#include "sampler/session/progress.h"
 #include "sampler/session/signals.h"
 #include "sampler/symbol/debuginfod.h"
 #include "sampler/terminal/log_line.h"
@@ -38,7 +39,6 @@
 
 /* Without a heap: how late the books of an ended process may be closed. The rings wake us when they fill. */
 enum { TICK_NS = 20 * 1000000 };
-#define PROGRESS_NS UINT64_C(2000000000) /* after COMMAND's end, then at double the time, and so on */
 
 struct session {
 	const struct options *options;
@@ -57,12 +57,13 @@ struct session {
 	int front_fd, epoll_fd, signal_fd;
 	int command_fd; /* COMMAND's pidfd, needed if the front has died; -1: none */
 	bool done_sent, stopping;
-	uint64_t ended_ns;     /* COMMAND's end; 0: not yet */
-	uint64_t progress_ns;  /* time after it at which the progress is reported next */
+	struct progress progress;
 	uint32_t terminations; /* SIGTERMs of a session with a front */
 };
 
 /* ---- requests for snapshots */
+
+_Static_assert((int)SNAPSHOT_ASKERS >= (int)CONTROL_CLIENTS, "each client can wait for the same snapshot");
 
 /* Whoever requests snapshots means the processes that there are now, not at our last look. */
 static void find_processes(const struct session *s)
@@ -194,21 +195,13 @@ static void say_done(struct session *s)
 	s->done_sent = true;
 }
 
-/* Tells a user who has to wait how many profiles are still to be written. */
 static void say_progress(struct session *s)
 {
-	uint64_t now_ns = clock_now_ns(), written, ended;
-	if (!s->ended_ns) {
-		s->ended_ns = now_ns;
-		s->progress_ns = PROGRESS_NS;
+	uint64_t now_ns = clock_now_ns();
+	if (progress_begin(&s->progress, now_ns))
 		scheduler_hurry_writing(s->scheduler, !s->launch.front_gone);
-	}
-	if (s->done_sent || s->options->verbosity < 0 || now_ns - s->ended_ns < s->progress_ns)
-		return;
-	s->progress_ns *= 2;
-	scheduler_progress(s->scheduler, &written, &ended);
-	if (written < ended)
-		log_line("writing %" PRIu64 " of %" PRIu64 " profiles", written + 1, ended);
+	if (!s->done_sent && s->options->verbosity >= 0)
+		progress_tell(&s->progress, s->scheduler, now_ns);
 }
 
 /* True when there is nothing left to do. */

@@ -18,7 +18,7 @@
 struct target;
 struct snapshot_source;
 
-enum { SNAPSHOT_ASKERS = 8 }; /* clients that can wait for one snapshot */
+enum { SNAPSHOT_ASKERS = 16 }; /* clients that can wait for one snapshot: all of the control socket */
 
 struct snapshot_series {
 	/* all series of a scheduler, which makes and frees them */

@@ -309,6 +309,7 @@ static void there_is_room_for_so_many(void **state)
 	for (int i = 0; i < CONTROL_CLIENTS; i++)
 		fds[i] = connect_client(s);
 	int fd = connect_client(s);
+	expect(fd, "busy");
 	expect(fd, "");
 	close(fd);
 	for (int i = 0; i < CONTROL_CLIENTS; i++)

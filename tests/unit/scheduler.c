@@ -150,6 +150,27 @@ static void who_asks_is_answered(void **state)
 	assert_string_equal(desk.names[1], "exit");
 }
 
+/* All that the control socket serves at a time can wait for the same snapshot. */
+static void many_ask_while_one_is_written(void **state)
+{
+	enum { ASKERS = 12 };
+	struct desk desk;
+
+	(void)state;
+	open_desk(&desk, getpid());
+	assert_int_equal(scheduler_ask(desk.source.scheduler, getpid(), 100), 1);
+	scheduler_tend(desk.source.scheduler, SECOND);
+	for (uint64_t asker = 1; asker <= ASKERS; asker++)
+		assert_int_equal(scheduler_ask(desk.source.scheduler, getpid(), asker), 1);
+	reap(&desk);
+	assert_int_equal(desk.answers, 1);
+	scheduler_tend(desk.source.scheduler, 2 * (uint64_t)SECOND);
+	reap(&desk);
+	assert_int_equal(desk.tries, 2);
+	assert_int_equal(desk.answers, 1 + ASKERS);
+	close_desk(&desk);
+}
+
 /* And not tried again at every look. */
 static void what_cannot_be_taken_is_answered_and_dropped(void **state)
 {
@@ -197,6 +218,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(who_asks_is_answered),
+	    cmocka_unit_test(many_ask_while_one_is_written),
 	    cmocka_unit_test(what_cannot_be_taken_is_answered_and_dropped),
 	    cmocka_unit_test(two_sessions_in_one_process),
 	};
