@@ -53,7 +53,7 @@ struct session {
 	int events_error;
 	struct event_source event_source;
 	enum signals_role role;
-	pid_t front;
+	pid_t front; /* 0: none */
 	int front_fd, epoll_fd, signal_fd;
 	int command_fd; /* COMMAND's pidfd, needed if the front has died; -1: none */
 	bool done_sent, stopping;
@@ -363,7 +363,7 @@ static struct session session_of(const struct options *options, enum signals_rol
 {
 	self_limits_begin();
 	return (struct session){.options = options,
-	    .front = getppid(),
+	    .front = role == SIGNALS_FRONT ? getppid() : 0,
 	    .role = role,
 	    .front_fd = front_fd,
 	    .epoll_fd = -1,

@@ -350,7 +350,7 @@ void writer_reap(struct writer *writer, pid_t pid, int status)
 bool writer_can_start(const struct writer *writer)
 {
 	int jobs = 0;
-	for (const struct job *job = writer->jobs; job; job = job->next)
+	for (const struct job *job = writer->jobs; job && jobs < WRITER_CHILDREN; job = job->next)
 		jobs++;
 	return jobs < WRITER_CHILDREN;
 }
