@@ -22,6 +22,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -383,6 +384,26 @@ static void patterns_are_those_of_pprof(void **unused)
 	pattern_free(pattern);
 }
 
+/* Nor do a million names that each cost as much as they may; those that cost little are no reason to give up. */
+static void a_hostile_expression_is_given_up(void **unused)
+{
+	enum { NAMES = 1000000, PATIENCE_SECONDS = 60 };
+	static const char costly[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab";
+	struct pattern *pattern;
+	char error[256];
+
+	alarm(PATIENCE_SECONDS);
+	assert_int_equal(pattern_new("(a|aa)+", PATTERN_WHOLE, &pattern, error, sizeof(error)), 0);
+	for (int i = 0; i < 10000; i++)
+		assert_false(pattern_matches(pattern, "b"));
+	assert_true(pattern_matches(pattern, "aaa"));
+	for (int i = 0; i < NAMES; i++)
+		assert_false(pattern_matches(pattern, costly));
+	assert_false(pattern_matches(pattern, "aaa"));
+	pattern_free(pattern);
+	alarm(0);
+}
+
 static void hashes_are_the_same_everywhere(void **unused)
 {
 	char buffer[ANONYMOUS_BYTES];
@@ -405,6 +426,7 @@ int main(void)
 	    cmocka_unit_test(suppressions_match_as_in_lsan),
 	    cmocka_unit_test(suppressions_are_read_by_line),
 	    cmocka_unit_test(patterns_are_those_of_pprof),
+	    cmocka_unit_test(a_hostile_expression_is_given_up),
 	    cmocka_unit_test(hashes_are_the_same_everywhere),
 	};
 
