@@ -420,6 +420,18 @@ test_damaged_profiles() {
   cat out
 }
 
+# What is examined is the file that the process runs, also if it has no path any more.
+test_doctor_of_a_removed_program() {
+  cp "$targets/events_split" program
+  ./program functions 10000 >/dev/null &
+  running() { [ "$(readlink /proc/$!/exe)" = "$(realpath program)" ]; }
+  wait_for 20 running
+  rm program
+  status_of "$heaptap" doctor $! >status
+  matches 'program \(deleted\) is dynamically linked: its allocations are seen' out
+  kill $!
+}
+
 test_doctor() {
   equal 0 "$(status_of "$heaptap" doctor)"
   matches '^ok +backend ' out
