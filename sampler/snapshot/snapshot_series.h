@@ -83,8 +83,8 @@ bool snapshot_series_want(
  * `refused`. */
 bool snapshot_series_allows(struct snapshot_series *series, uint64_t now_ns);
 
-/* A file of a numbered snapshot is on disk, `first`: its first one. Removes the oldest snapshots beyond `keep`
- * (0: keeps all). Returns 0 or -ENOMEM. */
+/* A file of a numbered snapshot is on disk, `first`: its first one. Removes the oldest snapshots beyond
+ * `keep` (0: keeps all). Returns 0 or -ENOMEM. */
 int snapshot_series_keep(
     struct snapshot_series *series, const char *path, const char *delta_path, bool first, size_t keep);
 

@@ -384,7 +384,7 @@ static void patterns_are_those_of_pprof(void **unused)
 	pattern_free(pattern);
 }
 
-/* Nor do a million names that each cost as much as they may; those that cost little are no reason to give up. */
+/* Nor do a million names that each cost as much as they may; names that cost little count for nothing. */
 static void a_hostile_expression_is_given_up(void **unused)
 {
 	enum { NAMES = 1000000, PATIENCE_SECONDS = 60 };
