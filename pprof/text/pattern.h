@@ -4,8 +4,8 @@
  *
  * pprof writes them in RE2's syntax. PCRE2 accepts that syntax with rare exceptions, and unlike regcomp(3) it
  * can be bounded: an expression from a hostile file cannot use up memory or time. A match that exceeds the
- * bound counts as no match; after a hundred of them the expression matches nothing, because a file has millions
- * of names.
+ * bound counts as no match; after a hundred of them the expression matches nothing, because a file has
+ * millions of names.
  */
 #ifndef PPROF_TEXT_PATTERN_H
 #define PPROF_TEXT_PATTERN_H
