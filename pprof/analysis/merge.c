@@ -25,6 +25,7 @@ struct merge {
 };
 
 enum {
+	COMMENTS_COMPARED = 1000,
 	COMPARED = 4096, /* mappings compared at most: only a hostile profile has more */
 	PAGE = 4096,
 };
@@ -87,7 +88,10 @@ static int add_header(
 			const char *text = profile_comment(profiles[i], j);
 			size_t old = 0, old_count = profile_comment_count(out);
 
-			while (old < old_count && old < 1000 && strcmp(profile_comment(out, old), text) != 0)
+			/* So many are looked through; beyond them, rather twice than not at all. */
+			if (old_count > COMMENTS_COMPARED)
+				old_count = COMMENTS_COMPARED;
+			while (old < old_count && strcmp(profile_comment(out, old), text) != 0)
 				old++;
 			if (old == old_count)
 				profile_add_comment(out, text);

@@ -33,7 +33,7 @@ static size_t name_length(const char *name)
 	return (size_t)(at - name);
 }
 
-static int matches(const struct pattern *drop, const struct pattern *keep, const char *name, bool *found)
+static int matches(struct pattern *drop, struct pattern *keep, const char *name, bool *found)
 {
 	char *plain;
 
@@ -63,8 +63,7 @@ static int mark_locations(struct prune *prune, const struct profile *p, const bo
 	return 0;
 }
 
-static int mark(
-    struct prune *prune, const struct profile *p, const struct pattern *drop, const struct pattern *keep)
+static int mark(struct prune *prune, const struct profile *p, struct pattern *drop, struct pattern *keep)
 {
 	uint32_t count = profile_function_count(p);
 	bool *dropped = calloc((size_t)count + 1, sizeof(*dropped));

@@ -115,7 +115,7 @@ static void write_freed(struct writing *w, uint64_t size, uint64_t count, uint32
 		return;
 	w->info_count += 2;
 	fprintf(w->out, "a %" PRIx64 " %" PRIx32 "\na %" PRIx64 " %" PRIx32 "\n", size, node, size, node);
-	for (uint64_t i = 0; i < count; i++) {
+	for (uint64_t i = 0; i < count && !ferror(w->out); i++) {
 		write_allocated(w, info + (uint32_t)(i & 1));
 		write_late_free(w);
 		w->pending = info + (uint32_t)(i & 1);
@@ -127,7 +127,7 @@ static void write_kept(struct writing *w, uint64_t size, uint64_t count, uint32_
 	if (!count)
 		return;
 	fprintf(w->out, "a %" PRIx64 " %" PRIx32 "\n", size, node);
-	for (uint64_t i = 0; i < count; i++) {
+	for (uint64_t i = 0; i < count && !ferror(w->out); i++) {
 		write_allocated(w, w->info_count);
 		write_late_free(w);
 	}
@@ -141,41 +141,57 @@ static uint64_t clamp(int64_t value)
 
 enum { ALLOC_OBJECTS, ALLOC_BYTES, INUSE_OBJECTS, INUSE_BYTES, KINDS };
 
-/* Freed: what was allocated and is not in use. A profile without alloc_* has no freed blocks. */
+/* What write_events() writes of a node. A profile without alloc_* has no freed blocks. */
+struct amounts {
+	uint64_t freed, freed_bytes; /* allocated and no longer in use */
+	uint64_t kept, kept_bytes;
+};
+
+static uint64_t less(uint64_t from, uint64_t what)
+{
+	return from > what ? from - what : 0;
+}
+
+static struct amounts amounts_of(const int64_t *v)
+{
+	struct amounts amounts = {.kept = clamp(v[INUSE_OBJECTS]), .kept_bytes = clamp(v[INUSE_BYTES])};
+
+	amounts.freed = less(clamp(v[ALLOC_OBJECTS]), amounts.kept);
+	amounts.freed_bytes = less(clamp(v[ALLOC_BYTES]), amounts.kept_bytes);
+	return amounts;
+}
+
 static void write_events(struct writing *w, uint32_t count, const int64_t *values)
 {
-	for (int kept = 0; kept < 2; kept++) {
-		for (uint32_t i = 1; i < count; i++) {
-			const int64_t *v = values + (size_t)i * KINDS;
-			uint64_t inuse = clamp(v[INUSE_OBJECTS]), inuse_bytes = clamp(v[INUSE_BYTES]);
-			uint64_t all = clamp(v[ALLOC_OBJECTS]), all_bytes = clamp(v[ALLOC_BYTES]);
-			struct blocks blocks = kept
-			    ? blocks_of(inuse_bytes, inuse, w->scale)
-			    : blocks_of(all_bytes > inuse_bytes ? all_bytes - inuse_bytes : 0,
-			          all > inuse ? all - inuse : 0, w->scale);
+	for (uint32_t i = 1; i < count; i++) {
+		struct amounts amounts = amounts_of(values + (size_t)i * KINDS);
+		struct blocks blocks = blocks_of(amounts.freed_bytes, amounts.freed, w->scale);
 
-			if (kept) {
-				write_kept(w, blocks.small, blocks.small_count, i);
-				write_kept(w, blocks.large, blocks.count - blocks.small_count, i);
-			} else {
-				write_freed(w, blocks.small, blocks.small_count, i);
-				write_freed(w, blocks.large, blocks.count - blocks.small_count, i);
-			}
-		}
+		write_freed(w, blocks.small, blocks.small_count, i);
+		write_freed(w, blocks.large, blocks.count - blocks.small_count, i);
+	}
+	for (uint32_t i = 1; i < count; i++) {
+		struct amounts amounts = amounts_of(values + (size_t)i * KINDS);
+		struct blocks blocks = blocks_of(amounts.kept_bytes, amounts.kept, w->scale);
+
+		write_kept(w, blocks.small, blocks.small_count, i);
+		write_kept(w, blocks.large, blocks.count - blocks.small_count, i);
 	}
 }
 
+/* So that no more than about EVENTS_MAX events are written: of the same amounts as write_events() writes. */
 static uint64_t scale_for(uint32_t count, const int64_t *values)
 {
-	double events = 0;
+	static const double most = 0x1p63; /* no count is larger */
+	double events = 0, scale;
 
 	for (uint32_t i = 1; i < count; i++) {
-		double all = (double)values[(size_t)i * KINDS + ALLOC_OBJECTS];
-		double inuse = (double)values[(size_t)i * KINDS + INUSE_OBJECTS];
+		struct amounts amounts = amounts_of(values + (size_t)i * KINDS);
 
-		events += (all > inuse ? 2 * all - inuse : inuse);
+		events += 2 * (double)amounts.freed + (double)amounts.kept;
 	}
-	return events > (double)EVENTS_MAX ? (uint64_t)(events / (double)EVENTS_MAX) + 1 : 1;
+	scale = events / (double)EVENTS_MAX;
+	return scale > most ? (uint64_t)most : scale > 1 ? (uint64_t)scale + 1 : 1;
 }
 
 int heaptrack_write(FILE *out, const struct traces *t, const struct export_choice *choice)

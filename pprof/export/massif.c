@@ -138,7 +138,10 @@ static int write_snapshot(FILE *out, const struct traces *t, size_t column, enum
 	int64_t total = err ? 0 : tree.nodes[0].sum.value, milliseconds;
 	struct writing w = {out, t, &tree, 0};
 
-	milliseconds = (options->time_ns[column] - options->time_ns[0]) / 1000000;
+	/* The times are in rising order, and any that the files say. */
+	if (__builtin_sub_overflow(options->time_ns[column], options->time_ns[0], &milliseconds))
+		milliseconds = INT64_MAX;
+	milliseconds /= 1000000;
 	if (!err) {
 		w.least = (int64_t)((double)total * options->threshold_permille / 1000);
 		fprintf(out,

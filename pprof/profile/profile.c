@@ -248,6 +248,8 @@ int profile_add_sample(struct profile *p, const uint32_t *locations, size_t dept
 	size_t i;
 	int err;
 
+	if (p->error) /* then a location may be 0 that could not be added */
+		return p->error;
 	for (i = 0; i < depth; i++)
 		if (!locations[i] || locations[i] > p->locations.count)
 			return fail(p, -EINVAL);

@@ -12,12 +12,14 @@ enum {
 	REGEX_MAX_BYTES = 64 * 1024,
 	MATCH_STEPS = 100000, /* a hundred times what the longest C++ name needs */
 	MATCH_HEAP_KIB = 4096,
+	OVERRUNS_MAX = 100, /* names that exceed these bounds before the expression is given up */
 };
 
 struct pattern {
 	pcre2_code *code;
 	pcre2_match_data *data;
 	pcre2_match_context *context;
+	unsigned int overruns;
 };
 
 static pcre2_code *compile(const char *regex, unsigned int flags, int *number, PCRE2_SIZE *offset)
@@ -79,8 +81,15 @@ void pattern_free(struct pattern *pattern)
 	free(pattern);
 }
 
-bool pattern_matches(const struct pattern *pattern, const char *text)
+bool pattern_matches(struct pattern *pattern, const char *text)
 {
-	return pcre2_match(pattern->code, (PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED, 0, 0, pattern->data,
-	           pattern->context) >= 0;
+	int result;
+
+	if (pattern->overruns >= OVERRUNS_MAX)
+		return false;
+	result = pcre2_match(
+	    pattern->code, (PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED, 0, 0, pattern->data, pattern->context);
+	pattern->overruns += result == PCRE2_ERROR_MATCHLIMIT || result == PCRE2_ERROR_DEPTHLIMIT ||
+	    result == PCRE2_ERROR_HEAPLIMIT;
+	return result >= 0;
 }

@@ -4,7 +4,8 @@
  *
  * pprof writes them in RE2's syntax. PCRE2 accepts that syntax with rare exceptions, and unlike regcomp(3) it
  * can be bounded: an expression from a hostile file cannot use up memory or time. A match that exceeds the
- * bound counts as no match.
+ * bound counts as no match; after a hundred of them the expression matches nothing, because a file has
+ * millions of names.
  */
 #ifndef PPROF_TEXT_PATTERN_H
 #define PPROF_TEXT_PATTERN_H
@@ -22,6 +23,6 @@ enum pattern_flags {
 int pattern_new(const char *regex, unsigned int flags, struct pattern **out, char *error, size_t error_bytes);
 void pattern_free(struct pattern *pattern);
 
-bool pattern_matches(const struct pattern *pattern, const char *text);
+bool pattern_matches(struct pattern *pattern, const char *text);
 
 #endif

@@ -107,31 +107,32 @@ static int facts_read(const char *path, struct file_facts *facts)
 	return 0;
 }
 
-static void say_names(struct findings *findings, const char *path, const struct file_facts *facts)
+static void say_names(struct findings *findings, const char *name, const struct file_facts *facts)
 {
 	if (!facts->unwind)
 		finding_say(findings, FINDING_NOTE,
 		    "build it with -fasynchronous-unwind-tables, and do not strip .eh_frame",
-		    "%s has no unwind tables: stacks end there, or go on by guess", path);
+		    "%s has no unwind tables: stacks end there, or go on by guess", name);
 	if (facts->debug)
 		finding_say(findings, FINDING_GOOD, NULL,
-		    "%s has debug info: functions, inlined calls and lines", path);
+		    "%s has debug info: functions, inlined calls and lines", name);
 	else if (facts->debug_link)
 		finding_say(findings, FINDING_NOTE,
 		    "install its -dbgsym package, put the .debug file beside it, or record with --debuginfod",
-		    "%s is stripped; its debug info is in a separate file, if that is installed", path);
+		    "%s is stripped; its debug info is in a separate file, if that is installed", name);
 	else if (facts->symbols)
 		finding_say(findings, FINDING_NOTE, "build it with -g",
-		    "%s has names of functions, but no lines or inlined calls", path);
+		    "%s has names of functions, but no lines or inlined calls", name);
 	else
 		finding_say(findings, FINDING_NOTE, "build it with -g, or install its -dbgsym package",
-		    "%s is stripped: functions that it does not export are named by address", path);
+		    "%s is stripped: functions that it does not export are named by address", name);
 	if (!facts->build_id)
 		finding_say(findings, FINDING_NOTE, "link it with -Wl,--build-id",
-		    "%s has no build id: readers cannot tell its versions apart", path);
+		    "%s has no build id: readers cannot tell its versions apart", name);
 }
 
-static int examine_program(struct findings *findings, const char *path)
+/* name: what the user knows the file by */
+static int examine_program(struct findings *findings, const char *path, const char *name)
 {
 	struct file_facts facts;
 	enum preload_check_kind kind = preload_check_inspect(path);
@@ -143,21 +144,21 @@ static int examine_program(struct findings *findings, const char *path)
 		        : kind == PRELOAD_CHECK_PRIVILEGED
 		        ? "record it as the user that it becomes, or a copy without the privilege"
 		        : "use a heaptap of its architecture",
-		    "%s %s: nothing can be preloaded into it, so nothing of it is seen", path, obstacle);
+		    "%s %s: nothing can be preloaded into it, so nothing of it is seen", name, obstacle);
 		return 0;
 	}
 	if (access(path, R_OK) != 0) {
-		log_line("cannot read %s: %s", path, strerror(errno));
+		log_line("cannot read %s: %s", name, strerror(errno));
 		return -errno;
 	}
 	if (facts_read(path, &facts) == 0) {
 		if (facts.own_malloc)
 			finding_say(findings, FINDING_BAD, "link the allocator as a shared library",
-			    "%s contains a malloc of its own: calls to it are not seen", path);
+			    "%s contains a malloc of its own: calls to it are not seen", name);
 		else
 			finding_say(findings, FINDING_GOOD, NULL,
-			    "%s is dynamically linked: its allocations are seen", path);
-		say_names(findings, path, &facts);
+			    "%s is dynamically linked: its allocations are seen", name);
+		say_names(findings, name, &facts);
 	}
 	return 0;
 }
@@ -372,7 +373,7 @@ static void say_process(struct findings *findings, pid_t pid, const struct mappe
 
 static int examine_process(struct findings *findings, pid_t pid)
 {
-	char program[PATH_MAX];
+	char program[PATH_MAX], opened[32];
 	struct mapped mapped = {0};
 	int err = look_at_maps(pid, &mapped);
 	ssize_t length;
@@ -388,7 +389,9 @@ static int examine_process(struct findings *findings, pid_t pid)
 	}
 	say_process(findings, pid, &mapped);
 	mapped_fini(&mapped);
-	return examine_program(findings, program);
+	/* What it runs, also if that path means another file by now, or in our mount namespace. */
+	snprintf(opened, sizeof(opened), "/proc/%d/exe", (int)pid);
+	return examine_program(findings, opened, program);
 }
 
 int doctor_target_examine(struct findings *findings, const char *name)
@@ -399,7 +402,7 @@ int doctor_target_examine(struct findings *findings, const char *name)
 	if (*name && !*end && pid > 0 && pid <= INT_MAX)
 		return examine_process(findings, (pid_t)pid);
 	if (program_find(name, path, sizeof(path)))
-		return examine_program(findings, path);
+		return examine_program(findings, path, path);
 	log_line("there is no program %s", name);
 	return -ENOENT;
 }

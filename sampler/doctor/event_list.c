@@ -20,7 +20,7 @@ struct entry {
 };
 
 struct listing {
-	const struct pattern *pattern; /* NULL: all */
+	struct pattern *pattern; /* NULL: all */
 	struct entry *entries;
 	size_t count, capacity, tracepoints;
 	const char *fixes[REASONS_MAX]; /* printed once each */
@@ -122,18 +122,19 @@ static const char *why_not_all(int error)
 int event_list_run(struct options *options)
 {
 	struct listing l = {0};
-	struct pattern *pattern = NULL;
-	char error[256] = "";
+	char why[256];
 	if (options->operand_count > 1) {
 		log_line("events takes one expression; usage: heaptap events [REGEX]");
 		return STATUS_USAGE;
 	}
-	if (options->operand_count &&
-	    pattern_new(options->operands[0], 0, &pattern, error, sizeof(error)) != 0) {
-		log_line("'%s' is not a regular expression: %s", options->operands[0], error);
-		return STATUS_USAGE;
-	}
-	l.pattern = pattern;
+	int error =
+	    options->operand_count ? pattern_new(options->operands[0], 0, &l.pattern, why, sizeof(why)) : 0;
+	if (error == -EINVAL)
+		log_line("'%s' is %s", options->operands[0], why);
+	else if (error)
+		log_line("not enough memory");
+	if (error)
+		return error == -EINVAL ? STATUS_USAGE : 1;
 	int closed = event_each(collect, &l);
 	print_all(&l);
 	if (closed)
@@ -142,6 +143,6 @@ int event_list_run(struct options *options)
 		log_line("no event matches '%s'", options->operands[0]);
 	int status = l.failed || (!l.count && options->operand_count);
 	free(l.entries);
-	pattern_free(pattern);
+	pattern_free(l.pattern);
 	return status;
 }

@@ -2,10 +2,10 @@
 #include "sampler/events/event_registry.h"
 
 #include "sampler/linux/clock.h"
+#include "sampler/linux/epoll_set.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 
 enum { SWEEP_NS = 500 * 1000000 }; /* between checks of all processes: EXIT records may have been lost */
 
@@ -181,11 +181,8 @@ struct event_registry *event_registry_new(const struct event_registry_setup *set
 		return NULL;
 	}
 	struct rings *rings = counters_rings(r->counters);
-	for (size_t i = 0; i < rings_count(rings); i++) {
-		struct epoll_event event = {.events = EPOLLIN, .data.fd = rings_fd(rings, i)};
-		/* else it is noticed at a tick */
-		(void)epoll_ctl(setup->epoll_fd, EPOLL_CTL_ADD, rings_fd(rings, i), &event);
-	}
+	for (size_t i = 0; i < rings_count(rings); i++) /* else it is noticed at a tick */
+		(void)epoll_set_add(setup->epoll_fd, rings_fd(rings, i));
 	return r;
 }
 

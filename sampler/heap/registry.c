@@ -5,6 +5,7 @@
 #include "sampler/heap/executed.h"
 #include "sampler/heap/free_log.h"
 #include "sampler/linux/clock.h"
+#include "sampler/linux/epoll_set.h"
 #include "sampler/terminal/log_line.h"
 
 #include <errno.h>
@@ -13,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 enum {
 	/* time between the ticket and a complete header; then the image is abandoned */
@@ -54,9 +54,7 @@ size_t registry_drain(struct registry *registry)
 
 static void watch_end(struct registry *registry, const struct process *process)
 {
-	struct epoll_event event = {.events = EPOLLIN, .data.fd = process->target.pidfd};
-	if (process->target.pidfd < 0 ||
-	    epoll_ctl(registry->epoll_fd, EPOLL_CTL_ADD, process->target.pidfd, &event) != 0)
+	if (process->target.pidfd < 0 || epoll_set_add(registry->epoll_fd, process->target.pidfd) != 0)
 		registry->unwatched = true;
 }
 
@@ -108,7 +106,7 @@ static void finish(struct registry *registry, struct process *process, enum targ
 	process->target.end = end;
 	process->target.status = status;
 	if (process->target.pidfd >= 0)
-		epoll_ctl(registry->epoll_fd, EPOLL_CTL_DEL, process->target.pidfd, NULL);
+		epoll_set_remove(registry->epoll_fd, process->target.pidfd);
 	process->image->unreleased++;
 	process_inherit(process);
 	registry->listener.closed(registry->listener.context, &process->target);

@@ -181,11 +181,16 @@ static void print_json(const struct comparing *c)
 	json_end(&json);
 }
 
+/* --fail-over is about bytes in use, whatever is shown. */
 static int check_limit(const struct comparing *c)
 {
-	double grown = c->contrast.sum.after - c->contrast.sum.before;
+	const struct traces *t = &c->input->traces;
 	char text[2][AMOUNT_BYTES];
+	double grown = 0;
 
+	for (size_t row = 0; row < t->row_count; row++)
+		grown += (double)traces_value(t, row, 1, MEASURE_INUSE) * c->contrast.scale -
+		    (double)traces_value(t, row, 0, MEASURE_INUSE);
 	if (grown <= (double)c->read->fail_over_bytes)
 		return 0;
 	log_line("grown by %s, more than the %s of --fail-over", amount_bytes(grown, text[0]),

@@ -17,9 +17,9 @@ static bool is_written(const struct traces *t, int kind)
 	return traces_has(t, (enum measure_kind)kind) && kind != MEASURE_TEMPORARY;
 }
 
-void report_json_head(struct json *json, const struct profile_input *input)
+void report_json_head(struct json *json, const struct profile_input *input, size_t column)
 {
-	const struct origin *origin = &input->origins[input->now];
+	const struct origin *origin = &input->origins[column];
 
 	json_object(json, NULL);
 	json_text(json, "heaptap", HEAPTAP_VERSION);
@@ -52,17 +52,15 @@ static void write_sum(
 	json_number(json, key, sum->samples, 1);
 }
 
-static void write_totals(struct json *json, const struct profile_input *input, const struct totals *all)
+static void write_totals(struct json *json, const struct traces *t, size_t column, const struct totals *all)
 {
-	const struct traces *t = &input->traces;
-
 	json_object(json, "totals");
 	for (int kind = 0; kind < MEASURE_COUNT; kind++) {
 		if (!is_written(t, kind))
 			continue;
 		json_object(json, t->types[t->kinds[kind]]);
 		json_text(json, "unit", traces_unit(t, (enum measure_kind)kind));
-		json_integer(json, "all", traces_all(t, input->now, (enum measure_kind)kind));
+		json_integer(json, "all", traces_all(t, column, (enum measure_kind)kind));
 		write_sum(json, t, kind, "selected", &all[kind].sum);
 		json_end(json);
 	}
@@ -135,13 +133,13 @@ static void write_function(
 
 /* -n is respected; without it everything is written. */
 static int write_report(FILE *out, const struct profile_input *input, const struct read_options *read,
-    const struct totals *all, const struct totals *order)
+    size_t column, const struct totals *all, const struct totals *order)
 {
 	struct json json = {.out = out};
 	int err;
 
-	report_json_head(&json, input);
-	write_totals(&json, input, all);
+	report_json_head(&json, input, column);
+	write_totals(&json, &input->traces, column, all);
 	json_array(&json, "functions");
 	for (size_t i = 0; i < order->count && (!read->rows || i < (size_t)read->rows); i++)
 		write_function(&json, &input->traces, all, order->rows[i].frame);
@@ -169,7 +167,7 @@ int report_json(
 		err = totals_make(&order, t, column, kind);
 	if (!err) {
 		totals_sort(&order, t, read->cum ? TOTALS_BY_CUM : TOTALS_BY_FLAT);
-		err = write_report(screen->out, input, read, all, &order);
+		err = write_report(screen->out, input, read, column, all, &order);
 	}
 	if (err)
 		profile_input_say_memory(read, err);

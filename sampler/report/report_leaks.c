@@ -171,7 +171,7 @@ static int write_leaks(FILE *out, const struct profile_input *input, const struc
 	struct json json = {.out = out};
 	size_t most = rows ? (size_t)rows : leaks->count;
 
-	report_json_head(&json, input);
+	report_json_head(&json, input, input->now);
 	json_boolean(&json, "running", is_running(&input->origins[input->now]));
 	json_object(&json, "leaked");
 	json_integer(&json, "bytes", leaks->bytes);
@@ -275,7 +275,7 @@ static void print_stack(const struct screen *screen, const struct traces *t, siz
 int report_growth(const struct screen *screen, const struct profile_input *input, int32_t rows)
 {
 	const struct origin *first = input->origins, *last = &input->origins[input->series_count - 1];
-	double hours = (double)(last->time_ns - first->time_ns) / 3.6e12;
+	double hours = ((double)last->time_ns - (double)first->time_ns) / 3.6e12; /* any times: no overflow */
 	struct growth growth;
 	char text[3][AMOUNT_BYTES];
 

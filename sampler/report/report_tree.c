@@ -187,12 +187,12 @@ static void print_heading(const struct printing *p, bool inverted)
 }
 
 /* All nodes, parents first; none is folded. */
-static void write_tree(const struct printing *p, bool inverted)
+static void write_tree(const struct printing *p, size_t column, bool inverted)
 {
 	struct json json = {.out = p->screen->out};
 	const struct traces *t = &p->input->traces;
 
-	report_json_head(&json, p->input);
+	report_json_head(&json, p->input, column);
 	json_text(&json, "type", traces_kind_word(p->kind));
 	json_text(&json, "unit", traces_unit(t, p->kind));
 	json_boolean(&json, "inverted", inverted);
@@ -230,7 +230,7 @@ int report_tree(
 	p.tree = &tree;
 	p.least = (int64_t)(p.all * read->threshold_permille / 1000);
 	if (!err && read->json) {
-		write_tree(&p, read->inverted);
+		write_tree(&p, column, read->inverted);
 	} else if (!err) {
 		print_heading(&p, read->inverted);
 		err = print_tree(&p);

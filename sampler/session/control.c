@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/control.h"
 
+#include "sampler/linux/epoll_set.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -67,12 +68,6 @@ static int find_folder(void)
 	return -EACCES;
 }
 
-static int watch(const struct control *control, int fd)
-{
-	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
-	return epoll_ctl(control->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
-}
-
 struct control *control_open(
     int epoll_fd, uint32_t (*ask)(void *context, pid_t pid, uint64_t asker), void *context, int *error)
 {
@@ -102,12 +97,20 @@ struct control *control_open(
 	    listen(control->fd, 8) != 0)
 		*error = -errno;
 	else
-		*error = watch(control, control->fd);
+		*error = epoll_set_add(control->epoll_fd, control->fd);
 	if (!*error)
 		return control;
 fail:
 	control_close(control);
 	return NULL;
+}
+
+/* Children that write snapshots have copies of its descriptor, so only shutdown() is an end of file to it. */
+static void drop(const struct control *control, struct client *client)
+{
+	(void)shutdown(client->fd, SHUT_RDWR);
+	epoll_set_close(control->epoll_fd, client->fd);
+	client->fd = -1;
 }
 
 void control_close(struct control *control)
@@ -116,9 +119,9 @@ void control_close(struct control *control)
 		return;
 	for (size_t i = 0; i < CONTROL_CLIENTS; i++)
 		if (control->clients[i].fd >= 0)
-			close(control->clients[i].fd);
+			drop(control, &control->clients[i]);
 	if (control->fd >= 0)
-		close(control->fd);
+		epoll_set_close(control->epoll_fd, control->fd);
 	if (control->name[0])
 		unlinkat(control->folder_fd, control->name, 0);
 	if (control->folder_fd >= 0)
@@ -126,16 +129,10 @@ void control_close(struct control *control)
 	free(control);
 }
 
-static void drop(struct client *client)
-{
-	close(client->fd);
-	client->fd = -1;
-}
-
-static void say(struct client *client, const char *text)
+static void say(const struct control *control, struct client *client, const char *text)
 {
 	if (client->fd >= 0 && send(client->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		drop(client);
+		drop(control, client);
 }
 
 static bool may_ask(int fd)
@@ -155,7 +152,11 @@ static void take_client(struct control *control)
 	for (size_t i = 0; i < CONTROL_CLIENTS && !client; i++)
 		if (control->clients[i].fd < 0)
 			client = &control->clients[i];
-	if (!client || !may_ask(fd) || watch(control, fd) != 0) {
+	bool allowed = may_ask(fd);
+	if (allowed && !client)
+		(void)send(fd, "busy", 4, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (!allowed || !client || epoll_set_add(control->epoll_fd, fd) != 0) {
+		(void)shutdown(fd, SHUT_RDWR);
 		close(fd);
 		return;
 	}
@@ -169,7 +170,7 @@ static void take_request(struct control *control, struct client *client)
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (got <= 0 || client->outstanding) {
-		drop(client);
+		drop(control, client);
 		return;
 	}
 	text[got] = '\0';
@@ -177,15 +178,15 @@ static void take_request(struct control *control, struct client *client)
 	long pid = word && strcmp(word, "all") != 0 ? strtol(word, &end, 10) : 0;
 	if (!word || pid < 0 || pid > INT_MAX || (pid == 0 && strcmp(word, "all") != 0) ||
 	    (pid > 0 && *end)) {
-		drop(client);
+		drop(control, client);
 		return;
 	}
 	char reply[32];
 	client->outstanding = control->ask(control->context, (pid_t)pid, client->id);
 	snprintf(reply, sizeof(reply), "asked %u", client->outstanding);
-	say(client, client->outstanding ? reply : "unknown");
+	say(control, client, client->outstanding ? reply : "unknown");
 	if (client->fd >= 0 && !client->outstanding)
-		drop(client);
+		drop(control, client);
 }
 
 bool control_event(struct control *control, int fd)
@@ -218,8 +219,8 @@ void control_answer(struct control *control, uint64_t asker, pid_t pid, const ch
 		else
 			snprintf(
 			    text, sizeof(text), "written %d %s/%s", (int)pid, control->working_folder, path);
-		say(client, text);
+		say(control, client, text);
 		if (client->fd >= 0 && --client->outstanding == 0)
-			drop(client);
+			drop(control, client);
 	}
 }

@@ -9,6 +9,7 @@
  * SOCK_SEQPACKET, one message a packet, of text:
  *
  *     -> "snapshot 4711" or "snapshot all"
+ *     <- "busy"                             CONTROL_CLIENTS others are waiting: try again later. Sent at once
  *     <- "unknown"                          it profiles no such process
  *     <- "asked 1"                          it does; how many answers will follow. Sent at once
  *     <- "written 4711 /path/to/profile"    for each process, when its file is complete

@@ -16,9 +16,11 @@
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
 #include "sampler/linux/clock.h"
+#include "sampler/linux/epoll_set.h"
 #include "sampler/session/control.h"
 #include "sampler/session/front_message.h"
 #include "sampler/session/heap_capture.h"
+#include "sampler/session/progress.h"
 #include "sampler/session/signals.h"
 #include "sampler/symbol/debuginfod.h"
 #include "sampler/terminal/log_line.h"
@@ -37,7 +39,6 @@
 
 /* Without a heap: how late the books of an ended process may be closed. The rings wake us when they fill. */
 enum { TICK_NS = 20 * 1000000 };
-#define PROGRESS_NS UINT64_C(2000000000) /* after COMMAND's end, then at double the time, and so on */
 
 struct session {
 	const struct options *options;
@@ -53,22 +54,17 @@ struct session {
 	int events_error;
 	struct event_source event_source;
 	enum signals_role role;
-	pid_t front;
+	pid_t front; /* 0: none */
 	int front_fd, epoll_fd, signal_fd;
 	int command_fd; /* COMMAND's pidfd, needed if the front has died; -1: none */
 	bool done_sent, stopping;
-	uint64_t ended_ns;     /* COMMAND's end; 0: not yet */
-	uint64_t progress_ns;  /* time after it at which the progress is reported next */
+	struct progress progress;
 	uint32_t terminations; /* SIGTERMs of a session with a front */
 };
 
-static int watch(const struct session *s, int fd)
-{
-	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
-	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
-}
-
 /* ---- requests for snapshots */
+
+_Static_assert((int)SNAPSHOT_ASKERS >= (int)CONTROL_CLIENTS, "each client can wait for the same snapshot");
 
 /* Whoever requests snapshots means the processes that there are now, not at our last look. */
 static void find_processes(const struct session *s)
@@ -137,18 +133,18 @@ static void on_front(struct session *s)
 		return;
 	/* The front is gone: if it never started COMMAND there is nothing to wait for. Without a pidfd
 	 * there is nothing to wait for either: pidfd_open failed because COMMAND had already ended. */
-	close(s->front_fd);
+	epoll_set_close(s->epoll_fd, s->front_fd);
 	s->front_fd = -1;
 	s->done_sent = true;
 	s->launch.front_gone = true;
-	if (s->command_fd < 0 || watch(s, s->command_fd) != 0)
+	if (s->command_fd < 0 || epoll_set_add(s->epoll_fd, s->command_fd) != 0)
 		s->launch.ended = true;
 }
 
 /* The front is gone, so the status is unknown: only the parent gets it. */
 static void on_command_ended(struct session *s)
 {
-	close(s->command_fd); /* which also removes it from the epoll set */
+	epoll_set_close(s->epoll_fd, s->command_fd);
 	s->command_fd = -1;
 	s->launch.ended = true;
 }
@@ -200,21 +196,13 @@ static void say_done(struct session *s)
 	s->done_sent = true;
 }
 
-/* Tells a user who has to wait how many profiles are still to be written. */
 static void say_progress(struct session *s)
 {
-	uint64_t now_ns = clock_now_ns(), written, ended;
-	if (!s->ended_ns) {
-		s->ended_ns = now_ns;
-		s->progress_ns = PROGRESS_NS;
+	uint64_t now_ns = clock_now_ns();
+	if (progress_begin(&s->progress, now_ns))
 		scheduler_hurry_writing(s->scheduler, !s->launch.front_gone);
-	}
-	if (s->done_sent || s->options->verbosity < 0 || now_ns - s->ended_ns < s->progress_ns)
-		return;
-	s->progress_ns *= 2;
-	scheduler_progress(s->scheduler, &written, &ended);
-	if (written < ended)
-		log_line("writing %" PRIu64 " of %" PRIu64 " profiles", written + 1, ended);
+	if (!s->done_sent && s->options->verbosity >= 0)
+		progress_tell(&s->progress, s->scheduler, now_ns);
 }
 
 /* True when there is nothing left to do. */
@@ -323,9 +311,11 @@ static int open_ground(struct session *s)
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (s->signal_fd < 0 || s->epoll_fd < 0)
 		return -errno;
-	error = watch(s, s->signal_fd);
+	error = epoll_set_add(s->epoll_fd, s->signal_fd);
 	if (!error && s->front_fd >= 0)
-		error = fcntl(s->front_fd, F_SETFL, O_NONBLOCK) != 0 ? -errno : watch(s, s->front_fd);
+		error = fcntl(s->front_fd, F_SETFL, O_NONBLOCK) != 0
+		    ? -errno
+		    : epoll_set_add(s->epoll_fd, s->front_fd);
 	const struct scheduler_setup setup = {
 	    .settings = &s->settings, .output = &s->output, .answer = on_answer, .context = s};
 	s->scheduler = scheduler_new(&setup);
@@ -379,7 +369,7 @@ static struct session session_of(const struct options *options, enum signals_rol
 {
 	self_limits_begin();
 	return (struct session){.options = options,
-	    .front = getppid(),
+	    .front = role == SIGNALS_FRONT ? getppid() : 0,
 	    .role = role,
 	    .front_fd = front_fd,
 	    .epoll_fd = -1,

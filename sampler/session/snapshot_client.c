@@ -27,9 +27,9 @@ enum {
 };
 
 struct asking {
-	const char *what; /* "all" or a number */
-	long sampler;     /* pid of the sampler to ask first; 0: unknown */
-	unsigned int written, failed;
+	const char *what;                   /* "all" or a number */
+	long sampler;                       /* pid of the sampler to ask first; 0: unknown */
+	unsigned int written, failed, busy; /* busy: samplers that did not listen */
 	uid_t owner;                        /* of the folder being searched */
 	char refused[CONTROL_FOLDER_BYTES]; /* a folder with our name that is not only ours */
 };
@@ -66,33 +66,60 @@ static bool take_answer(struct asking *asking, char *text)
 	return true;
 }
 
-/* Reads "asked N" or "unknown", then at most N answers. */
-static int take_answers(struct asking *asking, int fd)
+/* The next packet. Returns its length, 0 at the end of file or -errno; -ETIMEDOUT after patience_ms. */
+static ssize_t receive(int fd, char text[CONTROL_MESSAGE_BYTES], int patience_ms)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+	int ready = poll(&poll_fd, 1, patience_ms);
+	if (ready != 1)
+		return ready == 0 ? -ETIMEDOUT : -errno;
+	ssize_t got = recv(fd, text, CONTROL_MESSAGE_BYTES - 1, 0);
+	/* The sampler has not read our request ("busy"); what it said before is still to come. */
+	if (got < 0 && errno == ECONNRESET)
+		got = recv(fd, text, CONTROL_MESSAGE_BYTES - 1, MSG_DONTWAIT);
+	text[got > 0 ? got : 0] = '\0';
+	return got < 0 ? -errno : got;
+}
+
+/* Reads "asked N", "unknown" or "busy", then at most N answers. *outstanding: how many have not come. */
+static int read_answers(struct asking *asking, int fd, unsigned int *outstanding)
 {
 	char text[CONTROL_MESSAGE_BYTES];
-	unsigned int outstanding = 0;
 	uint64_t end_ns = clock_now_ns() + (uint64_t)STRANGER_MS * 1000000;
 	for (int patience_ms = ANSWER_MS;; patience_ms = WRITE_MS) {
-		struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
 		uint64_t now_ns = clock_now_ns();
 		if (asking->owner != geteuid() && now_ns >= end_ns)
 			return -ETIMEDOUT;
 		if (asking->owner != geteuid() && (end_ns - now_ns) / 1000000 < (uint64_t)patience_ms)
 			patience_ms = (int)((end_ns - now_ns) / 1000000);
-		int ready = poll(&poll_fd, 1, patience_ms);
-		ssize_t got = ready == 1 ? recv(fd, text, sizeof(text) - 1, 0) : -1;
-		if (ready == 0)
+		ssize_t got = receive(fd, text, patience_ms);
+		if (got == -ETIMEDOUT)
 			return -ETIMEDOUT;
 		if (got <= 0)
-			return 0;
-		text[got] = '\0';
-		if (outstanding == 0) {
-			if (sscanf(text, "asked %u", &outstanding) != 1 || outstanding == 0)
+			return *outstanding ? -ECONNRESET : 0;
+		if (*outstanding == 0) {
+			asking->busy += strcmp(text, "busy") == 0;
+			if (sscanf(text, "asked %u", outstanding) != 1 || *outstanding == 0)
 				return 0;
-		} else if (!take_answer(asking, text) || --outstanding == 0) {
+		} else if (!take_answer(asking, text)) {
+			return -EPROTO;
+		} else if (--*outstanding == 0) {
 			return 0;
 		}
 	}
+}
+
+/* Snapshots that the sampler has promised and said nothing of count as failed. */
+static int take_answers(struct asking *asking, int fd)
+{
+	unsigned int outstanding = 0;
+	int error = read_answers(asking, fd, &outstanding);
+	if (!outstanding)
+		return error;
+	asking->failed++;
+	log_line("the sampler has not said what became of %u snapshot%s", outstanding,
+	    outstanding == 1 ? "" : "s");
+	return error;
 }
 
 /* May the folder's owner profile that process at all? If not, its sampler's answer would be a lie. */
@@ -135,7 +162,8 @@ static int ask_one(struct asking *asking, int socket_fd)
 		error = -errno;
 	else if (!serves(fd, asking->owner))
 		error = -EPERM;
-	else if (send(fd, text, (size_t)length, MSG_NOSIGNAL) != length)
+	else if (send(fd, text, (size_t)length, MSG_NOSIGNAL) != length && errno != EPIPE &&
+	    errno != ECONNRESET) /* else it has said why */
 		error = -errno;
 	if (!error)
 		error = take_answers(asking, fd);
@@ -257,9 +285,13 @@ int snapshot_client_run(struct options *options)
 		ask_others(&asking);
 	if (!asking.written && !asking.failed && asking.refused[0])
 		log_line("%s is ignored: you must own it, and nobody else may write there", asking.refused);
-	if (!asking.written && !asking.failed)
+	if (asking.busy && !is_enough(&asking))
+		log_line("too many others are waiting for snapshots of %s; try again later",
+		    asking.busy == 1 ? "a session" : "your sessions");
+	else if (!asking.written && !asking.failed)
 		log_line(options->all ? "no process is being profiled"
 		                      : "none of your heaptap sessions profiles pid %s",
 		    asking.what);
-	return asking.written && !asking.failed ? EXIT_SUCCESS : EXIT_FAILURE;
+	return asking.written && !asking.failed && !(asking.busy && options->all) ? EXIT_SUCCESS
+	                                                                          : EXIT_FAILURE;
 }

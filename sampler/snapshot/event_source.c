@@ -98,9 +98,13 @@ static bool has(const struct snapshot_source *base, const struct target *target,
 static void keep(struct snapshot_series *series, const struct snapshot *snapshot, size_t count)
 {
 	const struct event_snapshot *s = (const struct event_snapshot *)snapshot;
-	for (size_t i = 0; i < s->sheet_count; i++)
-		if (s->sheets[i].base.path)
-			snapshot_series_keep(series, s->sheets[i].base.path, NULL, count * s->sheet_count);
+	bool first = true;
+	for (size_t i = 0; i < s->sheet_count; i++) {
+		if (!s->sheets[i].base.path)
+			continue;
+		snapshot_series_keep(series, s->sheets[i].base.path, NULL, first, count);
+		first = false;
+	}
 }
 
 static void release(struct snapshot_source *base, struct target *target)

@@ -249,7 +249,7 @@ static bool has(const struct snapshot_source *base, const struct target *target,
 static void keep(struct snapshot_series *series, const struct snapshot *snapshot, size_t count)
 {
 	const struct heap_snapshot *s = (const struct heap_snapshot *)snapshot;
-	snapshot_series_keep(series, s->path, s->delta_path, count);
+	snapshot_series_keep(series, s->path, s->delta_path, true, count);
 }
 
 static void print(const struct snapshot *snapshot, int error)

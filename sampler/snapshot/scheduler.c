@@ -70,6 +70,7 @@ static int take(
 	int error = series->source->kind->take(series->source, series->target, request, &s);
 	if (error)
 		return error;
+	s->item.series = series;
 	s->item.detail = settings->detail;
 	s->item.urgent = urgent;
 	s->target = series->target;
@@ -197,9 +198,11 @@ static void tend_target(struct scheduler *a, struct snapshot_series *series, uin
 	if (series->wanted && !series->writing)
 		take_next(a, series, series->wanted_cause, series->wanted_name, false);
 	tend_interval(a, series, now_ns);
-	uint64_t due_ns = a->setup.settings->interval_ns && !series->writing ? series->due_ns : UINT64_MAX;
+	/* Else it waits for the writer: we look again when a snapshot has been written. */
+	bool can_start = !series->writing && writer_can_start(a->writer);
+	uint64_t due_ns = a->setup.settings->interval_ns && can_start ? series->due_ns : UINT64_MAX;
 	if (due_ns < now_ns + 1000000)
-		due_ns = now_ns + 1000000; /* waits for the writer */
+		due_ns = now_ns + 1000000;
 	if (due_ns < a->due_ns)
 		a->due_ns = due_ns;
 }
@@ -287,8 +290,11 @@ static void close_target(void *context, struct target *target)
 	}
 	if (error)
 		log_line("no profile of pid %d: %s", (int)target->pid, strerror(-error));
-	if (error && target->series)
-		answer(a, target->series->askers, target->series->asker_count, target->pid, "", error);
+	if (target->series) { /* nothing was taken for whoever is left */
+		answer(a, target->series->askers, target->series->asker_count, target->pid, "",
+		    error ? error : -ESRCH);
+		target->series->asker_count = 0;
+	}
 	if (!target->series || !target->series->jobs)
 		release(source, target);
 }
@@ -304,9 +310,12 @@ static void report(struct scheduler *a, const struct snapshot *s, int error)
 {
 	struct snapshot_source *source = s->target->series->source;
 	int verbosity = a->setup.settings->verbosity;
-	bool ended = s->kind == SNAPSHOT_EXIT && verbosity >= 0, other = ended && !s->target->command;
+	bool last = s->kind == SNAPSHOT_EXIT, ended = last && verbosity >= 0;
+	bool other = ended && !s->target->command;
 	if (ended && (!other || error || verbosity > 0 || source->others < OTHERS_SAID))
 		source->kind->print(s, error);
+	else if (last && error) /* nothing tries again, so -q does not mean this */
+		log_line("profile not written: %s: %s", s->path, strerror(-error));
 	else if (!ended && error && error != a->error) /* a repeated error is counted, not logged */
 		log_line(
 		    "profile not written: %s: %s; the next snapshot tries again", s->path, strerror(-error));

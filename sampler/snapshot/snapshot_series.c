@@ -99,26 +99,37 @@ bool snapshot_series_allows(struct snapshot_series *series, uint64_t now_ns)
 
 /* ---- files */
 
-int snapshot_series_keep(
-    struct snapshot_series *series, const char *path, const char *delta_path, size_t keep)
+static void remove_oldest(struct snapshot_series *series)
 {
+	size_t count = 0;
+	do {
+		const struct snapshot_series_file *file = &series->kept[count];
+		unlink(file->path); /* if it was moved away, it stays where it is now */
+		if (file->delta_path)
+			unlink(file->delta_path);
+		free(file->path);
+		free(file->delta_path);
+	} while (++count < series->kept_count && !series->kept[count].first);
+	series->kept_count -= count;
+	memmove(&series->kept[0], &series->kept[count], series->kept_count * sizeof(series->kept[0]));
+}
+
+int snapshot_series_keep(
+    struct snapshot_series *series, const char *path, const char *delta_path, bool first, size_t keep)
+{
+	size_t snapshots = 0;
 	if (!keep)
 		return 0;
 	if (array_reserve(
 	        &series->kept, &series->kept_capacity, series->kept_count + 1, sizeof(*series->kept)) != 0)
 		return -ENOMEM;
-	struct snapshot_series_file file = {strdup(path), delta_path ? strdup(delta_path) : NULL};
+	struct snapshot_series_file file = {strdup(path), delta_path ? strdup(delta_path) : NULL, first};
 	if (!file.path)
 		return -ENOMEM;
 	series->kept[series->kept_count++] = file;
-	while (series->kept_count > keep) {
-		file = series->kept[0];
-		unlink(file.path); /* if it was moved away, it stays where it is now */
-		if (file.delta_path)
-			unlink(file.delta_path);
-		free(file.path);
-		free(file.delta_path);
-		memmove(&series->kept[0], &series->kept[1], --series->kept_count * sizeof(series->kept[0]));
-	}
+	for (size_t i = 0; i < series->kept_count; i++)
+		snapshots += series->kept[i].first;
+	for (; snapshots > keep; snapshots--)
+		remove_oldest(series);
 	return 0;
 }

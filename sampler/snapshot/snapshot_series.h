@@ -18,7 +18,7 @@
 struct target;
 struct snapshot_source;
 
-enum { SNAPSHOT_ASKERS = 8 }; /* clients that can wait for one snapshot */
+enum { SNAPSHOT_ASKERS = 16 }; /* clients that can wait for one snapshot: all of the control socket */
 
 struct snapshot_series {
 	/* all series of a scheduler, which makes and frees them */
@@ -48,7 +48,8 @@ struct snapshot_series {
 	int extra_error;       /* error of the last attempt to name such a file */
 	struct snapshot_series_file {
 		char *path, *delta_path;
-	} * kept; /* oldest first */
+		bool first; /* of its snapshot, which may have several */
+	} * kept;           /* oldest first */
 	size_t kept_count, kept_capacity;
 
 	struct timeline timeline;
@@ -82,8 +83,9 @@ bool snapshot_series_want(
  * `refused`. */
 bool snapshot_series_allows(struct snapshot_series *series, uint64_t now_ns);
 
-/* A numbered snapshot is on disk: removes the oldest beyond `keep` (0: keeps all). Returns 0 or -ENOMEM. */
+/* A file of a numbered snapshot is on disk, `first`: its first one. Removes the oldest snapshots beyond
+ * `keep` (0: keeps all). Returns 0 or -ENOMEM. */
 int snapshot_series_keep(
-    struct snapshot_series *series, const char *path, const char *delta_path, size_t keep);
+    struct snapshot_series *series, const char *path, const char *delta_path, bool first, size_t keep);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/symbolizer.h"
 
-#include "pprof/table/array.h"
 #include "sampler/snapshot/allocator_frames.h"
 #include "sampler/symbol/kernel_symbols.h"
 #include "sampler/snapshot/profile_addresses.h"
@@ -43,7 +42,6 @@ struct symbolizer {
 	uint32_t *mappings; /* profile ids, by range of the layout; 0: not made */
 	uint32_t marker_mapping;
 	uint32_t *path; /* symbolizer_stack's array */
-	size_t path_room;
 };
 
 /* ---- mappings */
@@ -230,7 +228,8 @@ static int name_module(struct symbolizer *n, struct module *module)
 	return error;
 }
 
-static void mark_used(struct symbolizer *n, const bool *used)
+/* False: out of memory. */
+static bool mark_used(struct symbolizer *n, const bool *used)
 {
 	/* A node is used if a used stack contains it; outer nodes have smaller numbers. */
 	uint32_t count = stacks_node_count(n->stacks);
@@ -243,6 +242,21 @@ static void mark_used(struct symbolizer *n, const bool *used)
 		n->frames[node->frame].used = true;
 	}
 	free(through);
+	return through != NULL;
+}
+
+/* Room for the deepest stack and a marker, so that no stack is cut for want of memory. False: out of it. */
+static bool reserve_path(struct symbolizer *n)
+{
+	uint32_t count = stacks_node_count(n->stacks), deepest = 0;
+	uint32_t *depths = calloc(count, sizeof(*depths));
+	for (uint32_t i = 1; depths && i < count; i++) {
+		depths[i] = depths[stacks_node(n->stacks, i)->outer] + 1;
+		deepest = depths[i] > deepest ? depths[i] : deepest;
+	}
+	n->path = depths ? calloc((size_t)deepest + 1, sizeof(*n->path)) : NULL;
+	free(depths);
+	return n->path != NULL;
 }
 
 static int name_all(struct symbolizer *n)
@@ -320,8 +334,7 @@ struct symbolizer *symbolizer_new(
 	if (source->perf_map && perfmap_open(source->perf_map, &n->perfmap) != 0)
 		n->perfmap = NULL;
 	add_main_mapping(n);
-	mark_used(n, used);
-	if (name_all(n) == 0)
+	if (mark_used(n, used) && reserve_path(n) && name_all(n) == 0)
 		return n;
 fail:
 	symbolizer_free(n);
@@ -341,18 +354,12 @@ void symbolizer_free(struct symbolizer *n)
 	free(n);
 }
 
-static bool path_add(struct symbolizer *n, size_t depth, uint32_t location)
-{
-	if (array_reserve(&n->path, &n->path_room, depth + 1, sizeof(*n->path)) != 0)
-		return false;
-	n->path[depth] = location;
-	return true;
-}
-
 size_t symbolizer_stack(struct symbolizer *n, uint32_t stack, bool mapped, const uint32_t **locations)
 {
-	size_t depth = mapped && path_add(n, 0, symbolizer_marker(n, SYMBOLIZER_MMAP)) ? 1 : 0;
+	size_t depth = 0;
 	bool inner = true;
+	if (mapped)
+		n->path[depth++] = symbolizer_marker(n, SYMBOLIZER_MMAP);
 	for (uint32_t at = stack; at != STACK_ROOT; at = stacks_node(n->stacks, at)->outer) {
 		const struct stack_node *node = stacks_node(n->stacks, at);
 		const struct named_frame *named = &n->frames[node->frame];
@@ -360,9 +367,7 @@ size_t symbolizer_stack(struct symbolizer *n, uint32_t stack, bool mapped, const
 		inner = inner && named->allocator && node->outer != STACK_ROOT;
 		if (inner)
 			continue;
-		if (!path_add(n, depth, named->location))
-			break;
-		depth++;
+		n->path[depth++] = named->location;
 	}
 	*locations = n->path;
 	return depth;

@@ -27,8 +27,10 @@ enum {
 struct job {
 	struct job *next;
 	struct writer_item *item;
-	pid_t pid;  /* of the child that writes it; 0: waits */
-	bool alone; /* not in a batch: it has killed a child, or memory was short */
+	struct job
+	    *before; /* the last of the same series in the queue, which has to be done first; or NULL */
+	pid_t pid;   /* of the child that writes it; 0: waits */
+	bool alone;  /* not in a batch: it has killed a child, or memory was short */
 };
 
 struct child {
@@ -147,12 +149,12 @@ static struct child *free_child(struct writer *writer, bool urgent)
 	return running < WRITER_CHILDREN || urgent ? first : NULL;
 }
 
-/* The oldest job that waits, urgent ones first. */
+/* The oldest job that may start, urgent ones first. */
 static struct job *next_job(const struct writer *writer)
 {
 	struct job *oldest = NULL;
 	for (struct job *job = writer->jobs; job; job = job->next) {
-		if (job->pid)
+		if (job->pid || job->before)
 			continue;
 		if (job->item->urgent)
 			return job;
@@ -164,7 +166,7 @@ static struct job *next_job(const struct writer *writer)
 
 static bool belongs_with(const struct job *job, const struct job *first)
 {
-	return !job->pid && !job->alone && job->item->urgent == first->item->urgent &&
+	return !job->pid && !job->before && !job->alone && job->item->urgent == first->item->urgent &&
 	    job->item->detail == first->item->detail;
 }
 
@@ -231,9 +233,12 @@ void writer_submit(struct writer *writer, struct writer_item *item)
 		return;
 	}
 	job->item = item;
-	while (*end)
-		end = &(*end)->next;
+	for (; *end; end = &(*end)->next)
+		if (item->series && (*end)->item->series == item->series)
+			job->before = *end;
 	*end = job;
+	for (struct job *older = job->before; older && item->urgent; older = older->before)
+		older->item->urgent = true; /* who waits for the item waits for these too */
 	start(writer);
 }
 
@@ -262,6 +267,9 @@ static void finish_job(struct writer *writer, struct job **link, int error)
 {
 	struct job *job = *link;
 	*link = job->next;
+	for (struct job *later = job->next; later; later = later->next)
+		if (later->before == job)
+			later->before = NULL;
 	writer->done(writer->context, job->item, error);
 	job_free(job);
 }
@@ -342,7 +350,7 @@ void writer_reap(struct writer *writer, pid_t pid, int status)
 bool writer_can_start(const struct writer *writer)
 {
 	int jobs = 0;
-	for (const struct job *job = writer->jobs; job; job = job->next)
+	for (const struct job *job = writer->jobs; job && jobs < WRITER_CHILDREN; job = job->next)
 		jobs++;
 	return jobs < WRITER_CHILDREN;
 }

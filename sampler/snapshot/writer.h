@@ -7,6 +7,9 @@
  * bad debug file kills a child, the items that it reported are done; the item that it was writing is tried
  * again, alone and with less detail (functions only, then addresses only), and the rest waits for the next
  * batch. An urgent item is written first, and gets its own child if all are busy.
+ *
+ * Items of one series are written one after the other, in the order in which they came: they replace each
+ * other's files, and the last is what stays.
  */
 #ifndef SAMPLER_SNAPSHOT_WRITER_H
 #define SAMPLER_SNAPSHOT_WRITER_H
@@ -34,8 +37,9 @@ struct writer_item {
 	 */
 	int (*write)(const struct writer_item *item, void **shared);
 	void (*discard)(struct writer_item *item);
+	const void *series;        /* equal pointers: of one series; NULL: of none */
 	enum symbol_detail detail; /* reduced after a child was killed */
-	bool urgent;               /* a client waits for it */
+	bool urgent;               /* a client waits for it, or for a later one of its series */
 };
 
 /* `done` is called when an item is on disk (error 0) or cannot be (-errno); the item is discarded after it.

@@ -66,7 +66,7 @@ struct symbol_result {
 	bool known; /* false: nothing was found, the one frame is the fallback `libfoo.so.1+0x1a2b` */
 };
 
-/* What one file contains, for pprof's Mapping.has_* flags; a single address may still have no name. */
+/* What one file contains, as the disk cache keeps it; a single address may still have no name. */
 struct symbol_facts {
 	enum symbol_source source;
 	bool has_lines;

@@ -8,8 +8,7 @@
  *
  * The files are hostile input. This code bounds its own recursion, memory and work, but libelf and libdw read
  * the same bytes through mmap (a file that shrinks meanwhile raises SIGBUS), so call it in a short-lived
- * child with RLIMIT_AS and RLIMIT_CPU set, and send the answers to the parent with symcodec.h. One `struct
- * symbols` is for one thread.
+ * child with RLIMIT_DATA and RLIMIT_CPU set (snapshot/writer). One `struct symbols` is for one thread.
  *
  * Names are in pprof's style: demangled without parameters and return type, with template arguments.
  * system_name is the linker's symbol.

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The symbols of one file as bytes: what the symbolizing child sends to the sampler, and what the disk cache
- * keeps.
+ * The symbols of one file as bytes: what the disk cache keeps.
  *
  * Layout, all integers LEB128 unsigned unless said:
  *   u8 version, u8 source, u8 flags (1 lines, 2 inlines, 4 debug file)

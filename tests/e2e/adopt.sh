@@ -40,6 +40,9 @@ test_another_sampler_adopts() {
   adopter=$!
   adopted() { grep -q adopted adopt.log; }
   wait_for 20 adopted
+  # It has no front: its parent is the user's shell, which nobody profiles.
+  equal 1 "$(status_of "$heaptap" snapshot $$)" 'status of a snapshot of the shell'
+  equal '' "$(cat out)" 'profiles of the shell'
   touch go
   wait $front || true
   wait $adopter || fail "$(cat adopt.log)"

@@ -203,6 +203,17 @@ test_interval_without_heap_samples() {
   profile_check x.exit.gz
 }
 
+# Of an event that never occurs (so often) there are no files, and none of it is counted among those that are kept.
+test_keep_with_an_event_that_never_occurs() {
+  "$heaptap" record -q --keep 2 -p 1G -i 100ms -e cpu-clock@499 -e minor-faults/1000000000 -o 'x.%n.gz' "$split" functions 10000 >/dev/null &
+  front=$!
+  wait_for 60 test -e x.cpu-clock-0006.gz
+  pkill -TERM -P "$front" events_split
+  wait "$front" || :
+  equal 0 "$(find . -name 'x.minor-faults-0*' | wc -l)" 'files of what did not occur'
+  equal 2 "$(find . -name 'x.cpu-clock-0*.gz' | wc -l)" 'snapshots that are kept'
+}
+
 test_exec_and_static_programs() {
   # A static program is over soon; 50 us of it are a sample.
   record -q --no-heap -e cpu-clock@20000 -o out/ sh -c "$targets/static_hello; exec $split functions 0.2" >/dev/null
@@ -443,6 +454,7 @@ test_list() {
   matches '^cpu-clock +software +ok' list
   equal 1 "$(status_of "$heaptap" events nosuchevent)"
   equal 2 "$(status_of "$heaptap" events '(')"
+  matches "'\\(' is not a regular expression \\([^:]*\\)\$" err
   /usr/bin/python3 "$top/tests/without_perf.py" "$heaptap" events '^cpu-clock$' >list
   matches '^cpu-clock .* no +not permitted .*seccomp.* \[1\]' list
   matches '^\[1\] fix: ' list

@@ -224,6 +224,29 @@ PYTHON
   equal 3 "$(status_of "$heaptap" diff --fail-over 1M 1.pb.gz 6.pb.gz)"
 }
 
+# A limit of bytes, whatever the table shows: with --sort objects a thousand objects more are no 1000 bytes.
+test_fail_over_of_diff_is_of_bytes_in_use() {
+  local objects bytes
+  for objects in 1000 2000; do
+    for bytes in 100000 200000; do
+      protoc --proto_path="$top/proto" --encode=perftools.profiles.Profile profile.proto >$objects.$bytes.pb <<PROFILE
+sample_type { type: 1 unit: 2 }
+sample_type { type: 3 unit: 4 }
+sample_type { type: 5 unit: 2 }
+sample_type { type: 6 unit: 4 }
+string_table: ["", "alloc_objects", "count", "alloc_space", "bytes", "inuse_objects", "inuse_space", "f"]
+function { id: 1 name: 7 }
+location { id: 1 line { function_id: 1 } }
+sample { location_id: 1 value: [$objects, 300000, $objects, $bytes] }
+PROFILE
+    done
+  done
+  equal 0 "$(status_of "$heaptap" diff --sort objects --fail-over 1 1000.100000.pb 2000.100000.pb)"
+  equal 3 "$(status_of "$heaptap" diff --sort alloc --fail-over 1 1000.100000.pb 1000.200000.pb)"
+  equal 3 "$(status_of "$heaptap" diff --fail-over 99999 1000.100000.pb 1000.200000.pb)"
+  equal 0 "$(status_of "$heaptap" diff --fail-over 100000 1000.100000.pb 1000.200000.pb)"
+}
+
 # As the manual page says: record, then report. 64 bytes of each request leak, beside a cache that fills and stays.
 test_a_new_users_leak() {
   cat >load.py <<'PYTHON'
@@ -395,6 +418,18 @@ test_damaged_profiles() {
   leaky_profile -p 64K
   python3 "$top/tests/readers/mutate.py" "$heaptap" 300 1 "$top/tests/readers/go_heap.pb.gz" "$profile" >out || { cat out >&2; fail 'a damaged profile'; }
   cat out
+}
+
+# What is examined is the file that the process runs, also if it has no path any more.
+test_doctor_of_a_removed_program() {
+  cp "$targets/events_split" program
+  ./program functions 10000 >/dev/null &
+  running() { [ "$(readlink /proc/$!/exe)" = "$(realpath program)" ]; }
+  wait_for 20 running
+  rm program
+  status_of "$heaptap" doctor $! >status
+  matches 'program \(deleted\) is dynamically linked: its allocations are seen' out
+  kill $!
 }
 
 test_doctor() {

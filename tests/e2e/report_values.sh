@@ -84,3 +84,25 @@ test_merge_is_pprofs() {
   sed -i '/^samples/d' ours theirs
   cmp ours theirs
 }
+
+# Everything in it is of the peak then: with the totals of the last profile "all" and "selected" would differ.
+test_json_of_the_peak() {
+  local options
+  record -q -p 1 -i 0 -o "%n.pb.gz" "$targets/snapshot_peak" spike 1000 400 >truth
+  for options in '' --tree; do
+    # shellcheck disable=SC2086
+    "$heaptap" report --json --sort peak $options exit.pb.gz peak.pb.gz >peak.json
+    python3 - <<'PYTHON'
+import json
+report = json.load(open("peak.json"))
+assert report["cause"].startswith("peak"), report["cause"]
+if "totals" in report:
+    for sums in report["totals"].values():
+        assert sums["all"] == sums["selected"], report["totals"]
+    total = report["totals"]["inuse_space"]["all"]
+else:
+    total = report["total"]
+assert total == 1600000, total
+PYTHON
+  done
+}

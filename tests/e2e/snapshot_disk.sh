@@ -86,6 +86,20 @@ test_file_size_limit() {
 
 # The exit profile's name is the longest that there can be, the numbered ones' are longer: said once with its cause, and
 # who asks is told so at once.
+# Nothing tries again after the last one, so -q does not silence it.
+test_the_last_profile_is_not_lost_in_silence() {
+  stage snapshot_signal
+  mkdir -m 777 closed && chmod 777 .
+  mkfifo input
+  unprivileged "$heaptap" record -q -i 0 -p 1K -o closed/%n.pb.gz "$targets/snapshot_signal" wait <input >output 2>err &
+  front=$!
+  exec 9>input
+  wait_for 20 grep -q ready output
+  chmod 555 closed
+  finish
+  equal 'heaptap: profile not written: closed/exit.pb.gz: Permission denied' "$(cat err)" 'what is said'
+}
+
 test_name_that_gets_too_long() {
   name=$(printf 'd%.0s' {1..99})/
   while [ ${#name} -lt 3900 ]; do name+=$name; name=${name:0:3900}; done

@@ -3,6 +3,7 @@
 #include "sampler/session/control.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -246,6 +247,32 @@ static void who_leaves_early_disturbs_nobody(void **state)
 	pump(s);
 }
 
+/* A child that writes a snapshot has copies of the clients' descriptors, so closing ours is not enough. */
+static void who_has_left_is_not_waited_for_again(void **state)
+{
+	struct session *s = *state;
+	int fd = connect_client(s), copy;
+	struct epoll_event event;
+	say(s, fd, "snapshot 5");
+	for (copy = fd + 1; fcntl(copy, F_GETFD) < 0; copy++)
+		; /* the server's end: accepted after ours was made */
+	copy = dup(copy);
+	close(fd);
+	assert_int_equal(epoll_wait(s->epoll_fd, &event, 1, 0), 1);
+	assert_true(control_event(s->control, event.data.fd));
+	assert_int_equal(epoll_wait(s->epoll_fd, &event, 1, 0), 0);
+	close(copy);
+	/* And who is sent away hears of it. */
+	fd = connect_client(s);
+	for (copy = fd + 1; fcntl(copy, F_GETFD) < 0; copy++)
+		;
+	copy = dup(copy);
+	say(s, fd, "x");
+	expect(fd, "");
+	close(fd);
+	close(copy);
+}
+
 /* Its socket fills up: it is dropped, at once, and another is served. */
 static void who_does_not_read_is_dropped(void **state)
 {
@@ -282,6 +309,7 @@ static void there_is_room_for_so_many(void **state)
 	for (int i = 0; i < CONTROL_CLIENTS; i++)
 		fds[i] = connect_client(s);
 	int fd = connect_client(s);
+	expect(fd, "busy");
 	expect(fd, "");
 	close(fd);
 	for (int i = 0; i < CONTROL_CLIENTS; i++)
@@ -422,6 +450,7 @@ int main(void)
 	    TEST(what_is_no_request_ends_the_connection),
 	    TEST(one_request_at_a_time),
 	    TEST(who_leaves_early_disturbs_nobody),
+	    TEST(who_has_left_is_not_waited_for_again),
 	    TEST(who_does_not_read_is_dropped),
 	    TEST(there_is_room_for_so_many),
 	    TEST(only_our_user_and_root_may_ask),

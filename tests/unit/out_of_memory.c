@@ -10,10 +10,14 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "pprof/profile/profile.h"
+#include "sampler/snapshot/symbolizer.h"
 #include "sampler/symbol/string_pool.h"
+#include "sampler/symbol/symbol.h"
 #include "sampler/unwind/maps.h"
 #include "sampler/unwind/stacks.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,11 +174,60 @@ static void strings_without_memory(void **state)
 	}
 }
 
+/* A stack is whole or there is none, and what fails is the memory, which is a reason to try again. */
+static void name_a_stack(long good)
+{
+	static const struct unwind_frame frames[] = {{.pc = 0x10000, .kind = MAP_KIND_SPECIAL},
+	    {.pc = 0x20000, .kind = MAP_KIND_SPECIAL}, {.pc = 0x30000, .kind = MAP_KIND_SPECIAL}};
+	static const int64_t value = 1;
+	struct modules *store = modules_new(16);
+	struct maps *maps = maps_new(store, 0, false);
+	struct stacks *stacks = stacks_new();
+	uint32_t stack = stacks_intern(stacks, frames, 3, NULL, maps);
+	bool used[8] = {false};
+	struct profile *profile = profile_new();
+	struct symbolizer_source source = {.stacks = stacks,
+	    .maps = maps,
+	    .program = "/bin/true",
+	    .symbols = symbolizer_symbols(SYMBOL_RAW, false)};
+	const uint32_t *locations;
+
+	assert_true(stack < 8);
+	used[stack] = true;
+	profile_add_sample_type(profile, "inuse_space", "bytes");
+	fail_after(good, FOR_EVER);
+	struct symbolizer *symbolizer = symbolizer_new(profile, &source, used);
+	if (symbolizer) {
+		size_t depth = symbolizer_stack(symbolizer, stack, true, &locations);
+		int error = profile_add_sample(profile, locations, depth, &value, NULL, 0);
+
+		stop_failing();
+		assert_int_equal(depth, 4);
+		assert_true(error == 0 || error == -ENOMEM);
+	}
+	stop_failing();
+	symbolizer_free(symbolizer);
+	symbols_free(source.symbols);
+	profile_free(profile);
+	stacks_free(stacks);
+	maps_free(maps);
+	modules_free(store);
+}
+
+static void names_without_memory(void **state)
+{
+	if (!CAN_FAIL)
+		skip();
+	for (long good = 0; good < 200; good++)
+		name_a_stack(good);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup(stacks_without_memory, bound_time),
 	    cmocka_unit_test_setup(strings_without_memory, bound_time),
+	    cmocka_unit_test_setup(names_without_memory, bound_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

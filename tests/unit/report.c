@@ -11,6 +11,9 @@
 #include "pprof/analysis/suppressions.h"
 #include "pprof/analysis/totals.h"
 #include "proto/weight.h"
+#include "sampler/report/profile_input.h"
+#include "sampler/report/report.h"
+#include "sampler/terminal/screen.h"
 
 #include <errno.h>
 #include <math.h>
@@ -19,6 +22,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -244,6 +248,28 @@ static void growth_finds_leaks_and_only_leaks(void **unused)
 
 /* Of one process the allocations of both snapshots are the same samples: the difference is as sure as its own
  * part. */
+/* Two snapshots may say any times; "per hour" is worked out all the same. */
+static void growth_over_the_longest_time(void **unused)
+{
+	struct origin origins[6] = {{.time_ns = INT64_MIN}};
+	struct profile_input input = {.origins = origins, .series_count = 6};
+	char *text, *row;
+	size_t bytes;
+	struct screen screen = {.out = open_memstream(&text, &bytes)};
+
+	origins[5].time_ns = INT64_MAX;
+	series_make(&input.traces, 6, 8000);
+	assert_int_equal(report_growth(&screen, &input, 10), 0);
+	fclose(screen.out);
+	row = strstr(text, " leak");
+	assert_non_null(row);
+	while (row > text && row[-1] != '\n')
+		row--;
+	assert_true(strspn(row + 20, " ") < 11); /* the column after growth and error is not blank */
+	free(text);
+	traces_fini(&input.traces);
+}
+
 static void differences_within_a_process_are_surer(void **unused)
 {
 	struct contrast_options options = {.after = 1, .kind = MEASURE_ALLOC, .same_process = true};
@@ -358,6 +384,26 @@ static void patterns_are_those_of_pprof(void **unused)
 	pattern_free(pattern);
 }
 
+/* Nor do a million names that each cost as much as they may; names that cost little count for nothing. */
+static void a_hostile_expression_is_given_up(void **unused)
+{
+	enum { NAMES = 1000000, PATIENCE_SECONDS = 60 };
+	static const char costly[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab";
+	struct pattern *pattern;
+	char error[256];
+
+	alarm(PATIENCE_SECONDS);
+	assert_int_equal(pattern_new("(a|aa)+", PATTERN_WHOLE, &pattern, error, sizeof(error)), 0);
+	for (int i = 0; i < 10000; i++)
+		assert_false(pattern_matches(pattern, "b"));
+	assert_true(pattern_matches(pattern, "aaa"));
+	for (int i = 0; i < NAMES; i++)
+		assert_false(pattern_matches(pattern, costly));
+	assert_false(pattern_matches(pattern, "aaa"));
+	pattern_free(pattern);
+	alarm(0);
+}
+
 static void hashes_are_the_same_everywhere(void **unused)
 {
 	char buffer[ANONYMOUS_BYTES];
@@ -374,11 +420,13 @@ int main(void)
 	    cmocka_unit_test(errors_of_known_cases),
 	    cmocka_unit_test(callers_of_a_wrapper),
 	    cmocka_unit_test(growth_finds_leaks_and_only_leaks),
+	    cmocka_unit_test(growth_over_the_longest_time),
 	    cmocka_unit_test(differences_within_a_process_are_surer),
 	    cmocka_unit_test(recursion_counts_once),
 	    cmocka_unit_test(suppressions_match_as_in_lsan),
 	    cmocka_unit_test(suppressions_are_read_by_line),
 	    cmocka_unit_test(patterns_are_those_of_pprof),
+	    cmocka_unit_test(a_hostile_expression_is_given_up),
 	    cmocka_unit_test(hashes_are_the_same_everywhere),
 	};
 

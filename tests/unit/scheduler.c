@@ -22,7 +22,9 @@ struct desk {
 	struct snapshot_settings settings;
 	struct output output;
 	struct target target;
-	int error; /* of taking */
+	int error;  /* of taking */
+	bool empty; /* nothing was sampled */
+	bool waits; /* its snapshots are written when the gate opens */
 	unsigned int tries, answers, released;
 	uint64_t asker;
 	int answer;
@@ -36,6 +38,18 @@ static int write_nothing(const struct writer_item *item, void **shared)
 	return 0;
 }
 
+static int gate[2];
+
+static int write_at_the_gate(const struct writer_item *item, void **shared)
+{
+	char byte;
+
+	(void)shared;
+	(void)item;
+	close(gate[1]); /* should the test end, so do we */
+	return read(gate[0], &byte, 1) == 1 ? 0 : -EPIPE;
+}
+
 static void discard(struct writer_item *item)
 {
 	free(item);
@@ -44,8 +58,8 @@ static void discard(struct writer_item *item)
 static bool has(
     const struct snapshot_source *source, const struct target *target, enum snapshot_reason reason)
 {
-	(void)source, (void)target, (void)reason;
-	return true;
+	(void)target;
+	return reason == SNAPSHOT_REQUESTED || !((const struct desk *)source)->empty;
 }
 
 static int take(struct snapshot_source *source, struct target *target, const struct snapshot_request *request,
@@ -58,7 +72,8 @@ static int take(struct snapshot_source *source, struct target *target, const str
 		return desk->error;
 	*snapshot = calloc(1, sizeof(**snapshot));
 	assert_non_null(*snapshot);
-	(*snapshot)->item = (struct writer_item){.write = write_nothing, .discard = discard};
+	(*snapshot)->item = (struct writer_item){
+	    .write = desk->waits ? write_at_the_gate : write_nothing, .discard = discard};
 	(*snapshot)->path = "a path";
 	return 0;
 }
@@ -92,18 +107,23 @@ static void on_answer(void *context, uint64_t asker, pid_t pid, const char *path
 static const struct snapshot_source_kind kind = {
     .has = has, .take = take, .keep = keep, .print = print, .release = release};
 
+static void open_target(struct desk *desk, pid_t pid, struct scheduler *scheduler)
+{
+	assert_non_null(scheduler);
+	desk->source = (struct snapshot_source){.kind = &kind, .scheduler = scheduler};
+	assert_true(target_init(&desk->target, pid, 0));
+	desk->target.readable = true;
+	const struct target_listener listener = scheduler_listener(&desk->source);
+	listener.watched(listener.context, &desk->target);
+}
+
 static void open_desk(struct desk *desk, pid_t pid)
 {
 	memset(desk, 0, sizeof(*desk));
 	desk->settings.verbosity = -1;
 	const struct scheduler_setup setup = {
 	    .settings = &desk->settings, .output = &desk->output, .answer = on_answer, .context = desk};
-	desk->source = (struct snapshot_source){.kind = &kind, .scheduler = scheduler_new(&setup)};
-	assert_non_null(desk->source.scheduler);
-	assert_true(target_init(&desk->target, pid, 0));
-	desk->target.readable = true;
-	const struct target_listener listener = scheduler_listener(&desk->source);
-	listener.watched(listener.context, &desk->target);
+	open_target(desk, pid, scheduler_new(&setup));
 }
 
 /* Waits for the writer's child. */
@@ -115,19 +135,24 @@ static void reap(struct desk *desk)
 	scheduler_reap(desk->source.scheduler, pid, status);
 }
 
-static void close_desk(struct desk *desk)
+static void close_target(struct desk *desk)
 {
 	const struct target_listener listener = scheduler_listener(&desk->source);
 	desk->target.closed = true;
 	listener.closed(listener.context, &desk->target);
-	if (!desk->error) {
+	if (!desk->error && !desk->empty) {
 		assert_false(scheduler_settled(desk->source.scheduler));
 		reap(desk);
 	}
 	assert_true(scheduler_settled(desk->source.scheduler));
 	assert_int_equal(desk->released, 1);
-	scheduler_free(desk->source.scheduler);
 	target_fini(&desk->target);
+}
+
+static void close_desk(struct desk *desk)
+{
+	close_target(desk);
+	scheduler_free(desk->source.scheduler);
 }
 
 static void who_asks_is_answered(void **state)
@@ -148,6 +173,27 @@ static void who_asks_is_answered(void **state)
 	assert_int_equal(desk.answer, 0);
 	close_desk(&desk);
 	assert_string_equal(desk.names[1], "exit");
+}
+
+/* All that the control socket serves at a time can wait for the same snapshot. */
+static void many_ask_while_one_is_written(void **state)
+{
+	enum { ASKERS = 12 };
+	struct desk desk;
+
+	(void)state;
+	open_desk(&desk, getpid());
+	assert_int_equal(scheduler_ask(desk.source.scheduler, getpid(), 100), 1);
+	scheduler_tend(desk.source.scheduler, SECOND);
+	for (uint64_t asker = 1; asker <= ASKERS; asker++)
+		assert_int_equal(scheduler_ask(desk.source.scheduler, getpid(), asker), 1);
+	reap(&desk);
+	assert_int_equal(desk.answers, 1);
+	scheduler_tend(desk.source.scheduler, 2 * (uint64_t)SECOND);
+	reap(&desk);
+	assert_int_equal(desk.tries, 2);
+	assert_int_equal(desk.answers, 1 + ASKERS);
+	close_desk(&desk);
 }
 
 /* And not tried again at every look. */
@@ -174,6 +220,62 @@ static void what_cannot_be_taken_is_answered_and_dropped(void **state)
 	close_desk(&desk);
 }
 
+/* It has nothing to write, so nothing is taken at its end either. */
+static void who_asks_for_what_ends_is_answered(void **state)
+{
+	struct desk desk;
+
+	(void)state;
+	open_desk(&desk, getpid());
+	desk.empty = true;
+	assert_int_equal(scheduler_ask(desk.source.scheduler, getpid(), 7), 1);
+	close_desk(&desk);
+	assert_int_equal(desk.tries, 0);
+	assert_int_equal(desk.answers, 1);
+	assert_int_equal(desk.asker, 7);
+	assert_int_equal(desk.answer, -ESRCH);
+}
+
+/* What is due while the writer is busy is taken when it is not: nobody looks again and again until then. */
+static void a_busy_writer_is_not_asked_all_the_time(void **state)
+{
+	enum { DESKS = WRITER_CHILDREN + 1 };
+	struct desk desks[DESKS];
+	struct scheduler *scheduler;
+	unsigned int tries = 0;
+
+	(void)state;
+	assert_int_equal(pipe(gate), 0);
+	open_desk(&desks[0], getpid());
+	desks[0].settings.interval_ns = SECOND;
+	scheduler = desks[0].source.scheduler;
+	for (int i = 1; i < DESKS; i++) {
+		memset(&desks[i], 0, sizeof(desks[i]));
+		open_target(&desks[i], getpid(), scheduler);
+	}
+	for (int i = 0; i < DESKS; i++)
+		desks[i].waits = true;
+	for (uint64_t i = 0; i < 3; i++) /* two are taken at once, the third waits */
+		assert_true(scheduler_tend(scheduler, 2 * (uint64_t)SECOND + i * SECOND / 4) > SECOND / 100);
+	for (int i = 0; i < DESKS; i++)
+		tries += desks[i].tries;
+	assert_int_equal(tries, WRITER_CHILDREN);
+	assert_int_equal(write(gate[1], "xxxx", 3), 3);
+	for (int i = 0; i < WRITER_CHILDREN; i++)
+		reap(&desks[0]);
+	(void)scheduler_tend(scheduler, 2 * (uint64_t)SECOND + SECOND / 2 + 1);
+	for (int i = 0; i < DESKS; i++)
+		assert_int_equal(desks[i].tries, 1);
+	reap(&desks[0]);
+	for (int i = DESKS; i-- > 0;) {
+		desks[i].waits = false;
+		close_target(&desks[i]);
+	}
+	scheduler_free(scheduler);
+	close(gate[0]);
+	close(gate[1]);
+}
+
 static void two_sessions_in_one_process(void **state)
 {
 	struct desk one, other;
@@ -197,7 +299,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(who_asks_is_answered),
+	    cmocka_unit_test(many_ask_while_one_is_written),
 	    cmocka_unit_test(what_cannot_be_taken_is_answered_and_dropped),
+	    cmocka_unit_test(who_asks_for_what_ends_is_answered),
+	    cmocka_unit_test(a_busy_writer_is_not_asked_all_the_time),
 	    cmocka_unit_test(two_sessions_in_one_process),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -101,7 +101,7 @@ static void the_newest_are_kept(void **state)
 		snprintf(delta, sizeof(delta), "%s/%d-delta", folder, i);
 		touch(path);
 		touch(delta);
-		assert_int_equal(snapshot_series_keep(series, path, i % 2 ? delta : NULL, 3), 0);
+		assert_int_equal(snapshot_series_keep(series, path, i % 2 ? delta : NULL, true, 3), 0);
 	}
 	for (int i = 1; i <= 9; i++) {
 		snprintf(path, sizeof(path), "%s/%d", folder, i);
@@ -116,6 +116,34 @@ static void the_newest_are_kept(void **state)
 	snapshot_series_free(series);
 }
 
+/* Of some events there are files only from a later snapshot on. */
+static void snapshots_are_kept_not_files(void **state)
+{
+	char folder[] = "/tmp/heaptap-series.XXXXXX", path[64];
+	struct snapshot_series *series = snapshot_series_new(0);
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	for (int i = 1; i <= 6; i++) {
+		for (int file = 0; file < (i < 4 ? 1 : 3); file++) {
+			snprintf(path, sizeof(path), "%s/%d-%d", folder, i, file);
+			touch(path);
+			assert_int_equal(snapshot_series_keep(series, path, NULL, file == 0, 2), 0);
+		}
+		for (int old = 1; old <= i; old++) {
+			snprintf(path, sizeof(path), "%s/%d-%d", folder, old, old < 4 ? 0 : 2);
+			assert_int_equal(exists(path), old > i - 2);
+		}
+	}
+	for (int i = 5; i <= 6; i++)
+		for (int file = 0; file < 3; file++) {
+			snprintf(path, sizeof(path), "%s/%d-%d", folder, i, file);
+			unlink(path);
+		}
+	assert_int_equal(rmdir(folder), 0);
+	snapshot_series_free(series);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -124,6 +152,7 @@ int main(void)
 	    cmocka_unit_test(no_interval_is_never_due),
 	    cmocka_unit_test(requests_become_one),
 	    cmocka_unit_test(the_newest_are_kept),
+	    cmocka_unit_test(snapshots_are_kept_not_files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

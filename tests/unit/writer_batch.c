@@ -136,6 +136,63 @@ static void who_is_waited_for_does_not_wait_for_a_batch(void **state)
 	reap_all(bench, 4);
 }
 
+/* A profile of a process' end replaces files of the snapshots before it, and not the other way round. */
+static void a_series_is_written_in_its_order(void **state)
+{
+	struct bench *bench = *state;
+	for (int i = 0; i < 3; i++) {
+		struct item *item = make(bench, i);
+		item->waits = i == 0;
+		item->item.urgent = i > 0;
+		item->item.series = i < 2 ? "one" : NULL;
+		submit(bench, item);
+	}
+	reap_one(bench);
+	assert_int_equal(bench->done, 1);
+	assert_int_equal(bench->done_number[0], 2); /* of no series: it need not wait for the first */
+	open_gate(bench);
+	reap_all(bench, 3);
+	assert_int_equal(bench->done_number[1], 0);
+	assert_int_equal(bench->done_number[2], 1);
+}
+
+static void a_series_does_not_wait_for_a_batch_either(void **state)
+{
+	struct bench *bench = *state;
+	occupy(bench);
+	for (int i = 2; i < 5; i++) {
+		struct item *item = make(bench, i);
+		item->item.series = i < 3 ? "one" : "other";
+		item->item.urgent = i == 4;
+		submit(bench, item);
+	}
+	reap_one(bench); /* the older of the other series, for the sake of the urgent one */
+	reap_one(bench);
+	assert_int_equal(bench->done, 2);
+	assert_int_equal(bench->done_number[0], 3);
+	assert_int_equal(bench->done_number[1], 4);
+	release_occupied(bench);
+	reap_all(bench, 5);
+}
+
+/* Tried again with less, it still is the first of its series. */
+static void a_retry_keeps_its_place_in_the_series(void **state)
+{
+	static const char one[] = "one";
+	struct bench *bench = *state;
+	struct item *item = make(bench, 0);
+	item->dies_below = 2;
+	item->item.series = one;
+	submit(bench, item);
+	item = make(bench, 1);
+	item->item.series = one;
+	submit(bench, item);
+	reap_all(bench, 2);
+	assert_int_equal(bench->done_number[0], 0);
+	assert_int_equal(bench->done_detail[0], 2);
+	assert_int_equal(bench->done_number[1], 1);
+}
+
 static void nobody_yields_when_all_is_waited_for(void **state)
 {
 	struct bench *bench = *state;
@@ -183,6 +240,9 @@ int main(void)
 	    TEST(a_child_killed_in_a_batch_keeps_what_it_told),
 	    TEST(too_little_memory_in_a_batch_is_tried_again_alone),
 	    TEST(who_is_waited_for_does_not_wait_for_a_batch),
+	    TEST(a_series_is_written_in_its_order),
+	    TEST(a_series_does_not_wait_for_a_batch_either),
+	    TEST(a_retry_keeps_its_place_in_the_series),
 	    TEST(nobody_yields_when_all_is_waited_for),
 	    TEST(a_retry_keeps_its_turn),
 	};
