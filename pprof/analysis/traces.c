@@ -60,6 +60,7 @@ int traces_init(
 	t->options = *options;
 	t->frames.lines = options->lines;
 	t->frames.anonymize = options->anonymize;
+	t->frames.names = options->names;
 	t->frames.filter = options->filter;
 	t->column_count = column_count;
 	t->types = calloc(count + 1, sizeof(*t->types));

@@ -45,8 +45,9 @@ enum measure_kind {
 enum traces_side { SIDE_ALLOC, SIDE_INUSE, SIDE_COUNT };
 
 struct traces_options {
-	bool lines;                  /* distinguish frames by source line too */
-	bool anonymize;              /* names become hashes that are the same in every run */
+	bool lines;     /* distinguish frames by source line too */
+	bool anonymize; /* names become hashes that are the same in every run */
+	enum frames_names names;
 	const struct filter *filter; /* NULL: none */
 	size_t max_bytes;            /* of memory, with what is computed from the traces; 0: no limit */
 };

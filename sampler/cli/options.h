@@ -51,6 +51,7 @@ struct read_options {
 	enum sort_key sort;
 	int32_t rows; /* ROWS_ALL; 0: the command's default */
 	bool tree, inverted, cum, lines, leaks, json, normalize, anonymize, no_pager;
+	bool full_names; /* with template arguments */
 	const char *focus, *ignore, *module, *thread;
 	struct option_range size_bytes, age_ns;
 	uint32_t threshold_permille; /* of the total; smaller nodes of a tree are folded */

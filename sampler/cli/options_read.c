@@ -86,6 +86,8 @@ static const struct option rows[] = {
         .help = "only stacks with matching function or source file"},
     {READING, '\0', "ignore", OPTION_TEXT, OPTION_FIELD(read.ignore), .value = "RE", .allowed = REGEX,
         .help = "no stacks with matching function or source file"},
+    {READING, '\0', "full-names", OPTION_FLAG, OPTION_FIELD(read.full_names),
+        .help = "names with template arguments, and a row for each"},
     {READING, '\0', "module", OPTION_TEXT, OPTION_FIELD(read.module), .value = "RE", .allowed = REGEX,
         .help = "only stacks with matching program or library file"},
     {READING, '\0', "thread", OPTION_TEXT, OPTION_FIELD(read.thread), .value = "RE", .allowed = REGEX,

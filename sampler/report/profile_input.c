@@ -2,6 +2,7 @@
 #include "sampler/report/profile_input.h"
 
 #include "pprof/codec/input.h"
+#include "pprof/export/format.h"
 #include "pprof/text/pattern.h"
 #include "pprof/profile/profile.h"
 #include "sampler/cli/status.h"
@@ -132,12 +133,24 @@ static size_t columns_choose(struct profile_input *input, struct file *files, si
 	return count;
 }
 
+/* JSON and other tools' formats are for programs: they have what is in the profile. */
+static enum frames_names names_choose(const struct read_options *read)
+{
+	if (read->full_names)
+		return FRAMES_FULL;
+	if (read->format >= 0)
+		return export_formats[read->format].needs & EXPORT_LABELS ? FRAMES_LABELS : FRAMES_FULL;
+	/* Suppressions match the whole names. */
+	return read->json ? FRAMES_FULL : read->leaks ? FRAMES_LABELS : FRAMES_SHORT;
+}
+
 static int columns_fill(struct profile_input *input, const struct options *options, struct file *files,
     size_t count, size_t column_count)
 {
 	const struct traces_options choices = {
 	    .lines = options->read.lines,
 	    .anonymize = options->read.anonymize,
+	    .names = names_choose(&options->read),
 	    .filter = &input->filter,
 	    .max_bytes = options->read.memory_max_bytes,
 	};

@@ -20,8 +20,8 @@ int report_frame(const struct screen *screen, const struct traces *traces, uint3
 	char text[2048];
 
 	if (!traces->options.lines || !*frame->file)
-		return screen_text(screen, frame->name, room);
-	snprintf(text, sizeof(text), "%s  %s:%" PRId64, frame->name, file_name(frame->file), frame->line);
+		return screen_text(screen, frame->label, room);
+	snprintf(text, sizeof(text), "%s  %s:%" PRId64, frame->label, file_name(frame->file), frame->line);
 	return screen_text(screen, text, room);
 }
 
@@ -54,7 +54,7 @@ static void callers_choose(
 		if (!is_named(frame))
 			continue;
 		columns[shown->count + 1] =
-		    columns[shown->count] + (after_gap ? 4 : 3) + screen_columns(frame->name);
+		    columns[shown->count] + (after_gap ? 4 : 3) + screen_columns(frame->label);
 		shown->callers[shown->count++] = i;
 	}
 	for (; shown->count; shown->count--) {
@@ -76,7 +76,7 @@ static void print_callers(const struct screen *screen, const struct traces *trac
 	fputs(screen_style(screen, SCREEN_DIM), screen->out);
 	for (size_t i = 0; i < shown->count; i++) {
 		fputs(shown->callers[i] > next ? " .. " : " < ", screen->out);
-		screen_text(screen, traces->frames.rows[callers->frames[shown->callers[i]]].name, 0);
+		screen_text(screen, traces->frames.rows[callers->frames[shown->callers[i]]].label, 0);
 		next = shown->callers[i] + 1;
 	}
 	fprintf(screen->out, "%s%s", shown->share, screen_style(screen, SCREEN_PLAIN));

@@ -248,7 +248,7 @@ int report_leaks(
 
 /* ---- growth */
 
-/* "parse < load < main": prints a stack with full names on as many lines as needed, none wider than the
+/* "parse < load < main": prints a stack with whole names on as many lines as needed, none wider than the
  * screen. */
 static void print_stack(const struct screen *screen, const struct traces *t, size_t row, int used)
 {
@@ -257,7 +257,7 @@ static void print_stack(const struct screen *screen, const struct traces *t, siz
 	int at = used;
 
 	for (uint32_t i = 0; i < t->rows[row].depth && i < FRAMES_SHOWN; i++) {
-		const char *name = t->frames.rows[stack[i]].name;
+		const char *name = t->frames.rows[stack[i]].label;
 
 		if (i && screen->width && at + 3 + screen_columns(name) > screen->width) {
 			fprintf(screen->out, "\n%*s< ", INDENT, "");
