@@ -59,8 +59,8 @@ static void add_row(struct contrast *contrast, const struct traces *t, const str
 
 	add(&contrast->sum, before, after, variance, old.samples + new.samples);
 	for (uint32_t i = 0; i < t->rows[row].depth; i++) {
-		if (i == 0)
-			add(&contrast->rows[stack[0]].flat, before, after, variance,
+		if (i == t->rows[row].head)
+			add(&contrast->rows[stack[i]].flat, before, after, variance,
 			    old.samples + new.samples);
 		if (!totals_seen(seen, stack[i], row))
 			add(&contrast->rows[stack[i]].cum, before, after, variance,

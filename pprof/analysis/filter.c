@@ -20,6 +20,8 @@ unsigned int filter_frame(const struct filter *filter, const char *name, const c
 		marks |= FILTER_IGNORE;
 	if (filter->module && pattern_matches(filter->module, module))
 		marks |= FILTER_MODULE;
+	if (filter->hide && (pattern_matches(filter->hide, name) || pattern_matches(filter->hide, file)))
+		marks |= FILTER_HIDE;
 	return marks;
 }
 

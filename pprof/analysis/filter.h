@@ -19,13 +19,19 @@ struct profile_sample;
 /* All zero keeps everything. The caller owns the patterns. */
 struct filter {
 	struct pattern *focus, *ignore, *module, *thread;
+	struct pattern *hide; /* frames, not samples: left out of their stacks */
 	bool by_size, by_age;
 	double size_min, size_max;       /* bytes, of one block: the label "bytes", or the mean of the row */
 	uint64_t age_min_ns, age_max_ns; /* the range in the label "age" must lie within these */
 };
 
 /* Which conditions a frame (a line of a location) matches. */
-enum filter_marks { FILTER_FOCUS = 1 << 0, FILTER_IGNORE = 1 << 1, FILTER_MODULE = 1 << 2 };
+enum filter_marks {
+	FILTER_FOCUS = 1 << 0,
+	FILTER_IGNORE = 1 << 1,
+	FILTER_MODULE = 1 << 2,
+	FILTER_HIDE = 1 << 3
+};
 unsigned int filter_frame(
     const struct filter *filter, const char *name, const char *file, const char *module);
 

@@ -95,6 +95,7 @@ int frames_add(
 
 	if (!brief)
 		return -ENOMEM;
+	frame.role = (uint8_t)frame_role(name, brief, module);
 	if (f->filter)
 		frame.marks = filter_frame(f->filter, name, file, module) |
 		    (strcmp(name, brief) ? filter_frame(f->filter, brief, file, module) : 0);

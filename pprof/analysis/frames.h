@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pprof/analysis/frame_role.h"
 #include "pprof/table/index.h"
 #include "pprof/table/intern.h"
 
@@ -23,6 +24,7 @@ struct frames_row {
 	const char *module; /* path of the file the code is in, "" unknown */
 	int64_t line;       /* 0 if unknown, or if functions are distinguished by name only */
 	unsigned int marks; /* filter_frame() */
+	uint8_t role;       /* enum frame_role */
 };
 
 /* short: text/short_name.h. */

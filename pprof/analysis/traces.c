@@ -178,7 +178,7 @@ static int row_new(struct traces *t, uint32_t fold, size_t depth, uint32_t *row)
 	memset(t->values + old_values, 0, (values - old_values) * sizeof(*t->values));
 	memset(t->estimates + old_cells * SIDE_COUNT, 0,
 	    (cells - old_cells) * SIDE_COUNT * sizeof(*t->estimates));
-	t->rows[t->row_count] = (struct traces_row){t->stack_count, (uint32_t)depth};
+	t->rows[t->row_count] = (struct traces_row){t->stack_count, (uint32_t)depth, 0, 0};
 	if (depth)
 		memcpy(t->stacks + t->stack_count, t->path, depth * sizeof(*t->path));
 	t->stack_count += depth;
@@ -210,6 +210,15 @@ struct adding {
 	double period_bytes;
 };
 
+static void path_add(struct traces *t, uint32_t frame, size_t *depth, unsigned int *marks)
+{
+	*marks |= t->frames.rows[frame].marks;
+	if ((t->frames.rows[frame].marks & FILTER_HIDE) ||
+	    (t->options.fold && *depth && t->path[*depth - 1] == frame))
+		return;
+	t->path[(*depth)++] = frame;
+}
+
 static int path_make(struct traces *t, const struct adding *a, const struct profile_sample *sample,
     size_t *depth, unsigned int *marks)
 {
@@ -225,12 +234,16 @@ static int path_make(struct traces *t, const struct adding *a, const struct prof
 			return -EFBIG;
 		if (array_reserve(&t->path, &t->path_capacity, *depth + (to - from) + 1, sizeof(*t->path)))
 			return -ENOMEM;
-		for (; from < to; from++) {
-			*marks |= t->frames.rows[a->shown.frames[from]].marks;
-			t->path[(*depth)++] = a->shown.frames[from];
-		}
+		for (; from < to; from++)
+			path_add(t, a->shown.frames[from], depth, marks);
 	}
-	return 0;
+	if (*depth || !(*marks & FILTER_HIDE))
+		return 0;
+	/* A stack that is hidden as a whole keeps its bytes, and needs a frame to show them. */
+	if (array_reserve(&t->path, &t->path_capacity, 1, sizeof(*t->path)))
+		return -ENOMEM;
+	*depth = 1;
+	return frames_add(&t->frames, "[hidden]", "", "", 0, t->path);
 }
 
 static double value_of(const struct traces *t, const int64_t *values, enum measure_kind kind)

@@ -29,6 +29,9 @@ struct profile;
 struct traces_row {
 	size_t stack; /* first one in stacks */
 	uint32_t depth;
+	/* places in the stack: the frame that the row of a table is about, and what it called
+	 * (headings.h). Both 0 at first: the leaf */
+	uint32_t head, through;
 };
 
 /* What a table can show. */
@@ -48,6 +51,7 @@ struct traces_options {
 	bool lines;     /* distinguish frames by source line too */
 	bool anonymize; /* names become hashes that are the same in every run */
 	enum frames_names names;
+	bool fold;                   /* a frame that follows itself counts once */
 	const struct filter *filter; /* NULL: none */
 	size_t max_bytes;            /* of memory, with what is computed from the traces; 0: no limit */
 };

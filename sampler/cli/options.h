@@ -52,7 +52,8 @@ struct read_options {
 	int32_t rows; /* ROWS_ALL; 0: the command's default */
 	bool tree, inverted, cum, lines, leaks, json, normalize, anonymize, no_pager;
 	bool full_names; /* with template arguments */
-	const char *focus, *ignore, *module, *thread;
+	bool all_frames; /* rows begin at the leaf, nothing is folded */
+	const char *focus, *ignore, *module, *thread, *hide;
 	struct option_range size_bytes, age_ns;
 	uint32_t threshold_permille; /* of the total; smaller nodes of a tree are folded */
 	const char *suppressions;

@@ -86,8 +86,14 @@ static const struct option rows[] = {
         .help = "only stacks with matching function or source file"},
     {READING, '\0', "ignore", OPTION_TEXT, OPTION_FIELD(read.ignore), .value = "RE", .allowed = REGEX,
         .help = "no stacks with matching function or source file"},
+    {READING, '\0', "hide", OPTION_TEXT, OPTION_FIELD(read.hide), .value = "RE", .allowed = REGEX,
+        .help = "leave matching functions out of stacks; their bytes\n"
+                "count for what called them"},
     {READING, '\0', "full-names", OPTION_FLAG, OPTION_FIELD(read.full_names),
         .help = "names with template arguments, and a row for each"},
+    {COMMAND_REPORT | COMMAND_DIFF, '\0', "all-frames", OPTION_FLAG, OPTION_FIELD(read.all_frames),
+        .help = "rows begin at what called the allocator, also in\n"
+                "libraries and wrappers; repeated frames stay"},
     {READING, '\0', "module", OPTION_TEXT, OPTION_FIELD(read.module), .value = "RE", .allowed = REGEX,
         .help = "only stacks with matching program or library file"},
     {READING, '\0', "thread", OPTION_TEXT, OPTION_FIELD(read.thread), .value = "RE", .allowed = REGEX,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/report/profile_input.h"
 
+#include "pprof/analysis/headings.h"
 #include "pprof/codec/input.h"
 #include "pprof/export/format.h"
 #include "pprof/text/pattern.h"
@@ -48,7 +49,8 @@ static int filter_open(struct filter *filter, const struct read_options *read)
 	return pattern_open("focus", read->focus, &filter->focus) ||
 	    pattern_open("ignore", read->ignore, &filter->ignore) ||
 	    pattern_open("module", read->module, &filter->module) ||
-	    pattern_open("thread", read->thread, &filter->thread);
+	    pattern_open("thread", read->thread, &filter->thread) ||
+	    pattern_open("hide", read->hide, &filter->hide);
 }
 
 static int labels_check(const struct filter *filter, const struct file *file)
@@ -134,6 +136,11 @@ static size_t columns_choose(struct profile_input *input, struct file *files, si
 }
 
 /* JSON and other tools' formats are for programs: they have what is in the profile. */
+static bool is_for_people(const struct read_options *read)
+{
+	return !read->json && read->format < 0;
+}
+
 static enum frames_names names_choose(const struct read_options *read)
 {
 	if (read->full_names)
@@ -141,7 +148,7 @@ static enum frames_names names_choose(const struct read_options *read)
 	if (read->format >= 0)
 		return export_formats[read->format].needs & EXPORT_LABELS ? FRAMES_LABELS : FRAMES_FULL;
 	/* Suppressions match the whole names. */
-	return read->json ? FRAMES_FULL : read->leaks ? FRAMES_LABELS : FRAMES_SHORT;
+	return !is_for_people(read) ? FRAMES_FULL : read->leaks ? FRAMES_LABELS : FRAMES_SHORT;
 }
 
 static int columns_fill(struct profile_input *input, const struct options *options, struct file *files,
@@ -151,6 +158,7 @@ static int columns_fill(struct profile_input *input, const struct options *optio
 	    .lines = options->read.lines,
 	    .anonymize = options->read.anonymize,
 	    .names = names_choose(&options->read),
+	    .fold = is_for_people(&options->read) && !options->read.leaks && !options->read.all_frames,
 	    .filter = &input->filter,
 	    .max_bytes = options->read.memory_max_bytes,
 	};
@@ -175,6 +183,8 @@ static int columns_fill(struct profile_input *input, const struct options *optio
 		profile_free(files[i].profile);
 		files[i].profile = NULL;
 	}
+	if (!err && choices.fold)
+		err = headings_choose(&input->traces);
 	if (err == -ENOMEM || err == -EOVERFLOW || err == -EFBIG)
 		profile_input_say_memory(&options->read, err);
 	return err;
@@ -241,6 +251,7 @@ void profile_input_close(struct profile_input *input)
 	pattern_free(input->filter.ignore);
 	pattern_free(input->filter.module);
 	pattern_free(input->filter.thread);
+	pattern_free(input->filter.hide);
 	free(input->origins);
 	memset(input, 0, sizeof(*input));
 }

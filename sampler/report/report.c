@@ -273,7 +273,7 @@ static int print_table(const struct screen *screen, const struct profile_input *
 	shown = read->rows ? (count < most ? count : most) : count_shown(&table, &totals, count, most);
 	if (count)
 		fprintf(screen->out, "%10s %9s %6s %10s  function%s\n", read->cum ? "cum" : "flat", "error",
-		    "share", read->cum ? "flat" : "cum", read->cum ? "" : " < callers");
+		    "share", read->cum ? "flat" : "cum", report_columns(read));
 	for (size_t i = 0; i < shown; i++)
 		print_row(&table, &totals.rows[i]);
 	print_rest(&table, &totals, shown, count);

@@ -82,17 +82,44 @@ static void print_callers(const struct screen *screen, const struct traces *trac
 	fprintf(screen->out, "%s%s", shown->share, screen_style(screen, SCREEN_PLAIN));
 }
 
+/* " > std::vector::resize 80%": returns the columns it took of `room` (0: any number); 0 if there is none or
+ * too little room to recognise it. */
+static int print_through(
+    const struct screen *screen, const struct traces *traces, const struct callers *callers, int room)
+{
+	enum { LEAST_ROOM = 16 };
+	char share[16] = "";
+	int columns;
+
+	if (callers->through_share <= 0 || (room && room < LEAST_ROOM))
+		return 0;
+	if (callers->through_share < 0.995)
+		snprintf(share, sizeof(share), " %.0f%%", 100 * callers->through_share);
+	fprintf(screen->out, "%s > ", screen_style(screen, SCREEN_DIM));
+	columns = 3 + (int)strlen(share);
+	columns +=
+	    screen_text(screen, traces->frames.rows[callers->through].label, room ? room - columns : 0);
+	fprintf(screen->out, "%s%s", share, screen_style(screen, SCREEN_PLAIN));
+	return columns;
+}
+
 void report_frame_callers(
     const struct screen *screen, const struct traces *traces, const double *values, uint32_t frame, int used)
 {
 	int room = screen_room(screen, used), taken = report_frame(screen, traces, frame, room);
 	struct callers callers;
 	struct shown shown = {.count = 0};
+	int through = 0;
 
 	if (callers_find(&callers, traces, values, frame))
 		return;
 	if (room == 0 || taken < room)
+		through = print_through(screen, traces, &callers, room ? room - taken : 0);
+	taken += through + (through ? 1 : 0); /* a space more keeps callers apart from the callee */
+	if (room == 0 || taken < room)
 		callers_choose(&shown, traces, &callers, room ? room - taken : 0);
+	if (shown.count && through)
+		putc(' ', screen->out);
 	/* A function without a name says little without its callers: then they get a line of their own. */
 	if (!shown.count && room && !is_named(&traces->frames.rows[frame])) {
 		callers_choose(&shown, traces, &callers, room);
@@ -101,6 +128,11 @@ void report_frame_callers(
 	}
 	if (shown.count)
 		print_callers(screen, traces, &callers, &shown);
+}
+
+const char *report_columns(const struct read_options *read)
+{
+	return read->cum ? "" : read->all_frames ? " < callers" : " > callee < callers";
 }
 
 const char *report_kind(const struct traces *traces, enum measure_kind kind)
