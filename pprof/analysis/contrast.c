@@ -24,7 +24,8 @@ double contrast_variance(
 	    (double)traces_value(t, row, after, kind) - (double)traces_value(t, row, before, kind);
 	double came, went, bound;
 
-	if (kind == MEASURE_ALLOC || kind == MEASURE_OBJECTS || kind == MEASURE_TEMPORARY)
+	if (kind == MEASURE_ALLOC || kind == MEASURE_OBJECTS || kind == MEASURE_FREED ||
+	    kind == MEASURE_TEMPORARY)
 		return change > 0 ? fmin(part(t, row, after, kind, change), sum) : sum;
 	if (!traces_has(t, allocated) || kind == MEASURE_OTHER)
 		return sum;

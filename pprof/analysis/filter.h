@@ -14,6 +14,7 @@
 
 struct pattern;
 struct profile;
+struct profile_label;
 struct profile_sample;
 
 /* All zero keeps everything. The caller owns the patterns. */
@@ -44,6 +45,9 @@ bool filter_labels(const struct filter *filter, const struct profile *profile, s
 /* NULL if for each condition on a label some sample has that label; else the name of a label that none
  * has. */
 const char *filter_missing_label(const struct filter *filter, const struct profile *profile);
+
+/* The sample's label with this key; false: it has none. */
+bool filter_label(const struct profile *profile, size_t sample, const char *key, struct profile_label *found);
 
 /* Size in bytes of a sample's blocks, from its label "bytes"; 0 without one. */
 double filter_size(const struct profile *profile, size_t sample);

@@ -9,6 +9,7 @@
 #ifndef SAMPLER_CLI_OPTIONS_H
 #define SAMPLER_CLI_OPTIONS_H
 
+#include "pprof/analysis/grouping.h"
 #include "sampler/cli/option_value.h"
 #include "sampler/perf/backend.h"
 #include "sampler/symbol/answer.h"
@@ -37,6 +38,7 @@ enum sort_key {
 	SORT_INUSE_OBJECTS,
 	SORT_ALLOC,
 	SORT_OBJECTS,
+	SORT_FREED,
 	SORT_TEMPORARY,
 	SORT_PEAK,
 };
@@ -49,6 +51,7 @@ enum sort_key {
 /* What the commands that read profiles were asked for. NULL strings, zero numbers: not given. */
 struct read_options {
 	enum sort_key sort;
+	enum grouping by;
 	int32_t rows; /* ROWS_ALL; 0: the command's default */
 	bool tree, inverted, cum, lines, leaks, json, normalize, anonymize, no_pager;
 	bool full_names; /* with template arguments */

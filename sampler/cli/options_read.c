@@ -13,7 +13,9 @@
 #define REGEX   "a regular expression, not empty"
 
 static const char *const sort_names[] = {
-    "inuse", "inuse-objects", "alloc", "objects", "temporary", "peak", NULL};
+    "inuse", "inuse-objects", "alloc", "objects", "freed", "temporary", "peak", NULL};
+
+static const char *const group_names[] = {"function", "thread", "process", "size", "age", NULL};
 
 const char *sort_key_name(enum sort_key key)
 {
@@ -57,8 +59,13 @@ static const struct option rows[] = {
     {READING, '\0', "sort", OPTION_CHOICE, OPTION_FIELD(read.sort), .least = SORT_INUSE,
         .choices = sort_names,
         .help = "what is counted: bytes or objects in use, bytes or\n"
-                "objects ever allocated, objects freed again, or the\n"
-                "bytes in use in the largest snapshot"},
+                "objects ever allocated, objects freed again, those\n"
+                "freed soon, or the bytes in use in the largest\n"
+                "snapshot"},
+    {COMMAND_REPORT | COMMAND_DIFF, '\0', "by", OPTION_CHOICE, OPTION_FIELD(read.by), .choices = group_names,
+        .help = "what a row is: a function (the default), or a\n"
+                "thread, process, size or age; record needs --labels\n"
+                "for all but the process"},
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "cum", OPTION_FLAG, OPTION_FIELD(read.cum),
         .help = "sort by what a function and its callees hold"},
     {COMMAND_REPORT | COMMAND_DIFF, 'n', "rows", OPTION_SET, .set = set_rows, .value = "N",

@@ -53,10 +53,12 @@ static int filter_open(struct filter *filter, const struct read_options *read)
 	    pattern_open("hide", read->hide, &filter->hide);
 }
 
-static int labels_check(const struct filter *filter, const struct file *file)
+static int labels_check(const struct filter *filter, enum grouping by, const struct file *file)
 {
 	const char *missing = filter_missing_label(filter, file->profile);
 
+	if (!missing)
+		missing = grouping_missing_label(by, file->profile);
 	if (!missing)
 		return 0;
 	log_line("%s: no sample has the label %s; record with --labels %s", file->path, missing, missing);
@@ -158,6 +160,7 @@ static int columns_fill(struct profile_input *input, const struct options *optio
 	    .lines = options->read.lines,
 	    .anonymize = options->read.anonymize,
 	    .names = names_choose(&options->read),
+	    .by = options->read.by,
 	    .fold = is_for_people(&options->read) && !options->read.leaks && !options->read.all_frames,
 	    .filter = &input->filter,
 	    .max_bytes = options->read.memory_max_bytes,
@@ -172,7 +175,7 @@ static int columns_fill(struct profile_input *input, const struct options *optio
 	for (size_t i = count; i-- > 0 && !err;)
 		input->origins[files[i].column] = files[i].origin;
 	for (size_t i = 0; i < count && !err; i++) {
-		err = labels_check(&input->filter, &files[i]);
+		err = labels_check(&input->filter, options->read.by, &files[i]);
 		if (err)
 			return err;
 		err = traces_add(&input->traces, files[i].profile, files[i].column);
@@ -264,6 +267,7 @@ int profile_input_kind(
 	    [SORT_INUSE_OBJECTS] = MEASURE_INUSE_OBJECTS,
 	    [SORT_ALLOC] = MEASURE_ALLOC,
 	    [SORT_OBJECTS] = MEASURE_OBJECTS,
+	    [SORT_FREED] = MEASURE_FREED,
 	    [SORT_TEMPORARY] = MEASURE_TEMPORARY,
 	    [SORT_PEAK] = MEASURE_INUSE,
 	};
@@ -272,6 +276,11 @@ int profile_input_kind(
 	*kind = key == SORT_DEFAULT ? traces_default_kind(&input->traces) : kinds[key];
 	if (traces_has(&input->traces, *kind))
 		return 0;
-	log_line("--sort %s: this profile has no such values", sort_key_name(key));
+	if (key == SORT_TEMPORARY && traces_has(&input->traces, MEASURE_FREED))
+		log_line("--sort temporary: this profile does not say when blocks were freed; record with "
+		         "--labels "
+		         "lifetime, or use --sort freed");
+	else
+		log_line("--sort %s: this profile has no such values", sort_key_name(key));
 	return 1;
 }

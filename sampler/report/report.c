@@ -24,7 +24,8 @@ static const struct section sections[] = {
     {MEASURE_INUSE, "Most in use (bytes)"},
     {MEASURE_ALLOC, "Most allocated (bytes)"},
     {MEASURE_OBJECTS, "Most allocations (objects)"},
-    {MEASURE_TEMPORARY, "Most temporary (objects that were freed again)"},
+    {MEASURE_FREED, "Most freed (objects)"},
+    {MEASURE_TEMPORARY, "Most temporary (objects freed soon, by the thread that allocated them)"},
     {MEASURE_OTHER, "Most"},
 };
 
@@ -272,8 +273,8 @@ static int print_table(const struct screen *screen, const struct profile_input *
 	count = count_rows(&totals, read->cum);
 	shown = read->rows ? (count < most ? count : most) : count_shown(&table, &totals, count, most);
 	if (count)
-		fprintf(screen->out, "%10s %9s %6s %10s  function%s\n", read->cum ? "cum" : "flat", "error",
-		    "share", read->cum ? "flat" : "cum", report_columns(read));
+		fprintf(screen->out, "%10s %9s %6s %10s  %s\n", read->cum ? "cum" : "flat", "error", "share",
+		    read->cum ? "flat" : "cum", report_columns(read));
 	for (size_t i = 0; i < shown; i++)
 		print_row(&table, &totals.rows[i]);
 	print_rest(&table, &totals, shown, count);

@@ -40,7 +40,7 @@ int report_frame(const struct screen *screen, const struct traces *traces, uint3
 void report_frame_callers(
     const struct screen *screen, const struct traces *traces, const double *values, uint32_t frame, int used);
 
-/* What follows "function" in the heading of a table: " > callee < callers". */
+/* The heading of a table's last column: "function > callee < callers". */
 const char *report_columns(const struct read_options *read);
 
 /* "bytes in use": the heading of a kind. */

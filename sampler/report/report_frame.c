@@ -132,7 +132,16 @@ void report_frame_callers(
 
 const char *report_columns(const struct read_options *read)
 {
-	return read->cum ? "" : read->all_frames ? " < callers" : " > callee < callers";
+	static const char *const groups[] = {[GROUP_THREAD] = "thread",
+	    [GROUP_PROCESS] = "process",
+	    [GROUP_SIZE] = "size of a block",
+	    [GROUP_AGE] = "age"};
+
+	if (read->by != GROUP_FUNCTION)
+		return groups[read->by];
+	return read->cum       ? "function"
+	    : read->all_frames ? "function < callers"
+	                       : "function > callee < callers";
 }
 
 const char *report_kind(const struct traces *traces, enum measure_kind kind)
@@ -142,7 +151,8 @@ const char *report_kind(const struct traces *traces, enum measure_kind kind)
 	    [MEASURE_INUSE_OBJECTS] = "objects in use",
 	    [MEASURE_ALLOC] = "bytes allocated",
 	    [MEASURE_OBJECTS] = "allocations",
-	    [MEASURE_TEMPORARY] = "objects freed again",
+	    [MEASURE_FREED] = "objects freed again",
+	    [MEASURE_TEMPORARY] = "objects freed soon",
 	};
 
 	return kind == MEASURE_OTHER ? traces->types[traces->default_type] : words[kind];

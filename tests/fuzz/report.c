@@ -134,6 +134,7 @@ static void look(struct profile *p, uint8_t choices)
 	    .anonymize = choices & 2,
 	    .filter = choices & 8 ? &filter : NULL,
 	    .names = (enum frames_names)(choices >> 4 & 3) % 3,
+	    .by = (enum grouping)((choices & 16 ? choices >> 5 : 0) % 5),
 	    .fold = choices & 64};
 	struct origin origin;
 	struct traces t;
