@@ -121,10 +121,12 @@ static const struct option rows[] = {
         .help = "write hashes instead of names"},
     {READING | COMMAND_MERGE, 'o', "output", OPTION_TEXT, OPTION_FIELD(output), .value = "FILE",
         .allowed = "the name of a file", .help = "write to FILE instead of standard output"},
+    {COMMAND_SYMBOLIZE, 'o', "output", OPTION_TEXT, OPTION_FIELD(output), .value = "FILE",
+        .allowed = "the name of a file", .help = "write to FILE instead of PROFILE.symbolized"},
     {COMMAND_CHECK, '\0', "strict", OPTION_FLAG, OPTION_FIELD(read.strict),
         .help = "also report what only some readers reject, and\n"
                 "what heaptap itself never writes"},
-    {READING | COMMAND_MERGE | COMMAND_CHECK, '\0', "max-memory", OPTION_BYTES,
+    {READING | COMMAND_MERGE | COMMAND_CHECK | COMMAND_SYMBOLIZE, '\0', "max-memory", OPTION_BYTES,
         OPTION_FIELD(read.memory_max_bytes), .least = 1 << 20, .most = INT64_MAX, .value = "BYTES",
         .allowed = "1M or more, with K, M or G if wanted",
         .help = "memory that a profile may take, default 1G: a file\n"

@@ -145,7 +145,8 @@ static const struct option rows[] = {
         .choices = symbol_names,
         .help = "names in the profile: full, the default, has\n"
                 "functions, inlined calls and lines; raw has none"},
-    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "debuginfod", OPTION_FLAG, OPTION_FIELD(debuginfod),
+    {COMMAND_RECORD | COMMAND_ADOPT | COMMAND_SYMBOLIZE, '\0', "debuginfod", OPTION_FLAG,
+        OPTION_FIELD(debuginfod),
         .help = "fetch missing debug files from the servers in\n"
                 "$DEBUGINFOD_URLS"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "max-rss", OPTION_BYTES, OPTION_FIELD(rss_max_bytes),

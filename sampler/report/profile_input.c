@@ -95,6 +95,23 @@ int profile_input_read(
 	return err;
 }
 
+/* Has the profile code of files, and not one function of it? */
+static bool is_nameless(const struct profile *profile)
+{
+	bool found = false;
+
+	for (uint32_t id = 1; id <= profile_location_count(profile); id++) {
+		struct profile_location location = profile_location(profile, id);
+
+		if (!location.mapping || *profile_mapping(profile, location.mapping).filename != '/')
+			continue;
+		if (location.line_count)
+			return false;
+		found = true;
+	}
+	return found;
+}
+
 static int file_open(struct file *file, const char *path, const struct read_options *read, size_t *held_bytes)
 {
 	int err = profile_input_read(path, read, held_bytes, &file->profile);
@@ -224,6 +241,8 @@ static int open_all(struct profile_input *input, const struct options *options, 
 	for (i = 0; i < count && !err; i++) {
 		err = file_open(&files[i], options->operands[i], &options->read, &held_bytes);
 		files[i].column = columns ? i : 0;
+		if (!err && is_nameless(files[i].profile))
+			input->nameless = options->operands[i];
 	}
 	if (!err && !columns)
 		column_count = columns_choose(input, files, count);

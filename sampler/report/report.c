@@ -7,6 +7,7 @@
 #include "sampler/terminal/log_line.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,6 +134,7 @@ static void print_header(const struct screen *screen, const struct profile_input
 {
 	const struct origin *origin = &input->origins[input->now];
 	const struct traces *t = &input->traces;
+	char line[PATH_MAX + 64];
 
 	fputs(screen_style(screen, SCREEN_HEAD), screen->out);
 	screen_text(screen, *origin->program ? origin->program : "unknown program", 0);
@@ -153,6 +155,11 @@ static void print_header(const struct screen *screen, const struct profile_input
 		print_sum(screen, t, input->peak, "at peak", MEASURE_INUSE, MEASURE_INUSE_OBJECTS);
 	print_sum(screen, t, input->now, "allocated", MEASURE_ALLOC, MEASURE_OBJECTS);
 	print_advice(screen, input);
+	if (input->nameless) {
+		snprintf(line, sizeof(line), "no function names in this profile: heaptap symbolize %s",
+		    input->nameless);
+		screen_lines(screen, 2, line);
+	}
 }
 
 /* ---- tables */
