@@ -117,7 +117,7 @@ bool filter_labels(const struct filter *filter, const struct profile *profile, s
 	return true;
 }
 
-static bool label_exists(const struct profile *profile, const char *key)
+bool filter_label_exists(const struct profile *profile, const char *key)
 {
 	struct profile_label label;
 
@@ -129,9 +129,10 @@ static bool label_exists(const struct profile *profile, const char *key)
 
 const char *filter_missing_label(const struct filter *filter, const struct profile *profile)
 {
-	if (filter->thread && !label_exists(profile, "thread_name") && !label_exists(profile, "thread_id"))
+	if (filter->thread && !filter_label_exists(profile, "thread_name") &&
+	    !filter_label_exists(profile, "thread_id"))
 		return "thread";
-	if (filter->by_age && !label_exists(profile, "age"))
+	if (filter->by_age && !filter_label_exists(profile, "age"))
 		return "age";
 	return NULL;
 }

@@ -49,6 +49,9 @@ const char *filter_missing_label(const struct filter *filter, const struct profi
 /* The sample's label with this key; false: it has none. */
 bool filter_label(const struct profile *profile, size_t sample, const char *key, struct profile_label *found);
 
+/* Has any sample this label? */
+bool filter_label_exists(const struct profile *profile, const char *key);
+
 /* Size in bytes of a sample's blocks, from its label "bytes"; 0 without one. */
 double filter_size(const struct profile *profile, size_t sample);
 

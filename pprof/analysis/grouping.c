@@ -73,26 +73,16 @@ void grouping_name(
 		strcpy(text, "[freed]"); /* only live blocks have an age */
 }
 
-static bool has_label(const struct profile *profile, const char *key)
-{
-	struct profile_label label;
-
-	for (size_t i = 0; i < profile_sample_count(profile); i++)
-		if (filter_label(profile, i, key, &label))
-			return true;
-	return false;
-}
-
 const char *grouping_missing_label(enum grouping grouping, const struct profile *profile)
 {
 	static const char *const labels[] = {
 	    [GROUP_THREAD] = "thread", [GROUP_SIZE] = "size", [GROUP_AGE] = "age"};
 	const char *label = grouping <= GROUP_AGE ? labels[grouping] : NULL;
 
-	if (!label || !profile_sample_count(profile) || has_label(profile, label))
+	if (!label || !profile_sample_count(profile) || filter_label_exists(profile, label))
 		return NULL;
 	return grouping == GROUP_THREAD &&
-	        (has_label(profile, "thread_name") || has_label(profile, "thread_id"))
+	        (filter_label_exists(profile, "thread_name") || filter_label_exists(profile, "thread_id"))
 	    ? NULL
 	    : label;
 }

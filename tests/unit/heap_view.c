@@ -249,6 +249,19 @@ static void no_row_has_more_in_use_than_allocated(void **state)
 	close_world(&w);
 }
 
+/* Blocks of one site: one that was temporary, one too old for that, one freed by another thread. */
+static void free_three(struct world *w, struct image *image, struct process *process)
+{
+	image->region = &w->region;
+	image->process[0] = process;
+	process->heap = w->heap;
+	for (uint64_t seq = 0; seq < 3; seq++)
+		arrive(w, 0, seq, 1, 64);
+	fixture_free(&w->region, 0, 0, 0, 500, 7);
+	fixture_free(&w->region, 1, 0, 1, 5000000, 7);
+	fixture_free(&w->region, 2, 0, 2, 500, 8);
+}
+
 static void frees_become_lifetimes(void **state)
 {
 	struct world w;
@@ -257,18 +270,10 @@ static void frees_become_lifetimes(void **state)
 
 	(void)state;
 	open_world(&w, 0);
-	image.region = &w.region;
-	image.process[0] = &process;
-	process.heap = w.heap;
 	_Atomic uint64_t *head = &region_header(&w.region)->frees_head;
-	arrive(&w, 0, 0, 1, 64);
-	arrive(&w, 0, 1, 1, 64);
-	arrive(&w, 0, 2, 1, 64);
-	fixture_free(&w.region, 0, 0, 0, 500, 7);     /* temporary */
-	fixture_free(&w.region, 1, 0, 1, 5000000, 7); /* too old for that */
-	fixture_free(&w.region, 2, 0, 2, 500, 8);     /* by another thread */
-	fixture_free(&w.region, 3, 9, 9, 500, 7);     /* nothing is known of it */
-	atomic_store(head, 5);                        /* and one that is being written */
+	free_three(&w, &image, &process);
+	fixture_free(&w.region, 3, 9, 9, 500, 7); /* nothing is known of it */
+	atomic_store(head, 5);                    /* and one that is being written */
 	free_log_note(&image);
 	assert_int_equal(free_log_drain(&image, 1), 4);
 	assert_int_equal(heap_lifetimes(w.heap)->samples, 3);
@@ -311,15 +316,7 @@ static void temporaries_have_rows_of_their_own(void **state)
 			struct heap_view view;
 			size_t temporary = 0;
 			open_world(&w, labels[run]);
-			image.region = &w.region;
-			image.process[0] = &process;
-			process.heap = w.heap;
-			arrive(&w, 0, 0, 1, 64);
-			arrive(&w, 0, 1, 1, 64);
-			arrive(&w, 0, 2, 1, 64);
-			fixture_free(&w.region, 0, 0, 0, 500, 7);     /* temporary */
-			fixture_free(&w.region, 1, 0, 1, 5000000, 7); /* too old for that */
-			fixture_free(&w.region, 2, 0, 2, 500, 8);     /* by another thread */
+			free_three(&w, &image, &process);
 			atomic_store(&region_header(&w.region)->frees_head, 3);
 			free_log_note(&image);
 			assert_int_equal(free_log_drain(&image, 1), 3);
