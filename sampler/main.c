@@ -15,6 +15,7 @@
 #include "sampler/terminal/text.h"
 #include "sampler/cli/options.h"
 #include "sampler/report/report.h"
+#include "sampler/report/symbolize.h"
 #include "sampler/session/session.h"
 
 #include <stdio.h>
@@ -69,6 +70,13 @@ static const struct command commands[] = {
         .mixed = true,
         .summary = "merge profiles into one by adding them up",
         .run = merge_run},
+    {.name = "symbolize",
+        .bit = COMMAND_SYMBOLIZE,
+        .synopsis = "[OPTIONS] PROFILE...",
+        .operand = "PROFILE",
+        .mixed = true,
+        .summary = "look up the names that a profile of record --symbols raw lacks",
+        .run = symbolize_run},
     {.name = "check",
         .bit = COMMAND_CHECK,
         .synopsis = "[OPTIONS] PROFILE...",

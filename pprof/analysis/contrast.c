@@ -24,7 +24,8 @@ double contrast_variance(
 	    (double)traces_value(t, row, after, kind) - (double)traces_value(t, row, before, kind);
 	double came, went, bound;
 
-	if (kind == MEASURE_ALLOC || kind == MEASURE_OBJECTS || kind == MEASURE_TEMPORARY)
+	if (kind == MEASURE_ALLOC || kind == MEASURE_OBJECTS || kind == MEASURE_FREED ||
+	    kind == MEASURE_TEMPORARY)
 		return change > 0 ? fmin(part(t, row, after, kind, change), sum) : sum;
 	if (!traces_has(t, allocated) || kind == MEASURE_OTHER)
 		return sum;
@@ -59,8 +60,8 @@ static void add_row(struct contrast *contrast, const struct traces *t, const str
 
 	add(&contrast->sum, before, after, variance, old.samples + new.samples);
 	for (uint32_t i = 0; i < t->rows[row].depth; i++) {
-		if (i == 0)
-			add(&contrast->rows[stack[0]].flat, before, after, variance,
+		if (i == t->rows[row].head)
+			add(&contrast->rows[stack[i]].flat, before, after, variance,
 			    old.samples + new.samples);
 		if (!totals_seen(seen, stack[i], row))
 			add(&contrast->rows[stack[i]].cum, before, after, variance,

@@ -20,6 +20,8 @@ unsigned int filter_frame(const struct filter *filter, const char *name, const c
 		marks |= FILTER_IGNORE;
 	if (filter->module && pattern_matches(filter->module, module))
 		marks |= FILTER_MODULE;
+	if (filter->hide && (pattern_matches(filter->hide, name) || pattern_matches(filter->hide, file)))
+		marks |= FILTER_HIDE;
 	return marks;
 }
 
@@ -29,8 +31,7 @@ bool filter_stack(const struct filter *filter, unsigned int marks)
 	    !(filter->module && !(marks & FILTER_MODULE));
 }
 
-static bool label_find(
-    const struct profile *profile, size_t sample, const char *key, struct profile_label *found)
+bool filter_label(const struct profile *profile, size_t sample, const char *key, struct profile_label *found)
 {
 	size_t count = profile_sample(profile, sample).label_count;
 
@@ -46,8 +47,9 @@ double filter_size(const struct profile *profile, size_t sample)
 {
 	struct profile_label label;
 
-	return label_find(profile, sample, "bytes", &label) && !label.str && label.num > 0 ? (double)label.num
-	                                                                                   : 0;
+	return filter_label(profile, sample, "bytes", &label) && !label.str && label.num > 0
+	    ? (double)label.num
+	    : 0;
 }
 
 /* "1ms-10ms", "1h-": the ranges of ages in the sampler's labels. */
@@ -94,10 +96,10 @@ static bool thread_fits(const struct filter *filter, const struct profile *profi
 	struct profile_label label;
 	char number[24];
 
-	if (label_find(profile, sample, "thread_name", &label) && label.str &&
+	if (filter_label(profile, sample, "thread_name", &label) && label.str &&
 	    pattern_matches(filter->thread, label.str))
 		return true;
-	if (!label_find(profile, sample, "thread_id", &label))
+	if (!filter_label(profile, sample, "thread_id", &label))
 		return false;
 	snprintf(number, sizeof(number), "%" PRId64, label.num);
 	return pattern_matches(filter->thread, label.str ? label.str : number);
@@ -110,25 +112,27 @@ bool filter_labels(const struct filter *filter, const struct profile *profile, s
 	if (filter->thread && !thread_fits(filter, profile, sample))
 		return false;
 	if (filter->by_age)
-		return label_find(profile, sample, "age", &label) && label.str && age_fits(filter, label.str);
+		return filter_label(profile, sample, "age", &label) && label.str &&
+		    age_fits(filter, label.str);
 	return true;
 }
 
-static bool label_exists(const struct profile *profile, const char *key)
+bool filter_label_exists(const struct profile *profile, const char *key)
 {
 	struct profile_label label;
 
 	for (size_t i = 0; i < profile_sample_count(profile); i++)
-		if (label_find(profile, i, key, &label))
+		if (filter_label(profile, i, key, &label))
 			return true;
 	return false;
 }
 
 const char *filter_missing_label(const struct filter *filter, const struct profile *profile)
 {
-	if (filter->thread && !label_exists(profile, "thread_name") && !label_exists(profile, "thread_id"))
+	if (filter->thread && !filter_label_exists(profile, "thread_name") &&
+	    !filter_label_exists(profile, "thread_id"))
 		return "thread";
-	if (filter->by_age && !label_exists(profile, "age"))
+	if (filter->by_age && !filter_label_exists(profile, "age"))
 		return "age";
 	return NULL;
 }

@@ -14,18 +14,25 @@
 
 struct pattern;
 struct profile;
+struct profile_label;
 struct profile_sample;
 
 /* All zero keeps everything. The caller owns the patterns. */
 struct filter {
 	struct pattern *focus, *ignore, *module, *thread;
+	struct pattern *hide; /* frames, not samples: left out of their stacks */
 	bool by_size, by_age;
 	double size_min, size_max;       /* bytes, of one block: the label "bytes", or the mean of the row */
 	uint64_t age_min_ns, age_max_ns; /* the range in the label "age" must lie within these */
 };
 
 /* Which conditions a frame (a line of a location) matches. */
-enum filter_marks { FILTER_FOCUS = 1 << 0, FILTER_IGNORE = 1 << 1, FILTER_MODULE = 1 << 2 };
+enum filter_marks {
+	FILTER_FOCUS = 1 << 0,
+	FILTER_IGNORE = 1 << 1,
+	FILTER_MODULE = 1 << 2,
+	FILTER_HIDE = 1 << 3
+};
 unsigned int filter_frame(
     const struct filter *filter, const char *name, const char *file, const char *module);
 
@@ -38,6 +45,12 @@ bool filter_labels(const struct filter *filter, const struct profile *profile, s
 /* NULL if for each condition on a label some sample has that label; else the name of a label that none
  * has. */
 const char *filter_missing_label(const struct filter *filter, const struct profile *profile);
+
+/* The sample's label with this key; false: it has none. */
+bool filter_label(const struct profile *profile, size_t sample, const char *key, struct profile_label *found);
+
+/* Has any sample this label? */
+bool filter_label_exists(const struct profile *profile, const char *key);
 
 /* Size in bytes of a sample's blocks, from its label "bytes"; 0 without one. */
 double filter_size(const struct profile *profile, size_t sample);

@@ -10,6 +10,7 @@
 #include "pprof/analysis/filter.h"
 #include "pprof/profile/anonymous.h"
 #include "pprof/table/array.h"
+#include "pprof/text/short_name.h"
 
 void frames_fini(struct frames *f)
 {
@@ -66,15 +67,38 @@ static int find_or_append(struct frames *f, const struct frames_row *frame, uint
 	return 0;
 }
 
-/* Filters match what the profile says, not what is shown for it. */
+/* The short form of a name in memory of its own; NULL: no memory. */
+static char *shorten(const char *name)
+{
+	size_t length = strlen(name);
+	char *text = malloc(length + 1);
+
+	if (text)
+		short_name(name, length, text);
+	return text;
+}
+
+static int name_set(struct frames *f, struct frames_row *frame, const char *name, const char *brief)
+{
+	frame->name = intern(f, f->names == FRAMES_SHORT ? brief : name);
+	frame->label = f->names == FRAMES_LABELS ? intern(f, brief) : frame->name;
+	return frame->name && frame->label ? 0 : -ENOMEM;
+}
+
+/* Filters match what the profile says and its short form, as it is shown; not hashes. */
 int frames_add(
     struct frames *f, const char *name, const char *file, const char *module, int64_t line, uint32_t *number)
 {
 	struct frames_row frame = {.line = f->lines ? line : 0};
-	char bare[256], hashed[3][ANONYMOUS_BYTES];
+	char bare[256], hashed[3][ANONYMOUS_BYTES], *brief = shorten(name);
+	int err;
 
+	if (!brief)
+		return -ENOMEM;
+	frame.role = (uint8_t)frame_role(name, brief, module);
 	if (f->filter)
-		frame.marks = filter_frame(f->filter, name, file, module);
+		frame.marks = filter_frame(f->filter, name, file, module) |
+		    (strcmp(name, brief) ? filter_frame(f->filter, brief, file, module) : 0);
 	if (f->anonymize) {
 		name = anonymous_name('f', name, hashed[0]);
 		file = anonymous_name('s', file, hashed[1]);
@@ -84,8 +108,9 @@ int frames_add(
 		snprintf(bare, sizeof(bare), *module == '[' ? "%s" : "[%s]", base_name(module));
 	if (!*name)
 		name = *module ? bare : "<unknown>";
-	frame.name = intern(f, name);
 	frame.file = intern(f, file);
 	frame.module = intern(f, module);
-	return frame.name && frame.file && frame.module ? find_or_append(f, &frame, number) : -ENOMEM;
+	err = name_set(f, &frame, name, *brief && !f->anonymize ? brief : name);
+	free(brief);
+	return err || !frame.file || !frame.module ? -ENOMEM : find_or_append(f, &frame, number);
 }

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pprof/analysis/frame_role.h"
 #include "pprof/table/index.h"
 #include "pprof/table/intern.h"
 
@@ -18,15 +19,25 @@ struct filter;
 /* Strings live as long as the table. */
 struct frames_row {
 	const char *name;   /* never empty: "[libfoo.so]" where no function is known */
+	const char *label;  /* what is printed for it: the name or its short form */
 	const char *file;   /* "" unknown */
 	const char *module; /* path of the file the code is in, "" unknown */
 	int64_t line;       /* 0 if unknown, or if functions are distinguished by name only */
 	unsigned int marks; /* filter_frame() */
+	uint8_t role;       /* enum frame_role */
+};
+
+/* short: text/short_name.h. */
+enum frames_names {
+	FRAMES_FULL,   /* name and label are as in the profile */
+	FRAMES_LABELS, /* the label is short */
+	FRAMES_SHORT,  /* so is the name: functions that differ in template arguments only are one */
 };
 
 struct frames {
-	bool lines;                  /* distinguish frames by source line too */
-	bool anonymize;              /* names become hashes that are the same in every run */
+	bool lines;     /* distinguish frames by source line too */
+	bool anonymize; /* names become hashes that are the same in every run */
+	enum frames_names names;
 	const struct filter *filter; /* NULL: none */
 	struct intern strings;
 	struct index index;

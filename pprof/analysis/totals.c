@@ -40,8 +40,8 @@ int totals_make(struct totals *totals, const struct traces *t, size_t column, en
 			continue;
 		totals_sum_add(&totals->sum, value, doubt);
 		for (uint32_t i = 0; i < t->rows[row].depth; i++) {
-			if (i == 0)
-				totals_sum_add(&totals->rows[stack[0]].flat, value, doubt);
+			if (i == t->rows[row].head)
+				totals_sum_add(&totals->rows[stack[i]].flat, value, doubt);
 			if (!totals_seen(seen, stack[i], row))
 				totals_sum_add(&totals->rows[stack[i]].cum, value, doubt);
 		}

@@ -31,16 +31,16 @@ static void kinds_find(struct traces *t)
 	    [MEASURE_INUSE_OBJECTS] = "inuse_objects",
 	    [MEASURE_ALLOC] = "alloc_space",
 	    [MEASURE_OBJECTS] = "alloc_objects",
-	    [MEASURE_TEMPORARY] = "alloc_objects",
+	    [MEASURE_FREED] = "alloc_objects",
 	};
 	bool heap = false;
 
 	for (size_t i = 0; i < MEASURE_OTHER; i++) {
-		t->kinds[i] = type_find(t, names[i]);
+		t->kinds[i] = names[i] ? type_find(t, names[i]) : -1;
 		heap = heap || t->kinds[i] >= 0;
 	}
 	if (t->kinds[MEASURE_INUSE_OBJECTS] < 0)
-		t->kinds[MEASURE_TEMPORARY] = -1;
+		t->kinds[MEASURE_FREED] = -1;
 	t->kinds[MEASURE_OTHER] = heap ? -1 : (int)t->default_type;
 }
 
@@ -60,11 +60,13 @@ int traces_init(
 	t->options = *options;
 	t->frames.lines = options->lines;
 	t->frames.anonymize = options->anonymize;
+	t->frames.names = options->by == GROUP_FUNCTION ? options->names : FRAMES_FULL;
 	t->frames.filter = options->filter;
 	t->column_count = column_count;
 	t->types = calloc(count + 1, sizeof(*t->types));
 	t->units = calloc(count + 1, sizeof(*t->units));
-	t->all = calloc(count * column_count + 1, sizeof(*t->all));
+	t->slot_count = count + 1;
+	t->all = calloc(t->slot_count * column_count + 1, sizeof(*t->all));
 	if (!t->types || !t->units || !t->all)
 		return -ENOMEM;
 	t->default_type = count ? count - 1 : 0;
@@ -163,8 +165,8 @@ static int shown_make(
 
 static int row_new(struct traces *t, uint32_t fold, size_t depth, uint32_t *row)
 {
-	size_t cells = ((size_t)t->row_count + 1) * t->column_count, values = cells * t->type_count;
-	size_t old_cells = (size_t)t->row_count * t->column_count, old_values = old_cells * t->type_count;
+	size_t cells = ((size_t)t->row_count + 1) * t->column_count, values = cells * t->slot_count;
+	size_t old_cells = (size_t)t->row_count * t->column_count, old_values = old_cells * t->slot_count;
 
 	if (t->row_count == UINT32_MAX || depth > UINT32_MAX)
 		return -EOVERFLOW;
@@ -177,7 +179,7 @@ static int row_new(struct traces *t, uint32_t fold, size_t depth, uint32_t *row)
 	memset(t->values + old_values, 0, (values - old_values) * sizeof(*t->values));
 	memset(t->estimates + old_cells * SIDE_COUNT, 0,
 	    (cells - old_cells) * SIDE_COUNT * sizeof(*t->estimates));
-	t->rows[t->row_count] = (struct traces_row){t->stack_count, (uint32_t)depth};
+	t->rows[t->row_count] = (struct traces_row){t->stack_count, (uint32_t)depth, 0, 0};
 	if (depth)
 		memcpy(t->stacks + t->stack_count, t->path, depth * sizeof(*t->path));
 	t->stack_count += depth;
@@ -209,6 +211,15 @@ struct adding {
 	double period_bytes;
 };
 
+static void path_add(struct traces *t, uint32_t frame, size_t *depth, unsigned int *marks)
+{
+	*marks |= t->frames.rows[frame].marks;
+	if ((t->frames.rows[frame].marks & FILTER_HIDE) ||
+	    (t->options.fold && *depth && t->path[*depth - 1] == frame))
+		return;
+	t->path[(*depth)++] = frame;
+}
+
 static int path_make(struct traces *t, const struct adding *a, const struct profile_sample *sample,
     size_t *depth, unsigned int *marks)
 {
@@ -224,12 +235,16 @@ static int path_make(struct traces *t, const struct adding *a, const struct prof
 			return -EFBIG;
 		if (array_reserve(&t->path, &t->path_capacity, *depth + (to - from) + 1, sizeof(*t->path)))
 			return -ENOMEM;
-		for (; from < to; from++) {
-			*marks |= t->frames.rows[a->shown.frames[from]].marks;
-			t->path[(*depth)++] = a->shown.frames[from];
-		}
+		for (; from < to; from++)
+			path_add(t, a->shown.frames[from], depth, marks);
 	}
-	return 0;
+	if (*depth || !(*marks & FILTER_HIDE))
+		return 0;
+	/* A stack that is hidden as a whole keeps its bytes, and needs a frame to show them. */
+	if (array_reserve(&t->path, &t->path_capacity, 1, sizeof(*t->path)))
+		return -ENOMEM;
+	*depth = 1;
+	return frames_add(&t->frames, "[hidden]", "", "", 0, t->path);
 }
 
 static double value_of(const struct traces *t, const int64_t *values, enum measure_kind kind)
@@ -268,21 +283,51 @@ static bool size_fits(const struct traces *t, const int64_t *values, double size
 	return size >= filter->size_min && size <= filter->size_max;
 }
 
+/* Objects of a sample that the sampler has labelled as temporary. */
+static void temporary_set(struct traces *t, int64_t *values)
+{
+	size_t slot = t->type_count;
+
+	if (t->kinds[MEASURE_OBJECTS] < 0)
+		return;
+	t->kinds[MEASURE_TEMPORARY] = (int)slot;
+	t->types[slot] = "temporary_objects";
+	t->units[slot] = t->units[t->kinds[MEASURE_OBJECTS]];
+	values[slot] = values[t->kinds[MEASURE_OBJECTS]];
+}
+
+/* Makes the path one frame, the sample's group. */
+static int path_group(struct traces *t, const struct adding *a, size_t index, size_t *depth)
+{
+	char text[GROUPING_TEXT_BYTES];
+
+	if (t->options.by == GROUP_FUNCTION)
+		return 0;
+	if (array_reserve(&t->path, &t->path_capacity, 1, sizeof(*t->path)))
+		return -ENOMEM;
+	grouping_name(t->options.by, a->profile, index, text);
+	*depth = 1;
+	return frames_add(&t->frames, text, "", "", 0, t->path);
+}
+
 static int sample_add(struct traces *t, const struct adding *a, size_t index, int64_t *values)
 {
 	struct profile_sample sample = profile_sample(a->profile, index);
+	struct profile_label lifetime;
 	double size = filter_size(a->profile, index);
 	unsigned int marks;
 	size_t depth;
 	uint32_t row;
 	int err;
 
-	memset(values, 0, t->type_count * sizeof(*values));
+	memset(values, 0, t->slot_count * sizeof(*values));
 	for (size_t i = 0; i < profile_sample_type_count(a->profile); i++)
 		if (a->types[i] >= 0)
 			values[a->types[i]] = sample.values[i];
-	for (size_t i = 0; i < t->type_count; i++)
-		traces_sum(&t->all[a->column * t->type_count + i], values[i]);
+	if (filter_label(a->profile, index, "lifetime", &lifetime) && lifetime.str)
+		temporary_set(t, values);
+	for (size_t i = 0; i < t->slot_count; i++)
+		traces_sum(&t->all[a->column * t->slot_count + i], values[i]);
 	if (profile_sample_is_zero(a->profile, index))
 		return 0;
 	err = path_make(t, a, &sample, &depth, &marks);
@@ -292,12 +337,14 @@ static int sample_add(struct traces *t, const struct adding *a, size_t index, in
 	    (!filter_stack(t->options.filter, marks) ||
 	        !filter_labels(t->options.filter, a->profile, index) || !size_fits(t, values, size)))
 		return 0;
-	err = row_find(t, depth, &row);
+	err = path_group(t, a, index, &depth);
+	if (!err)
+		err = row_find(t, depth, &row);
 	if (err)
 		return err;
-	for (size_t i = 0; i < t->type_count; i++)
+	for (size_t i = 0; i < t->slot_count; i++)
 		traces_sum(
-		    &t->values[((size_t)row * t->column_count + a->column) * t->type_count + i], values[i]);
+		    &t->values[((size_t)row * t->column_count + a->column) * t->slot_count + i], values[i]);
 	estimates_add(t, row, a, values, size);
 	return 0;
 }
@@ -324,7 +371,7 @@ int traces_add(struct traces *t, const struct profile *profile, size_t column)
 {
 	struct adding a = {.profile = profile, .column = column};
 	size_t count = profile_sample_type_count(profile), held;
-	int64_t *values = calloc(t->type_count + 1, sizeof(*values));
+	int64_t *values = calloc(t->slot_count + 1, sizeof(*values));
 	int err = values ? 0 : -ENOMEM;
 
 	a.types = calloc(count + 1, sizeof(*a.types));
@@ -373,7 +420,7 @@ static int64_t read_values(const struct traces *t, const int64_t *values, enum m
 
 	if (t->kinds[kind] < 0)
 		return 0;
-	if (kind != MEASURE_TEMPORARY)
+	if (kind != MEASURE_FREED)
 		return values[t->kinds[kind]];
 	if (__builtin_sub_overflow(
 	        values[t->kinds[MEASURE_OBJECTS]], values[t->kinds[MEASURE_INUSE_OBJECTS]], &difference))
@@ -383,12 +430,12 @@ static int64_t read_values(const struct traces *t, const int64_t *values, enum m
 
 int64_t traces_value(const struct traces *t, size_t row, size_t column, enum measure_kind kind)
 {
-	return read_values(t, t->values + (row * t->column_count + column) * t->type_count, kind);
+	return read_values(t, t->values + (row * t->column_count + column) * t->slot_count, kind);
 }
 
 int64_t traces_all(const struct traces *t, size_t column, enum measure_kind kind)
 {
-	return read_values(t, t->all + column * t->type_count, kind);
+	return read_values(t, t->all + column * t->slot_count, kind);
 }
 
 /* Freed blocks are a share of the allocated ones and are assumed to have the same sizes: both samples and
@@ -404,7 +451,7 @@ struct traces_doubt traces_doubt(const struct traces *t, size_t row, size_t colu
 		return (struct traces_doubt){0, 0};
 	if (kind == MEASURE_INUSE || kind == MEASURE_ALLOC)
 		doubt.variance = side->bytes_variance;
-	if (kind == MEASURE_TEMPORARY) {
+	if (kind == MEASURE_FREED || kind == MEASURE_TEMPORARY) {
 		double all = (double)traces_value(t, row, column, MEASURE_OBJECTS);
 		double share = all > 0 ? (double)traces_value(t, row, column, kind) / all : 0;
 
@@ -421,6 +468,7 @@ const char *traces_kind_word(enum measure_kind kind)
 	    [MEASURE_INUSE_OBJECTS] = "inuse-objects",
 	    [MEASURE_ALLOC] = "alloc",
 	    [MEASURE_OBJECTS] = "objects",
+	    [MEASURE_FREED] = "freed",
 	    [MEASURE_TEMPORARY] = "temporary",
 	    [MEASURE_OTHER] = "other",
 	};

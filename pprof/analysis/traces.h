@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "pprof/analysis/frames.h"
+#include "pprof/analysis/grouping.h"
 #include "pprof/profile/estimate.h"
 #include "pprof/table/index.h"
 #include "pprof/table/intern.h"
@@ -29,6 +30,9 @@ struct profile;
 struct traces_row {
 	size_t stack; /* first one in stacks */
 	uint32_t depth;
+	/* places in the stack: the frame that the row of a table is about, and what it called
+	 * (headings.h). Both 0 at first: the leaf */
+	uint32_t head, through;
 };
 
 /* What a table can show. */
@@ -37,7 +41,8 @@ enum measure_kind {
 	MEASURE_INUSE_OBJECTS,
 	MEASURE_ALLOC,     /* bytes, since the recording began */
 	MEASURE_OBJECTS,   /* allocations since the recording began */
-	MEASURE_TEMPORARY, /* those of them that were freed again */
+	MEASURE_FREED,     /* those of them that were freed again */
+	MEASURE_TEMPORARY, /* freed soon, by the thread that allocated them: label "lifetime" */
 	MEASURE_OTHER,     /* the default sample type of a profile that is not a heap profile */
 	MEASURE_COUNT
 };
@@ -45,8 +50,11 @@ enum measure_kind {
 enum traces_side { SIDE_ALLOC, SIDE_INUSE, SIDE_COUNT };
 
 struct traces_options {
-	bool lines;                  /* distinguish frames by source line too */
-	bool anonymize;              /* names become hashes that are the same in every run */
+	bool lines;     /* distinguish frames by source line too */
+	bool anonymize; /* names become hashes that are the same in every run */
+	enum frames_names names;
+	enum grouping by;            /* what rows are about */
+	bool fold;                   /* a frame that follows itself counts once */
 	const struct filter *filter; /* NULL: none */
 	size_t max_bytes;            /* of memory, with what is computed from the traces; 0: no limit */
 };
@@ -62,13 +70,14 @@ struct traces {
 	uint32_t *stacks;
 	size_t stack_capacity, stack_count;
 	size_t type_count, column_count, default_type;
+	size_t slot_count; /* of values: one per type, and one for MEASURE_TEMPORARY */
 	const char **types, **units;
-	/* type of each kind, -1 for none; of MEASURE_TEMPORARY see traces_value() */
+	/* type of each kind, -1 for none; of MEASURE_FREED see traces_value() */
 	int kinds[MEASURE_COUNT];
-	int64_t *values;            /* [(row * column_count + column) * type_count + type] */
+	int64_t *values;            /* [(row * column_count + column) * slot_count + type] */
 	struct estimate *estimates; /* [(row * column_count + column) * SIDE_COUNT + side] */
 	size_t value_capacity, estimate_capacity;
-	int64_t *all;   /* [column * type_count + type]: totals before filtering */
+	int64_t *all;   /* [column * slot_count + type]: totals before filtering */
 	bool unsure;    /* some profile has no period: estimates are not valid */
 	uint32_t *path; /* buffer for the current stack */
 	size_t path_capacity;

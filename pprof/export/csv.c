@@ -28,7 +28,7 @@ static void write_text(FILE *out, const char *text)
 
 static bool is_written(const struct traces *t, int kind)
 {
-	return traces_has(t, (enum measure_kind)kind) && kind != MEASURE_TEMPORARY;
+	return traces_has(t, (enum measure_kind)kind) && kind != MEASURE_FREED;
 }
 
 static void write_head(FILE *out, const struct traces *t)

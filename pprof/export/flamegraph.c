@@ -56,6 +56,12 @@ static void write_data(FILE *out, const struct traces *t, const struct tree *tre
 	for (uint32_t i = 0; i < t->frames.count; i++)
 		json_text(&json, NULL, t->frames.rows[i].name);
 	json_end(&json);
+	/* Only where it differs; the page takes the name otherwise. */
+	json_array(&json, "labels");
+	for (uint32_t i = 0; i < t->frames.count; i++)
+		json_text(&json, NULL,
+		    t->frames.rows[i].label == t->frames.rows[i].name ? "" : t->frames.rows[i].label);
+	json_end(&json);
 	json_array(&json, "places");
 	for (uint32_t i = 0; i < t->frames.count; i++)
 		json_text(

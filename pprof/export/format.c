@@ -13,7 +13,7 @@
 /* name, function, what it needs */
 #define FORMATS(X) \
 	X(folded, folded_write, 0) \
-	X(flamegraph, flamegraph_write, 0) \
+	X(flamegraph, flamegraph_write, EXPORT_LABELS) \
 	X(speedscope, speedscope_write, 0) \
 	X(json, gprof2dot_write, 0) \
 	X(csv, csv_write, 0) \

@@ -10,6 +10,7 @@
 enum export_needs {
 	EXPORT_BYTES_ONLY = 1 << 0, /* can show sizes in bytes only */
 	EXPORT_HEAP_ONLY = 1 << 1,  /* needs both the in-use and the allocated sample types */
+	EXPORT_LABELS = 1 << 2,     /* shows short labels beside the full names */
 };
 
 struct export_format {

@@ -30,7 +30,7 @@ static void write_frames(struct json *json, const struct traces *t)
 
 static int64_t cell(const struct traces *t, size_t row, size_t column, size_t type)
 {
-	int64_t value = t->values[(row * t->column_count + column) * t->type_count + type];
+	int64_t value = t->values[(row * t->column_count + column) * t->slot_count + type];
 
 	return value > 0 ? value : 0;
 }

@@ -82,3 +82,17 @@ int locations_add(struct locations *l, const struct profile_location *location, 
 	*id = err ? 0 : l->count;
 	return err;
 }
+
+int locations_name(struct locations *l, uint32_t id, const struct profile_line *lines, size_t count)
+{
+	if (count > UINT32_MAX)
+		return -EOVERFLOW;
+	if (array_reserve(&l->lines, &l->line_capacity, l->line_count + count, sizeof(*l->lines)))
+		return -ENOMEM;
+	if (count)
+		memcpy(l->lines + l->line_count, lines, count * sizeof(*lines));
+	l->rows[id - 1].line = l->line_count;
+	l->rows[id - 1].line_count = (uint32_t)count;
+	l->line_count += count;
+	return 0;
+}

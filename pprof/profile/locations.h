@@ -39,6 +39,10 @@ static inline size_t locations_bytes(const struct locations *l)
 	    l->line_capacity * sizeof(*l->lines);
 }
 
+/* Gives a location lines, in place of those it has. The index does not know it by them: nothing is added any
+ * more after that. 0, -ENOMEM or -EOVERFLOW. */
+int locations_name(struct locations *l, uint32_t id, const struct profile_line *lines, size_t count);
+
 /* 0 with the id, the old one for a location already there, in *id; or -ENOMEM, -EOVERFLOW. */
 int locations_add(struct locations *l, const struct profile_location *location, uint32_t *id);
 

@@ -217,6 +217,19 @@ uint32_t profile_add_location(struct profile *p, const struct profile_location *
 	return added(p, err, id);
 }
 
+int profile_name_location(
+    struct profile *p, uint32_t location, const struct profile_line *lines, size_t count)
+{
+	const struct profile_location named = {.lines = lines, .line_count = count};
+	int err = location >= 1 && location <= p->locations.count && refers_to_known(p, &named)
+	    ? locations_name(&p->locations, location, lines, count)
+	    : -EINVAL;
+
+	if (err)
+		fail(p, err);
+	return err;
+}
+
 /* Interns the labels that readers would show into the scratch array. Returns their number, p->error on
  * failure. */
 static size_t intern_labels(struct profile *p, const struct profile_label *labels, size_t label_count)

@@ -118,6 +118,11 @@ uint32_t profile_add_mapping(struct profile *p, const struct profile_mapping *ma
 uint32_t profile_add_function(struct profile *p, const struct profile_function *function);
 uint32_t profile_add_location(struct profile *p, const struct profile_location *location);
 
+/* Gives a location lines, in place of those it has. Functions may still be added after that, locations not. 0
+ * or -errno. */
+int profile_name_location(
+    struct profile *p, uint32_t location, const struct profile_line *lines, size_t count);
+
 /*
  * Adds values to the sample with this stack and these labels (in any order). values has one entry per sample
  * type; sums saturate instead of wrapping. Labels that no reader shows are left out: an empty key, an empty

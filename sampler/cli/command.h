@@ -21,6 +21,7 @@ enum {
 	COMMAND_COMPLETION = 1 << 21,
 	COMMAND_EVENTS = 1 << 22,
 	COMMAND_CHECK = 1 << 23,
+	COMMAND_SYMBOLIZE = 1 << 24,
 };
 
 struct command {

@@ -9,6 +9,7 @@
 #ifndef SAMPLER_CLI_OPTIONS_H
 #define SAMPLER_CLI_OPTIONS_H
 
+#include "pprof/analysis/grouping.h"
 #include "sampler/cli/option_value.h"
 #include "sampler/perf/backend.h"
 #include "sampler/symbol/answer.h"
@@ -37,6 +38,7 @@ enum sort_key {
 	SORT_INUSE_OBJECTS,
 	SORT_ALLOC,
 	SORT_OBJECTS,
+	SORT_FREED,
 	SORT_TEMPORARY,
 	SORT_PEAK,
 };
@@ -49,9 +51,12 @@ enum sort_key {
 /* What the commands that read profiles were asked for. NULL strings, zero numbers: not given. */
 struct read_options {
 	enum sort_key sort;
+	enum grouping by;
 	int32_t rows; /* ROWS_ALL; 0: the command's default */
 	bool tree, inverted, cum, lines, leaks, json, normalize, anonymize, no_pager;
-	const char *focus, *ignore, *module, *thread;
+	bool full_names; /* with template arguments */
+	bool all_frames; /* rows begin at the leaf, nothing is folded */
+	const char *focus, *ignore, *module, *thread, *hide;
 	struct option_range size_bytes, age_ns;
 	uint32_t threshold_permille; /* of the total; smaller nodes of a tree are folded */
 	const char *suppressions;

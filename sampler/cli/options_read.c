@@ -13,7 +13,9 @@
 #define REGEX   "a regular expression, not empty"
 
 static const char *const sort_names[] = {
-    "inuse", "inuse-objects", "alloc", "objects", "temporary", "peak", NULL};
+    "inuse", "inuse-objects", "alloc", "objects", "freed", "temporary", "peak", NULL};
+
+static const char *const group_names[] = {"function", "thread", "process", "size", "age", NULL};
 
 const char *sort_key_name(enum sort_key key)
 {
@@ -57,8 +59,13 @@ static const struct option rows[] = {
     {READING, '\0', "sort", OPTION_CHOICE, OPTION_FIELD(read.sort), .least = SORT_INUSE,
         .choices = sort_names,
         .help = "what is counted: bytes or objects in use, bytes or\n"
-                "objects ever allocated, objects freed again, or the\n"
-                "bytes in use in the largest snapshot"},
+                "objects ever allocated, objects freed again, those\n"
+                "freed soon, or the bytes in use in the largest\n"
+                "snapshot"},
+    {COMMAND_REPORT | COMMAND_DIFF, '\0', "by", OPTION_CHOICE, OPTION_FIELD(read.by), .choices = group_names,
+        .help = "what a row is: a function (the default), or a\n"
+                "thread, process, size or age; record needs --labels\n"
+                "for all but the process"},
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "cum", OPTION_FLAG, OPTION_FIELD(read.cum),
         .help = "sort by what a function and its callees hold"},
     {COMMAND_REPORT | COMMAND_DIFF, 'n', "rows", OPTION_SET, .set = set_rows, .value = "N",
@@ -86,6 +93,14 @@ static const struct option rows[] = {
         .help = "only stacks with matching function or source file"},
     {READING, '\0', "ignore", OPTION_TEXT, OPTION_FIELD(read.ignore), .value = "RE", .allowed = REGEX,
         .help = "no stacks with matching function or source file"},
+    {READING, '\0', "hide", OPTION_TEXT, OPTION_FIELD(read.hide), .value = "RE", .allowed = REGEX,
+        .help = "leave matching functions out of stacks; their bytes\n"
+                "count for what called them"},
+    {READING, '\0', "full-names", OPTION_FLAG, OPTION_FIELD(read.full_names),
+        .help = "names with template arguments, and a row for each"},
+    {COMMAND_REPORT | COMMAND_DIFF, '\0', "all-frames", OPTION_FLAG, OPTION_FIELD(read.all_frames),
+        .help = "rows begin at what called the allocator, also in\n"
+                "libraries and wrappers; repeated frames stay"},
     {READING, '\0', "module", OPTION_TEXT, OPTION_FIELD(read.module), .value = "RE", .allowed = REGEX,
         .help = "only stacks with matching program or library file"},
     {READING, '\0', "thread", OPTION_TEXT, OPTION_FIELD(read.thread), .value = "RE", .allowed = REGEX,
@@ -106,10 +121,12 @@ static const struct option rows[] = {
         .help = "write hashes instead of names"},
     {READING | COMMAND_MERGE, 'o', "output", OPTION_TEXT, OPTION_FIELD(output), .value = "FILE",
         .allowed = "the name of a file", .help = "write to FILE instead of standard output"},
+    {COMMAND_SYMBOLIZE, 'o', "output", OPTION_TEXT, OPTION_FIELD(output), .value = "FILE",
+        .allowed = "the name of a file", .help = "write to FILE instead of PROFILE.symbolized"},
     {COMMAND_CHECK, '\0', "strict", OPTION_FLAG, OPTION_FIELD(read.strict),
         .help = "also report what only some readers reject, and\n"
                 "what heaptap itself never writes"},
-    {READING | COMMAND_MERGE | COMMAND_CHECK, '\0', "max-memory", OPTION_BYTES,
+    {READING | COMMAND_MERGE | COMMAND_CHECK | COMMAND_SYMBOLIZE, '\0', "max-memory", OPTION_BYTES,
         OPTION_FIELD(read.memory_max_bytes), .least = 1 << 20, .most = INT64_MAX, .value = "BYTES",
         .allowed = "1M or more, with K, M or G if wanted",
         .help = "memory that a profile may take, default 1G: a file\n"

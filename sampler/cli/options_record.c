@@ -32,7 +32,8 @@ static int set_labels(struct options *options, const char *value)
 		const char *name;
 		unsigned int bit;
 	} names[] = {{"thread", HEAP_LABEL_THREAD}, {"age", HEAP_LABEL_AGE}, {"size", HEAP_LABEL_SIZE},
-	    {"backend", HEAP_LABEL_BACKEND}, {"rung", HEAP_LABEL_BACKEND} /* the name until November 2026 */};
+	    {"lifetime", HEAP_LABEL_LIFETIME}, {"backend", HEAP_LABEL_BACKEND},
+	    {"rung", HEAP_LABEL_BACKEND} /* the name until November 2026 */};
 
 	options->labels = 0;
 	while (true) {
@@ -122,9 +123,10 @@ static const struct option rows[] = {
         .help = "record anonymous mappings too, as rows of their\n"
                 "own under [mmap] (mmap, mremap, munmap)"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "labels", OPTION_SET, .set = set_labels, .value = "LIST",
-        .allowed = "thread, age, size and backend, separated by commas",
-        .help = "distinguish blocks by thread, age, size or backend\n"
-                "(how the stack was captured)"},
+        .allowed = "thread, age, size, lifetime and backend, separated by commas",
+        .help = "distinguish blocks by thread, age, size, lifetime\n"
+                "(temporary or not) or backend (how the stack was\n"
+                "captured)"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "lifetimes", OPTION_FLAG, OPTION_FIELD(lifetimes),
         .help = "write how long blocks lived, by stack, as JSON\n"
                 "lines (lifetimes.jsonl)"},
@@ -143,7 +145,8 @@ static const struct option rows[] = {
         .choices = symbol_names,
         .help = "names in the profile: full, the default, has\n"
                 "functions, inlined calls and lines; raw has none"},
-    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "debuginfod", OPTION_FLAG, OPTION_FIELD(debuginfod),
+    {COMMAND_RECORD | COMMAND_ADOPT | COMMAND_SYMBOLIZE, '\0', "debuginfod", OPTION_FLAG,
+        OPTION_FIELD(debuginfod),
         .help = "fetch missing debug files from the servers in\n"
                 "$DEBUGINFOD_URLS"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "max-rss", OPTION_BYTES, OPTION_FIELD(rss_max_bytes),

@@ -29,6 +29,7 @@ enum heap_labels {
 	HEAP_LABEL_AGE = 1 << 1,
 	HEAP_LABEL_SIZE = 1 << 2,
 	HEAP_LABEL_BACKEND = 1 << 3,
+	HEAP_LABEL_LIFETIME = 1 << 4,
 };
 
 enum { HEAP_NO_SITE = UINT32_MAX };

@@ -110,6 +110,29 @@ static struct tally lost_at_least(struct tally lost, struct tally inuse)
 	    at_least(lost.objects_q16, inuse.objects_q16)};
 }
 
+static uint64_t take_up_to(uint64_t *from, uint64_t wanted)
+{
+	uint64_t taken = wanted < *from ? wanted : *from;
+	*from -= taken;
+	return taken;
+}
+
+/* Moves what a site allocated and freed again soon into a row of its own. */
+static int add_temporary(struct making *m, uint32_t site, const struct tally *temporary)
+{
+	struct heap_view *view = m->view;
+	struct heap_view_row *rest = row_for(m, site, false, HEAP_VIEW_NO_AGE);
+	if (!rest || array_reserve(&view->rows, &view->capacity, view->count + 1, sizeof(*view->rows)) != 0)
+		return -ENOMEM;
+	rest = row_for(m, site, false, HEAP_VIEW_NO_AGE); /* the rows may have moved */
+	struct heap_view_row row = {.key = rest->key, .age = HEAP_VIEW_NO_AGE, .temporary = true};
+	row.alloc.samples = take_up_to(&rest->alloc.samples, temporary->samples);
+	row.alloc.bytes_q8 = take_up_to(&rest->alloc.bytes_q8, temporary->bytes_q8);
+	row.alloc.objects_q16 = take_up_to(&rest->alloc.objects_q16, temporary->objects_q16);
+	view->rows[view->count++] = row;
+	return 0;
+}
+
 static int add_allocated(struct making *m, bool delta, struct tally counted)
 {
 	struct tally all = {0}, lost = heap_lost(m->heap, counted);
@@ -122,6 +145,9 @@ static int add_allocated(struct making *m, bool delta, struct tally counted)
 		struct tally sums = delta ? tally_excess(&site->sums, &site->marked) : site->sums;
 		tally_add(&all, &sums);
 		error = add_alloc(m, i, sums);
+		if (!error && !delta && site->lifetime.temporary.samples &&
+		    heap_options(m->heap)->labels & HEAP_LABEL_LIFETIME)
+			error = add_temporary(m, i, &site->lifetime.temporary);
 	}
 	if (!error)
 		error = add_alloc(m, HEAP_NO_SITE, lost);
@@ -129,13 +155,6 @@ static int add_allocated(struct making *m, bool delta, struct tally counted)
 	m->view->allocated = estimate_of(all);
 	m->view->lost_alloc = estimate_of(lost);
 	return error;
-}
-
-static uint64_t take_up_to(uint64_t *from, uint64_t wanted)
-{
-	uint64_t taken = wanted < *from ? wanted : *from;
-	*from -= taken;
-	return taken;
 }
 
 /* With ages, splits what a site allocated into the live blocks, by age, and the freed ones, which have no

@@ -31,6 +31,7 @@ struct heap_view_row {
 	struct heap_key key; /* stack UINT32_MAX: the lost stacks */
 	/* class, see lifetime.h; HEAP_VIEW_NO_AGE without the label, and for freed blocks */
 	uint32_t age;
+	bool temporary; /* freed soon: only with the label, not in a delta, and nothing of it is in use */
 	bool inherited; /* allocated by a process that this one was forked from */
 	struct tally alloc, inuse;
 };

@@ -8,6 +8,7 @@
 #define SAMPLER_HEAP_LIFETIME_H
 
 #include "proto/weight.h"
+#include "sampler/region/tally.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,6 +23,7 @@ struct lifetime {
 	double objects[LIFETIME_CLASSES];
 	double bytes, temporary_objects, other_thread_objects;
 	uint64_t samples;
+	struct tally temporary; /* again, exact: part of what was allocated */
 };
 
 struct lifetime_end {

@@ -109,8 +109,8 @@ static void print_text(const struct comparing *c)
 	fprintf(c->screen->out, "\n%s%s%s%s%s\n", screen_style(c->screen, SCREEN_HEAD), what,
 	    c->read->cum ? ", cum" : ", flat", c->read->normalize ? ", new scaled to base" : "",
 	    screen_style(c->screen, SCREEN_PLAIN));
-	fprintf(c->screen->out, "%10s %9s %10s %10s        function%s\n", "change", "error", "base", "new",
-	    c->read->cum ? "" : " < callers");
+	fprintf(c->screen->out, "%10s %9s %10s %10s        %s\n", "change", "error", "base", "new",
+	    report_columns(c->read));
 	print_sum(c, &c->contrast.sum);
 	fprintf(c->screen->out, " %c      (total)\n",
 	    !c->input->traces.unsure && contrast_is_sure(&c->contrast.sum, estimate_threshold(1)) ? '*'

@@ -1,39 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/report/merge.h"
 
-#include "pprof/codec/encode.h"
-#include "pprof/codec/file.h"
-#include "pprof/codec/gzip.h"
 #include "pprof/analysis/merge.h"
 #include "pprof/profile/profile.h"
 #include "sampler/cli/status.h"
 #include "sampler/report/profile_input.h"
+#include "sampler/report/profile_output.h"
 #include "sampler/terminal/log_line.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static int publish(const struct profile *profile, const char *path)
-{
-	uint8_t *raw = NULL, *packed = NULL;
-	size_t raw_bytes = 0, packed_bytes = 0;
-	int err = encode_profile(profile, &raw, &raw_bytes);
-
-	if (!err)
-		err = gzip_encode(raw, raw_bytes, GZIP_LEVEL_SMALL, &packed, &packed_bytes);
-	if (!err && path)
-		err = file_publish(path, packed, packed_bytes, 0666, FILE_FOLLOW);
-	else if (!err && (fwrite(packed, 1, packed_bytes, stdout) != packed_bytes || fflush(stdout)))
-		err = -errno;
-	free(raw);
-	free(packed);
-	if (err)
-		log_line("cannot write %s: %s", path ? path : "standard output", strerror(-err));
-	return err;
-}
 
 /* The merged profile may be as large as all inputs together. */
 static int read_all(struct profile **profiles, const struct options *options)
@@ -66,7 +44,7 @@ int merge_run(struct options *options)
 			    options->operands[culprit], options->operands[0]);
 		else if (err)
 			log_line("cannot merge: %s", strerror(-err));
-		status = err || publish(merged, options->output) ? 1 : 0;
+		status = err || profile_output_write(merged, options->output) ? 1 : 0;
 	}
 	for (size_t i = 0; profiles && i < count; i++)
 		profile_free(profiles[i]);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/report/profile_input.h"
 
+#include "pprof/analysis/headings.h"
 #include "pprof/codec/input.h"
+#include "pprof/export/format.h"
 #include "pprof/text/pattern.h"
 #include "pprof/profile/profile.h"
 #include "sampler/cli/status.h"
@@ -47,13 +49,16 @@ static int filter_open(struct filter *filter, const struct read_options *read)
 	return pattern_open("focus", read->focus, &filter->focus) ||
 	    pattern_open("ignore", read->ignore, &filter->ignore) ||
 	    pattern_open("module", read->module, &filter->module) ||
-	    pattern_open("thread", read->thread, &filter->thread);
+	    pattern_open("thread", read->thread, &filter->thread) ||
+	    pattern_open("hide", read->hide, &filter->hide);
 }
 
-static int labels_check(const struct filter *filter, const struct file *file)
+static int labels_check(const struct filter *filter, enum grouping by, const struct file *file)
 {
 	const char *missing = filter_missing_label(filter, file->profile);
 
+	if (!missing)
+		missing = grouping_missing_label(by, file->profile);
 	if (!missing)
 		return 0;
 	log_line("%s: no sample has the label %s; record with --labels %s", file->path, missing, missing);
@@ -88,6 +93,23 @@ int profile_input_read(
 	else
 		*held_bytes += profile_bytes(*profile);
 	return err;
+}
+
+/* Has the profile code of files, and not one function of it? */
+static bool is_nameless(const struct profile *profile)
+{
+	bool found = false;
+
+	for (uint32_t id = 1; id <= profile_location_count(profile); id++) {
+		struct profile_location location = profile_location(profile, id);
+
+		if (!location.mapping || *profile_mapping(profile, location.mapping).filename != '/')
+			continue;
+		if (location.line_count)
+			return false;
+		found = true;
+	}
+	return found;
 }
 
 static int file_open(struct file *file, const char *path, const struct read_options *read, size_t *held_bytes)
@@ -132,12 +154,31 @@ static size_t columns_choose(struct profile_input *input, struct file *files, si
 	return count;
 }
 
+/* JSON and other tools' formats are for programs: they have what is in the profile. */
+static bool is_for_people(const struct read_options *read)
+{
+	return !read->json && read->format < 0;
+}
+
+static enum frames_names names_choose(const struct read_options *read)
+{
+	if (read->full_names)
+		return FRAMES_FULL;
+	if (read->format >= 0)
+		return export_formats[read->format].needs & EXPORT_LABELS ? FRAMES_LABELS : FRAMES_FULL;
+	/* Suppressions match the whole names. */
+	return !is_for_people(read) ? FRAMES_FULL : read->leaks ? FRAMES_LABELS : FRAMES_SHORT;
+}
+
 static int columns_fill(struct profile_input *input, const struct options *options, struct file *files,
     size_t count, size_t column_count)
 {
 	const struct traces_options choices = {
 	    .lines = options->read.lines,
 	    .anonymize = options->read.anonymize,
+	    .names = names_choose(&options->read),
+	    .by = options->read.by,
+	    .fold = is_for_people(&options->read) && !options->read.leaks && !options->read.all_frames,
 	    .filter = &input->filter,
 	    .max_bytes = options->read.memory_max_bytes,
 	};
@@ -151,7 +192,7 @@ static int columns_fill(struct profile_input *input, const struct options *optio
 	for (size_t i = count; i-- > 0 && !err;)
 		input->origins[files[i].column] = files[i].origin;
 	for (size_t i = 0; i < count && !err; i++) {
-		err = labels_check(&input->filter, &files[i]);
+		err = labels_check(&input->filter, options->read.by, &files[i]);
 		if (err)
 			return err;
 		err = traces_add(&input->traces, files[i].profile, files[i].column);
@@ -162,6 +203,8 @@ static int columns_fill(struct profile_input *input, const struct options *optio
 		profile_free(files[i].profile);
 		files[i].profile = NULL;
 	}
+	if (!err && choices.fold)
+		err = headings_choose(&input->traces);
 	if (err == -ENOMEM || err == -EOVERFLOW || err == -EFBIG)
 		profile_input_say_memory(&options->read, err);
 	return err;
@@ -198,6 +241,8 @@ static int open_all(struct profile_input *input, const struct options *options, 
 	for (i = 0; i < count && !err; i++) {
 		err = file_open(&files[i], options->operands[i], &options->read, &held_bytes);
 		files[i].column = columns ? i : 0;
+		if (!err && is_nameless(files[i].profile))
+			input->nameless = options->operands[i];
 	}
 	if (!err && !columns)
 		column_count = columns_choose(input, files, count);
@@ -228,6 +273,7 @@ void profile_input_close(struct profile_input *input)
 	pattern_free(input->filter.ignore);
 	pattern_free(input->filter.module);
 	pattern_free(input->filter.thread);
+	pattern_free(input->filter.hide);
 	free(input->origins);
 	memset(input, 0, sizeof(*input));
 }
@@ -240,6 +286,7 @@ int profile_input_kind(
 	    [SORT_INUSE_OBJECTS] = MEASURE_INUSE_OBJECTS,
 	    [SORT_ALLOC] = MEASURE_ALLOC,
 	    [SORT_OBJECTS] = MEASURE_OBJECTS,
+	    [SORT_FREED] = MEASURE_FREED,
 	    [SORT_TEMPORARY] = MEASURE_TEMPORARY,
 	    [SORT_PEAK] = MEASURE_INUSE,
 	};
@@ -248,6 +295,11 @@ int profile_input_kind(
 	*kind = key == SORT_DEFAULT ? traces_default_kind(&input->traces) : kinds[key];
 	if (traces_has(&input->traces, *kind))
 		return 0;
-	log_line("--sort %s: this profile has no such values", sort_key_name(key));
+	if (key == SORT_TEMPORARY && traces_has(&input->traces, MEASURE_FREED))
+		log_line("--sort temporary: this profile does not say when blocks were freed; record with "
+		         "--labels "
+		         "lifetime, or use --sort freed");
+	else
+		log_line("--sort %s: this profile has no such values", sort_key_name(key));
 	return 1;
 }

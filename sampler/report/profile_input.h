@@ -18,6 +18,8 @@ enum { PROFILE_INPUT_ERROR_BYTES = 1024 };
 struct profile;
 
 struct profile_input {
+	/* path of a profile that has addresses only, of which `heaptap symbolize` makes names; NULL: none */
+	const char *nameless;
 	struct traces traces;
 	struct filter filter;
 	struct origin *origins; /* of each column; of several files added up, the first one's */

@@ -7,6 +7,7 @@
 #include "sampler/terminal/log_line.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,8 @@ static const struct section sections[] = {
     {MEASURE_INUSE, "Most in use (bytes)"},
     {MEASURE_ALLOC, "Most allocated (bytes)"},
     {MEASURE_OBJECTS, "Most allocations (objects)"},
-    {MEASURE_TEMPORARY, "Most temporary (objects that were freed again)"},
+    {MEASURE_FREED, "Most freed (objects)"},
+    {MEASURE_TEMPORARY, "Most temporary (objects freed soon, by the thread that allocated them)"},
     {MEASURE_OTHER, "Most"},
 };
 
@@ -132,6 +134,7 @@ static void print_header(const struct screen *screen, const struct profile_input
 {
 	const struct origin *origin = &input->origins[input->now];
 	const struct traces *t = &input->traces;
+	char line[PATH_MAX + 64];
 
 	fputs(screen_style(screen, SCREEN_HEAD), screen->out);
 	screen_text(screen, *origin->program ? origin->program : "unknown program", 0);
@@ -152,6 +155,11 @@ static void print_header(const struct screen *screen, const struct profile_input
 		print_sum(screen, t, input->peak, "at peak", MEASURE_INUSE, MEASURE_INUSE_OBJECTS);
 	print_sum(screen, t, input->now, "allocated", MEASURE_ALLOC, MEASURE_OBJECTS);
 	print_advice(screen, input);
+	if (input->nameless) {
+		snprintf(line, sizeof(line), "no function names in this profile: heaptap symbolize %s",
+		    input->nameless);
+		screen_lines(screen, 2, line);
+	}
 }
 
 /* ---- tables */
@@ -272,8 +280,8 @@ static int print_table(const struct screen *screen, const struct profile_input *
 	count = count_rows(&totals, read->cum);
 	shown = read->rows ? (count < most ? count : most) : count_shown(&table, &totals, count, most);
 	if (count)
-		fprintf(screen->out, "%10s %9s %6s %10s  function%s\n", read->cum ? "cum" : "flat", "error",
-		    "share", read->cum ? "flat" : "cum", read->cum ? "" : " < callers");
+		fprintf(screen->out, "%10s %9s %6s %10s  %s\n", read->cum ? "cum" : "flat", "error", "share",
+		    read->cum ? "flat" : "cum", report_columns(read));
 	for (size_t i = 0; i < shown; i++)
 		print_row(&table, &totals.rows[i]);
 	print_rest(&table, &totals, shown, count);

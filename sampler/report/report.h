@@ -35,9 +35,13 @@ int report_json_growth(struct json *json, const struct profile_input *input);
 int report_frame(const struct screen *screen, const struct traces *traces, uint32_t frame, int room);
 
 /* The frame, `used` columns from the left, and its main callers if there is room: "zmalloc < sdsnew <
- * setCommand 71%". values: as for callers_find(). */
+ * setCommand 71%"; what it called comes between: "load > std::vector::resize  < main". values: as for
+ * callers_find(). */
 void report_frame_callers(
     const struct screen *screen, const struct traces *traces, const double *values, uint32_t frame, int used);
+
+/* The heading of a table's last column: "function > callee < callers". */
+const char *report_columns(const struct read_options *read);
 
 /* "bytes in use": the heading of a kind. */
 const char *report_kind(const struct traces *traces, enum measure_kind kind);

@@ -20,8 +20,8 @@ int report_frame(const struct screen *screen, const struct traces *traces, uint3
 	char text[2048];
 
 	if (!traces->options.lines || !*frame->file)
-		return screen_text(screen, frame->name, room);
-	snprintf(text, sizeof(text), "%s  %s:%" PRId64, frame->name, file_name(frame->file), frame->line);
+		return screen_text(screen, frame->label, room);
+	snprintf(text, sizeof(text), "%s  %s:%" PRId64, frame->label, file_name(frame->file), frame->line);
 	return screen_text(screen, text, room);
 }
 
@@ -54,7 +54,7 @@ static void callers_choose(
 		if (!is_named(frame))
 			continue;
 		columns[shown->count + 1] =
-		    columns[shown->count] + (after_gap ? 4 : 3) + screen_columns(frame->name);
+		    columns[shown->count] + (after_gap ? 4 : 3) + screen_columns(frame->label);
 		shown->callers[shown->count++] = i;
 	}
 	for (; shown->count; shown->count--) {
@@ -76,10 +76,31 @@ static void print_callers(const struct screen *screen, const struct traces *trac
 	fputs(screen_style(screen, SCREEN_DIM), screen->out);
 	for (size_t i = 0; i < shown->count; i++) {
 		fputs(shown->callers[i] > next ? " .. " : " < ", screen->out);
-		screen_text(screen, traces->frames.rows[callers->frames[shown->callers[i]]].name, 0);
+		screen_text(screen, traces->frames.rows[callers->frames[shown->callers[i]]].label, 0);
 		next = shown->callers[i] + 1;
 	}
 	fprintf(screen->out, "%s%s", shown->share, screen_style(screen, SCREEN_PLAIN));
+}
+
+/* " > std::vector::resize 80%": returns the columns it took of `room` (0: any number); 0 if there is none or
+ * too little room to recognise it. */
+static int print_through(
+    const struct screen *screen, const struct traces *traces, const struct callers *callers, int room)
+{
+	enum { LEAST_ROOM = 16 };
+	char share[16] = "";
+	int columns;
+
+	if (callers->through_share <= 0 || (room && room < LEAST_ROOM))
+		return 0;
+	if (callers->through_share < 0.995)
+		snprintf(share, sizeof(share), " %.0f%%", 100 * callers->through_share);
+	fprintf(screen->out, "%s > ", screen_style(screen, SCREEN_DIM));
+	columns = 3 + (int)strlen(share);
+	columns +=
+	    screen_text(screen, traces->frames.rows[callers->through].label, room ? room - columns : 0);
+	fprintf(screen->out, "%s%s", share, screen_style(screen, SCREEN_PLAIN));
+	return columns;
 }
 
 void report_frame_callers(
@@ -88,11 +109,17 @@ void report_frame_callers(
 	int room = screen_room(screen, used), taken = report_frame(screen, traces, frame, room);
 	struct callers callers;
 	struct shown shown = {.count = 0};
+	int through = 0;
 
 	if (callers_find(&callers, traces, values, frame))
 		return;
 	if (room == 0 || taken < room)
+		through = print_through(screen, traces, &callers, room ? room - taken : 0);
+	taken += through + (through ? 1 : 0); /* a space more keeps callers apart from the callee */
+	if (room == 0 || taken < room)
 		callers_choose(&shown, traces, &callers, room ? room - taken : 0);
+	if (shown.count && through)
+		putc(' ', screen->out);
 	/* A function without a name says little without its callers: then they get a line of their own. */
 	if (!shown.count && room && !is_named(&traces->frames.rows[frame])) {
 		callers_choose(&shown, traces, &callers, room);
@@ -103,6 +130,20 @@ void report_frame_callers(
 		print_callers(screen, traces, &callers, &shown);
 }
 
+const char *report_columns(const struct read_options *read)
+{
+	static const char *const groups[] = {[GROUP_THREAD] = "thread",
+	    [GROUP_PROCESS] = "process",
+	    [GROUP_SIZE] = "size of a block",
+	    [GROUP_AGE] = "age"};
+
+	if (read->by != GROUP_FUNCTION)
+		return groups[read->by];
+	return read->cum       ? "function"
+	    : read->all_frames ? "function < callers"
+	                       : "function > callee < callers";
+}
+
 const char *report_kind(const struct traces *traces, enum measure_kind kind)
 {
 	static const char *const words[MEASURE_COUNT] = {
@@ -110,7 +151,8 @@ const char *report_kind(const struct traces *traces, enum measure_kind kind)
 	    [MEASURE_INUSE_OBJECTS] = "objects in use",
 	    [MEASURE_ALLOC] = "bytes allocated",
 	    [MEASURE_OBJECTS] = "allocations",
-	    [MEASURE_TEMPORARY] = "objects freed again",
+	    [MEASURE_FREED] = "objects freed again",
+	    [MEASURE_TEMPORARY] = "objects freed soon",
 	};
 
 	return kind == MEASURE_OTHER ? traces->types[traces->default_type] : words[kind];

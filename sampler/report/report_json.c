@@ -14,7 +14,7 @@
 
 static bool is_written(const struct traces *t, int kind)
 {
-	return traces_has(t, (enum measure_kind)kind) && kind != MEASURE_TEMPORARY;
+	return traces_has(t, (enum measure_kind)kind) && kind != MEASURE_FREED;
 }
 
 void report_json_head(struct json *json, const struct profile_input *input, size_t column)

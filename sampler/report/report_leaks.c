@@ -248,28 +248,29 @@ int report_leaks(
 
 /* ---- growth */
 
-/* "parse < load < main": prints a stack with full names on as many lines as needed, none wider than the
- * screen. */
+/* "parse < load < main": prints a stack, from its head outwards, with whole names on as many lines as needed,
+ * none wider than the screen. */
 static void print_stack(const struct screen *screen, const struct traces *t, size_t row, int used)
 {
 	enum { INDENT = 12 };
 	const uint32_t *stack = traces_stack(t, row);
+	const uint32_t head = t->rows[row].head, depth = t->rows[row].depth;
 	int at = used;
 
-	for (uint32_t i = 0; i < t->rows[row].depth && i < FRAMES_SHOWN; i++) {
-		const char *name = t->frames.rows[stack[i]].name;
+	for (uint32_t i = head; i < depth && i - head < FRAMES_SHOWN; i++) {
+		const char *name = t->frames.rows[stack[i]].label;
 
-		if (i && screen->width && at + 3 + screen_columns(name) > screen->width) {
+		if (i > head && screen->width && at + 3 + screen_columns(name) > screen->width) {
 			fprintf(screen->out, "\n%*s< ", INDENT, "");
 			at = INDENT + 2;
-		} else if (i) {
+		} else if (i > head) {
 			fputs(" < ", screen->out);
 			at += 3;
 		}
 		at += screen_text(screen, name, screen_room(screen, at));
 	}
-	if (t->rows[row].depth > FRAMES_SHOWN)
-		fprintf(screen->out, " < (%" PRIu32 " more)", t->rows[row].depth - FRAMES_SHOWN);
+	if (depth - head > FRAMES_SHOWN)
+		fprintf(screen->out, " < (%" PRIu32 " more)", depth - head - FRAMES_SHOWN);
 }
 
 int report_growth(const struct screen *screen, const struct profile_input *input, int32_t rows)

@@ -155,7 +155,7 @@ static int64_t rounded(uint64_t value, int shift)
 	return (int64_t)((value >> shift) + (value >> (shift - 1) & 1));
 }
 
-enum { ROW_LABELS = 7 };
+enum { ROW_LABELS = 8 };
 
 static size_t row_labels(
     const struct threads *threads, const struct heap_view_row *row, struct profile_label labels[ROW_LABELS])
@@ -173,6 +173,8 @@ static size_t row_labels(
 	}
 	if (row->age != HEAP_VIEW_NO_AGE)
 		labels[count++] = (struct profile_label){.key = "age", .str = lifetime_class_name(row->age)};
+	if (row->temporary)
+		labels[count++] = (struct profile_label){.key = "lifetime", .str = "temporary"};
 	if (row->key.size_class >= 1 && row->key.size_class < 63)
 		labels[count++] = (struct profile_label){
 		    .key = "size", .num = (int64_t)1 << (row->key.size_class - 1), .unit = "bytes"};

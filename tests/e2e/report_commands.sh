@@ -15,7 +15,7 @@ test_header_and_tables() {
   matches '^  a sample every 4\.0 KiB on average' out
   matches '^  samples: [0-9]+ taken' out
   matches '^  in use +[0-9.]+ MiB \+- [0-9.]+ KiB in [0-9]+ \+- [0-9]+ objects' out
-  for title in 'Most in use' 'Most allocated' 'Most allocations' 'Most temporary'; do
+  for title in 'Most in use' 'Most allocated' 'Most allocations' 'Most freed'; do
     matches "^$title" out
   done
   matches '^ +[0-9.]+ MiB +\+-[0-9.]+% +[0-9.]+% +[0-9.]+ MiB  remember_request < handle_request < main$' out

@@ -17,6 +17,7 @@
 #include "pprof/analysis/filter.h"
 #include "pprof/export/format.h"
 #include "pprof/analysis/growth.h"
+#include "pprof/analysis/headings.h"
 #include "pprof/export/format.h"
 #include "pprof/analysis/merge.h"
 #include "pprof/profile/origin.h"
@@ -129,8 +130,12 @@ static void check_merge(struct profile *p, bool anonymize)
 static void look(struct profile *p, uint8_t choices)
 {
 	const struct filter filter = {.by_size = choices & 4, .size_max = 4096};
-	const struct traces_options options = {
-	    .lines = choices & 1, .anonymize = choices & 2, .filter = choices & 8 ? &filter : NULL};
+	const struct traces_options options = {.lines = choices & 1,
+	    .anonymize = choices & 2,
+	    .filter = choices & 8 ? &filter : NULL,
+	    .names = (enum frames_names)(choices >> 4 & 3) % 3,
+	    .by = (enum grouping)((choices & 16 ? choices >> 5 : 0) % 5),
+	    .fold = choices & 64};
 	struct origin origin;
 	struct traces t;
 
@@ -138,6 +143,8 @@ static void look(struct profile *p, uint8_t choices)
 	REQUIRE(!traces_init(&t, &options, p, 3));
 	for (size_t column = 0; column < 3; column++)
 		REQUIRE(!traces_add(&t, p, column));
+	if (choices & 128)
+		REQUIRE(!headings_choose(&t));
 	for (int kind = 0; kind < MEASURE_COUNT; kind++) {
 		if (!traces_has(&t, (enum measure_kind)kind))
 			continue;

@@ -249,6 +249,19 @@ static void no_row_has_more_in_use_than_allocated(void **state)
 	close_world(&w);
 }
 
+/* Blocks of one site: one that was temporary, one too old for that, one freed by another thread. */
+static void free_three(struct world *w, struct image *image, struct process *process)
+{
+	image->region = &w->region;
+	image->process[0] = process;
+	process->heap = w->heap;
+	for (uint64_t seq = 0; seq < 3; seq++)
+		arrive(w, 0, seq, 1, 64);
+	fixture_free(&w->region, 0, 0, 0, 500, 7);
+	fixture_free(&w->region, 1, 0, 1, 5000000, 7);
+	fixture_free(&w->region, 2, 0, 2, 500, 8);
+}
+
 static void frees_become_lifetimes(void **state)
 {
 	struct world w;
@@ -257,18 +270,10 @@ static void frees_become_lifetimes(void **state)
 
 	(void)state;
 	open_world(&w, 0);
-	image.region = &w.region;
-	image.process[0] = &process;
-	process.heap = w.heap;
 	_Atomic uint64_t *head = &region_header(&w.region)->frees_head;
-	arrive(&w, 0, 0, 1, 64);
-	arrive(&w, 0, 1, 1, 64);
-	arrive(&w, 0, 2, 1, 64);
-	fixture_free(&w.region, 0, 0, 0, 500, 7);     /* temporary */
-	fixture_free(&w.region, 1, 0, 1, 5000000, 7); /* too old for that */
-	fixture_free(&w.region, 2, 0, 2, 500, 8);     /* by another thread */
-	fixture_free(&w.region, 3, 9, 9, 500, 7);     /* nothing is known of it */
-	atomic_store(head, 5);                        /* and one that is being written */
+	free_three(&w, &image, &process);
+	fixture_free(&w.region, 3, 9, 9, 500, 7); /* nothing is known of it */
+	atomic_store(head, 5);                    /* and one that is being written */
 	free_log_note(&image);
 	assert_int_equal(free_log_drain(&image, 1), 4);
 	assert_int_equal(heap_lifetimes(w.heap)->samples, 3);
@@ -296,6 +301,46 @@ static void frees_become_lifetimes(void **state)
 	close_world(&w);
 }
 
+/* Of three blocks one was freed soon: it has a row of its own, and the site's sums are what they were. */
+static void temporaries_have_rows_of_their_own(void **state)
+{
+	static const unsigned int labels[] = {0, HEAP_LABEL_LIFETIME, HEAP_LABEL_LIFETIME | HEAP_LABEL_AGE};
+
+	(void)state;
+	for (size_t run = 0; run < sizeof(labels) / sizeof(labels[0]); run++) {
+		for (enum heap_view_kind kind = HEAP_VIEW_LIVE; kind <= HEAP_VIEW_DELTA; kind++) {
+			struct world w;
+			struct process process = {0};
+			struct image image = {.ready = true};
+			struct live_scan live_scan;
+			struct heap_view view;
+			size_t temporary = 0;
+			open_world(&w, labels[run]);
+			free_three(&w, &image, &process);
+			atomic_store(&region_header(&w.region)->frees_head, 3);
+			free_log_note(&image);
+			assert_int_equal(free_log_drain(&image, 1), 3);
+			count(&w, 3, 192);
+			assert_int_equal(live_scan_take(&live_scan, &w.region, 0), 0);
+			assert_int_equal(heap_view_make(&view, kind, w.heap, &live_scan), 0);
+			assert_int_equal(alloc_of(&view, 1), 192);
+			for (size_t i = 0; i < view.count; i++)
+				if (view.rows[i].temporary) {
+					temporary++;
+					assert_int_equal(
+					    view.rows[i].alloc.objects_q16 >> WEIGHT_OBJECTS_SHIFT, 1);
+					assert_int_equal(
+					    view.rows[i].alloc.bytes_q8 >> WEIGHT_BYTES_SHIFT, 64);
+					assert_int_equal(view.rows[i].inuse.samples, 0);
+				}
+			assert_int_equal(temporary, run > 0 && kind != HEAP_VIEW_DELTA);
+			heap_view_fini(&view);
+			live_scan_fini(&live_scan);
+			close_world(&w);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -305,6 +350,7 @@ int main(void)
 	    cmocka_unit_test(a_delta_begins_at_the_mark),
 	    cmocka_unit_test(no_row_has_more_in_use_than_allocated),
 	    cmocka_unit_test(frees_become_lifetimes),
+	    cmocka_unit_test(temporaries_have_rows_of_their_own),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -432,6 +432,28 @@ static void flags_of_no_mapping_are_an_error(void **state)
 	profile_free(NULL);
 }
 
+static void a_location_is_named_later(void **state)
+{
+	struct profile *p = profile_new();
+	uint32_t one = profile_add_location(p, &(struct profile_location){.address = 1});
+	uint32_t two = profile_add_location(p, &(struct profile_location){.address = 2});
+	const struct profile_line lines[2] = {
+	    {.function = profile_add_function(p, &(struct profile_function){.name = "inner"}), .line = 3},
+	    {.function = profile_add_function(p, &(struct profile_function){.name = "outer"}), .line = 4}};
+	const struct profile_line unknown = {.function = 99};
+
+	assert_int_equal(profile_name_location(p, one, lines, 2), 0);
+	assert_int_equal(profile_location(p, one).line_count, 2);
+	assert_int_equal(profile_location(p, one).address, 1);
+	assert_string_equal(profile_function(p, profile_location(p, one).lines[1].function).name, "outer");
+	assert_int_equal(profile_location(p, two).line_count, 0);
+	assert_int_equal(profile_error(p), 0);
+	assert_int_equal(profile_name_location(p, two, &unknown, 1), -EINVAL);
+	assert_int_equal(profile_name_location(p, 3, lines, 1), -EINVAL);
+	assert_int_equal(profile_error(p), -EINVAL);
+	profile_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -452,6 +474,7 @@ int main(void)
 	    cmocka_unit_test(entries_with_equal_hashes_are_told_apart),
 	    cmocka_unit_test(running_out_of_memory_sticks_as_an_error),
 	    cmocka_unit_test(flags_of_no_mapping_are_an_error),
+	    cmocka_unit_test(a_location_is_named_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows by something else than functions: a sample's stack becomes one frame, the value of a label, or the
+ * process that the profile is of. Totals, tables and trees then work as they do for functions.
+ */
+#ifndef PPROF_ANALYSIS_GROUPING_H
+#define PPROF_ANALYSIS_GROUPING_H
+
+#include <stddef.h>
+
+struct profile;
+
+enum grouping { GROUP_FUNCTION, GROUP_THREAD, GROUP_PROCESS, GROUP_SIZE, GROUP_AGE };
+
+enum { GROUPING_TEXT_BYTES = 320 };
+
+/* The group of a sample: "worker (4711)", "redis-server (4711)", "up to 64 B", "1ms-10ms"; in brackets where
+ * the sample has no such label. Not for GROUP_FUNCTION. */
+void grouping_name(
+    enum grouping grouping, const struct profile *profile, size_t sample, char text[GROUPING_TEXT_BYTES]);
+
+/* "thread": the label for --labels that no sample of the profile has; NULL: there is one, or none is
+ * needed. */
+const char *grouping_missing_label(enum grouping grouping, const struct profile *profile);
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The output of commands that write a profile. */
+#ifndef SAMPLER_REPORT_PROFILE_OUTPUT_H
+#define SAMPLER_REPORT_PROFILE_OUTPUT_H
+
+struct profile;
+
+/* Encodes, packs and publishes; path NULL: standard output. 0, or -errno after a line that says why. */
+int profile_output_write(const struct profile *profile, const char *path);
+
+#endif

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+# Names that people can read: report, diff and the flame graph's boxes; what other programs read stays in full.
+# timeout: 240
+
+cpp_profile() {
+  record_whole cpp.pb.gz -p 4K "$targets/own_code"
+}
+
+# matches_text REGEX TEXT
+matches_text() {
+  [[ $2 =~ $1 ]] || fail "'$2' does not match '$1'"
+}
+
+# sums_of OPTIONS...: the header's sums
+sums_of() {
+  "$heaptap" report "$@" | grep -E '^  (in use|allocated)'
+}
+
+test_template_arguments_are_folded() {
+  cpp_profile
+  for view in '' --tree --inverted --leaks --cum '--sort objects' --lines; do
+    # shellcheck disable=SC2086
+    "$heaptap" report -n all $view cpp.pb.gz >out
+    matches 'std::[a-z_:0-9]+::' out
+    ! grep -q '[<(]std::\|allocator<' out || { cat out >&2; fail "template arguments with '$view'"; }
+    # shellcheck disable=SC2086
+    "$heaptap" report -n all --full-names $view cpp.pb.gz >full
+    matches 'std::[a-z_:0-9]+<.*allocator<' full
+  done
+  equal "$(sums_of cpp.pb.gz)" "$(sums_of --full-names cpp.pb.gz)" 'sums'
+  "$heaptap" diff -n all cpp.pb.gz cpp-peak.pb.gz --sort alloc >out
+  ! grep -q 'allocator<' out || fail 'template arguments in diff'
+}
+
+# What is read by programs has every name as the profile has it.
+test_programs_get_full_names() {
+  cpp_profile
+  "$heaptap" report --json cpp.pb.gz | grep -q 'std::allocator\\u003c' || fail 'short names in JSON'
+  for format in folded speedscope csv json; do
+    "$heaptap" export -f $format cpp.pb.gz | grep -qE 'std::allocator(<|\\u003c)' || fail "short names in $format"
+  done
+}
+
+test_the_flame_graph_has_both() {
+  cpp_profile
+  for option in '' --full-names; do
+    # shellcheck disable=SC2086
+    "$heaptap" export $option -f flamegraph cpp.pb.gz >page.html
+    python3 - "$option" <<'PYTHON'
+import json, re, sys
+data = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', open("page.html").read(), re.S)[1])
+assert len(data["labels"]) == len(data["names"])
+shown = [label or name for label, name in zip(data["labels"], data["names"])]
+assert any("std::allocator<" in name for name in data["names"])
+if sys.argv[1]:
+    assert shown == data["names"]
+else:
+    assert not [name for name in shown if "<" in name], shown
+    assert "std::vector::resize" in shown and "load_users" in shown
+PYTHON
+  done
+}
+
+# Filters match a name as it is shown, and as it is.
+test_filters_match_both_forms() {
+  cpp_profile
+  for re in 'std::vector::resize' 'std::vector<int, std::allocator<int> >::resize'; do
+    "$heaptap" report --focus "$re" cpp.pb.gz >out
+    matches 'in use .*selected: [0-9.]+ MiB' out
+  done
+}
+
+# first_row FILE OPTIONS...: what stands after the numbers in the first row of the first table
+first_row() {
+  "$heaptap" report --sort alloc "$@" >out
+  awk '/^ +flat/ { getline; print; exit }' out | sed -E 's/^ +[0-9.]+ [KMGT]?i?B +\S+( samples?)? +[0-9.]+% +[0-9.]+ [KMGT]?i?B  //'
+}
+
+# shares_of FILE OPTIONS...: the sum of a whole table's shares
+shares_of() {
+  "$heaptap" report --sort alloc -n all "$@" | sed -nE 's/^ +[0-9.]+ [KMGT]?i?B.* ([0-9.]+)% +[0-9.]+ [KMGT]?i?B  .*/\1/p' |
+    awk '{ sum += $1 } END { print (sum > 99 && sum < 101) }'
+}
+
+test_rows_begin_at_own_code_in_cpp() {
+  cpp_profile
+  matches_text '^load_users > std::vector::resize [0-9]+%  < main' "$(first_row cpp.pb.gz)"
+  matches '  copy_rows > xmalloc  < main' out
+  matches '  read_lines > std::vector::(push_back|emplace_back)' out
+  ! grep -E '^ +[0-9.]+ .*%  +[0-9.]+ .iB  (std::|xmalloc)' out || fail 'a row of the library'
+  COLUMNS=80 "$heaptap" report cpp.pb.gz >out
+  equal 0 "$(awk 'length > 80' out | wc -l)" 'lines wider than 80 columns'
+  equal 1 "$(shares_of cpp.pb.gz)"
+  # As it is, on request.
+  matches_text '^std::(__cxx11::basic_string|vector)' "$(first_row cpp.pb.gz --all-frames)"
+  equal 1 "$(shares_of cpp.pb.gz --all-frames)"
+  equal "$(sums_of cpp.pb.gz)" "$(sums_of cpp.pb.gz --all-frames)" 'sums'
+  "$heaptap" diff --sort alloc cpp.pb.gz cpp.pb.gz >out
+  matches '^    change .* function > callee < callers$' out
+}
+
+test_rows_begin_at_own_code_in_rust() {
+  command -v /usr/bin/rustc >/dev/null || skip 'no rustc'
+  cat >own.rs <<'RUST'
+use std::collections::HashMap;
+#[inline(never)]
+fn load_users(count: usize) -> HashMap<usize, String> {
+    let mut users = HashMap::new();
+    for i in 0..count {
+        users.insert(i, format!("user number {} of many, with a long name", i).repeat(4));
+    }
+    users
+}
+fn main() {
+    println!("{}", load_users(20000).len());
+}
+RUST
+  /usr/bin/rustc -g -C opt-level=1 own.rs -o own 2>log || fail "rustc: $(cat log)"
+  record_whole rust.pb.gz -p 4K ./own >log
+  matches_text '^own::load_users > (alloc|std|hashbrown)::' "$(first_row rust.pb.gz)"
+  equal 1 "$(shares_of rust.pb.gz)"
+}
+
+# Python's own names need 3.12; without them no row is a wrapper, nor a frame twice.
+test_rows_begin_at_own_code_in_python() {
+  cat >own.py <<'PYTHON'
+def load_users(count):
+    return [{"name": "user%d" % i * 20, "marks": list(range(60))} for i in range(count)]
+users = load_users(8000)
+PYTHON
+  python=$(ls /usr/bin/python3.1[2-9] ~/.pyenv/versions/3.1[2-9].*/bin/python3.1[2-9] 2>/dev/null | head -n 1)
+  if [ -n "$python" ]; then
+    PYTHONMALLOC=malloc record -q -p 16K -o py.pb.gz "$python" -X perf own.py
+    matches_text '^py::load_users:.*own\.py' "$(first_row py.pb.gz)"
+    equal 1 "$(shares_of py.pb.gz)"
+  fi
+  record -q -p 16K -o python3.pb.gz /usr/bin/python3 own.py
+  "$heaptap" report -n 5 python3.pb.gz >out
+  ! grep -E '%  +[0-9.]+ .iB  (_?Py[A-Za-z]*_(Raw)?(Malloc|Calloc|Realloc)|\[|[^ ]*\+0x)' out || fail 'a row of the allocator'
+  ! grep -E '([A-Za-z_]+) < \1( |$)' out || fail 'a frame twice'
+}
+
+test_rows_begin_at_own_code_in_node() {
+  cat >own.js <<'JS'
+function loadUsers(count) {
+  const users = [];
+  for (let i = 0; i < count; i++)
+    users.push(Buffer.allocUnsafeSlow(8000).fill(i));
+  return users;
+}
+console.log(loadUsers(8000).length);
+JS
+  record -q -p 64K -o js.pb.gz node --perf-basic-prof own.js >log
+  matches_text '^loadUsers .*own\.js:1:19' "$(first_row js.pb.gz)"
+  matches_text '^JS:.loadUsers .*own\.js:1:19' "$(first_row js.pb.gz --full-names)"
+  equal 1 "$(shares_of js.pb.gz)"
+}
+
+test_hidden_functions_leave_their_bytes() {
+  cpp_profile
+  "$heaptap" report --hide '^load_users$|^std::' cpp.pb.gz --sort alloc >out
+  ! grep -q 'load_users\|std::' out || fail 'hidden functions are shown'
+  matches '^ +[0-9.]+ MiB +\S+ +[0-9.]+% +[0-9.]+ MiB  main' out
+  equal "$(sums_of cpp.pb.gz)" "$(sums_of cpp.pb.gz --hide '^load_users$|^std::')" 'sums'
+  equal 1 "$(shares_of cpp.pb.gz --hide '^load_users$')"
+  "$heaptap" report --hide . --sort alloc cpp.pb.gz >out
+  matches '100\.0% .* \[hidden\]$' out
+  "$heaptap" export -f folded --sort alloc --hide '^main$' cpp.pb.gz >out
+  ! grep -q ';main;' out || fail 'a hidden function is exported'
+  equal 2 "$(status_of "$heaptap" report --hide '(' cpp.pb.gz)"
+  matches '^heaptap: --hide: ' err
+}

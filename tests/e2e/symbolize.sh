@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+# heaptap symbolize: names for profiles that were recorded without.
+# timeout: 240
+
+raw_profile() {
+  cp "$targets/own_code" ./own
+  record_whole raw.pb.gz -p 4K --symbols raw ./own
+}
+
+test_names_are_looked_up_later() {
+  raw_profile
+  "$heaptap" report raw.pb.gz >out
+  matches '^  no function names in this profile: heaptap symbolize raw\.pb\.gz$' out
+  ! grep -q load_users out || fail 'names in a raw profile'
+  "$heaptap" symbolize raw.pb.gz 2>err
+  matches '^heaptap: raw\.pb\.gz\.symbolized: [0-9]+ of [0-9]+ addresses have names now$' err
+  equal 600 "$(stat -c %a raw.pb.gz.symbolized)" mode
+  profile_check raw.pb.gz.symbolized
+  "$heaptap" report --sort alloc raw.pb.gz.symbolized >out
+  matches '  load_users > std::vector::resize .*  < main' out
+  ! grep -q 'heaptap symbolize' out || fail 'symbolized twice'
+  equal "$("$heaptap" report raw.pb.gz | grep -E '^  (in use|allocated)')" \
+    "$("$heaptap" report raw.pb.gz.symbolized | grep -E '^  (in use|allocated)')" 'sums'
+  "$heaptap" report --lines --sort alloc raw.pb.gz.symbolized >out
+  matches '  load_users +own_code\.cc:[0-9]+' out
+  go tool pprof -top -sample_index=alloc_space raw.pb.gz.symbolized >top 2>/dev/null
+  matches ' load_users$' top
+  # Again, elsewhere; and what has names already.
+  "$heaptap" symbolize -o again.pb.gz raw.pb.gz 2>err
+  cmp again.pb.gz raw.pb.gz.symbolized
+  "$heaptap" symbolize -o third.pb.gz again.pb.gz 2>err
+  matches 'again\.pb\.gz: nothing to look up' err
+  [ ! -e third.pb.gz ] || fail 'a file of nothing new'
+}
+
+# Another program under the same name is not asked.
+test_another_build_is_refused() {
+  raw_profile
+  cp "$targets/leaky" ./new && mv ./new ./own
+  "$heaptap" symbolize raw.pb.gz 2>err
+  matches '/own: another build is there than the one that was recorded; its code stays without names$' err
+  profile_check raw.pb.gz.symbolized
+  "$heaptap" report -n all raw.pb.gz.symbolized >out
+  ! grep -qE 'load_users|remember_request' out || fail 'names of another program'
+  rm own
+  "$heaptap" symbolize raw.pb.gz 2>err
+  matches '/own: No such file or directory; its code stays without names$' err
+  # Neither is a fifo opened, nor a file that is cut short believed.
+  mkfifo own
+  timeout "$(seconds 20)" "$heaptap" symbolize raw.pb.gz 2>err
+  matches '/own: ' err
+  rm own
+  head -c 5000 "$targets/own_code" >own
+  "$heaptap" symbolize raw.pb.gz 2>err || fail "status $?"
+  profile_check raw.pb.gz.symbolized
+}
+
+test_wrong_use() {
+  raw_profile
+  equal 2 "$(status_of "$heaptap" symbolize)"
+  equal 2 "$(status_of "$heaptap" symbolize -o x raw.pb.gz raw-peak.pb.gz)"
+  matches '^heaptap: -o is for one PROFILE' err
+  equal 1 "$(status_of "$heaptap" symbolize nothing.pb.gz raw.pb.gz)"
+  matches 'cannot read nothing\.pb\.gz' err
+  [ -e raw.pb.gz.symbolized ] || fail 'the good one was not looked at'
+  head -c 300 raw.pb.gz >cut.pb.gz
+  equal 1 "$(status_of "$heaptap" symbolize cut.pb.gz)"
+  mkdir closed.pb.gz.symbolized && cp raw.pb.gz closed.pb.gz
+  equal 1 "$(status_of "$heaptap" symbolize closed.pb.gz)"
+  matches '^heaptap: cannot write closed\.pb\.gz\.symbolized' err
+}
