@@ -57,8 +57,8 @@ static const struct option rows[] = {
     {READING, '\0', "sort", OPTION_CHOICE, OPTION_FIELD(read.sort), .least = SORT_INUSE,
         .choices = sort_names,
         .help = "what is counted: bytes or objects in use, bytes or\n"
-                "objects ever allocated, objects freed again, or the\n"
-                "bytes in use in the largest snapshot"},
+                "objects ever allocated, objects freed again, or\n"
+                "the bytes in use in the largest snapshot"},
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "cum", OPTION_FLAG, OPTION_FIELD(read.cum),
         .help = "sort by what a function and its callees hold"},
     {COMMAND_REPORT | COMMAND_DIFF, 'n', "rows", OPTION_SET, .set = set_rows, .value = "N",
@@ -77,7 +77,7 @@ static const struct option rows[] = {
         .help = "leave out leaks listed in FILE, in LeakSanitizer's\n"
                 "format: lines 'leak:PATTERN'"},
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "fail-over", OPTION_BYTES, OPTION_FIELD(read.fail_over_bytes),
-        .most = INT64_MAX, .value = "BYTES", .allowed = "0 or more, with K, M or G if wanted",
+        .most = INT64_MAX, .value = "BYTES", .allowed = "0 or more, for example 100M",
         .help = "exit status 3 if more is in use (diff: if use grew\n"
                 "by more)"},
     {COMMAND_DIFF, '\0', "normalize", OPTION_FLAG, OPTION_FIELD(read.normalize),
@@ -91,13 +91,13 @@ static const struct option rows[] = {
     {READING, '\0', "thread", OPTION_TEXT, OPTION_FIELD(read.thread), .value = "RE", .allowed = REGEX,
         .help = "only threads whose name or id matches"},
     {READING, '\0', "size", OPTION_BYTES_RANGE, OPTION_FIELD(read.size_bytes), .value = "MIN:MAX",
-        .allowed = "MIN:MAX in bytes, such as 64:4K, 1M: or :100",
+        .allowed = "MIN:MAX in bytes, for example 64:4K, 1M: or :100",
         .help = "only blocks of this size (mean per stack)"},
     {READING, '\0', "age", OPTION_TIME_RANGE, OPTION_FIELD(read.age_ns), .value = "MIN:MAX",
-        .allowed = "MIN:MAX with units, such as 1s:1m or 10s:", .help = "only blocks of this age"},
+        .allowed = "MIN:MAX with units, for example 1s:1m or 10s:", .help = "only blocks of this age"},
     {READING, '\0', "lines", OPTION_FLAG, OPTION_FIELD(read.lines), .help = "distinguish source lines"},
     {READING, '\0', "functions", OPTION_FLAG_OFF, OPTION_FIELD(read.lines),
-        .help = "do not distinguish source lines (the default)"},
+        .help = "add up the lines of a function (the default)"},
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "json", OPTION_FLAG, OPTION_FIELD(read.json),
         .help = "print everything as JSON"},
     {COMMAND_EXPORT, 'f', "format", OPTION_CHOICE, OPTION_FIELD(read.format), .choices = export_format_names,
@@ -111,7 +111,7 @@ static const struct option rows[] = {
                 "what heaptap itself never writes"},
     {READING | COMMAND_MERGE | COMMAND_CHECK, '\0', "max-memory", OPTION_BYTES,
         OPTION_FIELD(read.memory_max_bytes), .least = 1 << 20, .most = INT64_MAX, .value = "BYTES",
-        .allowed = "1M or more, with K, M or G if wanted",
+        .allowed = "1M or more, for example 2G",
         .help = "memory that a profile may take, default 1G: a file\n"
                 "of 100 KiB can unpack to gigabytes"},
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "no-pager", OPTION_FLAG, OPTION_FIELD(read.no_pager),

@@ -7,6 +7,7 @@
 #include "sampler/loader/preload_library.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/linux/proc.h"
+#include "sampler/linux/program_path.h"
 #include "sampler/linux/regular_file.h"
 #include "sampler/loader/preload_check.h"
 
@@ -160,22 +161,6 @@ static int examine_program(struct findings *findings, const char *path)
 		say_names(findings, path, &facts);
 	}
 	return 0;
-}
-
-/* Searches as execvp does. False: not found. */
-static bool program_find(const char *name, char *path, size_t bytes)
-{
-	const char *at = getenv("PATH");
-
-	snprintf(path, bytes, "%s", name);
-	if (strchr(name, '/'))
-		return access(path, F_OK) == 0;
-	for (; at && *at; at += strcspn(at, ":"), at += *at == ':') {
-		snprintf(path, bytes, "%.*s/%s", (int)strcspn(at, ":"), at, name);
-		if (access(path, X_OK) == 0)
-			return true;
-	}
-	return false;
 }
 
 /* ---- a running process */
@@ -398,7 +383,7 @@ int doctor_target_examine(struct findings *findings, const char *name)
 
 	if (*name && !*end && pid > 0 && pid <= INT_MAX)
 		return examine_process(findings, (pid_t)pid);
-	if (program_find(name, path, sizeof(path)))
+	if (program_path_find(name, path, sizeof(path)))
 		return examine_program(findings, path);
 	log_line("there is no program %s", name);
 	return -ENOENT;
