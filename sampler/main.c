@@ -34,10 +34,11 @@ static const struct command commands[] = {
         .run = front_run},
     {.name = "snapshot",
         .bit = COMMAND_SNAPSHOT,
-        .synopsis = "PID | --all",
+        .synopsis = "PID... | --session PID | --all",
         .examples = "heaptap snapshot $(pidof redis-server)\n"
                     "heaptap snapshot --all",
-        .summary = "write a snapshot of a profiled process now, and print its path",
+        .mixed = true,
+        .summary = "write snapshots of profiled processes now, and print their paths",
         .run = snapshot_client_run},
     {.name = "adopt",
         .bit = COMMAND_ADOPT,

@@ -138,7 +138,12 @@ static const struct option rows[] = {
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "fsync", OPTION_FLAG, OPTION_FIELD(sync),
         .help = "sync each profile to disk before it gets its name"},
     {COMMAND_SNAPSHOT, '\0', "all", OPTION_FLAG, OPTION_FIELD(all),
-        .help = "every process that is being profiled"},
+        .help = "all processes of all your sessions (as root: of\n"
+                "every user's)"},
+    {COMMAND_SNAPSHOT, '\0', "session", OPTION_COUNT, OPTION_FIELD(session), .least = 1, .most = INT32_MAX,
+        .value = "PID", .allowed = "the process id of `heaptap record` or of a process that it profiles",
+        .help = "all processes of one session: of the `heaptap\n"
+                "record` with this pid, or that profiles it"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "symbols", OPTION_CHOICE, OPTION_FIELD(symbols),
         .choices = symbol_names,
         .help = "names in the profile: full, the default, has\n"

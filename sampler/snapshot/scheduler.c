@@ -164,6 +164,14 @@ uint32_t scheduler_ask(struct scheduler *a, pid_t pid, uint64_t asker)
 	return 0;
 }
 
+bool scheduler_serves(const struct scheduler *a, pid_t pid)
+{
+	for (const struct snapshot_series *series = a->series; series; series = series->next_series)
+		if (series->target->pid == pid)
+			return true;
+	return false;
+}
+
 /* ---- the tick */
 
 static void tend_interval(struct scheduler *a, struct snapshot_series *series, uint64_t now_ns)

@@ -87,6 +87,7 @@ void scheduler_hurry(struct scheduler *scheduler);
  * see session/control.h, 0 for none. */
 uint32_t scheduler_want_all(struct scheduler *scheduler, const char *cause, uint64_t asker);
 uint32_t scheduler_ask(struct scheduler *scheduler, pid_t pid, uint64_t asker);
+bool scheduler_serves(const struct scheduler *scheduler, pid_t pid); /* is the process ours? */
 
 /* Takes a numbered snapshot beside another one of the same process. */
 void scheduler_take(
