@@ -102,8 +102,8 @@ static const struct option rows[] = {
                 "and 1h work too, 0 means none"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "keep", OPTION_COUNT, OPTION_FIELD(keep), .least = 1,
         .most = KEEP_MAX, .value = "N", .allowed = "1 to 1000000",
-        .help = "newest snapshots to keep of each process;\n"
-                "all unless given"},
+        .help = "newest snapshots to keep of each process, beside\n"
+                "those that a user asked for; all unless given"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "delta", OPTION_FLAG, OPTION_FIELD(delta),
         .help = "beside each periodic snapshot, what was allocated\n"
                 "since the one before (NNNN-delta)"},

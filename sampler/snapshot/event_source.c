@@ -72,12 +72,12 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 	return error;
 }
 
-void event_source_take(struct event_source *source, pid_t pid, const char *name, const char *cause)
+void event_source_take(struct event_source *source, pid_t pid, const struct snapshot_request *request)
 {
 	event_registry_drain(source->registry);
 	struct event_process *s = pid > 0 ? event_registry_find(source->registry, pid) : NULL;
 	if (s && event_process_has_samples(s))
-		scheduler_take(&source->base, &s->target, name, cause);
+		scheduler_take(&source->base, &s->target, request);
 }
 
 /* ---- what the scheduler asks */

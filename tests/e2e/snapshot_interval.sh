@@ -46,6 +46,19 @@ test_keep() {
   [ ! -e out/0001.pb.gz ] || fail 'the oldest is still there'
 }
 
+# What a user asked for is not what the clock wrote: it stays. What the program asks for does not.
+test_keep_leaves_what_was_requested() {
+  held -q -i 0 --keep 2 -e page-faults/1 -o out/%n.pb.gz
+  for i in 1 2 3; do
+    "$heaptap" snapshot "$pid" >/dev/null
+  done
+  finish
+  equal '0001 0002 0003' "$(cd out && ls 0*.pb.gz | sed 's/.pb.gz//' | xargs)"
+  equal '0001 0002 0003' "$(cd out && ls page-faults-0*.pb.gz | sed 's/page-faults-//; s/.pb.gz//' | xargs)"
+  record -q -p 1 -i 0 --keep 2 -o program/%n.pb.gz "$targets/snapshot_api" hold 10 snap '' snap '' snap '' >/dev/null
+  equal '0002 0003' "$(cd program && ls 0*.pb.gz | sed 's/.pb.gz//' | xargs)"
+}
+
 # delta_check PROFILE: valid, and a delta
 delta_check() {
   "$readers/check_profile" --strict "$1" || fail "$1 is not valid"
