@@ -280,7 +280,7 @@ cppcheck:
 # ---- what `make install` makes from the tables of commands and options
 DOCS := $(O)/heaptap.1 $(O)/heaptap.bash $(O)/_heaptap
 
-$(O)/heaptap.1: sampler/cli/heaptap.1 $(O)/heaptap
+$(O)/heaptap.1: sampler/cli/heaptap.1.in $(O)/heaptap
 	$(call quiet,MAN,$@)$(O)/heaptap completion man <$< >$@
 $(O)/heaptap.bash: $(O)/heaptap
 	$(call quiet,BASH,$@)$(O)/heaptap completion bash >$@

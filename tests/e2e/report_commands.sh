@@ -453,7 +453,7 @@ open('go-$mode').read()" &
 }
 
 test_manual_page() {
-  "$heaptap" completion man <"$top/sampler/cli/heaptap.1" >heaptap.1
+  "$heaptap" completion man <"$top/sampler/cli/heaptap.1.in" >heaptap.1
   ! grep -n '^@' heaptap.1 || fail 'a table was not put in'
   for command in $("$heaptap" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
     matches "heaptap $command" heaptap.1
@@ -461,8 +461,14 @@ test_manual_page() {
       matches "^.fB.*$(echo "$option" | sed 's/-/\\\\-/g')" heaptap.1
     done
   done
-  grep -v '^@OPTIONS diff' "$top/sampler/cli/heaptap.1" | "$heaptap" completion man >/dev/null 2>err && fail 'a command is missing and nobody minds'
+  grep -v '^@OPTIONS diff' "$top/sampler/cli/heaptap.1.in" | "$heaptap" completion man >/dev/null 2>err && fail 'a command is missing and nobody minds'
   matches "does not describe 'heaptap diff'" err
+  for section in FILES SIGNALS ENVIRONMENT 'SEE ALSO'; do
+    matches "^.SH $section\$" heaptap.1
+  done
+  for word in XDG_CACHE_HOME XDG_RUNTIME_DIR DEBUGINFOD_URLS DEBUGINFOD_TIMEOUT HEAPTAP_PAGER SIGTERM timeline.jsonl pprof; do
+    matches "$word" heaptap.1
+  done
   command -v man >/dev/null || skip 'no man to read the page with'
   LC_ALL=C.UTF-8 man --warnings -E UTF-8 -l -Tutf8 -Z heaptap.1 >/dev/null 2>warnings
   [ ! -s warnings ] || { cat warnings >&2; fail 'the manual page has warnings'; }
