@@ -111,7 +111,7 @@ static const struct command commands[] = {
         .run = doctor_run},
     {.name = "completion",
         .bit = COMMAND_COMPLETION,
-        .synopsis = "bash | zsh",
+        .synopsis = "bash | zsh | fish",
         .operand = "shell",
         .examples = "source <(heaptap completion bash)\n"
                     "heaptap completion fish >~/.config/fish/completions/heaptap.fish",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a user sees of report, diff, doctor, the manual page and the completions.
+# What a user sees of report, diff, doctor and the manual page.
 # timeout: 240
 
 leaky_profile() {
@@ -477,46 +477,11 @@ test_manual_page() {
 test_install() {
   make -s -C "$top" O="$HEAPTAP_BUILD" install DESTDIR="$PWD/root" PREFIX=/usr >log 2>&1 || { cat log >&2; fail 'make install'; }
   equal "usr/bin/heaptap usr/include/heaptap.h usr/lib/heaptap/libheaptap.so usr/share/bash-completion/completions/heaptap \
-usr/share/man/man1/heaptap.1 usr/share/zsh/site-functions/_heaptap" "$(cd root && find . -type f | sed 's,^\./,,' | sort | xargs)"
+usr/share/fish/vendor_completions.d/heaptap.fish usr/share/man/man1/heaptap.1 usr/share/zsh/site-functions/_heaptap" "$(cd root && find . -type f | sed 's,^\./,,' | sort | xargs)"
   root/usr/bin/heaptap record -q -p 4K -o installed.pb.gz "$targets/leaky" 1000 64
   root/usr/bin/heaptap report installed.pb.gz >out
   matches 'remember_request' out
   cmp root/usr/share/bash-completion/completions/heaptap <("$heaptap" completion bash)
   make -s -C "$top" O="$HEAPTAP_BUILD" uninstall DESTDIR="$PWD/root" PREFIX=/usr >log 2>&1
   equal '' "$(find root -type f)" 'what uninstall leaves'
-}
-
-test_bash_completion() {
-  "$heaptap" completion bash >completion
-  bash -c '. ./completion; COMP_WORDS=(heaptap rep); COMP_CWORD=1; _heaptap; echo "${COMPREPLY[*]}"' >out
-  equal report "$(cat out)"
-  bash -c '. ./completion; COMP_WORDS=(heaptap report --so); COMP_CWORD=2; _heaptap; echo "${COMPREPLY[*]}"' >out
-  equal --sort "$(cat out)"
-  bash -c '. ./completion; COMP_WORDS=(heaptap report --sort in); COMP_CWORD=3; _heaptap; echo "${COMPREPLY[*]}"' >out
-  equal 'inuse inuse-objects' "$(cat out)"
-  bash -c '. ./completion; COMP_WORDS=(heaptap export -f fl); COMP_CWORD=3; _heaptap; echo "${COMPREPLY[*]}"' >out
-  equal flamegraph "$(cat out)"
-  for command in $("$heaptap" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
-    bash -c '. ./completion; COMP_WORDS=(heaptap '"$command"' --); COMP_CWORD=2; _heaptap; printf "%s\n" "${COMPREPLY[@]}"' | sort >ours
-    "$heaptap" help "$command" | grep -oE '^ +(-., )?--[a-z-]+' | grep -oE -- '--[a-z-]+' | sort >theirs
-    cmp ours theirs || fail "options of $command"
-  done
-}
-
-test_zsh_completion() {
-  command -v zsh >/dev/null || skip 'no zsh'
-  "$heaptap" completion zsh >_heaptap
-  zsh -n _heaptap
-  cat >complete.zsh <<'ZSH'
-zmodload zsh/zpty
-zpty z zsh -f -i
-zpty -w z 'PS1=; fpath=($PWD $fpath); autoload -U compinit; compinit -u -d dump; setopt noautomenu; print ready'
-zpty -r -m z out '*ready*ready*'
-zpty -w -n z $'heaptap report --lea\t'
-for i in {1..1000}; do zpty -r -t z more && all+=$more; [[ $all == *--leaks* ]] && break; sleep 0.1; done
-print -r -- "$all"
-zpty -d z
-ZSH
-  timeout "$(seconds 30)" zsh -f complete.zsh >out 2>&1 || true
-  matches '--leaks' out
 }
