@@ -10,6 +10,7 @@
 enum export_needs {
 	EXPORT_BYTES_ONLY = 1 << 0, /* can show sizes in bytes only */
 	EXPORT_HEAP_ONLY = 1 << 1,  /* needs both the in-use and the allocated sample types */
+	EXPORT_FILE = 1 << 2,       /* a browser or another program reads it: never written to a terminal */
 };
 
 struct export_format {

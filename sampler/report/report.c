@@ -3,6 +3,7 @@
 
 #include "pprof/analysis/totals.h"
 #include "sampler/cli/status.h"
+#include "sampler/report/selection.h"
 #include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"
 
@@ -329,8 +330,17 @@ static int print_report(
 {
 	const struct read_options *read = &options->read;
 
+	char line[1024];
+
 	if (!read->json)
 		print_header(screen, input);
+	else
+		selection_say_empty(&input->traces, read);
+	if (!read->json && selection_is_empty(&input->traces, read, line, sizeof(line))) {
+		putc('\n', screen->out);
+		screen_lines(screen, 0, line);
+		return 0;
+	}
 	if (read->leaks)
 		return report_leaks(screen, input, options);
 	if (read->tree || read->inverted)
