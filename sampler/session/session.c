@@ -410,7 +410,7 @@ int session_run(const struct options *options, int front_fd)
 		if (heap_capture_probe(&heap, options) != 0)
 			return fail(front_fd, text, heap.probe.reason);
 		if (options->verbosity > 0)
-			log_line("backend %s: %s", backend_name(heap.probe.backend), heap.probe.reason);
+			log_line("stacks by %s, %s", backend_name(heap.probe.backend), heap.probe.reason);
 	}
 	if (options->debuginfod && !debuginfod_has_servers())
 		log_line("--debuginfod: no effect, $DEBUGINFOD_URLS names no server");
