@@ -8,8 +8,8 @@
 struct findings;
 
 /*
- * Writes the path of the ELF file that runs for `path` (itself, or at the end of its interpreters, each of which
- * is a finding) into `program`. Returns 0, or -errno after a line that says why there is none.
+ * Writes the path of the ELF file that runs for `path` (itself, or at the end of its interpreters, each of
+ * which is a finding) into `program`. Returns 0, or -errno after a line that says why there is none.
  */
 int doctor_script_resolve(struct findings *findings, const char *path, char *program, size_t program_bytes);
 

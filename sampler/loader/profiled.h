@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which running processes have our library, and who samples them. Only hints, for messages and completion: what
- * is read here belongs to the processes, which may change it.
+ * Which running processes have our library, and who samples them. Only hints, for messages and completion:
+ * what is read here belongs to the processes, which may change it.
  */
 #ifndef SAMPLER_LOADER_PROFILED_H
 #define SAMPLER_LOADER_PROFILED_H

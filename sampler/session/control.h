@@ -30,8 +30,8 @@ enum { CONTROL_CLIENTS = 16, CONTROL_MESSAGE_BYTES = 4352, CONTROL_FOLDER_BYTES 
 
 struct control;
 
-/* `ask` is called with a request: pid 0 means all, -PID the session that PID belongs to. It returns for how many processes control_answer will be
- * called. */
+/* `ask` is called with a request: pid 0 means all, -PID the session that PID belongs to. It returns for how
+ * many processes control_answer will be called. */
 struct control *control_open(
     int epoll_fd, uint32_t (*ask)(void *context, pid_t pid, uint64_t asker), void *context, int *error);
 void control_close(struct control *control); /* removes the socket; NULL is fine */

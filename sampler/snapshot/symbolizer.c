@@ -94,7 +94,7 @@ static bool is_program(const char *path, const char *name)
 	return name[0] && name[0] != '/' && path[0] == '/' && strcmp(file + 1, base ? base + 1 : name) == 0;
 }
 
-/* Readers show the first mapping's name as the program's: Debian's redis-server is a link to redis-check-rdb. */
+/* Readers show the first mapping's name as the program's. Debian's redis-server is a link to another name. */
 static const char *file_name(const struct symbolizer *n, const char *path)
 {
 	return n->source.called && is_program(path, n->source.program) ? n->source.called : path;
