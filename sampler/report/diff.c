@@ -7,7 +7,7 @@
 #include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/report/report.h"
-#include "sampler/report/selection.h"
+#include "sampler/report/no_match.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -110,7 +110,7 @@ static void describe_chance(const struct comparing *c, char *line, size_t line_b
 		snprintf(rows, sizeof(rows), "all %zu rows together", contrast->count);
 	for (size_t i = 0; i < contrast->count; i++)
 		sure += contrast_is_sure(sum_of(c, &contrast->rows[i]), contrast->threshold);
-	if (selection_is_empty(&c->input->traces, c->read, line, line_bytes))
+	if (no_match_describe(&c->input->traces, c->read, line, line_bytes))
 		return;
 	if (!contrast->count)
 		snprintf(

@@ -5,7 +5,7 @@
 #include "sampler/cli/status.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/report/profile_input.h"
-#include "sampler/report/selection.h"
+#include "sampler/report/no_match.h"
 #include "sampler/terminal/screen.h"
 #include "sampler/terminal/text.h"
 
@@ -21,7 +21,7 @@ static int write_format(FILE *out, const struct profile_input *input, size_t col
 	const char *program = input->origins[column].program;
 	int64_t *time_ns = calloc(t->column_count, sizeof(*time_ns));
 	uint64_t scale = 1;
-	selection_say_empty(t, &options->read);
+	no_match_say(t, &options->read);
 	const struct export_choice choice = {
 	    .column = column,
 	    .kind = kind,

@@ -3,7 +3,7 @@
 
 #include "pprof/analysis/totals.h"
 #include "sampler/cli/status.h"
-#include "sampler/report/selection.h"
+#include "sampler/report/no_match.h"
 #include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"
 
@@ -335,8 +335,8 @@ static int print_report(
 	if (!read->json)
 		print_header(screen, input);
 	else
-		selection_say_empty(&input->traces, read);
-	if (!read->json && selection_is_empty(&input->traces, read, line, sizeof(line))) {
+		no_match_say(&input->traces, read);
+	if (!read->json && no_match_describe(&input->traces, read, line, sizeof(line))) {
 		putc('\n', screen->out);
 		screen_lines(screen, 0, line);
 		return 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/report/selection.h"
+#include "sampler/report/no_match.h"
 
 #include "sampler/terminal/log_line.h"
 #include "sampler/terminal/text.h"
 
 enum { LINE_BYTES = 1024 };
 
-bool selection_is_empty(
+bool no_match_describe(
     const struct traces *traces, const struct read_options *read, char *text, size_t text_bytes)
 {
 	const struct {
@@ -39,10 +39,10 @@ bool selection_is_empty(
 	return given;
 }
 
-void selection_say_empty(const struct traces *traces, const struct read_options *read)
+void no_match_say(const struct traces *traces, const struct read_options *read)
 {
 	char line[LINE_BYTES];
 
-	if (selection_is_empty(traces, read, line, sizeof(line)))
+	if (no_match_describe(traces, read, line, sizeof(line)))
 		log_line("%s", line);
 }
