@@ -26,97 +26,97 @@ static const struct command commands[] = {
     {.name = "record",
         .bit = COMMAND_RECORD,
         .synopsis = "[OPTIONS] [--] COMMAND [ARG...]",
-        .examples = "heaptap record ./server --its-options\n"
-                    "heaptap record -p 16K -o profiles/ python3 job.py\n"
-                    "heaptap record -e cpu-clock@99 ./server",
         .operand = "COMMAND",
         .summary = "start COMMAND and profile its heap, and that of all it starts",
-        .run = front_run},
+        .run = front_run,
+        .examples = "heaptap record ./server --its-options\n"
+                    "heaptap record -p 16K -o profiles/ python3 job.py\n"
+                    "heaptap record -e cpu-clock@99 ./server"},
     {.name = "snapshot",
         .bit = COMMAND_SNAPSHOT,
         .synopsis = "PID... | --session PID | --all",
-        .examples = "heaptap snapshot $(pidof redis-server)\n"
-                    "heaptap snapshot --all",
         .mixed = true,
         .summary = "write snapshots of profiled processes now, and print their paths",
-        .run = snapshot_client_run},
+        .run = snapshot_client_run,
+        .examples = "heaptap snapshot $(pidof redis-server)\n"
+                    "heaptap snapshot --all"},
     {.name = "adopt",
         .bit = COMMAND_ADOPT,
         .synopsis = "[OPTIONS] PID",
-        .examples = "heaptap adopt 4711\n"
-                    "heaptap adopt -o profiles/ 4711",
         .operand = "PID",
         .summary = "continue to profile a process whose sampler has died",
-        .run = session_adopt},
+        .run = session_adopt,
+        .examples = "heaptap adopt 4711\n"
+                    "heaptap adopt -o profiles/ 4711"},
     {.name = "report",
         .bit = COMMAND_REPORT,
         .synopsis = "[OPTIONS] PROFILE...",
         .operand = "PROFILE",
         .mixed = true,
-        .examples = "heaptap report heaptap.server.4711.peak.pb.gz\n"
-                    "heaptap report --leaks heaptap.server.4711.exit.pb.gz",
         .summary = "show what is in a profile: tables, call tree, leaks",
-        .run = report_run},
+        .run = report_run,
+        .examples = "heaptap report heaptap.server.4711.peak.pb.gz\n"
+                    "heaptap report --leaks heaptap.server.4711.exit.pb.gz"},
     {.name = "diff",
         .bit = COMMAND_DIFF,
         .synopsis = "[OPTIONS] BASE NEW",
-        .examples = "heaptap diff before.pb.gz after.pb.gz\n"
-                    "heaptap diff --sort alloc --fail-over 10M old.pb.gz new.pb.gz",
         .operand = "profiles BASE and NEW",
         .operands_min = 2,
         .mixed = true,
         .summary = "show what changed between two profiles",
-        .run = diff_run},
+        .run = diff_run,
+        .examples = "heaptap diff before.pb.gz after.pb.gz\n"
+                    "heaptap diff --sort alloc --fail-over 10M old.pb.gz new.pb.gz"},
     {.name = "export",
         .bit = COMMAND_EXPORT,
         .synopsis = "--format FORMAT [OPTIONS] PROFILE...",
-        .examples = "heaptap export -f flamegraph -o heap.html heaptap.server.4711.peak.pb.gz\n"
-                    "heaptap export -f folded server.exit.pb.gz | flamegraph.pl >heap.svg",
         .operand = "PROFILE",
         .mixed = true,
         .summary = "write a profile in the format of another tool",
-        .run = export_run},
+        .run = export_run,
+        .examples = "heaptap export -f flamegraph -o heap.html heaptap.server.4711.peak.pb.gz\n"
+                    "heaptap export -f folded server.exit.pb.gz | flamegraph.pl >heap.svg"},
     {.name = "merge",
         .bit = COMMAND_MERGE,
         .synopsis = "-o FILE PROFILE...",
-        .examples = "heaptap merge -o all.pb.gz heaptap.worker.*.exit.pb.gz\n"
-                    "heaptap merge --anonymize -o public.pb.gz heaptap.server.4711.peak.pb.gz",
         .operand = "PROFILE",
         .mixed = true,
         .summary = "merge profiles into one by adding them up",
-        .run = merge_run},
+        .run = merge_run,
+        .examples = "heaptap merge -o all.pb.gz heaptap.worker.*.exit.pb.gz\n"
+                    "heaptap merge --anonymize -o public.pb.gz heaptap.server.4711.peak.pb.gz"},
     {.name = "check",
         .bit = COMMAND_CHECK,
         .synopsis = "[OPTIONS] PROFILE...",
         .operand = "PROFILE",
         .mixed = true,
-        .examples = "heaptap check *.pb.gz\n"
-                    "heaptap check --strict profile.pb.gz",
         .summary = "report what is wrong with a profile that other tools reject",
-        .run = check_run},
+        .run = check_run,
+        .examples = "heaptap check *.pb.gz\n"
+                    "heaptap check --strict profile.pb.gz"},
     {.name = "events",
         .bit = COMMAND_EVENTS,
         .synopsis = "[REGEX]",
-        .examples = "heaptap events\n"
-                    "heaptap events 'clock|fault'",
         .summary = "list the perf events that record -e can sample here",
-        .run = event_list_run},
+        .run = event_list_run,
+        .examples = "heaptap events\n"
+                    "heaptap events 'clock|fault'"},
     {.name = "doctor",
         .bit = COMMAND_DOCTOR,
         .synopsis = "[PID | PROGRAM]",
+        .summary = "say what can be profiled here, and how to fix the rest",
+        .run = doctor_run,
         .examples = "heaptap doctor\n"
                     "heaptap doctor ./server\n"
-                    "heaptap doctor 4711",
-        .summary = "say what can be profiled here, and how to fix the rest",
-        .run = doctor_run},
+                    "heaptap doctor 4711"},
     {.name = "completion",
         .bit = COMMAND_COMPLETION,
         .synopsis = "bash | zsh | fish",
         .operand = "shell",
-        .examples = "source <(heaptap completion bash)\n"
-                    "heaptap completion fish >~/.config/fish/completions/heaptap.fish",
         .summary = "print completions for a shell",
-        .run = completion_run},
+        .run = completion_run,
+        .examples = "source <(heaptap completion bash)\n"
+                    "heaptap completion fish >~/.config/fish/completions/heaptap.fish"},
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
