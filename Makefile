@@ -12,6 +12,7 @@ INCDIR  ?= $(PREFIX)/include
 MANDIR  ?= $(PREFIX)/share/man
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR  ?= $(PREFIX)/share/zsh/site-functions
+FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 V       ?= 0
 SAN     ?=
 T       ?=
@@ -28,7 +29,7 @@ PACKAGES_LINT  := $(PACKAGES_BUILD) binutils python3 cppcheck clang-format unive
 PACKAGES_CHECK := $(sort $(PACKAGES_DEMO) $(PACKAGES_LINT)) g++ clang lld libclang-rt-14-dev libcmocka-dev \
 	golang-github-google-pprof-dev sqlite3 nodejs util-linux procps spin gdb llvm dwz xz-utils gcc-aarch64-linux-gnu \
 	libc6-dev-arm64-cross qemu-user rustc valgrind nginx-light curl musl-tools libjemalloc2 libtcmalloc-minimal4 \
-	libmimalloc2.0 heaptrack man-db zsh debuginfod libdebuginfod1
+	libmimalloc2.0 heaptrack man-db zsh fish debuginfod libdebuginfod1
 PACKAGES_BENCH := $(PACKAGES_BUILD) g++ python3 valgrind heaptrack libgoogle-perftools4 gnuplot-nox redis-server \
 	redis-tools sqlite3 nodejs zstd
 
@@ -284,18 +285,20 @@ cppcheck:
 		--suppress=shiftTooManyBitsSigned sampler pprof preload proto
 
 # ---- what `make install` makes from the tables of commands and options
-DOCS := $(O)/heaptap.1 $(O)/heaptap.bash $(O)/_heaptap
+DOCS := $(O)/heaptap.1 $(O)/heaptap.bash $(O)/_heaptap $(O)/heaptap.fish
 
-$(O)/heaptap.1: sampler/cli/heaptap.1 $(O)/heaptap
+$(O)/heaptap.1: sampler/cli/heaptap.1.in $(O)/heaptap
 	$(call quiet,MAN,$@)$(O)/heaptap completion man <$< >$@
 $(O)/heaptap.bash: $(O)/heaptap
 	$(call quiet,BASH,$@)$(O)/heaptap completion bash >$@
 $(O)/_heaptap: $(O)/heaptap
 	$(call quiet,ZSH,$@)$(O)/heaptap completion zsh >$@
+$(O)/heaptap.fish: $(O)/heaptap
+	$(call quiet,FISH,$@)$(O)/heaptap completion fish >$@
 
 ## install: heaptap to PREFIX/bin, its library to PREFIX/lib/heaptap, manual page, completions (DESTDIR is honoured)
 install: all $(DOCS)
-	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(BASHDIR) $(DESTDIR)$(ZSHDIR)
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(BASHDIR) $(DESTDIR)$(ZSHDIR) $(DESTDIR)$(FISHDIR)
 	install -m 755 $(O)/heaptap $(DESTDIR)$(BINDIR)/heaptap
 	install -m 755 $(O)/libheaptap.so $(DESTDIR)$(LIBDIR)/libheaptap.so
 	install -d $(DESTDIR)$(INCDIR)
@@ -303,12 +306,13 @@ install: all $(DOCS)
 	install -m 644 $(O)/heaptap.1 $(DESTDIR)$(MANDIR)/man1/heaptap.1
 	install -m 644 $(O)/heaptap.bash $(DESTDIR)$(BASHDIR)/heaptap
 	install -m 644 $(O)/_heaptap $(DESTDIR)$(ZSHDIR)/_heaptap
+	install -m 644 $(O)/heaptap.fish $(DESTDIR)$(FISHDIR)/heaptap.fish
 
 ## uninstall: the reverse
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/heaptap $(DESTDIR)$(LIBDIR)/libheaptap.so $(DESTDIR)$(MANDIR)/man1/heaptap.1 \
 		$(DESTDIR)$(INCDIR)/heaptap.h \
-		$(DESTDIR)$(BASHDIR)/heaptap $(DESTDIR)$(ZSHDIR)/_heaptap
+		$(DESTDIR)$(BASHDIR)/heaptap $(DESTDIR)$(ZSHDIR)/_heaptap $(DESTDIR)$(FISHDIR)/heaptap.fish
 	-rmdir $(DESTDIR)$(LIBDIR)
 
 ## clean: remove every build folder

@@ -4,6 +4,7 @@
 #include "sampler/cli/command.h"
 #include "sampler/cli/completion.h"
 #include "sampler/cli/status.h"
+#include "sampler/cli/unknown_command.h"
 #include "sampler/report/check.h"
 #include "sampler/report/diff.h"
 #include "sampler/doctor/doctor.h"
@@ -12,7 +13,6 @@
 #include "sampler/session/front.h"
 #include "sampler/report/merge.h"
 #include "sampler/terminal/log_line.h"
-#include "sampler/terminal/text.h"
 #include "sampler/cli/options.h"
 #include "sampler/report/report.h"
 #include "sampler/report/symbolize.h"
@@ -28,26 +28,36 @@ static const struct command commands[] = {
         .bit = COMMAND_RECORD,
         .synopsis = "[OPTIONS] [--] COMMAND [ARG...]",
         .operand = "COMMAND",
-        .summary = "launch COMMAND and profile its heap, and that of every process it starts",
-        .run = front_run},
+        .summary = "start COMMAND and profile its heap, and that of all it starts",
+        .run = front_run,
+        .examples = "heaptap record ./server --its-options\n"
+                    "heaptap record -p 16K -o profiles/ python3 job.py\n"
+                    "heaptap record -e cpu-clock@99 ./server"},
     {.name = "snapshot",
         .bit = COMMAND_SNAPSHOT,
-        .synopsis = "PID | --all",
-        .summary = "write a snapshot of a process that is being profiled, now, and print its path",
-        .run = snapshot_client_run},
+        .synopsis = "PID... | --session PID | --all",
+        .mixed = true,
+        .summary = "write snapshots of profiled processes now, and print their paths",
+        .run = snapshot_client_run,
+        .examples = "heaptap snapshot $(pidof redis-server)\n"
+                    "heaptap snapshot --all"},
     {.name = "adopt",
         .bit = COMMAND_ADOPT,
         .synopsis = "[OPTIONS] PID",
         .operand = "PID",
         .summary = "continue to profile a process whose sampler has died",
-        .run = session_adopt},
+        .run = session_adopt,
+        .examples = "heaptap adopt 4711\n"
+                    "heaptap adopt -o profiles/ 4711"},
     {.name = "report",
         .bit = COMMAND_REPORT,
         .synopsis = "[OPTIONS] PROFILE...",
         .operand = "PROFILE",
         .mixed = true,
         .summary = "show what is in a profile: tables, call tree, leaks",
-        .run = report_run},
+        .run = report_run,
+        .examples = "heaptap report heaptap.server.4711.peak.pb.gz\n"
+                    "heaptap report --leaks heaptap.server.4711.exit.pb.gz"},
     {.name = "diff",
         .bit = COMMAND_DIFF,
         .synopsis = "[OPTIONS] BASE NEW",
@@ -55,51 +65,68 @@ static const struct command commands[] = {
         .operands_min = 2,
         .mixed = true,
         .summary = "show what changed between two profiles",
-        .run = diff_run},
+        .run = diff_run,
+        .examples = "heaptap diff before.pb.gz after.pb.gz\n"
+                    "heaptap diff --sort alloc --fail-over 10M old.pb.gz new.pb.gz"},
     {.name = "export",
         .bit = COMMAND_EXPORT,
         .synopsis = "--format FORMAT [OPTIONS] PROFILE...",
         .operand = "PROFILE",
         .mixed = true,
         .summary = "write a profile in the format of another tool",
-        .run = export_run},
+        .run = export_run,
+        .examples = "heaptap export -f flamegraph -o heap.html heaptap.server.4711.peak.pb.gz\n"
+                    "heaptap export -f folded server.exit.pb.gz | flamegraph.pl >heap.svg"},
     {.name = "merge",
         .bit = COMMAND_MERGE,
         .synopsis = "-o FILE PROFILE...",
         .operand = "PROFILE",
         .mixed = true,
         .summary = "merge profiles into one by adding them up",
-        .run = merge_run},
+        .run = merge_run,
+        .examples = "heaptap merge -o all.pb.gz heaptap.worker.*.exit.pb.gz\n"
+                    "heaptap merge --anonymize -o public.pb.gz heaptap.server.4711.peak.pb.gz"},
     {.name = "symbolize",
         .bit = COMMAND_SYMBOLIZE,
         .synopsis = "[OPTIONS] PROFILE...",
         .operand = "PROFILE",
         .mixed = true,
         .summary = "look up the names that a profile of record --symbols raw lacks",
-        .run = symbolize_run},
+        .run = symbolize_run,
+        .examples = "heaptap symbolize heaptap.server.4711.peak.pb.gz\n"
+                    "heaptap symbolize --debuginfod -o named.pb.gz raw.pb.gz"},
     {.name = "check",
         .bit = COMMAND_CHECK,
         .synopsis = "[OPTIONS] PROFILE...",
         .operand = "PROFILE",
         .mixed = true,
         .summary = "report what is wrong with a profile that other tools reject",
-        .run = check_run},
+        .run = check_run,
+        .examples = "heaptap check *.pb.gz\n"
+                    "heaptap check --strict profile.pb.gz"},
     {.name = "events",
         .bit = COMMAND_EVENTS,
         .synopsis = "[REGEX]",
-        .summary = "list the perf events that record -e can sample here, and why not the others",
-        .run = event_list_run},
+        .summary = "list the perf events that record -e can sample here",
+        .run = event_list_run,
+        .examples = "heaptap events\n"
+                    "heaptap events 'clock|fault'"},
     {.name = "doctor",
         .bit = COMMAND_DOCTOR,
         .synopsis = "[PID | PROGRAM]",
-        .summary = "say what can be profiled here or in a program, and how to fix the rest",
-        .run = doctor_run},
+        .summary = "say what can be profiled here, and how to fix the rest",
+        .run = doctor_run,
+        .examples = "heaptap doctor\n"
+                    "heaptap doctor ./server\n"
+                    "heaptap doctor 4711"},
     {.name = "completion",
         .bit = COMMAND_COMPLETION,
-        .synopsis = "bash | zsh",
+        .synopsis = "bash | zsh | fish",
         .operand = "shell",
         .summary = "print completions for a shell",
-        .run = completion_run},
+        .run = completion_run,
+        .examples = "source <(heaptap completion bash)\n"
+                    "heaptap completion fish >~/.config/fish/completions/heaptap.fish"},
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
@@ -117,18 +144,18 @@ static void usage_print(FILE *out)
 {
 	fprintf(out,
 	    "usage: heaptap COMMAND [OPTIONS] ...\n"
-	    "       heaptap help COMMAND | --help | --version\n\ncommands:\n");
+	    "       heaptap ./PROGRAM [ARG...]    (short for: heaptap record ./PROGRAM)\n"
+	    "       heaptap help COMMAND | --help | --version\n\n"
+	    "start here:\n"
+	    "  heaptap record ./server --its-options    until it ends, or Ctrl-C\n"
+	    "  heaptap report heaptap.server.*.peak.pb.gz\n\ncommands:\n");
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
 }
 
 static int fail_unknown(const char *word)
 {
-	char list[256] = "";
-
-	for (size_t i = 0; i < COMMAND_COUNT; i++)
-		text_append(list, sizeof(list), " %s", commands[i].name);
-	log_line("unknown command '%s'; allowed:%s help --help --version", word, list);
+	unknown_command_say(word, commands, COMMAND_COUNT);
 	return STATUS_USAGE;
 }
 
@@ -180,6 +207,8 @@ static int word_run(int argc, char *argv[])
 		return help_run(argv[2]);
 	if (strcmp(argv[1], "version") == 0 || strcmp(argv[1], "--version") == 0)
 		return version_run();
+	if (unknown_command_is_program(argv[1]))
+		return command_run(command_find("record"), argc - 1, argv + 1);
 	return fail_unknown(argv[1]);
 }
 

@@ -13,12 +13,12 @@
 /* name, function, what it needs */
 #define FORMATS(X) \
 	X(folded, folded_write, 0) \
-	X(flamegraph, flamegraph_write, EXPORT_LABELS) \
-	X(speedscope, speedscope_write, 0) \
+	X(flamegraph, flamegraph_write, EXPORT_LABELS | EXPORT_FILE) \
+	X(speedscope, speedscope_write, EXPORT_FILE) \
 	X(json, gprof2dot_write, 0) \
 	X(csv, csv_write, 0) \
 	X(massif, massif_write, EXPORT_BYTES_ONLY) \
-	X(heaptrack, heaptrack_write, EXPORT_HEAP_ONLY)
+	X(heaptrack, heaptrack_write, EXPORT_HEAP_ONLY | EXPORT_FILE)
 
 /* clang-format on */
 #define FORMAT_ROW(name, write, needs)  {#name, write, needs},

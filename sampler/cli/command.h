@@ -29,6 +29,7 @@ struct command {
 	unsigned int bit;                    /* COMMAND_RECORD: the options that it takes */
 	const char *synopsis;                /* "[OPTIONS] [--] COMMAND [ARG...]" */
 	const char *summary;                 /* one line, for the list of commands */
+	const char *examples;                /* lines separated by '\n', for --help; NULL: none */
 	const char *operand;                 /* name of the required operand; NULL: none is required */
 	int (*run)(struct options *options); /* returns the exit status */
 	/* options may stand after operands too; otherwise the first operand ends them */

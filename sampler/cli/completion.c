@@ -5,6 +5,7 @@
 #include "sampler/cli/options.h"
 #include "sampler/cli/options_rows.h"
 #include "sampler/cli/status.h"
+#include "sampler/loader/profiled.h"
 #include "sampler/terminal/log_line.h"
 
 #include <stdio.h>
@@ -23,6 +24,30 @@ static const struct command *command_named(
 static bool option_is_of(const struct option *option, const struct command *command)
 {
 	return (option->commands & command->bit) != 0;
+}
+
+/* ---- what is completed */
+
+/* What the value of an option is, beside a choice. */
+enum value_kind { VALUE_WORD, VALUE_FILE, VALUE_PROFILED, VALUE_PROCESS };
+
+static enum value_kind value_kind(const struct option *option)
+{
+	static const char *const files[] = {"FILE", "PATTERN"};
+
+	for (size_t i = 0; option->value && i < sizeof(files) / sizeof(files[0]); i++)
+		if (strcmp(option->value, files[i]) == 0)
+			return VALUE_FILE;
+	if (option->value && strcmp(option->value, "PID") == 0)
+		return option->commands & COMMAND_SNAPSHOT ? VALUE_PROFILED : VALUE_PROCESS;
+	return VALUE_WORD;
+}
+
+/* For the shells: "4711<TAB>redis-server". */
+static int print_process(void *context, pid_t pid, const char *name, bool sampled)
+{
+	printf("%d\t%s\n", (int)pid, name);
+	return 0;
 }
 
 /* ---- bash */
@@ -58,7 +83,12 @@ static void bash_values(const struct command *command)
 				printf("%s%s", j ? " " : "", option->choices[j]);
 			printf("' ;;\n");
 		} else {
-			printf(" files=1 ;;\n");
+			static const char *const variables[] = {[VALUE_WORD] = "files",
+			    [VALUE_FILE] = "files",
+			    [VALUE_PROFILED] = "profiled",
+			    [VALUE_PROCESS] = "processes"};
+
+			printf(" %s=1 ;;\n", variables[value_kind(option)]);
 		}
 	}
 }
@@ -69,7 +99,7 @@ static void bash_write(const struct command *commands, size_t command_count)
 	       "_heaptap()\n{\n"
 	       "\tlocal current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} "
 	       "command=${COMP_WORDS[1]}\n"
-	       "\tlocal words= values= files=\n\tCOMPREPLY=()\n"
+	       "\tlocal words= values= files= profiled= processes=\n\tCOMPREPLY=()\n"
 	       "\tif [ \"$COMP_CWORD\" = 1 ]; then\n\t\tCOMPREPLY=($(compgen -W '");
 	for (size_t i = 0; i < command_count; i++)
 		printf("%s ", commands[i].name);
@@ -82,16 +112,25 @@ static void bash_write(const struct command *commands, size_t command_count)
 		bash_words(&commands[i]);
 		printf("' ;;\n");
 	}
-	printf("\thelp) values='");
+	printf("\tesac\n\tcase $command in\n\thelp) values='");
 	for (size_t i = 0; i < command_count; i++)
 		printf("%s%s", i ? " " : "", commands[i].name);
-	printf("' ;;\n\tcompletion) [ \"$COMP_CWORD\" = 2 ] && values='bash zsh' ;;\n\tesac\n"
-	       "\tif [ -n \"$values\" ]; then\n\t\tCOMPREPLY=($(compgen -W \"$values\" -- \"$current\"))\n"
-	       "\telif [ -z \"$files\" ] && [ \"${current#-}\" != \"$current\" ]; then\n"
-	       "\t\tCOMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
-	       "\telif [ \"$command\" = record ]; then\n\t\tCOMPREPLY=($(compgen -c -f -- \"$current\"))\n"
-	       "\telse\n\t\tCOMPREPLY=($(compgen -f -- \"$current\"))\n\tfi\n}\n"
-	       "complete -o filenames -F _heaptap heaptap\n");
+	printf(
+	    "' ;;\n\tcompletion) [ \"$COMP_CWORD\" = 2 ] && values='bash zsh fish' ;;\n"
+	    "\tsnapshot | adopt) [ -n \"$files\" ] || profiled=1 ;;\n"
+	    "\tdoctor) [[ $current == [0-9]* ]] && processes=1 ;;\n\tesac\n"
+	    "\tif [ -n \"$values\" ]; then\n\t\tCOMPREPLY=($(compgen -W \"$values\" -- \"$current\"))\n"
+	    "\telif [ -z \"$files\" ] && [ \"${current#-}\" != \"$current\" ]; then\n"
+	    "\t\tCOMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
+	    "\telif [ -n \"$processes\" ]; then\n"
+	    "\t\tCOMPREPLY=($(compgen -W \"$(cd /proc && echo [0-9]*)\" -- \"$current\"))\n"
+	    "\telif [ -n \"$profiled\" ]; then\n"
+	    "\t\tCOMPREPLY=($(compgen -W \"$(\"${COMP_WORDS[0]}\" completion pids 2>/dev/null | cut -f 1)\" "
+	    "-- \"$current\"))\n"
+	    "\telif [ \"$command\" = record ] || [ \"$command\" = doctor ]; then\n\t\tCOMPREPLY=($(compgen "
+	    "-c -f -- \"$current\"))\n"
+	    "\telse\n\t\tCOMPREPLY=($(compgen -f -- \"$current\"))\n\tfi\n}\n"
+	    "complete -o filenames -F _heaptap heaptap\n");
 }
 
 /* ---- zsh */
@@ -122,8 +161,31 @@ static void zsh_value(const struct option *option)
 		for (int i = 0; option->choices[i]; i++)
 			printf("%s%s", i ? " " : "", option->choices[i]);
 		putchar(')');
-	} else if (strcmp(option->value, "FILE") == 0 || strcmp(option->value, "PATTERN") == 0) {
-		printf("_files");
+	} else {
+		static const char *const functions[] = {[VALUE_WORD] = "",
+		    [VALUE_FILE] = "_files",
+		    [VALUE_PROFILED] = "_heaptap_profiled",
+		    [VALUE_PROCESS] = "_pids"};
+
+		fputs(functions[value_kind(option)], stdout);
+	}
+}
+
+/* What stands behind the options. */
+static const char *zsh_operands(const struct command *command)
+{
+	switch (command->bit) {
+	case COMMAND_RECORD:
+		return "'(-)1:command:_command_names -e' '*::arguments:_normal'";
+	case COMMAND_COMPLETION:
+		return "'1:shell:(bash zsh fish)'";
+	case COMMAND_SNAPSHOT:
+	case COMMAND_ADOPT:
+		return "'*:process:_heaptap_profiled'";
+	case COMMAND_DOCTOR:
+		return "'1:process or program:_heaptap_targets'";
+	default:
+		return "'*:file:_files'";
 	}
 }
 
@@ -152,6 +214,11 @@ static void zsh_options(const struct command *command)
 static void zsh_write(const struct command *commands, size_t command_count)
 {
 	printf("#compdef heaptap\n# zsh completion for heaptap; made by `heaptap completion zsh`\n"
+	       "_heaptap_profiled() {\n\tlocal -a processes\n"
+	       "\tprocesses=(${(f)\"$(heaptap completion pids 2>/dev/null | tr '\\t' :)\"})\n"
+	       "\t_describe process processes\n}\n"
+	       "_heaptap_targets() {\n\tif [[ $PREFIX == <-> ]]; then\n\t\t_pids\n\telse\n"
+	       "\t\t_alternative 'commands:program:_command_names -e' 'files:file:_files'\n\tfi\n}\n"
 	       "_heaptap() {\n\tlocal -a commands\n\tcommands=(\n");
 	for (size_t i = 0; i < command_count; i++) {
 		printf("\t\t'%s:", commands[i].name);
@@ -163,12 +230,87 @@ static void zsh_write(const struct command *commands, size_t command_count)
 	for (size_t i = 0; i < command_count; i++) {
 		printf("\t%s)\n\t\t_arguments -s \\\n", commands[i].name);
 		zsh_options(&commands[i]);
-		printf(commands[i].bit == COMMAND_RECORD
-		        ? "\t\t\t'(-)1:command:_command_names -e' '*::arguments:_normal' ;;\n"
-		        : commands[i].bit == COMMAND_COMPLETION ? "\t\t\t'1:shell:(bash zsh)' ;;\n"
-		                                                : "\t\t\t'*:file:_files' ;;\n");
+		printf("\t\t\t%s ;;\n", zsh_operands(&commands[i]));
 	}
 	printf("\thelp) _describe command commands ;;\n\tesac\n}\n_heaptap \"$@\"\n");
+}
+
+/* ---- fish */
+
+/* Text within '...'. */
+static void fish_text(const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '\'' || *text == '\\')
+			putchar('\\');
+		putchar(*text == '\n' ? ' ' : *text);
+	}
+}
+
+static void fish_option(const struct command *command, const struct option *option)
+{
+	printf("complete -c heaptap -n '__heaptap_command %s' -l %s", command->name, option->name);
+	if (option->letter)
+		printf(" -s %c", option->letter);
+	if (option->choices) {
+		printf(" -x -a '");
+		for (int i = 0; option->choices[i]; i++)
+			printf("%s%s", i ? " " : "", option->choices[i]);
+		putchar('\'');
+	} else if (option_takes_value(option)) {
+		static const char *const values[] = {[VALUE_WORD] = " -x",
+		    [VALUE_FILE] = " -r -F",
+		    [VALUE_PROFILED] = " -x -a '(heaptap completion pids)'",
+		    [VALUE_PROCESS] = " -x -a '(__fish_complete_pids)'"};
+
+		fputs(values[value_kind(option)], stdout);
+	}
+	printf(" -d '");
+	fish_text(option->help);
+	printf("'\n");
+}
+
+/* What stands behind the options. */
+static const char *fish_operands(const struct command *command)
+{
+	switch (command->bit) {
+	case COMMAND_RECORD:
+		return "-F -a '(__fish_complete_command)'";
+	case COMMAND_COMPLETION:
+		return "-a 'bash zsh fish'";
+	case COMMAND_SNAPSHOT:
+	case COMMAND_ADOPT:
+		return "-a '(heaptap completion pids)'";
+	case COMMAND_DOCTOR:
+		return "-F -a '(__fish_complete_pids) (__fish_complete_command)'";
+	default:
+		return "-F";
+	}
+}
+
+static void fish_write(const struct command *commands, size_t command_count)
+{
+	printf("# fish completion for heaptap; made by `heaptap completion fish`\n"
+	       "function __heaptap_command\n\tset -l words (commandline -opc)\n"
+	       "\ttest (count $words) -ge 2; and test $words[2] = $argv[1]\nend\n"
+	       "function __heaptap_first\n\ttest (count (commandline -opc)) -eq 1\nend\n"
+	       "complete -c heaptap -f\n"
+	       "complete -c heaptap -n __heaptap_first -l help -s h -d 'print this help'\n"
+	       "complete -c heaptap -n __heaptap_first -l version -d 'print the version'\n"
+	       "complete -c heaptap -n __heaptap_first -a help -d 'print the help of a command'\n");
+	for (size_t i = 0; i < command_count; i++) {
+		const struct command *command = &commands[i];
+		const struct option *option;
+
+		printf("complete -c heaptap -n __heaptap_first -a %s -d '", command->name);
+		fish_text(command->summary);
+		printf("'\ncomplete -c heaptap -n '__heaptap_command help' -a %s\n", command->name);
+		printf("complete -c heaptap -n '__heaptap_command %s' %s\n", command->name,
+		    fish_operands(command));
+		for (size_t j = 0; (option = options_row(j)); j++)
+			if (option_is_of(option, command))
+				fish_option(command, option);
+	}
 }
 
 /* ---- the manual page */
@@ -270,10 +412,14 @@ int completion_run(struct options *options)
 		bash_write(commands, command_count);
 	else if (strcmp(what, "zsh") == 0)
 		zsh_write(commands, command_count);
+	else if (strcmp(what, "fish") == 0)
+		fish_write(commands, command_count);
 	else if (strcmp(what, "man") == 0)
 		return roff_write(commands, command_count);
+	else if (strcmp(what, "pids") == 0)
+		return profiled_each(print_process, NULL);
 	else {
-		log_line("unknown shell '%s'; allowed: bash zsh", what);
+		log_line("unknown shell '%s'; give bash, zsh or fish", what);
 		return STATUS_USAGE;
 	}
 	return 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heaptap completion bash|zsh|man: generates, for `make install`, completions for two shells and the manual
+ * heaptap completion bash|zsh|fish|man: generates, for `make install`, completions for shells and the manual
  * page from the tables of commands and options, so that they always match the parser. The manual page's text
- * comes on standard input, with lines `@OPTIONS command` and `@COMMANDS` where the tables go.
+ * comes on standard input, with lines `@OPTIONS command` and `@COMMANDS` where the tables go. The
+ * completions call `heaptap completion pids` for the processes that are profiled.
  */
 #ifndef SAMPLER_CLI_COMPLETION_H
 #define SAMPLER_CLI_COMPLETION_H

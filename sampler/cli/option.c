@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/cli/option.h"
 
+#include "pprof/text/nearest.h"
 #include "sampler/cli/command.h"
 #include "sampler/cli/option_value.h"
 #include "sampler/terminal/text.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define HELP_COLUMN 30
@@ -72,20 +74,25 @@ static const struct option *option_find(
 	return NULL;
 }
 
+/* The nearest long names; a single letter is near to every other one. */
 static int fail_unknown(const struct parsing *p, const char *word)
 {
 	const struct option *option;
+	struct nearest nearest;
+	char name[NEAREST_WORD_BYTES], list[NEAREST_KEPT * NEAREST_WORD_BYTES];
 
-	text_append(p->error, p->error_bytes, "unknown option '%s'; allowed:", word);
-	for (size_t i = 0; (option = option_at(p->tables, i)); i++) {
-		if (!(option->commands & p->command->bit))
-			continue;
-		if (option->letter)
-			text_append(p->error, p->error_bytes, " -%c/--%s", option->letter, option->name);
-		else
-			text_append(p->error, p->error_bytes, " --%s", option->name);
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
+	nearest_init(&nearest, name);
+	for (size_t i = 0; (option = option_at(p->tables, i)) && word[1] == '-'; i++) {
+		snprintf(name, sizeof(name), "--%s", option->name);
+		if (option->commands & p->command->bit)
+			nearest_offer(&nearest, name);
 	}
-	text_append(p->error, p->error_bytes, " (see 'heaptap %s --help')", p->command->name);
+	nearest_list(&nearest, list, sizeof(list));
+	text_append(p->error, p->error_bytes, "unknown option '%s'", word);
+	if (*list)
+		text_append(p->error, p->error_bytes, "; did you mean %s?", list);
+	text_append(p->error, p->error_bytes, " ('heaptap %s --help' lists all)", p->command->name);
 	return -EINVAL;
 }
 
@@ -148,24 +155,65 @@ static int value_store(const struct option *option, struct options *options, con
 	}
 }
 
+/* What is wrong with a value: a size that is too large is still a size. */
+static const char *value_fault(const struct option *option, const char *value)
+{
+	uint64_t number;
+	struct option_range range;
+
+	switch (option->kind) {
+	case OPTION_COUNT:
+		return option_value_count(value, 0, UINT64_MAX, &number) ? "is not a number"
+		                                                         : "is out of range";
+	case OPTION_BYTES:
+		return option_value_bytes(value, 0, UINT64_MAX, &number) ? "is not a size"
+		                                                         : "is out of range";
+	case OPTION_TIME:
+		return option_value_time(value, 0, UINT64_MAX, &number) ? "is not a time" : "is out of range";
+	case OPTION_BYTES_RANGE:
+		return option_value_bytes_range(value, &range) ? "is not a range of sizes" : "";
+	case OPTION_TIME_RANGE:
+		return option_value_time_range(value, &range) ? "is not a range of times" : "";
+	case OPTION_CHOICE:
+		return "is none of its values";
+	default:
+		return *value ? "is not possible" : "is empty";
+	}
+}
+
+static void fail_value(const struct parsing *p, const struct option *option, const char *value)
+{
+	char allowed[256], list[NEAREST_KEPT * NEAREST_WORD_BYTES];
+	struct nearest nearest;
+
+	nearest_init(&nearest, value);
+	for (int i = 0; option->choices && option->choices[i]; i++)
+		nearest_offer(&nearest, option->choices[i]);
+	nearest_list(&nearest, list, sizeof(list));
+	allowed_describe(option, allowed, sizeof(allowed));
+	text_append(
+	    p->error, p->error_bytes, "--%s: '%s' %s", option->name, value, value_fault(option, value));
+	if (*list)
+		text_append(p->error, p->error_bytes, "; did you mean %s?", list);
+	text_append(p->error, p->error_bytes, "; give %s", allowed);
+}
+
 static int option_set(const struct parsing *p, const struct option *option, const char *value)
 {
 	char allowed[256];
 
 	if (option_takes_value(option) && !value) {
-		option_value_describe(option, allowed, sizeof(allowed));
-		text_append(p->error, p->error_bytes, "option --%s needs a value: %s", option->name, allowed);
+		allowed_describe(option, allowed, sizeof(allowed));
+		text_append(p->error, p->error_bytes, "--%s needs a value: %s", option->name, allowed);
 		return -EINVAL;
 	}
 	if (!option_takes_value(option) && value) {
-		text_append(p->error, p->error_bytes, "option --%s takes no value", option->name);
+		text_append(p->error, p->error_bytes, "--%s takes no value", option->name);
 		return -EINVAL;
 	}
 	if (value_store(option, p->options, value) == 0)
 		return option->kind == OPTION_STOP;
-	allowed_describe(option, allowed, sizeof(allowed));
-	text_append(p->error, p->error_bytes, "option --%s: '%s' is not possible; allowed: %s", option->name,
-	    value, allowed);
+	fail_value(p, option, value);
 	return -EINVAL;
 }
 
@@ -277,12 +325,33 @@ static void row_help(FILE *out, const struct option *option)
 	} while (*line++);
 }
 
+/* The options with a letter are the common ones: they come first. --help and --version come last. */
+static int help_place(const struct option *option)
+{
+	return option->kind == OPTION_STOP ? 2 : !option->letter;
+}
+
+static void examples_help(FILE *out, const char *examples)
+{
+	fputs("\nexamples:\n", out);
+	while (*examples) {
+		int length = (int)strcspn(examples, "\n");
+
+		fprintf(out, "  %.*s\n", length, examples);
+		examples += length + (examples[length] == '\n');
+	}
+}
+
 void option_help(FILE *out, const struct option_table *const *tables, const struct command *command)
 {
 	const struct option *option;
 
 	fprintf(out, "usage: heaptap %s %s\n%s\n\n", command->name, command->synopsis, command->summary);
-	for (size_t i = 0; (option = option_at(tables, i)); i++)
-		if (option->commands & command->bit)
-			row_help(out, option);
+	for (int place = 0; place <= 2; place++) {
+		for (size_t i = 0; (option = option_at(tables, i)); i++)
+			if (option->commands & command->bit && help_place(option) == place)
+				row_help(out, option);
+	}
+	if (command->examples)
+		examples_help(out, command->examples);
 }

@@ -49,6 +49,10 @@ int options_parse(struct options *options, const struct command *command, int ar
 	    options->operand_count < (command->operands_min ? command->operands_min : 1)) {
 		text_append(error, error_bytes, "no %s given; usage: heaptap %s %s", command->operand,
 		    command->name, command->synopsis);
+		if (command->bit == COMMAND_RECORD && options->period_bytes != PERIOD_BYTES_DEFAULT)
+			text_append(error, error_bytes,
+			    " (-p is the period in bytes, not a pid: a process that runs already cannot be "
+			    "recorded)");
 		return -EINVAL;
 	}
 	return 0;

@@ -89,7 +89,8 @@ struct options {
 	bool delta, timeline, lifetimes; /* additional files to write */
 	bool no_peak;                    /* do not track or write the peak */
 	bool sync;                       /* fsync what is written */
-	bool all;                        /* snapshot: of every process */
+	bool all;                        /* snapshot: of every process of every session */
+	pid_t session;                   /* snapshot: of every process of this one's session; 0: not given */
 	enum symbol_detail symbols;
 	bool debuginfod;          /* missing debug files may be fetched */
 	uint64_t rss_max_bytes;   /* of the sampler, 0: no limit */

@@ -49,8 +49,12 @@ int options_events_check(const struct options *options, char *error, size_t erro
 	if (!options->pid)
 		text_append(error, error_bytes, "--no-heap leaves nothing to record without --event NAME");
 	else if (!options->no_heap || !options->event_count)
-		text_append(
-		    error, error_bytes, "--pid samples events only: it needs --no-heap and --event NAME");
+		text_append(error, error_bytes,
+		    "the heap of a process that runs already cannot be recorded: start it with 'heaptap "
+		    "record "
+		    "COMMAND'; for its CPU time or page faults: heaptap record --no-heap -e cpu-clock --pid "
+		    "%d",
+		    (int)options->pid);
 	else if (options->operand_count)
 		text_append(error, error_bytes, "--pid and a COMMAND ('%s') exclude each other",
 		    options->operands[0]);

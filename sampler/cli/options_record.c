@@ -80,7 +80,7 @@ static int set_verbose(struct options *options, const char *value)
 /* A row serves every command whose bit it carries. Help lines stay below 50 columns. */
 static const struct option rows[] = {
     {COMMAND_RECORD, 'p', "period", OPTION_BYTES, OPTION_FIELD(period_bytes), .least = 1,
-        .most = PERIOD_BYTES_MAX, .value = "BYTES", .allowed = "1 to 1024G, with K, M or G if wanted",
+        .most = PERIOD_BYTES_MAX, .value = "BYTES", .allowed = "1 to 1024G, for example 512K",
         .help = "mean bytes between samples, default 512K;\n"
                 "1 records every allocation; K, M, G work"},
     {COMMAND_RECORD | COMMAND_ADOPT, 'o', "output", OPTION_SET, .set = set_output, .value = "PATTERN",
@@ -94,17 +94,17 @@ static const struct option rows[] = {
                 "and at periods of 16K and less the program copies\n"
                 "them first, while it has free buffers"},
     {COMMAND_RECORD | COMMAND_ADOPT, 's', "stack-bytes", OPTION_BYTES, OPTION_FIELD(stack_bytes),
-        .least = STACK_BYTES_MIN, .most = STACK_BYTES_MAX, .value = "BYTES", .allowed = "256 to 64K",
-        .help = "most stack bytes per sample, default 32K"},
+        .least = STACK_BYTES_MIN, .most = STACK_BYTES_MAX, .value = "BYTES",
+        .allowed = "256 to 64K, for example 16K", .help = "most stack bytes per sample, default 32K"},
     {COMMAND_RECORD | COMMAND_ADOPT, 'i', "interval", OPTION_TIME, OPTION_FIELD(interval_ns),
         .least = INTERVAL_NS_MIN, .most = INTERVAL_NS_MAX, .value = "TIME",
-        .allowed = "0 or a whole number with its unit, such as 500ms, 10s, 5m, 1h (1ms to 1000h)",
+        .allowed = "0, or 1ms to 1000h with the unit, for example 500ms, 10s, 5m, 1h",
         .help = "time between snapshots, default 60s; 500ms, 5m\n"
                 "and 1h work too, 0 means none"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "keep", OPTION_COUNT, OPTION_FIELD(keep), .least = 1,
         .most = KEEP_MAX, .value = "N", .allowed = "1 to 1000000",
-        .help = "newest snapshots to keep of each process;\n"
-                "all unless given"},
+        .help = "newest snapshots to keep of each process, beside\n"
+                "those that a user asked for; all unless given"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "delta", OPTION_FLAG, OPTION_FIELD(delta),
         .help = "beside each periodic snapshot, what was allocated\n"
                 "since the one before (NNNN-delta)"},
@@ -131,7 +131,7 @@ static const struct option rows[] = {
         .help = "write how long blocks lived, by stack, as JSON\n"
                 "lines (lifetimes.jsonl)"},
     {COMMAND_RECORD, '\0', "temporary", OPTION_TIME, OPTION_FIELD(temporary_ns), .least = 1,
-        .most = INTERVAL_NS_MAX, .value = "TIME", .allowed = "a whole number with its unit, such as 1ms",
+        .most = INTERVAL_NS_MAX, .value = "TIME", .allowed = "a whole number with its unit, for example 1ms",
         .help = "a block that is freed sooner, by the thread that\n"
                 "allocated it, is called temporary; default 1ms"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "timeline", OPTION_FLAG, OPTION_FIELD(timeline),
@@ -140,18 +140,24 @@ static const struct option rows[] = {
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "fsync", OPTION_FLAG, OPTION_FIELD(sync),
         .help = "sync each profile to disk before it gets its name"},
     {COMMAND_SNAPSHOT, '\0', "all", OPTION_FLAG, OPTION_FIELD(all),
-        .help = "every process that is being profiled"},
+        .help = "all processes of all your sessions (as root: of\n"
+                "every user's)"},
+    {COMMAND_SNAPSHOT, '\0', "session", OPTION_COUNT, OPTION_FIELD(session), .least = 1, .most = INT32_MAX,
+        .value = "PID", .allowed = "the process id of `heaptap record` or of a process that it profiles",
+        .help = "all processes of one session: of the `heaptap\n"
+                "record` with this pid, or that profiles it"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "symbols", OPTION_CHOICE, OPTION_FIELD(symbols),
         .choices = symbol_names,
         .help = "names in the profile: full, the default, has\n"
-                "functions, inlined calls and lines; raw has none"},
+                "functions, inlined calls and lines; with raw there\n"
+                "are only addresses, for heaptap symbolize or pprof"},
     {COMMAND_RECORD | COMMAND_ADOPT | COMMAND_SYMBOLIZE, '\0', "debuginfod", OPTION_FLAG,
         OPTION_FIELD(debuginfod),
         .help = "fetch missing debug files from the servers in\n"
                 "$DEBUGINFOD_URLS"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "max-rss", OPTION_BYTES, OPTION_FIELD(rss_max_bytes),
         .least = 1 << 20, .most = PERIOD_BYTES_MAX, .value = "BYTES",
-        .allowed = "1M to 1024G, with K, M or G if wanted",
+        .allowed = "1M to 1024G, for example 256M",
         .help = "memory of the sampler above which the period\n"
                 "doubles; half of it is for stacks (1 GiB if no\n"
                 "limit is given), the rest of them are lost"},
@@ -165,8 +171,8 @@ static const struct option rows[] = {
         .help = "report what is done and why; twice for more"},
     {COMMAND_CHECK, 'v', "verbose", OPTION_SET, .set = set_verbose,
         .help = "also report valid files, and what is only unusual"},
-    {~0u, '\0', "help", OPTION_STOP, OPTION_FIELD(help), .help = "this text"},
-    {~0u, '\0', "version", OPTION_STOP, OPTION_FIELD(version), .help = "the version"},
+    {~0u, 'h', "help", OPTION_STOP, OPTION_FIELD(help), .help = "print this help"},
+    {~0u, '\0', "version", OPTION_STOP, OPTION_FIELD(version), .help = "print heaptap's version"},
 };
 
 const struct option_table options_record = {rows, ARRAY_COUNT(rows)};

@@ -3,10 +3,12 @@
 
 #include "pprof/table/array.h"
 #include "sampler/loader/malloc_binding.h"
+#include "sampler/doctor/doctor_script.h"
 #include "sampler/doctor/finding.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/linux/proc.h"
+#include "sampler/linux/program_path.h"
 #include "sampler/linux/regular_file.h"
 #include "sampler/loader/preload_check.h"
 
@@ -161,22 +163,6 @@ static int examine_program(struct findings *findings, const char *path, const ch
 		say_names(findings, name, &facts);
 	}
 	return 0;
-}
-
-/* Searches as execvp does. False: not found. */
-static bool program_find(const char *name, char *path, size_t bytes)
-{
-	const char *at = getenv("PATH");
-
-	snprintf(path, bytes, "%s", name);
-	if (strchr(name, '/'))
-		return access(path, F_OK) == 0;
-	for (; at && *at; at += strcspn(at, ":"), at += *at == ':') {
-		snprintf(path, bytes, "%.*s/%s", (int)strcspn(at, ":"), at, name);
-		if (access(path, X_OK) == 0)
-			return true;
-	}
-	return false;
 }
 
 /* ---- a running process */
@@ -382,9 +368,11 @@ static int examine_process(struct findings *findings, pid_t pid)
 	if (err || length < 0) {
 		err = err ? err : (int)length;
 		mapped_fini(&mapped);
-		log_line(err == -ENOENT ? "there is no process %d"
-		                        : "process %d cannot be examined: only root and its user may",
-		    (int)pid);
+		if (err == -ENOENT)
+			log_line("there is no process %d", (int)pid);
+		else
+			log_line("process %d cannot be examined: %s (that needs the rights to trace it)",
+			    (int)pid, strerror(-err));
 		return err;
 	}
 	say_process(findings, pid, &mapped);
@@ -396,13 +384,22 @@ static int examine_process(struct findings *findings, pid_t pid)
 
 int doctor_target_examine(struct findings *findings, const char *name)
 {
-	char path[PATH_MAX], *end;
+	char path[PATH_MAX], program[PATH_MAX], *end;
 	long pid = strtol(name, &end, 10);
 
 	if (*name && !*end && pid > 0 && pid <= INT_MAX)
 		return examine_process(findings, (pid_t)pid);
-	if (program_find(name, path, sizeof(path)))
-		return examine_program(findings, path, path);
-	log_line("there is no program %s", name);
+	if (program_path_find(name, path, sizeof(path))) {
+		int err = doctor_script_resolve(findings, path, program, sizeof(program));
+
+		return err ? err : examine_program(findings, program, program);
+	}
+	if (strchr(name, '/'))
+		log_line("there is no file %s", name);
+	else
+		log_line(access(name, F_OK) == 0
+		        ? "there is no program %s in PATH; the one here: heaptap doctor ./%s"
+		        : "there is no program %s in PATH",
+		    name, name);
 	return -ENOENT;
 }

@@ -93,17 +93,18 @@ static bool leads_to(const char *path, const struct stat *file)
 }
 
 /* Is there a file of that name, beside the executable or in a folder of PATH, that is the executable? */
-static bool is_called(const struct event_process *s, const char *called, const struct stat *file)
+static bool is_called(
+    const struct event_process *s, const char *called, const struct stat *file, char path[PATH_MAX + 64])
 {
-	char path[PATH_MAX + 64], list[4096];
+	char list[4096];
 	const char *search = getenv("PATH");
-	snprintf(path, sizeof(path), "%.*s%s", (int)(last_part(s->target.name) - s->target.name),
+	snprintf(path, PATH_MAX + 64, "%.*s%s", (int)(last_part(s->target.name) - s->target.name),
 	    s->target.name, called);
 	if (leads_to(path, file))
 		return true;
 	snprintf(list, sizeof(list), "%s", search ? search : "/usr/local/bin:/usr/bin:/bin");
 	for (char *rest = list, *folder; (folder = strsep(&rest, ":"));) {
-		snprintf(path, sizeof(path), "%s/%s", folder, called);
+		snprintf(path, PATH_MAX + 64, "%s/%s", folder, called);
 		if (leads_to(path, file))
 			return true;
 	}
@@ -116,9 +117,13 @@ static void find_title(struct event_process *s, const char *exe)
 {
 	struct stat file;
 	const char *title = last_part(s->target.name);
+	char path[PATH_MAX + 64];
 	if (s->comm[0] && strncmp(s->comm, title, sizeof(s->comm) - 1) != 0 && stat(exe, &file) == 0 &&
-	    is_called(s, s->comm, &file))
+	    is_called(s, s->comm, &file, path)) {
 		title = s->comm;
+		if (path[0] == '/' && strlen(path) < sizeof(s->target.called))
+			strcpy(s->target.called, path);
+	}
 	target_set_title(&s->target, title);
 }
 

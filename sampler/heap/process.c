@@ -83,6 +83,8 @@ static void read_title(struct process *process)
 	    stat(exe, &by_process) == 0 && by_name.st_dev == by_process.st_dev &&
 	    by_name.st_ino == by_process.st_ino;
 	target_set_title(&process->target, good ? called : process->target.name);
+	if (good && called[0] == '/' && strlen(called) < sizeof(process->target.called))
+		strcpy(process->target.called, called);
 }
 
 /* If the process has executed another program since find_pid, /proc describes that one. */

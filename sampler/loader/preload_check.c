@@ -7,6 +7,7 @@
 #include "sampler/loader/preload_check.h"
 
 #include "sampler/linux/proc.h"
+#include "sampler/loader/script_line.h"
 
 #include <elf.h>
 #include <endian.h>
@@ -22,8 +23,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define SCRIPT_DEPTH 4   /* interpreters that are scripts themselves; the kernel allows as many */
-#define HEAD_BYTES   256 /* BINPRM_BUF_SIZE: what the kernel looks at */
+#define SCRIPT_DEPTH 4 /* interpreters that are scripts themselves; the kernel allows as many */
 
 enum { DYNAMIC_ENTRIES = 1024 };
 
@@ -180,15 +180,6 @@ static enum preload_check_kind elf_inspect(
 	return PRELOAD_CHECK_STATIC;
 }
 
-/* "#! /usr/bin/env" -> the interpreter's path, cut out of `head`. */
-static const char *script_interpreter(char *head)
-{
-	char *start = head + 2 + strspn(head + 2, " \t");
-
-	start[strcspn(start, " \t\n")] = '\0';
-	return *start ? start : NULL;
-}
-
 enum preload_check_kind preload_check_inspect(const char *command)
 {
 	const struct preload_check_who self = {.uid = getuid(),
@@ -201,15 +192,15 @@ enum preload_check_kind preload_check_inspect(const char *command)
 
 enum preload_check_kind preload_check_inspect_by(const char *command, const struct preload_check_who *who)
 {
-	char name[HEAD_BYTES];
+	struct script_line line;
 	enum preload_check_kind kind = PRELOAD_CHECK_UNKNOWN;
 
 	for (int depth = 0; depth <= SCRIPT_DEPTH; depth++) {
 		union {
 			Elf64_Ehdr elf;
-			char bytes[HEAD_BYTES + 1];
+			char bytes[SCRIPT_LINE_BYTES + 1];
 		} head;
-		const char *interpreter = NULL;
+		bool script = false;
 		struct stat status;
 		ssize_t got;
 		int fd = preload_check_open(command);
@@ -217,19 +208,18 @@ enum preload_check_kind preload_check_inspect_by(const char *command, const stru
 		if (fd < 0)
 			return PRELOAD_CHECK_UNKNOWN;
 		memset(&head, 0, sizeof(head));
-		got = pread(fd, head.bytes, HEAD_BYTES, 0);
+		got = pread(fd, head.bytes, SCRIPT_LINE_BYTES, 0);
 		if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || got < 4)
 			kind = PRELOAD_CHECK_UNKNOWN;
 		else if (memcmp(head.bytes, "#!", 2) == 0)
-			interpreter = script_interpreter(head.bytes);
+			script = script_line_parse(head.bytes, (size_t)got, &line);
 		else if ((size_t)got >= sizeof(head.elf) && memcmp(head.bytes, ELFMAG, SELFMAG) == 0)
 			kind = is_privileged(fd, &status, who) ? PRELOAD_CHECK_PRIVILEGED
 			                                       : elf_inspect(fd, &head.elf, who);
 		close(fd);
-		if (!interpreter)
+		if (!script)
 			return kind;
-		snprintf(name, sizeof(name), "%s", interpreter);
-		command = name;
+		command = line.interpreter;
 	}
 	return PRELOAD_CHECK_UNKNOWN;
 }

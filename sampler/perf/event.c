@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/perf/event.h"
 
-#include "sampler/perf/nearest.h"
+#include "pprof/text/nearest.h"
 #include "sampler/perf/tracepoint.h"
 
 #include <ctype.h>

@@ -198,6 +198,11 @@ void probe_detach(int *fds, size_t count)
 
 /* ---- choice */
 
+static bool is_refusal(int error)
+{
+	return error == -EACCES || error == -EPERM;
+}
+
 static const char *cause(int error)
 {
 	switch (-error) {
@@ -223,7 +228,7 @@ int probe_open(struct probe *probe, enum backend wanted, const char *library, ui
 	probe->regs_mask = regs_arch_native()->perf_mask;
 	probe->backend = BACKEND_COPY;
 	if (wanted == BACKEND_COPY) {
-		snprintf(probe->reason, sizeof(probe->reason), "asked for");
+		snprintf(probe->reason, sizeof(probe->reason), "as asked for");
 		return 0;
 	}
 	int error = 0, uprobe_error = 0;
@@ -236,7 +241,7 @@ int probe_open(struct probe *probe, enum backend wanted, const char *library, ui
 		if (!error) {
 			probe->backend = BACKEND_UPROBE;
 			snprintf(probe->reason, sizeof(probe->reason), "%s",
-			    wanted == BACKEND_AUTO ? "the best backend, and permitted" : "asked for");
+			    wanted == BACKEND_AUTO ? "the best there is" : "as asked for");
 			return 0;
 		}
 	}
@@ -245,16 +250,17 @@ int probe_open(struct probe *probe, enum backend wanted, const char *library, ui
 		if (!error) {
 			probe->backend = BACKEND_BREAKPOINT;
 			if (wanted == BACKEND_AUTO)
-				snprintf(
-				    probe->reason, sizeof(probe->reason), "uprobe: %s", cause(uprobe_error));
+				snprintf(probe->reason, sizeof(probe->reason), "since uprobes %s %s",
+				    is_refusal(uprobe_error) ? "are" : "do not work:", cause(uprobe_error));
 			else
-				snprintf(probe->reason, sizeof(probe->reason), "asked for");
+				snprintf(probe->reason, sizeof(probe->reason), "as asked for");
 			return 0;
 		}
 	}
 	rings_close(probe->rings);
 	probe->rings = NULL;
-	snprintf(probe->reason, sizeof(probe->reason), "perf: %s", cause(error));
+	snprintf(probe->reason, sizeof(probe->reason), "%sperf events %s %s",
+	    wanted == BACKEND_AUTO ? "since " : "", is_refusal(error) ? "are" : "do not work:", cause(error));
 	return wanted == BACKEND_AUTO ? 0 : error;
 }
 

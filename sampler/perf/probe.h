@@ -27,7 +27,7 @@
 
 struct probe {
 	enum backend backend; /* chosen; never BACKEND_AUTO */
-	char reason[256];     /* one line: why this one and not a better one */
+	char reason[256];     /* a clause: why this one and not a better one */
 	struct rings *rings;  /* NULL for BACKEND_COPY */
 	uint32_t dump_bytes;
 	uint64_t regs_mask;

@@ -7,6 +7,7 @@
 #include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/report/report.h"
+#include "sampler/report/no_match.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -98,6 +99,36 @@ static void print_name(const struct comparing *c, const char *what, const struct
 	putc('\n', out);
 }
 
+/* What the marks mean, and, plainly, if there are none. */
+static void describe_chance(const struct comparing *c, char *line, size_t line_bytes)
+{
+	const struct contrast *contrast = &c->contrast;
+	size_t sure = 0;
+	char rows[48] = "one row";
+
+	if (contrast->count > 1)
+		snprintf(rows, sizeof(rows), "all %zu rows together", contrast->count);
+	for (size_t i = 0; i < contrast->count; i++)
+		sure += contrast_is_sure(sum_of(c, &contrast->rows[i]), contrast->threshold);
+	if (no_match_describe(&c->input->traces, c->read, line, line_bytes))
+		return;
+	if (!contrast->count)
+		snprintf(
+		    line, line_bytes, "Nothing changed: every function has the same values in BASE and NEW.");
+	else if (c->kind == MEASURE_OTHER)
+		snprintf(line, line_bytes, "Not a heap profile: no standard errors are given.");
+	else if (c->input->traces.unsure)
+		snprintf(line, line_bytes,
+		    "No sampling period in the profiles: changes cannot be told from chance.");
+	else
+		snprintf(line, line_bytes, "%s (5%% for %s: %.1f standard errors). %s",
+		    sure ? "* more than chance" : "No function changed by more than chance", rows,
+		    contrast->threshold,
+		    c->same_process
+		        ? "Both are of one process: samples in both cancel out."
+		        : "Two runs: what the programs did differently is not chance and shows too.");
+}
+
 static void print_text(const struct comparing *c)
 {
 	size_t most = c->read->rows ? (size_t)c->read->rows : ROWS_DEFAULT;
@@ -120,18 +151,7 @@ static void print_text(const struct comparing *c)
 	if (c->contrast.count > most)
 		fprintf(c->screen->out, "%10s %zu more (-n all)\n", "...", c->contrast.count - most);
 	putc('\n', c->screen->out);
-	if (c->kind == MEASURE_OTHER)
-		snprintf(line, sizeof(line), "Not a heap profile: no standard errors are given.");
-	else if (c->input->traces.unsure)
-		snprintf(line, sizeof(line),
-		    "No sampling period in the profiles: changes cannot be told from chance.");
-	else
-		snprintf(line, sizeof(line),
-		    "* more than chance: 5%% for all %zu rows together, a change of %.1f standard errors. %s",
-		    c->contrast.count, c->contrast.threshold,
-		    c->same_process
-		        ? "Both are of one process: samples in both cancel out."
-		        : "Two runs: what the programs did differently is not chance and shows too.");
+	describe_chance(c, line, sizeof(line));
 	screen_lines(c->screen, 0, line);
 }
 

@@ -5,12 +5,14 @@
 #include "sampler/cli/status.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/report/profile_input.h"
+#include "sampler/report/no_match.h"
 #include "sampler/terminal/screen.h"
 #include "sampler/terminal/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static int write_format(FILE *out, const struct profile_input *input, size_t column, enum measure_kind kind,
     const struct options *options)
@@ -19,6 +21,7 @@ static int write_format(FILE *out, const struct profile_input *input, size_t col
 	const char *program = input->origins[column].program;
 	int64_t *time_ns = calloc(t->column_count, sizeof(*time_ns));
 	uint64_t scale = 1;
+	no_match_say(t, &options->read);
 	const struct export_choice choice = {
 	    .column = column,
 	    .kind = kind,
@@ -79,6 +82,12 @@ int export_run(struct options *options)
 
 	if (options->read.format < 0) {
 		log_line("--format is missing; allowed: %s", formats_list(list, sizeof(list)));
+		return STATUS_USAGE;
+	}
+	if (export_formats[options->read.format].needs & EXPORT_FILE && !options->output &&
+	    isatty(STDOUT_FILENO)) {
+		log_line("%s is nothing to read on a terminal: use -o FILE, or redirect it",
+		    export_format_names[options->read.format]);
 		return STATUS_USAGE;
 	}
 	status = profile_input_open(&input, options);

@@ -31,7 +31,7 @@ int merge_run(struct options *options)
 	int status, err;
 
 	if (!options->output && isatty(STDOUT_FILENO)) {
-		log_line("refusing to write a binary profile to a terminal: use -o FILE, or a pipe");
+		log_line("a profile is binary, nothing for a terminal: use -o FILE, or redirect it");
 		return STATUS_USAGE;
 	}
 	profiles = calloc(count, sizeof(struct profile *));

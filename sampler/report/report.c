@@ -3,6 +3,7 @@
 
 #include "pprof/analysis/totals.h"
 #include "sampler/cli/status.h"
+#include "sampler/report/no_match.h"
 #include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"
 
@@ -337,8 +338,17 @@ static int print_report(
 {
 	const struct read_options *read = &options->read;
 
+	char line[1024];
+
 	if (!read->json)
 		print_header(screen, input);
+	else
+		no_match_say(&input->traces, read);
+	if (!read->json && no_match_describe(&input->traces, read, line, sizeof(line))) {
+		putc('\n', screen->out);
+		screen_lines(screen, 0, line);
+		return 0;
+	}
 	if (read->leaks)
 		return report_leaks(screen, input, options);
 	if (read->tree || read->inverted)

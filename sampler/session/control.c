@@ -175,12 +175,16 @@ static void take_request(struct control *control, struct client *client)
 	}
 	text[got] = '\0';
 	char *end, *word = strncmp(text, "snapshot ", 9) == 0 ? text + 9 : NULL;
-	long pid = word && strcmp(word, "all") != 0 ? strtol(word, &end, 10) : 0;
-	if (!word || pid < 0 || pid > INT_MAX || (pid == 0 && strcmp(word, "all") != 0) ||
-	    (pid > 0 && *end)) {
+	bool session = word && strncmp(word, "session ", 8) == 0, all = word && strcmp(word, "all") == 0;
+	if (session)
+		word += 8;
+	long pid = word && !all ? strtol(word, &end, 10) : 0;
+	if (!word || pid < 0 || pid > INT_MAX || (pid == 0 && !all) || (pid > 0 && *end)) {
 		drop(control, client);
 		return;
 	}
+	if (session)
+		pid = -pid;
 	char reply[32];
 	client->outstanding = control->ask(control->context, (pid_t)pid, client->id);
 	snprintf(reply, sizeof(reply), "asked %u", client->outstanding);

@@ -8,7 +8,8 @@
  *
  * SOCK_SEQPACKET, one message a packet, of text:
  *
- *     -> "snapshot 4711" or "snapshot all"
+ *     -> "snapshot 4711", "snapshot all", or "snapshot session 4711": of all processes of the session if
+ *                                           4711 is one of them, its `heaptap record` or its sampler
  *     <- "busy"                             CONTROL_CLIENTS others are waiting: try again later. Sent at once
  *     <- "unknown"                          it profiles no such process
  *     <- "asked 1"                          it does; how many answers will follow. Sent at once
@@ -30,8 +31,8 @@ enum { CONTROL_CLIENTS = 16, CONTROL_MESSAGE_BYTES = 4352, CONTROL_FOLDER_BYTES 
 
 struct control;
 
-/* `ask` is called with a request: pid 0 means all. It returns for how many processes control_answer will be
- * called. */
+/* `ask` is called with a request: pid 0 means all, -PID the session that PID belongs to. It returns for how
+ * many processes control_answer will be called. */
 struct control *control_open(
     int epoll_fd, uint32_t (*ask)(void *context, pid_t pid, uint64_t asker), void *context, int *error);
 void control_close(struct control *control); /* removes the socket; NULL is fine */

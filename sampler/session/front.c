@@ -121,15 +121,16 @@ static void sampler_await_ready(struct front *front)
 		ret = poll(&poll_fd, 1, READY_MS);
 	while (ret < 0 && errno == EINTR);
 	if (ret == 0)
-		log_line("the sampler was not ready after %d s", READY_MS / 1000);
+		log_line("the sampler was not ready after %d s: is the machine overloaded?", READY_MS / 1000);
 	else if (ret < 0 || front_message_read(front->front_fd, &message))
-		log_line("the sampler died while it was starting");
+		log_line(
+		    "the sampler died while it was starting: dmesg says if the kernel killed it for memory");
 	else if (message.kind == FRONT_MESSAGE_FAILED)
 		log_line("%s", message.text);
 	else if (message.kind == FRONT_MESSAGE_READY)
 		memcpy(front->value, message.text, sizeof(front->value));
 	else
-		log_line("the sampler sent an unexpected message");
+		log_line("the sampler sent an unexpected message: a fault of heaptap's, please report it");
 	if (!front->value[0])
 		sampler_forget(front);
 }

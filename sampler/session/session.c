@@ -80,14 +80,17 @@ static uint32_t want_all(const struct session *s, const char *cause, uint64_t as
 	return scheduler_want_all(s->scheduler, cause, asker);
 }
 
-/* The pids of the front and of the sampler mean all processes of the session. */
+/* The pids of the front and of the sampler mean all processes of the session, and so does -PID of any. */
 static uint32_t on_asked(void *context, pid_t pid, uint64_t asker)
 {
 	const struct session *s = context;
-	if (pid == 0 || pid == s->front || pid == getpid())
+	pid_t one = pid < 0 ? -pid : pid;
+	if (one == 0 || one == s->front || one == getpid())
 		return want_all(s, "heaptap snapshot", asker);
 	find_processes(s);
-	return scheduler_ask(s->scheduler, pid, asker);
+	if (pid > 0)
+		return scheduler_ask(s->scheduler, pid, asker);
+	return scheduler_serves(s->scheduler, one) ? want_all(s, "heaptap snapshot", asker) : 0;
 }
 
 static void on_answer(void *context, uint64_t asker, pid_t pid, const char *path, int error)
@@ -403,7 +406,7 @@ int session_run(const struct options *options, int front_fd)
 		if (heap_capture_probe(&heap, options) != 0)
 			return fail(front_fd, text, heap.probe.reason);
 		if (options->verbosity > 0)
-			log_line("backend %s: %s", backend_name(heap.probe.backend), heap.probe.reason);
+			log_line("stacks by %s, %s", backend_name(heap.probe.backend), heap.probe.reason);
 	}
 	if (options->debuginfod && !debuginfod_has_servers())
 		log_line("--debuginfod: no effect, $DEBUGINFOD_URLS names no server");

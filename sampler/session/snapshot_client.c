@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/snapshot_client.h"
 
-#include "proto/region.h"
 #include "sampler/session/control.h"
 #include "sampler/terminal/log_line.h"
+#include "sampler/terminal/text.h"
 #include "sampler/cli/options.h"
+#include "sampler/cli/status.h"
+#include "sampler/loader/profiled.h"
 #include "sampler/linux/clock.h"
 
 #include <dirent.h>
@@ -24,11 +26,13 @@ enum {
 	ANSWER_MS = 3000,    /* for a sampler to say whether it profiles the process: it may be stopped */
 	WRITE_MS = 60000,    /* between profiles */
 	STRANGER_MS = 60000, /* for all answers of another user's sampler, which might never end */
+	LISTED = 4,          /* processes that are named to somebody who asked for another */
 };
 
 struct asking {
-	const char *what;                   /* "all" or a number */
-	long sampler;                       /* pid of the sampler to ask first; 0: unknown */
+	char what[32]; /* "all", "4711" or "session 4711" */
+	pid_t pid;     /* 0: all */
+	pid_t sampler; /* its sampler as its environment says, which is asked first; 0: unknown, all are */
 	unsigned int written, failed, busy; /* busy: samplers that did not listen */
 	uid_t owner;                        /* of the folder being searched */
 	char refused[CONTROL_FOLDER_BYTES]; /* a folder with our name that is not only ours */
@@ -127,9 +131,9 @@ static bool may_answer(const struct asking *asking)
 {
 	char path[64], line[128];
 	unsigned int real = UINT_MAX, effective = UINT_MAX;
-	if (asking->owner == 0 || asking->owner == geteuid() || strcmp(asking->what, "all") == 0)
+	if (asking->owner == 0 || asking->owner == geteuid() || !asking->pid)
 		return true;
-	snprintf(path, sizeof(path), "/proc/%s/status", asking->what);
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)asking->pid);
 	FILE *file = fopen(path, "re");
 	while (file && real == UINT_MAX && fgets(line, sizeof(line), file))
 		(void)sscanf(line, "Uid: %u %u", &real, &effective);
@@ -173,7 +177,7 @@ static int ask_one(struct asking *asking, int socket_fd)
 
 static bool is_enough(const struct asking *asking)
 {
-	return asking->written + asking->failed > 0 && strcmp(asking->what, "all") != 0;
+	return asking->written + asking->failed > 0 && asking->pid;
 }
 
 static void ask_socket(struct asking *asking, int folder_fd, const char *folder, const char *name)
@@ -190,23 +194,6 @@ static void ask_socket(struct asking *asking, int folder_fd, const char *folder,
 		log_line("%s/%s: %s", folder, name, strerror(-error));
 }
 
-/* The process' environment may name its sampler; if not, or if it was changed, every sampler is asked. */
-static long likely_sampler(const char *pid)
-{
-	char path[64], *text = NULL;
-	size_t room = 0;
-	long sampler = 0;
-	snprintf(path, sizeof(path), "/proc/%s/environ", pid);
-	FILE *file = fopen(path, "re");
-	while (file && !sampler && getdelim(&text, &room, '\0', file) > 0)
-		if (sscanf(text, REGION_ENV "=/proc/%ld/fd/", &sampler) != 1)
-			sampler = 0;
-	if (file)
-		fclose(file);
-	free(text);
-	return sampler;
-}
-
 static void ask_folder(struct asking *asking, const char *folder, uid_t owner)
 {
 	char likely[32] = "";
@@ -217,7 +204,7 @@ static void ask_folder(struct asking *asking, const char *folder, uid_t owner)
 	if (owner == geteuid() && (fd == -EPERM || fd == -ENOTDIR))
 		snprintf(asking->refused, sizeof(asking->refused), "%s", folder);
 	if (listing && may_answer(asking)) {
-		snprintf(likely, sizeof(likely), "%ld.sock", asking->sampler);
+		snprintf(likely, sizeof(likely), "%d.sock", (int)asking->sampler);
 		if (asking->sampler)
 			ask_socket(asking, fd, folder, likely);
 		while (!is_enough(asking) && (entry = readdir(listing))) {
@@ -255,43 +242,97 @@ static void ask_others(struct asking *asking)
 	}
 }
 
-int snapshot_client_run(struct options *options)
+/* Asks everybody who may know. */
+static void ask_all(struct asking *asking)
 {
-	struct asking asking = {.what = "all"};
 	char folders[CONTROL_FOLDERS][CONTROL_FOLDER_BYTES];
-	if (options->all == (options->operand_count > 0) || options->operand_count > 1) {
-		log_line("snapshot needs one PID, or --all");
-		return 2;
-	}
-	if (!options->all) {
-		char *end;
-		asking.what = options->operands[0];
-		long pid = strtol(asking.what, &end, 10);
-		if (pid < 1 || pid > INT_MAX || *end) {
-			log_line("'%s' is not a process id", asking.what);
-			return 2;
-		}
-		asking.sampler = likely_sampler(asking.what);
-	}
 	size_t count = control_folders(folders, geteuid());
-	for (size_t i = 0; i < count && !is_enough(&asking); i++) {
+	for (size_t i = 0; i < count && !is_enough(asking); i++) {
 		bool again = false;
 		for (size_t n = 0; n < i; n++)
 			again = again || strcmp(folders[n], folders[i]) == 0;
 		if (!again)
-			ask_folder(&asking, folders[i], geteuid());
+			ask_folder(asking, folders[i], geteuid());
 	}
-	if (!is_enough(&asking))
-		ask_others(&asking);
-	if (!asking.written && !asking.failed && asking.refused[0])
-		log_line("%s is ignored: you must own it, and nobody else may write there", asking.refused);
-	if (asking.busy && !is_enough(&asking))
+	if (!is_enough(asking))
+		ask_others(asking);
+}
+
+struct listing {
+	char text[256];
+	unsigned int count;
+};
+
+static int list_one(void *context, pid_t pid, const char *name, bool sampled)
+{
+	struct listing *listing = context;
+	if (!sampled)
+		return 0;
+	if (++listing->count > LISTED)
+		text_append(listing->text, sizeof(listing->text), ", ...");
+	else
+		text_append(listing->text, sizeof(listing->text), "%s%d (%s)",
+		    listing->count > 1 ? ", " : "; profiled here: ", (int)pid, name);
+	return listing->count > LISTED;
+}
+
+/* Nobody profiles it; whom could be meant? */
+static void say_unknown(const struct asking *asking)
+{
+	struct listing listing = {.text = ""};
+	const char *whose = geteuid() == 0 ? "" : " by you";
+	if (asking->refused[0])
+		log_line("%s is ignored: you must own it, and nobody else may write there", asking->refused);
+	profiled_each(list_one, &listing);
+	if (!asking->pid)
+		log_line("no process is being profiled%s", whose);
+	else
+		log_line("pid %d is not being profiled%s%s", (int)asking->pid, whose, listing.text);
+}
+
+/* pid 0: all. Returns the exit status. */
+static int ask_about(pid_t pid, bool session)
+{
+	struct asking asking = {.pid = pid, .sampler = pid ? profiled_sampler(pid) : 0};
+	if (pid)
+		snprintf(asking.what, sizeof(asking.what), "%s%d", session ? "session " : "", (int)pid);
+	else
+		strcpy(asking.what, "all");
+	ask_all(&asking);
+	bool unheard = asking.busy && !is_enough(&asking);
+	if (unheard)
 		log_line("too many others are waiting for snapshots of %s; try again later",
 		    asking.busy == 1 ? "a session" : "your sessions");
 	else if (!asking.written && !asking.failed)
-		log_line(options->all ? "no process is being profiled"
-		                      : "none of your heaptap sessions profiles pid %s",
-		    asking.what);
-	return asking.written && !asking.failed && !(asking.busy && options->all) ? EXIT_SUCCESS
-	                                                                          : EXIT_FAILURE;
+		say_unknown(&asking);
+	return asking.written && !asking.failed && !unheard ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* 0: none. */
+static pid_t pid_parse(const char *word)
+{
+	char *end;
+	long pid = strtol(word, &end, 10);
+	if (pid >= 1 && pid <= INT_MAX && !*end && *word >= '0' && *word <= '9')
+		return (pid_t)pid;
+	log_line("'%s' is not a process id; by name: heaptap snapshot $(pidof %s)", word, word);
+	return 0;
+}
+
+int snapshot_client_run(struct options *options)
+{
+	int status = EXIT_SUCCESS;
+	if (options->all + (options->session != 0) + (options->operand_count > 0) != 1) {
+		log_line("snapshot needs PIDs, --session PID or --all");
+		return STATUS_USAGE;
+	}
+	for (int i = 0; i < options->operand_count; i++)
+		if (!pid_parse(options->operands[i]))
+			return STATUS_USAGE;
+	if (!options->operand_count)
+		return ask_about(options->session, true);
+	for (int i = 0; i < options->operand_count; i++)
+		if (ask_about(pid_parse(options->operands[i]), false) != EXIT_SUCCESS)
+			status = EXIT_FAILURE;
+	return status;
 }

@@ -56,8 +56,10 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 		return -ENOMEM;
 	s->subject = (struct event_process *)target;
 	event_process_look(s->subject);
-	if (heap) /* the same name as in its heap profiles */
+	if (heap) { /* the same names as in its heap profiles */
 		memcpy(target->title, heap->target.title, sizeof(target->title));
+		memcpy(target->called, heap->target.called, sizeof(target->called));
+	}
 	s->base.unix_ns = clock_unix_ns();
 	s->duration_ns = clock_now_ns() - target->start_ns;
 	s->bad = source->registry->intake.bad;
@@ -72,12 +74,12 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 	return error;
 }
 
-void event_source_take(struct event_source *source, pid_t pid, const char *name, const char *cause)
+void event_source_take(struct event_source *source, pid_t pid, const struct snapshot_request *request)
 {
 	event_registry_drain(source->registry);
 	struct event_process *s = pid > 0 ? event_registry_find(source->registry, pid) : NULL;
 	if (s && event_process_has_samples(s))
-		scheduler_take(&source->base, &s->target, name, cause);
+		scheduler_take(&source->base, &s->target, request);
 }
 
 /* ---- what the scheduler asks */

@@ -22,6 +22,6 @@ struct event_source {
 extern const struct snapshot_source_kind event_source_kind;
 
 /* Call it when a snapshot of a process' heap was taken under that name. */
-void event_source_take(struct event_source *source, pid_t pid, const char *name, const char *cause);
+void event_source_take(struct event_source *source, pid_t pid, const struct snapshot_request *request);
 
 #endif

@@ -222,7 +222,7 @@ static void taken(
 	if (!request->periodic)
 		answer_program((const struct process *)target, target->series);
 	if (!error && source->events)
-		event_source_take(source->events, target->pid, request->name, request->cause);
+		event_source_take(source->events, target->pid, request);
 }
 
 static void look(struct snapshot_source *base, struct target *target, uint64_t now_ns, bool rarely)

@@ -75,6 +75,7 @@ static int take(
 	s->item.urgent = urgent;
 	s->target = series->target;
 	s->kind = request->kind;
+	s->by_hand = request->by_hand;
 	s->sink = settings->sink;
 	s->debuginfod = settings->debuginfod;
 	snprintf(s->cause, sizeof(s->cause), "%s, %s", request->name, request->cause);
@@ -83,7 +84,7 @@ static int take(
 		memcpy(s->askers, series->askers, sizeof(s->askers));
 		s->asker_count = series->asker_count;
 		series->asker_count = 0;
-		series->wanted = false;
+		series->wanted = series->wanted_by_hand = false;
 	}
 	series->jobs++;
 	series->writing = series->writing || request->kind == SNAPSHOT_NUMBERED;
@@ -102,38 +103,41 @@ static void give_up(struct scheduler *a, struct snapshot_series *series, bool pe
 		return;
 	answer(a, series->askers, series->asker_count, pid, "", error);
 	series->asker_count = 0;
-	series->wanted = false;
+	series->wanted = series->wanted_by_hand = false;
 }
 
 static void take_numbered(
-    struct scheduler *a, struct snapshot_series *series, const char *name, const char *cause, bool periodic)
+    struct scheduler *a, struct snapshot_series *series, const struct snapshot_request *request)
 {
-	const struct snapshot_request request = {SNAPSHOT_NUMBERED, name, cause, periodic};
-	int error = take(a, series, &request, !periodic);
+	int error = take(a, series, request, !request->periodic);
 	if (error)
-		give_up(a, series, periodic, error);
+		give_up(a, series, request->periodic, error);
 	series->error = error;
 	if (series->source->kind->taken)
-		series->source->kind->taken(series->source, series->target, &request, error);
+		series->source->kind->taken(series->source, series->target, request, error);
 }
 
 static void take_next(
     struct scheduler *a, struct snapshot_series *series, const char *cause, const char *word, bool periodic)
 {
 	char name[96];
+	const struct snapshot_request request = {
+	    SNAPSHOT_NUMBERED, name, cause, periodic, !periodic && series->wanted_by_hand};
 	snprintf(name, sizeof(name), "%04" PRIu32 "%s%s", series->next, word[0] ? "-" : "", word);
 	for (char *slash = name; (slash = strchr(slash, '/'));)
 		*slash = '_'; /* else only the part after the last slash would be kept */
-	take_numbered(a, series, name, cause, periodic);
+	take_numbered(a, series, &request);
 	series->next += !series->error;
 }
 
 void scheduler_take(
-    struct snapshot_source *source, struct target *target, const char *name, const char *cause)
+    struct snapshot_source *source, struct target *target, const struct snapshot_request *request)
 {
 	struct snapshot_series *series = series_of(source, target);
+	struct snapshot_request beside = *request;
+	beside.periodic = true; /* the heap's own answers who asked */
 	if (series)
-		take_numbered(source->scheduler, series, name, cause, true);
+		take_numbered(source->scheduler, series, &beside);
 }
 
 /* ---- what is asked for */
@@ -163,6 +167,14 @@ uint32_t scheduler_ask(struct scheduler *a, pid_t pid, uint64_t asker)
 		    want(a, series, "heaptap snapshot", asker))
 			return 1;
 	return 0;
+}
+
+bool scheduler_serves(const struct scheduler *a, pid_t pid)
+{
+	for (const struct snapshot_series *series = a->series; series; series = series->next_series)
+		if (series->target->pid == pid)
+			return true;
+	return false;
 }
 
 /* ---- the tick */
@@ -282,7 +294,7 @@ static void close_target(void *context, struct target *target)
 		error = -ENOMEM;
 	} else if (wanted) {
 		describe_end(target->series, cause, sizeof(cause));
-		const struct snapshot_request request = {SNAPSHOT_EXIT, "exit", cause, false};
+		const struct snapshot_request request = {SNAPSHOT_EXIT, "exit", cause, false, false};
 		target->series->jobs++; /* the target must stay, also if this one fails */
 		error = take(a, target->series, &request, target->command);
 		a->ended += !error;
@@ -341,7 +353,7 @@ static void on_written(void *context, const struct writer_item *item, int error)
 	series->failed += error != 0;
 	if (s->kind == SNAPSHOT_NUMBERED) {
 		series->writing = false;
-		if (!error)
+		if (!error && !s->by_hand)
 			series->source->kind->keep(series, s, a->setup.settings->keep);
 	}
 	answer(a, s->askers, s->asker_count, s->target->pid, s->path, error);

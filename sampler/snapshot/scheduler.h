@@ -32,6 +32,7 @@ struct snapshot_request {
 	const char *name;  /* of the file, and the first word of the comment: "0001", "exit" */
 	const char *cause; /* "every 60 s" */
 	bool periodic;
+	bool by_hand; /* a user asked for it, and no program */
 };
 
 struct snapshot_source_kind {
@@ -47,7 +48,7 @@ struct snapshot_source_kind {
 	/* A numbered one was taken, or could not be: -errno. May be NULL. */
 	void (*taken)(struct snapshot_source *source, struct target *target,
 	    const struct snapshot_request *request, int error);
-	/* A numbered one is on disk: removes the files that are no longer kept. */
+	/* A numbered one that no user asked for is on disk: removes the files that are no longer kept. */
 	void (*keep)(struct snapshot_series *series, const struct snapshot *snapshot, size_t count);
 	/* Prints the summary for the user when a target has ended. */
 	void (*print)(const struct snapshot *snapshot, int error);
@@ -87,10 +88,11 @@ void scheduler_hurry(struct scheduler *scheduler);
  * see session/control.h, 0 for none. */
 uint32_t scheduler_want_all(struct scheduler *scheduler, const char *cause, uint64_t asker);
 uint32_t scheduler_ask(struct scheduler *scheduler, pid_t pid, uint64_t asker);
+bool scheduler_serves(const struct scheduler *scheduler, pid_t pid); /* is the process ours? */
 
-/* Takes a numbered snapshot beside another one of the same process. */
+/* Takes a numbered snapshot beside another one of the same process, which was taken by this request. */
 void scheduler_take(
-    struct snapshot_source *source, struct target *target, const char *name, const char *cause);
+    struct snapshot_source *source, struct target *target, const struct snapshot_request *request);
 
 /* Claims the path of a target's file. Returns 0 or -errno. */
 int scheduler_claim(const struct scheduler *scheduler, const struct target *target, const char *name,

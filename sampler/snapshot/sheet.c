@@ -58,6 +58,7 @@ static struct symbolizer *name_stacks(
 	    .stacks = target->stacks,
 	    .maps = target->maps,
 	    .program = target->name,
+	    .called = target->called[0] ? target->called : NULL,
 	    .perf_map = &target->perf_map,
 	    .symbols = symbols,
 	    .detail = s->item.detail,

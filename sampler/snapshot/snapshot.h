@@ -25,6 +25,7 @@ struct snapshot {
 	enum snapshot_kind kind;
 	const struct sink *sink;
 	const char *path; /* of its first profile; "" if it has none */
+	bool by_hand;     /* a user asked for it: --keep does not remove it */
 	char cause[512];  /* "0001, every 60 s": what the comment says after "snapshot: " */
 	char host[65];
 	bool debuginfod; /* missing debug files may be fetched */

@@ -81,6 +81,7 @@ bool snapshot_series_want(struct snapshot_series *series, const char *cause, con
 		snprintf(series->wanted_name, sizeof(series->wanted_name), "%s", name ? name : "");
 	}
 	series->wanted = true;
+	series->wanted_by_hand = series->wanted_by_hand || !name;
 	return true;
 }
 

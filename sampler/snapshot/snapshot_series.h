@@ -37,6 +37,7 @@ struct snapshot_series {
 
 	/* asked for */
 	bool wanted;
+	bool wanted_by_hand; /* by a user, not only by the program */
 	char wanted_cause[128], wanted_name[64];
 	uint64_t askers[SNAPSHOT_ASKERS];
 	uint32_t asker_count;
@@ -74,8 +75,8 @@ enum snapshot_series_due snapshot_series_look(
 /* A periodic snapshot was taken, or not needed. */
 void snapshot_series_advance(struct snapshot_series *series, uint64_t interval_ns, uint64_t now_ns);
 
-/* Requests a snapshot. Until it is taken, the first cause and name are kept. asker 0: no client waits. False:
- * too many clients wait. */
+/* Requests a snapshot. Until it is taken, the first cause and name are kept. name: of the program, if it asks
+ * itself; NULL: a user does. asker 0: no client waits. False: too many clients wait. */
 bool snapshot_series_want(
     struct snapshot_series *series, const char *cause, const char *name, uint64_t asker);
 

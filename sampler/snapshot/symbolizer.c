@@ -82,18 +82,6 @@ static uint32_t add_mapping(struct symbolizer *n, uint64_t start, uint64_t end, 
 	return profile_add_mapping(n->profile, &mapping);
 }
 
-static uint32_t mapping_id(struct symbolizer *n, uint32_t number)
-{
-	if (!n->mappings[number]) {
-		const struct profile_addresses_range *range = profile_addresses_range(n->layout, number);
-		const struct stack_mapping *m = stacks_mapping(n->stacks, range->mapping);
-		const char *name = m->module && !m->module->vdso ? m->module->path : special_name(m->kind);
-		n->mappings[number] =
-		    add_mapping(n, range->start, range->limit, range->file_offset, m->module, name);
-	}
-	return n->mappings[number];
-}
-
 /* A program that was executed by a relative path is mapped under its absolute one. */
 static bool is_program(const char *path, const char *name)
 {
@@ -102,6 +90,25 @@ static bool is_program(const char *path, const char *name)
 	if (strcmp(path, name) == 0)
 		return true;
 	return name[0] && name[0] != '/' && path[0] == '/' && strcmp(file + 1, base ? base + 1 : name) == 0;
+}
+
+/* Readers show the first mapping's name as the program's. Debian's redis-server is a link to another name. */
+static const char *file_name(const struct symbolizer *n, const char *path)
+{
+	return n->source.called && is_program(path, n->source.program) ? n->source.called : path;
+}
+
+static uint32_t mapping_id(struct symbolizer *n, uint32_t number)
+{
+	if (!n->mappings[number]) {
+		const struct profile_addresses_range *range = profile_addresses_range(n->layout, number);
+		const struct stack_mapping *m = stacks_mapping(n->stacks, range->mapping);
+		const char *name =
+		    m->module && !m->module->vdso ? file_name(n, m->module->path) : special_name(m->kind);
+		n->mappings[number] =
+		    add_mapping(n, range->start, range->limit, range->file_offset, m->module, name);
+	}
+	return n->mappings[number];
 }
 
 /* Readers take the program's name and build id from the first mapping. */
@@ -120,7 +127,8 @@ static void add_main_mapping(struct symbolizer *n)
 		const struct map *map = maps_at(n->source.maps, i);
 		if (is_program(map_path(map), name) &&
 		    !profile_addresses_overlaps(n->layout, map->start, map->end)) {
-			add_mapping(n, map->start, map->end, map->pgoff, map->module, map_path(map));
+			add_mapping(
+			    n, map->start, map->end, map->pgoff, map->module, file_name(n, map_path(map)));
 			return;
 		}
 	}

@@ -22,6 +22,7 @@ struct symbolizer_source {
 	const struct stacks *stacks;
 	const struct maps *maps;
 	const char *program;                  /* path of the executable: becomes the first mapping */
+	const char *called;                   /* the name that its mappings get; NULL: its path */
 	const struct perf_map_file *perf_map; /* the names of code generated at run time; NULL: unknown */
 	struct symbols *symbols;
 	enum symbol_detail detail;

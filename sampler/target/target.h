@@ -41,6 +41,8 @@ struct target {
 	/* What the user called it: redis-server, though the file is redis-check-rdb. */
 	char title[TARGET_TITLE_BYTES];
 	char name[TARGET_NAME_BYTES]; /* path of the executable, as far as it is known */
+	/* Absolute path by which it was executed, if that leads to the same file; else empty. */
+	char called[TARGET_NAME_BYTES];
 	uint64_t start_ns;
 	uint64_t maps_read_ns;
 	uint64_t maps_retry_ns; /* wait before the maps are read again for a stack in no map */

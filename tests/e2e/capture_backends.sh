@@ -193,3 +193,15 @@ test_a_short_program_that_switches_often() {
   matches 'too many context switches 1\)' comments
   profile_check profiles/x.pb.gz
 }
+
+# -v says which backend it is, and why not a better one, in words that cannot be taken for an error.
+test_which_and_why() {
+  equal 0 "$(status_of record -v -b copy -o x.pb.gz true)"
+  matches '^heaptap: stacks by copy, as asked for$' err
+  equal 0 "$(status_of record -v -o x.pb.gz true)"
+  matches '^heaptap: stacks by (uprobe, the best there is|(breakpoint|copy), since (uprobes|perf events) (are|do not work:) .*)$' err
+  stage
+  chmod 777 .
+  equal 0 "$(status_of unprivileged "$heaptap" record -v -p 1M -o other.pb.gz true)"
+  matches '^heaptap: stacks by (breakpoint, since uprobes|copy, since perf events) are not permitted \(perf_event_paranoid' err
+}

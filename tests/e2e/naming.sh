@@ -53,3 +53,21 @@ test_summary_tells_where_the_profile_is() {
   record -q -p 1 "$targets/truth" truth.tsv 1 0 2>err
   equal '' "$(cat err)" 'stderr with -q'
 }
+
+# pprof's "File:" is the name that was executed, not the file that a link leads to (Debian's redis-server).
+test_a_program_with_two_names() {
+  cp "$targets/leaky" one-name
+  ln -s one-name other-name
+  record -q -p 4K -i 0 -e page-faults/1 -o named/%n.pb.gz "$PWD/other-name" 3000 64
+  for profile in named/exit.pb.gz named/page-faults-exit.pb.gz; do
+    "$heaptap" check "$profile" || fail "$profile is not valid"
+    pprof_top $profile >top
+    matches '^File: other-name$' top
+  done
+  go tool pprof -raw named/exit.pb.gz 2>/dev/null | sed -n '/^Mappings/,$p' >mappings
+  ! grep one-name mappings || fail 'mappings of one file have two names'
+  # A name that leads elsewhere by the time that heaptap looks is not believed: by a relative path there is none.
+  record -q -p 4K -i 0 -o relative.pb.gz ./other-name 3000 64
+  pprof_top relative.pb.gz >top
+  matches '^File: one-name$' top
+}

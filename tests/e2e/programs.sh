@@ -32,6 +32,7 @@ test_redis_under_benchmark() {
   profile=$(only heaptap.redis-*.exit.pb.gz)
   reaches_start "$profile"
   pprof_top "$profile" -sample_index=inuse_space >top
+  matches '^File: redis-server$' top # Debian's is a link to redis-check-rdb
   matches 'zmalloc|createStringObject|sdsnewlen|dictAdd|lpCreate|quicklist' top
 }
 

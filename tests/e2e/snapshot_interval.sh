@@ -46,6 +46,19 @@ test_keep() {
   [ ! -e out/0001.pb.gz ] || fail 'the oldest is still there'
 }
 
+# What a user asked for is not what the clock wrote: it stays. What the program asks for does not.
+test_keep_leaves_what_was_requested() {
+  held -q -i 0 --keep 2 -e page-faults/1 -o out/%n.pb.gz
+  for i in 1 2 3; do
+    "$heaptap" snapshot "$pid" >/dev/null
+  done
+  finish
+  equal '0001 0002 0003' "$(cd out && ls 0*.pb.gz | sed 's/.pb.gz//' | xargs)"
+  equal '0001 0002 0003' "$(cd out && ls page-faults-0*.pb.gz | sed 's/page-faults-//; s/.pb.gz//' | xargs)"
+  record -q -p 1 -i 0 --keep 2 -o program/%n.pb.gz "$targets/snapshot_api" hold 10 snap '' snap '' snap '' >/dev/null
+  equal '0002 0003' "$(cd program && ls 0*.pb.gz | sed 's/.pb.gz//' | xargs)"
+}
+
 # delta_check PROFILE: valid, and a delta
 delta_check() {
   "$readers/check_profile" --strict "$1" || fail "$1 is not valid"
@@ -123,10 +136,61 @@ test_request() {
   matches "^$PWD/out-0002.pb.gz\$" all
   equal "$PWD/out-0003.pb.gz" "$("$heaptap" snapshot "$front")"
   equal 1 "$(status_of "$heaptap" snapshot $$)" 'status for a process that is not profiled'
-  matches "none of your heaptap sessions profiles pid $$" err
+  matches "^heaptap: pid $$ is not being profiled" err
   equal 2 "$(status_of "$heaptap" snapshot)" 'status without a pid'
   finish
   equal 1 "$(status_of "$heaptap" snapshot "$pid")" 'status after the end'
+}
+
+# pair FOLDER: a session of two programs and their shell; sets front, and pids of the programs
+pair() {
+  "$heaptap" record -q -p 1K -i 0 -o "$1/%p-%n.pb.gz" \
+    sh -c "$targets/snapshot_signal wait <input & $targets/snapshot_signal wait <input; wait" >"$1.out" 2>"$1.err" 9>&- &
+  front=$!
+}
+
+two_ready() {
+  [ "$(grep -c ready "$1.out")" = 2 ]
+}
+
+programs_of() {
+  pgrep -P "$(pgrep -P "$1" -x sh)" snapshot_signal
+}
+
+test_request_of_several_and_of_a_session() {
+  mkfifo input
+  pair a
+  first=$front
+  pair b
+  exec 9>input
+  wait_for 20 two_ready a
+  wait_for 20 two_ready b
+  read -r a1 a2 <<<"$(programs_of $first | xargs)"
+  read -r b1 _ <<<"$(programs_of $front | xargs)"
+  # As $(pidof snapshot_signal) gives them.
+  equal "$PWD/a/$a1-0001.pb.gz $PWD/b/$b1-0001.pb.gz" "$("$heaptap" snapshot "$a1" "$b1" | xargs)"
+  equal 1 "$(status_of "$heaptap" snapshot $$ "$a1")" 'status if one of two is not profiled'
+  equal "$PWD/a/$a1-0002.pb.gz" "$(cat out)"
+  matches "^heaptap: pid $$ is not being profiled; profiled here: [0-9]+ \(" err
+  # Every process of the session, and none of the other's; by any pid of it.
+  for pid in "$a2" $first; do
+    "$heaptap" snapshot --session "$pid" >paths
+    ! grep -v "^$PWD/a/" paths || fail 'a process of another session'
+    for one in "$a1" "$a2"; do
+      matches "^$PWD/a/$one-" paths
+    done
+  done
+  equal 1 "$(status_of "$heaptap" snapshot --session $$)"
+  for words in '' --all\ "$a1" --session\ "$a1"\ --all snapshot_signal -1; do
+    # shellcheck disable=SC2086
+    equal 2 "$(status_of "$heaptap" snapshot $words)" "status of: snapshot $words"
+    equal 1 "$(wc -l <err)"
+  done
+  equal 2 "$(status_of "$heaptap" snapshot snapshot_signal)"
+  matches "by name: heaptap snapshot \\$\(pidof snapshot_signal\)" err
+  exec 9>&-
+  wait $first
+  wait $front
 }
 
 test_many_requests_at_once() {

@@ -73,3 +73,31 @@ test_killed_sampler_leaves_command_alone() {
   equal 9 $status
   equal 1 "$(grep -c '^heaptap:' err)" 'lines on stderr'
 }
+
+# What is told of a sampler that does not start: what to look at, and that COMMAND runs all the same.
+test_a_sampler_that_does_not_start() {
+  cat >shim.c <<'C'
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+static int forks;
+static void in_parent(void) { forks++; }
+static void in_child(void) {
+	if (forks == atoi(getenv("SHIM_FORK")))
+		raise(atoi(getenv("SHIM_SIGNAL")));
+}
+__attribute__((constructor)) static void on_load(void) { pthread_atfork(NULL, in_parent, in_child); }
+C
+  gcc -shared -fPIC -o shim.so shim.c
+  shimmed() {
+    SHIM_FORK=0 SHIM_SIGNAL=$1 LD_PRELOAD=$PWD/shim.so "$heaptap" record sh -c 'echo ran; exit 5'
+  }
+  equal 5 "$(status_of shimmed 9)"
+  equal ran "$(cat out)"
+  equal 'heaptap: the sampler died while it was starting: dmesg says if the kernel killed it for memory
+heaptap: sh runs without being profiled' "$(cat err)"
+  equal 5 "$(status_of shimmed 19)" # SIGSTOP
+  equal 'heaptap: the sampler was not ready after 10 s: is the machine overloaded?
+heaptap: sh runs without being profiled' "$(cat err)"
+}

@@ -94,7 +94,7 @@ test_a_stranger_does_not_answer_for_roots_process() {
   equal 1 "$(status_of timeout "$(seconds 20)" "$heaptap" snapshot $$)" 'exit status'
   kill $fake
   equal '' "$(cat out)" 'standard output'
-  matches "none of your heaptap sessions profiles pid $$" err
+  matches "pid $$ is not being profiled" err
 }
 
 test_a_stranger_says_what_he_likes() {

@@ -5,7 +5,7 @@
  */
 #include "sampler/perf/event.h"
 #include "sampler/symbol/kernel_symbols.h"
-#include "sampler/perf/nearest.h"
+#include "pprof/text/nearest.h"
 #include "sampler/perf/record.h"
 #include "sampler/perf/tracepoint.h"
 

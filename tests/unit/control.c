@@ -175,6 +175,19 @@ static void all_means_an_answer_for_each(void **state)
 	close(fd);
 }
 
+/* A session is asked for by the pid of any of its processes: a negative number, as for kill(2). */
+static void a_session_is_a_negative_pid(void **state)
+{
+	struct session *s = *state;
+	int fd = connect_client(s);
+	s->outstanding = 2;
+	say(s, fd, "snapshot session 4711");
+	assert_int_equal(s->pid, -4711);
+	expect(fd, "asked 2");
+	close(fd);
+	pump(s);
+}
+
 static void an_unknown_process(void **state)
 {
 	struct session *s = *state;
@@ -191,6 +204,8 @@ static void what_is_no_request_ends_the_connection(void **state)
 {
 	static const char *const words[] = {"x", "snapshot", "snapshot ", "snapshot -1", "snapshot 0",
 	    "snapshot 12x", "snapshot x", "snapshot allx", "snapshot al", "SNAPSHOT 1", " snapshot 1",
+	    "snapshot session", "snapshot session ", "snapshot session 0", "snapshot session all",
+	    "snapshot session -1", "snapshot session 2147483648", "snapshot session 1x",
 	    "snapshot 4294967297", "snapshot 2147483648", "snapshot 18446744073709551617",
 	    "snapshot 99999999999999999999999999999999999999999999999999999999999999999999999999999"};
 	struct session *s = *state;
@@ -446,6 +461,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(a_request_and_its_answer),
 	    TEST(all_means_an_answer_for_each),
+	    TEST(a_session_is_a_negative_pid),
 	    TEST(an_unknown_process),
 	    TEST(what_is_no_request_ends_the_connection),
 	    TEST(one_request_at_a_time),

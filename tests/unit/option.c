@@ -102,7 +102,7 @@ static void flags_are_set_and_cleared(void **state)
 	assert_true(options.flag);
 	assert_false(options.off);
 	assert_int_equal(parse("--flag=yes", NULL), -EINVAL);
-	assert_string_equal(error, "option --flag takes no value");
+	assert_string_equal(error, "--flag takes no value");
 }
 
 static void a_stop_ends_parsing(void **state)
@@ -132,7 +132,13 @@ static void numbers_outside_their_limits_are_refused(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		assert_int_equal(parse(bad[i], NULL), -EINVAL);
 	assert_int_equal(parse("-s", "10", NULL), -EINVAL);
-	assert_string_equal(error, "option --small: '10' is not possible; allowed: 2 to 9");
+	assert_string_equal(error, "--small: '10' is out of range; give 2 to 9");
+	assert_int_equal(parse("-s", "few", NULL), -EINVAL);
+	assert_string_equal(error, "--small: 'few' is not a number; give 2 to 9");
+	assert_int_equal(parse("-b", "1X", NULL), -EINVAL);
+	assert_string_equal(error, "--bytes: '1X' is not a size; give 1 or more");
+	assert_int_equal(parse("-t", "61m", NULL), -EINVAL);
+	assert_string_equal(error, "--time: '61m' is out of range; give 1ms to 1h");
 }
 
 static void times_are_nanoseconds(void **state)
@@ -148,7 +154,10 @@ static void choices_count_from_the_least(void **state)
 	assert_int_equal(parse("--shape", "square", NULL), 0);
 	assert_int_equal(options.shape, SHAPE_SQUARE);
 	assert_int_equal(parse("--shape", "oval", NULL), -EINVAL);
-	assert_string_equal(error, "option --shape: 'oval' is not possible; allowed: round or square");
+	assert_string_equal(error, "--shape: 'oval' is none of its values; give round or square");
+	assert_int_equal(parse("--shape", "sqare", NULL), -EINVAL);
+	assert_string_equal(
+	    error, "--shape: 'sqare' is none of its values; did you mean square?; give round or square");
 	assert_int_equal(options.shape, SHAPE_NONE);
 }
 
@@ -158,7 +167,7 @@ static void text_is_not_empty(void **state)
 	assert_string_equal(options.text, "a=b");
 	assert_int_equal(parse("--text=", NULL), -EINVAL);
 	assert_int_equal(parse("--text", NULL), -EINVAL);
-	assert_string_equal(error, "option --text needs a value: TEXT");
+	assert_string_equal(error, "--text needs a value: not empty");
 }
 
 static void ranges_have_two_ends(void **state)
@@ -185,17 +194,28 @@ static void anything_else_has_a_function(void **state)
 	assert_int_equal(parse("-lfl", "--louder", "--even", "four", NULL), 0);
 	assert_int_equal(options.louder, 3);
 	assert_int_equal(parse("--even", "odd", NULL), -EINVAL);
-	assert_string_equal(
-	    error, "option --even: 'odd' is not possible; allowed: an even number of letters");
+	assert_string_equal(error, "--even: 'odd' is not possible; give an even number of letters");
 }
 
 static void a_command_has_only_its_own(void **state)
 {
 	assert_int_equal(parse("-o", NULL), -EINVAL);
-	assert_non_null(strstr(error, "unknown option '-o'; allowed: -f/--flag --no-off"));
+	assert_string_equal(error, "unknown option '-o' ('heaptap test --help' lists all)");
+	assert_int_equal(parse("--othr", NULL), -EINVAL);
 	assert_null(strstr(error, "--other"));
 	assert_ptr_equal(option_at(tables, first.count), second.rows);
 	assert_null(option_at(tables, first.count + second.count));
+}
+
+static void unknown_options_are_told_the_nearest(void **state)
+{
+	assert_int_equal(parse("--falg", NULL), -EINVAL);
+	assert_string_equal(
+	    error, "unknown option '--falg'; did you mean --flag? ('heaptap test --help' lists all)");
+	assert_int_equal(parse("--smal=3", NULL), -EINVAL);
+	assert_non_null(strstr(error, "unknown option '--smal=3'; did you mean --small, --small-bytes?"));
+	assert_int_equal(parse("--nothing-like-it", NULL), -EINVAL);
+	assert_null(strstr(error, "did you mean"));
 }
 
 static void options_move_in_front_where_they_are_mixed(void **state)
@@ -226,6 +246,16 @@ static void help_is_in_columns(void **state)
 	    "                              two lines\n"));
 	assert_non_null(strstr(text, "\n      --shape round|square    one\n"));
 	assert_null(strstr(text, "another command's"));
+	assert_null(strstr(text, "examples:"));
+	assert_true(strstr(text, "-l, --louder") < strstr(text, "    --no-off"));
+	assert_true(strstr(text, "    --even") < strstr(text, "    --stop"));
+	free(text);
+	out = open_memstream(&text, &size);
+	command.examples = "heaptap test -f\nheaptap test x";
+	option_help(out, tables, &command);
+	command.examples = NULL;
+	fclose(out);
+	assert_non_null(strstr(text, "\n\nexamples:\n  heaptap test -f\n  heaptap test x\n"));
 	free(text);
 }
 
@@ -242,6 +272,7 @@ int main(void)
 	    cmocka_unit_test(ranges_have_two_ends),
 	    cmocka_unit_test(anything_else_has_a_function),
 	    cmocka_unit_test(a_command_has_only_its_own),
+	    cmocka_unit_test(unknown_options_are_told_the_nearest),
 	    cmocka_unit_test(options_move_in_front_where_they_are_mixed),
 	    cmocka_unit_test(help_is_in_columns),
 	};

@@ -160,8 +160,9 @@ static void errors_list_what_is_allowed(void **state)
 {
 	assert_int_equal(parse("--nonsense", "c", NULL), -EINVAL);
 	assert_non_null(strstr(error, "'--nonsense'"));
-	assert_non_null(strstr(error, "-p/--period"));
+	assert_non_null(strstr(error, "'heaptap record --help' lists all"));
 	assert_int_equal(parse("--perio", "4K", "c", NULL), -EINVAL);
+	assert_non_null(strstr(error, "did you mean --period?"));
 	assert_int_equal(parse("-x", "c", NULL), -EINVAL);
 	assert_int_equal(parse("-b", "dtrace", "c", NULL), -EINVAL);
 	assert_non_null(strstr(error, "auto, uprobe, breakpoint or copy"));
@@ -172,6 +173,19 @@ static void errors_list_what_is_allowed(void **state)
 	assert_non_null(strstr(error, "no COMMAND"));
 	assert_int_equal(parse("-o", "%q", "c", NULL), -EINVAL);
 	assert_non_null(strstr(error, "%e %p %n %h %t %%"));
+}
+
+/* heaptrack's -p is a pid. */
+static void a_running_process_is_told_what_to_do(void **state)
+{
+	assert_int_equal(parse("--pid", "4711", NULL), -EINVAL);
+	assert_non_null(strstr(error, "the heap of a process that runs already cannot be recorded"));
+	assert_non_null(strstr(error, "heaptap record --no-heap -e cpu-clock --pid 4711"));
+	assert_int_equal(parse("-p", "4711", NULL), -EINVAL);
+	assert_non_null(strstr(error, "no COMMAND given"));
+	assert_non_null(strstr(error, "-p is the period in bytes, not a pid"));
+	assert_int_equal(parse(NULL, NULL), -EINVAL);
+	assert_null(strstr(error, "pid"));
 }
 
 static void an_error_is_cut_to_its_buffer(void **state)
@@ -192,6 +206,8 @@ static void help_wins_over_what_follows(void **state)
 	assert_true(options.help);
 	assert_int_equal(parse("--version", NULL), 0);
 	assert_true(options.version);
+	assert_int_equal(parse("-h", "--nonsense", NULL), 0);
+	assert_true(options.help);
 	assert_int_equal(parse("--nonsense", "--help", NULL), -EINVAL);
 }
 
@@ -223,6 +239,7 @@ int main(void)
 	    cmocka_unit_test(times_need_a_unit_unless_zero),
 	    cmocka_unit_test(numbers_outside_the_range_are_refused),
 	    cmocka_unit_test(errors_list_what_is_allowed),
+	    cmocka_unit_test(a_running_process_is_told_what_to_do),
 	    cmocka_unit_test(an_error_is_cut_to_its_buffer),
 	    cmocka_unit_test(help_wins_over_what_follows),
 	    cmocka_unit_test(help_names_every_option),

@@ -478,6 +478,30 @@ static void the_first_mapping_is_the_program(void **state)
 	*state = NULL;
 }
 
+/* A link's name, for each mapping of the program and for no other file. */
+static void the_program_has_the_name_it_was_called_by(void **state)
+{
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(open_desk(state), 0);
+		struct desk *d = *state;
+		open_library(d, "app.so");
+		const struct unwind_frame library = in_library(d, WORK);
+		intern(d, &library, 1, NULL);
+		d->source.program = i ? "/usr/bin/none" : d->path;
+		d->source.called = "/usr/bin/link";
+		symbolize(d, STACK_ROOT);
+		for (uint32_t at = 1; at <= profile_mapping_count(d->profile); at++) {
+			const char *name = profile_mapping(d->profile, at).filename;
+			assert_true(i || strcmp(name, d->path) != 0);
+			assert_true(!i || strcmp(name, "/usr/bin/link") != 0);
+		}
+		if (!i)
+			assert_string_equal(profile_mapping(d->profile, 1).filename, "/usr/bin/link");
+		close_desk(state);
+	}
+	*state = NULL;
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_desk, close_desk)
@@ -495,6 +519,7 @@ int main(void)
 	    TEST(the_kernels_side),
 	    TEST(every_marker_has_an_address_of_its_own),
 	    cmocka_unit_test(the_first_mapping_is_the_program),
+	    cmocka_unit_test(the_program_has_the_name_it_was_called_by),
 	};
 	return cmocka_run_group_tests(tests, build, workshop_close);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/perf/nearest.h"
+#include "pprof/text/nearest.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static unsigned int least(unsigned int a, unsigned int b)
 {
@@ -49,6 +50,8 @@ void nearest_offer(struct nearest *nearest, const char *name)
 	             limit = (unsigned int)(length / 3 > 2 ? length / 3 : 2);
 	if (second && !strchr(nearest->word, ':'))
 		distance = least(distance, nearest_distance(nearest->word, second + 1));
+	if (length >= NEAREST_PREFIX && strncasecmp(nearest->word, name, length) == 0)
+		distance = least(distance, limit);
 	if (distance > limit || strlen(name) >= NEAREST_WORD_BYTES)
 		return;
 	while (at > 0 && nearest->kept[at - 1].distance > distance)

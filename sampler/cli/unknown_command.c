@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/cli/unknown_command.h"
+
+#include "pprof/text/nearest.h"
+#include "sampler/cli/command.h"
+#include "sampler/linux/program_path.h"
+#include "sampler/terminal/log_line.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A file with the name of a profile that cannot be executed. */
+static bool is_profile(const char *word)
+{
+	static const char ending[] = ".pb.gz";
+	size_t length = strlen(word), ending_length = sizeof(ending) - 1;
+
+	return length > ending_length && strcmp(word + length - ending_length, ending) == 0 &&
+	    access(word, F_OK) == 0 && access(word, X_OK) != 0;
+}
+
+bool unknown_command_is_program(const char *word)
+{
+	return word[0] != '-' && strchr(word, '/') && !is_profile(word);
+}
+
+void unknown_command_say(const char *word, const struct command *commands, size_t command_count)
+{
+	struct nearest nearest;
+	char list[NEAREST_KEPT * NEAREST_WORD_BYTES], path[PATH_MAX];
+
+	nearest_init(&nearest, word);
+	for (size_t i = 0; i < command_count; i++)
+		nearest_offer(&nearest, commands[i].name);
+	nearest_offer(&nearest, "help");
+	nearest_list(&nearest, list, sizeof(list));
+	if (word[0] == '-')
+		log_line("'%s' before a command; options follow it: heaptap record %s ... "
+		         "('heaptap --help' lists the commands)",
+		    word, word);
+	else if (is_profile(word))
+		log_line("'%s' is a profile, no command; to see it: heaptap report %s", word, word);
+	else if (program_path_find(word, path, sizeof(path)))
+		log_line("'%s' is no command of heaptap%s%s%s to profile the program of that name: "
+		         "heaptap record %s",
+		    word, *list ? "; did you mean " : ";", list, *list ? "? Or," : "", word);
+	else if (*list)
+		log_line("unknown command '%s'; did you mean %s? ('heaptap --help' lists all)", word, list);
+	else
+		log_line("unknown command '%s' ('heaptap --help' lists all)", word);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is said when --focus, --ignore, --module, --thread, --size and --age leave nothing of a profile. */
+#ifndef SAMPLER_REPORT_NO_MATCH_H
+#define SAMPLER_REPORT_NO_MATCH_H
+
+#include "pprof/analysis/traces.h"
+#include "sampler/cli/options.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* True if such an option was given and no stack is left: `text` then says so, in one line that names them. */
+bool no_match_describe(
+    const struct traces *traces, const struct read_options *read, char *text, size_t text_bytes);
+
+/* The same, for output that others parse: the line goes to stderr. */
+void no_match_say(const struct traces *traces, const struct read_options *read);
+
+#endif

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+# What is typed by habit or by mistake: each gets an answer that says what to type, and nothing is started that was not meant.
+
+commands() {
+  "$heaptap" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'
+}
+
+# Standard output if it was asked for; otherwise standard error, and status 2.
+test_no_command() {
+  equal 0 "$(status_of "$heaptap" --help)"
+  cp out help
+  equal 2 "$(status_of "$heaptap")"
+  cmp err help
+  [ ! -s out ] || fail 'a wrong command line prints to standard output'
+  matches '^start here:$' help
+  matches '^  heaptap record ./server ' help
+  matches '^  heaptap report heaptap\.server\.' help
+  equal 0 "$(status_of "$heaptap" -h)"
+  cmp out help
+  equal 0 "$(awk 'length > 80' help | wc -l)" 'lines wider than 80 columns'
+}
+
+test_every_command_has_help_with_examples() {
+  local command
+  for command in $(commands); do
+    equal 0 "$(status_of "$heaptap" "$command" -h)" "$command -h"
+    cp out help
+    equal 0 "$(status_of "$heaptap" "$command" --help)"
+    cmp out help
+    matches '^examples:$' help
+    [ "$(sed -n '/^examples:$/,$p' help | grep -c "^  .*heaptap $command")" -ge 2 ] || fail "$command has no two examples"
+    awk '/^ +(-h, )?--help/ { at = NR } /^ +--version/ { version = NR } /^  / && NR > version && version && !/heaptap/ { bad = 1 }
+      END { exit bad || version != at + 1 }' help || fail "$command: --help and --version are not last"
+    ! sed '/^examples:$/,$d' help | awk 'length > 80' | grep . || fail "$command: a line wider than 80 columns"
+  done
+  "$heaptap" record -h >help
+  # The common ones first.
+  equal '-p -o -b -s -i -q -v -e -P' "$(sed -n 's/^  \(-[a-zA-Z]\), .*/\1/p' help | grep -v -- -h | xargs)"
+}
+
+# Whatever is near to a command starts nothing, even where a program has that name.
+test_mistyped_commands() {
+  mkdir bin
+  for name in recrod snap reprot; do
+    printf '#!/bin/sh\ntouch started\n' >bin/$name
+    chmod +x bin/$name
+  done
+  equal 2 "$(status_of "$heaptap" recrd true)"
+  equal "heaptap: unknown command 'recrd'; did you mean record? ('heaptap --help' lists all)" "$(cat err)"
+  equal 2 "$(status_of "$heaptap" snapsho 4711)"
+  matches 'did you mean snapshot\?' err
+  for name in recrod snap reprot; do
+    PATH=$PWD/bin:$PATH
+    equal 2 "$(status_of "$heaptap" $name 4711)" "$name"
+    matches "'$name' is no command of heaptap; did you mean (record|snapshot|report).*heaptap record $name$" err
+  done
+  equal 2 "$(status_of "$heaptap" no-such-thing-at-all)"
+  equal "heaptap: unknown command 'no-such-thing-at-all' ('heaptap --help' lists all)" "$(cat err)"
+  equal 2 "$(status_of "$heaptap" help recrod)"
+  matches 'did you mean record' err
+  equal 2 "$(status_of "$heaptap" -p 4K ./x)"
+  matches "options follow it: heaptap record -p" err
+  [ ! -e started ] || fail 'a mistyped command started a program'
+}
+
+# A word without a slash is never started: a later heaptap may have a command of that name.
+test_a_program_in_place_of_a_command() {
+  equal 2 "$(status_of "$heaptap" sleep 1)"
+  equal "heaptap: 'sleep' is no command of heaptap; to profile the program of that name: heaptap record sleep" "$(cat err)"
+  equal 7 "$(status_of "$heaptap" /bin/sh -c 'exit 7')"
+  cp "$targets/leaky" .
+  equal 0 "$(status_of "$heaptap" ./leaky 3000 64)"
+  profile_check heaptap.leaky.*.exit.pb.gz
+  equal 127 "$(status_of "$heaptap" ./no-such-file)"
+  matches '^heaptap: cannot run ./no-such-file: No such file' err
+}
+
+test_a_profile_in_place_of_a_command() {
+  cp "$top/tests/readers/go_heap.pb.gz" .
+  chmod -x go_heap.pb.gz
+  for name in go_heap.pb.gz ./go_heap.pb.gz; do
+    equal 2 "$(status_of "$heaptap" $name)"
+    equal "heaptap: '$name' is a profile, no command; to see it: heaptap report $name" "$(cat err)"
+  done
+}
