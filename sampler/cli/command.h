@@ -21,6 +21,7 @@ enum {
 	COMMAND_COMPLETION = 1 << 21,
 	COMMAND_EVENTS = 1 << 22,
 	COMMAND_CHECK = 1 << 23,
+	COMMAND_LS = 1 << 24,
 };
 
 struct command {
@@ -32,7 +33,6 @@ struct command {
 	int (*run)(struct options *options); /* returns the exit status */
 	/* options may stand after operands too; otherwise the first operand ends them */
 	bool mixed;
-	int operands_min; /* required operands; 0: one if `operand` is set, else none */
 };
 
 #endif

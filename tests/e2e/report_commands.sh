@@ -359,7 +359,8 @@ test_bad_files() {
   : >empty
   echo hello >text
   head -c 100 "$top/tests/readers/go_heap.pb.gz" >short.pb.gz
-  for file in empty text short.pb.gz missing .; do
+  mkdir none
+  for file in empty text short.pb.gz missing none; do
     for command in report 'export -f folded' 'merge -o x' "diff $top/tests/readers/go_heap.pb.gz"; do
       # shellcheck disable=SC2086
       equal 1 "$(status_of "$heaptap" $command $file)" "$command $file"

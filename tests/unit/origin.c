@@ -46,7 +46,8 @@ static void a_session_is_read(void **state)
 
 static void an_event_goes_back_to_the_beginning(void **state)
 {
-	struct origin o = ORIGIN(NGINX, SESSION, "snapshot: 0001, every 1 s", "event: cpu-clock, 99 a second; all");
+	struct origin o =
+	    ORIGIN(NGINX, SESSION, "snapshot: 0001, every 1 s", "event: cpu-clock, 99 a second; all");
 
 	assert_string_equal(o.event, "cpu-clock");
 	assert_int_equal(o.kind, ORIGIN_LIVE);
@@ -77,7 +78,8 @@ static void one_process_is_a_session_a_pid_and_a_start(void **state)
 
 static void a_sum_is_of_no_process(void **state)
 {
-	struct origin o = ORIGIN(NGINX, "pid=8 comm=sh host=box", "merged: 2 profiles of 2 processes: nginx, sh");
+	struct origin o =
+	    ORIGIN(NGINX, "pid=8 comm=sh host=box", "merged: 2 profiles of 2 processes: nginx, sh");
 
 	assert_string_equal(o.merged, "2 profiles of 2 processes: nginx, sh");
 	assert_false(origin_has_process(&o));
