@@ -33,7 +33,8 @@ static void read_process(struct origin *origin, const char *text)
 		    strlen(host + strlen(" host=")));
 }
 
-/* "session=1795348560123456789-4711 start=1795348561000000000": what it says is only compared, and the times shown. */
+/* "session=1795348560123456789-4711 start=1795348561000000000": what it says is only compared, and the
+ * times shown. */
 static void read_identity(struct origin *origin, const char *text)
 {
 	const char *session = text + strlen("session="), *start = strstr(session, " start=");
@@ -117,7 +118,8 @@ void origin_read(struct origin *origin, const struct profile *profile)
 		read_program(origin, profile);
 	if (strncmp(origin->cause, "peak", 4) == 0)
 		origin->kind = ORIGIN_PEAK;
-	/* Our profiles of an event have a duration too, but each goes back to the beginning of its process. */
+	/* Our profiles of an event have a duration too, but each goes back to the beginning of its
+	 * process. */
 	if (strncmp(origin->cause, "delta", 5) == 0 || (!*origin->event && profile_duration_ns(profile) > 0))
 		origin->kind = ORIGIN_DELTA;
 	origin->time_ns = profile_time_ns(profile);

@@ -37,8 +37,8 @@ static bool is_exit(const struct origin *o)
 	return strncmp(o->cause, "exit", 4) == 0;
 }
 
-/* Of one process: by time, the exit last whatever the clock said then. Among files without a session time alone tells one
- * process from the next with its pid. */
+/* Of one process: by time, the exit last whatever the clock said then. Among files without a session
+ * time alone tells one process from the next with its pid. */
 static int compare_states(const struct origin *a, const struct origin *b)
 {
 	int order = 0;

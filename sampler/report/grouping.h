@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which profiles belong together, judged by their origins alone: sessions, their processes, and the states of each
- * process.
+ * Which profiles belong together, judged by their origins alone: sessions, their processes, and the states
+ * of each process.
  *
- * A process here is one pid while it executes one program. Its profiles are states of one heap (0001, 0002, the peak, the
- * exit), of which only one may count, and deltas, which are parts of a state. Profiles of older versions name no session:
- * they are one session together, and a process among them is told by host, pid, program, build id, and by time: after an
- * exit begins another one. A profile that is not of one process (of another tool, or merged) is a process of its own.
+ * A process here is one pid while it executes one program. Its profiles are states of one heap (0001, 0002,
+ * the peak, the exit), of which only one may count, and deltas, which are parts of a state. Profiles of
+ * older versions name no session: they are one session together, and a process among them is told by host,
+ * pid, program, build id, and by time: after an exit begins another one. A profile that is not of one
+ * process (of another tool, or merged) is a process of its own.
  */
 #ifndef SAMPLER_REPORT_GROUPING_H
 #define SAMPLER_REPORT_GROUPING_H
@@ -20,8 +21,8 @@
 enum { GROUPING_NONE = -1 };
 
 struct grouping_process {
-	size_t first,
-	    count; /* its files, in grouping.order: of the heap first, then of events; states by time, exit last */
+	/* Its files, in grouping.order: of the heap first, then of events; states by time, the exit last. */
+	size_t first, count;
 	size_t heap_count; /* so many of them are heap profiles */
 	size_t session;    /* its number, from 0 */
 	int64_t start_ns;  /* since 1970; without one in its files: the time of the first */
@@ -45,8 +46,8 @@ struct grouping {
 int grouping_make(struct grouping *grouping, const struct origin *const *origins, size_t count);
 void grouping_fini(struct grouping *grouping);
 
-/* The number of a process' file, or GROUPING_NONE: the newest state (a peak only if there is no other), the peak, and
- * whether a file is a delta. Heap profiles if it has any, otherwise those of events. */
+/* The number of a process' file, or GROUPING_NONE: the newest state (a peak only if there is no other),
+ * the peak, and whether a file is a delta. Heap profiles if it has any, otherwise those of events. */
 long grouping_newest(const struct grouping *grouping, size_t process);
 long grouping_peak(const struct grouping *grouping, size_t process);
 bool grouping_is_delta(const struct grouping *grouping, size_t file);

@@ -46,7 +46,8 @@ static void add_comment(struct profile *merged, const char *what)
 	profile_add_comment(merged, text);
 }
 
-/* What was added up, for the user and as a comment: a reader of the sum cannot tell it from one process' profile. */
+/* What was added up, for the user and as a comment: a reader of the sum cannot tell it from one process'
+ * profile. */
 static int describe(
     const struct profile_files *files, const struct selection *s, char *text, size_t text_bytes)
 {
@@ -116,8 +117,8 @@ static int merge_selected(
 	return err ? 1 : 0;
 }
 
-/* Files that the user names are added up whatever session they are of; a folder's newest session is. The merged profile
- * may be as large as all inputs together. */
+/* Files that the user names are added up whatever session they are of; a folder's newest session is. The
+ * merged profile may be as large as all inputs together. */
 int merge_run(struct options *options)
 {
 	const struct profile_files_choice whole = {.half_memory = true};

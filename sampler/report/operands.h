@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operands of a command that reads profiles, as paths of files: a folder stands for its profiles, which are known by
- * the end of their names, and no operand for the current folder.
+ * The operands of a command that reads profiles, as paths of files: a folder stands for its profiles, which
+ * are known by the end of their names, and no operand for the current folder.
  */
 #ifndef SAMPLER_REPORT_OPERANDS_H
 #define SAMPLER_REPORT_OPERANDS_H
@@ -24,8 +24,8 @@ struct operands {
 	bool has_folder, is_default;
 };
 
-/* Looks only at folders: a path may name anything. Returns 0, or -errno after a line that says why. The caller ends it
- * with operands_fini() in both cases. */
+/* Looks only at folders: a path may name anything. Returns 0, or -errno after a line that says why. The
+ * caller ends it with operands_fini() in both cases. */
 int operands_expand(struct operands *operands, char *const *words, int count);
 void operands_fini(struct operands *operands);
 

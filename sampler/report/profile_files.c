@@ -17,7 +17,8 @@ enum { NAMES_SHOWN = 3, ERROR_BYTES = 1024 };
 
 /* ---- reading */
 
-/* held_bytes: memory of all profiles so far; this one's is added. Returns 0 or -errno with a line in `error`. */
+/* held_bytes: memory of all profiles so far; this one's is added. Returns 0 or -errno with a line in
+ * `error`. */
 static int file_read_profile(const char *path, const struct read_options *read,
     const struct profile_files_choice *choice, size_t *held_bytes, struct profile **profile,
     char error[ERROR_BYTES])

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The profiles that a command was given, read into memory with their origins. What is not a profile (a timeline in a glob)
- * is passed over with a word, if there is a profile besides; a profile that is damaged or missing is an error, and so is
- * whatever else has a profile's name: a sum must not lack a process in silence.
+ * The profiles that a command was given, read into memory with their origins. What is not a profile (a
+ * timeline in a glob) is passed over with a word, if there is a profile besides; a profile that is damaged
+ * or missing is an error, and so is whatever else has a profile's name: a sum must not lack a process in
+ * silence.
  */
 #ifndef SAMPLER_REPORT_PROFILE_FILES_H
 #define SAMPLER_REPORT_PROFILE_FILES_H
@@ -40,14 +41,14 @@ struct profile_files_choice {
 	bool half_memory;  /* as much as they may take will be needed once more */
 };
 
-/* Reads the operands, or the current folder's profiles. Returns 0 or the exit status, after a line that says why. The caller
- * ends it with profile_files_fini() in both cases. */
+/* Reads the operands, or the current folder's profiles. Returns 0 or the exit status, after a line that
+ * says why. The caller ends it with profile_files_fini() in both cases. */
 int profile_files_read(
     struct profile_files *files, const struct options *options, const struct profile_files_choice *choice);
 void profile_files_fini(struct profile_files *files);
 
-/* Chooses among `count` files from `first` on, and says what does not count, and why. Returns 0 or the exit status, after
- * a line; the caller calls selection_fini() in both cases. */
+/* Chooses among `count` files from `first` on, and says what does not count, and why. Returns 0 or the
+ * exit status, after a line; the caller calls selection_fini() in both cases. */
 int profile_files_select(const struct profile_files *files, size_t first, size_t count,
     const struct selection_choice *choice, struct selection *selection);
 

@@ -2,8 +2,9 @@
 /*
  * The input of all commands that read profiles: turns files and filters from the command line into traces.
  *
- * Which files count, and in which column, says selection.h: a series of one process' states has a column each, in the order
- * of their times, several processes are added up, and a peak has its own column, the last.
+ * Which files count, and in which column, says selection.h: a series of one process' states has a column
+ * each, in the order of their times, several processes are added up, and a peak has its own column, the
+ * last.
  */
 #ifndef SAMPLER_REPORT_PROFILE_INPUT_H
 #define SAMPLER_REPORT_PROFILE_INPUT_H

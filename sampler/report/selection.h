@@ -6,8 +6,8 @@
  *   several           a column with the newest state of each, and one with their peaks if there are any
  *   deltas, all       one column with all of them
  *
- * Of several sessions the newest counts, of heap and event profiles those of the heap, and deltas only if they are asked
- * for, or nothing else was given.
+ * Of several sessions the newest counts, of heap and event profiles those of the heap, and deltas only if
+ * they are asked for, or nothing else was given.
  */
 #ifndef SAMPLER_REPORT_SELECTION_H
 #define SAMPLER_REPORT_SELECTION_H
@@ -42,8 +42,8 @@ struct selection_choice {
 	bool one_column; /* only what is asked for */
 };
 
-/* Pure. 0; -ENOMEM; -ERANGE: no session of that number (session_count is set); -ENODATA: no delta; in all cases the caller
- * ends it with selection_fini(). */
+/* Pure. 0; -ENOMEM; -ERANGE: no session of that number (session_count is set); -ENODATA: no delta; in
+ * all cases the caller ends it with selection_fini(). */
 int selection_make(struct selection *selection, const struct origin *const *origins, size_t count,
     const struct selection_choice *choice);
 void selection_fini(struct selection *selection);

@@ -67,8 +67,8 @@ static void answer(
 		a->setup.answer(a->setup.context, askers[i], pid, path, error);
 }
 
-/* Which session and process it belongs to: the same words in each of the process' profiles, so the start is reckoned
- * from the session's, once. */
+/* Which session and process it belongs to: the same words in each of the process' profiles, so the start
+ * is reckoned from the session's, once. */
 static void identify(const struct scheduler *a, const struct target *target, char *text, size_t text_bytes)
 {
 	int64_t start_ns = a->began_unix_ns + (int64_t)(target->start_ns - a->began_ns);

@@ -2,9 +2,10 @@
 /*
  * family CHILDREN [SNAPSHOTS] [STEPS]: a forking server with known truth, for what belongs together.
  *
- * The parent keeps 1000 blocks of 1000 bytes, after it forked. Child i (from 1) keeps i * 100. Each then holds 200 more for
- * a moment, and asks for so many snapshots, keeping a block more before each. In each of STEPS the parent waits for the
- * file go.N, keeps 100 blocks more, and makes the file done.N. Nothing else allocates, stdio included.
+ * The parent keeps 1000 blocks of 1000 bytes, after it forked. Child i (from 1) keeps i * 100. Each then
+ * holds 200 more for a moment, and asks for so many snapshots, keeping a block more before each. In each of
+ * STEPS the parent waits for the file go.N, keeps 100 blocks more, and makes the file done.N. Nothing else
+ * allocates, stdio included.
  */
 #include "proto/heaptap.h"
 

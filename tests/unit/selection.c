@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which profiles belong together, from their origins alone: sessions, processes, states; and what of them counts. */
+/* Which profiles belong together, from their origins alone: sessions, processes, states; and what of
+ * them counts. */
 #include "sampler/report/crowd.h"
 #include "sampler/report/grouping.h"
 #include "sampler/report/selection.h"
@@ -166,7 +167,8 @@ static void the_newest_session_counts(void **unused)
 	selection_fini(&s);
 }
 
-/* A pid that executes another program, or is used again, is another process; the clock may go back before the exit. */
+/* A pid that executes another program, or is used again, is another process; the clock may go back
+ * before the exit. */
 static void a_process_is_a_pid_and_its_start(void **unused)
 {
 	size_t exit_file, shell = add(100, 7, 101, "exit, the process executed another program", 102);
