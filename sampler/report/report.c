@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { ROWS_SECTION = 10, ROWS_SORTED = 25, ROWS_LEAST = 5, SAMPLES_MANY = 30 };
+enum { ROWS_SECTION = 10, ROWS_SORTED = 25, ROWS_LEAST = 5, SAMPLES_MANY = 30, TIME_COLUMNS = 28 };
 #define SHARE_LEAST 0.005
 
 struct section {
@@ -138,6 +138,10 @@ static void print_advice(const struct screen *screen, const struct profile_input
 		samples += doubt.samples;
 		variance += doubt.variance;
 	}
+	if (input->origins[input->now].nameless)
+		screen_lines(screen, 2,
+		    "no function names: recorded with --symbols raw; go tool pprof looks them up where the "
+		    "program's files are still there");
 	if (input->origins[input->now].ours && !t->unsure && variance > 0 && samples < SAMPLES_MANY)
 		screen_lines(screen, 2, "few samples: record with a smaller period for more, such as -p 16K");
 }
@@ -156,8 +160,10 @@ static void print_states(const struct screen *screen, const struct profile_input
 		    crowd->process_count, crowd->process_count == 1 ? "" : "es");
 	else if (crowd->process_count > 1 && input->state == READ_PEAK)
 		fputs("  each at its own peak, added up\n", screen->out);
+	else if (crowd->process_count > 1 && crowd->ended == crowd->file_count)
+		fputs("  each at its end, added up\n", screen->out);
 	else if (crowd->process_count > 1)
-		fprintf(screen->out, "  the newest profile of each, added up; %zu of them have ended\n",
+		fprintf(screen->out, "  the newest profile of each, added up; %zu of them at their end\n",
 		    crowd->ended);
 	else if (input->now == input->peak && input->state == READ_PEAK && !input->has_peak)
 		fprintf(screen->out,
@@ -179,7 +185,8 @@ static void print_header(const struct screen *screen, const struct profile_input
 
 	fputs(screen_style(screen, SCREEN_HEAD), screen->out);
 	if (crowd->process_count > 1)
-		screen_text(screen, crowd_describe(crowd, text, sizeof(text)), 0);
+		screen_text(
+		    screen, crowd_describe(crowd, text, sizeof(text)), screen_room(screen, TIME_COLUMNS));
 	else if (*origin->merged)
 		screen_text(screen, origin->merged, 0);
 	else

@@ -43,10 +43,13 @@ test_a_forking_server() {
   equal 3 "$(status_of "$heaptap" report --state peak --fail-over $((peaks - 1)) dir)"
   matches 'MiB in use at the peak, more than' err
 
+  comment_of "$(ls dir/*.exit.pb.gz | head -1)" >comments
+  matches '^session=[0-9]{19}-[0-9]+ start=[0-9]{19}$' comments
+
   # What the headline says.
   "$heaptap" report dir >report 2>err
   matches '^4 processes: family \(4\)  20' report
-  matches '^  the newest profile of each, added up; 4 of them have ended$' report
+  matches '^  each at its end, added up$' report
   matches "^  samples: 2408 taken, [0-9]+ lost stacks" report
   matches '^  at peaks   2\.3 MiB in 2400 objects$' report
   matches '^Most in use at the peak of each process' report
@@ -211,7 +214,8 @@ CONF
   equal "$(cat truth) 3" "$(json_of dir/*.pb.gz)" 'report'
   equal "$(cut -d ' ' -f 1 truth)" "$(folded_of dir)" 'export'
   equal 0 "$(status_of "$heaptap" report --fail-over "$(cut -d ' ' -f 1 truth)" dir)"
-  "$heaptap" report dir >report
+  COLUMNS=80 "$heaptap" report dir >report
+  equal 0 "$(awk 'length > 80' report | wc -l)" 'lines wider than 80 columns'
   matches '^3 processes: nginx \(3\)' report
   everything=$(for file in dir/*.pb.gz; do total_of "$file" inuse_space; done | awk '{ sum += $1 } END { print sum }')
   echo "in use, allocated: $(cat truth); all files added up: $everything in use"
@@ -248,6 +252,15 @@ PYTHON
   matches '^heaptap: cannot read empty: no profile in it' err
   equal 2 "$(cd empty && status_of "$heaptap" ls)"
   matches '^heaptap: no PROFILE given, and none in this folder' empty/err
+}
+
+test_no_names_is_said() {
+  record -q -p 4K --symbols raw -o raw.pb.gz "$targets/leaky" 1000 64
+  "$heaptap" report raw.pb.gz >report
+  matches '^  no function names: recorded with --symbols raw; go tool pprof' report
+  record -q -p 4K -o named.pb.gz "$targets/leaky" 1000 64
+  "$heaptap" report named.pb.gz >report
+  ! grep -q 'no function names' report || fail 'names are there'
 }
 
 # Profiles of versions that named no session: told apart by program, pid and time.
