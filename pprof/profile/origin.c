@@ -123,6 +123,8 @@ void origin_read(struct origin *origin, const struct profile *profile)
 		read_comment(origin, profile_comment(profile, i), &processes);
 	if (processes > 1 && !*origin->merged) /* added up by another tool */
 		snprintf(origin->merged, sizeof(origin->merged), "%zu processes", processes);
+	if (*origin->merged) /* one of its profiles' */
+		origin->cause[0] = '\0';
 	if (profile_mapping_count(profile))
 		read_program(origin, profile);
 	if (strncmp(origin->cause, "peak", 4) == 0)

@@ -168,6 +168,11 @@ void grouping_fini(struct grouping *g)
 
 /* ---- states */
 
+bool grouping_is_peak(const struct grouping *g, size_t file)
+{
+	return origin_has_process(g->origins[file]) && g->origins[file]->kind == ORIGIN_PEAK;
+}
+
 bool grouping_is_delta(const struct grouping *g, size_t file)
 {
 	return origin_has_process(g->origins[file]) && g->origins[file]->kind == ORIGIN_DELTA;

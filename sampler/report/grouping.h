@@ -46,10 +46,13 @@ struct grouping {
 int grouping_make(struct grouping *grouping, const struct origin *const *origins, size_t count);
 void grouping_fini(struct grouping *grouping);
 
-/* The number of a process' file, or GROUPING_NONE: the newest state (a peak only if there is no other),
- * the peak, and whether a file is a delta. Heap profiles if it has any, otherwise those of events. */
+/* The number of a process' file, or GROUPING_NONE: the newest state (a peak only if there is no other), and
+ * the peak. Heap profiles if it has any, otherwise those of events. */
 long grouping_newest(const struct grouping *grouping, size_t process);
 long grouping_peak(const struct grouping *grouping, size_t process);
+
+/* What is not of one process is neither. */
+bool grouping_is_peak(const struct grouping *grouping, size_t file);
 bool grouping_is_delta(const struct grouping *grouping, size_t file);
 
 #endif

@@ -112,7 +112,7 @@ static int add_series(struct selection *s, struct candidates *c, size_t process)
 	for (size_t i = 0; i < p->count && !err; i++) {
 		size_t file = g->order[p->first + i];
 
-		if (g->origins[file]->kind != ORIGIN_PEAK && !grouping_is_delta(g, file))
+		if (!grouping_is_peak(g, file) && !grouping_is_delta(g, file))
 			err = pair_add(s, c, (long)file, s->count, process);
 	}
 	s->series_count = s->count ? s->count : 1;

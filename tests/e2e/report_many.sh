@@ -93,6 +93,9 @@ test_what_merge_says() {
   "$heaptap" merge --state all -o all.pb.gz dir 2>err
   matches '^heaptap: merged: 16 profiles of 4 processes' err
   profile_check all.pb.gz
+  "$heaptap" report all.pb.gz >report
+  matches '^16 profiles of 4 processes: family \(16\)' report
+  matches "^  in use     6\.9 MiB in 7220 objects$" report
   "$heaptap" merge --state peak -o peak.pb.gz dir 2>err
   equal $peaks "$(total_of peak.pb.gz inuse_space)" 'merged peaks'
   # A merged profile is no state of the processes in it.

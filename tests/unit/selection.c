@@ -219,6 +219,24 @@ static void what_is_not_of_one_process_counts_for_itself(void **unused)
 	selection_fini(&s);
 }
 
+/* Whatever a hostile profile calls itself, it is in a column. */
+static void a_profile_alone_always_counts(void **unused)
+{
+	static const enum read_state states[] = {READ_NEWEST, READ_PEAK, READ_ALL};
+	static const char *const causes[] = {"", "peak, of nobody", "delta, of nobody", "exit, of nobody"};
+
+	for (size_t i = 0; i < 4 * 2 * 2 * 3; i++) {
+		struct selection s;
+
+		clear(NULL);
+		add((int)(i / 4 % 2), 0, 0, causes[i % 4], 5);
+		origins[0].merged[0] = i / 8 % 2 ? 'x' : '\0';
+		s = selected(states[i / 16], SESSION_DEFAULT, false, 0);
+		assert_true(s.count == 1 && s.column_count == 1 && s.now == 0 && has(&s, 0, 0));
+		selection_fini(&s);
+	}
+}
+
 static void events_are_not_added_to_the_heap(void **unused)
 {
 	size_t event = add(100, 7, 102, "exit, the process exited with status 0", 106), heap;
@@ -282,6 +300,7 @@ int main(void)
 	    cmocka_unit_test_setup(a_process_is_a_pid_and_its_start, clear),
 	    cmocka_unit_test_setup(older_profiles_are_told_by_pid_and_time, clear),
 	    cmocka_unit_test_setup(what_is_not_of_one_process_counts_for_itself, clear),
+	    cmocka_unit_test_setup(a_profile_alone_always_counts, clear),
 	    cmocka_unit_test_setup(events_are_not_added_to_the_heap, clear),
 	    cmocka_unit_test_setup(nothing_is_no_session, clear),
 	    cmocka_unit_test_setup(a_crowd_is_counted_by_program, clear),
