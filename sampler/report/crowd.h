@@ -15,7 +15,8 @@ struct crowd {
 	bool counted;         /* every one of them says how many samples it has */
 	uint64_t taken, lost; /* samples, and those of them without a stack */
 	int64_t period_least, period_most;
-	char programs[256]; /* "nginx (3), sh": the most frequent first, most of them */
+	int64_t inherited_bytes; /* in use in several of them: see profile_files.h; not set by crowd_make() */
+	char programs[256];      /* "nginx (3), sh": the most frequent first, most of them */
 };
 
 /* Of the files of one column; process_count: how many processes they are of. -ENOMEM. */

@@ -78,18 +78,31 @@ static int say_nothing_there(
 	return operands->is_default ? STATUS_USAGE : 1;
 }
 
-static int64_t inuse_of(const struct profile *p)
+static bool is_inherited(const struct profile *p, size_t sample)
 {
+	for (size_t i = 0; i < profile_sample(p, sample).label_count; i++)
+		if (strcmp(profile_sample_label(p, sample, i).key, "inherited") == 0)
+			return true;
+	return false;
+}
+
+static void sums_find(struct profile_file *file)
+{
+	const struct profile *p = file->profile;
 	size_t types = profile_sample_type_count(p), type = 0;
-	int64_t sum = 0;
+	int64_t sum = 0, inherited = 0;
 
 	while (type < types && strcmp(profile_sample_type(p, type).type, "inuse_space") != 0)
 		type++;
-	if (type == types)
-		return -1;
-	for (size_t i = 0; i < profile_sample_count(p); i++)
-		traces_sum(&sum, profile_sample(p, i).values[type]);
-	return sum > 0 ? sum : 0;
+	for (size_t i = 0; i < profile_sample_count(p) && type < types; i++) {
+		int64_t value = profile_sample(p, i).values[type];
+
+		traces_sum(&sum, value);
+		if (file->origin.ours && is_inherited(p, i))
+			traces_sum(&inherited, value);
+	}
+	file->inuse_bytes = type == types ? -1 : sum > 0 ? sum : 0;
+	file->inherited_bytes = inherited > 0 ? inherited : 0;
 }
 
 /* Adds a file, or passes it over: 0; -errno after a line. */
@@ -110,7 +123,7 @@ static int file_add(struct profile_files *f, const struct operand_path *path, co
 		return err;
 	}
 	origin_read(&file->origin, file->profile);
-	file->inuse_bytes = inuse_of(file->profile);
+	sums_find(file);
 	if (choice->origins_only) {
 		profile_free(file->profile);
 		file->profile = NULL;

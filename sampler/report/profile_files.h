@@ -22,8 +22,9 @@ struct profile_file {
 	struct profile
 	    *profile; /* NULL: only its origin and size were wanted, or it is not needed any more */
 	struct origin origin;
-	int64_t inuse_bytes; /* -1: not a heap profile */
-	size_t operand;      /* which one it came from */
+	int64_t inuse_bytes;     /* -1: not a heap profile */
+	int64_t inherited_bytes; /* of them: what its parent had allocated when it forked the process */
+	size_t operand;          /* which one it came from */
 	bool chosen;
 };
 

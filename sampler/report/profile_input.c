@@ -74,6 +74,7 @@ static int column_describe(
 {
 	const struct origin **origins = calloc(s->count + 1, sizeof(*origins)), *newest = NULL;
 	size_t count = 0, process_count = 0, last = 0;
+	int64_t inherited_bytes = 0;
 	int err = -ENOMEM;
 
 	for (size_t i = 0; origins && i < s->count; i++) {
@@ -82,6 +83,7 @@ static int column_describe(
 		if (s->pairs[i].column != column)
 			continue;
 		process_count += !count || s->pairs[i].process != last;
+		traces_sum(&inherited_bytes, files->files[s->pairs[i].file].inherited_bytes);
 		last = s->pairs[i].process;
 		origins[count++] = origin;
 		if (!newest || origin->time_ns > newest->time_ns)
@@ -91,6 +93,7 @@ static int column_describe(
 		input->origins[column] = *newest;
 	if (origins)
 		err = crowd_make(&input->crowds[column], origins, count, process_count);
+	input->crowds[column].inherited_bytes = inherited_bytes;
 	free(origins);
 	return err;
 }

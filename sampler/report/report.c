@@ -203,6 +203,10 @@ static void print_header(const struct screen *screen, const struct profile_input
 	print_sum(screen, t, input->now,
 	    input->now == input->peak && input->state == READ_PEAK ? "at peak" : "in use", MEASURE_INUSE,
 	    MEASURE_INUSE_OBJECTS);
+	if (crowd->process_count > 1 && crowd->inherited_bytes > 0)
+		fprintf(screen->out,
+		    "  of that    %s inherited by fork: each process that has it counts it\n",
+		    amount_bytes((double)crowd->inherited_bytes, text));
 	if (input->has_peak && input->peak != input->now)
 		print_sum(screen, t, input->peak, crowd->process_count > 1 ? "at peaks" : "at peak",
 		    MEASURE_INUSE, MEASURE_INUSE_OBJECTS);

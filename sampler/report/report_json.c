@@ -40,6 +40,7 @@ void report_json_head(struct json *json, const struct profile_input *input)
 	json_integer(json, "profiles", (int64_t)input->file_count);
 	json_integer(json, "snapshots", (int64_t)input->series_count);
 	json_integer(json, "processes", (int64_t)crowd->process_count);
+	json_integer(json, "inherited_bytes", crowd->inherited_bytes);
 	json_text(json, "state", states[input->state]);
 	json_integer(json, "session", (int64_t)input->session);
 	json_integer(json, "sessions", (int64_t)input->session_count);

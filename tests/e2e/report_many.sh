@@ -80,6 +80,17 @@ test_a_forking_server() {
   matches '^heaptap: --state delta: none of these' err
 }
 
+# Copies of a parent's blocks are each process' own memory, and are counted so; how much that is, is said.
+test_inherited_blocks() {
+  record -q -p 1 -b copy -o dir/ "$targets/family" 2 0 0 late
+  equal $((3300 * 1000)) "$(folded_of dir)" 'in use'
+  equal $((1300 * 1000 + 3 * 200000)) "$(json_of dir | cut -d ' ' -f 2)" 'allocated, by one process each'
+  "$heaptap" report dir >report
+  matches '^  of that    1\.9 MiB inherited by fork: each process that has it counts it$' report
+  "$heaptap" report "$(ls dir/*.exit.pb.gz | head -1)" >report
+  ! grep -q 'inherited by fork' report || fail 'said of one process'
+}
+
 test_what_merge_says() {
   record -q -p 1 -b copy -o dir/ "$targets/family" 3 2
   "$heaptap" merge -o merged.pb.gz dir/*.pb.gz 2>err
@@ -156,11 +167,13 @@ PYTHON
 test_deltas_of_one_process() {
   record -q -p 1 -b copy --delta -i 200ms -o dir/ "$targets/family" 0 0 3 &
   deltas() { ls dir 2>/dev/null | grep -c -e -delta || :; }
-  for step in 1 2 3; do
+  # The second delta from now on, and the snapshot beside it, were taken after the step before.
+  for step in 0 1 2; do
+    wait_for 30 test -e done.$step
     more=$(($(deltas) + 2))
     wait_for 30 eval "[ \$(deltas) -ge $more ]"
+    [ $step != 0 ] || first=$(ls dir/*.[0-9][0-9][0-9][0-9].pb.gz | tail -1)
     : >go.$step
-    wait_for 30 test -e done.$step
   done
   wait $!
   truth=$((1300 * 1000))
@@ -185,8 +198,7 @@ test_deltas_of_one_process() {
   "$heaptap" report --state delta dir >report
   matches '^  [0-9]+ deltas added up: what was allocated in these intervals$' report
   # From the first to the last: operands of diff are files as well.
-  first=$(ls dir/*.0001.pb.gz) last=$(ls dir/*.exit.pb.gz)
-  "$heaptap" diff --json "$first" "$last" >diff.json
+  "$heaptap" diff --json "$first" dir/*.exit.pb.gz >diff.json
   python3 -c '
 import json
 diff = json.load(open("diff.json"))

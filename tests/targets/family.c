@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * family CHILDREN [SNAPSHOTS] [STEPS]: a forking server with known truth, for what belongs together.
+ * family CHILDREN [SNAPSHOTS] [STEPS] [late]: a forking server with known truth, for what belongs together.
  *
- * The parent keeps 1000 blocks of 1000 bytes, after it forked. Child i (from 1) keeps i * 100. Each then
- * holds 200 more for a moment, and asks for so many snapshots, keeping a block more before each. In each of
- * STEPS the parent waits for the file go.N, keeps 100 blocks more, and makes the file done.N. Nothing else
- * allocates, stdio included.
+ * The parent keeps 1000 blocks of 1000 bytes, after it forked, or before with `late`. Child i (from 1) keeps
+ * i * 100. Each then holds 200 more for a moment, and asks for so many snapshots, keeping a block more before
+ * each. In each of STEPS, of which the first is 0, the parent makes the file done.N, waits for go.N, and
+ * keeps 100 blocks more. Nothing else allocates, stdio included.
  */
 #include "proto/heaptap.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,19 +61,22 @@ static void take_step(int step)
 {
 	char path[32];
 
+	snprintf(path, sizeof(path), "done.%d", step);
+	close(open(path, O_CREAT | O_WRONLY, 0600));
 	snprintf(path, sizeof(path), "go.%d", step);
 	for (int i = 0; i < 60000 && access(path, F_OK) != 0; i++)
 		usleep(10000);
 	keep(STEP_BLOCKS);
-	snprintf(path, sizeof(path), "done.%d", step);
-	close(open(path, O_CREAT | O_WRONLY, 0600));
 }
 
 int main(int argc, char *argv[])
 {
 	int children = argc > 1 ? atoi(argv[1]) : 0, snapshots = argc > 2 ? atoi(argv[2]) : 0;
+	bool late = argc > 4;
 	pid_t pids[CHILDREN_MAX];
 
+	if (late)
+		keep(PARENT_BLOCKS);
 	for (int i = 0; i < children && i < CHILDREN_MAX; i++) {
 		pids[i] = fork();
 		if (pids[i] == 0) {
@@ -82,12 +86,13 @@ int main(int argc, char *argv[])
 			_exit(0);
 		}
 	}
-	keep(PARENT_BLOCKS);
+	if (!late)
+		keep(PARENT_BLOCKS);
 	spare(SPARE_BLOCKS);
 	take_snapshots(snapshots);
 	for (int i = 0; i < children && i < CHILDREN_MAX; i++)
 		waitpid(pids[i], NULL, 0);
-	for (int step = 1; argc > 3 && step <= atoi(argv[3]); step++)
+	for (int step = 0; argc > 3 && step < atoi(argv[3]); step++)
 		take_step(step);
 	return 0;
 }
