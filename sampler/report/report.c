@@ -86,7 +86,9 @@ static void print_samples(const struct screen *screen, const struct origin *orig
 {
 	char line[1024];
 
-	if (crowd->file_count > 1 && crowd->counted)
+	if (crowd->file_count > 1 && crowd->counted && *origin->event)
+		snprintf(line, sizeof(line), "samples: %" PRIu64 " taken", crowd->taken);
+	else if (crowd->file_count > 1 && crowd->counted)
 		snprintf(line, sizeof(line), "samples: %" PRIu64 " taken, %" PRIu64 " lost stacks",
 		    crowd->taken, crowd->lost);
 	else
