@@ -104,15 +104,6 @@ static void read_program(struct origin *origin, const struct profile *profile)
 		copy(origin->program, sizeof(origin->program), name, strlen(name));
 }
 
-/* Frames in brackets are made by us and are no names of functions. */
-static bool has_names(const struct profile *profile)
-{
-	for (uint32_t id = 1; id <= profile_function_count(profile); id++)
-		if (profile_function(profile, id).name[0] != '[')
-			return true;
-	return false;
-}
-
 void origin_read(struct origin *origin, const struct profile *profile)
 {
 	struct profile_value_type period = profile_period_type(profile);
@@ -133,7 +124,6 @@ void origin_read(struct origin *origin, const struct profile *profile)
 	 * process. */
 	if (strncmp(origin->cause, "delta", 5) == 0 || (!*origin->event && profile_duration_ns(profile) > 0))
 		origin->kind = ORIGIN_DELTA;
-	origin->nameless = origin->ours && profile_location_count(profile) && !has_names(profile);
 	origin->time_ns = profile_time_ns(profile);
 	origin->duration_ns = profile_duration_ns(profile);
 	origin->period = profile_period(profile);

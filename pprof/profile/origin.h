@@ -34,7 +34,6 @@ struct origin {
 	int64_t session_ns; /* when it began, since 1970; 0 unknown */
 	int64_t start_ns;   /* when the process began to execute the program, or was first seen; 0 unknown */
 	bool ours;
-	bool nameless; /* ours, and not one function has a name: recorded with --symbols raw */
 	enum origin_kind kind;
 	int64_t time_ns, duration_ns, period;  /* as in the profile */
 	char period_type[32], period_unit[16]; /* "space" and "bytes", "cpu" and "nanoseconds" */

@@ -21,7 +21,7 @@ enum {
 	COMMAND_COMPLETION = 1 << 21,
 	COMMAND_EVENTS = 1 << 22,
 	COMMAND_CHECK = 1 << 23,
-	COMMAND_LS = 1 << 24,
+	COMMAND_LS = 1 << 25,
 };
 
 struct command {

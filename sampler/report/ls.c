@@ -3,7 +3,7 @@
 
 #include "pprof/text/json.h"
 #include "pprof/text/utf8.h"
-#include "sampler/report/grouping.h"
+#include "sampler/report/sessions.h"
 #include "sampler/report/profile_files.h"
 #include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"
@@ -20,7 +20,7 @@ enum { END_COLUMNS = 24, FACTS_COLUMNS = 60 };
 struct list {
 	const struct screen *screen;
 	const struct profile_files *files;
-	struct grouping grouping;
+	struct sessions sessions;
 	bool all; /* every file, too */
 };
 
@@ -52,18 +52,18 @@ static void describe_end(const struct origin *o, char *text, size_t text_bytes)
 /* Its peak is the peak profile's, or that of its largest state. */
 static void facts_find(const struct list *list, size_t process, struct facts *facts)
 {
-	const struct grouping *g = &list->grouping;
-	const struct grouping_process *p = &g->processes[process];
-	long newest = grouping_newest(g, process), peak = grouping_peak(g, process);
+	const struct sessions *g = &list->sessions;
+	const struct sessions_process *p = &g->processes[process];
+	long newest = sessions_newest(g, process), peak = sessions_peak(g, process);
 
-	facts->newest = newest == GROUPING_NONE ? g->order[p->first + p->count - 1] : (size_t)newest;
+	facts->newest = newest == SESSIONS_NONE ? g->order[p->first + p->count - 1] : (size_t)newest;
 	facts->origin = g->origins[facts->newest];
-	facts->inuse_bytes = newest == GROUPING_NONE ? -1 : list->files->files[newest].inuse_bytes;
-	facts->peak_bytes = peak == GROUPING_NONE ? -1 : list->files->files[peak].inuse_bytes;
-	for (size_t i = 0; i < p->count && peak == GROUPING_NONE; i++) {
+	facts->inuse_bytes = newest == SESSIONS_NONE ? -1 : list->files->files[newest].inuse_bytes;
+	facts->peak_bytes = peak == SESSIONS_NONE ? -1 : list->files->files[peak].inuse_bytes;
+	for (size_t i = 0; i < p->count && peak == SESSIONS_NONE; i++) {
 		size_t file = g->order[p->first + i];
 
-		if (!grouping_is_delta(g, file) && list->files->files[file].inuse_bytes > facts->peak_bytes)
+		if (!sessions_is_delta(g, file) && list->files->files[file].inuse_bytes > facts->peak_bytes)
 			facts->peak_bytes = list->files->files[file].inuse_bytes;
 	}
 	describe_end(facts->origin, facts->end, sizeof(facts->end));
@@ -98,7 +98,7 @@ static void print_bytes(FILE *out, int64_t bytes)
 
 static void print_process(const struct list *list, size_t process)
 {
-	const struct grouping_process *p = &list->grouping.processes[process];
+	const struct sessions_process *p = &list->sessions.processes[process];
 	const struct screen *screen = list->screen;
 	FILE *out = screen->out;
 	struct facts facts;
@@ -121,7 +121,7 @@ static void print_process(const struct list *list, size_t process)
 	}
 	putc('\n', out);
 	for (size_t i = 0; list->all && i < p->count; i++) {
-		const struct profile_file *file = &list->files->files[list->grouping.order[p->first + i]];
+		const struct profile_file *file = &list->files->files[list->sessions.order[p->first + i]];
 
 		print_time(out, 0, "", 20);
 		print_bytes(out, file->inuse_bytes);
@@ -133,14 +133,14 @@ static void print_process(const struct list *list, size_t process)
 
 static void print_session(const struct list *list, size_t session)
 {
-	const struct grouping_session *s = &list->grouping.sessions[session];
+	const struct sessions_item *s = &list->sessions.sessions[session];
 	const struct screen *screen = list->screen;
 	const struct origin *first;
 	size_t file_count = 0;
 
 	for (size_t i = 0; i < s->count; i++)
-		file_count += list->grouping.processes[s->first + i].count;
-	first = list->grouping.origins[list->grouping.order[list->grouping.processes[s->first].first]];
+		file_count += list->sessions.processes[s->first + i].count;
+	first = list->sessions.origins[list->sessions.order[list->sessions.processes[s->first].first]];
 	fprintf(screen->out, "%s%sSession %zu%s  ", session ? "\n" : "", screen_style(screen, SCREEN_HEAD),
 	    session + 1, screen_style(screen, SCREEN_PLAIN));
 	if (s->known)
@@ -175,7 +175,7 @@ static void write_path(struct json *json, const char *key, const char *path)
 
 static void write_process(struct json *json, const struct list *list, size_t process)
 {
-	const struct grouping_process *p = &list->grouping.processes[process];
+	const struct sessions_process *p = &list->sessions.processes[process];
 	struct facts facts;
 
 	facts_find(list, process, &facts);
@@ -192,7 +192,7 @@ static void write_process(struct json *json, const struct list *list, size_t pro
 		json_integer(json, "peak_bytes", facts.peak_bytes);
 	json_array(json, "files");
 	for (size_t i = 0; i < p->count; i++) {
-		const struct profile_file *file = &list->files->files[list->grouping.order[p->first + i]];
+		const struct profile_file *file = &list->files->files[list->sessions.order[p->first + i]];
 
 		json_object(json, NULL);
 		write_path(json, "path", file->path);
@@ -209,7 +209,7 @@ static void write_process(struct json *json, const struct list *list, size_t pro
 
 static void write_json(const struct list *list)
 {
-	const struct grouping *g = &list->grouping;
+	const struct sessions *g = &list->sessions;
 	struct json json = {.out = list->screen->out};
 
 	json_object(&json, NULL);
@@ -240,18 +240,18 @@ int ls_run(struct options *options)
 	struct list list = {.screen = &screen, .files = &files, .all = options->verbosity > 0};
 	int status = profile_files_read(&files, options, &origins_only);
 
-	if (!status && grouping_make(&list.grouping, files.origins, files.count)) {
+	if (!status && sessions_make(&list.sessions, files.origins, files.count)) {
 		log_line("not enough memory");
 		status = 1;
 	}
 	if (!status && screen_open(&screen, options->output, !read->no_pager, read->memory_max_bytes) == 0) {
 		if (read->json)
 			write_json(&list);
-		for (size_t i = 0; !read->json && i < list.grouping.session_count; i++)
+		for (size_t i = 0; !read->json && i < list.sessions.session_count; i++)
 			print_session(&list, i);
 		status = screen_close(&screen, 0);
 	}
-	grouping_fini(&list.grouping);
+	sessions_fini(&list.sessions);
 	profile_files_fini(&files);
 	return status;
 }

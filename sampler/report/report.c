@@ -140,10 +140,6 @@ static void print_advice(const struct screen *screen, const struct profile_input
 		samples += doubt.samples;
 		variance += doubt.variance;
 	}
-	if (input->origins[input->now].nameless)
-		screen_lines(screen, 2,
-		    "no function names: recorded with --symbols raw; go tool pprof looks them up where the "
-		    "program's files are still there");
 	if (input->origins[input->now].ours && !t->unsure && variance > 0 && samples < SAMPLES_MANY)
 		screen_lines(screen, 2, "few samples: record with a smaller period for more, such as -p 16K");
 }

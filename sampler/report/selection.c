@@ -2,7 +2,7 @@
 #include "sampler/report/selection.h"
 
 #include "pprof/table/array.h"
-#include "sampler/report/grouping.h"
+#include "sampler/report/sessions.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 struct candidates {
 	const struct origin **origins;
 	size_t *files; /* their numbers among all that were given */
-	struct grouping grouping;
+	struct sessions sessions;
 	size_t first, end; /* processes of the sessions that count */
 	size_t capacity;   /* of the selection's pairs */
 };
@@ -46,12 +46,12 @@ static int candidates_find(
 		c->files[found++] = i;
 	}
 	s->events_left = count - found;
-	return grouping_make(&c->grouping, c->origins, found);
+	return sessions_make(&c->sessions, c->origins, found);
 }
 
 static int sessions_choose(struct candidates *c, struct selection *s, int32_t number)
 {
-	const struct grouping *g = &c->grouping;
+	const struct sessions *g = &c->sessions;
 
 	s->session_count = g->session_count;
 	c->end = g->process_count;
@@ -76,7 +76,7 @@ static int pair_add(struct selection *s, struct candidates *c, long file, size_t
 static bool has_state(const struct candidates *c)
 {
 	for (size_t p = c->first; p < c->end; p++)
-		if (grouping_newest(&c->grouping, p) != GROUPING_NONE)
+		if (sessions_newest(&c->sessions, p) != SESSIONS_NONE)
 			return true;
 	return false;
 }
@@ -84,7 +84,7 @@ static bool has_state(const struct candidates *c)
 /* Every delta, or every file. */
 static int add_all(struct selection *s, struct candidates *c, bool deltas)
 {
-	const struct grouping *g = &c->grouping;
+	const struct sessions *g = &c->sessions;
 	int err = 0;
 
 	for (size_t p = c->first; p < c->end; p++) {
@@ -93,7 +93,7 @@ static int add_all(struct selection *s, struct candidates *c, bool deltas)
 		for (size_t i = 0; i < g->processes[p].count && !err; i++) {
 			size_t file = g->order[g->processes[p].first + i];
 
-			if (!deltas || grouping_is_delta(g, file))
+			if (!deltas || sessions_is_delta(g, file))
 				err = pair_add(s, c, (long)file, 0, p);
 		}
 		s->process_count += s->count > before;
@@ -104,21 +104,21 @@ static int add_all(struct selection *s, struct candidates *c, bool deltas)
 /* The states of the only process. */
 static int add_series(struct selection *s, struct candidates *c, size_t process)
 {
-	const struct grouping *g = &c->grouping;
-	const struct grouping_process *p = &g->processes[process];
-	long peak = grouping_peak(g, process);
+	const struct sessions *g = &c->sessions;
+	const struct sessions_process *p = &g->processes[process];
+	long peak = sessions_peak(g, process);
 	int err = 0;
 
 	for (size_t i = 0; i < p->count && !err; i++) {
 		size_t file = g->order[p->first + i];
 
-		if (!grouping_is_peak(g, file) && !grouping_is_delta(g, file))
+		if (!sessions_is_peak(g, file) && !sessions_is_delta(g, file))
 			err = pair_add(s, c, (long)file, s->count, process);
 	}
 	s->series_count = s->count ? s->count : 1;
-	if (!err && peak != GROUPING_NONE)
+	if (!err && peak != SESSIONS_NONE)
 		err = pair_add(s, c, peak, s->count, process);
-	s->has_peak = peak != GROUPING_NONE;
+	s->has_peak = peak != SESSIONS_NONE;
 	s->column_count = s->count;
 	s->now = s->state == READ_PEAK && s->has_peak ? s->count - 1 : s->series_count - 1;
 	return err;
@@ -126,25 +126,25 @@ static int add_series(struct selection *s, struct candidates *c, size_t process)
 
 static int add_processes(struct selection *s, struct candidates *c, bool one_column)
 {
-	const struct grouping *g = &c->grouping;
+	const struct sessions *g = &c->sessions;
 	bool peaks = false, newest = !one_column || s->state != READ_PEAK;
 	int err = 0;
 
 	for (size_t p = c->first; p < c->end; p++)
-		peaks = peaks || grouping_peak(g, p) != GROUPING_NONE;
+		peaks = peaks || sessions_peak(g, p) != SESSIONS_NONE;
 	peaks = s->state == READ_PEAK || (peaks && !one_column);
 	s->column_count = newest && peaks ? 2 : 1;
 	s->now = s->state == READ_PEAK ? s->column_count - 1 : 0;
 	for (size_t p = c->first; p < c->end && !err; p++) {
-		long state = grouping_newest(g, p), peak = grouping_peak(g, p);
+		long state = sessions_newest(g, p), peak = sessions_peak(g, p);
 
-		if (state == GROUPING_NONE)
+		if (state == SESSIONS_NONE)
 			continue;
 		if (newest)
 			err = pair_add(s, c, state, 0, p);
 		if (!err && peaks)
-			err = pair_add(s, c, peak == GROUPING_NONE ? state : peak, s->column_count - 1, p);
-		s->peaks_missing += peaks && peak == GROUPING_NONE;
+			err = pair_add(s, c, peak == SESSIONS_NONE ? state : peak, s->column_count - 1, p);
+		s->peaks_missing += peaks && peak == SESSIONS_NONE;
 	}
 	s->has_peak = peaks;
 	return err;
@@ -161,7 +161,7 @@ static int choose(struct selection *s, struct candidates *c, const struct select
 	if (s->state == READ_DELTA || s->state == READ_ALL)
 		return add_all(s, c, s->state == READ_DELTA);
 	for (size_t p = c->first; p < c->end; p++) {
-		if (grouping_newest(&c->grouping, p) == GROUPING_NONE)
+		if (sessions_newest(&c->sessions, p) == SESSIONS_NONE)
 			continue;
 		process = p;
 		with_state++;
@@ -177,7 +177,7 @@ static int choose(struct selection *s, struct candidates *c, const struct select
 /* What of the sessions that count is in no column. */
 static int count_left(struct selection *s, const struct candidates *c, size_t count)
 {
-	const struct grouping *g = &c->grouping;
+	const struct sessions *g = &c->sessions;
 	bool *counts = calloc(count + 1, sizeof(*counts));
 
 	if (!counts)
@@ -187,7 +187,7 @@ static int count_left(struct selection *s, const struct candidates *c, size_t co
 	for (size_t p = c->first; p < c->end; p++) {
 		for (size_t i = 0; i < g->processes[p].count; i++) {
 			size_t file = g->order[g->processes[p].first + i];
-			bool left = !counts[c->files[file]], delta = grouping_is_delta(g, file);
+			bool left = !counts[c->files[file]], delta = sessions_is_delta(g, file);
 
 			s->deltas_left += left && delta;
 			s->states_left += left && !delta;
@@ -211,7 +211,7 @@ int selection_make(struct selection *s, const struct origin *const *origins, siz
 		err = choose(s, &c, choice);
 	if (!err)
 		err = count_left(s, &c, count);
-	grouping_fini(&c.grouping);
+	sessions_fini(&c.sessions);
 	free(c.origins);
 	free(c.files);
 	return err;

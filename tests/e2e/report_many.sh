@@ -269,15 +269,6 @@ PYTHON
   matches '^heaptap: no PROFILE given, and none in this folder' empty/err
 }
 
-test_no_names_is_said() {
-  record -q -p 4K --symbols raw -o raw.pb.gz "$targets/leaky" 1000 64
-  "$heaptap" report raw.pb.gz >report
-  matches '^  no function names: recorded with --symbols raw; go tool pprof' report
-  record -q -p 4K -o named.pb.gz "$targets/leaky" 1000 64
-  "$heaptap" report named.pb.gz >report
-  ! grep -q 'no function names' report || fail 'names are there'
-}
-
 # Profiles of versions that named no session: told apart by program, pid and time.
 test_older_profiles() {
   older() { # PID SECOND CAUSE BYTES FILE

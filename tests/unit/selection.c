@@ -2,7 +2,7 @@
 /* Which profiles belong together, from their origins alone: sessions, processes, states; and what of
  * them counts. */
 #include "sampler/report/crowd.h"
-#include "sampler/report/grouping.h"
+#include "sampler/report/sessions.h"
 #include "sampler/report/selection.h"
 
 #include <errno.h>
@@ -240,7 +240,7 @@ static void a_profile_alone_always_counts(void **unused)
 static void events_are_not_added_to_the_heap(void **unused)
 {
 	size_t event = add(100, 7, 102, "exit, the process exited with status 0", 106), heap;
-	struct grouping g;
+	struct sessions g;
 	struct selection s;
 
 	strcpy(origins[event].event, "cpu-clock");
@@ -253,21 +253,21 @@ static void events_are_not_added_to_the_heap(void **unused)
 	assert_true(s.count == 1 && has(&s, heap, 0) && s.events_left == 1);
 	selection_fini(&s);
 	/* They are of one process, though their starts are not the same. */
-	assert_int_equal(grouping_make(&g, pointers, count), 0);
+	assert_int_equal(sessions_make(&g, pointers, count), 0);
 	assert_int_equal(g.process_count, 1);
-	assert_int_equal(grouping_newest(&g, 0), heap);
-	grouping_fini(&g);
+	assert_int_equal(sessions_newest(&g, 0), heap);
+	sessions_fini(&g);
 }
 
 static void nothing_is_no_session(void **unused)
 {
-	struct grouping g;
+	struct sessions g;
 	struct selection s = selected(READ_NEWEST, SESSION_DEFAULT, false, -ENODATA);
 
 	selection_fini(&s);
-	assert_int_equal(grouping_make(&g, pointers, 0), 0);
+	assert_int_equal(sessions_make(&g, pointers, 0), 0);
 	assert_int_equal(g.session_count, 0);
-	grouping_fini(&g);
+	sessions_fini(&g);
 }
 
 static void a_crowd_is_counted_by_program(void **unused)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/report/grouping.h"
+#include "sampler/report/sessions.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -103,21 +103,21 @@ static int64_t start_of(const struct origin *o)
 	return o->start_ns ? o->start_ns : o->time_ns;
 }
 
-static void split_processes(struct grouping *g, const struct sorting *s)
+static void split_processes(struct sessions *g, const struct sorting *s)
 {
 	for (size_t i = 0; i < g->file_count; i++) {
 		const struct origin *o = g->origins[g->order[i]];
 		const struct origin *before = i ? g->origins[g->order[i - 1]] : NULL;
 		bool session = !before || compare_sessions(s, before, o) != 0;
-		struct grouping_process *process;
+		struct sessions_process *process;
 
 		if (session)
-			g->sessions[g->session_count++] = (struct grouping_session){
+			g->sessions[g->session_count++] = (struct sessions_item){
 			    g->process_count, 0, session_start(s, o), *o->session != '\0'};
 		if (session || is_next(before, o)) {
 			g->sessions[g->session_count - 1].count++;
 			g->processes[g->process_count++] =
-			    (struct grouping_process){i, 0, 0, g->session_count - 1, start_of(o)};
+			    (struct sessions_process){i, 0, 0, g->session_count - 1, start_of(o)};
 		}
 		process = &g->processes[g->process_count - 1];
 		process->count++;
@@ -129,17 +129,17 @@ static void split_processes(struct grouping *g, const struct sorting *s)
 
 static int compare_starts(const void *left, const void *right)
 {
-	const struct grouping_process *a = left, *b = right;
+	const struct sessions_process *a = left, *b = right;
 	int order = compare_numbers(a->start_ns, b->start_ns);
 
 	return order ? order : (a->first > b->first) - (a->first < b->first);
 }
 
-int grouping_make(struct grouping *g, const struct origin *const *origins, size_t count)
+int sessions_make(struct sessions *g, const struct origin *const *origins, size_t count)
 {
 	struct sorting s = {.origins = origins};
 
-	*g = (struct grouping){.origins = origins, .file_count = count};
+	*g = (struct sessions){.origins = origins, .file_count = count};
 	g->order = calloc(count + 1, sizeof(*g->order));
 	g->processes = calloc(count + 1, sizeof(*g->processes));
 	g->sessions = calloc(count + 1, sizeof(*g->sessions));
@@ -158,7 +158,7 @@ int grouping_make(struct grouping *g, const struct origin *const *origins, size_
 	return 0;
 }
 
-void grouping_fini(struct grouping *g)
+void sessions_fini(struct sessions *g)
 {
 	free(g->order);
 	free(g->processes);
@@ -168,21 +168,21 @@ void grouping_fini(struct grouping *g)
 
 /* ---- states */
 
-bool grouping_is_peak(const struct grouping *g, size_t file)
+bool sessions_is_peak(const struct sessions *g, size_t file)
 {
 	return origin_has_process(g->origins[file]) && g->origins[file]->kind == ORIGIN_PEAK;
 }
 
-bool grouping_is_delta(const struct grouping *g, size_t file)
+bool sessions_is_delta(const struct sessions *g, size_t file)
 {
 	return origin_has_process(g->origins[file]) && g->origins[file]->kind == ORIGIN_DELTA;
 }
 
 /* The last of a process' files of a kind; a profile that is not of one process is its only state. */
-static long last_of(const struct grouping *g, const struct grouping_process *p, enum origin_kind kind)
+static long last_of(const struct sessions *g, const struct sessions_process *p, enum origin_kind kind)
 {
 	size_t count = p->heap_count ? p->heap_count : p->count;
-	long found = GROUPING_NONE;
+	long found = SESSIONS_NONE;
 
 	for (size_t i = p->first; i < p->first + count; i++) {
 		const struct origin *o = g->origins[g->order[i]];
@@ -193,14 +193,14 @@ static long last_of(const struct grouping *g, const struct grouping_process *p, 
 	return found;
 }
 
-long grouping_newest(const struct grouping *g, size_t process)
+long sessions_newest(const struct sessions *g, size_t process)
 {
 	long newest = last_of(g, &g->processes[process], ORIGIN_LIVE);
 
-	return newest == GROUPING_NONE ? last_of(g, &g->processes[process], ORIGIN_PEAK) : newest;
+	return newest == SESSIONS_NONE ? last_of(g, &g->processes[process], ORIGIN_PEAK) : newest;
 }
 
-long grouping_peak(const struct grouping *g, size_t process)
+long sessions_peak(const struct sessions *g, size_t process)
 {
 	return last_of(g, &g->processes[process], ORIGIN_PEAK);
 }

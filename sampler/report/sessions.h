@@ -9,8 +9,8 @@
  * pid, program, build id, and by time: after an exit begins another one. A profile that is not of one
  * process (of another tool, or merged) is a process of its own.
  */
-#ifndef SAMPLER_REPORT_GROUPING_H
-#define SAMPLER_REPORT_GROUPING_H
+#ifndef SAMPLER_REPORT_SESSIONS_H
+#define SAMPLER_REPORT_SESSIONS_H
 
 #include "pprof/profile/origin.h"
 
@@ -18,41 +18,41 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { GROUPING_NONE = -1 };
+enum { SESSIONS_NONE = -1 };
 
-struct grouping_process {
-	/* Its files, in grouping.order: of the heap first, then of events; states by time, the exit last. */
+struct sessions_process {
+	/* Its files, in sessions.order: of the heap first, then of events; states by time, the exit last. */
 	size_t first, count;
 	size_t heap_count; /* so many of them are heap profiles */
 	size_t session;    /* its number, from 0 */
 	int64_t start_ns;  /* since 1970; without one in its files: the time of the first */
 };
 
-struct grouping_session {
+struct sessions_item {
 	size_t first, count; /* its processes, by start */
 	int64_t start_ns;    /* since 1970; of files without a session: the time of the newest */
 	bool known;          /* its files name it */
 };
 
-struct grouping {
+struct sessions {
 	const struct origin *const *origins; /* borrowed */
 	size_t *order;                       /* numbers of files */
-	struct grouping_process *processes;
-	struct grouping_session *sessions; /* the newest first */
+	struct sessions_process *processes;
+	struct sessions_item *sessions; /* the newest first */
 	size_t file_count, process_count, session_count;
 };
 
-/* Pure. 0 or -ENOMEM; call grouping_fini() in both cases. The origins must outlive it. */
-int grouping_make(struct grouping *grouping, const struct origin *const *origins, size_t count);
-void grouping_fini(struct grouping *grouping);
+/* Pure. 0 or -ENOMEM; call sessions_fini() in both cases. The origins must outlive it. */
+int sessions_make(struct sessions *sessions, const struct origin *const *origins, size_t count);
+void sessions_fini(struct sessions *sessions);
 
-/* The number of a process' file, or GROUPING_NONE: the newest state (a peak only if there is no other), and
+/* The number of a process' file, or SESSIONS_NONE: the newest state (a peak only if there is no other), and
  * the peak. Heap profiles if it has any, otherwise those of events. */
-long grouping_newest(const struct grouping *grouping, size_t process);
-long grouping_peak(const struct grouping *grouping, size_t process);
+long sessions_newest(const struct sessions *sessions, size_t process);
+long sessions_peak(const struct sessions *sessions, size_t process);
 
 /* What is not of one process is neither. */
-bool grouping_is_peak(const struct grouping *grouping, size_t file);
-bool grouping_is_delta(const struct grouping *grouping, size_t file);
+bool sessions_is_peak(const struct sessions *sessions, size_t file);
+bool sessions_is_delta(const struct sessions *sessions, size_t file);
 
 #endif
