@@ -11,6 +11,7 @@
 #include "sampler/doctor/event_list.h"
 #include "sampler/report/export.h"
 #include "sampler/session/front.h"
+#include "sampler/report/ls.h"
 #include "sampler/report/merge.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/cli/options.h"
@@ -51,8 +52,7 @@ static const struct command commands[] = {
                     "heaptap adopt -o profiles/ 4711"},
     {.name = "report",
         .bit = COMMAND_REPORT,
-        .synopsis = "[OPTIONS] PROFILE...",
-        .operand = "PROFILE",
+        .synopsis = "[OPTIONS] [PROFILE | FOLDER]...",
         .mixed = true,
         .summary = "show what is in a profile: tables, call tree, leaks",
         .run = report_run,
@@ -60,18 +60,15 @@ static const struct command commands[] = {
                     "heaptap report --leaks heaptap.server.4711.exit.pb.gz"},
     {.name = "diff",
         .bit = COMMAND_DIFF,
-        .synopsis = "[OPTIONS] BASE NEW",
-        .operand = "profiles BASE and NEW",
-        .operands_min = 2,
+        .synopsis = "[OPTIONS] BASE NEW | [FOLDER]",
         .mixed = true,
-        .summary = "show what changed between two profiles",
+        .summary = "show what changed between two profiles, folders or sessions",
         .run = diff_run,
         .examples = "heaptap diff before.pb.gz after.pb.gz\n"
                     "heaptap diff --sort alloc --fail-over 10M old.pb.gz new.pb.gz"},
     {.name = "export",
         .bit = COMMAND_EXPORT,
-        .synopsis = "--format FORMAT [OPTIONS] PROFILE...",
-        .operand = "PROFILE",
+        .synopsis = "--format FORMAT [OPTIONS] [PROFILE | FOLDER]...",
         .mixed = true,
         .summary = "write a profile in the format of another tool",
         .run = export_run,
@@ -79,8 +76,7 @@ static const struct command commands[] = {
                     "heaptap export -f folded server.exit.pb.gz | flamegraph.pl >heap.svg"},
     {.name = "merge",
         .bit = COMMAND_MERGE,
-        .synopsis = "-o FILE PROFILE...",
-        .operand = "PROFILE",
+        .synopsis = "-o FILE [PROFILE | FOLDER]...",
         .mixed = true,
         .summary = "merge profiles into one by adding them up",
         .run = merge_run,
@@ -95,6 +91,14 @@ static const struct command commands[] = {
         .run = symbolize_run,
         .examples = "heaptap symbolize heaptap.server.4711.peak.pb.gz\n"
                     "heaptap symbolize --debuginfod -o named.pb.gz raw.pb.gz"},
+    {.name = "ls",
+        .bit = COMMAND_LS,
+        .synopsis = "[OPTIONS] [PROFILE | FOLDER]...",
+        .mixed = true,
+        .summary = "list sessions, their processes and profiles, the newest first",
+        .run = ls_run,
+        .examples = "heaptap ls\n"
+                    "heaptap ls -v profiles/"},
     {.name = "check",
         .bit = COMMAND_CHECK,
         .synopsis = "[OPTIONS] PROFILE...",

@@ -33,9 +33,23 @@ static void read_process(struct origin *origin, const char *text)
 		    strlen(host + strlen(" host=")));
 }
 
-static void read_comment(struct origin *origin, const char *text)
+/* "session=1795348560123456789-4711 start=1795348561000000000": what it says is only compared, and the
+ * times shown. */
+static void read_identity(struct origin *origin, const char *text)
+{
+	const char *session = text + strlen("session="), *start = strstr(session, " start=");
+
+	if (!start)
+		return;
+	copy(origin->session, sizeof(origin->session), session, (size_t)(start - session));
+	origin->session_ns = strtoll(session, NULL, 10);
+	origin->start_ns = strtoll(start + strlen(" start="), NULL, 10);
+}
+
+static void read_comment(struct origin *origin, const char *text, size_t *processes)
 {
 	static const char snapshot[] = "snapshot: ", samples[] = "samples: ", unseen[] = "not seen: ";
+	static const char event[] = "event: ", merged[] = "merged: ";
 
 	if (strncmp(text, "heaptap ", 8) == 0) {
 		origin->ours = true;
@@ -43,6 +57,15 @@ static void read_comment(struct origin *origin, const char *text)
 		return;
 	} else if (strncmp(text, "pid=", 4) == 0) {
 		read_process(origin, text);
+		++*processes;
+	} else if (strncmp(text, "session=", 8) == 0) {
+		read_identity(origin, text);
+	} else if (strncmp(text, event, strlen(event)) == 0) {
+		copy(origin->event, sizeof(origin->event), text + strlen(event),
+		    strcspn(text + strlen(event), ","));
+	} else if (strncmp(text, merged, strlen(merged)) == 0) {
+		copy(origin->merged, sizeof(origin->merged), text + strlen(merged),
+		    strlen(text + strlen(merged)));
 	} else if (strncmp(text, snapshot, strlen(snapshot)) == 0) {
 		copy(origin->cause, sizeof(origin->cause), text + strlen(snapshot),
 		    strlen(text + strlen(snapshot)));
@@ -84,15 +107,22 @@ static void read_program(struct origin *origin, const struct profile *profile)
 void origin_read(struct origin *origin, const struct profile *profile)
 {
 	struct profile_value_type period = profile_period_type(profile);
+	size_t processes = 0;
 
 	memset(origin, 0, sizeof(*origin));
 	for (size_t i = 0; i < profile_comment_count(profile); i++)
-		read_comment(origin, profile_comment(profile, i));
+		read_comment(origin, profile_comment(profile, i), &processes);
+	if (processes > 1 && !*origin->merged) /* added up by another tool */
+		snprintf(origin->merged, sizeof(origin->merged), "%zu processes", processes);
+	if (*origin->merged) /* one of its profiles' */
+		origin->cause[0] = '\0';
 	if (profile_mapping_count(profile))
 		read_program(origin, profile);
 	if (strncmp(origin->cause, "peak", 4) == 0)
 		origin->kind = ORIGIN_PEAK;
-	if (strncmp(origin->cause, "delta", 5) == 0 || profile_duration_ns(profile) > 0)
+	/* Our profiles of an event have a duration too, but each goes back to the beginning of its
+	 * process. */
+	if (strncmp(origin->cause, "delta", 5) == 0 || (!*origin->event && profile_duration_ns(profile) > 0))
 		origin->kind = ORIGIN_DELTA;
 	origin->time_ns = profile_time_ns(profile);
 	origin->duration_ns = profile_duration_ns(profile);
@@ -101,8 +131,18 @@ void origin_read(struct origin *origin, const struct profile *profile)
 	copy(origin->period_unit, sizeof(origin->period_unit), period.unit, strlen(period.unit));
 }
 
+bool origin_has_process(const struct origin *origin)
+{
+	return origin->ours && origin->pid && !*origin->merged;
+}
+
 bool origin_same_process(const struct origin *a, const struct origin *b)
 {
-	return a->ours && b->ours && a->pid && a->pid == b->pid && strcmp(a->program, b->program) == 0 &&
-	    strcmp(a->host, b->host) == 0 && strcmp(a->build_id, b->build_id) == 0;
+	if (!origin_has_process(a) || !origin_has_process(b) || a->pid != b->pid ||
+	    strcmp(a->host, b->host) != 0 || strcmp(a->session, b->session) != 0)
+		return false;
+	/* Within a session the start is enough: a profile without samples may not know the program's file. */
+	if (*a->session && strcmp(a->event, b->event) == 0)
+		return a->start_ns == b->start_ns;
+	return strcmp(a->program, b->program) == 0 && (*a->session || strcmp(a->build_id, b->build_id) == 0);
 }

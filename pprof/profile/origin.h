@@ -7,6 +7,7 @@
 #ifndef PPROF_PROFILE_ORIGIN_H
 #define PPROF_PROFILE_ORIGIN_H
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -26,6 +27,12 @@ struct origin {
 	char cause[512];   /* "exit: status 0"; "" unknown */
 	char samples[512]; /* "8234 taken, 2 lost stacks"; "" unknown */
 	char unseen[256];  /* what of the program's heap is not in the profile; "" nothing known */
+	char event[64];    /* "cpu-clock": not a heap profile but one of this event; "" */
+	char merged
+	    [512]; /* "3 processes: nginx (3)...": what `heaptap merge` added up; "" a profile as written */
+	char session[64];   /* which run of `heaptap record`; "" unknown, as in profiles of older versions */
+	int64_t session_ns; /* when it began, since 1970; 0 unknown */
+	int64_t start_ns;   /* when the process began to execute the program, or was first seen; 0 unknown */
 	bool ours;
 	enum origin_kind kind;
 	int64_t time_ns, duration_ns, period;  /* as in the profile */
@@ -36,7 +43,13 @@ struct origin {
 
 void origin_read(struct origin *origin, const struct profile *profile);
 
-/* Are both from one process? False if that is not known. */
+/* How profiles tell by which they belong together; a comment of every profile of ours. */
+#define ORIGIN_IDENTITY_FORMAT "session=%" PRId64 "-%d start=%" PRId64
+
+/* Does it tell from which process it is? Not if it is not ours, or the sum of several processes. */
+bool origin_has_process(const struct origin *origin);
+
+/* Are both from one process, while it executed one program? False if that is not known. */
 bool origin_same_process(const struct origin *a, const struct origin *b);
 
 #endif

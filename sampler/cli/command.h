@@ -22,6 +22,7 @@ enum {
 	COMMAND_EVENTS = 1 << 22,
 	COMMAND_CHECK = 1 << 23,
 	COMMAND_SYMBOLIZE = 1 << 24,
+	COMMAND_LS = 1 << 25,
 };
 
 struct command {
@@ -34,7 +35,6 @@ struct command {
 	int (*run)(struct options *options); /* returns the exit status */
 	/* options may stand after operands too; otherwise the first operand ends them */
 	bool mixed;
-	int operands_min; /* required operands; 0: one if `operand` is set, else none */
 };
 
 #endif

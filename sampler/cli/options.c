@@ -45,8 +45,7 @@ int options_parse(struct options *options, const struct command *command, int ar
 	options->operand_count = argc - first;
 	if ((options->pid || options->no_heap) && options_events_check(options, error, error_bytes))
 		return -EINVAL;
-	if (command->operand && !options->pid &&
-	    options->operand_count < (command->operands_min ? command->operands_min : 1)) {
+	if (command->operand && !options->pid && !options->operand_count) {
 		text_append(error, error_bytes, "no %s given; usage: heaptap %s %s", command->operand,
 		    command->name, command->synopsis);
 		if (command->bit == COMMAND_RECORD && options->period_bytes != PERIOD_BYTES_DEFAULT)

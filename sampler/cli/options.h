@@ -43,6 +43,16 @@ enum sort_key {
 	SORT_PEAK,
 };
 
+/* Which of the profiles of one process count. */
+enum read_state {
+	READ_NEWEST,
+	READ_PEAK,
+	READ_DELTA,
+	READ_ALL,
+};
+
+enum { SESSION_DEFAULT = 0, SESSION_NEWEST = 1, SESSION_ALL = INT32_MAX };
+
 #define ROWS_ALL                   INT32_MAX
 #define FAIL_OVER_NEVER            UINT64_MAX
 #define THRESHOLD_PERMILLE_DEFAULT 10u
@@ -53,6 +63,8 @@ struct read_options {
 	enum sort_key sort;
 	enum grouping by;
 	int32_t rows; /* ROWS_ALL; 0: the command's default */
+	enum read_state state;
+	int32_t session; /* SESSION_DEFAULT, SESSION_ALL, or a number, 1 for the newest */
 	bool tree, inverted, cum, lines, leaks, json, normalize, anonymize, no_pager;
 	bool full_names; /* with template arguments */
 	bool all_frames; /* rows begin at the leaf, nothing is folded */

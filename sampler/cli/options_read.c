@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define READING (COMMAND_REPORT | COMMAND_DIFF | COMMAND_EXPORT)
+#define GROUPED (READING | COMMAND_MERGE)
 #define REGEX   "a regular expression, not empty"
 
 static const char *const sort_names[] = {
@@ -20,6 +21,20 @@ static const char *const group_names[] = {"function", "thread", "process", "size
 const char *sort_key_name(enum sort_key key)
 {
 	return key == SORT_DEFAULT ? "" : sort_names[key - SORT_INUSE];
+}
+
+static const char *const state_names[] = {"newest", "peak", "delta", "all", NULL};
+
+static int set_session(struct options *options, const char *value)
+{
+	const char *suffix;
+	uint64_t number = strcmp(value, "all") == 0 ? SESSION_ALL : SESSION_NEWEST;
+
+	if (number != SESSION_ALL && strcmp(value, "newest") != 0 &&
+	    (option_value_number(value, &number, &suffix) || *suffix || number < 1 || number >= SESSION_ALL))
+		return -EINVAL;
+	options->read.session = (int32_t)number;
+	return 0;
 }
 
 static int set_rows(struct options *options, const char *value)
@@ -66,6 +81,12 @@ static const struct option rows[] = {
         .help = "what a row is: a function (the default), or a\n"
                 "thread, process, size or age; record needs --labels\n"
                 "for all but the process"},
+    {GROUPED, '\0', "state", OPTION_CHOICE, OPTION_FIELD(read.state), .choices = state_names,
+        .help = "which of a process' profiles counts: the newest (the\n"
+                "default), its peak, its deltas, or all added up"},
+    {GROUPED, '\0', "session", OPTION_SET, .set = set_session, .value = "N",
+        .allowed = "a number as heaptap ls has it (1 is the newest), newest, or all",
+        .help = "of several sessions, the Nth newest (default 1), or all"},
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "cum", OPTION_FLAG, OPTION_FIELD(read.cum),
         .help = "sort by what a function and its callees hold"},
     {COMMAND_REPORT | COMMAND_DIFF, 'n', "rows", OPTION_SET, .set = set_rows, .value = "N",
@@ -113,25 +134,25 @@ static const struct option rows[] = {
     {READING, '\0', "lines", OPTION_FLAG, OPTION_FIELD(read.lines), .help = "distinguish source lines"},
     {READING, '\0', "functions", OPTION_FLAG_OFF, OPTION_FIELD(read.lines),
         .help = "add up the lines of a function (the default)"},
-    {COMMAND_REPORT | COMMAND_DIFF, '\0', "json", OPTION_FLAG, OPTION_FIELD(read.json),
+    {COMMAND_REPORT | COMMAND_DIFF | COMMAND_LS, '\0', "json", OPTION_FLAG, OPTION_FIELD(read.json),
         .help = "print everything as JSON"},
     {COMMAND_EXPORT, 'f', "format", OPTION_CHOICE, OPTION_FIELD(read.format), .choices = export_format_names,
         .help = "output format; required"},
     {COMMAND_EXPORT | COMMAND_MERGE, '\0', "anonymize", OPTION_FLAG, OPTION_FIELD(read.anonymize),
         .help = "write hashes instead of names"},
-    {READING | COMMAND_MERGE, 'o', "output", OPTION_TEXT, OPTION_FIELD(output), .value = "FILE",
+    {READING | COMMAND_MERGE | COMMAND_LS, 'o', "output", OPTION_TEXT, OPTION_FIELD(output), .value = "FILE",
         .allowed = "the name of a file", .help = "write to FILE instead of standard output"},
     {COMMAND_SYMBOLIZE, 'o', "output", OPTION_TEXT, OPTION_FIELD(output), .value = "FILE",
         .allowed = "the name of a file", .help = "write to FILE instead of PROFILE.symbolized"},
     {COMMAND_CHECK, '\0', "strict", OPTION_FLAG, OPTION_FIELD(read.strict),
         .help = "also report what only some readers reject, and\n"
                 "what heaptap itself never writes"},
-    {READING | COMMAND_MERGE | COMMAND_CHECK | COMMAND_SYMBOLIZE, '\0', "max-memory", OPTION_BYTES,
-        OPTION_FIELD(read.memory_max_bytes), .least = 1 << 20, .most = INT64_MAX, .value = "BYTES",
-        .allowed = "1M or more, for example 2G",
+    {READING | COMMAND_MERGE | COMMAND_CHECK | COMMAND_SYMBOLIZE | COMMAND_LS, '\0', "max-memory",
+        OPTION_BYTES, OPTION_FIELD(read.memory_max_bytes), .least = 1 << 20, .most = INT64_MAX,
+        .value = "BYTES", .allowed = "1M or more, for example 2G",
         .help = "memory that a profile may take, default 1G: a file\n"
                 "of 100 KiB can unpack to gigabytes"},
-    {COMMAND_REPORT | COMMAND_DIFF, '\0', "no-pager", OPTION_FLAG, OPTION_FIELD(read.no_pager),
+    {COMMAND_REPORT | COMMAND_DIFF | COMMAND_LS, '\0', "no-pager", OPTION_FLAG, OPTION_FIELD(read.no_pager),
         .help = "print to the terminal without a pager"},
 };
 

@@ -171,6 +171,8 @@ static const struct option rows[] = {
         .help = "report what is done and why; twice for more"},
     {COMMAND_CHECK, 'v', "verbose", OPTION_SET, .set = set_verbose,
         .help = "also report valid files, and what is only unusual"},
+    {COMMAND_LS, 'v', "verbose", OPTION_SET, .set = set_verbose,
+        .help = "list the files of each process too"},
     {~0u, 'h', "help", OPTION_STOP, OPTION_FIELD(help), .help = "print this help"},
     {~0u, '\0', "version", OPTION_STOP, OPTION_FIELD(version), .help = "print heaptap's version"},
 };

@@ -80,13 +80,21 @@ static void print_row(const struct comparing *c, const struct contrast_row *row)
 	fprintf(c->screen->out, "%s\n", screen_style(c->screen, SCREEN_PLAIN));
 }
 
-static void print_name(const struct comparing *c, const char *what, const struct origin *origin)
+static void print_name(const struct comparing *c, const char *what, size_t column)
 {
+	const struct origin *origin = &c->input->origins[column];
+	const struct crowd *crowd = &c->input->crowds[column];
 	FILE *out = c->screen->out;
+	char text[512];
 	int at;
 
 	fprintf(out, "%s%-4s%s  ", screen_style(c->screen, SCREEN_HEAD), what,
 	    screen_style(c->screen, SCREEN_PLAIN));
+	if (crowd->process_count > 1) {
+		screen_text(c->screen, crowd_describe(crowd, text, sizeof(text)), screen_room(c->screen, 6));
+		putc('\n', out);
+		return;
+	}
 	at = 6 +
 	    screen_text(
 	        c->screen, *origin->program ? origin->program : "unknown program", screen_room(c->screen, 6));
@@ -135,8 +143,8 @@ static void print_text(const struct comparing *c)
 	const char *what = report_kind(&c->input->traces, c->kind);
 	char line[512];
 
-	print_name(c, "base", &c->input->origins[0]);
-	print_name(c, "new", &c->input->origins[1]);
+	print_name(c, "base", 0);
+	print_name(c, "new", 1);
 	fprintf(c->screen->out, "\n%s%s%s%s%s\n", screen_style(c->screen, SCREEN_HEAD), what,
 	    c->read->cum ? ", cum" : ", flat", c->read->normalize ? ", new scaled to base" : "",
 	    screen_style(c->screen, SCREEN_PLAIN));
@@ -257,10 +265,10 @@ int diff_run(struct options *options)
 	size_t column;
 	int status;
 
-	if (options->operand_count != 2 || options->read.sort == SORT_PEAK) {
-		log_line(options->operand_count != 2
-		        ? "diff takes two profiles: heaptap diff [OPTIONS] BASE NEW"
-		        : "diff has no --sort peak: give it two peak profiles");
+	if (options->operand_count > 2 || options->read.sort == SORT_PEAK) {
+		log_line(options->operand_count > 2
+		        ? "diff takes two profiles or folders: heaptap diff [OPTIONS] BASE NEW"
+		        : "diff has no --sort peak: --state peak compares the peaks");
 		return STATUS_USAGE;
 	}
 	status = profile_input_open_columns(&input, options);
@@ -270,6 +278,7 @@ int diff_run(struct options *options)
 	    screen_open(&screen, options->output, !options->read.no_pager, options->read.memory_max_bytes) ==
 	        0) {
 		c.same_process = origin_same_process(&input.origins[0], &input.origins[1]) &&
+		    input.crowds[0].process_count == 1 && input.crowds[1].process_count == 1 &&
 		    input.origins[0].kind == ORIGIN_LIVE && input.origins[1].kind == ORIGIN_LIVE &&
 		    input.origins[0].time_ns <= input.origins[1].time_ns;
 		status = screen_close(&screen, compare(&c));

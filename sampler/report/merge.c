@@ -4,51 +4,120 @@
 #include "pprof/analysis/merge.h"
 #include "pprof/profile/profile.h"
 #include "sampler/cli/status.h"
-#include "sampler/report/profile_input.h"
+#include "sampler/report/crowd.h"
+#include "sampler/report/profile_files.h"
 #include "sampler/report/profile_output.h"
 #include "sampler/terminal/log_line.h"
+#include "sampler/terminal/text.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* The merged profile may be as large as all inputs together. */
-static int read_all(struct profile **profiles, const struct options *options)
+static void add_comment(struct profile *merged, const char *what)
 {
-	size_t held_bytes = (size_t)options->read.memory_max_bytes / 2;
+	char text[1024];
 
-	for (int i = 0; i < options->operand_count; i++)
-		if (profile_input_read(options->operands[i], &options->read, &held_bytes, &profiles[i]))
-			return 1;
+	snprintf(text, sizeof(text), "merged: %s", what);
+	profile_add_comment(merged, text);
+}
+
+/* What was added up, for the user and as a comment: a reader of the sum cannot tell it from one process'
+ * profile. */
+static int describe(
+    const struct profile_files *files, const struct selection *s, char *text, size_t text_bytes)
+{
+	const struct origin **origins = calloc(s->count + 1, sizeof(*origins));
+	struct crowd crowd;
+	int err = origins ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < s->count && !err; i++)
+		origins[i] = files->origins[s->pairs[i].file];
+	if (!err)
+		err = crowd_make(&crowd, origins, s->count, s->process_count);
+	free(origins);
+	if (err)
+		return err;
+	text[0] = '\0';
+	text_append(text, text_bytes, "%zu profile%s of %zu process%s: %s", s->count,
+	    s->count == 1 ? "" : "s", s->process_count, s->process_count == 1 ? "" : "es", crowd.programs);
+	if (crowd.counted)
+		text_append(text, text_bytes, "; %" PRIu64 " samples, %" PRIu64 " lost stacks", crowd.taken,
+		    crowd.lost);
 	return 0;
 }
 
+/* Nothing, if every file is of a process of its own. */
+static void say(const struct selection *s, const char *what)
+{
+	const char *state = s->state == READ_PEAK ? "peak" : "newest";
+
+	if (s->states_left || s->deltas_left || s->session_count > 1 || s->count > s->process_count)
+		log_line("merged: %s", what);
+	if (s->states_left)
+		log_line("left out: %zu other state%s of the same process%s: the %s counts (--state all adds "
+		         "all up)",
+		    s->states_left, s->states_left == 1 ? "" : "s", s->process_count == 1 ? "" : "es", state);
+	if (s->deltas_left)
+		log_line("left out: %zu delta%s (--state delta adds them up)", s->deltas_left,
+		    s->deltas_left == 1 ? "" : "s");
+}
+
+static int merge_selected(
+    const struct profile_files *files, const struct selection *s, const struct options *options)
+{
+	struct profile **profiles = calloc(s->count + 1, sizeof(struct profile *)), *merged = NULL;
+	size_t culprit = 0;
+	char what[512];
+	int err = profiles ? describe(files, s, what, sizeof(what)) : -ENOMEM;
+
+	for (size_t i = 0; i < s->count && !err; i++)
+		profiles[i] = files->files[s->pairs[i].file].profile;
+	if (!err)
+		err = merge_profiles(profiles, s->count, options->read.anonymize, &merged, &culprit);
+	free(profiles);
+	if (err == -ENODATA)
+		log_line("%s cannot be merged with %s: they have no sample type in common, or different "
+		         "period types",
+		    files->files[s->pairs[culprit].file].path, files->files[s->pairs[0].file].path);
+	else if (err)
+		log_line("cannot merge: %s", strerror(-err));
+	if (err)
+		return 1;
+	if (!options->read.anonymize && s->count > 1)
+		add_comment(merged, what);
+	err = profile_output_write(merged, options->output);
+	profile_free(merged);
+	if (!err)
+		say(s, what);
+	return err ? 1 : 0;
+}
+
+/* Files that the user names are added up whatever session they are of; a folder's newest session is. The
+ * merged profile may be as large as all inputs together. */
 int merge_run(struct options *options)
 {
-	size_t count = (size_t)options->operand_count, culprit;
-	struct profile **profiles, *merged = NULL;
-	int status, err;
+	const struct profile_files_choice whole = {.half_memory = true};
+	struct selection_choice choice = {options->read.state, options->read.session, true};
+	struct selection selection = {0};
+	struct profile_files files;
+	int status;
 
 	if (!options->output && isatty(STDOUT_FILENO)) {
 		log_line("a profile is binary, nothing for a terminal: use -o FILE, or redirect it");
 		return STATUS_USAGE;
 	}
-	profiles = calloc(count, sizeof(struct profile *));
-	status = profiles ? read_all(profiles, options) : 1;
-	if (!status) {
-		err = merge_profiles(profiles, count, options->read.anonymize, &merged, &culprit);
-		if (err == -ENODATA)
-			log_line("%s cannot be merged with %s: they have no sample type in common, or "
-			         "different period types",
-			    options->operands[culprit], options->operands[0]);
-		else if (err)
-			log_line("cannot merge: %s", strerror(-err));
-		status = err || profile_output_write(merged, options->output) ? 1 : 0;
-	}
-	for (size_t i = 0; profiles && i < count; i++)
-		profile_free(profiles[i]);
-	free(profiles);
-	profile_free(merged);
+	status = profile_files_read(&files, options, &whole);
+	if (!files.operands.has_folder && choice.session == SESSION_DEFAULT)
+		choice.session = SESSION_ALL;
+	if (!status)
+		status = profile_files_select(&files, 0, files.count, &choice, &selection);
+	if (!status)
+		status = merge_selected(&files, &selection, options);
+	selection_fini(&selection);
+	profile_files_fini(&files);
 	return status;
 }

@@ -2,11 +2,11 @@
 #include "sampler/report/profile_input.h"
 
 #include "pprof/analysis/headings.h"
-#include "pprof/codec/input.h"
 #include "pprof/export/format.h"
-#include "pprof/text/pattern.h"
 #include "pprof/profile/profile.h"
+#include "pprof/text/pattern.h"
 #include "sampler/cli/status.h"
+#include "sampler/report/profile_files.h"
 #include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"
 
@@ -14,12 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct file {
-	const char *path;
-	struct profile *profile;
-	struct origin origin;
-	size_t column;
-};
+enum { COMPARED = 2 };
 
 /* ---- filters */
 
@@ -53,7 +48,7 @@ static int filter_open(struct filter *filter, const struct read_options *read)
 	    pattern_open("hide", read->hide, &filter->hide);
 }
 
-static int labels_check(const struct filter *filter, enum grouping by, const struct file *file)
+static int labels_check(const struct filter *filter, enum grouping by, const struct profile_file *file)
 {
 	const char *missing = filter_missing_label(filter, file->profile);
 
@@ -64,8 +59,6 @@ static int labels_check(const struct filter *filter, enum grouping by, const str
 	log_line("%s: no sample has the label %s; record with --labels %s", file->path, missing, missing);
 	return -ENODATA;
 }
-
-/* ---- files */
 
 void profile_input_say_memory(const struct read_options *read, int err)
 {
@@ -78,20 +71,35 @@ void profile_input_say_memory(const struct read_options *read, int err)
 		log_line("not enough memory");
 }
 
-int profile_input_read(
-    const char *path, const struct read_options *read, size_t *held_bytes, struct profile **profile)
-{
-	char error[PROFILE_INPUT_ERROR_BYTES], limit[AMOUNT_BYTES];
-	size_t left = *held_bytes < read->memory_max_bytes ? (size_t)read->memory_max_bytes - *held_bytes : 0;
-	int err = input_read(path, left, profile, error, sizeof(error));
+/* ---- columns */
 
-	if (err == -EFBIG)
-		log_line("%s: more than %s; allow more with --max-memory", error,
-		    amount_bytes((double)read->memory_max_bytes, limit));
-	else if (err)
-		log_line("%s", error);
-	else
-		*held_bytes += profile_bytes(*profile);
+/* The origins of a column's files: the newest one's stands for all. */
+static int column_describe(
+    struct profile_input *input, const struct profile_files *files, const struct selection *s, size_t column)
+{
+	const struct origin **origins = calloc(s->count + 1, sizeof(*origins)), *newest = NULL;
+	size_t count = 0, process_count = 0, last = 0;
+	int64_t inherited_bytes = 0;
+	int err = -ENOMEM;
+
+	for (size_t i = 0; origins && i < s->count; i++) {
+		const struct origin *origin = files->origins[s->pairs[i].file];
+
+		if (s->pairs[i].column != column)
+			continue;
+		process_count += !count || s->pairs[i].process != last;
+		traces_sum(&inherited_bytes, files->files[s->pairs[i].file].inherited_bytes);
+		last = s->pairs[i].process;
+		origins[count++] = origin;
+		if (!newest || origin->time_ns > newest->time_ns)
+			newest = origin;
+	}
+	if (newest)
+		input->origins[column] = *newest;
+	if (origins)
+		err = crowd_make(&input->crowds[column], origins, count, process_count);
+	input->crowds[column].inherited_bytes = inherited_bytes;
+	free(origins);
 	return err;
 }
 
@@ -112,48 +120,6 @@ static bool is_nameless(const struct profile *profile)
 	return found;
 }
 
-static int file_open(struct file *file, const char *path, const struct read_options *read, size_t *held_bytes)
-{
-	int err = profile_input_read(path, read, held_bytes, &file->profile);
-
-	file->path = path;
-	if (!err)
-		origin_read(&file->origin, file->profile);
-	return err;
-}
-
-static int compare_times(const void *left, const void *right)
-{
-	const struct file *a = left, *b = right;
-
-	if ((a->origin.kind == ORIGIN_PEAK) != (b->origin.kind == ORIGIN_PEAK))
-		return a->origin.kind == ORIGIN_PEAK ? 1 : -1;
-	return a->origin.time_ns < b->origin.time_ns ? -1 : a->origin.time_ns > b->origin.time_ns;
-}
-
-/* A column for each file of a series, one for all otherwise, one for the peak. Returns how many there are. */
-static size_t columns_choose(struct profile_input *input, struct file *files, size_t count)
-{
-	bool series = count > 1;
-
-	for (size_t i = 0; i < count; i++)
-		series = series && origin_same_process(&files[0].origin, &files[i].origin) &&
-		    files[i].origin.kind != ORIGIN_DELTA;
-	if (!series) {
-		input->series_count = 1;
-		input->has_peak = count == 1 && files[0].origin.kind == ORIGIN_PEAK;
-		return 1;
-	}
-	qsort(files, count, sizeof(*files), compare_times);
-	while (count > 2 && files[count - 2].origin.kind == ORIGIN_PEAK)
-		count--;
-	for (size_t i = 0; i < count; i++)
-		files[i].column = i;
-	input->has_peak = files[count - 1].origin.kind == ORIGIN_PEAK;
-	input->series_count = input->has_peak && count > 1 ? count - 1 : count;
-	return count;
-}
-
 /* JSON and other tools' formats are for programs: they have what is in the profile. */
 static bool is_for_people(const struct read_options *read)
 {
@@ -170,8 +136,26 @@ static enum frames_names names_choose(const struct read_options *read)
 	return !is_for_people(read) ? FRAMES_FULL : read->leaks ? FRAMES_LABELS : FRAMES_SHORT;
 }
 
-static int columns_fill(struct profile_input *input, const struct options *options, struct file *files,
-    size_t count, size_t column_count)
+static int pair_add(struct profile_input *input, enum grouping by, const struct profile_files *files,
+    const struct selection_pair *pair, const struct selection_pair *first)
+{
+	struct profile_file *file = &files->files[pair->file];
+	int err = labels_check(&input->filter, by, file);
+
+	if (err)
+		return err;
+	if (is_nameless(file->profile) && !input->nameless)
+		input->nameless = strdup(file->path);
+	err = traces_add(&input->traces, file->profile, pair->column);
+	if (err == -ENODATA)
+		log_line("%s and %s have no sample type in common: read heap profiles and event profiles "
+		         "separately",
+		    files->files[first->file].path, file->path);
+	return err;
+}
+
+static int columns_fill(struct profile_input *input, const struct options *options,
+    const struct profile_files *files, const struct selection *s)
 {
 	const struct traces_options choices = {
 	    .lines = options->read.lines,
@@ -184,37 +168,26 @@ static int columns_fill(struct profile_input *input, const struct options *optio
 	};
 	int err = 0;
 
-	input->origins = calloc(column_count, sizeof(*input->origins));
-	if (!input->origins)
-		return -ENOMEM;
-	if (traces_init(&input->traces, &choices, files[0].profile, column_count))
+	input->origins = calloc(s->column_count, sizeof(*input->origins));
+	input->crowds = calloc(s->column_count, sizeof(*input->crowds));
+	if (!input->origins || !input->crowds ||
+	    traces_init(&input->traces, &choices, files->files[s->pairs[0].file].profile, s->column_count))
 		err = -ENOMEM;
-	for (size_t i = count; i-- > 0 && !err;)
-		input->origins[files[i].column] = files[i].origin;
-	for (size_t i = 0; i < count && !err; i++) {
-		err = labels_check(&input->filter, options->read.by, &files[i]);
-		if (err)
-			return err;
-		err = traces_add(&input->traces, files[i].profile, files[i].column);
-		if (err == -ENODATA)
-			log_line("%s and %s have no sample type in common: read heap profiles and event "
-			         "profiles separately",
-			    files[0].path, files[i].path);
-		profile_free(files[i].profile);
-		files[i].profile = NULL;
-	}
+	for (size_t i = 0; i < s->column_count && !err; i++)
+		err = column_describe(input, files, s, i);
+	for (size_t i = 0; i < s->count && !err; i++)
+		err = pair_add(input, options->read.by, files, &s->pairs[i], &s->pairs[0]);
 	if (!err && choices.fold)
 		err = headings_choose(&input->traces);
 	if (err == -ENOMEM || err == -EOVERFLOW || err == -EFBIG)
 		profile_input_say_memory(&options->read, err);
-	return err;
+	return err ? 1 : 0;
 }
 
 static void extremes_find(struct profile_input *input)
 {
 	const struct traces *t = &input->traces;
 
-	input->now = input->series_count - 1;
 	if (input->has_peak) {
 		input->peak = t->column_count - 1;
 		return;
@@ -224,46 +197,151 @@ static void extremes_find(struct profile_input *input)
 			input->peak = i;
 }
 
-static int open_all(struct profile_input *input, const struct options *options, bool columns)
+/* What does not count needs no memory. */
+static void free_others(struct profile_files *files, const struct selection *s)
 {
-	size_t count = (size_t)options->operand_count, column_count = count, i;
-	struct file *files = calloc(count, sizeof(*files));
-	size_t held_bytes = 0;
-	int err = files ? 0 : -ENOMEM;
+	for (size_t i = 0; i < s->count; i++)
+		files->files[s->pairs[i].file].chosen = true;
+	for (size_t i = 0; i < files->count; i++) {
+		if (files->files[i].chosen)
+			continue;
+		profile_free(files->files[i].profile);
+		files->files[i].profile = NULL;
+	}
+}
+
+static int input_fill(struct profile_input *input, const struct options *options, struct profile_files *files,
+    const struct selection *s)
+{
+	int status;
+
+	free_others(files, s);
+	status = columns_fill(input, options, files, s);
+	if (status)
+		return status;
+	input->file_count = s->count;
+	input->series_count = s->series_count;
+	input->now = s->now;
+	input->has_peak = s->has_peak;
+	input->state = s->state;
+	input->session = s->session;
+	input->session_count = s->session_count;
+	extremes_find(input);
+	if (s->state == READ_PEAK)
+		input->now = input->peak;
+	return 0;
+}
+
+static int input_begin(
+    struct profile_input *input, const struct options *options, bool each_counts, struct profile_files *files)
+{
+	const struct profile_files_choice whole = {.each_counts = each_counts};
 
 	memset(input, 0, sizeof(*input));
+	memset(files, 0, sizeof(*files));
 	input->series_count = 1;
-	input->file_count = count;
-	if (filter_open(&input->filter, &options->read)) {
-		free(files);
+	if (filter_open(&input->filter, &options->read))
 		return STATUS_USAGE;
-	}
-	for (i = 0; i < count && !err; i++) {
-		err = file_open(&files[i], options->operands[i], &options->read, &held_bytes);
-		files[i].column = columns ? i : 0;
-		if (!err && is_nameless(files[i].profile))
-			input->nameless = options->operands[i];
-	}
-	if (!err && !columns)
-		column_count = columns_choose(input, files, count);
-	if (!err)
-		err = columns_fill(input, options, files, count, column_count);
-	if (!err)
-		extremes_find(input);
-	for (i = 0; files && i < count; i++)
-		profile_free(files[i].profile);
-	free(files);
-	return err ? 1 : 0;
+	return profile_files_read(files, options, &whole);
 }
 
 int profile_input_open(struct profile_input *input, const struct options *options)
 {
-	return open_all(input, options, false);
+	const struct selection_choice choice = {options->read.state, options->read.session, false};
+	struct selection selection = {0};
+	struct profile_files files;
+	int status = input_begin(input, options, false, &files);
+
+	if (!status)
+		status = profile_files_select(&files, 0, files.count, &choice, &selection);
+	if (!status)
+		status = input_fill(input, options, &files, &selection);
+	selection_fini(&selection);
+	profile_files_fini(&files);
+	return status;
+}
+
+/* ---- comparing */
+
+/* Puts one side's choice, all of one column, behind the other's. */
+static int side_append(struct selection *both, const struct selection *side)
+{
+	struct selection_pair *pairs =
+	    reallocarray(both->pairs, both->count + side->count + 1, sizeof(*both->pairs));
+
+	if (!pairs) {
+		log_line("not enough memory");
+		return 1;
+	}
+	both->pairs = pairs;
+	for (size_t i = 0; i < side->count; i++)
+		both->pairs[both->count++] =
+		    (struct selection_pair){side->pairs[i].file, both->column_count, side->pairs[i].process};
+	both->column_count++;
+	return 0;
+}
+
+struct side {
+	size_t first, count; /* files */
+	struct selection_choice choice;
+};
+
+/* Two operands: the files of each. A single one: its last two sessions. */
+static int sides_find(
+    const struct profile_files *files, const struct options *options, struct side sides[COMPARED])
+{
+	const struct selection_choice choice = {options->read.state, options->read.session, true};
+	size_t base = 0;
+
+	sides[0] = sides[1] = (struct side){0, files->count, choice};
+	if (options->operand_count < COMPARED && !files->operands.has_folder) {
+		log_line("diff needs BASE and NEW, or a folder with two sessions");
+		return STATUS_USAGE;
+	}
+	if (options->operand_count < COMPARED) {
+		sides[0].choice.session = SESSION_NEWEST + 1;
+		sides[1].choice.session = SESSION_NEWEST;
+		return 0;
+	}
+	while (base < files->count && files->files[base].operand == 0)
+		base++;
+	sides[0].count = sides[1].first = base;
+	sides[1].count = files->count - base;
+	for (size_t i = 0; i < COMPARED; i++) {
+		if (sides[i].count)
+			continue;
+		log_line("cannot read %s: not a profile, or a folder without any", options->operands[i]);
+		return 1;
+	}
+	return 0;
 }
 
 int profile_input_open_columns(struct profile_input *input, const struct options *options)
 {
-	return open_all(input, options, true);
+	struct selection both = {.series_count = 1, .state = options->read.state};
+	struct profile_files files;
+	struct side sides[COMPARED];
+	int status = input_begin(input, options, true, &files);
+
+	if (!status)
+		status = sides_find(&files, options, sides);
+	for (size_t i = 0; i < COMPARED && !status; i++) {
+		struct selection side;
+
+		status =
+		    profile_files_select(&files, sides[i].first, sides[i].count, &sides[i].choice, &side);
+		if (!status)
+			status = side_append(&both, &side);
+		else if (options->operand_count < COMPARED)
+			log_line("diff needs BASE and NEW, or a folder with two sessions");
+		selection_fini(&side);
+	}
+	both.state = READ_NEWEST; /* columns are what was asked for */
+	if (!status)
+		status = input_fill(input, options, &files, &both);
+	selection_fini(&both);
+	profile_files_fini(&files);
+	return status;
 }
 
 void profile_input_close(struct profile_input *input)
@@ -275,6 +353,8 @@ void profile_input_close(struct profile_input *input)
 	pattern_free(input->filter.thread);
 	pattern_free(input->filter.hide);
 	free(input->origins);
+	free(input->crowds);
+	free(input->nameless);
 	memset(input, 0, sizeof(*input));
 }
 
@@ -286,7 +366,6 @@ int profile_input_kind(
 	    [SORT_INUSE_OBJECTS] = MEASURE_INUSE_OBJECTS,
 	    [SORT_ALLOC] = MEASURE_ALLOC,
 	    [SORT_OBJECTS] = MEASURE_OBJECTS,
-	    [SORT_FREED] = MEASURE_FREED,
 	    [SORT_TEMPORARY] = MEASURE_TEMPORARY,
 	    [SORT_PEAK] = MEASURE_INUSE,
 	};
@@ -295,11 +374,6 @@ int profile_input_kind(
 	*kind = key == SORT_DEFAULT ? traces_default_kind(&input->traces) : kinds[key];
 	if (traces_has(&input->traces, *kind))
 		return 0;
-	if (key == SORT_TEMPORARY && traces_has(&input->traces, MEASURE_FREED))
-		log_line("--sort temporary: this profile does not say when blocks were freed; record with "
-		         "--labels "
-		         "lifetime, or use --sort freed");
-	else
-		log_line("--sort %s: this profile has no such values", sort_key_name(key));
+	log_line("--sort %s: this profile has no such values", sort_key_name(key));
 	return 1;
 }

@@ -8,13 +8,14 @@
 #include "sampler/terminal/log_line.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { ROWS_SECTION = 10, ROWS_SORTED = 25, ROWS_LEAST = 5, SAMPLES_MANY = 30 };
+enum { ROWS_SECTION = 10, ROWS_SORTED = 25, ROWS_LEAST = 5, SAMPLES_MANY = 30, TIME_COLUMNS = 28 };
 #define SHARE_LEAST 0.005
 
 struct section {
@@ -74,24 +75,46 @@ static void print_sum(const struct screen *screen, const struct traces *t, size_
 }
 
 /* Of a period of one byte: what is recorded without its stack is said beside it. */
-static void describe_every(const struct origin *origin, char *line, size_t line_bytes)
+static void describe_every(const struct crowd *crowd, char *line, size_t line_bytes)
 {
-	unsigned long long taken, lost = 0;
-
-	if (sscanf(origin->samples, "%llu taken, %llu lost stacks", &taken, &lost) != 2)
-		lost = 0;
 	snprintf(line, line_bytes, "every allocation recorded");
-	if (lost)
-		snprintf(line, line_bytes, "every allocation recorded, %llu of %llu without its stack", lost,
-		    taken);
+	if (crowd->lost)
+		snprintf(line, line_bytes,
+		    "every allocation recorded, %" PRIu64 " of %" PRIu64 " without its stack", crowd->lost,
+		    crowd->taken);
 }
 
-static void print_period(const struct screen *screen, const struct origin *origin, bool heap)
+/* Of several profiles added up: the sum; what each lost by which cause is in the profiles. */
+static void print_samples(const struct screen *screen, const struct origin *origin, const struct crowd *crowd)
 {
-	char text[AMOUNT_BYTES], line[1024];
+	char line[1024];
 
-	if (strcmp(origin->period_unit, "bytes") == 0 && origin->period == 1)
-		describe_every(origin, line, sizeof(line));
+	if (crowd->file_count > 1 && crowd->counted && *origin->event)
+		snprintf(line, sizeof(line), "samples: %" PRIu64 " taken", crowd->taken);
+	else if (crowd->file_count > 1 && crowd->counted)
+		snprintf(line, sizeof(line), "samples: %" PRIu64 " taken, %" PRIu64 " lost stacks",
+		    crowd->taken, crowd->lost);
+	else
+		snprintf(line, sizeof(line), "samples: %s", origin->samples);
+	if (*origin->samples)
+		screen_lines(screen, 2, line);
+	if (*origin->unseen) {
+		snprintf(line, sizeof(line), "not seen: %s", origin->unseen);
+		screen_lines(screen, 2, line);
+	}
+}
+
+static void print_period(
+    const struct screen *screen, const struct origin *origin, const struct crowd *crowd, bool heap)
+{
+	char text[AMOUNT_BYTES], most[AMOUNT_BYTES], line[1024];
+
+	if (strcmp(origin->period_unit, "bytes") == 0 && crowd->period_least != crowd->period_most)
+		snprintf(line, sizeof(line), "a sample every %s to %s on average, by process",
+		    amount_bytes((double)crowd->period_least, text),
+		    amount_bytes((double)crowd->period_most, most));
+	else if (strcmp(origin->period_unit, "bytes") == 0 && origin->period == 1)
+		describe_every(crowd, line, sizeof(line));
 	else if (strcmp(origin->period_unit, "bytes") == 0 && origin->period > 0)
 		snprintf(line, sizeof(line), "a sample every %s on average",
 		    amount_bytes((double)origin->period, text));
@@ -104,14 +127,7 @@ static void print_period(const struct screen *screen, const struct origin *origi
 	else
 		strcpy(line, "no sampling period in the profile: no standard errors can be given");
 	screen_lines(screen, 2, line);
-	if (*origin->samples) {
-		snprintf(line, sizeof(line), "samples: %s", origin->samples);
-		screen_lines(screen, 2, line);
-	}
-	if (*origin->unseen) {
-		snprintf(line, sizeof(line), "not seen: %s", origin->unseen);
-		screen_lines(screen, 2, line);
-	}
+	print_samples(screen, origin, crowd);
 }
 
 /* Advice for a user who sees only "1 sample" in every row. */
@@ -131,29 +147,70 @@ static void print_advice(const struct screen *screen, const struct profile_input
 		screen_lines(screen, 2, "few samples: record with a smaller period for more, such as -p 16K");
 }
 
+/* Which of the profiles the numbers are of, in words. */
+static void print_states(const struct screen *screen, const struct profile_input *input)
+{
+	const struct crowd *crowd = &input->crowds[input->now];
+	const char *end = crowd->ended ? "end" : "newest snapshot";
+
+	if (input->state == READ_DELTA && crowd->file_count > 1)
+		fprintf(screen->out, "  %zu deltas added up: what was allocated in these intervals\n",
+		    crowd->file_count);
+	else if (input->state == READ_ALL && crowd->file_count > 1)
+		fprintf(screen->out, "  %zu profiles of %zu process%s added up\n", crowd->file_count,
+		    crowd->process_count, crowd->process_count == 1 ? "" : "es");
+	else if (crowd->process_count > 1 && input->state == READ_PEAK)
+		fputs("  each at its own peak, added up\n", screen->out);
+	else if (crowd->process_count > 1 && crowd->ended == crowd->file_count)
+		fputs("  each at its end, added up\n", screen->out);
+	else if (crowd->process_count > 1)
+		fprintf(screen->out, "  the newest profile of each, added up; %zu of them at their end\n",
+		    crowd->ended);
+	else if (input->now == input->peak && input->state == READ_PEAK && !input->has_peak)
+		fprintf(screen->out,
+		    "  the largest of %zu snapshots of this process; it has no peak profile\n",
+		    input->series_count);
+	else if (input->series_count > 1)
+		fprintf(screen->out, "  the last of %zu snapshots of this process%s\n", input->series_count,
+		    input->has_peak ? ", and its peak" : "");
+	else if (input->has_peak && input->traces.column_count > 1)
+		fprintf(screen->out, "  peak and %s of one process\n", end);
+}
+
 static void print_header(const struct screen *screen, const struct profile_input *input)
 {
 	const struct origin *origin = &input->origins[input->now];
+	const struct crowd *crowd = &input->crowds[input->now];
 	const struct traces *t = &input->traces;
-	char line[PATH_MAX + 64];
+	char text[512], line[PATH_MAX + 64];
 
 	fputs(screen_style(screen, SCREEN_HEAD), screen->out);
-	screen_text(screen, *origin->program ? origin->program : "unknown program", 0);
+	if (crowd->process_count > 1)
+		screen_text(
+		    screen, crowd_describe(crowd, text, sizeof(text)), screen_room(screen, TIME_COLUMNS));
+	else if (*origin->merged)
+		screen_text(screen, origin->merged, 0);
+	else
+		screen_text(screen, *origin->program ? origin->program : "unknown program", 0);
 	fputs(screen_style(screen, SCREEN_PLAIN), screen->out);
-	if (origin->pid)
+	if (crowd->process_count == 1 && origin->pid && !*origin->merged)
 		fprintf(screen->out, "  pid %d", (int)origin->pid);
 	print_time(screen, origin->time_ns);
 	putc('\n', screen->out);
-	if (*origin->cause)
+	if (*origin->cause && crowd->process_count == 1 && !*origin->merged)
 		screen_lines(screen, 2, origin->cause);
-	if (input->series_count > 1)
-		fprintf(screen->out, "  the last of %zu snapshots of this process\n", input->series_count);
-	else if (input->file_count > 1)
-		fprintf(screen->out, "  and %zu more profiles, added up\n", input->file_count - 1);
-	print_period(screen, origin, !traces_has(t, MEASURE_OTHER));
-	print_sum(screen, t, input->now, "in use", MEASURE_INUSE, MEASURE_INUSE_OBJECTS);
-	if (input->has_peak && input->series_count + 1 == t->column_count)
-		print_sum(screen, t, input->peak, "at peak", MEASURE_INUSE, MEASURE_INUSE_OBJECTS);
+	print_states(screen, input);
+	print_period(screen, origin, crowd, !traces_has(t, MEASURE_OTHER));
+	print_sum(screen, t, input->now,
+	    input->now == input->peak && input->state == READ_PEAK ? "at peak" : "in use", MEASURE_INUSE,
+	    MEASURE_INUSE_OBJECTS);
+	if (crowd->process_count > 1 && crowd->inherited_bytes > 0)
+		fprintf(screen->out,
+		    "  of that    %s inherited by fork: each process that has it counts it\n",
+		    amount_bytes((double)crowd->inherited_bytes, text));
+	if (input->has_peak && input->peak != input->now)
+		print_sum(screen, t, input->peak, crowd->process_count > 1 ? "at peaks" : "at peak",
+		    MEASURE_INUSE, MEASURE_INUSE_OBJECTS);
 	print_sum(screen, t, input->now, "allocated", MEASURE_ALLOC, MEASURE_OBJECTS);
 	print_advice(screen, input);
 	if (input->nameless) {
@@ -304,7 +361,10 @@ static int print_sections(
 			continue;
 		status = print_table(screen, input, read, &sections[i], input->now, most);
 		if (i == 0 && input->has_peak && input->peak != input->now && !status) {
-			const struct section peak = {MEASURE_INUSE, "Most in use at the peak (bytes)"};
+			const struct section peak = {MEASURE_INUSE,
+			    input->crowds[input->peak].process_count > 1
+			        ? "Most in use at the peak of each process (bytes)"
+			        : "Most in use at the peak (bytes)"};
 
 			status = print_table(screen, input, read, &peak, input->peak, most);
 		}
@@ -372,7 +432,8 @@ static int check_limit(const struct profile_input *input, const struct read_opti
 		traces_sum(&sum, traces_value(&input->traces, row, input->now, MEASURE_INUSE));
 	if (sum < 0 || (uint64_t)sum <= read->fail_over_bytes)
 		return 0;
-	log_line("%s in use, more than the %s of --fail-over", amount_bytes((double)sum, text[0]),
+	log_line("%s in use%s, more than the %s of --fail-over", amount_bytes((double)sum, text[0]),
+	    input->state == READ_PEAK ? " at the peak" : "",
 	    amount_bytes((double)read->fail_over_bytes, text[1]));
 	return STATUS_FAIL_OVER;
 }

@@ -21,10 +21,14 @@ void report_json_head(struct json *json, const struct profile_input *input, size
 {
 	const struct origin *origin = &input->origins[column];
 
+	static const char *const states[] = {
+	    [READ_NEWEST] = "newest", [READ_PEAK] = "peak", [READ_DELTA] = "delta", [READ_ALL] = "all"};
+	const struct crowd *crowd = &input->crowds[input->now];
+
 	json_object(json, NULL);
 	json_text(json, "heaptap", HEAPTAP_VERSION);
-	json_text(json, "program", origin->program);
-	json_integer(json, "pid", origin->pid);
+	json_text(json, "program", crowd->process_count > 1 ? crowd->programs : origin->program);
+	json_integer(json, "pid", crowd->process_count > 1 ? 0 : origin->pid);
 	json_text(json, "host", origin->host);
 	json_integer(json, "time_ns", origin->time_ns);
 	json_integer(json, "duration_ns", origin->duration_ns);
@@ -35,6 +39,11 @@ void report_json_head(struct json *json, const struct profile_input *input, size
 	json_text(json, "period_unit", origin->period_unit);
 	json_integer(json, "profiles", (int64_t)input->file_count);
 	json_integer(json, "snapshots", (int64_t)input->series_count);
+	json_integer(json, "processes", (int64_t)crowd->process_count);
+	json_integer(json, "inherited_bytes", crowd->inherited_bytes);
+	json_text(json, "state", states[input->state]);
+	json_integer(json, "session", (int64_t)input->session);
+	json_integer(json, "sessions", (int64_t)input->session_count);
 }
 
 /* name, name_error, name_samples */

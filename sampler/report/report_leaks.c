@@ -116,18 +116,20 @@ static void print_leak(
 		fprintf(screen->out, "    (%" PRIu32 " more frames)\n", depth - FRAMES_SHOWN);
 }
 
-static bool is_running(const struct origin *origin)
+/* Is any of the processes? */
+static bool is_running(const struct profile_input *input)
 {
-	return origin->ours && strncmp(origin->cause, "exit", 4) != 0;
+	const struct crowd *crowd = &input->crowds[input->now];
+
+	return input->origins[input->now].ours && crowd->ended < crowd->file_count;
 }
 
 static void print_leaks(
     const struct screen *screen, const struct profile_input *input, const struct leaks *leaks, size_t most)
 {
-	const struct origin *origin = &input->origins[input->now];
 	char text[2][AMOUNT_BYTES];
 
-	bool running = is_running(origin);
+	bool running = is_running(input);
 
 	if (running)
 		screen_lines(screen, 0,
@@ -172,7 +174,7 @@ static int write_leaks(FILE *out, const struct profile_input *input, const struc
 	size_t most = rows ? (size_t)rows : leaks->count;
 
 	report_json_head(&json, input, input->now);
-	json_boolean(&json, "running", is_running(&input->origins[input->now]));
+	json_boolean(&json, "running", is_running(input));
 	json_object(&json, "leaked");
 	json_integer(&json, "bytes", leaks->bytes);
 	json_integer(&json, "objects", leaks->objects);
@@ -280,7 +282,7 @@ int report_growth(const struct screen *screen, const struct profile_input *input
 	struct growth growth;
 	char text[3][AMOUNT_BYTES];
 
-	if (input->series_count < GROWTH_LEAST_COLUMNS)
+	if (input->series_count < GROWTH_LEAST_COLUMNS || !traces_has(&input->traces, MEASURE_INUSE))
 		return 0;
 	if (growth_make(&growth, &input->traces, input->series_count)) {
 		log_line("not enough memory");

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/report/symbolize.h"
 
+#include "pprof/codec/input.h"
 #include "pprof/profile/profile.h"
+#include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
-#include "sampler/report/profile_input.h"
 #include "sampler/report/profile_output.h"
 #include "sampler/snapshot/symbolizer.h"
 #include "sampler/symbol/symbol.h"
+#include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/unwind/module_file.h"
 
@@ -169,11 +171,17 @@ static int symbolize(
     const char *path, const char *output, const struct options *options, enum symbol_detail detail)
 {
 	struct naming n = {.symbols = symbolizer_symbols(detail, options->debuginfod)};
-	size_t held_bytes = 0;
-	int err = profile_input_read(path, &options->read, &held_bytes, &n.profile);
+	char error[1024], limit[AMOUNT_BYTES];
+	int err = input_read(path, (size_t)options->read.memory_max_bytes, &n.profile, error, sizeof(error));
 
-	if (err)
+	if (err) {
+		if (err == -EFBIG)
+			log_line("%s: more than %s; allow more with --max-memory", error,
+			    amount_bytes((double)options->read.memory_max_bytes, limit));
+		else
+			log_line("%s", error);
 		return 1;
+	}
 	err = name_all(&n);
 	if (err) {
 		log_line("%s: %s", path, strerror(-err));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/scheduler.h"
 
+#include "pprof/profile/origin.h"
+#include "sampler/linux/clock.h"
 #include "sampler/snapshot/summary.h"
 #include "sampler/terminal/log_line.h"
 
@@ -11,6 +13,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
 	OTHERS_SAID = 8,             /* processes started by COMMAND whose summaries are printed */
@@ -20,6 +23,8 @@ enum {
 
 struct scheduler {
 	struct scheduler_setup setup;
+	int64_t began_unix_ns; /* the session, on both clocks */
+	uint64_t began_ns;
 	struct writer *writer;
 	struct snapshot_series *series; /* of every profiled target */
 	uint64_t look_ns;               /* time of the next look */
@@ -62,6 +67,14 @@ static void answer(
 		a->setup.answer(a->setup.context, askers[i], pid, path, error);
 }
 
+/* Which session and process it belongs to: the same words in each of the process' profiles, so the start
+ * is reckoned from the session's, once. */
+static void identify(const struct scheduler *a, const struct target *target, char *text, size_t text_bytes)
+{
+	int64_t start_ns = a->began_unix_ns + (int64_t)(target->start_ns - a->began_ns);
+	snprintf(text, text_bytes, ORIGIN_IDENTITY_FORMAT, a->began_unix_ns, (int)getpid(), start_ns);
+}
+
 static int take(
     struct scheduler *a, struct snapshot_series *series, const struct snapshot_request *request, bool urgent)
 {
@@ -80,6 +93,7 @@ static int take(
 	s->debuginfod = settings->debuginfod;
 	snprintf(s->cause, sizeof(s->cause), "%s, %s", request->name, request->cause);
 	snprintf(s->host, sizeof(s->host), "%s", a->setup.output->host);
+	identify(a, series->target, s->identity, sizeof(s->identity));
 	if (!request->periodic) {
 		memcpy(s->askers, series->askers, sizeof(s->askers));
 		s->asker_count = series->asker_count;
@@ -410,6 +424,8 @@ struct scheduler *scheduler_new(const struct scheduler_setup *setup)
 	if (!a)
 		return NULL;
 	a->setup = *setup;
+	a->began_unix_ns = clock_unix_ns();
+	a->began_ns = clock_now_ns();
 	a->writer = writer_new(on_written, a);
 	if (a->writer)
 		return a;

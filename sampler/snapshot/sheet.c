@@ -79,6 +79,8 @@ static int fill(
 	char fetched[512];
 	sheet_comment(profile, "heaptap " HEAPTAP_VERSION);
 	sheet_comment(profile, "pid=%d comm=%s host=%s", (int)s->target->pid, s->target->title, s->host);
+	if (s->identity[0])
+		profile_add_comment(profile, s->identity);
 	sheet->kind->describe(profile, s, sheet);
 	struct symbolizer *symbolizer = name_stacks(profile, s, sheet, symbols);
 	if (!symbolizer)

@@ -28,6 +28,8 @@ struct snapshot {
 	bool by_hand;     /* a user asked for it: --keep does not remove it */
 	char cause[512];  /* "0001, every 60 s": what the comment says after "snapshot: " */
 	char host[65];
+	char identity
+	    [96]; /* session and start of the process: a comment, see ORIGIN_IDENTITY_FORMAT; "" none */
 	bool debuginfod; /* missing debug files may be fetched */
 	int64_t unix_ns; /* when the snapshot was taken */
 	/* Who is told when it is complete; see sampler/session/control.h. */

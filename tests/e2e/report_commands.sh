@@ -382,7 +382,8 @@ test_bad_files() {
   : >empty
   echo hello >text
   head -c 100 "$top/tests/readers/go_heap.pb.gz" >short.pb.gz
-  for file in empty text short.pb.gz missing .; do
+  mkdir none
+  for file in empty text short.pb.gz missing none; do
     for command in report 'export -f folded' 'merge -o x' "diff $top/tests/readers/go_heap.pb.gz"; do
       # shellcheck disable=SC2086
       equal 1 "$(status_of "$heaptap" $command $file)" "$command $file"
@@ -398,7 +399,7 @@ test_bad_files() {
 
 test_wrong_options() {
   go=$top/tests/readers/go_heap.pb.gz
-  for words in '--sort size' '-n 0' '-n x' '--size 5:4' '--size x' '--size :' '--age 5' '--fail-over' '--threshold 101' '--wrong'; do
+  for words in '--sort size' '--state old' '--session 0' '--session x' '-n 0' '-n x' '--size 5:4' '--size x' '--size :' '--age 5' '--fail-over' '--threshold 101' '--wrong'; do
     # shellcheck disable=SC2086
     equal 2 "$(status_of "$heaptap" report $words "$go")" "$words"
     equal 1 "$(wc -l <err)" "lines for $words"

@@ -80,7 +80,8 @@ static void begin(struct snapshot *snapshot, struct target *target, struct modul
 	stack = stacks_intern(target->stacks, NULL, 0, STACK_NONE, target->maps);
 	assert_true(stack != UINT32_MAX);
 	snprintf(target->title, sizeof(target->title), "title");
-	*snapshot = (struct snapshot){.target = target, .sink = &memory.base, .cause = "a cause"};
+	*snapshot = (struct snapshot){
+	    .target = target, .sink = &memory.base, .cause = "a cause", .identity = "session=1-2 start=3"};
 	memory = (struct memory_sink){.base = {keep}};
 }
 
@@ -103,9 +104,10 @@ static void a_profile_goes_into_memory(void **state)
 	assert_int_equal(decode_profile(memory.raw, memory.bytes, MEMORY_MAX, &profile), 0);
 	assert_int_equal(profile_sample_count(profile), 1);
 	assert_int_equal(profile_sample(profile, 0).values[0], VALUE);
-	assert_int_equal(profile_comment_count(profile), 3);
+	assert_int_equal(profile_comment_count(profile), 4);
 	assert_string_equal(profile_comment(profile, 1), "pid=0 comm=title host=");
-	assert_string_equal(profile_comment(profile, 2), "snapshot: a cause");
+	assert_string_equal(profile_comment(profile, 2), "session=1-2 start=3");
+	assert_string_equal(profile_comment(profile, 3), "snapshot: a cause");
 	profile_free(profile);
 	free(memory.raw);
 	target_fini(&target);

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/report/ls.h"
+
+#include "pprof/text/json.h"
+#include "pprof/text/utf8.h"
+#include "sampler/report/sessions.h"
+#include "sampler/report/profile_files.h"
+#include "sampler/terminal/amount.h"
+#include "sampler/terminal/log_line.h"
+#include "sampler/terminal/screen.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { END_COLUMNS = 24, FACTS_COLUMNS = 60 };
+
+struct list {
+	const struct screen *screen;
+	const struct profile_files *files;
+	struct sessions sessions;
+	bool all; /* every file, too */
+};
+
+/* ---- what is known of a process */
+
+struct facts {
+	const struct origin *origin; /* of its newest file */
+	size_t newest;
+	int64_t inuse_bytes, peak_bytes; /* -1: unknown */
+	char end[512];                   /* "exited with status 0", "last seen in 0003" */
+};
+
+static void describe_end(const struct origin *o, char *text, size_t text_bytes)
+{
+	static const char exited[] = "exit, the process ", ended[] = "exit, ";
+
+	if (strncmp(o->cause, exited, strlen(exited)) == 0)
+		snprintf(text, text_bytes, "%s", o->cause + strlen(exited));
+	else if (strncmp(o->cause, ended, strlen(ended)) == 0)
+		snprintf(text, text_bytes, "%s", o->cause + strlen(ended));
+	else if (*o->merged)
+		snprintf(text, text_bytes, "merged: %.400s", o->merged);
+	else if (*o->cause)
+		snprintf(text, text_bytes, "no end; last seen: %.*s", (int)strcspn(o->cause, ","), o->cause);
+	else
+		text[0] = '\0';
+}
+
+/* Its peak is the peak profile's, or that of its largest state. */
+static void facts_find(const struct list *list, size_t process, struct facts *facts)
+{
+	const struct sessions *g = &list->sessions;
+	const struct sessions_process *p = &g->processes[process];
+	long newest = sessions_newest(g, process), peak = sessions_peak(g, process);
+
+	facts->newest = newest == SESSIONS_NONE ? g->order[p->first + p->count - 1] : (size_t)newest;
+	facts->origin = g->origins[facts->newest];
+	facts->inuse_bytes = newest == SESSIONS_NONE ? -1 : list->files->files[newest].inuse_bytes;
+	facts->peak_bytes = peak == SESSIONS_NONE ? -1 : list->files->files[peak].inuse_bytes;
+	for (size_t i = 0; i < p->count && peak == SESSIONS_NONE; i++) {
+		size_t file = g->order[p->first + i];
+
+		if (!sessions_is_delta(g, file) && list->files->files[file].inuse_bytes > facts->peak_bytes)
+			facts->peak_bytes = list->files->files[file].inuse_bytes;
+	}
+	describe_end(facts->origin, facts->end, sizeof(facts->end));
+}
+
+static const char *kind_of(const struct origin *o)
+{
+	if (*o->event)
+		return o->event;
+	return o->kind == ORIGIN_PEAK ? "peak" : o->kind == ORIGIN_DELTA ? "delta" : "heap";
+}
+
+/* ---- text */
+
+static void print_time(FILE *out, int64_t time_ns, const char *format, int columns)
+{
+	time_t seconds = (time_t)(time_ns / 1000000000);
+	char text[64] = "";
+	struct tm tm;
+
+	if (time_ns <= 0 || !localtime_r(&seconds, &tm) || !strftime(text, sizeof(text), format, &tm))
+		text[0] = '\0';
+	fprintf(out, "%-*s", columns, text);
+}
+
+static void print_bytes(FILE *out, int64_t bytes)
+{
+	char text[AMOUNT_BYTES];
+
+	fprintf(out, " %10s", bytes < 0 ? "" : amount_bytes((double)bytes, text));
+}
+
+static void print_process(const struct list *list, size_t process)
+{
+	const struct sessions_process *p = &list->sessions.processes[process];
+	const struct screen *screen = list->screen;
+	FILE *out = screen->out;
+	struct facts facts;
+	int columns;
+
+	facts_find(list, process, &facts);
+	if (facts.origin->pid)
+		fprintf(out, "%10d  ", (int)facts.origin->pid);
+	else
+		fprintf(out, "%10s  ", "");
+	print_time(out, p->start_ns, "%H:%M:%S", 8);
+	print_bytes(out, facts.inuse_bytes);
+	print_bytes(out, facts.peak_bytes);
+	fprintf(out, " %6zu  ", p->count);
+	columns = screen_text(
+	    screen, *facts.origin->program ? facts.origin->program : "unknown program", END_COLUMNS - 2);
+	if (*facts.end) {
+		fprintf(out, "%*s", columns < END_COLUMNS ? END_COLUMNS - columns : 2, "");
+		screen_text(screen, facts.end, screen_room(screen, FACTS_COLUMNS + END_COLUMNS - 10));
+	}
+	putc('\n', out);
+	for (size_t i = 0; list->all && i < p->count; i++) {
+		const struct profile_file *file = &list->files->files[list->sessions.order[p->first + i]];
+
+		print_time(out, 0, "", 20);
+		print_bytes(out, file->inuse_bytes);
+		fprintf(out, "  %-10.24s ", kind_of(&file->origin));
+		screen_text(screen, file->path, 0);
+		putc('\n', out);
+	}
+}
+
+static void print_session(const struct list *list, size_t session)
+{
+	const struct sessions_item *s = &list->sessions.sessions[session];
+	const struct screen *screen = list->screen;
+	const struct origin *first;
+	size_t file_count = 0;
+
+	for (size_t i = 0; i < s->count; i++)
+		file_count += list->sessions.processes[s->first + i].count;
+	first = list->sessions.origins[list->sessions.order[list->sessions.processes[s->first].first]];
+	fprintf(screen->out, "%s%sSession %zu%s  ", session ? "\n" : "", screen_style(screen, SCREEN_HEAD),
+	    session + 1, screen_style(screen, SCREEN_PLAIN));
+	if (s->known)
+		print_time(screen->out, s->start_ns, "%Y-%m-%d %H:%M:%S %Z", 0);
+	else
+		fputs("profiles that name no session", screen->out);
+	if (s->known && *first->host) {
+		fputs(" on ", screen->out);
+		screen_text(screen, first->host, 0);
+	}
+	fprintf(screen->out, ": %zu process%s, %zu profile%s\n", s->count, s->count == 1 ? "" : "es",
+	    file_count, file_count == 1 ? "" : "s");
+	fprintf(screen->out, "%10s  %-8s %10s %10s %6s  %-*s%s\n", "pid", "start", "in use", "peak", "files",
+	    END_COLUMNS, "program", "end");
+	for (size_t i = 0; i < s->count; i++)
+		print_process(list, s->first + i);
+}
+
+/* ---- JSON */
+
+/* A path is any bytes. */
+static void write_path(struct json *json, const char *key, const char *path)
+{
+	size_t length = strlen(path);
+	char *text = calloc(UTF8_SANITIZED_MAX(length) + 1, 1);
+
+	if (text)
+		utf8_sanitize(text, path, length);
+	json_text(json, key, text ? text : "");
+	free(text);
+}
+
+static void write_process(struct json *json, const struct list *list, size_t process)
+{
+	const struct sessions_process *p = &list->sessions.processes[process];
+	struct facts facts;
+
+	facts_find(list, process, &facts);
+	json_object(json, NULL);
+	json_integer(json, "pid", facts.origin->pid);
+	json_text(json, "program", facts.origin->program);
+	json_integer(json, "start_ns", p->start_ns);
+	json_boolean(json, "ended", strncmp(facts.origin->cause, "exit", 4) == 0);
+	json_text(json, "end", facts.end);
+	write_path(json, "newest", list->files->files[facts.newest].path);
+	if (facts.inuse_bytes >= 0)
+		json_integer(json, "inuse_bytes", facts.inuse_bytes);
+	if (facts.peak_bytes >= 0)
+		json_integer(json, "peak_bytes", facts.peak_bytes);
+	json_array(json, "files");
+	for (size_t i = 0; i < p->count; i++) {
+		const struct profile_file *file = &list->files->files[list->sessions.order[p->first + i]];
+
+		json_object(json, NULL);
+		write_path(json, "path", file->path);
+		json_text(json, "kind", kind_of(&file->origin));
+		json_text(json, "cause", file->origin.cause);
+		json_integer(json, "time_ns", file->origin.time_ns);
+		if (file->inuse_bytes >= 0)
+			json_integer(json, "inuse_bytes", file->inuse_bytes);
+		json_end(json);
+	}
+	json_end(json);
+	json_end(json);
+}
+
+static void write_json(const struct list *list)
+{
+	const struct sessions *g = &list->sessions;
+	struct json json = {.out = list->screen->out};
+
+	json_object(&json, NULL);
+	json_text(&json, "heaptap", HEAPTAP_VERSION);
+	json_array(&json, "sessions");
+	for (size_t i = 0; i < g->session_count; i++) {
+		json_object(&json, NULL);
+		json_integer(&json, "session", (int64_t)i + 1);
+		json_integer(&json, "start_ns", g->sessions[i].known ? g->sessions[i].start_ns : 0);
+		json_array(&json, "processes");
+		for (size_t p = 0; p < g->sessions[i].count; p++)
+			write_process(&json, list, g->sessions[i].first + p);
+		json_end(&json);
+		json_end(&json);
+	}
+	json_end(&json);
+	json_end(&json);
+}
+
+/* ---- the command */
+
+int ls_run(struct options *options)
+{
+	const struct read_options *read = &options->read;
+	const struct profile_files_choice origins_only = {.origins_only = true};
+	struct profile_files files;
+	struct screen screen;
+	struct list list = {.screen = &screen, .files = &files, .all = options->verbosity > 0};
+	int status = profile_files_read(&files, options, &origins_only);
+
+	if (!status && sessions_make(&list.sessions, files.origins, files.count)) {
+		log_line("not enough memory");
+		status = 1;
+	}
+	if (!status && screen_open(&screen, options->output, !read->no_pager, read->memory_max_bytes) == 0) {
+		if (read->json)
+			write_json(&list);
+		for (size_t i = 0; !read->json && i < list.sessions.session_count; i++)
+			print_session(&list, i);
+		status = screen_close(&screen, 0);
+	}
+	sessions_fini(&list.sessions);
+	profile_files_fini(&files);
+	return status;
+}

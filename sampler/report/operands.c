@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/report/operands.h"
+
+#include "pprof/table/array.h"
+#include "sampler/terminal/log_line.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool ends_with(const char *name, const char *ending)
+{
+	size_t length = strlen(name), end = strlen(ending);
+
+	return length > end && strcmp(name + length - end, ending) == 0;
+}
+
+bool operands_is_profile_name(const char *path)
+{
+	return ends_with(path, ".pb.gz") || ends_with(path, ".pb");
+}
+
+/* Takes over `path`, also when it fails. */
+static int path_add(struct operands *o, char *path, size_t operand)
+{
+	if (!path || array_reserve(&o->paths, &o->capacity, o->count + 1, sizeof(*o->paths))) {
+		free(path);
+		return -ENOMEM;
+	}
+	o->paths[o->count++] = (struct operand_path){path, operand};
+	return 0;
+}
+
+/* A folder may hold a FIFO or a link to a device: these are not opened. */
+static int entry_add(struct operands *o, const char *folder, int folder_fd, const char *name, size_t operand)
+{
+	bool here = strcmp(folder, ".") == 0, slash = ends_with(folder, "/");
+	struct stat status;
+	char *path = NULL;
+
+	if (name[0] == '.' || fstatat(folder_fd, name, &status, 0) || !S_ISREG(status.st_mode))
+		return 0;
+	if (!operands_is_profile_name(name)) {
+		o->passed_over++;
+		return 0;
+	}
+	if (asprintf(&path, "%s%s%s", here ? "" : folder, here || slash ? "" : "/", name) < 0)
+		path = NULL;
+	return path_add(o, path, operand);
+}
+
+static int folder_add(struct operands *o, const char *folder, size_t operand)
+{
+	struct dirent **entries = NULL;
+	int folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int count = folder_fd < 0 ? -1 : scandirat(folder_fd, ".", &entries, NULL, alphasort);
+	int err = count < 0 ? -errno : 0;
+
+	if (err)
+		log_line("cannot read %s: %s", folder, strerror(-err));
+	for (int i = 0; i < count; i++) {
+		if (!err)
+			err = entry_add(o, folder, folder_fd, entries[i]->d_name, operand);
+		free(entries[i]);
+	}
+	free(entries);
+	if (folder_fd >= 0)
+		close(folder_fd);
+	return err;
+}
+
+static bool is_folder(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+int operands_expand(struct operands *o, char *const *words, int count)
+{
+	static char dot[] = ".", *const here[] = {dot};
+	int err = 0;
+
+	*o = (struct operands){.operand_count = count ? (size_t)count : 1, .is_default = !count};
+	if (!count)
+		words = here;
+	for (size_t i = 0; i < o->operand_count && !err; i++) {
+		if (is_folder(words[i])) {
+			o->has_folder = true;
+			err = folder_add(o, words[i], i);
+		} else {
+			err = path_add(o, strdup(words[i]), i);
+		}
+		if (err == -ENOMEM)
+			log_line("not enough memory");
+	}
+	return err;
+}
+
+void operands_fini(struct operands *o)
+{
+	for (size_t i = 0; i < o->count; i++)
+		free(o->paths[i].path);
+	free(o->paths);
+	memset(o, 0, sizeof(*o));
+}

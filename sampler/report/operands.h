@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The operands of a command that reads profiles, as paths of files: a folder stands for its profiles, which
+ * are known by the end of their names, and no operand for the current folder.
+ */
+#ifndef SAMPLER_REPORT_OPERANDS_H
+#define SAMPLER_REPORT_OPERANDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define OPERANDS_ENDINGS "*.pb.gz, *.pb"
+
+struct operand_path {
+	char *path;
+	size_t operand; /* which one it came from */
+};
+
+struct operands {
+	struct operand_path *paths;
+	size_t count, capacity;
+	size_t operand_count; /* at least 1 */
+	size_t passed_over;   /* other files in the folders */
+	bool has_folder, is_default;
+};
+
+/* Looks only at folders: a path may name anything. Returns 0, or -errno after a line that says why. The
+ * caller ends it with operands_fini() in both cases. */
+int operands_expand(struct operands *operands, char *const *words, int count);
+void operands_fini(struct operands *operands);
+
+/* Is it called as a profile is? */
+bool operands_is_profile_name(const char *path);
+
+#endif

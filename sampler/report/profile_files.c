@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/report/profile_files.h"
+
+#include "pprof/analysis/traces.h"
+#include "pprof/codec/input.h"
+#include "pprof/profile/profile.h"
+#include "sampler/cli/status.h"
+#include "sampler/terminal/amount.h"
+#include "sampler/terminal/log_line.h"
+#include "sampler/terminal/text.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAMES_SHOWN = 3, ERROR_BYTES = 1024 };
+
+/* ---- reading */
+
+/* held_bytes: memory of all profiles so far; this one's is added. Returns 0 or -errno with a line in
+ * `error`. */
+static int file_read_profile(const char *path, const struct read_options *read,
+    const struct profile_files_choice *choice, size_t *held_bytes, struct profile **profile,
+    char error[ERROR_BYTES])
+{
+	char limit[AMOUNT_BYTES];
+	size_t most = (size_t)(choice->half_memory ? read->memory_max_bytes / 2 : read->memory_max_bytes);
+	int err = input_read(path, *held_bytes < most ? most - *held_bytes : 0, profile, error, ERROR_BYTES);
+
+	if (err == -EFBIG)
+		text_append(error, ERROR_BYTES, ": more than %s; allow more with --max-memory",
+		    amount_bytes((double)read->memory_max_bytes, limit));
+	else if (!err)
+		*held_bytes += profile_bytes(*profile);
+	return err;
+}
+
+/* Files that are not profiles, for one line about all of them. */
+struct passed_over {
+	char names[512], error[ERROR_BYTES]; /* error: of the first */
+	size_t count;
+};
+
+static void pass_over(struct passed_over *passed, const char *path, const char *error)
+{
+	if (!passed->count++)
+		snprintf(passed->error, sizeof(passed->error), "%s", error);
+	if (passed->count <= NAMES_SHOWN)
+		text_append(
+		    passed->names, sizeof(passed->names), "%s%s", passed->count > 1 ? ", " : "", path);
+}
+
+static void say_passed_over(const struct passed_over *passed, const struct operands *operands)
+{
+	if (passed->count > NAMES_SHOWN)
+		log_line(
+		    "not profiles, passed over: %s and %zu more", passed->names, passed->count - NAMES_SHOWN);
+	else if (passed->count)
+		log_line(
+		    "not %s, passed over: %s", passed->count == 1 ? "a profile" : "profiles", passed->names);
+	if (operands->passed_over)
+		log_line(
+		    "%zu other file%s in the folder passed over (a folder stands for its " OPERANDS_ENDINGS
+		    ")",
+		    operands->passed_over, operands->passed_over == 1 ? "" : "s");
+}
+
+static int say_nothing_there(
+    const struct operands *operands, const struct passed_over *passed, char *const *words)
+{
+	if (passed->count)
+		log_line("%s", passed->error);
+	else if (operands->is_default)
+		log_line("no PROFILE given, and none in this folder (" OPERANDS_ENDINGS
+		         "); record one: heaptap record COMMAND");
+	else
+		log_line("cannot read %s: no profile in it (" OPERANDS_ENDINGS ")", words[0]);
+	return operands->is_default ? STATUS_USAGE : 1;
+}
+
+static bool is_inherited(const struct profile *p, size_t sample)
+{
+	for (size_t i = 0; i < profile_sample(p, sample).label_count; i++)
+		if (strcmp(profile_sample_label(p, sample, i).key, "inherited") == 0)
+			return true;
+	return false;
+}
+
+static void sums_find(struct profile_file *file)
+{
+	const struct profile *p = file->profile;
+	size_t types = profile_sample_type_count(p), type = 0;
+	int64_t sum = 0, inherited = 0;
+
+	while (type < types && strcmp(profile_sample_type(p, type).type, "inuse_space") != 0)
+		type++;
+	for (size_t i = 0; i < profile_sample_count(p) && type < types; i++) {
+		int64_t value = profile_sample(p, i).values[type];
+
+		traces_sum(&sum, value);
+		if (file->origin.ours && is_inherited(p, i))
+			traces_sum(&inherited, value);
+	}
+	file->inuse_bytes = type == types ? -1 : sum > 0 ? sum : 0;
+	file->inherited_bytes = inherited > 0 ? inherited : 0;
+}
+
+/* Adds a file, or passes it over: 0; -errno after a line. */
+static int file_add(struct profile_files *f, const struct operand_path *path, const struct options *options,
+    const struct profile_files_choice *choice, struct passed_over *passed)
+{
+	struct profile_file *file = &f->files[f->count];
+	char error[ERROR_BYTES];
+	int err =
+	    file_read_profile(path->path, &options->read, choice, &f->held_bytes, &file->profile, error);
+
+	if (err == -ENOMSG && !choice->each_counts && !operands_is_profile_name(path->path)) {
+		pass_over(passed, path->path, error);
+		return 0;
+	}
+	if (err) {
+		log_line("%s", error);
+		return err;
+	}
+	origin_read(&file->origin, file->profile);
+	sums_find(file);
+	if (choice->origins_only) {
+		profile_free(file->profile);
+		file->profile = NULL;
+		f->held_bytes = 0;
+	}
+	file->path = path->path;
+	file->operand = path->operand;
+	f->origins[f->count++] = &file->origin;
+	return 0;
+}
+
+int profile_files_read(
+    struct profile_files *f, const struct options *options, const struct profile_files_choice *choice)
+{
+	struct passed_over passed = {0};
+
+	memset(f, 0, sizeof(*f));
+	if (operands_expand(&f->operands, options->operands, options->operand_count))
+		return 1;
+	f->files = calloc(f->operands.count + 1, sizeof(*f->files));
+	f->origins = calloc(f->operands.count + 1, sizeof(*f->origins));
+	if (!f->files || !f->origins) {
+		log_line("not enough memory");
+		return 1;
+	}
+	for (size_t i = 0; i < f->operands.count; i++)
+		if (file_add(f, &f->operands.paths[i], options, choice, &passed))
+			return 1;
+	if (!f->count)
+		return say_nothing_there(&f->operands, &passed, options->operands);
+	say_passed_over(&passed, &f->operands);
+	return 0;
+}
+
+void profile_files_fini(struct profile_files *f)
+{
+	for (size_t i = 0; i < f->count; i++)
+		profile_free(f->files[i].profile);
+	free(f->files);
+	free(f->origins);
+	operands_fini(&f->operands);
+	memset(f, 0, sizeof(*f));
+}
+
+/* ---- choosing */
+
+static void say_left_out(const struct selection *s)
+{
+	if (s->session_count > 1 && s->session)
+		log_line("this is session %zu of %zu%s; heaptap ls lists them, --session N or all chooses",
+		    s->session, s->session_count, s->session == 1 ? ", the newest" : "");
+	if (s->session_count > 1 && !s->session)
+		log_line("%zu sessions added up", s->session_count);
+	if (s->events_left)
+		log_line("%zu profile%s of perf events left out: give %s alone to read %s", s->events_left,
+		    s->events_left == 1 ? "" : "s", s->events_left == 1 ? "it" : "them",
+		    s->events_left == 1 ? "it" : "them");
+	if (s->peaks_missing && s->state == READ_PEAK)
+		log_line("%zu process%s no peak profile: the newest one counts there", s->peaks_missing,
+		    s->peaks_missing == 1 ? " has" : "es have");
+	if (s->state == READ_ALL && s->process_count < s->count)
+		log_line(
+		    "%zu profiles of %zu process%s added up: blocks in several of them count several times",
+		    s->count, s->process_count, s->process_count == 1 ? "" : "es");
+}
+
+int profile_files_select(const struct profile_files *f, size_t first, size_t count,
+    const struct selection_choice *choice, struct selection *s)
+{
+	int err = selection_make(s, f->origins + first, count, choice);
+
+	if (err == -ERANGE)
+		log_line("--session %d: there %s only %zu", (int)choice->session,
+		    s->session_count == 1 ? "is" : "are", s->session_count);
+	else if (err == -ENODATA)
+		log_line("--state delta: none of these profiles is a delta; record with --delta");
+	else if (err)
+		log_line("not enough memory");
+	else
+		say_left_out(s);
+	for (size_t i = 0; i < s->count && !err; i++)
+		s->pairs[i].file += first;
+	return err ? 1 : 0;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The profiles that a command was given, read into memory with their origins. What is not a profile (a
+ * timeline in a glob) is passed over with a word, if there is a profile besides; a profile that is damaged
+ * or missing is an error, and so is whatever else has a profile's name: a sum must not lack a process in
+ * silence.
+ */
+#ifndef SAMPLER_REPORT_PROFILE_FILES_H
+#define SAMPLER_REPORT_PROFILE_FILES_H
+
+#include "pprof/profile/origin.h"
+#include "sampler/cli/options.h"
+#include "sampler/report/operands.h"
+#include "sampler/report/selection.h"
+
+#include <stddef.h>
+
+struct profile;
+
+struct profile_file {
+	const char *path;
+	struct profile
+	    *profile; /* NULL: only its origin and size were wanted, or it is not needed any more */
+	struct origin origin;
+	int64_t inuse_bytes;     /* -1: not a heap profile */
+	int64_t inherited_bytes; /* of them: what its parent had allocated when it forked the process */
+	size_t operand;          /* which one it came from */
+	bool chosen;
+};
+
+struct profile_files {
+	struct operands operands;
+	struct profile_file *files;
+	const struct origin **origins; /* of each */
+	size_t count;
+	size_t held_bytes; /* memory of the profiles */
+};
+
+struct profile_files_choice {
+	bool origins_only; /* with their size in use; the profiles themselves are freed again */
+	bool each_counts;  /* nothing is passed over */
+	bool half_memory;  /* as much as they may take will be needed once more */
+};
+
+/* Reads the operands, or the current folder's profiles. Returns 0 or the exit status, after a line that
+ * says why. The caller ends it with profile_files_fini() in both cases. */
+int profile_files_read(
+    struct profile_files *files, const struct options *options, const struct profile_files_choice *choice);
+void profile_files_fini(struct profile_files *files);
+
+/* Chooses among `count` files from `first` on, and says what does not count, and why. Returns 0 or the
+ * exit status, after a line; the caller calls selection_fini() in both cases. */
+int profile_files_select(const struct profile_files *files, size_t first, size_t count,
+    const struct selection_choice *choice, struct selection *selection);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which of the given profiles count, and in which column: judged by their origins alone.
+ *
+ *   one process       a column for each state, by time, and one for the peak, the last
+ *   several           a column with the newest state of each, and one with their peaks if there are any
+ *   deltas, all       one column with all of them
+ *
+ * Of several sessions the newest counts, of heap and event profiles those of the heap, and deltas only if
+ * they are asked for, or nothing else was given.
+ */
+#ifndef SAMPLER_REPORT_SELECTION_H
+#define SAMPLER_REPORT_SELECTION_H
+
+#include "pprof/profile/origin.h"
+#include "sampler/cli/options.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct selection_pair {
+	size_t file, column;
+	size_t process; /* of the file; those of one process follow each other within a column */
+};
+
+struct selection {
+	struct selection_pair *pairs; /* a file may be in two columns */
+	size_t count, column_count;
+	size_t series_count; /* columns of one process' states, else 1 */
+	size_t now;          /* the column that is asked for */
+	bool has_peak;       /* the last column is the peak's, or now is */
+	enum read_state state;
+	size_t process_count;
+	size_t session_count, session; /* number of the one that counts, from 1; 0: all of them */
+	size_t states_left, deltas_left, events_left; /* files that do not count */
+	size_t peaks_missing; /* processes without a peak, whose newest state is in its column */
+};
+
+struct selection_choice {
+	enum read_state state;
+	int32_t session; /* as in read_options, SESSION_DEFAULT being SESSION_NEWEST */
+	bool one_column; /* only what is asked for */
+};
+
+/* Pure. 0; -ENOMEM; -ERANGE: no session of that number (session_count is set); -ENODATA: no delta; in
+ * all cases the caller ends it with selection_fini(). */
+int selection_make(struct selection *selection, const struct origin *const *origins, size_t count,
+    const struct selection_choice *choice);
+void selection_fini(struct selection *selection);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the comments of a profile say of where it comes from, and whether two are of one process. */
+#include "pprof/profile/origin.h"
+
+#include "pprof/profile/profile.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* An origin from comments, the last NULL. */
+static struct origin origin_of(const char *const *comments)
+{
+	struct profile *p = profile_new();
+	struct origin origin;
+
+	for (; *comments; comments++)
+		profile_add_comment(p, *comments);
+	profile_set_time(p, 1000, 500);
+	origin_read(&origin, p);
+	profile_free(p);
+	return origin;
+}
+
+#define ORIGIN(...) origin_of((const char *const[]){__VA_ARGS__, NULL})
+#define NGINX       "heaptap 0.1.0", "pid=7 comm=nginx host=box"
+#define SESSION     "session=1700000000000000000-42 start=1700000001000000000"
+
+static void a_session_is_read(void **state)
+{
+	struct origin o = ORIGIN(NGINX, SESSION, "snapshot: peak, inuse_* is the heap at its largest");
+
+	assert_string_equal(o.session, "1700000000000000000-42");
+	assert_int_equal(o.session_ns, 1700000000000000000);
+	assert_int_equal(o.start_ns, 1700000001000000000);
+	assert_true(origin_has_process(&o));
+	o = ORIGIN(NGINX, "session=", "session=x start=", "session=12");
+	assert_string_equal(o.session, "x");
+	assert_int_equal(o.session_ns, 0);
+	o = ORIGIN("another tool", SESSION, "pid=7 comm=nginx host=box");
+	assert_true(!o.ours && !*o.session && !origin_has_process(&o));
+}
+
+static void an_event_goes_back_to_the_beginning(void **state)
+{
+	struct origin o =
+	    ORIGIN(NGINX, SESSION, "snapshot: 0001, every 1 s", "event: cpu-clock, 99 a second; all");
+
+	assert_string_equal(o.event, "cpu-clock");
+	assert_int_equal(o.kind, ORIGIN_LIVE);
+	o = ORIGIN(NGINX, SESSION, "snapshot: delta, what was allocated");
+	assert_int_equal(o.kind, ORIGIN_DELTA);
+}
+
+static void one_process_is_a_session_a_pid_and_a_start(void **state)
+{
+	struct origin first = ORIGIN(NGINX, SESSION, "snapshot: 0001, every 1 s"), other;
+
+	other = ORIGIN(NGINX, SESSION, "snapshot: exit, the process exited with status 0");
+	assert_true(origin_same_process(&first, &other));
+	other = ORIGIN("heaptap 0.1.0", "pid=8 comm=nginx host=box", SESSION);
+	assert_false(origin_same_process(&first, &other));
+	other = ORIGIN(NGINX, "session=1700000000000000000-42 start=1700000001000000001");
+	assert_false(origin_same_process(&first, &other));
+	other = ORIGIN(NGINX, "session=1800000000000000000-42 start=1700000001000000000");
+	assert_false(origin_same_process(&first, &other));
+	other = ORIGIN("heaptap 0.1.0", "pid=7 comm=nginx host=other", SESSION);
+	assert_false(origin_same_process(&first, &other));
+	/* An older version's. */
+	other = ORIGIN(NGINX);
+	assert_false(origin_same_process(&first, &other));
+	first = other;
+	assert_true(origin_same_process(&first, &other));
+}
+
+static void a_sum_is_of_no_process(void **state)
+{
+	struct origin o =
+	    ORIGIN(NGINX, "pid=8 comm=sh host=box", "merged: 2 profiles of 2 processes: nginx, sh");
+
+	assert_string_equal(o.merged, "2 profiles of 2 processes: nginx, sh");
+	assert_false(origin_has_process(&o));
+	assert_false(origin_same_process(&o, &o));
+	o = ORIGIN(NGINX, "pid=8 comm=sh host=box"); /* by another tool */
+	assert_string_equal(o.merged, "2 processes");
+	assert_false(origin_has_process(&o));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_session_is_read),
+	    cmocka_unit_test(an_event_goes_back_to_the_beginning),
+	    cmocka_unit_test(one_process_is_a_session_a_pid_and_a_start),
+	    cmocka_unit_test(a_sum_is_of_no_process),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
