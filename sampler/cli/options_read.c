@@ -79,14 +79,16 @@ static const struct option rows[] = {
                 "snapshot"},
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "by", OPTION_CHOICE, OPTION_FIELD(read.by), .choices = group_names,
         .help = "what a row is: a function (the default), or a\n"
-                "thread, process, size or age; record needs --labels\n"
-                "for all but the process"},
+                "thread, process, size or age; all but the process\n"
+                "need record --labels"},
     {GROUPED, '\0', "state", OPTION_CHOICE, OPTION_FIELD(read.state), .choices = state_names,
-        .help = "which of a process' profiles counts: the newest (the\n"
-                "default), its peak, its deltas, or all added up"},
+        .help = "which of a process' profiles counts: the newest\n"
+                "(the default), its peak, its deltas, or all of\n"
+                "them added up"},
     {GROUPED, '\0', "session", OPTION_SET, .set = set_session, .value = "N",
         .allowed = "a number as heaptap ls has it (1 is the newest), newest, or all",
-        .help = "of several sessions, the Nth newest (default 1), or all"},
+        .help = "of several sessions, the Nth newest (default 1),\n"
+                "or all"},
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "cum", OPTION_FLAG, OPTION_FIELD(read.cum),
         .help = "sort by what a function and its callees hold"},
     {COMMAND_REPORT | COMMAND_DIFF, 'n', "rows", OPTION_SET, .set = set_rows, .value = "N",
@@ -115,8 +117,8 @@ static const struct option rows[] = {
     {READING, '\0', "ignore", OPTION_TEXT, OPTION_FIELD(read.ignore), .value = "RE", .allowed = REGEX,
         .help = "no stacks with matching function or source file"},
     {READING, '\0', "hide", OPTION_TEXT, OPTION_FIELD(read.hide), .value = "RE", .allowed = REGEX,
-        .help = "leave matching functions out of stacks; their bytes\n"
-                "count for what called them"},
+        .help = "leave matching functions out of stacks: their\n"
+                "bytes count for what called them"},
     {READING, '\0', "full-names", OPTION_FLAG, OPTION_FIELD(read.full_names),
         .help = "names with template arguments, and a row for each"},
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "all-frames", OPTION_FLAG, OPTION_FIELD(read.all_frames),

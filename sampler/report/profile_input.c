@@ -366,6 +366,7 @@ int profile_input_kind(
 	    [SORT_INUSE_OBJECTS] = MEASURE_INUSE_OBJECTS,
 	    [SORT_ALLOC] = MEASURE_ALLOC,
 	    [SORT_OBJECTS] = MEASURE_OBJECTS,
+	    [SORT_FREED] = MEASURE_FREED,
 	    [SORT_TEMPORARY] = MEASURE_TEMPORARY,
 	    [SORT_PEAK] = MEASURE_INUSE,
 	};
@@ -374,6 +375,10 @@ int profile_input_kind(
 	*kind = key == SORT_DEFAULT ? traces_default_kind(&input->traces) : kinds[key];
 	if (traces_has(&input->traces, *kind))
 		return 0;
-	log_line("--sort %s: this profile has no such values", sort_key_name(key));
+	if (key == SORT_TEMPORARY && traces_has(&input->traces, MEASURE_FREED))
+		log_line("--sort temporary: this profile does not say when blocks were freed; record with "
+		         "--labels lifetime, or use --sort freed");
+	else
+		log_line("--sort %s: this profile has no such values", sort_key_name(key));
 	return 1;
 }

@@ -87,9 +87,14 @@ test_few_descriptors() {
 test_programs_of_another_user_at_once() {
   need_root
   stage capture_storm
-  mkdir -m 777 out
-  record -p 1 -o out/ sh -c "echo \$\$ >pid; exec setpriv --reuid 65534 --clear-groups $targets/capture_storm exec 60" 2>err ||
-    fail "status $?: $(tail -n 3 err)"
+  # Again if the first of them, which executes the others, did not get its region within the 200 ms that it waits.
+  for attempt in 1 2 3 4 5; do
+    rm -rf out
+    mkdir -m 777 out
+    record -p 1 -o out/ sh -c "echo \$\$ >pid; exec setpriv --reuid 65534 --clear-groups $targets/capture_storm exec 60" 2>err ||
+      fail "status $?: $(tail -n 3 err)"
+    [ ! -e "out/heaptap.capture_storm.$(cat pid).exit.pb.gz" ] || break
+  done
   accounts_for 60 "$(cat pid)"
   echo "$missed of 60 missed"
 }

@@ -79,8 +79,9 @@ test_tables_by_label() {
   labelled_profile
   "$heaptap" report --by thread --sort objects labelled.pb.gz >out
   matches ' thread$' out
-  equal 2 "$(grep -cE '  late \([0-9]+\)$' out)" 'threads'
-  matches '^ +1000 .*  late \([0-9]+\)$' out
+  # On a busy machine a thread is gone before its name is read: then its number names it.
+  equal 2 "$(grep -cE '  (late \([0-9]+\)|thread [0-9]+)$' out)" 'threads'
+  matches '^ +1000 .*  (late \([0-9]+\)|thread [0-9]+)$' out
   "$heaptap" report --by size --sort objects labelled.pb.gz >out
   matches ' size of a block$' out
   equal 2000 "$(row_of 'up to 2 KiB')"
