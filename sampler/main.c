@@ -152,7 +152,7 @@ static void usage_print(FILE *out)
 	    "       heaptap help COMMAND | --help | --version\n\n"
 	    "start here:\n"
 	    "  heaptap record ./server --its-options    until it ends, or Ctrl-C\n"
-	    "  heaptap report heaptap.server.*.peak.pb.gz\n\ncommands:\n");
+	    "  heaptap report                           what it held, and where\n\ncommands:\n");
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
 }

@@ -31,5 +31,5 @@ int input_read(const char *path, size_t max_bytes, struct profile **out, char *e
 	snprintf(error, error_bytes,
 	    "cannot read %s: %s; a heap profile is a profile.proto file, gzipped or not", path,
 	    decode_error_string(decoded));
-	return decoded == DECODE_NOT_A_PROFILE ? -ENOMSG : -EINVAL;
+	return decoded == DECODE_NOT_A_PROFILE || decoded == DECODE_EMPTY ? -ENOMSG : -EINVAL;
 }

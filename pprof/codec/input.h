@@ -8,9 +8,9 @@
 struct profile;
 
 /* path "-" is standard input; max_bytes limits memory. On 0 the caller owns *out
- * (profile_free()); otherwise -errno (-ENOMSG if it is another kind of file, -EINVAL if it is a
- * damaged profile, -EFBIG beyond max_bytes) and a line
- * without newline in error that names the file and what is wrong with it. */
+ * (profile_free()); otherwise -errno (-ENOMSG if it is empty or another kind of file, -EINVAL if it is a
+ * damaged profile, -EFBIG beyond max_bytes) and a line without newline in error that names the file and
+ * what is wrong with it. */
 int input_read(const char *path, size_t max_bytes, struct profile **out, char *error, size_t error_bytes);
 
 #endif

@@ -43,12 +43,9 @@ static int entry_add(struct operands *o, const char *folder, int folder_fd, cons
 	struct stat status;
 	char *path = NULL;
 
-	if (name[0] == '.' || fstatat(folder_fd, name, &status, 0) || !S_ISREG(status.st_mode))
+	if (name[0] == '.' || !operands_is_profile_name(name) || fstatat(folder_fd, name, &status, 0) ||
+	    !S_ISREG(status.st_mode))
 		return 0;
-	if (!operands_is_profile_name(name)) {
-		o->passed_over++;
-		return 0;
-	}
 	if (asprintf(&path, "%s%s%s", here ? "" : folder, here || slash ? "" : "/", name) < 0)
 		path = NULL;
 	return path_add(o, path, operand);

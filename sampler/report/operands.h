@@ -20,7 +20,6 @@ struct operands {
 	struct operand_path *paths;
 	size_t count, capacity;
 	size_t operand_count; /* at least 1 */
-	size_t passed_over;   /* other files in the folders */
 	bool has_folder, is_default;
 };
 

@@ -50,7 +50,7 @@ static void pass_over(struct passed_over *passed, const char *path, const char *
 		    passed->names, sizeof(passed->names), "%s%s", passed->count > 1 ? ", " : "", path);
 }
 
-static void say_passed_over(const struct passed_over *passed, const struct operands *operands)
+static void say_passed_over(const struct passed_over *passed)
 {
 	if (passed->count > NAMES_SHOWN)
 		log_line(
@@ -58,11 +58,6 @@ static void say_passed_over(const struct passed_over *passed, const struct opera
 	else if (passed->count)
 		log_line(
 		    "not %s, passed over: %s", passed->count == 1 ? "a profile" : "profiles", passed->names);
-	if (operands->passed_over)
-		log_line(
-		    "%zu other file%s in the folder passed over (a folder stands for its " OPERANDS_ENDINGS
-		    ")",
-		    operands->passed_over, operands->passed_over == 1 ? "" : "s");
 }
 
 static int say_nothing_there(
@@ -154,7 +149,7 @@ int profile_files_read(
 			return 1;
 	if (!f->count)
 		return say_nothing_there(&f->operands, &passed, options->operands);
-	say_passed_over(&passed, &f->operands);
+	say_passed_over(&passed);
 	return 0;
 }
 
