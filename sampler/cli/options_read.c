@@ -85,7 +85,7 @@ static const struct option rows[] = {
         .help = "which of a process' profiles counts: the newest\n"
                 "(the default), its peak, its deltas, or all of\n"
                 "them added up"},
-    {GROUPED, '\0', "session", OPTION_SET, .set = set_session, .value = "N",
+    {GROUPED & ~COMMAND_DIFF, '\0', "session", OPTION_SET, .set = set_session, .value = "N",
         .allowed = "a number as heaptap ls has it (1 is the newest), newest, or all",
         .help = "of several sessions, the Nth newest (default 1),\n"
                 "or all"},

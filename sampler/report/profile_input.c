@@ -48,15 +48,24 @@ static int filter_open(struct filter *filter, const struct read_options *read)
 	    pattern_open("hide", read->hide, &filter->hide);
 }
 
-static int labels_check(const struct filter *filter, enum grouping by, const struct profile_file *file)
+/* One profile with the label is enough: a process that has freed everything has no ages. */
+static int labels_check(const struct filter *filter, enum grouping by, const struct profile_files *files,
+    const struct selection *s)
 {
-	const char *missing = filter_missing_label(filter, file->profile);
+	const char *missing = NULL;
+	size_t at = s->count;
 
-	if (!missing)
-		missing = grouping_missing_label(by, file->profile);
-	if (!missing)
-		return 0;
-	log_line("%s: no sample has the label %s; record with --labels %s", file->path, missing, missing);
+	while (at-- > 0) {
+		const struct profile *profile = files->files[s->pairs[at].file].profile;
+
+		missing = filter_missing_label(filter, profile);
+		if (!missing)
+			missing = grouping_missing_label(by, profile);
+		if (!missing)
+			return 0;
+	}
+	log_line("%s: no sample has the label %s; record with --labels %s",
+	    files->files[s->pairs[0].file].path, missing, missing);
 	return -ENODATA;
 }
 
@@ -136,14 +145,12 @@ static enum frames_names names_choose(const struct read_options *read)
 	return !is_for_people(read) ? FRAMES_FULL : read->leaks ? FRAMES_LABELS : FRAMES_SHORT;
 }
 
-static int pair_add(struct profile_input *input, enum grouping by, const struct profile_files *files,
+static int pair_add(struct profile_input *input, const struct profile_files *files,
     const struct selection_pair *pair, const struct selection_pair *first)
 {
 	struct profile_file *file = &files->files[pair->file];
-	int err = labels_check(&input->filter, by, file);
+	int err;
 
-	if (err)
-		return err;
 	if (is_nameless(file->profile) && !input->nameless)
 		input->nameless = strdup(file->path);
 	err = traces_add(&input->traces, file->profile, pair->column);
@@ -173,10 +180,12 @@ static int columns_fill(struct profile_input *input, const struct options *optio
 	if (!input->origins || !input->crowds ||
 	    traces_init(&input->traces, &choices, files->files[s->pairs[0].file].profile, s->column_count))
 		err = -ENOMEM;
+	if (!err)
+		err = labels_check(&input->filter, options->read.by, files, s);
 	for (size_t i = 0; i < s->column_count && !err; i++)
 		err = column_describe(input, files, s, i);
 	for (size_t i = 0; i < s->count && !err; i++)
-		err = pair_add(input, options->read.by, files, &s->pairs[i], &s->pairs[0]);
+		err = pair_add(input, files, &s->pairs[i], &s->pairs[0]);
 	if (!err && choices.fold)
 		err = headings_choose(&input->traces);
 	if (err == -ENOMEM || err == -EOVERFLOW || err == -EFBIG)

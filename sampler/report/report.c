@@ -143,8 +143,17 @@ static void print_advice(const struct screen *screen, const struct profile_input
 		samples += doubt.samples;
 		variance += doubt.variance;
 	}
-	if (input->origins[input->now].ours && !t->unsure && variance > 0 && samples < SAMPLES_MANY)
-		screen_lines(screen, 2, "few samples: record with a smaller period for more, such as -p 16K");
+	const struct origin *origin = &input->origins[input->now];
+	const int64_t period = origin->period / 32; /* 16K after the default of 512K */
+	char line[128];
+
+	if (!origin->ours || t->unsure || variance <= 0 || samples >= SAMPLES_MANY || period < 1 ||
+	    strcmp(origin->period_unit, "bytes") != 0)
+		return;
+	snprintf(line, sizeof(line),
+	    "few samples: record with a smaller period for more, such as -p %" PRId64 "%s",
+	    period < 1024 ? period : period / 1024, period < 1024 ? "" : "K");
+	screen_lines(screen, 2, line);
 }
 
 /* Which of the profiles the numbers are of, in words. */

@@ -68,3 +68,15 @@ test_not_for_a_terminal() {
   ! script -qec "'$heaptap' merge a.pb a.pb" /dev/null </dev/null >out || fail 'a profile is written to a terminal'
   equal 'heaptap: a profile is binary, nothing for a terminal: use -o FILE, or redirect it' "$(tr -d '\r' <out)"
 }
+
+test_the_advice_is_a_smaller_period() {
+  printf '#include <stdlib.h>
+    int main(void) { for (int i = 0; i < 100; i++) { void *volatile kept = malloc(6400); (void)kept; } }\n' >keep.c
+  gcc -w -o keep keep.c
+  for attempt in 1 2 3 4 5; do # one of some thousand has no sample, or thirty
+    record -q -p 64K -o x.pb.gz ./keep
+    "$heaptap" report x.pb.gz >out
+    ! grep -q 'few samples' out || break
+  done
+  matches 'few samples: record with a smaller period for more, such as -p 2K$' out
+}

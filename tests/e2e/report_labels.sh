@@ -96,6 +96,12 @@ test_tables_by_label() {
     equal 1 "$(status_of "$heaptap" report --by $by plain.pb.gz)"
     matches "^heaptap: plain.pb.gz: no sample has the label $by; record with --labels $by$" err
   done
+  # A process without ages is none of them; a session of such processes is refused.
+  mkdir two
+  cp labelled.pb.gz plain.pb.gz two/
+  "$heaptap" report --session all --state all --by age two >out
+  matches '  \[freed\]$' out
+  "$heaptap" report --session all --state all --age 0s: two >out
   "$heaptap" report --by process plain.pb.gz >out
   equal 2 "$(status_of "$heaptap" report --by colour plain.pb.gz)"
   "$heaptap" diff --by thread --sort objects labelled.pb.gz labelled.pb.gz >out

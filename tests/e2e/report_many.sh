@@ -56,6 +56,7 @@ test_a_forking_server() {
   ! grep -q 'more profiles' report || fail 'untrue words'
   equal '' "$(cat err)" 'words about a folder with other files'
   : >dir/err # also if it is empty
+  equal 2 "$(status_of "$heaptap" diff --session 2 dir)" 'diff takes the last two sessions'
   "$heaptap" report dir/* >report 2>err
   matches '^heaptap: not profiles, passed over: dir/err, dir/heaptap\.family\.[0-9]+\.timeline\.jsonl, .* and 2 more$' err
   pid=$(ls dir/*.exit.pb.gz | head -1 | cut -d. -f3)
