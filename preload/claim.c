@@ -79,7 +79,8 @@ static void claim(void)
 	atomic_store(&place_self()->state, PLACE_READY);
 	atomic_fetch_add(&place_header()->places_claimed, 1);
 	uint32_t claiming = CLAIM_CLAIMING; /* unless another thread has closed it meanwhile */
-	atomic_compare_exchange_strong(atomic_load(&claim_word), &claiming, CLAIM_OPEN);
+	if (atomic_compare_exchange_strong(atomic_load(&claim_word), &claiming, CLAIM_OPEN))
+		request_resume(place_header(), place_self());
 }
 
 bool claim_place(void)

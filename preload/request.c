@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 static _Atomic uint32_t paused;
+static _Atomic uint32_t postponed;
 
 void request_open(bool start_paused)
 {
@@ -38,6 +39,17 @@ void request_signalled(struct region_header *header, struct region_place *place)
 {
 	atomic_fetch_add(&place->signals, 1);
 	atomic_fetch_add(&header->requests, 1);
+}
+
+void request_postpone(void)
+{
+	atomic_store(&postponed, 1);
+}
+
+void request_resume(struct region_header *header, struct region_place *place)
+{
+	if (atomic_exchange(&postponed, 0))
+		request_signalled(header, place);
 }
 
 _Atomic uint32_t *request_snapshot(

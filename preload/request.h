@@ -25,6 +25,11 @@ bool request_paused(void);
 /* Requests a snapshot. Safe in a signal handler. */
 void request_signalled(struct region_header *header, struct region_place *place);
 
+/* The same for a process whose place is just being claimed: remembers it, and requests it when there is one.
+ * Both are safe in a signal handler. */
+void request_postpone(void);
+void request_resume(struct region_header *header, struct region_place *place);
+
 /* Requests a snapshot with a name (may be NULL). The sampler sets the word that is returned to *number once
  * it has taken the snapshot in memory. Returns NULL if another thread is just making a request. */
 _Atomic uint32_t *request_snapshot(

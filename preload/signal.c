@@ -102,8 +102,14 @@ static void end_process(int number)
 static void on_signal(int number, siginfo_t *info, void *context)
 {
 	int saved = errno;
-	bool ours = is_ours();
 	(void)context;
+	if (everywhere && claim_state() == CLAIM_CLAIMING) {
+		request_postpone();
+		if (claim_state() == CLAIM_OPEN) /* meanwhile, by another thread */
+			request_resume(place_header(), place_self());
+		return;
+	}
+	bool ours = is_ours();
 	if (ours && is_from_outside(info))
 		request_signalled(place_header(), place_self());
 	else if (ours || !everywhere)

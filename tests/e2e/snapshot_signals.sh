@@ -284,6 +284,27 @@ print(pid)" >pid
   only child/*."$pid".exit.pb.gz
 }
 
+# The signal comes while the child still claims its place, for which it goes through all that it inherited.
+test_a_child_that_is_just_beginning_is_snapshot() {
+  record -q -p 1K -i 0 --signal USR1:all -o young/ /usr/bin/python3 -c "
+import os, random, signal, time, glob
+held = [bytearray(1000) for _ in range(100000)]
+for round in range(8):
+    pid = os.fork()
+    if pid == 0:
+        first = bytearray(100000)
+        signal.pause()
+        os._exit(0)
+    time.sleep(random.random() / 50)
+    os.kill(pid, signal.SIGUSR1)
+    deadline = time.time() + $(seconds 20)
+    while not glob.glob('young/*.%d.0001.pb.gz' % pid) and time.time() < deadline:
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    assert glob.glob('young/*.%d.0001.pb.gz' % pid), 'no snapshot in round %d' % round"
+}
+
 # Real programs that own the signal.
 test_nginx_reopens_its_logs() {
   command -v nginx >/dev/null || skip 'no nginx'
