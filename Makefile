@@ -66,7 +66,7 @@ PPROF_OBJ   := $(PPROF_SRC:%.c=$(O)/%.o) $(O)/pprof/profile.pb-c.o
 PRELOAD_OBJ := $(PRELOAD_SRC:%.c=$(O)/%.o)
 # What of the hook's half the unit tests link: its books, none of what it exports.
 HOOK_OBJ    := $(patsubst %,$(O)/tests/%.o,$(filter-out $(addprefix preload/,api attach constructor hooks mmap \
-	next_symbol next_symbol_operators sampled signal),$(PRELOAD_SRC:%.c=%)))
+	next_symbol next_symbol_operators sampled signal hook_table running loader_calls),$(PRELOAD_SRC:%.c=%)))
 CORE_OBJ    := $(filter-out $(O)/sampler/main.o,$(SAMPLER_OBJ)) $(PPROF_OBJ)
 UNIT_BIN    := $(UNIT_SRC:%.c=$(O)/%)
 FUZZ_BIN    := $(FUZZ_SRC:%.c=$(O)/%)
@@ -84,7 +84,7 @@ GO := GO111MODULE=off GOPATH=/usr/share/gocode GOFLAGS= GOCACHE=$(abspath $(O))/
 	format-check
 
 ## all: build/heaptap (command line and sampler) and build/libheaptap.so (preloaded into programs)
-all: $(O)/heaptap $(O)/libheaptap.so
+all: $(O)/heaptap $(O)/libheaptap.so $(O)/libheaptap-attach.so
 
 ## help: this list
 help:
@@ -101,9 +101,17 @@ $(O)/heaptap: $(SAMPLER_OBJ) $(PPROF_OBJ)
 # surprises (-z now), and never a sanitizer runtime (the sanitizer builds test the sampler's side).
 PRELOAD_FLAGS := -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fno-stack-protector \
 	-fno-builtin -fcf-protection=return
-$(O)/libheaptap.so: $(PRELOAD_OBJ) preload/preload.map
-	$(call quiet,LD,$@)$(CC) -shared $(LDFLAGS) -Wl,-soname,libheaptap.so -Wl,--version-script=preload/preload.map \
-		-Wl,-Bsymbolic-functions -Wl,-z,defs,-z,now,-z,relro,-z,noexecstack,-z,nodlopen -Wl,--hash-style=gnu -o $@ $(PRELOAD_OBJ)
+PRELOAD_LINK   = -shared $(LDFLAGS) -Wl,-soname,$(@F) -Wl,-Bsymbolic-functions \
+	-Wl,-z,defs,-z,now,-z,relro,-z,noexecstack -Wl,--hash-style=gnu
+ONLY_PRELOADED := $(O)/preload/constructor.o
+ONLY_ATTACHED  := $(patsubst %,$(O)/preload/%.o,running hook_table import protection loader_calls loader_lock)
+$(O)/libheaptap.so: $(filter-out $(ONLY_ATTACHED),$(PRELOAD_OBJ)) preload/preload.map
+	$(call quiet,LD,$@)$(CC) $(PRELOAD_LINK) -Wl,--version-script=preload/preload.map -Wl,-z,nodlopen -o $@ $(filter %.o,$^)
+
+# The same objects again, for processes that run already: loaded by dlopen, never unloaded, without debug information
+# since every such process holds a copy.
+$(O)/libheaptap-attach.so: $(filter-out $(ONLY_PRELOADED),$(PRELOAD_OBJ)) preload/attach.map
+	$(call quiet,LD,$@)$(CC) $(PRELOAD_LINK) -Wl,--version-script=preload/attach.map -Wl,-z,nodelete,-s -o $@ $(filter %.o,$^)
 
 $(O)/preload/%.o: preload/%.c
 	@mkdir -p $(@D)
@@ -301,6 +309,7 @@ install: all $(DOCS)
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(BASHDIR) $(DESTDIR)$(ZSHDIR) $(DESTDIR)$(FISHDIR)
 	install -m 755 $(O)/heaptap $(DESTDIR)$(BINDIR)/heaptap
 	install -m 755 $(O)/libheaptap.so $(DESTDIR)$(LIBDIR)/libheaptap.so
+	install -m 755 $(O)/libheaptap-attach.so $(DESTDIR)$(LIBDIR)/libheaptap-attach.so
 	install -d $(DESTDIR)$(INCDIR)
 	install -m 644 proto/heaptap.h $(DESTDIR)$(INCDIR)/heaptap.h
 	install -m 644 $(O)/heaptap.1 $(DESTDIR)$(MANDIR)/man1/heaptap.1
@@ -310,7 +319,7 @@ install: all $(DOCS)
 
 ## uninstall: the reverse
 uninstall:
-	rm -f $(DESTDIR)$(BINDIR)/heaptap $(DESTDIR)$(LIBDIR)/libheaptap.so $(DESTDIR)$(MANDIR)/man1/heaptap.1 \
+	rm -f $(DESTDIR)$(BINDIR)/heaptap $(DESTDIR)$(LIBDIR)/libheaptap.so $(DESTDIR)$(LIBDIR)/libheaptap-attach.so $(DESTDIR)$(MANDIR)/man1/heaptap.1 \
 		$(DESTDIR)$(INCDIR)/heaptap.h \
 		$(DESTDIR)$(BASHDIR)/heaptap $(DESTDIR)$(ZSHDIR)/_heaptap $(DESTDIR)$(FISHDIR)/heaptap.fish
 	-rmdir $(DESTDIR)$(LIBDIR)

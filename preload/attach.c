@@ -4,6 +4,7 @@
 #include "preload/capture.h"
 #include "preload/claim.h"
 #include "preload/clock.h"
+#include "preload/file.h"
 #include "preload/live.h"
 #include "preload/lookup.h"
 #include "preload/memory.h"
@@ -21,18 +22,19 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* True when a seccomp filter is in force: then we make only system calls that the loader makes too. Unknown
  * counts as true. */
-static bool filtered(void)
+bool attach_filtered(void)
 {
 	char text[4096];
-	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	int fd = file_open("/proc/self/status", O_RDONLY);
 	if (fd < 0)
 		return true;
-	ssize_t got = read(fd, text, sizeof(text) - 1);
-	close(fd);
+	ssize_t got = file_read(fd, text, sizeof(text) - 1);
+	file_close(fd);
 	if (got <= 0)
 		return true;
 	text[got] = '\0';
@@ -80,12 +82,12 @@ static void reserve_levels(bool may_advise)
 }
 
 /* The image's part of the header. */
-static void describe_image(struct region_header *header, uint32_t pid)
+static void describe_image(struct region_header *header, uint32_t pid, bool runs)
 {
 	module_list_write((unsigned char *)header + header->offsets.modules);
 	header->pid = pid;
 	header->trigger_address = (uintptr_t)capture_trigger;
-	header->unseen = lookup_before("malloc") ? REGION_UNSEEN_MALLOC : 0u;
+	header->unseen = !runs && lookup_before("malloc") ? REGION_UNSEEN_MALLOC : 0u;
 }
 
 static void open_claim(struct region_header *header, uint32_t pid, _Atomic uint32_t *wiped)
@@ -106,17 +108,30 @@ static void open_claim(struct region_header *header, uint32_t pid, _Atomic uint3
 	claim_open(&setup);
 }
 
-static bool attach_region(void)
+/* What is done once, however often the process is attached to. */
+struct lasting {
+	_Atomic uint32_t *wiped;
+	bool done, atfork;
+};
+
+static void open_lasting(struct lasting *lasting, bool strict)
 {
-	bool strict = filtered();
-	struct region_header *header = session_region(strict);
-	if (!header)
-		return false;
+	if (lasting->done)
+		return;
+	lasting->done = true;
+	lasting->wiped = strict ? NULL : map_wiped();
+	lasting->atfork = register_atfork();
+	reserve_levels(!strict);
+}
+
+bool attach_to(struct region_header *header, bool strict, bool runs)
+{
+	static struct lasting lasting;
 	atomic_store(&header->state, REGION_CLAIMED);
-	thread_open(strict ? 0 : (uint32_t)getpid());
-	_Atomic uint32_t *wiped = strict ? NULL : map_wiped();
-	uint32_t pid = strict ? thread_tid() : (uint32_t)getpid();
-	if (!register_atfork() && !wiped) {
+	thread_open(strict ? 0 : runs ? (uint32_t)syscall(SYS_gettid) : (uint32_t)getpid(), !runs);
+	uint32_t pid = strict && !runs ? thread_tid() : (uint32_t)getpid();
+	open_lasting(&lasting, strict);
+	if (!lasting.atfork && !lasting.wiped) {
 		/* a child that does not notice the fork would write into its parent's place */
 		header->pid = pid;
 		session_decline(header, REGION_DECLINED_NO_FORK_NOTICE);
@@ -125,20 +140,27 @@ static bool attach_region(void)
 	}
 	if (!strict)
 		madvise(header, header->offsets.end, MADV_DONTDUMP);
-	reserve_levels(!strict);
-	describe_image(header, pid);
+	describe_image(header, pid, runs);
 	const unsigned char *random = (const unsigned char *)getauxval(AT_RANDOM);
 	if (random)
 		sample_seed(random);
 	clock_open((int)header->clock_id, !strict);
-	open_claim(header, pid, wiped);
+	open_claim(header, pid, lasting.wiped);
 	/* Under a filter we make only system calls that the loader makes too; sigaction is none of them. */
 	bool everywhere = header->signal_everywhere == 1;
-	if (!strict && header->snapshot_signal >= 1 && header->snapshot_signal <= 64 &&
+	if (!runs && !strict && header->snapshot_signal >= 1 && header->snapshot_signal <= 64 &&
 	    (everywhere || session_is_command(pid)))
 		signal_open((int)header->snapshot_signal, everywhere);
-	atomic_store_explicit(&header->state, REGION_READY, memory_order_release);
+	if (!runs)
+		atomic_store_explicit(&header->state, REGION_READY, memory_order_release);
 	return true;
+}
+
+static bool attach_region(void)
+{
+	bool strict = attach_filtered();
+	struct region_header *header = session_region(strict);
+	return header && attach_to(header, strict, false);
 }
 
 /* gcc's ThreadSanitizer intercepts what attaching calls (open, mmap, sigaction), and is not ready for that

@@ -54,6 +54,12 @@ void claim_close(void)
 	claim_word = &unwiped;
 }
 
+void claim_detach(void)
+{
+	atomic_store(&unwiped, CLAIM_DETACHED);
+	claim_word = &unwiped;
+}
+
 static bool inherit(const void *pointer, struct live_entry *entry)
 {
 	return block_inherit(entry);

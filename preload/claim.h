@@ -13,6 +13,7 @@
  *
  *   early -> attaching -> open -> (fork) forked -> claiming -> open
  *                    \-> closed                            \-> closed
+ *                         open -> detached -> open    (attached to a running process)
  */
 #ifndef PRELOAD_CLAIM_H
 #define PRELOAD_CLAIM_H
@@ -30,6 +31,7 @@ enum claim_state {
 	CLAIM_CLOSED = 3,    /* no region, or no place in it: from now on the hooks only forward */
 	CLAIM_EARLY = 4,     /* no region has been looked for yet */
 	CLAIM_ATTACHING = 5, /* a region is being looked for */
+	CLAIM_DETACHED = 6,  /* as closed, until the process is attached to again */
 };
 
 struct claim_setup {
@@ -47,6 +49,9 @@ bool claim_begin(void);
 /* The region is mapped, clock and thread id are known: the calling process gets place 0. */
 void claim_open(const struct claim_setup *setup);
 void claim_close(void);
+
+/* Detached: no more samples, until claim_open is called again. */
+void claim_detach(void);
 
 /* Called by the libc before a fork and in the forked child (but not for a raw clone). */
 void claim_forking(void);

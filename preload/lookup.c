@@ -151,13 +151,25 @@ static void iterate(look_fn *look, void *argument)
 	function(look, argument);
 }
 
+void lookup_each(look_fn *look, void *argument)
+{
+	iterate(look, argument);
+}
+
+static bool everywhere; /* in the objects before ours too */
+
+void lookup_everywhere(void)
+{
+	everywhere = true;
+}
+
 struct search {
 	struct lookup *wishes;
 	size_t count;
 	bool after_us;
 };
 
-static bool contains(const struct dl_phdr_info *info, const void *address)
+bool lookup_contains(const struct dl_phdr_info *info, const void *address)
 {
 	uintptr_t at = (uintptr_t)address - info->dlpi_addr;
 	for (int i = 0; i < info->dlpi_phnum; i++)
@@ -167,19 +179,19 @@ static bool contains(const struct dl_phdr_info *info, const void *address)
 	return false;
 }
 
-static bool is_ours(const struct dl_phdr_info *info)
+bool lookup_is_ours(const struct dl_phdr_info *info)
 {
-	return contains(info, (const void *)(uintptr_t)is_ours);
+	return lookup_contains(info, (const void *)(uintptr_t)lookup_is_ours);
 }
 
 static int search_object(struct dl_phdr_info *info, size_t size, void *argument)
 {
 	struct search *search = argument;
 	struct table table;
-	if (!search->after_us) {
-		search->after_us = is_ours(info);
+	bool ours = lookup_is_ours(info);
+	search->after_us = search->after_us || ours;
+	if (ours || (!search->after_us && !everywhere))
 		return 0;
-	}
 	if (info->dlpi_addr == getauxval(AT_SYSINFO_EHDR) ||
 	    !table_init(&table, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum))
 		return 0;
@@ -207,9 +219,9 @@ static int ask_object(struct dl_phdr_info *info, size_t size, void *argument)
 {
 	struct question *question = argument;
 	struct table table;
-	if (!question->address && is_ours(info))
+	if (!question->address && lookup_is_ours(info))
 		return 1;
-	if (question->address && !contains(info, question->address))
+	if (question->address && !lookup_contains(info, question->address))
 		return 0;
 	if (table_init(&table, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum))
 		question->answer = table_find(&table, question->name);
@@ -238,7 +250,7 @@ struct extent {
 static int measure_object(struct dl_phdr_info *info, size_t size, void *argument)
 {
 	struct extent *extent = argument;
-	if (!contains(info, extent->address))
+	if (!lookup_contains(info, extent->address))
 		return 0;
 	extent->start = UINTPTR_MAX;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -273,7 +285,7 @@ static int hide_ours(struct dl_phdr_info *info, size_t size, void *argument)
 	struct hiding *hiding = argument;
 	struct table table;
 	uint32_t low = UINT32_MAX, high = 0;
-	if (!is_ours(info))
+	if (!lookup_is_ours(info))
 		return 0;
 	if (!table_init(&table, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum) || !table.gnu)
 		return 1;

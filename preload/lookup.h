@@ -20,6 +20,10 @@ struct lookup {
 	void *found; /* NULL: no object after this library defines it */
 };
 
+/* For a library that was loaded into a running process: it is the last object, so from now on lookup_next
+ * looks into every object but ours, in the order of the loader. */
+void lookup_everywhere(void);
+
 /* Fills in `found` of each wish with the first default or unversioned definition. */
 void lookup_next(struct lookup *wishes, size_t count);
 
@@ -36,6 +40,15 @@ void lookup_extent(const void *address, uintptr_t *start, uintptr_t *end);
 /* Takes functions of this library out of its own symbol table: symbols bound from now on are bound to the
  * next definition, as if this library had none. False: the kernel did not allow the change. */
 bool lookup_hide(const char *const *names, size_t count);
+
+/* Calls `look` for each object, under the loader's own lock; a result other than 0 ends that. */
+struct dl_phdr_info;
+void lookup_each(
+    int (*look)(struct dl_phdr_info *info, size_t size, void *argument), void *argument);
+
+/* Whether the object is this library; and whether it contains the address. */
+bool lookup_is_ours(const struct dl_phdr_info *info);
+bool lookup_contains(const struct dl_phdr_info *info, const void *address);
 
 /* A function of the kernel's own object, or NULL. */
 void *lookup_vdso(const char *name);

@@ -14,6 +14,7 @@
 #include "preload/capture.h"
 #include "preload/lookup.h"
 #include "preload/mapping.h"
+#include "preload/mmap.h"
 #include "preload/claim.h"
 #include "preload/next_symbol.h"
 #include "preload/sample.h"
@@ -59,6 +60,11 @@ static bool recording(void)
 	}
 	passive = ready || claim_state() == CLAIM_CLOSED;
 	return false;
+}
+
+void mmap_open(void)
+{
+	passive = opened = false;
 }
 
 static uint64_t whole_pages(size_t length)

@@ -27,6 +27,9 @@ bool sampled_decide(size_t size, struct region_sample *sample)
 		/* Take the slow path again as long as there may be a session; once there is none, never
 		 * again. */
 		sample_thread.left_bytes = claim_state() == CLAIM_CLOSED ? SAMPLE_NEVER : 0;
+		/* Attached again, it begins like a new thread: the end of its interval is lost. */
+		if (claim_state() == CLAIM_DETACHED)
+			sample_thread.period_bytes = 0;
 		return false;
 	}
 	struct region_header *header = place_header();

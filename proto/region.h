@@ -49,7 +49,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define REGION_ABI        7u
+#define REGION_ABI        8u
 #define REGION_MAGIC      0x7061747061656831ull /* "1heaptap" */
 #define REGION_POOL_MAGIC 0x7962626f6c706831ull
 #define LEDGER_MAGIC      0x72656764656c6831ull
@@ -141,8 +141,15 @@ enum region_loss {
 
 /* Where the parts of a region begin, in bytes from its start; `end` is its size. */
 struct region_offsets {
-	uint64_t places, modules, owners, buffers, frees, slots, kept, dropped_buffers, end;
+	uint64_t places, modules, stacks, owners, buffers, frees, slots, kept, dropped_buffers, end;
 };
+
+/* The stack of a thread that ran already when its process was attached to: [low, high), with the thread's
+ * control block at its high end. The sampler writes them, sorted, before the hand-over. */
+struct region_stack {
+	uint64_t low, high;
+};
+enum { REGION_STACKS = 4096 };
 
 struct region_header {
 	/* constant, written by the sampler */
@@ -161,7 +168,7 @@ struct region_header {
 	_Atomic uint32_t sampler_pid; /* the sampler that reads the region now, and has its descriptor open */
 	uint32_t clock_id;            /* clock of slot times, one that needs no system call on this machine */
 	uint32_t signal_everywhere;   /* 1: snapshot_signal is for every process, not only COMMAND's own */
-	uint32_t reserved;
+	uint32_t thread_stacks;       /* entries of `stacks`; 0 unless the process ran already */
 	/* at this period and below, the hook copies stacks while there are buffers, in any mode */
 	uint64_t copy_period_bytes;
 
@@ -184,6 +191,10 @@ struct region_header {
 	/* children that changed their user id and take no more samples: the kernel refused to cut off the
 	 * stacks of others */
 	_Atomic uint64_t not_cut_off;
+	/* of a process that was attached to: import slots that lead to the hooks, and files whose calls to the
+	 * allocator go by none (names, separated by commas) */
+	_Atomic uint32_t imports;
+	char unseen_files[REGION_PATH_BYTES];
 
 	_Alignas(128) _Atomic uint64_t frees_head; /* entries ever begun */
 };
@@ -191,6 +202,7 @@ struct region_header {
 /* Parts of the program's heap that the library does not see. */
 enum region_unseen {
 	REGION_UNSEEN_MALLOC = 1, /* the program, or a library preloaded before ours, defines malloc */
+	REGION_UNSEEN_FILES = 2,  /* attached: those in unseen_files */
 };
 
 enum region_state {
@@ -198,6 +210,22 @@ enum region_state {
 	REGION_CLAIMED = 1,  /* an image has mapped it */
 	REGION_READY = 2,    /* the image's part of the header is complete */
 	REGION_DECLINED = 3, /* the image does not use it: `declined` says why */
+};
+
+/*
+ * What the attach library (libheaptap-attach.so) finds in its own data: the sampler writes it into the copy of
+ * the file that it delivers, and for a process that has the library already into that one's memory.
+ */
+#define ATTACH_REQUEST_MAGIC  0x5145524854544148ull
+#define ATTACH_REQUEST_SYMBOL "heaptap_attach_request"
+#define ATTACH_SYMBOL         "heaptap_attach" /* void (void): attach as the request says */
+#define DETACH_SYMBOL         "heaptap_detach" /* void (void): the reverse */
+struct attach_request {
+	uint64_t magic;
+	uint32_t abi;        /* REGION_ABI */
+	uint32_t attachments; /* successful ones so far; counted by the library */
+	/* "/proc/PID/fd/N" of the region, in the target's view; empty: nothing is asked for */
+	char region_path[112];
 };
 
 /* Why an image that got a region is not profiled. The name table is region_declined_text(). */
@@ -395,6 +423,7 @@ _Static_assert(sizeof(struct region_place) == 512, "place layout");
 _Static_assert(sizeof(struct region_sample) == 40, "no padding");
 _Static_assert(sizeof(struct region_slot) == 64, "a slot is one cache line");
 _Static_assert(sizeof(struct region_free) == 64, "a free is one cache line");
+_Static_assert(sizeof(struct attach_request) == 128, "request layout");
 _Static_assert(sizeof(struct region_buffer) == 192, "buffer header layout");
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line's entry: finds the command, parses its options, runs it. The only file that calls exit. */
+#include "sampler/attach/holder.h"
 #include "sampler/session/snapshot_client.h"
 #include "sampler/cli/command.h"
 #include "sampler/cli/completion.h"
@@ -205,6 +206,8 @@ static int word_run(int argc, char *argv[])
 {
 	const struct command *command = command_find(argv[1]);
 
+	if (strcmp(argv[1], HOLDER_COMMAND) == 0)
+		return holder_main(argc - 2, argv + 2);
 	if (command)
 		return command_run(command, argc - 2, argv + 2);
 	if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)

@@ -29,6 +29,7 @@
 #define TEMPORARY_NS_DEFAULT (UINT64_C(1) * 1000000)
 #define KEEP_MAX             1000000u
 #define OPTION_EVENTS_MAX    16
+#define OPTION_PIDS_MAX      64
 #define INTERVAL_NS_MIN      (UINT64_C(1) * 1000000)
 #define INTERVAL_NS_MAX      (UINT64_C(1000) * 3600 * 1000000000)
 
@@ -115,7 +116,10 @@ struct options {
 	const char *event_texts[OPTION_EVENTS_MAX]; /* of -e, in order */
 	size_t event_count;
 	bool no_heap;               /* events only: nothing is preloaded */
-	pid_t pid;                  /* a running process instead of COMMAND; 0: none */
+	pid_t pids[OPTION_PIDS_MAX]; /* running processes instead of COMMAND */
+	size_t pid_count;
+	uint64_t duration_ns; /* of recording them; 0: until they end */
+	bool force;           /* also where a seccomp filter may end them */
 	const struct event *events; /* event_count of them; filled in by front_run, not by parsing */
 	/* absolute path of libheaptap.so; filled in by front_run, not by parsing */
 	const char *library;

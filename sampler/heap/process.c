@@ -355,7 +355,7 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 	process->heap = heap_new(image->region, &image->heap);
 	if (image->heap.labels & HEAP_LABEL_THREAD)
 		process->target.threads = threads_new();
-	find_pid(process, told_pid(process));
+	find_pid(process, number == 0 && image->attached_pid ? image->attached_pid : told_pid(process));
 	target_note_perf_map(&process->target);
 	read_name(process);
 	struct process *parent = parent_of(process);

@@ -78,6 +78,10 @@ struct image {
 	uint64_t copied_seen, places_seen, requests_seen;
 	uint64_t frees_seen, frees_noted, frees_lost, frees_stuck_ns; /* see free_log.h */
 	uint64_t trigger_address;
+	/* It was attached to while it ran: its process' pid (0: it was not), for how long it had run, and the
+	 * resident memory that it had then. */
+	pid_t attached_pid;
+	uint64_t attached_after_ns, attached_rss_bytes;
 	enum backend backend;       /* by which its stacks arrive, see backend_fallback.h */
 	enum backend event_backend; /* the last one that was an event: stacks in the rings came by it */
 	int *fds;                   /* breakpoint events */

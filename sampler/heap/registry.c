@@ -64,7 +64,7 @@ static void watch_process(struct registry *registry, struct process *process)
 		return;
 	process->watched = true;
 	registry->arrivals++;
-	process->target.command = process->target.pid == registry->launch->pid && registry->launch->pid != 0;
+	process->target.command = launch_is_command(registry->launch, process->target.pid);
 	registry->command_seen = registry->command_seen || process->target.command;
 	executed_begin(process);
 	registry->listener.watched(registry->listener.context, &process->target);
@@ -428,6 +428,46 @@ int registry_adopt(struct registry *registry, struct region *region)
 	atomic_store(
 	    &header->mode, image->backend == BACKEND_UPROBE ? REGION_MODE_TRIGGER : REGION_MODE_COPY);
 	return 0;
+}
+
+int registry_attach(
+    struct registry *registry, struct region *region, const struct registry_attached *attached)
+{
+	struct image *image = add_image(registry, region);
+	if (!image)
+		return -ENOMEM;
+	image->attached_pid = attached->pid;
+	image->attached_after_ns = attached->after_ns;
+	image->attached_rss_bytes = attached->rss_bytes;
+	settle_claims(registry);
+	return 0;
+}
+
+void registry_stop_attached(struct registry *registry)
+{
+	for (struct image *image = registry->intake->images; image; image = image->next)
+		if (image->attached_pid)
+			atomic_store(&region_header(image->region)->mode, REGION_MODE_OFF);
+}
+
+void registry_detach(struct registry *registry,
+    void (*detach)(void *context, const struct target *target), void *context)
+{
+	const struct table *processes = &registry->intake->processes;
+	registry_finish_ended(registry);
+	for (size_t i = processes->count; i-- > 0;) {
+		struct process *process = processes->entries[i].item;
+		if (process->image->attached_pid && !process->target.closed)
+			detach(context, &process->target);
+	}
+	registry_drain(registry);
+	/* From behind: a process that goes is replaced by the last. */
+	for (size_t i = processes->count; i-- > 0;) {
+		struct process *process = processes->entries[i].item;
+		if (process->image->attached_pid && !process->target.closed)
+			finish(registry, process,
+			    has_ended(registry, process) ? TARGET_GONE : TARGET_DETACHED, 0);
+	}
 }
 
 void registry_set_period(struct registry *registry, uint64_t period_bytes)

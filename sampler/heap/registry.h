@@ -75,6 +75,22 @@ void registry_release(struct registry *registry, struct process *process);
  * closed). */
 int registry_adopt(struct registry *registry, struct region *region);
 
+/* A running process has taken the region, and is attached from now on. Returns 0 or -ENOMEM (region
+ * closed). */
+struct registry_attached {
+	pid_t pid;
+	uint64_t after_ns, rss_bytes; /* for how long it had run, and its resident memory */
+};
+int registry_attach(
+    struct registry *registry, struct region *region, const struct registry_attached *attached);
+
+/* Stops sampling in the images that were attached to; their processes still have the hooks. */
+void registry_stop_attached(struct registry *registry);
+
+/* Calls `detach` for each of their processes that lives, and closes its books. */
+void registry_detach(struct registry *registry,
+    void (*detach)(void *context, const struct target *target), void *context);
+
 /* The sampling period of all images, now and to come. */
 void registry_set_period(struct registry *registry, uint64_t period_bytes);
 

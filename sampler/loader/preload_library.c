@@ -16,18 +16,19 @@
 
 enum { MADE_COUNT = 3 };
 
-static bool candidate_is_there(char *path, size_t path_bytes, const char *folder, const char *relative)
+static bool candidate_is_there(
+    char *path, size_t path_bytes, const char *folder, const char *relative, const char *name)
 {
 	char joined[PATH_MAX], resolved[PATH_MAX];
 
-	if (snprintf(joined, sizeof(joined), "%s%s" PRELOAD_LIBRARY_NAME, folder, relative) >=
+	if (snprintf(joined, sizeof(joined), "%s%s%s", folder, relative, name) >=
 	    (int)sizeof(joined))
 		return false;
 	return realpath(joined, resolved) && access(resolved, R_OK) == 0 &&
 	    snprintf(path, path_bytes, "%s", resolved) < (int)path_bytes;
 }
 
-int preload_library_find(char *path, size_t path_bytes)
+static int find(char *path, size_t path_bytes, const char *name)
 {
 	char folder[PATH_MAX];
 	ssize_t length = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
@@ -35,11 +36,21 @@ int preload_library_find(char *path, size_t path_bytes)
 	if (length > 0) {
 		folder[length] = '\0';
 		*strrchr(folder, '/') = '\0';
-		if (candidate_is_there(path, path_bytes, folder, "/") ||
-		    candidate_is_there(path, path_bytes, folder, "/../lib/heaptap/"))
+		if (candidate_is_there(path, path_bytes, folder, "/", name) ||
+		    candidate_is_there(path, path_bytes, folder, "/../lib/heaptap/", name))
 			return 0;
 	}
-	return candidate_is_there(path, path_bytes, HEAPTAP_LIBDIR, "/") ? 0 : -ENOENT;
+	return candidate_is_there(path, path_bytes, HEAPTAP_LIBDIR, "/", name) ? 0 : -ENOENT;
+}
+
+int preload_library_find(char *path, size_t path_bytes)
+{
+	return find(path, path_bytes, PRELOAD_LIBRARY_NAME);
+}
+
+int attach_library_find(char *path, size_t path_bytes)
+{
+	return find(path, path_bytes, ATTACH_LIBRARY_NAME);
 }
 
 bool preload_library_is_preloadable(const char *path)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -52,6 +53,8 @@ static void lay_out(struct region *region, uint64_t live_max)
 	at += round_up(REGION_PLACES * sizeof(struct region_place));
 	offsets->modules = at;
 	at += round_up(REGION_MODULES_BYTES);
+	offsets->stacks = at;
+	at += round_up(REGION_STACKS * sizeof(struct region_stack));
 	offsets->owners = at;
 	at += round_up(REGION_SEGMENTS * sizeof(uint16_t));
 	offsets->buffers = at;
@@ -470,7 +473,19 @@ const char *region_declined_text(const struct region *region)
 
 const char *region_unseen_text(const struct region *region)
 {
-	uint32_t unseen = region_header(region)->unseen;
+	static char text[REGION_PATH_BYTES + 128];
+	const struct region_header *header = region_header(region);
+	uint32_t unseen = header->unseen;
+	if (unseen & REGION_UNSEEN_FILES) {
+		char files[REGION_PATH_BYTES];
+		memcpy(files, header->unseen_files, sizeof(files));
+		files[sizeof(files) - 1] = '\0';
+		for (char *c = files; *c; c++)
+			*c = *c >= ' ' && *c <= '~' ? *c : '?';
+		snprintf(text, sizeof(text),
+		    "not seen: calls that lead by no import slot to the allocator, in %s", files);
+		return text;
+	}
 	if (unseen & REGION_UNSEEN_MALLOC)
 		return "not seen: the program has a malloc of its own, which comes before heaptap's";
 	return NULL;

@@ -84,7 +84,7 @@ static bool sampler_lives(const struct region *region)
 	return sampler > 0 && sampler != getpid() && holds_region(sampler, region);
 }
 
-int region_takeover_open(pid_t pid, struct region *region)
+static int open_region(pid_t pid, struct region *region)
 {
 	struct range range;
 	char path[128];
@@ -97,10 +97,27 @@ int region_takeover_open(pid_t pid, struct region *region)
 	if (fd < 0)
 		return errno == EACCES ? -EPERM : -errno;
 	error = region_reopen(region, fd);
-	if (error) {
+	if (error)
 		close(fd);
+	return error;
+}
+
+pid_t region_takeover_sampler(pid_t pid)
+{
+	struct region region;
+	if (open_region(pid, &region) != 0)
+		return 0;
+	pid_t sampler = (pid_t)atomic_load(&region_header(&region)->sampler_pid);
+	bool lives = sampler_lives(&region);
+	region_close(&region);
+	return lives ? sampler : 0;
+}
+
+int region_takeover_open(pid_t pid, struct region *region)
+{
+	int error = open_region(pid, region);
+	if (error)
 		return error;
-	}
 	if (sampler_lives(region)) {
 		region_close(region);
 		return -EBUSY;

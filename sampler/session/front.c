@@ -475,7 +475,7 @@ int front_run(struct options *options)
 		return STATUS_USAGE;
 	if (options->event_count && events_prepare(options, events))
 		return STATUS_USAGE;
-	if (options->pid)
+	if (options->pid_count)
 		return session_attach(options);
 	if (!options->no_heap) {
 		if (library_prepare(options, library, sizeof(library)))

@@ -4,6 +4,7 @@
 #include "pprof/profile/drop_frames.h"
 #include "sampler/snapshot/lifetimes_file.h"
 #include "sampler/snapshot/sheet.h"
+#include "sampler/snapshot/summary.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -103,6 +104,17 @@ static void comment_cause(
 		sheet_comment(profile, "snapshot: %s", s->base.cause);
 }
 
+/* What is older is not in the books. */
+static void comment_attached(struct profile *profile, const struct image *image)
+{
+	char bytes[32];
+	if (image->attached_pid)
+		sheet_comment(profile,
+		    "attached: %.1f s after the start; about %s of resident memory are older",
+		    (double)image->attached_after_ns / 1e9,
+		    summary_bytes((double)image->attached_rss_bytes, bytes, sizeof(bytes)));
+}
+
 static void add_comments(
     struct profile *profile, const struct heap_snapshot *s, const struct heap_sheet *sheet)
 {
@@ -112,6 +124,7 @@ static void add_comments(
 	const struct region *region = s->process->image->region;
 	uint64_t placeless = region_placeless(region), not_cut_off = region_not_cut_off(region);
 	comment_cause(profile, s, sheet);
+	comment_attached(profile, s->process->image);
 	comment_losses(profile, s);
 	if (region_unseen_text(region))
 		profile_add_comment(profile, region_unseen_text(region));

@@ -265,7 +265,7 @@ static void describe_end(const struct snapshot_series *series, char *text, size_
 	const struct target *target = series->target;
 	const char *cgroup = series->death.cgroup;
 	char end[SUMMARY_END_BYTES];
-	if (target->end == TARGET_ALIVE) {
+	if (target->end == TARGET_ALIVE || target->end == TARGET_DETACHED) {
 		snprintf(text, text_bytes, "sampling was stopped, the process is still running");
 		return;
 	}
@@ -308,7 +308,8 @@ static void close_target(void *context, struct target *target)
 		error = -ENOMEM;
 	} else if (wanted) {
 		describe_end(target->series, cause, sizeof(cause));
-		const struct snapshot_request request = {SNAPSHOT_EXIT, "exit", cause, false, false};
+		const struct snapshot_request request = {SNAPSHOT_EXIT,
+		    target->end == TARGET_DETACHED ? "detach" : "exit", cause, false, false};
 		target->series->jobs++; /* the target must stay, also if this one fails */
 		error = take(a, target->series, &request, target->command);
 		a->ended += !error;

@@ -24,6 +24,7 @@ enum target_end {
 	TARGET_GONE,   /* ended, status unknown */
 	TARGET_UNSEEN, /* likewise, before there was a descriptor that the kernel would have told it by */
 	TARGET_EXEC,   /* executes another program now */
+	TARGET_DETACHED, /* runs on, and is not sampled any more */
 };
 
 struct snapshot_series;

@@ -186,6 +186,7 @@ static enum map_kind kind_of(const char *path)
 	    {"//anon", MAP_KIND_ANON},
 	    {"[anon", MAP_KIND_ANON},
 	    {"/dev/zero", MAP_KIND_ANON},
+	    {"/memfd:libheaptap-attach.so", MAP_KIND_FILE}, /* our library in a process that is attached to */
 	    {"/memfd:", MAP_KIND_ANON},
 	    {"/anon_hugepage", MAP_KIND_ANON},
 	    {"/SYSV", MAP_KIND_ANON},

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `record --pid`: a session in the foreground, of processes that run already. */
+#include "sampler/attach/attachment.h"
+#include "sampler/attach/fitness.h"
+#include "sampler/cli/options.h"
+#include "sampler/cli/status.h"
+#include "sampler/linux/clock.h"
+#include "sampler/linux/proc.h"
+#include "sampler/linux/thread_facts.h"
+#include "sampler/loader/preload_library.h"
+#include "sampler/session/session.h"
+#include "sampler/session/session_state.h"
+#include "sampler/terminal/log_line.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *why_not_sampled(int error)
+{
+	switch (-error) {
+	case ESRCH:
+		return "there is no such process";
+	case EACCES:
+	case EPERM:
+		return "it belongs to another user, or is not dumpable: that needs root";
+	case EMFILE:
+		return "not enough descriptors (ulimit -n): one is needed per thread, CPU and event";
+	default:
+		return strerror(-error);
+	}
+}
+
+/* True: its events are sampled. */
+static bool attach_events(const struct session *s, pid_t pid)
+{
+	int error = s->events ? event_registry_attach_running(s->events, pid) : s->events_error;
+	if (error)
+		log_line("pid %d cannot be sampled: %s", (int)pid, why_not_sampled(error));
+	else if (s->options->verbosity > 0)
+		log_line("pid %d: sampling", (int)pid);
+	return error == 0;
+}
+
+/* ---- the heap */
+
+static struct registry_attached facts_of(pid_t pid)
+{
+	char status[4096];
+	struct timespec up = {0};
+	uint64_t ticks = thread_facts_started(pid), hertz = (uint64_t)sysconf(_SC_CLK_TCK);
+	struct registry_attached facts = {.pid = pid};
+	clock_gettime(CLOCK_BOOTTIME, &up);
+	uint64_t now_ns = (uint64_t)up.tv_sec * UINT64_C(1000000000) + (uint64_t)up.tv_nsec;
+	uint64_t began_ns = ticks / hertz * UINT64_C(1000000000) + ticks % hertz * (UINT64_C(1000000000) / hertz);
+	facts.after_ns = ticks && now_ns > began_ns ? now_ns - began_ns : 0;
+	(void)proc_read(pid, "status", status, sizeof(status));
+	facts.rss_bytes = proc_status_number(status, "\nVmRSS:", 10, 0) << 10;
+	return facts;
+}
+
+static void name_of(pid_t pid, char name[32])
+{
+	if (proc_read(pid, "comm", name, 32) <= 0)
+		strcpy(name, "?");
+	name[strcspn(name, "\n")] = '\0';
+	for (char *c = name; *c; c++)
+		*c = *c >= ' ' && *c <= '~' ? *c : '?';
+}
+
+static void say_stood(const char *what, pid_t pid, const struct attachment *attachment)
+{
+	char name[32];
+	name_of(pid, name);
+	log_line("pid %d (%s): %s; one thread stood still for %.1f ms (%" PRIu32 " looks)", (int)pid, name, what,
+	    (double)attachment->stood_ns / 1e6, attachment->tries);
+}
+
+static bool refuse(pid_t pid, const char *cause, const char *remedy)
+{
+	log_line("pid %d %s%s%s", (int)pid, cause, remedy[0] ? ": " : "", remedy);
+	return false;
+}
+
+/* True: its heap is recorded. */
+static bool attach_heap(struct session *s, pid_t pid, const char *library)
+{
+	struct fitness fitness;
+	struct attachment attachment;
+	char cause[256];
+	if (!fitness_examine(&fitness, pid, s->options->force))
+		return refuse(pid, fitness.cause, fitness.remedy);
+	const struct registry_attached facts = facts_of(pid);
+	struct region *region = region_pool_make(s->heap->pool);
+	if (!region)
+		return refuse(pid, "cannot be attached to: no shared memory can be made", "");
+	int error = attachment_begin(&attachment, pid, region, s->modules, library);
+	if (error) {
+		region_close(region);
+		free(region);
+		snprintf(cause, sizeof(cause), "cannot be attached to: %s", attachment.reason);
+		return refuse(pid, cause, "");
+	}
+	if (registry_attach(&s->heap->registry, region, &facts) != 0)
+		return refuse(pid, "cannot be attached to: out of memory", "");
+	if (s->options->verbosity >= 0)
+		say_stood("attached", pid, &attachment);
+	return true;
+}
+
+static void detach(void *context, const struct target *target)
+{
+	const struct session *s = context;
+	struct attachment attachment;
+	int error = target->pidfd < 0 ? -ESRCH : attachment_end(&attachment, target->pid, s->modules);
+	if (error == -ESRCH || (error && target_has_ended(target)))
+		return;
+	if (error)
+		log_line("pid %d: the hooks stay in, and do nothing: %s", (int)target->pid, attachment.reason);
+	else if (s->options->verbosity > 0 || (target->command && s->options->verbosity >= 0))
+		say_stood("detached", target->pid, &attachment);
+}
+
+static void detach_all(struct session *s)
+{
+	registry_stop_attached(&s->heap->registry);
+	registry_detach(&s->heap->registry, detach, s);
+}
+
+static int prepare_heap(struct session *s, struct heap_capture *heap, struct options *options, char *library)
+{
+	options->backend = BACKEND_COPY;
+	options->signal = options->signal ? options->signal : 0;
+	if (attach_library_find(library, PATH_MAX) != 0) {
+		log_line(ATTACH_LIBRARY_NAME " not found beside heaptap or in " HEAPTAP_LIBDIR);
+		return -ENOENT;
+	}
+	s->heap = heap;
+	s->stop = detach_all;
+	return heap_capture_probe(heap, options);
+}
+
+int session_attach(const struct options *given)
+{
+	struct options options = *given;
+	struct session s = session_of(&options, SIGNALS_FOREGROUND, -1);
+	struct heap_capture heap = {0};
+	char library[PATH_MAX];
+	size_t good = 0;
+	int error = options.no_heap ? 0 : prepare_heap(&s, &heap, &options, library);
+	session_without_command(&s, options.pids[0]);
+	s.launch.attached = options.pids;
+	s.launch.attached_count = options.pid_count;
+	if (!error)
+		error = session_open(&s);
+	for (size_t i = 0; i < options.pid_count && !error; i++) {
+		bool events = options.event_count && attach_events(&s, options.pids[i]);
+		good += options.no_heap ? events : attach_heap(&s, options.pids[i], library);
+	}
+	if (error)
+		log_line("cannot start the sampler: %s", why_not_sampled(error));
+	if (options.duration_ns)
+		s.end_ns = clock_now_ns() + options.duration_ns;
+	int status = good ? session_loop(&s) : EXIT_FAILURE;
+	session_close(&s);
+	return good == options.pid_count ? status : EXIT_FAILURE;
+}
