@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/attach/attachment.h"
 
-#include "sampler/attach/delivery.h"
 #include "sampler/attach/entry.h"
 #include "sampler/attach/exports.h"
 #include "sampler/attach/holder.h"
@@ -84,10 +83,9 @@ static int call_in(struct attachment *attachment, struct entry *entry, const str
 }
 
 static int begin(struct attachment *attachment, struct address_space *space, const struct region *region,
-    struct modules *modules, const char *library)
+    struct modules *modules, const struct delivery *delivery)
 {
 	struct inside inside;
-	struct delivery delivery;
 	struct holder holder;
 	struct entry entry;
 	int error = find_inside(space, &inside);
@@ -95,16 +93,11 @@ static int begin(struct attachment *attachment, struct address_space *space, con
 	if (attachment->reused && error)
 		return fail(attachment, -EIO, "it has the library of another version of heaptap");
 	thread_stacks_write(space, region);
-	error = delivery_open(&delivery, library);
+	error = holder_start(&holder, space->pid, delivery->fd, region->fd);
 	if (error)
-		return fail(attachment, error, "the library for running processes cannot be read");
-	error = holder_start(&holder, space->pid, delivery.fd, region->fd);
-	if (error) {
-		delivery_close(&delivery);
 		return fail(attachment, error, "no process with its user and namespaces can be made");
-	}
 	error = attachment->reused ? write_request(space, &inside, &holder)
-	                           : delivery_address(&delivery, holder.pid, holder.region);
+	                           : delivery_address(delivery, holder.pid, holder.region);
 	if (error)
 		(void)fail(attachment, error, "the library cannot be told what to do");
 	else if (entry_open(&entry, space, modules) != 0)
@@ -114,18 +107,17 @@ static int begin(struct attachment *attachment, struct address_space *space, con
 	if (entry.space)
 		entry_close(&entry);
 	holder_end(&holder);
-	delivery_close(&delivery);
 	return error;
 }
 
 int attachment_begin(struct attachment *attachment, pid_t pid, const struct region *region,
-    struct modules *modules, const char *library)
+    struct modules *modules, const struct delivery *delivery)
 {
 	struct address_space space;
 	*attachment = (struct attachment){0};
 	int error = address_space_open(&space, pid);
 	error = error ? fail(attachment, error, "its memory cannot be opened")
-	              : begin(attachment, &space, region, modules, library);
+	              : begin(attachment, &space, region, modules, delivery);
 	address_space_close(&space);
 	return error;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The copy of libheaptap-attach.so for one process: a file in memory, with the request in its data. */
+/* The copy of libheaptap-attach.so for the processes of a session: a file in memory, with the request in its
+ * data, which is another for each process. */
 #ifndef SAMPLER_ATTACH_DELIVERY_H
 #define SAMPLER_ATTACH_DELIVERY_H
 

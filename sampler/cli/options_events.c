@@ -77,10 +77,6 @@ int options_events_check(const struct options *options, char *error, size_t erro
 	else if (options->pid_count && options->operand_count)
 		text_append(error, error_bytes, "--pid and a COMMAND ('%s') exclude each other",
 		    options->operands[0]);
-	else if (options->pid_count && !options->no_heap && options->backend != BACKEND_AUTO &&
-	    options->backend != BACKEND_COPY)
-		text_append(error, error_bytes,
-		    "the heap of a process that runs already is recorded by --backend copy alone");
 	else if (options->pid_count && !options->no_heap && options->paused)
 		text_append(error, error_bytes,
 		    "--paused waits for a call of heaptap_start, which a process that runs already "

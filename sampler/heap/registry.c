@@ -439,6 +439,7 @@ int registry_attach(
 	image->attached_pid = attached->pid;
 	image->attached_after_ns = attached->after_ns;
 	image->attached_rss_bytes = attached->rss_bytes;
+	image->attached_again = attached->again;
 	settle_claims(registry);
 	return 0;
 }

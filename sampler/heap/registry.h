@@ -80,6 +80,7 @@ int registry_adopt(struct registry *registry, struct region *region);
 struct registry_attached {
 	pid_t pid;
 	uint64_t after_ns, rss_bytes; /* for how long it had run, and its resident memory */
+	bool again;                   /* it had been attached to before */
 };
 int registry_attach(
     struct registry *registry, struct region *region, const struct registry_attached *attached);

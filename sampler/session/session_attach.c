@@ -88,24 +88,25 @@ static bool refuse(pid_t pid, const char *cause, const char *remedy)
 }
 
 /* True: its heap is recorded. */
-static bool attach_heap(struct session *s, pid_t pid, const char *library)
+static bool attach_heap(struct session *s, pid_t pid, const struct delivery *delivery)
 {
 	struct fitness fitness;
 	struct attachment attachment;
 	char cause[256];
 	if (!fitness_examine(&fitness, pid, s->options->force))
 		return refuse(pid, fitness.cause, fitness.remedy);
-	const struct registry_attached facts = facts_of(pid);
+	struct registry_attached facts = facts_of(pid);
 	struct region *region = region_pool_make(s->heap->pool);
 	if (!region)
 		return refuse(pid, "cannot be attached to: no shared memory can be made", "");
-	int error = attachment_begin(&attachment, pid, region, s->modules, library);
+	int error = attachment_begin(&attachment, pid, region, s->modules, delivery);
 	if (error) {
 		region_close(region);
 		free(region);
 		snprintf(cause, sizeof(cause), "cannot be attached to: %s", attachment.reason);
 		return refuse(pid, cause, "");
 	}
+	facts.again = attachment.reused;
 	if (registry_attach(&s->heap->registry, region, &facts) != 0)
 		return refuse(pid, "cannot be attached to: out of memory", "");
 	if (s->options->verbosity >= 0)
@@ -132,17 +133,45 @@ static void detach_all(struct session *s)
 	registry_detach(&s->heap->registry, detach, s);
 }
 
-static int prepare_heap(struct session *s, struct heap_capture *heap, struct options *options, char *library)
+/* The library's copy in memory is what every target loads, so the uprobe is set on that. */
+static int prepare_heap(
+    struct session *s, struct heap_capture *heap, struct options *options, struct delivery *delivery)
 {
-	options->backend = BACKEND_COPY;
-	options->signal = options->signal ? options->signal : 0;
-	if (attach_library_find(library, PATH_MAX) != 0) {
-		log_line(ATTACH_LIBRARY_NAME " not found beside heaptap or in " HEAPTAP_LIBDIR);
-		return -ENOENT;
+	char path[PATH_MAX], copy[PROC_PATH_BYTES];
+	int error = attach_library_find(path, sizeof(path));
+	if (!error)
+		error = delivery_open(delivery, path);
+	if (error) {
+		log_line(ATTACH_LIBRARY_NAME " cannot be read beside heaptap or in " HEAPTAP_LIBDIR ": %s",
+		    strerror(-error));
+		return error;
 	}
+	options->library = proc_fd_path(copy, delivery->fd);
+	error = heap_capture_probe(heap, options);
+	heap->probe.library = NULL; /* only needed for the open */
+	if (error)
+		log_line("backend %s is not available: %s", backend_name(options->backend), heap->probe.reason);
+	else if (options->verbosity > 0)
+		log_line("stacks by %s, %s", backend_name(heap->probe.backend), heap->probe.reason);
 	s->heap = heap;
 	s->stop = detach_all;
-	return heap_capture_probe(heap, options);
+	return error;
+}
+
+static int run(struct session *s, struct options *options, const struct delivery *delivery)
+{
+	size_t good = 0;
+	int error = session_open(s);
+	if (error)
+		log_line("cannot start the sampler: %s", why_not_sampled(error));
+	for (size_t i = 0; i < options->pid_count && !error; i++) {
+		bool events = options->event_count && attach_events(s, options->pids[i]);
+		good += options->no_heap ? events : attach_heap(s, options->pids[i], delivery);
+	}
+	if (options->duration_ns)
+		s->end_ns = clock_now_ns() + options->duration_ns;
+	int status = good ? session_loop(s) : EXIT_FAILURE;
+	return good == options->pid_count ? status : EXIT_FAILURE;
 }
 
 int session_attach(const struct options *given)
@@ -150,23 +179,14 @@ int session_attach(const struct options *given)
 	struct options options = *given;
 	struct session s = session_of(&options, SIGNALS_FOREGROUND, -1);
 	struct heap_capture heap = {0};
-	char library[PATH_MAX];
-	size_t good = 0;
-	int error = options.no_heap ? 0 : prepare_heap(&s, &heap, &options, library);
+	struct delivery delivery = {.fd = -1};
+	int error = options.no_heap ? 0 : prepare_heap(&s, &heap, &options, &delivery);
 	session_without_command(&s, options.pids[0]);
 	s.launch.attached = options.pids;
 	s.launch.attached_count = options.pid_count;
+	int status = error ? EXIT_FAILURE : run(&s, &options, &delivery);
 	if (!error)
-		error = session_open(&s);
-	for (size_t i = 0; i < options.pid_count && !error; i++) {
-		bool events = options.event_count && attach_events(&s, options.pids[i]);
-		good += options.no_heap ? events : attach_heap(&s, options.pids[i], library);
-	}
-	if (error)
-		log_line("cannot start the sampler: %s", why_not_sampled(error));
-	if (options.duration_ns)
-		s.end_ns = clock_now_ns() + options.duration_ns;
-	int status = good ? session_loop(&s) : EXIT_FAILURE;
-	session_close(&s);
-	return good == options.pid_count ? status : EXIT_FAILURE;
+		session_close(&s);
+	delivery_close(&delivery);
+	return status;
 }
