@@ -28,13 +28,14 @@
 static const struct command commands[] = {
     {.name = "record",
         .bit = COMMAND_RECORD,
-        .synopsis = "[OPTIONS] [--] COMMAND [ARG...]",
+        .synopsis = "[OPTIONS] [--] COMMAND [ARG...] | [OPTIONS] -P PID[,PID...]",
         .operand = "COMMAND",
-        .summary = "start COMMAND and profile its heap, and that of all it starts",
+        .summary = "profile the heap of COMMAND and of all it starts, or of running processes",
         .run = front_run,
         .examples = "heaptap record ./server --its-options\n"
                     "heaptap record -p 16K -o profiles/ python3 job.py\n"
-                    "heaptap record -e cpu-clock@99 ./server"},
+                    "heaptap record -e cpu-clock@99 ./server\n"
+                    "heaptap record -P $(pidof redis-server) --duration 5m"},
     {.name = "snapshot",
         .bit = COMMAND_SNAPSHOT,
         .synopsis = "PID... | --session PID | --all",
@@ -51,6 +52,13 @@ static const struct command commands[] = {
         .run = session_adopt,
         .examples = "heaptap adopt 4711\n"
                     "heaptap adopt -o profiles/ 4711"},
+    {.name = "detach",
+        .bit = COMMAND_DETACH,
+        .synopsis = "PID",
+        .operand = "PID",
+        .summary = "take the hooks out of a process whose sampler has died",
+        .run = session_detach,
+        .examples = "heaptap detach 4711"},
     {.name = "report",
         .bit = COMMAND_REPORT,
         .synopsis = "[OPTIONS] [PROFILE | FOLDER]...",

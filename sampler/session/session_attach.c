@@ -8,6 +8,7 @@
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
 #include "sampler/loader/preload_library.h"
+#include "sampler/region/region_takeover.h"
 #include "sampler/session/session.h"
 #include "sampler/session/session_state.h"
 #include "sampler/terminal/log_line.h"
@@ -189,4 +190,31 @@ int session_attach(const struct options *given)
 		session_close(&s);
 	delivery_close(&delivery);
 	return status;
+}
+
+int session_detach(struct options *options)
+{
+	struct attachment attachment;
+	char *end;
+	long pid = strtol(options->operands[0], &end, 10);
+	if (*end || pid <= 0 || pid > INT_MAX || options->operand_count != 1) {
+		log_line("'%s' is not a process id; usage: heaptap detach PID", options->operands[0]);
+		return STATUS_USAGE;
+	}
+	pid_t sampler = region_takeover_sampler((pid_t)pid);
+	struct modules *modules = sampler ? NULL : modules_new(0);
+	if (sampler) {
+		log_line("pid %ld is profiled by heaptap's pid %d, which lives: end that one", pid, (int)sampler);
+		return EXIT_FAILURE;
+	}
+	int error = modules ? attachment_end(&attachment, (pid_t)pid, modules) : -ENOMEM;
+	if (modules)
+		modules_free(modules);
+	if (error == -ENOENT || error == -ESRCH)
+		log_line("pid %ld is not attached", pid);
+	else if (error)
+		log_line("pid %ld cannot be detached from: %s", pid, modules ? attachment.reason : strerror(-error));
+	else if (options->verbosity >= 0)
+		say_stood("detached", (pid_t)pid, &attachment);
+	return error ? EXIT_FAILURE : EXIT_SUCCESS;
 }
