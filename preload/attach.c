@@ -4,7 +4,7 @@
 #include "preload/capture.h"
 #include "preload/claim.h"
 #include "preload/clock.h"
-#include "preload/file.h"
+#include "preload/raw_file.h"
 #include "preload/live.h"
 #include "preload/lookup.h"
 #include "preload/memory.h"
@@ -30,11 +30,11 @@
 bool attach_filtered(void)
 {
 	char text[4096];
-	int fd = file_open("/proc/self/status", O_RDONLY);
+	int fd = raw_file_open("/proc/self/status", O_RDONLY);
 	if (fd < 0)
 		return true;
-	ssize_t got = file_read(fd, text, sizeof(text) - 1);
-	file_close(fd);
+	ssize_t got = raw_file_read(fd, text, sizeof(text) - 1);
+	raw_file_close(fd);
 	if (got <= 0)
 		return true;
 	text[got] = '\0';

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/protection.h"
 
-#include "preload/file.h"
+#include "preload/raw_file.h"
 #include "preload/memory.h"
 #include "proto/region.h"
 
@@ -58,15 +58,15 @@ struct protection *protection_read(void)
 {
 	char text[TEXT_BYTES];
 	struct parser parser = {.field = 0};
-	int fd = file_open("/proc/self/maps", O_RDONLY);
+	int fd = raw_file_open("/proc/self/maps", O_RDONLY);
 	struct protection *list =
 	    fd < 0 ? NULL : memory_map(LIST_BYTES, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 	ssize_t got = -1;
-	while (list && (got = file_read(fd, text, sizeof(text))) > 0)
+	while (list && (got = raw_file_read(fd, text, sizeof(text))) > 0)
 		for (ssize_t i = 0; i < got; i++)
 			parse(&parser, list, text[i]);
 	if (fd >= 0)
-		file_close(fd);
+		raw_file_close(fd);
 	if (got == 0)
 		return list;
 	protection_free(list);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/session.h"
 
-#include "preload/file.h"
+#include "preload/raw_file.h"
 #include "preload/memory.h"
 #include "preload/region_socket.h"
 
@@ -67,12 +67,12 @@ static bool parse_env(const char *value, char *path, size_t path_bytes, uint64_t
  * anything is mapped. No fstat: its symbol version is newer than the oldest glibc we load under. */
 static int open_checked(const char *path, int flags, void *head, size_t bytes)
 {
-	int fd = file_open(path, flags | O_NONBLOCK | O_NOCTTY);
+	int fd = raw_file_open(path, flags | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return -1;
-	if (file_read_at(fd, head, bytes, 0) == (ssize_t)bytes)
+	if (raw_file_read_at(fd, head, bytes, 0) == (ssize_t)bytes)
 		return fd;
-	file_close(fd);
+	raw_file_close(fd);
 	return -1;
 }
 
@@ -81,7 +81,7 @@ static bool read_pool_page(const char *path, uint64_t cookie, struct region_pool
 	int fd = open_checked(path, O_RDONLY, pool, sizeof(*pool));
 	if (fd < 0)
 		return false;
-	file_close(fd);
+	raw_file_close(fd);
 	return pool->magic == REGION_POOL_MAGIC && pool->abi == REGION_ABI && pool->cookie == cookie &&
 	    memchr(pool->tickets_path, '\0', sizeof(pool->tickets_path)) &&
 	    memchr(pool->ledger_path, '\0', sizeof(pool->ledger_path));
@@ -89,11 +89,11 @@ static bool read_pool_page(const char *path, uint64_t cookie, struct region_pool
 
 static bool read_ticket(const char *path, uint64_t cookie, struct ticket *ticket)
 {
-	int fd = file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	int fd = raw_file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return false;
-	ssize_t got = file_read(fd, ticket, sizeof(*ticket));
-	file_close(fd);
+	ssize_t got = raw_file_read(fd, ticket, sizeof(*ticket));
+	raw_file_close(fd);
 	return got == (ssize_t)sizeof(*ticket) && ticket->cookie == cookie &&
 	    memchr(ticket->region_path, '\0', sizeof(ticket->region_path));
 }
@@ -109,7 +109,7 @@ static void count_unserved(const struct region_pool_page *pool)
 	struct ledger *ledger = NULL;
 	if (head.magic == LEDGER_MAGIC && head.abi == REGION_ABI && head.cookie == pool->cookie)
 		ledger = memory_map(REGION_PAGE_BYTES, MAP_SHARED, fd);
-	file_close(fd);
+	raw_file_close(fd);
 	if (!ledger)
 		return;
 	atomic_fetch_add(&ledger->unserved, 1);
@@ -157,13 +157,13 @@ static struct region_header *map_region(int fd, const struct region_header *head
 	struct region_header *header = NULL;
 	uint64_t bytes = head->offsets.end;
 	char last;
-	if (header_good(head) && file_read_at(fd, &last, 1, bytes - 1) == 1) {
+	if (header_good(head) && raw_file_read_at(fd, &last, 1, bytes - 1) == 1) {
 		if (session_affordable(RLIMIT_AS, bytes))
 			header = memory_map(bytes, MAP_SHARED, fd);
 		if (!header)
 			decline(fd, pid, REGION_DECLINED_NO_MEMORY);
 	}
-	file_close(fd);
+	raw_file_close(fd);
 	return header;
 }
 
@@ -176,7 +176,7 @@ struct region_header *session_region_at(const char *path, void *over, uint64_t o
 	if (!over || head.offsets.end != over_bytes || !header_good(&head))
 		return map_region(fd, &head, 0);
 	bool replaced = memory_replace(over, over_bytes, fd);
-	file_close(fd);
+	raw_file_close(fd);
 	return replaced ? over : NULL;
 }
 
@@ -201,9 +201,9 @@ static struct region_header *region_from_socket(const char *pool_path, uint64_t 
 	if (fd < 0)
 		return NULL;
 	if (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK &&
-	    file_read_at(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head))
+	    raw_file_read_at(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head))
 		return map_region(fd, &head, pid);
-	file_close(fd);
+	raw_file_close(fd);
 	return NULL;
 }
 

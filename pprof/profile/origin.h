@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
 struct profile;
@@ -51,5 +52,11 @@ bool origin_has_process(const struct origin *origin);
 
 /* Are both from one process, while it executed one program? False if that is not known. */
 bool origin_same_process(const struct origin *a, const struct origin *b);
+
+/* Is it the last state of its process that its session has? */
+static inline bool origin_is_last(const struct origin *origin)
+{
+	return strncmp(origin->cause, "exit", 4) == 0 || strncmp(origin->cause, "detach", 6) == 0;
+}
 
 #endif

@@ -35,12 +35,14 @@ struct facts {
 
 static void describe_end(const struct origin *o, char *text, size_t text_bytes)
 {
-	static const char exited[] = "exit, the process ", ended[] = "exit, ";
+	static const char exited[] = "exit, the process ", ended[] = "exit, ", detached[] = "detach, ";
 
 	if (strncmp(o->cause, exited, strlen(exited)) == 0)
 		snprintf(text, text_bytes, "%s", o->cause + strlen(exited));
 	else if (strncmp(o->cause, ended, strlen(ended)) == 0)
 		snprintf(text, text_bytes, "%s", o->cause + strlen(ended));
+	else if (strncmp(o->cause, detached, strlen(detached)) == 0)
+		snprintf(text, text_bytes, "%s", o->cause + strlen(detached));
 	else if (*o->merged)
 		snprintf(text, text_bytes, "merged: %.400s", o->merged);
 	else if (*o->cause)
@@ -183,7 +185,7 @@ static void write_process(struct json *json, const struct list *list, size_t pro
 	json_integer(json, "pid", facts.origin->pid);
 	json_text(json, "program", facts.origin->program);
 	json_integer(json, "start_ns", p->start_ns);
-	json_boolean(json, "ended", strncmp(facts.origin->cause, "exit", 4) == 0);
+	json_boolean(json, "ended", origin_is_last(facts.origin));
 	json_text(json, "end", facts.end);
 	write_path(json, "newest", list->files->files[facts.newest].path);
 	if (facts.inuse_bytes >= 0)

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+# `heaptap record -P`: what a running process allocates from then on, and that it does not notice.
+# timeout: 120
+
+# running COMMAND...: starts it in the background, with a pipe for its lines; sets target
+running() {
+  mkfifo in
+  "$@" <in >said 2>said.err &
+  target=$!
+  exec 7>in
+  wait_for 20 says ready
+}
+
+says() { grep -q "$1" said; }
+said_times() { [ "$(grep -c "$1" said)" = "$2" ]; }
+
+# attach OPTIONS...: to target, and waits until it is in force; sets sampler
+attach() {
+  "$heaptap" record -o p/ "$@" -P "$target" 2>log 7>&- &
+  sampler=$!
+  attached() { grep -q 'attached; one thread' log || ! kill -0 $sampler 2>/dev/null; }
+  wait_for 30 attached
+  grep -q 'attached; one thread' log || fail "not attached: $(cat log)"
+}
+
+# detach: a job in the background ignores SIGINT
+detach() {
+  kill -TERM "$sampler"
+  wait "$sampler" || fail "record ended with $?: $(cat log)"
+}
+
+finish() {
+  exec 7>&-
+  wait "$target" || fail "the target ended with $?: $(cat said said.err)"
+}
+
+# All of the target that others can see, but its memory and its times.
+seen_of() {
+  ls -l "/proc/$1/fd" | awk '{ print $9, $10, $11 }'
+  grep -E '^(Sig(Blk|Ign|Cgt)|NoNewPrivs|Seccomp|TracerPid|Threads|Cap)' "/proc/$1/status"
+  tr '\0' '\n' <"/proc/$1/environ"
+}
+
+# Its mappings that are of files, less ours: addresses, protections, files.
+maps_of() {
+  awk '$6 ~ /^\// && !/libheaptap-attach|dev\/zero/' "/proc/$1/maps"
+}
+
+test_truth() {
+  need_root
+  running "$targets/attach_truth" 4 "$targets/attach_module"
+  seen_of "$target" >seen
+  maps_of "$target" >maps
+  attach -p 1
+  echo >&7
+  wait_for 30 said_times done 1
+  detach
+  maps_of "$target" >maps.after
+  seen_of "$target" >seen.after
+  echo >&7
+  wait_for 30 said_times done 2
+  finish
+  profile=$(only p/heaptap.attach_truth."$target".detach.pb.gz)
+  profile_check "$profile" p/*.pb.gz
+  reached_exactly "$profile" thread_work 'alloc_objects 2000' 'alloc_space 600000' 'inuse_objects 1000' 'inuse_space 300000'
+  reached_exactly "$profile" new_thread 'alloc_objects 400' 'alloc_space 28000' 'inuse_objects 400'
+  reached_exactly "$profile" main_grow 'alloc_objects 2' 'alloc_space 60000' 'inuse_objects 1' 'inuse_space 50000'
+  reached_exactly "$profile" module_alloc 'alloc_objects 200' 'alloc_space 200000' 'inuse_objects 200'
+  reached_exactly "$profile" old_frees 'alloc_objects 0' 'inuse_objects 0'
+  comment_of "$profile" >comments
+  matches '^attached: [0-9.]+ s after the start; about [0-9.]+ [KM]iB of resident memory are older$' comments
+  matches '^snapshot: detach' comments
+  child=$(only p/heaptap.attach_truth.*.exit.pb.gz)
+  reached_exactly "$child" child_work 'alloc_objects 50' 'alloc_space 100000' 'inuse_objects 50'
+  # Nothing of ours is left but the mapping.
+  cmp seen seen.after || fail "$(diff seen seen.after)"
+  diff maps maps.after >maps.diff || true
+  ! grep '^<' maps.diff || fail "mappings have changed: $(cat maps.diff)"
+  ! grep '^>' maps.diff | grep -v attach_module || fail "mappings are new: $(cat maps.diff)"
+}
+
+test_again_and_again() {
+  need_root
+  running "$targets/attach_truth" 4 "$targets/attach_module"
+  for round in 1 2 3; do
+    attach -p 1
+    echo >&7
+    wait_for 30 said_times done $round
+    detach
+    profile=$(only p/heaptap.attach_truth."$target".detach.pb.gz)
+    reached_exactly "$profile" thread_work 'alloc_objects 2000' 'inuse_objects 1000'
+    reached_exactly "$profile" module_alloc 'alloc_objects 200'
+    rm -r p
+    equal 1 "$(grep -c 'libheaptap-attach.*r-xp\|r-xp.*libheaptap-attach' "/proc/$target/maps")" 'libraries of ours'
+  done
+  finish
+}
+
+test_until_its_end() {
+  need_root
+  running "$targets/attach_truth" 2 "$targets/attach_module"
+  attach -p 1
+  echo >&7
+  wait_for 30 said_times done 1
+  finish
+  wait "$sampler" || fail "record ended with $?: $(cat log)"
+  profile=$(only p/heaptap.attach_truth."$target".exit.pb.gz)
+  reached_exactly "$profile" thread_work 'alloc_objects 1000' 'inuse_objects 500'
+}
+
+# Threads that never rest, dlopen and fork, under each allocator: they check every byte, and errno.
+busy() {
+  local allocator=$1
+  LD_PRELOAD=$allocator "$targets/attach_busy" 4 >said 2>said.err &
+  target=$!
+  wait_for 20 says ready
+  for round in 1 2 3; do
+    "$heaptap" record -q -P "$target" --duration 20ms -o p/ 2>log || fail "$allocator: $(cat log)"
+    kill -0 "$target" || fail "$allocator: the target has ended"
+  done
+  kill -TERM "$target"
+  wait "$target" || fail "$allocator: the target ended with $?: $(cat said said.err)"
+}
+
+test_busy_glibc() { need_root; busy ''; }
+test_busy_jemalloc() { need_root; busy libjemalloc.so.2; }
+test_busy_tcmalloc() { need_root; busy libtcmalloc_minimal.so.4; }
+test_busy_mimalloc() { need_root; busy libmimalloc.so.2; }
+
+# The attaching process is killed at any moment: the target does not notice, and can be attached to again.
+test_killed() {
+  need_root
+  "$targets/attach_busy" 3 >said 2>said.err &
+  target=$!
+  wait_for 20 says ready
+  for round in 1 2 3 4 5 6 7 8; do
+    "$heaptap" record -q -P "$target" --duration 1ms -o p/ 2>log &
+    sampler=$!
+    sleep 0.$((RANDOM % 10))$((RANDOM % 10))
+    kill -KILL $sampler 2>/dev/null || true
+    wait $sampler 2>/dev/null || true
+    kill -0 "$target" || fail "the target has ended"
+    ! grep -q '^State:.*[tT] (' "/proc/$target/status" || fail 'the target stands still'
+    if grep -q '/memfd:heaptap ' "/proc/$target/maps"; then
+      "$heaptap" detach "$target" 2>log || fail "not detached: $(cat log)"
+    fi
+  done
+  "$heaptap" record -q -P "$target" --duration 20ms -o p/ 2>log || fail "not attached again: $(cat log)"
+  kill -TERM "$target"
+  wait "$target" || fail "the target ended with $?: $(cat said said.err)"
+}
