@@ -2,6 +2,7 @@
 #include "sampler/doctor/doctor_target.h"
 
 #include "pprof/table/array.h"
+#include "sampler/attach/fitness.h"
 #include "sampler/loader/malloc_binding.h"
 #include "sampler/doctor/doctor_script.h"
 #include "sampler/doctor/finding.h"
@@ -327,6 +328,24 @@ static int look_at_maps(pid_t pid, struct mapped *mapped)
 	return err;
 }
 
+/* Can it be attached to? */
+static void say_running(struct findings *findings, pid_t pid)
+{
+	struct fitness fitness;
+	char fix[64];
+
+	if (fitness_examine(&fitness, pid, false)) {
+		snprintf(fix, sizeof(fix), "heaptap record -P %d", (int)pid);
+		finding_say(findings, FINDING_GOOD, fix,
+		    "process %d was started without heaptap: what it has allocated is not seen, what it "
+		    "will allocate can be",
+		    (int)pid);
+		return;
+	}
+	finding_say(findings, FINDING_BAD, fitness.remedy[0] ? fitness.remedy : NULL,
+	    "process %d %s; it was started without heaptap", (int)pid, fitness.cause);
+}
+
 static void say_process(struct findings *findings, pid_t pid, const struct mapped *mapped)
 {
 	unsigned long long capabilities = 0;
@@ -337,8 +356,7 @@ static void say_process(struct findings *findings, pid_t pid, const struct mappe
 		finding_say(findings, FINDING_GOOD, NULL, "process %d is being profiled: heaptap snapshot %d",
 		    (int)pid, (int)pid);
 	else
-		finding_say(findings, FINDING_BAD, "start it with: heaptap record COMMAND",
-		    "process %d was started without heaptap: what it has allocated is not seen", (int)pid);
+		say_running(findings, pid);
 	if (seccomp == 2)
 		finding_say(findings, FINDING_NOTE, NULL,
 		    "it has a seccomp filter: sampling works, but programs that it executes may be seen "

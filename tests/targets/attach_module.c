@@ -7,5 +7,6 @@ void *module_alloc(size_t bytes);
 
 __attribute__((noinline)) void *module_alloc(size_t bytes)
 {
-	return malloc(bytes);
+	void *volatile block = malloc(bytes); /* no tail call */
+	return block;
 }

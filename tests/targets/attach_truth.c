@@ -25,10 +25,11 @@
 #include <unistd.h>
 
 static pthread_barrier_t begin, end;
-static void *before[1000], *kept[64][500], *young[400];
+static void *before[1000], *volatile kept[64][500], *volatile young[400], *volatile of_child[50],
+    *volatile of_module[200];
 static int freed;
 
-__attribute__((noinline)) static void thread_work(void **blocks)
+__attribute__((noinline)) static void thread_work(void *volatile *blocks)
 {
 	for (int i = 0; i < 500; i++)
 		blocks[i] = malloc(300);
@@ -61,27 +62,25 @@ __attribute__((noinline)) static void old_frees(void)
 
 __attribute__((noinline)) static void main_grow(void)
 {
-	static void *block;
+	static void *volatile block;
 	block = malloc(10000);
 	block = realloc(block, 50000);
 }
 
 __attribute__((noinline)) static void child_work(void)
 {
-	static void *blocks[50];
 	for (int i = 0; i < 50; i++)
-		blocks[i] = malloc(2000);
+		of_child[i] = malloc(2000);
 }
 
 static void use_module(const char *path)
 {
-	static void *blocks[200];
 	void *module = dlopen(path, RTLD_NOW);
 	void *(*alloc)(size_t) = module ? (void *(*)(size_t))dlsym(module, "module_alloc") : NULL;
 	if (!alloc)
 		_exit(3);
 	for (int i = 0; i < 200; i++)
-		blocks[i] = alloc(1000);
+		of_module[i] = alloc(1000);
 }
 
 static int work(const char *module)
@@ -115,7 +114,7 @@ int main(int argc, char *argv[])
 	pthread_barrier_init(&end, NULL, (unsigned)threads + 1);
 	for (int i = 0; i < threads; i++) {
 		pthread_t thread;
-		pthread_create(&thread, NULL, thread_main, kept[i]);
+		pthread_create(&thread, NULL, thread_main, (void *)kept[i]);
 	}
 	setvbuf(stdout, NULL, _IONBF, 0);
 	puts("ready");
