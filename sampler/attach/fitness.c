@@ -145,12 +145,19 @@ static bool examine_profiled(struct fitness *fitness, const struct address_space
 	return refuse(fitness, remedy, "was profiled, and its sampler is gone");
 }
 
+/* Its loader, ld-musl-x86_64.so.1, is its libc; Debian has that in a folder of its name. */
+static bool uses_musl(const struct address_space *space)
+{
+	const struct mapping *loader = address_space_find(space, address_space_auxiliary(space, AT_BASE));
+	return loader && (strstr(loader->path, "/ld-musl-") || strstr(loader->path, "-linux-musl/"));
+}
+
 static bool examine_mappings(struct fitness *fitness, const struct address_space *space)
 {
 	static const char *const sanitizers[] = {"libasan.so", "libtsan.so", "libmsan.so", "liblsan.so"};
 	struct exports program;
 	const struct mapping *first = space->mappings;
-	if (address_space_file(space, "ld-musl", true))
+	if (uses_musl(space))
 		return refuse(fitness, RECORD_REMEDY, "uses musl as its C library: only glibc's can be attached to");
 	if (!address_space_file(space, "libc.so.6", false)) {
 		if (!address_space_auxiliary(space, AT_BASE))

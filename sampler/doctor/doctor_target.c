@@ -336,7 +336,7 @@ static void say_running(struct findings *findings, pid_t pid)
 
 	if (fitness_examine(&fitness, pid, false)) {
 		snprintf(fix, sizeof(fix), "heaptap record -P %d", (int)pid);
-		finding_say(findings, FINDING_GOOD, fix,
+		finding_say(findings, FINDING_NOTE, fix,
 		    "process %d was started without heaptap: what it has allocated is not seen, what it "
 		    "will allocate can be",
 		    (int)pid);
