@@ -93,7 +93,7 @@ static enum safe_point_verdict check(struct search *search)
 		want = mapping->end - sp;
 	size_t got = address_space_read_some(space, sp, search->stack, want);
 	if (search->round < ROUNDS_COLD)
-		stopped_thread_release(search->thread);
+		remote_call_decline(search->thread);
 	return safe_point_check(&search->entry->point, search->thread, search->stack, got);
 }
 
@@ -117,7 +117,7 @@ static int try_thread(void *context, pid_t tid)
 	if (search->round < ROUNDS_COLD)
 		return 0;
 	if (verdict != SAFE_POINT_SAFE) {
-		stopped_thread_release(search->thread);
+		remote_call_decline(search->thread);
 		return clock_now_ns() >= search->end_ns;
 	}
 	search->error = remote_call_run(search->call, search->thread, CALL_LIMIT_NS);

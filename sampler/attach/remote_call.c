@@ -15,6 +15,7 @@
 enum {
 	RED_ZONE_BYTES = 128,
 	TEXT_BYTES = 256,
+	TELL_WORDS = 7,
 	FRAME_FLAGS = 7,      /* UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS */
 	STACK_REFUSED = 0x40, /* no valid ss_flags: the alternate stack stays as it is */
 	DIRECTION_FLAG = 0x400,
@@ -43,11 +44,23 @@ _Static_assert(sizeof(struct frame) == 8 + 304, "struct ucontext of the kernel")
 int remote_code_find(
     struct remote_code *code, const struct address_space *space, const struct mapping *libc)
 {
-	static const unsigned char sigreturn[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
-	static const unsigned char system_call[] = {0x0f, 0x05, 0xc3};
-	code->sigreturn = address_space_search(space, libc, sigreturn, sizeof(sigreturn));
-	code->system_call = address_space_search(space, libc, system_call, sizeof(system_call));
-	return code->sigreturn && code->system_call ? 0 : -ENOENT;
+	const struct {
+		uint64_t *address;
+		size_t count;
+		unsigned char bytes[9];
+	} pieces[] = {
+	    {&code->sigreturn, 9, {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}},
+	    {&code->system_call, 3, {0x0f, 0x05, 0xc3}},
+	    {&code->pop_rax, 2, {0x58, 0xc3}},
+	    {&code->pop_rdi, 2, {0x5f, 0xc3}},
+	    {&code->pop_rsi, 2, {0x5e, 0xc3}},
+	};
+	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+		*pieces[i].address = address_space_search(space, libc, pieces[i].bytes, pieces[i].count);
+		if (!*pieces[i].address)
+			return -ENOENT;
+	}
+	return 0;
 }
 
 static uint64_t bit(int signal)
@@ -160,6 +173,15 @@ static void make_ended_call_again(struct user_regs_struct *registers, pid_t tid)
 	registers->orig_rax = UINT64_MAX;
 }
 
+void remote_call_decline(struct stopped_thread *thread)
+{
+	struct user_regs_struct registers = thread->registers;
+	make_ended_call_again(&registers, thread->tid);
+	if (registers.orig_rax != thread->registers.orig_rax)
+		(void)stopped_thread_set_registers(thread, &registers);
+	stopped_thread_release(thread);
+}
+
 static struct frame frame_of(
     const struct user_regs_struct *registers, const struct remote_code *code, uint64_t mask)
 {
@@ -193,7 +215,7 @@ static struct frame frame_of(
 
 /* The frames, as they will be in the target. */
 struct frames {
-	uint64_t told; /* its address: the function's stack pointer */
+	uint64_t tell; /* its address: the function's stack pointer */
 	uint64_t text;
 	int signal;
 };
@@ -207,7 +229,7 @@ static int write_frames(
 	uint64_t vector_at = (thread->registers.rsp - RED_ZONE_BYTES - vector_bytes) & ~UINT64_C(63);
 	uint64_t back_at = (vector_at - TEXT_BYTES - sizeof(struct frame)) & ~UINT64_C(15);
 	/* as behind a call instruction: 8 above a multiple of 16 */
-	frames->told = ((back_at - sizeof(struct frame)) & ~UINT64_C(15)) - 8;
+	frames->tell = back_at - TELL_WORDS * sizeof(uint64_t);
 	frames->text = vector_at - TEXT_BYTES;
 	if (!vector_bytes || proc_read(thread->tid, "status", status, sizeof(status)) <= 0)
 		return -EAGAIN;
@@ -216,23 +238,16 @@ static int write_frames(
 	make_call_again(&registers);
 	struct frame back = frame_of(&registers, call->code, thread->signal_mask);
 	back.vector_state = vector_at;
-	struct frame told = back;
-	told.vector_state = 0;
-	told.rax = SYS_tgkill;
-	told.rdi = (uint64_t)inner_id(status, "\nNStgid:");
-	told.rsi = (uint64_t)inner_id(status, "\nNSpid:");
-	told.rdx = (uint64_t)frames->signal;
-	told.rip = call->code->system_call;
-	told.rsp = back_at;
-	told.eflags &= ~(uint64_t)(DIRECTION_FLAG | TRAP_FLAG);
-	told.mask = (thread->signal_mask | deferred()) & ~bit(frames->signal);
+	const uint64_t tell[TELL_WORDS] = {call->code->pop_rax, SYS_tkill, call->code->pop_rdi,
+	    (uint64_t)inner_id(status, "\nNSpid:"), call->code->pop_rsi, (uint64_t)frames->signal,
+	    call->code->system_call};
 	if (call->text && snprintf(text, sizeof(text), "%s", call->text) >= (int)sizeof(text))
 		return -EAGAIN;
 	const struct address_space *space = call->space;
 	bool written = address_space_write(space, vector_at, vector, vector_bytes) == 0 &&
 	    address_space_write(space, frames->text, text, sizeof(text)) == 0 &&
 	    address_space_write(space, back_at, &back, sizeof(back)) == 0 &&
-	    address_space_write(space, frames->told, &told, sizeof(told)) == 0;
+	    address_space_write(space, frames->tell, tell, sizeof(tell)) == 0;
 	return written ? 0 : -EAGAIN;
 }
 
@@ -241,7 +256,7 @@ static int begin(
 {
 	struct user_regs_struct registers = thread->registers;
 	registers.rip = call->function;
-	registers.rsp = frames->told;
+	registers.rsp = frames->tell;
 	registers.rdi = call->text ? frames->text : 0;
 	registers.rsi = call->argument;
 	registers.rax = 0;
@@ -257,13 +272,13 @@ static int begin(
 	return 0;
 }
 
-/* The call is over: the thread stands behind tgkill, before its signal. */
+/* The call is over: the thread stands behind tkill, before its signal. */
 static bool is_told(const struct remote_call *call, const struct frames *frames, pid_t tid, int signal)
 {
 	static struct stopped_thread now;
 	now.tid = tid;
 	return signal == frames->signal && stopped_thread_read(&now) == 0 &&
-	    now.registers.rip == call->code->system_call + 2 && now.registers.rsp > frames->told;
+	    now.registers.rip == call->code->system_call + 2 && now.registers.rsp > frames->tell;
 }
 
 static int wait_for_end(const struct remote_call *call, const struct stopped_thread *thread,
@@ -307,7 +322,7 @@ int remote_call_run(const struct remote_call *call, struct stopped_thread *threa
 	if (!error)
 		error = begin(call, thread, &frames);
 	if (error) {
-		stopped_thread_release(thread);
+		remote_call_decline(thread);
 		return error == -ESRCH ? error : -EAGAIN;
 	}
 	error = wait_for_end(call, thread, &frames, limit_ns);

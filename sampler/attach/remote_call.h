@@ -4,15 +4,15 @@
  * be killed at any instruction.
  *
  * Below the thread's stack, under the red zone, we build what the kernel builds when it delivers a signal, and
- * twice, so that the function returns into rt_sigreturn(2):
+ * below that a list of return addresses:
  *
  *     thread's stack pointer --->  (what the thread had)
  *                                  128 bytes red zone
  *                                  vector state
- *     frame "back"                 all registers and the signal mask of before; a system call that was
- *                                  interrupted is made again
- *     frame "told"                 registers for the system call tgkill: a signal to this very thread
- *     function's stack pointer ->  its return address: rt_sigreturn of "told"
+ *     frame "back"                 rt_sigreturn(2): all registers and the signal mask of before; a system call
+ *                                  that was interrupted is made again
+ *     list "tell"                  pop rax, rdi, rsi; syscall: tkill, a signal to this very thread
+ *     function's stack pointer ->  (its return address is the first of the list)
  *
  * The signal is one that is ignored, or by default does nothing. A thread that is traced stops before it is
  * delivered: so we learn that the function is done. We drop the signal, put everything back as it was and let
@@ -21,7 +21,7 @@
  *
  * In between each of our steps the thread is in a state from which it goes on by itself:
  *     the frames are written      it does not know of them
- *     the registers are set       function, "told", "back"
+ *     the registers are set       function, "tell", "back"
  *     the mask is set             the same, with signals deferred, until "back" has the old mask
  *     ... the function runs ...
  *     vector state, mask are set  "back" sets the same
@@ -39,8 +39,9 @@
 
 /* Addresses of the target's libc. */
 struct remote_code {
-	uint64_t sigreturn; /* mov $15, %rax; syscall */
-	uint64_t system_call; /* syscall; ret */
+	uint64_t sigreturn;                 /* mov $15, %rax; syscall */
+	uint64_t system_call;               /* syscall; ret */
+	uint64_t pop_rax, pop_rdi, pop_rsi; /* each with ret */
 };
 
 /* Returns 0 or -ENOENT. libc: its first mapping. */
@@ -64,6 +65,10 @@ enum { REMOTE_CALL_FRAME_BYTES = 16 << 10 };
  * ended; -ETIMEDOUT: the function has not returned yet; it runs on, and so will the thread.
  */
 int remote_call_run(const struct remote_call *call, struct stopped_thread *thread, uint64_t limit_ns);
+
+/* Lets a thread go that was stopped and not called: a system call that the stop has ended goes on if that can
+ * be. */
+void remote_call_decline(struct stopped_thread *thread);
 
 /* Is the thread in a system call that the kernel does not make again after a stop, whatever we do? Its program
  * would see EINTR. number and arguments as in /proc/PID/syscall. Pure. */

@@ -149,3 +149,32 @@ test_killed() {
   kill -TERM "$target"
   wait "$target" || fail "the target ended with $?: $(cat said said.err)"
 }
+
+# call NAME WANTED [input|SIGNAL]: attached to while its only thread is in the call, the program sees WANTED.
+call() {
+  rm -f in
+  running "$targets/attach_calls" "$1"
+  asleep() { grep -q '^State:.*S (' "/proc/$target/status"; }
+  wait_for 20 asleep
+  "$heaptap" record -q -P "$target" --duration 1ms -o p/ 2>log 7>&- || fail "$1: $(cat log)"
+  case ${3:-} in
+    input) echo >&7 ;;
+    USR2) kill -USR2 "$target" ;;
+  esac
+  wait_for 20 says "^$1 "
+  finish
+  equal "$1 $2" "$(tail -1 said)" 'what the program saw'
+}
+
+test_calls_in_progress() {
+  need_root
+  call poll '0 - whole'
+  call poll_input '1 - whole' input
+  call select '0 - whole'
+  call epoll_input '1 - whole' input
+  call read '1 - whole' input
+  call nanosleep '0 - whole'
+  call sem_timedwait '-1 ETIMEDOUT whole'
+  call futex '110 ETIMEDOUT whole'
+  call sigwait '12 - whole' USR2
+}
