@@ -43,6 +43,18 @@ static int find_inside(const struct address_space *space, struct inside *inside)
 	return error;
 }
 
+/* Root reads the library where the target has it. Others need our file for that: its first page has the build
+ * id. */
+static bool is_same_library(const struct address_space *space, const struct delivery *delivery)
+{
+	unsigned char own[REGION_PAGE_BYTES], other[REGION_PAGE_BYTES];
+	const struct mapping *first = address_space_file(space, DELIVERY_NAME, false);
+	return geteuid() == 0 ||
+	    (address_space_read(space, first->start, other, sizeof(other)) == 0 &&
+	        pread(delivery->fd, own, sizeof(own), 0) == (ssize_t)sizeof(own) &&
+	        memcmp(own, other, sizeof(own)) == 0);
+}
+
 /* Asks the library that is there already. */
 static int write_request(
     const struct address_space *space, const struct inside *inside, const struct holder *holder)
@@ -90,7 +102,7 @@ static int begin(struct attachment *attachment, struct address_space *space, con
 	struct entry entry;
 	int error = find_inside(space, &inside);
 	attachment->reused = error != -ENOENT;
-	if (attachment->reused && error)
+	if (attachment->reused && (error || !is_same_library(space, delivery)))
 		return fail(attachment, -EIO, "it has the library of another version of heaptap");
 	thread_stacks_write(space, region);
 	error = holder_start(&holder, space->pid, delivery->fd, region->fd);

@@ -138,7 +138,8 @@ static void detach_all(struct session *s)
 static int prepare_heap(
     struct session *s, struct heap_capture *heap, struct options *options, struct delivery *delivery)
 {
-	char path[PATH_MAX], copy[PROC_PATH_BYTES];
+	static char copy[PROC_PATH_BYTES];
+	char path[PATH_MAX];
 	int error = attach_library_find(path, sizeof(path));
 	if (!error)
 		error = delivery_open(delivery, path);
@@ -165,6 +166,8 @@ static int run(struct session *s, struct options *options, const struct delivery
 	int error = session_open(s);
 	if (error)
 		log_line("cannot start the sampler: %s", why_not_sampled(error));
+	else if (!options->no_heap)
+		modules_set_library(s->modules, DELIVERY_NAME, options->library);
 	for (size_t i = 0; i < options->pid_count && !error; i++) {
 		bool events = options->event_count && attach_events(s, options->pids[i]);
 		good += options->no_heap ? events : attach_heap(s, options->pids[i], delivery);

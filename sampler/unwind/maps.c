@@ -223,6 +223,21 @@ static struct map_file *new_file(const struct map_range *range, const char *path
 	return file;
 }
 
+/* A library of ours that the target has from memory, and that we may not open there. */
+static void take_library(struct maps *maps, struct map *map)
+{
+	const struct module_request request = {.path = modules_library(maps->store, map->file->path)};
+	struct module *module;
+
+	if (!map->module || map->module->readable || !request.path)
+		return;
+	module = module_get(maps->store, &request);
+	if (!module)
+		return;
+	module_unref(map->module);
+	map->module = module;
+}
+
 /* Finds the module and with it the bias: bias = (map.start - map.pgoff) - (p_vaddr - p_offset). */
 static void open_map(struct maps *maps, struct map *map)
 {
@@ -244,6 +259,7 @@ static void open_map(struct maps *maps, struct map *map)
 		    .ino = map->file->ino,
 		};
 		map->module = module_get(maps->store, &request);
+		take_library(maps, map);
 	}
 	map->has_bias = map->module && module_vaddr(map->module, map->pgoff, true, &vaddr);
 	map->bias = map->has_bias ? map->start - vaddr : 0;

@@ -28,6 +28,7 @@ struct entry {
  * are short.
  */
 struct modules {
+	const char *library_name, *library_path; /* NULL: see modules_set_library */
 	struct entry *bucket[BUCKETS]; /* lists, since modules also go */
 	struct entry *newest, *oldest;
 	struct entry *vdso;
@@ -137,6 +138,23 @@ static void release(struct entry *entry)
 	free(entry->module.path);
 	module_file_close(&entry->module.file);
 	free(entry);
+}
+
+void modules_set_library(struct modules *store, const char *memory_name, const char *path)
+{
+	store->library_name = memory_name;
+	store->library_path = path;
+}
+
+const char *modules_library(const struct modules *store, const char *mapped_path)
+{
+	static const char memory[] = "/memfd:";
+	const char *name = store->library_name;
+
+	if (!name || strncmp(mapped_path, memory, strlen(memory)) != 0 ||
+	    strncmp(mapped_path + strlen(memory), name, strlen(name)) != 0)
+		return NULL;
+	return store->library_path;
 }
 
 void modules_free(struct modules *store)

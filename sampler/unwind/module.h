@@ -58,6 +58,13 @@ struct modules *modules_new(unsigned fds_max);
 /* Frees the store and every module in it; no reference may be used afterwards. */
 void modules_free(struct modules *store);
 
+/* The file of a library that targets have in memory (memfd), where only root can open it: used for mappings of
+ * that name that cannot be opened. Borrowed. path: what can be opened here. */
+void modules_set_library(struct modules *store, const char *memory_name, const char *path);
+
+/* The path for a mapping of that path; NULL: it is not of that library. */
+const char *modules_library(const struct modules *store, const char *mapped_path);
+
 /* Number of modules in the store and of descriptors they hold. */
 unsigned modules_count(const struct modules *store);
 unsigned modules_open_fds(const struct modules *store);

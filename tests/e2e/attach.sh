@@ -178,3 +178,26 @@ test_calls_in_progress() {
   call futex '110 ETIMEDOUT whole'
   call sigwait '12 - whole' USR2
 }
+
+test_without_privileges() {
+  [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" = 0 ] || skip 'kernel.yama.ptrace_scope is not 0'
+  stage attach_truth attach_module
+  mkfifo in
+  chmod 777 . in
+  unprivileged "$targets/attach_truth" 2 "$targets/attach_module" <in >said 2>said.err &
+  target=$!
+  exec 7>in
+  wait_for 20 says ready
+  for round in 1 2; do
+    unprivileged "$heaptap" record -p 1 -o p/ -P "$target" 2>log 7>&- &
+    sampler=$!
+    wait_for 30 grep -q 'attached; one thread' log
+    echo >&7
+    wait_for 30 said_times done $round
+    detach
+    profile=$(only p/heaptap.attach_truth."$target".detach.pb.gz)
+    reached_exactly "$profile" thread_work 'alloc_objects 1000' 'inuse_objects 500'
+    rm -r p
+  done
+  finish
+}
