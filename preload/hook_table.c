@@ -30,9 +30,8 @@ static void add(const char *name, uintptr_t next, uintptr_t hook, bool allocates
 }
 
 #define ADD(name, allocates) add(#name, (uintptr_t)real.name, (uintptr_t)name, allocates)
-#define ADD_OPERATOR(name)                                                                             \
-	add(#name,                                                                                     \
-	    next_symbol_counts(OPERATOR##name) ? (uintptr_t)real.operator_next[OPERATOR##name] : 0, \
+#define ADD_OPERATOR(name)                                                                                 \
+	add(#name, next_symbol_counts(OPERATOR##name) ? (uintptr_t)real.operator_next[OPERATOR##name] : 0, \
 	    (uintptr_t)name, false);
 
 void hook_table_fill(bool mappings)

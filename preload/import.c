@@ -26,7 +26,8 @@
 
 enum { UNBOUND_BYTES = 256 << 10 };
 
-/* A slot that was not bound yet, and led to its object's own stub: what to store when the hook is taken out. */
+/* A slot that was not bound yet, and led to its object's own stub: what to store when the hook is taken
+ * out. */
 struct unbound {
 	uintptr_t *slot;
 	uintptr_t stub;
@@ -136,8 +137,8 @@ static uintptr_t *slot_of(const struct object *object, const ElfW(Rela) * reloca
 	return (uintptr_t *)(object->base + relocation->r_offset);
 }
 
-/* False: it is bound to another allocator. An address inside the program itself is that of the program's stub,
- * which stands for the function everywhere (in a program that is not position-independent). */
+/* False: it is bound to another allocator. An address inside the program itself is that of the program's
+ * stub, which stands for the function everywhere (in a program that is not position-independent). */
 static bool is_common(const struct object *object, const struct turn *turn, const struct import *import,
     const ElfW(Rela) * relocation)
 {
@@ -182,8 +183,7 @@ static bool turn_slot(const struct object *object, const struct turn *turn, cons
 	const ElfW(Sym) *symbol = &object->symbols[ELF64_R_SYM(relocation->r_info)];
 	if (value == import->hook)
 		return true;
-	if (value != import->real &&
-	    (!call || !is_unbound(object, symbol, value) || !remember(slot, value)))
+	if (value != import->real && (!call || !is_unbound(object, symbol, value) || !remember(slot, value)))
 		return true;
 	if (protection_store(turn->protection, slot, import->hook))
 		atomic_fetch_add(&turned, 1);

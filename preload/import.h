@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The import slots of the objects of a running process: the words through which an object calls functions of
- * others (ELF's JUMP_SLOT and GLOB_DAT relocations), and the words of its data that hold the address of such a
- * function (R_X86_64_64).
+ * others (ELF's JUMP_SLOT and GLOB_DAT relocations), and the words of its data that hold the address of such
+ * a function (R_X86_64_64).
  *
  * A slot is made to lead to a hook only if it holds the very function that the hook calls in the end, or has
  * not been bound yet by an object that binds like all others. So a block is never freed by another allocator

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/loader_calls.h"
 
-#include "preload/hook_table.h"
 #include "preload/claim.h"
 #include "preload/lookup.h"
 
@@ -28,8 +27,11 @@ struct loader_call loader_calls[LOADER_CALLS] = {
     [DLVSYM] = {.name = "dlvsym", .hook = (uintptr_t)loader_calls_dlvsym},
 };
 
-void loader_calls_resolve(void)
+static void (*look_for_objects)(void);
+
+void loader_calls_resolve(void (*look)(void))
 {
+	look_for_objects = look;
 	struct lookup wishes[LOADER_CALLS];
 	for (int i = 0; i < LOADER_CALLS; i++)
 		wishes[i].name = loader_calls[i].name;
@@ -40,11 +42,9 @@ void loader_calls_resolve(void)
 
 __attribute__((used)) void loader_calls_look(void)
 {
-	size_t count;
 	int saved = errno;
-	const struct import *imports = hook_table(&count);
-	if (imports && claim_ready())
-		import_turn_new(imports, count);
+	if (claim_ready())
+		look_for_objects();
 	errno = saved;
 }
 
@@ -57,8 +57,7 @@ __attribute__((used)) bool loader_calls_is_plain(const char *file)
 
 __attribute__((used)) void *loader_calls_open_plain(const char *file, int mode)
 {
-	void *(*open_object)(const char *, int) =
-	    (void *(*)(const char *, int))loader_calls_real[DLOPEN];
+	void *(*open_object)(const char *, int) = (void *(*)(const char *, int))loader_calls_real[DLOPEN];
 	void *object = open_object(file, mode);
 	loader_calls_look();
 	return object;

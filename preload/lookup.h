@@ -43,8 +43,7 @@ bool lookup_hide(const char *const *names, size_t count);
 
 /* Calls `look` for each object, under the loader's own lock; a result other than 0 ends that. */
 struct dl_phdr_info;
-void lookup_each(
-    int (*look)(struct dl_phdr_info *info, size_t size, void *argument), void *argument);
+void lookup_each(int (*look)(struct dl_phdr_info *info, size_t size, void *argument), void *argument);
 
 /* Whether the object is this library; and whether it contains the address. */
 bool lookup_is_ours(const struct dl_phdr_info *info);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the process' pages allow, as the kernel says (/proc/self/maps), and stores to pages that are read-only. */
+/* What the process' pages allow, as the kernel says (/proc/self/maps), and stores to pages that are
+ * read-only. */
 #ifndef PRELOAD_PROTECTION_H
 #define PRELOAD_PROTECTION_H
 

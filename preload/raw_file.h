@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files by the kernel's own calls: the libc's are cancellation points, and in a process that is attached to the
- * calling thread may have been cancelled. */
+/* Files by the kernel's own calls: the libc's are cancellation points, and in a process that is attached to
+ * the calling thread may have been cancelled. */
 #ifndef PRELOAD_RAW_FILE_H
 #define PRELOAD_RAW_FILE_H
 

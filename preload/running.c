@@ -5,9 +5,9 @@
  *
  * The sampler makes one thread of the process call these, at a point where it is neither in the allocator nor
  * in the loader (sampler/attach). The other threads run on. So everything here that they may meet is done by
- * single stores: first the place is open, then the slots lead to the hooks; and at the end no more samples are
- * taken, then the slots lead back, then the region makes way for zeroes, in which a thread that has been in a
- * hook all the while does no harm. The library is never unloaded.
+ * single stores: first the place is open, then the slots lead to the hooks; and at the end no more samples
+ * are taken, then the slots lead back, then the region makes way for zeroes, in which a thread that has been
+ * in a hook all the while does no harm. The library is never unloaded.
  */
 #include "preload/running.h"
 
@@ -28,6 +28,7 @@
 #include "proto/region.h"
 
 #include <errno.h>
+#include <link.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
@@ -71,8 +72,8 @@ static bool begin(void)
 		return false;
 	left = header;
 	left_bytes = header->offsets.end;
-	thread_know_stacks((const void *)((unsigned char *)header + header->offsets.stacks),
-	    header->thread_stacks);
+	thread_know_stacks(
+	    (const void *)((unsigned char *)header + header->offsets.stacks), header->thread_stacks);
 	if (!attach_to(header, attach_filtered(), true)) {
 		left = NULL;
 		return false;
@@ -109,13 +110,38 @@ EXPORT void heaptap_detach(void)
 	errno = saved;
 }
 
+static void turn_new(void)
+{
+	size_t count;
+	const struct import *imports = hook_table(&count);
+	if (imports)
+		import_turn_new(imports, count);
+}
+
+/* The library's own name is "/proc/PID/fd/4", the region's "/proc/PID/fd/5". */
+static int find_own_name(struct dl_phdr_info *info, size_t size, void *argument)
+{
+	char *path = argument;
+	size_t length = strnlen(info->dlpi_name, sizeof(heaptap_attach_request.region_path));
+	if (!lookup_is_ours(info))
+		return 0;
+	if (length > 1 && length < sizeof(heaptap_attach_request.region_path) &&
+	    strncmp(info->dlpi_name, "/proc/", 6) == 0 && info->dlpi_name[length - 2] == '/' &&
+	    info->dlpi_name[length - 1] == '0' + ATTACH_LIBRARY_FD) {
+		memcpy(path, info->dlpi_name, length + 1);
+		path[length - 1] = '0' + ATTACH_REGION_FD;
+	}
+	return 1;
+}
+
 /* By dlopen, and so under the loader's lock. */
 __attribute__((constructor)) static void construct(void)
 {
 	int saved = errno;
 	lookup_everywhere();
 	next_symbol_resolve();
-	loader_calls_resolve();
+	loader_calls_resolve(turn_new);
+	lookup_each(find_own_name, heaptap_attach_request.region_path);
 	if (loader_lock_find((uint32_t)syscall(SYS_gettid)))
 		heaptap_attach();
 	next_symbol_protect(getauxval(AT_PAGESZ));

@@ -191,8 +191,8 @@ struct region_header {
 	/* children that changed their user id and take no more samples: the kernel refused to cut off the
 	 * stacks of others */
 	_Atomic uint64_t not_cut_off;
-	/* of a process that was attached to: import slots that lead to the hooks, and files whose calls to the
-	 * allocator go by none (names, separated by commas) */
+	/* of a process that was attached to: import slots that lead to the hooks, and files whose calls to
+	 * the allocator go by none (names, separated by commas) */
 	_Atomic uint32_t imports;
 	char unseen_files[REGION_PATH_BYTES];
 
@@ -213,18 +213,21 @@ enum region_state {
 };
 
 /*
- * What the attach library (libheaptap-attach.so) finds in its own data: the sampler writes it into the copy of
- * the file that it delivers, and for a process that has the library already into that one's memory.
+ * How the attach library (libheaptap-attach.so) learns of its region. A process that has no library yet opens
+ * it as descriptor ATTACH_LIBRARY_FD of the holder, /proc/PID/fd/4: the library finds that name in the
+ * loader's list, and its region beside it. To a process that has the library the sampler writes this into the
+ * library's data.
  */
 #define ATTACH_REQUEST_MAGIC  0x5145524854544148ull
 #define ATTACH_REQUEST_SYMBOL "heaptap_attach_request"
 #define ATTACH_SYMBOL         "heaptap_attach" /* void (void): attach as the request says */
 #define DETACH_SYMBOL         "heaptap_detach" /* void (void): the reverse */
+enum { ATTACH_LIBRARY_FD = 4, ATTACH_REGION_FD = 5 };
 struct attach_request {
 	uint64_t magic;
-	uint32_t abi;        /* REGION_ABI */
+	uint32_t abi;         /* REGION_ABI */
 	uint32_t attachments; /* successful ones so far; counted by the library */
-	/* "/proc/PID/fd/N" of the region, in the target's view; empty: nothing is asked for */
+	/* "/proc/PID/fd/5" of the holder, in the target's view; empty: nothing is asked for */
 	char region_path[112];
 };
 

@@ -28,8 +28,8 @@ static int add_line(struct address_space *space, const char *line)
 	const char *flags = strchr(line, ' ');
 	if (!maps_parse_line(line, &range))
 		return 0;
-	int error = array_reserve(
-	    &space->mappings, &space->capacity, space->count + 1, sizeof(*space->mappings));
+	int error =
+	    array_reserve(&space->mappings, &space->capacity, space->count + 1, sizeof(*space->mappings));
 	char *path = error ? NULL : strdup(range.path);
 	if (!path)
 		return -ENOMEM;
@@ -97,8 +97,7 @@ const struct mapping *address_space_file(const struct address_space *space, cons
 			base += 6;
 		size_t length = strlen(name);
 		if (strncmp(base, name, length) == 0 &&
-		    (base[length] == '\0' || base[length] == ' ' ||
-		        (prefix && strchr("-.", base[length]))))
+		    (base[length] == '\0' || base[length] == ' ' || (prefix && strchr("-.", base[length]))))
 			return &space->mappings[i];
 	}
 	return NULL;
@@ -127,8 +126,8 @@ int address_space_write(const struct address_space *space, uint64_t address, con
 	return pwrite(space->memory_fd, from, bytes, (off_t)address) == (ssize_t)bytes ? 0 : -EFAULT;
 }
 
-uint64_t address_space_search(const struct address_space *space, const struct mapping *file,
-    const unsigned char *bytes, size_t count)
+uint64_t address_space_search(
+    const struct address_space *space, const struct mapping *file, const unsigned char *bytes, size_t count)
 {
 	for (size_t i = 0; i < space->count; i++) {
 		const struct mapping *mapping = &space->mappings[i];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every mapping of a process, and its memory: what the kernel says of it, and what an object in it exports. All
- * that is read there is the target's word; it is used for nothing but the target itself. */
+/* Every mapping of a process, and its memory: what the kernel says of it, and what an object in it exports.
+ * All that is read there is the target's word; it is used for nothing but the target itself. */
 #ifndef SAMPLER_ATTACH_ADDRESS_SPACE_H
 #define SAMPLER_ATTACH_ADDRESS_SPACE_H
 
@@ -34,8 +34,8 @@ int address_space_refresh(struct address_space *space);
 /* The mapping of an address, or NULL. */
 const struct mapping *address_space_find(const struct address_space *space, uint64_t address);
 
-/* The first mapping whose path ends with `name`, after a slash or a colon; `name` may go on with '-' or '.' in
- * the path if `prefix`. NULL: none. */
+/* The first mapping whose path ends with `name`, after a slash or a colon; `name` may go on with '-' or '.'
+ * in the path if `prefix`. NULL: none. */
 const struct mapping *address_space_file(const struct address_space *space, const char *name, bool prefix);
 
 /* All bytes, or -EFAULT. */
@@ -43,12 +43,11 @@ int address_space_read(const struct address_space *space, uint64_t address, void
 int address_space_write(const struct address_space *space, uint64_t address, const void *from, size_t bytes);
 
 /* How many bytes can be read from there, at most `bytes`: copies these. */
-size_t address_space_read_some(
-    const struct address_space *space, uint64_t address, void *to, size_t bytes);
+size_t address_space_read_some(const struct address_space *space, uint64_t address, void *to, size_t bytes);
 
 /* The first place of these bytes in an executable mapping of the same file; 0: none. */
-uint64_t address_space_search(const struct address_space *space, const struct mapping *file,
-    const unsigned char *bytes, size_t count);
+uint64_t address_space_search(
+    const struct address_space *space, const struct mapping *file, const unsigned char *bytes, size_t count);
 
 /* A value of the auxiliary vector; 0: none. */
 uint64_t address_space_auxiliary(const struct address_space *space, uint64_t type);

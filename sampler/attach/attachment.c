@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/attach/attachment.h"
 
+#include "sampler/attach/delivery.h"
 #include "sampler/attach/entry.h"
 #include "sampler/attach/exports.h"
 #include "sampler/attach/holder.h"
@@ -45,13 +46,13 @@ static int find_inside(const struct address_space *space, struct inside *inside)
 
 /* Root reads the library where the target has it. Others need our file for that: its first page has the build
  * id. */
-static bool is_same_library(const struct address_space *space, const struct delivery *delivery)
+static bool is_same_library(const struct address_space *space, int library_fd)
 {
 	unsigned char own[REGION_PAGE_BYTES], other[REGION_PAGE_BYTES];
 	const struct mapping *first = address_space_file(space, DELIVERY_NAME, false);
 	return geteuid() == 0 ||
 	    (address_space_read(space, first->start, other, sizeof(other)) == 0 &&
-	        pread(delivery->fd, own, sizeof(own), 0) == (ssize_t)sizeof(own) &&
+	        pread(library_fd, own, sizeof(own), 0) == (ssize_t)sizeof(own) &&
 	        memcmp(own, other, sizeof(own)) == 0);
 }
 
@@ -64,7 +65,7 @@ static int write_request(
 	if (!error && (request.magic != ATTACH_REQUEST_MAGIC || request.abi != REGION_ABI))
 		error = -EPROTO;
 	snprintf(request.region_path, sizeof(request.region_path), "/proc/%d/fd/%d", (int)holder->pid,
-	    holder->region);
+	    ATTACH_REGION_FD);
 	return error ? error : address_space_write(space, inside->request, &request, sizeof(request));
 }
 
@@ -78,7 +79,7 @@ static int call_in(struct attachment *attachment, struct entry *entry, const str
     const struct holder *holder, const struct region *region)
 {
 	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)holder->pid, holder->library);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)holder->pid, ATTACH_LIBRARY_FD);
 	int error = attachment->reused ? entry_call(entry, inside->attach, NULL, 0)
 	                               : entry_call(entry, entry->dlopen, path, RTLD_NOW);
 	attachment->stood_ns = entry->stood_ns;
@@ -95,21 +96,20 @@ static int call_in(struct attachment *attachment, struct entry *entry, const str
 }
 
 static int begin(struct attachment *attachment, struct address_space *space, const struct region *region,
-    struct modules *modules, const struct delivery *delivery)
+    struct modules *modules, int library_fd)
 {
 	struct inside inside;
 	struct holder holder;
 	struct entry entry;
 	int error = find_inside(space, &inside);
 	attachment->reused = error != -ENOENT;
-	if (attachment->reused && (error || !is_same_library(space, delivery)))
+	if (attachment->reused && (error || !is_same_library(space, library_fd)))
 		return fail(attachment, -EIO, "it has the library of another version of heaptap");
 	thread_stacks_write(space, region);
-	error = holder_start(&holder, space->pid, delivery->fd, region->fd);
+	error = holder_start(&holder, space->pid, library_fd, region->fd);
 	if (error)
 		return fail(attachment, error, "no process with its user and namespaces can be made");
-	error = attachment->reused ? write_request(space, &inside, &holder)
-	                           : delivery_address(delivery, holder.pid, holder.region);
+	error = attachment->reused ? write_request(space, &inside, &holder) : 0;
 	if (error)
 		(void)fail(attachment, error, "the library cannot be told what to do");
 	else if (entry_open(&entry, space, modules) != 0)
@@ -123,13 +123,13 @@ static int begin(struct attachment *attachment, struct address_space *space, con
 }
 
 int attachment_begin(struct attachment *attachment, pid_t pid, const struct region *region,
-    struct modules *modules, const struct delivery *delivery)
+    struct modules *modules, int library_fd)
 {
 	struct address_space space;
 	*attachment = (struct attachment){0};
 	int error = address_space_open(&space, pid);
 	error = error ? fail(attachment, error, "its memory cannot be opened")
-	              : begin(attachment, &space, region, modules, delivery);
+	              : begin(attachment, &space, region, modules, library_fd);
 	address_space_close(&space);
 	return error;
 }
@@ -148,8 +148,7 @@ int attachment_end(struct attachment *attachment, pid_t pid, struct modules *mod
 	error = address_space_file(&space, "heaptap", false) ? find_inside(&space, &inside) : -ENOENT;
 	if (error)
 		(void)fail(attachment, error, "it is not attached");
-	else if (entry_open(&entry, &space, modules) != 0 ||
-	    entry_call(&entry, inside.detach, NULL, 0) != 0)
+	else if (entry_open(&entry, &space, modules) != 0 || entry_call(&entry, inside.detach, NULL, 0) != 0)
 		error = fail(attachment, -EIO, entry.reason);
 	attachment->stood_ns = entry.stood_ns;
 	attachment->tries = entry.tries;

@@ -6,7 +6,6 @@
 #ifndef SAMPLER_ATTACH_ATTACHMENT_H
 #define SAMPLER_ATTACH_ATTACHMENT_H
 
-#include "sampler/attach/delivery.h"
 #include "sampler/region/region.h"
 #include "sampler/unwind/module.h"
 
@@ -23,10 +22,10 @@ struct attachment {
 	char reason[160];  /* why it failed */
 };
 
-/* delivery: the library; region: mapped, not used by anybody yet. Returns 0: the process uses
- * the region; or -errno with a reason. Whatever happens the process runs on as it was. */
+/* library_fd: of libheaptap-attach.so (delivery.h); region: mapped, not used by anybody yet. Returns 0: the
+ * process uses the region; or -errno with a reason. Whatever happens the process runs on as it was. */
 int attachment_begin(struct attachment *attachment, pid_t pid, const struct region *region,
-    struct modules *modules, const struct delivery *delivery);
+    struct modules *modules, int library_fd);
 
 /* Takes the hooks out again. -ENOENT: the process is not attached. */
 int attachment_end(struct attachment *attachment, pid_t pid, struct modules *modules);

@@ -6,7 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,69 +23,55 @@ enum { LIBRARY_MOST_BYTES = 16 << 20 };
 /* Since Linux 6.3 it must be said whether a file in memory may be executed. */
 static int make_file(void)
 {
-	int fd = memfd_create(DELIVERY_NAME, MFD_CLOEXEC | MFD_EXEC);
-	return fd < 0 && errno == EINVAL ? memfd_create(DELIVERY_NAME, MFD_CLOEXEC) : fd;
+	const unsigned int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	int fd = memfd_create(DELIVERY_NAME, flags | MFD_EXEC);
+	return fd < 0 && errno == EINVAL ? memfd_create(DELIVERY_NAME, flags) : fd;
 }
 
-/* The only aligned place in the file with magic and ABI; 0: none, or several. */
-static uint64_t find_request(const unsigned char *file, size_t bytes)
+/* Whether there is an aligned place in the file with the magic and our ABI. */
+static bool has_request(const unsigned char *file, size_t bytes)
 {
-	uint64_t found = 0;
 	for (size_t at = 0; at + sizeof(struct attach_request) <= bytes; at += sizeof(uint64_t)) {
 		struct attach_request request;
 		memcpy(&request, file + at, sizeof(request));
-		if (request.magic != ATTACH_REQUEST_MAGIC || request.abi != REGION_ABI)
-			continue;
-		if (found)
-			return 0;
-		found = at;
+		if (request.magic == ATTACH_REQUEST_MAGIC && request.abi == REGION_ABI)
+			return true;
 	}
-	return found;
+	return false;
 }
 
-static int copy(struct delivery *delivery, int from, size_t bytes)
+static int copy(int to, int from, size_t bytes)
 {
+	const int seals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 	unsigned char *file = malloc(bytes);
 	int error = file ? 0 : -ENOMEM;
 	if (!error && pread(from, file, bytes, 0) != (ssize_t)bytes)
 		error = -EIO;
-	if (!error && !(delivery->request_offset = find_request(file, bytes)))
+	if (!error && !has_request(file, bytes))
 		error = -ENOEXEC;
-	if (!error && pwrite(delivery->fd, file, bytes, 0) != (ssize_t)bytes)
+	if (!error && pwrite(to, file, bytes, 0) != (ssize_t)bytes)
+		error = -errno;
+	if (!error && fcntl(to, F_ADD_SEALS, seals) != 0)
 		error = -errno;
 	free(file);
 	return error;
 }
 
-int delivery_open(struct delivery *delivery, const char *path)
+int delivery_open(const char *path)
 {
 	struct stat status;
-	*delivery = (struct delivery){.fd = -1};
 	int from = regular_file_open(AT_FDCWD, path, 0, &status);
 	if (from < 0)
 		return from;
-	delivery->fd = make_file();
-	int error = delivery->fd < 0                      ? -errno
-	    : (uint64_t)status.st_size > LIBRARY_MOST_BYTES ? -EFBIG
-	                                                    : copy(delivery, from, (size_t)status.st_size);
+	int to = make_file(), error = to < 0 ? -errno : 0;
+	if (!error && (uint64_t)status.st_size > LIBRARY_MOST_BYTES)
+		error = -EFBIG;
+	if (!error)
+		error = copy(to, from, (size_t)status.st_size);
 	close(from);
-	if (error)
-		delivery_close(delivery);
+	if (!error)
+		return to;
+	if (to >= 0)
+		close(to);
 	return error;
-}
-
-void delivery_close(struct delivery *delivery)
-{
-	if (delivery->fd >= 0)
-		close(delivery->fd);
-	delivery->fd = -1;
-}
-
-int delivery_address(const struct delivery *delivery, pid_t holder, int region_fd)
-{
-	struct attach_request request = {.magic = ATTACH_REQUEST_MAGIC, .abi = REGION_ABI};
-	snprintf(request.region_path, sizeof(request.region_path), "/proc/%d/fd/%d", (int)holder, region_fd);
-	ssize_t written =
-	    pwrite(delivery->fd, &request, sizeof(request), (off_t)delivery->request_offset);
-	return written == (ssize_t)sizeof(request) ? 0 : -EIO;
 }

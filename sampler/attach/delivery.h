@@ -1,24 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The copy of libheaptap-attach.so for the processes of a session: a file in memory, with the request in its
- * data, which is another for each process. */
+/* The copy of libheaptap-attach.so that the processes of a session load: a file in memory, which nobody can
+ * change any more. So all of them, whosever they are, may share it, and with it the uprobe. */
 #ifndef SAMPLER_ATTACH_DELIVERY_H
 #define SAMPLER_ATTACH_DELIVERY_H
 
-#include <stdint.h>
-#include <sys/types.h>
-
 #define DELIVERY_NAME "libheaptap-attach.so"
 
-struct delivery {
-	int fd;
-	uint64_t request_offset;
-};
-
-/* Reads the library at `path`. Returns 0; -ENOEXEC: it is of another version; or -errno. */
-int delivery_open(struct delivery *delivery, const char *path);
-void delivery_close(struct delivery *delivery);
-
-/* Where the library is to find its region: pid and descriptor as the process sees them. */
-int delivery_address(const struct delivery *delivery, pid_t holder, int region_fd);
+/* Reads the library at `path`. Returns a descriptor, which the caller closes; -ENOEXEC: it is of another
+ * version; or -errno. */
+int delivery_open(const char *path);
 
 #endif

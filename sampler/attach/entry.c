@@ -62,6 +62,15 @@ void entry_close(struct entry *entry)
 	entry->space = NULL;
 }
 
+/* It would stop only when it has what it waits for. */
+static bool is_uninterruptible(pid_t tid)
+{
+	char status[512];
+	const char *state =
+	    proc_read(tid, "status", status, sizeof(status)) > 0 ? strstr(status, "\nState:\t") : NULL;
+	return state && state[8] == 'D';
+}
+
 /* What the thread is doing: false if it would not stop now, or its call would end. */
 static bool is_willing(pid_t tid, bool *ends)
 {
@@ -69,12 +78,10 @@ static bool is_willing(pid_t tid, bool *ends)
 	long number;
 	uint64_t arguments[6] = {0};
 	*ends = false;
-	if (proc_read(tid, "syscall", text, sizeof(text)) <= 0)
+	if (is_uninterruptible(tid) || proc_read(tid, "syscall", text, sizeof(text)) <= 0)
 		return false;
-	if (sscanf(text,
-	        "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64, &number,
-	        &arguments[0], &arguments[1], &arguments[2], &arguments[3], &arguments[4],
-	        &arguments[5]) < 7)
+	if (sscanf(text, "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64, &number,
+	        &arguments[0], &arguments[1], &arguments[2], &arguments[3], &arguments[4], &arguments[5]) < 7)
 		return strncmp(text, "running", 7) == 0;
 	*ends = remote_call_ends_call((uint64_t)number, arguments);
 	return number != SYS_vfork && number != SYS_clone && number != SYS_clone3 && number != SYS_fork &&

@@ -88,8 +88,8 @@ static int compare(const void *left, const void *right)
 	return a->start < b->start ? -1 : a->start > b->start;
 }
 
-static void take_symbols(struct exports *exports, const Elf64_Sym *symbols, uint64_t count,
-    uint64_t strings_bytes, uint64_t bias)
+static void take_symbols(
+    struct exports *exports, const Elf64_Sym *symbols, uint64_t count, uint64_t strings_bytes, uint64_t bias)
 {
 	for (uint64_t i = 0; i < count; i++) {
 		uint32_t type = ELF64_ST_TYPE(symbols[i].st_info);
@@ -97,14 +97,14 @@ static void take_symbols(struct exports *exports, const Elf64_Sym *symbols, uint
 		    (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_OBJECT) || !symbols[i].st_value)
 			continue;
 		uint64_t start = bias + symbols[i].st_value;
-		exports->list[exports->count++] = (struct export){
-		    exports->strings + symbols[i].st_name, start, start + symbols[i].st_size};
+		exports->list[exports->count++] =
+		    (struct export){exports->strings + symbols[i].st_name, start, start + symbols[i].st_size};
 	}
 	qsort(exports->list, exports->count, sizeof(*exports->list), compare);
 }
 
-static int read_symbols(struct exports *exports, const struct address_space *space,
-    const struct dynamic *dynamic, uint64_t bias)
+static int read_symbols(
+    struct exports *exports, const struct address_space *space, const struct dynamic *dynamic, uint64_t bias)
 {
 	uint64_t count = count_symbols(space, dynamic), bytes = dynamic->strings_bytes;
 	if (!count || !dynamic->symbols || !dynamic->strings || !bytes || bytes > STRINGS_MOST)

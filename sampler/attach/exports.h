@@ -6,7 +6,8 @@
 
 #include "sampler/attach/address_space.h"
 
-struct export {
+struct export
+{
 	const char *name; /* in exports->strings */
 	uint64_t start, end;
 };

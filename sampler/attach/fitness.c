@@ -11,6 +11,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,13 +73,15 @@ static bool examine_filter(struct fitness *fitness, const char *status, bool for
 	unsigned long long mode = proc_status_number(status, "\nSeccomp:", 10, 0);
 	const char *features = strstr(status, "\nx86_Thread_features:");
 	if (mode == 1)
-		return refuse(fitness, RECORD_REMEDY, "is in seccomp's strict mode, where nothing can be loaded");
+		return refuse(
+		    fitness, RECORD_REMEDY, "is in seccomp's strict mode, where nothing can be loaded");
 	if (mode == 2 && !force)
 		return refuse(fitness, "--force, if you know that it allows what dlopen does",
 		    "has a seccomp filter, which may end it for the calls that loading a library takes");
 	if (features && strstr(features, "shstk") &&
 	    strstr(features, "shstk") < features + strcspn(features + 1, "\n"))
-		return refuse(fitness, RECORD_REMEDY, "has a shadow stack, which a call from outside would break");
+		return refuse(
+		    fitness, RECORD_REMEDY, "has a shadow stack, which a call from outside would break");
 	return true;
 }
 
@@ -152,22 +155,35 @@ static bool uses_musl(const struct address_space *space)
 	return loader && (strstr(loader->path, "/ld-musl-") || strstr(loader->path, "-linux-musl/"));
 }
 
+static bool is_without_proc(pid_t pid)
+{
+	char root[PATH_MAX], proc[PATH_MAX];
+	return proc_root_path(root, sizeof(root), pid, "/") &&
+	    proc_root_path(proc, sizeof(proc), pid, "/proc/self") && access(root, F_OK) == 0 &&
+	    faccessat(AT_FDCWD, proc, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
+}
+
 static bool examine_mappings(struct fitness *fitness, const struct address_space *space)
 {
 	static const char *const sanitizers[] = {"libasan.so", "libtsan.so", "libmsan.so", "liblsan.so"};
 	struct exports program;
 	const struct mapping *first = space->mappings;
 	if (uses_musl(space))
-		return refuse(fitness, RECORD_REMEDY, "uses musl as its C library: only glibc's can be attached to");
+		return refuse(
+		    fitness, RECORD_REMEDY, "uses musl as its C library: only glibc's can be attached to");
 	if (!address_space_file(space, "libc.so.6", false)) {
 		if (!address_space_auxiliary(space, AT_BASE))
-			return refuse(fitness, "", "is statically linked: its calls of malloc go by no table");
+			return refuse(
+			    fitness, "", "is statically linked: its calls of malloc go by no table");
 		return refuse(fitness, "", "does not use glibc (it has no libc.so.6)");
 	}
+	if (is_without_proc(space->pid))
+		return refuse(fitness, "mount -t proc proc ROOT/proc",
+		    "runs in a root without /proc, by which the library would be handed over");
 	for (size_t i = 0; i < sizeof(sanitizers) / sizeof(sanitizers[0]); i++)
 		if (address_space_file(space, sanitizers[i], true))
-			return refuse(fitness, RECORD_REMEDY, "has a sanitizer (%s), which has hooks of its own",
-			    sanitizers[i]);
+			return refuse(fitness, RECORD_REMEDY,
+			    "has a sanitizer (%s), which has hooks of its own", sanitizers[i]);
 	bool own = exports_read(&program, space, first->start) == 0 &&
 	    (exports_address(&program, "__asan_init") || exports_address(&program, "__tsan_init") ||
 	        exports_address(&program, "__msan_init"));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Can a running process be attached to? Asked before anything of it is touched; the answer is for the user. */
+/* Can a running process be attached to? Asked before anything of it is touched; the answer is for the
+ * user. */
 #ifndef SAMPLER_ATTACH_FITNESS_H
 #define SAMPLER_ATTACH_FITNESS_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/attach/holder.h"
 
+#include "proto/region.h"
 #include "sampler/linux/proc.h"
 
 #include <errno.h>
@@ -22,8 +23,6 @@
 
 enum {
 	SOCKET_FD = 3,
-	LIBRARY_FD = 4,
-	REGION_FD = 5,
 	ANSWER_SECONDS = 10,
 };
 
@@ -34,8 +33,9 @@ static int become(uid_t user, gid_t group)
 	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
 	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
 	bool same = geteuid() == user && getuid() == user && getegid() == group;
-	if (!same && (setgroups(0, NULL) != 0 || setresgid(group, group, group) != 0 ||
-	                 setresuid(user, user, user) != 0))
+	if (!same &&
+	    (setgroups(0, NULL) != 0 || setresgid(group, group, group) != 0 ||
+	        setresuid(user, user, user) != 0))
 		return -errno;
 	/* No more capabilities than the target, whatever it has: none. */
 	if (syscall(SYS_capset, &header, none) != 0 || prctl(PR_SET_DUMPABLE, 1) != 0)
@@ -85,12 +85,12 @@ static int enter(pid_t pid, const char *name, int kind)
 static void place_descriptors(int socket_fd, int library_fd, int region_fd)
 {
 	/* Above the places first: one may be in the way of another. */
-	const int from[] = {fcntl(socket_fd, F_DUPFD, 64), fcntl(library_fd, F_DUPFD, 64),
-	    fcntl(region_fd, F_DUPFD, 64)};
-	const int to[] = {SOCKET_FD, LIBRARY_FD, REGION_FD};
+	const int from[] = {
+	    fcntl(socket_fd, F_DUPFD, 64), fcntl(library_fd, F_DUPFD, 64), fcntl(region_fd, F_DUPFD, 64)};
+	const int to[] = {SOCKET_FD, ATTACH_LIBRARY_FD, ATTACH_REGION_FD};
 	for (int i = 0; i < 3; i++)
 		dup2(from[i], to[i]);
-	close_range(REGION_FD + 1, ~0u, 0);
+	close_range(ATTACH_REGION_FD + 1, ~0u, 0);
 	close_range(0, SOCKET_FD - 1, 0);
 }
 
@@ -169,7 +169,7 @@ int holder_start(struct holder *holder, pid_t target, int library_fd, int region
 {
 	const struct timeval limit = {.tv_sec = ANSWER_SECONDS};
 	int pair[2], answer = -EIO;
-	*holder = (struct holder){.fd = -1, .library = LIBRARY_FD, .region = REGION_FD};
+	*holder = (struct holder){.fd = -1};
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
 		return -errno;
 	holder->child = fork();

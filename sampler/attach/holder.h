@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The holder: a small process with the user, the groups, and the pid and user namespaces of a target, that holds
- * two descriptors while the target opens them through /proc (the library, and the region). The kernel lets a
- * process open /proc/PID/fd/N of another only with the same user and no fewer capabilities; so it cannot be the
- * sampler. Nothing of the sampler is in it: it executes heaptap anew, with an empty environment, before it
- * becomes the target's user.
+ * The holder: a small process with the user, the groups, and the pid and user namespaces of a target, that
+ * holds two descriptors while the target opens them through /proc (the library, and the region). The kernel
+ * lets a process open /proc/PID/fd/N of another only with the same user and no fewer capabilities; so it
+ * cannot be the sampler. Nothing of the sampler is in it: it executes heaptap anew, with an empty
+ * environment, before it becomes the target's user.
  */
 #ifndef SAMPLER_ATTACH_HOLDER_H
 #define SAMPLER_ATTACH_HOLDER_H
@@ -18,10 +18,10 @@ struct holder {
 	int fd; /* its socket: it ends when this is closed. -1: none */
 	pid_t child;
 	pid_t pid; /* of the holder, as the target sees it */
-	int library, region; /* numbers of its descriptors */
 };
 
-/* Starts the holder for a target, with copies of both descriptors. Returns 0 or -errno. */
+/* Starts the holder for a target, with copies of both descriptors, as ATTACH_LIBRARY_FD and ATTACH_REGION_FD.
+ * Returns 0 or -errno. */
 int holder_start(struct holder *holder, pid_t target, int library_fd, int region_fd);
 void holder_end(struct holder *holder);
 

@@ -41,8 +41,7 @@ struct frame {
 };
 _Static_assert(sizeof(struct frame) == 8 + 304, "struct ucontext of the kernel");
 
-int remote_code_find(
-    struct remote_code *code, const struct address_space *space, const struct mapping *libc)
+int remote_code_find(struct remote_code *code, const struct address_space *space, const struct mapping *libc)
 {
 	const struct {
 		uint64_t *address;
@@ -157,8 +156,8 @@ bool remote_call_ends_call(uint64_t number, const uint64_t arguments[6])
 /* Our stop alone has ended the call: no signal waits to be handled. */
 static void make_ended_call_again(struct user_regs_struct *registers, pid_t tid)
 {
-	const uint64_t arguments[6] = {registers->rdi, registers->rsi, registers->rdx, registers->r10,
-	    registers->r8, registers->r9};
+	const uint64_t arguments[6] = {
+	    registers->rdi, registers->rsi, registers->rdx, registers->r10, registers->r8, registers->r9};
 	char status[4096];
 	if ((int64_t)registers->rax != -EINTR || (int64_t)registers->orig_rax < 0 ||
 	    !is_endless(registers->orig_rax, arguments) ||
@@ -266,8 +265,7 @@ static int begin(
 	if (error)
 		return error;
 	/* The registers are set: from here on the thread must go through the call. */
-	(void)stopped_thread_set_mask(
-	    thread, (thread->signal_mask | deferred()) & ~bit(frames->signal));
+	(void)stopped_thread_set_mask(thread, (thread->signal_mask | deferred()) & ~bit(frames->signal));
 	(void)stopped_thread_go(thread, 0);
 	return 0;
 }
@@ -289,7 +287,8 @@ static int wait_for_end(const struct remote_call *call, const struct stopped_thr
 	for (;;) {
 		uint64_t now_ns = clock_now_ns();
 		int signal;
-		switch (stopped_thread_wait(thread->tid, end_ns > now_ns ? end_ns - now_ns : limit_ns, &signal)) {
+		switch (
+		    stopped_thread_wait(thread->tid, end_ns > now_ns ? end_ns - now_ns : limit_ns, &signal)) {
 		case STOPPED_THREAD_ENDED:
 			return -ESRCH;
 		case STOPPED_THREAD_SIGNAL:

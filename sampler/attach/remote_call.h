@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A function called in a thread of another process, such that the thread finds its way back without us: we may
- * be killed at any instruction.
+ * A function called in a thread of another process, such that the thread finds its way back without us: we
+ * may be killed at any instruction.
  *
- * Below the thread's stack, under the red zone, we build what the kernel builds when it delivers a signal, and
- * below that a list of return addresses:
+ * Below the thread's stack, under the red zone, we build what the kernel builds when it delivers a signal,
+ * and below that a list of return addresses:
  *
  *     thread's stack pointer --->  (what the thread had)
  *                                  128 bytes red zone
  *                                  vector state
- *     frame "back"                 rt_sigreturn(2): all registers and the signal mask of before; a system call
+ *     frame "back"                 rt_sigreturn(2): all registers and the signal mask of before; a system
+ *     call
  *                                  that was interrupted is made again
  *     list "tell"                  pop rax, rdi, rsi; syscall: tkill, a signal to this very thread
  *     function's stack pointer ->  (its return address is the first of the list)
@@ -28,8 +29,8 @@
  *     the registers are set       as before the stop
  *
  * Signals whose handlers may leave by longjmp are deferred meanwhile. Those by which garbage collectors stop
- * threads are not: the collector may wait for us while it has stopped the thread whose lock we wait for. Nor is
- * glibc's own for setuid.
+ * threads are not: the collector may wait for us while it has stopped the thread whose lock we wait for. Nor
+ * is glibc's own for setuid.
  */
 #ifndef SAMPLER_ATTACH_REMOTE_CALL_H
 #define SAMPLER_ATTACH_REMOTE_CALL_H
@@ -45,8 +46,7 @@ struct remote_code {
 };
 
 /* Returns 0 or -ENOENT. libc: its first mapping. */
-int remote_code_find(
-    struct remote_code *code, const struct address_space *space, const struct mapping *libc);
+int remote_code_find(struct remote_code *code, const struct address_space *space, const struct mapping *libc);
 
 struct remote_call {
 	const struct address_space *space;
@@ -60,9 +60,9 @@ struct remote_call {
 enum { REMOTE_CALL_FRAME_BYTES = 16 << 10 };
 
 /*
- * Calls the function in a thread that is stopped at a safe point, waits until it has returned, puts everything
- * back and lets the thread go. Returns 0; -EAGAIN: not begun, and the thread runs on; -ESRCH: the thread has
- * ended; -ETIMEDOUT: the function has not returned yet; it runs on, and so will the thread.
+ * Calls the function in a thread that is stopped at a safe point, waits until it has returned, puts
+ * everything back and lets the thread go. Returns 0; -EAGAIN: not begun, and the thread runs on; -ESRCH: the
+ * thread has ended; -ETIMEDOUT: the function has not returned yet; it runs on, and so will the thread.
  */
 int remote_call_run(const struct remote_call *call, struct stopped_thread *thread, uint64_t limit_ns);
 
@@ -70,8 +70,8 @@ int remote_call_run(const struct remote_call *call, struct stopped_thread *threa
  * be. */
 void remote_call_decline(struct stopped_thread *thread);
 
-/* Is the thread in a system call that the kernel does not make again after a stop, whatever we do? Its program
- * would see EINTR. number and arguments as in /proc/PID/syscall. Pure. */
+/* Is the thread in a system call that the kernel does not make again after a stop, whatever we do? Its
+ * program would see EINTR. number and arguments as in /proc/PID/syscall. Pure. */
 bool remote_call_ends_call(uint64_t number, const uint64_t arguments[6]);
 
 #endif

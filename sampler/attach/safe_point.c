@@ -24,12 +24,12 @@ static const char *const malloc_names[] = {"malloc", "free", "calloc", "realloc"
 /* They hold locks of the heap, of the loader, or of the list of threads. */
 static const char *const held_names[] = {"fork", "_Fork", "__fork", "__libc_fork", "vfork", "__vfork",
     "posix_spawn", "posix_spawnp", "system", "popen", "exit", "_exit", "quick_exit", "abort",
-    "__cxa_finalize", "__cxa_atexit", "atexit", "on_exit", "pthread_create", "pthread_exit",
-    "pthread_detach", "pthread_getattr_np", "pthread_kill", "pthread_cancel", "pthread_setname_np", "setuid",
-    "seteuid", "setreuid", "setresuid", "setgid", "setegid", "setregid", "setresgid", "setgroups",
-    "initgroups", "dlopen", "dlsym", "dlvsym", "dlclose", "dlerror", "dladdr", "dladdr1", "dlinfo",
-    "dlmopen", "dl_iterate_phdr", "__libc_dlopen_mode", "__libc_dlsym", "__libc_dlclose", "fexecve",
-    "execve", "mtrace", "muntrace"};
+    "__cxa_finalize", "__cxa_atexit", "atexit", "on_exit", "pthread_create", "pthread_exit", "pthread_detach",
+    "pthread_getattr_np", "pthread_kill", "pthread_cancel", "pthread_setname_np", "setuid", "seteuid",
+    "setreuid", "setresuid", "setgid", "setegid", "setregid", "setresgid", "setgroups", "initgroups",
+    "dlopen", "dlsym", "dlvsym", "dlclose", "dlerror", "dladdr", "dladdr1", "dlinfo", "dlmopen",
+    "dl_iterate_phdr", "__libc_dlopen_mode", "__libc_dlsym", "__libc_dlclose", "fexecve", "execve", "mtrace",
+    "muntrace"};
 
 static bool is_among(const char *name, const char *const *names, size_t count)
 {
@@ -97,8 +97,7 @@ int safe_point_open(struct safe_point *point, const struct address_space *space,
 		return -ENOEXEC;
 	for (size_t i = 0; i < space->count; i++) /* of the same file, one behind the other */
 		if (strcmp(space->mappings[i].path, loader->path) == 0) {
-			point->loader_low =
-			    point->loader_low ? point->loader_low : space->mappings[i].start;
+			point->loader_low = point->loader_low ? point->loader_low : space->mappings[i].start;
 			point->loader_high = space->mappings[i].end;
 		}
 	int error = exports_read(&point->libc, space, libc->start);
@@ -161,8 +160,7 @@ static enum safe_point_verdict check_frame(
 }
 
 /* Somebody else's code is under the libc's: a thread that begins or ends has none. */
-static bool has_own_frame(
-    const struct safe_point *point, const struct unwind_frame *frames, size_t count)
+static bool has_own_frame(const struct safe_point *point, const struct unwind_frame *frames, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (!is_in(frames[i].pc, point->libc.low, point->libc.high) &&

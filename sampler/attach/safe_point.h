@@ -2,10 +2,10 @@
 /*
  * Is a stopped thread at a point where a function can be called in it that allocates and loads a library?
  *
- * Not if it may hold a lock that these take: when one of its frames is in the loader, in the allocator's code,
- * or in one of the libc's functions that fork, make or end threads, end the process, or go on to the loader.
- * Nor if that cannot be known (its stack cannot be unwound to its end), or if it runs on a stack that may be
- * small: of a signal handler, or one that the program made.
+ * Not if it may hold a lock that these take: when one of its frames is in the loader, in the allocator's
+ * code, or in one of the libc's functions that fork, make or end threads, end the process, or go on to the
+ * loader. Nor if that cannot be known (its stack cannot be unwound to its end), or if it runs on a stack that
+ * may be small: of a signal handler, or one that the program made.
  */
 #ifndef SAMPLER_ATTACH_SAFE_POINT_H
 #define SAMPLER_ATTACH_SAFE_POINT_H
@@ -23,7 +23,8 @@ struct safe_point {
 	uint64_t allocator_low, allocator_high; /* its whole object, or glibc's malloc.o */
 };
 
-/* Returns 0 or -errno; safe_point_close in both cases. The maps are read here and opened at the first check. */
+/* Returns 0 or -errno; safe_point_close in both cases. The maps are read here and opened at the first
+ * check. */
 int safe_point_open(struct safe_point *point, const struct address_space *space, struct modules *modules);
 void safe_point_close(struct safe_point *point);
 

@@ -56,8 +56,7 @@ int stopped_thread_read(struct stopped_thread *thread)
 	if (!error && registers.iov_len != sizeof(thread->registers))
 		error = -ENOEXEC; /* a 32-bit thread's */
 	if (!error)
-		error = request(
-		    PTRACE_GETREGSET, thread->tid, (void *)(uintptr_t)NT_X86_XSTATE, &vector);
+		error = request(PTRACE_GETREGSET, thread->tid, (void *)(uintptr_t)NT_X86_XSTATE, &vector);
 	thread->vector_bytes = vector.iov_len;
 	if (!error)
 		error = request(PTRACE_GETSIGMASK, thread->tid,
@@ -119,7 +118,8 @@ void stopped_thread_release(struct stopped_thread *thread)
 	(void)request(PTRACE_DETACH, thread->tid, NULL, NULL);
 }
 
-int stopped_thread_set_registers(const struct stopped_thread *thread, const struct user_regs_struct *registers)
+int stopped_thread_set_registers(
+    const struct stopped_thread *thread, const struct user_regs_struct *registers)
 {
 	struct iovec all = {(void *)(uintptr_t)registers, sizeof(*registers)};
 	return request(PTRACE_SETREGSET, thread->tid, (void *)(uintptr_t)NT_PRSTATUS, &all);

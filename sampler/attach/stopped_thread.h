@@ -32,8 +32,8 @@ enum stopped_thread_stop {
 	STOPPED_THREAD_TIMEOUT,
 };
 
-/* Stops the thread. Returns 0; -EAGAIN: not within `limit_ns`, or it is stopped by a signal; -ESRCH; -EPERM. It
- * runs on after every error. */
+/* Stops the thread. Returns 0; -EAGAIN: not within `limit_ns`, or it is stopped by a signal; -ESRCH; -EPERM.
+ * It runs on after every error. */
 int stopped_thread_stop(struct stopped_thread *thread, pid_t tid, uint64_t limit_ns);
 
 /* Lets it run on, with its registers as they are. */
@@ -43,7 +43,8 @@ void stopped_thread_release(struct stopped_thread *thread);
 int stopped_thread_read(struct stopped_thread *thread);
 
 /* Single ptrace(2) requests; 0 or -errno. */
-int stopped_thread_set_registers(const struct stopped_thread *thread, const struct user_regs_struct *registers);
+int stopped_thread_set_registers(
+    const struct stopped_thread *thread, const struct user_regs_struct *registers);
 int stopped_thread_set_mask(const struct stopped_thread *thread, uint64_t mask);
 int stopped_thread_set_vector(const struct stopped_thread *thread);
 int stopped_thread_go(const struct stopped_thread *thread, int signal);

@@ -50,7 +50,8 @@ int options_parse(struct options *options, const struct command *command, int ar
 		    command->name, command->synopsis);
 		if (command->bit == COMMAND_RECORD && options->period_bytes != PERIOD_BYTES_DEFAULT)
 			text_append(error, error_bytes,
-			    " (-p is the period in bytes; the pid of a process that runs already goes to -P)");
+			    " (-p is the period in bytes; the pid of a process that runs already goes to "
+			    "-P)");
 		return -EINVAL;
 	}
 	return 0;

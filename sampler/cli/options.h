@@ -115,11 +115,11 @@ struct options {
 	struct read_options read;
 	const char *event_texts[OPTION_EVENTS_MAX]; /* of -e, in order */
 	size_t event_count;
-	bool no_heap;               /* events only: nothing is preloaded */
+	bool no_heap;                /* events only: nothing is preloaded */
 	pid_t pids[OPTION_PIDS_MAX]; /* running processes instead of COMMAND */
 	size_t pid_count;
-	uint64_t duration_ns; /* of recording them; 0: until they end */
-	bool force;           /* also where a seccomp filter may end them */
+	uint64_t duration_ns;       /* of recording them; 0: until they end */
+	bool force;                 /* also where a seccomp filter may end them */
 	const struct event *events; /* event_count of them; filled in by front_run, not by parsing */
 	/* absolute path of libheaptap.so; filled in by front_run, not by parsing */
 	const char *library;

@@ -82,7 +82,7 @@ struct image {
 	 * resident memory that it had then. */
 	pid_t attached_pid;
 	uint64_t attached_after_ns, attached_rss_bytes;
-	bool attached_again; /* its library is an earlier one's: the uprobe is not on it */
+	bool attached_again;        /* its library is an earlier one's: the uprobe is not on it */
 	enum backend backend;       /* by which its stacks arrive, see backend_fallback.h */
 	enum backend event_backend; /* the last one that was an event: stacks in the rings came by it */
 	int *fds;                   /* breakpoint events */

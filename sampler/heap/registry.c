@@ -451,8 +451,8 @@ void registry_stop_attached(struct registry *registry)
 			atomic_store(&region_header(image->region)->mode, REGION_MODE_OFF);
 }
 
-void registry_detach(struct registry *registry,
-    void (*detach)(void *context, const struct target *target), void *context)
+void registry_detach(
+    struct registry *registry, void (*detach)(void *context, const struct target *target), void *context)
 {
 	const struct table *processes = &registry->intake->processes;
 	registry_finish_ended(registry);
@@ -476,30 +476,6 @@ void registry_set_period(struct registry *registry, uint64_t period_bytes)
 	region_pool_set_period(registry->pool, period_bytes);
 	for (struct image *image = registry->intake->images; image; image = image->next)
 		atomic_store(&region_header(image->region)->period_bytes, period_bytes);
-}
-
-void registry_describe_missed(const struct registry *registry, char *text, size_t bytes)
-{
-	uint64_t unserved = region_pool_unserved(registry->pool);
-	uint64_t strangers = region_pool_strangers(registry->pool);
-	int length = 0;
-	text[0] = '\0';
-	if (unserved || registry->incomplete || registry->declined)
-		length = snprintf(text, bytes,
-		    "not profiled: %" PRIu64 " programs without a free region, %" PRIu64
-		    " that did not finish attaching",
-		    unserved, registry->incomplete);
-	if (registry->declined && length < (int)bytes)
-		length += snprintf(text + length, bytes - (size_t)length, ", and %" PRIu64 " more: %s",
-		    registry->declined, registry->declined_text);
-	if (registry->executed_unseen && length < (int)bytes)
-		length += snprintf(text + length, bytes - (size_t)length,
-		    "%s%" PRIu64 " processes after an exec; the last %s",
-		    length ? "; " : "not profiled: ", registry->executed_unseen, registry->executed_text);
-	if (strangers && length < (int)bytes)
-		snprintf(text + length, bytes - (size_t)length,
-		    "%srefused at the region socket: %" PRIu64 " connections without the session's cookie",
-		    length ? "; " : "", strangers);
 }
 
 bool registry_empty(const struct registry *registry)

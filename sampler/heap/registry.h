@@ -89,8 +89,8 @@ int registry_attach(
 void registry_stop_attached(struct registry *registry);
 
 /* Calls `detach` for each of their processes that lives, and closes its books. */
-void registry_detach(struct registry *registry,
-    void (*detach)(void *context, const struct target *target), void *context);
+void registry_detach(
+    struct registry *registry, void (*detach)(void *context, const struct target *target), void *context);
 
 /* The sampling period of all images, now and to come. */
 void registry_set_period(struct registry *registry, uint64_t period_bytes);

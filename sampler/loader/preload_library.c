@@ -21,8 +21,7 @@ static bool candidate_is_there(
 {
 	char joined[PATH_MAX], resolved[PATH_MAX];
 
-	if (snprintf(joined, sizeof(joined), "%s%s%s", folder, relative, name) >=
-	    (int)sizeof(joined))
+	if (snprintf(joined, sizeof(joined), "%s%s%s", folder, relative, name) >= (int)sizeof(joined))
 		return false;
 	return realpath(joined, resolved) && access(resolved, R_OK) == 0 &&
 	    snprintf(path, path_bytes, "%s", resolved) < (int)path_bytes;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `record --pid`: a session in the foreground, of processes that run already. */
 #include "sampler/attach/attachment.h"
+#include "sampler/attach/delivery.h"
 #include "sampler/attach/fitness.h"
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
@@ -13,6 +14,7 @@
 #include "sampler/session/session_state.h"
 #include "sampler/terminal/log_line.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -58,7 +60,8 @@ static struct registry_attached facts_of(pid_t pid)
 	struct registry_attached facts = {.pid = pid};
 	clock_gettime(CLOCK_BOOTTIME, &up);
 	uint64_t now_ns = (uint64_t)up.tv_sec * UINT64_C(1000000000) + (uint64_t)up.tv_nsec;
-	uint64_t began_ns = ticks / hertz * UINT64_C(1000000000) + ticks % hertz * (UINT64_C(1000000000) / hertz);
+	uint64_t began_ns =
+	    ticks / hertz * UINT64_C(1000000000) + ticks % hertz * (UINT64_C(1000000000) / hertz);
 	facts.after_ns = ticks && now_ns > began_ns ? now_ns - began_ns : 0;
 	(void)proc_read(pid, "status", status, sizeof(status));
 	facts.rss_bytes = proc_status_number(status, "\nVmRSS:", 10, 0) << 10;
@@ -78,8 +81,8 @@ static void say_stood(const char *what, pid_t pid, const struct attachment *atta
 {
 	char name[32];
 	name_of(pid, name);
-	log_line("pid %d (%s): %s; one thread stood still for %.1f ms (%" PRIu32 " looks)", (int)pid, name, what,
-	    (double)attachment->stood_ns / 1e6, attachment->tries);
+	log_line("pid %d (%s): %s; one thread stood still for %.1f ms (%" PRIu32 " looks)", (int)pid, name,
+	    what, (double)attachment->stood_ns / 1e6, attachment->tries);
 }
 
 static bool refuse(pid_t pid, const char *cause, const char *remedy)
@@ -89,7 +92,7 @@ static bool refuse(pid_t pid, const char *cause, const char *remedy)
 }
 
 /* True: its heap is recorded. */
-static bool attach_heap(struct session *s, pid_t pid, const struct delivery *delivery)
+static bool attach_heap(struct session *s, pid_t pid, int library_fd)
 {
 	struct fitness fitness;
 	struct attachment attachment;
@@ -100,7 +103,7 @@ static bool attach_heap(struct session *s, pid_t pid, const struct delivery *del
 	struct region *region = region_pool_make(s->heap->pool);
 	if (!region)
 		return refuse(pid, "cannot be attached to: no shared memory can be made", "");
-	int error = attachment_begin(&attachment, pid, region, s->modules, delivery);
+	int error = attachment_begin(&attachment, pid, region, s->modules, library_fd);
 	if (error) {
 		region_close(region);
 		free(region);
@@ -123,36 +126,57 @@ static void detach(void *context, const struct target *target)
 	if (error == -ESRCH || (error && target_has_ended(target)))
 		return;
 	if (error)
-		log_line("pid %d: the hooks stay in, and do nothing: %s", (int)target->pid, attachment.reason);
+		log_line(
+		    "pid %d: the hooks stay in, and do nothing: %s", (int)target->pid, attachment.reason);
 	else if (s->options->verbosity > 0 || (target->command && s->options->verbosity >= 0))
 		say_stood("detached", target->pid, &attachment);
+}
+
+/* Forked children that have taken no sample are in no book, and have the hooks all the same. */
+static void detach_unknown(const struct session *s)
+{
+	struct attachment attachment;
+	struct dirent *entry;
+	DIR *proc = opendir("/proc");
+	while (proc && (entry = readdir(proc))) {
+		pid_t pid = atoi(entry->d_name);
+		const struct image *image =
+		    pid > 0 && pid != getpid() ? s->heap->registry.intake->images : NULL;
+		for (; image; image = image->next)
+			if (image->attached_pid && region_mapped_by(image->region, pid) == REGION_MAPPED)
+				(void)attachment_end(&attachment, pid, s->modules);
+	}
+	if (proc)
+		closedir(proc);
 }
 
 static void detach_all(struct session *s)
 {
 	registry_stop_attached(&s->heap->registry);
 	registry_detach(&s->heap->registry, detach, s);
+	detach_unknown(s);
 }
 
 /* The library's copy in memory is what every target loads, so the uprobe is set on that. */
 static int prepare_heap(
-    struct session *s, struct heap_capture *heap, struct options *options, struct delivery *delivery)
+    struct session *s, struct heap_capture *heap, struct options *options, int *library_fd)
 {
 	static char copy[PROC_PATH_BYTES];
 	char path[PATH_MAX];
 	int error = attach_library_find(path, sizeof(path));
 	if (!error)
-		error = delivery_open(delivery, path);
-	if (error) {
+		*library_fd = error = delivery_open(path);
+	if (error < 0) {
 		log_line(ATTACH_LIBRARY_NAME " cannot be read beside heaptap or in " HEAPTAP_LIBDIR ": %s",
 		    strerror(-error));
 		return error;
 	}
-	options->library = proc_fd_path(copy, delivery->fd);
+	options->library = proc_fd_path(copy, *library_fd);
 	error = heap_capture_probe(heap, options);
 	heap->probe.library = NULL; /* only needed for the open */
 	if (error)
-		log_line("backend %s is not available: %s", backend_name(options->backend), heap->probe.reason);
+		log_line(
+		    "backend %s is not available: %s", backend_name(options->backend), heap->probe.reason);
 	else if (options->verbosity > 0)
 		log_line("stacks by %s, %s", backend_name(heap->probe.backend), heap->probe.reason);
 	s->heap = heap;
@@ -160,17 +184,17 @@ static int prepare_heap(
 	return error;
 }
 
-static int run(struct session *s, struct options *options, const struct delivery *delivery)
+static int run(struct session *s, struct options *options, int library_fd)
 {
 	size_t good = 0;
 	int error = session_open(s);
 	if (error)
 		log_line("cannot start the sampler: %s", why_not_sampled(error));
 	else if (!options->no_heap)
-		modules_set_library(s->modules, DELIVERY_NAME, options->library);
+		*modules_library(s->modules) = (struct module_library){DELIVERY_NAME, options->library};
 	for (size_t i = 0; i < options->pid_count && !error; i++) {
 		bool events = options->event_count && attach_events(s, options->pids[i]);
-		good += options->no_heap ? events : attach_heap(s, options->pids[i], delivery);
+		good += options->no_heap ? events : attach_heap(s, options->pids[i], library_fd);
 	}
 	if (options->duration_ns)
 		s->end_ns = clock_now_ns() + options->duration_ns;
@@ -183,15 +207,16 @@ int session_attach(const struct options *given)
 	struct options options = *given;
 	struct session s = session_of(&options, SIGNALS_FOREGROUND, -1);
 	struct heap_capture heap = {0};
-	struct delivery delivery = {.fd = -1};
-	int error = options.no_heap ? 0 : prepare_heap(&s, &heap, &options, &delivery);
+	int library_fd = -1;
+	int error = options.no_heap ? 0 : prepare_heap(&s, &heap, &options, &library_fd);
 	session_without_command(&s, options.pids[0]);
 	s.launch.attached = options.pids;
 	s.launch.attached_count = options.pid_count;
-	int status = error ? EXIT_FAILURE : run(&s, &options, &delivery);
+	int status = error ? EXIT_FAILURE : run(&s, &options, library_fd);
 	if (!error)
 		session_close(&s);
-	delivery_close(&delivery);
+	if (library_fd >= 0)
+		close(library_fd);
 	return status;
 }
 
@@ -207,7 +232,8 @@ int session_detach(struct options *options)
 	pid_t sampler = region_takeover_sampler((pid_t)pid);
 	struct modules *modules = sampler ? NULL : modules_new(0);
 	if (sampler) {
-		log_line("pid %ld is profiled by heaptap's pid %d, which lives: end that one", pid, (int)sampler);
+		log_line(
+		    "pid %ld is profiled by heaptap's pid %d, which lives: end that one", pid, (int)sampler);
 		return EXIT_FAILURE;
 	}
 	int error = modules ? attachment_end(&attachment, (pid_t)pid, modules) : -ENOMEM;
@@ -216,7 +242,8 @@ int session_detach(struct options *options)
 	if (error == -ENOENT || error == -ESRCH)
 		log_line("pid %ld is not attached", pid);
 	else if (error)
-		log_line("pid %ld cannot be detached from: %s", pid, modules ? attachment.reason : strerror(-error));
+		log_line("pid %ld cannot be detached from: %s", pid,
+		    modules ? attachment.reason : strerror(-error));
 	else if (options->verbosity >= 0)
 		say_stood("detached", (pid_t)pid, &attachment);
 	return error ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -33,7 +33,7 @@ struct session {
 	bool done_sent, stopping;
 	struct progress progress;
 	uint32_t terminations; /* SIGTERMs of a session with a front */
-	uint64_t end_ns; /* when it stops by itself; 0: not */
+	uint64_t end_ns;       /* when it stops by itself; 0: not */
 	/* Called once, when the session is told to stop. NULL: nothing is to be done. */
 	void (*stop)(struct session *session);
 };

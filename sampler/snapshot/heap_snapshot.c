@@ -4,7 +4,7 @@
 #include "pprof/profile/drop_frames.h"
 #include "sampler/snapshot/lifetimes_file.h"
 #include "sampler/snapshot/sheet.h"
-#include "sampler/snapshot/summary.h"
+#include "sampler/terminal/amount.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -107,12 +107,12 @@ static void comment_cause(
 /* What is older is not in the books. */
 static void comment_attached(struct profile *profile, const struct image *image)
 {
-	char bytes[32];
+	char bytes[AMOUNT_BYTES];
 	if (image->attached_pid)
 		sheet_comment(profile,
 		    "attached: %.1f s after the start; about %s of resident memory are older",
 		    (double)image->attached_after_ns / 1e9,
-		    summary_bytes((double)image->attached_rss_bytes, bytes, sizeof(bytes)));
+		    amount_bytes((double)image->attached_rss_bytes, bytes));
 }
 
 static void add_comments(

@@ -308,8 +308,8 @@ static void close_target(void *context, struct target *target)
 		error = -ENOMEM;
 	} else if (wanted) {
 		describe_end(target->series, cause, sizeof(cause));
-		const struct snapshot_request request = {SNAPSHOT_EXIT,
-		    target->end == TARGET_DETACHED ? "detach" : "exit", cause, false, false};
+		const struct snapshot_request request = {
+		    SNAPSHOT_EXIT, target->end == TARGET_DETACHED ? "detach" : "exit", cause, false, false};
 		target->series->jobs++; /* the target must stay, also if this one fails */
 		error = take(a, target->series, &request, target->command);
 		a->ended += !error;

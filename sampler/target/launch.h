@@ -8,11 +8,11 @@
 #include <sys/types.h>
 
 struct launch {
-	pid_t pid;         /* 0: not started yet, or it could not be executed */
-	bool ended;        /* also if there is nothing to wait for */
-	bool front_gone;   /* the front has ended: the status stays unknown */
-	bool status_known; /* status is valid */
-	int status;        /* wait status */
+	pid_t pid;             /* 0: not started yet, or it could not be executed */
+	bool ended;            /* also if there is nothing to wait for */
+	bool front_gone;       /* the front has ended: the status stays unknown */
+	bool status_known;     /* status is valid */
+	int status;            /* wait status */
 	const pid_t *attached; /* running processes instead of COMMAND; borrowed */
 	size_t attached_count;
 };

@@ -20,10 +20,10 @@ enum { TARGET_NAME_BYTES = 256, TARGET_TITLE_BYTES = 64, TARGET_UNSEEN_BYTES = 3
 
 enum target_end {
 	TARGET_ALIVE,
-	TARGET_EXITED, /* status known: exit code or signal */
-	TARGET_GONE,   /* ended, status unknown */
-	TARGET_UNSEEN, /* likewise, before there was a descriptor that the kernel would have told it by */
-	TARGET_EXEC,   /* executes another program now */
+	TARGET_EXITED,   /* status known: exit code or signal */
+	TARGET_GONE,     /* ended, status unknown */
+	TARGET_UNSEEN,   /* likewise, before there was a descriptor that the kernel would have told it by */
+	TARGET_EXEC,     /* executes another program now */
 	TARGET_DETACHED, /* runs on, and is not sampled any more */
 };
 

@@ -226,10 +226,15 @@ static struct map_file *new_file(const struct map_range *range, const char *path
 /* A library of ours that the target has from memory, and that we may not open there. */
 static void take_library(struct maps *maps, struct map *map)
 {
-	const struct module_request request = {.path = modules_library(maps->store, map->file->path)};
+	static const char memory[] = "/memfd:";
+	const struct module_library *library = modules_library(maps->store);
+	const struct module_request request = {.path = library->path};
+	const char *path = map->file->path;
 	struct module *module;
 
-	if (!map->module || map->module->readable || !request.path)
+	if (!map->module || map->module->readable || !library->name ||
+	    strncmp(path, memory, strlen(memory)) != 0 ||
+	    strncmp(path + strlen(memory), library->name, strlen(library->name)) != 0)
 		return;
 	module = module_get(maps->store, &request);
 	if (!module)

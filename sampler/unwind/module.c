@@ -28,7 +28,7 @@ struct entry {
  * are short.
  */
 struct modules {
-	const char *library_name, *library_path; /* NULL: see modules_set_library */
+	struct module_library library;
 	struct entry *bucket[BUCKETS]; /* lists, since modules also go */
 	struct entry *newest, *oldest;
 	struct entry *vdso;
@@ -140,21 +140,9 @@ static void release(struct entry *entry)
 	free(entry);
 }
 
-void modules_set_library(struct modules *store, const char *memory_name, const char *path)
+struct module_library *modules_library(struct modules *store)
 {
-	store->library_name = memory_name;
-	store->library_path = path;
-}
-
-const char *modules_library(const struct modules *store, const char *mapped_path)
-{
-	static const char memory[] = "/memfd:";
-	const char *name = store->library_name;
-
-	if (!name || strncmp(mapped_path, memory, strlen(memory)) != 0 ||
-	    strncmp(mapped_path + strlen(memory), name, strlen(name)) != 0)
-		return NULL;
-	return store->library_path;
+	return &store->library;
 }
 
 void modules_free(struct modules *store)

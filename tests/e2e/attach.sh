@@ -185,19 +185,23 @@ test_without_privileges() {
   mkfifo in
   chmod 777 . in
   unprivileged "$targets/attach_truth" 2 "$targets/attach_module" <in >said 2>said.err &
-  target=$!
+  job=$!
   exec 7>in
   wait_for 20 says ready
+  target=$(pgrep -P $job attach_truth || echo $job)
   for round in 1 2; do
-    unprivileged "$heaptap" record -p 1 -o p/ -P "$target" 2>log 7>&- &
+    unprivileged "$heaptap" record -p 1 -o p/ -P "$target" --duration 4s 2>log 7>&- &
     sampler=$!
-    wait_for 30 grep -q 'attached; one thread' log
+    attached() { grep -q 'attached; one thread' log || ! kill -0 $sampler 2>/dev/null; }
+    wait_for 30 attached
+    grep -q 'attached; one thread' log || fail "not attached: $(cat log)"
     echo >&7
     wait_for 30 said_times done $round
-    detach
+    wait $sampler || fail "record ended with $?: $(cat log)"
     profile=$(only p/heaptap.attach_truth."$target".detach.pb.gz)
     reached_exactly "$profile" thread_work 'alloc_objects 1000' 'inuse_objects 500'
     rm -r p
   done
-  finish
+  exec 7>&-
+  wait $job || fail "the target ended with $?: $(cat said said.err)"
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that never rests: THREADS threads allocate, fill, check, move and free blocks; one loads and unloads
- * libraries, one forks children that do the same. Attached to and detached from, it must not notice.
+ * A program that never rests: THREADS threads allocate, fill, check, move and free blocks; one loads and
+ * unloads libraries, one forks children that do the same. Attached to and detached from, it must not notice.
  *
- *     attach_busy THREADS [still]    until SIGTERM; then it checks every block, and exits with 0 if all is well
+ *     attach_busy THREADS [still]    until SIGTERM; then it checks every block, and exits with 0 if all is
+ *     well
  *
  * still: the threads wait in poll between rounds (a service at little load).
  */

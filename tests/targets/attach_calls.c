@@ -2,7 +2,8 @@
 /*
  * What a program sees of a system call in which it is attached to.
  *
- *     attach_calls CALL      says "ready", makes the call, and says its name, its result, the error and whether it
+ *     attach_calls CALL      says "ready", makes the call, and says its name, its result, the error and
+ *     whether it
  *                            took the time that it was told to take
  *
  * Calls with a timeout wait for TIMED_MS; the others for a line on standard input, or for SIGUSR2.

@@ -4,8 +4,8 @@
  *
  *     attach_truth THREADS MODULE
  *
- * It allocates something, makes THREADS threads, and says "ready"; at each line on its standard input it works and
- * says "done"; it ends at the end of the input. One round of work:
+ * It allocates something, makes THREADS threads, and says "ready"; at each line on its standard input it
+ * works and says "done"; it ends at the end of the input. One round of work:
  *
  *     old_frees      100 blocks from before are freed
  *     thread_work    by each of the threads that were there: 500 blocks of 300 bytes, half of which are freed
@@ -26,7 +26,7 @@
 
 static pthread_barrier_t begin, end;
 static void *before[1000], *volatile kept[64][500], *volatile young[400], *volatile of_child[50],
-    *volatile of_module[200];
+                                                                              *volatile of_module[200];
 static int freed;
 
 __attribute__((noinline)) static void thread_work(void *volatile *blocks)

@@ -193,7 +193,8 @@ static void a_running_process_is_told_what_to_do(void **state)
 	assert_int_equal(parse("-P", "1", "--paused", NULL), -EINVAL);
 	assert_int_equal(parse("-p", "4711", NULL), -EINVAL);
 	assert_non_null(strstr(error, "no COMMAND given"));
-	assert_non_null(strstr(error, "-p is the period in bytes; the pid of a process that runs already goes to -P"));
+	assert_non_null(
+	    strstr(error, "-p is the period in bytes; the pid of a process that runs already goes to -P"));
 	assert_int_equal(parse(NULL, NULL), -EINVAL);
 	assert_null(strstr(error, "pid"));
 }
