@@ -17,10 +17,12 @@ enum {
 	THREADS_MOST = 65536,
 	ROUNDS_COLD = 1, /* in the first, no thread stands still while we meet new code */
 	PAUSE_NS = 300 * 1000,
+	LOOKS_LEAST = 256,  /* also where we get so little of a CPU that they take longer than the limit */
 	REFRESH_TRIES = 64, /* then the mappings are read again: threads come and go */
 };
 #define STOP_LIMIT_NS   (UINT64_C(20) * 1000000)
 #define SEARCH_LIMIT_NS (UINT64_C(10) * 1000000000)
+#define SEARCH_MOST_NS  (UINT64_C(60) * 1000000000)
 #define CALL_LIMIT_NS   (UINT64_C(10) * 1000000000)
 
 /* A search for a thread, over all of them again and again. */
@@ -104,6 +106,13 @@ static enum safe_point_verdict check(struct search *search)
 	return safe_point_check(&search->entry->point, search->thread, search->stack, got);
 }
 
+static bool is_late(const struct search *search)
+{
+	uint64_t now_ns = clock_now_ns();
+	return now_ns >= search->end_ns + (SEARCH_MOST_NS - SEARCH_LIMIT_NS) ||
+	    (now_ns >= search->end_ns && search->entry->tries >= LOOKS_LEAST);
+}
+
 /* Returns 1 when the search is over. */
 static int try_thread(void *context, pid_t tid)
 {
@@ -112,11 +121,11 @@ static int try_thread(void *context, pid_t tid)
 	bool ends, willing = is_willing(tid, &ends);
 	search->any_willing = search->any_willing || (willing && !ends);
 	if (!willing || (ends && (search->any_willing || search->round < ROUNDS_COLD + 2)))
-		return clock_now_ns() >= search->end_ns;
+		return is_late(search);
 	int error = stopped_thread_stop(search->thread, tid, STOP_LIMIT_NS);
 	if (error) {
 		search->error = error;
-		return error == -EPERM || clock_now_ns() >= search->end_ns;
+		return error == -EPERM || is_late(search);
 	}
 	entry->tries++;
 	enum safe_point_verdict verdict = check(search);
@@ -125,12 +134,12 @@ static int try_thread(void *context, pid_t tid)
 		return 0;
 	if (verdict != SAFE_POINT_SAFE) {
 		remote_call_decline(search->thread);
-		return clock_now_ns() >= search->end_ns;
+		return is_late(search);
 	}
 	search->error = remote_call_run(search->call, search->thread, CALL_LIMIT_NS);
 	entry->stood_ns = clock_now_ns() - search->thread->since_ns;
 	search->called = search->error != -EAGAIN;
-	return search->called || clock_now_ns() >= search->end_ns;
+	return search->called || is_late(search);
 }
 
 /* Which verdict was the most frequent? */
@@ -155,7 +164,7 @@ static void explain(struct entry *entry, const struct search *search)
 		snprintf(entry->reason, sizeof(entry->reason), "the kernel does not let us stop its threads");
 	else
 		snprintf(entry->reason, sizeof(entry->reason),
-		    "no thread was at a safe point in 10 s (%" PRIu32 " looks; most were %s)", entry->tries,
+		    "no thread was at a safe point (%" PRIu32 " looks; most were %s)", entry->tries,
 		    safe_point_text(worst(search)));
 }
 
