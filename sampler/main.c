@@ -28,9 +28,9 @@
 static const struct command commands[] = {
     {.name = "record",
         .bit = COMMAND_RECORD,
-        .synopsis = "[OPTIONS] [--] COMMAND [ARG...] | [OPTIONS] -P PID[,PID...]",
+        .synopsis = "[OPTIONS] [--] COMMAND [ARG...] | -P PID[,PID...]",
         .operand = "COMMAND",
-        .summary = "profile the heap of COMMAND and of all it starts, or of running processes",
+        .summary = "profile the heap of COMMAND and all it starts, or of PIDs",
         .run = front_run,
         .examples = "heaptap record ./server --its-options\n"
                     "heaptap record -p 16K -o profiles/ python3 job.py\n"
@@ -58,7 +58,8 @@ static const struct command commands[] = {
         .operand = "PID",
         .summary = "take the hooks out of a process whose sampler has died",
         .run = session_detach,
-        .examples = "heaptap detach 4711"},
+        .examples = "heaptap detach 4711\n"
+                    "heaptap detach $(pidof redis-server)"},
     {.name = "report",
         .bit = COMMAND_REPORT,
         .synopsis = "[OPTIONS] [PROFILE | FOLDER]...",

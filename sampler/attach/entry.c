@@ -20,7 +20,8 @@ enum {
 	LOOKS_LEAST = 256,  /* also where we get so little of a CPU that they take longer than the limit */
 	REFRESH_TRIES = 64, /* then the mappings are read again: threads come and go */
 };
-#define STOP_LIMIT_NS   (UINT64_C(20) * 1000000)
+/* A thread that runs stops when it next gets a CPU. */
+#define STOP_LIMIT_NS   (UINT64_C(10) * 1000000000)
 #define SEARCH_LIMIT_NS (UINT64_C(10) * 1000000000)
 #define SEARCH_MOST_NS  (UINT64_C(60) * 1000000000)
 #define CALL_LIMIT_NS   (UINT64_C(10) * 1000000000)

@@ -61,8 +61,8 @@ static const struct option rows[] = {
         .allowed = "0, or 1ms to 1000h with the unit, for example 500ms, 10s, 5m, 1h",
         .help = "with --pid: detach after that time"},
     {COMMAND_RECORD, '\0', "force", OPTION_FLAG, OPTION_FIELD(force),
-        .help = "with --pid: also where a seccomp filter is in force,\n"
-                "which may end the process"},
+        .help = "with --pid: also where a seccomp filter is in\n"
+                "force, which may end the process"},
 };
 
 const struct option_table options_events = {rows, sizeof(rows) / sizeof(rows[0])};

@@ -166,6 +166,21 @@ call() {
   equal "$1 $2" "$(tail -1 said)" 'what the program saw'
 }
 
+# General and vector registers, and a flag, of a thread that makes no call.
+test_registers() {
+  need_root
+  rm -f in
+  running "$targets/attach_calls" registers
+  for round in 1 2 3; do
+    ! says '^registers' || break
+    "$heaptap" record -q -P "$target" --duration 1ms -o p/ 2>log 7>&- || says '^registers' || fail "$(cat log)"
+  done
+  [ "$round" -gt 1 ] || fail 'it was over before it was attached to'
+  wait_for 60 says '^registers'
+  finish
+  equal 'registers 0 - whole' "$(tail -1 said)" 'registers that differ'
+}
+
 test_calls_in_progress() {
   need_root
   call poll '0 - whole'
