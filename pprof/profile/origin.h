@@ -27,8 +27,10 @@ struct origin {
 	char host[65];     /* "" unknown */
 	char cause[512];   /* "exit: status 0"; "" unknown */
 	char samples[512]; /* "8234 taken, 2 lost stacks"; "" unknown */
-	char unseen[256];  /* what of the program's heap is not in the profile; "" nothing known */
-	char event[64];    /* "cpu-clock": not a heap profile but one of this event; "" */
+	char attached
+	    [160];        /* "3.1 s after the start; ...": it was attached to; "" it was started by heaptap */
+	char unseen[256]; /* what of the program's heap is not in the profile; "" nothing known */
+	char event[64];   /* "cpu-clock": not a heap profile but one of this event; "" */
 	char merged
 	    [512]; /* "3 processes: nginx (3)...": what `heaptap merge` added up; "" a profile as written */
 	char session[64];   /* which run of `heaptap record`; "" unknown, as in profiles of older versions */

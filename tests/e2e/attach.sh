@@ -70,6 +70,10 @@ test_truth() {
   comment_of "$profile" >comments
   matches '^attached: [0-9.]+ s after the start; about [0-9.]+ [KM]iB of resident memory are older$' comments
   matches '^snapshot: detach' comments
+  "$heaptap" report "$profile" >report
+  matches '^  attached [0-9.]+ s after the start; about .* are older, and not in these numbers$' report
+  "$heaptap" ls p/ >list
+  matches 'sampling was stopped, the process is still running' list
   child=$(only p/heaptap.attach_truth.*.exit.pb.gz)
   reached_exactly "$child" child_work 'alloc_objects 50' 'alloc_space 100000' 'inuse_objects 50'
   # Nothing of ours is left but the mapping.
