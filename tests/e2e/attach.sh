@@ -224,3 +224,149 @@ test_without_privileges() {
   exec 7>&-
   wait $job || fail "the target ended with $?: $(cat said said.err)"
 }
+
+# refused TARGET_PID REGEX: nothing is touched, status 1, one line
+refused() {
+  equal 1 "$(status_of "$heaptap" record -q -o p/ -P "$1" --duration 1ms)" "status for '$2'"
+  equal 1 "$(wc -l <err)" 'lines'
+  matches "^heaptap: pid $1 $2" err
+  [ -z "$(ls p)" ] || fail "a profile of what was refused: $2"
+}
+
+test_refusals() {
+  need_root
+  refused 4194300 'does not exist$'
+  [ ! -d /proc/2 ] || [ -e /proc/2/exe ] || refused 2 'is a kernel thread$'
+  sleep 100 &
+  other=$!
+  wait_for 20 test -e "/proc/$other/exe"
+  kill -STOP $other
+  stopped() { grep -q '^State:.*T (' "/proc/$other/status"; }
+  wait_for 20 stopped
+  refused $other "is stopped by a signal: kill -CONT $other\$"
+  grep -q '^State:.*T (' "/proc/$other/status" || fail 'it runs'
+  kill -KILL $other
+  /usr/bin/python3 -c 'import os, time
+child = os.fork()
+if not child: os._exit(0)
+print(child, flush=True)
+time.sleep(100)' >child &
+  parent=$!
+  zombie() { other=$(cat child) && grep -q '^State:.*Z (' "/proc/$other/status"; }
+  wait_for 20 zombie
+  refused "$other" 'has ended \(a zombie'
+  kill -KILL $parent
+  cat >rest.c <<'C'
+#include <unistd.h>
+int main(void) { return write(1, "rests\n", 6) != 6 || pause(); }
+C
+  for compiler in 'gcc -static' musl-gcc 'gcc -fsanitize=address'; do
+    $compiler -o rest rest.c
+    ./rest >rest.out &
+    other=$!
+    rests() { grep -q rests rest.out; }
+    wait_for 20 rests
+    case $compiler in
+      *static) refused $other 'is statically linked: its calls of malloc go by no table$' ;;
+      musl*) refused $other "uses musl as its C library: only glibc's can be attached to: start it with" ;;
+      *) refused $other 'has a sanitizer \(libasan.so\), which has hooks of its own: start it with' ;;
+    esac
+    kill -KILL $other
+    wait $other 2>/dev/null || true
+    rm -f rest.out
+  done
+  "$heaptap" record -q -o recorded/ sleep 100 &
+  front=$!
+  profiled() { other=$(child_of $front sleep) && grep -q /memfd:heaptap "/proc/$other/maps" 2>/dev/null; }
+  wait_for 20 profiled
+  refused "$other" "is profiled already, by heaptap's pid [0-9]+: heaptap snapshot $other\$"
+  kill "$other"
+  wait $front || true
+}
+
+test_a_seccomp_filter_needs_force() {
+  need_root
+  cat >filter.py <<'PY'
+import ctypes, os, struct, sys, time
+libc = ctypes.CDLL(None)
+program = struct.pack('HBBI', 6, 0, 0, 0x7fff0000)  # BPF_RET: allow
+memory = ctypes.create_string_buffer(program)
+filter = ctypes.create_string_buffer(struct.pack('HxxxxxxP', 1, ctypes.addressof(memory)))
+libc.prctl(38, 1, 0, 0, 0)
+if libc.prctl(22, 2, filter, 0, 0) != 0: sys.exit(3)
+print('ready', flush=True)
+time.sleep(100)
+PY
+  /usr/bin/python3 filter.py >said &
+  target=$!
+  wait_for 20 says ready
+  refused "$target" 'has a seccomp filter, which may end it for the calls that loading a library takes: --force'
+  equal 0 "$(status_of "$heaptap" record -q -o p/ -P "$target" --duration 1ms --force)" 'status with --force'
+  kill -KILL "$target"
+}
+
+test_of_two_one_is_refused() {
+  need_root
+  running "$targets/attach_truth" 1 "$targets/attach_module"
+  equal 1 "$(status_of "$heaptap" record -o p/ -P "4194300,$target" --duration 1ms 7>&-)"
+  matches '^heaptap: pid 4194300 does not exist$' err
+  only p/heaptap.attach_truth."$target".detach.pb.gz
+  finish
+}
+
+# Its sampler is killed: `detach` takes the hooks out, `adopt` goes on.
+test_without_its_sampler() {
+  need_root
+  running "$targets/attach_truth" 2 "$targets/attach_module"
+  equal 1 "$(status_of "$heaptap" detach "$target")"
+  equal "heaptap: pid $target is not attached" "$(cat err)"
+  attach -p 1
+  equal 1 "$(status_of "$heaptap" detach "$target")"
+  matches "is profiled by heaptap's pid $sampler, which lives" err
+  kill -KILL "$sampler"
+  wait "$sampler" 2>/dev/null || true
+  equal 1 "$(status_of "$heaptap" record -P "$target")"
+  matches "was profiled, and its sampler is gone: heaptap adopt $target, or heaptap detach $target\$" err
+  equal 0 "$(status_of "$heaptap" detach "$target")"
+  ! grep /memfd:heaptap "/proc/$target/maps" || fail 'the shared memory is still there'
+  attach -p 1
+  echo >&7
+  wait_for 30 said_times done 1
+  kill -KILL "$sampler"
+  wait "$sampler" 2>/dev/null || true
+  "$heaptap" adopt -v -o adopted/ "$target" 2>log 7>&- &
+  sampler=$!
+  wait_for 20 grep -q adopted log
+  echo >&7
+  wait_for 30 said_times done 2
+  finish
+  wait "$sampler" || fail "adopt ended with $?: $(cat log)"
+  profile=$(only adopted/heaptap.attach_truth."$target".exit.pb.gz)
+  reached_exactly "$profile" main_grow 'inuse_objects 1' 'inuse_space 50000'
+}
+
+# In namespaces of its own, and below a root of its own.
+test_namespaces() {
+  need_root
+  unshare --mount --pid --net --ipc --uts --fork --mount-proc true || skip 'no namespaces here'
+  for kind in '--mount --pid --net --ipc --uts --fork --mount-proc' \
+    '--user --map-root-user --mount --pid --fork --mount-proc'; do
+    mkfifo in
+    # shellcheck disable=SC2086
+    unshare $kind "$targets/attach_truth" 2 "$targets/attach_module" <in >said 2>said.err &
+    job=$!
+    exec 7>in
+    wait_for 20 says ready
+    target=$(pgrep -P $job attach_truth)
+    attach -p 1
+    echo >&7
+    wait_for 30 said_times done 1
+    detach
+    profile=$(only p/heaptap.attach_truth."$target".detach.pb.gz)
+    reached_exactly "$profile" thread_work 'alloc_objects 1000' 'inuse_objects 500'
+    reached_exactly "$profile" module_alloc 'alloc_objects 200'
+    exec 7>&-
+    wait $job || fail "the target ended with $?"
+    rm -r in p
+  done
+}
