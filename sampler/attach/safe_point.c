@@ -199,12 +199,11 @@ enum safe_point_verdict safe_point_check(struct safe_point *point, const struct 
 	};
 	size_t count = 0;
 	enum unwind_outcome outcome = unwind_stack(&input, frames, FRAMES_MOST, &count);
+	/* Beyond a signal handler too: what it has interrupted may hold a lock. */
 	for (size_t i = 0; i < count; i++) {
 		enum safe_point_verdict verdict = check_frame(point, thread, frames[i].pc);
 		if (verdict != SAFE_POINT_SAFE)
 			return verdict;
-		if (i > 0 && frames[i].activation)
-			return SAFE_POINT_STACK; /* in a signal handler */
 	}
 	if (outcome == UNWIND_STACK_SWITCH || !has_room(point, thread))
 		return SAFE_POINT_STACK;

@@ -5,7 +5,7 @@
  * Not if it may hold a lock that these take: when one of its frames is in the loader, in the allocator's
  * code, or in one of the libc's functions that fork, make or end threads, end the process, or go on to the
  * loader. Nor if that cannot be known (its stack cannot be unwound to its end), or if it runs on a stack that
- * may be small: of a signal handler, or one that the program made.
+ * may be small: an alternate one of a signal handler, or one that the program made.
  */
 #ifndef SAMPLER_ATTACH_SAFE_POINT_H
 #define SAMPLER_ATTACH_SAFE_POINT_H
