@@ -20,7 +20,7 @@ attach() {
   sampler=$!
   attached() { grep -q 'attached; one thread' log || ! kill -0 $sampler 2>/dev/null; }
   wait_for 30 attached
-  grep -q 'attached; one thread' log || fail "not attached: $(cat log)"
+  grep -q "attached; one thread" log || fail "not attached, status $(wait $sampler || echo $?): $(cat log)"
 }
 
 # detach: a job in the background ignores SIGINT
@@ -213,7 +213,7 @@ test_without_privileges() {
     sampler=$!
     attached() { grep -q 'attached; one thread' log || ! kill -0 $sampler 2>/dev/null; }
     wait_for 30 attached
-    grep -q 'attached; one thread' log || fail "not attached: $(cat log)"
+    grep -q "attached; one thread" log || fail "not attached, status $(wait $sampler || echo $?): $(cat log)"
     echo >&7
     wait_for 30 said_times done $round
     wait $sampler || fail "record ended with $?: $(cat log)"
