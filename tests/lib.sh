@@ -153,6 +153,11 @@ at_least() {
   awk -v wanted="$1" -v got="$2" 'BEGIN { exit !(got + 0 >= wanted + 0) }' || fail "$3: wanted at least $1, got $2"
 }
 
+# at_most WANTED GOT WHAT: likewise
+at_most() {
+  awk -v wanted="$1" -v got="$2" 'BEGIN { exit !(got + 0 <= wanted + 0) }' || fail "$3: wanted at most $1, got $2"
+}
+
 # reached_exactly PROFILE FUNCTION "TYPE VALUE"...: that many objects or bytes are in stacks with the function, at period 1.
 # On a busy machine some stacks are lost: these are counted, and each may be the function's or another's.
 reached_exactly() {
