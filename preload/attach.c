@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/attach.h"
 
+#include "preload/arguments.h"
 #include "preload/capture.h"
 #include "preload/claim.h"
 #include "preload/clock.h"
@@ -83,6 +84,8 @@ static void reserve_levels(bool may_advise)
 static void describe_image(struct region_header *header, uint32_t pid)
 {
 	module_list_write((unsigned char *)header + header->offsets.modules);
+	if (header->wants_command_line == 1)
+		arguments_write((char *)header + header->offsets.command_line);
 	header->pid = pid;
 	header->trigger_address = (uintptr_t)capture_trigger;
 	header->unseen = lookup_before("malloc") ? REGION_UNSEEN_MALLOC : 0u;

@@ -49,7 +49,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define REGION_ABI        7u
+#define REGION_ABI        8u
 #define REGION_MAGIC      0x7061747061656831ull /* "1heaptap" */
 #define REGION_POOL_MAGIC 0x7962626f6c706831ull
 #define LEDGER_MAGIC      0x72656764656c6831ull
@@ -66,8 +66,9 @@ enum {
 	REGION_SEGMENTS = 4096,      /* limit: 4 M live samples per image and its children */
 	REGION_MODULES_BYTES = 128 * 1024,
 	REGION_PATH_BYTES = 256,
-	REGION_FREES = 4096,    /* entries of the ring; a power of two */
-	REGION_NAME_BYTES = 64, /* name of a snapshot that the program requests */
+	REGION_COMMAND_LINE_BYTES = 4096, /* longer ones are cut */
+	REGION_FREES = 4096,              /* entries of the ring; a power of two */
+	REGION_NAME_BYTES = 64,           /* name of a snapshot that the program requests */
 	REGION_BUILD_ID_MAX = 20,
 };
 
@@ -141,7 +142,7 @@ enum region_loss {
 
 /* Where the parts of a region begin, in bytes from its start; `end` is its size. */
 struct region_offsets {
-	uint64_t places, modules, owners, buffers, frees, slots, kept, dropped_buffers, end;
+	uint64_t places, modules, command_line, owners, buffers, frees, slots, kept, dropped_buffers, end;
 };
 
 struct region_header {
@@ -161,7 +162,7 @@ struct region_header {
 	_Atomic uint32_t sampler_pid; /* the sampler that reads the region now, and has its descriptor open */
 	uint32_t clock_id;            /* clock of slot times, one that needs no system call on this machine */
 	uint32_t signal_everywhere;   /* 1: snapshot_signal is for every process, not only COMMAND's own */
-	uint32_t reserved;
+	uint32_t wants_command_line; /* 1: the image writes its command line, arguments separated by blanks */
 	/* at this period and below, the hook copies stacks while there are buffers, in any mode */
 	uint64_t copy_period_bytes;
 

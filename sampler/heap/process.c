@@ -4,6 +4,7 @@
 #include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
+#include "sampler/region/region_program.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -57,25 +58,13 @@ static void read_name(struct process *process)
 	memcpy(process->target.name, path, sizeof(path));
 }
 
-/* Writes the path by which the image was executed, as the image itself reports it, into `path`; empty if
- * there is none. */
-static void read_called(const struct region *region, char path[REGION_PATH_BYTES])
-{
-	struct region_module first;
-	const unsigned char *at = region->base + region->offsets.modules;
-	memcpy(&first, at, sizeof(first));
-	memcpy(path, at + sizeof(first), REGION_PATH_BYTES);
-	path[first.path_bytes >= 1 && first.path_bytes <= REGION_PATH_BYTES ? first.path_bytes - 1 : 0] =
-	    '\0';
-}
-
 /* A program with several names (Debian's redis-server is a link to redis-check-rdb) gets the name by which it
  * was executed, if that name leads to the program; a script gets the name of its interpreter. */
 static void read_title(struct process *process)
 {
 	char called[REGION_PATH_BYTES], path[REGION_PATH_BYTES + 64], exe[64];
 	struct stat by_name, by_process;
-	read_called(process->image->region, called);
+	region_program_path(process->image->region, called);
 	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)process->target.pid);
 	snprintf(path, sizeof(path), "/proc/%d/%s/%s", (int)process->target.pid,
 	    called[0] == '/' ? "root" : "cwd", called);
@@ -94,7 +83,7 @@ static void doubt_name(struct process *process)
 	if (process->target.pidfd < 0 || process_is_there(process) ||
 	    thread_facts_read(process->target.pid).pid == 0)
 		return;
-	read_called(process->image->region, called);
+	region_program_path(process->image->region, called);
 	snprintf(process->target.name, sizeof(process->target.name), "%s", called);
 	target_set_title(&process->target, called);
 }

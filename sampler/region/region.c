@@ -52,6 +52,8 @@ static void lay_out(struct region *region, uint64_t live_max)
 	at += round_up(REGION_PLACES * sizeof(struct region_place));
 	offsets->modules = at;
 	at += round_up(REGION_MODULES_BYTES);
+	offsets->command_line = at;
+	at += round_up(REGION_COMMAND_LINE_BYTES);
 	offsets->owners = at;
 	at += round_up(REGION_SEGMENTS * sizeof(uint16_t));
 	offsets->buffers = at;
@@ -104,6 +106,7 @@ static int write_header(const struct region *region, const struct region_options
 	    .start_paused = options->start_paused,
 	    .no_peak = options->no_peak,
 	    .record_mmap = options->record_mmap,
+	    .wants_command_line = options->command_line,
 	    .period_bytes = options->period_bytes,
 	    .mode = options->mode,
 	    .state = REGION_SPARE,

@@ -37,6 +37,7 @@ struct region_options {
 	uint32_t snapshot_signal; /* 0: none */
 	bool signal_everywhere;   /* not in COMMAND's own process alone */
 	bool start_paused, no_peak, record_mmap;
+	bool command_line; /* images report theirs: region_program.h */
 };
 
 /* The clock for options.clock_id: CLOCK_MONOTONIC if the hook can read it without a system call (a sandbox
