@@ -70,7 +70,8 @@ struct image {
 	bool ready;            /* the image has written its part of the header */
 	/* why the image does not use its region; NULL: it does, or has not answered */
 	const char *declined;
-	bool settled;                /* the work that follows from its being ready is done */
+	bool unchosen; /* by --only and --exclude: it takes no samples, and what it took before is dropped */
+	bool settled;  /* the work that follows from its being ready is done */
 	uint64_t claimed_ns;         /* when we saw that its ticket was taken */
 	struct heap_options heap;    /* for the books of its processes */
 	struct memory_bound *memory; /* of all processes; borrowed, NULL: none */
