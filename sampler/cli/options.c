@@ -41,6 +41,9 @@ int options_parse(struct options *options, const struct command *command, int ar
 	ret = option_parse(tables, command, options, argc, argv, &first, error, error_bytes);
 	if (ret)
 		return ret < 0 ? ret : 0;
+	if (!options->min_samples)
+		options->min_samples =
+		    command->bit == COMMAND_RECORD && options->period_bytes > 1 ? MIN_SAMPLES_DEFAULT : 1;
 	options->operands = argv + first;
 	options->operand_count = argc - first;
 	if ((options->pid || options->no_heap) && options_events_check(options, error, error_bytes))

@@ -28,6 +28,8 @@
 #define INTERVAL_NS_DEFAULT  (UINT64_C(60) * 1000000000)
 #define TEMPORARY_NS_DEFAULT (UINT64_C(1) * 1000000)
 #define KEEP_MAX             1000000u
+#define MIN_SAMPLES_DEFAULT  16u /* 1 where every allocation is recorded */
+#define MIN_SAMPLES_MAX      1000000000u
 #define OPTION_EVENTS_MAX    16
 #define INTERVAL_NS_MIN      (UINT64_C(1) * 1000000)
 #define INTERVAL_NS_MAX      (UINT64_C(1000) * 3600 * 1000000000)
@@ -92,6 +94,8 @@ struct options {
 	uint32_t stack_bytes;
 	uint64_t interval_ns;            /* between periodic snapshots, 0: none */
 	uint64_t keep;                   /* numbered snapshots of a process, the newest; 0: all */
+	uint64_t min_samples;            /* processes with fewer leave no profile, COMMAND does */
+	const char *only, *exclude;      /* regular expressions of programs; NULL: not given */
 	int signal;                      /* signal that asks for a snapshot, 0: none */
 	bool signal_everywhere;          /* in every process that leaves it at its default */
 	unsigned int labels;             /* enum heap_labels */

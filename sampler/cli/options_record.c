@@ -105,6 +105,18 @@ static const struct option rows[] = {
         .most = KEEP_MAX, .value = "N", .allowed = "1 to 1000000",
         .help = "newest snapshots to keep of each process, beside\n"
                 "those that a user asked for; all unless given"},
+    {COMMAND_RECORD, '\0', "only", OPTION_TEXT, OPTION_FIELD(only), .value = "RE",
+        .allowed = "a regular expression",
+        .help = "record only the heaps of programs whose name, or\n"
+                "command line from the name on, matches: 'nginx',\n"
+                "'^python3 .*manage.py'; COMMAND too must match"},
+    {COMMAND_RECORD, '\0', "exclude", OPTION_TEXT, OPTION_FIELD(exclude), .value = "RE",
+        .allowed = "a regular expression", .help = "do not record the heaps of programs that match"},
+    {COMMAND_RECORD, '\0', "min-samples", OPTION_COUNT, OPTION_FIELD(min_samples), .least = 1,
+        .most = MIN_SAMPLES_MAX, .value = "N", .allowed = "1 to 1000000000",
+        .help = "processes with fewer samples, except COMMAND,\n"
+                "leave no profile and are only counted; default 16,\n"
+                "or 1 with -p 1"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "delta", OPTION_FLAG, OPTION_FIELD(delta),
         .help = "beside each periodic snapshot, what was allocated\n"
                 "since the one before (NNNN-delta)"},

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { OTHERS_SAID = 8 }; /* processes started by COMMAND whose events are shown */
+
 /* ---- taking */
 
 static int copy_rows(struct event_sheet *sheet, const struct event_book *book)
@@ -109,6 +111,23 @@ static void keep(struct snapshot_series *series, const struct snapshot *snapshot
 	}
 }
 
+/* Those that a user may want to read: more of them are only counted. */
+static void ended(struct snapshot_source *base, const struct snapshot *snapshot, int error)
+{
+	struct event_source *source = (struct event_source *)base;
+	bool other = !snapshot->target->command;
+	int verbosity = scheduler_setup(base->scheduler)->settings->verbosity;
+	if (!error && (!other || verbosity > 0 || source->others < OTHERS_SAID))
+		event_snapshot_print(snapshot);
+	source->others += other;
+}
+
+uint64_t event_source_unsaid(const struct event_source *source)
+{
+	int verbosity = scheduler_setup(source->base.scheduler)->settings->verbosity;
+	return verbosity == 0 && source->others > OTHERS_SAID ? source->others - OTHERS_SAID : 0;
+}
+
 static void release(struct snapshot_source *base, struct target *target)
 {
 	event_registry_release(((struct event_source *)base)->registry, (struct event_process *)target);
@@ -118,6 +137,6 @@ const struct snapshot_source_kind event_source_kind = {
     .has = has,
     .take = take,
     .keep = keep,
-    .print = event_snapshot_print,
+    .ended = ended,
     .release = release,
 };

@@ -242,8 +242,13 @@ static void look(struct snapshot_source *base, struct target *target, uint64_t n
 static bool has(const struct snapshot_source *base, const struct target *target, enum snapshot_reason reason)
 {
 	const struct process *process = (const struct process *)target;
-	return reason == SNAPSHOT_REQUESTED || process_samples(process) > 0 ||
-	    (reason == SNAPSHOT_END && process->counters.taken > 0);
+	uint64_t samples = process_samples(process),
+	         least = scheduler_setup(base->scheduler)->settings->min_samples;
+	/* Killed while it counted, a process may have sent more than it counted. */
+	if (reason == SNAPSHOT_END && process->counters.taken > samples)
+		samples = process->counters.taken;
+	bool last_program = target->command && target->end != TARGET_EXEC;
+	return reason == SNAPSHOT_REQUESTED || (samples > 0 && (last_program || samples >= least));
 }
 
 static void keep(struct snapshot_series *series, const struct snapshot *snapshot, size_t count)
@@ -252,9 +257,64 @@ static void keep(struct snapshot_series *series, const struct snapshot *snapshot
 	snapshot_series_keep(series, s->path, s->delta_path, true, count);
 }
 
-static void print(const struct snapshot *snapshot, int error)
+/* With -v the others' blocks are shown at once; COMMAND's is part of the summary. */
+static void ended(struct snapshot_source *base, const struct snapshot *snapshot, int error)
 {
-	summary_print((const struct heap_snapshot *)snapshot, error);
+	struct heap_source *source = (struct heap_source *)base;
+	const struct target *target = snapshot->target;
+	char end[PROCESS_END_BYTES];
+	struct summary_row row;
+	if (target->end == TARGET_ALIVE)
+		snprintf(end, sizeof(end), "is running, sampling was stopped");
+	else
+		process_end_describe(target, &target->series->death, end, sizeof(end));
+	summary_row_make(&row, (const struct heap_snapshot *)snapshot, end, error);
+	if (!row.command && row.block && scheduler_setup(base->scheduler)->settings->verbosity > 0)
+		log_lines(row.block);
+	summary_list_add(&source->ended, &row);
+}
+
+/* Without the blocks that it had from its parent, which the parent counts. Nothing if there is no memory. */
+static struct tally in_use_of_its_own(const struct process *process)
+{
+	struct live_scan scan;
+	struct tally sum = {0};
+	if (live_scan_take(&scan, process->image->region, process->place) != 0)
+		return sum;
+	for (size_t i = 0; i < scan.count; i++)
+		if (scan.blocks[i].live && !(scan.blocks[i].slot.flags & SLOT_INHERITED))
+			tally_count(&sum, region_weight(&scan.blocks[i].slot));
+	live_scan_fini(&scan);
+	return sum;
+}
+
+static void omitted(struct snapshot_source *base, const struct target *target)
+{
+	struct heap_source *source = (struct heap_source *)base;
+	const struct process *process = (const struct process *)target;
+	const struct region_place *place = region_place(process->image->region, process->place);
+	struct tally at_end = in_use_of_its_own(process);
+	double peak_bytes = (double)atomic_load(&place->peak_bytes_q8) / (1 << WEIGHT_BYTES_SHIFT);
+	struct tally allocated = region_read_tally(&place->allocated);
+	summary_list_omit(&source->ended, target, allocated, at_end, peak_bytes);
+	tally_add(&source->omitted, &allocated);
+	source->omitted_processes++;
+	source->omitted_at_end_bytes += (double)at_end.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
+	if (scheduler_setup(base->scheduler)->settings->verbosity > 0)
+		log_line("%s (pid %d): no profile, %" PRIu64 " samples", target->title, (int)target->pid,
+		    process_samples(process));
+}
+
+void heap_source_describe_omitted(const struct heap_source *source, char *text, size_t text_bytes)
+{
+	text[0] = '\0';
+	if (source->omitted.samples)
+		snprintf(text, text_bytes,
+		    "%" PRIu64 " processes of few samples left no profile: %" PRIu64
+		    " samples, %.0f bytes allocated, %.0f in use at their ends",
+		    source->omitted_processes, source->omitted.samples,
+		    (double)source->omitted.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT),
+		    source->omitted_at_end_bytes);
 }
 
 static void release(struct snapshot_source *base, struct target *target)
@@ -268,6 +328,7 @@ const struct snapshot_source_kind heap_source_kind = {
     .take = take,
     .taken = taken,
     .keep = keep,
-    .print = print,
+    .ended = ended,
+    .omitted = omitted,
     .release = release,
 };
