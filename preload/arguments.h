@@ -9,7 +9,7 @@ char **arguments_find(void);
 /* The environment; NULL: it is not known. */
 char **arguments_environment(void);
 
-/* Writes argv, separated by blanks, into REGION_COMMAND_LINE_BYTES that are zero; what does not fit is cut. */
+/* Writes argv, separated by blanks, into REGION_COMMAND_LINE_BYTES that are zero; the rest is cut. */
 void arguments_write(char *area);
 
 #endif

@@ -36,10 +36,15 @@ double summary_bound_bytes(uint64_t period_bytes)
 
 static void add_to_rest(struct summary_list *list, struct summary_row *row)
 {
-	list->rest.processes++;
-	list->rest.samples += row->samples;
-	list->rest.peak_bytes += summary_row_bytes(row);
-	list->rest.at_end_bytes += row->at_end.bytes;
+	struct summary_rest *rest = &list->rest;
+	rest->processes++;
+	rest->samples += row->samples;
+	rest->peak_bytes += summary_row_bytes(row);
+	rest->at_end_bytes += row->at_end.bytes;
+	rest->at_end_samples += row->at_end.samples;
+	rest->uncertain = rest->uncertain || !row->certain;
+	if (rest->period_bytes < row->period_bytes)
+		rest->period_bytes = row->period_bytes;
 	summary_row_fini(row);
 }
 

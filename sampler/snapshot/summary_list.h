@@ -72,8 +72,10 @@ struct summary_list {
 	uint64_t alarms_all;
 	uint64_t processes, samples, stackless; /* of all rows ever added */
 	struct summary_rest {                   /* those that have no row any more */
-		uint64_t processes, samples;
+		uint64_t processes, samples, at_end_samples;
 		double peak_bytes, at_end_bytes;
+		bool uncertain;        /* one of them: see summary_row */
+		uint64_t period_bytes; /* the largest */
 	} rest;
 	/* Without a profile, having fewer samples than is asked for: what they themselves counted. */
 	struct summary_omitted {

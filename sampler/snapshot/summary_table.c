@@ -82,20 +82,28 @@ static bool profiles_name_processes(const struct summary_row *const rows[], size
 
 /* ---- cells */
 
+/* Nothing was sampled. The bound holds for the sum of several, too. */
+static void set_nothing(char *cell, bool certain, uint64_t period_bytes)
+{
+	char text[AMOUNT_BYTES];
+	double bound = certain ? summary_bound_bytes(period_bytes) : 0;
+	if (bound > 0)
+		snprintf(cell, CELL_BYTES, "< %s", amount_bytes(bound, text));
+	else
+		strcpy(cell, "nothing");
+}
+
 static void set_estimate(
     struct line *line, enum column column, const struct summary_row *row, const struct summary_estimate *e)
 {
 	char text[AMOUNT_BYTES];
-	double bound = row->certain ? summary_bound_bytes(row->period_bytes) : 0;
-	if (e->samples) {
-		strcpy(line->cell[column], amount_bytes(e->bytes, text));
-		strcpy(line->cell[column + 1],
-		    amount_doubt(e->bytes, (double)e->samples, e->bytes_variance, false, text));
-	} else if (bound > 0) {
-		snprintf(line->cell[column], CELL_BYTES, "< %s", amount_bytes(bound, text));
-	} else {
-		strcpy(line->cell[column], "nothing");
+	if (!e->samples) {
+		set_nothing(line->cell[column], row->certain, row->period_bytes);
+		return;
 	}
+	strcpy(line->cell[column], amount_bytes(e->bytes, text));
+	strcpy(line->cell[column + 1],
+	    amount_doubt(e->bytes, (double)e->samples, e->bytes_variance, false, text));
 }
 
 static void add_row(struct table *table, const struct summary_row *row, size_t folder)
@@ -118,7 +126,10 @@ static void add_rest(struct table *table, const struct summary_rest *rest)
 	struct line *line = &table->lines[table->count++];
 	char text[AMOUNT_BYTES];
 	strcpy(line->cell[PEAK], amount_bytes(rest->peak_bytes, text));
-	strcpy(line->cell[AT_END], amount_bytes(rest->at_end_bytes, text));
+	if (rest->at_end_samples)
+		strcpy(line->cell[AT_END], amount_bytes(rest->at_end_bytes, text));
+	else
+		set_nothing(line->cell[AT_END], !rest->uncertain, rest->period_bytes);
 	snprintf(line->cell[SAMPLES], CELL_BYTES, "%" PRIu64, rest->samples);
 	snprintf(line->more, sizeof(line->more), "and %" PRIu64 " more, added up", rest->processes);
 	line->profile = line->more;
