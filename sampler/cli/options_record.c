@@ -178,7 +178,7 @@ static const struct option rows[] = {
         .help = "share of one CPU that the sampler may take before\n"
                 "the period doubles; no limit unless given"},
     {COMMAND_RECORD | COMMAND_ADOPT, 'q', "quiet", OPTION_SET, .set = set_quiet,
-        .help = "no summary at the end"},
+        .help = "no line at the start, no summary at the end"},
     {COMMAND_RECORD | COMMAND_ADOPT, 'v', "verbose", OPTION_SET, .set = set_verbose,
         .help = "report what is done and why; twice for more"},
     {COMMAND_CHECK, 'v', "verbose", OPTION_SET, .set = set_verbose,

@@ -269,8 +269,11 @@ static void ended(struct snapshot_source *base, const struct snapshot *snapshot,
 	else
 		process_end_describe(target, &target->series->death, end, sizeof(end));
 	summary_row_make(&row, (const struct heap_snapshot *)snapshot, end, error);
-	if (!row.command && row.block && scheduler_setup(base->scheduler)->settings->verbosity > 0)
+	if (!row.command && row.block && scheduler_setup(base->scheduler)->settings->verbosity > 0) {
 		log_lines(row.block);
+		if (row.path)
+			log_line("  profile %s", row.path);
+	}
 	summary_list_add(&source->ended, &row);
 }
 

@@ -157,6 +157,4 @@ void summary_print(FILE *out, const struct summary_row *row, const struct heap_s
 		    "  not profiled since they changed their user id: %" PRIu64
 		    " forked children that could not be cut off from the stacks of others\n",
 		    row->not_cut_off);
-	if (row->path)
-		fprintf(out, "  profile %s\n", row->path);
 }

@@ -5,10 +5,12 @@
 #include "sampler/terminal/amount.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 enum {
 	SAMPLES_MANY = 30, /* heaptap report advises the same below this number */
+	ERROR_SHARE = 10,  /* few samples of large blocks are good enough if their error is such a part */
 	PERIOD_SHARE = 32, /* 16K after the default of 512K */
 };
 
@@ -59,9 +61,9 @@ static void print_omitted(FILE *out, const struct summary_list *list, const stru
 	char allocated[AMOUNT_BYTES], left[AMOUNT_BYTES];
 	if (!omitted->allocated.samples)
 		return;
-	fprintf(out, "%" PRIu64 " process%s with fewer than %" PRIu64 " samples left no profile",
-	    omitted->processes, plural(omitted->processes), facts->min_samples);
-	fprintf(out, ": %" PRIu64 " samples, which stand for %s allocated and %s in use at the end\n",
+	fprintf(out, "%" PRIu64 " process%s of under %" PRIu64 " samples left no profile", omitted->processes,
+	    plural(omitted->processes), facts->min_samples);
+	fprintf(out, ": %" PRIu64 " samples, for %s allocated and %s in use at the end\n",
 	    omitted->allocated.samples, amount_bytes(bytes, allocated),
 	    amount_bytes(omitted->at_end_bytes, left));
 }
@@ -80,8 +82,10 @@ static const struct summary_row *largest(const struct summary_list *list)
 static void print_advice(FILE *out, const struct summary_row *row)
 {
 	const uint64_t period = row->period_bytes / PERIOD_SHARE;
-	uint64_t samples = row->has_peak ? row->peak.samples : row->at_end.samples;
-	if (!period || samples >= SAMPLES_MANY)
+	const struct summary_estimate *e = row->has_peak ? &row->peak : &row->at_end;
+	uint64_t samples = e->samples;
+	bool good = samples && sqrt(e->bytes_variance) <= e->bytes / ERROR_SHARE;
+	if (!period || samples >= SAMPLES_MANY || good)
 		return;
 	fprintf(out, "%s: record with a smaller period for more, such as -p %" PRIu64 "%s\n",
 	    samples ? "few samples" : "no samples", period < 1024 ? period : period / 1024,
@@ -96,6 +100,8 @@ static void print_single(FILE *out, const struct summary_list *list, const struc
 	fputs(facts->missed, out);
 	fputs(row->block ? row->block : "", out);
 	print_omitted(out, list, facts);
+	if (path && row->path && path != row->path)
+		fprintf(out, "  profile at the end: %s\n", row->path);
 	if (path) {
 		fprintf(out, "show %s: heaptap report %s\n",
 		    path == row->peak_path ? "the peak, since little is left at the end" : "it", path);
@@ -115,8 +121,8 @@ static void print_crowd(FILE *out, const struct summary_list *list, const struct
 	print_alarms(out, list);
 	fputs(facts->missed, out);
 	print_unseen(out, list);
-	fprintf(out, "%" PRIu64 " processes%s%.*s, by their peaks:\n", list->processes,
-	    folder_bytes ? ", with profiles in " : "", (int)folder_bytes, folder ? folder : "");
+	fprintf(out, "%" PRIu64 " processes by their peaks%s%.*s:\n", list->processes,
+	    folder_bytes ? "; profiles in " : "", (int)folder_bytes, folder ? folder : "");
 	summary_table_print(out, list, facts->width);
 	print_omitted(out, list, facts);
 	if (list->stackless)

@@ -156,8 +156,7 @@ static void what_is_left_out_is_counted(void **state)
 	summary_list_omit(&list, &target, (struct tally){0}, (struct tally){0}, 0);
 	assert_int_equal(list.alarms_all, 0);
 	assert_non_null(strstr(printed(screen, 0),
-	    "\n489 processes with fewer than 16 samples left no profile: 1464 samples, which stand for 5.7 "
-	    "MiB "
+	    "\n489 processes of under 16 samples left no profile: 1464 samples, for 5.7 MiB "
 	    "allocated and 1.9 MiB in use at the end\n"));
 }
 
@@ -235,6 +234,7 @@ static void one_process_has_a_block(void **state)
 	    "not profiled: 1 processes\n"
 	    "bash (pid 4711) exited with status 0\n"
 	    "  peak\n"
+	    "  profile at the end: out/heaptap.bash.4711.exit.pb.gz\n"
 	    "show the peak, since little is left at the end: heaptap report "
 	    "out/heaptap.bash.4711.peak.pb.gz\n"
 	    "or: go tool pprof -http=: out/heaptap.bash.4711.peak.pb.gz\n");
@@ -256,7 +256,7 @@ static void a_whole_screen(void **state)
 	    "postgres (pid 4801) was killed by SIGKILL; 6.0 MiB at its largest\n"
 	    "not profiled: 1 processes\n"
 	    "not profiled: 2 forked children without a free place\n"
-	    "2 processes, with profiles in out/, by their peaks:\n"
+	    "2 processes by their peaks; profiles in out/:\n"
 	    "     peak     at end  samples  profile\n"
 	    "  6.0 MiB  < 1.5 MiB       12  heaptap.postgres.4801.peak.pb.gz\n"
 	    "  1.0 MiB    1.0 MiB        2  heaptap.bash.4711.exit.pb.gz\n"
@@ -277,6 +277,18 @@ static void advice_is_for_the_row_that_is_read_first(void **state)
 	assert_null(strstr(printed(screen, 0), "smaller period"));
 }
 
+/* Of large blocks a few samples say enough. */
+static void no_advice_where_the_error_is_small(void **state)
+{
+	(void)state;
+	struct summary_row row = row_of("big", 4801, 10, 10);
+	row.peak.bytes_variance = 0.5 * MIB * 0.5 * MIB;
+	summary_list_add(&list, &row);
+	assert_null(strstr(printed(screen, 0), "smaller period"));
+	list.rows[0].peak.bytes_variance *= 9;
+	assert_non_null(strstr(printed(screen, 0), "few samples: record with a smaller period"));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -292,6 +304,7 @@ int main(void)
 	    TEST(one_process_has_a_block),
 	    TEST(a_whole_screen),
 	    TEST(advice_is_for_the_row_that_is_read_first),
+	    TEST(no_advice_where_the_error_is_small),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
