@@ -13,7 +13,7 @@
 void summary_row_make(
     struct summary_row *row, const struct heap_snapshot *snapshot, const char *end, int error);
 
-/* The block, without the files: lines with a newline each, for log_line(). The row's numbers must have been filled in. */
+/* The block, without the files: lines with a newline each. The row's numbers must have been filled in. */
 void summary_print(FILE *out, const struct summary_row *row, const struct heap_snapshot *snapshot);
 
 #endif
