@@ -470,6 +470,17 @@ void registry_set_period(struct registry *registry, uint64_t period_bytes)
 		atomic_store(&region_header(image->region)->period_bytes, period_bytes);
 }
 
+size_t registry_running(const struct registry *registry)
+{
+	const struct table *processes = &registry->intake->processes;
+	size_t count = 0;
+	for (size_t i = 0; i < processes->count; i++) {
+		const struct process *process = processes->entries[i].item;
+		count += process->watched && !process->target.closed && !process->image->unchosen;
+	}
+	return count;
+}
+
 bool registry_empty(const struct registry *registry)
 {
 	return !registry->intake->images;

@@ -88,6 +88,9 @@ void registry_describe_missed(const struct registry *registry, char *text, size_
 
 bool registry_empty(const struct registry *registry);
 
+/* Processes that are recorded now. */
+size_t registry_running(const struct registry *registry);
+
 /* Frees every image, whatever its state. */
 void registry_fini(struct registry *registry);
 

@@ -282,6 +282,7 @@ void heap_capture_summarize(struct heap_capture *h, bool last)
 	const struct summary_facts facts = {
 	    .missed = missed ? missed : "",
 	    .min_samples = h->options->min_samples,
+	    .running = last ? 0 : registry_running(&h->registry),
 	    .width = width > (int)sizeof(prefix) ? width - (int)sizeof(prefix) + 1 : 0,
 	};
 	out = open_memstream(&screen, &bytes);

@@ -68,6 +68,13 @@ static void print_omitted(FILE *out, const struct summary_list *list, const stru
 	    amount_bytes(omitted->at_end_bytes, left));
 }
 
+static void print_running(FILE *out, uint64_t running)
+{
+	if (running)
+		fprintf(out, "still recorded, to be summed up at %s end%s: %" PRIu64 " process%s\n",
+		    running == 1 ? "its" : "their", running == 1 ? "" : "s", running, plural(running));
+}
+
 /* ---- how to go on */
 
 static const struct summary_row *largest(const struct summary_list *list)
@@ -100,6 +107,7 @@ static void print_single(FILE *out, const struct summary_list *list, const struc
 	fputs(facts->missed, out);
 	fputs(row->block ? row->block : "", out);
 	print_omitted(out, list, facts);
+	print_running(out, facts->running);
 	if (path && row->path && path != row->path)
 		fprintf(out, "  profile at the end: %s\n", row->path);
 	if (path) {
@@ -125,6 +133,7 @@ static void print_crowd(FILE *out, const struct summary_list *list, const struct
 	    folder_bytes ? "; profiles in " : "", (int)folder_bytes, folder ? folder : "");
 	summary_table_print(out, list, facts->width);
 	print_omitted(out, list, facts);
+	print_running(out, facts->running);
 	if (list->stackless)
 		fprintf(out, "%" PRIu64 " of %" PRIu64 " samples without a stack: each profile says why\n",
 		    list->stackless, list->samples);
@@ -146,5 +155,6 @@ void summary_screen_print(FILE *out, const struct summary_list *list, const stru
 		print_alarms(out, list);
 		fputs(facts->missed, out);
 		print_omitted(out, list, facts);
+		print_running(out, facts->running);
 	}
 }

@@ -15,7 +15,8 @@
 struct summary_facts {
 	const char *missed; /* lines about what could not be profiled, each with a newline; "" none */
 	uint64_t min_samples;
-	int width; /* of the terminal; 0: no limit */
+	uint64_t running; /* processes that are still recorded */
+	int width;        /* of the terminal; 0: no limit */
 };
 
 /* Writes lines, each with its newline. Nothing if the list is empty and nothing was missed. */

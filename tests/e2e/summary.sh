@@ -3,24 +3,29 @@
 
 programs() {
   cat >program.c <<'C'
+#include "proto/heaptap.h"
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-/* program MIB [kill]: allocates so much in blocks of 64 KiB and frees all at its end, or is killed */
+/* program MIB [kill]: allocates so much in blocks of 64 KiB and frees all at its end, or is killed, but not before
+ * heaptap has seen it: else nobody tells heaptap how it ended */
 int main(int argc, char **argv)
 {
 	static void *held[8192];
 	int count = argc > 1 ? 16 * atoi(argv[1]) : 0;
 	for (int i = 0; i < count; i++)
 		memset(held[i] = malloc(65536), 1, 65536);
-	if (argc > 2 && strcmp(argv[2], "kill") == 0)
+	if (argc > 2 && strcmp(argv[2], "kill") == 0) {
+		for (int tries = 0; !heaptap_snapshot("seen") && tries < 30; tries++)
+			;
 		raise(SIGKILL);
+	}
 	for (int i = 0; i < count; i++)
 		free(held[i]);
 	return 0;
 }
 C
-  gcc -O1 -o big program.c
+  gcc -O1 -I "$top" -o big program.c
   cp big small
 }
 
@@ -158,4 +163,22 @@ test_min_samples() {
   record -p 256 -i 0 -o few/ --min-samples 1000000 sh -c 'readlink /bin/sh; readlink /bin/sh; :' >/dev/null 2>err
   equal 1 "$(ls few | grep -c exit)"
   matches '^heaptap: 2 processes of under 1000000 samples left no profile: [0-9]+ samples' err
+}
+
+# What outlives COMMAND is said to, and has its own summary when it has ended.
+test_processes_that_go_on() {
+  cat >child.py <<'P'
+import os, sys, time
+held = [bytearray(65536) for _ in range(200)]
+open("ready" + sys.argv[1], "w").close()
+while not os.path.exists("end"):
+    time.sleep(0.02)
+P
+  record -p 4K -i 0 -o out/ sh -c 'python3 child.py 1 & python3 child.py 2 &
+    while [ ! -e ready1 ] || [ ! -e ready2 ]; do sleep 0.02; done' >log 2>err
+  matches '^heaptap: still recorded, to be summed up at their ends: 2 processes$' err
+  : >end
+  wait_for 30 grep -q '^heaptap: 2 processes by their peaks; profiles in out/:$' err
+  wait_for 30 grep -q '^heaptap: show all, added up: heaptap report out/$' err
+  equal 2 "$(find out -name 'heaptap.python3*.exit.pb.gz' | wc -l)"
 }

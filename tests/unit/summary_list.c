@@ -16,11 +16,13 @@ enum { MIB = 1 << 20, PERIOD_BYTES = 512 << 10 };
 
 static struct summary_list list;
 static char *text;
+static uint64_t running;
 
 static int begin(void **state)
 {
 	(void)state;
 	memset(&list, 0, sizeof(list));
+	running = 0;
 	return 0;
 }
 
@@ -89,7 +91,7 @@ static void table(FILE *out, int width)
 static void screen(FILE *out, int width)
 {
 	const struct summary_facts facts = {
-	    .missed = "not profiled: 1 processes\n", .min_samples = 16, .width = width};
+	    .missed = "not profiled: 1 processes\n", .min_samples = 16, .running = running, .width = width};
 	summary_screen_print(out, &list, &facts);
 }
 
@@ -250,6 +252,7 @@ static void a_whole_screen(void **state)
 	strcpy(row.end, "was killed by SIGKILL");
 	row.stackless = 3;
 	row.placeless = 2;
+	running = 2;
 	summary_list_add(&list, &row);
 	assert_string_equal(printed(screen, 71),
 	    "bash (pid 4711) exited with status 0\n"
@@ -260,6 +263,7 @@ static void a_whole_screen(void **state)
 	    "     peak     at end  samples  profile\n"
 	    "  6.0 MiB  < 1.5 MiB       12  heaptap.postgres.4801.peak.pb.gz\n"
 	    "  1.0 MiB    1.0 MiB        2  heaptap.bash.4711.exit.pb.gz\n"
+	    "still recorded, to be summed up at their ends: 2 processes\n"
 	    "3 of 14 samples without a stack: each profile says why\n"
 	    "show the largest: heaptap report out/heaptap.postgres.4801.peak.pb.gz\n"
 	    "show all, added up: heaptap report out/\n"
