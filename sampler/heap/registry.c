@@ -117,6 +117,7 @@ static void finish(struct registry *registry, struct process *process, enum targ
 	if (process->image->unchosen) {
 		registry->unchosen++;
 		memcpy(registry->unchosen_title, process->target.title, sizeof(registry->unchosen_title));
+		utf8_disarm(registry->unchosen_title, strlen(registry->unchosen_title));
 		registry_release(registry, process);
 		return;
 	}

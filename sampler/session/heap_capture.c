@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/heap_capture.h"
 
+#include "pprof/text/utf8.h"
 #include "sampler/linux/clock.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/perf/trigger.h"
@@ -258,8 +259,10 @@ static void print_missed(const struct heap_capture *h, FILE *out)
 	const char *why = registry->command_declined_text;
 	if (registry->command_unchosen)
 		why = "not chosen by --only and --exclude";
+	snprintf(text, sizeof(text), "%s", registry->launch->pid ? h->options->operands[0] : "");
+	utf8_disarm(text, strlen(text)); /* no name adds a line */
 	if ((!registry->command_seen || registry->command_unchosen) && registry->launch->pid)
-		fprintf(out, "no profile of %s: %s\n", h->options->operands[0],
+		fprintf(out, "no profile of %s: %s\n", text,
 		    why ? why
 		        : "it did not load libheaptap.so (statically linked, setuid, or it cleared "
 		          "LD_PRELOAD)");

@@ -64,7 +64,7 @@ void summary_row_make(struct summary_row *row, const struct heap_snapshot *s, co
 	    .path = error ? NULL : copy_of(s->path),
 	    .peak_path = error || !s->peak.inuse.samples ? NULL : copy_of(s->peak_path),
 	};
-	memcpy(row->title, target->title, sizeof(row->title));
+	summary_title(row->title, target->title);
 	snprintf(row->end, sizeof(row->end), "%s", end);
 	if (process->place == 0) {
 		row->placeless = region_placeless(process->image->region);

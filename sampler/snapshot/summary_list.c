@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/summary_list.h"
 
+#include "pprof/text/utf8.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { SHARE_AT_END = 10 }; /* under one such part of the peak the exit profile says little */
+
+void summary_title(char copy[TARGET_TITLE_BYTES], const char title[TARGET_TITLE_BYTES])
+{
+	memcpy(copy, title, TARGET_TITLE_BYTES);
+	utf8_disarm(copy, strnlen(copy, TARGET_TITLE_BYTES));
+}
 
 void summary_row_fini(struct summary_row *row)
 {
@@ -131,7 +139,7 @@ void summary_list_omit(struct summary_list *list, const struct target *target, s
 	    .samples = allocated.samples};
 	if (alarm.alarm == PROCESS_END_QUIET)
 		return;
-	memcpy(alarm.title, target->title, sizeof(alarm.title));
+	summary_title(alarm.title, target->title);
 	process_end_phrase(target, alarm.end, sizeof(alarm.end));
 	add_alarm(list, &alarm);
 }

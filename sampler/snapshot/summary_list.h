@@ -45,6 +45,9 @@ struct summary_row {
 
 void summary_row_fini(struct summary_row *row);
 
+/* Copies a title, which is the target's word, without what would begin a line or move the cursor. */
+void summary_title(char copy[TARGET_TITLE_BYTES], const char title[TARGET_TITLE_BYTES]);
+
 /* By which rows are sorted: the peak, or what was in use at the end if that is more. */
 double summary_row_bytes(const struct summary_row *row);
 

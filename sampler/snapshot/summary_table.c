@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/summary_table.h"
 
-#include "pprof/text/utf8.h"
 #include "sampler/terminal/amount.h"
 #include "sampler/terminal/screen.h"
 
@@ -116,8 +115,6 @@ static void add_row(struct table *table, const struct summary_row *row, size_t f
 	snprintf(line->cell[SAMPLES], CELL_BYTES, "%" PRIu64, row->samples);
 	snprintf(line->cell[PID], CELL_BYTES, "%d", (int)row->pid);
 	snprintf(line->cell[PROCESS], CELL_BYTES, "%s", row->title);
-	/* A title may be anything; a broken character must not shift the columns. */
-	utf8_disarm(line->cell[PROCESS], strlen(line->cell[PROCESS]));
 	line->profile = path ? path + folder : "not written";
 }
 

@@ -186,6 +186,16 @@ static void a_profile_that_was_not_written_is_not_shown(void **state)
 	assert_null(summary_row_path(&s->row));
 }
 
+/* The title is the target's word. */
+static void a_title_adds_no_lines(void **state)
+{
+	struct scene *s = *state;
+	strcpy(s->process.target.title, "a\nheaptap: b\x1b[2J\xff");
+	const char *block = print(s, 0);
+	assert_ptr_equal(strstr(block, "a?heaptap: b?[2J? (pid 4711) exited"), block);
+	assert_string_equal(s->row.title, "a?heaptap: b?[2J?");
+}
+
 static void which_row_is_commands(void **state)
 {
 	struct scene *s = *state;
@@ -213,6 +223,7 @@ int main(void)
 	    TEST(what_the_hook_cannot_see),
 	    TEST(a_profile_that_was_not_written_is_not_shown),
 	    TEST(which_row_is_commands),
+	    TEST(a_title_adds_no_lines),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -216,16 +216,14 @@ static void profiles_in_several_folders(void **state)
 }
 
 /* The names are the targets' words. */
-static void a_title_moves_nothing(void **state)
+static void a_title_adds_no_lines(void **state)
 {
 	(void)state;
-	add("big", 4801, 300, 300);
-	struct summary_row row = row_of("x", 4802, 30, 30);
-	strcpy(row.title, "a\nb\x1b[2J\xff");
-	summary_list_add(&list, &row);
-	printed(table, 0);
-	assert_non_null(strstr(text, "  a?b?[2J?  heaptap.x.4802"));
-	assert_non_null(strstr(text, "  big       heaptap.big.4801"));
+	const struct target target = {
+	    .end = TARGET_EXITED, .status = SIGKILL, .pid = 7, .title = "a\nheaptap: b\x1b[2J"};
+	summary_list_omit(&list, &target, (struct tally){2, 0, 0}, (struct tally){0}, 1000);
+	printed(screen, 0);
+	assert_ptr_equal(strstr(text, "a?heaptap: b?[2J (pid 7) was killed"), text);
 }
 
 static void one_process_has_a_block(void **state)
@@ -304,7 +302,7 @@ int main(void)
 	    TEST(a_table),
 	    TEST(a_narrow_table),
 	    TEST(profiles_in_several_folders),
-	    TEST(a_title_moves_nothing),
+	    TEST(a_title_adds_no_lines),
 	    TEST(one_process_has_a_block),
 	    TEST(a_whole_screen),
 	    TEST(advice_is_for_the_row_that_is_read_first),
