@@ -269,6 +269,8 @@ void *take_in_library(size_t size) { void *block = mallocx(size, 0); __asm__ vol
   profile_check x.pb.gz
   at_least 1 "$(total_of x.pb.gz alloc_objects)" 'blocks'
   reached_exactly x.pb.gz take_in_library 'alloc_objects 0' 'inuse_objects 0'
+  equal 1 "$(status_of "$heaptap" doctor ./having)"
+  matches '^bad +./having contains an allocator of its own \(mallocx\): what it allocates by that is not seen$' out
 }
 
 # An allocator that is built on malloc: each block once. And a realloc that throws has changed nothing. (Debian's mimalloc
@@ -366,4 +368,43 @@ C
   at_least 10 "$native" native
   at_least "$native" "$attached" 'attached, and not less than natively'
   at_least "$attached" "$(awk -v n="$native" 'BEGIN { print n + 45 }')" 'native + 45 instructions, attached'
+}
+
+# Doctor says which of them it sees.
+test_doctor() {
+  status_of "$heaptap" doctor "$targets/allocator_jemalloc" >status
+  matches "^ok +$targets/allocator_jemalloc is dynamically linked: its allocations are seen$" out
+  matches "^ok +$targets/allocator_jemalloc is linked to libjemalloc.so.2: calls to that library's own functions are seen too$" out
+  # Inside the program, as Rust's tikv-jemallocator is.
+  prefixed _rjem_
+  cat >inside.c <<'C'
+#include <stddef.h>
+#include <unistd.h>
+void *_rjem_mallocx(size_t, int); void _rjem_sdallocx(void *, size_t, int);
+int main(int argc, char **argv) { _rjem_sdallocx(_rjem_mallocx(100, 0), 100, 0); return argc > 1 ? pause() : 0; }
+C
+  gcc -O1 -w -o inside inside.c prefixed.a -lm -lpthread
+  equal 1 "$(status_of "$heaptap" doctor ./inside)"
+  matches '^bad +./inside contains an allocator of its own \(_rjem_[a-z]*\): what it allocates by that is not seen$' out
+  matches "^ +fix: link the allocator as a shared library, or use the system's$" out
+  ! grep 'its allocations are seen' out || fail 'doctor says that they are seen'
+  strip -o stripped inside
+  status_of "$heaptap" doctor ./stripped >status
+  matches '^note +./stripped is stripped: .*an allocator inside it would not be found$' out
+  # A library of the program may have one too.
+  gcc -O1 -w -shared -fPIC -o libhidden.so -Wl,--exclude-libs,ALL -x c - -x none prefixed.a -lm <<'C'
+#include <stddef.h>
+void *_rjem_mallocx(size_t, int);
+void *hidden(void) { return _rjem_mallocx(10, 0); }
+C
+  printf 'void *hidden(void);\n#include <unistd.h>\nint main(void) { hidden(); write(1, "x", 1); return pause(); }\n' |
+    gcc -w -o uses -x c - -x none ./libhidden.so
+  "$heaptap" record -q -b copy -o x.pb.gz ./uses >started &
+  front=$!
+  wait_for 30 test -s started
+  uses=$(child_of "$front" uses)
+  equal 1 "$(status_of "$heaptap" doctor "$uses")"
+  kill "$uses"
+  wait "$front" || :
+  matches '^bad +1 mapped files contain an allocator of their own, which is not seen, such as .*/libhidden.so$' out
 }
