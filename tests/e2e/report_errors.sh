@@ -92,8 +92,8 @@ assert whole["all_error"] == whole["selected_error"] == part["all_error"] > 1.5 
 PYTHON
 }
 
-# two PROFILES: a base and a new profile with the same totals, that differ in what is said below.
-synthetic() { # FILE TID FUNCTION ALLOC_BYTES
+# synthetic FILE TID FUNCTION ALLOC_BYTES: a profile of one sample, with 1000 bytes in use
+synthetic() {
   protoc --proto_path="$top/proto" --encode=perftools.profiles.Profile profile.proto >"$1" <<PROTO
 sample_type { type: 1 unit: 2 }
 sample_type { type: 3 unit: 2 }
