@@ -3,9 +3,9 @@
  * Samples that several profiles have in common, and what follows for the error of their sum.
  *
  * Estimates of different blocks are independent and their variances add up (estimate.h). But a forked child
- * inherits its parent's blocks with their samples: a block that was drawn too often is too often in the parent
- * and in every child, and ten profiles that hold it have ten times the error of one, not sqrt(10) times. The
- * same holds for two states of one process.
+ * inherits its parent's blocks with their samples: a stack of which too many blocks were drawn has too many
+ * in the parent and in every child, and ten profiles that hold them have ten times the error of one, not
+ * sqrt(10) times. The same holds for two states of one process.
  *
  * Profiles hold sums and not samples, so of two of them with variances v and w in a stack only the most is
  * known that they can have in common: all of the smaller one. The covariance is at most min(v, w), and
@@ -18,8 +18,8 @@
  *
  * The origin of inherited blocks is their label (ORIGIN_LABEL_FROM), that of others the process of their
  * profile. Where neither tells it, whatever one session has of a stack is taken to be in common; where a
- * profile is a sum itself that does not tell its processes apart, each of them is taken to hold all. Both are
- * upper bounds too, but far ones, so is_bound says that it happened.
+ * profile is a sum itself that does not tell its processes apart, each of them is taken to hold all. Both
+ * are upper bounds too, but may be far off, so is_bound says that it happened.
  */
 #ifndef PPROF_ANALYSIS_OVERLAP_H
 #define PPROF_ANALYSIS_OVERLAP_H

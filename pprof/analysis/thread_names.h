@@ -2,7 +2,7 @@
 /*
  * The names of threads, as the profiles of a session know them together. A profile has the name of a thread
  * only if the thread was seen alive: a child does not know its parent's threads, whose blocks it inherits,
- * and an early snapshot may have a name that the last one has not. A thread must not become two rows for that.
+ * and an early snapshot may have a name that the last one has not. That must not make two rows of a thread.
  */
 #ifndef PPROF_ANALYSIS_THREAD_NAMES_H
 #define PPROF_ANALYSIS_THREAD_NAMES_H

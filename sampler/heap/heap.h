@@ -8,8 +8,8 @@
  *   free arrives    -> its site's lifetimes += weight
  *
  * A site is the key of one row: stack, heap block or mapping, the process that took the samples, and, if
- * asked for by --labels, thread, size class and backend. The books do not say what is in use: the shared table does (live_scan.h), and the slots'
- * memory gives each block's site. heap_view.h joins both.
+ * asked for by --labels, thread, size class and backend. The books do not say what is in use: the shared
+ * table does (live_scan.h), and the slots' memory gives each block's site. heap_view.h joins both.
  */
 #ifndef SAMPLER_HEAP_HEAP_H
 #define SAMPLER_HEAP_HEAP_H

@@ -316,8 +316,8 @@ static uint32_t origin_in_child(const struct process *process, const struct proc
 	return origin <= process->ancestor_count ? origin : HEAP_ORIGIN_UNKNOWN;
 }
 
-/* Blocks whose stack is lost have no site to tell the origin: only of a child of the image's own process it is
- * certain then. */
+/* Blocks whose stack is lost have no site that tells the origin: it is certain only in a child of the image's
+ * own process. */
 pid_t process_origin_pid(const struct process *process, uint32_t origin)
 {
 	if (origin == HEAP_ORIGIN_SELF)

@@ -157,8 +157,8 @@ static double error_of(struct profile *const *profiles, size_t count, enum measu
 	return error;
 }
 
-/* The squares of the deviations in units of the error that is given add up to as many as there are runs. Their
- * sum has a standard deviation of sqrt(2 RUNS): five of these are one chance in a million. */
+/* The squares of the deviations, in units of the error that is given, add up to as many as there are runs.
+ * Their sum has a standard deviation of sqrt(2 RUNS): five of these are one chance in a million. */
 static void errors_are_those_of_the_truth(void **unused)
 {
 	double squares = 0, unspread = 0;
