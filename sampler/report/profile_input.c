@@ -185,7 +185,12 @@ static int columns_fill(struct profile_input *input, const struct options *optio
 	for (size_t i = 0; i < s->column_count && !err; i++)
 		err = column_describe(input, files, s, i);
 	for (size_t i = 0; i < s->count && !err; i++)
+		err =
+		    traces_expect(&input->traces, files->files[s->pairs[i].file].profile, s->pairs[i].column);
+	for (size_t i = 0; i < s->count && !err; i++)
 		err = pair_add(input, files, &s->pairs[i], &s->pairs[0]);
+	if (!err)
+		err = traces_finish(&input->traces);
 	if (!err && choices.fold)
 		err = headings_choose(&input->traces);
 	if (err == -ENOMEM || err == -EOVERFLOW || err == -EFBIG)

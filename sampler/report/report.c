@@ -45,32 +45,40 @@ static void print_time(const struct screen *screen, int64_t time_ns)
 		fprintf(screen->out, "  %s", text);
 }
 
-/* "in use     12.3 MiB +- 0.4 MiB in 98123 +- 1200 objects" */
+static void print_estimate(const struct screen *screen, const struct traces *t, double value, double variance,
+    const char *(*print)(double value, char text[AMOUNT_BYTES]))
+{
+	char text[AMOUNT_BYTES];
+
+	fputs(print(value, text), screen->out);
+	if (!t->unsure && variance > 0)
+		fprintf(screen->out, " +- %s", print(sqrt(variance), text));
+}
+
+/* "in use     12.3 MiB +- 0.4 MiB in 98123 +- 1200 objects; selected: 1.2 MiB +- 0.1 MiB" */
 static void print_sum(const struct screen *screen, const struct traces *t, size_t column, const char *what,
     enum measure_kind bytes, enum measure_kind objects)
 {
-	char text[4][AMOUNT_BYTES];
-	double variance[2] = {0, 0};
 	int64_t shown = 0;
 
 	if (!traces_has(t, bytes))
 		return;
-	for (size_t row = 0; row < t->row_count; row++) {
-		variance[0] += traces_doubt(t, row, column, bytes).variance;
-		variance[1] += traces_doubt(t, row, column, objects).variance;
+	for (size_t row = 0; row < t->row_count; row++)
 		traces_sum(&shown, traces_value(t, row, column, bytes));
-	}
-	fprintf(screen->out, "  %-10s %s", what, amount_bytes((double)traces_all(t, column, bytes), text[0]));
-	if (!t->unsure && variance[0] > 0)
-		fprintf(screen->out, " +- %s", amount_bytes(sqrt(variance[0]), text[1]));
-	if (traces_has(t, objects))
-		fprintf(screen->out, " in %s", amount_count((double)traces_all(t, column, objects), text[2]));
-	if (traces_has(t, objects) && !t->unsure && variance[1] > 0)
-		fprintf(screen->out, " +- %s", amount_count(sqrt(variance[1]), text[3]));
-	if (traces_has(t, objects))
+	fprintf(screen->out, "  %-10s ", what);
+	print_estimate(screen, t, (double)traces_all(t, column, bytes),
+	    traces_doubt_all(t, column, bytes).variance, amount_bytes);
+	if (traces_has(t, objects)) {
+		fputs(" in ", screen->out);
+		print_estimate(screen, t, (double)traces_all(t, column, objects),
+		    traces_doubt_all(t, column, objects).variance, amount_count);
 		fprintf(screen->out, " object%s", traces_all(t, column, objects) == 1 ? "" : "s");
-	if (shown != traces_all(t, column, bytes))
-		fprintf(screen->out, "; selected: %s", amount_bytes((double)shown, text[0]));
+	}
+	if (shown != traces_all(t, column, bytes)) {
+		fputs("; selected: ", screen->out);
+		print_estimate(
+		    screen, t, (double)shown, traces_doubt_selected(t, column, bytes).variance, amount_bytes);
+	}
 	putc('\n', screen->out);
 }
 
@@ -84,19 +92,12 @@ static void describe_every(const struct crowd *crowd, char *line, size_t line_by
 		    crowd->taken);
 }
 
-/* Of several profiles added up: the sum; what each lost by which cause is in the profiles. */
 static void print_samples(const struct screen *screen, const struct origin *origin, const struct crowd *crowd)
 {
 	char line[1024];
 
-	if (crowd->file_count > 1 && crowd->counted && *origin->event)
-		snprintf(line, sizeof(line), "samples: %" PRIu64 " taken", crowd->taken);
-	else if (crowd->file_count > 1 && crowd->counted)
-		snprintf(line, sizeof(line), "samples: %" PRIu64 " taken, %" PRIu64 " lost stacks",
-		    crowd->taken, crowd->lost);
-	else
-		snprintf(line, sizeof(line), "samples: %s", origin->samples);
-	if (*origin->samples)
+	snprintf(line, sizeof(line), "samples: %s", crowd->samples);
+	if (*crowd->samples)
 		screen_lines(screen, 2, line);
 	if (*origin->unseen) {
 		snprintf(line, sizeof(line), "not seen: %s", origin->unseen);
@@ -213,10 +214,13 @@ static void print_header(const struct screen *screen, const struct profile_input
 	print_sum(screen, t, input->now,
 	    input->now == input->peak && input->state == READ_PEAK ? "at peak" : "in use", MEASURE_INUSE,
 	    MEASURE_INUSE_OBJECTS);
-	if (crowd->process_count > 1 && crowd->inherited_bytes > 0)
+	if ((crowd->process_count > 1 || *origin->merged) && crowd->inherited_bytes > 0)
 		fprintf(screen->out,
 		    "  of that    %s inherited by fork: each process that has it counts it\n",
 		    amount_bytes((double)crowd->inherited_bytes, text));
+	if (t->overlap.is_bound)
+		screen_lines(screen, 2,
+		    "errors are upper limits: the profiles do not say which inherited blocks are the same");
 	if (input->has_peak && input->peak != input->now)
 		print_sum(screen, t, input->peak, crowd->process_count > 1 ? "at peaks" : "at peak",
 		    MEASURE_INUSE, MEASURE_INUSE_OBJECTS);

@@ -63,6 +63,9 @@ static void print_samples(const struct heap_snapshot *s)
 	char text[512];
 	int at = snprintf(text, sizeof(text), "%" PRIu64 " taken, %" PRIu64 " without a stack",
 	    s->view.allocated.samples, s->view.lost_alloc.samples + c->before_restart);
+	if (s->view.lost_inherited)
+		at += snprintf(text + at, sizeof(text) - (size_t)at, "; inherited without a stack: %" PRIu64,
+		    s->view.lost_inherited);
 	if (c->before_restart)
 		at += snprintf(text + at, sizeof(text) - (size_t)at, "; sampled before restart: %" PRIu64,
 		    c->before_restart);

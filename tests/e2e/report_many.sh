@@ -96,7 +96,7 @@ test_inherited_blocks() {
 test_what_merge_says() {
   record -q -p 1 -b copy -o dir/ "$targets/family" 3 2
   "$heaptap" merge -o merged.pb.gz dir/*.pb.gz 2>err
-  matches '^heaptap: merged: 4 profiles of 4 processes: family \(4\); 2408 samples, [0-9]+ lost stacks' err
+  matches '^heaptap: merged: 4 profiles of 4 processes: family \(4\); samples: 2408 taken, [0-9]+ lost stacks' err
   matches '^heaptap: left out: 12 other states of the same processes: the newest counts \(--state all adds all up\)$' err
   profile_check merged.pb.gz
   equal $kept "$(total_of merged.pb.gz inuse_space)" 'merged'
@@ -197,6 +197,15 @@ test_deltas_of_one_process() {
     equal "$sum" "$(json_of $options | cut -d ' ' -f 2)" "deltas: $options"
   done
   [ "$sum" = $((1400 * 1000)) ] || [ "$sum" = $ever ] || fail "deltas of $sum bytes"
+  # Each has its own samples, here one for each object.
+  "$heaptap" report --json --state delta dir >delta.json
+  python3 -c '
+import json
+report = json.load(open("delta.json"))
+assert report["samples"].startswith("%d taken, " % report["totals"]["alloc_objects"]["all"]), report["samples"]'
+  "$heaptap" merge --state delta -o deltas.pb.gz dir 2>err
+  "$heaptap" report deltas.pb.gz >report
+  matches "^  samples: $(total_of deltas.pb.gz alloc_objects) taken, [0-9]+ lost stacks$" report
   "$heaptap" report --state delta dir >report
   matches '^  [0-9]+ deltas added up: what was allocated in these intervals$' report
   # From the first to the last: operands of diff are files as well.
