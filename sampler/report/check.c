@@ -57,7 +57,7 @@ static bool check_one(const char *path, const struct options *options)
 	    file_read(strcmp(path, "-") ? path : "/dev/stdin", options->read.memory_max_bytes, &data, &len);
 
 	if (err) {
-		print_line(path, "cannot be read: %s", strerror(-err));
+		print_line(path, "cannot be read: %s", file_read_error(err));
 		return false;
 	}
 	err = check_profile(data, len, level, options->read.memory_max_bytes, &report);
