@@ -69,6 +69,12 @@ static void facts_find(const struct list *list, size_t process, struct facts *fa
 	describe_end(facts->origin, facts->end, sizeof(facts->end));
 }
 
+/* A sum is of several processes, whatever pid one of them had. */
+static bool is_process(const struct facts *facts)
+{
+	return !*facts->origin->merged;
+}
+
 static const char *kind_of(const struct origin *o)
 {
 	if (*o->event)
@@ -96,6 +102,26 @@ static void print_bytes(FILE *out, int64_t bytes)
 	fprintf(out, " %10s", bytes < 0 ? "" : amount_bytes((double)bytes, text));
 }
 
+static void print_path(const struct list *list, const struct profile_file *file, const char *kind)
+{
+	print_time(list->screen->out, 0, "", 20);
+	print_bytes(list->screen->out, file->inuse_bytes);
+	fprintf(list->screen->out, "  %-10.24s ", kind);
+	screen_text(list->screen, file->path, 0);
+	putc('\n', list->screen->out);
+}
+
+/* A file, and those that are the same. */
+static void print_file(const struct list *list, const struct profile_file *file)
+{
+	const struct profile_file *same = list->files->files + list->files->count;
+
+	print_path(list, file, kind_of(&file->origin));
+	for (size_t i = 0; i < list->files->duplicate_count; i++)
+		if (strcmp(same[i].same_as, file->path) == 0)
+			print_path(list, &same[i], same[i].facts.names < file->facts.names ? "raw" : "copy");
+}
+
 static void print_process(const struct list *list, size_t process)
 {
 	const struct sessions_process *p = &list->sessions.processes[process];
@@ -105,7 +131,7 @@ static void print_process(const struct list *list, size_t process)
 	int columns;
 
 	facts_find(list, process, &facts);
-	if (facts.origin->pid)
+	if (facts.origin->pid && is_process(&facts))
 		fprintf(out, "%10d  ", (int)facts.origin->pid);
 	else
 		fprintf(out, "%10s  ", "");
@@ -120,15 +146,8 @@ static void print_process(const struct list *list, size_t process)
 		screen_text(screen, facts.end, screen_room(screen, FACTS_COLUMNS + END_COLUMNS - 10));
 	}
 	putc('\n', out);
-	for (size_t i = 0; list->all && i < p->count; i++) {
-		const struct profile_file *file = &list->files->files[list->sessions.order[p->first + i]];
-
-		print_time(out, 0, "", 20);
-		print_bytes(out, file->inuse_bytes);
-		fprintf(out, "  %-10.24s ", kind_of(&file->origin));
-		screen_text(screen, file->path, 0);
-		putc('\n', out);
-	}
+	for (size_t i = 0; list->all && i < p->count; i++)
+		print_file(list, &list->files->files[list->sessions.order[p->first + i]]);
 }
 
 static void print_session(const struct list *list, size_t session)
@@ -136,10 +155,14 @@ static void print_session(const struct list *list, size_t session)
 	const struct sessions_item *s = &list->sessions.sessions[session];
 	const struct screen *screen = list->screen;
 	const struct origin *first;
-	size_t file_count = 0;
+	size_t file_count = 0, process_count = 0;
 
-	for (size_t i = 0; i < s->count; i++)
-		file_count += list->sessions.processes[s->first + i].count;
+	for (size_t i = 0; i < s->count; i++) {
+		const struct sessions_process *p = &list->sessions.processes[s->first + i];
+
+		file_count += p->count;
+		process_count += !*list->sessions.origins[list->sessions.order[p->first]]->merged;
+	}
 	first = list->sessions.origins[list->sessions.order[list->sessions.processes[s->first].first]];
 	fprintf(screen->out, "%s%sSession %zu%s  ", session ? "\n" : "", screen_style(screen, SCREEN_HEAD),
 	    session + 1, screen_style(screen, SCREEN_PLAIN));
@@ -151,8 +174,8 @@ static void print_session(const struct list *list, size_t session)
 		fputs(" on ", screen->out);
 		screen_text(screen, first->host, 0);
 	}
-	fprintf(screen->out, ": %zu process%s, %zu profile%s\n", s->count, s->count == 1 ? "" : "es",
-	    file_count, file_count == 1 ? "" : "s");
+	fprintf(screen->out, ": %zu process%s, %zu profile%s\n", process_count,
+	    process_count == 1 ? "" : "es", file_count, file_count == 1 ? "" : "s");
 	fprintf(screen->out, "%10s  %-8s %10s %10s %6s  %-*s%s\n", "pid", "start", "in use", "peak", "files",
 	    END_COLUMNS, "program", "end");
 	for (size_t i = 0; i < s->count; i++)
@@ -180,7 +203,7 @@ static void write_process(struct json *json, const struct list *list, size_t pro
 
 	facts_find(list, process, &facts);
 	json_object(json, NULL);
-	json_integer(json, "pid", facts.origin->pid);
+	json_integer(json, "pid", is_process(&facts) ? facts.origin->pid : 0);
 	json_text(json, "program", facts.origin->program);
 	json_integer(json, "start_ns", p->start_ns);
 	json_boolean(json, "ended", strncmp(facts.origin->cause, "exit", 4) == 0);
@@ -234,7 +257,7 @@ static void write_json(const struct list *list)
 int ls_run(struct options *options)
 {
 	const struct read_options *read = &options->read;
-	const struct profile_files_choice origins_only = {.origins_only = true};
+	const struct profile_files_choice origins_only = {.origins_only = true, .pass_unread = true};
 	struct profile_files files;
 	struct screen screen;
 	struct list list = {.screen = &screen, .files = &files, .all = options->verbosity > 0};
@@ -250,6 +273,8 @@ int ls_run(struct options *options)
 		for (size_t i = 0; !read->json && i < list.sessions.session_count; i++)
 			print_session(&list, i);
 		status = screen_close(&screen, 0);
+		if (!status && files.unread_count)
+			status = 1;
 	}
 	sessions_fini(&list.sessions);
 	profile_files_fini(&files);

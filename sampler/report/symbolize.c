@@ -5,6 +5,7 @@
 #include "pprof/profile/profile.h"
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
+#include "sampler/report/operands.h"
 #include "sampler/report/profile_output.h"
 #include "sampler/snapshot/symbolizer.h"
 #include "sampler/symbol/symbol.h"
@@ -237,7 +238,7 @@ static int symbolize_one(const char *path, const struct options *options)
 	const char *output = options->output ? options->output : beside;
 	int status;
 
-	if ((size_t)snprintf(beside, sizeof(beside), "%s.symbolized", path) >= sizeof(beside)) {
+	if ((size_t)snprintf(beside, sizeof(beside), "%s" OPERANDS_SYMBOLIZED, path) >= sizeof(beside)) {
 		log_line("%s: %s", path, strerror(ENAMETOOLONG));
 		return 1;
 	}
