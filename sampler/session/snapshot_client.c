@@ -321,9 +321,12 @@ static pid_t pid_parse(const char *word)
 
 int snapshot_client_run(struct options *options)
 {
-	int status = EXIT_SUCCESS;
-	if (options->all + (options->session != 0) + (options->operand_count > 0) != 1) {
-		log_line("snapshot needs PIDs, --session PID or --all");
+	int status = EXIT_SUCCESS,
+	    ways = options->all + (options->session != 0) + (options->operand_count > 0);
+	if (ways != 1) {
+		log_line(ways
+		        ? "PIDs, --session PID and --all each choose the processes: give only one of them"
+		        : "snapshot needs PIDs, --session PID or --all");
 		return STATUS_USAGE;
 	}
 	for (int i = 0; i < options->operand_count; i++)
