@@ -65,7 +65,7 @@ int traces_init(
 	t->column_count = column_count;
 	t->types = calloc(count + 1, sizeof(*t->types));
 	t->units = calloc(count + 1, sizeof(*t->units));
-	t->slot_count = count + 1;
+	t->slot_count = count + 2;
 	t->all = calloc(t->slot_count * column_count + 1, sizeof(*t->all));
 	if (!t->types || !t->units || !t->all)
 		return -ENOMEM;
@@ -296,6 +296,13 @@ static void temporary_set(struct traces *t, int64_t *values)
 	values[slot] = values[t->kinds[MEASURE_OBJECTS]];
 }
 
+/* Copies of a parent's blocks are in use, but no allocations of the process: without them nothing was freed. */
+static void inherited_set(const struct traces *t, int64_t *values)
+{
+	if (t->kinds[MEASURE_FREED] >= 0)
+		values[t->type_count + 1] = values[t->kinds[MEASURE_INUSE_OBJECTS]];
+}
+
 /* Makes the path one frame, the sample's group. */
 static int path_group(struct traces *t, const struct adding *a, size_t index, size_t *depth)
 {
@@ -313,7 +320,7 @@ static int path_group(struct traces *t, const struct adding *a, size_t index, si
 static int sample_add(struct traces *t, const struct adding *a, size_t index, int64_t *values)
 {
 	struct profile_sample sample = profile_sample(a->profile, index);
-	struct profile_label lifetime;
+	struct profile_label lifetime, inherited;
 	double size = filter_size(a->profile, index);
 	unsigned int marks;
 	size_t depth;
@@ -326,6 +333,8 @@ static int sample_add(struct traces *t, const struct adding *a, size_t index, in
 			values[a->types[i]] = sample.values[i];
 	if (filter_label(a->profile, index, "lifetime", &lifetime) && lifetime.str)
 		temporary_set(t, values);
+	if (filter_label(a->profile, index, "inherited", &inherited))
+		inherited_set(t, values);
 	for (size_t i = 0; i < t->slot_count; i++)
 		traces_sum(&t->all[a->column * t->slot_count + i], values[i]);
 	if (profile_sample_is_zero(a->profile, index))
@@ -425,6 +434,7 @@ static int64_t read_values(const struct traces *t, const int64_t *values, enum m
 	if (__builtin_sub_overflow(
 	        values[t->kinds[MEASURE_OBJECTS]], values[t->kinds[MEASURE_INUSE_OBJECTS]], &difference))
 		return INT64_MAX;
+	traces_sum(&difference, values[t->type_count + 1]);
 	return difference > 0 ? difference : 0;
 }
 

@@ -15,13 +15,14 @@
 #include <string.h>
 #include <time.h>
 
-enum { END_COLUMNS = 24, FACTS_COLUMNS = 60 };
+enum { PROGRAM_COLUMNS_MOST = 24, FACTS_COLUMNS = 47 }; /* before the program's name */
 
 struct list {
 	const struct screen *screen;
 	const struct profile_files *files;
 	struct sessions sessions;
-	bool all; /* every file, too */
+	bool all;            /* every file, too */
+	int program_columns; /* of the session's longest name, with what parts it from the next column */
 };
 
 /* ---- what is known of a process */
@@ -75,6 +76,11 @@ static bool is_process(const struct facts *facts)
 	return !*facts->origin->merged;
 }
 
+static const char *program_of(const struct origin *o)
+{
+	return *o->program ? o->program : "unknown program";
+}
+
 static const char *kind_of(const struct origin *o)
 {
 	if (*o->event)
@@ -104,7 +110,7 @@ static void print_bytes(FILE *out, int64_t bytes)
 
 static void print_path(const struct list *list, const struct profile_file *file, const char *kind)
 {
-	print_time(list->screen->out, 0, "", 20);
+	print_time(list->screen->out, 0, "", 17);
 	print_bytes(list->screen->out, file->inuse_bytes);
 	fprintf(list->screen->out, "  %-10.24s ", kind);
 	screen_text(list->screen, file->path, 0);
@@ -132,22 +138,36 @@ static void print_process(const struct list *list, size_t process)
 
 	facts_find(list, process, &facts);
 	if (facts.origin->pid && is_process(&facts))
-		fprintf(out, "%10d  ", (int)facts.origin->pid);
+		fprintf(out, "%7d  ", (int)facts.origin->pid);
 	else
-		fprintf(out, "%10s  ", "");
+		fprintf(out, "%7s  ", "");
 	print_time(out, p->start_ns, "%H:%M:%S", 8);
 	print_bytes(out, facts.inuse_bytes);
 	print_bytes(out, facts.peak_bytes);
-	fprintf(out, " %6zu  ", p->count);
-	columns = screen_text(
-	    screen, *facts.origin->program ? facts.origin->program : "unknown program", END_COLUMNS - 2);
+	fprintf(out, " %5zu  ", p->count);
+	columns = screen_text(screen, program_of(facts.origin), list->program_columns - 2);
 	if (*facts.end) {
-		fprintf(out, "%*s", columns < END_COLUMNS ? END_COLUMNS - columns : 2, "");
-		screen_text(screen, facts.end, screen_room(screen, FACTS_COLUMNS + END_COLUMNS - 10));
+		fprintf(out, "%*s", list->program_columns - columns, "");
+		screen_text(screen, facts.end, screen_room(screen, FACTS_COLUMNS + list->program_columns));
 	}
 	putc('\n', out);
 	for (size_t i = 0; list->all && i < p->count; i++)
 		print_file(list, &list->files->files[list->sessions.order[p->first + i]]);
+}
+
+static void columns_find(struct list *list, size_t session)
+{
+	const struct sessions_item *s = &list->sessions.sessions[session];
+	int most = (int)sizeof("program") - 1;
+
+	for (size_t i = 0; i < s->count; i++) {
+		const struct sessions_process *p = &list->sessions.processes[s->first + i];
+		int columns =
+		    screen_columns(program_of(list->sessions.origins[list->sessions.order[p->first]]));
+
+		most = columns > most ? columns : most;
+	}
+	list->program_columns = most + 2 < PROGRAM_COLUMNS_MOST ? most + 2 : PROGRAM_COLUMNS_MOST;
 }
 
 static void print_session(const struct list *list, size_t session)
@@ -176,8 +196,8 @@ static void print_session(const struct list *list, size_t session)
 	}
 	fprintf(screen->out, ": %zu process%s, %zu profile%s\n", process_count,
 	    process_count == 1 ? "" : "es", file_count, file_count == 1 ? "" : "s");
-	fprintf(screen->out, "%10s  %-8s %10s %10s %6s  %-*s%s\n", "pid", "start", "in use", "peak", "files",
-	    END_COLUMNS, "program", "end");
+	fprintf(screen->out, "%7s  %-8s %10s %10s %5s  %-*s%s\n", "pid", "start", "in use", "peak", "files",
+	    list->program_columns, "program", "end");
 	for (size_t i = 0; i < s->count; i++)
 		print_process(list, s->first + i);
 }
@@ -270,8 +290,10 @@ int ls_run(struct options *options)
 	if (!status && screen_open(&screen, options->output, !read->no_pager, read->memory_max_bytes) == 0) {
 		if (read->json)
 			write_json(&list);
-		for (size_t i = 0; !read->json && i < list.sessions.session_count; i++)
+		for (size_t i = 0; !read->json && i < list.sessions.session_count; i++) {
+			columns_find(&list, i);
 			print_session(&list, i);
+		}
 		status = screen_close(&screen, 0);
 		if (!status && files.unread_count)
 			status = 1;

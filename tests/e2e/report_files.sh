@@ -87,7 +87,7 @@ test_copies() {
   matches '^heaptap: left out: dir/sum.pb.gz, the sum of processes that are here themselves$' err
   "$heaptap" ls dir >ls 2>err
   matches '^Session 1  .*: 2 processes, 7 profiles$' ls
-  matches '^ {12}[0-9:]{8}    1\.1 MiB .*  merged: 2 profiles of 2 processes' ls
+  matches '^ {9}[0-9:]{8}    1\.1 MiB .*  merged: 2 profiles of 2 processes' ls
   equal "$both" "$(fact_of bytes dir/sum.pb.gz)" 'the sum alone'
   "$heaptap" report dir/sum.pb.gz >report
   ! grep 'samples: .* copied by the hook' report || fail "one part's samples are said to be the sum's"
