@@ -109,3 +109,19 @@ test_a_profile_in_place_of_a_command() {
     equal "heaptap: '$name' is a profile, no command; to see it: heaptap report $name" "$(cat err)"
   done
 }
+
+# What did not reach standard output is no success, for whoever prints.
+test_output_that_cannot_be_written() {
+  for command in --help --version 'report --help' doctor 'completion bash' events; do
+    # shellcheck disable=SC2086
+    status=0
+    # shellcheck disable=SC2086
+    "$heaptap" $command >/dev/full 2>err || status=$?
+    equal 1 $status "$command"
+    matches '^heaptap: cannot write standard output: No space left on device$' err
+    equal 1 "$(wc -l <err)" "lines of $command"
+  done
+  status=0
+  "$heaptap" --version >&- 2>err || status=$?
+  equal 1 $status
+}
