@@ -102,7 +102,7 @@ static const struct command commands[] = {
                     "heaptap ls -v profiles/"},
     {.name = "check",
         .bit = COMMAND_CHECK,
-        .synopsis = "[OPTIONS] PROFILE...",
+        .synopsis = "[OPTIONS] PROFILE | FOLDER...",
         .operand = "PROFILE",
         .mixed = true,
         .summary = "report what is wrong with a profile that other tools reject",

@@ -4,6 +4,7 @@
 #include "pprof/table/array.h"
 #include "sampler/loader/malloc_binding.h"
 #include "sampler/doctor/doctor_script.h"
+#include "sampler/doctor/doctor_self.h"
 #include "sampler/doctor/finding.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/terminal/log_line.h"
@@ -428,6 +429,10 @@ static int examine_process(struct findings *findings, pid_t pid)
 			    (int)pid, strerror(-err));
 		return err;
 	}
+	if (doctor_self_is(findings, pid)) {
+		mapped_fini(&mapped);
+		return 0;
+	}
 	say_process(findings, pid, &mapped);
 	mapped_fini(&mapped);
 	/* What it runs, also if that path means another file by now, or in our mount namespace. */
@@ -443,6 +448,10 @@ int doctor_target_examine(struct findings *findings, const char *name)
 
 	if (*name && !*end && pid > 0 && pid <= INT_MAX)
 		return examine_process(findings, (pid_t)pid);
+	if (*name && !*end) {
+		log_line("%s is not a process id", name);
+		return -ESRCH;
+	}
 	if (program_path_find(name, path, sizeof(path))) {
 		int err = doctor_script_resolve(findings, path, program, sizeof(program));
 

@@ -115,6 +115,8 @@ int merge_run(struct options *options)
 		choice.session = SESSION_ALL;
 	if (!status)
 		status = profile_files_select(&files, 0, files.count, &choice, &selection);
+	if (status == -ERANGE)
+		status = profile_files_say_no_session(&choice, &selection);
 	if (!status)
 		status = merge_selected(&files, &selection, options);
 	selection_fini(&selection);

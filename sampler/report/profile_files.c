@@ -288,15 +288,21 @@ static void say_left_out(const struct selection *s)
 		    s->count, s->process_count, s->process_count == 1 ? "" : "es");
 }
 
+int profile_files_say_no_session(const struct selection_choice *choice, const struct selection *s)
+{
+	log_line("--session %d: there %s only %zu session%s", (int)choice->session,
+	    s->session_count == 1 ? "is" : "are", s->session_count, s->session_count == 1 ? "" : "s");
+	return 1;
+}
+
 int profile_files_select(const struct profile_files *f, size_t first, size_t count,
     const struct selection_choice *choice, struct selection *s)
 {
 	int err = selection_make(s, f->origins + first, count, choice);
 
 	if (err == -ERANGE)
-		log_line("--session %d: there %s only %zu", (int)choice->session,
-		    s->session_count == 1 ? "is" : "are", s->session_count);
-	else if (err == -ENODATA)
+		return err;
+	if (err == -ENODATA)
 		log_line("--state delta: none of these profiles is a delta; record with --delta");
 	else if (err)
 		log_line("not enough memory");

@@ -55,8 +55,12 @@ int profile_files_read(
 void profile_files_fini(struct profile_files *files);
 
 /* Chooses among `count` files from `first` on, and says what does not count, and why. Returns 0 or the
- * exit status, after a line; the caller calls selection_fini() in both cases. */
+ * exit status, after a line; the caller calls selection_fini() in both cases. -ERANGE instead of a line if
+ * there is no session of that number. */
 int profile_files_select(const struct profile_files *files, size_t first, size_t count,
     const struct selection_choice *choice, struct selection *selection);
+
+/* The line: the exit status. */
+int profile_files_say_no_session(const struct selection_choice *choice, const struct selection *selection);
 
 #endif

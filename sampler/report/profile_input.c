@@ -262,6 +262,8 @@ int profile_input_open(struct profile_input *input, const struct options *option
 
 	if (!status)
 		status = profile_files_select(&files, 0, files.count, &choice, &selection);
+	if (status == -ERANGE)
+		status = profile_files_say_no_session(&choice, &selection);
 	if (!status)
 		status = input_fill(input, options, &files, &selection);
 	input->unread_count = files.unread_count;
@@ -342,8 +344,10 @@ int profile_input_open_columns(struct profile_input *input, const struct options
 		    profile_files_select(&files, sides[i].first, sides[i].count, &sides[i].choice, &side);
 		if (!status)
 			status = side_append(&both, &side);
-		else if (options->operand_count < COMPARED)
-			log_line("diff needs BASE and NEW, or a folder with two sessions");
+		if (status == -ERANGE) {
+			log_line("diff needs BASE and NEW, or a folder with two sessions: here is one");
+			status = 1;
+		}
 		selection_fini(&side);
 	}
 	both.state = READ_NEWEST; /* columns are what was asked for */

@@ -315,7 +315,10 @@ static pid_t pid_parse(const char *word)
 	long pid = strtol(word, &end, 10);
 	if (pid >= 1 && pid <= INT_MAX && !*end && *word >= '0' && *word <= '9')
 		return (pid_t)pid;
-	log_line("'%s' is not a process id; by name: heaptap snapshot $(pidof %s)", word, word);
+	if (!word[strspn(word, "0123456789")])
+		log_line("'%s' is not a process id", word);
+	else
+		log_line("'%s' is not a process id; by name: heaptap snapshot $(pidof %s)", word, word);
 	return 0;
 }
 

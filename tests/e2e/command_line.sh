@@ -83,6 +83,8 @@ test_mistyped_options() {
   said "--by: 'thred' is none of its values; did you mean thread? Give function, thread, process, size or age" \
     report --by thred
   said 'snapshot needs PIDs, --session PID or --all' snapshot
+  said "'0' is not a process id" snapshot 0
+  said "'sleep' is not a process id; by name: heaptap snapshot \$(pidof sleep)" snapshot sleep
   for words in '--session 1 --all' '1 --all' '--session 1 2'; do
     # shellcheck disable=SC2086
     said 'PIDs, --session PID and --all each choose the processes: give only one of them' snapshot $words

@@ -77,6 +77,27 @@ test_what_is_no_program() {
   complains 'there is no program leaky in PATH; the one here: heaptap doctor ./leaky' leaky
 }
 
+# What a shell's $! is: not the program, but it leads there.
+test_the_pid_of_heaptap() {
+  "$heaptap" record -q -p 1 sh -c 'echo >there; sleep 1000; :' &
+  wait_for 20 test -e there
+  front=$!
+  shell=$(child_of $front sh)
+  for pid in $front "$(sampler_of $front)"; do
+    equal 1 "$(status_of "$heaptap" doctor "$pid")"
+    grep -A9 "^[a-z]* *process" out >said
+    matches "^bad +process $pid is heaptap itself: name a process that it profiles$" said
+    matches "^ +fix: heaptap doctor [0-9]+ \((sh|sleep)\)$" said
+    equal 2 "$(wc -l <said)" 'lines'
+  done
+  kill $(ps -o pid= --ppid "$shell") "$shell"
+  wait $front || :
+  for word in 0 99999999999999999999; do
+    equal 1 "$(status_of "$heaptap" doctor $word)"
+    equal "heaptap: $word is not a process id" "$(cat err)"
+  done
+}
+
 test_a_process_that_may_not_be_examined() {
   need_root
   stage
