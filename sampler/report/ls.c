@@ -21,6 +21,7 @@ struct list {
 	const struct screen *screen;
 	const struct profile_files *files;
 	struct sessions sessions;
+	size_t first, end;   /* the sessions that are listed */
 	bool all;            /* every file, too */
 	int program_columns; /* of the session's longest name, with what parts it from the next column */
 };
@@ -184,8 +185,8 @@ static void print_session(const struct list *list, size_t session)
 		process_count += !*list->sessions.origins[list->sessions.order[p->first]]->merged;
 	}
 	first = list->sessions.origins[list->sessions.order[list->sessions.processes[s->first].first]];
-	fprintf(screen->out, "%s%sSession %zu%s  ", session ? "\n" : "", screen_style(screen, SCREEN_HEAD),
-	    session + 1, screen_style(screen, SCREEN_PLAIN));
+	fprintf(screen->out, "%s%sSession %zu%s  ", session > list->first ? "\n" : "",
+	    screen_style(screen, SCREEN_HEAD), session + 1, screen_style(screen, SCREEN_PLAIN));
 	if (s->known)
 		print_time(screen->out, s->start_ns, "%Y-%m-%d %H:%M:%S %Z", 0);
 	else
@@ -258,7 +259,7 @@ static void write_json(const struct list *list)
 	json_object(&json, NULL);
 	json_text(&json, "heaptap", HEAPTAP_VERSION);
 	json_array(&json, "sessions");
-	for (size_t i = 0; i < g->session_count; i++) {
+	for (size_t i = list->first; i < list->end; i++) {
 		json_object(&json, NULL);
 		json_integer(&json, "session", (int64_t)i + 1);
 		json_integer(&json, "start_ns", g->sessions[i].known ? g->sessions[i].start_ns : 0);
@@ -274,6 +275,21 @@ static void write_json(const struct list *list)
 
 /* ---- the command */
 
+/* Returns 0 or the exit status, after a line. */
+static int sessions_choose(struct list *list, int32_t number)
+{
+	size_t count = list->sessions.session_count;
+
+	list->end = count;
+	if (number == SESSION_DEFAULT || number == SESSION_ALL)
+		return 0;
+	if ((size_t)number > count)
+		return profile_files_say_no_session(number, count);
+	list->first = (size_t)number - 1;
+	list->end = (size_t)number;
+	return 0;
+}
+
 int ls_run(struct options *options)
 {
 	const struct read_options *read = &options->read;
@@ -287,10 +303,12 @@ int ls_run(struct options *options)
 		log_line("not enough memory");
 		status = 1;
 	}
+	if (!status)
+		status = sessions_choose(&list, read->session);
 	if (!status && screen_open(&screen, options->output, !read->no_pager, read->memory_max_bytes) == 0) {
 		if (read->json)
 			write_json(&list);
-		for (size_t i = 0; !read->json && i < list.sessions.session_count; i++) {
+		for (size_t i = list.first; !read->json && i < list.end; i++) {
 			columns_find(&list, i);
 			print_session(&list, i);
 		}

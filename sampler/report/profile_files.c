@@ -288,10 +288,10 @@ static void say_left_out(const struct selection *s)
 		    s->count, s->process_count, s->process_count == 1 ? "" : "es");
 }
 
-int profile_files_say_no_session(const struct selection_choice *choice, const struct selection *s)
+int profile_files_say_no_session(int32_t number, size_t session_count)
 {
-	log_line("--session %d: there %s only %zu session%s", (int)choice->session,
-	    s->session_count == 1 ? "is" : "are", s->session_count, s->session_count == 1 ? "" : "s");
+	log_line("--session %d: there %s only %zu session%s", (int)number, session_count == 1 ? "is" : "are",
+	    session_count, session_count == 1 ? "" : "s");
 	return 1;
 }
 

@@ -61,6 +61,6 @@ int profile_files_select(const struct profile_files *files, size_t first, size_t
     const struct selection_choice *choice, struct selection *selection);
 
 /* The line: the exit status. */
-int profile_files_say_no_session(const struct selection_choice *choice, const struct selection *selection);
+int profile_files_say_no_session(int32_t number, size_t session_count);
 
 #endif

@@ -263,7 +263,7 @@ int profile_input_open(struct profile_input *input, const struct options *option
 	if (!status)
 		status = profile_files_select(&files, 0, files.count, &choice, &selection);
 	if (status == -ERANGE)
-		status = profile_files_say_no_session(&choice, &selection);
+		status = profile_files_say_no_session(choice.session, selection.session_count);
 	if (!status)
 		status = input_fill(input, options, &files, &selection);
 	input->unread_count = files.unread_count;

@@ -140,6 +140,14 @@ test_two_sessions() {
   equal 1 "$(status_of "$heaptap" report --session 3 dir)"
   matches '^heaptap: --session 3: there are only 2 sessions$' err
 
+  for number in 1 2; do
+    "$heaptap" ls --session $number dir >ls
+    equal "Session $number" "$(grep -o '^Session [0-9]*' ls)"
+    equal "$number" "$("$heaptap" ls --session $number --json dir | grep -o '"session":[0-9]*' | cut -d : -f 2)"
+  done
+  equal 1 "$(status_of "$heaptap" ls --session 3 dir)"
+  matches '^heaptap: --session 3: there are only 2 sessions$' err
+
   # diff: the last two sessions of a folder, folders, glob-less files.
   (cd dir && "$heaptap" diff --json) >diff.json 2>err
   python3 - $kept $newest <<'PYTHON'
