@@ -169,7 +169,7 @@ static int help_run(const char *name)
 {
 	const struct command *command = name ? command_find(name) : NULL;
 
-	if (name && !command)
+	if (name && !command && strcmp(name, "help") != 0 && strcmp(name, "version") != 0)
 		return fail_unknown(name);
 	if (command)
 		options_help(stdout, command);

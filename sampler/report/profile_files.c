@@ -111,7 +111,10 @@ static int file_fail(struct profile_files *f, const struct operand_path *path,
 	}
 	if (err == -ENOENT && path->from_folder)
 		return 0;
-	log_line("%s", error);
+	log_line("%s%s", error,
+	    err == -ENOENT && !path->path[strspn(path->path, "0123456789")]
+	        ? "; of a process that runs: heaptap snapshot PID writes one"
+	        : "");
 	f->unread_count++;
 	return choice->pass_unread && err != -ENOMEM ? 0 : err;
 }

@@ -82,6 +82,11 @@ test_mistyped_options() {
   said "unknown option '--sessoin' ('heaptap diff --help' lists all)" diff --sessoin 1
   said "--by: 'thred' is none of its values; did you mean thread? Give function, thread, process, size or age" \
     report --by thred
+  said "unknown option '--pid' ('heaptap report --help' lists all)" report --pid 4711
+  said "unknown command '' ('heaptap --help' lists all)" ''
+  for word in help version; do
+    equal "$("$heaptap" help)" "$("$heaptap" help $word)" "help $word"
+  done
   said 'snapshot needs PIDs, --session PID or --all' snapshot
   said "'0' is not a process id" snapshot 0
   said "'sleep' is not a process id; by name: heaptap snapshot \$(pidof sleep)" snapshot sleep
