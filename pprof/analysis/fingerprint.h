@@ -11,9 +11,10 @@
 struct profile;
 
 /*
- * Of all that is in the profile but names: types, times, comments, and each sample with its values, labels and
- * the addresses of its stack (where there is no address, function and line). Equal for equal
- * profiles, within this process only: the hash is seeded, so that a hostile file cannot pass for another. Of long texts only the beginning counts.
+ * Of all that is in the profile but names: types, times, comments, and each sample with its values, labels
+ * and the addresses of its stack (where there is no address, function and line). Equal for equal profiles,
+ * within this process only: the hash is seeded, so that a hostile file cannot pass for another. Of long texts
+ * only the beginning counts.
  */
 uint64_t fingerprint_make(const struct profile *profile);
 

@@ -296,7 +296,8 @@ static void temporary_set(struct traces *t, int64_t *values)
 	values[slot] = values[t->kinds[MEASURE_OBJECTS]];
 }
 
-/* Copies of a parent's blocks are in use, but no allocations of the process: without them nothing was freed. */
+/* Copies of a parent's blocks are in use, but are no allocations of the process: what was freed is what was
+ * allocated and is not in use, without them. */
 static void inherited_set(const struct traces *t, int64_t *values)
 {
 	if (t->kinds[MEASURE_FREED] >= 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which of many profiles tell nothing that others do not: copies, the raw twin of one that `heaptap symbolize`
- * wrote, and sums (of `heaptap merge`) of processes that are there themselves. Pure.
+ * Which of many profiles tell nothing that others do not: copies, the raw twin of one that `heaptap
+ * symbolize` wrote, and sums (of `heaptap merge`) of processes that are there themselves. Pure.
  */
 #ifndef SAMPLER_REPORT_DUPLICATES_H
 #define SAMPLER_REPORT_DUPLICATES_H

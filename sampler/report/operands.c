@@ -42,8 +42,8 @@ static int path_add(struct operands *o, char *path, size_t operand, bool from_fo
 	return 0;
 }
 
-/* A folder may hold a FIFO or a link to a device: these are not opened, and neither is a link to nothing. What
- * may not be looked at may be a profile: whoever opens it says why it cannot. */
+/* A folder may hold a FIFO or a link to a device: these are not opened, and neither is a link to nothing.
+ * What may not be looked at may be a profile: whoever opens it says why it cannot. */
 static int entry_add(struct operands *o, const char *folder, int folder_fd, const char *name, size_t operand)
 {
 	bool here = strcmp(folder, ".") == 0, slash = ends_with(folder, "/");

@@ -109,8 +109,8 @@ static int compare_events(const void *left, const void *right, void *context)
 	return order ? order : compare_numbers(a->time_ns, b->time_ns);
 }
 
-/* The last events of a program are written when its process may execute another one already, and may bear that
- * one's name: the first of them has the right one. */
+/* The last events of a program are written when its process may execute another one already, and may bear
+ * that one's name: the first of them has the right one. */
 static int programs_find(struct sorting *s, size_t count)
 {
 	size_t *events = calloc(count + 1, sizeof(*events)), found = 0;
