@@ -66,7 +66,7 @@ int traces_init(
 	t->column_count = column_count;
 	t->types = calloc(count + 1, sizeof(*t->types));
 	t->units = calloc(count + 1, sizeof(*t->units));
-	t->slot_count = count + 1;
+	t->slot_count = count + 2;
 	t->all = calloc(t->slot_count * column_count + 1, sizeof(*t->all));
 	t->all_estimates = calloc(column_count * SIDE_COUNT + 1, sizeof(*t->all_estimates));
 	t->selected_estimates = calloc(column_count * SIDE_COUNT + 1, sizeof(*t->selected_estimates));
@@ -310,6 +310,14 @@ static void temporary_set(struct traces *t, int64_t *values)
 	values[slot] = values[t->kinds[MEASURE_OBJECTS]];
 }
 
+/* Copies of a parent's blocks are in use, but are no allocations of the process: what was freed is what was
+ * allocated and is not in use, without them. */
+static void inherited_set(const struct traces *t, int64_t *values)
+{
+	if (t->kinds[MEASURE_FREED] >= 0)
+		values[t->type_count + 1] = values[t->kinds[MEASURE_INUSE_OBJECTS]];
+}
+
 /* Makes the path one frame, the sample's group. */
 static int path_group(struct traces *t, const struct adding *a, size_t index, size_t *depth)
 {
@@ -363,8 +371,8 @@ static int sample_select(struct traces *t, const struct adding *a, size_t index,
 static int sample_add(struct traces *t, const struct adding *a, size_t index, int64_t *values)
 {
 	struct profile_sample sample = profile_sample(a->profile, index);
-	struct profile_label lifetime;
 	struct estimate sides[SIDE_COUNT];
+	struct profile_label lifetime, inherited;
 	unsigned int marks;
 	uint64_t unit;
 	size_t depth;
@@ -377,6 +385,8 @@ static int sample_add(struct traces *t, const struct adding *a, size_t index, in
 			values[a->types[i]] = sample.values[i];
 	if (filter_label(a->profile, index, "lifetime", &lifetime) && lifetime.str)
 		temporary_set(t, values);
+	if (filter_label(a->profile, index, "inherited", &inherited))
+		inherited_set(t, values);
 	for (size_t i = 0; i < t->slot_count; i++)
 		traces_sum(&t->all[a->column * t->slot_count + i], values[i]);
 	if (profile_sample_is_zero(a->profile, index))

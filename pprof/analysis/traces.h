@@ -69,7 +69,8 @@ struct traces {
 	uint32_t *stacks;
 	size_t stack_capacity, stack_count;
 	size_t type_count, column_count, default_type;
-	size_t slot_count; /* of values: one per type, and one for MEASURE_TEMPORARY */
+	/* of values: one per type, one for MEASURE_TEMPORARY, and one for inherited objects in use */
+	size_t slot_count;
 	const char **types, **units;
 	/* type of each kind, -1 for none; of MEASURE_FREED see traces_value() */
 	int kinds[MEASURE_COUNT];

@@ -28,6 +28,7 @@ static int64_t read_values(const struct traces *t, const int64_t *values, enum m
 	if (__builtin_sub_overflow(
 	        values[t->kinds[MEASURE_OBJECTS]], values[t->kinds[MEASURE_INUSE_OBJECTS]], &difference))
 		return INT64_MAX;
+	traces_sum(&difference, values[t->type_count + 1]);
 	return difference > 0 ? difference : 0;
 }
 

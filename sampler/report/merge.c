@@ -114,6 +114,8 @@ int merge_run(struct options *options)
 		choice.session = SESSION_ALL;
 	if (!status)
 		status = profile_files_select(&files, 0, files.count, &choice, &selection);
+	if (status == -ERANGE)
+		status = profile_files_say_no_session(choice.session, selection.session_count);
 	if (!status)
 		status = merge_selected(&files, &selection, options);
 	selection_fini(&selection);

@@ -4,6 +4,7 @@
 #include "pprof/analysis/totals.h"
 #include "sampler/cli/status.h"
 #include "sampler/report/no_match.h"
+#include "sampler/report/operands.h"
 #include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"
 
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { ROWS_SECTION = 10, ROWS_SORTED = 25, ROWS_LEAST = 5, SAMPLES_MANY = 30, TIME_COLUMNS = 28 };
 #define SHARE_LEAST 0.005
@@ -187,12 +189,31 @@ static void print_states(const struct screen *screen, const struct profile_input
 		fprintf(screen->out, "  peak and %s of one process\n", end);
 }
 
+/* What to do for names: nothing, if they were looked up and not found. */
+static void print_names_hint(const struct screen *screen, const struct profile_input *input)
+{
+	static const char nameless[] = "no function names in this profile";
+	const char *path = input->nameless, *ending = path ? strstr(path, OPERANDS_SYMBOLIZED) : NULL;
+	char line[PATH_MAX + 128], named[PATH_MAX];
+
+	if (!path)
+		return;
+	snprintf(named, sizeof(named), "%s" OPERANDS_SYMBOLIZED, path);
+	if (ending && !ending[strlen(OPERANDS_SYMBOLIZED)])
+		snprintf(line, sizeof(line), "%s: heaptap symbolize found none on its machine", nameless);
+	else if (access(named, R_OK) == 0)
+		snprintf(line, sizeof(line), "%s, but in its other file: heaptap report %s", nameless, named);
+	else
+		snprintf(line, sizeof(line), "%s: heaptap symbolize %s", nameless, path);
+	screen_lines(screen, 2, line);
+}
+
 static void print_header(const struct screen *screen, const struct profile_input *input)
 {
 	const struct origin *origin = &input->origins[input->now];
 	const struct crowd *crowd = &input->crowds[input->now];
 	const struct traces *t = &input->traces;
-	char text[512], line[PATH_MAX + 64];
+	char text[512];
 
 	fputs(screen_style(screen, SCREEN_HEAD), screen->out);
 	if (crowd->process_count > 1)
@@ -210,6 +231,9 @@ static void print_header(const struct screen *screen, const struct profile_input
 	if (*origin->cause && crowd->process_count == 1 && !*origin->merged)
 		screen_lines(screen, 2, origin->cause);
 	print_states(screen, input);
+	if (input->unread_count)
+		fprintf(screen->out, "  INCOMPLETE: %zu that could not be read %s not in these numbers\n",
+		    input->unread_count, input->unread_count == 1 ? "is" : "are");
 	print_period(screen, origin, crowd, !traces_has(t, MEASURE_OTHER));
 	print_sum(screen, t, input->now,
 	    input->now == input->peak && input->state == READ_PEAK ? "at peak" : "in use", MEASURE_INUSE,
@@ -226,11 +250,7 @@ static void print_header(const struct screen *screen, const struct profile_input
 		    MEASURE_INUSE, MEASURE_INUSE_OBJECTS);
 	print_sum(screen, t, input->now, "allocated", MEASURE_ALLOC, MEASURE_OBJECTS);
 	print_advice(screen, input);
-	if (input->nameless) {
-		snprintf(line, sizeof(line), "no function names in this profile: heaptap symbolize %s",
-		    input->nameless);
-		screen_lines(screen, 2, line);
-	}
+	print_names_hint(screen, input);
 }
 
 /* ---- tables */
@@ -461,7 +481,7 @@ int report_run(struct options *options)
 		log_line("--suppressions needs --leaks");
 		return STATUS_USAGE;
 	}
-	status = profile_input_open(&input, options);
+	status = profile_input_open(&input, options, true);
 
 	if (!status &&
 	    screen_open(&screen, options->output, !options->read.no_pager, options->read.memory_max_bytes) ==
@@ -470,6 +490,8 @@ int report_run(struct options *options)
 		if (!status)
 			status = check_limit(&input, &options->read);
 		status = screen_close(&screen, status);
+		if (!status && input.unread_count)
+			status = 1;
 	}
 	profile_input_close(&input);
 	return status;

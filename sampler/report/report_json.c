@@ -38,6 +38,7 @@ void report_json_head(struct json *json, const struct profile_input *input, size
 	json_integer(json, "period", origin->period);
 	json_text(json, "period_unit", origin->period_unit);
 	json_integer(json, "profiles", (int64_t)input->file_count);
+	json_integer(json, "unread", (int64_t)input->unread_count);
 	json_integer(json, "snapshots", (int64_t)input->series_count);
 	json_integer(json, "processes", (int64_t)crowd->process_count);
 	json_integer(json, "inherited_bytes", crowd->inherited_bytes);

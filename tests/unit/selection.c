@@ -260,6 +260,27 @@ static void events_are_not_added_to_the_heap(void **unused)
 	sessions_fini(&g);
 }
 
+/* The last events of a shell, written when its process executes another program already, under its name. */
+static void events_of_one_process_may_have_two_names(void **state)
+{
+	size_t last, next;
+	struct selection s;
+
+	for (int i = 0; i < 4; i++) {
+		size_t file =
+		    add(100, 7, i < 3 ? 101 : 200, i < 2 ? "0001, every 1 s" : "exit, of it", 110 + i);
+
+		strcpy(origins[file].event, "cpu-clock");
+		strcpy(origins[file].period_type, "cpu");
+		strcpy(origins[file].program, i < 1 ? "bash" : "sleep");
+	}
+	last = 2;
+	next = 3;
+	s = selected(READ_NEWEST, SESSION_DEFAULT, true, 0);
+	assert_true(s.process_count == 2 && s.count == 2 && has(&s, last, 0) && has(&s, next, 0));
+	selection_fini(&s);
+}
+
 static void nothing_is_no_session(void **unused)
 {
 	struct sessions g;
@@ -325,6 +346,7 @@ int main(void)
 	    cmocka_unit_test_setup(what_is_not_of_one_process_counts_for_itself, clear),
 	    cmocka_unit_test_setup(a_profile_alone_always_counts, clear),
 	    cmocka_unit_test_setup(events_are_not_added_to_the_heap, clear),
+	    cmocka_unit_test_setup(events_of_one_process_may_have_two_names, clear),
 	    cmocka_unit_test_setup(nothing_is_no_session, clear),
 	    cmocka_unit_test_setup(a_crowd_is_counted_by_program, clear),
 	};
