@@ -151,13 +151,18 @@ static void iterate(look_fn *look, void *argument)
 	function(look, argument);
 }
 
+void lookup_each(look_fn *look, void *argument)
+{
+	iterate(look, argument);
+}
+
 struct search {
 	struct lookup *wishes;
 	size_t count;
 	bool after_us;
 };
 
-static bool contains(const struct dl_phdr_info *info, const void *address)
+bool lookup_contains(const struct dl_phdr_info *info, const void *address)
 {
 	uintptr_t at = (uintptr_t)address - info->dlpi_addr;
 	for (int i = 0; i < info->dlpi_phnum; i++)
@@ -167,9 +172,9 @@ static bool contains(const struct dl_phdr_info *info, const void *address)
 	return false;
 }
 
-static bool is_ours(const struct dl_phdr_info *info)
+bool lookup_is_ours(const struct dl_phdr_info *info)
 {
-	return contains(info, (const void *)(uintptr_t)is_ours);
+	return lookup_contains(info, (const void *)(uintptr_t)lookup_is_ours);
 }
 
 static int search_object(struct dl_phdr_info *info, size_t size, void *argument)
@@ -177,7 +182,7 @@ static int search_object(struct dl_phdr_info *info, size_t size, void *argument)
 	struct search *search = argument;
 	struct table table;
 	if (!search->after_us) {
-		search->after_us = is_ours(info);
+		search->after_us = lookup_is_ours(info);
 		return 0;
 	}
 	if (info->dlpi_addr == getauxval(AT_SYSINFO_EHDR) ||
@@ -207,9 +212,9 @@ static int ask_object(struct dl_phdr_info *info, size_t size, void *argument)
 {
 	struct question *question = argument;
 	struct table table;
-	if (!question->address && is_ours(info))
+	if (!question->address && lookup_is_ours(info))
 		return 1;
-	if (question->address && !contains(info, question->address))
+	if (question->address && !lookup_contains(info, question->address))
 		return 0;
 	if (table_init(&table, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum))
 		question->answer = table_find(&table, question->name);
@@ -238,7 +243,7 @@ struct extent {
 static int measure_object(struct dl_phdr_info *info, size_t size, void *argument)
 {
 	struct extent *extent = argument;
-	if (!contains(info, extent->address))
+	if (!lookup_contains(info, extent->address))
 		return 0;
 	extent->start = UINTPTR_MAX;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -273,7 +278,7 @@ static int hide_ours(struct dl_phdr_info *info, size_t size, void *argument)
 	struct hiding *hiding = argument;
 	struct table table;
 	uint32_t low = UINT32_MAX, high = 0;
-	if (!is_ours(info))
+	if (!lookup_is_ours(info))
 		return 0;
 	if (!table_init(&table, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum) || !table.gnu)
 		return 1;
@@ -301,6 +306,15 @@ bool lookup_hide(const char *const *names, size_t count)
 	struct hiding hiding = {names, count, count == 0};
 	iterate(hide_ours, &hiding);
 	return hiding.done;
+}
+
+const ElfW(Sym) * lookup_symbol(const struct dl_phdr_info *info, const char *name)
+{
+	struct table table;
+	if (!table_init(&table, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum))
+		return NULL;
+	uint32_t index = table.gnu ? find_gnu(&table, name) : find_sysv(&table, name);
+	return index ? &table.symbols[index] : NULL;
 }
 
 void *lookup_vdso(const char *name)

@@ -11,6 +11,7 @@
 #ifndef PRELOAD_LOOKUP_H
 #define PRELOAD_LOOKUP_H
 
+#include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -36,6 +37,17 @@ void lookup_extent(const void *address, uintptr_t *start, uintptr_t *end);
 /* Takes functions of this library out of its own symbol table: symbols bound from now on are bound to the
  * next definition, as if this library had none. False: the kernel did not allow the change. */
 bool lookup_hide(const char *const *names, size_t count);
+
+/* Calls `look` for each object, under the loader's own lock; a result other than 0 ends that. */
+struct dl_phdr_info;
+void lookup_each(int (*look)(struct dl_phdr_info *info, size_t size, void *argument), void *argument);
+
+/* Whether the object is this library; and whether it contains the address. */
+bool lookup_is_ours(const struct dl_phdr_info *info);
+bool lookup_contains(const struct dl_phdr_info *info, const void *address);
+
+/* The default or unversioned definition of a name in the object's own symbol table, or NULL. */
+const ElfW(Sym) * lookup_symbol(const struct dl_phdr_info *info, const char *name);
 
 /* A function of the kernel's own object, or NULL. */
 void *lookup_vdso(const char *name);

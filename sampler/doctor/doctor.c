@@ -162,6 +162,5 @@ int doctor_run(struct options *options)
 	examine_symbols(&findings);
 	if (options->operand_count && doctor_target_examine(&findings, options->operands[0]))
 		return 1;
-	fflush(stdout);
 	return findings.bad ? 1 : 0;
 }

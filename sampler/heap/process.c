@@ -285,11 +285,44 @@ void process_weigh(struct process *process)
 		    stacks_bytes(process->target.stacks) + heap_bytes(process->heap));
 }
 
+/* Once the parent's own are known. The list of a chain that is longer ends early: whoever would be next in it
+ * is nobody's known origin. */
+static void note_ancestors(struct process *process, const struct process *parent)
+{
+	if (process->ancestor_count || (parent->place && !parent->ancestor_count))
+		return;
+	process->ancestor_count = parent->ancestor_count;
+	memcpy(process->ancestors, parent->ancestors, sizeof(process->ancestors));
+	if (process->ancestor_count < PROCESS_ANCESTORS)
+		process->ancestors[process->ancestor_count++] = parent->target.pid;
+}
+
+/* What the parent's books call `origin`, in the books of its child. */
+static uint32_t origin_in_child(const struct process *process, const struct process *parent, uint32_t origin)
+{
+	if (origin == HEAP_ORIGIN_SELF)
+		origin = parent->ancestor_count + 1;
+	return origin <= process->ancestor_count ? origin : HEAP_ORIGIN_UNKNOWN;
+}
+
+/* Blocks whose stack is lost have no site that tells the origin: it is certain only in a child of the image's
+ * own process. */
+pid_t process_origin_pid(const struct process *process, uint32_t origin)
+{
+	if (origin == HEAP_ORIGIN_SELF)
+		return process->target.pid;
+	if (origin == HEAP_ORIGIN_UNKNOWN && process->ancestor_count == 1)
+		origin = 1;
+	return origin <= process->ancestor_count ? process->ancestors[origin - 1] : 0;
+}
+
 void process_inherit(struct process *process)
 {
 	const struct region *region = process->image->region;
 	const struct process *parent = parent_of(process);
 	process->counters.inherited_no_room = 0;
+	if (parent)
+		note_ancestors(process, parent);
 	for (uint32_t s = 0; parent && s < region->segments; s++) {
 		if (region_segment_owner(region, s) != (int)process->place)
 			continue;
@@ -303,6 +336,10 @@ void process_inherit(struct process *process)
 			uint32_t site = heap_site_of(parent->heap, slot.sample.slot, slot.sample.seq);
 			if (site == HEAP_NO_SITE)
 				continue;
+			uint32_t tid = heap_site(parent->heap, site)->key.tid;
+			if (tid && threads_name(parent->target.threads, tid))
+				threads_call(
+				    process->target.threads, tid, threads_name(parent->target.threads, tid));
 			process_look_for_room(process);
 			uint32_t stack = stacks_translate(parent->target.stacks,
 			    heap_site(parent->heap, site)->key.stack, process->target.stacks);
@@ -310,8 +347,10 @@ void process_inherit(struct process *process)
 			    .slot = number,
 			    .seq = slot.seq,
 			    .stack = stack,
-			    .tid = heap_site(parent->heap, site)->key.tid,
+			    .tid = tid,
 			    .backend = heap_site(parent->heap, site)->key.backend,
+			    .origin =
+			        origin_in_child(process, parent, heap_site(parent->heap, site)->key.origin),
 			    .mapped = slot.flags & SLOT_MMAP,
 			    .size_bytes = slot.sample.size_bytes,
 			    .period_bytes = slot.sample.period_bytes,
@@ -409,6 +448,7 @@ void process_adopt(struct process *process)
 			    .seq = slot.seq,
 			    .stack = stack,
 			    .tid = slot.sample.tid,
+			    .origin = slot.flags & SLOT_INHERITED ? HEAP_ORIGIN_UNKNOWN : HEAP_ORIGIN_SELF,
 			    .mapped = slot.flags & SLOT_MMAP,
 			    .size_bytes = slot.sample.size_bytes,
 			    .period_bytes = slot.sample.period_bytes};

@@ -123,6 +123,8 @@ static void print_samples(FILE *out, const struct summary_row *row, const struct
 	const struct process_counters *c = &s->process->counters;
 	fprintf(
 	    out, "  samples %" PRIu64 " taken, %" PRIu64 " without a stack", row->samples, row->stackless);
+	if (s->view.lost_inherited)
+		fprintf(out, "; inherited without a stack: %" PRIu64, s->view.lost_inherited);
 	if (c->before_restart)
 		fprintf(out, "; sampled before restart: %" PRIu64, c->before_restart);
 	for (uint32_t i = 0; i < REGION_LOSS_COUNT; i++) {

@@ -141,11 +141,12 @@ static void every_loss_by_its_cause(void **state)
 	s->process.counters.outcome[UNWIND_NO_CFI] = 5;
 	s->process.counters.no_room = 2;
 	s->process.counters.inherited_no_room = 1;
+	s->snapshot.view.lost_inherited = 4;
 	s->process.counters.before_restart = 6;
 	atomic_store(&place->lost[REGION_LOSS_NO_BUFFER].samples, 9);
 	snprintf(expected, sizeof(expected),
-	    "  samples 100 taken, 18 without a stack; sampled before restart: 6; %s: 9; %s: 13; %s: "
-	    "5; no memory for: 3\n",
+	    "  samples 100 taken, 18 without a stack; inherited without a stack: 4; sampled before restart: "
+	    "6; %s: 9; %s: 13; %s: 5; no memory for: 3\n",
 	    region_loss_name(REGION_LOSS_NO_BUFFER), unwind_outcome_name(UNWIND_TRUNCATED),
 	    unwind_outcome_name(UNWIND_NO_CFI));
 	assert_non_null(strstr(print(s, 0), expected));
@@ -155,7 +156,7 @@ static void every_loss_by_its_cause(void **state)
 	for (uint32_t i = 0; i < UNWIND_OUTCOMES; i++)
 		s->process.counters.outcome[i] = UINT64_MAX;
 	s->snapshot.view.lost_alloc.samples = s->snapshot.view.allocated.samples = UINT64_MAX;
-	s->process.counters.before_restart = 0;
+	s->process.counters.before_restart = s->snapshot.view.lost_inherited = 0;
 	assert_non_null(strstr(print(s, 0), "  samples 18446744073709551615 taken"));
 	assert_int_equal(s->row.block[strlen(s->row.block) - 1], '\n');
 }
