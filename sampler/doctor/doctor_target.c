@@ -3,6 +3,7 @@
 
 #include "pprof/table/array.h"
 #include "sampler/loader/malloc_binding.h"
+#include "sampler/doctor/doctor_resident.h"
 #include "sampler/doctor/doctor_script.h"
 #include "sampler/doctor/finding.h"
 #include "sampler/loader/preload_library.h"
@@ -376,6 +377,7 @@ static int examine_process(struct findings *findings, pid_t pid)
 		return err;
 	}
 	say_process(findings, pid, &mapped);
+	doctor_resident_say(findings, pid);
 	mapped_fini(&mapped);
 	/* What it runs, also if that path means another file by now, or in our mount namespace. */
 	snprintf(opened, sizeof(opened), "/proc/%d/exe", (int)pid);

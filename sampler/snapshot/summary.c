@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/summary.h"
 
+#include "sampler/snapshot/resident_text.h"
 #include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"
 
@@ -10,6 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+
+/* Of COMMAND, and of larger processes, it is said what their resident memory consists of. */
+enum { RESIDENT_SAID_BYTES = 16 << 20 };
 
 const char *summary_bytes(double bytes, char *text, size_t text_bytes)
 {
@@ -105,6 +109,8 @@ void summary_print(const struct heap_snapshot *s, int error)
 	print_estimate("at end", s->view.inuse.bytes, sqrt(s->view.inuse.bytes_variance),
 	    s->view.inuse.objects, sqrt(s->view.inuse.objects_variance));
 	print_samples(s);
+	if (process->target.command || s->resident.largest.parts.total_bytes >= RESIDENT_SAID_BYTES)
+		resident_text_print(&s->resident, s->live_scan.now_ns);
 	if (region_unseen_text(process->image->region))
 		log_line("  %s", region_unseen_text(process->image->region));
 	if (process->place == 0 && region_placeless(process->image->region))
