@@ -30,8 +30,9 @@ __attribute__((format(printf, 3, 4))) static void add_row(
 	    name);
 }
 
-/* The heap in use, and what the allocator's mappings have beyond it. That may be less than nothing: a block counts
- * in full, and of its pages those that were touched. Within three standard errors it may as well be chance. */
+/* The heap in use, and what the allocator's mappings have beyond it. That may be less than nothing: a block
+ * counts in full, and of its pages those that were touched. Within three standard errors it may as well be
+ * chance. */
 static void add_heap(struct rows *rows, const struct resident_reading *reading)
 {
 	char text[AMOUNT_BYTES];

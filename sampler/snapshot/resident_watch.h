@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The resident memory of one process, read together with its heap in use: at each snapshot, and from time to time
- * between them, because nothing of it can be read once the process has ended.
+ * The resident memory of one process, read together with its heap in use: at each snapshot, and from time
+ * to time between them, because nothing of it can be read once the process has ended.
  *
  * A reading costs the target too (see resident_read), so it is done seldom: in a young process whenever it
  * is an eighth older, later once a second, and never more than one two-hundredth of the time, of all
@@ -21,8 +21,8 @@ struct resident_reading {
 	uint64_t time_ns; /* 0: there is none */
 	int64_t unix_ns;
 	struct resident parts;
-	/* Estimates of what is in use, with their variance: of the heap, and of mappings (--mmap). Bytes as they
-	 * were asked for, touched or not. */
+	/* Estimates of what is in use, with their variance: of the heap, and of mappings (--mmap). Bytes as
+	 * they were asked for, touched or not. */
 	double heap_bytes, heap_variance, mapped_bytes, mapped_variance;
 	bool with_mmap;
 };

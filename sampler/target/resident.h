@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process' resident memory consists of: the Rss of all its mappings in /proc/PID/smaps, read in one pass,
- * by kind of mapping. Each mapping has one kind, so the parts add up to the whole exactly. The whole is what
- * smaps_rollup says at the same moment; VmRSS in /proc/PID/status is a counter that each CPU adds to in
- * batches, and differs by up to some hundred KiB.
+ * What a process' resident memory consists of: the Rss of all its mappings in /proc/PID/smaps, read in one
+ * pass, by kind of mapping. Each mapping has one kind, so the parts add up to the whole exactly. The whole
+ * is what smaps_rollup says at the same moment; VmRSS in /proc/PID/status is a counter that each CPU adds
+ * to in batches, and differs by up to some hundred KiB.
  *
  * Only what is known of a mapping decides. Which anonymous memory is the allocator's is known of [heap], of
  * mappings that glibc names, and of those in which a sampled block lies.
@@ -49,7 +49,7 @@ struct resident {
 	uint64_t total_bytes, swap_bytes; /* swap: not resident, of private memory */
 	uint64_t mappings, threads;       /* threads: with their stacks in RESIDENT_STACKS */
 	bool has_region;                  /* the region of the facts is mapped */
-	/* Only the kernel's counters could be read: RESIDENT_ANONYMOUS, _FILES and _SHARED have everything. */
+	/* Only the kernel's counters could be read: RESIDENT_ANONYMOUS, _FILES and _SHARED are all. */
 	bool counters;
 };
 
@@ -84,19 +84,19 @@ struct resident_reader {
 void resident_begin(
     struct resident_reader *reader, const struct resident_facts *facts, struct resident *resident);
 void resident_feed(struct resident_reader *reader, const char *bytes, size_t count);
-/* Asks for the blocks. error: why the text is incomplete; 0: it is not. Returns that, -ENOMEM, or -EPROTO, see
- * smaps_end. */
+/* Asks for the blocks. error: why the text is incomplete; 0: it is not. Returns that, -ENOMEM, or -EPROTO,
+ * see smaps_end. */
 int resident_end(struct resident_reader *reader, int error);
 
 /* A sampled block lies at this address: so the mapping there is the allocator's. */
 void resident_block(struct resident_reader *reader, uint64_t address);
 
 /*
- * Reads a process, with the descriptors of its threads unless the facts have some. The kernel walks the page
- * tables of all mappings, about 80 ns for each resident page and 3 us for each mapping, and holds the
- * process' mmap_lock for one mapping, or a few small ones, at a time. If that would take more than most_ns of
- * CPU time (0: no bound), only the counters of /proc/PID/status are read. Returns 0 or -errno; -ESRCH: it has no
- * memory (any more), or not the region of the facts.
+ * Reads a process, with the descriptors of its threads unless the facts have some. The kernel walks the
+ * page tables of all mappings, about 80 ns for each resident page and 3 us for each mapping, and holds the
+ * process' mmap_lock for one mapping, or a few small ones, at a time. If that would take more than most_ns
+ * of CPU time (0: no bound), only the counters of /proc/PID/status are read. Returns 0 or -errno; -ESRCH:
+ * it has no memory (any more), or not the region of the facts.
  */
 int resident_read(struct resident *resident, pid_t pid, const struct resident_facts *facts, uint64_t most_ns);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The text of /proc/PID/smaps, see proc(5): one mapping after another, each a line as in /proc/PID/maps and
- * lines like "Rss:     8 kB". Pure: bytes come in pieces of any size, whole mappings go out. Memory is bounded,
- * whatever the bytes are.
+ * lines like "Rss:     8 kB". Pure: bytes come in pieces of any size, whole mappings go out. Memory is
+ * bounded, whatever the bytes are.
  */
 #ifndef SAMPLER_TARGET_SMAPS_H
 #define SAMPLER_TARGET_SMAPS_H
@@ -40,8 +40,8 @@ void smaps_begin(
     struct smaps *smaps, void (*visit)(void *context, const struct smaps_mapping *mapping), void *context);
 void smaps_feed(struct smaps *smaps, const char *bytes, size_t count);
 
-/* The bytes have ended. Returns 0, or -EPROTO if they were not such a text, or its mappings overlap (the process
- * has changed them between two reads): then sums over the mappings mean nothing. */
+/* The bytes have ended. Returns 0, or -EPROTO if they were not such a text, or its mappings overlap (the
+ * process has changed them between two reads): then sums over the mappings mean nothing. */
 int smaps_end(struct smaps *smaps);
 
 #endif

@@ -84,7 +84,8 @@ static void names_the_kernel_gives(void **unused)
 			fail_msg("%s is %s", lines[i].line, resident_kind_name(kind_of(lines[i].line)));
 }
 
-/* All of a file that is executed is code, its .bss too; a data file beside it is not, nor what lies behind that. */
+/* All of a file that is executed is code, its .bss too; a data file beside it is not, nor what lies behind
+ * that. */
 static void a_library_and_a_data_file(void **unused)
 {
 	const struct resident_facts facts = {.library = "libheaptap.so"};
