@@ -138,15 +138,17 @@ void resident_text_comment(const struct resident_reading *reading, char *text, s
 {
 	const struct resident *parts = &reading->parts;
 	uint64_t anonymous = parts->counters ? RESIDENT_ANONYMOUS : RESIDENT_HEAP;
-	int64_t heap = (int64_t)llround(reading->heap_bytes);
+	/* what a hostile target claims may be more than there are addresses */
+	uint64_t heap =
+	    reading->heap_bytes < 0x1p62 ? (uint64_t)llround(reading->heap_bytes) : UINT64_C(1) << 62;
 	time_t seconds = (time_t)(reading->unix_ns / CLOCK_NS_PER_S);
 	struct tm tm;
 	char when[32] = "";
 	if (gmtime_r(&seconds, &tm))
 		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &tm);
 	int at = snprintf(text, text_bytes,
-	    "rss: total=%" PRIu64 " heap=%" PRId64 " heap_error=%.0f slack=%" PRId64, parts->total_bytes,
-	    heap, sqrt(reading->heap_variance), (int64_t)parts->bytes[anonymous] - heap);
+	    "rss: total=%" PRIu64 " heap=%" PRIu64 " heap_error=%.0f slack=%" PRId64, parts->total_bytes,
+	    heap, sqrt(reading->heap_variance), (int64_t)(parts->bytes[anonymous] - heap));
 	for (enum resident_kind kind = RESIDENT_ANONYMOUS; kind < RESIDENT_KINDS && at < (int)text_bytes;
 	     kind++)
 		if (kind != anonymous)
