@@ -40,7 +40,7 @@ static void add_heap(struct rows *rows, const struct resident_reading *reading)
 	double bytes = (double)reading->parts.bytes[counters ? RESIDENT_ANONYMOUS : RESIDENT_HEAP];
 	double error = sqrt(reading->heap_variance), slack = bytes - reading->heap_bytes;
 	const char *name =
-	    counters ? "allocator's slack, other anonymous mappings and stacks" : "allocator's slack";
+	    counters ? "allocator's slack, other anonymous memory and stacks" : "allocator's slack";
 	if (reading->heap_bytes == 0) {
 		if (bytes > 0)
 			add_row(rows, bytes, "%s; no sampled block is in use", name);
@@ -62,14 +62,14 @@ static void add_anonymous(struct rows *rows, const struct resident_reading *read
 	if (bytes == 0)
 		return;
 	if (!sampled)
-		add_row(rows, bytes, "other anonymous mappings: the allocator's, and the program's own");
+		add_row(rows, bytes, "other anonymous memory: the allocator's, and the program's own");
 	else if (reading->with_mmap)
 		add_row(rows, bytes,
-		    "other anonymous mappings (mapped by the program, touched or not: %s +- %s)",
+		    "other anonymous memory (mapped by the program, touched or not: %s +- %s)",
 		    amount_bytes(reading->mapped_bytes, mapped),
 		    amount_bytes(sqrt(reading->mapped_variance), error));
 	else
-		add_row(rows, bytes, "other anonymous mappings: no sampled block lies in them");
+		add_row(rows, bytes, "other anonymous memory, in which no sampled block lies");
 }
 
 static void add_kind(struct rows *rows, const struct resident_reading *reading, enum resident_kind kind)

@@ -16,7 +16,7 @@ enum { RESIDENT_TEXT_ROWS = RESIDENT_KINDS + 1, RESIDENT_TEXT_BYTES = 160 };
 size_t resident_text_rows(
     const struct resident_reading *reading, bool sampled, char rows[RESIDENT_TEXT_ROWS][RESIDENT_TEXT_BYTES]);
 
-/* Would --mmap tell more? The heap is less than half of all, and other anonymous mappings are more than the
+/* Would --mmap tell more? The heap is less than half of all, and other anonymous memory is more than the
  * heap and than a quarter of all. */
 bool resident_text_wants_mmap(const struct resident_reading *reading);
 

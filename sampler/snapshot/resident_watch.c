@@ -35,7 +35,7 @@ static void scan_slot(const struct scan *scan, uint32_t number, struct resident_
 	reading->heap_bytes += bytes;
 	reading->heap_variance += weight.bytes_variance;
 	if (reader)
-		resident_block(reader, slot.address);
+		resident_block(reader, slot.address, slot.sample.size_bytes, bytes);
 }
 
 /* reader: NULL if the mappings were not read */

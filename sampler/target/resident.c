@@ -26,7 +26,7 @@ static const struct {
 	const char *word, *name;
 } kinds[RESIDENT_KINDS] = {
     [RESIDENT_HEAP] = {"heap_mappings", "the allocator's mappings"},
-    [RESIDENT_ANONYMOUS] = {"anonymous", "other anonymous mappings"},
+    [RESIDENT_ANONYMOUS] = {"anonymous", "other anonymous memory"},
     [RESIDENT_CODE] = {"code", "program and libraries"},
     [RESIDENT_FILES] = {"files", "other files"},
     [RESIDENT_SHARED] = {"shared", "shared memory"},
@@ -215,6 +215,17 @@ void resident_feed(struct resident_reader *reader, const char *bytes, size_t cou
 	smaps_feed(&reader->smaps, bytes, count);
 }
 
+/* What the blocks show to be the allocator's. */
+static void take_from_area(struct resident *resident, const struct resident_area *area)
+{
+	uint64_t bytes = area->rss_bytes;
+
+	if (!area->small && area->large_bytes < (double)bytes)
+		bytes = (uint64_t)area->large_bytes;
+	resident->bytes[RESIDENT_ANONYMOUS] -= bytes;
+	resident->bytes[RESIDENT_HEAP] += bytes;
+}
+
 int resident_end(struct resident_reader *reader, int error)
 {
 	int text_error = smaps_end(&reader->smaps);
@@ -225,13 +236,16 @@ int resident_end(struct resident_reader *reader, int error)
 		error = -ENOMEM;
 	if (!error && reader->facts->each_block)
 		reader->facts->each_block(reader->facts->context, reader);
+	for (size_t i = 0; i < reader->area_count; i++)
+		take_from_area(reader->resident, &reader->areas[i]);
 	free(reader->areas);
 	reader->areas = NULL;
 	reader->area_count = 0;
 	return error;
 }
 
-void resident_block(struct resident_reader *reader, uint64_t address)
+void resident_block(
+    struct resident_reader *reader, uint64_t address, uint64_t size_bytes, double weight_bytes)
 {
 	size_t at = reader->area_last;
 
@@ -241,11 +255,10 @@ void resident_block(struct resident_reader *reader, uint64_t address)
 		return;
 	struct resident_area *area = &reader->areas[at];
 	reader->area_last = at;
-	if (area->heap)
-		return;
-	area->heap = true;
-	reader->resident->bytes[RESIDENT_ANONYMOUS] -= area->rss_bytes;
-	reader->resident->bytes[RESIDENT_HEAP] += area->rss_bytes;
+	if (size_bytes < RESIDENT_LARGE_BYTES)
+		area->small = true;
+	else
+		area->large_bytes += weight_bytes;
 }
 
 static int read_text(struct resident_reader *reader, pid_t pid, uint64_t most_ns)

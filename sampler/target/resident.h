@@ -6,7 +6,9 @@
  * to in batches, and differs by up to some hundred KiB.
  *
  * Only what is known of a mapping decides. Which anonymous memory is the allocator's is known of [heap], of
- * mappings that glibc names, and of those in which a sampled block lies.
+ * mappings that glibc names, and of those in which a sampled block lies that no allocator maps for itself
+ * alone. A large block proves nothing about what is around it, since the kernel makes one mapping of adjacent
+ * ones: there the blocks' estimated bytes are the allocator's, and the rest is not known.
  */
 #ifndef SAMPLER_TARGET_RESIDENT_H
 #define SAMPLER_TARGET_RESIDENT_H
@@ -19,8 +21,8 @@
 #include <sys/types.h>
 
 enum resident_kind {
-	RESIDENT_HEAP,      /* anonymous, the allocator's: see above */
-	RESIDENT_ANONYMOUS, /* other private anonymous mappings */
+	RESIDENT_HEAP,      /* anonymous, known to be the allocator's: see above */
+	RESIDENT_ANONYMOUS, /* other private anonymous memory */
 	RESIDENT_CODE, /* program and libraries: files with an executable mapping, and their .bss behind it */
 	RESIDENT_FILES,  /* other files */
 	RESIDENT_SHARED, /* shared memory: memfd, shm_open, System V, shared anonymous */
@@ -53,10 +55,15 @@ struct resident {
 	bool counters;
 };
 
+/* From this size on an allocator may map a block for itself alone: the smallest is glibc's
+ * M_MMAP_THRESHOLD. */
+enum { RESIDENT_LARGE_BYTES = 128 << 10 };
+
 /* An anonymous mapping of which it is not known what it is for. */
 struct resident_area {
 	uint64_t start, end, rss_bytes;
-	bool heap; /* a block lies in it */
+	bool small;         /* a small block lies in it */
+	double large_bytes; /* that its large blocks stand for */
 };
 
 /* "program and libraries", and the word for it in a profile's comment. */
@@ -88,8 +95,9 @@ void resident_feed(struct resident_reader *reader, const char *bytes, size_t cou
  * see smaps_end. */
 int resident_end(struct resident_reader *reader, int error);
 
-/* A sampled block lies at this address: so the mapping there is the allocator's. */
-void resident_block(struct resident_reader *reader, uint64_t address);
+/* A sampled block lies at this address. weight_bytes: what it stands for. */
+void resident_block(
+    struct resident_reader *reader, uint64_t address, uint64_t size_bytes, double weight_bytes);
 
 /*
  * Reads a process, with the descriptors of its threads unless the facts have some. The kernel walks the

@@ -135,7 +135,7 @@ test_every_part() {
   # The end summary has the newest reading: nothing changed after it.
   matches '^heaptap:   resident 1[0-9]{2}\.[0-9] MiB, [0-9.]+ s before the end:$' err
   matches '^heaptap:  +[0-9.]+ MiB  heap in use, \+- [0-9.]+ [KM]iB$' err
-  matches "^heaptap:  +4[01]\.[0-9] MiB  other anonymous mappings: no sampled block lies in them$" err
+  matches "^heaptap:  +4[01]\.[0-9] MiB  other anonymous memory, in which no sampled block lies$" err
   matches '^heaptap:  +8\.0 MiB  shared memory$' err
   matches '^heaptap:  +[0-9.]+ [KM]iB  stacks of 4 threads$' err
   ! grep -e --mmap err || fail 'the hint, though most is the heap'
@@ -156,7 +156,7 @@ test_the_hint() {
   between $((64 << 20)) $((72 << 20)) "$(part mmap)" 'mappings in use'
   ends
   ! grep -q 'less than half' err || fail 'the hint, though it is followed'
-  matches 'MiB  other anonymous mappings \(mapped by the program, touched or not: 6[4-9]\.' err
+  matches 'MiB  other anonymous memory \(mapped by the program, touched or not: 6[4-9]\.' err
 }
 
 # Readings are made while it lives; a sudden end takes none of them away.
@@ -170,5 +170,22 @@ test_killed() {
   wait $front || status=$?
   equal 137 $status status
   exec 9>&-
+  matches '^heaptap:   resident [0-9.]+ MiB, [0-9.]+ s before the end:$' err
+}
+
+# Without root's rights, the kernel's permissions to read a process are those of its user.
+test_unprivileged() {
+  head -c 4096 /dev/zero >file
+  stage resident
+  chmod 777 .
+  mkfifo fifo
+  unprivileged "$heaptap" record "$targets/resident" 16 1 file <fifo >out 2>err &
+  front=$!
+  exec 9>fifo
+  wait_for 60 grep -q '^ready' out
+  adds_up "$(awk '{ print $2 }' out)" 'resident, unprivileged'
+  equal 4 "$(part threads)" threads
+  exec 9>&-
+  wait $front
   matches '^heaptap:   resident [0-9.]+ MiB, [0-9.]+ s before the end:$' err
 }

@@ -32,7 +32,8 @@ static void each_block(void *context, struct resident_reader *reader)
 	const struct input *input = context;
 
 	for (size_t i = 0; i < input->count; i++)
-		resident_block(reader, input->addresses[i] ^ i << 12);
+		resident_block(
+		    reader, input->addresses[i] ^ i << 12, input->addresses[i] >> i, 1e5 * (double)i);
 }
 
 static void check_sum(const struct resident *resident)

@@ -7,7 +7,7 @@
  *
  * HEAP_MIB in blocks of 1000 bytes, of which every second one is freed again; a quarter of that in one
  * block, and a quarter in a thread's arena; MAPPED_MIB by mmap; 8 MiB of shared memory; FILE, mapped; 256
- * KiB on the stacks of each of 3 threads. Prints "ready", then waits for the end of stdin.
+ * KiB on the stacks of each of 3 threads. Prints "ready PID", then waits for the end of stdin.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -96,7 +96,7 @@ int main(int argc, char **argv)
 		check(
 		    pthread_create(&threads[i], NULL, fill_stack, i ? NULL : &quarter_bytes) == 0, "thread");
 	pthread_barrier_wait(&barrier);
-	puts("ready");
+	printf("ready %d\n", (int)getpid());
 	fflush(stdout);
 	while (getchar() != EOF)
 		;

@@ -113,11 +113,15 @@ static void a_library_and_a_data_file(void **unused)
 }
 
 /* Blocks say which mappings are the allocator's, and any address is taken. */
+struct block {
+	uint64_t address, size_bytes;
+	double weight_bytes;
+};
+
 static void point(void *context, struct resident_reader *reader)
 {
-	const uint64_t *addresses = context;
-	for (size_t i = 0; addresses[i]; i++)
-		resident_block(reader, addresses[i]);
+	for (const struct block *block = context; block->address; block++)
+		resident_block(reader, block->address, block->size_bytes, block->weight_bytes);
 }
 
 static void blocks_and_descriptors(void **unused)
@@ -129,8 +133,11 @@ static void blocks_and_descriptors(void **unused)
 	                           "800000-4000000 rw-p 0 00:00 0\nRss: 64 kB\n"
 	                           "5000000-5100000 rw-p 0 00:00 0\nRss: 128 kB\n"
 	                           "6000000-6100000 rw-p 0 08:01 9 /srv/data\nRss: 256 kB\n";
-	uint64_t blocks[] = {0x1fffff, 0x250000, 0x100000, 0x500000, 0x3fffff, 1, UINT64_MAX, 0x6000010,
-	    0x7000000, 0x8000000000000000, 0};
+	static const uint64_t addresses[] = {0x1fffff, 0x250000, 0x100000, 0x500000, 0x4000000, 1, UINT64_MAX,
+	    0x6000010, 0x7000000, 0x8000000000000000};
+	struct block blocks[11] = {{0}};
+	for (int i = 0; i < 10; i++)
+		blocks[i] = (struct block){addresses[i], 131071, 1e6};
 	/* of two threads in one mapping; far below the end of a large one */
 	const uint64_t descriptors[] = {0x610000, 0x6ff000, 0x900000};
 	const struct resident_facts facts = {
@@ -151,9 +158,29 @@ static void blocks_and_descriptors(void **unused)
 	assert_int_equal(256 << 10, r.bytes[RESIDENT_FILES]);
 }
 
+/* The kernel makes one mapping of the allocator's own and of others beside it: a block that has a mapping
+ * of its own says nothing about them, unless a small one is there too. */
+static void large_blocks_prove_only_themselves(void **unused)
+{
+	static const char text[] = "100000-1100000 rw-p 0 00:00 0\nRss: 16384 kB\n"
+	                           "2000000-2100000 rw-p 0 00:00 0\nRss: 1024 kB\n";
+	struct block blocks[] = {{0x200000, 1 << 20, 1 << 20},
+	    {0x500000, 128 << 10, 512 << 10}, /* as many as four of its kind */
+	    {0x2000000, 1 << 20, 3 << 20},    /* more than is resident: the rest was not touched */
+	    {0}, {0}};
+	const struct resident_facts facts = {.each_block = point, .context = blocks};
+	struct resident r;
+	assert_int_equal(0, classify(&r, &facts, text));
+	assert_int_equal((1536 + 1024) << 10, r.bytes[RESIDENT_HEAP]);
+	assert_int_equal((16384 - 1536) << 10, r.bytes[RESIDENT_ANONYMOUS]);
+	blocks[3] = (struct block){0x10fffff, 100, 512 << 10};
+	assert_int_equal(0, classify(&r, &facts, text));
+	assert_int_equal(0, r.bytes[RESIDENT_ANONYMOUS]);
+}
+
 static void a_broken_text_is_an_error(void **unused)
 {
-	uint64_t blocks[] = {0x100000, 0};
+	struct block blocks[] = {{0x100000, 1, 1}, {0}};
 	const struct resident_facts facts = {.each_block = point, .context = blocks};
 	struct resident r;
 	assert_int_equal(-EPROTO, classify(&r, &facts, "100000-200000 rw-p 0 00:00 0\nRss: 4 kB"));
@@ -305,6 +332,7 @@ int main(void)
 	    cmocka_unit_test(names_the_kernel_gives),
 	    cmocka_unit_test(a_library_and_a_data_file),
 	    cmocka_unit_test(blocks_and_descriptors),
+	    cmocka_unit_test(large_blocks_prove_only_themselves),
 	    cmocka_unit_test(a_broken_text_is_an_error),
 	    cmocka_unit_test(the_region_is_looked_for),
 	    cmocka_unit_test(counters),

@@ -55,7 +55,7 @@ static void the_rows(void **unused)
 	    "heaptap:   resident 131.0 MiB, 0.5 s before the end:\n"
 	    "heaptap:       80.0 MiB  heap in use, +- 2.0 MiB\n"
 	    "heaptap:       20.0 MiB  allocator's slack, +- 2.0 MiB\n"
-	    "heaptap:       20.0 MiB  other anonymous mappings: no sampled block lies in them\n"
+	    "heaptap:       20.0 MiB  other anonymous memory, in which no sampled block lies\n"
 	    "heaptap:        8.0 MiB  program and libraries\n"
 	    "heaptap:        1.0 MiB  stacks of 5 threads\n"
 	    "heaptap:        2.0 MiB  heaptap's own\n");
@@ -103,7 +103,7 @@ static void the_kernels_counters(void **unused)
 	    "heaptap:   resident 131.0 MiB, 0.0 s before the end (the kernel's counters; it is too large to "
 	    "look at each mapping):\n"
 	    "heaptap:       80.0 MiB  heap in use, +- 2.0 MiB\n"
-	    "heaptap:       41.0 MiB  allocator's slack, other anonymous mappings and stacks, +- 2.0 MiB\n"
+	    "heaptap:       41.0 MiB  allocator's slack, other anonymous memory and stacks, +- 2.0 MiB\n"
 	    "heaptap:       10.0 MiB  files: program, libraries and others\n");
 }
 
@@ -124,7 +124,7 @@ static void the_hint(void **unused)
 	assert_false(resident_text_wants_mmap(r));
 	r->mapped_bytes = 64.0 * MIB;
 	assert_non_null(strstr(print(&watch, 7 * S),
-	    " 40.0 MiB  other anonymous mappings (mapped by the program, touched or not: 64.0 MiB +- 0 "
+	    " 40.0 MiB  other anonymous memory (mapped by the program, touched or not: 64.0 MiB +- 0 "
 	    "B)\n"));
 }
 
@@ -134,7 +134,7 @@ static void without_samples(void **unused)
 	assert_int_equal(5, resident_text_rows(&example, false, rows));
 	assert_string_equal(rows[0], " 100.0 MiB  [heap]");
 	assert_string_equal(
-	    rows[1], "  20.0 MiB  other anonymous mappings: the allocator's, and the program's own");
+	    rows[1], "  20.0 MiB  other anonymous memory: the allocator's, and the program's own");
 }
 
 /* Its parts add up to the total, whatever was estimated. */
