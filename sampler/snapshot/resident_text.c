@@ -111,7 +111,7 @@ bool resident_text_wants_mmap(const struct resident_reading *reading)
 	    others > total / 4;
 }
 
-void resident_text_print(const struct resident_watch *watch, uint64_t end_ns)
+void resident_text_print(const struct resident_watch *watch, uint64_t end_ns, const char *whose)
 {
 	char rows[RESIDENT_TEXT_ROWS][RESIDENT_TEXT_BYTES], amount[AMOUNT_BYTES];
 	const struct resident_reading *shown = &watch->newest;
@@ -120,7 +120,7 @@ void resident_text_print(const struct resident_watch *watch, uint64_t end_ns)
 	if (watch->largest.parts.total_bytes / 8 * 7 > shown->parts.total_bytes)
 		shown = &watch->largest;
 	uint64_t before_ns = end_ns > shown->time_ns ? end_ns - shown->time_ns : 0;
-	log_line("  resident %s%s, %.1f s before the end%s:",
+	log_line("  resident%s%s %s%s, %.1f s before the end%s:", whose ? " of " : "", whose ? whose : "",
 	    amount_bytes((double)shown->parts.total_bytes, amount),
 	    shown == &watch->largest ? " at its largest" : "", (double)before_ns / CLOCK_NS_PER_S,
 	    shown->parts.counters ? " (the kernel's counters; it is too large to look at each mapping)" : "");

@@ -21,8 +21,9 @@ size_t resident_text_rows(
 bool resident_text_wants_mmap(const struct resident_reading *reading);
 
 /* Prints the reading to show at the end of a process: the largest if that was clearly more than the newest.
- * Nothing if there is none. end_ns: when the process was seen to have ended. */
-void resident_text_print(const struct resident_watch *watch, uint64_t end_ns);
+ * Nothing if there is none. end_ns: when the process was seen to have ended. whose: "redis-server (pid
+ * 4711)", where the line before does not say so; else NULL. */
+void resident_text_print(const struct resident_watch *watch, uint64_t end_ns, const char *whose);
 
 /* "rss: total=34017280 heap=2097152 heap_error=65536 slack=1048576 anonymous=... (bytes; smaps, TIME)".
  * heap, slack, anonymous, code, files, shared, stacks, heaptap and kernel add up to total; slack may be

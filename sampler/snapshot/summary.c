@@ -110,7 +110,7 @@ void summary_print(const struct heap_snapshot *s, int error)
 	    s->view.inuse.objects, sqrt(s->view.inuse.objects_variance));
 	print_samples(s);
 	if (process->target.command || s->resident.largest.parts.total_bytes >= RESIDENT_SAID_BYTES)
-		resident_text_print(&s->resident, s->live_scan.now_ns);
+		resident_text_print(&s->resident, s->live_scan.now_ns, NULL);
 	if (region_unseen_text(process->image->region))
 		log_line("  %s", region_unseen_text(process->image->region));
 	if (process->place == 0 && region_placeless(process->image->region))

@@ -34,12 +34,13 @@ static const struct resident_reading example = {
 };
 
 static char printed[8192];
+static const char *whose;
 
 static const char *print(const struct resident_watch *watch, uint64_t end_ns)
 {
 	int fd = memfd_create("stderr", MFD_CLOEXEC), saved = dup(STDERR_FILENO);
 	dup2(fd, STDERR_FILENO);
-	resident_text_print(watch, end_ns);
+	resident_text_print(watch, end_ns, whose);
 	dup2(saved, STDERR_FILENO);
 	ssize_t bytes = pread(fd, printed, sizeof(printed) - 1, 0);
 	printed[bytes < 0 ? 0 : bytes] = '\0';
@@ -59,6 +60,10 @@ static void the_rows(void **unused)
 	    "heaptap:        8.0 MiB  program and libraries\n"
 	    "heaptap:        1.0 MiB  stacks of 5 threads\n"
 	    "heaptap:        2.0 MiB  heaptap's own\n");
+	whose = "serve (pid 4711)";
+	assert_non_null(strstr(print(&watch, 8 * S),
+	    "heaptap:   resident of serve (pid 4711) 131.0 MiB, 1.0 s before the end:\n"));
+	whose = NULL;
 	const struct resident_watch nothing = {0};
 	assert_string_equal(print(&nothing, S), "");
 }
