@@ -65,7 +65,7 @@ static bool register_atfork(void)
 	return reg && reg(claim_forking, NULL, claim_forked, &__dso_handle) == 0;
 }
 
-static void reserve_levels(bool may_advise)
+static void reserve_levels(struct region_header *header, bool may_advise)
 {
 	size_t bytes = live_reserve_bytes();
 	if (!session_affordable(RLIMIT_AS, 2 * bytes) || !session_affordable(RLIMIT_DATA, 2 * bytes))
@@ -78,6 +78,8 @@ static void reserve_levels(bool may_advise)
 		madvise(memory, bytes, MADV_DONTDUMP);
 	}
 	live_reserve(memory);
+	header->own_start = (uintptr_t)memory;
+	header->own_end = (uintptr_t)memory + bytes;
 }
 
 /* The image's part of the header. */
@@ -128,7 +130,7 @@ static bool attach_region(void)
 	}
 	if (!strict)
 		madvise(header, header->offsets.end, MADV_DONTDUMP);
-	reserve_levels(!strict);
+	reserve_levels(header, !strict);
 	describe_image(header, pid);
 	const unsigned char *random = (const unsigned char *)getauxval(AT_RANDOM);
 	if (random)

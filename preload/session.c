@@ -114,7 +114,9 @@ static bool header_good(const struct region_header *header)
 	return header->magic == REGION_MAGIC && header->abi == REGION_ABI &&
 	    offsets->end > REGION_PAGE_BYTES && offsets->places >= REGION_PAGE_BYTES &&
 	    header->segments <= REGION_SEGMENTS && offsets->slots + slots_bytes <= offsets->kept &&
-	    offsets->kept + slots_bytes <= offsets->end &&
+	    offsets->kept + slots_bytes <= offsets->addresses &&
+	    offsets->addresses + slots_bytes / sizeof(struct region_slot) * sizeof(uint64_t) <=
+	    offsets->end &&
 	    offsets->command_line + REGION_COMMAND_LINE_BYTES <= offsets->end;
 }
 

@@ -28,8 +28,11 @@
  * At most one block of a slot was live at any one instant, so one entry per slot is enough: nothing of the
  * peak is ever lost, and nothing grows.
  *
+ * The addresses. Between `kept` and the last buffers lie 8 bytes for each slot: where its block is. They say
+ * which of the process' mappings are the allocator's (sampler/target/resident.h), and identify nothing.
+ *
  * Dropping privileges. The stacks in the buffers are those of every process of the image. A forked child
- * that changes its user id maps zeroes over the buffers, and from then on uses others, after `kept`, where
+ * that changes its user id maps zeroes over the buffers, and from then on uses others, at the end, where
  * only such children write: a worker cannot read its master's stacks.
  *
  * Who writes what: the sampler writes the constant part of the header before the hand-over, `mode` and
@@ -142,7 +145,8 @@ enum region_loss {
 
 /* Where the parts of a region begin, in bytes from its start; `end` is its size. */
 struct region_offsets {
-	uint64_t places, modules, command_line, owners, buffers, frees, slots, kept, dropped_buffers, end;
+	uint64_t places, modules, command_line, owners, buffers, frees, slots, kept, addresses,
+	    dropped_buffers, end;
 };
 
 struct region_header {
@@ -182,6 +186,8 @@ struct region_header {
 	uint32_t declined; /* enum region_declined, if that is the state */
 	/* requests for snapshots, of all places: a change means that a place has a new one */
 	_Atomic uint64_t requests;
+	/* memory that the library has mapped for itself beside the region; 0 and 0: none */
+	uint64_t own_start, own_end;
 	/* children that changed their user id and take no more samples: the kernel refused to cut off the
 	 * stacks of others */
 	_Atomic uint64_t not_cut_off;

@@ -5,6 +5,7 @@
 #include "pprof/text/utf8.h"
 #include "sampler/loader/allocator_names.h"
 #include "sampler/loader/malloc_binding.h"
+#include "sampler/doctor/doctor_resident.h"
 #include "sampler/doctor/doctor_script.h"
 #include "sampler/doctor/doctor_self.h"
 #include "sampler/doctor/finding.h"
@@ -482,6 +483,7 @@ static int examine_process(struct findings *findings, pid_t pid)
 		return 0;
 	}
 	say_process(findings, pid, &mapped);
+	doctor_resident_say(findings, pid);
 	mapped_fini(&mapped);
 	/* What it runs, also if that path means another file by now, or in our mount namespace. */
 	snprintf(opened, sizeof(opened), "/proc/%d/exe", (int)pid);

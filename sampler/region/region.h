@@ -80,6 +80,7 @@ int region_segment_owner(const struct region *region, uint32_t segment);
 struct slot_copy {
 	uint64_t seq;                /* order number of the insertion here */
 	uint64_t freed_order;        /* 0 unless `state` is SLOT_FREED */
+	uint64_t address;            /* of the block; 0 in a slot's entry of the peak */
 	struct region_sample sample; /* if inherited, as the parent took it: the parent's `seq` and `slot` */
 	uint32_t origin_place, unmapped_pages;
 	uint16_t flags;

@@ -4,6 +4,7 @@
 #include "pprof/profile/drop_frames.h"
 #include "pprof/profile/origin.h"
 #include "sampler/snapshot/lifetimes_file.h"
+#include "sampler/snapshot/resident_text.h"
 #include "sampler/snapshot/sheet.h"
 
 #include <errno.h>
@@ -99,6 +100,17 @@ static void comment_lifetimes(struct profile *profile, const struct heap_snapsho
 	sheet_text_add(&text, profile);
 }
 
+/* Of the peak nothing is known: nobody was there. */
+static void comment_resident(
+    struct profile *profile, const struct heap_snapshot *s, const struct heap_sheet *sheet)
+{
+	char text[512];
+	if (sheet->kind == HEAP_VIEW_PEAK || !s->resident.newest.time_ns)
+		return;
+	resident_text_comment(&s->resident.newest, text, sizeof(text));
+	profile_add_comment(profile, text);
+}
+
 static void comment_peak(
     struct profile *profile, const struct heap_snapshot *s, const struct heap_sheet *sheet)
 {
@@ -157,6 +169,7 @@ static void add_comments(
 	    sqrt(inuse->objects_variance));
 	comment_inherited(profile, s->process, sheet->view);
 	comment_lifetimes(profile, s);
+	comment_resident(profile, s, sheet);
 	profile_add_comment(profile, s->session);
 	if (s->trouble[0])
 		profile_add_comment(profile, s->trouble);

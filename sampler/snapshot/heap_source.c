@@ -128,6 +128,8 @@ static int add_views(struct heap_source *source, struct heap_snapshot *s, struct
 		return error;
 	}
 	s->base.unix_ns = clock_unix_ns();
+	resident_watch_read(&series->resident, process);
+	s->resident = series->resident;
 	s->frees_lost = process->image->frees_lost;
 	add_peak(scheduler, s, series, request->kind, &live_scan);
 	if (settings->delta && request->periodic)
@@ -235,6 +237,9 @@ static void look(struct snapshot_source *base, struct target *target, uint64_t n
 		    target->pid, counted > arrived ? counted - arrived : 0, now_ns, false);
 	}
 	read_requests(base->scheduler, process, series, now_ns);
+	if (target->readable && !series->wanted) /* else it is read with the snapshot */
+		resident_watch_look(&series->resident, process, now_ns,
+		    ((struct heap_source *)base)->registry->intake->processes.count);
 }
 
 /* ---- what the scheduler asks */

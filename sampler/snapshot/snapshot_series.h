@@ -10,6 +10,7 @@
 #define SAMPLER_SNAPSHOT_SNAPSHOT_SERIES_H
 
 #include "sampler/linux/exit_status.h"
+#include "sampler/snapshot/resident_watch.h"
 #include "sampler/snapshot/timeline.h"
 
 #include <stdbool.h>
@@ -54,6 +55,7 @@ struct snapshot_series {
 	size_t kept_count, kept_capacity;
 
 	struct timeline timeline;
+	struct resident_watch resident;
 	struct oom_watch death;
 };
 

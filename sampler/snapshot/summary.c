@@ -2,12 +2,16 @@
 #include "sampler/snapshot/summary.h"
 
 #include "pprof/profile/estimate.h"
+#include "sampler/snapshot/resident_text.h"
 #include "sampler/terminal/amount.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Of COMMAND, and of larger processes, it is said what their resident memory consists of. */
+enum { RESIDENT_SAID_BYTES = 16 << 20 };
 
 /* ---- the row */
 
@@ -76,6 +80,13 @@ void summary_row_make(struct summary_row *row, const struct heap_snapshot *s, co
 	if (!out)
 		return;
 	summary_print(out, row, s);
+	fclose(out);
+	if (!target->command && s->resident.largest.parts.total_bytes < RESIDENT_SAID_BYTES)
+		return;
+	out = open_memstream(&row->resident, &bytes);
+	if (!out)
+		return;
+	resident_text_print(out, &s->resident, s->live_scan.now_ns);
 	fclose(out);
 }
 

@@ -21,7 +21,8 @@ void summary_row_fini(struct summary_row *row)
 	free(row->path);
 	free(row->peak_path);
 	free(row->block);
-	row->path = row->peak_path = row->block = NULL;
+	free(row->resident);
+	row->path = row->peak_path = row->block = row->resident = NULL;
 }
 
 double summary_row_bytes(const struct summary_row *row)

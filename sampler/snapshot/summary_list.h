@@ -40,7 +40,8 @@ struct summary_row {
 	/* Of the image, if the process is its first: see region.h. NULL: all is seen. */
 	uint64_t placeless, not_cut_off;
 	const char *unseen_text;
-	char *block; /* lines about it alone, each with a newline; owned */
+	char *block;    /* lines about it alone, each with a newline; owned */
+	char *resident; /* lines about what its resident memory consists of; owned; NULL: not said */
 };
 
 void summary_row_fini(struct summary_row *row);

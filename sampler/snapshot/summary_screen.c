@@ -106,6 +106,7 @@ static void print_single(FILE *out, const struct summary_list *list, const struc
 	print_alarms(out, list);
 	fputs(facts->missed, out);
 	fputs(row->block ? row->block : "", out);
+	fputs(row->resident ? row->resident : "", out);
 	print_omitted(out, list, facts);
 	print_running(out, facts->running);
 	if (path && row->path && path != row->path)
@@ -132,6 +133,8 @@ static void print_crowd(FILE *out, const struct summary_list *list, const struct
 	fprintf(out, "%" PRIu64 " processes by their peaks%s%.*s:\n", list->processes,
 	    folder_bytes ? "; profiles in " : "", (int)folder_bytes, folder ? folder : "");
 	summary_table_print(out, list, facts->width);
+	if (row && row->resident && *row->resident)
+		fprintf(out, "the largest, %s (pid %d):\n%s", row->title, (int)row->pid, row->resident);
 	print_omitted(out, list, facts);
 	print_running(out, facts->running);
 	if (list->stackless)
