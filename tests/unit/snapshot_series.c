@@ -101,7 +101,8 @@ static void the_newest_are_kept(void **state)
 		snprintf(delta, sizeof(delta), "%s/%d-delta", folder, i);
 		touch(path);
 		touch(delta);
-		assert_int_equal(snapshot_series_keep(series, path, i % 2 ? delta : NULL, true, 3), 0);
+		const struct snapshot_series_file file = {path, i % 2 ? delta : NULL, true, false};
+		assert_int_equal(snapshot_series_keep(series, &file, 3), 0);
 	}
 	for (int i = 1; i <= 9; i++) {
 		snprintf(path, sizeof(path), "%s/%d", folder, i);
@@ -128,7 +129,8 @@ static void snapshots_are_kept_not_files(void **state)
 		for (int file = 0; file < (i < 4 ? 1 : 3); file++) {
 			snprintf(path, sizeof(path), "%s/%d-%d", folder, i, file);
 			touch(path);
-			assert_int_equal(snapshot_series_keep(series, path, NULL, file == 0, 2), 0);
+			const struct snapshot_series_file one = {path, NULL, file == 0, false};
+			assert_int_equal(snapshot_series_keep(series, &one, 2), 0);
 		}
 		for (int old = 1; old <= i; old++) {
 			snprintf(path, sizeof(path), "%s/%d-%d", folder, old, old < 4 ? 0 : 2);
