@@ -47,6 +47,7 @@ struct process {
 	uint32_t place;
 	uint32_t serial;        /* among all processes of the image, from 1; a place is used again */
 	uint32_t parent_serial; /* 0: its parent has not been seen yet */
+	bool was_running;       /* it was there before the session */
 	bool watched;           /* the registry knows it */
 	bool ended;             /* seen by the registry; its books may still be open */
 	/* It has no pidfd because no descriptor or memory was left for one: it may live. */

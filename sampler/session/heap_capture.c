@@ -105,7 +105,6 @@ int heap_capture_open(struct heap_capture *h, const struct heap_capture_setup *s
 	    .describe = describe,
 	    .context = h,
 	    .period_bytes = options->period_bytes,
-	    .began_ns = clock_now_ns(),
 	};
 	h->registry = (struct registry){
 	    .intake = &h->intake,

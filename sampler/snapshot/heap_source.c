@@ -264,7 +264,7 @@ static void look_at_thresholds(
 	    .place = region_place(process->image->region, process->place),
 	    .pid = process->target.readable ? process->target.pid : 0,
 	    .forked = process->place != 0,
-	    .before = process->target.start_ns < source->began_ns,
+	    .before = process->was_running,
 	    .cgroup = series->death.cgroup,
 	    .cgroup_version = series->death.version,
 	    .cgroups = &source->cgroups,

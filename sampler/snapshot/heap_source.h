@@ -20,7 +20,6 @@ struct heap_source {
 	void (*describe)(void *context, char *text, size_t text_bytes);
 	void *context;
 	uint64_t period_bytes;       /* in force */
-	uint64_t began_ns;           /* processes that started before were there before the session */
 	struct memory_high *cgroups; /* with a limit of memory that a threshold is about */
 	bool cgroup_said;            /* that one of them has no such limit */
 };

@@ -98,8 +98,8 @@ static void read_rss(struct threshold_watch *watch, pid_t pid, struct measure *m
 
 static void plan_rss(struct threshold_watch *watch, const struct measure *rss, uint64_t now_ns)
 {
-	uint64_t least = rss->known ? RSS_BYTES_PER_S : 0;
-	for (size_t i = 0; i < watch->settings.count && rss->known; i++) {
+	uint64_t least = RSS_BYTES_PER_S;
+	for (size_t i = 0; i < watch->settings.count; i++) {
 		const struct threshold *rule = &watch->settings.rules[i];
 		if (rule->measure != THRESHOLD_RSS)
 			continue;
@@ -110,6 +110,14 @@ static void plan_rss(struct threshold_watch *watch, const struct measure *rss, u
 	watch->rss_due_ns = now_ns + (uint64_t)((double)least / RSS_BYTES_PER_S * CLOCK_NS_PER_S);
 }
 
+/* Crossings that wait were those of the cgroup that it has left. */
+static void enter_cgroup(struct threshold_state *state, const struct memory_high *cgroup)
+{
+	state->crossings_seen = cgroup ? cgroup->crossings : 0;
+	state->suppressed += state->waiting;
+	state->waiting = 0;
+}
+
 /* It may move to another one. */
 static void read_cgroup(
     struct threshold_watch *watch, const struct threshold_subject *subject, uint64_t now_ns)
@@ -118,8 +126,9 @@ static void read_cgroup(
 	if (*subject->cgroup && (!before || strcmp(before->cgroup, subject->cgroup) != 0)) {
 		watch->cgroup =
 		    memory_high_get(subject->cgroups, subject->cgroup_version, subject->cgroup, NULL, now_ns);
-		for (size_t i = 0; watch->cgroup && i < watch->settings.count; i++)
-			watch->states[i].crossings_seen = watch->cgroup->crossings;
+		for (size_t i = 0; i < watch->settings.count; i++)
+			if (watch->settings.rules[i].measure == THRESHOLD_MEMORY_HIGH)
+				enter_cgroup(&watch->states[i], watch->cgroup);
 		memory_high_put(before);
 	}
 	if (watch->cgroup)
@@ -192,62 +201,76 @@ static void begin(const struct threshold *rule, struct threshold_state *state, s
 		measure->reading.highest_bytes = measure->reading.bytes;
 }
 
-static bool is_due(struct threshold_watch *watch, size_t number, struct measure *measures,
-    const struct threshold_subject *subject, uint64_t now_ns, uint64_t *base_bytes)
+/* The next two append the cause if a snapshot is due. */
+static bool look_at_cgroup(struct threshold_watch *watch, struct threshold_state *state, uint64_t now_ns,
+    char *cause, size_t cause_bytes)
+{
+	const struct memory_high *cgroup = watch->cgroup;
+	if (!cgroup)
+		return false;
+	bool crossed = cgroup->crossings != state->crossings_seen;
+	state->crossings_seen = cgroup->crossings;
+	if (!threshold_cross(state, crossed, cgroup->above, now_ns, watch->settings.limit_ns))
+		return false;
+	add_cgroup_cause(cgroup, cause, cause_bytes);
+	return true;
+}
+
+static bool look_at_measure(struct threshold_watch *watch, size_t number, struct measure *measure,
+    const struct threshold_subject *subject, uint64_t now_ns, char *cause, size_t cause_bytes)
 {
 	const struct threshold *rule = &watch->settings.rules[number];
 	struct threshold_state *state = &watch->states[number];
-	struct measure *measure = &measures[rule->measure];
-	*base_bytes = state->base_bytes;
-	if (rule->measure == THRESHOLD_MEMORY_HIGH) {
-		const struct memory_high *cgroup = watch->cgroup;
-		bool crossed = cgroup && cgroup->crossings != state->crossings_seen;
-		if (cgroup)
-			state->crossings_seen = cgroup->crossings;
-		return threshold_cross(
-		    state, crossed, cgroup && cgroup->above, now_ns, watch->settings.limit_ns);
-	}
 	if (!measure->known)
 		return false;
 	if (!watch->begun[rule->measure])
 		begin(rule, state, measure, subject);
-	return threshold_look(rule, state, &measure->reading, now_ns, watch->settings.limit_ns);
+	uint64_t base_bytes = state->base_bytes;
+	if (!threshold_look(rule, state, &measure->reading, now_ns, watch->settings.limit_ns))
+		return false;
+	add_cause(rule, &measure->reading, base_bytes, cause, cause_bytes);
+	return true;
+}
+
+/* Everything that a rule is about, but resident memory at its own pace. */
+static void read_measures(struct threshold_watch *watch, const struct threshold_subject *subject,
+    uint64_t now_ns, bool now, struct measure *measures)
+{
+	if (watch->has[THRESHOLD_INUSE])
+		read_inuse(watch, subject->place, &measures[THRESHOLD_INUSE]);
+	if (watch->has[THRESHOLD_ALLOC])
+		read_alloc(subject->place, &measures[THRESHOLD_ALLOC]);
+	if (watch->has[THRESHOLD_RSS] && (now || now_ns >= watch->rss_due_ns))
+		read_rss(watch, subject->pid, &measures[THRESHOLD_RSS]);
+	if (watch->has[THRESHOLD_MEMORY_HIGH])
+		read_cgroup(watch, subject, now_ns);
 }
 
 bool threshold_watch_look(struct threshold_watch *watch, const struct threshold_subject *subject,
     uint64_t now_ns, bool now, struct threshold_crossing *crossing)
 {
 	struct measure measures[THRESHOLD_MEMORY_HIGH + 1] = {0};
-	bool due = false;
+	char cause[128];
+	crossing->name = NULL;
 	crossing->cause[0] = '\0';
-	if (watch->has[THRESHOLD_INUSE])
-		read_inuse(watch, subject->place, &measures[THRESHOLD_INUSE]);
-	if (watch->has[THRESHOLD_ALLOC])
-		read_alloc(subject->place, &measures[THRESHOLD_ALLOC]);
-	bool rss = watch->has[THRESHOLD_RSS] && (now || now_ns >= watch->rss_due_ns);
-	if (rss)
-		read_rss(watch, subject->pid, &measures[THRESHOLD_RSS]);
-	if (watch->has[THRESHOLD_MEMORY_HIGH])
-		read_cgroup(watch, subject, now_ns);
+	read_measures(watch, subject, now_ns, now, measures);
 	for (size_t i = 0; i < watch->settings.count; i++) {
-		const struct threshold *rule = &watch->settings.rules[i];
-		uint64_t base_bytes;
-		if (!is_due(watch, i, measures, subject, now_ns, &base_bytes))
+		enum threshold_measure what = watch->settings.rules[i].measure;
+		cause[0] = '\0';
+		if (what == THRESHOLD_MEMORY_HIGH
+		        ? !look_at_cgroup(watch, &watch->states[i], now_ns, cause, sizeof(cause))
+		        : !look_at_measure(watch, i, &measures[what], subject, now_ns, cause, sizeof(cause)))
 			continue;
-		text_append(crossing->cause, sizeof(crossing->cause), "%s", due ? "; " : "");
-		if (rule->measure == THRESHOLD_MEMORY_HIGH)
-			add_cgroup_cause(watch->cgroup, crossing->cause, sizeof(crossing->cause));
-		else
-			add_cause(rule, &measures[rule->measure].reading, base_bytes, crossing->cause,
-			    sizeof(crossing->cause));
-		crossing->name = due ? crossing->name : threshold_names[rule->measure];
-		due = true;
+		text_append(
+		    crossing->cause, sizeof(crossing->cause), "%s%s", crossing->name ? "; " : "", cause);
+		if (!crossing->name)
+			crossing->name = threshold_names[what];
 	}
 	for (size_t i = 0; i <= THRESHOLD_MEMORY_HIGH; i++)
 		watch->begun[i] = watch->begun[i] || measures[i].known;
-	if (rss)
+	if (measures[THRESHOLD_RSS].known)
 		plan_rss(watch, &measures[THRESHOLD_RSS], now_ns);
-	return due;
+	return crossing->name != NULL;
 }
 
 uint64_t threshold_watch_suppressed(const struct threshold_watch *watch)
@@ -282,7 +305,10 @@ void threshold_describe_memory_high(const struct memory_high *watch, char *text,
 		if (watch->version == 1)
 			text_append(text, text_bytes, " (cgroup v1 has no memory.high)");
 	} else if (watch->answer == MEMORY_HIGH_UNREADABLE) {
-		text_append(text, text_bytes, "the files of the memory cgroup are not readable here");
+		text_append(text, text_bytes,
+		    watch->cgroup[0] == '/' && !watch->cgroup[1]
+		        ? "the process is in the root cgroup, which has no limit"
+		        : "the files of its memory cgroup are not readable here");
 	} else {
 		uint64_t hard = memory_high_hard_limit(watch);
 		if (watch->version == 1)
