@@ -269,13 +269,16 @@ static void look_at_thresholds(
 	    .cgroup_version = series->death.version,
 	    .cgroups = &source->cgroups,
 	};
-	uint64_t before = threshold_watch_suppressed(watch);
 	if (threshold_watch_look(watch, &subject, now_ns, series->wanted, &crossing))
 		snapshot_series_want_by_rule(series, &crossing);
-	if (!before && threshold_watch_suppressed(watch) && settings->verbosity >= 0)
-		log_line("pid %d crosses a threshold again within %g s (--on-limit): not every time is "
-		         "there a snapshot",
-		    (int)process->target.pid, (double)settings->thresholds.limit_ns / 1e9);
+	if (!series->limit_said && threshold_watch_suppressed(watch)) {
+		series->limit_said = true;
+		if (settings->verbosity >= 0)
+			log_line(
+			    "pid %d crosses a threshold again within %g s (--on-limit): the next snapshot "
+			    "for it comes after that, if it is still crossed",
+			    (int)process->target.pid, (double)settings->thresholds.limit_ns / 1e9);
+	}
 	if (rarely && threshold_watch_is_about(watch, THRESHOLD_MEMORY_HIGH))
 		tell_cgroup(source, process, watch);
 }

@@ -59,6 +59,7 @@ struct snapshot_series {
 	struct timeline timeline;
 	struct oom_watch death;
 	struct threshold_watch *thresholds; /* NULL: none */
+	bool limit_said;                    /* that it crosses one more often than there may be snapshots */
 };
 
 /* first_due_ns: of the first periodic snapshot. NULL: out of memory. */

@@ -52,7 +52,7 @@ struct threshold_crossing {
 bool threshold_watch_look(struct threshold_watch *watch, const struct threshold_subject *subject,
     uint64_t now_ns, bool now, struct threshold_crossing *crossing);
 
-/* Crossings that got no snapshot of their own, because of the limit. */
+/* Crossings that got no snapshot of their own, because of the limit, or wait for one. */
 uint64_t threshold_watch_suppressed(const struct threshold_watch *watch);
 
 bool threshold_watch_is_about(const struct threshold_watch *watch, enum threshold_measure measure);
