@@ -150,8 +150,8 @@ static void examine_symbols(struct findings *findings)
 		    "DEBUGINFOD_URLS is set; heaptap asks these servers only with record --debuginfod");
 }
 
-/* Of the process that `name` is the id of, else of what is started here. Only a note if nothing can be watched:
- * the other thresholds can. */
+/* Of the process that `name` is the id of, else of what is started here. Only a note if nothing can be
+ * watched: the other thresholds can. */
 static void examine_memory_high(struct findings *findings, const char *name)
 {
 	struct oom_watch process;

@@ -11,8 +11,8 @@
  * A cgroup is above until its usage is a tenth below the limit. The usage is the kernel's: it has the page
  * cache too. See Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst of Linux.
  *
- * A look takes one or two reads of less than a microsecond for each cgroup with a limit; limits are read again
- * once a second. All processes of a cgroup share one.
+ * A look takes one or two reads of less than a microsecond for each cgroup with a limit; limits are read
+ * again once a second. All processes of a cgroup share one.
  */
 #ifndef SAMPLER_LINUX_MEMORY_HIGH_H
 #define SAMPLER_LINUX_MEMORY_HIGH_H
@@ -60,8 +60,8 @@ struct memory_high {
 	enum memory_high_answer told_answer;
 };
 
-/* The one for a cgroup (as oom_watch_parse_cgroup() has it), from a list of those that are in use, or a new one
- * at its head. mount: where the cgroups are; NULL: the usual place. NULL: out of memory. */
+/* The one for a cgroup (as oom_watch_parse_cgroup() has it), from a list of those that are in use, or a new
+ * one at its head. mount: where the cgroups are; NULL: the usual place. NULL: out of memory. */
 struct memory_high *memory_high_get(
     struct memory_high **list, int version, const char *cgroup, const char *mount, uint64_t now_ns);
 void memory_high_put(struct memory_high *watch); /* NULL is fine */

@@ -221,7 +221,7 @@ static void read_requests(const struct scheduler *scheduler, const struct proces
 
 /* ---- thresholds */
 
-/* Without -v of the first cgroup only: whoever gives --on memory.high must know that nothing will come of it. */
+/* Without -v of the first cgroup only: who gives --on memory.high must know if nothing will come of it. */
 static void tell_cgroup(
     struct heap_source *source, const struct process *process, struct threshold_watch *watch)
 {

@@ -54,8 +54,8 @@ struct threshold_reading {
 	uint64_t error_bytes;   /* standard error of an estimate; 0: exact */
 };
 
-/* The first reading. `fresh`: the process began with nothing, under our eyes; else what it has now is where it
- * begins: a forked child, a process that was adopted. */
+/* The first reading. `fresh`: the process began with nothing, under our eyes; else what it has now is where
+ * it begins: a forked child, a process that was adopted. */
 void threshold_begin(const struct threshold *threshold, struct threshold_state *state,
     const struct threshold_reading *reading, bool fresh);
 

@@ -4,9 +4,9 @@
  *
  *   inuse, alloc   the process' own counts in the shared memory, and its peak, which shows also a heap that
  *                  was larger between two looks: at each look, a few loads
- *   rss            VmRSS and VmHWM (the highest so far) of /proc/PID/status: 10 us. A program can hardly touch
- *                  more than 4 GiB a second, so it is read again after the time that would take it to the
- *                  next threshold: at each look when near, once a second when far
+ *   rss            VmRSS and VmHWM (the highest so far) of /proc/PID/status: 10 us. A program can hardly
+ *                  touch more than 4 GiB a second, so it is read again after the time that would take it to
+ *                  the next threshold: at each look when near, once a second when far
  *   memory.high    see sampler/linux/memory_high.h
  */
 #ifndef SAMPLER_SNAPSHOT_THRESHOLD_WATCH_H

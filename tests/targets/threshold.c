@@ -9,7 +9,8 @@
  *   map N     maps N MiB that are not the heap's, touches and unmaps them
  *   fork      the child goes on, its parent waits for it
  *
- * Each line is answered: "PID LINE", and for take and map the time when it was half done, in seconds since 1970.
+ * Each line is answered: "PID LINE", and for take and map the time when it was half done, in seconds since
+ * 1970.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits of memory cgroups. The kernel has the memory controller in version 1 or in version 2, never in both, so
- * here a folder with files as the kernel's stands for either; e2e/snapshot_threshold has the real one.
+ * Limits of memory cgroups. The kernel has the memory controller in version 1 or in version 2, never in both,
+ * so here a folder with files as the kernel's stands for either; e2e/snapshot_threshold has the real one.
  */
 #include "sampler/linux/memory_high.h"
 

@@ -18,8 +18,8 @@ static const struct threshold level = {THRESHOLD_RSS, false, 1000};
 static const struct threshold growth = {THRESHOLD_INUSE, true, 100};
 
 /*
- * Looks, one after the other, each "SECOND:BYTES", with "^HIGHEST" if the value was higher since the one before,
- * and "!" if a snapshot is due.
+ * Looks, one after the other, each "SECOND:BYTES", with "^HIGHEST" if the value was higher since the one
+ * before, and "!" if a snapshot is due.
  */
 static struct threshold_state follow(const struct threshold *threshold, uint64_t limit_s, const char *looks)
 {
