@@ -289,7 +289,7 @@ test_memory_high() {
   looked
   tell drop 60
   looked
-  tell take 60
+  tell take 45 # less than there was before
   await 2 memory.high
   finish
   rmdir "$cgroup"
