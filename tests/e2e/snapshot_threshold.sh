@@ -185,7 +185,7 @@ test_a_spike() {
   for profile in out/*-0*.pb.gz; do
     comment_of "$profile"
   done >comments
-  matches 'inuse 2\.0 MiB \+- [0-9.]+ [KM]?i?B, was 10[0-9]\.[0-9] MiB >= 64.0 MiB' comments
+  matches 'inuse 2\.[0-9] MiB \+- [0-9.]+ [KM]?i?B, was 10[0-9]\.[0-9] MiB >= 64.0 MiB' comments
   matches 'rss [0-9.]+ MiB, was 3[0-9][0-9]\.[0-9] MiB >= 256.0 MiB' comments
 }
 
