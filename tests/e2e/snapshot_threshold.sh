@@ -246,9 +246,10 @@ test_keep() {
   begin -q -i 50ms --keep 2 --on inuse=64M
   tell take 80
   await 1 inuse
-  wait_for 20 test -e "out/$pid-0012.pb.gz"
+  wait_for 20 eval 'find out | grep -E -- "-(001[2-9]|00[2-9].|0[1-9]..)\.pb"' # each is there for a moment only
   finish
   equal 1 "$(written inuse)"
+  [ "$(find out -name "$pid-0*[0-9].pb.gz" | wc -l)" -le 3 ] || fail "the clock's are all there: $(ls out)"
 }
 
 # What was there when the sampler took over was crossed by nobody.
