@@ -34,6 +34,7 @@ static const struct command commands[] = {
         .run = front_run,
         .examples = "heaptap record ./server --its-options\n"
                     "heaptap record -p 16K -o profiles/ python3 job.py\n"
+                    "heaptap record --on rss=2G --on inuse=+256M ./server\n"
                     "heaptap record -e cpu-clock@99 ./server"},
     {.name = "snapshot",
         .bit = COMMAND_SNAPSHOT,

@@ -99,6 +99,19 @@ stage() {
   targets=$PWD/bin
 }
 
+# memory_cgroup FILE_V1 FILE_V2: makes one, for who calls to remove; sets cgroup, its folder, and limit, that file in it
+memory_cgroup() {
+  need_root
+  cgroup=/sys/fs/cgroup/memory/heaptap-test.$$
+  limit=$cgroup/$1
+  if ! mkdir "$cgroup" 2>/dev/null; then
+    cgroup=/sys/fs/cgroup/heaptap-test.$$
+    limit=$cgroup/$2
+    mkdir "$cgroup" 2>/dev/null || skip 'no memory cgroup can be made'
+  fi
+  echo 64M >"$limit" && [ "$(cat "$limit")" = 67108864 ] || { rmdir "$cgroup"; skip "$limit cannot be set"; }
+}
+
 # The one file that matches a pattern.
 only() {
   local files=("$@")

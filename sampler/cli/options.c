@@ -22,6 +22,7 @@ static void defaults_set(struct options *options)
 	options->period_bytes = PERIOD_BYTES_DEFAULT;
 	options->stack_bytes = STACK_BYTES_DEFAULT;
 	options->interval_ns = INTERVAL_NS_DEFAULT;
+	options->on_limit_ns = ON_LIMIT_NS_DEFAULT;
 	options->temporary_ns = TEMPORARY_NS_DEFAULT;
 	options->signal = SIGUSR1;
 	options->read.format = -1;

@@ -44,6 +44,11 @@ const struct option_table options_events = {rows, sizeof(rows) / sizeof(rows[0])
 /* With --pid there is no COMMAND, and our library is not preloaded. */
 int options_events_check(const struct options *options, char *error, size_t error_bytes)
 {
+	if (options->on_count) {
+		text_append(
+		    error, error_bytes, "--on is about heaps: it goes with neither --no-heap nor --pid");
+		return -EINVAL;
+	}
 	if (!options->pid && options->event_count)
 		return 0;
 	if (!options->pid)

@@ -431,6 +431,7 @@ void process_adopt(struct process *process)
 	const struct region *region = process->image->region;
 	uint32_t stack =
 	    stacks_intern(process->target.stacks, NULL, 0, STACK_BEFORE_RESTART, process->target.maps);
+	process->was_running = true;
 	if (stack == UINT32_MAX)
 		return;
 	struct tally counted = region_read_tally(&region_place(region, process->place)->allocated);

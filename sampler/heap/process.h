@@ -54,8 +54,9 @@ struct process {
 	 * known. HEAP_ORIGIN_... of its books counts them from 1. */
 	pid_t ancestors[PROCESS_ANCESTORS];
 	uint32_t ancestor_count;
-	bool watched; /* the registry knows it */
-	bool ended;   /* seen by the registry; its books may still be open */
+	bool was_running; /* it was there before the session */
+	bool watched;     /* the registry knows it */
+	bool ended;       /* seen by the registry; its books may still be open */
 	/* It has no pidfd because no descriptor or memory was left for one: it may live. */
 	bool unsure;
 	struct heap *heap;

@@ -279,6 +279,7 @@ static void fill_settings(struct snapshot_settings *settings, const struct optio
 	    .delta = options->delta,
 	    .timeline = options->timeline,
 	    .lifetimes = options->lifetimes,
+	    .thresholds = {options->on, options->on_count, options->on_limit_ns},
 	};
 }
 

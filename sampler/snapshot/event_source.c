@@ -106,7 +106,9 @@ static void keep(struct snapshot_series *series, const struct snapshot *snapshot
 	for (size_t i = 0; i < s->sheet_count; i++) {
 		if (!s->sheets[i].base.path)
 			continue;
-		snapshot_series_keep(series, s->sheets[i].base.path, NULL, first, count);
+		const struct snapshot_series_file file = {
+		    (char *)s->sheets[i].base.path, NULL, first, snapshot->by_a_rule};
+		snapshot_series_keep(series, &file, count);
 		first = false;
 	}
 }

@@ -19,7 +19,7 @@ struct heap_snapshot {
 	struct heap_view view;
 	char path[PATH_MAX]; /* base.path */
 	char session[1024];  /* backend, period and losses of the whole session: a comment of its own */
-	char trouble[256];   /* snapshots skipped, failed and refused, sampling paused: likewise, or empty */
+	char trouble[384];   /* snapshots skipped, failed and refused, sampling paused: likewise, or empty */
 	uint64_t period_bytes;
 	struct live_scan live_scan; /* with lifetimes_path: for the ages of live blocks; else empty */
 	/* Of the snapshot's own moment; of an ended process: the last ones before. */

@@ -76,8 +76,13 @@ static void describe_trouble(const struct process *process, const struct snapsho
 		    "%s%" PRIu64 " snapshot requests of the program refused (more than one a second)",
 		    at ? "; " : "", series->refused);
 	if (paused_ns && at < (int)text_bytes)
-		snprintf(text + at, text_bytes - (size_t)at, "%ssampling was paused for %.3f s%s",
+		at += snprintf(text + at, text_bytes - (size_t)at, "%ssampling was paused for %.3f s%s",
 		    at ? "; " : "", (double)paused_ns / 1e9, paused ? " and is now" : "");
+	uint64_t suppressed = series->thresholds ? threshold_watch_suppressed(series->thresholds) : 0;
+	if (suppressed && at < (int)text_bytes)
+		snprintf(text + at, text_bytes - (size_t)at,
+		    "%sthresholds crossed %" PRIu64 " times without a snapshot (--on-limit)", at ? "; " : "",
+		    suppressed);
 }
 
 static void add_peak(const struct scheduler *scheduler, struct heap_snapshot *s,
@@ -216,6 +221,70 @@ static void read_requests(const struct scheduler *scheduler, const struct proces
 		answer_program(process, series);
 }
 
+/* ---- thresholds */
+
+/* Without -v of the first cgroup only: who gives --on memory.high must know if nothing will come of it. */
+static void tell_cgroup(
+    struct heap_source *source, const struct process *process, struct threshold_watch *watch)
+{
+	int verbosity = scheduler_setup(source->base.scheduler)->settings->verbosity;
+	struct memory_high *cgroup = threshold_watch_cgroup(watch);
+	bool watched = cgroup && cgroup->answer == MEMORY_HIGH_WATCHED;
+	char text[512];
+	if (cgroup ? cgroup->told && cgroup->told_answer == cgroup->answer : source->cgroup_said)
+		return;
+	threshold_describe_memory_high(cgroup, text, sizeof(text));
+	if (watched && verbosity > 0)
+		log_line("--on memory.high: watching %s (pid %d)", text, (int)process->target.pid);
+	else if (!watched && verbosity >= (source->cgroup_said ? 1 : 0))
+		log_line("--on memory.high: no effect for pid %d: %s", (int)process->target.pid, text);
+	if (cgroup) {
+		cgroup->told = true;
+		cgroup->told_answer = cgroup->answer;
+	}
+	source->cgroup_said = source->cgroup_said || !watched;
+}
+
+static struct threshold_watch *watch_of(
+    const struct threshold_settings *settings, struct snapshot_series *series)
+{
+	if (settings->count && !series->thresholds)
+		series->thresholds = threshold_watch_new(settings); /* else: is tried again */
+	return series->thresholds;
+}
+
+static void look_at_thresholds(
+    struct heap_source *source, const struct process *process, uint64_t now_ns, bool rarely)
+{
+	const struct snapshot_settings *settings = scheduler_setup(source->base.scheduler)->settings;
+	struct snapshot_series *series = process->target.series;
+	struct threshold_watch *watch = watch_of(&settings->thresholds, series);
+	struct threshold_crossing crossing;
+	if (!watch)
+		return;
+	const struct threshold_subject subject = {
+	    .place = region_place(process->image->region, process->place),
+	    .pid = process->target.readable ? process->target.pid : 0,
+	    .forked = process->place != 0,
+	    .before = process->was_running,
+	    .cgroup = series->death.cgroup,
+	    .cgroup_version = series->death.version,
+	    .cgroups = &source->cgroups,
+	};
+	if (threshold_watch_look(watch, &subject, now_ns, series->wanted, &crossing))
+		snapshot_series_want_by_rule(series, &crossing);
+	if (!series->limit_said && threshold_watch_suppressed(watch)) {
+		series->limit_said = true;
+		if (settings->verbosity >= 0)
+			log_line(
+			    "pid %d crosses a threshold again within %g s (--on-limit): the next snapshot "
+			    "for it comes after that, if it is still crossed",
+			    (int)process->target.pid, (double)settings->thresholds.limit_ns / 1e9);
+	}
+	if (rarely && threshold_watch_is_about(watch, THRESHOLD_MEMORY_HIGH))
+		tell_cgroup(source, process, watch);
+}
+
 /* A snapshot of the events goes with it. */
 static void taken(
     struct snapshot_source *base, struct target *target, const struct snapshot_request *request, int error)
@@ -240,6 +309,7 @@ static void look(struct snapshot_source *base, struct target *target, uint64_t n
 	if (target->readable && !series->wanted) /* else it is read with the snapshot */
 		resident_watch_look(&series->resident, process, now_ns,
 		    ((struct heap_source *)base)->registry->intake->processes.count);
+	look_at_thresholds((struct heap_source *)base, process, now_ns, rarely);
 }
 
 /* ---- what the scheduler asks */
@@ -259,7 +329,8 @@ static bool has(const struct snapshot_source *base, const struct target *target,
 static void keep(struct snapshot_series *series, const struct snapshot *snapshot, size_t count)
 {
 	const struct heap_snapshot *s = (const struct heap_snapshot *)snapshot;
-	snapshot_series_keep(series, s->path, s->delta_path, true, count);
+	const struct snapshot_series_file file = {(char *)s->path, s->delta_path, true, snapshot->by_a_rule};
+	snapshot_series_keep(series, &file, count);
 }
 
 /* With -v the others' blocks are shown at once; COMMAND's is part of the summary. */

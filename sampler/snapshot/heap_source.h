@@ -25,6 +25,8 @@ struct heap_source {
 	struct tally omitted;      /* what processes that leave no profile counted, since the beginning */
 	uint64_t omitted_processes;
 	double omitted_at_end_bytes;
+	struct memory_high *cgroups; /* with a limit of memory that a threshold is about */
+	bool cgroup_said;            /* that one of them has no such limit */
 };
 
 extern const struct snapshot_source_kind heap_source_kind;

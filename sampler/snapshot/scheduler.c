@@ -88,6 +88,7 @@ static int take(
 	s->target = series->target;
 	s->kind = request->kind;
 	s->by_hand = request->by_hand;
+	s->by_a_rule = request->by_a_rule;
 	s->sink = settings->sink;
 	s->debuginfod = settings->debuginfod;
 	snprintf(s->cause, sizeof(s->cause), "%s, %s", request->name, request->cause);
@@ -97,7 +98,7 @@ static int take(
 		memcpy(s->askers, series->askers, sizeof(s->askers));
 		s->asker_count = series->asker_count;
 		series->asker_count = 0;
-		series->wanted = series->wanted_by_hand = false;
+		series->wanted = series->wanted_by_hand = series->wanted_by_a_rule = false;
 	}
 	series->jobs++;
 	series->writing = series->writing || request->kind == SNAPSHOT_NUMBERED;
@@ -116,7 +117,7 @@ static void give_up(struct scheduler *a, struct snapshot_series *series, bool pe
 		return;
 	answer(a, series->askers, series->asker_count, pid, "", error);
 	series->asker_count = 0;
-	series->wanted = series->wanted_by_hand = false;
+	series->wanted = series->wanted_by_hand = series->wanted_by_a_rule = false;
 }
 
 static void take_numbered(
@@ -134,8 +135,8 @@ static void take_next(
     struct scheduler *a, struct snapshot_series *series, const char *cause, const char *word, bool periodic)
 {
 	char name[96];
-	const struct snapshot_request request = {
-	    SNAPSHOT_NUMBERED, name, cause, periodic, !periodic && series->wanted_by_hand};
+	const struct snapshot_request request = {SNAPSHOT_NUMBERED, name, cause, periodic,
+	    !periodic && series->wanted_by_hand, !periodic && series->wanted_by_a_rule};
 	snprintf(name, sizeof(name), "%04" PRIu32 "%s%s", series->next, word[0] ? "-" : "", word);
 	for (char *slash = name; (slash = strchr(slash, '/'));)
 		*slash = '_'; /* else only the part after the last slash would be kept */
@@ -296,7 +297,7 @@ static void close_target(void *context, struct target *target)
 		error = -ENOMEM;
 	} else if (wanted) {
 		describe_end(target->series, cause, sizeof(cause));
-		const struct snapshot_request request = {SNAPSHOT_EXIT, "exit", cause, false, false};
+		const struct snapshot_request request = {SNAPSHOT_EXIT, "exit", cause, false, false, false};
 		target->series->jobs++; /* the target must stay, also if this one fails */
 		error = take(a, target->series, &request, target->command);
 		a->ended += !error;
@@ -330,7 +331,8 @@ static void report(struct scheduler *a, const struct snapshot *s, int error)
 	else if (error && error != a->error) /* a repeated error is counted, not logged */
 		log_line(
 		    "profile not written: %s: %s; the next snapshot tries again", s->path, strerror(-error));
-	else if (!last && !error && verbosity > 0)
+	else if (!last && !error &&
+	    verbosity >= (s->by_a_rule ? 0 : 1)) /* a crossed threshold is news to the user */
 		log_line("pid %d: snapshot %s: %s", (int)s->target->pid, s->cause, s->path);
 	if (last && verbosity >= 0)
 		source->kind->ended(source, s, error);

@@ -4,6 +4,7 @@
  *
  *   interval           scheduler_tend, when a target's is due
  *   signal, API        snapshot_series_want, by a source that has seen the request
+ *   threshold          snapshot_series_want_by_rule, likewise
  *   SIGUSR1 to us      scheduler_want_all
  *   heaptap snapshot   scheduler_want_all
  *   end                the source's listener: closed, once per target
@@ -32,7 +33,8 @@ struct snapshot_request {
 	const char *name;  /* of the file, and the first word of the comment: "0001", "exit" */
 	const char *cause; /* "every 60 s" */
 	bool periodic;
-	bool by_hand; /* a user asked for it, and no program */
+	bool by_hand;   /* a user asked for it, and no program */
+	bool by_a_rule; /* a threshold was crossed */
 };
 
 struct snapshot_source_kind {

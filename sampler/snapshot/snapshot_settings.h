@@ -4,6 +4,7 @@
 #ifndef SAMPLER_SNAPSHOT_SNAPSHOT_SETTINGS_H
 #define SAMPLER_SNAPSHOT_SNAPSHOT_SETTINGS_H
 
+#include "sampler/snapshot/threshold_watch.h"
 #include "sampler/symbol/answer.h"
 
 #include <stdbool.h>
@@ -20,6 +21,7 @@ struct snapshot_settings {
 	bool debuginfod;                 /* missing debug files may be fetched */
 	bool delta, timeline, lifetimes; /* additional files to write */
 	const struct sink *sink;         /* borrowed: where profiles go */
+	struct threshold_settings thresholds;
 };
 
 #endif
