@@ -9,7 +9,7 @@ families() {
   for i in $(seq 16); do
     cp "$targets/family" "$i"
   done
-  record -q -p 16K -b copy -o 'out/%e/' sh -c 'for i in $(seq 16); do ./$i 10 0 0 late; done'
+  record -q --min-samples 1 -p 16K -b copy -o 'out/%e/' sh -c 'for i in $(seq 16); do ./$i 10 0 0 late; done'
 }
 
 test_errors_over_forked_children() {
