@@ -28,8 +28,8 @@ PACKAGES_DEMO  := $(PACKAGES_BUILD) redis-server redis-tools golang-go
 PACKAGES_LINT  := $(PACKAGES_BUILD) binutils python3 cppcheck clang-format universal-ctags
 PACKAGES_CHECK := $(sort $(PACKAGES_DEMO) $(PACKAGES_LINT)) g++ clang lld libclang-rt-14-dev libcmocka-dev \
 	golang-github-google-pprof-dev sqlite3 nodejs util-linux procps spin gdb llvm dwz xz-utils gcc-aarch64-linux-gnu \
-	libc6-dev-arm64-cross qemu-user rustc valgrind nginx-light curl musl-tools libjemalloc2 libtcmalloc-minimal4 \
-	libmimalloc2.0 heaptrack man-db zsh fish debuginfod libdebuginfod1
+	libc6-dev-arm64-cross qemu-user rustc valgrind nginx-light curl musl-tools libjemalloc-dev libgoogle-perftools-dev \
+	libmimalloc-dev heaptrack man-db zsh fish debuginfod libdebuginfod1
 PACKAGES_BENCH := $(PACKAGES_BUILD) g++ python3 valgrind heaptrack libgoogle-perftools4 gnuplot-nox redis-server \
 	redis-tools sqlite3 nodejs zstd
 
@@ -66,9 +66,14 @@ PPROF_OBJ   := $(PPROF_SRC:%.c=$(O)/%.o) $(O)/pprof/profile.pb-c.o
 PRELOAD_OBJ := $(PRELOAD_SRC:%.c=$(O)/%.o)
 # What of the hook's half the unit tests link: its books, none of what it exports.
 HOOK_OBJ    := $(patsubst %,$(O)/tests/%.o,$(filter-out $(addprefix preload/,api attach constructor hooks mmap \
-	next_symbol next_symbol_operators sampled signal hook_table running loader_calls),$(PRELOAD_SRC:%.c=%)))
+	family next_symbol next_symbol_operators sampled signal hook_table running loader_calls),$(PRELOAD_SRC:%.c=%)))
+# What is loaded into processes that run already; attaching knows x86-64 alone.
+ATTACH_LIB  := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),$(O)/libheaptap-attach.so)
 CORE_OBJ    := $(filter-out $(O)/sampler/main.o,$(SAMPLER_OBJ)) $(PPROF_OBJ)
 UNIT_BIN    := $(UNIT_SRC:%.c=$(O)/%)
+ifeq ($(ATTACH_LIB),)
+UNIT_BIN    := $(filter-out $(O)/tests/unit/remote_call,$(UNIT_BIN))
+endif
 FUZZ_BIN    := $(FUZZ_SRC:%.c=$(O)/%)
 READER_BIN  := $(READER_SRC:%.c=$(O)/%) $(if $(wildcard tests/readers/oracle.go),$(O)/tests/readers/oracle)
 TARGET_BIN  := $(addprefix $(O)/tests/targets/,$(notdir $(basename $(TARGET_SRC))))
@@ -84,7 +89,7 @@ GO := GO111MODULE=off GOPATH=/usr/share/gocode GOFLAGS= GOCACHE=$(abspath $(O))/
 	format-check
 
 ## all: build/heaptap (command line and sampler) and build/libheaptap.so (preloaded into programs)
-all: $(O)/heaptap $(O)/libheaptap.so $(O)/libheaptap-attach.so
+all: $(O)/heaptap $(O)/libheaptap.so $(ATTACH_LIB)
 
 ## help: this list
 help:
@@ -103,13 +108,13 @@ PRELOAD_FLAGS := -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fn
 	-fno-builtin -fcf-protection=return
 PRELOAD_LINK   = -shared $(LDFLAGS) -Wl,-soname,$(@F) -Wl,-Bsymbolic-functions \
 	-Wl,-z,defs,-z,now,-z,relro,-z,noexecstack -Wl,--hash-style=gnu
-ONLY_PRELOADED := $(O)/preload/constructor.o
+ONLY_PRELOADED := $(patsubst %,$(O)/preload/%.o,constructor family redirect)
 ONLY_ATTACHED  := $(patsubst %,$(O)/preload/%.o,running hook_table import protection loader_calls loader_lock)
 $(O)/libheaptap.so: $(filter-out $(ONLY_ATTACHED),$(PRELOAD_OBJ)) preload/preload.map
 	$(call quiet,LD,$@)$(CC) $(PRELOAD_LINK) -Wl,--version-script=preload/preload.map -Wl,-z,nodlopen -o $@ $(filter %.o,$^)
 
-# The same objects again, for processes that run already: loaded by dlopen, never unloaded, without debug information
-# since every such process holds a copy.
+# The same objects again, on x86-64, for processes that run already: loaded by dlopen, never unloaded, without debug
+# information since every such process holds a copy.
 $(O)/libheaptap-attach.so: $(filter-out $(ONLY_PRELOADED),$(PRELOAD_OBJ)) preload/attach.map
 	$(call quiet,LD,$@)$(CC) $(PRELOAD_LINK) -Wl,--version-script=preload/attach.map -Wl,-z,nodelete,-s -o $@ $(filter %.o,$^)
 
@@ -309,7 +314,7 @@ install: all $(DOCS)
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(BASHDIR) $(DESTDIR)$(ZSHDIR) $(DESTDIR)$(FISHDIR)
 	install -m 755 $(O)/heaptap $(DESTDIR)$(BINDIR)/heaptap
 	install -m 755 $(O)/libheaptap.so $(DESTDIR)$(LIBDIR)/libheaptap.so
-	install -m 755 $(O)/libheaptap-attach.so $(DESTDIR)$(LIBDIR)/libheaptap-attach.so
+	$(if $(ATTACH_LIB),install -m 755 $(ATTACH_LIB) $(DESTDIR)$(LIBDIR)/libheaptap-attach.so)
 	install -d $(DESTDIR)$(INCDIR)
 	install -m 644 proto/heaptap.h $(DESTDIR)$(INCDIR)/heaptap.h
 	install -m 644 $(O)/heaptap.1 $(DESTDIR)$(MANDIR)/man1/heaptap.1

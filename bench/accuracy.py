@@ -148,7 +148,8 @@ class Study:
         byte_count = FLOOD_BYTES if mix == "flood" else PERIODS[period]
         pace_bytes = 512 if period == 1 else 64 * period
         command = [f"{self.build}/heaptap", "record", "-q", "-b", backend, "-p", str(period), "-o",
-                   f"{folder}/%p.pb.gz", *arguments, f"{self.build}/bench/known", mix, str(byte_count), str(pace_bytes),
+                   f"{folder}/%p.pb.gz", "--min-samples", "1", *arguments, f"{self.build}/bench/known", mix,
+                   str(byte_count), str(pace_bytes),
                    f"{folder}/truth"]
         return subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE if stdin else None)
 

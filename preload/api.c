@@ -28,8 +28,10 @@ static int api_snapshot(const char *name)
 	static _Atomic uint32_t unanswered;
 	uint32_t number, now;
 	int saved = errno;
+	/* Where no sampler wants samples, nobody answers either. */
+	bool sampled = claim_ready() && atomic_load(&place_header()->mode) != REGION_MODE_OFF;
 	_Atomic uint32_t *answered =
-	    claim_ready() ? request_snapshot(place_header(), place_self(), name, &number) : NULL;
+	    sampled ? request_snapshot(place_header(), place_self(), name, &number) : NULL;
 	if (!answered)
 		return 0;
 	int waits = atomic_load(&unanswered) ? 0 : WAITS;

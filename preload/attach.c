@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/attach.h"
 
+#include "preload/arguments.h"
 #include "preload/capture.h"
 #include "preload/claim.h"
 #include "preload/clock.h"
@@ -66,25 +67,29 @@ static bool register_atfork(void)
 	return reg && reg(claim_forking, NULL, claim_forked, &__dso_handle) == 0;
 }
 
-static void reserve_levels(bool may_advise)
+/* Returns the memory, or NULL. */
+static void *reserve_levels(bool may_advise)
 {
 	size_t bytes = live_reserve_bytes();
 	if (!session_affordable(RLIMIT_AS, 2 * bytes) || !session_affordable(RLIMIT_DATA, 2 * bytes))
-		return;
+		return NULL;
 	void *memory = memory_map(bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 	if (!memory)
-		return; /* the address space is limited: one level, 8 K live samples */
+		return NULL; /* the address space is limited: one level, 8 K live samples */
 	if (may_advise) {
 		madvise(memory, bytes, MADV_NOHUGEPAGE); /* one touched byte must not take 2 MiB */
 		madvise(memory, bytes, MADV_DONTDUMP);
 	}
 	live_reserve(memory);
+	return memory;
 }
 
 /* The image's part of the header. */
 static void describe_image(struct region_header *header, uint32_t pid, bool runs)
 {
 	module_list_write((unsigned char *)header + header->offsets.modules);
+	if (!runs && header->wants_command_line == 1) /* a running program may have changed it */
+		arguments_write((char *)header + header->offsets.command_line);
 	header->pid = pid;
 	header->trigger_address = (uintptr_t)capture_trigger;
 	header->unseen = !runs && lookup_before("malloc") ? REGION_UNSEEN_MALLOC : 0u;
@@ -111,6 +116,7 @@ static void open_claim(struct region_header *header, uint32_t pid, _Atomic uint3
 /* What is done once, however often the process is attached to. */
 struct lasting {
 	_Atomic uint32_t *wiped;
+	void *levels; /* NULL: there was no room */
 	bool done, atfork;
 };
 
@@ -121,7 +127,7 @@ static void open_lasting(struct lasting *lasting, bool strict)
 	lasting->done = true;
 	lasting->wiped = strict ? NULL : map_wiped();
 	lasting->atfork = register_atfork();
-	reserve_levels(!strict);
+	lasting->levels = reserve_levels(!strict);
 }
 
 bool attach_to(struct region_header *header, bool strict, bool runs)
@@ -141,6 +147,8 @@ bool attach_to(struct region_header *header, bool strict, bool runs)
 	if (!strict)
 		madvise(header, header->offsets.end, MADV_DONTDUMP);
 	describe_image(header, pid, runs);
+	header->own_start = (uintptr_t)lasting.levels;
+	header->own_end = lasting.levels ? header->own_start + live_reserve_bytes() : 0;
 	const unsigned char *random = (const unsigned char *)getauxval(AT_RANDOM);
 	if (random)
 		sample_seed(random);

@@ -49,7 +49,7 @@ void block_remove(const struct live_entry *entry)
 	log_free(entry);
 }
 
-bool block_enter(struct live_entry *entry, bool room)
+bool block_enter(struct live_entry *entry, const void *pointer, bool room)
 {
 	struct region_sample *sample = &entry->sample;
 	struct weight weight = weight_of(sample->size_bytes, sample->period_bytes);
@@ -61,7 +61,7 @@ bool block_enter(struct live_entry *entry, bool room)
 		tally_lost(REGION_LOSS_TABLE_FULL, sample);
 		return false;
 	}
-	slot_write(entry, sample, 0, 0);
+	slot_write(entry, pointer, sample, 0, 0);
 	tally_live_add(weight, sample->time_ns, sample->seq);
 	return true;
 }
@@ -69,7 +69,7 @@ bool block_enter(struct live_entry *entry, bool room)
 void block_insert(const void *pointer, struct live_entry *entry)
 {
 	struct live_entry stale;
-	if (!block_enter(entry, true))
+	if (!block_enter(entry, pointer, true))
 		return;
 	uint32_t result = live_put(pointer, entry, &stale);
 	if (result & LIVE_PUT_STALE) {
@@ -94,7 +94,7 @@ void block_restore(const void *pointer, const struct live_entry *entry)
 		tally_lost(REGION_LOSS_TABLE_FULL, &entry->sample);
 }
 
-bool block_inherit(struct live_entry *entry)
+bool block_inherit(const void *pointer, struct live_entry *entry)
 {
 	if (entry->place == place_index() || entry->sample.slot == REGION_NO_SLOT)
 		return true;
@@ -106,7 +106,7 @@ bool block_inherit(struct live_entry *entry)
 	}
 	mine.sample.seq = next_seq();
 	mine.place = (uint16_t)place_index();
-	slot_write(&mine, &entry->sample, SLOT_INHERITED, entry->place);
+	slot_write(&mine, pointer, &entry->sample, SLOT_INHERITED, entry->place);
 	tally_live_add(tally_weight(&mine), mine.sample.time_ns, mine.sample.seq);
 	place_self()->inherited++;
 	*entry = mine;

@@ -16,7 +16,7 @@ void block_insert(const void *pointer, struct live_entry *entry);
 
 /* The same without the live index. `room` false: the caller has no room to remember it. Returns false if
  * there is no slot or no room; then the sample is counted as lost. */
-bool block_enter(struct live_entry *entry, bool room);
+bool block_enter(struct live_entry *entry, const void *pointer, bool room);
 
 /* Removes an entry that live_take returned from its slot, and logs the free. */
 void block_remove(const struct live_entry *entry);
@@ -26,6 +26,6 @@ void block_restore(const void *pointer, const struct live_entry *entry);
 
 /* In a forked child that claims its place: gives an inherited entry a slot of the child. False: no slot is
  * free. */
-bool block_inherit(struct live_entry *entry);
+bool block_inherit(const void *pointer, struct live_entry *entry);
 
 #endif

@@ -62,7 +62,7 @@ void claim_detach(void)
 
 static bool inherit(const void *pointer, struct live_entry *entry)
 {
-	return block_inherit(entry);
+	return block_inherit(pointer, entry);
 }
 
 /* At the first sampled event of a forked child. Its other threads (rare, since pthread_create comes here

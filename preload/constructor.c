@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The library's constructor: what must be done once, before the program's main, profiled or not. */
 #include "preload/attach.h"
+#include "preload/claim.h"
+#include "preload/family.h"
 #include "preload/next_symbol.h"
 #include "preload/signal.h"
 
@@ -13,6 +15,8 @@ __attribute__((constructor(101))) static void construct(void)
 	next_symbol_resolve();
 	signal_prepare();
 	attach();
+	if (claim_state() == CLAIM_OPEN)
+		family_redirect();
 	next_symbol_hide_operators();
 	next_symbol_protect(getauxval(AT_PAGESZ));
 	errno = saved;

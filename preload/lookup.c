@@ -315,6 +315,15 @@ bool lookup_hide(const char *const *names, size_t count)
 	return hiding.done;
 }
 
+const ElfW(Sym) * lookup_symbol(const struct dl_phdr_info *info, const char *name)
+{
+	struct table table;
+	if (!table_init(&table, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum))
+		return NULL;
+	uint32_t index = table.gnu ? find_gnu(&table, name) : find_sysv(&table, name);
+	return index ? &table.symbols[index] : NULL;
+}
+
 void *lookup_vdso(const char *name)
 {
 	uintptr_t start = getauxval(AT_SYSINFO_EHDR);

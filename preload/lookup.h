@@ -11,6 +11,7 @@
 #ifndef PRELOAD_LOOKUP_H
 #define PRELOAD_LOOKUP_H
 
+#include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -48,6 +49,9 @@ void lookup_each(int (*look)(struct dl_phdr_info *info, size_t size, void *argum
 /* Whether the object is this library; and whether it contains the address. */
 bool lookup_is_ours(const struct dl_phdr_info *info);
 bool lookup_contains(const struct dl_phdr_info *info, const void *address);
+
+/* The default or unversioned definition of a name in the object's own symbol table, or NULL. */
+const ElfW(Sym) * lookup_symbol(const struct dl_phdr_info *info, const char *name);
 
 /* A function of the kernel's own object, or NULL. */
 void *lookup_vdso(const char *name);

@@ -308,7 +308,7 @@ static void range_fill(uint32_t at, const void *start, uint64_t bytes, bool file
 void mapping_insert(const void *start, uint64_t bytes, struct live_entry *entry)
 {
 	uint32_t at = range_take(bytes);
-	bool entered = block_enter(entry, at < MAPPINGS);
+	bool entered = block_enter(entry, start, at < MAPPINGS);
 	if (at == MAPPINGS)
 		return;
 	entries[at] = *entry;
@@ -361,7 +361,8 @@ void mapping_inherit(void)
 			uint64_t pages = atomic_load(&range->pages);
 			entries[i].unmapped_pages =
 			    (uint32_t)(pages - cut_shape(shape, pages, pages, pages, NULL, 0).after);
-			if (!block_inherit(&entries[i])) {
+			const void *start = (const void *)(atomic_load(&range->first) * REGION_PAGE_BYTES);
+			if (!block_inherit(start, &entries[i])) {
 				shape_give_back(shape);
 				shape = SHAPE_EMPTY;
 			}

@@ -25,7 +25,6 @@
 
 #include "preload/live.h"
 #include "preload/lookup.h"
-#include "preload/sample.h"
 #include "preload/sampled.h"
 
 #define EXPORT      __attribute__((visibility("default")))
@@ -49,17 +48,12 @@ static void *call_found(enum operator form, uintptr_t first, uintptr_t second, u
 	return NULL;
 }
 
-/* Counts after the call, and only if the call has not counted anything itself: if the allocator called malloc
- * or another form of the operator, the block is counted already. The random generator's state shows it, since
- * it changes with every interval drawn, also when two intervals are equal (at period 1 all are 0). If a
- * new_handler allocates, this one block is missed. */
 static inline void *count_new(enum operator form, uintptr_t size, uintptr_t second, uintptr_t third)
 {
-	uint64_t left_bytes = sample_thread.left_bytes, random = sample_thread.random;
+	struct sampled_mark mark = sampled_mark();
 	void *pointer = real.operator_next[form](size, second, third);
-	if (pointer && sample_thread.left_bytes == left_bytes && sample_thread.random == random &&
-	    UNLIKELY(sample_count(size)))
-		sampled_alloc(pointer, size);
+	if (pointer)
+		sampled_after(mark, pointer, size);
 	return pointer;
 }
 

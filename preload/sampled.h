@@ -23,6 +23,28 @@ bool sampled_decide(size_t size, struct region_sample *sample);
  * undone. */
 void sampled_alloc(const void *pointer, size_t size);
 
+/* For functions that may allocate by calling another hook, and that may throw. Counts after the call, and
+ * only if the call has not counted anything itself. The random generator's state shows it, since it changes
+ * with every interval drawn, also when two intervals are equal (at period 1 all are 0). If a new_handler
+ * allocates, this one block is missed. */
+struct sampled_mark {
+	uint64_t left_bytes, random;
+};
+
+/* Before the call. */
+static inline struct sampled_mark sampled_mark(void)
+{
+	return (struct sampled_mark){sample_thread.left_bytes, sample_thread.random};
+}
+
+/* After it; pointer: not NULL. */
+static inline void sampled_after(struct sampled_mark mark, const void *pointer, size_t size)
+{
+	if (sample_thread.left_bytes == mark.left_bytes && sample_thread.random == mark.random &&
+	    __builtin_expect(sample_count(size), 0))
+		sampled_alloc(pointer, size);
+}
+
 /* Takes a block out of the index, if it is there, before it is freed; block_remove or block_restore follow.
  */
 bool sampled_take(const void *pointer, struct live_entry *entry);

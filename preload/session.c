@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/session.h"
 
+#include "preload/arguments.h"
 #include "preload/raw_file.h"
 #include "preload/memory.h"
 #include "preload/region_socket.h"
@@ -15,26 +16,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-extern char **environ;
-
-/* Set by the loader to where the kernel put argc; argv, environment and auxiliary vector follow. */
-extern void *__libc_stack_end __attribute__((weak));
-
-/* Before the libc's own constructor (a library linked with -z initfirst) `environ` is not set yet. */
-static char **environment(void)
-{
-	if (environ || !&__libc_stack_end || !__libc_stack_end)
-		return environ;
-	long *arguments = __libc_stack_end;
-	char **after = (char **)(arguments + 1) + arguments[0];
-	return arguments[0] >= 0 && arguments[0] < INT_MAX && !*after ? after + 1 : NULL;
-}
-
 /* Not getenv: programs define their own (bash does). */
 static const char *find_env(const char *name)
 {
 	size_t length = strlen(name);
-	for (char **entry = environment(); entry && *entry; entry++)
+	for (char **entry = arguments_environment(); entry && *entry; entry++)
 		if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=')
 			return *entry + length + 1;
 	return NULL;
@@ -129,7 +115,10 @@ static bool header_good(const struct region_header *header)
 	return header->magic == REGION_MAGIC && header->abi == REGION_ABI &&
 	    offsets->end > REGION_PAGE_BYTES && offsets->places >= REGION_PAGE_BYTES &&
 	    header->segments <= REGION_SEGMENTS && offsets->slots + slots_bytes <= offsets->kept &&
-	    offsets->kept + slots_bytes <= offsets->end;
+	    offsets->kept + slots_bytes <= offsets->addresses &&
+	    offsets->addresses + slots_bytes / sizeof(struct region_slot) * sizeof(uint64_t) <=
+	    offsets->end &&
+	    offsets->command_line + REGION_COMMAND_LINE_BYTES <= offsets->end;
 }
 
 /* The loader has just made the same system call. */

@@ -111,8 +111,8 @@ static void keep_peak(uint32_t number)
 	atomic_store_explicit(&kept->word, word, memory_order_release);
 }
 
-void slot_write(
-    const struct live_entry *entry, const struct region_sample *sample, uint16_t flags, uint32_t origin_place)
+void slot_write(const struct live_entry *entry, const void *pointer, const struct region_sample *sample,
+    uint16_t flags, uint32_t origin_place)
 {
 	struct region_slot *slot = slot_at(entry->sample.slot);
 	keep_peak(entry->sample.slot);
@@ -122,5 +122,6 @@ void slot_write(
 	slot->flags = entry->flags | flags;
 	slot->origin_place = (uint16_t)origin_place;
 	slot->unmapped_pages = entry->unmapped_pages;
+	atomic_store_explicit(slot_address(entry->sample.slot), (uintptr_t)pointer, memory_order_relaxed);
 	atomic_store_explicit(&slot->word, slot_word(entry->sample.seq, SLOT_LIVE), memory_order_release);
 }

@@ -25,8 +25,8 @@ void slot_give_back(uint32_t slot);
 
 /* Describes a block in its entry's slot and makes it live. `sample` and origin_place: as in struct
  * region_slot; flags are added to the entry's. */
-void slot_write(const struct live_entry *entry, const struct region_sample *sample, uint16_t flags,
-    uint32_t origin_place);
+void slot_write(const struct live_entry *entry, const void *pointer, const struct region_sample *sample,
+    uint16_t flags, uint32_t origin_place);
 
 /* In a forked child that has not taken over this entry yet, the slot is the parent's. */
 static inline bool slot_is_mine(const struct live_entry *entry)
@@ -43,6 +43,12 @@ static inline struct region_slot *slot_at(uint32_t slot)
 static inline struct region_slot *slot_kept(uint32_t slot)
 {
 	return (struct region_slot *)place_part(place_view.region.offsets.kept) + slot;
+}
+
+/* Where the slot's block is. */
+static inline _Atomic uint64_t *slot_address(uint32_t slot)
+{
+	return (_Atomic uint64_t *)place_part(place_view.region.offsets.addresses) + slot;
 }
 
 #endif

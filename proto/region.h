@@ -28,8 +28,11 @@
  * At most one block of a slot was live at any one instant, so one entry per slot is enough: nothing of the
  * peak is ever lost, and nothing grows.
  *
+ * The addresses. Between `kept` and the last buffers lie 8 bytes for each slot: where its block is. They say
+ * which of the process' mappings are the allocator's (sampler/target/resident.h), and identify nothing.
+ *
  * Dropping privileges. The stacks in the buffers are those of every process of the image. A forked child
- * that changes its user id maps zeroes over the buffers, and from then on uses others, after `kept`, where
+ * that changes its user id maps zeroes over the buffers, and from then on uses others, at the end, where
  * only such children write: a worker cannot read its master's stacks.
  *
  * Who writes what: the sampler writes the constant part of the header before the hand-over, `mode` and
@@ -49,7 +52,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define REGION_ABI        8u
+#define REGION_ABI        9u
 #define REGION_MAGIC      0x7061747061656831ull /* "1heaptap" */
 #define REGION_POOL_MAGIC 0x7962626f6c706831ull
 #define LEDGER_MAGIC      0x72656764656c6831ull
@@ -66,8 +69,9 @@ enum {
 	REGION_SEGMENTS = 4096,      /* limit: 4 M live samples per image and its children */
 	REGION_MODULES_BYTES = 128 * 1024,
 	REGION_PATH_BYTES = 256,
-	REGION_FREES = 4096,    /* entries of the ring; a power of two */
-	REGION_NAME_BYTES = 64, /* name of a snapshot that the program requests */
+	REGION_COMMAND_LINE_BYTES = 4096, /* longer ones are cut */
+	REGION_FREES = 4096,              /* entries of the ring; a power of two */
+	REGION_NAME_BYTES = 64,           /* name of a snapshot that the program requests */
 	REGION_BUILD_ID_MAX = 20,
 };
 
@@ -141,7 +145,8 @@ enum region_loss {
 
 /* Where the parts of a region begin, in bytes from its start; `end` is its size. */
 struct region_offsets {
-	uint64_t places, modules, stacks, owners, buffers, frees, slots, kept, dropped_buffers, end;
+	uint64_t places, modules, stacks, command_line, owners, buffers, frees, slots, kept, addresses,
+	    dropped_buffers, end;
 };
 
 /* The stack of a thread that ran already when its process was attached to: [low, high), with the thread's
@@ -169,6 +174,7 @@ struct region_header {
 	uint32_t clock_id;            /* clock of slot times, one that needs no system call on this machine */
 	uint32_t signal_everywhere;   /* 1: snapshot_signal is for every process, not only COMMAND's own */
 	uint32_t thread_stacks;       /* entries of `stacks`; 0 unless the process ran already */
+	uint32_t wants_command_line; /* 1: the image writes its command line, arguments separated by blanks */
 	/* at this period and below, the hook copies stacks while there are buffers, in any mode */
 	uint64_t copy_period_bytes;
 
@@ -188,6 +194,8 @@ struct region_header {
 	uint32_t declined; /* enum region_declined, if that is the state */
 	/* requests for snapshots, of all places: a change means that a place has a new one */
 	_Atomic uint64_t requests;
+	/* memory that the library has mapped for itself beside the region; 0 and 0: none */
+	uint64_t own_start, own_end;
 	/* children that changed their user id and take no more samples: the kernel refused to cut off the
 	 * stacks of others */
 	_Atomic uint64_t not_cut_off;

@@ -20,6 +20,7 @@
 #include "sampler/report/symbolize.h"
 #include "sampler/session/session.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,7 @@ static const struct command commands[] = {
         .run = front_run,
         .examples = "heaptap record ./server --its-options\n"
                     "heaptap record -p 16K -o profiles/ python3 job.py\n"
+                    "heaptap record --on rss=2G --on inuse=+256M ./server\n"
                     "heaptap record -e cpu-clock@99 ./server\n"
                     "heaptap record -P $(pidof redis-server) --duration 5m"},
     {.name = "snapshot",
@@ -94,12 +96,12 @@ static const struct command commands[] = {
                     "heaptap merge --anonymize -o public.pb.gz heaptap.server.4711.peak.pb.gz"},
     {.name = "symbolize",
         .bit = COMMAND_SYMBOLIZE,
-        .synopsis = "[OPTIONS] PROFILE...",
+        .synopsis = "[OPTIONS] PROFILE | FOLDER...",
         .operand = "PROFILE",
         .mixed = true,
         .summary = "look up the names that a profile of record --symbols raw lacks",
         .run = symbolize_run,
-        .examples = "heaptap symbolize heaptap.server.4711.peak.pb.gz\n"
+        .examples = "heaptap symbolize profiles/\n"
                     "heaptap symbolize --debuginfod -o named.pb.gz raw.pb.gz"},
     {.name = "ls",
         .bit = COMMAND_LS,
@@ -111,7 +113,7 @@ static const struct command commands[] = {
                     "heaptap ls -v profiles/"},
     {.name = "check",
         .bit = COMMAND_CHECK,
-        .synopsis = "[OPTIONS] PROFILE...",
+        .synopsis = "[OPTIONS] PROFILE | FOLDER...",
         .operand = "PROFILE",
         .mixed = true,
         .summary = "report what is wrong with a profile that other tools reject",
@@ -178,7 +180,7 @@ static int help_run(const char *name)
 {
 	const struct command *command = name ? command_find(name) : NULL;
 
-	if (name && !command)
+	if (name && !command && strcmp(name, "help") != 0 && strcmp(name, "version") != 0)
 		return fail_unknown(name);
 	if (command)
 		options_help(stdout, command);
@@ -228,11 +230,20 @@ static int word_run(int argc, char *argv[])
 	return fail_unknown(argv[1]);
 }
 
+/* What did not reach standard output is no success. */
+static int output_end(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	log_line("cannot write standard output: %s", strerror(errno));
+	return status ? status : EXIT_FAILURE;
+}
+
 int main(int argc, char *argv[])
 {
 	if (argc < 2) {
 		usage_print(stderr);
 		exit(STATUS_USAGE);
 	}
-	exit(word_run(argc, argv));
+	exit(output_end(word_run(argc, argv)));
 }

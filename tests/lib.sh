@@ -99,6 +99,19 @@ stage() {
   targets=$PWD/bin
 }
 
+# memory_cgroup FILE_V1 FILE_V2: makes one, for who calls to remove; sets cgroup, its folder, and limit, that file in it
+memory_cgroup() {
+  need_root
+  cgroup=/sys/fs/cgroup/memory/heaptap-test.$$
+  limit=$cgroup/$1
+  if ! mkdir "$cgroup" 2>/dev/null; then
+    cgroup=/sys/fs/cgroup/heaptap-test.$$
+    limit=$cgroup/$2
+    mkdir "$cgroup" 2>/dev/null || skip 'no memory cgroup can be made'
+  fi
+  echo 64M >"$limit" && [ "$(cat "$limit")" = 67108864 ] || { rmdir "$cgroup"; skip "$limit cannot be set"; }
+}
+
 # The one file that matches a pattern.
 only() {
   local files=("$@")
@@ -151,6 +164,11 @@ comment_of() {
 # at_least WANTED GOT WHAT: numbers, fractions too
 at_least() {
   awk -v wanted="$1" -v got="$2" 'BEGIN { exit !(got + 0 >= wanted + 0) }' || fail "$3: wanted at least $1, got $2"
+}
+
+# at_most WANTED GOT WHAT: likewise
+at_most() {
+  awk -v wanted="$1" -v got="$2" 'BEGIN { exit !(got + 0 <= wanted + 0) }' || fail "$3: wanted at most $1, got $2"
 }
 
 # reached_exactly PROFILE FUNCTION "TYPE VALUE"...: that many objects or bytes are in stacks with the function, at period 1.

@@ -69,6 +69,18 @@ static void add_row(struct contrast *contrast, const struct traces *t, const str
 	}
 }
 
+/* Of the sum of all rows: they may have blocks in common (overlap.h). */
+static void doubt_sum(
+    struct contrast_sum *sum, const struct traces *t, const struct contrast_options *options, double scale)
+{
+	struct traces_doubt old = traces_doubt_selected(t, options->before, options->kind);
+	struct traces_doubt new = traces_doubt_selected(t, options->after, options->kind);
+
+	sum->samples = old.samples + new.samples;
+	if (!options->same_process || options->normalize)
+		sum->variance = old.variance + new.variance *scale *scale;
+}
+
 static double scale_of(const struct traces *t, const struct contrast_options *options)
 {
 	double before = 0, after = 0;
@@ -123,6 +135,7 @@ int contrast_make(struct contrast *contrast, const struct traces *t, const struc
 	for (size_t row = 0; row < t->row_count; row++)
 		add_row(contrast, t, options, row, scale, seen);
 	free(seen);
+	doubt_sum(&contrast->sum, t, options, scale);
 	for (uint32_t i = 0; i < t->frames.count; i++)
 		if (has_change(sorting.cum ? &contrast->rows[i].cum : &contrast->rows[i].flat))
 			contrast->rows[kept++] = contrast->rows[i];

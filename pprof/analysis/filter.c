@@ -91,13 +91,13 @@ static bool age_fits(const struct filter *filter, const char *text)
 	return from >= filter->age_min_ns && to <= filter->age_max_ns;
 }
 
-static bool thread_fits(const struct filter *filter, const struct profile *profile, size_t sample)
+static bool thread_fits(
+    const struct filter *filter, const struct profile *profile, size_t sample, const char *name)
 {
 	struct profile_label label;
 	char number[24];
 
-	if (filter_label(profile, sample, "thread_name", &label) && label.str &&
-	    pattern_matches(filter->thread, label.str))
+	if (name && pattern_matches(filter->thread, name))
 		return true;
 	if (!filter_label(profile, sample, "thread_id", &label))
 		return false;
@@ -105,11 +105,12 @@ static bool thread_fits(const struct filter *filter, const struct profile *profi
 	return pattern_matches(filter->thread, label.str ? label.str : number);
 }
 
-bool filter_labels(const struct filter *filter, const struct profile *profile, size_t sample)
+bool filter_labels(
+    const struct filter *filter, const struct profile *profile, size_t sample, const char *thread)
 {
 	struct profile_label label;
 
-	if (filter->thread && !thread_fits(filter, profile, sample))
+	if (filter->thread && !thread_fits(filter, profile, sample, thread))
 		return false;
 	if (filter->by_age)
 		return filter_label(profile, sample, "age", &label) && label.str &&

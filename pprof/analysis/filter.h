@@ -39,8 +39,9 @@ unsigned int filter_frame(
 /* Does a stack pass? marks: those of all its frames, or-ed together. */
 bool filter_stack(const struct filter *filter, unsigned int marks);
 
-/* Do the sample's labels pass? */
-bool filter_labels(const struct filter *filter, const struct profile *profile, size_t sample);
+/* Do the sample's labels pass? thread: the name of its thread; NULL: unknown. */
+bool filter_labels(
+    const struct filter *filter, const struct profile *profile, size_t sample, const char *thread);
 
 /* NULL if for each condition on a label some sample has that label; else the name of a label that none
  * has. */

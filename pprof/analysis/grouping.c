@@ -9,16 +9,15 @@
 #include <stdio.h>
 #include <string.h>
 
-static void thread_name(const struct profile *profile, size_t sample, char *text)
+static void thread_name(const struct profile *profile, size_t sample, const char *name, char *text)
 {
-	struct profile_label name, id;
-	bool named = filter_label(profile, sample, "thread_name", &name) && name.str;
+	struct profile_label id;
 	bool numbered = filter_label(profile, sample, "thread_id", &id) && !id.str;
 
-	if (named && numbered)
-		snprintf(text, GROUPING_TEXT_BYTES, "%.256s (%" PRId64 ")", name.str, id.num);
-	else if (named)
-		snprintf(text, GROUPING_TEXT_BYTES, "%.256s", name.str);
+	if (name && numbered)
+		snprintf(text, GROUPING_TEXT_BYTES, "%.256s (%" PRId64 ")", name, id.num);
+	else if (name)
+		snprintf(text, GROUPING_TEXT_BYTES, "%.256s", name);
 	else if (numbered)
 		snprintf(text, GROUPING_TEXT_BYTES, "thread %" PRId64, id.num);
 	else
@@ -56,13 +55,13 @@ static void size_name(const struct profile *profile, size_t sample, char *text)
 	snprintf(text, GROUPING_TEXT_BYTES, "up to %" PRIu64 " %s", bytes, units[unit]);
 }
 
-void grouping_name(
-    enum grouping grouping, const struct profile *profile, size_t sample, char text[GROUPING_TEXT_BYTES])
+void grouping_name(enum grouping grouping, const struct profile *profile, size_t sample, const char *thread,
+    char text[GROUPING_TEXT_BYTES])
 {
 	struct profile_label label;
 
 	if (grouping == GROUP_THREAD)
-		thread_name(profile, sample, text);
+		thread_name(profile, sample, thread, text);
 	else if (grouping == GROUP_PROCESS)
 		process_name(profile, text);
 	else if (grouping == GROUP_SIZE)

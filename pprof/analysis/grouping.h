@@ -15,9 +15,9 @@ enum grouping { GROUP_FUNCTION, GROUP_THREAD, GROUP_PROCESS, GROUP_SIZE, GROUP_A
 enum { GROUPING_TEXT_BYTES = 320 };
 
 /* The group of a sample: "worker (4711)", "redis-server (4711)", "up to 64 B", "1ms-10ms"; in brackets where
- * the sample has no such label. Not for GROUP_FUNCTION. */
-void grouping_name(
-    enum grouping grouping, const struct profile *profile, size_t sample, char text[GROUPING_TEXT_BYTES]);
+ * the sample has no such label. thread: the name of its thread; NULL: unknown. Not for GROUP_FUNCTION. */
+void grouping_name(enum grouping grouping, const struct profile *profile, size_t sample, const char *thread,
+    char text[GROUPING_TEXT_BYTES]);
 
 /* "thread": the label for --labels that no sample of the profile has; NULL: there is one, or none is
  * needed. */

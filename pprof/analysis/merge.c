@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "pprof/profile/anonymous.h"
+#include "pprof/profile/origin.h"
 #include "pprof/table/array.h"
 #include "pprof/profile/profile.h"
 
@@ -21,6 +22,9 @@ struct merge {
 	uint32_t *stack;
 	struct profile_label *labels;
 	size_t stack_room, label_room;
+	int64_t *parents; /* pids that some profile has inherited blocks from, ascending */
+	size_t parent_count, parent_room;
+	int64_t pid;        /* of the current profile, if it has blocks in common with others; 0 */
 	uint64_t moved_end; /* end of the mappings placed from PROFILE_MOVED_START on */
 };
 
@@ -220,8 +224,11 @@ static int add_sample(struct merge *m, size_t index)
 	size_t label_count = 0;
 
 	if (array_reserve(&m->stack, &m->stack_room, sample.depth + 1, sizeof(*m->stack)) ||
-	    array_reserve(&m->labels, &m->label_room, sample.label_count + 1, sizeof(*m->labels)))
+	    array_reserve(&m->labels, &m->label_room, sample.label_count + 2, sizeof(*m->labels)))
 		return -ENOMEM;
+	if (m->pid)
+		m->labels[label_count++] =
+		    (struct profile_label){.key = ORIGIN_LABEL_PID, .num = m->pid, .unit = ""};
 	for (size_t i = 0; i < sample.depth; i++)
 		m->stack[i] = m->locations[sample.locations[i]];
 	for (size_t i = 0; i < sample.label_count; i++) {
@@ -266,6 +273,61 @@ static int add_profile(struct merge *m)
 	return err;
 }
 
+/* ---- blocks in several profiles */
+
+static int64_t parent_of(const struct profile *p, size_t sample)
+{
+	for (size_t i = 0; i < profile_sample(p, sample).label_count; i++) {
+		struct profile_label label = profile_sample_label(p, sample, i);
+
+		if (!label.str && strcmp(label.key, ORIGIN_LABEL_FROM) == 0)
+			return label.num;
+	}
+	return 0;
+}
+
+static int compare_pids(const void *left, const void *right)
+{
+	int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+static int add_parents(struct merge *m, const struct profile *p)
+{
+	int64_t last = 0;
+
+	for (size_t i = 0; i < profile_sample_count(p); i++) {
+		int64_t pid = parent_of(p, i);
+
+		if (!pid || pid == last)
+			continue;
+		if (array_reserve(&m->parents, &m->parent_room, m->parent_count + 1, sizeof(*m->parents)))
+			return -ENOMEM;
+		m->parents[m->parent_count++] = last = pid;
+	}
+	return 0;
+}
+
+/* A parent and its children hold the same samples: added up into one row, nobody could tell how large the
+ * error of the sum is (overlap.h), so their rows stay apart. */
+static int64_t pid_to_keep(const struct merge *m, const struct profile *p)
+{
+	struct origin origin;
+	int64_t pid;
+
+	origin_read(&origin, p);
+	pid = origin.pid;
+	if (!m->parent_count || !origin_has_process(&origin))
+		return 0;
+	if (bsearch(&pid, m->parents, m->parent_count, sizeof(pid), compare_pids))
+		return pid;
+	for (size_t i = 0; i < profile_sample_count(p); i++)
+		if (parent_of(p, i))
+			return pid;
+	return 0;
+}
+
 int merge_profiles(
     struct profile *const *profiles, size_t count, bool anonymize, struct profile **out, size_t *culprit)
 {
@@ -277,10 +339,16 @@ int merge_profiles(
 		err = add_types(m.out, profiles, count, culprit);
 	if (!err)
 		err = add_header(m.out, profiles, count, anonymize, culprit);
+	for (size_t i = 0; i < count && !err && count > 1; i++)
+		err = add_parents(&m, profiles[i]);
+	if (m.parent_count)
+		qsort(m.parents, m.parent_count, sizeof(*m.parents), compare_pids);
 	for (size_t i = 0; i < count && !err; i++) {
 		m.in = profiles[i];
+		m.pid = pid_to_keep(&m, m.in);
 		err = add_profile(&m);
 	}
+	free(m.parents);
 	free(m.stack);
 	free(m.labels);
 	if (!err)

@@ -3,7 +3,8 @@
  * Adds profiles up into one, as google/pprof's Merge does: the sample types that all of them have; the
  * earliest time, the sum of durations, the largest period, each comment once. Mappings are equal if build id
  * (or, without one, file name), offset and size are: a file that another run loaded at another address is one
- * mapping, and its locations become one.
+ * mapping, and its locations become one. Rows of processes that have inherited blocks from each other stay
+ * apart, by the label ORIGIN_LABEL_PID.
  */
 #ifndef PPROF_ANALYSIS_MERGE_H
 #define PPROF_ANALYSIS_MERGE_H

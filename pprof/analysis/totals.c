@@ -16,6 +16,7 @@ int totals_make(struct totals *totals, const struct traces *t, size_t column, en
 {
 	/* At worst the caller has totals of every kind at once, and two to sort by. */
 	size_t all_bytes = ((size_t)t->frames.count + 1) * sizeof(*totals->rows) * (MEASURE_COUNT + 2);
+	struct traces_doubt doubt;
 	uint32_t *seen;
 
 	memset(totals, 0, sizeof(*totals));
@@ -33,11 +34,11 @@ int totals_make(struct totals *totals, const struct traces *t, size_t column, en
 		totals->rows[i].frame = i;
 	for (size_t row = 0; row < t->row_count; row++) {
 		int64_t value = traces_value(t, row, column, kind);
-		struct traces_doubt doubt = traces_doubt(t, row, column, kind);
 		const uint32_t *stack = traces_stack(t, row);
 
 		if (!value)
 			continue;
+		doubt = traces_doubt(t, row, column, kind);
 		totals_sum_add(&totals->sum, value, doubt);
 		for (uint32_t i = 0; i < t->rows[row].depth; i++) {
 			if (i == t->rows[row].head)
@@ -47,6 +48,9 @@ int totals_make(struct totals *totals, const struct traces *t, size_t column, en
 		}
 	}
 	free(seen);
+	doubt = traces_doubt_selected(t, column, kind);
+	totals->sum.samples = doubt.samples;
+	totals->sum.variance = doubt.variance;
 	return 0;
 }
 

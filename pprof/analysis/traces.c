@@ -8,6 +8,7 @@
 
 #include "pprof/table/array.h"
 #include "pprof/analysis/filter.h"
+#include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
 #include "pprof/analysis/prune.h"
 
@@ -65,9 +66,12 @@ int traces_init(
 	t->column_count = column_count;
 	t->types = calloc(count + 1, sizeof(*t->types));
 	t->units = calloc(count + 1, sizeof(*t->units));
-	t->slot_count = count + 1;
+	t->slot_count = count + 2;
 	t->all = calloc(t->slot_count * column_count + 1, sizeof(*t->all));
-	if (!t->types || !t->units || !t->all)
+	t->all_estimates = calloc(column_count * SIDE_COUNT + 1, sizeof(*t->all_estimates));
+	t->selected_estimates = calloc(column_count * SIDE_COUNT + 1, sizeof(*t->selected_estimates));
+	t->prints = calloc(t->slot_count * column_count + 1, sizeof(*t->prints));
+	if (!t->types || !t->units || !t->all || !t->all_estimates || !t->selected_estimates || !t->prints)
 		return -ENOMEM;
 	t->default_type = count ? count - 1 : 0;
 	for (size_t i = 0; i < count; i++) {
@@ -97,6 +101,11 @@ void traces_fini(struct traces *t)
 	free(t->values);
 	free(t->estimates);
 	free(t->all);
+	free(t->all_estimates);
+	free(t->selected_estimates);
+	free(t->prints);
+	overlap_fini(&t->overlap);
+	thread_names_fini(&t->thread_names);
 	free(t->path);
 	memset(t, 0, sizeof(*t));
 }
@@ -106,7 +115,8 @@ int traces_check_memory(const struct traces *t, size_t more)
 	size_t bytes = intern_bytes(&t->strings) + frames_bytes(&t->frames) + index_bytes(&t->row_index) +
 	    t->row_capacity * sizeof(*t->rows) + t->stack_capacity * sizeof(*t->stacks) +
 	    t->value_capacity * sizeof(*t->values) + t->estimate_capacity * sizeof(*t->estimates) +
-	    t->path_capacity * sizeof(*t->path);
+	    t->path_capacity * sizeof(*t->path) + overlap_bytes(&t->overlap) +
+	    thread_names_bytes(&t->thread_names);
 
 	return t->options.max_bytes && bytes + more > t->options.max_bytes ? -EFBIG : 0;
 }
@@ -209,6 +219,7 @@ struct adding {
 	size_t column;
 	int *types; /* index of the type in the traces, by index in the profile; -1 for none */
 	double period_bytes;
+	char session[64]; /* struct origin's */
 };
 
 static void path_add(struct traces *t, uint32_t frame, size_t *depth, unsigned int *marks)
@@ -252,19 +263,22 @@ static double value_of(const struct traces *t, const int64_t *values, enum measu
 	return t->kinds[kind] < 0 ? 0 : (double)values[t->kinds[kind]];
 }
 
-static void estimates_add(
-    struct traces *t, uint32_t row, const struct adding *a, const int64_t *values, double size)
+static void estimates_make(const struct traces *t, const struct adding *a, const int64_t *values, double size,
+    struct estimate sides[SIDE_COUNT])
 {
-	struct estimate *cell = t->estimates + ((size_t)row * t->column_count + a->column) * SIDE_COUNT;
-
+	sides[SIDE_ALLOC] = sides[SIDE_INUSE] = (struct estimate){0, 0, 0};
 	if (a->period_bytes <= 0)
 		return;
-	estimate_add(&cell[SIDE_ALLOC],
-	    estimate_of(value_of(t, values, MEASURE_ALLOC), value_of(t, values, MEASURE_OBJECTS), size,
-	        a->period_bytes));
-	estimate_add(&cell[SIDE_INUSE],
-	    estimate_of(value_of(t, values, MEASURE_INUSE), value_of(t, values, MEASURE_INUSE_OBJECTS), size,
-	        a->period_bytes));
+	sides[SIDE_ALLOC] = estimate_of(
+	    value_of(t, values, MEASURE_ALLOC), value_of(t, values, MEASURE_OBJECTS), size, a->period_bytes);
+	sides[SIDE_INUSE] = estimate_of(value_of(t, values, MEASURE_INUSE),
+	    value_of(t, values, MEASURE_INUSE_OBJECTS), size, a->period_bytes);
+}
+
+static void estimates_add(struct estimate *sums, const struct estimate sides[SIDE_COUNT])
+{
+	for (int side = 0; side < SIDE_COUNT; side++)
+		estimate_add(&sums[side], sides[side]);
 }
 
 static bool size_fits(const struct traces *t, const int64_t *values, double size)
@@ -296,6 +310,14 @@ static void temporary_set(struct traces *t, int64_t *values)
 	values[slot] = values[t->kinds[MEASURE_OBJECTS]];
 }
 
+/* Copies of a parent's blocks are in use, but are no allocations of the process: what was freed is what was
+ * allocated and is not in use, without them. */
+static void inherited_set(const struct traces *t, int64_t *values)
+{
+	if (t->kinds[MEASURE_FREED] >= 0)
+		values[t->type_count + 1] = values[t->kinds[MEASURE_INUSE_OBJECTS]];
+}
+
 /* Makes the path one frame, the sample's group. */
 static int path_group(struct traces *t, const struct adding *a, size_t index, size_t *depth)
 {
@@ -305,19 +327,56 @@ static int path_group(struct traces *t, const struct adding *a, size_t index, si
 		return 0;
 	if (array_reserve(&t->path, &t->path_capacity, 1, sizeof(*t->path)))
 		return -ENOMEM;
-	grouping_name(t->options.by, a->profile, index, text);
+	grouping_name(t->options.by, a->profile, index,
+	    thread_names_of(&t->thread_names, a->profile, a->session, index), text);
 	*depth = 1;
 	return frames_add(&t->frames, text, "", "", 0, t->path);
+}
+
+static bool is_selected(
+    const struct traces *t, const struct adding *a, size_t index, const int64_t *values, unsigned int marks)
+{
+	const struct filter *filter = t->options.filter;
+	const char *thread = filter && filter->thread
+	    ? thread_names_of(&t->thread_names, a->profile, a->session, index)
+	    : NULL;
+
+	return !filter ||
+	    (filter_stack(filter, marks) && filter_labels(filter, a->profile, index, thread) &&
+	        size_fits(t, values, filter_size(a->profile, index)));
+}
+
+/* Into its row, which is returned. */
+static int sample_select(struct traces *t, const struct adding *a, size_t index, const int64_t *values,
+    const struct estimate sides[SIDE_COUNT], uint64_t unit, size_t depth, uint32_t *row)
+{
+	size_t cell;
+	int err = path_group(t, a, index, &depth);
+
+	if (!err)
+		err = row_find(t, depth, row);
+	if (err)
+		return err;
+	/* Linear in the values, so that it does not matter how many samples a stack is split into. */
+	for (size_t i = 0; i < t->slot_count; i++)
+		t->prints[a->column * t->slot_count + i] += (unit | 1) * (uint64_t)values[i];
+	cell = (size_t)*row * t->column_count + a->column;
+	for (size_t i = 0; i < t->slot_count; i++)
+		traces_sum(&t->values[cell * t->slot_count + i], values[i]);
+	estimates_add(t->estimates + cell * SIDE_COUNT, sides);
+	estimates_add(t->selected_estimates + a->column * SIDE_COUNT, sides);
+	return 0;
 }
 
 static int sample_add(struct traces *t, const struct adding *a, size_t index, int64_t *values)
 {
 	struct profile_sample sample = profile_sample(a->profile, index);
-	struct profile_label lifetime;
-	double size = filter_size(a->profile, index);
+	struct estimate sides[SIDE_COUNT];
+	struct profile_label lifetime, inherited;
 	unsigned int marks;
+	uint64_t unit;
 	size_t depth;
-	uint32_t row;
+	uint32_t row = OVERLAP_NO_ROW;
 	int err;
 
 	memset(values, 0, t->slot_count * sizeof(*values));
@@ -326,27 +385,21 @@ static int sample_add(struct traces *t, const struct adding *a, size_t index, in
 			values[a->types[i]] = sample.values[i];
 	if (filter_label(a->profile, index, "lifetime", &lifetime) && lifetime.str)
 		temporary_set(t, values);
+	if (filter_label(a->profile, index, "inherited", &inherited))
+		inherited_set(t, values);
 	for (size_t i = 0; i < t->slot_count; i++)
 		traces_sum(&t->all[a->column * t->slot_count + i], values[i]);
 	if (profile_sample_is_zero(a->profile, index))
 		return 0;
+	estimates_make(t, a, values, filter_size(a->profile, index), sides);
+	estimates_add(t->all_estimates + a->column * SIDE_COUNT, sides);
 	err = path_make(t, a, &sample, &depth, &marks);
 	if (err)
 		return err;
-	if (t->options.filter &&
-	    (!filter_stack(t->options.filter, marks) ||
-	        !filter_labels(t->options.filter, a->profile, index) || !size_fits(t, values, size)))
-		return 0;
-	err = path_group(t, a, index, &depth);
-	if (!err)
-		err = row_find(t, depth, &row);
-	if (err)
-		return err;
-	for (size_t i = 0; i < t->slot_count; i++)
-		traces_sum(
-		    &t->values[((size_t)row * t->column_count + a->column) * t->slot_count + i], values[i]);
-	estimates_add(t, row, a, values, size);
-	return 0;
+	unit = index_mix_bytes(index_seed(), t->path, depth * sizeof(*t->path));
+	if (is_selected(t, a, index, values, marks))
+		err = sample_select(t, a, index, values, sides, unit, depth, &row);
+	return err ? err : overlap_add(&t->overlap, a->profile, index, a->column, unit, row, sides);
 }
 
 /* By position if the name is the same, else by name. The search is bounded: only a hostile profile has
@@ -365,6 +418,14 @@ static int types_match(const struct traces *t, const struct profile *p, int *typ
 		matched += types[i] >= 0;
 	}
 	return matched || !profile_sample_type_count(p) ? 0 : -ENODATA;
+}
+
+static void session_read(struct adding *a, const struct profile *profile)
+{
+	struct origin origin;
+
+	origin_read(&origin, profile);
+	memcpy(a->session, origin.session, sizeof(a->session));
 }
 
 int traces_add(struct traces *t, const struct profile *profile, size_t column)
@@ -386,6 +447,8 @@ int traces_add(struct traces *t, const struct profile *profile, size_t column)
 	if (strcmp(profile_period_type(profile).unit, "bytes") == 0)
 		a.period_bytes = (double)profile_period(profile);
 	t->unsure = t->unsure || a.period_bytes <= 0;
+	session_read(&a, profile);
+	overlap_begin(&t->overlap, profile, column);
 	held = profile_bytes(profile) + a.shown.capacity * sizeof(*a.shown.frames);
 	for (size_t i = 0; i < profile_sample_count(profile) && !err; i++)
 		err = sample_add(t, &a, i, values);
@@ -399,89 +462,46 @@ int traces_add(struct traces *t, const struct profile *profile, size_t column)
 	return err;
 }
 
-/* ---- reading */
-
-bool traces_has(const struct traces *t, enum measure_kind kind)
+int traces_expect(struct traces *t, const struct profile *profile, size_t column)
 {
-	return t->kinds[kind] >= 0;
+	int err = overlap_expect(&t->overlap, profile, column);
+
+	if (!err && (t->options.by == GROUP_THREAD || (t->options.filter && t->options.filter->thread)))
+		err = thread_names_learn(&t->thread_names, profile);
+	return err;
 }
 
-enum measure_kind traces_default_kind(const struct traces *t)
+static void correct_all(
+    void *context, size_t column, uint32_t row, enum overlap_side side, struct estimate excess)
 {
-	for (int kind = 0; kind < MEASURE_COUNT; kind++)
-		if (traces_has(t, (enum measure_kind)kind))
-			return (enum measure_kind)kind;
-	return MEASURE_OTHER;
+	const struct traces *t = context;
+
+	(void)row;
+	estimate_add(&t->all_estimates[column * SIDE_COUNT + side], excess);
 }
 
-static int64_t read_values(const struct traces *t, const int64_t *values, enum measure_kind kind)
+static void correct_selected(
+    void *context, size_t column, uint32_t row, enum overlap_side side, struct estimate excess)
 {
-	int64_t difference;
+	const struct traces *t = context;
 
-	if (t->kinds[kind] < 0)
-		return 0;
-	if (kind != MEASURE_FREED)
-		return values[t->kinds[kind]];
-	if (__builtin_sub_overflow(
-	        values[t->kinds[MEASURE_OBJECTS]], values[t->kinds[MEASURE_INUSE_OBJECTS]], &difference))
-		return INT64_MAX;
-	return difference > 0 ? difference : 0;
+	(void)row;
+	estimate_add(&t->selected_estimates[column * SIDE_COUNT + side], excess);
 }
 
-int64_t traces_value(const struct traces *t, size_t row, size_t column, enum measure_kind kind)
+static void correct_row(
+    void *context, size_t column, uint32_t row, enum overlap_side side, struct estimate excess)
 {
-	return read_values(t, t->values + (row * t->column_count + column) * t->slot_count, kind);
+	const struct traces *t = context;
+
+	estimate_add(&t->estimates[((size_t)row * t->column_count + column) * SIDE_COUNT + side], excess);
 }
 
-int64_t traces_all(const struct traces *t, size_t column, enum measure_kind kind)
+int traces_finish(struct traces *t)
 {
-	return read_values(t, t->all + column * t->slot_count, kind);
-}
+	int err = overlap_find(&t->overlap, OVERLAP_ALL, correct_all, t);
 
-/* Freed blocks are a share of the allocated ones and are assumed to have the same sizes: both samples and
- * variance are scaled by that share. */
-struct traces_doubt traces_doubt(const struct traces *t, size_t row, size_t column, enum measure_kind kind)
-{
-	const struct estimate *cell = t->estimates + (row * t->column_count + column) * SIDE_COUNT;
-	const struct estimate *side =
-	    &cell[kind == MEASURE_INUSE || kind == MEASURE_INUSE_OBJECTS ? SIDE_INUSE : SIDE_ALLOC];
-	struct traces_doubt doubt = {side->samples, side->objects_variance};
-
-	if (kind == MEASURE_OTHER)
-		return (struct traces_doubt){0, 0};
-	if (kind == MEASURE_INUSE || kind == MEASURE_ALLOC)
-		doubt.variance = side->bytes_variance;
-	if (kind == MEASURE_FREED || kind == MEASURE_TEMPORARY) {
-		double all = (double)traces_value(t, row, column, MEASURE_OBJECTS);
-		double share = all > 0 ? (double)traces_value(t, row, column, kind) / all : 0;
-
-		doubt.samples *= share;
-		doubt.variance *= share;
-	}
-	return doubt;
-}
-
-const char *traces_kind_word(enum measure_kind kind)
-{
-	static const char *const words[MEASURE_COUNT] = {
-	    [MEASURE_INUSE] = "inuse",
-	    [MEASURE_INUSE_OBJECTS] = "inuse-objects",
-	    [MEASURE_ALLOC] = "alloc",
-	    [MEASURE_OBJECTS] = "objects",
-	    [MEASURE_FREED] = "freed",
-	    [MEASURE_TEMPORARY] = "temporary",
-	    [MEASURE_OTHER] = "other",
-	};
-
-	return words[kind];
-}
-
-const char *traces_unit(const struct traces *t, enum measure_kind kind)
-{
-	return t->kinds[kind] < 0 ? "" : t->units[t->kinds[kind]];
-}
-
-bool traces_is_bytes(const struct traces *t, enum measure_kind kind)
-{
-	return strcmp(traces_unit(t, kind), "bytes") == 0;
+	if (!err)
+		err = overlap_find(&t->overlap, OVERLAP_SELECTED, correct_selected, t);
+	return err ? err : overlap_find(&t->overlap, OVERLAP_ROWS, correct_row, t);
 }

@@ -20,7 +20,8 @@
 
 #include "pprof/analysis/frames.h"
 #include "pprof/analysis/grouping.h"
-#include "pprof/profile/estimate.h"
+#include "pprof/analysis/overlap.h"
+#include "pprof/analysis/thread_names.h"
 #include "pprof/table/index.h"
 #include "pprof/table/intern.h"
 
@@ -47,8 +48,6 @@ enum measure_kind {
 	MEASURE_COUNT
 };
 
-enum traces_side { SIDE_ALLOC, SIDE_INUSE, SIDE_COUNT };
-
 struct traces_options {
 	bool lines;     /* distinguish frames by source line too */
 	bool anonymize; /* names become hashes that are the same in every run */
@@ -70,14 +69,21 @@ struct traces {
 	uint32_t *stacks;
 	size_t stack_capacity, stack_count;
 	size_t type_count, column_count, default_type;
-	size_t slot_count; /* of values: one per type, and one for MEASURE_TEMPORARY */
+	/* of values: one per type, one for MEASURE_TEMPORARY, and one for inherited objects in use */
+	size_t slot_count;
 	const char **types, **units;
 	/* type of each kind, -1 for none; of MEASURE_FREED see traces_value() */
 	int kinds[MEASURE_COUNT];
 	int64_t *values;            /* [(row * column_count + column) * slot_count + type] */
 	struct estimate *estimates; /* [(row * column_count + column) * SIDE_COUNT + side] */
 	size_t value_capacity, estimate_capacity;
-	int64_t *all;   /* [column * slot_count + type]: totals before filtering */
+	int64_t *all; /* [column * slot_count + type]: totals before filtering */
+	/* [column * SIDE_COUNT + side]: of these, and of what is selected; a block of several profiles may be
+	 * in more than one row, so the last is not just the sum over rows */
+	struct estimate *all_estimates, *selected_estimates;
+	uint64_t *prints; /* of the selected stacks, see traces_differ() */
+	struct overlap overlap;
+	struct thread_names thread_names;
 	bool unsure;    /* some profile has no period: estimates are not valid */
 	uint32_t *path; /* buffer for the current stack */
 	size_t path_capacity;
@@ -87,6 +93,13 @@ struct traces {
 int traces_init(
     struct traces *t, const struct traces_options *options, const struct profile *first, size_t column_count);
 void traces_fini(struct traces *t);
+
+/* Tells of a profile that will be added, before the first one is: which of them have samples in common, and
+ * what threads are called. Not needed for one profile alone. 0 or -ENOMEM. */
+int traces_expect(struct traces *t, const struct profile *profile, size_t column);
+
+/* Corrects the estimates for these samples, when all profiles have been added. 0 or -ENOMEM. */
+int traces_finish(struct traces *t);
 
 /* Adds a profile to a column; the profile may be freed then. 0, -ENOMEM, -EOVERFLOW; -EFBIG beyond max_bytes;
  * -ENODATA: no sample type in common. */
@@ -111,6 +124,15 @@ struct traces_doubt {
 	double samples, variance;
 };
 struct traces_doubt traces_doubt(const struct traces *t, size_t row, size_t column, enum measure_kind kind);
+
+/* The same of traces_all(), and of the sum over all rows. Of MEASURE_FREED and MEASURE_TEMPORARY only the
+ * latter, in which case it is the sum of the rows'. */
+struct traces_doubt traces_doubt_all(const struct traces *t, size_t column, enum measure_kind kind);
+struct traces_doubt traces_doubt_selected(const struct traces *t, size_t column, enum measure_kind kind);
+
+/* Has any selected stack other values of this kind in one column than in the other? Rows, which may be groups
+ * of stacks, may have the same all the same. */
+bool traces_differ(const struct traces *t, size_t column, size_t other, enum measure_kind kind);
 
 /* Its word for --sort ("inuse"); does it count bytes; its unit. */
 const char *traces_kind_word(enum measure_kind kind);

@@ -101,6 +101,7 @@ static int link_children(struct tree *tree, const struct traces *t)
 
 int tree_make(struct tree *tree, const struct traces *t, size_t column, enum measure_kind kind, bool inverted)
 {
+	struct traces_doubt doubt = traces_doubt_selected(t, column, kind);
 	int err;
 
 	memset(tree, 0, sizeof(*tree));
@@ -115,7 +116,11 @@ int tree_make(struct tree *tree, const struct traces *t, size_t column, enum mea
 		if (!err)
 			traces_sum(&tree->nodes[end].self, value);
 	}
-	return err ? err : link_children(tree, t);
+	if (err)
+		return err;
+	tree->nodes[0].sum.samples = doubt.samples;
+	tree->nodes[0].sum.variance = doubt.variance;
+	return link_children(tree, t);
 }
 
 int tree_make_many(struct tree *tree, const struct traces *t, size_t column, const enum measure_kind *kinds,

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "pprof/profile/origin.h"
 #include "pprof/table/array.h"
 
 /* JavaScript viewers count in doubles. The others are Pyroscope's default limits. */
@@ -126,7 +127,8 @@ static void read_label(struct checker *c, struct wire_field *field, struct sampl
 	    .num = (int64_t)n[LABEL_NUM],
 	    .unit = (uint32_t)n[LABEL_NUM_UNIT],
 	};
-	s->inherited |= checker_string_is(c, label->key, "inherited");
+	s->inherited |= checker_string_is(c, label->key, "inherited") ||
+	    checker_string_is(c, label->key, ORIGIN_LABEL_FROM);
 	check_label_key(c, label);
 	check_label_value(c, label);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -243,6 +244,8 @@ int file_check_folder(const char *folder, unsigned int flags)
 	return fd < 0 ? fd : 0;
 }
 
+/* ---- reading */
+
 static int read_all(int fd, size_t max_bytes, uint8_t **data, size_t *len)
 {
 	enum { STEP_BYTES = 64 * 1024 };
@@ -254,7 +257,9 @@ static int read_all(int fd, size_t max_bytes, uint8_t **data, size_t *len)
 		if (array_reserve(data, &capacity, *len + STEP_BYTES, 1))
 			return -ENOMEM;
 		n = read(fd, *data + *len, capacity - *len);
-		if (n < 0 && errno == EINTR)
+		if (n < 0 && errno == EAGAIN) /* who gave us the descriptor wants it so */
+			poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, -1);
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		if (n < 0)
 			return -errno;
@@ -266,14 +271,55 @@ static int read_all(int fd, size_t max_bytes, uint8_t **data, size_t *len)
 	}
 }
 
+/* The descriptor of ours that a path stands for, or -1: to open it again fails if it is a socket, or if it
+ * was opened by another user. */
+static int descriptor_of(const char *path)
+{
+	static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		size_t length = strlen(folders[i]), digits;
+
+		if (strncmp(path, folders[i], length) != 0)
+			continue;
+		digits = strspn(path + length, "0123456789");
+		if (digits && digits < sizeof("99999999") && !path[length + digits])
+			return atoi(path + length);
+	}
+	return strcmp(path, "/dev/stdin") == 0 ? STDIN_FILENO : -1;
+}
+
+/* Opens what can be read to its end without waiting for somebody to begin. */
+static int open_readable(const char *path)
+{
+	int given = descriptor_of(path), err = 0;
+	int fd = given < 0 ? open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)
+	                   : fcntl(given, F_DUPFD_CLOEXEC, 0);
+	struct stat status;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &status) != 0)
+		err = -errno;
+	else if (given < 0 && S_ISFIFO(status.st_mode))
+		err = -ESPIPE;
+	else if (S_ISCHR(status.st_mode) && isatty(fd))
+		err = -ENOTTY;
+	if (err) {
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
 int file_read(const char *path, size_t max_bytes, uint8_t **data, size_t *len)
 {
-	int fd = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	int fd = open_readable(path);
 	uint8_t *bytes = NULL;
 	int err;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	*len = 0;
 	err = read_all(fd, max_bytes, &bytes, len);
 	close(fd);
@@ -283,4 +329,18 @@ int file_read(const char *path, size_t max_bytes, uint8_t **data, size_t *len)
 	}
 	*data = bytes;
 	return 0;
+}
+
+const char *file_read_error(int err)
+{
+	switch (err) {
+	case -ESPIPE:
+		return "it is a FIFO; to read what is written into it: - <FIFO";
+	case -ENXIO:
+		return "it is a socket";
+	case -ENOTTY:
+		return "it is a terminal; give a file or a pipe";
+	default:
+		return strerror(-err);
+	}
 }

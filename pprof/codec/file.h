@@ -39,8 +39,15 @@ int file_publish(const char *path, const void *data, size_t len, mode_t mode, un
  */
 int file_check_folder(const char *folder, unsigned int flags);
 
-/* The whole file in memory, for readers of profiles. On 0 the caller owns *data (free(); never NULL). -EFBIG
- * beyond max_bytes, otherwise the error of open(2) or read(2). */
+/*
+ * The whole file in memory, for readers of profiles. On 0 the caller owns *data (free(); never NULL). -EFBIG
+ * beyond max_bytes, otherwise the error of open(2) or read(2), and of what could wait for ever: -ESPIPE for a
+ * FIFO, -ENOTTY for a terminal. A pipe or a FIFO that is open already is read to its end: /dev/stdin,
+ * /dev/fd/N, /proc/self/fd/N are our own descriptors.
+ */
 int file_read(const char *path, size_t max_bytes, uint8_t **data, size_t *len);
+
+/* Why it could not be read, in words. */
+const char *file_read_error(int err);
 
 #endif

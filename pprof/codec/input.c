@@ -17,7 +17,7 @@ int input_read(const char *path, size_t max_bytes, struct profile **out, char *e
 	int err = file_read(strcmp(path, "-") ? path : "/dev/stdin", max_bytes, &data, &len);
 
 	if (err) {
-		snprintf(error, error_bytes, "cannot read %s: %s", path, strerror(-err));
+		snprintf(error, error_bytes, "cannot read %s: %s", path, file_read_error(err));
 		return err;
 	}
 	decoded = decode_profile(data, len, max_bytes, out);

@@ -19,6 +19,7 @@
 	"free|cfree)" \
 	"(_usable_size)?" \
 	"|(mi|je|_rjem|tc)_[a-z_]*(alloc|realloc|allocx|new|memalign)[a-z_]*" \
+	"|[mrx]allocx|mi__?expand" \
 	/* C++ and the allocators below std's containers */ \
 	"|operator (new|delete)(\\[\\])?" \
 	"|(tcmalloc|mimalloc)::.*" \

@@ -46,7 +46,7 @@ static void read_identity(struct origin *origin, const char *text)
 	origin->start_ns = strtoll(start + strlen(" start="), NULL, 10);
 }
 
-static void read_comment(struct origin *origin, const char *text, size_t *processes)
+static void read_comment(struct origin *origin, const char *text, size_t *counts)
 {
 	static const char snapshot[] = "snapshot: ", samples[] = "samples: ", unseen[] = "not seen: ",
 	                  attached[] = "attached: ";
@@ -58,7 +58,7 @@ static void read_comment(struct origin *origin, const char *text, size_t *proces
 		return;
 	} else if (strncmp(text, "pid=", 4) == 0) {
 		read_process(origin, text);
-		++*processes;
+		origin->process_count++;
 	} else if (strncmp(text, "session=", 8) == 0) {
 		read_identity(origin, text);
 	} else if (strncmp(text, event, strlen(event)) == 0) {
@@ -73,6 +73,7 @@ static void read_comment(struct origin *origin, const char *text, size_t *proces
 	} else if (strncmp(text, samples, strlen(samples)) == 0) {
 		copy(origin->samples, sizeof(origin->samples), text + strlen(samples),
 		    strlen(text + strlen(samples)));
+		++*counts;
 	} else if (strncmp(text, attached, strlen(attached)) == 0) {
 		copy(origin->attached, sizeof(origin->attached), text + strlen(attached),
 		    strlen(text + strlen(attached)));
@@ -80,6 +81,20 @@ static void read_comment(struct origin *origin, const char *text, size_t *proces
 		copy(origin->unseen, sizeof(origin->unseen), text + strlen(unseen),
 		    strlen(text + strlen(unseen)));
 	}
+}
+
+/* "4 profiles of 4 processes: nginx (4); samples: 2408 taken, 0 lost stacks". Profiles merged by older
+ * versions have "; 2408 samples, 0 lost stacks", which was wrong of deltas. */
+static void read_merged_samples(struct origin *origin)
+{
+	const char *text = strstr(origin->merged, ORIGIN_MERGED_SAMPLES);
+
+	origin->samples[0] = '\0';
+	if (!text)
+		return;
+	copy(origin->samples, sizeof(origin->samples), text + strlen(ORIGIN_MERGED_SAMPLES),
+	    strlen(text + strlen(ORIGIN_MERGED_SAMPLES)));
+	origin->merged[text - origin->merged] = '\0';
 }
 
 static const char *base_name(const char *path)
@@ -111,15 +126,18 @@ static void read_program(struct origin *origin, const struct profile *profile)
 void origin_read(struct origin *origin, const struct profile *profile)
 {
 	struct profile_value_type period = profile_period_type(profile);
-	size_t processes = 0;
+	size_t counts = 0;
 
 	memset(origin, 0, sizeof(*origin));
 	for (size_t i = 0; i < profile_comment_count(profile); i++)
-		read_comment(origin, profile_comment(profile, i), &processes);
-	if (processes > 1 && !*origin->merged) /* added up by another tool */
-		snprintf(origin->merged, sizeof(origin->merged), "%zu processes", processes);
+		read_comment(origin, profile_comment(profile, i), &counts);
+	if (origin->process_count > 1 && !*origin->merged) /* added up by another tool */
+		snprintf(origin->merged, sizeof(origin->merged), "%zu processes", origin->process_count);
 	if (*origin->merged) /* one of its profiles' */
 		origin->cause[0] = '\0';
+	if (*origin->merged ||
+	    counts > 1) /* likewise; equal comments are there once, so no sum can be made */
+		read_merged_samples(origin);
 	if (profile_mapping_count(profile))
 		read_program(origin, profile);
 	if (strncmp(origin->cause, "peak", 4) == 0)

@@ -36,6 +36,7 @@ struct origin {
 	char session[64];   /* which run of `heaptap record`; "" unknown, as in profiles of older versions */
 	int64_t session_ns; /* when it began, since 1970; 0 unknown */
 	int64_t start_ns;   /* when the process began to execute the program, or was first seen; 0 unknown */
+	size_t process_count; /* that it is of: more than one if another tool added profiles up */
 	bool ours;
 	enum origin_kind kind;
 	int64_t time_ns, duration_ns, period;  /* as in the profile */
@@ -48,6 +49,21 @@ void origin_read(struct origin *origin, const struct profile *profile);
 
 /* How profiles tell by which they belong together; a comment of every profile of ours. */
 #define ORIGIN_IDENTITY_FORMAT "session=%" PRId64 "-%d start=%" PRId64
+
+/* The label of a block that was there when a process was forked: the number of the process that took its
+ * sample, which that process' profile and those of its other children have too. Without it (older profiles
+ * have only inherited=yes) that is not known. */
+#define ORIGIN_LABEL_FROM "inherited_from"
+
+/* The label by which a merged profile still tells whose blocks they are, of processes that have some in
+ * common. */
+#define ORIGIN_LABEL_PID "pid"
+
+/* In the comment about samples: blocks under [lost stack] that the process has not allocated itself, so that
+ * its own lost stacks do not count them; and what a delta's numbers are of. */
+#define ORIGIN_LOST_INHERITED "inherited without a stack"
+#define ORIGIN_OF_INTERVAL    "of this interval"
+#define ORIGIN_MERGED_SAMPLES "; samples: " /* in the comment of a merged profile, before their number */
 
 /* Does it tell from which process it is? Not if it is not ours, or the sum of several processes. */
 bool origin_has_process(const struct origin *origin);

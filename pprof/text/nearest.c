@@ -42,12 +42,19 @@ void nearest_init(struct nearest *nearest, const char *word)
 	snprintf(nearest->word, sizeof(nearest->word), "%s", word);
 }
 
+/* How many changes leave a word recognizable: two would make anything of a short one. */
+static unsigned int limit_of(size_t length)
+{
+	if (length <= 3)
+		return length > 1;
+	return (unsigned int)(length / 3 > 2 ? length / 3 : 2);
+}
+
 void nearest_offer(struct nearest *nearest, const char *name)
 {
 	size_t length = strlen(nearest->word), at = nearest->count;
 	const char *second = strrchr(name, ':');
-	unsigned int distance = nearest_distance(nearest->word, name),
-	             limit = (unsigned int)(length / 3 > 2 ? length / 3 : 2);
+	unsigned int distance = nearest_distance(nearest->word, name), limit = limit_of(length);
 	if (second && !strchr(nearest->word, ':'))
 		distance = least(distance, nearest_distance(nearest->word, second + 1));
 	if (length >= NEAREST_PREFIX && strncasecmp(nearest->word, name, length) == 0)

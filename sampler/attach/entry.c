@@ -87,14 +87,18 @@ static bool is_willing(pid_t tid, bool *ends)
 	        &arguments[0], &arguments[1], &arguments[2], &arguments[3], &arguments[4], &arguments[5]) < 7)
 		return strncmp(text, "running", 7) == 0;
 	*ends = remote_call_ends_call((uint64_t)number, arguments);
-	return number != SYS_vfork && number != SYS_clone && number != SYS_clone3 && number != SYS_fork &&
-	    number != SYS_execve && number != SYS_exit && number != SYS_exit_group;
+#if defined(SYS_fork) /* aarch64 has clone alone */
+	if (number == SYS_vfork || number == SYS_fork)
+		return false;
+#endif
+	return number != SYS_clone && number != SYS_clone3 && number != SYS_execve && number != SYS_exit &&
+	    number != SYS_exit_group;
 }
 
 static enum safe_point_verdict check(struct search *search)
 {
 	const struct address_space *space = search->entry->space;
-	uint64_t sp = search->thread->registers.rsp;
+	uint64_t sp = stopped_thread_stack_pointer(search->thread);
 	const struct mapping *mapping = address_space_find(space, sp);
 	size_t want = STACK_BYTES;
 	if (!mapping)

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#if defined(__x86_64__)
+
 enum {
 	RED_ZONE_BYTES = 128,
 	TEXT_BYTES = 256,
@@ -335,3 +337,28 @@ int remote_call_run(const struct remote_call *call, struct stopped_thread *threa
 		stopped_thread_release(thread);
 	return error;
 }
+
+#else /* fitness_examine refuses every process before one of these is called */
+
+int remote_code_find(struct remote_code *code, const struct address_space *space, const struct mapping *libc)
+{
+	return -ENOSYS;
+}
+
+bool remote_call_ends_call(uint64_t number, const uint64_t arguments[6])
+{
+	return false;
+}
+
+void remote_call_decline(struct stopped_thread *thread)
+{
+	stopped_thread_release(thread);
+}
+
+int remote_call_run(const struct remote_call *call, struct stopped_thread *thread, uint64_t limit_ns)
+{
+	stopped_thread_release(thread);
+	return -ENOSYS;
+}
+
+#endif

@@ -117,6 +117,7 @@ void safe_point_close(struct safe_point *point)
 
 static struct regs regs_of(const struct user_regs_struct *from)
 {
+#if defined(__x86_64__)
 	/* by DWARF number: System V ABI AMD64 supplement, figure 3.36 */
 	return (struct regs){
 	    .pc = from->rip,
@@ -124,6 +125,13 @@ static struct regs regs_of(const struct user_regs_struct *from)
 	        from->r8, from->r9, from->r10, from->r11, from->r12, from->r13, from->r14, from->r15},
 	    .known = 0xffff,
 	};
+#else
+	const struct regs_arch *arch = regs_arch_native();
+	struct regs regs = {.pc = from->pc, .known = (UINT64_C(1) << arch->count) - 1};
+	memcpy(regs.r, from->regs, sizeof(from->regs)); /* x0 to x30 have these numbers in DWARF too */
+	regs.r[arch->sp] = from->sp;
+	return regs;
+#endif
 }
 
 static bool is_in(uint64_t address, uint64_t low, uint64_t high)
@@ -136,7 +144,7 @@ static bool is_waiting_in_join(const char *name, const struct stopped_thread *th
 {
 	return (strcmp(name, "pthread_join") == 0 || strcmp(name, "pthread_timedjoin_np") == 0 ||
 	           strcmp(name, "pthread_clockjoin_np") == 0) &&
-	    thread->registers.orig_rax == SYS_futex;
+	    stopped_thread_system_call(thread) == SYS_futex;
 }
 
 static enum safe_point_verdict check_frame(
@@ -173,7 +181,7 @@ static bool has_own_frame(const struct safe_point *point, const struct unwind_fr
  * in its mapping; the kernel extends the main thread's. */
 static bool has_room(const struct safe_point *point, const struct stopped_thread *thread)
 {
-	uint64_t sp = thread->registers.rsp;
+	uint64_t sp = stopped_thread_stack_pointer(thread);
 	const struct mapping *mapping = address_space_find(point->space, sp);
 	if (!mapping)
 		return false;
@@ -188,10 +196,10 @@ enum safe_point_verdict safe_point_check(struct safe_point *point, const struct 
 	struct unwind_frame frames[FRAMES_MOST];
 	const struct regs regs = regs_of(&thread->registers);
 	const struct unwind_input input = {
-	    .arch = &regs_x86_64,
+	    .arch = regs_arch_native(),
 	    .regs = &regs,
 	    .maps = point->maps,
-	    .stack_address = thread->registers.rsp,
+	    .stack_address = stopped_thread_stack_pointer(thread),
 	    .stack = stack,
 	    .stack_bytes = stack_bytes,
 	    .stack_want = stack_bytes,

@@ -118,6 +118,24 @@ void stopped_thread_release(struct stopped_thread *thread)
 	(void)request(PTRACE_DETACH, thread->tid, NULL, NULL);
 }
 
+uint64_t stopped_thread_stack_pointer(const struct stopped_thread *thread)
+{
+#if defined(__x86_64__)
+	return thread->registers.rsp;
+#else
+	return thread->registers.sp;
+#endif
+}
+
+int64_t stopped_thread_system_call(const struct stopped_thread *thread)
+{
+#if defined(__x86_64__)
+	return (int64_t)thread->registers.orig_rax;
+#else
+	return -1;
+#endif
+}
+
 int stopped_thread_set_registers(
     const struct stopped_thread *thread, const struct user_regs_struct *registers)
 {

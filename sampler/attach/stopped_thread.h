@@ -42,6 +42,10 @@ void stopped_thread_release(struct stopped_thread *thread);
 /* Reads registers, vector state and signal mask. Returns 0 or -errno. */
 int stopped_thread_read(struct stopped_thread *thread);
 
+/* Its stack pointer; and the number of the system call that it is in, -1: in none, or it is not known. */
+uint64_t stopped_thread_stack_pointer(const struct stopped_thread *thread);
+int64_t stopped_thread_system_call(const struct stopped_thread *thread);
+
 /* Single ptrace(2) requests; 0 or -errno. */
 int stopped_thread_set_registers(
     const struct stopped_thread *thread, const struct user_regs_struct *registers);

@@ -74,21 +74,20 @@ static const struct option *option_find(
 	return NULL;
 }
 
-/* The nearest long names; a single letter is near to every other one. */
+/* The nearest long names, of which the dashes tell nothing; a single letter is near to every other one. */
 static int fail_unknown(const struct parsing *p, const char *word)
 {
 	const struct option *option;
 	struct nearest nearest;
-	char name[NEAREST_WORD_BYTES], list[NEAREST_KEPT * NEAREST_WORD_BYTES];
+	char name[NEAREST_WORD_BYTES], list[NEAREST_KEPT * (NEAREST_WORD_BYTES + 2)] = "";
 
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
-	nearest_init(&nearest, name);
-	for (size_t i = 0; (option = option_at(p->tables, i)) && word[1] == '-'; i++) {
-		snprintf(name, sizeof(name), "--%s", option->name);
+	nearest_init(&nearest, name + strspn(name, "-"));
+	for (size_t i = 0; (option = option_at(p->tables, i)) && word[1] == '-'; i++)
 		if (option->commands & p->command->bit)
-			nearest_offer(&nearest, name);
-	}
-	nearest_list(&nearest, list, sizeof(list));
+			nearest_offer(&nearest, option->name);
+	for (size_t i = 0; i < nearest.count; i++)
+		text_append(list, sizeof(list), "%s--%s", i ? ", " : "", nearest.kept[i].name);
 	text_append(p->error, p->error_bytes, "unknown option '%s'", word);
 	if (*list)
 		text_append(p->error, p->error_bytes, "; did you mean %s?", list);
@@ -194,8 +193,9 @@ static void fail_value(const struct parsing *p, const struct option *option, con
 	text_append(
 	    p->error, p->error_bytes, "--%s: '%s' %s", option->name, value, value_fault(option, value));
 	if (*list)
-		text_append(p->error, p->error_bytes, "; did you mean %s?", list);
-	text_append(p->error, p->error_bytes, "; give %s", allowed);
+		text_append(p->error, p->error_bytes, "; did you mean %s? Give %s", list, allowed);
+	else
+		text_append(p->error, p->error_bytes, "; give %s", allowed);
 }
 
 static int option_set(const struct parsing *p, const struct option *option, const char *value)

@@ -121,6 +121,25 @@ int option_value_signal(const char *text, int *number, bool *everywhere)
 	return 0;
 }
 
+int option_value_threshold(const char *text, struct threshold *threshold)
+{
+	size_t length = strcspn(text, "=");
+	int measure = 0;
+
+	while (threshold_names[measure] &&
+	    (strlen(threshold_names[measure]) != length ||
+	        memcmp(threshold_names[measure], text, length) != 0))
+		measure++;
+	if (!threshold_names[measure])
+		return -EINVAL;
+	*threshold = (struct threshold){.measure = (enum threshold_measure)measure};
+	if (measure == THRESHOLD_MEMORY_HIGH || !text[length])
+		return measure == THRESHOLD_MEMORY_HIGH && !text[length] ? 0 : -EINVAL;
+	text += length + 1;
+	threshold->growth = *text == '+' || measure == THRESHOLD_ALLOC;
+	return option_value_bytes(text + (*text == '+'), 1, INT64_MAX, &threshold->bytes);
+}
+
 /* MIN:MAX, either of which may be missing; one value alone is both. */
 static int range_split(const char *value, char *least, char *most, size_t bytes)
 {

@@ -3,6 +3,8 @@
 #ifndef SAMPLER_CLI_OPTION_VALUE_H
 #define SAMPLER_CLI_OPTION_VALUE_H
 
+#include "sampler/snapshot/threshold.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,6 +25,9 @@ int option_value_time(const char *text, uint64_t least_ns, uint64_t most_ns, uin
 
 /* "USR1", "SIGUSR2", "RTMIN+3", each with ":all" behind it for *everywhere; "none" is 0. */
 int option_value_signal(const char *text, int *number, bool *everywhere);
+
+/* "rss=2G", "inuse=+256M", "alloc=10G", "memory.high". */
+int option_value_threshold(const char *text, struct threshold *threshold);
 
 struct option_range {
 	bool given;

@@ -22,6 +22,7 @@ static void defaults_set(struct options *options)
 	options->period_bytes = PERIOD_BYTES_DEFAULT;
 	options->stack_bytes = STACK_BYTES_DEFAULT;
 	options->interval_ns = INTERVAL_NS_DEFAULT;
+	options->on_limit_ns = ON_LIMIT_NS_DEFAULT;
 	options->temporary_ns = TEMPORARY_NS_DEFAULT;
 	options->signal = SIGUSR1;
 	options->read.format = -1;
@@ -41,6 +42,9 @@ int options_parse(struct options *options, const struct command *command, int ar
 	ret = option_parse(tables, command, options, argc, argv, &first, error, error_bytes);
 	if (ret)
 		return ret < 0 ? ret : 0;
+	if (!options->min_samples)
+		options->min_samples =
+		    command->bit == COMMAND_RECORD && options->period_bytes > 1 ? MIN_SAMPLES_DEFAULT : 1;
 	options->operands = argv + first;
 	options->operand_count = argc - first;
 	if (command->bit == COMMAND_RECORD && options_events_check(options, error, error_bytes))

@@ -26,8 +26,11 @@
 #define STACK_BYTES_MIN      256u
 #define STACK_BYTES_MAX      (64u << 10)
 #define INTERVAL_NS_DEFAULT  (UINT64_C(60) * 1000000000)
+#define ON_LIMIT_NS_DEFAULT  (UINT64_C(10) * 1000000000)
 #define TEMPORARY_NS_DEFAULT (UINT64_C(1) * 1000000)
 #define KEEP_MAX             1000000u
+#define MIN_SAMPLES_DEFAULT  16u /* 1 where every allocation is recorded */
+#define MIN_SAMPLES_MAX      1000000000u
 #define OPTION_EVENTS_MAX    16
 #define OPTION_PIDS_MAX      64
 #define INTERVAL_NS_MIN      (UINT64_C(1) * 1000000)
@@ -91,14 +94,19 @@ struct options {
 	enum backend backend;
 	/* most stack bytes per sample, STACK_BYTES_MIN .. STACK_BYTES_MAX, any number */
 	uint32_t stack_bytes;
-	uint64_t interval_ns;            /* between periodic snapshots, 0: none */
-	uint64_t keep;                   /* numbered snapshots of a process, the newest; 0: all */
-	int signal;                      /* signal that asks for a snapshot, 0: none */
-	bool signal_everywhere;          /* in every process that leaves it at its default */
-	unsigned int labels;             /* enum heap_labels */
-	uint64_t temporary_ns;           /* a block freed sooner is temporary */
-	bool paused;                     /* no samples until the program calls heaptap_start() */
-	bool record_mmap;                /* anonymous mappings too */
+	uint64_t interval_ns;                /* between periodic snapshots, 0: none */
+	uint64_t keep;                       /* numbered snapshots of a process, the newest; 0: all */
+	uint64_t min_samples;                /* processes with fewer leave no profile, COMMAND does */
+	const char *only, *exclude;          /* regular expressions of programs; NULL: not given */
+	int signal;                          /* signal that asks for a snapshot, 0: none */
+	bool signal_everywhere;              /* in every process that leaves it at its default */
+	unsigned int labels;                 /* enum heap_labels */
+	uint64_t temporary_ns;               /* a block freed sooner is temporary */
+	bool paused;                         /* no samples until the program calls heaptap_start() */
+	bool record_mmap;                    /* anonymous mappings too */
+	struct threshold on[THRESHOLDS_MAX]; /* of --on: snapshots when they are crossed */
+	size_t on_count;
+	uint64_t on_limit_ns;            /* between two of one process for the same one, 0: none */
 	bool delta, timeline, lifetimes; /* additional files to write */
 	bool no_peak;                    /* do not track or write the peak */
 	bool sync;                       /* fsync what is written */

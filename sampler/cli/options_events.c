@@ -70,8 +70,13 @@ const struct option_table options_events = {rows, sizeof(rows) / sizeof(rows[0])
 /* With --pid there is no COMMAND. */
 int options_events_check(const struct options *options, char *error, size_t error_bytes)
 {
-	if (!options->pid_count && (options->duration_ns || options->force))
+	if (options->no_heap && options->on_count)
+		text_append(error, error_bytes, "--on is about heaps: it does not go with --no-heap");
+	else if (!options->pid_count && (options->duration_ns || options->force))
 		text_append(error, error_bytes, "--duration and --force are for --pid");
+	else if (options->pid_count && !options->no_heap && (options->only || options->exclude))
+		text_append(error, error_bytes,
+		    "--only and --exclude choose among what COMMAND executes: they do not go with --pid");
 	else if (options->no_heap && !options->event_count)
 		text_append(error, error_bytes, "--no-heap leaves nothing to record without --event NAME");
 	else if (options->pid_count && options->operand_count)

@@ -89,6 +89,9 @@ static const struct option rows[] = {
         .allowed = "a number as heaptap ls has it (1 is the newest), newest, or all",
         .help = "of several sessions, the Nth newest (default 1),\n"
                 "or all"},
+    {COMMAND_LS, '\0', "session", OPTION_SET, .set = set_session, .value = "N",
+        .allowed = "a number as heaptap ls has it (1 is the newest), newest, or all",
+        .help = "only the Nth newest session"},
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "cum", OPTION_FLAG, OPTION_FIELD(read.cum),
         .help = "sort by what a function and its callees hold"},
     {COMMAND_REPORT | COMMAND_DIFF, 'n', "rows", OPTION_SET, .set = set_rows, .value = "N",

@@ -65,6 +65,25 @@ static int set_cpu_max(struct options *options, const char *value)
 	return 0;
 }
 
+/* One that is given twice counts once. */
+static int set_on(struct options *options, const char *value)
+{
+	struct threshold threshold;
+
+	if (option_value_threshold(value, &threshold))
+		return -EINVAL;
+	for (size_t i = 0; i < options->on_count; i++) {
+		const struct threshold *other = &options->on[i];
+		if (other->measure == threshold.measure && other->growth == threshold.growth &&
+		    other->bytes == threshold.bytes)
+			return 0;
+	}
+	if (options->on_count == THRESHOLDS_MAX)
+		return -EINVAL;
+	options->on[options->on_count++] = threshold;
+	return 0;
+}
+
 static int set_quiet(struct options *options, const char *value)
 {
 	options->verbosity = -1;
@@ -101,10 +120,38 @@ static const struct option rows[] = {
         .allowed = "0, or 1ms to 1000h with the unit, for example 500ms, 10s, 5m, 1h",
         .help = "time between snapshots, default 60s; 500ms, 5m\n"
                 "and 1h work too, 0 means none"},
+    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "on", OPTION_SET, .set = set_on, .value = "WHAT",
+        .allowed =
+            "rss=2G, inuse=2G (a level), rss=+256M, inuse=+256M (growth), alloc=10G or memory.high; at "
+            "most 16",
+        .help = "a snapshot of each process whose resident memory\n"
+                "or heap in use reaches a level (rss=2G, inuse=2G)\n"
+                "or grows by that much (rss=+256M, inuse=+256M),\n"
+                "for each 10G it allocates (alloc=10G), or when its\n"
+                "cgroup passes its limit (memory.high); again for\n"
+                "more"},
+    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "on-limit", OPTION_TIME, OPTION_FIELD(on_limit_ns),
+        .least = INTERVAL_NS_MIN, .most = INTERVAL_NS_MAX, .value = "TIME",
+        .allowed = "0, or 1ms to 1000h with the unit, for example 500ms, 10s, 5m, 1h",
+        .help = "least time between two snapshots of one process\n"
+                "for the same --on, default 10s; 0 means none"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "keep", OPTION_COUNT, OPTION_FIELD(keep), .least = 1,
         .most = KEEP_MAX, .value = "N", .allowed = "1 to 1000000",
-        .help = "newest snapshots to keep of each process, beside\n"
-                "those that a user asked for; all unless given"},
+        .help = "newest snapshots to keep of each process, and of\n"
+                "those by --on as many, beside those that a user\n"
+                "asked for; all unless given"},
+    {COMMAND_RECORD, '\0', "only", OPTION_TEXT, OPTION_FIELD(only), .value = "RE",
+        .allowed = "a regular expression",
+        .help = "record only the heaps of programs whose name, or\n"
+                "command line from the name on, matches: 'nginx',\n"
+                "'^python3 .*manage.py'; COMMAND too must match"},
+    {COMMAND_RECORD, '\0', "exclude", OPTION_TEXT, OPTION_FIELD(exclude), .value = "RE",
+        .allowed = "a regular expression", .help = "do not record the heaps of programs that match"},
+    {COMMAND_RECORD, '\0', "min-samples", OPTION_COUNT, OPTION_FIELD(min_samples), .least = 1,
+        .most = MIN_SAMPLES_MAX, .value = "N", .allowed = "1 to 1000000000",
+        .help = "processes with fewer samples, except COMMAND,\n"
+                "leave no profile and are only counted; default 16,\n"
+                "or 1 with -p 1"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "delta", OPTION_FLAG, OPTION_FIELD(delta),
         .help = "beside each periodic snapshot, what was allocated\n"
                 "since the one before (NNNN-delta)"},
@@ -166,7 +213,7 @@ static const struct option rows[] = {
         .help = "share of one CPU that the sampler may take before\n"
                 "the period doubles; no limit unless given"},
     {COMMAND_RECORD | COMMAND_ADOPT, 'q', "quiet", OPTION_SET, .set = set_quiet,
-        .help = "no summary at the end"},
+        .help = "no line at the start, no summary at the end"},
     {COMMAND_RECORD | COMMAND_ADOPT, 'v', "verbose", OPTION_SET, .set = set_verbose,
         .help = "report what is done and why; twice for more"},
     {COMMAND_CHECK, 'v', "verbose", OPTION_SET, .set = set_verbose,

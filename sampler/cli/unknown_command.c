@@ -21,6 +21,12 @@ static bool is_profile(const char *word)
 	    access(word, F_OK) == 0 && access(word, X_OK) != 0;
 }
 
+/* What may be an option instead. */
+static bool is_no_command(const char *name)
+{
+	return strcmp(name, "help") == 0 || strcmp(name, "version") == 0;
+}
+
 bool unknown_command_is_program(const char *word)
 {
 	return word[0] != '-' && strchr(word, '/') && !is_profile(word);
@@ -31,12 +37,18 @@ void unknown_command_say(const char *word, const struct command *commands, size_
 	struct nearest nearest;
 	char list[NEAREST_KEPT * NEAREST_WORD_BYTES], path[PATH_MAX];
 
-	nearest_init(&nearest, word);
+	nearest_init(&nearest, word + strspn(word, "-"));
 	for (size_t i = 0; i < command_count; i++)
 		nearest_offer(&nearest, commands[i].name);
 	nearest_offer(&nearest, "help");
+	nearest_offer(&nearest, "version");
 	nearest_list(&nearest, list, sizeof(list));
-	if (word[0] == '-')
+	if (word[0] == '-' && nearest.count && is_no_command(nearest.kept[0].name))
+		log_line("unknown option '%s'; did you mean --%s? ('heaptap --help' lists the commands)",
+		    word, nearest.kept[0].name);
+	else if (word[0] == '-' && nearest.count && nearest.kept[0].distance == 0)
+		log_line("unknown option '%s'; did you mean heaptap %s?", word, nearest.kept[0].name);
+	else if (word[0] == '-')
 		log_line("'%s' before a command; options follow it: heaptap record %s ... "
 		         "('heaptap --help' lists the commands)",
 		    word, word);

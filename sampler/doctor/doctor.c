@@ -2,6 +2,7 @@
 #include "sampler/doctor/doctor.h"
 
 #include "sampler/perf/event_attr.h"
+#include "sampler/linux/exit_status.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/cli/options.h"
@@ -9,11 +10,13 @@
 #include "sampler/doctor/doctor_target.h"
 #include "sampler/doctor/finding.h"
 #include "sampler/perf/probe.h"
+#include "sampler/snapshot/threshold_watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +150,30 @@ static void examine_symbols(struct findings *findings)
 		    "DEBUGINFOD_URLS is set; heaptap asks these servers only with record --debuginfod");
 }
 
+/* Of the process that `name` is the id of, else of what is started here. Only a note if nothing can be
+ * watched: the other thresholds can. */
+static void examine_memory_high(struct findings *findings, const char *name)
+{
+	struct oom_watch process;
+	struct memory_high *list = NULL, *cgroup = NULL;
+	char text[512], *end = NULL;
+	long pid = name ? strtol(name, &end, 10) : 0;
+	bool watched;
+
+	if (pid <= 0 || *end || kill((pid_t)pid, 0) != 0)
+		pid = getpid();
+	oom_watch_init(&process);
+	oom_watch_update(&process, (pid_t)pid);
+	if (*process.cgroup)
+		cgroup = memory_high_get(&list, process.version, process.cgroup, NULL, 1);
+	threshold_describe_memory_high(cgroup, text, sizeof(text));
+	watched = cgroup && cgroup->answer == MEMORY_HIGH_WATCHED;
+	finding_say(findings, watched ? FINDING_GOOD : FINDING_NOTE, NULL, "record --on memory.high%s %s",
+	    watched ? " watches" : ": no effect:", text);
+	memory_high_put(cgroup);
+	oom_watch_fini(&process);
+}
+
 int doctor_run(struct options *options)
 {
 	struct findings findings = {.out = stdout};
@@ -160,8 +187,8 @@ int doctor_run(struct options *options)
 	examine_backends(&findings);
 	examine_events(&findings);
 	examine_symbols(&findings);
+	examine_memory_high(&findings, options->operands[0]);
 	if (options->operand_count && doctor_target_examine(&findings, options->operands[0]))
 		return 1;
-	fflush(stdout);
 	return findings.bad ? 1 : 0;
 }

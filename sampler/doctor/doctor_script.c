@@ -42,21 +42,49 @@ static ssize_t head_read(const char *path, char *head, size_t head_bytes)
 static int resolve_other(struct findings *findings, const char *path, const char *head, ssize_t length,
     char *program, size_t program_bytes)
 {
+	bool bare = length >= 2 && memcmp(head, "#!", 2) == 0;
+
 	if (length > 0 && access(path, X_OK) == 0 && !memchr(head, '\0', (size_t)length)) {
 		finding_say(findings, FINDING_NOTE, "begin it with a line such as #!/bin/sh",
-		    "%s is a script without a #! line: /bin/sh runs it, and is judged below", path);
+		    "%s is a script %s: /bin/sh runs it, and is judged below", path,
+		    bare ? "with a #! that names no program" : "without a #! line");
 		snprintf(program, program_bytes, "/bin/sh");
 		return 0;
 	}
 	log_line("%s is no program: %s", path,
-	    length == 0 ? "the file is empty" : "neither an ELF file nor a script with a #! line");
+	    length == 0 ? "the file is empty"
+	        : bare  ? "its #! names none, and it has no execute permission"
+	                : "neither an ELF file nor a script with a #! line");
 	return -ENOEXEC;
+}
+
+/* The file is judged further: what is in it holds when it may be executed. */
+static void say_forbidden(struct findings *findings, const char *path)
+{
+	struct stat status;
+	char fix[PATH_MAX + 64];
+
+	if (access(path, X_OK) == 0 || stat(path, &status) != 0)
+		return;
+	snprintf(fix, sizeof(fix), "chmod +x %s", path);
+	if (status.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH))
+		finding_say(findings, FINDING_BAD,
+		    "look at its mode, its owner, and whether its file system is mounted noexec",
+		    "%s may not be executed by you", path);
+	else
+		finding_say(
+		    findings, FINDING_BAD, fix, "%s has no execute permission: it cannot be started", path);
 }
 
 static int fail_missing(struct findings *findings, const char *path, const char *interpreter)
 {
 	bool carriage = strchr(interpreter, '\r') != NULL;
 
+	if (access(interpreter, F_OK) == 0 && strchr(interpreter, '/')) {
+		finding_say(findings, FINDING_BAD, "correct the first line, or make that file executable",
+		    "%s is a script for %s, which may not be executed", path, interpreter);
+		return -EACCES;
+	}
 	finding_say(findings, FINDING_BAD,
 	    carriage ? "end its lines with LF: dos2unix" : "install it, or correct the first line",
 	    carriage ? "%s is a script for %s, with a carriage return: there is no such program"
@@ -100,10 +128,14 @@ int doctor_script_resolve(struct findings *findings, const char *path, char *pro
 
 		if (length < 0)
 			return (int)length;
-		if (length >= SELFMAG && memcmp(head, ELFMAG, SELFMAG) == 0)
-			return 0;
-		if (!script_line_parse(head, (size_t)length, &line))
+		bool elf = length >= SELFMAG && memcmp(head, ELFMAG, SELFMAG) == 0;
+
+		if (!elf && !script_line_parse(head, (size_t)length, &line))
 			return resolve_other(findings, program, head, length, program, program_bytes);
+		if (depth == 0)
+			say_forbidden(findings, program);
+		if (elf)
+			return 0;
 		err = step(findings, &line, program, program_bytes);
 	}
 	if (!err)

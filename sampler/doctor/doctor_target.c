@@ -3,8 +3,12 @@
 
 #include "pprof/table/array.h"
 #include "sampler/attach/fitness.h"
+#include "pprof/text/utf8.h"
+#include "sampler/loader/allocator_names.h"
 #include "sampler/loader/malloc_binding.h"
+#include "sampler/doctor/doctor_resident.h"
 #include "sampler/doctor/doctor_script.h"
+#include "sampler/doctor/doctor_self.h"
 #include "sampler/doctor/finding.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/terminal/log_line.h"
@@ -27,36 +31,63 @@
 
 /* What a file contains for profilers and debuggers. */
 struct file_facts {
+	bool whole;          /* it is as long as its headers say */
+	bool shared_library; /* nothing to execute: no program interpreter, but a name to be linked by */
+	bool object;         /* not linked yet, or a core dump */
 	bool symbols, debug, debug_link, unwind, build_id;
 	bool own_malloc; /* exports malloc: a program's own comes before any preloaded one */
 	bool symbolic;   /* binds its calls to itself first (DF_SYMBOLIC) */
+	bool exports_allocator;
+	char allocator[64]; /* a function of an allocator that it contains; "" none is known */
+	char library[64];   /* an allocator's shared library that it is linked to; "" none */
 };
+
+static void look_at_symbol(const char *name, bool exported, struct file_facts *facts)
+{
+	if (exported && strcmp(name, "malloc") == 0)
+		facts->own_malloc = true;
+	if (!allocator_names_function(name))
+		return;
+	facts->exports_allocator = facts->exports_allocator || exported;
+	if (!facts->allocator[0])
+		snprintf(facts->allocator, sizeof(facts->allocator), "%s", name);
+}
 
 static void look_at_symbols(Elf_Scn *section, Elf *elf, const GElf_Shdr *header, struct file_facts *facts)
 {
 	Elf_Data *data = elf_getdata(section, NULL);
+	bool exported = header->sh_type == SHT_DYNSYM;
 
 	for (size_t i = 0; data && header->sh_entsize && i < header->sh_size / header->sh_entsize; i++) {
 		GElf_Sym symbol;
 		const char *name;
 
 		if (!gelf_getsym(data, (int)i, &symbol) || symbol.st_shndx == SHN_UNDEF ||
-		    GELF_ST_TYPE(symbol.st_info) != STT_FUNC || GELF_ST_BIND(symbol.st_info) == STB_LOCAL)
+		    GELF_ST_TYPE(symbol.st_info) != STT_FUNC ||
+		    (exported && GELF_ST_BIND(symbol.st_info) == STB_LOCAL))
 			continue;
 		name = elf_strptr(elf, header->sh_link, symbol.st_name);
-		facts->own_malloc = facts->own_malloc || (name && strcmp(name, "malloc") == 0);
+		if (name)
+			look_at_symbol(name, exported, facts);
 	}
 }
 
-static void look_at_dynamic(Elf_Scn *section, const GElf_Shdr *header, struct file_facts *facts)
+static void look_at_dynamic(Elf_Scn *section, Elf *elf, const GElf_Shdr *header, struct file_facts *facts)
 {
 	Elf_Data *data = elf_getdata(section, NULL);
 
 	for (size_t i = 0; data && header->sh_entsize && i < header->sh_size / header->sh_entsize; i++) {
 		GElf_Dyn entry;
+		const char *needed;
 
 		if (!gelf_getdyn(data, (int)i, &entry))
 			continue;
+		needed = entry.d_tag == DT_NEEDED ? elf_strptr(elf, header->sh_link, entry.d_un.d_val) : NULL;
+		if (needed && allocator_names_library(needed)) {
+			snprintf(facts->library, sizeof(facts->library), "%s", needed);
+			utf8_disarm(facts->library, strlen(facts->library));
+		}
+		facts->shared_library = facts->shared_library || entry.d_tag == DT_SONAME;
 		facts->symbolic = facts->symbolic || entry.d_tag == DT_SYMBOLIC ||
 		    (entry.d_tag == DT_FLAGS && entry.d_un.d_val & DF_SYMBOLIC);
 	}
@@ -82,10 +113,30 @@ static void look_at_sections(Elf *elf, struct file_facts *facts)
 		facts->debug_link = facts->debug_link || strcmp(name, ".gnu_debuglink") == 0;
 		facts->unwind =
 		    facts->unwind || strcmp(name, ".eh_frame") == 0 || strcmp(name, ".debug_frame") == 0;
-		if (header.sh_type == SHT_DYNSYM)
+		if (header.sh_type == SHT_DYNSYM || header.sh_type == SHT_SYMTAB)
 			look_at_symbols(section, elf, &header, facts);
 		if (header.sh_type == SHT_DYNAMIC)
-			look_at_dynamic(section, &header, facts);
+			look_at_dynamic(section, elf, &header, facts);
+	}
+}
+
+static void look_at_segments(Elf *elf, uint64_t file_bytes, struct file_facts *facts)
+{
+	GElf_Ehdr header;
+	size_t count;
+
+	if (!gelf_getehdr(elf, &header) || elf_getphdrnum(elf, &count))
+		return;
+	facts->whole = true;
+	facts->object = header.e_type == ET_REL || header.e_type == ET_CORE;
+	for (size_t i = 0; i < count; i++) {
+		GElf_Phdr segment;
+
+		if (!gelf_getphdr(elf, (int)i, &segment) || segment.p_filesz > file_bytes ||
+		    segment.p_offset > file_bytes - segment.p_filesz)
+			facts->whole = false;
+		else if (segment.p_type == PT_INTERP)
+			facts->shared_library = false;
 	}
 }
 
@@ -104,10 +155,31 @@ static int facts_read(const char *path, struct file_facts *facts)
 	if (elf && elf_kind(elf) == ELF_K_ELF) {
 		facts->build_id = dwelf_elf_gnu_build_id(elf, &id) > 0;
 		look_at_sections(elf, facts);
+		look_at_segments(elf, (uint64_t)status.st_size, facts);
 	}
 	elf_end(elf);
 	close(fd);
 	return 0;
+}
+
+static void say_allocator(
+    struct findings *findings, const char *name, const struct file_facts *facts, bool running)
+{
+	if (facts->own_malloc)
+		finding_say(findings, FINDING_BAD, "link the allocator as a shared library",
+		    "%s contains a malloc of its own: calls to it are not seen", name);
+	else if (facts->allocator[0])
+		finding_say(findings, FINDING_BAD,
+		    "link the allocator as a shared library, or use the system's",
+		    "%s contains an allocator of its own (%s): what it allocates by that is not seen", name,
+		    facts->allocator);
+	else
+		finding_say(
+		    findings, FINDING_GOOD, NULL, "%s is dynamically linked: its allocations are seen", name);
+	if (facts->library[0])
+		finding_say(findings, FINDING_GOOD, NULL,
+		    "%s is linked to %s: calls to that library's own functions are seen too%s", name,
+		    facts->library, running ? ", if 'heaptap record' starts it" : "");
 }
 
 static void say_names(struct findings *findings, const char *name, const struct file_facts *facts)
@@ -128,39 +200,64 @@ static void say_names(struct findings *findings, const char *name, const struct 
 		    "%s has names of functions, but no lines or inlined calls", name);
 	else
 		finding_say(findings, FINDING_NOTE, "build it with -g, or install its -dbgsym package",
-		    "%s is stripped: functions that it does not export are named by address", name);
+		    "%s is stripped: functions that it does not export are named by address, and an "
+		    "allocator inside it would not be found",
+		    name);
 	if (!facts->build_id)
 		finding_say(findings, FINDING_NOTE, "link it with -Wl,--build-id",
 		    "%s has no build id: readers cannot tell its versions apart", name);
 }
 
-/* name: what the user knows the file by */
-static int examine_program(struct findings *findings, const char *path, const char *name)
+/* What cannot be executed at all, whatever else it contains. */
+static bool say_no_program(struct findings *findings, const char *name, const struct file_facts *facts)
+{
+	if (!facts->whole)
+		finding_say(findings, FINDING_BAD, "build or copy it again",
+		    "%s is damaged: it ends before what its header announces", name);
+	else if (facts->object)
+		finding_say(findings, FINDING_BAD, "name the program itself",
+		    "%s is no program: an object file that is not linked, or a core dump", name);
+	else if (facts->shared_library)
+		finding_say(findings, FINDING_BAD, "name a program that uses it",
+		    "%s is no program but a shared library: what it allocates is seen in programs", name);
+	return !facts->whole || facts->object || facts->shared_library;
+}
+
+static const char *fix_of(enum preload_check_kind kind)
+{
+	switch (kind) {
+	case PRELOAD_CHECK_STATIC:
+		return "link it dynamically (without -static)";
+	case PRELOAD_CHECK_PRIVILEGED:
+		return "record it as the user that it becomes, or a copy without the privilege";
+	case PRELOAD_CHECK_SANITIZER:
+		return "build it without the sanitizer";
+	default:
+		return "use a heaptap of its architecture";
+	}
+}
+
+/* name: what the user knows the file by; running: a process executes it, so it can be executed */
+static int examine_program(struct findings *findings, const char *path, const char *name, bool running)
 {
 	struct file_facts facts;
 	enum preload_check_kind kind = preload_check_inspect(path);
 	const char *obstacle = preload_check_obstacle(kind);
+	bool known = facts_read(path, &facts) == 0;
 
+	if (known && !running && say_no_program(findings, name, &facts))
+		return 0;
 	if (obstacle) {
-		finding_say(findings, FINDING_BAD,
-		    kind == PRELOAD_CHECK_STATIC ? "link it dynamically (without -static)"
-		        : kind == PRELOAD_CHECK_PRIVILEGED
-		        ? "record it as the user that it becomes, or a copy without the privilege"
-		        : "use a heaptap of its architecture",
-		    "%s %s: nothing can be preloaded into it, so nothing of it is seen", name, obstacle);
+		finding_say(
+		    findings, FINDING_BAD, fix_of(kind), "%s %s, so nothing of it is seen", name, obstacle);
 		return 0;
 	}
 	if (access(path, R_OK) != 0) {
 		log_line("cannot read %s: %s", name, strerror(errno));
 		return -errno;
 	}
-	if (facts_read(path, &facts) == 0) {
-		if (facts.own_malloc)
-			finding_say(findings, FINDING_BAD, "link the allocator as a shared library",
-			    "%s contains a malloc of its own: calls to it are not seen", name);
-		else
-			finding_say(findings, FINDING_GOOD, NULL,
-			    "%s is dynamically linked: its allocations are seen", name);
+	if (known) {
+		say_allocator(findings, name, &facts, running);
 		say_names(findings, name, &facts);
 	}
 	return 0;
@@ -188,8 +285,8 @@ struct mapped {
 	struct mapping *mappings; /* by address, ascending */
 	size_t count, capacity;
 	bool profiled;
-	unsigned int libraries, without_names, symbolic, elsewhere;
-	char first_symbolic[256], first_elsewhere[256], first_target[256];
+	unsigned int libraries, without_names, symbolic, elsewhere, inside;
+	char first_symbolic[256], first_elsewhere[256], first_target[256], first_inside[256];
 };
 
 static const char *file_name(const char *path)
@@ -261,6 +358,8 @@ static void look_at_map(pid_t pid, const struct mapping *mapping, int memory_fd,
 		look_at_binding(pid, mapping, memory_fd, mapped);
 	mapped->libraries++;
 	mapped->without_names += !facts.symbols && !facts.debug;
+	if (facts.allocator[0] && !facts.exports_allocator && !is_ours(mapping) && !mapped->inside++)
+		snprintf(mapped->first_inside, sizeof(mapped->first_inside), "%s", path);
 	if (facts.symbolic && !mapped->symbolic++)
 		snprintf(mapped->first_symbolic, sizeof(mapped->first_symbolic), "%s", path);
 }
@@ -366,6 +465,11 @@ static void say_process(struct findings *findings, pid_t pid, const struct mappe
 		    "open plug-ins without RTLD_DEEPBIND; link without -Bsymbolic",
 		    "%u mapped files call another malloc, which is not seen; %s calls that of %s",
 		    mapped->elsewhere, mapped->first_elsewhere, mapped->first_target);
+	if (mapped->inside)
+		finding_say(findings, FINDING_BAD,
+		    "link the allocator as a shared library, or use the system's",
+		    "%u mapped files contain an allocator of their own, which is not seen, such as %s",
+		    mapped->inside, mapped->first_inside);
 	if (mapped->symbolic)
 		finding_say(findings, FINDING_NOTE, "link it without -Bsymbolic",
 		    "%u mapped files bind calls to themselves first, such as %s", mapped->symbolic,
@@ -393,27 +497,39 @@ static int examine_process(struct findings *findings, pid_t pid)
 			    (int)pid, strerror(-err));
 		return err;
 	}
+	if (doctor_self_is(findings, pid)) {
+		mapped_fini(&mapped);
+		return 0;
+	}
 	say_process(findings, pid, &mapped);
+	doctor_resident_say(findings, pid);
 	mapped_fini(&mapped);
 	/* What it runs, also if that path means another file by now, or in our mount namespace. */
 	snprintf(opened, sizeof(opened), "/proc/%d/exe", (int)pid);
-	return examine_program(findings, opened, program);
+	return examine_program(findings, opened, program, true);
 }
 
 int doctor_target_examine(struct findings *findings, const char *name)
 {
 	char path[PATH_MAX], program[PATH_MAX], *end;
+	struct stat status;
 	long pid = strtol(name, &end, 10);
 
 	if (*name && !*end && pid > 0 && pid <= INT_MAX)
 		return examine_process(findings, (pid_t)pid);
+	if (*name && !*end) {
+		log_line("%s is not a process id", name);
+		return -ESRCH;
+	}
 	if (program_path_find(name, path, sizeof(path))) {
 		int err = doctor_script_resolve(findings, path, program, sizeof(program));
 
-		return err ? err : examine_program(findings, program, program);
+		return err ? err : examine_program(findings, program, program, false);
 	}
 	if (strchr(name, '/'))
 		log_line("there is no file %s", name);
+	else if (stat(name, &status) == 0 && S_ISDIR(status.st_mode))
+		log_line("%s is a folder: name a program in it", name);
 	else
 		log_line(access(name, F_OK) == 0
 		        ? "there is no program %s in PATH; the one here: heaptap doctor ./%s"

@@ -167,7 +167,7 @@ static uint32_t size_class(uint64_t size_bytes)
 
 static struct heap_key key_of(const struct heap *heap, const struct heap_sample *sample)
 {
-	struct heap_key key = {.stack = sample->stack, .mapped = sample->mapped};
+	struct heap_key key = {.stack = sample->stack, .mapped = sample->mapped, .origin = sample->origin};
 	if (heap->options.labels & HEAP_LABEL_THREAD)
 		key.tid = sample->tid;
 	if (heap->options.labels & HEAP_LABEL_SIZE)

@@ -7,9 +7,9 @@
  *                   -> memory of its slot = (seq, site)
  *   free arrives    -> its site's lifetimes += weight
  *
- * A site is the key of one row: stack, heap block or mapping, and, if asked for by --labels, thread, size
- * class and backend. The books do not say what is in use: the shared table does (live_scan.h), and the slots'
- * memory gives each block's site. heap_view.h joins both.
+ * A site is the key of one row: stack, heap block or mapping, the process that took the samples, and, if
+ * asked for by --labels, thread, size class and backend. The books do not say what is in use: the shared
+ * table does (live_scan.h), and the slots' memory gives each block's site. heap_view.h joins both.
  */
 #ifndef SAMPLER_HEAP_HEAP_H
 #define SAMPLER_HEAP_HEAP_H
@@ -34,6 +34,10 @@ enum heap_labels {
 
 enum { HEAP_NO_SITE = UINT32_MAX };
 
+/* Which process took a sample: this one, or the nth of those that it descends from (process.h, from 1). */
+enum { HEAP_ORIGIN_SELF = 0 };
+#define HEAP_ORIGIN_UNKNOWN UINT32_MAX
+
 /* What tells one row from another. A label that was not asked for is 0. Words only: hashed and compared as
  * they lie. */
 struct heap_key {
@@ -42,7 +46,7 @@ struct heap_key {
 	uint32_t tid;
 	uint32_t size_class; /* blocks of (2^(n-1), 2^n] bytes have n + 1 */
 	uint32_t backend;    /* by which the stacks arrived: enum backend */
-	uint32_t reserved;
+	uint32_t origin;     /* HEAP_ORIGIN_SELF, unless its blocks were inherited at a fork */
 };
 
 struct heap_site {
@@ -58,6 +62,7 @@ struct heap_sample {
 	bool mapped;
 	uint64_t size_bytes, period_bytes;
 	uint32_t backend; /* enum backend */
+	uint32_t origin;  /* as in struct heap_key */
 };
 
 struct heap_options {

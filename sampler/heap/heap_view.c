@@ -27,7 +27,10 @@ static struct heap_view_row *row_for(struct making *m, uint32_t site, bool inher
 		return &view->rows[m->row_of[at] - 1];
 	if (array_reserve(&view->rows, &view->capacity, view->count + 1, sizeof(*view->rows)) != 0)
 		return NULL;
-	struct heap_view_row row = {.key.stack = UINT32_MAX, .age = age, .inherited = inherited};
+	struct heap_view_row row = {.key.stack = UINT32_MAX,
+	    .key.origin = inherited ? HEAP_ORIGIN_UNKNOWN : HEAP_ORIGIN_SELF,
+	    .age = age,
+	    .inherited = inherited};
 	if (site != HEAP_NO_SITE)
 		row.key = heap_site(m->heap, site)->key;
 	view->rows[view->count] = row;
@@ -62,6 +65,8 @@ static int add_block(struct making *m, const struct live_scan_block *block, uint
 		estimate_add(&view->inherited, weight);
 	if (site == HEAP_NO_SITE)
 		estimate_add(&view->lost_inuse, weight);
+	if (site == HEAP_NO_SITE && inherited)
+		view->lost_inherited++;
 	if (site == HEAP_NO_SITE && !inherited)
 		tally_count(&m->lost, weight);
 	return 0;

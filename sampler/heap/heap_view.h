@@ -42,6 +42,7 @@ struct heap_view {
 	/* inuse includes inherited; allocated has no variance */
 	struct heap_estimate allocated, inuse, inherited;
 	struct heap_estimate lost_alloc, lost_inuse; /* under [lost stack], included above */
+	uint64_t lost_inherited; /* samples of `inherited` among them: they are not in lost_alloc */
 };
 
 /* Returns 0 or -ENOMEM (with nothing to free). */

@@ -134,6 +134,8 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 	if (!image && intake->find_images && intake->find_images(intake->context))
 		image = find_image(intake, key);
 	intake->strangers += !image;
+	if (image && image->unchosen)
+		return;
 	s.process = find_process(intake, image, key & REGION_KEY_PLACE);
 	if (!s.process) {
 		intake->bad += image != NULL;
@@ -220,6 +222,8 @@ static bool take_buffer(
     void *argument, const struct region_buffer *header, const unsigned char *stack, size_t room)
 {
 	struct buffer_context *context = argument;
+	if (context->image->unchosen)
+		return true;
 	if (header->sample.time_ns >= context->before_ns &&
 	    header->sample.time_ns - context->before_ns < CLOCKS_APART_NS) {
 		context->left = true;

@@ -4,6 +4,7 @@
 #include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
+#include "sampler/region/region_program.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -57,25 +58,13 @@ static void read_name(struct process *process)
 	memcpy(process->target.name, path, sizeof(path));
 }
 
-/* Writes the path by which the image was executed, as the image itself reports it, into `path`; empty if
- * there is none. */
-static void read_called(const struct region *region, char path[REGION_PATH_BYTES])
-{
-	struct region_module first;
-	const unsigned char *at = region->base + region->offsets.modules;
-	memcpy(&first, at, sizeof(first));
-	memcpy(path, at + sizeof(first), REGION_PATH_BYTES);
-	path[first.path_bytes >= 1 && first.path_bytes <= REGION_PATH_BYTES ? first.path_bytes - 1 : 0] =
-	    '\0';
-}
-
 /* A program with several names (Debian's redis-server is a link to redis-check-rdb) gets the name by which it
  * was executed, if that name leads to the program; a script gets the name of its interpreter. */
 static void read_title(struct process *process)
 {
 	char called[REGION_PATH_BYTES], path[REGION_PATH_BYTES + 64], exe[64];
 	struct stat by_name, by_process;
-	read_called(process->image->region, called);
+	region_program_path(process->image->region, called);
 	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)process->target.pid);
 	snprintf(path, sizeof(path), "/proc/%d/%s/%s", (int)process->target.pid,
 	    called[0] == '/' ? "root" : "cwd", called);
@@ -94,7 +83,7 @@ static void doubt_name(struct process *process)
 	if (process->target.pidfd < 0 || process_is_there(process) ||
 	    thread_facts_read(process->target.pid).pid == 0)
 		return;
-	read_called(process->image->region, called);
+	region_program_path(process->image->region, called);
 	snprintf(process->target.name, sizeof(process->target.name), "%s", called);
 	target_set_title(&process->target, called);
 }
@@ -296,11 +285,44 @@ void process_weigh(struct process *process)
 		    stacks_bytes(process->target.stacks) + heap_bytes(process->heap));
 }
 
+/* Once the parent's own are known. The list of a chain that is longer ends early: whoever would be next in it
+ * is nobody's known origin. */
+static void note_ancestors(struct process *process, const struct process *parent)
+{
+	if (process->ancestor_count || (parent->place && !parent->ancestor_count))
+		return;
+	process->ancestor_count = parent->ancestor_count;
+	memcpy(process->ancestors, parent->ancestors, sizeof(process->ancestors));
+	if (process->ancestor_count < PROCESS_ANCESTORS)
+		process->ancestors[process->ancestor_count++] = parent->target.pid;
+}
+
+/* What the parent's books call `origin`, in the books of its child. */
+static uint32_t origin_in_child(const struct process *process, const struct process *parent, uint32_t origin)
+{
+	if (origin == HEAP_ORIGIN_SELF)
+		origin = parent->ancestor_count + 1;
+	return origin <= process->ancestor_count ? origin : HEAP_ORIGIN_UNKNOWN;
+}
+
+/* Blocks whose stack is lost have no site that tells the origin: it is certain only in a child of the image's
+ * own process. */
+pid_t process_origin_pid(const struct process *process, uint32_t origin)
+{
+	if (origin == HEAP_ORIGIN_SELF)
+		return process->target.pid;
+	if (origin == HEAP_ORIGIN_UNKNOWN && process->ancestor_count == 1)
+		origin = 1;
+	return origin <= process->ancestor_count ? process->ancestors[origin - 1] : 0;
+}
+
 void process_inherit(struct process *process)
 {
 	const struct region *region = process->image->region;
 	const struct process *parent = parent_of(process);
 	process->counters.inherited_no_room = 0;
+	if (parent)
+		note_ancestors(process, parent);
 	for (uint32_t s = 0; parent && s < region->segments; s++) {
 		if (region_segment_owner(region, s) != (int)process->place)
 			continue;
@@ -314,6 +336,10 @@ void process_inherit(struct process *process)
 			uint32_t site = heap_site_of(parent->heap, slot.sample.slot, slot.sample.seq);
 			if (site == HEAP_NO_SITE)
 				continue;
+			uint32_t tid = heap_site(parent->heap, site)->key.tid;
+			if (tid && threads_name(parent->target.threads, tid))
+				threads_call(
+				    process->target.threads, tid, threads_name(parent->target.threads, tid));
 			process_look_for_room(process);
 			uint32_t stack = stacks_translate(parent->target.stacks,
 			    heap_site(parent->heap, site)->key.stack, process->target.stacks);
@@ -321,8 +347,10 @@ void process_inherit(struct process *process)
 			    .slot = number,
 			    .seq = slot.seq,
 			    .stack = stack,
-			    .tid = heap_site(parent->heap, site)->key.tid,
+			    .tid = tid,
 			    .backend = heap_site(parent->heap, site)->key.backend,
+			    .origin =
+			        origin_in_child(process, parent, heap_site(parent->heap, site)->key.origin),
 			    .mapped = slot.flags & SLOT_MMAP,
 			    .size_bytes = slot.sample.size_bytes,
 			    .period_bytes = slot.sample.period_bytes,
@@ -355,7 +383,8 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 	process->heap = heap_new(image->region, &image->heap);
 	if (image->heap.labels & HEAP_LABEL_THREAD)
 		process->target.threads = threads_new();
-	find_pid(process, number == 0 && image->attached_pid ? image->attached_pid : told_pid(process));
+	process->was_running = number == 0 && image->attached_pid != 0;
+	find_pid(process, process->was_running ? image->attached_pid : told_pid(process));
 	target_note_perf_map(&process->target);
 	read_name(process);
 	struct process *parent = parent_of(process);
@@ -403,6 +432,7 @@ void process_adopt(struct process *process)
 	const struct region *region = process->image->region;
 	uint32_t stack =
 	    stacks_intern(process->target.stacks, NULL, 0, STACK_BEFORE_RESTART, process->target.maps);
+	process->was_running = true;
 	if (stack == UINT32_MAX)
 		return;
 	struct tally counted = region_read_tally(&region_place(region, process->place)->allocated);
@@ -420,6 +450,7 @@ void process_adopt(struct process *process)
 			    .seq = slot.seq,
 			    .stack = stack,
 			    .tid = slot.sample.tid,
+			    .origin = slot.flags & SLOT_INHERITED ? HEAP_ORIGIN_UNKNOWN : HEAP_ORIGIN_SELF,
 			    .mapped = slot.flags & SLOT_MMAP,
 			    .size_bytes = slot.sample.size_bytes,
 			    .period_bytes = slot.sample.period_bytes};

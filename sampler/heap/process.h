@@ -40,6 +40,9 @@ struct process_counters {
 
 struct image;
 
+/* A chain of forks is followed so far; blocks of whoever took his samples beyond it have no known origin. */
+enum { PROCESS_ANCESTORS = 16 };
+
 struct process {
 	/* First. Without a pidfd, its pid is only what the target claims: good for a name, not for /proc. */
 	struct target target;
@@ -47,8 +50,13 @@ struct process {
 	uint32_t place;
 	uint32_t serial;        /* among all processes of the image, from 1; a place is used again */
 	uint32_t parent_serial; /* 0: its parent has not been seen yet */
-	bool watched;           /* the registry knows it */
-	bool ended;             /* seen by the registry; its books may still be open */
+	/* The processes of the image that it was forked from, the image's own first, its parent last; 0: not
+	 * known. HEAP_ORIGIN_... of its books counts them from 1. */
+	pid_t ancestors[PROCESS_ANCESTORS];
+	uint32_t ancestor_count;
+	bool was_running; /* it was there before the session */
+	bool watched;     /* the registry knows it */
+	bool ended;       /* seen by the registry; its books may still be open */
 	/* It has no pidfd because no descriptor or memory was left for one: it may live. */
 	bool unsure;
 	struct heap *heap;
@@ -70,7 +78,8 @@ struct image {
 	bool ready;            /* the image has written its part of the header */
 	/* why the image does not use its region; NULL: it does, or has not answered */
 	const char *declined;
-	bool settled;                /* the work that follows from its being ready is done */
+	bool unchosen; /* by --only and --exclude: it takes no samples, and what it took before is dropped */
+	bool settled;  /* the work that follows from its being ready is done */
 	uint64_t claimed_ns;         /* when we saw that its ticket was taken */
 	struct heap_options heap;    /* for the books of its processes */
 	struct memory_bound *memory; /* of all processes; borrowed, NULL: none */
@@ -106,6 +115,9 @@ struct process *image_process(struct image *image, uint32_t place, struct module
 
 /* Forgets a finished process; its place in the region is released by region_release_place, not here. */
 void process_free(struct process *process);
+
+/* The pid of the process that took the samples of a site or row of this one's books; 0: not known. */
+pid_t process_origin_pid(const struct process *process, uint32_t origin);
 
 /* Copies the stacks of the blocks that a child inherited from the parent's books: the addresses are the same,
  * only the stack numbers change. When the child appears, the parent's last stacks may not have been read yet,

@@ -2,10 +2,12 @@
 #include "sampler/heap/registry.h"
 
 #include "pprof/table/array.h"
+#include "pprof/text/utf8.h"
 #include "sampler/heap/executed.h"
 #include "sampler/heap/free_log.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
+#include "sampler/region/region_program.h"
 #include "sampler/terminal/log_line.h"
 
 #include <errno.h>
@@ -66,8 +68,12 @@ static void watch_process(struct registry *registry, struct process *process)
 	registry->arrivals++;
 	process->target.command = launch_is_command(registry->launch, process->target.pid);
 	registry->command_seen = registry->command_seen || process->target.command;
-	executed_begin(process);
-	registry->listener.watched(registry->listener.context, &process->target);
+	if (process->target.command)
+		registry->command_unchosen = process->image->unchosen;
+	if (!process->image->unchosen) {
+		executed_begin(process);
+		registry->listener.watched(registry->listener.context, &process->target);
+	}
 	watch_end(registry, process);
 }
 
@@ -108,6 +114,13 @@ static void finish(struct registry *registry, struct process *process, enum targ
 	if (process->target.pidfd >= 0)
 		epoll_set_remove(registry->epoll_fd, process->target.pidfd);
 	process->image->unreleased++;
+	if (process->image->unchosen) {
+		registry->unchosen++;
+		memcpy(registry->unchosen_title, process->target.title, sizeof(registry->unchosen_title));
+		utf8_disarm(registry->unchosen_title, strlen(registry->unchosen_title));
+		registry_release(registry, process);
+		return;
+	}
 	process_inherit(process);
 	registry->listener.closed(registry->listener.context, &process->target);
 }
@@ -126,7 +139,8 @@ const struct process *registry_find(const struct registry *registry, pid_t pid)
 	const struct process *process;
 	size_t cursor = 0;
 	while ((process = table_next(&registry->intake->processes, (uint64_t)pid, &cursor)))
-		if (process->watched && !process->target.closed && process->target.pidfd >= 0)
+		if (process->watched && !process->target.closed && process->target.pidfd >= 0 &&
+		    !process->image->unchosen)
 			return process;
 	return NULL;
 }
@@ -190,6 +204,22 @@ static void finish_executed(struct registry *registry, pid_t pid, const struct i
 
 /* ---- images */
 
+/* At once, so that what is not to be recorded takes as few samples as possible. Its name and command line are
+ * hostile. */
+static void choose(struct registry *registry, struct image *image)
+{
+	char path[REGION_PATH_BYTES], line[REGION_COMMAND_LINE_BYTES];
+	if (!registry->choice)
+		return;
+	region_program_path(image->region, path);
+	region_program_command_line(image->region, line);
+	utf8_disarm(path, strlen(path)); /* an expression matches characters, not bytes */
+	utf8_disarm(line, strlen(line));
+	image->unchosen = !choice_takes(registry->choice, path, line);
+	if (image->unchosen)
+		atomic_store(&region_header(image->region)->mode, REGION_MODE_OFF);
+}
+
 /* Images whose header is complete now. Touches nothing but the images, so that it can be called while a ring
  * is being drained: a sample may come before the look that would have found its image. */
 static size_t ready_images(struct registry *registry)
@@ -210,6 +240,7 @@ static size_t ready_images(struct registry *registry)
 		image->ready = true;
 		image->trigger_address = header->trigger_address;
 		image->event_backend = registry->probe->backend; /* until it is settled */
+		choose(registry, image);
 		count++;
 	}
 	return count;
@@ -231,7 +262,10 @@ static void settle_image(struct registry *registry, struct image *image, bool *d
 	if (process->target.pid)
 		finish_executed(registry, process->target.pid, image, drained);
 	watch_process(registry, process);
-	backend_fallback_begin(&registry->fallback, image, process);
+	if (image->unchosen)
+		image->backend = BACKEND_COPY; /* no event is opened for it, and none missed */
+	else
+		backend_fallback_begin(&registry->fallback, image, process);
 }
 
 /* Some are known already, because their first sample arrived before this look. */
@@ -378,7 +412,7 @@ size_t registry_tend(struct registry *registry)
 		if (image->ready) {
 			find_places(registry, image);
 			note_requests(registry, image);
-			if (linger || (often && now - image->claimed_ns < YOUNG_NS))
+			if (!image->unchosen && (linger || (often && now - image->claimed_ns < YOUNG_NS)))
 				look_at_executed(registry, image, now);
 		}
 		if (linger && image_is_over(image, now)) {
@@ -476,6 +510,17 @@ void registry_set_period(struct registry *registry, uint64_t period_bytes)
 	region_pool_set_period(registry->pool, period_bytes);
 	for (struct image *image = registry->intake->images; image; image = image->next)
 		atomic_store(&region_header(image->region)->period_bytes, period_bytes);
+}
+
+size_t registry_running(const struct registry *registry)
+{
+	const struct table *processes = &registry->intake->processes;
+	size_t count = 0;
+	for (size_t i = 0; i < processes->count; i++) {
+		const struct process *process = processes->entries[i].item;
+		count += process->watched && !process->target.closed && !process->image->unchosen;
+	}
+	return count;
 }
 
 bool registry_empty(const struct registry *registry)

@@ -11,6 +11,7 @@
 #ifndef SAMPLER_HEAP_REGISTRY_H
 #define SAMPLER_HEAP_REGISTRY_H
 
+#include "sampler/heap/choice.h"
 #include "sampler/heap/intake.h"
 #include "sampler/heap/backend_fallback.h"
 #include "sampler/region/region_pool.h"
@@ -26,7 +27,8 @@ struct registry {
 	struct region_pool *pool;
 	struct probe *probe;
 	struct modules *modules;
-	int epoll_fd; /* pidfds are added here */
+	struct choice *choice; /* NULL: all programs are recorded */
+	int epoll_fd;          /* pidfds are added here */
 	int verbosity;
 	struct heap_options heap;
 	bool may_yield; /* backend auto: a breakpoint may be replaced by the copy backend */
@@ -47,6 +49,9 @@ struct registry {
 	uint64_t executed_unseen;  /* processes that executed a program that has not reported to us */
 	char executed_text[TARGET_UNSEEN_BYTES]; /* target.unseen of the last one */
 	const char *command_declined_text;       /* why, of COMMAND's; NULL: its was not among them */
+	uint64_t unchosen;                       /* programs that were not recorded because of `choice` */
+	char unchosen_title[TARGET_TITLE_BYTES]; /* of the last one */
+	bool command_unchosen;                   /* COMMAND's last program */
 	uint64_t linger_ns, executed_ns; /* last looks at what is left, and at what processes execute */
 	struct image **batch;            /* settle_images() */
 	size_t batch_capacity;
@@ -99,6 +104,9 @@ void registry_set_period(struct registry *registry, uint64_t period_bytes);
 void registry_describe_missed(const struct registry *registry, char *text, size_t bytes);
 
 bool registry_empty(const struct registry *registry);
+
+/* Processes that are recorded now. */
+size_t registry_running(const struct registry *registry);
 
 /* Frees every image, whatever its state. */
 void registry_fini(struct registry *registry);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which programs could not be profiled, in words. */
+/* What the registry says of programs that were not profiled. */
 #include "sampler/heap/registry.h"
 
 #include <inttypes.h>
@@ -23,6 +23,10 @@ void registry_describe_missed(const struct registry *registry, char *text, size_
 		length += snprintf(text + length, bytes - (size_t)length,
 		    "%s%" PRIu64 " processes after an exec; the last %s",
 		    length ? "; " : "not profiled: ", registry->executed_unseen, registry->executed_text);
+	if (registry->unchosen && length < (int)bytes)
+		length += snprintf(text + length, bytes - (size_t)length,
+		    "%snot chosen by --only and --exclude: %" PRIu64 " programs, the last %s",
+		    length ? "; " : "", registry->unchosen, registry->unchosen_title);
 	if (strangers && length < (int)bytes)
 		snprintf(text + length, bytes - (size_t)length,
 		    "%srefused at the region socket: %" PRIu64 " connections without the session's cookie",

@@ -16,3 +16,11 @@ int64_t clock_unix_ns(void)
 	clock_gettime(CLOCK_REALTIME, &now);
 	return (int64_t)now.tv_sec * CLOCK_NS_PER_S + now.tv_nsec;
 }
+
+uint64_t clock_thread_cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * CLOCK_NS_PER_S + (uint64_t)now.tv_nsec;
+}

@@ -10,6 +10,9 @@ enum { CLOCK_NS_PER_S = 1000000000, CLOCK_NS_PER_MS = 1000000 };
 /* CLOCK_MONOTONIC: also the clock of perf records and slots. */
 uint64_t clock_now_ns(void);
 
+/* CPU time of the calling thread. */
+uint64_t clock_thread_cpu_ns(void);
+
 /* Nanoseconds since 1970. */
 int64_t clock_unix_ns(void);
 

@@ -161,6 +161,7 @@ void oom_watch_update(struct oom_watch *watch, pid_t pid)
 		return;
 	oom_watch_fini(watch);
 	memcpy(watch->cgroup, cgroup, sizeof(cgroup));
+	watch->version = version;
 	watch->fd = cgroup[0] ? open_counter(version, cgroup) : -1;
 	if (read_counter(watch->fd, &watch->before) == 0)
 		return;

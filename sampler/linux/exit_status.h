@@ -25,6 +25,7 @@ struct oom_watch {
 	int fd;                /* the counter; -1: none */
 	uint64_t before;       /* when the watch began */
 	char cgroup[PATH_MAX]; /* of the counter: "/system.slice/redis.service"; "" for the whole machine */
+	int version;           /* of the cgroup */
 };
 
 /* Begins to watch a live process' cgroup; call it again in case the process moves to another. */

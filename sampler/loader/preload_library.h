@@ -6,8 +6,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define PRELOAD_LIBRARY_NAME "libheaptap.so"
-#define ATTACH_LIBRARY_NAME  "libheaptap-attach.so"
+#define PRELOAD_LIBRARY_NAME  "libheaptap.so"
+#define ATTACH_LIBRARY_NAME   "libheaptap-attach.so"
+/* What a target that was attached to has mapped: a copy in memory, as the kernel calls that. */
+#define ATTACH_LIBRARY_MAPPED "memfd:" ATTACH_LIBRARY_NAME " (deleted)"
 
 /*
  * Looks beside the running binary, then in ../lib/heaptap as `make install` places it, then in the folder

@@ -55,6 +55,8 @@ static void lay_out(struct region *region, uint64_t live_max)
 	at += round_up(REGION_MODULES_BYTES);
 	offsets->stacks = at;
 	at += round_up(REGION_STACKS * sizeof(struct region_stack));
+	offsets->command_line = at;
+	at += round_up(REGION_COMMAND_LINE_BYTES);
 	offsets->owners = at;
 	at += round_up(REGION_SEGMENTS * sizeof(uint16_t));
 	offsets->buffers = at;
@@ -65,6 +67,8 @@ static void lay_out(struct region *region, uint64_t live_max)
 	at += (size_t)region->segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot);
 	offsets->kept = at;
 	at += (size_t)region->segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot);
+	offsets->addresses = at;
+	at += round_up((size_t)region->segments * REGION_SEGMENT_SLOTS * sizeof(uint64_t));
 	offsets->dropped_buffers = at;
 	at += round_up(buffers_bytes());
 	offsets->end = at;
@@ -107,6 +111,7 @@ static int write_header(const struct region *region, const struct region_options
 	    .start_paused = options->start_paused,
 	    .no_peak = options->no_peak,
 	    .record_mmap = options->record_mmap,
+	    .wants_command_line = options->command_line,
 	    .period_bytes = options->period_bytes,
 	    .mode = options->mode,
 	    .state = REGION_SPARE,
@@ -254,7 +259,13 @@ static struct region_slot *kept_at(const struct region *region, uint32_t slot)
 	return (struct region_slot *)(void *)(region->base + region->offsets.kept) + slot;
 }
 
-static bool copy_slot(const struct region_slot *from, struct slot_copy *copy)
+static const _Atomic uint64_t *address_at(const struct region *region, uint32_t slot)
+{
+	return (const _Atomic uint64_t *)(void *)(region->base + region->offsets.addresses) + slot;
+}
+
+/* address: NULL: not known */
+static bool copy_slot(const struct region_slot *from, const _Atomic uint64_t *address, struct slot_copy *copy)
 {
 	uint64_t word = atomic_load_explicit(&from->word, memory_order_acquire);
 	enum slot_state state = slot_word_state(word);
@@ -266,6 +277,7 @@ static bool copy_slot(const struct region_slot *from, struct slot_copy *copy)
 	    .seq = slot_word_seq(word),
 	    .state = state,
 	    .freed_order = state == SLOT_FREED ? freed_order : 0,
+	    .address = address ? atomic_load_explicit(address, memory_order_relaxed) : 0,
 	    .sample = from->sample,
 	    .origin_place = from->origin_place,
 	    .unmapped_pages = atomic_load_explicit(&from->unmapped_pages, memory_order_relaxed),
@@ -283,13 +295,13 @@ bool region_read_slot(const struct region *region, uint32_t slot, struct slot_co
 bool region_read_any(const struct region *region, uint32_t slot, struct slot_copy *copy)
 {
 	return slot < region->segments * (uint32_t)REGION_SEGMENT_SLOTS &&
-	    copy_slot(slot_at(region, slot), copy);
+	    copy_slot(slot_at(region, slot), address_at(region, slot), copy);
 }
 
 bool region_read_kept(const struct region *region, uint32_t slot, struct slot_copy *copy)
 {
 	return slot < region->segments * (uint32_t)REGION_SEGMENT_SLOTS &&
-	    copy_slot(kept_at(region, slot), copy);
+	    copy_slot(kept_at(region, slot), NULL, copy);
 }
 
 struct weight region_weight(const struct slot_copy *copy)

@@ -37,6 +37,7 @@ struct region_options {
 	uint32_t snapshot_signal; /* 0: none */
 	bool signal_everywhere;   /* not in COMMAND's own process alone */
 	bool start_paused, no_peak, record_mmap;
+	bool command_line; /* images report theirs: region_program.h */
 };
 
 /* The clock for options.clock_id: CLOCK_MONOTONIC if the hook can read it without a system call (a sandbox
@@ -79,6 +80,7 @@ int region_segment_owner(const struct region *region, uint32_t segment);
 struct slot_copy {
 	uint64_t seq;                /* order number of the insertion here */
 	uint64_t freed_order;        /* 0 unless `state` is SLOT_FREED */
+	uint64_t address;            /* of the block; 0 in a slot's entry of the peak */
 	struct region_sample sample; /* if inherited, as the parent took it: the parent's `seq` and `slot` */
 	uint32_t origin_place, unmapped_pages;
 	uint16_t flags;

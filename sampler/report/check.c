@@ -5,6 +5,7 @@
 #include "pprof/codec/file.h"
 #include "pprof/text/utf8.h"
 #include "sampler/cli/options.h"
+#include "sampler/report/operands.h"
 #include "sampler/terminal/log_line.h"
 
 #include <errno.h>
@@ -57,7 +58,7 @@ static bool check_one(const char *path, const struct options *options)
 	    file_read(strcmp(path, "-") ? path : "/dev/stdin", options->read.memory_max_bytes, &data, &len);
 
 	if (err) {
-		print_line(path, "cannot be read: %s", strerror(-err));
+		print_line(path, "cannot be read: %s", file_read_error(err));
 		return false;
 	}
 	err = check_profile(data, len, level, options->read.memory_max_bytes, &report);
@@ -75,11 +76,17 @@ static bool check_one(const char *path, const struct options *options)
 
 int check_run(struct options *options)
 {
-	int status = 0;
+	struct operands operands;
+	int status = operands_expand(&operands, options->operands, options->operand_count) ? 1 : 0;
 
-	for (int i = 0; i < options->operand_count; i++)
-		if (!check_one(options->operands[i], options))
+	if (!status && !operands.count && !operands.unread_count)
+		log_line("no profile in %s (" OPERANDS_ENDINGS ")", options->operands[0]);
+	if (!operands.count || operands.unread_count)
+		status = 1;
+	for (size_t i = 0; i < operands.count; i++)
+		if (!check_one(operands.paths[i].path, options))
 			status = 1;
+	operands_fini(&operands);
 	if (fflush(stdout)) {
 		log_line("cannot write standard output: %s", strerror(errno));
 		return 1;

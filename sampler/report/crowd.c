@@ -63,23 +63,51 @@ static void programs_print(struct crowd *crowd, struct program *programs, size_t
 		    different - shown, different - shown == 1 ? "" : "s");
 }
 
-static void samples_add(struct crowd *crowd, const struct origin *origin)
+/* False: it does not say. Deltas of older versions count from the start of their process. */
+static bool samples_add(struct crowd *crowd, const struct origin *origin)
 {
+	const char *inherited = strstr(origin->samples, ORIGIN_LOST_INHERITED " ");
 	uint64_t taken, lost = 0;
 
-	if (sscanf(origin->samples, "%" SCNu64 " taken, %" SCNu64 " lost", &taken, &lost) < 1) {
-		crowd->counted = false;
-		return;
-	}
+	if (sscanf(origin->samples, "%" SCNu64 " taken, %" SCNu64 " lost", &taken, &lost) < 1 ||
+	    (origin->kind == ORIGIN_DELTA && !strstr(origin->samples, ORIGIN_OF_INTERVAL)))
+		return false;
 	crowd->taken += taken;
 	crowd->lost += lost;
+	if (inherited)
+		crowd->lost_inherited += strtoull(inherited + strlen(ORIGIN_LOST_INHERITED " "), NULL, 10);
+	return true;
+}
+
+/* Of several profiles the sum; what each lost by which cause is in the profiles. States of one process count
+ * the same samples, so theirs cannot be added up. */
+static void samples_print(
+    struct crowd *crowd, const struct origin *const *origins, size_t count, bool counted)
+{
+	bool parts = true;
+
+	for (size_t i = 0; i < count; i++)
+		parts = parts && origins[i]->kind == ORIGIN_DELTA;
+	if (count == 1) {
+		text_append(crowd->samples, sizeof(crowd->samples), "%s", origins[0]->samples);
+		return;
+	}
+	if (!counted || (count > crowd->process_count && !parts))
+		return;
+	text_append(crowd->samples, sizeof(crowd->samples), "%" PRIu64 " taken", crowd->taken);
+	if (!*origins[0]->event)
+		text_append(crowd->samples, sizeof(crowd->samples), ", %" PRIu64 " lost stacks", crowd->lost);
+	if (crowd->lost_inherited)
+		text_append(crowd->samples, sizeof(crowd->samples), ", " ORIGIN_LOST_INHERITED " %" PRIu64,
+		    crowd->lost_inherited);
 }
 
 int crowd_make(struct crowd *crowd, const struct origin *const *origins, size_t count, size_t process_count)
 {
 	struct program *programs = calloc(count + 1, sizeof(*programs));
+	bool counted = true;
 
-	*crowd = (struct crowd){.file_count = count, .process_count = process_count, .counted = true};
+	*crowd = (struct crowd){.file_count = count, .process_count = process_count};
 	if (!programs)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
@@ -87,12 +115,13 @@ int crowd_make(struct crowd *crowd, const struct origin *const *origins, size_t 
 
 		programs[i] = (struct program){*o->program ? o->program : "unknown program", 1};
 		crowd->ended += origin_is_last(o);
-		samples_add(crowd, o);
+		counted = samples_add(crowd, o) && counted;
 		if (!i || o->period < crowd->period_least)
 			crowd->period_least = o->period;
 		if (!i || o->period > crowd->period_most)
 			crowd->period_most = o->period;
 	}
+	samples_print(crowd, origins, count, counted);
 	programs_print(crowd, programs, count);
 	crowd->programs[utf8_valid_prefix(crowd->programs, strlen(crowd->programs))] =
 	    '\0'; /* it may be cut */

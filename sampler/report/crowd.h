@@ -11,9 +11,10 @@
 
 struct crowd {
 	size_t file_count, process_count;
-	size_t ended;         /* profiles that were written when their process ended */
-	bool counted;         /* every one of them says how many samples it has */
-	uint64_t taken, lost; /* samples, and those of them without a stack */
+	size_t ended; /* profiles that were written when their process ended */
+	/* The sum of what they say: samples, those of them without a stack, inherited ones without. */
+	uint64_t taken, lost, lost_inherited;
+	char samples[512]; /* "8234 taken, 2 lost stacks": of one profile as in its comment; "" unknown */
 	int64_t period_least, period_most;
 	int64_t inherited_bytes; /* in use in several of them: see profile_files.h; not set by crowd_make() */
 	char programs[256];      /* "nginx (3), sh": the most frequent first, most of them */

@@ -107,6 +107,35 @@ static void print_name(const struct comparing *c, const char *what, size_t colum
 	putc('\n', out);
 }
 
+static const char *row_word(const struct comparing *c)
+{
+	return c->read->by == GROUP_FUNCTION ? "function" : report_columns(c->read);
+}
+
+/* Of an empty table: what is the same, and what is not although it cannot be seen there. */
+static void describe_no_change(const struct comparing *c, char *line, size_t line_bytes)
+{
+	const struct traces *t = &c->input->traces;
+	const char *what = row_word(c);
+	enum measure_kind other = 0;
+
+	while (other < MEASURE_COUNT && !traces_differ(t, 0, 1, other))
+		other++;
+	if (c->contrast.scale != 1)
+		snprintf(line, line_bytes, "No change but of the total: every %s has the same share.", what);
+	else if (traces_differ(t, 0, 1, c->kind))
+		snprintf(line, line_bytes, "No change by %s, but within: %s.", what,
+		    c->read->by != GROUP_FUNCTION ? "without --by the functions differ"
+		                                  : "their callers differ, which --cum shows");
+	else if (other < MEASURE_COUNT)
+		snprintf(line, line_bytes,
+		    "No change of this in any %s, but other values changed: --sort %s shows them.", what,
+		    traces_kind_word(other));
+	else
+		snprintf(
+		    line, line_bytes, "Nothing changed: every %s has the same values in BASE and NEW.", what);
+}
+
 /* What the marks mean, and, plainly, if there are none. */
 static void describe_chance(const struct comparing *c, char *line, size_t line_bytes)
 {
@@ -121,17 +150,16 @@ static void describe_chance(const struct comparing *c, char *line, size_t line_b
 	if (no_match_describe(&c->input->traces, c->read, line, line_bytes))
 		return;
 	if (!contrast->count)
-		snprintf(
-		    line, line_bytes, "Nothing changed: every function has the same values in BASE and NEW.");
+		describe_no_change(c, line, line_bytes);
 	else if (c->kind == MEASURE_OTHER)
 		snprintf(line, line_bytes, "Not a heap profile: no standard errors are given.");
 	else if (c->input->traces.unsure)
 		snprintf(line, line_bytes,
 		    "No sampling period in the profiles: changes cannot be told from chance.");
 	else
-		snprintf(line, line_bytes, "%s (5%% for %s: %.1f standard errors). %s",
-		    sure ? "* more than chance" : "No function changed by more than chance", rows,
-		    contrast->threshold,
+		snprintf(line, line_bytes, "%s%s%s (5%% for %s: %.1f standard errors). %s",
+		    sure ? "* more than chance" : "No ", sure ? "" : row_word(c),
+		    sure ? "" : " changed by more than chance", rows, contrast->threshold,
 		    c->same_process
 		        ? "Both are of one process: samples in both cancel out."
 		        : "Two runs: what the programs did differently is not chance and shows too.");

@@ -90,7 +90,7 @@ int export_run(struct options *options)
 		    export_format_names[options->read.format]);
 		return STATUS_USAGE;
 	}
-	status = profile_input_open(&input, options);
+	status = profile_input_open(&input, options, false);
 	if (!status)
 		status = profile_input_kind(&input, options->read.sort, &kind, &column);
 	if (!status)

@@ -15,13 +15,15 @@
 #include <string.h>
 #include <time.h>
 
-enum { END_COLUMNS = 24, FACTS_COLUMNS = 60 };
+enum { PROGRAM_COLUMNS_MOST = 24, FACTS_COLUMNS = 47 }; /* before the program's name */
 
 struct list {
 	const struct screen *screen;
 	const struct profile_files *files;
 	struct sessions sessions;
-	bool all; /* every file, too */
+	size_t first, end;   /* the sessions that are listed */
+	bool all;            /* every file, too */
+	int program_columns; /* of the session's longest name, with what parts it from the next column */
 };
 
 /* ---- what is known of a process */
@@ -71,6 +73,17 @@ static void facts_find(const struct list *list, size_t process, struct facts *fa
 	describe_end(facts->origin, facts->end, sizeof(facts->end));
 }
 
+/* A sum is of several processes, whatever pid one of them had. */
+static bool is_process(const struct facts *facts)
+{
+	return !*facts->origin->merged;
+}
+
+static const char *program_of(const struct origin *o)
+{
+	return *o->program ? o->program : "unknown program";
+}
+
 static const char *kind_of(const struct origin *o)
 {
 	if (*o->event)
@@ -98,6 +111,26 @@ static void print_bytes(FILE *out, int64_t bytes)
 	fprintf(out, " %10s", bytes < 0 ? "" : amount_bytes((double)bytes, text));
 }
 
+static void print_path(const struct list *list, const struct profile_file *file, const char *kind)
+{
+	print_time(list->screen->out, 0, "", 17);
+	print_bytes(list->screen->out, file->inuse_bytes);
+	fprintf(list->screen->out, "  %-10.24s ", kind);
+	screen_text(list->screen, file->path, 0);
+	putc('\n', list->screen->out);
+}
+
+/* A file, and those that are the same. */
+static void print_file(const struct list *list, const struct profile_file *file)
+{
+	const struct profile_file *same = list->files->files + list->files->count;
+
+	print_path(list, file, kind_of(&file->origin));
+	for (size_t i = 0; i < list->files->duplicate_count; i++)
+		if (strcmp(same[i].same_as, file->path) == 0)
+			print_path(list, &same[i], same[i].facts.names < file->facts.names ? "raw" : "copy");
+}
+
 static void print_process(const struct list *list, size_t process)
 {
 	const struct sessions_process *p = &list->sessions.processes[process];
@@ -107,30 +140,37 @@ static void print_process(const struct list *list, size_t process)
 	int columns;
 
 	facts_find(list, process, &facts);
-	if (facts.origin->pid)
-		fprintf(out, "%10d  ", (int)facts.origin->pid);
+	if (facts.origin->pid && is_process(&facts))
+		fprintf(out, "%7d  ", (int)facts.origin->pid);
 	else
-		fprintf(out, "%10s  ", "");
+		fprintf(out, "%7s  ", "");
 	print_time(out, p->start_ns, "%H:%M:%S", 8);
 	print_bytes(out, facts.inuse_bytes);
 	print_bytes(out, facts.peak_bytes);
-	fprintf(out, " %6zu  ", p->count);
-	columns = screen_text(
-	    screen, *facts.origin->program ? facts.origin->program : "unknown program", END_COLUMNS - 2);
+	fprintf(out, " %5zu  ", p->count);
+	columns = screen_text(screen, program_of(facts.origin), list->program_columns - 2);
 	if (*facts.end) {
-		fprintf(out, "%*s", columns < END_COLUMNS ? END_COLUMNS - columns : 2, "");
-		screen_text(screen, facts.end, screen_room(screen, FACTS_COLUMNS + END_COLUMNS - 10));
+		fprintf(out, "%*s", list->program_columns - columns, "");
+		screen_text(screen, facts.end, screen_room(screen, FACTS_COLUMNS + list->program_columns));
 	}
 	putc('\n', out);
-	for (size_t i = 0; list->all && i < p->count; i++) {
-		const struct profile_file *file = &list->files->files[list->sessions.order[p->first + i]];
+	for (size_t i = 0; list->all && i < p->count; i++)
+		print_file(list, &list->files->files[list->sessions.order[p->first + i]]);
+}
 
-		print_time(out, 0, "", 20);
-		print_bytes(out, file->inuse_bytes);
-		fprintf(out, "  %-10.24s ", kind_of(&file->origin));
-		screen_text(screen, file->path, 0);
-		putc('\n', out);
+static void columns_find(struct list *list, size_t session)
+{
+	const struct sessions_item *s = &list->sessions.sessions[session];
+	int most = (int)sizeof("program") - 1;
+
+	for (size_t i = 0; i < s->count; i++) {
+		const struct sessions_process *p = &list->sessions.processes[s->first + i];
+		int columns =
+		    screen_columns(program_of(list->sessions.origins[list->sessions.order[p->first]]));
+
+		most = columns > most ? columns : most;
 	}
+	list->program_columns = most + 2 < PROGRAM_COLUMNS_MOST ? most + 2 : PROGRAM_COLUMNS_MOST;
 }
 
 static void print_session(const struct list *list, size_t session)
@@ -138,13 +178,17 @@ static void print_session(const struct list *list, size_t session)
 	const struct sessions_item *s = &list->sessions.sessions[session];
 	const struct screen *screen = list->screen;
 	const struct origin *first;
-	size_t file_count = 0;
+	size_t file_count = 0, process_count = 0;
 
-	for (size_t i = 0; i < s->count; i++)
-		file_count += list->sessions.processes[s->first + i].count;
+	for (size_t i = 0; i < s->count; i++) {
+		const struct sessions_process *p = &list->sessions.processes[s->first + i];
+
+		file_count += p->count;
+		process_count += !*list->sessions.origins[list->sessions.order[p->first]]->merged;
+	}
 	first = list->sessions.origins[list->sessions.order[list->sessions.processes[s->first].first]];
-	fprintf(screen->out, "%s%sSession %zu%s  ", session ? "\n" : "", screen_style(screen, SCREEN_HEAD),
-	    session + 1, screen_style(screen, SCREEN_PLAIN));
+	fprintf(screen->out, "%s%sSession %zu%s  ", session > list->first ? "\n" : "",
+	    screen_style(screen, SCREEN_HEAD), session + 1, screen_style(screen, SCREEN_PLAIN));
 	if (s->known)
 		print_time(screen->out, s->start_ns, "%Y-%m-%d %H:%M:%S %Z", 0);
 	else
@@ -153,10 +197,10 @@ static void print_session(const struct list *list, size_t session)
 		fputs(" on ", screen->out);
 		screen_text(screen, first->host, 0);
 	}
-	fprintf(screen->out, ": %zu process%s, %zu profile%s\n", s->count, s->count == 1 ? "" : "es",
-	    file_count, file_count == 1 ? "" : "s");
-	fprintf(screen->out, "%10s  %-8s %10s %10s %6s  %-*s%s\n", "pid", "start", "in use", "peak", "files",
-	    END_COLUMNS, "program", "end");
+	fprintf(screen->out, ": %zu process%s, %zu profile%s\n", process_count,
+	    process_count == 1 ? "" : "es", file_count, file_count == 1 ? "" : "s");
+	fprintf(screen->out, "%7s  %-8s %10s %10s %5s  %-*s%s\n", "pid", "start", "in use", "peak", "files",
+	    list->program_columns, "program", "end");
 	for (size_t i = 0; i < s->count; i++)
 		print_process(list, s->first + i);
 }
@@ -182,7 +226,7 @@ static void write_process(struct json *json, const struct list *list, size_t pro
 
 	facts_find(list, process, &facts);
 	json_object(json, NULL);
-	json_integer(json, "pid", facts.origin->pid);
+	json_integer(json, "pid", is_process(&facts) ? facts.origin->pid : 0);
 	json_text(json, "program", facts.origin->program);
 	json_integer(json, "start_ns", p->start_ns);
 	json_boolean(json, "ended", origin_is_last(facts.origin));
@@ -217,7 +261,7 @@ static void write_json(const struct list *list)
 	json_object(&json, NULL);
 	json_text(&json, "heaptap", HEAPTAP_VERSION);
 	json_array(&json, "sessions");
-	for (size_t i = 0; i < g->session_count; i++) {
+	for (size_t i = list->first; i < list->end; i++) {
 		json_object(&json, NULL);
 		json_integer(&json, "session", (int64_t)i + 1);
 		json_integer(&json, "start_ns", g->sessions[i].known ? g->sessions[i].start_ns : 0);
@@ -233,10 +277,25 @@ static void write_json(const struct list *list)
 
 /* ---- the command */
 
+/* Returns 0 or the exit status, after a line. */
+static int sessions_choose(struct list *list, int32_t number)
+{
+	size_t count = list->sessions.session_count;
+
+	list->end = count;
+	if (number == SESSION_DEFAULT || number == SESSION_ALL)
+		return 0;
+	if ((size_t)number > count)
+		return profile_files_say_no_session(number, count);
+	list->first = (size_t)number - 1;
+	list->end = (size_t)number;
+	return 0;
+}
+
 int ls_run(struct options *options)
 {
 	const struct read_options *read = &options->read;
-	const struct profile_files_choice origins_only = {.origins_only = true};
+	const struct profile_files_choice origins_only = {.origins_only = true, .pass_unread = true};
 	struct profile_files files;
 	struct screen screen;
 	struct list list = {.screen = &screen, .files = &files, .all = options->verbosity > 0};
@@ -246,12 +305,18 @@ int ls_run(struct options *options)
 		log_line("not enough memory");
 		status = 1;
 	}
+	if (!status)
+		status = sessions_choose(&list, read->session);
 	if (!status && screen_open(&screen, options->output, !read->no_pager, read->memory_max_bytes) == 0) {
 		if (read->json)
 			write_json(&list);
-		for (size_t i = 0; !read->json && i < list.sessions.session_count; i++)
+		for (size_t i = list.first; !read->json && i < list.end; i++) {
+			columns_find(&list, i);
 			print_session(&list, i);
+		}
 		status = screen_close(&screen, 0);
+		if (!status && files.unread_count)
+			status = 1;
 	}
 	sessions_fini(&list.sessions);
 	profile_files_fini(&files);

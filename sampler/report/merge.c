@@ -11,7 +11,6 @@
 #include "sampler/terminal/text.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,11 +41,11 @@ static int describe(
 	if (err)
 		return err;
 	text[0] = '\0';
-	text_append(text, text_bytes, "%zu profile%s of %zu process%s: %s", s->count,
-	    s->count == 1 ? "" : "s", s->process_count, s->process_count == 1 ? "" : "es", crowd.programs);
-	if (crowd.counted)
-		text_append(text, text_bytes, "; %" PRIu64 " samples, %" PRIu64 " lost stacks", crowd.taken,
-		    crowd.lost);
+	text_append(text, text_bytes, "%zu %s%s of %zu process%s: %s", s->count,
+	    s->state == READ_DELTA ? "delta" : "profile", s->count == 1 ? "" : "s", s->process_count,
+	    s->process_count == 1 ? "" : "es", crowd.programs);
+	if (*crowd.samples)
+		text_append(text, text_bytes, ORIGIN_MERGED_SAMPLES "%s", crowd.samples);
 	return 0;
 }
 
@@ -115,6 +114,8 @@ int merge_run(struct options *options)
 		choice.session = SESSION_ALL;
 	if (!status)
 		status = profile_files_select(&files, 0, files.count, &choice, &selection);
+	if (status == -ERANGE)
+		status = profile_files_say_no_session(choice.session, selection.session_count);
 	if (!status)
 		status = merge_selected(&files, &selection, options);
 	selection_fini(&selection);

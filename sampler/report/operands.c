@@ -22,33 +22,40 @@ static bool ends_with(const char *name, const char *ending)
 
 bool operands_is_profile_name(const char *path)
 {
-	return ends_with(path, ".pb.gz") || ends_with(path, ".pb");
+	static const char *const endings[] = {
+	    ".pb.gz", ".pb", ".pb.gz" OPERANDS_SYMBOLIZED, ".pb" OPERANDS_SYMBOLIZED};
+
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++)
+		if (ends_with(path, endings[i]))
+			return true;
+	return false;
 }
 
 /* Takes over `path`, also when it fails. */
-static int path_add(struct operands *o, char *path, size_t operand)
+static int path_add(struct operands *o, char *path, size_t operand, bool from_folder)
 {
 	if (!path || array_reserve(&o->paths, &o->capacity, o->count + 1, sizeof(*o->paths))) {
 		free(path);
 		return -ENOMEM;
 	}
-	o->paths[o->count++] = (struct operand_path){path, operand};
+	o->paths[o->count++] = (struct operand_path){path, operand, from_folder};
 	return 0;
 }
 
-/* A folder may hold a FIFO or a link to a device: these are not opened. */
+/* A folder may hold a FIFO or a link to a device: these are not opened, and neither is a link to nothing.
+ * What may not be looked at may be a profile: whoever opens it says why it cannot. */
 static int entry_add(struct operands *o, const char *folder, int folder_fd, const char *name, size_t operand)
 {
 	bool here = strcmp(folder, ".") == 0, slash = ends_with(folder, "/");
 	struct stat status;
 	char *path = NULL;
 
-	if (name[0] == '.' || !operands_is_profile_name(name) || fstatat(folder_fd, name, &status, 0) ||
-	    !S_ISREG(status.st_mode))
+	if (name[0] == '.' || !operands_is_profile_name(name) ||
+	    (fstatat(folder_fd, name, &status, 0) ? errno == ENOENT : !S_ISREG(status.st_mode)))
 		return 0;
 	if (asprintf(&path, "%s%s%s", here ? "" : folder, here || slash ? "" : "/", name) < 0)
 		path = NULL;
-	return path_add(o, path, operand);
+	return path_add(o, path, operand, true);
 }
 
 static int folder_add(struct operands *o, const char *folder, size_t operand)
@@ -56,10 +63,12 @@ static int folder_add(struct operands *o, const char *folder, size_t operand)
 	struct dirent **entries = NULL;
 	int folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int count = folder_fd < 0 ? -1 : scandirat(folder_fd, ".", &entries, NULL, alphasort);
-	int err = count < 0 ? -errno : 0;
+	int err = count < 0 && errno == ENOMEM ? -ENOMEM : 0;
 
-	if (err)
-		log_line("cannot read %s: %s", folder, strerror(-err));
+	if (count < 0 && !err) {
+		log_line("cannot read %s: %s", folder, strerror(errno));
+		o->unread_count++;
+	}
 	for (int i = 0; i < count; i++) {
 		if (!err)
 			err = entry_add(o, folder, folder_fd, entries[i]->d_name, operand);
@@ -91,9 +100,9 @@ int operands_expand(struct operands *o, char *const *words, int count)
 			o->has_folder = true;
 			err = folder_add(o, words[i], i);
 		} else {
-			err = path_add(o, strdup(words[i]), i);
+			err = path_add(o, strdup(words[i]), i, false);
 		}
-		if (err == -ENOMEM)
+		if (err)
 			log_line("not enough memory");
 	}
 	return err;

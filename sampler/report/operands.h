@@ -9,26 +9,29 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define OPERANDS_ENDINGS "*.pb.gz, *.pb"
+#define OPERANDS_ENDINGS    "*.pb.gz, *.pb"
+#define OPERANDS_SYMBOLIZED ".symbolized" /* what `heaptap symbolize` appends to a profile's name */
 
 struct operand_path {
 	char *path;
-	size_t operand; /* which one it came from */
+	size_t operand;   /* which one it came from */
+	bool from_folder; /* it was there a moment ago: whoever records there may have removed it since */
 };
 
 struct operands {
 	struct operand_path *paths;
 	size_t count, capacity;
 	size_t operand_count; /* at least 1 */
+	size_t unread_count;  /* folders that cannot be read; a line has said why */
 	bool has_folder, is_default;
 };
 
-/* Looks only at folders: a path may name anything. Returns 0, or -errno after a line that says why. The
- * caller ends it with operands_fini() in both cases. */
+/* Looks only at folders: a path may name anything. Returns 0, or -ENOMEM after a line. The caller ends it
+ * with operands_fini() in both cases. */
 int operands_expand(struct operands *operands, char *const *words, int count);
 void operands_fini(struct operands *operands);
 
-/* Is it called as a profile is? */
+/* Is it called as a profile is? Also as one that got its names later. */
 bool operands_is_profile_name(const char *path);
 
 #endif

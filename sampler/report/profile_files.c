@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/report/profile_files.h"
 
+#include "pprof/analysis/fingerprint.h"
 #include "pprof/analysis/traces.h"
 #include "pprof/codec/input.h"
 #include "pprof/profile/profile.h"
@@ -43,7 +44,7 @@ struct passed_over {
 
 static void pass_over(struct passed_over *passed, const char *path, const char *error)
 {
-	if (!passed->count++)
+	if (!passed->count++ && error)
 		snprintf(passed->error, sizeof(passed->error), "%s", error);
 	if (passed->count <= NAMES_SHOWN)
 		text_append(
@@ -100,6 +101,24 @@ static void sums_find(struct profile_file *file)
 	file->inherited_bytes = inherited > 0 ? inherited : 0;
 }
 
+/* A file that could not be read: 0 if that is no reason to stop, after a line if it is one to be known. */
+static int file_fail(struct profile_files *f, const struct operand_path *path,
+    const struct profile_files_choice *choice, struct passed_over *passed, int err, const char *error)
+{
+	if (err == -ENOMSG && !choice->each_counts && !operands_is_profile_name(path->path)) {
+		pass_over(passed, path->path, error);
+		return 0;
+	}
+	if (err == -ENOENT && path->from_folder)
+		return 0;
+	log_line("%s%s", error,
+	    err == -ENOENT && !path->path[strspn(path->path, "0123456789")]
+	        ? "; of a process that runs: heaptap snapshot PID writes one"
+	        : "");
+	f->unread_count++;
+	return choice->pass_unread && err != -ENOMEM ? 0 : err;
+}
+
 /* Adds a file, or passes it over: 0; -errno after a line. */
 static int file_add(struct profile_files *f, const struct operand_path *path, const struct options *options,
     const struct profile_files_choice *choice, struct passed_over *passed)
@@ -109,25 +128,107 @@ static int file_add(struct profile_files *f, const struct operand_path *path, co
 	int err =
 	    file_read_profile(path->path, &options->read, choice, &f->held_bytes, &file->profile, error);
 
-	if (err == -ENOMSG && !choice->each_counts && !operands_is_profile_name(path->path)) {
-		pass_over(passed, path->path, error);
-		return 0;
-	}
-	if (err) {
-		log_line("%s", error);
-		return err;
-	}
+	if (err)
+		return file_fail(f, path, choice, passed, err, error);
+	f->count++;
+	file->path = path->path;
+	file->operand = path->operand;
 	origin_read(&file->origin, file->profile);
 	sums_find(file);
+	if (duplicates_facts_read(&file->facts, file->profile)) {
+		log_line("not enough memory");
+		return -ENOMEM;
+	}
+	file->facts.is_sum = *file->origin.merged;
+	file->facts.kind = fingerprint_text(file->origin.event);
+	file->facts.group = choice->each_counts ? file->operand : 0;
 	if (choice->origins_only) {
 		profile_free(file->profile);
 		file->profile = NULL;
 		f->held_bytes = 0;
 	}
-	file->path = path->path;
-	file->operand = path->operand;
-	f->origins[f->count++] = &file->origin;
 	return 0;
+}
+
+/* ---- duplicates */
+
+/* The raw twin of a profile that has names now is as its user wants it: no word about it. */
+static void say_duplicates(const struct profile_files *f, const struct duplicates_verdict *verdicts)
+{
+	struct passed_over copies = {0}, sums = {0};
+	const char *original = "";
+
+	for (size_t i = 0; i < f->count; i++) {
+		if (verdicts[i].kind == DUPLICATES_COPY && !copies.count)
+			original = f->files[verdicts[i].other].path;
+		if (verdicts[i].kind == DUPLICATES_COPY)
+			pass_over(&copies, f->files[i].path, NULL);
+		if (verdicts[i].kind == DUPLICATES_SUM)
+			pass_over(&sums, f->files[i].path, NULL);
+		if (verdicts[i].overlaps)
+			log_line("%s is a sum of processes, some of which are here themselves: these count "
+			         "twice",
+			    f->files[i].path);
+	}
+	if (copies.count == 1)
+		log_line("counted once: %s is a copy of %s", copies.names, original);
+	else if (copies.count)
+		log_line("counted once: %zu copies of other profiles, %s%s", copies.count, copies.names,
+		    copies.count > NAMES_SHOWN ? ", ..." : "");
+	if (sums.count)
+		log_line("left out: %s%s, %s of processes that are here themselves", sums.names,
+		    sums.count > NAMES_SHOWN ? ", ..." : "", sums.count == 1 ? "the sum" : "sums");
+}
+
+/* Puts the files that count in front, in their order. */
+static void duplicates_move(
+    struct profile_files *f, struct profile_file *sorted, const struct duplicates_verdict *verdicts)
+{
+	size_t at = 0, count;
+
+	for (size_t i = 0; i < f->count; i++)
+		if (verdicts[i].kind == DUPLICATES_NONE)
+			sorted[at++] = f->files[i];
+	count = at;
+	for (size_t i = 0; i < f->count; i++) {
+		if (verdicts[i].kind == DUPLICATES_NONE)
+			continue;
+		sorted[at] = f->files[i];
+		sorted[at].same_as =
+		    verdicts[i].kind == DUPLICATES_SUM ? NULL : f->files[verdicts[i].other].path;
+		profile_free(sorted[at].profile);
+		sorted[at++].profile = NULL;
+	}
+	free(f->files);
+	f->files = sorted;
+	f->duplicate_count = f->count - count;
+	f->count = count;
+}
+
+/* Returns 0 or the exit status. */
+static int duplicates_drop(struct profile_files *f, const struct profile_files_choice *choice)
+{
+	struct duplicates_facts *facts = calloc(f->count + 1, sizeof(*facts));
+	struct duplicates_verdict *verdicts = calloc(f->count + 1, sizeof(*verdicts));
+	struct profile_file *sorted = calloc(f->count + 1, sizeof(*sorted));
+	int err = facts && verdicts && sorted ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < f->count && !err; i++)
+		facts[i] = f->files[i].facts;
+	if (!err)
+		err = duplicates_find(facts, f->count, !choice->origins_only, verdicts);
+	if (!err) {
+		say_duplicates(f, verdicts);
+		duplicates_move(f, sorted, verdicts);
+	} else {
+		log_line("not enough memory");
+		free(sorted);
+	}
+	for (size_t i = 0; i < f->count; i++)
+		f->origins[i] = &f->files[i].origin;
+	free(verdicts);
+	free(facts);
+	return err ? 1 : 0;
 }
 
 int profile_files_read(
@@ -137,6 +238,9 @@ int profile_files_read(
 
 	memset(f, 0, sizeof(*f));
 	if (operands_expand(&f->operands, options->operands, options->operand_count))
+		return 1;
+	f->unread_count = f->operands.unread_count;
+	if (f->unread_count && !choice->pass_unread)
 		return 1;
 	f->files = calloc(f->operands.count + 1, sizeof(*f->files));
 	f->origins = calloc(f->operands.count + 1, sizeof(*f->origins));
@@ -148,15 +252,17 @@ int profile_files_read(
 		if (file_add(f, &f->operands.paths[i], options, choice, &passed))
 			return 1;
 	if (!f->count)
-		return say_nothing_there(&f->operands, &passed, options->operands);
+		return f->unread_count ? 1 : say_nothing_there(&f->operands, &passed, options->operands);
 	say_passed_over(&passed);
-	return 0;
+	return duplicates_drop(f, choice);
 }
 
 void profile_files_fini(struct profile_files *f)
 {
-	for (size_t i = 0; i < f->count; i++)
+	for (size_t i = 0; i < f->count + f->duplicate_count; i++) {
 		profile_free(f->files[i].profile);
+		duplicates_facts_fini(&f->files[i].facts);
+	}
 	free(f->files);
 	free(f->origins);
 	operands_fini(&f->operands);
@@ -185,15 +291,21 @@ static void say_left_out(const struct selection *s)
 		    s->count, s->process_count, s->process_count == 1 ? "" : "es");
 }
 
+int profile_files_say_no_session(int32_t number, size_t session_count)
+{
+	log_line("--session %d: there %s only %zu session%s", (int)number, session_count == 1 ? "is" : "are",
+	    session_count, session_count == 1 ? "" : "s");
+	return 1;
+}
+
 int profile_files_select(const struct profile_files *f, size_t first, size_t count,
     const struct selection_choice *choice, struct selection *s)
 {
 	int err = selection_make(s, f->origins + first, count, choice);
 
 	if (err == -ERANGE)
-		log_line("--session %d: there %s only %zu", (int)choice->session,
-		    s->session_count == 1 ? "is" : "are", s->session_count);
-	else if (err == -ENODATA)
+		return err;
+	if (err == -ENODATA)
 		log_line("--state delta: none of these profiles is a delta; record with --delta");
 	else if (err)
 		log_line("not enough memory");

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The profiles that a command was given, read into memory with their origins. What is not a profile (a
- * timeline in a glob) is passed over with a word, if there is a profile besides; a profile that is damaged
- * or missing is an error, and so is whatever else has a profile's name: a sum must not lack a process in
- * silence.
+ * timeline in a glob) is passed over with a word, if there is a profile besides. A profile that is damaged
+ * or missing, or whatever else has a profile's name, is an error, or at least named and counted: a sum must
+ * not lack a process in silence. What tells nothing new (see duplicates.h) does not count.
  */
 #ifndef SAMPLER_REPORT_PROFILE_FILES_H
 #define SAMPLER_REPORT_PROFILE_FILES_H
 
 #include "pprof/profile/origin.h"
 #include "sampler/cli/options.h"
+#include "sampler/report/duplicates.h"
 #include "sampler/report/operands.h"
 #include "sampler/report/selection.h"
 
@@ -26,6 +27,8 @@ struct profile_file {
 	int64_t inherited_bytes; /* of them: what its parent had allocated when it forked the process */
 	size_t operand;          /* which one it came from */
 	bool chosen;
+	struct duplicates_facts facts;
+	const char *same_as; /* of a duplicate: the path of the file that counts; NULL for a sum */
 };
 
 struct profile_files {
@@ -33,12 +36,15 @@ struct profile_files {
 	struct profile_file *files;
 	const struct origin **origins; /* of each */
 	size_t count;
-	size_t held_bytes; /* memory of the profiles */
+	size_t duplicate_count; /* so many files, behind the first `count`, tell nothing new */
+	size_t unread_count;    /* files and folders that could not be read */
+	size_t held_bytes;      /* memory of the profiles */
 };
 
 struct profile_files_choice {
 	bool origins_only; /* with their size in use; the profiles themselves are freed again */
-	bool each_counts;  /* nothing is passed over */
+	bool each_counts;  /* nothing is passed over, and an operand's file is no duplicate of another's */
+	bool pass_unread;  /* what cannot be read is named and counted; no error if there is anything else */
 	bool half_memory;  /* as much as they may take will be needed once more */
 };
 
@@ -49,8 +55,12 @@ int profile_files_read(
 void profile_files_fini(struct profile_files *files);
 
 /* Chooses among `count` files from `first` on, and says what does not count, and why. Returns 0 or the
- * exit status, after a line; the caller calls selection_fini() in both cases. */
+ * exit status, after a line; the caller calls selection_fini() in both cases. -ERANGE instead of a line if
+ * there is no session of that number. */
 int profile_files_select(const struct profile_files *files, size_t first, size_t count,
     const struct selection_choice *choice, struct selection *selection);
+
+/* The line: the exit status. */
+int profile_files_say_no_session(int32_t number, size_t session_count);
 
 #endif

@@ -185,7 +185,12 @@ static int columns_fill(struct profile_input *input, const struct options *optio
 	for (size_t i = 0; i < s->column_count && !err; i++)
 		err = column_describe(input, files, s, i);
 	for (size_t i = 0; i < s->count && !err; i++)
+		err =
+		    traces_expect(&input->traces, files->files[s->pairs[i].file].profile, s->pairs[i].column);
+	for (size_t i = 0; i < s->count && !err; i++)
 		err = pair_add(input, files, &s->pairs[i], &s->pairs[0]);
+	if (!err)
+		err = traces_finish(&input->traces);
 	if (!err && choices.fold)
 		err = headings_choose(&input->traces);
 	if (err == -ENOMEM || err == -EOVERFLOW || err == -EFBIG)
@@ -241,30 +246,32 @@ static int input_fill(struct profile_input *input, const struct options *options
 	return 0;
 }
 
-static int input_begin(
-    struct profile_input *input, const struct options *options, bool each_counts, struct profile_files *files)
+static int input_begin(struct profile_input *input, const struct options *options,
+    const struct profile_files_choice *choice, struct profile_files *files)
 {
-	const struct profile_files_choice whole = {.each_counts = each_counts};
-
 	memset(input, 0, sizeof(*input));
 	memset(files, 0, sizeof(*files));
 	input->series_count = 1;
 	if (filter_open(&input->filter, &options->read))
 		return STATUS_USAGE;
-	return profile_files_read(files, options, &whole);
+	return profile_files_read(files, options, choice);
 }
 
-int profile_input_open(struct profile_input *input, const struct options *options)
+int profile_input_open(struct profile_input *input, const struct options *options, bool pass_unread)
 {
+	const struct profile_files_choice whole = {.pass_unread = pass_unread};
 	const struct selection_choice choice = {options->read.state, options->read.session, false};
 	struct selection selection = {0};
 	struct profile_files files;
-	int status = input_begin(input, options, false, &files);
+	int status = input_begin(input, options, &whole, &files);
 
 	if (!status)
 		status = profile_files_select(&files, 0, files.count, &choice, &selection);
+	if (status == -ERANGE)
+		status = profile_files_say_no_session(choice.session, selection.session_count);
 	if (!status)
 		status = input_fill(input, options, &files, &selection);
+	input->unread_count = files.unread_count;
 	selection_fini(&selection);
 	profile_files_fini(&files);
 	return status;
@@ -327,10 +334,11 @@ static int sides_find(
 
 int profile_input_open_columns(struct profile_input *input, const struct options *options)
 {
+	const struct profile_files_choice whole = {.each_counts = true};
 	struct selection both = {.series_count = 1, .state = options->read.state};
 	struct profile_files files;
 	struct side sides[COMPARED];
-	int status = input_begin(input, options, true, &files);
+	int status = input_begin(input, options, &whole, &files);
 
 	if (!status)
 		status = sides_find(&files, options, sides);
@@ -341,8 +349,10 @@ int profile_input_open_columns(struct profile_input *input, const struct options
 		    profile_files_select(&files, sides[i].first, sides[i].count, &sides[i].choice, &side);
 		if (!status)
 			status = side_append(&both, &side);
-		else if (options->operand_count < COMPARED)
-			log_line("diff needs BASE and NEW, or a folder with two sessions");
+		if (status == -ERANGE) {
+			log_line("diff needs BASE and NEW, or a folder with two sessions: here is one");
+			status = 1;
+		}
 		selection_fini(&side);
 	}
 	both.state = READ_NEWEST; /* columns are what was asked for */

@@ -28,13 +28,15 @@ struct profile_input {
 	bool has_peak; /* there is a peak's profile */
 	/* path of a profile that has addresses only, of which `heaptap symbolize` makes names; NULL: none */
 	char *nameless;
+	size_t unread_count; /* what was given and could not be read */
 	enum read_state state;
 	size_t session, session_count; /* its number from 1, 0 for all of them; how many there are */
 };
 
 /* Reads the operands for a report. On failure one line is printed. Returns the exit status: 0, 1, or 2
- * for a wrong pattern or no profile. Either way the caller ends it with profile_input_close(). */
-int profile_input_open(struct profile_input *input, const struct options *options);
+ * for a wrong pattern or no profile. Either way the caller ends it with profile_input_close(). pass_unread:
+ * if some of the profiles can be read, that others cannot is no failure. */
+int profile_input_open(struct profile_input *input, const struct options *options, bool pass_unread);
 
 /* The same for a comparison, with two columns: the two operands, or the last two sessions of the only one. */
 int profile_input_open_columns(struct profile_input *input, const struct options *options);

@@ -4,6 +4,7 @@
 #include "pprof/analysis/totals.h"
 #include "sampler/cli/status.h"
 #include "sampler/report/no_match.h"
+#include "sampler/report/operands.h"
 #include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"
 
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { ROWS_SECTION = 10, ROWS_SORTED = 25, ROWS_LEAST = 5, SAMPLES_MANY = 30, TIME_COLUMNS = 28 };
 #define SHARE_LEAST 0.005
@@ -45,32 +47,40 @@ static void print_time(const struct screen *screen, int64_t time_ns)
 		fprintf(screen->out, "  %s", text);
 }
 
-/* "in use     12.3 MiB +- 0.4 MiB in 98123 +- 1200 objects" */
+static void print_estimate(const struct screen *screen, const struct traces *t, double value, double variance,
+    const char *(*print)(double value, char text[AMOUNT_BYTES]))
+{
+	char text[AMOUNT_BYTES];
+
+	fputs(print(value, text), screen->out);
+	if (!t->unsure && variance > 0)
+		fprintf(screen->out, " +- %s", print(sqrt(variance), text));
+}
+
+/* "in use     12.3 MiB +- 0.4 MiB in 98123 +- 1200 objects; selected: 1.2 MiB +- 0.1 MiB" */
 static void print_sum(const struct screen *screen, const struct traces *t, size_t column, const char *what,
     enum measure_kind bytes, enum measure_kind objects)
 {
-	char text[4][AMOUNT_BYTES];
-	double variance[2] = {0, 0};
 	int64_t shown = 0;
 
 	if (!traces_has(t, bytes))
 		return;
-	for (size_t row = 0; row < t->row_count; row++) {
-		variance[0] += traces_doubt(t, row, column, bytes).variance;
-		variance[1] += traces_doubt(t, row, column, objects).variance;
+	for (size_t row = 0; row < t->row_count; row++)
 		traces_sum(&shown, traces_value(t, row, column, bytes));
-	}
-	fprintf(screen->out, "  %-10s %s", what, amount_bytes((double)traces_all(t, column, bytes), text[0]));
-	if (!t->unsure && variance[0] > 0)
-		fprintf(screen->out, " +- %s", amount_bytes(sqrt(variance[0]), text[1]));
-	if (traces_has(t, objects))
-		fprintf(screen->out, " in %s", amount_count((double)traces_all(t, column, objects), text[2]));
-	if (traces_has(t, objects) && !t->unsure && variance[1] > 0)
-		fprintf(screen->out, " +- %s", amount_count(sqrt(variance[1]), text[3]));
-	if (traces_has(t, objects))
+	fprintf(screen->out, "  %-10s ", what);
+	print_estimate(screen, t, (double)traces_all(t, column, bytes),
+	    traces_doubt_all(t, column, bytes).variance, amount_bytes);
+	if (traces_has(t, objects)) {
+		fputs(" in ", screen->out);
+		print_estimate(screen, t, (double)traces_all(t, column, objects),
+		    traces_doubt_all(t, column, objects).variance, amount_count);
 		fprintf(screen->out, " object%s", traces_all(t, column, objects) == 1 ? "" : "s");
-	if (shown != traces_all(t, column, bytes))
-		fprintf(screen->out, "; selected: %s", amount_bytes((double)shown, text[0]));
+	}
+	if (shown != traces_all(t, column, bytes)) {
+		fputs("; selected: ", screen->out);
+		print_estimate(
+		    screen, t, (double)shown, traces_doubt_selected(t, column, bytes).variance, amount_bytes);
+	}
 	putc('\n', screen->out);
 }
 
@@ -84,19 +94,12 @@ static void describe_every(const struct crowd *crowd, char *line, size_t line_by
 		    crowd->taken);
 }
 
-/* Of several profiles added up: the sum; what each lost by which cause is in the profiles. */
 static void print_samples(const struct screen *screen, const struct origin *origin, const struct crowd *crowd)
 {
 	char line[1024];
 
-	if (crowd->file_count > 1 && crowd->counted && *origin->event)
-		snprintf(line, sizeof(line), "samples: %" PRIu64 " taken", crowd->taken);
-	else if (crowd->file_count > 1 && crowd->counted)
-		snprintf(line, sizeof(line), "samples: %" PRIu64 " taken, %" PRIu64 " lost stacks",
-		    crowd->taken, crowd->lost);
-	else
-		snprintf(line, sizeof(line), "samples: %s", origin->samples);
-	if (*origin->samples)
+	snprintf(line, sizeof(line), "samples: %s", crowd->samples);
+	if (*crowd->samples)
 		screen_lines(screen, 2, line);
 	if (*origin->attached) {
 		snprintf(line, sizeof(line), "attached %s, and not in these numbers", origin->attached);
@@ -190,12 +193,31 @@ static void print_states(const struct screen *screen, const struct profile_input
 		fprintf(screen->out, "  peak and %s of one process\n", end);
 }
 
+/* What to do for names: nothing, if they were looked up and not found. */
+static void print_names_hint(const struct screen *screen, const struct profile_input *input)
+{
+	static const char nameless[] = "no function names in this profile";
+	const char *path = input->nameless, *ending = path ? strstr(path, OPERANDS_SYMBOLIZED) : NULL;
+	char line[PATH_MAX + 128], named[PATH_MAX];
+
+	if (!path)
+		return;
+	snprintf(named, sizeof(named), "%s" OPERANDS_SYMBOLIZED, path);
+	if (ending && !ending[strlen(OPERANDS_SYMBOLIZED)])
+		snprintf(line, sizeof(line), "%s: heaptap symbolize found none on its machine", nameless);
+	else if (access(named, R_OK) == 0)
+		snprintf(line, sizeof(line), "%s, but in its other file: heaptap report %s", nameless, named);
+	else
+		snprintf(line, sizeof(line), "%s: heaptap symbolize %s", nameless, path);
+	screen_lines(screen, 2, line);
+}
+
 static void print_header(const struct screen *screen, const struct profile_input *input)
 {
 	const struct origin *origin = &input->origins[input->now];
 	const struct crowd *crowd = &input->crowds[input->now];
 	const struct traces *t = &input->traces;
-	char text[512], line[PATH_MAX + 64];
+	char text[512];
 
 	fputs(screen_style(screen, SCREEN_HEAD), screen->out);
 	if (crowd->process_count > 1)
@@ -213,24 +235,26 @@ static void print_header(const struct screen *screen, const struct profile_input
 	if (*origin->cause && crowd->process_count == 1 && !*origin->merged)
 		screen_lines(screen, 2, origin->cause);
 	print_states(screen, input);
+	if (input->unread_count)
+		fprintf(screen->out, "  INCOMPLETE: %zu that could not be read %s not in these numbers\n",
+		    input->unread_count, input->unread_count == 1 ? "is" : "are");
 	print_period(screen, origin, crowd, !traces_has(t, MEASURE_OTHER));
 	print_sum(screen, t, input->now,
 	    input->now == input->peak && input->state == READ_PEAK ? "at peak" : "in use", MEASURE_INUSE,
 	    MEASURE_INUSE_OBJECTS);
-	if (crowd->process_count > 1 && crowd->inherited_bytes > 0)
+	if ((crowd->process_count > 1 || *origin->merged) && crowd->inherited_bytes > 0)
 		fprintf(screen->out,
 		    "  of that    %s inherited by fork: each process that has it counts it\n",
 		    amount_bytes((double)crowd->inherited_bytes, text));
+	if (t->overlap.is_bound)
+		screen_lines(screen, 2,
+		    "errors are upper limits: the profiles do not say which inherited blocks are the same");
 	if (input->has_peak && input->peak != input->now)
 		print_sum(screen, t, input->peak, crowd->process_count > 1 ? "at peaks" : "at peak",
 		    MEASURE_INUSE, MEASURE_INUSE_OBJECTS);
 	print_sum(screen, t, input->now, "allocated", MEASURE_ALLOC, MEASURE_OBJECTS);
 	print_advice(screen, input);
-	if (input->nameless) {
-		snprintf(line, sizeof(line), "no function names in this profile: heaptap symbolize %s",
-		    input->nameless);
-		screen_lines(screen, 2, line);
-	}
+	print_names_hint(screen, input);
 }
 
 /* ---- tables */
@@ -461,7 +485,7 @@ int report_run(struct options *options)
 		log_line("--suppressions needs --leaks");
 		return STATUS_USAGE;
 	}
-	status = profile_input_open(&input, options);
+	status = profile_input_open(&input, options, true);
 
 	if (!status &&
 	    screen_open(&screen, options->output, !options->read.no_pager, options->read.memory_max_bytes) ==
@@ -470,6 +494,8 @@ int report_run(struct options *options)
 		if (!status)
 			status = check_limit(&input, &options->read);
 		status = screen_close(&screen, status);
+		if (!status && input.unread_count)
+			status = 1;
 	}
 	profile_input_close(&input);
 	return status;

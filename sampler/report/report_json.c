@@ -23,7 +23,7 @@ void report_json_head(struct json *json, const struct profile_input *input, size
 
 	static const char *const states[] = {
 	    [READ_NEWEST] = "newest", [READ_PEAK] = "peak", [READ_DELTA] = "delta", [READ_ALL] = "all"};
-	const struct crowd *crowd = &input->crowds[input->now];
+	const struct crowd *crowd = &input->crowds[column];
 
 	json_object(json, NULL);
 	json_text(json, "heaptap", HEAPTAP_VERSION);
@@ -33,16 +33,18 @@ void report_json_head(struct json *json, const struct profile_input *input, size
 	json_integer(json, "time_ns", origin->time_ns);
 	json_integer(json, "duration_ns", origin->duration_ns);
 	json_text(json, "cause", origin->cause);
-	json_text(json, "samples", origin->samples);
+	json_text(json, "samples", crowd->samples);
 	json_text(json, "not_seen", origin->unseen);
 	if (*origin->attached)
 		json_text(json, "attached", origin->attached);
 	json_integer(json, "period", origin->period);
 	json_text(json, "period_unit", origin->period_unit);
 	json_integer(json, "profiles", (int64_t)input->file_count);
+	json_integer(json, "unread", (int64_t)input->unread_count);
 	json_integer(json, "snapshots", (int64_t)input->series_count);
 	json_integer(json, "processes", (int64_t)crowd->process_count);
 	json_integer(json, "inherited_bytes", crowd->inherited_bytes);
+	json_boolean(json, "errors_are_upper_limits", input->traces.overlap.is_bound);
 	json_text(json, "state", states[input->state]);
 	json_integer(json, "session", (int64_t)input->session);
 	json_integer(json, "sessions", (int64_t)input->session_count);
@@ -69,9 +71,13 @@ static void write_totals(struct json *json, const struct traces *t, size_t colum
 	for (int kind = 0; kind < MEASURE_COUNT; kind++) {
 		if (!is_written(t, kind))
 			continue;
+		const struct traces_doubt doubt = traces_doubt_all(t, column, (enum measure_kind)kind);
+		const struct totals_sum whole = {
+		    traces_all(t, column, (enum measure_kind)kind), doubt.samples, doubt.variance};
+
 		json_object(json, t->types[t->kinds[kind]]);
 		json_text(json, "unit", traces_unit(t, (enum measure_kind)kind));
-		json_integer(json, "all", traces_all(t, column, (enum measure_kind)kind));
+		write_sum(json, t, kind, "all", &whole);
 		write_sum(json, t, kind, "selected", &all[kind].sum);
 		json_end(json);
 	}

@@ -77,7 +77,7 @@ static int suppressions_read(struct suppressions *suppressions, const char *path
 	int err = file_read(path, SUPPRESSIONS_MAX_BYTES, &text, &len);
 
 	if (err) {
-		log_line("cannot read %s: %s", path, strerror(-err));
+		log_line("cannot read %s: %s", path, file_read_error(err));
 		return err;
 	}
 	err = suppressions_add(suppressions, (const char *)text, len, &line);

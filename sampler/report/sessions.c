@@ -10,7 +10,8 @@
 /* What the comparison of two files needs beside them. */
 struct sorting {
 	const struct origin *const *origins;
-	int64_t unnamed_ns; /* time of the newest file without a session */
+	int64_t unnamed_ns;    /* time of the newest file without a session */
+	const char **programs; /* of each file */
 };
 
 static int compare_numbers(int64_t a, int64_t b)
@@ -50,14 +51,15 @@ static int compare_states(const struct origin *a, const struct origin *b)
 	return order ? order : is_exit(a) - is_exit(b);
 }
 
-static int compare_processes(const struct origin *a, const struct origin *b)
+static int compare_processes(const struct sorting *s, size_t i, size_t j)
 {
+	const struct origin *a = s->origins[i], *b = s->origins[j];
 	int order = strcmp(a->host, b->host);
 
 	if (!order)
 		order = compare_numbers(a->pid, b->pid);
 	if (!order)
-		order = strcmp(a->program, b->program);
+		order = strcmp(s->programs[i], s->programs[j]);
 	if (!order && !*a->session)
 		order = strcmp(a->build_id, b->build_id);
 	if (!order)
@@ -75,7 +77,7 @@ static int compare_files(const void *left, const void *right, void *context)
 	if (!order)
 		order = origin_has_process(b) - origin_has_process(a);
 	if (!order && origin_has_process(a)) {
-		order = compare_processes(a, b);
+		order = compare_processes(s, i, j);
 		if (!order)
 			order = strcmp(a->event, b->event);
 		if (!order)
@@ -84,15 +86,65 @@ static int compare_files(const void *left, const void *right, void *context)
 	return order ? order : (i > j) - (i < j);
 }
 
+/* ---- programs */
+
+static bool has_events(const struct origin *o)
+{
+	return origin_has_process(o) && *o->session && *o->event && o->start_ns;
+}
+
+/* Events of one process, which began once, by time. */
+static int compare_events(const void *left, const void *right, void *context)
+{
+	const struct sorting *s = context;
+	const struct origin *a = s->origins[*(const size_t *)left], *b = s->origins[*(const size_t *)right];
+	int order = strcmp(a->session, b->session);
+
+	if (!order)
+		order = strcmp(a->host, b->host);
+	if (!order)
+		order = compare_numbers(a->pid, b->pid);
+	if (!order)
+		order = compare_numbers(a->start_ns, b->start_ns);
+	return order ? order : compare_numbers(a->time_ns, b->time_ns);
+}
+
+/* The last events of a program are written when its process may execute another one already, and may bear
+ * that one's name: the first of them has the right one. */
+static int programs_find(struct sorting *s, size_t count)
+{
+	size_t *events = calloc(count + 1, sizeof(*events)), found = 0;
+
+	s->programs = calloc(count + 1, sizeof(*s->programs));
+	for (size_t i = 0; i < count && events && s->programs; i++) {
+		s->programs[i] = s->origins[i]->program;
+		if (has_events(s->origins[i]))
+			events[found++] = i;
+	}
+	if (events && s->programs)
+		qsort_r(events, found, sizeof(*events), compare_events, s);
+	for (size_t i = 1; i < found && s->programs; i++) {
+		const struct origin *before = s->origins[events[i - 1]], *o = s->origins[events[i]];
+
+		if (before->start_ns == o->start_ns && before->pid == o->pid &&
+		    strcmp(before->session, o->session) == 0 && strcmp(before->host, o->host) == 0)
+			s->programs[events[i]] = s->programs[events[i - 1]];
+	}
+	free(events);
+	return events && s->programs ? 0 : -ENOMEM;
+}
+
 /* ---- groups */
 
 /* Is the file of another process than the one before it? */
-static bool is_next(const struct origin *before, const struct origin *o)
+static bool is_next(const struct sorting *s, size_t file_before, size_t file)
 {
+	const struct origin *before = s->origins[file_before], *o = s->origins[file];
+
 	if (!origin_has_process(before) || !origin_has_process(o))
 		return true;
 	if (*o->session) /* the events of a process were first seen at another time than its heap */
-		return before->pid != o->pid || strcmp(before->program, o->program) != 0 ||
+		return before->pid != o->pid || strcmp(s->programs[file_before], s->programs[file]) != 0 ||
 		    (!*before->event == !*o->event && before->start_ns != o->start_ns);
 	return !origin_same_process(before, o) ||
 	    (is_exit(before) && before->time_ns < o->time_ns && strcmp(before->event, o->event) == 0);
@@ -114,7 +166,7 @@ static void split_processes(struct sessions *g, const struct sorting *s)
 		if (session)
 			g->sessions[g->session_count++] = (struct sessions_item){
 			    g->process_count, 0, session_start(s, o), *o->session != '\0'};
-		if (session || is_next(before, o)) {
+		if (session || is_next(s, g->order[i - 1], g->order[i])) {
 			g->sessions[g->session_count - 1].count++;
 			g->processes[g->process_count++] =
 			    (struct sessions_process){i, 0, 0, g->session_count - 1, start_of(o)};
@@ -143,8 +195,10 @@ int sessions_make(struct sessions *g, const struct origin *const *origins, size_
 	g->order = calloc(count + 1, sizeof(*g->order));
 	g->processes = calloc(count + 1, sizeof(*g->processes));
 	g->sessions = calloc(count + 1, sizeof(*g->sessions));
-	if (!g->order || !g->processes || !g->sessions)
+	if (!g->order || !g->processes || !g->sessions || programs_find(&s, count)) {
+		free(s.programs);
 		return -ENOMEM;
+	}
 	for (size_t i = 0; i < count; i++) {
 		g->order[i] = i;
 		if (!*origins[i]->session && origins[i]->time_ns > s.unnamed_ns)
@@ -152,6 +206,7 @@ int sessions_make(struct sessions *g, const struct origin *const *origins, size_
 	}
 	qsort_r(g->order, count, sizeof(*g->order), compare_files, &s);
 	split_processes(g, &s);
+	free(s.programs);
 	for (size_t i = 0; i < g->session_count; i++)
 		qsort(g->processes + g->sessions[i].first, g->sessions[i].count, sizeof(*g->processes),
 		    compare_starts);

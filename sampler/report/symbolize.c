@@ -5,6 +5,7 @@
 #include "pprof/profile/profile.h"
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
+#include "sampler/report/operands.h"
 #include "sampler/report/profile_output.h"
 #include "sampler/snapshot/symbolizer.h"
 #include "sampler/symbol/symbol.h"
@@ -231,13 +232,23 @@ static int symbolize_in_child(
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -EFAULT;
 }
 
+/* Is it what this command wrote? */
+static bool has_names(const char *path)
+{
+	size_t length = strlen(path), end = strlen(OPERANDS_SYMBOLIZED);
+
+	return length > end && strcmp(path + length - end, OPERANDS_SYMBOLIZED) == 0;
+}
+
+/* What has names already gets more of them in its place. */
 static int symbolize_one(const char *path, const struct options *options)
 {
 	char beside[PATH_MAX];
 	const char *output = options->output ? options->output : beside;
 	int status;
 
-	if ((size_t)snprintf(beside, sizeof(beside), "%s.symbolized", path) >= sizeof(beside)) {
+	if ((size_t)snprintf(beside, sizeof(beside), "%s%s", path,
+	        has_names(path) ? "" : OPERANDS_SYMBOLIZED) >= sizeof(beside)) {
 		log_line("%s: %s", path, strerror(ENAMETOOLONG));
 		return 1;
 	}
@@ -253,16 +264,39 @@ static int symbolize_one(const char *path, const struct options *options)
 	return status != 0;
 }
 
+static int symbolize_all(const struct operands *operands, const struct options *options)
+{
+	int status = operands->unread_count ? 1 : 0;
+
+	for (size_t i = 0; i < operands->count; i++)
+		if (!(operands->paths[i].from_folder && has_names(operands->paths[i].path)) &&
+		    symbolize_one(operands->paths[i].path, options))
+			status = 1;
+	if (!operands->count && !status) {
+		log_line("no profile in %s (" OPERANDS_ENDINGS ")", options->operands[0]);
+		status = 1;
+	}
+	return status;
+}
+
 int symbolize_run(struct options *options)
 {
-	int status = 0;
+	struct operands operands;
+	int status;
 
-	if (options->output && options->operand_count > 1) {
+	status = operands_expand(&operands, options->operands, options->operand_count) ? 1 : 0;
+	if (!status && options->output && (operands.count > 1 || operands.has_folder)) {
 		log_line("-o is for one PROFILE; without it each gets a file of its own, PROFILE.symbolized");
-		return STATUS_USAGE;
+		status = STATUS_USAGE;
 	}
-	for (int i = 0; i < options->operand_count; i++)
-		if (symbolize_one(options->operands[i], options))
-			status = 1;
+	for (int i = 0; i < options->operand_count && !status && !options->output; i++) {
+		if (strcmp(options->operands[i], "-") != 0)
+			continue;
+		log_line("standard input has no name: -o FILE says where to write");
+		status = STATUS_USAGE;
+	}
+	if (!status)
+		status = symbolize_all(&operands, options);
+	operands_fini(&operands);
 	return status;
 }

@@ -23,10 +23,12 @@
 #include "sampler/perf/event_choice.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/session/front_message.h"
+#include "sampler/session/heap_capture.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/cli/options.h"
 #include "sampler/loader/preload_check.h"
 #include "sampler/session/session.h"
+#include "sampler/session/start_line.h"
 #include "sampler/session/witness.h"
 #include "sampler/snapshot/output.h"
 
@@ -52,10 +54,10 @@ struct front {
 	int front_fd; /* to the sampler; -1 when it is gone */
 	int signal_fd;
 	struct witness witness;
-	bool told_to_end;              /* a SIGTERM has come */
-	bool unpreloaded;              /* COMMAND would not start with our library preloaded */
-	sigset_t mask;                 /* as we got it, for COMMAND */
-	struct sigaction child_action; /* likewise: an ignored SIGCHLD would keep us from waiting */
+	bool told_to_end;                 /* a SIGTERM has come */
+	enum preload_check_kind forecast; /* whether our library can be preloaded into COMMAND */
+	sigset_t mask;                    /* as we got it, for COMMAND */
+	struct sigaction child_action;    /* likewise: an ignored SIGCHLD would keep us from waiting */
 	bool stopped, ended, done;
 	int status;                           /* wait status of COMMAND, once it has ended */
 	char value[FRONT_MESSAGE_TEXT_BYTES]; /* of HEAPTAP for COMMAND; empty: not profiled */
@@ -165,7 +167,7 @@ static char **command_environment(struct front *front)
 	size_t length = strlen(front->value);
 	char **made;
 
-	if (!length || front->options->no_heap || front->unpreloaded)
+	if (!length || front->options->no_heap || front->forecast == PRELOAD_CHECK_SANITIZER)
 		return environ;
 	snprintf(front->value + length, sizeof(front->value) - length, ",%d", (int)getpid());
 	made = preload_library_environment(environ, front->options->library, front->value);
@@ -231,6 +233,8 @@ static int command_start(struct front *front)
 	close(pair[1]);
 	sampler_tell(front, FRONT_MESSAGE_STARTED);
 	events_await(front);
+	if (front->value[0]) /* before COMMAND's first output, so that it is never in the middle of that */
+		start_line_say(front->options, !preload_check_obstacle(front->forecast), front->command);
 	if (send(pair[0], "", 1, MSG_NOSIGNAL) < 0)
 		error = 0; /* the child is dead already: waitpid will tell how it ended */
 	got = recv(pair[0], &error, sizeof(error), MSG_WAITALL);
@@ -403,16 +407,16 @@ static int library_prepare(struct options *options, char *path, size_t path_byte
 	return 0;
 }
 
-/* Checks whether our library can be preloaded into COMMAND, and logs why not. False: COMMAND must be started
- * without it. */
-static bool forecast(const struct options *options)
+/* Checks whether our library can be preloaded into COMMAND, and logs why not. (With a sanitizer COMMAND must
+ * be started without it.) */
+static enum preload_check_kind forecast(const struct options *options)
 {
 	enum preload_check_kind kind = preload_check_inspect(options->operands[0]);
 	const char *obstacle = preload_check_obstacle(kind);
 
 	if (obstacle && options->verbosity >= 0)
 		log_line("%s %s; it runs, but its heap will not be seen", options->operands[0], obstacle);
-	return kind != PRELOAD_CHECK_SANITIZER;
+	return kind;
 }
 
 static int stand_in(struct front *front)
@@ -473,6 +477,8 @@ int front_run(struct options *options)
 	descriptors_fill_gaps();
 	if (output_check_folder(options->output))
 		return STATUS_USAGE;
+	if (heap_capture_check(options))
+		return STATUS_USAGE;
 	if (options->event_count && events_prepare(options, events))
 		return STATUS_USAGE;
 	if (options->pid_count)
@@ -480,7 +486,7 @@ int front_run(struct options *options)
 	if (!options->no_heap) {
 		if (library_prepare(options, library, sizeof(library)))
 			return STATUS_USAGE;
-		front.unpreloaded = !forecast(options);
+		front.forecast = forecast(options);
 	}
 	snapshot_signal_block(&front);
 	/* The sampler returns through main as the front does: the process ends in one place. */

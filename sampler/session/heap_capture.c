@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/heap_capture.h"
 
+#include "pprof/text/utf8.h"
 #include "sampler/linux/clock.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/perf/trigger.h"
 #include "sampler/region/region_takeover.h"
-#include "sampler/snapshot/summary.h"
+#include "sampler/snapshot/summary_screen.h"
+#include "sampler/terminal/amount.h"
 #include "sampler/terminal/log_line.h"
+#include "sampler/terminal/screen.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -26,6 +29,17 @@ enum {
 };
 
 /* ---- opening */
+
+int heap_capture_check(const struct options *options)
+{
+	char error[512];
+	struct choice *choice;
+	int ret = choice_new(options->only, options->exclude, &choice, error, sizeof(error));
+	if (ret)
+		log_line("%s", ret == -EINVAL ? error : strerror(-ret));
+	choice_free(choice);
+	return ret;
+}
 
 int heap_capture_probe(struct heap_capture *h, const struct options *options)
 {
@@ -56,6 +70,7 @@ static int open_pool(struct heap_capture *h)
 	    .start_paused = options->paused,
 	    .no_peak = options->no_peak,
 	    .record_mmap = options->record_mmap,
+	    .command_line = options->only || options->exclude,
 	};
 	h->pool = region_pool_new(&region);
 	if (!h->pool)
@@ -76,24 +91,28 @@ static int watch(int epoll_fd, int fd, uint32_t events)
 static void describe(void *context, char *text, size_t bytes)
 {
 	const struct heap_capture *h = context;
-	char period[32], strangers[64] = "", missed[512], changed[256];
+	char period[AMOUNT_BYTES], strangers[64] = "", missed[512], changed[256], omitted[256];
 	registry_describe_missed(&h->registry, missed, sizeof(missed));
 	backend_fallback_describe(&h->registry.fallback, changed, sizeof(changed));
+	heap_source_describe_omitted(&h->source, omitted, sizeof(omitted));
 	if (h->intake.strangers)
 		snprintf(strangers, sizeof(strangers), ", %" PRIu64 " of strangers", h->intake.strangers);
 	snprintf(text, bytes,
 	    "period %s, backend %s, stack dump %u bytes; of all processes: %" PRIu64
-	    " records lost in the rings, %" PRIu64 " bad%s%s%s%s%s",
-	    summary_bytes((double)h->source.period_bytes, period, sizeof(period)),
-	    backend_name(h->probe.backend), h->probe.dump_bytes, h->intake.ring_lost, h->intake.bad,
-	    strangers, missed[0] ? "; " : "", missed, changed[0] ? "; " : "", changed);
+	    " records lost in the rings, %" PRIu64 " bad%s%s%s%s%s%s%s",
+	    amount_bytes((double)h->source.period_bytes, period), backend_name(h->probe.backend),
+	    h->probe.dump_bytes, h->intake.ring_lost, h->intake.bad, strangers, missed[0] ? "; " : "", missed,
+	    changed[0] ? "; " : "", changed, omitted[0] ? "; " : "", omitted);
 }
 
 int heap_capture_open(struct heap_capture *h, const struct heap_capture_setup *setup)
 {
 	const struct options *options = h->options;
+	char text[512];
 	int error = intake_init(
 	    &h->intake, setup->modules, setup->memory, h->probe.regs_mask, h->probe.rings != NULL);
+	if (!error) /* the expressions were checked before */
+		error = choice_new(options->only, options->exclude, &h->choice, text, sizeof(text));
 	if (!error)
 		error = open_pool(h);
 	if (error)
@@ -116,6 +135,7 @@ int heap_capture_open(struct heap_capture *h, const struct heap_capture_setup *s
 	    .may_yield = options->backend == BACKEND_AUTO,
 	    .heap = {.labels = options->labels, .temporary_ns = options->temporary_ns},
 	    .launch = setup->launch,
+	    .choice = h->choice,
 	    .listener = scheduler_listener(&h->source.base),
 	};
 	registry_init(&h->registry);
@@ -134,6 +154,8 @@ void heap_capture_close(struct heap_capture *h)
 {
 	if (h->registry.intake)
 		registry_fini(&h->registry);
+	summary_list_clear(&h->source.ended);
+	choice_free(h->choice);
 	region_pool_free(h->pool);
 	intake_fini(&h->intake);
 	probe_close(&h->probe);
@@ -219,29 +241,62 @@ void heap_capture_limit(struct heap_capture *h)
 	enum self_limits_verdict verdict = self_limits_look(&h->limits, clock_now_ns());
 	if (verdict == SELF_LIMITS_FINE || h->source.period_bytes >= PERIOD_BYTES_MAX)
 		return;
-	char period[32];
+	char period[AMOUNT_BYTES];
 	h->source.period_bytes *= 2;
 	h->limits.raised++;
 	registry_set_period(&h->registry, h->source.period_bytes);
 	if (h->options->verbosity > 0 || h->limits.raised == 1)
 		log_line("sampler above %s: sampling period doubled to %s",
 		    verdict == SELF_LIMITS_MEMORY ? "--max-rss" : "--max-cpu",
-		    summary_bytes((double)h->source.period_bytes, period, sizeof(period)));
+		    amount_bytes((double)h->source.period_bytes, period));
 }
 
-void heap_capture_say_missed(struct heap_capture *h)
+/* Lines about what could not be profiled. */
+static void print_missed(const struct heap_capture *h, FILE *out)
 {
+	const struct registry *registry = &h->registry;
 	char text[512];
-	uint64_t unsaid = scheduler_unsaid(&h->source.base);
-	if (!h->registry.command_seen && h->options->verbosity >= 0)
-		log_line("no profile of %s: %s", h->options->operands[0],
-		    h->registry.command_declined_text
-		        ? h->registry.command_declined_text
-		        : "it did not load libheaptap.so (statically linked, setuid, "
-		          "or it cleared LD_PRELOAD)");
-	if (unsaid)
-		log_line("and %" PRIu64 " more processes, profiled like these (-v shows each)", unsaid);
-	registry_describe_missed(&h->registry, text, sizeof(text));
-	if (text[0] && h->options->verbosity >= 0)
-		log_line("%s", text);
+	const char *why = registry->command_declined_text;
+	if (registry->command_unchosen)
+		why = "not chosen by --only and --exclude";
+	bool started = registry->launch->pid && h->options->operand_count; /* not attached to */
+	snprintf(text, sizeof(text), "%s", started ? h->options->operands[0] : "");
+	utf8_disarm(text, strlen(text)); /* no name adds a line */
+	if ((!registry->command_seen || registry->command_unchosen) && started)
+		fprintf(out, "no profile of %s: %s\n", text,
+		    why ? why
+		        : "it did not load libheaptap.so (statically linked, setuid, or it cleared "
+		          "LD_PRELOAD)");
+	registry_describe_missed(registry, text, sizeof(text));
+	if (text[0])
+		fprintf(out, "%s\n", text);
+}
+
+void heap_capture_summarize(struct heap_capture *h, bool last)
+{
+	static const char prefix[] = "heaptap: ";
+	char *missed = NULL, *screen = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&missed, &bytes);
+	if (out && !last)
+		print_missed(h, out);
+	if (out)
+		fclose(out);
+	int width = screen_width(STDERR_FILENO);
+	const struct summary_facts facts = {
+	    .missed = missed ? missed : "",
+	    .min_samples = h->options->min_samples,
+	    .running = last ? 0 : registry_running(&h->registry),
+	    .width = width > (int)sizeof(prefix) ? width - (int)sizeof(prefix) + 1 : 0,
+	};
+	out = open_memstream(&screen, &bytes);
+	if (out) {
+		summary_screen_print(out, &h->source.ended, &facts);
+		fclose(out);
+	}
+	if (screen && h->options->verbosity >= 0)
+		log_lines(screen);
+	free(missed);
+	free(screen);
+	summary_list_clear(&h->source.ended);
 }

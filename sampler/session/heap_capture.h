@@ -14,11 +14,15 @@ struct heap_capture {
 	struct probe probe;
 	struct intake intake;
 	struct region_pool *pool;
+	struct choice *choice; /* NULL: all programs */
 	struct registry registry;
 	struct heap_source source; /* its period_bytes is the current one; self_limits may have raised it */
 	struct self_limits limits;
 	struct poll_interval pace;
 };
+
+/* Are --only and --exclude valid? 0, or -errno with a line on stderr. */
+int heap_capture_check(const struct options *options);
 
 /* Opens the best backend that the options allow. Returns 0, or -errno with the reason in probe.reason. */
 int heap_capture_probe(struct heap_capture *capture, const struct options *options);
@@ -46,8 +50,9 @@ bool heap_capture_look(struct heap_capture *capture, bool ended);
 /* Raises the period if the sampler uses more memory or CPU than allowed. */
 void heap_capture_limit(struct heap_capture *capture);
 
-/* Logs, when COMMAND has ended, which programs were not profiled. */
-void heap_capture_say_missed(struct heap_capture *capture);
+/* Logs the summary of the processes that have ended since the last one. Called when COMMAND has ended, and,
+ * last, when the session is over: others may outlive COMMAND. */
+void heap_capture_summarize(struct heap_capture *capture, bool last);
 
 /* Finds the region of a target whose sampler has died (heap, owned by the caller), and sets options and probe
  * accordingly. Returns 0 or -errno. */

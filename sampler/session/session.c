@@ -170,9 +170,9 @@ static void on_signals(struct session *s)
 /* Reports what the user has to know before the front exits. */
 static void say_done(struct session *s)
 {
-	uint64_t unsaid = s->events ? scheduler_unsaid(&s->event_source.base) : 0;
+	uint64_t unsaid = s->events ? event_source_unsaid(&s->event_source) : 0;
 	if (s->heap)
-		heap_capture_say_missed(s->heap);
+		heap_capture_summarize(s->heap, false);
 	if (unsaid)
 		log_line("and the events of %" PRIu64 " processes more", unsaid);
 	front_message_write(s->front_fd, FRONT_MESSAGE_DONE, 0, 0, NULL);
@@ -262,6 +262,7 @@ static void fill_settings(struct snapshot_settings *settings, const struct optio
 	*settings = (struct snapshot_settings){
 	    .interval_ns = options->interval_ns,
 	    .keep = options->keep,
+	    .min_samples = options->min_samples,
 	    .detail = options->symbols,
 	    .verbosity = options->verbosity,
 	    .debuginfod = options->debuginfod,
@@ -269,6 +270,7 @@ static void fill_settings(struct snapshot_settings *settings, const struct optio
 	    .delta = options->delta,
 	    .timeline = options->timeline,
 	    .lifetimes = options->lifetimes,
+	    .thresholds = {options->on, options->on_count, options->on_limit_ns},
 	};
 }
 
@@ -342,6 +344,8 @@ int session_open(struct session *s)
 
 void session_close(struct session *s)
 {
+	if (s->heap && s->heap->registry.launch)
+		heap_capture_summarize(s->heap, true);
 	/* the kernel takes 160 ms to close a uprobe and its rings: a reader of the log must not wait for
 	 * that */
 	log_line_end();

@@ -163,6 +163,11 @@ static int prepare_heap(
 {
 	static char copy[PROC_PATH_BYTES];
 	char path[PATH_MAX];
+#if !defined(__x86_64__)
+	log_line("the heap of a process that runs already can be recorded on x86-64 alone: start it with "
+	         "'heaptap record COMMAND'");
+	return -ENOSYS;
+#endif
 	int error = attach_library_find(path, sizeof(path));
 	if (!error)
 		*library_fd = error = delivery_open(path);

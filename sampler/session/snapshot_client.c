@@ -315,15 +315,21 @@ static pid_t pid_parse(const char *word)
 	long pid = strtol(word, &end, 10);
 	if (pid >= 1 && pid <= INT_MAX && !*end && *word >= '0' && *word <= '9')
 		return (pid_t)pid;
-	log_line("'%s' is not a process id; by name: heaptap snapshot $(pidof %s)", word, word);
+	if (!word[strspn(word, "0123456789")])
+		log_line("'%s' is not a process id", word);
+	else
+		log_line("'%s' is not a process id; by name: heaptap snapshot $(pidof %s)", word, word);
 	return 0;
 }
 
 int snapshot_client_run(struct options *options)
 {
-	int status = EXIT_SUCCESS;
-	if (options->all + (options->session != 0) + (options->operand_count > 0) != 1) {
-		log_line("snapshot needs PIDs, --session PID or --all");
+	int status = EXIT_SUCCESS,
+	    ways = options->all + (options->session != 0) + (options->operand_count > 0);
+	if (ways != 1) {
+		log_line(ways
+		        ? "PIDs, --session PID and --all each choose the processes: give only one of them"
+		        : "snapshot needs PIDs, --session PID or --all");
 		return STATUS_USAGE;
 	}
 	for (int i = 0; i < options->operand_count; i++)

@@ -2,7 +2,8 @@
 #include "sampler/snapshot/event_snapshot.h"
 
 #include "sampler/terminal/log_line.h"
-#include "sampler/snapshot/summary.h"
+#include "sampler/snapshot/process_end.h"
+#include "sampler/terminal/amount.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -226,15 +227,14 @@ struct event_snapshot *event_snapshot_new(void)
 
 static void print_sheet(const struct event_sheet *sheet)
 {
-	char value[64], bytes[32] = "", size[32], share[80] = "", lost[32] = "an unknown number";
+	char value[64], bytes[48] = "", size[AMOUNT_BYTES], share[80] = "", lost[32] = "an unknown number";
 	double total = (double)sheet->total.value * event_sheet_scale(sheet);
 	if (sheet->event->kind == EVENT_CLOCK)
 		snprintf(value, sizeof(value), "%.3f s", total / 1e9);
 	else
 		snprintf(value, sizeof(value), "%.0f", total);
 	if (sheet->event->kind == EVENT_FAULT)
-		snprintf(bytes, sizeof(bytes), ", %s",
-		    summary_bytes((double)sheet->total.bytes, size, sizeof(size)));
+		snprintf(bytes, sizeof(bytes), ", %s", amount_bytes((double)sheet->total.bytes, size));
 	if (sheet->counters.counted && sheet->sum.value < sheet->counters.counted / 100 * SHARE_PERCENT)
 		snprintf(share, sizeof(share), ", samples stand for %.1f%% of what the kernel counted",
 		    100 * (double)sheet->sum.value / (double)sheet->counters.counted);
@@ -244,17 +244,12 @@ static void print_sheet(const struct event_sheet *sheet)
 	    sheet->total.samples, lost, share, sheet->base.path);
 }
 
-void event_snapshot_print(const struct snapshot *snapshot, int error)
+void event_snapshot_print(const struct snapshot *snapshot)
 {
 	const struct event_snapshot *s = (const struct event_snapshot *)snapshot;
 	const struct target *target = snapshot->target;
-	char end[SUMMARY_END_BYTES];
-	if (error) {
-		log_line(
-		    "event profiles of pid %d: %s: %s", (int)target->pid, snapshot->path, strerror(-error));
-		return;
-	}
-	summary_end(target, end, sizeof(end));
+	char end[PROCESS_END_BYTES];
+	process_end_phrase(target, end, sizeof(end));
 	log_line("%s (pid %d) %s; events:", target->title, (int)target->pid, end);
 	for (size_t i = 0; i < s->sheet_count; i++)
 		if (s->sheets[i].base.path)

@@ -43,8 +43,8 @@ struct event_snapshot *event_snapshot_new(void);
 /* Where an event's profile goes. Returns 0 or -ENOMEM. */
 int event_snapshot_set_path(struct event_snapshot *snapshot, size_t event, const char *path);
 
-/* Says on stderr what was written when a process has ended, or that it was not. */
-void event_snapshot_print(const struct snapshot *snapshot, int error);
+/* Says on stderr what was written when a process has ended. */
+void event_snapshot_print(const struct snapshot *snapshot);
 
 /* The factor that scales the rows of a sheet up for multiplexing. */
 double event_sheet_scale(const struct event_sheet *sheet);

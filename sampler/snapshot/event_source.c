@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { OTHERS_SAID = 8 }; /* processes started by COMMAND whose events are shown */
+
 /* ---- taking */
 
 static int copy_rows(struct event_sheet *sheet, const struct event_book *book)
@@ -104,9 +106,28 @@ static void keep(struct snapshot_series *series, const struct snapshot *snapshot
 	for (size_t i = 0; i < s->sheet_count; i++) {
 		if (!s->sheets[i].base.path)
 			continue;
-		snapshot_series_keep(series, s->sheets[i].base.path, NULL, first, count);
+		const struct snapshot_series_file file = {
+		    (char *)s->sheets[i].base.path, NULL, first, snapshot->by_a_rule};
+		snapshot_series_keep(series, &file, count);
 		first = false;
 	}
+}
+
+/* Those that a user may want to read: more of them are only counted. */
+static void ended(struct snapshot_source *base, const struct snapshot *snapshot, int error)
+{
+	struct event_source *source = (struct event_source *)base;
+	bool other = !snapshot->target->command;
+	int verbosity = scheduler_setup(base->scheduler)->settings->verbosity;
+	if (!error && (!other || verbosity > 0 || source->others < OTHERS_SAID))
+		event_snapshot_print(snapshot);
+	source->others += other;
+}
+
+uint64_t event_source_unsaid(const struct event_source *source)
+{
+	int verbosity = scheduler_setup(source->base.scheduler)->settings->verbosity;
+	return verbosity == 0 && source->others > OTHERS_SAID ? source->others - OTHERS_SAID : 0;
 }
 
 static void release(struct snapshot_source *base, struct target *target)
@@ -118,6 +139,6 @@ const struct snapshot_source_kind event_source_kind = {
     .has = has,
     .take = take,
     .keep = keep,
-    .print = event_snapshot_print,
+    .ended = ended,
     .release = release,
 };

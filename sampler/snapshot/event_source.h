@@ -17,9 +17,13 @@ struct event_source {
 	struct snapshot_source base;     /* first */
 	struct event_registry *registry; /* borrowed, as the next is */
 	const struct registry *heaps;    /* processes whose heap is profiled too; NULL: none */
+	uint64_t others;                 /* ended processes except COMMAND */
 };
 
 extern const struct snapshot_source_kind event_source_kind;
+
+/* How many of them were written without being shown, because there were too many. */
+uint64_t event_source_unsaid(const struct event_source *source);
 
 /* Call it when a snapshot of a process' heap was taken under that name. */
 void event_source_take(struct event_source *source, pid_t pid, const struct snapshot_request *request);

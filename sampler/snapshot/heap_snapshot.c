@@ -2,7 +2,9 @@
 #include "sampler/snapshot/heap_snapshot.h"
 
 #include "pprof/profile/drop_frames.h"
+#include "pprof/profile/origin.h"
 #include "sampler/snapshot/lifetimes_file.h"
+#include "sampler/snapshot/resident_text.h"
 #include "sampler/snapshot/sheet.h"
 #include "sampler/terminal/amount.h"
 
@@ -23,7 +25,15 @@ struct heap_sheet {
 
 /* ---- comments */
 
-static void comment_losses(struct profile *profile, const struct heap_snapshot *s)
+/* Of a delta: what else is known of the samples is not known of an interval. */
+static void comment_interval(struct profile *profile, const struct heap_view *delta)
+{
+	sheet_comment(profile, "samples: %" PRIu64 " taken, %" PRIu64 " lost stacks, " ORIGIN_OF_INTERVAL,
+	    delta->allocated.samples, delta->lost_alloc.samples);
+}
+
+static void comment_losses(
+    struct profile *profile, const struct heap_snapshot *s, const struct heap_view *view)
 {
 	const struct process_counters *c = &s->process->counters;
 	const struct region_place *place = region_place(s->process->image->region, s->process->place);
@@ -37,6 +47,8 @@ static void comment_losses(struct profile *profile, const struct heap_snapshot *
 		return;
 	fprintf(text.out, "samples: %" PRIu64 " taken, %" PRIu64 " lost stacks", s->view.allocated.samples,
 	    s->view.lost_alloc.samples + c->before_restart);
+	if (view->lost_inherited)
+		fprintf(text.out, ", " ORIGIN_LOST_INHERITED " %" PRIu64, view->lost_inherited);
 	if (c->before_restart)
 		fprintf(text.out, ", sampled before restart %" PRIu64, c->before_restart);
 	for (uint32_t i = 0; i < REGION_LOSS_COUNT; i++) {
@@ -51,6 +63,21 @@ static void comment_losses(struct profile *profile, const struct heap_snapshot *
 	if (c->no_room + c->inherited_no_room)
 		fprintf(text.out, ", no memory for %" PRIu64, c->no_room + c->inherited_no_room);
 	sheet_print_outcomes(text.out, c->outcome);
+	sheet_text_add(&text, profile);
+}
+
+/* Their error is not independent of that in the profiles of those processes, see pprof/analysis/overlap.h. */
+static void comment_inherited(
+    struct profile *profile, const struct process *process, const struct heap_view *view)
+{
+	struct sheet_text text;
+	if (!view->inherited.samples || !sheet_text_open(&text))
+		return;
+	fprintf(text.out, "inherited by fork: %.0f +- %.0f of these bytes", view->inherited.bytes,
+	    sqrt(view->inherited.bytes_variance));
+	for (uint32_t i = process->ancestor_count; i > 0; i--)
+		fprintf(text.out, "%s%d", i == process->ancestor_count ? ", sampled in pid " : " or ",
+		    (int)process->ancestors[i - 1]);
 	sheet_text_add(&text, profile);
 }
 
@@ -72,6 +99,17 @@ static void comment_lifetimes(struct profile *profile, const struct heap_snapsho
 	if (unseen)
 		fprintf(text.out, "; %" PRIu64 " frees are missing from this", unseen);
 	sheet_text_add(&text, profile);
+}
+
+/* Of the peak nothing is known: nobody was there. */
+static void comment_resident(
+    struct profile *profile, const struct heap_snapshot *s, const struct heap_sheet *sheet)
+{
+	char text[512];
+	if (sheet->kind == HEAP_VIEW_PEAK || !s->resident.newest.time_ns)
+		return;
+	resident_text_comment(&s->resident.newest, text, sizeof(text));
+	profile_add_comment(profile, text);
 }
 
 static void comment_peak(
@@ -125,7 +163,10 @@ static void add_comments(
 	uint64_t placeless = region_placeless(region), not_cut_off = region_not_cut_off(region);
 	comment_cause(profile, s, sheet);
 	comment_attached(profile, s->process->image);
-	comment_losses(profile, s);
+	if (sheet->kind == HEAP_VIEW_DELTA)
+		comment_interval(profile, sheet->view);
+	else
+		comment_losses(profile, s, sheet->view);
 	if (region_unseen_text(region))
 		profile_add_comment(profile, region_unseen_text(region));
 	if (placeless)
@@ -139,7 +180,9 @@ static void add_comments(
 	sheet_comment(profile, "in use%s: %.0f +- %.0f bytes, %.0f +- %.0f objects (one standard error)",
 	    when[sheet->kind], inuse->bytes, sqrt(inuse->bytes_variance), inuse->objects,
 	    sqrt(inuse->objects_variance));
+	comment_inherited(profile, s->process, sheet->view);
 	comment_lifetimes(profile, s);
+	comment_resident(profile, s, sheet);
 	profile_add_comment(profile, s->session);
 	if (s->trouble[0])
 		profile_add_comment(profile, s->trouble);
@@ -168,14 +211,18 @@ static int64_t rounded(uint64_t value, int shift)
 	return (int64_t)((value >> shift) + (value >> (shift - 1) & 1));
 }
 
-enum { ROW_LABELS = 8 };
+enum { ROW_LABELS = 9 };
 
 static size_t row_labels(
-    const struct threads *threads, const struct heap_view_row *row, struct profile_label labels[ROW_LABELS])
+    const struct process *process, const struct heap_view_row *row, struct profile_label labels[ROW_LABELS])
 {
+	const struct threads *threads = process->target.threads;
+	pid_t origin = process_origin_pid(process, row->key.origin);
 	size_t count = 0;
 	if (row->inherited)
 		labels[count++] = (struct profile_label){.key = "inherited", .str = "yes"};
+	if (row->inherited && origin > 0) /* without it the origin is unknown */
+		labels[count++] = (struct profile_label){.key = ORIGIN_LABEL_FROM, .num = origin};
 	if (row->key.mapped)
 		labels[count++] = (struct profile_label){.key = "alloc_fn", .str = "mmap"};
 	if (row->key.tid) {
@@ -197,7 +244,7 @@ static size_t row_labels(
 	return count;
 }
 
-static int add_row(struct profile *profile, struct symbolizer *symbolizer, const struct threads *threads,
+static int add_row(struct profile *profile, struct symbolizer *symbolizer, const struct process *process,
     const struct heap_view_row *row)
 {
 	const uint32_t *locations;
@@ -222,7 +269,7 @@ static int add_row(struct profile *profile, struct symbolizer *symbolizer, const
 	struct profile_label labels[ROW_LABELS + 1] = {
 	    {.key = "bytes", .num = objects > 0 ? (bytes + objects / 2) / objects : bytes, .unit = "bytes"},
 	};
-	size_t count = 1 + row_labels(threads, row, labels + 1);
+	size_t count = 1 + row_labels(process, row, labels + 1);
 	return profile_add_sample(profile, locations, depth, values, labels, count);
 }
 
@@ -263,7 +310,7 @@ static int fill_rows(struct profile *profile, struct symbolizer *symbolizer, con
 	const struct heap_sheet *sheet = (const struct heap_sheet *)base;
 	int error = 0;
 	for (size_t i = 0; i < sheet->view->count && !error; i++)
-		error = add_row(profile, symbolizer, snapshot->target->threads, &sheet->view->rows[i]);
+		error = add_row(profile, symbolizer, s->process, &sheet->view->rows[i]);
 	if (!error && s->lifetimes_path && sheet->kind == HEAP_VIEW_LIVE)
 		error = write_lifetimes(s, profile, symbolizer);
 	return error;

@@ -8,6 +8,7 @@
 
 #include "sampler/heap/heap_view.h"
 #include "sampler/heap/process.h"
+#include "sampler/snapshot/resident_watch.h"
 #include "sampler/snapshot/snapshot.h"
 
 #include <limits.h>
@@ -18,10 +19,12 @@ struct heap_snapshot {
 	struct heap_view view;
 	char path[PATH_MAX]; /* base.path */
 	char session[1024];  /* backend, period and losses of the whole session: a comment of its own */
-	char trouble[256];   /* snapshots skipped, failed and refused, sampling paused: likewise, or empty */
+	char trouble[384];   /* snapshots skipped, failed and refused, sampling paused: likewise, or empty */
 	uint64_t period_bytes;
 	struct live_scan live_scan; /* with lifetimes_path: for the ages of live blocks; else empty */
-	uint64_t frees_lost;        /* lifetimes lost, of all processes of the image */
+	/* Of the snapshot's own moment; of an ended process: the last ones before. */
+	struct resident_watch resident;
+	uint64_t frees_lost; /* lifetimes lost, of all processes of the image */
 
 	/* Further files of the same instant; path NULL: not written this time. The paths belong to the
 	 * series. */

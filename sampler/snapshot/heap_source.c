@@ -76,8 +76,13 @@ static void describe_trouble(const struct process *process, const struct snapsho
 		    "%s%" PRIu64 " snapshot requests of the program refused (more than one a second)",
 		    at ? "; " : "", series->refused);
 	if (paused_ns && at < (int)text_bytes)
-		snprintf(text + at, text_bytes - (size_t)at, "%ssampling was paused for %.3f s%s",
+		at += snprintf(text + at, text_bytes - (size_t)at, "%ssampling was paused for %.3f s%s",
 		    at ? "; " : "", (double)paused_ns / 1e9, paused ? " and is now" : "");
+	uint64_t suppressed = series->thresholds ? threshold_watch_suppressed(series->thresholds) : 0;
+	if (suppressed && at < (int)text_bytes)
+		snprintf(text + at, text_bytes - (size_t)at,
+		    "%sthresholds crossed %" PRIu64 " times without a snapshot (--on-limit)", at ? "; " : "",
+		    suppressed);
 }
 
 static void add_peak(const struct scheduler *scheduler, struct heap_snapshot *s,
@@ -128,6 +133,8 @@ static int add_views(struct heap_source *source, struct heap_snapshot *s, struct
 		return error;
 	}
 	s->base.unix_ns = clock_unix_ns();
+	resident_watch_read(&series->resident, process);
+	s->resident = series->resident;
 	s->frees_lost = process->image->frees_lost;
 	add_peak(scheduler, s, series, request->kind, &live_scan);
 	if (settings->delta && request->periodic)
@@ -214,6 +221,70 @@ static void read_requests(const struct scheduler *scheduler, const struct proces
 		answer_program(process, series);
 }
 
+/* ---- thresholds */
+
+/* Without -v of the first cgroup only: who gives --on memory.high must know if nothing will come of it. */
+static void tell_cgroup(
+    struct heap_source *source, const struct process *process, struct threshold_watch *watch)
+{
+	int verbosity = scheduler_setup(source->base.scheduler)->settings->verbosity;
+	struct memory_high *cgroup = threshold_watch_cgroup(watch);
+	bool watched = cgroup && cgroup->answer == MEMORY_HIGH_WATCHED;
+	char text[512];
+	if (cgroup ? cgroup->told && cgroup->told_answer == cgroup->answer : source->cgroup_said)
+		return;
+	threshold_describe_memory_high(cgroup, text, sizeof(text));
+	if (watched && verbosity > 0)
+		log_line("--on memory.high: watching %s (pid %d)", text, (int)process->target.pid);
+	else if (!watched && verbosity >= (source->cgroup_said ? 1 : 0))
+		log_line("--on memory.high: no effect for pid %d: %s", (int)process->target.pid, text);
+	if (cgroup) {
+		cgroup->told = true;
+		cgroup->told_answer = cgroup->answer;
+	}
+	source->cgroup_said = source->cgroup_said || !watched;
+}
+
+static struct threshold_watch *watch_of(
+    const struct threshold_settings *settings, struct snapshot_series *series)
+{
+	if (settings->count && !series->thresholds)
+		series->thresholds = threshold_watch_new(settings); /* else: is tried again */
+	return series->thresholds;
+}
+
+static void look_at_thresholds(
+    struct heap_source *source, const struct process *process, uint64_t now_ns, bool rarely)
+{
+	const struct snapshot_settings *settings = scheduler_setup(source->base.scheduler)->settings;
+	struct snapshot_series *series = process->target.series;
+	struct threshold_watch *watch = watch_of(&settings->thresholds, series);
+	struct threshold_crossing crossing;
+	if (!watch)
+		return;
+	const struct threshold_subject subject = {
+	    .place = region_place(process->image->region, process->place),
+	    .pid = process->target.readable ? process->target.pid : 0,
+	    .forked = process->place != 0,
+	    .before = process->was_running,
+	    .cgroup = series->death.cgroup,
+	    .cgroup_version = series->death.version,
+	    .cgroups = &source->cgroups,
+	};
+	if (threshold_watch_look(watch, &subject, now_ns, series->wanted, &crossing))
+		snapshot_series_want_by_rule(series, &crossing);
+	if (!series->limit_said && threshold_watch_suppressed(watch)) {
+		series->limit_said = true;
+		if (settings->verbosity >= 0)
+			log_line(
+			    "pid %d crosses a threshold again within %g s (--on-limit): the next snapshot "
+			    "for it comes after that, if it is still crossed",
+			    (int)process->target.pid, (double)settings->thresholds.limit_ns / 1e9);
+	}
+	if (rarely && threshold_watch_is_about(watch, THRESHOLD_MEMORY_HIGH))
+		tell_cgroup(source, process, watch);
+}
+
 /* A snapshot of the events goes with it. */
 static void taken(
     struct snapshot_source *base, struct target *target, const struct snapshot_request *request, int error)
@@ -235,6 +306,10 @@ static void look(struct snapshot_source *base, struct target *target, uint64_t n
 		    target->pid, counted > arrived ? counted - arrived : 0, now_ns, false);
 	}
 	read_requests(base->scheduler, process, series, now_ns);
+	if (target->readable && !series->wanted) /* else it is read with the snapshot */
+		resident_watch_look(&series->resident, process, now_ns,
+		    ((struct heap_source *)base)->registry->intake->processes.count);
+	look_at_thresholds((struct heap_source *)base, process, now_ns, rarely);
 }
 
 /* ---- what the scheduler asks */
@@ -242,19 +317,83 @@ static void look(struct snapshot_source *base, struct target *target, uint64_t n
 static bool has(const struct snapshot_source *base, const struct target *target, enum snapshot_reason reason)
 {
 	const struct process *process = (const struct process *)target;
-	return reason == SNAPSHOT_REQUESTED || process_samples(process) > 0 ||
-	    (reason == SNAPSHOT_END && process->counters.taken > 0);
+	uint64_t samples = process_samples(process),
+	         least = scheduler_setup(base->scheduler)->settings->min_samples;
+	/* Killed while it counted, a process may have sent more than it counted. */
+	if (reason == SNAPSHOT_END && process->counters.taken > samples)
+		samples = process->counters.taken;
+	bool last_program = target->command && target->end != TARGET_EXEC;
+	return reason == SNAPSHOT_REQUESTED || (samples > 0 && (last_program || samples >= least));
 }
 
 static void keep(struct snapshot_series *series, const struct snapshot *snapshot, size_t count)
 {
 	const struct heap_snapshot *s = (const struct heap_snapshot *)snapshot;
-	snapshot_series_keep(series, s->path, s->delta_path, true, count);
+	const struct snapshot_series_file file = {(char *)s->path, s->delta_path, true, snapshot->by_a_rule};
+	snapshot_series_keep(series, &file, count);
 }
 
-static void print(const struct snapshot *snapshot, int error)
+/* With -v the others' blocks are shown at once; COMMAND's is part of the summary. */
+static void ended(struct snapshot_source *base, const struct snapshot *snapshot, int error)
 {
-	summary_print((const struct heap_snapshot *)snapshot, error);
+	struct heap_source *source = (struct heap_source *)base;
+	const struct target *target = snapshot->target;
+	char end[PROCESS_END_BYTES];
+	struct summary_row row;
+	if (target->end == TARGET_ALIVE)
+		snprintf(end, sizeof(end), "is running, sampling was stopped");
+	else
+		process_end_describe(target, &target->series->death, end, sizeof(end));
+	summary_row_make(&row, (const struct heap_snapshot *)snapshot, end, error);
+	if (!row.command && row.block && scheduler_setup(base->scheduler)->settings->verbosity > 0) {
+		log_lines(row.block);
+		if (row.path)
+			log_line("  profile %s", row.path);
+	}
+	summary_list_add(&source->ended, &row);
+}
+
+/* Without the blocks that it had from its parent, which the parent counts. Nothing if there is no memory. */
+static struct tally in_use_of_its_own(const struct process *process)
+{
+	struct live_scan scan;
+	struct tally sum = {0};
+	if (live_scan_take(&scan, process->image->region, process->place) != 0)
+		return sum;
+	for (size_t i = 0; i < scan.count; i++)
+		if (scan.blocks[i].live && !(scan.blocks[i].slot.flags & SLOT_INHERITED))
+			tally_count(&sum, region_weight(&scan.blocks[i].slot));
+	live_scan_fini(&scan);
+	return sum;
+}
+
+static void omitted(struct snapshot_source *base, const struct target *target)
+{
+	struct heap_source *source = (struct heap_source *)base;
+	const struct process *process = (const struct process *)target;
+	const struct region_place *place = region_place(process->image->region, process->place);
+	struct tally at_end = in_use_of_its_own(process);
+	double peak_bytes = (double)atomic_load(&place->peak_bytes_q8) / (1 << WEIGHT_BYTES_SHIFT);
+	struct tally allocated = region_read_tally(&place->allocated);
+	summary_list_omit(&source->ended, target, allocated, at_end, peak_bytes);
+	tally_add(&source->omitted, &allocated);
+	source->omitted_processes++;
+	source->omitted_at_end_bytes += (double)at_end.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
+	if (scheduler_setup(base->scheduler)->settings->verbosity > 0)
+		log_line("%s (pid %d): no profile, %" PRIu64 " samples", target->title, (int)target->pid,
+		    process_samples(process));
+}
+
+void heap_source_describe_omitted(const struct heap_source *source, char *text, size_t text_bytes)
+{
+	text[0] = '\0';
+	if (source->omitted.samples)
+		snprintf(text, text_bytes,
+		    "%" PRIu64 " processes of few samples left no profile: %" PRIu64
+		    " samples, %.0f bytes allocated, %.0f in use at their ends",
+		    source->omitted_processes, source->omitted.samples,
+		    (double)source->omitted.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT),
+		    source->omitted_at_end_bytes);
 }
 
 static void release(struct snapshot_source *base, struct target *target)
@@ -268,6 +407,7 @@ const struct snapshot_source_kind heap_source_kind = {
     .take = take,
     .taken = taken,
     .keep = keep,
-    .print = print,
+    .ended = ended,
+    .omitted = omitted,
     .release = release,
 };

@@ -11,6 +11,7 @@
 #include "sampler/heap/registry.h"
 #include "sampler/snapshot/event_source.h"
 #include "sampler/snapshot/scheduler.h"
+#include "sampler/snapshot/summary_list.h"
 
 struct heap_source {
 	struct snapshot_source base; /* first */
@@ -19,9 +20,18 @@ struct heap_source {
 	/* Writes a line about the session, for every profile. */
 	void (*describe)(void *context, char *text, size_t text_bytes);
 	void *context;
-	uint64_t period_bytes; /* in force */
+	uint64_t period_bytes;     /* in force */
+	struct summary_list ended; /* since the last summary; for summary_list_clear() */
+	struct tally omitted;      /* what processes that leave no profile counted, since the beginning */
+	uint64_t omitted_processes;
+	double omitted_at_end_bytes;
+	struct memory_high *cgroups; /* with a limit of memory that a threshold is about */
+	bool cgroup_said;            /* that one of them has no such limit */
 };
 
 extern const struct snapshot_source_kind heap_source_kind;
+
+/* What the processes without a profile counted, for the comments of the others; "" if there are none. */
+void heap_source_describe_omitted(const struct heap_source *source, char *text, size_t text_bytes);
 
 #endif

@@ -366,6 +366,38 @@ int output_claim(struct output *output, const struct output_facts *facts, char *
 	return ret;
 }
 
+/* Directives side by side, or with a dot between them, are one star. */
+static void text_put_stars(struct text *text, const char *pattern)
+{
+	bool star = false;
+
+	for (; *pattern; pattern++) {
+		bool directive = *pattern == '%' && pattern[1] != '%';
+
+		if (star && *pattern == '.' && pattern[1] == '%' && pattern[2] != '%')
+			continue;
+		if (!directive || !star)
+			text_put(text, directive ? "*" : pattern, 1);
+		star = directive;
+		pattern += *pattern == '%';
+	}
+}
+
+int output_describe(const char *argument, char *files, size_t files_bytes)
+{
+	struct text text = {.start = files, .size = files_bytes};
+	struct output output;
+	int ret = output_init(&output, argument);
+
+	if (ret)
+		return ret;
+	text_put_stars(&text, output.pattern);
+	if (output.pattern[strlen(output.pattern) - 1] == '/')
+		text_put_stars(&text, OUTPUT_DEFAULT);
+	output_fini(&output);
+	return text_end(&text);
+}
+
 /* The folder of the pattern's files, if every one of them goes to the same: false otherwise. */
 static bool common_folder(const char *pattern, char *folder, size_t folder_bytes)
 {

@@ -59,6 +59,10 @@ int output_word(const char *path, const char *word, char *worded, size_t worded_
 int output_init(struct output *output, const char *argument);
 void output_fini(struct output *output);
 
+/* All files that -o's value (as for output_init) can give, as a pattern of the shell's:
+ * "out/heaptap.*.pb.gz". 0 or -errno. */
+int output_describe(const char *argument, char *files, size_t files_bytes);
+
 /*
  * Can profiles be written where `argument` (as for output_init) says? The folder is made if it is missing and
  * a file is created in it and removed. 0, or -errno with a line on stderr. 0 also for a device, which needs

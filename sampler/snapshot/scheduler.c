@@ -3,7 +3,7 @@
 
 #include "pprof/profile/origin.h"
 #include "sampler/linux/clock.h"
-#include "sampler/snapshot/summary.h"
+#include "sampler/snapshot/process_end.h"
 #include "sampler/terminal/log_line.h"
 
 #include <errno.h>
@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 enum {
-	OTHERS_SAID = 8,             /* processes started by COMMAND whose summaries are printed */
 	LOOK_NS = 50 * 1000000,      /* between looks at targets */
 	REFRESH_NS = 1000 * 1000000, /* between looks at threads and cgroups */
 };
@@ -89,6 +88,7 @@ static int take(
 	s->target = series->target;
 	s->kind = request->kind;
 	s->by_hand = request->by_hand;
+	s->by_a_rule = request->by_a_rule;
 	s->sink = settings->sink;
 	s->debuginfod = settings->debuginfod;
 	snprintf(s->cause, sizeof(s->cause), "%s, %s", request->name, request->cause);
@@ -98,7 +98,7 @@ static int take(
 		memcpy(s->askers, series->askers, sizeof(s->askers));
 		s->asker_count = series->asker_count;
 		series->asker_count = 0;
-		series->wanted = series->wanted_by_hand = false;
+		series->wanted = series->wanted_by_hand = series->wanted_by_a_rule = false;
 	}
 	series->jobs++;
 	series->writing = series->writing || request->kind == SNAPSHOT_NUMBERED;
@@ -117,7 +117,7 @@ static void give_up(struct scheduler *a, struct snapshot_series *series, bool pe
 		return;
 	answer(a, series->askers, series->asker_count, pid, "", error);
 	series->asker_count = 0;
-	series->wanted = series->wanted_by_hand = false;
+	series->wanted = series->wanted_by_hand = series->wanted_by_a_rule = false;
 }
 
 static void take_numbered(
@@ -135,8 +135,8 @@ static void take_next(
     struct scheduler *a, struct snapshot_series *series, const char *cause, const char *word, bool periodic)
 {
 	char name[96];
-	const struct snapshot_request request = {
-	    SNAPSHOT_NUMBERED, name, cause, periodic, !periodic && series->wanted_by_hand};
+	const struct snapshot_request request = {SNAPSHOT_NUMBERED, name, cause, periodic,
+	    !periodic && series->wanted_by_hand, !periodic && series->wanted_by_a_rule};
 	snprintf(name, sizeof(name), "%04" PRIu32 "%s%s", series->next, word[0] ? "-" : "", word);
 	for (char *slash = name; (slash = strchr(slash, '/'));)
 		*slash = '_'; /* else only the part after the last slash would be kept */
@@ -263,25 +263,13 @@ static void watch(void *context, struct target *target)
 static void describe_end(const struct snapshot_series *series, char *text, size_t text_bytes)
 {
 	const struct target *target = series->target;
-	const char *cgroup = series->death.cgroup;
-	char end[SUMMARY_END_BYTES];
+	char end[PROCESS_END_BYTES];
 	if (target->end == TARGET_ALIVE || target->end == TARGET_DETACHED) {
 		snprintf(text, text_bytes, "sampling was stopped, the process is still running");
 		return;
 	}
-	summary_end(target, end, sizeof(end));
-	bool killed = target->end == TARGET_EXITED && WIFSIGNALED(target->status) &&
-	    WTERMSIG(target->status) == SIGKILL;
-	int64_t kills = killed ? oom_watch_kills(&series->death) : 0;
-	if (kills <= 0)
-		snprintf(text, text_bytes, "the process %s", end);
-	else if (cgroup[0] && strlen(cgroup) < text_bytes / 2)
-		snprintf(text, text_bytes,
-		    "the process %s; the OOM killer took %" PRId64 " in its memory cgroup %s meanwhile", end,
-		    kills, cgroup);
-	else
-		snprintf(text, text_bytes,
-		    "the process %s; the OOM killer took %" PRId64 " processes meanwhile", end, kills);
+	process_end_describe(target, &series->death, end, sizeof(end));
+	snprintf(text, text_bytes, "the process %s", end);
 }
 
 static void release(struct snapshot_source *source, struct target *target)
@@ -299,17 +287,18 @@ static void close_target(void *context, struct target *target)
 	char cause[1024];
 	int error = 0;
 	a->closing++;
+	if (target->end == TARGET_GONE && exit_status_read(target->pidfd, target->pid, &target->status) == 0)
+		target->end = TARGET_EXITED;
 	bool wanted = (target->command && (target->end != TARGET_EXEC || target->unseen[0])) ||
 	    (target->series && target->series->next > 1) || source->kind->has(source, target, SNAPSHOT_END);
-	if (wanted && target->end == TARGET_GONE &&
-	    exit_status_read(target->pidfd, target->pid, &target->status) == 0)
-		target->end = TARGET_EXITED;
-	if (wanted && !series_of(source, target)) {
+	if (!wanted && source->kind->omitted) {
+		source->kind->omitted(source, target);
+	} else if (wanted && !series_of(source, target)) {
 		error = -ENOMEM;
 	} else if (wanted) {
 		describe_end(target->series, cause, sizeof(cause));
-		const struct snapshot_request request = {
-		    SNAPSHOT_EXIT, target->end == TARGET_DETACHED ? "detach" : "exit", cause, false, false};
+		const struct snapshot_request request = {SNAPSHOT_EXIT,
+		    target->end == TARGET_DETACHED ? "detach" : "exit", cause, false, false, false};
 		target->series->jobs++; /* the target must stay, also if this one fails */
 		error = take(a, target->series, &request, target->command);
 		a->ended += !error;
@@ -337,18 +326,17 @@ static void report(struct scheduler *a, const struct snapshot *s, int error)
 {
 	struct snapshot_source *source = s->target->series->source;
 	int verbosity = a->setup.settings->verbosity;
-	bool last = s->kind == SNAPSHOT_EXIT, ended = last && verbosity >= 0;
-	bool other = ended && !s->target->command;
-	if (ended && (!other || error || verbosity > 0 || source->others < OTHERS_SAID))
-		source->kind->print(s, error);
-	else if (last && error) /* nothing tries again, so -q does not mean this */
+	bool last = s->kind == SNAPSHOT_EXIT;
+	if (last && error) /* nothing tries again, so -q does not mean this */
 		log_line("profile not written: %s: %s", s->path, strerror(-error));
-	else if (!ended && error && error != a->error) /* a repeated error is counted, not logged */
+	else if (error && error != a->error) /* a repeated error is counted, not logged */
 		log_line(
 		    "profile not written: %s: %s; the next snapshot tries again", s->path, strerror(-error));
-	else if (!error && verbosity > 0)
+	else if (!last && !error &&
+	    verbosity >= (s->by_a_rule ? 0 : 1)) /* a crossed threshold is news to the user */
 		log_line("pid %d: snapshot %s: %s", (int)s->target->pid, s->cause, s->path);
-	source->others += other;
+	if (last && verbosity >= 0)
+		source->kind->ended(source, s, error);
 	if (error) {
 		a->failed++;
 	} else if (a->failed) {
@@ -404,12 +392,6 @@ bool scheduler_idle(const struct scheduler *a)
 		if (series->wanted || series->jobs)
 			return false;
 	return a->closing == 0;
-}
-
-uint64_t scheduler_unsaid(const struct snapshot_source *source)
-{
-	int verbosity = source->scheduler->setup.settings->verbosity;
-	return verbosity == 0 && source->others > OTHERS_SAID ? source->others - OTHERS_SAID : 0;
 }
 
 /* ---- beginning and end */

@@ -4,6 +4,7 @@
  *
  *   interval           scheduler_tend, when a target's is due
  *   signal, API        snapshot_series_want, by a source that has seen the request
+ *   threshold          snapshot_series_want_by_rule, likewise
  *   SIGUSR1 to us      scheduler_want_all
  *   heaptap snapshot   scheduler_want_all
  *   end                the source's listener: closed, once per target
@@ -32,7 +33,8 @@ struct snapshot_request {
 	const char *name;  /* of the file, and the first word of the comment: "0001", "exit" */
 	const char *cause; /* "every 60 s" */
 	bool periodic;
-	bool by_hand; /* a user asked for it, and no program */
+	bool by_hand;   /* a user asked for it, and no program */
+	bool by_a_rule; /* a threshold was crossed */
 };
 
 struct snapshot_source_kind {
@@ -50,8 +52,11 @@ struct snapshot_source_kind {
 	    const struct snapshot_request *request, int error);
 	/* A numbered one that no user asked for is on disk: removes the files that are no longer kept. */
 	void (*keep)(struct snapshot_series *series, const struct snapshot *snapshot, size_t count);
-	/* Prints the summary for the user when a target has ended. */
-	void (*print)(const struct snapshot *snapshot, int error);
+	/* The last profile of an ended target is on disk, or could not be written (-errno, which has been
+	 * logged): for the user's summary. Not called if the user wants none (-q). */
+	void (*ended)(struct snapshot_source *source, const struct snapshot *snapshot, int error);
+	/* A target has ended without one, because has() said no. May be NULL. */
+	void (*omitted)(struct snapshot_source *source, const struct target *target);
 	/* The last profile of a closed target was written. */
 	void (*release)(struct snapshot_source *source, struct target *target);
 };
@@ -60,7 +65,6 @@ struct snapshot_source_kind {
 struct snapshot_source {
 	const struct snapshot_source_kind *kind;
 	struct scheduler *scheduler;
-	uint64_t others; /* ended targets except COMMAND */
 };
 
 struct scheduler_setup {
@@ -100,9 +104,6 @@ int scheduler_claim(const struct scheduler *scheduler, const struct target *targ
 
 /* A child of the sampler has ended. */
 void scheduler_reap(struct scheduler *scheduler, pid_t pid, int status);
-
-/* How many ended targets were written without a summary, because there were too many. */
-uint64_t scheduler_unsaid(const struct snapshot_source *source);
 
 /* The user waits for everything that is being written: from now on no child yields to other processes. */
 void scheduler_hurry_writing(struct scheduler *scheduler, bool hurry);

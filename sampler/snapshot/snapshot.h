@@ -15,7 +15,7 @@
 #include "sampler/target/target.h"
 
 enum snapshot_kind {
-	SNAPSHOT_NUMBERED, /* 0001, 0002...: by interval, signal, `heaptap snapshot` or the program */
+	SNAPSHOT_NUMBERED, /* 0001, 0002...: by interval, threshold, signal, `heaptap snapshot`, program */
 	SNAPSHOT_EXIT,
 };
 
@@ -26,6 +26,7 @@ struct snapshot {
 	const struct sink *sink;
 	const char *path; /* of its first profile; "" if it has none */
 	bool by_hand;     /* a user asked for it: --keep does not remove it */
+	bool by_a_rule;   /* a threshold was crossed: --keep counts it with its like */
 	char cause[512];  /* "0001, every 60 s": what the comment says after "snapshot: " */
 	char host[65];
 	char identity

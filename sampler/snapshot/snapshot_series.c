@@ -2,6 +2,7 @@
 #include "sampler/snapshot/snapshot_series.h"
 
 #include "pprof/table/array.h"
+#include "sampler/terminal/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -47,6 +48,7 @@ void snapshot_series_free(struct snapshot_series *series)
 	free(series->lifetimes_path);
 	timeline_fini(&series->timeline);
 	oom_watch_fini(&series->death);
+	threshold_watch_free(series->thresholds);
 	free(series);
 }
 
@@ -85,6 +87,15 @@ bool snapshot_series_want(struct snapshot_series *series, const char *cause, con
 	return true;
 }
 
+void snapshot_series_want_by_rule(struct snapshot_series *series, const struct threshold_crossing *crossing)
+{
+	if (series->wanted)
+		text_append(series->wanted_cause, sizeof(series->wanted_cause), "; %s", crossing->cause);
+	else
+		snapshot_series_want(series, crossing->cause, crossing->name, 0);
+	series->wanted_by_a_rule = true;
+}
+
 bool snapshot_series_allows(struct snapshot_series *series, uint64_t now_ns)
 {
 	static const uint64_t each_ns = 1000000000, burst = 16;
@@ -100,23 +111,27 @@ bool snapshot_series_allows(struct snapshot_series *series, uint64_t now_ns)
 
 /* ---- files */
 
-static void remove_oldest(struct snapshot_series *series)
+/* The oldest of one kind, of which there is one. */
+static void remove_oldest(struct snapshot_series *series, bool by_a_rule)
 {
-	size_t count = 0;
+	size_t begin = 0, end;
+	while (series->kept[begin].by_a_rule != by_a_rule)
+		begin++;
+	end = begin;
 	do {
-		const struct snapshot_series_file *file = &series->kept[count];
+		const struct snapshot_series_file *file = &series->kept[end];
 		unlink(file->path); /* if it was moved away, it stays where it is now */
 		if (file->delta_path)
 			unlink(file->delta_path);
 		free(file->path);
 		free(file->delta_path);
-	} while (++count < series->kept_count && !series->kept[count].first);
-	series->kept_count -= count;
-	memmove(&series->kept[0], &series->kept[count], series->kept_count * sizeof(series->kept[0]));
+	} while (++end < series->kept_count && !series->kept[end].first);
+	memmove(
+	    &series->kept[begin], &series->kept[end], (series->kept_count - end) * sizeof(series->kept[0]));
+	series->kept_count -= end - begin;
 }
 
-int snapshot_series_keep(
-    struct snapshot_series *series, const char *path, const char *delta_path, bool first, size_t keep)
+int snapshot_series_keep(struct snapshot_series *series, const struct snapshot_series_file *file, size_t keep)
 {
 	size_t snapshots = 0;
 	if (!keep)
@@ -124,13 +139,15 @@ int snapshot_series_keep(
 	if (array_reserve(
 	        &series->kept, &series->kept_capacity, series->kept_count + 1, sizeof(*series->kept)) != 0)
 		return -ENOMEM;
-	struct snapshot_series_file file = {strdup(path), delta_path ? strdup(delta_path) : NULL, first};
-	if (!file.path)
+	struct snapshot_series_file copy = *file;
+	copy.path = strdup(file->path);
+	copy.delta_path = file->delta_path ? strdup(file->delta_path) : NULL;
+	if (!copy.path)
 		return -ENOMEM;
-	series->kept[series->kept_count++] = file;
+	series->kept[series->kept_count++] = copy;
 	for (size_t i = 0; i < series->kept_count; i++)
-		snapshots += series->kept[i].first;
+		snapshots += series->kept[i].first && series->kept[i].by_a_rule == file->by_a_rule;
 	for (; snapshots > keep; snapshots--)
-		remove_oldest(series);
+		remove_oldest(series, file->by_a_rule);
 	return 0;
 }

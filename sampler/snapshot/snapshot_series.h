@@ -10,6 +10,8 @@
 #define SAMPLER_SNAPSHOT_SNAPSHOT_SERIES_H
 
 #include "sampler/linux/exit_status.h"
+#include "sampler/snapshot/resident_watch.h"
+#include "sampler/snapshot/threshold_watch.h"
 #include "sampler/snapshot/timeline.h"
 
 #include <stdbool.h>
@@ -37,8 +39,9 @@ struct snapshot_series {
 
 	/* asked for */
 	bool wanted;
-	bool wanted_by_hand; /* by a user, not only by the program */
-	char wanted_cause[128], wanted_name[64];
+	bool wanted_by_hand;   /* by a user, not only by the program */
+	bool wanted_by_a_rule; /* a threshold was crossed */
+	char wanted_cause[384], wanted_name[64];
 	uint64_t askers[SNAPSHOT_ASKERS];
 	uint32_t asker_count;
 	uint32_t signals_seen, asked_seen;
@@ -49,12 +52,16 @@ struct snapshot_series {
 	int extra_error;       /* error of the last attempt to name such a file */
 	struct snapshot_series_file {
 		char *path, *delta_path;
-		bool first; /* of its snapshot, which may have several */
-	} * kept;           /* oldest first */
+		bool first;     /* of its snapshot, which may have several */
+		bool by_a_rule; /* a threshold was crossed */
+	} * kept;               /* oldest first */
 	size_t kept_count, kept_capacity;
 
 	struct timeline timeline;
+	struct resident_watch resident;
 	struct oom_watch death;
+	struct threshold_watch *thresholds; /* NULL: none */
+	bool limit_said;                    /* that it crosses one more often than there may be snapshots */
 };
 
 /* first_due_ns: of the first periodic snapshot. NULL: out of memory. */
@@ -80,13 +87,17 @@ void snapshot_series_advance(struct snapshot_series *series, uint64_t interval_n
 bool snapshot_series_want(
     struct snapshot_series *series, const char *cause, const char *name, uint64_t asker);
 
+/* The same because a threshold was crossed: the cause is added to those of a snapshot that waits already. */
+void snapshot_series_want_by_rule(struct snapshot_series *series, const struct threshold_crossing *crossing);
+
 /* May the program have one more? It may have a burst of 16, then one a second; the rest is counted in
  * `refused`. */
 bool snapshot_series_allows(struct snapshot_series *series, uint64_t now_ns);
 
-/* A file of a numbered snapshot is on disk, `first`: its first one. Removes the oldest snapshots beyond
- * `keep` (0: keeps all). Returns 0 or -ENOMEM. */
+/* A file of a numbered snapshot is on disk. Removes the oldest snapshots beyond `keep` (0: keeps all), of
+ * those by thresholds and of all others each, so that the clock's do not push out the rarer ones. Strings are
+ * copied. Returns 0 or -ENOMEM. */
 int snapshot_series_keep(
-    struct snapshot_series *series, const char *path, const char *delta_path, bool first, size_t keep);
+    struct snapshot_series *series, const struct snapshot_series_file *file, size_t keep);
 
 #endif

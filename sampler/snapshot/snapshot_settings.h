@@ -4,6 +4,7 @@
 #ifndef SAMPLER_SNAPSHOT_SNAPSHOT_SETTINGS_H
 #define SAMPLER_SNAPSHOT_SNAPSHOT_SETTINGS_H
 
+#include "sampler/snapshot/threshold_watch.h"
 #include "sampler/symbol/answer.h"
 
 #include <stdbool.h>
@@ -15,10 +16,12 @@ struct snapshot_settings {
 	uint64_t interval_ns;            /* between periodic snapshots; 0: none */
 	uint64_t keep;                   /* numbered snapshots of a process, the newest; 0: all */
 	enum symbol_detail detail;       /* of symbols */
+	uint64_t min_samples;            /* processes with fewer leave no profile, but COMMAND does */
 	int verbosity;                   /* -1, 0, 1... as options have it */
 	bool debuginfod;                 /* missing debug files may be fetched */
 	bool delta, timeline, lifetimes; /* additional files to write */
 	const struct sink *sink;         /* borrowed: where profiles go */
+	struct threshold_settings thresholds;
 };
 
 #endif

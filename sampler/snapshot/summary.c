@@ -1,127 +1,173 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/summary.h"
 
+#include "pprof/profile/estimate.h"
+#include "sampler/snapshot/resident_text.h"
 #include "sampler/terminal/amount.h"
-#include "sampler/terminal/log_line.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
-const char *summary_bytes(double bytes, char *text, size_t text_bytes)
+/* Of COMMAND, and of larger processes, it is said what their resident memory consists of. */
+enum { RESIDENT_SAID_BYTES = 16 << 20 };
+
+/* ---- the row */
+
+/* As it is written into the profile. */
+static double rounded(uint64_t value, int shift)
+{
+	return (double)((value >> shift) + (value >> (shift - 1) & 1));
+}
+
+/* From the sums of each row, as heaptap report does it from the profile: it must not show another error. */
+static struct summary_estimate estimate_view(const struct heap_view *view, uint64_t period_bytes)
+{
+	struct summary_estimate sum = {
+	    .samples = view->inuse.samples, .bytes = view->inuse.bytes, .objects = view->inuse.objects};
+	for (size_t i = 0; i < view->count; i++) {
+		const struct tally *inuse = &view->rows[i].inuse;
+		struct estimate row = estimate_of(rounded(inuse->bytes_q8, WEIGHT_BYTES_SHIFT),
+		    rounded(inuse->objects_q16, WEIGHT_OBJECTS_SHIFT), 0, (double)period_bytes);
+		sum.bytes_variance += row.bytes_variance;
+		sum.objects_variance += row.objects_variance;
+	}
+	return sum;
+}
+
+/* Is what was not sampled bounded by chance alone? Not if samples had no slot, or were not taken at times. */
+static bool is_certain(const struct process *process, const struct region_place *place)
+{
+	return !region_read_tally(&place->lost[REGION_LOSS_TABLE_FULL]).samples &&
+	    !process->counters.before_restart && !atomic_load(&place->paused) &&
+	    !atomic_load(&place->paused_ns) && !region_unseen_text(process->image->region);
+}
+
+static char *copy_of(const char *path)
+{
+	return path && *path ? strdup(path) : NULL;
+}
+
+void summary_row_make(struct summary_row *row, const struct heap_snapshot *s, const char *end, int error)
+{
+	const struct process *process = s->process;
+	const struct target *target = &process->target;
+	const struct region_place *place = region_place(process->image->region, process->place);
+	*row = (struct summary_row){
+	    .pid = target->pid,
+	    .command = target->command && (target->end != TARGET_EXEC || target->unseen[0]),
+	    .alarm = process_end_alarm(target),
+	    .period_bytes = s->period_bytes,
+	    .has_peak = s->peak.inuse.samples > 0,
+	    .certain = is_certain(process, place),
+	    .peak = estimate_view(&s->peak, s->period_bytes),
+	    .at_end = estimate_view(&s->view, s->period_bytes),
+	    .samples = s->view.allocated.samples,
+	    .stackless = s->view.lost_alloc.samples + process->counters.before_restart,
+	    .path = error ? NULL : copy_of(s->path),
+	    .peak_path = error || !s->peak.inuse.samples ? NULL : copy_of(s->peak_path),
+	};
+	summary_title(row->title, target->title);
+	snprintf(row->end, sizeof(row->end), "%s", end);
+	if (process->place == 0) {
+		row->placeless = region_placeless(process->image->region);
+		row->not_cut_off = region_not_cut_off(process->image->region);
+		row->unseen_text = region_unseen_text(process->image->region);
+	}
+	size_t bytes;
+	FILE *out = open_memstream(&row->block, &bytes);
+	if (!out)
+		return;
+	summary_print(out, row, s);
+	fclose(out);
+	if (!target->command && s->resident.largest.parts.total_bytes < RESIDENT_SAID_BYTES)
+		return;
+	out = open_memstream(&row->resident, &bytes);
+	if (!out)
+		return;
+	resident_text_print(out, &s->resident, s->live_scan.now_ns);
+	fclose(out);
+}
+
+/* ---- the block */
+
+static void print_estimate(FILE *out, const char *when, const struct summary_estimate *e)
+{
+	char value[AMOUNT_BYTES], error[AMOUNT_BYTES];
+	if (e->bytes_variance > 0)
+		fprintf(out, "  %-7s %s +- %s in %.0f +- %.0f objects\n", when, amount_bytes(e->bytes, value),
+		    amount_bytes(sqrt(e->bytes_variance), error), e->objects, sqrt(e->objects_variance));
+	else /* each was recorded */
+		fprintf(out, "  %-7s %s in %.0f objects\n", when, amount_bytes(e->bytes, value), e->objects);
+}
+
+/* " (less than about 1.5 MiB, 95 %)"; "" if nothing can be said. */
+static const char *bound_text(const struct summary_row *row, const char *what, char *text, size_t text_bytes)
 {
 	char amount[AMOUNT_BYTES];
-
-	snprintf(text, text_bytes, "%s", amount_bytes(bytes, amount));
+	double bound = summary_bound_bytes(row->period_bytes);
+	text[0] = '\0';
+	if (bound > 0 && row->certain)
+		snprintf(
+		    text, text_bytes, " (less than about %s%s, 95 %%)", amount_bytes(bound, amount), what);
 	return text;
 }
 
-void summary_end(const struct target *target, char *text, size_t text_bytes)
+static void print_at_end(FILE *out, const struct summary_row *row)
 {
-	int status = target->status;
-	const char *name;
-	switch (target->end) {
-	case TARGET_EXITED:
-		if (WIFEXITED(status)) {
-			snprintf(text, text_bytes, "exited with status %d", WEXITSTATUS(status));
-		} else {
-			name = sigabbrev_np(WTERMSIG(status));
-			snprintf(text, text_bytes, "was killed by SIG%s", name ? name : "?");
-		}
-		break;
-	case TARGET_EXEC:
-		snprintf(
-		    text, text_bytes, "%s", target->unseen[0] ? target->unseen : "executed another program");
-		break;
-	case TARGET_DETACHED:
-		snprintf(text, text_bytes, "runs on, detached");
-		break;
-	case TARGET_GONE:
-		snprintf(text, text_bytes, "has ended; how is not known (not a child of heaptap)");
-		break;
-	case TARGET_UNSEEN:
-		snprintf(text, text_bytes, "had ended before heaptap saw it; how is not known");
-		break;
-	default:
-		snprintf(text, text_bytes, "is running");
-		break;
-	}
+	char bound[96];
+	bool exact = row->period_bytes <= 1 && row->certain;
+	if (row->at_end.samples)
+		print_estimate(out, "at end", &row->at_end);
+	else if (row->samples)
+		fprintf(out, "  at end  nothing%s in use%s\n", exact ? "" : " sampled",
+		    bound_text(row, "", bound, sizeof(bound)));
+	else
+		fprintf(out, "  %s%s\n", exact ? "nothing was allocated" : "no allocation was sampled",
+		    bound_text(row, " was allocated", bound, sizeof(bound)));
 }
 
-static void print_estimate(
-    const char *when, double bytes, double bytes_error, double objects, double objects_error)
-{
-	char value[32], error[32];
-	log_line("  %-7s %s +- %s in %.0f +- %.0f objects", when, summary_bytes(bytes, value, sizeof(value)),
-	    summary_bytes(bytes_error, error, sizeof(error)), objects, objects_error);
-}
-
-static void print_samples(const struct heap_snapshot *s)
+static void print_samples(FILE *out, const struct summary_row *row, const struct heap_snapshot *s)
 {
 	const struct region_place *place = region_place(s->process->image->region, s->process->place);
 	const struct process_counters *c = &s->process->counters;
-	char text[512];
-	int at = snprintf(text, sizeof(text), "%" PRIu64 " taken, %" PRIu64 " without a stack",
-	    s->view.allocated.samples, s->view.lost_alloc.samples + c->before_restart);
+	fprintf(
+	    out, "  samples %" PRIu64 " taken, %" PRIu64 " without a stack", row->samples, row->stackless);
+	if (s->view.lost_inherited)
+		fprintf(out, "; inherited without a stack: %" PRIu64, s->view.lost_inherited);
 	if (c->before_restart)
-		at += snprintf(text + at, sizeof(text) - (size_t)at, "; sampled before restart: %" PRIu64,
-		    c->before_restart);
-	for (uint32_t i = 0; i < REGION_LOSS_COUNT && at < (int)sizeof(text) - 48; i++) {
+		fprintf(out, "; sampled before restart: %" PRIu64, c->before_restart);
+	for (uint32_t i = 0; i < REGION_LOSS_COUNT; i++) {
 		struct tally tally = region_read_tally(&place->lost[i]);
 		if (tally.samples)
-			at += snprintf(text + at, sizeof(text) - (size_t)at, "; %s: %" PRIu64,
-			    region_loss_name((enum region_loss)i), tally.samples);
+			fprintf(out, "; %s: %" PRIu64, region_loss_name((enum region_loss)i), tally.samples);
 	}
-	for (uint32_t i = 0; i < UNWIND_COUNTS && at < (int)sizeof(text) - 48; i++)
+	for (uint32_t i = 0; i < UNWIND_COUNTS; i++)
 		if (i != UNWIND_COMPLETE && c->outcome[i])
-			at += snprintf(text + at, sizeof(text) - (size_t)at, "; %s: %" PRIu64,
-			    unwind_outcome_name((enum unwind_outcome)i), c->outcome[i]);
-	if (c->no_room + c->inherited_no_room && at < (int)sizeof(text) - 48)
-		snprintf(text + at, sizeof(text) - (size_t)at, "; no memory for: %" PRIu64,
-		    c->no_room + c->inherited_no_room);
-	log_line("  samples %s", text);
+			fprintf(out, "; %s: %" PRIu64, unwind_outcome_name((enum unwind_outcome)i),
+			    c->outcome[i]);
+	if (c->no_room + c->inherited_no_room)
+		fprintf(out, "; no memory for: %" PRIu64, c->no_room + c->inherited_no_room);
+	putc('\n', out);
 }
 
-static void print_peak(const struct region_place *place)
+void summary_print(FILE *out, const struct summary_row *row, const struct heap_snapshot *s)
 {
-	double objects = (double)atomic_load(&place->peak_objects_q16) / (1 << WEIGHT_OBJECTS_SHIFT);
-	double bytes = (double)atomic_load(&place->peak_bytes_q8) / (1 << WEIGHT_BYTES_SHIFT);
-	double variance = (double)atomic_load(&place->peak_variance);
-	double objects_variance =
-	    (double)atomic_load(&place->peak_objects_variance) / (1 << WEIGHT_OBJECTS_VARIANCE_SHIFT);
-	print_estimate("peak", bytes, sqrt(variance), objects, sqrt(objects_variance));
-}
-
-void summary_print(const struct heap_snapshot *s, int error)
-{
-	const struct process *process = s->process;
-	const struct region_place *place = region_place(process->image->region, process->place);
-	char end[SUMMARY_END_BYTES];
-	summary_end(&process->target, end, sizeof(end));
-	log_line("%s (pid %d) %s", process->target.title, (int)process->target.pid, end);
-
-	if (atomic_load(&place->peak_order))
-		print_peak(place);
-	print_estimate("at end", s->view.inuse.bytes, sqrt(s->view.inuse.bytes_variance),
-	    s->view.inuse.objects, sqrt(s->view.inuse.objects_variance));
-	print_samples(s);
-	if (region_unseen_text(process->image->region))
-		log_line("  %s", region_unseen_text(process->image->region));
-	if (process->place == 0 && region_placeless(process->image->region))
-		log_line("  not profiled: %" PRIu64 " forked children without a free place",
-		    region_placeless(process->image->region));
-	if (process->place == 0 && region_not_cut_off(process->image->region))
-		log_line("  not profiled since they changed their user id: %" PRIu64
-		         " forked children that could not be cut off from the stacks of others",
-		    region_not_cut_off(process->image->region));
-	if (error) {
-		log_line("  profile not written: %s: %s", s->path, strerror(-error));
-		return;
-	}
-	log_line("  profile %s", s->path);
-	log_line("  show it: heaptap report %s", s->path);
-	log_line("  or: go tool pprof -http=: %s", s->path);
+	const struct region *region = s->process->image->region;
+	fprintf(out, "%s (pid %d) %s\n", row->title, (int)row->pid, row->end);
+	if (row->has_peak)
+		print_estimate(out, "peak", &row->peak);
+	print_at_end(out, row);
+	print_samples(out, row, s);
+	if (region_unseen_text(region))
+		fprintf(out, "  %s\n", region_unseen_text(region));
+	if (row->placeless)
+		fprintf(out, "  not profiled: %" PRIu64 " forked children without a free place\n",
+		    row->placeless);
+	if (row->not_cut_off)
+		fprintf(out,
+		    "  not profiled since they changed their user id: %" PRIu64
+		    " forked children that could not be cut off from the stacks of others\n",
+		    row->not_cut_off);
 }

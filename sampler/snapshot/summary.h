@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The summary on stderr when a process has ended: one block for each process. */
+/* What the summary says of one process that has ended: its row, and its block of lines if it is alone. */
 #ifndef SAMPLER_SNAPSHOT_SUMMARY_H
 #define SAMPLER_SNAPSHOT_SUMMARY_H
 
 #include "sampler/snapshot/heap_snapshot.h"
+#include "sampler/snapshot/summary_list.h"
 
-#include <stddef.h>
+#include <stdio.h>
 
-/* "12.5 MiB" */
-const char *summary_bytes(double bytes, char *text, size_t text_bytes);
+/* Fills a row, its block included, from the snapshot at the end of a process; `end` is how it ended. error:
+ * of writing the profile, 0 or -errno. For summary_row_fini(). */
+void summary_row_make(
+    struct summary_row *row, const struct heap_snapshot *snapshot, const char *end, int error);
 
-enum { SUMMARY_END_BYTES = TARGET_UNSEEN_BYTES }; /* of the longest phrase */
-
-/* How a process ended, as a phrase: "exited with status 0", "was killed by SIGKILL". */
-void summary_end(const struct target *target, char *text, size_t text_bytes);
-
-/* error: of writing the profile, 0 or -errno. */
-void summary_print(const struct heap_snapshot *snapshot, int error);
+/* The block, without the files: lines with a newline each. The row's numbers must have been filled in. */
+void summary_print(FILE *out, const struct summary_row *row, const struct heap_snapshot *snapshot);
 
 #endif

@@ -111,21 +111,23 @@ static uint32_t mapping_id(struct symbolizer *n, uint32_t number)
 	return n->mappings[number];
 }
 
-/* Readers take the program's name and build id from the first mapping. */
-static void add_main_mapping(struct symbolizer *n)
+/* Readers take the program's name and build id from the first mapping. `resolved`: the program's path, where
+ * its name is relative and a link. A process that was gone at the first look is known by such a name alone;
+ * its mapping has passed the comparison of build ids (maps_add). */
+static void find_main_mapping(struct symbolizer *n, const char *name, const char *resolved)
 {
-	const char *name = n->source.program;
 	for (uint32_t i = 0; i < profile_addresses_count(n->layout); i++) {
 		const struct stack_mapping *m =
 		    stacks_mapping(n->stacks, profile_addresses_range(n->layout, i)->mapping);
-		if (m->module && is_program(m->module->path, name)) {
+		if (m->module &&
+		    (is_program(m->module->path, name) || strcmp(m->module->path, resolved) == 0)) {
 			mapping_id(n, i);
 			return;
 		}
 	}
 	for (size_t i = 0; i < maps_count(n->source.maps); i++) {
 		const struct map *map = maps_at(n->source.maps, i);
-		if (is_program(map_path(map), name) &&
+		if ((is_program(map_path(map), name) || strcmp(map_path(map), resolved) == 0) &&
 		    !profile_addresses_overlaps(n->layout, map->start, map->end)) {
 			add_mapping(
 			    n, map->start, map->end, map->pgoff, map->module, file_name(n, map_path(map)));
@@ -133,6 +135,14 @@ static void add_main_mapping(struct symbolizer *n)
 		}
 	}
 	add_mapping(n, NOWHERE_BASE, NOWHERE_END, 0, NULL, name[0] ? name : "[unknown]");
+}
+
+static void add_main_mapping(struct symbolizer *n)
+{
+	const char *name = n->source.program;
+	char *resolved = name[0] && name[0] != '/' ? realpath(name, NULL) : NULL;
+	find_main_mapping(n, name, resolved ? resolved : name);
+	free(resolved);
 }
 
 /* ---- locations */

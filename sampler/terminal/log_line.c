@@ -36,6 +36,16 @@ void log_line(const char *format, ...)
 	errno = saved;
 }
 
+void log_lines(const char *text)
+{
+	while (*text) {
+		size_t length = strcspn(text, "\n");
+
+		log_line("%.*s", (int)length, text);
+		text += length + (text[length] != '\0');
+	}
+}
+
 void log_line_end(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);

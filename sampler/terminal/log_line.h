@@ -12,6 +12,9 @@
 /* No newline in the format. Keeps errno. */
 __attribute__((format(printf, 1, 2))) void log_line(const char *format, ...);
 
+/* A line for each in the text. */
+void log_lines(const char *text);
+
 /* Closes stderr, so that a program that reads it to its end need not wait for us. No message may follow. */
 void log_line_end(void);
 

@@ -17,7 +17,7 @@
 
 enum { ROOM_LEAST = 16, PAGER_MISSING = 127 };
 
-static int width_find(bool terminal)
+int screen_width(int fd)
 {
 	const char *columns = getenv("COLUMNS");
 	struct winsize size;
@@ -25,9 +25,9 @@ static int width_find(bool terminal)
 
 	if (width > 0 && width < 10000)
 		return (int)width;
-	if (!terminal)
+	if (!isatty(fd))
 		return 0;
-	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+	return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 /* As open_memstream(3), with a limit: a hostile profile of 1 MB may have a name of 100 KB in every row. */
@@ -55,7 +55,7 @@ int screen_open(struct screen *screen, const char *path, bool pages, size_t max_
 
 	memset(screen, 0, sizeof(*screen));
 	screen->path = path;
-	screen->width = width_find(terminal);
+	screen->width = screen_width(path ? -1 : STDOUT_FILENO);
 	screen->pages = terminal && pages;
 	screen->colours = terminal && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
 	screen->max_bytes = max_bytes;

@@ -36,6 +36,9 @@ enum screen_style { SCREEN_PLAIN, SCREEN_HEAD, SCREEN_DIM, SCREEN_MORE, SCREEN_L
 /* The sequence that begins a style; "" without colours. SCREEN_PLAIN ends the others. */
 const char *screen_style(const struct screen *screen, enum screen_style style);
 
+/* Columns of the terminal behind the descriptor, or what COLUMNS says; 0: it is none. */
+int screen_width(int fd);
+
 /* Prints text in at most `room` columns (0 or less: no limit) and leaves out its middle if it is too long.
  * Never prints a byte that would move the cursor: names may come from a hostile process. Returns the columns
  * used. */

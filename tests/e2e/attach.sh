@@ -112,6 +112,36 @@ test_until_its_end() {
   reached_exactly "$profile" thread_work 'alloc_objects 1000' 'inuse_objects 500'
 }
 
+# What it has when it is attached to is not growth.
+test_thresholds() {
+  need_root
+  running /usr/bin/python3 -uc 'import sys
+held = b"x" * (48 << 20)
+print("ready")
+for line in sys.stdin:
+    more = b"x" * (2 << 20)'
+  attach -p 4K --on rss=+32M --on alloc=1M
+  echo >&7
+  crossed() { grep -q "snapshot .*alloc" log; }
+  wait_for 30 crossed
+  detach
+  finish
+  ! grep 'snapshot .*rss' log || fail 'the memory from before counts as growth'
+  comment_of "$(only p/heaptap.*."$target".0001-alloc.pb.gz)" >comments
+  matches '^snapshot: 0001-alloc' comments
+  matches '^heaptap: .*python3.* \(pid [0-9]+\) runs on, detached$' log
+  matches "[KM]iB  allocator's slack, blocks from before heaptap attached" log
+  ! grep 'shared memory' log || fail 'our library is in memory, and ours all the same'
+}
+
+# Those that run are chosen by their numbers.
+test_options_about_commands() {
+  equal 2 "$(status_of "$heaptap" record -P $$ --only sh)"
+  matches '^heaptap: --only and --exclude choose among what COMMAND executes' err
+  equal 2 "$(status_of "$heaptap" record -P $$ --no-heap -e cpu-clock --on rss=1G)"
+  matches '^heaptap: --on is about heaps' err
+}
+
 # Threads that never rest, dlopen and fork, under each allocator: they check every byte, and errno.
 busy() {
   local allocator=$1

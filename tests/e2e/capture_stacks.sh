@@ -37,8 +37,8 @@ test_deep_and_given_stacks() {
   at_least 50 "$(taken "$profile" alloc_objects '^deep_thread$')" 'stacks that reach the thread function'
 }
 
-# 5000 interruptions a second anywhere in the hook. What a handler allocates while the hook decides may go unsampled,
-# never miscounted: what is in use stays exact.
+# 5000 interruptions a second anywhere in the hook. What a handler allocates while the hook decides may go unsampled
+# (two blocks, one of them kept), never miscounted: what is in use stays exact.
 test_interrupted_hook() {
   cat >bump.c <<'C'
 #include <stdatomic.h>
@@ -58,7 +58,9 @@ C
     read -r _ pid objects bytes inuse <truth
     profile=$(only heaptap.capture_stacks."$pid".exit.pb.gz)
     profile_check "$profile"
-    at_least $((objects * 99 / 100)) "$(total_of "$profile" alloc_objects)" "$backend: objects"
-    at_least $((inuse * 97 / 100)) "$(total_of "$profile" inuse_space)" "$backend: bytes in use"
+    interrupted=$(sed -n 's/^interrupted //p' truth)
+    at_least $((objects - 2 * interrupted)) "$(total_of "$profile" alloc_objects)" "$backend: objects"
+    at_least $((inuse - 64 * interrupted)) "$(total_of "$profile" inuse_space)" "$backend: bytes in use"
+    at_most "$inuse" "$(total_of "$profile" inuse_space)" "$backend: bytes in use"
   done
 }

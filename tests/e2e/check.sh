@@ -45,8 +45,18 @@ test_broken_files_have_a_line_each() {
   matches '^broken: time_nanos comes twice: concatenated profiles$' out
   checked 1 missing
   equal 'missing: cannot be read: No such file or directory' "$(cat out)"
-  checked 1 "$PWD"
-  matches 'cannot be read: Is a directory$' out
+  # A folder is its profiles.
+  mkdir folder
+  equal 1 "$(status_of "$heaptap" check folder)"
+  matches '^heaptap: no profile in folder' err
+  cp "$go_profile" folder/good.pb.gz
+  cp "$go_profile" folder/notes
+  checked 0 -v folder
+  equal 'folder/good.pb.gz: valid' "$(cat out)"
+  cp broken folder/bad.pb.gz
+  checked 1 folder
+  ! grep good out || fail 'a line about a valid file'
+  matches '^folder/bad.pb.gz: ' out
 }
 
 test_strict_is_about_every_reader() {

@@ -63,6 +63,39 @@ test_mistyped_commands() {
   [ ! -e started ] || fail 'a mistyped command started a program'
 }
 
+# said WORDS ARGUMENT...: heaptap refuses the arguments in exactly these words
+said() {
+  local words=$1
+  shift
+  equal 2 "$(status_of "$heaptap" "$@")" "status of heaptap $*"
+  equal "heaptap: $words" "$(cat err)"
+}
+
+test_mistyped_options() {
+  for word in --hlep -help --hel -hlep; do
+    said "unknown option '$word'; did you mean --help? ('heaptap --help' lists the commands)" $word
+  done
+  said "unknown option '--verson'; did you mean --version? ('heaptap --help' lists the commands)" --verson
+  said "unknown option '--report'; did you mean heaptap report?" --report
+  said "unknown option '--sessoin'; did you mean --session? ('heaptap report --help' lists all)" report --sessoin 1
+  said "unknown option '--sessoin'; did you mean --session? ('heaptap snapshot --help' lists all)" snapshot --sessoin 1
+  said "unknown option '--sessoin' ('heaptap diff --help' lists all)" diff --sessoin 1
+  said "--by: 'thred' is none of its values; did you mean thread? Give function, thread, process, size or age" \
+    report --by thred
+  said "unknown option '--pid' ('heaptap report --help' lists all)" report --pid 4711
+  said "unknown command '' ('heaptap --help' lists all)" ''
+  for word in help version; do
+    equal "$("$heaptap" help)" "$("$heaptap" help $word)" "help $word"
+  done
+  said 'snapshot needs PIDs, --session PID or --all' snapshot
+  said "'0' is not a process id" snapshot 0
+  said "'sleep' is not a process id; by name: heaptap snapshot \$(pidof sleep)" snapshot sleep
+  for words in '--session 1 --all' '1 --all' '--session 1 2'; do
+    # shellcheck disable=SC2086
+    said 'PIDs, --session PID and --all each choose the processes: give only one of them' snapshot $words
+  done
+}
+
 # A word without a slash is never started: a later heaptap may have a command of that name.
 test_a_program_in_place_of_a_command() {
   equal 2 "$(status_of "$heaptap" sleep 1)"
@@ -82,4 +115,20 @@ test_a_profile_in_place_of_a_command() {
     equal 2 "$(status_of "$heaptap" $name)"
     equal "heaptap: '$name' is a profile, no command; to see it: heaptap report $name" "$(cat err)"
   done
+}
+
+# What did not reach standard output is no success, for whoever prints.
+test_output_that_cannot_be_written() {
+  for command in --help --version 'report --help' doctor 'completion bash' events; do
+    # shellcheck disable=SC2086
+    status=0
+    # shellcheck disable=SC2086
+    "$heaptap" $command >/dev/full 2>err || status=$?
+    equal 1 $status "$command"
+    matches '^heaptap: cannot write standard output: No space left on device$' err
+    equal 1 "$(wc -l <err)" "lines of $command"
+  done
+  status=0
+  "$heaptap" --version >&- 2>err || status=$?
+  equal 1 $status
 }

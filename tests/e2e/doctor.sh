@@ -77,9 +77,86 @@ test_what_is_no_program() {
   complains 'there is no program leaky in PATH; the one here: heaptap doctor ./leaky' leaky
 }
 
+# What a shell's $! is: not the program, but it leads there.
+test_the_pid_of_heaptap() {
+  "$heaptap" record -q -p 1 sh -c 'echo >there; sleep 1000; :' &
+  wait_for 20 test -e there
+  front=$!
+  shell=$(child_of $front sh)
+  for pid in $front "$(sampler_of $front)"; do
+    equal 1 "$(status_of "$heaptap" doctor "$pid")"
+    grep -A9 "^[a-z]* *process" out >said
+    matches "^bad +process $pid is heaptap itself: name a process that it profiles$" said
+    matches "^ +fix: heaptap doctor [0-9]+ \((sh|sleep)\)$" said
+    equal 2 "$(wc -l <said)" 'lines'
+  done
+  kill $(ps -o pid= --ppid "$shell") "$shell"
+  wait $front || :
+  for word in 0 99999999999999999999; do
+    equal 1 "$(status_of "$heaptap" doctor $word)"
+    equal "heaptap: $word is not a process id" "$(cat err)"
+  done
+}
+
 test_a_process_that_may_not_be_examined() {
   need_root
   stage
   equal 1 "$(status_of unprivileged "$heaptap" doctor $$)"
   matches "^heaptap: process $$ cannot be examined: Permission denied" err
+}
+
+# judged_bad WORDS FIX FILE: the file's only line is that it cannot be recorded, with what to do
+judged_bad() {
+  equal 1 "$(status_of "$heaptap" doctor "$3")" "status for $3"
+  grep -A1 -F -- "$3 " out >said
+  equal "bad   $3 $1
+      fix: $2" "$(cat said)" "$3"
+}
+
+test_programs_that_cannot_run() {
+  cp "$targets/leaky" forbidden
+  chmod 644 forbidden
+  equal 1 "$(status_of "$heaptap" doctor ./forbidden)"
+  matches '^bad +./forbidden has no execute permission: it cannot be started$' out
+  matches '^ +fix: chmod \+x ./forbidden$' out
+  printf '#!/bin/sh\n' >script
+  equal 1 "$(status_of "$heaptap" doctor ./script)"
+  matches '^bad +./script has no execute permission' out
+  printf '#!%s\n' "$PWD/forbidden" >by
+  chmod +x by
+  equal 1 "$(status_of "$heaptap" doctor ./by)"
+  matches "^bad +./by is a script for $PWD/forbidden, which may not be executed$" out
+  # Cut anywhere: in the header, in the segments.
+  for bytes in 40 3000; do
+    head -c $bytes "$targets/leaky" >cut$bytes
+    chmod +x cut$bytes
+    judged_bad 'is damaged: it ends before what its header announces' 'build or copy it again' ./cut$bytes
+  done
+  echo 'int f(void) { return 1; }' | gcc -c -o object -x c -
+  echo 'int f(void) { return 1; }' | gcc -shared -fPIC -Wl,-soname,library -o library -x c -
+  chmod +x object
+  judged_bad 'is no program: an object file that is not linked, or a core dump' 'name the program itself' ./object
+  judged_bad 'is no program but a shared library: what it allocates is seen in programs' 'name a program that uses it' ./library
+  # One fact, said once.
+  cp "$targets/static_hello" static
+  judged_bad 'is statically linked: the library cannot be preloaded, so nothing of it is seen' \
+    'link it dynamically (without -static)' ./static
+}
+
+test_a_bare_line() {
+  printf '#!\necho\n' >bare
+  equal 1 "$(status_of "$heaptap" doctor ./bare)"
+  equal 'heaptap: ./bare is no program: its #! names none, and it has no execute permission' "$(cat err)"
+  chmod +x bare
+  judged /bin/sh ./bare
+  matches '^note +./bare is a script with a #! that names no program: /bin/sh runs it, and is judged below$' out
+  record -q ./bare # so it is
+}
+
+test_a_folder_is_no_program() {
+  mkdir folder
+  for folder in . .. folder ./folder /; do
+    equal 1 "$(status_of "$heaptap" doctor $folder)"
+    equal "heaptap: $folder is a folder: name a program in it" "$(cat err)"
+  done
 }

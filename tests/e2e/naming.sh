@@ -71,3 +71,26 @@ test_a_program_with_two_names() {
   pprof_top relative.pb.gz >top
   matches '^File: one-name$' top
 }
+
+# The process is gone before the sampler's first look: its list of modules names "./other-name", which is a link. The
+# mapping found by that name and its build id is the program's, not one without a file.
+test_a_link_that_was_gone_at_the_first_look() {
+  cp "$targets/leaky" one-name
+  ln -s one-name other-name
+  mkfifo begin end
+  "$heaptap" record -q -b copy -p 4K -i 0 -o out/ \
+    sh -c "read word <begin; ./other-name 3000 64 >log; : >over; read word <end" &
+  front=$!
+  wait_for 20 eval 'sampler=$(child_of $front heaptap-sampler); [ -n "$sampler" ]'
+  kill -STOP "$sampler"
+  echo go >begin
+  wait_for 20 test -e over
+  kill -CONT "$sampler"
+  echo go >end
+  wait $front
+  profile=$(only out/heaptap.other-name.*.exit.pb.gz)
+  profile_check "$profile"
+  pprof_top "$profile" >top
+  matches '^File: one-name$' top
+  matches ' load_table$' top
+}

@@ -63,14 +63,21 @@ test_a_forking_server() {
   "$heaptap" report dir/*."$pid".exit.pb.gz dir/*."$pid".peak.pb.gz >report
   matches '^  peak and end of one process$' report
 
-  # A profile that is damaged is never passed over: the sum would lack a process.
+  # A profile that is damaged is never passed over in silence: the sum lacks a process.
   cp dir/*."$pid".exit.pb.gz saved
   echo garbage | gzip >"$(ls dir/*."$pid".exit.pb.gz)"
   for operands in dir 'dir/*'; do
     # shellcheck disable=SC2086
     equal 1 "$(status_of "$heaptap" report --fail-over 100M $operands)"
     matches "^heaptap: cannot read dir/.*$pid.exit.pb.gz: not a pprof profile" err
-    [ ! -s out ] || fail 'shown in spite of a damaged profile'
+    matches '^  INCOMPLETE: 1 that could not be read is not in these numbers$' out
+    # What others read on has nobody to say so: no output.
+    # shellcheck disable=SC2086
+    equal 1 "$(status_of "$heaptap" export -f folded $operands)"
+    [ ! -s out ] || fail 'exported in spite of a damaged profile'
+    # shellcheck disable=SC2086
+    equal 1 "$(status_of "$heaptap" merge -o lacking.pb.gz $operands)"
+    [ ! -e lacking.pb.gz ] || fail 'merged in spite of a damaged profile'
   done
   cp saved "$(ls dir/*."$pid".exit.pb.gz)"
 
@@ -91,12 +98,15 @@ test_inherited_blocks() {
   matches '^  of that    1\.9 MiB inherited by fork: each process that has it counts it$' report
   "$heaptap" report "$(ls dir/*.exit.pb.gz | head -1)" >report
   ! grep -q 'inherited by fork' report || fail 'said of one process'
+  # They are in use, but nobody has allocated them here: what each has freed is as much as without them.
+  "$heaptap" report --sort freed --by process dir >report
+  equal 3 "$(grep -c '^ *200 .* 33\.3%  .*family' report)" 'processes that freed 200 blocks'
 }
 
 test_what_merge_says() {
   record -q -p 1 -b copy -o dir/ "$targets/family" 3 2
   "$heaptap" merge -o merged.pb.gz dir/*.pb.gz 2>err
-  matches '^heaptap: merged: 4 profiles of 4 processes: family \(4\); 2408 samples, [0-9]+ lost stacks' err
+  matches '^heaptap: merged: 4 profiles of 4 processes: family \(4\); samples: 2408 taken, [0-9]+ lost stacks' err
   matches '^heaptap: left out: 12 other states of the same processes: the newest counts \(--state all adds all up\)$' err
   profile_check merged.pb.gz
   equal $kept "$(total_of merged.pb.gz inuse_space)" 'merged'
@@ -111,8 +121,9 @@ test_what_merge_says() {
   matches "^  in use     6\.9 MiB in 7220 objects$" report
   "$heaptap" merge --state peak -o peak.pb.gz dir 2>err
   equal $peaks "$(total_of peak.pb.gz inuse_space)" 'merged peaks'
-  # A merged profile is no state of the processes in it.
-  equal $((2 * kept)) "$(folded_of merged.pb.gz dir)" 'merged and others'
+  # Beside the processes in it a merged profile counts nothing twice.
+  equal $kept "$(folded_of merged.pb.gz dir)" 'merged and others'
+  matches '^heaptap: left out: merged\.pb\.gz, the sum of processes that are here themselves$' err
 }
 
 # Two sessions in one folder: never added up in silence.
@@ -127,7 +138,15 @@ test_two_sessions() {
   equal $newest "$(folded_of dir)" 'export'
   equal 0 "$(status_of "$heaptap" report --fail-over $newest dir)"
   equal 1 "$(status_of "$heaptap" report --session 3 dir)"
-  matches '^heaptap: --session 3: there are only 2$' err
+  matches '^heaptap: --session 3: there are only 2 sessions$' err
+
+  for number in 1 2; do
+    "$heaptap" ls --session $number dir >ls
+    equal "Session $number" "$(grep -o '^Session [0-9]*' ls)"
+    equal "$number" "$("$heaptap" ls --session $number --json dir | grep -o '"session":[0-9]*' | cut -d : -f 2)"
+  done
+  equal 1 "$(status_of "$heaptap" ls --session 3 dir)"
+  matches '^heaptap: --session 3: there are only 2 sessions$' err
 
   # diff: the last two sessions of a folder, folders, glob-less files.
   (cd dir && "$heaptap" diff --json) >diff.json 2>err
@@ -156,7 +175,7 @@ PYTHON
   equal 0 "$(status_of "$heaptap" diff --fail-over $((kept - newest)) one two)"
   equal 2 "$(status_of "$heaptap" diff "$(ls one/*.exit.pb.gz | head -1)")"
   equal 1 "$(status_of "$heaptap" diff one)"
-  matches '^heaptap: diff needs BASE and NEW, or a folder with two sessions$' err
+  equal 'heaptap: diff needs BASE and NEW, or a folder with two sessions: here is one' "$(cat err)"
   # Files that are named are merged, whatever their session is; a folder is its newest session.
   "$heaptap" merge -o merged.pb.gz dir/*.pb.gz 2>err
   matches '^heaptap: 2 sessions added up$' err
@@ -197,6 +216,15 @@ test_deltas_of_one_process() {
     equal "$sum" "$(json_of $options | cut -d ' ' -f 2)" "deltas: $options"
   done
   [ "$sum" = $((1400 * 1000)) ] || [ "$sum" = $ever ] || fail "deltas of $sum bytes"
+  # Each has its own samples, here one for each object.
+  "$heaptap" report --json --state delta dir >delta.json
+  python3 -c '
+import json
+report = json.load(open("delta.json"))
+assert report["samples"].startswith("%d taken, " % report["totals"]["alloc_objects"]["all"]), report["samples"]'
+  "$heaptap" merge --state delta -o deltas.pb.gz dir 2>err
+  "$heaptap" report deltas.pb.gz >report
+  matches "^  samples: $(total_of deltas.pb.gz alloc_objects) taken, [0-9]+ lost stacks$" report
   "$heaptap" report --state delta dir >report
   matches '^  [0-9]+ deltas added up: what was allocated in these intervals$' report
   # From the first to the last: operands of diff are files as well.
@@ -249,8 +277,10 @@ test_ls() {
   matches '^Session 1  20[0-9-]+ [0-9:]+ .*: 1 process, [0-9]+ profiles?$' ls
   matches '^Session 2  20.*: 3 processes, 9 profiles$' ls
   awk '/^Session 1/ { one = NR } /^Session 2/ { two = NR } END { exit !(one < two) }' ls || fail 'not the newest first'
-  matches '^ +[0-9]+  [0-9:]{8}  977\.5 KiB    1\.1 MiB      3  family                  exited with status 0$' ls
-  matches '  98\.6 KiB  293\.0 KiB      3  family  ' ls
+  matches '^ +[0-9]+  [0-9:]{8}  977\.5 KiB    1\.1 MiB     3  family   exited with status 0$' ls
+  matches '  98\.6 KiB  293\.0 KiB     3  family  ' ls
+  # With a short name all of it has room on the usual terminal.
+  equal 0 "$(COLUMNS=80 "$heaptap" ls dir | grep -c '\.\.')" 'cut words'
   matches '  sh  +was killed by SIGKILL' ls
   equal '' "$(cat err)" 'words about a folder with other files'
   (cd dir && "$heaptap" ls -v) >ls 2>err

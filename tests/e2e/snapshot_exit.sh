@@ -86,15 +86,7 @@ test_killed_in_a_storm() {
 }
 
 test_oom_kill_is_named() {
-  need_root
-  cgroup=/sys/fs/cgroup/memory/heaptap-test.$$
-  limit=$cgroup/memory.limit_in_bytes
-  if ! mkdir "$cgroup" 2>/dev/null; then
-    cgroup=/sys/fs/cgroup/heaptap-test.$$
-    limit=$cgroup/memory.max
-    mkdir "$cgroup" 2>/dev/null || skip 'no memory cgroup can be made'
-  fi
-  echo 64M >"$limit" || { rmdir "$cgroup"; skip 'no memory limit can be set'; }
+  memory_cgroup memory.limit_in_bytes memory.max
   "$heaptap" record -q -p 128K -o oom.pb.gz "$targets/snapshot_storm" truth 4096 go &
   front=$!
   wait_for 20 eval '[ -n "$(child_of $front snapshot_storm)" ]'

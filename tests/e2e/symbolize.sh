@@ -69,3 +69,25 @@ test_wrong_use() {
   equal 1 "$(status_of "$heaptap" symbolize closed.pb.gz)"
   matches '^heaptap: cannot write closed\.pb\.gz\.symbolized' err
 }
+
+test_folders() {
+  raw_profile
+  mkdir dir empty
+  cp raw.pb.gz dir/a.pb.gz
+  cp raw-peak.pb.gz dir/b.pb.gz
+  "$heaptap" symbolize dir 2>err
+  equal 'a.pb.gz a.pb.gz.symbolized b.pb.gz b.pb.gz.symbolized' "$(ls dir | xargs)"
+  cp dir/a.pb.gz.symbolized before
+  "$heaptap" symbolize dir dir/a.pb.gz.symbolized 2>err # again: neither is it made of itself
+  equal 'a.pb.gz a.pb.gz.symbolized b.pb.gz b.pb.gz.symbolized' "$(ls dir | xargs)"
+  cmp before dir/a.pb.gz.symbolized
+  equal 2 "$(status_of "$heaptap" symbolize -o x dir)"
+  equal 1 "$(status_of "$heaptap" symbolize empty)"
+  matches '^heaptap: no profile in empty \(\*\.pb\.gz, \*\.pb\)$' err
+  # Standard input has no name to put an ending to.
+  equal 2 "$(status_of "$heaptap" symbolize - <raw.pb.gz)"
+  equal 'heaptap: standard input has no name: -o FILE says where to write' "$(cat err)"
+  "$heaptap" symbolize -o named.pb.gz - <raw.pb.gz 2>err
+  profile_check named.pb.gz
+  [ ! -e -.symbolized ] || fail 'a file called -'
+}

@@ -66,7 +66,7 @@ EOF
 session() {
   local attempt
   for attempt in 1 2 3 4 5; do
-    rm -rf out
+    rm -rf out hostile # a second attempt waits for its own hostile process
     record -p 1K -o "$PWD/out/" sh session.sh "$1" "$2" 2>err
     [ "$(find out -name 'heaptap.truth.*.exit.pb.gz' | wc -l)" -lt "$3" ] || break
   done

@@ -141,13 +141,17 @@ static void look(struct profile *p, uint8_t choices)
 
 	origin_read(&origin, p);
 	REQUIRE(!traces_init(&t, &options, p, 3));
-	for (size_t column = 0; column < 3; column++)
-		REQUIRE(!traces_add(&t, p, column));
+	for (size_t i = 0; i < 4; i++)
+		REQUIRE(!traces_expect(&t, p, i % 3));
+	for (size_t i = 0; i < 4; i++)
+		REQUIRE(!traces_add(&t, p, i % 3));
+	REQUIRE(!traces_finish(&t));
 	if (choices & 128)
 		REQUIRE(!headings_choose(&t));
 	for (int kind = 0; kind < MEASURE_COUNT; kind++) {
 		if (!traces_has(&t, (enum measure_kind)kind))
 			continue;
+		REQUIRE(traces_doubt_all(&t, 0, (enum measure_kind)kind).variance >= 0);
 		check_totals(&t, (enum measure_kind)kind);
 		check_trees(&t, (enum measure_kind)kind);
 		check_columns(&t, (enum measure_kind)kind);

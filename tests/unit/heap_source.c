@@ -127,12 +127,64 @@ static void who_is_refused_waits_for_what_is_taken_anyway(void **state)
 	was_taken(s);
 }
 
+/* ---- processes of few samples */
+
+static void who_leaves_a_profile(void **state)
+{
+	struct scene *s = *state;
+	struct target *target = &s->process.target;
+	s->settings.min_samples = 16;
+	const struct {
+		uint64_t samples;
+		bool command;
+		enum target_end end;
+		bool leaves;
+	} cases[] = {{15, false, TARGET_GONE, false}, {16, false, TARGET_GONE, true},
+	    {1, true, TARGET_EXITED, true}, {1, true, TARGET_EXEC, false}, {16, true, TARGET_EXEC, true},
+	    {0, false, TARGET_GONE, false}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		fixture_count(s->image->region, 0, cases[i].samples, 1000);
+		target->command = cases[i].command;
+		target->end = cases[i].end;
+		assert_int_equal(
+		    heap_source_kind.has(&s->source.base, target, SNAPSHOT_END), cases[i].leaves);
+		assert_true(heap_source_kind.has(&s->source.base, target, SNAPSHOT_REQUESTED));
+	}
+}
+
+/* What it was forked with is its parent's. */
+static void what_leaves_none_is_counted_once(void **state)
+{
+	struct scene *s = *state;
+	const struct region *region = s->image->region;
+	char text[256];
+	heap_source_describe_omitted(&s->source, text, sizeof(text));
+	assert_string_equal(text, "");
+	fixture_own(region, 0, 0);
+	fixture_live(
+	    region, 1, &(struct fixture_block){.seq = 1, .size_bytes = 100000, .flags = SLOT_INHERITED});
+	fixture_live(region, 2, &(struct fixture_block){.seq = 2, .size_bytes = 3000});
+	fixture_count(region, 0, 3, 5000);
+	for (int i = 0; i < 2; i++)
+		heap_source_kind.omitted(&s->source.base, &s->process.target);
+	heap_source_describe_omitted(&s->source, text, sizeof(text));
+	assert_string_equal(text,
+	    "2 processes of few samples left no profile: 6 samples, 10000 bytes allocated, 6000 in use at "
+	    "their "
+	    "ends");
+	summary_list_clear(&s->source.ended); /* a summary does not end the count */
+	heap_source_describe_omitted(&s->source, text, sizeof(text));
+	assert_memory_equal(text, "2 processes", 11);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(who_is_refused_does_not_wait, open_scene, close_scene),
 	    cmocka_unit_test_setup_teardown(
 	        who_is_refused_waits_for_what_is_taken_anyway, open_scene, close_scene),
+	    cmocka_unit_test_setup_teardown(who_leaves_a_profile, open_scene, close_scene),
+	    cmocka_unit_test_setup_teardown(what_leaves_none_is_counted_once, open_scene, close_scene),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

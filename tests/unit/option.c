@@ -157,7 +157,7 @@ static void choices_count_from_the_least(void **state)
 	assert_string_equal(error, "--shape: 'oval' is none of its values; give round or square");
 	assert_int_equal(parse("--shape", "sqare", NULL), -EINVAL);
 	assert_string_equal(
-	    error, "--shape: 'sqare' is none of its values; did you mean square?; give round or square");
+	    error, "--shape: 'sqare' is none of its values; did you mean square? Give round or square");
 	assert_int_equal(options.shape, SHAPE_NONE);
 }
 

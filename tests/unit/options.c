@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,6 +139,63 @@ static void times_need_a_unit_unless_zero(void **state)
 	}
 }
 
+static void thresholds(void **state)
+{
+	static const struct {
+		const char *text;
+		struct threshold wanted;
+	} good[] = {
+	    {"rss=2G", {THRESHOLD_RSS, false, UINT64_C(2) << 30}},
+	    {"rss=+256M", {THRESHOLD_RSS, true, 256 << 20}},
+	    {"inuse=1", {THRESHOLD_INUSE, false, 1}},
+	    {"inuse=+4k", {THRESHOLD_INUSE, true, 4096}},
+	    {"alloc=10G", {THRESHOLD_ALLOC, true, UINT64_C(10) << 30}},
+	    {"alloc=+10G", {THRESHOLD_ALLOC, true, UINT64_C(10) << 30}},
+	    {"memory.high", {THRESHOLD_MEMORY_HIGH, false, 0}},
+	};
+	static const char *const bad[] = {"", "rss", "rss=", "=2G", "rss=0", "rss=-1", "rss=+", "rss=++1",
+	    "rss=2T", "rss =2G", "rss=2G ", "RSS=2G", "rs=2G", "memory.high=1G", "memory.high=", "memory",
+	    "inuse", "rss=18446744073709551615", "rss=9999999999G"};
+	char text[32];
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_int_equal(parse("--on", good[i].text, "c", NULL), 0);
+		assert_int_equal(options.on_count, 1);
+		assert_int_equal(options.on[0].measure, good[i].wanted.measure);
+		assert_int_equal(options.on[0].growth, good[i].wanted.growth);
+		assert_int_equal(options.on[0].bytes, good[i].wanted.bytes);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(parse("--on", bad[i], "c", NULL), -EINVAL);
+		assert_non_null(strstr(error,
+		    "; give rss=2G, inuse=2G (a level), rss=+256M, inuse=+256M (growth), "
+		    "alloc=10G or memory.high"));
+	}
+	assert_int_equal(parse("--on=rss=1G", "--on", "alloc=1G", "--on", "alloc=+1G", "c", NULL), 0);
+	assert_int_equal(options.on_count, 2);
+	assert_int_equal(options.on_limit_ns, 10 * UINT64_C(1000000000));
+	assert_int_equal(parse("--on-limit", "0", "c", NULL), 0);
+	assert_int_equal(options.on_limit_ns, 0);
+	memset(&options, 0, sizeof(options));
+	for (int i = 1; i <= THRESHOLDS_MAX + 1; i++) {
+		char *words[2 * (THRESHOLDS_MAX + 1) + 2];
+		char texts[THRESHOLDS_MAX + 1][16];
+		for (int j = 0; j < i; j++) {
+			snprintf(texts[j], sizeof(texts[j]), "rss=%dM", j + 1);
+			words[2 * j] = "--on";
+			words[2 * j + 1] = texts[j];
+		}
+		words[2 * i] = "c";
+		words[2 * i + 1] = NULL;
+		assert_int_equal(options_parse(&options, &record, 2 * i + 1, words, error, sizeof(error)),
+		    i <= THRESHOLDS_MAX ? 0 : -EINVAL);
+	}
+	snprintf(text, sizeof(text), "%d", THRESHOLDS_MAX);
+	assert_non_null(strstr(error, text));
+	assert_int_equal(parse("--on", "rss=1G", "--no-heap", "-e", "cpu-clock", "c", NULL), -EINVAL);
+	assert_non_null(strstr(error, "--on is about heaps"));
+}
+
 static void numbers_outside_the_range_are_refused(void **state)
 {
 	static const char *const periods[] = {"", "0", "-1", "+1", " 1", "1 ", "1B", "KK", "K", "0x10",
@@ -191,6 +249,11 @@ static void a_running_process_is_told_what_to_do(void **state)
 	assert_int_equal(parse("--duration", "5s", "touch", NULL), -EINVAL);
 	assert_non_null(strstr(error, "are for --pid"));
 	assert_int_equal(parse("-P", "1", "--paused", NULL), -EINVAL);
+	assert_int_equal(parse("-P", "1", "--on", "rss=1G", NULL), 0);
+	assert_int_equal(parse("-P", "1", "--only", "x", NULL), -EINVAL);
+	assert_int_equal(parse("-P", "1", "--exclude", "x", NULL), -EINVAL);
+	assert_int_equal(parse("-P", "1", "--no-heap", "-e", "cpu-clock", "--on", "rss=1G", NULL), -EINVAL);
+	assert_non_null(strstr(error, "--on is about heaps"));
 	assert_int_equal(parse("-p", "4711", NULL), -EINVAL);
 	assert_non_null(strstr(error, "no COMMAND given"));
 	assert_non_null(
@@ -248,6 +311,7 @@ int main(void)
 	    cmocka_unit_test(choices_are_found_by_name),
 	    cmocka_unit_test(a_detail_is_the_symbolizers),
 	    cmocka_unit_test(times_need_a_unit_unless_zero),
+	    cmocka_unit_test(thresholds),
 	    cmocka_unit_test(numbers_outside_the_range_are_refused),
 	    cmocka_unit_test(errors_list_what_is_allowed),
 	    cmocka_unit_test(a_running_process_is_told_what_to_do),

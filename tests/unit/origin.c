@@ -89,6 +89,25 @@ static void a_sum_is_of_no_process(void **state)
 	assert_false(origin_has_process(&o));
 }
 
+/* One of the numbers of the profiles in a sum is not the sum's. */
+static void samples_of_a_sum(void **state)
+{
+	struct origin o = ORIGIN(NGINX, "samples: 5 taken, 1 lost stacks", "pid=8 comm=sh host=box",
+	    "samples: 7 taken, 0 lost stacks",
+	    "merged: 2 profiles of 2 processes: nginx, sh; samples: 12 taken, 1 lost stacks");
+
+	(void)state;
+	assert_string_equal(o.merged, "2 profiles of 2 processes: nginx, sh");
+	assert_string_equal(o.samples, "12 taken, 1 lost stacks");
+	o = ORIGIN(NGINX, "pid=8 comm=sh host=box", "samples: 7 taken, 0 lost stacks");
+	assert_string_equal(o.samples, "");
+	assert_int_equal(o.process_count, 2);
+	o = ORIGIN(NGINX, "samples: 5 taken, 1 lost stacks", "samples: 7 taken, 0 lost stacks");
+	assert_string_equal(o.samples, "");
+	o = ORIGIN(NGINX, "samples: 5 taken, 1 lost stacks");
+	assert_string_equal(o.samples, "5 taken, 1 lost stacks");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -96,6 +115,7 @@ int main(void)
 	    cmocka_unit_test(an_event_goes_back_to_the_beginning),
 	    cmocka_unit_test(one_process_is_a_session_a_pid_and_a_start),
 	    cmocka_unit_test(a_sum_is_of_no_process),
+	    cmocka_unit_test(samples_of_a_sum),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,8 +81,8 @@ static bool drop(uint64_t address)
 static bool whole(const struct slot_copy *slot)
 {
 	const struct region_sample *sample = &slot->sample;
-	return sample->size_bytes == sample->period_bytes / 3 && sample->period_bytes % 3 == 0 &&
-	    sample->size_bytes == size_of(sample->time_ns / 5) &&
+	return slot->address == sample->time_ns / 5 && sample->size_bytes == sample->period_bytes / 3 &&
+	    sample->period_bytes % 3 == 0 && sample->size_bytes == size_of(sample->time_ns / 5) &&
 	    (uint32_t)(sample->time_ns / 5) == sample->tid;
 }
 

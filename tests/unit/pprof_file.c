@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -326,6 +327,43 @@ static void reading_keeps_to_its_limit(void **state)
 	assert_int_equal(file_read(".", 5, &data, &len), -EISDIR);
 }
 
+/* Nothing that waits for somebody to write: but what is open already is read to its end, whoever opened it
+ * and how. */
+static void reading_waits_for_nobody(void **state)
+{
+	char path[32];
+	int ends[2];
+	uint8_t *data;
+	size_t len;
+
+	assert_int_equal(mkfifo("fifo", 0600), 0);
+	assert_int_equal(file_read("fifo", 5, &data, &len), -ESPIPE);
+	assert_non_null(strstr(file_read_error(-ESPIPE), "FIFO"));
+	ends[0] = posix_openpt(O_RDWR | O_NOCTTY);
+	assert_true(ends[0] >= 0);
+	snprintf(path, sizeof(path), "/dev/fd/%d", ends[0]);
+	assert_int_equal(file_read(path, 5, &data, &len), -ENOTTY);
+	close(ends[0]);
+	for (int socket = 0; socket < 2; socket++) {
+		pid_t writer;
+
+		assert_int_equal(socket ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : pipe(ends), 0);
+		assert_int_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+		snprintf(path, sizeof(path), "%s%d", socket ? "/proc/self/fd/" : "/dev/fd/", ends[0]);
+		writer = fork();
+		if (!writer)
+			_exit(write(ends[1], "123", 3) != 3 || write(ends[1], "45", 2) != 2);
+		close(ends[1]);
+		assert_int_equal(file_read(path, 5, &data, &len), 0);
+		assert_int_equal(len, 5);
+		assert_memory_equal(data, "12345", 5);
+		free(data);
+		assert_int_equal(waitpid(writer, NULL, 0), writer);
+		close(ends[0]);
+	}
+	assert_int_equal(file_read("/dev/fd/1000", 5, &data, &len), -EBADF);
+}
+
 int main(void)
 {
 #define FILE_TEST(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
@@ -342,6 +380,7 @@ int main(void)
 	    FILE_TEST(a_locked_folder_is_refused),
 	    FILE_TEST(nobody_sees_half_a_file),
 	    FILE_TEST(reading_keeps_to_its_limit),
+	    FILE_TEST(reading_waits_for_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

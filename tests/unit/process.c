@@ -452,6 +452,63 @@ static void inherited_blocks_keep_their_stacks(void **state)
 	assert_int_equal(heap_total(parent->heap).samples, 2);
 }
 
+static pid_t origin_of(const struct process *process, uint32_t slot, uint64_t seq)
+{
+	uint32_t site = heap_site_of(process->heap, slot, seq);
+	assert_int_not_equal(site, HEAP_NO_SITE);
+	return process_origin_pid(process, heap_site(process->heap, site)->key.origin);
+}
+
+/* A child, a grandchild, and what each of them has sampled itself. */
+static void inherited_blocks_keep_their_origin(void **state)
+{
+	enum { CHILD = REGION_SEGMENT_SLOTS / 4, GRANDCHILD = CHILD * 2 };
+	struct scene *s = *state;
+	fixture_own(s->region, 0, 0);
+	fixture_own(s->region, 1, 3);
+	struct process *parent = claim(s, 0, 0, 0);
+	parent->target.pid = 100;
+	enter(parent, 0, 10, 0x1111);
+	inherit_slot(s, REGION_SEGMENT_SLOTS, 1, 0, 10);
+	struct process *child = claim(s, 3, 0, 1);
+	child->target.pid = 103;
+	enter(child, REGION_SEGMENT_SLOTS + CHILD, 2, 0x1111);
+	assert_int_equal(origin_of(parent, 0, 10), 100);
+	assert_int_equal(origin_of(child, REGION_SEGMENT_SLOTS, 1), 100);
+	assert_int_equal(origin_of(child, REGION_SEGMENT_SLOTS + CHILD, 2), 103);
+	/* The same stack, but two sites: their errors have nothing in common. */
+	assert_int_not_equal(heap_site_of(child->heap, REGION_SEGMENT_SLOTS, 1),
+	    heap_site_of(child->heap, REGION_SEGMENT_SLOTS + CHILD, 2));
+	/* Of a block without a stack it is certain as long as there is one ancestor. */
+	assert_int_equal(process_origin_pid(child, HEAP_ORIGIN_UNKNOWN), 100);
+
+	fixture_own(s->region, 0, 5);
+	inherit_slot(s, GRANDCHILD, 1, REGION_SEGMENT_SLOTS, 1);
+	inherit_slot(s, GRANDCHILD + 1, 2, REGION_SEGMENT_SLOTS + CHILD, 2);
+	fixture_slot(s->region, GRANDCHILD)->origin_place = 3;
+	fixture_slot(s->region, GRANDCHILD + 1)->origin_place = 3;
+	struct process *grandchild = claim(s, 5, 0, 4);
+	assert_int_equal(grandchild->ancestor_count, 2);
+	assert_int_equal(origin_of(grandchild, GRANDCHILD, 1), 100);
+	assert_int_equal(origin_of(grandchild, GRANDCHILD + 1, 2), 103);
+	assert_int_equal(process_origin_pid(grandchild, HEAP_ORIGIN_UNKNOWN), 0);
+}
+
+/* No list of ancestors has an end: what is further away is nobody's known origin, and never another's. */
+static void a_long_chain_has_unknown_origins(void **state)
+{
+	struct scene *s = *state;
+	struct process *process = claim(s, 0, 0, 0);
+	process->target.pid = 1000;
+	for (uint32_t i = 1; i < PROCESS_ANCESTORS + 5; i++) {
+		process = claim(s, i, 0, i);
+		process->target.pid = (pid_t)(1000 + i);
+		assert_int_equal(process->ancestor_count, i < PROCESS_ANCESTORS ? i : PROCESS_ANCESTORS);
+		assert_int_equal(process_origin_pid(process, 1), 1000);
+	}
+	assert_int_equal(process_origin_pid(process, PROCESS_ANCESTORS + 1), 0);
+}
+
 /* Its parent has ended, and another child has that place, and blocks of the same numbers. */
 static void whoever_has_the_parents_place_is_not_the_parent(void **state)
 {
@@ -541,6 +598,8 @@ int main(void)
 	    TEST(a_child_that_is_gone_has_its_parents_maps_and_name),
 	    TEST(a_parent_that_cannot_be),
 	    TEST(inherited_blocks_keep_their_stacks),
+	    TEST(inherited_blocks_keep_their_origin),
+	    TEST(a_long_chain_has_unknown_origins),
 	    TEST(whoever_has_the_parents_place_is_not_the_parent),
 	    TEST(what_an_earlier_sampler_counted_stands_under_one_mark),
 	    TEST(maps_are_read_again_when_they_are_old),

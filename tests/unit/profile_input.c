@@ -92,7 +92,7 @@ static int open_quietly(struct profile_input *input, const struct options *optio
 	int saved = dup(STDERR_FILENO), null = open("/dev/null", O_WRONLY), status;
 
 	dup2(null, STDERR_FILENO);
-	status = profile_input_open(input, options);
+	status = profile_input_open(input, options, false);
 	dup2(saved, STDERR_FILENO);
 	close(saved);
 	close(null);
@@ -108,7 +108,7 @@ static void states_of_one_process_are_columns_in_order(void **state)
 	file_make(1, "inuse_space", 7, 10, "interval", 100);
 	file_make(2, "inuse_space", 7, 20, "interval", 500);
 	options = options_of(3);
-	assert_int_equal(profile_input_open(&input, &options), 0);
+	assert_int_equal(profile_input_open(&input, &options, false), 0);
 	assert_int_equal(input.series_count, 3);
 	assert_int_equal(input.now, 2);
 	assert_int_equal(input.peak, 1);
@@ -126,7 +126,7 @@ static void other_processes_are_added_up(void **state)
 	file_make(0, "inuse_space", 7, 10, "exit", 300);
 	file_make(1, "inuse_space", 8, 20, "exit", 100);
 	options = options_of(2);
-	assert_int_equal(profile_input_open(&input, &options), 0);
+	assert_int_equal(profile_input_open(&input, &options, false), 0);
 	assert_int_equal(input.series_count, 1);
 	assert_int_equal(input.file_count, 2);
 	assert_int_equal(traces_all(&input.traces, input.now, MEASURE_INUSE), 400);
@@ -161,7 +161,7 @@ static void what_is_missing_is_an_error(void **state)
 	assert_int_equal(open_quietly(&input, &options), 1);
 	profile_input_close(&input);
 	options = options_of(1);
-	assert_int_equal(profile_input_open(&input, &options), 0);
+	assert_int_equal(profile_input_open(&input, &options, false), 0);
 	assert_int_equal(profile_input_kind(&input, SORT_DEFAULT, &kind, &column), 0);
 	assert_int_equal(kind, MEASURE_INUSE);
 	assert_int_equal(column, 0);

@@ -32,7 +32,8 @@ static void opens_as_described(void **unused)
 	assert_int_equal(region.offsets.slots, header->offsets.slots);
 	assert_int_equal(REGION_SPARE, header->state);
 	const uint64_t offsets[] = {region.offsets.places, region.offsets.modules, region.offsets.owners,
-	    region.offsets.buffers, region.offsets.slots, region.offsets.end};
+	    region.offsets.buffers, region.offsets.slots, region.offsets.kept, region.offsets.addresses,
+	    region.offsets.dropped_buffers, region.offsets.end};
 	for (size_t i = 1; i < sizeof(offsets) / sizeof(offsets[0]); i++)
 		assert_true(offsets[i - 1] < offsets[i] && offsets[i] % 64 == 0);
 	/* Nobody can make it shorter under us. */
@@ -79,9 +80,10 @@ static void slots_are_read_when_whole(void **unused)
 	fixture_slot(&region, 0)->word = 5 << 8 | SLOT_WRITING;
 	assert_false(region_read_slot(&region, 0, &copy));
 	fixture_slot(&region, 0)->sample.size_bytes = 77;
+	*fixture_address(&region, 0) = 0x7f0012345670;
 	fixture_slot(&region, 0)->word = 5 << 8 | SLOT_LIVE;
 	assert_true(region_read_slot(&region, 0, &copy));
-	assert_true(copy.seq == 5 && copy.sample.size_bytes == 77);
+	assert_true(copy.seq == 5 && copy.sample.size_bytes == 77 && copy.address == 0x7f0012345670);
 	for (uint64_t state = 3; state < 256; state++) {
 		fixture_slot(&region, 0)->word = 5 << 8 | state;
 		assert_false(region_read_slot(&region, 0, &copy));

@@ -42,6 +42,11 @@ static inline struct region_slot *fixture_kept(const struct region *region, uint
 	return (struct region_slot *)(void *)(region->base + region->offsets.kept) + number;
 }
 
+static inline _Atomic uint64_t *fixture_address(const struct region *region, uint32_t number)
+{
+	return (_Atomic uint64_t *)(void *)(region->base + region->offsets.addresses) + number;
+}
+
 struct fixture_block {
 	uint64_t seq, size_bytes, time_ns;
 	uint32_t tid;

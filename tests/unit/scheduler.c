@@ -25,7 +25,7 @@ struct desk {
 	int error;  /* of taking */
 	bool empty; /* nothing was sampled */
 	bool waits; /* its snapshots are written when the gate opens */
-	unsigned int tries, answers, released;
+	unsigned int tries, answers, released, omitted;
 	uint64_t asker;
 	int answer;
 	char names[4][16];
@@ -83,9 +83,15 @@ static void keep(struct snapshot_series *series, const struct snapshot *snapshot
 	(void)series, (void)snapshot, (void)count;
 }
 
-static void print(const struct snapshot *snapshot, int error)
+static void ended(struct snapshot_source *source, const struct snapshot *snapshot, int error)
 {
-	(void)snapshot, (void)error;
+	(void)source, (void)snapshot, (void)error;
+}
+
+static void omitted(struct snapshot_source *source, const struct target *target)
+{
+	(void)target;
+	((struct desk *)source)->omitted++;
 }
 
 static void release(struct snapshot_source *source, struct target *target)
@@ -105,7 +111,7 @@ static void on_answer(void *context, uint64_t asker, pid_t pid, const char *path
 }
 
 static const struct snapshot_source_kind kind = {
-    .has = has, .take = take, .keep = keep, .print = print, .release = release};
+    .has = has, .take = take, .keep = keep, .ended = ended, .omitted = omitted, .release = release};
 
 static void open_target(struct desk *desk, pid_t pid, struct scheduler *scheduler)
 {
@@ -231,6 +237,7 @@ static void who_asks_for_what_ends_is_answered(void **state)
 	assert_int_equal(scheduler_ask(desk.source.scheduler, getpid(), 7), 1);
 	close_desk(&desk);
 	assert_int_equal(desk.tries, 0);
+	assert_int_equal(desk.omitted, 1); /* and counted */
 	assert_int_equal(desk.answers, 1);
 	assert_int_equal(desk.asker, 7);
 	assert_int_equal(desk.answer, -ESRCH);

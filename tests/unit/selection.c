@@ -35,7 +35,8 @@ static size_t add(int session, int pid, int start, const char *cause, int time)
 	    .host = "box"};
 	strcpy(o->program, "nginx");
 	snprintf(o->cause, sizeof(o->cause), "%s", cause);
-	snprintf(o->samples, sizeof(o->samples), "%d taken, 1 lost stacks, copied by the hook 3", pid);
+	snprintf(o->samples, sizeof(o->samples), "%d taken, 1 lost stacks, %s", pid,
+	    strncmp(cause, "delta", 5) == 0 ? ORIGIN_OF_INTERVAL : "copied by the hook 3");
 	if (session) {
 		snprintf(o->session, sizeof(o->session), "%d000000000-1", session);
 		o->session_ns = (int64_t)session * SECOND;
@@ -259,6 +260,27 @@ static void events_are_not_added_to_the_heap(void **unused)
 	sessions_fini(&g);
 }
 
+/* The last events of a shell, written when its process executes another program already, under its name. */
+static void events_of_one_process_may_have_two_names(void **state)
+{
+	size_t last, next;
+	struct selection s;
+
+	for (int i = 0; i < 4; i++) {
+		size_t file =
+		    add(100, 7, i < 3 ? 101 : 200, i < 2 ? "0001, every 1 s" : "exit, of it", 110 + i);
+
+		strcpy(origins[file].event, "cpu-clock");
+		strcpy(origins[file].period_type, "cpu");
+		strcpy(origins[file].program, i < 1 ? "bash" : "sleep");
+	}
+	last = 2;
+	next = 3;
+	s = selected(READ_NEWEST, SESSION_DEFAULT, true, 0);
+	assert_true(s.process_count == 2 && s.count == 2 && has(&s, last, 0) && has(&s, next, 0));
+	selection_fini(&s);
+}
+
 static void nothing_is_no_session(void **unused)
 {
 	struct sessions g;
@@ -280,14 +302,36 @@ static void a_crowd_is_counted_by_program(void **unused)
 		strcpy(origins[i].program, "sh");
 	assert_int_equal(crowd_make(&crowd, pointers, count, 5), 0);
 	assert_string_equal(crowd_describe(&crowd, text, sizeof(text)), "5 processes: sh (3), nginx (2)");
-	assert_true(crowd.counted && crowd.taken == 35 && crowd.lost == 5 && crowd.ended == 1);
+	assert_string_equal(crowd.samples, "35 taken, 5 lost stacks");
+	assert_int_equal(crowd.ended, 1);
 	for (size_t i = 0; i < 5; i++)
 		snprintf(origins[i].program, sizeof(origins[i].program), "%c", (int)('e' - i));
+	/* States of one process count the same samples. */
+	assert_int_equal(crowd_make(&crowd, pointers, count, 4), 0);
+	assert_string_equal(crowd.samples, "");
+	/* Deltas do not, but those of older versions count from the start of their process. */
+	for (size_t i = 0; i < 5; i++)
+		origins[i].kind = ORIGIN_DELTA;
+	assert_int_equal(crowd_make(&crowd, pointers, count, 1), 0);
+	assert_string_equal(crowd.samples, "");
+	for (size_t i = 0; i < 5; i++)
+		snprintf(origins[i].samples, sizeof(origins[i].samples), "%zu taken, 0 lost stacks, %s", i,
+		    ORIGIN_OF_INTERVAL);
+	assert_int_equal(crowd_make(&crowd, pointers, count, 1), 0);
+	assert_string_equal(crowd.samples, "10 taken, 0 lost stacks");
+	strcpy(origins[1].samples, "7 taken, 1 lost stacks, " ORIGIN_LOST_INHERITED " 3, by uprobe 4");
+	origins[1].kind = ORIGIN_LIVE;
+	assert_int_equal(crowd_make(&crowd, pointers, count, 5), 0);
+	assert_string_equal(crowd.samples, "16 taken, 1 lost stacks, " ORIGIN_LOST_INHERITED " 3");
+	/* Of one profile they are as it says. */
+	assert_int_equal(crowd_make(&crowd, pointers + 1, 1, 1), 0);
+	assert_string_equal(crowd.samples, origins[1].samples);
 	origins[2].samples[0] = '\0';
 	origins[3].period = 1;
 	assert_int_equal(crowd_make(&crowd, pointers, count, 5), 0);
 	assert_string_equal(crowd.programs, "a, b, c, d and 1 more program");
-	assert_true(!crowd.counted && crowd.period_least == 1 && crowd.period_most == 4096);
+	assert_string_equal(crowd.samples, "");
+	assert_true(crowd.period_least == 1 && crowd.period_most == 4096);
 }
 
 int main(void)
@@ -302,6 +346,7 @@ int main(void)
 	    cmocka_unit_test_setup(what_is_not_of_one_process_counts_for_itself, clear),
 	    cmocka_unit_test_setup(a_profile_alone_always_counts, clear),
 	    cmocka_unit_test_setup(events_are_not_added_to_the_heap, clear),
+	    cmocka_unit_test_setup(events_of_one_process_may_have_two_names, clear),
 	    cmocka_unit_test_setup(nothing_is_no_session, clear),
 	    cmocka_unit_test_setup(a_crowd_is_counted_by_program, clear),
 	};

@@ -101,7 +101,8 @@ static void the_newest_are_kept(void **state)
 		snprintf(delta, sizeof(delta), "%s/%d-delta", folder, i);
 		touch(path);
 		touch(delta);
-		assert_int_equal(snapshot_series_keep(series, path, i % 2 ? delta : NULL, true, 3), 0);
+		const struct snapshot_series_file file = {path, i % 2 ? delta : NULL, true, false};
+		assert_int_equal(snapshot_series_keep(series, &file, 3), 0);
 	}
 	for (int i = 1; i <= 9; i++) {
 		snprintf(path, sizeof(path), "%s/%d", folder, i);
@@ -128,7 +129,8 @@ static void snapshots_are_kept_not_files(void **state)
 		for (int file = 0; file < (i < 4 ? 1 : 3); file++) {
 			snprintf(path, sizeof(path), "%s/%d-%d", folder, i, file);
 			touch(path);
-			assert_int_equal(snapshot_series_keep(series, path, NULL, file == 0, 2), 0);
+			const struct snapshot_series_file one = {path, NULL, file == 0, false};
+			assert_int_equal(snapshot_series_keep(series, &one, 2), 0);
 		}
 		for (int old = 1; old <= i; old++) {
 			snprintf(path, sizeof(path), "%s/%d-%d", folder, old, old < 4 ? 0 : 2);
@@ -144,6 +146,52 @@ static void snapshots_are_kept_not_files(void **state)
 	snapshot_series_free(series);
 }
 
+/* Those by thresholds are few and matter, those of the clock are many. */
+static void each_kind_is_kept_for_itself(void **state)
+{
+	char folder[] = "/tmp/heaptap-series.XXXXXX", path[64];
+	struct snapshot_series *series = snapshot_series_new(0);
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	for (int i = 1; i <= 12; i++) {
+		const struct snapshot_series_file file = {path, NULL, true, i % 4 == 0};
+
+		snprintf(path, sizeof(path), "%s/%d", folder, i);
+		touch(path);
+		assert_int_equal(snapshot_series_keep(series, &file, 2), 0);
+	}
+	for (int i = 1; i <= 12; i++) {
+		snprintf(path, sizeof(path), "%s/%d", folder, i);
+		assert_int_equal(exists(path), i == 8 || i >= 10);
+		unlink(path);
+	}
+	assert_int_equal(rmdir(folder), 0);
+	snapshot_series_free(series);
+}
+
+static void a_rule_and_a_user_at_once(void **state)
+{
+	struct snapshot_series *series = snapshot_series_new(0);
+	const struct threshold_crossing crossing = {"rss", "rss 2.1 GiB >= 2.0 GiB"};
+
+	(void)state;
+	snapshot_series_want_by_rule(series, &crossing);
+	assert_true(series->wanted && series->wanted_by_a_rule && !series->wanted_by_hand);
+	assert_string_equal(series->wanted_name, "rss");
+	assert_true(snapshot_series_want(series, "heaptap snapshot", NULL, 0));
+	assert_true(series->wanted_by_hand);
+	assert_string_equal(series->wanted_cause, crossing.cause);
+	series->wanted = series->wanted_by_a_rule = false;
+	assert_true(snapshot_series_want(series, "heaptap snapshot", NULL, 0));
+	for (int i = 0; i < 100; i++)
+		snapshot_series_want_by_rule(series, &crossing);
+	assert_true(series->wanted_by_a_rule && series->wanted_by_hand);
+	assert_string_equal(series->wanted_name, "");
+	assert_memory_equal(series->wanted_cause, "heaptap snapshot; rss 2.1 GiB >= 2.0 GiB; ", 42);
+	snapshot_series_free(series);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -153,6 +201,8 @@ int main(void)
 	    cmocka_unit_test(requests_become_one),
 	    cmocka_unit_test(the_newest_are_kept),
 	    cmocka_unit_test(snapshots_are_kept_not_files),
+	    cmocka_unit_test(each_kind_is_kept_for_itself),
+	    cmocka_unit_test(a_rule_and_a_user_at_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

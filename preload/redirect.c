@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/redirect.h"
+
+#include "preload/lookup.h"
+
+#include <elf.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+
+/* Relocations that store a symbol's address as it is. */
+static bool is_slot(const ElfW(Rela) * relocation)
+{
+#if defined(__x86_64__)
+	enum { CALL = R_X86_64_JUMP_SLOT, DATA = R_X86_64_GLOB_DAT, WORD = R_X86_64_64 };
+#elif defined(__aarch64__)
+	enum { CALL = R_AARCH64_JUMP_SLOT, DATA = R_AARCH64_GLOB_DAT, WORD = R_AARCH64_ABS64 };
+#endif
+	uint64_t type = ELF64_R_TYPE(relocation->r_info);
+	return (type == CALL || type == DATA || type == WORD) && relocation->r_addend == 0 &&
+	    ELF64_R_SYM(relocation->r_info) != 0;
+}
+
+static uintptr_t page_down(uintptr_t address)
+{
+	return address & ~(uintptr_t)(getauxval(AT_PAGESZ) - 1);
+}
+
+/* ---- finding */
+
+struct finding {
+	struct redirect *functions;
+	size_t count;
+	bool after_us;
+};
+
+/* If the program itself has them (an allocator linked into it), its own calls cannot be redirected. Then
+ * those of its libraries must not be either: what one allocates the other may free. */
+static int find_in_object(struct dl_phdr_info *info, size_t size, void *argument)
+{
+	struct finding *finding = argument;
+	if (lookup_is_ours(info))
+		finding->after_us = true;
+	else if (lookup_symbol(info, finding->functions[0].name)) {
+		for (size_t i = 0; finding->after_us && i < finding->count; i++) {
+			const ElfW(Sym) *symbol = lookup_symbol(info, finding->functions[i].name);
+			if (symbol && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC)
+				finding->functions[i].from = info->dlpi_addr + symbol->st_value;
+		}
+		return 1;
+	}
+	return 0;
+}
+
+bool redirect_find(struct redirect *functions, size_t count)
+{
+	struct finding finding = {.functions = functions, .count = count};
+	lookup_each(find_in_object, &finding);
+	return functions[0].from != 0;
+}
+
+/* ---- writing */
+
+struct relocations {
+	const ElfW(Rela) * first;
+	size_t bytes;
+};
+
+/* One object after the other. */
+struct patch {
+	const struct redirect *functions;
+	size_t count;
+	uintptr_t low, high; /* all functions are in [low, high] */
+	const struct dl_phdr_info *info;
+	const ElfW(Sym) * symbols;
+	const char *strings;
+	struct relocations data, calls;
+	uintptr_t sealed, sealed_to; /* what the loader has made read-only again; sealed_to 0: nothing */
+	bool open, refused;
+};
+
+/* The segment that holds an address, or NULL. */
+static const ElfW(Phdr) * segment_of(const struct dl_phdr_info *info, uintptr_t address)
+{
+	uintptr_t at = address - info->dlpi_addr;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+		if (segment->p_type == PT_LOAD && at >= segment->p_vaddr &&
+		    at - segment->p_vaddr < segment->p_memsz)
+			return segment;
+	}
+	return NULL;
+}
+
+static int protection_of(const ElfW(Phdr) * segment)
+{
+	return (segment->p_flags & PF_R ? PROT_READ : 0) | (segment->p_flags & PF_W ? PROT_WRITE : 0) |
+	    (segment->p_flags & PF_X ? PROT_EXEC : 0);
+}
+
+/* Full RELRO: the loader has made the GOT read-only. The whole range is opened at the first slot in it. */
+static bool slot_open(struct patch *patch, uintptr_t slot)
+{
+	const ElfW(Phdr) *segment = segment_of(patch->info, slot);
+	if (!segment || !(segment->p_flags & PF_W) || slot % sizeof(uintptr_t))
+		return false;
+	if (slot < patch->sealed || slot >= patch->sealed_to || patch->open)
+		return true;
+	patch->refused = patch->refused ||
+	    mprotect((void *)patch->sealed, patch->sealed_to - patch->sealed, PROT_READ | PROT_WRITE) != 0;
+	patch->open = !patch->refused;
+	return patch->open;
+}
+
+static void slot_write(struct patch *patch, uintptr_t slot, uintptr_t value)
+{
+	if (slot_open(patch, slot))
+		atomic_store_explicit((_Atomic uintptr_t *)slot, value, memory_order_release);
+}
+
+static const struct redirect *function_named(const struct patch *patch, const ElfW(Rela) * relocation)
+{
+	const char *name = patch->strings + patch->symbols[ELF64_R_SYM(relocation->r_info)].st_name;
+	for (size_t i = 0; i < patch->count; i++)
+		if (patch->functions[i].from && strcmp(patch->functions[i].name, name) == 0)
+			return &patch->functions[i];
+	return NULL;
+}
+
+static uintptr_t slot_of(const struct patch *patch, const ElfW(Rela) * relocation)
+{
+	return patch->info->dlpi_addr + relocation->r_offset;
+}
+
+static void patch_slots(struct patch *patch, const struct relocations *relocations)
+{
+	for (size_t i = 0; i < relocations->bytes / sizeof(*relocations->first); i++) {
+		const ElfW(Rela) *relocation = &relocations->first[i];
+		if (!is_slot(relocation))
+			continue;
+		uintptr_t value = *(const uintptr_t *)slot_of(patch, relocation);
+		if (value < patch->low || value > patch->high)
+			continue;
+		const struct redirect *function = function_named(patch, relocation);
+		if (function && function->to && function->from == value)
+			slot_write(patch, slot_of(patch, relocation), function->to);
+	}
+}
+
+/* The library that has the functions: its own calls, as far as they are not bound yet, stay inside. */
+static void bind_own_calls(struct patch *patch)
+{
+	for (size_t i = 0; i < patch->calls.bytes / sizeof(*patch->calls.first); i++) {
+		const ElfW(Rela) *relocation = &patch->calls.first[i];
+		const struct redirect *function =
+		    is_slot(relocation) ? function_named(patch, relocation) : NULL;
+		uintptr_t value = function ? *(const uintptr_t *)slot_of(patch, relocation) : 0;
+		/* Unbound, a slot leads back into the object's own table of calls. */
+		if (function && value != function->from && segment_of(patch->info, value))
+			slot_write(patch, slot_of(patch, relocation), function->from);
+	}
+}
+
+static void patch_definitions(const struct patch *patch)
+{
+	const ElfW(Sym) *low = NULL, *high = NULL;
+	for (size_t i = 0; i < patch->count; i++) {
+		const struct redirect *function = &patch->functions[i];
+		const ElfW(Sym) *symbol =
+		    function->from && function->to ? lookup_symbol(patch->info, function->name) : NULL;
+		low = symbol && (!low || symbol < low) ? symbol : low;
+		high = symbol && (!high || symbol > high) ? symbol : high;
+	}
+	const ElfW(Phdr) *segment = low ? segment_of(patch->info, (uintptr_t)low) : NULL;
+	if (!segment || segment != segment_of(patch->info, (uintptr_t)high))
+		return;
+	uintptr_t start = page_down((uintptr_t)low), end = (uintptr_t)(high + 1);
+	if (mprotect((void *)start, end - start, protection_of(segment) | PROT_WRITE) != 0)
+		return;
+	for (size_t i = 0; i < patch->count; i++) {
+		const struct redirect *function = &patch->functions[i];
+		const ElfW(Sym) *symbol =
+		    function->from && function->to ? lookup_symbol(patch->info, function->name) : NULL;
+		if (symbol)
+			((ElfW(Sym) *)(uintptr_t)symbol)->st_value = function->to - patch->info->dlpi_addr;
+	}
+	mprotect((void *)start, end - start, protection_of(segment));
+}
+
+/* glibc relocates the addresses in the dynamic section, musl does not. */
+static void read_dynamic(struct patch *patch, const ElfW(Dyn) * dynamic)
+{
+	uintptr_t base = patch->info->dlpi_addr;
+	for (; dynamic->d_tag != DT_NULL; dynamic++) {
+		uintptr_t value = dynamic->d_un.d_val;
+		const void *address = (const void *)(value < base ? base + value : value);
+		if (dynamic->d_tag == DT_SYMTAB)
+			patch->symbols = address;
+		else if (dynamic->d_tag == DT_STRTAB)
+			patch->strings = address;
+		else if (dynamic->d_tag == DT_RELA)
+			patch->data.first = address;
+		else if (dynamic->d_tag == DT_RELASZ)
+			patch->data.bytes = value;
+		else if (dynamic->d_tag == DT_JMPREL)
+			patch->calls.first = address;
+		else if (dynamic->d_tag == DT_PLTRELSZ)
+			patch->calls.bytes = value;
+	}
+}
+
+static bool read_object(struct patch *patch, const struct dl_phdr_info *info)
+{
+	*patch = (struct patch){.functions = patch->functions,
+	    .count = patch->count,
+	    .low = patch->low,
+	    .high = patch->high,
+	    .info = info};
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		uintptr_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			read_dynamic(patch, (const void *)start);
+		if (info->dlpi_phdr[i].p_type == PT_GNU_RELRO) {
+			patch->sealed = page_down(start);
+			patch->sealed_to = page_down(start + info->dlpi_phdr[i].p_memsz);
+		}
+	}
+	if (!patch->data.first)
+		patch->data.bytes = 0;
+	if (!patch->calls.first)
+		patch->calls.bytes = 0;
+	return patch->symbols && patch->strings;
+}
+
+static int patch_object(struct dl_phdr_info *info, size_t size, void *argument)
+{
+	struct patch *patch = argument;
+	if (lookup_is_ours(info) || info->dlpi_addr == getauxval(AT_SYSINFO_EHDR) ||
+	    !read_object(patch, info))
+		return 0;
+	if (lookup_contains(info, (const void *)patch->functions[0].from)) {
+		bind_own_calls(patch);
+		patch_definitions(patch);
+	} else {
+		patch_slots(patch, &patch->data);
+		patch_slots(patch, &patch->calls);
+	}
+	if (patch->open)
+		mprotect((void *)patch->sealed, patch->sealed_to - patch->sealed, PROT_READ);
+	return 0;
+}
+
+void redirect_apply(const struct redirect *functions, size_t count)
+{
+	struct patch patch = {.functions = functions, .count = count, .low = UINTPTR_MAX};
+	for (size_t i = 0; i < count; i++) {
+		uintptr_t from = functions[i].from;
+		patch.low = from && from < patch.low ? from : patch.low;
+		patch.high = from > patch.high ? from : patch.high;
+	}
+	/* Before: the caller's own table, through which the functions of ours call on. */
+	atomic_thread_fence(memory_order_seq_cst);
+	lookup_each(patch_object, &patch);
+}

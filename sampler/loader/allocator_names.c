@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/loader/allocator_names.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Several of each, since a linker leaves out what a program does not call. */
+bool allocator_names_function(const char *name)
+{
+	static const char *const names[] = {"mallocx", "rallocx", "sdallocx", "je_malloc", "je_mallocx",
+	    "je_sdallocx", "_rjem_malloc", "_rjem_mallocx", "_rjem_sdallocx", "mi_malloc",
+	    "mi_malloc_aligned", "mi_heap_malloc", "tc_malloc", "tc_new", "TCMallocInternalMalloc",
+	    "TCMallocInternalNew"};
+
+	for (size_t i = 0; i < COUNT(names); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+bool allocator_names_library(const char *name)
+{
+	static const char *const names[] = {"libjemalloc", "libmimalloc", "libtcmalloc"};
+
+	for (size_t i = 0; i < COUNT(names); i++)
+		if (strncmp(name, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a process ended, in words. */
+#ifndef SAMPLER_SNAPSHOT_PROCESS_END_H
+#define SAMPLER_SNAPSHOT_PROCESS_END_H
+
+#include "sampler/linux/exit_status.h"
+#include "sampler/target/target.h"
+
+#include <stddef.h>
+
+enum {
+	PROCESS_END_BYTES = TARGET_UNSEEN_BYTES + 256
+}; /* of the longest phrase, with the OOM killer's part */
+
+/* "exited with status 0", "was killed by SIGKILL" */
+void process_end_phrase(const struct target *target, char *text, size_t text_bytes);
+
+/* The same, with what the OOM killer did meanwhile if it may have been the killer. */
+void process_end_describe(
+    const struct target *target, const struct oom_watch *watch, char *text, size_t text_bytes);
+
+/* How much a user wants to hear of it, the most last. */
+enum process_end_alarm {
+	PROCESS_END_QUIET,  /* it exited, or a pipe's reader went away (SIGPIPE), as is usual in scripts */
+	PROCESS_END_TOLD,   /* a signal that asks a process to end: SIGTERM, SIGINT */
+	PROCESS_END_KILLED, /* it crashed, or was killed by SIGKILL */
+};
+enum process_end_alarm process_end_alarm(const struct target *target);
+
+#endif

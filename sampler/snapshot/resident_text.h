@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A reading of resident memory in words: for the end summary, for `heaptap doctor`, and as a comment of a
+ * profile. */
+#ifndef SAMPLER_SNAPSHOT_RESIDENT_TEXT_H
+#define SAMPLER_SNAPSHOT_RESIDENT_TEXT_H
+
+#include "sampler/snapshot/resident_watch.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+enum { RESIDENT_TEXT_ROWS = RESIDENT_KINDS + 1, RESIDENT_TEXT_BYTES = 160 };
+
+/* One line per part, without those that are zero, in the order of the kinds: "   3.1 MiB  heap in use, +-
+ * 200.0 KiB". sampled: the reading has estimates of what is in use. Returns how many lines. */
+size_t resident_text_rows(
+    const struct resident_reading *reading, bool sampled, char rows[RESIDENT_TEXT_ROWS][RESIDENT_TEXT_BYTES]);
+
+/* Would --mmap tell more? The heap is less than half of all, and other anonymous memory is more than the
+ * heap and than a quarter of all. */
+bool resident_text_wants_mmap(const struct resident_reading *reading);
+
+/* Writes the reading to show at the end of a process, lines with a newline each: the largest if that was
+ * clearly more than the newest. Nothing if there is none. end_ns: when the process was seen to have ended. */
+void resident_text_print(FILE *out, const struct resident_watch *watch, uint64_t end_ns);
+
+/* "rss: total=34017280 heap=2097152 heap_error=65536 slack=1048576 anonymous=... (bytes; smaps, TIME)".
+ * heap, slack, anonymous, code, files, shared, stacks, heaptap and kernel add up to total; slack may be
+ * below 0. */
+void resident_text_comment(const struct resident_reading *reading, char *text, size_t text_bytes);
+
+#endif

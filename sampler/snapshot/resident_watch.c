@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/snapshot/resident_watch.h"
+
+#include "sampler/linux/clock.h"
+#include "sampler/loader/preload_library.h"
+
+enum {
+	YOUNGEST_NS = 50 * 1000000, /* most programs of a shell script end before */
+	OFTEN_NS = 1000 * 1000000,
+	COST_SHARE = 200,
+	READING_MAX_NS = 100 * 1000000,
+};
+
+/* ---- the blocks */
+
+struct scan {
+	struct resident_reading *reading;
+	const struct region *region;
+	uint32_t place;
+};
+
+static void scan_slot(const struct scan *scan, uint32_t number, struct resident_reader *reader)
+{
+	struct resident_reading *reading = scan->reading;
+	struct slot_copy slot;
+	if (!region_read_slot(scan->region, number, &slot))
+		return;
+	struct weight weight = region_weight(&slot);
+	double bytes = (double)weight.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
+	if (slot.flags & SLOT_MMAP) {
+		reading->mapped_bytes += bytes;
+		reading->mapped_variance += weight.bytes_variance;
+		return;
+	}
+	reading->heap_bytes += bytes;
+	reading->heap_variance += weight.bytes_variance;
+	if (reader)
+		resident_block(reader, slot.address, slot.sample.size_bytes, bytes);
+}
+
+/* reader: NULL if the mappings were not read */
+static void each_block(void *context, struct resident_reader *reader)
+{
+	const struct scan *scan = context;
+	for (uint32_t s = 0; s < scan->region->segments; s++)
+		for (uint32_t i = 0;
+		     region_segment_owner(scan->region, s) == (int)scan->place && i < REGION_SEGMENT_SLOTS;
+		     i++)
+			scan_slot(scan, s * REGION_SEGMENT_SLOTS + i, reader);
+}
+
+/* ---- a reading */
+
+/* Only what has the region mapped is the process that we know: it may have executed another program. */
+static int read_parts(struct resident_reading *reading, const struct process *process)
+{
+	struct region *region = process->image->region;
+	const struct region_header *header = region_header(region);
+	struct scan scan = {reading, region, process->place};
+	const struct resident_facts facts = {
+	    .library = process->image->attached_pid ? ATTACH_LIBRARY_MAPPED : PRELOAD_LIBRARY_NAME,
+	    .region_ino = region->ino,
+	    .own_start = header->own_start,
+	    .own_end = header->own_end,
+	    .each_block = each_block,
+	    .context = &scan,
+	};
+	int error = resident_read(&reading->parts, process->target.pid, &facts, READING_MAX_NS);
+	if (!error && reading->parts.counters)
+		each_block(&scan, NULL);
+	return error;
+}
+
+void resident_watch_read(struct resident_watch *watch, const struct process *process)
+{
+	struct resident_reading reading = {
+	    .time_ns = clock_now_ns(),
+	    .unix_ns = clock_unix_ns(),
+	    .with_mmap = region_header(process->image->region)->record_mmap == 1,
+	    .older = process->image->attached_pid != 0,
+	};
+	uint64_t began_ns = clock_thread_cpu_ns();
+	if (!process->target.readable || process->target.closed)
+		return;
+	watch->tried_ns = reading.time_ns;
+	int error = read_parts(&reading, process);
+	watch->cost_ns = clock_thread_cpu_ns() - began_ns;
+	if (error)
+		return;
+	watch->newest = reading;
+	if (reading.parts.total_bytes >= watch->largest.parts.total_bytes)
+		watch->largest = reading;
+}
+
+/* ---- when */
+
+uint64_t resident_watch_wait_ns(uint64_t age_ns, uint64_t cost_ns, size_t processes)
+{
+	uint64_t wait_ns = age_ns / 8 < OFTEN_NS ? age_ns / 8 : OFTEN_NS;
+	uint64_t share_ns = cost_ns * COST_SHARE * (processes ? processes : 1);
+	wait_ns = wait_ns > YOUNGEST_NS ? wait_ns : YOUNGEST_NS;
+	return wait_ns > share_ns ? wait_ns : share_ns;
+}
+
+void resident_watch_look(
+    struct resident_watch *watch, const struct process *process, uint64_t now_ns, size_t processes)
+{
+	uint64_t start_ns = process->target.start_ns;
+	uint64_t before_ns = watch->tried_ns ? watch->tried_ns : start_ns;
+	uint64_t age_ns = before_ns > start_ns ? before_ns - start_ns : 0;
+	if (now_ns >= before_ns + resident_watch_wait_ns(age_ns, watch->cost_ns, processes))
+		resident_watch_read(watch, process);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The text of /proc/PID/smaps, see proc(5): one mapping after another, each a line as in /proc/PID/maps and
+ * lines like "Rss:     8 kB". Pure: bytes come in pieces of any size, whole mappings go out. Memory is
+ * bounded, whatever the bytes are.
+ */
+#ifndef SAMPLER_TARGET_SMAPS_H
+#define SAMPLER_TARGET_SMAPS_H
+
+#include "sampler/unwind/maps.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A longer line is cut: its path is one that the kernel has lengthened by escapes. */
+enum { SMAPS_LINE_BYTES = PATH_MAX + 128 };
+
+struct smaps_mapping {
+	struct map_range range; /* its path is valid during the visit only; no build id */
+	bool shared;
+	uint64_t rss_bytes, swap_bytes;
+};
+
+struct smaps {
+	void (*visit)(void *context, const struct smaps_mapping *mapping);
+	void *context;
+
+	struct smaps_mapping mapping; /* the one that is being read */
+	bool open;                    /* there is one */
+	bool broken;                  /* what was read is not the text of such a file */
+	char head[SMAPS_LINE_BYTES];  /* the mapping's first line */
+	char line[SMAPS_LINE_BYTES];  /* the line that is being read, as far as it has come */
+	size_t length;
+};
+
+/* `visit` gets each mapping as soon as it is complete. */
+void smaps_begin(
+    struct smaps *smaps, void (*visit)(void *context, const struct smaps_mapping *mapping), void *context);
+void smaps_feed(struct smaps *smaps, const char *bytes, size_t count);
+
+/* The bytes have ended. Returns 0, or -EPROTO if they were not such a text, or its mappings overlap (the
+ * process has changed them between two reads): then sums over the mappings mean nothing. */
+int smaps_end(struct smaps *smaps);
+
+#endif

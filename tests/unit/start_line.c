@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The line at the start of `heaptap record`. */
+#include "sampler/session/start_line.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static const char *line(const struct options *options, bool heap)
+{
+	static char text[2048];
+	start_line_make(options, heap, 4711, text, sizeof(text));
+	return text;
+}
+
+static void what_where_and_how(void **state)
+{
+	struct options options = {.period_bytes = 512 << 10};
+	(void)state;
+	assert_string_equal(line(&options, true),
+	    "recording pid 4711 (a sample per 512 KiB) to heaptap.*.pb.gz; snapshot: heaptap snapshot 4711");
+	options.period_bytes = 1;
+	options.output = "out/";
+	options.paused = true;
+	assert_string_equal(line(&options, true),
+	    "recording pid 4711 (every allocation, from its heaptap_start() on) to out/heaptap.*.pb.gz; "
+	    "snapshot: heaptap snapshot 4711");
+	options.period_bytes = 1000;
+	options.paused = false;
+	options.output = "x/%t-%p.%h/a%%.gz";
+	options.event_texts[options.event_count++] = "cpu-clock@99";
+	assert_string_equal(line(&options, true),
+	    "recording pid 4711 (a sample per 1000 B, cpu-clock@99) to x/*-*/a%.gz; snapshot: heaptap "
+	    "snapshot "
+	    "4711");
+}
+
+static void events_alone(void **state)
+{
+	struct options options = {.period_bytes = 512 << 10, .output = "x.gz"};
+	(void)state;
+	options.event_texts[options.event_count++] = "cpu-clock";
+	options.event_texts[options.event_count++] = "page-faults/1";
+	assert_string_equal(line(&options, false),
+	    "recording pid 4711 (cpu-clock, page-faults/1) to x.gz; snapshot: heaptap snapshot 4711");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(what_where_and_how),
+	    cmocka_unit_test(events_alone),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
