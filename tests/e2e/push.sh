@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: Apache-2.0
+# `heaptap push`: what arrives at servers of each protocol, and what servers that misbehave are sent again.
+# tests/push_server.py is the server; what came is read by pprof's own library (readers/oracle).
+
+push_program=$HEAPTAP_BUILD/heaptap-push
+export XDG_STATE_HOME=$PWD/state
+
+# server [FOLDER [PORT]]: starts one; $port is where. It ends with the test.
+server() {
+  local folder=${1:-server}
+  mkdir -p "$folder"
+  rm -f "$folder/port"
+  /usr/bin/python3 -B "$top/tests/push_server.py" "$folder" ${2:+"$2"} 2>"$folder.err" &
+  server_pid=$!
+  trap 'kill $server_pid 2>/dev/null || :' EXIT
+  wait_for 20 test -s "$folder/port"
+  port=$(cat "$folder/port")
+}
+
+# plan LINE...: how the server answers from now on
+plan() {
+  printf '%s\n' "$@" >server/plan.next
+  mv server/plan.next server/plan
+}
+
+# said NUMBER EXPRESSION: of a request that came; `r` is what the server wrote down
+said() {
+  /usr/bin/python3 -c 'import json, sys; r = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' \
+    "server/$1.json" "$2"
+}
+
+requests() {
+  local files=(server/[0-9]*.json)
+  [ -e "${files[0]}" ] && echo ${#files[@]} || echo 0
+}
+
+# Three snapshots and the exit of one process that allocates between them; a period of 1, so that sums are exact.
+snapshots() {
+  record -q -b copy -p 1 -o 'p.%n.pb.gz' "$targets/snapshot_api" \
+    hold 1000 snap a hold 500 snap b drop hold 700 snap c hold 10 >snaps
+  rm -f p.peak.pb.gz
+  ls p.*.pb.gz
+}
+
+# What was sent is valid for every reader; our own stricter rules (in use is a part of what was allocated) are not for
+# differences.
+sent_check() {
+  local profile
+  for profile; do
+    "$heaptap" check "$profile" >check.log 2>&1 && "$readers/oracle" "$profile" >>check.log 2>&1 &&
+      go tool pprof -top "$profile" >>check.log 2>&1 && gunzip -c "$profile" |
+      protoc --proto_path="$top/proto" --decode=perftools.profiles.Profile profile.proto >check.txt 2>>check.log ||
+      { cat check.log >&2; fail "$profile is not valid"; }
+  done
+}
+
+# sums TYPE FILE...: the total of the sample type over all files
+sums() {
+  local type=$1 sum=0 profile
+  shift
+  for profile; do
+    sum=$((sum + $(total_of "$profile" "$type")))
+  done
+  echo $sum
+}
+
+push() {
+  "$heaptap" push "$@"
+}
+
+# What a server adds up is what the process allocated; what is in use is as in each file.
+same_as_files() {
+  local type i=0 profile
+  for type in alloc_space alloc_objects; do
+    equal "$(total_of p.exit.pb.gz $type)" "$(sums $type server/*.pb.gz)" "$type of all that came"
+  done
+  for type in inuse_space inuse_objects; do
+    equal "$(sums $type p.*.pb.gz)" "$(sums $type server/*.pb.gz)" "$type of all that came"
+  done
+  [ "$(total_of p.exit.pb.gz alloc_space)" -gt 2000000 ] || fail 'too little was allocated'
+}
+
+test_pyroscope() {
+  local files id
+  snapshots >files
+  server
+  # In any order: each is sent as the difference to the one before it in time.
+  push --to "pyroscope+http://127.0.0.1:$port/" --label env=prod --label 'team=a b' --tenant t1 \
+    $(sort -r files) 2>err
+  matches '^heaptap: 4 profiles sent to http://127.0.0.1:[0-9]*$' err
+  equal 4 "$(requests)" requests
+  same_as_files
+  sent_check server/*.pb.gz
+  equal /push.v1.PusherService/Push "$(said 0001 'r["path"]')" path
+  equal 't1 application/proto' "$(said 0001 'r["headers"]["x-scope-orgid"] + " " + r["headers"]["content-type"]')"
+  equal "__delta__ __name__ __session_id__ env host pyroscope_spy service_name team" \
+    "$(said 0001 '" ".join(sorted(r["labels"]))')" labels
+  equal "memory snapshot_api prod a b heaptap false" "$(said 0001 \
+    '" ".join(r["labels"][x] for x in ("__name__", "service_name", "env", "team", "pyroscope_spy", "__delta__"))')"
+  said 0001 'r["labels"]["__session_id__"]' >session
+  matches '^[0-9a-f]{16}$' session
+  for id in 1 2 3 4; do
+    said 000$id 'r["id"]'
+  done | sort -u >ids
+  equal 4 "$(wc -l <ids)" 'different ids'
+  # The same again has the same ids, and the same bytes.
+  push -q --to "pyroscope+http://127.0.0.1:$port" --label env=prod --label 'team=a b' $(cat files)
+  for id in 1 2 3 4; do
+    said 000$((id + 4)) 'r["id"]'
+    cmp "server/000$id-0.pb.gz" "server/000$((id + 4))-0.pb.gz"
+  done | sort -u >ids2
+  cmp ids ids2
+}
+
+test_parca() {
+  snapshots >files
+  server
+  push --to "parca+http://127.0.0.1:$port" $(cat files) 2>err
+  matches '^heaptap: 4 profiles sent' err
+  equal 4 "$(requests)" requests
+  sent_check server/*.pb.gz
+  # What is in use and what was allocated, apart: a duration marks a difference there.
+  local state total
+  for state in server/000?-0.pb.gz; do
+    total=${state%-0.pb.gz}-1.pb.gz
+    equal 0 "$(duration_of "$state")" 'duration of what is in use'
+    [ "$(duration_of "$total")" -gt 0 ] || fail 'no duration of what was allocated'
+  done
+  equal "$(total_of p.exit.pb.gz alloc_space)" "$(sums alloc_space server/*-1.pb.gz)" 'allocated'
+  equal "$(sums inuse_space p.*.pb.gz)" "$(sums inuse_space server/*-0.pb.gz)" 'in use'
+  equal "__name__ __session_id__ host service_name" "$(said 0001 '" ".join(sorted(r["labels"]))')" labels
+}
+
+duration_of() {
+  gunzip -c "$1" | protoc --proto_path="$top/proto" --decode=perftools.profiles.Profile profile.proto |
+    awk '$1 == "duration_nanos:" { found = $2 } END { print found + 0 }'
+}
+
+test_datadog() {
+  snapshots >files
+  server
+  push -q --to "datadog+http://127.0.0.1:$port" --label version=7 $(cat files)
+  same_as_files
+  sent_check server/*.pb.gz
+  equal /profiling/v1/input "$(said 0001 'r["path"]')" path
+  said 0001 'r["event"]["tags_profiler"]' >tags
+  matches '^service:snapshot_api,version:7,host:[^,]*,runtime:native$' tags
+  equal "native 4 ['profile.pprof']" \
+    "$(said 0001 'r["event"]["family"] + " " + r["event"]["version"] + " " + str(r["event"]["attachments"])')"
+}
+
+test_otlp() {
+  snapshots >files
+  server
+  push -q --to "otlp+http://127.0.0.1:$port" $(cat files)
+  equal /v1development/profiles "$(said 0001 'r["path"]')" path
+  equal snapshot_api "$(said 0001 'r["otlp"]["attributes"]["service.name"]')" 'service.name'
+  local sum=0 i
+  for i in 1 2 3 4; do
+    sum=$((sum + $(said 000$i 'r["otlp"]["totals"].get("alloc_space/bytes", 0)')))
+  done
+  equal "$(total_of p.exit.pb.gz alloc_space)" "$sum" 'allocated'
+  equal "$(total_of p.exit.pb.gz inuse_space)" "$(said 0004 'r["otlp"]["totals"]["inuse_space/bytes"]')" 'in use'
+  said 0001 '"take_held" in r["otlp"]["leaves"]' >leaf
+  matches True leaf
+}
+
+# An older server, or one behind a proxy that knows only the old path.
+test_ingest() {
+  snapshots >files
+  server
+  plan 404push
+  push -q --to "pyroscope+http://127.0.0.1:$port/base" --label 'env=a,b}' $(cat files)
+  equal 5 "$(requests)" 'requests, one of them in vain'
+  said 0002 'r["path"]' >path
+  matches '^/base/ingest\?name=snapshot_api%7Benv%3Da_b_%2Chost%3D.*%2C__session_id__%3D[0-9a-f]{16}%7D&from=[0-9]{10}&until=[0-9]{10}&format=pprof&spyName=heaptap$' path
+  rm server/0001-0.pb.gz
+  same_as_files
+}
+
+# An answer that is final: one line with what the server said, status 1, nothing is sent again.
+test_refused() {
+  snapshots >files
+  server
+  plan '400 profile time is not_in_ingestion_window' ok
+  equal 1 "$(status_of push --to "pyroscope+http://127.0.0.1:$port" $(cat files))" status
+  equal 4 "$(requests)" requests
+  matches '^heaptap: p[.0-9a-z-]*: refused by http://127.0.0.1:[0-9]*: HTTP 400: .*not_in_ingestion_window' err
+  matches '^heaptap: 3 profiles sent' err
+  equal 2 "$(wc -l <err)" 'lines'
+  # What was refused is contained in the next one.
+  rm server/0001-0.pb.gz
+  equal "$(total_of p.exit.pb.gz alloc_space)" "$(sums alloc_space server/*.pb.gz)" 'allocated'
+  plan 'grpc 3 missing%20__name__%20label'
+  equal 1 "$(status_of push --to "parca+http://127.0.0.1:$port" p.exit.pb.gz)" status
+  matches 'refused by .*: grpc-status 3: missing __name__ label$' err
+  # A token must not go to another host: a redirect is no answer.
+  server other
+  plan "redirect http://127.0.0.1:$port/elsewhere"
+  equal 1 "$(status_of push --to "pyroscope+http://127.0.0.1:$(cat server/port)" p.exit.pb.gz)" status
+  matches 'HTTP 307: redirects to http://127.0.0.1:[0-9]*/elsewhere, and redirects are not followed' err
+  [ ! -e other/0001.json ] || fail 'the redirect was followed'
+}
+
+# Answers after which the same may succeed: sent again until it does.
+test_retried() {
+  local how
+  record -q -p 4K -o p.pb.gz "$targets/leaky" 100 64
+  server
+  plan '429 2' 500 ok
+  push -v --to "pyroscope+http://127.0.0.1:$port" --timeout 120s p.pb.gz 2>err || fail "$(cat err)"
+  equal 3 "$(requests)" 'requests'
+  equal 1 "$(for i in 1 2 3; do said 000$i 'r["id"]'; done | sort -u | wc -l)" 'ids'
+  matches 'HTTP 429: .*too much.*; again in 2\.[0-9] s' err
+  matches 'HTTP 500: .*; again in (0\.9|1\.[01]) s' err
+  for how in cut html empty garbage 503 408; do
+    plan "$how" ok
+    push -v --to "pyroscope+http://127.0.0.1:$port" --timeout 120s p.pb.gz 2>err || fail "$how: $(cat err)"
+    matches '; again in 0\.[45] s' err
+  done
+  for how in 'grpc 14 try%20again' notrailers cut garbage 503; do
+    plan "$how" ok
+    push -v --to "parca+http://127.0.0.1:$port" --timeout 120s p.pb.gz 2>err || fail "$how: $(cat err)"
+    matches '; again in 0\.[45] s' err
+  done
+}
+
+# Servers that never come to an end: given up at once if they send too much, else when the time is up.
+test_hostile() {
+  record -q -p 4K -o p.pb.gz "$targets/leaky" 100 64
+  server
+  local how
+  for how in headers body; do
+    plan $how
+    equal 1 "$(status_of push --timeout 400ms --to "pyroscope+http://127.0.0.1:$port" p.pb.gz)" "status of $how"
+    matches 'not delivered to .*: (the answer is too large|Operation timed out)' err
+  done
+  for how in never trickle; do
+    plan $how
+    equal 1 "$(status_of push --timeout 400ms --to "pyroscope+http://127.0.0.1:$port" p.pb.gz)" "status of $how"
+    matches 'not delivered to .*: Operation timed out' err
+  done
+  for how in garbage never cut; do
+    plan $how
+    equal 1 "$(status_of push --timeout 400ms --to "parca+http://127.0.0.1:$port" p.pb.gz)" "status of $how"
+  done
+  # Several files: the first one's time is up, the others are not tried.
+  cp p.pb.gz q.pb.gz
+  plan never
+  equal 1 "$(status_of push --timeout 400ms --to "pyroscope+http://127.0.0.1:$port" p.pb.gz q.pb.gz)" status
+  matches '^heaptap: q.pb.gz: not sent, the server did not take the one before$' err
+  equal 2 "$(wc -l <err)" 'lines, one each'
+}
+
+# made NAME SECONDS_AGO STACKS DEPTH: a profile of that many stacks, as old as that
+made() {
+  [ -d modules ] || { mkdir modules; protoc --proto_path="$top/proto" --python_out=modules profile.proto; }
+  PYTHONPATH=modules /usr/bin/python3 -B - "$@" <<'PYTHON'
+import gzip, sys, time
+import profile_pb2
+name, ago, stacks, depth = sys.argv[1], *map(int, sys.argv[2:])
+p = profile_pb2.Profile()
+strings = {"": 0}
+def string(text):
+    return strings.setdefault(text, len(strings))
+for type, unit in ("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"), ("inuse_space", "bytes"):
+    p.sample_type.add(type=string(type), unit=string(unit))
+p.period_type.type, p.period_type.unit, p.period = string("space"), string("bytes"), 512
+p.time_nanos = int((time.time() - ago) * 1e9)
+p.mapping.add(id=1, memory_start=0x400000, memory_limit=0x40000000, filename=string("/usr/bin/made"), has_functions=True)
+functions = 2000
+for i in range(1, functions + 1):
+    p.function.add(id=i, name=string("function_with_a_long_name_number_%d" % i), filename=string("/src/file_%d.c" % (i % 99)))
+    p.location.add(id=i, mapping_id=1, address=0x400000 + 16 * i).line.add(function_id=i, line=i)
+for i in range(stacks):
+    sample = p.sample.add(value=[i + 1, (i + 1) * 64, i % 1000 + 1, i % 1000 * 64 + 64])
+    sample.location_id.extend((i * 7 + j * (i // functions + 1)) % functions + 1 for j in range(depth))
+    sample.label.add(key=string("bytes"), num=64, num_unit=string("bytes"))
+p.string_table.extend(strings)
+open(name, "wb").write(gzip.compress(p.SerializeToString(), 1))
+PYTHON
+}
+
+# More than Pyroscope takes: the tail is one frame, sums are as before.
+test_folded() {
+  local type
+  server
+  made many.pb.gz 10 20000 4
+  made large.pb.gz 10 12000 60
+  made deep.pb.gz 10 3 3000
+  for type in many large deep; do
+    rm -f server/0*
+    push --to "pyroscope+http://127.0.0.1:$port" $type.pb.gz 2>err
+    profile=$(only server/*.pb.gz)
+    sent_check "$profile"
+    for column in alloc_objects alloc_space inuse_objects inuse_space; do
+      equal "$(total_of $type.pb.gz $column)" "$(total_of "$profile" $column)" "$column of $type"
+    done
+    [ "$(gunzip -c "$profile" | wc -c)" -lt 1992294 ] || fail "$type is too large"
+    gunzip -c "$profile" | protoc --proto_path="$top/proto" --decode=perftools.profiles.Profile profile.proto >text
+    [ "$(grep -c '^sample {' text)" -le 15000 ] || fail "$type has too many samples"
+  done
+  matches 'deep.pb.gz: sent, 3 stacks; 3 stacks lost frames in their middle' err
+  equal 3000 "$(grep -c '^ *location_id' text)" 'frames of three stacks'
+  # Said, and seen beforehand.
+  push --dry-run --to "pyroscope+http://127.0.0.1:$port" many.pb.gz large.pb.gz >out
+  matches '^  cut     5001 of 20000 stacks, .*% of the total at most, are under \[other\]$' out
+  matches '^  size    1[0-9]{6} bytes, [0-9]+ compressed, [0-9]+ stacks$' out
+  matches '^  labels  __name__=memory service_name=made ' out
+  equal 0 "$(ls server | grep -c large)" 'sent by a dry run'
+  # Others take it whole.
+  rm -f server/0*
+  push -q --to "parca+http://127.0.0.1:$port" many.pb.gz
+  equal 20000 "$(gunzip -c "$(only server/*.pb.gz)" |
+    protoc --proto_path="$top/proto" --decode=perftools.profiles.Profile profile.proto | grep -c '^sample {')" samples
+}
+
+test_window() {
+  server
+  made old.pb.gz 3600 10 3
+  made new.pb.gz -700 10 3
+  made good.pb.gz 3500 10 3
+  equal 1 "$(status_of push --to "pyroscope+http://127.0.0.1:$port" old.pb.gz new.pb.gz good.pb.gz)" status
+  matches '^heaptap: old.pb.gz: not sent, it is 60 min old: Pyroscope takes profiles of the last 59 min$' err
+  matches '^heaptap: new.pb.gz: not sent, its time is 11 min in the future: is a clock wrong\?$' err
+  matches '^heaptap: 1 profile sent' err
+  equal 1 "$(requests)" requests
+  equal 0 "$(status_of push --to "parca+http://127.0.0.1:$port" old.pb.gz)" 'status of Parca'
+}
+
+# Files that are none, and none of what is wanted; a token from a file.
+test_operands() {
+  server
+  made good.pb.gz 3 10 3
+  echo nothing >text
+  equal 1 "$(status_of push --to "pyroscope+http://127.0.0.1:$port" missing text good.pb.gz)" status
+  equal 3 "$(wc -l <err)" lines
+  matches '^heaptap: cannot read missing: No such file' err
+  matches '^heaptap: cannot read text: ' err
+  equal 1 "$(requests)" requests
+  printf 'secret\n' >token
+  push -q --to "pyroscope+http://127.0.0.1:$port" --token-file token good.pb.gz
+  equal 'Bearer secret' "$(said 0002 'r["headers"]["authorization"]')" header
+  push -q --to "pyroscope+http://127.0.0.1:$port" --user me --token-file token good.pb.gz
+  equal "Basic $(printf me:secret | base64)" "$(said 0003 'r["headers"]["authorization"]')" header
+  push -q --to "pyroscope+http://127.0.0.1:$port" --types inuse_space - <good.pb.gz
+  equal "$(total_of good.pb.gz inuse_space)" "$(total_of server/0004-0.pb.gz inuse_space)" 'in use'
+  equal '' "$(total_of server/0004-0.pb.gz alloc_space)" 'allocated'
+  equal 1 "$(status_of push --to "pyroscope+http://127.0.0.1:$port" --types other_space good.pb.gz)" status
+  matches 'none of the sample types that are wanted' err
+  equal 2 "$(status_of push good.pb.gz)" 'status without --to'
+  equal 2 "$(status_of push --to pyroscope+http://me:secret@host good.pb.gz)" status
+  matches 'use --user and --token-file' err
+  ! grep -q secret err || fail 'the password is printed'
+}
