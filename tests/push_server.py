@@ -33,13 +33,13 @@ import h2.events
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 folder = sys.argv[1]
 lock = threading.Lock()
-count = 0
+count = len([name for name in os.listdir(folder) if name.endswith(".json")])
 
 
 def messages():
     """The modules that protoc makes of our .proto files."""
     made = os.path.join(folder, "modules")
-    os.makedirs(made)
+    os.makedirs(made, exist_ok=True)
     for name in "pyroscope", "parca", "otlp":
         subprocess.run(["protoc", f"--proto_path={TOP}/push", f"--python_out={made}", f"{name}.proto"], check=True)
     sys.path.insert(0, made)

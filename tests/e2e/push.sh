@@ -252,13 +252,13 @@ test_hostile() {
   equal 2 "$(wc -l <err)" 'lines, one each'
 }
 
-# made NAME SECONDS_AGO STACKS DEPTH: a profile of that many stacks, as old as that
+# made NAME SECONDS_AGO STACKS DEPTH [PID [CAUSE]]: a profile of that many stacks, as old as that; with PID as heaptap's own
 made() {
   [ -d modules ] || { mkdir modules; protoc --proto_path="$top/proto" --python_out=modules profile.proto; }
   PYTHONPATH=modules /usr/bin/python3 -B - "$@" <<'PYTHON'
 import gzip, sys, time
 import profile_pb2
-name, ago, stacks, depth = sys.argv[1], *map(int, sys.argv[2:])
+name, ago, stacks, depth = sys.argv[1], float(sys.argv[2]), *map(int, sys.argv[3:5])
 p = profile_pb2.Profile()
 strings = {"": 0}
 def string(text):
@@ -276,6 +276,10 @@ for i in range(stacks):
     sample = p.sample.add(value=[i + 1, (i + 1) * 64, i % 1000 + 1, i % 1000 * 64 + 64])
     sample.location_id.extend((i * 7 + j * (i // functions + 1)) % functions + 1 for j in range(depth))
     sample.label.add(key=string("bytes"), num=64, num_unit=string("bytes"))
+if len(sys.argv) > 5:
+    for text in "heaptap 0.1.0", "pid=%s comm=made host=vm" % sys.argv[5], "session=1-1 start=1000", "snapshot: " + (
+            sys.argv[6] if len(sys.argv) > 6 else "0001, every 60 s"), "labels: service_name=shop%20a unit=shop.service":
+        p.comment.append(string(text))
 p.string_table.extend(strings)
 open(name, "wb").write(gzip.compress(p.SerializeToString(), 1))
 PYTHON
@@ -286,8 +290,8 @@ test_folded() {
   local type
   server
   made many.pb.gz 10 20000 4
-  made large.pb.gz 10 12000 60
-  made deep.pb.gz 10 3 3000
+  made large.pb.gz 10 12000 120
+  made deep.pb.gz 10 3 1500
   for type in many large deep; do
     rm -f server/0*
     push --to "pyroscope+http://127.0.0.1:$port" $type.pb.gz 2>err
@@ -305,6 +309,7 @@ test_folded() {
   # Said, and seen beforehand.
   push --dry-run --to "pyroscope+http://127.0.0.1:$port" many.pb.gz large.pb.gz >out
   matches '^  cut     5001 of 20000 stacks, .*% of the total at most, are under \[other\]$' out
+  equal 2 "$(grep -c 'are under' out)" 'folded profiles'
   matches '^  size    1[0-9]{6} bytes, [0-9]+ compressed, [0-9]+ stacks$' out
   matches '^  labels  __name__=memory service_name=made ' out
   equal 0 "$(ls server | grep -c large)" 'sent by a dry run'
@@ -352,4 +357,219 @@ test_operands() {
   equal 2 "$(status_of push --to pyroscope+http://me:secret@host good.pb.gz)" status
   matches 'use --user and --token-file' err
   ! grep -q secret err || fail 'the password is printed'
+}
+
+# ---- --follow
+
+spool=$XDG_STATE_HOME/heaptap/push
+
+# follow WORDS...: the service; $follow_pid. It ends with the test.
+follow() {
+  "$heaptap" push --follow "$@" 2>>follow.err &
+  follow_pid=$!
+  trap 'kill $follow_pid $server_pid 2>/dev/null || :' EXIT
+}
+
+# follow_end: by SIGTERM, as a service manager would; it must end well
+follow_end() {
+  kill "$follow_pid"
+  wait "$follow_pid" || fail "--follow ended with status $?: $(cat follow.err)"
+}
+
+# counted NAME COUNTER VALUE
+counted() {
+  grep -qx "$2 $3" "$spool/$1/counters" 2>/dev/null
+}
+
+# spooled NAME: how many profiles wait
+spooled() {
+  find "$spool/$1" -maxdepth 1 -name '*.pb.gz' | wc -l
+}
+
+spooled_is() {
+  [ "$(spooled "$1")" = "$2" ]
+}
+
+# What lies there, what is written in it, and below it, goes to the server; neither peaks nor anything else.
+test_follow() {
+  local name
+  snapshots >files
+  mkdir -p store/day
+  server
+  name=pyroscope-127.0.0.1-$port
+  cp -p p.0001-a.pb.gz store/
+  echo none >store/other.pb.gz
+  follow --to "pyroscope+http://127.0.0.1:$port" store
+  wait_for 20 counted "$name" sent 1
+  # Renamed into place, written in place, in a new folder below.
+  cp p.0002-b.pb.gz store/.tmp && mv store/.tmp store/p.0002-b.pb.gz
+  wait_for 20 counted "$name" sent 2
+  cp p.0003-c.pb.gz store/day/
+  wait_for 20 counted "$name" sent 3
+  mkdir -p new/folder
+  cp p.exit.pb.gz new/folder/
+  record -q -p 4K -o new/folder/ "$targets/leaky" 10 64
+  ls new/folder | grep -q peak || fail 'no peak'
+  rm new/folder/*leaky*.exit.pb.gz
+  mv new store/
+  wait_for 20 counted "$name" sent 4
+  same_as_files
+  # It was told nothing twice, also not by a second run.
+  follow_end
+  follow --to "pyroscope+http://127.0.0.1:$port" store
+  touch store/p.0001-a.pb.gz
+  cp p.0001-a.pb.gz store/another.pb.gz
+  made store/z.pb.gz 1 5 3 77
+  wait_for 20 counted "$name" sent 5
+  follow_end
+  equal 5 "$(requests)" requests
+  equal 'shop a shop.service' "$(said 0005 'r["labels"]["service_name"] + " " + r["labels"]["unit"]')" labels
+  equal 0 "$(spooled "$name")" 'files in the spool'
+}
+
+# The server is away: profiles wait, whoever is killed meanwhile; then all of them arrive, once.
+test_follow_outage() {
+  local name i
+  snapshots >files
+  mkdir store
+  server
+  kill $server_pid
+  wait $server_pid || :
+  printf '[daemon]\nstore = %s\n[push one]\nurl = pyroscope+http://127.0.0.1:%s\nlabel.env = prod\n' \
+    "$PWD/store" "$port" >heaptap.conf
+  follow --config heaptap.conf
+  i=0
+  for file in $(cat files); do
+    cp "$file" "store/$file"
+    i=$((i + 1))
+    wait_for 20 spooled_is one $i
+    kill -KILL $follow_pid
+    wait $follow_pid 2>/dev/null || :
+    follow --config heaptap.conf
+  done
+  # The store keeps only the newest: the others are in the spool.
+  rm store/p.0001-a.pb.gz
+  wait_for 20 grep -q 'one: Failed to connect.*; again in' follow.err
+  server server "$port"
+  trap 'kill $follow_pid $server_pid 2>/dev/null || :' EXIT
+  wait_for 60 counted one sent 4
+  same_as_files
+  equal 4 "$(for i in 1 2 3 4; do said 000$i 'r["id"]'; done | sort -u | wc -l)" 'ids'
+  equal prod "$(said 0004 'r["labels"]["env"]')" label
+  # Killed again and again, it sends nothing that was acknowledged.
+  for i in 1 2 3 4 5; do
+    kill -KILL $follow_pid
+    wait $follow_pid 2>/dev/null || :
+    made store/more$i.pb.gz $((20 - i)) 5 3 77
+    follow --config heaptap.conf
+    wait_for 20 counted one sent $((4 + i))
+  done
+  follow_end
+  equal 9 "$(requests)" requests
+  matches 'one: sending works again' follow.err
+}
+
+# SIGKILL in the middle of requests: what was not acknowledged is sent again, under the same id.
+test_follow_killed() {
+  local i
+  server
+  mkdir store
+  plan never
+  made store/a.pb.gz 9 5 3 77
+  follow --to "pyroscope+http://127.0.0.1:$port" store
+  for i in 1 2 3; do
+    wait_for 20 test -e server/000$i.json
+    kill -KILL $follow_pid
+    wait $follow_pid 2>/dev/null || :
+    follow --to "pyroscope+http://127.0.0.1:$port" store
+  done
+  wait_for 20 test -e server/0004.json
+  kill -KILL $follow_pid
+  wait $follow_pid 2>/dev/null || :
+  plan ok
+  follow --to "pyroscope+http://127.0.0.1:$port" store
+  wait_for 20 counted "pyroscope-127.0.0.1-$port" sent 1
+  follow_end
+  equal 5 "$(requests)" requests
+  equal 1 "$(for i in 1 2 3 4 5; do said 000$i 'r["id"]'; done | sort -u | wc -l)" 'ids'
+}
+
+# Refused for good: moved aside with the answer, the last ten of them; the next ones are sent.
+test_follow_rejected() {
+  local i
+  server
+  mkdir store
+  printf '[push one]\nurl = pyroscope+http://127.0.0.1:%s\n' "$port" >heaptap.conf
+  plan '400 no good'
+  follow --config heaptap.conf store
+  for i in $(seq 12); do
+    made "store/$i.pb.gz" $((60 - i)) 3 3 $((100 + i))
+  done
+  wait_for 30 counted one rejected 12
+  plan ok
+  made store/last.pb.gz 1 3 3 200
+  wait_for 20 counted one sent 1
+  follow_end
+  equal 10 "$(find "$spool/one/rejected" -name '*.pb.gz' | wc -l)" 'rejected profiles'
+  equal 10 "$(find "$spool/one/rejected" -name '*.txt' | wc -l)" 'answers'
+  matches 'HTTP 400: .*no good' "$(find "$spool/one/rejected" -name '*.txt' | head -n 1)"
+  matches 'one: a profile was refused, it is in .*/push/one/rejected: HTTP 400' follow.err
+  "$heaptap" check "$(find "$spool/one/rejected" -name '*.pb.gz' | head -n 1)" || fail 'rejected profile'
+}
+
+# A budget is kept, the oldest go first; so does what is too old by the time the server is back.
+test_follow_budget() {
+  local i
+  server
+  kill $server_pid
+  wait $server_pid || :
+  mkdir store
+  printf '[push one]\nurl = pyroscope+http://127.0.0.1:%s\nspool = 1M\n' "$port" >heaptap.conf
+  for i in 1 2 3 4; do
+    made "store/$i.pb.gz" $((60 - i)) 6000 300 $((100 + i))
+  done
+  local each
+  each=$(stat -c %s store/1.pb.gz)
+  [ "$each" -gt 300000 ] && [ "$each" -lt 900000 ] || fail "$each bytes each"
+  follow --config heaptap.conf store
+  wait_for 30 counted one dropped $((4 - 1048576 / each))
+  made store/5.pb.gz 5 6000 300 105
+  wait_for 30 counted one dropped $((5 - 1048576 / each))
+  follow_end
+  [ "$(find "$spool/one" -maxdepth 1 -name '*.pb.gz' -printf '%s\n' | awk '{ sum += $1 } END { print sum + 0 }')" -le 1048576 ] ||
+    fail 'over budget'
+  matches 'profiles? dropped, the oldest: the spool is full' follow.err
+  # The newest is among those that are left.
+  cmp store/5.pb.gz "$(find "$spool/one" -maxdepth 1 -name '*.pb.gz' | sort | tail -n 1)"
+}
+
+# A target of its own for each section; what is wrong in the file is said with its line.
+test_follow_config() {
+  server
+  mkdir store
+  printf '[push one]\nurl = pyroscope+http://127.0.0.1:%s\ntypes = inuse_space\n[push two]\nurl = parca+http://127.0.0.1:%s\n' \
+    "$port" "$port" >heaptap.conf
+  follow --config heaptap.conf store
+  made store/a.pb.gz 5 5 3 77
+  wait_for 20 counted one sent 1
+  wait_for 20 counted two sent 1
+  # A reload, by the name of the process' own file.
+  printf '[push three]\nurl = parca+http://127.0.0.1:%s\n' "$port" >heaptap.conf
+  kill -HUP $follow_pid
+  wait_for 20 counted three sent 1
+  follow_end
+  equal 3 "$(requests)" requests
+  printf '[push one]\nurl = http://host\n' >heaptap.conf
+  equal 2 "$(status_of push --follow --config heaptap.conf store)" status
+  matches "^heaptap: heaptap.conf:2: 'http://host' is no address for profiles; give pyroscope" err
+  printf '[push one]\nurl = parca+http://host\nspol = 5M\n' >heaptap.conf
+  equal 2 "$(status_of push --follow --config heaptap.conf store)" status
+  matches "^heaptap: heaptap.conf:3: 'spol' is none of url, token-file" err
+  printf '[push a/b]\nurl = parca+http://host\n' >heaptap.conf
+  equal 2 "$(status_of push --follow --config heaptap.conf store)" status
+  matches "^heaptap: heaptap.conf:2: 'a/b' is no name for a target" err
+  printf '[daemon]\nstore = /nowhere\n' >heaptap.conf
+  equal 2 "$(status_of push --follow --config heaptap.conf)" status
+  matches 'has no section \[push NAME\]$' err
+  equal 2 "$(status_of push --follow --to parca+http://host)" 'status without a folder'
 }
