@@ -41,7 +41,8 @@ bool answer_body(struct answer *answer, const void *bytes, size_t length);
 /* Does the Content-Type begin so? */
 bool answer_is_type(const struct answer *answer, const char *type);
 
-/* The body of a gRPC answer: its one message, which is not compressed. 0 with the part of the body; -EBADMSG. */
+/* The body of a gRPC answer: its one message, which is not compressed. 0 with the part of the body;
+ * -EBADMSG. */
 int answer_grpc_message(const struct answer *answer, const uint8_t **message, size_t *length);
 
 /* Is the body, all of which was kept, well-formed protobuf? Unknown fields are. */

@@ -9,7 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum word { WORD_TARGET, WORD_FOLLOW, WORD_DRY_RUN, WORD_CONFIG, WORD_PATHS_FD, WORD_QUIET, WORD_VERBOSE };
+enum word {
+	WORD_TARGET,
+	WORD_FOLLOW,
+	WORD_DRY_RUN,
+	WORD_CONFIG,
+	WORD_PATHS_FD,
+	WORD_END_FD,
+	WORD_QUIET,
+	WORD_VERBOSE
+};
 
 static const struct option words[] = {
     {"to", required_argument, NULL, WORD_TARGET},
@@ -26,6 +35,7 @@ static const struct option words[] = {
     {"dry-run", no_argument, NULL, WORD_DRY_RUN},
     {"config", required_argument, NULL, WORD_CONFIG},
     {"paths-fd", required_argument, NULL, WORD_PATHS_FD},
+    {"end-fd", required_argument, NULL, WORD_END_FD},
     {"quiet", no_argument, NULL, WORD_QUIET},
     {"verbose", no_argument, NULL, WORD_VERBOSE},
     {0},
@@ -68,6 +78,9 @@ static int take(struct command_line *line, int word, int index, char *error, siz
 	case WORD_PATHS_FD:
 		line->paths_fd = atoi(optarg);
 		return 0;
+	case WORD_END_FD:
+		line->end_fd = atoi(optarg);
+		return 0;
 	case WORD_QUIET:
 		notice_verbosity = -1;
 		return 0;
@@ -106,7 +119,7 @@ int command_line_parse(struct command_line *line, int argc, char *argv[], char *
 {
 	int word, index = 0, err = 0;
 
-	*line = (struct command_line){.paths_fd = COMMAND_LINE_NO_FD};
+	*line = (struct command_line){.paths_fd = COMMAND_LINE_NO_FD, .end_fd = COMMAND_LINE_NO_FD};
 	target_init(&line->target);
 	line->target.timeout_ns = 0; /* not given */
 	opterr = 0;

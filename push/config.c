@@ -49,7 +49,8 @@ static struct target *target_named(struct reading *r, const char *name)
 	return made;
 }
 
-/* ini.h's callback. Returns 0 for an error: then ini_parse_string() returns the number of the first such line. */
+/* ini.h's callback. Returns 0 for an error: then ini_parse_string() returns the number of the first such
+ * line. */
 static int on_line(void *context, const char *section, const char *name, const char *value)
 {
 	struct reading *r = context;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heaptap's configuration file (INI, read by libinih), as far as it is about pushing: `[push NAME]` sections, one per
- * target, and `store` of `[daemon]`. Other sections are the daemon's.
+ * heaptap's configuration file (INI, read by libinih), as far as it is about pushing: `[push NAME]`
+ * sections, one per target, and `store` of `[daemon]`. Other sections are the daemon's.
  */
 #ifndef PUSH_CONFIG_H
 #define PUSH_CONFIG_H

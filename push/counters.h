@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What became of the profiles of a target, since its spool exists: the file `counters` there, lines `sent 12`. */
+/* What became of the profiles of a target, since its spool exists: the file `counters` there, lines
+ * `sent 12`. */
 #ifndef PUSH_COUNTERS_H
 #define PUSH_COUNTERS_H
 

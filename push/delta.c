@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The file: this header, then the rows, each a key and as many values as there are types. Numbers as this machine
- * has them: a spool does not travel. */
+/* The file: this header, then the rows, each a key and as many values as there are types. Numbers as
+ * this machine has them: a spool does not travel. */
 struct header {
 	char magic[8];
 	uint64_t checksum; /* stack_key_mix() of all that follows */

@@ -2,10 +2,10 @@
 /*
  * What was allocated since the profile that a server accepted last.
  *
- * alloc_* of a snapshot counts from the start of its process. Servers add up what they get, so each profile is
- * sent with the difference to the last one that the target has acknowledged; what could not be delivered is so
- * contained in the next one, and nothing counts twice. A table of totals by stack is all that must be kept of
- * the accepted profile; it is a file of the spool, written by delta_encode().
+ * alloc_* of a snapshot counts from the start of its process. Servers add up what they get, so each profile
+ * is sent with the difference to the last one that the target has acknowledged; what could not be delivered
+ * is so contained in the next one, and nothing counts twice. A table of totals by stack is all that must be
+ * kept of the accepted profile; it is a file of the spool, written by delta_encode().
  */
 #ifndef PUSH_DELTA_H
 #define PUSH_DELTA_H
@@ -43,9 +43,9 @@ bool delta_is_total(const struct origin *origin, const char *type);
 int delta_table_make(struct delta_table *table, const struct profile *profile, const struct origin *origin);
 
 /*
- * The values to send: a matrix, samples by sample types, that the caller frees. Columns of totals are reduced by
- * what `base` has; where base is unknown they are 0. *fallen: the sum of what base has and the profile has not,
- * over all columns of totals; 0 unless stacks were named differently. NULL: out of memory.
+ * The values to send: a matrix, samples by sample types, that the caller frees. Columns of totals are
+ * reduced by what `base` has; where base is unknown they are 0. *fallen: the sum of what base has and the
+ * profile has not, over all columns of totals; 0 unless stacks were named differently. NULL: out of memory.
  */
 int64_t *delta_values(const struct profile *profile, const struct origin *origin,
     const struct delta_table *base, int64_t *fallen);

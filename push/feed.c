@@ -144,8 +144,8 @@ static bool is_too_old(const struct watch_file *file, const struct lane *lanes, 
 
 /* ---- folders */
 
-/* Files in their order. After one that could not be spooled none is tried: a later one of the same process would
- * count as newer. */
+/* Files in their order. After one that could not be spooled none is tried: a later one of the same
+ * process would count as newer. */
 static int offer_files(struct feed *feed, struct version_set *set, const struct watch_file *files,
     size_t count, struct lane *lanes, size_t lane_count)
 {
@@ -199,37 +199,40 @@ static void read_events(struct feed *feed, struct lane *lanes, size_t lane_count
 
 /* ---- paths, each ended by a NUL */
 
-static void read_paths(struct feed *feed, struct lane *lanes, size_t lane_count)
+/* False: no more for now. */
+static bool read_paths(struct feed *feed, struct lane *lanes, size_t lane_count)
 {
 	ssize_t got =
 	    read(feed->paths_fd, feed->paths + feed->paths_bytes, sizeof(feed->paths) - feed->paths_bytes);
 	char *end;
 
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
+		return errno == EINTR;
 	if (got <= 0) {
 		close(feed->paths_fd);
 		feed->paths_fd = -1;
-		return;
+		return false;
 	}
 	feed->paths_bytes += (size_t)got;
 	while ((end = memchr(feed->paths, '\0', feed->paths_bytes))) {
 		size_t length = (size_t)(end + 1 - feed->paths);
 
-		if (offer(feed->paths, lanes, lane_count))
+		if (!is_other_kind(feed->paths) && offer(feed->paths, lanes, lane_count))
 			notice("%s is not sent: it could not be written to the spool", feed->paths);
 		memmove(feed->paths, end + 1, feed->paths_bytes - length);
 		feed->paths_bytes -= length;
 	}
 	if (feed->paths_bytes == sizeof(feed->paths)) /* no path is so long */
 		feed->paths_bytes = 0;
+	return true;
 }
 
 void feed_read(struct feed *feed, const struct pollfd *fds, struct lane *lanes, size_t lane_count)
 {
 	if (!feed->watch) {
-		if (feed->paths_fd >= 0 && fds[0].revents)
-			read_paths(feed, lanes, lane_count);
+		/* All there is: what was written before `record` asked for the end belongs to it. */
+		while (feed->paths_fd >= 0 && fds[0].revents && read_paths(feed, lanes, lane_count))
+			;
 		return;
 	}
 	if (watch_fd(feed->watch) >= 0 && fds[0].revents)

@@ -14,8 +14,8 @@ enum { FEED_FDS_MAX = 2 };
 
 struct feed;
 
-/* folders end with NULL; paths_fd is COMMAND_LINE_NO_FD or a pipe, which is closed with the feed. NULL: out of
- * memory. */
+/* folders end with NULL; paths_fd is COMMAND_LINE_NO_FD or a pipe, which is closed with the feed. NULL:
+ * out of memory. */
 struct feed *feed_new(char *const *folders, int paths_fd);
 void feed_free(struct feed *feed);
 

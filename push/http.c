@@ -134,8 +134,8 @@ static void set_options(struct http_call *call, const struct http_request *reque
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, call);
 	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, call->error);
 	curl_easy_setopt(easy, CURLOPT_PRIVATE, call);
-	/* curl 7.88 fails on a connection that was begun by prior knowledge and is used again ("Error in the HTTP2
-	 * framing layer", by every server). */
+	/* curl 7.88 fails on a connection that was begun by prior knowledge and is used again ("Error in
+	 * the HTTP2 framing layer", by every server). */
 	if (version == CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE) {
 		curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
 		curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);

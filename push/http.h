@@ -2,8 +2,8 @@
 /*
  * HTTP requests by libcurl, several at once, without threads. The only file that includes curl's headers.
  *
- * An answer is bounded (answer.h), a request has a time limit for the whole of it, redirects are never followed
- * (a token must not go to another host), and nothing but HTTP is spoken.
+ * An answer is bounded (answer.h), a request has a time limit for the whole of it, redirects are never
+ * followed (a token must not go to another host), and nothing but HTTP is spoken.
  */
 #ifndef PUSH_HTTP_H
 #define PUSH_HTTP_H
@@ -44,8 +44,8 @@ void http_free(struct http *http);
 struct http_call *http_start(
     struct http *http, const struct http_request *request, struct answer *answer, void *owner);
 
-/* Waits until a call is over, one of `fds` is ready, or the time is up. True: a call is over: its owner, and in
- * error why no whole answer came ("": one came). */
+/* Waits until a call is over, one of `fds` is ready, or the time is up. True: a call is over: its owner,
+ * and in error why no whole answer came ("": one came). */
 bool http_wait(struct http *http, struct pollfd *fds, size_t fd_count, uint64_t timeout_ns, void **owner,
     char error[HTTP_ERROR_BYTES]);
 

@@ -17,8 +17,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* A profile of that age is not taken any more even where the target has no window; processes that were silent for
- * longer are forgotten. */
+/* A profile of that age is not taken any more even where the target has no window; processes that were
+ * silent for longer are forgotten. */
 #define OLDEST_NS (INT64_C(30) * 24 * 3600 * 1000000000)
 
 #define RETRY_DISK_NS (UINT64_C(1) * 1000000000)

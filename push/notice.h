@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines for the user on stderr, "heaptap: " in front, each written with one write(2). Characters that are unsafe
- * on a terminal are shown as '?': servers' answers and file names may be in a line.
+ * Lines for the user on stderr, "heaptap: " in front, each written with one write(2). Characters that are
+ * unsafe on a terminal are shown as '?': servers' answers and file names may be in a line.
  */
 #ifndef PUSH_NOTICE_H
 #define PUSH_NOTICE_H

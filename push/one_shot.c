@@ -63,7 +63,8 @@ static int file_read_head(struct one_file *file, bool keep)
 	return 0;
 }
 
-/* Profiles of one process one after the other, by time, since each is sent as the difference to the one before. */
+/* Profiles of one process one after the other, by time, since each is sent as the difference to the one
+ * before. */
 static int compare_files(const void *a, const void *b)
 {
 	const struct one_file *x = a, *y = b;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `heaptap push --to URL PROFILE...`: sends the named files, says what became of each that was not taken, ends. */
+/* `heaptap push --to URL PROFILE...`: sends the named files, says what became of each that was not
+ * taken, ends. */
 #ifndef PUSH_ONE_SHOT_H
 #define PUSH_ONE_SHOT_H
 

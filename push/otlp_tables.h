@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of an OTLP message, made of a profile: mappings, locations, functions and stacks have the profile's
- * numbers; strings and attributes get theirs as they come. */
+/* The tables of an OTLP message, made of a profile: mappings, locations, functions and stacks have the
+ * profile's numbers; strings and attributes get theirs as they come. */
 #ifndef PUSH_OTLP_TABLES_H
 #define PUSH_OTLP_TABLES_H
 

@@ -2,9 +2,9 @@
 /*
  * What to do after an answer, and when to try again. Pure.
  *
- * The table is that of Grafana Alloy's pyroscope.write: 408, 429, 5xx, and of gRPC's and Connect's codes those
- * that may pass, are tried again after 500 ms, then twice as long each time, 5 minutes at most, with a tenth of
- * jitter; but never sooner than the server asked for (Retry-After). Anything else is final.
+ * The table is that of Grafana Alloy's pyroscope.write: 408, 429, 5xx, and of gRPC's and Connect's codes
+ * those that may pass, are tried again after 500 ms, then twice as long each time, 5 minutes at most, with
+ * a tenth of jitter; but never sooner than the server asked for (Retry-After). Anything else is final.
  */
 #ifndef PUSH_RETRY_H
 #define PUSH_RETRY_H

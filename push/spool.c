@@ -167,7 +167,8 @@ int spool_add(struct spool *spool, struct spool_entry *entry, const void *bytes,
 	return 0;
 }
 
-/* The place of the entry that is being sent, or else the first. Others may have added older ones meanwhile. */
+/* The place of the entry that is being sent, or else the first. Others may have added older ones
+ * meanwhile. */
 static size_t head_at(const struct spool *spool)
 {
 	for (size_t i = 0; i < spool->count; i++)

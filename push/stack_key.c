@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The constants are FNV's of 64 bits; the end mixes as MurmurHash3's finalizer does, so that all bits count. */
+/* The constants are FNV's of 64 bits; the end mixes as MurmurHash3's finalizer does, so that all bits
+ * count. */
 uint64_t stack_key_mix(uint64_t hash, const void *bytes, size_t length)
 {
 	const unsigned char *at = bytes;

@@ -104,10 +104,10 @@ int target_set(struct target *target, const char *name, const char *value, char 
 
 const struct target_limits *target_limits(const struct target *target)
 {
-	/* Pyroscope's are its defaults, less a margin: 2 MiB of profile and labels at once (the burst of its rate
-	 * limit), 16000 samples, depth 1000, strings of 65535 bytes, an hour in the past and ten minutes in the
-	 * future (pkg/validation/limits.go of v2). Parca takes messages of 64 MiB, a collector of
-	 * OpenTelemetry's 20 MiB over HTTP; Datadog's limit is not known. */
+	/* Pyroscope's are its defaults, less a margin: 2 MiB of profile and labels at once (the burst of
+	 * its rate limit), 16000 samples, depth 1000, strings of 65535 bytes, an hour in the past and
+	 * ten minutes in the future (pkg/validation/limits.go of v2). Parca takes messages of 64 MiB, a
+	 * collector of OpenTelemetry's 20 MiB over HTTP; Datadog's limit is not known. */
 	static const struct target_limits pyroscope = {{19 * MIB / 10 - 1, 15000, 1000, 65535, true},
 	                                      UINT64_C(59) * 60 * 1000000000, UINT64_C(10) * 60 * 1000000000},
 	                                  otlp = {{16 * MIB, SIZE_MAX, SIZE_MAX, SIZE_MAX, false}, 0, 0},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server that profiles are sent to, and what the user wants to be sent there: --to and its options, or a section
- * [push NAME] of the configuration. */
+/* A server that profiles are sent to, and what the user wants to be sent there: --to and its options, or
+ * a section [push NAME] of the configuration. */
 #ifndef PUSH_TARGET_H
 #define PUSH_TARGET_H
 
@@ -36,8 +36,8 @@ struct target_limits {
 void target_init(struct target *target);
 void target_fini(struct target *target);
 
-/* Sets an option by the name that it has on the command line and in the file ("url", "token-file", "label.env").
- * 0, -ENOMEM, -ENOENT for an unknown name, -EINVAL with one line in error. */
+/* Sets an option by the name that it has on the command line and in the file ("url", "token-file",
+ * "label.env"). 0, -ENOMEM, -ENOENT for an unknown name, -EINVAL with one line in error. */
 int target_set(struct target *target, const char *name, const char *value, char *error, size_t error_bytes);
 
 /* Is the name fit for a folder? */

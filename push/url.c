@@ -34,8 +34,8 @@ static int fail(char *error, size_t error_bytes, const char *text, const char *w
 	return -EINVAL;
 }
 
-/* Letters, digits, and what else may stand in host and path. Anything else must be percent-encoded; '?' and '#'
- * would end the path, and '@' would put a password where every user of the machine can read it. */
+/* Letters, digits, and what else may stand in host and path. Anything else must be percent-encoded; '?'
+ * and '#' would end the path, and '@' would put a password where every user of the machine can read it. */
 static bool is_plain(const char *text)
 {
 	for (; *text; text++) {

@@ -224,8 +224,8 @@ static int on_event(struct watch *watch, const struct inotify_event *event, stru
 		return 0;
 	if (event->mask & IN_ISDIR)
 		return event->mask & (IN_CREATE | IN_MOVED_TO) ? -EAGAIN : 0;
-	/* A file that was made and not renamed is complete when it is closed; a link is complete at once, but a
-	 * scan finds it soon enough. */
+	/* A file that was made and not renamed is complete when it is closed; a link is complete at
+	 * once, but a scan finds it soon enough. */
 	return event->mask & IN_CREATE ? 0 : add_file(files, path);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that appear below some folders: inotify, and scans for what it does not tell (another machine's writes, an
- * overflow). A file appears when it is renamed or linked into place, or closed by who wrote it.
+ * Files that appear below some folders: inotify, and scans for what it does not tell (another machine's
+ * writes, an overflow). A file appears when it is renamed or linked into place, or closed by who wrote it.
  */
 #ifndef PUSH_WATCH_H
 #define PUSH_WATCH_H
@@ -26,9 +26,9 @@ void watch_free(struct watch *watch);
 int watch_fd(const struct watch *watch);
 
 /*
- * All files below the folders, oldest first, so that the profiles of a process come in their order. Hidden files
- * and what is no regular file are left out. The caller frees them. 0, -ENOMEM; a folder that cannot be read is
- * named in a notice, once.
+ * All files below the folders, oldest first, so that the profiles of a process come in their order. Hidden
+ * files and what is no regular file are left out. The caller frees them. 0, -ENOMEM; a folder that cannot
+ * be read is named in a notice, once.
  */
 int watch_scan(struct watch *watch, struct watch_file **files, size_t *count);
 

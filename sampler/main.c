@@ -111,7 +111,7 @@ static const struct command commands[] = {
                     "heaptap check --strict profile.pb.gz"},
     {.name = "push",
         .bit = COMMAND_PUSH,
-        .synopsis = "--to URL [OPTIONS] PROFILE... | --follow [OPTIONS] [FOLDER]...",
+        .synopsis = "[OPTIONS] PROFILE... | --follow [OPTIONS] [FOLDER]...",
         .mixed = true,
         .summary = "send profiles to Pyroscope, Parca, Datadog or OTLP",
         .run = pusher_run,

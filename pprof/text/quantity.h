@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers with units, as users write them: text in, bytes or nanoseconds out. Pure. Each returns 0 or -EINVAL. */
+/* Numbers with units, as users write them: text in, bytes or nanoseconds out. Pure. Each returns 0 or
+ * -EINVAL. */
 #ifndef PPROF_TEXT_QUANTITY_H
 #define PPROF_TEXT_QUANTITY_H
 

@@ -2,7 +2,8 @@
 /*
  * The command line, parsed: what a user asked for, checked and in units.
  *
- * Each option is a row of options_record.c, options_events.c, options_read.c or options_push.c. Parser, help, error lines,
+ * Each option is a row of options_record.c, options_events.c, options_read.c or options_push.c. Parser, help,
+ * error lines,
  * completions and the manual page are all made from these rows, so they always agree. Parsing is pure: it
  * reads the given words and nothing else, and never prints.
  */
@@ -89,6 +90,7 @@ struct push_options {
 	uint64_t timeout_ns;
 	const char *config;
 	bool follow, dry_run;
+	int paths_fd; /* record --push: where names of profiles go; filled in by front_run */
 };
 
 struct command;

@@ -9,8 +9,10 @@
 #include <string.h>
 
 #define TARGETED (COMMAND_PUSH | COMMAND_RECORD)
-#define URLS     "pyroscope+http(s)://HOST[:PORT][/PATH], parca+http(s)://, datadog+http:// or otlp+http(s)://"
-#define MS       UINT64_C(1000000)
+#define URLS                                                                         \
+	"pyroscope+http(s)://HOST[:PORT][/PATH], parca+http(s)://, datadog+http:// " \
+	"or otlp+http(s)://"
+#define MS UINT64_C(1000000)
 
 /* Whether the rest of a URL is good is for heaptap-push to say. */
 static int set_url(struct options *options, const char *value)
@@ -52,7 +54,7 @@ static const struct option rows[] = {
     {COMMAND_PUSH, '\0', "config", OPTION_TEXT, OPTION_FIELD(push.config), .value = "FILE",
         .allowed = "the name of a file",
         .help = "for --follow: targets from the sections\n"
-                "[push NAME] of FILE, the folder from [daemon] store"},
+                "[push NAME], the folder from [daemon] store"},
     {TARGETED, '\0', "token-file", OPTION_TEXT, OPTION_FIELD(push.token_file), .value = "FILE",
         .allowed = "the name of a file with one line",
         .help = "a token for the server (Authorization: Bearer), or\n"
@@ -72,8 +74,8 @@ static const struct option rows[] = {
                 "inuse_space,inuse_objects"},
     {COMMAND_PUSH, '\0', "timeout", OPTION_TIME, OPTION_FIELD(push.timeout_ns), .least = MS,
         .most = 3600000 * MS, .value = "TIME", .allowed = "1ms to 1h with the unit, for example 30s",
-        .help = "time to deliver one profile, default 30s; with\n"
-                "--follow: for one request, default 10s"},
+        .help = "time to deliver one profile, default 30s; or, with\n"
+                "follow, for one request, default 10s"},
     {COMMAND_PUSH, '\0', "dry-run", OPTION_FLAG, OPTION_FIELD(push.dry_run),
         .help = "send nothing; print labels, sizes and what would\n"
                 "be cut to the server's limits"},

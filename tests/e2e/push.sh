@@ -573,3 +573,39 @@ test_follow_config() {
   matches 'has no section \[push NAME\]$' err
   equal 2 "$(status_of push --follow --to parca+http://host)" 'status without a folder'
 }
+
+# ---- record --push
+
+# Snapshots and the exit of each process, while it runs and at its end; COMMAND's status and its output stay.
+test_record() {
+  server
+  equal 7 "$(status_of "$heaptap" record -q -b copy -p 1 -o 'p.%e.%n.pb.gz' --push "pyroscope+http://127.0.0.1:$port" \
+    --label env=ci sh -c "$targets/snapshot_api hold 1000 snap a hold 500 snap b; exit 7")" status
+  equal 2 "$(grep -c '^snapshot 1$' out)" 'lines of COMMAND'
+  rm -f p.*.peak.pb.gz
+  equal "$(ls p.*.pb.gz | wc -l)" "$(requests)" 'requests'
+  equal "$(sums alloc_space p.*.exit.pb.gz)" "$(sums alloc_space server/*.pb.gz)" 'allocated'
+  equal "$(sums inuse_space p.*.pb.gz)" "$(sums inuse_space server/*.pb.gz)" 'in use'
+  equal ci "$(said 0001 'r["labels"]["env"]')" label
+  equal 0 "$(find "$spool" -maxdepth 2 -name '*.pb.gz' | wc -l)" 'profiles in the spool'
+}
+
+# The server is away: the end waits ten seconds, and says where the rest is; the next session sends it.
+test_record_away() {
+  local began
+  server
+  kill $server_pid
+  wait $server_pid || :
+  began=$SECONDS
+  equal 0 "$(status_of "$heaptap" record -q -p 4K -o a.pb.gz --push "pyroscope+http://127.0.0.1:$port" \
+    "$targets/leaky" 100 64)" status
+  [ $((SECONDS - began)) -ge 9 ] || fail "waited $((SECONDS - began)) s only"
+  matches '^heaptap: 1 profile \([0-9]+ bytes\) could not be sent yet, and waits in .*/push/record-pyroscope-127.0.0.1-[0-9]+; the next' err
+  spooled_is "record-pyroscope-127.0.0.1-$port" 1 || fail 'nothing waits'
+  server server "$port"
+  record -q -p 4K -o b.pb.gz --push "pyroscope+http://127.0.0.1:$port" "$targets/leaky" 100 64
+  equal 2 "$(requests)" requests
+  # Nobody waits for a server if Ctrl-C comes a second time: see signals.sh; and a URL that is wrong starts nothing.
+  equal 2 "$(status_of "$heaptap" record --push nowhere touch made)" status
+  [ ! -e made ] || fail 'COMMAND was started'
+}
