@@ -29,7 +29,8 @@ PACKAGES_LINT  := $(PACKAGES_BUILD) binutils python3 cppcheck clang-format unive
 PACKAGES_CHECK := $(sort $(PACKAGES_DEMO) $(PACKAGES_LINT)) g++ clang lld libclang-rt-14-dev libcmocka-dev \
 	golang-github-google-pprof-dev sqlite3 nodejs util-linux procps spin gdb llvm dwz xz-utils gcc-aarch64-linux-gnu \
 	libc6-dev-arm64-cross qemu-user rustc valgrind nginx-light curl musl-tools libjemalloc2 libtcmalloc-minimal4 \
-	libmimalloc2.0 heaptrack man-db zsh fish debuginfod libdebuginfod1 python3-h2
+	libmimalloc2.0 heaptrack man-db zsh fish debuginfod libdebuginfod1 python3-h2 \
+	python3-protobuf
 PACKAGES_BENCH := $(PACKAGES_BUILD) g++ python3 valgrind heaptrack libgoogle-perftools4 gnuplot-nox redis-server \
 	redis-tools sqlite3 nodejs zstd
 
@@ -148,6 +149,11 @@ $(O)/core.a: $(CORE_OBJ)
 	@rm -f $@
 	$(call quiet,AR,$@)$(AR) rcs $@ $^
 
+# Of heaptap-push, likewise.
+$(O)/push.a: $(filter-out $(O)/push/main.o,$(PUSH_OBJ)) $(PPROF_OBJ)
+	@rm -f $@
+	$(call quiet,AR,$@)$(AR) rcs $@ $^
+
 $(O)/tests/preload/%.o: preload/%.c
 	@mkdir -p $(@D)
 	$(call quiet,CC,$< for tests)$(CC) $(ALLFLAGS) $(SANFLAGS) -c -o $@ $<
@@ -156,8 +162,15 @@ $(O)/tests/hook.a: $(HOOK_OBJ)
 	@rm -f $@
 	$(call quiet,AR,$@)$(AR) rcs $@ $^
 
+# The two programs have functions of the same name: a test is one program's.
+$(O)/tests/unit/push_%: $(O)/tests/unit/push_%.o $(O)/push.a
+	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS) $(PUSH_LIBS)
+
 $(O)/tests/unit/%: $(O)/tests/unit/%.o $(O)/tests/hook.a $(O)/core.a
 	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+
+$(O)/tests/fuzz/push_%: $(O)/tests/fuzz/push_%.o $(O)/push.a
+	$(call quiet,LD,$@)$(CC) $(subst fuzzer-no-link,fuzzer,$(SANFLAGS)) $(LDFLAGS) -o $@ $^ $(LIBS) $(PUSH_LIBS)
 
 $(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/core.a
 	$(call quiet,LD,$@)$(CC) $(subst fuzzer-no-link,fuzzer,$(SANFLAGS)) $(LDFLAGS) -o $@ $^ $(LIBS)
