@@ -85,7 +85,7 @@ GO := GO111MODULE=off GOPATH=/usr/share/gocode GOFLAGS= GOCACHE=$(abspath $(O))/
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all help clean install uninstall demo demo-run check check-run unit unit-bin e2e readers targets fuzz fuzz-bin \
+.PHONY: all help clean install uninstall demo demo-run check check-run check-engines engines unit unit-bin e2e readers targets fuzz fuzz-bin \
 	accuracy accuracy-run bench bench-run bench-bin bench-unwind lint lint-run layers graph graph-run headers cppcheck format \
 	format-check
 
@@ -228,6 +228,18 @@ unit: all unit-bin readers
 ## e2e: the end-to-end tests alone
 e2e: all readers targets
 	@tests/run $(O) e2e '$(T)'
+
+# Outside of the tree, so that `make clean` and other checkouts leave them alone.
+ENGINES = $(shell .ci/engines --path)
+
+## engines: the real Pyroscope and Parca, for check-engines (some minutes, once; needs Go's module proxy)
+engines:
+	@.ci/packages golang-go
+	@.ci/engines
+
+## check-engines: the tests that send profiles to them; skipped where they could not be built
+check-engines: all readers targets engines
+	@HEAPTAP_ENGINES=$(ENGINES) tests/run $(O) e2e engines
 
 unit-bin: $(UNIT_BIN)
 readers: $(READER_BIN)
