@@ -13,21 +13,6 @@ free_port() {
   /usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
-snapshots() {
-  record -q -b copy -p 1 -o 'p.%n.pb.gz' "$targets/snapshot_api" \
-    hold 1000 snap a hold 500 snap b drop hold 700 snap c hold 10 >snaps
-  rm -f p.peak.pb.gz
-}
-
-sums() {
-  local type=$1 sum=0 profile
-  shift
-  for profile; do
-    sum=$((sum + $(total_of "$profile" "$type")))
-  done
-  echo $sum
-}
-
 answers() {
   curl -sf -o ready "$1"
 }
@@ -46,7 +31,7 @@ rendered_is() {
 test_pyroscope() {
   need pyroscope
   local grpc gossip type
-  snapshots
+  snapshots >files
   port=$(free_port) grpc=$(free_port) gossip=$(free_port)
   "$engine" -target=all -auth.multitenancy-enabled=false -usage-stats.enabled=false -self-profiling.disable-push=true \
     -server.http-listen-address=127.0.0.1 -server.http-listen-port="$port" -server.grpc-listen-address=127.0.0.1 \
@@ -74,7 +59,7 @@ test_pyroscope() {
 
 test_parca() {
   need parca
-  snapshots
+  snapshots >files
   port=$(free_port)
   printf 'object_storage:\n  bucket:\n    type: FILESYSTEM\n    config:\n      directory: ./data\nscrape_configs: []\n' >parca.yaml
   "$engine" --config-path=parca.yaml --http-address="127.0.0.1:$port" --debuginfod-upstream-servers= \

@@ -34,14 +34,6 @@ requests() {
   [ -e "${files[0]}" ] && echo ${#files[@]} || echo 0
 }
 
-# Three snapshots and the exit of one process that allocates between them; a period of 1, so that sums are exact.
-snapshots() {
-  record -q -b copy -p 1 -o 'p.%n.pb.gz' "$targets/snapshot_api" \
-    hold 1000 snap a hold 500 snap b drop hold 700 snap c hold 10 >snaps
-  rm -f p.peak.pb.gz
-  ls p.*.pb.gz
-}
-
 # What was sent is valid for every reader; our own stricter rules (in use is a part of what was allocated) are not for
 # differences.
 sent_check() {
@@ -52,16 +44,6 @@ sent_check() {
       protoc --proto_path="$top/proto" --decode=perftools.profiles.Profile profile.proto >check.txt 2>>check.log ||
       { cat check.log >&2; fail "$profile is not valid"; }
   done
-}
-
-# sums TYPE FILE...: the total of the sample type over all files
-sums() {
-  local type=$1 sum=0 profile
-  shift
-  for profile; do
-    sum=$((sum + $(total_of "$profile" "$type")))
-  done
-  echo $sum
 }
 
 push() {
