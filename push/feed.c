@@ -31,6 +31,7 @@ struct feed {
 	size_t paths_bytes;
 	struct version_set seen, found; /* files that need not be read again; those of the scan under way */
 	uint64_t scan_ns;               /* instant_now_ns() of the next */
+	bool behind; /* a file could not be spooled: only a scan may go on, from that one */
 };
 
 struct feed *feed_new(char *const *folders, int paths_fd)
@@ -178,6 +179,7 @@ static void scan(struct feed *feed, struct lane *lanes, size_t lane_count)
 		feed->found = (struct version_set){0};
 	}
 	version_set_fini(&feed->found);
+	feed->behind = err != 0;
 	feed->scan_ns = instant_now_ns() + (err || watch_fd(feed->watch) < 0 ? SCAN_SOON_NS : SCAN_NS);
 }
 
@@ -191,8 +193,10 @@ static void read_events(struct feed *feed, struct lane *lanes, size_t lane_count
 		feed->scan_ns = 0;
 		return;
 	}
-	err = offer_files(feed, &feed->seen, files, count, lanes, lane_count);
+	if (!feed->behind)
+		err = offer_files(feed, &feed->seen, files, count, lanes, lane_count);
 	watch_files_free(files, count);
+	feed->behind = feed->behind || err;
 	if (err && feed->scan_ns > instant_now_ns() + SCAN_SOON_NS)
 		feed->scan_ns = instant_now_ns() + SCAN_SOON_NS;
 }

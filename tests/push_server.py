@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A server that takes profiles as Pyroscope, Parca (gRPC), Datadog's agent and OTLP do, and can misbehave.
 
-    tests/push_server.py FOLDER
+    tests/push_server.py FOLDER [PORT]
 
-Listens on a free port of 127.0.0.1, which it writes to FOLDER/port: HTTP/1.1, and HTTP/2 without TLS for a client
+Listens on a free port (or PORT) of 127.0.0.1, which it writes to FOLDER/port, by TLS if there is FOLDER/key.pem with
+FOLDER/cert.pem: HTTP/1.1, and HTTP/2 without TLS for a client
 that begins so (python3-h2). Each request is kept: FOLDER/NNNN.json has method, path, headers and, decoded with
 Google's protobuf library from the .proto files of push/, labels and ids; FOLDER/NNNN-M.pb.gz the profiles in it,
 for pprof's own readers.
@@ -21,6 +22,7 @@ import gzip
 import json
 import os
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -286,9 +288,21 @@ def serve_2(connection, begun):
         data = connection.recv(65536)
 
 
+def encrypted(connection):
+    """The connection by TLS, if the test gave us a key."""
+    key = os.path.join(folder, "key.pem")
+    if not os.path.exists(key):
+        return connection
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(os.path.join(folder, "cert.pem"), key)
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    return context.wrap_socket(connection, server_side=True)
+
+
 def serve(connection):
     with connection:
         try:
+            connection = encrypted(connection)
             begun = connection.recv(65536)
             if begun.startswith(b"PRI * HTTP/2.0"):
                 serve_2(connection, begun)

@@ -267,6 +267,24 @@ open(name, "wb").write(gzip.compress(p.SerializeToString(), 1))
 PYTHON
 }
 
+# TLS: only with a certificate that is trusted; HTTP/2 is agreed upon for Parca.
+test_tls() {
+  made good.pb.gz 3 10 3
+  mkdir server
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost \
+    -addext subjectAltName=IP:127.0.0.1 -keyout server/key.pem -out server/cert.pem 2>openssl.log
+  server
+  cp good.pb.gz other.pb.gz
+  for to in pyroscope parca; do
+    equal 1 "$(status_of push --timeout 3s --to "$to+https://127.0.0.1:$port" good.pb.gz)" "status of $to"
+    matches 'not delivered to https://.*: .*certificate' err
+    push --timeout 60s --ca-file server/cert.pem --to "$to+https://127.0.0.1:$port" good.pb.gz other.pb.gz 2>err ||
+      fail "$(cat err)"
+    matches '^heaptap: 2 profiles sent' err
+  done
+  equal 4 "$(requests)" requests
+}
+
 # More than Pyroscope takes: the tail is one frame, sums are as before.
 test_folded() {
   local type
@@ -468,9 +486,16 @@ test_follow_killed() {
   wait_for 20 test -e server/0004.json
   kill -KILL $follow_pid
   wait $follow_pid 2>/dev/null || :
+  mkdir waiting
+  cp "$spool/pyroscope-127.0.0.1-$port"/*.pb.gz waiting/
   plan ok
   follow --to "pyroscope+http://127.0.0.1:$port" store
   wait_for 20 counted "pyroscope-127.0.0.1-$port" sent 1
+  follow_end
+  # As if it had been killed after the acknowledgement was noted, and before the profile was removed.
+  cp waiting/* "$spool/pyroscope-127.0.0.1-$port/"
+  follow --to "pyroscope+http://127.0.0.1:$port" store
+  wait_for 20 spooled_is "pyroscope-127.0.0.1-$port" 0
   follow_end
   equal 5 "$(requests)" requests
   equal 1 "$(for i in 1 2 3 4 5; do said 000$i 'r["id"]'; done | sort -u | wc -l)" 'ids'
@@ -523,6 +548,54 @@ test_follow_budget() {
   matches 'profiles? dropped, the oldest: the spool is full' follow.err
   # The newest is among those that are left.
   cmp store/5.pb.gz "$(find "$spool/one" -maxdepth 1 -name '*.pb.gz' | sort | tail -n 1)"
+}
+
+# What was accepted is not known any more: what is in use is sent, nothing is claimed to be newly allocated.
+test_follow_damaged() {
+  local name
+  server
+  mkdir store
+  name=pyroscope-127.0.0.1-$port
+  made store/a.pb.gz 9 5 3 77
+  follow --to "pyroscope+http://127.0.0.1:$port" store
+  wait_for 20 counted "$name" sent 1
+  for file in "$spool/$name"/state/*.accepted; do
+    echo garbage >"$file"
+  done
+  made store/b.pb.gz 8 5 3 77
+  wait_for 20 counted "$name" sent 2
+  equal "$(total_of store/b.pb.gz inuse_space)" "$(total_of server/0002-0.pb.gz inuse_space)" 'in use'
+  equal '' "$(total_of server/0002-0.pb.gz alloc_space)" 'allocated'
+  matches 'what was sent before is not known any more: no alloc_\* this time' follow.err
+  # From then on it is known again; and what is no profile is moved aside.
+  made store/c.pb.gz 7 5 3 77
+  wait_for 20 counted "$name" sent 3
+  equal "$(total_of store/c.pb.gz inuse_space)" "$(total_of server/0003-0.pb.gz inuse_space)" 'in use'
+  kill "$follow_pid"
+  wait "$follow_pid"
+  echo garbage >"$spool/$name/00000000000000000001-0$(date +%s%N)-00000000000000aa-s.pb.gz"
+  follow --to "pyroscope+http://127.0.0.1:$port" store
+  wait_for 20 counted "$name" rejected 1
+  follow_end
+}
+
+# A full disk: profiles wait where they are, and are taken when there is room.
+test_follow_full_disk() {
+  need_root
+  server
+  mkdir store state
+  mount -t tmpfs -o size=64k none state 2>mount.err || skip "no tmpfs: $(cat mount.err)"
+  trap 'kill $follow_pid $server_pid 2>/dev/null || :; umount -l state' EXIT
+  made store/a.pb.gz 20 6000 60 77
+  [ "$(stat -c %s store/a.pb.gz)" -gt 65536 ] || fail 'too small'
+  "$heaptap" push --follow --to "pyroscope+http://127.0.0.1:$port" store 2>>follow.err &
+  follow_pid=$!
+  wait_for 20 grep -q 'cannot write to the spool: No space left on device; profiles wait where they are' follow.err
+  made store/b.pb.gz 10 5 3 77
+  mount -o remount,size=16m state
+  wait_for 30 counted "pyroscope-127.0.0.1-$port" sent 2
+  equal "$(total_of store/a.pb.gz inuse_space)" "$(total_of server/0001-0.pb.gz inuse_space)" 'the first'
+  follow_end
 }
 
 # A target of its own for each section; what is wrong in the file is said with its line.
