@@ -141,13 +141,17 @@ static void wait_ns(struct one_shot *shot, uint64_t ns)
 static enum retry_verdict send_one(
     struct one_shot *shot, const struct delivery *delivery, char text[ANSWER_TEXT_BYTES])
 {
-	uint64_t end = instant_now_ns() + shot->target->timeout_ns, asked_ns, delay, random, now;
+	uint64_t end = instant_now_ns() + shot->target->timeout_ns, left, asked_ns, delay, random;
+	char last[ANSWER_TEXT_BYTES] = "";
 	enum retry_verdict verdict;
 	unsigned int failures = 0;
 
 	while (true) {
-		now = instant_now_ns();
-		verdict = attempt(shot, delivery, end > now ? end - now : 1, text, &asked_ns);
+		left = instant_now_ns() < end ? end - instant_now_ns() : 1;
+		verdict = attempt(shot, delivery, left, last, &asked_ns);
+		/* What an attempt ran into that had little time left says less than what those before did. */
+		if (verdict != RETRY_LATER || !failures || left > shot->target->timeout_ns / 2)
+			memcpy(text, last, ANSWER_TEXT_BYTES);
 		if (verdict == RETRY_OTHER_PATH) {
 			shot->target->path_missing = true;
 			continue;
@@ -160,7 +164,7 @@ static enum retry_verdict send_one(
 		if (instant_now_ns() + delay >= end)
 			return verdict;
 		if (notice_verbosity > 0)
-			notice("%s; again in %.1f s", text, (double)delay / 1e9);
+			notice("%s; again in %.1f s", last, (double)delay / 1e9);
 		wait_ns(shot, delay);
 	}
 }
