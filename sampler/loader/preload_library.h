@@ -8,10 +8,7 @@
 
 #define PRELOAD_LIBRARY_NAME "libheaptap.so"
 
-/*
- * Looks beside the running binary, then in ../lib/heaptap as `make install` places it, then in the folder
- * that was compiled in; passes over one whose path does not fit. Returns 0 or -ENOENT. `path` is absolute.
- */
+/* Where companion_find() finds it. Returns 0 or -ENOENT. `path` is absolute. */
 int preload_library_find(char *path, size_t path_bytes);
 
 /* Can LD_PRELOAD carry this path? Spaces and colons separate its entries, '$' begins a token (ld.so(8)). */

@@ -22,6 +22,7 @@
 #include "sampler/session/heap_capture.h"
 #include "sampler/session/progress.h"
 #include "sampler/session/signals.h"
+#include "sampler/snapshot/sink.h"
 #include "sampler/symbol/debuginfod.h"
 #include "sampler/terminal/log_line.h"
 
@@ -44,6 +45,7 @@ struct session {
 	const struct options *options;
 	struct snapshot_settings settings;
 	struct output output;
+	struct sink_announced announced; /* with --push */
 	struct modules *modules;
 	struct memory_bound memory;
 	struct scheduler *scheduler;
@@ -308,6 +310,10 @@ static int open_ground(struct session *s)
 {
 	int error = output_init(&s->output, s->options->output);
 	fill_settings(&s->settings, s->options);
+	if (s->options->push.url) {
+		sink_announced_init(&s->announced, s->settings.sink, s->options->push.paths_fd);
+		s->settings.sink = &s->announced.base;
+	}
 	s->modules = modules_new(0);
 	s->memory.max_bytes = memory_bound_bytes(s->options->rss_max_bytes);
 	if (error || !s->modules)
