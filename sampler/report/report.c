@@ -138,8 +138,8 @@ static void print_period(
 	print_samples(screen, origin, crowd);
 }
 
-/* Advice for a user who sees only "1 sample" in every row. By the peak if there is one, as at the end of record:
- * a smaller period does not help where little is left at the end. */
+/* Advice for a user who sees only "1 sample" in every row. By the peak if there is one, as at the end of
+ * record: a smaller period does not help where little is left at the end. */
 static void print_advice(const struct screen *screen, const struct profile_input *input)
 {
 	const struct traces *t = &input->traces;
