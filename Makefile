@@ -23,13 +23,14 @@ O     := $(O)
 
 # ---- the one list of packages; everything that installs one installs from here
 PACKAGES_BUILD := gcc libc6-dev libdw-dev libelf-dev libpfm4-dev libprotobuf-c-dev protobuf-c-compiler \
-	protobuf-compiler zlib1g-dev libiberty-dev libpcre2-dev
+	protobuf-compiler zlib1g-dev libiberty-dev libpcre2-dev libcurl4-gnutls-dev libinih-dev
 PACKAGES_DEMO  := $(PACKAGES_BUILD) redis-server redis-tools golang-go
 PACKAGES_LINT  := $(PACKAGES_BUILD) binutils python3 cppcheck clang-format universal-ctags
 PACKAGES_CHECK := $(sort $(PACKAGES_DEMO) $(PACKAGES_LINT)) g++ clang lld libclang-rt-14-dev libcmocka-dev \
 	golang-github-google-pprof-dev sqlite3 nodejs util-linux procps spin gdb llvm dwz xz-utils gcc-aarch64-linux-gnu \
 	libc6-dev-arm64-cross qemu-user rustc valgrind nginx-light curl musl-tools libjemalloc-dev libgoogle-perftools-dev \
-	libmimalloc-dev heaptrack man-db zsh fish debuginfod libdebuginfod1
+	libmimalloc-dev heaptrack man-db zsh fish debuginfod libdebuginfod1 python3-h2 \
+	python3-protobuf
 PACKAGES_BENCH := $(PACKAGES_BUILD) g++ python3 valgrind heaptrack libgoogle-perftools4 gnuplot-nox redis-server \
 	redis-tools sqlite3 nodejs zstd
 
@@ -51,10 +52,14 @@ has_flag  = $(shell $(CC) -Werror $(1) -S -o /dev/null -x c /dev/null 2>/dev/nul
 HARD_CC  := -fPIE -fstack-protector-strong $(call has_flag,-fstack-clash-protection) \
 	$(if $(SAN),,$(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
 HARD_LD  := -pie -Wl,-z,relro,-z,now,-z,noexecstack
+# libcurl's GnuTLS flavour, which libdebuginfod has, too; in heaptap-push only.
+PUSH_LIBS := -Wl,--as-needed -lcurl-gnutls -linih
 LIBS     := -ldw -lelf -lprotobuf-c -lpcre2-8 -lz -liberty -lm
 
 SAMPLER_SRC := $(sort $(wildcard sampler/*.c sampler/*/*.c))
 PPROF_SRC   := $(sort $(wildcard pprof/*/*.c))
+PUSH_SRC    := $(sort $(wildcard push/*.c))
+PUSH_PROTO  := $(sort $(wildcard push/*.proto))
 PRELOAD_SRC := $(sort $(wildcard preload/*.c))
 UNIT_SRC    := $(sort $(wildcard tests/unit/*.c))
 FUZZ_SRC    := $(sort $(wildcard tests/fuzz/*.c))
@@ -63,6 +68,7 @@ TARGET_SRC  := $(sort $(wildcard tests/targets/*.c tests/targets/*.cc))
 
 SAMPLER_OBJ := $(SAMPLER_SRC:%.c=$(O)/%.o)
 PPROF_OBJ   := $(PPROF_SRC:%.c=$(O)/%.o) $(O)/pprof/profile.pb-c.o
+PUSH_OBJ    := $(PUSH_SRC:%.c=$(O)/%.o) $(PUSH_PROTO:%.proto=$(O)/%.pb-c.o)
 PRELOAD_OBJ := $(PRELOAD_SRC:%.c=$(O)/%.o)
 # What of the hook's half the unit tests link: its books, none of what it exports.
 HOOK_OBJ    := $(patsubst %,$(O)/tests/%.o,$(filter-out $(addprefix preload/,api attach constructor hooks mmap \
@@ -84,12 +90,13 @@ GO := GO111MODULE=off GOPATH=/usr/share/gocode GOFLAGS= GOCACHE=$(abspath $(O))/
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all help clean install uninstall demo demo-run check check-run unit unit-bin e2e readers targets fuzz fuzz-bin \
+.PHONY: all help clean install uninstall demo demo-run check check-run check-engines engines unit unit-bin e2e readers targets fuzz fuzz-bin \
 	accuracy accuracy-run bench bench-run bench-bin bench-unwind lint lint-run layers graph graph-run headers cppcheck format \
 	format-check
 
-## all: build/heaptap (command line and sampler) and build/libheaptap.so (preloaded into programs)
-all: $(O)/heaptap $(O)/libheaptap.so $(ATTACH_LIB)
+## all: build/heaptap (command line and sampler), build/heaptap-push, and the libraries in programs: build/libheaptap.so
+##      (preloaded) and build/libheaptap-attach.so (for those that run already)
+all: $(O)/heaptap $(O)/heaptap-push $(O)/libheaptap.so $(ATTACH_LIB)
 
 ## help: this list
 help:
@@ -97,10 +104,13 @@ help:
 	@echo '  options: V=1 (show commands), SAN=address,undefined, CC=clang, O=FOLDER, PREFIX=, DESTDIR=,'
 	@echo '           T=PATTERN (only the tests whose name matches), FUZZ_SECONDS=10'
 
-# ---- the two products
+# ---- the products
 
 $(O)/heaptap: $(SAMPLER_OBJ) $(PPROF_OBJ)
 	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(HARD_LD) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(O)/heaptap-push: $(PUSH_OBJ) $(PPROF_OBJ)
+	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(HARD_LD) $(LDFLAGS) -o $@ $^ -lprotobuf-c -lpcre2-8 -lz -lm $(PUSH_LIBS)
 
 # The half that lives in other people's processes: libc only, nothing exported but the map, no lazy binding
 # surprises (-z now), and never a sanitizer runtime (the sanitizer builds test the sampler's side).
@@ -128,10 +138,18 @@ $(O)/pprof/profile.pb-c.c $(O)/pprof/profile.pb-c.h &: proto/profile.proto
 	@mkdir -p $(O)/pprof
 	$(call quiet,PROTOC,$<)protoc-c --proto_path=proto --c_out=$(O)/pprof $(notdir $<)
 
-$(O)/pprof/profile.pb-c.o: $(O)/pprof/profile.pb-c.c
+# One run makes both files; the header's rule has nothing left to do.
+$(O)/push/%.pb-c.c: push/%.proto
+	@mkdir -p $(O)/push
+	$(call quiet,PROTOC,$<)protoc-c --proto_path=. --c_out=$(O) $<
+$(O)/push/%.pb-c.h: $(O)/push/%.pb-c.c ;
+
+%.pb-c.o: %.pb-c.c
 	$(call quiet,CC,$<)$(CC) $(CSTD) $(CFLAGS) $(HARD_CC) $(SANFLAGS) -I$(O) -c -o $@ $<
 
 # ---- everything else that is C
+
+$(PUSH_SRC:%.c=$(O)/%.o): | $(PUSH_PROTO:%.proto=$(O)/%.pb-c.h)
 
 $(O)/%.o: %.c | $(O)/pprof/profile.pb-c.h
 	@mkdir -p $(@D)
@@ -145,6 +163,11 @@ $(O)/core.a: $(CORE_OBJ)
 	@rm -f $@
 	$(call quiet,AR,$@)$(AR) rcs $@ $^
 
+# Of heaptap-push, likewise.
+$(O)/push.a: $(filter-out $(O)/push/main.o,$(PUSH_OBJ)) $(PPROF_OBJ)
+	@rm -f $@
+	$(call quiet,AR,$@)$(AR) rcs $@ $^
+
 $(O)/tests/preload/%.o: preload/%.c
 	@mkdir -p $(@D)
 	$(call quiet,CC,$< for tests)$(CC) $(ALLFLAGS) $(SANFLAGS) -c -o $@ $<
@@ -153,8 +176,15 @@ $(O)/tests/hook.a: $(HOOK_OBJ)
 	@rm -f $@
 	$(call quiet,AR,$@)$(AR) rcs $@ $^
 
+# The two programs have functions of the same name: a test is one program's.
+$(O)/tests/unit/push_%: $(O)/tests/unit/push_%.o $(O)/push.a
+	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS) $(PUSH_LIBS)
+
 $(O)/tests/unit/%: $(O)/tests/unit/%.o $(O)/tests/hook.a $(O)/core.a
 	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+
+$(O)/tests/fuzz/push_%: $(O)/tests/fuzz/push_%.o $(O)/push.a
+	$(call quiet,LD,$@)$(CC) $(subst fuzzer-no-link,fuzzer,$(SANFLAGS)) $(LDFLAGS) -o $@ $^ $(LIBS) $(PUSH_LIBS)
 
 $(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/core.a
 	$(call quiet,LD,$@)$(CC) $(subst fuzzer-no-link,fuzzer,$(SANFLAGS)) $(LDFLAGS) -o $@ $^ $(LIBS)
@@ -212,6 +242,18 @@ unit: all unit-bin readers
 ## e2e: the end-to-end tests alone
 e2e: all readers targets
 	@tests/run $(O) e2e '$(T)'
+
+# Outside of the tree, so that `make clean` and other checkouts leave them alone.
+ENGINES = $(shell .ci/engines --path)
+
+## engines: the real Pyroscope and Parca, for check-engines (some minutes, once; needs Go's module proxy)
+engines:
+	@.ci/packages golang-go
+	@.ci/engines
+
+## check-engines: the tests that send profiles to them; skipped where they could not be built
+check-engines: all readers targets engines
+	@HEAPTAP_ENGINES=$(ENGINES) tests/run $(O) e2e engines
 
 unit-bin: $(UNIT_BIN)
 readers: $(READER_BIN)
@@ -285,17 +327,17 @@ graph:
 graph-run: all
 	@.ci/layers $(O) --graph
 
-headers: | $(O)/pprof/profile.pb-c.h
-	@for header in $(sort $(wildcard proto/*.h preload/*.h pprof/*/*.h sampler/*/*.h)); do \
+headers: | $(O)/pprof/profile.pb-c.h $(PUSH_PROTO:%.proto=$(O)/%.pb-c.h)
+	@for header in $(sort $(wildcard proto/*.h preload/*.h pprof/*/*.h push/*.h sampler/*/*.h)); do \
 		$(CC) $(CSTD) $(WARN) -I. -I$(O) -fsyntax-only -x c $$header 2>$(O)/header.log || \
 			{ echo "headers: $$header does not stand alone" >&2; cat $(O)/header.log >&2; exit 1; }; \
 	done
 
-cppcheck:
+cppcheck: | $(PUSH_PROTO:%.proto=$(O)/%.pb-c.h)
 	$(call quiet,LINT,cppcheck)cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -j2 -D_GNU_SOURCE \
 		-DHEAPTAP_VERSION='""' -DHEAPTAP_LIBDIR='""' -D__x86_64__=1 -I. --enable=warning,portability,performance \
 		--suppress=missingIncludeSystem --suppress=identicalInnerCondition \
-		--suppress=shiftTooManyBitsSigned sampler pprof preload proto
+		--suppress=shiftTooManyBitsSigned sampler pprof preload proto push
 
 # ---- what `make install` makes from the tables of commands and options
 DOCS := $(O)/heaptap.1 $(O)/heaptap.bash $(O)/_heaptap $(O)/heaptap.fish
@@ -315,6 +357,7 @@ install: all $(DOCS)
 	install -m 755 $(O)/heaptap $(DESTDIR)$(BINDIR)/heaptap
 	install -m 755 $(O)/libheaptap.so $(DESTDIR)$(LIBDIR)/libheaptap.so
 	$(if $(ATTACH_LIB),install -m 755 $(ATTACH_LIB) $(DESTDIR)$(LIBDIR)/libheaptap-attach.so)
+	install -m 755 $(O)/heaptap-push $(DESTDIR)$(LIBDIR)/heaptap-push
 	install -d $(DESTDIR)$(INCDIR)
 	install -m 644 proto/heaptap.h $(DESTDIR)$(INCDIR)/heaptap.h
 	install -m 644 $(O)/heaptap.1 $(DESTDIR)$(MANDIR)/man1/heaptap.1
@@ -324,7 +367,8 @@ install: all $(DOCS)
 
 ## uninstall: the reverse
 uninstall:
-	rm -f $(DESTDIR)$(BINDIR)/heaptap $(DESTDIR)$(LIBDIR)/libheaptap.so $(DESTDIR)$(LIBDIR)/libheaptap-attach.so $(DESTDIR)$(MANDIR)/man1/heaptap.1 \
+	rm -f $(DESTDIR)$(BINDIR)/heaptap $(DESTDIR)$(LIBDIR)/libheaptap.so $(DESTDIR)$(LIBDIR)/libheaptap-attach.so \
+		$(DESTDIR)$(LIBDIR)/heaptap-push $(DESTDIR)$(MANDIR)/man1/heaptap.1 \
 		$(DESTDIR)$(INCDIR)/heaptap.h \
 		$(DESTDIR)$(BASHDIR)/heaptap $(DESTDIR)$(ZSHDIR)/_heaptap $(DESTDIR)$(FISHDIR)/heaptap.fish
 	-rmdir $(DESTDIR)$(LIBDIR)

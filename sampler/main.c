@@ -12,6 +12,7 @@
 #include "sampler/doctor/event_list.h"
 #include "sampler/report/export.h"
 #include "sampler/session/front.h"
+#include "sampler/session/pusher.h"
 #include "sampler/report/ls.h"
 #include "sampler/report/merge.h"
 #include "sampler/terminal/log_line.h"
@@ -120,6 +121,15 @@ static const struct command commands[] = {
         .run = check_run,
         .examples = "heaptap check *.pb.gz\n"
                     "heaptap check --strict profile.pb.gz"},
+    {.name = "push",
+        .bit = COMMAND_PUSH,
+        .synopsis = "[OPTIONS] PROFILE... | --follow [OPTIONS] [FOLDER]...",
+        .mixed = true,
+        .summary = "send profiles to Pyroscope, Parca, Datadog or OTLP",
+        .run = pusher_run,
+        .examples = "heaptap push --to pyroscope+http://localhost:4040 heaptap.server.4711.*.pb.gz\n"
+                    "heaptap push --follow --to parca+https://parca.example.org profiles/\n"
+                    "heaptap push --follow --config /etc/heaptap/heaptap.conf"},
     {.name = "events",
         .bit = COMMAND_EVENTS,
         .synopsis = "[REGEX]",

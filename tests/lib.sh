@@ -156,6 +156,16 @@ total_of() {
   "$readers/oracle" "$1" | awk -F '\t' -v type="$2" '$1 == "total" && index($2, type "/") == 1 { print $3 }'
 }
 
+# sums TYPE FILE...: the total of the sample type over all files
+sums() {
+  local type=$1 sum=0 profile
+  shift
+  for profile; do
+    sum=$((sum + $(total_of "$profile" "$type")))
+  done
+  echo $sum
+}
+
 # comment_of PROFILE: its comments, one per line
 comment_of() {
   go tool pprof -comments "$1" 2>/dev/null
@@ -201,4 +211,12 @@ child_of() {
 # sampler_of FRONT: its sampler's pid
 sampler_of() {
   child_of "$1" heaptap-sampler
+}
+
+# Three snapshots and the exit of one process that allocates between them; a period of 1, so that sums are exact.
+snapshots() {
+  record -q -b copy -p 1 -o 'p.%n.pb.gz' "$targets/snapshot_api" \
+    hold 1000 snap a hold 500 snap b drop hold 700 snap c hold 10 >snaps
+  rm -f p.peak.pb.gz
+  ls p.*.pb.gz
 }

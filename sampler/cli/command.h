@@ -24,6 +24,7 @@ enum {
 	COMMAND_CHECK = 1 << 23,
 	COMMAND_SYMBOLIZE = 1 << 24,
 	COMMAND_LS = 1 << 25,
+	COMMAND_PUSH = 1 << 26,
 };
 
 struct command {

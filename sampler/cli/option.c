@@ -125,9 +125,9 @@ static int number_parse(const struct option *option, const char *value, uint64_t
 	case OPTION_COUNT:
 		return option_value_count(value, option->least, option->most, number);
 	case OPTION_BYTES:
-		return option_value_bytes(value, option->least, option->most, number);
+		return quantity_bytes(value, option->least, option->most, number);
 	default:
-		return option_value_time(value, option->least, option->most, number);
+		return quantity_time(value, option->least, option->most, number);
 	}
 }
 
@@ -165,10 +165,9 @@ static const char *value_fault(const struct option *option, const char *value)
 		return option_value_count(value, 0, UINT64_MAX, &number) ? "is not a number"
 		                                                         : "is out of range";
 	case OPTION_BYTES:
-		return option_value_bytes(value, 0, UINT64_MAX, &number) ? "is not a size"
-		                                                         : "is out of range";
+		return quantity_bytes(value, 0, UINT64_MAX, &number) ? "is not a size" : "is out of range";
 	case OPTION_TIME:
-		return option_value_time(value, 0, UINT64_MAX, &number) ? "is not a time" : "is out of range";
+		return quantity_time(value, 0, UINT64_MAX, &number) ? "is not a time" : "is out of range";
 	case OPTION_BYTES_RANGE:
 		return option_value_bytes_range(value, &range) ? "is not a range of sizes" : "";
 	case OPTION_TIME_RANGE:

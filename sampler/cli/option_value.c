@@ -17,74 +17,11 @@ int option_value_choice(const char *const *choices, const char *value)
 	return -EINVAL;
 }
 
-/* Digits, then one of the suffixes or none. */
-int option_value_number(const char *text, uint64_t *number, const char **suffix)
-{
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return -EINVAL;
-	errno = 0;
-	*number = strtoull(text, &end, 10);
-	if (errno)
-		return -EINVAL;
-	*suffix = end;
-	return 0;
-}
-
-int option_value_bytes(const char *text, uint64_t least, uint64_t most, uint64_t *bytes)
-{
-	static const char suffixes[] = "KMG";
-	const char *suffix, *found;
-	unsigned int shift = 0;
-
-	if (option_value_number(text, bytes, &suffix))
-		return -EINVAL;
-	if (*suffix) {
-		found = strchr(suffixes, *suffix >= 'a' ? *suffix - 'a' + 'A' : *suffix);
-		if (!found || suffix[1])
-			return -EINVAL;
-		shift = 10 * (unsigned int)(found - suffixes + 1);
-	}
-	if (*bytes > UINT64_MAX >> shift)
-		return -EINVAL;
-	*bytes <<= shift;
-	return *bytes >= least && *bytes <= most ? 0 : -EINVAL;
-}
-
-int option_value_time(const char *text, uint64_t least_ns, uint64_t most_ns, uint64_t *time_ns)
-{
-	static const struct {
-		const char *name;
-		uint64_t unit_ns;
-	} units[] = {
-	    {"ms", UINT64_C(1000000)},
-	    {"s", UINT64_C(1000000000)},
-	    {"m", UINT64_C(60000000000)},
-	    {"h", UINT64_C(3600000000000)},
-	};
-	const char *suffix;
-
-	if (option_value_number(text, time_ns, &suffix))
-		return -EINVAL;
-	if (*time_ns == 0 && !*suffix)
-		return 0;
-	for (size_t i = 0; i < ARRAY_COUNT(units); i++) {
-		if (strcmp(units[i].name, suffix) != 0)
-			continue;
-		if (*time_ns > most_ns / units[i].unit_ns)
-			return -EINVAL;
-		*time_ns *= units[i].unit_ns;
-		return *time_ns == 0 || *time_ns >= least_ns ? 0 : -EINVAL;
-	}
-	return -EINVAL;
-}
-
 int option_value_count(const char *text, uint64_t least, uint64_t most, uint64_t *count)
 {
 	const char *suffix;
 
-	if (option_value_number(text, count, &suffix) || *suffix)
+	if (quantity_number(text, count, &suffix) || *suffix)
 		return -EINVAL;
 	return *count >= least && *count <= most ? 0 : -EINVAL;
 }
@@ -114,7 +51,7 @@ int option_value_signal(const char *text, int *number, bool *everywhere)
 		return -EINVAL;
 	if (strncmp(text, "RTMIN", 5) != 0 || length == 5)
 		return *number || !*everywhere ? 0 : -EINVAL;
-	if (text[5] != '+' || option_value_number(text + 6, &offset, &suffix) || suffix != text + length ||
+	if (text[5] != '+' || quantity_number(text + 6, &offset, &suffix) || suffix != text + length ||
 	    offset > (uint64_t)(SIGRTMAX - SIGRTMIN))
 		return -EINVAL;
 	*number = SIGRTMIN + (int)offset;
@@ -137,7 +74,7 @@ int option_value_threshold(const char *text, struct threshold *threshold)
 		return measure == THRESHOLD_MEMORY_HIGH && !text[length] ? 0 : -EINVAL;
 	text += length + 1;
 	threshold->growth = *text == '+' || measure == THRESHOLD_ALLOC;
-	return option_value_bytes(text + (*text == '+'), 1, INT64_MAX, &threshold->bytes);
+	return quantity_bytes(text + (*text == '+'), 1, INT64_MAX, &threshold->bytes);
 }
 
 /* MIN:MAX, either of which may be missing; one value alone is both. */
@@ -169,10 +106,10 @@ static int range_parse(const char *text, struct option_range *range,
 
 int option_value_bytes_range(const char *text, struct option_range *range)
 {
-	return range_parse(text, range, option_value_bytes);
+	return range_parse(text, range, quantity_bytes);
 }
 
 int option_value_time_range(const char *text, struct option_range *range)
 {
-	return range_parse(text, range, option_value_time);
+	return range_parse(text, range, quantity_time);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The values of options: text in, numbers in units out. Pure. Each returns 0 or -EINVAL. */
+/* The values of options, beside quantity.h: text in, numbers out. Pure. Each returns 0 or -EINVAL. */
 #ifndef SAMPLER_CLI_OPTION_VALUE_H
 #define SAMPLER_CLI_OPTION_VALUE_H
 
+#include "pprof/text/quantity.h"
 #include "sampler/snapshot/threshold.h"
 
 #include <stdbool.h>
@@ -11,17 +12,8 @@
 /* Index of `value` in a NULL-terminated list, or -EINVAL. */
 int option_value_choice(const char *const *choices, const char *value);
 
-/* Digits; *suffix is what follows them. */
-int option_value_number(const char *text, uint64_t *number, const char **suffix);
-
 /* "100" */
 int option_value_count(const char *text, uint64_t least, uint64_t most, uint64_t *count);
-
-/* "64K", "1G" */
-int option_value_bytes(const char *text, uint64_t least, uint64_t most, uint64_t *bytes);
-
-/* "500ms", "10s", "5m", "1h"; 0 needs no unit and is always allowed. */
-int option_value_time(const char *text, uint64_t least_ns, uint64_t most_ns, uint64_t *time_ns);
 
 /* "USR1", "SIGUSR2", "RTMIN+3", each with ":all" behind it for *everywhere; "none" is 0. */
 int option_value_signal(const char *text, int *number, bool *everywhere);

@@ -9,7 +9,8 @@
 #include <signal.h>
 #include <string.h>
 
-static const struct option_table *const tables[] = {&options_record, &options_events, &options_read, NULL};
+static const struct option_table *const tables[] = {
+    &options_record, &options_events, &options_read, &options_push, NULL};
 
 const struct option *options_row(size_t index)
 {

@@ -2,7 +2,8 @@
 /*
  * The command line, parsed: what a user asked for, checked and in units.
  *
- * Each option is a row of options_record.c, options_events.c or options_read.c. Parser, help, error lines,
+ * Each option is a row of options_record.c, options_events.c, options_read.c or options_push.c. Parser, help,
+ * error lines,
  * completions and the manual page are all made from these rows, so they always agree. Parsing is pure: it
  * reads the given words and nothing else, and never prints.
  */
@@ -33,6 +34,7 @@
 #define MIN_SAMPLES_MAX      1000000000u
 #define OPTION_EVENTS_MAX    16
 #define OPTION_PIDS_MAX      64
+#define OPTION_LABELS_MAX    12
 #define INTERVAL_NS_MIN      (UINT64_C(1) * 1000000)
 #define INTERVAL_NS_MAX      (UINT64_C(1000) * 3600 * 1000000000)
 
@@ -82,6 +84,19 @@ struct read_options {
 	uint64_t memory_max_bytes; /* limit for the profiles that are read */
 };
 
+/* What `heaptap push` was asked for, and `record --push`. NULL strings, zero numbers: not given. */
+struct push_options {
+	const char *url; /* --to, or record --push */
+	const char *token_file, *user, *tenant, *ca_file;
+	const char *types;                     /* sample types, separated by commas */
+	const char *labels[OPTION_LABELS_MAX]; /* "K=V" */
+	size_t label_count;
+	uint64_t timeout_ns;
+	const char *config;
+	bool follow, dry_run;
+	int paths_fd; /* record --push: where names of profiles go; filled in by front_run */
+};
+
 struct command;
 struct event;
 
@@ -121,6 +136,7 @@ struct options {
 	char *const *operands;    /* what follows the options, NULL-terminated: COMMAND and its arguments */
 	int operand_count;
 	struct read_options read;
+	struct push_options push;
 	const char *event_texts[OPTION_EVENTS_MAX]; /* of -e, in order */
 	size_t event_count;
 	bool no_heap;                /* events only: nothing is preloaded */

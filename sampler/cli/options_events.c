@@ -2,6 +2,7 @@
 /* The options of perf events. */
 #include "sampler/cli/options.h"
 
+#include "pprof/text/quantity.h"
 #include "sampler/cli/command.h"
 #include "sampler/cli/options_rows.h"
 #include "sampler/perf/event.h"
@@ -29,7 +30,7 @@ static int set_pids(struct options *options, const char *value)
 	const char *suffix = value - 1;
 	do {
 		uint64_t pid;
-		if (option_value_number(suffix + 1, &pid, &suffix) || pid < 1 || pid > 1 << 22 ||
+		if (quantity_number(suffix + 1, &pid, &suffix) || pid < 1 || pid > 1 << 22 ||
 		    (*suffix && *suffix != ',') || options->pid_count == OPTION_PIDS_MAX)
 			return -EINVAL;
 		size_t same = 0;

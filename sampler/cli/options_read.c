@@ -31,7 +31,7 @@ static int set_session(struct options *options, const char *value)
 	uint64_t number = strcmp(value, "all") == 0 ? SESSION_ALL : SESSION_NEWEST;
 
 	if (number != SESSION_ALL && strcmp(value, "newest") != 0 &&
-	    (option_value_number(value, &number, &suffix) || *suffix || number < 1 || number >= SESSION_ALL))
+	    (quantity_number(value, &number, &suffix) || *suffix || number < 1 || number >= SESSION_ALL))
 		return -EINVAL;
 	options->read.session = (int32_t)number;
 	return 0;
@@ -46,7 +46,7 @@ static int set_rows(struct options *options, const char *value)
 		options->read.rows = ROWS_ALL;
 		return 0;
 	}
-	if (option_value_number(value, &rows, &suffix) || *suffix || rows < 1 || rows >= ROWS_ALL)
+	if (quantity_number(value, &rows, &suffix) || *suffix || rows < 1 || rows >= ROWS_ALL)
 		return -EINVAL;
 	options->read.rows = (int32_t)rows;
 	return 0;
@@ -58,7 +58,7 @@ static int set_threshold(struct options *options, const char *value)
 	uint64_t whole, tenths = 0;
 	const char *suffix;
 
-	if (option_value_number(value, &whole, &suffix) || whole > 100)
+	if (quantity_number(value, &whole, &suffix) || whole > 100)
 		return -EINVAL;
 	if (suffix[0] == '.' && suffix[1] >= '0' && suffix[1] <= '9') {
 		tenths = (uint64_t)(suffix[1] - '0');

@@ -58,7 +58,7 @@ static int set_cpu_max(struct options *options, const char *value)
 	const char *suffix;
 	uint64_t percent;
 
-	if (option_value_number(value, &percent, &suffix) || (*suffix && strcmp(suffix, "%") != 0) ||
+	if (quantity_number(value, &percent, &suffix) || (*suffix && strcmp(suffix, "%") != 0) ||
 	    percent < 1 || percent > 100)
 		return -EINVAL;
 	options->cpu_max_percent = (uint32_t)percent;
@@ -212,6 +212,9 @@ static const struct option rows[] = {
         .allowed = "1 to 100",
         .help = "share of one CPU that the sampler may take before\n"
                 "the period doubles; no limit unless given"},
+    {COMMAND_PUSH, 'q', "quiet", OPTION_SET, .set = set_quiet, .help = "report only what could not be sent"},
+    {COMMAND_PUSH, 'v', "verbose", OPTION_SET, .set = set_verbose,
+        .help = "report every profile, and every further attempt"},
     {COMMAND_RECORD | COMMAND_ADOPT, 'q', "quiet", OPTION_SET, .set = set_quiet,
         .help = "no line at the start, no summary at the end"},
     {COMMAND_RECORD | COMMAND_ADOPT, 'v', "verbose", OPTION_SET, .set = set_verbose,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/loader/preload_library.h"
 
-#include <errno.h>
-#include <limits.h>
+#include "sampler/linux/companion.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,40 +16,14 @@
 
 enum { MADE_COUNT = 3 };
 
-static bool candidate_is_there(
-    char *path, size_t path_bytes, const char *folder, const char *relative, const char *name)
-{
-	char joined[PATH_MAX], resolved[PATH_MAX];
-
-	if (snprintf(joined, sizeof(joined), "%s%s%s", folder, relative, name) >= (int)sizeof(joined))
-		return false;
-	return realpath(joined, resolved) && access(resolved, R_OK) == 0 &&
-	    snprintf(path, path_bytes, "%s", resolved) < (int)path_bytes;
-}
-
-static int find(char *path, size_t path_bytes, const char *name)
-{
-	char folder[PATH_MAX];
-	ssize_t length = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
-
-	if (length > 0) {
-		folder[length] = '\0';
-		*strrchr(folder, '/') = '\0';
-		if (candidate_is_there(path, path_bytes, folder, "/", name) ||
-		    candidate_is_there(path, path_bytes, folder, "/../lib/heaptap/", name))
-			return 0;
-	}
-	return candidate_is_there(path, path_bytes, HEAPTAP_LIBDIR, "/", name) ? 0 : -ENOENT;
-}
-
 int preload_library_find(char *path, size_t path_bytes)
 {
-	return find(path, path_bytes, PRELOAD_LIBRARY_NAME);
+	return companion_find(PRELOAD_LIBRARY_NAME, path, path_bytes);
 }
 
 int attach_library_find(char *path, size_t path_bytes)
 {
-	return find(path, path_bytes, ATTACH_LIBRARY_NAME);
+	return companion_find(ATTACH_LIBRARY_NAME, path, path_bytes);
 }
 
 bool preload_library_is_preloadable(const char *path)

@@ -11,10 +11,7 @@
 /* What a target that was attached to has mapped: a copy in memory, as the kernel calls that. */
 #define ATTACH_LIBRARY_MAPPED "memfd:" ATTACH_LIBRARY_NAME " (deleted)"
 
-/*
- * Looks beside the running binary, then in ../lib/heaptap as `make install` places it, then in the folder
- * that was compiled in; passes over one whose path does not fit. Returns 0 or -ENOENT. `path` is absolute.
- */
+/* Where companion_find() finds it. Returns 0 or -ENOENT. `path` is absolute. */
 int preload_library_find(char *path, size_t path_bytes);
 
 /* The same for the library of processes that run already. */

@@ -228,7 +228,8 @@ static void print_json(const struct comparing *c)
 		json_object(&json, NULL);
 		json_text(&json, "name", frame->name);
 		json_text(&json, "file", frame->file);
-		json_integer(&json, "line", frame->line);
+		if (frame->line > 0)
+			json_integer(&json, "line", frame->line);
 		write_sum(&json, c, "flat", &row->flat, c->contrast.threshold);
 		write_sum(&json, c, "cum", &row->cum, c->contrast.threshold);
 		json_end(&json);

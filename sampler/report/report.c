@@ -58,9 +58,10 @@ static void print_estimate(const struct screen *screen, const struct traces *t, 
 }
 
 /* "in use     12.3 MiB +- 0.4 MiB in 98123 +- 1200 objects; selected: 1.2 MiB +- 0.1 MiB" */
-static void print_sum(const struct screen *screen, const struct traces *t, size_t column, const char *what,
-    enum measure_kind bytes, enum measure_kind objects)
+static void print_sum(const struct screen *screen, const struct profile_input *input, size_t column,
+    const char *what, enum measure_kind bytes, enum measure_kind objects)
 {
+	const struct traces *t = &input->traces;
 	int64_t shown = 0;
 
 	if (!traces_has(t, bytes))
@@ -68,6 +69,10 @@ static void print_sum(const struct screen *screen, const struct traces *t, size_
 	for (size_t row = 0; row < t->row_count; row++)
 		traces_sum(&shown, traces_value(t, row, column, bytes));
 	fprintf(screen->out, "  %-10s ", what);
+	if (!t->unsure && input->crowds[column].period_most > 1 && traces_all(t, column, bytes) == 0) {
+		fputs("nothing sampled\n", screen->out); /* which is not a measured zero */
+		return;
+	}
 	print_estimate(screen, t, (double)traces_all(t, column, bytes),
 	    traces_doubt_all(t, column, bytes).variance, amount_bytes);
 	if (traces_has(t, objects)) {
@@ -137,15 +142,17 @@ static void print_period(
 	print_samples(screen, origin, crowd);
 }
 
-/* Advice for a user who sees only "1 sample" in every row. */
+/* Advice for a user who sees only "1 sample" in every row. By the peak if there is one, as at the end of
+ * record: a smaller period does not help where little is left at the end. */
 static void print_advice(const struct screen *screen, const struct profile_input *input)
 {
 	const struct traces *t = &input->traces;
 	enum measure_kind kind = traces_default_kind(t);
+	const size_t column = input->has_peak ? input->peak : input->now;
 	double samples = 0, variance = 0;
 
 	for (size_t row = 0; row < t->row_count; row++) {
-		struct traces_doubt doubt = traces_doubt(t, row, input->now, kind);
+		struct traces_doubt doubt = traces_doubt(t, row, column, kind);
 
 		samples += doubt.samples;
 		variance += doubt.variance;
@@ -239,7 +246,7 @@ static void print_header(const struct screen *screen, const struct profile_input
 		fprintf(screen->out, "  INCOMPLETE: %zu that could not be read %s not in these numbers\n",
 		    input->unread_count, input->unread_count == 1 ? "is" : "are");
 	print_period(screen, origin, crowd, !traces_has(t, MEASURE_OTHER));
-	print_sum(screen, t, input->now,
+	print_sum(screen, input, input->now,
 	    input->now == input->peak && input->state == READ_PEAK ? "at peak" : "in use", MEASURE_INUSE,
 	    MEASURE_INUSE_OBJECTS);
 	if ((crowd->process_count > 1 || *origin->merged) && crowd->inherited_bytes > 0)
@@ -250,9 +257,9 @@ static void print_header(const struct screen *screen, const struct profile_input
 		screen_lines(screen, 2,
 		    "errors are upper limits: the profiles do not say which inherited blocks are the same");
 	if (input->has_peak && input->peak != input->now)
-		print_sum(screen, t, input->peak, crowd->process_count > 1 ? "at peaks" : "at peak",
+		print_sum(screen, input, input->peak, crowd->process_count > 1 ? "at peaks" : "at peak",
 		    MEASURE_INUSE, MEASURE_INUSE_OBJECTS);
-	print_sum(screen, t, input->now, "allocated", MEASURE_ALLOC, MEASURE_OBJECTS);
+	print_sum(screen, input, input->now, "allocated", MEASURE_ALLOC, MEASURE_OBJECTS);
 	print_advice(screen, input);
 	print_names_hint(screen, input);
 }

@@ -91,7 +91,8 @@ void report_json_frame(struct json *json, const struct traces *t, uint32_t numbe
 	json_object(json, NULL);
 	json_text(json, "name", frame->name);
 	json_text(json, "file", frame->file);
-	json_integer(json, "line", frame->line);
+	if (frame->line > 0)
+		json_integer(json, "line", frame->line);
 	json_text(json, "module", frame->module);
 }
 

@@ -130,6 +130,10 @@ static void print_leaks(
 	char text[2][AMOUNT_BYTES];
 
 	bool running = is_running(input);
+	const char *title = running ? "In use" : "Still in use (reachable or lost)";
+
+	if (!running && input->origins[input->now].ours)
+		title = "Still in use at exit (reachable or lost)";
 
 	if (running)
 		screen_lines(screen, 0,
@@ -138,8 +142,8 @@ static void print_leaks(
 		print_leak(screen, input, &leaks->leaks[i]);
 	if (leaks->count > most)
 		fprintf(screen->out, "\n... %zu more stacks\n", leaks->count - most);
-	fprintf(screen->out, "\n%s%s: %s", screen_style(screen, SCREEN_HEAD),
-	    running ? "In use" : "Never freed", amount_bytes((double)leaks->bytes, text[0]));
+	fprintf(screen->out, "\n%s%s: %s", screen_style(screen, SCREEN_HEAD), title,
+	    amount_bytes((double)leaks->bytes, text[0]));
 	if (!input->traces.unsure && leaks->variance > 0)
 		fprintf(screen->out, " +- %s", amount_bytes(sqrt(leaks->variance), text[1]));
 	fprintf(screen->out, " in %s object%s, %zu stack%s%s\n",
@@ -238,7 +242,7 @@ int report_leaks(
 		}
 	}
 	if (!status && leaks.bytes > 0 && (uint64_t)leaks.bytes > read->fail_over_bytes) {
-		log_line("%s never freed, more than the %s of --fail-over",
+		log_line("%s still in use, more than the %s of --fail-over",
 		    amount_bytes((double)leaks.bytes, text[0]),
 		    amount_bytes((double)read->fail_over_bytes, text[1]));
 		status = STATUS_FAIL_OVER;

@@ -24,6 +24,7 @@
 #include "sampler/loader/preload_library.h"
 #include "sampler/session/front_message.h"
 #include "sampler/session/heap_capture.h"
+#include "sampler/session/pusher.h"
 #include "sampler/terminal/log_line.h"
 #include "sampler/cli/options.h"
 #include "sampler/loader/preload_check.h"
@@ -54,6 +55,7 @@ struct front {
 	int front_fd; /* to the sampler; -1 when it is gone */
 	int signal_fd;
 	struct witness witness;
+	struct pusher pusher;             /* with --push */
 	bool told_to_end;                 /* a SIGTERM has come */
 	enum preload_check_kind forecast; /* whether our library can be preloaded into COMMAND */
 	sigset_t mask;                    /* as we got it, for COMMAND */
@@ -64,7 +66,7 @@ struct front {
 };
 
 /* In the child that becomes the sampler. */
-static void sampler_settle(int front_fd)
+static void sampler_settle(int front_fd, int paths_fd)
 {
 	static const int ignored[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP, SIGPIPE};
 	sigset_t none;
@@ -76,7 +78,7 @@ static void sampler_settle(int front_fd)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_NAME, "heaptap-sampler");
-	descriptors_drop(&front_fd, 1);
+	descriptors_drop((const int[]){front_fd, paths_fd}, 2);
 }
 
 /* Forks the sampler. Returns true in the sampler itself, where front_fd is its end of the socket. */
@@ -91,7 +93,7 @@ static bool sampler_fork(struct front *front)
 	front->sampler = fork();
 	if (front->sampler == 0) {
 		front->front_fd = pair[1];
-		sampler_settle(pair[1]);
+		sampler_settle(pair[1], front->pusher.paths_fd);
 		return true;
 	}
 	close(pair[1]);
@@ -374,10 +376,11 @@ static void supervise(struct front *front)
 	struct pollfd polls[] = {
 	    {.fd = front->signal_fd, .events = POLLIN},
 	    {.fd = front->front_fd, .events = POLLIN},
+	    {.fd = front->pusher.fd, .events = POLLIN},
 	};
 	struct signalfd_siginfo info;
 
-	if (poll(polls, 2, -1) < 0)
+	if (poll(polls, 3, -1) < 0)
 		return;
 	/* Signals first: the kernel hands out SIGINT before SIGCHLD, so that the Ctrl-C that ended COMMAND is
 	 * not taken for a wish to end us. */
@@ -390,6 +393,19 @@ static void supervise(struct front *front)
 	}
 	if (front->front_fd >= 0 && polls[1].revents)
 		on_sampler(front);
+	if (polls[2].revents)
+		pusher_finish(&front->pusher);
+}
+
+/* Ten seconds at most: the pusher sees to that. */
+static void pusher_await(struct front *front)
+{
+	if (front->front_fd >= 0)
+		sampler_forget(front);
+	front->done = false;
+	pusher_end(&front->pusher);
+	while (front->pusher.fd >= 0 && !front->done)
+		supervise(front);
 }
 
 static int library_prepare(struct options *options, char *path, size_t path_bytes)
@@ -431,9 +447,12 @@ static int stand_in(struct front *front)
 	ret = command_start(front);
 	if (ret)
 		return ret;
-	descriptors_drop((const int[]){front->signal_fd, front->front_fd, front->witness.fd}, 3);
+	descriptors_drop(
+	    (const int[]){front->signal_fd, front->front_fd, front->witness.fd, front->pusher.fd}, 4);
 	while (!front->ended || (front->front_fd >= 0 && !front->done))
 		supervise(front);
+	if (front->pusher.fd >= 0)
+		pusher_await(front);
 	return WIFSIGNALED(front->status) ? STATUS_SIGNAL + WTERMSIG(front->status)
 	                                  : WEXITSTATUS(front->status);
 }
@@ -470,8 +489,12 @@ static void snapshot_signal_block(struct front *front)
 int front_run(struct options *options)
 {
 	struct event events[EVENTS_MAX];
-	struct front front = {
-	    .options = options, .sampler = -1, .command = -1, .front_fd = -1, .witness.fd = -1};
+	struct front front = {.options = options,
+	    .sampler = -1,
+	    .command = -1,
+	    .front_fd = -1,
+	    .witness.fd = -1,
+	    .pusher = {-1, -1}};
 	char library[PATH_MAX];
 
 	descriptors_fill_gaps();
@@ -481,6 +504,11 @@ int front_run(struct options *options)
 		return STATUS_USAGE;
 	if (options->event_count && events_prepare(options, events))
 		return STATUS_USAGE;
+	if (options->pid_count && options->push.url) {
+		log_line("--push goes with a COMMAND: for --pid, let 'heaptap push --follow' send what it "
+		         "writes");
+		return STATUS_USAGE;
+	}
 	if (options->pid_count)
 		return session_attach(options);
 	if (!options->no_heap) {
@@ -488,9 +516,13 @@ int front_run(struct options *options)
 			return STATUS_USAGE;
 		front.forecast = forecast(options);
 	}
+	if (options->push.url && pusher_start(&front.pusher, options))
+		return STATUS_USAGE;
+	options->push.paths_fd = front.pusher.paths_fd;
 	snapshot_signal_block(&front);
 	/* The sampler returns through main as the front does: the process ends in one place. */
 	if (sampler_fork(&front))
 		return session_run(options, front.front_fd);
+	pusher_close_paths(&front.pusher);
 	return stand_in(&front);
 }

@@ -24,6 +24,7 @@
 #include "sampler/session/heap_capture.h"
 #include "sampler/session/progress.h"
 #include "sampler/session/signals.h"
+#include "sampler/snapshot/sink.h"
 #include "sampler/symbol/debuginfod.h"
 #include "sampler/terminal/log_line.h"
 
@@ -299,6 +300,10 @@ static int open_ground(struct session *s)
 {
 	int error = output_init(&s->output, s->options->output);
 	fill_settings(&s->settings, s->options);
+	if (s->options->push.url) {
+		sink_announced_init(&s->announced, s->settings.sink, s->options->push.paths_fd);
+		s->settings.sink = &s->announced.base;
+	}
 	s->modules = modules_new(0);
 	s->memory.max_bytes = memory_bound_bytes(s->options->rss_max_bytes);
 	if (error || !s->modules)

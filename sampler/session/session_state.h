@@ -11,12 +11,14 @@
 #include "sampler/session/signals.h"
 #include "sampler/snapshot/event_source.h"
 #include "sampler/snapshot/scheduler.h"
+#include "sampler/snapshot/sink.h"
 #include "sampler/target/launch.h"
 
 struct session {
 	const struct options *options;
 	struct snapshot_settings settings;
 	struct output output;
+	struct sink_announced announced; /* with --push */
 	struct modules *modules;
 	struct memory_bound memory;
 	struct scheduler *scheduler;

@@ -118,14 +118,15 @@ static void comment_peak(
 	time_t seconds = (time_t)(sheet->unix_ns / 1000000000);
 	struct tm tm;
 	char when[64] = "", missing[64] = "";
+	const char *end = strncmp(s->base.cause, "exit, ", 6) == 0 ? s->base.cause + 6 : NULL;
 	if (gmtime_r(&seconds, &tm))
 		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &tm);
 	if (s->peak_missing)
 		snprintf(
 		    missing, sizeof(missing), "; %" PRId64 " of its samples are missing", s->peak_missing);
-	sheet_comment(profile,
-	    "snapshot: peak, inuse_* is the heap at its largest so far, %s.%03dZ; written with %s%s", when,
-	    (int)(sheet->unix_ns / 1000000 % 1000), s->base.cause, missing);
+	sheet_comment(profile, "snapshot: peak, the heap at its largest%s (%s.%03dZ), written %s %s%s",
+	    end ? "" : " so far", when, (int)(sheet->unix_ns / 1000000 % 1000), end ? "when" : "with",
+	    end ? end : s->base.cause, missing);
 }
 
 static void comment_cause(
@@ -135,7 +136,7 @@ static void comment_cause(
 		comment_peak(profile, s, sheet);
 	else if (sheet->kind == HEAP_VIEW_DELTA)
 		sheet_comment(profile,
-		    "snapshot: delta, what was allocated in the %.3f s before %s; inuse_* is what is "
+		    "snapshot: delta, what was allocated in the %.3f s before %s; in use is what is "
 		    "left of that",
 		    (double)sheet->duration_ns / 1e9, s->base.cause);
 	else

@@ -327,8 +327,12 @@ static void report(struct scheduler *a, const struct snapshot *s, int error)
 	struct snapshot_source *source = s->target->series->source;
 	int verbosity = a->setup.settings->verbosity;
 	bool last = s->kind == SNAPSHOT_EXIT;
+	uint64_t before = s->target->series->failed;
+	char count[64] = ""; /* no later profile has it */
+	if (before)
+		snprintf(count, sizeof(count), "; snapshots not written before it: %" PRIu64, before);
 	if (last && error) /* nothing tries again, so -q does not mean this */
-		log_line("profile not written: %s: %s", s->path, strerror(-error));
+		log_line("profile not written: %s: %s%s", s->path, strerror(-error), count);
 	else if (error && error != a->error) /* a repeated error is counted, not logged */
 		log_line(
 		    "profile not written: %s: %s; the next snapshot tries again", s->path, strerror(-error));

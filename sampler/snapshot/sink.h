@@ -14,4 +14,13 @@ struct sink {
  * second returns when it is on the disk. */
 extern const struct sink sink_files, sink_files_synced;
 
+/* The same, and then writes the name, with its NUL, into a pipe that does not block: for `record --push`. */
+struct sink_announced {
+	struct sink base;
+	const struct sink *files; /* borrowed */
+	int fd;
+};
+
+void sink_announced_init(struct sink_announced *sink, const struct sink *files, int fd);
+
 #endif

@@ -140,6 +140,8 @@ test_options_about_commands() {
   matches '^heaptap: --only and --exclude choose among what COMMAND executes' err
   equal 2 "$(status_of "$heaptap" record -P $$ --no-heap -e cpu-clock --on rss=1G)"
   matches '^heaptap: --on is about heaps' err
+  equal 2 "$(status_of "$heaptap" record -P $$ --push pyroscope+http://127.0.0.1:1)"
+  matches "^heaptap: --push goes with a COMMAND: for --pid, let 'heaptap push --follow' send what it writes" err
 }
 
 # Threads that never rest, dlopen and fork, under each allocator: they check every byte, and errno.

@@ -160,3 +160,17 @@ test_a_folder_is_no_program() {
     equal "heaptap: $folder is a folder: name a program in it" "$(cat err)"
   done
 }
+
+# Without root's rights: what stands in for uprobes, and what would permit them.
+test_without_rights() {
+  need_root # who is not root may have the capabilities
+  [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -ge 2 ] || skip 'uprobes may be permitted to everybody'
+  stage leaky
+  chmod 777 .
+  unprivileged "$heaptap" doctor >out
+  matches '^note +backend uprobe: perf events are not permitted \(perf_event_paranoid, capabilities or a seccomp filter\)$' out
+  matches '^ +fix: run as root, or: sudo setcap cap_perfmon,cap_ipc_lock\+ep ' out
+  unprivileged "$heaptap" record -v -p 64K -o x.pb.gz "$targets/leaky" 3000 64 2>err
+  matches '^heaptap: stacks by (breakpoint|copy), since uprobes are not permitted' err
+  equal 600 "$(stat -c %a x.pb.gz)" 'mode of the profile'
+}

@@ -134,7 +134,7 @@ PYTHON
     matches_text '^py::load_users:.*own\.py' "$(first_row py.pb.gz)"
     equal 1 "$(shares_of py.pb.gz)"
   fi
-  record -q -p 16K -o python3.pb.gz /usr/bin/python3 own.py
+  record_whole python3.pb.gz -p 16K /usr/bin/python3 own.py
   "$heaptap" report -n 5 python3.pb.gz >out
   ! grep -E '%  +[0-9.]+ .iB  (_?Py[A-Za-z]*_(Raw)?(Malloc|Calloc|Realloc)|\[|[^ ]*\+0x)' out || fail 'a row of the allocator'
   ! grep -E '([A-Za-z_]+) < \1( |$)' out || fail 'a frame twice'
@@ -150,7 +150,7 @@ function loadUsers(count) {
 }
 console.log(loadUsers(8000).length);
 JS
-  record -q -p 64K -o js.pb.gz node --perf-basic-prof own.js >log
+  record_whole js.pb.gz -p 64K node --perf-basic-prof own.js >log
   matches_text '^loadUsers .*own\.js:1:19' "$(first_row js.pb.gz)"
   matches_text '^JS:.loadUsers .*own\.js:1:19' "$(first_row js.pb.gz --full-names)"
   equal 1 "$(shares_of js.pb.gz)"

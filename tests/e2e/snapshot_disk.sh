@@ -100,6 +100,20 @@ test_the_last_profile_is_not_lost_in_silence() {
   equal 'heaptap: profile not written: closed/exit.pb.gz: Permission denied' "$(cat err)" 'what is said'
 }
 
+# A count that no profile can have any more is in the last line.
+test_an_output_that_never_comes_back_is_counted() {
+  held -q -i 0 -o out/%n.pb.gz
+  rm -rf out && echo >out # a file where the folder was, which no user may write to
+  for attempt in 1 2 3; do
+    equal 1 "$(
+      "$heaptap" snapshot "$pid" >/dev/null 2>&1
+      echo $?
+    )" "status of request $attempt"
+  done
+  finish
+  matches '^heaptap: profile not written: out/exit\.pb\.gz: Not a directory; snapshots not written before it: 3$' err
+}
+
 test_name_that_gets_too_long() {
   name=$(printf 'd%.0s' {1..99})/
   while [ ${#name} -lt 3900 ]; do name+=$name; name=${name:0:3900}; done

@@ -55,7 +55,10 @@ test_with_each_snapshot() {
   matches '^snapshot [01]$' out.txt # 0: written, but not within the time that the program waits
   profile_check out/*.pb.gz
   comment_of out/peak.pb.gz >comments
-  matches 'written with exit' comments
+  stamp='[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{12}Z'
+  matches "^snapshot: peak, the heap at its largest \($stamp\), written when the process exited with status 0$" comments
+  "$heaptap" report out/peak.pb.gz >screen
+  matches "^  peak, the heap at its largest \($stamp\), written when the process exited with status 0$" screen
   at_least 500000 "$(total_of out/peak.pb.gz inuse_space)" peak
 }
 

@@ -100,6 +100,18 @@ same(line[6], "", totals["inuse_objects"], "selected_error")
 P
 }
 
+# 40 MiB at the peak, of which 512 KiB are left: neither record nor report advises a smaller period.
+test_little_at_the_end() {
+  printf '#include <stdlib.h>
+    int main(void) { static void *held[640]; for (int i = 0; i < 640; i++) held[i] = malloc(65536);
+    for (int i = 8; i < 640; i++) free(held[i]); return 0; }\n' >little.c
+  gcc -w -O1 -fno-builtin -o little little.c
+  record -p 64K -i 0 -o little_out/ ./little 2>err
+  "$heaptap" report little_out/ >out
+  matches '^  at peak    [0-9.]+ MiB \+- ' out
+  ! grep -q 'smaller period' err out || fail 'advice of a smaller period where the peak has many samples'
+}
+
 # Nothing is left at the end: the peak is shown, and the end has a bound.
 test_nothing_at_the_end() {
   programs
@@ -107,6 +119,9 @@ test_nothing_at_the_end() {
   matches '^heaptap:   at end  nothing sampled in use \(less than about 1\.5 MiB, 95 %\)$' err
   matches '^heaptap: show the peak, since little is left at the end: heaptap report out/heaptap\.big\.[0-9]+\.peak\.pb\.gz$' err
   ! grep -q 'smaller period' err || fail "advice for $(grep samples err)"
+  "$heaptap" report out/ >report
+  matches '^  in use     nothing sampled$' report
+  matches '^  at peak    [0-9.]+ MiB \+- ' report
   record -p 1024G -i 0 -o none/ ./big 2>err
   matches '^heaptap:   no allocation was sampled \(less than about 3\.0 TiB was allocated, 95 %\)$' err
   matches '^heaptap: no samples: record with a smaller period for more, such as -p 33554432K$' err

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "push/command_line.h"
+
+#include "push/notice.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum word {
+	WORD_TARGET,
+	WORD_FOLLOW,
+	WORD_DRY_RUN,
+	WORD_CONFIG,
+	WORD_PATHS_FD,
+	WORD_END_FD,
+	WORD_QUIET,
+	WORD_VERBOSE
+};
+
+static const struct option words[] = {
+    {"to", required_argument, NULL, WORD_TARGET},
+    {"token-file", required_argument, NULL, WORD_TARGET},
+    {"user", required_argument, NULL, WORD_TARGET},
+    {"tenant", required_argument, NULL, WORD_TARGET},
+    {"ca-file", required_argument, NULL, WORD_TARGET},
+    {"types", required_argument, NULL, WORD_TARGET},
+    {"label", required_argument, NULL, WORD_TARGET},
+    {"timeout", required_argument, NULL, WORD_TARGET},
+    {"spool", required_argument, NULL, WORD_TARGET},
+    {"name", required_argument, NULL, WORD_TARGET},
+    {"follow", no_argument, NULL, WORD_FOLLOW},
+    {"dry-run", no_argument, NULL, WORD_DRY_RUN},
+    {"config", required_argument, NULL, WORD_CONFIG},
+    {"paths-fd", required_argument, NULL, WORD_PATHS_FD},
+    {"end-fd", required_argument, NULL, WORD_END_FD},
+    {"quiet", no_argument, NULL, WORD_QUIET},
+    {"verbose", no_argument, NULL, WORD_VERBOSE},
+    {0},
+};
+
+void command_line_fini(struct command_line *line)
+{
+	target_fini(&line->target);
+}
+
+static int set_target(
+    struct command_line *line, const char *name, const char *value, char *error, size_t error_bytes)
+{
+	line->has_target = line->has_target || strcmp(name, "to") == 0;
+	if (strcmp(name, "name") == 0) {
+		if (!target_name_is_good(value)) {
+			snprintf(error, error_bytes, "'%s' is no name for a spool", value);
+			return -EINVAL;
+		}
+		strcpy(line->target.name, value);
+		return 0;
+	}
+	return target_set(&line->target, strcmp(name, "to") == 0 ? "url" : name, value, error, error_bytes);
+}
+
+static int take(struct command_line *line, int word, int index, char *error, size_t error_bytes)
+{
+	switch (word) {
+	case WORD_TARGET:
+		return set_target(line, words[index].name, optarg, error, error_bytes);
+	case WORD_FOLLOW:
+		line->follow = true;
+		return 0;
+	case WORD_DRY_RUN:
+		line->dry_run = true;
+		return 0;
+	case WORD_CONFIG:
+		line->config = optarg;
+		return 0;
+	case WORD_PATHS_FD:
+		line->paths_fd = atoi(optarg);
+		return 0;
+	case WORD_END_FD:
+		line->end_fd = atoi(optarg);
+		return 0;
+	case WORD_QUIET:
+		notice_verbosity = -1;
+		return 0;
+	case WORD_VERBOSE:
+		notice_verbosity++;
+		return 0;
+	default:
+		snprintf(error, error_bytes, "unknown option '%s'; 'heaptap push --help' lists all",
+		    optarg ? optarg : "");
+		return -EINVAL;
+	}
+}
+
+static int check(const struct command_line *line, char *error, size_t error_bytes)
+{
+	const char *wrong = NULL;
+
+	if (line->config && !line->follow)
+		wrong = "--config is for --follow; give --to URL for a single push";
+	else if (line->config && line->has_target)
+		wrong = "--config and --to exclude each other";
+	else if (!line->config && !line->has_target)
+		wrong =
+		    line->follow ? "no target: give --to URL or --config FILE" : "no target: give --to URL";
+	else if (line->follow && line->dry_run)
+		wrong = "--dry-run is for a single push, not for --follow";
+	else if (!line->follow && line->paths_fd == COMMAND_LINE_NO_FD && !line->operand_count)
+		wrong = "no PROFILE given";
+	if (!wrong)
+		return 0;
+	snprintf(error, error_bytes, "%s", wrong);
+	return -EINVAL;
+}
+
+int command_line_parse(struct command_line *line, int argc, char *argv[], char *error, size_t error_bytes)
+{
+	int word, index = 0, err = 0;
+
+	*line = (struct command_line){.paths_fd = COMMAND_LINE_NO_FD, .end_fd = COMMAND_LINE_NO_FD};
+	target_init(&line->target);
+	line->target.timeout_ns = 0; /* not given */
+	opterr = 0;
+	while (!err && (word = getopt_long(argc, argv, "", words, &index)) >= 0)
+		err = take(line, word, index, error, error_bytes);
+	if (err == -ENOMEM)
+		snprintf(error, error_bytes, "out of memory");
+	if (err)
+		return err;
+	line->operands = argv + optind;
+	line->operand_count = argc - optind;
+	if (!line->target.timeout_ns)
+		line->target.timeout_ns = line->follow || line->paths_fd != COMMAND_LINE_NO_FD
+		    ? TARGET_TIMEOUT_NS
+		    : TARGET_TIMEOUT_ONE_SHOT_NS;
+	return check(line, error, error_bytes);
+}

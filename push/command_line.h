@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The words that `heaptap push` and `heaptap record --push` start this program with. Users give them to
+ * heaptap, whose tables of options check and explain them; here each has its long form only.
+ */
+#ifndef PUSH_COMMAND_LINE_H
+#define PUSH_COMMAND_LINE_H
+
+#include "push/target.h"
+
+#include <stdbool.h>
+
+enum { COMMAND_LINE_NO_FD = -1 };
+
+struct command_line {
+	struct target target; /* of --to and what goes with it */
+	bool has_target, follow, dry_run;
+	const char *config;    /* borrowed from argv, as are the operands */
+	int end_fd;            /* record --push: when it is shut down, record waits for what is left */
+	int paths_fd;          /* record --push: paths of profiles come from there; or COMMAND_LINE_NO_FD */
+	char *const *operands; /* files or folders, NULL-terminated */
+	int operand_count;
+};
+
+/* 0, or -EINVAL with one line in error. command_line_fini() is due in any case. */
+int command_line_parse(struct command_line *line, int argc, char *argv[], char *error, size_t error_bytes);
+void command_line_fini(struct command_line *line);
+
+#endif

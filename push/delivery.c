@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "push/delivery.h"
+
+#include "pprof/codec/gzip.h"
+#include "pprof/profile/origin.h"
+#include "pprof/profile/profile.h"
+#include "push/instant.h"
+#include "push/delta.h"
+#include "push/notice.h"
+#include "push/target.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct making {
+	struct delivery *delivery;
+	const struct target *target;
+	const struct profile *profile;
+	const struct origin *origin;
+	const struct delta_table *base;
+	int64_t *values;
+	bool *types;
+};
+
+enum { PART_ALL, PART_STATE, PART_TOTALS };
+
+void delivery_fini(struct delivery *delivery)
+{
+	for (size_t i = 0; i < delivery->part_count; i++) {
+		free(delivery->parts[i].profile);
+		free(delivery->parts[i].packed);
+	}
+	labels_fini(&delivery->labels);
+	*delivery = (struct delivery){0};
+}
+
+enum delivery_age delivery_age(const struct target *target, int64_t time_ns, int64_t now_ns)
+{
+	const struct target_limits *limits = target_limits(target);
+
+	if (limits->past_ns && time_ns && time_ns < now_ns - (int64_t)limits->past_ns)
+		return DELIVERY_TOO_OLD;
+	if (limits->future_ns && time_ns > now_ns + (int64_t)limits->future_ns)
+		return DELIVERY_TOO_NEW;
+	return DELIVERY_IN_TIME;
+}
+
+/* "memory", "process_cpu" as other agents name them; an event's profile is named after its event. */
+static void name_series(struct delivery *delivery, const struct making *m)
+{
+	char clean[LABELS_NAME_BYTES + 2];
+
+	if (!*m->origin->event && strcmp(m->origin->period_type, "cpu") != 0)
+		strcpy(delivery->series, "memory");
+	else if (strcmp(m->origin->period_type, "cpu") == 0)
+		strcpy(delivery->series, "process_cpu");
+	else {
+		labels_name_clean(m->origin->event, strlen(m->origin->event), clean);
+		snprintf(delivery->series, sizeof(delivery->series), "%.60s", clean);
+	}
+}
+
+/* What was allocated, was allocated since the accepted profile, or else since the process started. */
+static void set_window(struct delivery *delivery, const struct making *m)
+{
+	int64_t since = m->base->time_ns ? m->base->time_ns : m->origin->start_ns;
+
+	delivery->end_ns = m->origin->time_ns > 0 ? m->origin->time_ns : instant_unix_ns();
+	if (m->origin->kind == ORIGIN_DELTA || !m->origin->ours)
+		since = delivery->end_ns - m->origin->duration_ns;
+	delivery->start_ns = since > 0 && since < delivery->end_ns ? since : delivery->end_ns;
+}
+
+/* Chooses the types of a part; how many there are. alloc_* of a peak are those of the snapshot beside it. */
+static size_t choose_types(const struct making *m, int part)
+{
+	size_t chosen = 0;
+
+	for (size_t i = 0; i < profile_sample_type_count(m->profile); i++) {
+		const char *type = profile_sample_type(m->profile, i).type;
+		bool total = delta_is_total(m->origin, type);
+
+		m->types[i] = target_wants(m->target, type) && (part != PART_STATE || !total) &&
+		    (part != PART_TOTALS || total) && !(total && m->base->unknown) &&
+		    !(m->origin->kind == ORIGIN_PEAK && strncmp(type, "alloc_", 6) == 0);
+		chosen += m->types[i];
+	}
+	return chosen;
+}
+
+static void add_folded(struct folded *sum, const struct folded *more)
+{
+	sum->samples += more->samples;
+	sum->other += more->other;
+	sum->stacks_cut += more->stacks_cut;
+	sum->strings_cut += more->strings_cut;
+	if (more->other_share > sum->other_share)
+		sum->other_share = more->other_share;
+}
+
+static int make_part(struct making *m, int part)
+{
+	struct delivery *delivery = m->delivery;
+	struct delivery_part *made = &delivery->parts[delivery->part_count];
+	const struct target_limits *limits = target_limits(m->target);
+	double seconds = (double)(delivery->end_ns - delivery->start_ns) / 1e9;
+	struct fold_input input = {
+	    m->profile, m->values, m->types, .time_ns = delivery->end_ns, .limits = &limits->fold};
+	char comment[128];
+	struct folded folded;
+	int err;
+
+	if (!choose_types(m, part))
+		return 0;
+	/* A duration says that everything in a profile is a difference. */
+	if (part == PART_TOTALS || m->origin->kind == ORIGIN_DELTA || *m->origin->event || !m->origin->ours)
+		input.duration_ns = delivery->end_ns - delivery->start_ns;
+	snprintf(comment, sizeof(comment),
+	    part == PART_TOTALS ? "snapshot: delta, what was allocated in %.3f s"
+	                        : "alloc_* is what was allocated in %.3f s",
+	    seconds);
+	if (part == PART_TOTALS)
+		input.snapshot = comment;
+	else if (part == PART_ALL && m->origin->kind == ORIGIN_LIVE && m->origin->ours)
+		input.comment = comment;
+	err = fold(&input, &folded);
+	if (err)
+		return err;
+	*made = (struct delivery_part){.profile = folded.bytes, .profile_bytes = folded.length};
+	delivery->part_count++;
+	add_folded(&delivery->folded, &folded);
+	err = gzip_encode(
+	    made->profile, made->profile_bytes, GZIP_LEVEL_FAST, &made->packed, &made->packed_bytes);
+	if (m->target->url.protocol != URL_OTLP) {
+		free(made->profile);
+		made->profile = NULL;
+	}
+	return err;
+}
+
+static int make_parts(struct making *m)
+{
+	bool apart =
+	    m->target->url.protocol == URL_PARCA && m->origin->kind == ORIGIN_LIVE && m->origin->ours;
+	int err;
+
+	if (!apart)
+		return make_part(m, PART_ALL);
+	err = make_part(m, PART_STATE);
+	return err ? err : make_part(m, PART_TOTALS);
+}
+
+int delivery_make(struct delivery *delivery, const struct target *target, const struct profile *profile,
+    const struct origin *origin, const struct delta_table *base)
+{
+	struct making m = {delivery, target, profile, origin, base, NULL, NULL};
+	uint64_t process = identity_of_process(origin);
+	int err;
+
+	*delivery = (struct delivery){0};
+	name_series(delivery, &m);
+	set_window(delivery, &m);
+	if (process)
+		snprintf(delivery->session, sizeof(delivery->session), "%016" PRIx64, process);
+	err = labels_of_profile(&delivery->labels, profile, origin, &target->labels);
+	if (err)
+		return err;
+	m.values = delta_values(profile, origin, base, &delivery->fallen);
+	m.types = calloc(profile_sample_type_count(profile) + 1, sizeof(*m.types));
+	err = m.values && m.types ? make_parts(&m) : -ENOMEM;
+	if (!err && delivery->part_count)
+		identity_uuid(
+		    origin, delivery->parts[0].packed, delivery->parts[0].packed_bytes, delivery->uuid);
+	free(m.values);
+	free(m.types);
+	return err;
+}
+
+void delivery_cuts(const struct delivery *delivery, char *text, size_t text_bytes)
+{
+	const struct folded *f = &delivery->folded;
+
+	text[0] = '\0';
+	if (f->other)
+		notice_append(text, text_bytes,
+		    "; %zu of %zu stacks, %.2g%% of the total at most, are under [other]", f->other,
+		    f->other + f->samples, 100 * f->other_share);
+	if (f->stacks_cut)
+		notice_append(text, text_bytes, "; %zu stacks lost frames in their middle", f->stacks_cut);
+	if (f->strings_cut)
+		notice_append(text, text_bytes, "; %zu names cut", f->strings_cut);
+	if (delivery->labels.left_out)
+		notice_append(text, text_bytes, "; %zu labels left out", delivery->labels.left_out);
+	if (delivery->fallen)
+		notice_append(text, text_bytes, "; %" PRId64 " of alloc_* are under other stacks than before",
+		    delivery->fallen);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One profile made ready for a target: its labels, its bytes within the limits, what was allocated as a
+ * difference. */
+#ifndef PUSH_DELIVERY_H
+#define PUSH_DELIVERY_H
+
+#include "push/fold.h"
+#include "push/identity.h"
+#include "push/labels.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct delta_table;
+struct origin;
+struct profile;
+struct target;
+
+struct delivery_part {
+	uint8_t *profile; /* profile.proto */
+	uint8_t *packed;  /* the same, gzip */
+	size_t profile_bytes, packed_bytes;
+};
+
+struct delivery {
+	char series[64];  /* __name__: "memory" */
+	char session[17]; /* __session_id__, 16 hexadecimal digits; "" where the process is not known */
+	char uuid[IDENTITY_UUID_BYTES];
+	struct labels labels;
+	int64_t start_ns, end_ns; /* the window of what was allocated; equal if it is not known */
+	/* Parca takes a duration for the mark of a difference: what is in use goes apart from what was
+	 * allocated. For the others there is one part. 0: nothing of the profile is wanted. */
+	struct delivery_part parts[2];
+	size_t part_count;
+	struct folded folded; /* of the parts together; bytes is not set */
+	int64_t fallen;       /* delta_values() */
+};
+
+enum delivery_age { DELIVERY_IN_TIME, DELIVERY_TOO_OLD, DELIVERY_TOO_NEW };
+
+/* Would the target refuse a profile of this time? */
+enum delivery_age delivery_age(const struct target *target, int64_t time_ns, int64_t now_ns);
+
+/* base: what the target accepted last of the same process. 0 or -errno; delivery_fini() is due in any
+ * case. */
+int delivery_make(struct delivery *delivery, const struct target *target, const struct profile *profile,
+    const struct origin *origin, const struct delta_table *base);
+void delivery_fini(struct delivery *delivery);
+
+/* What was cut to the target's limits, for one line; "" if nothing was. */
+void delivery_cuts(const struct delivery *delivery, char *text, size_t text_bytes);
+
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "push/follow.h"
+
+#include "push/command_line.h"
+#include "push/config.h"
+#include "push/feed.h"
+#include "push/http.h"
+#include "push/instant.h"
+#include "push/lane.h"
+#include "push/notice.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { STATUS_USAGE = 2 };
+
+#define END_NS (UINT64_C(10) * 1000000000) /* record --push: how long its end may wait */
+
+struct follow {
+	struct lane lanes[CONFIG_TARGETS_MAX];
+	size_t lane_count;
+	struct feed *feed;
+	struct http *http;
+	int signal_fd;
+	int end_fd;      /* to `record`, which waits for us once it has shut it down; -1: none, or told */
+	bool stopping;   /* a signal: what is under way is finished, no more */
+	bool reload;     /* SIGHUP: begin again with the same words */
+	uint64_t end_ns; /* paths from a descriptor have ended: instant_now_ns() of the end; 0: not yet */
+};
+
+/* ---- one turn */
+
+static bool is_idle(const struct follow *f)
+{
+	for (size_t i = 0; i < f->lane_count; i++)
+		if (f->lanes[i].call)
+			return false;
+	return true;
+}
+
+static bool is_empty(const struct follow *f)
+{
+	for (size_t i = 0; i < f->lane_count; i++)
+		if (f->lanes[i].call || f->lanes[i].spool.count)
+			return false;
+	return true;
+}
+
+static uint64_t left_ns(const struct follow *f)
+{
+	uint64_t now = instant_now_ns();
+
+	return f->end_ns > now ? f->end_ns - now : 0;
+}
+
+static bool is_over(struct follow *f)
+{
+	if (f->stopping)
+		return is_idle(f);
+	if (!f->end_ns && feed_has_ended(f->feed))
+		f->end_ns = instant_now_ns() + END_NS;
+	return feed_has_ended(f->feed) && (is_empty(f) || !left_ns(f));
+}
+
+static void say_left(const struct follow *f)
+{
+	for (size_t i = 0; i < f->lane_count; i++) {
+		const struct spool *spool = &f->lanes[i].spool;
+
+		if (spool->count)
+			notice("%zu profile%s (%" PRIu64
+			       " bytes) could not be sent yet, and wait%s in %s; the next "
+			       "`heaptap record --push` to this server sends %s",
+			    spool->count, spool->count == 1 ? "" : "s", spool->bytes,
+			    spool->count == 1 ? "s" : "", spool->path, spool->count == 1 ? "it" : "them");
+	}
+}
+
+/* `record` need not wait any more. Should processes that it profiles still live, we go on, in silence. */
+static void release_record(struct follow *f)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	say_left(f);
+	if (send(f->end_fd, "", 1, MSG_NOSIGNAL) < 0 && notice_verbosity > 0)
+		notice("heaptap record has ended already");
+	close(f->end_fd);
+	f->end_fd = -1;
+	f->end_ns = 0;
+	if (null >= 0) {
+		dup2(null, STDERR_FILENO);
+		close(null);
+	}
+}
+
+/* Has `record` shut its end down, or is it gone? */
+static void look_at_end(struct follow *f, const struct pollfd *fd)
+{
+	char byte;
+
+	if (f->end_fd < 0)
+		return;
+	if (!f->end_ns && fd->revents && recv(f->end_fd, &byte, 1, MSG_DONTWAIT) == 0)
+		f->end_ns = instant_now_ns() + END_NS;
+	if (f->end_ns && (is_empty(f) || !left_ns(f)))
+		release_record(f);
+}
+
+static void read_signals(struct follow *f)
+{
+	struct signalfd_siginfo info;
+
+	while (read(f->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		/* A second one: at once. The profile stays in the spool. */
+		if (f->stopping)
+			for (size_t i = 0; i < f->lane_count; i++)
+				lane_close(&f->lanes[i], f->http);
+		f->stopping = true;
+		f->reload = info.ssi_signo == SIGHUP;
+	}
+}
+
+static uint64_t step_lanes(struct follow *f, uint64_t wait_ns)
+{
+	for (size_t i = 0; i < f->lane_count && !f->stopping; i++) {
+		uint64_t due_ns = lane_step(&f->lanes[i], f->http);
+
+		wait_ns = due_ns < wait_ns ? due_ns : wait_ns;
+	}
+	return f->end_ns && left_ns(f) < wait_ns ? left_ns(f) : wait_ns;
+}
+
+static void turn(struct follow *f)
+{
+	struct pollfd fds[FEED_FDS_MAX + 2] = {{.fd = f->signal_fd, .events = POLLIN}};
+	size_t feed_count = feed_fds(f->feed, fds + 1), count = 1 + feed_count;
+	uint64_t wait_ns = step_lanes(f, feed_due_ns(f->feed));
+	char error[HTTP_ERROR_BYTES];
+	void *owner;
+
+	/* Once it is shut down it is always readable. */
+	if (f->end_fd >= 0 && !f->end_ns)
+		fds[count++] = (struct pollfd){.fd = f->end_fd, .events = POLLIN};
+	if (http_wait(f->http, fds, count, is_over(f) ? 0 : wait_ns, &owner, error))
+		lane_answered(owner, error);
+	if (fds[0].revents)
+		read_signals(f);
+	if (!f->stopping)
+		feed_read(f->feed, fds + 1, f->lanes, f->lane_count);
+	look_at_end(f, &fds[1 + feed_count]);
+}
+
+/* ---- start and end */
+
+static int open_lanes(struct follow *f, struct target *targets, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		int err = lane_open(&f->lanes[f->lane_count++], &targets[i]);
+
+		if (err)
+			return err;
+		if (f->lanes[i].spool.lock_fd < 0 && notice_verbosity > 0)
+			notice(
+			    "%s: another process sends from its spool; this one adds to it", targets[i].name);
+	}
+	return 0;
+}
+
+static int open_signals(bool ignore)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	/* The terminal sends them to all of `record`, which ends us in its own way. */
+	if (ignore) {
+		signal(SIGINT, SIG_IGN);
+		signal(SIGHUP, SIG_IGN);
+		signal(SIGTERM, SIG_IGN);
+	}
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int run(struct follow *f, struct command_line *line, struct config *config)
+{
+	bool named = line->has_target;
+	struct target *targets = named ? &line->target : config->targets;
+	char *const store[] = {config->store, NULL};
+	char *const *folders = line->operand_count ? line->operands : store;
+
+	if (named && !*line->target.name)
+		snprintf(line->target.name, sizeof(line->target.name), "%s%.110s",
+		    line->paths_fd == COMMAND_LINE_NO_FD ? "" : "record-", line->target.url.name);
+	if (!*folders && line->paths_fd == COMMAND_LINE_NO_FD) {
+		notice("no folder to follow: give one, or --config with [daemon] store");
+		return STATUS_USAGE;
+	}
+	f->end_fd = line->end_fd;
+	f->http = http_new();
+	f->signal_fd = open_signals(line->paths_fd != COMMAND_LINE_NO_FD);
+	f->feed = feed_new(folders, line->paths_fd);
+	if (!f->http || !f->feed || f->signal_fd < 0) {
+		notice("cannot start: %s", strerror(errno ? errno : ENOMEM));
+		return 1;
+	}
+	if (open_lanes(f, targets, named ? 1 : config->count))
+		return 1;
+	while (!is_over(f))
+		turn(f);
+	if (f->end_fd >= 0)
+		release_record(f);
+	return 0;
+}
+
+int follow_run(struct command_line *line)
+{
+	struct follow f = {.signal_fd = -1, .end_fd = -1};
+	struct config config = {0};
+	char error[1024];
+	int status;
+
+	if (line->config && config_read(&config, line->config, error, sizeof(error))) {
+		notice("%s", error);
+		config_fini(&config);
+		return STATUS_USAGE;
+	}
+	if (line->config && !config.count) {
+		notice("%s has no section [push NAME]", line->config);
+		config_fini(&config);
+		return STATUS_USAGE;
+	}
+	status = run(&f, line, &config);
+	for (size_t i = 0; i < f.lane_count; i++)
+		lane_close(&f.lanes[i], f.http);
+	http_free(f.http);
+	feed_free(f.feed);
+	if (f.signal_fd >= 0)
+		close(f.signal_fd);
+	config_fini(&config);
+	if (f.reload && !status)
+		return FOLLOW_AGAIN;
+	return status;
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "push/labels.h"
+
+#include "pprof/profile/origin.h"
+#include "pprof/profile/profile.h"
+#include "pprof/text/utf8.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char comment_prefix[] = "labels: ";
+
+void labels_fini(struct labels *labels)
+{
+	for (size_t i = 0; i < labels->count; i++) {
+		free(labels->rows[i].name);
+		free(labels->rows[i].value);
+	}
+	*labels = (struct labels){0};
+}
+
+void labels_name_clean(const char *from, size_t length, char *name)
+{
+	size_t to = 0;
+
+	if (length && *from >= '0' && *from <= '9')
+		name[to++] = '_';
+	for (size_t i = 0; i < length && to < LABELS_NAME_BYTES; i++) {
+		bool letter = (from[i] >= 'a' && from[i] <= 'z') || (from[i] >= 'A' && from[i] <= 'Z');
+
+		name[to++] = (char)(letter || (from[i] >= '0' && from[i] <= '9') ? from[i] : '_');
+	}
+	name[to] = '\0';
+}
+
+/* Valid UTF-8, no controls, at most LABELS_VALUE_BYTES. NULL: out of memory. */
+static char *value_clean(const char *value, size_t length)
+{
+	char *clean;
+
+	if (length > LABELS_VALUE_BYTES)
+		length = LABELS_VALUE_BYTES;
+	clean = malloc(UTF8_SANITIZED_MAX(length) + 1);
+	if (!clean)
+		return NULL;
+	length = utf8_sanitize(clean, value, length);
+	if (length > LABELS_VALUE_BYTES)
+		length = utf8_valid_prefix(clean, LABELS_VALUE_BYTES);
+	clean[length] = '\0';
+	for (char *at = clean; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			*at = ' ';
+	return clean;
+}
+
+const char *labels_find(const struct labels *labels, const char *name)
+{
+	for (size_t i = 0; i < labels->count; i++)
+		if (strcmp(labels->rows[i].name, name) == 0)
+			return labels->rows[i].value;
+	return NULL;
+}
+
+static int add(struct labels *labels, const char *name, size_t name_length, const char *value, size_t length)
+{
+	char clean[LABELS_NAME_BYTES + 2];
+	struct label row;
+
+	labels_name_clean(name, name_length, clean);
+	if (!*clean || strncmp(clean, "__", 2) == 0)
+		return -EINVAL;
+	if (!length || labels_find(labels, clean))
+		return 0;
+	if (labels->count == LABELS_MAX) {
+		labels->left_out++;
+		return 0;
+	}
+	row = (struct label){strdup(clean), value_clean(value, length)};
+	if (!row.name || !row.value) {
+		free(row.name);
+		free(row.value);
+		return -ENOMEM;
+	}
+	labels->rows[labels->count++] = row;
+	return 0;
+}
+
+int labels_add(struct labels *labels, const char *name, const char *value)
+{
+	return add(labels, name, strlen(name), value, strlen(value));
+}
+
+int labels_add_text(struct labels *labels, const char *text)
+{
+	const char *equals = strchr(text, '=');
+
+	if (!equals || equals == text)
+		return -EINVAL;
+	return add(labels, text, (size_t)(equals - text), equals + 1, strlen(equals + 1));
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c = (char)(c | 0x20);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* In place; a '%' that no two hexadecimal digits follow stands for itself. Returns the new length. */
+static size_t percent_decode(char *text, size_t length)
+{
+	size_t to = 0;
+
+	for (size_t i = 0; i < length; i++) {
+		int high = text[i] == '%' && i + 2 < length ? hex_digit(text[i + 1]) : -1;
+		int low = high >= 0 ? hex_digit(text[i + 2]) : -1;
+
+		if (low >= 0) {
+			text[to++] = (char)(high << 4 | low);
+			i += 2;
+		} else {
+			text[to++] = text[i];
+		}
+	}
+	return to;
+}
+
+int labels_add_comment(struct labels *labels, const char *text)
+{
+	int err = 0;
+
+	while (*text && err != -ENOMEM) {
+		size_t length = strcspn(text, " ");
+		const char *equals = memchr(text, '=', length);
+
+		if (equals && equals > text) {
+			size_t name_length = (size_t)(equals - text);
+			char *value = strndup(equals + 1, length - name_length - 1);
+
+			if (!value)
+				return -ENOMEM;
+			err = add(labels, text, name_length, value, percent_decode(value, strlen(value)));
+			free(value);
+		}
+		text += length + (text[length] == ' ');
+	}
+	return err == -ENOMEM ? err : 0;
+}
+
+static int read_comments(struct labels *labels, const struct profile *profile, bool *found)
+{
+	int err = 0;
+
+	*found = false;
+	for (size_t i = 0; i < profile_comment_count(profile) && !err; i++) {
+		const char *text = profile_comment(profile, i);
+
+		if (strncmp(text, comment_prefix, strlen(comment_prefix)) != 0)
+			continue;
+		*found = true;
+		err = labels_add_comment(labels, text + strlen(comment_prefix));
+	}
+	return err;
+}
+
+int labels_of_profile(struct labels *labels, const struct profile *profile, const struct origin *origin,
+    const struct labels *given)
+{
+	struct labels found = {0};
+	const char *service = labels_find(given, "service_name");
+	bool has_comment;
+	int err = read_comments(&found, profile, &has_comment);
+
+	if (!service)
+		service = labels_find(&found, "service_name");
+	if (!service)
+		service = *origin->program ? origin->program : "unspecified";
+	if (!err)
+		err = labels_add(labels, "service_name", service);
+	for (size_t i = 0; i < given->count && !err; i++)
+		err = labels_add(labels, given->rows[i].name, given->rows[i].value);
+	for (size_t i = 0; i < found.count && !err; i++)
+		err = labels_add(labels, found.rows[i].name, found.rows[i].value);
+	if (!has_comment && !err)
+		err = labels_add(labels, "host", origin->host);
+	labels->left_out += found.left_out;
+	labels_fini(&found);
+	return err;
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "push/lane.h"
+
+#include "pprof/codec/decode.h"
+#include "pprof/profile/origin.h"
+#include "pprof/profile/profile.h"
+#include "push/delivery.h"
+#include "push/identity.h"
+#include "push/instant.h"
+#include "push/notice.h"
+#include "push/request.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* A profile of that age is not taken any more even where the target has no window; processes that were
+ * silent for longer are forgotten. */
+#define OLDEST_NS (INT64_C(30) * 24 * 3600 * 1000000000)
+
+#define RETRY_DISK_NS (UINT64_C(1) * 1000000000)
+#define RESCAN_NS     (UINT64_C(1) * 1000000000) /* while another process sends from the same spool */
+
+int lane_open(struct lane *lane, struct target *target)
+{
+	char path[PATH_MAX];
+	int err = spool_path(target->name, path, sizeof(path));
+
+	*lane = (struct lane){.target = target, .spool.lock_fd = -1};
+	if (!err)
+		err = spool_open(&lane->spool, path, target->spool_bytes);
+	if (err) {
+		notice("cannot use the spool %s: %s", err == -ENOENT ? target->name : path, strerror(-err));
+		return err;
+	}
+	if (lane->spool.lock_fd >= 0)
+		spool_forget(&lane->spool, OLDEST_NS + OLDEST_NS / 4);
+	return 0;
+}
+
+static void lane_clear(struct lane *lane)
+{
+	http_request_fini(&lane->request);
+	delta_table_fini(&lane->next);
+	lane->next_due = lane->unwanted = false;
+}
+
+void lane_close(struct lane *lane, struct http *http)
+{
+	if (lane->call)
+		http_cancel(http, lane->call);
+	lane->call = NULL;
+	lane_clear(lane);
+	spool_close(&lane->spool);
+}
+
+/* ---- into the spool */
+
+int lane_offer(struct lane *lane, const struct origin *origin, const void *bytes, size_t length)
+{
+	uint64_t process = identity_of_process(origin);
+	struct spool_entry entry = {.time_ns = origin->time_ns, .process = process};
+	int64_t now = instant_unix_ns();
+	int err;
+
+	if (!process || origin->kind != ORIGIN_LIVE || *origin->event || origin->time_ns <= 0 ||
+	    origin->time_ns < now - OLDEST_NS ||
+	    delivery_age(lane->target, origin->time_ns, now) != DELIVERY_IN_TIME)
+		return 0;
+	if (lane->spool.lock_fd < 0 && !spool_lock(&lane->spool))
+		spool_scan(&lane->spool);
+	if (origin->time_ns <= spool_taken(&lane->spool, process))
+		return 0;
+	entry.last = origin_is_last(origin);
+	err = spool_add(&lane->spool, &entry, bytes, length);
+	if (!err)
+		err = spool_take(&lane->spool, process, origin->time_ns);
+	if (err && !lane->spool_full)
+		notice("%s: cannot write to the spool: %s; profiles wait where they are", lane->spool.path,
+		    strerror(-err));
+	lane->spool_full = err != 0;
+	return err;
+}
+
+/* ---- out of it */
+
+/* Removes the head if there is no point in sending it; true: look at the next. */
+static bool pass_over(struct lane *lane, const struct spool_entry *head, const struct delta_table *accepted)
+{
+	/* We were killed between the acknowledgement and its removal. */
+	if (accepted->time_ns >= head->time_ns) {
+		spool_sent(&lane->spool);
+		return true;
+	}
+	if (delivery_age(lane->target, head->time_ns, instant_unix_ns()) == DELIVERY_TOO_OLD) {
+		notice("%s: a profile dropped: it is older than %s takes", lane->target->name,
+		    url_protocol_title(lane->target->url.protocol));
+		spool_drop(&lane->spool);
+		return true;
+	}
+	return false;
+}
+
+/* The table to note when this profile is accepted: nothing of a process follows its last one. */
+static int make_next(struct lane *lane, const struct spool_entry *head, const struct profile *profile,
+    const struct origin *origin)
+{
+	int err = 0;
+
+	delta_table_fini(&lane->next);
+	if (!head->last)
+		err = delta_table_make(&lane->next, profile, origin);
+	lane->next.time_ns = head->time_ns;
+	return err;
+}
+
+/* Makes the request of the head. 0; -ENODATA: nothing of it is wanted; or -errno with a line in error. */
+static int prepare(struct lane *lane, const struct spool_entry *head, const struct delta_table *accepted,
+    char *error, size_t error_bytes)
+{
+	struct delivery delivery = {0};
+	struct profile *profile;
+	struct origin origin;
+	char cuts[512];
+	uint8_t *bytes;
+	size_t length;
+	enum decode_error fault;
+	int err = spool_read(&lane->spool, &bytes, &length);
+
+	if (err) {
+		snprintf(error, error_bytes, "cannot be read: %s", strerror(-err));
+		return err;
+	}
+	fault = decode_profile(bytes, length, DECODE_MAX_BYTES, &profile);
+	free(bytes);
+	if (fault) {
+		snprintf(error, error_bytes, "%s", decode_error_string(fault));
+		return fault == DECODE_NO_MEMORY ? -ENOMEM : -EBADMSG;
+	}
+	origin_read(&origin, profile);
+	err = delivery_make(&delivery, lane->target, profile, &origin, accepted);
+	if (!err)
+		err = make_next(lane, head, profile, &origin);
+	if (err)
+		snprintf(error, error_bytes, "%s", strerror(-err));
+	else if (!delivery.part_count)
+		err = -ENODATA;
+	else
+		err = request_make(lane->target, &delivery, &lane->request, error, error_bytes);
+	delivery_cuts(&delivery, cuts, sizeof(cuts));
+	if (!err && *cuts && !lane->failures)
+		notice("%s: of pid %d: %s", lane->target->name, (int)origin.pid, cuts + 2);
+	delivery_fini(&delivery);
+	profile_free(profile);
+	return err;
+}
+
+static void wait_longer(struct lane *lane, uint64_t asked_ns, const char *why)
+{
+	uint64_t random, delay;
+
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
+		random = instant_now_ns();
+	delay = retry_delay_ns(++lane->failures, random, asked_ns);
+	lane->due_ns = instant_now_ns() + delay;
+	if (strcmp(lane->trouble, why) != 0 || notice_verbosity > 0)
+		notice("%s: %s; again in %.1f s", lane->target->name, why, (double)delay / 1e9);
+	snprintf(lane->trouble, sizeof(lane->trouble), "%s", why);
+}
+
+/* It was acknowledged: first that is noted, then it is removed. */
+static void commit(struct lane *lane)
+{
+	const struct spool_entry *head = spool_head(&lane->spool);
+	int err = spool_accept(&lane->spool, head->process, &lane->next);
+
+	lane->next_due = err != 0;
+	if (err) {
+		/* Not sent again, and nothing else is, until it is. */
+		lane->due_ns = instant_now_ns() + RETRY_DISK_NS;
+		if (!lane->spool_full)
+			notice("%s: cannot write to the spool: %s; nothing is sent until that works",
+			    lane->spool.path, strerror(-err));
+		lane->spool_full = true;
+		return;
+	}
+	if (lane->spool_full)
+		notice("%s: writing to the spool works again", lane->spool.path);
+	lane->spool_full = false;
+	if (*lane->trouble)
+		notice("%s: sending works again", lane->target->name);
+	*lane->trouble = '\0';
+	lane->failures = 0;
+	lane->due_ns = 0;
+	if (notice_verbosity > 0 && !lane->unwanted)
+		notice("%s: sent, %zu wait", lane->target->name, lane->spool.count - 1);
+	if (lane->unwanted)
+		spool_skip(&lane->spool);
+	else
+		spool_sent(&lane->spool);
+	lane_clear(lane);
+}
+
+/* The head cannot be sent now, or never. True: look at the next. */
+static bool put_aside(struct lane *lane, int err, const char *error)
+{
+	lane_clear(lane);
+	if (err == -EBADMSG || err == -ENOENT || err == -EFBIG) {
+		notice("%s: a profile in the spool cannot be sent: %s", lane->target->name, error);
+		spool_reject(&lane->spool, error);
+		return true;
+	}
+	lane->spool.in_flight = 0;
+	wait_longer(lane, 0, *error ? error : strerror(-err));
+	return false;
+}
+
+/* Deals with the head. True: look at the next. */
+static bool start_head(struct lane *lane, struct http *http)
+{
+	const struct spool_entry *head = spool_head(&lane->spool);
+	char error[ANSWER_TEXT_BYTES] = "";
+	struct delta_table accepted;
+	int err = spool_accepted(&lane->spool, head->process, &accepted);
+
+	if (err)
+		return put_aside(lane, err, error);
+	if (pass_over(lane, head, &accepted)) {
+		delta_table_fini(&accepted);
+		return true;
+	}
+	lane->spool.in_flight = head->number;
+	err = prepare(lane, head, &accepted, error, sizeof(error));
+	if (accepted.unknown && !err)
+		notice("%s: what was sent before is not known any more: no alloc_* this time",
+		    lane->target->name);
+	delta_table_fini(&accepted);
+	lane->unwanted = err == -ENODATA;
+	if (lane->unwanted) {
+		commit(lane);
+		return !lane->next_due;
+	}
+	if (!err) {
+		lane->call = http_start(http, &lane->request, &lane->answer, lane);
+		err = lane->call ? 0 : -ENOMEM;
+	}
+	return err ? put_aside(lane, err, error) : false;
+}
+
+uint64_t lane_step(struct lane *lane, struct http *http)
+{
+	uint64_t now = instant_now_ns();
+
+	if (lane->spool.lock_fd < 0) {
+		bool locked = spool_lock(&lane->spool);
+
+		spool_scan(&lane->spool);
+		if (!locked)
+			return RESCAN_NS;
+	}
+	if (lane->call)
+		return UINT64_MAX;
+	if (lane->due_ns > now)
+		return lane->due_ns - now;
+	if (lane->next_due)
+		commit(lane);
+	while (!lane->next_due && spool_head(&lane->spool) && start_head(lane, http))
+		;
+	now = instant_now_ns();
+	return lane->call || !lane->due_ns ? UINT64_MAX : lane->due_ns > now ? lane->due_ns - now : 0;
+}
+
+void lane_answered(struct lane *lane, const char *error)
+{
+	char text[ANSWER_TEXT_BYTES] = "";
+	enum retry_verdict verdict = RETRY_LATER;
+
+	lane->call = NULL;
+	if (*error)
+		snprintf(text, sizeof(text), "%s", error);
+	else
+		verdict = request_protocol(lane->target)->judge(lane->target, &lane->answer, text);
+	switch (verdict) {
+	case RETRY_ACCEPTED:
+		commit(lane);
+		return;
+	case RETRY_OTHER_PATH:
+		lane->target->path_missing = true;
+		lane->spool.in_flight = 0;
+		break;
+	case RETRY_LATER:
+		spool_retried(&lane->spool);
+		wait_longer(lane, retry_after_ns(lane->answer.retry_after, instant_unix_ns()), text);
+		break;
+	case RETRY_REFUSED:
+		notice("%s: a profile was refused, it is in %s/rejected: %s", lane->target->name,
+		    lane->spool.path, text);
+		spool_reject(&lane->spool, text);
+		lane->failures = 0;
+		lane->due_ns = 0;
+		break;
+	}
+	lane_clear(lane);
+}

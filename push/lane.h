@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The way of profiles to one target: its spool, and one request at a time. */
+#ifndef PUSH_LANE_H
+#define PUSH_LANE_H
+
+#include "push/answer.h"
+#include "push/delta.h"
+#include "push/http.h"
+#include "push/spool.h"
+#include "push/target.h"
+
+struct origin;
+
+struct lane {
+	struct target *target; /* borrowed */
+	struct spool spool;
+	struct http_request request;
+	struct answer answer;
+	struct http_call *call;          /* NULL: nothing is under way */
+	struct delta_table next;         /* what is noted if it is accepted */
+	bool unwanted;                   /* the head has nothing that the target wants: it is only noted */
+	bool next_due;                   /* it was accepted, but that could not be written down yet */
+	unsigned int failures;           /* in a row */
+	uint64_t due_ns;                 /* instant_now_ns() of the next attempt; 0: at once */
+	bool spool_full;                 /* the disk is: said once */
+	char trouble[ANSWER_TEXT_BYTES]; /* of the last attempt, said once */
+};
+
+/* 0, or -errno after a notice. lane_close() is due in any case. */
+int lane_open(struct lane *lane, struct target *target);
+void lane_close(struct lane *lane, struct http *http);
+
+/* Takes a profile into the spool, if the target wants it and has not had it. 0, or -errno if it could not be
+ * written: then it must be offered again. */
+int lane_offer(struct lane *lane, const struct origin *origin, const void *bytes, size_t length);
+
+/* Does what is due. Returns nanoseconds until something is; UINT64_MAX: not before something happens. */
+uint64_t lane_step(struct lane *lane, struct http *http);
+
+/* The call is over; error: why no answer came, "" if one did. */
+void lane_answered(struct lane *lane, const char *error);
+
+#endif

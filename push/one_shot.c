@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "push/one_shot.h"
+
+#include "pprof/codec/decode.h"
+#include "pprof/codec/input.h"
+#include "pprof/profile/origin.h"
+#include "pprof/profile/profile.h"
+#include "push/instant.h"
+#include "push/command_line.h"
+#include "push/delivery.h"
+#include "push/delta.h"
+#include "push/dry_run.h"
+#include "push/http.h"
+#include "push/notice.h"
+#include "push/request.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum { ERROR_BYTES = 1024 };
+
+struct one_file {
+	const char *path;
+	struct profile *profile; /* NULL: is read again when it is sent; standard input cannot be */
+	uint64_t process;        /* identity_of_process(); 0 unknown */
+	int64_t time_ns;
+	size_t place; /* on the command line */
+};
+
+struct one_shot {
+	struct target *target;
+	bool dry_run;
+	struct http *http;
+	struct one_file *files;
+	size_t count, sent, failed;
+	uint64_t base_process; /* whose profile `base` is of */
+	struct delta_table base;
+	bool given_up; /* the server took none for a whole timeout: the rest is not tried */
+};
+
+/* ---- the files, in the order in which they must be sent */
+
+static int file_read_head(struct one_file *file, bool keep)
+{
+	char error[ERROR_BYTES];
+	struct origin origin;
+
+	if (input_read(file->path, DECODE_MAX_BYTES, &file->profile, error, sizeof(error))) {
+		notice("%s", error);
+		return -EINVAL;
+	}
+	origin_read(&origin, file->profile);
+	file->process = identity_of_process(&origin);
+	file->time_ns = origin.time_ns;
+	if (!keep) {
+		profile_free(file->profile);
+		file->profile = NULL;
+	}
+	return 0;
+}
+
+/* Profiles of one process one after the other, by time, since each is sent as the difference to the one
+ * before. */
+static int compare_files(const void *a, const void *b)
+{
+	const struct one_file *x = a, *y = b;
+
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
+	if (x->time_ns != y->time_ns)
+		return x->time_ns < y->time_ns ? -1 : 1;
+	return x->place < y->place ? -1 : x->place > y->place;
+}
+
+static int read_heads(struct one_shot *shot, char *const *paths, size_t count)
+{
+	shot->files = calloc(count + 1, sizeof(*shot->files));
+	if (!shot->files)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		struct one_file file = {.path = paths[i], .place = i};
+
+		if (file_read_head(&file, count == 1 || strcmp(paths[i], "-") == 0))
+			shot->failed++;
+		else
+			shot->files[shot->count++] = file;
+	}
+	qsort(shot->files, shot->count, sizeof(*shot->files), compare_files);
+	return 0;
+}
+
+/* ---- one request and its retries */
+
+/* One attempt. text: why it failed. */
+static enum retry_verdict attempt(struct one_shot *shot, const struct delivery *delivery, uint64_t timeout_ns,
+    char text[ANSWER_TEXT_BYTES], uint64_t *asked_ns)
+{
+	enum retry_verdict verdict = RETRY_REFUSED;
+	char error[HTTP_ERROR_BYTES];
+	struct http_request request;
+	struct answer answer;
+	void *owner;
+
+	*asked_ns = 0;
+	if (request_make(shot->target, delivery, &request, text, ANSWER_TEXT_BYTES)) {
+		http_request_fini(&request);
+		return RETRY_REFUSED;
+	}
+	request.timeout_ns = timeout_ns;
+	if (!http_start(shot->http, &request, &answer, shot)) {
+		snprintf(text, ANSWER_TEXT_BYTES, "out of memory");
+	} else {
+		while (!http_wait(shot->http, NULL, 0, timeout_ns, &owner, error))
+			;
+		verdict = RETRY_LATER;
+		if (*error)
+			snprintf(text, ANSWER_TEXT_BYTES, "%s", error);
+		else
+			verdict = request_protocol(shot->target)->judge(shot->target, &answer, text);
+		*asked_ns = retry_after_ns(answer.retry_after, instant_unix_ns());
+	}
+	http_request_fini(&request);
+	return verdict;
+}
+
+static void wait_ns(struct one_shot *shot, uint64_t ns)
+{
+	uint64_t end = instant_now_ns() + ns, now;
+	char error[HTTP_ERROR_BYTES];
+	void *owner;
+
+	while ((now = instant_now_ns()) < end)
+		http_wait(shot->http, NULL, 0, end - now, &owner, error);
+}
+
+/* Until it is accepted or refused, or --timeout is up. */
+static enum retry_verdict send_one(
+    struct one_shot *shot, const struct delivery *delivery, char text[ANSWER_TEXT_BYTES])
+{
+	uint64_t end = instant_now_ns() + shot->target->timeout_ns, left, asked_ns, delay, random;
+	char last[ANSWER_TEXT_BYTES] = "";
+	enum retry_verdict verdict;
+	unsigned int failures = 0;
+
+	while (true) {
+		left = instant_now_ns() < end ? end - instant_now_ns() : 1;
+		verdict = attempt(shot, delivery, left, last, &asked_ns);
+		/* What an attempt ran into that had little time left says less than what those before did. */
+		if (verdict != RETRY_LATER || !failures || left > shot->target->timeout_ns / 2)
+			memcpy(text, last, ANSWER_TEXT_BYTES);
+		if (verdict == RETRY_OTHER_PATH) {
+			shot->target->path_missing = true;
+			continue;
+		}
+		if (verdict != RETRY_LATER)
+			return verdict;
+		if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
+			random = instant_now_ns();
+		delay = retry_delay_ns(++failures, random, asked_ns);
+		if (instant_now_ns() + delay >= end)
+			return verdict;
+		if (notice_verbosity > 0)
+			notice("%s; again in %.1f s", last, (double)delay / 1e9);
+		wait_ns(shot, delay);
+	}
+}
+
+/* ---- one file */
+
+static bool is_in_time(const struct one_shot *shot, const struct one_file *file)
+{
+	const char *title = url_protocol_title(shot->target->url.protocol);
+	int64_t now = instant_unix_ns();
+
+	switch (delivery_age(shot->target, file->time_ns, now)) {
+	case DELIVERY_TOO_OLD:
+		notice("%s: not sent, it is %" PRId64 " min old: %s takes profiles of the last %" PRIu64
+		       " min",
+		    file->path, (now - file->time_ns) / 60000000000, title,
+		    target_limits(shot->target)->past_ns / 60000000000);
+		return false;
+	case DELIVERY_TOO_NEW:
+		notice("%s: not sent, its time is %" PRId64 " min in the future: is a clock wrong?",
+		    file->path, (file->time_ns - now) / 60000000000);
+		return false;
+	default:
+		return true;
+	}
+}
+
+/* What the next profile of the process is a difference to. */
+static void set_base(struct one_shot *shot, const struct one_file *file, const struct origin *origin,
+    const struct profile *profile)
+{
+	if (!file->process || origin->kind != ORIGIN_LIVE)
+		return;
+	delta_table_fini(&shot->base);
+	shot->base_process = file->process;
+	if (delta_table_make(&shot->base, profile, origin))
+		shot->base.unknown = true;
+}
+
+static bool deliver(struct one_shot *shot, const struct one_file *file, const struct origin *origin,
+    const struct delivery *delivery)
+{
+	char text[ANSWER_TEXT_BYTES], cuts[512];
+	const char *url = shot->target->url.address;
+	enum retry_verdict verdict;
+
+	delivery_cuts(delivery, cuts, sizeof(cuts));
+	if (shot->dry_run) {
+		dry_run_print(shot->target, file->path, delivery);
+		return true;
+	}
+	if (shot->given_up) {
+		notice("%s: not sent, the server did not take the one before", file->path);
+		return false;
+	}
+	verdict = send_one(shot, delivery, text);
+	if (verdict == RETRY_ACCEPTED) {
+		shot->sent++;
+		if (*cuts || notice_verbosity > 0)
+			notice("%s: sent, %zu stacks%s", file->path, delivery->folded.samples, cuts);
+		return true;
+	}
+	shot->given_up = verdict == RETRY_LATER;
+	notice(verdict == RETRY_REFUSED ? "%s: refused by %s: %s" : "%s: not delivered to %s: %s", file->path,
+	    url, text);
+	return false;
+}
+
+static bool process_file(struct one_shot *shot, struct one_file *file)
+{
+	static const struct delta_table nothing;
+	struct delivery delivery;
+	struct origin origin;
+	bool done = false;
+	int err;
+
+	if (!is_in_time(shot, file) || (!file->profile && file_read_head(file, true)))
+		return false;
+	origin_read(&origin, file->profile);
+	err = delivery_make(&delivery, shot->target, file->profile, &origin,
+	    file->process && file->process == shot->base_process ? &shot->base : &nothing);
+	if (err)
+		notice("%s: cannot be made ready: %s", file->path, strerror(-err));
+	else if (!delivery.part_count)
+		notice("%s: not sent, it has none of the sample types that are wanted", file->path);
+	else
+		done = deliver(shot, file, &origin, &delivery);
+	if (done)
+		set_base(shot, file, &origin, file->profile);
+	delivery_fini(&delivery);
+	profile_free(file->profile);
+	file->profile = NULL;
+	return done;
+}
+
+int one_shot_run(struct command_line *line)
+{
+	struct one_shot shot = {.target = &line->target, .dry_run = line->dry_run, .http = http_new()};
+
+	if (!shot.http || read_heads(&shot, line->operands, (size_t)line->operand_count)) {
+		notice("out of memory");
+		http_free(shot.http);
+		return 1;
+	}
+	for (size_t i = 0; i < shot.count; i++)
+		shot.failed += !process_file(&shot, &shot.files[i]);
+	if (shot.sent && !notice_verbosity)
+		notice("%zu profile%s sent to %s", shot.sent, shot.sent == 1 ? "" : "s",
+		    line->target.url.address);
+	delta_table_fini(&shot.base);
+	free(shot.files);
+	http_free(shot.http);
+	return shot.failed ? 1 : 0;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `heaptap push --to URL PROFILE...`: sends the named files, says what became of each that was not
+ * taken, ends. */
+#ifndef PUSH_ONE_SHOT_H
+#define PUSH_ONE_SHOT_H
+
+struct command_line;
+
+/* Returns the exit status: 1 if a file was not delivered. */
+int one_shot_run(struct command_line *line);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the protocols have in common: a request is made of a delivery, and an answer is judged. */
+#ifndef PUSH_PROTOCOL_H
+#define PUSH_PROTOCOL_H
+
+#include "push/retry.h"
+
+#include <stddef.h>
+
+struct answer;
+struct delivery;
+struct http_request;
+struct target;
+
+struct protocol {
+	/* Fills in URL, headers and body. 0 or -errno; http_request_fini() is due in any case. */
+	int (*request)(
+	    const struct target *target, const struct delivery *delivery, struct http_request *request);
+	/* Of a whole answer. text, of ANSWER_TEXT_BYTES: what the server said, unless it accepted. */
+	enum retry_verdict (*judge)(const struct target *target, const struct answer *answer, char *text);
+};
+
+#endif

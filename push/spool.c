@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "push/spool.h"
+
+#include "pprof/codec/file.h"
+#include "pprof/table/array.h"
+#include "push/instant.h"
+#include "push/notice.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MODE = 0600, COUNTERS_FILE_BYTES = 4096, SPOOLED_MAX_BYTES = 1 << 30 };
+
+int spool_path(const char *name, char *path, size_t path_bytes)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	int length;
+
+	if (state && *state == '/')
+		length = snprintf(path, path_bytes, "%s/heaptap/push/%s", state, name);
+	else if (geteuid() == 0)
+		length = snprintf(path, path_bytes, "/var/lib/heaptap/push/%s", name);
+	else if (home && *home == '/')
+		length = snprintf(path, path_bytes, "%s/.local/state/heaptap/push/%s", home, name);
+	else
+		return -ENOENT;
+	return (size_t)length < path_bytes ? 0 : -ENAMETOOLONG;
+}
+
+static void path_in(const struct spool *spool, const char *name, char path[PATH_MAX])
+{
+	snprintf(path, PATH_MAX, "%s/%s", spool->path, name);
+}
+
+static void entry_path(const struct spool *spool, const struct spool_entry *entry, char path[PATH_MAX])
+{
+	char name[SPOOL_NAME_BYTES];
+
+	spool_name_print(entry, name);
+	path_in(spool, name, path);
+}
+
+static void write_counters(const struct spool *spool)
+{
+	char path[PATH_MAX], text[COUNTERS_BYTES];
+	size_t length = counters_print(&spool->counters, text);
+
+	if (spool->lock_fd < 0)
+		return;
+	path_in(spool, "counters", path);
+	file_publish(path, text, length, MODE, 0);
+}
+
+static void read_counters(struct spool *spool)
+{
+	char path[PATH_MAX];
+	uint8_t *bytes;
+	size_t length;
+
+	path_in(spool, "counters", path);
+	if (file_read(path, COUNTERS_FILE_BYTES, &bytes, &length))
+		return;
+	counters_parse(bytes, length, &spool->counters);
+	free(bytes);
+}
+
+/* ---- entries */
+
+static int compare_entries(const void *a, const void *b)
+{
+	uint64_t x = ((const struct spool_entry *)a)->number, y = ((const struct spool_entry *)b)->number;
+
+	return x < y ? -1 : x > y;
+}
+
+int spool_scan(struct spool *spool)
+{
+	DIR *folder = opendir(spool->path);
+	struct dirent *found;
+	struct stat st;
+	int err = folder ? 0 : -errno;
+
+	spool->count = 0;
+	spool->bytes = 0;
+	while (!err && (found = readdir(folder))) {
+		struct spool_entry entry = {0};
+
+		if (!spool_name_parse(found->d_name, &entry) ||
+		    fstatat(dirfd(folder), found->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+			continue;
+		entry.bytes = (uint64_t)st.st_size;
+		err = array_reserve(&spool->entries, &spool->room, spool->count + 1, sizeof(entry));
+		if (!err)
+			spool->entries[spool->count++] = entry;
+		spool->bytes += entry.bytes;
+	}
+	if (folder)
+		closedir(folder);
+	if (spool->count)
+		qsort(spool->entries, spool->count, sizeof(*spool->entries), compare_entries);
+	return err;
+}
+
+/* Takes an entry out of the list and of the folder. */
+static void remove_at(struct spool *spool, size_t at)
+{
+	char path[PATH_MAX];
+
+	entry_path(spool, &spool->entries[at], path);
+	if (unlink(path) && errno != ENOENT)
+		notice("cannot remove %s: %s", path, strerror(errno));
+	spool->bytes -= spool->entries[at].bytes;
+	spool->count--;
+	memmove(&spool->entries[at], &spool->entries[at + 1], (spool->count - at) * sizeof(*spool->entries));
+}
+
+/* Drops the oldest, but not what is being sent, until the rest fits. */
+static void make_room(struct spool *spool)
+{
+	size_t dropped = 0, at;
+
+	while (spool->lock_fd >= 0 && spool->bytes > spool->budget_bytes) {
+		at = spool->in_flight && spool->entries[0].number == spool->in_flight;
+		if (at >= spool->count)
+			break;
+		remove_at(spool, at);
+		dropped++;
+	}
+	if (!dropped)
+		return;
+	spool->counters.dropped += dropped;
+	write_counters(spool);
+	notice("%s: %zu profile%s dropped, the oldest: the spool is full", spool->path, dropped,
+	    dropped == 1 ? "" : "s");
+}
+
+int spool_add(struct spool *spool, struct spool_entry *entry, const void *bytes, size_t length)
+{
+	char path[PATH_MAX];
+	int err = array_reserve(&spool->entries, &spool->room, spool->count + 1, sizeof(*entry));
+
+	entry->bytes = length;
+	/* Microseconds, so that the order is that of arrival whoever adds. */
+	entry->number = (uint64_t)instant_unix_ns() / 1000;
+	if (spool->count && entry->number < spool->entries[spool->count - 1].number)
+		entry->number = spool->entries[spool->count - 1].number;
+	while (!err) {
+		entry->number++;
+		entry_path(spool, entry, path);
+		err = file_publish(path, bytes, length, MODE, FILE_NO_REPLACE);
+		if (err != -EEXIST)
+			break;
+		err = 0;
+	}
+	if (err)
+		return err;
+	spool->entries[spool->count++] = *entry;
+	spool->bytes += length;
+	make_room(spool);
+	return 0;
+}
+
+/* The place of the entry that is being sent, or else the first. Others may have added older ones
+ * meanwhile. */
+static size_t head_at(const struct spool *spool)
+{
+	for (size_t i = 0; i < spool->count; i++)
+		if (spool->entries[i].number == spool->in_flight)
+			return i;
+	return 0;
+}
+
+const struct spool_entry *spool_head(const struct spool *spool)
+{
+	return spool->count ? &spool->entries[head_at(spool)] : NULL;
+}
+
+int spool_read(const struct spool *spool, uint8_t **bytes, size_t *length)
+{
+	char path[PATH_MAX];
+
+	entry_path(spool, spool_head(spool), path);
+	return file_read(path, SPOOLED_MAX_BYTES, bytes, length);
+}
+
+void spool_skip(struct spool *spool)
+{
+	remove_at(spool, head_at(spool));
+	spool->in_flight = 0;
+}
+
+void spool_sent(struct spool *spool)
+{
+	spool_skip(spool);
+	spool->counters.sent++;
+	write_counters(spool);
+}
+
+void spool_drop(struct spool *spool)
+{
+	spool_skip(spool);
+	spool->counters.dropped++;
+	write_counters(spool);
+}
+
+void spool_retried(struct spool *spool)
+{
+	spool->in_flight = 0;
+	spool->counters.retried++;
+	write_counters(spool);
+}
+
+/* ---- rejected */
+
+static int compare_names(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* Profiles, not the texts beside them. */
+static int is_profile(const struct dirent *entry)
+{
+	struct spool_entry parsed = {0};
+
+	return spool_name_parse(entry->d_name, &parsed);
+}
+
+static void keep_last(const char *folder)
+{
+	struct dirent **names;
+	int count = scandir(folder, &names, is_profile, compare_names);
+	char path[PATH_MAX + 512];
+
+	for (int i = 0; i < count; i++) {
+		if (i < count - SPOOL_REJECTED_KEPT) {
+			snprintf(path, sizeof(path), "%s/%s", folder, names[i]->d_name);
+			unlink(path);
+			snprintf(path, sizeof(path), "%s/%s.txt", folder, names[i]->d_name);
+			unlink(path);
+		}
+		free(names[i]);
+	}
+	if (count >= 0)
+		free(names);
+}
+
+void spool_reject(struct spool *spool, const char *answer)
+{
+	char from[PATH_MAX], to[PATH_MAX], name[SPOOL_NAME_BYTES], text[PATH_MAX + SPOOL_NAME_BYTES + 8];
+
+	spool_name_print(spool_head(spool), name);
+	entry_path(spool, spool_head(spool), from);
+	path_in(spool, "rejected", to);
+	mkdir(to, 0700);
+	snprintf(text, sizeof(text), "%s/%s.txt", to, name);
+	file_publish(text, answer, strlen(answer), MODE, 0);
+	notice_append(to, sizeof(to), "/%s", name);
+	if (rename(from, to))
+		notice("cannot move %s to %s: %s", from, to, strerror(errno));
+	spool_skip(spool);
+	path_in(spool, "rejected", to);
+	keep_last(to);
+	spool->counters.rejected++;
+	write_counters(spool);
+}
+
+/* ---- the folder */
+
+bool spool_lock(struct spool *spool)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	if (spool->lock_fd >= 0)
+		return true;
+	path_in(spool, "lock", path);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, MODE);
+	if (fd < 0)
+		return false;
+	if (flock(fd, LOCK_EX | LOCK_NB)) {
+		close(fd);
+		return false;
+	}
+	spool->lock_fd = fd;
+	read_counters(spool);
+	return true;
+}
+
+int spool_open(struct spool *spool, const char *path, uint64_t budget_bytes)
+{
+	char state[PATH_MAX];
+	int err;
+
+	*spool = (struct spool){.lock_fd = -1, .budget_bytes = budget_bytes};
+	if (strlen(path) >= sizeof(spool->path))
+		return -ENAMETOOLONG;
+	strcpy(spool->path, path);
+	path_in(spool, "state", state);
+	err = file_check_folder(state, FILE_MKDIR);
+	chmod(path, 0700);
+	if (err)
+		return err;
+	spool_lock(spool);
+	return spool_scan(spool);
+}
+
+void spool_close(struct spool *spool)
+{
+	if (spool->lock_fd >= 0)
+		close(spool->lock_fd);
+	free(spool->entries);
+	spool->entries = NULL;
+	spool->count = 0;
+	spool->lock_fd = -1;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Profiles that wait for a target, on disk, so that an outage of the server or of this machine loses
+ * nothing that there is room for.
+ *
+ *	NUMBER-TIME-PROCESS-s.pb.gz   one profile each, as it was written (spool_name.h); made
+ *	                              under another name and renamed, so that each is whole
+ *	counters                      counters.h
+ *	lock                          who holds it sends; others may add
+ *	state/PROCESS.taken           time of the newest profile that was added of a process
+ *	state/PROCESS.accepted        what the server acknowledged last (delta.h)
+ *	rejected/                     the last 10 that were refused, each with the answer
+ *
+ * The order of changes makes each of them safe against SIGKILL: an entry is removed after `accepted` is
+ * written, and one that `accepted` covers is not sent again.
+ */
+#ifndef PUSH_SPOOL_H
+#define PUSH_SPOOL_H
+
+#include "push/counters.h"
+#include "push/delta.h"
+#include "push/spool_name.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SPOOL_REJECTED_KEPT = 10 };
+
+struct spool {
+	char path[PATH_MAX - 256];
+	uint64_t budget_bytes;
+	int lock_fd;                 /* -1: another process sends; this one only adds */
+	struct spool_entry *entries; /* ascending by number */
+	size_t count, room;
+	uint64_t bytes;     /* of all entries */
+	uint64_t in_flight; /* number of the entry that is being sent; 0: none. It is not dropped for room */
+	struct counters counters;
+};
+
+/* The folder of a spool: $XDG_STATE_HOME/heaptap/push/NAME, or /var/lib/heaptap/push/NAME for root
+ * without that variable. 0, -ENAMETOOLONG; -ENOENT without a home. */
+int spool_path(const char *name, char *path, size_t path_bytes);
+
+/* Opens the folder, or makes it. 0 or -errno; spool_close() is due in any case. */
+int spool_open(struct spool *spool, const char *path, uint64_t budget_bytes);
+void spool_close(struct spool *spool);
+
+/* Tries to become the one who sends, if another was. */
+bool spool_lock(struct spool *spool);
+
+/* Looks for entries that others have added or removed. 0 or -errno. */
+int spool_scan(struct spool *spool);
+
+/* Adds a profile; drops the oldest ones if there is no room for it. entry's number and bytes are set. 0 or
+ * -errno. */
+int spool_add(struct spool *spool, struct spool_entry *entry, const void *bytes, size_t length);
+
+/* What is being sent, or else the oldest; NULL: empty. Valid until the next change. */
+const struct spool_entry *spool_head(const struct spool *spool);
+
+/* The bytes of the head, the caller's. 0 or -errno. */
+int spool_read(const struct spool *spool, uint8_t **bytes, size_t *length);
+
+/* Each removes the head: it was acknowledged; it is of no use any more; the server refused it and said
+ * `answer`; there was nothing to send. */
+void spool_sent(struct spool *spool);
+void spool_drop(struct spool *spool);
+void spool_reject(struct spool *spool, const char *answer);
+void spool_skip(struct spool *spool);
+
+/* Another attempt is due. */
+void spool_retried(struct spool *spool);
+
+/* ---- by process */
+
+/* Time of the newest profile that was added, 0 for none. */
+int64_t spool_taken(const struct spool *spool, uint64_t process);
+int spool_take(const struct spool *spool, uint64_t process, int64_t time_ns);
+
+/* What was acknowledged last; an empty table if nothing was, an unknown one if the file is damaged. 0 or
+ * -ENOMEM. The caller frees it. */
+int spool_accepted(const struct spool *spool, uint64_t process, struct delta_table *table);
+
+/* Notes that a profile was acknowledged: first of all that is done then. 0 or -errno. */
+int spool_accept(struct spool *spool, uint64_t process, const struct delta_table *table);
+
+/* Forgets processes that were last heard of so long ago, and have nothing in the spool. */
+void spool_forget(struct spool *spool, int64_t age_ns);
+
+#endif

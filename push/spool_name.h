@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The names of the files in a spool say all that is needed to order and to account for them. Pure. */
+#ifndef PUSH_SPOOL_NAME_H
+#define PUSH_SPOOL_NAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct spool_entry {
+	uint64_t number;  /* of arrival, from 1: the smallest is sent first */
+	int64_t time_ns;  /* of the profile */
+	uint64_t process; /* identity_of_process() */
+	bool last;        /* the process has ended: no profile of it follows */
+	uint64_t bytes;   /* of the file; not part of the name */
+};
+
+enum { SPOOL_NAME_BYTES = 80 };
+
+/* "00000000000000000042-01795360871703950382-4aa21527451f2630-s.pb.gz"; the letter is e for the last. */
+void spool_name_print(const struct spool_entry *entry, char name[SPOOL_NAME_BYTES]);
+
+/* False for any other name. bytes is not touched. */
+bool spool_name_parse(const char *name, struct spool_entry *entry);
+
+#endif

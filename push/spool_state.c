@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The part of a spool that is kept by process. */
+#include "push/spool.h"
+
+#include "pprof/codec/file.h"
+#include "push/instant.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MODE = 0600, ACCEPTED_MAX_BYTES = 256 << 20, TAKEN_MAX_BYTES = 64 };
+
+static void state_path(const struct spool *spool, uint64_t process, const char *kind, char path[PATH_MAX])
+{
+	snprintf(path, PATH_MAX, "%s/state/%016" PRIx64 ".%s", spool->path, process, kind);
+}
+
+/* What is in the spool counts too: it is older than the note if we were killed between the two. */
+int64_t spool_taken(const struct spool *spool, uint64_t process)
+{
+	char path[PATH_MAX], text[TAKEN_MAX_BYTES + 1];
+	int64_t taken = 0;
+	uint8_t *bytes;
+	size_t length;
+
+	state_path(spool, process, "taken", path);
+	if (!file_read(path, TAKEN_MAX_BYTES, &bytes, &length)) {
+		memcpy(text, bytes, length);
+		text[length] = '\0';
+		taken = strtoll(text, NULL, 10);
+		free(bytes);
+	}
+	for (size_t i = 0; i < spool->count; i++)
+		if (spool->entries[i].process == process && spool->entries[i].time_ns > taken)
+			taken = spool->entries[i].time_ns;
+	return taken;
+}
+
+int spool_take(const struct spool *spool, uint64_t process, int64_t time_ns)
+{
+	char path[PATH_MAX], text[TAKEN_MAX_BYTES];
+	int length = snprintf(text, sizeof(text), "%" PRId64 "\n", time_ns);
+
+	state_path(spool, process, "taken", path);
+	return file_publish(path, text, (size_t)length, MODE, 0);
+}
+
+int spool_accepted(const struct spool *spool, uint64_t process, struct delta_table *table)
+{
+	char path[PATH_MAX];
+	uint8_t *bytes;
+	size_t length;
+	int err;
+
+	*table = (struct delta_table){0};
+	state_path(spool, process, "accepted", path);
+	err = file_read(path, ACCEPTED_MAX_BYTES, &bytes, &length);
+	if (err == -ENOENT)
+		return 0;
+	if (!err) {
+		err = delta_decode(bytes, length, table);
+		free(bytes);
+	}
+	if (err && err != -ENOMEM)
+		table->unknown = true;
+	return err == -ENOMEM ? err : 0;
+}
+
+int spool_accept(struct spool *spool, uint64_t process, const struct delta_table *table)
+{
+	char path[PATH_MAX];
+	uint8_t *bytes;
+	size_t length;
+	int err = delta_encode(table, &bytes, &length);
+
+	if (err)
+		return err;
+	state_path(spool, process, "accepted", path);
+	err = file_publish(path, bytes, length, MODE, 0);
+	free(bytes);
+	return err;
+}
+
+static bool is_waiting(const struct spool *spool, uint64_t process)
+{
+	for (size_t i = 0; i < spool->count; i++)
+		if (spool->entries[i].process == process)
+			return true;
+	return false;
+}
+
+void spool_forget(struct spool *spool, int64_t age_ns)
+{
+	char path[PATH_MAX];
+	struct dirent *found;
+	struct stat st;
+	DIR *folder;
+
+	snprintf(path, sizeof(path), "%s/state", spool->path);
+	folder = opendir(path);
+	while (folder && (found = readdir(folder))) {
+		char *end;
+		uint64_t process = strtoull(found->d_name, &end, 16);
+
+		if (end != found->d_name + 16 || *end != '.' || is_waiting(spool, process) ||
+		    fstatat(dirfd(folder), found->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
+		    st.st_mtim.tv_sec > (instant_unix_ns() - age_ns) / 1000000000)
+			continue;
+		unlinkat(dirfd(folder), found->d_name, 0);
+	}
+	if (folder)
+		closedir(folder);
+}

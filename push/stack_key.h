@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A number for the stack and labels of a sample, the same in every profile of one process and in every run.
+ *
+ * Code in a file is known by file and offset, because the addresses of a profile may be moved
+ * (sampler/snapshot/profile_addresses.h); other code by its functions' names, or else its address. Two
+ * stacks with one number are taken for one: by chance once in 2^64 pairs, and a file that was made to have
+ * such pairs spoils its own numbers only.
+ */
+#ifndef PUSH_STACK_KEY_H
+#define PUSH_STACK_KEY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct profile;
+
+struct stack_keys {
+	const struct profile *profile; /* borrowed */
+	uint64_t *locations;           /* by id */
+};
+
+/* 0 or -ENOMEM. */
+int stack_keys_init(struct stack_keys *keys, const struct profile *profile);
+void stack_keys_fini(struct stack_keys *keys);
+
+/* Leaves out labels that change with time: the age of blocks and their mean size. */
+uint64_t stack_key_lasting(const struct stack_keys *keys, size_t sample);
+
+/* Leaves out all numbers; for samples that are one where numbers are not kept. */
+uint64_t stack_key_without_numbers(const struct stack_keys *keys, size_t sample);
+
+/* Of bytes, seeded with `hash`; 0 to begin with. FNV-1a with a final mix; no secret. */
+uint64_t stack_key_mix(uint64_t hash, const void *bytes, size_t length);
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "push/target.h"
+
+#include "pprof/codec/file.h"
+#include "pprof/text/quantity.h"
+#include "push/base64.h"
+#include "push/http.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TOKEN_BYTES = 4096, MIB = 1 << 20 };
+
+void target_init(struct target *target)
+{
+	*target = (struct target){.spool_bytes = TARGET_SPOOL_BYTES, .timeout_ns = TARGET_TIMEOUT_NS};
+}
+
+void target_fini(struct target *target)
+{
+	free(target->token_file);
+	free(target->user);
+	free(target->tenant);
+	free(target->ca_file);
+	free(target->types);
+	labels_fini(&target->labels);
+	*target = (struct target){0};
+}
+
+bool target_name_is_good(const char *name)
+{
+	size_t length = strlen(name);
+
+	return length && length < URL_NAME_BYTES && *name != '.' &&
+	    strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == length;
+}
+
+static int set_text(char **text, const char *value, const char *name, char *error, size_t error_bytes)
+{
+	if (!*value || strpbrk(value, "\r\n")) {
+		snprintf(error, error_bytes, "%s is empty or has a line break", name);
+		return -EINVAL;
+	}
+	free(*text);
+	*text = strdup(value);
+	return *text ? 0 : -ENOMEM;
+}
+
+static int set_label(struct target *target, const char *text, char *error, size_t error_bytes)
+{
+	size_t before = target->labels.count + target->labels.left_out;
+	int err = labels_add_text(&target->labels, text);
+
+	if (!err && target->labels.left_out) {
+		snprintf(error, error_bytes, "more than %d labels", LABELS_MAX);
+		return -EINVAL;
+	}
+	if (!err && target->labels.count + target->labels.left_out == before)
+		err = -EINVAL;
+	if (err == -EINVAL)
+		snprintf(error, error_bytes,
+		    "label '%s' is not NAME=VALUE, is there already, is empty, or its name begins with __",
+		    text);
+	return err;
+}
+
+int target_set(struct target *target, const char *name, const char *value, char *error, size_t error_bytes)
+{
+	const struct {
+		const char *name;
+		char **text;
+	} texts[] = {{"token-file", &target->token_file}, {"user", &target->user},
+	    {"tenant", &target->tenant}, {"ca-file", &target->ca_file}, {"types", &target->types}};
+	char label[256];
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (strcmp(name, texts[i].name) == 0)
+			return set_text(texts[i].text, value, name, error, error_bytes);
+	if (strcmp(name, "url") == 0)
+		return url_parse(value, &target->url, error, error_bytes);
+	if (strcmp(name, "label") == 0)
+		return set_label(target, value, error, error_bytes);
+	if (strncmp(name, "label.", 6) == 0) {
+		snprintf(label, sizeof(label), "%s=%s", name + 6, value);
+		return set_label(target, label, error, error_bytes);
+	}
+	if (strcmp(name, "spool") == 0) {
+		if (!quantity_bytes(value, 1 << 20, UINT64_C(1) << 40, &target->spool_bytes))
+			return 0;
+		snprintf(error, error_bytes, "spool '%s' is not 1M to 1024G, for example 50M", value);
+		return -EINVAL;
+	}
+	if (strcmp(name, "timeout") == 0) {
+		if (!quantity_time(value, 1000000, UINT64_C(3600) * 1000000000, &target->timeout_ns) &&
+		    target->timeout_ns)
+			return 0;
+		snprintf(error, error_bytes, "timeout '%s' is not 1ms to 1h, for example 10s", value);
+		return -EINVAL;
+	}
+	return -ENOENT;
+}
+
+const struct target_limits *target_limits(const struct target *target)
+{
+	/* Pyroscope's are its defaults, less a margin: 2 MiB of profile and labels at once (the burst of
+	 * its rate limit), 16000 samples, depth 1000, strings of 65535 bytes, an hour in the past and
+	 * ten minutes in the future (pkg/validation/limits.go of v2). Parca takes messages of 64 MiB, a
+	 * collector of OpenTelemetry's 20 MiB over HTTP; Datadog's limit is not known. */
+	static const struct target_limits pyroscope = {{19 * MIB / 10 - 1, 15000, 1000, 65535, true},
+	                                      UINT64_C(59) * 60 * 1000000000, UINT64_C(10) * 60 * 1000000000},
+	                                  otlp = {{16 * MIB, SIZE_MAX, SIZE_MAX, SIZE_MAX, false}, 0, 0},
+	                                  other = {{60 * MIB, SIZE_MAX, SIZE_MAX, SIZE_MAX, false}, 0, 0};
+
+	if (target->url.protocol == URL_OTLP)
+		return &otlp;
+	return target->url.protocol == URL_PYROSCOPE ? &pyroscope : &other;
+}
+
+bool target_wants(const struct target *target, const char *type)
+{
+	const char *at = target->types;
+	size_t length = strlen(type);
+
+	if (!at)
+		return true;
+	while (*at) {
+		size_t word = strcspn(at, ", ");
+
+		if (word == length && memcmp(at, type, word) == 0)
+			return true;
+		at += word;
+		at += strspn(at, ", ");
+	}
+	return false;
+}
+
+/* The file's first line. */
+static int read_token(const char *path, char token[TOKEN_BYTES], char *error, size_t error_bytes)
+{
+	uint8_t *bytes;
+	size_t length;
+	int err = file_read(path, TOKEN_BYTES - 1, &bytes, &length);
+
+	if (err) {
+		snprintf(error, error_bytes, "cannot read the token in %s: %s", path, strerror(-err));
+		return err;
+	}
+	memcpy(token, bytes, length);
+	token[length] = '\0';
+	free(bytes);
+	token[strcspn(token, "\r\n")] = '\0';
+	if (*token && strlen(token) + 1 >= length)
+		return 0;
+	snprintf(error, error_bytes, "%s does not hold a token: one line, and nothing else", path);
+	return -EINVAL;
+}
+
+int target_authorize(
+    const struct target *target, struct http_request *request, char *error, size_t error_bytes)
+{
+	char token[TOKEN_BYTES] = "", pair[TOKEN_BYTES + 1024], encoded[2 * sizeof(pair)];
+	int err = 0;
+
+	error[0] = '\0';
+	if (target->token_file)
+		err = read_token(target->token_file, token, error, error_bytes);
+	if (!err && target->user) {
+		snprintf(pair, sizeof(pair), "%s:%s", target->user, token);
+		base64_encode(pair, strlen(pair), encoded, sizeof(encoded));
+		err = http_request_header(request, "Authorization: Basic %s", encoded);
+	} else if (!err && target->token_file) {
+		err = http_request_header(request, "Authorization: Bearer %s", token);
+	}
+	if (!err && target->tenant)
+		err = http_request_header(request, "X-Scope-OrgID: %s", target->tenant);
+	if (err && !*error)
+		snprintf(error, error_bytes, "token, user or tenant cannot be sent: %s", strerror(-err));
+	return err;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A server that profiles are sent to, and what the user wants to be sent there: --to and its options, or
+ * a section [push NAME] of the configuration. */
+#ifndef PUSH_TARGET_H
+#define PUSH_TARGET_H
+
+#include "push/fold.h"
+#include "push/labels.h"
+#include "push/url.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct http_request;
+
+#define TARGET_SPOOL_BYTES         (UINT64_C(50) << 20)
+#define TARGET_TIMEOUT_NS          (UINT64_C(10) * 1000000000) /* of a request */
+#define TARGET_TIMEOUT_ONE_SHOT_NS (UINT64_C(30) * 1000000000)
+
+struct target {
+	char name[URL_NAME_BYTES]; /* of its section and spool: letters, digits, '.', '_' and '-' */
+	struct url url;
+	char *token_file, *user, *tenant, *ca_file; /* NULL: none; owned */
+	char *types;                                /* sample types, separated by commas; NULL: all; owned */
+	struct labels labels;
+	uint64_t spool_bytes, timeout_ns;
+	bool path_missing; /* Pyroscope: it answered 404, so /ingest is used */
+};
+
+/* What a server refuses by its defaults. */
+struct target_limits {
+	struct fold_limits fold;
+	uint64_t past_ns, future_ns; /* a profile's time may be so far from now; 0: any */
+};
+
+void target_init(struct target *target);
+void target_fini(struct target *target);
+
+/* Sets an option by the name that it has on the command line and in the file ("url", "token-file",
+ * "label.env"). 0, -ENOMEM, -ENOENT for an unknown name, -EINVAL with one line in error. */
+int target_set(struct target *target, const char *name, const char *value, char *error, size_t error_bytes);
+
+/* Is the name fit for a folder? */
+bool target_name_is_good(const char *name);
+
+const struct target_limits *target_limits(const struct target *target);
+
+/* Is this sample type wanted? */
+bool target_wants(const struct target *target, const char *type);
+
+/* Adds Authorization and X-Scope-OrgID. The token file is read each time, so that it may be replaced. 0, or
+ * -errno with one line in error. */
+int target_authorize(
+    const struct target *target, struct http_request *request, char *error, size_t error_bytes);
+
+#endif

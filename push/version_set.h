@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A set of numbers: the versions of files that have been looked at. */
+#ifndef PUSH_VERSION_SET_H
+#define PUSH_VERSION_SET_H
+
+#include "pprof/table/index.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* All zero is empty. */
+struct version_set {
+	struct index index;
+	uint64_t *versions; /* of ids 1..count */
+	size_t room;
+	uint32_t count;
+};
+
+void version_set_fini(struct version_set *set);
+bool version_set_has(const struct version_set *set, uint64_t version);
+
+/* What cannot be added for want of memory is looked at again later: that is all. */
+void version_set_add(struct version_set *set, uint64_t version);
+
+#endif

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+# `heaptap push` into the real Pyroscope and the real Parca (make engines), read back by their own queries.
+
+export XDG_STATE_HOME=$PWD/state
+
+# need ENGINE: its path in $engine
+need() {
+  engine=${HEAPTAP_ENGINES:-none}/$1
+  [ -x "$engine" ] || skip "no $1: make engines builds it, where Go's module proxy can be reached"
+}
+
+free_port() {
+  /usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+answers() {
+  curl -sf -o ready "$1"
+}
+
+# rendered TYPE: the total of all that Pyroscope has of the service
+rendered() {
+  curl -sfG "http://127.0.0.1:$port/pyroscope/render" --data-urlencode \
+    "query=memory:$1:space:bytes{service_name=\"snapshot_api\"}" -d from=now-1h -d until=now -d format=json >render.json
+  /usr/bin/python3 -c 'import json; print(json.load(open("render.json"))["flamebearer"]["numTicks"])'
+}
+
+rendered_is() {
+  [ "$(rendered "$1" 2>/dev/null)" = "$2" ]
+}
+
+test_pyroscope() {
+  need pyroscope
+  local grpc gossip type
+  snapshots >files
+  port=$(free_port) grpc=$(free_port) gossip=$(free_port)
+  "$engine" -target=all -auth.multitenancy-enabled=false -usage-stats.enabled=false -self-profiling.disable-push=true \
+    -server.http-listen-address=127.0.0.1 -server.http-listen-port="$port" -server.grpc-listen-address=127.0.0.1 \
+    -server.grpc-listen-port="$grpc" -memberlist.bind-addr=127.0.0.1 -memberlist.bind-port="$gossip" \
+    >engine.log 2>&1 &
+  trap "kill $! 2>/dev/null || :" EXIT
+  wait_for 60 answers "http://127.0.0.1:$port/ready"
+  "$heaptap" push --to "pyroscope+http://127.0.0.1:$port" --label env=ci --timeout 120s p.*.pb.gz 2>err ||
+    { tail -n 5 engine.log >&2; fail "$(cat err)"; }
+  for type in alloc_space:bytes alloc_objects:count; do
+    wait_for 30 rendered_is "$type" "$(total_of p.exit.pb.gz "${type%:*}")"
+  done
+  for type in inuse_space:bytes inuse_objects:count; do
+    wait_for 30 rendered_is "$type" "$(sums "${type%:*}" p.*.pb.gz)"
+  done
+  curl -sf -H 'Content-Type: application/json' -d '{}' \
+    "http://127.0.0.1:$port/querier.v1.QuerierService/LabelNames" >labels
+  for type in env host service_name pyroscope_spy; do
+    grep -q "\"$type\"" labels || fail "no label $type: $(cat labels)"
+  done
+  # The flame graph has the program's own functions.
+  rendered inuse_space:bytes >ticks
+  grep -q take_held render.json || fail 'no take_held in the flame graph'
+}
+
+test_parca() {
+  need parca
+  snapshots >files
+  port=$(free_port)
+  printf 'object_storage:\n  bucket:\n    type: FILESYSTEM\n    config:\n      directory: ./data\nscrape_configs: []\n' >parca.yaml
+  "$engine" --config-path=parca.yaml --http-address="127.0.0.1:$port" --debuginfod-upstream-servers= \
+    --storage-active-memory=67108864 >engine.log 2>&1 &
+  trap "kill $! 2>/dev/null || :" EXIT
+  wait_for 60 answers "http://127.0.0.1:$port/ready"
+  "$heaptap" push --to "parca+http://127.0.0.1:$port" --label env=ci --timeout 120s p.*.pb.gz 2>err ||
+    { tail -n 5 engine.log >&2; fail "$(cat err)"; }
+  curl -sf "http://127.0.0.1:$port/api/profiles/labels/service_name/values" >values
+  grep -q snapshot_api values || fail "no service: $(cat values)"
+  /usr/bin/python3 - "$port" "$(total_of p.exit.pb.gz alloc_space)" "$(total_of p.exit.pb.gz inuse_space)" <<'PYTHON'
+import json, sys, time, urllib.parse, urllib.request
+port, allocated, in_use = sys.argv[1], *map(int, sys.argv[2:])
+def ask(path, **query):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/profiles/{path}?{urllib.parse.urlencode(query)}") as answer:
+        return json.load(answer)
+def stamp(seconds):
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+types = [f'{t["name"]}:{t["sampleType"]}:{t["sampleUnit"]}:{t["periodType"]}:{t["periodUnit"]}' + (
+    ":delta" if t.get("delta") else "") for t in ask("types")["types"]]
+for want in "memory:inuse_space:bytes:space:bytes", "memory:alloc_space:bytes:space:bytes:delta":
+    assert want in types, f"{want} is not in {types}"
+def values(type):
+    found = ask("query_range", query=type + '{service_name="snapshot_api"}', start=stamp(time.time() - 3600),
+        end=stamp(time.time() + 60), limit=0)
+    return [int(sample["value"]) for series in found["series"] for sample in series["samples"]]
+assert in_use in values(types[types.index("memory:inuse_space:bytes:space:bytes")]), values(types[0])
+got = sum(values("memory:alloc_space:bytes:space:bytes:delta"))
+assert got == allocated, f"allocated: wanted {allocated}, got {got}"
+PYTHON
+}
