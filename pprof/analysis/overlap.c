@@ -351,10 +351,10 @@ static void find_in(struct finding *f, const struct overlap_part *parts, size_t 
 {
 	struct estimate excess = {0, 0, 0};
 	double *const numbers[] = {&excess.samples, &excess.bytes_variance, &excess.objects_variance};
-	bool is_bound = parts[0].origin == UNKNOWN_ORIGIN;
+	bool is_bound = false;
 
-	for (size_t i = 0; i < count; i++)
-		is_bound = is_bound || parts[i].copies > 1;
+	for (size_t i = 0; i < count; i++) /* any of them: they are sorted by their holders' random keys */
+		is_bound = is_bound || parts[i].copies > 1 || parts[i].origin == UNKNOWN_ORIGIN;
 	for (int which = 0; which < 3; which++) {
 		double more, most = 0;
 		size_t holders = sum_holders(parts, count, which, f->values, &more);

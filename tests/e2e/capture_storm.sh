@@ -9,9 +9,10 @@ quick_profiles() {
   find out -name 'heaptap.*.exit*.pb.gz' | grep -vc "\.$1\." || true
 }
 
-# unserved FILE: what that text says of programs that found no region
+# unserved FILE: what that text says of programs that found no region, or gave up waiting before theirs came
 unserved() {
-  sed -n 's/.*not profiled: \([0-9]*\) programs.*/\1/p' "$1" | tail -n 1
+  sed -n 's/.*not profiled: \([0-9]*\) programs without a free region, \([0-9]*\) that did not finish.*/\1 \2/p' "$1" |
+    awk 'END { print $1 + $2 }'
 }
 
 # accounts_for COUNT PID: profiles and missed programs are that many; sets missed
@@ -20,7 +21,7 @@ accounts_for() {
   profile_check "$profile"
   comment_of "$profile" >comments
   missed=$(unserved comments)
-  missed=${missed:-0}
+  [ "$1" = "$(($(quick_profiles "$2") + missed))" ] || cat comments err >&2
   equal "$1" "$(($(quick_profiles "$2") + missed))" "profiles ($(quick_profiles "$2")) and programs counted as missed"
   [ "$missed" = 0 ] || equal "$missed" "$(unserved err)" 'missed programs, in the summary'
 }

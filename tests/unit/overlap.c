@@ -291,6 +291,17 @@ static void an_untold_origin_is_an_upper_bound(void **unused)
 	one_column(&t, NULL, untold.profiles, CHILDREN + 1);
 	assert_true(t.overlap.is_bound);
 	traces_fini(&t);
+	/* Whichever comes first: keys are random, and those of the holders are made in their order. */
+	for (size_t i = 1; i + 1 < CHILDREN; i++) {
+		struct profile *pair[] = {untold.profiles[i + 1], untold.profiles[0]};
+		one_column(&t, NULL, pair, 2);
+		assert_true(t.overlap.is_bound);
+		traces_fini(&t);
+		struct profile *three[] = {untold.profiles[0], untold.profiles[i], untold.profiles[i + 1]};
+		one_column(&t, NULL, three, 3);
+		assert_true(t.overlap.is_bound);
+		traces_fini(&t);
+	}
 	/* One of them alone has nothing twice. */
 	one_column(&t, NULL, untold.profiles + 1, 1);
 	assert_false(t.overlap.is_bound);
