@@ -9,12 +9,15 @@
 #include "sampler/loader/preload_library.h"
 #include "sampler/region/region_takeover.h"
 #include "sampler/session/attachments.h"
+#include "sampler/session/pusher.h"
 #include "sampler/session/session.h"
 #include "sampler/session/session_state.h"
 #include "sampler/terminal/log_line.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,9 +117,8 @@ static int run(struct session *s, const struct options *options, const struct de
 	return all ? status : EXIT_FAILURE;
 }
 
-int session_attach(const struct options *given)
+static int attach(struct options options)
 {
-	struct options options = *given;
 	struct session s = session_of(&options, SIGNALS_FOREGROUND, -1);
 	struct heap_capture heap = {0};
 	struct delivery delivery = {.fd = -1};
@@ -129,6 +131,32 @@ int session_attach(const struct options *given)
 		session_close(&s);
 	if (delivery.fd >= 0)
 		close(delivery.fd);
+	return status;
+}
+
+/* The pusher has ten seconds at the end; the signals that stop a session end the wait. */
+static void wait_for_pusher(struct pusher *pusher)
+{
+	struct pollfd ended = {.fd = pusher->fd, .events = POLLIN};
+	sigset_t none;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	pusher_end(pusher);
+	while (poll(&ended, 1, -1) < 0 && errno == EINTR)
+		;
+	pusher_finish(pusher);
+}
+
+int session_attach(struct options *options)
+{
+	struct pusher pusher = {-1, -1};
+	if (options->push.url && pusher_start(&pusher, options))
+		return STATUS_USAGE;
+	options->push.paths_fd = pusher.paths_fd;
+	int status = attach(*options);
+	pusher_close_paths(&pusher);
+	if (pusher.fd >= 0)
+		wait_for_pusher(&pusher);
 	return status;
 }
 
