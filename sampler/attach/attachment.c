@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { BUSY_MS = 10000 }; /* as long as a call may take */
@@ -29,6 +30,13 @@ struct inside {
 	struct attach_request value;
 };
 
+static bool is_code(const struct address_space *space, uint64_t address)
+{
+	const struct mapping *mapping = address_space_find(space, address);
+	return mapping && mapping->prot & PROT_EXEC;
+}
+
+/* -ENOENT: it is there, but was refused as code. */
 static int read_inside(const struct address_space *space, uint64_t base, struct inside *inside)
 {
 	struct exports exports;
@@ -41,6 +49,8 @@ static int read_inside(const struct address_space *space, uint64_t base, struct 
 	exports_free(&exports);
 	if (!error && (!inside->attach || !inside->detach || !inside->request))
 		error = -EPROTO;
+	if (!error && !is_code(space, inside->attach))
+		return -ENOENT;
 	if (!error)
 		error = address_space_read(space, inside->request, &inside->value, sizeof(inside->value));
 	return error;
@@ -57,7 +67,7 @@ static int find_inside(const struct address_space *space, struct inside *inside)
 		error = read_inside(space, mapping->start, inside);
 		if (!error && (inside->value.magic != ATTACH_REQUEST_MAGIC || inside->value.abi != REGION_ABI))
 			error = -EPROTO;
-		if (!error)
+		if (error != -ENOENT)
 			break;
 	}
 	return error;
@@ -106,8 +116,10 @@ static int call_in(struct beginning *b, const struct handed *handed)
 	int error = attachment->reused ? write_request(b->space, &b->inside, handed->region_path) : 0;
 	if (error)
 		return fail(attachment, error, "the library cannot be told what to do");
-	error = attachment->reused ? entry_call(entry, b->inside.attach, NULL, 0)
-	                           : entry_call(entry, entry->dlopen, handed->library_path, RTLD_NOW);
+	const struct remote_call again = {.function = b->inside.attach};
+	const struct remote_call load = {
+	    .function = entry->dlopen, .text = handed->library_path, .second = RTLD_NOW};
+	error = entry_call(entry, attachment->reused ? &again : &load);
 	attachment->stood_ns = entry->stood_ns > attachment->stood_ns ? entry->stood_ns : attachment->stood_ns;
 	attachment->tries += entry->tries;
 	if (error)
@@ -120,6 +132,24 @@ static int call_in(struct beginning *b, const struct handed *handed)
 	    declined                 ? declined
 	        : attachment->reused ? "its library did not take the shared memory"
 	                             : "its loader did not take the library");
+}
+
+/* What glibc leaves mapped of a library that the kernel has refused as code. */
+static void remove_refused(struct beginning *b)
+{
+	const uint64_t unmap = exports_address(&b->entry->point.libc, "munmap");
+	struct inside inside;
+	for (size_t i = 0; unmap && i < b->space->count; i++) {
+		const struct mapping mapping = b->space->mappings[i];
+		if (mapping.offset != 0 || !address_space_is_named(&mapping, DELIVERY_NAME, false) ||
+		    read_inside(b->space, mapping.start, &inside) != -ENOENT)
+			continue;
+		if (entry_call(b->entry,
+		        &(struct remote_call){
+		            .function = unmap, .first = mapping.start, .second = mapping.end - mapping.start}))
+			return;
+		break; /* there is one at most */
+	}
 }
 
 static int by_memory(struct beginning *b)
@@ -146,6 +176,7 @@ static int by_file(struct beginning *b)
 		return fail(b->attachment, error, "its mappings cannot be read");
 	if (!b->attachment->reused && find_inside(b->space, &b->inside) != -ENOENT)
 		return -EIO;
+	remove_refused(b);
 	error = folder_start(&handed, wish->pid, wish->delivery->fd, wish->region->fd);
 	if (error)
 		return fail(b->attachment, error,
@@ -204,7 +235,7 @@ static int end(
 		error = address_space_memory(space, REGION_MEMORY_NAME) ? find_inside(space, &inside) : -ENOENT;
 	if (error)
 		return fail(attachment, error, "it is not attached");
-	if (entry_open(&entry, space, wish->modules) != 0 || (error = entry_call(&entry, inside.detach, NULL, 0)) != 0)
+	if (entry_open(&entry, space, wish->modules) != 0 || (error = entry_call(&entry, &(struct remote_call){.function = inside.detach})) != 0)
 		error = fail(attachment, error == -ECANCELED ? error : -EIO, entry.reason);
 	attachment->stood_ns = entry.stood_ns;
 	attachment->tries = entry.tries;

@@ -166,7 +166,7 @@ static int detach(pid_t pid, bool quiet)
 {
 	struct attachment attachment;
 	struct attachment_wish wish = {
-	    .pid = pid, .modules = modules_new(0), .cancel_fd = signals_open(SIGNALS_FOREGROUND, 0)};
+	    .pid = pid, .modules = modules_new(0), .cancel_fd = signals_open(SIGNALS_STOPS, 0)};
 	int error = wish.modules ? attachment_end(&attachment, &wish) : -ENOMEM;
 	if (error == -ENOENT || error == -ESRCH)
 		log_line("pid %d is not attached", (int)pid);

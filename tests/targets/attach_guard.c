@@ -12,6 +12,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,14 +55,12 @@ static int is_memory(const struct seccomp_notif *asked)
 /* Until nobody is under the filter any more. */
 static void guard(int listener)
 {
-	for (;;) {
+	struct pollfd fd = {.fd = listener, .events = POLLIN};
+	while (poll(&fd, 1, -1) == 1 && !(fd.revents & (POLLHUP | POLLERR))) {
 		struct seccomp_notif asked = {0};
 		struct seccomp_notif_resp answer = {0};
-		if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0) {
-			if (errno == EINTR)
-				continue;
-			return;
-		}
+		if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0)
+			continue; /* the thread was interrupted, and asks again */
 		answer.id = asked.id;
 		if (is_memory(&asked))
 			answer.error = -EACCES;
