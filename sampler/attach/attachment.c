@@ -26,31 +26,36 @@ static int fail(struct attachment *attachment, int error, const char *what)
 
 /* The addresses of what the library exports in a process that has it. */
 struct inside {
-	uint64_t attach, detach, request;
+	uint64_t base, attach, detach, request;
 	struct attach_request value;
 };
 
-static bool is_code(const struct address_space *space, uint64_t address)
+/* The beginning of our library: 1; or of what glibc leaves of it when the kernel has refused it as code: 0;
+ * or of something else: -1. */
+static int is_loaded(const struct address_space *space, const struct mapping *first)
 {
-	const struct mapping *mapping = address_space_find(space, address);
-	return mapping && mapping->prot & PROT_EXEC;
+	if (first->offset != 0 || !address_space_is_named(first, DELIVERY_NAME, false))
+		return -1;
+	for (size_t i = 0; i < space->count; i++)
+		if (space->mappings[i].prot & PROT_EXEC && space->mappings[i].ino == first->ino &&
+		    strcmp(space->mappings[i].path, first->path) == 0)
+			return 1;
+	return 0;
 }
 
-/* -ENOENT: it is there, but was refused as code. */
 static int read_inside(const struct address_space *space, uint64_t base, struct inside *inside)
 {
 	struct exports exports;
 	*inside = (struct inside){0};
 	int error = exports_read(&exports, space, base);
 	if (!error)
-		*inside = (struct inside){.attach = exports_address(&exports, ATTACH_SYMBOL),
+		*inside = (struct inside){.base = base,
+		    .attach = exports_address(&exports, ATTACH_SYMBOL),
 		    .detach = exports_address(&exports, DETACH_SYMBOL),
 		    .request = exports_address(&exports, ATTACH_REQUEST_SYMBOL)};
 	exports_free(&exports);
 	if (!error && (!inside->attach || !inside->detach || !inside->request))
 		error = -EPROTO;
-	if (!error && !is_code(space, inside->attach))
-		return -ENOENT;
 	if (!error)
 		error = address_space_read(space, inside->request, &inside->value, sizeof(inside->value));
 	return error;
@@ -62,12 +67,12 @@ static int find_inside(const struct address_space *space, struct inside *inside)
 	int error = -ENOENT;
 	for (size_t i = 0; i < space->count; i++) {
 		const struct mapping *mapping = &space->mappings[i];
-		if (mapping->offset != 0 || !address_space_is_named(mapping, DELIVERY_NAME, false))
+		if (is_loaded(space, mapping) != 1)
 			continue;
 		error = read_inside(space, mapping->start, inside);
 		if (!error && (inside->value.magic != ATTACH_REQUEST_MAGIC || inside->value.abi != REGION_ABI))
 			error = -EPROTO;
-		if (error != -ENOENT)
+		if (!error)
 			break;
 	}
 	return error;
@@ -75,12 +80,11 @@ static int find_inside(const struct address_space *space, struct inside *inside)
 
 /* Root reads the library where the target has it. Others need our file for that: its first page has the build
  * id. */
-static bool is_same_library(const struct address_space *space, int library_fd)
+static bool is_same_library(const struct address_space *space, uint64_t base, int library_fd)
 {
 	unsigned char own[REGION_PAGE_BYTES], other[REGION_PAGE_BYTES];
-	const struct mapping *first = address_space_file(space, DELIVERY_NAME, false);
 	return geteuid() == 0 ||
-	    (address_space_read(space, first->start, other, sizeof(other)) == 0 &&
+	    (address_space_read(space, base, other, sizeof(other)) == 0 &&
 	        pread(library_fd, own, sizeof(own), 0) == (ssize_t)sizeof(own) &&
 	        memcmp(own, other, sizeof(own)) == 0);
 }
@@ -138,17 +142,14 @@ static int call_in(struct beginning *b, const struct handed *handed)
 static void remove_refused(struct beginning *b)
 {
 	const uint64_t unmap = exports_address(&b->entry->point.libc, "munmap");
-	struct inside inside;
 	for (size_t i = 0; unmap && i < b->space->count; i++) {
-		const struct mapping mapping = b->space->mappings[i];
-		if (mapping.offset != 0 || !address_space_is_named(&mapping, DELIVERY_NAME, false) ||
-		    read_inside(b->space, mapping.start, &inside) != -ENOENT)
+		const struct mapping *left = &b->space->mappings[i];
+		const struct remote_call call = {
+		    .function = unmap, .first = left->start, .second = left->end - left->start};
+		if (is_loaded(b->space, left) != 0)
 			continue;
-		if (entry_call(b->entry,
-		        &(struct remote_call){
-		            .function = unmap, .first = mapping.start, .second = mapping.end - mapping.start}))
-			return;
-		break; /* there is one at most */
+		(void)entry_call(b->entry, &call); /* the list may be read again: there is one at most */
+		return;
 	}
 }
 
@@ -194,7 +195,7 @@ static int begin(struct beginning *b)
 	if (!error)
 		error = find_inside(b->space, &b->inside);
 	b->attachment->reused = error != -ENOENT;
-	if (b->attachment->reused && (error || !is_same_library(b->space, wish->delivery->fd)))
+	if (b->attachment->reused && (error || !is_same_library(b->space, b->inside.base, wish->delivery->fd)))
 		return fail(b->attachment, -EIO, "it has the library of another version of heaptap");
 	if (address_space_memory(b->space, REGION_MEMORY_NAME))
 		return fail(b->attachment, -EIO, "another heaptap has attached to it");
