@@ -9,8 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
 	STACK_BYTES = 256 << 10,
@@ -74,8 +77,29 @@ static bool is_uninterruptible(pid_t tid)
 	return state && state[8] == 'D';
 }
 
+/* Of a socket of the process: calls that wait for it end with EINTR at a stop. */
+static bool has_time_limit(pid_t pid, int fd)
+{
+	static const int names[] = {SO_RCVTIMEO, SO_SNDTIMEO};
+	bool limited = false;
+	int pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	int copy = pid_fd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pid_fd, fd, 0);
+	for (size_t i = 0; copy >= 0 && i < sizeof(names) / sizeof(names[0]); i++) {
+		struct timeval limit = {0};
+		socklen_t length = sizeof(limit);
+		limited = limited ||
+		    (getsockopt(copy, SOL_SOCKET, names[i], &limit, &length) == 0 &&
+		        (limit.tv_sec || limit.tv_usec));
+	}
+	if (copy >= 0)
+		close(copy);
+	if (pid_fd >= 0)
+		close(pid_fd);
+	return limited;
+}
+
 /* What the thread is doing: false if it would not stop now, or its call would end. */
-static bool is_willing(pid_t tid, bool *ends)
+static bool is_willing(pid_t pid, pid_t tid, bool *ends)
 {
 	char text[256];
 	long number;
@@ -86,7 +110,9 @@ static bool is_willing(pid_t tid, bool *ends)
 	if (sscanf(text, "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64, &number,
 	        &arguments[0], &arguments[1], &arguments[2], &arguments[3], &arguments[4], &arguments[5]) < 7)
 		return strncmp(text, "running", 7) == 0;
-	*ends = remote_call_ends_call((uint64_t)number, arguments);
+	int socket = remote_call_socket((uint64_t)number, arguments);
+	*ends = remote_call_ends_call((uint64_t)number, arguments) ||
+	    (socket >= 0 && has_time_limit(pid, socket));
 #if defined(SYS_fork) /* aarch64 has clone alone */
 	if (number == SYS_vfork || number == SYS_fork)
 		return false;
@@ -123,7 +149,7 @@ static int try_thread(void *context, pid_t tid)
 {
 	struct search *search = context;
 	struct entry *entry = search->entry;
-	bool ends, willing = is_willing(tid, &ends);
+	bool ends, willing = is_willing(entry->space->pid, tid, &ends);
 	search->any_willing = search->any_willing || (willing && !ends);
 	if (!willing || (ends && (search->any_willing || search->round < ROUNDS_COLD + 2)))
 		return is_late(search);

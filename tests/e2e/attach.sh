@@ -2,38 +2,7 @@
 # `heaptap record -P`: what a running process allocates from then on, and that it does not notice.
 # timeout: 120
 
-# running COMMAND...: starts it in the background, with a pipe for its lines; sets target
-running() {
-  mkfifo in
-  "$@" <in >said 2>said.err &
-  target=$!
-  exec 7>in
-  wait_for 20 says ready
-}
-
-says() { grep -q "$1" said; }
-said_times() { [ "$(grep -c "$1" said)" = "$2" ]; }
-
-# attach OPTIONS...: to target, and waits until it is in force; sets sampler
-attach() {
-  rm -f log # of an attachment before
-  "$heaptap" record -o p/ "$@" -P "$target" 2>log 7>&- &
-  sampler=$!
-  attached() { grep -qs 'attached; one thread' log || ! kill -0 $sampler 2>/dev/null; }
-  wait_for 30 attached
-  grep -q "attached; one thread" log || fail "not attached, status $(wait $sampler || echo $?): $(cat log)"
-}
-
-# detach: a job in the background ignores SIGINT
-detach() {
-  kill -TERM "$sampler"
-  wait "$sampler" || fail "record ended with $?: $(cat log)"
-}
-
-finish() {
-  exec 7>&-
-  wait "$target" || fail "the target ended with $?: $(cat said said.err)"
-}
+. "$HEAPTAP_TOP/tests/attach.sh"
 
 # All of the target that others can see, but its memory and its times.
 seen_of() {
@@ -185,50 +154,6 @@ test_killed() {
   "$heaptap" record -q -P "$target" --duration 20ms -o p/ 2>log || fail "not attached again: $(cat log)"
   kill -TERM "$target"
   wait "$target" || fail "the target ended with $?: $(cat said said.err)"
-}
-
-# call NAME WANTED [input|SIGNAL]: attached to while its only thread is in the call, the program sees WANTED.
-call() {
-  rm -f in
-  running "$targets/attach_calls" "$1"
-  asleep() { grep -q '^State:.*S (' "/proc/$target/status"; }
-  wait_for 20 asleep
-  "$heaptap" record -q -P "$target" --duration 1ms -o p/ 2>log 7>&- || fail "$1: $(cat log)"
-  case ${3:-} in
-    input) echo >&7 ;;
-    USR2) kill -USR2 "$target" ;;
-  esac
-  wait_for 20 says "^$1 "
-  finish
-  equal "$1 $2" "$(tail -1 said)" 'what the program saw'
-}
-
-# General and vector registers, and a flag, of a thread that makes no call.
-test_registers() {
-  need_root
-  rm -f in
-  running "$targets/attach_calls" registers
-  for round in 1 2 3; do
-    ! says '^registers' || break
-    "$heaptap" record -q -P "$target" --duration 1ms -o p/ 2>log 7>&- || says '^registers' || fail "$(cat log)"
-  done
-  [ "$round" -gt 1 ] || fail 'it was over before it was attached to'
-  wait_for 60 says '^registers'
-  finish
-  equal 'registers 0 - whole' "$(tail -1 said)" 'registers that differ'
-}
-
-test_calls_in_progress() {
-  need_root
-  call poll '0 - whole'
-  call poll_input '1 - whole' input
-  call select '0 - whole'
-  call epoll_input '1 - whole' input
-  call read '1 - whole' input
-  call nanosleep '0 - whole'
-  call sem_timedwait '-1 ETIMEDOUT whole'
-  call futex '110 ETIMEDOUT whole'
-  call sigwait '12 - whole' USR2
 }
 
 test_without_privileges() {
