@@ -45,13 +45,7 @@ static bool say_memory(pid_t pid)
 	return count > 0;
 }
 
-static int detach(struct attachment *attachment, pid_t pid, struct region *region, struct modules *modules)
-{
-	atomic_store(&region_header(region)->mode, REGION_MODE_OFF);
-	return attachment_end(attachment, pid, modules);
-}
-
-static void cycle(pid_t pid, int number, long hold_ms, struct modules *modules, int library_fd)
+static void cycle(struct attachment_wish wish, int number, long hold_ms)
 {
 	const struct region_options options = {.period_bytes = 512 << 10,
 	    .dump_bytes = 32 << 10,
@@ -64,10 +58,12 @@ static void cycle(pid_t pid, int number, long hold_ms, struct modules *modules, 
 	int error = region_open(&region, (uint32_t)number & 0xff, (uint64_t)(number + 1) << 32, &options);
 	if (!error) {
 		region_prefault(&region);
-		error = attachment_begin(&first, pid, &region, modules, library_fd);
+		wish.region = &region;
+		error = attachment_begin(&first, &wish);
 		sleep_ms(hold_ms);
+		atomic_store(&region_header(&region)->mode, REGION_MODE_OFF);
 		if (!error)
-			error = detach(&last, pid, &region, modules);
+			error = attachment_end(&last, &wish);
 		region_close(&region);
 	}
 	if (error)
@@ -81,17 +77,17 @@ int main(int argc, char *argv[])
 {
 	if (argc > 1 && strcmp(argv[1], HOLDER_COMMAND) == 0)
 		return holder_main(argc - 2, argv + 2);
-	int library_fd = argc == 5 ? delivery_open(argv[1]) : -1;
-	struct modules *modules = modules_new(0);
-	if (library_fd < 0 || !modules)
+	struct delivery delivery = {.fd = -1};
+	struct attachment_wish wish = {.modules = modules_new(0), .cancel_fd = -1, .delivery = &delivery};
+	if (argc != 5 || delivery_open(&delivery, argv[1]) != 0 || !wish.modules)
 		return 2;
-	pid_t pid = atoi(argv[2]);
+	wish.pid = atoi(argv[2]);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (int i = 1; i <= atoi(argv[3]); i++) {
-		cycle(pid, i, atol(argv[4]), modules, library_fd);
-		if (!say_memory(pid))
+		cycle(wish, i, atol(argv[4]));
+		if (!say_memory(wish.pid))
 			return 1;
 	}
-	modules_free(modules);
+	modules_free(wish.modules);
 	return 0;
 }

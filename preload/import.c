@@ -56,8 +56,8 @@ struct turn {
 	const struct import *imports;
 	size_t count;
 	bool back;
-	struct protection *protection; /* read at the first object: nothing is mapped or protected then */
-	struct dl_phdr_info program;   /* the first object */
+	bool begun;
+	struct dl_phdr_info program; /* the first object */
 };
 
 static uintptr_t address_of(uintptr_t base, uintptr_t value)
@@ -110,6 +110,18 @@ static const struct import *find_import(const struct turn *turn, const char *nam
 	return NULL;
 }
 
+/* In a segment of data: text relocations are left alone. */
+static bool is_data(const struct object *object, const ElfW(Rela) * relocation)
+{
+	for (int i = 0; i < object->info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &object->info->dlpi_phdr[i];
+		if (segment->p_type == PT_LOAD && relocation->r_offset >= segment->p_vaddr &&
+		    relocation->r_offset - segment->p_vaddr < segment->p_memsz)
+			return (segment->p_flags & (PF_W | PF_X)) == PF_W;
+	}
+	return false;
+}
+
 /* Calls `visit` for each slot of a function that has a hook, until it returns false. */
 static bool each_slot(const struct object *object, const struct turn *turn,
     bool (*visit)(const struct object *object, const struct turn *turn, const struct import *import,
@@ -125,7 +137,7 @@ static bool each_slot(const struct object *object, const struct turn *turn,
 				continue;
 			const ElfW(Sym) *symbol = &object->symbols[ELF64_R_SYM(first[i].r_info)];
 			const struct import *import = find_import(turn, object->strings + symbol->st_name);
-			if (import && !visit(object, turn, import, &first[i]))
+			if (import && is_data(object, &first[i]) && !visit(object, turn, import, &first[i]))
 				return false;
 		}
 	}
@@ -174,6 +186,18 @@ static bool remember(uintptr_t *slot, uintptr_t stub)
 	return true;
 }
 
+static void note_unseen(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	size_t length = strlen(unseen), more = strlen(name = *name ? name : "the program itself");
+	const char *before = strstr(unseen, name);
+	if (length + more + 3 > sizeof(unseen) || (before && strchr(", ", before[more])))
+		return;
+	if (length)
+		memcpy(unseen + length, ", ", 3), length += 2;
+	memcpy(unseen + length, name, more + 1);
+}
+
 static bool turn_slot(const struct object *object, const struct turn *turn, const struct import *import,
     const ElfW(Rela) * relocation)
 {
@@ -185,8 +209,10 @@ static bool turn_slot(const struct object *object, const struct turn *turn, cons
 		return true;
 	if (value != import->real && (!call || !is_unbound(object, symbol, value) || !remember(slot, value)))
 		return true;
-	if (protection_store(turn->protection, slot, import->hook))
+	if (protection_store(slot, import->hook))
 		atomic_fetch_add(&turned, 1);
+	else
+		note_unseen(object->info->dlpi_name);
 	return true;
 }
 
@@ -199,21 +225,9 @@ static bool turn_slot_back(const struct object *object, const struct turn *turn,
 	for (size_t i = 0; i < unbound_count; i++)
 		if (unbound[i].slot == slot)
 			value = unbound[i].stub;
-	if (protection_store(turn->protection, slot, value))
+	if (protection_store(slot, value))
 		atomic_fetch_sub(&turned, 1);
 	return true;
-}
-
-static void note_unseen(const char *path)
-{
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	size_t length = strlen(unseen), more = strlen(name = *name ? name : "the program itself");
-	const char *before = strstr(unseen, name);
-	if (length + more + 3 > sizeof(unseen) || (before && strchr(", ", before[more])))
-		return;
-	if (length)
-		memcpy(unseen + length, ", ", 3), length += 2;
-	memcpy(unseen + length, name, more + 1);
 }
 
 /* The program's own malloc is everybody's, but its calls of it go by no slot. */
@@ -228,13 +242,10 @@ static int turn_object(struct dl_phdr_info *info, size_t size, void *argument)
 {
 	struct turn *turn = argument;
 	struct object object;
-	if (!turn->protection) {
-		turn->protection = protection_read();
+	if (!turn->begun)
 		turn->program = *info;
-	}
+	turn->begun = true;
 	objects_added = info->dlpi_adds;
-	if (!turn->protection)
-		return 1;
 	if (lookup_is_ours(info) || info->dlpi_addr == getauxval(AT_SYSINFO_EHDR) ||
 	    info->dlpi_addr == getauxval(AT_BASE) || !object_read(&object, info))
 		return 0;
@@ -256,7 +267,6 @@ static void turn_all(const struct import *imports, size_t count, bool back)
 		return;
 	lookup_each(turn_object, &turn);
 	loader_lock_release();
-	protection_free(turn.protection);
 }
 
 void import_turn(const struct import *imports, size_t count)
@@ -277,12 +287,14 @@ static int read_added(struct dl_phdr_info *info, size_t size, void *argument)
 	return 1;
 }
 
-void import_turn_new(const struct import *imports, size_t count)
+bool import_turn_new(const struct import *imports, size_t count)
 {
 	unsigned long long added = objects_added;
 	lookup_each(read_added, &added);
-	if (added != objects_added)
-		turn_all(imports, count, false);
+	if (added == objects_added)
+		return false;
+	turn_all(imports, count, false);
+	return true;
 }
 
 uint32_t import_count(void)

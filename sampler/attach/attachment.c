@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/attach/attachment.h"
 
-#include "sampler/attach/delivery.h"
 #include "sampler/attach/entry.h"
 #include "sampler/attach/exports.h"
+#include "sampler/attach/folder.h"
 #include "sampler/attach/holder.h"
 #include "sampler/attach/thread_stacks.h"
 
@@ -13,34 +13,53 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { BUSY_MS = 10000 }; /* as long as a call may take */
+
 static int fail(struct attachment *attachment, int error, const char *what)
 {
-	snprintf(attachment->reason, sizeof(attachment->reason), "%s%s%s", what, error == -EIO ? "" : ": ",
-	    error == -EIO ? "" : strerror(-error));
+	bool plain = error == -EIO || error == -ECANCELED;
+	snprintf(attachment->reason, sizeof(attachment->reason), "%s%s%s", what, plain ? "" : ": ",
+	    plain ? "" : strerror(-error));
 	return error;
 }
 
 /* The addresses of what the library exports in a process that has it. */
 struct inside {
 	uint64_t attach, detach, request;
+	struct attach_request value;
 };
 
-/* -ENOENT: it has not. */
-static int find_inside(const struct address_space *space, struct inside *inside)
+static int read_inside(const struct address_space *space, uint64_t base, struct inside *inside)
 {
-	const struct mapping *first = address_space_file(space, DELIVERY_NAME, false);
 	struct exports exports;
 	*inside = (struct inside){0};
-	if (!first)
-		return -ENOENT;
-	int error = exports_read(&exports, space, first->start);
+	int error = exports_read(&exports, space, base);
 	if (!error)
-		*inside = (struct inside){exports_address(&exports, ATTACH_SYMBOL),
-		    exports_address(&exports, DETACH_SYMBOL),
-		    exports_address(&exports, ATTACH_REQUEST_SYMBOL)};
+		*inside = (struct inside){.attach = exports_address(&exports, ATTACH_SYMBOL),
+		    .detach = exports_address(&exports, DETACH_SYMBOL),
+		    .request = exports_address(&exports, ATTACH_REQUEST_SYMBOL)};
 	exports_free(&exports);
 	if (!error && (!inside->attach || !inside->detach || !inside->request))
 		error = -EPROTO;
+	if (!error)
+		error = address_space_read(space, inside->request, &inside->value, sizeof(inside->value));
+	return error;
+}
+
+/* The library that is in use: there may be copies that came too late. -ENOENT: there is none. */
+static int find_inside(const struct address_space *space, struct inside *inside)
+{
+	int error = -ENOENT;
+	for (size_t i = 0; i < space->count; i++) {
+		const struct mapping *mapping = &space->mappings[i];
+		if (mapping->offset != 0 || !address_space_is_named(mapping, DELIVERY_NAME, false))
+			continue;
+		error = read_inside(space, mapping->start, inside);
+		if (!error && (inside->value.magic != ATTACH_REQUEST_MAGIC || inside->value.abi != REGION_ABI))
+			error = -EPROTO;
+		if (!error)
+			break;
+	}
 	return error;
 }
 
@@ -57,16 +76,11 @@ static bool is_same_library(const struct address_space *space, int library_fd)
 }
 
 /* Asks the library that is there already. */
-static int write_request(
-    const struct address_space *space, const struct inside *inside, const struct holder *holder)
+static int write_request(const struct address_space *space, const struct inside *inside, const char *path)
 {
-	struct attach_request request;
-	int error = address_space_read(space, inside->request, &request, sizeof(request));
-	if (!error && (request.magic != ATTACH_REQUEST_MAGIC || request.abi != REGION_ABI))
-		error = -EPROTO;
-	snprintf(request.region_path, sizeof(request.region_path), "/proc/%d/fd/%d", (int)holder->pid,
-	    ATTACH_REGION_FD);
-	return error ? error : address_space_write(space, inside->request, &request, sizeof(request));
+	struct attach_request request = inside->value;
+	snprintf(request.region_path, sizeof(request.region_path), "%s", path);
+	return address_space_write(space, inside->request, &request, sizeof(request));
 }
 
 static bool is_ready(const struct region *region)
@@ -74,87 +88,138 @@ static bool is_ready(const struct region *region)
 	return atomic_load_explicit(&region_header(region)->state, memory_order_acquire) == REGION_READY;
 }
 
+/* An attachment on its way. */
+struct beginning {
+	struct attachment *attachment;
+	const struct attachment_wish *wish;
+	struct address_space *space;
+	struct entry *entry;
+	struct inside inside;
+	bool called; /* the call returned, and the region was not taken */
+};
+
 /* Calls attach in the library, or dlopen for the library. */
-static int call_in(struct attachment *attachment, struct entry *entry, const struct inside *inside,
-    const struct holder *holder, const struct region *region)
+static int call_in(struct beginning *b, const struct handed *handed)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)holder->pid, ATTACH_LIBRARY_FD);
-	int error = attachment->reused ? entry_call(entry, inside->attach, NULL, 0)
-	                               : entry_call(entry, entry->dlopen, path, RTLD_NOW);
-	attachment->stood_ns = entry->stood_ns;
-	attachment->tries = entry->tries;
+	struct attachment *attachment = b->attachment;
+	struct entry *entry = b->entry;
+	int error = attachment->reused ? write_request(b->space, &b->inside, handed->region_path) : 0;
 	if (error)
-		return fail(attachment, -EIO, entry->reason);
-	const char *declined = region_declined_text(region);
-	if (is_ready(region))
+		return fail(attachment, error, "the library cannot be told what to do");
+	error = attachment->reused ? entry_call(entry, b->inside.attach, NULL, 0)
+	                           : entry_call(entry, entry->dlopen, handed->library_path, RTLD_NOW);
+	attachment->stood_ns = entry->stood_ns > attachment->stood_ns ? entry->stood_ns : attachment->stood_ns;
+	attachment->tries += entry->tries;
+	if (error)
+		return fail(attachment, error == -ECANCELED ? error : -EIO, entry->reason);
+	if (is_ready(b->wish->region))
 		return 0;
+	const char *declined = region_declined_text(b->wish->region);
+	b->called = !declined;
 	return fail(attachment, -EIO,
 	    declined                 ? declined
 	        : attachment->reused ? "its library did not take the shared memory"
 	                             : "its loader did not take the library");
 }
 
-static int begin(struct attachment *attachment, struct address_space *space, const struct region *region,
-    struct modules *modules, int library_fd)
+static int by_memory(struct beginning *b)
 {
-	struct inside inside;
-	struct holder holder;
-	struct entry entry;
-	int error = find_inside(space, &inside);
-	attachment->reused = error != -ENOENT;
-	if (attachment->reused && (error || !is_same_library(space, library_fd)))
-		return fail(attachment, -EIO, "it has the library of another version of heaptap");
-	thread_stacks_write(space, region);
-	error = holder_start(&holder, space->pid, library_fd, region->fd);
-	if (error)
-		return fail(attachment, error, "no process with its user and namespaces can be made");
-	error = attachment->reused ? write_request(space, &inside, &holder) : 0;
-	if (error)
-		(void)fail(attachment, error, "the library cannot be told what to do");
-	else if (entry_open(&entry, space, modules) != 0)
-		error = fail(attachment, -EIO, entry.reason);
-	else
-		error = call_in(attachment, &entry, &inside, &holder, region);
-	if (entry.space)
-		entry_close(&entry);
-	holder_end(&holder);
+	const struct attachment_wish *wish = b->wish;
+	struct handed handed;
+	int error = holder_start(&handed, wish->pid, wish->delivery->fd, wish->region->fd);
+	if (error) {
+		b->called = true;
+		return fail(b->attachment, error, "no process with its user and namespaces can be made");
+	}
+	error = call_in(b, &handed);
+	handed_end(&handed);
 	return error;
 }
 
-int attachment_begin(struct attachment *attachment, pid_t pid, const struct region *region,
-    struct modules *modules, int library_fd)
+/* Where memory has failed. If the library came there all the same, a file would be a second one. */
+static int by_file(struct beginning *b)
+{
+	const struct attachment_wish *wish = b->wish;
+	struct handed handed;
+	int error = address_space_refresh(b->space);
+	if (error)
+		return fail(b->attachment, error, "its mappings cannot be read");
+	if (!b->attachment->reused && find_inside(b->space, &b->inside) != -ENOENT)
+		return -EIO;
+	error = folder_start(&handed, wish->pid, wish->delivery->fd, wish->region->fd);
+	if (error)
+		return fail(b->attachment, error,
+		    "no /proc leads it to the library, and no folder of its root takes one");
+	b->attachment->by_file = !b->attachment->reused;
+	error = call_in(b, &handed);
+	handed_end(&handed);
+	return error;
+}
+
+static int begin(struct beginning *b)
+{
+	const struct attachment_wish *wish = b->wish;
+	int error = address_space_refresh(b->space);
+	if (!error)
+		error = find_inside(b->space, &b->inside);
+	b->attachment->reused = error != -ENOENT;
+	if (b->attachment->reused && (error || !is_same_library(b->space, wish->delivery->fd)))
+		return fail(b->attachment, -EIO, "it has the library of another version of heaptap");
+	if (address_space_memory(b->space, REGION_MEMORY_NAME))
+		return fail(b->attachment, -EIO, "another heaptap has attached to it");
+	thread_stacks_write(b->space, wish->region);
+	if (entry_open(b->entry, b->space, wish->modules) != 0)
+		return fail(b->attachment, -EIO, b->entry->reason);
+	b->called = !b->attachment->reused && !wish->delivery->executable;
+	error = b->called ? -EACCES : by_memory(b);
+	return error && b->called ? by_file(b) : error;
+}
+
+int attachment_begin(struct attachment *attachment, const struct attachment_wish *wish)
 {
 	struct address_space space;
+	struct entry entry = {.cancel_fd = wish->cancel_fd, .force = wish->force};
+	struct beginning beginning = {attachment, wish, &space, &entry, .called = false};
 	*attachment = (struct attachment){0};
-	int error = address_space_open(&space, pid);
+	int error = address_space_open(&space, wish->pid);
 	error = error ? fail(attachment, error, "its memory cannot be opened")
-	              : begin(attachment, &space, region, modules, library_fd);
+	    : address_space_lock(&space, BUSY_MS, wish->cancel_fd)
+	    ? fail(attachment, -EIO, "another heaptap is attaching to it, or detaching")
+	    : begin(&beginning);
+	entry_close(&entry);
 	address_space_close(&space);
 	return error;
 }
 
-int attachment_end(struct attachment *attachment, pid_t pid, struct modules *modules)
+static int end(
+    struct attachment *attachment, struct address_space *space, const struct attachment_wish *wish)
 {
-	struct address_space space;
 	struct inside inside;
-	struct entry entry = {0};
-	*attachment = (struct attachment){0};
-	int error = address_space_open(&space, pid);
-	if (error) {
-		address_space_close(&space);
-		return fail(attachment, error, "its memory cannot be opened");
-	}
-	error = address_space_file(&space, "heaptap", false) ? find_inside(&space, &inside) : -ENOENT;
+	struct entry entry = {.cancel_fd = wish->cancel_fd, .force = true};
+	int error = address_space_lock(space, BUSY_MS, wish->cancel_fd);
 	if (error)
-		(void)fail(attachment, error, "it is not attached");
-	else if (entry_open(&entry, &space, modules) != 0 || entry_call(&entry, inside.detach, NULL, 0) != 0)
-		error = fail(attachment, -EIO, entry.reason);
+		return fail(attachment, -EIO, "another heaptap is attaching to it, or detaching");
+	error = address_space_refresh(space);
+	if (!error)
+		error = address_space_memory(space, REGION_MEMORY_NAME) ? find_inside(space, &inside) : -ENOENT;
+	if (error)
+		return fail(attachment, error, "it is not attached");
+	if (entry_open(&entry, space, wish->modules) != 0 || (error = entry_call(&entry, inside.detach, NULL, 0)) != 0)
+		error = fail(attachment, error == -ECANCELED ? error : -EIO, entry.reason);
 	attachment->stood_ns = entry.stood_ns;
 	attachment->tries = entry.tries;
-	if (!error && (address_space_refresh(&space) != 0 || address_space_file(&space, "heaptap", false)))
-		error = fail(attachment, -EIO, "it still has the shared memory");
 	entry_close(&entry);
+	if (!error && (address_space_refresh(space) != 0 || address_space_memory(space, REGION_MEMORY_NAME)))
+		error = fail(attachment, -EIO, "it still has the shared memory");
+	return error;
+}
+
+int attachment_end(struct attachment *attachment, const struct attachment_wish *wish)
+{
+	struct address_space space;
+	*attachment = (struct attachment){0};
+	int error = address_space_open(&space, wish->pid);
+	error = error ? fail(attachment, error, "its memory cannot be opened") : end(attachment, &space, wish);
 	address_space_close(&space);
 	return error;
 }

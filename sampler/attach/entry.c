@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +23,10 @@ enum {
 	PAUSE_NS = 300 * 1000,
 	LOOKS_LEAST = 256,  /* also where we get so little of a CPU that they take longer than the limit */
 	REFRESH_TRIES = 64, /* then the mappings are read again: threads come and go */
+	LATE_MOST = 64,
 };
 /* A thread that runs stops when it next gets a CPU. */
-#define STOP_LIMIT_NS   (UINT64_C(10) * 1000000000)
+#define STOP_LIMIT_NS   (UINT64_C(1) * 1000000000)
 #define SEARCH_LIMIT_NS (UINT64_C(10) * 1000000000)
 #define SEARCH_MOST_NS  (UINT64_C(60) * 1000000000)
 #define CALL_LIMIT_NS   (UINT64_C(10) * 1000000000)
@@ -40,12 +42,15 @@ struct search {
 	bool any_willing; /* some thread is in no call that would end */
 	int error;
 	bool called;
+	uint32_t filtered; /* looks at threads with a seccomp filter */
 	uint32_t verdicts[SAFE_POINT_VERDICTS];
+	pid_t late[LATE_MOST]; /* threads that did not stop in time: let go when they do */
+	size_t late_count;
 };
 
 int entry_open(struct entry *entry, struct address_space *space, struct modules *modules)
 {
-	*entry = (struct entry){.space = space};
+	*entry = (struct entry){.cancel_fd = entry->cancel_fd, .force = entry->force, .space = space};
 	const struct mapping *libc = address_space_file(space, "libc.so.6", false);
 	int error = libc ? safe_point_open(&entry->point, space, modules) : -ENOEXEC;
 	if (!error)
@@ -68,13 +73,32 @@ void entry_close(struct entry *entry)
 	entry->space = NULL;
 }
 
-/* It would stop only when it has what it waits for. */
-static bool is_uninterruptible(pid_t tid)
+struct condition {
+	bool stops;    /* it does not wait for what cannot be interrupted, and has not ended */
+	bool filtered; /* a seccomp filter is in force */
+};
+
+static struct condition condition_of(pid_t tid)
 {
-	char status[512];
+	char status[4096];
 	const char *state =
 	    proc_read(tid, "status", status, sizeof(status)) > 0 ? strstr(status, "\nState:\t") : NULL;
-	return state && state[8] == 'D';
+	return (struct condition){
+	    .stops = state && !strchr("DZX", state[8]),
+	    .filtered = state && proc_status_number(status, "\nSeccomp:", 10, 2) != 0,
+	};
+}
+
+/* Those that have stopped meanwhile run on. True: the thread is one of the others. */
+static bool is_late_still(struct search *search, pid_t tid)
+{
+	bool found = false;
+	for (size_t i = search->late_count; i-- > 0;)
+		if (stopped_thread_forget(search->late[i]))
+			search->late[i] = search->late[--search->late_count];
+	for (size_t i = 0; i < search->late_count; i++)
+		found = found || search->late[i] == tid;
+	return found;
 }
 
 /* Of a socket of the process: calls that wait for it end with EINTR at a stop. */
@@ -105,7 +129,7 @@ static bool is_willing(pid_t pid, pid_t tid, bool *ends)
 	long number;
 	uint64_t arguments[6] = {0};
 	*ends = false;
-	if (is_uninterruptible(tid) || proc_read(tid, "syscall", text, sizeof(text)) <= 0)
+	if (proc_read(tid, "syscall", text, sizeof(text)) <= 0)
 		return false;
 	if (sscanf(text, "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64, &number,
 	        &arguments[0], &arguments[1], &arguments[2], &arguments[3], &arguments[4], &arguments[5]) < 7)
@@ -141,7 +165,40 @@ static bool is_late(const struct search *search)
 {
 	uint64_t now_ns = clock_now_ns();
 	return now_ns >= search->end_ns + (SEARCH_MOST_NS - SEARCH_LIMIT_NS) ||
-	    (now_ns >= search->end_ns && search->entry->tries >= LOOKS_LEAST);
+	    (now_ns >= search->end_ns &&
+	        (!search->entry->tries || search->entry->tries >= LOOKS_LEAST));
+}
+
+static bool is_canceled(struct search *search)
+{
+	struct pollfd cancel = {.fd = search->entry->cancel_fd, .events = POLLIN};
+	if (poll(&cancel, 1, 0) > 0)
+		search->error = -ECANCELED;
+	return search->error == -ECANCELED;
+}
+
+/* Is it worth a stop? */
+static bool is_candidate(struct search *search, pid_t tid)
+{
+	struct condition condition = condition_of(tid);
+	bool ends = false;
+	if (condition.filtered && !search->entry->force)
+		search->filtered++;
+	bool willing = condition.stops && (!condition.filtered || search->entry->force) &&
+	    !is_late_still(search, tid) && search->late_count < LATE_MOST && is_willing(tid, &ends);
+	search->any_willing = search->any_willing || (willing && !ends);
+	return willing && !(ends && (search->any_willing || search->round < ROUNDS_COLD + 2));
+}
+
+/* 1: the search is over. */
+static int failed_to_stop(struct search *search, pid_t tid, int error)
+{
+	if (error == -ETIMEDOUT)
+		search->late[search->late_count++] = tid;
+	if (error == -EPERM && !condition_of(tid).stops)
+		error = -ESRCH; /* it was ending */
+	search->error = error == -ETIMEDOUT ? -EAGAIN : error;
+	return error == -EPERM || error == -ECANCELED || is_late(search);
 }
 
 /* Returns 1 when the search is over. */
@@ -149,15 +206,13 @@ static int try_thread(void *context, pid_t tid)
 {
 	struct search *search = context;
 	struct entry *entry = search->entry;
-	bool ends, willing = is_willing(entry->space->pid, tid, &ends);
-	search->any_willing = search->any_willing || (willing && !ends);
-	if (!willing || (ends && (search->any_willing || search->round < ROUNDS_COLD + 2)))
+	if (is_canceled(search))
+		return 1;
+	if (!is_candidate(search, tid))
 		return is_late(search);
 	int error = stopped_thread_stop(search->thread, tid, STOP_LIMIT_NS);
-	if (error) {
-		search->error = error;
-		return error == -EPERM || is_late(search);
-	}
+	if (error)
+		return failed_to_stop(search, tid, error);
 	entry->tries++;
 	enum safe_point_verdict verdict = check(search);
 	search->verdicts[verdict]++;
@@ -185,7 +240,10 @@ static enum safe_point_verdict worst(const struct search *search)
 
 static void explain(struct entry *entry, const struct search *search)
 {
-	if (search->error == -ETIMEDOUT)
+	if (search->error == -ECANCELED)
+		snprintf(entry->reason, sizeof(entry->reason),
+		    "given up before a thread was at a safe point (%" PRIu32 " looks)", entry->tries);
+	else if (search->error == -ETIMEDOUT)
 		snprintf(entry->reason, sizeof(entry->reason),
 		    "the call in its thread %d has not returned in 10 s; it goes on by itself",
 		    (int)search->thread->tid);
@@ -193,6 +251,9 @@ static void explain(struct entry *entry, const struct search *search)
 		snprintf(entry->reason, sizeof(entry->reason), "it ended, or executed another program");
 	else if (search->error == -EPERM)
 		snprintf(entry->reason, sizeof(entry->reason), "the kernel does not let us stop its threads");
+	else if (search->filtered && !entry->tries)
+		snprintf(entry->reason, sizeof(entry->reason),
+		    "each of its threads has a seccomp filter, or waits for what cannot be interrupted");
 	else
 		snprintf(entry->reason, sizeof(entry->reason),
 		    "no thread was at a safe point (%" PRIu32 " looks; most were %s)", entry->tries,
@@ -201,11 +262,13 @@ static void explain(struct entry *entry, const struct search *search)
 
 static int run(struct search *search)
 {
+	const struct timespec pause = {.tv_nsec = PAUSE_NS};
+	struct pollfd cancel = {.fd = search->entry->cancel_fd, .events = POLLIN};
 	pid_t pid = search->entry->space->pid;
 	uint32_t refreshed = 0;
 	for (;; search->round++) {
 		int over = proc_each_thread(pid, try_thread, search);
-		if (search->called)
+		if (search->called || search->error == -ECANCELED)
 			return search->error;
 		if (over)
 			return over < 0 ? (search->error = -ESRCH) : -EAGAIN;
@@ -214,7 +277,7 @@ static int run(struct search *search)
 		    maps_read_proc(search->entry->point.maps) == 0)
 			refreshed = search->entry->tries;
 		if (search->round >= ROUNDS_COLD)
-			nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+			ppoll(&cancel, 1, &pause, NULL);
 	}
 }
 
@@ -234,6 +297,9 @@ int entry_call(struct entry *entry, uint64_t function, const char *text, uint64_
 	    .stack = malloc(STACK_BYTES),
 	    .end_ns = clock_now_ns() + SEARCH_LIMIT_NS,
 	};
+	entry->stood_ns = entry->tries = 0;
+	if (search.thread)
+		search.thread->cancel_fd = entry->cancel_fd;
 	int error = search.thread && search.stack ? run(&search) : -ENOMEM;
 	if (error)
 		explain(entry, &search);

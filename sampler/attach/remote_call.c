@@ -319,8 +319,8 @@ static int wait_for_end(const struct remote_call *call, const struct stopped_thr
 	for (;;) {
 		uint64_t now_ns = clock_now_ns();
 		int signal;
-		switch (
-		    stopped_thread_wait(thread->tid, end_ns > now_ns ? end_ns - now_ns : limit_ns, &signal)) {
+		switch (stopped_thread_wait(
+		    thread->tid, end_ns > now_ns ? end_ns - now_ns : limit_ns, -1, &signal)) {
 		case STOPPED_THREAD_ENDED:
 			return -ESRCH;
 		case STOPPED_THREAD_SIGNAL:
@@ -336,7 +336,7 @@ static int wait_for_end(const struct remote_call *call, const struct stopped_thr
 				return -ETIMEDOUT;
 			(void)stopped_thread_go(thread, 0);
 			break;
-		case STOPPED_THREAD_TIMEOUT:
+		default:
 			if (late)
 				return -ETIMEDOUT;
 			late = true;
