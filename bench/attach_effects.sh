@@ -39,21 +39,21 @@ calls() {
 
 look() { python3 -B "$top/tests/attach_seen.py" "$target" >"$1"; }
 
+differences() { python3 -B "$top/tests/attach_seen.py" "$1" "$2"; }
+
 # compare NAME: the process, which rests
 compare() {
   look before
   look again
-  local moving
-  moving=$(diff before again | grep -c '^<')
   for _ in 1 2 3; do
     "$heaptap" record -P "$target" --duration 20ms -o p/ >log 2>&1 || cat log
   done
   look after
-  diff before after >difference
-  echo "$1: $(grep -c ^mapping before) mappings, $(grep -c ^descriptor before) descriptors, $(grep -c ^thread before) lines of threads;" \
-    "$moving differ by themselves; after 3 attachments: $(grep '^[<>]' difference | grep -vc 'libheaptap-attach') differences, and of ours:"
-  grep '^[<>]' difference | grep -v libheaptap-attach | cut -c 1-150
-  grep '^> ' difference | grep libheaptap-attach | cut -c 1-110
+  differences before after >difference
+  echo "$1: $(grep -c ^mapping before) mappings, $(grep -c ^descriptor before) descriptors, $(grep -c ^thread before) lines of" \
+    "threads' status; differs by itself: $(differences before again | wc -l); after 3 attachments: changed or gone $(grep -vc '^new' difference), new:"
+  grep -v '^new' difference | cut -c 1-150
+  grep '^new' difference | cut -d ' ' -f 2- | sed 's/^/  /'
 }
 
 seen() {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""attach_seen.py PID: all that others can see of a process, a line each, so that two outputs can be compared.
+"""attach_seen.py PID: all that others can see of a process, a line each.
+attach_seen.py BEFORE AFTER: what is different in AFTER, both as written by that; "new": memory where there was none.
 
 Mappings with protection and the kernel's flags; of those that are not writable, and of the writable ones of files except
 of libc and loader, a sum of the bytes too. Descriptors with positions, dispositions and masks, ids, limits, environment.
@@ -52,9 +53,7 @@ def show_memory(pid):
         else:
             what = content(memory, start, end)
         name = f"libheaptap-attach: {path}" if ours else path
-        # The kernel extends these as they are used.
-        place = f"{end:x}" if path == "[stack]" else f"{start:x}" if path == "[heap]" else f"{start:x}-{end:x}"
-        print("mapping", place, protection, name, flags, what)
+        print("mapping", f"{start:x}-{end:x}", protection, flags.replace(" ", ","), what or "-", name)
     os.close(memory)
 
 
@@ -76,6 +75,54 @@ def show_status(pid):
             print(file, re.split(rb"[\0\n]", text.read()))
 
 
-show_memory(int(sys.argv[1]))
-show_descriptors(int(sys.argv[1]))
-show_status(int(sys.argv[1]))
+# ---- of two
+
+def parse(path):
+    """([(start, end, protection, flags, content, name)], the other lines)"""
+    found, others = [], []
+    with open(path, encoding="utf-8", errors="replace") as file:
+        for line in file:
+            if not line.startswith("mapping "):
+                others.append(line.rstrip())
+                continue
+            place, protection, flags, what, name = (line.rstrip("\n").split(" ", 5) + [""])[1:6]
+            start, end = (int(word, 16) for word in place.split("-"))
+            found.append((start, end, protection, flags, what, name))
+    return found, others
+
+
+def compare_memory(before, after):
+    """The kernel joins neighbours that are alike: it is addresses that are compared."""
+    for start, end, *old in before:
+        for low, high, *new in after:
+            if high <= start or low >= end:
+                continue
+            same = old[:2] == new[:2] and (old[3] == new[3] or OURS.search(new[3]) and not old[3])
+            if not same or (low, high) == (start, end) and old[2] != new[2]:
+                print(f"changed {start:x}-{end:x}", *old, "->", *new)
+        covered = sum(min(end, high) - max(start, low) for low, high, *_ in after if low < end and high > start)
+        if covered != end - start:
+            print(f"gone: {end - start - covered} bytes of {start:x}-{end:x}", *old)
+    for low, high, *new in after:
+        covered = sum(min(end, high) - max(start, low) for start, end, *_ in before if low < end and high > start)
+        if covered != high - low:
+            print("new", new[0], high - low - covered, "bytes", new[3] or "(no file)")
+
+
+def compare(first, second):
+    (before, others), (after, later) = parse(first), parse(second)
+    compare_memory(before, after)
+    for line in others:
+        if line not in later:
+            print("gone:", line)
+    for line in later:
+        if line not in others:
+            print("changed", line)
+
+
+if len(sys.argv) == 3:
+    compare(sys.argv[1], sys.argv[2])
+else:
+    show_memory(int(sys.argv[1]))
+    show_descriptors(int(sys.argv[1]))
+    show_status(int(sys.argv[1]))

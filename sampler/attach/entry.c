@@ -29,7 +29,7 @@ enum {
 #define STOP_LIMIT_NS   (UINT64_C(1) * 1000000000)
 #define SEARCH_LIMIT_NS (UINT64_C(10) * 1000000000)
 #define SEARCH_MOST_NS  (UINT64_C(60) * 1000000000)
-#define CALL_LIMIT_NS   (UINT64_C(10) * 1000000000)
+#define CALL_LIMIT_NS   (UINT64_C(30) * 1000000000)
 
 /* A search for a thread, over all of them again and again. */
 struct search {
@@ -165,8 +165,7 @@ static bool is_late(const struct search *search)
 {
 	uint64_t now_ns = clock_now_ns();
 	return now_ns >= search->end_ns + (SEARCH_MOST_NS - SEARCH_LIMIT_NS) ||
-	    (now_ns >= search->end_ns &&
-	        (!search->entry->tries || search->entry->tries >= LOOKS_LEAST));
+	    (now_ns >= search->end_ns && (!search->entry->tries || search->entry->tries >= LOOKS_LEAST));
 }
 
 static bool is_canceled(struct search *search)
@@ -185,7 +184,8 @@ static bool is_candidate(struct search *search, pid_t tid)
 	if (condition.filtered && !search->entry->force)
 		search->filtered++;
 	bool willing = condition.stops && (!condition.filtered || search->entry->force) &&
-	    !is_late_still(search, tid) && search->late_count < LATE_MOST && is_willing(tid, &ends);
+	    !is_late_still(search, tid) && search->late_count < LATE_MOST &&
+	    is_willing(search->entry->space->pid, tid, &ends);
 	search->any_willing = search->any_willing || (willing && !ends);
 	return willing && !(ends && (search->any_willing || search->round < ROUNDS_COLD + 2));
 }
@@ -240,12 +240,17 @@ static enum safe_point_verdict worst(const struct search *search)
 
 static void explain(struct entry *entry, const struct search *search)
 {
-	if (search->error == -ECANCELED)
+	if (search->error == -ECANCELED && search->called)
+		snprintf(entry->reason, sizeof(entry->reason),
+		    "given up while its thread %d was in the call; it goes on by itself, and records nothing",
+		    (int)search->thread->tid);
+	else if (search->error == -ECANCELED)
 		snprintf(entry->reason, sizeof(entry->reason),
 		    "given up before a thread was at a safe point (%" PRIu32 " looks)", entry->tries);
 	else if (search->error == -ETIMEDOUT)
 		snprintf(entry->reason, sizeof(entry->reason),
-		    "the call in its thread %d has not returned in 10 s; it goes on by itself",
+		    "the call in its thread %d has not returned in 30 s; it goes on by itself, and records "
+		    "nothing",
 		    (int)search->thread->tid);
 	else if (search->called || search->error == -ESRCH)
 		snprintf(entry->reason, sizeof(entry->reason), "it ended, or executed another program");

@@ -315,12 +315,13 @@ static int wait_for_end(const struct remote_call *call, const struct stopped_thr
     const struct frames *frames, uint64_t limit_ns)
 {
 	const uint64_t end_ns = clock_now_ns() + limit_ns;
-	bool late = false;
+	int late = 0; /* why we do not wait any longer */
 	for (;;) {
-		uint64_t now_ns = clock_now_ns();
+		uint64_t now_ns = clock_now_ns(), left_ns = end_ns > now_ns ? end_ns - now_ns : 0;
 		int signal;
-		switch (stopped_thread_wait(
-		    thread->tid, end_ns > now_ns ? end_ns - now_ns : limit_ns, -1, &signal)) {
+		enum stopped_thread_stop stop = stopped_thread_wait(
+		    thread->tid, late ? limit_ns : left_ns, late ? -1 : thread->cancel_fd, &signal);
+		switch (stop) {
 		case STOPPED_THREAD_ENDED:
 			return -ESRCH;
 		case STOPPED_THREAD_SIGNAL:
@@ -333,13 +334,13 @@ static int wait_for_end(const struct remote_call *call, const struct stopped_thr
 			break;
 		case STOPPED_THREAD_INTERRUPTED:
 			if (late)
-				return -ETIMEDOUT;
+				return late;
 			(void)stopped_thread_go(thread, 0);
 			break;
 		default:
 			if (late)
-				return -ETIMEDOUT;
-			late = true;
+				return late;
+			late = stop == STOPPED_THREAD_CANCELED ? -ECANCELED : -ETIMEDOUT;
 			(void)stopped_thread_interrupt(thread);
 			break;
 		}

@@ -62,7 +62,8 @@ enum { REMOTE_CALL_FRAME_BYTES = 16 << 10 };
 /*
  * Calls the function in a thread that is stopped at a safe point, waits until it has returned, puts
  * everything back and lets the thread go. Returns 0; -EAGAIN: not begun, and the thread runs on; -ESRCH: the
- * thread has ended; -ETIMEDOUT: the function has not returned yet; it runs on, and so will the thread.
+ * thread has ended; -ETIMEDOUT, or -ECANCELED because thread->cancel_fd became readable: the function has not
+ * returned yet; it runs on, and so will the thread.
  */
 int remote_call_run(const struct remote_call *call, struct stopped_thread *thread, uint64_t limit_ns);
 

@@ -345,8 +345,12 @@ static long call_registers_wide(void)
 /* ---- what nobody outside can see */
 
 struct inside {
-	struct sigaction actions[_NSIG];
-	sigset_t blocked;
+	struct {
+		void (*handler)(int);
+		unsigned long masked; /* the kernel's part of it: the libc leaves the rest as it was */
+		int flags;
+	} actions[_NSIG];
+	unsigned long blocked;
 	stack_t stack;
 	char *variables[256], **environment;
 	unsigned long variable_bytes;
@@ -357,9 +361,17 @@ struct inside {
 static void look_inside(struct inside *inside)
 {
 	memset(inside, 0, sizeof(*inside));
-	for (int i = 1; i < _NSIG; i++)
-		(void)sigaction(i, NULL, &inside->actions[i]);
-	sigprocmask(SIG_BLOCK, NULL, &inside->blocked);
+	for (int i = 1; i < _NSIG; i++) {
+		struct sigaction action;
+		if (sigaction(i, NULL, &action) != 0)
+			continue;
+		inside->actions[i].handler = action.sa_handler;
+		inside->actions[i].flags = action.sa_flags;
+		memcpy(&inside->actions[i].masked, &action.sa_mask, sizeof(inside->actions[i].masked));
+	}
+	sigset_t blocked;
+	sigprocmask(SIG_BLOCK, NULL, &blocked);
+	memcpy(&inside->blocked, &blocked, sizeof(inside->blocked));
 	sigaltstack(NULL, &inside->stack);
 	inside->environment = environ;
 	for (int i = 0; environ[i] && i < 256; i++) {
