@@ -61,9 +61,21 @@ static void forget(void)
 	mmap_open();
 }
 
+static void take_out(void)
+{
+	size_t count;
+	const struct import *imports = hook_table(&count);
+	if (!imports || !left)
+		return;
+	claim_detach();
+	import_turn_back(imports, count);
+	(void)memory_cover(left, left_bytes);
+}
+
 static bool begin(void)
 {
 	size_t count;
+	uint32_t attaching = REGION_ATTACHING;
 	forget();
 	struct region_header *header =
 	    session_region_at(heaptap_attach_request.region_path, left, left_bytes);
@@ -82,6 +94,10 @@ static bool begin(void)
 	const struct import *imports = hook_table(&count);
 	import_turn(imports, count);
 	tell_imports(header);
+	if (!atomic_compare_exchange_strong(&header->attaching, &attaching, REGION_ATTACHED)) {
+		take_out();
+		return true;
+	}
 	heaptap_attach_request.attachments++;
 	atomic_store_explicit(&header->state, REGION_READY, memory_order_release);
 	return true;
@@ -99,14 +115,8 @@ EXPORT void heaptap_attach(void)
 
 EXPORT void heaptap_detach(void)
 {
-	size_t count;
 	int saved = errno;
-	const struct import *imports = hook_table(&count);
-	if (imports && left) {
-		claim_detach();
-		import_turn_back(imports, count);
-		(void)memory_cover(left, left_bytes);
-	}
+	take_out();
 	errno = saved;
 }
 

@@ -206,6 +206,7 @@ struct region_header {
 	/* of a process that was attached to: import slots that lead to the hooks, and files whose calls to
 	 * the allocator go by none (names, separated by commas) */
 	_Atomic uint32_t imports;
+	_Atomic uint32_t attaching; /* enum region_attaching: changed once, by who is first */
 	char unseen_files[REGION_PATH_BYTES];
 
 	_Alignas(128) _Atomic uint64_t frees_head; /* entries ever begun */
@@ -222,6 +223,13 @@ enum region_state {
 	REGION_CLAIMED = 1,  /* an image has mapped it */
 	REGION_READY = 2,    /* the image's part of the header is complete */
 	REGION_DECLINED = 3, /* the image does not use it: `declined` says why */
+};
+
+/* Whether it is attached to is decided here: the image may need longer than the sampler waits. */
+enum region_attaching {
+	REGION_ATTACHING = 0,
+	REGION_ATTACHED = 1, /* by the image: the hooks are in */
+	REGION_GIVEN_UP = 2, /* by the sampler: the image takes them out again */
 };
 
 /*

@@ -63,7 +63,7 @@ int attacher_finish(struct attacher *attacher, struct attachment *attachment)
 	ssize_t got;
 	do
 		got = recv(attacher->fd, &result, sizeof(result), 0);
-	while (got < 0 && errno == EINTR);
+	while (got < 0 && (errno == EINTR || errno == ECONNRESET)); /* it has not read that it was given up */
 	if (got != (ssize_t)sizeof(result)) {
 		result = (struct result){.error = -EIO};
 		snprintf(result.attachment.reason, sizeof(result.attachment.reason),

@@ -12,9 +12,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { BUSY_MS = 10000 }; /* as long as a call may take */
+enum {
+	BUSY_MS = 30000, /* as long as a call may take */
+	READY_MS = 1000,
+};
 
 static int fail(struct attachment *attachment, int error, const char *what)
 {
@@ -70,7 +74,8 @@ static int find_inside(const struct address_space *space, struct inside *inside)
 		if (is_loaded(space, mapping) != 1)
 			continue;
 		error = read_inside(space, mapping->start, inside);
-		if (!error && (inside->value.magic != ATTACH_REQUEST_MAGIC || inside->value.abi != REGION_ABI))
+		if (!error &&
+		    (inside->value.magic != ATTACH_REQUEST_MAGIC || inside->value.abi != REGION_ABI))
 			error = -EPROTO;
 		if (!error)
 			break;
@@ -102,6 +107,19 @@ static bool is_ready(const struct region *region)
 	return atomic_load_explicit(&region_header(region)->state, memory_order_acquire) == REGION_READY;
 }
 
+/* The call has not returned in time, or its thread has ended. False: the hooks are in all the same. */
+static bool give_up(const struct region *region)
+{
+	const struct timespec pause = {.tv_nsec = 1000 * 1000};
+	uint32_t attaching = REGION_ATTACHING;
+	if (atomic_compare_exchange_strong(&region_header(region)->attaching, &attaching, REGION_GIVEN_UP) ||
+	    attaching != REGION_ATTACHED)
+		return true;
+	for (int i = 0; i < READY_MS && !is_ready(region); i++) /* the very next store */
+		nanosleep(&pause, NULL);
+	return !is_ready(region);
+}
+
 /* An attachment on its way. */
 struct beginning {
 	struct attachment *attachment;
@@ -124,9 +142,10 @@ static int call_in(struct beginning *b, const struct handed *handed)
 	const struct remote_call load = {
 	    .function = entry->dlopen, .text = handed->library_path, .second = RTLD_NOW};
 	error = entry_call(entry, attachment->reused ? &again : &load);
-	attachment->stood_ns = entry->stood_ns > attachment->stood_ns ? entry->stood_ns : attachment->stood_ns;
+	attachment->stood_ns =
+	    entry->stood_ns > attachment->stood_ns ? entry->stood_ns : attachment->stood_ns;
 	attachment->tries += entry->tries;
-	if (error)
+	if (error && give_up(b->wish->region))
 		return fail(attachment, error == -ECANCELED ? error : -EIO, entry->reason);
 	if (is_ready(b->wish->region))
 		return 0;
@@ -195,7 +214,8 @@ static int begin(struct beginning *b)
 	if (!error)
 		error = find_inside(b->space, &b->inside);
 	b->attachment->reused = error != -ENOENT;
-	if (b->attachment->reused && (error || !is_same_library(b->space, b->inside.base, wish->delivery->fd)))
+	if (b->attachment->reused &&
+	    (error || !is_same_library(b->space, b->inside.base, wish->delivery->fd)))
 		return fail(b->attachment, -EIO, "it has the library of another version of heaptap");
 	if (address_space_memory(b->space, REGION_MEMORY_NAME))
 		return fail(b->attachment, -EIO, "another heaptap has attached to it");
@@ -223,8 +243,7 @@ int attachment_begin(struct attachment *attachment, const struct attachment_wish
 	return error;
 }
 
-static int end(
-    struct attachment *attachment, struct address_space *space, const struct attachment_wish *wish)
+static int end(struct attachment *attachment, struct address_space *space, const struct attachment_wish *wish)
 {
 	struct inside inside;
 	struct entry entry = {.cancel_fd = wish->cancel_fd, .force = true};
@@ -233,10 +252,12 @@ static int end(
 		return fail(attachment, -EIO, "another heaptap is attaching to it, or detaching");
 	error = address_space_refresh(space);
 	if (!error)
-		error = address_space_memory(space, REGION_MEMORY_NAME) ? find_inside(space, &inside) : -ENOENT;
+		error =
+		    address_space_memory(space, REGION_MEMORY_NAME) ? find_inside(space, &inside) : -ENOENT;
 	if (error)
 		return fail(attachment, error, "it is not attached");
-	if (entry_open(&entry, space, wish->modules) != 0 || (error = entry_call(&entry, &(struct remote_call){.function = inside.detach})) != 0)
+	const struct remote_call call = {.function = inside.detach};
+	if (entry_open(&entry, space, wish->modules) != 0 || (error = entry_call(&entry, &call)) != 0)
 		error = fail(attachment, error == -ECANCELED ? error : -EIO, entry.reason);
 	attachment->stood_ns = entry.stood_ns;
 	attachment->tries = entry.tries;
@@ -251,7 +272,8 @@ int attachment_end(struct attachment *attachment, const struct attachment_wish *
 	struct address_space space;
 	*attachment = (struct attachment){0};
 	int error = address_space_open(&space, wish->pid);
-	error = error ? fail(attachment, error, "its memory cannot be opened") : end(attachment, &space, wish);
+	error =
+	    error ? fail(attachment, error, "its memory cannot be opened") : end(attachment, &space, wish);
 	address_space_close(&space);
 	return error;
 }

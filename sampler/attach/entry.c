@@ -10,8 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
 	STACK_BYTES = 256 << 10,
@@ -26,7 +29,7 @@ enum {
 #define STOP_LIMIT_NS   (UINT64_C(1) * 1000000000)
 #define SEARCH_LIMIT_NS (UINT64_C(10) * 1000000000)
 #define SEARCH_MOST_NS  (UINT64_C(60) * 1000000000)
-#define CALL_LIMIT_NS   (UINT64_C(10) * 1000000000)
+#define CALL_LIMIT_NS   (UINT64_C(30) * 1000000000)
 
 /* A search for a thread, over all of them again and again. */
 struct search {
@@ -98,8 +101,29 @@ static bool is_late_still(struct search *search, pid_t tid)
 	return found;
 }
 
+/* Of a socket of the process: calls that wait for it end with EINTR at a stop. */
+static bool has_time_limit(pid_t pid, int fd)
+{
+	static const int names[] = {SO_RCVTIMEO, SO_SNDTIMEO};
+	bool limited = false;
+	int pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	int copy = pid_fd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pid_fd, fd, 0);
+	for (size_t i = 0; copy >= 0 && i < sizeof(names) / sizeof(names[0]); i++) {
+		struct timeval limit = {0};
+		socklen_t length = sizeof(limit);
+		limited = limited ||
+		    (getsockopt(copy, SOL_SOCKET, names[i], &limit, &length) == 0 &&
+		        (limit.tv_sec || limit.tv_usec));
+	}
+	if (copy >= 0)
+		close(copy);
+	if (pid_fd >= 0)
+		close(pid_fd);
+	return limited;
+}
+
 /* What the thread is doing: false if it would not stop now, or its call would end. */
-static bool is_willing(pid_t tid, bool *ends)
+static bool is_willing(pid_t pid, pid_t tid, bool *ends)
 {
 	char text[256];
 	long number;
@@ -110,7 +134,9 @@ static bool is_willing(pid_t tid, bool *ends)
 	if (sscanf(text, "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64, &number,
 	        &arguments[0], &arguments[1], &arguments[2], &arguments[3], &arguments[4], &arguments[5]) < 7)
 		return strncmp(text, "running", 7) == 0;
-	*ends = remote_call_ends_call((uint64_t)number, arguments);
+	int socket = remote_call_socket((uint64_t)number, arguments);
+	*ends = remote_call_ends_call((uint64_t)number, arguments) ||
+	    (socket >= 0 && has_time_limit(pid, socket));
 #if defined(SYS_fork) /* aarch64 has clone alone */
 	if (number == SYS_vfork || number == SYS_fork)
 		return false;
@@ -139,8 +165,7 @@ static bool is_late(const struct search *search)
 {
 	uint64_t now_ns = clock_now_ns();
 	return now_ns >= search->end_ns + (SEARCH_MOST_NS - SEARCH_LIMIT_NS) ||
-	    (now_ns >= search->end_ns &&
-	        (!search->entry->tries || search->entry->tries >= LOOKS_LEAST));
+	    (now_ns >= search->end_ns && (!search->entry->tries || search->entry->tries >= LOOKS_LEAST));
 }
 
 static bool is_canceled(struct search *search)
@@ -159,7 +184,8 @@ static bool is_candidate(struct search *search, pid_t tid)
 	if (condition.filtered && !search->entry->force)
 		search->filtered++;
 	bool willing = condition.stops && (!condition.filtered || search->entry->force) &&
-	    !is_late_still(search, tid) && search->late_count < LATE_MOST && is_willing(tid, &ends);
+	    !is_late_still(search, tid) && search->late_count < LATE_MOST &&
+	    is_willing(search->entry->space->pid, tid, &ends);
 	search->any_willing = search->any_willing || (willing && !ends);
 	return willing && !(ends && (search->any_willing || search->round < ROUNDS_COLD + 2));
 }
@@ -214,12 +240,17 @@ static enum safe_point_verdict worst(const struct search *search)
 
 static void explain(struct entry *entry, const struct search *search)
 {
-	if (search->error == -ECANCELED)
+	if (search->error == -ECANCELED && search->called)
+		snprintf(entry->reason, sizeof(entry->reason),
+		    "given up while its thread %d was in the call; it goes on by itself, and records nothing",
+		    (int)search->thread->tid);
+	else if (search->error == -ECANCELED)
 		snprintf(entry->reason, sizeof(entry->reason),
 		    "given up before a thread was at a safe point (%" PRIu32 " looks)", entry->tries);
 	else if (search->error == -ETIMEDOUT)
 		snprintf(entry->reason, sizeof(entry->reason),
-		    "the call in its thread %d has not returned in 10 s; it goes on by itself",
+		    "the call in its thread %d has not returned in 30 s; it goes on by itself, and records "
+		    "nothing",
 		    (int)search->thread->tid);
 	else if (search->called || search->error == -ESRCH)
 		snprintf(entry->reason, sizeof(entry->reason), "it ended, or executed another program");

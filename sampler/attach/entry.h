@@ -19,7 +19,7 @@ struct entry {
 	/* of the last call */
 	uint64_t stood_ns;
 	uint32_t tries;
-	char reason[128]; /* why it failed */
+	char reason[160]; /* why it failed */
 };
 
 /* Returns 0 or -errno with a reason. */

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define FITNESS_ONLY_X86                                                                                  \
+#define FITNESS_ONLY_X86 \
 	"that works on x86-64 alone, for whose signal frames the way back of the called thread is written"
 
 struct fitness {

@@ -88,8 +88,8 @@ static int make(struct folder *folder, const char *place)
 static int write_library(const struct folder *folder, int library_fd)
 {
 	struct stat status;
-	int fd =
-	    openat(folder->fd, ATTACH_LIBRARY_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int fd = openat(
+	    folder->fd, ATTACH_LIBRARY_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	int error = fd < 0 || fstat(library_fd, &status) != 0 ? -errno : 0;
 	for (off_t at = 0; !error && at < status.st_size;) {
 		ssize_t sent = sendfile(fd, library_fd, &at, (size_t)(status.st_size - at));
@@ -181,7 +181,8 @@ static void serve(int socket_fd, pid_t target, int region_fd)
 /* In the child: until the other end of `control` is closed. */
 static void keep(const struct folder *folder, int control, pid_t target, int region_fd)
 {
-	struct pollfd fds[] = {{.fd = control, .events = POLLIN}, {.fd = folder->socket_fd, .events = POLLIN}};
+	struct pollfd fds[] = {
+	    {.fd = control, .events = POLLIN}, {.fd = folder->socket_fd, .events = POLLIN}};
 	while (!fds[0].revents)
 		if (poll(fds, 2, -1) > 0 && fds[1].revents)
 			serve(folder->socket_fd, target, region_fd);
@@ -228,7 +229,8 @@ int folder_start(struct handed *handed, pid_t target, int library_fd, int region
 		handed_end(handed);
 		return answer.error;
 	}
-	snprintf(handed->library_path, sizeof(handed->library_path), "%.64s" ATTACH_LIBRARY_FILE, answer.path);
+	snprintf(
+	    handed->library_path, sizeof(handed->library_path), "%.64s" ATTACH_LIBRARY_FILE, answer.path);
 	snprintf(handed->region_path, sizeof(handed->region_path), "%.64s" ATTACH_REGION_FILE, answer.path);
 	return 0;
 }

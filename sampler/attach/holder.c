@@ -201,8 +201,8 @@ int holder_start(struct handed *handed, pid_t target, int library_fd, int region
 	}
 	snprintf(handed->library_path, sizeof(handed->library_path), "/proc/%d/fd/" ATTACH_LIBRARY_FD_NAME,
 	    answer);
-	snprintf(handed->region_path, sizeof(handed->region_path), "/proc/%d/fd/" ATTACH_REGION_FD_NAME,
-	    answer);
+	snprintf(
+	    handed->region_path, sizeof(handed->region_path), "/proc/%d/fd/" ATTACH_REGION_FD_NAME, answer);
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 enum {
 	LOOKS_AT_ONCE = 64, /* most stops take a few microseconds */
 	LOOK_NS = 50 * 1000,
+	GET_RSEQ_CONFIGURATION = 0x420f, /* linux/ptrace.h, since Linux 5.13 */
 };
 
 #ifndef NT_X86_XSTATE
@@ -147,6 +148,26 @@ int64_t stopped_thread_system_call(const struct stopped_thread *thread)
 #else
 	return -1;
 #endif
+}
+
+uint64_t stopped_thread_program_counter(const struct stopped_thread *thread)
+{
+#if defined(__x86_64__)
+	return thread->registers.rip;
+#else
+	return thread->registers.pc;
+#endif
+}
+
+uint64_t stopped_thread_sequences(const struct stopped_thread *thread)
+{
+	struct {
+		uint64_t address;
+		uint32_t bytes, signature, flags, pad;
+	} found = {0};
+	long got = ptrace((enum __ptrace_request)GET_RSEQ_CONFIGURATION, thread->tid,
+	    (void *)(uintptr_t)sizeof(found), &found);
+	return got == (long)sizeof(found) ? found.address : 0;
 }
 
 int stopped_thread_set_registers(

@@ -52,8 +52,8 @@ static bool attach_events(const struct session *s, pid_t pid)
 /* ---- the heap */
 
 /* The library's copy in memory is what every target loads, so the uprobe is set on that. */
-static int prepare_heap(struct session *s, struct heap_capture *heap, struct options *options,
-    struct delivery *delivery)
+static int prepare_heap(
+    struct session *s, struct heap_capture *heap, struct options *options, struct delivery *delivery)
 {
 	static char copy[PROC_PATH_BYTES];
 	char path[PATH_MAX];

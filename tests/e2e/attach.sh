@@ -155,50 +155,6 @@ test_killed() {
   wait "$target" || fail "the target ended with $?: $(cat said said.err)"
 }
 
-# call NAME WANTED [input|SIGNAL]: attached to while its only thread is in the call, the program sees WANTED.
-call() {
-  rm -f in
-  running "$targets/attach_calls" "$1"
-  asleep() { grep -q '^State:.*S (' "/proc/$target/status"; }
-  wait_for 20 asleep
-  "$heaptap" record -q -P "$target" --duration 1ms -o p/ 2>log 7>&- || fail "$1: $(cat log)"
-  case ${3:-} in
-    input) echo >&7 ;;
-    USR2) kill -USR2 "$target" ;;
-  esac
-  wait_for 20 says "^$1 "
-  finish
-  equal "$1 $2" "$(tail -1 said)" 'what the program saw'
-}
-
-# General and vector registers, and a flag, of a thread that makes no call.
-test_registers() {
-  need_root
-  rm -f in
-  running "$targets/attach_calls" registers
-  for round in 1 2 3; do
-    ! says '^registers' || break
-    "$heaptap" record -q -P "$target" --duration 1ms -o p/ 2>log 7>&- || says '^registers' || fail "$(cat log)"
-  done
-  [ "$round" -gt 1 ] || fail 'it was over before it was attached to'
-  wait_for 60 says '^registers'
-  finish
-  equal 'registers 0 - whole' "$(tail -1 said)" 'registers that differ'
-}
-
-test_calls_in_progress() {
-  need_root
-  call poll '0 - whole'
-  call poll_input '1 - whole' input
-  call select '0 - whole'
-  call epoll_input '1 - whole' input
-  call read '1 - whole' input
-  call nanosleep '0 - whole'
-  call sem_timedwait '-1 ETIMEDOUT whole'
-  call futex '110 ETIMEDOUT whole'
-  call sigwait '12 - whole' USR2
-}
-
 test_without_privileges() {
   [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" = 0 ] || skip 'kernel.yama.ptrace_scope is not 0'
   stage attach_truth attach_module

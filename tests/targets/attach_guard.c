@@ -40,8 +40,7 @@ static int install(void)
 	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return -1;
-	return (int)syscall(
-	    SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
 }
 
 static int is_memory(const struct seccomp_notif *asked)
