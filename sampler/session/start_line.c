@@ -3,8 +3,8 @@
 
 #include "sampler/linux/program_path.h"
 #include "sampler/snapshot/output.h"
-#include "sampler/terminal/log_line.h"
-#include "sampler/terminal/text.h"
+#include "pprof/text/log_line.h"
+#include "pprof/text/text.h"
 
 #include <inttypes.h>
 #include <limits.h>
