@@ -4,7 +4,7 @@
 #include "pprof/table/array.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
 #include "sampler/session/pusher.h"
 #include "sampler/session/session.h"
 #include "sampler/session/session_state.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <limits.h>
