@@ -4,7 +4,8 @@
  *
  *     attach_calls CALL [beside]    says "ready", makes the call, and says its name, its result, the error,
  *                                   and whether it took the time that it was told to take ("whole"), and
- *                                   dispositions, masks, environment and limits are as before (else "changed")
+ *                                   dispositions, masks, environment and limits are as before (else
+ *                                   "changed")
  *
  * beside: another thread waits in poll meanwhile. Calls with a timeout wait for $ATTACH_CALLS_MS (3000, whole
  * seconds); the others for a line on standard input, or for SIGUSR2.
