@@ -135,8 +135,8 @@ static bool examine_profiled(struct fitness *fitness, const struct address_space
 		return refuse(fitness, remedy, "is profiled already, by heaptap's pid %d", (int)sampler);
 	}
 	bool attached = address_space_file(space, DELIVERY_NAME, false) != NULL;
-	snprintf(remedy, sizeof(remedy), attached ? "heaptap adopt %d, or heaptap detach %d" : "heaptap adopt %d",
-	    (int)pid, (int)pid);
+	snprintf(remedy, sizeof(remedy),
+	    attached ? "heaptap adopt %d, or heaptap detach %d" : "heaptap adopt %d", (int)pid, (int)pid);
 	return refuse(fitness, remedy, "was profiled, and its sampler is gone");
 }
 
