@@ -19,7 +19,7 @@ static void run_child(int fd, int (*run)(struct attachment *attachment, const st
 {
 	struct attachment_wish wish = *given;
 	struct result result;
-	prctl(PR_SET_NAME, "heaptap-attacher");
+	prctl(PR_SET_NAME, "heaptap-attach");
 	wish.cancel_fd = fd;
 	result.error = run(&result.attachment, &wish);
 	if (send(fd, &result, sizeof(result), MSG_NOSIGNAL) != (ssize_t)sizeof(result) && !result.error &&
@@ -54,7 +54,7 @@ int attacher_start(struct attacher *attacher,
 
 void attacher_give_up(const struct attacher *attacher)
 {
-	(void)send(attacher->fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	(void)shutdown(attacher->fd, SHUT_WR); /* as our death would look to it */
 }
 
 int attacher_finish(struct attacher *attacher, struct attachment *attachment)

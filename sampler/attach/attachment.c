@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,9 +30,22 @@ static int fail(struct attachment *attachment, int error, const char *what)
 
 /* The addresses of what the library exports in a process that has it. */
 struct inside {
-	uint64_t attach, detach, request;
+	uint64_t base, attach, detach, request;
 	struct attach_request value;
 };
+
+/* The beginning of our library: 1; or of what glibc leaves of it when the kernel has refused it as code: 0;
+ * or of something else: -1. */
+static int is_loaded(const struct address_space *space, const struct mapping *first)
+{
+	if (first->offset != 0 || !address_space_is_named(first, DELIVERY_NAME, false))
+		return -1;
+	for (size_t i = 0; i < space->count; i++)
+		if (space->mappings[i].prot & PROT_EXEC && space->mappings[i].ino == first->ino &&
+		    strcmp(space->mappings[i].path, first->path) == 0)
+			return 1;
+	return 0;
+}
 
 static int read_inside(const struct address_space *space, uint64_t base, struct inside *inside)
 {
@@ -39,7 +53,8 @@ static int read_inside(const struct address_space *space, uint64_t base, struct 
 	*inside = (struct inside){0};
 	int error = exports_read(&exports, space, base);
 	if (!error)
-		*inside = (struct inside){.attach = exports_address(&exports, ATTACH_SYMBOL),
+		*inside = (struct inside){.base = base,
+		    .attach = exports_address(&exports, ATTACH_SYMBOL),
 		    .detach = exports_address(&exports, DETACH_SYMBOL),
 		    .request = exports_address(&exports, ATTACH_REQUEST_SYMBOL)};
 	exports_free(&exports);
@@ -56,7 +71,7 @@ static int find_inside(const struct address_space *space, struct inside *inside)
 	int error = -ENOENT;
 	for (size_t i = 0; i < space->count; i++) {
 		const struct mapping *mapping = &space->mappings[i];
-		if (mapping->offset != 0 || !address_space_is_named(mapping, DELIVERY_NAME, false))
+		if (is_loaded(space, mapping) != 1)
 			continue;
 		error = read_inside(space, mapping->start, inside);
 		if (!error &&
@@ -70,12 +85,11 @@ static int find_inside(const struct address_space *space, struct inside *inside)
 
 /* Root reads the library where the target has it. Others need our file for that: its first page has the build
  * id. */
-static bool is_same_library(const struct address_space *space, int library_fd)
+static bool is_same_library(const struct address_space *space, uint64_t base, int library_fd)
 {
 	unsigned char own[REGION_PAGE_BYTES], other[REGION_PAGE_BYTES];
-	const struct mapping *first = address_space_file(space, DELIVERY_NAME, false);
 	return geteuid() == 0 ||
-	    (address_space_read(space, first->start, other, sizeof(other)) == 0 &&
+	    (address_space_read(space, base, other, sizeof(other)) == 0 &&
 	        pread(library_fd, own, sizeof(own), 0) == (ssize_t)sizeof(own) &&
 	        memcmp(own, other, sizeof(own)) == 0);
 }
@@ -124,8 +138,10 @@ static int call_in(struct beginning *b, const struct handed *handed)
 	int error = attachment->reused ? write_request(b->space, &b->inside, handed->region_path) : 0;
 	if (error)
 		return fail(attachment, error, "the library cannot be told what to do");
-	error = attachment->reused ? entry_call(entry, b->inside.attach, NULL, 0)
-	                           : entry_call(entry, entry->dlopen, handed->library_path, RTLD_NOW);
+	const struct remote_call again = {.function = b->inside.attach};
+	const struct remote_call load = {
+	    .function = entry->dlopen, .text = handed->library_path, .second = RTLD_NOW};
+	error = entry_call(entry, attachment->reused ? &again : &load);
 	attachment->stood_ns =
 	    entry->stood_ns > attachment->stood_ns ? entry->stood_ns : attachment->stood_ns;
 	attachment->tries += entry->tries;
@@ -139,6 +155,21 @@ static int call_in(struct beginning *b, const struct handed *handed)
 	    declined                 ? declined
 	        : attachment->reused ? "its library did not take the shared memory"
 	                             : "its loader did not take the library");
+}
+
+/* What glibc leaves mapped of a library that the kernel has refused as code. */
+static void remove_refused(struct beginning *b)
+{
+	const uint64_t unmap = exports_address(&b->entry->point.libc, "munmap");
+	for (size_t i = 0; unmap && i < b->space->count; i++) {
+		const struct mapping *left = &b->space->mappings[i];
+		const struct remote_call call = {
+		    .function = unmap, .first = left->start, .second = left->end - left->start};
+		if (is_loaded(b->space, left) != 0)
+			continue;
+		(void)entry_call(b->entry, &call); /* the list may be read again: there is one at most */
+		return;
+	}
 }
 
 static int by_memory(struct beginning *b)
@@ -165,6 +196,7 @@ static int by_file(struct beginning *b)
 		return fail(b->attachment, error, "its mappings cannot be read");
 	if (!b->attachment->reused && find_inside(b->space, &b->inside) != -ENOENT)
 		return -EIO;
+	remove_refused(b);
 	error = folder_start(&handed, wish->pid, wish->delivery->fd, wish->region->fd);
 	if (error)
 		return fail(b->attachment, error,
@@ -182,7 +214,8 @@ static int begin(struct beginning *b)
 	if (!error)
 		error = find_inside(b->space, &b->inside);
 	b->attachment->reused = error != -ENOENT;
-	if (b->attachment->reused && (error || !is_same_library(b->space, wish->delivery->fd)))
+	if (b->attachment->reused &&
+	    (error || !is_same_library(b->space, b->inside.base, wish->delivery->fd)))
 		return fail(b->attachment, -EIO, "it has the library of another version of heaptap");
 	if (address_space_memory(b->space, REGION_MEMORY_NAME))
 		return fail(b->attachment, -EIO, "another heaptap has attached to it");
@@ -223,8 +256,8 @@ static int end(struct attachment *attachment, struct address_space *space, const
 		    address_space_memory(space, REGION_MEMORY_NAME) ? find_inside(space, &inside) : -ENOENT;
 	if (error)
 		return fail(attachment, error, "it is not attached");
-	if (entry_open(&entry, space, wish->modules) != 0 ||
-	    (error = entry_call(&entry, inside.detach, NULL, 0)) != 0)
+	const struct remote_call call = {.function = inside.detach};
+	if (entry_open(&entry, space, wish->modules) != 0 || (error = entry_call(&entry, &call)) != 0)
 		error = fail(attachment, error == -ECANCELED ? error : -EIO, entry.reason);
 	attachment->stood_ns = entry.stood_ns;
 	attachment->tries = entry.tries;

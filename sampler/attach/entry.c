@@ -286,15 +286,11 @@ static int run(struct search *search)
 	}
 }
 
-int entry_call(struct entry *entry, uint64_t function, const char *text, uint64_t argument)
+int entry_call(struct entry *entry, const struct remote_call *wish)
 {
-	const struct remote_call call = {
-	    .space = entry->space,
-	    .code = &entry->code,
-	    .function = function,
-	    .text = text,
-	    .argument = argument,
-	};
+	struct remote_call call = *wish;
+	call.space = entry->space;
+	call.code = &entry->code;
 	struct search search = {
 	    .entry = entry,
 	    .call = &call,

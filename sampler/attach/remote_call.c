@@ -288,8 +288,8 @@ static int begin(
 	struct user_regs_struct registers = thread->registers;
 	registers.rip = call->function;
 	registers.rsp = frames->tell;
-	registers.rdi = call->text ? frames->text : 0;
-	registers.rsi = call->argument;
+	registers.rdi = call->text ? frames->text : call->first;
+	registers.rsi = call->second;
 	registers.rax = 0;
 	registers.orig_rax = UINT64_MAX;
 	registers.eflags &= ~(uint64_t)(DIRECTION_FLAG | TRAP_FLAG);

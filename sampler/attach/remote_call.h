@@ -52,8 +52,8 @@ struct remote_call {
 	const struct address_space *space;
 	const struct remote_code *code;
 	uint64_t function;
-	const char *text;  /* first argument, copied to the stack; NULL: none */
-	uint64_t argument; /* second one */
+	const char *text; /* first argument, copied to the stack; NULL: it is `first` */
+	uint64_t first, second;
 };
 
 /* Bytes of stack that the frames take, at most; the function needs room besides. */

@@ -79,7 +79,7 @@ struct process {
 	dev_t executable_dev;
 	ino_t executable_ino;
 	uint64_t executable_stack; /* of an attached process: where the stack of this very execution begins */
-	uint64_t executed_ns; /* when target.unseen was noted */
+	uint64_t executed_ns;      /* when target.unseen was noted */
 	/* At the last look of backend_fallback.c: triggers fired, stacks received. */
 	uint64_t triggered_before, arrived_before;
 	uint32_t silent_looks; /* looks in succession with triggers but without a stack */

@@ -4,7 +4,7 @@
 #include "pprof/table/array.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -151,9 +151,7 @@ void unfollowed_record(struct table *births, const struct table *processes, cons
 	if (record->kind != RECORD_COMM || !record->exec)
 		return;
 	image = table_next(births, (uint64_t)pid, &cursor);
-	/* One that has taken samples has books of its own, which say what it executes. */
-	cursor = 0;
-	if (image && !table_next(processes, (uint64_t)pid, &cursor))
+	if (image)
 		note(image, pid, record->path);
 	forget_birth(births, pid);
 }

@@ -8,7 +8,7 @@
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
 #include "sampler/session/signals.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <dirent.h>
 #include <errno.h>

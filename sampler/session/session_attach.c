@@ -12,7 +12,7 @@
 #include "sampler/session/pusher.h"
 #include "sampler/session/session.h"
 #include "sampler/session/session_state.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -52,8 +52,8 @@ static bool attach_events(const struct session *s, pid_t pid)
 /* ---- the heap */
 
 /* The library's copy in memory is what every target loads, so the uprobe is set on that. */
-static int prepare_heap(struct session *s, struct heap_capture *heap, struct options *options,
-    struct delivery *delivery)
+static int prepare_heap(
+    struct session *s, struct heap_capture *heap, struct options *options, struct delivery *delivery)
 {
 	static char copy[PROC_PATH_BYTES];
 	char path[PATH_MAX];
@@ -166,7 +166,7 @@ static int detach(pid_t pid, bool quiet)
 {
 	struct attachment attachment;
 	struct attachment_wish wish = {
-	    .pid = pid, .modules = modules_new(0), .cancel_fd = signals_open(SIGNALS_FOREGROUND, 0)};
+	    .pid = pid, .modules = modules_new(0), .cancel_fd = signals_open(SIGNALS_STOPS, 0)};
 	int error = wish.modules ? attachment_end(&attachment, &wish) : -ENOMEM;
 	if (error == -ENOENT || error == -ESRCH)
 		log_line("pid %d is not attached", (int)pid);

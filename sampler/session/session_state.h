@@ -35,8 +35,8 @@ struct session {
 	int command_fd; /* COMMAND's pidfd, needed if the front has died; -1: none */
 	bool done_sent, stopping;
 	struct progress progress;
-	uint32_t terminations; /* SIGTERMs of a session with a front */
-	uint64_t end_ns;       /* when it stops by itself; 0: not */
+	uint32_t terminations;           /* SIGTERMs of a session with a front */
+	uint64_t end_ns;                 /* when it stops by itself; 0: not */
 	struct attachments *attachments; /* of running processes; NULL: none */
 	bool attachments_stopped;
 };

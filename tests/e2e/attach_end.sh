@@ -25,7 +25,7 @@ release() {
 }
 
 # A thread of its own that has been looked at: the search goes on.
-searching() { [ -n "$(child_of $sampler heaptap-attacher)" ]; }
+searching() { [ -n "$(child_of $sampler heaptap-attach)" ]; }
 
 test_stopped_while_it_searches() {
   need_root
@@ -100,7 +100,7 @@ test_sampler_dies_while_it_searches() {
   "$heaptap" record -o p/ -P $stuck 2>log 8>&- &
   sampler=$!
   wait_for 20 searching
-  attacher=$(child_of $sampler heaptap-attacher)
+  attacher=$(child_of $sampler heaptap-attach)
   kill -KILL $sampler
   wait $sampler 2>/dev/null || true
   gone() { ! kill -0 "$attacher" 2>/dev/null; }

@@ -12,6 +12,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,8 +40,7 @@ static int install(void)
 	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return -1;
-	return (int)syscall(
-	    SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
 }
 
 static int is_memory(const struct seccomp_notif *asked)
@@ -54,14 +54,12 @@ static int is_memory(const struct seccomp_notif *asked)
 /* Until nobody is under the filter any more. */
 static void guard(int listener)
 {
-	for (;;) {
+	struct pollfd fd = {.fd = listener, .events = POLLIN};
+	while (poll(&fd, 1, -1) == 1 && !(fd.revents & (POLLHUP | POLLERR))) {
 		struct seccomp_notif asked = {0};
 		struct seccomp_notif_resp answer = {0};
-		if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0) {
-			if (errno == EINTR)
-				continue;
-			return;
-		}
+		if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0)
+			continue; /* the thread was interrupted, and asks again */
 		answer.id = asked.id;
 		if (is_memory(&asked))
 			answer.error = -EACCES;
