@@ -5,6 +5,7 @@
 #include "pprof/text/utf8.h"
 #include "sampler/heap/executed.h"
 #include "sampler/heap/free_log.h"
+#include "sampler/heap/walked.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
 #include "sampler/region/region_program.h"
@@ -44,6 +45,7 @@ size_t registry_drain(struct registry *registry)
 	for (struct image *image = registry->intake->images; image; image = image->next)
 		if (image->ready) {
 			intake_buffers(registry->intake, image, registry->probe->rings ? now : UINT64_MAX);
+			registry->intake->taken += walked_drain(image);
 			frees += free_log_drain(image, now);
 		}
 	if (backend_fallback_tend(
@@ -310,6 +312,7 @@ static void image_remove(struct registry *registry, struct image *image)
 	for (uint32_t i = 0; i < REGION_PLACES; i++)
 		if (image->process[i])
 			process_free(image->process[i]);
+	walked_free(image);
 	image_free(image);
 }
 

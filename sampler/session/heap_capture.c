@@ -2,6 +2,7 @@
 #include "sampler/session/heap_capture.h"
 
 #include "pprof/text/utf8.h"
+#include "sampler/heap/walked.h"
 #include "sampler/linux/clock.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/perf/trigger.h"
@@ -54,6 +55,13 @@ int heap_capture_probe(struct heap_capture *h, const struct options *options)
 	return error;
 }
 
+/* A walked sample has no record of its own, so what tells rows of one stack apart cannot be asked for. */
+static bool walks(const struct options *options)
+{
+	return (options->backend == BACKEND_AUTO || options->backend == BACKEND_WALK) &&
+	    !(options->labels & (HEAP_LABEL_THREAD | HEAP_LABEL_SIZE));
+}
+
 static int open_pool(struct heap_capture *h)
 {
 	const struct options *options = h->options;
@@ -65,6 +73,7 @@ static int open_pool(struct heap_capture *h)
 	    .live_max = LIVE_MAX,
 	    .copy_period_bytes = copies_first ? COPY_PERIOD_BYTES : 0,
 	    .mode = h->probe.backend == BACKEND_UPROBE ? REGION_MODE_TRIGGER : REGION_MODE_COPY,
+	    .walk = walks(options) ? WALKED_COMPARED : 0,
 	    .snapshot_signal = (uint32_t)options->signal,
 	    .signal_everywhere = options->signal_everywhere,
 	    .start_paused = options->paused,
