@@ -108,10 +108,11 @@ static const struct option rows[] = {
                 "%p pid, %n snapshot, %h host, %t unix seconds;\n"
                 "a folder or a trailing / means that name inside"},
     {COMMAND_RECORD, 'b', "backend", OPTION_CHOICE, OPTION_FIELD(backend), .choices = backend_names,
-        .help = "how stacks are captured; auto, the default, takes\n"
-                "the best the kernel allows (-v says which and why)\n"
-                "and at periods of 16K and less the program copies\n"
-                "them first, while it has free buffers"},
+        .help = "how stacks are captured; auto, the default, lets the\n"
+                "program walk those it has been taught; others by the\n"
+                "best that the kernel allows (-v says which and why),\n"
+                "at periods of 16K and less by a copy while there are\n"
+                "free buffers. walk: as auto, but others by copy alone"},
     {COMMAND_RECORD | COMMAND_ADOPT, 's', "stack-bytes", OPTION_BYTES, OPTION_FIELD(stack_bytes),
         .least = STACK_BYTES_MIN, .most = STACK_BYTES_MAX, .value = "BYTES",
         .allowed = "256 to 64K, for example 16K", .help = "most stack bytes per sample, default 32K"},
@@ -155,6 +156,11 @@ static const struct option rows[] = {
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "delta", OPTION_FLAG, OPTION_FIELD(delta),
         .help = "beside each periodic snapshot, what was allocated\n"
                 "since the one before (NNNN-delta)"},
+    {COMMAND_RECORD, '\0', "compare-walks", OPTION_COUNT, OPTION_FIELD(compare_walks), .least = 1,
+        .most = COMPARE_WALKS_MAX, .value = "N", .allowed = "1 to 1000000000",
+        .help = "of N stacks that COMMAND walked itself, capture one\n"
+                "by the kernel or a copy too, and compare; default\n"
+                "256, 1: all; rounded up to a power of two"},
     {COMMAND_RECORD, '\0', "no-peak", OPTION_FLAG, OPTION_FIELD(no_peak),
         .help = "do not record the heap's peak"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "signal", OPTION_SET, .set = set_signal, .value = "SIG",

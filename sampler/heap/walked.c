@@ -72,6 +72,17 @@ void walked_free(struct image *image)
 	image->walked = NULL;
 }
 
+uint32_t walked_interval(uint64_t one_in)
+{
+	enum { COMPARED = 256, COMPARED_MOST = 1 << 30 };
+	uint32_t interval = 1;
+	if (!one_in)
+		return COMPARED;
+	while (interval < one_in && interval < COMPARED_MOST)
+		interval *= 2;
+	return interval;
+}
+
 /* ---- teaching */
 
 static bool is_start_file(const struct walked *walked, uint64_t pc)

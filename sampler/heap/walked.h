@@ -22,8 +22,9 @@
 
 struct walked; /* of an image */
 
-/* A walked sample in so many is dumped as well; for struct region_options. */
-enum { WALKED_COMPARED = 256 };
+/* For struct region_options: of so many walked samples one is dumped as well. one_in: what was asked for, 0 for
+ * the default. */
+uint32_t walked_interval(uint64_t one_in);
 
 void walked_free(struct image *image);
 

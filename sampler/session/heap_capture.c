@@ -73,7 +73,7 @@ static int open_pool(struct heap_capture *h)
 	    .live_max = LIVE_MAX,
 	    .copy_period_bytes = copies_first ? COPY_PERIOD_BYTES : 0,
 	    .mode = h->probe.backend == BACKEND_UPROBE ? REGION_MODE_TRIGGER : REGION_MODE_COPY,
-	    .walk = walks(options) ? WALKED_COMPARED : 0,
+	    .walk = walks(options) ? walked_interval(options->compare_walks) : 0,
 	    .snapshot_signal = (uint32_t)options->signal,
 	    .signal_everywhere = options->signal_everywhere,
 	    .start_paused = options->paused,
