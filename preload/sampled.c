@@ -52,11 +52,10 @@ bool sampled_decide(size_t size, struct region_sample *sample)
 /* The frame of the function that calls a macro: as it will be when that has returned. */
 #if defined(__x86_64__)
 /* The function has a frame pointer because this asks for it: {caller's frame pointer, return address}. */
-#define CALLER(start)                                                      \
-	do {                                                               \
-		const uintptr_t *frame = __builtin_frame_address(0);       \
-		(start) = (struct walk_start){                             \
-		    .pc = frame[1], .sp = (uintptr_t)(frame + 2), .fp = frame[0]}; \
+#define CALLER(start)                                                                                        \
+	do {                                                                                                 \
+		const uintptr_t *frame = __builtin_frame_address(0);                                         \
+		(start) = (struct walk_start){.pc = frame[1], .sp = (uintptr_t)(frame + 2), .fp = frame[0]}; \
 	} while (0)
 #else
 #define CALLER(start) ((start) = (struct walk_start){.pc = 0})

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/walk.h"
 
-#include "preload/claim.h"
 #include "preload/lookup.h"
 #include "preload/place.h"
 #include "preload/sample.h"
 #include "proto/walk.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -100,8 +98,8 @@ uint32_t walk_stack(struct walk_start at)
 	const uintptr_t low = sample_thread.stack_low, top = sample_thread.stack_top;
 	uint64_t hash = WALK_HASH_BEGIN, generation;
 	bool later = later_usable(area, &generation), used_later = false;
-	if (!atomic_load_explicit(&place_header()->walk, memory_order_relaxed) || place_index() >= WALK_PLACES ||
-	    at.sp < low || at.sp >= top || !low || !at.pc)
+	if (!atomic_load_explicit(&place_header()->walk, memory_order_relaxed) ||
+	    place_index() >= WALK_PLACES || at.sp < low || at.sp >= top || !low || !at.pc)
 		return 0;
 	for (uint32_t depth = 0; depth < WALK_FRAMES_MAX; depth++) {
 		struct walk_rule rule;

@@ -182,7 +182,8 @@ struct region_header {
 
 	/* set by the sampler at any time */
 	_Alignas(128) _Atomic uint32_t mode; /* enum region_mode */
-	/* 0: no stacks are walked; else of so many walked samples one is dumped too, to compare: a power of two */
+	/* 0: no stacks are walked; else of so many walked samples one is dumped too, to be compared: a power
+	 * of two */
 	_Atomic uint32_t walk;
 	_Atomic uint64_t period_bytes;
 
@@ -319,13 +320,13 @@ static inline enum slot_state slot_word_state(uint64_t word)
  * name it. */
 struct region_sample {
 	uint64_t seq;
-	uint64_t size_bytes;   /* as the caller asked, at least 1 */
+	uint64_t size_bytes; /* as the caller asked, at least 1 */
 	/* in force when the interval that ended here was drawn; at most WEIGHT_PERIOD_MAX, 2^40 */
 	uint64_t period_bytes : 41;
 	uint64_t stack : 23; /* number of its stack by the walk backend (proto/walk.h); 0: by a dump */
-	uint64_t time_ns;      /* of the allocation */
-	uint32_t slot;         /* REGION_NO_SLOT: none */
-	uint32_t tid;          /* of the allocating thread; 0 unknown */
+	uint64_t time_ns;    /* of the allocation */
+	uint32_t slot;       /* REGION_NO_SLOT: none */
+	uint32_t tid;        /* of the allocating thread; 0 unknown */
 };
 
 /* One live sampled block. `word` (slot_word) is stored with release last; a reader takes the fields between

@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 enum {
-	WALK_ROWS = 1 << 15,      /* entries of each of these tables are a power of two */
+	WALK_ROWS = 1 << 15,       /* entries of each of these tables are a power of two */
 	WALK_LATER_ROWS = 1 << 13, /* of files mapped after the start */
 	WALK_STACK_ENTRIES = 1 << 16,
 	WALK_STACKS = 1 << 15, /* numbers, from 1; a stack above is always dumped */
@@ -72,7 +72,7 @@ struct walk_counts {
 struct walk_area {
 	/* written by the sampler */
 	_Alignas(4096) _Atomic uint64_t later_generation; /* for which `later` is valid */
-	_Atomic uint64_t stack_count;                       /* numbers given out so far, by any sampler */
+	_Atomic uint64_t stack_count;                     /* numbers given out so far, by any sampler */
 	/* written by the image */
 	_Alignas(4096) _Atomic uint64_t generation; /* counts calls of dlclose that have begun */
 	_Atomic uint64_t unmapping;                 /* such calls that have not returned */

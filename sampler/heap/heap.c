@@ -241,7 +241,8 @@ int heap_add_walked(struct heap *heap, uint32_t number, uint32_t stack, struct t
 	if (site == HEAP_NO_SITE)
 		site = site_find(heap, &sample);
 	if (site == HEAP_NO_SITE ||
-	    array_reserve(&heap->walked_site, &heap->walked_room, number + 1, sizeof(*heap->walked_site)) != 0)
+	    array_reserve(&heap->walked_site, &heap->walked_room, number + 1, sizeof(*heap->walked_site)) !=
+	        0)
 		return -ENOMEM;
 	memset(heap->walked_site + room, 0, (heap->walked_room - room) * sizeof(*heap->walked_site));
 	heap->walked_site[number] = site + 1;

@@ -80,8 +80,8 @@ const struct heap_options *heap_options(const struct heap *heap);
  */
 int heap_add(struct heap *heap, const struct heap_sample *sample);
 
-/* Enters what was counted of a stack that the target walked itself; `number` names it there (proto/walk.h), and
- * blocks in slots and frees name it by that. Returns 0 or -ENOMEM. */
+/* Enters what was counted of a stack that the target walked itself; `number` names it there (proto/walk.h),
+ * and blocks in slots and frees name it by that. Returns 0 or -ENOMEM. */
 int heap_add_walked(struct heap *heap, uint32_t number, uint32_t stack, struct tally more);
 
 /* While full, what is not known yet is refused (-ENOMEM) and the books take no more memory. */

@@ -333,8 +333,8 @@ void process_inherit(struct process *process)
 			    slot.origin_place != parent->place ||
 			    heap_site_of(process->heap, number, slot.seq, 0) != HEAP_NO_SITE)
 				continue;
-			uint32_t site = heap_site_of(
-			    parent->heap, slot.sample.slot, slot.sample.seq, slot.sample.stack);
+			uint32_t site =
+			    heap_site_of(parent->heap, slot.sample.slot, slot.sample.seq, slot.sample.stack);
 			if (site == HEAP_NO_SITE)
 				continue;
 			uint32_t tid = heap_site(parent->heap, site)->key.tid;

@@ -163,13 +163,14 @@ static uint32_t teach(struct walked *walked, const struct walk_result *walk, boo
 void walked_learn(struct process *process, const struct walk_result *walk, uint32_t stack, uint64_t time_ns)
 {
 	struct walked *walked = open_walked(process->image);
-	if (!walked || walk->outcome != UNWIND_COMPLETE || walk->count < 2 ||
-	    walk->count > WALK_FRAMES_MAX || process->place >= WALK_PLACES)
+	if (!walked || walk->outcome != UNWIND_COMPLETE || walk->count < 2 || walk->count > WALK_FRAMES_MAX ||
+	    process->place >= WALK_PLACES)
 		return;
-	bool may_be_later = process->place == 0 && time_ns > walked->later_since_ns &&
-	    walk_table_takes_later(&walked->table);
+	bool may_be_later =
+	    process->place == 0 && time_ns > walked->later_since_ns && walk_table_takes_later(&walked->table);
 	uint32_t number = teach(walked, walk, may_be_later);
-	if (!number || array_reserve(&walked->stack_of, &walked->stack_room, number + 1, sizeof(uint32_t)) != 0)
+	if (!number ||
+	    array_reserve(&walked->stack_of, &walked->stack_room, number + 1, sizeof(uint32_t)) != 0)
 		return;
 	walked->stack_of[number] = stacks_translate(process->target.stacks, stack, walked->stacks);
 }
@@ -205,8 +206,7 @@ static uint32_t stack_in(struct process *process, uint32_t number)
 	return mine->stack[number] - 1;
 }
 
-void walked_compare(
-    struct process *process, const struct walk_result *walk, uint32_t number, uint32_t stack)
+void walked_compare(struct process *process, const struct walk_result *walk, uint32_t number, uint32_t stack)
 {
 	struct walked *walked = process->image->walked;
 	if (!walked || stack == UINT32_MAX)
@@ -293,8 +293,8 @@ size_t walked_drain(struct image *image)
 		struct process *process = image->process[i];
 		if (!process || process->target.closed)
 			continue;
-		uint64_t now = atomic_load_explicit(
-		    &region_place(image->region, i)->walked, memory_order_acquire);
+		uint64_t now =
+		    atomic_load_explicit(&region_place(image->region, i)->walked, memory_order_acquire);
 		if (now == process->walked.samples_seen)
 			continue;
 		process->walked.samples_seen = now;

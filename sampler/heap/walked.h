@@ -22,8 +22,8 @@
 
 struct walked; /* of an image */
 
-/* For struct region_options: of so many walked samples one is dumped as well. one_in: what was asked for, 0 for
- * the default. */
+/* For struct region_options: of so many walked samples one is dumped as well. one_in: what was asked for, 0
+ * for the default. */
 uint32_t walked_interval(uint64_t one_in);
 
 void walked_free(struct image *image);
@@ -32,11 +32,10 @@ void walked_free(struct image *image);
 void walked_learn(struct process *process, const struct walk_result *walk, uint32_t stack, uint64_t time_ns);
 
 /* A sample that was walked to the stack of that number, and dumped, which became `stack`. */
-void walked_compare(
-    struct process *process, const struct walk_result *walk, uint32_t number, uint32_t stack);
+void walked_compare(struct process *process, const struct walk_result *walk, uint32_t number, uint32_t stack);
 
-/* Enters what was counted since the last call into the books, and makes up for files that were unmapped. Returns
- * the number of samples. */
+/* Enters what was counted since the last call into the books, and makes up for files that were unmapped.
+ * Returns the number of samples. */
 size_t walked_drain(struct image *image);
 
 /* For comments: samples compared, and of these those that differed. */

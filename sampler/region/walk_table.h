@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sampler's side of the walk backend's tables (proto/walk.h): publishes rows and stacks, and takes out the
- * counts. What it reads there was written by the target and is believed only as far as the target's own numbers
- * go; what was published is not read back.
+ * The sampler's side of the walk backend's tables (proto/walk.h): publishes rows and stacks, and takes out
+ * the counts. What it reads there may have been written by the target, and is believed only as far as the
+ * target's own numbers go.
  */
 #ifndef SAMPLER_REGION_WALK_TABLE_H
 #define SAMPLER_REGION_WALK_TABLE_H

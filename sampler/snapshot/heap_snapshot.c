@@ -42,8 +42,8 @@ static void comment_losses(
 	const struct {
 		const char *how;
 		uint64_t count;
-	} backends[] = {{"walked by the hook", c->walked}, {"by uprobe", c->by_uprobe}, {"by breakpoint", c->by_breakpoint},
-	    {"copied by the hook", c->copied}};
+	} backends[] = {{"walked by the hook", c->walked}, {"by uprobe", c->by_uprobe},
+	    {"by breakpoint", c->by_breakpoint}, {"copied by the hook", c->copied}};
 	struct sheet_text text;
 	if (!sheet_text_open(&text))
 		return;

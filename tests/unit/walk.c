@@ -53,8 +53,7 @@ static int open_region(void **state)
 	};
 	clock_open(CLOCK_MONOTONIC, true);
 	claim_open(&with);
-	unsigned char *mapped =
-	    mmap(NULL, bytes + 2 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *mapped = mmap(NULL, bytes + 2 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	stack = (uintptr_t *)(void *)(mapped + 4096);
 	assert_int_equal(0, mprotect(stack, bytes, PROT_READ | PROT_WRITE));
 	sample_thread.stack_low = (uintptr_t)stack;
@@ -109,7 +108,8 @@ static void a_known_stack_has_its_number(void **state)
 	uint32_t number = three_frames();
 	assert_int_not_equal(number, 0);
 	assert_int_equal(walk_stack(at_word(LEAF, 10)), number);
-	assert_int_equal(walk_stack(at_word(MIDDLE, 10)), 0); /* its frame pointer is not known: another stack */
+	assert_int_equal(
+	    walk_stack(at_word(MIDDLE, 10)), 0); /* its frame pointer is not known: another stack */
 	stack[10 + 3] = MAIN;
 	assert_int_equal(walk_stack(at_word(LEAF, 10)), 0); /* all rows are there, but nobody has seen it */
 }
@@ -136,7 +136,7 @@ static void nothing_is_walked_when_it_is_switched_off(void **state)
 static void no_row_leads_outside_the_stack(void **state)
 {
 	static const int32_t offsets[] = {INT32_MIN, -(WORDS * WORD_BYTES), -WORD_BYTES, 0, 3, WORD_BYTES,
-	    (WORDS - 1) * WORD_BYTES, WORDS *WORD_BYTES, (WORDS + 1) * WORD_BYTES, INT32_MAX};
+	    (WORDS - 1) * WORD_BYTES, WORDS * WORD_BYTES, (WORDS + 1) * WORD_BYTES, INT32_MAX};
 	static const int words[] = {INT8_MIN, -2, -1, 1, 2, INT8_MAX};
 	(void)state;
 	uint64_t pc = LEAF;
