@@ -280,9 +280,13 @@ void process_look_for_room(struct process *process)
 
 void process_weigh(struct process *process)
 {
+	const struct process_walked *walked = &process->walked;
 	if (process->image->memory)
 		memory_bound_note(process->image->memory, &process->held_bytes,
-		    stacks_bytes(process->target.stacks) + heap_bytes(process->heap));
+		    stacks_bytes(process->target.stacks) + heap_bytes(process->heap) +
+		        walked->seen_room * sizeof(*walked->seen) +
+		        walked->stack_room * sizeof(*walked->stack) +
+		        (process->place == 0 ? process->image->walked_bytes : 0));
 }
 
 /* Once the parent's own are known. The list of a chain that is longer ends early: whoever would be next in it

@@ -45,7 +45,7 @@ size_t registry_drain(struct registry *registry)
 	for (struct image *image = registry->intake->images; image; image = image->next)
 		if (image->ready) {
 			intake_buffers(registry->intake, image, registry->probe->rings ? now : UINT64_MAX);
-			registry->intake->taken += walked_drain(image);
+			registry->intake->taken += walked_drain(image, registry->intake->maps_follow);
 			frees += free_log_drain(image, now);
 		}
 	if (backend_fallback_tend(
@@ -452,6 +452,7 @@ int registry_adopt(struct registry *registry, struct region *region)
 	image->ready = true;
 	image->settled = true;
 	image->trigger_address = header->trigger_address;
+	walked_begin(image);
 	for (uint32_t i = 0; i < REGION_PLACES; i++) {
 		struct process *process = image_process(image, i, registry->modules);
 		if (!process)
@@ -477,6 +478,8 @@ int registry_attach(
 	image->attached_after_ns = attached->after_ns;
 	image->attached_rss_bytes = attached->rss_bytes;
 	image->attached_again = attached->again;
+	/* Not all of the objects that a running process has may call dlclose by the hook. */
+	atomic_store(&region_header(region)->walk, 0);
 	settle_claims(registry);
 	return 0;
 }

@@ -8,7 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FILES_BANNED = 16, START_FILES_MAX = 4096 };
+enum {
+	FILES_BANNED = 16,
+	START_FILES_MAX = 4096,
+	RENEW_NS = 100 * 1000000, /* between readings of the maps, of a program that calls dlclose all the time */
+};
 
 struct range {
 	uint64_t start, end;
@@ -58,6 +62,11 @@ static struct walked *open_walked(struct image *image)
 	return image->walked = walked;
 }
 
+void walked_begin(struct image *image)
+{
+	(void)open_walked(image);
+}
+
 void walked_free(struct image *image)
 {
 	struct walked *walked = image->walked;
@@ -93,8 +102,11 @@ static bool is_start_file(const struct walked *walked, uint64_t pc)
 	return false;
 }
 
+/* The libc unmaps its character set converters itself, not by the dlclose that has a hook. */
 static bool is_banned(const struct walked *walked, const struct module *module)
 {
+	if (strstr(module->path, "/gconv/"))
+		return true;
 	for (size_t i = 0; i < walked->banned_count; i++)
 		if (walked->banned[i] == module)
 			return true;
@@ -160,6 +172,13 @@ static uint32_t teach(struct walked *walked, const struct walk_result *walk, boo
 	return walk_table_add_stack(&walked->table, hash);
 }
 
+static void weigh(struct image *image)
+{
+	const struct walked *walked = image->walked;
+	image->walked_bytes = sizeof(*walked) + stacks_bytes(walked->stacks) +
+	    walked->stack_room * sizeof(*walked->stack_of);
+}
+
 void walked_learn(struct process *process, const struct walk_result *walk, uint32_t stack, uint64_t time_ns)
 {
 	struct walked *walked = open_walked(process->image);
@@ -173,6 +192,7 @@ void walked_learn(struct process *process, const struct walk_result *walk, uint3
 	    array_reserve(&walked->stack_of, &walked->stack_room, number + 1, sizeof(uint32_t)) != 0)
 		return;
 	walked->stack_of[number] = stacks_translate(process->target.stacks, stack, walked->stacks);
+	weigh(process->image);
 }
 
 /* ---- comparing */
@@ -268,27 +288,30 @@ static void enter_count(void *context, uint32_t number, struct tally now)
 	d->samples += more.samples;
 }
 
-/* Files may have been unmapped: their rows are void already, and the sampler's maps are out of date. */
-static void renew_later(struct walked *walked, struct image *image)
+/* Files may have been unmapped: their rows are void already, and the maps are out of date unless the kernel's
+ * records tell. */
+static void renew_later(struct walked *walked, struct image *image, bool maps_follow)
 {
 	uint64_t generation, again;
 	struct process *process = image->process[0];
-	if (!walk_table_is_stale(&walked->table, &generation) || !process || process->target.closed)
+	if (!walk_table_is_stale(&walked->table, &generation) || !process || process->target.closed ||
+	    clock_now_ns() - walked->later_since_ns < RENEW_NS)
 		return;
 	walk_table_clear_later(&walked->table);
-	target_read_maps(&process->target, clock_now_ns(), 0);
+	if (!maps_follow)
+		target_read_maps(&process->target, clock_now_ns(), 0);
 	walked->later_since_ns = clock_now_ns();
 	if (walk_table_is_stale(&walked->table, &again) && again == generation)
 		walk_table_renew(&walked->table, generation);
 }
 
-size_t walked_drain(struct image *image)
+size_t walked_drain(struct image *image, bool maps_follow)
 {
 	size_t samples = 0;
 	struct walked *walked = image->walked;
 	if (!walked)
 		return 0;
-	renew_later(walked, image);
+	renew_later(walked, image, maps_follow);
 	for (uint32_t i = 0; i < WALK_PLACES && i < image->places_end; i++) {
 		struct process *process = image->process[i];
 		if (!process || process->target.closed)

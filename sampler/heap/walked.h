@@ -26,6 +26,8 @@ struct walked; /* of an image */
  * for the default. */
 uint32_t walked_interval(uint64_t one_in);
 
+/* Empties the tables that an earlier sampler has left: what is walked from now on has numbers of ours. */
+void walked_begin(struct image *image);
 void walked_free(struct image *image);
 
 /* From a dump that became `stack` of the process. time_ns: when it was taken. */
@@ -35,8 +37,8 @@ void walked_learn(struct process *process, const struct walk_result *walk, uint3
 void walked_compare(struct process *process, const struct walk_result *walk, uint32_t number, uint32_t stack);
 
 /* Enters what was counted since the last call into the books, and makes up for files that were unmapped.
- * Returns the number of samples. */
-size_t walked_drain(struct image *image);
+ * After the image's dumps were drained. maps_follow: as in struct intake. Returns the number of samples. */
+size_t walked_drain(struct image *image, bool maps_follow);
 
 /* For comments: samples compared, and of these those that differed. */
 struct walked_counters {

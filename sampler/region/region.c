@@ -436,6 +436,16 @@ static bool half_written_by(
 	    buffer_word(BUFFER_WRITING, *(uint32_t *)context);
 }
 
+/* The pages that were touched are given back. */
+static void empty_counts(const struct region *region, uint32_t place)
+{
+	struct walk_counts *counts = &region_walk(region)->counts[place];
+	uint64_t offset = (uint64_t)((unsigned char *)counts - region->base);
+	if (fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+	        (off_t)sizeof(*counts)) != 0)
+		memset((void *)counts, 0, sizeof(*counts));
+}
+
 void region_release_place(const struct region *region, uint32_t number)
 {
 	struct region_place *place = region_place(region, number);
@@ -455,7 +465,7 @@ void region_release_place(const struct region *region, uint32_t number)
 	}
 	visit_buffers(region, half_written_by, &number);
 	if (number < WALK_PLACES && atomic_load(&place->walked))
-		memset((void *)&region_walk(region)->counts[number], 0, sizeof(struct walk_counts));
+		empty_counts(region, number);
 	memset((void *)place, 0, sizeof(*place));
 	atomic_store(&place->state, PLACE_FREE);
 }

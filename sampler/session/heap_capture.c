@@ -42,6 +42,25 @@ int heap_capture_check(const struct options *options)
 	return ret;
 }
 
+/* A walked sample has no record of its own, so what tells rows of one stack apart cannot be asked for. */
+static bool walks(const struct options *options)
+{
+	return (options->backend == BACKEND_AUTO || options->backend == BACKEND_WALK) &&
+	    !(options->labels & (HEAP_LABEL_THREAD | HEAP_LABEL_SIZE));
+}
+
+/* A breakpoint costs a microsecond at each context switch, whether samples are taken or not. Where most stacks
+ * are walked, the few others are copied instead. */
+static int prefer_copies(struct probe *probe, const struct options *options)
+{
+	char reason[sizeof(probe->reason)];
+	memcpy(reason, probe->reason, sizeof(reason));
+	probe_close(probe);
+	int error = probe_open(probe, BACKEND_COPY, "", options->stack_bytes, options->period_bytes);
+	memcpy(probe->reason, reason, sizeof(probe->reason));
+	return error;
+}
+
 int heap_capture_probe(struct heap_capture *h, const struct options *options)
 {
 	int ignored;
@@ -51,15 +70,10 @@ int heap_capture_probe(struct heap_capture *h, const struct options *options)
 	struct rings *kept = options->event_count ? rings_open(EVENT_RING_BYTES_LEAST, &ignored) : NULL;
 	int error = probe_open(
 	    &h->probe, options->backend, options->library, options->stack_bytes, options->period_bytes);
+	if (!error && h->probe.backend == BACKEND_BREAKPOINT && walks(options))
+		error = prefer_copies(&h->probe, options);
 	rings_close(kept);
 	return error;
-}
-
-/* A walked sample has no record of its own, so what tells rows of one stack apart cannot be asked for. */
-static bool walks(const struct options *options)
-{
-	return (options->backend == BACKEND_AUTO || options->backend == BACKEND_WALK) &&
-	    !(options->labels & (HEAP_LABEL_THREAD | HEAP_LABEL_SIZE));
 }
 
 static int open_pool(struct heap_capture *h)
@@ -109,7 +123,8 @@ static void describe(void *context, char *text, size_t bytes)
 	snprintf(text, bytes,
 	    "period %s, backend %s, stack dump %u bytes; of all processes: %" PRIu64
 	    " records lost in the rings, %" PRIu64 " bad%s%s%s%s%s%s%s",
-	    amount_bytes((double)h->source.period_bytes, period), backend_name(h->probe.backend),
+	    amount_bytes((double)h->source.period_bytes, period),
+	    backend_name(h->options->backend == BACKEND_WALK ? BACKEND_WALK : h->probe.backend),
 	    h->probe.dump_bytes, h->intake.ring_lost, h->intake.bad, strangers, missed[0] ? "; " : "", missed,
 	    changed[0] ? "; " : "", changed, omitted[0] ? "; " : "", omitted);
 }

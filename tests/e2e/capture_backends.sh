@@ -159,6 +159,11 @@ test_small_periods_are_copied() {
   record -q -p 1 -o auto.pb.gz "$program" work here 20000 2>err || fail "status $?: $(cat err)"
   profile_check auto.pb.gz
   comment_of auto.pb.gz >comments
+  at_least 19000 "$(how_many 'walked by the hook')" 'stacks walked'
+  # with a label that needs a record of each sample
+  record -q -p 1 --labels thread -o auto.pb.gz "$program" work here 20000 2>err || fail "status $?: $(cat err)"
+  profile_check auto.pb.gz
+  comment_of auto.pb.gz >comments
   at_least 2000 "$(how_many 'copied by the hook')" 'stacks copied'
   # Beside a load the rings overflow too: a stack is lost only when both are full.
   way=$(sed -n 's/.*, backend \(uprobe\|breakpoint\),.*/\1/p' comments)
