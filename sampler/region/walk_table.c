@@ -3,10 +3,16 @@
 
 #include <string.h>
 
+/* Not kept: region_abandoned() may map the region at another address. */
+static struct walk_area *area_of(const struct walk_table *table)
+{
+	return region_walk(table->region);
+}
+
 static struct walk_row *rows_of(const struct walk_table *table, bool later, size_t *entries)
 {
 	*entries = later ? WALK_LATER_ROWS : WALK_ROWS;
-	return later ? table->area->later : table->area->rows;
+	return later ? area_of(table)->later : area_of(table)->rows;
 }
 
 bool walk_table_add_row(struct walk_table *table, bool later, uint64_t pc, struct walk_rule rule)
@@ -32,7 +38,7 @@ bool walk_table_add_row(struct walk_table *table, bool later, uint64_t pc, struc
 
 uint32_t walk_table_add_stack(struct walk_table *table, uint64_t hash)
 {
-	struct walk_stack *stacks = table->area->stacks;
+	struct walk_stack *stacks = area_of(table)->stacks;
 	size_t at = walk_place_of(hash, WALK_STACK_ENTRIES);
 	for (size_t n = 0; n < WALK_PROBES; n++, at = (at + 1) & (WALK_STACK_ENTRIES - 1)) {
 		uint64_t there = atomic_load_explicit(&stacks[at].hash, memory_order_relaxed);
@@ -42,7 +48,7 @@ uint32_t walk_table_add_stack(struct walk_table *table, uint64_t hash)
 		if (there || table->stack_count + 1 >= WALK_STACKS)
 			continue;
 		atomic_store_explicit(&stacks[at].number, ++table->stack_count, memory_order_relaxed);
-		atomic_store_explicit(&table->area->stack_count, table->stack_count, memory_order_relaxed);
+		atomic_store_explicit(&area_of(table)->stack_count, table->stack_count, memory_order_relaxed);
 		atomic_store_explicit(&stacks[at].hash, hash, memory_order_release);
 		return table->stack_count;
 	}
@@ -59,20 +65,20 @@ static void clear_rows(struct walk_row *rows, size_t entries)
 
 void walk_table_clear(struct walk_table *table)
 {
-	clear_rows(table->area->rows, WALK_ROWS);
+	clear_rows(area_of(table)->rows, WALK_ROWS);
 	walk_table_clear_later(table);
 }
 
 void walk_table_clear_later(struct walk_table *table)
 {
-	clear_rows(table->area->later, WALK_LATER_ROWS);
+	clear_rows(area_of(table)->later, WALK_LATER_ROWS);
 }
 
 void walk_table_open(struct walk_table *table, const struct region *region)
 {
 	struct walk_area *area = region_walk(region);
 	uint64_t given_out = atomic_load_explicit(&area->stack_count, memory_order_relaxed);
-	*table = (struct walk_table){.area = area};
+	*table = (struct walk_table){.region = region};
 	table->generation = atomic_load_explicit(&area->later_generation, memory_order_relaxed);
 	if (!given_out)
 		return;
@@ -84,26 +90,26 @@ void walk_table_open(struct walk_table *table, const struct region *region)
 
 bool walk_table_is_stale(const struct walk_table *table, uint64_t *generation)
 {
-	*generation = atomic_load_explicit(&table->area->generation, memory_order_acquire);
+	*generation = atomic_load_explicit(&area_of(table)->generation, memory_order_acquire);
 	return *generation != table->generation &&
-	    atomic_load_explicit(&table->area->unmapping, memory_order_acquire) == 0;
+	    atomic_load_explicit(&area_of(table)->unmapping, memory_order_acquire) == 0;
 }
 
 void walk_table_renew(struct walk_table *table, uint64_t generation)
 {
 	table->generation = generation;
-	atomic_store_explicit(&table->area->later_generation, generation, memory_order_release);
+	atomic_store_explicit(&area_of(table)->later_generation, generation, memory_order_release);
 }
 
 bool walk_table_takes_later(const struct walk_table *table)
 {
-	return atomic_load_explicit(&table->area->generation, memory_order_acquire) == table->generation;
+	return atomic_load_explicit(&area_of(table)->generation, memory_order_acquire) == table->generation;
 }
 
 void walk_table_drain(const struct walk_table *table, uint32_t place,
     void (*changed)(void *context, uint32_t stack, struct tally count), void *context)
 {
-	struct walk_counts *counts = &table->area->counts[place];
+	struct walk_counts *counts = &area_of(table)->counts[place];
 	for (uint32_t word = 0; word <= table->stack_count / 64; word++) {
 		uint64_t bits = atomic_load_explicit(&counts->changed[word], memory_order_relaxed);
 		if (!bits)

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 struct walk_table {
-	struct walk_area *area; /* in the region; NULL: nothing is walked */
+	const struct region *region; /* borrowed */
 	uint64_t generation;    /* for which the later files' rows are valid */
 	uint32_t stack_count;   /* numbers given out */
 	uint64_t refused;       /* rows and stacks that found no room */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/heap_capture.h"
 
+#include "pprof/text/text.h"
 #include "pprof/text/utf8.h"
+#include "sampler/arch/regs.h"
 #include "sampler/heap/walked.h"
 #include "sampler/linux/clock.h"
 #include "sampler/loader/preload_library.h"
@@ -45,7 +47,8 @@ int heap_capture_check(const struct options *options)
 /* A walked sample has no record of its own, so what tells rows of one stack apart cannot be asked for. */
 static bool walks(const struct options *options)
 {
-	return (options->backend == BACKEND_AUTO || options->backend == BACKEND_WALK) &&
+	return regs_arch_native() == &regs_x86_64 &&
+	    (options->backend == BACKEND_AUTO || options->backend == BACKEND_WALK) &&
 	    !(options->labels & (HEAP_LABEL_THREAD | HEAP_LABEL_SIZE));
 }
 
@@ -65,6 +68,11 @@ int heap_capture_probe(struct heap_capture *h, const struct options *options)
 {
 	int ignored;
 	h->options = options;
+	if (options->backend == BACKEND_WALK && !walks(options)) {
+		snprintf(h->probe.reason, sizeof(h->probe.reason),
+		    "it is for x86-64, and not with --labels thread or size");
+		return -EOPNOTSUPP;
+	}
 	/* The heap's rings take all memory that the limits leave, so the minimum for the events' rings is
 	 * reserved first. */
 	struct rings *kept = options->event_count ? rings_open(EVENT_RING_BYTES_LEAST, &ignored) : NULL;
@@ -72,6 +80,9 @@ int heap_capture_probe(struct heap_capture *h, const struct options *options)
 	    &h->probe, options->backend, options->library, options->stack_bytes, options->period_bytes);
 	if (!error && h->probe.backend == BACKEND_BREAKPOINT && walks(options))
 		error = prefer_copies(&h->probe, options);
+	if (!error && walks(options))
+		text_append(
+		    h->probe.reason, sizeof(h->probe.reason), "; known ones are walked by the program");
 	rings_close(kept);
 	return error;
 }
