@@ -116,8 +116,7 @@ uint32_t heap_site_of(const struct heap *heap, uint32_t slot, uint64_t seq, uint
 uint32_t heap_site_of_slot(const struct heap *heap, uint32_t slot, const struct slot_copy *block)
 {
 	bool inherited = block->flags & SLOT_INHERITED;
-	uint32_t site =
-	    heap_site_of(heap, slot, block->seq, inherited ? 0 : (uint32_t)block->sample.stack);
+	uint32_t site = heap_site_of(heap, slot, block->seq, inherited ? 0 : (uint32_t)block->sample.stack);
 	/* a number that an earlier sampler gave: its blocks are known by their slots too (process_adopt) */
 	return site == HEAP_NO_SITE ? heap_site_of(heap, slot, block->seq, 0) : site;
 }

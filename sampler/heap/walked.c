@@ -11,7 +11,8 @@
 enum {
 	FILES_BANNED = 16,
 	START_FILES_MAX = 4096,
-	RENEW_NS = 100 * 1000000, /* between readings of the maps, of a program that calls dlclose all the time */
+	RENEW_NS =
+	    100 * 1000000, /* between readings of the maps, of a program that calls dlclose all the time */
 };
 
 struct range {
@@ -175,8 +176,8 @@ static uint32_t teach(struct walked *walked, const struct walk_result *walk, boo
 static void weigh(struct image *image)
 {
 	const struct walked *walked = image->walked;
-	image->walked_bytes = sizeof(*walked) + stacks_bytes(walked->stacks) +
-	    walked->stack_room * sizeof(*walked->stack_of);
+	image->walked_bytes =
+	    sizeof(*walked) + stacks_bytes(walked->stacks) + walked->stack_room * sizeof(*walked->stack_of);
 }
 
 void walked_learn(struct process *process, const struct walk_result *walk, uint32_t stack, uint64_t time_ns)

@@ -15,9 +15,9 @@
 
 struct walk_table {
 	const struct region *region; /* borrowed */
-	uint64_t generation;    /* for which the later files' rows are valid */
-	uint32_t stack_count;   /* numbers given out */
-	uint64_t refused;       /* rows and stacks that found no room */
+	uint64_t generation;         /* for which the later files' rows are valid */
+	uint32_t stack_count;        /* numbers given out */
+	uint64_t refused;            /* rows and stacks that found no room */
 };
 
 /* Empty tables. Numbers begin after those that an earlier sampler gave out. */
