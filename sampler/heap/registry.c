@@ -6,6 +6,7 @@
 #include "sampler/heap/executed.h"
 #include "sampler/heap/free_log.h"
 #include "sampler/heap/unfollowed.h"
+#include "sampler/heap/walked.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
 #include "sampler/region/region_program.h"
@@ -45,6 +46,7 @@ size_t registry_drain(struct registry *registry)
 	for (struct image *image = registry->intake->images; image; image = image->next)
 		if (image->ready) {
 			intake_buffers(registry->intake, image, registry->probe->rings ? now : UINT64_MAX);
+			registry->intake->taken += walked_drain(image, registry->intake->maps_follow);
 			frees += free_log_drain(image, now);
 		}
 	if (backend_fallback_tend(
@@ -321,6 +323,7 @@ static void image_remove(struct registry *registry, struct image *image)
 	for (uint32_t i = 0; i < REGION_PLACES; i++)
 		if (image->process[i])
 			process_free(image->process[i]);
+	walked_free(image);
 	image_free(image);
 }
 
@@ -464,6 +467,7 @@ int registry_adopt(struct registry *registry, struct region *region)
 	image->trigger_address = header->trigger_address;
 	image->attached_after_ns = header->attached_after_ns;
 	image->attached_rss_bytes = header->attached_rss_bytes;
+	walked_begin(image);
 	for (uint32_t i = 0; i < REGION_PLACES; i++) {
 		struct process *process = image_process(image, i, registry->modules);
 		if (!process)
@@ -496,6 +500,8 @@ int registry_attach(
 	region_header(region)->attached_rss_bytes = attached->rss_bytes;
 	image->other_library = attached->other_library;
 	unfollowed_begin(image);
+	/* Not all of the objects that a running process has may call dlclose by the hook. */
+	atomic_store(&region_header(region)->walk, 0);
 	settle_claims(registry);
 	return 0;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/region/region.h"
 
+#include "proto/walk.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -71,6 +73,8 @@ static void lay_out(struct region *region, uint64_t live_max)
 	at += round_up((size_t)region->segments * REGION_SEGMENT_SLOTS * sizeof(uint64_t));
 	offsets->dropped_buffers = at;
 	at += round_up(buffers_bytes());
+	offsets->walk = at;
+	at += round_up(sizeof(struct walk_area));
 	offsets->end = at;
 }
 
@@ -114,6 +118,7 @@ static int write_header(const struct region *region, const struct region_options
 	    .wants_command_line = options->command_line,
 	    .period_bytes = options->period_bytes,
 	    .mode = options->mode,
+	    .walk = options->walk,
 	    .state = REGION_SPARE,
 	};
 	ssize_t written = pwrite(region->fd, &header, sizeof(header), 0);
@@ -225,6 +230,16 @@ struct region_place *region_place(const struct region *region, uint32_t place)
 	if (place >= REGION_PLACES)
 		return NULL;
 	return (struct region_place *)(void *)(region->base + region->offsets.places) + place;
+}
+
+struct walk_area *region_walk(const struct region *region)
+{
+	return (struct walk_area *)(void *)(region->base + region->offsets.walk);
+}
+
+bool region_walks(const struct region *region)
+{
+	return atomic_load_explicit(&region_header(region)->walk, memory_order_relaxed) != 0;
 }
 
 struct tally region_read_tally(const struct region_tally *tally)
@@ -421,6 +436,16 @@ static bool half_written_by(
 	    buffer_word(BUFFER_WRITING, *(uint32_t *)context);
 }
 
+/* The pages that were touched are given back. */
+static void empty_counts(const struct region *region, uint32_t place)
+{
+	struct walk_counts *counts = &region_walk(region)->counts[place];
+	uint64_t offset = (uint64_t)((unsigned char *)counts - region->base);
+	if (fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+	        (off_t)sizeof(*counts)) != 0)
+		memset((void *)counts, 0, sizeof(*counts));
+}
+
 void region_release_place(const struct region *region, uint32_t number)
 {
 	struct region_place *place = region_place(region, number);
@@ -439,6 +464,8 @@ void region_release_place(const struct region *region, uint32_t number)
 		atomic_store(&owners(region)[s], 0);
 	}
 	visit_buffers(region, half_written_by, &number);
+	if (number < WALK_PLACES && atomic_load(&place->walked))
+		empty_counts(region, number);
 	memset((void *)place, 0, sizeof(*place));
 	atomic_store(&place->state, PLACE_FREE);
 }
