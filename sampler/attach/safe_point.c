@@ -149,8 +149,8 @@ static bool is_waiting_in_join(const char *name, const struct stopped_thread *th
 	    stopped_thread_system_call(thread) == SYS_futex;
 }
 
-/* A thread that waits for a descriptor, a child or a signal is in no allocator: these wait for nothing but locks,
- * and time. */
+/* A thread that waits for a descriptor, a child or a signal is in no allocator: these wait for nothing but
+ * locks, and time. */
 static bool is_resting(const struct safe_point *point, const struct stopped_thread *thread)
 {
 	const struct export *function = exports_at(&point->libc, stopped_thread_program_counter(thread));

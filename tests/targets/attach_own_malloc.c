@@ -3,7 +3,8 @@
 /*
  * A program that contains its allocator, as those with a static jemalloc do: its own calls of malloc go by no
  * slot, but those of the libc do. It says "ready"; for each line on standard input copy_text has 100 texts of
- * 1,000 bytes copied by the libc, and it says "done". A second thread is in the allocator nearly all the time.
+ * 1,000 bytes copied by the libc, and it says "done". A second thread is in the allocator nearly all the
+ * time.
  */
 #include <pthread.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * truth FILE ROUNDS PACE_US [THREADS [wait]]: allocates through named functions, known sizes a known number of
- * times, frees a known part, and writes to FILE, tab-separated, what every profiler should have seen:
+ * truth FILE ROUNDS PACE_US [THREADS [wait]]: allocates through named functions, known sizes a known number
+ * of times, frees a known part, and writes to FILE, tab-separated, what every profiler should have seen:
  *
  *     function  alloc_objects  alloc_bytes  inuse_objects  inuse_bytes  size:allocs:inuse,...
  *
