@@ -14,8 +14,8 @@ struct attacher {
 	int fd; /* readable when it is done. -1: none */
 };
 
-/* `run`: attachment_begin or attachment_end; wish->cancel_fd is not used. Returns 0 or -errno. If this process
- * dies while the attacher attaches, that detaches again. */
+/* `run`: attachment_begin or attachment_end; wish->cancel_fd is not used. Returns 0 or -errno. If this
+ * process dies while the attacher attaches, that detaches again. */
 int attacher_start(struct attacher *attacher,
     int (*run)(struct attachment *attachment, const struct attachment_wish *wish),
     const struct attachment_wish *wish);

@@ -26,8 +26,8 @@ struct entry {
 int entry_open(struct entry *entry, struct address_space *space, struct modules *modules);
 void entry_close(struct entry *entry);
 
-/* Fills in what the call does not say: space and code. Returns 0: the function has returned; -ECANCELED: not called; or
- * -errno; with a reason. */
+/* Fills in what the call does not say: space and code. Returns 0: the function has returned; -ECANCELED:
+ * it was given up; or -errno; with a reason. */
 int entry_call(struct entry *entry, const struct remote_call *wish);
 
 #endif

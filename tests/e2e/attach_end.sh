@@ -134,7 +134,7 @@ S
     wait_for 30 grep -q "^heaptap: pid $target: .*true (pid [0-9]*) was executed by a child of it, and is not followed (2 in all)" log
   fi
   echo self >&7
-  wait_for 30 grep -q 'executed .*sleep, which is not profiled' log
+  wait_for 30 grep -q "^heaptap: bash (pid $target) executed .*sleep, which is not profiled" log
   kill "$target"
   wait "$target" 2>/dev/null || true
   wait "$sampler" || fail "record ended with $?: $(cat log)"
