@@ -137,6 +137,10 @@ static bool examine_profiled(struct fitness *fitness, const struct address_space
 		snprintf(remedy, sizeof(remedy), "heaptap snapshot %d", (int)pid);
 		return refuse(fitness, remedy, "is profiled already, by heaptap's pid %d", (int)sampler);
 	}
+	if (geteuid() != 0) {
+		snprintf(remedy, sizeof(remedy), "heaptap snapshot %d", (int)pid);
+		return refuse(fitness, remedy, "is profiled already, or was (root can tell)");
+	}
 	bool attached = address_space_file(space, DELIVERY_NAME, false) != NULL;
 	snprintf(remedy, sizeof(remedy),
 	    attached ? "heaptap adopt %d, or heaptap detach %d" : "heaptap adopt %d", (int)pid, (int)pid);
