@@ -80,12 +80,13 @@ struct condition {
 
 static struct condition condition_of(pid_t tid)
 {
-	char status[4096];
-	const char *state =
-	    proc_read(tid, "status", status, sizeof(status)) > 0 ? strstr(status, "\nState:\t") : NULL;
+	char status[8192];
+	ssize_t length = proc_read(tid, "status", status, sizeof(status));
+	const char *state = length > 0 ? strstr(status, "\nState:\t") : NULL;
+	bool whole = length < (ssize_t)sizeof(status) - 1; /* else it may be behind many groups */
 	return (struct condition){
 	    .stops = state && !strchr("DZX", state[8]),
-	    .filtered = state && proc_status_number(status, "\nSeccomp:", 10, 2) != 0,
+	    .filtered = proc_status_number(status, "\nSeccomp:", 10, !whole) != 0,
 	};
 }
 
