@@ -42,6 +42,7 @@ void image_free(struct image *image)
 	for (size_t i = 0; i < image->fd_count; i++)
 		close(image->fds[i]);
 	free(image->fds);
+	free(image->plan);
 	region_close(image->region);
 	free(image->region);
 	free(image);
@@ -370,6 +371,14 @@ static void enter(struct image *image, struct process *process)
 		image->places_end = process->place + 1;
 }
 
+/* As the process itself says, so that every daemon finds the same. */
+static uint64_t started_ns(const struct image *image, uint32_t number)
+{
+	const uint64_t told_ns = *(const volatile uint64_t *)&region_place(image->region, number)->start_ns;
+	const uint64_t now_ns = clock_now_ns();
+	return told_ns > 0 && told_ns < now_ns ? told_ns : now_ns;
+}
+
 static struct process *process_new(struct image *image, uint32_t number, struct modules *modules)
 {
 	struct process *process = calloc(1, sizeof(*process));
@@ -380,6 +389,9 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 	process->serial = ++image->serials;
 	bool ready = target_init(&process->target, 0, clock_now_ns());
 	process->target.code_address = image->trigger_address;
+	process->target.plan = image->plan;
+	if (image->offered)
+		process->target.start_ns = started_ns(image, number);
 	process->heap = heap_new(image->region, &image->heap);
 	if (image->heap.labels & HEAP_LABEL_THREAD)
 		process->target.threads = threads_new();
@@ -432,12 +444,9 @@ void process_adopt(struct process *process)
 	const struct region *region = process->image->region;
 	uint32_t stack =
 	    stacks_intern(process->target.stacks, NULL, 0, STACK_BEFORE_RESTART, process->target.maps);
-	process->was_running = true;
 	if (stack == UINT32_MAX)
 		return;
-	struct tally counted = region_read_tally(&region_place(region, process->place)->allocated);
-	heap_adopt(process->heap, stack, counted);
-	process->counters.before_restart = counted.samples;
+	process->counters.before_restart = heap_adopt(process->heap, stack, process->before);
 	for (uint32_t s = 0; s < region->segments; s++) {
 		if (region_segment_owner(region, s) != (int)process->place)
 			continue;
@@ -457,6 +466,13 @@ void process_adopt(struct process *process)
 			heap_inherit(process->heap, &sample);
 		}
 	}
+}
+
+void process_begin_adoption(struct process *process)
+{
+	const struct region_place *place = region_place(process->image->region, process->place);
+	process->before = region_read_tally(&place->allocated);
+	process->was_running = true;
 }
 
 struct process *image_process(struct image *image, uint32_t number, struct modules *modules)

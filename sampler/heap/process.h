@@ -54,6 +54,8 @@ struct process {
 	 * known. HEAP_ORIGIN_... of its books counts them from 1. */
 	pid_t ancestors[PROCESS_ANCESTORS];
 	uint32_t ancestor_count;
+	/* Its books are an earlier sampler's: what they had counted when this one came. */
+	struct tally before;
 	bool was_running; /* it was there before the session */
 	bool watched;     /* the registry knows it */
 	bool ended;       /* seen by the registry; its books may still be open */
@@ -80,6 +82,10 @@ struct image {
 	const char *declined;
 	bool unchosen; /* by --only and --exclude: it takes no samples, and what it took before is dropped */
 	bool settled;  /* the work that follows from its being ready is done */
+	bool adopting; /* an earlier sampler's books are being taken over */
+	bool offered;  /* the image has made the region itself */
+	struct target_plan *plan; /* owned, by malloc; NULL: none */
+	uint64_t period_bytes;    /* its own; 0: the session's */
 	uint64_t claimed_ns;         /* when we saw that its ticket was taken */
 	struct heap_options heap;    /* for the books of its processes */
 	struct memory_bound *memory; /* of all processes; borrowed, NULL: none */
@@ -128,8 +134,10 @@ void process_inherit(struct process *process);
 void process_look_for_room(struct process *process);
 void process_weigh(struct process *process);
 
-/* Takes over books that an earlier sampler kept: what was counted so far gets the marker frame for its stack.
- * */
+/* Takes over books that an earlier sampler kept. First what was counted so far is noted. Then, once the samples
+ * that were on their way have arrived and the stacks that wait in the region were read, the rest gets the marker
+ * frame for its stack. */
+void process_begin_adoption(struct process *process);
 void process_adopt(struct process *process);
 
 /* Whether it still executes the program that we know, which has our region mapped: the answer, and whether it

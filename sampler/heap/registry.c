@@ -24,6 +24,7 @@ enum {
 	LINGER_NS = 500 * 1000000,    /* between checks whether any process still maps a region */
 	EXECUTED_NS = 10 * 1000000,   /* between looks at what the processes of a young image execute */
 	YOUNG_NS = 1000 * 1000000,    /* those of an older one are looked at every LINGER_NS */
+	ADOPTION_NS = 20 * 1000000,   /* for a sample that was being taken when books were taken over */
 	LOADING_NS = 2000 * 1000000,  /* for so long an executed program may take to load the library */
 };
 
@@ -47,7 +48,8 @@ size_t registry_drain(struct registry *registry)
 			frees += free_log_drain(image, now);
 		}
 	if (backend_fallback_tend(
-	        &registry->fallback, registry->intake->images, registry->intake->ring_lost, now))
+	        &registry->fallback, registry->intake->images, registry->intake->ring_lost, now) &&
+	    registry->pool)
 		region_pool_set_mode(registry->pool, backend_fallback_mode(&registry->fallback));
 	if (registry->verbosity >= 0)
 		memory_bound_say(registry->intake->memory);
@@ -95,7 +97,7 @@ static size_t take_claims(struct registry *registry)
 {
 	struct region *region;
 	size_t count = 0;
-	while ((region = region_pool_next(registry->pool)) && add_image(registry, region))
+	while (registry->pool && (region = region_pool_next(registry->pool)) && add_image(registry, region))
 		count++;
 	return count;
 }
@@ -401,6 +403,16 @@ void registry_finish_ended(struct registry *registry)
 	}
 }
 
+/* What the earlier sampler had not read is read first, and has its stacks. */
+static void end_adoption(struct registry *registry, struct image *image)
+{
+	image->adopting = false;
+	intake_buffers(registry->intake, image, UINT64_MAX);
+	for (uint32_t i = 0; i < image->places_end; i++)
+		if (image->process[i] && image->process[i]->was_running)
+			process_adopt(image->process[i]);
+}
+
 size_t registry_tend(struct registry *registry)
 {
 	size_t came = settle_claims(registry);
@@ -409,6 +421,8 @@ size_t registry_tend(struct registry *registry)
 	bool often = now - registry->executed_ns >= EXECUTED_NS, gone = false;
 	for (struct image *image = registry->intake->images, *next; image; image = next) {
 		next = image->next;
+		if (image->adopting && now - image->claimed_ns >= ADOPTION_NS)
+			end_adoption(registry, image);
 		if (image->ready) {
 			find_places(registry, image);
 			note_requests(registry, image);
@@ -440,20 +454,16 @@ void registry_init(struct registry *registry)
 	registry->intake->context = registry;
 }
 
-int registry_adopt(struct registry *registry, struct region *region)
+static void adopt(struct registry *registry, struct image *image)
 {
-	struct image *image = add_image(registry, region);
-	if (!image)
-		return -ENOMEM;
-	struct region_header *header = region_header(region);
-	image->ready = true;
-	image->settled = true;
+	struct region_header *header = region_header(image->region);
+	image->ready = image->settled = image->adopting = true;
 	image->trigger_address = header->trigger_address;
 	for (uint32_t i = 0; i < REGION_PLACES; i++) {
 		struct process *process = image_process(image, i, registry->modules);
 		if (!process)
 			continue;
-		process_adopt(process);
+		process_begin_adoption(process);
 		watch_process(registry, process);
 	}
 	image->places_seen = atomic_load(&header->places_claimed);
@@ -461,7 +471,38 @@ int registry_adopt(struct registry *registry, struct region *region)
 	    registry->probe->backend == BACKEND_UPROBE ? BACKEND_UPROBE : BACKEND_COPY;
 	atomic_store(
 	    &header->mode, image->backend == BACKEND_UPROBE ? REGION_MODE_TRIGGER : REGION_MODE_COPY);
+}
+
+int registry_adopt(struct registry *registry, struct region *region)
+{
+	struct image *image = add_image(registry, region);
+	if (!image)
+		return -ENOMEM;
+	adopt(registry, image);
 	return 0;
+}
+
+int registry_take_offer(struct registry *registry, const struct registry_offer *offer)
+{
+	struct image *image = add_image(registry, offer->region);
+	if (!image) {
+		free(offer->plan);
+		return -ENOMEM;
+	}
+	image->offered = true;
+	image->plan = offer->plan;
+	image->period_bytes = offer->period_bytes;
+	if (offer->used)
+		adopt(registry, image);
+	return 0;
+}
+
+struct image *registry_image_of(const struct registry *registry, uint64_t ino)
+{
+	for (struct image *image = registry->intake->images; image; image = image->next)
+		if (image->region->ino == ino)
+			return image;
+	return NULL;
 }
 
 int registry_attach(
@@ -507,9 +548,11 @@ void registry_detach(
 
 void registry_set_period(struct registry *registry, uint64_t period_bytes)
 {
-	region_pool_set_period(registry->pool, period_bytes);
+	if (registry->pool)
+		region_pool_set_period(registry->pool, period_bytes);
 	for (struct image *image = registry->intake->images; image; image = image->next)
-		atomic_store(&region_header(image->region)->period_bytes, period_bytes);
+		if (!image->period_bytes) /* else it has its own */
+			atomic_store(&region_header(image->region)->period_bytes, period_bytes);
 }
 
 size_t registry_running(const struct registry *registry)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/heap_snapshot.h"
 
+#include "sampler/target/target_plan.h"
+
 #include "pprof/profile/drop_frames.h"
 #include "pprof/profile/origin.h"
 #include "sampler/snapshot/lifetimes_file.h"
@@ -187,6 +189,8 @@ static void add_comments(
 	profile_add_comment(profile, s->session);
 	if (s->trouble[0])
 		profile_add_comment(profile, s->trouble);
+	if (s->process->target.plan && s->process->target.plan->labels[0])
+		profile_add_comment(profile, s->process->target.plan->labels);
 }
 
 static void describe(struct profile *profile, const struct snapshot *snapshot, const struct sheet *base)

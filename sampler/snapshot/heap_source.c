@@ -166,7 +166,9 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 		return -ENOMEM;
 	s->base.path = s->path;
 	s->process = (struct process *)target;
-	s->period_bytes = source->period_bytes;
+	s->period_bytes = s->process->image->period_bytes;
+	if (!s->period_bytes)
+		s->period_bytes = source->period_bytes;
 	source->describe(source->context, s->session, sizeof(s->session));
 	int error = scheduler_claim(base->scheduler, target, request->name, s->path, sizeof(s->path));
 	if (!error)
