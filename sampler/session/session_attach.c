@@ -12,7 +12,7 @@
 #include "sampler/region/region_takeover.h"
 #include "sampler/session/session.h"
 #include "sampler/session/session_state.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <dirent.h>
 #include <errno.h>

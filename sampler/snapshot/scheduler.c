@@ -5,7 +5,7 @@
 #include "sampler/linux/clock.h"
 #include "sampler/snapshot/process_end.h"
 #include "sampler/target/target_plan.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <inttypes.h>
