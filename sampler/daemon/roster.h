@@ -9,6 +9,8 @@
 #ifndef SAMPLER_DAEMON_ROSTER_H
 #define SAMPLER_DAEMON_ROSTER_H
 
+#include "sampler/daemon/growth_rate.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,8 +37,10 @@ struct roster_entry {
 	uint64_t ino;     /* of its region; ROSTER_PROFILED */
 	bool first;       /* of those that have the region: it was the one that was found */
 	bool attached;    /* it was attached to */
+	uid_t uid;
 	uint64_t since_ns; /* monotonic: of the hand-over, or when it was first seen */
 	int64_t since_unix_ns;
+	struct growth_rate growth;
 	int pidfd; /* of `first`; else -1 */
 	/* texts, owned; NULL: unknown */
 	char *service, *exe, *comm, *container, *labels, *library, *reason;

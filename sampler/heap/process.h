@@ -86,6 +86,7 @@ struct image {
 	bool offered;  /* the image has made the region itself */
 	struct target_plan *plan; /* owned, by malloc; NULL: none */
 	uint64_t period_bytes;    /* its own; 0: the session's */
+	uint64_t tuned_ns, tuned_samples; /* when the period was last adjusted, and its samples then */
 	uint64_t claimed_ns;         /* when we saw that its ticket was taken */
 	struct heap_options heap;    /* for the books of its processes */
 	struct memory_bound *memory; /* of all processes; borrowed, NULL: none */

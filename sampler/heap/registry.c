@@ -515,6 +515,8 @@ int registry_attach(
 	image->attached_after_ns = attached->after_ns;
 	image->attached_rss_bytes = attached->rss_bytes;
 	image->attached_again = attached->again;
+	image->plan = attached->plan;
+	image->period_bytes = attached->period_bytes;
 	settle_claims(registry);
 	return 0;
 }

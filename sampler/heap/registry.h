@@ -98,6 +98,8 @@ struct registry_attached {
 	pid_t pid;
 	uint64_t after_ns, rss_bytes; /* for how long it had run, and its resident memory */
 	bool again;                   /* it had been attached to before */
+	struct target_plan *plan;     /* by malloc, owned from now on; NULL: none */
+	uint64_t period_bytes;        /* its own; 0: the session's */
 };
 int registry_attach(
     struct registry *registry, struct region *region, const struct registry_attached *attached);
