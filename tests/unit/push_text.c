@@ -5,7 +5,7 @@
 #include "pprof/profile/profile.h"
 #include "push/answer.h"
 #include "push/counters.h"
-#include "push/labels.h"
+#include "pprof/profile/labels.h"
 #include "push/retry.h"
 #include "push/spool_name.h"
 #include "push/url.h"

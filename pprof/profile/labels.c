@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "push/labels.h"
+#include "pprof/profile/labels.h"
 
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
@@ -7,10 +7,9 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char comment_prefix[] = "labels: ";
 
 void labels_fini(struct labels *labels)
 {
@@ -150,6 +149,36 @@ int labels_add_comment(struct labels *labels, const char *text)
 	return err == -ENOMEM ? err : 0;
 }
 
+/* Spaces part labels; what is no printable ASCII is encoded too, so that the comment is readable anywhere. */
+static void put_encoded(FILE *out, const char *value)
+{
+	for (; *value; value++) {
+		if (*value > ' ' && *value < 0x7f && *value != '%')
+			putc(*value, out);
+		else
+			fprintf(out, "%%%02X", (unsigned char)*value);
+	}
+}
+
+char *labels_comment(const struct labels *labels)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+
+	if (!out)
+		return NULL;
+	fputs(LABELS_COMMENT, out);
+	for (size_t i = 0; i < labels->count; i++) {
+		fprintf(out, "%s%s=", i ? " " : "", labels->rows[i].name);
+		put_encoded(out, labels->rows[i].value);
+	}
+	if (fclose(out) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
 static int read_comments(struct labels *labels, const struct profile *profile, bool *found)
 {
 	int err = 0;
@@ -158,12 +187,21 @@ static int read_comments(struct labels *labels, const struct profile *profile, b
 	for (size_t i = 0; i < profile_comment_count(profile) && !err; i++) {
 		const char *text = profile_comment(profile, i);
 
-		if (strncmp(text, comment_prefix, strlen(comment_prefix)) != 0)
+		if (strncmp(text, LABELS_COMMENT, strlen(LABELS_COMMENT)) != 0)
 			continue;
 		*found = true;
-		err = labels_add_comment(labels, text + strlen(comment_prefix));
+		err = labels_add_comment(labels, text + strlen(LABELS_COMMENT));
 	}
 	return err;
+}
+
+/* A label of those to send, for which there is less room. */
+static int add_sent(struct labels *labels, const struct label *row)
+{
+	if (labels->count < LABELS_SENT_MAX || labels_find(labels, row->name))
+		return labels_add(labels, row->name, row->value);
+	labels->left_out++;
+	return 0;
 }
 
 int labels_of_profile(struct labels *labels, const struct profile *profile, const struct origin *origin,
@@ -181,9 +219,9 @@ int labels_of_profile(struct labels *labels, const struct profile *profile, cons
 	if (!err)
 		err = labels_add(labels, "service_name", service);
 	for (size_t i = 0; i < given->count && !err; i++)
-		err = labels_add(labels, given->rows[i].name, given->rows[i].value);
+		err = add_sent(labels, &given->rows[i]);
 	for (size_t i = 0; i < found.count && !err; i++)
-		err = labels_add(labels, found.rows[i].name, found.rows[i].value);
+		err = add_sent(labels, &found.rows[i]);
 	if (!has_comment && !err)
 		err = labels_add(labels, "host", origin->host);
 	labels->left_out += found.left_out;
