@@ -196,10 +196,10 @@ static int read_comments(struct labels *labels, const struct profile *profile, b
 }
 
 /* A label of those to send, for which there is less room. */
-static int add_sent(struct labels *labels, const struct label *row)
+static int add_sent(struct labels *labels, const char *name, const char *value)
 {
-	if (labels->count < LABELS_SENT_MAX || labels_find(labels, row->name))
-		return labels_add(labels, row->name, row->value);
+	if (labels->count < LABELS_SENT_MAX || !*value || labels_find(labels, name))
+		return labels_add(labels, name, value);
 	labels->left_out++;
 	return 0;
 }
@@ -219,11 +219,11 @@ int labels_of_profile(struct labels *labels, const struct profile *profile, cons
 	if (!err)
 		err = labels_add(labels, "service_name", service);
 	for (size_t i = 0; i < given->count && !err; i++)
-		err = add_sent(labels, &given->rows[i]);
+		err = add_sent(labels, given->rows[i].name, given->rows[i].value);
 	for (size_t i = 0; i < found.count && !err; i++)
-		err = add_sent(labels, &found.rows[i]);
+		err = add_sent(labels, found.rows[i].name, found.rows[i].value);
 	if (!has_comment && !err)
-		err = labels_add(labels, "host", origin->host);
+		err = add_sent(labels, "host", origin->host);
 	labels->left_out += found.left_out;
 	labels_fini(&found);
 	return err;

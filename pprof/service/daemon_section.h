@@ -14,6 +14,8 @@
 
 #define DAEMON_SECTION_KEYS "store, disk, days, free, cpu, memory, listen, token-file"
 
+#define DAEMON_SECTION_STATE_ROOT "/var/lib/heaptap"
+
 enum { DAEMON_SECTION_PATH_BYTES = 4096, DAEMON_SECTION_LISTEN_MOST = 8 };
 
 struct daemon_section {

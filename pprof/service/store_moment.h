@@ -7,9 +7,9 @@
  * the distance of the newest process' last two. If none lives, those that ended last count, with their
  * ends.
  *
- * TIME: now; 10m, 2h, 3d (ago); 14:30, 14:30:05 (today, or yesterday if that is still to come); 2026-11-22
- * (the end of that day); 2026-11-22T14:30, 2026-11-22T14:30:05; @1795348560 (since 1970). Local time, or
- * with a Z behind it UTC.
+ * TIME: now; 30s, 10m, 2h, 3d (ago); 14:30, 14:30:05 (today, or yesterday if that is still to come);
+ * 2026-11-22 (the end of that day); 2026-11-22T14:30, 2026-11-22T14:30:05; @1795348560 (since 1970). What
+ * has no seconds is the end of its minute. Local time, or with a Z behind it UTC.
  */
 #ifndef PPROF_SERVICE_STORE_MOMENT_H
 #define PPROF_SERVICE_STORE_MOMENT_H
@@ -42,9 +42,9 @@ enum store_moment_wanted {
 
 enum { STORE_MOMENT_SERIES_MOST = 48 };
 
-/* Writes the numbers of the list's files, by time, into `chosen` (room for the service's files). Pure.
- * Returns how many, 0 if nothing is known of the service then. first, count: as from store_list_service(). */
-size_t store_moment_choose(const struct store_list *list, size_t first, size_t count, int64_t time_s,
-    enum store_moment_wanted wanted, size_t *chosen);
+/* Writes the numbers of the list's files, by time, into `chosen` (room for `count`). *chosen_count is 0 if
+ * nothing is known of the service then. first, count: as from store_list_service(). 0 or -ENOMEM. */
+int store_moment_choose(const struct store_list *list, size_t first, size_t count, int64_t time_s,
+    enum store_moment_wanted wanted, size_t *chosen, size_t *chosen_count);
 
 #endif
