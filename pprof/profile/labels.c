@@ -3,6 +3,7 @@
 
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
+#include "pprof/text/percent.h"
 #include "pprof/text/utf8.h"
 
 #include <errno.h>
@@ -98,33 +99,6 @@ int labels_add_text(struct labels *labels, const char *text)
 	if (!equals || equals == text)
 		return -EINVAL;
 	return add(labels, text, (size_t)(equals - text), equals + 1, strlen(equals + 1));
-}
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = (char)(c | 0x20);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* In place; a '%' that no two hexadecimal digits follow stands for itself. Returns the new length. */
-static size_t percent_decode(char *text, size_t length)
-{
-	size_t to = 0;
-
-	for (size_t i = 0; i < length; i++) {
-		int high = text[i] == '%' && i + 2 < length ? hex_digit(text[i + 1]) : -1;
-		int low = high >= 0 ? hex_digit(text[i + 2]) : -1;
-
-		if (low >= 0) {
-			text[to++] = (char)(high << 4 | low);
-			i += 2;
-		} else {
-			text[to++] = text[i];
-		}
-	}
-	return to;
 }
 
 int labels_add_comment(struct labels *labels, const char *text)

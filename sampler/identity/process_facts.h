@@ -25,7 +25,7 @@ struct process_facts {
 	char exe[PATH_MAX];                  /* as the process sees it, without " (deleted)" */
 	char comm[PROCESS_FACTS_COMM_BYTES]; /* without its newline */
 	uid_t uid;                           /* effective */
-	char user[PROCESS_FACTS_USER_BYTES]; /* its name, or the number in digits */
+	char user[PROCESS_FACTS_USER_BYTES]; /* its name in /etc/passwd, or the number in digits */
 	struct cgroup_names cgroup;
 	struct declared_names declared; /* what the process says of itself */
 	/* For the caller to set: does it carry our library? Rules with attach = yes are about those that do

@@ -7,50 +7,12 @@
 #ifndef SAMPLER_RULES_RULES_H
 #define SAMPLER_RULES_RULES_H
 
-#include "pprof/profile/labels.h"
 #include "pprof/service/daemon_section.h"
-#include "pprof/service/service_name.h"
+#include "sampler/rules/rules_service.h"
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
-enum rules_fact { /* what a glob is compared with */
-	RULES_EXE,
-	RULES_COMM,
-	RULES_UNIT,
-	RULES_CGROUP,
-	RULES_CONTAINER,
-	RULES_USER,
-	RULES_FACTS,
-};
-
-enum { RULES_EVENTS_MOST = 16, RULES_SERVICES_MOST = 1000, RULES_FILE_BYTES_MAX = 1 << 20 };
-
-#define RULES_PERIOD_BYTES_DEFAULT (UINT64_C(512) << 10)
-#define RULES_INTERVAL_NS_DEFAULT  (UINT64_C(60) * 1000000000)
-
-struct rules_globs {
-	char **globs;
-	size_t count, room;
-};
-
-/* `[service]` or `[service NAME]`, with what it does not say taken from `[service]`. */
-struct rules_service {
-	char name[SERVICE_NAME_BYTES]; /* cleaned; "" of [service] */
-	int line;
-	struct rules_globs match[RULES_FACTS]; /* any of the globs of each fact that has some */
-	/* One of the two is 0: mean bytes between samples, or the period that gives so many samples an
-	 * hour. */
-	uint64_t period_bytes, samples_per_hour;
-	uint64_t interval_ns; /* between snapshots, 0: none */
-	uint64_t keep;        /* numbered snapshots of a process, 0: all that the store keeps */
-	char *events[RULES_EVENTS_MOST];
-	size_t event_count;
-	bool attach, profile;
-	struct labels labels;
-	unsigned int given; /* which keys it has itself; enum of rules.c */
-};
+enum { RULES_SERVICES_MOST = 1000 };
 
 struct rules {
 	struct daemon_section daemon;
