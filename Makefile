@@ -53,8 +53,8 @@ HARD_CC  := -fPIE -fstack-protector-strong $(call has_flag,-fstack-clash-protect
 	$(if $(SAN),,$(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
 HARD_LD  := -pie -Wl,-z,relro,-z,now,-z,noexecstack
 # libcurl's GnuTLS flavour, which libdebuginfod has, too; in heaptap-push only.
-PUSH_LIBS := -Wl,--as-needed -lcurl-gnutls -linih
-LIBS     := -ldw -lelf -lprotobuf-c -lpcre2-8 -lz -liberty -lm
+PUSH_LIBS := -Wl,--as-needed -lcurl-gnutls
+LIBS     := -linih -ldw -lelf -lprotobuf-c -lpcre2-8 -lz -liberty -lm
 
 SAMPLER_SRC := $(sort $(wildcard sampler/*.c sampler/*/*.c))
 PPROF_SRC   := $(sort $(wildcard pprof/*/*.c))
@@ -110,7 +110,7 @@ $(O)/heaptap: $(SAMPLER_OBJ) $(PPROF_OBJ)
 	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(HARD_LD) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(O)/heaptap-push: $(PUSH_OBJ) $(PPROF_OBJ)
-	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(HARD_LD) $(LDFLAGS) -o $@ $^ -lprotobuf-c -lpcre2-8 -lz -lm $(PUSH_LIBS)
+	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(HARD_LD) $(LDFLAGS) -o $@ $^ -lprotobuf-c -lpcre2-8 -lz -lm -linih $(PUSH_LIBS)
 
 # The half that lives in other people's processes: libc only, nothing exported but the map, no lazy binding
 # surprises (-z now), and never a sanitizer runtime (the sanitizer builds test the sampler's side).
