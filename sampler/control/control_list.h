@@ -108,8 +108,10 @@ struct control_list {
 	const char **notes;
 	size_t note_count, note_capacity;
 	char *text; /* all strings are in here */
+	/* those of all processes, one after the other */
 	struct control_loss *losses;
 	struct control_label *labels;
+	size_t loss_count, label_count;
 };
 
 /* Takes a copy of the bytes. Returns 0, -EPROTO, -E2BIG or -ENOMEM. On 0 the caller must call fini. */

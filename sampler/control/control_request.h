@@ -10,6 +10,8 @@
  *     -> "list"                        what is known of the daemon and its processes
  *     -> "snapshot TARGET"             a profile of each of these processes, as a file of its own
  *     -> "profile TARGET"              the same as shared memory, without a file
+ *     -> "cpu MILLISECONDS TARGET"     likewise, of the time they spend on CPUs from now on for so long;
+ *                                      to hang up cancels it
  *           TARGET   4711              one process
  *                    all               all there are
  *                    service NAME      all of a service
@@ -23,7 +25,7 @@
  *     <- "written 4711 /path"          for each process, when its file is complete
  *     <- "profile 4711 BYTES" + descriptor   when its profile is complete: a sealed memfd, pprof in gzip
  *     <- "failed 4711 No space left on device"
- *        end of file                   nothing else follows
+ *        end of file                   nothing else follows; as the first answer: that was no request
  *
  * A descriptor comes with SCM_RIGHTS. Its seals (SEAL, SHRINK, GROW, WRITE) make it safe to read.
  */
@@ -36,17 +38,19 @@
 
 enum {
 	CONTROL_SERVICE_BYTES = 128 + 1,
+	CONTROL_CPU_MS_MAX = 600000,
 	CONTROL_REQUEST_BYTES = 192, /* the longest, and a NUL */
 	CONTROL_ANSWER_BYTES = 4352, /* likewise: a path is at most 4096 bytes */
 };
 
 #define CONTROL_PROFILE_BYTES_MAX (UINT64_C(256) << 20)
-#define CONTROL_LIST_BYTES_MAX    (UINT64_C(64) << 20)
+#define CONTROL_LIST_BYTES_MAX    (UINT64_C(32) << 20)
 
 enum control_verb {
 	CONTROL_LIST,
 	CONTROL_SNAPSHOT,
 	CONTROL_PROFILE,
+	CONTROL_CPU,
 };
 
 enum control_target {
@@ -59,6 +63,7 @@ enum control_target {
 struct control_request {
 	enum control_verb verb;
 	enum control_target target;
+	uint32_t duration_ms;                /* CONTROL_CPU: 1 to CONTROL_CPU_MS_MAX */
 	pid_t pid;                           /* CONTROL_PID, CONTROL_SESSION */
 	char service[CONTROL_SERVICE_BYTES]; /* CONTROL_SERVICE: not empty, no control characters */
 };
@@ -66,7 +71,7 @@ struct control_request {
 /* Length of the text (without its NUL), or -EINVAL if it is no valid request. */
 int control_request_format(const struct control_request *request, char text[CONTROL_REQUEST_BYTES]);
 
-/* 0; -EOPNOTSUPP: it may be a newer version's request; -EINVAL: it is none. */
+/* 0, or -EINVAL. */
 int control_request_parse(struct control_request *request, const void *bytes, size_t length);
 
 enum control_answer_kind {
@@ -85,7 +90,7 @@ struct control_answer {
 	uint32_t count; /* CONTROL_ASKED: at least 1 */
 	pid_t pid;      /* CONTROL_WRITTEN, CONTROL_PROFILED, CONTROL_FAILED */
 	uint64_t bytes; /* CONTROL_LISTED, CONTROL_PROFILED: size of what the descriptor holds */
-	char text[CONTROL_ANSWER_BYTES]; /* CONTROL_WRITTEN: absolute path; CONTROL_FAILED: why. Hostile */
+	char text[CONTROL_ANSWER_BYTES]; /* CONTROL_WRITTEN: path, not empty; CONTROL_FAILED: why. Hostile */
 };
 
 /* Length of the text (without its NUL); what does not fit of `text` is cut off. */

@@ -11,6 +11,7 @@
 #define SAMPLER_CONTROL_CONTROL_SERVER_H
 
 #include "sampler/control/control_list.h"
+#include "sampler/control/control_peer.h"
 #include "sampler/control/control_request.h"
 
 #include <stdbool.h>
@@ -18,8 +19,6 @@
 #include <sys/types.h>
 
 enum { CONTROL_SERVER_CLIENTS = 16, CONTROL_SERVER_QUEUE_BYTES = 1 << 20 };
-
-#define CONTROL_NO_GROUP ((gid_t)-1)
 
 struct control_server;
 
@@ -30,11 +29,14 @@ struct control_handlers {
 	void (*list)(void *context, struct control_list_writer *writer);
 
 	/*
-	 * CONTROL_SNAPSHOT or CONTROL_PROFILE: returns for how many processes control_server_written,
+	 * Everything else: returns for how many processes control_server_written,
 	 * _profiled or _failed will be called with `asker` (never from within this call); 0: there is no
 	 * such process. -EOPNOTSUPP: not here.
 	 */
 	int64_t (*ask)(void *context, const struct control_request *request, uint64_t asker);
+
+	/* That asker has hung up, with answers outstanding. May be NULL. */
+	void (*gone)(void *context, uint64_t asker);
 };
 
 /*
@@ -44,15 +46,6 @@ struct control_handlers {
 struct control_server *control_server_new(
     int epoll_fd, int listen_fd, gid_t group, const struct control_handlers *handlers, int *error);
 void control_server_free(struct control_server *server); /* NULL is fine */
-
-/* Binds `path` (control_path_own) with mode 0660 for `group`, makes the folder (mode 0750) if it is
- * missing, and replaces a socket that nobody serves. Returns a descriptor for control_server_new, or
- * -errno: -EADDRINUSE: another daemon serves it; -EPERM: the folder belongs to somebody else or may be
- * written by others. */
-int control_server_bind(const char *path, gid_t group);
-
-/* The group `heaptap`, or CONTROL_NO_GROUP if there is none here. */
-gid_t control_server_group(void);
 
 /* If the descriptor is one of the server's, handles what has arrived and returns true. */
 bool control_server_event(struct control_server *server, int fd);
