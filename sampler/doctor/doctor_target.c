@@ -10,7 +10,7 @@
 #include "sampler/doctor/doctor_self.h"
 #include "sampler/doctor/finding.h"
 #include "sampler/loader/preload_library.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/program_path.h"
 #include "sampler/linux/regular_file.h"

@@ -2,7 +2,7 @@
 #include "sampler/heap/backend_fallback.h"
 
 #include "pprof/table/array.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/context_switches.h"
 

@@ -25,7 +25,7 @@
 #include "sampler/session/front_message.h"
 #include "sampler/session/heap_capture.h"
 #include "sampler/session/pusher.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
 #include "sampler/loader/preload_check.h"
 #include "sampler/session/session.h"

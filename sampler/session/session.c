@@ -24,7 +24,7 @@
 #include "sampler/session/signals.h"
 #include "sampler/snapshot/sink.h"
 #include "sampler/symbol/debuginfod.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <fcntl.h>
