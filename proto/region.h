@@ -188,6 +188,7 @@ struct region_header {
 	uint32_t wants_command_line; /* 1: the image writes its command line, arguments separated by blanks */
 	/* at this period and below, the hook copies stacks while there are buffers, in any mode */
 	uint64_t copy_period_bytes;
+	uint64_t session; /* of an offer that was taken: which daemons do that (sampler/daemon/session_file.h) */
 
 	/* set by the sampler at any time */
 	_Alignas(128) _Atomic uint32_t mode; /* enum region_mode */

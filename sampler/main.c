@@ -8,6 +8,7 @@
 #include "sampler/cli/unknown_command.h"
 #include "sampler/report/check.h"
 #include "sampler/report/diff.h"
+#include "sampler/daemon/daemon.h"
 #include "sampler/doctor/doctor.h"
 #include "sampler/doctor/event_list.h"
 #include "sampler/report/export.h"
@@ -55,6 +56,14 @@ static const struct command commands[] = {
         .run = session_adopt,
         .examples = "heaptap adopt 4711\n"
                     "heaptap adopt -o profiles/ 4711"},
+    {.name = "daemon",
+        .bit = COMMAND_DAEMON,
+        .synopsis = "[OPTIONS]",
+        .summary = "profile every program on this machine that carries the library",
+        .run = daemon_run,
+        .examples = "heaptap daemon\n"
+                    "heaptap daemon --check\n"
+                    "heaptap daemon --config ./heaptap.conf --store ./profiles -v"},
     {.name = "detach",
         .bit = COMMAND_DETACH,
         .synopsis = "PID",

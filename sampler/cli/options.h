@@ -97,6 +97,12 @@ struct push_options {
 	int paths_fd; /* record --push: where names of profiles go; filled in by front_run */
 };
 
+/* What `heaptap daemon` was asked for. NULL strings: not given. */
+struct daemon_options {
+	const char *config, *store;
+	bool check; /* the configuration, and nothing else */
+};
+
 struct command;
 struct event;
 
@@ -137,6 +143,8 @@ struct options {
 	int operand_count;
 	struct read_options read;
 	struct push_options push;
+	struct daemon_options daemon;
+	const char *socket; /* of the daemon; NULL: see sampler/control/control_path.h */
 	const char *event_texts[OPTION_EVENTS_MAX]; /* of -e, in order */
 	size_t event_count;
 	bool no_heap;                /* events only: nothing is preloaded */

@@ -31,8 +31,7 @@
 enum {
 	SWEEP_NS_S = 2,
 	STATUS_NS_S = 10, /* between STATUS lines for the service manager */
-	TUNE_NS_S = 20,
-	STORE_NS_S = 300,
+	TUNE_NS_S = 10, /* between looks at periods and growth */
 };
 
 static const uint64_t second_ns = UINT64_C(1000000000);
@@ -203,8 +202,10 @@ static uint64_t look(struct daemon *d, bool ended)
 	uint64_t due_ns = scheduler_tend(d->scheduler, clock_now_ns());
 	heap_capture_limit(&d->heap);
 	now_ns = clock_now_ns();
-	if (is_due(&d->tuned_ns, now_ns, TUNE_NS_S * second_ns))
+	if (is_due(&d->tuned_ns, now_ns, TUNE_NS_S * second_ns)) {
 		hand_over_tune(d);
+		daemon_list_note_growth(d);
+	}
 	tell_manager(d, now_ns);
 	uint64_t tick_ns = poll_interval_timeout_ns(&d->heap.pace, now_ns);
 	due_ns = find_ns < due_ns ? find_ns : due_ns;

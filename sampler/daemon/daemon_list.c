@@ -4,6 +4,7 @@
 #include "pprof/profile/labels.h"
 #include "sampler/control/control_list.h"
 #include "sampler/daemon/daemon_state.h"
+#include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
 #include "sampler/session/self_limits.h"
 #include "sampler/target/target_plan.h"
@@ -84,6 +85,21 @@ static void fill_amounts(struct control_process *row, const struct process *proc
 	const double variance = (double)(int64_t)atomic_load(&place->live_variance);
 	row->inuse_bytes_error = variance > 0 ? sqrt(variance) : 0;
 	row->samples = process_samples(process);
+}
+
+void daemon_list_note_growth(struct daemon *d)
+{
+	const uint64_t now_ns = clock_now_ns();
+	for (size_t i = 0; i < d->roster.count; i++) {
+		struct roster_entry *entry = d->roster.entries[i];
+		const struct process *process = process_of(d, entry);
+		struct control_process row;
+		if (!process)
+			continue;
+		fill_amounts(&row, process);
+		growth_rate_note(
+		    &entry->growth, now_ns, row.inuse_bytes, row.inuse_bytes_error * row.inuse_bytes_error);
+	}
 }
 
 static size_t fill_labels(const struct process *process, struct labels *labels, struct control_label *rows)

@@ -86,6 +86,7 @@ static bool take(struct daemon *d, struct roster_entry *entry, struct region_off
 	    .key = random_key(),
 	    .period_bytes = verdict_period(verdict),
 	    .clock_id = region_clock(),
+	    .session = (uint64_t)d->identity.unix_ns,
 	};
 	if (!region || !plan) {
 		free(region);
@@ -153,7 +154,8 @@ static bool on_offer(struct daemon *d, struct roster_entry *entry, struct region
 		entry->uid = verdict->facts.uid;
 		done = take(d, entry, offer, verdict);
 	} else {
-		region_offer_turn(&offer->region, false); /* an earlier daemon may have turned it on */
+		if (offer->session == (uint64_t)d->identity.unix_ns) /* an earlier daemon has turned it on */
+			region_offer_turn(&offer->region, false);
 		region_close(&offer->region);
 		if (verdict && entry->state != ROSTER_REFUSED) {
 			roster_set(&entry->reason, "too many processes are profiled already");

@@ -109,6 +109,7 @@ static int reopen(struct region_offer *offer, int fd, bool anonymous)
 	if (error)
 		return error;
 	struct region_header *shared = region_header(&offer->region);
+	offer->session = header.session;
 	offer->used = atomic_load(&shared->state) == REGION_READY;
 	return region_takeover_is_read(&offer->region) ? -EBUSY : 0;
 }
@@ -163,6 +164,7 @@ void region_offer_accept(struct region *region, const struct region_offer_terms 
 	header->region_id = region->id;
 	header->key = region->key;
 	header->clock_id = terms->clock_id;
+	header->session = terms->session;
 	header->dump_bytes = 0;
 	header->copy_period_bytes = 0;
 	header->snapshot_signal = 0;

@@ -20,7 +20,8 @@
 
 struct region_offer {
 	struct region region;
-	bool used; /* an earlier daemon had turned it on: it has books */
+	bool used;        /* an earlier daemon had turned it on: it has books */
+	uint64_t session; /* that daemon's, or 0 */
 	/* of -EPROTO: the version of the library, as it says, if it is another one; 0: it is none of ours */
 	uint32_t abi;
 };
@@ -45,6 +46,7 @@ struct region_offer_terms {
 	uint32_t id;
 	uint64_t key, period_bytes;
 	uint32_t clock_id; /* region_clock() */
+	uint64_t session;  /* what tells daemons that follow each other from strangers */
 };
 void region_offer_accept(struct region *region, const struct region_offer_terms *terms);
 
