@@ -45,14 +45,10 @@ kill_daemon() {
   wait "$daemon" 2>/dev/null || :
 }
 
-# A program that carries the library.
+# carry STEP... &: a program that carries the library, in place of the subshell: $! is its pid. ( carry STEP... ) else.
 carry() {
   [ -e bin/heaptap ] || stage daemon_steps daemon_offer
-  LD_PRELOAD=$PWD/bin/libheaptap.so exec_steps "$@"
-}
-
-exec_steps() {
-  "$PWD/bin/daemon_steps" "$@"
+  LD_PRELOAD=$PWD/bin/libheaptap.so exec "$PWD/bin/daemon_steps" "$@"
 }
 
 # profile_of PID KIND: sets profile to the newest

@@ -24,6 +24,7 @@ test_found_and_profiled() {
 
 # It was there before the daemon: a sweep finds it.
 test_found_by_a_sweep() {
+  stage daemon_steps daemon_offer
   carry touch there on hold 100 1000 touch held await go &
   target=$!
   wait_for 20 test -e there
@@ -98,7 +99,8 @@ test_forked_child() {
 
 # The parent has ended before the daemon looks: the child is the first of its image.
 test_child_of_a_parent_that_left() {
-  carry leave touch child on hold 100 1000 touch held await go
+  stage daemon_steps daemon_offer
+  (carry leave touch child on hold 100 1000 touch held await go)
   wait_for 20 test -e child
   start_daemon
   wait_for 20 test -e held
@@ -121,17 +123,5 @@ test_executed_program() {
   wait_for 20 two
   set -- store/steps/*/*."$target".exit*.pb.gz
   equal 300000 "$(sums inuse_space "$@")" 'in use of both programs'
-  stop_daemon
-}
-
-# A seccomp filter forbids what only the offer would need: nothing of it is called, and the process is profiled.
-test_under_a_filter() {
-  [ -x "$targets/capture_seccomp" ] || skip 'no filter'
-  start_daemon
-  carry fork on hold 100 1000 touch held await go &
-  target=$!
-  wait_for 20 test -e held
-  touch go
-  wait $target
   stop_daemon
 }

@@ -85,7 +85,7 @@ static void say_ready(struct region_header *header)
 	struct region_place *places = (void *)(start + header->offsets.places);
 	uint16_t *owners = (void *)(start + header->offsets.owners);
 	for (uint32_t i = 0; i < REGION_PLACES; i++) {
-		places[i].pid = (uint32_t)(i % 2 ? draw() : getpid());
+		places[i].pid = i % 2 ? (uint32_t)draw() : (uint32_t)getpid();
 		places[i].state = PLACE_READY;
 		places[i].allocated.samples = draw();
 		places[i].live.bytes_q8 = draw();
