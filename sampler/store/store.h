@@ -38,7 +38,7 @@ struct store_counters {      /* since it was opened, children's work included */
 	uint64_t thinned, thinned_bytes; /* removed because of age */
 	uint64_t evicted, evicted_bytes; /* removed because of the budget, days or free */
 	uint64_t failed;                 /* not written */
-	uint64_t unwelcome;              /* names in the store that are not ours, at the last look */
+	uint64_t stuck;                  /* files that had to go and could not be removed, at the last look */
 };
 
 /* Makes the folder (0750, group heaptap if there is one) and counts what is in it. 0, or -errno: -EROFS,

@@ -34,7 +34,12 @@ enum store_plan_fate {
 struct store_plan_limits {
 	int64_t now_s;
 	uint32_t days;
-	uint64_t files_most_bytes; /* for the files that stay, as store_plan_charge() counts them */
+	/* For the files that stay, as store_plan_charge() counts them: if they are more than `most`, files
+	 * go until they are no more than `evict_to`, so that not every further file needs a plan. */
+	uint64_t most_bytes, evict_to_bytes;
+	/* So much is wanted back in any case, for the file system's sake: snapshots go for that, but no
+	 * peak and no end. */
+	uint64_t free_bytes;
 };
 
 /* What a file of that size counts: whole blocks of 4 KiB, and its name in the folder. */
