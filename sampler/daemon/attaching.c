@@ -48,6 +48,8 @@ static struct region *make_region(struct daemon *d, uint64_t period_bytes)
 	if (getrandom(&key, sizeof(key), 0) != (ssize_t)sizeof(key))
 		key = clock_now_ns() << 16;
 	if (region && region_open(region, d->next_region++, key & ~REGION_KEY_PLACE, &options) == 0) {
+		region_header(region)->offered = 1; /* the next daemon takes it up as if it was */
+		region_header(region)->session = (uint64_t)d->identity.unix_ns;
 		region_prefault(region);
 		return region;
 	}
@@ -66,11 +68,11 @@ static uint64_t resident_bytes(pid_t pid)
 static void attach(struct daemon *d, struct roster_entry *entry, const struct verdict *verdict)
 {
 	struct attachment attachment;
-	struct region *region = make_region(d, verdict_period(verdict));
+	struct region *region = make_region(d, verdict_period(d, verdict));
 	struct target_plan *plan = calloc(1, sizeof(*plan));
 	struct registry_attached attached = {
 	    .pid = entry->pid, .rss_bytes = resident_bytes(entry->pid), .plan = plan,
-	    .period_bytes = verdict_period(verdict)};
+	    .period_bytes = verdict_period(d, verdict)};
 	if (!region || !plan) {
 		free(region);
 		free(plan);

@@ -127,8 +127,6 @@ void configuration_reload(struct daemon *d)
 	result = crash_guard_load(d->guard, d->guard_path);
 	if (result)
 		log_line("%s: %s", d->guard_path, strerror(-result));
-	d->heap.limits.rss_max_bytes = rules->daemon.memory_bytes;
-	d->heap.limits.cpu_max_percent = rules->daemon.cpu_percent;
 	hand_over_decide_again(d);
 	if (d->options.verbosity >= 0)
 		log_line("configuration read again");

@@ -190,6 +190,23 @@ static void tell_manager(struct daemon *d, uint64_t now_ns)
 		    registry_running(&d->heap.registry), d->note[0] ? "; " : "", d->note);
 }
 
+static void limit_load(struct daemon *d, uint64_t now_ns)
+{
+	const struct own_load_limits limits = {
+	    d->rules->daemon.cpu_percent, d->rules->daemon.memory_bytes};
+	struct own_load_reading reading;
+	if (now_ns - d->load.looked_ns < OWN_LOAD_WINDOW_S * second_ns)
+		return;
+	own_load_read(&reading);
+	const uint32_t before = d->load.raised;
+	if (!own_load_look(&d->load, &limits, &reading, now_ns))
+		return;
+	hand_over_scale(d);
+	log_line("%s its limits of CPU time and memory: sampling periods are %u times what is configured",
+	    d->load.raised > before ? "the daemon is above" : "the daemon is well within",
+	    1u << d->load.raised);
+}
+
 /* Everything that causes no event. Returns the time until the next look, in nanoseconds, at most. */
 static uint64_t look(struct daemon *d, bool ended)
 {
@@ -200,8 +217,8 @@ static uint64_t look(struct daemon *d, bool ended)
 	if (heap_capture_look(&d->heap, ended))
 		scheduler_hurry(d->scheduler);
 	uint64_t due_ns = scheduler_tend(d->scheduler, clock_now_ns());
-	heap_capture_limit(&d->heap);
 	now_ns = clock_now_ns();
+	limit_load(d, now_ns);
 	if (is_due(&d->tuned_ns, now_ns, TUNE_NS_S * second_ns)) {
 		hand_over_tune(d);
 		daemon_list_note_growth(d);
@@ -358,9 +375,7 @@ static void fix_options(struct daemon *d, const struct options *options)
 	d->options.backend = BACKEND_COPY;
 	d->options.period_bytes = RULES_PERIOD_BYTES_DEFAULT;
 	d->options.min_samples = MIN_SAMPLES_DEFAULT;
-	d->options.rss_max_bytes = d->rules->daemon.memory_bytes;
-	d->options.cpu_max_percent = d->rules->daemon.cpu_percent;
-	d->memory.max_bytes = memory_bound_bytes(d->options.rss_max_bytes);
+	d->memory.max_bytes = memory_bound_bytes(d->rules->daemon.memory_bytes);
 }
 
 int daemon_run(struct options *options)

@@ -9,6 +9,7 @@
 #include "sampler/daemon/crash_guard.h"
 #include "sampler/daemon/finder.h"
 #include "sampler/daemon/off_switch.h"
+#include "sampler/daemon/own_load.h"
 #include "sampler/daemon/roster.h"
 #include "sampler/daemon/session_file.h"
 #include "sampler/rules/rules.h"
@@ -41,9 +42,9 @@ struct daemon {
 	struct roster roster;
 	struct crash_guard *guard;
 	struct off_switch off;
+	struct own_load load;
 	uint64_t round; /* of sweeps */
 	uint32_t next_region;
-	uint64_t prefaulted_bytes;
 	int library_fd; /* of the attach library; -1: not opened yet */
 
 	char socket_path[CONTROL_PATH_BYTES];

@@ -84,7 +84,7 @@ static bool take(struct daemon *d, struct roster_entry *entry, struct region_off
 	const struct region_offer_terms terms = {
 	    .id = d->next_region++,
 	    .key = random_key(),
-	    .period_bytes = verdict_period(verdict),
+	    .period_bytes = verdict_period(d, verdict),
 	    .clock_id = region_clock(),
 	    .session = (uint64_t)d->identity.unix_ns,
 	};
@@ -315,11 +315,6 @@ static void decide_about_profiled(struct daemon *d, struct roster_entry *entry, 
 	} else {
 		if (image->plan)
 			verdict_plan(image->plan, d, verdict);
-		if (verdict->decision.how->period_bytes &&
-		    verdict->decision.how->period_bytes != image->period_bytes) {
-			image->period_bytes = verdict->decision.how->period_bytes;
-			atomic_store(&region_header(image->region)->period_bytes, image->period_bytes);
-		}
 		roster_set(&entry->reason, NULL);
 		region_offer_turn(image->region, true);
 	}
@@ -338,6 +333,7 @@ void hand_over_decide_again(struct daemon *d)
 			entry->looks = entry->looks ? entry->looks - 1 : 0;
 		}
 	}
+	hand_over_scale(d);
 	finder_hurry(d->finder);
 }
 
@@ -347,7 +343,22 @@ void hand_over_stop(struct daemon *d)
 		region_offer_turn(image->region, false);
 }
 
-/* ---- samples per hour */
+/* ---- periods */
+
+static void set_period(struct image *image, double period_bytes)
+{
+	image->period_bytes = period_bytes < 1 ? 1
+	    : period_bytes > (double)PERIOD_BYTES_MAX ? PERIOD_BYTES_MAX
+	                                              : (uint64_t)period_bytes;
+	atomic_store(&region_header(image->region)->period_bytes, image->period_bytes);
+}
+
+void hand_over_scale(struct daemon *d)
+{
+	for (struct image *image = d->heap.intake.images; image; image = image->next)
+		if (image->plan && image->plan->period_bytes)
+			set_period(image, (double)image->plan->period_bytes * (double)(1u << d->load.raised));
+}
 
 /* The rate that would have been had the period been another one is inversely proportional to it. */
 void hand_over_tune(struct daemon *d)
@@ -365,12 +376,8 @@ void hand_over_tune(struct daemon *d)
 		double rate = ((double)came + 1) * 3600e9 / (double)passed_ns;
 		double factor = rate / (double)plan->samples_per_hour;
 		factor = factor > 4 ? 4 : factor < 0.25 ? 0.25 : factor;
-		double period = (double)image->period_bytes * factor;
 		image->tuned_samples = samples;
 		image->tuned_ns = now_ns;
-		image->period_bytes = period < 1 ? 1
-		    : period > (double)PERIOD_BYTES_MAX ? PERIOD_BYTES_MAX
-		                                        : (uint64_t)period;
-		atomic_store(&region_header(image->region)->period_bytes, image->period_bytes);
+		set_period(image, (double)image->period_bytes * factor);
 	}
 }

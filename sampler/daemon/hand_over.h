@@ -24,6 +24,9 @@ void hand_over_decide_again(struct daemon *daemon);
 /* Stops sampling in every region. The processes are still known, and hand_over_decide_again begins again. */
 void hand_over_stop(struct daemon *daemon);
 
+/* The periods follow daemon->load. */
+void hand_over_scale(struct daemon *daemon);
+
 /* Brings the periods of services with a number of samples per hour nearer to that number. */
 void hand_over_tune(struct daemon *daemon);
 

@@ -74,12 +74,13 @@ void verdict_plan(struct target_plan *plan, struct daemon *d, const struct verdi
 	plan->interval_ns = how->interval_ns;
 	plan->keep = how->keep;
 	plan->samples_per_hour = how->samples_per_hour;
+	plan->period_bytes = how->period_bytes;
 	snprintf(plan->service, sizeof(plan->service), "%s", verdict->decision.service);
 	fill_labels(plan->labels, d, verdict);
 }
 
-uint64_t verdict_period(const struct verdict *verdict)
+uint64_t verdict_period(const struct daemon *d, const struct verdict *verdict)
 {
 	const uint64_t period_bytes = verdict->decision.how->period_bytes;
-	return period_bytes ? period_bytes : RULES_PERIOD_BYTES_DEFAULT; /* adjusted later */
+	return period_bytes ? period_bytes << d->load.raised : RULES_PERIOD_BYTES_DEFAULT; /* adjusted later */
 }

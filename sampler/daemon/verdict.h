@@ -22,7 +22,7 @@ struct verdict *verdict_make(struct daemon *daemon, struct roster_entry *entry, 
 bool verdict_is_no(struct daemon *daemon, struct roster_entry *entry, const struct verdict *verdict);
 
 /* The period to begin with. */
-uint64_t verdict_period(const struct verdict *verdict);
+uint64_t verdict_period(const struct daemon *daemon, const struct verdict *verdict);
 
 void verdict_plan(struct target_plan *plan, struct daemon *daemon, const struct verdict *verdict);
 
