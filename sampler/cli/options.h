@@ -2,9 +2,8 @@
 /*
  * The command line, parsed: what a user asked for, checked and in units.
  *
- * Each option is a row of options_record.c, options_events.c, options_read.c or options_push.c. Parser, help,
- * error lines,
- * completions and the manual page are all made from these rows, so they always agree. Parsing is pure: it
+ * Each option is a row of options_record.c, options_events.c, options_read.c, options_push.c or
+ * options_daemon.c. Parser, help, error lines, completions and the manual page are all made from these rows, so they always agree. Parsing is pure: it
  * reads the given words and nothing else, and never prints.
  */
 #ifndef SAMPLER_CLI_OPTIONS_H
@@ -103,6 +102,13 @@ struct daemon_options {
 	bool check; /* the configuration, and nothing else */
 };
 
+/* What `heaptap enable` and `disable` were asked for. NULL strings: not given. */
+struct enable_options {
+	const char *root;  /* a folder in place of / */
+	bool machine_wide; /* /etc/ld.so.preload, not units */
+	bool now;          /* also the file `off` beside the control socket */
+};
+
 struct command;
 struct event;
 
@@ -144,7 +150,9 @@ struct options {
 	struct read_options read;
 	struct push_options push;
 	struct daemon_options daemon;
-	const char *socket; /* of the daemon; NULL: see sampler/control/control_path.h */
+	struct enable_options enable;
+	const char *socket;  /* of the daemon; NULL: see sampler/control/control_path.h */
+	const char *service; /* snapshot: of every process of this service; NULL: not given */
 	const char *event_texts[OPTION_EVENTS_MAX]; /* of -e, in order */
 	size_t event_count;
 	bool no_heap;                /* events only: nothing is preloaded */
