@@ -12,6 +12,7 @@
  *     ready        says in each that processes have taken places
  *     touch FILE, await FILE
  */
+#define _GNU_SOURCE
 #include "proto/region.h"
 
 #include <fcntl.h>
