@@ -106,9 +106,9 @@ bool attaching_try(struct daemon *d, struct roster_entry *entry, bool has_librar
 	entry->state = ROSTER_OTHER;
 	if (!verdict)
 		return true;
-	if (verdict->decision.verdict == DECISION_NO_LIBRARY) /* nearly all processes */
-		roster_set(&entry->reason, NULL);
-	else if (!verdict_is_no(d, entry, verdict)) {
+	/* Of nearly all processes nothing need be said: nobody has asked for them. */
+	const bool wanted = has_library || verdict->decision.verdict == DECISION_PROFILE;
+	if (wanted && !verdict_is_no(d, entry, verdict)) {
 		int error = open_library(d);
 		if (error)
 			verdict_refuse(entry, "cannot be attached to: no " ATTACH_LIBRARY_NAME ": %s",

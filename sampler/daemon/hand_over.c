@@ -98,7 +98,7 @@ static bool take(struct daemon *d, struct roster_entry *entry, struct region_off
 	region_offer_accept(region, &terms);
 	prefault(d, region);
 	verdict_plan(plan, d, verdict);
-	const struct registry_offer given = {region, plan, terms.period_bytes, offer->used};
+	const struct registry_offer given = {region, plan, terms.period_bytes, entry->pid, offer->used};
 	if (registry_take_offer(&d->heap.registry, &given) != 0)
 		return false;
 	region_offer_turn(region, true);

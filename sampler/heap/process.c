@@ -43,6 +43,7 @@ void image_free(struct image *image)
 		close(image->fds[i]);
 	free(image->fds);
 	free(image->plan);
+	process_finding_free(image->finding);
 	region_close(image->region);
 	free(image->region);
 	free(image);
@@ -256,6 +257,64 @@ static struct process *parent_of(struct process *process)
 	return parent && parent->serial == process->parent_serial ? parent : NULL;
 }
 
+struct process_finding *process_find(pid_t pid, struct modules *modules)
+{
+	struct process_finding *finding = calloc(1, sizeof(*finding));
+	const struct thread_facts facts = thread_facts_read(pid);
+	if (!finding)
+		return NULL;
+	struct target *target = &finding->target;
+	bool good = target_init(target, pid, clock_now_ns()) && facts.pid == pid;
+	finding->inner = facts.inner;
+	target->pidfd = good ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	target->readable = target->pidfd >= 0;
+	target->maps = maps_new(modules, pid, true);
+	if (target->readable && target->maps && maps_read_proc(target->maps) == 0 &&
+	    target_read_executable(target, target->name)) {
+		proc_strip_deleted(target->name);
+		target_set_title(target, target->name);
+		return finding;
+	}
+	process_finding_free(finding);
+	return NULL;
+}
+
+void process_finding_free(struct process_finding *finding)
+{
+	if (finding)
+		target_fini(&finding->target);
+	free(finding);
+}
+
+/* It has ended already, and is whoever offered the region, as its number says. */
+static const struct process_finding *found_before(const struct process *process, pid_t told)
+{
+	const struct process_finding *finding = process->image->finding;
+	return process->target.pidfd < 0 && finding && told &&
+	        (told == finding->target.pid || told == finding->inner)
+	    ? finding
+	    : NULL;
+}
+
+/* It has a book of its own now. */
+static void forget_finding(const struct process *process)
+{
+	struct image *image = process->image;
+	if (!image->finding || image->finding->target.pid != process->target.pid)
+		return;
+	process_finding_free(image->finding);
+	image->finding = NULL;
+}
+
+static void know_from_finding(struct process *process, const struct process_finding *finding)
+{
+	struct target *target = &process->target;
+	target->pid = finding->target.pid;
+	target->pidfd = fcntl(finding->target.pidfd, F_DUPFD_CLOEXEC, 0);
+	memcpy(target->name, finding->target.name, sizeof(target->name));
+	process->unsure = false;
+}
+
 static void open_maps(struct process *process, struct modules *modules, const struct process *parent)
 {
 	struct target *target = &process->target;
@@ -263,7 +322,11 @@ static void open_maps(struct process *process, struct modules *modules, const st
 	if (!target->maps || (target_read_maps(target, clock_now_ns(), 0) && maps_count(target->maps) > 0))
 		return;
 	target->maps_read_ns = 0;
-	if (parent && parent->target.maps) {
+	const struct process_finding *finding = process->image->finding;
+	if (finding && finding->target.pid == target->pid) {
+		maps_free(target->maps);
+		target->maps = maps_copy(finding->target.maps, 0);
+	} else if (parent && parent->target.maps) {
 		maps_free(target->maps);
 		target->maps = maps_copy(parent->target.maps, 0);
 	} else {
@@ -397,8 +460,12 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 		process->target.threads = threads_new();
 	process->was_running = number == 0 && image->attached_pid != 0;
 	find_pid(process, process->was_running ? image->attached_pid : told_pid(process));
+	const struct process_finding *finding = found_before(process, told_pid(process));
+	if (finding)
+		know_from_finding(process, finding);
 	target_note_perf_map(&process->target);
-	read_name(process);
+	if (!finding)
+		read_name(process);
 	struct process *parent = parent_of(process);
 	open_maps(process, modules, parent);
 	enter(image, process);
@@ -413,7 +480,9 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 		process_inherit(process);
 	}
 	read_title(process);
-	doubt_name(process);
+	if (!finding)
+		doubt_name(process);
+	forget_finding(process);
 	return process;
 }
 

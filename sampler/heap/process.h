@@ -40,6 +40,13 @@ struct process_counters {
 
 struct image;
 
+/* Who has offered a region, noted when it was found: a process may take its place in the region and end before the
+ * next look. */
+struct process_finding {
+	struct target target; /* pid, pidfd, name, title and maps */
+	pid_t inner;          /* its pid in its own namespace */
+};
+
 /* A chain of forks is followed so far; blocks of whoever took his samples beyond it have no known origin. */
 enum { PROCESS_ANCESTORS = 16 };
 
@@ -85,6 +92,7 @@ struct image {
 	bool adopting; /* an earlier sampler's books are being taken over */
 	bool offered;  /* the image has made the region itself */
 	struct target_plan *plan; /* owned, by malloc; NULL: none */
+	struct process_finding *finding; /* who has offered it; owned; NULL: unknown */
 	uint64_t period_bytes;    /* its own; 0: the session's */
 	uint64_t tuned_ns, tuned_samples; /* when the period was last adjusted, and its samples then */
 	uint64_t claimed_ns;         /* when we saw that its ticket was taken */
@@ -119,6 +127,10 @@ void image_free(struct image *image); /* closes the region; every process must b
 
 /* The process at a place; created if it is in the shared memory and not known yet; NULL if there is none. */
 struct process *image_process(struct image *image, uint32_t place, struct modules *modules);
+
+/* NULL: it is gone, or out of memory. */
+struct process_finding *process_find(pid_t pid, struct modules *modules);
+void process_finding_free(struct process_finding *finding); /* NULL is fine */
 
 /* Forgets a finished process; its place in the region is released by region_release_place, not here. */
 void process_free(struct process *process);

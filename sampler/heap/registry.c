@@ -308,7 +308,7 @@ static void note_requests(struct registry *registry, struct image *image)
 static void image_remove(struct registry *registry, struct image *image)
 {
 	intake_remove_image(registry->intake, image);
-	registry->incomplete += !image->ready && !image->declined;
+	registry->incomplete += !image->ready && !image->declined && !image->offered;
 	for (uint32_t i = 0; i < REGION_PLACES; i++)
 		if (image->process[i])
 			process_free(image->process[i]);
@@ -492,6 +492,7 @@ int registry_take_offer(struct registry *registry, const struct registry_offer *
 	image->offered = true;
 	image->plan = offer->plan;
 	image->period_bytes = offer->period_bytes;
+	image->finding = process_find(offer->pid, registry->modules);
 	if (offer->used)
 		adopt(registry, image);
 	return 0;

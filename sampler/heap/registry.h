@@ -85,6 +85,7 @@ struct registry_offer {
 	struct region *region;    /* owned from now on, as the plan is, which may be NULL */
 	struct target_plan *plan; /* by malloc */
 	uint64_t period_bytes;
+	pid_t pid; /* who has it mapped */
 	bool used; /* an earlier daemon had turned it on */
 };
 int registry_take_offer(struct registry *registry, const struct registry_offer *offer);

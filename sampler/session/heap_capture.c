@@ -88,7 +88,7 @@ static int watch(int epoll_fd, int fd, uint32_t events)
 }
 
 /* The line about the session in the comments of every profile. */
-static void describe(void *context, char *text, size_t bytes)
+static void describe(void *context, uint64_t period_bytes, char *text, size_t bytes)
 {
 	const struct heap_capture *h = context;
 	char period[AMOUNT_BYTES], strangers[64] = "", missed[512], changed[256], omitted[256];
@@ -100,7 +100,7 @@ static void describe(void *context, char *text, size_t bytes)
 	snprintf(text, bytes,
 	    "period %s, backend %s, stack dump %u bytes; of all processes: %" PRIu64
 	    " records lost in the rings, %" PRIu64 " bad%s%s%s%s%s%s%s",
-	    amount_bytes((double)h->source.period_bytes, period), backend_name(h->probe.backend),
+	    amount_bytes((double)period_bytes, period), backend_name(h->probe.backend),
 	    h->probe.dump_bytes, h->intake.ring_lost, h->intake.bad, strangers, missed[0] ? "; " : "", missed,
 	    changed[0] ? "; " : "", changed, omitted[0] ? "; " : "", omitted);
 }

@@ -169,7 +169,7 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 	s->period_bytes = s->process->image->period_bytes;
 	if (!s->period_bytes)
 		s->period_bytes = source->period_bytes;
-	source->describe(source->context, s->session, sizeof(s->session));
+	source->describe(source->context, s->period_bytes, s->session, sizeof(s->session));
 	int error = scheduler_claim(base->scheduler, target, request->name, s->path, sizeof(s->path));
 	if (!error)
 		error = add_views(source, s, target->series, request);

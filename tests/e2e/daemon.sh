@@ -39,7 +39,7 @@ test_found_by_a_sweep() {
 
 test_killed_and_taken_up_again() {
   start_daemon
-  carry on hold 1000 1000 touch held await go hold 500 1000 drop 700 touch gone await end &
+  carry on hold 1000 1000 touch held await go drop 700 hold 500 1000 touch gone await end &
   target=$!
   wait_for 20 test -e held
   snapshot_all "$target"
@@ -72,6 +72,7 @@ test_ended_and_begun_again() {
   touch go
   wait_for 20 test -e more
   start_daemon
+  wait_for 20 grep -q "pid $target .*taken up again" daemon.log
   touch end
   wait $target
   wait_for 20 profile_of "$target" exit

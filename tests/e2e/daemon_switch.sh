@@ -152,8 +152,11 @@ test_other_version() {
   wait_for 20 test -e there
   carry on touch held await go &
   wait_for 20 test -e held
-  "$heaptap" status --socket "$PWD/run/control" --json >status.json
-  matches 'ABI 77' status.json
+  shown() {
+    "$heaptap" status --socket "$PWD/run/control" --json >status.json
+    grep -q 'ABI 77' status.json
+  }
+  wait_for 20 shown
   touch go
   wait
   stop_daemon
