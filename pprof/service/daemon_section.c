@@ -139,36 +139,44 @@ int daemon_section_set(
 
 /* ---- where things are */
 
-/* $VARIABLE/heaptap/END or ~/DEFAULT/heaptap/END; of root FOR_ROOT/END. The XDG base directory specification has
- * variables that are not absolute paths ignored. */
-static int find(const char *for_root, const char *variable, const char *fallback, const char *end,
-    char path[DAEMON_SECTION_PATH_BYTES])
+/* $VARIABLE/heaptap/NAME or ~/DEFAULT/heaptap/NAME; name "": the folder itself. The XDG base directory
+ * specification has variables ignored that are not absolute paths. */
+static int find(
+    const char *variable, const char *fallback, const char *name, char path[DAEMON_SECTION_PATH_BYTES])
 {
-	const char *base = getenv(variable), *home = getenv("HOME");
+	const char *base = getenv(variable), *home = getenv("HOME"), *slash = *name ? "/" : "";
 	int length;
 
-	if (geteuid() == 0)
-		length = snprintf(path, DAEMON_SECTION_PATH_BYTES, "%s%s", for_root, end);
-	else if (base && *base == '/')
-		length = snprintf(path, DAEMON_SECTION_PATH_BYTES, "%s/heaptap%s", base, end);
+	if (base && *base == '/')
+		length = snprintf(path, DAEMON_SECTION_PATH_BYTES, "%s/heaptap%s%s", base, slash, name);
 	else if (home && *home == '/')
-		length = snprintf(path, DAEMON_SECTION_PATH_BYTES, "%s/%s/heaptap%s", home, fallback, end);
+		length = snprintf(
+		    path, DAEMON_SECTION_PATH_BYTES, "%s/%s/heaptap%s%s", home, fallback, slash, name);
 	else
 		return -ENOENT;
 	return length < DAEMON_SECTION_PATH_BYTES ? 0 : -ENAMETOOLONG;
 }
 
+static int of_root(const char *known, char path[DAEMON_SECTION_PATH_BYTES])
+{
+	snprintf(path, DAEMON_SECTION_PATH_BYTES, "%s", known);
+	return 0;
+}
+
 int daemon_section_file(char path[DAEMON_SECTION_PATH_BYTES])
 {
-	return find("/etc/heaptap", "XDG_CONFIG_HOME", ".config", "/heaptap.conf", path);
+	return geteuid() == 0 ? of_root(DAEMON_SECTION_FILE_ROOT, path)
+	                      : find("XDG_CONFIG_HOME", ".config", "heaptap.conf", path);
 }
 
 int daemon_section_state(char path[DAEMON_SECTION_PATH_BYTES])
 {
-	return find(DAEMON_SECTION_STATE_ROOT, "XDG_STATE_HOME", ".local/state", "", path);
+	return geteuid() == 0 ? of_root(DAEMON_SECTION_STATE_ROOT, path)
+	                      : find("XDG_STATE_HOME", ".local/state", "", path);
 }
 
 int daemon_section_store(char path[DAEMON_SECTION_PATH_BYTES])
 {
-	return find(DAEMON_SECTION_STATE_ROOT, "XDG_STATE_HOME", ".local/state", "/store", path);
+	return geteuid() == 0 ? of_root(DAEMON_SECTION_STATE_ROOT "/" DAEMON_SECTION_STORE_NAME, path)
+	                      : find("XDG_STATE_HOME", ".local/state", DAEMON_SECTION_STORE_NAME, path);
 }

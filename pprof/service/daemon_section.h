@@ -14,7 +14,9 @@
 
 #define DAEMON_SECTION_KEYS "store, disk, days, free, cpu, memory, listen, token-file"
 
+#define DAEMON_SECTION_FILE_ROOT  "/etc/heaptap/heaptap.conf"
 #define DAEMON_SECTION_STATE_ROOT "/var/lib/heaptap"
+#define DAEMON_SECTION_STORE_NAME "store" /* in the state's folder */
 
 enum { DAEMON_SECTION_PATH_BYTES = 4096, DAEMON_SECTION_LISTEN_MOST = 8 };
 

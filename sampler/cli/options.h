@@ -80,6 +80,7 @@ struct read_options {
 	uint64_t fail_over_bytes; /* FAIL_OVER_NEVER: not given */
 	int format;               /* number of an export format (pprof/export/format.h); -1: not given */
 	bool strict;
+	const char *store;         /* of the daemon, for words that name services */
 	uint64_t memory_max_bytes; /* limit for the profiles that are read */
 };
 

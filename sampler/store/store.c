@@ -249,13 +249,16 @@ static int publish(const struct sink *sink, const char *path, const void *data, 
 {
 	struct store *store = (struct store *)sink;
 	struct location at;
+	bool made, is_own;
 	int root_fd, err;
 
 	if (!locate(&at, path))
 		return -EINVAL;
-	root_fd = store_folder_lock(at.root, true, true, store->group);
-	err = root_fd < 0 ? root_fd
-	                  : write_locked(store, root_fd, &at, strcmp(at.root, store->path) == 0, data, bytes);
+	is_own = strcmp(at.root, store->path) == 0;
+	root_fd = store_folder_lock(at.root, true, store->group, &made);
+	if (is_own && made)
+		store->shared->looked_s = 0;
+	err = root_fd < 0 ? root_fd : write_locked(store, root_fd, &at, is_own, data, bytes);
 	if (root_fd >= 0)
 		close(root_fd);
 	if (err) {
@@ -283,12 +286,10 @@ int store_claim(struct store *store, const struct store_claim *claim, char *path
 
 	service_name_clean(claim->service, service);
 	store_name_of_snapshot(claim->snapshot, claim->oom, &name);
-	name.kind[sizeof(name.kind) - sizeof("-99999")] = '\0'; /* room for a number */
 	memcpy(plain, name.kind, sizeof(plain));
 	for (unsigned int number = 1;; number++) {
 		if (number > 1)
-			snprintf(
-			    name.kind, sizeof(name.kind), "%.*s-%u", (int)sizeof(plain) - 8, plain, number);
+			snprintf(name.kind, sizeof(name.kind), "%.84s-%u", plain, number);
 		if (store_name_format(&name, day, file) != 0)
 			return -EINVAL;
 		length = snprintf(path, path_bytes, "%s/%s/%s/%s", store->path, service, day, file);
@@ -307,7 +308,7 @@ int store_tend(struct store *store)
 
 	if (!is_due(store, time(NULL)))
 		return 0;
-	fd = store_folder_lock(store->path, false, false, store->group);
+	fd = store_folder_lock(store->path, false, store->group, NULL);
 	if (fd == -EWOULDBLOCK) /* who has it looks after it */
 		return 0;
 	if (fd < 0)
@@ -356,6 +357,7 @@ int store_change(struct store *store, const struct store_settings *settings)
 int store_open(struct store **made, const struct store_settings *settings)
 {
 	struct store *store = calloc(1, sizeof(*store));
+	bool folder_made;
 	int fd, err;
 
 	*made = NULL;
@@ -371,7 +373,7 @@ int store_open(struct store **made, const struct store_settings *settings)
 		return -ENOMEM;
 	}
 	*made = store;
-	fd = store_folder_lock(store->path, true, true, store->group);
+	fd = store_folder_lock(store->path, true, store->group, &folder_made);
 	if (fd < 0)
 		return fd;
 	err = look(store, fd, 0, 0);

@@ -63,7 +63,7 @@ int store_folder_open(int parent_fd, const char *name, gid_t group, bool *made)
 }
 
 /* The folders on the way to the store are as others of the system; the store's own is not. */
-static int make_root(const char *path, gid_t group)
+static int make_root(const char *path, gid_t group, bool *made)
 {
 	char part[PATH_MAX];
 	size_t length = strlen(path);
@@ -87,26 +87,29 @@ static int make_root(const char *path, gid_t group)
 		return -errno;
 	set_access(fd, group);
 	close(fd);
+	*made = true;
 	return 0;
 }
 
-static int open_root(const char *path, bool make, gid_t group)
+static int open_root(const char *path, gid_t group, bool *made)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err;
 
-	if (fd >= 0 || errno != ENOENT || !make)
+	if (fd >= 0 || errno != ENOENT || !made)
 		return fd < 0 ? -errno : fd;
-	err = make_root(path, group);
+	err = make_root(path, group, made);
 	if (err)
 		return err;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
-int store_folder_lock(const char *path, bool make, bool wait, gid_t group)
+int store_folder_lock(const char *path, bool wait, gid_t group, bool *made)
 {
+	if (made)
+		*made = false;
 	for (int tries = 0; tries < LOCK_TRIES; tries++) {
-		int fd = open_root(path, make, group), ret, err;
+		int fd = open_root(path, group, made), ret, err;
 		struct stat st;
 
 		if (fd < 0)

@@ -12,10 +12,10 @@ enum { STORE_FOLDER_MODE = 0750, STORE_FOLDER_FILE_MODE = 0640 };
 /* The group `heaptap` of /etc/group, if there is one and we may give files to it; else -1. */
 gid_t store_folder_group(void);
 
-/* Opens the store's own folder and locks it, or returns -EAGAIN if it is locked and `wait` is false. It is
- * made with what leads to it if it is missing and `make` is set. The caller closes it, which gives the lock
- * back. -errno. */
-int store_folder_lock(const char *path, bool make, bool wait, gid_t group);
+/* Opens the store's own folder and locks it, or returns -EAGAIN if it is locked and `wait` is false. If it
+ * is missing it is made, with what leads to it, unless made is NULL; then *made is set. The caller closes
+ * it, which gives the lock back. -errno. */
+int store_folder_lock(const char *path, bool wait, gid_t group, bool *made);
 
 /* Opens a folder in another one, and makes it if it is missing and made is not NULL: then *made is set.
  * -errno. */
