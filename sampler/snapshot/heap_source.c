@@ -47,6 +47,8 @@ static const char *standing_jsonl(
 		return *path;
 	char *plain = extra_path(scheduler, target, name);
 	size_t length = plain ? strlen(plain) : 0, suffix = sizeof(profile) - 1;
+	if (length > strlen(lines) && strcmp(plain + length - strlen(lines), lines) == 0)
+		return *path = plain; /* a store names it so */
 	if (length > suffix && strcmp(plain + length - suffix, profile) == 0)
 		length -= suffix;
 	if (plain && asprintf(path, "%.*s%s", (int)length, plain, lines) < 0)
