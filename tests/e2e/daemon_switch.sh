@@ -151,6 +151,7 @@ test_other_version() {
   target=$!
   wait_for 20 test -e there
   carry on touch held await go &
+  other=$!
   wait_for 20 test -e held
   shown() {
     "$heaptap" status --socket "$PWD/run/control" --json >status.json
@@ -158,6 +159,6 @@ test_other_version() {
   }
   wait_for 20 shown
   touch go
-  wait
+  wait $target $other
   stop_daemon
 }
