@@ -29,7 +29,7 @@
 
 /* True when a seccomp filter is in force: then we make only system calls that the loader makes too. Unknown
  * counts as true. */
-bool attach_filtered(void)
+static bool is_filtered(void)
 {
 	char text[4096];
 	int fd = raw_file_open("/proc/self/status", O_RDONLY);
@@ -208,7 +208,7 @@ static bool attach_region(void)
 	bool found, strict;
 	if (session_forbidden())
 		return false;
-	strict = attach_filtered();
+	strict = is_filtered();
 	struct region_header *header = session_region(strict, &found);
 	return header ? attach_to(header, strict, false) : !found && offer(strict);
 }

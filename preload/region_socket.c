@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/region_socket.h"
 
+#include "preload/raw_file.h"
 #include "proto/region.h"
 
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { RECEIVE_WAIT_MS = 2000 }; /* the other side is there, and may wait for a CPU */
 
 /* The coarse clock needs no time stamp counter, which may be forbidden here (PR_SET_TSC survives an exec). */
 static int64_t now_us(void)
@@ -18,7 +22,7 @@ static int64_t now_us(void)
 	return now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000;
 }
 
-/* wait_ms not positive: what has arrived already will do. */
+/* wait_ms not positive: what has arrived already will do. By the kernel's own calls, see raw_file.h. */
 static int receive_fd(int socket_fd, int64_t wait_ms)
 {
 	char byte;
@@ -30,9 +34,12 @@ static int receive_fd(int socket_fd, int64_t wait_ms)
 	struct msghdr message = {
 	    .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
 	struct pollfd ready = {socket_fd, POLLIN, 0};
+	struct timespec wait = {.tv_sec = 0};
 	int fd = -1;
-	if (poll(&ready, 1, wait_ms > 0 ? (int)wait_ms : 0) != 1 ||
-	    recvmsg(socket_fd, &message, MSG_CMSG_CLOEXEC) < 1)
+	if (wait_ms > 0)
+		wait = (struct timespec){wait_ms / 1000, wait_ms % 1000 * 1000000};
+	if (syscall(SYS_ppoll, &ready, 1, &wait, NULL, (size_t)8) != 1 ||
+	    syscall(SYS_recvmsg, socket_fd, &message, MSG_CMSG_CLOEXEC) < 1)
 		return -1;
 	if (control.header.cmsg_level == SOL_SOCKET && control.header.cmsg_type == SCM_RIGHTS &&
 	    control.header.cmsg_len == CMSG_LEN(sizeof(int)))
@@ -59,5 +66,20 @@ int region_socket_ask(const char *pool_path, uint64_t cookie)
 	    send(socket_fd, &cookie, sizeof(cookie), MSG_NOSIGNAL) == (ssize_t)sizeof(cookie))
 		fd = receive_fd(socket_fd, (end_us - now_us()) / 1000);
 	close(socket_fd);
+	return fd;
+}
+
+int region_socket_receive(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = -1, socket_fd = -1;
+	if (strlen(path) < sizeof(address.sun_path))
+		socket_fd = (int)syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (socket_fd < 0)
+		return -1;
+	strcpy(address.sun_path, path);
+	if (syscall(SYS_connect, socket_fd, &address, sizeof(address)) == 0)
+		fd = receive_fd(socket_fd, RECEIVE_WAIT_MS);
+	raw_file_close(socket_fd);
 	return fd;
 }

@@ -5,6 +5,7 @@
 #include "pprof/text/log_line.h"
 #include "sampler/cli/status.h"
 #include "sampler/control/control_socket.h"
+#include "sampler/daemon/attaching.h"
 #include "sampler/daemon/configuration.h"
 #include "sampler/daemon/daemon_list.h"
 #include "sampler/daemon/daemon_state.h"
@@ -236,7 +237,7 @@ static bool on_event(struct daemon *d, int fd)
 		on_signals(d);
 	else if (fd == d->off.fd || fd == finder_fd(d->finder))
 		return false; /* looked at in any case */
-	else if (!control_server_event(d->control, fd)) {
+	else if (!control_server_event(d->control, fd) && !attaching_event(d, fd)) {
 		hand_over_ended(d, fd);
 		return true;
 	}
@@ -347,6 +348,7 @@ static int open_all(struct daemon *d)
 
 static void close_all(struct daemon *d)
 {
+	attaching_end(d);
 	finder_free(d->finder);
 	control_server_free(d->control);
 	if (d->control)
@@ -362,7 +364,7 @@ static void close_all(struct daemon *d)
 	store_close(d->store);
 	output_fini(&d->output);
 	configuration_close(d);
-	const int fds[] = {d->library_fd, d->signal_fd, d->epoll_fd};
+	const int fds[] = {d->delivery.fd, d->signal_fd, d->epoll_fd};
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
@@ -381,7 +383,7 @@ static void fix_options(struct daemon *d, const struct options *options)
 int daemon_run(struct options *options)
 {
 	static struct daemon d = {
-	    .epoll_fd = -1, .signal_fd = -1, .library_fd = -1, .round = 1, .off = {.fd = -1}};
+	    .epoll_fd = -1, .signal_fd = -1, .delivery = {.fd = -1}, .round = 1, .off = {.fd = -1}};
 	int status = EXIT_FAILURE;
 	if (options->daemon.check)
 		return rules_check(options->daemon.config) == 0 ? EXIT_SUCCESS : STATUS_USAGE;

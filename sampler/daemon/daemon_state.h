@@ -3,6 +3,7 @@
 #ifndef SAMPLER_DAEMON_DAEMON_STATE_H
 #define SAMPLER_DAEMON_DAEMON_STATE_H
 
+#include "sampler/attach/attacher.h"
 #include "sampler/cli/options.h"
 #include "sampler/control/control_path.h"
 #include "sampler/control/control_server.h"
@@ -19,7 +20,10 @@
 
 #include <limits.h>
 
-enum { DAEMON_NOTE_BYTES = 1024 };
+enum {
+	DAEMON_NOTE_BYTES = 1024,
+	DAEMON_ATTACHING = 8, /* processes that are being attached to at a time */
+};
 
 struct daemon {
 	struct options options; /* of the heap's capture: the user's, and what the daemon decides */
@@ -45,7 +49,12 @@ struct daemon {
 	struct own_load load;
 	uint64_t round; /* of sweeps */
 	uint32_t next_region;
-	int library_fd; /* of the attach library; -1: not opened yet */
+	struct delivery delivery; /* of the attach library; fd -1: not opened yet */
+	struct daemon_attaching {
+		struct attacher attacher;
+		struct region *region; /* owned until the process uses it, as the plan is; NULL: a free seat */
+		struct registry_attached facts;
+	} attaching[DAEMON_ATTACHING];
 
 	char socket_path[CONTROL_PATH_BYTES];
 	struct control_server *control;

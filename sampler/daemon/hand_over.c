@@ -184,7 +184,8 @@ static bool on_nothing(struct daemon *d, struct roster_entry *entry, bool notice
 	if (noticed || ++entry->looks < LOOKS)
 		return false;
 	entry->state = ROSTER_OTHER;
-	return attaching_try(d, entry, false);
+	(void)attaching_try(d, entry, false);
+	return true;
 }
 
 static bool is_ours(pid_t pid)

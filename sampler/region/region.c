@@ -88,7 +88,7 @@ static int write_header(const struct region *region, const struct region_options
 int region_open_spare(struct region *region, uint32_t id, uint64_t key, const struct region_options *options)
 {
 	*region = (struct region){
-	    .id = id, .key = key, .fd = memfd_create("heaptap", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+	    .id = id, .key = key, .fd = memfd_create(REGION_MEMORY_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING)};
 	if (region->fd < 0)
 		return -errno;
 	lay_out(region, options->live_max);

@@ -15,6 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* As the kernel calls it where it is mapped: "/memfd:heaptap (deleted)". */
+#define REGION_MEMORY_NAME "heaptap"
+
 struct region {
 	int fd; /* the memfd */
 	uint32_t id;

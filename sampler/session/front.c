@@ -504,11 +504,6 @@ int front_run(struct options *options)
 		return STATUS_USAGE;
 	if (options->event_count && events_prepare(options, events))
 		return STATUS_USAGE;
-	if (options->pid_count && options->push.url) {
-		log_line("--push goes with a COMMAND: for --pid, let 'heaptap push --follow' send what it "
-		         "writes");
-		return STATUS_USAGE;
-	}
 	if (options->pid_count)
 		return session_attach(options);
 	if (!options->no_heap) {
