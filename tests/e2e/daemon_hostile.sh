@@ -40,7 +40,7 @@ test_changed_while_read() {
   start_daemon
   chmod 777 .
   begin_good
-  hostile make 4 ready touch there flip 8 &
+  hostile make 4 ready touch there flip 4 &
   wait_for 20 test -e there
   wait $!
   end_good
@@ -64,8 +64,8 @@ test_many() {
   many=$!
   wait_for 40 test -e there
   pids=
-  for i in $(seq 40); do
-    hostile make 1 random ready flip 3 &
+  for i in $(seq 10); do
+    hostile make 1 random ready flip 1 &
     pids="$pids $!"
   done
   wait $pids

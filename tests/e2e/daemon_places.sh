@@ -4,6 +4,11 @@
 
 . "$top/tests/daemon_lib.sh"
 
+# as_user COMMAND... &: in place of the subshell, so that $! is its pid
+as_user() {
+  exec setpriv --reuid "$other_user" --regid 65534 --clear-groups --inh-caps=-all "$@"
+}
+
 test_of_another_user() {
   stage daemon_steps daemon_offer
   chmod 777 .
@@ -53,11 +58,11 @@ test_daemon_of_a_user() {
   configure
   chmod 777 .
   mkdir -m 777 home
-  unprivileged env HOME="$PWD/home" "$heaptap" daemon --config heaptap.conf --store home/store \
+  as_user env HOME="$PWD/home" "$heaptap" daemon --config heaptap.conf --store home/store \
     --socket "$PWD/home/run/control" -v 2>daemon.log &
   daemon=$!
   wait_for 20 grep -q 'control socket' daemon.log
-  LD_PRELOAD=$PWD/bin/libheaptap.so unprivileged "$PWD/bin/daemon_steps" touch there await go hold 100 1000 touch held await end &
+  as_user env LD_PRELOAD="$PWD/bin/libheaptap.so" "$PWD/bin/daemon_steps" touch there await go hold 100 1000 touch held await end &
   target=$!
   wait_for 20 test -e there
   attached() { grep -qE "pid $target: attached|cannot be attached" daemon.log; }
