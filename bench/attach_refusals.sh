@@ -7,7 +7,7 @@ refuse() {
   shift 2
   echo "$what"
   "$@" "$heaptap" record -q -o "$work/p/" -P "$pid" --duration 1ms 2>&1 | sed 's/^/  record: /'
-  "$@" "$heaptap" doctor "$pid" 2>&1 | grep -m 1 "process\|pid" | sed 's/^ */  doctor: /'
+  "$@" "$heaptap" doctor "$pid" 2>&1 | grep -m 1 "pid $pid\|process $pid" | sed 's/^ */  doctor: /'
 }
 
 rest_c() {
@@ -56,7 +56,7 @@ refusals() {
   until_true 20 stopped
   refuse 'stopped by a signal' $other
   kill -KILL $other
-  python3 -c 'import os, time
+  /usr/bin/python3 -c 'import os, time
 child = os.fork()
 if not child: os._exit(0)
 print(child, flush=True)
@@ -84,14 +84,18 @@ if sys.argv[1] == 'filter':
     libc.prctl(38, 1, 0, 0, 0)
     if libc.prctl(22, 2, filter, 0, 0) != 0: sys.exit(3)
 print('ready', flush=True)
-if sys.argv[1] == 'strict': libc.prctl(22, 1, 0, 0, 0)
 sys.stdin.read()
 PY
   mkfifo never
   exec 8<>never
-  refuse_program 'seccomp filter' python3 filter.py filter <&8
-  refuse_program 'seccomp, strict' python3 filter.py strict <&8
-  setpriv --reuid 65534 --regid 65534 --clear-groups python3 filter.py dumpable <&8 >dumpable &
+  refuse_program 'seccomp filter' /usr/bin/python3 filter.py filter <&8
+  cat >strict.c <<'C'
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(void) { char c; return write(1, "rests\n", 6) != 6 || prctl(PR_SET_SECCOMP, 1) || read(0, &c, 1); }
+C
+  gcc -o strict strict.c && refuse_program 'seccomp, strict' ./strict <&8
+  setpriv --reuid 65534 --regid 65534 --clear-groups /usr/bin/python3 filter.py dumpable <&8 >dumpable &
   other=$!
   until_true 20 grep -q ready dumpable
   refuse 'not dumpable, by its own user' $other setpriv --reuid 65534 --regid 65534 --clear-groups
@@ -100,7 +104,7 @@ PY
   cp /lib64/ld-linux-x86-64.so.2 root/lib64/
   cp /lib/x86_64-linux-gnu/libc.so.6 root/lib/x86_64-linux-gnu/
   cp rest root/
-  refuse_program 'a root without /proc' chroot root /rest
+  refuse_program 'a root without /proc (not refused)' chroot root /rest
   "$heaptap" record -q -o recorded/ sleep 1000 &
   local front=$!
   profiled() { other=$(pgrep -P $front -x sleep) && grep -qs /memfd:heaptap "/proc/$other/maps"; }
@@ -126,5 +130,9 @@ PY
   "$heaptap" detach $target
   "$heaptap" detach $target
   kill -KILL $target
-  refuse 'a thread' "$(ls /proc/$(pgrep -o python3 || echo self)/task | tail -1)"
+  "$targets/attach_busy" 1 still >said &
+  target=$!
+  until_true 20 says ready
+  refuse 'a thread' "$(ls /proc/$target/task | tail -1)"
+  kill -KILL $target
 }

@@ -61,8 +61,8 @@ static bool is_data(const struct relocations *object, const ElfW(Rela) * relocat
 	return segment && (segment->p_flags & (PF_W | PF_X)) == PF_W;
 }
 
-typedef bool visit_slot(const struct relocations *object, const struct turn *turn, const struct import *import,
-    const ElfW(Rela) * relocation);
+typedef bool visit_slot(const struct relocations *object, const struct turn *turn,
+    const struct import *import, const ElfW(Rela) * relocation);
 
 /* Calls `visit` for each slot of a function that has a hook, until it returns false. */
 static bool each_slot(const struct relocations *object, const struct turn *turn, visit_slot *visit)
@@ -147,8 +147,8 @@ static bool turn_slot(const struct relocations *object, const struct turn *turn,
 	return true;
 }
 
-static bool turn_slot_back(const struct relocations *object, const struct turn *turn, const struct import *import,
-    const ElfW(Rela) * relocation)
+static bool turn_slot_back(const struct relocations *object, const struct turn *turn,
+    const struct import *import, const ElfW(Rela) * relocation)
 {
 	uintptr_t *slot = relocations_slot(object, relocation), value = import->real;
 	if (__atomic_load_n(slot, __ATOMIC_ACQUIRE) != import->hook)
@@ -161,8 +161,8 @@ static bool turn_slot_back(const struct relocations *object, const struct turn *
 	return true;
 }
 
-static bool is_not_malloc(const struct relocations *object, const struct turn *turn, const struct import *import,
-    const ElfW(Rela) * relocation)
+static bool is_not_malloc(const struct relocations *object, const struct turn *turn,
+    const struct import *import, const ElfW(Rela) * relocation)
 {
 	return strcmp(import->name, "malloc") != 0;
 }

@@ -120,8 +120,7 @@ static void bind_own_calls(struct patch *patch)
 		const struct redirect *function =
 		    relocations_is_slot(relocation) ? function_named(patch, relocation) : NULL;
 		/* Unbound, a slot leads back into the object's own table of calls. */
-		if (function && *slot != function->from &&
-		    relocations_segment(patch->object.info, *slot))
+		if (function && *slot != function->from && relocations_segment(patch->object.info, *slot))
 			slot_write(patch, (uintptr_t)slot, function->from);
 	}
 }
@@ -147,17 +146,16 @@ static void patch_definitions(const struct patch *patch)
 		const ElfW(Sym) *symbol =
 		    function->from && function->to ? lookup_symbol(patch->object.info, function->name) : NULL;
 		if (symbol)
-			((ElfW(Sym) *)(uintptr_t)symbol)->st_value = function->to - patch->object.info->dlpi_addr;
+			((ElfW(Sym) *)(uintptr_t)symbol)->st_value =
+			    function->to - patch->object.info->dlpi_addr;
 	}
 	mprotect((void *)start, end - start, protection_of(segment));
 }
 
 static bool read_object(struct patch *patch, const struct dl_phdr_info *info)
 {
-	*patch = (struct patch){.functions = patch->functions,
-	    .count = patch->count,
-	    .low = patch->low,
-	    .high = patch->high};
+	*patch = (struct patch){
+	    .functions = patch->functions, .count = patch->count, .low = patch->low, .high = patch->high};
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		uintptr_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
 		if (info->dlpi_phdr[i].p_type == PT_GNU_RELRO) {

@@ -5,6 +5,7 @@
 #include "proto/region.h"
 
 #include <poll.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -12,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RECEIVE_WAIT_MS = 2000 }; /* the other side is there, and may wait for a CPU */
+enum { RECEIVE_WAIT_SECONDS = 2 }; /* the other side is there, and may wait for a CPU */
 
 /* The coarse clock needs no time stamp counter, which may be forbidden here (PR_SET_TSC survives an exec). */
 static int64_t now_us(void)
@@ -22,8 +23,8 @@ static int64_t now_us(void)
 	return now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000;
 }
 
-/* wait_ms not positive: what has arrived already will do. By the kernel's own calls, see raw_file.h. */
-static int receive_fd(int socket_fd, int64_t wait_ms)
+/* What has arrived. By the kernel's own call, see raw_file.h. */
+static int receive_fd(int socket_fd)
 {
 	char byte;
 	union {
@@ -33,18 +34,20 @@ static int receive_fd(int socket_fd, int64_t wait_ms)
 	struct iovec data = {&byte, 1};
 	struct msghdr message = {
 	    .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
-	struct pollfd ready = {socket_fd, POLLIN, 0};
-	struct timespec wait = {.tv_sec = 0};
 	int fd = -1;
-	if (wait_ms > 0)
-		wait = (struct timespec){wait_ms / 1000, wait_ms % 1000 * 1000000};
-	if (syscall(SYS_ppoll, &ready, 1, &wait, NULL, (size_t)8) != 1 ||
-	    syscall(SYS_recvmsg, socket_fd, &message, MSG_CMSG_CLOEXEC) < 1)
+	if (syscall(SYS_recvmsg, socket_fd, &message, MSG_CMSG_CLOEXEC) < 1)
 		return -1;
 	if (control.header.cmsg_level == SOL_SOCKET && control.header.cmsg_type == SCM_RIGHTS &&
 	    control.header.cmsg_len == CMSG_LEN(sizeof(int)))
 		memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
 	return fd;
+}
+
+/* wait_ms not positive: what has arrived already will do. */
+static bool is_answered(int socket_fd, int64_t wait_ms)
+{
+	struct pollfd ready = {socket_fd, POLLIN, 0};
+	return poll(&ready, 1, wait_ms > 0 ? (int)wait_ms : 0) == 1;
 }
 
 int region_socket_ask(const char *pool_path, uint64_t cookie)
@@ -63,8 +66,9 @@ int region_socket_ask(const char *pool_path, uint64_t cookie)
 	setsockopt(socket_fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (connect(socket_fd, (const struct sockaddr *)&address, address_bytes) == 0 &&
 	    getsockopt(socket_fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes) == 0 && peer.uid == 0 &&
-	    send(socket_fd, &cookie, sizeof(cookie), MSG_NOSIGNAL) == (ssize_t)sizeof(cookie))
-		fd = receive_fd(socket_fd, (end_us - now_us()) / 1000);
+	    send(socket_fd, &cookie, sizeof(cookie), MSG_NOSIGNAL) == (ssize_t)sizeof(cookie) &&
+	    is_answered(socket_fd, (end_us - now_us()) / 1000))
+		fd = receive_fd(socket_fd);
 	close(socket_fd);
 	return fd;
 }
@@ -78,8 +82,11 @@ int region_socket_receive(const char *path)
 	if (socket_fd < 0)
 		return -1;
 	strcpy(address.sun_path, path);
-	if (syscall(SYS_connect, socket_fd, &address, sizeof(address)) == 0)
-		fd = receive_fd(socket_fd, RECEIVE_WAIT_MS);
+	struct pollfd ready = {socket_fd, POLLIN, 0};
+	struct timespec wait = {.tv_sec = RECEIVE_WAIT_SECONDS};
+	if (syscall(SYS_connect, socket_fd, &address, sizeof(address)) == 0 &&
+	    syscall(SYS_ppoll, &ready, 1, &wait, NULL, (size_t)8) == 1)
+		fd = receive_fd(socket_fd);
 	raw_file_close(socket_fd);
 	return fd;
 }

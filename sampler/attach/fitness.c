@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,8 +45,10 @@ static bool examine_state(struct fitness *fitness, pid_t pid, const char *status
 		return refuse(fitness, "", "has no main thread any more, by which its memory is found");
 	if (state == 'Z' || state == 'X')
 		return refuse(fitness, "", "has ended (a zombie: its parent has not asked for its status)");
-	if (proc_status_number(status, "\nKthread:", 10, 0) == 1 || !strstr(status, "\nVmSize:"))
-		return refuse(fitness, "", "is a kernel thread");
+	/* No memory: of the kernel, or it has none any more. Kernels before 6.10 do not say which. */
+	unsigned long long kernel = proc_status_number(status, "\nKthread:", 10, 1);
+	if (!strstr(status, "\nVmSize:"))
+		return refuse(fitness, "", kernel ? "is a kernel thread" : "has just ended");
 	if (tracer) {
 		proc_read_comm(tracer, name);
 		snprintf(remedy, sizeof(remedy), "end that one first");
@@ -135,8 +138,8 @@ static bool examine_profiled(struct fitness *fitness, const struct address_space
 		return refuse(fitness, remedy, "is profiled already, by heaptap's pid %d", (int)sampler);
 	}
 	bool attached = address_space_file(space, DELIVERY_NAME, false) != NULL;
-	snprintf(remedy, sizeof(remedy), attached ? "heaptap adopt %d, or heaptap detach %d" : "heaptap adopt %d",
-	    (int)pid, (int)pid);
+	snprintf(remedy, sizeof(remedy),
+	    attached ? "heaptap adopt %d, or heaptap detach %d" : "heaptap adopt %d", (int)pid, (int)pid);
 	return refuse(fitness, remedy, "was profiled, and its sampler is gone");
 }
 
@@ -147,11 +150,34 @@ static bool uses_musl(const struct address_space *space)
 	return loader && (strstr(loader->path, "/ld-musl-") || strstr(loader->path, "-linux-musl/"));
 }
 
+/* qemu-user in its own process maps the program that it runs. */
+static bool is_emulator(const struct address_space *space)
+{
+	const struct mapping *program = address_space_find(space, address_space_auxiliary(space, AT_PHDR));
+	const char *slash = program ? strrchr(program->path, '/') : NULL;
+	if (!slash || strncmp(slash + 1, "qemu-", 5) != 0)
+		return false;
+	for (size_t i = 0; i < space->count; i++) {
+		Elf64_Half machine;
+		unsigned char head[offsetof(Elf64_Ehdr, e_machine) + sizeof(machine)];
+		const struct mapping *mapping = &space->mappings[i];
+		if (mapping->offset != 0 || mapping->path[0] != '/' ||
+		    address_space_read(space, mapping->start, head, sizeof(head)) != 0)
+			continue;
+		memcpy(&machine, head + sizeof(head) - sizeof(machine), sizeof(machine));
+		if (memcmp(head, ELFMAG, SELFMAG) == 0 && machine != EM_X86_64)
+			return true;
+	}
+	return false;
+}
+
 static bool examine_mappings(struct fitness *fitness, const struct address_space *space)
 {
 	static const char *const sanitizers[] = {"libasan.so", "libtsan.so", "libmsan.so", "liblsan.so"};
 	struct exports program;
 	const struct mapping *first = space->mappings;
+	if (is_emulator(space))
+		return refuse(fitness, "", "is an emulator, and runs a program for another architecture");
 	if (uses_musl(space))
 		return refuse(
 		    fitness, RECORD_REMEDY, "uses musl as its C library: only glibc's can be attached to");

@@ -3,6 +3,7 @@
 
 #include "proto/region.h"
 #include "sampler/linux/proc.h"
+#include "sampler/region/region_socket.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -149,22 +150,6 @@ static int open_folder(struct folder *folder, pid_t target, int library_fd)
 	return error ? first : 0;
 }
 
-static void send_region(int socket_fd, int region_fd)
-{
-	char byte = 0;
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct iovec data = {&byte, 1};
-	struct msghdr message = {
-	    .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
-	control.header = (struct cmsghdr){
-	    .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
-	memcpy(CMSG_DATA(&control.header), &region_fd, sizeof(region_fd));
-	(void)sendmsg(socket_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
 /* To the target alone, whoever else finds the socket. */
 static void serve(int socket_fd, pid_t target, int region_fd)
 {
@@ -174,7 +159,7 @@ static void serve(int socket_fd, pid_t target, int region_fd)
 	if (fd < 0)
 		return;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.pid == target)
-		send_region(fd, region_fd);
+		(void)region_socket_send(fd, region_fd);
 	close(fd);
 }
 

@@ -453,9 +453,8 @@ const char *region_declined_text(const struct region *region)
 	}
 }
 
-const char *region_unseen_text(const struct region *region)
+const char *region_unseen_text(const struct region *region, char text[REGION_UNSEEN_BYTES])
 {
-	static char text[REGION_PATH_BYTES + 128];
 	const struct region_header *header = region_header(region);
 	uint32_t unseen = header->unseen;
 	if (unseen & REGION_UNSEEN_FILES) {
@@ -464,11 +463,13 @@ const char *region_unseen_text(const struct region *region)
 		files[sizeof(files) - 1] = '\0';
 		for (char *c = files; *c; c++)
 			*c = *c >= ' ' && *c <= '~' ? *c : '?';
-		snprintf(text, sizeof(text),
+		snprintf(text, REGION_UNSEEN_BYTES,
 		    "not seen: calls that lead by no import slot to the allocator, in %s", files);
 		return text;
 	}
-	if (unseen & REGION_UNSEEN_MALLOC)
-		return "not seen: the program has a malloc of its own, which comes before heaptap's";
-	return NULL;
+	if (!(unseen & REGION_UNSEEN_MALLOC))
+		return NULL;
+	snprintf(text, REGION_UNSEEN_BYTES,
+	    "not seen: the program has a malloc of its own, which comes before heaptap's");
+	return text;
 }

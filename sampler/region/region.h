@@ -136,6 +136,7 @@ uint64_t region_not_cut_off(const struct region *region);
 const char *region_declined_text(const struct region *region);
 
 /* Which part of the program's heap the hook cannot see, as text; NULL: none is known. */
-const char *region_unseen_text(const struct region *region);
+enum { REGION_UNSEEN_BYTES = REGION_PATH_BYTES + 128 };
+const char *region_unseen_text(const struct region *region, char text[REGION_UNSEEN_BYTES]);
 
 #endif

@@ -148,7 +148,8 @@ static void take_result(struct attachments *a, struct beginning *b)
 		return;
 	}
 	b->facts.other_library = attachment.reused || attachment.by_file;
-	const char *unseen = region_unseen_text(b->region);
+	char text[REGION_UNSEEN_BYTES];
+	const char *unseen = region_unseen_text(b->region, text);
 	if (registry_attach(&a->setup.heap->registry, b->region, &b->facts) != 0) {
 		refuse_attempt(a, pid, "out of memory");
 		return;

@@ -176,8 +176,9 @@ static void add_comments(
 		comment_interval(profile, sheet->view);
 	else
 		comment_losses(profile, s, sheet->view);
-	if (region_unseen_text(region))
-		profile_add_comment(profile, region_unseen_text(region));
+	char unseen[REGION_UNSEEN_BYTES];
+	if (region_unseen_text(region, unseen))
+		profile_add_comment(profile, unseen);
 	if (placeless)
 		sheet_comment(
 		    profile, "not profiled: %" PRIu64 " forked children without a free place", placeless);

@@ -41,7 +41,7 @@ calls() {
     for line; do
       read -r name result error action <<<"$line"
       wait "${pids[$name]}" || grep -q '^skip' "$name.said" || fail "$name: it ended with $?"
-      [ "$ended" != 0 ] || grep -q '^skip' "$name.said" ||
+      grep -q '^skip' "$name.said" ||
         equal "$name $result $error whole" "$(tail -1 "$name.said")" "what the program saw, $with"
     done
     [ "$ended" != 0 ] || return 0
