@@ -74,7 +74,8 @@ static size_t uncommented(const char *line, size_t length)
 	return length;
 }
 
-/* libinih's fgets(): a line with its end, and the final 0, in `bytes`. What it gets after an error is empty. */
+/* libinih's fgets(): a line with its end, and the final 0, in `bytes`. What it gets after an error is
+ * empty. */
 static char *read_line(char *to, int bytes, void *context)
 {
 	struct reading *r = context;

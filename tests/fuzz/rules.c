@@ -10,6 +10,7 @@
 #include "pprof/text/glob.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@ static void decide(const struct rules *rules, const char *path)
 	facts.pid = 2;
 	facts.has_library = true;
 	strcpy(facts.exe, path);
-	strncpy(facts.comm, path, sizeof(facts.comm) - 1);
+	snprintf(facts.comm, sizeof(facts.comm), "%.16s", path);
 	cgroup_names_of_path(&facts.cgroup, path);
 	decision_make(&decision, rules, &facts);
 	if (!service_name_is_good(decision.service) || !decision.how ||
