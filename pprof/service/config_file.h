@@ -7,8 +7,8 @@
 
 enum { CONFIG_FILE_BYTES_MAX = 1 << 20 };
 
-/* ini_text_parse() of a file. 0, or -errno with one line in error: "FILE:LINE: what is wrong", or why it cannot
- * be read. */
+/* ini_text_parse() of a file. 0, or -errno with one line in error: "FILE:LINE: what is wrong", or why it
+ * cannot be read. */
 int config_file_read(const struct ini_text_reader *reader, const char *path, char *error, size_t error_bytes);
 
 #endif

@@ -56,7 +56,7 @@ static int add_temporary(struct store_list *list, const struct store_day *day, c
 		return -ENOMEM;
 	made = &list->temporaries[list->temporary_count++];
 	made->day = *day;
-	snprintf(made->name, sizeof(made->name), "%s", name);
+	snprintf(made->name, sizeof(made->name), "%.39s", name);
 	return 0;
 }
 

@@ -65,7 +65,17 @@ static void look_at_line(struct reading *r, const char *line, size_t length, siz
 	}
 }
 
-/* libinih's fgets(): a line with its end, and the final 0, in `bytes`. What it gets after an error is empty. */
+/* The length of the line before " # comment": libinih has that only for ';'. */
+static size_t uncommented(const char *line, size_t length)
+{
+	for (size_t i = 1; i < length; i++)
+		if (line[i] == '#' && strchr(blanks, line[i - 1]))
+			return i;
+	return length;
+}
+
+/* libinih's fgets(): a line with its end, and the final 0, in `bytes`. What it gets after an error is
+ * empty. */
 static char *read_line(char *to, int bytes, void *context)
 {
 	struct reading *r = context;
@@ -77,10 +87,12 @@ static char *read_line(char *to, int bytes, void *context)
 	look_at_line(r, r->at, length, (size_t)bytes - 1);
 	if (r->err)
 		return NULL;
-	length += r->at[length] == '\n';
 	memcpy(to, r->at, length);
-	to[length] = '\0';
 	r->at += length;
+	length = uncommented(to, length);
+	if (*r->at)
+		to[length++] = *r->at++;
+	to[length] = '\0';
 	return to;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Text of the INI form, by libinih: `[SECTION]`, `KEY = VALUE`, comments after `;` and `#` at the beginning
- * of a line and after ` ;`, a line that begins with a space goes on with the key before. What libinih would
- * cut in silence (lines, names of sections and of keys that are too long) is an error here, and a section
- * without a key is not lost.
+ * of a line and after ` ;` and ` #`, a line that begins with a space goes on with the key before. What
+ * libinih would cut in silence (lines, names of sections and of keys that are too long) is an error here,
+ * and a section without a key is not lost.
  */
 #ifndef PPROF_TEXT_INI_TEXT_H
 #define PPROF_TEXT_INI_TEXT_H

@@ -94,8 +94,8 @@ static void say_unknown(const char *store, const char *service)
 		nearest_offer(&nearest, list.services[i]);
 	nearest_list(&nearest, names, sizeof(names));
 	if (list.service_count)
-		log_line("%s has no service '%s'%s%s (heaptap ls %s lists them)", store, service,
-		    *names ? "; did you mean " : "", names, store);
+		log_line("%s has no service '%s'%s%s%s (heaptap ls %s lists them)", store, service,
+		    *names ? "; did you mean " : "", names, *names ? "?" : "", store);
 	store_list_fini(&list);
 }
 

@@ -49,9 +49,9 @@ static void nothing_gives_the_defaults(void **state)
 }
 
 static const char whole[] = "\xef\xbb\xbf# comment\n"
-                            "[daemon]\n"
+                            "[daemon]    # of all\n"
                             "store = /srv/heaptap ; here\n"
-                            "disk = 2G\ndays = 14\nfree = 5%\ncpu = 10\nmemory = 64M\n"
+                            "disk = 2G # two\ndays = 14\nfree = 5%\ncpu = 10\nmemory = 64M\n"
                             "listen = 127.0.0.1:7071\nlisten = [::1]:7071\nlisten = /run/heaptap/http\n"
                             "token-file = /etc/heaptap/token\n"
                             "[push here]\nurl = anything\n"
