@@ -236,8 +236,8 @@ static void print_profiled(
 	snprintf(pid, sizeof(pid), "%d", (int)process->pid);
 	fprintf(screen->out, PROFILED_FORMAT "\n", pid, since(process->since_unix_ns, now_unix_ns, texts[0]),
 	    short_bytes(process->inuse_bytes, texts[1]), error_share(process, texts[2]),
-	    short_bytes((double)process->rss_bytes, texts[3]), growth(process, texts[4]),
-	    amount_count((double)process->samples, texts[5]), process->backend);
+	    process->rss_bytes ? short_bytes((double)process->rss_bytes, texts[3]) : "",
+	    growth(process, texts[4]), amount_count((double)process->samples, texts[5]), process->backend);
 	fputs(screen_style(screen, SCREEN_PLAIN), screen->out);
 	print_details(screen, process);
 }
