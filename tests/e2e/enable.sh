@@ -39,16 +39,19 @@ disable() {
   "$heaptap" disable --root root "$@"
 }
 
-# preload_of UNIT: LD_PRELOAD as systemd has it for the service; nothing without systemd
+# preload_of UNIT: LD_PRELOAD as systemd has it for the service. It loads units without running them, but not as root.
 preload_of() {
-  local systemd=/lib/systemd/systemd
-  [ -x $systemd ] || return 0
-  SYSTEMD_UNIT_PATH=$PWD/root/etc/systemd/system:$PWD/root/usr/lib/systemd/system SYSTEMD_LOG_TARGET=console \
-    $systemd --test --system --unit="$1" </dev/null 2>/dev/null >dump || :
-  sed -n 's/^.*Environment: LD_PRELOAD=//p' dump | sort -u
+  mkdir -p home
+  chmod 777 home
+  chmod -R a+rX root
+  HOME=$PWD/home XDG_CONFIG_HOME=$PWD/home XDG_RUNTIME_DIR=$PWD/home SYSTEMD_LOG_TARGET=console \
+    SYSTEMD_UNIT_PATH=$PWD/root/etc/systemd/system:$PWD/root/usr/lib/systemd/system: \
+    unprivileged /lib/systemd/systemd --test --user --unit="$1" </dev/null >dump 2>dump.err || :
+  awk -v unit="-> Unit $1:" 'index($0, "-> Unit ") { ours = index($0, unit) }
+    ours && sub(/^.*Environment: LD_PRELOAD=/, "")' dump
 }
 
-# comes_to UNIT VALUE: our drop-in has it, and systemd agrees
+# comes_to UNIT VALUE: our drop-in has it
 comes_to() {
   equal "[Service]
 Environment=\"LD_PRELOAD=$2\"" "$(grep -v '^#' "$admin/$1.d/50-heaptap.conf")" "drop-in of $1"
@@ -239,7 +242,7 @@ test_systemd_agrees() {
   enable one two >/dev/null
   equal 1 "$(status_of enable three)"
   preload_of one.service >one
-  [ -s one ] || { tail -5 dump >&2; skip 'systemd --test does not run here'; }
+  [ -s one ] || { cat dump.err >&2; tail -3 dump >&2; ls -ld $PWD >&2; fail 'systemd --test does not run here'; }
   equal "$library:/a.so:/b:c.so" "$(cat one)"
   equal "$library:/opt/two/100%.so" "$(preload_of two.service)"
   equal /late.so "$(preload_of three.service)"
