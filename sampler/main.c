@@ -54,7 +54,7 @@ static const struct command commands[] = {
         .bit = COMMAND_STATUS,
         .synopsis = "[OPTIONS] [PID | SERVICE]...",
         .mixed = true,
-        .summary = "show what the daemon profiles, how much of it is in use, and what grows",
+        .summary = "show what the daemon profiles: what is in use, what grows",
         .run = status_command_run,
         .examples = "heaptap status\n"
                     "heaptap status redis-server\n"
@@ -63,7 +63,7 @@ static const struct command commands[] = {
         .bit = COMMAND_ENABLE,
         .synopsis = "[OPTIONS] UNIT... | --machine-wide | --now",
         .mixed = true,
-        .summary = "let systemd units, or all programs, load the library that the daemon profiles by",
+        .summary = "let units or all programs load the library for the daemon",
         .run = enable_command_run,
         .examples = "heaptap enable redis-server nginx\n"
                     "heaptap enable --machine-wide\n"
@@ -72,7 +72,7 @@ static const struct command commands[] = {
         .bit = COMMAND_DISABLE,
         .synopsis = "[OPTIONS] [UNIT]... | --machine-wide | --now",
         .mixed = true,
-        .summary = "take exactly that away again; without UNIT from all units",
+        .summary = "take exactly that away again; without operands all of it",
         .run = disable_command_run,
         .examples = "heaptap disable redis-server\n"
                     "heaptap disable --machine-wide\n"

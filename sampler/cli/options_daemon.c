@@ -43,14 +43,13 @@ static const struct option rows[] = {
     {COMMAND_DAEMON | COMMAND_STATUS | COMMAND_SNAPSHOT | COMMAND_DOCTOR | ENABLING, '\0', "socket",
         OPTION_SET, .set = set_socket, .value = "PATH", .allowed = "a path of at most 107 bytes",
         .help = "the daemon's control socket, default\n"
-                "$HEAPTAP_SOCKET or /run/heaptap/control (of a user's\n"
-                "own daemon: $XDG_RUNTIME_DIR/heaptap/control)"},
+                "$HEAPTAP_SOCKET or /run/heaptap/control (a user's\n"
+                "own: $XDG_RUNTIME_DIR/heaptap/control)"},
     {COMMAND_SNAPSHOT, '\0', "service", OPTION_TEXT, OPTION_FIELD(service), .value = "NAME",
         .allowed = "the name of a service, as `heaptap status` shows it",
-        .help = "every process of a service that the daemon profiles"},
+        .help = "every process of a service of the daemon"},
     {ENABLING, '\0', "machine-wide", OPTION_FLAG, OPTION_FIELD(enable.machine_wide),
-        .help = "every program of the machine, by /etc/ld.so.preload;\n"
-                "not units"},
+        .help = "every program, by /etc/ld.so.preload; not units"},
     {COMMAND_ENABLE, '\0', "now", OPTION_FLAG, OPTION_FIELD(enable.now),
         .help = "remove the file `off` beside the control socket:\n"
                 "what disable --now has stopped goes on"},

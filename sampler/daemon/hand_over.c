@@ -59,10 +59,9 @@ static void prefault(struct daemon *d, const struct region *region)
 /* A pidfd proves later which process has ended; it is this one's if it still is who it was. */
 static void watch(struct daemon *d, struct roster_entry *entry)
 {
-	struct roster_identity now;
 	entry->pidfd = (int)syscall(SYS_pidfd_open, entry->pid, 0);
 	if (entry->pidfd >= 0 &&
-	    (roster_identify(entry->pid, &now) != 0 || now.start_ticks != entry->identity.start_ticks ||
+	    (thread_facts_birth(entry->pid).ticks != entry->identity.ticks ||
 	        epoll_set_add(d->epoll_fd, entry->pidfd) != 0)) {
 		close(entry->pidfd);
 		entry->pidfd = -1;
@@ -224,9 +223,9 @@ static bool look(struct daemon *d, struct roster_entry *entry, bool noticed)
 bool hand_over_look(void *context, pid_t pid, bool noticed)
 {
 	struct daemon *d = context;
-	struct roster_identity identity;
+	const struct thread_birth identity = thread_facts_birth(pid);
 	bool is_new;
-	if (roster_identify(pid, &identity) != 0)
+	if (!identity.ticks) /* gone */
 		return true;
 	struct roster_entry *entry = roster_enter(&d->roster, pid, &identity, &is_new);
 	if (!entry)

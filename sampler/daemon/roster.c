@@ -2,19 +2,10 @@
 #include "sampler/daemon/roster.h"
 
 #include "pprof/table/array.h"
-#include "sampler/linux/proc.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum {
-	FIELD_START = 22, /* of /proc/PID/stat, see proc(5) */
-	FIELD_STACK = 28,
-};
 
 static void entry_free(struct roster_entry *entry)
 {
@@ -65,13 +56,13 @@ void roster_remove(struct roster *roster, pid_t pid)
 	    (--roster->count - at) * sizeof(roster->entries[0]));
 }
 
-static bool is_same(const struct roster_identity *a, const struct roster_identity *b)
+static bool is_same(const struct thread_birth *a, const struct thread_birth *b)
 {
-	return a->start_ticks == b->start_ticks && a->stack_start == b->stack_start;
+	return a->ticks == b->ticks && a->stack_start == b->stack_start;
 }
 
 struct roster_entry *roster_enter(
-    struct roster *roster, pid_t pid, const struct roster_identity *identity, bool *is_new)
+    struct roster *roster, pid_t pid, const struct thread_birth *identity, bool *is_new)
 {
 	struct roster_entry *entry = roster_find(roster, pid);
 	*is_new = !entry || !is_same(&entry->identity, identity);
@@ -108,31 +99,4 @@ void roster_set(char **text, const char *value)
 {
 	free(*text);
 	*text = value ? strdup(value) : NULL;
-}
-
-/* The name in parentheses may have any characters, parentheses too. */
-bool roster_parse_identity(const char *stat, struct roster_identity *identity)
-{
-	const char *at = strrchr(stat, ')');
-	*identity = (struct roster_identity){0};
-	if (!at)
-		return false;
-	int field = 2;
-	for (at = strchr(at, ' '); at; at = strchr(at + 1, ' ')) {
-		field++;
-		if (field == FIELD_START)
-			identity->start_ticks = strtoull(at + 1, NULL, 10);
-		else if (field == FIELD_STACK)
-			identity->stack_start = strtoull(at + 1, NULL, 10);
-	}
-	return field >= FIELD_STACK;
-}
-
-int roster_identify(pid_t pid, struct roster_identity *identity)
-{
-	char text[1024];
-	ssize_t length = proc_read(pid, "stat", text, sizeof(text));
-	if (length < 0)
-		return length == -ENOENT ? -ESRCH : (int)length;
-	return roster_parse_identity(text, identity) ? 0 : -EPROTO;
 }

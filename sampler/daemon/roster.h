@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every process that the daemon has looked at, and what it thinks of it. A process is known by its pid and two
- * numbers of /proc/PID/stat: when it was forked, and where its stack begins, which is another address after
- * each exec. So one look at a process that does not concern us is enough, and costs one read later.
- *
- * Pure but for roster_identify.
+ * Every process that the daemon has looked at, and what it thinks of it. A process is known by its pid, when it
+ * was forked, and where its stack begins, which is another address after each exec. So one look at a process that
+ * does not concern us is enough, and costs one read later. Pure.
  */
 #ifndef SAMPLER_DAEMON_ROSTER_H
 #define SAMPLER_DAEMON_ROSTER_H
 
 #include "sampler/daemon/growth_rate.h"
+#include "sampler/linux/thread_facts.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-struct roster_identity {
-	uint64_t start_ticks, stack_start;
-};
 
 enum roster_state {
 	ROSTER_NEW,      /* not looked at yet */
@@ -30,7 +25,7 @@ enum roster_state {
 
 struct roster_entry {
 	pid_t pid;
-	struct roster_identity identity;
+	struct thread_birth identity;
 	enum roster_state state;
 	uint32_t looks;
 	uint64_t round;   /* of the sweep that has last seen it */
@@ -58,7 +53,7 @@ struct roster_entry *roster_find(const struct roster *roster, pid_t pid);
 
 /* The entry of that pid, made anew if it was another process' or program's. NULL: out of memory. *is_new. */
 struct roster_entry *roster_enter(
-    struct roster *roster, pid_t pid, const struct roster_identity *identity, bool *is_new);
+    struct roster *roster, pid_t pid, const struct thread_birth *identity, bool *is_new);
 
 /* Removes an entry, and what it has. */
 void roster_remove(struct roster *roster, pid_t pid);
@@ -68,11 +63,5 @@ void roster_forget(struct roster *roster, uint64_t round);
 
 /* Replaces a text of an entry by a copy; text NULL: none. */
 void roster_set(char **text, const char *value);
-
-/* From the text of /proc/PID/stat; false: it is none. Pure. */
-bool roster_parse_identity(const char *stat, struct roster_identity *identity);
-
-/* 0 or -errno: -ESRCH. */
-int roster_identify(pid_t pid, struct roster_identity *identity);
 
 #endif

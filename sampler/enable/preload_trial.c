@@ -134,7 +134,7 @@ static int run(const struct program *program, struct outcome *outcome)
  * namespace. */
 static int overlay_etc(const char *folder)
 {
-	char upper[PATH_MAX], work[PATH_MAX], options[PATH_MAX * 3];
+	char upper[PATH_MAX + 8], work[PATH_MAX + 8], options[PATH_MAX * 3 + 64];
 	snprintf(upper, sizeof(upper), "%s/upper", folder);
 	snprintf(work, sizeof(work), "%s/work", folder);
 	snprintf(options, sizeof(options), "lowerdir=/etc,upperdir=%s,workdir=%s", upper, work);
@@ -188,7 +188,7 @@ static bool is_there(const struct program *program)
 static int try_programs(const char *text, char *reason, size_t reason_bytes)
 {
 	struct outcome before[ARRAY_COUNT(programs)], after;
-	char with[512], without[512];
+	char with[320], without[320];
 	bool privileged = false;
 	int error = 0;
 	for (size_t i = 0; i < ARRAY_COUNT(programs) && !error; i++)
@@ -236,8 +236,11 @@ static void child(const char *folder, const char *text, int answer_fd)
 
 int preload_trial_run(const char *text, char *reason, size_t reason_bytes)
 {
-	char folder[] = "/tmp/heaptap-trial.XXXXXX";
+	const char *temporary = getenv("TMPDIR");
+	char folder[PATH_MAX];
 	int fds[2], status = 0;
+	snprintf(folder, sizeof(folder), "%s/heaptap-trial.XXXXXX",
+	    temporary && *temporary == '/' ? temporary : "/tmp");
 	if (!mkdtemp(folder) || pipe2(fds, O_CLOEXEC) != 0) {
 		snprintf(reason, reason_bytes, "it cannot be tried: %s", strerror(errno));
 		return -EPERM;

@@ -146,9 +146,11 @@ static int make_folder(const struct root_folder *root, const char *folder, bool 
 		if (parent < 0)
 			return parent;
 		*made = mkdirat(parent, name, 0755) == 0;
-		if (*made)
-			(void)fchmodat(parent, name, 0755, 0);
+		int error =
+		    *made && fchmodat(parent, name, 0755, 0) != 0 ? -errno : 0; /* whatever the umask */
 		close(parent);
+		if (error)
+			return error;
 	}
 	return open_below(root, folder, O_RDONLY | O_DIRECTORY);
 }

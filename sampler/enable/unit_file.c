@@ -18,6 +18,12 @@ static char *trim(char *text)
 	return text;
 }
 
+static bool is_comment(const char *line)
+{
+	line += strspn(line, " \t");
+	return *line == '#' || *line == ';';
+}
+
 /* Cuts a line off *at, with the lines that continue it, joined by a blank; *number counts all of them.
  * NULL: the end. */
 static char *next_line(char **at, unsigned int *number, unsigned int *first)
@@ -31,10 +37,12 @@ static char *next_line(char **at, unsigned int *number, unsigned int *first)
 		size_t length = strcspn(start, "\n");
 		*at = start + length + (start[length] == '\n');
 		++*number;
-		/* A comment between lines that belong together is passed over. */
-		if (start != line && strchr("#;", start[strspn(start, " \t")]) && start[strspn(start, " \t")])
+		/* A comment goes on in no other line, and one between lines that belong together is passed
+		 * over. */
+		bool comment = is_comment(start);
+		if (comment && start != line)
 			continue;
-		goes_on = length && start[length - 1] == '\\';
+		goes_on = !comment && length && start[length - 1] == '\\';
 		memmove(out, start, length);
 		out += length;
 		if (goes_on)
@@ -132,9 +140,10 @@ int unit_file_quote(const char *word, char *text, size_t text_bytes)
 		return -ENAMETOOLONG;
 	text[length++] = '"';
 	for (; *word; word++) {
-		if (length + 4 > text_bytes)
+		bool escaped = *word == '"' || *word == '\\';
+		if (length + escaped + 3 > text_bytes)
 			return -ENAMETOOLONG;
-		if (*word == '"' || *word == '\\')
+		if (escaped)
 			text[length++] = '\\';
 		text[length++] = *word;
 	}

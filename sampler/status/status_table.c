@@ -171,22 +171,28 @@ static void print_daemon(const struct screen *screen, const struct control_list 
 
 /* ---- the table */
 
+/* One that is not profiled may have no service. */
+static const char *name_of(const struct control_process *process)
+{
+	return *process->service ? process->service : *process->comm ? process->comm : "?";
+}
+
 /* Columns of the service's name: what the others leave, or without a terminal what the longest needs. */
 static int service_columns(const struct screen *screen, const struct control_list *list)
 {
 	int room = (screen->width ? screen->width : WIDTH_DEFAULT) - FIXED_COLUMNS - BACKEND_COLUMNS;
 
 	for (size_t i = 0; !screen->width && i < list->process_count; i++) {
-		int columns = screen_columns(list->processes[i].service);
+		int columns = screen_columns(name_of(&list->processes[i]));
 
 		room = columns > room ? columns : room;
 	}
 	return room < SERVICE_LEAST ? SERVICE_LEAST : room;
 }
 
-static void print_service(const struct screen *screen, const char *service, int columns)
+static void print_service(const struct screen *screen, const struct control_process *process, int columns)
 {
-	int used = screen_text(screen, *service ? service : "?", columns);
+	int used = screen_text(screen, name_of(process), columns);
 
 	fprintf(screen->out, "%*s", columns - used, "");
 }
@@ -232,19 +238,19 @@ static void print_profiled(
 
 	if (process->growth_significant && process->growth_bytes_per_hour > 0)
 		fputs(screen_style(screen, SCREEN_MORE), screen->out);
-	print_service(screen, process->service, columns);
+	print_service(screen, process, columns);
 	snprintf(pid, sizeof(pid), "%d", (int)process->pid);
 	fprintf(screen->out, PROFILED_FORMAT "\n", pid, since(process->since_unix_ns, now_unix_ns, texts[0]),
 	    short_bytes(process->inuse_bytes, texts[1]), error_share(process, texts[2]),
-	    short_bytes((double)process->rss_bytes, texts[3]), growth(process, texts[4]),
-	    amount_count((double)process->samples, texts[5]), process->backend);
+	    process->rss_bytes ? short_bytes((double)process->rss_bytes, texts[3]) : "",
+	    growth(process, texts[4]), amount_count((double)process->samples, texts[5]), process->backend);
 	fputs(screen_style(screen, SCREEN_PLAIN), screen->out);
 	print_details(screen, process);
 }
 
 static void print_unprofiled(const struct screen *screen, const struct control_process *process, int columns)
 {
-	print_service(screen, process->service, columns);
+	print_service(screen, process, columns);
 	fprintf(screen->out, " %7d  ", (int)process->pid);
 	screen_text(screen, *process->reason ? process->reason : "?", screen_room(screen, columns + 10));
 	putc('\n', screen->out);

@@ -92,7 +92,7 @@ test_mistyped_options() {
   said "'sleep' is not a process id; by name: heaptap snapshot \$(pidof sleep)" snapshot sleep
   for words in '--session 1 --all' '1 --all' '--session 1 2'; do
     # shellcheck disable=SC2086
-    said 'PIDs, --session PID and --all each choose the processes: give only one of them' snapshot $words
+    said 'PIDs, --session PID, --service NAME and --all each choose the processes: give only one of them' snapshot $words
   done
 }
 

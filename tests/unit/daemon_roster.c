@@ -8,29 +8,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
-static void test_identity_of_a_stat_line(void **state)
-{
-	struct roster_identity identity;
-	(void)state;
-	assert_true(roster_parse_identity("4711 (a) b) (c) S 1 4711 4711 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 "
-	                                  "987654 1000 200 18446744073709551615 93 94 140700000000000 0 0\n",
-	    &identity));
-	assert_int_equal(identity.start_ticks, 987654);
-	assert_int_equal(identity.stack_start, 140700000000000);
-	assert_false(roster_parse_identity("4711 (a) S 1 2 3", &identity));
-	assert_false(roster_parse_identity("", &identity));
-	assert_int_equal(roster_identify(getpid(), &identity), 0);
-	assert_int_not_equal(identity.start_ticks, 0);
-	assert_int_not_equal(identity.stack_start, 0);
-}
-
 static struct roster_entry *enter(struct roster *roster, pid_t pid, uint64_t ticks, uint64_t stack, bool *is_new)
 {
-	const struct roster_identity identity = {ticks, stack};
+	const struct thread_birth identity = {ticks, stack};
 	struct roster_entry *entry = roster_enter(roster, pid, &identity, is_new);
 	assert_non_null(entry);
 	return entry;
@@ -82,7 +65,6 @@ static void test_sorted_and_forgotten(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_identity_of_a_stat_line),
 	    cmocka_unit_test(test_another_program_is_another_entry),
 	    cmocka_unit_test(test_sorted_and_forgotten),
 	};
