@@ -2,10 +2,9 @@
 /*
  * The command line, parsed: what a user asked for, checked and in units.
  *
- * Each option is a row of options_record.c, options_events.c, options_read.c or options_push.c. Parser, help,
- * error lines,
- * completions and the manual page are all made from these rows, so they always agree. Parsing is pure: it
- * reads the given words and nothing else, and never prints.
+ * Each option is a row of options_record.c, options_events.c, options_read.c, options_push.c or
+ * options_daemon.c. Parser, help, error lines, completions and the manual page are all made from these rows,
+ * so they always agree. Parsing is pure: it reads the given words and nothing else, and never prints.
  */
 #ifndef SAMPLER_CLI_OPTIONS_H
 #define SAMPLER_CLI_OPTIONS_H
@@ -82,6 +81,7 @@ struct read_options {
 	uint64_t fail_over_bytes; /* FAIL_OVER_NEVER: not given */
 	int format;               /* number of an export format (pprof/export/format.h); -1: not given */
 	bool strict;
+	const char *store;         /* of the daemon, for words that name services */
 	uint64_t memory_max_bytes; /* limit for the profiles that are read */
 };
 
@@ -96,6 +96,19 @@ struct push_options {
 	const char *config;
 	bool follow, dry_run;
 	int paths_fd; /* record --push: where names of profiles go; filled in by front_run */
+};
+
+/* What `heaptap daemon` was asked for. NULL strings: not given. */
+struct daemon_options {
+	const char *config, *store;
+	bool check; /* the configuration, and nothing else */
+};
+
+/* What `heaptap enable` and `disable` were asked for. NULL strings: not given. */
+struct enable_options {
+	const char *root;  /* a folder in place of / */
+	bool machine_wide; /* /etc/ld.so.preload, not units */
+	bool now;          /* also the file `off` beside the control socket */
 };
 
 struct command;
@@ -139,6 +152,10 @@ struct options {
 	int operand_count;
 	struct read_options read;
 	struct push_options push;
+	struct daemon_options daemon;
+	struct enable_options enable;
+	const char *socket;  /* of the daemon; NULL: see sampler/control/control_path.h */
+	const char *service; /* snapshot: of every process of this service; NULL: not given */
 	const char *event_texts[OPTION_EVENTS_MAX]; /* of -e, in order */
 	size_t event_count;
 	bool no_heap;                /* events only: nothing is preloaded */

@@ -26,6 +26,7 @@ enum {
 	LINGER_NS = 500 * 1000000,    /* between checks whether any process still maps a region */
 	EXECUTED_NS = 10 * 1000000,   /* between looks at what the processes of a young image execute */
 	YOUNG_NS = 1000 * 1000000,    /* those of an older one are looked at every LINGER_NS */
+	ADOPTION_NS = 20 * 1000000,   /* for a sample that was being taken when books were taken over */
 	LOADING_NS = 2000 * 1000000,  /* for so long an executed program may take to load the library */
 };
 
@@ -50,7 +51,8 @@ size_t registry_drain(struct registry *registry)
 			frees += free_log_drain(image, now);
 		}
 	if (backend_fallback_tend(
-	        &registry->fallback, registry->intake->images, registry->intake->ring_lost, now))
+	        &registry->fallback, registry->intake->images, registry->intake->ring_lost, now) &&
+	    registry->pool)
 		region_pool_set_mode(registry->pool, backend_fallback_mode(&registry->fallback));
 	if (registry->verbosity >= 0)
 		memory_bound_say(registry->intake->memory);
@@ -98,7 +100,7 @@ static size_t take_claims(struct registry *registry)
 {
 	struct region *region;
 	size_t count = 0;
-	while ((region = region_pool_next(registry->pool)) && add_image(registry, region))
+	while (registry->pool && (region = region_pool_next(registry->pool)) && add_image(registry, region))
 		count++;
 	return count;
 }
@@ -290,7 +292,7 @@ static void image_remove(struct registry *registry, struct image *image)
 {
 	unfollowed_end(image, &registry->intake->births);
 	intake_remove_image(registry->intake, image);
-	registry->incomplete += !image->ready && !image->declined;
+	registry->incomplete += !image->ready && !image->declined && !image->offered;
 	for (uint32_t i = 0; i < REGION_PLACES; i++)
 		if (image->process[i])
 			process_free(image->process[i]);
@@ -386,6 +388,16 @@ void registry_finish_ended(struct registry *registry)
 	}
 }
 
+/* What the earlier sampler had not read is read first, and has its stacks. */
+static void end_adoption(struct registry *registry, struct image *image)
+{
+	image->adopting = false;
+	intake_buffers(registry->intake, image, UINT64_MAX);
+	for (uint32_t i = 0; i < image->places_end; i++)
+		if (image->process[i] && image->process[i]->was_running)
+			process_adopt(image->process[i]);
+}
+
 size_t registry_tend(struct registry *registry)
 {
 	size_t came = settle_claims(registry);
@@ -394,6 +406,8 @@ size_t registry_tend(struct registry *registry)
 	bool often = now - registry->executed_ns >= EXECUTED_NS, gone = false;
 	for (struct image *image = registry->intake->images, *next; image; image = next) {
 		next = image->next;
+		if (image->adopting && now - image->claimed_ns >= ADOPTION_NS)
+			end_adoption(registry, image);
 		if (image->ready) {
 			find_places(registry, image);
 			note_requests(registry, image);
@@ -428,14 +442,10 @@ void registry_init(struct registry *registry)
 	registry->intake->context = registry;
 }
 
-int registry_adopt(struct registry *registry, struct region *region)
+static void adopt(struct registry *registry, struct image *image)
 {
-	struct image *image = add_image(registry, region);
-	if (!image)
-		return -ENOMEM;
-	struct region_header *header = region_header(region);
-	image->ready = true;
-	image->settled = true;
+	struct region_header *header = region_header(image->region);
+	image->ready = image->settled = image->adopting = true;
 	image->trigger_address = header->trigger_address;
 	image->attached_after_ns = header->attached_after_ns;
 	image->attached_rss_bytes = header->attached_rss_bytes;
@@ -446,7 +456,7 @@ int registry_adopt(struct registry *registry, struct region *region)
 			continue;
 		if (i == 0 && image->attached_after_ns)
 			image->attached_pid = process->target.pid;
-		process_adopt(process);
+		process_begin_adoption(process);
 		watch_process(registry, process);
 	}
 	if (image->attached_pid)
@@ -456,7 +466,39 @@ int registry_adopt(struct registry *registry, struct region *region)
 	    registry->probe->backend == BACKEND_UPROBE ? BACKEND_UPROBE : BACKEND_COPY;
 	atomic_store(
 	    &header->mode, image->backend == BACKEND_UPROBE ? REGION_MODE_TRIGGER : REGION_MODE_COPY);
+}
+
+int registry_adopt(struct registry *registry, struct region *region)
+{
+	struct image *image = add_image(registry, region);
+	if (!image)
+		return -ENOMEM;
+	adopt(registry, image);
 	return 0;
+}
+
+int registry_take_offer(struct registry *registry, const struct registry_offer *offer)
+{
+	struct image *image = add_image(registry, offer->region);
+	if (!image) {
+		free(offer->plan);
+		return -ENOMEM;
+	}
+	image->offered = true;
+	image->plan = offer->plan;
+	image->period_bytes = offer->period_bytes;
+	image->finding = process_find(offer->pid, registry->modules);
+	if (offer->used)
+		adopt(registry, image);
+	return 0;
+}
+
+struct image *registry_image_of(const struct registry *registry, uint64_t ino)
+{
+	for (struct image *image = registry->intake->images; image; image = image->next)
+		if (image->region->ino == ino)
+			return image;
+	return NULL;
 }
 
 int registry_attach(
@@ -474,6 +516,8 @@ int registry_attach(
 	unfollowed_begin(image);
 	/* Not all of the objects that a running process has may call dlclose by the hook. */
 	atomic_store(&region_header(region)->walk, 0);
+	image->plan = attached->plan;
+	image->period_bytes = attached->period_bytes;
 	settle_claims(registry);
 	return 0;
 }
@@ -489,6 +533,31 @@ void registry_close_attached(struct registry *registry)
 			finish(registry, process,
 			    has_ended(registry, process) ? TARGET_GONE : TARGET_DETACHED, 0);
 	}
+}
+
+void registry_set_period(struct registry *registry, uint64_t period_bytes)
+{
+	if (registry->pool)
+		region_pool_set_period(registry->pool, period_bytes);
+	for (struct image *image = registry->intake->images; image; image = image->next)
+		if (!image->period_bytes) /* else it has its own */
+			atomic_store(&region_header(image->region)->period_bytes, period_bytes);
+}
+
+size_t registry_running(const struct registry *registry)
+{
+	const struct table *processes = &registry->intake->processes;
+	size_t count = 0;
+	for (size_t i = 0; i < processes->count; i++) {
+		const struct process *process = processes->entries[i].item;
+		count += process->watched && !process->target.closed && !process->image->unchosen;
+	}
+	return count;
+}
+
+bool registry_empty(const struct registry *registry)
+{
+	return !registry->intake->images;
 }
 
 void registry_fini(struct registry *registry)

@@ -2,6 +2,7 @@
 #include "sampler/report/operands.h"
 
 #include "pprof/table/array.h"
+#include "sampler/report/store_operand.h"
 #include "pprof/text/log_line.h"
 
 #include <dirent.h>
@@ -87,7 +88,21 @@ static bool is_folder(const char *path)
 	return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-int operands_expand(struct operands *o, char *const *words, int count)
+int operands_add(struct operands *o, char *path, size_t operand)
+{
+	return path_add(o, path, operand, true);
+}
+
+/* A word that may be a service's name, because it is no path of anything. */
+static bool may_be_service(const char *word)
+{
+	struct stat status;
+
+	return !strchr(word, '/') && stat(word, &status) != 0 && errno == ENOENT;
+}
+
+int operands_expand(
+    struct operands *o, char *const *words, int count, const struct operands_services *services)
 {
 	static char dot[] = ".", *const here[] = {dot};
 	int err = 0;
@@ -100,9 +115,13 @@ int operands_expand(struct operands *o, char *const *words, int count)
 			o->has_folder = true;
 			err = folder_add(o, words[i], i);
 		} else {
-			err = path_add(o, strdup(words[i]), i, false);
+			int found = services && may_be_service(words[i])
+			    ? store_operand_expand(o, words[i], i, services)
+			    : 0;
+
+			err = found < 0 ? found : found ? 0 : path_add(o, strdup(words[i]), i, false);
 		}
-		if (err)
+		if (err == -ENOMEM)
 			log_line("not enough memory");
 	}
 	return err;
