@@ -6,7 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum word { WORD_LISTEN, WORD_TOKEN_FILE, WORD_SOCKET, WORD_SAMPLER, WORD_FRONT_FD, WORD_QUIET, WORD_VERBOSE };
+enum word {
+	WORD_LISTEN,
+	WORD_TOKEN_FILE,
+	WORD_SOCKET,
+	WORD_SAMPLER,
+	WORD_FRONT_FD,
+	WORD_QUIET,
+	WORD_VERBOSE
+};
 
 static const struct option words[] = {
     {"listen", required_argument, NULL, WORD_LISTEN},

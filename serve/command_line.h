@@ -20,9 +20,9 @@ struct command_line {
 	const char *token_file; /* NULL: none */
 	const char *socket;     /* of the daemon; NULL: where it usually is */
 	pid_t sampler;          /* record --listen: no other sampler is asked; 0: all are */
-	int front_fd;           /* record --listen: a byte is written when all is ready, and its end is ours */
-	int verbosity;          /* -1 quiet, 0, 1 verbose */
-	char *const *operands;  /* files and folders, NULL-terminated */
+	int front_fd;          /* record --listen: a byte is written when all is ready, and its end is ours */
+	int verbosity;         /* -1 quiet, 0, 1 verbose */
+	char *const *operands; /* files and folders, NULL-terminated */
 	int operand_count;
 };
 

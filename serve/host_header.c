@@ -46,7 +46,6 @@ bool host_header_is_local(const char *host, const char *own_name)
 	length = strlen(name);
 	/* A name without a dot is nobody's on the internet. */
 	return inet_pton(AF_INET, name, &v4) == 1 || strcasecmp(name, "localhost") == 0 ||
-	    (length > strlen(localhost) &&
-	        strcasecmp(name + length - strlen(localhost), localhost) == 0) ||
+	    (length > strlen(localhost) && strcasecmp(name + length - strlen(localhost), localhost) == 0) ||
 	    (own_name && *own_name && !strchr(own_name, '.') && strcasecmp(name, own_name) == 0);
 }

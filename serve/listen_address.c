@@ -66,10 +66,12 @@ static int parse_inet(struct listen_address *address, const char *text)
 	bool bracketed;
 	int64_t port;
 
-	if (!colon || colon[1] < '0' || colon[1] > '9' || parameters_integer(colon + 1, &port) || port > 65535)
+	if (!colon || colon[1] < '0' || colon[1] > '9' || parameters_integer(colon + 1, &port) ||
+	    port > 65535)
 		return -EINVAL;
 	bracketed = text[0] == '[' && colon > text + 1 && colon[-1] == ']';
-	if ((size_t)(colon - text) >= sizeof(host) || (!bracketed && memchr(text, ':', (size_t)(colon - text))))
+	if ((size_t)(colon - text) >= sizeof(host) ||
+	    (!bracketed && memchr(text, ':', (size_t)(colon - text))))
 		return -EINVAL;
 	snprintf(host, sizeof(host), "%.*s", (int)(colon - text) - 2 * bracketed, text + bracketed);
 	return parse_host(address, host, bracketed, htons((in_port_t)port));

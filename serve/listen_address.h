@@ -18,8 +18,7 @@ struct listen_address {
 };
 
 /* Pure. 0, or -EINVAL with one line in error. Names other than localhost are not looked up. */
-int listen_address_parse(
-    struct listen_address *address, const char *text, char *error, size_t error_bytes);
+int listen_address_parse(struct listen_address *address, const char *text, char *error, size_t error_bytes);
 
 /* The same of a socket that was bound by somebody else. 0 or -errno. */
 int listen_address_of(struct listen_address *address, int fd);

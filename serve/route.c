@@ -184,8 +184,8 @@ void route_fini(struct route *route)
 
 const char *route_methods(const struct route *route)
 {
-	bool symbol = (route->kind == ROUTE_DEBUG || route->kind == ROUTE_OLD) &&
-	    strcmp(route->name, "symbol") == 0;
+	bool symbol =
+	    (route->kind == ROUTE_DEBUG || route->kind == ROUTE_OLD) && strcmp(route->name, "symbol") == 0;
 	bool snapshot = route->kind == ROUTE_API && strcmp(route->name, "snapshot") == 0;
 
 	return snapshot ? "POST" : symbol ? "GET, HEAD, POST" : "GET, HEAD";
