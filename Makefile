@@ -151,7 +151,9 @@ $(O)/%.o: %.c | $(O)/pprof/profile.pb-c.h
 	$(call quiet,CC,$<)$(CC) $(ALLFLAGS) $(HARD_CC) $(SANFLAGS) -c -o $@ $<
 
 # What .incbin reads -MMD does not see.
-$(O)/pprof/export/flamegraph.o: pprof/export/flamegraph.html
+PAGE_FILES := $(sort $(wildcard pprof/page/*.html pprof/page/*.css pprof/page/*.js pprof/page/*.svg))
+$(O)/pprof/page/page.o: $(PAGE_FILES)
+$(O)/serve/api_openapi.o: serve/openapi.json
 
 # All but main, as an archive: a test links what it uses.
 $(O)/core.a: $(CORE_OBJ)
@@ -317,8 +319,8 @@ format:
 
 format-check:
 	@clang-format --dry-run --Werror $(FORMATTED)
-	@for source in $(FORMATTED) pprof/export/flamegraph.html; do \
-		expand $$source | grep -nE '.{111}' | sed "s,^,$$source:,"; done | grep . && \
+	@for source in $(FORMATTED) $(PAGE_FILES); do case $$source in pprof/page/*) tab=4 ;; *) tab=8 ;; esac; \
+		expand -t $$tab $$source | grep -nE '.{111}' | sed "s,^,$$source:,"; done | grep . && \
 		{ echo 'format: the lines above are longer than 110 columns' >&2; exit 1; } || :
 
 ## layers: what each folder may need, by includes and by the symbols of the objects (rules: .ci/layers)
