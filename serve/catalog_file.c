@@ -40,6 +40,7 @@ static void note(struct catalog_file *file, const struct origin *origin)
 
 int catalog_file_read(struct catalog_file *file, const struct blob *bytes)
 {
+	const struct api_query all = {.max_bytes = CATALOG_FILE_MEMORY};
 	struct origin *origin = malloc(sizeof(*origin));
 	struct profile *profile;
 
@@ -51,6 +52,8 @@ int catalog_file_read(struct catalog_file *file, const struct blob *bytes)
 	}
 	origin_read(origin, profile);
 	note(file, origin);
+	if (!catalog_file_is_heap(file) || api_point_make(&file->point, profile, &all))
+		file->point.time_ns = 0;
 	profile_free(profile);
 	free(origin);
 	return 0;
@@ -70,7 +73,12 @@ const char *catalog_file_kind(const struct catalog_file *file)
 	return file->kind == ORIGIN_PEAK ? "peak" : file->kind == ORIGIN_DELTA ? "delta" : "live";
 }
 
+bool catalog_file_is_heap(const struct catalog_file *file)
+{
+	return file->kind == ORIGIN_LIVE && !file->event[0];
+}
+
 bool catalog_file_is_state(const struct catalog_file *file)
 {
-	return file->state == CATALOG_FILE_READ && file->kind == ORIGIN_LIVE && !file->event[0];
+	return file->state == CATALOG_FILE_READ && catalog_file_is_heap(file);
 }
