@@ -2,6 +2,7 @@
 #include "serve/event_loop.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <sys/epoll.h>
 
 int event_loop_add(int epoll_fd, struct event_source *source, int fd, uint32_t events)

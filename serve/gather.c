@@ -25,7 +25,7 @@ static void settle(struct gather_item *item, struct blob *profile, int error, co
 	item->pending = false;
 	item->profile = profile;
 	item->error = error;
-	snprintf(item->why, sizeof(item->why), "%s", error ? why : "");
+	snprintf(item->why, sizeof(item->why), "%.255s", error ? why : "");
 	if (--gather->pending == 0)
 		gather->done(gather);
 }
