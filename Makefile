@@ -82,7 +82,7 @@ HOOK_OBJ    := $(patsubst %,$(O)/tests/%.o,$(filter-out $(addprefix preload/,api
 CORE_OBJ    := $(filter-out $(O)/sampler/main.o,$(SAMPLER_OBJ)) $(PPROF_OBJ)
 UNIT_BIN    := $(UNIT_SRC:%.c=$(O)/%)
 FUZZ_BIN    := $(FUZZ_SRC:%.c=$(O)/%)
-READER_BIN  := $(READER_SRC:%.c=$(O)/%) $(if $(wildcard tests/readers/oracle.go),$(O)/tests/readers/oracle)
+READER_BIN  := $(READER_SRC:%.c=$(O)/%) $(patsubst %.go,$(O)/%,$(wildcard tests/readers/*.go))
 TARGET_BIN  := $(addprefix $(O)/tests/targets/,$(notdir $(basename $(TARGET_SRC))))
 BENCH_SRC   := $(sort $(wildcard bench/programs/*.c bench/programs/*.cc))
 BENCH_BIN   := $(addprefix $(O)/bench/,$(notdir $(basename $(BENCH_SRC))))
@@ -201,7 +201,7 @@ $(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/core.a
 $(O)/tests/readers/%: $(O)/tests/readers/%.o $(O)/core.a
 	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(O)/tests/readers/oracle: tests/readers/oracle.go
+$(O)/tests/readers/%: tests/readers/%.go
 	@mkdir -p $(@D)
 	$(call quiet,GO,$<)$(GO) build -o $@ $<
 

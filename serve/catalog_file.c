@@ -3,6 +3,7 @@
 
 #include "pprof/codec/decode.h"
 #include "pprof/profile/profile.h"
+#include "pprof/text/utf8.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +12,12 @@
 
 static void copy(char *to, size_t room, const char *from)
 {
-	snprintf(to, room, "%s", from);
+	size_t length = strlen(from);
+
+	if (length >= room)
+		length = utf8_valid_prefix(from, room - 1);
+	memcpy(to, from, length);
+	to[length] = '\0';
 }
 
 static void note(struct catalog_file *file, const struct origin *origin)
