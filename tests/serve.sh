@@ -7,10 +7,22 @@ stop_children() {
 }
 trap stop_children EXIT
 
+# As a user of its own, who has no other sessions: root's server would show those of everybody.
+user=()
+if [ "$(id -u)" = 0 ]; then
+  user=(setpriv --reuid "$other_user" --regid 65534 --clear-groups --inh-caps=-all)
+fi
+stage serve_program
+cp "$HEAPTAP_BUILD/heaptap-serve" bin/
+chmod -R a+rX bin
+mkdir -p -m 700 run
+[ "$(id -u)" != 0 ] || chown "$other_user" run
+export XDG_RUNTIME_DIR=$PWD/run
+
 # serve [OPTION...]: starts it at a free port; $url is where. It ends with the test.
 serve() {
   rm -f serve.err
-  "$heaptap" serve --listen 127.0.0.1:0 "$@" 2>serve.err &
+  "${user[@]}" "$heaptap" serve --listen 127.0.0.1:0 "$@" 2>serve.err &
   serve_pid=$!
   children+=($serve_pid)
   wait_for 20 grep -q '^heaptap: serving on http' serve.err
@@ -21,15 +33,14 @@ serve() {
 program() {
   local name=$1
   shift
-  mkdir -p "$name"
+  mkdir -p -m 777 "$name"
   mkfifo "$name/in"
-  "$heaptap" record -q --interval 0 -o "$name/%n.pb.gz" "$@" "$targets/serve_program" <"$name/in" >"$name/out" 2>"$name/err" &
+  "${user[@]}" "$heaptap" record -q --interval 0 -o "$name/%n.pb.gz" "$@" "$targets/serve_program" <"$name/in" >"$name/out" 2>"$name/err" &
   children+=($!)
   echo $! >"$name.front"
   exec {input}>"$name/in"
   echo $input >"$name.input"
   wait_for 20 test -s "$name/out"
-  wait_for 20 child_of "$(cat "$name.front")" serve_program >/dev/null
   child_of "$(cat "$name.front")" serve_program >"$name.pid"
 }
 
@@ -49,12 +60,15 @@ more_than() {
   [ "$(wc -l <"$2")" -gt "$1" ]
 }
 
-# finish NAME: its input ends, and then it does
+# finish NAME: ends it, and waits for that
 finish() {
-  local input
-  input=$(cat "$1.input")
-  exec {input}>&-
+  echo quit >&"$(cat "$1.input")"
   wait "$(cat "$1.front")"
+}
+
+# metric NAME VALUE: does /metrics say so?
+metric() {
+  curl -s "$url/metrics" | grep -q "^$1 $2\$"
 }
 
 # fetch PATH [OPTION...]: its body goes to ./body, headers to ./head; prints the status

@@ -82,7 +82,7 @@ test_files() {
   # A file that comes later is found.
   cp store/deep/p.exit.pb.gz store/later.pb.gz
   wait_for 20 bash -c "curl -s $url/api/v1/profiles | grep -o '\"id\"' | wc -l | grep -q 5"
-  equal 2 "$(status_of "$heaptap" serve nothing)"
+  equal 2 "$(status_of "${user[@]}" "$heaptap" serve nothing)"
   matches 'nothing: No such file' err
 }
 

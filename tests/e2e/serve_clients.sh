@@ -7,17 +7,17 @@
 test_a_token_where_others_can_connect() {
   printf '%s\n' 0123456789abcdef0123 >token
   chmod 600 token
-  equal 2 "$(status_of "$heaptap" serve --listen 0.0.0.0:0)"
+  equal 2 "$(status_of "${user[@]}" "$heaptap" serve --listen 0.0.0.0:0)"
   equal 1 "$(wc -l <err)" 'lines of the refusal'
   matches 'give --token-file' err
-  equal 2 "$(status_of "$heaptap" serve --listen '[::]:0')"
+  equal 2 "$(status_of "${user[@]}" "$heaptap" serve --listen '[::]:0')"
   chmod 644 token
-  equal 2 "$(status_of "$heaptap" serve --token-file token)"
+  equal 2 "$(status_of "${user[@]}" "$heaptap" serve --token-file token)"
   matches 'everybody may read' err
   chmod 600 token
   printf 'short\n' >small
   chmod 600 small
-  equal 2 "$(status_of "$heaptap" serve --token-file small)"
+  equal 2 "$(status_of "${user[@]}" "$heaptap" serve --token-file small)"
   program a -p 1 -b copy
   serve --token-file token
   for path in /debug/pprof/ /debug/pprof/heap "/pid/$(cat a.pid)/debug/pprof/heap" /metrics /sd /api/v1/processes \
@@ -172,7 +172,7 @@ test_its_end() {
   serve --listen "unix:$PWD/socket"
   test -S socket || fail 'no socket'
   equal 660 "$(stat -c %a socket)" mode
-  equal 2 "$(status_of "$heaptap" serve --listen "${url#http://}")"
+  equal 2 "$(status_of "${user[@]}" "$heaptap" serve --listen "${url#http://}")"
   matches 'cannot listen on .*: Address already in use' err
   web=$(child_of $serve_pid heaptap-web)
   kill $serve_pid

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // go_pprof FILE: Go's own net/http/pprof, for tests that compare heaptap serve with it. Writes its address to FILE.
-// Its write timeout is what heaptap's limit of 600 seconds corresponds to.
 package main
 
 import (
@@ -9,7 +8,6 @@ import (
 	"net/http"
 	_ "net/http/pprof"
 	"os"
-	"time"
 )
 
 func main() {
@@ -23,6 +21,5 @@ func main() {
 	if err := os.Rename(os.Args[1]+".new", os.Args[1]); err != nil {
 		panic(err)
 	}
-	server := http.Server{WriteTimeout: 601 * time.Second}
-	panic(server.Serve(listener))
+	panic(http.Serve(listener, nil))
 }

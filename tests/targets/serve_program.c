@@ -5,6 +5,7 @@
  *
  *   hold N    N blocks of 1000 bytes more, by take_held()
  *   drop      frees them all
+ *   quit      ends
  *   spin      keeps a CPU busy, in spin_here(), until there is another line
  */
 #include <poll.h>
@@ -47,6 +48,8 @@ int main(void)
 			held[held_count++] = take_held();
 		while (strcmp(line, "drop\n") == 0 && held_count)
 			free(held[--held_count]);
+		if (strcmp(line, "quit\n") == 0)
+			break;
 		if (strcmp(line, "spin\n") == 0)
 			spin_here();
 		puts("done");
