@@ -15,6 +15,7 @@
 #include "sampler/report/export.h"
 #include "sampler/session/front.h"
 #include "sampler/session/pusher.h"
+#include "sampler/session/web_server.h"
 #include "sampler/report/ls.h"
 #include "sampler/report/merge.h"
 #include "pprof/text/log_line.h"
@@ -171,6 +172,16 @@ static const struct command commands[] = {
         .examples = "heaptap push --to pyroscope+http://localhost:4040 heaptap.server.4711.*.pb.gz\n"
                     "heaptap push --follow --to parca+https://parca.example.org profiles/\n"
                     "heaptap push --follow --config /etc/heaptap/heaptap.conf"},
+    {.name = "serve",
+        .bit = COMMAND_SERVE,
+        .synopsis = "[OPTIONS] [STORE | PROFILE | FOLDER]...",
+        .mixed = true,
+        .summary = "show live heaps in a browser, and /debug/pprof to pprof and scrapers",
+        .run = web_server_run,
+        .examples = "heaptap serve\n"
+                    "heaptap serve --listen 127.0.0.1:8080 profiles/\n"
+                    "heaptap serve --listen 0.0.0.0:7337 --token-file token\n"
+                    "go tool pprof http://127.0.0.1:7337/debug/pprof/heap"},
     {.name = "events",
         .bit = COMMAND_EVENTS,
         .synopsis = "[REGEX]",

@@ -35,6 +35,7 @@
 #define OPTION_EVENTS_MAX    16
 #define OPTION_PIDS_MAX      64
 #define OPTION_LABELS_MAX    12
+#define OPTION_LISTEN_MAX    8
 #define INTERVAL_NS_MIN      (UINT64_C(1) * 1000000)
 #define INTERVAL_NS_MAX      (UINT64_C(1000) * 3600 * 1000000000)
 
@@ -111,6 +112,13 @@ struct enable_options {
 	bool now;          /* also the file `off` beside the control socket */
 };
 
+/* What `heaptap serve` was asked for, and `record --listen`. */
+struct serve_options {
+	const char *listen[OPTION_LISTEN_MAX]; /* none: the default */
+	size_t listen_count;
+	const char *token_file; /* NULL: none */
+};
+
 struct command;
 struct event;
 
@@ -154,6 +162,7 @@ struct options {
 	struct push_options push;
 	struct daemon_options daemon;
 	struct enable_options enable;
+	struct serve_options serve;
 	const char *socket;  /* of the daemon; NULL: see sampler/control/control_path.h */
 	const char *service; /* snapshot: of every process of this service; NULL: not given */
 	const char *event_texts[OPTION_EVENTS_MAX]; /* of -e, in order */

@@ -40,8 +40,8 @@ static const struct option rows[] = {
         .help = "where profiles go, default as configured, or\n"
                 "/var/lib/heaptap/store (of a user:\n"
                 "$XDG_STATE_HOME/heaptap/store)"},
-    {COMMAND_DAEMON | COMMAND_STATUS | COMMAND_SNAPSHOT | COMMAND_DOCTOR | ENABLING, '\0', "socket",
-        OPTION_SET, .set = set_socket, .value = "PATH", .allowed = "a path of at most 107 bytes",
+    {COMMAND_DAEMON | COMMAND_STATUS | COMMAND_SNAPSHOT | COMMAND_DOCTOR | COMMAND_SERVE | ENABLING, '\0',
+        "socket", OPTION_SET, .set = set_socket, .value = "PATH", .allowed = "a path of at most 107 bytes",
         .help = "the daemon's control socket, default\n"
                 "$HEAPTAP_SOCKET or /run/heaptap/control (a user's\n"
                 "own: $XDG_RUNTIME_DIR/heaptap/control)"},

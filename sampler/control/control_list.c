@@ -49,6 +49,7 @@ static const struct field process_fields[] = {
     {"inuse_bytes", KIND_ESTIMATE, offsetof(struct control_process, inuse_bytes)},
     {"inuse_bytes_error", KIND_ESTIMATE, offsetof(struct control_process, inuse_bytes_error)},
     {"inuse_objects", KIND_ESTIMATE, offsetof(struct control_process, inuse_objects)},
+    {"alloc_bytes", KIND_ESTIMATE, offsetof(struct control_process, alloc_bytes)},
     {"growth_bytes_per_hour", KIND_ESTIMATE, offsetof(struct control_process, growth_bytes_per_hour)},
     {"growth_significant", KIND_TRUTH, offsetof(struct control_process, growth_significant)},
     {"rss_bytes", KIND_COUNT, offsetof(struct control_process, rss_bytes)},

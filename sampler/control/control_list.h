@@ -62,6 +62,7 @@ struct control_process {
 	/* Estimates, NaN if not known: in use, the standard error of the bytes, objects, the slope of the
 	 * bytes over the last snapshots. */
 	double inuse_bytes, inuse_bytes_error, inuse_objects, growth_bytes_per_hour;
+	double alloc_bytes;      /* ever allocated, since it is profiled; NaN: not known */
 	bool growth_significant; /* by more than two standard errors of the slope */
 	uint64_t rss_bytes;
 	uint64_t samples;

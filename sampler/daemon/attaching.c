@@ -72,7 +72,6 @@ static struct registry_attached facts_of(pid_t pid)
 		facts.after_ns = (now - began) * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
 	(void)proc_read(pid, "status", status, sizeof(status));
 	facts.rss_bytes = proc_status_number(status, "\nVmRSS:", 10, 0) << 10;
-	facts.filtered = proc_status_number(status, "\nSeccomp:", 10, 1) != 0;
 	return facts;
 }
 
@@ -107,7 +106,9 @@ static int begin(struct daemon *d, struct daemon_attaching *one, const struct ro
 	int error = one->region && one->facts.plan ? 0 : -ENOMEM;
 	if (!error) {
 		verdict_plan(one->facts.plan, d, verdict);
-		region_header(one->region)->filtered = one->facts.filtered;
+		struct fitness fitness;
+		(void)fitness_examine(&fitness, entry->pid, true);
+		region_header(one->region)->filtered = fitness.filtered;
 		const struct attachment_wish wish = {.pid = entry->pid,
 		    .modules = d->modules,
 		    .region = one->region,

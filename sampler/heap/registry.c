@@ -535,31 +535,6 @@ void registry_close_attached(struct registry *registry)
 	}
 }
 
-void registry_set_period(struct registry *registry, uint64_t period_bytes)
-{
-	if (registry->pool)
-		region_pool_set_period(registry->pool, period_bytes);
-	for (struct image *image = registry->intake->images; image; image = image->next)
-		if (!image->period_bytes) /* else it has its own */
-			atomic_store(&region_header(image->region)->period_bytes, period_bytes);
-}
-
-size_t registry_running(const struct registry *registry)
-{
-	const struct table *processes = &registry->intake->processes;
-	size_t count = 0;
-	for (size_t i = 0; i < processes->count; i++) {
-		const struct process *process = processes->entries[i].item;
-		count += process->watched && !process->target.closed && !process->image->unchosen;
-	}
-	return count;
-}
-
-bool registry_empty(const struct registry *registry)
-{
-	return !registry->intake->images;
-}
-
 void registry_fini(struct registry *registry)
 {
 	while (registry->intake->images)

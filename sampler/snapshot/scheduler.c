@@ -79,12 +79,25 @@ static void answer(
 		a->setup.answer(a->setup.context, askers[i], pid, path, error);
 }
 
+static int64_t start_unix_ns(const struct scheduler *a, const struct target *target)
+{
+	return a->began_unix_ns + (int64_t)(target->start_ns - a->began_ns);
+}
+
 /* Which session and process it belongs to: the same words in each of the process' profiles, so the start
  * is reckoned from the session's, once. */
 static void identify(const struct scheduler *a, const struct target *target, char *text, size_t text_bytes)
 {
-	int64_t start_ns = a->began_unix_ns + (int64_t)(target->start_ns - a->began_ns);
-	snprintf(text, text_bytes, ORIGIN_IDENTITY_FORMAT, a->began_unix_ns, (int)a->began_pid, start_ns);
+	snprintf(text, text_bytes, ORIGIN_IDENTITY_FORMAT, a->began_unix_ns, (int)a->began_pid,
+	    start_unix_ns(a, target));
+}
+
+static void take_askers(struct snapshot *s, struct snapshot_series *series)
+{
+	memcpy(s->askers, series->askers, sizeof(s->askers));
+	s->asker_count = series->asker_count;
+	series->asker_count = 0;
+	series->wanted = series->wanted_by_hand = series->wanted_by_a_rule = false;
 }
 
 static int take(
@@ -96,27 +109,40 @@ static int take(
 	if (error)
 		return error;
 	s->item.series = series;
+	s->sink = settings->sink;
+	if (request->kind == SNAPSHOT_MEMORY)
+		error = in_memory_begin(&series->in_memory, s);
+	else if (!request->periodic)
+		take_askers(s, series);
+	if (error) {
+		s->item.discard(&s->item);
+		return error;
+	}
 	s->item.detail = settings->detail;
 	s->item.urgent = urgent;
 	s->target = series->target;
 	s->kind = request->kind;
 	s->by_hand = request->by_hand;
 	s->by_a_rule = request->by_a_rule;
-	s->sink = settings->sink;
 	s->debuginfod = settings->debuginfod;
 	snprintf(s->cause, sizeof(s->cause), "%s, %s", request->name, request->cause);
 	snprintf(s->host, sizeof(s->host), "%s", a->setup.output->host);
 	identify(a, series->target, s->identity, sizeof(s->identity));
-	if (!request->periodic) {
-		memcpy(s->askers, series->askers, sizeof(s->askers));
-		s->asker_count = series->asker_count;
-		series->asker_count = 0;
-		series->wanted = series->wanted_by_hand = series->wanted_by_a_rule = false;
-	}
 	series->jobs++;
 	series->writing = series->writing || request->kind == SNAPSHOT_NUMBERED;
 	writer_submit(a->writer, &s->item);
 	return 0;
+}
+
+static void take_in_memory(struct scheduler *a, struct snapshot_series *series)
+{
+	const struct snapshot_request request = {.kind = SNAPSHOT_MEMORY,
+	    .name = "now",
+	    .cause = "asked for through the control socket",
+	    .by_hand = true};
+	int error = take(a, series, &request, true);
+	if (error)
+		in_memory_refuse(&series->in_memory, series->target->pid, &a->setup.memory, error);
 }
 
 /* The error is logged once; clients that wait are told each time, and the request is dropped. */
@@ -196,6 +222,30 @@ uint32_t scheduler_ask(struct scheduler *a, pid_t pid, uint64_t asker)
 	return 0;
 }
 
+uint32_t scheduler_ask_memory(struct scheduler *a, pid_t pid, uint64_t asker)
+{
+	uint32_t count = 0;
+	for (struct snapshot_series *series = a->series; series; series = series->next_series) {
+		const struct target *target = series->target;
+		if ((pid && (target->pid != pid || !target->readable)) || target->closed ||
+		    !series->source->kind->in_memory || !in_memory_want(&series->in_memory, asker))
+			continue;
+		a->look_ns = 0;
+		count++;
+		if (pid)
+			break;
+	}
+	return count;
+}
+
+void scheduler_each(const struct scheduler *a, const struct snapshot_source *source,
+    void (*visit)(void *context, const struct target *target, int64_t start_unix_ns), void *context)
+{
+	for (const struct snapshot_series *series = a->series; series; series = series->next_series)
+		if (series->source == source && !series->target->closed && series->target->readable)
+			visit(context, series->target, start_unix_ns(a, series->target));
+}
+
 bool scheduler_serves(const struct scheduler *a, pid_t pid)
 {
 	for (const struct snapshot_series *series = a->series; series; series = series->next_series)
@@ -236,6 +286,8 @@ static void tend_target(struct scheduler *a, struct snapshot_series *series, uin
 		series->source->kind->look(series->source, target, now_ns, rarely);
 	if (series->wanted && !series->writing)
 		take_next(a, series, series->wanted_cause, series->wanted_name, false);
+	if (in_memory_is_due(&series->in_memory))
+		take_in_memory(a, series);
 	tend_interval(a, series, now_ns);
 	/* Else it waits for the writer: we look again when a snapshot has been written. */
 	bool can_start = !series->writing && writer_can_start(a->writer);
@@ -323,6 +375,7 @@ static void close_target(void *context, struct target *target)
 		answer(a, target->series->askers, target->series->asker_count, target->pid, "",
 		    error ? error : -ESRCH);
 		target->series->asker_count = 0;
+		in_memory_refuse(&target->series->in_memory, target->pid, &a->setup.memory, -ESRCH);
 	}
 	if (!target->series || !target->series->jobs)
 		release(source, target);
@@ -365,12 +418,16 @@ static void report(struct scheduler *a, const struct snapshot *s, int error)
 
 static void on_written(void *context, const struct writer_item *item, int error)
 {
-	const struct snapshot *s = (const struct snapshot *)item;
+	struct snapshot *s = (struct snapshot *)(uintptr_t)item;
 	struct scheduler *a = context;
 	struct snapshot_series *series = s->target->series;
-	report(a, s, error);
 	series->jobs--;
-	series->failed += error != 0;
+	if (s->kind == SNAPSHOT_MEMORY) { /* nothing is logged: who asked is told */
+		in_memory_end(&series->in_memory, s, &a->setup.memory, error);
+	} else {
+		report(a, s, error);
+		series->failed += error != 0;
+	}
 	if (s->kind == SNAPSHOT_NUMBERED) {
 		series->writing = false;
 		if (!error && !s->by_hand)

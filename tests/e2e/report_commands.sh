@@ -337,7 +337,8 @@ PROTO
   "$heaptap" report evil.pb >out
   matches 'a\?\]0;evil\?b\?c\?d</script><b>$' out
   "$heaptap" export -f flamegraph evil.pb >page.html
-  equal 2 "$(grep -c '</script>' page.html)" 'ends of scripts in the page'
+  equal "$(grep -c '<script' page.html)" "$(grep -c '</script>' page.html)" 'ends of scripts in the page'
+  ! grep -q 'd</script><b>' page.html || fail 'a name ends the script that it is in'
 }
 
 test_exports_have_no_controls_and_no_formulas() {

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+"use strict";
+
+/*
+ * A table that is sorted by any of its columns: columns are { key, title, number, of(row) -> value to sort
+ * by, cell(row) -> text or element, hint }. Rows are added as they are asked for, so that ten thousand
+ * functions cost what a screen of them costs.
+ */
+class Table {
+	static STEP = 200;
+
+	constructor(host, { caption, columns, sort, open, sorted }) {
+		Object.assign(this, { host, caption, columns, open, sorted });
+		this.sort = columns.some(column => column.key === sort.key)
+			? sort
+			: { key: columns[0].key, down: true };
+	}
+
+	show(rows, about) {
+		this.rows = rows;
+		this.about = about;
+		this.shown = Table.STEP;
+		this.#draw();
+	}
+
+	#ordered() {
+		const column = this.columns.find(({ key }) => key === this.sort.key),
+			way = this.sort.down ? -1 : 1;
+		return this.rows.slice().sort((a, b) => {
+			const x = column.of(a),
+				y = column.of(b);
+			return way * (typeof x === "string" ? x.localeCompare(y) : x - y) || a.number - b.number;
+		});
+	}
+
+	#by(column) {
+		const same = this.sort.key === column.key;
+		this.sort = { key: column.key, down: same ? !this.sort.down : column.number };
+		this.#draw();
+		this.host.querySelector("[data-key='" + column.key + "']").focus();
+		this.sorted && this.sorted(this.sort);
+	}
+
+	#head(column) {
+		const by = this.sort.key === column.key,
+			order = this.sort.down ? "descending" : "ascending";
+		return el(
+			"th",
+			{
+				scope: "col",
+				class: column.number ? "number" : "",
+				"aria-sort": by ? order : "none",
+			},
+			el(
+				"button",
+				{
+					type: "button",
+					class: "sort",
+					"data-key": column.key,
+					title: column.hint,
+					onclick: () => this.#by(column),
+				},
+				column.title,
+				el(
+					"span",
+					{ class: "arrow", "aria-hidden": "true" },
+					by ? (this.sort.down ? "\u25be" : "\u25b4") : "",
+				),
+			),
+		);
+	}
+
+	#row(row) {
+		const line = el(
+			"tr",
+			{ class: row.class || "" },
+			...this.columns.map((column, i) => {
+				const cell = column.cell(row),
+					properties = {
+						class: (column.number ? "number" : "") + " " + (column.class || ""),
+					};
+				return i === this.columns.length - 1
+					? el("th", { scope: "row", ...properties }, cell)
+					: el("td", properties, cell);
+			}),
+		);
+		if (this.open)
+			line.addEventListener("click", event => {
+				if (!getSelection().toString() && !event.target.closest("button,a")) this.open(row);
+			});
+		return line;
+	}
+
+	#draw() {
+		const rows = this.#ordered(),
+			table = el("table", { class: "rows" });
+		table.append(
+			el("caption", { class: "quiet" }, this.caption + (this.about ? " " + this.about : "")),
+			el("thead", {}, el("tr", {}, ...this.columns.map(column => this.#head(column)))),
+		);
+		const body = el("tbody");
+		for (const row of rows.slice(0, this.shown)) body.append(this.#row(row));
+		table.append(body);
+		const more =
+			rows.length > this.shown
+				? el(
+						"button",
+						{
+							type: "button",
+							class: "more",
+							onclick: () => {
+								this.shown += Table.STEP * 5;
+								this.#draw();
+							},
+						},
+						"Show more: " +
+							(rows.length - this.shown).toLocaleString("en") +
+							" rows are left",
+					)
+				: null;
+		this.host.replaceChildren(el("div", { class: "scroll" }, table), ...(more ? [more] : []));
+		if (!rows.length) this.host.append(el("p", { class: "quiet empty" }, "Nothing."));
+	}
+}
