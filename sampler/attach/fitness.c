@@ -65,6 +65,7 @@ static bool examine_filter(struct fitness *fitness, const char *status, bool for
 {
 	unsigned long long mode = proc_status_number(status, "\nSeccomp:", 10, 0);
 	const char *features = strstr(status, "\nx86_Thread_features:");
+	fitness->filtered = mode != 0;
 	if (mode == 1)
 		return refuse(
 		    fitness, RECORD_REMEDY, "is in seccomp's strict mode, where nothing can be loaded");
