@@ -52,8 +52,8 @@ static bool walks(const struct options *options)
 	    !(options->labels & (HEAP_LABEL_THREAD | HEAP_LABEL_SIZE));
 }
 
-/* A breakpoint costs a microsecond at each context switch, whether samples are taken or not. Where most stacks
- * are walked, the few others are copied instead. */
+/* A breakpoint costs a microsecond at each context switch, whether samples are taken or not. Where most
+ * stacks are walked, the few others are copied instead. */
 static int prefer_copies(struct probe *probe, const struct options *options)
 {
 	char reason[sizeof(probe->reason)];

@@ -170,6 +170,7 @@ test_without_privileges() {
   wait_for 20 says ready
   target=$(pgrep -P $job attach_truth || echo $job)
   for round in 1 2; do
+    rm -f log # of the round before
     unprivileged "$heaptap" record -p 1 -o p/ -P "$target" --duration 4s 2>log 7>&- &
     sampler=$!
     attached() { grep -q 'attached; one thread' log || ! kill -0 $sampler 2>/dev/null; }
