@@ -3,6 +3,7 @@
 
 #include "pprof/codec/gzip.h"
 #include "pprof/page/page.h"
+#include "sampler/linux/clock.h"
 #include "serve/exchange_api.h"
 #include "serve/exchange_debug.h"
 #include "serve/exchange_status.h"
@@ -145,7 +146,14 @@ static void answer_page(struct exchange *exchange)
 static void on_catalog(struct catalog_waiter *waiter)
 {
 	struct exchange *exchange = (struct exchange *)((char *)waiter - offsetof(struct exchange, waiter));
+	struct catalog *catalog = exchange->server->catalog;
 
+	/* It may have begun since. */
+	if (!exchange->looked_again && catalog_choose(catalog, &exchange->route, NULL, 0) == 0) {
+		exchange->looked_again = true;
+		catalog_want(catalog, waiter, clock_now_ns());
+		return;
+	}
 	switch (exchange->route.kind) {
 	case ROUTE_DEBUG:
 	case ROUTE_OLD:
@@ -198,7 +206,7 @@ void exchange_begin(struct exchange *exchange)
 		break;
 	}
 	exchange->waiter.ready = on_catalog;
-	catalog_want(exchange->server->catalog, &exchange->waiter);
+	catalog_want(exchange->server->catalog, &exchange->waiter, 0);
 }
 
 void exchange_wake(struct exchange *exchange)

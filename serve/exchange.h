@@ -30,6 +30,7 @@ struct exchange {
 	/* the exchange's own */
 	struct exchange_work *work; /* a job that runs: it has what it needs for itself */
 	struct catalog_waiter waiter;
+	bool looked_again; /* because there was no such process a moment ago */
 	struct debug_plan plan;
 	struct process_key keys[EXCHANGE_PROCESSES_MAX]; /* of the processes that it is about */
 	uint64_t files[EXCHANGE_PROCESSES_MAX];          /* of those without a sampler: their newest file */

@@ -55,6 +55,7 @@ test_files() {
   mkdir -p store/deep
   mv p.*.pb.gz store/deep
   echo nonsense >store/bad.pb.gz
+  own -R store
   serve store
   equal 200 "$(fetch /api/v1/processes)"
   equal 1 "$(json 'len(r["processes"])')" processes
@@ -81,6 +82,7 @@ test_files() {
   equal 200 "$(fetch "/api/v1/profile?id=$id")"
   # A file that comes later is found.
   cp store/deep/p.exit.pb.gz store/later.pb.gz
+  own store/later.pb.gz
   wait_for 20 bash -c "curl -s $url/api/v1/profiles | grep -o '\"id\"' | wc -l | grep -q 5"
   equal 2 "$(status_of "${user[@]}" "$heaptap" serve nothing)"
   matches 'nothing: No such file' err
