@@ -126,7 +126,13 @@ const profile = (() => {
 	/* Rows from top to bottom; of a function's callers the outermost are at the top. */
 	function flameRows() {
 		const frame = state.sandwich ? graph.names.indexOf(state.sandwich) : -1;
-		const rows = shape => shape.levels.map(nodes => ({ shape, nodes }));
+		const rows = shape =>
+			shape.levels.map((nodes, i) => ({
+				shape,
+				nodes,
+				starts: shape.starts[i],
+				ends: shape.ends[i],
+			}));
 		if (frame < 0) {
 			const shape = makeShape();
 			return { rows: rows(shape), shape, frame, above: 0 };

@@ -52,7 +52,8 @@ class Grower {
  * A tree ready to be drawn: sums by node, and for each level of it the nodes from left to right.
  *
  *	start, width	the box of a node, in the unit of the measure
- *	levels		nodes by depth; narrow ones too, the drawing skips them
+ *	levels		nodes by depth, from left to right; narrow ones too, the drawing skips them
+ *	starts, ends	of the nodes of each level, side by side in memory: that is what drawing looks through
  *	first, end	the rows of a node and of all below it: rows[first .. end)
  *
  * Nothing here recurses: stacks may be as deep as a profile is long.
@@ -177,8 +178,12 @@ class Shape {
 			}
 		}
 		this.levels = [];
+		this.starts = [];
+		this.ends = [];
 		for (let level = [0]; level.length;) {
 			this.levels.push(Int32Array.from(level));
+			this.starts.push(Float64Array.from(level, node => this.start[node]));
+			this.ends.push(Float64Array.from(level, node => this.start[node] + width[node]));
 			const next = [];
 			for (const node of level)
 				for (let i = childFirst[node]; i < childFirst[node + 1]; i++)
