@@ -25,6 +25,15 @@ const profile = (() => {
 		moments.load(answer);
 	}
 
+	/* What else there is to compare with; nothing waits for it. */
+	async function loadOthers() {
+		const [all, profiles] = await Promise.all([source.json("processes"), source.json("profiles")]);
+		process = all.processes.find(one => String(one.pid) === state.pid) || process;
+		moments.offer(all.processes, profiles.profiles, state.pid);
+		moments.show(state.id, state.base);
+		summary.show(graph, graph.kinds[kindNumber()], moments.find(state.id), process);
+	}
+
 	async function load() {
 		const wanted = JSON.stringify([state.pid, state.service, state.id, state.base, state.lines]);
 		if (wanted === loaded) return;
@@ -35,14 +44,15 @@ const profile = (() => {
 		else {
 			if (state.pid || state.service) await loadTimeline();
 			else moments.clear();
-			const newest = state.id || moments.newest();
+			const chosen = state.id ? { id: state.id } : owner();
 			const data = state.base
-				? await source.json("diff", { layout, base: state.base, new: newest, lines })
-				: await source.json("tree", {
+				? await source.json("diff", {
 						layout,
-						...(newest && !state.service ? { id: newest } : owner()),
+						base: state.base,
+						new: state.id || moments.current(),
 						lines,
-					});
+					})
+				: await source.json("tree", { layout, ...chosen, lines });
 			graph = new Graph(data);
 		}
 		grown = null;
@@ -96,7 +106,9 @@ const profile = (() => {
 	/* The address of these very profiles, not of whatever is the newest. */
 	function copy() {
 		const pinned =
-			source.embedded || state.service ? state : { ...state, id: state.id || moments.newest() };
+			source.embedded || state.service || (process && process.running)
+				? state
+				: { ...state, id: state.id || moments.newest() };
 		const text = location.href.split("#")[0] + address.text(pinned);
 		const show = () => prompt("Address", text);
 		if (navigator.clipboard) navigator.clipboard.writeText(text).then(() => say("Copied."), show);
@@ -281,6 +293,7 @@ const profile = (() => {
 		actions();
 		moments.show(state.id, state.base);
 		await draw();
+		if (!source.embedded && state.pid) loadOthers().catch(trouble);
 	}
 
 	/* keep: Back returns from it. */

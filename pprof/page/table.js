@@ -3,8 +3,8 @@
 
 /*
  * A table that is sorted by any of its columns: columns are { key, title, number, of(row) -> value to sort
- * by, cell(row) -> text or element, hint, name: it names the row }. Rows are added as they are asked for, so that ten thousand
- * functions cost what a screen of them costs.
+ * by, cell(row) -> text or element, hint, name: it names the row }. Rows are added as they are asked for,
+ * so that ten thousand functions cost what a screen of them costs.
  */
 class Table {
 	static STEP = 200;
