@@ -11,6 +11,8 @@ const profile = (() => {
 	let mask = null,
 		found = null,
 		measure = null; /* filters, search, and the numbers they leave */
+	let measured = "",
+		shapes = {}; /* what `measure` was made of; trees of it: plain, inverted */
 	let view = null; /* what the flame graph shows */
 	let trouble = () => {};
 
@@ -120,6 +122,7 @@ const profile = (() => {
 	function showFound(shape) {
 		$("found").textContent = "";
 		if (!found) return;
+		shape ||= makeShape(false);
 		const sum = shape.found(found.frames),
 			whole = shape.value[0],
 			{ unit, known } = measure;
@@ -132,8 +135,23 @@ const profile = (() => {
 		$("found").textContent = (found.wrong ? "not an expression, as text: " : "") + "found " + text;
 	}
 
-	const makeShape = () =>
-		state.inverted === "1" ? Shape.inverted(graph, measure) : Shape.plain(graph, measure);
+	/* Trees are made once for the same numbers, whichever view shows them. */
+	function makeShape(inverted = state.inverted === "1") {
+		const way = inverted ? "inverted" : "plain";
+		return (shapes[way] ||= Shape[way](graph, measure));
+	}
+
+	/* The numbers that the filters leave. */
+	function takeMeasure() {
+		const number = text => (text === "" ? -1 : Number(text));
+		const { type, wide, only, without, thread, age } = state;
+		const wanted = JSON.stringify([loaded, type, wide, only, without, thread, age]);
+		if (wanted === measured) return;
+		mask = graph.select({ only, without, thread: number(thread), age: number(age) });
+		measure = graph.measure(kindNumber(), mask, wide);
+		measured = wanted;
+		shapes = {};
+	}
 
 	/* Rows from top to bottom; of a function's callers the outermost are at the top. */
 	function flameRows() {
@@ -233,7 +251,7 @@ const profile = (() => {
 				},
 			},
 		);
-		showFound(Shape.plain(graph, measure));
+		showFound();
 	}
 
 	function showTree() {
@@ -248,7 +266,7 @@ const profile = (() => {
 			graph.kinds.findIndex(kind => kind.name === "inuse"),
 		);
 		stacks.leaks($("leaks"), graph, number, mask, found);
-		showFound(Shape.plain(graph, measure));
+		showFound();
 	}
 
 	async function showGrowth() {
@@ -268,16 +286,9 @@ const profile = (() => {
 	}
 
 	async function draw() {
-		const number = text => (text === "" ? -1 : Number(text));
 		const kind = graph.kinds[kindNumber()];
 		found = graph.match(state.search);
-		mask = graph.select({
-			only: state.only,
-			without: state.without,
-			thread: number(state.thread),
-			age: number(state.age),
-		});
-		measure = graph.measure(kindNumber(), mask, state.wide);
+		takeMeasure();
 		tools.show(state, graph, kind, change);
 		summary.show(graph, kind, moments.find(state.id), process);
 		await showView();

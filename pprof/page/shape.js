@@ -127,18 +127,23 @@ class Shape {
 	}
 
 	/* Parents come before children, so one pass backwards adds everything up. */
+	#addUp(values, inclusive = true) {
+		const { rowNode, parent, count } = this,
+			sums = new Float64Array(count);
+		for (let row = 0; row < rowNode.length; row++)
+			if (rowNode[row] >= 0) sums[rowNode[row]] += values[row];
+		for (let node = count - 1; node > 0 && inclusive; node--) sums[parent[node]] += sums[node];
+		return sums;
+	}
+
 	#sum() {
-		const fields = ["width", "value", "base", "variance", "samples"];
-		for (const field of fields) this[field] = new Float64Array(this.count);
-		this.own = new Float64Array(this.count);
-		for (let row = 0; row < this.rowNode.length; row++) {
-			const node = this.rowNode[row];
-			if (node < 0) continue;
-			for (const field of fields) this[field][node] += this.measure[field][row];
-			this.own[node] += this.measure.value[row];
-		}
-		for (let node = this.count - 1; node > 0; node--)
-			for (const field of fields) this[field][this.parent[node]] += this[field][node];
+		const { measure } = this;
+		this.width = this.#addUp(measure.width);
+		this.value = this.#addUp(measure.value);
+		this.base = this.#addUp(measure.base);
+		this.variance = this.#addUp(measure.variance);
+		this.samples = this.#addUp(measure.samples);
+		this.own = this.#addUp(measure.value, false);
 	}
 
 	/* children: of all nodes, those of one parent together and in the order of their names. */
@@ -158,32 +163,42 @@ class Shape {
 	}
 
 	#place() {
-		const { count, width, childFirst, children } = this;
-		const size = new Int32Array(count).fill(1);
-		for (let node = count - 1; node > 0; node--) size[this.parent[node]] += size[node];
-		this.size = size;
-		this.start = new Float64Array(count);
-		this.preorder = new Int32Array(count);
-		this.depth = new Int32Array(count);
+		const { count, width, parent, childFirst, children } = this;
+		const size = new Int32Array(count).fill(1),
+			start = new Float64Array(count);
+		const preorder = new Int32Array(count);
+		for (let node = count - 1; node > 0; node--) size[parent[node]] += size[node];
 		for (let node = 0; node < count; node++) {
-			let at = this.start[node],
-				number = this.preorder[node] + 1;
+			let at = start[node],
+				number = preorder[node] + 1;
 			for (let i = childFirst[node]; i < childFirst[node + 1]; i++) {
 				const child = children[i];
-				this.start[child] = at;
-				this.preorder[child] = number;
-				this.depth[child] = this.depth[node] + 1;
+				start[child] = at;
+				preorder[child] = number;
 				at += width[child];
 				number += size[child];
 			}
 		}
+		Object.assign(this, { size, start, preorder });
+		this.#layOut();
+	}
+
+	#layOut() {
+		const { width, start, childFirst, children } = this;
 		this.levels = [];
 		this.starts = [];
 		this.ends = [];
 		for (let level = [0]; level.length;) {
-			this.levels.push(Int32Array.from(level));
-			this.starts.push(Float64Array.from(level, node => this.start[node]));
-			this.ends.push(Float64Array.from(level, node => this.start[node] + width[node]));
+			const nodes = new Int32Array(level),
+				starts = new Float64Array(level.length);
+			const ends = new Float64Array(level.length);
+			for (let i = 0; i < nodes.length; i++) {
+				starts[i] = start[nodes[i]];
+				ends[i] = starts[i] + width[nodes[i]];
+			}
+			this.levels.push(nodes);
+			this.starts.push(starts);
+			this.ends.push(ends);
 			const next = [];
 			for (const node of level)
 				for (let i = childFirst[node]; i < childFirst[node + 1]; i++)
