@@ -32,6 +32,7 @@ PACKAGES_CHECK := $(sort $(PACKAGES_DEMO) $(PACKAGES_LINT)) g++ clang lld libcla
 	libc6-dev-arm64-cross qemu-user rustc valgrind nginx-light curl musl-tools libjemalloc-dev libgoogle-perftools-dev \
 	libmimalloc-dev heaptrack man-db zsh fish debuginfod libdebuginfod1 python3-h2 \
 	python3-protobuf
+PACKAGES_DEB   := $(PACKAGES_BUILD) dpkg-dev debhelper lintian fakeroot
 PACKAGES_BENCH := $(PACKAGES_BUILD) g++ python3 valgrind heaptrack libgoogle-perftools4 gnuplot-nox redis-server \
 	redis-tools sqlite3 nodejs zstd
 
@@ -81,7 +82,7 @@ HOOK_OBJ    := $(patsubst %,$(O)/tests/%.o,$(filter-out $(addprefix preload/,api
 CORE_OBJ    := $(filter-out $(O)/sampler/main.o,$(SAMPLER_OBJ)) $(PPROF_OBJ)
 UNIT_BIN    := $(UNIT_SRC:%.c=$(O)/%)
 FUZZ_BIN    := $(FUZZ_SRC:%.c=$(O)/%)
-READER_BIN  := $(READER_SRC:%.c=$(O)/%) $(if $(wildcard tests/readers/oracle.go),$(O)/tests/readers/oracle)
+READER_BIN  := $(READER_SRC:%.c=$(O)/%) $(patsubst %.go,$(O)/%,$(wildcard tests/readers/*.go))
 TARGET_BIN  := $(addprefix $(O)/tests/targets/,$(notdir $(basename $(TARGET_SRC))))
 BENCH_SRC   := $(sort $(wildcard bench/programs/*.c bench/programs/*.cc))
 BENCH_BIN   := $(addprefix $(O)/bench/,$(notdir $(basename $(BENCH_SRC))))
@@ -90,7 +91,7 @@ GO := GO111MODULE=off GOPATH=/usr/share/gocode GOFLAGS= GOCACHE=$(abspath $(O))/
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all help clean install uninstall demo demo-run check check-run check-engines engines unit unit-bin e2e readers targets fuzz fuzz-bin \
+.PHONY: all help clean install uninstall deb deb-run demo demo-run check check-run check-engines engines unit unit-bin e2e readers targets fuzz fuzz-bin \
 	accuracy accuracy-run bench bench-run bench-bin bench-unwind lint lint-run layers graph graph-run headers cppcheck format \
 	format-check
 
@@ -200,7 +201,7 @@ $(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/core.a
 $(O)/tests/readers/%: $(O)/tests/readers/%.o $(O)/core.a
 	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(O)/tests/readers/oracle: tests/readers/oracle.go
+$(O)/tests/readers/%: tests/readers/%.go
 	@mkdir -p $(@D)
 	$(call quiet,GO,$<)$(GO) build -o $@ $<
 
@@ -372,6 +373,25 @@ install: all $(DOCS)
 	install -m 644 $(O)/heaptap.bash $(DESTDIR)$(BASHDIR)/heaptap
 	install -m 644 $(O)/_heaptap $(DESTDIR)$(ZSHDIR)/_heaptap
 	install -m 644 $(O)/heaptap.fish $(DESTDIR)$(FISHDIR)/heaptap.fish
+
+# A copy, so that what debhelper leaves is not in the tree, and what is not committed is not in the packages.
+DEB := $(abspath $(O))/deb
+
+## deb: Debian packages in build/deb: heaptap, heaptap-daemon, libheaptap-preload; install what is missing, lintian
+deb:
+	@.ci/packages $(PACKAGES_DEB)
+	@$(MAKE) --no-print-directory deb-run
+
+deb-run:
+	@[ "$$(dpkg-parsechangelog -S Version)" = $(VERSION) ] || { echo 'deb: debian/changelog is of another version' >&2; exit 1; }
+	rm -rf $(DEB)
+	install -d $(DEB)/heaptap
+	git ls-files -z --cached --others --exclude-standard | tar --null -c -T - | tar -x -C $(DEB)/heaptap
+	cd $(DEB)/heaptap && dpkg-buildpackage --no-sign --build=binary $(if $(filter 1,$(V)),,>$(DEB)/build.log 2>&1) || \
+		{ tail -n 40 $(DEB)/build.log >&2; exit 1; }
+	rm -rf $(DEB)/heaptap
+	lintian --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs $(DEB)/*.changes
+	@ls $(DEB)/*.deb
 
 ## uninstall: the reverse
 uninstall:

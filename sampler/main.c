@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line's entry: finds the command, parses its options, runs it. The only file that calls exit. */
+#include "sampler/enable/enable_command.h"
 #include "sampler/session/snapshot_client.h"
 #include "sampler/cli/command.h"
 #include "sampler/cli/completion.h"
@@ -12,6 +13,7 @@
 #include "sampler/report/export.h"
 #include "sampler/session/front.h"
 #include "sampler/session/pusher.h"
+#include "sampler/session/web_server.h"
 #include "sampler/report/ls.h"
 #include "sampler/report/merge.h"
 #include "pprof/text/log_line.h"
@@ -19,6 +21,7 @@
 #include "sampler/report/report.h"
 #include "sampler/report/symbolize.h"
 #include "sampler/session/session.h"
+#include "sampler/status/status_command.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -45,6 +48,33 @@ static const struct command commands[] = {
         .run = snapshot_client_run,
         .examples = "heaptap snapshot $(pidof redis-server)\n"
                     "heaptap snapshot --all"},
+    {.name = "status",
+        .bit = COMMAND_STATUS,
+        .synopsis = "[OPTIONS] [PID | SERVICE]...",
+        .mixed = true,
+        .summary = "show what the daemon profiles, how much of it is in use, and what grows",
+        .run = status_command_run,
+        .examples = "heaptap status\n"
+                    "heaptap status redis-server\n"
+                    "heaptap status --json | jq '.processes[] | select(.growth_significant)'"},
+    {.name = "enable",
+        .bit = COMMAND_ENABLE,
+        .synopsis = "[OPTIONS] UNIT... | --machine-wide | --now",
+        .mixed = true,
+        .summary = "let systemd units, or all programs, load the library that the daemon profiles by",
+        .run = enable_command_run,
+        .examples = "heaptap enable redis-server nginx\n"
+                    "heaptap enable --machine-wide\n"
+                    "heaptap enable --root /srv/image redis-server"},
+    {.name = "disable",
+        .bit = COMMAND_DISABLE,
+        .synopsis = "[OPTIONS] [UNIT]... | --machine-wide | --now",
+        .mixed = true,
+        .summary = "take exactly that away again; without UNIT from all units",
+        .run = disable_command_run,
+        .examples = "heaptap disable redis-server\n"
+                    "heaptap disable --machine-wide\n"
+                    "heaptap disable --now"},
     {.name = "adopt",
         .bit = COMMAND_ADOPT,
         .synopsis = "[OPTIONS] PID",
@@ -120,6 +150,16 @@ static const struct command commands[] = {
         .examples = "heaptap push --to pyroscope+http://localhost:4040 heaptap.server.4711.*.pb.gz\n"
                     "heaptap push --follow --to parca+https://parca.example.org profiles/\n"
                     "heaptap push --follow --config /etc/heaptap/heaptap.conf"},
+    {.name = "serve",
+        .bit = COMMAND_SERVE,
+        .synopsis = "[OPTIONS] [STORE | PROFILE | FOLDER]...",
+        .mixed = true,
+        .summary = "show live heaps in a browser, and /debug/pprof to pprof and scrapers",
+        .run = web_server_run,
+        .examples = "heaptap serve\n"
+                    "heaptap serve --listen 127.0.0.1:8080 profiles/\n"
+                    "heaptap serve --listen 0.0.0.0:7337 --token-file token\n"
+                    "go tool pprof http://127.0.0.1:7337/debug/pprof/heap"},
     {.name = "events",
         .bit = COMMAND_EVENTS,
         .synopsis = "[REGEX]",

@@ -21,11 +21,13 @@ static bool is_sure(const struct contrast_sum *sum)
 
 /* prefix "" for flat: "flat" is the change, with "error", "base", "new"; "cum_" likewise. `beyond_chance` is for all
  * rows together, `within_two_errors` for the row by itself. */
-static void write_change(struct json *json, const struct api_facts *facts, const char *name, const char *prefix,
-    const struct contrast_sum *sum, double threshold)
+static void write_change(struct json *json, const struct api_facts *facts, const char *name,
+    const char *prefix, const struct contrast_sum *sum, double threshold)
 {
 	char key[48];
-	const char *mark = sum->before == 0 && sum->after != 0 ? "new" : sum->after == 0 && sum->before != 0 ? "gone" : "";
+	const char *mark = sum->before == 0 && sum->after != 0 ? "new"
+	    : sum->after == 0 && sum->before != 0              ? "gone"
+	                                                       : "";
 
 #define KEY(word) (snprintf(key, sizeof(key), "%s%s", prefix, word), key)
 	json_number(json, name, sum->after - sum->before, 0);
@@ -56,7 +58,8 @@ int api_change_diff(struct json *json, const struct api_facts *facts)
 
 	if (contrast_make(&contrast, t, &options))
 		return -ENOMEM;
-	shown = facts->query->rows && facts->query->rows < contrast.count ? facts->query->rows : contrast.count;
+	shown =
+	    facts->query->rows && facts->query->rows < contrast.count ? facts->query->rows : contrast.count;
 	for (size_t column = 0; column < 2; column++) {
 		json_object(json, column ? "new" : "base");
 		api_facts_head(json, facts, column);

@@ -175,8 +175,8 @@ bool api_facts_known(const struct api_facts *facts)
 	return !facts->traces.unsure && facts->kind != MEASURE_OTHER;
 }
 
-void api_facts_sum(
-    struct json *json, const struct api_facts *facts, const char *name, double value, struct traces_doubt doubt)
+void api_facts_sum(struct json *json, const struct api_facts *facts, const char *name, double value,
+    struct traces_doubt doubt)
 {
 	const char *prefix = strcmp(name, "flat") == 0 || strcmp(name, "value") == 0 ? "" : name;
 	char key[48];

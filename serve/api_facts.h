@@ -9,11 +9,11 @@
 
 struct api_facts {
 	struct traces traces;
-	struct origin *origins;   /* of each column, its newest profile's */
-	size_t *process_counts;   /* profiles in each column */
-	bool *ended;              /* of each column: all of them were written when their process ended */
-	const char *title;        /* as given, or the program's name */
-	enum measure_kind kind;   /* what is shown */
+	struct origin *origins; /* of each column, its newest profile's */
+	size_t *process_counts; /* profiles in each column */
+	bool *ended;            /* of each column: all of them were written when their process ended */
+	const char *title;      /* as given, or the program's name */
+	enum measure_kind kind; /* what is shown */
 	const struct api_query *query;
 };
 
@@ -40,8 +40,8 @@ void api_facts_kind(struct json *json, const struct api_facts *facts);
 bool api_facts_known(const struct api_facts *facts);
 
 /* "NAME" with "NAME_error" and "NAME_samples"; of "flat" just "error" and "samples". */
-void api_facts_sum(
-    struct json *json, const struct api_facts *facts, const char *name, double value, struct traces_doubt doubt);
+void api_facts_sum(struct json *json, const struct api_facts *facts, const char *name, double value,
+    struct traces_doubt doubt);
 
 /* What a change is called beyond chance at: two standard errors, one row by itself (pprof/page/graph.js). */
 #define API_CHANCE_ERRORS 2.0

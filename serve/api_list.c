@@ -63,7 +63,8 @@ static void write_growth(struct json *json, const struct api_growth *growth)
 
 static void write_process(struct json *json, const struct api_process *process)
 {
-	const struct api_point *newest = process->point_count ? &process->points[process->point_count - 1] : NULL;
+	const struct api_point *newest =
+	    process->point_count ? &process->points[process->point_count - 1] : NULL;
 
 	json_integer(json, "pid", process->pid);
 	json_text(json, "program", process->program);

@@ -15,8 +15,8 @@ struct api_process {
 	const char *program, *service, *host, *session;
 	int64_t start_ns; /* since 1970; 0 unknown */
 	bool running;
-	int64_t rss_bytes;    /* now, or of the newest point; -1 unknown */
-	size_t profile_count; /* that can be looked at */
+	int64_t rss_bytes;              /* now, or of the newest point; -1 unknown */
+	size_t profile_count;           /* that can be looked at */
 	const struct api_point *points; /* by time; the newest says what is in use */
 	size_t point_count;
 	const struct api_growth *growth; /* NULL: not known */

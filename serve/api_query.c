@@ -130,8 +130,9 @@ static int read_layout(const struct reading *r)
 	const char *value = value_of(r, "layout");
 
 	r->query->columns = value && strcmp(value, "columns") == 0;
-	return !value || r->query->columns || strcmp(value, "rows") == 0 ? 0
-	                                                                : refuse(r, "layout", value, "rows, columns");
+	return !value || r->query->columns || strcmp(value, "rows") == 0
+	    ? 0
+	    : refuse(r, "layout", value, "rows, columns");
 }
 
 static int read_ranges(const struct reading *r)
@@ -166,8 +167,8 @@ int api_query_parse(
 		err = parts[i](&r);
 	if (err)
 		return err;
-	const struct filter_texts texts = {value_of(&r, "focus"), value_of(&r, "ignore"), value_of(&r, "module"),
-	    value_of(&r, "thread"), value_of(&r, "hide")};
+	const struct filter_texts texts = {value_of(&r, "focus"), value_of(&r, "ignore"),
+	    value_of(&r, "module"), value_of(&r, "thread"), value_of(&r, "hide")};
 
 	return filter_open(&query->filter, &texts, "", error, error_bytes);
 }

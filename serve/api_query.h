@@ -20,7 +20,7 @@ struct api_query {
 	enum grouping by;
 	size_t rows; /* 0: all */
 	bool cum, inverted, normalize, lines, full_names, all_frames;
-	bool columns; /* layout=columns: as the page reads it (pprof/export/graph.h) */
+	bool columns;                    /* layout=columns: as the page reads it (pprof/export/graph.h) */
 	unsigned int threshold_permille; /* smaller nodes of a tree are left out */
 	size_t max_bytes;                /* of memory; set by the caller */
 };

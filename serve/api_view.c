@@ -65,8 +65,7 @@ static int write_top(struct json *json, const struct api_facts *facts)
 		json_end(json);
 	}
 	json_end(json);
-	json_integer(
-	    json, "left_out", (int64_t)(totals.count - rows_shown(facts->query, totals.count)));
+	json_integer(json, "left_out", (int64_t)(totals.count - rows_shown(facts->query, totals.count)));
 	totals_fini(&totals);
 	return 0;
 }
@@ -176,7 +175,8 @@ static int write_leaks(struct json *json, const struct api_facts *facts)
 		json_object(json, NULL);
 		json_text(json, "name",
 		    row->depth ? t->frames.rows[traces_stack(t, leak->row)[row->head]].name : "");
-		api_facts_sum(json, facts, "flat", (double)leak->bytes, traces_doubt(t, leak->row, 0, MEASURE_INUSE));
+		api_facts_sum(
+		    json, facts, "flat", (double)leak->bytes, traces_doubt(t, leak->row, 0, MEASURE_INUSE));
 		json_integer(json, "objects", leak->objects);
 		stack_json(json, t, leak->row);
 		json_end(json);
@@ -213,8 +213,7 @@ int api_view_find(const char *name, enum api_view *view)
 	return -EINVAL;
 }
 
-static int check_columns(
-    enum api_view view, const struct api_input *input, char *error, size_t error_bytes)
+static int check_columns(enum api_view view, const struct api_input *input, char *error, size_t error_bytes)
 {
 	if (input->count && input->column_count >= views[view].columns_least &&
 	    (!views[view].columns_most || input->column_count <= views[view].columns_most))
@@ -224,8 +223,8 @@ static int check_columns(
 	return -EINVAL;
 }
 
-int api_view_write(FILE *out, enum api_view view, const struct api_query *query, const struct api_input *input,
-    char *error, size_t error_bytes)
+int api_view_write(FILE *out, enum api_view view, const struct api_query *query,
+    const struct api_input *input, char *error, size_t error_bytes)
 {
 	struct json json = {.out = out};
 	const bool columns = query->columns && (view == API_TREE || view == API_DIFF);
@@ -237,7 +236,8 @@ int api_view_write(FILE *out, enum api_view view, const struct api_query *query,
 		return err;
 	err = api_facts_make(&facts, query, input, columns ? &graph : &views[view].shape, error, error_bytes);
 	if (!err && (view == API_LEAKS || view == API_GROWTH) && !traces_has(&facts.traces, MEASURE_INUSE)) {
-		snprintf(error, error_bytes, "%s: these profiles do not say what is in use", views[view].name);
+		snprintf(
+		    error, error_bytes, "%s: these profiles do not say what is in use", views[view].name);
 		err = -ENODATA;
 	}
 	if (!err && (view == API_LEAKS || view == API_GROWTH))
@@ -245,7 +245,8 @@ int api_view_write(FILE *out, enum api_view view, const struct api_query *query,
 	if (!err) {
 		json_object(&json, NULL);
 		if (columns)
-			err = view == API_TREE ? write_columns(&json, &facts) : api_change_columns(&json, &facts);
+			err = view == API_TREE ? write_columns(&json, &facts)
+			                       : api_change_columns(&json, &facts);
 		else
 			err = views[view].write(&json, &facts);
 		json_end(&json);

@@ -33,7 +33,7 @@ struct api_input {
  * profiles without such values or without sample types in common, -ENOMEM, -EFBIG (beyond the query's max_bytes),
  * -EOVERFLOW. On failure nothing that was written to `out` is of use.
  */
-int api_view_write(FILE *out, enum api_view view, const struct api_query *query, const struct api_input *input,
-    char *error, size_t error_bytes);
+int api_view_write(FILE *out, enum api_view view, const struct api_query *query,
+    const struct api_input *input, char *error, size_t error_bytes);
 
 #endif

@@ -60,11 +60,19 @@ static void reply(struct broker *broker, struct broker_reply *message, int passe
 		close(passed_fd);
 }
 
+static void set_text(struct broker_reply *message, const char *text)
+{
+	size_t length = strnlen(text, sizeof(message->text) - 1);
+
+	memcpy(message->text, text, length);
+	message->text[length] = '\0';
+}
+
 static void refuse(struct broker *broker, uint64_t id, int error, const char *why)
 {
 	struct broker_reply message = {.id = id, .error = error, .last = 1};
 
-	snprintf(message.text, sizeof(message.text), "%s", why ? why : strerror(-error));
+	set_text(&message, why ? why : strerror(-error));
 	reply(broker, &message, -1);
 }
 
@@ -153,7 +161,7 @@ static void take_answer(
 	case CONTROL_ASKED:
 		return;
 	case CONTROL_WRITTEN:
-		snprintf(message.text, sizeof(message.text), "%s", answer->text);
+		set_text(&message, answer->text);
 		break;
 	case CONTROL_LISTED:
 	case CONTROL_PROFILED:

@@ -32,7 +32,7 @@ struct broker_request {
 	uint32_t zero;
 };
 
-enum { BROKER_TEXT_BYTES = 512 };
+enum { BROKER_TEXT_BYTES = 4352 };
 
 /* With a descriptor where there is something to read. */
 struct broker_reply {

@@ -3,6 +3,7 @@
 
 #include "pprof/codec/decode.h"
 #include "pprof/profile/profile.h"
+#include "pprof/text/utf8.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +12,12 @@
 
 static void copy(char *to, size_t room, const char *from)
 {
-	snprintf(to, room, "%s", from);
+	size_t length = strlen(from);
+
+	if (length >= room)
+		length = utf8_valid_prefix(from, room - 1);
+	memcpy(to, from, length);
+	to[length] = '\0';
 }
 
 static void note(struct catalog_file *file, const struct origin *origin)
@@ -40,6 +46,7 @@ static void note(struct catalog_file *file, const struct origin *origin)
 
 int catalog_file_read(struct catalog_file *file, const struct blob *bytes)
 {
+	const struct api_query all = {.max_bytes = CATALOG_FILE_MEMORY};
 	struct origin *origin = malloc(sizeof(*origin));
 	struct profile *profile;
 
@@ -51,6 +58,8 @@ int catalog_file_read(struct catalog_file *file, const struct blob *bytes)
 	}
 	origin_read(origin, profile);
 	note(file, origin);
+	if (!catalog_file_is_heap(file) || api_point_make(&file->point, profile, &all))
+		file->point.time_ns = 0;
 	profile_free(profile);
 	free(origin);
 	return 0;
@@ -70,7 +79,12 @@ const char *catalog_file_kind(const struct catalog_file *file)
 	return file->kind == ORIGIN_PEAK ? "peak" : file->kind == ORIGIN_DELTA ? "delta" : "live";
 }
 
+bool catalog_file_is_heap(const struct catalog_file *file)
+{
+	return file->kind == ORIGIN_LIVE && !file->event[0];
+}
+
 bool catalog_file_is_state(const struct catalog_file *file)
 {
-	return file->state == CATALOG_FILE_READ && file->kind == ORIGIN_LIVE && !file->event[0];
+	return file->state == CATALOG_FILE_READ && catalog_file_is_heap(file);
 }

@@ -4,6 +4,7 @@
 #define SERVE_CATALOG_FILE_H
 
 #include "pprof/profile/origin.h"
+#include "serve/api_point.h"
 #include "serve/blob.h"
 
 #include <stdbool.h>
@@ -22,6 +23,7 @@ struct catalog_file {
 	pid_t pid;
 	char program[129], host[65], session[64], event[64], cause[96];
 	int64_t session_ns, start_ns, time_ns, duration_ns;
+	struct api_point point; /* time_ns 0: it is none */
 };
 
 /* Reads the bytes of a file. 0 or -errno: it is no profile. */
@@ -31,7 +33,8 @@ void catalog_file_free(struct catalog_file *file);
 /* "live", "peak", "delta", or its event. */
 const char *catalog_file_kind(const struct catalog_file *file);
 
-/* Is it a state of a heap, one after the other in time? */
+/* Is it a state of a heap, one after the other in time? The first says so of one that is being read. */
+bool catalog_file_is_heap(const struct catalog_file *file);
 bool catalog_file_is_state(const struct catalog_file *file);
 
 #endif

@@ -25,7 +25,7 @@ static void settle(struct gather_item *item, struct blob *profile, int error, co
 	item->pending = false;
 	item->profile = profile;
 	item->error = error;
-	snprintf(item->why, sizeof(item->why), "%s", error ? why : "");
+	snprintf(item->why, sizeof(item->why), "%.255s", error ? why : "");
 	if (--gather->pending == 0)
 		gather->done(gather);
 }
@@ -66,6 +66,7 @@ static void begin_one(struct gather_item *item)
 	if (item->kind == GATHER_READY) {
 		settle(item, item->profile, 0, "");
 	} else if (item->kind == GATHER_NOW) {
+		item->waiter.got = on_snapshot;
 		snapshots_want(gather->snapshots, &item->key, &item->waiter, gather->not_before_ns);
 	} else {
 		item->request = broker_client_ask(gather->broker, &request, on_reply, item);

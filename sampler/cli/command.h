@@ -28,6 +28,7 @@ enum {
 	COMMAND_STATUS = 1 << 27,
 	COMMAND_ENABLE = 1 << 28,
 	COMMAND_DISABLE = 1 << 29,
+	COMMAND_SERVE = 1 << 30,
 };
 
 struct command {

@@ -2,9 +2,8 @@
 /*
  * The command line, parsed: what a user asked for, checked and in units.
  *
- * Each option is a row of options_record.c, options_events.c, options_read.c or options_push.c. Parser, help,
- * error lines,
- * completions and the manual page are all made from these rows, so they always agree. Parsing is pure: it
+ * Each option is a row of options_record.c, options_events.c, options_read.c, options_push.c or
+ * options_daemon.c. Parser, help, error lines, completions and the manual page are all made from these rows, so they always agree. Parsing is pure: it
  * reads the given words and nothing else, and never prints.
  */
 #ifndef SAMPLER_CLI_OPTIONS_H
@@ -34,6 +33,7 @@
 #define MIN_SAMPLES_MAX      1000000000u
 #define OPTION_EVENTS_MAX    16
 #define OPTION_LABELS_MAX    12
+#define OPTION_LISTEN_MAX    8
 #define INTERVAL_NS_MIN      (UINT64_C(1) * 1000000)
 #define INTERVAL_NS_MAX      (UINT64_C(1000) * 3600 * 1000000000)
 
@@ -96,6 +96,20 @@ struct push_options {
 	int paths_fd; /* record --push: where names of profiles go; filled in by front_run */
 };
 
+/* What `heaptap enable` and `disable` were asked for. NULL strings: not given. */
+struct enable_options {
+	const char *root;  /* a folder in place of / */
+	bool machine_wide; /* /etc/ld.so.preload, not units */
+	bool now;          /* also the file `off` beside the control socket */
+};
+
+/* What `heaptap serve` was asked for, and `record --listen`. */
+struct serve_options {
+	const char *listen[OPTION_LISTEN_MAX]; /* none: the default */
+	size_t listen_count;
+	const char *token_file; /* NULL: none */
+};
+
 struct command;
 struct event;
 
@@ -136,6 +150,10 @@ struct options {
 	int operand_count;
 	struct read_options read;
 	struct push_options push;
+	struct enable_options enable;
+	struct serve_options serve;
+	const char *socket;  /* of the daemon; NULL: see sampler/control/control_path.h */
+	const char *service; /* snapshot: of every process of this service; NULL: not given */
 	const char *event_texts[OPTION_EVENTS_MAX]; /* of -e, in order */
 	size_t event_count;
 	bool no_heap;               /* events only: nothing is preloaded */

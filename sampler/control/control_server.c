@@ -14,6 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Room for the longest answer; the kernel doubles it. */
+enum { SOCKET_BYTES = 8192 };
+
 /* An answer that the client's socket has no room for yet. */
 struct waiting {
 	struct waiting *next;
@@ -28,7 +31,7 @@ struct client {
 	uint32_t outstanding;
 	bool asked; /* it has made its request; what it says now is wrong */
 	struct waiting *first, **last;
-	size_t waiting_bytes;
+	size_t waiting_bytes, waiting_profiles;
 };
 
 struct control_server {
@@ -136,6 +139,7 @@ static void flush_waiting(struct control_server *server, struct client *client)
 		}
 		client->first = waiting->next;
 		client->waiting_bytes -= waiting->length;
+		client->waiting_profiles -= waiting->profile_fd >= 0;
 		waiting_free(waiting);
 	}
 	wait_for_room(server, client, false);
@@ -148,7 +152,8 @@ static bool put_waiting(
     struct control_server *server, struct client *client, const char *text, size_t length, int profile_fd)
 {
 	struct waiting *waiting = NULL;
-	if (client->waiting_bytes + length <= CONTROL_SERVER_QUEUE_BYTES)
+	if (client->waiting_bytes + length <= CONTROL_SERVER_QUEUE_BYTES &&
+	    (profile_fd < 0 || client->waiting_profiles < CONTROL_SERVER_QUEUE_PROFILES))
 		waiting = malloc(sizeof(*waiting) + length);
 	if (!waiting) {
 		if (profile_fd >= 0)
@@ -163,6 +168,7 @@ static bool put_waiting(
 	*client->last = waiting;
 	client->last = &waiting->next;
 	client->waiting_bytes += length;
+	client->waiting_profiles += profile_fd >= 0;
 	return true;
 }
 
@@ -194,6 +200,8 @@ static void take_client(struct control_server *server)
 		if (server->clients[i].fd < 0)
 			client = &server->clients[i];
 	bool allowed = control_peer_may(fd, server->group);
+	/* Profiles in it are memory of ours. */
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){SOCKET_BYTES}, sizeof(int));
 	if (allowed && !client)
 		(void)send(fd, "busy", 4, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (!allowed || !client || epoll_set_add(server->epoll_fd, fd) != 0) {

@@ -18,7 +18,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { CONTROL_SERVER_CLIENTS = 16, CONTROL_SERVER_QUEUE_BYTES = 1 << 20 };
+enum {
+	CONTROL_SERVER_CLIENTS = 16,
+	CONTROL_SERVER_QUEUE_BYTES = 1 << 20,
+	CONTROL_SERVER_QUEUE_PROFILES = 8, /* beside those that the socket's buffer holds */
+};
 
 struct control_server;
 

@@ -41,5 +41,7 @@ bool region_socket_give(struct region_socket *listener, int visitor, struct regi
 uint64_t region_socket_refused(const struct region_socket *listener);
 /* Connections without the cookie, and those that could not be accepted. */
 uint64_t region_socket_strangers(const struct region_socket *listener);
+/* Those that had sent nothing when too many others came. */
+uint64_t region_socket_crowded_out(const struct region_socket *listener);
 
 #endif

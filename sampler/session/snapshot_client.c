@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/snapshot_client.h"
 
+#include "sampler/control/control_client.h"
 #include "sampler/control/control_folder.h"
-#include "sampler/control/control_request.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
 #include "sampler/cli/options.h"
@@ -230,15 +230,76 @@ static void say_unknown(const struct asking *asking)
 		log_line("pid %d is not being profiled%s%s", (int)asking->pid, whose, listing.text);
 }
 
-/* pid 0: all. Returns the exit status. */
-static int ask_about(pid_t pid, bool session)
+/* An answer of the daemon. */
+static int take_from_daemon(void *context, const struct control_answer *answer, int profile_fd)
 {
+	struct asking *asking = context;
+	if (profile_fd >= 0)
+		close(profile_fd);
+	if (answer->kind == CONTROL_WRITTEN) {
+		asking->written++;
+		print_path(asking, answer->text);
+	} else {
+		asking->failed++;
+		log_line("pid %d: %s", (int)answer->pid, answer->text);
+	}
+	return 0;
+}
+
+/* The daemon is one more that may profile it. False: none runs, or it does not know it; `reason` says so. */
+static bool ask_daemon(struct asking *asking, const struct options *options,
+    const struct control_request *request, char *reason, size_t reason_bytes)
+{
+	const char *chosen = options->socket ? options->socket : getenv("HEAPTAP_SOCKET");
+	uint32_t missing;
+	/* What a user has named may be served by anybody. */
+	asking->owner = chosen && *chosen ? (uid_t)-1 : geteuid();
+	int error = control_client_each(
+	    options->socket, request, take_from_daemon, asking, &missing, reason, reason_bytes);
+	if (missing) {
+		asking->failed++;
+		log_line("%s", reason);
+	}
+	asking->busy += error == -EBUSY;
+	return error == 0 || missing;
+}
+
+/* By its socket or a service's name: the daemon alone is meant. Returns the exit status. */
+static int ask_daemon_alone(const struct options *options, pid_t pid)
+{
+	struct control_request request = {
+	    .verb = CONTROL_SNAPSHOT, .target = pid ? CONTROL_PID : CONTROL_ALL, .pid = pid};
+	struct asking asking = {.pid = pid};
+	char reason[512];
+	if (options->service) {
+		request.target = CONTROL_SERVICE;
+		if (snprintf(request.service, sizeof(request.service), "%s", options->service) >=
+		    (int)sizeof(request.service)) {
+			log_line("the name of a service has at most %d bytes", CONTROL_SERVICE_BYTES - 1);
+			return STATUS_USAGE;
+		}
+	}
+	if (!ask_daemon(&asking, options, &request, reason, sizeof(reason))) {
+		log_line("%s", reason);
+		return EXIT_FAILURE;
+	}
+	return asking.written && !asking.failed ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* pid 0: all. Returns the exit status. */
+static int ask_about(const struct options *options, pid_t pid, bool session)
+{
+	const struct control_request request = {
+	    .verb = CONTROL_SNAPSHOT, .target = pid ? CONTROL_PID : CONTROL_ALL, .pid = pid};
 	struct asking asking = {.pid = pid, .sampler = pid ? profiled_sampler(pid) : 0};
+	char reason[512];
 	if (pid)
 		snprintf(asking.what, sizeof(asking.what), "%s%d", session ? "session " : "", (int)pid);
 	else
 		strcpy(asking.what, "all");
 	control_folder_each(ask_folder, &asking);
+	if (!session && !is_enough(&asking))
+		(void)ask_daemon(&asking, options, &request, reason, sizeof(reason));
 	bool unheard = asking.busy && !is_enough(&asking);
 	if (unheard)
 		log_line("too many others are waiting for snapshots of %s; try again later",
@@ -265,20 +326,27 @@ static pid_t pid_parse(const char *word)
 int snapshot_client_run(struct options *options)
 {
 	int status = EXIT_SUCCESS,
-	    ways = options->all + (options->session != 0) + (options->operand_count > 0);
+	    ways = options->all + (options->session != 0) + (options->service != NULL) +
+	    (options->operand_count > 0);
 	if (ways != 1) {
 		log_line(ways
-		        ? "PIDs, --session PID and --all each choose the processes: give only one of them"
-		        : "snapshot needs PIDs, --session PID or --all");
+		        ? "PIDs, --session PID, --service NAME and --all each choose the processes: give "
+		          "only one of them"
+		        : "snapshot needs PIDs, --session PID, --service NAME or --all");
 		return STATUS_USAGE;
 	}
 	for (int i = 0; i < options->operand_count; i++)
 		if (!pid_parse(options->operands[i]))
 			return STATUS_USAGE;
+	bool daemon_alone = options->service || (options->socket && !options->session);
 	if (!options->operand_count)
-		return ask_about(options->session, true);
-	for (int i = 0; i < options->operand_count; i++)
-		if (ask_about(pid_parse(options->operands[i]), false) != EXIT_SUCCESS)
+		return daemon_alone ? ask_daemon_alone(options, 0)
+		                    : ask_about(options, options->session, options->session != 0);
+	for (int i = 0; i < options->operand_count; i++) {
+		pid_t pid = pid_parse(options->operands[i]);
+		int answer = daemon_alone ? ask_daemon_alone(options, pid) : ask_about(options, pid, false);
+		if (answer != EXIT_SUCCESS)
 			status = EXIT_FAILURE;
+	}
 	return status;
 }

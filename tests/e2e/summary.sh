@@ -81,7 +81,7 @@ S
 # A single process: lines, and the same error as heaptap report has for the same profile.
 test_one_process() {
   record -p 1K -i 0 -o x.pb.gz "$targets/leaky" 3000 64 2>err
-  equal 7 "$(wc -l <err)" lines
+  equal 8 "$(wc -l <err)" lines
   matches '^heaptap: recording pid [0-9]+ \(a sample per 1 KiB\) to x\.pb\.gz$' err
   matches '^heaptap: a snapshot of it now: heaptap snapshot [0-9]+$' err
   matches '^heaptap: show it: heaptap report x.pb.gz$' err
