@@ -82,6 +82,10 @@ class Moments {
 		const number = id => points.findIndex(point => point.id === id);
 		const at = id ? number(id) : this.running ? last : number(this.newest());
 		this.chart.show(points, at, base ? number(base) : -1);
+		document.querySelector("#time .hint").textContent =
+			points.filter(point => point.isChoosable).length > 1
+				? "click: a moment \u00b7 drag: two of them to compare"
+				: "there are no profiles of earlier moments";
 		const options = points
 			.filter(point => point.id)
 			.reverse()

@@ -81,7 +81,8 @@ const profile = (() => {
 					"the profile, for go tool pprof and others",
 				),
 			);
-		if (!source.embedded && state.pid && process && process.running)
+		/* The server writes for nobody without one. */
+		if (source.hasToken() && state.pid && process && process.running)
 			list.unshift(
 				button("snapshot now", () => snapshot().catch(trouble), "writes a snapshot and shows it"),
 			);
