@@ -67,8 +67,7 @@ test_errors_are_go_s() {
 
 # Its stacks, named, with all values: what two profiles must have in common to be equal.
 stacks_of() {
-  "$readers/oracle" -dump "$1" 2>/dev/null || go tool pprof -raw "$1" 2>/dev/null |
-    sed -n '/^Samples:/,$p'
+  go tool pprof -raw "$1" 2>/dev/null | sed -n '/^Samples:/,$p'
 }
 
 test_heap_is_the_snapshot_of_the_moment() {
