@@ -41,8 +41,9 @@ static int parse(struct api_query *query, const char *name, const char *value, c
 	return api_query_parse(query, get, &given, error, 256);
 }
 
-/* A snapshot of one process: what each function holds, allocated - freed = in use, in blocks of one period. */
-static struct profile *snapshot(int64_t seconds, const char *const names[], const int64_t blocks[][2], size_t count)
+/* A snapshot of one process: what each function has allocated and holds, in blocks of one period. */
+static struct profile *snapshot(
+    int64_t seconds, const char *const names[], const int64_t blocks[][2], size_t count)
 {
 	struct profile *p = profile_new();
 
@@ -118,7 +119,8 @@ static void contains(const char *text, const char *part)
 
 static void queries_are_read_and_wrong_ones_named(void **state)
 {
-	static const char *const wrong[][3] = {{"sort", "size", "sort: 'size' is not valid; allowed: inuse, "},
+	static const char *const wrong[][3] = {
+	    {"sort", "size", "sort: 'size' is not valid; allowed: inuse, "},
 	    {"by", "line", "allowed: function, thread"}, {"rows", "0", "1 or more, or all"},
 	    {"rows", "-1", "1 or more"}, {"threshold", "101", "0 to 100"}, {"threshold", "1x", "0 to 100"},
 	    {"size", "9:1", "MIN:MAX"}, {"age", "5", "MIN:MAX"}, {"lines", "maybe", "1, 0, true, false"},
@@ -156,7 +158,8 @@ static void every_value_has_its_error(void **state)
 	contains(text, "\"cum_error\":");
 	contains(text, "\"total\":{\"value\":4300800,\"error\":");
 	free(text);
-	text = view(API_TREE, &p, 1, false, &(struct given){{"sort", "threshold"}, {"alloc", "10"}}, &err, error);
+	text = view(
+	    API_TREE, &p, 1, false, &(struct given){{"sort", "threshold"}, {"alloc", "10"}}, &err, error);
 	assert_int_equal(err, 0);
 	contains(text, "\"type\":\"alloc\"");
 	contains(text, "\"left_out\":1");
@@ -183,7 +186,9 @@ static void a_difference_knows_chance(void **state)
 	text = view(API_DIFF, pair, 2, true, &nothing, &err, error);
 	assert_int_equal(err, 0);
 	contains(text, "\"same_process\":true");
-	contains(text, "{\"name\":\"leak\",\"file\":\"\",\"module\":\"\",\"flat\":2039808,\"base\":8192,\"new\":2048000,\"mark\":\"\"");
+	contains(text,
+	    "{\"name\":\"leak\",\"file\":\"\",\"module\":\"\",\"flat\":2039808,\"base\":8192,\"new\":2048000,"
+	    "\"mark\":\"\"");
 	contains(text, "\"within_two_errors\":false,\"beyond_chance\":true");
 	free(text);
 	text = view(API_DIFF, pair, 1, true, &nothing, &err, error);
