@@ -10,8 +10,8 @@
 #include "pprof/text/pattern.h"
 #include "pprof/profile/profile.h"
 
-static int pattern_open(struct pattern **out, const char *prefix, const char *name, const char *regex, char *error,
-    size_t error_bytes)
+static int pattern_open(struct pattern **out, const char *prefix, const char *name, const char *regex,
+    char *error, size_t error_bytes)
 {
 	char why[256];
 	int err;

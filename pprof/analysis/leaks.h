@@ -19,8 +19,7 @@ struct leaks {
 };
 
 /* suppressions: NULL none. 0 or -ENOMEM; the caller ends it with leaks_fini() in both cases. */
-int leaks_find(
-    struct leaks *leaks, const struct traces *t, size_t column, struct suppressions *suppressions);
+int leaks_find(struct leaks *leaks, const struct traces *t, size_t column, struct suppressions *suppressions);
 void leaks_fini(struct leaks *leaks);
 
 #endif

@@ -202,7 +202,9 @@ static int row_new(struct traces *t, uint32_t fold, size_t depth, struct split s
 static int row_find(struct traces *t, size_t depth, struct split split, uint32_t *row)
 {
 	uint64_t hash = index_mix_bytes(index_seed(), t->path, depth * sizeof(*t->path));
-	uint32_t fold = index_fold(t->options.split ? index_mix(hash, (uint64_t)split.thread << 32 | split.age) : hash), id;
+	uint32_t fold = index_fold(
+	             t->options.split ? index_mix(hash, (uint64_t)split.thread << 32 | split.age) : hash),
+	         id;
 	size_t cursor = index_start(fold);
 
 	while ((id = index_next(&t->row_index, fold, &cursor))) {

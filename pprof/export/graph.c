@@ -46,9 +46,8 @@ static struct traces_doubt doubt_at(const struct graph *g, size_t row, enum meas
 		return doubt;
 	old = traces_doubt(g->traces, row, c->base, kind);
 	return (struct traces_doubt){doubt.samples + old.samples,
-	    c->same_process && !c->normalize
-	        ? contrast_variance(g->traces, row, c->base, c->column, kind)
-	        : doubt.variance * g->scale * g->scale + old.variance};
+	    c->same_process && !c->normalize ? contrast_variance(g->traces, row, c->base, c->column, kind)
+	                                     : doubt.variance * g->scale * g->scale + old.variance};
 }
 
 static bool is_zero(const struct graph *g, size_t row)
@@ -62,7 +61,8 @@ static bool is_zero(const struct graph *g, size_t row)
 /* ---- frames */
 
 /* Numbers of paths, each once: 0 is "". */
-static int write_paths(struct json *json, const struct traces *t, const char *list, bool module, uint32_t *numbers)
+static int write_paths(
+    struct json *json, const struct traces *t, const char *list, bool module, uint32_t *numbers)
 {
 	struct intern paths = {0};
 	int err = 0;
@@ -245,8 +245,8 @@ static void write_all(struct json *json, const struct graph *g, enum measure_kin
 
 enum doubt_part { PART_ERROR, PART_SAMPLES };
 
-static void write_doubts(struct json *json, const struct graph *g, const char *key, enum measure_kind kind,
-    enum doubt_part part)
+static void write_doubts(
+    struct json *json, const struct graph *g, const char *key, enum measure_kind kind, enum doubt_part part)
 {
 	bool any = false;
 
@@ -260,8 +260,8 @@ static void write_doubts(struct json *json, const struct graph *g, const char *k
 		struct traces_doubt doubt = doubt_at(g, row, kind);
 
 		if (!g->skip[row])
-			json_number(
-			    json, NULL, part == PART_ERROR ? sqrt(fmax(doubt.variance, 0)) : doubt.samples, 1);
+			json_number(json, NULL,
+			    part == PART_ERROR ? sqrt(fmax(doubt.variance, 0)) : doubt.samples, 1);
 	}
 	json_end(json);
 }
@@ -294,8 +294,8 @@ static void write_kind(struct json *json, struct graph *g, enum measure_kind kin
 
 	g->scale = scale_of(g, kind);
 	json_object(json, NULL);
-	json_text(json, "name",
-	    kind == MEASURE_OTHER ? t->types[t->kinds[MEASURE_OTHER]] : traces_kind_word(kind));
+	json_text(
+	    json, "name", kind == MEASURE_OTHER ? t->types[t->kinds[MEASURE_OTHER]] : traces_kind_word(kind));
 	json_text(json, "unit", traces_unit(t, kind));
 	write_all(json, g, kind, known);
 	write_values(json, g, "value", kind, value_at);

@@ -7,13 +7,13 @@
 #include "pprof/text/utf8.h"
 
 /* A file as bytes with a NUL behind. The Makefile has a rule that this object depends on the files. */
-#define EMBED(symbol, path)                                          \
-	__asm__(".pushsection .rodata\n"                             \
-	        "page_" #symbol ":\n"                                \
-	        ".incbin \"pprof/page/" path "\"\n"                  \
-	        ".byte 0\n"                                          \
-	        "page_" #symbol "_end:\n"                            \
-	        ".popsection\n");                                    \
+#define EMBED(symbol, path)                                                      \
+	__asm__(".pushsection .rodata\n"                                         \
+	        "page_" #symbol ":\n"                                            \
+	        ".incbin \"pprof/page/" path "\"\n"                              \
+	        ".byte 0\n"                                                      \
+	        "page_" #symbol "_end:\n"                                        \
+	        ".popsection\n");                                                \
 	extern const char page_##symbol[] __attribute__((visibility("hidden"))); \
 	extern const char page_##symbol##_end[] __attribute__((visibility("hidden")));
 

@@ -23,7 +23,7 @@ static inline size_t page_length(const struct page_file *file)
 }
 
 /* Of the served page: nothing from elsewhere, and no script but its files. */
-#define PAGE_CSP                                                                                       \
+#define PAGE_CSP                                                                                        \
 	"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " \
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
