@@ -3,7 +3,7 @@
  * One request, from its first line to its reply. Nothing here waits: whatever takes time comes back by a call,
  * and finished() says that `reply` is there.
  *
- *     exchange_new -> exchange_begin -> catalog -> profiles -> (seconds -> profiles) -> job -> finished()
+ *     exchange_new -> exchange_route_begin -> catalog -> profiles -> (seconds -> profiles) -> job -> finished()
  */
 #ifndef SERVE_EXCHANGE_H
 #define SERVE_EXCHANGE_H
@@ -44,12 +44,6 @@ struct exchange {
 
 /* NULL: no memory. target: as in the request's first line; *error: -EINVAL if it is none. */
 struct exchange *exchange_new(struct server *server, const char *target, int *error);
-
-/* Starts it. finished() is called once, from here or later. */
-void exchange_begin(struct exchange *exchange);
-
-/* For one that has a wake_ns, when that is over. */
-void exchange_wake(struct exchange *exchange);
 
 /* Ends it, in whatever state; finished() is not called any more. */
 void exchange_free(struct exchange *exchange);
