@@ -203,7 +203,7 @@ int api_growth_between(struct api_growth *growth, struct profile *first, struct 
 	static const struct api_query plain;
 	static const struct api_shape shape = {FRAMES_FULL, false, false, false};
 	const struct api_input input = {profiles, columns, 2, 2, ""};
-	struct contrast_sum sum;
+	struct contrast_sum sum = {0};
 	struct api_facts facts;
 	char error[256];
 	double hours = 0;
