@@ -19,8 +19,8 @@ static bool is_sure(const struct contrast_sum *sum)
 	return contrast_is_sure(sum, API_CHANCE_ERRORS);
 }
 
-/* prefix "" for flat: "flat" is the change, with "error", "base", "new"; "cum_" likewise. `beyond_chance` is for all
- * rows together, `within_two_errors` for the row by itself. */
+/* prefix "" for flat: "flat" is the change, with "error", "base", "new"; "cum_" likewise. `beyond_chance`
+ * is for all rows together, `within_two_errors` for the row by itself. */
 static void write_change(struct json *json, const struct api_facts *facts, const char *name,
     const char *prefix, const struct contrast_sum *sum, double threshold)
 {
@@ -203,7 +203,7 @@ int api_growth_between(struct api_growth *growth, struct profile *first, struct 
 	static const struct api_query plain;
 	static const struct api_shape shape = {FRAMES_FULL, false, false, false};
 	const struct api_input input = {profiles, columns, 2, 2, ""};
-	struct contrast_sum sum;
+	struct contrast_sum sum = {0};
 	struct api_facts facts;
 	char error[256];
 	double hours = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What changed between profiles: the views diff and growth of api_view.h. Each writes members of the object that is
- * open. 0, -ENOMEM, -EFBIG or -EOVERFLOW. */
+/* What changed between profiles: the views diff and growth of api_view.h. Each writes members of the object
+ * that is open. 0, -ENOMEM, -EFBIG or -EOVERFLOW. */
 #ifndef SERVE_API_CHANGE_H
 #define SERVE_API_CHANGE_H
 
@@ -10,7 +10,8 @@
 int api_change_diff(struct json *json, const struct api_facts *facts);
 int api_change_columns(struct json *json, const struct api_facts *facts); /* as the page reads it */
 
-/* Columns are snapshots of one process, by time; without `total` if there are too few, or of several processes. */
+/* Columns are snapshots of one process, by time; without `total` if there are too few, or of several
+ * processes. */
 int api_change_growth(struct json *json, const struct api_facts *facts);
 
 /* Growth of what is in use between two profiles of one process. */
@@ -21,8 +22,8 @@ struct api_growth {
 
 struct profile;
 
-/* first is the older one. 0; -EINVAL if they are not of one process, or of one time; -ENODATA if they do not say what
- * is in use, or have no period; -ENOMEM. */
+/* first is the older one. 0; -EINVAL if they are not of one process, or of one time; -ENODATA if they do
+ * not say what is in use, or have no period; -ENOMEM. */
 int api_growth_between(struct api_growth *growth, struct profile *first, struct profile *last);
 
 #endif

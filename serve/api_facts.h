@@ -5,7 +5,8 @@
 
 #include "pprof/profile/origin.h"
 #include "pprof/text/json.h"
-#include "serve/api_view.h"
+#include "serve/api_input.h"
+#include "serve/api_query.h"
 
 struct api_facts {
 	struct traces traces;
@@ -17,8 +18,8 @@ struct api_facts {
 	const struct api_query *query;
 };
 
-/* How frames are named and rows are made: names of frames, whether repeated frames count once and rows begin at a
- * heading, whether rows are split by thread and age. */
+/* How frames are named and rows are made: names of frames, whether repeated frames count once and rows
+ * begin at a heading, whether rows are split by thread and age. */
 struct api_shape {
 	enum frames_names names;
 	bool fold, headings, split;

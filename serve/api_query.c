@@ -157,12 +157,12 @@ static int read_ranges(const struct reading *r)
 int api_query_parse(
     struct api_query *query, api_query_get *get, const void *context, char *error, size_t error_bytes)
 {
+	memset(query, 0, sizeof(*query));
 	const struct reading r = {query, get, context, error, error_bytes};
 	int (*const parts[])(const struct reading *r) = {
 	    read_flags, read_kind, read_grouping, read_rows, read_threshold, read_layout, read_ranges};
 	int err = 0;
 
-	memset(query, 0, sizeof(*query));
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts) && !err; i++)
 		err = parts[i](&r);
 	if (err)

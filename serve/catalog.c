@@ -31,7 +31,8 @@ struct catalog {
 	uint64_t new_servers[LISTS_MAX];
 	size_t new_count;
 	unsigned int pending;
-	uint64_t looked_ns, scanned_ns;
+	uint64_t began_ns;              /* of that look, or of the last */
+	uint64_t looked_ns, scanned_ns; /* began_ns of the last one that is over */
 	struct catalog_waiter *waiters;
 
 	struct catalog_process *processes;
@@ -52,10 +53,29 @@ void catalog_leave(struct catalog_waiter *waiter)
 	waiter->link = NULL;
 }
 
+static void join(struct catalog_waiter **list, struct catalog_waiter *waiter)
+{
+	waiter->next = *list;
+	waiter->link = list;
+	if (waiter->next)
+		waiter->next->link = &waiter->next;
+	*list = waiter;
+}
+
+/* Those whom the look will do. Who is woken may come again at once. */
 static void wake(struct catalog *catalog)
 {
-	while (catalog->waiters) {
-		struct catalog_waiter *waiter = catalog->waiters;
+	struct catalog_waiter *served = NULL;
+
+	for (struct catalog_waiter *waiter = catalog->waiters, *next; waiter; waiter = next) {
+		next = waiter->next;
+		if (waiter->not_before_ns > catalog->looked_ns)
+			continue;
+		catalog_leave(waiter);
+		join(&served, waiter);
+	}
+	while (served) {
+		struct catalog_waiter *waiter = served;
 
 		catalog_leave(waiter);
 		waiter->ready(waiter);
@@ -185,6 +205,8 @@ static void free_lists(struct control_list **lists, size_t count)
 	}
 }
 
+static void look(struct catalog *catalog);
+
 static void rebuild(struct catalog *catalog)
 {
 	free_lists(catalog->lists, catalog->list_count);
@@ -199,8 +221,10 @@ static void rebuild(struct catalog *catalog)
 	(void)add_files(catalog);
 	catalog_histories_sweep(&catalog->histories);
 	snapshots_sweep(catalog->setup.snapshots, is_there, catalog);
-	catalog->looked_ns = clock_now_ns();
+	catalog->looked_ns = catalog->began_ns;
 	wake(catalog);
+	if (catalog->waiters)
+		look(catalog);
 }
 
 /* ---- looking */
@@ -254,6 +278,7 @@ static void look(struct catalog *catalog)
 
 	if (catalog->pending)
 		return;
+	catalog->began_ns = now_ns;
 	catalog->pending = 1; /* of this function itself, so that nothing is finished before its end */
 	if (catalog->setup.with_samplers &&
 	    broker_client_ask(catalog->setup.broker, &request, on_list, catalog))
@@ -267,20 +292,17 @@ static void look(struct catalog *catalog)
 	finish_part(catalog);
 }
 
-void catalog_want(struct catalog *catalog, struct catalog_waiter *waiter)
+void catalog_want(struct catalog *catalog, struct catalog_waiter *waiter, uint64_t not_before_ns)
 {
-	uint64_t now_ns = clock_now_ns();
+	uint64_t now_ns = clock_now_ns(), fresh_ns = (uint64_t)FRESH_MS * CLOCK_NS_PER_MS;
 
 	waiter->link = NULL;
-	if (catalog->looked_ns && now_ns - catalog->looked_ns < (uint64_t)FRESH_MS * CLOCK_NS_PER_MS) {
+	waiter->not_before_ns = not_before_ns ? not_before_ns : now_ns > fresh_ns ? now_ns - fresh_ns : 0;
+	if (catalog->looked_ns && catalog->looked_ns >= waiter->not_before_ns) {
 		waiter->ready(waiter);
 		return;
 	}
-	waiter->next = catalog->waiters;
-	waiter->link = &catalog->waiters;
-	if (waiter->next)
-		waiter->next->link = &waiter->next;
-	catalog->waiters = waiter;
+	join(&catalog->waiters, waiter);
 	look(catalog);
 }
 

@@ -43,10 +43,12 @@ void catalog_free(struct catalog *catalog);
 /* Who waits for a look. ready() is called once, from catalog_want() or later. */
 struct catalog_waiter {
 	struct catalog_waiter *next, **link; /* link NULL: it does not wait */
+	uint64_t not_before_ns;
 	void (*ready)(struct catalog_waiter *waiter);
 };
 
-void catalog_want(struct catalog *catalog, struct catalog_waiter *waiter);
+/* not_before_ns (monotonic): a look that began earlier will not do; 0: one of the last second will. */
+void catalog_want(struct catalog *catalog, struct catalog_waiter *waiter, uint64_t not_before_ns);
 void catalog_leave(struct catalog_waiter *waiter); /* ready() will not be called */
 
 /* To be called about once a second: looks for the time lines' sake. */

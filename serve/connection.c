@@ -3,6 +3,7 @@
 
 #include "sampler/linux/clock.h"
 #include "serve/exchange.h"
+#include "serve/exchange_route.h"
 #include "serve/host_header.h"
 
 #include <arpa/inet.h>
@@ -262,7 +263,7 @@ static enum MHD_Result begin(struct connection *connection, struct call *call)
 		return answer(connection, &call->reply);
 	}
 	exchange->context = connection->mhd;
-	exchange_begin(exchange);
+	exchange_route_begin(exchange);
 	if (!exchange->context) /* on_finished() has been called */
 		return answer(connection, &exchange->reply);
 	suspend(connection, call);
@@ -426,6 +427,6 @@ int connection_tend(struct web *web, uint64_t now_ns)
 			due_ns = exchange->wake_ns;
 	}
 	for (size_t i = 0; i < count; i++) /* may end them, and others never */
-		exchange_wake(due[i]);
+		exchange_route_wake(due[i]);
 	return (int)((due_ns - now_ns) / CLOCK_NS_PER_MS) + 1;
 }

@@ -2,10 +2,6 @@
 #include "serve/exchange.h"
 
 #include "pprof/codec/gzip.h"
-#include "pprof/page/page.h"
-#include "serve/exchange_api.h"
-#include "serve/exchange_debug.h"
-#include "serve/exchange_status.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -122,87 +118,4 @@ void exchange_submit(struct exchange *exchange, struct exchange_work *work)
 	exchange->server->refused++;
 	reply_go_error(&exchange->reply, 503, "too much to do: try again later");
 	exchange_finish(exchange);
-}
-
-/* ---- where it goes */
-
-static void answer_page(struct exchange *exchange)
-{
-	const char *name = exchange->route.name;
-	const struct page_file *file = page_find(*name ? name : "page.html");
-
-	if (!file) {
-		reply_text(&exchange->reply, 404, REPLY_TEXT, "404 page not found\n");
-	} else {
-		reply_bytes(&exchange->reply, 200, file->type, blob_copy(file->bytes, page_length(file)));
-		reply_header(&exchange->reply, "Content-Security-Policy", "%s", PAGE_CSP);
-		reply_header(&exchange->reply, "Cache-Control", "no-cache");
-		reply_header(&exchange->reply, "Referrer-Policy", "no-referrer");
-	}
-	exchange_finish(exchange);
-}
-
-static void on_catalog(struct catalog_waiter *waiter)
-{
-	struct exchange *exchange = (struct exchange *)((char *)waiter - offsetof(struct exchange, waiter));
-
-	switch (exchange->route.kind) {
-	case ROUTE_DEBUG:
-	case ROUTE_OLD:
-		exchange_debug(exchange);
-		break;
-	case ROUTE_API:
-		exchange_api(exchange);
-		break;
-	default:
-		exchange_status(exchange);
-	}
-}
-
-void exchange_begin(struct exchange *exchange)
-{
-	switch (exchange->route.kind) {
-	case ROUTE_NONE:
-		reply_text(&exchange->reply, 404, REPLY_TEXT, "404 page not found\n");
-		exchange_finish(exchange);
-		return;
-	case ROUTE_DEBUG_BARE:
-		reply_text(&exchange->reply, 301, "text/html; charset=utf-8",
-		    "<a href=\"/debug/pprof/\">Moved Permanently</a>.\n\n");
-		reply_header(&exchange->reply, "Location", "%s",
-		    exchange->route.scope == ROUTE_ANY ? "/debug/pprof/" : "pprof/");
-		exchange_finish(exchange);
-		return;
-	case ROUTE_HEALTH:
-		reply_text(&exchange->reply, 200, REPLY_TEXT, "ok\n");
-		exchange_finish(exchange);
-		return;
-	case ROUTE_PAGE:
-		answer_page(exchange);
-		return;
-	case ROUTE_DEBUG:
-	case ROUTE_OLD:
-		if (!debug_plan_make(&exchange->plan, &exchange->route, &exchange->reply)) {
-			exchange_finish(exchange);
-			return;
-		}
-		break;
-	case ROUTE_API:
-		if (exchange_api_is_static(exchange)) {
-			exchange_finish(exchange);
-			return;
-		}
-		break;
-	case ROUTE_METRICS:
-	case ROUTE_DISCOVERY:
-		break;
-	}
-	exchange->waiter.ready = on_catalog;
-	catalog_want(exchange->server->catalog, &exchange->waiter);
-}
-
-void exchange_wake(struct exchange *exchange)
-{
-	exchange->wake_ns = 0;
-	exchange_debug_wake(exchange);
 }

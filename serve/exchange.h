@@ -3,7 +3,7 @@
  * One request, from its first line to its reply. Nothing here waits: whatever takes time comes back by a call,
  * and finished() says that `reply` is there.
  *
- *     exchange_new -> exchange_begin -> catalog -> profiles -> (seconds -> profiles) -> job -> finished()
+ *     exchange_new -> exchange_route_begin -> catalog -> profiles -> (seconds -> profiles) -> job -> finished()
  */
 #ifndef SERVE_EXCHANGE_H
 #define SERVE_EXCHANGE_H
@@ -30,6 +30,7 @@ struct exchange {
 	/* the exchange's own */
 	struct exchange_work *work; /* a job that runs: it has what it needs for itself */
 	struct catalog_waiter waiter;
+	bool looked_again; /* because there was no such process a moment ago */
 	struct debug_plan plan;
 	struct process_key keys[EXCHANGE_PROCESSES_MAX]; /* of the processes that it is about */
 	uint64_t files[EXCHANGE_PROCESSES_MAX];          /* of those without a sampler: their newest file */
@@ -43,12 +44,6 @@ struct exchange {
 
 /* NULL: no memory. target: as in the request's first line; *error: -EINVAL if it is none. */
 struct exchange *exchange_new(struct server *server, const char *target, int *error);
-
-/* Starts it. finished() is called once, from here or later. */
-void exchange_begin(struct exchange *exchange);
-
-/* For one that has a wake_ns, when that is over. */
-void exchange_wake(struct exchange *exchange);
 
 /* Ends it, in whatever state; finished() is not called any more. */
 void exchange_free(struct exchange *exchange);

@@ -115,13 +115,14 @@ class Page:
         deadline = time.monotonic() + SECONDS
         while time.monotonic() < deadline:
             try:
-                value = self.run(script)
+                value = self.run(f"(found => found instanceof Node ? true : found)({script})")
             except RuntimeError:  # while it loads
                 value = None
             if value:
                 return value
             time.sleep(0.02)
-        raise RuntimeError("waited in vain for " + (what or script) + "; " + "; ".join(self.complaints()))
+        seen = self.run("location.href + ' ' + document.activeElement.outerHTML.slice(0, 100) + ' ' + document.body.innerText.slice(0, 600)")
+        raise RuntimeError("\n".join(["waited in vain for " + (what or script), *self.complaints(), seen]))
 
     KEYS = {"/": 191, "Escape": 27, "Enter": 13, "ArrowDown": 40, "ArrowUp": 38, "ArrowLeft": 37, "ArrowRight": 39, "Tab": 9}
 

@@ -12,7 +12,7 @@ user=()
 if [ "$(id -u)" = 0 ]; then
   user=(setpriv --reuid "$other_user" --regid 65534 --clear-groups --inh-caps=-all)
 fi
-stage serve_program
+stage serve_program snapshot_api
 cp "$HEAPTAP_BUILD/heaptap-serve" bin/
 chmod -R a+rX bin
 mkdir -p -m 700 run
@@ -31,7 +31,7 @@ serve() {
 
 # program NAME [OPTION...]: records tests/targets/serve_program, which does what `tell NAME LINE` says; its pid is in NAME.pid
 program() {
-  local name=$1
+  local name=$1 input
   shift
   mkdir -p -m 777 "$name"
   mkfifo "$name/in"
@@ -69,6 +69,11 @@ finish() {
 # metric NAME VALUE: does /metrics say so?
 metric() {
   curl -s "$url/metrics" | grep -q "^$1 $2\$"
+}
+
+# own FILE...: they become the user's
+own() {
+  [ "$(id -u)" != 0 ] || chown "$other_user" "$@"
 }
 
 # fetch PATH [OPTION...]: its body goes to ./body, headers to ./head; prints the status

@@ -31,8 +31,8 @@ struct filter_texts {
 	const char *focus, *ignore, *module, *thread, *hide;
 };
 
-/* Makes the patterns. 0; -EINVAL with one line in error: "--focus: '(' is ...", where prefix is "--"; -ENOMEM.
- * The caller ends it with filter_close() in all cases. */
+/* Makes the patterns. 0; -EINVAL with one line in error: "--focus: '(' is ...", where prefix is "--";
+ * -ENOMEM. The caller ends it with filter_close() in all cases. */
 int filter_open(struct filter *filter, const struct filter_texts *texts, const char *prefix, char *error,
     size_t error_bytes);
 void filter_close(struct filter *filter);

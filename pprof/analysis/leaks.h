@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks of what is in use, largest first: of a profile that was written when its program ended, the leaks. */
+/* Stacks of what is in use, largest first: of a profile that was written when its program ended, the leaks.
+ * */
 #ifndef PPROF_ANALYSIS_LEAKS_H
 #define PPROF_ANALYSIS_LEAKS_H
 

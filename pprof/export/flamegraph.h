@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A profile as one HTML page that needs nothing else: no network, no library. It is the page of `heaptap serve`
- * (pprof/page/) with one profile in it: flame graph, callers and callees of a function, table, call tree, stacks.
- * The state of the view is in the address (#...), so that a view can be shared.
+ * A profile as one HTML page that needs nothing else: no network, no library. It is the page of `heaptap
+ * serve` (pprof/page/) with one profile in it: flame graph, callers and callees of a function, table, call
+ * tree, stacks. The state of the view is in the address (#...), so that a view can be shared.
  */
 #ifndef PPROF_EXPORT_FLAMEGRAPH_H
 #define PPROF_EXPORT_FLAMEGRAPH_H

@@ -152,7 +152,8 @@ static uint32_t group_of(const struct traces *t, size_t row, bool age)
 	return age ? t->rows[row].age : t->rows[row].thread;
 }
 
-/* The names that occur, in the order of their first rows; `numbers`: ours, by number of the traces' string. */
+/* The names that occur, in the order of their first rows; `numbers`: ours, by number of the traces' string.
+ * */
 static bool write_groups(
     struct json *json, const struct graph *g, const char *list, bool age, uint32_t *numbers)
 {

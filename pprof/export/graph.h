@@ -5,12 +5,15 @@
  *
  *	title, about	what it is of
  *	files, modules	each path once; number 0 is "", unknown
- *	frames		by frame: name, label (short name, "" the same), file, module, role, and line if told apart
+ *	frames		by frame: name, label (short name, "" the same), file, module, role, and line if
+ * told apart
  *	nodes		by node: frame and parent, -1 at the root; parents come before children
  *	threads, ages	names; number 0 is "", unknown
- *	rows		by row: the node where its stack ends; how many frames outwards from there the frame is that
+ *	rows		by row: the node where its stack ends; how many frames outwards from there the frame
+ * is that
  *			a table shows it under (headings.h); thread and age, if some row has one
- *	kinds		of each sample type: by row the value, one standard error (null: not known; []: all 0) and the
+ *	kinds		of each sample type: by row the value, one standard error (null: not known; []: all
+ * 0) and the
  *			number of samples; the total as `all`
  *
  * Of a difference `value` is the new one, `base` the old one, and the error that of the change.

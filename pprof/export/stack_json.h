@@ -6,8 +6,8 @@
 #include "pprof/analysis/traces.h"
 #include "pprof/text/json.h"
 
-/* An object with name, label if the frame has a shorter one, file, line and module; the caller may add members,
- * and ends it. */
+/* An object with name, label if the frame has a shorter one, file, line and module; the caller may add
+ * members, and ends it. */
 void stack_json_frame(struct json *json, const struct traces *t, uint32_t frame);
 
 /* The stack of a row, leaf first, as the member "stack". */

@@ -6,11 +6,12 @@
  * high for browsers with deep stacks. Of each level only what has a pixel is looked at, by binary search,
  * so that the time of a frame depends on the size of the window and not on the number of nodes.
  *
- *	rows	from top to bottom: { shape, nodes, depth }; a sandwich is the rows of two shapes
+ *	rows	from top to bottom: { shape, nodes, starts, ends }; a sandwich is the rows of two shapes
  *	from, to	the part that is shown, in the unit of the measure
  */
 class Flame {
 	static ROW = 18;
+	static BOX_LEAST = 1.5; /* pixels; narrower boxes are drawn together */
 	static TEXT_LEAST = 26; /* pixels; narrower boxes have no text */
 	static ZOOM_MS = 160;
 
@@ -106,10 +107,17 @@ class Flame {
 			this.canvas.style.height = height + "px";
 		}
 		this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
-		this.style = getComputedStyle(this.host);
-		this.context.font = "12px " + this.style.getPropertyValue("--mono");
+		this.readStyle();
+		this.context.font = "12px " + this.style.mono;
 		this.letter = this.context.measureText("mmmmmmmmmm").width / 10;
 		this.draw();
+	}
+
+	/* Asking for them while drawing would take longer than drawing. */
+	readStyle() {
+		const style = getComputedStyle(this.host),
+			of = name => style.getPropertyValue("--" + name);
+		this.style = { mono: of("mono"), accent: of("accent"), ink: of("ink"), crumb: of("crumb") };
 	}
 
 	/* At most once for each frame of the screen. */
@@ -134,37 +142,39 @@ class Flame {
 		const last = Math.min(this.rows.length, Math.ceil((host.scrollTop + this.height) / Flame.ROW));
 		for (let row = first; row < last; row++)
 			this.#level(this.rows[row], row * Flame.ROW - host.scrollTop, scale);
-		if (this.current) this.#outline(this.current, scale, this.style.getPropertyValue("--accent"), 2);
+		if (this.current) this.#outline(this.current, scale, this.style.accent, 2);
 		if (this.hover && (!this.current || this.hover.node !== this.current.node))
-			this.#outline(this.hover, scale, this.style.getPropertyValue("--ink"), 1);
+			this.#outline(this.hover, scale, this.style.ink, 1);
 		this.frames.push(performance.now() - began);
 		if (this.frames.length > 240) this.frames.shift();
 	}
 
-	/* The first node of a level that ends right of a value. */
-	static find(shape, nodes, value) {
-		let low = 0,
-			high = nodes.length;
+	/* The first box from number `from` on that ends right of a value: it is mostly near, so steps double. */
+	static find(ends, value, from = 0) {
+		let low = from,
+			step = 1;
+		while (low + step < ends.length && ends[low + step - 1] <= value) {
+			low += step;
+			step *= 2;
+		}
+		let high = Math.min(ends.length, low + step);
 		while (low < high) {
-			const middle = (low + high) >> 1,
-				node = nodes[middle];
-			if (shape.start[node] + shape.width[node] <= value) low = middle + 1;
+			const middle = (low + high) >> 1;
+			if (ends[middle] <= value) low = middle + 1;
 			else high = middle;
 		}
 		return low;
 	}
 
-	#level({ shape, nodes }, y, scale) {
-		const { start, width } = shape;
+	#level({ shape, nodes, starts, ends }, y, scale) {
 		let crumb = -1,
 			crumbEnd = -1;
-		for (let i = Flame.find(shape, nodes, this.from); i < nodes.length; i++) {
-			const node = nodes[i],
-				left = (start[node] - this.from) * scale,
-				right = left + width[node] * scale;
+		for (let i = Flame.find(ends, this.from); i < nodes.length; i++) {
+			const left = (starts[i] - this.from) * scale,
+				right = (ends[i] - this.from) * scale;
 			if (left >= this.width) break;
-			if (right - left >= 1.5) {
-				this.#box(shape, node, Math.max(0, left), Math.min(this.width, right), y);
+			if (right - left >= Flame.BOX_LEAST) {
+				this.#box(shape, nodes[i], Math.max(0, left), Math.min(this.width, right), y);
 				continue;
 			}
 			/* What is narrower than that is drawn together, and passed over up to the next pixel. */
@@ -173,53 +183,51 @@ class Flame {
 				crumb = left;
 			}
 			crumbEnd = Math.max(right, left + 0.75);
-			const next = Flame.find(shape, nodes, this.from + (Math.floor(left) + 1) / scale);
-			if (next > i + 1) i = next - 1;
+			i = Math.max(i, Flame.find(ends, this.from + (Math.floor(left) + 1) / scale, i) - 1);
 		}
 		this.#crumbs(crumb, crumbEnd, y);
 	}
 
 	#crumbs(from, to, y) {
 		if (from < 0) return;
-		this.context.fillStyle = this.style.getPropertyValue("--crumb");
+		this.context.fillStyle = this.style.crumb;
 		this.context.fillRect(from, y, to - from, Flame.ROW - 1);
 	}
 
 	#box(shape, node, left, right, y) {
 		const { context } = this,
-			wide = right - left,
-			gap = wide > 4 ? 1 : 0,
-			height = Flame.ROW - 1;
+			gap = right - left > 4 ? 1 : 0,
+			wide = right - left - gap;
 		const frame = shape.frameOf(node),
-			hit = !this.found || (frame >= 0 && this.found[frame]);
-		const diff = shape.measure.isDiff && frame >= 0,
-			found = diff ? shape.verdict(node) : null;
-		let fill;
-		if (frame < 0) fill = this.look.dark ? "hsl(40 5% 52%)" : "hsl(40 10% 88%)";
-		else if (diff) fill = colour.byChange(found, shape, node, this.look.dark);
-		else fill = this.palette ? this.palette[frame] : colour.byAllocation(shape, node, this.look.dark);
-		context.globalAlpha = hit ? 1 : 0.28;
-		context.fillStyle = fill;
-		context.fillRect(left, y, wide - gap, height);
-		if (found && found.sure && frame >= 0 && found.mark !== "same") {
-			context.fillStyle = this.#pattern(found.mark);
-			context.fillRect(left, y, wide - gap, height);
-			if (found.mark === "new" || found.mark === "vanished")
-				this.#edge(found.mark, left, wide - gap, y, height);
+			height = Flame.ROW - 1;
+		const hit = !this.found || (frame >= 0 && this.found[frame]);
+		const found = shape.measure.isDiff && frame >= 0 ? shape.verdict(node) : null;
+		if (!hit) context.globalAlpha = 0.28;
+		context.fillStyle = this.#fill(shape, node, frame, found);
+		context.fillRect(left, y, wide, height);
+		if (found && found.sure) this.#hatch(found.mark, left, wide, y, height);
+		if (wide >= Flame.TEXT_LEAST) {
+			if (!hit) context.globalAlpha = 0.6;
+			this.#text(this.#mark(found), shape.label(node), left + 4, wide - 7, y + height / 2 + 0.5);
 		}
-		context.globalAlpha = hit ? 1 : 0.6;
-		if (wide >= Flame.TEXT_LEAST)
-			this.#text(
-				this.#mark(found) + shape.label(node),
-				left + 4,
-				wide - gap - 7,
-				y + height / 2 + 0.5,
-			);
 		context.globalAlpha = 1;
 		if (this.found && hit && frame >= 0) {
-			context.fillStyle = this.style.getPropertyValue("--accent");
-			context.fillRect(left, y + height - 3, wide - gap, 3);
+			context.fillStyle = this.style.accent;
+			context.fillRect(left, y + height - 3, wide, 3);
 		}
+	}
+
+	#fill(shape, node, frame, found) {
+		const { dark } = this.look;
+		if (frame < 0) return dark ? "hsl(40 5% 52%)" : "hsl(40 10% 88%)";
+		if (found) return colour.byChange(found, shape, node, dark);
+		return this.palette ? this.palette[frame] : colour.byAllocation(shape, node, dark);
+	}
+
+	#hatch(mark, left, wide, y, height) {
+		this.context.fillStyle = this.#pattern(mark);
+		this.context.fillRect(left, y, wide, height);
+		if (mark === "new" || mark === "vanished") this.#edge(mark, left, wide, y, height);
 	}
 
 	#mark(found) {
@@ -247,17 +255,26 @@ class Flame {
 		context.setLineDash([]);
 	}
 
-	#text(text, x, room, y) {
+	/* mark: before the name, such as "+ " */
+	#text(mark, name, x, room, y) {
 		const { context } = this;
-		let fits = Math.floor(room / this.letter);
-		if (fits < 2) return;
-		if (text.length > fits) text = text.slice(0, fits - 1) + "\u2026";
+		const fits = Math.floor(room / this.letter);
+		if (fits < 2 + mark.length) return;
+		let text = mark + Flame.shorten(name, fits - mark.length);
 		/* Letters of other scripts are wider than those that were measured. */
 		if (/[^\x20-\x7e\u2026\u2212]/.test(text))
 			while (text.length > 1 && context.measureText(text).width > room)
 				text = text.slice(0, -2) + "\u2026";
 		context.fillStyle = "#1c150c";
 		context.fillText(text, x, y);
+	}
+
+	/* Of "store::Index::decode" the end says more than the beginning. */
+	static shorten(text, fits) {
+		if (text.length <= fits) return text;
+		const last = /^[\w$~:]+::([\w$~]+)$/.exec(text);
+		if (last && last[1].length <= fits) return last[1];
+		return (last ? last[1] : text).slice(0, fits - 1) + "\u2026";
 	}
 
 	#outline({ row, node }, scale, style, thick) {
@@ -282,9 +299,9 @@ class Flame {
 		const box = this.canvas.getBoundingClientRect();
 		const row = Math.floor((event.clientY - box.top + this.host.scrollTop) / Flame.ROW);
 		if (!this.shape || row < 0 || row >= this.rows.length) return null;
-		const { shape, nodes } = this.rows[row];
+		const { shape, nodes, ends } = this.rows[row];
 		const value = this.from + ((event.clientX - box.left) / this.width) * (this.to - this.from);
-		const node = nodes[Flame.find(shape, nodes, value)];
+		const node = nodes[Flame.find(ends, value)];
 		return node !== undefined && shape.start[node] <= value ? { row, node } : null;
 	}
 

@@ -95,6 +95,7 @@ const functions = (() => {
 			...pair("cum", "cum", "with everything that it called", "second"),
 			{
 				key: "name",
+				name: true,
 				title: "function",
 				number: false,
 				of: row => graph.labels[row.frame],
@@ -190,6 +191,7 @@ const functions = (() => {
 			},
 			{
 				key: "name",
+				name: true,
 				title: "function",
 				number: false,
 				of: row => graph.labels[row.frame],

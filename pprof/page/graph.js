@@ -2,7 +2,7 @@
 "use strict";
 
 /*
- * A profile, or the difference of two, as pprof/export/graph.c writes it:
+ * A profile, or the difference of two, as pprof/export/graph writes it:
  *
  *	frames	names, labels (short names), file, module, line and role, by frame
  *	nodes	the call tree: frame and parent of each node, parents before children, node 0 is the whole

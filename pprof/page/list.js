@@ -41,6 +41,37 @@ const list = (() => {
 
 	const columns = [
 		{
+			key: "name",
+			name: true,
+			title: "process",
+			number: false,
+			of: p => p.program + p.pid,
+			cell: p =>
+				el(
+					"span",
+					{ class: "name" },
+					el(
+						"a",
+						{
+							class: "mono",
+							href: address.text({
+								...address.USUAL,
+								pid: String(p.pid),
+							}),
+						},
+						p.program || "unknown program",
+					),
+					el(
+						"span",
+						{ class: "quiet place" },
+						"pid " + p.pid + (p.running ? "" : " \u00b7 ended"),
+					),
+					p.service && p.service !== p.program
+						? el("span", { class: "quiet place" }, p.service)
+						: "",
+				),
+		},
+		{
 			key: "inuse",
 			title: "in use",
 			number: true,
@@ -59,6 +90,7 @@ const list = (() => {
 		},
 		{
 			key: "rss",
+			class: "rss",
 			title: "RSS",
 			number: true,
 			of: p => p.rss || 0,
@@ -87,38 +119,6 @@ const list = (() => {
 			of: p => p.profiles,
 			class: "second",
 			cell: p => words.count(p.profiles),
-		},
-		{
-			key: "name",
-			title: "process",
-			number: false,
-			of: p => p.program + p.pid,
-			cell: p =>
-				el(
-					"span",
-					{ class: "name" },
-					el(
-						"a",
-						{
-							class: "mono",
-							href: address.text({
-								...address.USUAL,
-								pid: String(p.pid),
-							}),
-						},
-						p.program || "unknown program",
-					),
-					el(
-						"span",
-						{ class: "quiet place" },
-						"pid " + p.pid + (p.running ? "" : " \u00b7 ended"),
-					),
-					el(
-						"span",
-						{ class: "quiet place second" },
-						p.service && p.service !== p.program ? p.service : "",
-					),
-				),
 		},
 	];
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The page on which profiles are looked at in a browser: the files of this folder, which are in the program.
- * `heaptap serve` sends them one by one; `heaptap export -f flamegraph` writes them as one file with a profile
- * in it.
+ * `heaptap serve` sends them one by one; `heaptap export -f flamegraph` writes them as one file with a
+ * profile in it.
  */
 #ifndef PPROF_PAGE_PAGE_H
 #define PPROF_PAGE_PAGE_H
@@ -34,8 +34,8 @@ const struct page_file *page_find(const char *name);
 const struct page_file *page_at(size_t number);
 
 /*
- * Writes the page as one file: styles and scripts in it, and the profile, JSON of a kind in which every '<' is
- * escaped (pprof/text/json.h), where `data` writes it. Returns what that returns.
+ * Writes the page as one file: styles and scripts in it, and the profile, JSON of a kind in which every '<'
+ * is escaped (pprof/text/json.h), where `data` writes it. Returns what that returns.
  */
 int page_write(FILE *out, const char *title, int (*data)(FILE *out, void *context), void *context);
 

@@ -11,6 +11,8 @@ const profile = (() => {
 	let mask = null,
 		found = null,
 		measure = null; /* filters, search, and the numbers they leave */
+	let measured = "",
+		shapes = {}; /* what `measure` was made of; trees of it: plain, inverted */
 	let view = null; /* what the flame graph shows */
 	let trouble = () => {};
 
@@ -25,6 +27,15 @@ const profile = (() => {
 		moments.load(answer);
 	}
 
+	/* What else there is to compare with; nothing waits for it. */
+	async function loadOthers() {
+		const [all, profiles] = await Promise.all([source.json("processes"), source.json("profiles")]);
+		process = all.processes.find(one => String(one.pid) === state.pid) || process;
+		moments.offer(all.processes, profiles.profiles, state.pid);
+		moments.show(state.id, state.base);
+		summary.show(graph, graph.kinds[kindNumber()], moments.find(state.id), process);
+	}
+
 	async function load() {
 		const wanted = JSON.stringify([state.pid, state.service, state.id, state.base, state.lines]);
 		if (wanted === loaded) return;
@@ -35,14 +46,15 @@ const profile = (() => {
 		else {
 			if (state.pid || state.service) await loadTimeline();
 			else moments.clear();
-			const newest = state.id || moments.newest();
+			const chosen = state.id ? { id: state.id } : owner();
 			const data = state.base
-				? await source.json("diff", { layout, base: state.base, new: newest, lines })
-				: await source.json("tree", {
+				? await source.json("diff", {
 						layout,
-						...(newest && !state.service ? { id: newest } : owner()),
+						base: state.base,
+						new: state.id || moments.current(),
 						lines,
-					});
+					})
+				: await source.json("tree", { layout, ...chosen, lines });
 			graph = new Graph(data);
 		}
 		grown = null;
@@ -69,7 +81,8 @@ const profile = (() => {
 					"the profile, for go tool pprof and others",
 				),
 			);
-		if (!source.embedded && state.pid && process && process.running)
+		/* The server writes for nobody without one. */
+		if (source.hasToken() && state.pid && process && process.running)
 			list.unshift(
 				button("snapshot now", () => snapshot().catch(trouble), "writes a snapshot and shows it"),
 			);
@@ -96,7 +109,9 @@ const profile = (() => {
 	/* The address of these very profiles, not of whatever is the newest. */
 	function copy() {
 		const pinned =
-			source.embedded || state.service ? state : { ...state, id: state.id || moments.newest() };
+			source.embedded || state.service || (process && process.running)
+				? state
+				: { ...state, id: state.id || moments.newest() };
 		const text = location.href.split("#")[0] + address.text(pinned);
 		const show = () => prompt("Address", text);
 		if (navigator.clipboard) navigator.clipboard.writeText(text).then(() => say("Copied."), show);
@@ -108,6 +123,7 @@ const profile = (() => {
 	function showFound(shape) {
 		$("found").textContent = "";
 		if (!found) return;
+		shape ||= makeShape(false);
 		const sum = shape.found(found.frames),
 			whole = shape.value[0],
 			{ unit, known } = measure;
@@ -120,13 +136,34 @@ const profile = (() => {
 		$("found").textContent = (found.wrong ? "not an expression, as text: " : "") + "found " + text;
 	}
 
-	const makeShape = () =>
-		state.inverted === "1" ? Shape.inverted(graph, measure) : Shape.plain(graph, measure);
+	/* Trees are made once for the same numbers, whichever view shows them. */
+	function makeShape(inverted = state.inverted === "1") {
+		const way = inverted ? "inverted" : "plain";
+		return (shapes[way] ||= Shape[way](graph, measure));
+	}
+
+	/* The numbers that the filters leave. */
+	function takeMeasure() {
+		const number = text => (text === "" ? -1 : Number(text));
+		const { type, wide, only, without, thread, age } = state;
+		const wanted = JSON.stringify([loaded, type, wide, only, without, thread, age]);
+		if (wanted === measured) return;
+		mask = graph.select({ only, without, thread: number(thread), age: number(age) });
+		measure = graph.measure(kindNumber(), mask, wide);
+		measured = wanted;
+		shapes = {};
+	}
 
 	/* Rows from top to bottom; of a function's callers the outermost are at the top. */
 	function flameRows() {
 		const frame = state.sandwich ? graph.names.indexOf(state.sandwich) : -1;
-		const rows = shape => shape.levels.map(nodes => ({ shape, nodes }));
+		const rows = shape =>
+			shape.levels.map((nodes, i) => ({
+				shape,
+				nodes,
+				starts: shape.starts[i],
+				ends: shape.ends[i],
+			}));
 		if (frame < 0) {
 			const shape = makeShape();
 			return { rows: rows(shape), shape, frame, above: 0 };
@@ -215,7 +252,7 @@ const profile = (() => {
 				},
 			},
 		);
-		showFound(Shape.plain(graph, measure));
+		showFound();
 	}
 
 	function showTree() {
@@ -230,7 +267,7 @@ const profile = (() => {
 			graph.kinds.findIndex(kind => kind.name === "inuse"),
 		);
 		stacks.leaks($("leaks"), graph, number, mask, found);
-		showFound(Shape.plain(graph, measure));
+		showFound();
 	}
 
 	async function showGrowth() {
@@ -250,16 +287,9 @@ const profile = (() => {
 	}
 
 	async function draw() {
-		const number = text => (text === "" ? -1 : Number(text));
 		const kind = graph.kinds[kindNumber()];
 		found = graph.match(state.search);
-		mask = graph.select({
-			only: state.only,
-			without: state.without,
-			thread: number(state.thread),
-			age: number(state.age),
-		});
-		measure = graph.measure(kindNumber(), mask, state.wide);
+		takeMeasure();
 		tools.show(state, graph, kind, change);
 		summary.show(graph, kind, moments.find(state.id), process);
 		await showView();
@@ -275,6 +305,7 @@ const profile = (() => {
 		actions();
 		moments.show(state.id, state.base);
 		await draw();
+		if (!source.embedded && state.pid) loadOthers().catch(trouble);
 	}
 
 	/* keep: Back returns from it. */

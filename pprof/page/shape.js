@@ -52,7 +52,8 @@ class Grower {
  * A tree ready to be drawn: sums by node, and for each level of it the nodes from left to right.
  *
  *	start, width	the box of a node, in the unit of the measure
- *	levels		nodes by depth; narrow ones too, the drawing skips them
+ *	levels		nodes by depth, from left to right; narrow ones too, the drawing skips them
+ *	starts, ends	of the nodes of each level, side by side in memory: that is what drawing looks through
  *	first, end	the rows of a node and of all below it: rows[first .. end)
  *
  * Nothing here recurses: stacks may be as deep as a profile is long.
@@ -126,18 +127,23 @@ class Shape {
 	}
 
 	/* Parents come before children, so one pass backwards adds everything up. */
+	#addUp(values, inclusive = true) {
+		const { rowNode, parent, count } = this,
+			sums = new Float64Array(count);
+		for (let row = 0; row < rowNode.length; row++)
+			if (rowNode[row] >= 0) sums[rowNode[row]] += values[row];
+		for (let node = count - 1; node > 0 && inclusive; node--) sums[parent[node]] += sums[node];
+		return sums;
+	}
+
 	#sum() {
-		const fields = ["width", "value", "base", "variance", "samples"];
-		for (const field of fields) this[field] = new Float64Array(this.count);
-		this.own = new Float64Array(this.count);
-		for (let row = 0; row < this.rowNode.length; row++) {
-			const node = this.rowNode[row];
-			if (node < 0) continue;
-			for (const field of fields) this[field][node] += this.measure[field][row];
-			this.own[node] += this.measure.value[row];
-		}
-		for (let node = this.count - 1; node > 0; node--)
-			for (const field of fields) this[field][this.parent[node]] += this[field][node];
+		const { measure } = this;
+		this.width = this.#addUp(measure.width);
+		this.value = this.#addUp(measure.value);
+		this.base = this.#addUp(measure.base);
+		this.variance = this.#addUp(measure.variance);
+		this.samples = this.#addUp(measure.samples);
+		this.own = this.#addUp(measure.value, false);
 	}
 
 	/* children: of all nodes, those of one parent together and in the order of their names. */
@@ -157,28 +163,42 @@ class Shape {
 	}
 
 	#place() {
-		const { count, width, childFirst, children } = this;
-		const size = new Int32Array(count).fill(1);
-		for (let node = count - 1; node > 0; node--) size[this.parent[node]] += size[node];
-		this.size = size;
-		this.start = new Float64Array(count);
-		this.preorder = new Int32Array(count);
-		this.depth = new Int32Array(count);
+		const { count, width, parent, childFirst, children } = this;
+		const size = new Int32Array(count).fill(1),
+			start = new Float64Array(count);
+		const preorder = new Int32Array(count);
+		for (let node = count - 1; node > 0; node--) size[parent[node]] += size[node];
 		for (let node = 0; node < count; node++) {
-			let at = this.start[node],
-				number = this.preorder[node] + 1;
+			let at = start[node],
+				number = preorder[node] + 1;
 			for (let i = childFirst[node]; i < childFirst[node + 1]; i++) {
 				const child = children[i];
-				this.start[child] = at;
-				this.preorder[child] = number;
-				this.depth[child] = this.depth[node] + 1;
+				start[child] = at;
+				preorder[child] = number;
 				at += width[child];
 				number += size[child];
 			}
 		}
+		Object.assign(this, { size, start, preorder });
+		this.#layOut();
+	}
+
+	#layOut() {
+		const { width, start, childFirst, children } = this;
 		this.levels = [];
+		this.starts = [];
+		this.ends = [];
 		for (let level = [0]; level.length;) {
-			this.levels.push(Int32Array.from(level));
+			const nodes = new Int32Array(level),
+				starts = new Float64Array(level.length);
+			const ends = new Float64Array(level.length);
+			for (let i = 0; i < nodes.length; i++) {
+				starts[i] = start[nodes[i]];
+				ends[i] = starts[i] + width[nodes[i]];
+			}
+			this.levels.push(nodes);
+			this.starts.push(starts);
+			this.ends.push(ends);
 			const next = [];
 			for (const node of level)
 				for (let i = childFirst[node]; i < childFirst[node + 1]; i++)

@@ -93,6 +93,7 @@ const source = (() => {
 		embedded,
 		json,
 		download,
+		hasToken: () => token() !== "",
 		snapshot: pid => request("snapshot", { pid }, "POST"),
 	};
 })();

@@ -14,6 +14,11 @@ const summary = (() => {
 		);
 	}
 
+	/* What is words and no number. */
+	function note(title, text) {
+		return el("div", { class: "tile" }, el("span", { class: "quiet" }, title), el("span", {}, text));
+	}
+
 	function kindTile(kind) {
 		const { value, samples, error } = kind.all;
 		const doubt = words.doubt(value, samples, (error || 0) ** 2, kind.known);
@@ -41,7 +46,7 @@ const summary = (() => {
 					list.growth(process),
 				),
 			);
-		if (graph.about.samples) tiles.push(tile("Samples", graph.about.samples));
+		if (graph.about.samples) tiles.push(note("Samples", graph.about.samples));
 		return tiles;
 	}
 

@@ -3,8 +3,8 @@
 
 /*
  * A table that is sorted by any of its columns: columns are { key, title, number, of(row) -> value to sort
- * by, cell(row) -> text or element, hint }. Rows are added as they are asked for, so that ten thousand
- * functions cost what a screen of them costs.
+ * by, cell(row) -> text or element, hint, name: it names the row }. Rows are added as they are asked for,
+ * so that ten thousand functions cost what a screen of them costs.
  */
 class Table {
 	static STEP = 200;
@@ -41,14 +41,20 @@ class Table {
 		this.sorted && this.sorted(this.sort);
 	}
 
+	static #class(column) {
+		return [column.number ? "number" : "", column.class || ""].filter(Boolean).join(" ");
+	}
+
 	#head(column) {
 		const by = this.sort.key === column.key,
 			order = this.sort.down ? "descending" : "ascending";
+		const sign = by ? (this.sort.down ? "\u25be" : "\u25b4") : "";
+		const arrow = el("span", { class: "arrow", "aria-hidden": "true" }, sign);
 		return el(
 			"th",
 			{
 				scope: "col",
-				class: column.number ? "number" : "",
+				class: Table.#class(column),
 				"aria-sort": by ? order : "none",
 			},
 			el(
@@ -60,12 +66,7 @@ class Table {
 					title: column.hint,
 					onclick: () => this.#by(column),
 				},
-				column.title,
-				el(
-					"span",
-					{ class: "arrow", "aria-hidden": "true" },
-					by ? (this.sort.down ? "\u25be" : "\u25b4") : "",
-				),
+				...(column.number ? [arrow, column.title] : [column.title, arrow]),
 			),
 		);
 	}
@@ -74,14 +75,10 @@ class Table {
 		const line = el(
 			"tr",
 			{ class: row.class || "" },
-			...this.columns.map((column, i) => {
-				const cell = column.cell(row),
-					properties = {
-						class: (column.number ? "number" : "") + " " + (column.class || ""),
-					};
-				return i === this.columns.length - 1
-					? el("th", { scope: "row", ...properties }, cell)
-					: el("td", properties, cell);
+			...this.columns.map(column => {
+				const properties = { class: Table.#class(column), "data-title": column.title };
+				if (column.name) return el("th", { scope: "row", ...properties }, column.cell(row));
+				return el("td", properties, column.cell(row));
 			}),
 		);
 		if (this.open)

@@ -6,7 +6,7 @@
  * dashed: told apart without colours. A click chooses a moment; dragging, or Shift with a click or an arrow
  * key, a second one to compare it with.
  *
- * points: { time (ms), inuse, error, rss, id, cause }, in the order of time.
+ * points: { time (ms), inuse, error, rss, cause, isChoosable }, in the order of time.
  */
 class Timeline {
 	static LEFT = 64;
@@ -190,13 +190,14 @@ class Timeline {
 
 	/* ---- pointer and keyboard */
 
-	#nearest(event) {
+	/* The point at the pointer; choosable: one that there is a profile of. */
+	#nearest(event, choosable) {
 		const x = event.clientX - this.canvas.getBoundingClientRect().left;
 		let best = -1,
 			distance = Infinity;
 		this.points.forEach((point, i) => {
 			const d = Math.abs(this.scale.x(point.time) - x);
-			if (d < distance) [best, distance] = [i, d];
+			if (d < distance && (!choosable || point.isChoosable)) [best, distance] = [i, d];
 		});
 		return best;
 	}
@@ -204,18 +205,19 @@ class Timeline {
 	#down(event) {
 		if (!this.points.length) return;
 		this.canvas.setPointerCapture(event.pointerId);
-		this.from = this.#nearest(event);
+		this.from = this.#nearest(event, true);
 		if (event.shiftKey && this.at >= 0) {
 			this.from = -1;
-			this.#choose(this.#nearest(event), this.at);
+			this.#choose(this.#nearest(event, true), this.at);
 		}
 	}
 
 	#move(event) {
 		if (!this.points.length) return;
 		this.hover = this.#nearest(event);
-		if (event.buttons && this.from >= 0 && this.hover !== this.from) {
-			[this.base, this.at] = [Math.min(this.from, this.hover), Math.max(this.from, this.hover)];
+		const to = this.#nearest(event, true);
+		if (event.buttons && this.from >= 0 && to !== this.from) {
+			[this.base, this.at] = [Math.min(this.from, to), Math.max(this.from, to)];
 			this.dragged = true;
 		}
 		const p = this.points[this.hover];
@@ -234,7 +236,7 @@ class Timeline {
 
 	#up(event) {
 		if (this.dragged) this.#choose(this.at, this.base);
-		else if (this.from >= 0) this.#choose(this.#nearest(event), -1);
+		else if (this.from >= 0) this.#choose(this.#nearest(event, true), -1);
 		this.dragged = false;
 		this.from = -1;
 	}
@@ -246,15 +248,15 @@ class Timeline {
 		this.chosen(this.at, this.base);
 	}
 
-	/* With Shift the other end of the range stays where it was. */
+	/* Through the points that there are profiles of; with Shift the other end of the range stays where it
+	 * was. */
 	#key(event) {
-		const last = this.points.length - 1,
-			way = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-		const ends = { Home: 0, End: last };
-		if (last < 0 || (!way && !(event.key in ends)) || event.ctrlKey || event.altKey || event.metaKey)
-			return;
-		const from = this.cursor ?? (this.at < 0 ? last : this.at);
-		const next = way ? Math.max(0, Math.min(last, from + way)) : ends[event.key];
+		const way = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
+		const stops = [...this.points.keys()].filter(i => this.points[i].isChoosable),
+			last = stops.length - 1;
+		if (last < 0 || !way || event.ctrlKey || event.altKey || event.metaKey) return;
+		const from = this.cursor ?? (this.at < 0 ? stops[last] : this.at);
+		const next = stops[Math.max(0, Math.min(last, stops.indexOf(from) + way))];
 		event.preventDefault();
 		event.stopPropagation();
 		this.cursor = next;

@@ -3,7 +3,7 @@
 
 /*
  * Numbers as people read them, each with its error. The words are those of `heaptap report`
- * (sampler/terminal/amount.c), so that page and terminal say the same of the same profile.
+ * (sampler/terminal/amount), so that page and terminal say the same of the same profile.
  */
 const words = (() => {
 	const FEW_SAMPLES = 5; /* fewer show their number: ESTIMATE_FEW_SAMPLES of pprof/profile/estimate.h */
@@ -56,8 +56,8 @@ const words = (() => {
 	function doubt(value, samples, variance, known) {
 		if (!known || value === 0) return "";
 		if (!(variance > 0)) return "exact";
-		const number = Math.round(samples);
-		if (samples < FEW_SAMPLES - 0.5)
+		const number = Math.round(samples); /* null where it is not known */
+		if (Number.isFinite(samples) && samples < FEW_SAMPLES - 0.5)
 			return number < 1 ? "<1 sample" : number === 1 ? "1 sample" : number + " samples";
 		return "\u00b1" + percent(Math.sqrt(variance) / Math.abs(value));
 	}
