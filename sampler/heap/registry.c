@@ -103,6 +103,16 @@ static size_t take_claims(struct registry *registry)
 	return count;
 }
 
+/* What the earlier sampler had not read is read first, and has its stacks. */
+static void end_adoption(struct registry *registry, struct image *image)
+{
+	image->adopting = false;
+	intake_buffers(registry->intake, image, UINT64_MAX);
+	for (uint32_t i = 0; i < image->places_end; i++)
+		if (image->process[i] && image->process[i]->was_running)
+			process_adopt(image->process[i]);
+}
+
 /* Closes the books: all samples taken before the end have been read by now. */
 static void finish(struct registry *registry, struct process *process, enum target_end end, int status)
 {
@@ -111,6 +121,8 @@ static void finish(struct registry *registry, struct process *process, enum targ
 	/* Its samples, and its end, may have come before the first look at its image. */
 	watch_process(registry, process);
 	take_claims(registry);
+	if (process->image->adopting)
+		end_adoption(registry, process->image);
 	process->target.closed = true;
 	process->target.end = end;
 	process->target.status = status;
@@ -412,16 +424,6 @@ void registry_finish_ended(struct registry *registry)
 		if (process->ended && !process->target.closed)
 			finish_ended(registry, process);
 	}
-}
-
-/* What the earlier sampler had not read is read first, and has its stacks. */
-static void end_adoption(struct registry *registry, struct image *image)
-{
-	image->adopting = false;
-	intake_buffers(registry->intake, image, UINT64_MAX);
-	for (uint32_t i = 0; i < image->places_end; i++)
-		if (image->process[i] && image->process[i]->was_running)
-			process_adopt(image->process[i]);
 }
 
 size_t registry_tend(struct registry *registry)
