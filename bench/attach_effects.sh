@@ -177,7 +177,7 @@ pair() {
       read -r -u "${out[$kind]}" answer
       echo "$kind $answer"
     done
-  done >answers
+  done | tee "${ANSWERS:-answers}" >answers
   kill -TERM $sampler
   wait $sampler
   for kind in native forward off preloaded attached detached; do
@@ -189,4 +189,5 @@ pair() {
     n=${in[$kind]}
     exec {n}>&-
   done
+  wait
 }

@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -69,10 +70,11 @@ def children_of(pid):
 class Service:
     """A server in a folder of its own. load: (answers per second, errors)."""
 
-    port = 18090
-
     def __init__(self, build, folder):
         self.build, self.folder, self.server = build, folder, None
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
 
     def write(self, name, text):
         with open(f"{self.folder}/{name}", "w", encoding="utf-8") as file:
@@ -83,7 +85,7 @@ class Service:
         with open(f"{self.folder}/server.log", "ab") as log:
             self.server = subprocess.Popen(self.command(), cwd=self.folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL,
                                            stdout=log, stderr=log)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while not self.answers():
             if time.monotonic() > deadline or self.server.poll() is not None:
                 raise RuntimeError(f"{type(self).__name__}: the server does not answer")

@@ -98,7 +98,6 @@ struct image *registry_image_of(const struct registry *registry, uint64_t ino);
 struct registry_attached {
 	pid_t pid;
 	uint64_t after_ns, rss_bytes; /* for how long it had run, and its resident memory */
-	bool filtered;                /* it has a seccomp filter */
 	bool other_library;           /* its library is not the file on which the uprobe is */
 	struct target_plan *plan;     /* by malloc, owned from now on; NULL: none */
 	uint64_t period_bytes;        /* its own; 0: the session's */
