@@ -15,7 +15,7 @@ void service_name_clean(const char *text, char name[SERVICE_NAME_BYTES])
 
 	if (!*text)
 		text = "unknown";
-	for (; text[length] && length < SERVICE_NAME_BYTES - 1; length++)
+	for (; length < SERVICE_NAME_BYTES - 1 && text[length]; length++)
 		name[length] = is_plain(text[length]) && (length || *text != '.') ? text[length] : '_';
 	name[length] = '\0';
 }

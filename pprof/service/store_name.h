@@ -9,7 +9,7 @@
  * go on with `-` and words about it:
  *
  *	heap          a snapshot of what is in use: by interval, by hand
- *	heap-rss      the same because a threshold was crossed (rss, inuse, alloc, memory.high...), or the program asked
+ *	heap-rss      the same because a threshold was crossed (rss, inuse...), or the program asked
  *	peak          the heap at its largest so far; a later one of the same process takes its place
  *	exit          the end of the process, and oom: its end by the OOM killer
  *	delta         what was allocated between two snapshots

@@ -105,6 +105,16 @@ static size_t take_claims(struct registry *registry)
 	return count;
 }
 
+/* What the earlier sampler had not read is read first, and has its stacks. */
+static void end_adoption(struct registry *registry, struct image *image)
+{
+	image->adopting = false;
+	intake_buffers(registry->intake, image, UINT64_MAX);
+	for (uint32_t i = 0; i < image->places_end; i++)
+		if (image->process[i] && image->process[i]->was_running)
+			process_adopt(image->process[i]);
+}
+
 /* Closes the books: all samples taken before the end have been read by now. */
 static void finish(struct registry *registry, struct process *process, enum target_end end, int status)
 {
@@ -113,6 +123,8 @@ static void finish(struct registry *registry, struct process *process, enum targ
 	/* Its samples, and its end, may have come before the first look at its image. */
 	watch_process(registry, process);
 	take_claims(registry);
+	if (process->image->adopting)
+		end_adoption(registry, process->image);
 	process->target.closed = true;
 	process->target.end = end;
 	process->target.status = status;
@@ -388,16 +400,6 @@ void registry_finish_ended(struct registry *registry)
 	}
 }
 
-/* What the earlier sampler had not read is read first, and has its stacks. */
-static void end_adoption(struct registry *registry, struct image *image)
-{
-	image->adopting = false;
-	intake_buffers(registry->intake, image, UINT64_MAX);
-	for (uint32_t i = 0; i < image->places_end; i++)
-		if (image->process[i] && image->process[i]->was_running)
-			process_adopt(image->process[i]);
-}
-
 size_t registry_tend(struct registry *registry)
 {
 	size_t came = settle_claims(registry);
@@ -491,14 +493,6 @@ int registry_take_offer(struct registry *registry, const struct registry_offer *
 	if (offer->used)
 		adopt(registry, image);
 	return 0;
-}
-
-struct image *registry_image_of(const struct registry *registry, uint64_t ino)
-{
-	for (struct image *image = registry->intake->images; image; image = image->next)
-		if (image->region->ino == ino)
-			return image;
-	return NULL;
 }
 
 int registry_attach(

@@ -7,7 +7,7 @@
 #ifndef SAMPLER_REPORT_OPERANDS_H
 #define SAMPLER_REPORT_OPERANDS_H
 
-#include "pprof/service/store_moment.h"
+#include "sampler/report/store_operand.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,20 +29,12 @@ struct operands {
 	bool has_folder, is_default;
 };
 
-/* How words that name services are understood. */
-struct operands_services {
-	const char *store; /* --store; NULL: those of store_places.h */
-	enum store_moment_wanted wanted;
-};
-
 /* Looks only at folders: a path may name anything. services NULL: words are paths. Returns 0, or -errno
  * after a line (-ENOMEM; -ENODATA: the store has nothing of a service then; -EINVAL: no time). The caller
  * ends it with operands_fini() in any case. */
 int operands_expand(
-    struct operands *operands, char *const *words, int count, const struct operands_services *services);
+    struct operands *operands, char *const *words, int count, const struct store_operand_choice *services);
 
-/* Adds a file that was there a moment ago; takes over `path`, NULL too, also when it fails. 0 or -ENOMEM. */
-int operands_add(struct operands *operands, char *path, size_t operand);
 void operands_fini(struct operands *operands);
 
 /* Is it called as a profile is? Also as one that got its names later. */

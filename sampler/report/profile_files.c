@@ -234,7 +234,7 @@ static int duplicates_drop(struct profile_files *f, const struct profile_files_c
 int profile_files_read(
     struct profile_files *f, const struct options *options, const struct profile_files_choice *choice)
 {
-	const struct operands_services services = {options->read.store,
+	const struct store_operand_choice services = {options->read.store,
 	    options->read.state == READ_DELTA || options->read.state == READ_ALL ? STORE_MOMENT_ALL
 	                                                                         : choice->services};
 	struct passed_over passed = {0};

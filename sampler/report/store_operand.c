@@ -37,25 +37,27 @@ static int say_nothing_then(
 	return -ENODATA;
 }
 
-static int add_chosen(struct operands *operands, const struct store_list *list, const char *store,
-    const size_t *chosen, size_t count, size_t operand)
+static int take_chosen(struct store_operand *found, const struct store_list *list, const char *store,
+    const size_t *chosen, size_t count)
 {
-	int err = 0;
-
-	for (size_t i = 0; i < count && !err; i++) {
+	found->paths = calloc(count, sizeof(*found->paths));
+	if (!found->paths)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
 		char below[PATH_MAX], *path = NULL;
 
-		if (store_list_path(list, &list->files[chosen[i]], below, sizeof(below)) == 0 &&
-		    asprintf(&path, "%s/%s", store, below) < 0)
-			path = NULL;
-		err = operands_add(operands, path, operand);
+		if (store_list_path(list, &list->files[chosen[i]], below, sizeof(below)) != 0)
+			continue;
+		if (asprintf(&path, "%s/%s", store, below) < 0)
+			return -ENOMEM;
+		found->paths[found->count++] = path;
 	}
-	return err;
+	return 0;
 }
 
 /* In one store: 1, 0 if it has no such service, -errno. */
-static int expand_in(struct operands *operands, const char *store, const char *service, int64_t time_s,
-    size_t operand, enum store_moment_wanted wanted)
+static int find_in(struct store_operand *found, const char *store, const char *service, int64_t time_s,
+    enum store_moment_wanted wanted)
 {
 	struct store_list list;
 	size_t first, count, *chosen, chosen_count = 0;
@@ -72,7 +74,7 @@ static int expand_in(struct operands *operands, const char *store, const char *s
 		if (!err && !chosen_count)
 			err = say_nothing_then(&list, store, service, time_s, first);
 		if (!err)
-			err = add_chosen(operands, &list, store, chosen, chosen_count, operand);
+			err = take_chosen(found, &list, store, chosen, chosen_count);
 		err = err ? err : 1;
 	}
 	free(chosen);
@@ -122,21 +124,29 @@ static int check_time(const char *word, char paths[STORE_PLACES][DAEMON_SECTION_
 	return -EINVAL;
 }
 
-int store_operand_expand(
-    struct operands *operands, const char *word, size_t operand, const struct operands_services *services)
+int store_operand_find(
+    struct store_operand *found, const char *word, const struct store_operand_choice *choice, bool is_told)
 {
 	char paths[STORE_PLACES][DAEMON_SECTION_PATH_BYTES], service[SERVICE_NAME_BYTES];
-	size_t count = store_places_find(services->store, paths);
+	size_t count = store_places_find(choice->store, paths);
 	int64_t time_s, now_s = clock_unix_ns() / CLOCK_NS_PER_S;
 	bool has_time, is_service = store_moment_split(word, now_s, service, &time_s, &has_time);
-	int found = 0;
+	int ret = 0;
 
-	for (size_t i = 0; is_service && i < count && !found; i++)
-		found = expand_in(operands, paths[i], service, time_s, operand, services->wanted);
-	if (!found)
-		found = check_time(word, paths, count);
-	for (size_t i = 0; is_service && i < count && !found; i++)
-		if (has_time || !operands_is_profile_name(word))
-			say_unknown(paths[i], service);
-	return found;
+	*found = (struct store_operand){0};
+	for (size_t i = 0; is_service && i < count && !ret; i++)
+		ret = find_in(found, paths[i], service, time_s, choice->wanted);
+	if (!ret)
+		ret = check_time(word, paths, count);
+	for (size_t i = 0; is_service && is_told && i < count && !ret; i++)
+		say_unknown(paths[i], service);
+	return ret;
+}
+
+void store_operand_fini(struct store_operand *found)
+{
+	for (size_t i = 0; i < found->count; i++)
+		free(found->paths[i]);
+	free(found->paths);
+	*found = (struct store_operand){0};
 }

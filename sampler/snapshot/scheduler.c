@@ -57,8 +57,9 @@ static struct snapshot_series *series_of(struct snapshot_source *source, struct 
 	struct scheduler *a = source->scheduler;
 	if (!target->series) {
 		uint64_t interval_ns = interval_of(a, target), now_ns = clock_now_ns();
-		uint64_t past =
-		    interval_ns && now_ns > target->start_ns ? (now_ns - target->start_ns) / interval_ns : 0;
+		uint64_t past = target->plan && interval_ns && now_ns > target->start_ns
+		    ? (now_ns - target->start_ns) / interval_ns
+		    : 0;
 		target->series = snapshot_series_new(target->start_ns + (past + 1) * interval_ns);
 		if (!target->series)
 			return NULL;

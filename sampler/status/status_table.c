@@ -116,6 +116,17 @@ static void print_fact(const struct screen *screen, const char *name, const char
 	putc('\n', screen->out);
 }
 
+/* `why` is the path of the file `off`, or a line. */
+static void print_off(const struct screen *screen, const char *why)
+{
+	char text[1024] = "";
+
+	if (*why == '/')
+		text_append(
+		    text, sizeof(text), "nothing is sampled while %s is there: heaptap enable --now", why);
+	print_fact(screen, "OFF", *text ? text : why);
+}
+
 static void print_denied(const struct screen *screen, const struct control_denied *denied)
 {
 	char text[1024] = "", when[AMOUNT_BYTES];
@@ -162,7 +173,7 @@ static void print_daemon(const struct screen *screen, const struct control_list 
 	print_load(screen, daemon, *when ? up_ns : 0);
 	print_fact(screen, "store", daemon->store);
 	print_fact(screen, "config", daemon->config);
-	print_fact(screen, "OFF", daemon->off);
+	print_off(screen, daemon->off);
 	for (size_t i = 0; i < list->denied_count; i++)
 		print_denied(screen, &list->denied[i]);
 	for (size_t i = 0; i < list->note_count; i++)

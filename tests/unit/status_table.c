@@ -146,6 +146,21 @@ static void other_widths(void **state)
 	assert_non_null(strstr(print(10), "\nnew      4194304 "));
 }
 
+static void it_says_that_everything_is_off(void **state)
+{
+	struct control_list off = list;
+	char *text;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+	const struct screen screen = {.out = out, .width = 80};
+	off.daemon.off = "/run/heaptap/off";
+	status_table_print(&screen, &off, NOW_NS);
+	fclose(out);
+	assert_non_null(strstr(
+	    text, "\n  OFF     nothing is sampled while /run/heaptap/off is there: heaptap enable --now\n"));
+	free(text);
+}
+
 static void the_json(void **state)
 {
 	char *text;
@@ -178,6 +193,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_table),
 	    cmocka_unit_test(other_widths),
+	    cmocka_unit_test(it_says_that_everything_is_off),
 	    cmocka_unit_test(the_json),
 	};
 	setenv("TZ", "UTC", 1);
