@@ -218,10 +218,11 @@ static void read_value(const struct field *field, void *record, char *value)
 static void begin_fields(const struct field *fields, size_t count, void *record)
 {
 	for (size_t i = 0; i < count; i++) {
+		void *at = (char *)record + fields[i].offset;
 		if (fields[i].kind == KIND_TEXT)
-			*(const char **)((char *)record + fields[i].offset) = "";
+			*(const char **)at = "";
 		if (fields[i].kind == KIND_ESTIMATE)
-			*(double *)((char *)record + fields[i].offset) = NAN;
+			*(double *)at = NAN;
 	}
 }
 

@@ -22,7 +22,8 @@ enum preload_file_state preload_file_state(const char *text, const char *library
  * caller frees it. */
 char *preload_file_add(const char *text, const char *library);
 
-/* Without its entries, and without the lines that nothing else was in. NULL: no memory; the caller frees it. */
+/* Without its entries, and without the lines that nothing else was in. NULL: no memory; the caller frees
+ * it. */
 char *preload_file_remove(const char *text, const char *library);
 
 #endif

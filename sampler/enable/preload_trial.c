@@ -134,7 +134,7 @@ static int run(const struct program *program, struct outcome *outcome)
  * namespace. */
 static int overlay_etc(const char *folder)
 {
-	char upper[PATH_MAX + 8], work[PATH_MAX + 8], options[PATH_MAX * 3];
+	char upper[PATH_MAX + 8], work[PATH_MAX + 8], options[PATH_MAX * 3 + 64];
 	snprintf(upper, sizeof(upper), "%s/upper", folder);
 	snprintf(work, sizeof(work), "%s/work", folder);
 	snprintf(options, sizeof(options), "lowerdir=/etc,upperdir=%s,workdir=%s", upper, work);

@@ -23,8 +23,12 @@ static struct block *make_block(unsigned int *seed)
 {
 	size_t bytes = sizeof(struct block) + (size_t)rand_r(seed) % SIZE_MOST;
 	struct block *block = bytes % 3 ? malloc(bytes) : calloc(1, bytes);
-	if (block && bytes % 5 == 0)
-		block = realloc(block, bytes * 2);
+	if (block && bytes % 5 == 0) {
+		struct block *larger = realloc(block, bytes * 2);
+		if (!larger)
+			free(block);
+		block = larger;
+	}
 	if (!block)
 		return NULL;
 	block->bytes = bytes;

@@ -37,7 +37,8 @@ static char *next_line(char **at, unsigned int *number, unsigned int *first)
 		size_t length = strcspn(start, "\n");
 		*at = start + length + (start[length] == '\n');
 		++*number;
-		/* A comment goes on in no other line, and one between lines that belong together is passed over. */
+		/* A comment goes on in no other line, and one between lines that belong together is passed
+		 * over. */
 		bool comment = is_comment(start);
 		if (comment && start != line)
 			continue;

@@ -185,7 +185,7 @@ static void leave_out(const char *value, const char *library, char *rest, size_t
 
 static void compose(struct unit_preload *preload, const char *library)
 {
-	char word[UNIT_PRELOAD_BYTES + UNIT_SOURCE_BYTES], quoted[UNIT_PRELOAD_BYTES + 512];
+	char word[UNIT_PRELOAD_BYTES + UNIT_SOURCE_BYTES + 16], quoted[UNIT_PRELOAD_BYTES + 512];
 	char escaped[UNIT_SOURCE_BYTES];
 	escape_percent(library, escaped, sizeof(escaped));
 	snprintf(

@@ -19,7 +19,7 @@ enum { UNIT_PRELOAD_BYTES = 8192 };
 enum unit_preload_state {
 	UNIT_PRELOAD_ABSENT,   /* nothing loads our library */
 	UNIT_PRELOAD_IN_FORCE, /* it is the first entry */
-	UNIT_PRELOAD_BEHIND, /* it is an entry, but another library is before it: its malloc is called, ours is not */
+	UNIT_PRELOAD_BEHIND, /* it is an entry, but another library goes first: that one's malloc is called */
 	UNIT_PRELOAD_OVERRIDDEN, /* our drop-in is there, and `where` takes it back */
 };
 
