@@ -16,7 +16,8 @@ struct broker_client *broker_client_new(int fd); /* takes over fd; NULL: no memo
 void broker_client_free(struct broker_client *client);
 int broker_client_fd(const struct broker_client *client);
 
-/* Asks. Returns the number of the request (its id is filled in), or 0: too many wait; then nobody is called. */
+/* Asks. Returns the number of the request (its id is filled in), or 0: too many wait; then nobody is
+ * called. */
 uint64_t broker_client_ask(struct broker_client *client, const struct broker_request *request,
     broker_client_got *got, void *context);
 

@@ -2,7 +2,8 @@
 /*
  * Connections of clients: libmicrohttpd, what it must not accept, and how long each may take.
  *
- * A client has READ_MS to send a whole request, and as long to send the next; then it is cut off, however slowly
+ * A client has READ_MS to send a whole request, and as long to send the next; then it is cut off,
+ * however slowly
  * it goes on writing. It must take an answer at SEND_BYTES_PER_S at least.
  */
 #ifndef SERVE_CONNECTION_H

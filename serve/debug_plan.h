@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a request for /debug/pprof/NAME wants, judged as Go's net/http/pprof judges it (src/net/http/pprof/pprof.go
+ * What a request for /debug/pprof/NAME wants, judged as Go's net/http/pprof judges it
+ * (src/net/http/pprof/pprof.go
  * of golang/go): the same parameters, statuses and words. Pure.
  */
 #ifndef SERVE_DEBUG_PLAN_H

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One request, from its first line to its reply. Nothing here waits: whatever takes time comes back by a call,
+ * One request, from its first line to its reply. Nothing here waits: whatever takes time comes back by a
+ * call,
  * and finished() says that `reply` is there.
  *
- *     exchange_new -> exchange_route_begin -> catalog -> profiles -> (seconds -> profiles) -> job -> finished()
+ *     exchange_new -> exchange_route_begin -> catalog -> profiles -> (seconds -> profiles) -> job ->
+ * finished()
  */
 #ifndef SERVE_EXCHANGE_H
 #define SERVE_EXCHANGE_H

@@ -264,7 +264,8 @@ static void view_diff(struct exchange *exchange)
 		abandon(work);
 }
 
-/* The states of a process by time, so many at most, spread over all of it; with the present one at the end. */
+/* The states of a process by time, so many at most, spread over all of it; with the present one at the
+ * end. */
 static size_t fill_series(
     struct exchange *exchange, const struct catalog_process *process, struct api_work *work, bool with_now)
 {

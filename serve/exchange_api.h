@@ -7,7 +7,8 @@
 
 struct exchange;
 
-/* What needs no look at processes: the description, an unknown name, a snapshot without a token. True: the reply
+/* What needs no look at processes: the description, an unknown name, a snapshot without a token. True:
+ * the reply
  * is there. */
 bool exchange_api_is_static(struct exchange *exchange);
 

@@ -12,7 +12,8 @@ struct exchange;
 /* /api/v1/processes and /api/v1/profiles: makes the reply. */
 void exchange_lists(struct exchange *exchange);
 
-/* What lists have said of a process over time, and (with files) what its files say, by time; `most` of them, 0:
+/* What lists have said of a process over time, and (with files) what its files say, by time; `most` of
+ * them, 0:
  * all. The caller frees them. NULL: there are none, or no memory. */
 struct api_point *exchange_lists_points(const struct catalog_process *process, size_t *count, size_t most);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a request's Host header may come here: against DNS rebinding, where a foreign page lets its own name
+ * Whether a request's Host header may come here: against DNS rebinding, where a foreign page lets its
+ * own name
  * lead to 127.0.0.1 and so reads, in the browser of somebody who looks at that page, what listens there.
  *
  * Such a page's requests have its name in Host. So where no token is needed only addresses and localhost are

@@ -143,7 +143,8 @@ static void give(struct entry *entry, struct blob *profile, int error, const cha
 
 /* ---- making */
 
-/* Makes room: of the process with most moments the one that is least missed, not the first and not the last. */
+/* Makes room: of the process with most moments the one that is least missed, not the first and not the
+ * last. */
 static void thin(struct snapshots *snapshots)
 {
 	while (snapshots->bytes > SNAPSHOTS_KEPT_BYTES) {

@@ -83,6 +83,11 @@ fetch() {
   curl -sS --max-time "$(seconds 60)" -D head -o body -w '%{http_code}' "$@" "$url$path"
 }
 
+# answers STATUS PATH: does it?
+answers() {
+  [ "$(fetch "$2")" = "$1" ]
+}
+
 # header NAME: of the last answer
 header() {
   tr -d '\r' <head | sed -n "s/^$1: //Ip"

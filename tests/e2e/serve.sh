@@ -178,7 +178,7 @@ test_many_processes() {
   equal "$(curl -s "$url/pid/$a/debug/pprof/symbol" --data-binary "$(cat address)")" "$(cat body)" POST
   # A process that ends is not there any more.
   finish b
-  wait_for 20 test "$(fetch /debug/pprof/heap)" = 200
+  wait_for 20 answers 200 /debug/pprof/heap
   finish a
 }
 

@@ -2,7 +2,8 @@
 /*
  * What a client sends, as far as this program reads it itself: the first line's target with its parameters,
  * Host, Authorization, the body of /symbol, and the filters of /api/v1. The parts are separated by newlines.
- * What holds: a path without an empty or ".." part or a control character is all that leads anywhere, numbers are
+ * What holds: a path without an empty or ".." part or a control character is all that leads anywhere,
+ * numbers are
  * within their bounds, and no token but the right one opens.
  */
 #include "serve/api_query.h"

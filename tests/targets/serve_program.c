@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that does what its standard input says, a line at a time, and answers "done"; between lines it does
+ * A program that does what its standard input says, a line at a time, and answers "done"; between lines
+ * it does
  * nothing. At the end of its input it ends.
  *
  *   hold N    N blocks of 1000 bytes more, by take_held()
