@@ -46,8 +46,7 @@ static int set_store(struct config *config, const char *value, char error[INI_TE
 	config->store = strdup(value);
 	if (!config->store || *value == '/')
 		return config->store ? 0 : -ENOMEM;
-	snprintf(error, INI_TEXT_ERROR_BYTES, "store '%s' is not an absolute path", value);
-	return -EINVAL;
+	return ini_text_wrong(error, "store '%s' is not an absolute path", value);
 }
 
 /* The name of a target in "push NAME"; NULL: another section. */

@@ -122,7 +122,7 @@ static const struct command commands[] = {
                     "heaptap diff redis-server@2h redis-server"},
     {.name = "export",
         .bit = COMMAND_EXPORT,
-        .synopsis = "--format FORMAT [OPTIONS] [PROFILE | FOLDER | SERVICE[@TIME]]...",
+        .synopsis = "--format FORMAT [OPTIONS] [PROFILE | FOLDER]...",
         .mixed = true,
         .summary = "write a profile in the format of another tool",
         .run = export_run,

@@ -4,7 +4,6 @@
 #include "pprof/text/quantity.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,21 +39,10 @@ void daemon_section_fini(struct daemon_section *section)
 
 /* ---- values */
 
-__attribute__((format(printf, 2, 3))) static int wrong(
-    char error[INI_TEXT_ERROR_BYTES], const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(error, INI_TEXT_ERROR_BYTES, format, arguments);
-	va_end(arguments);
-	return -EINVAL;
-}
-
 static int set_path(char **to, const char *name, const char *value, char error[INI_TEXT_ERROR_BYTES])
 {
 	if (*value != '/' || strlen(value) >= DAEMON_SECTION_PATH_BYTES)
-		return wrong(error, "%s '%s' is not an absolute path", name, value);
+		return ini_text_wrong(error, "%s '%s' is not an absolute path", name, value);
 	free(*to);
 	*to = strdup(value);
 	return *to ? 0 : -ENOMEM;
@@ -69,7 +57,7 @@ static int set_percent(uint32_t *to, const char *name, const char *value, uint32
 
 	if (quantity_number(value, &number, &suffix) || (*suffix && strcmp(suffix, "%") != 0) ||
 	    number < least || number > most)
-		return wrong(error, "%s '%s' is not %u%% to %u%%", name, value, least, most);
+		return ini_text_wrong(error, "%s '%s' is not %u%% to %u%%", name, value, least, most);
 	*to = (uint32_t)number;
 	return 0;
 }
@@ -90,12 +78,12 @@ static int add_listen(struct daemon_section *section, const char *value, char er
 	bool is_socket = *value == '/' && strlen(value) < sizeof(((struct sockaddr_un *)0)->sun_path);
 
 	if (!is_socket && !is_address(value))
-		return wrong(error,
+		return ini_text_wrong(error,
 		    "listen '%s' is neither ADDRESS:PORT, such as 127.0.0.1:7071 or [::1]:7071, nor the "
 		    "absolute path of a socket",
 		    value);
 	if (section->listen_count == DAEMON_SECTION_LISTEN_MOST)
-		return wrong(error, "listen more than %d times", DAEMON_SECTION_LISTEN_MOST);
+		return ini_text_wrong(error, "listen more than %d times", DAEMON_SECTION_LISTEN_MOST);
 	section->listen[section->listen_count] = strdup(value);
 	return section->listen[section->listen_count++] ? 0 : -ENOMEM;
 }
@@ -106,7 +94,7 @@ static int set_days(uint32_t *days, const char *value, char error[INI_TEXT_ERROR
 	uint64_t number;
 
 	if (quantity_number(value, &number, &suffix) || *suffix || number < 1 || number > DAYS_MOST)
-		return wrong(error, "days '%s' is not a whole number, 1 to %d", value, DAYS_MOST);
+		return ini_text_wrong(error, "days '%s' is not a whole number, 1 to %d", value, DAYS_MOST);
 	*days = (uint32_t)number;
 	return 0;
 }
@@ -129,12 +117,12 @@ int daemon_section_set(
 	if (strcmp(name, "disk") == 0)
 		return quantity_bytes(value, DISK_LEAST, BYTES_MOST, &section->disk_bytes) == 0
 		    ? 0
-		    : wrong(error, "disk '%s' is not 1M or more, for example 500M or 2G", value);
+		    : ini_text_wrong(error, "disk '%s' is not 1M or more, for example 500M or 2G", value);
 	if (strcmp(name, "memory") == 0)
 		return quantity_bytes(value, MEMORY_LEAST, BYTES_MOST, &section->memory_bytes) == 0
 		    ? 0
-		    : wrong(error, "memory '%s' is not 16M or more, for example 256M", value);
-	return wrong(error, "'%s' is none of " DAEMON_SECTION_KEYS, name);
+		    : ini_text_wrong(error, "memory '%s' is not 16M or more, for example 256M", value);
+	return ini_text_wrong(error, "'%s' is none of " DAEMON_SECTION_KEYS, name);
 }
 
 /* ---- where things are */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <ini.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,10 +22,14 @@ struct reading {
 
 static const char blanks[] = " \t\r\v\f";
 
-static void fail(struct reading *r, const char *what)
+int ini_text_wrong(char error[INI_TEXT_ERROR_BYTES], const char *format, ...)
 {
-	r->err = -EINVAL;
-	snprintf(r->error, sizeof(r->error), "%s", what);
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(error, INI_TEXT_ERROR_BYTES, format, arguments);
+	va_end(arguments);
+	return -EINVAL;
 }
 
 /* "[SECTION]": libinih tells of it only with its first key. */
@@ -35,9 +40,9 @@ static void look_at_section(struct reading *r, const char *line, size_t length)
 	size_t bytes = end ? (size_t)(end - line) : 0;
 
 	if (!end) {
-		fail(r, "a section has no ']'");
+		r->err = ini_text_wrong(r->error, "a section has no ']'");
 	} else if (bytes > NAME_BYTES_MOST) {
-		fail(r, "the name of a section has more than 49 bytes");
+		r->err = ini_text_wrong(r->error, "the name of a section has more than 49 bytes");
 	} else if (r->reader->section) {
 		memcpy(section, line, bytes);
 		section[bytes] = '\0';
@@ -50,8 +55,7 @@ static void look_at_line(struct reading *r, const char *line, size_t length, siz
 	size_t indent = strspn(line, blanks), name;
 
 	if (length >= room) {
-		r->err = -EINVAL;
-		snprintf(r->error, sizeof(r->error), "a line has more than %zu bytes", room - 1);
+		r->err = ini_text_wrong(r->error, "a line has more than %zu bytes", room - 1);
 	} else if (indent < length && (!indent || !r->in_key) && line[indent] == '[') {
 		r->in_key = false;
 		look_at_section(r, line + indent + 1, length - indent - 1);
@@ -61,7 +65,7 @@ static void look_at_line(struct reading *r, const char *line, size_t length, siz
 		while (name && strchr(blanks, line[indent + name - 1]))
 			name--;
 		if (name > NAME_BYTES_MOST)
-			fail(r, "the name of a key has more than 49 bytes");
+			r->err = ini_text_wrong(r->error, "the name of a key has more than 49 bytes");
 	}
 }
 

@@ -12,6 +12,10 @@
 
 enum { INI_TEXT_ERROR_BYTES = 512 };
 
+/* Writes what is wrong; returns -EINVAL. */
+__attribute__((format(printf, 2, 3))) int ini_text_wrong(
+    char error[INI_TEXT_ERROR_BYTES], const char *format, ...);
+
 /* Each returns 0, or -errno with what is wrong and what is allowed in error. */
 struct ini_text_reader {
 	/* NULL: of no interest. line: counted from 1. */

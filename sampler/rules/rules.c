@@ -5,7 +5,6 @@
 #include "pprof/table/array.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,17 +12,6 @@
 #define SECTIONS "[daemon], [service], [service NAME], [deny], [push NAME]"
 
 static const enum rules_fact denied[] = {RULES_EXE, RULES_UNIT, RULES_CGROUP, RULES_USER};
-
-__attribute__((format(printf, 2, 3))) static int wrong(
-    char error[INI_TEXT_ERROR_BYTES], const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(error, INI_TEXT_ERROR_BYTES, format, arguments);
-	va_end(arguments);
-	return -EINVAL;
-}
 
 /* ---- sections */
 
@@ -40,7 +28,7 @@ static const char *name_of(const char *section, const char *word)
 static int add_service(struct rules *rules, const char *title, int line, char error[INI_TEXT_ERROR_BYTES])
 {
 	if (rules->service_count == RULES_SERVICES_MOST)
-		return wrong(error, "more than %d [service NAME] sections", RULES_SERVICES_MOST);
+		return ini_text_wrong(error, "more than %d [service NAME] sections", RULES_SERVICES_MOST);
 	if (array_reserve(
 	        &rules->services, &rules->service_room, rules->service_count + 1, sizeof(*rules->services)))
 		return -ENOMEM;
@@ -55,10 +43,10 @@ static int on_section(void *context, const char *section, int line, char error[I
 	if (service && *service)
 		return add_service(context, service, line, error);
 	if (push && !*push)
-		return wrong(error, "[push] has no name: [push NAME]");
+		return ini_text_wrong(error, "[push] has no name: [push NAME]");
 	if (service || push || strcmp(section, "daemon") == 0 || strcmp(section, "deny") == 0)
 		return 0;
-	return wrong(error, "[%s] is none of " SECTIONS, section);
+	return ini_text_wrong(error, "[%s] is none of " SECTIONS, section);
 }
 
 static int add_denied(
@@ -67,7 +55,7 @@ static int add_denied(
 	for (size_t i = 0; i < sizeof(denied) / sizeof(denied[0]); i++)
 		if (strcmp(name, rules_fact_name(denied[i])) == 0)
 			return rules_globs_add(&rules->deny[denied[i]], name, value, error);
-	return wrong(error, "'%s' is none of exe, unit, cgroup, user", name);
+	return ini_text_wrong(error, "'%s' is none of exe, unit, cgroup, user", name);
 }
 
 static int on_value(void *context, const char *section, const char *name, const char *value, int line,
@@ -77,7 +65,7 @@ static int on_value(void *context, const char *section, const char *name, const 
 	const char *service = name_of(section, "service");
 
 	if (!*section)
-		return wrong(error, "'%s' stands before the first section: " SECTIONS, name);
+		return ini_text_wrong(error, "'%s' stands before the first section: " SECTIONS, name);
 	if (service && *service)
 		return rules_service_set(&rules->services[rules->service_count - 1], name, value, error);
 	if (service)

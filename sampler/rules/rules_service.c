@@ -6,7 +6,6 @@
 #include "sampler/perf/event.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,17 +35,6 @@ const char *rules_fact_name(enum rules_fact fact)
 	return fact_names[fact];
 }
 
-__attribute__((format(printf, 2, 3))) static int wrong(
-    char error[INI_TEXT_ERROR_BYTES], const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(error, INI_TEXT_ERROR_BYTES, format, arguments);
-	va_end(arguments);
-	return -EINVAL;
-}
-
 /* ---- globs */
 
 void rules_globs_fini(struct rules_globs *globs)
@@ -63,7 +51,7 @@ int rules_globs_add(
 	char *copy;
 
 	if (!*value)
-		return wrong(error, "%s is empty; give a glob such as */redis-server", key);
+		return ini_text_wrong(error, "%s is empty; give a glob such as */redis-server", key);
 	copy = strdup(value);
 	if (!copy || array_reserve(&globs->globs, &globs->room, globs->count + 1, sizeof(copy))) {
 		free(copy);
@@ -111,7 +99,7 @@ bool rules_service_is_choosy(const struct rules_service *service)
 static int set_period(struct rules_service *service, const char *value, char error[INI_TEXT_ERROR_BYTES])
 {
 	if (quantity_bytes(value, 1, PERIOD_BYTES_MOST, &service->period_bytes))
-		return wrong(error, "period '%s' is not 1 to 1024G bytes, for example 512K", value);
+		return ini_text_wrong(error, "period '%s' is not 1 to 1024G bytes, for example 512K", value);
 	service->samples_per_hour = 0;
 	return 0;
 }
@@ -122,7 +110,8 @@ static int set_samples(struct rules_service *service, const char *value, char er
 
 	if (quantity_number(value, &service->samples_per_hour, &suffix) || *suffix ||
 	    !service->samples_per_hour || service->samples_per_hour > SAMPLES_PER_HOUR_MOST)
-		return wrong(error, "samples-per-hour '%s' is not a whole number, 1 to 100000000", value);
+		return ini_text_wrong(
+		    error, "samples-per-hour '%s' is not a whole number, 1 to 100000000", value);
 	service->period_bytes = 0;
 	return 0;
 }
@@ -130,7 +119,7 @@ static int set_samples(struct rules_service *service, const char *value, char er
 static int set_interval(struct rules_service *service, const char *value, char error[INI_TEXT_ERROR_BYTES])
 {
 	if (quantity_time(value, INTERVAL_NS_LEAST, INTERVAL_NS_MOST, &service->interval_ns))
-		return wrong(error,
+		return ini_text_wrong(error,
 		    "interval '%s' is neither 0 nor 1s to 1000h with the unit, for example 10s or 5m", value);
 	return 0;
 }
@@ -140,7 +129,7 @@ static int set_keep(struct rules_service *service, const char *value, char error
 	const char *suffix;
 
 	if (quantity_number(value, &service->keep, &suffix) || *suffix || service->keep > KEEP_MOST)
-		return wrong(
+		return ini_text_wrong(
 		    error, "keep '%s' is not a whole number, 0 (what the store keeps) to 1000000", value);
 	return 0;
 }
@@ -151,9 +140,9 @@ static int add_event(struct rules_service *service, const char *text, char error
 	char why[256];
 
 	if (event_split(text, &spec, why, sizeof(why)))
-		return wrong(error, "event '%s': %s; give NAME, NAME@HZ or NAME/PERIOD", text, why);
+		return ini_text_wrong(error, "event '%s': %s; give NAME, NAME@HZ or NAME/PERIOD", text, why);
 	if (service->event_count == RULES_EVENTS_MOST)
-		return wrong(error, "more than %d events", RULES_EVENTS_MOST);
+		return ini_text_wrong(error, "more than %d events", RULES_EVENTS_MOST);
 	service->events[service->event_count] = strdup(text);
 	return service->events[service->event_count++] ? 0 : -ENOMEM;
 }
@@ -178,7 +167,7 @@ static int set_events(struct rules_service *service, const char *value, char err
 static int set_switch(bool *to, const char *name, const char *value, char error[INI_TEXT_ERROR_BYTES])
 {
 	if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
-		return wrong(error, "%s '%s' is neither yes nor no", name, value);
+		return ini_text_wrong(error, "%s '%s' is neither yes nor no", name, value);
 	*to = *value == 'y';
 	return 0;
 }
@@ -200,16 +189,16 @@ static int add_label(
 
 	labels_name_clean(key, strlen(key), clean);
 	if (!*clean || strncmp(clean, "__", 2) == 0)
-		return wrong(error,
+		return ini_text_wrong(error,
 		    "label.%s is no name for a label: letters, digits and '_', not beginning with __", key);
 	if (strcmp(clean, "service_name") == 0)
-		return wrong(error, "label.service_name is the name in [service NAME]");
+		return ini_text_wrong(error, "label.service_name is the name in [service NAME]");
 	if (!*value)
-		return wrong(error, "label.%s is empty", key);
+		return ini_text_wrong(error, "label.%s is empty", key);
 	if (labels_find(&service->labels, clean))
-		return wrong(error, "label.%s is given twice", key);
+		return ini_text_wrong(error, "label.%s is given twice", key);
 	if (service->labels.count == RULES_LABELS_MOST)
-		return wrong(error, "more than %d labels", RULES_LABELS_MOST);
+		return ini_text_wrong(error, "more than %d labels", RULES_LABELS_MOST);
 	return labels_add(&service->labels, clean, value);
 }
 
@@ -237,11 +226,11 @@ static int add_match(
 		if (strcmp(name + strlen("match."), fact_names[i]) != 0)
 			continue;
 		if (!*service->title)
-			return wrong(error,
+			return ini_text_wrong(error,
 			    "%s is for [service NAME]: [service] has the defaults of all services", name);
 		return rules_globs_add(&service->match[i], name, value, error);
 	}
-	return wrong(error, "'%s' is none of " KEYS, name);
+	return ini_text_wrong(error, "'%s' is none of " KEYS, name);
 }
 
 int rules_service_set(
@@ -255,14 +244,14 @@ int rules_service_set(
 		if (strcmp(name, keys[i].name) != 0)
 			continue;
 		if (service->given & 1u << i && i != EVENTS)
-			return wrong(error, "%s is given twice", name);
+			return ini_text_wrong(error, "%s is given twice", name);
 		service->given |= 1u << i;
 		if ((service->given & (1u << PERIOD | 1u << SAMPLES)) == (1u << PERIOD | 1u << SAMPLES))
-			return wrong(
+			return ini_text_wrong(
 			    error, "period and samples-per-hour exclude each other: give one of them");
 		return keys[i].set(service, value, error);
 	}
-	return wrong(error, "'%s' is none of " KEYS, name);
+	return ini_text_wrong(error, "'%s' is none of " KEYS, name);
 }
 
 /* ---- defaults */

@@ -25,7 +25,7 @@
 enum {
 	FOLDER_CHARGE = 4096,
 	THIN_S = 60,          /* between two looks at the whole store, at least */
-	THIN_COST_PART = 200, /* of the time may be spent with looking */
+	THIN_COST_PART = 200, /* so many times its CPU time passes until the next look, at least */
 	SHORT_S = 10,         /* after a look that made no room: until it is tried again */
 };
 
@@ -91,7 +91,7 @@ static int look(struct store *store, int fd, uint64_t need, uint64_t free_bytes)
 	    .need_bytes = need,
 	    .free_bytes = free_bytes,
 	};
-	uint64_t began_ns = clock_now_ns();
+	uint64_t began_ns = clock_thread_cpu_ns();
 	struct stat st;
 	int err = store_sweep_run(&sweep, fd);
 
@@ -104,8 +104,8 @@ static int look(struct store *store, int fd, uint64_t need, uint64_t free_bytes)
 	shared->evicted_bytes += sweep.evicted_bytes;
 	shared->stuck = sweep.stuck;
 	shared->looked_s = sweep.now_s;
-	shared->look_s =
-	    sweep.now_s + THIN_S + (int64_t)((clock_now_ns() - began_ns) * THIN_COST_PART / CLOCK_NS_PER_S);
+	shared->look_s = sweep.now_s + THIN_S +
+	    (int64_t)((clock_thread_cpu_ns() - began_ns) * THIN_COST_PART / CLOCK_NS_PER_S);
 	if (fstat(fd, &st) == 0) {
 		shared->device = st.st_dev;
 		shared->inode = st.st_ino;

@@ -2,8 +2,8 @@
 /*
  * One look at a whole store, which is locked: what the plan says must go is removed, with folders that are
  * empty then and temporary files that nobody writes any more. Only what bears names of the store's is ever
- * touched, and no link is followed. The most expensive thing that the store does: 1 us for each name and 2
- * us for each size.
+ * touched, and no link is followed. The most expensive thing that the store does:
+ * 2 us of CPU time for each file.
  */
 #ifndef SAMPLER_STORE_STORE_SWEEP_H
 #define SAMPLER_STORE_STORE_SWEEP_H

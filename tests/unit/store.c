@@ -298,6 +298,7 @@ static void limits_can_change(void **state)
 static void links_are_not_followed(void **state)
 {
 	char victim[] = "/tmp/heaptap-victim.XXXXXX", path[PATH_MAX], inside[PATH_MAX];
+	struct store_list list;
 	struct store *store;
 
 	assert_non_null(mkdtemp(victim));
@@ -310,6 +311,9 @@ static void links_are_not_followed(void **state)
 	assert_int_equal(symlink(victim, path), 0);
 	snprintf(path, sizeof(path), "%s/a/2020-01-02/101501.7.heap.pb.gz", root);
 	assert_int_equal(symlink(inside, path), 0);
+	assert_int_equal(store_list_read(&list, root, NULL, false), 0);
+	assert_int_equal(list.file_count, 1); /* neither through folders nor of its own */
+	store_list_fini(&list);
 	store = open_store(1 << 20);
 	assert_int_equal(access(inside, F_OK), 0);
 	assert_false(is_there("a/2020-01-02/101500.7.heap.pb.gz"));
