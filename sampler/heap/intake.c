@@ -53,7 +53,7 @@ static int enter_sample(struct intake *intake, struct sample *s)
 	s->stack.skips_innermost = true;
 	s->stack.maps_follow = intake->maps_follow;
 	struct walk_result walk;
-	uint64_t compared[UNWIND_COUNTS];
+	uint64_t compared[UNWIND_COUNTS] = {0};
 	process->counters.taken += !s->walked;
 	intake->taken++;
 	target_see_thread(&process->target, s->tid);
