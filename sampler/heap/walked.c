@@ -22,7 +22,7 @@ struct range {
 struct walked {
 	struct walk_table table;
 	struct stacks *stacks; /* the published ones, whichever process they are from */
-	uint32_t *stack_of;    /* by number: the stack in `stacks`; UINT32_MAX: none that is known here */
+	uint32_t *stack_of;    /* by number: the stack in `stacks`; UINT32_MAX: none is known here */
 	size_t stack_room;
 	struct range *start_files; /* code that was mapped when the program started */
 	size_t start_count, start_room;

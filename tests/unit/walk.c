@@ -167,7 +167,7 @@ static void a_stack_pointer_elsewhere_is_not_followed(void **state)
 	assert_int_equal(walk_stack(outside), 0);
 }
 
-/* Each step reads within what it takes for the stack, and takes a lower address for the next stack pointer. */
+/* Each step reads within what it takes for the stack, and takes a lower address for the next one. */
 static void no_frame_lies_below_the_one_before(void **state)
 {
 	(void)state;
