@@ -42,6 +42,7 @@ struct process_counters {
 	uint64_t taken;  /* stacks that arrived */
 	uint64_t copied; /* of these, by the copy backend */
 	uint64_t by_uprobe, by_breakpoint;
+	uint64_t dumps;  /* that arrived by an event, also of samples that are known or only compared */
 	uint64_t walked; /* by the target itself */
 	uint64_t outcome[UNWIND_COUNTS];
 	uint64_t no_room;           /* samples whose stack or site the books had no room for */
