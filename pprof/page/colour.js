@@ -17,8 +17,8 @@ const colour = (() => {
 		UNNAMED: 6,
 	};
 
-	/* Hues from rose to yellow, far enough apart to be told from each other. */
-	const WARM = [350, 4, 16, 26, 35, 44, 53];
+	/* Hues from red to yellow, far enough apart to be told from each other. */
+	const WARM = [8, 17, 25, 33, 41, 50];
 
 	function hash(text) {
 		let value = 2166136261;
@@ -35,7 +35,7 @@ const colour = (() => {
 	function byModule(graph, dark) {
 		return graph.names.map((name, frame) => {
 			const role = graph.roles[frame],
-				shift = (hash(name) % 9) - 4;
+				shift = (hash(name) % 11) - 5;
 			const hue = WARM[hash(graph.modules[frame] || graph.files[frame]) % WARM.length];
 			if (role === ROLE.UNNAMED || name[0] === "[") return hsl(40, 6, (dark ? 58 : 80) + shift / 2);
 			if (role === ROLE.ALLOCATOR) return hsl(48, 30, (dark ? 64 : 84) + shift / 2);

@@ -13,6 +13,7 @@ class Flame {
 	static ROW = 18;
 	static BOX_LEAST = 1.5; /* pixels; narrower boxes are drawn together */
 	static TEXT_LEAST = 26; /* pixels; narrower boxes have no text */
+	static INK = "#1c150c"; /* on boxes, which are light in dark mode too */
 	static ZOOM_MS = 160;
 
 	/* actions: zoom(node), sandwich(frame), focus(shape, node), both null for nothing; describe(shape,
@@ -117,7 +118,13 @@ class Flame {
 	readStyle() {
 		const style = getComputedStyle(this.host),
 			of = name => style.getPropertyValue("--" + name);
-		this.style = { mono: of("mono"), accent: of("accent"), ink: of("ink"), crumb: of("crumb") };
+		this.style = {
+			mono: of("mono"),
+			accent: of("accent"),
+			ink: of("ink"),
+			crumb: of("crumb"),
+			quiet: of("quiet"),
+		};
 	}
 
 	/* At most once for each frame of the screen. */
@@ -207,7 +214,8 @@ class Flame {
 		context.fillRect(left, y, wide, height);
 		if (found && found.sure) this.#hatch(found.mark, left, wide, y, height);
 		if (wide >= Flame.TEXT_LEAST) {
-			if (!hit) context.globalAlpha = 0.6;
+			if (!hit) context.globalAlpha = this.look.dark ? 1 : 0.6;
+			context.fillStyle = hit || !this.look.dark ? Flame.INK : this.style.quiet;
 			this.#text(this.#mark(found), shape.label(node), left + 4, wide - 7, y + height / 2 + 0.5);
 		}
 		context.globalAlpha = 1;
@@ -265,7 +273,6 @@ class Flame {
 		if (/[^\x20-\x7e\u2026\u2212]/.test(text))
 			while (text.length > 1 && context.measureText(text).width > room)
 				text = text.slice(0, -2) + "\u2026";
-		context.fillStyle = "#1c150c";
 		context.fillText(text, x, y);
 	}
 
