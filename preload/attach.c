@@ -96,8 +96,7 @@ static void describe_image(struct region_header *header, uint32_t pid, bool runs
 	header->unseen = !runs && lookup_before("malloc") ? REGION_UNSEEN_MALLOC : 0u;
 }
 
-static struct claim_setup claim_setup_of(
-    struct region_header *header, uint32_t pid, _Atomic uint32_t *wiped)
+static struct claim_setup claim_setup_of(struct region_header *header, uint32_t pid, _Atomic uint32_t *wiped)
 {
 	return (struct claim_setup){
 	    .place =

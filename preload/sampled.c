@@ -17,8 +17,7 @@ COLD static void pass_by(size_t size)
 {
 	if (!sample_thread.period_bytes)
 		thread_first_event();
-	sample_decide(
-	    size, atomic_load_explicit(&place_header()->period_bytes, memory_order_relaxed), true);
+	sample_decide(size, atomic_load_explicit(&place_header()->period_bytes, memory_order_relaxed), true);
 }
 
 COLD static bool attach_first(void)

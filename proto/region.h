@@ -23,8 +23,8 @@
  *
  * An image without a session makes its region itself and offers it: REGION_OFFERED, mode off, only the header
  * touched, the descriptor closed. A daemon that wants the process finds the mapping, opens it through
- * /proc/PID/map_files, seals it, fills in the sampler's part of the header, and sets the mode. Each process of
- * the image sees the mode when its next interval ends, and takes a place. The file is a memfd
+ * /proc/PID/map_files, seals it, fills in the sampler's part of the header, and sets the mode. Each process
+ * of the image sees the mode when its next interval ends, and takes a place. The file is a memfd
  * called "heaptap"; where a filter may forbid its making, or a limit of file sizes, it is anonymous shared
  * memory ("/dev/zero (deleted)"), of which nobody can have a descriptor.
  *
@@ -192,7 +192,8 @@ struct region_header {
 	uint32_t wants_command_line; /* 1: the image writes its command line, arguments separated by blanks */
 	/* at this period and below, the hook copies stacks while there are buffers, in any mode */
 	uint64_t copy_period_bytes;
-	uint64_t session; /* of an offer that was taken: which daemons do that (sampler/daemon/session_file.h) */
+	uint64_t
+	    session; /* of an offer that was taken: which daemons do that (sampler/daemon/session_file.h) */
 
 	/* set by the sampler at any time */
 	_Alignas(128) _Atomic uint32_t mode; /* enum region_mode */
@@ -216,7 +217,7 @@ struct region_header {
 	 * stacks of others */
 	_Atomic uint64_t not_cut_off;
 	_Atomic uint32_t taken; /* of an offer: 1 once a process has taken place 0 */
-	uint32_t offered; /* 1: the image made this region itself, and has offered it */
+	uint32_t offered;       /* 1: the image made this region itself, and has offered it */
 	/* of a process that was attached to: import slots that lead to the hooks, and files whose calls to
 	 * the allocator go by none (names, separated by commas) */
 	_Atomic uint32_t imports;
@@ -449,7 +450,7 @@ struct region_module {
 	uint32_t path_bytes;
 };
 
-enum { REGION_OFFER_SEGMENTS = 1024 }; /* of an offered region */
+enum { REGION_OFFER_SEGMENTS = 1024 };         /* of an offered region */
 #define REGION_OFFER_PERIOD_BYTES (512u << 10) /* until a sampler says otherwise */
 
 /* Fills in the offsets of a region with that many segments: there is one layout. */

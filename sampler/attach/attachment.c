@@ -252,8 +252,7 @@ static int end(struct attachment *attachment, struct address_space *space, const
 		return fail(attachment, -EIO, "another heaptap is attaching to it, or detaching");
 	error = address_space_refresh(space);
 	if (!error)
-		error =
-		    address_space_region(space) ? find_inside(space, &inside) : -ENOENT;
+		error = address_space_region(space) ? find_inside(space, &inside) : -ENOENT;
 	if (error)
 		return fail(attachment, error, "it is not attached");
 	const struct remote_call call = {.function = inside.detach};

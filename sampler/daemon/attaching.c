@@ -86,16 +86,19 @@ static int begin(struct daemon *d, struct daemon_attaching *one, const struct ro
     const struct verdict *verdict, bool filtered)
 {
 	const uint64_t period_bytes = verdict_period(d, verdict);
-	*one = (struct daemon_attaching){
-	    .attacher.fd = -1, .region = make_region(d, period_bytes), .facts = attachments_facts(entry->pid)};
+	*one = (struct daemon_attaching){.attacher.fd = -1,
+	    .region = make_region(d, period_bytes),
+	    .facts = attachments_facts(entry->pid)};
 	one->facts.period_bytes = period_bytes;
 	one->facts.plan = calloc(1, sizeof(*one->facts.plan));
 	int error = one->region && one->facts.plan ? 0 : -ENOMEM;
 	if (!error) {
 		verdict_plan(one->facts.plan, d, verdict);
 		region_header(one->region)->filtered = filtered;
-		const struct attachment_wish wish = {
-		    .pid = entry->pid, .modules = d->modules, .region = one->region, .delivery = &d->delivery};
+		const struct attachment_wish wish = {.pid = entry->pid,
+		    .modules = d->modules,
+		    .region = one->region,
+		    .delivery = &d->delivery};
 		error = attacher_start(&one->attacher, attachment_begin, &wish);
 	}
 	if (!error)

@@ -95,7 +95,8 @@ int configuration_open_store(struct daemon *d)
 	if (!d->store)
 		return -ENOMEM;
 	if (error)
-		log_line("%s: %s: profiles are written there once that is mended", d->store_path, strerror(-error));
+		log_line("%s: %s: profiles are written there once that is mended", d->store_path,
+		    strerror(-error));
 	snprintf(path, sizeof(path), "%.*s/" STATE_FOLDER "/session", (int)sizeof(d->store_path) - 64,
 	    d->store_path);
 	error = session_identity_open(&d->identity, path);

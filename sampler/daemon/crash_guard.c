@@ -106,8 +106,9 @@ const struct crash_guard_denied *crash_guard_note(
 	snprintf(entry->library, sizeof(entry->library), "%s", death->library);
 	if (recent_deaths(guard, death) < CRASH_GUARD_DEATHS)
 		return NULL;
-	snprintf(reason, sizeof(reason), "%d deaths, the last by SIG%s, within %d s of the hand-over, in %d minutes",
-	    CRASH_GUARD_DEATHS, name ? name : "?", CRASH_GUARD_AGE_S, CRASH_GUARD_WITHIN_S / 60);
+	snprintf(reason, sizeof(reason),
+	    "%d deaths, the last by SIG%s, within %d s of the hand-over, in %d minutes", CRASH_GUARD_DEATHS,
+	    name ? name : "?", CRASH_GUARD_AGE_S, CRASH_GUARD_WITHIN_S / 60);
 	return deny(guard, death->exe, death->library, reason, death->now_unix_ns) == 0
 	    ? &guard->denied[guard->count - 1]
 	    : NULL;
@@ -134,9 +135,9 @@ const struct crash_guard_denied *crash_guard_at(const struct crash_guard *guard,
 
 /* ---- the file: "UNIX_NS BUILD_ID REASON<tab>EXE", bytes of EXE that could end a line as %XX */
 
-static const char header[] =
-    "# Executables that heaptap daemon leaves alone because they died soon after it had begun to profile them.\n"
-    "# Delete a line and reload the daemon (SIGHUP) to try that one again.\n";
+static const char header[] = "# Executables that heaptap daemon leaves alone because they died soon after it "
+                             "had begun to profile them.\n"
+                             "# Delete a line and reload the daemon (SIGHUP) to try that one again.\n";
 
 char *crash_guard_text(const struct crash_guard *guard, size_t *bytes)
 {

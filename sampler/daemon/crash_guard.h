@@ -55,7 +55,8 @@ const struct crash_guard_denied *crash_guard_at(const struct crash_guard *guard,
 
 /* The file's text, for free(), and from it: lines that make no sense are passed over. NULL: out of memory. */
 char *crash_guard_text(const struct crash_guard *guard, size_t *bytes);
-int crash_guard_parse(struct crash_guard *guard, const char *text); /* in place of what it has; 0 or -ENOMEM */
+int crash_guard_parse(
+    struct crash_guard *guard, const char *text); /* in place of what it has; 0 or -ENOMEM */
 
 /* 0 or -errno; no file is none denied. */
 int crash_guard_load(struct crash_guard *guard, const char *path);

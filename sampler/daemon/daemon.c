@@ -32,15 +32,14 @@
 enum {
 	SWEEP_NS_S = 2,
 	STATUS_NS_S = 10, /* between STATUS lines for the service manager */
-	TUNE_NS_S = 10, /* between looks at periods and growth */
+	TUNE_NS_S = 10,   /* between looks at periods and growth */
 };
 
 static const uint64_t second_ns = UINT64_C(1000000000);
 
 /* ---- snapshots */
 
-static int claim(
-    void *context, const struct target *target, const char *name, char *path, size_t path_bytes)
+static int claim(void *context, const struct target *target, const char *name, char *path, size_t path_bytes)
 {
 	const struct daemon *d = context;
 	const struct store_claim wish = {
@@ -119,7 +118,8 @@ static int open_control(struct daemon *d)
 	char path[CONTROL_PATH_BYTES];
 	int error = 0, fd = control_socket_bind(d->socket_path, group);
 	if (fd < 0) {
-		log_line("%s: %s", d->socket_path, fd == -EADDRINUSE ? "another daemon serves it" : strerror(-fd));
+		log_line(
+		    "%s: %s", d->socket_path, fd == -EADDRINUSE ? "another daemon serves it" : strerror(-fd));
 		return fd;
 	}
 	d->control = control_server_new(d->epoll_fd, fd, group, &handlers, &error);
@@ -193,8 +193,7 @@ static void tell_manager(struct daemon *d, uint64_t now_ns)
 
 static void limit_load(struct daemon *d, uint64_t now_ns)
 {
-	const struct own_load_limits limits = {
-	    d->rules->daemon.cpu_percent, d->rules->daemon.memory_bytes};
+	const struct own_load_limits limits = {d->rules->daemon.cpu_percent, d->rules->daemon.memory_bytes};
 	struct own_load_reading reading;
 	if (now_ns - d->load.looked_ns < OWN_LOAD_WINDOW_S * second_ns)
 		return;
@@ -325,7 +324,8 @@ static int open_finder(struct daemon *d)
 		return -ENOMEM;
 	if (finder_fd(d->finder) < 0) {
 		if (d->options.verbosity > 0)
-			log_line("new processes are found by sweeps of /proc alone: no notices of the library: %s",
+			log_line(
+			    "new processes are found by sweeps of /proc alone: no notices of the library: %s",
 			    strerror(-finder_error(d->finder)));
 		return 0;
 	}

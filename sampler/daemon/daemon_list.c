@@ -67,7 +67,8 @@ static size_t fill_losses(const struct process *process, struct control_loss los
 	for (uint32_t i = 0; i < REGION_LOSS_COUNT; i++) {
 		const struct tally lost = region_read_tally(&place->lost[i]);
 		if (lost.samples)
-			losses[count++] = (struct control_loss){region_loss_name((enum region_loss)i), lost.samples};
+			losses[count++] =
+			    (struct control_loss){region_loss_name((enum region_loss)i), lost.samples};
 	}
 	if (process->counters.before_restart)
 		losses[count++] =

@@ -29,7 +29,7 @@ struct daemon {
 	struct options options; /* of the heap's capture: the user's, and what the daemon decides */
 	const char *config;     /* --config; NULL: the user's own file */
 	char store_path[PATH_MAX], guard_path[PATH_MAX];
-	struct rules *rules; /* in force */
+	struct rules *rules;          /* in force */
 	char note[DAEMON_NOTE_BYTES]; /* why others are not, "" if nothing is wrong */
 
 	struct snapshot_settings settings;
@@ -52,7 +52,8 @@ struct daemon {
 	struct delivery delivery; /* of the attach library; fd -1: not opened yet */
 	struct daemon_attaching {
 		struct attacher attacher;
-		struct region *region; /* owned until the process uses it, as the plan is; NULL: a free seat */
+		struct region
+		    *region; /* owned until the process uses it, as the plan is; NULL: a free seat */
 		struct registry_attached facts;
 	} attaching[DAEMON_ATTACHING];
 

@@ -66,7 +66,8 @@ void growth_rate_fit(const struct growth_rate *growth, double *bytes_per_hour, b
 		double off = point->bytes - mean.bytes - slope * time;
 		residual += off * off;
 	}
-	double by_residuals = residual / (growth->count - 2) / spread, by_sampling = sampling / spread / spread;
+	double by_residuals = residual / (growth->count - 2) / spread,
+	       by_sampling = sampling / spread / spread;
 	double variance = by_residuals > by_sampling ? by_residuals : by_sampling;
 	*bytes_per_hour = slope;
 	*significant = fabs(slope) > 2 * sqrt(variance);

@@ -71,12 +71,12 @@ static void watch(struct daemon *d, struct roster_entry *entry)
 static void say_taken(const struct daemon *d, const struct roster_entry *entry, const char *what)
 {
 	if (d->options.verbosity > 0)
-		log_line("pid %d (%s): %s, service %s", (int)entry->pid, entry->comm ? entry->comm : "?", what,
-		    entry->service ? entry->service : "?");
+		log_line("pid %d (%s): %s, service %s", (int)entry->pid, entry->comm ? entry->comm : "?",
+		    what, entry->service ? entry->service : "?");
 }
 
-static bool take(struct daemon *d, struct roster_entry *entry, struct region_offer *offer,
-    const struct verdict *verdict)
+static bool take(
+    struct daemon *d, struct roster_entry *entry, struct region_offer *offer, const struct verdict *verdict)
 {
 	struct region *region = malloc(sizeof(*region));
 	struct target_plan *plan = calloc(1, sizeof(*plan));
@@ -171,8 +171,8 @@ static bool on_other_version(struct roster_entry *entry, uint32_t abi)
 {
 	if (abi)
 		return verdict_refuse(entry,
-		    "its library is of another version (ABI %" PRIu32 ", the daemon's is %u): restart it", abi,
-		    REGION_ABI);
+		    "its library is of another version (ABI %" PRIu32 ", the daemon's is %u): restart it",
+		    abi, REGION_ABI);
 	return verdict_refuse(entry, "its shared memory is not what the library makes");
 }
 
@@ -191,7 +191,8 @@ static bool is_ours(pid_t pid)
 {
 	char path[PROC_PATH_BYTES];
 	struct stat status;
-	return geteuid() == 0 || (stat(proc_path(path, pid, "."), &status) == 0 && status.st_uid == geteuid());
+	return geteuid() == 0 ||
+	    (stat(proc_path(path, pid, "."), &status) == 0 && status.st_uid == geteuid());
 }
 
 static bool look(struct daemon *d, struct roster_entry *entry, bool noticed)
@@ -280,7 +281,8 @@ static void note_end(struct daemon *d, const struct roster_entry *entry)
 	log_line("%s is not profiled any more: %s", denied->exe, denied->reason);
 	int error = crash_guard_save(d->guard, d->guard_path);
 	if (error)
-		log_line("%s: %s: this will be forgotten when the daemon ends", d->guard_path, strerror(-error));
+		log_line(
+		    "%s: %s: this will be forgotten when the daemon ends", d->guard_path, strerror(-error));
 }
 
 bool hand_over_ended(struct daemon *d, int fd)
@@ -347,7 +349,7 @@ void hand_over_stop(struct daemon *d)
 
 static void set_period(struct image *image, double period_bytes)
 {
-	image->period_bytes = period_bytes < 1 ? 1
+	image->period_bytes = period_bytes < 1        ? 1
 	    : period_bytes > (double)PERIOD_BYTES_MAX ? PERIOD_BYTES_MAX
 	                                              : (uint64_t)period_bytes;
 	atomic_store(&region_header(image->region)->period_bytes, image->period_bytes);

@@ -14,7 +14,8 @@ static void watch(struct off_switch *off)
 {
 	char folder[PATH_MAX];
 	const char *slash = strrchr(off->path, '/');
-	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - off->path) : 1, slash ? off->path : ".");
+	snprintf(
+	    folder, sizeof(folder), "%.*s", slash ? (int)(slash - off->path) : 1, slash ? off->path : ".");
 	off->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	if (off->fd >= 0 &&
 	    inotify_add_watch(off->fd, folder[0] ? folder : "/",
@@ -45,8 +46,8 @@ void off_switch_close(struct off_switch *off)
 	off->fd = -1;
 }
 
-/* What the notices say is not read: the file is looked at. (The folder may be another one by now, so it is also
- * looked at without a notice.) */
+/* What the notices say is not read: the file is looked at. (The folder may be another one by now, so it is
+ * also looked at without a notice.) */
 static bool has_notice(const struct off_switch *off)
 {
 	char notices[4096];

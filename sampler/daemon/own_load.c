@@ -23,7 +23,8 @@ void own_load_read(struct own_load_reading *reading)
 }
 
 /* In thousandths of the limits, the larger of both. */
-static uint64_t share(const struct own_load_limits *limits, uint64_t used_ns, uint64_t passed_ns, uint64_t bytes)
+static uint64_t share(
+    const struct own_load_limits *limits, uint64_t used_ns, uint64_t passed_ns, uint64_t bytes)
 {
 	uint64_t cpu = limits->cpu_percent ? used_ns * 100000 / passed_ns / limits->cpu_percent : 0;
 	uint64_t memory = limits->memory_bytes ? bytes / (limits->memory_bytes / 1000 + 1) : 0;

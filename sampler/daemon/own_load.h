@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The daemon's limits on its own load: what it takes beyond them is answered by larger sampling periods, twice as
- * large each time, for all processes; and when it has taken much less for a while, by smaller ones again. Weights
- * stay right, since every sample carries the period that it was drawn with. Pure but for own_load_read.
+ * The daemon's limits on its own load: what it takes beyond them is answered by larger sampling periods,
+ * twice as large each time, for all processes; and when it has taken much less for a while, by smaller ones
+ * again. Weights stay right, since every sample carries the period that it was drawn with. Pure but for
+ * own_load_read.
  *
- * CPU time is the main loop's: the children that write profiles take theirs whatever the period is (the service
- * manager's CPUQuota bounds them). Memory is what is our own: the pages of the regions are shared.
+ * CPU time is the main loop's: the children that write profiles take theirs whatever the period is (the
+ * service manager's CPUQuota bounds them). Memory is what is our own: the pages of the regions are shared.
  */
 #ifndef SAMPLER_DAEMON_OWN_LOAD_H
 #define SAMPLER_DAEMON_OWN_LOAD_H
@@ -14,9 +15,9 @@
 #include <stdint.h>
 
 enum {
-	OWN_LOAD_WINDOW_S = 10,    /* between looks */
-	OWN_LOAD_CALM_LOOKS = 30,  /* with less than a third of the limits: then the period is halved */
-	OWN_LOAD_RAISED_MAX = 10,  /* times 1,024 */
+	OWN_LOAD_WINDOW_S = 10,   /* between looks */
+	OWN_LOAD_CALM_LOOKS = 30, /* with less than a third of the limits: then the period is halved */
+	OWN_LOAD_RAISED_MAX = 10, /* times 1,024 */
 };
 
 struct own_load {

@@ -72,7 +72,8 @@ struct roster_entry *roster_enter(
 		roster_remove(roster, pid);
 	entry = calloc(1, sizeof(*entry));
 	if (!entry ||
-	    array_reserve(&roster->entries, &roster->room, roster->count + 1, sizeof(*roster->entries)) != 0) {
+	    array_reserve(&roster->entries, &roster->room, roster->count + 1, sizeof(*roster->entries)) !=
+	        0) {
 		free(entry);
 		return NULL;
 	}

@@ -21,7 +21,8 @@ bool session_identity_parse(struct session_identity *identity, const char *text)
 {
 	int pid = 0;
 	*identity = (struct session_identity){0};
-	bool good = sscanf(text, INPUT, identity->boot, &identity->unix_ns, &identity->monotonic_ns, &pid) == 4 &&
+	bool good =
+	    sscanf(text, INPUT, identity->boot, &identity->unix_ns, &identity->monotonic_ns, &pid) == 4 &&
 	    identity->unix_ns > 0 && pid > 0;
 	identity->pid = pid;
 	return good;

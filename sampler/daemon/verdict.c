@@ -82,5 +82,6 @@ void verdict_plan(struct target_plan *plan, struct daemon *d, const struct verdi
 uint64_t verdict_period(const struct daemon *d, const struct verdict *verdict)
 {
 	const uint64_t period_bytes = verdict->decision.how->period_bytes;
-	return period_bytes ? period_bytes << d->load.raised : RULES_PERIOD_BYTES_DEFAULT; /* adjusted later */
+	return period_bytes ? period_bytes << d->load.raised
+	                    : RULES_PERIOD_BYTES_DEFAULT; /* adjusted later */
 }

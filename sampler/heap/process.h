@@ -52,8 +52,8 @@ struct process_counters {
 
 struct image;
 
-/* Who has offered a region, noted when it was found: a process may take its place in the region and end before the
- * next look. */
+/* Who has offered a region, noted when it was found: a process may take its place in the region and end
+ * before the next look. */
 struct process_finding {
 	struct target target; /* pid, pidfd, name, title and maps */
 	pid_t inner;          /* its pid in its own namespace */
@@ -104,14 +104,14 @@ struct image {
 	bool settled;  /* the work that follows from its being ready is done */
 	bool adopting; /* an earlier sampler's books are being taken over */
 	bool offered;  /* the image has made the region itself */
-	struct target_plan *plan; /* owned, by malloc; NULL: none */
-	struct process_finding *finding; /* who has offered it; owned; NULL: unknown */
-	uint64_t period_bytes;    /* its own; 0: the session's */
+	struct target_plan *plan;         /* owned, by malloc; NULL: none */
+	struct process_finding *finding;  /* who has offered it; owned; NULL: unknown */
+	uint64_t period_bytes;            /* its own; 0: the session's */
 	uint64_t tuned_ns, tuned_samples; /* when the period was last adjusted, and its samples then */
-	uint64_t claimed_ns;         /* when we saw that its ticket was taken */
-	struct heap_options heap;    /* for the books of its processes */
-	struct memory_bound *memory; /* of all processes; borrowed, NULL: none */
-	struct table *processes;     /* by pid: each of its processes is in it while it exists; borrowed */
+	uint64_t claimed_ns;              /* when we saw that its ticket was taken */
+	struct heap_options heap;         /* for the books of its processes */
+	struct memory_bound *memory;      /* of all processes; borrowed, NULL: none */
+	struct table *processes; /* by pid: each of its processes is in it while it exists; borrowed */
 	uint64_t copied_seen, places_seen, requests_seen;
 	uint64_t frees_seen, frees_noted, frees_lost, frees_stuck_ns; /* see free_log.h */
 	uint64_t trigger_address;
@@ -161,9 +161,9 @@ void process_inherit(struct process *process);
 void process_look_for_room(struct process *process);
 void process_weigh(struct process *process);
 
-/* Takes over books that an earlier sampler kept. First what was counted so far is noted. Then, once the samples
- * that were on their way have arrived and the stacks that wait in the region were read, the rest gets the marker
- * frame for its stack. */
+/* Takes over books that an earlier sampler kept. First what was counted so far is noted. Then, once the
+ * samples that were on their way have arrived and the stacks that wait in the region were read, the rest
+ * gets the marker frame for its stack. */
 void process_begin_adoption(struct process *process);
 void process_adopt(struct process *process);
 

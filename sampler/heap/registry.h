@@ -23,7 +23,7 @@
 
 struct registry {
 	/* borrowed */
-	struct intake *intake; /* its list of images is the registry */
+	struct intake *intake;    /* its list of images is the registry */
 	struct region_pool *pool; /* NULL: none, all regions are offered */
 	struct probe *probe;
 	struct modules *modules;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/region/region.h"
 
-#include "sampler/region/region_mapped.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -142,10 +140,8 @@ int region_reopen(struct region *region, int fd, bool anonymous)
 	    header.magic != REGION_MAGIC || header.abi != REGION_ABI || header.segments < 1 ||
 	    header.segments > REGION_SEGMENTS)
 		return -EPROTO;
-	*region = (struct region){.fd = fd,
-	    .id = header.region_id,
-	    .key = header.key & ~REGION_KEY_PLACE,
-	    .anonymous = anonymous};
+	*region = (struct region){
+	    .fd = fd, .id = header.region_id, .key = header.key & ~REGION_KEY_PLACE, .anonymous = anonymous};
 	lay_out(region, (uint64_t)header.segments * REGION_SEGMENT_SLOTS);
 	if ((uint64_t)status.st_size != region->offsets.end ||
 	    memcmp(&header.offsets, &region->offsets, sizeof(region->offsets)) != 0)
@@ -157,8 +153,6 @@ int region_reopen(struct region *region, int fd, bool anonymous)
 
 bool region_abandoned(struct region *region)
 {
-	if (region->anonymous)
-		return !region_mapped_by_any(region);
 	/* The kernel refuses this seal while any process has the file mapped writable, so we must unmap
 	 * it. */
 	if (munmap(region->base, region->offsets.end) != 0)

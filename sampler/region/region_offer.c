@@ -44,8 +44,8 @@ bool region_offer_parse(const char *maps_line, struct region_offer_range *range)
 }
 
 /* Calls `look` for each candidate, until one is not refused with -ENOENT. */
-static int each_candidate(pid_t pid,
-    int (*look)(void *context, pid_t pid, const struct region_offer_range *range), void *context)
+static int each_candidate(
+    pid_t pid, int (*look)(void *context, pid_t pid, const struct region_offer_range *range), void *context)
 {
 	char line[4352];
 	struct region_offer_range range;
@@ -89,7 +89,8 @@ static bool is_anonymous(int fd)
 
 static bool make_safe(int fd, bool anonymous)
 {
-	return anonymous ? is_anonymous(fd) : fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0 ||
+	return anonymous ? is_anonymous(fd)
+	                 : fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0 ||
 	        (fcntl(fd, F_GET_SEALS) & (F_SEAL_SHRINK | F_SEAL_GROW)) == (F_SEAL_SHRINK | F_SEAL_GROW);
 }
 

@@ -110,7 +110,8 @@ void attachments_begin(struct attachments *a, pid_t pid)
 		refuse(a, pid, fitness.cause, fitness.remedy);
 		return;
 	}
-	*b = (struct beginning){.region = region_pool_make(a->setup.heap->pool), .facts = attachments_facts(pid)};
+	*b = (struct beginning){
+	    .region = region_pool_make(a->setup.heap->pool), .facts = attachments_facts(pid)};
 	if (!b->region) {
 		refuse_attempt(a, pid, "no shared memory can be made");
 		return;

@@ -100,8 +100,8 @@ static void describe(void *context, uint64_t period_bytes, char *text, size_t by
 	snprintf(text, bytes,
 	    "period %s, backend %s, stack dump %u bytes; of all processes: %" PRIu64
 	    " records lost in the rings, %" PRIu64 " bad%s%s%s%s%s%s%s",
-	    amount_bytes((double)period_bytes, period), backend_name(h->probe.backend),
-	    h->probe.dump_bytes, h->intake.ring_lost, h->intake.bad, strangers, missed[0] ? "; " : "", missed,
+	    amount_bytes((double)period_bytes, period), backend_name(h->probe.backend), h->probe.dump_bytes,
+	    h->intake.ring_lost, h->intake.bad, strangers, missed[0] ? "; " : "", missed,
 	    changed[0] ? "; " : "", changed, omitted[0] ? "; " : "", omitted);
 }
 

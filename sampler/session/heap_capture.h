@@ -14,7 +14,7 @@ struct heap_capture {
 	struct probe probe;
 	struct intake intake;
 	struct region_pool *pool; /* NULL: processes make their regions themselves */
-	struct choice *choice; /* NULL: all programs */
+	struct choice *choice;    /* NULL: all programs */
 	struct registry registry;
 	struct heap_source source; /* its period_bytes is the current one; self_limits may have raised it */
 	struct self_limits limits;

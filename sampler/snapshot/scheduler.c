@@ -375,8 +375,8 @@ static void on_written(void *context, const struct writer_item *item, int error)
 	if (s->kind == SNAPSHOT_NUMBERED) {
 		series->writing = false;
 		if (!error && !s->by_hand)
-			series->source->kind->keep(series, s,
-			    s->target->plan ? s->target->plan->keep : a->setup.settings->keep);
+			series->source->kind->keep(
+			    series, s, s->target->plan ? s->target->plan->keep : a->setup.settings->keep);
 	}
 	answer(a, s->askers, s->asker_count, s->target->pid, s->path, error);
 	a->look_ns = 0;

@@ -83,7 +83,8 @@ static void test_file(void **state)
 		assert_int_equal(a->since_unix_ns, b->since_unix_ns);
 	}
 	free(text);
-	assert_int_equal(crash_guard_parse(other, "nonsense\n12\n12 \n12 ab\t/x\n12 ab r\t\n13 - why\t/x\n\xff%"), 0);
+	assert_int_equal(
+	    crash_guard_parse(other, "nonsense\n12\n12 \n12 ab\t/x\n12 ab r\t\n13 - why\t/x\n\xff%"), 0);
 	assert_int_equal(crash_guard_count(other), 1);
 	assert_string_equal(crash_guard_at(other, 0)->library, "");
 	assert_int_equal(crash_guard_load(other, "no/such/file"), 0);

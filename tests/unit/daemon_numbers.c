@@ -117,7 +117,8 @@ static void test_lines_of_maps(void **state)
 	char line[256];
 	(void)state;
 	assert_true(region_offer_parse(
-	    "7f00000000-7f10000000 rw-s 00000000 00:01 1234                      /memfd:heaptap (deleted)\n", &range));
+	    "7f00000000-7f10000000 rw-s 00000000 00:01 1234                      /memfd:heaptap (deleted)\n",
+	    &range));
 	assert_int_equal(range.start, 0x7f00000000);
 	assert_int_equal(range.ino, 1234);
 	assert_false(range.anonymous);

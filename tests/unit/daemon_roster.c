@@ -11,7 +11,8 @@
 
 #include <cmocka.h>
 
-static struct roster_entry *enter(struct roster *roster, pid_t pid, uint64_t ticks, uint64_t stack, bool *is_new)
+static struct roster_entry *enter(
+    struct roster *roster, pid_t pid, uint64_t ticks, uint64_t stack, bool *is_new)
 {
 	const struct thread_birth identity = {ticks, stack};
 	struct roster_entry *entry = roster_enter(roster, pid, &identity, is_new);
