@@ -316,7 +316,7 @@ static void know_from_finding(struct process *process, const struct process_find
 	process->unsure = false;
 }
 
-/* Of an image that has offered its region, and so tells no modules: those of another of its processes. NULL: none. */
+/* Of an image that has offered its region, and so tells no modules: those of another of its processes. */
 static const struct maps *maps_of_image(const struct process *process)
 {
 	const struct image *image = process->image;
