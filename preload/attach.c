@@ -176,8 +176,8 @@ bool attach_to(struct region_header *header, bool strict, bool runs)
 	return true;
 }
 
-/* All that takes a system call or a lock is done now, as if there was a sampler: later nothing of the kind may
- * be done. */
+/* All that takes a system call or a lock is done now, as if there was a sampler: nothing of the kind may be
+ * done later. */
 static bool offer(bool strict)
 {
 	struct region_header *header = offer_region(strict);

@@ -12,7 +12,7 @@
 
 #define COLD __attribute__((noinline, cold))
 
-/* No sampler yet: the interval that is under way when one comes is as good as a new one, since the exponential
+/* No sampler yet: the interval that is under way when one comes is as good as a new one, the exponential
  * distribution is memoryless. */
 COLD static void pass_by(size_t size)
 {

@@ -23,8 +23,8 @@
  *
  * An image without a session makes its region itself and offers it: REGION_OFFERED, mode off, only the header
  * touched, the descriptor closed. A daemon that wants the process finds the mapping, opens it through
- * /proc/PID/map_files, seals it, fills in the sampler's part of the header, and sets the mode. Each process of
- * the image sees the mode when its next interval ends, and takes a place. The file is a memfd
+ * /proc/PID/map_files, seals it, fills in the sampler's part of the header, and sets the mode. Each process
+ * of the image sees the mode when its next interval ends, and takes a place. The file is a memfd
  * called "heaptap"; where a filter may forbid its making, or a limit of file sizes, it is anonymous shared
  * memory ("/dev/zero (deleted)"), of which nobody can have a descriptor.
  *

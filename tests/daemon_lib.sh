@@ -59,10 +59,9 @@ profile_of() {
 
 # snapshot_all PID: asks the daemon for snapshots of all, and sets profile to that of the process
 snapshot_all() {
-  before=$(ls store/steps/*/*."$1".*.pb.gz 2>/dev/null | wc -l)
+  before=$(ls store/steps/*/*."$1".*.pb.gz 2>/dev/null | grep -vc peak || :)
   kill -USR1 "$daemon"
   more() { [ "$(ls store/steps/*/*."$1".*.pb.gz 2>/dev/null | grep -vc peak)" -gt "$before" ]; }
-  before=$(ls store/steps/*/*."$1".*.pb.gz 2>/dev/null | grep -vc peak || :)
   wait_for 20 more "$1"
   profile=$(ls -t store/steps/*/*."$1".*.pb.gz | grep -v peak | head -n 1)
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes that offer nothing, or whose offer is closed to a daemon that is not root: they are attached to, each by
- * a child process (sampler/attach/attacher.h), so that the search for a safe point holds up nobody.
+ * Processes that offer nothing, or whose offer is closed to a daemon that is not root: they are attached
+ * to, each by a child process (sampler/attach/attacher.h), so that the search for a safe point holds up
+ * nobody.
  */
 #ifndef SAMPLER_DAEMON_ATTACHING_H
 #define SAMPLER_DAEMON_ATTACHING_H
@@ -10,8 +11,8 @@
 
 struct daemon;
 
-/* Begins, if the rules say so. has_library: it carries the library. Returns true: it is decided about; false: too
- * many are on their way. */
+/* Begins, if the rules say so. has_library: it carries the library. Returns true: it is decided about;
+ * false: too many are on their way. */
 bool attaching_try(struct daemon *daemon, struct roster_entry *entry, bool has_library);
 
 /* True: the descriptor belongs to an attachment on its way, whose result was taken. */

@@ -9,8 +9,8 @@ struct daemon;
 int configuration_open(struct daemon *daemon, const char *store);
 void configuration_close(struct daemon *daemon);
 
-/* Opens the store, and what is kept beside the profiles: the session's identity, who is denied. A store that cannot
- * be written is no error: the next snapshot tries again. 0 or -ENOMEM. */
+/* Opens the store, and what is kept beside the profiles: the session's identity, who is denied. A store
+ * that cannot be written is no error: the next snapshot tries again. 0 or -ENOMEM. */
 int configuration_open_store(struct daemon *daemon);
 
 /* Reads it again; an error is said, and leaves the old one in force. Then everything is decided again. */

@@ -31,6 +31,7 @@
 
 enum {
 	SWEEP_NS_S = 2,
+	CLAIM_TRIES = 100,
 	STATUS_NS_S = 10, /* between STATUS lines for the service manager */
 	TUNE_NS_S = 10,   /* between looks at periods and growth */
 };
@@ -51,7 +52,11 @@ static int claim(void *context, const struct target *target, const char *name, c
 	        target->end == TARGET_EXITED && WIFSIGNALED(target->status) &&
 	        WTERMSIG(target->status) == SIGKILL,
 	};
-	return store_claim(d->store, &wish, path, path_bytes);
+	int error, tries = 0;
+	do /* the daemon before this one may have written in this second */
+		error = store_claim(d->store, &wish, path, path_bytes);
+	while (!error && access(path, F_OK) == 0 && ++tries < CLAIM_TRIES);
+	return error;
 }
 
 static void on_answer(void *context, uint64_t asker, pid_t pid, const char *path, int error)

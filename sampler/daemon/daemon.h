@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `heaptap daemon`: one per machine (or per user), in the foreground. It finds the processes that carry the library,
- * and profiles those that its rules choose, until it is told to end; they run on, and sample into their
- * regions, where the next daemon finds what they have.
+ * `heaptap daemon`: one per machine (or per user), in the foreground. It finds the processes that carry the
+ * library, and profiles those that its rules choose, until it is told to end; they run on, and sample into
+ * their regions, where the next daemon finds what they have.
  *
  * One thread, one epoll set:
  *
@@ -13,8 +13,8 @@
  *   off         the file `off` beside the control socket
  *   the tick    stacks in the regions, snapshots that are due, the sweep, the watchdog
  *
- * Stacks are sampled by the copy backend alone: they wait in the regions while no daemon is there, and no file
- * of the target's choice is opened for a probe.
+ * Stacks are sampled by the copy backend alone: they wait in the regions while no daemon is there, and no
+ * file of the target's choice is opened for a probe.
  */
 #ifndef SAMPLER_DAEMON_DAEMON_H
 #define SAMPLER_DAEMON_DAEMON_H

@@ -6,8 +6,8 @@
  *             namespaces. Needs CAP_SYS_ADMIN, and does not see copies of the file.
  *   sweep     of /proc, every SWEEP_NS: finds everything, a little later
  *
- * A process that is just loading the library offers nothing yet: after a notice it is looked at again and again,
- * at growing distances.
+ * A process that is just loading the library offers nothing yet: after a notice it is looked at again and
+ * again, at growing distances.
  */
 #ifndef SAMPLER_DAEMON_FINDER_H
 #define SAMPLER_DAEMON_FINDER_H
@@ -35,8 +35,8 @@ void finder_free(struct finder *finder); /* NULL is fine */
 int finder_fd(const struct finder *finder);
 int finder_error(const struct finder *finder);
 
-/* Reads notices, looks at young processes, sweeps if it is time. Returns the time until it must be called again,
- * in nanoseconds. */
+/* Reads notices, looks at young processes, sweeps if it is time. Returns the time until it must be called
+ * again, in nanoseconds. */
 uint64_t finder_tend(struct finder *finder, uint64_t now_ns);
 
 /* The next finder_tend sweeps. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a process that was found to one that is profiled, or to the reason why it is not: opens its offer, asks
- * the rules, turns it on; takes up what an earlier daemon had turned on; notes its end.
+ * From a process that was found to one that is profiled, or to the reason why it is not: opens its offer,
+ * asks the rules, turns it on; takes up what an earlier daemon had turned on; notes its end.
  */
 #ifndef SAMPLER_DAEMON_HAND_OVER_H
 #define SAMPLER_DAEMON_HAND_OVER_H

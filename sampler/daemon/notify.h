@@ -25,8 +25,8 @@ uint64_t notify_watchdog_ns(void);
 void notify_store(const char *name, int fd);
 void notify_forget(const char *name);
 
-/* A descriptor that was kept, with its name; -1: there are no more. The caller owns it; the name is valid until
- * the next call. */
+/* A descriptor that was kept, with its name; -1: there are no more. The caller owns it; the name is valid
+ * until the next call. */
 int notify_next_stored(const char **name);
 
 #endif

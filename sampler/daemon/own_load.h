@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The daemon's limits on its own load: what it takes beyond them is answered by larger sampling periods, twice as
- * large each time, for all processes; and when it has taken much less for a while, by smaller ones again. Weights
- * stay right, since every sample carries the period that it was drawn with. Pure but for own_load_read.
+ * The daemon's limits on its own load: what it takes beyond them is answered by larger sampling periods,
+ * twice as large each time, for all processes; and when it has taken much less for a while, by smaller ones
+ * again. Weights stay right, since every sample carries the period that it was drawn with. Pure but for
+ * own_load_read.
  *
- * CPU time is the main loop's: the children that write profiles take theirs whatever the period is (the service
- * manager's CPUQuota bounds them). Memory is what is our own: the pages of the regions are shared.
+ * CPU time is the main loop's: the children that write profiles take theirs whatever the period is (the
+ * service manager's CPUQuota bounds them). Memory is what is our own: the pages of the regions are shared.
  */
 #ifndef SAMPLER_DAEMON_OWN_LOAD_H
 #define SAMPLER_DAEMON_OWN_LOAD_H

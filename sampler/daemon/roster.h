@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every process that the daemon has looked at, and what it thinks of it. A process is known by its pid, when it
- * was forked, and where its stack begins, which is another address after each exec. So one look at a process that
- * does not concern us is enough, and costs one read later. Pure.
+ * Every process that the daemon has looked at, and what it thinks of it. A process is known by its pid,
+ * when it was forked, and where its stack begins, which is another address after each exec. So one look at
+ * a process that does not concern us is enough, and costs one read later. Pure.
  */
 #ifndef SAMPLER_DAEMON_ROSTER_H
 #define SAMPLER_DAEMON_ROSTER_H
@@ -16,9 +16,9 @@
 #include <sys/types.h>
 
 enum roster_state {
-	ROSTER_NEW,     /* not looked at yet */
-	ROSTER_NOTHING, /* offers nothing so far; looked at again a few times, since it may still be loading */
-	ROSTER_OTHER,   /* offers nothing: does not carry the library */
+	ROSTER_NEW,      /* not looked at yet */
+	ROSTER_NOTHING,  /* offers nothing so far; looked at again a few times, as it may be loading */
+	ROSTER_OTHER,    /* offers nothing: does not carry the library */
 	ROSTER_REFUSED,  /* not profiled, for a reason */
 	ROSTER_PROFILED, /* its region is ours */
 };

@@ -316,6 +316,17 @@ static void know_from_finding(struct process *process, const struct process_find
 	process->unsure = false;
 }
 
+/* Of an image that has offered its region, and so tells no modules: those of another of its processes. */
+static const struct maps *maps_of_image(const struct process *process)
+{
+	const struct image *image = process->image;
+	if (!image->offered)
+		return NULL;
+	if (image->finding)
+		return image->finding->target.maps;
+	return image->process[0] ? image->process[0]->target.maps : NULL;
+}
+
 static void open_maps(struct process *process, struct modules *modules, const struct process *parent)
 {
 	struct target *target = &process->target;
@@ -323,10 +334,10 @@ static void open_maps(struct process *process, struct modules *modules, const st
 	if (!target->maps || (target_read_maps(target, clock_now_ns(), 0) && maps_count(target->maps) > 0))
 		return;
 	target->maps_read_ns = 0;
-	const struct process_finding *finding = process->image->finding;
-	if (finding && finding->target.pid == target->pid) {
+	const struct maps *alike = maps_of_image(process);
+	if (alike) {
 		maps_free(target->maps);
-		target->maps = maps_copy(finding->target.maps, 0);
+		target->maps = maps_copy(alike, 0);
 	} else if (parent && parent->target.maps) {
 		maps_free(target->maps);
 		target->maps = maps_copy(parent->target.maps, 0);

@@ -63,8 +63,8 @@ struct process_walked {
 
 struct image;
 
-/* Who has offered a region, noted when it was found: a process may take its place in the region and end before the
- * next look. */
+/* Who has offered a region, noted when it was found: a process may take its place in the region and end
+ * before the next look. */
 struct process_finding {
 	struct target target; /* pid, pidfd, name, title and maps */
 	pid_t inner;          /* its pid in its own namespace */
@@ -175,9 +175,9 @@ void process_inherit(struct process *process);
 void process_look_for_room(struct process *process);
 void process_weigh(struct process *process);
 
-/* Takes over books that an earlier sampler kept. First what was counted so far is noted. Then, once the samples
- * that were on their way have arrived and the stacks that wait in the region were read, the rest gets the marker
- * frame for its stack. */
+/* Takes over books that an earlier sampler kept. First what was counted so far is noted. Then, once the
+ * samples that were on their way have arrived and the stacks that wait in the region were read, the rest
+ * gets the marker frame for its stack. */
 void process_begin_adoption(struct process *process);
 void process_adopt(struct process *process);
 

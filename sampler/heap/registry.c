@@ -324,7 +324,8 @@ static bool image_is_over(const struct image *image, uint64_t now)
 	uint32_t ended = image->process[0] && image->process[0]->target.closed;
 	if (image->live_processes > ended || image->unreleased)
 		return false;
-	return region_abandoned(image->region);
+	return image->region->anonymous ? !region_mapped_by_any(image->region)
+	                                : region_abandoned(image->region);
 }
 
 static int compare_images(const void *a, const void *b)

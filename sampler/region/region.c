@@ -2,7 +2,6 @@
 #include "sampler/region/region.h"
 
 #include "proto/walk.h"
-#include "sampler/region/region_mapped.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -157,8 +156,6 @@ int region_reopen(struct region *region, int fd, bool anonymous)
 
 bool region_abandoned(struct region *region)
 {
-	if (region->anonymous)
-		return !region_mapped_by_any(region);
 	/* The kernel refuses this seal while any process has the file mapped writable, so we must unmap
 	 * it. */
 	if (munmap(region->base, region->offsets.end) != 0)

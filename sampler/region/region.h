@@ -67,7 +67,8 @@ void region_prefault(const struct region *region);
  * (region_offer.h). Returns 0, -EPROTO, or -errno. */
 int region_reopen(struct region *region, int fd, bool anonymous);
 
-/* True when no process has it mapped any more; then only region_close may follow. */
+/* True when no process has it mapped any more; then only region_close may follow. Not for anonymous memory,
+ * which has no seals: region_mapped_by_any. */
 bool region_abandoned(struct region *region);
 
 /* The header. Sizes and bounds must not be read from it, but from the sampler's own copies. */

@@ -97,7 +97,11 @@ static bool make_safe(int fd, bool anonymous)
 static int reopen(struct region_offer *offer, int fd, bool anonymous)
 {
 	struct region_header header;
-	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) || header.magic != REGION_MAGIC)
+	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header))
+		return anonymous ? -ENOENT : -EPROTO;
+	if (header.magic == 0)
+		return -ENOENT; /* it is just being made */
+	if (header.magic != REGION_MAGIC)
 		return anonymous ? -ENOENT : -EPROTO; /* the program's own memory, perhaps */
 	offer->abi = header.abi == REGION_ABI ? 0 : header.abi;
 	if (offer->abi)
@@ -106,6 +110,8 @@ static int reopen(struct region_offer *offer, int fd, bool anonymous)
 		return -ENOENT; /* a session's */
 	if (header.segments != REGION_OFFER_SEGMENTS)
 		return -EPROTO;
+	if (header.state != REGION_OFFERED && header.state != REGION_READY)
+		return -ENOENT; /* likewise */
 	int error = region_reopen(&offer->region, fd, anonymous);
 	if (error)
 		return error;

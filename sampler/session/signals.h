@@ -5,7 +5,8 @@
  *   SIGCHLD                    a writer has ended
  *   the user's (SIGUSR1)       request for a snapshot of every process
  *   SIGTERM                    with a front: the unit is stopped (a service manager sends it to each process)
- *   SIGINT, SIGTERM, SIGHUP    in the foreground: stop (SIGHUP to a daemon: read the configuration again); one that we were started to ignore stays ignored
+ *   SIGINT, SIGTERM, SIGHUP    in the foreground: stop; one that we were started to ignore stays ignored
+ *   SIGHUP                     to a daemon: read the configuration again
  *
  * SIGUSR1 and SIGUSR2 never end a session, also if they are not the snapshot signal.
  */
