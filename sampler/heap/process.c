@@ -438,6 +438,8 @@ void process_inherit(struct process *process)
 			};
 			if (stack == UINT32_MAX || heap_inherit(process->heap, &sample) == -ENOMEM)
 				process->counters.inherited_no_room++;
+			else
+				stack_log_block(&process->log, number, slot.seq, stack);
 			process_weigh(process);
 		}
 	}
@@ -485,6 +487,8 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 		read_name(process);
 	struct process *parent = parent_of(process);
 	open_maps(process, modules, parent);
+	stack_log_init(&process->log, image->region, number, process->target.stacks);
+	process->log.waits = image->adopting;
 	enter(image, process);
 	if (!ready || !process->target.maps || !process->heap ||
 	    table_add(image->processes, (uint64_t)process->target.pid, process) != 0) {
@@ -523,42 +527,6 @@ bool process_look_again(struct process *process)
 	read_title(process);
 	doubt_name(process);
 	return true;
-}
-
-void process_adopt(struct process *process)
-{
-	const struct region *region = process->image->region;
-	uint32_t stack =
-	    stacks_intern(process->target.stacks, NULL, 0, STACK_BEFORE_RESTART, process->target.maps);
-	if (stack == UINT32_MAX)
-		return;
-	process->counters.before_restart = heap_adopt(process->heap, stack, process->before);
-	for (uint32_t s = 0; s < region->segments; s++) {
-		if (region_segment_owner(region, s) != (int)process->place)
-			continue;
-		for (uint32_t i = 0; i < REGION_SEGMENT_SLOTS; i++) {
-			struct slot_copy slot;
-			uint32_t number = s * REGION_SEGMENT_SLOTS + i;
-			if (!region_read_slot(region, number, &slot))
-				continue;
-			const struct heap_sample sample = {.slot = number,
-			    .seq = slot.seq,
-			    .stack = stack,
-			    .tid = slot.sample.tid,
-			    .origin = slot.flags & SLOT_INHERITED ? HEAP_ORIGIN_UNKNOWN : HEAP_ORIGIN_SELF,
-			    .mapped = slot.flags & SLOT_MMAP,
-			    .size_bytes = slot.sample.size_bytes,
-			    .period_bytes = slot.sample.period_bytes};
-			heap_inherit(process->heap, &sample);
-		}
-	}
-}
-
-void process_begin_adoption(struct process *process)
-{
-	const struct region_place *place = region_place(process->image->region, process->place);
-	process->before = region_read_tally(&place->allocated);
-	process->was_running = true;
 }
 
 struct process *image_process(struct image *image, uint32_t number, struct modules *modules)
