@@ -60,19 +60,35 @@ static void read_name(struct process *process)
 	memcpy(process->target.name, path, sizeof(path));
 }
 
+static bool is_same_file(const char *one, const char *other)
+{
+	struct stat a, b;
+	return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* Does the path by which the process says that it was executed lead to its program? If the process has ended
+ * since its name was read, only a full path can tell, and that as we see it. */
+static bool is_called(const struct process *process, const char *called)
+{
+	char path[REGION_PATH_BYTES + 64], exe[PROC_PATH_BYTES];
+	proc_path(exe, process->target.pid, "exe");
+	snprintf(path, sizeof(path), "/proc/%d/%s/%s", (int)process->target.pid,
+	    called[0] == '/' ? "root" : "cwd", called);
+	struct stat status;
+	if (process->target.pidfd < 0 || !called[0])
+		return false;
+	return stat(exe, &status) == 0 ? is_same_file(path, exe)
+	                               : called[0] == '/' && process->target.name[0] == '/' &&
+	        is_same_file(called, process->target.name);
+}
+
 /* A program with several names (Debian's redis-server is a link to redis-check-rdb) gets the name by which it
  * was executed, if that name leads to the program; a script gets the name of its interpreter. */
 static void read_title(struct process *process)
 {
-	char called[REGION_PATH_BYTES], path[REGION_PATH_BYTES + 64], exe[64];
-	struct stat by_name, by_process;
+	char called[REGION_PATH_BYTES];
 	region_program_path(process->image->region, called);
-	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)process->target.pid);
-	snprintf(path, sizeof(path), "/proc/%d/%s/%s", (int)process->target.pid,
-	    called[0] == '/' ? "root" : "cwd", called);
-	bool good = process->target.pidfd >= 0 && called[0] && stat(path, &by_name) == 0 &&
-	    stat(exe, &by_process) == 0 && by_name.st_dev == by_process.st_dev &&
-	    by_name.st_ino == by_process.st_ino;
+	const bool good = is_called(process, called);
 	target_set_title(&process->target, good ? called : process->target.name);
 	if (good && called[0] == '/' && strlen(called) < sizeof(process->target.called))
 		strcpy(process->target.called, called);
