@@ -12,6 +12,7 @@
 #include "sampler/heap/free_log.h"
 #include "sampler/heap/heap_view.h"
 #include "sampler/heap/intake.h"
+#include "sampler/heap/walked.h"
 #include "sampler/region/live_scan.h"
 
 #include <stddef.h>
@@ -20,7 +21,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { KEY = 0x10000, PLACES = 4, SLOTS = 64, FREES = 64, BUFFERS = 2, AREAS = 13, LOGGED = 256 };
+enum { KEY = 0x10000, PLACES = 4, SLOTS = 64, FREES = 64, BUFFERS = 2, AREAS = 15, LOGGED = 256 };
 
 static struct region genuine;
 static struct modules *store;
@@ -138,6 +139,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	    {.offset = genuine.offsets.stack_log + offsetof(struct stack_log_place, nodes), .bytes = LOGGED},
 	    {.offset = genuine.offsets.stack_log + offsetof(struct stack_log_place, walked), .bytes = LOGGED},
 	    {.offset = genuine.offsets.stack_log_slots, .bytes = LOGGED},
+	    {.offset = genuine.offsets.walk, .bytes = LOGGED},
+	    {.offset = genuine.offsets.walk + offsetof(struct walk_area, counts),
+	        .bytes = 2 * sizeof(uint64_t)},
 	};
 	memcpy(areas, where, sizeof(areas));
 	for (int i = 0; i < AREAS; i++) {
@@ -176,8 +180,8 @@ static void look_at(struct process *process, const struct live_scan *scan)
 		if (heap_view_make(&view, (enum heap_view_kind)kind, process->heap, scan) != 0)
 			continue;
 		for (size_t i = 0; i < view.count; i++)
-			if (view.rows[i].stack != UINT32_MAX &&
-			    view.rows[i].stack >= stacks_node_count(process->target.stacks))
+			if (view.rows[i].key.stack != UINT32_MAX &&
+			    view.rows[i].key.stack >= stacks_node_count(process->target.stacks))
 				abort();
 		heap_view_fini(&view);
 	}
@@ -190,6 +194,7 @@ static void read_all(struct image *image)
 			adoption_begin(image->process[i]);
 	free_log_note(image);
 	intake_buffers(&intake, image, UINT64_MAX);
+	walked_drain(image, false);
 	free_log_drain(image, 1000000);
 	for (uint32_t i = 0; i < PLACES; i++) {
 		struct process *process = image->process[i];
@@ -206,7 +211,8 @@ static void read_all(struct image *image)
 	}
 	region_placeless(image->region);
 	region_not_cut_off(image->region);
-	region_unseen_text(image->region);
+	char unseen[REGION_UNSEEN_BYTES];
+	region_unseen_text(image->region, unseen);
 	region_declined_text(image->region);
 }
 
@@ -229,6 +235,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!image)
 		return 0;
 	image->ready = image->adopting = true;
+	walked_begin(image);
 	if (intake_add_image(&intake, image) != 0)
 		abort();
 	read_all(image);
@@ -240,6 +247,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		}
 	if (image->live_processes)
 		abort();
+	walked_free(image);
 	image_free(image);
 	return 0;
 }
