@@ -181,7 +181,7 @@ static const struct command commands[] = {
         .examples = "heaptap serve\n"
                     "heaptap serve --listen 127.0.0.1:8080 profiles/\n"
                     "heaptap serve --listen 0.0.0.0:7337 --token-file token\n"
-                    "go tool pprof http://127.0.0.1:7337/debug/pprof/heap"},
+                    "heaptap serve & go tool pprof http://127.0.0.1:7337/debug/pprof/heap"},
     {.name = "events",
         .bit = COMMAND_EVENTS,
         .synopsis = "[REGEX]",
