@@ -146,3 +146,14 @@ test_the_page_in_a_browser() {
   serve --token-file token "$PWD/a"
   python3 -B "$top/tests/page_served.py" "$url/" "$pid" sesame-open-0123456789 || fail 'the page with a token'
 }
+
+# A sum, another tool's profile, two processes that had one pid: each can be opened from the list.
+test_processes_without_a_pid_of_their_own() {
+  command -v chromium >/dev/null || skip 'no chromium'
+  record -q -p 4K -o one.pb.gz "$targets/leaky" 3000 64
+  record -q -p 4K -o two.pb.gz "$targets/leaky" 2000 64
+  "$heaptap" merge -o sum.pb.gz one.pb.gz two.pb.gz
+  rm two.pb.gz
+  serve one.pb.gz sum.pb.gz
+  python3 -B "$top/tests/page_places.py" "$url/" || fail 'the page'
+}

@@ -75,6 +75,14 @@ test_files() {
   equal 200 "$(fetch /api/v1/timeline)"
   equal 4 "$(json 'len(r["points"])')" points
   equal 200 "$(fetch /api/v1/growth)"
+  # A profile's id is that of its process, too.
+  cp body growth
+  equal 200 "$(fetch "/api/v1/growth?id=$id")"
+  cmp body growth || fail 'growth by an id'
+  equal 200 "$(fetch "/api/v1/timeline?id=$id")"
+  equal "$(json 'r["process"]["id"]')" "$(fetch /api/v1/processes >/dev/null; json 'r["processes"][0]["id"]')"
+  equal 400 "$(fetch '/api/v1/top?at=yesterday')"
+  equal 400 "$(fetch '/api/v1/top?state=nonsense')"
   # Ids last: another server has the same.
   kill $serve_pid
   wait $serve_pid || :
@@ -86,6 +94,23 @@ test_files() {
   wait_for 20 bash -c "curl -s $url/api/v1/profiles | grep -o '\"id\"' | wc -l | grep -q 5"
   equal 2 "$(status_of "${user[@]}" "$heaptap" serve nothing)"
   matches 'nothing: No such file' err
+}
+
+# Live processes and files together: what has ended is there to be compared with.
+test_files_beside_live_processes() {
+  snapshots >files
+  mkdir store
+  mv p.*.pb.gz store
+  own -R store
+  program a -p 1 -b copy
+  tell a 'hold 100'
+  serve --socket "$(find "$PWD/run" -name '*.sock')" store
+  wait_for 20 bash -c "[ \$(curl -s $url/api/v1/processes | grep -o '\"program\"' | wc -l) = 2 ]"
+  fetch /debug/pprof/heap >/dev/null # of the live one, which is kept
+  equal 200 "$(fetch /api/v1/profiles)"
+  equal 'f m' "$(json '" ".join(sorted({p["id"][0] for p in r["profiles"]}))')" 'kinds of ids'
+  equal 4 "$(json 'sum(p["id"][0] == "f" for p in r["profiles"])')" files
+  finish a
 }
 
 test_metrics_and_discovery() {
@@ -103,6 +128,11 @@ test_metrics_and_discovery() {
   equal 200 "$(fetch /sd)"
   equal "$(cat a.pid)" "$(json 'r[0]["labels"]["pid"]')"
   equal "/pid/$(cat a.pid)" "$(json 'r[0]["labels"]["__profile_path_prefix__"]')"
+  equal "${url#http://}" "$(json 'r[0]["targets"][0]')"
+  # Where this client reaches us, whatever we listen on.
+  fetch /sd -H "Host: localhost:1234" >/dev/null
+  equal localhost:1234 "$(json 'r[0]["targets"][0]')"
+  fetch /sd -0 -H 'Host:' >/dev/null
   equal "${url#http://}" "$(json 'r[0]["targets"][0]')"
   # A service that has gone is in no series any more.
   finish a
