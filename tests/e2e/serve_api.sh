@@ -50,6 +50,11 @@ test_processes_and_moments() {
   finish a
 }
 
+# profiles COUNT: are so many listed? A request does not wait longer than 5 s for files to be read.
+profiles() {
+  [ "$(curl -s "$url/api/v1/profiles" | grep -o '"id"' | wc -l)" = "$1" ]
+}
+
 test_files() {
   snapshots >files
   mkdir -p store/deep
@@ -57,6 +62,7 @@ test_files() {
   echo nonsense >store/bad.pb.gz
   own -R store
   serve store
+  wait_for 20 profiles 4
   equal 200 "$(fetch /api/v1/processes)"
   equal 1 "$(json 'len(r["processes"])')" processes
   equal 4 "$(json 'r["processes"][0]["profiles"] if "profiles" in r["processes"][0] else r["processes"][0]["profile_count"]')" profiles
@@ -87,26 +93,26 @@ test_files() {
   kill $serve_pid
   wait $serve_pid || :
   serve store
-  equal 200 "$(fetch "/api/v1/profile?id=$id")"
+  wait_for 20 answers 200 "/api/v1/profile?id=$id"
   # A file that comes later is found.
   cp store/deep/p.exit.pb.gz store/later.pb.gz
   own store/later.pb.gz
-  wait_for 20 bash -c "curl -s $url/api/v1/profiles | grep -o '\"id\"' | wc -l | grep -q 5"
+  wait_for 20 profiles 5
   equal 2 "$(status_of "${user[@]}" "$heaptap" serve nothing)"
   matches 'nothing: No such file' err
 }
 
 # Live processes and files together: what has ended is there to be compared with.
 test_files_beside_live_processes() {
+  program a -p 1 -b copy
+  tell a 'hold 100'
   snapshots >files
   mkdir store
   mv p.*.pb.gz store
   own -R store
-  program a -p 1 -b copy
-  tell a 'hold 100'
   serve --socket "$(find "$PWD/run" -name '*.sock')" store
-  wait_for 20 bash -c "[ \$(curl -s $url/api/v1/processes | grep -o '\"program\"' | wc -l) = 2 ]"
-  fetch /debug/pprof/heap >/dev/null # of the live one, which is kept
+  wait_for 20 answers 200 /debug/pprof/heap # of the live one, which is kept
+  wait_for 20 profiles 5
   equal 200 "$(fetch /api/v1/profiles)"
   equal 'f m' "$(json '" ".join(sorted({p["id"][0] for p in r["profiles"]}))')" 'kinds of ids'
   equal 4 "$(json 'sum(p["id"][0] == "f" for p in r["profiles"])')" files
