@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stack log: the stacks of the blocks that live, as the sampler knows them. It lies in the region, so it is
- * there as long as the process is, and the next sampler finds it if this one dies. Samplers alone write and read
- * it; the image only keeps it.
+ * The stack log: the stacks of the blocks that live, as the sampler knows them. It lies in the region, so it
+ * is there as long as the process is, and the next sampler finds it if this one dies. Samplers alone write
+ * and read it; the image only keeps it.
  *
- *   slots    by slot: which block it is of (its seq), and the node of its stack in the tree of the slot's place
- *   places   the tree: node = (outer node, frame), frame = (pc, what was mapped there); and by the number of a
- *            walked stack its node
+ *   slots    by slot: which block it is of (its seq), and the node of its stack in the tree of its place
+ *   places   the tree: node = (outer node, frame), frame = (pc, what was mapped there); and by the number of
+ *            a walked stack its node
  *
  * Of each place the tree is as the sampler's own (sampler/unwind/stacks.h), node by node. What a sampler has
  * begun to log is void once the place's epoch is another one.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps the stacks of a process' live blocks in its region (proto/stack_log.h), and finds those that an earlier
- * sampler has kept there.
+ * Keeps the stacks of a process' live blocks in its region (proto/stack_log.h), and finds those that an
+ * earlier sampler has kept there.
  *
  *   a block is entered in the books  -> its slot's entry; nodes and frames that are new, first
  *   a number is seen to be walked to -> that number's entry
