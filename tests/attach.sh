@@ -3,6 +3,7 @@
 
 # running COMMAND...: starts it in the background, with a pipe for its lines; sets target
 running() {
+  rm -f said # of a program before, which was ready
   mkfifo in
   "$@" <in >said 2>said.err &
   target=$!

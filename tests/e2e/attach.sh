@@ -304,5 +304,5 @@ test_without_its_sampler() {
   finish
   wait "$sampler" || fail "adopt ended with $?: $(cat log)"
   profile=$(only adopted/heaptap.attach_truth."$target".exit.pb.gz)
-  reached_exactly "$profile" main_grow 'inuse_objects 1' 'inuse_space 50000'
+  reached_exactly "$profile" main_grow 'inuse_objects 2' 'inuse_space 100000'
 }

@@ -39,7 +39,7 @@ C
     echo w >&7
     wait_for 30 said_times done 1
     detach
-    grep 'bound$' "/proc/$target/maps" | cmp - maps || fail "$flags: its mappings have changed"
+    grep 'bound$' "/proc/$target/maps" | diff maps - || fail "$flags: its mappings have changed"
     profile=$(only p/heaptap.bound."$target".detach.pb.gz)
     reached_exactly "$profile" by_call 'inuse_objects 100' 'inuse_space 50000'
     reached_exactly "$profile" by_word 'inuse_objects 100' 'inuse_space 70000'
