@@ -64,9 +64,10 @@
 
 enum {
 	REGION_PAGE_BYTES = 4096,
-	REGION_PLACES = 256,         /* processes of one image at the same time */
-	REGION_SEGMENT_SLOTS = 1024, /* slots that a place gets at a time: 64 KiB */
-	REGION_SEGMENTS = 4096,      /* limit: 4 M live samples per image and its children */
+	REGION_PAGE_BYTES_MOST = 64 << 10, /* aarch64 kernels have pages of 4, 16 or 64 KiB */
+	REGION_PLACES = 256,               /* processes of one image at the same time */
+	REGION_SEGMENT_SLOTS = 1024,       /* slots that a place gets at a time: 64 KiB */
+	REGION_SEGMENTS = 4096,            /* limit: 4 M live samples per image and its children */
 	REGION_MODULES_BYTES = 128 * 1024,
 	REGION_PATH_BYTES = 256,
 	REGION_COMMAND_LINE_BYTES = 4096, /* longer ones are cut */
@@ -149,6 +150,23 @@ struct region_offsets {
 	    dropped_buffers, end;
 };
 
+/*
+ * Bytes from the trigger's instruction that the library's note names, which gets the uprobe, to the one that
+ * gets the breakpoint, header.trigger_address.
+ *
+ * On aarch64 these must not be one: to get past a breakpoint the kernel has the thread step over it, the
+ * uprobe's own step ends that one (reinstall_suspended_bps, arch/arm64/kernel/hw_breakpoint.c) and is taken
+ * for it, and the thread runs on past the uprobe's slot into undefined instructions (seen on 6.1: SIGILL).
+ * And anybody may set a uprobe where the note says.
+ */
+enum {
+#if defined(__aarch64__)
+	REGION_BREAKPOINT_AT = 4,
+#else
+	REGION_BREAKPOINT_AT = 0,
+#endif
+};
+
 /* The stack of a thread that ran already when its process was attached to: [low, high), with the thread's
  * control block at its high end. The sampler writes them, sorted, before the hand-over. */
 struct region_stack {
@@ -185,7 +203,7 @@ struct region_header {
 	/* written by the image */
 	_Alignas(128) _Atomic uint32_t state; /* enum region_state */
 	uint32_t pid;
-	uint64_t trigger_address;
+	uint64_t trigger_address;          /* of the instruction for a breakpoint */
 	_Atomic uint64_t places_exhausted; /* processes that found no free place and are not sampled */
 	_Atomic uint64_t places_claimed;   /* by forked children: a change means a new process */
 	/* number of buffers filled so far: a change means there is something to read */

@@ -172,7 +172,7 @@ static int probe_of_orphan(struct heap_capture *h, pid_t pid, uint64_t trigger_a
 	if (fd < 0)
 		return fd;
 	int error = trigger_find(fd, &offset);
-	if (!error && offset != mapped_offset)
+	if (!error && offset + REGION_BREAKPOINT_AT != mapped_offset)
 		error = -EPROTO;
 	snprintf(library, sizeof(library), "/proc/self/fd/%d", fd);
 	if (!error)

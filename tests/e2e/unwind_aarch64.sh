@@ -17,6 +17,11 @@ test_cross_compiles() {
       "$source" || fail "$source"
   done
   $cc -shared -Wl,--version-script="$top/preload/preload.map" -Wl,-z,defs -o libheaptap.so ./*.preload.o
+  # Two instructions: the note's, for a uprobe, and the next, for a breakpoint. On one the program would die.
+  probed=$(readelf -n libheaptap.so | sed -n 's/^ *Location: 0x0*\([0-9a-f]*\),.*/\1/p')
+  equal "$probed $(printf %x $((0x$probed + 4)))" \
+    "$(aarch64-linux-gnu-objdump -d --disassemble=capture_trigger libheaptap.so | sed -n 's/^ *\([0-9a-f]*\):\t.*\tnop$/\1/p' |
+      tr '\n' ' ' | sed 's/ $//')" 'the two instructions of the trigger'
   # A program of that architecture runs with it as with none, if there is an emulator (nobody listens there).
   command -v qemu-aarch64 >/dev/null || return 0
   printf '%s\n' '#include <stdio.h>' '#include <stdlib.h>' \
