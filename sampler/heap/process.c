@@ -2,6 +2,7 @@
 #include "sampler/heap/process.h"
 
 #include "sampler/linux/clock.h"
+#include "sampler/linux/pidfd.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
 #include "sampler/region/region_program.h"
@@ -16,7 +17,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -177,8 +177,8 @@ static void find_pid(struct process *process, pid_t told)
 		if (!pid)
 			return;
 	}
-	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	process->unsure = pidfd < 0 && proc_is_shortage(errno);
+	int pidfd = pidfd_open_process(pid);
+	process->unsure = pidfd < 0 && proc_is_shortage(-pidfd);
 	if (pidfd < 0)
 		return;
 	/* it may have ended meanwhile, and the pid been reused */

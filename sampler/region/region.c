@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/region/region.h"
 
+#include "sampler/linux/memory_file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,6 +15,13 @@
 static size_t round_up(size_t bytes)
 {
 	return (bytes + REGION_PAGE_BYTES - 1) / REGION_PAGE_BYTES * REGION_PAGE_BYTES;
+}
+
+/* A forked child maps zeros over the buffers (preload/place.c): they begin and end with a page of any
+ * size. */
+static size_t round_up_to_any_page(size_t bytes)
+{
+	return (bytes + REGION_PAGE_BYTES_MOST - 1) / REGION_PAGE_BYTES_MOST * REGION_PAGE_BYTES_MOST;
 }
 
 static size_t buffers_bytes(void)
@@ -59,8 +68,9 @@ static void lay_out(struct region *region, uint64_t live_max)
 	at += round_up(REGION_COMMAND_LINE_BYTES);
 	offsets->owners = at;
 	at += round_up(REGION_SEGMENTS * sizeof(uint16_t));
+	at = round_up_to_any_page(at);
 	offsets->buffers = at;
-	at += round_up(buffers_bytes());
+	at = round_up_to_any_page(at + buffers_bytes());
 	offsets->frees = at;
 	at += round_up(REGION_FREES * sizeof(struct region_free));
 	offsets->slots = at;
@@ -122,10 +132,9 @@ static int write_header(const struct region *region, const struct region_options
 
 int region_open_spare(struct region *region, uint32_t id, uint64_t key, const struct region_options *options)
 {
-	*region = (struct region){
-	    .id = id, .key = key, .fd = memfd_create("heaptap", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+	*region = (struct region){.id = id, .key = key, .fd = memory_file_create("heaptap")};
 	if (region->fd < 0)
-		return -errno;
+		return region->fd;
 	lay_out(region, options->live_max);
 	struct stat status;
 	int error = 0;
