@@ -338,7 +338,11 @@ bench:
 bench-run: all bench-bin
 	@/usr/bin/python3 -B bench/bench.py $(abspath $(O)) $(O)/bench-results
 
-bench-bin: $(BENCH_BIN)
+bench-bin: $(BENCH_BIN) $(O)/bench/attach_cycles
+
+# Attaches by the sampler's own functions.
+$(O)/bench/attach_cycles: $(O)/bench/attach_cycles.o $(O)/core.a
+	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 BENCH_UNWIND_OBJ := $(addprefix $(O)/bench/,unwind.o unwind_record.o unwind_dwfl.o unwind_cold.o)
 $(O)/bench/unwind: $(BENCH_UNWIND_OBJ) $(O)/core.a

@@ -1,82 +1,106 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# bench/attach.sh BUILD cycles N | kills N
+# bench/attach.sh BUILD SECTION [N [WHAT]]: what attaching does to a process. Needs root, and `make all bench-bin`.
 #
-# Attaches to and detaches from a program that never rests (tests/targets/attach_busy, 8 threads), N times under each
-# of four allocators; or kills the attaching process with SIGKILL at N random moments. Says whether the program lived,
-# how often it was attached to, for how long its one thread stood still (of both, attach and detach), how many
-# threads were looked at, and memory and mappings at the start, after ten cycles and at the end. Needs root.
+#   cycles N [ALLOCATOR...]   attaches to and detaches from a program whose 8 threads spin in malloc, realloc and free,
+#                             while one more spins in dlopen and dlclose and one in fork (tests/targets/attach_busy),
+#                             N times under each allocator (glibc, jemalloc, tcmalloc, mimalloc). Crashes, hangs, for how
+#                             long the one thread stood still, how many threads were looked at, what a cycle took, and
+#                             memory and mappings over the cycles, beside a target that nobody attaches to. By
+#                             bench/attach_cycles.c: one sampler, and no profile.
+#   recordings N [ALLOCATOR...]   the same, each cycle a whole `heaptap record -P --duration 10ms`
+#                             ATTACH_CYCLES=FOLDER keeps a line per cycle there; OPTIONS are record's; TARGET_BY
+#                             starts the target ("nice -n 14": so that others have the machine too).
+#   report FOLDER             that of such a folder, also while the cycles go on
+#   kills N attach|detach     SIGKILL of the attaching process: half at a random time, half at a random ptrace call
+#   calls                     calls in progress at the stop: what the program saw, with and without
+#   seen                      of processes that rest: what is different after an attach and a detach
+#   truth [N]                 -p 1, by function; and N (5) runs with the default period, in standard errors
+#   refusals                  each of them as printed, with `heaptap doctor`
+#   pair [N]                  an unsampled malloc and free, N (15) rounds of all kinds in turn
+#
+# Services under load: bench/attach_services.py.
 set -u
 
+usage() { sed -n '3,/^# Services/p' "$0" | cut -c 3-; exit 2; }
+[ $# -ge 2 ] || usage
+cd "$(dirname "$0")/.." || exit 1
+top=$PWD
 build=$(cd "$1" && pwd)
+section=$2
+shift 2
 heaptap=$build/heaptap
+targets=$build/tests/targets
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+chmod 755 "$work"
 cd "$work" || exit 1
 
-memory() { grep -E '^Vm(Size|RSS)' "/proc/$1/status"; echo "mappings $(wc -l <"/proc/$1/maps")"; }
+# until_true SECONDS COMMAND...
+until_true() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    [ $SECONDS -lt $end ] || return 1
+    sleep 0.02
+  done
+}
 
 # quantiles WHAT: of the numbers on standard input
 quantiles() {
-  sort -n | awk -v what="$1" '{ a[NR] = $1 } END { print "  " what ": " NR " times, median " a[int(NR / 2) + 1] ", p99 " a[int(NR * 0.99)] ", worst " a[NR] }'
+  sort -n | awk -v what="$1" '
+    { a[NR] = $1 }
+    END { if (NR) printf "  %s: %d times, median %s, p99 %s, worst %s\n", what, NR, a[int((NR + 1) / 2)], a[int(NR * 0.99 + 0.5)], a[NR] }'
 }
 
+says() { grep -qs "$1" said; }
+in_force() { grep -qs 'attached; one thread' log; }
+
+# start ALLOCATOR THREADS [spin]: sets target
 start() {
-  LD_PRELOAD=$1 "$build/tests/targets/attach_busy" "$2" >said 2>&1 &
+  rm -f said
+  # shellcheck disable=SC2086
+  LD_PRELOAD=$1 ${TARGET_BY:-} "$targets/attach_busy" "${@:2}" >said 2>said.err &
   target=$!
-  until grep -q ready said; do sleep 0.1; done
+  until_true 60 says ready || { echo 'the target does not begin'; exit 1; }
 }
 
+# stop: its status and what it says; 124 and killed if its threads do not come to their end
 stop() {
   kill -TERM $target
+  ended() { ! kill -0 $target 2>/dev/null || grep -q '^State:.*Z' /proc/$target/status; }
+  until_true 120 ended || { kill -KILL $target; wait $target 2>/dev/null; verdict='hangs'; return; }
   wait $target
-  echo "$1: the target ended with $?; $(tail -1 said)"
+  verdict="status $?, $(tail -n 1 said)"
 }
 
-cycles() {
-  local good=0 i
-  : >log
-  start "$1" 8
-  memory $target >first
-  for i in $(seq "$2"); do
-    "$heaptap" record -P $target --duration 10ms -o p/ >>log 2>&1 && good=$((good + 1))
-    kill -0 $target || break
-    rm -rf p
-    [ "$i" != 10 ] || memory $target >tenth
-  done
-  memory $target >last
-  stop "${1:-glibc}"
-  echo "  attached and detached $good of $2 times"
-  grep -o 'still for [0-9.]*' log | cut -d ' ' -f 3 | quantiles 'stood still, ms'
-  grep -o '([0-9]* looks' log | tr -d '(' | quantiles 'looks'
-  paste first tenth last
-}
+. "$top/bench/attach_stress.sh"
+. "$top/bench/attach_effects.sh"
+. "$top/bench/attach_refusals.sh"
 
-kills() {
-  local killed=0 force=0
-  start '' 4
-  for _ in $(seq "$1"); do
-    "$heaptap" record -q -P $target --duration 1ms -o p/ >>log 2>&1 &
-    sampler=$!
-    sleep "0.$(printf %03d $((RANDOM % 1000)))"
-    kill -KILL $sampler 2>/dev/null && killed=$((killed + 1))
-    wait $sampler 2>/dev/null
-    kill -0 $target || break
-    if grep -q '/memfd:heaptap ' "/proc/$target/maps"; then
-      force=$((force + 1))
-      "$heaptap" detach $target >>log 2>&1 || tail -1 log
-    fi
-    rm -rf p
-  done
-  stop "killed $killed times, in force $force of them"
-}
-
-case $2 in
-  cycles)
-    for allocator in '' libjemalloc.so.2 libtcmalloc_minimal.so.4 libmimalloc.so.2; do
-      cycles "$allocator" "$3"
+case $section in
+  cycles | recordings)
+    folder=${ATTACH_CYCLES:-$work/cycles}
+    mkdir -p "$folder"
+    count=${1:-1000}
+    shift
+    for allocator in "${@:-glibc jemalloc tcmalloc mimalloc}"; do
+      for name in $allocator; do
+        case $name in
+          glibc) library= ;;
+          jemalloc) library=libjemalloc.so.2 ;;
+          tcmalloc) library=libtcmalloc_minimal.so.4 ;;
+          mimalloc) library=libmimalloc.so.2 ;;
+          *) usage ;;
+        esac
+        cycles $section $name "$library" "$count"
+        control "$library" "${CONTROL_SECONDS:-60}" $name
+      done
     done
+    report "$folder"
     ;;
-  kills) kills "$3" ;;
-  *) sed -n 3,9p "$0" ;;
+  report) report "$(cd "$OLDPWD" && cd "$1" && pwd)" ;;
+  kills) kills "${1:-300}" "${2:-attach}" ;;
+  calls | seen | truth | refusals | pair) $section "$@" ;;
+  *) usage ;;
 esac

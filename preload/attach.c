@@ -28,7 +28,7 @@
 
 /* True when a seccomp filter is in force: then we make only system calls that the loader makes too. Unknown
  * counts as true. */
-bool attach_filtered(void)
+static bool is_filtered(void)
 {
 	char text[4096];
 	int fd = raw_file_open("/proc/self/status", O_RDONLY);
@@ -166,7 +166,7 @@ bool attach_to(struct region_header *header, bool strict, bool runs)
 
 static bool attach_region(void)
 {
-	bool strict = attach_filtered();
+	bool strict = is_filtered();
 	struct region_header *header = session_region(strict);
 	return header && attach_to(header, strict, false);
 }

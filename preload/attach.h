@@ -17,9 +17,6 @@
 /* Once per process; later calls do nothing. On the main thread. */
 void attach(void);
 
-/* A seccomp filter is in force, or that cannot be known. */
-bool attach_filtered(void);
-
 /* Makes a mapped region this process'. strict: with such system calls alone as the loader makes. runs: this
  * process ran before the library came; then the header's state is left to the caller, and the snapshot signal
  * to the program. False: declined, and unmapped. */

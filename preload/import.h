@@ -31,8 +31,8 @@ struct import {
 void import_turn(const struct import *imports, size_t count);
 void import_turn_back(const struct import *imports, size_t count);
 
-/* The same for objects that came since the last call, if any did. */
-void import_turn_new(const struct import *imports, size_t count);
+/* The same for objects that came since the last call. False: none did. */
+bool import_turn_new(const struct import *imports, size_t count);
 
 /* Slots that lead to the hooks. */
 uint32_t import_count(void);

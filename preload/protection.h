@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the process' pages allow, as the kernel says (/proc/self/maps), and stores to pages that are
- * read-only. */
+/* Stores to the program's data, also where it is read-only (RELRO). The kernel is asked about each word, and
+ * not /proc/self/maps: a process in a root of its own may have no /proc. */
 #ifndef PRELOAD_PROTECTION_H
 #define PRELOAD_PROTECTION_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct protection; /* a list of ranges, in memory of its own */
-
-/* NULL: it cannot be read. */
-struct protection *protection_read(void);
-void protection_free(struct protection *protection);
-
-/* Stores a word of the program's data. A page that is readable only is made writable for the moment. False:
- * not stored, since the page is neither, or holds code, or the kernel refused. */
-bool protection_store(const struct protection *protection, uintptr_t *word, uintptr_t value);
+/* Stores a word of a readable page of data. A page that cannot be written is made writable for the moment,
+ * and is readable only again. False: not stored, the kernel refused. */
+bool protection_store(uintptr_t *word, uintptr_t value);
 
 #endif

@@ -61,9 +61,21 @@ static void forget(void)
 	mmap_open();
 }
 
+static void take_out(void)
+{
+	size_t count;
+	const struct import *imports = hook_table(&count);
+	if (!imports || !left)
+		return;
+	claim_detach();
+	import_turn_back(imports, count);
+	(void)memory_cover(left, left_bytes);
+}
+
 static bool begin(void)
 {
 	size_t count;
+	uint32_t attaching = REGION_ATTACHING;
 	forget();
 	struct region_header *header =
 	    session_region_at(heaptap_attach_request.region_path, left, left_bytes);
@@ -74,7 +86,7 @@ static bool begin(void)
 	left_bytes = header->offsets.end;
 	thread_know_stacks(
 	    (const void *)((unsigned char *)header + header->offsets.stacks), header->thread_stacks);
-	if (!attach_to(header, attach_filtered(), true)) {
+	if (!attach_to(header, header->filtered == 1, true)) {
 		left = NULL;
 		return false;
 	}
@@ -82,6 +94,10 @@ static bool begin(void)
 	const struct import *imports = hook_table(&count);
 	import_turn(imports, count);
 	tell_imports(header);
+	if (!atomic_compare_exchange_strong(&header->attaching, &attaching, REGION_ATTACHED)) {
+		take_out();
+		return true;
+	}
 	heaptap_attach_request.attachments++;
 	atomic_store_explicit(&header->state, REGION_READY, memory_order_release);
 	return true;
@@ -99,14 +115,8 @@ EXPORT void heaptap_attach(void)
 
 EXPORT void heaptap_detach(void)
 {
-	size_t count;
 	int saved = errno;
-	const struct import *imports = hook_table(&count);
-	if (imports && left) {
-		claim_detach();
-		import_turn_back(imports, count);
-		(void)memory_cover(left, left_bytes);
-	}
+	take_out();
 	errno = saved;
 }
 
@@ -114,24 +124,42 @@ static void turn_new(void)
 {
 	size_t count;
 	const struct import *imports = hook_table(&count);
-	if (imports)
-		import_turn_new(imports, count);
+	if (!imports || !loader_lock_take())
+		return;
+	if (import_turn_new(imports, count))
+		tell_imports(left);
+	loader_lock_release();
 }
 
-/* The library's own name is "/proc/PID/fd/4", the region's "/proc/PID/fd/5". */
+/* The region is beside the library, which knows its own name from the loader. */
 static int find_own_name(struct dl_phdr_info *info, size_t size, void *argument)
 {
+	static const char *const names[][2] = {
+	    {ATTACH_LIBRARY_FD_NAME, ATTACH_REGION_FD_NAME},
+	    {ATTACH_LIBRARY_FILE, ATTACH_REGION_FILE},
+	};
 	char *path = argument;
-	size_t length = strnlen(info->dlpi_name, sizeof(heaptap_attach_request.region_path));
+	const char *slash = strrchr(info->dlpi_name, '/');
+	size_t folder = slash ? (size_t)(slash + 1 - info->dlpi_name) : 0;
 	if (!lookup_is_ours(info))
 		return 0;
-	if (length > 1 && length < sizeof(heaptap_attach_request.region_path) &&
-	    strncmp(info->dlpi_name, "/proc/", 6) == 0 && info->dlpi_name[length - 2] == '/' &&
-	    info->dlpi_name[length - 1] == '0' + ATTACH_LIBRARY_FD) {
-		memcpy(path, info->dlpi_name, length + 1);
-		path[length - 1] = '0' + ATTACH_REGION_FD;
-	}
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (slash && strcmp(slash + 1, names[i][0]) == 0 &&
+		    folder + strlen(names[i][1]) < sizeof(heaptap_attach_request.region_path)) {
+			memcpy(path, info->dlpi_name, folder);
+			strcpy(path + folder, names[i][1]);
+		}
 	return 1;
+}
+
+/* Two heaptaps that did not see each other, from two containers perhaps: the first stays. */
+static bool is_alone(void)
+{
+	struct lookup other = {.name = ATTACH_REQUEST_SYMBOL};
+	lookup_next(&other, 1);
+	if (other.found)
+		heaptap_attach_request.abi = 0;
+	return !other.found;
 }
 
 /* By dlopen, and so under the loader's lock. */
@@ -139,11 +167,13 @@ __attribute__((constructor)) static void construct(void)
 {
 	int saved = errno;
 	lookup_everywhere();
-	next_symbol_resolve();
-	loader_calls_resolve(turn_new);
-	lookup_each(find_own_name, heaptap_attach_request.region_path);
-	if (loader_lock_find((uint32_t)syscall(SYS_gettid)))
-		heaptap_attach();
+	if (is_alone()) {
+		next_symbol_resolve();
+		loader_calls_resolve(turn_new);
+		lookup_each(find_own_name, heaptap_attach_request.region_path);
+		if (loader_lock_find((uint32_t)syscall(SYS_gettid)))
+			heaptap_attach();
+	}
 	next_symbol_protect(getauxval(AT_PAGESZ));
 	errno = saved;
 }

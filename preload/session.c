@@ -156,10 +156,24 @@ static struct region_header *map_region(int fd, const struct region_header *head
 	return header;
 }
 
+/* A file that came by a socket must not be able to shrink while it is mapped. */
+static int check_received(int fd, struct region_header *head)
+{
+	if (fd < 0)
+		return -1;
+	if (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK &&
+	    raw_file_read_at(fd, head, sizeof(*head), 0) == (ssize_t)sizeof(*head))
+		return fd;
+	raw_file_close(fd);
+	return -1;
+}
+
 struct region_header *session_region_at(const char *path, void *over, uint64_t over_bytes)
 {
 	struct region_header head;
 	int fd = open_checked(path, O_RDWR, &head, sizeof(head));
+	if (fd < 0)
+		fd = check_received(region_socket_receive(path), &head);
 	if (fd < 0)
 		return NULL;
 	if (!over || head.offsets.end != over_bytes || !header_good(&head))
@@ -182,18 +196,12 @@ static struct region_header *region_by_ticket(const struct region_pool_page *poo
 	return fd < 0 ? NULL : map_region(fd, &head, pid);
 }
 
-/* The sampler runs as another user. Its file must not be able to shrink while it is mapped. */
+/* The sampler runs as another user. */
 static struct region_header *region_from_socket(const char *pool_path, uint64_t cookie, uint32_t pid)
 {
 	struct region_header head;
-	int fd = region_socket_ask(pool_path, cookie);
-	if (fd < 0)
-		return NULL;
-	if (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK &&
-	    raw_file_read_at(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head))
-		return map_region(fd, &head, pid);
-	raw_file_close(fd);
-	return NULL;
+	int fd = check_received(region_socket_ask(pool_path, cookie), &head);
+	return fd < 0 ? NULL : map_region(fd, &head, pid);
 }
 
 bool session_is_command(uint32_t pid)

@@ -20,8 +20,8 @@
  * latter is reported to the sampler if possible. filtered: a seccomp filter is in force. */
 struct region_header *session_region(bool filtered);
 
-/* The region at a path, for a process that is attached to; in place of what is mapped at `over`, if it has
- * that many bytes. NULL: it is not there, or is none of ours. */
+/* The region at a path, or from a socket there, for a process that is attached to; in place of what is mapped
+ * at `over`, if it has that many bytes. NULL: it is not there, or is none of ours. */
 struct region_header *session_region_at(const char *path, void *over, uint64_t over_bytes);
 
 /* Whether this is COMMAND's own process, whatever it has executed since. */

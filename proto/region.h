@@ -192,6 +192,10 @@ struct region_header {
 	uint32_t clock_id;            /* clock of slot times, one that needs no system call on this machine */
 	uint32_t signal_everywhere;   /* 1: snapshot_signal is for every process, not only COMMAND's own */
 	uint32_t thread_stacks;       /* entries of `stacks`; 0 unless the process ran already */
+	uint32_t filtered;            /* 1: the process ran already, with a seccomp filter in force */
+	/* of a process that ran already, for a sampler that adopts it: for how long it had, and the resident
+	 * memory that it had then; 0: started by heaptap */
+	uint64_t attached_after_ns, attached_rss_bytes;
 	uint32_t wants_command_line; /* 1: the image writes its command line, arguments separated by blanks */
 	/* at this period and below, the hook copies stacks while there are buffers, in any mode */
 	uint64_t copy_period_bytes;
@@ -220,6 +224,7 @@ struct region_header {
 	/* of a process that was attached to: import slots that lead to the hooks, and files whose calls to
 	 * the allocator go by none (names, separated by commas) */
 	_Atomic uint32_t imports;
+	_Atomic uint32_t attaching; /* enum region_attaching: changed once, by who is first */
 	char unseen_files[REGION_PATH_BYTES];
 
 	_Alignas(128) _Atomic uint64_t frees_head; /* entries ever begun */
@@ -238,22 +243,34 @@ enum region_state {
 	REGION_DECLINED = 3, /* the image does not use it: `declined` says why */
 };
 
+/* Whether it is attached to is decided here: the image may need longer than the sampler waits. */
+enum region_attaching {
+	REGION_ATTACHING = 0,
+	REGION_ATTACHED = 1, /* by the image: the hooks are in */
+	REGION_GIVEN_UP = 2, /* by the sampler: the image takes them out again */
+};
+
 /*
  * How the attach library (libheaptap-attach.so) learns of its region. A process that has no library yet opens
- * it as descriptor ATTACH_LIBRARY_FD of the holder, /proc/PID/fd/4: the library finds that name in the
- * loader's list, and its region beside it. To a process that has the library the sampler writes this into the
- * library's data.
+ * it as a descriptor of the holder, /proc/PID/fd/4, or as a file in a folder that is made for that: the
+ * library finds that name in the loader's list, and its region beside it, which is /proc/PID/fd/5, or comes
+ * from a socket in the folder. To a process that has the library the sampler writes this into the library's
+ * data.
  */
-#define ATTACH_REQUEST_MAGIC  0x5145524854544148ull
-#define ATTACH_REQUEST_SYMBOL "heaptap_attach_request"
-#define ATTACH_SYMBOL         "heaptap_attach" /* void (void): attach as the request says */
-#define DETACH_SYMBOL         "heaptap_detach" /* void (void): the reverse */
+#define ATTACH_REQUEST_MAGIC   0x5145524854544148ull
+#define ATTACH_REQUEST_SYMBOL  "heaptap_attach_request"
+#define ATTACH_SYMBOL          "heaptap_attach" /* void (void): attach as the request says */
+#define DETACH_SYMBOL          "heaptap_detach" /* void (void): the reverse */
+#define ATTACH_LIBRARY_FD_NAME "4"
+#define ATTACH_REGION_FD_NAME  "5"
+#define ATTACH_LIBRARY_FILE    "libheaptap-attach.so"
+#define ATTACH_REGION_FILE     "region"
 enum { ATTACH_LIBRARY_FD = 4, ATTACH_REGION_FD = 5 };
 struct attach_request {
 	uint64_t magic;
-	uint32_t abi;         /* REGION_ABI */
+	uint32_t abi;         /* REGION_ABI; 0: another copy of the library is in use */
 	uint32_t attachments; /* successful ones so far; counted by the library */
-	/* "/proc/PID/fd/5" of the holder, in the target's view; empty: nothing is asked for */
+	/* in the target's view; empty: nothing is asked for */
 	char region_path[112];
 };
 

@@ -2,8 +2,8 @@
 #include "push/answer.h"
 
 #include "pprof/codec/wire.h"
+#include "pprof/text/text.h"
 #include "pprof/text/utf8.h"
-#include "push/notice.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -165,13 +165,13 @@ void answer_text(const struct answer *answer, char *text)
 
 	text[0] = '\0';
 	if (answer->grpc_status != ANSWER_NO_GRPC_STATUS)
-		notice_append(text, ANSWER_TEXT_BYTES, "grpc-status %d", answer->grpc_status);
+		text_append(text, ANSWER_TEXT_BYTES, "grpc-status %d", answer->grpc_status);
 	else
-		notice_append(text, ANSWER_TEXT_BYTES, "HTTP %d", answer->http_status);
+		text_append(text, ANSWER_TEXT_BYTES, "HTTP %d", answer->http_status);
 	if (*answer->grpc_message)
-		notice_append(text, ANSWER_TEXT_BYTES, ": %s", answer->grpc_message);
+		text_append(text, ANSWER_TEXT_BYTES, ": %s", answer->grpc_message);
 	if (answer->http_status / 100 == 3 && *answer->location)
-		notice_append(text, ANSWER_TEXT_BYTES, ": redirects to %s, and redirects are not followed",
+		text_append(text, ANSWER_TEXT_BYTES, ": redirects to %s, and redirects are not followed",
 		    answer->location);
 	if (is_text(answer)) {
 		memcpy(said, answer->body, length);
@@ -179,7 +179,7 @@ void answer_text(const struct answer *answer, char *text)
 		length = strlen(said);
 		while (length && strchr(" \r\n\t", said[length - 1]))
 			said[--length] = '\0';
-		notice_append(text, ANSWER_TEXT_BYTES, ": %s", said);
+		text_append(text, ANSWER_TEXT_BYTES, ": %s", said);
 	}
 	utf8_disarm(text, strlen(text));
 }

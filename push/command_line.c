@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "push/command_line.h"
 
-#include "push/notice.h"
+#include "push/verbosity.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -82,10 +82,10 @@ static int take(struct command_line *line, int word, int index, char *error, siz
 		line->end_fd = atoi(optarg);
 		return 0;
 	case WORD_QUIET:
-		notice_verbosity = -1;
+		verbosity = -1;
 		return 0;
 	case WORD_VERBOSE:
-		notice_verbosity++;
+		verbosity++;
 		return 0;
 	default:
 		snprintf(error, error_bytes, "unknown option '%s'; 'heaptap push --help' lists all",

@@ -2,10 +2,10 @@
 #include "push/datadog.h"
 
 #include "pprof/text/json.h"
+#include "pprof/text/text.h"
 #include "push/answer.h"
 #include "push/delivery.h"
 #include "push/http.h"
-#include "push/notice.h"
 #include "push/target.h"
 
 #include <errno.h>
@@ -37,14 +37,14 @@ static void json_tags(struct json *json, const struct delivery *delivery)
 		const char *name = strcmp(label->name, "service_name") == 0 ? "service" : label->name;
 		size_t at;
 
-		notice_append(text, sizeof(text), "%s%s:", *text ? "," : "", name);
+		text_append(text, sizeof(text), "%s%s:", *text ? "," : "", name);
 		at = strlen(text);
-		notice_append(text, sizeof(text), "%.200s", label->value);
+		text_append(text, sizeof(text), "%.200s", label->value);
 		for (; text[at]; at++)
 			if (text[at] == ',')
 				text[at] = '_';
 	}
-	notice_append(text, sizeof(text), ",runtime:native");
+	text_append(text, sizeof(text), ",runtime:native");
 	json_text(json, "tags_profiler", text);
 }
 

@@ -4,9 +4,9 @@
 #include "pprof/codec/gzip.h"
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
-#include "push/instant.h"
+#include "pprof/text/text.h"
 #include "push/delta.h"
-#include "push/notice.h"
+#include "push/instant.h"
 #include "push/target.h"
 
 #include <errno.h>
@@ -185,16 +185,16 @@ void delivery_cuts(const struct delivery *delivery, char *text, size_t text_byte
 
 	text[0] = '\0';
 	if (f->other)
-		notice_append(text, text_bytes,
+		text_append(text, text_bytes,
 		    "; %zu of %zu stacks, %.2g%% of the total at most, are under [other]", f->other,
 		    f->other + f->samples, 100 * f->other_share);
 	if (f->stacks_cut)
-		notice_append(text, text_bytes, "; %zu stacks lost frames in their middle", f->stacks_cut);
+		text_append(text, text_bytes, "; %zu stacks lost frames in their middle", f->stacks_cut);
 	if (f->strings_cut)
-		notice_append(text, text_bytes, "; %zu names cut", f->strings_cut);
+		text_append(text, text_bytes, "; %zu names cut", f->strings_cut);
 	if (delivery->labels.left_out)
-		notice_append(text, text_bytes, "; %zu labels left out", delivery->labels.left_out);
+		text_append(text, text_bytes, "; %zu labels left out", delivery->labels.left_out);
 	if (delivery->fallen)
-		notice_append(text, text_bytes, "; %" PRId64 " of alloc_* are under other stacks than before",
+		text_append(text, text_bytes, "; %" PRId64 " of alloc_* are under other stacks than before",
 		    delivery->fallen);
 }

@@ -5,9 +5,10 @@
 #include "pprof/codec/file.h"
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
+#include "pprof/text/log_line.h"
 #include "push/instant.h"
 #include "push/lane.h"
-#include "push/notice.h"
+#include "push/verbosity.h"
 #include "push/version_set.h"
 #include "push/watch.h"
 
@@ -101,12 +102,12 @@ static int offer(const char *path, struct lane *lanes, size_t lane_count)
 
 	if (err) {
 		if (err != -ENOENT)
-			notice("cannot read %s: %s", path, strerror(-err));
+			log_line("cannot read %s: %s", path, strerror(-err));
 		return err == -ENOMEM ? err : 0;
 	}
 	if (decode_profile(bytes, length, DECODE_MAX_BYTES, &profile)) {
-		if (notice_verbosity > 0)
-			notice("%s is no profile", path);
+		if (verbosity > 0)
+			log_line("%s is no profile", path);
 		free(bytes);
 		return 0;
 	}
@@ -222,7 +223,7 @@ static bool read_paths(struct feed *feed, struct lane *lanes, size_t lane_count)
 		size_t length = (size_t)(end + 1 - feed->paths);
 
 		if (!is_other_kind(feed->paths) && offer(feed->paths, lanes, lane_count))
-			notice("%s is not sent: it could not be written to the spool", feed->paths);
+			log_line("%s is not sent: it could not be written to the spool", feed->paths);
 		memmove(feed->paths, end + 1, feed->paths_bytes - length);
 		feed->paths_bytes -= length;
 	}

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "push/follow.h"
 
+#include "pprof/text/log_line.h"
 #include "push/command_line.h"
 #include "push/config.h"
 #include "push/feed.h"
 #include "push/http.h"
 #include "push/instant.h"
 #include "push/lane.h"
-#include "push/notice.h"
+#include "push/verbosity.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -76,9 +77,9 @@ static void say_left(const struct follow *f)
 		const struct spool *spool = &f->lanes[i].spool;
 
 		if (spool->count)
-			notice("%zu profile%s (%" PRIu64
-			       " bytes) could not be sent yet, and wait%s in %s; the next "
-			       "`heaptap record --push` to this server sends %s",
+			log_line("%zu profile%s (%" PRIu64
+			         " bytes) could not be sent yet, and wait%s in %s; the next "
+			         "`heaptap record --push` to this server sends %s",
 			    spool->count, spool->count == 1 ? "" : "s", spool->bytes,
 			    spool->count == 1 ? "s" : "", spool->path, spool->count == 1 ? "it" : "them");
 	}
@@ -90,8 +91,8 @@ static void release_record(struct follow *f)
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	say_left(f);
-	if (send(f->end_fd, "", 1, MSG_NOSIGNAL) < 0 && notice_verbosity > 0)
-		notice("heaptap record has ended already");
+	if (send(f->end_fd, "", 1, MSG_NOSIGNAL) < 0 && verbosity > 0)
+		log_line("heaptap record has ended already");
 	close(f->end_fd);
 	f->end_fd = -1;
 	f->end_ns = 0;
@@ -167,8 +168,8 @@ static int open_lanes(struct follow *f, struct target *targets, size_t count)
 
 		if (err)
 			return err;
-		if (f->lanes[i].spool.lock_fd < 0 && notice_verbosity > 0)
-			notice(
+		if (f->lanes[i].spool.lock_fd < 0 && verbosity > 0)
+			log_line(
 			    "%s: another process sends from its spool; this one adds to it", targets[i].name);
 	}
 	return 0;
@@ -203,7 +204,7 @@ static int run(struct follow *f, struct command_line *line, struct config *confi
 		snprintf(line->target.name, sizeof(line->target.name), "%s%.110s",
 		    line->paths_fd == COMMAND_LINE_NO_FD ? "" : "record-", line->target.url.name);
 	if (!*folders && line->paths_fd == COMMAND_LINE_NO_FD) {
-		notice("no folder to follow: give one, or --config with [daemon] store");
+		log_line("no folder to follow: give one, or --config with [daemon] store");
 		return STATUS_USAGE;
 	}
 	f->end_fd = line->end_fd;
@@ -211,7 +212,7 @@ static int run(struct follow *f, struct command_line *line, struct config *confi
 	f->signal_fd = open_signals(line->paths_fd != COMMAND_LINE_NO_FD);
 	f->feed = feed_new(folders, line->paths_fd);
 	if (!f->http || !f->feed || f->signal_fd < 0) {
-		notice("cannot start: %s", strerror(errno ? errno : ENOMEM));
+		log_line("cannot start: %s", strerror(errno ? errno : ENOMEM));
 		return 1;
 	}
 	if (open_lanes(f, targets, named ? 1 : config->count))
@@ -231,12 +232,12 @@ int follow_run(struct command_line *line)
 	int status;
 
 	if (line->config && config_read(&config, line->config, error, sizeof(error))) {
-		notice("%s", error);
+		log_line("%s", error);
 		config_fini(&config);
 		return STATUS_USAGE;
 	}
 	if (line->config && !config.count) {
-		notice("%s has no section [push NAME]", line->config);
+		log_line("%s has no section [push NAME]", line->config);
 		config_fini(&config);
 		return STATUS_USAGE;
 	}

@@ -4,11 +4,12 @@
 #include "pprof/codec/decode.h"
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
+#include "pprof/text/log_line.h"
 #include "push/delivery.h"
 #include "push/identity.h"
 #include "push/instant.h"
-#include "push/notice.h"
 #include "push/request.h"
+#include "push/verbosity.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -33,7 +34,7 @@ int lane_open(struct lane *lane, struct target *target)
 	if (!err)
 		err = spool_open(&lane->spool, path, target->spool_bytes);
 	if (err) {
-		notice("cannot use the spool %s: %s", err == -ENOENT ? target->name : path, strerror(-err));
+		log_line("cannot use the spool %s: %s", err == -ENOENT ? target->name : path, strerror(-err));
 		return err;
 	}
 	if (lane->spool.lock_fd >= 0)
@@ -79,7 +80,7 @@ int lane_offer(struct lane *lane, const struct origin *origin, const void *bytes
 	if (!err)
 		err = spool_take(&lane->spool, process, origin->time_ns);
 	if (err && !lane->spool_full)
-		notice("%s: cannot write to the spool: %s; profiles wait where they are", lane->spool.path,
+		log_line("%s: cannot write to the spool: %s; profiles wait where they are", lane->spool.path,
 		    strerror(-err));
 	lane->spool_full = err != 0;
 	return err;
@@ -96,7 +97,7 @@ static bool pass_over(struct lane *lane, const struct spool_entry *head, const s
 		return true;
 	}
 	if (delivery_age(lane->target, head->time_ns, instant_unix_ns()) == DELIVERY_TOO_OLD) {
-		notice("%s: a profile dropped: it is older than %s takes", lane->target->name,
+		log_line("%s: a profile dropped: it is older than %s takes", lane->target->name,
 		    url_protocol_title(lane->target->url.protocol));
 		spool_drop(&lane->spool);
 		return true;
@@ -152,7 +153,7 @@ static int prepare(struct lane *lane, const struct spool_entry *head, const stru
 		err = request_make(lane->target, &delivery, &lane->request, error, error_bytes);
 	delivery_cuts(&delivery, cuts, sizeof(cuts));
 	if (!err && *cuts && !lane->failures)
-		notice("%s: of pid %d: %s", lane->target->name, (int)origin.pid, cuts + 2);
+		log_line("%s: of pid %d: %s", lane->target->name, (int)origin.pid, cuts + 2);
 	delivery_fini(&delivery);
 	profile_free(profile);
 	return err;
@@ -166,8 +167,8 @@ static void wait_longer(struct lane *lane, uint64_t asked_ns, const char *why)
 		random = instant_now_ns();
 	delay = retry_delay_ns(++lane->failures, random, asked_ns);
 	lane->due_ns = instant_now_ns() + delay;
-	if (strcmp(lane->trouble, why) != 0 || notice_verbosity > 0)
-		notice("%s: %s; again in %.1f s", lane->target->name, why, (double)delay / 1e9);
+	if (strcmp(lane->trouble, why) != 0 || verbosity > 0)
+		log_line("%s: %s; again in %.1f s", lane->target->name, why, (double)delay / 1e9);
 	snprintf(lane->trouble, sizeof(lane->trouble), "%s", why);
 }
 
@@ -182,21 +183,21 @@ static void commit(struct lane *lane)
 		/* Not sent again, and nothing else is, until it is. */
 		lane->due_ns = instant_now_ns() + RETRY_DISK_NS;
 		if (!lane->spool_full)
-			notice("%s: cannot write to the spool: %s; nothing is sent until that works",
+			log_line("%s: cannot write to the spool: %s; nothing is sent until that works",
 			    lane->spool.path, strerror(-err));
 		lane->spool_full = true;
 		return;
 	}
 	if (lane->spool_full)
-		notice("%s: writing to the spool works again", lane->spool.path);
+		log_line("%s: writing to the spool works again", lane->spool.path);
 	lane->spool_full = false;
 	if (*lane->trouble)
-		notice("%s: sending works again", lane->target->name);
+		log_line("%s: sending works again", lane->target->name);
 	*lane->trouble = '\0';
 	lane->failures = 0;
 	lane->due_ns = 0;
-	if (notice_verbosity > 0 && !lane->unwanted)
-		notice("%s: sent, %zu wait", lane->target->name, lane->spool.count - 1);
+	if (verbosity > 0 && !lane->unwanted)
+		log_line("%s: sent, %zu wait", lane->target->name, lane->spool.count - 1);
 	if (lane->unwanted)
 		spool_skip(&lane->spool);
 	else
@@ -209,7 +210,7 @@ static bool put_aside(struct lane *lane, int err, const char *error)
 {
 	lane_clear(lane);
 	if (err == -EBADMSG || err == -ENOENT || err == -EFBIG) {
-		notice("%s: a profile in the spool cannot be sent: %s", lane->target->name, error);
+		log_line("%s: a profile in the spool cannot be sent: %s", lane->target->name, error);
 		spool_reject(&lane->spool, error);
 		return true;
 	}
@@ -235,7 +236,7 @@ static bool start_head(struct lane *lane, struct http *http)
 	lane->spool.in_flight = head->number;
 	err = prepare(lane, head, &accepted, error, sizeof(error));
 	if (accepted.unknown && !err)
-		notice("%s: what was sent before is not known any more: no alloc_* this time",
+		log_line("%s: what was sent before is not known any more: no alloc_* this time",
 		    lane->target->name);
 	delta_table_fini(&accepted);
 	lane->unwanted = err == -ENODATA;
@@ -296,7 +297,7 @@ void lane_answered(struct lane *lane, const char *error)
 		wait_longer(lane, retry_after_ns(lane->answer.retry_after, instant_unix_ns()), text);
 		break;
 	case RETRY_REFUSED:
-		notice("%s: a profile was refused, it is in %s/rejected: %s", lane->target->name,
+		log_line("%s: a profile was refused, it is in %s/rejected: %s", lane->target->name,
 		    lane->spool.path, text);
 		spool_reject(&lane->spool, text);
 		lane->failures = 0;

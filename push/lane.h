@@ -26,7 +26,7 @@ struct lane {
 	char trouble[ANSWER_TEXT_BYTES]; /* of the last attempt, said once */
 };
 
-/* 0, or -errno after a notice. lane_close() is due in any case. */
+/* 0, or -errno after a line on stderr. lane_close() is due in any case. */
 int lane_open(struct lane *lane, struct target *target);
 void lane_close(struct lane *lane, struct http *http);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* heaptap-push: sends profiles to servers. `heaptap push` starts it; nothing else of heaptap speaks HTTP. */
+#include "pprof/text/log_line.h"
 #include "push/command_line.h"
 #include "push/follow.h"
-#include "push/notice.h"
 #include "push/one_shot.h"
 
 #include <errno.h>
@@ -30,13 +30,13 @@ int main(int argc, char *argv[])
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	if (command_line_parse(&line, argc, argv, error, sizeof(error)))
-		notice("%s", error);
+		log_line("%s", error);
 	else
 		status = run(&line);
 	command_line_fini(&line);
 	if (status == FOLLOW_AGAIN) {
 		execv("/proc/self/exe", argv);
-		notice("cannot begin again: %s", strerror(errno));
+		log_line("cannot begin again: %s", strerror(errno));
 		status = 1;
 	}
 	exit(status);

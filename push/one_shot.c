@@ -5,14 +5,15 @@
 #include "pprof/codec/input.h"
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
-#include "push/instant.h"
+#include "pprof/text/log_line.h"
 #include "push/command_line.h"
 #include "push/delivery.h"
 #include "push/delta.h"
 #include "push/dry_run.h"
 #include "push/http.h"
-#include "push/notice.h"
+#include "push/instant.h"
 #include "push/request.h"
+#include "push/verbosity.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -50,7 +51,7 @@ static int file_read_head(struct one_file *file, bool keep)
 	struct origin origin;
 
 	if (input_read(file->path, DECODE_MAX_BYTES, &file->profile, error, sizeof(error))) {
-		notice("%s", error);
+		log_line("%s", error);
 		return -EINVAL;
 	}
 	origin_read(&origin, file->profile);
@@ -163,8 +164,8 @@ static enum retry_verdict send_one(
 		delay = retry_delay_ns(++failures, random, asked_ns);
 		if (instant_now_ns() + delay >= end)
 			return verdict;
-		if (notice_verbosity > 0)
-			notice("%s; again in %.1f s", last, (double)delay / 1e9);
+		if (verbosity > 0)
+			log_line("%s; again in %.1f s", last, (double)delay / 1e9);
 		wait_ns(shot, delay);
 	}
 }
@@ -178,13 +179,13 @@ static bool is_in_time(const struct one_shot *shot, const struct one_file *file)
 
 	switch (delivery_age(shot->target, file->time_ns, now)) {
 	case DELIVERY_TOO_OLD:
-		notice("%s: not sent, it is %" PRId64 " min old: %s takes profiles of the last %" PRIu64
-		       " min",
+		log_line("%s: not sent, it is %" PRId64 " min old: %s takes profiles of the last %" PRIu64
+		         " min",
 		    file->path, (now - file->time_ns) / 60000000000, title,
 		    target_limits(shot->target)->past_ns / 60000000000);
 		return false;
 	case DELIVERY_TOO_NEW:
-		notice("%s: not sent, its time is %" PRId64 " min in the future: is a clock wrong?",
+		log_line("%s: not sent, its time is %" PRId64 " min in the future: is a clock wrong?",
 		    file->path, (file->time_ns - now) / 60000000000);
 		return false;
 	default:
@@ -204,8 +205,7 @@ static void set_base(struct one_shot *shot, const struct one_file *file, const s
 		shot->base.unknown = true;
 }
 
-static bool deliver(struct one_shot *shot, const struct one_file *file, const struct origin *origin,
-    const struct delivery *delivery)
+static bool deliver(struct one_shot *shot, const struct one_file *file, const struct delivery *delivery)
 {
 	char text[ANSWER_TEXT_BYTES], cuts[512];
 	const char *url = shot->target->url.address;
@@ -217,19 +217,19 @@ static bool deliver(struct one_shot *shot, const struct one_file *file, const st
 		return true;
 	}
 	if (shot->given_up) {
-		notice("%s: not sent, the server did not take the one before", file->path);
+		log_line("%s: not sent, the server did not take the one before", file->path);
 		return false;
 	}
 	verdict = send_one(shot, delivery, text);
 	if (verdict == RETRY_ACCEPTED) {
 		shot->sent++;
-		if (*cuts || notice_verbosity > 0)
-			notice("%s: sent, %zu stacks%s", file->path, delivery->folded.samples, cuts);
+		if (*cuts || verbosity > 0)
+			log_line("%s: sent, %zu stacks%s", file->path, delivery->folded.samples, cuts);
 		return true;
 	}
 	shot->given_up = verdict == RETRY_LATER;
-	notice(verdict == RETRY_REFUSED ? "%s: refused by %s: %s" : "%s: not delivered to %s: %s", file->path,
-	    url, text);
+	log_line(verdict == RETRY_REFUSED ? "%s: refused by %s: %s" : "%s: not delivered to %s: %s",
+	    file->path, url, text);
 	return false;
 }
 
@@ -247,11 +247,11 @@ static bool process_file(struct one_shot *shot, struct one_file *file)
 	err = delivery_make(&delivery, shot->target, file->profile, &origin,
 	    file->process && file->process == shot->base_process ? &shot->base : &nothing);
 	if (err)
-		notice("%s: cannot be made ready: %s", file->path, strerror(-err));
+		log_line("%s: cannot be made ready: %s", file->path, strerror(-err));
 	else if (!delivery.part_count)
-		notice("%s: not sent, it has none of the sample types that are wanted", file->path);
+		log_line("%s: not sent, it has none of the sample types that are wanted", file->path);
 	else
-		done = deliver(shot, file, &origin, &delivery);
+		done = deliver(shot, file, &delivery);
 	if (done)
 		set_base(shot, file, &origin, file->profile);
 	delivery_fini(&delivery);
@@ -265,14 +265,14 @@ int one_shot_run(struct command_line *line)
 	struct one_shot shot = {.target = &line->target, .dry_run = line->dry_run, .http = http_new()};
 
 	if (!shot.http || read_heads(&shot, line->operands, (size_t)line->operand_count)) {
-		notice("out of memory");
+		log_line("out of memory");
 		http_free(shot.http);
 		return 1;
 	}
 	for (size_t i = 0; i < shot.count; i++)
 		shot.failed += !process_file(&shot, &shot.files[i]);
-	if (shot.sent && !notice_verbosity)
-		notice("%zu profile%s sent to %s", shot.sent, shot.sent == 1 ? "" : "s",
+	if (shot.sent && !verbosity)
+		log_line("%zu profile%s sent to %s", shot.sent, shot.sent == 1 ? "" : "s",
 		    line->target.url.address);
 	delta_table_fini(&shot.base);
 	free(shot.files);

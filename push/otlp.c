@@ -4,10 +4,10 @@
 #include "pprof/codec/decode.h"
 #include "pprof/codec/wire.h"
 #include "pprof/profile/profile.h"
+#include "pprof/text/text.h"
 #include "push/answer.h"
 #include "push/delivery.h"
 #include "push/http.h"
-#include "push/notice.h"
 #include "push/otlp_tables.h"
 #include "push/target.h"
 
@@ -227,7 +227,7 @@ static int64_t rejected_count(const uint8_t *bytes, size_t length, char *text)
 			if (inner.number == 1 && inner.type == WIRE_VARINT)
 				rejected = (int64_t)inner.value;
 			else if (inner.number == 2 && inner.type == WIRE_BYTES)
-				notice_append(text, ANSWER_TEXT_BYTES, "%.*s", (int)wire_left(&inner.bytes),
+				text_append(text, ANSWER_TEXT_BYTES, "%.*s", (int)wire_left(&inner.bytes),
 				    (const char *)inner.bytes.at);
 		}
 		if (inside < 0)
@@ -256,7 +256,7 @@ static enum retry_verdict judge(const struct target *target, const struct answer
 			return RETRY_REFUSED;
 	}
 	answer_text(answer, text);
-	notice_append(text, ANSWER_TEXT_BYTES, " (that is no answer of OTLP)");
+	text_append(text, ANSWER_TEXT_BYTES, " (that is no answer of OTLP)");
 	return RETRY_LATER;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "push/parca.h"
 
+#include "pprof/text/text.h"
 #include "push/answer.h"
 #include "push/delivery.h"
 #include "push/http.h"
-#include "push/notice.h"
 #include "push/parca.pb-c.h"
 #include "push/target.h"
 
@@ -106,7 +106,7 @@ static enum retry_verdict judge(const struct target *target, const struct answer
 	if (answer->grpc_status > 0)
 		return retry_grpc(answer->grpc_status);
 	if (answer->http_status / 100 == 2 || answer->grpc_status == 0) {
-		notice_append(text, ANSWER_TEXT_BYTES, " (that is no answer of gRPC)");
+		text_append(text, ANSWER_TEXT_BYTES, " (that is no answer of gRPC)");
 		return RETRY_LATER;
 	}
 	return retry_http(answer->http_status);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "push/pyroscope.h"
 
+#include "pprof/text/text.h"
 #include "push/answer.h"
 #include "push/delivery.h"
 #include "push/http.h"
-#include "push/notice.h"
 #include "push/pyroscope.pb-c.h"
 #include "push/target.h"
 
@@ -77,9 +77,9 @@ static void append_ingest_label(char *name, size_t name_bytes, const char *key, 
 {
 	size_t at;
 
-	notice_append(name, name_bytes, "%s%s=", name[strlen(name) - 1] == '{' ? "" : ",", key);
+	text_append(name, name_bytes, "%s%s=", name[strlen(name) - 1] == '{' ? "" : ",", key);
 	at = strlen(name);
-	notice_append(name, name_bytes, "%s", value);
+	text_append(name, name_bytes, "%s", value);
 	for (; name[at]; at++)
 		if (strchr(",={}\"", name[at]))
 			name[at] = '_';
@@ -94,14 +94,14 @@ static int ingest_request(
 	for (char *at = name; *at; at++)
 		if (strchr("{}", *at))
 			*at = '_';
-	notice_append(name, sizeof(name) - 2, "{");
+	text_append(name, sizeof(name) - 2, "{");
 	for (size_t i = 0; i < delivery->labels.count; i++)
 		if (strcmp(delivery->labels.rows[i].name, "service_name") != 0)
 			append_ingest_label(name, sizeof(name) - 2, delivery->labels.rows[i].name,
 			    delivery->labels.rows[i].value);
 	if (*delivery->session)
 		append_ingest_label(name, sizeof(name) - 2, "__session_id__", delivery->session);
-	notice_append(name, sizeof(name), "}");
+	text_append(name, sizeof(name), "}");
 	http_escape(name, escaped, sizeof(escaped));
 	snprintf(request->url, sizeof(request->url),
 	    "%s/ingest?name=%s&from=%" PRId64 "&until=%" PRId64 "&format=pprof&spyName=heaptap",
@@ -138,7 +138,7 @@ static enum retry_verdict judge(const struct target *target, const struct answer
 		return RETRY_ACCEPTED;
 	answer_text(answer, text);
 	if (answer->http_status / 100 == 2) {
-		notice_append(text, ANSWER_TEXT_BYTES, " (that is no answer of Pyroscope)");
+		text_append(text, ANSWER_TEXT_BYTES, " (that is no answer of Pyroscope)");
 		return RETRY_LATER;
 	}
 	if (answer->http_status == 404 && !target->path_missing)

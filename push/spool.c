@@ -3,8 +3,9 @@
 
 #include "pprof/codec/file.h"
 #include "pprof/table/array.h"
+#include "pprof/text/log_line.h"
+#include "pprof/text/text.h"
 #include "push/instant.h"
-#include "push/notice.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -115,7 +116,7 @@ static void remove_at(struct spool *spool, size_t at)
 
 	entry_path(spool, &spool->entries[at], path);
 	if (unlink(path) && errno != ENOENT)
-		notice("cannot remove %s: %s", path, strerror(errno));
+		log_line("cannot remove %s: %s", path, strerror(errno));
 	spool->bytes -= spool->entries[at].bytes;
 	spool->count--;
 	memmove(&spool->entries[at], &spool->entries[at + 1], (spool->count - at) * sizeof(*spool->entries));
@@ -137,7 +138,7 @@ static void make_room(struct spool *spool)
 		return;
 	spool->counters.dropped += dropped;
 	write_counters(spool);
-	notice("%s: %zu profile%s dropped, the oldest: the spool is full", spool->path, dropped,
+	log_line("%s: %zu profile%s dropped, the oldest: the spool is full", spool->path, dropped,
 	    dropped == 1 ? "" : "s");
 }
 
@@ -261,9 +262,9 @@ void spool_reject(struct spool *spool, const char *answer)
 	mkdir(to, 0700);
 	snprintf(text, sizeof(text), "%s/%s.txt", to, name);
 	file_publish(text, answer, strlen(answer), MODE, 0);
-	notice_append(to, sizeof(to), "/%s", name);
+	text_append(to, sizeof(to), "/%s", name);
 	if (rename(from, to))
-		notice("cannot move %s to %s: %s", from, to, strerror(errno));
+		log_line("cannot move %s to %s: %s", from, to, strerror(errno));
 	spool_skip(spool);
 	path_in(spool, "rejected", to);
 	keep_last(to);

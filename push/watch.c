@@ -2,7 +2,7 @@
 #include "push/watch.h"
 
 #include "pprof/table/array.h"
-#include "push/notice.h"
+#include "pprof/text/log_line.h"
 #include "push/stack_key.h"
 
 #include <dirent.h>
@@ -172,7 +172,7 @@ int watch_scan(struct watch *watch, struct watch_file **found, size_t *count)
 	for (size_t i = 0; i < watch->folder_count && err != -ENOMEM; i++) {
 		err = scan_folder(watch, watch->folders[i], 0, &files);
 		if (err && !watch->complained)
-			notice("cannot read the folder %s: %s; it is tried again", watch->folders[i],
+			log_line("cannot read the folder %s: %s; it is tried again", watch->folders[i],
 			    strerror(-err));
 		missing = missing || err;
 	}

@@ -28,7 +28,7 @@ int watch_fd(const struct watch *watch);
 /*
  * All files below the folders, oldest first, so that the profiles of a process come in their order. Hidden
  * files and what is no regular file are left out. The caller frees them. 0, -ENOMEM; a folder that cannot
- * be read is named in a notice, once.
+ * be read is named on stderr, once.
  */
 int watch_scan(struct watch *watch, struct watch_file **files, size_t *count);
 

@@ -15,7 +15,7 @@
 #include "sampler/session/pusher.h"
 #include "sampler/report/ls.h"
 #include "sampler/report/merge.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
 #include "sampler/report/report.h"
 #include "sampler/report/symbolize.h"

@@ -7,13 +7,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { SEARCH_MOST_BYTES = 64 << 20 };
+enum {
+	SEARCH_MOST_BYTES = 64 << 20,
+	LOCK_PAUSE_MS = 5,
+};
+
+#define MEMORY "memfd:" /* the kernel's name of a file in memory */
 
 static void drop_mappings(struct address_space *space)
 {
@@ -73,6 +80,15 @@ int address_space_open(struct address_space *space, pid_t pid)
 	return space->memory_fd < 0 ? -errno : address_space_refresh(space);
 }
 
+int address_space_lock(const struct address_space *space, int limit_ms, int cancel_fd)
+{
+	struct pollfd cancel = {.fd = cancel_fd, .events = POLLIN};
+	for (int ms = 0; flock(space->memory_fd, LOCK_EX | LOCK_NB) != 0; ms += LOCK_PAUSE_MS)
+		if (ms >= limit_ms || poll(&cancel, 1, LOCK_PAUSE_MS) > 0)
+			return -EBUSY;
+	return 0;
+}
+
 void address_space_close(struct address_space *space)
 {
 	drop_mappings(space);
@@ -88,18 +104,30 @@ const struct mapping *address_space_find(const struct address_space *space, uint
 	return low < space->count && space->mappings[low].start <= address ? &space->mappings[low] : NULL;
 }
 
+bool address_space_is_named(const struct mapping *mapping, const char *name, bool prefix)
+{
+	const char *slash = strrchr(mapping->path, '/'), *base = slash ? slash + 1 : mapping->path;
+	size_t length = strlen(name);
+	if (strncmp(base, MEMORY, strlen(MEMORY)) == 0)
+		base += strlen(MEMORY);
+	return strncmp(base, name, length) == 0 &&
+	    (base[length] == '\0' || base[length] == ' ' || (prefix && strchr("-.", base[length])));
+}
+
 const struct mapping *address_space_file(const struct address_space *space, const char *name, bool prefix)
 {
-	for (size_t i = 0; i < space->count; i++) {
-		const char *path = space->mappings[i].path, *slash = strrchr(path, '/');
-		const char *base = slash ? slash + 1 : path;
-		if (strncmp(base, "memfd:", 6) == 0)
-			base += 6;
-		size_t length = strlen(name);
-		if (strncmp(base, name, length) == 0 &&
-		    (base[length] == '\0' || base[length] == ' ' || (prefix && strchr("-.", base[length]))))
+	for (size_t i = 0; i < space->count; i++)
+		if (address_space_is_named(&space->mappings[i], name, prefix))
 			return &space->mappings[i];
-	}
+	return NULL;
+}
+
+const struct mapping *address_space_memory(const struct address_space *space, const char *name)
+{
+	for (size_t i = 0; i < space->count; i++)
+		if (strncmp(space->mappings[i].path, "/" MEMORY, strlen("/" MEMORY)) == 0 &&
+		    address_space_is_named(&space->mappings[i], name, false))
+			return &space->mappings[i];
 	return NULL;
 }
 

@@ -31,12 +31,20 @@ void address_space_close(struct address_space *space);
 /* Reads the mappings again. Returns 0 or -errno. */
 int address_space_refresh(struct address_space *space);
 
+/* Waits until no other heaptap changes the process, or cancel_fd is readable (-1: none); it holds until
+ * address_space_close. Returns 0 or -EBUSY. */
+int address_space_lock(const struct address_space *space, int limit_ms, int cancel_fd);
+
 /* The mapping of an address, or NULL. */
 const struct mapping *address_space_find(const struct address_space *space, uint64_t address);
 
-/* The first mapping whose path ends with `name`, after a slash or a colon; `name` may go on with '-' or '.'
- * in the path if `prefix`. NULL: none. */
+/* Does the mapping's path end with `name`, after a slash or as that of a file in memory? `name` may go on
+ * with '-' or '.' in the path if `prefix`. And the first such mapping, or NULL. */
+bool address_space_is_named(const struct mapping *mapping, const char *name, bool prefix);
 const struct mapping *address_space_file(const struct address_space *space, const char *name, bool prefix);
+
+/* The first mapping of a file in memory (memfd) of that name, or NULL. */
+const struct mapping *address_space_memory(const struct address_space *space, const char *name);
 
 /* All bytes, or -EFAULT. */
 int address_space_read(const struct address_space *space, uint64_t address, void *to, size_t bytes);

@@ -6,6 +6,7 @@
 #ifndef SAMPLER_ATTACH_ATTACHMENT_H
 #define SAMPLER_ATTACH_ATTACHMENT_H
 
+#include "sampler/attach/delivery.h"
 #include "sampler/region/region.h"
 #include "sampler/unwind/module.h"
 
@@ -14,20 +15,30 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct attachment_wish {
+	pid_t pid;
+	struct modules *modules;
+	int cancel_fd; /* readable: the search for a safe point is given up. -1: none */
+	bool force;    /* threads with a seccomp filter are called too */
+	/* to attach: mapped, not used by anybody yet; and the library */
+	const struct region *region;
+	const struct delivery *delivery;
+};
+
 struct attachment {
 	/* results, for the user */
 	uint64_t stood_ns; /* for how long the thread stood still, at most */
 	uint32_t tries;    /* threads that were looked at until one was at a safe point */
 	bool reused;       /* the library was there */
-	char reason[160];  /* why it failed */
+	bool by_file;      /* it came as a file, and not from memory */
+	char reason[200];  /* why it failed */
 };
 
-/* library_fd: of libheaptap-attach.so (delivery.h); region: mapped, not used by anybody yet. Returns 0: the
- * process uses the region; or -errno with a reason. Whatever happens the process runs on as it was. */
-int attachment_begin(struct attachment *attachment, pid_t pid, const struct region *region,
-    struct modules *modules, int library_fd);
+/* Returns 0: the process uses the region; -ECANCELED; or -errno; with a reason. Whatever happens the process
+ * runs on as it was. */
+int attachment_begin(struct attachment *attachment, const struct attachment_wish *wish);
 
 /* Takes the hooks out again. -ENOENT: the process is not attached. */
-int attachment_end(struct attachment *attachment, pid_t pid, struct modules *modules);
+int attachment_end(struct attachment *attachment, const struct attachment_wish *wish);
 
 #endif

@@ -17,14 +17,19 @@
 enum { LIBRARY_MOST_BYTES = 16 << 20 };
 
 #ifndef MFD_EXEC
-#define MFD_EXEC 0x0010u
+#define MFD_NOEXEC_SEAL 0x0008u
+#define MFD_EXEC        0x0010u
 #endif
 
-/* Since Linux 6.3 it must be said whether a file in memory may be executed. */
-static int make_file(void)
+/* Since Linux 6.3 it must be said whether a file in memory may be executed, and vm.memfd_noexec may refuse
+ * it. */
+static int make_file(bool *executable)
 {
 	const unsigned int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
 	int fd = memfd_create(DELIVERY_NAME, flags | MFD_EXEC);
+	*executable = fd >= 0 || errno != EACCES;
+	if (fd < 0 && errno == EACCES)
+		fd = memfd_create(DELIVERY_NAME, flags | MFD_NOEXEC_SEAL);
 	return fd < 0 && errno == EINVAL ? memfd_create(DELIVERY_NAME, flags) : fd;
 }
 
@@ -57,21 +62,21 @@ static int copy(int to, int from, size_t bytes)
 	return error;
 }
 
-int delivery_open(const char *path)
+int delivery_open(struct delivery *delivery, const char *path)
 {
 	struct stat status;
+	*delivery = (struct delivery){.fd = -1};
 	int from = regular_file_open(AT_FDCWD, path, 0, &status);
 	if (from < 0)
 		return from;
-	int to = make_file(), error = to < 0 ? -errno : 0;
+	int fd = make_file(&delivery->executable), error = fd < 0 ? -errno : 0;
 	if (!error && (uint64_t)status.st_size > LIBRARY_MOST_BYTES)
 		error = -EFBIG;
 	if (!error)
-		error = copy(to, from, (size_t)status.st_size);
+		error = copy(fd, from, (size_t)status.st_size);
 	close(from);
-	if (!error)
-		return to;
-	if (to >= 0)
-		close(to);
+	if (error && fd >= 0)
+		close(fd);
+	delivery->fd = error ? -1 : fd;
 	return error;
 }

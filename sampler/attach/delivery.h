@@ -4,10 +4,16 @@
 #ifndef SAMPLER_ATTACH_DELIVERY_H
 #define SAMPLER_ATTACH_DELIVERY_H
 
+#include <stdbool.h>
+
 #define DELIVERY_NAME "libheaptap-attach.so"
 
-/* Reads the library at `path`. Returns a descriptor, which the caller closes; -ENOEXEC: it is of another
- * version; or -errno. */
-int delivery_open(const char *path);
+struct delivery {
+	int fd;          /* closed by the caller; -1: none */
+	bool executable; /* may be mapped as code; if not, each target gets a file (folder.h) */
+};
+
+/* Reads the library at `path`. Returns 0; -ENOEXEC: it is of another version; or -errno. */
+int delivery_open(struct delivery *delivery, const char *path);
 
 #endif

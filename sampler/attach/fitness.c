@@ -5,14 +5,13 @@
 #include "sampler/attach/delivery.h"
 #include "sampler/attach/exports.h"
 #include "sampler/linux/proc.h"
-#include "sampler/loader/profiled.h"
 #include "sampler/region/region_takeover.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,31 +32,25 @@ static bool refuse(struct fitness *fitness, const char *remedy, const char *form
 	return false;
 }
 
-/* The name can be whatever its owner likes. */
-static void read_name(pid_t pid, char name[32])
-{
-	if (proc_read(pid, "comm", name, 32) <= 0)
-		strcpy(name, "?");
-	name[strcspn(name, "\n")] = '\0';
-	for (char *c = name; *c; c++)
-		*c = *c >= ' ' && *c <= '~' ? *c : '?';
-}
-
 static bool examine_state(struct fitness *fitness, pid_t pid, const char *status)
 {
-	char name[32], remedy[64];
+	char name[PROC_COMM_BYTES], remedy[64];
 	const char *line = strstr(status, "\nState:\t");
 	char state = line ? line[8] : '?';
 	pid_t group = (pid_t)proc_status_number(status, "\nTgid:", 10, 0);
 	pid_t tracer = (pid_t)proc_status_number(status, "\nTracerPid:", 10, 0);
 	if (group != pid)
 		return refuse(fitness, "", "is a thread of process %d", (int)group);
+	if (state == 'Z' && proc_status_number(status, "\nThreads:", 10, 1) > 1)
+		return refuse(fitness, "", "has no main thread any more, by which its memory is found");
 	if (state == 'Z' || state == 'X')
 		return refuse(fitness, "", "has ended (a zombie: its parent has not asked for its status)");
-	if (proc_status_number(status, "\nKthread:", 10, 0) == 1 || !strstr(status, "\nVmSize:"))
-		return refuse(fitness, "", "is a kernel thread");
+	/* No memory: of the kernel, or it has none any more. Kernels before 6.10 do not say which. */
+	unsigned long long kernel = proc_status_number(status, "\nKthread:", 10, 1);
+	if (!strstr(status, "\nVmSize:"))
+		return refuse(fitness, "", kernel ? "is a kernel thread" : "has just ended");
 	if (tracer) {
-		read_name(tracer, name);
+		proc_read_comm(tracer, name);
 		snprintf(remedy, sizeof(remedy), "end that one first");
 		return refuse(fitness, remedy, "is traced by pid %d (%s)", (int)tracer, name);
 	}
@@ -137,14 +130,16 @@ static bool examine_program(struct fitness *fitness, pid_t pid)
 static bool examine_profiled(struct fitness *fitness, const struct address_space *space, pid_t pid)
 {
 	char remedy[64];
-	if (!address_space_file(space, "heaptap", false))
+	if (!address_space_memory(space, REGION_MEMORY_NAME))
 		return true;
 	pid_t sampler = region_takeover_sampler(pid);
 	if (sampler > 0) {
 		snprintf(remedy, sizeof(remedy), "heaptap snapshot %d", (int)pid);
 		return refuse(fitness, remedy, "is profiled already, by heaptap's pid %d", (int)sampler);
 	}
-	snprintf(remedy, sizeof(remedy), "heaptap adopt %d, or heaptap detach %d", (int)pid, (int)pid);
+	bool attached = address_space_file(space, DELIVERY_NAME, false) != NULL;
+	snprintf(remedy, sizeof(remedy),
+	    attached ? "heaptap adopt %d, or heaptap detach %d" : "heaptap adopt %d", (int)pid, (int)pid);
 	return refuse(fitness, remedy, "was profiled, and its sampler is gone");
 }
 
@@ -155,12 +150,25 @@ static bool uses_musl(const struct address_space *space)
 	return loader && (strstr(loader->path, "/ld-musl-") || strstr(loader->path, "-linux-musl/"));
 }
 
-static bool is_without_proc(pid_t pid)
+/* qemu-user in its own process maps the program that it runs. */
+static bool is_emulator(const struct address_space *space)
 {
-	char root[PATH_MAX], proc[PATH_MAX];
-	return proc_root_path(root, sizeof(root), pid, "/") &&
-	    proc_root_path(proc, sizeof(proc), pid, "/proc/self") && access(root, F_OK) == 0 &&
-	    faccessat(AT_FDCWD, proc, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
+	const struct mapping *program = address_space_find(space, address_space_auxiliary(space, AT_PHDR));
+	const char *slash = program ? strrchr(program->path, '/') : NULL;
+	if (!slash || strncmp(slash + 1, "qemu-", 5) != 0)
+		return false;
+	for (size_t i = 0; i < space->count; i++) {
+		Elf64_Half machine;
+		unsigned char head[offsetof(Elf64_Ehdr, e_machine) + sizeof(machine)];
+		const struct mapping *mapping = &space->mappings[i];
+		if (mapping->offset != 0 || mapping->path[0] != '/' ||
+		    address_space_read(space, mapping->start, head, sizeof(head)) != 0)
+			continue;
+		memcpy(&machine, head + sizeof(head) - sizeof(machine), sizeof(machine));
+		if (memcmp(head, ELFMAG, SELFMAG) == 0 && machine != EM_X86_64)
+			return true;
+	}
+	return false;
 }
 
 static bool examine_mappings(struct fitness *fitness, const struct address_space *space)
@@ -168,6 +176,8 @@ static bool examine_mappings(struct fitness *fitness, const struct address_space
 	static const char *const sanitizers[] = {"libasan.so", "libtsan.so", "libmsan.so", "liblsan.so"};
 	struct exports program;
 	const struct mapping *first = space->mappings;
+	if (is_emulator(space))
+		return refuse(fitness, "", "is an emulator, and runs a program for another architecture");
 	if (uses_musl(space))
 		return refuse(
 		    fitness, RECORD_REMEDY, "uses musl as its C library: only glibc's can be attached to");
@@ -177,9 +187,6 @@ static bool examine_mappings(struct fitness *fitness, const struct address_space
 			    fitness, "", "is statically linked: its calls of malloc go by no table");
 		return refuse(fitness, "", "does not use glibc (it has no libc.so.6)");
 	}
-	if (is_without_proc(space->pid))
-		return refuse(fitness, "mount -t proc proc ROOT/proc",
-		    "runs in a root without /proc, by which the library would be handed over");
 	for (size_t i = 0; i < sizeof(sanitizers) / sizeof(sanitizers[0]); i++)
 		if (address_space_file(space, sanitizers[i], true))
 			return refuse(fitness, RECORD_REMEDY,
@@ -199,7 +206,7 @@ bool fitness_examine(struct fitness *fitness, pid_t pid, bool force)
 	struct address_space space = {.memory_fd = -1};
 	*fitness = (struct fitness){.cause = ""};
 #if !defined(__x86_64__)
-	return refuse(fitness, RECORD_REMEDY, "cannot be attached to: that works on x86-64 alone");
+	return refuse(fitness, RECORD_REMEDY, "cannot be attached to: " FITNESS_ONLY_X86);
 #endif
 	if (pid == getpid())
 		return refuse(fitness, "", "is this heaptap");

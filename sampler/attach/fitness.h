@@ -7,6 +7,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#define FITNESS_ONLY_X86 \
+	"that works on x86-64 alone, for whose signal frames the way back of the called thread is written"
+
 struct fitness {
 	char cause[256];  /* "is statically linked"; "": it can be */
 	char remedy[128]; /* "start it with heaptap record"; "": there is none */

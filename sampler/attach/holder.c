@@ -23,6 +23,7 @@
 
 enum {
 	SOCKET_FD = 3,
+	ROOT_FD = ATTACH_REGION_FD + 1, /* the target's root folder */
 	ANSWER_SECONDS = 10,
 };
 
@@ -43,6 +44,16 @@ static int become(uid_t user, gid_t group)
 	return 0;
 }
 
+/* Our number in the target's /proc, whichever pid namespace that is of. */
+static int find_number(void)
+{
+	char text[16] = "";
+	ssize_t length = readlinkat(ROOT_FD, "proc/self", text, sizeof(text) - 1);
+	int number = length > 0 ? atoi(text) : 0;
+	close(ROOT_FD);
+	return number > 0 ? number : -ENOENT;
+}
+
 int holder_main(int count, char *words[])
 {
 	if (count != 2)
@@ -50,7 +61,7 @@ int holder_main(int count, char *words[])
 	prctl(PR_SET_NAME, "heaptap-holder");
 	int answer = become((uid_t)strtoul(words[0], NULL, 10), (gid_t)strtoul(words[1], NULL, 10));
 	if (!answer)
-		answer = (int)getpid();
+		answer = find_number();
 	char byte;
 	if (write(SOCKET_FD, &answer, sizeof(answer)) != (ssize_t)sizeof(answer))
 		return EXIT_FAILURE;
@@ -82,15 +93,17 @@ static int enter(pid_t pid, const char *name, int kind)
 	return error;
 }
 
-static void place_descriptors(int socket_fd, int library_fd, int region_fd)
+enum { PLACES = 4 };
+
+static void place_descriptors(const int fds[PLACES])
 {
-	/* Above the places first: one may be in the way of another. */
-	const int from[] = {
-	    fcntl(socket_fd, F_DUPFD, 64), fcntl(library_fd, F_DUPFD, 64), fcntl(region_fd, F_DUPFD, 64)};
-	const int to[] = {SOCKET_FD, ATTACH_LIBRARY_FD, ATTACH_REGION_FD};
-	for (int i = 0; i < 3; i++)
+	const int to[PLACES] = {SOCKET_FD, ATTACH_LIBRARY_FD, ATTACH_REGION_FD, ROOT_FD};
+	int from[PLACES];
+	for (int i = 0; i < PLACES; i++) /* above the places first: one may be in the way of another */
+		from[i] = fcntl(fds[i], F_DUPFD, 64);
+	for (int i = 0; i < PLACES; i++)
 		dup2(from[i], to[i]);
-	close_range(ATTACH_REGION_FD + 1, ~0u, 0);
+	close_range(ROOT_FD + 1, ~0u, 0);
 	close_range(0, SOCKET_FD - 1, 0);
 }
 
@@ -136,6 +149,7 @@ static void run_child(pid_t target, struct ids ids, int socket_fd, int library_f
 	bool other_pids = !same_namespace(target, "ns/pid");
 	char path[PROC_PATH_BYTES];
 	int pid_fd = open(proc_path(path, target, "ns/pid"), O_RDONLY | O_CLOEXEC);
+	int root_fd = open(proc_path(path, target, "root"), O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int error = enter(target, "ns/user", CLONE_NEWUSER);
 	if (!error && other_pids && (pid_fd < 0 || setns(pid_fd, CLONE_NEWPID) != 0))
 		error = -errno;
@@ -147,7 +161,7 @@ static void run_child(pid_t target, struct ids ids, int socket_fd, int library_f
 		_exit(EXIT_SUCCESS);
 	if (child < 0)
 		fail(socket_fd, -errno);
-	place_descriptors(socket_fd, library_fd, region_fd);
+	place_descriptors((const int[PLACES]){socket_fd, library_fd, region_fd, root_fd});
 	execute(user, group);
 }
 
@@ -165,37 +179,40 @@ static struct ids ids_of(pid_t pid)
 	return ids;
 }
 
-int holder_start(struct holder *holder, pid_t target, int library_fd, int region_fd)
+int holder_start(struct handed *handed, pid_t target, int library_fd, int region_fd)
 {
 	const struct timeval limit = {.tv_sec = ANSWER_SECONDS};
 	int pair[2], answer = -EIO;
-	*holder = (struct holder){.fd = -1};
+	*handed = (struct handed){.fd = -1};
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
 		return -errno;
-	holder->child = fork();
-	if (holder->child == 0) {
+	handed->child = fork();
+	if (handed->child == 0) {
 		close(pair[0]);
 		run_child(target, ids_of(target), pair[1], library_fd, region_fd);
 	}
 	close(pair[1]);
-	holder->fd = pair[0];
+	handed->fd = pair[0];
 	setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	if (holder->child < 0 || recv(pair[0], &answer, sizeof(answer), MSG_WAITALL) != sizeof(answer) ||
+	if (handed->child < 0 || recv(pair[0], &answer, sizeof(answer), MSG_WAITALL) != sizeof(answer) ||
 	    answer <= 0) {
-		holder_end(holder);
+		handed_end(handed);
 		return answer < 0 ? answer : -EIO;
 	}
-	holder->pid = answer;
+	snprintf(handed->library_path, sizeof(handed->library_path), "/proc/%d/fd/" ATTACH_LIBRARY_FD_NAME,
+	    answer);
+	snprintf(
+	    handed->region_path, sizeof(handed->region_path), "/proc/%d/fd/" ATTACH_REGION_FD_NAME, answer);
 	return 0;
 }
 
-void holder_end(struct holder *holder)
+void handed_end(struct handed *handed)
 {
 	int status;
-	if (holder->fd >= 0)
-		close(holder->fd);
-	if (holder->child > 0)
-		while (waitpid(holder->child, &status, 0) < 0 && errno == EINTR)
+	if (handed->fd >= 0)
+		close(handed->fd);
+	if (handed->child > 0)
+		while (waitpid(handed->child, &status, 0) < 0 && errno == EINTR)
 			;
-	*holder = (struct holder){.fd = -1};
+	*handed = (struct handed){.fd = -1};
 }

@@ -14,16 +14,22 @@
 /* The word that makes heaptap a holder; not for users. */
 #define HOLDER_COMMAND "attach-holder"
 
-struct holder {
+enum { HANDED_PATH_BYTES = 96 };
+
+/* How a target gets its library and its region: from a holder, or from a folder (folder.h). */
+struct handed {
 	int fd; /* its socket: it ends when this is closed. -1: none */
 	pid_t child;
-	pid_t pid; /* of the holder, as the target sees it */
+	/* in the target's view; the region's is a file or a socket (proto/region.h) */
+	char library_path[HANDED_PATH_BYTES], region_path[HANDED_PATH_BYTES];
 };
 
 /* Starts the holder for a target, with copies of both descriptors, as ATTACH_LIBRARY_FD and ATTACH_REGION_FD.
- * Returns 0 or -errno. */
-int holder_start(struct holder *holder, pid_t target, int library_fd, int region_fd);
-void holder_end(struct holder *holder);
+ * Returns 0; -ENOENT: the target has no /proc in which it would find the holder; or -errno. */
+int holder_start(struct handed *handed, pid_t target, int library_fd, int region_fd);
+
+/* Ends what holder_start or folder_start has started. */
+void handed_end(struct handed *handed);
 
 /* The holder's own main. words: "UID GID", of the target. Returns the exit status. */
 int holder_main(int count, char *words[]);

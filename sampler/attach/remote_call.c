@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
 #if defined(__x86_64__)
@@ -127,8 +128,8 @@ static bool is_endless(uint64_t number, const uint64_t arguments[6])
 		return arguments[3] == 0;
 	case SYS_rt_sigtimedwait:
 		return arguments[2] == 0;
-	case SYS_io_uring_enter:
-		return !(arguments[3] & IO_URING_TIMEOUT);
+	case SYS_io_uring_enter: /* what it has submitted it does not submit again */
+		return !(arguments[3] & IO_URING_TIMEOUT) && arguments[1] == 0;
 	case SYS_semop:
 	case SYS_msgsnd:
 	case SYS_msgrcv:
@@ -149,9 +150,38 @@ bool remote_call_ends_call(uint64_t number, const uint64_t arguments[6])
 	case SYS_io_uring_enter:
 		return !is_endless(number, arguments);
 	case SYS_io_getevents:
+	case SYS_write: /* where a part is written, it ends with that */
+	case SYS_writev:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_sendmmsg:
+	case SYS_sendfile:
+	case SYS_splice:
+	case SYS_vmsplice:
 		return true;
+	case SYS_recvfrom:
+		return arguments[3] & MSG_WAITALL;
+	case SYS_recvmsg:
+		return arguments[2] & MSG_WAITALL;
 	default:
 		return false;
+	}
+}
+
+int remote_call_socket(uint64_t number, const uint64_t arguments[6])
+{
+	switch (number) {
+	case SYS_read:
+	case SYS_readv:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_recvmmsg:
+	case SYS_accept:
+	case SYS_accept4:
+	case SYS_connect:
+		return (int)arguments[0];
+	default:
+		return -1;
 	}
 }
 
@@ -258,8 +288,8 @@ static int begin(
 	struct user_regs_struct registers = thread->registers;
 	registers.rip = call->function;
 	registers.rsp = frames->tell;
-	registers.rdi = call->text ? frames->text : 0;
-	registers.rsi = call->argument;
+	registers.rdi = call->text ? frames->text : call->first;
+	registers.rsi = call->second;
 	registers.rax = 0;
 	registers.orig_rax = UINT64_MAX;
 	registers.eflags &= ~(uint64_t)(DIRECTION_FLAG | TRAP_FLAG);
@@ -285,12 +315,13 @@ static int wait_for_end(const struct remote_call *call, const struct stopped_thr
     const struct frames *frames, uint64_t limit_ns)
 {
 	const uint64_t end_ns = clock_now_ns() + limit_ns;
-	bool late = false;
+	int late = 0; /* why we do not wait any longer */
 	for (;;) {
-		uint64_t now_ns = clock_now_ns();
+		uint64_t now_ns = clock_now_ns(), left_ns = end_ns > now_ns ? end_ns - now_ns : 0;
 		int signal;
-		switch (
-		    stopped_thread_wait(thread->tid, end_ns > now_ns ? end_ns - now_ns : limit_ns, &signal)) {
+		enum stopped_thread_stop stop = stopped_thread_wait(
+		    thread->tid, late ? limit_ns : left_ns, late ? -1 : thread->cancel_fd, &signal);
+		switch (stop) {
 		case STOPPED_THREAD_ENDED:
 			return -ESRCH;
 		case STOPPED_THREAD_SIGNAL:
@@ -303,13 +334,13 @@ static int wait_for_end(const struct remote_call *call, const struct stopped_thr
 			break;
 		case STOPPED_THREAD_INTERRUPTED:
 			if (late)
-				return -ETIMEDOUT;
+				return late;
 			(void)stopped_thread_go(thread, 0);
 			break;
-		case STOPPED_THREAD_TIMEOUT:
+		default:
 			if (late)
-				return -ETIMEDOUT;
-			late = true;
+				return late;
+			late = stop == STOPPED_THREAD_CANCELED ? -ECANCELED : -ETIMEDOUT;
 			(void)stopped_thread_interrupt(thread);
 			break;
 		}
@@ -348,6 +379,11 @@ int remote_code_find(struct remote_code *code, const struct address_space *space
 bool remote_call_ends_call(uint64_t number, const uint64_t arguments[6])
 {
 	return false;
+}
+
+int remote_call_socket(uint64_t number, const uint64_t arguments[6])
+{
+	return -1;
 }
 
 void remote_call_decline(struct stopped_thread *thread)

@@ -52,8 +52,8 @@ struct remote_call {
 	const struct address_space *space;
 	const struct remote_code *code;
 	uint64_t function;
-	const char *text;  /* first argument, copied to the stack; NULL: none */
-	uint64_t argument; /* second one */
+	const char *text; /* first argument, copied to the stack; NULL: it is `first` */
+	uint64_t first, second;
 };
 
 /* Bytes of stack that the frames take, at most; the function needs room besides. */
@@ -62,7 +62,8 @@ enum { REMOTE_CALL_FRAME_BYTES = 16 << 10 };
 /*
  * Calls the function in a thread that is stopped at a safe point, waits until it has returned, puts
  * everything back and lets the thread go. Returns 0; -EAGAIN: not begun, and the thread runs on; -ESRCH: the
- * thread has ended; -ETIMEDOUT: the function has not returned yet; it runs on, and so will the thread.
+ * thread has ended; -ETIMEDOUT, or -ECANCELED because thread->cancel_fd became readable: the function has not
+ * returned yet; it runs on, and so will the thread.
  */
 int remote_call_run(const struct remote_call *call, struct stopped_thread *thread, uint64_t limit_ns);
 
@@ -71,7 +72,12 @@ int remote_call_run(const struct remote_call *call, struct stopped_thread *threa
 void remote_call_decline(struct stopped_thread *thread);
 
 /* Is the thread in a system call that the kernel does not make again after a stop, whatever we do? Its
- * program would see EINTR. number and arguments as in /proc/PID/syscall. Pure. */
+ * program would see EINTR, or that only a part was done. number and arguments as in /proc/PID/syscall.
+ * Pure. */
 bool remote_call_ends_call(uint64_t number, const uint64_t arguments[6]);
+
+/* The descriptor that the call waits for, if the kernel would not make it again in case that is a socket with
+ * a time limit (SO_RCVTIMEO, SO_SNDTIMEO); else -1. Pure. */
+int remote_call_socket(uint64_t number, const uint64_t arguments[6]);
 
 #endif

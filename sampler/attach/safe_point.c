@@ -31,6 +31,11 @@ static const char *const held_names[] = {"fork", "_Fork", "__fork", "__libc_fork
     "dl_iterate_phdr", "__libc_dlopen_mode", "__libc_dlsym", "__libc_dlclose", "fexecve", "execve", "mtrace",
     "muntrace"};
 
+static bool is_in(uint64_t address, uint64_t low, uint64_t high)
+{
+	return address >= low && address < high;
+}
+
 static bool is_among(const char *name, const char *const *names, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -69,6 +74,7 @@ static void find_libc_malloc(struct safe_point *point)
  * is no part of the libc is found as any other object that exports one. */
 static void find_allocator(struct safe_point *point, uint64_t libc_base)
 {
+	const uint64_t program = address_space_auxiliary(point->space, AT_PHDR);
 	for (size_t i = 0; i < point->space->count; i++) {
 		const struct mapping *mapping = &point->space->mappings[i];
 		struct exports exports;
@@ -80,6 +86,7 @@ static void find_allocator(struct safe_point *point, uint64_t libc_base)
 		    exports_address(&exports, "malloc") && exports_address(&exports, "free")) {
 			point->allocator_low = exports.low;
 			point->allocator_high = exports.high;
+			point->allocator_is_program = is_in(program, exports.low, exports.high);
 		}
 		exports_free(&exports);
 		if (point->allocator_high)
@@ -134,11 +141,6 @@ static struct regs regs_of(const struct user_regs_struct *from)
 #endif
 }
 
-static bool is_in(uint64_t address, uint64_t low, uint64_t high)
-{
-	return address >= low && address < high;
-}
-
 /* A thread that waits in pthread_join holds nothing; one that is on its way out of it may. */
 static bool is_waiting_in_join(const char *name, const struct stopped_thread *thread)
 {
@@ -147,13 +149,46 @@ static bool is_waiting_in_join(const char *name, const struct stopped_thread *th
 	    stopped_thread_system_call(thread) == SYS_futex;
 }
 
+/* A thread that waits for a descriptor, a child or a signal is in no allocator: these wait for nothing but
+ * locks, and time. */
+static bool is_resting(const struct safe_point *point, const struct stopped_thread *thread)
+{
+	const struct export *function = exports_at(&point->libc, stopped_thread_program_counter(thread));
+	switch (stopped_thread_system_call(thread)) {
+#if defined(__x86_64__)
+	case SYS_poll:
+	case SYS_select:
+	case SYS_epoll_wait:
+	case SYS_accept:
+	case SYS_pause:
+#endif
+	case SYS_ppoll:
+	case SYS_pselect6:
+	case SYS_epoll_pwait:
+	case SYS_epoll_pwait2:
+	case SYS_read:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_accept4:
+	case SYS_wait4:
+	case SYS_waitid:
+	case SYS_rt_sigsuspend:
+	case SYS_rt_sigtimedwait:
+		return true;
+	case SYS_restart_syscall: /* poll again, or a sleep */
+		return function && strstr(function->name, "poll");
+	default:
+		return false;
+	}
+}
+
 static enum safe_point_verdict check_frame(
-    const struct safe_point *point, const struct stopped_thread *thread, uint64_t pc)
+    const struct safe_point *point, const struct stopped_thread *thread, uint64_t pc, bool rests)
 {
 	if (is_in(pc, point->loader_low, point->loader_high))
 		return SAFE_POINT_LOADER;
 	if (is_in(pc, point->allocator_low, point->allocator_high))
-		return SAFE_POINT_ALLOCATOR;
+		return point->allocator_is_program && rests ? SAFE_POINT_SAFE : SAFE_POINT_ALLOCATOR;
 	if (!is_in(pc, point->libc.low, point->libc.high))
 		return SAFE_POINT_SAFE;
 	const struct export *function = exports_at(&point->libc, pc);
@@ -190,6 +225,22 @@ static bool has_room(const struct safe_point *point, const struct stopped_thread
 	return sp - mapping->start > ROOM_BYTES + REMOTE_CALL_FRAME_BYTES;
 }
 
+/* linux/rseq.h: the kernel leaves the descriptor of the last one there until it looks. */
+static bool is_in_sequence(const struct safe_point *point, const struct stopped_thread *thread)
+{
+	enum { DESCRIPTOR_AT = 8 }; /* rseq_cs, in struct rseq */
+	struct {
+		uint32_t version, flags;
+		uint64_t start, bytes, abort;
+	} sequence;
+	uint64_t area = stopped_thread_sequences(thread), descriptor = 0;
+	return area != 0 &&
+	    address_space_read(point->space, area + DESCRIPTOR_AT, &descriptor, sizeof(descriptor)) == 0 &&
+	    descriptor != 0 &&
+	    address_space_read(point->space, descriptor, &sequence, sizeof(sequence)) == 0 &&
+	    stopped_thread_program_counter(thread) - sequence.start < sequence.bytes;
+}
+
 enum safe_point_verdict safe_point_check(struct safe_point *point, const struct stopped_thread *thread,
     const unsigned char *stack, size_t stack_bytes)
 {
@@ -207,12 +258,17 @@ enum safe_point_verdict safe_point_check(struct safe_point *point, const struct 
 	};
 	size_t count = 0;
 	enum unwind_outcome outcome = unwind_stack(&input, frames, FRAMES_MOST, &count);
+	bool rests = is_resting(point, thread);
+	for (size_t i = 1; i < count; i++)
+		rests = rests && !frames[i].activation; /* what a signal has interrupted does not rest */
 	/* Beyond a signal handler too: what it has interrupted may hold a lock. */
 	for (size_t i = 0; i < count; i++) {
-		enum safe_point_verdict verdict = check_frame(point, thread, frames[i].pc);
+		enum safe_point_verdict verdict = check_frame(point, thread, frames[i].pc, rests);
 		if (verdict != SAFE_POINT_SAFE)
 			return verdict;
 	}
+	if (is_in_sequence(point, thread))
+		return SAFE_POINT_SEQUENCE;
 	if (outcome == UNWIND_STACK_SWITCH || !has_room(point, thread))
 		return SAFE_POINT_STACK;
 	if ((outcome != UNWIND_COMPLETE && outcome != UNWIND_END_GUESSED) || !count)
@@ -227,6 +283,7 @@ const char *safe_point_text(enum safe_point_verdict verdict)
 	    [SAFE_POINT_LOADER] = "in the loader",
 	    [SAFE_POINT_ALLOCATOR] = "in the allocator",
 	    [SAFE_POINT_LIBC] = "in fork, exit, or the beginning or end of a thread",
+	    [SAFE_POINT_SEQUENCE] = "in a restartable sequence",
 	    [SAFE_POINT_STACK] = "on a stack that is not its own, or has too little room",
 	    [SAFE_POINT_UNKNOWN] = "on a stack that cannot be followed to its end",
 	};

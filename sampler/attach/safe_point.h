@@ -5,7 +5,11 @@
  * Not if it may hold a lock that these take: when one of its frames is in the loader, in the allocator's
  * code, or in one of the libc's functions that fork, make or end threads, end the process, or go on to the
  * loader. Nor if that cannot be known (its stack cannot be unwound to its end), or if it runs on a stack that
- * may be small: an alternate one of a signal handler, or one that the program made.
+ * may be small: an alternate one of a signal handler, or one that the program made. Nor in a restartable
+ * sequence (rseq): the kernel would take the call for the end of it, and what follows would not be restarted.
+ *
+ * Where the program contains the allocator, any of its code might be that: there a thread must wait for
+ * something that allocators do not wait for.
  */
 #ifndef SAMPLER_ATTACH_SAFE_POINT_H
 #define SAMPLER_ATTACH_SAFE_POINT_H
@@ -21,6 +25,7 @@ struct safe_point {
 	struct exports libc;
 	uint64_t loader_low, loader_high;       /* [low, high) */
 	uint64_t allocator_low, allocator_high; /* its whole object, or glibc's malloc.o */
+	bool allocator_is_program;              /* that object is the program itself */
 };
 
 /* Returns 0 or -errno; safe_point_close in both cases. The maps are read here and opened at the first
@@ -33,6 +38,7 @@ enum safe_point_verdict {
 	SAFE_POINT_LOADER,
 	SAFE_POINT_ALLOCATOR,
 	SAFE_POINT_LIBC,
+	SAFE_POINT_SEQUENCE,
 	SAFE_POINT_STACK,   /* not its own, or too little room */
 	SAFE_POINT_UNKNOWN, /* it could not be unwound */
 	SAFE_POINT_VERDICTS,

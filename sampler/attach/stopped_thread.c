@@ -5,6 +5,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
@@ -14,6 +15,7 @@
 enum {
 	LOOKS_AT_ONCE = 64, /* most stops take a few microseconds */
 	LOOK_NS = 50 * 1000,
+	GET_RSEQ_CONFIGURATION = 0x420f, /* linux/ptrace.h, since Linux 5.13 */
 };
 
 #ifndef NT_X86_XSTATE
@@ -25,8 +27,10 @@ static int request(enum __ptrace_request what, pid_t tid, void *address, void *d
 	return ptrace(what, tid, address, data) == 0 ? 0 : -errno;
 }
 
-enum stopped_thread_stop stopped_thread_wait(pid_t tid, uint64_t limit_ns, int *signal)
+enum stopped_thread_stop stopped_thread_wait(pid_t tid, uint64_t limit_ns, int cancel_fd, int *signal)
 {
+	const struct timespec pause = {.tv_nsec = LOOK_NS};
+	struct pollfd cancel = {.fd = cancel_fd, .events = POLLIN};
 	uint64_t end_ns = clock_now_ns() + limit_ns;
 	int status = 0;
 	for (uint32_t looks = 0;; looks++) {
@@ -37,8 +41,8 @@ enum stopped_thread_stop stopped_thread_wait(pid_t tid, uint64_t limit_ns, int *
 			break;
 		if (clock_now_ns() >= end_ns)
 			return STOPPED_THREAD_TIMEOUT;
-		if (looks >= LOOKS_AT_ONCE)
-			nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+		if (looks >= LOOKS_AT_ONCE && ppoll(&cancel, 1, &pause, NULL) > 0)
+			return STOPPED_THREAD_CANCELED;
 	}
 	if (!WIFSTOPPED(status))
 		return STOPPED_THREAD_ENDED;
@@ -71,15 +75,19 @@ static int wait_until_stopped(const struct stopped_thread *thread, uint64_t limi
 	for (;;) {
 		uint64_t now_ns = clock_now_ns();
 		int signal;
-		switch (stopped_thread_wait(thread->tid, end_ns > now_ns ? end_ns - now_ns : 0, &signal)) {
+		switch (stopped_thread_wait(
+		    thread->tid, end_ns > now_ns ? end_ns - now_ns : 0, thread->cancel_fd, &signal)) {
 		case STOPPED_THREAD_INTERRUPTED:
 			return 0;
 		case STOPPED_THREAD_SIGNAL:
 			(void)stopped_thread_go(thread, signal);
 			break;
 		case STOPPED_THREAD_GROUP: /* it stays so when we detach */
-		case STOPPED_THREAD_TIMEOUT:
 			return -EAGAIN;
+		case STOPPED_THREAD_TIMEOUT:
+			return -ETIMEDOUT;
+		case STOPPED_THREAD_CANCELED:
+			return -ECANCELED;
 		default:
 			return -ESRCH;
 		}
@@ -98,19 +106,25 @@ int stopped_thread_stop(struct stopped_thread *thread, pid_t tid, uint64_t limit
 		error = wait_until_stopped(thread, limit_ns);
 	if (!error)
 		error = stopped_thread_read(thread);
-	if (!error)
-		return 0;
-	/* Only a stopped thread can be let go: one that does not stop (it waits for a vfork child) will. */
-	while (error == -EAGAIN && request(PTRACE_DETACH, tid, NULL, NULL) == -ESRCH) {
-		int signal;
-		if (stopped_thread_wait(tid, UINT64_MAX / 4, &signal) == STOPPED_THREAD_ENDED)
-			return -ESRCH;
-		if (request(PTRACE_DETACH, tid, NULL, NULL) == 0)
-			break;
-	}
-	if (error != -EAGAIN)
+	/* Only a stopped thread can be let go. */
+	if (error && error != -ETIMEDOUT && error != -ECANCELED)
 		(void)request(PTRACE_DETACH, tid, NULL, NULL);
 	return error;
+}
+
+bool stopped_thread_forget(pid_t tid)
+{
+	int signal;
+	switch (stopped_thread_wait(tid, 0, -1, &signal)) {
+	case STOPPED_THREAD_TIMEOUT:
+		return false;
+	case STOPPED_THREAD_SIGNAL:
+		(void)request(PTRACE_DETACH, tid, NULL, (void *)(uintptr_t)signal);
+		return true;
+	default:
+		(void)request(PTRACE_DETACH, tid, NULL, NULL);
+		return true;
+	}
 }
 
 void stopped_thread_release(struct stopped_thread *thread)
@@ -134,6 +148,26 @@ int64_t stopped_thread_system_call(const struct stopped_thread *thread)
 #else
 	return -1;
 #endif
+}
+
+uint64_t stopped_thread_program_counter(const struct stopped_thread *thread)
+{
+#if defined(__x86_64__)
+	return thread->registers.rip;
+#else
+	return thread->registers.pc;
+#endif
+}
+
+uint64_t stopped_thread_sequences(const struct stopped_thread *thread)
+{
+	struct {
+		uint64_t address;
+		uint32_t bytes, signature, flags, pad;
+	} found = {0};
+	long got = ptrace((enum __ptrace_request)GET_RSEQ_CONFIGURATION, thread->tid,
+	    (void *)(uintptr_t)sizeof(found), &found);
+	return got == (long)sizeof(found) ? found.address : 0;
 }
 
 int stopped_thread_set_registers(

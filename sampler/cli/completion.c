@@ -6,7 +6,7 @@
 #include "sampler/cli/options_rows.h"
 #include "sampler/cli/status.h"
 #include "sampler/loader/profiled.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "pprof/text/nearest.h"
 #include "sampler/cli/command.h"
 #include "sampler/cli/option_value.h"
-#include "sampler/terminal/text.h"
+#include "pprof/text/text.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "sampler/cli/command.h"
 #include "sampler/cli/options_rows.h"
 #include "sampler/perf/event.h"
-#include "sampler/terminal/text.h"
+#include "pprof/text/text.h"
 
 #include <errno.h>
 

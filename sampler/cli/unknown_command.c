@@ -4,7 +4,7 @@
 #include "pprof/text/nearest.h"
 #include "sampler/cli/command.h"
 #include "sampler/linux/program_path.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "sampler/linux/exit_status.h"
 #include "sampler/linux/memory_file.h"
 #include "sampler/loader/preload_library.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
 #include "sampler/doctor/doctor_perf.h"

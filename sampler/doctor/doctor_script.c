@@ -5,7 +5,7 @@
 #include "sampler/linux/program_path.h"
 #include "sampler/linux/regular_file.h"
 #include "sampler/loader/script_line.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -11,7 +11,7 @@
 #include "sampler/doctor/doctor_self.h"
 #include "sampler/doctor/finding.h"
 #include "sampler/loader/preload_library.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/program_path.h"
 #include "sampler/linux/regular_file.h"
@@ -23,6 +23,7 @@
 #include <gelf.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -490,8 +491,12 @@ static int examine_process(struct findings *findings, pid_t pid)
 	if (err || length < 0) {
 		err = err ? err : (int)length;
 		mapped_fini(&mapped);
-		if (err == -ENOENT)
+		struct fitness fitness = {.cause = ""};
+		if (err == -ENOENT && kill(pid, 0) != 0 && errno == ESRCH)
 			log_line("there is no process %d", (int)pid);
+		else if (!fitness_examine(&fitness, pid, false))
+			log_line("process %d %s%s%s", (int)pid, fitness.cause, fitness.remedy[0] ? ": " : "",
+			    fitness.remedy);
 		else
 			log_line("process %d cannot be examined: %s (that needs the rights to trace it)",
 			    (int)pid, strerror(-err));

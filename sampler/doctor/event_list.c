@@ -4,7 +4,7 @@
 #include "pprof/text/pattern.h"
 #include "sampler/cli/status.h"
 #include "sampler/perf/event_attr.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #include "sampler/heap/backend_fallback.h"
 
 #include "pprof/table/array.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/context_switches.h"
 #include "sampler/perf/features.h"
@@ -115,7 +115,7 @@ static bool has_library_of_its_own(const struct backend_fallback *fallback, cons
 void backend_fallback_begin(
     struct backend_fallback *fallback, struct image *image, const struct process *process)
 {
-	bool copy = (image->attached_again && fallback->probe->backend == BACKEND_UPROBE) ||
+	bool copy = (image->other_library && fallback->probe->backend == BACKEND_UPROBE) ||
 	    (fallback->may_yield && has_library_of_its_own(fallback, process));
 	image->backend =
 	    backend_fallback_mode(fallback) == REGION_MODE_TRIGGER && !copy ? BACKEND_UPROBE : BACKEND_COPY;

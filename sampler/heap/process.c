@@ -97,7 +97,8 @@ static enum region_mapped belongs(const struct thread_facts *facts, const struct
 	if (facts->pid == 0 || facts->pid == getpid() || facts->parent == getpid())
 		return REGION_MAPPED_NO;
 	enum region_mapped answer = region_mapped_by(region, facts->pid);
-	bool possible = facts->like_us && thread_facts_started(facts->pid) >= thread_facts_started(getpid());
+	bool possible =
+	    facts->like_us && thread_facts_birth(facts->pid).ticks >= thread_facts_birth(getpid()).ticks;
 	return answer == REGION_MAPPED_SECRET && !possible ? REGION_MAPPED_NO : answer;
 }
 

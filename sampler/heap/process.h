@@ -25,6 +25,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* What children of an attached image's processes execute, see unfollowed.h. */
+struct unfollowed {
+	uint64_t count, said;
+	char last[TARGET_NAME_BYTES]; /* "/usr/bin/ls (pid 4711)" */
+	uint64_t since_ticks, stack_start;
+	struct unfollowed_child {
+		pid_t pid;
+		uint64_t ticks;
+	} * seen; /* that live and were counted, by looks */
+	size_t seen_count, seen_capacity;
+};
+
 /* Counters of what happened to a process' samples in the sampler, by cause. */
 struct process_counters {
 	uint64_t taken;  /* stacks that arrived */
@@ -66,7 +78,8 @@ struct process {
 	bool executable_known;
 	dev_t executable_dev;
 	ino_t executable_ino;
-	uint64_t executed_ns; /* when target.unseen was noted */
+	uint64_t executable_stack; /* of an attached process: where the stack of this very execution begins */
+	uint64_t executed_ns;      /* when target.unseen was noted */
 	/* At the last look of backend_fallback.c: triggers fired, stacks received. */
 	uint64_t triggered_before, arrived_before;
 	uint32_t silent_looks; /* looks in succession with triggers but without a stack */
@@ -91,7 +104,8 @@ struct image {
 	 * resident memory that it had then. */
 	pid_t attached_pid;
 	uint64_t attached_after_ns, attached_rss_bytes;
-	bool attached_again;        /* its library is an earlier one's: the uprobe is not on it */
+	struct unfollowed unfollowed;
+	bool other_library;         /* its library is not the file on which the uprobe is */
 	enum backend backend;       /* by which its stacks arrive, see backend_fallback.h */
 	enum backend event_backend; /* the last one that was an event: stacks in the rings came by it */
 	int *fds;                   /* breakpoint events */

@@ -5,10 +5,11 @@
 #include "pprof/text/utf8.h"
 #include "sampler/heap/executed.h"
 #include "sampler/heap/free_log.h"
+#include "sampler/heap/unfollowed.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
 #include "sampler/region/region_program.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -298,6 +299,15 @@ static void look_at_executed(struct registry *registry, struct image *image, uin
 	}
 }
 
+/* The records of a uprobe are of all processes. */
+static void look_at_unfollowed(const struct registry *registry, struct image *image)
+{
+	if (image->attached_pid && registry->probe->backend != BACKEND_UPROBE)
+		unfollowed_look(image);
+	if (image->attached_pid && registry->verbosity > 0)
+		unfollowed_say(image);
+}
+
 static void note_requests(struct registry *registry, struct image *image)
 {
 	uint64_t requests = atomic_load(&region_header(image->region)->requests);
@@ -307,6 +317,7 @@ static void note_requests(struct registry *registry, struct image *image)
 
 static void image_remove(struct registry *registry, struct image *image)
 {
+	unfollowed_end(image, &registry->intake->births);
 	intake_remove_image(registry->intake, image);
 	registry->incomplete += !image->ready && !image->declined;
 	for (uint32_t i = 0; i < REGION_PLACES; i++)
@@ -414,8 +425,10 @@ size_t registry_tend(struct registry *registry)
 		if (image->ready) {
 			find_places(registry, image);
 			note_requests(registry, image);
-			if (!image->unchosen && (linger || (often && now - image->claimed_ns < YOUNG_NS)))
+			if (!image->unchosen && (linger || (often && now - image->claimed_ns < YOUNG_NS))) {
 				look_at_executed(registry, image, now);
+				look_at_unfollowed(registry, image);
+			}
 		}
 		if (linger && image_is_over(image, now)) {
 			image_remove(registry, image);
@@ -451,13 +464,19 @@ int registry_adopt(struct registry *registry, struct region *region)
 	image->ready = true;
 	image->settled = true;
 	image->trigger_address = header->trigger_address;
+	image->attached_after_ns = header->attached_after_ns;
+	image->attached_rss_bytes = header->attached_rss_bytes;
 	for (uint32_t i = 0; i < REGION_PLACES; i++) {
 		struct process *process = image_process(image, i, registry->modules);
 		if (!process)
 			continue;
+		if (i == 0 && image->attached_after_ns)
+			image->attached_pid = process->target.pid;
 		process_adopt(process);
 		watch_process(registry, process);
 	}
+	if (image->attached_pid)
+		unfollowed_begin(image);
 	image->places_seen = atomic_load(&header->places_claimed);
 	image->backend = image->event_backend =
 	    registry->probe->backend == BACKEND_UPROBE ? BACKEND_UPROBE : BACKEND_COPY;
@@ -475,7 +494,10 @@ int registry_attach(
 	image->attached_pid = attached->pid;
 	image->attached_after_ns = attached->after_ns;
 	image->attached_rss_bytes = attached->rss_bytes;
-	image->attached_again = attached->again;
+	region_header(region)->attached_after_ns = attached->after_ns + 1; /* not 0 */
+	region_header(region)->attached_rss_bytes = attached->rss_bytes;
+	image->other_library = attached->other_library;
+	unfollowed_begin(image);
 	settle_claims(registry);
 	return 0;
 }
@@ -487,16 +509,21 @@ void registry_stop_attached(struct registry *registry)
 			atomic_store(&region_header(image->region)->mode, REGION_MODE_OFF);
 }
 
-void registry_detach(
-    struct registry *registry, void (*detach)(void *context, const struct target *target), void *context)
+void registry_visit_attached(
+    struct registry *registry, void (*visit)(void *context, const struct target *target), void *context)
 {
 	const struct table *processes = &registry->intake->processes;
 	registry_finish_ended(registry);
 	for (size_t i = processes->count; i-- > 0;) {
 		struct process *process = processes->entries[i].item;
 		if (process->image->attached_pid && !process->target.closed)
-			detach(context, &process->target);
+			visit(context, &process->target);
 	}
+}
+
+void registry_close_attached(struct registry *registry)
+{
+	const struct table *processes = &registry->intake->processes;
 	registry_drain(registry);
 	/* From behind: a process that goes is replaced by the last. */
 	for (size_t i = processes->count; i-- > 0;) {

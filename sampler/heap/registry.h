@@ -85,7 +85,8 @@ int registry_adopt(struct registry *registry, struct region *region);
 struct registry_attached {
 	pid_t pid;
 	uint64_t after_ns, rss_bytes; /* for how long it had run, and its resident memory */
-	bool again;                   /* it had been attached to before */
+	bool filtered;                /* it has a seccomp filter */
+	bool other_library;           /* its library is not the file on which the uprobe is */
 };
 int registry_attach(
     struct registry *registry, struct region *region, const struct registry_attached *attached);
@@ -93,9 +94,10 @@ int registry_attach(
 /* Stops sampling in the images that were attached to; their processes still have the hooks. */
 void registry_stop_attached(struct registry *registry);
 
-/* Calls `detach` for each of their processes that lives, and closes its books. */
-void registry_detach(
-    struct registry *registry, void (*detach)(void *context, const struct target *target), void *context);
+/* Calls `visit` for each of their processes that lives; and closes the books of all of these. */
+void registry_visit_attached(
+    struct registry *registry, void (*visit)(void *context, const struct target *target), void *context);
+void registry_close_attached(struct registry *registry);
 
 /* The sampling period of all images, now and to come. */
 void registry_set_period(struct registry *registry, uint64_t period_bytes);

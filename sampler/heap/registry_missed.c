@@ -9,6 +9,7 @@ void registry_describe_missed(const struct registry *registry, char *text, size_
 {
 	uint64_t unserved = region_pool_unserved(registry->pool);
 	uint64_t strangers = region_pool_strangers(registry->pool);
+	uint64_t crowded_out = region_pool_crowded_out(registry->pool);
 	int length = 0;
 	text[0] = '\0';
 	if (unserved || registry->incomplete || registry->declined)
@@ -28,7 +29,12 @@ void registry_describe_missed(const struct registry *registry, char *text, size_
 		    "%snot chosen by --only and --exclude: %" PRIu64 " programs, the last %s",
 		    length ? "; " : "", registry->unchosen, registry->unchosen_title);
 	if (strangers && length < (int)bytes)
-		snprintf(text + length, bytes - (size_t)length,
+		length += snprintf(text + length, bytes - (size_t)length,
 		    "%srefused at the region socket: %" PRIu64 " connections without the session's cookie",
 		    length ? "; " : "", strangers);
+	if (crowded_out && length < (int)bytes)
+		snprintf(text + length, bytes - (size_t)length,
+		    "%sdropped at the region socket: %" PRIu64
+		    " connections that had sent nothing yet, among too many",
+		    length ? "; " : "", crowded_out);
 }

@@ -8,8 +8,8 @@
 
 #define PRELOAD_LIBRARY_NAME  "libheaptap.so"
 #define ATTACH_LIBRARY_NAME   "libheaptap-attach.so"
-/* What a target that was attached to has mapped: a copy in memory, as the kernel calls that. */
-#define ATTACH_LIBRARY_MAPPED "memfd:" ATTACH_LIBRARY_NAME " (deleted)"
+/* What a target that was attached to has mapped: a copy in memory, or a file that was removed. */
+#define ATTACH_LIBRARY_MAPPED ATTACH_LIBRARY_NAME " (deleted)"
 
 /* Where companion_find() finds it. Returns 0 or -ENOENT. `path` is absolute. */
 int preload_library_find(char *path, size_t path_bytes);

@@ -132,7 +132,7 @@ static int write_header(const struct region *region, const struct region_options
 
 int region_open_spare(struct region *region, uint32_t id, uint64_t key, const struct region_options *options)
 {
-	*region = (struct region){.id = id, .key = key, .fd = memory_file_create("heaptap")};
+	*region = (struct region){.id = id, .key = key, .fd = memory_file_create(REGION_MEMORY_NAME)};
 	if (region->fd < 0)
 		return region->fd;
 	lay_out(region, options->live_max);
@@ -492,9 +492,8 @@ const char *region_declined_text(const struct region *region)
 	}
 }
 
-const char *region_unseen_text(const struct region *region)
+const char *region_unseen_text(const struct region *region, char text[REGION_UNSEEN_BYTES])
 {
-	static char text[REGION_PATH_BYTES + 128];
 	const struct region_header *header = region_header(region);
 	uint32_t unseen = header->unseen;
 	if (unseen & REGION_UNSEEN_FILES) {
@@ -503,11 +502,13 @@ const char *region_unseen_text(const struct region *region)
 		files[sizeof(files) - 1] = '\0';
 		for (char *c = files; *c; c++)
 			*c = *c >= ' ' && *c <= '~' ? *c : '?';
-		snprintf(text, sizeof(text),
+		snprintf(text, REGION_UNSEEN_BYTES,
 		    "not seen: calls that lead by no import slot to the allocator, in %s", files);
 		return text;
 	}
-	if (unseen & REGION_UNSEEN_MALLOC)
-		return "not seen: the program has a malloc of its own, which comes before heaptap's";
-	return NULL;
+	if (!(unseen & REGION_UNSEEN_MALLOC))
+		return NULL;
+	snprintf(text, REGION_UNSEEN_BYTES,
+	    "not seen: the program has a malloc of its own, which comes before heaptap's");
+	return text;
 }

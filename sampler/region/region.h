@@ -15,6 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* As the kernel calls it where it is mapped: "/memfd:heaptap (deleted)". */
+#define REGION_MEMORY_NAME "heaptap"
+
 struct region {
 	int fd; /* the memfd */
 	uint32_t id;
@@ -131,6 +134,7 @@ uint64_t region_not_cut_off(const struct region *region);
 const char *region_declined_text(const struct region *region);
 
 /* Which part of the program's heap the hook cannot see, as text; NULL: none is known. */
-const char *region_unseen_text(const struct region *region);
+enum { REGION_UNSEEN_BYTES = REGION_PATH_BYTES + 128 };
+const char *region_unseen_text(const struct region *region, char text[REGION_UNSEEN_BYTES]);
 
 #endif

@@ -337,6 +337,11 @@ uint64_t region_pool_strangers(const struct region_pool *pool)
 	return region_socket_strangers(pool->socket);
 }
 
+uint64_t region_pool_crowded_out(const struct region_pool *pool)
+{
+	return region_socket_crowded_out(pool->socket);
+}
+
 void region_pool_set_period(struct region_pool *pool, uint64_t period_bytes)
 {
 	pool->options.period_bytes = period_bytes;

@@ -46,6 +46,8 @@ uint64_t region_pool_unserved(const struct region_pool *pool);
 
 /* Connections to the region socket that ended without the session's cookie. */
 uint64_t region_pool_strangers(const struct region_pool *pool);
+/* Those that had sent nothing when too many others came. */
+uint64_t region_pool_crowded_out(const struct region_pool *pool);
 
 /* Changes what future regions start with. Spare ones are changed too. */
 void region_pool_set_mode(struct region_pool *pool, enum region_mode mode);

@@ -12,9 +12,12 @@
 
 enum {
 	BACKLOG = 256,
-	VISITORS = 64,        /* that have sent nothing yet */
-	VISITORS_OF_USER = 8, /* limit for one user */
-	ACCEPTS = 512,        /* accepted in one look */
+	VISITORS = 128, /* that have sent nothing yet, at most; and an eighth of our descriptors */
+	/* Of these one user may have half. Programs that start at once are such visitors too, for the
+	 * moment between two system calls, which is long on a busy machine: 12 of 60 were turned away when
+	 * 8 were allowed. */
+	SHARE_OF_USER = 2,
+	ACCEPTS = 512, /* accepted in one look */
 	HELD_MAX = 8192,
 	HELD_BY_PROCESS = 64, /* in a chain of execs each image holds one until we notice its end */
 };
@@ -36,20 +39,22 @@ struct region_socket {
 	bool knocked;  /* there may be connections to accept */
 	bool is_short; /* the last could not be accepted: no descriptor or memory was left */
 	struct visitor visitors[VISITORS]; /* oldest first */
-	uint32_t visitor_count;
+	uint32_t visitor_count, visitor_room;
 	struct ucred chosen; /* credentials of the last visitor that region_socket_next returned */
 	struct grant *grants;
 	uint32_t grant_room;
-	uint64_t refused, strangers;
+	uint64_t refused, strangers, crowded_out;
 };
 
-/* Half of our descriptors; the rest is for images that use tickets. */
-static uint32_t held_max(void)
+/* Regions: half of our descriptors; the rest is for visitors, and for images that use tickets. */
+static void divide_descriptors(struct region_socket *listener)
 {
-	struct rlimit files;
-	if (getrlimit(RLIMIT_NOFILE, &files) != 0)
-		return VISITORS;
-	return files.rlim_cur / 2 < HELD_MAX ? (uint32_t)(files.rlim_cur / 2) : HELD_MAX;
+	struct rlimit files = {.rlim_cur = 1024};
+	(void)getrlimit(RLIMIT_NOFILE, &files); /* cannot fail */
+	listener->grant_room = files.rlim_cur / 2 < HELD_MAX ? (uint32_t)(files.rlim_cur / 2) : HELD_MAX;
+	listener->visitor_room = files.rlim_cur / 8 < VISITORS ? (uint32_t)(files.rlim_cur / 8) : VISITORS;
+	if (listener->visitor_room < SHARE_OF_USER)
+		listener->visitor_room = SHARE_OF_USER;
 }
 
 struct region_socket *region_socket_new(const char *pool_path, uint64_t cookie, int *error)
@@ -61,7 +66,7 @@ struct region_socket *region_socket_new(const char *pool_path, uint64_t cookie, 
 	if (!listener)
 		return NULL;
 	listener->cookie = cookie;
-	listener->grant_room = held_max();
+	divide_descriptors(listener);
 	listener->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	listener->grants = calloc(listener->grant_room, sizeof(*listener->grants));
 	if (listener->fd < 0 || bind(listener->fd, (const struct sockaddr *)&address, bytes) != 0 ||
@@ -103,11 +108,11 @@ static void forget(struct region_socket *listener, uint32_t i)
 	    (--listener->visitor_count - i) * sizeof(listener->visitors[0]));
 }
 
-static void show_out(struct region_socket *listener, uint32_t i)
+static void show_out(struct region_socket *listener, uint32_t i, uint64_t *count)
 {
 	close(listener->visitors[i].fd);
 	forget(listener, i);
-	listener->strangers++;
+	++*count;
 }
 
 static uint32_t visitors_of(const struct region_socket *listener, uid_t uid)
@@ -124,8 +129,8 @@ static void make_seat(struct region_socket *listener, uid_t uid)
 {
 	uid_t from = uid;
 	uint32_t most = 0;
-	if (visitors_of(listener, uid) < VISITORS_OF_USER) {
-		if (listener->visitor_count < VISITORS)
+	if (visitors_of(listener, uid) < listener->visitor_room / SHARE_OF_USER) {
+		if (listener->visitor_count < listener->visitor_room)
 			return;
 		for (uint32_t i = 0; i < listener->visitor_count; i++) {
 			uint32_t count = visitors_of(listener, listener->visitors[i].peer.uid);
@@ -137,7 +142,7 @@ static void make_seat(struct region_socket *listener, uid_t uid)
 	}
 	for (uint32_t i = 0; i < listener->visitor_count; i++)
 		if (listener->visitors[i].peer.uid == from) {
-			show_out(listener, i);
+			show_out(listener, i, &listener->crowded_out);
 			return;
 		}
 }
@@ -205,7 +210,7 @@ static bool hear(struct region_socket *listener, uint32_t i)
 		close(visitor->fd);
 		forget(listener, i);
 	} else if (known < 0) {
-		show_out(listener, i);
+		show_out(listener, i, &listener->strangers);
 	}
 	return false;
 }
@@ -239,7 +244,7 @@ int region_socket_next(struct region_socket *listener)
 	return -1;
 }
 
-static bool hand_over(int visitor, int fd)
+bool region_socket_send(int visitor, int fd)
 {
 	char byte = 0;
 	union {
@@ -257,7 +262,7 @@ static bool hand_over(int visitor, int fd)
 bool region_socket_give(struct region_socket *listener, int visitor, struct region *region)
 {
 	struct grant *grant = find_room(listener, &listener->chosen);
-	bool given = region && grant && hand_over(visitor, region->fd);
+	bool given = region && grant && region_socket_send(visitor, region->fd);
 	if (given) {
 		*grant = (struct grant){region, listener->chosen};
 		region->holder = &grant->region;
@@ -275,4 +280,9 @@ uint64_t region_socket_refused(const struct region_socket *listener)
 uint64_t region_socket_strangers(const struct region_socket *listener)
 {
 	return listener ? listener->strangers : 0;
+}
+
+uint64_t region_socket_crowded_out(const struct region_socket *listener)
+{
+	return listener ? listener->crowded_out : 0;
 }

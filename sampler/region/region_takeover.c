@@ -42,7 +42,7 @@ static int find_range(pid_t pid, bool (*wanted)(const struct range *range, uint6
 static bool is_region(const struct range *range, uint64_t argument)
 {
 	(void)argument;
-	return range->offset == 0 && strcmp(range->path, "/memfd:heaptap (deleted)") == 0;
+	return range->offset == 0 && strcmp(range->path, "/memfd:" REGION_MEMORY_NAME " (deleted)") == 0;
 }
 
 static bool holds_address(const struct range *range, uint64_t address)

@@ -6,7 +6,7 @@
 #include "pprof/text/utf8.h"
 #include "sampler/cli/options.h"
 #include "sampler/report/operands.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <stdarg.h>

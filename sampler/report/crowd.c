@@ -2,7 +2,7 @@
 #include "sampler/report/crowd.h"
 
 #include "pprof/text/utf8.h"
-#include "sampler/terminal/text.h"
+#include "pprof/text/text.h"
 
 #include <errno.h>
 #include <inttypes.h>

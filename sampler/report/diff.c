@@ -5,7 +5,7 @@
 #include "pprof/text/json.h"
 #include "sampler/cli/status.h"
 #include "sampler/terminal/amount.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 #include "sampler/report/report.h"
 #include "sampler/report/no_match.h"
 

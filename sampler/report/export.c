@@ -3,11 +3,11 @@
 
 #include "pprof/export/format.h"
 #include "sampler/cli/status.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 #include "sampler/report/profile_input.h"
 #include "sampler/report/no_match.h"
 #include "sampler/terminal/screen.h"
-#include "sampler/terminal/text.h"
+#include "pprof/text/text.h"
 
 #include <errno.h>
 #include <inttypes.h>

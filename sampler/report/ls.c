@@ -6,7 +6,7 @@
 #include "sampler/report/sessions.h"
 #include "sampler/report/profile_files.h"
 #include "sampler/terminal/amount.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 #include "sampler/terminal/screen.h"
 
 #include <errno.h>

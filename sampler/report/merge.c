@@ -7,8 +7,8 @@
 #include "sampler/report/crowd.h"
 #include "sampler/report/profile_files.h"
 #include "sampler/report/profile_output.h"
-#include "sampler/terminal/log_line.h"
-#include "sampler/terminal/text.h"
+#include "pprof/text/log_line.h"
+#include "pprof/text/text.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/report/no_match.h"
 
-#include "sampler/terminal/log_line.h"
-#include "sampler/terminal/text.h"
+#include "pprof/text/log_line.h"
+#include "pprof/text/text.h"
 
 enum { LINE_BYTES = 1024 };
 

@@ -2,7 +2,7 @@
 #include "sampler/report/operands.h"
 
 #include "pprof/table/array.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -7,8 +7,8 @@
 #include "pprof/profile/profile.h"
 #include "sampler/cli/status.h"
 #include "sampler/terminal/amount.h"
-#include "sampler/terminal/log_line.h"
-#include "sampler/terminal/text.h"
+#include "pprof/text/log_line.h"
+#include "pprof/text/text.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "pprof/codec/encode.h"
 #include "pprof/codec/file.h"
 #include "pprof/codec/gzip.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <stdio.h>

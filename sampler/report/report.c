@@ -6,7 +6,7 @@
 #include "sampler/report/no_match.h"
 #include "sampler/report/operands.h"
 #include "sampler/terminal/amount.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -5,7 +5,7 @@
 #include "pprof/analysis/growth.h"
 #include "pprof/text/json.h"
 #include "pprof/analysis/totals.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <math.h>

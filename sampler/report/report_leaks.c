@@ -8,7 +8,7 @@
 #include "sampler/cli/status.h"
 #include "sampler/report/lsan.h"
 #include "sampler/terminal/amount.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <inttypes.h>

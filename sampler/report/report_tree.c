@@ -16,7 +16,7 @@
 #include "pprof/table/array.h"
 #include "pprof/analysis/tree.h"
 #include "sampler/terminal/amount.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <inttypes.h>
 #include <math.h>

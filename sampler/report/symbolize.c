@@ -10,7 +10,7 @@
 #include "sampler/snapshot/symbolizer.h"
 #include "sampler/symbol/symbol.h"
 #include "sampler/terminal/amount.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 #include "sampler/unwind/module_file.h"
 
 #include <errno.h>

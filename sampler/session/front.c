@@ -25,7 +25,7 @@
 #include "sampler/session/front_message.h"
 #include "sampler/session/heap_capture.h"
 #include "sampler/session/pusher.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
 #include "sampler/loader/preload_check.h"
 #include "sampler/session/session.h"
@@ -504,11 +504,6 @@ int front_run(struct options *options)
 		return STATUS_USAGE;
 	if (options->event_count && events_prepare(options, events))
 		return STATUS_USAGE;
-	if (options->pid_count && options->push.url) {
-		log_line("--push goes with a COMMAND: for --pid, let 'heaptap push --follow' send what it "
-		         "writes");
-		return STATUS_USAGE;
-	}
 	if (options->pid_count)
 		return session_attach(options);
 	if (!options->no_heap) {

@@ -8,7 +8,7 @@
 #include "sampler/region/region_takeover.h"
 #include "sampler/snapshot/summary_screen.h"
 #include "sampler/terminal/amount.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 #include "sampler/terminal/screen.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/progress.h"
 
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <inttypes.h>
 

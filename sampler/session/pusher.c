@@ -5,7 +5,7 @@
 #include "sampler/cli/status.h"
 #include "sampler/linux/companion.h"
 #include "sampler/session/descriptors.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -26,7 +26,7 @@
 #include "sampler/session/signals.h"
 #include "sampler/snapshot/sink.h"
 #include "sampler/symbol/debuginfod.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -147,6 +147,14 @@ static void on_terminate(struct session *s)
 	scheduler_want_all(s->scheduler, "a second SIGTERM to the sampler", 0);
 }
 
+static void reap(const struct session *s)
+{
+	int status;
+	pid_t pid;
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		scheduler_reap(s->scheduler, pid, status);
+}
+
 static void on_signals(struct session *s)
 {
 	int number;
@@ -160,10 +168,7 @@ static void on_signals(struct session *s)
 			event_registry_stop(s->events);
 		}
 	}
-	int status;
-	pid_t pid;
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		scheduler_reap(s->scheduler, pid, status);
+	reap(s);
 }
 
 /* ---- the loop */
@@ -192,6 +197,8 @@ static void say_progress(struct session *s)
 /* True when there is nothing left to do. */
 static bool is_over(struct session *s)
 {
+	if (!attachments_settled(s->attachments))
+		return false;
 	if (s->launch.ended)
 		say_progress(s);
 	if (s->stopping && !s->launch.ended)
@@ -213,6 +220,8 @@ static uint64_t look(struct session *s, bool ended)
 	event_registry_tend(s->events, clock_now_ns());
 	uint64_t due_ns = scheduler_tend(s->scheduler, clock_now_ns());
 	uint64_t now_ns = clock_now_ns();
+	if (s->options->duration_ns && !s->end_ns && attachments_settled(s->attachments))
+		s->end_ns = now_ns + s->options->duration_ns;
 	if (s->end_ns && now_ns >= s->end_ns && !s->stopping) {
 		s->stopping = true;
 		event_registry_stop(s->events);
@@ -239,7 +248,7 @@ int session_loop(struct session *s)
 				on_signals(s);
 			else if (fd == s->command_fd)
 				on_command_ended(s);
-			else if (!control_event(s->control, fd) &&
+			else if (!control_event(s->control, fd) && !attachments_event(s->attachments, fd) &&
 			    !(s->heap && heap_capture_event(s->heap, fd)))
 				ended =
 				    true; /* a pidfd, or a ring of the events: an extra check costs little */
@@ -247,9 +256,10 @@ int session_loop(struct session *s)
 		timeout_ns = look(s, ended);
 		if (s->heap)
 			heap_capture_limit(s->heap);
-		if (s->stopping && s->stop) {
-			s->stop(s);
-			s->stop = NULL;
+		if (s->stopping && !s->attachments_stopped) {
+			attachments_stop(s->attachments);
+			s->attachments_stopped = true;
+			reap(s); /* signals have been read meanwhile */
 		}
 		if (is_over(s))
 			return EXIT_SUCCESS;

@@ -16,7 +16,7 @@ int session_adopt(struct options *options);
 
 /* `record --pid PID,...`: in the foreground, until the processes end, the time is over or a signal stops us
  * (SIGINT, SIGTERM, SIGHUP): then it detaches, and they run on. Returns the exit status. */
-int session_attach(const struct options *options);
+int session_attach(struct options *options);
 
 /* `heaptap detach PID`: detaches from a process whose sampler has died. Returns the exit status. */
 int session_detach(struct options *options);

@@ -5,6 +5,7 @@
 #define SAMPLER_SESSION_SESSION_STATE_H
 
 #include "sampler/cli/options.h"
+#include "sampler/session/attachments.h"
 #include "sampler/session/control.h"
 #include "sampler/session/heap_capture.h"
 #include "sampler/session/progress.h"
@@ -34,10 +35,10 @@ struct session {
 	int command_fd; /* COMMAND's pidfd, needed if the front has died; -1: none */
 	bool done_sent, stopping;
 	struct progress progress;
-	uint32_t terminations; /* SIGTERMs of a session with a front */
-	uint64_t end_ns;       /* when it stops by itself; 0: not */
-	/* Called once, when the session is told to stop. NULL: nothing is to be done. */
-	void (*stop)(struct session *session);
+	uint32_t terminations;           /* SIGTERMs of a session with a front */
+	uint64_t end_ns;                 /* when it stops by itself; 0: not */
+	struct attachments *attachments; /* of running processes; NULL: none */
+	bool attachments_stopped;
 };
 
 /* Not open yet. */

@@ -15,6 +15,7 @@
 enum signals_role {
 	SIGNALS_FRONT,      /* COMMAND has a front, which handles the terminal's signals */
 	SIGNALS_FOREGROUND, /* the user started this process */
+	SIGNALS_STOPS,      /* likewise; those that stop alone: ptrace(2) makes a SIGCHLD of every stop */
 	SIGNALS_ADOPTED,    /* ends by SIGTERM as any program does: its target can be adopted again */
 };
 

@@ -2,8 +2,8 @@
 #include "sampler/session/snapshot_client.h"
 
 #include "sampler/session/control.h"
-#include "sampler/terminal/log_line.h"
-#include "sampler/terminal/text.h"
+#include "pprof/text/log_line.h"
+#include "pprof/text/text.h"
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
 #include "sampler/loader/profiled.h"

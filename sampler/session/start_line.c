@@ -3,8 +3,8 @@
 
 #include "sampler/linux/program_path.h"
 #include "sampler/snapshot/output.h"
-#include "sampler/terminal/log_line.h"
-#include "sampler/terminal/text.h"
+#include "pprof/text/log_line.h"
+#include "pprof/text/text.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -44,7 +44,7 @@ void start_line_make(const struct options *options, bool heap, pid_t command, ch
 		text_append(text, text_bytes, ")");
 	else
 		text_append(text, text_bytes, ") to %s", files);
-	text_append(text, text_bytes, "; snapshot: heaptap snapshot %d", (int)command);
+	text_append(text, text_bytes, "\na snapshot of it now: heaptap snapshot %d", (int)command);
 }
 
 void start_line_say(const struct options *options, bool seen, pid_t command)
@@ -56,5 +56,5 @@ void start_line_say(const struct options *options, bool seen, pid_t command)
 	    !program_path_find(options->operands[0], path, sizeof(path)) || access(path, X_OK) != 0)
 		return;
 	start_line_make(options, heap, command, line, sizeof(line));
-	log_line("%s", line);
+	log_lines(line);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/event_snapshot.h"
 
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 #include "sampler/snapshot/process_end.h"
 #include "sampler/terminal/amount.h"
 

@@ -152,6 +152,12 @@ static void comment_attached(struct profile *profile, const struct image *image)
 		    "attached: %.1f s after the start; about %s of resident memory are older",
 		    (double)image->attached_after_ns / 1e9,
 		    amount_bytes((double)image->attached_rss_bytes, bytes));
+	if (image->unfollowed.count)
+		sheet_comment(profile,
+		    "not followed: %s%" PRIu64 " programs that forked children executed, the last %s; "
+		    "only a process that is attached to is recorded",
+		    image->unfollowed.seen_capacity ? "at least " : "", image->unfollowed.count,
+		    image->unfollowed.last);
 }
 
 static void add_comments(
@@ -168,8 +174,9 @@ static void add_comments(
 		comment_interval(profile, sheet->view);
 	else
 		comment_losses(profile, s, sheet->view);
-	if (region_unseen_text(region))
-		profile_add_comment(profile, region_unseen_text(region));
+	char unseen[REGION_UNSEEN_BYTES];
+	if (region_unseen_text(region, unseen))
+		profile_add_comment(profile, unseen);
 	if (placeless)
 		sheet_comment(
 		    profile, "not profiled: %" PRIu64 " forked children without a free place", placeless);

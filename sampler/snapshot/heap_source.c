@@ -3,7 +3,7 @@
 
 #include "sampler/snapshot/heap_snapshot.h"
 #include "sampler/snapshot/summary.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 #include "sampler/linux/clock.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
 #include "sampler/snapshot/output.h"
 
 #include "pprof/codec/file.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -130,10 +130,7 @@ void resident_text_print(FILE *out, const struct resident_watch *watch, uint64_t
 	for (size_t i = 0; i < count; i++)
 		fprintf(out, "    %s\n", rows[i]);
 	if (resident_text_wants_mmap(shown))
-		fputs("    the heap is less than half of it: --mmap samples the program's own anonymous "
-		      "mappings, "
-		      "too\n",
-		    out);
+		fputs("    less than half is heap: --mmap samples other anonymous memory, too\n", out);
 }
 
 /* ---- the comment */

@@ -4,7 +4,7 @@
 #include "pprof/profile/origin.h"
 #include "sampler/linux/clock.h"
 #include "sampler/snapshot/process_end.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 #include "sampler/snapshot/sink.h"
 
 #include "pprof/codec/file.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <string.h>

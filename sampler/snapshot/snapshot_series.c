@@ -2,7 +2,7 @@
 #include "sampler/snapshot/snapshot_series.h"
 
 #include "pprof/table/array.h"
-#include "sampler/terminal/text.h"
+#include "pprof/text/text.h"
 
 #include <errno.h>
 #include <stdio.h>

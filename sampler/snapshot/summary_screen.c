@@ -48,7 +48,7 @@ static void print_unseen(FILE *out, const struct summary_list *list)
 		    "not profiled since they changed their user id: %" PRIu64
 		    " forked children that could not be cut off from the stacks of others\n",
 		    list->not_cut_off);
-	if (list->unseen_text)
+	if (list->unseen_text[0])
 		fprintf(out, "%s: %s\n", list->unseen_title, list->unseen_text);
 }
 
@@ -63,7 +63,7 @@ static void print_omitted(FILE *out, const struct summary_list *list, const stru
 		return;
 	fprintf(out, "%" PRIu64 " process%s of under %" PRIu64 " samples left no profile", omitted->processes,
 	    plural(omitted->processes), facts->min_samples);
-	fprintf(out, ": %" PRIu64 " samples, for %s allocated and %s in use at the end\n",
+	fprintf(out, ":\n  %" PRIu64 " samples, for %s allocated and %s in use at the end\n",
 	    omitted->allocated.samples, amount_bytes(bytes, allocated),
 	    amount_bytes(omitted->at_end_bytes, left));
 }
@@ -112,8 +112,8 @@ static void print_single(FILE *out, const struct summary_list *list, const struc
 	if (path && row->path && path != row->path)
 		fprintf(out, "  profile at the end: %s\n", row->path);
 	if (path) {
-		fprintf(out, "show %s: heaptap report %s\n",
-		    path == row->peak_path ? "the peak, since little is left at the end" : "it", path);
+		fprintf(
+		    out, "show %s: heaptap report %s\n", path == row->peak_path ? "the peak" : "it", path);
 		fprintf(out, "or: go tool pprof -http=: %s\n", path);
 	}
 	print_advice(out, row);

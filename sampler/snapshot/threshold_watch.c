@@ -6,7 +6,7 @@
 #include "sampler/linux/proc.h"
 #include "sampler/region/region.h"
 #include "sampler/terminal/amount.h"
-#include "sampler/terminal/text.h"
+#include "pprof/text/text.h"
 
 #include <math.h>
 #include <stdio.h>

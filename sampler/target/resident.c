@@ -85,8 +85,11 @@ static enum resident_kind anonymous_kind(struct resident_reader *reader, const s
 
 static bool is_named(const char *path, const char *name)
 {
+	static const char memory[] = "memfd:";
 	const char *slash = strrchr(path, '/');
 
+	if (slash && strncmp(slash + 1, memory, strlen(memory)) == 0)
+		slash += strlen(memory);
 	return slash && name && strcmp(slash + 1, name) == 0;
 }
 

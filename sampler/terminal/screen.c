@@ -4,7 +4,7 @@
 #include "pprof/table/array.h"
 #include "pprof/codec/file.h"
 #include "pprof/text/utf8.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <limits.h>

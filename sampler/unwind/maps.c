@@ -223,18 +223,20 @@ static struct map_file *new_file(const struct map_range *range, const char *path
 	return file;
 }
 
-/* A library of ours that the target has from memory, and that we may not open there. */
+/* A library of ours that the target has from memory, or from a file that is gone, and that we may not open
+ * there. */
 static void take_library(struct maps *maps, struct map *map)
 {
-	static const char memory[] = "/memfd:";
+	static const char memory[] = "memfd:";
 	const struct module_library *library = modules_library(maps->store);
 	const struct module_request request = {.path = library->path};
-	const char *path = map->file->path;
+	const char *name = strrchr(map->file->path, '/');
 	struct module *module;
 
-	if (!map->module || map->module->readable || !library->name ||
-	    strncmp(path, memory, strlen(memory)) != 0 ||
-	    strncmp(path + strlen(memory), library->name, strlen(library->name)) != 0)
+	if (!map->module || map->module->readable || !library->name || !name)
+		return;
+	name += strncmp(name + 1, memory, strlen(memory)) == 0 ? 1 + strlen(memory) : 1;
+	if (strncmp(name, library->name, strlen(library->name)) != 0)
 		return;
 	module = module_get(maps->store, &request);
 	if (!module)

@@ -2,38 +2,7 @@
 # `heaptap record -P`: what a running process allocates from then on, and that it does not notice.
 # timeout: 120
 
-# running COMMAND...: starts it in the background, with a pipe for its lines; sets target
-running() {
-  mkfifo in
-  "$@" <in >said 2>said.err &
-  target=$!
-  exec 7>in
-  wait_for 20 says ready
-}
-
-says() { grep -q "$1" said; }
-said_times() { [ "$(grep -c "$1" said)" = "$2" ]; }
-
-# attach OPTIONS...: to target, and waits until it is in force; sets sampler
-attach() {
-  rm -f log # of an attachment before
-  "$heaptap" record -o p/ "$@" -P "$target" 2>log 7>&- &
-  sampler=$!
-  attached() { grep -qs 'attached; one thread' log || ! kill -0 $sampler 2>/dev/null; }
-  wait_for 30 attached
-  grep -q "attached; one thread" log || fail "not attached, status $(wait $sampler || echo $?): $(cat log)"
-}
-
-# detach: a job in the background ignores SIGINT
-detach() {
-  kill -TERM "$sampler"
-  wait "$sampler" || fail "record ended with $?: $(cat log)"
-}
-
-finish() {
-  exec 7>&-
-  wait "$target" || fail "the target ended with $?: $(cat said said.err)"
-}
+. "$HEAPTAP_TOP/tests/attach.sh"
 
 # All of the target that others can see, but its memory and its times.
 seen_of() {
@@ -141,8 +110,6 @@ test_options_about_commands() {
   matches '^heaptap: --only and --exclude choose among what COMMAND executes' err
   equal 2 "$(status_of "$heaptap" record -P $$ --no-heap -e cpu-clock --on rss=1G)"
   matches '^heaptap: --on is about heaps' err
-  equal 2 "$(status_of "$heaptap" record -P $$ --push pyroscope+http://127.0.0.1:1)"
-  matches "^heaptap: --push goes with a COMMAND: for --pid, let 'heaptap push --follow' send what it writes" err
 }
 
 # Threads that never rest, dlopen and fork, under each allocator: they check every byte, and errno.
@@ -164,9 +131,10 @@ test_busy_jemalloc() { need_root; busy libjemalloc.so.2; }
 test_busy_tcmalloc() { need_root; busy libtcmalloc_minimal.so.4; }
 test_busy_mimalloc() { need_root; busy libmimalloc.so.2; }
 
-# The attaching process is killed at any moment: the target does not notice, and can be attached to again.
+# The attaching processes are killed at any moment: the target does not notice, and can be attached to again.
 test_killed() {
   need_root
+  set -m # a process group for each
   "$targets/attach_busy" 3 >said 2>said.err &
   target=$!
   wait_for 20 says ready
@@ -174,7 +142,7 @@ test_killed() {
     "$heaptap" record -q -P "$target" --duration 1ms -o p/ 2>log &
     sampler=$!
     sleep 0.$((RANDOM % 10))$((RANDOM % 10))
-    kill -KILL $sampler 2>/dev/null || true
+    kill -KILL -- -$sampler 2>/dev/null || true
     wait $sampler 2>/dev/null || true
     kill -0 "$target" || fail "the target has ended"
     ! grep -q '^State:.*[tT] (' "/proc/$target/status" || fail 'the target stands still'
@@ -185,50 +153,6 @@ test_killed() {
   "$heaptap" record -q -P "$target" --duration 20ms -o p/ 2>log || fail "not attached again: $(cat log)"
   kill -TERM "$target"
   wait "$target" || fail "the target ended with $?: $(cat said said.err)"
-}
-
-# call NAME WANTED [input|SIGNAL]: attached to while its only thread is in the call, the program sees WANTED.
-call() {
-  rm -f in
-  running "$targets/attach_calls" "$1"
-  asleep() { grep -q '^State:.*S (' "/proc/$target/status"; }
-  wait_for 20 asleep
-  "$heaptap" record -q -P "$target" --duration 1ms -o p/ 2>log 7>&- || fail "$1: $(cat log)"
-  case ${3:-} in
-    input) echo >&7 ;;
-    USR2) kill -USR2 "$target" ;;
-  esac
-  wait_for 20 says "^$1 "
-  finish
-  equal "$1 $2" "$(tail -1 said)" 'what the program saw'
-}
-
-# General and vector registers, and a flag, of a thread that makes no call.
-test_registers() {
-  need_root
-  rm -f in
-  running "$targets/attach_calls" registers
-  for round in 1 2 3; do
-    ! says '^registers' || break
-    "$heaptap" record -q -P "$target" --duration 1ms -o p/ 2>log 7>&- || says '^registers' || fail "$(cat log)"
-  done
-  [ "$round" -gt 1 ] || fail 'it was over before it was attached to'
-  wait_for 60 says '^registers'
-  finish
-  equal 'registers 0 - whole' "$(tail -1 said)" 'registers that differ'
-}
-
-test_calls_in_progress() {
-  need_root
-  call poll '0 - whole'
-  call poll_input '1 - whole' input
-  call select '0 - whole'
-  call epoll_input '1 - whole' input
-  call read '1 - whole' input
-  call nanosleep '0 - whole'
-  call sem_timedwait '-1 ETIMEDOUT whole'
-  call futex '110 ETIMEDOUT whole'
-  call sigwait '12 - whole' USR2
 }
 
 test_without_privileges() {
@@ -376,30 +300,4 @@ test_without_its_sampler() {
   wait "$sampler" || fail "adopt ended with $?: $(cat log)"
   profile=$(only adopted/heaptap.attach_truth."$target".exit.pb.gz)
   reached_exactly "$profile" main_grow 'inuse_objects 1' 'inuse_space 50000'
-}
-
-# In namespaces of its own, and below a root of its own.
-test_namespaces() {
-  need_root
-  unshare --mount --pid --net --ipc --uts --fork --mount-proc true || skip 'no namespaces here'
-  for kind in '--mount --pid --net --ipc --uts --fork --mount-proc' \
-    '--user --map-root-user --mount --pid --fork --mount-proc'; do
-    mkfifo in
-    # shellcheck disable=SC2086
-    unshare $kind "$targets/attach_truth" 2 "$targets/attach_module" <in >said 2>said.err &
-    job=$!
-    exec 7>in
-    wait_for 20 says ready
-    target=$(pgrep -P $job attach_truth)
-    attach -p 1
-    echo >&7
-    wait_for 30 said_times done 1
-    detach
-    profile=$(only p/heaptap.attach_truth."$target".detach.pb.gz)
-    reached_exactly "$profile" thread_work 'alloc_objects 1000' 'inuse_objects 500'
-    reached_exactly "$profile" module_alloc 'alloc_objects 200'
-    exec 7>&-
-    wait $job || fail "the target ended with $?"
-    rm -r in p
-  done
 }

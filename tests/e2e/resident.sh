@@ -152,7 +152,7 @@ test_the_hint() {
   waits "$targets/resident" 4 64 file
   adds_up "$pid" resident
   ends
-  matches '^heaptap: +the heap is less than half of it: --mmap samples' err
+  matches '^heaptap: +less than half is heap: --mmap samples' err
   rm -f fifo out err heaptap.*
   waits --mmap "$targets/resident" 4 64 file
   adds_up "$pid" 'resident --mmap'

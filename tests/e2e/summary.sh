@@ -48,7 +48,8 @@ while [ $i -lt 12 ]; do ./small 2; i=$((i + 1)); done
 :
 S
   record -p 4K -i 0 -o out/ bash ./script 2>err
-  matches '^heaptap: recording pid [0-9]+ \(a sample per 4 KiB\) to out/heaptap\.\*\.pb\.gz; snapshot: heaptap snapshot [0-9]+$' err
+  matches '^heaptap: recording pid [0-9]+ \(a sample per 4 KiB\) to out/heaptap\.\*\.pb\.gz$' err
+  matches '^heaptap: a snapshot of it now: heaptap snapshot [0-9]+$' err
   equal 1 "$(grep -c recording err)"
   equal 'heaptap: recording' "$(head -n 1 err | cut -c1-18)" 'first line'
   matches '^heaptap: bash \(pid [0-9]+\) exited with status 0$' err
@@ -60,7 +61,8 @@ S
   matches '^5\.0 MiB .* heaptap\.big\.[0-9]+\.exit\.pb\.gz$' <(sed -n 2p rows)
   matches ' heaptap\.bash\.[0-9]+\.(exit|peak)\.pb\.gz$' rows
   matches '^8\.0 MiB +< 12\.0 KiB .* and 4 more, added up$' rows
-  matches '^heaptap: [0-9]+ process(es)? of under 16 samples left no profile: [0-9]+ samples, for .* allocated' err
+  matches '^heaptap: [0-9]+ process(es)? of under 16 samples left no profile:$' err
+  matches '^heaptap:   [0-9]+ samples, for .* allocated' err
   matches '^heaptap: show the largest: heaptap report out/heaptap\.big\.[0-9]+\.peak\.pb\.gz$' err
   matches '^heaptap: show all, added up: heaptap report out/$' err
   equal 2 "$(grep -c 'show ' err)" hints
@@ -79,8 +81,9 @@ S
 # A single process: lines, and the same error as heaptap report has for the same profile.
 test_one_process() {
   record -p 1K -i 0 -o x.pb.gz "$targets/leaky" 3000 64 2>err
-  equal 7 "$(wc -l <err)" lines
-  matches '^heaptap: recording pid [0-9]+ \(a sample per 1 KiB\) to x\.pb\.gz; snapshot: heaptap snapshot [0-9]+$' err
+  equal 8 "$(wc -l <err)" lines
+  matches '^heaptap: recording pid [0-9]+ \(a sample per 1 KiB\) to x\.pb\.gz$' err
+  matches '^heaptap: a snapshot of it now: heaptap snapshot [0-9]+$' err
   matches '^heaptap: show it: heaptap report x.pb.gz$' err
   profile_check x.pb.gz
   "$heaptap" report --json x.pb.gz >json
@@ -117,7 +120,7 @@ test_nothing_at_the_end() {
   programs
   record -i 0 -o out/ ./big 40 2>err
   matches '^heaptap:   at end  nothing sampled in use \(less than about 1\.5 MiB, 95 %\)$' err
-  matches '^heaptap: show the peak, since little is left at the end: heaptap report out/heaptap\.big\.[0-9]+\.peak\.pb\.gz$' err
+  matches '^heaptap: show the peak: heaptap report out/heaptap\.big\.[0-9]+\.peak\.pb\.gz$' err
   ! grep -q 'smaller period' err || fail "advice for $(grep samples err)"
   "$heaptap" report out/ >report
   matches '^  in use     nothing sampled$' report
@@ -177,7 +180,7 @@ test_min_samples() {
   equal 2 "$(ls every | grep -c exit)" 'with -p 1'
   record -p 256 -i 0 -o few/ --min-samples 1000000 sh -c 'readlink /bin/sh; readlink /bin/sh; :' >/dev/null 2>err
   equal 1 "$(ls few | grep -c exit)"
-  matches '^heaptap: 2 processes of under 1000000 samples left no profile: [0-9]+ samples' err
+  matches '^heaptap: 2 processes of under 1000000 samples left no profile:$' err
 }
 
 # What outlives COMMAND is said to, and has its own summary when it has ended.

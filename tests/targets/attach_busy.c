@@ -3,10 +3,11 @@
  * A program that never rests: THREADS threads allocate, fill, check, move and free blocks; one loads and
  * unloads libraries, one forks children that do the same. Attached to and detached from, it must not notice.
  *
- *     attach_busy THREADS [still]    until SIGTERM; then it checks every block, and exits with 0 if all is
- *     well
+ *     attach_busy THREADS [still|spin]    until SIGTERM; then it checks every block, and exits with 0 if all
+ *                                         is well
  *
- * still: the threads wait in poll between rounds (a service at little load).
+ * still: the threads wait in poll between rounds (a service at little load). spin: those that load and fork
+ * do not pause either.
  */
 /* build: -ldl */
 #define _GNU_SOURCE
@@ -27,7 +28,7 @@ enum { SLOTS = 512 };
 
 static atomic_int stop, faults;
 static atomic_long rounds[64];
-static int still;
+static int still, spin;
 
 static void fault(const char *what)
 {
@@ -108,7 +109,8 @@ static void *load(void *argument)
 		if (library)
 			dlclose(library);
 		rounds[(uintptr_t)argument % 64]++;
-		usleep(still ? 5000 : 100);
+		if (!spin)
+			usleep(still ? 5000 : 100);
 	}
 	return NULL;
 }
@@ -127,7 +129,8 @@ static void *breed(void *argument)
 		if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
 			fault("a forked child did not end well");
 		rounds[(uintptr_t)argument % 64]++;
-		usleep(still ? 5000 : 100);
+		if (!spin)
+			usleep(still ? 5000 : 100);
 	}
 	return NULL;
 }
@@ -142,7 +145,8 @@ int main(int argc, char *argv[])
 	struct sigaction action = {.sa_handler = on_term, .sa_flags = SA_RESTART};
 	int threads = argc > 1 ? atoi(argv[1]) : 4;
 	pthread_t thread[64];
-	still = argc > 2;
+	still = argc > 2 && strcmp(argv[2], "still") == 0;
+	spin = argc > 2 && strcmp(argv[2], "spin") == 0;
 	sigaction(SIGTERM, &action, NULL);
 	for (int i = 0; i < threads && i < 62; i++)
 		pthread_create(&thread[i], NULL, work, (void *)(uintptr_t)i);

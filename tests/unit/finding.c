@@ -2,7 +2,7 @@
 /* What is printed of a name that an enemy has chosen: doctor's findings, lines on stderr, columns of a
  * report. */
 #include "sampler/doctor/finding.h"
-#include "sampler/terminal/log_line.h"
+#include "pprof/text/log_line.h"
 #include "sampler/terminal/screen.h"
 
 #include <setjmp.h>

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
 #include <cmocka.h>
@@ -29,6 +30,26 @@ static void only_calls_with_a_timeout_end(void **state)
 	assert_false(remote_call_ends_call(SYS_rt_sigtimedwait, none));
 	assert_true(remote_call_ends_call(SYS_rt_sigtimedwait, (const uint64_t[6]){1, 0, 0x1000, 8, 0, 0}));
 	assert_false(remote_call_ends_call(SYS_io_uring_enter, none));
+	assert_true(remote_call_ends_call(SYS_io_uring_enter, (const uint64_t[6]){3, 1, 1, 1, 0, 0}));
+}
+
+/* Of these a part may be done. */
+static void long_transfers_end(void **state)
+{
+	const uint64_t none[6] = {0}, whole[6] = {3, 0, MSG_WAITALL, MSG_WAITALL, 0, 0};
+	assert_true(remote_call_ends_call(SYS_write, none));
+	assert_true(remote_call_ends_call(SYS_sendmsg, none));
+	assert_false(remote_call_ends_call(SYS_recvfrom, none));
+	assert_true(remote_call_ends_call(SYS_recvfrom, whole));
+	assert_true(remote_call_ends_call(SYS_recvmsg, whole));
+}
+
+static void sockets_are_asked_for_their_limits(void **state)
+{
+	const uint64_t arguments[6] = {7, 0, 0, 0, 0, 0};
+	assert_int_equal(remote_call_socket(SYS_recvfrom, arguments), 7);
+	assert_int_equal(remote_call_socket(SYS_accept4, arguments), 7);
+	assert_int_equal(remote_call_socket(SYS_poll, arguments), -1);
 }
 
 enum { LEGACY = 512, DESCRIPTION = 464 };
@@ -76,6 +97,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(only_calls_with_a_timeout_end),
+	    cmocka_unit_test(long_transfers_end),
+	    cmocka_unit_test(sockets_are_asked_for_their_limits),
 	    cmocka_unit_test(a_frame_describes_its_state),
 	    cmocka_unit_test(state_that_would_be_lost_is_refused),
 	};

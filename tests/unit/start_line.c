@@ -21,21 +21,21 @@ static void what_where_and_how(void **state)
 	struct options options = {.period_bytes = 512 << 10};
 	(void)state;
 	assert_string_equal(line(&options, true),
-	    "recording pid 4711 (a sample per 512 KiB) to heaptap.*.pb.gz; snapshot: heaptap snapshot 4711");
+	    "recording pid 4711 (a sample per 512 KiB) to heaptap.*.pb.gz\n"
+	    "a snapshot of it now: heaptap snapshot 4711");
 	options.period_bytes = 1;
 	options.output = "out/";
 	options.paused = true;
 	assert_string_equal(line(&options, true),
-	    "recording pid 4711 (every allocation, from its heaptap_start() on) to out/heaptap.*.pb.gz; "
-	    "snapshot: heaptap snapshot 4711");
+	    "recording pid 4711 (every allocation, from its heaptap_start() on) to out/heaptap.*.pb.gz\n"
+	    "a snapshot of it now: heaptap snapshot 4711");
 	options.period_bytes = 1000;
 	options.paused = false;
 	options.output = "x/%t-%p.%h/a%%.gz";
 	options.event_texts[options.event_count++] = "cpu-clock@99";
 	assert_string_equal(line(&options, true),
-	    "recording pid 4711 (a sample per 1000 B, cpu-clock@99) to x/*-*/a%.gz; snapshot: heaptap "
-	    "snapshot "
-	    "4711");
+	    "recording pid 4711 (a sample per 1000 B, cpu-clock@99) to x/*-*/a%.gz\n"
+	    "a snapshot of it now: heaptap snapshot 4711");
 }
 
 static void events_alone(void **state)
@@ -45,7 +45,8 @@ static void events_alone(void **state)
 	options.event_texts[options.event_count++] = "cpu-clock";
 	options.event_texts[options.event_count++] = "page-faults/1";
 	assert_string_equal(line(&options, false),
-	    "recording pid 4711 (cpu-clock, page-faults/1) to x.gz; snapshot: heaptap snapshot 4711");
+	    "recording pid 4711 (cpu-clock, page-faults/1) to x.gz\n"
+	    "a snapshot of it now: heaptap snapshot 4711");
 }
 
 int main(void)

@@ -35,6 +35,14 @@ static int end(void **state)
 	return 0;
 }
 
+static void assert_widest_line(const char *lines, size_t columns)
+{
+	for (size_t length; *lines; lines += length + (lines[length] == '\n')) {
+		length = strcspn(lines, "\n");
+		assert_in_range(length, 0, columns);
+	}
+}
+
 static struct summary_estimate mebibytes(double mib)
 {
 	uint64_t samples = (uint64_t)(2 * mib);
@@ -158,8 +166,9 @@ static void what_is_left_out_is_counted(void **state)
 	summary_list_omit(&list, &target, (struct tally){0}, (struct tally){0}, 0);
 	assert_int_equal(list.alarms_all, 0);
 	assert_non_null(strstr(printed(screen, 0),
-	    "\n489 processes of under 16 samples left no profile: 1464 samples, for 5.7 MiB "
-	    "allocated and 1.9 MiB in use at the end\n"));
+	    "\n489 processes of under 16 samples left no profile:\n"
+	    "  1464 samples, for 5.7 MiB allocated and 1.9 MiB in use at the end\n"));
+	assert_widest_line(text, 80 - sizeof("heaptap: ") + 1);
 }
 
 /* ---- how it looks */
@@ -235,12 +244,11 @@ static void one_process_has_a_block(void **state)
 	    "bash (pid 4711) exited with status 0\n"
 	    "  peak\n"
 	    "  profile at the end: out/heaptap.bash.4711.exit.pb.gz\n"
-	    "show the peak, since little is left at the end: heaptap report "
-	    "out/heaptap.bash.4711.peak.pb.gz\n"
+	    "show the peak: heaptap report out/heaptap.bash.4711.peak.pb.gz\n"
 	    "or: go tool pprof -http=: out/heaptap.bash.4711.peak.pb.gz\n");
 }
 
-/* What went wrong, the table, how to go on: each once. */
+/* What went wrong, the table, how to go on: each once, and no line wraps. */
 static void a_whole_screen(void **state)
 {
 	(void)state;
@@ -266,6 +274,7 @@ static void a_whole_screen(void **state)
 	    "show the largest: heaptap report out/heaptap.postgres.4801.peak.pb.gz\n"
 	    "show all, added up: heaptap report out/\n"
 	    "few samples: record with a smaller period for more, such as -p 16K\n");
+	assert_widest_line(text, 80 - sizeof("heaptap: ") + 1);
 }
 
 /* Advice is for the largest, whatever the others are. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/terminal/text.h"
+#include "pprof/text/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
  * the front, the sampler and COMMAND do not mix. Characters that are unsafe on a terminal (utf8_disarm) are
  * shown as '?': names and paths in a line may come from the target.
  */
-#ifndef SAMPLER_TERMINAL_LOG_LINE_H
-#define SAMPLER_TERMINAL_LOG_LINE_H
+#ifndef PPROF_TEXT_LOG_LINE_H
+#define PPROF_TEXT_LOG_LINE_H
 
 #define LOG_LINE_BYTES 2048 /* longer lines are cut */
 

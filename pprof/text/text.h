@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Composes text piece by piece in a buffer of fixed size. */
-#ifndef SAMPLER_TERMINAL_TEXT_H
-#define SAMPLER_TERMINAL_TEXT_H
+#ifndef PPROF_TEXT_TEXT_H
+#define PPROF_TEXT_TEXT_H
 
 #include <stddef.h>
 

@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "push/notice.h"
+#include "pprof/text/log_line.h"
 
 #include "pprof/text/utf8.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-int notice_verbosity;
-
-void notice(const char *format, ...)
+void log_line(const char *format, ...)
 {
 	static const char prefix[] = "heaptap: ";
-	char line[NOTICE_BYTES];
+	char line[LOG_LINE_BYTES];
 	size_t length = sizeof(prefix) - 1;
-	int saved = errno, more;
+	int saved = errno;
+	int more;
 	va_list args;
 
 	memcpy(line, prefix, length);
 	va_start(args, format);
 	more = vsnprintf(line + length, sizeof(line) - length - 1, format, args);
 	va_end(args);
-	length += more > 0 ? (size_t)more : 0;
+	if (more < 0)
+		more = 0;
+	length += (size_t)more;
 	if (length > sizeof(line) - 2)
 		length = sizeof(line) - 2;
 	utf8_disarm(line, length);
@@ -34,14 +36,22 @@ void notice(const char *format, ...)
 	errno = saved;
 }
 
-void notice_append(char *text, size_t text_bytes, const char *format, ...)
+void log_lines(const char *text)
 {
-	size_t length = text_bytes ? strnlen(text, text_bytes) : 0;
-	va_list args;
+	while (*text) {
+		size_t length = strcspn(text, "\n");
 
-	if (length + 1 >= text_bytes)
+		log_line("%.*s", (int)length, text);
+		text += length + (text[length] != '\0');
+	}
+}
+
+void log_line_end(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null < 0)
 		return;
-	va_start(args, format);
-	vsnprintf(text + length, text_bytes - length, format, args);
-	va_end(args);
+	dup2(null, STDERR_FILENO);
+	close(null);
 }
