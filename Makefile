@@ -31,8 +31,7 @@ PACKAGES_CHECK := $(sort $(PACKAGES_DEMO) $(PACKAGES_LINT)) g++ clang lld libcla
 	libc6-dev-arm64-cross qemu-user rustc valgrind nginx-light curl musl-tools libjemalloc-dev libgoogle-perftools-dev \
 	libmimalloc-dev heaptrack man-db zsh fish debuginfod libdebuginfod1 python3-h2 \
 	python3-protobuf
-PACKAGES_LAB   := $(PACKAGES_CHECK) qemu-system-x86 qemu-system-arm qemu-utils e2fsprogs cpio kmod \
-	xz-utils zstd
+PACKAGES_LAB   := $(PACKAGES_CHECK) e2fsprogs cpio kmod xz-utils zstd
 PACKAGES_BENCH := $(PACKAGES_BUILD) g++ python3 valgrind heaptrack libgoogle-perftools4 gnuplot-nox redis-server \
 	redis-tools sqlite3 nodejs zstd
 
