@@ -95,8 +95,8 @@ static void check_stack(
 		    frames[i].step != UNWIND_STEP_CFI)
 			fail_msg("%s, %s: frame %zu of %zu is %lx", program, head->name, i, n, frames[i].pc);
 	assert_true(head->cut ? n > 100 : n == head->n_truth + 1);
-	/* Exact addresses: of what a signal has interrupted and of what its handler returns to; of the function
-	 * that a stack was prepared for. */
+	/* Exact addresses: of what a signal has interrupted and of what its handler returns to; of the
+	 * function that a stack was prepared for. */
 	size_t exact = strcmp(head->name, "prepared") == 0 ? 1
 	    : strcmp(program, "aarch64-signal") == 0       ? 2
 	                                                   : 0;
