@@ -12,8 +12,9 @@
 #                             ATTACH_CYCLES=FOLDER keeps a line per cycle there; OPTIONS are record's; TARGET_BY
 #                             starts the target ("nice -n 14": so that others have the machine too).
 #   report FOLDER             that of such a folder, also while the cycles go on
-#   kills N attach|detach     SIGKILL of the attaching process: half at a random time, half at a random ptrace call
-#   calls                     calls in progress at the stop: what the program saw, with and without
+#   kills N attach|detach     SIGKILL of the attaching processes at a random time (the first, all), and of the one
+#                             that holds the thread at a random ptrace call
+#   calls [PATTERN]           calls in progress at the stop: what the program saw, with and without
 #   seen                      of processes that rest: what is different after an attach and a detach
 #   truth [N]                 -p 1, by function; and N (5) runs with the default period, in standard errors
 #   refusals                  each of them as printed, with `heaptap doctor`

@@ -10,12 +10,12 @@ call() {
   "$targets/attach_calls" "$@" <in >said 2>&1 &
   target=$!
   exec 7>in
-  waits() { says ready && grep -q '^State:.*S (' /proc/$target/status; }
+  waits() { says ready && { [[ $name == registers* ]] || grep -qs '^State:.*S (' /proc/$target/status; }; }
   until_true 20 waits
   [ -z "${attached:-}" ] || "$heaptap" record -q -P $target --duration 1ms -o p/ 2>log 7>&- || cat log >&2
   case $1 in
     sigwait) kill -USR2 $target ;;
-    poll_input | epoll_input | read | accept | write | uring_*) echo >&7 ;;
+    poll_input | epoll_input | read | accept | write | uring_*) echo >&7 ;; # it may have ended early
   esac
   wait $target
   exec 7>&-
@@ -23,9 +23,12 @@ call() {
 }
 
 calls() {
+  trap '' PIPE
   echo 'call | without | attached, one thread | attached, another thread in poll'
   for name in poll poll_input select epoll epoll_input read accept futex nanosleep sem_timedwait sigwait sigtimed semop uring \
-    uring_input uring_submit receive write registers registers_wide; do
+    uring_input uring_submit receive write registers \
+    registers_wide; do
+    [[ $name =~ ${1:-.} ]] || continue
     attached='' call $name
     row="$name | $answer"
     attached=1 call $name
@@ -177,7 +180,7 @@ pair() {
       read -r -u "${out[$kind]}" answer
       echo "$kind $answer"
     done
-  done >answers
+  done | tee "${ANSWERS:-answers}" >answers
   kill -TERM $sampler
   wait $sampler
   for kind in native forward off preloaded attached detached; do
@@ -189,4 +192,5 @@ pair() {
     n=${in[$kind]}
     exec {n}>&-
   done
+  wait
 }

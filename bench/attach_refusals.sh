@@ -84,18 +84,18 @@ if sys.argv[1] == 'filter':
     libc.prctl(38, 1, 0, 0, 0)
     if libc.prctl(22, 2, filter, 0, 0) != 0: sys.exit(3)
 print('ready', flush=True)
-sys.stdin.read()
+time.sleep(1000)
 PY
   mkfifo never
-  exec 8<>never
-  refuse_program 'seccomp filter' /usr/bin/python3 filter.py filter <&8
+  exec 8<>never # a job's standard input would be /dev/null
+  refuse_program 'seccomp filter' /usr/bin/python3 filter.py filter
   cat >strict.c <<'C'
 #include <sys/prctl.h>
 #include <unistd.h>
-int main(void) { char c; return write(1, "rests\n", 6) != 6 || prctl(PR_SET_SECCOMP, 1) || read(0, &c, 1); }
+int main(void) { char c; return write(1, "rests\n", 6) != 6 || prctl(PR_SET_SECCOMP, 1) || read(8, &c, 1); }
 C
-  gcc -o strict strict.c && refuse_program 'seccomp, strict' ./strict <&8
-  setpriv --reuid 65534 --regid 65534 --clear-groups /usr/bin/python3 filter.py dumpable <&8 >dumpable &
+  gcc -o strict strict.c && refuse_program 'seccomp, strict' ./strict
+  setpriv --reuid 65534 --regid 65534 --clear-groups /usr/bin/python3 filter.py dumpable >dumpable &
   other=$!
   until_true 20 grep -q ready dumpable
   refuse 'not dumpable, by its own user' $other setpriv --reuid 65534 --regid 65534 --clear-groups

@@ -5,7 +5,8 @@
 redis (redis-benchmark), nginx (bench/programs/http_load), postgres (pgbench), node and python (http_load too). A repetition is
 a new server and six loads of SECONDS (2): one that is not counted, one before, one in which heaptap attaches, one during, one in which
 it detaches, one after. Errors are what the clients say, of all six; throughput is that of during and after over that of
-before, in the same repetition: the median of REPEATS (5), the least and the most. Last, the functions that allocated most.
+before, in the same repetition: the median of REPEATS (5), the least and the most; "alone": repetitions in between, in which
+nobody attaches. Last, the functions that allocated most.
 
 Needs root, and `make all bench-bin`.
 """
@@ -14,6 +15,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -69,10 +71,11 @@ def children_of(pid):
 class Service:
     """A server in a folder of its own. load: (answers per second, errors)."""
 
-    port = 18090
-
     def __init__(self, build, folder):
         self.build, self.folder, self.server = build, folder, None
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
 
     def write(self, name, text):
         with open(f"{self.folder}/{name}", "w", encoding="utf-8") as file:
@@ -83,7 +86,7 @@ class Service:
         with open(f"{self.folder}/server.log", "ab") as log:
             self.server = subprocess.Popen(self.command(), cwd=self.folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL,
                                            stdout=log, stderr=log)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while not self.answers():
             if time.monotonic() > deadline or self.server.poll() is not None:
                 raise RuntimeError(f"{type(self).__name__}: the server does not answer")
@@ -131,10 +134,13 @@ class Python(Http):
 
 
 class Redis(Service):
-    rate = 20000
+    rate = 4000
 
     def command(self):
         return ["redis-server", "--port", str(self.port), "--save", "", "--appendonly", "no"]
+
+    def answers(self): # redis-benchmark would spin for ever
+        return output_of("redis-cli", "-p", str(self.port), "ping").stdout.strip() == "PONG"
 
     def load(self, seconds):
         each = max(100, int(self.rate * seconds / 2))
@@ -142,7 +148,7 @@ class Redis(Service):
         done = output_of("redis-benchmark", "-p", str(self.port), "-t", "set,get", "-n", str(each), "-r", "100000", "-d", "300",
                          "-c", "20", "--csv")
         rate = 2 * each / (time.monotonic() - began)
-        if seconds > 1:
+        if seconds >= 1:
             Redis.rate = rate
         errors = done.returncode != 0 or len(re.findall(r'^"[SG]ET"', done.stdout, re.M)) != 2
         return rate, int(errors) + done.stderr.count("rror")
@@ -234,11 +240,23 @@ def beside(service, act):
     return (float(rate), int(errors)), result
 
 
-def repetition(service, out):
+class Nobody:
+    """In place of a recording."""
+
+    def attach(self):
+        return 0, 0
+
+    def detach(self):
+        return 0
+
+    def lines(self):
+        return []
+
+
+def repetition(service, recording):
     """{phase: (rate, errors)}, the lines of the recording, and what was not as it should be."""
     figures, wrong = {}, []
     service.start()
-    recording = Recording(service, out)
     figures["warm"] = service.load(SECONDS)
     figures["before"] = service.load(SECONDS)
     figures["attach"], (attached, wanted) = beside(service, recording.attach)
@@ -264,24 +282,28 @@ def show_top(build, out):
     say("\n".join("    " + line[:150] for line in (said.stdout or said.stderr).split("\n")[:24]))
 
 
+def ratios_of(runs):
+    return ", ".join(f"{phase} {spread([run[phase][0] / run['before'][0] for run in runs])}"
+                     for phase in ("attach", "during", "detach", "after"))
+
+
 def measure(build, name):
     folder = tempfile.mkdtemp(prefix="heaptap-attach.")
     os.chmod(folder, 0o755)
-    runs, lines = [], []
+    runs, alone, lines = [], [], []
     try:
         service = SERVICES[name](build, folder)
         for number in range(REPEATS):
             shutil.rmtree(f"{folder}/p", ignore_errors=True)
-            figures, said, wrong = repetition(service, f"{folder}/p")
-            runs.append(figures)
-            lines += said
-            for text in wrong:
-                say(f"  repetition {number + 1}: {text}")
-        ratios = {phase: spread([run[phase][0] / run["before"][0] for run in runs]) for phase in
-                  ("attach", "during", "detach", "after")}
-        say(f"{name}: n {len(runs)}, errors {sum(errors for run in runs for _, errors in run.values())}, "
-            f"answers per second before {spread([run['before'][0] for run in runs], '{:.0f}')}; of that "
-            + ", ".join(f"{phase} {ratio}" for phase, ratio in ratios.items()))
+            for recording, into in (Recording(service, f"{folder}/p"), runs), (Nobody(), alone):
+                figures, said, wrong = repetition(service, recording)
+                into.append(figures)
+                lines += said
+                for text in wrong:
+                    say(f"  repetition {number + 1}: {text}")
+        say(f"{name}: n {len(runs)}, errors {sum(errors for run in runs for _, errors in run.values())}, answers per second "
+            f"before {spread([run['before'][0] for run in runs], '{:.0f}')}; of that {ratios_of(runs)}")
+        say(f"  alone: n {len(alone)}, errors {sum(errors for run in alone for _, errors in run.values())}, {ratios_of(alone)}")
         for what in "attached", "detached":
             stood = [float(found[1]) for line in lines if (found := re.search(what + r"; one thread stood still for ([0-9.]+) ms", line))]
             if stood:

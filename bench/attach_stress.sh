@@ -77,16 +77,16 @@ report() {
 
 # ---- kills
 
-# What is left of it: every thread runs, a detach works if it is in force, every byte is right.
+# judge HOW: what is left of it. Every thread runs, a detach works if it is in force, every byte is right.
 judge() {
   local how=$1
   if ! kill -0 $target 2>/dev/null; then
     echo "$how: died"
     return
   fi
-  if grep -q '^State:.*[tT] (' /proc/$target/task/*/status || ! grep -q '^TracerPid:.0$' /proc/$target/status; then
-    echo "$how: stands still"
-  fi
+  # Where only the first process was killed, the other one first notices.
+  let_go() { ! grep -qsE '^(State:.*[tT] \(|TracerPid:.[1-9])' /proc/$target/task/*/status; }
+  until_true 60 let_go || echo "$how: stands still"
   if grep -q '/memfd:heaptap ' /proc/$target/maps; then
     echo "in force" >>forces
     timeout 100 "$heaptap" detach $target >log 2>&1 || echo "$how: detach: $(tail -1 log)"
@@ -105,14 +105,14 @@ orphan() {
   wait $sampler 2>/dev/null
 }
 
-# ptrace_calls COMMAND...: how many of them it makes
+# ptrace_calls COMMAND...: how many of them it makes, by the process that it makes for that
 ptrace_calls() {
-  strace -o trace -e trace=ptrace "$@" >log 2>&1
-  grep -c '^ptrace' trace
+  strace -f -o trace -e trace=ptrace "$@" >log 2>&1
+  grep -c 'ptrace(' trace
 }
 
 kills() {
-  local count=$1 what=$2 killed=0 calls=1 window i at sampler
+  local count=$1 what=$2 killed=0 calls=1 window=1 i at sampler group status
   local -a command
   : >forces
   : >bad
@@ -129,17 +129,25 @@ kills() {
       window=$(((${EPOCHREALTIME/./} - at) / 1000))
       [ "$what" = attach ] || orphan
     fi
-    if [ $((i % 2)) = 0 ]; then
-      at=$((1 + (RANDOM * 32768 + RANDOM) % calls))
-      strace -o trace -e trace=ptrace -e inject=ptrace:signal=SIGKILL:when=$at "${command[@]}" >log 2>&1
-      status=$?
-      at="ptrace call $at of $calls"
-    else
-      at=$((RANDOM % window))
-      timeout -s KILL "$(printf '%d.%03d' $((at / 1000)) $((at % 1000)))" "${command[@]}" >log 2>&1
-      status=$?
-      at="$at ms of $window"
-    fi
+    case $((i % 3)) in
+      0) # the process that holds the thread, at one of its calls
+        at=$((1 + (RANDOM * 32768 + RANDOM) % calls))
+        strace -f -o trace -e trace=ptrace -e inject=ptrace:signal=SIGKILL:when=$at "${command[@]}" >log 2>&1
+        status=$?
+        ! grep -q 'killed by SIGKILL' trace || status=137
+        at="ptrace call $at of $calls"
+        ;;
+      *) # the first process, or all of them
+        at=$((RANDOM % window))
+        setsid "${command[@]}" >log 2>&1 & # no fork: a job here is no leader of a group
+        group=$!
+        sleep "$(printf '%d.%03d' $((at / 1000)) $((at % 1000)))"
+        if [ $((i % 3)) = 1 ]; then kill -KILL $group; else kill -KILL -- -$group; fi 2>/dev/null
+        wait $group 2>/dev/null
+        status=$?
+        at="$at ms of $window, $([ $((i % 3)) = 1 ] && echo first || echo all)"
+        ;;
+    esac
     [ $status != 137 ] || killed=$((killed + 1))
     echo "$i $at: $status" >>moments
     judge "$i ($at)" >>bad

@@ -239,9 +239,9 @@ def show_peak(results, goal):
 
 def goal_heaptrack(results, workloads, backend, goal):
     for name in workloads:
-        theirs = [r - 1 for r in results.ratios((known.LESS, name, "heaptrack"), cpu)]
+        theirs = [r - 1 for r in results.ratios((known.EXACT, name, "heaptrack"), cpu)]
         ours = [r - 1 for r in results.ratios((1, name, f"heaptap {backend} 512K"), cpu)]
-        every = [r - 1 for r in results.ratios((known.LESS, name, "heaptap auto 1"), cpu)]
+        every = [r - 1 for r in results.ratios((known.EXACT, name, "heaptap auto 1"), cpu)]
         if theirs and ours:
             goal(f"overhead, heaptrack's over ours at 512K, {name}", ">= 10",
                  f"{median_of(theirs):.2f} / {median_of(ours):.3f}", median_of(theirs) >= 10 * max(0, median_of(ours)))

@@ -105,6 +105,7 @@ bool block_inherit(const void *pointer, struct live_entry *entry)
 		return false;
 	}
 	mine.sample.seq = next_seq();
+	mine.sample.stack = 0; /* its stack is the parent's: known by this slot from now on */
 	mine.place = (uint16_t)place_index();
 	slot_write(&mine, pointer, &entry->sample, SLOT_INHERITED, entry->place);
 	tally_live_add(tally_weight(&mine), mine.sample.time_ns, mine.sample.seq);

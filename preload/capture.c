@@ -172,5 +172,6 @@ void capture_sample(const struct live_entry *entry)
 	}
 	atomic_fetch_add_explicit(&place_self()->triggered, 1, memory_order_relaxed);
 	capture_trigger(place_key(), sample->slot | (entry->flags & SLOT_MMAP ? REGION_TRIGGER_MMAP : 0),
-	    sample->seq, sample->size_bytes, sample->period_bytes, sample->time_ns);
+	    sample->seq, sample->size_bytes,
+	    sample->period_bytes | (uint64_t)sample->stack << REGION_STACK_SHIFT, sample->time_ns);
 }

@@ -8,6 +8,7 @@
 #include "preload/sample.h"
 #include "preload/slot.h"
 #include "preload/thread.h"
+#include "preload/walk.h"
 
 #include <errno.h>
 
@@ -37,6 +38,7 @@ static void begin_place(uint32_t pid)
 void claim_open(const struct claim_setup *setup)
 {
 	place_open(&setup->place);
+	walk_open();
 	request_open(place_header()->start_paused == 1);
 	begin_place(setup->pid);
 	atomic_store(&place_self()->state, PLACE_READY);

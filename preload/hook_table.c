@@ -4,6 +4,7 @@
 #include "preload/loader_calls.h"
 #include "preload/next_symbol.h"
 
+#include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -52,6 +53,7 @@ void hook_table_fill(bool mappings)
 	OPERATORS_NEW(ADD_OPERATOR)
 	OPERATORS_DELETE(ADD_OPERATOR)
 	ADD(pthread_create, false);
+	ADD(dlclose, false);
 	ADD(prctl, false);
 	ADD(setuid, false);
 	ADD(setreuid, false);

@@ -17,7 +17,9 @@
 #include "preload/sample.h"
 #include "preload/sampled.h"
 #include "preload/thread.h"
+#include "preload/walk.h"
 
+#include <dlfcn.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -212,6 +214,19 @@ EXPORT int pthread_create(
 	int result = real.pthread_create(thread, attr, function, argument);
 	if (result != 0)
 		thread_not_created(begin);
+	return result;
+}
+
+/* ---- code that is unmapped */
+
+EXPORT int dlclose(void *handle)
+{
+	bool known = place_header() != NULL;
+	if (known)
+		walk_unmapping();
+	int result = real.dlclose(handle);
+	if (known)
+		walk_unmapped();
 	return result;
 }
 

@@ -113,6 +113,12 @@ static int first_pthread_create(
 	return real.pthread_create(thread, attr, start, argument);
 }
 
+static int first_dlclose(void *handle)
+{
+	next_symbol_resolve();
+	return real.dlclose(handle);
+}
+
 static int first_prctl(int option, ...)
 {
 	unsigned long arguments[4];
@@ -162,6 +168,7 @@ struct real real = {
     .munmap = first_munmap,
     .operator_go = OPERATORS_FIRST,
     .pthread_create = first_pthread_create,
+    .dlclose = first_dlclose,
     .prctl = first_prctl,
     .setuid = first_setuid,
     .setreuid = first_setreuid,
@@ -236,6 +243,15 @@ static int missing_pthread_create(
 	return EAGAIN;
 }
 
+/* Before glibc 2.34 it is in libdl, which may come with a library that is loaded later. */
+static int late_dlclose(void *handle)
+{
+	struct lookup wish = {.name = "dlclose"};
+	lookup_next(&wish, 1);
+	int (*found)(void *) = (int (*)(void *))(uintptr_t)wish.found;
+	return found ? found(handle) : -1;
+}
+
 static int missing_set_user(void)
 {
 	errno = ENOSYS;
@@ -271,6 +287,7 @@ enum wish {
 	WISH_MREMAP,
 	WISH_MUNMAP,
 	WISH_PTHREAD_CREATE,
+	WISH_DLCLOSE,
 	WISH_PRCTL,
 	WISH_SETUID,
 	WISH_SETREUID,
@@ -309,6 +326,7 @@ void next_symbol_resolve(void)
 	    [WISH_MREMAP] = {.name = "mremap"},
 	    [WISH_MUNMAP] = {.name = "munmap"},
 	    [WISH_PTHREAD_CREATE] = {.name = "pthread_create"},
+	    [WISH_DLCLOSE] = {.name = "dlclose"},
 	    [WISH_PRCTL] = {.name = "prctl"},
 	    [WISH_SETUID] = {.name = "setuid"},
 	    [WISH_SETREUID] = {.name = "setreuid"},
@@ -334,6 +352,7 @@ void next_symbol_resolve(void)
 	TAKE(WISH_MREMAP, mremap, plain_mremap);
 	TAKE(WISH_MUNMAP, munmap, plain_munmap);
 	TAKE(WISH_PTHREAD_CREATE, pthread_create, missing_pthread_create);
+	TAKE(WISH_DLCLOSE, dlclose, late_dlclose);
 	TAKE(WISH_PRCTL, prctl, plain_prctl);
 	TAKE(WISH_SETUID, setuid, missing_set_user); /* cannot happen either, for all of these */
 	TAKE(WISH_SETREUID, setreuid, missing_set_user);

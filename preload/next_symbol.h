@@ -43,6 +43,7 @@ struct real {
 	operator_function *operator_next[OPERATORS]; /* the next definitions; NULL: there is none (yet) */
 	int (*pthread_create)(
 	    pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *argument);
+	int (*dlclose)(void *handle);
 	int (*prctl)(int option, ...);
 	int (*setuid)(uid_t user);
 	int (*setreuid)(uid_t user, uid_t effective);

@@ -8,6 +8,7 @@
 #include "preload/clock.h"
 #include "preload/request.h"
 #include "preload/thread.h"
+#include "preload/walk.h"
 
 #define COLD __attribute__((noinline, cold))
 
@@ -48,17 +49,36 @@ bool sampled_decide(size_t size, struct region_sample *sample)
 	return true;
 }
 
+/* The frame of the function that calls a macro: as it will be when that has returned. */
+#if defined(__x86_64__)
+/* The function has a frame pointer because this asks for it: {caller's frame pointer, return address}. */
+#define CALLER(start)                                                                                        \
+	do {                                                                                                 \
+		const uintptr_t *frame = __builtin_frame_address(0);                                         \
+		(start) = (struct walk_start){.pc = frame[1], .sp = (uintptr_t)(frame + 2), .fp = frame[0]}; \
+	} while (0)
+#else
+#define CALLER(start) ((start) = (struct walk_start){.pc = 0})
+#endif
+
 void sampled_alloc(const void *pointer, size_t size)
 {
 	struct live_entry entry = {.flags = 0};
+	struct walk_start caller;
 	if (!pointer) {
 		sample_uncount(size);
 		return;
 	}
 	if (!sampled_decide(size, &entry.sample))
 		return;
+	CALLER(caller);
+	uint32_t stack = walk_stack(caller);
+	entry.sample.stack = stack;
 	block_insert(pointer, &entry);
-	capture_sample(&entry);
+	if (stack)
+		walk_count(stack, weight_of(entry.sample.size_bytes, entry.sample.period_bytes));
+	if (!stack || walk_is_compared())
+		capture_sample(&entry);
 }
 
 bool sampled_take(const void *pointer, struct live_entry *entry)

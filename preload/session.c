@@ -5,6 +5,7 @@
 #include "preload/raw_file.h"
 #include "preload/memory.h"
 #include "preload/region_socket.h"
+#include "proto/walk.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -118,7 +119,9 @@ static bool header_good(const struct region_header *header)
 	    offsets->kept + slots_bytes <= offsets->addresses &&
 	    offsets->addresses + slots_bytes / sizeof(struct region_slot) * sizeof(uint64_t) <=
 	    offsets->end &&
-	    offsets->command_line + REGION_COMMAND_LINE_BYTES <= offsets->end;
+	    offsets->command_line + REGION_COMMAND_LINE_BYTES <= offsets->end &&
+	    offsets->walk % REGION_PAGE_BYTES == 0 && offsets->walk < offsets->end &&
+	    sizeof(struct walk_area) <= offsets->end - offsets->walk;
 }
 
 /* The loader has just made the same system call. */

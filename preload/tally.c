@@ -27,6 +27,20 @@ void tally_lost(enum region_loss cause, const struct region_sample *sample)
 	add(&place_self()->lost[cause], weight_of(sample->size_bytes, sample->period_bytes));
 }
 
+/* Returns the new value. Where every allocation is a sample, nothing varies, and the cache line need not be
+ * locked. */
+static uint64_t raise(_Atomic uint64_t *sum, uint64_t more)
+{
+	return more ? more + atomic_fetch_add_explicit(sum, more, memory_order_relaxed)
+	            : atomic_load_explicit(sum, memory_order_relaxed);
+}
+
+static void lower(_Atomic uint64_t *sum, uint64_t less)
+{
+	if (less)
+		atomic_fetch_sub_explicit(sum, less, memory_order_relaxed);
+}
+
 static void raise_peak_order(struct region_place *place, uint64_t order)
 {
 	uint64_t old = atomic_load_explicit(&place->peak_order, memory_order_relaxed);
@@ -38,11 +52,9 @@ void tally_live_add(struct weight weight, uint64_t now_ns, uint64_t seq)
 {
 	struct region_place *place = place_self();
 	add(&place->live, weight);
-	uint64_t variance = weight_fixed(weight.bytes_variance, 0);
-	variance += atomic_fetch_add_explicit(&place->live_variance, variance, memory_order_relaxed);
-	uint64_t objects_variance = weight_fixed(weight.objects_variance, WEIGHT_OBJECTS_VARIANCE_SHIFT);
-	objects_variance +=
-	    atomic_fetch_add_explicit(&place->live_objects_variance, objects_variance, memory_order_relaxed);
+	uint64_t variance = raise(&place->live_variance, weight_fixed(weight.bytes_variance, 0));
+	uint64_t objects_variance = raise(&place->live_objects_variance,
+	    weight_fixed(weight.objects_variance, WEIGHT_OBJECTS_VARIANCE_SHIFT));
 	if (place_view.region.no_peak)
 		return;
 	uint64_t bytes = atomic_load_explicit(&place->live.bytes_q8, memory_order_relaxed);
@@ -68,10 +80,9 @@ void tally_live_subtract(struct weight weight)
 {
 	struct region_place *place = place_self();
 	subtract(&place->live, weight);
-	atomic_fetch_sub_explicit(
-	    &place->live_variance, weight_fixed(weight.bytes_variance, 0), memory_order_relaxed);
-	atomic_fetch_sub_explicit(&place->live_objects_variance,
-	    weight_fixed(weight.objects_variance, WEIGHT_OBJECTS_VARIANCE_SHIFT), memory_order_relaxed);
+	lower(&place->live_variance, weight_fixed(weight.bytes_variance, 0));
+	lower(&place->live_objects_variance,
+	    weight_fixed(weight.objects_variance, WEIGHT_OBJECTS_VARIANCE_SHIFT));
 }
 
 void tally_live_shrink(struct weight before, struct weight after)

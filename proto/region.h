@@ -31,6 +31,8 @@
  * The addresses. Between `kept` and the last buffers lie 8 bytes for each slot: where its block is. They say
  * which of the process' mappings are the allocator's (sampler/target/resident.h), and identify nothing.
  *
+ * The walk backend's tables (proto/walk.h) come last.
+ *
  * Dropping privileges. The stacks in the buffers are those of every process of the image. A forked child
  * that changes its user id maps zeroes over the buffers, and from then on uses others, at the end, where
  * only such children write: a worker cannot read its master's stacks.
@@ -52,7 +54,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define REGION_ABI        9u
+#define REGION_ABI        10u
 #define REGION_MAGIC      0x7061747061656831ull /* "1heaptap" */
 #define REGION_POOL_MAGIC 0x7962626f6c706831ull
 #define LEDGER_MAGIC      0x72656764656c6831ull
@@ -147,7 +149,7 @@ enum region_loss {
 /* Where the parts of a region begin, in bytes from its start; `end` is its size. */
 struct region_offsets {
 	uint64_t places, modules, stacks, command_line, owners, buffers, frees, slots, kept, addresses,
-	    dropped_buffers, end;
+	    dropped_buffers, walk, end;
 };
 
 /*
@@ -202,6 +204,9 @@ struct region_header {
 
 	/* set by the sampler at any time */
 	_Alignas(128) _Atomic uint32_t mode; /* enum region_mode */
+	/* 0: no stacks are walked; else of so many walked samples one is dumped too, to be compared: a power
+	 * of two */
+	_Atomic uint32_t walk;
 	_Atomic uint64_t period_bytes;
 
 	/* written by the image */
@@ -309,6 +314,7 @@ struct region_place {
 
 	struct region_tally lost[REGION_LOSS_COUNT];
 
+	_Atomic uint64_t walked;     /* samples whose stacks were walked (proto/walk.h) */
 	_Atomic uint64_t triggered;  /* samples whose stacks the kernel is to dump */
 	_Atomic uint64_t peak_order; /* order number of the peak, plus 1; 0: none yet */
 	_Atomic uint32_t signals;    /* snapshots requested by signal */
@@ -349,11 +355,13 @@ static inline enum slot_state slot_word_state(uint64_t word)
  * name it. */
 struct region_sample {
 	uint64_t seq;
-	uint64_t size_bytes;   /* as the caller asked, at least 1 */
-	uint64_t period_bytes; /* in force when the interval that ended here was drawn */
-	uint64_t time_ns;      /* of the allocation */
-	uint32_t slot;         /* REGION_NO_SLOT: none */
-	uint32_t tid;          /* of the allocating thread; 0 unknown */
+	uint64_t size_bytes; /* as the caller asked, at least 1 */
+	/* in force when the interval that ended here was drawn; at most WEIGHT_PERIOD_MAX, 2^40 */
+	uint64_t period_bytes : 41;
+	uint64_t stack : 23; /* number of its stack by the walk backend (proto/walk.h); 0: by a dump */
+	uint64_t time_ns;    /* of the allocation */
+	uint32_t slot;       /* REGION_NO_SLOT: none */
+	uint32_t tid;        /* of the allocating thread; 0 unknown */
 };
 
 /* One live sampled block. `word` (slot_word) is stored with release last; a reader takes the fields between
@@ -457,6 +465,9 @@ struct region_module {
 
 /* In the trigger's second register, added to the slot's number: the sample is a mapping. */
 #define REGION_TRIGGER_MMAP (1ull << 32)
+
+/* The trigger's fifth register: the period, and above it the stack's number if the sample was walked. */
+enum { REGION_STACK_SHIFT = 41 };
 
 /* "No slot": the sample was counted but has no place in the table. */
 #define REGION_NO_SLOT UINT32_MAX

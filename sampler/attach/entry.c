@@ -76,16 +76,19 @@ void entry_close(struct entry *entry)
 struct condition {
 	bool stops;    /* it does not wait for what cannot be interrupted, and has not ended */
 	bool filtered; /* a seccomp filter is in force */
+	bool traced;   /* by another process, which may just be ending */
 };
 
 static struct condition condition_of(pid_t tid)
 {
-	char status[4096];
-	const char *state =
-	    proc_read(tid, "status", status, sizeof(status)) > 0 ? strstr(status, "\nState:\t") : NULL;
+	char status[8192];
+	ssize_t length = proc_read(tid, "status", status, sizeof(status));
+	const char *state = length > 0 ? strstr(status, "\nState:\t") : NULL;
+	bool whole = length < (ssize_t)sizeof(status) - 1; /* else it may be behind many groups */
 	return (struct condition){
 	    .stops = state && !strchr("DZX", state[8]),
-	    .filtered = state && proc_status_number(status, "\nSeccomp:", 10, 2) != 0,
+	    .filtered = proc_status_number(status, "\nSeccomp:", 10, !whole) != 0,
+	    .traced = proc_status_number(status, "\nTracerPid:", 10, 0) != 0,
 	};
 }
 
@@ -195,10 +198,10 @@ static int failed_to_stop(struct search *search, pid_t tid, int error)
 {
 	if (error == -ETIMEDOUT)
 		search->late[search->late_count++] = tid;
-	if (error == -EPERM && !condition_of(tid).stops)
-		error = -ESRCH; /* it was ending */
-	search->error = error == -ETIMEDOUT ? -EAGAIN : error;
-	return error == -EPERM || error == -ECANCELED || is_late(search);
+	struct condition condition = condition_of(tid);
+	bool forbidden = error == -EPERM && condition.stops && !condition.traced; /* else it was ending */
+	search->error = forbidden || error == -ECANCELED ? error : -EAGAIN;
+	return forbidden || error == -ECANCELED || is_late(search);
 }
 
 /* Returns 1 when the search is over. */
@@ -256,9 +259,11 @@ static void explain(struct entry *entry, const struct search *search)
 		snprintf(entry->reason, sizeof(entry->reason), "it ended, or executed another program");
 	else if (search->error == -EPERM)
 		snprintf(entry->reason, sizeof(entry->reason), "the kernel does not let us stop its threads");
-	else if (search->filtered && !entry->tries)
+	else if (!entry->tries)
 		snprintf(entry->reason, sizeof(entry->reason),
-		    "each of its threads has a seccomp filter, or waits for what cannot be interrupted");
+		    "none of its threads can be stopped: each %swaits for what cannot be interrupted, or is "
+		    "traced by another process",
+		    search->filtered ? "has a seccomp filter, " : "");
 	else
 		snprintf(entry->reason, sizeof(entry->reason),
 		    "no thread was at a safe point (%" PRIu32 " looks; most were %s)", entry->tries,

@@ -65,6 +65,7 @@ static bool examine_filter(struct fitness *fitness, const char *status, bool for
 {
 	unsigned long long mode = proc_status_number(status, "\nSeccomp:", 10, 0);
 	const char *features = strstr(status, "\nx86_Thread_features:");
+	fitness->filtered = mode != 0;
 	if (mode == 1)
 		return refuse(
 		    fitness, RECORD_REMEDY, "is in seccomp's strict mode, where nothing can be loaded");
@@ -136,6 +137,10 @@ static bool examine_profiled(struct fitness *fitness, const struct address_space
 	if (sampler > 0) {
 		snprintf(remedy, sizeof(remedy), "heaptap snapshot %d", (int)pid);
 		return refuse(fitness, remedy, "is profiled already, by heaptap's pid %d", (int)sampler);
+	}
+	if (geteuid() != 0) {
+		snprintf(remedy, sizeof(remedy), "heaptap snapshot %d", (int)pid);
+		return refuse(fitness, remedy, "is profiled already, or was (root can tell)");
 	}
 	bool attached = address_space_file(space, DELIVERY_NAME, false) != NULL;
 	snprintf(remedy, sizeof(remedy),

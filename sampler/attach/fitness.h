@@ -13,6 +13,7 @@
 struct fitness {
 	char cause[256];  /* "is statically linked"; "": it can be */
 	char remedy[128]; /* "start it with heaptap record"; "": there is none */
+	bool filtered;    /* it has a seccomp filter */
 };
 
 /* force: a seccomp filter is no obstacle. True: it can be attached to. */

@@ -72,8 +72,7 @@ int remote_call_run(const struct remote_call *call, struct stopped_thread *threa
 void remote_call_decline(struct stopped_thread *thread);
 
 /* Is the thread in a system call that the kernel does not make again after a stop, whatever we do? Its
- * program would see EINTR, or that only a part was done. number and arguments as in /proc/PID/syscall.
- * Pure. */
+ * program would see EINTR, or that a part was done. number and arguments as in /proc/PID/syscall. Pure. */
 bool remote_call_ends_call(uint64_t number, const uint64_t arguments[6]);
 
 /* The descriptor that the call waits for, if the kernel would not make it again in case that is a socket with

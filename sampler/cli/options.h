@@ -32,6 +32,7 @@
 #define KEEP_MAX             1000000u
 #define MIN_SAMPLES_DEFAULT  16u /* 1 where every allocation is recorded */
 #define MIN_SAMPLES_MAX      1000000000u
+#define COMPARE_WALKS_MAX    1000000000u
 #define OPTION_EVENTS_MAX    16
 #define OPTION_PIDS_MAX      64
 #define OPTION_LABELS_MAX    12
@@ -123,6 +124,7 @@ struct options {
 	size_t on_count;
 	uint64_t on_limit_ns;            /* between two of one process for the same one, 0: none */
 	bool delta, timeline, lifetimes; /* additional files to write */
+	uint64_t compare_walks;          /* of so many walked stacks one is compared; 0: the default */
 	bool no_peak;                    /* do not track or write the peak */
 	bool sync;                       /* fsync what is written */
 	bool all;                        /* snapshot: of every process of every session */

@@ -108,10 +108,12 @@ static const struct option rows[] = {
                 "%p pid, %n snapshot, %h host, %t unix seconds;\n"
                 "a folder or a trailing / means that name inside"},
     {COMMAND_RECORD, 'b', "backend", OPTION_CHOICE, OPTION_FIELD(backend), .choices = backend_names,
-        .help = "how stacks are captured; auto, the default, takes\n"
-                "the best the kernel allows (-v says which and why)\n"
-                "and at periods of 16K and less the program copies\n"
-                "them first, while it has free buffers"},
+        .help = "how stacks are captured; auto, the default: stacks\n"
+                "that are known are walked by the program, others\n"
+                "captured by the best way that the kernel allows\n"
+                "(-v says which and why), at periods of 16K and\n"
+                "less by a copy while there are free buffers;\n"
+                "walk: as auto, others only by a copy"},
     {COMMAND_RECORD | COMMAND_ADOPT, 's', "stack-bytes", OPTION_BYTES, OPTION_FIELD(stack_bytes),
         .least = STACK_BYTES_MIN, .most = STACK_BYTES_MAX, .value = "BYTES",
         .allowed = "256 to 64K, for example 16K", .help = "most stack bytes per sample, default 32K"},
@@ -155,6 +157,11 @@ static const struct option rows[] = {
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "delta", OPTION_FLAG, OPTION_FIELD(delta),
         .help = "beside each periodic snapshot, what was allocated\n"
                 "since the one before (NNNN-delta)"},
+    {COMMAND_RECORD, '\0', "compare-walks", OPTION_COUNT, OPTION_FIELD(compare_walks), .least = 1,
+        .most = COMPARE_WALKS_MAX, .value = "N", .allowed = "1 to 1000000000",
+        .help = "of N stacks that the program walks, capture one as\n"
+                "others are too, and compare; default 256, 1: all;\n"
+                "rounded up to a power of two"},
     {COMMAND_RECORD, '\0', "no-peak", OPTION_FLAG, OPTION_FIELD(no_peak),
         .help = "do not record the heap's peak"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "signal", OPTION_SET, .set = set_signal, .value = "SIG",

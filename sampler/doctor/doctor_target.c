@@ -10,6 +10,7 @@
 #include "sampler/doctor/doctor_script.h"
 #include "sampler/doctor/doctor_self.h"
 #include "sampler/doctor/finding.h"
+#include "sampler/region/region_takeover.h"
 #include "sampler/loader/preload_library.h"
 #include "pprof/text/log_line.h"
 #include "sampler/linux/proc.h"
@@ -285,7 +286,7 @@ struct mapping {
 struct mapped {
 	struct mapping *mappings; /* by address, ascending */
 	size_t count, capacity;
-	bool profiled;
+	bool profiled, region; /* it has the library that is preloaded; the shared memory */
 	unsigned int libraries, without_names, symbolic, elsewhere, inside;
 	char first_symbolic[256], first_elsewhere[256], first_target[256], first_inside[256];
 };
@@ -386,6 +387,8 @@ static int mapping_add(struct mapped *mapped, const struct mapping *mapping)
 	    : new->start;
 	if (*new->path && strcmp(file_name(new->path), PRELOAD_LIBRARY_NAME) == 0)
 		mapped->profiled = true;
+	if (strncmp(new->path, "/memfd:heaptap ", 15) == 0)
+		mapped->region = true;
 	return 0;
 }
 
@@ -452,7 +455,10 @@ static void say_process(struct findings *findings, pid_t pid, const struct mappe
 	int seccomp = 0;
 
 	doctor_target_capabilities(pid, &capabilities, &seccomp);
-	if (mapped->profiled)
+	if (mapped->profiled && mapped->region && geteuid() == 0 && !region_takeover_sampler(pid))
+		finding_say(findings, FINDING_BAD, "heaptap adopt PID",
+		    "process %d was profiled, and its sampler is gone", (int)pid);
+	else if (mapped->profiled)
 		finding_say(findings, FINDING_GOOD, NULL, "process %d is being profiled: heaptap snapshot %d",
 		    (int)pid, (int)pid);
 	else

@@ -73,7 +73,8 @@ static uint32_t take_stack(
 	    .stack_want = record->stack_want,
 	    .maps_follow = true,
 	};
-	return walk_take(&s->target, &sample, intake->frames, kernel, s->outcome[record->source->event]);
+	return walk_take(
+	    &s->target, &sample, intake->frames, kernel, s->outcome[record->source->event], NULL);
 }
 
 /* ---- samples */

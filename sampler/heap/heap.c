@@ -3,6 +3,7 @@
 
 #include "pprof/table/array.h"
 #include "pprof/table/index.h"
+#include "sampler/perf/backend.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -39,7 +40,9 @@ struct heap {
 	struct heap_mark mark;
 	struct lifetime lifetimes;
 	uint32_t segments_known; /* that have memory */
-	bool full;               /* see heap_set_full() */
+	uint32_t *walked_site;   /* by the number of a walked stack: site + 1 */
+	size_t walked_room;
+	bool full; /* see heap_set_full() */
 };
 
 struct heap *heap_new(const struct region *region, const struct heap_options *options)
@@ -66,6 +69,7 @@ void heap_free(struct heap *heap)
 		free(heap->memory[i]);
 	free(heap->memory);
 	free(heap->departed);
+	free(heap->walked_site);
 	free(heap->sites);
 	index_fini(&heap->index);
 	free(heap);
@@ -97,9 +101,24 @@ static uint32_t memory_find(const struct slot_memory *memory, uint64_t seq)
 	return HEAP_NO_SITE;
 }
 
-uint32_t heap_site_of(const struct heap *heap, uint32_t slot, uint64_t seq)
+static uint32_t walked_find(const struct heap *heap, uint32_t number)
 {
-	return memory_find(memory_of(heap, slot), seq);
+	return number < heap->walked_room && heap->walked_site[number] ? heap->walked_site[number] - 1
+	                                                               : HEAP_NO_SITE;
+}
+
+uint32_t heap_site_of(const struct heap *heap, uint32_t slot, uint64_t seq, uint32_t walked)
+{
+	return walked ? walked_find(heap, walked) : memory_find(memory_of(heap, slot), seq);
+}
+
+/* A block that was inherited at a fork is known by its slot, whoever found its stack. */
+uint32_t heap_site_of_slot(const struct heap *heap, uint32_t slot, const struct slot_copy *block)
+{
+	bool inherited = block->flags & SLOT_INHERITED;
+	uint32_t site = heap_site_of(heap, slot, block->seq, inherited ? 0 : (uint32_t)block->sample.stack);
+	/* a number that an earlier sampler gave: its blocks are known by their slots too (process_adopt) */
+	return site == HEAP_NO_SITE ? heap_site_of(heap, slot, block->seq, 0) : site;
 }
 
 static struct departed *departed_at(const struct heap *heap, uint32_t slot, uint64_t seq)
@@ -216,6 +235,24 @@ int heap_add(struct heap *heap, const struct heap_sample *sample)
 	return 0;
 }
 
+int heap_add_walked(struct heap *heap, uint32_t number, uint32_t stack, struct tally more)
+{
+	const struct heap_sample sample = {.stack = stack, .backend = BACKEND_WALK};
+	size_t room = heap->walked_room;
+	uint32_t site = walked_find(heap, number);
+	if (site == HEAP_NO_SITE)
+		site = site_find(heap, &sample);
+	if (site == HEAP_NO_SITE ||
+	    array_reserve(&heap->walked_site, &heap->walked_room, number + 1, sizeof(*heap->walked_site)) !=
+	        0)
+		return -ENOMEM;
+	memset(heap->walked_site + room, 0, (heap->walked_room - room) * sizeof(*heap->walked_site));
+	heap->walked_site[number] = site + 1;
+	tally_add(&heap->sites[site].sums, &more);
+	tally_add(&heap->total, &more);
+	return 0;
+}
+
 void heap_set_full(struct heap *heap, bool full)
 {
 	heap->full = full;
@@ -226,7 +263,8 @@ uint64_t heap_bytes(const struct heap *heap)
 	return sizeof(*heap) + heap->region->segments * sizeof(*heap->memory) +
 	    heap->segments_known * REGION_SEGMENT_SLOTS * sizeof(struct slot_memory) +
 	    (heap->departed ? DEPARTED * sizeof(*heap->departed) : 0) +
-	    heap->site_room * sizeof(*heap->sites) + index_bytes(&heap->index);
+	    heap->walked_room * sizeof(*heap->walked_site) + heap->site_room * sizeof(*heap->sites) +
+	    index_bytes(&heap->index);
 }
 
 void heap_adopt(struct heap *heap, uint32_t stack, struct tally counted)
@@ -263,8 +301,8 @@ struct tally heap_total(const struct heap *heap)
 
 bool heap_freed(struct heap *heap, const struct free_copy *gone)
 {
-	uint32_t site = heap_site_of(heap, gone->sample.slot, gone->sample.seq);
-	if (site == HEAP_NO_SITE && heap->departed) {
+	uint32_t site = heap_site_of(heap, gone->sample.slot, gone->sample.seq, gone->sample.stack);
+	if (site == HEAP_NO_SITE && heap->departed && !gone->sample.stack) {
 		const struct departed *departed = departed_at(heap, gone->sample.slot, gone->sample.seq);
 		if (departed->seq_plus_1 == gone->sample.seq + 1 && departed->slot == gone->sample.slot)
 			site = departed->site;

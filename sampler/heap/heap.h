@@ -80,6 +80,10 @@ const struct heap_options *heap_options(const struct heap *heap);
  */
 int heap_add(struct heap *heap, const struct heap_sample *sample);
 
+/* Enters what was counted of a stack that the target walked itself; `number` names it there (proto/walk.h),
+ * and blocks in slots and frees name it by that. Returns 0 or -ENOMEM. */
+int heap_add_walked(struct heap *heap, uint32_t number, uint32_t stack, struct tally more);
+
 /* While full, what is not known yet is refused (-ENOMEM) and the books take no more memory. */
 void heap_set_full(struct heap *heap, bool full);
 
@@ -97,8 +101,10 @@ void heap_adopt(struct heap *heap, uint32_t stack, struct tally counted);
 bool heap_freed(struct heap *heap, const struct free_copy *gone);
 const struct lifetime *heap_lifetimes(const struct heap *heap); /* of all blocks whose frees arrived */
 
-/* The site of a slot's `seq`th block; HEAP_NO_SITE unknown. */
-uint32_t heap_site_of(const struct heap *heap, uint32_t slot, uint64_t seq);
+/* The site of a slot's `seq`th block; HEAP_NO_SITE unknown. walked: the number of its stack, 0 if that was
+ * dumped. */
+uint32_t heap_site_of(const struct heap *heap, uint32_t slot, uint64_t seq, uint32_t walked);
+uint32_t heap_site_of_slot(const struct heap *heap, uint32_t slot, const struct slot_copy *block);
 
 uint32_t heap_site_count(const struct heap *heap);
 const struct heap_site *heap_site(const struct heap *heap, uint32_t site);

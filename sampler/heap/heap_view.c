@@ -52,7 +52,7 @@ static int add_block(struct making *m, const struct live_scan_block *block, uint
 	const struct slot_copy *slot = &block->slot;
 	struct heap_view *view = m->view;
 	bool inherited = slot->flags & SLOT_INHERITED;
-	uint32_t site = heap_site_of(m->heap, block->number, slot->seq), age = HEAP_VIEW_NO_AGE;
+	uint32_t site = heap_site_of_slot(m->heap, block->number, slot), age = HEAP_VIEW_NO_AGE;
 	if (m->ages > 1)
 		age = lifetime_class(at_ns > slot->sample.time_ns ? at_ns - slot->sample.time_ns : 0);
 	struct heap_view_row *row = row_for(m, site, inherited, age);

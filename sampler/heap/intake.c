@@ -3,6 +3,7 @@
 
 #include "sampler/heap/executed.h"
 #include "sampler/heap/unfollowed.h"
+#include "sampler/heap/walked.h"
 #include "sampler/target/map_record.h"
 #include "sampler/target/walk.h"
 
@@ -16,6 +17,7 @@ struct sample {
 	uint32_t slot, tid;
 	bool mapped;
 	uint64_t seq, size_bytes, period_bytes;
+	uint32_t walked; /* the number of the stack that the target found itself; 0: none */
 	struct regs regs;
 	struct walk_sample stack;
 	enum backend backend;
@@ -50,12 +52,21 @@ static int enter_sample(struct intake *intake, struct sample *s)
 	s->stack.regs = &s->regs;
 	s->stack.skips_innermost = true;
 	s->stack.maps_follow = intake->maps_follow;
-	process->counters.taken++;
+	struct walk_result walk;
+	uint64_t compared[UNWIND_COUNTS];
+	process->counters.taken += !s->walked;
 	intake->taken++;
 	target_see_thread(&process->target, s->tid);
-	uint32_t stack = walk_take(&process->target, &s->stack, intake->frames, 0, process->counters.outcome);
+	uint32_t stack = walk_take(&process->target, &s->stack, intake->frames, 0,
+	    s->walked ? compared : process->counters.outcome, &walk);
+	if (s->walked) { /* it is in the books already */
+		walked_compare(process, &walk, s->walked, stack);
+		return 0;
+	}
 	if (stack == UINT32_MAX)
 		return -ENOMEM;
+	if (!s->mapped)
+		walked_learn(process, &walk, stack, s->stack.time_ns);
 	const struct heap_sample sample = {
 	    .slot = s->slot,
 	    .seq = s->seq,
@@ -149,12 +160,14 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 	s.slot = slot > UINT32_MAX ? REGION_NO_SLOT : (uint32_t)slot;
 	s.seq = s.regs.r[argument[2]];
 	s.size_bytes = s.regs.r[argument[3]];
-	s.period_bytes = s.regs.r[argument[4]];
+	s.period_bytes = s.regs.r[argument[4]] & ((1ull << REGION_STACK_SHIFT) - 1);
+	s.walked = (uint32_t)(s.regs.r[argument[4]] >> REGION_STACK_SHIFT);
+	s.stack.time_ns = record->time_ns;
 	s.backend = image->event_backend;
 	uint64_t *count =
 	    s.backend == BACKEND_UPROBE ? &s.process->counters.by_uprobe : &s.process->counters.by_breakpoint;
 	/* A trigger that a signal interrupts is executed, and dumped, a second time. */
-	*count += take_sample(intake, &s);
+	*count += take_sample(intake, &s); /* also of one that is compared: it is what was triggered */
 }
 
 /* Ignores records of processes that are not profiled: nearly all of them if the event is system-wide. */
@@ -241,6 +254,7 @@ static bool take_buffer(
 	    .seq = header->sample.seq,
 	    .size_bytes = header->sample.size_bytes,
 	    .period_bytes = header->sample.period_bytes,
+	    .walked = header->sample.stack,
 	    .stack =
 	        {
 	            .time_ns = header->sample.time_ns,
@@ -255,7 +269,7 @@ static bool take_buffer(
 		intake->bad++;
 		return true;
 	}
-	s.process->counters.copied++;
+	s.process->counters.copied += !s.walked;
 	take_sample(intake, &s);
 	return true;
 }

@@ -281,9 +281,13 @@ void process_look_for_room(struct process *process)
 
 void process_weigh(struct process *process)
 {
+	const struct process_walked *walked = &process->walked;
 	if (process->image->memory)
 		memory_bound_note(process->image->memory, &process->held_bytes,
-		    stacks_bytes(process->target.stacks) + heap_bytes(process->heap));
+		    stacks_bytes(process->target.stacks) + heap_bytes(process->heap) +
+		        walked->seen_room * sizeof(*walked->seen) +
+		        walked->stack_room * sizeof(*walked->stack) +
+		        (process->place == 0 ? process->image->walked_bytes : 0));
 }
 
 /* Once the parent's own are known. The list of a chain that is longer ends early: whoever would be next in it
@@ -332,9 +336,10 @@ void process_inherit(struct process *process)
 			uint32_t number = s * REGION_SEGMENT_SLOTS + i;
 			if (!region_read_slot(region, number, &slot) || !(slot.flags & SLOT_INHERITED) ||
 			    slot.origin_place != parent->place ||
-			    heap_site_of(process->heap, number, slot.seq) != HEAP_NO_SITE)
+			    heap_site_of(process->heap, number, slot.seq, 0) != HEAP_NO_SITE)
 				continue;
-			uint32_t site = heap_site_of(parent->heap, slot.sample.slot, slot.sample.seq);
+			uint32_t site =
+			    heap_site_of(parent->heap, slot.sample.slot, slot.sample.seq, slot.sample.stack);
 			if (site == HEAP_NO_SITE)
 				continue;
 			uint32_t tid = heap_site(parent->heap, site)->key.tid;
@@ -482,6 +487,8 @@ void process_free(struct process *process)
 		memory_bound_note(image->memory, &process->held_bytes, 0);
 	target_fini(&process->target);
 	heap_free(process->heap);
+	free(process->walked.seen);
+	free(process->walked.stack);
 	free(process);
 }
 

@@ -42,12 +42,22 @@ struct process_counters {
 	uint64_t taken;  /* stacks that arrived */
 	uint64_t copied; /* of these, by the copy backend */
 	uint64_t by_uprobe, by_breakpoint;
+	uint64_t walked; /* by the target itself */
 	uint64_t outcome[UNWIND_COUNTS];
 	uint64_t no_room;           /* samples whose stack or site the books had no room for */
 	uint64_t inherited_no_room; /* likewise, blocks that it had from its parent */
 	/* samples of an earlier sampler, which knew their stacks: counted, and under STACK_BEFORE_RESTART */
 	uint64_t before_restart;
 	uint64_t frees_unknown; /* of blocks whose stack was lost */
+};
+
+/* What its books have of the counts of walked stacks (walked.h). */
+struct process_walked {
+	struct tally *seen; /* by number */
+	size_t seen_room;
+	uint32_t *stack; /* by number: the stack in the process' own table, plus 1 */
+	size_t stack_room;
+	uint64_t samples_seen;
 };
 
 struct image;
@@ -72,6 +82,7 @@ struct process {
 	/* It has no pidfd because no descriptor or memory was left for one: it may live. */
 	bool unsure;
 	struct heap *heap;
+	struct process_walked walked;
 	uint64_t held_bytes; /* of the books, as image->memory knows */
 	struct process_counters counters;
 	/* Its executable, see executed.h; 0 and 0: not the one that is there now. */
@@ -99,6 +110,8 @@ struct image {
 	struct table *processes;     /* by pid: each of its processes is in it while it exists; borrowed */
 	uint64_t copied_seen, places_seen, requests_seen;
 	uint64_t frees_seen, frees_noted, frees_lost, frees_stuck_ns; /* see free_log.h */
+	struct walked *walked;                                        /* walked.h; NULL: none yet */
+	uint64_t walked_bytes;                                        /* memory that this takes */
 	uint64_t trigger_address;
 	/* It was attached to while it ran: its process' pid (0: it was not), for how long it had run, and the
 	 * resident memory that it had then. */

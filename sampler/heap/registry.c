@@ -6,6 +6,7 @@
 #include "sampler/heap/executed.h"
 #include "sampler/heap/free_log.h"
 #include "sampler/heap/unfollowed.h"
+#include "sampler/heap/walked.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
 #include "sampler/region/region_program.h"
@@ -45,6 +46,7 @@ size_t registry_drain(struct registry *registry)
 	for (struct image *image = registry->intake->images; image; image = image->next)
 		if (image->ready) {
 			intake_buffers(registry->intake, image, registry->probe->rings ? now : UINT64_MAX);
+			registry->intake->taken += walked_drain(image, registry->intake->maps_follow);
 			frees += free_log_drain(image, now);
 		}
 	if (backend_fallback_tend(
@@ -126,26 +128,6 @@ static void finish(struct registry *registry, struct process *process, enum targ
 	}
 	process_inherit(process);
 	registry->listener.closed(registry->listener.context, &process->target);
-}
-
-/* Place 0 is kept as long as its image: children may still need stacks that they inherited from it. */
-void registry_release(struct registry *registry, struct process *process)
-{
-	process->image->unreleased--;
-	region_release_place(process->image->region, process->place);
-	if (process->place != 0)
-		process_free(process);
-}
-
-const struct process *registry_find(const struct registry *registry, pid_t pid)
-{
-	const struct process *process;
-	size_t cursor = 0;
-	while ((process = table_next(&registry->intake->processes, (uint64_t)pid, &cursor)))
-		if (process->watched && !process->target.closed && process->target.pidfd >= 0 &&
-		    !process->image->unchosen)
-			return process;
-	return NULL;
 }
 
 /* A process that had ended at our first look has no pidfd; one for which no descriptor was left then is
@@ -299,15 +281,6 @@ static void look_at_executed(struct registry *registry, struct image *image, uin
 	}
 }
 
-/* The records of a uprobe are of all processes. */
-static void look_at_unfollowed(const struct registry *registry, struct image *image)
-{
-	if (image->attached_pid && registry->probe->backend != BACKEND_UPROBE)
-		unfollowed_look(image);
-	if (image->attached_pid && registry->verbosity > 0)
-		unfollowed_say(image);
-}
-
 static void note_requests(struct registry *registry, struct image *image)
 {
 	uint64_t requests = atomic_load(&region_header(image->region)->requests);
@@ -323,6 +296,7 @@ static void image_remove(struct registry *registry, struct image *image)
 	for (uint32_t i = 0; i < REGION_PLACES; i++)
 		if (image->process[i])
 			process_free(image->process[i]);
+	walked_free(image);
 	image_free(image);
 }
 
@@ -427,7 +401,8 @@ size_t registry_tend(struct registry *registry)
 			note_requests(registry, image);
 			if (!image->unchosen && (linger || (often && now - image->claimed_ns < YOUNG_NS))) {
 				look_at_executed(registry, image, now);
-				look_at_unfollowed(registry, image);
+				unfollowed_tend(
+				    image, registry->probe->backend == BACKEND_UPROBE, registry->verbosity);
 			}
 		}
 		if (linger && image_is_over(image, now)) {
@@ -466,6 +441,7 @@ int registry_adopt(struct registry *registry, struct region *region)
 	image->trigger_address = header->trigger_address;
 	image->attached_after_ns = header->attached_after_ns;
 	image->attached_rss_bytes = header->attached_rss_bytes;
+	walked_begin(image);
 	for (uint32_t i = 0; i < REGION_PLACES; i++) {
 		struct process *process = image_process(image, i, registry->modules);
 		if (!process)
@@ -498,27 +474,10 @@ int registry_attach(
 	region_header(region)->attached_rss_bytes = attached->rss_bytes;
 	image->other_library = attached->other_library;
 	unfollowed_begin(image);
+	/* Not all of the objects that a running process has may call dlclose by the hook. */
+	atomic_store(&region_header(region)->walk, 0);
 	settle_claims(registry);
 	return 0;
-}
-
-void registry_stop_attached(struct registry *registry)
-{
-	for (struct image *image = registry->intake->images; image; image = image->next)
-		if (image->attached_pid)
-			atomic_store(&region_header(image->region)->mode, REGION_MODE_OFF);
-}
-
-void registry_visit_attached(
-    struct registry *registry, void (*visit)(void *context, const struct target *target), void *context)
-{
-	const struct table *processes = &registry->intake->processes;
-	registry_finish_ended(registry);
-	for (size_t i = processes->count; i-- > 0;) {
-		struct process *process = processes->entries[i].item;
-		if (process->image->attached_pid && !process->target.closed)
-			visit(context, &process->target);
-	}
 }
 
 void registry_close_attached(struct registry *registry)
@@ -532,29 +491,6 @@ void registry_close_attached(struct registry *registry)
 			finish(registry, process,
 			    has_ended(registry, process) ? TARGET_GONE : TARGET_DETACHED, 0);
 	}
-}
-
-void registry_set_period(struct registry *registry, uint64_t period_bytes)
-{
-	region_pool_set_period(registry->pool, period_bytes);
-	for (struct image *image = registry->intake->images; image; image = image->next)
-		atomic_store(&region_header(image->region)->period_bytes, period_bytes);
-}
-
-size_t registry_running(const struct registry *registry)
-{
-	const struct table *processes = &registry->intake->processes;
-	size_t count = 0;
-	for (size_t i = 0; i < processes->count; i++) {
-		const struct process *process = processes->entries[i].item;
-		count += process->watched && !process->target.closed && !process->image->unchosen;
-	}
-	return count;
-}
-
-bool registry_empty(const struct registry *registry)
-{
-	return !registry->intake->images;
 }
 
 void registry_fini(struct registry *registry)

@@ -85,7 +85,6 @@ int registry_adopt(struct registry *registry, struct region *region);
 struct registry_attached {
 	pid_t pid;
 	uint64_t after_ns, rss_bytes; /* for how long it had run, and its resident memory */
-	bool filtered;                /* it has a seccomp filter */
 	bool other_library;           /* its library is not the file on which the uprobe is */
 };
 int registry_attach(

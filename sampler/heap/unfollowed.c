@@ -103,14 +103,14 @@ static void forget_ended(struct unfollowed *u)
 			u->seen[i] = u->seen[--u->seen_count];
 }
 
-void unfollowed_look(struct image *image)
+static void look(struct image *image)
 {
-	struct look look = {.image = image};
+	struct look all = {.image = image};
 	forget_ended(&image->unfollowed);
 	for (uint32_t i = 0; i < image->places_end; i++) {
 		const struct process *process = image->process[i];
 		if (process && !process->target.closed && process->target.pidfd >= 0)
-			(void)proc_each_thread(process->target.pid, look_at_thread, &look);
+			(void)proc_each_thread(process->target.pid, look_at_thread, &all);
 	}
 }
 
@@ -156,13 +156,16 @@ void unfollowed_record(struct table *births, const struct table *processes, cons
 	forget_birth(births, pid);
 }
 
-void unfollowed_say(struct image *image)
+void unfollowed_tend(struct image *image, bool by_records, int verbosity)
 {
 	struct unfollowed *u = &image->unfollowed;
-	if (u->count == u->said)
+	if (!image->attached_pid)
 		return;
-	log_line("pid %d: %s was executed by a child of it, and is not followed (%" PRIu64 " in all)",
-	    (int)image->attached_pid, u->last, u->count);
+	if (!by_records)
+		look(image);
+	if (u->count != u->said && verbosity > 0)
+		log_line("pid %d: %s was executed by a child of it, and is not followed (%" PRIu64 " in all)",
+		    (int)image->attached_pid, u->last, u->count);
 	u->said = u->count;
 }
 

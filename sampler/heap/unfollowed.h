@@ -17,14 +17,12 @@
 /* The image was attached to: what is forked from now on counts. */
 void unfollowed_begin(struct image *image);
 
-/* Looks at the children that there are. */
-void unfollowed_look(struct image *image);
-
 /* FORK, EXIT, and COMM by an exec. births: the forked children, by pid, with their image; borrowed. */
 void unfollowed_record(struct table *births, const struct table *processes, const struct record *record);
 
-/* One line about what is new, for the user. */
-void unfollowed_say(struct image *image);
+/* Now and then. by_records: those of all processes reach us; else this looks at the children that there are.
+ * With -v, a line about what is new. */
+void unfollowed_tend(struct image *image, bool by_records, int verbosity);
 
 /* The image goes. */
 void unfollowed_end(struct image *image, struct table *births);

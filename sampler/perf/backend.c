@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-const char *const backend_names[] = {"auto", "uprobe", "breakpoint", "copy", NULL};
+const char *const backend_names[] = {"auto", "uprobe", "breakpoint", "copy", "walk", NULL};
 
 const char *backend_name(enum backend backend)
 {

@@ -8,6 +8,7 @@ enum backend {
 	BACKEND_UPROBE,
 	BACKEND_BREAKPOINT,
 	BACKEND_COPY,
+	BACKEND_WALK, /* the hook walks the stack; what it cannot walk is copied, or dumped */
 };
 
 /* As users write them, in the order of the enum; NULL ends the list. */

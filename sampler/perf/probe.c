@@ -229,7 +229,7 @@ int probe_open(struct probe *probe, enum backend wanted, const char *library, ui
 	probe->dump_bytes = (stack_bytes > 65000 ? 65000 : stack_bytes) & ~7u;
 	probe->regs_mask = regs_arch_native()->perf_mask;
 	probe->backend = BACKEND_COPY;
-	if (wanted == BACKEND_COPY) {
+	if (wanted == BACKEND_COPY || wanted == BACKEND_WALK) {
 		snprintf(probe->reason, sizeof(probe->reason), "as asked for");
 		return 0;
 	}

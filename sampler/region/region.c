@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/region/region.h"
 
+#include "proto/walk.h"
 #include "sampler/linux/memory_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -81,6 +81,8 @@ static void lay_out(struct region *region, uint64_t live_max)
 	at += round_up((size_t)region->segments * REGION_SEGMENT_SLOTS * sizeof(uint64_t));
 	offsets->dropped_buffers = at;
 	at += round_up(buffers_bytes());
+	offsets->walk = at;
+	at += round_up(sizeof(struct walk_area));
 	offsets->end = at;
 }
 
@@ -124,6 +126,7 @@ static int write_header(const struct region *region, const struct region_options
 	    .wants_command_line = options->command_line,
 	    .period_bytes = options->period_bytes,
 	    .mode = options->mode,
+	    .walk = options->walk,
 	    .state = REGION_SPARE,
 	};
 	ssize_t written = pwrite(region->fd, &header, sizeof(header), 0);
@@ -234,6 +237,16 @@ struct region_place *region_place(const struct region *region, uint32_t place)
 	if (place >= REGION_PLACES)
 		return NULL;
 	return (struct region_place *)(void *)(region->base + region->offsets.places) + place;
+}
+
+struct walk_area *region_walk(const struct region *region)
+{
+	return (struct walk_area *)(void *)(region->base + region->offsets.walk);
+}
+
+bool region_walks(const struct region *region)
+{
+	return atomic_load_explicit(&region_header(region)->walk, memory_order_relaxed) != 0;
 }
 
 struct tally region_read_tally(const struct region_tally *tally)
@@ -430,6 +443,16 @@ static bool half_written_by(
 	    buffer_word(BUFFER_WRITING, *(uint32_t *)context);
 }
 
+/* The pages that were touched are given back. */
+static void empty_counts(const struct region *region, uint32_t place)
+{
+	struct walk_counts *counts = &region_walk(region)->counts[place];
+	uint64_t offset = (uint64_t)((unsigned char *)counts - region->base);
+	if (fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+	        (off_t)sizeof(*counts)) != 0)
+		memset((void *)counts, 0, sizeof(*counts));
+}
+
 void region_release_place(const struct region *region, uint32_t number)
 {
 	struct region_place *place = region_place(region, number);
@@ -448,6 +471,8 @@ void region_release_place(const struct region *region, uint32_t number)
 		atomic_store(&owners(region)[s], 0);
 	}
 	visit_buffers(region, half_written_by, &number);
+	if (number < WALK_PLACES && atomic_load(&place->walked))
+		empty_counts(region, number);
 	memset((void *)place, 0, sizeof(*place));
 	atomic_store(&place->state, PLACE_FREE);
 }
@@ -474,41 +499,4 @@ uint64_t region_placeless(const struct region *region)
 uint64_t region_not_cut_off(const struct region *region)
 {
 	return atomic_load_explicit(&region_header(region)->not_cut_off, memory_order_relaxed);
-}
-
-const char *region_declined_text(const struct region *region)
-{
-	const struct region_header *header = region_header(region);
-	if (atomic_load_explicit(&header->state, memory_order_acquire) != REGION_DECLINED)
-		return NULL;
-	switch ((enum region_declined)header->declined) {
-	case REGION_DECLINED_NO_MEMORY:
-		return "its limit of address space (ulimit -v) leaves no room for the profiler's shared "
-		       "memory";
-	case REGION_DECLINED_NO_FORK_NOTICE:
-		return "the library has no means to notice a fork";
-	default:
-		return "for an unknown reason";
-	}
-}
-
-const char *region_unseen_text(const struct region *region, char text[REGION_UNSEEN_BYTES])
-{
-	const struct region_header *header = region_header(region);
-	uint32_t unseen = header->unseen;
-	if (unseen & REGION_UNSEEN_FILES) {
-		char files[REGION_PATH_BYTES];
-		memcpy(files, header->unseen_files, sizeof(files));
-		files[sizeof(files) - 1] = '\0';
-		for (char *c = files; *c; c++)
-			*c = *c >= ' ' && *c <= '~' ? *c : '?';
-		snprintf(text, REGION_UNSEEN_BYTES,
-		    "not seen: calls that lead by no import slot to the allocator, in %s", files);
-		return text;
-	}
-	if (!(unseen & REGION_UNSEEN_MALLOC))
-		return NULL;
-	snprintf(text, REGION_UNSEEN_BYTES,
-	    "not seen: the program has a malloc of its own, which comes before heaptap's");
-	return text;
 }

@@ -37,6 +37,7 @@ struct region_options {
 	uint64_t live_max;          /* samples; rounded up to whole segments */
 	uint64_t copy_period_bytes; /* 0: the copy backend is used only if the mode says so */
 	enum region_mode mode;
+	uint32_t walk;            /* as in the header */
 	uint32_t snapshot_signal; /* 0: none */
 	bool signal_everywhere;   /* not in COMMAND's own process alone */
 	bool start_paused, no_peak, record_mmap;
@@ -72,6 +73,10 @@ struct region_header *region_header(const struct region *region);
 
 /* NULL for a place that is out of range. */
 struct region_place *region_place(const struct region *region, uint32_t place);
+
+/* The walk backend's tables (proto/walk.h); the target may write any of it. */
+struct walk_area *region_walk(const struct region *region);
+bool region_walks(const struct region *region);
 
 /* A copy of the tally; each number is read once, but not all at the same instant. */
 struct tally region_read_tally(const struct region_tally *tally);

@@ -86,7 +86,6 @@ static struct registry_attached facts_of(pid_t pid)
 		facts.after_ns = (now - began) * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
 	(void)proc_read(pid, "status", status, sizeof(status));
 	facts.rss_bytes = proc_status_number(status, "\nVmRSS:", 10, 0) << 10;
-	facts.filtered = proc_status_number(status, "\nSeccomp:", 10, 1) != 0;
 	return facts;
 }
 
@@ -116,7 +115,7 @@ void attachments_begin(struct attachments *a, pid_t pid)
 		refuse_attempt(a, pid, "no shared memory can be made");
 		return;
 	}
-	region_header(b->region)->filtered = b->facts.filtered;
+	region_header(b->region)->filtered = fitness.filtered;
 	const struct attachment_wish wish = {
 	    .pid = pid,
 	    .modules = a->setup.modules,

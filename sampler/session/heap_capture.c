@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/heap_capture.h"
 
+#include "pprof/text/text.h"
 #include "pprof/text/utf8.h"
+#include "sampler/arch/regs.h"
+#include "sampler/heap/walked.h"
 #include "sampler/linux/clock.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/perf/trigger.h"
@@ -41,15 +44,45 @@ int heap_capture_check(const struct options *options)
 	return ret;
 }
 
+/* A walked sample has no record of its own, so what tells rows of one stack apart cannot be asked for. */
+static bool walks(const struct options *options)
+{
+	return regs_arch_native() == &regs_x86_64 &&
+	    (options->backend == BACKEND_AUTO || options->backend == BACKEND_WALK) &&
+	    !(options->labels & (HEAP_LABEL_THREAD | HEAP_LABEL_SIZE));
+}
+
+/* A breakpoint costs a microsecond at each context switch, whether samples are taken or not. Where most
+ * stacks are walked, the few others are copied instead. */
+static int prefer_copies(struct probe *probe, const struct options *options)
+{
+	char reason[sizeof(probe->reason)];
+	memcpy(reason, probe->reason, sizeof(reason));
+	probe_close(probe);
+	int error = probe_open(probe, BACKEND_COPY, "", options->stack_bytes, options->period_bytes);
+	memcpy(probe->reason, reason, sizeof(probe->reason));
+	return error;
+}
+
 int heap_capture_probe(struct heap_capture *h, const struct options *options)
 {
 	int ignored;
 	h->options = options;
+	if (options->backend == BACKEND_WALK && !walks(options)) {
+		snprintf(h->probe.reason, sizeof(h->probe.reason),
+		    "it is for x86-64, and not with --labels thread or size");
+		return -EOPNOTSUPP;
+	}
 	/* The heap's rings take all memory that the limits leave, so the minimum for the events' rings is
 	 * reserved first. */
 	struct rings *kept = options->event_count ? rings_open(EVENT_RING_BYTES_LEAST, &ignored) : NULL;
 	int error = probe_open(
 	    &h->probe, options->backend, options->library, options->stack_bytes, options->period_bytes);
+	if (!error && h->probe.backend == BACKEND_BREAKPOINT && walks(options))
+		error = prefer_copies(&h->probe, options);
+	if (!error && walks(options))
+		text_append(
+		    h->probe.reason, sizeof(h->probe.reason), "; known ones are walked by the program");
 	rings_close(kept);
 	return error;
 }
@@ -65,6 +98,7 @@ static int open_pool(struct heap_capture *h)
 	    .live_max = LIVE_MAX,
 	    .copy_period_bytes = copies_first ? COPY_PERIOD_BYTES : 0,
 	    .mode = h->probe.backend == BACKEND_UPROBE ? REGION_MODE_TRIGGER : REGION_MODE_COPY,
+	    .walk = walks(options) ? walked_interval(options->compare_walks) : 0,
 	    .snapshot_signal = (uint32_t)options->signal,
 	    .signal_everywhere = options->signal_everywhere,
 	    .start_paused = options->paused,
@@ -100,7 +134,8 @@ static void describe(void *context, char *text, size_t bytes)
 	snprintf(text, bytes,
 	    "period %s, backend %s, stack dump %u bytes; of all processes: %" PRIu64
 	    " records lost in the rings, %" PRIu64 " bad%s%s%s%s%s%s%s",
-	    amount_bytes((double)h->source.period_bytes, period), backend_name(h->probe.backend),
+	    amount_bytes((double)h->source.period_bytes, period),
+	    backend_name(h->options->backend == BACKEND_WALK ? BACKEND_WALK : h->probe.backend),
 	    h->probe.dump_bytes, h->intake.ring_lost, h->intake.bad, strangers, missed[0] ? "; " : "", missed,
 	    changed[0] ? "; " : "", changed, omitted[0] ? "; " : "", omitted);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/heap_snapshot.h"
 
+#include "sampler/heap/walked.h"
+
 #include "pprof/profile/drop_frames.h"
 #include "pprof/profile/origin.h"
 #include "sampler/snapshot/lifetimes_file.h"
@@ -40,8 +42,8 @@ static void comment_losses(
 	const struct {
 		const char *how;
 		uint64_t count;
-	} backends[] = {{"by uprobe", c->by_uprobe}, {"by breakpoint", c->by_breakpoint},
-	    {"copied by the hook", c->copied}};
+	} backends[] = {{"walked by the hook", c->walked}, {"by uprobe", c->by_uprobe},
+	    {"by breakpoint", c->by_breakpoint}, {"copied by the hook", c->copied}};
 	struct sheet_text text;
 	if (!sheet_text_open(&text))
 		return;
@@ -60,6 +62,10 @@ static void comment_losses(
 	for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++)
 		if (backends[i].count)
 			fprintf(text.out, ", %s %" PRIu64, backends[i].how, backends[i].count);
+	const struct walked_counters walked = walked_counters(s->process->image);
+	if (walked.compared)
+		fprintf(text.out, " (of all its processes compared %" PRIu64 ", wrong %" PRIu64 ")",
+		    walked.compared, walked.different);
 	if (c->no_room + c->inherited_no_room)
 		fprintf(text.out, ", no memory for %" PRIu64, c->no_room + c->inherited_no_room);
 	sheet_print_outcomes(text.out, c->outcome);

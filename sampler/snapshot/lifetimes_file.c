@@ -44,7 +44,7 @@ static struct ages *read_ages(const struct heap *heap, const struct live_scan *s
 	struct ages *ages = calloc((size_t)heap_site_count(heap) + 1, sizeof(*ages));
 	for (size_t i = 0; ages && i < scan->count; i++) {
 		const struct live_scan_block *block = &scan->blocks[i];
-		uint32_t site = heap_site_of(heap, block->number, block->slot.seq);
+		uint32_t site = heap_site_of_slot(heap, block->number, &block->slot);
 		uint64_t age_ns =
 		    scan->now_ns > block->slot.sample.time_ns ? scan->now_ns - block->slot.sample.time_ns : 0;
 		if (!block->live || site == HEAP_NO_SITE)

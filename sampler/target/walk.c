@@ -74,13 +74,14 @@ static struct rarities look_for_rarities(const struct unwind_frame *frames, size
 }
 
 uint32_t walk_take(struct target *target, const struct walk_sample *sample, struct unwind_frame *frames,
-    size_t before, uint64_t outcomes[UNWIND_COUNTS])
+    size_t before, uint64_t outcomes[UNWIND_COUNTS], struct walk_result *result)
 {
 	size_t count = 0, skipped = 0;
+	enum unwind_outcome outcome = UNWIND_NO_MAP;
 	const char *marker = STACK_NONE;
 	if (sample->regs) {
 		const struct unwind_frame *innermost = frames + before;
-		enum unwind_outcome outcome = walk(target, sample, frames + before, &count);
+		outcome = walk(target, sample, frames + before, &count);
 		outcomes[outcome]++;
 		struct rarities found = look_for_rarities(innermost, count);
 		outcomes[UNWIND_GUESSED] += found.guess;
@@ -91,6 +92,8 @@ uint32_t walk_take(struct target *target, const struct walk_sample *sample, stru
 		    innermost[skipped].module == innermost->module)
 			skipped++;
 	}
+	if (result)
+		*result = (struct walk_result){frames + before, count, outcome};
 	return stacks_intern(
 	    target->stacks, frames + skipped, before + count - skipped, marker, target->maps);
 }

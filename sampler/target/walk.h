@@ -21,10 +21,17 @@ struct walk_sample {
 	uint64_t time_ns; /* when the sample was taken */
 };
 
+/* The frames of a walk: those of the preloaded library first, and these left out of the stack. */
+struct walk_result {
+	const struct unwind_frame *frames; /* as unwind_stack() left them; in the caller's array */
+	size_t count;
+	enum unwind_outcome outcome;
+};
+
 /* The frames that the caller has put before the program's, innermost first: the kernel's. `frames` has room
- * for UNWIND_FRAMES_MAX more. outcomes: counts of this target's samples. Returns the stack's number in
- * target->stacks, or UINT32_MAX when there is no memory for it. */
+ * for UNWIND_FRAMES_MAX more. outcomes: counts of this target's samples. result: may be NULL.
+ * Returns the stack's number in target->stacks, or UINT32_MAX when there is no memory for it. */
 uint32_t walk_take(struct target *target, const struct walk_sample *sample, struct unwind_frame *frames,
-    size_t before, uint64_t outcomes[UNWIND_COUNTS]);
+    size_t before, uint64_t outcomes[UNWIND_COUNTS], struct walk_result *result);
 
 #endif

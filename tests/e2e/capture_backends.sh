@@ -132,12 +132,13 @@ test_stopped_sampler_does_not_change_the_backend() {
   done
 }
 
-# A breakpoint costs at every switch: a program with many gives it up, where the backend was our choice.
+# A breakpoint costs at every switch: a program with many gives it up, where the backend was our choice (of those that are
+# left where a label needs a record of each sample, and none is walked).
 test_many_context_switches() {
   stage capture_backend
   mkdir -m 777 place
   cd place
-  unprivileged "$heaptap" record -v -p 1 -o out.pb.gz "$targets/capture_backend" switch here >best 2>err &
+  unprivileged "$heaptap" record -v -p 1 --labels thread -o out.pb.gz "$targets/capture_backend" switch here >best 2>err &
   job=$!
   while kill -0 $job 2>/dev/null && ! grep -q 'times a second: stacks are copied' err; do
     sleep 0.1
@@ -157,6 +158,11 @@ test_many_context_switches() {
 # lost. A backend that was asked for stays.
 test_small_periods_are_copied() {
   record -q -p 1 -o auto.pb.gz "$program" work here 20000 2>err || fail "status $?: $(cat err)"
+  profile_check auto.pb.gz
+  comment_of auto.pb.gz >comments
+  at_least 19000 "$(how_many 'walked by the hook')" 'stacks walked'
+  # with a label that needs a record of each sample
+  record -q -p 1 --labels thread -o auto.pb.gz "$program" work here 20000 2>err || fail "status $?: $(cat err)"
   profile_check auto.pb.gz
   comment_of auto.pb.gz >comments
   at_least 2000 "$(how_many 'copied by the hook')" 'stacks copied'
@@ -186,7 +192,7 @@ test_a_short_program_that_switches_often() {
   stage switches
   mkdir -m 777 profiles
   status=0
-  unprivileged "$heaptap" record -q -o profiles/x.pb.gz "$targets/switches" 300 >out || status=$?
+  unprivileged "$heaptap" record -q --labels thread -o profiles/x.pb.gz "$targets/switches" 300 >out || status=$?
   equal 0 $status
   comment_of profiles/x.pb.gz >comments
   grep -q 'backend breakpoint' comments || skip 'no breakpoints here'
@@ -199,9 +205,12 @@ test_which_and_why() {
   equal 0 "$(status_of record -v -b copy -o x.pb.gz true)"
   matches '^heaptap: stacks by copy, as asked for$' err
   equal 0 "$(status_of record -v -o x.pb.gz true)"
-  matches '^heaptap: stacks by (uprobe, the best there is|(breakpoint|copy), since (uprobes|perf events) (are|do not work:) .*)$' err
+  matches '^heaptap: stacks by (uprobe, the best there is|(breakpoint|copy), since (uprobes|perf events) (are|do not work:) .*)' err
+  [ "$(uname -m)" != x86_64 ] || matches '^heaptap: stacks by .*; known ones are walked by the program$' err
+  equal 0 "$(status_of record -v --labels thread -o x.pb.gz true)"
+  ! grep -q 'are walked' err || fail "$(cat err)"
   stage
   chmod 777 .
   equal 0 "$(status_of unprivileged "$heaptap" record -v -p 1M -o other.pb.gz true)"
-  matches '^heaptap: stacks by (breakpoint, since uprobes|copy, since perf events) are not permitted \(perf_event_paranoid' err
+  matches '^heaptap: stacks by (breakpoint|copy), since (uprobes|perf events) are not permitted \(perf_event_paranoid' err
 }

@@ -77,7 +77,7 @@ by_uprobe() {
 # auto, which at such a period has the hook copy: these wait for the records of mappings before them.
 by_auto() {
   by_records auto "$@"
-  matches '^samples: .*copied by the hook [0-9]+$' comments
+  matches '^samples: .*copied by the hook [0-9]+( \(of all its processes compared [0-9]+, wrong 0\))?$' comments
 }
 
 # The libraries were at one address indeed, else nothing is shown here.

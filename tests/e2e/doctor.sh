@@ -129,6 +129,18 @@ time.sleep(1000)' >child &
   equal 1 "$(status_of "$heaptap" record -q -P $other --duration 1ms)"
   matches "^heaptap: pid $other is an emulator, and runs a program for another architecture\$" err
   kill -KILL $other
+  "$heaptap" record -q -o p/ sleep 1000 2>err &
+  front=$!
+  profiled() { other=$(child_of $front sleep) && grep -qs /memfd:heaptap "/proc/$other/maps"; }
+  wait_for 20 profiled
+  kill -KILL "$(sampler_of $front)"
+  sampler_died() { grep -q 'the sampler died' err; }
+  wait_for 20 sampler_died
+  "$heaptap" doctor "$other" >out || true
+  matches "process $other was profiled, and its sampler is gone" out
+  equal 1 "$(status_of "$heaptap" record -q -P "$other" --duration 1ms)"
+  matches "^heaptap: pid $other was profiled, and its sampler is gone: heaptap adopt $other\$" err
+  kill -KILL "$other"
 }
 
 # judged_bad WORDS FIX FILE: the file's only line is that it cannot be recorded, with what to do

@@ -23,8 +23,8 @@ test_impossible_periods() {
 }
 
 test_impossible_backends() {
-  refused 'auto, uprobe, breakpoint or copy' -b ptrace
-  refused 'auto, uprobe, breakpoint or copy' --backend=
+  refused 'auto, uprobe, breakpoint, copy or walk' -b ptrace
+  refused 'auto, uprobe, breakpoint, copy or walk' --backend=
 }
 
 test_impossible_stack_sizes() {

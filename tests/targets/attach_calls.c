@@ -3,9 +3,8 @@
  * What a program sees of a system call in which it is attached to.
  *
  *     attach_calls CALL [beside]    says "ready", makes the call, and says its name, its result, the error,
- *                                   and whether it took the time that it was told to take ("whole"), and
- *                                   dispositions, masks, environment and limits are as before (else
- *                                   "changed")
+ *                                   and "whole" if it took the time that it was told to take ("short") and
+ *                                   dispositions, masks, environment and limits are as before ("changed")
  *
  * beside: another thread waits in poll meanwhile. Calls with a timeout wait for $ATTACH_CALLS_MS (3000, whole
  * seconds); the others for a line on standard input, or for SIGUSR2.

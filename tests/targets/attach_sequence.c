@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program that is in a restartable sequence (rseq) nearly all the time, as per-CPU allocators and counters
- * are: it says "ready", and "sequences N broken M" once it has made SEQUENCES of them. One that was
- * interrupted must be aborted; broken: it went on as if nothing had been, which the kernel shows by having
- * forgotten it.
+ * are: it says "ready", and at its end "sequences N aborted N broken N". One that was interrupted must be
+ * aborted; broken: it went on as if nothing had been, which the kernel shows by having forgotten it.
  *
  *     attach_sequence MS     for so long
  */

@@ -128,14 +128,14 @@ static void a_sample_goes_to_the_place_that_its_key_names(void **state)
 	take(s, &(const struct arguments){KEY | 1, 5, 9, 100, 1});
 	assert_int_equal(samples_of(s, 0), 0);
 	assert_int_equal(samples_of(s, 1), 1);
-	uint32_t site = heap_site_of(s->process[1]->heap, 5, 9);
+	uint32_t site = heap_site_of(s->process[1]->heap, 5, 9, 0);
 	assert_int_not_equal(site, HEAP_NO_SITE);
 	assert_int_equal(heap_site(s->process[1]->heap, site)->key.tid, 77);
 	assert_int_equal(heap_site(s->process[1]->heap, site)->sums.bytes_q8, 100 << WEIGHT_BYTES_SHIFT);
 	assert_false(heap_site(s->process[1]->heap, site)->key.mapped);
 	assert_int_equal(s->process[1]->counters.by_breakpoint, 1);
 	take(s, &(const struct arguments){KEY, 6 | REGION_TRIGGER_MMAP, 1, 4096, 1});
-	site = heap_site_of(s->process[0]->heap, 6, 1);
+	site = heap_site_of(s->process[0]->heap, 6, 1, 0);
 	assert_int_not_equal(site, HEAP_NO_SITE);
 	assert_true(heap_site(s->process[0]->heap, site)->key.mapped);
 	assert_int_equal(s->intake.taken, 2);
@@ -262,7 +262,7 @@ static void copies_are_taken_up_to_a_time(void **state)
 	assert_int_equal(samples_of(s, 1), 1);
 	assert_int_equal(s->process[1]->counters.copied, 1);
 	assert_int_equal(
-	    heap_site(s->process[1]->heap, heap_site_of(s->process[1]->heap, 2, 2))->key.tid, 88);
+	    heap_site(s->process[1]->heap, heap_site_of(s->process[1]->heap, 2, 2, 0))->key.tid, 88);
 }
 
 /* Nor can a hostile one keep its buffers for ever. */
@@ -342,7 +342,7 @@ static void a_stack_ends_with_its_buffer(void **state)
 		uint64_t before = process->counters.outcome[outcome];
 		assert_int_equal(intake_buffers(&s->intake, s->image, NOW_NS), 1);
 		assert_int_equal(process->counters.outcome[outcome], before + 1);
-		uint32_t stack = heap_site(process->heap, heap_site_of(process->heap, i, i))->key.stack,
+		uint32_t stack = heap_site(process->heap, heap_site_of(process->heap, i, i, 0))->key.stack,
 		         depth = 0;
 		for (; stack != STACK_ROOT; depth++)
 			stack = stacks_node(process->target.stacks, stack)->outer;

@@ -223,7 +223,7 @@ static void errors_list_what_is_allowed(void **state)
 	assert_non_null(strstr(error, "did you mean --period?"));
 	assert_int_equal(parse("-x", "c", NULL), -EINVAL);
 	assert_int_equal(parse("-b", "dtrace", "c", NULL), -EINVAL);
-	assert_non_null(strstr(error, "auto, uprobe, breakpoint or copy"));
+	assert_non_null(strstr(error, "auto, uprobe, breakpoint, copy or walk"));
 	assert_int_equal(parse("--quiet=1", "c", NULL), -EINVAL);
 	assert_int_equal(parse("-p", NULL), -EINVAL);
 	assert_non_null(strstr(error, "needs a value"));

@@ -415,7 +415,7 @@ static void inherit_slot(struct scene *s, uint32_t number, uint64_t seq, uint32_
 
 static uint64_t pc_of(const struct process *process, uint32_t slot, uint64_t seq)
 {
-	uint32_t site = heap_site_of(process->heap, slot, seq);
+	uint32_t site = heap_site_of(process->heap, slot, seq, 0);
 	if (site == HEAP_NO_SITE)
 		return 0;
 	uint32_t stack = heap_site(process->heap, site)->key.stack;
@@ -454,7 +454,7 @@ static void inherited_blocks_keep_their_stacks(void **state)
 
 static pid_t origin_of(const struct process *process, uint32_t slot, uint64_t seq)
 {
-	uint32_t site = heap_site_of(process->heap, slot, seq);
+	uint32_t site = heap_site_of(process->heap, slot, seq, 0);
 	assert_int_not_equal(site, HEAP_NO_SITE);
 	return process_origin_pid(process, heap_site(process->heap, site)->key.origin);
 }
@@ -477,8 +477,8 @@ static void inherited_blocks_keep_their_origin(void **state)
 	assert_int_equal(origin_of(child, REGION_SEGMENT_SLOTS, 1), 100);
 	assert_int_equal(origin_of(child, REGION_SEGMENT_SLOTS + CHILD, 2), 103);
 	/* The same stack, but two sites: their errors have nothing in common. */
-	assert_int_not_equal(heap_site_of(child->heap, REGION_SEGMENT_SLOTS, 1),
-	    heap_site_of(child->heap, REGION_SEGMENT_SLOTS + CHILD, 2));
+	assert_int_not_equal(heap_site_of(child->heap, REGION_SEGMENT_SLOTS, 1, 0),
+	    heap_site_of(child->heap, REGION_SEGMENT_SLOTS + CHILD, 2, 0));
 	/* Of a block without a stack it is certain as long as there is one ancestor. */
 	assert_int_equal(process_origin_pid(child, HEAP_ORIGIN_UNKNOWN), 100);
 
@@ -546,14 +546,14 @@ static void what_an_earlier_sampler_counted_stands_under_one_mark(void **state)
 	assert_int_equal(heap_total(process->heap).samples, 5);
 	assert_int_equal(heap_total(process->heap).bytes_q8, 500 << WEIGHT_BYTES_SHIFT);
 	for (uint32_t i = 0; i < 4; i++) {
-		uint32_t site = heap_site_of(process->heap, i, i);
+		uint32_t site = heap_site_of(process->heap, i, i, 0);
 		assert_int_not_equal(site, HEAP_NO_SITE);
 		uint32_t stack = heap_site(process->heap, site)->key.stack;
 		const struct stack_frame *frame =
 		    stacks_frame(process->target.stacks, stacks_node(process->target.stacks, stack)->frame);
 		assert_string_equal(frame->marker, STACK_BEFORE_RESTART);
 	}
-	assert_int_equal(heap_site_of(process->heap, 4, 4), HEAP_NO_SITE);
+	assert_int_equal(heap_site_of(process->heap, 4, 4, 0), HEAP_NO_SITE);
 	/* What comes now has a stack of its own, and is counted on top. */
 	enter(process, 4, 6, 0x4444);
 	assert_int_equal(heap_total(process->heap).samples, 6);

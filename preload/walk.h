@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Walks the calling thread's own stack by the rows that the sampler has published (proto/walk.h), and counts
+ * what is allocated from stacks that have a number. Neither parses, waits nor calls anything.
+ */
+#ifndef PRELOAD_WALK_H
+#define PRELOAD_WALK_H
+
+#include "proto/weight.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The region is mapped: protects the tables that only the sampler writes. Under a filter (strict) too: the
+ * loader makes the same system call. */
+void walk_open(void);
+
+/* A frame that is about to return to `pc` with these values of stack and frame pointer. */
+struct walk_start {
+	uintptr_t pc, sp, fp;
+};
+
+/* The number of the stack of those frames that are not this library's; 0: not known, or not to be walked. */
+uint32_t walk_stack(struct walk_start start);
+
+/* One more sample of that stack. */
+void walk_count(uint32_t stack, struct weight weight);
+
+/* Whether this walked sample is to be dumped too, so that the sampler can compare. */
+bool walk_is_compared(void);
+
+/* Around a call of dlclose: from the first on, no row of a file that may be unmapped is used. */
+void walk_unmapping(void);
+void walk_unmapped(void);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The walk backend: the hook names a stack by itself, with unwind rows that the sampler has learned.
+ *
+ *   rows     hash table: return address -> where the caller's frame, frame pointer and return address are.
+ *            The sampler writes a row when it has unwound a dump that led through that address.
+ *   stacks   hash table: hash of all return addresses of a stack -> its number. Written likewise.
+ *   counts   for each place, by stack number: what was allocated from there. The hook adds.
+ *
+ * A walk reads the thread's own stack between its stack pointer and its known end, by rows alone. If a row or
+ * the stack is not known, the sample is dumped as by the other backends, and that teaches the sampler. So a
+ * wrong row can make a wrong stack, but no fault; and a stack that is known costs no record: its number goes
+ * into the slot, its weight into the counts, and neither can be lost.
+ *
+ * Code that is unmapped. Rows of files that the loader had mapped when the program started are in one table:
+ * that code stays where it is. Those of other files are in a second one, which is valid for one generation.
+ * The hook for dlclose begins a new generation before anything is unmapped; the sampler then empties that
+ * table, and fills it again under the new generation. Forked children use the first table alone: what they
+ * map later differs from what their parent maps. A stack with a row of the second table has the generation
+ * in its hash.
+ */
+#ifndef PROTO_WALK_H
+#define PROTO_WALK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	WALK_ROWS = 1 << 15,       /* entries of each of these tables are a power of two */
+	WALK_LATER_ROWS = 1 << 13, /* of files mapped after the start */
+	WALK_STACK_ENTRIES = 1 << 16,
+	WALK_STACKS = 1 << 15, /* numbers, from 1; a stack above is always dumped */
+	WALK_PLACES = 64,      /* processes of an image with counts; others never walk */
+	WALK_PROBES = 8,       /* neighbouring entries in which a key may be */
+	WALK_FRAMES_MAX = 1024,
+};
+
+/* The caller's frame of a return address: CFA = stack or frame pointer + cfa_bytes; its return address is at
+ * CFA + 8 * ra_words, its frame pointer at CFA + 8 * fp_words. */
+struct walk_rule {
+	int32_t cfa_bytes;
+	int16_t fp_words; /* 0: it has not changed */
+	int8_t ra_words;  /* 0: there is no caller */
+	uint8_t from_fp;  /* 1: the CFA is counted from the frame pointer */
+};
+
+struct walk_row {
+	_Atomic uint64_t pc;   /* the return address; 0: empty. Stored last */
+	_Atomic uint64_t rule; /* struct walk_rule */
+};
+
+struct walk_stack {
+	_Atomic uint64_t hash; /* 0: empty. Stored last */
+	_Atomic uint64_t number;
+};
+
+/* As struct region_tally, alone in its part of a cache line. */
+struct walk_count {
+	_Atomic uint64_t samples, bytes_q8, objects_q16;
+	uint64_t reserved;
+};
+
+/* One place's counts. A bit of `changed` is set with each addition; the sampler clears it before it reads. */
+struct walk_counts {
+	_Atomic uint64_t changed[WALK_STACKS / 64];
+	struct walk_count count[WALK_STACKS];
+};
+
+/* One table of everything; a page each for what the sampler and what the image writes. */
+struct walk_area {
+	/* written by the sampler */
+	_Alignas(4096) _Atomic uint64_t later_generation; /* for which `later` is valid */
+	_Atomic uint64_t stack_count;                     /* numbers given out so far, by any sampler */
+	/* written by the image */
+	_Alignas(4096) _Atomic uint64_t generation; /* counts calls of dlclose that have begun */
+	_Atomic uint64_t unmapping;                 /* such calls that have not returned */
+
+	_Alignas(4096) struct walk_row rows[WALK_ROWS];
+	struct walk_row later[WALK_LATER_ROWS];
+	struct walk_stack stacks[WALK_STACK_ENTRIES];
+	struct walk_counts counts[WALK_PLACES];
+};
+
+_Static_assert(sizeof(struct walk_rule) == sizeof(uint64_t), "loaded and stored as one word");
+_Static_assert(sizeof(struct walk_row) == 16, "four in a cache line");
+_Static_assert(sizeof(struct walk_count) == 32, "two in a cache line");
+
+/* Where the search for a key begins. 2^64 / golden ratio spreads neighbours. */
+static inline size_t walk_place_of(uint64_t key, size_t entries)
+{
+	return (size_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (entries - 1);
+}
+
+/* The hash of a stack: begins with WALK_HASH_BEGIN, one step for each return address from the innermost on,
+ * and an end, which is never 0. generation: 0 unless a row of a later file was used. */
+#define WALK_HASH_BEGIN UINT64_C(0x2545f4914f6cdd1d)
+
+static inline uint64_t walk_hash_step(uint64_t hash, uint64_t pc)
+{
+	return ((hash << 7 | hash >> 57) ^ pc) * UINT64_C(0x9fb21c651e98df25);
+}
+
+static inline uint64_t walk_hash_end(uint64_t hash, uint64_t generation)
+{
+	hash = walk_hash_step(hash, generation);
+	hash ^= hash >> 32;
+	hash *= UINT64_C(0xd6e8feb86659fd93);
+	hash ^= hash >> 32;
+	return hash ? hash : 1;
+}
+
+#endif

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/heap/walked.h"
+
+#include "pprof/table/array.h"
+#include "sampler/linux/clock.h"
+#include "sampler/region/walk_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	FILES_BANNED = 16,
+	START_FILES_MAX = 4096,
+	RENEW_NS =
+	    100 * 1000000, /* between readings of the maps, of a program that calls dlclose all the time */
+};
+
+struct range {
+	uint64_t start, end;
+};
+
+struct walked {
+	struct walk_table table;
+	struct stacks *stacks; /* the published ones, whichever process they are from */
+	uint32_t *stack_of;    /* by number: the stack in `stacks` */
+	size_t stack_room;
+	struct range *start_files; /* code that was mapped when the program started */
+	size_t start_count, start_room;
+	struct module *banned[FILES_BANNED]; /* referenced */
+	size_t banned_count;
+	uint64_t later_since_ns; /* later files' rows are from samples taken after this */
+	struct walked_counters counters;
+};
+
+static void read_start_files(struct walked *walked, const struct region *region)
+{
+	const unsigned char *at = region->base + region->offsets.modules, *end = at + REGION_MODULES_BYTES;
+	for (uint32_t i = 0; i < START_FILES_MAX && (size_t)(end - at) > sizeof(struct region_module); i++) {
+		struct region_module module;
+		memcpy(&module, at, sizeof(module));
+		if (module.total_bytes < sizeof(module) || module.total_bytes > (size_t)(end - at) ||
+		    array_reserve(&walked->start_files, &walked->start_room, walked->start_count + 1,
+		        sizeof(*walked->start_files)) != 0)
+			return;
+		walked->start_files[walked->start_count++] = (struct range){module.start, module.end};
+		at += module.total_bytes;
+	}
+}
+
+static struct walked *open_walked(struct image *image)
+{
+	if (image->walked || !region_walks(image->region))
+		return image->walked;
+	struct walked *walked = calloc(1, sizeof(*walked));
+	if (walked)
+		walked->stacks = stacks_new();
+	if (!walked || !walked->stacks) {
+		free(walked);
+		return NULL;
+	}
+	walk_table_open(&walked->table, image->region);
+	read_start_files(walked, image->region);
+	return image->walked = walked;
+}
+
+void walked_begin(struct image *image)
+{
+	(void)open_walked(image);
+}
+
+void walked_free(struct image *image)
+{
+	struct walked *walked = image->walked;
+	if (!walked)
+		return;
+	for (size_t i = 0; i < walked->banned_count; i++)
+		module_unref(walked->banned[i]);
+	stacks_free(walked->stacks);
+	free(walked->stack_of);
+	free(walked->start_files);
+	free(walked);
+	image->walked = NULL;
+}
+
+uint32_t walked_interval(uint64_t one_in)
+{
+	enum { COMPARED = 256, COMPARED_MOST = 1 << 30 };
+	uint32_t interval = 1;
+	if (!one_in)
+		return COMPARED;
+	while (interval < one_in && interval < COMPARED_MOST)
+		interval *= 2;
+	return interval;
+}
+
+/* ---- teaching */
+
+static bool is_start_file(const struct walked *walked, uint64_t pc)
+{
+	for (size_t i = 0; i < walked->start_count; i++)
+		if (pc >= walked->start_files[i].start && pc < walked->start_files[i].end)
+			return true;
+	return false;
+}
+
+/* The libc unmaps its character set converters itself, not by the dlclose that has a hook. */
+static bool is_banned(const struct walked *walked, const struct module *module)
+{
+	if (strstr(module->path, "/gconv/"))
+		return true;
+	for (size_t i = 0; i < walked->banned_count; i++)
+		if (walked->banned[i] == module)
+			return true;
+	return false;
+}
+
+static bool in_words(int32_t bytes, int32_t least, int32_t most)
+{
+	return bytes % (int32_t)sizeof(uint64_t) == 0 && bytes / (int32_t)sizeof(uint64_t) >= least &&
+	    bytes / (int32_t)sizeof(uint64_t) <= most;
+}
+
+/* libdw's rule in the table's terms. False: it does not fit. */
+static bool rule_of(const struct cfi_rule *rule, struct walk_rule *out)
+{
+	const struct regs_arch *arch = regs_arch_native();
+	*out = (struct walk_rule){.ra_words = 0};
+	if (rule->kind == CFI_END)
+		return true;
+	if (rule->kind != CFI_SIMPLE || rule->signal_frame || rule->ra_in_register ||
+	    (rule->cfa_reg != arch->sp && rule->cfa_reg != arch->fp) ||
+	    !in_words(rule->ra_offset, INT8_MIN, -1))
+		return false;
+	out->cfa_bytes = rule->cfa_offset;
+	out->from_fp = rule->cfa_reg == arch->fp;
+	out->ra_words = (int8_t)(rule->ra_offset / (int32_t)sizeof(uint64_t));
+	for (unsigned i = 0; i < arch->tracked_count; i++)
+		if (arch->tracked[i] == arch->fp && rule->saved >> i & 1) {
+			if (!in_words(rule->offset[i], INT16_MIN, -1))
+				return false;
+			out->fp_words = (int16_t)(rule->offset[i] / (int32_t)sizeof(uint64_t));
+		}
+	return true;
+}
+
+/* Publishes the row of a frame that a call is to return to. False: it cannot be published. */
+static bool teach_row(struct walked *walked, const struct unwind_frame *frame, bool *later)
+{
+	struct walk_rule rule;
+	uint64_t pc = frame->pc + 1;
+	if (frame->activation || frame->step != UNWIND_STEP_CFI || !frame->module ||
+	    is_banned(walked, frame->module) || !rule_of(module_rule(frame->module, frame->vaddr), &rule))
+		return false;
+	bool of_later = !is_start_file(walked, frame->pc);
+	*later |= of_later;
+	return walk_table_add_row(&walked->table, of_later, pc, rule);
+}
+
+/* The frames behind the first one, which is where the library was when the dump was taken. Those of the
+ * library itself, which may be anywhere (it starts threads), are no part of the stack's identity. */
+static uint32_t teach(struct walked *walked, const struct walk_result *walk, bool may_be_later)
+{
+	uint64_t hash = WALK_HASH_BEGIN;
+	bool later = false;
+	for (size_t i = 1; i < walk->count; i++) {
+		const struct unwind_frame *frame = &walk->frames[i];
+		if (!teach_row(walked, frame, &later) || (later && !may_be_later))
+			return 0;
+		if (frame->module != walk->frames[0].module)
+			hash = walk_hash_step(hash, frame->pc + 1);
+	}
+	hash = walk_hash_end(hash, later ? walked->table.generation + 1 : 0);
+	return walk_table_add_stack(&walked->table, hash);
+}
+
+static void weigh(struct image *image)
+{
+	const struct walked *walked = image->walked;
+	image->walked_bytes =
+	    sizeof(*walked) + stacks_bytes(walked->stacks) + walked->stack_room * sizeof(*walked->stack_of);
+}
+
+void walked_learn(struct process *process, const struct walk_result *walk, uint32_t stack, uint64_t time_ns)
+{
+	struct walked *walked = open_walked(process->image);
+	if (!walked || walk->outcome != UNWIND_COMPLETE || walk->count < 2 || walk->count > WALK_FRAMES_MAX ||
+	    process->place >= WALK_PLACES)
+		return;
+	bool may_be_later =
+	    process->place == 0 && time_ns > walked->later_since_ns && walk_table_takes_later(&walked->table);
+	uint32_t number = teach(walked, walk, may_be_later);
+	if (!number ||
+	    array_reserve(&walked->stack_of, &walked->stack_room, number + 1, sizeof(uint32_t)) != 0)
+		return;
+	walked->stack_of[number] = stacks_translate(process->target.stacks, stack, walked->stacks);
+	weigh(process->image);
+}
+
+/* ---- comparing */
+
+static void ban(struct walked *walked, struct image *image, struct module *module)
+{
+	walk_table_clear(&walked->table);
+	if (module && walked->banned_count < FILES_BANNED)
+		walked->banned[walked->banned_count++] = module_ref(module);
+	else
+		atomic_store(&region_header(image->region)->walk, 0);
+}
+
+/* The stack of a number in the process' own table; UINT32_MAX: unknown, or no memory. */
+static uint32_t stack_in(struct process *process, uint32_t number)
+{
+	const struct walked *walked = process->image->walked;
+	struct process_walked *mine = &process->walked;
+	size_t room = mine->stack_room;
+	if (number > walked->table.stack_count || number >= walked->stack_room ||
+	    array_reserve(&mine->stack, &mine->stack_room, number + 1, sizeof(*mine->stack)) != 0)
+		return UINT32_MAX;
+	memset(mine->stack + room, 0, (mine->stack_room - room) * sizeof(*mine->stack));
+	if (!mine->stack[number]) {
+		uint32_t stack =
+		    stacks_translate(walked->stacks, walked->stack_of[number], process->target.stacks);
+		if (stack == UINT32_MAX)
+			return UINT32_MAX;
+		mine->stack[number] = stack + 1;
+	}
+	return mine->stack[number] - 1;
+}
+
+void walked_compare(struct process *process, const struct walk_result *walk, uint32_t number, uint32_t stack)
+{
+	struct walked *walked = process->image->walked;
+	if (!walked || stack == UINT32_MAX)
+		return;
+	uint32_t same = stack_in(process, number);
+	if (same == UINT32_MAX)
+		return;
+	walked->counters.compared++;
+	if (same == stack)
+		return;
+	walked->counters.different++;
+	/* The innermost frames are alike; the row of the last of these led to another caller. */
+	const struct stacks *stacks = process->target.stacks;
+	size_t depth = 0, alike = 0, own = 0;
+	uint32_t *path = NULL;
+	size_t room = 0;
+	for (uint32_t at = same; at != STACK_ROOT; at = stacks_node(stacks, at)->outer, depth++)
+		if (array_reserve(&path, &room, depth + 1, sizeof(*path)) == 0)
+			path[depth] = stacks_node(stacks, at)->frame;
+	while (own < walk->count && walk->frames[own].module == walk->frames[0].module)
+		own++;
+	while (path && alike < depth && own + alike < walk->count &&
+	    stacks_frame(stacks, path[alike])->pc == walk->frames[own + alike].pc)
+		alike++;
+	free(path);
+	ban(walked, process->image, alike ? walk->frames[own + alike - 1].module : walk->frames[0].module);
+}
+
+struct walked_counters walked_counters(const struct image *image)
+{
+	return image->walked ? image->walked->counters : (struct walked_counters){0};
+}
+
+/* ---- counts */
+
+struct draining {
+	struct process *process;
+	size_t samples;
+};
+
+static void enter_count(void *context, uint32_t number, struct tally now)
+{
+	struct draining *d = context;
+	struct process *process = d->process;
+	struct process_walked *mine = &process->walked;
+	size_t room = mine->seen_room;
+	if (array_reserve(&mine->seen, &mine->seen_room, number + 1, sizeof(*mine->seen)) != 0)
+		return;
+	memset(mine->seen + room, 0, (mine->seen_room - room) * sizeof(*mine->seen));
+	const struct tally more = tally_excess(&now, &mine->seen[number]);
+	mine->seen[number] = now;
+	process_look_for_room(process);
+	uint32_t stack = stack_in(process, number);
+	if (stack == UINT32_MAX || heap_add_walked(process->heap, number, stack, more) != 0)
+		process->counters.no_room += more.samples;
+	process_weigh(process);
+	process->counters.taken += more.samples;
+	process->counters.walked += more.samples;
+	d->samples += more.samples;
+}
+
+/* Files may have been unmapped: their rows are void already, and the maps are out of date unless the kernel's
+ * records tell. */
+static void renew_later(struct walked *walked, struct image *image, bool maps_follow)
+{
+	uint64_t generation, again;
+	struct process *process = image->process[0];
+	if (!walk_table_is_stale(&walked->table, &generation) || !process || process->target.closed ||
+	    clock_now_ns() - walked->later_since_ns < RENEW_NS)
+		return;
+	walk_table_clear_later(&walked->table);
+	if (!maps_follow)
+		target_read_maps(&process->target, clock_now_ns(), 0);
+	walked->later_since_ns = clock_now_ns();
+	if (walk_table_is_stale(&walked->table, &again) && again == generation)
+		walk_table_renew(&walked->table, generation);
+}
+
+size_t walked_drain(struct image *image, bool maps_follow)
+{
+	size_t samples = 0;
+	struct walked *walked = image->walked;
+	if (!walked)
+		return 0;
+	renew_later(walked, image, maps_follow);
+	for (uint32_t i = 0; i < WALK_PLACES && i < image->places_end; i++) {
+		struct process *process = image->process[i];
+		if (!process || process->target.closed)
+			continue;
+		uint64_t now =
+		    atomic_load_explicit(&region_place(image->region, i)->walked, memory_order_acquire);
+		if (now == process->walked.samples_seen)
+			continue;
+		process->walked.samples_seen = now;
+		struct draining draining = {.process = process};
+		walk_table_drain(&walked->table, i, enter_count, &draining);
+		samples += draining.samples;
+	}
+	return samples;
+}

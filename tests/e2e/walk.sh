@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+# Stacks that the hook walks itself (proto/walk.h): right, most of them, and compared with dumps.
+# timeout: 240
+
+# counts PROFILE: sets taken, walked, compared and wrong
+counts() {
+  comment_of "$1" >comments
+  taken=$(sed -n 's/^samples: \([0-9]*\) taken.*/\1/p' comments)
+  walked=$(sed -n 's/^samples: .*walked by the hook \([0-9]*\).*/\1/p' comments)
+  compared=$(sed -n 's/^samples: .*compared \([0-9]*\), wrong [0-9]*).*/\1/p' comments)
+  wrong=$(sed -n 's/^samples: .*compared [0-9]*, wrong \([0-9]*\)).*/\1/p' comments)
+  echo "$1: taken $taken, walked ${walked:=0}, compared ${compared:=0}, wrong ${wrong:=none}"
+}
+
+# all_right PROFILE SHARE: nothing was wrong, and at least so many of a hundred samples were walked
+all_right() {
+  profile_check "$1"
+  counts "$1"
+  equal 0 "$wrong" "$1: compared $compared, wrong"
+  at_least $((taken * $2 / 100)) "$walked" "$1: walked, of $taken"
+}
+
+# Exact with threads and with the forked children of a program that knows what it allocates.
+test_truth() {
+  record -q -b walk -p 1 -o x.pb.gz "$targets/truth" truth.tsv 10 2000 4
+  profile_check x.pb.gz
+  "$readers/oracle" -func x.pb.gz >functions
+  python3 "$top/tests/compare_truth.py" truth.tsv 1 <functions || fail 'the profile does not agree with the truth'
+  counts x.pb.gz
+  at_least $((taken / 2)) "$walked" "walked, of $taken"
+}
+
+test_sampled_truth() {
+  record -q -b walk -p 4K -o x.pb.gz "$targets/truth" truth.tsv 200 1000
+  profile_check x.pb.gz
+  "$readers/oracle" -func x.pb.gz >functions
+  python3 "$top/tests/compare_truth.py" truth.tsv 4096 <functions || fail 'the profile does not agree with the truth'
+  counts x.pb.gz
+  at_least 1 "$walked" 'walked'
+}
+
+# Every walked stack is dumped as well: by the kernel, by a copy.
+test_each_is_compared() {
+  for backend in auto walk; do
+    record -q -b $backend -p 1K --compare-walks 1 -o "$backend.pb.gz" "$targets/capture_stress" 2 8
+    all_right "$backend.pb.gz" 50
+  done
+}
+
+test_each_is_compared_in_real_programs() {
+  record -q -p 1K --compare-walks 1 -o sqlite.pb.gz sqlite3 :memory: \
+    "create table t (a); with recursive c(x) as (select 1 union all select x + 1 from c where x < 30000) insert into t select 'name' || x from c; select count(*) from t where a like '%9%' group by length(a);" >out
+  all_right sqlite.pb.gz 30
+  record -q -p 4K --compare-walks 1 -o python.pb.gz python3 -c 'import json
+for i in range(300): json.loads(json.dumps({str(k): [k] * 5 for k in range(200)}))'
+  all_right python.pb.gz 30
+  printf '#include <map>\n#include <string>\nint main() { std::map<std::string, int> m; return m["x"]; }\n' >t.cc
+  record -q -p 16K --compare-walks 1 -o 'cc-%e.pb.gz' g++ -O1 -c t.cc
+  all_right cc-cc1plus.pb.gz 10
+}
+
+# Libraries that follow each other at one address: the rows of the one before are void before it is unmapped.
+test_libraries_in_one_place() {
+  for name in alpha beta; do
+    cat >$name.c <<C
+#include <stdlib.h>
+__attribute__((noinline)) void *${name}_inner(size_t size) { void *block = malloc(size); asm volatile("" : "+r"(block)); return block; }
+void *work(size_t size) { void *block = ${name}_inner(size); asm volatile("" : "+r"(block)); return block; }
+C
+    gcc -O1 -g -fno-builtin -shared -fPIC -Wl,--build-id -o $name.so $name.c
+  done
+  cat >host.c <<'C'
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+  for (int round = 0; round < 40; round++) {
+    void *library = dlopen(argv[1 + round % 2], RTLD_NOW | RTLD_LOCAL);
+    void *(*work)(size_t) = (void *(*)(size_t))dlsym(library, "work");
+    for (int i = 0; i < 200; i++) { /* in the course of it the sampler learns */
+      free(work(100 + (size_t)(round % 2)));
+      if (i % 20 == 0) usleep(5000);
+    }
+    if (round < 4) printf("%p\n", (void *)work);
+    dlclose(library);
+  }
+  return 0;
+}
+C
+  gcc -O1 -g -fno-builtin -o host host.c -ldl
+  need_root
+  for attempt in 1 2 3 4 5; do # until no stack is lost beside a load
+    record -q -p 1 --compare-walks 1 -o x.pb.gz ./host ./alpha.so ./beta.so >where
+    comment_of x.pb.gz | grep -qE '^samples: [0-9]+ taken, 0 lost stacks' && break
+  done
+  equal 1 "$(sort -u where | wc -l)" "addresses of work() (this system's loader does not use an address again)"
+  all_right x.pb.gz 10
+  for name in alpha beta; do
+    reached_exactly x.pb.gz ${name}_inner 'alloc_objects 4000'
+  done
+}
+
+# A program that changes what it has been taught: its own profile says that it is wrong.
+test_forged_numbers_are_noticed() {
+  gcc -O1 -g -fno-builtin -I "$top" -o forger "$top/tests/targets/walk_forger.c"
+  record -q -b walk -p 1 --compare-walks 1 -o x.pb.gz ./forger || fail "status $?"
+  profile_check x.pb.gz
+  counts x.pb.gz
+  at_least 1 "$wrong" 'comparisons that failed'
+}
+
+# No option that needs a record for each sample is served by walking.
+test_labels_that_need_records() {
+  for labels in thread size; do
+    record -q -p 1K --labels $labels -o x.pb.gz "$targets/truth" truth.tsv 20 1000
+    profile_check x.pb.gz
+    counts x.pb.gz
+    equal 0 "$walked" "walked with --labels $labels"
+  done
+  for labels in age lifetime backend; do
+    record -q -p 1K --labels $labels -o x.pb.gz "$targets/truth" truth.tsv 200 1000
+    profile_check x.pb.gz
+    counts x.pb.gz
+    at_least 1 "$walked" "walked with --labels $labels"
+  done
+}
