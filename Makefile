@@ -23,7 +23,8 @@ O     := $(O)
 
 # ---- the one list of packages; everything that installs one installs from here
 PACKAGES_BUILD := gcc libc6-dev libdw-dev libelf-dev libpfm4-dev libprotobuf-c-dev protobuf-c-compiler \
-	protobuf-compiler zlib1g-dev libiberty-dev libpcre2-dev libcurl4-gnutls-dev libinih-dev
+	protobuf-compiler zlib1g-dev libiberty-dev libpcre2-dev libcurl4-gnutls-dev libinih-dev \
+	libmicrohttpd-dev libseccomp-dev
 PACKAGES_DEMO  := $(PACKAGES_BUILD) redis-server redis-tools golang-go
 PACKAGES_LINT  := $(PACKAGES_BUILD) binutils python3 cppcheck clang-format universal-ctags
 PACKAGES_CHECK := $(sort $(PACKAGES_DEMO) $(PACKAGES_LINT)) g++ clang lld libclang-rt-14-dev libcmocka-dev \
@@ -32,6 +33,7 @@ PACKAGES_CHECK := $(sort $(PACKAGES_DEMO) $(PACKAGES_LINT)) g++ clang lld libcla
 	libmimalloc-dev heaptrack man-db zsh fish debuginfod libdebuginfod1 python3-h2 \
 	python3-protobuf
 PACKAGES_LAB   := $(PACKAGES_CHECK) e2fsprogs cpio kmod xz-utils zstd
+PACKAGES_DEB   := $(PACKAGES_BUILD) build-essential dpkg-dev debhelper lintian fakeroot
 PACKAGES_BENCH := $(PACKAGES_BUILD) g++ python3 valgrind heaptrack libgoogle-perftools4 gnuplot-nox redis-server \
 	redis-tools sqlite3 nodejs zstd
 
@@ -54,13 +56,16 @@ HARD_CC  := -fPIE -fstack-protector-strong $(call has_flag,-fstack-clash-protect
 	$(if $(SAN),,$(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
 HARD_LD  := -pie -Wl,-z,relro,-z,now,-z,noexecstack
 # libcurl's GnuTLS flavour, which libdebuginfod has, too; in heaptap-push only.
-PUSH_LIBS := -Wl,--as-needed -lcurl-gnutls -linih
-LIBS     := -ldw -lelf -lprotobuf-c -lpcre2-8 -lz -liberty -lm
+PUSH_LIBS := -Wl,--as-needed -lcurl-gnutls
+# Of heaptap-serve: the HTTP server, and the filter of its system calls.
+SERVE_LIBS := -Wl,--as-needed -lmicrohttpd -lseccomp
+LIBS     := -linih -ldw -lelf -lprotobuf-c -lpcre2-8 -lz -liberty -lm
 
 SAMPLER_SRC := $(sort $(wildcard sampler/*.c sampler/*/*.c))
 PPROF_SRC   := $(sort $(wildcard pprof/*/*.c))
 PUSH_SRC    := $(sort $(wildcard push/*.c))
 PUSH_PROTO  := $(sort $(wildcard push/*.proto))
+SERVE_SRC   := $(sort $(wildcard serve/*.c))
 PRELOAD_SRC := $(sort $(wildcard preload/*.c))
 UNIT_SRC    := $(sort $(wildcard tests/unit/*.c))
 FUZZ_SRC    := $(sort $(wildcard tests/fuzz/*.c))
@@ -70,6 +75,7 @@ TARGET_SRC  := $(sort $(wildcard tests/targets/*.c tests/targets/*.cc))
 SAMPLER_OBJ := $(SAMPLER_SRC:%.c=$(O)/%.o)
 PPROF_OBJ   := $(PPROF_SRC:%.c=$(O)/%.o) $(O)/pprof/profile.pb-c.o
 PUSH_OBJ    := $(PUSH_SRC:%.c=$(O)/%.o) $(PUSH_PROTO:%.proto=$(O)/%.pb-c.o)
+SERVE_OBJ   := $(SERVE_SRC:%.c=$(O)/%.o)
 PRELOAD_OBJ := $(PRELOAD_SRC:%.c=$(O)/%.o)
 # What of the hook's half the unit tests link: its books, none of what it exports.
 HOOK_OBJ    := $(patsubst %,$(O)/tests/%.o,$(filter-out $(addprefix preload/,api attach constructor hooks mmap \
@@ -79,7 +85,7 @@ ATTACH_LIB   = $(if $(filter x86_64%,$(MACHINE)),$(O)/libheaptap-attach.so)
 CORE_OBJ    := $(filter-out $(O)/sampler/main.o,$(SAMPLER_OBJ)) $(PPROF_OBJ)
 UNIT_BIN     = $(filter-out $(if $(ATTACH_LIB),,$(O)/tests/unit/remote_call),$(UNIT_SRC:%.c=$(O)/%))
 FUZZ_BIN    := $(FUZZ_SRC:%.c=$(O)/%)
-READER_BIN  := $(READER_SRC:%.c=$(O)/%) $(if $(wildcard tests/readers/oracle.go),$(O)/tests/readers/oracle)
+READER_BIN  := $(READER_SRC:%.c=$(O)/%) $(patsubst %.go,$(O)/%,$(wildcard tests/readers/*.go))
 TARGET_BIN  := $(addprefix $(O)/tests/targets/,$(notdir $(basename $(TARGET_SRC))))
 BENCH_SRC   := $(sort $(wildcard bench/programs/*.c bench/programs/*.cc))
 BENCH_BIN   := $(addprefix $(O)/bench/,$(notdir $(basename $(BENCH_SRC))))
@@ -102,14 +108,14 @@ ARM64_BIN     = $(ARM64_UNIT:%=$(ARM64_O)/tests/unit/%)
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all help clean install uninstall demo demo-run check check-run check-engines engines unit unit-bin e2e readers targets fuzz fuzz-bin \
+.PHONY: all help clean install uninstall deb deb-run demo demo-run check check-run check-engines engines unit unit-bin e2e readers targets fuzz fuzz-bin \
 	arm64 arm64-bin arm64-all arm64-lab lab check-lab \
 	accuracy accuracy-run bench bench-run bench-bin bench-unwind lint lint-run layers graph graph-run headers cppcheck format \
 	format-check
 
-## all: build/heaptap (command line and sampler), build/heaptap-push, and the libraries in programs: build/libheaptap.so
-##      (preloaded) and build/libheaptap-attach.so (for those that run already)
-all: $(O)/heaptap $(O)/heaptap-push $(O)/libheaptap.so $(ATTACH_LIB)
+## all: build/heaptap (command line and sampler), build/heaptap-push, build/heaptap-serve, and the libraries in programs:
+##      build/libheaptap.so (preloaded) and build/libheaptap-attach.so (for those that run already)
+all: $(O)/heaptap $(O)/heaptap-push $(O)/heaptap-serve $(O)/libheaptap.so $(ATTACH_LIB)
 
 ## help: this list
 help:
@@ -123,7 +129,11 @@ $(O)/heaptap: $(SAMPLER_OBJ) $(PPROF_OBJ)
 	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(HARD_LD) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(O)/heaptap-push: $(PUSH_OBJ) $(PPROF_OBJ)
-	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(HARD_LD) $(LDFLAGS) -o $@ $^ -lprotobuf-c -lpcre2-8 -lz -lm $(PUSH_LIBS)
+	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(HARD_LD) $(LDFLAGS) -o $@ $^ -lprotobuf-c -lpcre2-8 -lz -lm -linih $(PUSH_LIBS)
+
+# With sampler/linux and sampler/control, as .ci/layers allows.
+$(O)/heaptap-serve: $(SERVE_OBJ) $(O)/core.a
+	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(HARD_LD) $(LDFLAGS) -o $@ $^ -lprotobuf-c -lpcre2-8 -lz -lm -pthread $(SERVE_LIBS)
 
 # The half that lives in other people's processes: libc only, nothing exported but the map, no lazy binding
 # surprises (-z now), and never a sanitizer runtime (the sanitizer builds test the sampler's side).
@@ -172,7 +182,9 @@ $(O)/%.o: %.c | $(O)/pprof/profile.pb-c.h
 	$(call quiet,CC,$<)$(CC) $(ALLFLAGS) $(HARD_CC) $(SANFLAGS) -c -o $@ $<
 
 # What .incbin reads -MMD does not see.
-$(O)/pprof/export/flamegraph.o: pprof/export/flamegraph.html
+PAGE_FILES := $(sort $(wildcard pprof/page/*.html pprof/page/*.css pprof/page/*.js pprof/page/*.svg))
+$(O)/pprof/page/page.o: $(PAGE_FILES)
+$(O)/serve/api_openapi.o: serve/openapi.json
 
 # All but main, as an archive: a test links what it uses.
 $(O)/core.a: $(CORE_OBJ)
@@ -184,6 +196,11 @@ $(O)/push.a: $(filter-out $(O)/push/main.o,$(PUSH_OBJ)) $(PPROF_OBJ)
 	@rm -f $@
 	$(call quiet,AR,$@)$(AR) rcs $@ $^
 
+# Of heaptap-serve.
+$(O)/serve.a: $(filter-out $(O)/serve/main.o,$(SERVE_OBJ))
+	@rm -f $@
+	$(call quiet,AR,$@)$(AR) rcs $@ $^
+
 $(O)/tests/preload/%.o: preload/%.c
 	@mkdir -p $(@D)
 	$(call quiet,CC,$< for tests)$(CC) $(ALLFLAGS) $(SANFLAGS) -c -o $@ $<
@@ -192,9 +209,12 @@ $(O)/tests/hook.a: $(HOOK_OBJ)
 	@rm -f $@
 	$(call quiet,AR,$@)$(AR) rcs $@ $^
 
-# The two programs have functions of the same name: a test is one program's.
+# The programs have functions of the same name: a test is one program's.
 $(O)/tests/unit/push_%: $(O)/tests/unit/push_%.o $(O)/push.a
 	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS) $(PUSH_LIBS)
+
+$(O)/tests/unit/serve_%: $(O)/tests/unit/serve_%.o $(O)/serve.a $(O)/core.a
+	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS) -pthread $(SERVE_LIBS)
 
 $(O)/tests/unit/%: $(O)/tests/unit/%.o $(O)/tests/hook.a $(O)/core.a
 	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
@@ -202,13 +222,16 @@ $(O)/tests/unit/%: $(O)/tests/unit/%.o $(O)/tests/hook.a $(O)/core.a
 $(O)/tests/fuzz/push_%: $(O)/tests/fuzz/push_%.o $(O)/push.a
 	$(call quiet,LD,$@)$(CC) $(subst fuzzer-no-link,fuzzer,$(SANFLAGS)) $(LDFLAGS) -o $@ $^ $(LIBS) $(PUSH_LIBS)
 
+$(O)/tests/fuzz/serve_%: $(O)/tests/fuzz/serve_%.o $(O)/serve.a $(O)/core.a
+	$(call quiet,LD,$@)$(CC) $(subst fuzzer-no-link,fuzzer,$(SANFLAGS)) $(LDFLAGS) -o $@ $^ $(LIBS) -pthread $(SERVE_LIBS)
+
 $(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/core.a
 	$(call quiet,LD,$@)$(CC) $(subst fuzzer-no-link,fuzzer,$(SANFLAGS)) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(O)/tests/readers/%: $(O)/tests/readers/%.o $(O)/core.a
 	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(O)/tests/readers/oracle: tests/readers/oracle.go
+$(O)/tests/readers/%: tests/readers/%.go
 	@mkdir -p $(@D)
 	$(call quiet,GO,$<)$(GO) build -o $@ $<
 
@@ -367,8 +390,8 @@ format:
 
 format-check:
 	@clang-format --dry-run --Werror $(FORMATTED)
-	@for source in $(FORMATTED) pprof/export/flamegraph.html; do \
-		expand $$source | grep -nE '.{111}' | sed "s,^,$$source:,"; done | grep . && \
+	@for source in $(FORMATTED) $(PAGE_FILES); do case $$source in pprof/page/*) tab=4 ;; *) tab=8 ;; esac; \
+		expand -t $$tab $$source | grep -nE '.{111}' | sed "s,^,$$source:,"; done | grep . && \
 		{ echo 'format: the lines above are longer than 110 columns' >&2; exit 1; } || :
 
 ## layers: what each folder may need, by includes and by the symbols of the objects (rules: .ci/layers)
@@ -384,7 +407,7 @@ graph-run: all
 	@.ci/layers $(O) --graph
 
 headers: | $(O)/pprof/profile.pb-c.h $(PUSH_PROTO:%.proto=$(O)/%.pb-c.h)
-	@for header in $(sort $(wildcard proto/*.h preload/*.h pprof/*/*.h push/*.h sampler/*/*.h)); do \
+	@for header in $(sort $(wildcard proto/*.h preload/*.h pprof/*/*.h push/*.h serve/*.h sampler/*/*.h)); do \
 		$(CC) $(CSTD) $(WARN) -I. -I$(O) -fsyntax-only -x c $$header 2>$(O)/header.log || \
 			{ echo "headers: $$header does not stand alone" >&2; cat $(O)/header.log >&2; exit 1; }; \
 	done
@@ -393,7 +416,7 @@ cppcheck: | $(PUSH_PROTO:%.proto=$(O)/%.pb-c.h)
 	$(call quiet,LINT,cppcheck)cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -j2 -D_GNU_SOURCE \
 		-DHEAPTAP_VERSION='""' -DHEAPTAP_LIBDIR='""' -D__x86_64__=1 -I. --enable=warning,portability,performance \
 		--suppress=missingIncludeSystem --suppress=identicalInnerCondition \
-		--suppress=shiftTooManyBitsSigned sampler pprof preload proto push
+		--suppress=shiftTooManyBitsSigned sampler pprof preload proto push serve
 
 # ---- what `make install` makes from the tables of commands and options
 DOCS := $(O)/heaptap.1 $(O)/heaptap.bash $(O)/_heaptap $(O)/heaptap.fish
@@ -414,6 +437,7 @@ install: all $(DOCS)
 	install -m 755 $(O)/libheaptap.so $(DESTDIR)$(LIBDIR)/libheaptap.so
 	$(if $(ATTACH_LIB),install -m 755 $(ATTACH_LIB) $(DESTDIR)$(LIBDIR)/libheaptap-attach.so)
 	install -m 755 $(O)/heaptap-push $(DESTDIR)$(LIBDIR)/heaptap-push
+	install -m 755 $(O)/heaptap-serve $(DESTDIR)$(LIBDIR)/heaptap-serve
 	install -d $(DESTDIR)$(INCDIR)
 	install -m 644 proto/heaptap.h $(DESTDIR)$(INCDIR)/heaptap.h
 	install -m 644 $(O)/heaptap.1 $(DESTDIR)$(MANDIR)/man1/heaptap.1
@@ -421,10 +445,29 @@ install: all $(DOCS)
 	install -m 644 $(O)/_heaptap $(DESTDIR)$(ZSHDIR)/_heaptap
 	install -m 644 $(O)/heaptap.fish $(DESTDIR)$(FISHDIR)/heaptap.fish
 
+# A copy, so that what debhelper leaves is not in the tree, and what is not committed is not in the packages.
+DEB := $(abspath $(O))/deb
+
+## deb: Debian packages in build/deb: heaptap, heaptap-daemon, libheaptap-preload; install what is missing, lintian
+deb:
+	@.ci/packages $(PACKAGES_DEB)
+	@$(MAKE) --no-print-directory deb-run
+
+deb-run:
+	@[ "$$(dpkg-parsechangelog -S Version)" = $(VERSION) ] || { echo 'deb: debian/changelog is of another version' >&2; exit 1; }
+	rm -rf $(DEB)
+	install -d $(DEB)/heaptap
+	git ls-files -z --cached --others --exclude-standard | tar --null -c -T - | tar -x -C $(DEB)/heaptap
+	cd $(DEB)/heaptap && dpkg-buildpackage --no-sign --build=binary $(if $(filter 1,$(V)),,>$(DEB)/build.log 2>&1) || \
+		{ tail -n 40 $(DEB)/build.log >&2; exit 1; }
+	rm -rf $(DEB)/heaptap
+	lintian --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs $(DEB)/*.changes
+	@ls $(DEB)/*.deb
+
 ## uninstall: the reverse
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/heaptap $(DESTDIR)$(LIBDIR)/libheaptap.so $(DESTDIR)$(LIBDIR)/libheaptap-attach.so \
-		$(DESTDIR)$(LIBDIR)/heaptap-push $(DESTDIR)$(MANDIR)/man1/heaptap.1 \
+		$(DESTDIR)$(LIBDIR)/heaptap-push $(DESTDIR)$(LIBDIR)/heaptap-serve $(DESTDIR)$(MANDIR)/man1/heaptap.1 \
 		$(DESTDIR)$(INCDIR)/heaptap.h \
 		$(DESTDIR)$(BASHDIR)/heaptap $(DESTDIR)$(ZSHDIR)/_heaptap $(DESTDIR)$(FISHDIR)/heaptap.fish
 	-rmdir $(DESTDIR)$(LIBDIR)

@@ -13,7 +13,7 @@
 #                             starts the target ("nice -n 14": so that others have the machine too).
 #   report FOLDER             that of such a folder, also while the cycles go on
 #   kills N attach|detach     SIGKILL of the attaching processes at a random time (the first, all), and of the one
-#                             that holds the thread at a random ptrace call
+#                             that holds the thread at a random ptrace call, until N of them were not done yet
 #   calls [PATTERN]           calls in progress at the stop: what the program saw, with and without
 #   seen                      of processes that rest: what is different after an attach and a detach
 #   truth [N]                 -p 1, by function; and N (5) runs with the default period, in standard errors

@@ -10,6 +10,7 @@
 #include "preload/lookup.h"
 #include "preload/memory.h"
 #include "preload/module_list.h"
+#include "preload/offer.h"
 #include "preload/sample.h"
 #include "preload/session.h"
 #include "preload/signal.h"
@@ -95,9 +96,9 @@ static void describe_image(struct region_header *header, uint32_t pid, bool runs
 	header->unseen = !runs && lookup_before("malloc") ? REGION_UNSEEN_MALLOC : 0u;
 }
 
-static void open_claim(struct region_header *header, uint32_t pid, _Atomic uint32_t *wiped)
+static struct claim_setup claim_setup_of(struct region_header *header, uint32_t pid, _Atomic uint32_t *wiped)
 {
-	const struct claim_setup setup = {
+	return (struct claim_setup){
 	    .place =
 	        {
 	            .base = (unsigned char *)header,
@@ -110,7 +111,6 @@ static void open_claim(struct region_header *header, uint32_t pid, _Atomic uint3
 	    .pid = pid,
 	    .wiped = wiped,
 	};
-	claim_open(&setup);
 }
 
 /* What is done once, however often the process is attached to. */
@@ -130,9 +130,23 @@ static void open_lasting(struct lasting *lasting, bool strict)
 	lasting->levels = reserve_levels(!strict);
 }
 
+static struct lasting lasting;
+
+static void seed(void)
+{
+	const unsigned char *random = (const unsigned char *)getauxval(AT_RANDOM);
+	if (random)
+		sample_seed(random);
+}
+
+static void tell_own_memory(struct region_header *header)
+{
+	header->own_start = (uintptr_t)lasting.levels;
+	header->own_end = lasting.levels ? header->own_start + live_reserve_bytes() : 0;
+}
+
 bool attach_to(struct region_header *header, bool strict, bool runs)
 {
-	static struct lasting lasting;
 	atomic_store(&header->state, REGION_CLAIMED);
 	thread_open(strict ? 0 : runs ? (uint32_t)syscall(SYS_gettid) : (uint32_t)getpid(), !runs);
 	uint32_t pid = strict && !runs ? thread_tid() : (uint32_t)getpid();
@@ -147,13 +161,11 @@ bool attach_to(struct region_header *header, bool strict, bool runs)
 	if (!strict)
 		madvise(header, header->offsets.end, MADV_DONTDUMP);
 	describe_image(header, pid, runs);
-	header->own_start = (uintptr_t)lasting.levels;
-	header->own_end = lasting.levels ? header->own_start + live_reserve_bytes() : 0;
-	const unsigned char *random = (const unsigned char *)getauxval(AT_RANDOM);
-	if (random)
-		sample_seed(random);
+	tell_own_memory(header);
+	seed();
 	clock_open((int)header->clock_id, !strict);
-	open_claim(header, pid, lasting.wiped);
+	const struct claim_setup setup = claim_setup_of(header, pid, lasting.wiped);
+	claim_open(&setup);
 	/* Under a filter we make only system calls that the loader makes too; sigaction is none of them. */
 	bool everywhere = header->signal_everywhere == 1;
 	if (!runs && !strict && header->snapshot_signal >= 1 && header->snapshot_signal <= 64 &&
@@ -164,11 +176,40 @@ bool attach_to(struct region_header *header, bool strict, bool runs)
 	return true;
 }
 
+/* All that takes a system call or a lock is done now, as if there was a sampler: nothing of the kind may be
+ * done later. */
+static bool offer(bool strict)
+{
+	struct region_header *header = offer_region(strict);
+	if (!header)
+		return false;
+	thread_open(strict ? 0 : (uint32_t)getpid(), true);
+	open_lasting(&lasting, strict);
+	if (!lasting.atfork && !lasting.wiped) {
+		memory_unmap(header, header->offsets.end);
+		return false;
+	}
+	if (!strict)
+		madvise(header, header->offsets.end, MADV_DONTDUMP);
+	header->unseen = lookup_before("malloc") ? REGION_UNSEEN_MALLOC : 0u;
+	header->trigger_address = (uintptr_t)capture_trigger;
+	tell_own_memory(header);
+	seed();
+	clock_open((int)header->clock_id, !strict);
+	const struct claim_setup setup = claim_setup_of(header, 0, lasting.wiped);
+	claim_offer(&setup);
+	atomic_store_explicit(&header->state, REGION_OFFERED, memory_order_release);
+	return true;
+}
+
 static bool attach_region(void)
 {
-	bool strict = is_filtered();
-	struct region_header *header = session_region(strict);
-	return header && attach_to(header, strict, false);
+	bool found, strict;
+	if (session_forbidden())
+		return false;
+	strict = is_filtered();
+	struct region_header *header = session_region(strict, &found);
+	return header ? attach_to(header, strict, false) : !found && offer(strict);
 }
 
 /* gcc's ThreadSanitizer intercepts what attaching calls (open, mmap, sigaction), and is not ready for that

@@ -58,7 +58,8 @@ static bool recording(void)
 			open_recording();
 		return true;
 	}
-	passive = ready || claim_state() == CLAIM_CLOSED;
+	/* who offers a region is never asked for its mappings */
+	passive = ready || claim_state() == CLAIM_CLOSED || claim_state() == CLAIM_OFFERED;
 	return false;
 }
 

@@ -217,16 +217,24 @@ bool session_is_command(uint32_t pid)
 	return number != 0 && number == pid;
 }
 
-struct region_header *session_region(bool filtered)
+bool session_forbidden(void)
+{
+	const char *value = getauxval(AT_SECURE) ? "1" : find_env(REGION_DISABLE_ENV);
+	return value && value[0] && strcmp(value, "0") != 0;
+}
+
+struct region_header *session_region(bool filtered, bool *found)
 {
 	char path[64];
 	uint64_t cookie;
 	struct region_pool_page pool;
-	const char *value = getauxval(AT_SECURE) ? NULL : find_env(REGION_ENV);
+	const char *value = find_env(REGION_ENV);
+	*found = false;
 	if (!value || !parse_env(value, path, sizeof(path), &cookie))
 		return NULL;
 	uint32_t pid = filtered ? 0 : (uint32_t)getpid();
-	if (read_pool_page(path, cookie, &pool))
+	*found = read_pool_page(path, cookie, &pool);
+	if (*found)
 		return region_by_ticket(&pool, pid);
 	return filtered ? NULL : region_from_socket(path, cookie, pid);
 }

@@ -82,8 +82,7 @@ static bool step(struct walk_start *at, struct walk_rule rule, uintptr_t top)
 	uintptr_t cfa = (rule.from_fp ? at->fp : at->sp) + (uintptr_t)(intptr_t)rule.cfa_bytes;
 	uintptr_t ra_at = cfa + (uintptr_t)(intptr_t)rule.ra_words * sizeof(uintptr_t);
 	uintptr_t fp_at = cfa + (uintptr_t)(intptr_t)rule.fp_words * sizeof(uintptr_t);
-	if (cfa <= at->sp || cfa > top || cfa % sizeof(uintptr_t) || ra_at < at->sp ||
-	    ra_at > top - sizeof(uintptr_t))
+	if (cfa <= at->sp || cfa % sizeof(uintptr_t) || ra_at < at->sp || ra_at > top - sizeof(uintptr_t))
 		return false;
 	if (rule.fp_words) {
 		if (fp_at < at->sp || fp_at > top - sizeof(uintptr_t))

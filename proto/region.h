@@ -21,6 +21,13 @@
  *                                             backend   frees   handed to places the slot has  privileges
  *                                                               in segments      moved on from
  *
+ * An image without a session makes its region itself and offers it: REGION_OFFERED, mode off, only the header
+ * touched, the descriptor closed. A daemon that wants the process finds the mapping, opens it through
+ * /proc/PID/map_files, seals it, fills in the sampler's part of the header, and sets the mode. Each process
+ * of the image sees the mode when its next interval ends, and takes a place. The file is a memfd
+ * called "heaptap"; where a filter may forbid its making, or a limit of file sizes, it is anonymous shared
+ * memory ("/dev/zero (deleted)"), of which nobody can have a descriptor.
+ *
  * The peak. Inserts and frees of a place draw their order numbers from one counter. The insert that takes
  * the live heap to a new maximum stores its number as the peak's. A block was live at the peak if it was
  * inserted up to that number and not freed before it. A freed slot keeps its content and its free's number
@@ -37,7 +44,8 @@
  * that changes its user id maps zeroes over the buffers, and from then on uses others, at the end, where
  * only such children write: a worker cannot read its master's stacks.
  *
- * Who writes what: the sampler writes the constant part of the header before the hand-over, `mode` and
+ * Who writes what: the sampler writes the constant part of the header before the hand-over (of an offer the
+ * image has written magic, abi, offsets and segments), `mode` and
  * `period_bytes` whenever it likes, and resets places and segments of processes that are gone. Everything
  * else is the target's. The sampler treats all of it as hostile: it keeps its own copy of every size and
  * offset and checks every value it reads.
@@ -48,13 +56,15 @@
 #ifndef PROTO_REGION_H
 #define PROTO_REGION_H
 
+#include "proto/walk.h"
+
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define REGION_ABI        10u
+#define REGION_ABI        12u
 #define REGION_MAGIC      0x7061747061656831ull /* "1heaptap" */
 #define REGION_POOL_MAGIC 0x7962626f6c706831ull
 #define LEDGER_MAGIC      0x72656764656c6831ull
@@ -84,6 +94,9 @@ enum region_mode {
 	REGION_MODE_COPY = 1,    /* the hook copies registers and stack into a buffer */
 	REGION_MODE_TRIGGER = 2, /* the hook calls trigger(), where a uprobe or breakpoint waits */
 };
+
+/* With any value but "" and "0" the library does nothing in this process. */
+#define REGION_DISABLE_ENV "HEAPTAP_DISABLE"
 
 /* Read-only page that proves the session; see REGION_ENV. */
 struct region_pool_page {
@@ -201,6 +214,8 @@ struct region_header {
 	uint32_t wants_command_line; /* 1: the image writes its command line, arguments separated by blanks */
 	/* at this period and below, the hook copies stacks while there are buffers, in any mode */
 	uint64_t copy_period_bytes;
+	uint64_t
+	    session; /* of an offer that was taken: which daemons do that (sampler/daemon/session_file.h) */
 
 	/* set by the sampler at any time */
 	_Alignas(128) _Atomic uint32_t mode; /* enum region_mode */
@@ -226,6 +241,8 @@ struct region_header {
 	/* children that changed their user id and take no more samples: the kernel refused to cut off the
 	 * stacks of others */
 	_Atomic uint64_t not_cut_off;
+	_Atomic uint32_t taken; /* of an offer: 1 once a process has taken place 0 */
+	uint32_t offered;       /* 1: the image made this region itself, and has offered it */
 	/* of a process that was attached to: import slots that lead to the hooks, and files whose calls to
 	 * the allocator go by none (names, separated by commas) */
 	_Atomic uint32_t imports;
@@ -246,6 +263,7 @@ enum region_state {
 	REGION_CLAIMED = 1,  /* an image has mapped it */
 	REGION_READY = 2,    /* the image's part of the header is complete */
 	REGION_DECLINED = 3, /* the image does not use it: `declined` says why */
+	REGION_OFFERED = 4,  /* the image has made it and mapped it: it waits for a sampler */
 };
 
 /* Whether it is attached to is decided here: the image may need longer than the sampler waits. */
@@ -459,6 +477,45 @@ struct region_module {
 	uint8_t build_id[REGION_BUILD_ID_MAX];
 	uint32_t path_bytes;
 };
+
+enum { REGION_OFFER_SEGMENTS = 1024 };         /* of an offered region */
+#define REGION_OFFER_PERIOD_BYTES (512u << 10) /* until a sampler says otherwise */
+
+/* Fills in the offsets of a region with that many segments: there is one layout. */
+static inline void region_lay_out(struct region_offsets *offsets, uint32_t segments)
+{
+	const uint64_t slots = (uint64_t)segments * REGION_SEGMENT_SLOTS;
+	uint64_t buffers = BUFFER_BITMAPS_BYTES;
+	for (uint32_t c = 0; c < BUFFER_CLASSES; c++)
+		buffers += (uint64_t)buffer_class[c].count * buffer_class[c].bytes;
+	const struct {
+		uint64_t *offset, bytes;
+	} parts[] = {
+	    {&offsets->places, REGION_PLACES * sizeof(struct region_place)},
+	    {&offsets->modules, REGION_MODULES_BYTES},
+	    {&offsets->stacks, REGION_STACKS * sizeof(struct region_stack)},
+	    {&offsets->command_line, REGION_COMMAND_LINE_BYTES},
+	    {&offsets->owners, REGION_SEGMENTS * sizeof(uint16_t)},
+	    {&offsets->buffers, buffers},
+	    {&offsets->frees, REGION_FREES * sizeof(struct region_free)},
+	    {&offsets->slots, slots * sizeof(struct region_slot)},
+	    {&offsets->kept, slots * sizeof(struct region_slot)},
+	    {&offsets->addresses, slots * sizeof(uint64_t)},
+	    {&offsets->dropped_buffers, buffers},
+	    {&offsets->walk, sizeof(struct walk_area)},
+	};
+	uint64_t at = REGION_PAGE_BYTES;
+	for (unsigned int i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		/* A forked child maps zeros over the buffers: they begin and end with a page of any size. */
+		const uint64_t page =
+		    parts[i].offset == &offsets->buffers || parts[i].offset == &offsets->frees
+		    ? REGION_PAGE_BYTES_MOST
+		    : REGION_PAGE_BYTES;
+		*parts[i].offset = at = (at + page - 1) / page * page;
+		at += parts[i].bytes;
+	}
+	offsets->end = (at + REGION_PAGE_BYTES - 1) / REGION_PAGE_BYTES * REGION_PAGE_BYTES;
+}
 
 /* The trigger's first register: the region's key, with the place's index in these bits of it. */
 #define REGION_KEY_PLACE 0xffffull

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line's entry: finds the command, parses its options, runs it. The only file that calls exit. */
 #include "sampler/attach/holder.h"
+#include "sampler/enable/enable_command.h"
 #include "sampler/session/snapshot_client.h"
 #include "sampler/cli/command.h"
 #include "sampler/cli/completion.h"
@@ -8,11 +9,13 @@
 #include "sampler/cli/unknown_command.h"
 #include "sampler/report/check.h"
 #include "sampler/report/diff.h"
+#include "sampler/daemon/daemon.h"
 #include "sampler/doctor/doctor.h"
 #include "sampler/doctor/event_list.h"
 #include "sampler/report/export.h"
 #include "sampler/session/front.h"
 #include "sampler/session/pusher.h"
+#include "sampler/session/web_server.h"
 #include "sampler/report/ls.h"
 #include "sampler/report/merge.h"
 #include "pprof/text/log_line.h"
@@ -20,6 +23,7 @@
 #include "sampler/report/report.h"
 #include "sampler/report/symbolize.h"
 #include "sampler/session/session.h"
+#include "sampler/status/status_command.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -47,6 +51,33 @@ static const struct command commands[] = {
         .run = snapshot_client_run,
         .examples = "heaptap snapshot $(pidof redis-server)\n"
                     "heaptap snapshot --all"},
+    {.name = "status",
+        .bit = COMMAND_STATUS,
+        .synopsis = "[OPTIONS] [PID | SERVICE]...",
+        .mixed = true,
+        .summary = "show what the daemon profiles: what is in use, what grows",
+        .run = status_command_run,
+        .examples = "heaptap status\n"
+                    "heaptap status redis-server\n"
+                    "heaptap status --json | jq '.processes[] | select(.growth_significant)'"},
+    {.name = "enable",
+        .bit = COMMAND_ENABLE,
+        .synopsis = "[OPTIONS] UNIT... | --machine-wide | --now",
+        .mixed = true,
+        .summary = "let units or all programs load the library for the daemon",
+        .run = enable_command_run,
+        .examples = "heaptap enable redis-server nginx\n"
+                    "heaptap enable --machine-wide\n"
+                    "heaptap enable --root /srv/image redis-server"},
+    {.name = "disable",
+        .bit = COMMAND_DISABLE,
+        .synopsis = "[OPTIONS] [UNIT]... | --machine-wide | --now",
+        .mixed = true,
+        .summary = "take exactly that away again; without operands all of it",
+        .run = disable_command_run,
+        .examples = "heaptap disable redis-server\n"
+                    "heaptap disable --machine-wide\n"
+                    "heaptap disable --now"},
     {.name = "adopt",
         .bit = COMMAND_ADOPT,
         .synopsis = "[OPTIONS] PID",
@@ -55,6 +86,14 @@ static const struct command commands[] = {
         .run = session_adopt,
         .examples = "heaptap adopt 4711\n"
                     "heaptap adopt -o profiles/ 4711"},
+    {.name = "daemon",
+        .bit = COMMAND_DAEMON,
+        .synopsis = "[OPTIONS]",
+        .summary = "profile every program on this machine that carries the library",
+        .run = daemon_run,
+        .examples = "heaptap daemon\n"
+                    "heaptap daemon --check\n"
+                    "heaptap daemon --config ./heaptap.conf --store ./profiles -v"},
     {.name = "detach",
         .bit = COMMAND_DETACH,
         .synopsis = "PID",
@@ -65,12 +104,13 @@ static const struct command commands[] = {
                     "heaptap detach $(pidof redis-server)"},
     {.name = "report",
         .bit = COMMAND_REPORT,
-        .synopsis = "[OPTIONS] [PROFILE | FOLDER]...",
+        .synopsis = "[OPTIONS] [PROFILE | FOLDER | SERVICE[@TIME]]...",
         .mixed = true,
         .summary = "show what is in a profile: tables, call tree, leaks",
         .run = report_run,
         .examples = "heaptap report heaptap.server.4711.peak.pb.gz\n"
-                    "heaptap report --leaks heaptap.server.4711.exit.pb.gz"},
+                    "heaptap report --leaks heaptap.server.4711.exit.pb.gz\n"
+                    "heaptap report redis-server@14:30"},
     {.name = "diff",
         .bit = COMMAND_DIFF,
         .synopsis = "[OPTIONS] BASE NEW | [FOLDER]",
@@ -78,7 +118,8 @@ static const struct command commands[] = {
         .summary = "show what changed between two profiles, folders or sessions",
         .run = diff_run,
         .examples = "heaptap diff before.pb.gz after.pb.gz\n"
-                    "heaptap diff --sort alloc --fail-over 10M old.pb.gz new.pb.gz"},
+                    "heaptap diff --sort alloc --fail-over 10M old.pb.gz new.pb.gz\n"
+                    "heaptap diff redis-server@2h redis-server"},
     {.name = "export",
         .bit = COMMAND_EXPORT,
         .synopsis = "--format FORMAT [OPTIONS] [PROFILE | FOLDER]...",
@@ -89,7 +130,7 @@ static const struct command commands[] = {
                     "heaptap export -f folded server.exit.pb.gz | flamegraph.pl >heap.svg"},
     {.name = "merge",
         .bit = COMMAND_MERGE,
-        .synopsis = "-o FILE [PROFILE | FOLDER]...",
+        .synopsis = "-o FILE [PROFILE | FOLDER | SERVICE[@TIME]]...",
         .mixed = true,
         .summary = "merge profiles into one by adding them up",
         .run = merge_run,
@@ -106,12 +147,13 @@ static const struct command commands[] = {
                     "heaptap symbolize --debuginfod -o named.pb.gz raw.pb.gz"},
     {.name = "ls",
         .bit = COMMAND_LS,
-        .synopsis = "[OPTIONS] [PROFILE | FOLDER]...",
+        .synopsis = "[OPTIONS] [PROFILE | FOLDER | SERVICE[@TIME]]...",
         .mixed = true,
         .summary = "list sessions, their processes and profiles, the newest first",
         .run = ls_run,
         .examples = "heaptap ls\n"
-                    "heaptap ls -v profiles/"},
+                    "heaptap ls -v profiles/\n"
+                    "heaptap ls /var/lib/heaptap/store"},
     {.name = "check",
         .bit = COMMAND_CHECK,
         .synopsis = "[OPTIONS] PROFILE | FOLDER...",
@@ -130,6 +172,16 @@ static const struct command commands[] = {
         .examples = "heaptap push --to pyroscope+http://localhost:4040 heaptap.server.4711.*.pb.gz\n"
                     "heaptap push --follow --to parca+https://parca.example.org profiles/\n"
                     "heaptap push --follow --config /etc/heaptap/heaptap.conf"},
+    {.name = "serve",
+        .bit = COMMAND_SERVE,
+        .synopsis = "[OPTIONS] [STORE | PROFILE | FOLDER]...",
+        .mixed = true,
+        .summary = "show live heaps in a browser, and /debug/pprof to pprof and scrapers",
+        .run = web_server_run,
+        .examples = "heaptap serve\n"
+                    "heaptap serve --listen 127.0.0.1:8080 profiles/\n"
+                    "heaptap serve --listen 0.0.0.0:7337 --token-file token\n"
+                    "go tool pprof http://127.0.0.1:7337/debug/pprof/heap"},
     {.name = "events",
         .bit = COMMAND_EVENTS,
         .synopsis = "[REGEX]",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pprof/analysis/filter.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,48 @@
 
 #include "pprof/text/pattern.h"
 #include "pprof/profile/profile.h"
+
+static int pattern_open(struct pattern **out, const char *prefix, const char *name, const char *regex,
+    char *error, size_t error_bytes)
+{
+	char why[256];
+	int err;
+
+	if (!regex)
+		return 0;
+	err = pattern_new(regex, 0, out, why, sizeof(why));
+	if (err == -EINVAL)
+		snprintf(error, error_bytes, "%s%s: '%s' is %s", prefix, name, regex, why);
+	else if (err)
+		snprintf(error, error_bytes, "not enough memory");
+	return err;
+}
+
+int filter_open(struct filter *filter, const struct filter_texts *texts, const char *prefix, char *error,
+    size_t error_bytes)
+{
+	const struct {
+		struct pattern **pattern;
+		const char *name, *regex;
+	} rows[] = {{&filter->focus, "focus", texts->focus}, {&filter->ignore, "ignore", texts->ignore},
+	    {&filter->module, "module", texts->module}, {&filter->thread, "thread", texts->thread},
+	    {&filter->hide, "hide", texts->hide}};
+	int err = 0;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows) && !err; i++)
+		err = pattern_open(rows[i].pattern, prefix, rows[i].name, rows[i].regex, error, error_bytes);
+	return err;
+}
+
+void filter_close(struct filter *filter)
+{
+	pattern_free(filter->focus);
+	pattern_free(filter->ignore);
+	pattern_free(filter->module);
+	pattern_free(filter->thread);
+	pattern_free(filter->hide);
+	memset(filter, 0, sizeof(*filter));
+}
 
 unsigned int filter_frame(const struct filter *filter, const char *name, const char *file, const char *module)
 {

@@ -26,6 +26,17 @@ struct filter {
 	uint64_t age_min_ns, age_max_ns; /* the range in the label "age" must lie within these */
 };
 
+/* Regular expressions as users give them; NULL: not given. */
+struct filter_texts {
+	const char *focus, *ignore, *module, *thread, *hide;
+};
+
+/* Makes the patterns. 0; -EINVAL with one line in error: "--focus: '(' is ...", where prefix is "--";
+ * -ENOMEM. The caller ends it with filter_close() in all cases. */
+int filter_open(struct filter *filter, const struct filter_texts *texts, const char *prefix, char *error,
+    size_t error_bytes);
+void filter_close(struct filter *filter);
+
 /* Which conditions a frame (a line of a location) matches. */
 enum filter_marks {
 	FILTER_FOCUS = 1 << 0,

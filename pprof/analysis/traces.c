@@ -11,6 +11,7 @@
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
 #include "pprof/analysis/prune.h"
+#include "pprof/analysis/split.h"
 
 /* ---- sample types */
 
@@ -173,7 +174,7 @@ static int shown_make(
 
 /* ---- rows */
 
-static int row_new(struct traces *t, uint32_t fold, size_t depth, uint32_t *row)
+static int row_new(struct traces *t, uint32_t fold, size_t depth, struct split split, uint32_t *row)
 {
 	size_t cells = ((size_t)t->row_count + 1) * t->column_count, values = cells * t->slot_count;
 	size_t old_cells = (size_t)t->row_count * t->column_count, old_values = old_cells * t->slot_count;
@@ -189,7 +190,8 @@ static int row_new(struct traces *t, uint32_t fold, size_t depth, uint32_t *row)
 	memset(t->values + old_values, 0, (values - old_values) * sizeof(*t->values));
 	memset(t->estimates + old_cells * SIDE_COUNT, 0,
 	    (cells - old_cells) * SIDE_COUNT * sizeof(*t->estimates));
-	t->rows[t->row_count] = (struct traces_row){t->stack_count, (uint32_t)depth, 0, 0};
+	t->rows[t->row_count] = (struct traces_row){
+	    .stack = t->stack_count, .depth = (uint32_t)depth, .thread = split.thread, .age = split.age};
 	if (depth)
 		memcpy(t->stacks + t->stack_count, t->path, depth * sizeof(*t->path));
 	t->stack_count += depth;
@@ -197,19 +199,23 @@ static int row_new(struct traces *t, uint32_t fold, size_t depth, uint32_t *row)
 	return 0;
 }
 
-static int row_find(struct traces *t, size_t depth, uint32_t *row)
+static int row_find(struct traces *t, size_t depth, struct split split, uint32_t *row)
 {
-	uint32_t fold = index_fold(index_mix_bytes(index_seed(), t->path, depth * sizeof(*t->path))), id;
+	uint64_t hash = index_mix_bytes(index_seed(), t->path, depth * sizeof(*t->path));
+	uint32_t fold = index_fold(
+	             t->options.split ? index_mix(hash, (uint64_t)split.thread << 32 | split.age) : hash),
+	         id;
 	size_t cursor = index_start(fold);
 
 	while ((id = index_next(&t->row_index, fold, &cursor))) {
-		if (t->rows[id - 1].depth == depth &&
+		if (t->rows[id - 1].depth == depth && t->rows[id - 1].thread == split.thread &&
+		    t->rows[id - 1].age == split.age &&
 		    (!depth || memcmp(traces_stack(t, id - 1), t->path, depth * sizeof(*t->path)) == 0)) {
 			*row = id - 1;
 			return 0;
 		}
 	}
-	return row_new(t, fold, depth, row);
+	return row_new(t, fold, depth, split, row);
 }
 
 struct adding {
@@ -350,11 +356,15 @@ static bool is_selected(
 static int sample_select(struct traces *t, const struct adding *a, size_t index, const int64_t *values,
     const struct estimate sides[SIDE_COUNT], uint64_t unit, size_t depth, uint32_t *row)
 {
+	struct split split = {0, 0};
 	size_t cell;
 	int err = path_group(t, a, index, &depth);
 
+	if (!err && t->options.split)
+		err = split_make(&split, &t->strings, a->profile, index,
+		    thread_names_of(&t->thread_names, a->profile, a->session, index), t->options.anonymize);
 	if (!err)
-		err = row_find(t, depth, row);
+		err = row_find(t, depth, split, row);
 	if (err)
 		return err;
 	/* Linear in the values, so that it does not matter how many samples a stack is split into. */
@@ -466,7 +476,9 @@ int traces_expect(struct traces *t, const struct profile *profile, size_t column
 {
 	int err = overlap_expect(&t->overlap, profile, column);
 
-	if (!err && (t->options.by == GROUP_THREAD || (t->options.filter && t->options.filter->thread)))
+	if (!err &&
+	    (t->options.by == GROUP_THREAD || t->options.split ||
+	        (t->options.filter && t->options.filter->thread)))
 		err = thread_names_learn(&t->thread_names, profile);
 	return err;
 }

@@ -2,7 +2,8 @@
 /*
  * Traces: what every report and export works on. The stacks of one or more profiles as they are shown: frames
  * of the allocator removed, inlined functions as frames of their own, functions distinguished by name (or by
- * name and line) instead of by address, samples that differ only in labels added up.
+ * name and line) instead of by address, samples that differ only in labels added up (or, on request, those of
+ * one thread and age).
  *
  *	frames   | main | load | parse |			interned, numbered from 0
  *	rows     | stack of frames, leaf first | ...		one per distinct stack
@@ -34,6 +35,7 @@ struct traces_row {
 	/* places in the stack: the frame that the row of a table is about, and what it called
 	 * (headings.h). Both 0 at first: the leaf */
 	uint32_t head, through;
+	uint32_t thread, age; /* numbers in `strings`; 0: unknown, or rows are not split */
 };
 
 /* What a table can show. */
@@ -54,13 +56,14 @@ struct traces_options {
 	enum frames_names names;
 	enum grouping by;            /* what rows are about */
 	bool fold;                   /* a frame that follows itself counts once */
+	bool split;                  /* rows of one stack apart by the thread and age of their blocks */
 	const struct filter *filter; /* NULL: none */
 	size_t max_bytes;            /* of memory, with what is computed from the traces; 0: no limit */
 };
 
 struct traces {
 	struct traces_options options;
-	struct intern strings; /* of the sample types */
+	struct intern strings; /* of the sample types, threads and ages */
 	struct frames frames;
 	struct index row_index;
 	struct traces_row *rows;

@@ -123,6 +123,20 @@ int tree_make(struct tree *tree, const struct traces *t, size_t column, enum mea
 	return link_children(tree, t);
 }
 
+int tree_make_ends(struct tree *tree, const struct traces *t, const bool *skip, uint32_t *ends)
+{
+	int err;
+
+	memset(tree, 0, sizeof(*tree));
+	err = node_new(tree, t, TREE_NONE, TREE_NONE);
+	for (size_t row = 0; row < t->row_count && !err; row++) {
+		ends[row] = TREE_NONE;
+		if (!skip || !skip[row])
+			err = walk(tree, t, row, false, 0, (struct traces_doubt){0, 0}, &ends[row]);
+	}
+	return err;
+}
+
 int tree_make_many(struct tree *tree, const struct traces *t, size_t column, const enum measure_kind *kinds,
     size_t kind_count, int64_t **values)
 {

@@ -33,6 +33,10 @@ int tree_make(
     struct tree *tree, const struct traces *t, size_t column, enum measure_kind kind, bool inverted);
 void tree_fini(struct tree *tree);
 
+/* Only the nodes, without sums and lists of children: ends[row] is the node where the stack of that row ends;
+ * a row that `skip` says (NULL: none) has no node of its own, and ends at TREE_NONE. */
+int tree_make_ends(struct tree *tree, const struct traces *t, const bool *skip, uint32_t *ends);
+
 /* The same nodes for every kind, for formats that hold several: their values in values[node * kind_count
  * + k], own values only (not those below). The caller owns values (free()). */
 int tree_make_many(struct tree *tree, const struct traces *t, size_t column, const enum measure_kind *kinds,

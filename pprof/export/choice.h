@@ -4,6 +4,7 @@
 #define PPROF_EXPORT_CHOICE_H
 
 #include "pprof/analysis/traces.h"
+#include "pprof/profile/origin.h"
 
 #include <stdint.h>
 
@@ -12,6 +13,9 @@ struct export_choice {
 	size_t column;                   /* one profile of the traces */
 	enum measure_kind kind;          /* for a format that shows several: the one to show first */
 	const char *title;               /* shown to the user: the program, or "heap profile" */
+	const struct origin *origin;     /* of the profile; NULL: not told */
+	const char *samples;             /* "8234 taken, 2 lost stacks"; "" unknown */
+	bool ended;                      /* written when the program ended */
 	const char *program;             /* for formats that name it; "": unknown */
 	size_t series_count;             /* the first so many columns are snapshots of one process */
 	const int64_t *time_ns;          /* of each column of the series, in rising order */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A flame graph as one HTML page that needs nothing else: no network, no library. Click a frame to zoom,
- * search by regular expression, switch between the sample types, invert it. The state of the view is in the
- * address (#...), so that a view can be shared.
- *
- * The page holds the tree as arrays (frame, parent, own value per kind) and lays it out itself.
+ * A profile as one HTML page that needs nothing else: no network, no library. It is the page of `heaptap
+ * serve` (pprof/page/) with one profile in it: flame graph, callers and callees of a function, table, call
+ * tree, stacks. The state of the view is in the address (#...), so that a view can be shared.
  */
 #ifndef PPROF_EXPORT_FLAMEGRAPH_H
 #define PPROF_EXPORT_FLAMEGRAPH_H

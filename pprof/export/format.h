@@ -11,6 +11,7 @@ enum export_needs {
 	EXPORT_BYTES_ONLY = 1 << 0, /* can show sizes in bytes only */
 	EXPORT_HEAP_ONLY = 1 << 1,  /* needs both the in-use and the allocated sample types */
 	EXPORT_LABELS = 1 << 2,     /* shows short labels beside the full names */
+	EXPORT_SPLIT = 1 << 4,      /* tells threads and ages apart, and shows rows under their headings */
 	EXPORT_FILE = 1 << 3,       /* a browser or another program reads it: never written to a terminal */
 };
 

@@ -70,3 +70,39 @@ int quantity_time(const char *text, uint64_t least_ns, uint64_t most_ns, uint64_
 	}
 	return -EINVAL;
 }
+
+static int range_split(const char *value, char *least, char *most, size_t bytes)
+{
+	const char *colon = strchr(value, ':');
+	size_t length = colon ? (size_t)(colon - value) : strlen(value);
+
+	if (length >= bytes || (colon && strlen(colon + 1) >= bytes) || !*value || strcmp(value, ":") == 0)
+		return -EINVAL;
+	memcpy(least, value, length);
+	least[length] = '\0';
+	strcpy(most, colon ? colon + 1 : least);
+	return 0;
+}
+
+static int range_parse(const char *text, uint64_t *least, uint64_t *most,
+    int (*parse)(const char *text, uint64_t least, uint64_t most, uint64_t *value))
+{
+	char from[32], to[32];
+
+	*least = 0;
+	*most = UINT64_MAX;
+	if (range_split(text, from, to, sizeof(from)) || (*from && parse(from, 0, INT64_MAX, least)) ||
+	    (*to && parse(to, 0, INT64_MAX, most)))
+		return -EINVAL;
+	return *least <= *most ? 0 : -EINVAL;
+}
+
+int quantity_bytes_range(const char *text, uint64_t *least, uint64_t *most)
+{
+	return range_parse(text, least, most, quantity_bytes);
+}
+
+int quantity_time_range(const char *text, uint64_t *least_ns, uint64_t *most_ns)
+{
+	return range_parse(text, least_ns, most_ns, quantity_time);
+}

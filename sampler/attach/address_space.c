@@ -3,11 +3,13 @@
 
 #include "pprof/table/array.h"
 #include "sampler/linux/proc.h"
+#include "sampler/region/region.h"
 #include "sampler/unwind/maps.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,6 +129,24 @@ const struct mapping *address_space_memory(const struct address_space *space, co
 	for (size_t i = 0; i < space->count; i++)
 		if (strncmp(space->mappings[i].path, "/" MEMORY, strlen("/" MEMORY)) == 0 &&
 		    address_space_is_named(&space->mappings[i], name, false))
+			return &space->mappings[i];
+	return NULL;
+}
+
+static bool is_mere_offer(const struct address_space *space, const struct mapping *mapping)
+{
+	uint32_t state;
+	const uint64_t at = mapping->start + offsetof(struct region_header, state);
+	return address_space_read_some(space, at, &state, sizeof(state)) == sizeof(state) &&
+	    state == REGION_OFFERED;
+}
+
+const struct mapping *address_space_region(const struct address_space *space)
+{
+	for (size_t i = 0; i < space->count; i++)
+		if (strncmp(space->mappings[i].path, "/" MEMORY, strlen("/" MEMORY)) == 0 &&
+		    address_space_is_named(&space->mappings[i], REGION_MEMORY_NAME, false) &&
+		    !is_mere_offer(space, &space->mappings[i]))
 			return &space->mappings[i];
 	return NULL;
 }

@@ -46,6 +46,9 @@ const struct mapping *address_space_file(const struct address_space *space, cons
 /* The first mapping of a file in memory (memfd) of that name, or NULL. */
 const struct mapping *address_space_memory(const struct address_space *space, const char *name);
 
+/* The region by which it is profiled, or was; NULL: none, or one that it offers and nobody has turned on. */
+const struct mapping *address_space_region(const struct address_space *space);
+
 /* All bytes, or -EFAULT. */
 int address_space_read(const struct address_space *space, uint64_t address, void *to, size_t bytes);
 int address_space_write(const struct address_space *space, uint64_t address, const void *from, size_t bytes);

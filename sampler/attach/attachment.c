@@ -217,7 +217,7 @@ static int begin(struct beginning *b)
 	if (b->attachment->reused &&
 	    (error || !is_same_library(b->space, b->inside.base, wish->delivery->fd)))
 		return fail(b->attachment, -EIO, "it has the library of another version of heaptap");
-	if (address_space_memory(b->space, REGION_MEMORY_NAME))
+	if (address_space_region(b->space))
 		return fail(b->attachment, -EIO, "another heaptap has attached to it");
 	thread_stacks_write(b->space, wish->region);
 	if (entry_open(b->entry, b->space, wish->modules) != 0)
@@ -252,8 +252,7 @@ static int end(struct attachment *attachment, struct address_space *space, const
 		return fail(attachment, -EIO, "another heaptap is attaching to it, or detaching");
 	error = address_space_refresh(space);
 	if (!error)
-		error =
-		    address_space_memory(space, REGION_MEMORY_NAME) ? find_inside(space, &inside) : -ENOENT;
+		error = address_space_region(space) ? find_inside(space, &inside) : -ENOENT;
 	if (error)
 		return fail(attachment, error, "it is not attached");
 	const struct remote_call call = {.function = inside.detach};
@@ -262,7 +261,7 @@ static int end(struct attachment *attachment, struct address_space *space, const
 	attachment->stood_ns = entry.stood_ns;
 	attachment->tries = entry.tries;
 	entry_close(&entry);
-	if (!error && (address_space_refresh(space) != 0 || address_space_memory(space, REGION_MEMORY_NAME)))
+	if (!error && (address_space_refresh(space) != 0 || address_space_region(space)))
 		error = fail(attachment, -EIO, "it still has the shared memory");
 	return error;
 }

@@ -131,7 +131,7 @@ static bool examine_program(struct fitness *fitness, pid_t pid)
 static bool examine_profiled(struct fitness *fitness, const struct address_space *space, pid_t pid)
 {
 	char remedy[64];
-	if (!address_space_memory(space, REGION_MEMORY_NAME))
+	if (!address_space_region(space))
 		return true;
 	pid_t sampler = region_takeover_sampler(pid);
 	if (sampler > 0) {

@@ -13,6 +13,7 @@ enum {
 	COMMAND_SNAPSHOT = 1 << 1,
 	COMMAND_ADOPT = 1 << 8,
 	COMMAND_DETACH = 1 << 9,
+	COMMAND_DAEMON = 1 << 10,
 
 	COMMAND_REPORT = 1 << 16,
 	COMMAND_DIFF = 1 << 17,
@@ -25,6 +26,10 @@ enum {
 	COMMAND_SYMBOLIZE = 1 << 24,
 	COMMAND_LS = 1 << 25,
 	COMMAND_PUSH = 1 << 26,
+	COMMAND_STATUS = 1 << 27,
+	COMMAND_ENABLE = 1 << 28,
+	COMMAND_DISABLE = 1 << 29,
+	COMMAND_SERVE = 1 << 30,
 };
 
 struct command {

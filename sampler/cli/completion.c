@@ -33,7 +33,7 @@ enum value_kind { VALUE_WORD, VALUE_FILE, VALUE_PROFILED, VALUE_PROCESS };
 
 static enum value_kind value_kind(const struct option *option)
 {
-	static const char *const files[] = {"FILE", "PATTERN"};
+	static const char *const files[] = {"FILE", "PATTERN", "PATH", "DIR"};
 
 	for (size_t i = 0; option->value && i < sizeof(files) / sizeof(files[0]); i++)
 		if (strcmp(option->value, files[i]) == 0)
@@ -49,6 +49,9 @@ static int print_process(void *context, pid_t pid, const char *name, bool sample
 	printf("%d\t%s\n", (int)pid, name);
 	return 0;
 }
+
+/* The names of all services, one a line. */
+#define UNITS "systemctl list-unit-files --type=service --no-legend 2>/dev/null | cut -d ' ' -f 1"
 
 /* ---- bash */
 
@@ -118,7 +121,9 @@ static void bash_write(const struct command *commands, size_t command_count)
 	printf(
 	    "' ;;\n\tcompletion) [ \"$COMP_CWORD\" = 2 ] && values='bash zsh fish' ;;\n"
 	    "\tsnapshot | adopt | detach) [ -n \"$files\" ] || profiled=1 ;;\n"
-	    "\tdoctor) [[ $current == [0-9]* ]] && processes=1 ;;\n\tesac\n"
+	    "\tdoctor) [[ $current == [0-9]* ]] && processes=1 ;;\n"
+	    "\tenable | disable) [ -n \"$files\" ] || [ \"${current#-}\" != \"$current\" ] ||\n"
+	    "\t\tvalues=$(" UNITS ") ;;\n\tesac\n"
 	    "\tif [ -n \"$values\" ]; then\n\t\tCOMPREPLY=($(compgen -W \"$values\" -- \"$current\"))\n"
 	    "\telif [ -z \"$files\" ] && [ \"${current#-}\" != \"$current\" ]; then\n"
 	    "\t\tCOMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
@@ -184,6 +189,9 @@ static const char *zsh_operands(const struct command *command)
 		return "'*:process:_heaptap_profiled'";
 	case COMMAND_DOCTOR:
 		return "'1:process or program:_heaptap_targets'";
+	case COMMAND_ENABLE:
+	case COMMAND_DISABLE:
+		return "'*:unit:_heaptap_units'";
 	default:
 		return "'*:file:_files'";
 	}
@@ -219,6 +227,8 @@ static void zsh_write(const struct command *commands, size_t command_count)
 	       "\t_describe process processes\n}\n"
 	       "_heaptap_targets() {\n\tif [[ $PREFIX == <-> ]]; then\n\t\t_pids\n\telse\n"
 	       "\t\t_alternative 'commands:program:_command_names -e' 'files:file:_files'\n\tfi\n}\n"
+	       "_heaptap_units() {\n\tlocal -a units\n\tunits=(${(f)\"$(" UNITS ")\"})\n"
+	       "\tcompadd -- $units\n}\n"
 	       "_heaptap() {\n\tlocal -a commands\n\tcommands=(\n");
 	for (size_t i = 0; i < command_count; i++) {
 		printf("\t\t'%s:", commands[i].name);
@@ -283,6 +293,10 @@ static const char *fish_operands(const struct command *command)
 		return "-a '(heaptap completion pids)'";
 	case COMMAND_DOCTOR:
 		return "-F -a '(__fish_complete_pids) (__fish_complete_command)'";
+	case COMMAND_ENABLE:
+	case COMMAND_DISABLE:
+		return "-f -a '(systemctl list-unit-files --type=service --no-legend 2>/dev/null | "
+		       "string split -f 1 \" \")'";
 	default:
 		return "-F";
 	}

@@ -77,39 +77,14 @@ int option_value_threshold(const char *text, struct threshold *threshold)
 	return quantity_bytes(text + (*text == '+'), 1, INT64_MAX, &threshold->bytes);
 }
 
-/* MIN:MAX, either of which may be missing; one value alone is both. */
-static int range_split(const char *value, char *least, char *most, size_t bytes)
-{
-	const char *colon = strchr(value, ':');
-	size_t length = colon ? (size_t)(colon - value) : strlen(value);
-
-	if (length >= bytes || (colon && strlen(colon + 1) >= bytes) || !*value || strcmp(value, ":") == 0)
-		return -EINVAL;
-	memcpy(least, value, length);
-	least[length] = '\0';
-	strcpy(most, colon ? colon + 1 : least);
-	return 0;
-}
-
-static int range_parse(const char *text, struct option_range *range,
-    int (*parse)(const char *text, uint64_t least, uint64_t most, uint64_t *value))
-{
-	char least[32], most[32];
-
-	*range = (struct option_range){.given = true, .max = UINT64_MAX};
-	if (range_split(text, least, most, sizeof(least)) ||
-	    (*least && parse(least, 0, INT64_MAX, &range->min)) ||
-	    (*most && parse(most, 0, INT64_MAX, &range->max)))
-		return -EINVAL;
-	return range->min <= range->max ? 0 : -EINVAL;
-}
-
 int option_value_bytes_range(const char *text, struct option_range *range)
 {
-	return range_parse(text, range, quantity_bytes);
+	range->given = true;
+	return quantity_bytes_range(text, &range->min, &range->max);
 }
 
 int option_value_time_range(const char *text, struct option_range *range)
 {
-	return range_parse(text, range, quantity_time);
+	range->given = true;
+	return quantity_time_range(text, &range->min, &range->max);
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 static const struct option_table *const tables[] = {
-    &options_record, &options_events, &options_read, &options_push, NULL};
+    &options_record, &options_events, &options_read, &options_push, &options_serve, &options_daemon, NULL};
 
 const struct option *options_row(size_t index)
 {

@@ -2,10 +2,9 @@
 /*
  * The command line, parsed: what a user asked for, checked and in units.
  *
- * Each option is a row of options_record.c, options_events.c, options_read.c or options_push.c. Parser, help,
- * error lines,
- * completions and the manual page are all made from these rows, so they always agree. Parsing is pure: it
- * reads the given words and nothing else, and never prints.
+ * Each option is a row of options_record.c, options_events.c, options_read.c, options_push.c or
+ * options_daemon.c. Parser, help, error lines, completions and the manual page are all made from these rows,
+ * so they always agree. Parsing is pure: it reads the given words and nothing else, and never prints.
  */
 #ifndef SAMPLER_CLI_OPTIONS_H
 #define SAMPLER_CLI_OPTIONS_H
@@ -36,6 +35,7 @@
 #define OPTION_EVENTS_MAX    16
 #define OPTION_PIDS_MAX      64
 #define OPTION_LABELS_MAX    12
+#define OPTION_LISTEN_MAX    8
 #define INTERVAL_NS_MIN      (UINT64_C(1) * 1000000)
 #define INTERVAL_NS_MAX      (UINT64_C(1000) * 3600 * 1000000000)
 
@@ -82,6 +82,7 @@ struct read_options {
 	uint64_t fail_over_bytes; /* FAIL_OVER_NEVER: not given */
 	int format;               /* number of an export format (pprof/export/format.h); -1: not given */
 	bool strict;
+	const char *store;         /* of the daemon, for words that name services */
 	uint64_t memory_max_bytes; /* limit for the profiles that are read */
 };
 
@@ -96,6 +97,26 @@ struct push_options {
 	const char *config;
 	bool follow, dry_run;
 	int paths_fd; /* record --push: where names of profiles go; filled in by front_run */
+};
+
+/* What `heaptap daemon` was asked for. NULL strings: not given. */
+struct daemon_options {
+	const char *config, *store;
+	bool check; /* the configuration, and nothing else */
+};
+
+/* What `heaptap enable` and `disable` were asked for. NULL strings: not given. */
+struct enable_options {
+	const char *root;  /* a folder in place of / */
+	bool machine_wide; /* /etc/ld.so.preload, not units */
+	bool now;          /* also the file `off` beside the control socket */
+};
+
+/* What `heaptap serve` was asked for, and `record --listen`. */
+struct serve_options {
+	const char *listen[OPTION_LISTEN_MAX]; /* none: the default */
+	size_t listen_count;
+	const char *token_file; /* NULL: none */
 };
 
 struct command;
@@ -139,6 +160,11 @@ struct options {
 	int operand_count;
 	struct read_options read;
 	struct push_options push;
+	struct daemon_options daemon;
+	struct enable_options enable;
+	struct serve_options serve;
+	const char *socket;  /* of the daemon; NULL: see sampler/control/control_path.h */
+	const char *service; /* snapshot: of every process of this service; NULL: not given */
 	const char *event_texts[OPTION_EVENTS_MAX]; /* of -e, in order */
 	size_t event_count;
 	bool no_heap;                /* events only: nothing is preloaded */

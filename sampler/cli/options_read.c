@@ -92,6 +92,10 @@ static const struct option rows[] = {
     {COMMAND_LS, '\0', "session", OPTION_SET, .set = set_session, .value = "N",
         .allowed = "a number as heaptap ls has it (1 is the newest), newest, or all",
         .help = "only the Nth newest session"},
+    {READING | COMMAND_MERGE | COMMAND_CHECK | COMMAND_LS, '\0', "store", OPTION_TEXT,
+        OPTION_FIELD(read.store), .value = "DIR", .allowed = "the name of a folder",
+        .help = "where SERVICE[@TIME] is looked for, default: the\n"
+                "daemon's store"},
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "cum", OPTION_FLAG, OPTION_FIELD(read.cum),
         .help = "sort by what a function and its callees hold"},
     {COMMAND_REPORT | COMMAND_DIFF, 'n', "rows", OPTION_SET, .set = set_rows, .value = "N",
@@ -139,14 +143,14 @@ static const struct option rows[] = {
     {READING, '\0', "lines", OPTION_FLAG, OPTION_FIELD(read.lines), .help = "distinguish source lines"},
     {READING, '\0', "functions", OPTION_FLAG_OFF, OPTION_FIELD(read.lines),
         .help = "add up the lines of a function (the default)"},
-    {COMMAND_REPORT | COMMAND_DIFF | COMMAND_LS, '\0', "json", OPTION_FLAG, OPTION_FIELD(read.json),
-        .help = "print everything as JSON"},
+    {COMMAND_REPORT | COMMAND_DIFF | COMMAND_LS | COMMAND_STATUS, '\0', "json", OPTION_FLAG,
+        OPTION_FIELD(read.json), .help = "print everything as JSON"},
     {COMMAND_EXPORT, 'f', "format", OPTION_CHOICE, OPTION_FIELD(read.format), .choices = export_format_names,
         .help = "output format; required"},
     {COMMAND_EXPORT | COMMAND_MERGE, '\0', "anonymize", OPTION_FLAG, OPTION_FIELD(read.anonymize),
         .help = "write hashes instead of names"},
-    {READING | COMMAND_MERGE | COMMAND_LS, 'o', "output", OPTION_TEXT, OPTION_FIELD(output), .value = "FILE",
-        .allowed = "the name of a file", .help = "write to FILE instead of standard output"},
+    {READING | COMMAND_MERGE | COMMAND_LS | COMMAND_STATUS, 'o', "output", OPTION_TEXT, OPTION_FIELD(output),
+        .value = "FILE", .allowed = "the name of a file", .help = "write to FILE instead of standard output"},
     {COMMAND_SYMBOLIZE, 'o', "output", OPTION_TEXT, OPTION_FIELD(output), .value = "FILE",
         .allowed = "the name of a file", .help = "write to FILE instead of PROFILE.symbolized"},
     {COMMAND_CHECK, '\0', "strict", OPTION_FLAG, OPTION_FIELD(read.strict),
@@ -157,8 +161,8 @@ static const struct option rows[] = {
         .value = "BYTES", .allowed = "1M or more, for example 2G",
         .help = "memory that a profile may take, default 1G: a file\n"
                 "of 100 KiB can unpack to gigabytes"},
-    {COMMAND_REPORT | COMMAND_DIFF | COMMAND_LS, '\0', "no-pager", OPTION_FLAG, OPTION_FIELD(read.no_pager),
-        .help = "print to the terminal without a pager"},
+    {COMMAND_REPORT | COMMAND_DIFF | COMMAND_LS | COMMAND_STATUS, '\0', "no-pager", OPTION_FLAG,
+        OPTION_FIELD(read.no_pager), .help = "print to the terminal without a pager"},
 };
 
 const struct option_table options_read = {rows, sizeof(rows) / sizeof(rows[0])};

@@ -219,6 +219,7 @@ static const struct option rows[] = {
         .allowed = "1 to 100",
         .help = "share of one CPU that the sampler may take before\n"
                 "the period doubles; no limit unless given"},
+    {COMMAND_SERVE, 'q', "quiet", OPTION_SET, .set = set_quiet, .help = "no line at the start"},
     {COMMAND_PUSH, 'q', "quiet", OPTION_SET, .set = set_quiet, .help = "report only what could not be sent"},
     {COMMAND_PUSH, 'v', "verbose", OPTION_SET, .set = set_verbose,
         .help = "report every profile, and every further attempt"},
@@ -228,6 +229,9 @@ static const struct option rows[] = {
         .help = "report what is done and why; twice for more"},
     {COMMAND_CHECK, 'v', "verbose", OPTION_SET, .set = set_verbose,
         .help = "also report valid files, and what is only unusual"},
+    {COMMAND_DAEMON, 'q', "quiet", OPTION_SET, .set = set_quiet, .help = "report only what is wrong"},
+    {COMMAND_DAEMON, 'v', "verbose", OPTION_SET, .set = set_verbose,
+        .help = "report every process that is found, and why"},
     {COMMAND_LS, 'v', "verbose", OPTION_SET, .set = set_verbose,
         .help = "list the files of each process too"},
     {~0u, 'h', "help", OPTION_STOP, OPTION_FIELD(help), .help = "print this help"},

@@ -10,6 +10,8 @@ extern const struct option_table
 extern const struct option_table options_events; /* options_events.c: recording perf events */
 extern const struct option_table options_read;   /* options_read.c: reading profiles */
 extern const struct option_table options_push;   /* options_push.c: sending profiles */
+extern const struct option_table options_serve;  /* options_serve.c: the web server */
+extern const struct option_table options_daemon; /* options_daemon.c: the daemon, and those who ask it */
 
 /* All of them, recording first; NULL after the last. */
 const struct option *options_row(size_t index);

@@ -8,6 +8,7 @@
 #include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
+#include "sampler/doctor/doctor_daemon.h"
 #include "sampler/doctor/doctor_perf.h"
 #include "sampler/doctor/doctor_target.h"
 #include "sampler/doctor/finding.h"
@@ -200,6 +201,8 @@ int doctor_run(struct options *options)
 	examine_events(&findings);
 	examine_symbols(&findings);
 	examine_memory_high(&findings, options->operands[0]);
+	doctor_daemon_examine(&findings, options->socket, options->operands[0]);
+	doctor_daemon_examine_enabled(&findings);
 	if (options->operand_count && doctor_target_examine(&findings, options->operands[0]))
 		return 1;
 	return findings.bad ? 1 : 0;

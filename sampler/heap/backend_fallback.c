@@ -163,8 +163,7 @@ static bool is_silent(struct process *process, bool overrun)
 {
 	const struct region_place *place = region_place(process->image->region, process->place);
 	const struct process_counters *c = &process->counters;
-	uint64_t due = atomic_load_explicit(&place->triggered, memory_order_relaxed),
-	         came = c->taken - c->copied;
+	uint64_t due = atomic_load_explicit(&place->triggered, memory_order_relaxed), came = c->dumps;
 	bool comes = came != process->arrived_before;
 	process->arrived_before = came;
 	if (comes || overrun || (int64_t)(due - process->triggered_before) < 0) {

@@ -53,7 +53,7 @@ static int enter_sample(struct intake *intake, struct sample *s)
 	s->stack.skips_innermost = true;
 	s->stack.maps_follow = intake->maps_follow;
 	struct walk_result walk;
-	uint64_t compared[UNWIND_COUNTS];
+	uint64_t compared[UNWIND_COUNTS] = {0};
 	process->counters.taken += !s->walked;
 	intake->taken++;
 	target_see_thread(&process->target, s->tid);
@@ -166,8 +166,9 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 	s.backend = image->event_backend;
 	uint64_t *count =
 	    s.backend == BACKEND_UPROBE ? &s.process->counters.by_uprobe : &s.process->counters.by_breakpoint;
+	s.process->counters.dumps++;
 	/* A trigger that a signal interrupts is executed, and dumped, a second time. */
-	*count += take_sample(intake, &s); /* also of one that is compared: it is what was triggered */
+	*count += take_sample(intake, &s) && !s.walked;
 }
 
 /* Ignores records of processes that are not profiled: nearly all of them if the event is system-wide. */

@@ -26,6 +26,7 @@ enum {
 	LINGER_NS = 500 * 1000000,    /* between checks whether any process still maps a region */
 	EXECUTED_NS = 10 * 1000000,   /* between looks at what the processes of a young image execute */
 	YOUNG_NS = 1000 * 1000000,    /* those of an older one are looked at every LINGER_NS */
+	ADOPTION_NS = 20 * 1000000,   /* for a sample that was being taken when books were taken over */
 	LOADING_NS = 2000 * 1000000,  /* for so long an executed program may take to load the library */
 };
 
@@ -50,7 +51,8 @@ size_t registry_drain(struct registry *registry)
 			frees += free_log_drain(image, now);
 		}
 	if (backend_fallback_tend(
-	        &registry->fallback, registry->intake->images, registry->intake->ring_lost, now))
+	        &registry->fallback, registry->intake->images, registry->intake->ring_lost, now) &&
+	    registry->pool)
 		region_pool_set_mode(registry->pool, backend_fallback_mode(&registry->fallback));
 	if (registry->verbosity >= 0)
 		memory_bound_say(registry->intake->memory);
@@ -98,9 +100,19 @@ static size_t take_claims(struct registry *registry)
 {
 	struct region *region;
 	size_t count = 0;
-	while ((region = region_pool_next(registry->pool)) && add_image(registry, region))
+	while (registry->pool && (region = region_pool_next(registry->pool)) && add_image(registry, region))
 		count++;
 	return count;
+}
+
+/* What the earlier sampler had not read is read first, and has its stacks. */
+static void end_adoption(struct registry *registry, struct image *image)
+{
+	image->adopting = false;
+	intake_buffers(registry->intake, image, UINT64_MAX);
+	for (uint32_t i = 0; i < image->places_end; i++)
+		if (image->process[i] && image->process[i]->was_running)
+			process_adopt(image->process[i]);
 }
 
 /* Closes the books: all samples taken before the end have been read by now. */
@@ -111,6 +123,8 @@ static void finish(struct registry *registry, struct process *process, enum targ
 	/* Its samples, and its end, may have come before the first look at its image. */
 	watch_process(registry, process);
 	take_claims(registry);
+	if (process->image->adopting)
+		end_adoption(registry, process->image);
 	process->target.closed = true;
 	process->target.end = end;
 	process->target.status = status;
@@ -292,7 +306,7 @@ static void image_remove(struct registry *registry, struct image *image)
 {
 	unfollowed_end(image, &registry->intake->births);
 	intake_remove_image(registry->intake, image);
-	registry->incomplete += !image->ready && !image->declined;
+	registry->incomplete += !image->ready && !image->declined && !image->offered;
 	for (uint32_t i = 0; i < REGION_PLACES; i++)
 		if (image->process[i])
 			process_free(image->process[i]);
@@ -312,7 +326,8 @@ static bool image_is_over(const struct image *image, uint64_t now)
 	uint32_t ended = image->process[0] && image->process[0]->target.closed;
 	if (image->live_processes > ended || image->unreleased)
 		return false;
-	return region_abandoned(image->region);
+	return image->region->anonymous ? !region_mapped_by_any(image->region)
+	                                : region_abandoned(image->region);
 }
 
 static int compare_images(const void *a, const void *b)
@@ -396,6 +411,8 @@ size_t registry_tend(struct registry *registry)
 	bool often = now - registry->executed_ns >= EXECUTED_NS, gone = false;
 	for (struct image *image = registry->intake->images, *next; image; image = next) {
 		next = image->next;
+		if (image->adopting && now - image->claimed_ns >= ADOPTION_NS)
+			end_adoption(registry, image);
 		if (image->ready) {
 			find_places(registry, image);
 			note_requests(registry, image);
@@ -430,14 +447,10 @@ void registry_init(struct registry *registry)
 	registry->intake->context = registry;
 }
 
-int registry_adopt(struct registry *registry, struct region *region)
+static void adopt(struct registry *registry, struct image *image)
 {
-	struct image *image = add_image(registry, region);
-	if (!image)
-		return -ENOMEM;
-	struct region_header *header = region_header(region);
-	image->ready = true;
-	image->settled = true;
+	struct region_header *header = region_header(image->region);
+	image->ready = image->settled = image->adopting = true;
 	image->trigger_address = header->trigger_address;
 	image->attached_after_ns = header->attached_after_ns;
 	image->attached_rss_bytes = header->attached_rss_bytes;
@@ -448,7 +461,7 @@ int registry_adopt(struct registry *registry, struct region *region)
 			continue;
 		if (i == 0 && image->attached_after_ns)
 			image->attached_pid = process->target.pid;
-		process_adopt(process);
+		process_begin_adoption(process);
 		watch_process(registry, process);
 	}
 	if (image->attached_pid)
@@ -458,6 +471,30 @@ int registry_adopt(struct registry *registry, struct region *region)
 	    registry->probe->backend == BACKEND_UPROBE ? BACKEND_UPROBE : BACKEND_COPY;
 	atomic_store(
 	    &header->mode, image->backend == BACKEND_UPROBE ? REGION_MODE_TRIGGER : REGION_MODE_COPY);
+}
+
+int registry_adopt(struct registry *registry, struct region *region)
+{
+	struct image *image = add_image(registry, region);
+	if (!image)
+		return -ENOMEM;
+	adopt(registry, image);
+	return 0;
+}
+
+int registry_take_offer(struct registry *registry, const struct registry_offer *offer)
+{
+	struct image *image = add_image(registry, offer->region);
+	if (!image) {
+		free(offer->plan);
+		return -ENOMEM;
+	}
+	image->offered = true;
+	image->plan = offer->plan;
+	image->period_bytes = offer->period_bytes;
+	image->finding = process_find(offer->pid, registry->modules);
+	if (offer->used)
+		adopt(registry, image);
 	return 0;
 }
 
@@ -476,6 +513,8 @@ int registry_attach(
 	unfollowed_begin(image);
 	/* Not all of the objects that a running process has may call dlclose by the hook. */
 	atomic_store(&region_header(region)->walk, 0);
+	image->plan = attached->plan;
+	image->period_bytes = attached->period_bytes;
 	settle_claims(registry);
 	return 0;
 }

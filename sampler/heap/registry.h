@@ -23,8 +23,8 @@
 
 struct registry {
 	/* borrowed */
-	struct intake *intake; /* its list of images is the registry */
-	struct region_pool *pool;
+	struct intake *intake;    /* its list of images is the registry */
+	struct region_pool *pool; /* NULL: none, all regions are offered */
 	struct probe *probe;
 	struct modules *modules;
 	struct choice *choice; /* NULL: all programs are recorded */
@@ -80,12 +80,27 @@ void registry_release(struct registry *registry, struct process *process);
  * closed). */
 int registry_adopt(struct registry *registry, struct region *region);
 
+/* Takes a region that an image has offered: accepted, and turned on afterwards. */
+struct registry_offer {
+	struct region *region;    /* owned from now on, as the plan is, which may be NULL */
+	struct target_plan *plan; /* by malloc */
+	uint64_t period_bytes;
+	pid_t pid; /* who has it mapped */
+	bool used; /* an earlier daemon had turned it on */
+};
+int registry_take_offer(struct registry *registry, const struct registry_offer *offer);
+
+/* The image that has this region; NULL: none. */
+struct image *registry_image_of(const struct registry *registry, uint64_t ino);
+
 /* A running process has taken the region, and is attached from now on. Returns 0 or -ENOMEM (region
  * closed). */
 struct registry_attached {
 	pid_t pid;
 	uint64_t after_ns, rss_bytes; /* for how long it had run, and its resident memory */
 	bool other_library;           /* its library is not the file on which the uprobe is */
+	struct target_plan *plan;     /* by malloc, owned from now on; NULL: none */
+	uint64_t period_bytes;        /* its own; 0: the session's */
 };
 int registry_attach(
     struct registry *registry, struct region *region, const struct registry_attached *attached);

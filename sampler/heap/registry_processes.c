@@ -34,9 +34,11 @@ void registry_visit_attached(
 
 void registry_set_period(struct registry *registry, uint64_t period_bytes)
 {
-	region_pool_set_period(registry->pool, period_bytes);
+	if (registry->pool)
+		region_pool_set_period(registry->pool, period_bytes);
 	for (struct image *image = registry->intake->images; image; image = image->next)
-		atomic_store(&region_header(image->region)->period_bytes, period_bytes);
+		if (!image->period_bytes) /* else it has its own */
+			atomic_store(&region_header(image->region)->period_bytes, period_bytes);
 }
 
 size_t registry_running(const struct registry *registry)
@@ -62,4 +64,12 @@ void registry_release(struct registry *registry, struct process *process)
 	region_release_place(process->image->region, process->place);
 	if (process->place != 0)
 		process_free(process);
+}
+
+struct image *registry_image_of(const struct registry *registry, uint64_t ino)
+{
+	for (struct image *image = registry->intake->images; image; image = image->next)
+		if (image->region->ino == ino)
+			return image;
+	return NULL;
 }

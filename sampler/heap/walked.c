@@ -22,7 +22,7 @@ struct range {
 struct walked {
 	struct walk_table table;
 	struct stacks *stacks; /* the published ones, whichever process they are from */
-	uint32_t *stack_of;    /* by number: the stack in `stacks` */
+	uint32_t *stack_of;    /* by number: the stack in `stacks`; UINT32_MAX: none is known here */
 	size_t stack_room;
 	struct range *start_files; /* code that was mapped when the program started */
 	size_t start_count, start_room;
@@ -143,8 +143,9 @@ static bool rule_of(const struct cfi_rule *rule, struct walk_rule *out)
 	return true;
 }
 
-/* Publishes the row of a frame that a call is to return to. False: it cannot be published. */
-static bool teach_row(struct walked *walked, const struct unwind_frame *frame, bool *later)
+/* Publishes the row of a frame that a call is to return to. False: it cannot be published, or is a later
+ * file's and must not. */
+static bool teach_row(struct walked *walked, const struct unwind_frame *frame, bool may_be_later, bool *later)
 {
 	struct walk_rule rule;
 	uint64_t pc = frame->pc + 1;
@@ -153,6 +154,8 @@ static bool teach_row(struct walked *walked, const struct unwind_frame *frame, b
 		return false;
 	bool of_later = !is_start_file(walked, frame->pc);
 	*later |= of_later;
+	if (of_later && !may_be_later)
+		return false;
 	return walk_table_add_row(&walked->table, of_later, pc, rule);
 }
 
@@ -164,7 +167,7 @@ static uint32_t teach(struct walked *walked, const struct walk_result *walk, boo
 	bool later = false;
 	for (size_t i = 1; i < walk->count; i++) {
 		const struct unwind_frame *frame = &walk->frames[i];
-		if (!teach_row(walked, frame, &later) || (later && !may_be_later))
+		if (!teach_row(walked, frame, may_be_later, &later))
 			return 0;
 		if (frame->module != walk->frames[0].module)
 			hash = walk_hash_step(hash, frame->pc + 1);
@@ -189,9 +192,13 @@ void walked_learn(struct process *process, const struct walk_result *walk, uint3
 	bool may_be_later =
 	    process->place == 0 && time_ns > walked->later_since_ns && walk_table_takes_later(&walked->table);
 	uint32_t number = teach(walked, walk, may_be_later);
+	size_t room = walked->stack_room;
 	if (!number ||
 	    array_reserve(&walked->stack_of, &walked->stack_room, number + 1, sizeof(uint32_t)) != 0)
 		return;
+	/* Not every number is ours: an earlier sampler has given some, and the target may write any. */
+	for (size_t i = room; i < walked->stack_room; i++)
+		walked->stack_of[i] = UINT32_MAX;
 	walked->stack_of[number] = stacks_translate(process->target.stacks, stack, walked->stacks);
 	weigh(process->image);
 }
@@ -213,7 +220,7 @@ static uint32_t stack_in(struct process *process, uint32_t number)
 	const struct walked *walked = process->image->walked;
 	struct process_walked *mine = &process->walked;
 	size_t room = mine->stack_room;
-	if (number > walked->table.stack_count || number >= walked->stack_room ||
+	if (number >= walked->stack_room || walked->stack_of[number] == UINT32_MAX ||
 	    array_reserve(&mine->stack, &mine->stack_room, number + 1, sizeof(*mine->stack)) != 0)
 		return UINT32_MAX;
 	memset(mine->stack + room, 0, (mine->stack_room - room) * sizeof(*mine->stack));
@@ -230,7 +237,8 @@ static uint32_t stack_in(struct process *process, uint32_t number)
 void walked_compare(struct process *process, const struct walk_result *walk, uint32_t number, uint32_t stack)
 {
 	struct walked *walked = process->image->walked;
-	if (!walked || stack == UINT32_MAX)
+	/* A dump that ends early, since it holds no more of the stack, says nothing. */
+	if (!walked || stack == UINT32_MAX || walk->outcome != UNWIND_COMPLETE)
 		return;
 	uint32_t same = stack_in(process, number);
 	if (same == UINT32_MAX)
@@ -268,6 +276,13 @@ struct draining {
 	size_t samples;
 };
 
+static void refuse(struct process *process, uint64_t samples)
+{
+	process->counters.no_room += samples;
+	if (process->image->memory)
+		process->image->memory->refused += samples;
+}
+
 static void enter_count(void *context, uint32_t number, struct tally now)
 {
 	struct draining *d = context;
@@ -282,7 +297,7 @@ static void enter_count(void *context, uint32_t number, struct tally now)
 	process_look_for_room(process);
 	uint32_t stack = stack_in(process, number);
 	if (stack == UINT32_MAX || heap_add_walked(process->heap, number, stack, more) != 0)
-		process->counters.no_room += more.samples;
+		refuse(process, more.samples);
 	process_weigh(process);
 	process->counters.taken += more.samples;
 	process->counters.walked += more.samples;

@@ -12,26 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static size_t round_up(size_t bytes)
-{
-	return (bytes + REGION_PAGE_BYTES - 1) / REGION_PAGE_BYTES * REGION_PAGE_BYTES;
-}
-
-/* A forked child maps zeros over the buffers (preload/place.c): they begin and end with a page of any
- * size. */
-static size_t round_up_to_any_page(size_t bytes)
-{
-	return (bytes + REGION_PAGE_BYTES_MOST - 1) / REGION_PAGE_BYTES_MOST * REGION_PAGE_BYTES_MOST;
-}
-
-static size_t buffers_bytes(void)
-{
-	size_t bytes = BUFFER_BITMAPS_BYTES;
-	for (uint32_t c = 0; c < BUFFER_CLASSES; c++)
-		bytes += (size_t)buffer_class[c].count * buffer_class[c].bytes;
-	return bytes;
-}
-
 uint32_t region_clock(void)
 {
 	static const char *const without_call[] = {
@@ -56,34 +36,7 @@ static void lay_out(struct region *region, uint64_t live_max)
 	region->segments = segments < 1  ? 1
 	    : segments > REGION_SEGMENTS ? REGION_SEGMENTS
 	                                 : (uint32_t)segments;
-	struct region_offsets *offsets = &region->offsets;
-	size_t at = REGION_PAGE_BYTES;
-	offsets->places = at;
-	at += round_up(REGION_PLACES * sizeof(struct region_place));
-	offsets->modules = at;
-	at += round_up(REGION_MODULES_BYTES);
-	offsets->stacks = at;
-	at += round_up(REGION_STACKS * sizeof(struct region_stack));
-	offsets->command_line = at;
-	at += round_up(REGION_COMMAND_LINE_BYTES);
-	offsets->owners = at;
-	at += round_up(REGION_SEGMENTS * sizeof(uint16_t));
-	at = round_up_to_any_page(at);
-	offsets->buffers = at;
-	at = round_up_to_any_page(at + buffers_bytes());
-	offsets->frees = at;
-	at += round_up(REGION_FREES * sizeof(struct region_free));
-	offsets->slots = at;
-	at += (size_t)region->segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot);
-	offsets->kept = at;
-	at += (size_t)region->segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot);
-	offsets->addresses = at;
-	at += round_up((size_t)region->segments * REGION_SEGMENT_SLOTS * sizeof(uint64_t));
-	offsets->dropped_buffers = at;
-	at += round_up(buffers_bytes());
-	offsets->walk = at;
-	at += round_up(sizeof(struct walk_area));
-	offsets->end = at;
+	region_lay_out(&region->offsets, region->segments);
 }
 
 /* The first touch of the pages that every image needs must not be charged to the target, neither in time nor
@@ -177,20 +130,21 @@ int region_open(struct region *region, uint32_t id, uint64_t key, const struct r
 	return error;
 }
 
-int region_reopen(struct region *region, int fd)
+int region_reopen(struct region *region, int fd, bool anonymous)
 {
 	struct region_header header;
 	struct stat status;
 	if (fstat(fd, &status) != 0)
 		return -errno;
 	const int seals = fcntl(fd, F_GET_SEALS); /* -1: no memfd: it could be truncated while mapped */
-	if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+	if (seals < 0 || (!anonymous && (seals & F_SEAL_SHRINK) == 0))
 		return -EPROTO;
 	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
 	    header.magic != REGION_MAGIC || header.abi != REGION_ABI || header.segments < 1 ||
 	    header.segments > REGION_SEGMENTS)
 		return -EPROTO;
-	*region = (struct region){.fd = fd, .id = header.region_id, .key = header.key & ~REGION_KEY_PLACE};
+	*region = (struct region){
+	    .fd = fd, .id = header.region_id, .key = header.key & ~REGION_KEY_PLACE, .anonymous = anonymous};
 	lay_out(region, (uint64_t)header.segments * REGION_SEGMENT_SLOTS);
 	if ((uint64_t)status.st_size != region->offsets.end ||
 	    memcmp(&header.offsets, &region->offsets, sizeof(region->offsets)) != 0)

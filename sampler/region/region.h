@@ -26,6 +26,7 @@ struct region {
 	uint32_t segments;
 	unsigned char *base;
 	struct region_offsets offsets;
+	bool anonymous; /* of an offer: shared memory without a name and without seals */
 	/* of a region that another user's process requested: set to NULL when it is closed; else NULL */
 	struct region **holder;
 };
@@ -60,12 +61,14 @@ void region_close(struct region *region);
 /* Takes the memory that every image needs from its start, 224 KiB. */
 void region_prefault(const struct region *region);
 
-/* Takes over a region that another sampler made. fd is open for reading and writing, and belongs to the
- * region on success, else to the caller. The header must describe the layout that region_open makes. Returns
- * 0, -EPROTO, or -errno. */
-int region_reopen(struct region *region, int fd);
+/* Takes over a region that another sampler made, or that an image has offered. fd is open for reading and
+ * writing, and belongs to the region on success, else to the caller. The header must describe the layout that
+ * region_open makes, and the file must be sealed; anonymous: it cannot be, and nobody can truncate it
+ * (region_offer.h). Returns 0, -EPROTO, or -errno. */
+int region_reopen(struct region *region, int fd, bool anonymous);
 
-/* True when no process has it mapped any more; then only region_close may follow. */
+/* True when no process has it mapped any more; then only region_close may follow. Not for anonymous memory,
+ * which has no seals: region_mapped_by_any. */
 bool region_abandoned(struct region *region);
 
 /* The header. Sizes and bounds must not be read from it, but from the sampler's own copies. */

@@ -78,7 +78,7 @@ static bool holds_region(pid_t pid, const struct region *region)
  * process' by now, even one that has the region mapped (a child of the target's). But samplers keep the
  * descriptor, and targets close it when they have mapped it.
  */
-static bool sampler_lives(const struct region *region)
+bool region_takeover_is_read(const struct region *region)
 {
 	pid_t sampler = (pid_t)atomic_load(&region_header(region)->sampler_pid);
 	return sampler > 0 && sampler != getpid() && holds_region(sampler, region);
@@ -96,7 +96,7 @@ static int open_region(pid_t pid, struct region *region)
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return errno == EACCES ? -EPERM : -errno;
-	error = region_reopen(region, fd);
+	error = region_reopen(region, fd, false);
 	if (error)
 		close(fd);
 	return error;
@@ -108,7 +108,7 @@ pid_t region_takeover_sampler(pid_t pid)
 	if (open_region(pid, &region) != 0)
 		return 0;
 	pid_t sampler = (pid_t)atomic_load(&region_header(&region)->sampler_pid);
-	bool lives = sampler_lives(&region);
+	bool lives = region_takeover_is_read(&region);
 	region_close(&region);
 	return lives ? sampler : 0;
 }
@@ -118,7 +118,7 @@ int region_takeover_open(pid_t pid, struct region *region)
 	int error = open_region(pid, region);
 	if (error)
 		return error;
-	if (sampler_lives(region)) {
+	if (region_takeover_is_read(region)) {
 		region_close(region);
 		return -EBUSY;
 	}

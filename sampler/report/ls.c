@@ -3,6 +3,7 @@
 
 #include "pprof/text/json.h"
 #include "pprof/text/utf8.h"
+#include "sampler/report/ls_store.h"
 #include "sampler/report/sessions.h"
 #include "sampler/report/profile_files.h"
 #include "sampler/terminal/amount.h"
@@ -295,12 +296,17 @@ static int sessions_choose(struct list *list, int32_t number)
 int ls_run(struct options *options)
 {
 	const struct read_options *read = &options->read;
-	const struct profile_files_choice origins_only = {.origins_only = true, .pass_unread = true};
+	const struct profile_files_choice origins_only = {
+	    .origins_only = true, .pass_unread = true, .services = STORE_MOMENT_EVERYTHING};
 	struct profile_files files;
 	struct screen screen;
 	struct list list = {.screen = &screen, .files = &files, .all = options->verbosity > 0};
-	int status = profile_files_read(&files, options, &origins_only);
+	char store[DAEMON_SECTION_PATH_BYTES];
+	int status;
 
+	if (ls_store_wanted(options, store))
+		return ls_store_run(options, store);
+	status = profile_files_read(&files, options, &origins_only);
 	if (!status && sessions_make(&list.sessions, files.origins, files.count)) {
 		log_line("not enough memory");
 		status = 1;

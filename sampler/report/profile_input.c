@@ -4,7 +4,6 @@
 #include "pprof/analysis/headings.h"
 #include "pprof/export/format.h"
 #include "pprof/profile/profile.h"
-#include "pprof/text/pattern.h"
 #include "sampler/cli/status.h"
 #include "sampler/report/profile_files.h"
 #include "sampler/terminal/amount.h"
@@ -18,34 +17,22 @@ enum { COMPARED = 2 };
 
 /* ---- filters */
 
-static int pattern_open(const char *option, const char *regex, struct pattern **out)
+static int filter_read(struct filter *filter, const struct read_options *read)
 {
-	char error[256];
+	const struct filter_texts texts = {read->focus, read->ignore, read->module, read->thread, read->hide};
+	char error[512];
 	int err;
 
-	if (!regex)
-		return 0;
-	err = pattern_new(regex, 0, out, error, sizeof(error));
-	if (err == -EINVAL)
-		log_line("--%s: '%s' is %s", option, regex, error);
-	else if (err)
-		log_line("not enough memory");
-	return err;
-}
-
-static int filter_open(struct filter *filter, const struct read_options *read)
-{
 	filter->by_size = read->size_bytes.given;
 	filter->size_min = (double)read->size_bytes.min;
 	filter->size_max = (double)read->size_bytes.max;
 	filter->by_age = read->age_ns.given;
 	filter->age_min_ns = read->age_ns.min;
 	filter->age_max_ns = read->age_ns.max;
-	return pattern_open("focus", read->focus, &filter->focus) ||
-	    pattern_open("ignore", read->ignore, &filter->ignore) ||
-	    pattern_open("module", read->module, &filter->module) ||
-	    pattern_open("thread", read->thread, &filter->thread) ||
-	    pattern_open("hide", read->hide, &filter->hide);
+	err = filter_open(filter, &texts, "--", error, sizeof(error));
+	if (err)
+		log_line("%s", error);
+	return err;
 }
 
 /* One profile with the label is enough: a process that has freed everything has no ages. */
@@ -145,6 +132,11 @@ static enum frames_names names_choose(const struct read_options *read)
 	return !is_for_people(read) ? FRAMES_FULL : read->leaks ? FRAMES_LABELS : FRAMES_SHORT;
 }
 
+static bool is_split(const struct read_options *read)
+{
+	return read->format >= 0 && (export_formats[read->format].needs & EXPORT_SPLIT) != 0;
+}
+
 static int pair_add(struct profile_input *input, const struct profile_files *files,
     const struct selection_pair *pair, const struct selection_pair *first)
 {
@@ -170,6 +162,7 @@ static int columns_fill(struct profile_input *input, const struct options *optio
 	    .names = names_choose(&options->read),
 	    .by = options->read.by,
 	    .fold = is_for_people(&options->read) && !options->read.leaks && !options->read.all_frames,
+	    .split = is_split(&options->read),
 	    .filter = &input->filter,
 	    .max_bytes = options->read.memory_max_bytes,
 	};
@@ -191,7 +184,7 @@ static int columns_fill(struct profile_input *input, const struct options *optio
 		err = pair_add(input, files, &s->pairs[i], &s->pairs[0]);
 	if (!err)
 		err = traces_finish(&input->traces);
-	if (!err && choices.fold)
+	if (!err && (choices.fold || choices.split))
 		err = headings_choose(&input->traces);
 	if (err == -ENOMEM || err == -EOVERFLOW || err == -EFBIG)
 		profile_input_say_memory(&options->read, err);
@@ -252,14 +245,15 @@ static int input_begin(struct profile_input *input, const struct options *option
 	memset(input, 0, sizeof(*input));
 	memset(files, 0, sizeof(*files));
 	input->series_count = 1;
-	if (filter_open(&input->filter, &options->read))
+	if (filter_read(&input->filter, &options->read))
 		return STATUS_USAGE;
 	return profile_files_read(files, options, choice);
 }
 
 int profile_input_open(struct profile_input *input, const struct options *options, bool pass_unread)
 {
-	const struct profile_files_choice whole = {.pass_unread = pass_unread};
+	const struct profile_files_choice whole = {
+	    .pass_unread = pass_unread, .services = STORE_MOMENT_SERIES};
 	const struct selection_choice choice = {options->read.state, options->read.session, false};
 	struct selection selection = {0};
 	struct profile_files files;
@@ -366,11 +360,7 @@ int profile_input_open_columns(struct profile_input *input, const struct options
 void profile_input_close(struct profile_input *input)
 {
 	traces_fini(&input->traces);
-	pattern_free(input->filter.focus);
-	pattern_free(input->filter.ignore);
-	pattern_free(input->filter.module);
-	pattern_free(input->filter.thread);
-	pattern_free(input->filter.hide);
+	filter_close(&input->filter);
 	free(input->origins);
 	free(input->crowds);
 	free(input->nameless);

@@ -23,11 +23,9 @@ int report_json(
     const struct screen *screen, const struct profile_input *input, const struct read_options *read);
 
 /* Shared parts of the JSON output: the beginning of the outermost object, about the profile in the column
- * that is shown, which the caller ends; a frame, as an object that the caller ends; a stack, as a member;
- * growth, as a member (nothing if there are too few snapshots): 0 or -ENOMEM. */
+ * that is shown, which the caller ends; growth, as a member (nothing if there are too few snapshots): 0 or
+ * -ENOMEM. */
 void report_json_head(struct json *json, const struct profile_input *input, size_t column);
-void report_json_frame(struct json *json, const struct traces *traces, uint32_t frame);
-void report_json_stack(struct json *json, const struct traces *traces, size_t row);
 int report_json_growth(struct json *json, const struct profile_input *input);
 
 /* "main.c:12" after a name, if lines are told apart. Prints the frame in at most `room` columns; returns how

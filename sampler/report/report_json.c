@@ -3,6 +3,7 @@
 #include "sampler/report/report.h"
 
 #include "pprof/analysis/growth.h"
+#include "pprof/export/stack_json.h"
 #include "pprof/text/json.h"
 #include "pprof/analysis/totals.h"
 #include "pprof/text/log_line.h"
@@ -84,30 +85,6 @@ static void write_totals(struct json *json, const struct traces *t, size_t colum
 	json_end(json);
 }
 
-void report_json_frame(struct json *json, const struct traces *t, uint32_t number)
-{
-	const struct frames_row *frame = &t->frames.rows[number];
-
-	json_object(json, NULL);
-	json_text(json, "name", frame->name);
-	json_text(json, "file", frame->file);
-	if (frame->line > 0)
-		json_integer(json, "line", frame->line);
-	json_text(json, "module", frame->module);
-}
-
-void report_json_stack(struct json *json, const struct traces *t, size_t row)
-{
-	const uint32_t *stack = traces_stack(t, row);
-
-	json_array(json, "stack");
-	for (uint32_t i = 0; i < t->rows[row].depth; i++) {
-		report_json_frame(json, t, stack[i]);
-		json_end(json);
-	}
-	json_end(json);
-}
-
 int report_json_growth(struct json *json, const struct profile_input *input)
 {
 	struct growth growth;
@@ -126,7 +103,7 @@ int report_json_growth(struct json *json, const struct profile_input *input)
 		json_number(json, "change", row->last - row->first, 0);
 		json_number(json, "change_error", sqrt(row->variance), 1);
 		json_number(json, "samples", row->samples, 1);
-		report_json_stack(json, &input->traces, row->row);
+		stack_json(json, &input->traces, row->row);
 		json_end(json);
 	}
 	json_end(json);
@@ -137,7 +114,7 @@ int report_json_growth(struct json *json, const struct profile_input *input)
 static void write_function(
     struct json *json, const struct traces *t, const struct totals *all, uint32_t number)
 {
-	report_json_frame(json, t, number);
+	stack_json_frame(json, t, number);
 	for (int kind = 0; kind < MEASURE_COUNT; kind++) {
 		if (!is_written(t, kind))
 			continue;

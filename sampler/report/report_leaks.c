@@ -2,8 +2,10 @@
 /* What is still in use, by stack; and what grows over a series of snapshots. */
 #include "sampler/report/report.h"
 
+#include "pprof/export/stack_json.h"
 #include "pprof/codec/file.h"
 #include "pprof/analysis/growth.h"
+#include "pprof/analysis/leaks.h"
 #include "pprof/analysis/suppressions.h"
 #include "sampler/cli/status.h"
 #include "sampler/report/lsan.h"
@@ -17,58 +19,6 @@
 #include <string.h>
 
 enum { LEAKS_SHOWN = 10, FRAMES_SHOWN = 32, SUPPRESSIONS_MAX_BYTES = 1 << 20 };
-
-struct leak {
-	uint32_t row;
-	int64_t bytes, objects;
-};
-
-struct leaks {
-	struct leak *leaks; /* largest first */
-	size_t count;
-	int64_t bytes, objects, suppressed_bytes;
-	size_t suppressed;
-	double variance;
-};
-
-static int compare_leaks(const void *left, const void *right)
-{
-	const struct leak *a = left, *b = right;
-
-	if (a->bytes != b->bytes)
-		return a->bytes > b->bytes ? -1 : 1;
-	return a->row < b->row ? -1 : a->row > b->row;
-}
-
-static int leaks_find(
-    struct leaks *leaks, const struct profile_input *input, struct suppressions *suppressions)
-{
-	const struct traces *t = &input->traces;
-
-	memset(leaks, 0, sizeof(*leaks));
-	leaks->leaks = calloc((size_t)t->row_count + 1, sizeof(*leaks->leaks));
-	if (!leaks->leaks)
-		return -ENOMEM;
-	for (size_t row = 0; row < t->row_count; row++) {
-		struct leak leak = {(uint32_t)row, traces_value(t, row, input->now, MEASURE_INUSE),
-		    traces_value(t, row, input->now, MEASURE_INUSE_OBJECTS)};
-
-		if (leak.bytes <= 0)
-			continue;
-		if (suppressions_match(suppressions, t, row)) {
-			leaks->suppressed++;
-			traces_sum(&leaks->suppressed_bytes, leak.bytes);
-			continue;
-		}
-		traces_sum(&leaks->bytes, leak.bytes);
-		traces_sum(&leaks->objects, leak.objects);
-		leaks->variance += traces_doubt(t, row, input->now, MEASURE_INUSE).variance;
-		leaks->leaks[leaks->count++] = leak;
-	}
-	if (leaks->count > 1)
-		qsort(leaks->leaks, leaks->count, sizeof(*leaks->leaks), compare_leaks);
-	return 0;
-}
 
 static int suppressions_read(struct suppressions *suppressions, const char *path)
 {
@@ -167,7 +117,7 @@ static void write_leak(struct json *json, const struct profile_input *input, con
 		json_number(json, "bytes_error", sqrt(doubt.variance), 1);
 		json_number(json, "samples", doubt.samples, 1);
 	}
-	report_json_stack(json, t, leak->row);
+	stack_json(json, t, leak->row);
 	json_end(json);
 }
 
@@ -233,7 +183,7 @@ int report_leaks(
 		return 1;
 	}
 	if (suppressions_open(&suppressions, input, read->suppressions) == 0 &&
-	    leaks_find(&leaks, input, &suppressions) == 0) {
+	    leaks_find(&leaks, &input->traces, input->now, &suppressions) == 0) {
 		if (read->json) {
 			status = write_leaks(screen->out, input, &leaks, read->rows);
 		} else {
@@ -247,7 +197,7 @@ int report_leaks(
 		    amount_bytes((double)read->fail_over_bytes, text[1]));
 		status = STATUS_FAIL_OVER;
 	}
-	free(leaks.leaks);
+	leaks_fini(&leaks);
 	suppressions_fini(&suppressions);
 	return status;
 }

@@ -25,6 +25,7 @@
 #include "sampler/session/front_message.h"
 #include "sampler/session/heap_capture.h"
 #include "sampler/session/pusher.h"
+#include "sampler/session/web_server.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
 #include "sampler/loader/preload_check.h"
@@ -56,6 +57,7 @@ struct front {
 	int signal_fd;
 	struct witness witness;
 	struct pusher pusher;             /* with --push */
+	int web_fd;                       /* with --listen: to heaptap-serve, which ends with it; -1 */
 	bool told_to_end;                 /* a SIGTERM has come */
 	enum preload_check_kind forecast; /* whether our library can be preloaded into COMMAND */
 	sigset_t mask;                    /* as we got it, for COMMAND */
@@ -444,11 +446,15 @@ static int stand_in(struct front *front)
 	sampler_await_ready(front);
 	if (!front->value[0])
 		log_line("%s runs without being profiled", front->options->operands[0]);
+	else if (front->options->serve.listen_count &&
+	    web_server_start(front->options, front->sampler, &front->web_fd))
+		return STATUS_USAGE;
 	ret = command_start(front);
 	if (ret)
 		return ret;
-	descriptors_drop(
-	    (const int[]){front->signal_fd, front->front_fd, front->witness.fd, front->pusher.fd}, 4);
+	descriptors_drop((const int[]){front->signal_fd, front->front_fd, front->witness.fd, front->pusher.fd,
+	                     front->web_fd},
+	    5);
 	while (!front->ended || (front->front_fd >= 0 && !front->done))
 		supervise(front);
 	if (front->pusher.fd >= 0)
@@ -494,7 +500,8 @@ int front_run(struct options *options)
 	    .command = -1,
 	    .front_fd = -1,
 	    .witness.fd = -1,
-	    .pusher = {-1, -1}};
+	    .pusher = {-1, -1},
+	    .web_fd = -1};
 	char library[PATH_MAX];
 
 	descriptors_fill_gaps();

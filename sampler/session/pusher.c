@@ -3,16 +3,13 @@
 
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
-#include "sampler/linux/companion.h"
-#include "sampler/session/descriptors.h"
+#include "sampler/session/other_program.h"
 #include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,115 +20,47 @@
 
 enum { PIPE_BYTES = 1 << 20 }; /* names of some ten thousand profiles */
 
-/* The words of its command line: NULL-terminated, all owned. */
-struct words {
-	char **at;
-	size_t count;
-	bool failed;
-};
-
-__attribute__((format(printf, 2, 3))) static void add(struct words *words, const char *format, ...)
-{
-	char **grown = reallocarray(words->at, words->count + 2, sizeof(*grown));
-	va_list args;
-
-	if (!grown) {
-		words->failed = true;
-		return;
-	}
-	words->at = grown;
-	va_start(args, format);
-	if (vasprintf(&words->at[words->count], format, args) < 0)
-		words->failed = true;
-	else
-		words->count++;
-	va_end(args);
-	words->at[words->count] = NULL;
-}
-
-static void add_text(struct words *words, const char *name, const char *value)
-{
-	if (value)
-		add(words, "--%s=%s", name, value);
-}
-
-static void words_free(struct words *words)
-{
-	for (size_t i = 0; i < words->count; i++)
-		free(words->at[i]);
-	free(words->at);
-}
-
-static void add_options(struct words *words, const struct options *options)
+static void add_options(struct other_program_words *words, const struct options *options)
 {
 	const struct push_options *push = &options->push;
 
-	add(words, PROGRAM);
-	add_text(words, "to", push->url);
-	add_text(words, "token-file", push->token_file);
-	add_text(words, "user", push->user);
-	add_text(words, "tenant", push->tenant);
-	add_text(words, "ca-file", push->ca_file);
-	add_text(words, "types", push->types);
+	other_program_add(words, PROGRAM);
+	other_program_add_text(words, "to", push->url);
+	other_program_add_text(words, "token-file", push->token_file);
+	other_program_add_text(words, "user", push->user);
+	other_program_add_text(words, "tenant", push->tenant);
+	other_program_add_text(words, "ca-file", push->ca_file);
+	other_program_add_text(words, "types", push->types);
 	for (size_t i = 0; i < push->label_count; i++)
-		add_text(words, "label", push->labels[i]);
+		other_program_add_text(words, "label", push->labels[i]);
 	if (push->timeout_ns)
-		add(words, "--timeout=%" PRIu64 "ms", push->timeout_ns / 1000000);
+		other_program_add(words, "--timeout=%" PRIu64 "ms", push->timeout_ns / 1000000);
 	if (options->verbosity)
-		add(words, options->verbosity < 0 ? "--quiet" : "--verbose");
-}
-
-static int find(char path[PATH_MAX])
-{
-	int err = companion_find(PROGRAM, path, PATH_MAX);
-
-	if (err)
-		log_line(PROGRAM " not found next to heaptap or in %s", HEAPTAP_LIBDIR);
-	return err;
+		other_program_add(words, options->verbosity < 0 ? "--quiet" : "--verbose");
 }
 
 int pusher_run(struct options *options)
 {
-	struct words words = {0};
+	struct other_program_words words = {0};
 	char path[PATH_MAX];
 
-	if (find(path))
+	if (other_program_find(PROGRAM, path))
 		return STATUS_USAGE;
 	add_options(&words, options);
-	add_text(&words, "config", options->push.config);
+	other_program_add_text(&words, "config", options->push.config);
 	if (options->push.follow)
-		add(&words, "--follow");
+		other_program_add(&words, "--follow");
 	if (options->push.dry_run)
-		add(&words, "--dry-run");
-	add(&words, "--");
+		other_program_add(&words, "--dry-run");
+	other_program_add(&words, "--");
 	for (int i = 0; i < options->operand_count; i++)
-		add(&words, "%s", options->operands[i]);
-	if (words.failed)
-		log_line("cannot run " PROGRAM ": out of memory");
-	else if (execv(path, words.at))
-		log_line("cannot run %s: %s", path, strerror(errno));
-	words_free(&words);
+		other_program_add(&words, "%s", options->operands[i]);
+	other_program_become(path, &words);
+	other_program_words_free(&words);
 	return STATUS_USAGE;
 }
 
 /* ---- beside a session */
-
-/* In the child that becomes heaptap-push. */
-static void become(const char *path, struct words *words, const int kept[2])
-{
-	sigset_t none;
-
-	setsid();
-	descriptors_drop(kept, 2);
-	for (int i = 0; i < 2; i++)
-		fcntl(kept[i], F_SETFD, 0);
-	signal(SIGCHLD, SIG_DFL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	execv(path, words->at);
-	log_line("cannot run %s: %s", path, strerror(errno));
-	_exit(STATUS_NOT_FOUND);
-}
 
 static int open_ends(int pair[2], int paths[2])
 {
@@ -150,9 +79,9 @@ static int open_ends(int pair[2], int paths[2])
 
 int pusher_start(struct pusher *pusher, const struct options *options)
 {
-	struct words words = {0};
+	struct other_program_words words = {0};
 	char path[PATH_MAX];
-	int pair[2], paths[2], err = find(path);
+	int pair[2], paths[2], err = other_program_find(PROGRAM, path);
 	pid_t pid;
 
 	*pusher = (struct pusher){-1, -1};
@@ -164,14 +93,14 @@ int pusher_start(struct pusher *pusher, const struct options *options)
 		return err;
 	}
 	add_options(&words, options);
-	add(&words, "--paths-fd=%d", paths[0]);
-	add(&words, "--end-fd=%d", pair[1]);
+	other_program_add(&words, "--paths-fd=%d", paths[0]);
+	other_program_add(&words, "--end-fd=%d", pair[1]);
 	pid = words.failed ? -1 : fork();
 	if (pid == 0)
-		become(path, &words, (const int[]){paths[0], pair[1]});
+		other_program_become_beside(path, &words, (const int[]){paths[0], pair[1]}, 2);
 	close(paths[0]);
 	close(pair[1]);
-	words_free(&words);
+	other_program_words_free(&words);
 	*pusher = (struct pusher){pair[0], paths[1]};
 	if (pid > 0)
 		return 0;

@@ -30,7 +30,7 @@ static uint64_t timeval_ns(struct timeval t)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_usec * 1000u;
 }
 
-static uint64_t cpu_ns(void)
+uint64_t self_limits_cpu_ns(void)
 {
 	struct rusage self, children;
 	if (getrusage(RUSAGE_SELF, &self) != 0 || getrusage(RUSAGE_CHILDREN, &children) != 0)
@@ -43,7 +43,8 @@ enum self_limits_verdict self_limits_look(struct self_limits *guard, uint64_t no
 {
 	if (now_ns - guard->looked_ns < LOOK_NS)
 		return SELF_LIMITS_FINE;
-	uint64_t elapsed_ns = now_ns - guard->looked_ns, cpu = cpu_ns(), used_ns = cpu - guard->cpu_ns;
+	uint64_t elapsed_ns = now_ns - guard->looked_ns, cpu = self_limits_cpu_ns(),
+	         used_ns = cpu - guard->cpu_ns;
 	bool first = guard->looked_ns == 0;
 	guard->looked_ns = now_ns;
 	guard->cpu_ns = cpu;

@@ -31,6 +31,8 @@ enum self_limits_verdict self_limits_look(struct self_limits *guard, uint64_t no
  * asks the kernel's OOM killer to prefer other processes (root only; a preference, not an exemption). */
 void self_limits_begin(void);
 
+/* Of this process, and of the children that it has waited for. */
+uint64_t self_limits_cpu_ns(void);
 uint64_t self_limits_rss_bytes(void);
 
 #endif

@@ -19,10 +19,10 @@
 #include "sampler/cli/status.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
-#include "sampler/session/control.h"
 #include "sampler/session/front_message.h"
 #include "sampler/session/heap_capture.h"
 #include "sampler/session/progress.h"
+#include "sampler/session/serving.h"
 #include "sampler/session/signals.h"
 #include "sampler/snapshot/sink.h"
 #include "sampler/symbol/debuginfod.h"
@@ -45,39 +45,10 @@ enum { TICK_NS = 20 * 1000000 };
 
 /* ---- requests for snapshots */
 
-_Static_assert((int)SNAPSHOT_ASKERS >= (int)CONTROL_CLIENTS, "each client can wait for the same snapshot");
-
-/* Whoever requests snapshots means the processes that there are now, not at our last look. */
-static void find_processes(const struct session *s)
+static void want_all(const struct session *s, const char *cause)
 {
-	if (s->heap && heap_capture_look(s->heap, false))
-		scheduler_hurry(s->scheduler);
-	event_registry_drain(s->events);
-}
-
-static uint32_t want_all(const struct session *s, const char *cause, uint64_t asker)
-{
-	find_processes(s);
-	return scheduler_want_all(s->scheduler, cause, asker);
-}
-
-/* The pids of the front and of the sampler mean all processes of the session, and so does -PID of any. */
-static uint32_t on_asked(void *context, pid_t pid, uint64_t asker)
-{
-	const struct session *s = context;
-	pid_t one = pid < 0 ? -pid : pid;
-	if (one == 0 || one == s->front || one == getpid())
-		return want_all(s, "heaptap snapshot", asker);
-	find_processes(s);
-	if (pid > 0)
-		return scheduler_ask(s->scheduler, pid, asker);
-	return scheduler_serves(s->scheduler, one) ? want_all(s, "heaptap snapshot", asker) : 0;
-}
-
-static void on_answer(void *context, uint64_t asker, pid_t pid, const char *path, int error)
-{
-	const struct session *s = context;
-	control_answer(s->control, asker, pid, path, error);
+	serving_find_processes(&s->serving);
+	scheduler_want_all(s->scheduler, cause, 0);
 }
 
 /* ---- COMMAND, the front, signals */
@@ -147,12 +118,13 @@ static void on_terminate(struct session *s)
 	scheduler_want_all(s->scheduler, "a second SIGTERM to the sampler", 0);
 }
 
-static void reap(const struct session *s)
+static void reap(struct session *s)
 {
 	int status;
 	pid_t pid;
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		scheduler_reap(s->scheduler, pid, status);
+		if (!serving_reap(&s->serving, pid, status))
+			scheduler_reap(s->scheduler, pid, status);
 }
 
 static void on_signals(struct session *s)
@@ -160,7 +132,7 @@ static void on_signals(struct session *s)
 	int number;
 	while ((number = signals_read(s->signal_fd)) != 0) {
 		if (number == s->options->signal) {
-			want_all(s, "a signal to heaptap", 0);
+			want_all(s, "a signal to heaptap");
 		} else if (number == SIGTERM && s->role == SIGNALS_FRONT) {
 			on_terminate(s);
 		} else if (number != SIGCHLD && !s->stopping) {
@@ -228,6 +200,9 @@ static uint64_t look(struct session *s, bool ended)
 	}
 	if (s->end_ns > now_ns && s->end_ns - now_ns < due_ns)
 		due_ns = s->end_ns - now_ns;
+	uint64_t serving_ns = serving_tend(&s->serving, now_ns);
+	if (serving_ns < due_ns)
+		due_ns = serving_ns;
 	uint64_t tick_ns = s->heap ? poll_interval_timeout_ns(&s->heap->pace, clock_now_ns()) : TICK_NS;
 	return due_ns < tick_ns ? due_ns : tick_ns;
 }
@@ -248,7 +223,7 @@ int session_loop(struct session *s)
 				on_signals(s);
 			else if (fd == s->command_fd)
 				on_command_ended(s);
-			else if (!control_event(s->control, fd) && !attachments_event(s->attachments, fd) &&
+			else if (!serving_event(&s->serving, fd) && !attachments_event(s->attachments, fd) &&
 			    !(s->heap && heap_capture_event(s->heap, fd)))
 				ended =
 				    true; /* a pidfd, or a ring of the events: an extra check costs little */
@@ -327,8 +302,11 @@ static int open_ground(struct session *s)
 		error = fcntl(s->front_fd, F_SETFL, O_NONBLOCK) != 0
 		    ? -errno
 		    : epoll_set_add(s->epoll_fd, s->front_fd);
-	const struct scheduler_setup setup = {
-	    .settings = &s->settings, .output = &s->output, .answer = on_answer, .context = s};
+	const struct scheduler_setup setup = {.settings = &s->settings,
+	    .output = &s->output,
+	    .answer = serving_answer,
+	    .context = &s->serving,
+	    .memory = {serving_give, &s->serving}};
 	s->scheduler = scheduler_new(&setup);
 	return error || s->scheduler ? error : -ENOMEM;
 }
@@ -351,8 +329,12 @@ int session_open(struct session *s)
 	};
 	if (s->heap)
 		error = heap_capture_open(s->heap, &heap);
-	s->control = error ? NULL : control_open(s->epoll_fd, on_asked, s, &control_error);
-	if (!error && !s->control && s->options->verbosity > 0)
+	s->serving.scheduler = s->scheduler;
+	s->serving.heap = s->heap;
+	s->serving.events = s->events;
+	s->serving.front = s->front;
+	control_error = error ? 0 : serving_open(&s->serving, s->epoll_fd);
+	if (control_error && s->options->verbosity > 0)
 		log_line("`heaptap snapshot` will not work: no control socket: %s", strerror(-control_error));
 	return error;
 }
@@ -364,7 +346,7 @@ void session_close(struct session *s)
 	/* the kernel takes 160 ms to close a uprobe and its rings: a reader of the log must not wait for
 	 * that */
 	log_line_end();
-	control_close(s->control);
+	serving_close(&s->serving);
 	scheduler_free(s->scheduler);
 	event_registry_free(s->events);
 	if (s->heap)

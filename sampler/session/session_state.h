@@ -6,7 +6,7 @@
 
 #include "sampler/cli/options.h"
 #include "sampler/session/attachments.h"
-#include "sampler/session/control.h"
+#include "sampler/session/serving.h"
 #include "sampler/session/heap_capture.h"
 #include "sampler/session/progress.h"
 #include "sampler/session/signals.h"
@@ -23,7 +23,7 @@ struct session {
 	struct modules *modules;
 	struct memory_bound memory;
 	struct scheduler *scheduler;
-	struct control *control;
+	struct serving serving;
 	struct launch launch;
 	struct heap_capture *heap;     /* NULL: events only */
 	struct event_registry *events; /* NULL: none requested, or not available: */

@@ -32,6 +32,8 @@ int signals_open(enum signals_role role, int snapshot)
 	for (size_t i = 0; stoppable && i < sizeof(stops) / sizeof(stops[0]); i++)
 		if (!is_ignored(stops[i])) /* nohup, or a shell's job in the background */
 			sigaddset(&mask, stops[i]);
+	for (size_t i = 0; role == SIGNALS_DAEMON && i < sizeof(stops) / sizeof(stops[0]); i++)
+		take(&mask, stops[i]);
 	if (role == SIGNALS_FRONT)
 		take(&mask, SIGTERM);
 	signal(SIGUSR1, SIG_IGN);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/snapshot_client.h"
 
-#include "sampler/session/control.h"
+#include "sampler/control/control_client.h"
+#include "sampler/control/control_folder.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
 #include "sampler/cli/options.h"
@@ -18,8 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 enum {
@@ -71,16 +70,16 @@ static bool take_answer(struct asking *asking, char *text)
 }
 
 /* The next packet. Returns its length, 0 at the end of file or -errno; -ETIMEDOUT after patience_ms. */
-static ssize_t receive(int fd, char text[CONTROL_MESSAGE_BYTES], int patience_ms)
+static ssize_t receive(int fd, char text[CONTROL_ANSWER_BYTES], int patience_ms)
 {
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
 	int ready = poll(&poll_fd, 1, patience_ms);
 	if (ready != 1)
 		return ready == 0 ? -ETIMEDOUT : -errno;
-	ssize_t got = recv(fd, text, CONTROL_MESSAGE_BYTES - 1, 0);
+	ssize_t got = recv(fd, text, CONTROL_ANSWER_BYTES - 1, 0);
 	/* The sampler has not read our request ("busy"); what it said before is still to come. */
 	if (got < 0 && errno == ECONNRESET)
-		got = recv(fd, text, CONTROL_MESSAGE_BYTES - 1, MSG_DONTWAIT);
+		got = recv(fd, text, CONTROL_ANSWER_BYTES - 1, MSG_DONTWAIT);
 	text[got > 0 ? got : 0] = '\0';
 	return got < 0 ? -errno : got;
 }
@@ -88,7 +87,7 @@ static ssize_t receive(int fd, char text[CONTROL_MESSAGE_BYTES], int patience_ms
 /* Reads "asked N", "unknown" or "busy", then at most N answers. *outstanding: how many have not come. */
 static int read_answers(struct asking *asking, int fd, unsigned int *outstanding)
 {
-	char text[CONTROL_MESSAGE_BYTES];
+	char text[CONTROL_ANSWER_BYTES];
 	uint64_t end_ns = clock_now_ns() + (uint64_t)STRANGER_MS * 1000000;
 	for (int patience_ms = ANSWER_MS;; patience_ms = WRITE_MS) {
 		uint64_t now_ns = clock_now_ns();
@@ -142,31 +141,15 @@ static bool may_answer(const struct asking *asking)
 	return real == asking->owner || effective == asking->owner;
 }
 
-static bool serves(int fd, uid_t owner)
+/* -ECONNREFUSED: its sampler is gone. */
+static int ask_one(struct asking *asking, int folder_fd, const char *name)
 {
-	struct ucred peer;
-	socklen_t length = sizeof(peer);
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == owner;
-}
-
-/* `socket_fd`: O_PATH, of a socket in the folder. -ECONNREFUSED: its sampler is gone. */
-static int ask_one(struct asking *asking, int socket_fd)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	char text[64];
-	int length = snprintf(text, sizeof(text), "snapshot %s", asking->what);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), error = 0;
-	/* do not wait for a full backlog either */
-	const struct timeval patience = {.tv_sec = ANSWER_MS / 1000};
+	int length = snprintf(text, sizeof(text), "snapshot %s", asking->what), error = 0;
+	int fd = control_folder_connect(folder_fd, name, asking->owner, ANSWER_MS);
 	if (fd < 0)
-		return -errno;
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d", socket_fd);
-	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0)
-		error = -errno;
-	else if (!serves(fd, asking->owner))
-		error = -EPERM;
-	else if (send(fd, text, (size_t)length, MSG_NOSIGNAL) != length && errno != EPIPE &&
+		return fd;
+	if (send(fd, text, (size_t)length, MSG_NOSIGNAL) != length && errno != EPIPE &&
 	    errno != ECONNRESET) /* else it has said why */
 		error = -errno;
 	if (!error)
@@ -182,80 +165,37 @@ static bool is_enough(const struct asking *asking)
 
 static void ask_socket(struct asking *asking, int folder_fd, const char *folder, const char *name)
 {
-	struct stat status;
-	int fd = openat(folder_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return; /* its sampler has just ended */
-	int error = fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode) ? ask_one(asking, fd) : -ENOENT;
-	close(fd);
+	int error = ask_one(asking, folder_fd, name);
 	if (error == -ECONNREFUSED)
 		unlinkat(folder_fd, name, 0); /* its sampler was killed */
 	else if (error && error != -ENOENT)
 		log_line("%s/%s: %s", folder, name, strerror(-error));
 }
 
-static void ask_folder(struct asking *asking, const char *folder, uid_t owner)
+/* Asks everybody in a folder who may know. */
+static int ask_folder(void *context, int folder_fd, const char *folder, uid_t owner)
 {
+	struct asking *asking = context;
 	char likely[32] = "";
-	int fd = control_folder_open(folder, owner);
+	int fd = folder_fd < 0 ? -1 : fcntl(folder_fd, F_DUPFD_CLOEXEC, 0);
 	DIR *listing = fd >= 0 ? fdopendir(fd) : NULL;
 	const struct dirent *entry;
 	asking->owner = owner;
-	if (owner == geteuid() && (fd == -EPERM || fd == -ENOTDIR))
+	if (owner == geteuid() && (folder_fd == -EPERM || folder_fd == -ENOTDIR))
 		snprintf(asking->refused, sizeof(asking->refused), "%s", folder);
 	if (listing && may_answer(asking)) {
 		snprintf(likely, sizeof(likely), "%d.sock", (int)asking->sampler);
 		if (asking->sampler)
 			ask_socket(asking, fd, folder, likely);
-		while (!is_enough(asking) && (entry = readdir(listing))) {
-			const char *dot = strrchr(entry->d_name, '.');
-			if (dot && strcmp(dot, ".sock") == 0 && strcmp(entry->d_name, likely) != 0)
+		while (!is_enough(asking) && (entry = readdir(listing)))
+			if (control_folder_is_socket(entry->d_name) && strcmp(entry->d_name, likely) != 0)
 				ask_socket(asking, fd, folder, entry->d_name);
-		}
 	}
 	if (listing)
 		closedir(listing);
 	else if (fd >= 0)
 		close(fd);
-}
-
-/* Root may ask the samplers of all users. */
-static void ask_others(struct asking *asking)
-{
-	static const char *const roots[][2] = {{"/tmp", "heaptap-%u%n"}, {"/run/user", "%u%n"}};
-	for (size_t i = 0; i < 2 && geteuid() == 0; i++) {
-		DIR *root = opendir(roots[i][0]);
-		const struct dirent *entry;
-		while (root && !is_enough(asking) && (entry = readdir(root))) {
-			char path[PATH_MAX];
-			unsigned int owner = 0;
-			int length = 0;
-			(void)sscanf(entry->d_name, roots[i][1], &owner, &length);
-			if (!length || entry->d_name[length] || owner == 0)
-				continue;
-			snprintf(path, sizeof(path), i == 0 ? "%s/%s" : "%s/%s/heaptap", roots[i][0],
-			    entry->d_name);
-			ask_folder(asking, path, owner);
-		}
-		if (root)
-			closedir(root);
-	}
-}
-
-/* Asks everybody who may know. */
-static void ask_all(struct asking *asking)
-{
-	char folders[CONTROL_FOLDERS][CONTROL_FOLDER_BYTES];
-	size_t count = control_folders(folders, geteuid());
-	for (size_t i = 0; i < count && !is_enough(asking); i++) {
-		bool again = false;
-		for (size_t n = 0; n < i; n++)
-			again = again || strcmp(folders[n], folders[i]) == 0;
-		if (!again)
-			ask_folder(asking, folders[i], geteuid());
-	}
-	if (!is_enough(asking))
-		ask_others(asking);
+	return is_enough(asking);
 }
 
 struct listing {
@@ -290,15 +230,76 @@ static void say_unknown(const struct asking *asking)
 		log_line("pid %d is not being profiled%s%s", (int)asking->pid, whose, listing.text);
 }
 
-/* pid 0: all. Returns the exit status. */
-static int ask_about(pid_t pid, bool session)
+/* An answer of the daemon. */
+static int take_from_daemon(void *context, const struct control_answer *answer, int profile_fd)
 {
+	struct asking *asking = context;
+	if (profile_fd >= 0)
+		close(profile_fd);
+	if (answer->kind == CONTROL_WRITTEN) {
+		asking->written++;
+		print_path(asking, answer->text);
+	} else {
+		asking->failed++;
+		log_line("pid %d: %s", (int)answer->pid, answer->text);
+	}
+	return 0;
+}
+
+/* The daemon is one more that may profile it. False: none runs, or it does not know it; `reason` says so. */
+static bool ask_daemon(struct asking *asking, const struct options *options,
+    const struct control_request *request, char *reason, size_t reason_bytes)
+{
+	const char *chosen = options->socket ? options->socket : getenv("HEAPTAP_SOCKET");
+	uint32_t missing;
+	/* What a user has named may be served by anybody. */
+	asking->owner = chosen && *chosen ? (uid_t)-1 : geteuid();
+	int error = control_client_each(
+	    options->socket, request, take_from_daemon, asking, &missing, reason, reason_bytes);
+	if (missing) {
+		asking->failed++;
+		log_line("%s", reason);
+	}
+	asking->busy += error == -EBUSY;
+	return error == 0 || missing;
+}
+
+/* By its socket or a service's name: the daemon alone is meant. Returns the exit status. */
+static int ask_daemon_alone(const struct options *options, pid_t pid)
+{
+	struct control_request request = {
+	    .verb = CONTROL_SNAPSHOT, .target = pid ? CONTROL_PID : CONTROL_ALL, .pid = pid};
+	struct asking asking = {.pid = pid};
+	char reason[512];
+	if (options->service) {
+		request.target = CONTROL_SERVICE;
+		if (snprintf(request.service, sizeof(request.service), "%s", options->service) >=
+		    (int)sizeof(request.service)) {
+			log_line("the name of a service has at most %d bytes", CONTROL_SERVICE_BYTES - 1);
+			return STATUS_USAGE;
+		}
+	}
+	if (!ask_daemon(&asking, options, &request, reason, sizeof(reason))) {
+		log_line("%s", reason);
+		return EXIT_FAILURE;
+	}
+	return asking.written && !asking.failed ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* pid 0: all. Returns the exit status. */
+static int ask_about(const struct options *options, pid_t pid, bool session)
+{
+	const struct control_request request = {
+	    .verb = CONTROL_SNAPSHOT, .target = pid ? CONTROL_PID : CONTROL_ALL, .pid = pid};
 	struct asking asking = {.pid = pid, .sampler = pid ? profiled_sampler(pid) : 0};
+	char reason[512];
 	if (pid)
 		snprintf(asking.what, sizeof(asking.what), "%s%d", session ? "session " : "", (int)pid);
 	else
 		strcpy(asking.what, "all");
-	ask_all(&asking);
+	control_folder_each(ask_folder, &asking);
+	if (!session && !is_enough(&asking))
+		(void)ask_daemon(&asking, options, &request, reason, sizeof(reason));
 	bool unheard = asking.busy && !is_enough(&asking);
 	if (unheard)
 		log_line("too many others are waiting for snapshots of %s; try again later",
@@ -325,20 +326,27 @@ static pid_t pid_parse(const char *word)
 int snapshot_client_run(struct options *options)
 {
 	int status = EXIT_SUCCESS,
-	    ways = options->all + (options->session != 0) + (options->operand_count > 0);
+	    ways = options->all + (options->session != 0) + (options->service != NULL) +
+	    (options->operand_count > 0);
 	if (ways != 1) {
 		log_line(ways
-		        ? "PIDs, --session PID and --all each choose the processes: give only one of them"
-		        : "snapshot needs PIDs, --session PID or --all");
+		        ? "PIDs, --session PID, --service NAME and --all each choose the processes: give "
+		          "only one of them"
+		        : "snapshot needs PIDs, --session PID, --service NAME or --all");
 		return STATUS_USAGE;
 	}
 	for (int i = 0; i < options->operand_count; i++)
 		if (!pid_parse(options->operands[i]))
 			return STATUS_USAGE;
+	bool daemon_alone = options->service || (options->socket && !options->session);
 	if (!options->operand_count)
-		return ask_about(options->session, true);
-	for (int i = 0; i < options->operand_count; i++)
-		if (ask_about(pid_parse(options->operands[i]), false) != EXIT_SUCCESS)
+		return daemon_alone ? ask_daemon_alone(options, 0)
+		                    : ask_about(options, options->session, options->session != 0);
+	for (int i = 0; i < options->operand_count; i++) {
+		pid_t pid = pid_parse(options->operands[i]);
+		int answer = daemon_alone ? ask_daemon_alone(options, pid) : ask_about(options, pid, false);
+		if (answer != EXIT_SUCCESS)
 			status = EXIT_FAILURE;
+	}
 	return status;
 }

@@ -2,6 +2,7 @@
 #include "sampler/snapshot/heap_snapshot.h"
 
 #include "sampler/heap/walked.h"
+#include "sampler/target/target_plan.h"
 
 #include "pprof/profile/drop_frames.h"
 #include "pprof/profile/origin.h"
@@ -200,6 +201,8 @@ static void add_comments(
 	profile_add_comment(profile, s->session);
 	if (s->trouble[0])
 		profile_add_comment(profile, s->trouble);
+	if (s->process->target.plan && s->process->target.plan->labels[0])
+		profile_add_comment(profile, s->process->target.plan->labels);
 }
 
 static void describe(struct profile *profile, const struct snapshot *snapshot, const struct sheet *base)

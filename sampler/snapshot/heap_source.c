@@ -47,6 +47,8 @@ static const char *standing_jsonl(
 		return *path;
 	char *plain = extra_path(scheduler, target, name);
 	size_t length = plain ? strlen(plain) : 0, suffix = sizeof(profile) - 1;
+	if (length > strlen(lines) && strcmp(plain + length - strlen(lines), lines) == 0)
+		return *path = plain; /* a store names it so */
 	if (length > suffix && strcmp(plain + length - suffix, profile) == 0)
 		length -= suffix;
 	if (plain && asprintf(path, "%.*s%s", (int)length, plain, lines) < 0)
@@ -115,11 +117,32 @@ static void add_delta(const struct scheduler *scheduler, struct heap_snapshot *s
 	heap_mark(heap, live_scan->counted, live_scan->now_ns);
 }
 
-static int add_views(struct heap_source *source, struct heap_snapshot *s, struct snapshot_series *series,
-    const struct snapshot_request *request)
+/* The files beside the profile. */
+static void add_files(const struct heap_source *source, struct heap_snapshot *s,
+    struct snapshot_series *series, const struct snapshot_request *request, const struct live_scan *live_scan)
 {
 	const struct scheduler *scheduler = source->base.scheduler;
 	const struct snapshot_settings *settings = scheduler_setup(scheduler)->settings;
+	const struct process *process = s->process;
+	add_peak(scheduler, s, series, request->kind, live_scan);
+	if (settings->delta && request->periodic)
+		add_delta(scheduler, s, request->name, live_scan);
+	if (settings->timeline) {
+		timeline_note(&series->timeline, region_place(process->image->region, process->place),
+		    process->target.closed ? 0 : process->target.pid, s->view.lost_alloc.samples,
+		    live_scan->now_ns, true);
+		s->timeline = &series->timeline;
+		s->timeline_path =
+		    standing_jsonl(scheduler, series->target, "timeline", &series->timeline_path);
+	}
+	if (settings->lifetimes)
+		s->lifetimes_path =
+		    standing_jsonl(scheduler, series->target, "lifetimes", &series->lifetimes_path);
+}
+
+static int add_views(struct heap_source *source, struct heap_snapshot *s, struct snapshot_series *series,
+    const struct snapshot_request *request)
+{
 	struct process *process = s->process;
 	struct live_scan live_scan;
 	int error = live_scan_take(&live_scan, process->image->region, process->place);
@@ -133,24 +156,16 @@ static int add_views(struct heap_source *source, struct heap_snapshot *s, struct
 		return error;
 	}
 	s->base.unix_ns = clock_unix_ns();
-	resident_watch_read(&series->resident, process);
+	if (request->kind != SNAPSHOT_MEMORY)
+		resident_watch_read(&series->resident, process);
+	else if (process->target.readable) /* a client may ask every second: no reading out of turn */
+		resident_watch_look(
+		    &series->resident, process, live_scan.now_ns, source->registry->intake->processes.count);
 	s->resident = series->resident;
 	s->frees_lost = process->image->frees_lost;
-	add_peak(scheduler, s, series, request->kind, &live_scan);
-	if (settings->delta && request->periodic)
-		add_delta(scheduler, s, request->name, &live_scan);
-	if (settings->timeline) {
-		timeline_note(&series->timeline, region_place(process->image->region, process->place),
-		    process->target.closed ? 0 : process->target.pid, s->view.lost_alloc.samples,
-		    live_scan.now_ns, true);
-		s->timeline = &series->timeline;
-		s->timeline_path =
-		    standing_jsonl(scheduler, series->target, "timeline", &series->timeline_path);
-	}
-	if (settings->lifetimes)
-		s->lifetimes_path =
-		    standing_jsonl(scheduler, series->target, "lifetimes", &series->lifetimes_path);
 	describe_trouble(process, series, live_scan.now_ns, s->trouble, sizeof(s->trouble));
+	if (request->kind != SNAPSHOT_MEMORY)
+		add_files(source, s, series, request, &live_scan);
 	if (!s->lifetimes_path)
 		live_scan_fini(&live_scan);
 	s->live_scan = live_scan; /* now_ns is needed also without lifetimes */
@@ -166,9 +181,15 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 		return -ENOMEM;
 	s->base.path = s->path;
 	s->process = (struct process *)target;
-	s->period_bytes = source->period_bytes;
-	source->describe(source->context, s->session, sizeof(s->session));
-	int error = scheduler_claim(base->scheduler, target, request->name, s->path, sizeof(s->path));
+	s->period_bytes = s->process->image->period_bytes;
+	if (!s->period_bytes)
+		s->period_bytes = source->period_bytes;
+	source->describe(source->context, s->period_bytes, s->session, sizeof(s->session));
+	int error = 0;
+	if (request->kind == SNAPSHOT_MEMORY)
+		snprintf(s->path, sizeof(s->path), "memory"); /* no file, and no name is used up */
+	else
+		error = scheduler_claim(base->scheduler, target, request->name, s->path, sizeof(s->path));
 	if (!error)
 		error = add_views(source, s, target->series, request);
 	if (error)
@@ -404,6 +425,7 @@ static void release(struct snapshot_source *base, struct target *target)
 const struct snapshot_source_kind heap_source_kind = {
     .look = look,
     .has = has,
+    .in_memory = true,
     .take = take,
     .taken = taken,
     .keep = keep,

@@ -4,6 +4,7 @@
 #include "pprof/profile/origin.h"
 #include "sampler/linux/clock.h"
 #include "sampler/snapshot/process_end.h"
+#include "sampler/target/target_plan.h"
 #include "pprof/text/log_line.h"
 
 #include <errno.h>
@@ -24,6 +25,7 @@ struct scheduler {
 	struct scheduler_setup setup;
 	int64_t began_unix_ns; /* the session, on both clocks */
 	uint64_t began_ns;
+	pid_t began_pid;
 	struct writer *writer;
 	struct snapshot_series *series; /* of every profiled target */
 	uint64_t look_ns;               /* time of the next look */
@@ -39,17 +41,29 @@ int scheduler_claim(
 {
 	const struct output_facts facts = {
 	    .program = target->title, .pid = target->pid, .snapshot = name, .seconds = time(NULL)};
+	if (a->setup.claim)
+		return a->setup.claim(a->setup.context, target, name, path, path_bytes);
 	return output_claim(a->setup.output, &facts, path, path_bytes);
 }
 
-/* NULL: out of memory. */
+static uint64_t interval_of(const struct scheduler *a, const struct target *target)
+{
+	return target->plan ? target->plan->interval_ns : a->setup.settings->interval_ns;
+}
+
+/* NULL: out of memory. A process that an earlier sampler knew has had its snapshots, at the same times. */
 static struct snapshot_series *series_of(struct snapshot_source *source, struct target *target)
 {
 	struct scheduler *a = source->scheduler;
 	if (!target->series) {
-		target->series = snapshot_series_new(target->start_ns + a->setup.settings->interval_ns);
+		uint64_t interval_ns = interval_of(a, target), now_ns = clock_now_ns();
+		uint64_t past = target->plan && interval_ns && now_ns > target->start_ns
+		    ? (now_ns - target->start_ns) / interval_ns
+		    : 0;
+		target->series = snapshot_series_new(target->start_ns + (past + 1) * interval_ns);
 		if (!target->series)
 			return NULL;
+		target->series->next += (uint32_t)past;
 		target->series->target = target;
 		target->series->source = source;
 		snapshot_series_enlist(target->series, &a->series);
@@ -66,12 +80,25 @@ static void answer(
 		a->setup.answer(a->setup.context, askers[i], pid, path, error);
 }
 
+static int64_t start_unix_ns(const struct scheduler *a, const struct target *target)
+{
+	return a->began_unix_ns + (int64_t)(target->start_ns - a->began_ns);
+}
+
 /* Which session and process it belongs to: the same words in each of the process' profiles, so the start
  * is reckoned from the session's, once. */
 static void identify(const struct scheduler *a, const struct target *target, char *text, size_t text_bytes)
 {
-	int64_t start_ns = a->began_unix_ns + (int64_t)(target->start_ns - a->began_ns);
-	snprintf(text, text_bytes, ORIGIN_IDENTITY_FORMAT, a->began_unix_ns, (int)getpid(), start_ns);
+	snprintf(text, text_bytes, ORIGIN_IDENTITY_FORMAT, a->began_unix_ns, (int)a->began_pid,
+	    start_unix_ns(a, target));
+}
+
+static void take_askers(struct snapshot *s, struct snapshot_series *series)
+{
+	memcpy(s->askers, series->askers, sizeof(s->askers));
+	s->asker_count = series->asker_count;
+	series->asker_count = 0;
+	series->wanted = series->wanted_by_hand = series->wanted_by_a_rule = false;
 }
 
 static int take(
@@ -83,27 +110,40 @@ static int take(
 	if (error)
 		return error;
 	s->item.series = series;
+	s->sink = settings->sink;
+	if (request->kind == SNAPSHOT_MEMORY)
+		error = in_memory_begin(&series->in_memory, s);
+	else if (!request->periodic)
+		take_askers(s, series);
+	if (error) {
+		s->item.discard(&s->item);
+		return error;
+	}
 	s->item.detail = settings->detail;
 	s->item.urgent = urgent;
 	s->target = series->target;
 	s->kind = request->kind;
 	s->by_hand = request->by_hand;
 	s->by_a_rule = request->by_a_rule;
-	s->sink = settings->sink;
 	s->debuginfod = settings->debuginfod;
 	snprintf(s->cause, sizeof(s->cause), "%s, %s", request->name, request->cause);
 	snprintf(s->host, sizeof(s->host), "%s", a->setup.output->host);
 	identify(a, series->target, s->identity, sizeof(s->identity));
-	if (!request->periodic) {
-		memcpy(s->askers, series->askers, sizeof(s->askers));
-		s->asker_count = series->asker_count;
-		series->asker_count = 0;
-		series->wanted = series->wanted_by_hand = series->wanted_by_a_rule = false;
-	}
 	series->jobs++;
 	series->writing = series->writing || request->kind == SNAPSHOT_NUMBERED;
 	writer_submit(a->writer, &s->item);
 	return 0;
+}
+
+static void take_in_memory(struct scheduler *a, struct snapshot_series *series)
+{
+	const struct snapshot_request request = {.kind = SNAPSHOT_MEMORY,
+	    .name = "now",
+	    .cause = "asked for through the control socket",
+	    .by_hand = true};
+	int error = take(a, series, &request, true);
+	if (error)
+		in_memory_refuse(&series->in_memory, series->target->pid, &a->setup.memory, error);
 }
 
 /* The error is logged once; clients that wait are told each time, and the request is dropped. */
@@ -183,6 +223,30 @@ uint32_t scheduler_ask(struct scheduler *a, pid_t pid, uint64_t asker)
 	return 0;
 }
 
+uint32_t scheduler_ask_memory(struct scheduler *a, pid_t pid, uint64_t asker)
+{
+	uint32_t count = 0;
+	for (struct snapshot_series *series = a->series; series; series = series->next_series) {
+		const struct target *target = series->target;
+		if ((pid && (target->pid != pid || !target->readable)) || target->closed ||
+		    !series->source->kind->in_memory || !in_memory_want(&series->in_memory, asker))
+			continue;
+		a->look_ns = 0;
+		count++;
+		if (pid)
+			break;
+	}
+	return count;
+}
+
+void scheduler_each(const struct scheduler *a, const struct snapshot_source *source,
+    void (*visit)(void *context, const struct target *target, int64_t start_unix_ns), void *context)
+{
+	for (const struct snapshot_series *series = a->series; series; series = series->next_series)
+		if (series->source == source && !series->target->closed && series->target->readable)
+			visit(context, series->target, start_unix_ns(a, series->target));
+}
+
 bool scheduler_serves(const struct scheduler *a, pid_t pid)
 {
 	for (const struct snapshot_series *series = a->series; series; series = series->next_series)
@@ -195,7 +259,7 @@ bool scheduler_serves(const struct scheduler *a, pid_t pid)
 
 static void tend_interval(struct scheduler *a, struct snapshot_series *series, uint64_t now_ns)
 {
-	uint64_t interval_ns = a->setup.settings->interval_ns;
+	uint64_t interval_ns = interval_of(a, series->target);
 	char cause[64];
 	if (snapshot_series_look(series, interval_ns, now_ns) == SNAPSHOT_SERIES_NOT_DUE)
 		return;
@@ -223,10 +287,12 @@ static void tend_target(struct scheduler *a, struct snapshot_series *series, uin
 		series->source->kind->look(series->source, target, now_ns, rarely);
 	if (series->wanted && !series->writing)
 		take_next(a, series, series->wanted_cause, series->wanted_name, false);
+	if (in_memory_is_due(&series->in_memory))
+		take_in_memory(a, series);
 	tend_interval(a, series, now_ns);
 	/* Else it waits for the writer: we look again when a snapshot has been written. */
 	bool can_start = !series->writing && writer_can_start(a->writer);
-	uint64_t due_ns = a->setup.settings->interval_ns && can_start ? series->due_ns : UINT64_MAX;
+	uint64_t due_ns = interval_of(a, series->target) && can_start ? series->due_ns : UINT64_MAX;
 	if (due_ns < now_ns + 1000000)
 		due_ns = now_ns + 1000000;
 	if (due_ns < a->due_ns)
@@ -310,6 +376,7 @@ static void close_target(void *context, struct target *target)
 		answer(a, target->series->askers, target->series->asker_count, target->pid, "",
 		    error ? error : -ESRCH);
 		target->series->asker_count = 0;
+		in_memory_refuse(&target->series->in_memory, target->pid, &a->setup.memory, -ESRCH);
 	}
 	if (!target->series || !target->series->jobs)
 		release(source, target);
@@ -352,16 +419,21 @@ static void report(struct scheduler *a, const struct snapshot *s, int error)
 
 static void on_written(void *context, const struct writer_item *item, int error)
 {
-	const struct snapshot *s = (const struct snapshot *)item;
+	struct snapshot *s = (struct snapshot *)(uintptr_t)item;
 	struct scheduler *a = context;
 	struct snapshot_series *series = s->target->series;
-	report(a, s, error);
 	series->jobs--;
-	series->failed += error != 0;
+	if (s->kind == SNAPSHOT_MEMORY) { /* nothing is logged: who asked is told */
+		in_memory_end(&series->in_memory, s, &a->setup.memory, error);
+	} else {
+		report(a, s, error);
+		series->failed += error != 0;
+	}
 	if (s->kind == SNAPSHOT_NUMBERED) {
 		series->writing = false;
 		if (!error && !s->by_hand)
-			series->source->kind->keep(series, s, a->setup.settings->keep);
+			series->source->kind->keep(
+			    series, s, s->target->plan ? s->target->plan->keep : a->setup.settings->keep);
 	}
 	answer(a, s->askers, s->asker_count, s->target->pid, s->path, error);
 	a->look_ns = 0;
@@ -411,8 +483,9 @@ struct scheduler *scheduler_new(const struct scheduler_setup *setup)
 	if (!a)
 		return NULL;
 	a->setup = *setup;
-	a->began_unix_ns = clock_unix_ns();
-	a->began_ns = clock_now_ns();
+	a->began_unix_ns = setup->began_unix_ns ? setup->began_unix_ns : clock_unix_ns();
+	a->began_ns = setup->began_unix_ns ? setup->began_ns : clock_now_ns();
+	a->began_pid = setup->began_unix_ns ? setup->began_pid : getpid();
 	a->writer = writer_new(on_written, a);
 	if (a->writer)
 		return a;

@@ -7,6 +7,7 @@
  *   threshold          snapshot_series_want_by_rule, likewise
  *   SIGUSR1 to us      scheduler_want_all
  *   heaptap snapshot   scheduler_want_all
+ *   heaptap serve      scheduler_ask_memory: no file
  *   end                the source's listener: closed, once per target
  *
  * A source decides what is in a snapshot: there is one for heaps and one for events (heap_source.h,
@@ -15,6 +16,7 @@
 #ifndef SAMPLER_SNAPSHOT_SCHEDULER_H
 #define SAMPLER_SNAPSHOT_SCHEDULER_H
 
+#include "sampler/snapshot/in_memory.h"
 #include "sampler/snapshot/output.h"
 #include "sampler/snapshot/snapshot.h"
 #include "sampler/snapshot/snapshot_settings.h"
@@ -43,6 +45,7 @@ struct snapshot_source_kind {
 	/* Is there anything to write? */
 	bool (*has)(
 	    const struct snapshot_source *source, const struct target *target, enum snapshot_reason reason);
+	bool in_memory; /* take() can make SNAPSHOT_MEMORY: of one profile, without any other file */
 	/* Makes a snapshot: its item, files, and unix_ns; the scheduler fills in the rest. Returns 0 or
 	 * -errno. */
 	int (*take)(struct snapshot_source *source, struct target *target,
@@ -70,9 +73,17 @@ struct snapshot_source {
 struct scheduler_setup {
 	const struct snapshot_settings *settings; /* borrowed, as output is */
 	struct output *output;
+	/* The path of a target's file, in place of `output`; NULL: none. Returns 0 or -errno. */
+	int (*claim)(
+	    void *context, const struct target *target, const char *name, char *path, size_t path_bytes);
+	/* Which session it is, if it is older than this process: began_unix_ns 0: it is not. */
+	int64_t began_unix_ns;
+	uint64_t began_ns; /* the same moment on the monotonic clock */
+	pid_t began_pid;
 	/* A snapshot that `asker` waits for is complete, or cannot be made (-errno). */
 	void (*answer)(void *context, uint64_t asker, pid_t pid, const char *path, int error);
 	void *context;
+	struct in_memory_giver memory; /* the same of one as shared memory */
 };
 
 struct scheduler *scheduler_new(const struct scheduler_setup *setup);
@@ -92,7 +103,13 @@ void scheduler_hurry(struct scheduler *scheduler);
  * see session/control.h, 0 for none. */
 uint32_t scheduler_want_all(struct scheduler *scheduler, const char *cause, uint64_t asker);
 uint32_t scheduler_ask(struct scheduler *scheduler, pid_t pid, uint64_t asker);
+/* The same for snapshots as shared memory: of the process, or of all (pid 0). */
+uint32_t scheduler_ask_memory(struct scheduler *scheduler, pid_t pid, uint64_t asker);
 bool scheduler_serves(const struct scheduler *scheduler, pid_t pid); /* is the process ours? */
+
+/* Calls `visit` with every live process whose snapshots come from that source. */
+void scheduler_each(const struct scheduler *scheduler, const struct snapshot_source *source,
+    void (*visit)(void *context, const struct target *target, int64_t start_unix_ns), void *context);
 
 /* Takes a numbered snapshot beside another one of the same process, which was taken by this request. */
 void scheduler_take(

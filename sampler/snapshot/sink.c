@@ -5,7 +5,9 @@
 #include "pprof/text/log_line.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static int publish(const struct sink *sink, const char *name, const void *data, size_t bytes)
@@ -30,4 +32,43 @@ static int publish_announced(const struct sink *base, const char *name, const vo
 void sink_announced_init(struct sink_announced *sink, const struct sink *files, int fd)
 {
 	*sink = (struct sink_announced){{publish_announced}, files, fd};
+}
+
+/* A child may have been killed while it wrote: then another begins again. */
+static int publish_memory(const struct sink *base, const char *name, const void *data, size_t bytes)
+{
+	const struct sink_memory *sink = (const struct sink_memory *)base;
+	const char *at = data;
+	size_t done = 0;
+
+	if (ftruncate(sink->fd, 0))
+		return -errno;
+	while (done < bytes) {
+		ssize_t wrote = pwrite(sink->fd, at + done, bytes - done, (off_t)done);
+
+		if (wrote < 0 && errno != EINTR)
+			return -errno;
+		done += wrote > 0 ? (size_t)wrote : 0;
+	}
+	return 0;
+}
+
+int sink_memory_open(struct sink_memory *sink)
+{
+	*sink = (struct sink_memory){
+	    {publish_memory}, memfd_create("heaptap-profile", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+	return sink->fd < 0 ? -errno : 0;
+}
+
+int sink_memory_seal(const struct sink_memory *sink)
+{
+	return fcntl(sink->fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) ? -errno
+	                                                                                              : 0;
+}
+
+void sink_memory_close(struct sink_memory *sink)
+{
+	if (sink->fd >= 0)
+		close(sink->fd);
+	sink->fd = -1;
 }

@@ -21,6 +21,17 @@ struct sink_announced {
 	int fd;
 };
 
+/* Shared memory, for who asked for the profile and wants no file: made here, written by the writer's child,
+ * sealed when that is done. */
+struct sink_memory {
+	struct sink base;
+	int fd;
+};
+
+int sink_memory_open(struct sink_memory *sink);       /* 0 or -errno */
+int sink_memory_seal(const struct sink_memory *sink); /* nobody can change it any more; 0 or -errno */
+void sink_memory_close(struct sink_memory *sink);
+
 void sink_announced_init(struct sink_announced *sink, const struct sink *files, int fd);
 
 #endif

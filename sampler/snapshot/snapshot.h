@@ -17,6 +17,7 @@
 enum snapshot_kind {
 	SNAPSHOT_NUMBERED, /* 0001, 0002...: by interval, threshold, signal, `heaptap snapshot`, program */
 	SNAPSHOT_EXIT,
+	SNAPSHOT_MEMORY, /* for a client that wants no file: takes no number */
 };
 
 struct snapshot {
@@ -24,10 +25,11 @@ struct snapshot {
 	struct target *target;
 	enum snapshot_kind kind;
 	const struct sink *sink;
-	const char *path; /* of its first profile; "" if it has none */
-	bool by_hand;     /* a user asked for it: --keep does not remove it */
-	bool by_a_rule;   /* a threshold was crossed: --keep counts it with its like */
-	char cause[512];  /* "0001, every 60 s": what the comment says after "snapshot: " */
+	struct sink_memory memory; /* of SNAPSHOT_MEMORY */
+	const char *path;          /* of its first profile; "" if it has none */
+	bool by_hand;              /* a user asked for it: --keep does not remove it */
+	bool by_a_rule;            /* a threshold was crossed: --keep counts it with its like */
+	char cause[512];           /* "0001, every 60 s": what the comment says after "snapshot: " */
 	char host[65];
 	char identity
 	    [96]; /* session and start of the process: a comment, see ORIGIN_IDENTITY_FORMAT; "" none */

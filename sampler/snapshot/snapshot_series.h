@@ -22,6 +22,13 @@ struct snapshot_source;
 
 enum { SNAPSHOT_ASKERS = 16 }; /* clients that can wait for one snapshot: all of the control socket */
 
+/* Asked for as shared memory: see in_memory.h. */
+struct in_memory {
+	uint64_t askers[SNAPSHOT_ASKERS];
+	uint32_t asker_count;
+	bool writing;
+};
+
 struct snapshot_series {
 	/* all series of a scheduler, which makes and frees them */
 	struct snapshot_series *next_series, **link;
@@ -45,6 +52,7 @@ struct snapshot_series {
 	uint64_t askers[SNAPSHOT_ASKERS];
 	uint32_t asker_count;
 	uint32_t signals_seen, asked_seen;
+	struct in_memory in_memory;
 
 	/* files; NULL until the first is written */
 	char *peak_path, *timeline_path, *lifetimes_path;

@@ -28,6 +28,7 @@ enum target_end {
 };
 
 struct snapshot_series;
+struct target_plan;
 
 struct target {
 	pid_t pid;     /* 0: unknown */
@@ -55,6 +56,7 @@ struct target {
 	struct perf_map_file perf_map;  /* names of code made at run time */
 	uint64_t perf_map_noted_ns;     /* when a stack led through such code; 0: never */
 	struct threads *threads;        /* NULL: names are not needed */
+	const struct target_plan *plan; /* target_plan.h; NULL: none; the image's */
 	struct snapshot_series *series; /* the scheduler's; NULL until it makes one */
 };
 

@@ -58,6 +58,18 @@ test_uprobe_disabled() {
   disabled uprobe breakpoint 'by breakpoint' '1 images to breakpoint, 0 to copy'
 }
 
+# That most samples come without it is no sign of life.
+test_uprobe_disabled_while_stacks_are_walked() {
+  need_root
+  [ "$(uname -m)" = x86_64 ] || skip 'x86-64 only'
+  start -v -b auto -p 17K --compare-walks 1
+  goes_on
+  "$program" disable "$sampler" >/dev/null || fail "status $?"
+  wait_for 60 grep -q "no stacks received from the uprobe, switching to" err
+  finish
+  at_least 100 "$(how_many 'walked by the hook')" 'stacks walked'
+}
+
 # Every backend down to the last: the second time it is the breakpoint that is disabled.
 test_both_events_disabled() {
   need_root
@@ -181,7 +193,7 @@ test_small_periods_are_copied() {
 
 # Above 16 KiB the kernel does it.
 test_large_periods_are_not() {
-  record -q -p 32K -o x.pb.gz "$program" work here 200000 2>err || fail "status $?: $(cat err)"
+  record -q -p 32K --labels thread -o x.pb.gz "$program" work here 200000 2>err || fail "status $?: $(cat err)"
   comment_of x.pb.gz >comments
   grep -q 'backend uprobe' comments || skip 'no uprobes here'
   at_least 10 "$(how_many 'by uprobe')" 'stacks by uprobe'

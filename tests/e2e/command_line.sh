@@ -87,12 +87,12 @@ test_mistyped_options() {
   for word in help version; do
     equal "$("$heaptap" help)" "$("$heaptap" help $word)" "help $word"
   done
-  said 'snapshot needs PIDs, --session PID or --all' snapshot
+  said 'snapshot needs PIDs, --session PID, --service NAME or --all' snapshot
   said "'0' is not a process id" snapshot 0
   said "'sleep' is not a process id; by name: heaptap snapshot \$(pidof sleep)" snapshot sleep
   for words in '--session 1 --all' '1 --all' '--session 1 2'; do
     # shellcheck disable=SC2086
-    said 'PIDs, --session PID and --all each choose the processes: give only one of them' snapshot $words
+    said 'PIDs, --session PID, --service NAME and --all each choose the processes: give only one of them' snapshot $words
   done
 }
 

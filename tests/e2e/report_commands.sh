@@ -337,7 +337,8 @@ PROTO
   "$heaptap" report evil.pb >out
   matches 'a\?\]0;evil\?b\?c\?d</script><b>$' out
   "$heaptap" export -f flamegraph evil.pb >page.html
-  equal 2 "$(grep -c '</script>' page.html)" 'ends of scripts in the page'
+  equal "$(grep -c '<script' page.html)" "$(grep -c '</script>' page.html)" 'ends of scripts in the page'
+  ! grep -q 'd</script><b>' page.html || fail 'a name ends the script that it is in'
 }
 
 test_exports_have_no_controls_and_no_formulas() {
@@ -517,7 +518,7 @@ test_manual_page() {
 
 test_install() {
   make -s -C "$top" O="$HEAPTAP_BUILD" install DESTDIR="$PWD/root" PREFIX=/usr >log 2>&1 || { cat log >&2; fail 'make install'; }
-  equal "usr/bin/heaptap usr/include/heaptap.h usr/lib/heaptap/heaptap-push usr/lib/heaptap/libheaptap-attach.so usr/lib/heaptap/libheaptap.so usr/share/bash-completion/completions/heaptap \
+  equal "usr/bin/heaptap usr/include/heaptap.h usr/lib/heaptap/heaptap-push usr/lib/heaptap/heaptap-serve usr/lib/heaptap/libheaptap-attach.so usr/lib/heaptap/libheaptap.so usr/share/bash-completion/completions/heaptap \
 usr/share/fish/vendor_completions.d/heaptap.fish usr/share/man/man1/heaptap.1 usr/share/zsh/site-functions/_heaptap" "$(cd root && find . -type f | sed 's,^\./,,' | sort | xargs)"
   root/usr/bin/heaptap record -q -p 4K -o installed.pb.gz "$targets/leaky" 1000 64
   root/usr/bin/heaptap report installed.pb.gz >out

@@ -91,69 +91,83 @@ test_heaptrack() {
   matches '^temporary memory allocations: 0 ' printed
 }
 
-# The page's own script, on a page of nothing but the elements that it asks for.
-test_flame_graph_draws_itself() {
+# The page's own scripts, without a page: what they add up is what the report says, whichever way the tree is read.
+test_flame_graph_adds_up() {
   profile_make
   "$heaptap" export -f flamegraph "$profile" -o graph.html
-  equal 0 "$(grep -c '@TITLE@\|@DATA@' graph.html)" 'marks left in the page'
-  cat >dom.js <<'JS'
-const page = require("fs").readFileSync("graph.html", "utf8");
-const [, text, script] = page.match(/<script id="data"[^>]*>([^]*?)<\/script>\s*<script>([^]*?)<\/script>/);
-class Element {
-	constructor(id) { Object.assign(this, { id, style: {}, dataset: {}, boxes: [], on: {}, value: "", checked: false, clientWidth: 1000 });
-		this.classList = { add: name => { this.className = name; } }; }
-	append(...boxes) { this.boxes.push(...boxes); }
-	replaceChildren(fragment) { this.boxes = fragment.boxes; }
-	addEventListener(what, run) { this.on[what] = run; }
-	click() { this.on.click(); }
+  "$heaptap" report --json --all-frames "$profile" >report.json
+  ! grep -qE '<!-- (policy|data) -->|<script src|rel="stylesheet"' graph.html || fail 'marks left in the page'
+  ! grep -qE '(src|href)="[^#]|https?://' graph.html || fail 'the page refers to something outside'
+  cat >page.js <<'JS'
+const fs = require("fs"), html = fs.readFileSync("graph.html", "utf8"), report = JSON.parse(fs.readFileSync("report.json"));
+const data = JSON.parse(html.match(/<script id="data"[^>]*>([^]*?)<\/script>/)[1]);
+const scripts = [...html.matchAll(/<script>([^]*?)<\/script>/g)].map(match => match[1]).filter(text => /const words =|class Graph|class Shape/.test(text));
+const { Graph, Shape, words } = new Function("document", scripts.join("\n") + "; return { Graph, Shape, words };")({});
+const graph = new Graph(data), near = (a, b, what) => { if (Math.abs(a - b) > 1e-3 * Math.abs(b) + 1) throw new Error(`${what}: ${a}, not ${b}`); };
+const types = { inuse: "inuse_space", "inuse-objects": "inuse_objects", alloc: "alloc_space", objects: "alloc_objects" };
+console.log("kinds", graph.kinds.map(kind => kind.name).join(" "));
+for (const [i, kind] of graph.kinds.entries()) {
+	const all = report.totals[types[kind.name]];
+	if (!all)
+		continue;
+	const measure = graph.measure(i), plain = Shape.plain(graph, measure), inverted = Shape.inverted(graph, measure);
+	for (const shape of [plain, inverted]) {
+		near(shape.value[0], all.all, kind.name);
+		near(Math.sqrt(shape.variance[0]), all.all_error, kind.name + " error");
+		/* A level is as wide as what is above it, less what ends there; nothing overlaps. */
+		for (const level of shape.levels)
+			for (let n = 1; n < level.length; n++)
+				if (shape.start[level[n]] < shape.start[level[n - 1]] + shape.width[level[n - 1]] - 0.5)
+					throw new Error("boxes overlap");
+	}
+	const { flat, cum } = graph.functions(measure);
+	for (const row of report.functions) {
+		const frame = graph.names.indexOf(row.name), of = row[types[kind.name]];
+		near(cum.value[frame], of.cum, row.name + " cum " + kind.name);
+		near(Math.sqrt(cum.variance[frame]), of.cum_error, row.name + " cum error " + kind.name);
+		for (const half of [Shape.callers(graph, measure, frame), Shape.callees(graph, measure, frame)])
+			near(half.value[0], of.cum, row.name + " sandwich " + kind.name);
+		const found = Shape.plain(graph, measure).found(graph.match("^" + row.name.replace(/[^\w]/g, "\\$&") + "$").frames);
+		near(found.value, of.cum, row.name + " found");
+	}
+	near(flat.value.reduce((a, b) => a + b, 0), all.all, "sum of flat");
 }
-const elements = { data: { textContent: text } }, get = id => elements[id] ??= new Element(id);
-const document = { title: "t", getElementById: get, createElement: () => new Element(), createDocumentFragment: () => new Element() };
-const width = name => Math.round(Math.max(0, ...get("graph").boxes.filter(box => box.textContent === name).map(box => parseFloat(box.style.width))));
-new Function("document", "location", "history", "addEventListener", "Option", script)(
-	document, { hash: "" }, { replaceState() {} }, () => {}, class { constructor(text) { this.text = text; } });
-console.log("kinds", get("kind").boxes.map(option => option.text).join(", "));
-console.log("all", width("all"), "main", width("main") > 900, "remember_request", width("remember_request") > 100);
-get("graph").on.click({ target: get("graph").boxes.find(box => box.textContent === "handle_request") });
-console.log("zoomed in", width("handle_request"));
-get("search").value = "remember_";
-get("search").on.input();
-console.log(get("found").textContent.replace(/[0-9.]+/g, "N"));
-get("inverted").checked = true;
-get("inverted").on.change();
-console.log("inverted", get("graph").boxes.filter(box => box.style.top === "18px").some(box => box.textContent === "remember_request"));
+const leaf = graph.names.indexOf("remember_request"), shape = Shape.inverted(graph, graph.measure(0));
+console.log("inverted", [...shape.levels[1]].some(node => shape.frame[node] === leaf));
+console.log("only", Shape.plain(graph, graph.measure(0, graph.select({ only: "remember_", thread: -1, age: -1 }))).value[0] > 0,
+	"without", Shape.plain(graph, graph.measure(0, graph.select({ without: "remember_", thread: -1, age: -1 }))).value[0] < graph.kinds[0].all.value);
+console.log(words.bytes(1536), words.doubt(100, 20, 100, true), words.doubt(100, 2, 100, true), words.doubt(100, 2, 0, true));
 JS
-  node dom.js >drawn || fail "the page's script fails"
-  matches '^kinds inuse \(bytes\), ' drawn
-  matches '^all 1000 main true remember_request true$' drawn
-  matches '^zoomed in 1000$' drawn
-  matches '^found N [KM]iB, N%$' drawn
-  matches '^inverted true$' drawn
+  node page.js >added || fail "the page's scripts fail"
+  matches '^kinds inuse inuse-objects alloc objects freed$' added
+  matches '^inverted true$' added
+  matches '^only true without true$' added
+  matches '^1.5 KiB ±10% 2 samples exact$' added
 }
 
+test_flame_graph_has_threads_and_ages() {
+  record -q -p 4K --labels thread,age -o x.pb.gz "$targets/leaky" 30000 64 2>log
+  "$heaptap" export -f flamegraph x.pb.gz -o graph.html
+  python3 - "$(total_of x.pb.gz inuse_space)" <<'PYTHON'
+import json, re, sys
+data = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', open("graph.html").read(), re.S)[1])
+assert data["threads"][0] == data["ages"][0] == "" and any("leaky" in name for name in data["threads"]), data["threads"]
+assert len(data["ages"]) > 1, data["ages"]
+kind = data["kinds"][0]
+assert kind["name"] == "inuse" and sum(kind["value"]) == int(sys.argv[1]) == kind["all"]["value"]
+rows = data["rows"]
+assert len({len(rows[key]) for key in ("node", "head", "thread", "age")} | {len(kind["value"]), len(kind["error"])}) == 1
+# What is in use has an age.
+assert all(rows["age"][i] for i, value in enumerate(kind["value"]) if value)
+PYTHON
+}
+
+# In a real browser, driven as a user would: keyboard, pointer, search, views.
 test_flame_graph_in_a_browser() {
   command -v chromium >/dev/null || skip 'no chromium'
   profile_make
   "$heaptap" export -f flamegraph "$profile" -o graph.html
-  browse() {
-    timeout "$(seconds 60)" chromium --headless --no-sandbox --disable-gpu --user-data-dir="$PWD/chromium" --virtual-time-budget=3000 \
-      --window-size=1200,700 --dump-dom "file://$PWD/graph.html$1" 2>/dev/null |
-      tr '\n' ' ' | sed 's/<div /\n&/g'
-  }
-  browse '' >page.html
-  matches '<div [^>]*>remember_request</div>' page.html
-  # What is narrow has no padding, which would lay it over its neighbours.
-  ! sed -n 's/.*width: \([0-9.]*\)px[^"]*".*/\1 &/p' page.html | awk '$1 < 7 && !/padding: 0/ { found = 1 } END { exit !found }' ||
-    fail 'a narrow frame is wider than its share'
-  browse '#kind=alloc&search=remember_' >page.html
-  matches 'id="found">found [0-9.]+ MiB, ' page.html
-  matches 'title="remember_request .*class="found"' page.html
-  node=$(sed -n 's/.*data-node="\([0-9]*\)"[^>]*>handle_request<.*/\1/p' page.html | head -n 1)
-  browse "#kind=alloc&root=$node" >page.html
-  grep -o '<div [^>]*>handle_request</div>' page.html | grep -q 'width: 11[0-9][0-9]' || fail 'zoomed in, handle_request is not as wide as the page'
-  browse '#kind=inuse&inverted=1' >page.html
-  matches 'remember_request' page.html
-  ! grep -qE '(src|href)="|https?://' graph.html || fail 'the page refers to something outside'
+  python3 -B "$top/tests/page_static.py" "$PWD/graph.html" || fail 'the page in a browser'
 }
 
 test_anonymous() {

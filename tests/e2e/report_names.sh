@@ -49,11 +49,12 @@ test_the_flame_graph_has_both() {
     python3 - "$option" <<'PYTHON'
 import json, re, sys
 data = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', open("page.html").read(), re.S)[1])
-assert len(data["labels"]) == len(data["names"])
-shown = [label or name for label, name in zip(data["labels"], data["names"])]
-assert any("std::allocator<" in name for name in data["names"])
+names, labels = data["frames"]["name"], data["frames"]["label"]
+assert len(labels) == len(names)
+shown = [label or name for label, name in zip(labels, names)]
+assert any("std::allocator<" in name for name in names)
 if sys.argv[1]:
-    assert shown == data["names"]
+    assert shown == names
 else:
     assert not [name for name in shown if "<" in name], shown
     assert "std::vector::resize" in shown and "load_users" in shown

@@ -103,8 +103,7 @@ C
 
 # A program that changes what it has been taught: its own profile says that it is wrong.
 test_forged_numbers_are_noticed() {
-  gcc -O1 -g -fno-builtin -I "$top" -o forger "$top/tests/targets/walk_forger.c"
-  record -q -b walk -p 1 --compare-walks 1 -o x.pb.gz ./forger || fail "status $?"
+  record -q -b walk -p 1 --compare-walks 1 -o x.pb.gz "$targets/walk_forger" || fail "status $?"
   profile_check x.pb.gz
   counts x.pb.gz
   at_least 1 "$wrong" 'comparisons that failed'

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The control socket with real clients: what they ask and are told, strangers, and those that do not read. */
+#include "sampler/control/control_folder.h"
 #include "sampler/session/control.h"
 
 #include <errno.h>
@@ -35,13 +36,40 @@ struct session {
 	uint64_t asker;
 };
 
-static uint32_t ask(void *context, pid_t pid, uint64_t asker)
+/* pid 0: all, -PID: the session of that process */
+static int64_t ask(void *context, const struct control_request *request, uint64_t asker)
 {
 	struct session *s = context;
 	s->asked++;
-	s->pid = pid;
+	s->pid = request->target == CONTROL_SESSION ? -request->pid : request->pid;
 	s->asker = asker;
 	return s->outstanding;
+}
+
+static struct control *open_control(struct session *s, int *error)
+{
+	const struct control_handlers handlers = {.context = s, .ask = ask};
+	return control_open(s->epoll_fd, &handlers, error);
+}
+
+static bool handle_event(const struct session *s, int fd)
+{
+	return control_server_event(control_server_of(s->control), fd);
+}
+
+/* As serving.c does, which makes paths absolute. */
+static void answer(struct control *control, uint64_t asker, pid_t pid, const char *path, int error)
+{
+	struct control_server *server = control_server_of(control);
+	char folder[PATH_MAX], absolute[2 * PATH_MAX];
+	if (error) {
+		control_server_failed(server, asker, pid, error);
+		return;
+	}
+	assert_non_null(getcwd(folder, sizeof(folder)));
+	snprintf(absolute, sizeof(absolute), "%s%s%s", path[0] == '/' ? "" : folder,
+	    path[0] == '/' ? "" : "/", path);
+	control_server_written(server, asker, pid, absolute);
 }
 
 static int open_session(void **state)
@@ -53,7 +81,7 @@ static int open_session(void **state)
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (!mkdtemp(s->shop.folder) || setenv("XDG_RUNTIME_DIR", s->shop.folder, 1) != 0)
 		return -1;
-	s->control = control_open(s->epoll_fd, ask, s, &error);
+	s->control = open_control(s, &error);
 	s->outstanding = 1;
 	return error;
 }
@@ -76,7 +104,7 @@ static void pump(struct session *s)
 	int count;
 	while ((count = epoll_wait(s->epoll_fd, events, 64, 0)) > 0)
 		for (int i = 0; i < count; i++)
-			(void)control_event(s->control, events[i].data.fd);
+			(void)handle_event(s, events[i].data.fd);
 }
 
 static void socket_path(const struct session *s, char path[PATH_MAX])
@@ -114,7 +142,7 @@ static void say(struct session *s, int fd, const char *text)
 /* The next packet is `text`; "": the end of file; NULL: there is none yet. */
 static void expect(int fd, const char *text)
 {
-	char got[CONTROL_MESSAGE_BYTES + 1];
+	char got[CONTROL_ANSWER_BYTES + 1];
 	ssize_t bytes = recv(fd, got, sizeof(got) - 1, MSG_DONTWAIT);
 	if (!text) {
 		assert_int_equal(bytes, -1);
@@ -139,7 +167,7 @@ static void a_request_and_its_answer(void **state)
 	assert_int_not_equal(s->asker, 0);
 	expect(fd, "asked 1");
 	expect(fd, NULL);
-	control_answer(s->control, s->asker, 4711, "/tmp/a b.pb.gz", 0);
+	answer(s->control, s->asker, 4711, "/tmp/a b.pb.gz", 0);
 	expect(fd, "written 4711 /tmp/a b.pb.gz");
 	expect(fd, "");
 	close(fd);
@@ -147,7 +175,7 @@ static void a_request_and_its_answer(void **state)
 	fd = connect_client(s);
 	say(s, fd, "snapshot 4711");
 	expect(fd, "asked 1");
-	control_answer(s->control, s->asker, 4711, "b.pb.gz", 0);
+	answer(s->control, s->asker, 4711, "b.pb.gz", 0);
 	assert_non_null(getcwd(folder, sizeof(folder)));
 	snprintf(text, sizeof(text), "written 4711 %s/b.pb.gz", folder);
 	expect(fd, text);
@@ -163,13 +191,13 @@ static void all_means_an_answer_for_each(void **state)
 	say(s, fd, "snapshot all");
 	assert_int_equal(s->pid, 0);
 	expect(fd, "asked 3");
-	control_answer(s->control, s->asker, 10, "/x", 0);
-	control_answer(s->control, s->asker, 11, "/y", -ENOSPC);
-	control_answer(s->control, s->asker + 1, 12, "/z", 0); /* somebody else's */
+	answer(s->control, s->asker, 10, "/x", 0);
+	answer(s->control, s->asker, 11, "/y", -ENOSPC);
+	answer(s->control, s->asker + 1, 12, "/z", 0); /* somebody else's */
 	expect(fd, "written 10 /x");
 	expect(fd, "failed 11 No space left on device");
 	expect(fd, NULL);
-	control_answer(s->control, s->asker, 12, "/z", 0);
+	answer(s->control, s->asker, 12, "/z", 0);
 	expect(fd, "written 12 /z");
 	expect(fd, "");
 	close(fd);
@@ -233,7 +261,7 @@ static void one_request_at_a_time(void **state)
 	assert_int_equal(s->asked, 1);
 	expect(fd, "asked 1");
 	expect(fd, "");
-	control_answer(s->control, asker, 5, "/x", 0); /* nobody is there to hear it */
+	answer(s->control, asker, 5, "/x", 0); /* nobody is there to hear it */
 	close(fd);
 }
 
@@ -248,8 +276,8 @@ static void who_leaves_early_disturbs_nobody(void **state)
 	int stays = connect_client(s); /* in the same place */
 	say(s, stays, "snapshot 6");
 	assert_int_not_equal(s->asker, asker);
-	control_answer(s->control, asker, 5, "/x", 0);
-	control_answer(s->control, s->asker, 6, "/y", 0);
+	answer(s->control, asker, 5, "/x", 0);
+	answer(s->control, s->asker, 6, "/y", 0);
 	expect(stays, "asked 1");
 	expect(stays, "written 6 /y");
 	expect(stays, "");
@@ -258,7 +286,7 @@ static void who_leaves_early_disturbs_nobody(void **state)
 	leaves = connect_client(s);
 	say(s, leaves, "snapshot 7");
 	close(leaves);
-	control_answer(s->control, s->asker, 7, "/z", 0);
+	answer(s->control, s->asker, 7, "/z", 0);
 	pump(s);
 }
 
@@ -274,7 +302,7 @@ static void who_has_left_is_not_waited_for_again(void **state)
 	copy = dup(copy);
 	close(fd);
 	assert_int_equal(epoll_wait(s->epoll_fd, &event, 1, 0), 1);
-	assert_true(control_event(s->control, event.data.fd));
+	assert_true(handle_event(s, event.data.fd));
 	assert_int_equal(epoll_wait(s->epoll_fd, &event, 1, 0), 0);
 	close(copy);
 	/* And who is sent away hears of it. */
@@ -293,7 +321,7 @@ static void who_does_not_read_is_dropped(void **state)
 {
 	enum { ANSWERS = 100000 };
 	struct session *s = *state;
-	char path[4000], got[CONTROL_MESSAGE_BYTES];
+	char path[4000], got[CONTROL_ANSWER_BYTES];
 	int deaf = connect_client(s), other = connect_client(s);
 	memset(path, '/', sizeof(path) - 1);
 	path[sizeof(path) - 1] = '\0';
@@ -302,8 +330,8 @@ static void who_does_not_read_is_dropped(void **state)
 	uint64_t asker = s->asker;
 	say(s, other, "snapshot all");
 	for (int i = 0; i < ANSWERS / 2; i++)
-		control_answer(s->control, asker, 1, path, 0);
-	control_answer(s->control, s->asker, 2, "/x", 0);
+		answer(s->control, asker, 1, path, 0);
+	answer(s->control, s->asker, 2, "/x", 0);
 	expect(other, "asked 100000");
 	expect(other, "written 2 /x");
 	expect(other, NULL);
@@ -320,21 +348,21 @@ static void who_does_not_read_is_dropped(void **state)
 static void there_is_room_for_so_many(void **state)
 {
 	struct session *s = *state;
-	int fds[CONTROL_CLIENTS];
-	for (int i = 0; i < CONTROL_CLIENTS; i++)
+	int fds[CONTROL_SERVER_CLIENTS];
+	for (int i = 0; i < CONTROL_SERVER_CLIENTS; i++)
 		fds[i] = connect_client(s);
 	int fd = connect_client(s);
 	expect(fd, "busy");
 	expect(fd, "");
 	close(fd);
-	for (int i = 0; i < CONTROL_CLIENTS; i++)
+	for (int i = 0; i < CONTROL_SERVER_CLIENTS; i++)
 		expect(fds[i], NULL);
 	close(fds[3]);
 	pump(s);
 	fd = fds[3] = connect_client(s);
 	say(s, fd, "snapshot 9");
 	expect(fd, "asked 1");
-	for (int i = 0; i < CONTROL_CLIENTS; i++)
+	for (int i = 0; i < CONTROL_SERVER_CLIENTS; i++)
 		close(fds[i]);
 }
 
@@ -399,7 +427,7 @@ static void a_folder_of_its_own_that_is_left_clean(void **state)
 	FILE *file = fopen(path, "w");
 	assert_non_null(file);
 	fclose(file);
-	s->control = control_open(s->epoll_fd, ask, s, &error);
+	s->control = open_control(s, &error);
 	assert_int_equal(error, 0);
 	close(connect_client(s));
 }
@@ -419,7 +447,7 @@ static void a_folder_that_others_may_change_is_refused(void **state)
 		s->control = NULL;
 		if (workshop_run(&s->shop, "%s", spoils[i]) != 0)
 			continue; /* only root gives folders away */
-		s->control = control_open(s->epoll_fd, ask, s, &error);
+		s->control = open_control(s, &error);
 		assert_false(is_there(folder));
 		assert_int_equal(error != 0, s->control == NULL); /* there may be another, or none */
 	}
@@ -448,10 +476,10 @@ static void the_folders_to_look_in(void **state)
 static void other_descriptors_are_none_of_its(void **state)
 {
 	struct session *s = *state;
-	assert_false(control_event(s->control, s->epoll_fd));
-	assert_false(control_event(NULL, 0));
-	control_answer(NULL, 1, 1, "/x", 0);
-	control_answer(s->control, 4711, 1, "/x", 0);
+	assert_false(handle_event(s, s->epoll_fd));
+	assert_false(control_server_event(NULL, 0));
+	answer(NULL, 1, 1, "/x", 0);
+	answer(s->control, 4711, 1, "/x", 0);
 	control_close(NULL);
 }
 

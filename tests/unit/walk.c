@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-enum { WORDS = 512, WORD_BYTES = sizeof(uintptr_t) };
+enum { WORDS = 2048, WORD_BYTES = sizeof(uintptr_t) };
 enum { MAIN = 0x401000, MIDDLE = 0x402000, LEAF = 0x403000, PLUGIN = 0x900000 };
 
 static struct region region;
@@ -137,16 +137,17 @@ static void no_row_leads_outside_the_stack(void **state)
 {
 	static const int32_t offsets[] = {INT32_MIN, -(WORDS * WORD_BYTES), -WORD_BYTES, 0, 3, WORD_BYTES,
 	    (WORDS - 1) * WORD_BYTES, WORDS * WORD_BYTES, (WORDS + 1) * WORD_BYTES, INT32_MAX};
-	static const int words[] = {INT8_MIN, -2, -1, 1, 2, INT8_MAX};
+	static const int8_t words[] = {INT8_MIN, -2, -1, 1, 2, INT8_MAX};
+	static const int16_t fp_words[] = {0, -1, 1, -400, 400, INT16_MIN, INT16_MAX};
 	(void)state;
 	uint64_t pc = LEAF;
 	for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++)
 		for (size_t j = 0; j < sizeof(words) / sizeof(words[0]); j++)
-			for (int from_fp = 0; from_fp < 2; from_fp++) {
+			for (size_t k = 0; k < 2 * sizeof(fp_words) / sizeof(fp_words[0]); k++) {
 				const struct walk_rule rule = {.cfa_bytes = offsets[i],
-				    .fp_words = (int16_t)(words[j] * 200),
-				    .ra_words = (int8_t)words[j],
-				    .from_fp = (uint8_t)from_fp};
+				    .fp_words = fp_words[k / 2],
+				    .ra_words = words[j],
+				    .from_fp = k % 2};
 				publish(false, ++pc, rule);
 				for (size_t at = 0; at < WORDS; at += WORDS - 1) {
 					struct walk_start start = at_word(pc, at);
@@ -154,10 +155,26 @@ static void no_row_leads_outside_the_stack(void **state)
 					(void)walk_stack(start);
 				}
 			}
+}
+
+static void a_stack_pointer_elsewhere_is_not_followed(void **state)
+{
+	(void)state;
+	publish(false, LEAF, (struct walk_rule){.cfa_bytes = 2 * WORD_BYTES, .ra_words = -1});
 	struct walk_start outside = at_word(LEAF, WORDS);
 	assert_int_equal(walk_stack(outside), 0);
-	outside.sp = (uintptr_t)stack - WORD_BYTES;
+	outside.sp = (uintptr_t)stack - 8 * WORD_BYTES;
 	assert_int_equal(walk_stack(outside), 0);
+}
+
+/* Each step reads within what it takes for the stack, and takes a lower address for the next one. */
+static void no_frame_lies_below_the_one_before(void **state)
+{
+	(void)state;
+	publish(false, LEAF, (struct walk_rule){.cfa_bytes = -100 * WORD_BYTES, .ra_words = 100});
+	for (size_t i = 0; i < WORDS; i++)
+		stack[i] = LEAF;
+	assert_int_equal(walk_stack(at_word(LEAF, 300)), 0);
 }
 
 static void a_row_that_leads_back_to_itself_ends(void **state)
@@ -167,6 +184,22 @@ static void a_row_that_leads_back_to_itself_ends(void **state)
 	for (size_t i = 0; i < WORDS; i++)
 		stack[i] = LEAF;
 	assert_int_equal(walk_stack(at_word(LEAF, 0)), 0); /* it reaches the end of the stack */
+}
+
+static void the_depth_is_bounded(void **state)
+{
+	static uint64_t pcs[WALK_FRAMES_MAX + 1];
+	(void)state;
+	publish(false, LEAF, (struct walk_rule){.cfa_bytes = WORD_BYTES, .ra_words = -1});
+	for (size_t i = 0; i <= WALK_FRAMES_MAX; i++)
+		pcs[i] = LEAF;
+	for (size_t i = 0; i < WALK_FRAMES_MAX; i++)
+		stack[i] = LEAF;
+	uint32_t deepest = number_of(pcs, WALK_FRAMES_MAX, 0),
+	         deeper = number_of(pcs, WALK_FRAMES_MAX + 1, 0);
+	assert_int_not_equal(deepest, deeper);
+	assert_int_equal(walk_stack(at_word(LEAF, 1)), deepest);
+	assert_int_equal(walk_stack(at_word(LEAF, 0)), 0);
 }
 
 static void files_that_came_later_have_one_generation(void **state)
@@ -266,7 +299,10 @@ int main(void)
 	    cmocka_unit_test_setup(a_zero_return_address_ends_a_stack, begin),
 	    cmocka_unit_test_setup(nothing_is_walked_when_it_is_switched_off, begin),
 	    cmocka_unit_test_setup(no_row_leads_outside_the_stack, begin),
+	    cmocka_unit_test_setup(a_stack_pointer_elsewhere_is_not_followed, begin),
+	    cmocka_unit_test_setup(no_frame_lies_below_the_one_before, begin),
 	    cmocka_unit_test_setup(a_row_that_leads_back_to_itself_ends, begin),
+	    cmocka_unit_test_setup(the_depth_is_bounded, begin),
 	    cmocka_unit_test_setup(files_that_came_later_have_one_generation, begin),
 	    cmocka_unit_test_setup(what_is_counted_arrives_once, begin),
 	    cmocka_unit_test_setup(tables_take_what_they_have_room_for, begin),

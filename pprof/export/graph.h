@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A profile, or the difference of two, as the page (pprof/page/graph.js) reads it: JSON, in columns, since an
+ * object for each of 100,000 nodes would be several times as long.
+ *
+ *	title, about	what it is of
+ *	files, modules	each path once; number 0 is "", unknown
+ *	frames		by frame: name, label (short name, "" the same), file, module, role, and line if
+ * told apart
+ *	nodes		by node: frame and parent, -1 at the root; parents come before children
+ *	threads, ages	names; number 0 is "", unknown
+ *	rows		by row: the node where its stack ends; how many frames outwards from there the frame
+ * is that
+ *			a table shows it under (headings.h); thread and age, if some row has one
+ *	kinds		of each sample type: by row the value, one standard error (null: not known; []: all
+ * 0) and the
+ *			number of samples; the total as `all`
+ *
+ * Of a difference `value` is the new one, `base` the old one, and the error that of the change.
+ */
+#ifndef PPROF_EXPORT_GRAPH_H
+#define PPROF_EXPORT_GRAPH_H
+
+#include "pprof/analysis/traces.h"
+#include "pprof/profile/origin.h"
+#include "pprof/text/json.h"
+
+#define GRAPH_NO_BASE SIZE_MAX
+
+/* Borrows everything. */
+struct graph_choice {
+	const char *title;
+	const struct origin *origin; /* NULL: nothing is told of it */
+	const char *samples;         /* "8234 taken, 2 lost stacks"; "" unknown */
+	bool ended;                  /* the profile was written when the program ended */
+	size_t column, base;         /* base: GRAPH_NO_BASE if there is one profile only */
+	const char *base_text;       /* of a difference: what the base is */
+	enum measure_kind kind;      /* the one that is shown first */
+	bool same_process, normalize;
+};
+
+/* Members of the object that is open. 0, -ENOMEM, -EFBIG (beyond the traces' max_bytes) or -EOVERFLOW. */
+int graph_write(struct json *json, const struct traces *t, const struct graph_choice *choice);
+
+#endif

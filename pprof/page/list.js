@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+"use strict";
+
+/* The services and their processes. */
+const list = (() => {
+	const REFRESH_MS = 10000;
+	let processes = [],
+		timer = 0,
+		open = null,
+		sort = { key: "inuse", down: true };
+
+	/* "+12.3 MiB/h ±1.2 MiB" and, in words, whether that is more than chance. */
+	function growth(process) {
+		if (process.growth_per_hour === null || process.growth_per_hour === undefined)
+			return el("span", { class: "quiet" }, "");
+		const sure = process.growth_beyond_chance,
+			up = process.growth_per_hour > 0;
+		return el(
+			"span",
+			{ class: "verdict " + (sure ? (up ? "more" : "less") : "chance") },
+			el("span", {}, words.change(process.growth_per_hour, "bytes") + "/h"),
+			el(
+				"span",
+				{ class: "doubt" },
+				process.growth_error > 0 ? " \u00b1" + words.bytes(process.growth_error) : "",
+			),
+			el(
+				"span",
+				{ class: "word" },
+				sure ? (up ? " \u25b2 more than chance" : " \u25bc more than chance") : " chance",
+			),
+		);
+	}
+
+	function points(process) {
+		return (process.points || []).map(point => ({
+			time: point.time_ns / 1e6,
+			inuse: point.inuse,
+		}));
+	}
+
+	const columns = [
+		{
+			key: "name",
+			name: true,
+			title: "process",
+			number: false,
+			of: p => p.program + p.pid,
+			cell: p =>
+				el(
+					"span",
+					{ class: "name" },
+					el(
+						"a",
+						{
+							class: "mono",
+							href: address.text({
+								...address.USUAL,
+								pid: String(p.pid),
+							}),
+						},
+						p.program || "unknown program",
+					),
+					el(
+						"span",
+						{ class: "quiet place" },
+						"pid " + p.pid + (p.running ? "" : " \u00b7 ended"),
+					),
+					p.service && p.service !== p.program
+						? el("span", { class: "quiet place" }, p.service)
+						: "",
+				),
+		},
+		{
+			key: "inuse",
+			title: "in use",
+			number: true,
+			of: p => p.inuse ?? -1,
+			cell: p => (p.inuse === null || p.inuse === undefined ? "" : words.bytes(p.inuse)),
+		},
+		{
+			key: "error",
+			title: "error",
+			number: true,
+			hint: "one standard error",
+			of: p => p.error || 0,
+			class: "doubt",
+			cell: p =>
+				p.inuse ? words.doubt(p.inuse, p.samples, p.error * p.error, p.error !== null) : "",
+		},
+		{
+			key: "rss",
+			class: "rss",
+			title: "RSS",
+			number: true,
+			of: p => p.rss || 0,
+			cell: p => (p.rss > 0 ? words.bytes(p.rss) : ""),
+		},
+		{
+			key: "growth",
+			title: "growth",
+			number: true,
+			of: p => p.growth_per_hour ?? -Infinity,
+			cell: growth,
+			class: "growth",
+		},
+		{
+			key: "spark",
+			title: "in use over time",
+			number: false,
+			of: p => (p.points || []).length,
+			cell: p => sparkline(points(p)),
+			class: "spark-cell",
+		},
+		{
+			key: "snapshots",
+			title: "snapshots",
+			number: true,
+			of: p => p.profiles,
+			class: "second",
+			cell: p => words.count(p.profiles),
+		},
+	];
+
+	function services(shown) {
+		const groups = new Map();
+		for (const process of shown) {
+			if (!process.service) continue;
+			const group = groups.get(process.service) || [];
+			group.push(process);
+			groups.set(process.service, group);
+		}
+		return [...groups].filter(([, members]) => members.length > 1);
+	}
+
+	function draw() {
+		const text = $("list-filter").value.toLowerCase();
+		const shown = processes.filter(p =>
+			(p.program + " " + p.pid + " " + p.service + " " + p.host).toLowerCase().includes(text),
+		);
+		const host = $("list-rows");
+		host.replaceChildren();
+		const groups = services(shown);
+		if (groups.length)
+			host.append(
+				el(
+					"p",
+					{ class: "services" },
+					el("span", { class: "quiet" }, "as one: "),
+					...groups.map(([name, members]) =>
+						el(
+							"a",
+							{
+								class: "pill",
+								href: address.text({
+									...address.USUAL,
+									service: name,
+								}),
+							},
+							name + " (" + members.length + ")",
+						),
+					),
+				),
+			);
+		const table = el("div");
+		host.append(table);
+		if (!processes.length) {
+			table.append(
+				el(
+					"p",
+					{ class: "empty quiet" },
+					"Nothing is recorded here yet: heaptap record ./server, or heaptap serve FOLDER.",
+				),
+			);
+			return;
+		}
+		new Table(table, {
+			caption:
+				"In use is an estimate with one standard error. Growth is that of in use, more than chance " +
+				"if it is beyond two standard errors.",
+			columns,
+			sort,
+			open: p => open(p),
+			sorted: by => {
+				sort = by;
+			},
+		}).show(
+			shown.map((p, number) => ({ ...p, number, class: p.running ? "" : "ended" })),
+			"",
+		);
+	}
+
+	async function refresh() {
+		processes = (await source.json("processes")).processes;
+		draw();
+	}
+
+	function stop() {
+		clearInterval(timer);
+		timer = 0;
+	}
+
+	async function show(actions) {
+		open = actions.open;
+		await refresh();
+		stop();
+		timer = setInterval(() => {
+			if (!document.hidden && !$("list").hidden && !$("list").contains(document.activeElement))
+				refresh().catch(error => actions.trouble(error));
+		}, REFRESH_MS);
+	}
+
+	$("list-filter").addEventListener("input", draw);
+	return { show, stop, growth, processes: () => processes };
+})();

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+"use strict";
+
+/*
+ * The snapshots of a process: on the time line, and as two lists for who cannot see or point at one. The
+ * earlier of two chosen moments is the base.
+ */
+class Moments {
+	/* chosen({ id, base }): base is "" for none */
+	constructor(chosen) {
+		this.chosen = chosen;
+		this.points = [];
+		this.others = [];
+		this.running = 0;
+		this.chart = new Timeline($("chart"), (at, base) => {
+			const point = this.points[at],
+				other = this.points[base];
+			say(
+				other
+					? "Compares " + words.clock(other.time) + " with " + words.clock(point.time) + "."
+					: words.moment(point.time) + ", " + Moments.#inUse(point) + " in use.",
+			);
+			chosen({ id: point.id, base: other ? other.id : "" });
+		});
+		$("moment").addEventListener("change", () =>
+			chosen({ id: $("moment").value, base: $("base").value }),
+		);
+		$("base").addEventListener("change", () =>
+			chosen({ id: $("moment").value, base: $("base").value }),
+		);
+	}
+
+	static #inUse(point) {
+		return words.estimate(point.inuse, point.error * point.error, "bytes");
+	}
+
+	/* answer: of /api/v1/timeline, oldest first. A point without an id is known of the process, but there
+	 * is no profile of it. */
+	load(answer) {
+		this.running =
+			answer.process && answer.process.running && answer.process.pid ? answer.process.pid : 0;
+		this.points = answer.points.map(point => ({
+			time: point.time_ns / 1e6,
+			inuse: point.inuse,
+			error: point.error || 0,
+			rss: point.rss,
+			id: point.id || "",
+			cause: point.cause,
+			isChoosable: Boolean(point.id),
+		}));
+		if (this.running && this.points.length) this.points[this.points.length - 1].isChoosable = true;
+	}
+
+	clear() {
+		this.points = [];
+		this.running = 0;
+	}
+
+	newest() {
+		const last = this.points.findLast(point => point.id);
+		return last ? last.id : "";
+	}
+
+	/* The id of what "" stands for: a running process as it is now, else its newest profile. */
+	current() {
+		return this.running ? "now-" + this.running : this.newest();
+	}
+
+	/* The point of a profile, or the last one. */
+	find(id) {
+		return (
+			(id ? this.points.find(point => point.id === id) : this.points[this.points.length - 1]) ||
+			null
+		);
+	}
+
+	show(id, base) {
+		const { points } = this,
+			last = points.length - 1;
+		$("time").hidden = !points.length;
+		if (!points.length) return;
+		const number = id => points.findIndex(point => point.id === id);
+		const at = id ? number(id) : this.running ? last : number(this.newest());
+		this.chart.show(points, at, base ? number(base) : -1);
+		document.querySelector("#time .hint").textContent =
+			points.filter(point => point.isChoosable).length > 1
+				? "click: a moment \u00b7 drag: two of them to compare"
+				: "there are no profiles of earlier moments";
+		const options = points
+			.filter(point => point.id)
+			.reverse()
+			.map(point => [point.id, words.moment(point.time) + "  " + Moments.#inUse(point)]);
+		const now = this.running ? [["", "now"]] : [];
+		Moments.#fill("moment", id || (this.running ? "" : this.newest()), [...now, ...options]);
+		Moments.#fill("base", base, [["", "nothing"], ...options, ...this.others]);
+	}
+
+	/* What is chosen is in the list, wherever it is from. */
+	static #fill(id, value, options) {
+		const known = options.some(([option]) => option === value);
+		const all = known ? options : [...options, [value, "another: " + value]];
+		$(id).replaceChildren(...all.map(([value, text]) => el("option", { value }, text)));
+		$(id).value = value;
+	}
+
+	/* The newest profiles of other processes, to compare with: processes as /api/v1/processes has them,
+	 * profiles as /api/v1/profiles. */
+	offer(processes, profiles, pid) {
+		const newest = new Map();
+		for (const profile of profiles) if (profile.kind === "live") newest.set(profile.pid, profile);
+		const name = of => (of.program || "unknown program") + " pid " + of.pid;
+		const running = processes.filter(process => process.running);
+		const isOther = of => String(of.pid) !== pid;
+		const isOver = of => !running.some(process => process.pid === of.pid);
+		const when = profile => ", " + words.moment(profile.time_ns / 1e6);
+		this.others = [
+			...running.filter(isOther).map(process => ["now-" + process.pid, name(process) + ", now"]),
+			...[...newest.values()]
+				.filter(profile => isOther(profile) && isOver(profile))
+				.map(profile => [profile.id, name(profile) + when(profile)]),
+		];
+	}
+}

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+"use strict";
+
+/* One profile, or the difference of two: loads it, and shows it as graph, table, tree or lists of stacks. */
+const profile = (() => {
+	let state = address.read(); /* what is shown, see address.js */
+	let graph = null; /* of what `loaded` says */
+	let loaded = "",
+		process = null,
+		grown = null;
+	let mask = null,
+		found = null,
+		measure = null; /* filters, search, and the numbers they leave */
+	let measured = "",
+		shapes = {}; /* what `measure` was made of; trees of it: plain, inverted */
+	let view = null; /* what the flame graph shows */
+	let trouble = () => {};
+
+	/* ---- loading */
+
+	const owner = () =>
+		state.pid ? { pid: state.pid } : state.service ? { service: state.service } : {};
+
+	async function loadTimeline() {
+		const answer = await source.json("timeline", owner());
+		process = answer.process || null;
+		moments.load(answer);
+	}
+
+	/* What else there is to compare with; nothing waits for it. */
+	async function loadOthers() {
+		const [all, profiles] = await Promise.all([source.json("processes"), source.json("profiles")]);
+		process = all.processes.find(one => String(one.pid) === state.pid) || process;
+		moments.offer(all.processes, profiles.profiles, state.pid);
+		moments.show(state.id, state.base);
+		summary.show(graph, graph.kinds[kindNumber()], moments.find(state.id), process);
+	}
+
+	async function load() {
+		const wanted = JSON.stringify([state.pid, state.service, state.id, state.base, state.lines]);
+		if (wanted === loaded) return;
+		$("profile").setAttribute("aria-busy", "true");
+		const lines = state.lines ? 1 : "",
+			layout = "columns";
+		if (source.embedded) graph = new Graph(source.embedded);
+		else {
+			if (state.pid || state.service) await loadTimeline();
+			else moments.clear();
+			const chosen = state.id ? { id: state.id } : owner();
+			const data = state.base
+				? await source.json("diff", {
+						layout,
+						base: state.base,
+						new: state.id || moments.current(),
+						lines,
+					})
+				: await source.json("tree", { layout, ...chosen, lines });
+			graph = new Graph(data);
+		}
+		grown = null;
+		loaded = wanted;
+		$("profile").removeAttribute("aria-busy");
+	}
+
+	/* ---- actions */
+
+	const kindNumber = () =>
+		Math.max(
+			0,
+			graph.kinds.findIndex(kind => kind.name === state.type),
+		);
+
+	function actions() {
+		const button = (text, onclick, title) => el("button", { type: "button", onclick, title }, text);
+		const list = [button("copy address", copy, "of what is shown (C)")];
+		if (!source.embedded && !graph.isDiff)
+			list.unshift(
+				button(
+					"download",
+					() => save().catch(trouble),
+					"the profile, for go tool pprof and others",
+				),
+			);
+		/* The server writes for nobody without one. */
+		if (source.hasToken() && state.pid && process && process.running)
+			list.unshift(
+				button("snapshot now", () => snapshot().catch(trouble), "writes a snapshot and shows it"),
+			);
+		$("actions").replaceChildren(...list);
+	}
+
+	function save() {
+		return source.download(state.id ? { id: state.id } : owner(), (graph.title || "heap") + ".pb.gz");
+	}
+
+	async function snapshot() {
+		const before = moments.newest(),
+			until = Date.now() + 10000;
+		await source.snapshot(state.pid);
+		say("A snapshot is being written.");
+		do {
+			await new Promise(resolve => setTimeout(resolve, 200));
+			await loadTimeline();
+		} while (moments.newest() === before && Date.now() < until);
+		loaded = "";
+		change({ id: "", base: "", zoom: "" });
+	}
+
+	/* The address of these very profiles, not of whatever is the newest. */
+	function copy() {
+		const pinned =
+			source.embedded || state.service || (process && process.running)
+				? state
+				: { ...state, id: state.id || moments.newest() };
+		const text = location.href.split("#")[0] + address.text(pinned);
+		const show = () => prompt("Address", text);
+		if (navigator.clipboard) navigator.clipboard.writeText(text).then(() => say("Copied."), show);
+		else show();
+	}
+
+	/* ---- views */
+
+	function showFound(shape) {
+		$("found").textContent = "";
+		if (!found) return;
+		shape ||= makeShape(false);
+		const sum = shape.found(found.frames),
+			whole = shape.value[0],
+			{ unit, known } = measure;
+		let text = words.estimate(sum.value, known ? sum.variance : 0, unit);
+		if (whole > 0) text += ", " + words.percent(sum.value / whole);
+		if (graph.isDiff) {
+			text = words.change(sum.value - sum.base, unit);
+			if (sum.variance > 0) text += " \u00b1 " + words.amount(Math.sqrt(sum.variance), unit);
+		}
+		$("found").textContent = (found.wrong ? "not an expression, as text: " : "") + "found " + text;
+	}
+
+	/* Trees are made once for the same numbers, whichever view shows them. */
+	function makeShape(inverted = state.inverted === "1") {
+		const way = inverted ? "inverted" : "plain";
+		return (shapes[way] ||= Shape[way](graph, measure));
+	}
+
+	/* The numbers that the filters leave. */
+	function takeMeasure() {
+		const number = text => (text === "" ? -1 : Number(text));
+		const { type, wide, only, without, thread, age } = state;
+		const wanted = JSON.stringify([loaded, type, wide, only, without, thread, age]);
+		if (wanted === measured) return;
+		mask = graph.select({ only, without, thread: number(thread), age: number(age) });
+		measure = graph.measure(kindNumber(), mask, wide);
+		measured = wanted;
+		shapes = {};
+	}
+
+	/* Rows from top to bottom; of a function's callers the outermost are at the top. */
+	function flameRows() {
+		const frame = state.sandwich ? graph.names.indexOf(state.sandwich) : -1;
+		const rows = shape =>
+			shape.levels.map((nodes, i) => ({
+				shape,
+				nodes,
+				starts: shape.starts[i],
+				ends: shape.ends[i],
+			}));
+		if (frame < 0) {
+			const shape = makeShape();
+			return { rows: rows(shape), shape, frame, above: 0 };
+		}
+		const callees = Shape.callees(graph, measure, frame);
+		const up = rows(Shape.callers(graph, measure, frame))
+			.slice(1)
+			.reverse();
+		return { rows: [...up, ...rows(callees)], shape: callees, frame, above: up.length };
+	}
+
+	function showCrumbs() {
+		const line = [],
+			zoom = Number(state.zoom) || 0;
+		const link = (text, part) =>
+			el("button", { type: "button", class: "link", onclick: () => change(part, true) }, text);
+		if (view.frame >= 0)
+			line.push(
+				"callers above, callees below: ",
+				el("b", { class: "mono" }, graph.labels[view.frame]),
+				"  ",
+				link("back to the whole", { sandwich: "" }),
+			);
+		else if (zoom > 0 && zoom < view.shape.count)
+			for (const node of view.shape.pathTo(zoom))
+				line.push(
+					node ? " \u203a " : "",
+					link(view.shape.label(node), { zoom: node ? String(node) : "" }),
+				);
+		$("crumbs").hidden = !line.length;
+		$("crumbs").replaceChildren(...line);
+	}
+
+	function showFlame() {
+		view = flameRows();
+		showCrumbs();
+		const high = Math.max(260, innerHeight - 190);
+		$("graph").style.height = Math.min(view.rows.length * Flame.ROW + 2, high) + "px";
+		const look = { dark: document.documentElement.dataset.theme === "dark", by: state.by };
+		flame.show(view.rows, look, found && found.frames, view.frame >= 0 ? 0 : Number(state.zoom) || 0);
+		if (view.above)
+			$("graph").scrollTop = Math.max(0, view.above * Flame.ROW - $("graph").clientHeight / 2);
+		showFound(view.shape);
+		showChosen(null);
+	}
+
+	function showChosen(shape, node) {
+		$("chosen").hidden = !shape;
+		if (!shape) return;
+		const frame = shape.frameOf(node);
+		const button = (text, part, keep) =>
+			el("button", { type: "button", onclick: () => change(part, keep) }, text);
+		say(facts.line(shape, node));
+		$("chosen").replaceChildren(
+			el("b", { class: "mono" }, shape.name(node)),
+			facts.element(shape, node),
+		);
+		if (frame < 0) return;
+		const exactly = "^" + graph.names[frame].replace(/[.*+?^${}()|[\]\\]/g, "\\$&") + "$";
+		$("chosen").append(
+			el(
+				"p",
+				{ class: "buttons" },
+				button("callers and callees", { sandwich: graph.names[frame], zoom: "" }, true),
+				button("only stacks with it", { only: exactly, zoom: "" }, true),
+				button("find all of it", { search: exactly }),
+			),
+		);
+	}
+
+	const toSandwich = frame => change({ tab: "flame", sandwich: graph.names[frame], zoom: "" }, true);
+
+	function showTable() {
+		const key = state.sort.replace(/-up$/, "");
+		functions.show(
+			$("table"),
+			graph,
+			measure,
+			found,
+			key ? { key, down: key === state.sort } : null,
+			{
+				sandwich: toSandwich,
+				sorted: by => {
+					state.sort = by.key + (by.down ? "" : "-up");
+					address.write(state);
+				},
+			},
+		);
+		showFound();
+	}
+
+	function showTree() {
+		const shape = makeShape();
+		outline.show(shape, found);
+		showFound(shape);
+	}
+
+	function showLeaks() {
+		const number = Math.max(
+			0,
+			graph.kinds.findIndex(kind => kind.name === "inuse"),
+		);
+		stacks.leaks($("leaks"), graph, number, mask, found);
+		showFound();
+	}
+
+	async function showGrowth() {
+		grown ||= await source.json("growth", state.pid || state.service ? owner() : { id: state.id });
+		stacks.growth($("growth"), grown);
+	}
+
+	async function showView() {
+		if (state.tab !== "flame") $("crumbs").hidden = true;
+		await {
+			flame: showFlame,
+			table: showTable,
+			tree: showTree,
+			leaks: showLeaks,
+			growth: showGrowth,
+		}[state.tab]();
+	}
+
+	async function draw() {
+		const kind = graph.kinds[kindNumber()];
+		found = graph.match(state.search);
+		takeMeasure();
+		tools.show(state, graph, kind, change);
+		summary.show(graph, kind, moments.find(state.id), process);
+		await showView();
+	}
+
+	/* ---- changes */
+
+	async function open(next, report) {
+		state = next;
+		trouble = report;
+		await load();
+		summary.heading(graph);
+		actions();
+		moments.show(state.id, state.base);
+		await draw();
+		if (!source.embedded && state.pid) loadOthers().catch(trouble);
+	}
+
+	/* keep: Back returns from it. */
+	async function change(part, keep) {
+		const reload = ["id", "base", "lines"].some(name => name in part && part[name] !== state[name]);
+		state = { ...state, ...part };
+		address.write(state, keep);
+		try {
+			await (reload || !graph || !loaded ? open(state, trouble) : draw());
+		} catch (error) {
+			trouble(error);
+		}
+	}
+
+	/* While something is typed the graph stays, and only what is found changes. */
+	function search() {
+		state.search = $("search").value;
+		address.write(state);
+		found = graph.match(state.search);
+		$("search").setAttribute("aria-invalid", String(Boolean(found && found.wrong)));
+		if (state.tab !== "flame") return showView().catch(trouble);
+		flame.search(found && found.frames);
+		showFound(view.shape);
+	}
+
+	function whole() {
+		for (const name of ["search", "only", "without"]) $(name).value = "";
+		change({ search: "", zoom: "", sandwich: "", only: "", without: "", thread: "", age: "" });
+	}
+
+	function sandwichCurrent() {
+		const at = flame.current,
+			shape = at && flame.rows[at.row] ? flame.rows[at.row].shape : null;
+		if (shape && shape.frameOf(at.node) >= 0) toSandwich(shape.frameOf(at.node));
+	}
+
+	const flame = new Flame($("graph"), {
+		zoom: node => {
+			state.zoom = node ? String(node) : "";
+			address.write(state, true);
+			showCrumbs();
+			flame.zoom(node);
+		},
+		sandwich: toSandwich,
+		focus: showChosen,
+		tip: (shape, node, x, y) => tip.show(shape, node, x, y),
+	});
+	const outline = new Outline($("tree"), { sandwich: toSandwich });
+	const moments = new Moments(({ id, base }) => change({ id, base, zoom: "" }, true));
+	tools.listen({ change, search, whole });
+
+	return {
+		open,
+		change,
+		whole,
+		copy,
+		flame,
+		sandwichCurrent,
+		nextType: () => change({ type: graph.kinds[(kindNumber() + 1) % graph.kinds.length].name }),
+		redraw: () => graph && draw().catch(trouble),
+	};
+})();

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+"use strict";
+
+/* Stacks with what they hold: what is still in use (leaks, if the program has ended), and what grows. */
+const stacks = (() => {
+	const SHOWN = 50,
+		FRAMES = 32;
+
+	/* One frame of a stack: { name, label, place, module } */
+	function frameLine(frame, found) {
+		const place = [frame.place && words.file(frame.place), frame.module && words.file(frame.module)]
+			.filter(Boolean)
+			.join(" \u00b7 ");
+		return el(
+			"li",
+			{ class: found ? "hit" : "" },
+			el("span", { class: "mono", title: frame.name }, frame.label),
+			place ? el("span", { class: "quiet place", title: frame.place || frame.module }, place) : "",
+		);
+	}
+
+	/* numbers: [[text, class], ...] before the frames, innermost frame first. */
+	function card(numbers, frames, note) {
+		const list = el("ol", { class: "stack" }, ...frames.slice(0, FRAMES));
+		if (frames.length > FRAMES)
+			list.append(el("li", { class: "quiet" }, frames.length - FRAMES + " more frames"));
+		return el(
+			"article",
+			{ class: "card" },
+			el("header", {}, ...numbers.map(([text, kind]) => el("span", { class: kind || "" }, text))),
+			note ? el("p", { class: "quiet" }, note) : "",
+			list,
+		);
+	}
+
+	/* A graph's stacks, largest first. One stack may have several rows, for its threads and ages. */
+	function ofGraph(graph, measure, objects) {
+		const byNode = new Map();
+		for (let row = 0; row < graph.rowCount; row++) {
+			if (!(measure.value[row] > 0)) continue;
+			const node = graph.rowNode[row];
+			let stack = byNode.get(node);
+			if (!stack)
+				byNode.set(
+					node,
+					(stack = {
+						row,
+						value: 0,
+						variance: 0,
+						samples: 0,
+						objects: 0,
+						ages: new Map(),
+					}),
+				);
+			stack.value += measure.value[row];
+			stack.variance += measure.variance[row];
+			stack.samples += measure.samples[row];
+			stack.objects += objects ? objects.value[row] : 0;
+			if (graph.rowAge && graph.rowAge[row] > 0)
+				stack.ages.set(
+					graph.rowAge[row],
+					(stack.ages.get(graph.rowAge[row]) || 0) + measure.value[row],
+				);
+		}
+		return [...byNode.values()].sort((a, b) => b.value - a.value || a.row - b.row);
+	}
+
+	function leaks(host, graph, number, mask, found, shown = SHOWN) {
+		const measure = graph.measure(number, mask),
+			objects = graph.kinds.find(kind => kind.name === "inuse-objects");
+		const list = ofGraph(graph, measure, objects),
+			path = [];
+		const sum = list.reduce(
+			(all, stack) => ({
+				value: all.value + stack.value,
+				variance: all.variance + stack.variance,
+			}),
+			{ value: 0, variance: 0 },
+		);
+		host.replaceChildren(
+			el(
+				"p",
+				{},
+				graph.about.running === false
+					? "The program has ended: this was still in use at its end, reachable or lost."
+					: "The program was running: what is in use is not lost yet. What grows says more.",
+			),
+			el(
+				"p",
+				{ class: "sum" },
+				words.estimate(sum.value, measure.known ? sum.variance : 0, measure.unit) +
+					" in " +
+					words.count(list.length) +
+					(list.length === 1 ? " stack" : " stacks"),
+			),
+		);
+		for (const stack of list.slice(0, shown)) {
+			const depth = graph.path(stack.row, path),
+				frames = [];
+			for (let i = 0; i < depth; i++)
+				frames.push(
+					frameLine(
+						{
+							name: graph.names[path[i]],
+							label: graph.labels[path[i]],
+							place: graph.place(path[i]),
+							module: graph.modules[path[i]],
+						},
+						found && found.frames[path[i]],
+					),
+				);
+			const ages = [...stack.ages]
+				.map(([age, value]) => graph.ages[age] + " " + words.percent(value / stack.value))
+				.join(", ");
+			host.append(
+				card(
+					[
+						[words.amount(stack.value, measure.unit), "big"],
+						[words.doubt(stack.value, stack.samples, stack.variance, measure.known), "quiet"],
+						[
+							stack.objects
+								? words.count(stack.objects) +
+									" objects, " +
+									words.bytes(stack.value / stack.objects) +
+									" each"
+								: "",
+							"quiet",
+						],
+					],
+					frames,
+					ages && "age: " + ages,
+				),
+			);
+		}
+		if (list.length > shown)
+			host.append(
+				el(
+					"button",
+					{
+						type: "button",
+						class: "more",
+						onclick: () => leaks(host, graph, number, mask, found, shown + 4 * SHOWN),
+					},
+					"Show more: " + (list.length - shown) + " stacks are left",
+				),
+			);
+	}
+
+	/* answer: of /api/v1/growth */
+	function growth(host, answer) {
+		const total = answer.total;
+		host.replaceChildren();
+		if (!total)
+			return host.append(
+				el(
+					"p",
+					{},
+					"Growth needs at least three snapshots of one process; there are " +
+						answer.snapshots +
+						".",
+				),
+			);
+		host.append(
+			el(
+				"p",
+				{ class: "sum" },
+				"In all " +
+					words.change(total.change, "bytes") +
+					(total.error > 0 ? " \u00b1 " + words.bytes(total.error) : "") +
+					" over " +
+					answer.snapshots +
+					" snapshots in " +
+					words.duration(answer.series_ns / 1e6) +
+					(total.beyond_chance ? ", more than chance." : ", within chance."),
+			),
+			el(
+				"p",
+				{ class: "quiet" },
+				"Stacks that rose in both halves of the time, and in all by more than chance " +
+					"(" +
+					answer.threshold.toFixed(1) +
+					" standard errors for all stacks together).",
+			),
+		);
+		if (!answer.rows.length)
+			host.append(el("p", { class: "empty" }, "No stack grows by more than chance."));
+		for (const row of answer.rows.slice(0, 4 * SHOWN))
+			host.append(
+				card(
+					[
+						["+" + words.bytes(row.change), "big"],
+						[words.doubt(row.change, row.samples, row.error * row.error, true), "quiet"],
+						[words.bytes(row.per_hour) + "/h", ""],
+						["now " + words.bytes(row.last), "quiet"],
+					],
+					row.stack.map(frame =>
+						frameLine({
+							name: frame.name,
+							label: frame.label || frame.name,
+							place: frame.file && frame.file + (frame.line ? ":" + frame.line : ""),
+							module: frame.module,
+						}),
+					),
+				),
+			);
+	}
+
+	return { leaks, growth, ofGraph };
+})();

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+"use strict";
+
+/* What a profile is of, and its main numbers; of a difference what changed in all, and what the colours
+ * mean. */
+const summary = (() => {
+	function tile(title, text, doubt) {
+		return el(
+			"div",
+			{ class: "tile" },
+			el("span", { class: "quiet" }, title),
+			el("b", {}, text),
+			el("span", { class: "doubt" }, doubt || ""),
+		);
+	}
+
+	/* What is words and no number. */
+	function note(title, text) {
+		return el("div", { class: "tile" }, el("span", { class: "quiet" }, title), el("span", {}, text));
+	}
+
+	function kindTile(kind) {
+		const { value, samples, error } = kind.all;
+		const doubt = words.doubt(value, samples, (error || 0) ** 2, kind.known);
+		const plain =
+			error > 0 && doubt.startsWith("\u00b1") ? " (" + words.amount(error, kind.unit) + ")" : "";
+		return tile(kindTitle(kind.name), words.amount(value, kind.unit), doubt + plain);
+	}
+
+	/* point: of the time line; process: as /api/v1/processes has it; null where there is none */
+	function ofProfile(graph, point, process) {
+		const tiles = ["inuse", "inuse-objects", "alloc", "objects"]
+			.map(name => graph.kinds.find(kind => kind.name === name))
+			.filter(kind => kind && kind.all)
+			.map(kindTile);
+		if (point && point.rss > 0) {
+			const part = words.percent(point.inuse / point.rss) + " of it in use";
+			tiles.splice(1, 0, tile("Resident (RSS)", words.bytes(point.rss), part));
+		}
+		if (process && Number.isFinite(process.growth_per_hour))
+			tiles.push(
+				el(
+					"div",
+					{ class: "tile" },
+					el("span", { class: "quiet" }, "Growth"),
+					list.growth(process),
+				),
+			);
+		if (graph.about.samples) tiles.push(note("Samples", graph.about.samples));
+		return tiles;
+	}
+
+	function ofChange(graph, kind) {
+		const { base, value, error } = kind.all;
+		const of = verdict.of(base, value, (error || 0) ** 2, kind.known);
+		return [
+			tile("Base", words.amount(base, kind.unit)),
+			tile("New", words.amount(value, kind.unit)),
+			tile(
+				"Change",
+				words.change(of.change, kind.unit),
+				error > 0 ? "\u00b1 " + words.amount(error, kind.unit) : "",
+			),
+			tile(
+				"Verdict",
+				verdict.text(of, kind.known),
+				graph.sameProcess
+					? "one process: samples in both cancel out"
+					: "two runs: what they did differently shows too",
+			),
+		];
+	}
+
+	function heading(graph) {
+		const { about } = graph,
+			parts = [];
+		if (about.pid) parts.push("pid " + about.pid);
+		if (about.host) parts.push(about.host);
+		if (about.time_ns > 0) parts.push(words.moment(about.time_ns / 1e6));
+		if (about.cause) parts.push(about.cause);
+		if (about.base) parts.push("compared with " + about.base);
+		$("title").textContent = graph.title || "heap profile";
+		$("subtitle").textContent = parts.join(" \u00b7 ");
+		if (about.upper_limits)
+			$("subtitle").append(
+				el("br"),
+				"Errors are upper limits: the profiles do not say which inherited blocks are the same.",
+			);
+		if (about.not_seen) $("subtitle").append(el("br"), "Not seen: " + about.not_seen);
+		document.title = (graph.title || "heap profile") + " \u2014 heaptap";
+	}
+
+	function legend(kind) {
+		const key = (name, text) => el("span", {}, el("i", { class: "key " + name }), " " + text);
+		const grey = kind.known
+			? "grey: within two standard errors, which chance makes"
+			: "grey: cannot be told from chance, there is no sampling period";
+		return [
+			key("grown", "+ grew"),
+			key("shrunk", "\u2212 shrank"),
+			key("new", "new"),
+			key("gone", "gone"),
+			key("chance", grey),
+		];
+	}
+
+	/* kind: the one that is shown */
+	function show(graph, kind, point, process) {
+		$("tiles").replaceChildren(
+			...(graph.isDiff ? ofChange(graph, kind) : ofProfile(graph, point, process)),
+		);
+		$("legend").hidden = !graph.isDiff;
+		$("legend").replaceChildren(...(graph.isDiff ? legend(kind) : []));
+	}
+
+	return { heading, show };
+})();

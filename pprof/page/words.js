@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+"use strict";
+
+/*
+ * Numbers as people read them, each with its error. The words are those of `heaptap report`
+ * (sampler/terminal/amount), so that page and terminal say the same of the same profile.
+ */
+const words = (() => {
+	const FEW_SAMPLES = 5; /* fewer show their number: ESTIMATE_FEW_SAMPLES of pprof/profile/estimate.h */
+
+	function scaled(value, units, step, gap) {
+		let size = Math.abs(value),
+			unit = 0;
+		for (; size >= step - 0.05 && unit < units.length - 1; unit++) size /= step;
+		return (
+			(value < 0 ? "\u2212" : "") +
+			size.toFixed(unit ? 1 : 0) +
+			(unit ? gap : gap && " ") +
+			units[unit]
+		);
+	}
+
+	function bytes(value) {
+		return scaled(value, ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"], 1024, " ");
+	}
+
+	function count(value) {
+		if (Math.abs(value) < 1e6)
+			return (value < 0 ? "\u2212" : "") + Math.abs(Math.round(value)).toLocaleString("en");
+		return scaled(value, ["", "k", "M", "G", "T", "P", "E"], 1000, "");
+	}
+
+	function nanoseconds(value) {
+		return scaled(value, ["ns", "\u00b5s", "ms", "s"], 1000, " ");
+	}
+
+	function amount(value, unit) {
+		return unit === "bytes"
+			? bytes(value)
+			: unit === "nanoseconds"
+				? nanoseconds(value)
+				: count(value);
+	}
+
+	/* With its sign, for changes. */
+	function change(value, unit) {
+		return (value > 0 ? "+" : "") + amount(value, unit);
+	}
+
+	function percent(share) {
+		const value = 100 * share;
+		return (Math.abs(value) < 9.95 ? value.toFixed(1) : value.toFixed(0)) + "%";
+	}
+
+	/* What a value is worth: "\u00b19.9%", "1 sample", "exact"; "" where nothing is known. */
+	function doubt(value, samples, variance, known) {
+		if (!known || value === 0) return "";
+		if (!(variance > 0)) return "exact";
+		const number = Math.round(samples); /* null where it is not known */
+		if (Number.isFinite(samples) && samples < FEW_SAMPLES - 0.5)
+			return number < 1 ? "<1 sample" : number === 1 ? "1 sample" : number + " samples";
+		return "\u00b1" + percent(Math.sqrt(variance) / Math.abs(value));
+	}
+
+	/* "103.6 MiB \u00b1 7.1 MiB" */
+	function estimate(value, variance, unit) {
+		return amount(value, unit) + (variance > 0 ? " \u00b1 " + amount(Math.sqrt(variance), unit) : "");
+	}
+
+	function isFew(samples, variance) {
+		return variance > 0 && samples < FEW_SAMPLES - 0.5;
+	}
+
+	const two = number => String(number).padStart(2, "0");
+
+	function clock(ms) {
+		const at = new Date(ms);
+		return two(at.getHours()) + ":" + two(at.getMinutes()) + ":" + two(at.getSeconds());
+	}
+
+	function moment(ms) {
+		const at = new Date(ms);
+		return (
+			at.getFullYear() + "-" + two(at.getMonth() + 1) + "-" + two(at.getDate()) + " " + clock(ms)
+		);
+	}
+
+	/* A length of time in its two largest units: "3 h 12 min". */
+	function duration(ms) {
+		const seconds = Math.round(Math.max(0, ms) / 1000);
+		if (seconds < 60) return seconds + " s";
+		if (seconds < 3600)
+			return Math.floor(seconds / 60) + " min" + (seconds % 60 ? " " + (seconds % 60) + " s" : "");
+		const hours = Math.floor(seconds / 3600);
+		if (hours < 48)
+			return (
+				hours +
+				" h" +
+				(seconds % 3600 >= 60 ? " " + Math.floor((seconds % 3600) / 60) + " min" : "")
+			);
+		return Math.floor(hours / 24) + " d" + (hours % 24 ? " " + (hours % 24) + " h" : "");
+	}
+
+	/* The last part of a path. */
+	function file(path) {
+		return path.slice(path.lastIndexOf("/") + 1) || path;
+	}
+
+	return {
+		bytes,
+		count,
+		amount,
+		change,
+		percent,
+		doubt,
+		estimate,
+		isFew,
+		clock,
+		moment,
+		duration,
+		file,
+	};
+})();

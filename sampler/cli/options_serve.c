@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of the web server; --socket is in options_daemon.c. */
+#include "sampler/cli/options.h"
+
+#include "sampler/cli/command.h"
+#include "sampler/cli/options_rows.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define ADDRESSES "ADDRESS:PORT such as 127.0.0.1:7337 or [::1]:7337, or unix:PATH, at most 8 times"
+
+/* Whether the address is good is for heaptap-serve to say. */
+static int set_listen(struct options *options, const char *value)
+{
+	const char *colon = strrchr(value, ':');
+
+	if (!colon || !colon[1] || options->serve.listen_count == OPTION_LISTEN_MAX)
+		return -EINVAL;
+	options->serve.listen[options->serve.listen_count++] = value;
+	return 0;
+}
+
+static const struct option rows[] = {
+    {COMMAND_SERVE, '\0', "listen", OPTION_SET, .set = set_listen, .value = "ADDRESS", .allowed = ADDRESSES,
+        .help = "where to listen: ADDRESS:PORT, default\n"
+                "127.0.0.1:7337, or unix:PATH; repeatable"},
+    {COMMAND_RECORD, '\0', "listen", OPTION_SET, .set = set_listen, .value = "ADDRESS", .allowed = ADDRESSES,
+        .help = "show this session's heap in a browser, and to pprof\n"
+                "and scrapers, at ADDRESS:PORT or unix:PATH"},
+    {COMMAND_SERVE, '\0', "token-file", OPTION_TEXT, OPTION_FIELD(serve.token_file), .value = "FILE",
+        .allowed = "the name of a file with one line",
+        .help = "the token that clients must show (Authorization:\n"
+                "Bearer); needed where other machines can connect"},
+};
+
+const struct option_table options_serve = {rows, sizeof(rows) / sizeof(rows[0])};

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `heaptap enable` and `heaptap disable`: the library that lets the daemon profile a program is loaded by
+ * systemd units (a drop-in), or by all programs (/etc/ld.so.preload), or no longer. Both may be repeated;
+ * an interruption leaves each file as it was or as it shall be.
+ */
+#ifndef SAMPLER_ENABLE_ENABLE_COMMAND_H
+#define SAMPLER_ENABLE_ENABLE_COMMAND_H
+
+struct options;
+
+/* Exit status 0: all of it is in force; 1: something is not, after a line that says what. */
+int enable_command_run(struct options *options);
+int disable_command_run(struct options *options);
+
+#endif

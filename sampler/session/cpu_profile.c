@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/session/cpu_profile.h"
+
+#include "pprof/codec/file.h"
+#include "sampler/control/control_request.h"
+#include "sampler/control/control_server.h"
+#include "sampler/linux/clock.h"
+#include "sampler/session/descriptors.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define EVENT  "cpu-clock"
+#define ENDING "-" EVENT "-exit.pb.gz" /* what the snapshot of an event appends to a name without %n */
+
+/* After the stop it writes the profile; a machine under load takes its time. */
+#define GRACE_NS (UINT64_C(120) * CLOCK_NS_PER_S)
+
+/* In the child. SIGINT stays blocked until it can be read: none is lost, however early it comes. */
+static void become(pid_t pid, const char *file)
+{
+	char pid_text[16], event[32];
+	sigset_t stop;
+	snprintf(pid_text, sizeof(pid_text), "%d", (int)pid);
+	snprintf(event, sizeof(event), EVENT "@%d", CPU_PROFILE_HZ);
+	char *const words[] = {"heaptap", "record", "--no-heap", "--pid", pid_text, "-e", event, "-q", "-o",
+	    (char *)(uintptr_t)file, NULL};
+	prctl(PR_SET_PDEATHSIG, SIGINT);
+	setsid();
+	descriptors_drop(NULL, 0);
+	sigemptyset(&stop);
+	sigaddset(&stop, SIGINT);
+	sigprocmask(SIG_SETMASK, &stop, NULL);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGCHLD, SIG_DFL);
+	execv("/proc/self/exe", words);
+	_exit(126);
+}
+
+bool cpu_profiles_start(
+    struct cpu_profiles *profiles, pid_t pid, uint32_t duration_ms, uint64_t asker, const char *file)
+{
+	struct cpu_profile *item = profiles->items, *end = item + CPU_PROFILES;
+	char escaped[PATH_MAX], *to = escaped;
+	while (item < end && item->child)
+		item++;
+	if (item == end || strlen(file) >= sizeof(item->path) - sizeof(ENDING))
+		return false;
+	for (const char *at = file; *at && to < escaped + sizeof(escaped) - 8; at++) {
+		if (*at == '%')
+			*to++ = '%';
+		*to++ = *at;
+	}
+	strcpy(to, ".pb.gz");
+	pid_t child = fork();
+	if (child == 0)
+		become(pid, escaped);
+	if (child < 0)
+		return false;
+	*item = (struct cpu_profile){.child = child,
+	    .pid = pid,
+	    .asker = asker,
+	    .end_ns = clock_now_ns() + (uint64_t)duration_ms * CLOCK_NS_PER_MS};
+	strcpy(item->path, file);
+	return true;
+}
+
+void cpu_profiles_cancel(struct cpu_profiles *profiles, uint64_t asker)
+{
+	for (struct cpu_profile *item = profiles->items; item < profiles->items + CPU_PROFILES; item++) {
+		if (!item->child || item->asker != asker)
+			continue;
+		item->asker = 0;
+		item->end_ns = 0;
+	}
+}
+
+uint64_t cpu_profiles_tend(struct cpu_profiles *profiles, uint64_t now_ns)
+{
+	uint64_t due_ns = UINT64_MAX;
+	for (struct cpu_profile *item = profiles->items; item < profiles->items + CPU_PROFILES; item++) {
+		if (!item->child)
+			continue;
+		if (now_ns >= item->end_ns) {
+			kill(item->child, item->told ? SIGKILL : SIGINT);
+			item->told = true;
+			item->end_ns = now_ns + GRACE_NS;
+		}
+		if (item->end_ns - now_ns < due_ns)
+			due_ns = item->end_ns - now_ns;
+	}
+	return due_ns;
+}
+
+/* What the child has written, as a descriptor, or -errno. */
+static int take_file(const char *path, int status)
+{
+	uint8_t *bytes;
+	size_t length;
+	int error = file_read(path, CONTROL_PROFILE_BYTES_MAX, &bytes, &length);
+	if (error) /* why it had nothing to say it has said on its standard error, which nobody reads */
+		return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? -ENODATA : -EACCES;
+	int fd = control_server_memory(bytes, length);
+	free(bytes);
+	return fd;
+}
+
+bool cpu_profiles_reap(struct cpu_profiles *profiles, pid_t child, int status)
+{
+	struct cpu_profile *item = profiles->items, *end = item + CPU_PROFILES;
+	char path[PATH_MAX + sizeof(ENDING)];
+	while (item < end && item->child != child)
+		item++;
+	if (item == end)
+		return false;
+	snprintf(path, sizeof(path), "%s" ENDING, item->path);
+	if (item->asker)
+		profiles->giver.give(
+		    profiles->giver.context, item->asker, item->pid, take_file(path, status));
+	unlink(path);
+	item->child = 0;
+	return true;
+}
+
+void cpu_profiles_fini(struct cpu_profiles *profiles)
+{
+	char path[PATH_MAX + sizeof(ENDING)];
+	for (struct cpu_profile *item = profiles->items; item < profiles->items + CPU_PROFILES; item++) {
+		if (!item->child)
+			continue;
+		kill(item->child, SIGKILL);
+		waitpid(item->child, NULL, 0);
+		snprintf(path, sizeof(path), "%s" ENDING, item->path);
+		unlink(path);
+		item->child = 0;
+	}
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/session/serving.h"
+
+#include "sampler/events/event_registry.h"
+#include "sampler/linux/clock.h"
+#include "sampler/linux/proc.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+_Static_assert(
+    (int)SNAPSHOT_ASKERS >= (int)CONTROL_SERVER_CLIENTS, "each client can wait for the same snapshot");
+
+void serving_find_processes(const struct serving *serving)
+{
+	if (serving->heap && heap_capture_look(serving->heap, false))
+		scheduler_hurry(serving->scheduler);
+	event_registry_drain(serving->events);
+}
+
+/* ---- the list */
+
+static uint64_t resident_bytes(pid_t pid)
+{
+	char text[4096];
+	if (proc_read(pid, "status", text, sizeof(text)) <= 0)
+		return 0;
+	return proc_status_number(text, "\nVmRSS:", 10, 0) << 10;
+}
+
+/* What the process counts is hostile: any number may be there. */
+static double estimate(uint64_t fixed, unsigned int shift)
+{
+	return (int64_t)fixed < 0 ? 0 : (double)fixed / (double)(1ull << shift);
+}
+
+static size_t list_losses(const struct process *process, struct control_loss losses[REGION_LOSS_COUNT + 1])
+{
+	const struct region_place *place = region_place(process->image->region, process->place);
+	uint64_t counted = process_samples(process), arrived = heap_total(process->heap).samples;
+	size_t count = 0;
+	if (counted > arrived)
+		losses[count++] = (struct control_loss){"stack", counted - arrived};
+	for (uint32_t i = 0; i < REGION_LOSS_COUNT; i++) {
+		struct tally tally = region_read_tally(&place->lost[i]);
+		if (tally.samples)
+			losses[count++] =
+			    (struct control_loss){region_loss_name((enum region_loss)i), tally.samples};
+	}
+	return count;
+}
+
+static void list_process(void *context, const struct target *target, int64_t start_unix_ns)
+{
+	const struct process *process = (const struct process *)target;
+	const struct region_place *place = region_place(process->image->region, process->place);
+	struct tally live = region_read_tally(&place->live), all = region_read_tally(&place->allocated);
+	struct control_loss losses[REGION_LOSS_COUNT + 1];
+	const struct control_process row = {
+	    .pid = target->pid,
+	    .service = target->title,
+	    .exe = target->name,
+	    .comm = target->title,
+	    .since_unix_ns = start_unix_ns,
+	    .profiled = true,
+	    .inuse_bytes = estimate(live.bytes_q8, WEIGHT_BYTES_SHIFT),
+	    .inuse_bytes_error = sqrt((double)atomic_load(&place->live_variance)),
+	    .inuse_objects = estimate(live.objects_q16, WEIGHT_OBJECTS_SHIFT),
+	    .alloc_bytes = estimate(all.bytes_q8, WEIGHT_BYTES_SHIFT),
+	    .growth_bytes_per_hour = NAN,
+	    .rss_bytes = resident_bytes(target->pid),
+	    .samples = process_samples(process),
+	    .backend = backend_name(process->image->backend),
+	    .losses = losses,
+	    .loss_count = list_losses(process, losses),
+	};
+	control_list_write_process(context, &row);
+}
+
+static void on_list(void *context, struct control_list_writer *writer)
+{
+	const struct serving *serving = context;
+	const struct control_daemon daemon = {
+	    .pid = getpid(),
+	    .since_unix_ns = serving->since_unix_ns,
+	    .cpu_ns = self_limits_cpu_ns(),
+	    .rss_bytes = self_limits_rss_bytes(),
+	    .version = HEAPTAP_VERSION,
+	};
+	serving_find_processes(serving);
+	control_list_write_daemon(writer, &daemon);
+	if (serving->heap)
+		scheduler_each(serving->scheduler, &serving->heap->source.base, list_process, writer);
+}
+
+/* ---- requests */
+
+/* The pids of the front and of the sampler mean all processes of the session. */
+static bool means_all(const struct serving *serving, const struct control_request *request)
+{
+	return request->target == CONTROL_ALL || request->pid == serving->front || request->pid == getpid();
+}
+
+static uint32_t ask_snapshot(
+    const struct serving *serving, const struct control_request *request, uint64_t asker)
+{
+	static const char cause[] = "heaptap snapshot";
+	if (means_all(serving, request))
+		return scheduler_want_all(serving->scheduler, cause, asker);
+	if (request->target == CONTROL_PID)
+		return scheduler_ask(serving->scheduler, request->pid, asker);
+	return scheduler_serves(serving->scheduler, request->pid)
+	    ? scheduler_want_all(serving->scheduler, cause, asker)
+	    : 0;
+}
+
+static uint32_t ask_memory(
+    const struct serving *serving, const struct control_request *request, uint64_t asker)
+{
+	if (means_all(serving, request))
+		return scheduler_ask_memory(serving->scheduler, 0, asker);
+	if (request->target == CONTROL_PID)
+		return scheduler_ask_memory(serving->scheduler, request->pid, asker);
+	return scheduler_serves(serving->scheduler, request->pid)
+	    ? scheduler_ask_memory(serving->scheduler, 0, asker)
+	    : 0;
+}
+
+static uint32_t ask_cpu(struct serving *serving, const struct control_request *request, uint64_t asker)
+{
+	char word[32], file[PATH_MAX];
+	if (request->target != CONTROL_PID || !scheduler_serves(serving->scheduler, request->pid))
+		return 0;
+	snprintf(word, sizeof(word), "cpu%" PRIu64, ++serving->cpu.number);
+	return control_file(serving->control, word, file, sizeof(file)) == 0 &&
+	    cpu_profiles_start(&serving->cpu, request->pid, request->duration_ms, asker, file);
+}
+
+static int64_t on_asked(void *context, const struct control_request *request, uint64_t asker)
+{
+	struct serving *serving = context;
+	serving_find_processes(serving);
+	if (request->target == CONTROL_SERVICE)
+		return -EOPNOTSUPP;
+	switch (request->verb) {
+	case CONTROL_SNAPSHOT:
+		return ask_snapshot(serving, request, asker);
+	case CONTROL_PROFILE:
+		return ask_memory(serving, request, asker);
+	case CONTROL_CPU:
+		return ask_cpu(serving, request, asker);
+	case CONTROL_LIST:
+		break;
+	}
+	return -EOPNOTSUPP;
+}
+
+static void on_gone(void *context, uint64_t asker)
+{
+	struct serving *serving = context;
+	cpu_profiles_cancel(&serving->cpu, asker);
+}
+
+/* ---- answers */
+
+void serving_answer(void *context, uint64_t asker, pid_t pid, const char *path, int error)
+{
+	const struct serving *serving = context;
+	struct control_server *server = control_server_of(serving->control);
+	char absolute[2 * PATH_MAX];
+	if (error) {
+		control_server_failed(server, asker, pid, error);
+		return;
+	}
+	bool relative = path[0] != '/' && serving->working_folder[0];
+	snprintf(absolute, sizeof(absolute), "%s%s%s", relative ? serving->working_folder : "",
+	    relative ? "/" : "", path);
+	control_server_written(server, asker, pid, absolute);
+}
+
+void serving_give(void *context, uint64_t asker, pid_t pid, int fd)
+{
+	const struct serving *serving = context;
+	struct control_server *server = control_server_of(serving->control);
+	if (fd < 0)
+		control_server_failed(server, asker, pid, fd);
+	else
+		control_server_profiled(server, asker, pid, fd);
+}
+
+/* ---- the loop's side */
+
+int serving_open(struct serving *serving, int epoll_fd)
+{
+	const struct control_handlers handlers = {
+	    .context = serving, .list = on_list, .ask = on_asked, .gone = on_gone};
+	int error;
+	serving->since_unix_ns = clock_unix_ns();
+	serving->cpu.giver = (struct in_memory_giver){serving_give, serving};
+	if (!getcwd(serving->working_folder, sizeof(serving->working_folder)))
+		serving->working_folder[0] = '\0';
+	serving->control = control_open(epoll_fd, &handlers, &error);
+	return error;
+}
+
+void serving_close(struct serving *serving)
+{
+	cpu_profiles_fini(&serving->cpu);
+	control_close(serving->control);
+	serving->control = NULL;
+}
+
+bool serving_event(struct serving *serving, int fd)
+{
+	return control_server_event(control_server_of(serving->control), fd);
+}
+
+uint64_t serving_tend(struct serving *serving, uint64_t now_ns)
+{
+	return cpu_profiles_tend(&serving->cpu, now_ns);
+}
+
+bool serving_reap(struct serving *serving, pid_t child, int status)
+{
+	return cpu_profiles_reap(&serving->cpu, child, status);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/session/web_server.h"
+
+#include "pprof/text/log_line.h"
+#include "sampler/cli/options.h"
+#include "sampler/cli/status.h"
+#include "sampler/session/other_program.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PROGRAM "heaptap-serve"
+
+enum { READY_MS = 10000 };
+
+static void add_options(struct other_program_words *words, const struct options *options)
+{
+	other_program_add(words, PROGRAM);
+	for (size_t i = 0; i < options->serve.listen_count; i++)
+		other_program_add_text(words, "listen", options->serve.listen[i]);
+	if (options->verbosity)
+		other_program_add(words, options->verbosity < 0 ? "--quiet" : "--verbose");
+}
+
+int web_server_run(struct options *options)
+{
+	struct other_program_words words = {0};
+	char path[PATH_MAX];
+
+	if (other_program_find(PROGRAM, path))
+		return STATUS_USAGE;
+	add_options(&words, options);
+	other_program_add_text(&words, "token-file", options->serve.token_file);
+	other_program_add_text(&words, "socket", options->socket);
+	other_program_add(&words, "--");
+	for (int i = 0; i < options->operand_count; i++)
+		other_program_add(&words, "%s", options->operands[i]);
+	other_program_become(path, &words);
+	other_program_words_free(&words);
+	return STATUS_USAGE;
+}
+
+/* A byte says that it listens; an end of file, that it has said why not. */
+static int await_ready(int fd)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+	char byte;
+	int ready;
+
+	do
+		ready = poll(&poll_fd, 1, READY_MS);
+	while (ready < 0 && errno == EINTR);
+	if (ready == 1)
+		return recv(fd, &byte, 1, 0) == 1 ? 0 : -EADDRNOTAVAIL;
+	log_line(PROGRAM " was not ready after %d s", READY_MS / 1000);
+	return -ETIMEDOUT;
+}
+
+int web_server_start(const struct options *options, pid_t sampler, int *fd)
+{
+	struct other_program_words words = {0};
+	char path[PATH_MAX];
+	int pair[2], err = other_program_find(PROGRAM, path);
+	pid_t pid;
+
+	*fd = -1;
+	if (err)
+		return err;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
+		err = -errno;
+		log_line("cannot start " PROGRAM ": %s", strerror(-err));
+		return err;
+	}
+	add_options(&words, options);
+	other_program_add(&words, "--sampler=%d", (int)sampler);
+	other_program_add(&words, "--front-fd=%d", pair[1]);
+	pid = words.failed ? -1 : fork();
+	if (pid == 0)
+		other_program_become_beside(path, &words, &pair[1], 1);
+	err = pid < 0 ? -errno : 0;
+	close(pair[1]);
+	other_program_words_free(&words);
+	if (err)
+		log_line("cannot start " PROGRAM ": %s", strerror(-err));
+	else
+		err = await_ready(pair[0]);
+	if (!err) {
+		*fd = pair[0];
+		return 0;
+	}
+	close(pair[0]);
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+	return err;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/status/status_table.h"
+
+#include "sampler/terminal/amount.h"
+#include "pprof/text/text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+	WIDTH_DEFAULT = 80, /* of a table that goes to no terminal, unless a name is longer */
+	FIXED_COLUMNS = 56, /* of all columns but the service's and the last, with what parts them */
+	BACKEND_COLUMNS = 6,
+	SERVICE_LEAST = 8,
+	CONTAINER_CHARACTERS = 12, /* of its id, as docker and podman show it */
+};
+
+#define NS_PER_S INT64_C(1000000000)
+
+/* All columns behind the service. */
+#define PROFILED_FORMAT " %7s %6s %7s %5s %7s %9s %7s %s"
+
+/* ---- values */
+
+/* "1.2G": shorter than amount_bytes, for a table of many columns. */
+static const char *short_bytes(double bytes, char text[AMOUNT_BYTES])
+{
+	char *space, *unit;
+
+	if (!isfinite(bytes))
+		return "";
+	amount_bytes(bytes, text);
+	space = strchr(text, ' ');
+	if (space)
+		memmove(space, space + 1, strlen(space));
+	unit = strstr(text, "iB");
+	if (unit)
+		*unit = '\0';
+	return text;
+}
+
+/* The standard error as a share of the estimate: "2.8%", "exact", "" if it is not known. */
+static const char *error_share(const struct control_process *process, char text[AMOUNT_BYTES])
+{
+	double share = process->inuse_bytes_error / process->inuse_bytes * 100;
+
+	if (!isfinite(process->inuse_bytes_error) || !(process->inuse_bytes > 0))
+		return "";
+	if (share <= 0)
+		return "exact";
+	if (share >= 999.5)
+		return ">999%";
+	snprintf(text, AMOUNT_BYTES, share < 9.95 ? "%.1f%%" : "%.0f%%", share);
+	return text;
+}
+
+/* "+12.3M", with an asterisk if it is more than chance. */
+static const char *growth(const struct control_process *process, char text[AMOUNT_BYTES])
+{
+	char bytes[AMOUNT_BYTES];
+	const char *amount = short_bytes(process->growth_bytes_per_hour, bytes);
+
+	if (!*amount)
+		return "";
+	snprintf(text, AMOUNT_BYTES, "%s%.20s%s", process->growth_bytes_per_hour > 0 ? "+" : "", amount,
+	    process->growth_significant ? "*" : " ");
+	return text;
+}
+
+static void format_time(int64_t unix_ns, const char *format, char *text, size_t text_bytes)
+{
+	time_t seconds = (time_t)(unix_ns / NS_PER_S);
+	struct tm tm;
+
+	if (unix_ns <= 0 || !localtime_r(&seconds, &tm) || !strftime(text, text_bytes, format, &tm))
+		text[0] = '\0';
+}
+
+/* "09:14" of the last 20 hours, "Nov 21" before. */
+static const char *since(int64_t unix_ns, int64_t now_unix_ns, char text[AMOUNT_BYTES])
+{
+	bool recent = now_unix_ns - unix_ns < 20 * 3600 * NS_PER_S;
+
+	format_time(unix_ns, recent ? "%H:%M" : "%b %d", text, AMOUNT_BYTES);
+	return text;
+}
+
+/* "3 d 4 h", "4 h 12 min", "12 min", "12 s" */
+static const char *duration(int64_t ns, char text[AMOUNT_BYTES])
+{
+	int64_t seconds = ns > 0 ? ns / NS_PER_S : 0, minutes = seconds / 60, hours = minutes / 60;
+
+	if (hours >= 24)
+		snprintf(text, AMOUNT_BYTES, "%" PRId64 " d %" PRId64 " h", hours / 24, hours % 24);
+	else if (hours)
+		snprintf(text, AMOUNT_BYTES, "%" PRId64 " h %" PRId64 " min", hours, minutes % 60);
+	else if (minutes)
+		snprintf(text, AMOUNT_BYTES, "%" PRId64 " min", minutes);
+	else
+		snprintf(text, AMOUNT_BYTES, "%" PRId64 " s", seconds);
+	return text;
+}
+
+/* ---- the daemon */
+
+static void print_fact(const struct screen *screen, const char *name, const char *text)
+{
+	if (!*text)
+		return;
+	fprintf(screen->out, "  %-8s", name);
+	screen_text(screen, text, 0);
+	putc('\n', screen->out);
+}
+
+/* `why` is the path of the file `off`, or a line. */
+static void print_off(const struct screen *screen, const char *why)
+{
+	char text[1024] = "";
+
+	if (*why == '/')
+		text_append(
+		    text, sizeof(text), "nothing is sampled while %s is there: heaptap enable --now", why);
+	print_fact(screen, "OFF", *text ? text : why);
+}
+
+static void print_denied(const struct screen *screen, const struct control_denied *denied)
+{
+	char text[1024] = "", when[AMOUNT_BYTES];
+
+	format_time(denied->since_unix_ns, "%Y-%m-%d %H:%M", when, sizeof(when));
+	text_append(text, sizeof(text), "%s: %s", denied->exe, denied->reason);
+	if (*when)
+		text_append(text, sizeof(text), ", since %s", when);
+	if (*denied->library_build_id)
+		text_append(text, sizeof(text), " (with library %.12s)", denied->library_build_id);
+	print_fact(screen, "denied", text);
+}
+
+static void print_load(const struct screen *screen, const struct control_daemon *daemon, int64_t up_ns)
+{
+	char text[256] = "", amount[AMOUNT_BYTES];
+
+	text_append(text, sizeof(text), "CPU %.1f s", (double)daemon->cpu_ns / 1e9);
+	if (up_ns > 0)
+		text_append(
+		    text, sizeof(text), " (%.2f%% of one)", 100 * (double)daemon->cpu_ns / (double)up_ns);
+	text_append(text, sizeof(text), ", memory %s", amount_bytes((double)daemon->rss_bytes, amount));
+	text_append(text, sizeof(text), ", disk %s", amount_bytes((double)daemon->disk_bytes, amount));
+	if (daemon->disk_budget_bytes)
+		text_append(
+		    text, sizeof(text), " of %s", amount_bytes((double)daemon->disk_budget_bytes, amount));
+	print_fact(screen, "uses", text);
+}
+
+static void print_daemon(const struct screen *screen, const struct control_list *list, int64_t now_unix_ns)
+{
+	const struct control_daemon *daemon = &list->daemon;
+	char when[64], up[AMOUNT_BYTES];
+	int64_t up_ns = now_unix_ns - daemon->since_unix_ns;
+
+	format_time(daemon->since_unix_ns, "%Y-%m-%d %H:%M:%S", when, sizeof(when));
+	fprintf(screen->out, "%sheaptap daemon%s  pid %d", screen_style(screen, SCREEN_HEAD),
+	    screen_style(screen, SCREEN_PLAIN), (int)daemon->pid);
+	if (*daemon->version)
+		fprintf(screen->out, ", version %s", daemon->version);
+	if (*when)
+		fprintf(screen->out, ", since %s (%s)", when, duration(up_ns, up));
+	putc('\n', screen->out);
+	print_load(screen, daemon, *when ? up_ns : 0);
+	print_fact(screen, "store", daemon->store);
+	print_fact(screen, "config", daemon->config);
+	print_off(screen, daemon->off);
+	for (size_t i = 0; i < list->denied_count; i++)
+		print_denied(screen, &list->denied[i]);
+	for (size_t i = 0; i < list->note_count; i++)
+		print_fact(screen, "note", list->notes[i]);
+}
+
+/* ---- the table */
+
+/* One that is not profiled may have no service. */
+static const char *name_of(const struct control_process *process)
+{
+	return *process->service ? process->service : *process->comm ? process->comm : "?";
+}
+
+/* Columns of the service's name: what the others leave, or without a terminal what the longest needs. */
+static int service_columns(const struct screen *screen, const struct control_list *list)
+{
+	int room = (screen->width ? screen->width : WIDTH_DEFAULT) - FIXED_COLUMNS - BACKEND_COLUMNS;
+
+	for (size_t i = 0; !screen->width && i < list->process_count; i++) {
+		int columns = screen_columns(name_of(&list->processes[i]));
+
+		room = columns > room ? columns : room;
+	}
+	return room < SERVICE_LEAST ? SERVICE_LEAST : room;
+}
+
+static void print_service(const struct screen *screen, const struct control_process *process, int columns)
+{
+	int used = screen_text(screen, name_of(process), columns);
+
+	fprintf(screen->out, "%*s", columns - used, "");
+}
+
+static uint64_t lost_samples(const struct control_process *process)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < process->loss_count; i++)
+		sum += process->losses[i].count;
+	return sum;
+}
+
+/* A second line, for what most processes do not have. */
+static void print_details(const struct screen *screen, const struct control_process *process)
+{
+	char text[2048] = "";
+	uint64_t lost = lost_samples(process);
+	bool more = false;
+
+	if (*process->container_id)
+		text_append(
+		    text, sizeof(text), "in container %.*s", CONTAINER_CHARACTERS, process->container_id);
+	if (lost)
+		text_append(text, sizeof(text), "%s%" PRIu64 " sample%s lost: ", *text ? "; " : "", lost,
+		    lost == 1 ? "" : "s");
+	for (size_t i = 0; i < process->loss_count; i++) {
+		if (!process->losses[i].count)
+			continue;
+		text_append(text, sizeof(text), "%s%s %" PRIu64, more ? ", " : "", process->losses[i].cause,
+		    process->losses[i].count);
+		more = true;
+	}
+	if (*text)
+		screen_lines(screen, 2, text);
+}
+
+static void print_profiled(
+    const struct screen *screen, const struct control_process *process, int columns, int64_t now_unix_ns)
+{
+	char texts[6][AMOUNT_BYTES];
+	char pid[16];
+
+	if (process->growth_significant && process->growth_bytes_per_hour > 0)
+		fputs(screen_style(screen, SCREEN_MORE), screen->out);
+	print_service(screen, process, columns);
+	snprintf(pid, sizeof(pid), "%d", (int)process->pid);
+	fprintf(screen->out, PROFILED_FORMAT "\n", pid, since(process->since_unix_ns, now_unix_ns, texts[0]),
+	    short_bytes(process->inuse_bytes, texts[1]), error_share(process, texts[2]),
+	    process->rss_bytes ? short_bytes((double)process->rss_bytes, texts[3]) : "",
+	    growth(process, texts[4]), amount_count((double)process->samples, texts[5]), process->backend);
+	fputs(screen_style(screen, SCREEN_PLAIN), screen->out);
+	print_details(screen, process);
+}
+
+static void print_unprofiled(const struct screen *screen, const struct control_process *process, int columns)
+{
+	print_service(screen, process, columns);
+	fprintf(screen->out, " %7d  ", (int)process->pid);
+	screen_text(screen, *process->reason ? process->reason : "?", screen_room(screen, columns + 10));
+	putc('\n', screen->out);
+	print_details(screen, process);
+}
+
+static void print_heading(const struct screen *screen, const char *first, int columns, const char *others)
+{
+	fprintf(screen->out, "\n%s%-*s%s%s\n", screen_style(screen, SCREEN_HEAD), columns, first, others,
+	    screen_style(screen, SCREEN_PLAIN));
+}
+
+void status_table_print(const struct screen *screen, const struct control_list *list, int64_t now_unix_ns)
+{
+	int columns = service_columns(screen, list);
+	size_t count[2] = {0, 0};
+	bool significant = false;
+
+	print_daemon(screen, list, now_unix_ns);
+	for (size_t i = 0; i < list->process_count; i++) {
+		const struct control_process *process = &list->processes[i];
+
+		if (!process->profiled)
+			continue;
+		if (!count[0]++) {
+			char others[128];
+
+			snprintf(others, sizeof(others), PROFILED_FORMAT, "pid", "since", "in use", "+-",
+			    "RSS", "growth/h ", "samples", "by");
+			print_heading(screen, "service", columns, others);
+		}
+		print_profiled(screen, process, columns, now_unix_ns);
+		significant = significant || process->growth_significant;
+	}
+	if (significant)
+		screen_lines(screen, 0, "* more than chance: over two standard errors");
+	for (size_t i = 0; i < list->process_count; i++) {
+		if (list->processes[i].profiled)
+			continue;
+		if (!count[1]++)
+			print_heading(screen, "not profiled", columns, "     pid  why");
+		print_unprofiled(screen, &list->processes[i], columns);
+	}
+	if (!list->process_count)
+		fputs("\nno process carries the library: `heaptap enable UNIT` and a restart, or `heaptap "
+		      "enable "
+		      "--machine-wide`\n",
+		    screen->out);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `heaptap status` shows: the daemon in some lines, then a table that fits 80 columns. */
+#ifndef SAMPLER_STATUS_STATUS_TABLE_H
+#define SAMPLER_STATUS_STATUS_TABLE_H
+
+#include "sampler/control/control_list.h"
+#include "sampler/terminal/screen.h"
+
+#include <stdint.h>
+
+/* The processes in their order. now_unix_ns: for how long the daemon has run, and what "today" is. */
+void status_table_print(const struct screen *screen, const struct control_list *list, int64_t now_unix_ns);
+
+#endif

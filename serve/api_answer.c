@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/api_answer.h"
+
+#include "pprof/codec/decode.h"
+#include "pprof/profile/profile.h"
+#include "serve/parameters.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned int status_of(int err)
+{
+	switch (err) {
+	case -EINVAL:
+		return 400;
+	case -ENODATA:
+		return 404;
+	case -EFBIG:
+	case -EOVERFLOW:
+		return 413;
+	default:
+		return 500;
+	}
+}
+
+static void refuse(struct reply *reply, int err, const char *text)
+{
+	reply_json_error(reply, status_of(err), *text ? text : strerror(-err));
+}
+
+static int decode(const struct blob *blob, struct profile **profile, char *error, size_t error_bytes)
+{
+	enum decode_error err = decode_profile(blob->bytes, blob->length, API_ANSWER_MEMORY_MAX / 2, profile);
+
+	if (err == DECODE_OK)
+		return 0;
+	snprintf(error, error_bytes, "%s", decode_error_string(err));
+	return err == DECODE_TOO_LARGE ? -EFBIG : -ENOMEM;
+}
+
+static void profiles_free(struct profile **profiles, size_t count)
+{
+	for (size_t i = 0; i < count && profiles; i++)
+		profile_free(profiles[i]);
+	free(profiles);
+}
+
+static int write_view(FILE *out, const struct api_question *question, const struct api_query *query,
+    char *error, size_t error_bytes)
+{
+	struct profile **profiles = calloc(question->count + 1, sizeof(struct profile *));
+	const struct api_input input = {
+	    profiles, question->columns, question->count, question->column_count, question->title};
+	int err = profiles ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < question->count && !err; i++)
+		err = decode(question->blobs[i], &profiles[i], error, error_bytes);
+	if (!err)
+		err = api_view_write(out, question->view, query, &input, error, error_bytes);
+	profiles_free(profiles, question->count);
+	return err;
+}
+
+/* ---- time lines */
+
+static int compare(const void *left, const void *right)
+{
+	const struct api_point *a = left, *b = right;
+
+	return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
+}
+
+/* A profile that does not have what is asked for is no point. */
+static int add_profile(struct api_point *points, size_t *count, const struct api_question *question,
+    size_t index, const struct api_query *query, char *error, size_t error_bytes)
+{
+	struct profile *profile;
+	int err = decode(question->blobs[index], &profile, error, error_bytes);
+
+	if (err)
+		return err;
+	err = api_point_make(&points[*count], profile, query);
+	profile_free(profile);
+	if (err == -ENODATA || err == -EINVAL)
+		return 0;
+	if (!err) {
+		snprintf(points[*count].id, sizeof(points->id), "%s", question->ids[index]);
+		++*count;
+	}
+	return err;
+}
+
+static int write_timeline(FILE *out, const struct api_question *question, const struct api_query *query,
+    char *error, size_t error_bytes)
+{
+	struct api_point *points = calloc(question->count + question->point_count + 1, sizeof(*points));
+	struct api_process process = *question->process;
+	size_t count = 0;
+	int err = points ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < question->count && !err; i++)
+		err = add_profile(points, &count, question, i, query, error, error_bytes);
+	/* What lists said is of the whole heap: it is no answer to a filter. */
+	for (size_t i = 0; i < question->point_count && !err && api_query_is_plain(query); i++)
+		points[count++] = question->points[i];
+	if (!err) {
+		if (count)
+			qsort(points, count, sizeof(*points), compare);
+		process.points = points;
+		process.point_count = count;
+		api_timeline_write(out, &process, query);
+	}
+	free(points);
+	return err;
+}
+
+static const char *get(const void *context, const char *name)
+{
+	return parameters_get(context, name);
+}
+
+void api_answer_make(struct reply *reply, const struct api_question *question)
+{
+	struct parameters parameters;
+	struct api_query query;
+	char *text = NULL, error[512] = "";
+	size_t length = 0;
+	FILE *out;
+	int err;
+
+	if (parameters_parse(&parameters, question->query)) {
+		refuse(reply, -ENOMEM, "");
+		return;
+	}
+	err = api_query_parse(&query, get, &parameters, error, sizeof(error));
+	query.max_bytes = API_ANSWER_MEMORY_MAX;
+	out = err ? NULL : open_memstream(&text, &length);
+	if (out) {
+		err = question->kind == API_ANSWER_TIMELINE
+		    ? write_timeline(out, question, &query, error, sizeof(error))
+		    : write_view(out, question, &query, error, sizeof(error));
+		if (fclose(out) && !err)
+			err = -ENOMEM;
+	} else if (!err) {
+		err = -ENOMEM;
+	}
+	if (err) {
+		free(text);
+		refuse(reply, err, error);
+	} else {
+		reply_bytes(reply, 200, REPLY_JSON, blob_new(text, length));
+	}
+	api_query_fini(&query);
+	parameters_fini(&parameters);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/api_facts.h"
+
+#include "pprof/analysis/headings.h"
+#include "pprof/profile/profile.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One profile with the label is enough: a process that has freed everything has no ages. */
+static int check_labels(
+    const struct api_query *query, const struct api_input *input, char *error, size_t error_bytes)
+{
+	const char *missing = NULL;
+
+	for (size_t i = 0; i < input->count; i++) {
+		missing = filter_missing_label(&query->filter, input->profiles[i]);
+		if (!missing)
+			missing = grouping_missing_label(query->by, input->profiles[i]);
+		if (!missing)
+			return 0;
+	}
+	if (!missing)
+		return 0;
+	snprintf(error, error_bytes, "no sample has the label %s; record with --labels %s", missing, missing);
+	return -EINVAL;
+}
+
+static void describe(struct api_facts *facts, const struct api_input *input)
+{
+	for (size_t i = 0; i < input->count; i++) {
+		const size_t column = input->columns[i];
+		struct origin origin;
+
+		origin_read(&origin, input->profiles[i]);
+		if (!facts->process_counts[column])
+			facts->ended[column] = true;
+		facts->ended[column] = facts->ended[column] && strncmp(origin.cause, "exit", 4) == 0;
+		if (!facts->process_counts[column]++ || origin.time_ns > facts->origins[column].time_ns)
+			facts->origins[column] = origin;
+	}
+}
+
+static int fill(struct api_facts *facts, const struct api_input *input, char *error, size_t error_bytes)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < input->count && !err; i++)
+		err = traces_expect(&facts->traces, input->profiles[i], input->columns[i]);
+	for (size_t i = 0; i < input->count && !err; i++)
+		err = traces_add(&facts->traces, input->profiles[i], input->columns[i]);
+	if (err == -ENODATA)
+		snprintf(error, error_bytes, "the profiles have no sample type in common");
+	return err ? err : traces_finish(&facts->traces);
+}
+
+static int choose_kind(struct api_facts *facts, char *error, size_t error_bytes)
+{
+	facts->kind = facts->query->sorted ? facts->query->kind : traces_default_kind(&facts->traces);
+	if (traces_has(&facts->traces, facts->kind))
+		return 0;
+	snprintf(error, error_bytes, "sort: these profiles have no such values: %s",
+	    traces_kind_word(facts->kind));
+	return -ENODATA;
+}
+
+static void say_memory(int err, size_t max_bytes, char *error, size_t error_bytes)
+{
+	if (err == -EFBIG)
+		snprintf(error, error_bytes, "this takes more than %zu bytes of memory", max_bytes);
+	else if (err == -ENOMEM || err == -EOVERFLOW)
+		snprintf(error, error_bytes, "not enough memory");
+}
+
+int api_facts_make(struct api_facts *facts, const struct api_query *query, const struct api_input *input,
+    const struct api_shape *shape, char *error, size_t error_bytes)
+{
+	const struct traces_options options = {
+	    .lines = query->lines,
+	    .names = query->full_names ? FRAMES_FULL : shape->names,
+	    .by = query->by,
+	    .fold = shape->fold && !query->all_frames,
+	    .split = shape->split,
+	    .filter = &query->filter,
+	    .max_bytes = query->max_bytes,
+	};
+	int err;
+
+	memset(facts, 0, sizeof(*facts));
+	facts->query = query;
+	facts->origins = calloc(input->column_count, sizeof(*facts->origins));
+	facts->process_counts = calloc(input->column_count, sizeof(*facts->process_counts));
+	facts->ended = calloc(input->column_count, sizeof(*facts->ended));
+	if (!facts->origins || !facts->process_counts || !facts->ended)
+		return -ENOMEM;
+	describe(facts, input);
+	facts->title = *input->title ? input->title : facts->origins[input->column_count - 1].program;
+	err = check_labels(query, input, error, error_bytes);
+	if (!err)
+		err = traces_init(&facts->traces, &options, input->profiles[0], input->column_count);
+	if (!err)
+		err = fill(facts, input, error, error_bytes);
+	if (!err && shape->headings && !query->all_frames)
+		err = headings_choose(&facts->traces);
+	if (!err)
+		err = choose_kind(facts, error, error_bytes);
+	say_memory(err, query->max_bytes, error, error_bytes);
+	return err;
+}
+
+void api_facts_fini(struct api_facts *facts)
+{
+	traces_fini(&facts->traces);
+	free(facts->origins);
+	free(facts->process_counts);
+	free(facts->ended);
+	memset(facts, 0, sizeof(*facts));
+}
+
+bool api_facts_same_process(const struct api_facts *facts, size_t first, size_t second)
+{
+	const struct origin *a = &facts->origins[first], *b = &facts->origins[second];
+
+	return facts->process_counts[first] == 1 && facts->process_counts[second] == 1 &&
+	    origin_same_process(a, b) && a->kind == ORIGIN_LIVE && b->kind == ORIGIN_LIVE &&
+	    a->time_ns <= b->time_ns;
+}
+
+/* ---- as JSON */
+
+void api_facts_head(struct json *json, const struct api_facts *facts, size_t column)
+{
+	const struct origin *origin = &facts->origins[column];
+	const bool one = facts->process_counts[column] == 1;
+
+	json_text(json, "heaptap", HEAPTAP_VERSION);
+	json_text(json, "title", facts->title);
+	json_text(json, "program", origin->program);
+	json_integer(json, "pid", one ? origin->pid : 0);
+	json_text(json, "host", origin->host);
+	json_integer(json, "time_ns", origin->time_ns);
+	json_integer(json, "duration_ns", origin->duration_ns);
+	json_text(json, "cause", one ? origin->cause : "");
+	json_text(json, "samples", one ? origin->samples : "");
+	json_text(json, "not_seen", origin->unseen);
+	json_integer(json, "period", origin->period);
+	json_text(json, "period_unit", origin->period_unit);
+	json_integer(json, "profiles", (int64_t)facts->process_counts[column]);
+	json_boolean(json, "running", origin->ours && !facts->ended[column]);
+	json_boolean(json, "errors_are_upper_limits", facts->traces.overlap.is_bound);
+}
+
+static const char *kind_word(const struct traces *t, enum measure_kind kind)
+{
+	return kind == MEASURE_OTHER ? t->types[t->kinds[MEASURE_OTHER]] : traces_kind_word(kind);
+}
+
+void api_facts_kind(struct json *json, const struct api_facts *facts)
+{
+	const struct traces *t = &facts->traces;
+
+	json_text(json, "type", kind_word(t, facts->kind));
+	json_text(json, "unit", traces_unit(t, facts->kind));
+	json_array(json, "types");
+	for (int kind = 0; kind < MEASURE_COUNT; kind++)
+		if (traces_has(t, (enum measure_kind)kind))
+			json_text(json, NULL, kind_word(t, (enum measure_kind)kind));
+	json_end(json);
+}
+
+bool api_facts_known(const struct api_facts *facts)
+{
+	return !facts->traces.unsure && facts->kind != MEASURE_OTHER;
+}
+
+void api_facts_sum(struct json *json, const struct api_facts *facts, const char *name, double value,
+    struct traces_doubt doubt)
+{
+	const char *prefix = strcmp(name, "flat") == 0 || strcmp(name, "value") == 0 ? "" : name;
+	char key[48];
+
+	json_number(json, name, value, 0);
+	if (!api_facts_known(facts))
+		return;
+	snprintf(key, sizeof(key), "%s%serror", prefix, *prefix ? "_" : "");
+	json_number(json, key, sqrt(fmax(doubt.variance, 0)), 1);
+	snprintf(key, sizeof(key), "%s%ssamples", prefix, *prefix ? "_" : "");
+	json_number(json, key, doubt.samples, 1);
+}

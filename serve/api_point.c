@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/api_point.h"
+
+#include "pprof/profile/profile.h"
+#include "serve/api_facts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int64_t api_point_rss(const struct profile *profile)
+{
+	static const char start[] = "rss: total=";
+
+	for (size_t i = 0; i < profile_comment_count(profile); i++) {
+		const char *text = profile_comment(profile, i);
+		long long bytes;
+
+		if (strncmp(text, start, strlen(start)) != 0)
+			continue;
+		bytes = strtoll(text + strlen(start), NULL, 10);
+		return bytes >= 0 ? bytes : -1;
+	}
+	return -1;
+}
+
+int api_point_make(struct api_point *point, struct profile *profile, const struct api_query *query)
+{
+	static const size_t column;
+	static const struct api_shape shape = {FRAMES_FULL, false, false, false};
+	const struct api_input input = {&profile, &column, 1, 1, ""};
+	struct api_facts facts;
+	char error[256];
+	int err = api_facts_make(&facts, query, &input, &shape, error, sizeof(error));
+
+	memset(point, 0, sizeof(*point));
+	if (!err) {
+		const struct traces_doubt doubt = traces_doubt_selected(&facts.traces, 0, facts.kind);
+
+		point->time_ns = facts.origins[0].time_ns;
+		for (size_t row = 0; row < facts.traces.row_count; row++)
+			point->value += (double)traces_value(&facts.traces, row, 0, facts.kind);
+		point->error = sqrt(fmax(doubt.variance, 0));
+		point->samples = doubt.samples;
+		point->known = api_facts_known(&facts);
+		point->rss_bytes = api_point_rss(profile);
+		snprintf(point->cause, sizeof(point->cause), "%.95s", facts.origins[0].cause);
+	}
+	api_facts_fini(&facts);
+	return err;
+}

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/broker.h"
+
+#include "pprof/text/log_line.h"
+#include "sampler/control/control_client.h"
+#include "sampler/control/control_server.h"
+#include "sampler/linux/clock.h"
+#include "sampler/linux/proc.h"
+#include "sampler/linux/regular_file.h"
+#include "serve/broker_message.h"
+#include "serve/control_sockets.h"
+#include "serve/file_list.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+	ASKS_MAX = 64, /* requests that wait for a control socket */
+	LIST_MS = 3000,
+	PROFILE_MS = 60000,
+	CMDLINE_BYTES = 64 << 10,
+};
+
+/* A request that waits for a control socket's answers. */
+struct ask {
+	int fd; /* -1: free */
+	uint64_t id, server;
+	uint64_t end_ns; /* it has time until then */
+	bool list;
+};
+
+struct broker {
+	const struct command_line *line;
+	int web_fd, signal_fd;
+	struct control_sockets sockets;
+	struct file_list files;
+	struct ask asks[ASKS_MAX];
+};
+
+/* ---- replies */
+
+/* Takes over passed_fd. The web process reads them at once, and no more requests wait than fit. */
+static void reply(struct broker *broker, struct broker_reply *message, int passed_fd)
+{
+	struct pollfd room = {.fd = broker->web_fd, .events = POLLOUT};
+
+	while (broker_message_send(broker->web_fd, message, sizeof(*message), passed_fd) == -EAGAIN)
+		if (poll(&room, 1, 1000) < 0 && errno != EINTR)
+			break;
+	if (passed_fd >= 0)
+		close(passed_fd);
+}
+
+static void set_text(struct broker_reply *message, const char *text)
+{
+	size_t length = strnlen(text, sizeof(message->text) - 1);
+
+	memcpy(message->text, text, length);
+	message->text[length] = '\0';
+}
+
+static void refuse(struct broker *broker, uint64_t id, int error, const char *why)
+{
+	struct broker_reply message = {.id = id, .error = error, .last = 1};
+
+	set_text(&message, why ? why : strerror(-error));
+	reply(broker, &message, -1);
+}
+
+/* Bytes, or a descriptor that holds so many. */
+static void hand_over(struct broker *broker, uint64_t id, int fd, uint64_t bytes)
+{
+	struct broker_reply message = {.id = id, .bytes = bytes, .last = 1};
+
+	if (fd < 0)
+		refuse(broker, id, fd, NULL);
+	else
+		reply(broker, &message, fd);
+}
+
+/* ---- control sockets */
+
+static struct ask *free_ask(struct broker *broker)
+{
+	for (struct ask *ask = broker->asks; ask < broker->asks + ASKS_MAX; ask++)
+		if (ask->fd < 0)
+			return ask;
+	return NULL;
+}
+
+static void end_ask(struct ask *ask)
+{
+	close(ask->fd);
+	ask->fd = -1;
+}
+
+/* 0: answers will come. */
+static int begin_ask(struct broker *broker, const struct broker_request *request, uint64_t server,
+    const struct control_request *question)
+{
+	uint64_t patience_ms = question->verb == CONTROL_LIST ? LIST_MS : PROFILE_MS + request->duration_ms;
+	struct ask *ask = free_ask(broker);
+	int fd = ask ? control_sockets_connect(&broker->sockets, server) : -EBUSY, err;
+
+	if (fd < 0)
+		return fd;
+	err = control_client_send(fd, question);
+	if (err) {
+		close(fd);
+		return err;
+	}
+	*ask = (struct ask){.fd = fd,
+	    .id = request->id,
+	    .server = server,
+	    .end_ns = clock_now_ns() + patience_ms * CLOCK_NS_PER_MS,
+	    .list = question->verb == CONTROL_LIST};
+	return 0;
+}
+
+/* The last answer to a question about lists is a reply of its own. */
+static void finish_list(struct broker *broker, uint64_t id)
+{
+	struct broker_reply message = {.id = id, .last = 1};
+
+	for (const struct ask *ask = broker->asks; ask < broker->asks + ASKS_MAX; ask++)
+		if (ask->fd >= 0 && ask->id == id)
+			return;
+	reply(broker, &message, -1);
+}
+
+static void give_up(struct broker *broker, struct ask *ask, int error, const char *why)
+{
+	uint64_t id = ask->id;
+	bool list = ask->list;
+
+	end_ask(ask);
+	if (list)
+		finish_list(broker, id);
+	else
+		refuse(broker, id, error, why);
+}
+
+static void take_answer(
+    struct broker *broker, struct ask *ask, const struct control_answer *answer, int profile_fd)
+{
+	struct broker_reply message = {
+	    .id = ask->id, .server = ask->server, .bytes = answer->bytes, .last = !ask->list};
+	uint64_t id = ask->id;
+	bool list = ask->list;
+
+	switch (answer->kind) {
+	case CONTROL_ASKED:
+		return;
+	case CONTROL_WRITTEN:
+		set_text(&message, answer->text);
+		break;
+	case CONTROL_LISTED:
+	case CONTROL_PROFILED:
+		break;
+	case CONTROL_BUSY:
+		give_up(broker, ask, -EBUSY, "too many others are waiting for this process' sampler");
+		return;
+	case CONTROL_UNKNOWN:
+		give_up(broker, ask, -ESRCH, "the process is not profiled any more");
+		return;
+	case CONTROL_UNSUPPORTED:
+		give_up(broker, ask, -EOPNOTSUPP, "the process' sampler has no such profile");
+		return;
+	case CONTROL_FAILED:
+		give_up(broker, ask, -EIO, answer->text);
+		return;
+	}
+	end_ask(ask);
+	reply(broker, &message, profile_fd);
+	if (list)
+		finish_list(broker, id);
+}
+
+static void on_socket(struct broker *broker, struct ask *ask)
+{
+	struct control_answer answer;
+	int profile_fd, got = control_client_receive(ask->fd, 0, &answer, &profile_fd);
+
+	if (got == -EAGAIN)
+		return;
+	if (got == 1)
+		take_answer(broker, ask, &answer, profile_fd);
+	else
+		give_up(broker, ask, got ? got : -ECONNRESET, "the process' sampler has ended");
+}
+
+/* ---- requests */
+
+static void ask_lists(struct broker *broker, const struct broker_request *request)
+{
+	const struct control_request question = {.verb = CONTROL_LIST};
+
+	control_sockets_look(&broker->sockets);
+	for (size_t i = 0; i < broker->sockets.count; i++)
+		(void)begin_ask(broker, request, broker->sockets.items[i].number, &question);
+	finish_list(broker, request->id);
+}
+
+static void ask_process(struct broker *broker, const struct broker_request *request, enum control_verb verb)
+{
+	const struct control_request question = {
+	    .verb = verb, .target = CONTROL_PID, .pid = request->pid, .duration_ms = request->duration_ms};
+	int err = begin_ask(broker, request, request->server, &question);
+
+	if (err)
+		refuse(broker, request->id, err, NULL);
+}
+
+static void read_cmdline(struct broker *broker, const struct broker_request *request)
+{
+	char *text = malloc(CMDLINE_BYTES);
+	ssize_t length = text ? proc_read(request->pid, "cmdline", text, CMDLINE_BYTES) : -ENOMEM;
+
+	hand_over(broker, request->id, length < 0 ? (int)length : control_server_memory(text, (size_t)length),
+	    length < 0 ? 0 : (uint64_t)length);
+	free(text);
+}
+
+static void scan(struct broker *broker, const struct broker_request *request)
+{
+	size_t bytes = 0;
+	char *text = NULL;
+	int err;
+
+	file_list_fini(&broker->files);
+	err = file_list_find(&broker->files, broker->line->operands);
+	if (!err)
+		text = file_list_print(&broker->files, &bytes);
+	hand_over(broker, request->id,
+	    text      ? control_server_memory(text, bytes)
+	        : err ? err
+	              : -ENOMEM,
+	    bytes);
+	free(text);
+}
+
+/* Of a folder's files none can become something else in between: only regular files are opened. */
+static void open_file(struct broker *broker, const struct broker_request *request)
+{
+	const struct file_list_item *item = file_list_by_number(&broker->files, request->file);
+	struct stat status = {0};
+	int fd = item ? regular_file_open(AT_FDCWD, item->path, 0, &status) : -ENOENT;
+
+	hand_over(broker, request->id, fd, (uint64_t)status.st_size);
+}
+
+static void cancel(struct broker *broker, uint64_t id)
+{
+	for (struct ask *ask = broker->asks; ask < broker->asks + ASKS_MAX; ask++)
+		if (ask->fd >= 0 && ask->id == id)
+			end_ask(ask); /* its sampler sees that nobody waits */
+}
+
+static void handle(struct broker *broker, const struct broker_request *request)
+{
+	switch ((enum broker_verb)request->verb) {
+	case BROKER_LIST:
+		ask_lists(broker, request);
+		break;
+	case BROKER_PROFILE:
+		ask_process(broker, request, CONTROL_PROFILE);
+		break;
+	case BROKER_CPU:
+		ask_process(broker, request, CONTROL_CPU);
+		break;
+	case BROKER_SNAPSHOT:
+		ask_process(broker, request, CONTROL_SNAPSHOT);
+		break;
+	case BROKER_CMDLINE:
+		read_cmdline(broker, request);
+		break;
+	case BROKER_SCAN:
+		scan(broker, request);
+		break;
+	case BROKER_OPEN:
+		open_file(broker, request);
+		break;
+	case BROKER_CANCEL:
+		cancel(broker, request->id);
+		break;
+	}
+}
+
+/* False: the web process has ended. */
+static bool on_web(struct broker *broker)
+{
+	struct broker_request request;
+	int passed_fd, got;
+
+	while ((got = broker_message_receive(broker->web_fd, &request, sizeof(request), &passed_fd)) == 1) {
+		if (passed_fd >= 0)
+			close(passed_fd);
+		handle(broker, &request);
+	}
+	return got == -EAGAIN;
+}
+
+/* ---- the loop */
+
+static int open_signals(void)
+{
+	sigset_t mask;
+
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGINT);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGHUP);
+	sigaddset(&mask, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &mask, NULL);
+	return signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* A stop, as opposed to SIGCHLD. */
+static bool is_stopped(const struct broker *broker)
+{
+	struct signalfd_siginfo info;
+	bool stopped = false;
+
+	while (read(broker->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		stopped = stopped || info.ssi_signo != SIGCHLD;
+	return stopped;
+}
+
+/* The front sends nothing: that it is readable is its end. */
+static bool wait_once(struct broker *broker)
+{
+	struct pollfd polls[3 + ASKS_MAX] = {{.fd = broker->signal_fd, .events = POLLIN},
+	    {.fd = broker->web_fd, .events = POLLIN}, {.fd = broker->line->front_fd, .events = POLLIN}};
+	uint64_t now_ns;
+
+	for (size_t i = 0; i < ASKS_MAX; i++)
+		polls[3 + i] = (struct pollfd){.fd = broker->asks[i].fd, .events = POLLIN};
+	if (poll(polls, 3 + ASKS_MAX, 1000) < 0 && errno != EINTR)
+		return false;
+	now_ns = clock_now_ns();
+	for (size_t i = 0; i < ASKS_MAX; i++) {
+		struct ask *ask = &broker->asks[i];
+
+		if (ask->fd >= 0 && ask->fd == polls[3 + i].fd && polls[3 + i].revents)
+			on_socket(broker, ask);
+		else if (ask->fd >= 0 && now_ns >= ask->end_ns)
+			give_up(broker, ask, -ETIMEDOUT, "the process' sampler does not answer");
+	}
+	if (polls[0].revents && is_stopped(broker))
+		return false;
+	if (polls[2].revents)
+		return false;
+	return !polls[1].revents || on_web(broker);
+}
+
+/* It ends when its end of the socket pair is alone. */
+static int await_web(pid_t web)
+{
+	int status;
+
+	while (waitpid(web, &status, 0) < 0)
+		if (errno != EINTR)
+			return EXIT_FAILURE;
+	if (WIFSIGNALED(status)) {
+		log_line("the web process was killed by signal %d (%s)", WTERMSIG(status),
+		    strsignal(WTERMSIG(status)));
+		return EXIT_FAILURE;
+	}
+	return WEXITSTATUS(status);
+}
+
+int broker_run(const struct command_line *line, int web_fd, pid_t web)
+{
+	static struct broker broker;
+
+	broker.line = line;
+	broker.web_fd = web_fd;
+	broker.signal_fd = open_signals();
+	broker.sockets = (struct control_sockets){.daemon_path = line->socket,
+	    .with_daemon = !line->sampler && (line->socket || !line->operand_count),
+	    .with_sessions = line->sampler || !line->operand_count,
+	    .only = line->sampler};
+	for (size_t i = 0; i < ASKS_MAX; i++)
+		broker.asks[i].fd = -1;
+	while (wait_once(&broker))
+		;
+	for (size_t i = 0; i < ASKS_MAX; i++)
+		if (broker.asks[i].fd >= 0)
+			end_ask(&broker.asks[i]);
+	file_list_fini(&broker.files);
+	close(broker.signal_fd);
+	close(web_fd);
+	return await_web(web);
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/catalog.h"
+
+#include "pprof/table/array.h"
+#include "sampler/control/control_client.h"
+#include "sampler/linux/clock.h"
+#include "serve/catalog_scan.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	FRESH_MS = 1000,
+	SCAN_MS = 3000,   /* between looks through folders */
+	POINTS_MS = 5000, /* between looks that nobody has asked for */
+	LISTS_MAX = 256,
+};
+
+struct catalog {
+	struct catalog_setup setup;
+	struct catalog_scan *scan;
+	struct catalog_histories histories;
+	struct control_list *lists[LISTS_MAX];
+	uint64_t servers[LISTS_MAX]; /* of each list */
+	size_t list_count;
+	/* of the look that is under way */
+	struct control_list *new_lists[LISTS_MAX];
+	uint64_t new_servers[LISTS_MAX];
+	size_t new_count;
+	unsigned int pending;
+	uint64_t began_ns;              /* of that look, or of the last */
+	uint64_t looked_ns, scanned_ns; /* began_ns of the last one that is over */
+	struct catalog_waiter *waiters;
+
+	struct catalog_process *processes;
+	size_t process_count, process_room;
+	const struct catalog_file **sorted;
+	size_t sorted_room;
+};
+
+/* ---- waiters */
+
+void catalog_leave(struct catalog_waiter *waiter)
+{
+	if (!waiter->link)
+		return;
+	*waiter->link = waiter->next;
+	if (waiter->next)
+		waiter->next->link = waiter->link;
+	waiter->link = NULL;
+}
+
+static void join(struct catalog_waiter **list, struct catalog_waiter *waiter)
+{
+	waiter->next = *list;
+	waiter->link = list;
+	if (waiter->next)
+		waiter->next->link = &waiter->next;
+	*list = waiter;
+}
+
+/* Those whom the look will do. Who is woken may come again at once. */
+static void wake(struct catalog *catalog)
+{
+	struct catalog_waiter *served = NULL;
+
+	for (struct catalog_waiter *waiter = catalog->waiters, *next; waiter; waiter = next) {
+		next = waiter->next;
+		if (waiter->not_before_ns > catalog->looked_ns)
+			continue;
+		catalog_leave(waiter);
+		join(&served, waiter);
+	}
+	while (served) {
+		struct catalog_waiter *waiter = served;
+
+		catalog_leave(waiter);
+		waiter->ready(waiter);
+	}
+}
+
+/* ---- the processes */
+
+static void set_name(char to[CATALOG_NAME_BYTES], const char *from)
+{
+	snprintf(to, CATALOG_NAME_BYTES, "%s", from && *from ? from : "unknown");
+}
+
+static struct catalog_process *add_process(struct catalog *catalog)
+{
+	struct catalog_process *process;
+
+	if (array_reserve(
+	        &catalog->processes, &catalog->process_room, catalog->process_count + 1, sizeof(*process)))
+		return NULL;
+	process = &catalog->processes[catalog->process_count++];
+	*process = (struct catalog_process){.host = "", .session = ""};
+	return process;
+}
+
+static void add_listed(struct catalog *catalog, uint64_t server, const struct control_process *listed)
+{
+	const char *slash = strrchr(listed->exe, '/');
+	struct catalog_process *process = listed->profiled ? add_process(catalog) : NULL;
+
+	if (!process)
+		return;
+	process->key = (struct process_key){server, listed->since_unix_ns, listed->pid};
+	process->start_ns = listed->since_unix_ns;
+	process->listed = listed;
+	set_name(process->program, listed->comm[0] ? listed->comm : slash ? slash + 1 : listed->exe);
+	set_name(process->service, listed->service[0] ? listed->service : process->program);
+	process->history =
+	    catalog_histories_note(&catalog->histories, &process->key, listed, clock_unix_ns());
+}
+
+/* Files of one process follow each other, by time. */
+static int compare_files(const void *left, const void *right)
+{
+	const struct catalog_file *a = *(const struct catalog_file *const *)left;
+	const struct catalog_file *b = *(const struct catalog_file *const *)right;
+	int order;
+
+	if (a->pid != b->pid)
+		return a->pid < b->pid ? -1 : 1;
+	if (a->start_ns != b->start_ns)
+		return a->start_ns < b->start_ns ? -1 : 1;
+	order = strcmp(a->session, b->session);
+	if (!order)
+		order = strcmp(a->program, b->program);
+	if (order)
+		return order;
+	if (a->time_ns != b->time_ns)
+		return a->time_ns < b->time_ns ? -1 : 1;
+	return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* What is of no process that is known is one of its own. */
+static bool is_one_process(const struct catalog_file *a, const struct catalog_file *b)
+{
+	return a->pid && a->pid == b->pid && a->start_ns == b->start_ns &&
+	    strcmp(a->session, b->session) == 0 && strcmp(a->program, b->program) == 0;
+}
+
+static struct catalog_process *process_of(struct catalog *catalog, const struct catalog_file *file)
+{
+	struct catalog_process *process;
+
+	for (size_t i = 0; i < catalog->process_count && file->pid; i++) {
+		process = &catalog->processes[i];
+		if (process->listed && process->key.pid == file->pid && process->start_ns == file->start_ns)
+			return process;
+	}
+	process = add_process(catalog);
+	if (!process)
+		return NULL;
+	process->key = (struct process_key){0, file->start_ns, file->pid};
+	process->start_ns = file->start_ns;
+	set_name(process->program, file->program);
+	set_name(process->service, file->program);
+	return process;
+}
+
+static int add_files(struct catalog *catalog)
+{
+	struct catalog_file *const *files;
+	size_t count = catalog_scan_files(catalog->scan, &files), read = 0;
+
+	if (array_reserve(&catalog->sorted, &catalog->sorted_room, count + 1, sizeof(*catalog->sorted)))
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		if (files[i]->state == CATALOG_FILE_READ && files[i]->there)
+			catalog->sorted[read++] = files[i];
+	if (read)
+		qsort(catalog->sorted, read, sizeof(*catalog->sorted), compare_files);
+	for (size_t first = 0, next; first < read; first = next) {
+		struct catalog_process *process = process_of(catalog, catalog->sorted[first]);
+
+		for (next = first + 1;
+		     next < read && is_one_process(catalog->sorted[first], catalog->sorted[next]);)
+			next++;
+		if (!process)
+			return -ENOMEM;
+		process->files = catalog->sorted + first;
+		process->file_count = next - first;
+		process->host = catalog->sorted[first]->host;
+		process->session = catalog->sorted[first]->session;
+	}
+	return 0;
+}
+
+static bool is_there(const void *context, const struct process_key *key)
+{
+	return catalog_find(context, key) != NULL;
+}
+
+static void free_lists(struct control_list **lists, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		control_list_fini(lists[i]);
+		free(lists[i]);
+	}
+}
+
+static void look(struct catalog *catalog);
+
+static void rebuild(struct catalog *catalog)
+{
+	free_lists(catalog->lists, catalog->list_count);
+	memcpy(catalog->lists, catalog->new_lists, sizeof(catalog->lists));
+	memcpy(catalog->servers, catalog->new_servers, sizeof(catalog->servers));
+	catalog->list_count = catalog->new_count;
+	catalog->new_count = 0;
+	catalog->process_count = 0;
+	for (size_t i = 0; i < catalog->list_count; i++)
+		for (size_t p = 0; p < catalog->lists[i]->process_count; p++)
+			add_listed(catalog, catalog->servers[i], &catalog->lists[i]->processes[p]);
+	(void)add_files(catalog);
+	catalog_histories_sweep(&catalog->histories);
+	snapshots_sweep(catalog->setup.snapshots, is_there, catalog);
+	catalog->looked_ns = catalog->began_ns;
+	wake(catalog);
+	if (catalog->waiters)
+		look(catalog);
+}
+
+/* ---- looking */
+
+static void finish_part(struct catalog *catalog)
+{
+	if (--catalog->pending == 0)
+		rebuild(catalog);
+}
+
+static void on_scanned(void *context)
+{
+	finish_part(context);
+}
+
+static void take_list(struct catalog *catalog, const struct broker_reply *reply, int fd)
+{
+	struct control_list *list;
+	void *bytes;
+
+	if (catalog->new_count == LISTS_MAX || reply->bytes > CONTROL_LIST_BYTES_MAX) {
+		close(fd);
+		return;
+	}
+	if (control_client_read(fd, reply->bytes, &bytes))
+		return;
+	list = calloc(1, sizeof(*list));
+	if (list && control_list_parse(list, bytes, (size_t)reply->bytes) == 0) {
+		catalog->new_lists[catalog->new_count] = list;
+		catalog->new_servers[catalog->new_count++] = reply->server;
+	} else {
+		free(list);
+	}
+	free(bytes);
+}
+
+static void on_list(void *context, const struct broker_reply *reply, int fd)
+{
+	struct catalog *catalog = context;
+
+	if (fd >= 0)
+		take_list(catalog, reply, fd);
+	if (reply->last)
+		finish_part(catalog);
+}
+
+static void look(struct catalog *catalog)
+{
+	const struct broker_request request = {.verb = BROKER_LIST};
+	uint64_t now_ns = clock_now_ns();
+
+	if (catalog->pending)
+		return;
+	catalog->began_ns = now_ns;
+	catalog->pending = 1; /* of this function itself, so that nothing is finished before its end */
+	if (catalog->setup.with_samplers &&
+	    broker_client_ask(catalog->setup.broker, &request, on_list, catalog))
+		catalog->pending++;
+	if (catalog->scan &&
+	    (!catalog->scanned_ns || now_ns - catalog->scanned_ns > (uint64_t)SCAN_MS * CLOCK_NS_PER_MS) &&
+	    catalog_scan_begin(catalog->scan)) {
+		catalog->scanned_ns = now_ns;
+		catalog->pending++;
+	}
+	finish_part(catalog);
+}
+
+void catalog_want(struct catalog *catalog, struct catalog_waiter *waiter, uint64_t not_before_ns)
+{
+	uint64_t now_ns = clock_now_ns(), fresh_ns = (uint64_t)FRESH_MS * CLOCK_NS_PER_MS;
+
+	waiter->link = NULL;
+	waiter->not_before_ns = not_before_ns ? not_before_ns : now_ns > fresh_ns ? now_ns - fresh_ns : 0;
+	if (catalog->looked_ns && catalog->looked_ns >= waiter->not_before_ns) {
+		waiter->ready(waiter);
+		return;
+	}
+	join(&catalog->waiters, waiter);
+	look(catalog);
+}
+
+void catalog_tend(struct catalog *catalog, uint64_t now_ns)
+{
+	if (catalog->scan)
+		catalog_scan_tend(catalog->scan, now_ns);
+	if (catalog->setup.with_samplers &&
+	    now_ns - catalog->looked_ns > (uint64_t)POINTS_MS * CLOCK_NS_PER_MS)
+		look(catalog);
+}
+
+/* ---- what there is */
+
+const struct catalog_process *catalog_processes(const struct catalog *catalog, size_t *count)
+{
+	*count = catalog->process_count;
+	return catalog->processes;
+}
+
+static bool is_meant(const struct catalog_process *process, const struct route *route)
+{
+	switch (route->scope) {
+	case ROUTE_PID:
+		return process->key.pid == route->pid && route->pid;
+	case ROUTE_SERVICE:
+		return strcmp(process->service, route->service) == 0;
+	case ROUTE_ANY:
+		break;
+	}
+	return true;
+}
+
+size_t catalog_choose(const struct catalog *catalog, const struct route *route,
+    const struct catalog_process **chosen, size_t room)
+{
+	size_t count = 0;
+	bool live = false;
+
+	for (size_t i = 0; i < catalog->process_count; i++)
+		live = live || (catalog->processes[i].listed && is_meant(&catalog->processes[i], route));
+	for (size_t i = 0; i < catalog->process_count; i++) {
+		const struct catalog_process *process = &catalog->processes[i];
+
+		/* Where there are live ones, those that have ended are history. */
+		if (!is_meant(process, route) || (live && !process->listed))
+			continue;
+		if (count < room)
+			chosen[count] = process;
+		count++;
+	}
+	return count;
+}
+
+const struct catalog_file *catalog_file(const struct catalog *catalog, uint64_t number)
+{
+	struct catalog_file *const *files;
+	size_t count = catalog_scan_files(catalog->scan, &files);
+
+	for (size_t i = 0; i < count; i++)
+		if (files[i]->number == number && files[i]->state == CATALOG_FILE_READ)
+			return files[i];
+	return NULL;
+}
+
+size_t catalog_files(const struct catalog *catalog, const struct catalog_file *const **files)
+{
+	struct catalog_file *const *all;
+	size_t count = catalog_scan_files(catalog->scan, &all);
+
+	*files = (const struct catalog_file *const *)all;
+	return count;
+}
+
+size_t catalog_lists(const struct catalog *catalog, const struct control_list *const **lists)
+{
+	*lists = (const struct control_list *const *)catalog->lists;
+	return catalog->list_count;
+}
+
+const struct catalog_process *catalog_find(const struct catalog *catalog, const struct process_key *key)
+{
+	for (size_t i = 0; i < catalog->process_count; i++) {
+		const struct process_key *other = &catalog->processes[i].key;
+
+		if (other->server == key->server && other->pid == key->pid &&
+		    other->since_unix_ns == key->since_unix_ns)
+			return &catalog->processes[i];
+	}
+	return NULL;
+}
+
+struct catalog *catalog_new(const struct catalog_setup *setup)
+{
+	struct catalog *catalog = calloc(1, sizeof(*catalog));
+
+	if (!catalog)
+		return NULL;
+	catalog->setup = *setup;
+	if (!setup->with_files)
+		return catalog;
+	catalog->scan = catalog_scan_new(setup->broker, setup->jobs, on_scanned, catalog);
+	if (catalog->scan)
+		return catalog;
+	free(catalog);
+	return NULL;
+}
+
+void catalog_free(struct catalog *catalog)
+{
+	if (!catalog)
+		return;
+	free_lists(catalog->lists, catalog->list_count);
+	free_lists(catalog->new_lists, catalog->new_count);
+	catalog_histories_fini(&catalog->histories);
+	catalog_scan_free(catalog->scan);
+	free(catalog->processes);
+	free(catalog->sorted);
+	free(catalog);
+}

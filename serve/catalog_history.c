@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/catalog_history.h"
+
+#include "sampler/linux/clock.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { STEP_S = 5, PROCESSES_MAX = 20000 };
+
+struct catalog_history_entry {
+	struct catalog_history_entry *next;
+	struct process_key key;
+	struct catalog_history history;
+	bool seen;
+};
+
+void catalog_history_add(struct catalog_history *history, const struct catalog_point *point)
+{
+	size_t kept = 0;
+
+	if (!history->points) {
+		history->points = calloc(CATALOG_HISTORY_POINTS, sizeof(*history->points));
+		history->step_ns = (int64_t)STEP_S * CLOCK_NS_PER_S;
+	}
+	if (!history->points)
+		return;
+	/* The newest is what there is now: it is replaced until the next one is due. */
+	if (history->count > 1 &&
+	    point->unix_ns - history->points[history->count - 2].unix_ns < history->step_ns) {
+		history->points[history->count - 1] = *point;
+		return;
+	}
+	if (history->count == CATALOG_HISTORY_POINTS) {
+		for (size_t i = 0; i < history->count; i += 2)
+			history->points[kept++] = history->points[i];
+		history->count = kept;
+		history->step_ns *= 2;
+	}
+	history->points[history->count++] = *point;
+}
+
+static struct catalog_history_entry *find_or_make(
+    struct catalog_histories *histories, const struct process_key *key)
+{
+	struct catalog_history_entry *entry = histories->entries;
+
+	while (entry &&
+	    (entry->key.pid != key->pid || entry->key.since_unix_ns != key->since_unix_ns ||
+	        entry->key.server != key->server))
+		entry = entry->next;
+	if (entry || histories->count >= PROCESSES_MAX)
+		return entry;
+	entry = calloc(1, sizeof(*entry));
+	if (!entry)
+		return NULL;
+	entry->key = *key;
+	entry->next = histories->entries;
+	histories->entries = entry;
+	histories->count++;
+	return entry;
+}
+
+struct catalog_history *catalog_histories_note(struct catalog_histories *histories,
+    const struct process_key *key, const struct control_process *listed, int64_t unix_ns)
+{
+	struct catalog_history_entry *entry = find_or_make(histories, key);
+	const struct catalog_point point = {.unix_ns = unix_ns,
+	    .inuse_bytes = listed->inuse_bytes,
+	    .error_bytes = listed->inuse_bytes_error,
+	    .rss_bytes = listed->rss_bytes ? (int64_t)listed->rss_bytes : -1};
+
+	if (!entry)
+		return NULL;
+	entry->seen = true;
+	if (isfinite(listed->inuse_bytes))
+		catalog_history_add(&entry->history, &point);
+	return &entry->history;
+}
+
+void catalog_histories_sweep(struct catalog_histories *histories)
+{
+	struct catalog_history_entry **link = &histories->entries;
+
+	while (*link) {
+		struct catalog_history_entry *entry = *link;
+
+		if (entry->seen) {
+			entry->seen = false;
+			link = &entry->next;
+			continue;
+		}
+		*link = entry->next;
+		free(entry->history.points);
+		free(entry);
+		histories->count--;
+	}
+}
+
+void catalog_histories_fini(struct catalog_histories *histories)
+{
+	for (int i = 0; i < 2; i++) /* the first only says that nothing was noted since */
+		catalog_histories_sweep(histories);
+}

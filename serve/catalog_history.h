@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What lists said of processes over time: points for time lines, a bounded number of each process. */
+#ifndef SERVE_CATALOG_HISTORY_H
+#define SERVE_CATALOG_HISTORY_H
+
+#include "sampler/control/control_list.h"
+#include "serve/snapshots.h"
+
+enum { CATALOG_HISTORY_POINTS = 512 };
+
+/* At regular intervals: when there are too many, every second one is dropped and the interval doubles. */
+struct catalog_history {
+	struct catalog_point {
+		int64_t unix_ns;
+		double inuse_bytes, error_bytes;
+		int64_t rss_bytes; /* -1: not known */
+	} * points;
+	size_t count;
+	int64_t step_ns;
+};
+
+struct catalog_histories {
+	struct catalog_history_entry *entries;
+	size_t count;
+};
+
+/* Notes what a list says of a process now. Returns its history; NULL: no memory, or there are too many. */
+struct catalog_history *catalog_histories_note(struct catalog_histories *histories,
+    const struct process_key *key, const struct control_process *listed, int64_t unix_ns);
+
+/* Forgets those of processes that were not noted since the last call. */
+void catalog_histories_sweep(struct catalog_histories *histories);
+void catalog_histories_fini(struct catalog_histories *histories);
+
+/* Adds a point, if one is due. Pure. */
+void catalog_history_add(struct catalog_history *history, const struct catalog_point *point);
+
+#endif

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/debug_answer.h"
+
+#include "pprof/analysis/merge.h"
+#include "pprof/codec/decode.h"
+#include "pprof/codec/encode.h"
+#include "pprof/codec/gzip.h"
+#include "pprof/profile/profile.h"
+#include "serve/difference.h"
+#include "serve/legacy_text.h"
+#include "serve/symbols.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MEMORY_MAX ((size_t)512 << 20)
+
+void debug_answer_file(struct reply *reply, const char *name, struct blob *body)
+{
+	reply_bytes(reply, 200, REPLY_PROFILE, body);
+	if (reply->body)
+		reply_header(reply, "Content-Disposition", "attachment; filename=\"%s\"", name);
+}
+
+static void refuse(struct reply *reply, int err, const char *what)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), "%s: %s", what,
+	    err == -ENODATA ? "the profiles have nothing in common" : strerror(-err));
+	reply_go_error(reply, 500, text);
+}
+
+static int decode(const struct blob *blob, struct profile **profile)
+{
+	switch (decode_profile(blob->bytes, blob->length, MEMORY_MAX, profile)) {
+	case DECODE_OK:
+		return 0;
+	case DECODE_NO_MEMORY:
+		return -ENOMEM;
+	case DECODE_TOO_LARGE:
+		return -EFBIG;
+	default:
+		return -EBADMSG;
+	}
+}
+
+/* The profile of one process that the plan asks for. */
+static int make_one(const struct debug_plan *plan, const struct debug_input *input, struct profile **profile)
+{
+	struct profile *first = NULL, *last = NULL;
+	int err = decode(input->last, &last);
+	bool differs = plan->kind == DEBUG_DIFFERENCE || plan->kind == DEBUG_DELTA;
+
+	if (err || !differs) {
+		*profile = last;
+		return err;
+	}
+	if (input->first)
+		err = decode(input->first, &first);
+	if (!err)
+		err = difference_make(first, last, plan->kind == DEBUG_DELTA, input->unknown, profile);
+	profile_free(first);
+	profile_free(last);
+	return err;
+}
+
+/* Of several processes their sum, with the comments of all. */
+static int make_all(
+    const struct debug_plan *plan, const struct debug_input *inputs, size_t count, struct profile **profile)
+{
+	struct profile **each = calloc(count, sizeof(struct profile *));
+	size_t made = 0, culprit;
+	int err = each ? 0 : -ENOMEM;
+
+	while (!err && made < count) {
+		err = make_one(plan, &inputs[made], &each[made]);
+		made += !err;
+	}
+	if (!err && count == 1) {
+		*profile = each[0];
+		made = 0;
+	} else if (!err) {
+		err = merge_profiles(each, count, false, profile, &culprit);
+	}
+	for (size_t i = 0; i < made; i++)
+		profile_free(each[i]);
+	free(each);
+	return err;
+}
+
+static int encode(const struct profile *profile, struct blob **blob)
+{
+	uint8_t *raw, *packed;
+	size_t raw_bytes, packed_bytes;
+	int err = encode_profile(profile, &raw, &raw_bytes);
+
+	if (err)
+		return err;
+	err = gzip_encode(raw, raw_bytes, GZIP_LEVEL_FAST, &packed, &packed_bytes);
+	free(raw);
+	if (err)
+		return err;
+	*blob = blob_new(packed, packed_bytes);
+	return *blob ? 0 : -ENOMEM;
+}
+
+static void answer_profile(struct reply *reply, const struct debug_plan *plan, struct profile *profile)
+{
+	char name[32];
+	struct blob *blob;
+	int err;
+
+	if (plan->default_type)
+		profile_set_default_sample_type(profile, plan->default_type);
+	err = encode(profile, &blob);
+	if (err) {
+		refuse(reply, err, "no profile can be made");
+		return;
+	}
+	snprintf(name, sizeof(name), "%s%s", plan->name, plan->kind == DEBUG_DIFFERENCE ? "-delta" : "");
+	debug_answer_file(reply, name, blob);
+}
+
+static void answer_text(
+    struct reply *reply, const struct debug_plan *plan, const struct profile *profile, const char *query)
+{
+	char *text = NULL;
+	size_t length = 0;
+	FILE *out = open_memstream(&text, &length);
+	int err = out ? 0 : -ENOMEM;
+
+	if (!err && plan->kind == DEBUG_SYMBOL)
+		err = symbols_write(out, query, profile);
+	else if (!err && !legacy_text_write(out, profile))
+		legacy_text_write_other(out, profile);
+	if (out && fclose(out) && !err)
+		err = -ENOMEM;
+	if (!err) {
+		reply_bytes(reply, 200, REPLY_TEXT, blob_new(text, length));
+		return;
+	}
+	free(text);
+	refuse(reply, err, "no text can be made");
+}
+
+void debug_answer_make(struct reply *reply, const struct debug_plan *plan, const struct debug_input *inputs,
+    size_t count, const char *query)
+{
+	struct profile *profile;
+	int err;
+
+	/* As it came: equal, byte by byte, to what the sampler has made. */
+	if (count == 1 && (plan->kind == DEBUG_HEAP || plan->kind == DEBUG_CPU) && !plan->text &&
+	    !plan->default_type) {
+		debug_answer_file(reply, plan->name, blob_hold(inputs[0].last));
+		return;
+	}
+	err = make_all(plan, inputs, count, &profile);
+	if (err) {
+		refuse(reply, err, "no profile can be made");
+		return;
+	}
+	if (plan->text || plan->kind == DEBUG_SYMBOL)
+		answer_text(reply, plan, profile, query);
+	else
+		answer_profile(reply, plan, profile);
+	profile_free(profile);
+}
+
+static const struct {
+	const char *name, *link, *text;
+} descriptions[] = {
+    {"allocs", "allocs?debug=1", "All memory that was ever allocated, by where it was; also what is in use"},
+    {"cmdline", "cmdline?debug=1", "The command line of the process"},
+    {"delta_heap", "delta_heap", "What was allocated since the same client asked the last time"},
+    {"heap", "heap?debug=1",
+        "Memory in use, by where it was allocated. With seconds=N, what changes within N seconds"},
+    {"profile", "profile",
+        "CPU profile. seconds=N says for how long. The file is for the command go tool pprof"},
+    {"symbol", "symbol", "Names of the addresses that follow, for pprof: symbol?0x4005d0+0x4005e0"},
+};
+
+void debug_answer_index(struct reply *reply, const char *title)
+{
+	char *text = NULL;
+	size_t length = 0, count = sizeof(descriptions) / sizeof(descriptions[0]);
+	FILE *out = open_memstream(&text, &length);
+
+	if (out) {
+		fprintf(out,
+		    "<html>\n<head>\n<title>/debug/pprof/</title>\n<style>\n.profile-name{\n"
+		    "\tdisplay:inline-block;\n\twidth:6rem;\n}\n</style>\n</head>\n<body>\n/debug/pprof/"
+		    "\n<br>\n"
+		    "<p>%s</p>\nTypes of profiles available:\n<table>\n"
+		    "<thead><td>Count</td><td>Profile</td></thead>\n",
+		    title);
+		for (size_t i = 0; i < count; i++)
+			fprintf(out, "<tr><td></td><td><a href='%s'>%s</a></td></tr>\n", descriptions[i].link,
+			    descriptions[i].name);
+		fputs("</table>\n<br>\n<p>\nProfile Descriptions:\n<ul>\n", out);
+		for (size_t i = 0; i < count; i++)
+			fprintf(out, "<li><div class=profile-name>%s: </div> %s</li>\n", descriptions[i].name,
+			    descriptions[i].text);
+		fputs("</ul>\n</p>\n</body>\n</html>", out);
+	}
+	if (out && fclose(out) == 0)
+		reply_bytes(reply, 200, "text/html; charset=utf-8", blob_new(text, length));
+	else
+		reply_bytes(reply, 500, REPLY_TEXT, NULL);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arithmetic on profiles of one process. Pure. */
+#ifndef SERVE_DIFFERENCE_H
+#define SERVE_DIFFERENCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct profile;
+
+/*
+ * first and last are of one process, in this order. With `totals_only` the types that count from the
+ * process' start (alloc_*) become what has come since `first`, and what is in use stays that of `last`;
+ * otherwise all values are last minus first, as Go's handlers answer seconds=N. The time is that of `last`,
+ * the duration what lies between. first NULL: nothing has been allocated before; `unknown`: how much is not
+ * known, so alloc_* is 0. 0 with *out the caller's; -ENOMEM, -EOVERFLOW, -ENODATA.
+ */
+int difference_make(
+    struct profile *first, struct profile *last, bool totals_only, bool unknown, struct profile **out);
+
+/* The same profile with another default sample type. 0, -ENOMEM, -EOVERFLOW. */
+int difference_none(struct profile *profile, const char *default_type, struct profile **out);
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/exchange_lists.h"
+
+#include "pprof/text/json.h"
+#include "pprof/text/utf8.h"
+#include "serve/exchange.h"
+#include "serve/profile_choice.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SPARK_POINTS = 64 };
+
+#define HOUR_NS       3600e9
+#define GROWTH_NS_MIN (INT64_C(30) * 1000000000)
+
+/* ---- points */
+
+static struct api_point point_of(const struct catalog_point *from)
+{
+	return (struct api_point){.time_ns = from->unix_ns,
+	    .value = from->inuse_bytes,
+	    .error = from->error_bytes,
+	    .samples = NAN,
+	    .known = isfinite(from->error_bytes),
+	    .rss_bytes = from->rss_bytes};
+}
+
+struct api_point *exchange_lists_points(const struct catalog_process *process, size_t *count, size_t most)
+{
+	size_t all = process->history ? process->history->count : 0, step = most ? all / most + 1 : 1;
+	struct api_point *points = calloc(all + 1, sizeof(*points));
+
+	*count = 0;
+	for (size_t i = 0; i < all && points; i++)
+		if ((all - 1 - i) % step == 0)
+			points[(*count)++] = point_of(&process->history->points[i]);
+	return points;
+}
+
+/* Of one that does not run: its files say it. */
+static struct api_point *file_points(const struct catalog_process *process, size_t *count)
+{
+	struct api_point *points = calloc(process->file_count + 1, sizeof(*points));
+
+	*count = 0;
+	for (size_t i = 0; i < process->file_count && points; i++)
+		if (catalog_file_is_state(process->files[i]) && process->files[i]->point.time_ns)
+			points[(*count)++] = process->files[i]->point;
+	return points;
+}
+
+/* From the first point to the last. A block that is in both is in both estimates, by the same sample: so the
+ * error of the difference is no larger than this. */
+static bool growth_of(const struct api_point *points, size_t count, struct api_growth *growth)
+{
+	const struct api_point *first = points, *last = points + count - 1;
+	double hours;
+
+	if (count < 2 || !first->known || !last->known || last->time_ns - first->time_ns < GROWTH_NS_MIN)
+		return false;
+	hours = (double)(last->time_ns - first->time_ns) / HOUR_NS;
+	growth->change = last->value - first->value;
+	growth->error = sqrt(first->error * first->error + last->error * last->error);
+	growth->per_hour = growth->change / hours;
+	growth->per_hour_error = growth->error / hours;
+	growth->beyond_chance = fabs(growth->change) > API_CHANCE_ERRORS * growth->error;
+	return true;
+}
+
+/* ---- processes */
+
+struct row {
+	struct api_growth growth;
+	struct api_point *points;
+};
+
+static void fill_process(const struct catalog_process *from, struct api_process *to, struct row *row)
+{
+	size_t count;
+	const struct api_point *newest;
+
+	row->points =
+	    from->listed ? exchange_lists_points(from, &count, SPARK_POINTS) : file_points(from, &count);
+	if (!row->points)
+		count = 0;
+	newest = count ? &row->points[count - 1] : NULL;
+	*to = (struct api_process){.pid = from->key.pid,
+	    .program = from->program,
+	    .service = from->service,
+	    .host = from->host,
+	    .session = from->session,
+	    .start_ns = from->start_ns,
+	    .running = from->listed != NULL,
+	    .rss_bytes = from->listed && from->listed->rss_bytes ? (int64_t)from->listed->rss_bytes
+	        : newest                                         ? newest->rss_bytes
+	                                                         : -1,
+	    .profile_count = from->file_count,
+	    .points = row->points,
+	    .point_count = count,
+	    .growth = count && growth_of(row->points, count, &row->growth) ? &row->growth : NULL};
+}
+
+static bool write_processes(FILE *out, const struct exchange *exchange)
+{
+	size_t count;
+	const struct catalog_process *processes = catalog_processes(exchange->server->catalog, &count);
+	struct api_process *list = calloc(count + 1, sizeof(*list));
+	struct row *rows = calloc(count + 1, sizeof(*rows));
+	bool made = list && rows;
+
+	for (size_t i = 0; i < count && made; i++)
+		fill_process(&processes[i], &list[i], &rows[i]);
+	if (made)
+		api_processes_write(out, list, count);
+	for (size_t i = 0; i < count && rows; i++)
+		free(rows[i].points);
+	free(rows);
+	free(list);
+	return made;
+}
+
+/* ---- profiles */
+
+struct profiles {
+	struct api_profile *list;
+	char (*ids)[PROFILE_CHOICE_ID_BYTES];
+	size_t count;
+};
+
+static void add_files(struct profiles *profiles, const struct catalog_process *process)
+{
+	for (size_t i = 0; i < process->file_count; i++) {
+		const struct catalog_file *file = process->files[i];
+
+		profile_choice_file_id(profiles->ids[profiles->count], file);
+		profiles->list[profiles->count] = (struct api_profile){.id = profiles->ids[profiles->count],
+		    .program = process->program,
+		    .service = process->service,
+		    .host = process->host,
+		    .cause = file->cause,
+		    .kind = catalog_file_kind(file),
+		    .pid = process->key.pid,
+		    .time_ns = file->time_ns,
+		    .duration_ns = file->duration_ns,
+		    .bytes = (int64_t)file->bytes};
+		profiles->count++;
+	}
+}
+
+static void add_moments(
+    struct profiles *profiles, const struct catalog_process *process, const struct snapshots *snapshots)
+{
+	const struct snapshots_moment *moments;
+	size_t count = snapshots_kept(snapshots, &process->key, &moments);
+
+	for (size_t i = 0; i < count; i++) {
+		profile_choice_moment_id(profiles->ids[profiles->count], process, &moments[i]);
+		profiles->list[profiles->count] = (struct api_profile){.id = profiles->ids[profiles->count],
+		    .program = process->program,
+		    .service = process->service,
+		    .host = process->host,
+		    .cause = "asked for by a client of heaptap serve",
+		    .kind = "live",
+		    .pid = process->key.pid,
+		    .time_ns = moments[i].unix_ns,
+		    .bytes = (int64_t)moments[i].profile->length};
+		profiles->count++;
+	}
+}
+
+static bool write_profiles(FILE *out, const struct exchange *exchange)
+{
+	const struct server *server = exchange->server;
+	const struct catalog_process *chosen[EXCHANGE_PROCESSES_MAX], *const *all = chosen;
+	const struct snapshots_moment *moments;
+	size_t count = catalog_choose(server->catalog, &exchange->route, chosen, EXCHANGE_PROCESSES_MAX),
+	       room = 1;
+	struct profiles profiles = {0};
+
+	if (count > EXCHANGE_PROCESSES_MAX)
+		count = EXCHANGE_PROCESSES_MAX;
+	for (size_t i = 0; i < count; i++)
+		room += all[i]->file_count + snapshots_kept(server->snapshots, &all[i]->key, &moments);
+	profiles.list = calloc(room, sizeof(*profiles.list));
+	profiles.ids = calloc(room, sizeof(*profiles.ids));
+	for (size_t i = 0; i < count && profiles.list && profiles.ids; i++) {
+		add_files(&profiles, all[i]);
+		add_moments(&profiles, all[i], server->snapshots);
+	}
+	if (profiles.list && profiles.ids)
+		api_profiles_write(out, profiles.list, profiles.count);
+	bool made = profiles.list && profiles.ids;
+	free(profiles.list);
+	free(profiles.ids);
+	return made;
+}
+
+void exchange_lists(struct exchange *exchange)
+{
+	bool processes = strcmp(exchange->route.name, "processes") == 0, made;
+	char *text = NULL;
+	size_t length = 0;
+	FILE *out = open_memstream(&text, &length);
+
+	made = out && (processes ? write_processes(out, exchange) : write_profiles(out, exchange));
+	if (out && fclose(out) == 0 && made) {
+		reply_bytes(&exchange->reply, 200, REPLY_JSON, blob_new(text, length));
+		return;
+	}
+	free(text);
+	reply_json_error(&exchange->reply, 500, "out of memory");
+}
+
+void exchange_lists_written(struct reply *reply, const char *path)
+{
+	char *text = NULL, clean[BROKER_TEXT_BYTES];
+	size_t length = 0;
+	FILE *out = open_memstream(&text, &length);
+	struct json json = {.out = out};
+
+	snprintf(clean, sizeof(clean), "%s", path);
+	utf8_disarm(clean, strlen(clean));
+	if (out) {
+		json_object(&json, NULL);
+		json_text(&json, "path", clean);
+		json_end(&json);
+	}
+	if (out && fclose(out) == 0)
+		reply_bytes(reply, 200, REPLY_JSON, blob_new(text, length));
+	else
+		reply_json_error(reply, 500, "out of memory");
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/listen_address.h"
+
+#include "serve/parameters.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { BACKLOG = 128 };
+
+static bool is_loopback(const struct sockaddr_storage *socket)
+{
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)socket;
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)socket;
+
+	if (socket->ss_family == AF_INET)
+		return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+	if (socket->ss_family == AF_INET6)
+		return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) ||
+		    (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) && v6->sin6_addr.s6_addr[12] == 127);
+	return socket->ss_family == AF_UNIX;
+}
+
+static int parse_unix(struct listen_address *address, const char *path)
+{
+	struct sockaddr_un *socket = (struct sockaddr_un *)&address->socket;
+
+	if (!*path || strlen(path) >= sizeof(socket->sun_path))
+		return -EINVAL;
+	socket->sun_family = AF_UNIX;
+	strcpy(socket->sun_path, path);
+	address->length = sizeof(*socket);
+	address->is_unix = true;
+	return 0;
+}
+
+static int parse_host(struct listen_address *address, const char *host, bool bracketed, in_port_t port)
+{
+	struct sockaddr_in *v4 = (struct sockaddr_in *)&address->socket;
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&address->socket;
+
+	if (bracketed) {
+		v6->sin6_family = AF_INET6;
+		v6->sin6_port = port;
+		address->length = sizeof(*v6);
+		return inet_pton(AF_INET6, host, &v6->sin6_addr) == 1 ? 0 : -EINVAL;
+	}
+	if (strcmp(host, "localhost") == 0)
+		host = "127.0.0.1";
+	v4->sin_family = AF_INET;
+	v4->sin_port = port;
+	address->length = sizeof(*v4);
+	return inet_pton(AF_INET, *host ? host : "0.0.0.0", &v4->sin_addr) == 1 ? 0 : -EINVAL;
+}
+
+static int parse_inet(struct listen_address *address, const char *text)
+{
+	const char *colon = strrchr(text, ':');
+	char host[INET6_ADDRSTRLEN + 1];
+	bool bracketed;
+	int64_t port;
+
+	if (!colon || colon[1] < '0' || colon[1] > '9' || parameters_integer(colon + 1, &port) ||
+	    port > 65535)
+		return -EINVAL;
+	bracketed = text[0] == '[' && colon > text + 1 && colon[-1] == ']';
+	if ((size_t)(colon - text) >= sizeof(host) ||
+	    (!bracketed && memchr(text, ':', (size_t)(colon - text))))
+		return -EINVAL;
+	snprintf(host, sizeof(host), "%.*s", (int)(colon - text) - 2 * bracketed, text + bracketed);
+	return parse_host(address, host, bracketed, htons((in_port_t)port));
+}
+
+int listen_address_parse(struct listen_address *address, const char *text, char *error, size_t error_bytes)
+{
+	int err;
+
+	memset(address, 0, sizeof(*address));
+	err = strncmp(text, "unix:", 5) == 0 ? parse_unix(address, text + 5) : parse_inet(address, text);
+	address->is_local = is_loopback(&address->socket);
+	if (err)
+		snprintf(error, error_bytes,
+		    "--listen %s: not ADDRESS:PORT (127.0.0.1:7337, [::1]:7337) nor unix:PATH", text);
+	return err;
+}
+
+int listen_address_of(struct listen_address *address, int fd)
+{
+	memset(address, 0, sizeof(*address));
+	address->length = sizeof(address->socket);
+	if (getsockname(fd, (struct sockaddr *)&address->socket, &address->length))
+		return -errno;
+	address->is_unix = address->socket.ss_family == AF_UNIX;
+	address->is_local = is_loopback(&address->socket);
+	return 0;
+}
+
+void listen_address_text(const struct listen_address *address, char text[LISTEN_ADDRESS_BYTES])
+{
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address->socket;
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&address->socket;
+	char host[INET6_ADDRSTRLEN] = "?";
+
+	if (address->is_unix) {
+		snprintf(text, LISTEN_ADDRESS_BYTES, "unix:%s",
+		    ((const struct sockaddr_un *)&address->socket)->sun_path);
+	} else if (address->socket.ss_family == AF_INET6) {
+		inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof(host));
+		snprintf(text, LISTEN_ADDRESS_BYTES, "[%s]:%u", host, ntohs(v6->sin6_port));
+	} else {
+		inet_ntop(AF_INET, &v4->sin_addr, host, sizeof(host));
+		snprintf(text, LISTEN_ADDRESS_BYTES, "%s:%u", host, ntohs(v4->sin_port));
+	}
+}
+
+/* A socket file that is left of a server that was killed. */
+static void remove_dead(const struct listen_address *address)
+{
+	const struct sockaddr_un *path = (const struct sockaddr_un *)&address->socket;
+	struct stat status;
+	int fd;
+
+	if (lstat(path->sun_path, &status) || !S_ISSOCK(status.st_mode))
+		return;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd >= 0 && connect(fd, (const struct sockaddr *)path, sizeof(*path)) && errno == ECONNREFUSED)
+		unlink(path->sun_path);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Nobody may connect before the mode is right. */
+static int bind_unix(int fd, const struct listen_address *address)
+{
+	mode_t mask = umask(0117);
+	int err = bind(fd, (const struct sockaddr *)&address->socket, address->length) ? -errno : 0;
+
+	umask(mask);
+	return err;
+}
+
+int listen_address_open(struct listen_address *address)
+{
+	const int on = 1;
+	int err = 0, fd;
+
+	if (address->is_unix)
+		remove_dead(address);
+	fd = socket(address->socket.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (address->socket.ss_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (address->is_unix)
+		err = bind_unix(fd, address);
+	else if (bind(fd, (const struct sockaddr *)&address->socket, address->length))
+		err = -errno;
+	if (!err && listen(fd, BACKLOG))
+		err = -errno;
+	if (!err && !address->is_unix)
+		err = listen_address_of(address, fd);
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}

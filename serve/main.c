@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* heaptap-serve: answers browsers and scrapers. `heaptap serve` and `heaptap record --listen` start it. */
+#include "pprof/text/log_line.h"
+#include "serve/activation.h"
+#include "serve/broker.h"
+#include "serve/command_line.h"
+#include "serve/web.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { STATUS_USAGE = 2 };
+
+struct listening {
+	struct listen_address addresses[COMMAND_LINE_LISTEN_MAX];
+	int fds[COMMAND_LINE_LISTEN_MAX];
+	size_t count;
+	bool ours; /* bound here, not handed over */
+};
+
+/* Whoever can reach an address from elsewhere must show a token. */
+static int check_token(
+    const struct listening *listening, const struct token *token, char *error, size_t bytes)
+{
+	char text[LISTEN_ADDRESS_BYTES];
+
+	for (size_t i = 0; i < listening->count; i++) {
+		if (listening->addresses[i].is_local || token->text[0])
+			continue;
+		listen_address_text(&listening->addresses[i], text);
+		snprintf(error, bytes,
+		    "--listen %s: other machines can reach it, and would see names, paths and memory of "
+		    "programs; "
+		    "give --token-file FILE too",
+		    text);
+		return -EPERM;
+	}
+	return 0;
+}
+
+static int parse_addresses(
+    struct listening *listening, const struct command_line *line, char *error, size_t bytes)
+{
+	static const char *const usual = COMMAND_LINE_LISTEN_DEFAULT;
+	const char *const *texts = line->listen_count ? line->listen : &usual;
+	size_t count = line->listen_count ? line->listen_count : 1;
+	int err = 0;
+
+	if (!line->listen_count) {
+		listening->count =
+		    activation_sockets(listening->fds, listening->addresses, COMMAND_LINE_LISTEN_MAX);
+		if (listening->count)
+			return 0;
+	}
+	listening->ours = true;
+	for (size_t i = 0; i < count && !err; i++)
+		err = listen_address_parse(&listening->addresses[listening->count++], texts[i], error, bytes);
+	return err;
+}
+
+static int open_sockets(struct listening *listening, char *error, size_t bytes)
+{
+	char text[LISTEN_ADDRESS_BYTES];
+
+	for (size_t i = 0; i < listening->count && listening->ours; i++) {
+		listening->fds[i] = listen_address_open(&listening->addresses[i]);
+		if (listening->fds[i] >= 0)
+			continue;
+		listen_address_text(&listening->addresses[i], text);
+		snprintf(error, bytes, "cannot listen on %s: %s", text, strerror(-listening->fds[i]));
+		return listening->fds[i];
+	}
+	return 0;
+}
+
+static int check_operands(const struct command_line *line, char *error, size_t bytes)
+{
+	struct stat status;
+
+	for (int i = 0; i < line->operand_count && !line->sampler; i++) {
+		if (stat(line->operands[i], &status) == 0)
+			continue;
+		snprintf(error, bytes, "%s: %s", line->operands[i], strerror(errno));
+		return -ENOENT;
+	}
+	return 0;
+}
+
+static int prepare(const struct command_line *line, struct listening *listening, struct token *token,
+    char *error, size_t bytes)
+{
+	int err = check_operands(line, error, bytes);
+
+	if (!err)
+		err = parse_addresses(listening, line, error, bytes);
+	if (!err && line->token_file)
+		err = token_read(token, line->token_file, error, bytes);
+	if (!err)
+		err = check_token(listening, token, error, bytes);
+	return err ? err : open_sockets(listening, error, bytes);
+}
+
+static void close_sockets(const struct listening *listening)
+{
+	for (size_t i = 0; i < listening->count; i++)
+		close(listening->fds[i]);
+}
+
+static void remove_sockets(const struct listening *listening)
+{
+	for (size_t i = 0; i < listening->count && listening->ours; i++)
+		if (listening->addresses[i].is_unix)
+			unlink(((const struct sockaddr_un *)&listening->addresses[i].socket)->sun_path);
+}
+
+/* The web process in a fork, the broker here. */
+static int run(const struct command_line *line, const struct listening *listening, const struct token *token)
+{
+	int pair[2], status;
+	pid_t web;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
+		log_line("no socket for the web process: %s", strerror(errno));
+		return EXIT_FAILURE;
+	}
+	web = fork();
+	if (web == 0) {
+		const struct web_setup setup = {.line = line,
+		    .addresses = listening->addresses,
+		    .fds = listening->fds,
+		    .count = listening->count,
+		    .token = token,
+		    .broker_fd = pair[1]};
+
+		close(pair[0]);
+		if (line->front_fd >= 0)
+			close(line->front_fd);
+		return web_run(&setup);
+	}
+	close(pair[1]);
+	close_sockets(listening);
+	if (web < 0) {
+		log_line("cannot start the web process: %s", strerror(errno));
+		return EXIT_FAILURE;
+	}
+	/* Whoever connects now is answered as soon as the web process can. */
+	if (line->front_fd >= 0 && send(line->front_fd, "", 1, MSG_NOSIGNAL) < 0)
+		log_line("the session has ended already");
+	status = broker_run(line, pair[0], web);
+	remove_sockets(listening);
+	return status;
+}
+
+int main(int argc, char *argv[])
+{
+	static struct command_line line;
+	static struct listening listening;
+	struct token token = {.text = ""};
+	char error[1024];
+
+	signal(SIGPIPE, SIG_IGN);
+	if (command_line_parse(&line, argc, argv, error, sizeof(error)) ||
+	    prepare(&line, &listening, &token, error, sizeof(error))) {
+		log_line("%s", error);
+		exit(STATUS_USAGE);
+	}
+	exit(run(&line, &listening, &token));
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/metrics.h"
+
+#include "pprof/text/utf8.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct service {
+	const char *name;
+	double inuse_bytes, variance, alloc_bytes;
+	uint64_t rss_bytes, samples, targets;
+	bool inuse_known, alloc_known;
+};
+
+struct loss {
+	const char *service, *cause;
+	uint64_t count;
+};
+
+struct sums {
+	struct service *services;
+	struct loss *losses;
+	size_t service_count, loss_count;
+};
+
+void metrics_write_label(FILE *out, const char *value)
+{
+	while (*value) {
+		if (*value == '\n') {
+			fputs("\\n", out);
+			value++;
+			continue;
+		}
+		if (*value == '"' || *value == '\\')
+			putc('\\', out);
+		value = utf8_put(out, value, '?');
+	}
+}
+
+/* ---- sums */
+
+static void add_loss(struct sums *sums, const char *service, const struct control_loss *loss)
+{
+	size_t at = 0;
+
+	while (at < sums->loss_count &&
+	    (strcmp(sums->losses[at].service, service) != 0 ||
+	        strcmp(sums->losses[at].cause, loss->cause) != 0))
+		at++;
+	if (at == sums->loss_count)
+		sums->losses[sums->loss_count++] = (struct loss){service, loss->cause, 0};
+	sums->losses[at].count += loss->count;
+}
+
+static void add_process(struct sums *sums, const struct metrics_process *process)
+{
+	const struct control_process *listed = process->listed;
+	size_t at = 0;
+
+	while (at < sums->service_count && strcmp(sums->services[at].name, process->service) != 0)
+		at++;
+	if (at == sums->service_count)
+		sums->services[sums->service_count++] = (struct service){.name = process->service};
+	struct service *service = &sums->services[at];
+	service->targets++;
+	service->samples += listed->samples;
+	service->rss_bytes += listed->rss_bytes;
+	if (isfinite(listed->inuse_bytes)) {
+		service->inuse_bytes += listed->inuse_bytes;
+		service->inuse_known = true;
+	}
+	if (isfinite(listed->inuse_bytes_error))
+		service->variance += listed->inuse_bytes_error * listed->inuse_bytes_error;
+	if (isfinite(listed->alloc_bytes)) {
+		service->alloc_bytes += listed->alloc_bytes;
+		service->alloc_known = true;
+	}
+	for (size_t i = 0; i < listed->loss_count; i++)
+		add_loss(sums, process->service, &listed->losses[i]);
+}
+
+/* ---- text */
+
+static void head(FILE *out, const char *name, const char *type, const char *help)
+{
+	fprintf(out, "# HELP heaptap_%s %s\n# TYPE heaptap_%s %s\n", name, help, name, type);
+}
+
+static void row(FILE *out, const char *name, const char *service, double value)
+{
+	fprintf(out, "heaptap_%s{service_name=\"", name);
+	metrics_write_label(out, service);
+	fprintf(out, "\"} %.17g\n", value);
+}
+
+static void write_services(FILE *out, const struct sums *sums)
+{
+	const struct service *s = sums->services, *end = s + sums->service_count;
+
+	head(out, "inuse_bytes", "gauge", "Heap in use, estimated.");
+	for (const struct service *at = s; at < end; at++)
+		if (at->inuse_known)
+			row(out, "inuse_bytes", at->name, at->inuse_bytes);
+	head(out, "inuse_bytes_stderr", "gauge", "Standard error of heaptap_inuse_bytes.");
+	for (const struct service *at = s; at < end; at++)
+		if (at->inuse_known)
+			row(out, "inuse_bytes_stderr", at->name, sqrt(at->variance));
+	head(out, "alloc_bytes_total", "counter",
+	    "Bytes ever allocated by the processes there are now, estimated.");
+	for (const struct service *at = s; at < end; at++)
+		if (at->alloc_known)
+			row(out, "alloc_bytes_total", at->name, at->alloc_bytes);
+	head(out, "samples_total", "counter", "Samples taken.");
+	for (const struct service *at = s; at < end; at++)
+		row(out, "samples_total", at->name, (double)at->samples);
+	head(out, "process_resident_bytes", "gauge", "Resident memory of the processes.");
+	for (const struct service *at = s; at < end; at++)
+		row(out, "process_resident_bytes", at->name, (double)at->rss_bytes);
+	head(out, "targets", "gauge", "Processes that are profiled.");
+	for (const struct service *at = s; at < end; at++)
+		row(out, "targets", at->name, (double)at->targets);
+}
+
+static void write_losses(FILE *out, const struct sums *sums)
+{
+	head(out, "lost_samples_total", "counter", "Samples that were lost, by cause.");
+	for (size_t i = 0; i < sums->loss_count; i++) {
+		fputs("heaptap_lost_samples_total{service_name=\"", out);
+		metrics_write_label(out, sums->losses[i].service);
+		fputs("\",cause=\"", out);
+		metrics_write_label(out, sums->losses[i].cause);
+		fprintf(out, "\"} %" PRIu64 "\n", sums->losses[i].count);
+	}
+}
+
+static void write_samplers(FILE *out, const struct control_list *const *lists, size_t count)
+{
+	uint64_t cpu_ns = 0, disk_bytes = 0, samplers = 0, rss_bytes = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct control_daemon *daemon = &lists[i]->daemon;
+
+		samplers += daemon->pid != 0;
+		cpu_ns += daemon->cpu_ns;
+		rss_bytes += daemon->rss_bytes;
+		disk_bytes += daemon->disk_bytes;
+	}
+	head(out, "samplers", "gauge", "Samplers that answer: sessions of heaptap record, and the daemon.");
+	fprintf(out, "heaptap_samplers %" PRIu64 "\n", samplers);
+	head(out, "cpu_seconds_total", "counter", "CPU time of the samplers there are now.");
+	fprintf(out, "heaptap_cpu_seconds_total %.6f\n", (double)cpu_ns / 1e9);
+	head(out, "sampler_resident_bytes", "gauge", "Resident memory of the samplers.");
+	fprintf(out, "heaptap_sampler_resident_bytes %" PRIu64 "\n", rss_bytes);
+	head(out, "disk_bytes", "gauge", "What stores take on disk.");
+	fprintf(out, "heaptap_disk_bytes %" PRIu64 "\n", disk_bytes);
+}
+
+static void write_server(FILE *out, const struct metrics_server *server)
+{
+	if (server->snapshot_ns) {
+		head(out, "snapshot_seconds", "gauge", "How long the last snapshot for a client took.");
+		fprintf(out, "heaptap_snapshot_seconds %.6f\n", (double)server->snapshot_ns / 1e9);
+	}
+	head(out, "serve_requests_total", "counter", "Requests to this server.");
+	fprintf(out, "heaptap_serve_requests_total %" PRIu64 "\n", server->requests);
+	head(out, "serve_refused_total", "counter",
+	    "Requests refused: without the token, for a foreign host, beyond a limit.");
+	fprintf(out, "heaptap_serve_refused_total %" PRIu64 "\n", server->refused);
+	head(out, "serve_waits", "gauge", "Requests that wait for their seconds.");
+	fprintf(out, "heaptap_serve_waits %u\n", server->waits);
+}
+
+int metrics_write(FILE *out, const struct metrics_process *processes, size_t count,
+    const struct control_list *const *lists, size_t list_count, const struct metrics_server *server)
+{
+	struct sums sums = {0};
+	size_t losses = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < count; i++)
+		losses += processes[i].listed->loss_count;
+	sums.services = calloc(count + 1, sizeof(*sums.services));
+	sums.losses = calloc(losses + 1, sizeof(*sums.losses));
+	if (!sums.services || !sums.losses)
+		err = -ENOMEM;
+	for (size_t i = 0; i < count && !err; i++)
+		add_process(&sums, &processes[i]);
+	if (!err) {
+		write_services(out, &sums);
+		write_losses(out, &sums);
+		write_samplers(out, lists, list_count);
+		write_server(out, server);
+	}
+	free(sums.services);
+	free(sums.losses);
+	return err;
+}

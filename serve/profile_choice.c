@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/profile_choice.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct catalog_file *profile_choice_newest(const struct catalog_process *process)
+{
+	const struct catalog_file *newest = NULL;
+
+	for (size_t i = 0; i < process->file_count; i++)
+		if (catalog_file_is_state(process->files[i]))
+			newest = process->files[i];
+	return newest ? newest : process->file_count ? process->files[process->file_count - 1] : NULL;
+}
+
+void profile_choice_file_id(char id[PROFILE_CHOICE_ID_BYTES], const struct catalog_file *file)
+{
+	snprintf(id, PROFILE_CHOICE_ID_BYTES, "f-%016" PRIx64, file->number);
+}
+
+void profile_choice_moment_id(char id[PROFILE_CHOICE_ID_BYTES], const struct catalog_process *process,
+    const struct snapshots_moment *moment)
+{
+	snprintf(id, PROFILE_CHOICE_ID_BYTES, "m-%d-%" PRId64, (int)process->key.pid, moment->unix_ns);
+}
+
+static void take_file(struct gather_item *item, const struct catalog_file *file)
+{
+	item->kind = GATHER_FILE;
+	item->file = file->number;
+}
+
+static void take_moment(struct gather_item *item, const struct snapshots_moment *moment)
+{
+	item->kind = GATHER_READY;
+	item->profile = blob_hold(moment->profile);
+}
+
+static const struct catalog_process *process_of(const struct catalog *catalog, pid_t pid)
+{
+	size_t count;
+	const struct catalog_process *processes = catalog_processes(catalog, &count);
+
+	for (size_t i = 0; i < count; i++)
+		if (processes[i].listed && processes[i].key.pid == pid)
+			return &processes[i];
+	return NULL;
+}
+
+static bool take_kept(const struct catalog_process *process, const struct snapshots *snapshots,
+    int64_t unix_ns, struct gather_item *item)
+{
+	const struct snapshots_moment *moments;
+	size_t count = snapshots_kept(snapshots, &process->key, &moments);
+
+	for (size_t i = 0; i < count; i++) {
+		if (moments[i].unix_ns == unix_ns) {
+			take_moment(item, &moments[i]);
+			return true;
+		}
+	}
+	return false;
+}
+
+bool profile_choice_by_id(const struct catalog *catalog, const struct snapshots *snapshots, const char *id,
+    struct gather_item *item)
+{
+	const struct catalog_process *process;
+	const struct catalog_file *file;
+	int64_t unix_ns;
+	uint64_t number;
+	int pid, length = 0;
+
+	if (strlen(id) >= PROFILE_CHOICE_ID_BYTES)
+		return false;
+	if (sscanf(id, "f-%16" SCNx64 "%n", &number, &length) == 1 && !id[length]) {
+		file = catalog_file(catalog, number);
+		if (file)
+			take_file(item, file);
+		return file != NULL;
+	}
+	if (sscanf(id, "now-%9d%n", &pid, &length) == 1 && !id[length]) {
+		process = process_of(catalog, pid);
+		return process && profile_choice_of(process, snapshots, 0, false, item);
+	}
+	if (sscanf(id, "m-%9d-%19" SCNd64 "%n", &pid, &unix_ns, &length) != 2 || id[length])
+		return false;
+	process = process_of(catalog, pid);
+	return process && take_kept(process, snapshots, unix_ns, item);
+}
+
+/* Is `time_ns` better than `best_ns` (0: none yet) for who asks for `at_ns`? */
+static bool is_better(int64_t time_ns, int64_t best_ns, int64_t at_ns)
+{
+	if (!best_ns)
+		return true;
+	if ((time_ns <= at_ns) != (best_ns <= at_ns))
+		return time_ns <= at_ns;
+	return time_ns <= at_ns ? time_ns > best_ns : time_ns < best_ns;
+}
+
+static bool take_at(const struct catalog_process *process, const struct snapshots *snapshots, int64_t at_ns,
+    struct gather_item *item)
+{
+	const struct catalog_file *file = NULL;
+	const struct snapshots_moment *moments, *moment = NULL;
+	size_t count = snapshots_kept(snapshots, &process->key, &moments);
+	int64_t best_ns = 0;
+
+	for (size_t i = 0; i < process->file_count; i++) {
+		if (!catalog_file_is_state(process->files[i]) ||
+		    !is_better(process->files[i]->time_ns, best_ns, at_ns))
+			continue;
+		file = process->files[i];
+		best_ns = file->time_ns;
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (!is_better(moments[i].unix_ns, best_ns, at_ns))
+			continue;
+		moment = &moments[i];
+		best_ns = moment->unix_ns;
+	}
+	if (moment)
+		take_moment(item, moment);
+	else if (file)
+		take_file(item, file);
+	return moment || file;
+}
+
+bool profile_choice_of(const struct catalog_process *process, const struct snapshots *snapshots,
+    int64_t at_ns, bool peak, struct gather_item *item)
+{
+	const struct catalog_file *file = NULL;
+
+	item->key = process->key;
+	for (size_t i = 0; i < process->file_count && peak; i++)
+		if (process->files[i]->kind == ORIGIN_PEAK)
+			file = process->files[i];
+	if (peak) {
+		if (file)
+			take_file(item, file);
+		return file != NULL;
+	}
+	if (at_ns && take_at(process, snapshots, at_ns, item))
+		return true;
+	if (process->listed) {
+		item->kind = GATHER_NOW;
+		return true;
+	}
+	file = profile_choice_newest(process);
+	if (file)
+		take_file(item, file);
+	return file != NULL;
+}

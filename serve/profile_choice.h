@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which profiles a request of /api/v1 means. Each has an id: "f-" and a file's number, or "m-PID-NS" for a
+ * moment of a live process that is kept in memory; "now-PID" is made when it is asked for.
+ */
+#ifndef SERVE_PROFILE_CHOICE_H
+#define SERVE_PROFILE_CHOICE_H
+
+#include "serve/catalog.h"
+#include "serve/gather.h"
+
+enum { PROFILE_CHOICE_ID_BYTES = 64 };
+
+/* The newest state of a process' heap among its files, or what there is of it; NULL: it has none. */
+const struct catalog_file *profile_choice_newest(const struct catalog_process *process);
+
+void profile_choice_file_id(char id[PROFILE_CHOICE_ID_BYTES], const struct catalog_file *file);
+void profile_choice_moment_id(char id[PROFILE_CHOICE_ID_BYTES], const struct catalog_process *process,
+    const struct snapshots_moment *moment);
+
+/* Sets kind, key and so on of the item for the profile of that id. False: there is none. */
+bool profile_choice_by_id(const struct catalog *catalog, const struct snapshots *snapshots, const char *id,
+    struct gather_item *item);
+
+/* The same for a process: its heap now, or with at_ns (since 1970; 0: not given) that of the moment nearest
+ * to it, not after it where there is such. peak: its peak. False: it has none. */
+bool profile_choice_of(const struct catalog_process *process, const struct snapshots *snapshots,
+    int64_t at_ns, bool peak, struct gather_item *item);
+
+#endif

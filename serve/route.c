@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/route.h"
+
+#include "pprof/text/utf8.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "http://host/path" -> "/path": clients of proxies write it so. */
+static const char *strip_authority(const char *target)
+{
+	static const char *const schemes[] = {"http://", "https://"};
+
+	for (size_t i = 0; i < 2; i++) {
+		size_t length = strlen(schemes[i]);
+
+		if (strncasecmp(target, schemes[i], length) == 0)
+			return target + length + strcspn(target + length, "/?");
+	}
+	return target;
+}
+
+static bool is_plain(const char *path)
+{
+	for (const char *part = path; *part;) {
+		size_t length;
+
+		part++; /* the slash */
+		length = strcspn(part, "/");
+		if ((length == 0 && part[0]) || (length == 1 && part[0] == '.') ||
+		    (length == 2 && part[0] == '.' && part[1] == '.'))
+			return false;
+		part += length;
+	}
+	for (const char *at = path; *at; at++)
+		if ((unsigned char)*at < 0x20 || *at == 0x7f)
+			return false;
+	return utf8_valid_prefix(path, strlen(path)) == strlen(path);
+}
+
+/* Is `prefix` the beginning of the path? Then *path is behind it. */
+static bool skip(const char **path, const char *prefix)
+{
+	size_t length = strlen(prefix);
+
+	if (strncmp(*path, prefix, length) != 0)
+		return false;
+	*path += length;
+	return true;
+}
+
+/* "4711/..." */
+static bool take_pid(const char **path, pid_t *pid)
+{
+	const char *at = *path;
+	long number = 0;
+
+	while (*at >= '0' && *at <= '9' && number <= INT_MAX / 10)
+		number = number * 10 + (*at++ - '0');
+	if (at == *path || number < 1 || number > INT_MAX || *at != '/')
+		return false;
+	*pid = (pid_t)number;
+	*path = at;
+	return true;
+}
+
+/* "NAME/debug/pprof": a name may have slashes, as `namespace/container` does. */
+static bool take_service(const char **path, char service[ROUTE_SERVICE_BYTES])
+{
+	const char *end = NULL;
+	size_t length;
+
+	for (const char *at = *path; (at = strstr(at, "/debug/pprof")); at++)
+		if (at[12] == '/' || !at[12])
+			end = at;
+	length = end ? (size_t)(end - *path) : 0;
+	if (length < 1 || length >= ROUTE_SERVICE_BYTES)
+		return false;
+	memcpy(service, *path, length);
+	service[length] = '\0';
+	*path = end;
+	return true;
+}
+
+static enum route_kind kind_of(struct route *route)
+{
+	static const struct {
+		const char *prefix;
+		enum route_kind kind;
+	} prefixes[] = {{"/debug/pprof/", ROUTE_DEBUG}, {"/pprof/", ROUTE_OLD}, {"/api/v1/", ROUTE_API}};
+	const char *path = route->path;
+
+	if (skip(&path, "/pid/")) {
+		route->scope = ROUTE_PID;
+		if (!take_pid(&path, &route->pid))
+			return ROUTE_NONE;
+	} else if (skip(&path, "/service/")) {
+		route->scope = ROUTE_SERVICE;
+		if (!take_service(&path, route->service))
+			return ROUTE_NONE;
+	}
+	route->name = "";
+	if (strcmp(path, "/debug/pprof") == 0)
+		return ROUTE_DEBUG_BARE;
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+		if (skip(&path, prefixes[i].prefix)) {
+			route->name = path;
+			return prefixes[i].kind == ROUTE_API && route->scope != ROUTE_ANY ? ROUTE_NONE
+			                                                                  : prefixes[i].kind;
+		}
+	}
+	if (route->scope != ROUTE_ANY)
+		return ROUTE_NONE;
+	if (strcmp(path, "/metrics") == 0)
+		return ROUTE_METRICS;
+	if (strcmp(path, "/sd") == 0)
+		return ROUTE_DISCOVERY;
+	if (strcmp(path, "/healthz") == 0)
+		return ROUTE_HEALTH;
+	route->name = path + 1;
+	return strchr(path + 1, '/') ? ROUTE_NONE : ROUTE_PAGE;
+}
+
+/* pid= and service= choose where the path does not. A wrong pid is one that no process has. */
+static void read_choice(struct route *route)
+{
+	const char *pid = parameters_get(&route->parameters, "pid");
+	const char *service = parameters_get(&route->parameters, "service");
+	int64_t number;
+
+	if (route->scope != ROUTE_ANY)
+		return;
+	if (pid && *pid) {
+		route->scope = ROUTE_PID;
+		if (parameters_integer(pid, &number) == 0 && number > 0 && number <= INT_MAX)
+			route->pid = (pid_t)number;
+	} else if (service && *service) {
+		route->scope = ROUTE_SERVICE;
+		if (strlen(service) < ROUTE_SERVICE_BYTES)
+			strcpy(route->service, service); /* is only compared */
+	}
+}
+
+int route_parse(struct route *route, const char *target)
+{
+	const char *path = strip_authority(target);
+	char *query;
+
+	*route = (struct route){.name = ""};
+	if (path[0] != '/' && !(path > target && (path[0] == '?' || !path[0])))
+		return -EINVAL;
+	if (strlen(path) >= ROUTE_TARGET_BYTES)
+		return -EINVAL;
+	route->path = strdup(path[0] == '/' ? path : "/");
+	if (!route->path)
+		return -ENOMEM;
+	path += strcspn(path, "?");
+	query = strchr(route->path, '?');
+	if (query)
+		*query = '\0';
+	route->query = strdup(*path ? path + 1 : "");
+	if (!route->query || parameters_parse(&route->parameters, route->query)) {
+		route_fini(route);
+		return -ENOMEM;
+	}
+	if (parameters_unescape(route->path, false) < 0) {
+		route_fini(route);
+		return -EINVAL;
+	}
+	route->kind = is_plain(route->path) ? kind_of(route) : ROUTE_NONE;
+	read_choice(route);
+	return 0;
+}
+
+void route_fini(struct route *route)
+{
+	parameters_fini(&route->parameters);
+	free(route->path);
+	free(route->query);
+	route->path = route->query = NULL;
+}
+
+const char *route_methods(const struct route *route)
+{
+	bool symbol =
+	    (route->kind == ROUTE_DEBUG || route->kind == ROUTE_OLD) && strcmp(route->name, "symbol") == 0;
+	bool snapshot = route->kind == ROUTE_API && strcmp(route->name, "snapshot") == 0;
+
+	return snapshot ? "POST" : symbol ? "GET, HEAD, POST" : "GET, HEAD";
+}
+
+bool route_is_open(const struct route *route)
+{
+	return route->kind == ROUTE_PAGE || route->kind == ROUTE_HEALTH;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/sandbox.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <seccomp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+int sandbox_drop_root(char *error, size_t error_bytes)
+{
+	static const char *const names[] = {"heaptap-serve", "nobody"};
+	const struct passwd *user = NULL;
+
+	if (geteuid() != 0)
+		return 0;
+	for (size_t i = 0; i < 2 && !user; i++)
+		user = getpwnam(names[i]);
+	if (!user || user->pw_uid == 0) {
+		snprintf(error, error_bytes,
+		    "there is no user heaptap-serve or nobody: as root nothing of a network is read");
+		return -ENOENT;
+	}
+	if (setgroups(0, NULL) || setresgid(user->pw_gid, user->pw_gid, user->pw_gid) ||
+	    setresuid(user->pw_uid, user->pw_uid, user->pw_uid)) {
+		int err = -errno;
+
+		snprintf(error, error_bytes, "cannot become user %s: %s", user->pw_name, strerror(-err));
+		return err;
+	}
+	return 0;
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+/* Those of libc, libmicrohttpd and ours; each works on what is open already. */
+static const int allowed[] = {SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(pread64), SCMP_SYS(write),
+    SCMP_SYS(writev), SCMP_SYS(lseek), SCMP_SYS(close), SCMP_SYS(fstat), SCMP_SYS(fcntl), SCMP_SYS(recvfrom),
+    SCMP_SYS(recvmsg), SCMP_SYS(sendto), SCMP_SYS(sendmsg), SCMP_SYS(sendfile), SCMP_SYS(shutdown),
+    SCMP_SYS(accept), SCMP_SYS(accept4), SCMP_SYS(getsockname), SCMP_SYS(getpeername), SCMP_SYS(getsockopt),
+    SCMP_SYS(setsockopt), SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(select), SCMP_SYS(pselect6),
+    SCMP_SYS(epoll_wait), SCMP_SYS(epoll_pwait), SCMP_SYS(epoll_ctl), SCMP_SYS(futex), SCMP_SYS(brk),
+    SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise), SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday),
+    SCMP_SYS(clock_nanosleep), SCMP_SYS(nanosleep), SCMP_SYS(restart_syscall), SCMP_SYS(rt_sigreturn),
+    SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigaction), SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(tgkill),
+    SCMP_SYS(getrandom), SCMP_SYS(sched_yield), SCMP_SYS(sched_getaffinity), SCMP_SYS(sysinfo),
+    SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(membarrier), SCMP_SYS(rseq)};
+
+/* Memory, but none that is executed. */
+static int allow_memory(scmp_filter_ctx filter)
+{
+	int err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
+	    SCMP_A2(SCMP_CMP_MASKED_EQ, (scmp_datum_t)PROT_EXEC, 0));
+
+	if (!err)
+		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+		    SCMP_A2(SCMP_CMP_MASKED_EQ, (scmp_datum_t)PROT_EXEC, 0));
+	/* fstat(3), which is newfstatat(fd, "", ...) here: the path cannot be looked at, but nothing is
+	 * opened by it. */
+	return err ? err : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(newfstatat), 0);
+}
+
+static int load_filter(void)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	int err = filter ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]) && !err; i++)
+		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
+	if (!err)
+		err = allow_memory(filter);
+	if (!err)
+		err = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
+	if (!err)
+		err = seccomp_load(filter);
+	if (filter)
+		seccomp_release(filter);
+	return err;
+}
+
+int sandbox_enter(void)
+{
+	const struct rlimit none = {0, 0};
+
+	tzset(); /* reads a file, once */
+	setrlimit(RLIMIT_CORE, &none);
+	setrlimit(RLIMIT_NPROC, &none);
+	prctl(PR_SET_DUMPABLE, 0);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -errno;
+	return SANITIZED ? 0 : load_filter();
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all requests share. */
+#ifndef SERVE_SERVER_H
+#define SERVE_SERVER_H
+
+#include "serve/callers.h"
+#include "serve/catalog.h"
+#include "serve/jobs.h"
+#include "serve/token.h"
+
+enum { SERVER_WAITS_MAX = 8 /* requests that wait for `seconds` at once */ };
+
+struct server {
+	struct broker_client *broker;
+	struct jobs *jobs;
+	struct snapshots *snapshots;
+	struct catalog *catalog;
+	struct callers *callers;
+	struct token token;
+	unsigned int waits;         /* requests that wait for `seconds` now */
+	uint64_t requests, refused; /* refused: without the token, of a foreign page, beyond a limit */
+	int64_t since_unix_ns;
+};
+
+#endif

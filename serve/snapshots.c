@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/snapshots.h"
+
+#include "sampler/linux/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct entry {
+	struct entry *next;
+	struct snapshots *all;
+	struct process_key key;
+	uint64_t request;  /* to the broker; 0: none is being made */
+	uint64_t asked_ns; /* when it was asked for */
+	struct snapshots_waiter *waiters;
+	struct snapshots_moment kept[SNAPSHOTS_KEPT]; /* oldest first; the last is the newest there is */
+	size_t count;
+};
+
+struct snapshots {
+	struct broker_client *broker;
+	struct entry *entries;
+	size_t count, bytes;
+	uint64_t last_ns;
+};
+
+struct snapshots *snapshots_new(struct broker_client *broker)
+{
+	struct snapshots *snapshots = calloc(1, sizeof(*snapshots));
+
+	if (snapshots)
+		snapshots->broker = broker;
+	return snapshots;
+}
+
+static void drop_kept(struct entry *entry, size_t index)
+{
+	entry->all->bytes -= entry->kept[index].profile->length;
+	blob_drop(entry->kept[index].profile);
+	memmove(&entry->kept[index], &entry->kept[index + 1],
+	    (entry->count - index - 1) * sizeof(entry->kept[0]));
+	entry->count--;
+}
+
+static void entry_free(struct entry *entry)
+{
+	while (entry->count)
+		drop_kept(entry, entry->count - 1);
+	broker_client_cancel(entry->all->broker, entry->request);
+	entry->all->count--;
+	free(entry);
+}
+
+void snapshots_free(struct snapshots *snapshots)
+{
+	while (snapshots && snapshots->entries) {
+		struct entry *entry = snapshots->entries;
+
+		snapshots->entries = entry->next;
+		entry_free(entry);
+	}
+	free(snapshots);
+}
+
+static bool is_same(const struct process_key *a, const struct process_key *b)
+{
+	return a->server == b->server && a->pid == b->pid && a->since_unix_ns == b->since_unix_ns;
+}
+
+static struct entry *find(const struct snapshots *snapshots, const struct process_key *key)
+{
+	struct entry *entry = snapshots->entries;
+
+	while (entry && !is_same(&entry->key, key))
+		entry = entry->next;
+	return entry;
+}
+
+static struct entry *find_or_make(struct snapshots *snapshots, const struct process_key *key)
+{
+	struct entry *entry = find(snapshots, key);
+
+	if (entry || snapshots->count >= SNAPSHOTS_PROCESSES)
+		return entry;
+	entry = calloc(1, sizeof(*entry));
+	if (!entry)
+		return NULL;
+	entry->key = *key;
+	entry->all = snapshots;
+	entry->next = snapshots->entries;
+	snapshots->entries = entry;
+	snapshots->count++;
+	return entry;
+}
+
+/* ---- waiters */
+
+void snapshots_leave(struct snapshots_waiter *waiter)
+{
+	if (!waiter->link)
+		return;
+	*waiter->link = waiter->next;
+	if (waiter->next)
+		waiter->next->link = waiter->link;
+	waiter->link = NULL;
+}
+
+static void join(struct entry *entry, struct snapshots_waiter *waiter)
+{
+	waiter->next = entry->waiters;
+	waiter->link = &entry->waiters;
+	if (waiter->next)
+		waiter->next->link = &waiter->next;
+	entry->waiters = waiter;
+}
+
+/* Those whom it will do. Who is called may come again, and wait for the next. */
+static void give(struct entry *entry, struct blob *profile, int error, const char *why)
+{
+	uint64_t asked_ns = entry->asked_ns;
+	struct snapshots_waiter *served = NULL;
+
+	for (struct snapshots_waiter *waiter = entry->waiters, *next; waiter; waiter = next) {
+		next = waiter->next;
+		if (!error && waiter->not_before_ns > asked_ns)
+			continue;
+		snapshots_leave(waiter);
+		waiter->next = served;
+		waiter->link = &served;
+		if (served)
+			served->link = &waiter->next;
+		served = waiter;
+	}
+	while (served) {
+		struct snapshots_waiter *waiter = served;
+
+		snapshots_leave(waiter);
+		waiter->got(waiter, blob_hold(profile), error, why);
+	}
+}
+
+/* ---- making */
+
+/* Makes room: of the process with most moments the one that is least missed, not the first and not the
+ * last. */
+static void thin(struct snapshots *snapshots)
+{
+	while (snapshots->bytes > SNAPSHOTS_KEPT_BYTES) {
+		struct entry *largest = NULL;
+		size_t least = 0;
+
+		for (struct entry *entry = snapshots->entries; entry; entry = entry->next)
+			if (entry->count > 1 && (!largest || entry->count > largest->count))
+				largest = entry;
+		if (!largest)
+			return;
+		for (size_t i = 1; i + 1 < largest->count; i++) {
+			int64_t gap = largest->kept[i + 1].unix_ns - largest->kept[i - 1].unix_ns;
+
+			if (!least ||
+			    gap < largest->kept[least + 1].unix_ns - largest->kept[least - 1].unix_ns)
+				least = i;
+		}
+		drop_kept(largest, least);
+	}
+}
+
+static void keep(struct entry *entry, struct blob *profile)
+{
+	if (entry->count == SNAPSHOTS_KEPT) { /* every second one, as a time line does */
+		for (size_t i = 1; i < entry->count; i++)
+			drop_kept(entry, i);
+	}
+	entry->kept[entry->count++] =
+	    (struct snapshots_moment){clock_unix_ns(), entry->asked_ns, blob_hold(profile)};
+	entry->all->bytes += profile->length;
+	thin(entry->all);
+}
+
+static void begin(struct entry *entry);
+
+static void on_profile(void *context, const struct broker_reply *reply, int fd)
+{
+	struct entry *entry = context;
+	struct blob *profile = NULL;
+	int error = reply->error ? reply->error : fd < 0 ? -EPROTO : 0;
+
+	entry->request = 0;
+	if (!error)
+		profile = blob_read(fd, reply->bytes, &error);
+	else if (fd >= 0)
+		close(fd);
+	if (profile) {
+		entry->all->last_ns = clock_now_ns() - entry->asked_ns;
+		keep(entry, profile);
+	}
+	give(entry, profile, error, reply->text[0] ? reply->text : strerror(-error));
+	blob_drop(profile);
+	if (entry->waiters && !entry->request)
+		begin(entry);
+}
+
+static void begin(struct entry *entry)
+{
+	const struct broker_request request = {
+	    .verb = BROKER_PROFILE, .server = entry->key.server, .pid = entry->key.pid};
+
+	entry->asked_ns = clock_now_ns();
+	entry->request = broker_client_ask(entry->all->broker, &request, on_profile, entry);
+	if (!entry->request)
+		give(entry, NULL, -EBUSY, "too many others are waiting");
+}
+
+void snapshots_want(struct snapshots *snapshots, const struct process_key *key,
+    struct snapshots_waiter *waiter, uint64_t not_before_ns)
+{
+	struct entry *entry = find_or_make(snapshots, key);
+	uint64_t now_ns = clock_now_ns(), fresh_ns = (uint64_t)SNAPSHOTS_FRESH_MS * CLOCK_NS_PER_MS;
+
+	waiter->link = NULL;
+	waiter->not_before_ns = not_before_ns ? not_before_ns : now_ns > fresh_ns ? now_ns - fresh_ns : 0;
+	if (!entry) {
+		waiter->got(waiter, NULL, -ENOMEM, "out of memory");
+		return;
+	}
+	if (entry->count && entry->kept[entry->count - 1].now_ns >= waiter->not_before_ns) {
+		waiter->got(waiter, blob_hold(entry->kept[entry->count - 1].profile), 0, "");
+		return;
+	}
+	join(entry, waiter);
+	if (!entry->request)
+		begin(entry);
+}
+
+size_t snapshots_kept(
+    const struct snapshots *snapshots, const struct process_key *key, const struct snapshots_moment **moments)
+{
+	const struct entry *entry = find(snapshots, key);
+
+	*moments = entry ? entry->kept : NULL;
+	return entry ? entry->count : 0;
+}
+
+void snapshots_sweep(struct snapshots *snapshots,
+    bool (*is_there)(const void *context, const struct process_key *key), const void *context)
+{
+	struct entry **link = &snapshots->entries;
+
+	while (*link) {
+		struct entry *entry = *link;
+
+		if (entry->waiters || entry->request || is_there(context, &entry->key)) {
+			link = &entry->next;
+			continue;
+		}
+		*link = entry->next;
+		entry_free(entry);
+	}
+}
+
+uint64_t snapshots_last_ns(const struct snapshots *snapshots)
+{
+	return snapshots->last_ns;
+}

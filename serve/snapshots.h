@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Profiles of live processes, made when they are asked for: one is made at a time of each, all who ask get
+ * it, and for a second whoever asks gets the last one. Some are kept for a while, as moments that a user may
+ * look at and compare.
+ */
+#ifndef SERVE_SNAPSHOTS_H
+#define SERVE_SNAPSHOTS_H
+
+#include "serve/blob.h"
+#include "serve/broker_client.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+enum {
+	SNAPSHOTS_FRESH_MS = 1000,
+	SNAPSHOTS_KEPT = 64, /* of one process */
+	SNAPSHOTS_PROCESSES = 4096,
+};
+
+#define SNAPSHOTS_KEPT_BYTES ((size_t)64 << 20) /* of all */
+
+/* A process that is sampled: its sampler, and what it knows the process by. */
+struct process_key {
+	uint64_t server;
+	int64_t since_unix_ns;
+	pid_t pid;
+};
+
+struct snapshots_moment {
+	int64_t unix_ns;
+	uint64_t now_ns; /* monotonic: when it was asked for */
+	struct blob *profile;
+};
+
+/* Who waits. got() is called once, from snapshots_want() or later; the profile is the callee's to drop, NULL
+ * with -errno and a line. */
+struct snapshots_waiter {
+	struct snapshots_waiter *next, **link; /* link NULL: it does not wait */
+	uint64_t not_before_ns;
+	void (*got)(struct snapshots_waiter *waiter, struct blob *profile, int error, const char *why);
+};
+
+struct snapshots;
+
+struct snapshots *snapshots_new(struct broker_client *broker); /* NULL: no memory */
+void snapshots_free(struct snapshots *snapshots);
+
+/* not_before_ns (monotonic): an older one will not do; 0: one of the last second will. */
+void snapshots_want(struct snapshots *snapshots, const struct process_key *key,
+    struct snapshots_waiter *waiter, uint64_t not_before_ns);
+
+/* got() will not be called. */
+void snapshots_leave(struct snapshots_waiter *waiter);
+
+/* The moments that are kept of a process, oldest first. Returns how many. */
+size_t snapshots_kept(const struct snapshots *snapshots, const struct process_key *key,
+    const struct snapshots_moment **moments);
+
+/* Forgets processes for which `is_there` says no. */
+void snapshots_sweep(struct snapshots *snapshots,
+    bool (*is_there)(const void *context, const struct process_key *key), const void *context);
+
+/* How long the last one took, from request to answer, in ns; 0: none has been made. */
+uint64_t snapshots_last_ns(const struct snapshots *snapshots);
+
+#endif

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+# `heaptap enable UNIT` and `disable`, in trees that stand for a machine. What systemd makes of our drop-ins systemd says
+# itself (systemd --test), where it is installed.
+
+library=$HEAPTAP_BUILD/libheaptap.so
+units=root/usr/lib/systemd/system
+admin=root/etc/systemd/system
+
+tree() {
+  mkdir -p $units $admin "root${library%/*}" root/run
+  cp "$library" "root${library%/*}"
+}
+
+# unit NAME LINE...: of [Service]
+unit() {
+  local name=$1
+  shift
+  { printf '[Service]\nExecStart=/bin/sleep 1\n'; printf '%s\n' "$@"; } >$units/"$name"
+}
+
+# drop_in UNIT/FILE LINE...
+drop_in() {
+  local path=$1
+  shift
+  mkdir -p "$admin/${path%%/*}"
+  { printf '[Service]\n'; printf '%s\n' "$@"; } >"$admin/$path"
+}
+
+# All of the tree: names, modes and contents.
+picture() {
+  (cd root && find . -printf '%p %m %l\n' | sort && find . -type f -exec sha256sum {} + | sort)
+}
+
+enable() {
+  "$heaptap" enable --root root "$@"
+}
+
+disable() {
+  "$heaptap" disable --root root "$@"
+}
+
+# preload_of UNIT: LD_PRELOAD as systemd has it for the service. It loads units without running them, but not as root.
+preload_of() {
+  mkdir -p home
+  chmod 777 home
+  chmod -R a+rX root
+  HOME=$PWD/home XDG_CONFIG_HOME=$PWD/home XDG_RUNTIME_DIR=$PWD/home SYSTEMD_LOG_TARGET=console \
+    SYSTEMD_UNIT_PATH=$PWD/root/etc/systemd/system:$PWD/root/usr/lib/systemd/system: \
+    unprivileged /lib/systemd/systemd --test --user --unit="$1" </dev/null >dump 2>dump.err || :
+  awk -v unit="-> Unit $1:" 'index($0, "-> Unit ") { ours = index($0, unit) }
+    ours && sub(/^.*Environment: LD_PRELOAD=/, "")' dump
+}
+
+# comes_to UNIT VALUE: our drop-in has it
+comes_to() {
+  equal "[Service]
+Environment=\"LD_PRELOAD=$2\"" "$(grep -v '^#' "$admin/$1.d/50-heaptap.conf")" "drop-in of $1"
+}
+
+test_a_unit_and_back() {
+  tree
+  unit redis.service
+  picture >before
+  equal 0 "$(status_of enable redis)"
+  matches '^redis.service: wrote root/etc/systemd/system/redis.service.d/50-heaptap.conf$' out
+  comes_to redis.service "$library"
+  picture >enabled
+  equal 0 "$(status_of enable redis.service)"
+  matches '^redis.service: is enabled already$' out
+  picture | cmp - enabled
+  equal 0 "$(status_of disable redis)"
+  picture | cmp - before
+  equal 0 "$(status_of disable redis)"
+  matches '^redis.service: is not enabled$' out
+  # A folder that was there stays, and what is in it.
+  drop_in redis.service.d/10-limits.conf LimitNOFILE=9
+  picture >before
+  enable redis >/dev/null
+  disable redis >/dev/null
+  picture | cmp - before
+  rm $admin/redis.service.d/*
+  picture >before
+  enable redis >/dev/null
+  disable redis >/dev/null
+  picture | cmp - before
+}
+
+test_what_the_unit_preloads_stays() {
+  tree
+  unit plain.service 'Environment=LD_PRELOAD=/usr/lib/libjemalloc.so.2'
+  enable plain >/dev/null
+  comes_to plain.service "$library:/usr/lib/libjemalloc.so.2"
+  unit blanks.service 'Environment=A=1 "LD_PRELOAD=/a.so /b.so" B=2'
+  enable blanks >/dev/null
+  comes_to blanks.service "$library:/a.so:/b.so"
+  unit lines.service 'Environment=A=1 \' '# a comment' "  'LD_PRELOAD=/a\\x62.so'"
+  enable lines >/dev/null
+  comes_to lines.service "$library:/ab.so"
+  unit specifier.service 'Environment=LD_PRELOAD=/opt/%p/100%%.so'
+  enable specifier >/dev/null
+  comes_to specifier.service "$library:/opt/%p/100%%.so"
+  # The last one counts; an empty assignment takes all back; other sections are none of it.
+  unit last.service 'Environment=LD_PRELOAD=/a.so' 'Environment=LD_PRELOAD=/b.so' '[Unit]' 'Environment=LD_PRELOAD=/c.so'
+  enable last >/dev/null
+  comes_to last.service "$library:/b.so"
+  unit back.service 'Environment=LD_PRELOAD=/a.so' 'Environment='
+  enable back >/dev/null
+  comes_to back.service "$library"
+  # Drop-ins before ours, by their names' order.
+  unit order.service
+  drop_in order.service.d/40-b.conf 'Environment=LD_PRELOAD=/b.so'
+  drop_in order.service.d/10-a.conf 'Environment=LD_PRELOAD=/a.so'
+  enable order >/dev/null
+  comes_to order.service "$library:/b.so"
+  # Somebody has put ours there by hand: once is enough.
+  unit twice.service "Environment=LD_PRELOAD=/a.so:$library"
+  enable twice >/dev/null
+  comes_to twice.service "$library:/a.so"
+  # What all services have.
+  mkdir -p root/etc/systemd/system.conf.d
+  printf '[Manager]\nDefaultEnvironment=LD_PRELOAD=/all.so\n' >root/etc/systemd/system.conf.d/x.conf
+  unit default.service
+  enable default >/dev/null
+  comes_to default.service "$library:/all.so"
+}
+
+test_what_overrides_it_is_said() {
+  tree
+  unit redis.service
+  drop_in redis.service.d/override.conf '' 'Environment=LD_PRELOAD=/late.so'
+  equal 1 "$(status_of enable redis)"
+  matches "override.conf:3 overrides it with LD_PRELOAD=/late.so: put $library: before that, or remove the line$" err
+  comes_to redis.service "$library" # for when it is removed
+  equal 1 "$(status_of enable redis)"
+  drop_in redis.service.d/override.conf "Environment=LD_PRELOAD=/late.so:$library"
+  equal 1 "$(status_of enable redis)"
+  matches "override.conf:2 sets LD_PRELOAD=/late.so:$library, where another library is before ours" err
+  drop_in redis.service.d/override.conf "Environment=LD_PRELOAD=$library:/late.so"
+  equal 0 "$(status_of enable redis)"
+  drop_in redis.service.d/override.conf 'UnsetEnvironment=LD_PRELOAD'
+  equal 1 "$(status_of enable redis)"
+  matches 'override.conf:2 takes LD_PRELOAD back: remove the line$' err
+  drop_in redis.service.d/override.conf 'EnvironmentFile=-/etc/default/redis'
+  equal 0 "$(status_of enable redis)"
+  mkdir -p root/etc/default
+  printf '# LD_PRELOAD=/no.so\nLD_PRELOAD="/file.so"\n' >root/etc/default/redis
+  equal 1 "$(status_of enable redis)"
+  matches '/etc/default/redis:2 overrides it with LD_PRELOAD=/file.so' err
+}
+
+test_names_of_units() {
+  tree
+  unit redis-server.service 'Environment=LD_PRELOAD=/a.so'
+  ln -s /usr/lib/systemd/system/redis-server.service $admin/redis.service
+  enable redis >/dev/null # an alias
+  comes_to redis-server.service "$library:/a.so"
+  disable redis >/dev/null
+  [ ! -e $admin/redis-server.service.d ] || fail 'something is left'
+  unit 'pg@.service' 'Environment=LD_PRELOAD=/pg.so'
+  enable pg@main >/dev/null
+  comes_to pg@main.service "$library:/pg.so"
+  enable pg@ >/dev/null
+  comes_to pg@.service "$library:/pg.so"
+  disable >/dev/null # all of them
+  [ -z "$(find $admin -name '*heaptap*')" ] || fail 'something is left'
+  unit foo-bar-baz.service
+  drop_in foo-bar-.service.d/20-x.conf 'Environment=LD_PRELOAD=/prefix.so'
+  drop_in service.d/10-x.conf 'Environment=LD_PRELOAD=/type.so'
+  enable foo-bar-baz >/dev/null
+  comes_to foo-bar-baz.service "$library:/prefix.so"
+  ln -s /dev/null $admin/masked.service
+  equal 1 "$(status_of enable masked)"
+  matches '^heaptap: masked.service: it is masked$' err
+  equal 1 "$(status_of enable missing)"
+  matches '^heaptap: missing.service: there is no such unit$' err
+  equal 1 "$(status_of enable redis.socket)"
+  matches '^heaptap: redis.socket: only services can be enabled$' err
+  equal 1 "$(status_of enable ../x)"
+  matches '^heaptap: ../x: that is no name of a unit$' err
+  # The others are enabled all the same.
+  equal 1 "$(status_of enable missing redis-server)"
+  comes_to redis-server.service "$library:/type.so"
+  equal 2 "$(status_of enable)"
+  equal 2 "$(status_of enable --machine-wide redis)"
+}
+
+test_what_is_not_ours_stays() {
+  tree
+  unit redis.service
+  drop_in redis.service.d/50-heaptap.conf 'Environment=X=1'
+  picture >before
+  equal 1 "$(status_of enable redis)"
+  matches '50-heaptap.conf is not heaptap.s: it is left alone$' err
+  equal 0 "$(status_of disable redis)"
+  equal 0 "$(status_of disable)"
+  picture | cmp - before
+}
+
+test_where_it_would_do_harm() {
+  tree
+  unit rooted.service RootDirectory=/srv/jail
+  equal 1 "$(status_of enable rooted)"
+  matches "^heaptap: rooted.service runs in /srv/jail, where there is no $library: put it there first$" err
+  mkdir -p "root/srv/jail${library%/*}"
+  cp "$library" "root/srv/jail${library%/*}"
+  equal 0 "$(status_of enable rooted)"
+  printf 'int main(void) { return 0; }\n' >program.c
+  mkdir -p root/bin
+  gcc -static -o root/bin/static program.c
+  unit static.service ExecStart= ExecStart=-/bin/static
+  equal 1 "$(status_of enable static)"
+  matches '^heaptap: static.service: /bin/static is statically linked' err
+  gcc -fsanitize=address -o root/bin/asan program.c
+  unit asan.service ExecStart= ExecStart=/bin/asan
+  equal 1 "$(status_of enable asan)"
+  matches '^heaptap: asan.service: /bin/asan ' err
+  [ ! -e $admin/asan.service.d ] || fail 'it is enabled'
+  rm "root$library"
+  equal 1 "$(status_of enable rooted)"
+  matches 'is not there: install it first$' err
+}
+
+# Links in an image lead nowhere but into it.
+test_an_image_cannot_lead_us_out() {
+  tree
+  unit redis.service
+  mkdir outside
+  rmdir $admin
+  ln -s "$PWD/outside" $admin
+  status_of enable redis >status
+  [ -z "$(ls outside)" ] || fail 'something was written outside of the image'
+}
+
+# systemd reads what we write as we mean it.
+test_systemd_agrees() {
+  [ -x /lib/systemd/systemd ] || skip 'no systemd is installed'
+  tree
+  unit one.service 'Environment=A=1 "LD_PRELOAD=/a.so /b\x20c.so" B=2'
+  unit two.service 'Environment=LD_PRELOAD=/opt/%p/100%%.so'
+  unit three.service
+  drop_in three.service.d/override.conf 'Environment=LD_PRELOAD=/late.so'
+  enable one two >/dev/null
+  equal 1 "$(status_of enable three)"
+  preload_of one.service >one
+  [ -s one ] || { cat dump.err >&2; tail -3 dump >&2; ls -ld $PWD >&2; fail 'systemd --test does not run here'; }
+  equal "$library:/a.so:/b:c.so" "$(cat one)"
+  equal "$library:/opt/two/100%.so" "$(preload_of two.service)"
+  equal /late.so "$(preload_of three.service)"
+}
+
+# The kill switch, beside the socket.
+test_now() {
+  mkdir run
+  equal 0 "$(status_of "$heaptap" disable --now --socket run/control)"
+  [ -f run/off ] || fail 'there is no run/off'
+  equal 0 "$(status_of "$heaptap" disable --now --socket run/control)"
+  equal 0 "$(status_of "$heaptap" enable --now --socket run/control)"
+  [ ! -e run/off ] || fail 'run/off is still there'
+  equal 0 "$(status_of env HEAPTAP_SOCKET="$PWD/run/control" "$heaptap" enable --now)"
+  equal 2 "$(status_of "$heaptap" enable --now --root run)"
+}

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+# `heaptap serve`: the page in a browser, and the JSON behind it beside what the commands say of the same profiles.
+# timeout: 180
+
+. "$HEAPTAP_TOP/tests/serve.sh"
+
+# Four snapshots of a heap that grows, in ./a, and the profile of its end.
+growing() {
+  program a -p 4K -b copy --labels thread,age
+  for round in 1 2 3 4; do
+    tell a 'hold 5000'
+    "$heaptap" snapshot "$(cat a.pid)" >>snapshots
+    wait_for 20 test -s a/000$round.pb.gz
+  done
+  pid=$(cat a.pid)
+  finish a
+  serve "$PWD/a"
+}
+
+# id_of FILE: the id of a profile that is served, by its time
+id_of() {
+  fetch /api/v1/profiles >/dev/null
+  python3 - "$1" <<'PYTHON'
+import json, subprocess, sys, os
+report = json.loads(subprocess.run([os.environ["HEAPTAP_BUILD"] + "/heaptap", "report", "--json", sys.argv[1]], capture_output=True, check=True).stdout)
+print(next(p["id"] for p in json.load(open("body"))["profiles"] if p["time_ns"] == report["time_ns"] and p["kind"] != "peak"))
+PYTHON
+}
+
+test_answers_are_those_of_the_commands() {
+  growing
+  base=$(id_of a/0001.pb.gz) new=$(id_of a/0004.pb.gz)
+  same='all-frames=1&full-names=1'
+  equal 200 "$(fetch "/api/v1/top?id=$new&$same")" && mv body top
+  equal 200 "$(fetch "/api/v1/tree?id=$new&$same&sort=alloc")" && mv body tree
+  equal 200 "$(fetch "/api/v1/leaks?id=$new&full-names=1&focus=take_held")" && mv body leaks
+  equal 200 "$(fetch "/api/v1/diff?base=$base&new=$new&$same")" && mv body diff
+  equal 200 "$(fetch "/api/v1/growth?pid=$pid")" && mv body growth
+  equal 200 "$(fetch "/api/v1/timeline?pid=$pid")" && mv body timeline
+  equal 200 "$(fetch "/api/v1/top?id=$new&by=thread")" && mv body threads
+  "$heaptap" report --json --sort inuse a/0004.pb.gz >top.report
+  "$heaptap" report --json --tree --sort alloc a/0004.pb.gz >tree.report
+  "$heaptap" report --json --leaks --focus take_held a/0004.pb.gz >leaks.report
+  "$heaptap" diff --json a/0001.pb.gz a/0004.pb.gz >diff.report
+  "$heaptap" report --json --by thread a/0004.pb.gz >threads.report
+  python3 - <<'PYTHON'
+import json
+load = lambda name: json.load(open(name))
+top, wanted = load("top"), load("top.report")
+of = {row["name"]: row["inuse_space"] for row in wanted["functions"]}
+assert top["rows"] and top["type"] == "inuse"
+for row in top["rows"]:
+    for key in "flat", "cum":
+        assert row[key] == of[row["name"]][key], row
+    assert row["error"] == of[row["name"]]["flat_error"] and row["cum_error"] == of[row["name"]]["cum_error"], row
+assert top["total"]["value"] == wanted["totals"]["inuse_space"]["all"] and top["total"]["error"] == wanted["totals"]["inuse_space"]["all_error"]
+tree, wanted = load("tree"), load("tree.report")["tree"]
+assert [(r["name"], r["parent"], r["flat"], r["cum"], r["error"]) for r in tree["rows"]] == \
+       [(r["name"], r["parent"], r["self"], r["value"], r["error"]) for r in wanted]
+leaks, wanted = load("leaks"), load("leaks.report")
+assert leaks["total"]["value"] == wanted["leaked"]["bytes"] > 0
+assert [(r["flat"], r["objects"], len(r["stack"])) for r in leaks["rows"]] == [(r["bytes"], r["objects"], len(r["stack"])) for r in wanted["leaks"]]
+diff, wanted = load("diff"), load("diff.report")
+assert diff["same_process"] is wanted["same_process"] is True and diff["threshold"] == wanted["threshold"]
+assert diff["total"]["change"] == wanted["total"]["change"] and diff["total"]["error"] == wanted["total"]["error"]
+for row, of in zip(diff["rows"], wanted["functions"]):
+    assert (row["name"], row["flat"], row["error"], row["beyond_chance"]) == \
+           (of["name"], of["flat"]["change"], of["flat"]["error"], of["flat"]["beyond_chance"]), (row, of)
+growth = load("growth")
+assert growth["total"]["beyond_chance"], growth["total"]
+assert growth["total"]["change"] > 10e6 and growth["total"]["error"] > 0, growth["total"]
+assert any(frame["name"] == "take_held" for frame in growth["rows"][0]["stack"])
+points = load("timeline")["points"]
+assert len(points) >= 4 and all(p["error"] > 0 and p["id"] for p in points), points
+assert [p["inuse"] for p in points] == sorted(p["inuse"] for p in points)
+threads, wanted = load("threads"), load("threads.report")
+assert {r["name"]: r["flat"] for r in threads["rows"]} == {r["name"]: r["inuse_space"]["flat"] for r in wanted["functions"]}
+PYTHON
+  # What is wrong is named, and what is allowed; nothing is guessed.
+  equal 400 "$(fetch "/api/v1/top?id=$new&sort=size")" && matches '"error":"sort: .size. is not valid; allowed: inuse' body
+  equal 400 "$(fetch "/api/v1/top?id=$new&focus=(")" && matches '"error":"focus: ' body
+  equal 404 "$(fetch '/api/v1/top?id=f-1')"
+  equal 400 "$(fetch "/api/v1/diff?new=$new")"
+}
+
+# Every answer has what the document says, and nothing that it does not say.
+test_openapi_describes_the_answers() {
+  growing
+  fetch /api/v1/openapi.json >/dev/null && mv body openapi.json
+  id=$(id_of a/0004.pb.gz) first=$(id_of a/0001.pb.gz)
+  for view in processes profiles "timeline?pid=$pid" "top?id=$id" "tree?id=$id" "leaks?id=$id" "growth?pid=$pid" "diff?base=$first&new=$id"; do
+    equal 200 "$(fetch "/api/v1/$view")" "$view"
+    python3 - "/${view%%\?*}" <<'PYTHON'
+import json, sys
+document, answer = json.load(open("openapi.json")), json.load(open("body"))
+TYPES = {"string": str, "boolean": bool, "integer": int, "number": (int, float), "array": list, "object": dict}
+
+def check(value, schema, where):
+    if "$ref" in schema:
+        schema = document["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
+    if value is None:
+        assert schema.get("nullable"), where + " is null"
+        return
+    assert isinstance(value, TYPES[schema["type"]]) and (schema["type"] == "boolean") == isinstance(value, bool), (where, value, schema)
+    if "enum" in schema:
+        assert value in schema["enum"], (where, value)
+    if schema["type"] == "object":
+        assert set(schema.get("required", ())) <= set(value), (where, sorted(value))
+        for key, inner in value.items():
+            assert key in schema["properties"], f"{where}/{key} is not in the document"
+            check(inner, schema["properties"][key], f"{where}/{key}")
+    elif schema["type"] == "array":
+        for inner in value:
+            check(inner, schema["items"], where + "[]")
+
+path = document["paths"][sys.argv[1]]["get"]
+check(answer, path["responses"]["200"]["content"]["application/json"]["schema"], sys.argv[1])
+for parameter in path["parameters"]:
+    assert parameter["$ref"].rsplit("/", 1)[1] in document["components"]["parameters"]
+PYTHON
+  done
+}
+
+# Every file of the page is there, none of them needs a token, and the policy forbids whatever is not among them.
+test_the_files_of_the_page() {
+  record -q -p 4K -o x.pb.gz "$targets/leaky" 3000 64
+  (umask 077 && echo sesame-open-0123456789 >token)
+  serve --token-file token x.pb.gz
+  equal 200 "$(fetch /)"
+  matches "default-src 'none'; script-src 'self'" head
+  ! grep -qE "<script>|<style|style=|onclick=" body || fail 'the page has script or style in it'
+  for file in $(grep -oE '(src|href)="[^"#]+"' body | cut -d'"' -f2); do
+    equal 200 "$(fetch "/$file")" "$file"
+    [ -s body ] || fail "$file is empty"
+  done
+  equal 401 "$(fetch /api/v1/processes)"
+  equal 200 "$(fetch /api/v1/processes -H 'Authorization: Bearer sesame-open-0123456789')"
+}
+
+test_the_page_in_a_browser() {
+  command -v chromium >/dev/null || skip 'no chromium'
+  growing
+  python3 -B "$top/tests/page_served.py" "$url/" "$pid" || fail 'the page'
+  kill "$serve_pid" && wait "$serve_pid" || :
+  (umask 077 && echo sesame-open-0123456789 >token)
+  serve --token-file token "$PWD/a"
+  python3 -B "$top/tests/page_served.py" "$url/" "$pid" sesame-open-0123456789 || fail 'the page with a token'
+}

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+# `heaptap serve`: /api/v1, /metrics and /sd, of sessions and of files.
+# timeout: 180
+
+. "$HEAPTAP_TOP/tests/serve.sh"
+
+# json EXPRESSION: of the last answer; `r` is what it says
+json() {
+  /usr/bin/python3 -c 'import json, sys; r = json.load(open("body")); print(eval(sys.argv[1]))' "$1"
+}
+
+test_processes_and_moments() {
+  program a -p 1 -b copy
+  tell a 'hold 200'
+  serve
+  equal 200 "$(fetch /api/v1/processes)"
+  equal 'application/json' "$(header Content-Type)"
+  equal "$(cat a.pid)" "$(json 'r["processes"][0]["pid"]')"
+  # Moments that somebody has looked at can be compared.
+  fetch /debug/pprof/heap >/dev/null
+  tell a 'hold 100'
+  sleep 1.1
+  fetch /debug/pprof/heap >/dev/null
+  equal 200 "$(fetch "/api/v1/profiles?pid=$(cat a.pid)")"
+  equal 2 "$(json 'len(r["profiles"])')" 'moments'
+  base=$(json 'sorted(r["profiles"], key=lambda p: p["time_ns"])[0]["id"]')
+  new=$(json 'sorted(r["profiles"], key=lambda p: p["time_ns"])[1]["id"]')
+  equal 200 "$(fetch "/api/v1/diff?base=$base&new=$new")"
+  grep -q take_held body || fail 'no take_held in the difference'
+  equal 200 "$(fetch "/api/v1/profile?id=$new")"
+  reached_exactly body take_held 'inuse_space 300000'
+  for view in top tree leaks timeline growth; do
+    equal 200 "$(fetch "/api/v1/$view?pid=$(cat a.pid)")" "$view: $(cat body)"
+    /usr/bin/python3 -m json.tool body >/dev/null || fail "$view"
+  done
+  # The answer is the same whether it comes compressed or not.
+  equal 200 "$(fetch "/api/v1/tree?id=$new" --compressed)"
+  cp body plain
+  matches '^Content-Encoding: gzip' head
+  fetch "/api/v1/tree?id=$new" >/dev/null
+  cmp body plain || fail 'compressed'
+  equal 400 "$(fetch "/api/v1/top?pid=$(cat a.pid)&sort=nonsense")"
+  json 'r["error"]' >error
+  equal 400 "$(fetch "/api/v1/top?pid=$(cat a.pid)&focus=(")"
+  equal 404 "$(fetch /api/v1/nothing)"
+  equal 404 "$(fetch /api/v1/top?id=f-0000000000000000)"
+  equal 404 "$(fetch /api/v1/top?pid=1)"
+  equal 400 "$(fetch /api/v1/diff?base=$base)"
+  equal 200 "$(fetch /api/v1/openapi.json)"
+  finish a
+}
+
+test_files() {
+  snapshots >files
+  mkdir -p store/deep
+  mv p.*.pb.gz store/deep
+  echo nonsense >store/bad.pb.gz
+  own -R store
+  serve store
+  equal 200 "$(fetch /api/v1/processes)"
+  equal 1 "$(json 'len(r["processes"])')" processes
+  equal 4 "$(json 'r["processes"][0]["profiles"] if "profiles" in r["processes"][0] else r["processes"][0]["profile_count"]')" profiles
+  # The newest state is what there is now.
+  equal 200 "$(fetch /debug/pprof/heap)"
+  cmp body store/deep/p.exit.pb.gz || fail 'not the file'
+  equal 400 "$(fetch '/debug/pprof/heap?seconds=1')"
+  equal 200 "$(fetch /api/v1/profiles)"
+  equal 4 "$(json 'len(r["profiles"])')"
+  id=$(json 'sorted(r["profiles"], key=lambda p: p["time_ns"])[0]["id"]')
+  at=$(json 'sorted(r["profiles"], key=lambda p: p["time_ns"])[1]["time_ns"]')
+  equal 200 "$(fetch "/api/v1/profile?id=$id")"
+  cmp body store/deep/p.0001*.pb.gz || fail 'not the file of that id'
+  equal 200 "$(fetch "/api/v1/profile?at=$(awk -v ns="$at" 'BEGIN { printf "%.6f", ns / 1e9 + 0.000001 }')")"
+  cmp body store/deep/p.0002*.pb.gz || fail 'not the file of that time'
+  equal 200 "$(fetch /api/v1/timeline)"
+  equal 4 "$(json 'len(r["points"])')" points
+  equal 200 "$(fetch /api/v1/growth)"
+  # Ids last: another server has the same.
+  kill $serve_pid
+  wait $serve_pid || :
+  serve store
+  equal 200 "$(fetch "/api/v1/profile?id=$id")"
+  # A file that comes later is found.
+  cp store/deep/p.exit.pb.gz store/later.pb.gz
+  own store/later.pb.gz
+  wait_for 20 bash -c "curl -s $url/api/v1/profiles | grep -o '\"id\"' | wc -l | grep -q 5"
+  equal 2 "$(status_of "${user[@]}" "$heaptap" serve nothing)"
+  matches 'nothing: No such file' err
+}
+
+test_metrics_and_discovery() {
+  program a -p 1 -b copy
+  tell a 'hold 300'
+  serve
+  equal 200 "$(fetch /metrics)"
+  equal 'text/plain; version=0.0.4; charset=utf-8' "$(header Content-Type)"
+  matches '^heaptap_targets\{service_name="serve_program"\} 1$' body
+  at_least 300000 "$(sed -n 's/^heaptap_inuse_bytes{service_name="serve_program"} //p' body)" 'in use'
+  at_least 300000 "$(sed -n 's/^heaptap_process_resident_bytes{service_name="serve_program"} //p' body)" resident
+  if command -v promtool >/dev/null; then
+    promtool check metrics <body >promtool 2>&1 || { cat promtool >&2; fail promtool; }
+  fi
+  equal 200 "$(fetch /sd)"
+  equal "$(cat a.pid)" "$(json 'r[0]["labels"]["pid"]')"
+  equal "/pid/$(cat a.pid)" "$(json 'r[0]["labels"]["__profile_path_prefix__"]')"
+  equal "${url#http://}" "$(json 'r[0]["targets"][0]')"
+  # A service that has gone is in no series any more.
+  finish a
+  wait_for 20 bash -c "! curl -s $url/metrics | grep -q serve_program"
+  if command -v promtool >/dev/null; then
+    fetch /metrics >/dev/null
+    promtool check metrics <body >promtool 2>&1 || { cat promtool >&2; fail promtool; }
+  fi
+}
+
+# What Parca's and Alloy's scrapers demand of an answer (their scrape.go and validate.go).
+test_scrapers_rules() {
+  program a -p 1 -b copy
+  tell a 'hold 100'
+  serve
+  for path in allocs heap 'allocs?seconds=1' delta_heap 'profile?seconds=1'; do
+    equal 200 "$(fetch "/debug/pprof/$path" -H 'User-Agent: conprof/v0.28.0')" "$path"
+    [ -s body ] || fail "$path is empty"
+    case $(header Content-Type) in application/octet-stream*) ;; *) fail "$path has type $(header Content-Type)" ;; esac
+    equal 1f8b "$(head -c 2 body | od -An -tx1 | tr -d ' ')" "$path begins with"
+    [ -n "$(header Content-Length)" ] || fail "$path: no length"
+    [ -z "$(header Content-Encoding)" ] || fail "$path: encoded"
+    # Alloy's own differences have room for four types.
+    at_most 4 "$("$readers/oracle" body | grep -c '^total')" "types of $path"
+  done
+  finish a
+}

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+# `heaptap serve` and clients that mean no good, or are no good: tokens, hosts, methods, sizes, time.
+# timeout: 180
+
+. "$HEAPTAP_TOP/tests/serve.sh"
+
+test_a_token_where_others_can_connect() {
+  printf '%s\n' 0123456789abcdef0123 >token
+  chmod 600 token
+  own token
+  equal 2 "$(status_of "${user[@]}" "$heaptap" serve --listen 0.0.0.0:0)"
+  equal 1 "$(wc -l <err)" 'lines of the refusal'
+  matches 'give --token-file' err
+  equal 2 "$(status_of "${user[@]}" "$heaptap" serve --listen '[::]:0')"
+  chmod 644 token
+  equal 2 "$(status_of "${user[@]}" "$heaptap" serve --token-file token)"
+  matches 'everybody may read' err
+  chmod 600 token
+  printf 'short\n' >small
+  chmod 600 small
+  own small
+  equal 2 "$(status_of "${user[@]}" "$heaptap" serve --token-file small)"
+  program a -p 1 -b copy
+  serve --token-file token
+  for path in /debug/pprof/ /debug/pprof/heap "/pid/$(cat a.pid)/debug/pprof/heap" /metrics /sd /api/v1/processes \
+    /api/v1/openapi.json /pprof/heap; do
+    equal 401 "$(fetch "$path")" "$path"
+    matches '^WWW-Authenticate: Bearer' head
+    equal 401 "$(fetch "$path" -H 'Authorization: Bearer 0123456789abcdef012')" "$path"
+    equal 401 "$(fetch "$path" -H 'Authorization: Basic 0123456789abcdef0123')" "$path"
+    equal 200 "$(fetch "$path" -H 'Authorization: Bearer 0123456789abcdef0123')" "$path"
+  done
+  for path in / /healthz; do
+    equal 200 "$(fetch "$path")" "$path"
+  done
+  # A snapshot is a file of the session: with a token only.
+  equal 200 "$(fetch "/api/v1/snapshot?pid=$(cat a.pid)" -X POST -H 'Authorization: Bearer 0123456789abcdef0123')"
+  matches 'a/0001.pb.gz"' body
+  test -s a/0001.pb.gz || fail 'no file'
+  equal 405 "$(fetch "/api/v1/snapshot?pid=$(cat a.pid)" -H 'Authorization: Bearer 0123456789abcdef0123')"
+  kill $serve_pid
+  wait $serve_pid || :
+  serve
+  equal 403 "$(fetch "/api/v1/snapshot?pid=$(cat a.pid)" -X POST)"
+  finish a
+}
+
+test_hosts_and_methods() {
+  program a -p 1 -b copy
+  serve --listen "unix:$PWD/socket"
+  port=${url##*:}
+  for host in localhost "localhost:$port" "127.0.0.1:$port" "[::1]:$port" 10.1.2.3; do
+    equal 200 "$(fetch /debug/pprof/heap -H "Host: $host")" "$host"
+  done
+  for host in example.org "example.org:$port" localhost.example.org "127.0.0.1.example.org" '' '[x]' 'a b'; do
+    equal 403 "$(fetch /debug/pprof/heap -H "Host;" -H "Host: $host")" "Host $host" ||
+      equal 400 "$(fetch /debug/pprof/heap -H "Host: $host")" "Host $host"
+    equal 403 "$(fetch / -H "Host: $host")" "Host $host"
+  done 2>/dev/null || :
+  equal 403 "$(fetch /debug/pprof/heap -H 'Host: example.org')"
+  equal 403 "$(fetch / -H 'Host: example.org')"
+  # No page of elsewhere reaches a unix socket.
+  equal 200 "$(curl -s -o body -w '%{http_code}' --unix-socket socket http://example.org/debug/pprof/heap)"
+  for method in POST PUT DELETE OPTIONS PATCH TRACE NONSENSE; do
+    equal 405 "$(fetch /debug/pprof/heap -X $method)" $method
+    equal 'GET, HEAD' "$(header Allow)"
+  done
+  equal 200 "$(fetch /debug/pprof/heap -I)"
+  equal 200 "$(fetch /debug/pprof/symbol -X POST --data 0x1)"
+  # Nothing is said to other origins.
+  fetch /api/v1/processes -H 'Origin: http://example.org' >/dev/null
+  ! grep -qi access-control head || fail 'CORS'
+  finish a
+}
+
+test_paths_do_not_leave() {
+  program a -p 1 -b copy
+  serve
+  echo secret >secret.pb.gz
+  for path in /../secret.pb.gz /..%2fsecret.pb.gz /%2e%2e/secret.pb.gz //etc/passwd '/debug/pprof/..%2f..%2fetc/passwd' \
+    /page.css/../../secret.pb.gz '/%00' '/page.css%00'; do
+    status=$(fetch "$path" --path-as-is)
+    [ "$status" = 404 ] || fail "$path: $status"
+    ! grep -q -e secret -e root: body || fail "$path"
+  done
+  for name in id pid service at base new client state; do
+    for value in ../../etc/passwd /etc/passwd '..%2f..%2fetc%2fpasswd' f-../../x '%00' "$PWD/secret.pb.gz"; do
+      for view in profile top tree leaks diff timeline growth profiles; do
+        printf 'url = "%s/api/v1/%s?%s=%s"\n' "$url" $view $name "$value"
+      done
+    done
+  done >urls
+  curl -s --max-time "$(seconds 100)" -K urls >answers
+  [ -s answers ] || fail 'no answers'
+  ! grep -a -e secret -e root: answers || fail 'a file outside'
+  equal 200 "$(fetch /healthz)"
+  finish a
+}
+
+test_sizes() {
+  serve
+  head -c 100000 /dev/zero | tr '\0' a >large
+  equal 200 "$(fetch "/healthz?$(head -c 6000 large)")"
+  status=$(fetch "/healthz?$(head -c 20000 large)")
+  case $status in 400 | 414 | 431) ;; *) fail "a long target: $status" ;; esac
+  status=$(fetch /healthz -H "X: $(head -c 60000 large)")
+  case $status in 431 | 413) ;; *) fail "large headers: $status" ;; esac
+  equal 413 "$(fetch /debug/pprof/symbol --data-binary @large -H 'Expect:')"
+  equal 200 "$(fetch /healthz)"
+}
+
+# Each takes one more byte now and then: each is cut off, and nobody else waits.
+test_slow_clients_are_cut_off() {
+  program a -p 1 -b copy
+  serve
+  /usr/bin/python3 - "${url##*:}" >slow <<'PYTHON' &
+import socket, sys, time
+port = int(sys.argv[1])
+clients = []
+for i in range(100):
+    s = socket.create_connection(("127.0.0.1", port))
+    s.setblocking(False)
+    if i % 2:
+        s.send(b"GET /debug/pprof/heap HTTP/1.1\r\nHost: localhost\r\nX: ")
+    clients.append(s)
+began = time.monotonic()
+print("ready", flush=True)
+while clients and time.monotonic() - began < 170:
+    time.sleep(1)
+    left = []
+    for s in clients:
+        try:
+            if s.recv(1000) == b"":
+                continue
+            left.append(s)
+        except BlockingIOError:
+            try:
+                s.send(b"a")
+                left.append(s)
+            except OSError:
+                pass
+        except OSError:
+            pass
+    clients = left
+print("left", len(clients), flush=True)
+PYTHON
+  children+=($!)
+  wait_for 20 grep -q ready slow
+  for i in 1 2 3; do
+    equal 200 "$(fetch /debug/pprof/heap)"
+  done
+  wait $!
+  matches '^left 0$' slow
+  finish a
+}
+
+test_the_web_process_can_do_little() {
+  serve
+  web=$(child_of $serve_pid heaptap-web)
+  [ -n "$web" ] || web=$(child_of "$(child_of $serve_pid heaptap-serve)" heaptap-web)
+  matches '^Seccomp:	2$' "/proc/$web/status"
+  matches '^NoNewPrivs:	1$' "/proc/$web/status"
+  if [ "$(id -u)" = 0 ]; then
+    ! grep -q '^Uid:	0' "/proc/$web/status" || fail 'it is root'
+    matches '^CapEff:	0000000000000000$' "/proc/$web/status"
+  fi
+  # If it is killed the whole ends, with a word.
+  kill -SEGV "$web"
+  status=0
+  wait $serve_pid || status=$?
+  equal 1 $status 'exit status'
+  matches 'the web process was killed by signal 11' serve.err
+}
+
+test_its_end() {
+  serve --listen "unix:$PWD/socket"
+  test -S socket || fail 'no socket'
+  equal 660 "$(stat -c %a socket)" mode
+  equal 2 "$(status_of "${user[@]}" "$heaptap" serve --listen "${url#http://}")"
+  matches 'cannot listen on .*: Address already in use' err
+  web=$(child_of $serve_pid heaptap-web)
+  kill $serve_pid
+  wait $serve_pid || fail 'exit status'
+  wait_for 10 bash -c "! kill -0 $web 2>/dev/null"
+  [ ! -e socket ] || fail 'the socket is left'
+  # What a killed one has left is no obstacle.
+  serve --listen "unix:$PWD/socket"
+  kill -KILL $serve_pid
+  wait_for 10 bash -c "! curl -s -o /dev/null $url/healthz"
+  serve --listen "unix:$PWD/socket"
+}

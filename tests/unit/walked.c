@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the sampler teaches a hook from one dump: rows and stacks of files that stay, and of later ones only
+ * if they can be believed; and that no number that a target makes up leads anywhere.
+ */
+#include "proto/walk.h"
+#include "sampler/heap/walked.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/region_fixture.h"
+
+enum { FRAMES = 3, LEARNED_NS = 1000 };
+
+static struct modules *store;
+static struct image *image;
+static struct process *process[2];
+static struct unwind_frame frames[FRAMES];
+static struct walk_result walk = {frames, FRAMES, UNWIND_COMPLETE};
+
+/* Three frames of this very program, whose rows libdw reads. */
+static void make_frames(struct maps *maps)
+{
+	const uintptr_t where[FRAMES] = {
+	    (uintptr_t)make_frames, (uintptr_t)walked_learn, (uintptr_t)maps_new};
+	for (int i = 0; i < FRAMES; i++) {
+		uint64_t pc = where[i] + 16;
+		const struct map *map = maps_module(maps, pc);
+		assert_non_null(map);
+		assert_non_null(map->module);
+		frames[i] = (struct unwind_frame){.pc = pc,
+		    .vaddr = pc - map->bias,
+		    .module = map->module,
+		    .kind = (uint8_t)map->kind,
+		    .step = i ? UNWIND_STEP_CFI : UNWIND_STEP_FIRST,
+		    .activation = i == 0};
+	}
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	struct region *region = malloc(sizeof(*region));
+	store = modules_new(16);
+	const struct region_options options = {.period_bytes = 1,
+	    .dump_bytes = 8192,
+	    .clock_id = 1,
+	    .live_max = 1024,
+	    .mode = REGION_MODE_COPY,
+	    .walk = 1};
+	assert_int_equal(region_open(region, 1, 0x10000, &options), 0);
+	image = image_new(region, 1);
+	image->ready = true;
+	static struct table processes;
+	image->processes = &processes;
+	for (uint32_t i = 0; i < 2; i++) {
+		region_place(region, i)->pid = (uint32_t)getpid();
+		atomic_store(&region_place(region, i)->state, PLACE_READY);
+		process[i] = image_process(image, i, store);
+		assert_non_null(process[i]);
+	}
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	process_free(process[1]);
+	process_free(process[0]);
+	walked_free(image);
+	image_free(image);
+	modules_free(store);
+	return 0;
+}
+
+static size_t rows(const struct walk_row *table, size_t entries)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < entries; i++)
+		count += table[i].pc != 0;
+	return count;
+}
+
+static struct walk_area *area(void)
+{
+	return region_walk(image->region);
+}
+
+static uint32_t learn(uint32_t place, uint64_t time_ns)
+{
+	struct maps *maps = maps_new(store, getpid(), true);
+	assert_int_equal(maps_read_proc(maps), 0);
+	make_frames(maps);
+	uint32_t stack = stacks_intern(process[place]->target.stacks, frames, FRAMES, NULL, maps);
+	walked_learn(process[place], &walk, stack, time_ns);
+	maps_free(maps);
+	return stack;
+}
+
+static void later_files_are_the_images_own(void **state)
+{
+	(void)state;
+	learn(1, LEARNED_NS); /* a forked child: it may have mapped something else there */
+	assert_int_equal(rows(area()->later, WALK_LATER_ROWS), 0);
+	assert_int_equal(area()->stack_count, 0);
+	learn(0, LEARNED_NS);
+	assert_in_range(rows(area()->later, WALK_LATER_ROWS), 1, FRAMES);
+	assert_int_equal(rows(area()->rows, WALK_ROWS), 0);
+}
+
+static void nothing_is_learned_while_a_file_is_unmapped(void **state)
+{
+	(void)state;
+	atomic_store(&area()->generation, 1); /* dlclose has begun */
+	learn(0, LEARNED_NS);
+	assert_int_equal(rows(area()->later, WALK_LATER_ROWS), 0);
+}
+
+/* What was dumped before the maps were read again may be of what was mapped there before. */
+static void old_dumps_teach_nothing_of_later_files(void **state)
+{
+	(void)state;
+	learn(0, LEARNED_NS);
+	atomic_store(&area()->generation, 1);
+	walked_drain(image, true);
+	assert_int_equal(area()->later_generation, 1);
+	assert_int_equal(rows(area()->later, WALK_LATER_ROWS), 0);
+	learn(0, LEARNED_NS);
+	assert_int_equal(rows(area()->later, WALK_LATER_ROWS), 0);
+	learn(0, UINT64_MAX);
+	assert_in_range(rows(area()->later, WALK_LATER_ROWS), 1, FRAMES);
+}
+
+/* The target may write any number, and how many there are. */
+static void made_up_numbers_lead_nowhere(void **state)
+{
+	(void)state;
+	atomic_store(&area()->stack_count, 5000); /* before the sampler's first look */
+	uint32_t stack = learn(0, LEARNED_NS);
+	for (uint32_t number = 1; number < 8192; number++)
+		walked_compare(process[0], &walk, number, stack);
+	assert_int_equal(walked_counters(image).different, 0);
+	assert_in_range(walked_counters(image).compared, 0, 1);
+	for (uint32_t number = 1; number < WALK_STACKS; number++) {
+		area()->counts[0].count[number].samples = 3;
+		area()->counts[0].changed[number / 64] |= 1ull << number % 64;
+	}
+	atomic_store(&region_place(image->region, 0)->walked, 1);
+	walked_drain(image, true);
+	assert_in_range(heap_total(process[0]->heap).samples, 0, 3);
+}
+
+/* A dump that ends early has fewer frames than the walk, and says nothing of it. */
+static void cut_dumps_are_not_compared(void **state)
+{
+	(void)state;
+	learn(0, LEARNED_NS);
+	uint32_t number = (uint32_t)area()->stack_count;
+	assert_int_not_equal(number, 0);
+	uint32_t cut =
+	    stacks_intern(process[0]->target.stacks, NULL, 0, "[truncated]", process[0]->target.maps);
+	walk.outcome = UNWIND_TRUNCATED;
+	walked_compare(process[0], &walk, number, cut);
+	walk.outcome = UNWIND_COMPLETE;
+	assert_int_equal(walked_counters(image).compared, 0);
+	walked_compare(process[0], &walk, number, cut);
+	assert_int_equal(walked_counters(image).different, 1);
+	assert_int_equal(rows(area()->later, WALK_LATER_ROWS), 0); /* and all rows are gone */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(later_files_are_the_images_own, begin, end),
+	    cmocka_unit_test_setup_teardown(nothing_is_learned_while_a_file_is_unmapped, begin, end),
+	    cmocka_unit_test_setup_teardown(old_dumps_teach_nothing_of_later_files, begin, end),
+	    cmocka_unit_test_setup_teardown(made_up_numbers_lead_nowhere, begin, end),
+	    cmocka_unit_test_setup_teardown(cut_dumps_are_not_compared, begin, end),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
