@@ -267,7 +267,7 @@ struct process_finding *process_find(pid_t pid, struct modules *modules)
 	struct target *target = &finding->target;
 	bool good = target_init(target, pid, clock_now_ns()) && facts.pid == pid;
 	finding->inner = facts.inner;
-	target->pidfd = good ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	target->pidfd = good ? pidfd_open_process(pid) : -1;
 	target->readable = target->pidfd >= 0;
 	target->maps = maps_new(modules, pid, true);
 	if (target->readable && target->maps && maps_read_proc(target->maps) == 0 &&

@@ -12,9 +12,6 @@
  */
 void descriptors_fill_gaps(void);
 
-/* Closes all from `first` to `last`, both included. */
-void descriptors_close(unsigned int first, unsigned int last);
-
 /* Closes every inherited descriptor except stderr and `kept` (negative ones are passed over); stdin and
  * stdout become /dev/null. The reader of a pipe from COMMAND must not have to wait for us too. */
 void descriptors_drop(const int *kept, size_t count);

@@ -2,7 +2,7 @@
 #include "sampler/session/witness.h"
 
 #include "sampler/linux/clock.h"
-#include "sampler/session/descriptors.h"
+#include "sampler/linux/descriptor_range.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -31,8 +31,8 @@ static void testify(int channel)
 	prctl(PR_SET_NAME, "heaptap-witness");
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (channel > 0)
-		descriptors_close(0, (unsigned int)channel - 1);
-	descriptors_close((unsigned int)channel + 1, INT_MAX);
+		descriptor_range_close(0, (unsigned int)channel - 1);
+	descriptor_range_close((unsigned int)channel + 1, INT_MAX);
 	sigfillset(&all);
 	while (read(channel, &question, 1) == 1) {
 		uint64_t seen = 0;
