@@ -32,7 +32,6 @@ PACKAGES_CHECK := $(sort $(PACKAGES_DEMO) $(PACKAGES_LINT)) g++ clang lld libcla
 	libc6-dev-arm64-cross qemu-user rustc valgrind nginx-light curl musl-tools libjemalloc-dev libgoogle-perftools-dev \
 	libmimalloc-dev heaptrack man-db zsh fish debuginfod libdebuginfod1 python3-h2 \
 	python3-protobuf
-PACKAGES_LAB   := $(PACKAGES_CHECK) e2fsprogs cpio kmod xz-utils zstd
 PACKAGES_DEB   := $(PACKAGES_BUILD) build-essential dpkg-dev debhelper lintian fakeroot
 PACKAGES_BENCH := $(PACKAGES_BUILD) g++ python3 valgrind heaptrack libgoogle-perftools4 gnuplot-nox redis-server \
 	redis-tools sqlite3 nodejs zstd
@@ -103,13 +102,14 @@ ARM64_O      := $(O)-arm64
 # Those that qemu's user mode can run: it has no perf events, no vdso, no memory that a forked child finds empty, and /proc
 # shows the emulator's own address space.
 ARM64_UNIT   := regs call cfi stacks unwind_step signal_frame live sample thread table string_pool weight heap \
-	heap_view pprof_encode pprof_decode record region
-ARM64_BIN     = $(ARM64_UNIT:%=$(ARM64_O)/tests/unit/%)
+	heap_view pprof_encode pprof_decode record region walk
+# In `make check` unless a pattern means other tests, or the machine is of that architecture itself.
+WITH_ARM64    = $(if $(filter aarch64%,$(MACHINE)),,$(if $(T),$(findstring arm64,$(T)),1))
 
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all help clean install uninstall deb deb-run demo demo-run check check-run check-engines engines unit unit-bin e2e readers targets fuzz fuzz-bin \
-	arm64 arm64-bin arm64-all arm64-lab lab check-lab \
+	arm64 arm64-bin arm64-all \
 	accuracy accuracy-run bench bench-run bench-bin bench-unwind lint lint-run layers graph graph-run headers cppcheck format \
 	format-check
 
@@ -271,12 +271,11 @@ check:
 	@.ci/packages $(PACKAGES_CHECK)
 	@$(MAKE) --no-print-directory check-run
 
-# With a pattern only if that speaks of arm64.
-WITH_ARM64 = $(if $(T),$(findstring arm64,$(T)),1)
+# Where Debian's arm64 packages cannot be had, the tests that need them are skipped; what does not build fails.
 check-run: all unit-bin readers targets
-	$(if $(WITH_ARM64),@$(MAKE) --no-print-directory arm64-bin || echo 'arm64: not built, not tested')
-	@HEAPTAP_ARM64=$(if $(WITH_ARM64),$$(.ci/tree arm64 $(PACKAGES_ARM64))) HEAPTAP_ARM64_UNIT='$(ARM64_UNIT)' \
-		tests/run $(O) all '$(T)'
+	@tree=$(if $(WITH_ARM64),$$(.ci/tree arm64 $(PACKAGES_ARM64) || :)); \
+	[ -z "$$tree" ] || $(MAKE) --no-print-directory arm64-bin ARM64_TREE=$$tree || exit; \
+	HEAPTAP_ARM64=$$tree HEAPTAP_ARM64_UNIT='$(if $(WITH_ARM64),$(ARM64_UNIT))' tests/run $(O) all '$(T)'
 
 ## unit: the unit tests alone (also with SAN=...)
 unit: all unit-bin readers
@@ -298,35 +297,15 @@ engines:
 check-engines: all readers targets engines
 	@HEAPTAP_ENGINES=$(ENGINES) tests/run $(O) e2e engines
 
-# Guests of the lab, all if none is named; what is run there if T is not given: what differs from kernel to kernel.
-GUEST   ?=
-LAB_T   := $(or $(T),unit/(regs|signal_frame|unwind|unwind_step|stacks|place|trigger|event_attr|missing_calls|backend_fallback)|e2e/(truth/exact|capture_backends|unwind_shapes|old_kernels|doctor/without))
-LAB_ALL := $(shell sed -n 's/^\([a-z][^ ]*\) .*/\1/p' tests/lab/guests)
-
-## lab: virtual machines with other kernels and for aarch64, from Debian's packages, in ~/.cache/heaptap/lab (GUEST=NAME)
-lab:
-	@.ci/packages $(PACKAGES_LAB)
-	@tests/lab/build $(or $(GUEST),$(LAB_ALL))
-
-## check-lab: the tests in these machines (T=PATTERN, GUEST=NAME); emulated, so they take their time
-check-lab: lab all unit-bin readers targets
-	$(if $(filter arm64-%,$(or $(GUEST),$(LAB_ALL))),@$(MAKE) --no-print-directory arm64-lab)
-	@tests/lab/run $(O) '$(LAB_T)' $(or $(GUEST),$(LAB_ALL))
-
-arm64-lab:
-	@tree=$$(.ci/tree arm64 $(PACKAGES_ARM64)) && GOARCH=arm64 $(MAKE) --no-print-directory O=$(ARM64_O) CFLAGS=-O1 \
-		CC="aarch64-linux-gnu-gcc --sysroot=$$tree" CXX="clang++ --target=aarch64-linux-gnu --sysroot=$$tree" \
-		AR=aarch64-linux-gnu-ar all unit-bin readers targets
-
 ## arm64: heaptap and its library for aarch64, cross-compiled, and the unit tests that qemu-aarch64 can run
 arm64:
 	@.ci/packages $(PACKAGES_CHECK)
-	@$(MAKE) --no-print-directory arm64-bin
-	@HEAPTAP_ARM64=$$(.ci/tree arm64 $(PACKAGES_ARM64)) HEAPTAP_ARM64_UNIT='$(ARM64_UNIT)' tests/run $(O) arm64 '$(T)'
+	@tree=$$(.ci/tree arm64 $(PACKAGES_ARM64)) && $(MAKE) --no-print-directory arm64-bin ARM64_TREE=$$tree && \
+	HEAPTAP_ARM64=$$tree HEAPTAP_ARM64_UNIT='$(ARM64_UNIT)' tests/run $(O) arm64 '$(T)'
 
 arm64-bin:
-	@tree=$$(.ci/tree arm64 $(PACKAGES_ARM64)) && $(MAKE) --no-print-directory O=$(ARM64_O) CFLAGS=-O1 \
-		CC="aarch64-linux-gnu-gcc --sysroot=$$tree" AR=aarch64-linux-gnu-ar arm64-all
+	@$(MAKE) --no-print-directory O=$(ARM64_O) CFLAGS=-O1 SAN= CC="aarch64-linux-gnu-gcc --sysroot=$(ARM64_TREE)" \
+		AR=aarch64-linux-gnu-ar arm64-all
 
 arm64-all: $(O)/heaptap $(O)/heaptap-push $(O)/libheaptap.so $(ARM64_UNIT:%=$(O)/tests/unit/%)
 

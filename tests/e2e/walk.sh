@@ -2,6 +2,8 @@
 # Stacks that the hook walks itself (proto/walk.h): right, most of them, and compared with dumps.
 # timeout: 240
 
+need_x86_64 'the walk backend'
+
 # counts PROFILE: sets taken, walked, compared and wrong
 counts() {
   comment_of "$1" >comments

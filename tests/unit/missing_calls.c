@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "sampler/enable/root_folder.h"
 #include "sampler/linux/exit_status.h"
 #include "sampler/linux/memory_file.h"
 #include "sampler/linux/pidfd.h"
@@ -213,12 +214,32 @@ static int files_are_opened_by_name(void)
 	return 0;
 }
 
+/* Of the machine's own root only: below another folder a link may lead out of it. */
+static int units_are_read_in_the_own_root(void)
+{
+	struct root_folder own, other;
+	char *text;
+	size_t length;
+
+	CHECK(root_folder_open(&own, NULL) == 0);
+	CHECK(root_folder_has(&own, "/proc/self/stat") && !root_folder_has(&own, "/proc/self/nothing"));
+	CHECK(root_folder_read(&own, "/etc/passwd", &text, &length) == 0 && length > 0);
+	free(text);
+	root_folder_close(&own);
+	CHECK(root_folder_open(&other, "/etc") == 0);
+	CHECK(root_folder_read(&other, "/passwd", &text, &length) < 0);
+	root_folder_close(&other);
+	return 0;
+}
+
 static void no_openat2(void **state)
 {
 	static const int calls[] = {SYS_openat2};
 
 	without(calls, 1, ENOSYS, files_are_opened_by_name);
 	without(calls, 1, EPERM, files_are_opened_by_name);
+	without(calls, 1, ENOSYS, units_are_read_in_the_own_root);
+	without(calls, 1, EPERM, units_are_read_in_the_own_root);
 }
 
 /* ---- flags of memfd_create */
