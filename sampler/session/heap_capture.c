@@ -76,7 +76,7 @@ int heap_capture_probe(struct heap_capture *h, const struct options *options)
 	h->options = options;
 	if (options->backend == BACKEND_WALK && !walks(options)) {
 		snprintf(h->probe.reason, sizeof(h->probe.reason), "%s",
-		    has_walk() ? "--labels thread and size need a record of each sample, walked ones have none"
+		    has_walk() ? "--labels thread and size need a record of each sample"
 		               : "it is for x86-64 only");
 		return -EOPNOTSUPP;
 	}
