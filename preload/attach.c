@@ -192,7 +192,7 @@ static bool offer(bool strict)
 	if (!strict)
 		madvise(header, header->offsets.end, MADV_DONTDUMP);
 	header->unseen = lookup_before("malloc") ? REGION_UNSEEN_MALLOC : 0u;
-	header->trigger_address = (uintptr_t)capture_trigger;
+	header->trigger_address = capture_breakpoint();
 	tell_own_memory(header);
 	seed();
 	clock_open((int)header->clock_id, !strict);
