@@ -24,8 +24,8 @@ extern const char capture_probed[] __attribute__((visibility("hidden")));
  * cheaper: x86 kernels from 6.18 on turn a uprobe on one into a call to a trampoline page that a forked
  * child does not get, and the child dies of SIGSEGV at its first sample (seen on 6.18.44).
  *
- * aarch64's second nop is the breakpoint's: see REGION_BREAKPOINT_AT. The function's own address is of no use to
- * anybody: a landing pad may be there. Never inlined or cloned, so that these are its arguments' registers. */
+ * aarch64's second nop is the breakpoint's: see REGION_BREAKPOINT_AT. The function's own address is of no
+ * use to anybody: a landing pad may be there. Never inlined or cloned: its arguments are in registers. */
 void capture_trigger(
     uint64_t key, uint64_t slot, uint64_t seq, uint64_t size_bytes, uint64_t period_bytes, uint64_t time_ns);
 __attribute__((noinline, noclone, used)) void capture_trigger(
