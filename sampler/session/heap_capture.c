@@ -53,8 +53,7 @@ static bool has_walk(void)
 /* A walked sample has no record of its own, so what tells rows of one stack apart cannot be asked for. */
 static bool walks(const struct options *options)
 {
-	return has_walk() &&
-	    (options->backend == BACKEND_AUTO || options->backend == BACKEND_WALK) &&
+	return has_walk() && (options->backend == BACKEND_AUTO || options->backend == BACKEND_WALK) &&
 	    !(options->labels & (HEAP_LABEL_THREAD | HEAP_LABEL_SIZE));
 }
 
