@@ -304,7 +304,7 @@ arm64:
 	HEAPTAP_ARM64=$$tree HEAPTAP_ARM64_UNIT='$(ARM64_UNIT)' tests/run $(O) arm64 '$(T)'
 
 arm64-bin:
-	@$(MAKE) --no-print-directory O=$(ARM64_O) CFLAGS=-O1 SAN= CC="aarch64-linux-gnu-gcc --sysroot=$(ARM64_TREE)" \
+	@$(MAKE) --no-print-directory O=$(ARM64_O) CFLAGS=-O0 SAN= CC="aarch64-linux-gnu-gcc --sysroot=$(ARM64_TREE)" \
 		AR=aarch64-linux-gnu-ar arm64-all
 
 arm64-all: $(O)/heaptap $(O)/heaptap-push $(O)/libheaptap.so $(ARM64_UNIT:%=$(O)/tests/unit/%)
