@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # heaptap: `make help` lists what there is to make.
 #
-# Nothing here runs a compiler or asks pkg-config while the file is read: `make demo` and `make check` begin on a
-# machine that has neither, and install them.
+# Nothing here needs a compiler or pkg-config while the file is read: `make demo` and `make check` begin on a machine
+# that has neither, and install them.
 
 VERSION := 0.1.0
 PREFIX  ?= /usr/local
@@ -80,12 +80,9 @@ PRELOAD_OBJ := $(PRELOAD_SRC:%.c=$(O)/%.o)
 HOOK_OBJ    := $(patsubst %,$(O)/tests/%.o,$(filter-out $(addprefix preload/,api attach constructor hooks mmap \
 	family next_symbol next_symbol_operators sampled signal hook_table running loader_calls),$(PRELOAD_SRC:%.c=%)))
 # What is loaded into processes that run already; attaching knows x86-64 alone.
-ATTACH_LIB  := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),$(O)/libheaptap-attach.so)
+ATTACH_LIB   = $(if $(filter x86_64%,$(MACHINE)),$(O)/libheaptap-attach.so)
 CORE_OBJ    := $(filter-out $(O)/sampler/main.o,$(SAMPLER_OBJ)) $(PPROF_OBJ)
-UNIT_BIN    := $(UNIT_SRC:%.c=$(O)/%)
-ifeq ($(ATTACH_LIB),)
-UNIT_BIN    := $(filter-out $(O)/tests/unit/remote_call,$(UNIT_BIN))
-endif
+UNIT_BIN     = $(filter-out $(if $(ATTACH_LIB),,$(O)/tests/unit/remote_call),$(UNIT_SRC:%.c=$(O)/%))
 FUZZ_BIN    := $(FUZZ_SRC:%.c=$(O)/%)
 FUZZ_OBJ    := $(FUZZ_BIN:%=%.o)
 READER_BIN  := $(READER_SRC:%.c=$(O)/%) $(patsubst %.go,$(O)/%,$(wildcard tests/readers/*.go))
@@ -95,9 +92,25 @@ BENCH_BIN   := $(addprefix $(O)/bench/,$(notdir $(basename $(BENCH_SRC))))
 
 GO := GO111MODULE=off GOPATH=/usr/share/gocode GOFLAGS= GOCACHE=$(abspath $(O))/gocache go
 
+# What the compiler compiles for.
+MACHINE = $(eval MACHINE := $(or $(shell $(CC) -dumpmachine 2>/dev/null),$(shell uname -m)))$(MACHINE)
+
+# ---- aarch64, cross-compiled, with Debian's arm64 libraries beside the checkout (.ci/tree). For tests: without debug
+# information, and without optimization that costs a minute.
+PACKAGES_ARM64 := libc6-dev libdw-dev libelf-dev libpfm4-dev libprotobuf-c-dev zlib1g-dev libiberty-dev libpcre2-dev \
+	libcurl4-gnutls-dev libinih-dev libcmocka-dev libstdc++-12-dev
+ARM64_O      := $(O)-arm64
+# Those that qemu's user mode can run: it has no perf events, no vdso, no memory that a forked child finds empty, and /proc
+# shows the emulator's own address space.
+ARM64_UNIT   := regs call cfi stacks unwind_step signal_frame sample thread table string_pool weight heap \
+	heap_view pprof_encode pprof_decode record region walk
+# In `make check` unless a pattern means other tests, or the machine is of that architecture itself.
+WITH_ARM64    = $(if $(filter aarch64%,$(MACHINE)),,$(if $(T),$(findstring arm64,$(T)),1))
+
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all help clean install uninstall deb deb-run demo demo-run check check-run check-engines engines unit unit-bin e2e readers targets fuzz fuzz-bin \
+	arm64 arm64-bin arm64-all \
 	accuracy accuracy-run bench bench-run bench-bin bench-unwind lint lint-run layers graph graph-run headers cppcheck format \
 	format-check
 
@@ -125,8 +138,11 @@ $(O)/heaptap-serve: $(SERVE_OBJ) $(O)/core.a
 
 # The half that lives in other people's processes: libc only, nothing exported but the map, no lazy binding
 # surprises (-z now), and never a sanitizer runtime (the sanitizer builds test the sampler's side).
-PRELOAD_FLAGS := -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fno-stack-protector \
-	-fno-builtin -fcf-protection=return
+PRELOAD_FLAGS  = -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fno-stack-protector -fno-builtin \
+	$(PRELOAD_$(firstword $(subst -, ,$(MACHINE))))
+# Returns are checked by the processor where it can: shadow stacks; signed return addresses and landing pads.
+PRELOAD_x86_64  := -fcf-protection=return
+PRELOAD_aarch64 := -mbranch-protection=standard
 PRELOAD_LINK   = -shared $(LDFLAGS) -Wl,-soname,$(@F) -Wl,-Bsymbolic-functions \
 	-Wl,-z,defs,-z,now,-z,relro,-z,noexecstack -Wl,--hash-style=gnu
 ONLY_PRELOADED := $(patsubst %,$(O)/preload/%.o,constructor family redirect)
@@ -256,9 +272,12 @@ check:
 	@.ci/packages $(PACKAGES_CHECK)
 	@$(MAKE) --no-print-directory check-run
 
-# The fuzzers run by clang alone, but must compile.
+# The fuzzers run by clang alone, but must compile. Where Debian's arm64 packages cannot be had, the tests that need
+# them are skipped; what does not build fails.
 check-run: all unit-bin readers targets $(FUZZ_OBJ)
-	@tests/run $(O) all '$(T)'
+	@tree=$(if $(WITH_ARM64),$$(.ci/tree arm64 $(PACKAGES_ARM64) || :)); \
+	[ -z "$$tree" ] || $(MAKE) --no-print-directory arm64-bin ARM64_TREE=$$tree || exit; \
+	HEAPTAP_ARM64=$$tree HEAPTAP_ARM64_UNIT='$(if $(WITH_ARM64),$(ARM64_UNIT))' tests/run $(O) all '$(T)'
 
 ## unit: the unit tests alone (also with SAN=...)
 unit: all unit-bin readers
@@ -279,6 +298,18 @@ engines:
 ## check-engines: the tests that send profiles to them; skipped where they could not be built
 check-engines: all readers targets engines
 	@HEAPTAP_ENGINES=$(ENGINES) tests/run $(O) e2e engines
+
+## arm64: heaptap and its library for aarch64, cross-compiled, and the unit tests that qemu-aarch64 can run
+arm64:
+	@.ci/packages $(PACKAGES_CHECK)
+	@tree=$$(.ci/tree arm64 $(PACKAGES_ARM64)) && $(MAKE) --no-print-directory arm64-bin ARM64_TREE=$$tree && \
+	HEAPTAP_ARM64=$$tree HEAPTAP_ARM64_UNIT='$(ARM64_UNIT)' tests/run $(O) arm64 '$(T)'
+
+arm64-bin:
+	@$(MAKE) --no-print-directory O=$(ARM64_O) CFLAGS=-O0 SAN= CC="aarch64-linux-gnu-gcc --sysroot=$(ARM64_TREE)" \
+		AR=aarch64-linux-gnu-ar arm64-all
+
+arm64-all: $(O)/heaptap $(O)/heaptap-push $(O)/libheaptap.so $(ARM64_UNIT:%=$(O)/tests/unit/%)
 
 unit-bin: $(UNIT_BIN)
 readers: $(READER_BIN)

@@ -92,7 +92,7 @@ static void describe_image(struct region_header *header, uint32_t pid, bool runs
 	if (!runs && header->wants_command_line == 1) /* a running program may have changed it */
 		arguments_write((char *)header + header->offsets.command_line);
 	header->pid = pid;
-	header->trigger_address = (uintptr_t)capture_trigger;
+	header->trigger_address = capture_breakpoint();
 	header->unseen = !runs && lookup_before("malloc") ? REGION_UNSEEN_MALLOC : 0u;
 }
 
@@ -192,7 +192,7 @@ static bool offer(bool strict)
 	if (!strict)
 		madvise(header, header->offsets.end, MADV_DONTDUMP);
 	header->unseen = lookup_before("malloc") ? REGION_UNSEEN_MALLOC : 0u;
-	header->trigger_address = (uintptr_t)capture_trigger;
+	header->trigger_address = capture_breakpoint();
 	tell_own_memory(header);
 	seed();
 	clock_open((int)header->clock_id, !strict);

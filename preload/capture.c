@@ -11,26 +11,40 @@
 
 /* The trigger's address, as a note in the format of SystemTap's user-space probes (three addresses, then
  * provider, name and arguments): strip keeps it, and perf, bpftrace and gdb can read it too. */
-#define TRIGGER_NOTE                                                                                   \
-	".pushsection .note.stapsdt, \"\", \"note\"\n"                                                 \
-	".balign 4\n.4byte 992f-991f, 994f-993f, 3\n991: .asciz \"stapsdt\"\n992: .balign 4\n"         \
-	"993: .8byte 990b, 0, 0\n.asciz \"heaptap\"\n.asciz \"sample\"\n.asciz \"\"\n994: .balign 4\n" \
-	".popsection\n"
+#define TRIGGER_NOTE                                                                             \
+	".pushsection .note.stapsdt, \"\", \"note\"\n"                                           \
+	".balign 4\n.4byte 992f-991f, 994f-993f, 3\n991: .asciz \"stapsdt\"\n992: .balign 4\n"   \
+	"993: .8byte capture_probed, 0, 0\n.asciz \"heaptap\"\n.asciz \"sample\"\n.asciz \"\"\n" \
+	"994: .balign 4\n.popsection\n"
+
+#define TRIGGER ".globl capture_probed\n.hidden capture_probed\ncapture_probed: nop\n"
+extern const char capture_probed[] __attribute__((visibility("hidden")));
 
 /* The first instruction is a one-byte nop, which the kernel emulates. Never a five-byte nop, though it is
  * cheaper: x86 kernels from 6.18 on turn a uprobe on one into a call to a trampoline page that a forked
- * child does not get, and the child dies of SIGSEGV at its first sample (seen on 6.18.44). */
+ * child does not get, and the child dies of SIGSEGV at its first sample (seen on 6.18.44).
+ *
+ * aarch64's second nop is the breakpoint's: see REGION_BREAKPOINT_AT. The function's own address is of no
+ * use to anybody: a landing pad may be there. Never inlined or cloned: its arguments are in registers. */
+void capture_trigger(
+    uint64_t key, uint64_t slot, uint64_t seq, uint64_t size_bytes, uint64_t period_bytes, uint64_t time_ns);
 __attribute__((noinline, noclone, used)) void capture_trigger(
     uint64_t key, uint64_t slot, uint64_t seq, uint64_t size_bytes, uint64_t period_bytes, uint64_t time_ns)
 {
 #if defined(__x86_64__)
-	__asm__ volatile("990: nop\n" TRIGGER_NOTE ::"D"(key), "S"(slot), "d"(seq), "c"(size_bytes)
-	                 : "memory");
+	__asm__ volatile(TRIGGER TRIGGER_NOTE ::"D"(key), "S"(slot), "d"(seq), "c"(size_bytes) : "memory");
 #else
-	__asm__ volatile("990: nop\n" TRIGGER_NOTE ::"r"(key), "r"(slot), "r"(seq), "r"(size_bytes),
-	                 "r"(period_bytes), "r"(time_ns)
+	register uint64_t x0 __asm__("x0") = key, x1 __asm__("x1") = slot, x2 __asm__("x2") = seq;
+	register uint64_t x3 __asm__("x3") = size_bytes, x4 __asm__("x4") = period_bytes;
+	register uint64_t x5 __asm__("x5") = time_ns;
+	__asm__ volatile(TRIGGER "nop\n" TRIGGER_NOTE ::"r"(x0), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
 	                 : "memory");
 #endif
+}
+
+uintptr_t capture_breakpoint(void)
+{
+	return (uintptr_t)capture_probed + REGION_BREAKPOINT_AT;
 }
 
 /* In the order of proto/region.h: callee-saved registers, stack pointer and program counter. */

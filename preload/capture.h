@@ -22,9 +22,7 @@
 
 void capture_sample(const struct live_entry *entry);
 
-/* The trigger; its address goes to the sampler. Never inlined or cloned, and called only by
- * capture_sample. */
-void capture_trigger(
-    uint64_t key, uint64_t slot, uint64_t seq, uint64_t size_bytes, uint64_t period_bytes, uint64_t time_ns);
+/* Where a breakpoint is to be set; the sampler is told. */
+uintptr_t capture_breakpoint(void);
 
 #endif

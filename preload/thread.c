@@ -28,10 +28,14 @@ enum {
 	/* space for the frames of thread_start and clone above ours: they show the unwinder that the stack
 	 * ends */
 	OUTER_FRAMES_BYTES = 1024,
-	CONTROL_BLOCK_BYTES = 160, /* of musl, in every version; the id is at 48 in 1.2 */
+	/* of musl, in every version, at the thread pointer's side; the id is at 48 in 1.2, and on aarch64
+	 * 168 bytes below the pointer */
+	CONTROL_BLOCK_BYTES = 176,
+	STRUCT_BYTES_MAX = 65536, /* of glibc's struct pthread: any more is not believed */
 };
 
 static uint64_t tid_offset;
+static uint64_t block_below; /* bytes of the control block in front of where the thread pointer points */
 static uintptr_t main_low, main_end; /* of the main thread's stack; 0 unknown */
 static const struct region_stack *known_stacks;
 static uint32_t known_count;
@@ -50,7 +54,7 @@ struct thread_begin {
 };
 static struct thread_begin begins[BEGINS];
 
-static uintptr_t control_block(void)
+static uintptr_t thread_pointer(void)
 {
 	uintptr_t pointer;
 #if defined(__x86_64__)
@@ -61,6 +65,22 @@ static uintptr_t control_block(void)
 #error "heaptap knows x86-64 and aarch64"
 #endif
 	return pointer;
+}
+
+/* The control block begins at the thread pointer on x86-64, and ends there on aarch64 (variants II and I of
+ * Drepper, "ELF Handling For Thread-Local Storage"). */
+static bool block_is_below(void)
+{
+#if defined(__aarch64__)
+	return true;
+#else
+	return false;
+#endif
+}
+
+static uintptr_t control_block(void)
+{
+	return thread_pointer() - block_below;
 }
 
 uint32_t thread_tid(void)
@@ -111,8 +131,23 @@ bool thread_on_main_stack(void)
 	return here < end && end - here < main_stack_bytes();
 }
 
+/* field: {bits, elements, offset}, as libthread_db reads it; struct_bytes likewise; NULL: the libc has
+ * none. */
+static void find_control_block(const uint32_t *field, const uint32_t *struct_bytes, uint32_t tid)
+{
+	bool known = field && field[0] == 32 && field[2] < STRUCT_BYTES_MAX && field[2] % 4 == 0;
+	if (block_is_below())
+		known =
+		    known && struct_bytes && *struct_bytes > field[2] && *struct_bytes <= STRUCT_BYTES_MAX;
+	block_below = !block_is_below() ? 0 : known ? *struct_bytes : CONTROL_BLOCK_BYTES;
+	tid_offset = known ? field[2] : tid ? find_tid(tid) : 0;
+	if (tid && thread_tid() != tid)
+		tid_offset = 0;
+}
+
 enum wish {
 	WISH_TID,
+	WISH_STRUCT_BYTES,
 	WISH_ATTR_INIT,
 	WISH_ATTR_DESTROY,
 	WISH_STACK_SIZE,
@@ -124,20 +159,14 @@ void thread_open(uint32_t tid, bool main)
 {
 	struct lookup wishes[WISHES] = {
 	    [WISH_TID] = {.name = "_thread_db_pthread_tid"},
+	    [WISH_STRUCT_BYTES] = {.name = "_thread_db_sizeof_pthread"},
 	    [WISH_ATTR_INIT] = {.name = "pthread_attr_init"},
 	    [WISH_ATTR_DESTROY] = {.name = "pthread_attr_destroy"},
 	    [WISH_STACK_SIZE] = {.name = "pthread_attr_getstacksize"},
 	    [WISH_GUARD_SIZE] = {.name = "pthread_attr_getguardsize"},
 	};
 	lookup_next(wishes, WISHES);
-	/* {bits, elements, offset}, as libthread_db reads it */
-	const uint32_t *field = wishes[WISH_TID].found;
-	if (field && field[0] == 32 && field[2] < 65536 && field[2] % 4 == 0)
-		tid_offset = field[2];
-	else if (tid)
-		tid_offset = find_tid(tid);
-	if (tid && thread_tid() != tid)
-		tid_offset = 0;
+	find_control_block(wishes[WISH_TID].found, wishes[WISH_STRUCT_BYTES].found, tid);
 	attr_init = (int (*)(pthread_attr_t *))(uintptr_t)wishes[WISH_ATTR_INIT].found;
 	attr_destroy = (int (*)(pthread_attr_t *))(uintptr_t)wishes[WISH_ATTR_DESTROY].found;
 	attr_getstacksize =

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the hook must know about the calling thread without a system call: its id and the bounds of its stack.
+ * What the hook must know about the calling thread without a system call: its id and the bounds of its
+ * stack.
  *
  * Id: glibc keeps the kernel's thread id in its thread control block, at an offset that libc.so itself
- * publishes for debuggers (_thread_db_pthread_tid); checked once in the constructor, and 0 ("unknown") if
- * that check fails. Stack: pthread_getattr_np would take locks and open files (it deadlocks inside malloc);
- * so the main thread's bounds come from the loader, those of other threads from the attributes passed to
- * pthread_create.
+ * publishes for debuggers (_thread_db_pthread_tid, and the block's size, _thread_db_sizeof_pthread); checked
+ * once in the constructor, and 0 ("unknown") if that check fails. Stack: pthread_getattr_np would take locks
+ * and open files (it deadlocks inside malloc); so the main thread's bounds come from the loader, those of
+ * other threads from the attributes passed to pthread_create.
  */
 #ifndef PRELOAD_THREAD_H
 #define PRELOAD_THREAD_H

@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 #include <stddef.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 
 static uintptr_t own_start, own_end; /* of this library */
@@ -22,8 +23,10 @@ void walk_open(void)
 	struct walk_area *area = area_of();
 	unsigned char *first = (unsigned char *)area->rows, *end = (unsigned char *)area->counts;
 	lookup_extent((const void *)(uintptr_t)walk_open, &own_start, &own_end);
-	/* A stray store of the program must not change what is read here. If it is refused: no matter. */
-	(void)mprotect(first, (size_t)(end - first), PROT_READ);
+	/* A stray store of the program must not change what is read here. If it is refused: no matter. Not
+	 * where a larger page of the kernel's would take in what is written beside it (aarch64). */
+	if ((((uintptr_t)first | (uintptr_t)end) & (getauxval(AT_PAGESZ) - 1)) == 0)
+		(void)mprotect(first, (size_t)(end - first), PROT_READ);
 }
 
 static bool table_find(const struct walk_row *table, size_t entries, uintptr_t pc, struct walk_rule *rule)

@@ -66,7 +66,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define REGION_ABI        13u
+#define REGION_ABI        14u
 #define REGION_MAGIC      0x7061747061656831ull /* "1heaptap" */
 #define REGION_POOL_MAGIC 0x7962626f6c706831ull
 #define LEDGER_MAGIC      0x72656764656c6831ull
@@ -78,9 +78,10 @@
 
 enum {
 	REGION_PAGE_BYTES = 4096,
-	REGION_PLACES = 256,         /* processes of one image at the same time */
-	REGION_SEGMENT_SLOTS = 1024, /* slots that a place gets at a time: 64 KiB */
-	REGION_SEGMENTS = 4096,      /* limit: 4 M live samples per image and its children */
+	REGION_PAGE_BYTES_MOST = 64 << 10, /* aarch64 kernels have pages of 4, 16 or 64 KiB */
+	REGION_PLACES = 256,               /* processes of one image at the same time */
+	REGION_SEGMENT_SLOTS = 1024,       /* slots that a place gets at a time: 64 KiB */
+	REGION_SEGMENTS = 4096,            /* limit: 4 M live samples per image and its children */
 	REGION_MODULES_BYTES = 128 * 1024,
 	REGION_PATH_BYTES = 256,
 	REGION_COMMAND_LINE_BYTES = 4096, /* longer ones are cut */
@@ -166,6 +167,23 @@ struct region_offsets {
 	    dropped_buffers, walk, stack_log, stack_log_slots, end;
 };
 
+/*
+ * Bytes from the trigger's instruction that the library's note names, which gets the uprobe, to the one that
+ * gets the breakpoint, header.trigger_address.
+ *
+ * On aarch64 these must not be one: to get past a breakpoint the kernel has the thread step over it, the
+ * uprobe's own step ends that one (reinstall_suspended_bps, arch/arm64/kernel/hw_breakpoint.c) and is taken
+ * for it, and the thread runs on past the uprobe's slot into undefined instructions (seen on 6.1: SIGILL).
+ * And anybody may set a uprobe where the note says.
+ */
+enum {
+#if defined(__aarch64__)
+	REGION_BREAKPOINT_AT = 4,
+#else
+	REGION_BREAKPOINT_AT = 0,
+#endif
+};
+
 /* The stack of a thread that ran already when its process was attached to: [low, high), with the thread's
  * control block at its high end. The sampler writes them, sorted, before the hand-over. */
 struct region_stack {
@@ -211,7 +229,7 @@ struct region_header {
 	/* written by the image */
 	_Alignas(128) _Atomic uint32_t state; /* enum region_state */
 	uint32_t pid;
-	uint64_t trigger_address;
+	uint64_t trigger_address;          /* of the instruction for a breakpoint */
 	_Atomic uint64_t places_exhausted; /* processes that found no free place and are not sampled */
 	_Atomic uint64_t places_claimed;   /* by forked children: a change means a new process */
 	/* number of buffers filled so far: a change means there is something to read */
@@ -492,10 +510,15 @@ static inline void region_lay_out(struct region_offsets *offsets, uint32_t segme
 	};
 	uint64_t at = REGION_PAGE_BYTES;
 	for (unsigned int i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		*parts[i].offset = at;
-		at += (parts[i].bytes + REGION_PAGE_BYTES - 1) / REGION_PAGE_BYTES * REGION_PAGE_BYTES;
+		/* A forked child maps zeros over the buffers: they begin and end with a page of any size. */
+		const uint64_t page =
+		    parts[i].offset == &offsets->buffers || parts[i].offset == &offsets->frees
+		    ? REGION_PAGE_BYTES_MOST
+		    : REGION_PAGE_BYTES;
+		*parts[i].offset = at = (at + page - 1) / page * page;
+		at += parts[i].bytes;
 	}
-	offsets->end = at;
+	offsets->end = (at + REGION_PAGE_BYTES - 1) / REGION_PAGE_BYTES * REGION_PAGE_BYTES;
 }
 
 /* The trigger's first register: the region's key, with the place's index in these bits of it. */

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # What tests of attaching share: targets that answer lines, and what can be seen of a process.
 
+need_x86_64 'attaching'
+
 # running COMMAND...: starts it in the background, with a pipe for its lines; sets target
 running() {
   rm -f said # of a program before, which was ready

@@ -24,6 +24,11 @@ need_root() {
   [ "$(id -u)" = 0 ] || skip 'needs root'
 }
 
+# need_x86_64 WHAT: that is for x86-64 only
+need_x86_64() {
+  [ "$(uname -m)" = x86_64 ] || skip "$1 is for x86-64 only"
+}
+
 # equal WANTED GOT [WHAT]
 equal() {
   [ "$1" = "$2" ] || fail "${3:-value}: wanted '$1', got '$2'"
@@ -90,7 +95,7 @@ unprivileged() {
 # Makes ./bin with heaptap, its library and test programs, readable by everyone; use "$heaptap" and "$targets" after.
 stage() {
   mkdir -p bin
-  cp "$heaptap" "$HEAPTAP_BUILD/libheaptap.so" "$HEAPTAP_BUILD/libheaptap-attach.so" bin/
+  cp "$heaptap" "$HEAPTAP_BUILD"/libheaptap*.so bin/
   for target; do
     cp "$targets/$target" bin/
   done

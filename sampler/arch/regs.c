@@ -13,10 +13,31 @@ const struct regs_arch *regs_arch_find(uint16_t e_machine)
 	return NULL;
 }
 
+#ifdef __aarch64__
+/*
+ * Which bits of a code address are its own, and not of an authentication code or a tag: asked of the
+ * processor, because it depends on how the kernel was configured (39, 42, 47, 48 or 52 bits). XPACLRI (here
+ * as the hint that it is, which old assemblers and processors take) sets the bits of the code in x30 to what
+ * bit 55 is, and does nothing where there is no pointer authentication. Arm Architecture Reference Manual,
+ * D8.10.
+ */
+static uint64_t own_code_mask(void)
+{
+	uint64_t user_half = ~(UINT64_C(1) << 55), stripped;
+	__asm__ volatile("mov x30, %1\n\thint #7\n\tmov %0, x30" : "=r"(stripped) : "r"(user_half) : "x30");
+	return stripped & ((UINT64_C(1) << 55) - 1);
+}
+#endif
+
 const struct regs_arch *regs_arch_native(void)
 {
 #ifdef __aarch64__
-	return &regs_aarch64;
+	static struct regs_arch native;
+	if (!native.name) {
+		native = regs_aarch64;
+		native.code_mask = own_code_mask();
+	}
+	return &native;
 #else
 	return &regs_x86_64;
 #endif

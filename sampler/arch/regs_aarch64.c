@@ -9,8 +9,8 @@ static const uint8_t perf_to_dwarf[33] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 
 
 /*
  * A return address signed by PAC has its code in the bits above the virtual address; with 48-bit user
- * addresses (the default everywhere, 52 bits only on request of the program) those are bits 48 to 63, pointer
- * tags included.
+ * addresses those are bits 48 to 63, pointer tags included. For the machine we run on regs_arch_native()
+ * asks.
  */
 const struct regs_arch regs_aarch64 = {
     .name = "aarch64",

@@ -104,13 +104,14 @@ static bool is_late_still(struct search *search, pid_t tid)
 	return found;
 }
 
-/* Of a socket of the process: calls that wait for it end with EINTR at a stop. */
+/* Of a socket of the process: calls that wait for it end with EINTR at a stop. One that cannot be asked
+ * (pidfd_getfd is of Linux 5.6) may have one. */
 static bool has_time_limit(pid_t pid, int fd)
 {
 	static const int names[] = {SO_RCVTIMEO, SO_SNDTIMEO};
-	bool limited = false;
 	int pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	int copy = pid_fd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pid_fd, fd, 0);
+	bool limited = copy < 0 && errno != EBADF;
 	for (size_t i = 0; copy >= 0 && i < sizeof(names) / sizeof(names[0]); i++) {
 		struct timeval limit = {0};
 		socklen_t length = sizeof(limit);

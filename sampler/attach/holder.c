@@ -2,11 +2,13 @@
 #include "sampler/attach/holder.h"
 
 #include "proto/region.h"
+#include "sampler/linux/descriptor_range.h"
 #include "sampler/linux/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
@@ -103,8 +105,8 @@ static void place_descriptors(const int fds[PLACES])
 		from[i] = fcntl(fds[i], F_DUPFD, 64);
 	for (int i = 0; i < PLACES; i++)
 		dup2(from[i], to[i]);
-	close_range(ROOT_FD + 1, ~0u, 0);
-	close_range(0, SOCKET_FD - 1, 0);
+	descriptor_range_close(ROOT_FD + 1, INT_MAX);
+	descriptor_range_close(0, SOCKET_FD - 1);
 }
 
 struct ids {

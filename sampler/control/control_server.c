@@ -3,13 +3,13 @@
 
 #include "sampler/control/control_peer.h"
 #include "sampler/linux/epoll_set.h"
+#include "sampler/linux/memory_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -216,10 +216,10 @@ int control_server_memory(const void *bytes, size_t length)
 {
 	static const char empty[1];
 	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
-	int fd = memfd_create("heaptap-control", MFD_CLOEXEC | MFD_ALLOW_SEALING), error = 0;
+	int fd = memory_file_create("heaptap-control"), error = 0;
 	const char *at = length ? bytes : empty;
 	if (fd < 0)
-		return -errno;
+		return fd;
 	for (size_t done = 0; done < length && !error;) {
 		ssize_t wrote = write(fd, at + done, length - done);
 		if (wrote < 0 && errno != EINTR)

@@ -164,13 +164,14 @@ static bool attach(struct daemon *d, struct roster_entry *entry, const struct ve
 {
 	struct fitness fitness;
 	struct daemon_attaching *seat = free_seat(d);
+	/* first: where nothing can be attached to there is no library either */
+	if (!fitness_examine(&fitness, entry->pid, false))
+		return verdict_refuse(
+		    entry, "%s%s%s", fitness.cause, fitness.remedy[0] ? ": " : "", fitness.remedy);
 	int error = open_library(d);
 	if (error)
 		return verdict_refuse(
 		    entry, "cannot be attached to: no " ATTACH_LIBRARY_NAME ": %s", strerror(-error));
-	if (!fitness_examine(&fitness, entry->pid, false))
-		return verdict_refuse(
-		    entry, "%s%s%s", fitness.cause, fitness.remedy[0] ? ": " : "", fitness.remedy);
 	if (!seat)
 		return false;
 	error = begin(d, seat, entry, verdict, fitness.filtered);

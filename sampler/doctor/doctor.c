@@ -3,14 +3,17 @@
 
 #include "sampler/perf/event_attr.h"
 #include "sampler/linux/exit_status.h"
+#include "sampler/linux/memory_file.h"
 #include "sampler/loader/preload_library.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
 #include "sampler/doctor/doctor_daemon.h"
 #include "sampler/doctor/doctor_process.h"
+#include "sampler/doctor/doctor_perf.h"
 #include "sampler/doctor/doctor_target.h"
 #include "sampler/doctor/finding.h"
+#include "sampler/perf/features.h"
 #include "sampler/perf/probe.h"
 #include "sampler/snapshot/threshold_watch.h"
 
@@ -44,12 +47,17 @@ static void examine_kernel(struct findings *findings)
 	struct utsname name;
 	int fd;
 
-	if (uname(&name) == 0)
+	if (uname(&name) == 0 && doctor_perf_new_enough(name.release))
 		finding_say(findings, FINDING_GOOD, NULL, "kernel %s on %s", name.release, name.machine);
-	fd = memfd_create("heaptap-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	else if (uname(&name) == 0)
+		finding_say(findings, FINDING_NOTE, "use Linux " DOCTOR_PERF_OLDEST " or later",
+		    "kernel %s on %s is older than heaptap is written for: it may work, with the copy "
+		    "backend",
+		    name.release, name.machine);
+	fd = memory_file_create("heaptap-doctor");
 	if (fd < 0)
 		finding_say(findings, FINDING_BAD, "allow memfd_create in the container's seccomp profile",
-		    "cannot create shared memory: %s", strerror(errno));
+		    "cannot create shared memory: %s", strerror(-fd));
 	else
 		close(fd);
 }
@@ -59,21 +67,23 @@ static void examine_paranoia(struct findings *findings)
 {
 	long paranoid = read_number("/proc/sys/kernel/perf_event_paranoid", -100);
 	long mlock = read_number("/proc/sys/kernel/perf_event_mlock_kb", 0);
+	enum features_obstacle obstacle = features_obstacle();
 	unsigned long long capabilities = 0;
+	char held[128];
 	int seccomp = 0;
 
 	doctor_process_capabilities(getpid(), &capabilities, &seccomp);
+	doctor_perf_describe_capabilities(capabilities, held, sizeof(held));
 	if (paranoid == -100)
 		finding_say(findings, FINDING_NOTE, "use a kernel with CONFIG_PERF_EVENTS",
 		    "this kernel has no perf events");
 	else
 		finding_say(findings, FINDING_GOOD, NULL,
-		    "perf_event_paranoid %ld, perf_event_mlock_kb %ld, uid %d%s%s", paranoid, mlock,
-		    (int)getuid(), capabilities >> 38 & 1 || capabilities >> 21 & 1 ? ", CAP_PERFMON" : "",
-		    capabilities >> 14 & 1 ? ", CAP_IPC_LOCK" : "");
+		    "perf_event_paranoid %ld, perf_event_mlock_kb %ld, uid %d%s", paranoid, mlock,
+		    (int)getuid(), held);
 	if (seccomp == 2)
-		finding_say(findings, FINDING_NOTE, NULL,
-		    "this process has a seccomp filter, which may forbid perf_event_open");
+		finding_say(findings, FINDING_NOTE, NULL, "this process has a seccomp filter, which %s",
+		    obstacle == FEATURES_FILTERED ? "forbids perf_event_open" : "allows perf_event_open");
 }
 
 static bool try_backend(
@@ -95,7 +105,11 @@ static bool try_backend(
 static void examine_backends(struct findings *findings)
 {
 	char library[PATH_MAX];
+	enum features_obstacle obstacle = features_obstacle();
+	unsigned long long capabilities = 0;
+	int seccomp;
 
+	doctor_process_capabilities(getpid(), &capabilities, &seccomp);
 	if (preload_library_find(library, sizeof(library))) {
 		finding_say(findings, FINDING_BAD, "make install, or keep libheaptap.so beside heaptap",
 		    PRELOAD_LIBRARY_NAME " is not found");
@@ -108,13 +122,11 @@ static void examine_backends(struct findings *findings)
 		finding_say(findings, FINDING_GOOD, NULL, "library %s", library);
 	if (try_backend(findings, BACKEND_UPROBE, library,
 	        "the kernel copies stacks, at no cost between samples",
-	        "run as root, or: sudo setcap cap_perfmon,cap_ipc_lock+ep heaptap"))
+	        doctor_perf_uprobe_remedy(capabilities, obstacle)))
 		return;
 	if (!try_backend(findings, BACKEND_BREAKPOINT, library,
 	        "the kernel copies stacks; about 1 us per context switch",
-	        "sudo sysctl kernel.perf_event_paranoid=2; in a container also: --cap-add PERFMON, or a "
-	        "seccomp profile "
-	        "that allows perf_event_open"))
+	        doctor_perf_breakpoint_remedy(obstacle)))
 		finding_say(findings, FINDING_GOOD, NULL,
 		    "backend copy: always available; the program copies its stacks itself");
 }

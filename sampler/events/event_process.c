@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/events/event_process.h"
 
+#include "sampler/linux/pidfd.h"
 #include "sampler/linux/proc.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 struct event_process *event_processes_find(const struct event_processes *subjects, pid_t pid)
@@ -168,7 +167,7 @@ void event_process_look(struct event_process *s)
 	if (s->looked)
 		return;
 	s->looked = true;
-	s->target.pidfd = (int)syscall(SYS_pidfd_open, s->target.pid, 0);
+	s->target.pidfd = pidfd_open_process(s->target.pid);
 	target_note_perf_map(&s->target);
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)s->target.pid);
 	char name[TARGET_NAME_BYTES];

@@ -5,6 +5,7 @@
 #include "pprof/text/log_line.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/context_switches.h"
+#include "sampler/perf/features.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -139,6 +140,21 @@ void backend_fallback_begin(
 		log_line("pid %d has a copy of the library: no uprobe for it", (int)process->target.pid);
 }
 
+void backend_fallback_executed(struct backend_fallback *fallback, struct image *image)
+{
+	uint32_t others = 0;
+	if (image->backend != BACKEND_BREAKPOINT || features_has(FEATURES_REMOVE_ON_EXEC))
+		return;
+	for (uint32_t i = 0; i < image->places_end && image->live_processes; i++)
+		others += image->process[i] && !image->process[i]->target.closed;
+	if (!others) {
+		detach(image);
+		return;
+	}
+	to_copy(fallback, image);
+	fallback->causes[BACKEND_FALLBACK_EXECUTED]++;
+}
+
 /* ---- a backend that is silent */
 
 /* Compares the samples since the last look whose stacks the kernel should have dumped with the stacks that
@@ -245,12 +261,17 @@ bool backend_fallback_tend(
 
 void backend_fallback_describe(const struct backend_fallback *fallback, char *text, size_t bytes)
 {
+	char executed[64] = "";
 	text[0] = '\0';
+	if (fallback->causes[BACKEND_FALLBACK_EXECUTED])
+		snprintf(executed, sizeof(executed), ", gone with an exec %" PRIu64,
+		    fallback->causes[BACKEND_FALLBACK_EXECUTED]);
 	if (fallback->to_breakpoint || fallback->to_copy)
 		snprintf(text, bytes,
 		    "backend changed: %" PRIu64 " images to breakpoint, %" PRIu64
 		    " to copy (breakpoint refused %" PRIu64 ", no stacks came %" PRIu64
-		    ", too many context switches %" PRIu64 ")",
+		    ", too many context switches %" PRIu64 "%s)",
 		    fallback->to_breakpoint, fallback->to_copy, fallback->causes[BACKEND_FALLBACK_REFUSED],
-		    fallback->causes[BACKEND_FALLBACK_SILENT], fallback->causes[BACKEND_FALLBACK_SWITCHES]);
+		    fallback->causes[BACKEND_FALLBACK_SILENT], fallback->causes[BACKEND_FALLBACK_SWITCHES],
+		    executed);
 }

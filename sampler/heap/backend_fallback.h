@@ -23,6 +23,7 @@ enum backend_fallback_cause {
 	BACKEND_FALLBACK_REFUSED,  /* the kernel gave no breakpoint */
 	BACKEND_FALLBACK_SILENT,   /* samples were taken and no stack came */
 	BACKEND_FALLBACK_SWITCHES, /* the breakpoint cost too much at context switches */
+	BACKEND_FALLBACK_EXECUTED, /* the breakpoint was that of a process that executed another program */
 	BACKEND_FALLBACK_CAUSES,
 };
 
@@ -45,6 +46,14 @@ enum region_mode backend_fallback_mode(const struct backend_fallback *fallback);
 /* Gives a new image its first backend. `process` is its place 0. */
 void backend_fallback_begin(
     struct backend_fallback *fallback, struct image *image, const struct process *process);
+
+/*
+ * A process of the image has executed another program. Kernels before 5.13 do not remove its breakpoint
+ * then: it holds a debug register to the end of the process, four programs in a row have them all. It is
+ * closed here, before the next program gets its own; with it goes what children have inherited from it,
+ * whose stacks are copied from now on.
+ */
+void backend_fallback_executed(struct backend_fallback *fallback, struct image *image);
 
 /* To be called after the rings and buffers were drained. ring_lost: records lost so far because the rings
  * were full. Checks each image now and then. True if backend_fallback_mode has changed. */

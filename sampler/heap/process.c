@@ -2,6 +2,7 @@
 #include "sampler/heap/process.h"
 
 #include "sampler/linux/clock.h"
+#include "sampler/linux/pidfd.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
 #include "sampler/region/region_program.h"
@@ -16,7 +17,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -196,8 +196,8 @@ static void find_pid(struct process *process, pid_t told)
 		if (!pid)
 			return;
 	}
-	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	process->unsure = pidfd < 0 && proc_is_shortage(errno);
+	int pidfd = pidfd_open_process(pid);
+	process->unsure = pidfd < 0 && proc_is_shortage(-pidfd);
 	if (pidfd < 0)
 		return;
 	/* it may have ended meanwhile, and the pid been reused */
@@ -283,7 +283,7 @@ struct process_finding *process_find(pid_t pid, struct modules *modules)
 	struct target *target = &finding->target;
 	bool good = target_init(target, pid, clock_now_ns()) && facts.pid == pid;
 	finding->inner = facts.inner;
-	target->pidfd = good ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	target->pidfd = good ? pidfd_open_process(pid) : -1;
 	target->readable = target->pidfd >= 0;
 	target->maps = maps_new(modules, pid, true);
 	if (target->readable && target->maps && maps_read_proc(target->maps) == 0 &&

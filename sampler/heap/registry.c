@@ -135,6 +135,8 @@ static void finish(struct registry *registry, struct process *process, enum targ
 	process->target.status = status;
 	if (process->target.pidfd >= 0)
 		epoll_set_remove(registry->epoll_fd, process->target.pidfd);
+	if (end == TARGET_EXEC)
+		backend_fallback_executed(&registry->fallback, process->image);
 	process->image->unreleased++;
 	if (process->image->unchosen) {
 		registry->unchosen++;

@@ -2,6 +2,7 @@
 #include "sampler/linux/exit_status.h"
 
 #include "sampler/linux/cgroup_line.h"
+#include "sampler/linux/pidfd.h"
 #include "sampler/linux/proc.h"
 
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* linux/pidfd.h of 6.15; Debian 12's headers are older. */
@@ -43,7 +43,7 @@ static int status_of_zombie(int pidfd, pid_t pid, int *status)
 		return -ENODATA;
 	const char *last = strrchr(at, ' ');
 	/* Not reaped yet, so the pid was still this process' when we read. */
-	if (!last || syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) != 0)
+	if (!last || !pidfd_holds_pid(pidfd))
 		return -ENODATA;
 	*status = atoi(last + 1);
 	return 0;

@@ -6,6 +6,7 @@
 #include "sampler/linux/clock.h"
 #include "sampler/perf/attach.h"
 #include "sampler/perf/event_attr.h"
+#include "sampler/perf/features.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -360,7 +361,7 @@ const struct record_layouts *counters_layouts(const struct counters *c)
 void counters_read(const struct counters *c, size_t event, struct counter_totals *totals)
 {
 	memset(totals, 0, sizeof(*totals));
-	totals->lost_known = event_attr_counts_lost();
+	totals->lost_known = features_has(FEATURES_LOST);
 	for (size_t i = 0; i < c->count; i++) {
 		uint64_t words[5] = {0}; /* value, enabled, running, id, lost */
 		const struct counter *counter = &c->list[i];

@@ -3,6 +3,7 @@
 
 #include "sampler/perf/record.h"
 #include "sampler/arch/regs.h"
+#include "sampler/perf/features.h"
 #include "sampler/perf/ring.h"
 
 #include <errno.h>
@@ -12,15 +13,6 @@
 #include <unistd.h>
 
 /* ---- attributes */
-
-/* Features of newer kernels; if the kernel refuses one, the event is opened without it. */
-enum feature { FEATURE_LOST = 1, FEATURE_PAGE_SIZE = 2, FEATURE_BUILD_ID = 4 };
-static unsigned int features = FEATURE_LOST | FEATURE_PAGE_SIZE | FEATURE_BUILD_ID;
-
-bool event_attr_counts_lost(void)
-{
-	return features & FEATURE_LOST;
-}
 
 static void common_attr(struct perf_event_attr *attr)
 {
@@ -32,7 +24,7 @@ static void common_attr(struct perf_event_attr *attr)
 	attr->inherit = 1;
 	attr->disabled = 1;
 	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING | PERF_FORMAT_ID |
-	    (features & FEATURE_LOST ? PERF_FORMAT_LOST : 0);
+	    (features_has(FEATURES_LOST) ? PERF_FORMAT_LOST : 0);
 }
 
 void event_attr_tracker(struct perf_event_attr *attr)
@@ -45,7 +37,7 @@ void event_attr_tracker(struct perf_event_attr *attr)
 	attr->sample_type = RECORD_EVENT_TYPE;
 	attr->exclude_kernel = attr->exclude_hv = 1;
 	attr->mmap = attr->mmap2 = 1;
-	attr->build_id = features & FEATURE_BUILD_ID ? 1 : 0;
+	attr->build_id = features_has(FEATURES_BUILD_ID);
 	attr->comm = attr->comm_exec = 1;
 	attr->task = 1;
 }
@@ -67,7 +59,7 @@ void event_attr_part(
 		attr->sample_type |= PERF_SAMPLE_PERIOD;
 	if (!attr->exclude_kernel)
 		attr->sample_type |= PERF_SAMPLE_CALLCHAIN;
-	if (event->kind == EVENT_FAULT && features & FEATURE_PAGE_SIZE)
+	if (event->kind == EVENT_FAULT && features_has(FEATURES_DATA_PAGE_SIZE))
 		attr->sample_type |= PERF_SAMPLE_DATA_PAGE_SIZE;
 	attr->exclude_callchain_user = 1;
 	attr->sample_regs_user = regs_arch_native()->perf_mask;
@@ -92,23 +84,6 @@ static int try_all(const struct event *event)
 	int error = 0;
 	for (uint32_t i = 0; i < event->parts && !error; i++)
 		error = try_part(event, i);
-	return error;
-}
-
-/* Finds the features that the kernel lacks by leaving them out, newest first. */
-static int try_features(const struct event *event)
-{
-	int error = try_all(event);
-	if (error == -EINVAL && features & FEATURE_LOST) {
-		features &= ~(unsigned int)FEATURE_LOST;
-		error = try_all(event);
-		if (error == -EINVAL && features & FEATURE_PAGE_SIZE) {
-			features &= ~(unsigned int)(FEATURE_PAGE_SIZE | FEATURE_BUILD_ID);
-			error = try_all(event);
-		}
-		if (error == -EINVAL) /* the features were not the reason */
-			features = FEATURE_LOST | FEATURE_PAGE_SIZE | FEATURE_BUILD_ID;
-	}
 	return error;
 }
 
@@ -141,13 +116,13 @@ static const char *reason_of(int error, const struct event *event, const char **
 
 int event_try(struct event *event, char *reason, size_t reason_bytes, const char **remedy)
 {
-	int error = try_features(event);
+	int error = try_all(event);
 	bool both_sides = !event->part[0].exclude_kernel && !event->part[0].exclude_user;
 	if ((error == -EACCES || error == -EPERM) && both_sides && !event->kernel_wanted) {
 		for (uint32_t i = 0; i < event->parts; i++)
 			event->part[i].exclude_kernel = event->part[i].exclude_hv = 1;
 		event->kernel_refused = true;
-		error = try_features(event);
+		error = try_all(event);
 	}
 	if (error) {
 		snprintf(reason, reason_bytes, "%s", reason_of(error, event, remedy));

@@ -13,9 +13,6 @@ void event_attr_tracker(struct perf_event_attr *attr);
 void event_attr_part(
     struct perf_event_attr *attr, const struct event *event, uint32_t part, uint32_t dump_bytes);
 
-/* Does the kernel count the lost samples of an event (Linux 6.0)? event_try finds out. */
-bool event_attr_counts_lost(void);
-
 /*
  * Can this user sample the event here? Opens it on ourselves and closes it again. If the user may not see the
  * kernel's side and did not ask for it, removes it from the event (kernel_refused). 0, or -errno with a

@@ -5,6 +5,7 @@
 #include "sampler/arch/regs.h"
 #include "sampler/linux/regular_file.h"
 #include "sampler/perf/attach.h"
+#include "sampler/perf/features.h"
 #include "sampler/perf/trigger.h"
 
 #include <errno.h>
@@ -61,7 +62,7 @@ static void sample_attr(struct perf_event_attr *attr, const struct probe *probe)
 	attr->sample_period = 1;
 	attr->mmap = 1;
 	attr->mmap2 = 1;
-	attr->build_id = 1;
+	attr->build_id = features_has(FEATURES_BUILD_ID);
 	attr->comm = 1;
 	attr->comm_exec = 1;
 	attr->task = 1;
@@ -125,8 +126,9 @@ static void breakpoint_attr(struct perf_event_attr *attr, const struct probe *pr
 	attr->bp_addr = address;
 	attr->bp_len = sizeof(long);
 	attr->inherit = 1;
-	/* otherwise the stale address would hold a debug register, and fire if it is executed again */
-	attr->remove_on_exec = 1;
+	/* otherwise the stale address would hold a debug register, and fire if it is executed again; without
+	 * it see backend_fallback_executed() */
+	attr->remove_on_exec = features_has(FEATURES_REMOVE_ON_EXEC);
 }
 
 /* Whether the kernel allows one: tried on ourselves, on a function that is never called. */

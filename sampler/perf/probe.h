@@ -2,9 +2,9 @@
 /*
  * Probes: the perf events that sit on the library's trigger, and the choice between them.
  *
- *   uprobe      one event per CPU for the whole system; needs CAP_PERFMON (root). No cost at context
- *               switches. Never with inherit=1: the kernel would re-read our pointer in the cloning task and
- *               fail its fork.
+ *   uprobe      one event per CPU for the whole system; needs CAP_SYS_ADMIN (with CAP_PERFMON alone Linux
+ *               6.12 and 6.18 refuse it). No cost at context switches. Never with inherit=1: the kernel
+ *               would re-read our pointer in the cloning task and fail its fork.
  *   breakpoint  one event per process and CPU, inherited by its threads and children; for anyone at
  *               perf_event_paranoid 2. Needs one of four debug registers; costs about 1 us per context
  *               switch.

@@ -2,6 +2,7 @@
 #include "sampler/region/region.h"
 
 #include "proto/walk.h"
+#include "sampler/linux/memory_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -87,10 +88,9 @@ static int write_header(const struct region *region, const struct region_options
 
 int region_open_spare(struct region *region, uint32_t id, uint64_t key, const struct region_options *options)
 {
-	*region = (struct region){
-	    .id = id, .key = key, .fd = memfd_create(REGION_MEMORY_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+	*region = (struct region){.id = id, .key = key, .fd = memory_file_create(REGION_MEMORY_NAME)};
 	if (region->fd < 0)
-		return -errno;
+		return region->fd;
 	lay_out(region, options->live_max);
 	struct stat status;
 	int error = 0;

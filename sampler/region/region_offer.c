@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/region/region_offer.h"
 
+#include "sampler/linux/memory_file.h"
 #include "sampler/linux/proc.h"
 #include "sampler/region/region_takeover.h"
 
@@ -9,7 +10,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -67,7 +67,7 @@ static dev_t shared_memory_device(void)
 {
 	static dev_t device;
 	struct stat status;
-	int fd = device ? -1 : memfd_create("heaptap-device", MFD_CLOEXEC);
+	int fd = device ? -1 : memory_file_create("heaptap-device");
 	if (fd >= 0 && fstat(fd, &status) == 0)
 		device = status.st_dev;
 	if (fd >= 0)

@@ -2,6 +2,7 @@
 #include "sampler/region/region_pool.h"
 
 #include "sampler/linux/clock.h"
+#include "sampler/linux/memory_file.h"
 #include "sampler/region/region_socket.h"
 
 #include <errno.h>
@@ -56,8 +57,10 @@ struct region_pool {
 static int open_ledger(struct region_pool *pool)
 {
 	const struct ledger head = {.magic = LEDGER_MAGIC, .abi = REGION_ABI, .cookie = pool->cookie};
-	pool->ledger_fd = memfd_create("heaptap-ledger", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (pool->ledger_fd < 0 || ftruncate(pool->ledger_fd, REGION_PAGE_BYTES) != 0)
+	pool->ledger_fd = memory_file_create("heaptap-ledger");
+	if (pool->ledger_fd < 0)
+		return pool->ledger_fd;
+	if (ftruncate(pool->ledger_fd, REGION_PAGE_BYTES) != 0)
 		return -errno;
 	if (write(pool->ledger_fd, &head, sizeof(head)) != (ssize_t)sizeof(head))
 		return -EIO;
@@ -78,9 +81,9 @@ static int open_memory(struct region_pool *pool)
 	    page.ledger_path, sizeof(page.ledger_path), "/proc/%d/fd/%d", (int)getpid(), pool->ledger_fd);
 	snprintf(
 	    page.tickets_path, sizeof(page.tickets_path), "/proc/%d/fd/%d", (int)getpid(), pool->read_fd);
-	pool->memory_fd = memfd_create("heaptap-pool", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	pool->memory_fd = memory_file_create("heaptap-pool");
 	if (pool->memory_fd < 0)
-		return -errno;
+		return pool->memory_fd;
 	if (write(pool->memory_fd, &page, sizeof(page)) != (ssize_t)sizeof(page))
 		return -EIO;
 	if (fcntl(pool->memory_fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) !=

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/descriptors.h"
 
+#include "sampler/linux/descriptor_range.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <unistd.h>
@@ -30,6 +32,6 @@ void descriptors_drop(const int *kept, size_t count)
 			if (kept[i] >= (int)first && (unsigned int)kept[i] < next)
 				next = (unsigned int)kept[i];
 		if (next > first)
-			close_range(first, next - 1, 0);
+			descriptor_range_close(first, next - 1);
 	}
 }

@@ -44,11 +44,16 @@ int heap_capture_check(const struct options *options)
 	return ret;
 }
 
+/* preload/sampled.c finds the caller's frame on x86-64 alone, and walked.c makes rows of its rules only. */
+static bool has_walk(void)
+{
+	return regs_arch_native() == &regs_x86_64;
+}
+
 /* A walked sample has no record of its own, so what tells rows of one stack apart cannot be asked for. */
 static bool walks(const struct options *options)
 {
-	return regs_arch_native() == &regs_x86_64 &&
-	    (options->backend == BACKEND_AUTO || options->backend == BACKEND_WALK) &&
+	return has_walk() && (options->backend == BACKEND_AUTO || options->backend == BACKEND_WALK) &&
 	    !(options->labels & (HEAP_LABEL_THREAD | HEAP_LABEL_SIZE));
 }
 
@@ -69,8 +74,9 @@ int heap_capture_probe(struct heap_capture *h, const struct options *options)
 	int ignored;
 	h->options = options;
 	if (options->backend == BACKEND_WALK && !walks(options)) {
-		snprintf(h->probe.reason, sizeof(h->probe.reason),
-		    "it is for x86-64, and not with --labels thread or size");
+		snprintf(h->probe.reason, sizeof(h->probe.reason), "%s",
+		    has_walk() ? "--labels thread and size need a record of each sample"
+		               : "it is for x86-64 only");
 		return -EOPNOTSUPP;
 	}
 	/* The heap's rings take all memory that the limits leave, so the minimum for the events' rings is
@@ -207,7 +213,7 @@ static int probe_of_orphan(struct heap_capture *h, pid_t pid, uint64_t trigger_a
 	if (fd < 0)
 		return fd;
 	int error = trigger_find(fd, &offset);
-	if (!error && offset != mapped_offset)
+	if (!error && offset + REGION_BREAKPOINT_AT != mapped_offset)
 		error = -EPROTO;
 	snprintf(library, sizeof(library), "/proc/self/fd/%d", fd);
 	if (!error)

@@ -2,8 +2,10 @@
 #include "sampler/session/witness.h"
 
 #include "sampler/linux/clock.h"
+#include "sampler/linux/descriptor_range.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -29,8 +31,8 @@ static void testify(int channel)
 	prctl(PR_SET_NAME, "heaptap-witness");
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (channel > 0)
-		close_range(0, (unsigned int)channel - 1, 0);
-	close_range((unsigned int)channel + 1, ~0u, 0);
+		descriptor_range_close(0, (unsigned int)channel - 1);
+	descriptor_range_close((unsigned int)channel + 1, INT_MAX);
 	sigfillset(&all);
 	while (read(channel, &question, 1) == 1) {
 		uint64_t seen = 0;

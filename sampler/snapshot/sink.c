@@ -3,11 +3,11 @@
 
 #include "pprof/codec/file.h"
 #include "pprof/text/log_line.h"
+#include "sampler/linux/memory_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 static int publish(const struct sink *sink, const char *name, const void *data, size_t bytes)
@@ -55,9 +55,8 @@ static int publish_memory(const struct sink *base, const char *name, const void 
 
 int sink_memory_open(struct sink_memory *sink)
 {
-	*sink = (struct sink_memory){
-	    {publish_memory}, memfd_create("heaptap-profile", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
-	return sink->fd < 0 ? -errno : 0;
+	*sink = (struct sink_memory){{publish_memory}, memory_file_create("heaptap-profile")};
+	return sink->fd < 0 ? sink->fd : 0;
 }
 
 int sink_memory_seal(const struct sink_memory *sink)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/target/target.h"
 
+#include "sampler/linux/pidfd.h"
 #include "sampler/linux/proc.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { PERF_MAP_EVERY_NS = 1000 * 1000000 };
@@ -99,13 +98,12 @@ void target_met_generated_code(struct target *target, uint64_t now_ns)
 
 bool target_has_ended(const struct target *target)
 {
-	int pidfd = target->pidfd >= 0 ? target->pidfd : (int)syscall(SYS_pidfd_open, target->pid, 0);
+	int pidfd = target->pidfd >= 0 ? target->pidfd : pidfd_open_process(target->pid);
 	/* No pidfd does not prove that it has ended: there may be no descriptor left, since thousands of
 	 * processes have one each. */
 	if (pidfd < 0)
-		return errno == ESRCH || (kill(target->pid, 0) != 0 && errno == ESRCH);
-	struct pollfd poll_fd = {.fd = pidfd, .events = POLLIN};
-	bool ended = poll(&poll_fd, 1, 0) == 1 && poll_fd.revents & POLLIN;
+		return pidfd == -ESRCH || (kill(target->pid, 0) != 0 && errno == ESRCH);
+	bool ended = pidfd_has_ended(pidfd);
 	if (pidfd != target->pidfd)
 		close(pidfd);
 	return ended;

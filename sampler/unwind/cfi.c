@@ -42,6 +42,8 @@ struct cfi {
 	size_t plain_count, plain_capacity;
 	struct index plain_index;
 	size_t rule_count, odd_count, odd_bytes;
+	/* of the code to which signal handlers return; made when that is met first */
+	const struct cfi_rule *signal_rule;
 	/* Opened when first needed. */
 	struct cfi_section *eh_frame, *debug_frame;
 	bool tried_eh_frame, tried_debug_frame;
@@ -254,10 +256,9 @@ static bool compile_simple(
 	return sp == SAVED_AS_CFA || sp == SAVED_NOT || sp == SAVED_UNDEFINED;
 }
 
-static const struct cfi_rule *compile_odd(
-    struct cfi *cfi, Dwarf_Frame *frame, int ra_column, bool signal_frame)
+/* Takes ODD; NULL is allowed. */
+static const struct cfi_rule *add_odd(struct cfi *cfi, struct cfi_odd *odd, bool signal_frame)
 {
-	struct cfi_odd *odd = cfi->odd_count < ODD_MAX ? cfi_odd_new(cfi->arch, frame, ra_column) : NULL;
 	struct cfi_rule *rule = odd ? add_rule(cfi) : NULL;
 
 	if (!rule) {
@@ -270,6 +271,14 @@ static const struct cfi_rule *compile_odd(
 	cfi->odd_count++;
 	cfi->odd_bytes += sizeof(*odd) + odd->op_count * sizeof(*odd->ops);
 	return rule;
+}
+
+static const struct cfi_rule *compile_odd(
+    struct cfi *cfi, Dwarf_Frame *frame, int ra_column, bool signal_frame)
+{
+	struct cfi_odd *odd = cfi->odd_count < ODD_MAX ? cfi_odd_new(cfi->arch, frame, ra_column) : NULL;
+
+	return add_odd(cfi, odd, signal_frame);
 }
 
 static const struct cfi_rule *compile(struct cfi *cfi, Dwarf_Frame *frame)
@@ -311,11 +320,29 @@ static Dwarf_Frame *find_frame(struct cfi *cfi, const struct module_file *file, 
 	return cfi->debug_frame ? cfi_section_frame(cfi->debug_frame, file, vaddr) : NULL;
 }
 
+/* If VADDR is in code to which signal handlers return, known by its instructions: its rule, else NULL. */
+static const struct cfi_rule *find_signal_rule(
+    struct cfi *cfi, const struct module_file *file, uint64_t vaddr)
+{
+	const struct signal_frame *frame = signal_frame_of(cfi->arch->e_machine);
+	uint64_t start = signal_frame_code_at(vaddr), offset;
+	uint8_t code[SIGNAL_FRAME_CODE_BYTES];
+
+	if (!frame || !module_file_offset(file, start, sizeof(code), &offset) ||
+	    module_file_read(file, code, sizeof(code), offset) != 0 || !signal_frame_is_code(code))
+		return NULL;
+	if (!cfi->signal_rule)
+		cfi->signal_rule = add_odd(cfi, cfi_odd_new_signal(cfi->arch, frame), true);
+	return cfi->signal_rule;
+}
+
 static const struct cfi_rule *make_rule(struct cfi *cfi, const struct module_file *file, uint64_t vaddr)
 {
-	Dwarf_Frame *frame = find_frame(cfi, file, vaddr);
-	const struct cfi_rule *rule = frame ? compile(cfi, frame) : &cfi_no_rule;
+	const struct cfi_rule *rule = find_signal_rule(cfi, file, vaddr);
+	Dwarf_Frame *frame = rule ? NULL : find_frame(cfi, file, vaddr);
 
+	if (!rule)
+		rule = frame ? compile(cfi, frame) : &cfi_no_rule;
 	free(frame);
 	/* At most half full, so that a probe is short. */
 	if (2 * (cfi->used + 1) <= (size_t)1 << cfi->slot_bits || grow_slots(cfi)) {

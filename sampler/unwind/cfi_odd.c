@@ -121,6 +121,25 @@ struct cfi_odd *cfi_odd_new(const struct regs_arch *arch, Dwarf_Frame *frame, in
 	return odd;
 }
 
+struct cfi_odd *cfi_odd_new_signal(const struct regs_arch *arch, const struct signal_frame *frame)
+{
+	struct cfi_odd *odd = calloc(1, sizeof(*odd));
+
+	if (!odd)
+		return NULL;
+	odd->returned_to = true;
+	odd->cfa = (struct cfi_odd_place){.how = CFI_ODD_OFFSET};
+	odd->cfa_reg = arch->sp;
+	odd->ra = (struct cfi_odd_place){.how = CFI_ODD_AT_OFFSET, .offset = frame->pc_at};
+	for (int i = 0; i < arch->count; i++)
+		odd->reg[i].how = CFI_ODD_UNKNOWN;
+	for (int i = 0; i < frame->count; i++)
+		odd->reg[i] =
+		    (struct cfi_odd_place){.how = CFI_ODD_AT_OFFSET, .offset = frame->general_at + 8 * i};
+	odd->reg[arch->sp] = (struct cfi_odd_place){.how = CFI_ODD_AT_OFFSET, .offset = frame->sp_at};
+	return odd;
+}
+
 void cfi_odd_free(struct cfi_odd *odd)
 {
 	if (odd)

@@ -10,6 +10,7 @@
 #define SAMPLER_UNWIND_CFI_ODD_H
 
 #include "sampler/arch/regs.h"
+#include "sampler/arch/signal_frame.h"
 
 #include <elfutils/libdw.h>
 #include <stdbool.h>
@@ -40,6 +41,9 @@ struct cfi_odd_op {
 };
 
 struct cfi_odd {
+	/* Code to which signal handlers return: no call is in front of it, the return address itself is
+	 * it. */
+	bool returned_to;
 	struct cfi_odd_place cfa; /* CFI_ODD_EXPRESSION or, with offset and reg, CFI_ODD_OFFSET */
 	uint8_t cfa_reg;
 	struct cfi_odd_place ra;
@@ -50,6 +54,8 @@ struct cfi_odd {
 
 /* Compiles FRAME, a row from libdw. NULL: out of memory or a row that cannot be evaluated. */
 struct cfi_odd *cfi_odd_new(const struct regs_arch *arch, Dwarf_Frame *frame, int ra_column);
+/* The row of code to which signal handlers return. NULL: out of memory. */
+struct cfi_odd *cfi_odd_new_signal(const struct regs_arch *arch, const struct signal_frame *frame);
 void cfi_odd_free(struct cfi_odd *odd);
 
 /* Reads N (1, 2, 4 or 8) bytes at ADDRESS of the target into *VALUE, zero-extended. */

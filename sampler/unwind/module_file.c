@@ -384,3 +384,17 @@ bool module_file_vaddr(const struct module_file *file, uint64_t offset, bool exe
 	*vaddr = found->vaddr + (offset - found->offset);
 	return true;
 }
+
+bool module_file_offset(const struct module_file *file, uint64_t vaddr, uint64_t n, uint64_t *offset)
+{
+	for (uint32_t i = 0; i < file->segment_count; i++) {
+		const struct module_segment *s = &file->segments[i];
+		uint64_t at = vaddr - s->vaddr;
+
+		if (at < s->file_bytes && n <= s->file_bytes - at) {
+			*offset = s->offset + at;
+			return true;
+		}
+	}
+	return false;
+}

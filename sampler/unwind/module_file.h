@@ -79,6 +79,10 @@ int module_file_read(const struct module_file *file, void *to, size_t bytes, uin
  */
 bool module_file_vaddr(const struct module_file *file, uint64_t offset, bool executable, uint64_t *vaddr);
 
+/* The reverse, for N bytes that one segment of the file holds. False: there is none, or it has no bytes
+ * there. */
+bool module_file_offset(const struct module_file *file, uint64_t vaddr, uint64_t n, uint64_t *offset);
+
 /* Opens the same file again, where it was or at `path`. Returns a descriptor, -ESTALE if another file is
  * there, or -errno. */
 int module_file_reopen(const struct module_file *file, const char *path);

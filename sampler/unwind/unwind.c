@@ -173,6 +173,13 @@ static bool starts_function(const struct walk *w, uint64_t pc, struct pc_info *i
 	return info->rule->kind != CFI_NONE;
 }
 
+/* Is the code at INFO's pc what signal handlers return to? No call is in front of that, and symbols are those
+ * of the address itself. */
+static bool is_returned_to(const struct pc_info *info)
+{
+	return info->rule->kind == CFI_ODD && info->rule->odd->returned_to;
+}
+
 /* The reason why the word at ADDRESS is not in the dump. */
 static enum unwind_outcome why_missing(const struct walk *w, uint64_t address, bool signal_frame)
 {
@@ -188,6 +195,13 @@ static enum unwind_outcome why_missing(const struct walk *w, uint64_t address, b
 static inline bool known(const struct regs *regs, unsigned n)
 {
 	return regs->known >> n & 1;
+}
+
+/* A function that nobody has called (see starts_function) on a machine that has return addresses in a
+ * register: the function that "returned" here has used that for its own. The prepared stack begins here. */
+static bool lacks_return_address(const struct walk *w, const struct cfi_rule *rule)
+{
+	return rule->kind == CFI_SIMPLE && rule->ra_in_register && !known(&w->regs, w->arch->ra);
 }
 
 /*
@@ -441,9 +455,9 @@ enum unwind_outcome unwind_stack(
 		/* One found by frame pointer is known to follow a call, if its code can be read. */
 		made_up = !activation && info->rule->kind == CFI_NONE && how != UNWIND_STEP_FP &&
 		    starts_function(&w, w.regs.pc, &exact);
-		if (made_up) {
-			info = &exact;
+		if (made_up || (!activation && is_returned_to(info))) {
 			pc = w.regs.pc;
+			info = made_up ? &exact : look_up(&w, pc, &uncached);
 			activation = true;
 		}
 		if (!info->map && n > 0) {
@@ -455,6 +469,10 @@ enum unwind_outcome unwind_stack(
 			break;
 		}
 		add_frame(&frames[n++], info, pc, how, activation);
+		if (made_up && lacks_return_address(&w, info->rule)) {
+			outcome = UNWIND_COMPLETE;
+			break;
+		}
 		outcome = step(&w, info, &how, &activation);
 		if (w.cache && n <= TRAIL)
 			w.cache->trail[n - 1] = w.regs.r[w.arch->sp];

@@ -60,8 +60,8 @@ test_uprobe_disabled() {
 
 # That most samples come without it is no sign of life.
 test_uprobe_disabled_while_stacks_are_walked() {
+  need_x86_64 'the walk backend'
   need_root
-  [ "$(uname -m)" = x86_64 ] || skip 'x86-64 only'
   start -v -b auto -p 17K --compare-walks 1
   goes_on
   "$program" disable "$sampler" >/dev/null || fail "status $?"
@@ -172,7 +172,7 @@ test_small_periods_are_copied() {
   record -q -p 1 -o auto.pb.gz "$program" work here 20000 2>err || fail "status $?: $(cat err)"
   profile_check auto.pb.gz
   comment_of auto.pb.gz >comments
-  at_least 19000 "$(how_many 'walked by the hook')" 'stacks walked'
+  [ "$(uname -m)" != x86_64 ] || at_least 19000 "$(how_many 'walked by the hook')" 'stacks walked'
   # with a label that needs a record of each sample
   record -q -p 1 --labels thread -o auto.pb.gz "$program" work here 20000 2>err || fail "status $?: $(cat err)"
   profile_check auto.pb.gz

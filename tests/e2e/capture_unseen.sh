@@ -96,3 +96,18 @@ C
     done <truth
   done
 }
+
+# 32-bit programs run as they would, and are named. (A dynamic one's loader says itself that it does not take the library.)
+test_32_bit() {
+  [ "$(uname -m)" = x86_64 ] || skip 'x86-64 only'
+  printf '.globl _start\n_start: mov $1, %%eax\nmov $42, %%ebx\nint $0x80\n' >program.s
+  gcc -m32 -nostdlib -static -o program program.s 2>/dev/null || skip 'gcc makes no 32-bit programs'
+  ./program && status=0 || status=$?
+  [ $status = 42 ] || skip 'this kernel runs no 32-bit programs'
+  equal 1 "$(status_of "$heaptap" doctor ./program)"
+  matches '^bad +./program is built for another architecture: the library cannot be loaded, so nothing of it is seen$' out
+  equal 42 "$(status_of record -o x.pb.gz ./program)"
+  matches 'program is built for another architecture' err
+  equal 42 "$(status_of record -p 1 -o profiles/ sh -c 'exec ./program')"
+  matches 'program, which is not profiled: it is built for another architecture|executed .*program, which is not profiled' err
+}

@@ -9,6 +9,10 @@ test_cross_compiles() {
     "$top"/sampler/attach/*.c "$top"/sampler/session/session_attach.c; do
     $cc $flags -c -o object.o "$source" || fail "$source"
   done
+  # The libraries of heaptap-serve have the same headers on every architecture.
+  mkdir headers
+  ln -s /usr/include/microhttpd.h /usr/include/seccomp.h headers/
+  $cc $flags -DHEAPTAP_VERSION=\"\" -Iheaders -fsyntax-only "$top"/serve/*.c || fail 'serve'
   for source in "$top"/preload/*.c; do
     case $(basename "$source" .c) in # what only libheaptap-attach.so has, on x86-64
     running | hook_table | import | protection | loader_calls | loader_lock) continue ;;
@@ -17,6 +21,11 @@ test_cross_compiles() {
       "$source" || fail "$source"
   done
   $cc -shared -Wl,--version-script="$top/preload/preload.map" -Wl,-z,defs -o libheaptap.so ./*.preload.o
+  # Two instructions: the note's, for a uprobe, and the next, for a breakpoint. On one the program would die.
+  probed=$(readelf -n libheaptap.so | sed -n 's/^ *Location: 0x0*\([0-9a-f]*\),.*/\1/p')
+  equal "$probed $(printf %x $((0x$probed + 4)))" \
+    "$(aarch64-linux-gnu-objdump -d --disassemble=capture_trigger libheaptap.so | sed -n 's/^ *\([0-9a-f]*\):\t.*\tnop$/\1/p' |
+      tr '\n' ' ' | sed 's/ $//')" 'the two instructions of the trigger'
   # A program of that architecture runs with it as with none, if there is an emulator (nobody listens there).
   command -v qemu-aarch64 >/dev/null || return 0
   printf '%s\n' '#include <stdio.h>' '#include <stdlib.h>' \

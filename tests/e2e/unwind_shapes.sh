@@ -65,8 +65,8 @@ shape() {
   done
 }
 
-# The kernel's return trampoline has no name in a libc without its symbol table.
-restorer='(__restore_rt|libc\.so\.6\+0x[0-9a-f]+)'
+# The kernel's return trampoline has no name in a libc without its symbol table; on aarch64 it is the vdso's.
+restorer='(__restore_rt|libc\.so\.6\+0x[0-9a-f]+|__kernel_rt_sigreturn)'
 
 test_signal_handler() {
   shape signal 50000 "leaf;on_signal;$restorer;interrupted;with_signal;$start"
@@ -77,7 +77,7 @@ test_signal_stack() {
   shape altstack 50000 "leaf;on_signal;$restorer;\[stack switched\]"
 }
 
-test_fiber() { shape fiber 50000 'leaf;fiber;__start_context'; }
+test_fiber() { shape fiber 50000 'leaf;fiber;__start_?context'; }
 
 test_exceptions() {
   shape exception 50000 "leaf;Guard::~Guard;unwound;catcher;$start" 50000 "leaf;catcher;$start"

@@ -2,6 +2,8 @@
 # Stacks that the hook walks itself (proto/walk.h): right, most of them, and compared with dumps.
 # timeout: 240
 
+need_x86_64 'the walk backend'
+
 # counts PROFILE: sets taken, walked, compared and wrong
 counts() {
   comment_of "$1" >comments
@@ -116,6 +118,8 @@ test_labels_that_need_records() {
     profile_check x.pb.gz
     counts x.pb.gz
     equal 0 "$walked" "walked with --labels $labels"
+    equal 0 "$(status_of "$heaptap" record -b walk --labels $labels -o none.pb.gz true)"
+    matches '^heaptap: backend walk is not available: --labels thread and size need a record of each sample$' err
   done
   for labels in age lifetime backend; do
     record -q -p 1K --labels $labels -o x.pb.gz "$targets/truth" truth.tsv 200 1000

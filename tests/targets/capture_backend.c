@@ -10,9 +10,15 @@
  *                                         and allocates;
  *                                        says at how many switches a second at best
  *   capture_backend disable PID             disables every perf event that this process holds
- *   capture_backend hog PRELOAD COMMAND...  takes all four debug registers, then executes COMMAND with
+ *   capture_backend hog PRELOAD COMMAND...  takes all debug registers for code, then executes COMMAND with
  *                                        LD_PRELOAD
+ *   capture_backend chain N COMMAND...      waits until the sampler has opened an event for it, executes
+ *                                        itself, and so on N times, then COMMAND
+ *   capture_backend late FILE COUNT         the same without executing anything: works then
+ *   capture_backend parted FILE COMMAND...  the same, but once, and forks before: the child works, with FILE
  */
+#include "proto/region.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -119,27 +125,89 @@ static int disable(int pid)
 
 static int hog(const char *preload, char *command[])
 {
-	static long word[4];
-	for (int i = 0; i < 4; i++) {
+	/* On x86-64 four for code and data, one of which may be the sampler's, inherited from the shell that
+	 * has forked us; on aarch64 2 to 16 for code alone. */
+	enum { MOST = 17 };
+	int taken = 0, opened;
+	do {
 		struct perf_event_attr attr = {.type = PERF_TYPE_BREAKPOINT,
 		    .size = sizeof(attr),
-		    .bp_type = HW_BREAKPOINT_W,
-		    .bp_addr = (unsigned long)&word[i],
-		    .bp_len = 8,
+		    .bp_type = HW_BREAKPOINT_X,
+		    .bp_addr = (unsigned long)&hog + 4ul * (unsigned long)taken,
+		    .bp_len = sizeof(long),
+		    .disabled = 1,
 		    .exclude_kernel = 1,
 		    .exclude_hv = 1,
 		    .inherit = 1};
-		/* One may be the sampler's, inherited from the shell that has forked us. */
-		if (syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0) < 0 && (errno != ENOSPC || i < 3))
-			return 5;
-	}
+		opened = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
+		taken += opened >= 0;
+	} while (opened >= 0 && taken < MOST);
+	if (errno != ENOSPC || taken < 1)
+		return 5;
 	setenv("LD_PRELOAD", preload, 1);
 	execvp(command[0], command);
 	return 6;
 }
 
+static struct region_header *find_region(void)
+{
+	char line[4352];
+	struct region_header *header = NULL;
+	FILE *maps = fopen("/proc/self/maps", "r");
+	while (maps && !header && fgets(line, sizeof(line), maps)) {
+		unsigned long start;
+		if (strstr(line, "/memfd:heaptap") && sscanf(line, "%lx", &start) == 1)
+			header = (struct region_header *)start;
+	}
+	if (maps)
+		fclose(maps);
+	return header;
+}
+
+static int wait_for_event(void)
+{
+	struct region_header *header = find_region();
+	for (int i = 0; header && header->mode != REGION_MODE_TRIGGER && i < 60000; i++)
+		usleep(1000);
+	return header && header->mode == REGION_MODE_TRIGGER ? 0 : 10;
+}
+
+static int parted(const char *file, char *command[])
+{
+	int error = wait_for_event();
+	if (error)
+		return error;
+	if (fork() == 0)
+		_exit(work(file, 100000000));
+	for (int i = 0; access(file, F_OK) != 0 && i < 60000; i++)
+		usleep(1000);
+	execvp(command[0], command);
+	return 11;
+}
+
+static int chain(char *argv[])
+{
+	char number[16];
+	int n = atoi(argv[2]), error = wait_for_event();
+	if (error)
+		return error;
+	snprintf(number, sizeof(number), "%d", n - 1);
+	argv[2] = number;
+	if (n > 0)
+		execv("/proc/self/exe", argv);
+	else
+		execvp(argv[3], argv + 3);
+	return 11;
+}
+
 int main(int argc, char *argv[])
 {
+	if (argc > 3 && strcmp(argv[1], "late") == 0)
+		return wait_for_event() || work(argv[2], atol(argv[3]));
+	if (argc > 3 && strcmp(argv[1], "chain") == 0)
+		return chain(argv);
+	if (argc > 3 && strcmp(argv[1], "parted") == 0)
+		return parted(argv[2], argv + 3);
 	if (argc > 3 && strcmp(argv[1], "work") == 0)
 		return work(argv[2], atol(argv[3]));
 	if (argc > 2 && strcmp(argv[1], "switch") == 0)

@@ -81,9 +81,13 @@ static const int for_life[] = {SYS_read, SYS_write, SYS_exit_group, SYS_brk, SYS
     SYS_clone, SYS_wait4, SYS_set_robust_list};
 
 static const int for_loading[] = {SYS_execve, SYS_openat, SYS_read, SYS_mmap, SYS_close, SYS_fstat,
-    SYS_newfstatat, SYS_mprotect, SYS_munmap, SYS_pread64, SYS_arch_prctl, SYS_set_tid_address,
-    SYS_set_robust_list, SYS_rseq, SYS_prlimit64, SYS_getrandom, SYS_brk, SYS_write, SYS_exit_group,
-    SYS_access};
+    SYS_newfstatat, SYS_mprotect, SYS_munmap, SYS_pread64, SYS_set_tid_address, SYS_set_robust_list, SYS_rseq,
+    SYS_prlimit64, SYS_getrandom, SYS_brk, SYS_write, SYS_exit_group,
+#if defined(__x86_64__)
+    SYS_arch_prctl, SYS_access};
+#else
+    SYS_faccessat};
+#endif
 
 int main(int argc, char *argv[])
 {

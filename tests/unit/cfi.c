@@ -214,9 +214,12 @@ static size_t compare_file(const char *path, uint64_t step)
 		     vaddr += step) {
 			Dwarf_Frame *frame = NULL;
 			const struct cfi_rule *rule = cfi_find(opened.cfi, file, vaddr);
+			/* Code to which signal handlers return, or its bytes among constants: libdw knows
+			 * nothing of it. */
+			bool known_by_code = rule->kind == CFI_ODD && rule->odd->returned_to;
 			if (dwarf_cfi_addrframe(cfi, vaddr, &frame) != 0)
-				assert_int_equal(rule->kind, CFI_NONE);
-			else
+				assert_true(rule->kind == CFI_NONE || known_by_code);
+			else if (!known_by_code)
 				compare_rule(rule, regs_arch_find(file->e_machine), frame, vaddr);
 			compared += frame != NULL;
 			odd += rule->kind == CFI_ODD;

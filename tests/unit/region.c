@@ -36,6 +36,9 @@ static void opens_as_described(void **unused)
 	    region.offsets.dropped_buffers, region.offsets.end};
 	for (size_t i = 1; i < sizeof(offsets) / sizeof(offsets[0]); i++)
 		assert_true(offsets[i - 1] < offsets[i] && offsets[i] % 64 == 0);
+	/* A forked child maps zeros over the buffers, on any kernel's pages. */
+	assert_int_equal(region.offsets.buffers % (64 << 10), 0);
+	assert_int_equal(region.offsets.frees % (64 << 10), 0);
 	/* Nobody can make it shorter under us. */
 	assert_int_equal(-1, ftruncate(region.fd, 4096));
 	assert_int_equal(EPERM, errno);

@@ -10,6 +10,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <sys/auxv.h>
 
 static const struct regs_arch *const both[] = {&regs_x86_64, &regs_aarch64};
 
@@ -69,9 +70,39 @@ static void without_a_stack_pointer_there_is_no_walk(void **state)
 	assert_ptr_equal(regs_arch_find(EM_AARCH64), &regs_aarch64);
 }
 
+static uintptr_t signed_by_processor(uintptr_t address)
+{
+#ifdef __aarch64__
+	register uintptr_t x17 __asm__("x17") = address;
+	register uintptr_t x16 __asm__("x16") = 4711;
+	__asm__ volatile("hint #8" : "+r"(x17) : "r"(x16)); /* PACIA1716 */
+	return x17;
+#else
+	return address;
+#endif
+}
+
+/* What this processor makes of a code address the mask undoes, and nothing else. */
+static void the_code_mask_is_the_processors(void **state)
+{
+	const struct regs_arch *arch = regs_arch_native();
+	uintptr_t here = (uintptr_t)the_code_mask_is_the_processors, stack = (uintptr_t)&arch;
+
+	assert_true((here & arch->code_mask) == here);
+	assert_true((stack & arch->code_mask) == stack);
+	assert_true((signed_by_processor(here) & arch->code_mask) == here);
+#ifdef __aarch64__
+	bool authenticates = getauxval(AT_HWCAP) >> 30 & 1; /* HWCAP_PACA */
+	assert_true(!authenticates || signed_by_processor(here) != here);
+	assert_true(arch->code_mask >> 39 && !(arch->code_mask >> 55));
+	assert_ptr_equal(regs_arch_native(), arch);
+#endif
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(the_code_mask_is_the_processors),
 	    cmocka_unit_test(copied_registers_are_what_a_walk_needs),
 	    cmocka_unit_test(arguments_are_registers),
 	    cmocka_unit_test(without_a_stack_pointer_there_is_no_walk),

@@ -10,7 +10,7 @@ table='-Wl,--eh-frame-hdr'
 make_one() { # NAME RUNNER COMPILER FLAGS...
 	name=$1 run=$2
 	shift 2
-	"$@" $common -o "$name.elf" record.c
+	"$@" $common -o "$name.elf" ${source:-record.c}
 	$run ./"$name.elf" > "$name.stacks"
 }
 make_one x86_64-gcc env gcc $rows $table -fcf-protection=none
@@ -19,6 +19,7 @@ make_one x86_64-debug_frame env gcc -fcf-protection=none -fno-asynchronous-unwin
 make_one aarch64-gcc qemu-aarch64 aarch64-linux-gnu-gcc $rows $table
 make_one aarch64-pac 'qemu-aarch64 -cpu max' aarch64-linux-gnu-gcc $rows $table -mbranch-protection=pac-ret+leaf -march=armv8.3-a
 make_one aarch64-nofp qemu-aarch64 aarch64-linux-gnu-gcc $rows -fomit-frame-pointer
+source=record_signal.c make_one aarch64-signal qemu-aarch64 aarch64-linux-gnu-gcc $rows $table
 # The debug information but for the rows is of no use here.
 objcopy --remove-section=.debug_info --remove-section=.debug_abbrev --remove-section=.debug_line \
 	--remove-section=.debug_str --remove-section=.debug_line_str --remove-section=.debug_aranges \

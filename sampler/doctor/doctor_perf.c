@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/doctor/doctor_perf.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { OLDEST_MAJOR = 4, OLDEST_MINOR = 18 };
+
+enum { IPC_LOCK = 14, SYS_PTRACE = 19, SYS_ADMIN = 21, PERFMON = 38 }; /* linux/capability.h */
+
+/* Docker's profile since 23.0 allows perf_event_open with CAP_PERFMON; podman's wanted CAP_SYS_ADMIN as well
+ * until the end of 2025 (containers/common, seccomp.json). */
+#define IN_A_CONTAINER                                                                                   \
+	"docker run --cap-add PERFMON, podman run --cap-add PERFMON,SYS_ADMIN, or a seccomp profile of " \
+	"your own"
+
+bool doctor_perf_new_enough(const char *release)
+{
+	int major, minor;
+
+	if (sscanf(release, "%d.%d", &major, &minor) != 2)
+		return true;
+	return major > OLDEST_MAJOR || (major == OLDEST_MAJOR && minor >= OLDEST_MINOR);
+}
+
+void doctor_perf_describe_capabilities(uint64_t capabilities, char *text, size_t bytes)
+{
+	static const struct {
+		unsigned bit;
+		const char *name;
+	} known[] = {{SYS_ADMIN, ", CAP_SYS_ADMIN"}, {PERFMON, ", CAP_PERFMON"}, {IPC_LOCK, ", CAP_IPC_LOCK"},
+	    {SYS_PTRACE, ", CAP_SYS_PTRACE"}};
+	size_t at = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (capabilities >> known[i].bit & 1 && at + strlen(known[i].name) < bytes) {
+			strcpy(text + at, known[i].name);
+			at += strlen(known[i].name);
+		}
+}
+
+const char *doctor_perf_uprobe_remedy(uint64_t capabilities, enum features_obstacle obstacle)
+{
+	if (obstacle == FEATURES_FILTERED)
+		return "a container's seccomp profile that allows perf_event_open, and CAP_SYS_ADMIN: docker "
+		       "or "
+		       "podman run --privileged has both";
+	if (!(capabilities >> SYS_ADMIN & 1))
+		return "run as root: uprobes need CAP_SYS_ADMIN, CAP_PERFMON alone is refused";
+	return "a kernel with CONFIG_UPROBE_EVENTS, not locked down (kernel_lockdown(7)); in a container the "
+	       "machine's own root";
+}
+
+const char *doctor_perf_breakpoint_remedy(enum features_obstacle obstacle)
+{
+	switch (obstacle) {
+	case FEATURES_FILTERED:
+		return "in a container: " IN_A_CONTAINER;
+	case FEATURES_PARANOID:
+		return "sudo sysctl kernel.perf_event_paranoid=2, or CAP_PERFMON (before Linux 5.8 "
+		       "CAP_SYS_ADMIN); in a container: " IN_A_CONTAINER;
+	default:
+		return "sudo sysctl kernel.perf_event_paranoid=2";
+	}
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/perf/features.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int open_with(enum features feature)
+{
+	struct perf_event_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.size = sizeof(attr);
+	attr.type = PERF_TYPE_SOFTWARE;
+	attr.config = PERF_COUNT_SW_DUMMY;
+	attr.exclude_kernel = attr.exclude_hv = attr.disabled = 1;
+	attr.sample_type = PERF_SAMPLE_IP;
+	if (feature == FEATURES_DATA_PAGE_SIZE)
+		attr.sample_type |= PERF_SAMPLE_DATA_PAGE_SIZE;
+	attr.mmap = attr.mmap2 = attr.build_id = feature == FEATURES_BUILD_ID;
+	attr.remove_on_exec = feature == FEATURES_REMOVE_ON_EXEC;
+	if (feature == FEATURES_LOST)
+		attr.read_format |= PERF_FORMAT_LOST;
+	return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+bool features_has(enum features feature)
+{
+	static enum { UNKNOWN, YES, NO } known[FEATURES_COUNT];
+
+	if (known[feature] == UNKNOWN) {
+		int fd = open_with(feature);
+		/* E2BIG: an attribute beyond the end of what this kernel has. */
+		known[feature] = fd < 0 && (errno == EINVAL || errno == E2BIG) ? NO : YES;
+		if (fd >= 0)
+			close(fd);
+	}
+	return known[feature] == YES;
+}
+
+enum features_obstacle features_obstacle(void)
+{
+	/* The attributes cannot be read: EFAULT. Filters and Debian's check come before that. */
+	if (syscall(SYS_perf_event_open, NULL, 0, -1, -1, 0) >= 0 || errno == EFAULT)
+		return FEATURES_REACHED;
+	return errno == EACCES ? FEATURES_PARANOID : FEATURES_FILTERED;
+}
