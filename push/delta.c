@@ -21,6 +21,8 @@ struct header {
 	char types[DELTA_TYPES_MAX][DELTA_TYPE_BYTES];
 };
 
+_Static_assert(sizeof(struct header) == DELTA_ENDED_BYTES, "a table without rows is the header alone");
+
 static const char magic[8] = "htdelta1";
 
 void delta_table_fini(struct delta_table *table)

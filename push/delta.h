@@ -17,7 +17,11 @@
 struct origin;
 struct profile;
 
-enum { DELTA_TYPES_MAX = 4, DELTA_TYPE_BYTES = 32 };
+enum {
+	DELTA_TYPES_MAX = 4,
+	DELTA_TYPE_BYTES = 32,
+	DELTA_ENDED_BYTES = 40 + DELTA_TYPES_MAX * DELTA_TYPE_BYTES, /* of a table without rows, encoded */
+};
 
 struct delta_row {
 	uint64_t key; /* stack_key_lasting() */
