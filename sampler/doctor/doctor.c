@@ -8,6 +8,7 @@
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
 #include "sampler/doctor/doctor_daemon.h"
+#include "sampler/doctor/doctor_process.h"
 #include "sampler/doctor/doctor_target.h"
 #include "sampler/doctor/finding.h"
 #include "sampler/perf/probe.h"
@@ -61,7 +62,7 @@ static void examine_paranoia(struct findings *findings)
 	unsigned long long capabilities = 0;
 	int seccomp = 0;
 
-	doctor_target_capabilities(getpid(), &capabilities, &seccomp);
+	doctor_process_capabilities(getpid(), &capabilities, &seccomp);
 	if (paranoid == -100)
 		finding_say(findings, FINDING_NOTE, "use a kernel with CONFIG_PERF_EVENTS",
 		    "this kernel has no perf events");

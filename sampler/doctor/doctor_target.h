@@ -3,15 +3,10 @@
 #ifndef SAMPLER_DOCTOR_DOCTOR_TARGET_H
 #define SAMPLER_DOCTOR_DOCTOR_TARGET_H
 
-#include <sys/types.h>
-
 struct findings;
 
 /* name: a number is a process, anything else a program as the shell would find it. Reports what heaptap would
  * not see. Returns 0, or -errno after a line that says why it cannot be examined. */
 int doctor_target_examine(struct findings *findings, const char *name);
-
-/* A process' effective capabilities and its seccomp mode; left unchanged where they are unknown. */
-void doctor_target_capabilities(pid_t pid, unsigned long long *capabilities, int *seccomp);
 
 #endif

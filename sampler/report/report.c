@@ -4,20 +4,14 @@
 #include "pprof/analysis/totals.h"
 #include "sampler/cli/status.h"
 #include "sampler/report/no_match.h"
-#include "sampler/report/operands.h"
 #include "sampler/terminal/amount.h"
 #include "pprof/text/log_line.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-enum { ROWS_SECTION = 10, ROWS_SORTED = 25, ROWS_LEAST = 5, SAMPLES_MANY = 30, TIME_COLUMNS = 28 };
+enum { ROWS_SECTION = 10, ROWS_SORTED = 25, ROWS_LEAST = 5 };
 #define SHARE_LEAST 0.005
 
 struct section {
@@ -33,238 +27,6 @@ static const struct section sections[] = {
     {MEASURE_TEMPORARY, "Most temporary (objects freed soon, by the thread that allocated them)"},
     {MEASURE_OTHER, "Most"},
 };
-
-/* ---- header */
-
-static void print_time(const struct screen *screen, int64_t time_ns)
-{
-	time_t seconds = (time_t)(time_ns / 1000000000);
-	char text[64];
-	struct tm tm;
-
-	if (time_ns > 0 && localtime_r(&seconds, &tm) &&
-	    strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S %Z", &tm))
-		fprintf(screen->out, "  %s", text);
-}
-
-static void print_estimate(const struct screen *screen, const struct traces *t, double value, double variance,
-    const char *(*print)(double value, char text[AMOUNT_BYTES]))
-{
-	char text[AMOUNT_BYTES];
-
-	fputs(print(value, text), screen->out);
-	if (!t->unsure && variance > 0)
-		fprintf(screen->out, " +- %s", print(sqrt(variance), text));
-}
-
-/* "in use     12.3 MiB +- 0.4 MiB in 98123 +- 1200 objects; selected: 1.2 MiB +- 0.1 MiB" */
-static void print_sum(const struct screen *screen, const struct profile_input *input, size_t column,
-    const char *what, enum measure_kind bytes, enum measure_kind objects)
-{
-	const struct traces *t = &input->traces;
-	int64_t shown = 0;
-
-	if (!traces_has(t, bytes))
-		return;
-	for (size_t row = 0; row < t->row_count; row++)
-		traces_sum(&shown, traces_value(t, row, column, bytes));
-	fprintf(screen->out, "  %-10s ", what);
-	if (!t->unsure && input->crowds[column].period_most > 1 && traces_all(t, column, bytes) == 0) {
-		fputs("nothing sampled\n", screen->out); /* which is not a measured zero */
-		return;
-	}
-	print_estimate(screen, t, (double)traces_all(t, column, bytes),
-	    traces_doubt_all(t, column, bytes).variance, amount_bytes);
-	if (traces_has(t, objects)) {
-		fputs(" in ", screen->out);
-		print_estimate(screen, t, (double)traces_all(t, column, objects),
-		    traces_doubt_all(t, column, objects).variance, amount_count);
-		fprintf(screen->out, " object%s", traces_all(t, column, objects) == 1 ? "" : "s");
-	}
-	if (shown != traces_all(t, column, bytes)) {
-		fputs("; selected: ", screen->out);
-		print_estimate(
-		    screen, t, (double)shown, traces_doubt_selected(t, column, bytes).variance, amount_bytes);
-	}
-	putc('\n', screen->out);
-}
-
-/* Of a period of one byte: what is recorded without its stack is said beside it. */
-static void describe_every(const struct crowd *crowd, char *line, size_t line_bytes)
-{
-	snprintf(line, line_bytes, "every allocation recorded");
-	if (crowd->lost)
-		snprintf(line, line_bytes,
-		    "every allocation recorded, %" PRIu64 " of %" PRIu64 " without its stack", crowd->lost,
-		    crowd->taken);
-}
-
-static void print_samples(const struct screen *screen, const struct origin *origin, const struct crowd *crowd)
-{
-	char line[1024];
-
-	snprintf(line, sizeof(line), "samples: %s", crowd->samples);
-	if (*crowd->samples)
-		screen_lines(screen, 2, line);
-	if (*origin->attached) {
-		snprintf(line, sizeof(line), "attached %s, and not in these numbers", origin->attached);
-		screen_lines(screen, 2, line);
-	}
-	if (*origin->unseen) {
-		snprintf(line, sizeof(line), "not seen: %s", origin->unseen);
-		screen_lines(screen, 2, line);
-	}
-}
-
-static void print_period(
-    const struct screen *screen, const struct origin *origin, const struct crowd *crowd, bool heap)
-{
-	char text[AMOUNT_BYTES], most[AMOUNT_BYTES], line[1024];
-
-	if (strcmp(origin->period_unit, "bytes") == 0 && crowd->period_least != crowd->period_most)
-		snprintf(line, sizeof(line), "a sample every %s to %s on average, by process",
-		    amount_bytes((double)crowd->period_least, text),
-		    amount_bytes((double)crowd->period_most, most));
-	else if (strcmp(origin->period_unit, "bytes") == 0 && origin->period == 1)
-		describe_every(crowd, line, sizeof(line));
-	else if (strcmp(origin->period_unit, "bytes") == 0 && origin->period > 0)
-		snprintf(line, sizeof(line), "a sample every %s on average",
-		    amount_bytes((double)origin->period, text));
-	else if (!heap && origin->period == 1 && strcmp(origin->period_unit, "count") == 0)
-		snprintf(line, sizeof(line), "every occurrence of %s recorded", origin->period_type);
-	else if (!heap && origin->period > 0)
-		snprintf(line, sizeof(line), "a sample every %s%s %s; no standard errors are given for it",
-		    amount_measure((double)origin->period, origin->period_unit, text),
-		    strcmp(origin->period_unit, "count") == 0 ? "" : " of", origin->period_type);
-	else
-		strcpy(line, "no sampling period in the profile: no standard errors can be given");
-	screen_lines(screen, 2, line);
-	print_samples(screen, origin, crowd);
-}
-
-/* Advice for a user who sees only "1 sample" in every row. By the peak if there is one, as at the end of
- * record: a smaller period does not help where little is left at the end. */
-static void print_advice(const struct screen *screen, const struct profile_input *input)
-{
-	const struct traces *t = &input->traces;
-	enum measure_kind kind = traces_default_kind(t);
-	const size_t column = input->has_peak ? input->peak : input->now;
-	double samples = 0, variance = 0;
-
-	for (size_t row = 0; row < t->row_count; row++) {
-		struct traces_doubt doubt = traces_doubt(t, row, column, kind);
-
-		samples += doubt.samples;
-		variance += doubt.variance;
-	}
-	const struct origin *origin = &input->origins[input->now];
-	const int64_t period = origin->period / 32; /* 16K after the default of 512K */
-	char line[128];
-
-	if (!origin->ours || t->unsure || variance <= 0 || samples >= SAMPLES_MANY || period < 1 ||
-	    strcmp(origin->period_unit, "bytes") != 0)
-		return;
-	snprintf(line, sizeof(line),
-	    "few samples: record with a smaller period for more, such as -p %" PRId64 "%s",
-	    period < 1024 ? period : period / 1024, period < 1024 ? "" : "K");
-	screen_lines(screen, 2, line);
-}
-
-/* Which of the profiles the numbers are of, in words. */
-static void print_states(const struct screen *screen, const struct profile_input *input)
-{
-	const struct crowd *crowd = &input->crowds[input->now];
-	const char *end = crowd->ended ? "end" : "newest snapshot";
-
-	if (input->state == READ_DELTA && crowd->file_count > 1)
-		fprintf(screen->out, "  %zu deltas added up: what was allocated in these intervals\n",
-		    crowd->file_count);
-	else if (input->state == READ_ALL && crowd->file_count > 1)
-		fprintf(screen->out, "  %zu profiles of %zu process%s added up\n", crowd->file_count,
-		    crowd->process_count, crowd->process_count == 1 ? "" : "es");
-	else if (crowd->process_count > 1 && input->state == READ_PEAK)
-		fputs("  each at its own peak, added up\n", screen->out);
-	else if (crowd->process_count > 1 && crowd->ended == crowd->file_count)
-		fputs("  each at its end, added up\n", screen->out);
-	else if (crowd->process_count > 1)
-		fprintf(screen->out, "  the newest profile of each, added up; %zu of them at their end\n",
-		    crowd->ended);
-	else if (input->now == input->peak && input->state == READ_PEAK && !input->has_peak)
-		fprintf(screen->out,
-		    "  the largest of %zu snapshots of this process; it has no peak profile\n",
-		    input->series_count);
-	else if (input->series_count > 1)
-		fprintf(screen->out, "  the last of %zu snapshots of this process%s\n", input->series_count,
-		    input->has_peak ? ", and its peak" : "");
-	else if (input->has_peak && input->traces.column_count > 1)
-		fprintf(screen->out, "  peak and %s of one process\n", end);
-}
-
-/* What to do for names: nothing, if they were looked up and not found. */
-static void print_names_hint(const struct screen *screen, const struct profile_input *input)
-{
-	static const char nameless[] = "no function names in this profile";
-	const char *path = input->nameless, *ending = path ? strstr(path, OPERANDS_SYMBOLIZED) : NULL;
-	char line[PATH_MAX + 128], named[PATH_MAX];
-
-	if (!path)
-		return;
-	snprintf(named, sizeof(named), "%s" OPERANDS_SYMBOLIZED, path);
-	if (ending && !ending[strlen(OPERANDS_SYMBOLIZED)])
-		snprintf(line, sizeof(line), "%s: heaptap symbolize found none on its machine", nameless);
-	else if (access(named, R_OK) == 0)
-		snprintf(line, sizeof(line), "%s, but in its other file: heaptap report %s", nameless, named);
-	else
-		snprintf(line, sizeof(line), "%s: heaptap symbolize %s", nameless, path);
-	screen_lines(screen, 2, line);
-}
-
-static void print_header(const struct screen *screen, const struct profile_input *input)
-{
-	const struct origin *origin = &input->origins[input->now];
-	const struct crowd *crowd = &input->crowds[input->now];
-	const struct traces *t = &input->traces;
-	char text[512];
-
-	fputs(screen_style(screen, SCREEN_HEAD), screen->out);
-	if (crowd->process_count > 1)
-		screen_text(
-		    screen, crowd_describe(crowd, text, sizeof(text)), screen_room(screen, TIME_COLUMNS));
-	else if (*origin->merged)
-		screen_text(screen, origin->merged, 0);
-	else
-		screen_text(screen, *origin->program ? origin->program : "unknown program", 0);
-	fputs(screen_style(screen, SCREEN_PLAIN), screen->out);
-	if (crowd->process_count == 1 && origin->pid && !*origin->merged)
-		fprintf(screen->out, "  pid %d", (int)origin->pid);
-	print_time(screen, origin->time_ns);
-	putc('\n', screen->out);
-	if (*origin->cause && crowd->process_count == 1 && !*origin->merged)
-		screen_lines(screen, 2, origin->cause);
-	print_states(screen, input);
-	if (input->unread_count)
-		fprintf(screen->out, "  INCOMPLETE: %zu that could not be read %s not in these numbers\n",
-		    input->unread_count, input->unread_count == 1 ? "is" : "are");
-	print_period(screen, origin, crowd, !traces_has(t, MEASURE_OTHER));
-	print_sum(screen, input, input->now,
-	    input->now == input->peak && input->state == READ_PEAK ? "at peak" : "in use", MEASURE_INUSE,
-	    MEASURE_INUSE_OBJECTS);
-	if ((crowd->process_count > 1 || *origin->merged) && crowd->inherited_bytes > 0)
-		fprintf(screen->out,
-		    "  of that    %s inherited by fork: each process that has it counts it\n",
-		    amount_bytes((double)crowd->inherited_bytes, text));
-	if (t->overlap.is_bound)
-		screen_lines(screen, 2,
-		    "errors are upper limits: the profiles do not say which inherited blocks are the same");
-	if (input->has_peak && input->peak != input->now)
-		print_sum(screen, input, input->peak, crowd->process_count > 1 ? "at peaks" : "at peak",
-		    MEASURE_INUSE, MEASURE_INUSE_OBJECTS);
-	print_sum(screen, input, input->now, "allocated", MEASURE_ALLOC, MEASURE_OBJECTS);
-	print_advice(screen, input);
-	print_names_hint(screen, input);
-}
-
-/* ---- tables */
 
 static void print_value(const struct screen *screen, const struct traces *t, enum measure_kind kind,
     const struct totals_sum *sum, double all)
@@ -445,7 +207,7 @@ static int print_report(
 	char line[1024];
 
 	if (!read->json)
-		print_header(screen, input);
+		report_header(screen, input);
 	else
 		no_match_say(&input->traces, read);
 	if (!read->json && no_match_describe(&input->traces, read, line, sizeof(line))) {

@@ -13,6 +13,9 @@
 /* The command. Returns the exit status. */
 int report_run(struct options *options);
 
+/* Its first lines. */
+void report_header(const struct screen *screen, const struct profile_input *input);
+
 /* Its parts; each returns 0 or an exit status after a line that says why. */
 int report_tree(
     const struct screen *screen, const struct profile_input *input, const struct read_options *read);

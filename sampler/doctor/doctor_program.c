@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/doctor/doctor_program.h"
+
+#include "pprof/text/log_line.h"
+#include "sampler/doctor/finding.h"
+#include "sampler/doctor/program_file.h"
+#include "sampler/loader/preload_check.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+static void say_allocator(
+    struct findings *findings, const char *name, const struct program_file *facts, bool running)
+{
+	if (facts->own_malloc)
+		finding_say(findings, FINDING_BAD, "link the allocator as a shared library",
+		    "%s contains a malloc of its own: calls to it are not seen", name);
+	else if (facts->allocator[0])
+		finding_say(findings, FINDING_BAD,
+		    "link the allocator as a shared library, or use the system's",
+		    "%s contains an allocator of its own (%s): what it allocates by that is not seen", name,
+		    facts->allocator);
+	else
+		finding_say(
+		    findings, FINDING_GOOD, NULL, "%s is dynamically linked: its allocations are seen", name);
+	if (facts->library[0])
+		finding_say(findings, FINDING_GOOD, NULL,
+		    "%s is linked to %s: calls to that library's own functions are seen too%s", name,
+		    facts->library, running ? ", if 'heaptap record' starts it" : "");
+}
+
+static void say_names(struct findings *findings, const char *name, const struct program_file *facts)
+{
+	if (!facts->unwind)
+		finding_say(findings, FINDING_NOTE,
+		    "build it with -fasynchronous-unwind-tables, and do not strip .eh_frame",
+		    "%s has no unwind tables: stacks end there, or go on by guess", name);
+	if (facts->debug)
+		finding_say(findings, FINDING_GOOD, NULL,
+		    "%s has debug info: functions, inlined calls and lines", name);
+	else if (facts->debug_link)
+		finding_say(findings, FINDING_NOTE,
+		    "install its -dbgsym package, put the .debug file beside it, or record with --debuginfod",
+		    "%s is stripped; its debug info is in a separate file, if that is installed", name);
+	else if (facts->symbols)
+		finding_say(findings, FINDING_NOTE, "build it with -g",
+		    "%s has names of functions, but no lines or inlined calls", name);
+	else
+		finding_say(findings, FINDING_NOTE, "build it with -g, or install its -dbgsym package",
+		    "%s is stripped: functions that it does not export are named by address, and an "
+		    "allocator inside it would not be found",
+		    name);
+	if (!facts->build_id)
+		finding_say(findings, FINDING_NOTE, "link it with -Wl,--build-id",
+		    "%s has no build id: readers cannot tell its versions apart", name);
+}
+
+/* What cannot be executed at all, whatever else it contains. */
+static bool say_no_program(struct findings *findings, const char *name, const struct program_file *facts)
+{
+	if (!facts->whole)
+		finding_say(findings, FINDING_BAD, "build or copy it again",
+		    "%s is damaged: it ends before what its header announces", name);
+	else if (facts->object)
+		finding_say(findings, FINDING_BAD, "name the program itself",
+		    "%s is no program: an object file that is not linked, or a core dump", name);
+	else if (facts->shared_library)
+		finding_say(findings, FINDING_BAD, "name a program that uses it",
+		    "%s is no program but a shared library: what it allocates is seen in programs", name);
+	return !facts->whole || facts->object || facts->shared_library;
+}
+
+static const char *fix_of(enum preload_check_kind kind)
+{
+	switch (kind) {
+	case PRELOAD_CHECK_STATIC:
+		return "link it dynamically (without -static)";
+	case PRELOAD_CHECK_PRIVILEGED:
+		return "record it as the user that it becomes, or a copy without the privilege";
+	case PRELOAD_CHECK_SANITIZER:
+		return "build it without the sanitizer";
+	default:
+		return "use a heaptap of its architecture";
+	}
+}
+
+int doctor_program_examine(struct findings *findings, const char *path, const char *name, bool running)
+{
+	struct program_file facts;
+	enum preload_check_kind kind = preload_check_inspect(path);
+	const char *obstacle = preload_check_obstacle(kind);
+	bool known = program_file_read(&facts, path) == 0;
+
+	if (known && !running && say_no_program(findings, name, &facts))
+		return 0;
+	if (obstacle) {
+		finding_say(
+		    findings, FINDING_BAD, fix_of(kind), "%s %s, so nothing of it is seen", name, obstacle);
+		return 0;
+	}
+	if (access(path, R_OK) != 0) {
+		log_line("cannot read %s: %s", name, strerror(errno));
+		return -errno;
+	}
+	if (known) {
+		say_allocator(findings, name, &facts, running);
+		say_names(findings, name, &facts);
+	}
+	return 0;
+}
