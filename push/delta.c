@@ -201,8 +201,9 @@ static void take_fallen(struct subtraction *s, size_t column, int64_t fallen)
 		for (size_t i = 0; i < profile_sample_count(s->profile) && fallen > 0; i++) {
 			int64_t *value = &s->values[i * s->types + column];
 
-			if (*value > 0 && (kind == ANY || (kind == NEW && !s->known[i]) ||
-			                      (kind == NAMELESS && is_nameless(s->profile, i))))
+			if (*value > 0 &&
+			    (kind == ANY || (kind == NEW && !s->known[i]) ||
+			        (kind == NAMELESS && is_nameless(s->profile, i))))
 				*value = take(*value, &fallen);
 		}
 }

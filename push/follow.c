@@ -33,9 +33,9 @@ struct follow {
 	struct feed *feed;
 	struct http *http;
 	int signal_fd;
-	int end_fd;      /* to `record`, which waits for us once it has shut it down; -1: none, or told */
-	bool stopping;   /* a signal: what is under way is finished, no more */
-	bool reload;     /* SIGHUP: begin again with the same words */
+	int end_fd;    /* to `record`, which waits for us once it has shut it down; -1: none, or told */
+	bool stopping; /* a signal: what is under way is finished, no more */
+	bool reload;   /* SIGHUP: begin again with the same words */
 	const char *config_path; /* of the configuration that is in force; NULL: none */
 	uint64_t end_ns; /* paths from a descriptor have ended: instant_now_ns() of the end; 0: not yet */
 };

@@ -270,8 +270,7 @@ static void read_spools(struct broker *broker, const struct broker_request *requ
 	err = err ? 0 : spool_list_read(&spools, folder);
 	if (!err)
 		text = spool_list_print(&spools, &bytes);
-	hand_over(
-	    broker, request->id, text ? control_server_memory(text, bytes) : -ENOMEM, (uint64_t)bytes);
+	hand_over(broker, request->id, text ? control_server_memory(text, bytes) : -ENOMEM, (uint64_t)bytes);
 	free(text);
 	spool_list_fini(&spools);
 }

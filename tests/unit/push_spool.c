@@ -195,7 +195,11 @@ static void what_is_over_is_forgotten(void **state)
 	const int64_t second_ns = 1000000000;
 	struct delta_row row = {.key = 1, .values = {5}};
 	struct delta_table ended = {.time_ns = 1},
-	                   live = {.time_ns = 1, .type_count = 1, .types = {"alloc_space"}, .rows = &row, .count = 1};
+	                   live = {.time_ns = 1,
+	                       .type_count = 1,
+	                       .types = {"alloc_space"},
+	                       .rows = &row,
+	                       .count = 1};
 	struct spool spool;
 
 	open_spool(&spool, 1 << 20);

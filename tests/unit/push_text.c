@@ -174,7 +174,8 @@ static void a_repeated_token_is_hidden(void **state)
 	answer_hide(&answer, "s3cr3t-token");
 	answer_text(&answer, text);
 	assert_string_equal(text,
-	    "grpc-status 3: no ************: bad header: Authorization: Bearer ************, ************; *****");
+	    "grpc-status 3: no ************: bad header: Authorization: Bearer ************, ************; "
+	    "*****");
 	/* What is short is in many words. */
 	answer_hide(&answer, "bad");
 	answer_text(&answer, text);
@@ -269,7 +270,8 @@ static void names_in_the_spool_come_back(void **state)
 
 static void counters_come_back(void **state)
 {
-	const struct spool_counters counters = {1, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+	const struct spool_counters counters = {
+	    1, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
 	struct spool_counters again;
 	char text[SPOOL_COUNTERS_BYTES];
 	size_t length = spool_counters_print(&counters, text);
