@@ -102,8 +102,8 @@ static void others_see_what_waits(void **state)
 	assert_false(reads_as(&list, "../a 1 2 3 4 5 6 7 8\n"));
 }
 
-/* What the server may have had already is counted when it is sent again: after an answer that never came, and after
- * a SIGKILL, but not after an answer. */
+/* What the server may have had already is counted when it is sent again: after an answer that never came, and
+ * after a SIGKILL, but not after an answer. */
 static void an_attempt_without_an_answer_is_counted(void **state)
 {
 	struct spool spool;
