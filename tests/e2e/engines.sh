@@ -120,7 +120,7 @@ test_parca_scrapes_serve() {
   . "$top/tests/serve.sh"
   program a -p 1 -b copy
   tell a 'hold 300'
-  echo secret-word >token
+  echo 0123456789abcdef0123 >token
   own token
   chmod 600 token
   serve --token-file token

@@ -206,12 +206,12 @@ test_follow_more_than_the_spool() {
   made store/1.pb.gz 60 6000 300 101
   each=$(stat -c %s store/1.pb.gz)
   [ "$each" -gt 300000 ] && [ "$each" -lt 900000 ] || fail "$each bytes each"
-  for i in 2 3; do
+  for i in 2 3 4; do
     made store/$i.pb.gz $((60 - i)) 6000 300 $((100 + i))
   done
-  [ $((each * 3)) -gt 1048576 ] || fail "$each bytes each"
+  [ $((each * 4)) -gt 1048576 ] || fail "$each bytes each"
   follow --config heaptap.conf store
-  wait_for 60 counted one sent 3
+  wait_for 60 counted one sent 4
   counted one dropped 0 || fail "$(cat "$spool/one/counters")"
   follow_end
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spool of heaptap-push in a folder: its budget, who adds and who sends, what a crash leaves, what is told of
- * it to others. */
+/* The spool of heaptap-push in a folder: its budget, who adds and who sends, what a crash leaves, what is
+ * told of it to others. */
 #include "pprof/service/spool_list.h"
 #include "push/spool.h"
 
