@@ -40,8 +40,8 @@ bool answer_header(struct answer *answer, const char *line, size_t length);
 /* A piece of the body. False: too much. */
 bool answer_body(struct answer *answer, const void *bytes, size_t length);
 
-/* Takes a secret out of what is printed of the answer: a server may repeat what it was sent. One of fewer than
- * ANSWER_SECRET_BYTES is none. */
+/* Takes a secret out of what is printed of the answer: a server may repeat what it was sent. One of fewer
+ * than ANSWER_SECRET_BYTES is none. */
 void answer_hide(struct answer *answer, const char *secret);
 
 /* Does the Content-Type begin so? */

@@ -49,10 +49,10 @@ int delta_table_make(struct delta_table *table, const struct profile *profile, c
 /*
  * The values to send: a matrix, samples by sample types, that the caller frees. Columns of totals are
  * reduced by what `base` has; where base is unknown they are 0. *fallen: the sum of what base has and the
- * profile has not under the same stack, over all columns of totals; 0 unless stacks are named differently now, as
- * after a restart of the daemon, which leaves the older ones without names. What has fallen is taken from
- * other stacks, the nameless first, then those that base has not, so that a server's sum is the process'
- * total. NULL: out of memory.
+ * profile has not under the same stack, over all columns of totals; 0 unless stacks are named differently
+ * now, as after a restart of the daemon, which leaves the older ones without names. What has fallen is
+ * taken from other stacks, the nameless first, then those that base has not, so that a server's sum is the
+ * process' total. NULL: out of memory.
  */
 int64_t *delta_values(const struct profile *profile, const struct origin *origin,
     const struct delta_table *base, int64_t *fallen);

@@ -32,8 +32,8 @@ int lane_open(struct lane *lane, struct target *target);
 void lane_close(struct lane *lane, struct http *http);
 
 /* Takes a profile into the spool, if the target wants it and has not had it. 0, or -errno if it could not be
- * written: then it must be offered again. So it must after -EAGAIN, only where may_wait: the spool is full, the
- * server takes what is in it, and nothing need be dropped for it. */
+ * written: then it must be offered again. So it must after -EAGAIN, only where may_wait: the spool is full,
+ * the server takes what is in it, and nothing need be dropped for it. */
 int lane_offer(
     struct lane *lane, const struct origin *origin, const void *bytes, size_t length, bool may_wait);
 

@@ -7,8 +7,8 @@
 
 const struct protocol *request_protocol(const struct target *target);
 
-/* Makes the whole request: the protocol's, and what every one has. 0, or -errno with one line in error: -EACCES
- * if the token cannot be had now, -ENOMEM; anything else is the profile's fault. */
+/* Makes the whole request: the protocol's, and what every one has. 0, or -errno with one line in error:
+ * -EACCES if the token cannot be had now, -ENOMEM; anything else is the profile's fault. */
 int request_make(const struct target *target, const struct delivery *delivery, struct http_request *request,
     char *error, size_t error_bytes);
 

@@ -78,8 +78,8 @@ void spool_drop(struct spool *spool);
 void spool_reject(struct spool *spool, const char *answer);
 void spool_skip(struct spool *spool);
 
-/* The head is sent now. Written down first, so that it is known after a SIGKILL, too, that the server may have
- * it. */
+/* The head is sent now. Written down first, so that it is known after a SIGKILL, too, that the server may
+ * have it. */
 void spool_sending(struct spool *spool);
 
 /* Another attempt is due. unread: all of it was sent, and what the server said to it is not known. */

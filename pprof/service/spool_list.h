@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the spools of `heaptap push` hold and have counted, for `heaptap status` and /metrics. Only names, sizes
- * and the file `counters` are looked at; no profile is opened.
+ * What the spools of `heaptap push` hold and have counted, for `heaptap status` and /metrics. Only names,
+ * sizes and the file `counters` are looked at; no profile is opened.
  */
 #ifndef PPROF_SERVICE_SPOOL_LIST_H
 #define PPROF_SERVICE_SPOOL_LIST_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names in the spools of `heaptap push`: a folder for each target, and in it files whose names say all that is
- * needed to order and to account for them. Pure. */
+/* Names in the spools of `heaptap push`: a folder for each target, and in it files whose names say all that
+ * is needed to order and to account for them. Pure. */
 #ifndef PPROF_SERVICE_SPOOL_NAME_H
 #define PPROF_SERVICE_SPOOL_NAME_H
 

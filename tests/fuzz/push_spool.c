@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files of a spool, the configuration and the comment with labels, which anyone may have written; the first
- * byte says which, 0xff that it is what a server is told of all spools. What holds: a table that is taken is in order and comes back the same, a name that is
- * taken is the name of what was read from it.
+ * byte says which, 0xff that it is what a server is told of all spools. What holds: a table that is taken
+ * is in order and comes back the same, a name that is taken is the name of what was read from it.
  */
 #include "push/config.h"
 #include "pprof/service/spool_counters.h"

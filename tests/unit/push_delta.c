@@ -124,7 +124,8 @@ static void put_nameless(struct profile *p, int64_t count)
 	assert_int_equal(profile_add_sample(p, &stack, 1, values, NULL, 0), 0);
 }
 
-/* The sum that is sent is what was allocated since, even if the stacks of what was sent before are lost now. */
+/* The sum that is sent is what was allocated since, even if the stacks of what was sent before are lost
+ * now. */
 static void what_lost_its_stack_is_not_new(void **state)
 {
 	struct profile *before = make(), *after = make();
