@@ -15,7 +15,7 @@ free_port() {
   /usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
-answers() {
+is_ready() {
   curl -sf -o ready "$1"
 }
 
@@ -40,7 +40,7 @@ test_pyroscope() {
     -server.grpc-listen-port="$grpc" -memberlist.bind-addr=127.0.0.1 -memberlist.bind-port="$gossip" \
     >engine.log 2>&1 &
   trap "kill $! 2>/dev/null || :" EXIT
-  wait_for 60 answers "http://127.0.0.1:$port/ready"
+  wait_for 60 is_ready "http://127.0.0.1:$port/ready"
   "$heaptap" push --to "pyroscope+http://127.0.0.1:$port" --label env=ci --timeout 120s p.*.pb.gz 2>err ||
     { tail -n 5 engine.log >&2; fail "$(cat err)"; }
   for type in alloc_space:bytes alloc_objects:count; do
@@ -66,7 +66,7 @@ parca() {
     --storage-active-memory=67108864 >engine.log 2>&1 &
   children+=($!)
   trap 'kill "${children[@]}" 2>/dev/null || :' EXIT
-  wait_for 60 answers "http://127.0.0.1:$port/ready"
+  wait_for 60 is_ready "http://127.0.0.1:$port/ready"
 }
 
 test_parca() {
