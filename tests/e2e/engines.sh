@@ -136,8 +136,10 @@ test_parca_scrapes_serve() {
   grep -q serve_program values || fail "no service: $(cat values)"
 }
 
+# has_type NAME:SAMPLE_TYPE: of a program that allocates
 has_type() {
-  curl -sf "http://127.0.0.1:$port/api/profiles/types" >types.json && /usr/bin/python3 - "$1" <<'PYTHON'
+  tell a 'hold 100'
+  curl -sf "http://127.0.0.1:$port/api/profiles/types" >types.json && /usr/bin/python3 - "$1" 2>/dev/null <<'PYTHON'
 import json, sys
 name, sample = sys.argv[1].split(":")
 assert any(t["name"] == name and t["sampleType"] == sample for t in json.load(open("types.json"))["types"])
