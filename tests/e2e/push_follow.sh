@@ -167,7 +167,7 @@ test_follow_rejected() {
 test_follow_token() {
   server
   mkdir store
-  printf '[push one]\nurl = pyroscope+http://127.0.0.1:%s\ntoken-file = %s/token\n' "$port" "$PWD" >heaptap.conf
+  printf '[push one]\nurl = pyroscope+http://127.0.0.1:%s\nuser = me\ntoken-file = %s/token\n' "$port" "$PWD" >heaptap.conf
   made store/a.pb.gz 9 5 3 77
   follow --config heaptap.conf store
   wait_for 20 grep -q 'one: cannot read the token in .*/token: No such file or directory; again in' follow.err
