@@ -124,6 +124,28 @@ bool answer_body(struct answer *answer, const void *bytes, size_t length)
 	return !answer->too_large;
 }
 
+/* Also its beginning at the end, where the text was cut. */
+static void hide_in(uint8_t *text, size_t length, const char *secret, size_t secret_bytes)
+{
+	for (size_t at = 0; at + ANSWER_SECRET_BYTES <= length; at++) {
+		size_t most = length - at < secret_bytes ? length - at : secret_bytes;
+
+		if (memcmp(text + at, secret, most) == 0)
+			memset(text + at, '*', most);
+	}
+}
+
+void answer_hide(struct answer *answer, const char *secret)
+{
+	size_t length = strlen(secret);
+
+	if (length < ANSWER_SECRET_BYTES)
+		return;
+	hide_in(answer->body, answer->body_kept, secret, length);
+	hide_in((uint8_t *)answer->grpc_message, strlen(answer->grpc_message), secret, length);
+	hide_in((uint8_t *)answer->location, strlen(answer->location), secret, length);
+}
+
 bool answer_is_type(const struct answer *answer, const char *type)
 {
 	return strncasecmp(answer->content_type, type, strlen(type)) == 0;

@@ -17,6 +17,7 @@ enum {
 	ANSWER_BODY_BYTES = 1 << 20,
 	ANSWER_KEPT_BYTES = 4096, /* of the body */
 	ANSWER_TEXT_BYTES = 400,
+	ANSWER_SECRET_BYTES = 4,
 	ANSWER_NO_GRPC_STATUS = -1,
 };
 
@@ -28,6 +29,7 @@ struct answer {
 	uint8_t body[ANSWER_KEPT_BYTES];
 	size_t body_kept, body_bytes, header_bytes;
 	bool too_large;
+	bool request_sent; /* whole: whatever came of it, the server may have it */
 };
 
 void answer_init(struct answer *answer);
@@ -37,6 +39,10 @@ bool answer_header(struct answer *answer, const char *line, size_t length);
 
 /* A piece of the body. False: too much. */
 bool answer_body(struct answer *answer, const void *bytes, size_t length);
+
+/* Takes a secret out of what is printed of the answer: a server may repeat what it was sent. One of fewer
+ * than ANSWER_SECRET_BYTES is none. */
+void answer_hide(struct answer *answer, const char *secret);
 
 /* Does the Content-Type begin so? */
 bool answer_is_type(const struct answer *answer, const char *type);

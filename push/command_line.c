@@ -50,8 +50,9 @@ static int set_target(
     struct command_line *line, const char *name, const char *value, char *error, size_t error_bytes)
 {
 	line->has_target = line->has_target || strcmp(name, "to") == 0;
+	line->has_target_options = line->has_target_options || strcmp(name, "to") != 0;
 	if (strcmp(name, "name") == 0) {
-		if (!target_name_is_good(value)) {
+		if (!spool_name_is_target(value)) {
 			snprintf(error, error_bytes, "'%s' is no name for a spool", value);
 			return -EINVAL;
 		}
@@ -102,9 +103,10 @@ static int check(const struct command_line *line, char *error, size_t error_byte
 		wrong = "--config is for --follow; give --to URL for a single push";
 	else if (line->config && line->has_target)
 		wrong = "--config and --to exclude each other";
-	else if (!line->config && !line->has_target)
-		wrong =
-		    line->follow ? "no target: give --to URL or --config FILE" : "no target: give --to URL";
+	else if (!line->follow && !line->has_target)
+		wrong = "no target: give --to URL";
+	else if (!line->has_target && line->has_target_options)
+		wrong = "options of a target go with --to URL; those of others are in their [push NAME]";
 	else if (line->follow && line->dry_run)
 		wrong = "--dry-run is for a single push, not for --follow";
 	else if (!line->follow && line->paths_fd == COMMAND_LINE_NO_FD && !line->operand_count)

@@ -14,7 +14,7 @@ enum { COMMAND_LINE_NO_FD = -1 };
 
 struct command_line {
 	struct target target; /* of --to and what goes with it */
-	bool has_target, follow, dry_run;
+	bool has_target, has_target_options, follow, dry_run;
 	const char *config;    /* borrowed from argv, as are the operands */
 	int end_fd;            /* record --push: when it is shut down, record waits for what is left */
 	int paths_fd;          /* record --push: paths of profiles come from there; or COMMAND_LINE_NO_FD */

@@ -24,7 +24,7 @@ static struct target *target_named(struct config *config, const char *name, char
 	for (size_t i = 0; i < config->count; i++)
 		if (strcmp(config->targets[i].name, name) == 0)
 			return &config->targets[i];
-	if (!target_name_is_good(name)) {
+	if (!spool_name_is_target(name)) {
 		snprintf(error, INI_TEXT_ERROR_BYTES,
 		    "'%s' is no name for a target: letters, digits, '.', '_' and '-'", name);
 		return NULL;

@@ -21,6 +21,8 @@ struct header {
 	char types[DELTA_TYPES_MAX][DELTA_TYPE_BYTES];
 };
 
+_Static_assert(sizeof(struct header) == DELTA_ENDED_BYTES, "a table without rows is the header alone");
+
 static const char magic[8] = "htdelta1";
 
 void delta_table_fini(struct delta_table *table)
@@ -137,27 +139,91 @@ static struct delta_row *find(struct delta_row *rows, size_t count, uint64_t key
 	return at < count && rows[at].key == key ? &rows[at] : NULL;
 }
 
-/* values: samples by types. left: a copy of base's rows, used up on the way. */
-static int subtract(const struct profile *profile, const struct delta_table *base, struct delta_row *left,
-    const size_t *columns, size_t column_count, int64_t *values)
+/* What is subtracted, and from what. */
+struct subtraction {
+	const struct profile *profile;
+	const struct delta_table *base;
+	struct delta_row *left; /* a copy of base's rows, used up on the way */
+	const size_t *columns;  /* those that are totals */
+	size_t column_count, types;
+	int64_t *values; /* samples by types */
+	bool *known;     /* is the sample's stack in base? */
+};
+
+/* The number of a column's type in base; base->type_count: it has none. */
+static size_t type_in_base(const struct subtraction *s, size_t column)
 {
-	size_t types = profile_sample_type_count(profile);
+	const char *name = profile_sample_type(s->profile, column).type;
+	size_t t = 0;
+
+	while (t < s->base->type_count && strcmp(s->base->types[t], name) != 0)
+		t++;
+	return t;
+}
+
+static int subtract(struct subtraction *s)
+{
 	struct stack_keys keys;
 
-	if (stack_keys_init(&keys, profile))
+	if (stack_keys_init(&keys, s->profile))
 		return -ENOMEM;
-	for (size_t i = 0; i < profile_sample_count(profile); i++) {
-		struct delta_row *row = find(left, base->count, stack_key_lasting(&keys, i));
+	for (size_t i = 0; i < profile_sample_count(s->profile); i++) {
+		struct delta_row *row = find(s->left, s->base->count, stack_key_lasting(&keys, i));
 
-		for (size_t c = 0; row && c < column_count; c++)
-			for (size_t t = 0; t < base->type_count; t++)
-				if (strcmp(base->types[t], profile_sample_type(profile, columns[c]).type) ==
-				    0)
-					values[i * types + columns[c]] =
-					    take(values[i * types + columns[c]], &row->values[t]);
+		s->known[i] = row != NULL;
+		for (size_t c = 0; row && c < s->column_count; c++) {
+			int64_t *value = &s->values[i * s->types + s->columns[c]];
+			size_t t = type_in_base(s, s->columns[c]);
+
+			if (t < s->base->type_count)
+				*value = take(*value, &row->values[t]);
+		}
 	}
 	stack_keys_fini(&keys);
 	return 0;
+}
+
+/* Is its first frame one of ours that stands for others, `[lost stack]`? */
+static bool is_nameless(const struct profile *profile, size_t index)
+{
+	struct profile_sample sample = profile_sample(profile, index);
+	uint32_t mapping = sample.depth ? profile_location(profile, sample.locations[0]).mapping : 0;
+
+	return mapping && strcmp(profile_mapping(profile, mapping).filename, "[heaptap]") == 0;
+}
+
+/* Takes what is left of a type in base from samples, of one kind after the other. */
+static void take_fallen(struct subtraction *s, size_t column, int64_t fallen)
+{
+	enum { NAMELESS, NEW, ANY, KINDS };
+
+	for (int kind = NAMELESS; kind < KINDS; kind++)
+		for (size_t i = 0; i < profile_sample_count(s->profile) && fallen > 0; i++) {
+			int64_t *value = &s->values[i * s->types + column];
+
+			if (*value > 0 &&
+			    (kind == ANY || (kind == NEW && !s->known[i]) ||
+			        (kind == NAMELESS && is_nameless(s->profile, i))))
+				*value = take(*value, &fallen);
+		}
+}
+
+/* Returns the sum of all that has fallen. */
+static int64_t settle_fallen(struct subtraction *s)
+{
+	int64_t sum = 0;
+
+	for (size_t c = 0; c < s->column_count; c++) {
+		size_t t = type_in_base(s, s->columns[c]);
+		int64_t fallen = 0;
+
+		for (size_t i = 0; t < s->base->type_count && i < s->base->count; i++)
+			if (s->left[i].values[t] > 0)
+				fallen = add_saturating(fallen, s->left[i].values[t]);
+		take_fallen(s, s->columns[c], fallen);
+		sum = add_saturating(sum, fallen);
+	}
+	return sum;
 }
 
 int64_t *delta_values(const struct profile *profile, const struct origin *origin,
@@ -165,28 +231,34 @@ int64_t *delta_values(const struct profile *profile, const struct origin *origin
 {
 	size_t types = profile_sample_type_count(profile), samples = profile_sample_count(profile);
 	size_t columns[DELTA_TYPES_MAX], column_count = columns_of(profile, origin, columns);
-	int64_t *values = calloc(samples * types + 1, sizeof(*values));
-	struct delta_row *left = calloc(base->count + 1, sizeof(*left));
+	struct subtraction s = {.profile = profile,
+	    .base = base,
+	    .columns = columns,
+	    .column_count = column_count,
+	    .types = types};
+	int err;
 
 	*fallen = 0;
-	for (size_t i = 0; values && i < samples; i++)
-		memcpy(values + i * types, profile_sample(profile, i).values, types * sizeof(*values));
-	for (size_t i = 0; values && base->unknown && i < samples; i++)
+	s.values = calloc(samples * types + 1, sizeof(*s.values));
+	s.left = calloc(base->count + 1, sizeof(*s.left));
+	s.known = calloc(samples + 1, sizeof(*s.known));
+	err = s.values && s.left && s.known ? 0 : -ENOMEM;
+	for (size_t i = 0; !err && i < samples; i++)
+		memcpy(s.values + i * types, profile_sample(profile, i).values, types * sizeof(*s.values));
+	for (size_t i = 0; !err && base->unknown && i < samples; i++)
 		for (size_t c = 0; c < column_count; c++)
-			values[i * types + columns[c]] = 0;
-	if (left && base->count)
-		memcpy(left, base->rows, base->count * sizeof(*left));
-	if (!values || !left ||
-	    (base->count && column_count && subtract(profile, base, left, columns, column_count, values))) {
-		free(values);
-		free(left);
-		return NULL;
+			s.values[i * types + columns[c]] = 0;
+	if (!err && base->count && column_count) {
+		memcpy(s.left, base->rows, base->count * sizeof(*s.left));
+		err = subtract(&s);
+		*fallen = err ? 0 : settle_fallen(&s);
 	}
-	for (size_t i = 0; i < base->count; i++)
-		for (size_t t = 0; t < base->type_count; t++)
-			*fallen = add_saturating(*fallen, left[i].values[t] > 0 ? left[i].values[t] : 0);
-	free(left);
-	return values;
+	free(s.left);
+	free(s.known);
+	if (!err)
+		return s.values;
+	free(s.values);
+	return NULL;
 }
 
 /* ---- the file */

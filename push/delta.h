@@ -17,7 +17,11 @@
 struct origin;
 struct profile;
 
-enum { DELTA_TYPES_MAX = 4, DELTA_TYPE_BYTES = 32 };
+enum {
+	DELTA_TYPES_MAX = 4,
+	DELTA_TYPE_BYTES = 32,
+	DELTA_ENDED_BYTES = 40 + DELTA_TYPES_MAX * DELTA_TYPE_BYTES, /* of a table without rows, encoded */
+};
 
 struct delta_row {
 	uint64_t key; /* stack_key_lasting() */
@@ -45,7 +49,10 @@ int delta_table_make(struct delta_table *table, const struct profile *profile, c
 /*
  * The values to send: a matrix, samples by sample types, that the caller frees. Columns of totals are
  * reduced by what `base` has; where base is unknown they are 0. *fallen: the sum of what base has and the
- * profile has not, over all columns of totals; 0 unless stacks were named differently. NULL: out of memory.
+ * profile has not under the same stack, over all columns of totals; 0 unless stacks are named differently
+ * now, as after a restart of the daemon, which leaves the older ones without names. What has fallen is
+ * taken from other stacks, the nameless first, then those that base has not, so that a server's sum is the
+ * process' total. NULL: out of memory.
  */
 int64_t *delta_values(const struct profile *profile, const struct origin *origin,
     const struct delta_table *base, int64_t *fallen);

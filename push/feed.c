@@ -21,6 +21,8 @@
 
 #define SCAN_NS      (UINT64_C(60) * 1000000000)
 #define SCAN_SOON_NS (UINT64_C(10) * 1000000000) /* after a full disk, or without inotify */
+#define WAIT_NS      (UINT64_C(1) * 1000000000)  /* for room in a spool that is being emptied */
+#define SLICE_NS     (UINT64_C(100) * 1000000)   /* how long requests that are under way may be left alone */
 
 enum { FILE_MAX_BYTES = 1 << 30, PATHS_BYTES = 2 * PATH_MAX };
 
@@ -30,6 +32,10 @@ struct feed {
 	bool has_paths;
 	char paths[PATHS_BYTES]; /* what was read of a path that is not whole yet */
 	size_t paths_bytes;
+	struct watch_file *files; /* to be offered, oldest first, from `next` on; NULL: none */
+	size_t file_count, next;
+	bool scanned;                   /* they are what a scan has found, else what events told of */
+	uint64_t go_on_ns;              /* instant_now_ns() when the next of them is due */
 	struct version_set seen, found; /* files that need not be read again; those of the scan under way */
 	uint64_t scan_ns;               /* instant_now_ns() of the next */
 	bool behind; /* a file could not be spooled: only a scan may go on, from that one */
@@ -61,7 +67,9 @@ void feed_free(struct feed *feed)
 	if (!feed)
 		return;
 	watch_free(feed->watch);
+	watch_files_free(feed->files, feed->file_count);
 	version_set_fini(&feed->seen);
+	version_set_fini(&feed->found);
 	if (feed->paths_fd >= 0)
 		close(feed->paths_fd);
 	free(feed);
@@ -69,7 +77,8 @@ void feed_free(struct feed *feed)
 
 size_t feed_fds(const struct feed *feed, struct pollfd fds[FEED_FDS_MAX])
 {
-	int fd = feed->watch ? watch_fd(feed->watch) : feed->paths_fd;
+	/* First what there is. */
+	int fd = feed->files ? -1 : feed->watch ? watch_fd(feed->watch) : feed->paths_fd;
 
 	fds[0] = (struct pollfd){.fd = fd, .events = POLLIN};
 	return fd >= 0;
@@ -77,11 +86,11 @@ size_t feed_fds(const struct feed *feed, struct pollfd fds[FEED_FDS_MAX])
 
 uint64_t feed_due_ns(const struct feed *feed)
 {
-	uint64_t now = instant_now_ns();
+	uint64_t now = instant_now_ns(), due_ns = feed->files ? feed->go_on_ns : feed->scan_ns;
 
 	if (!feed->watch)
 		return UINT64_MAX;
-	return feed->scan_ns > now ? feed->scan_ns - now : 0;
+	return due_ns > now ? due_ns - now : 0;
 }
 
 bool feed_has_ended(const struct feed *feed)
@@ -91,8 +100,8 @@ bool feed_has_ended(const struct feed *feed)
 
 /* ---- one file */
 
-/* 0: it need not be looked at again. -errno: it must be, since a spool has not taken it. */
-static int offer(const char *path, struct lane *lanes, size_t lane_count)
+/* 0: it need not be looked at again. -errno: it must be, since a spool has not taken it; -EAGAIN: soon. */
+static int offer(const char *path, struct lane *lanes, size_t lane_count, bool may_wait)
 {
 	struct profile *profile;
 	struct origin origin;
@@ -114,9 +123,10 @@ static int offer(const char *path, struct lane *lanes, size_t lane_count)
 	origin_read(&origin, profile);
 	profile_free(profile);
 	for (size_t i = 0; i < lane_count; i++) {
-		int one = lane_offer(&lanes[i], &origin, bytes, length);
+		int one = lane_offer(&lanes[i], &origin, bytes, length, may_wait);
 
-		err = one ? one : err;
+		/* A full disk says more than a full spool. */
+		err = one && (!err || err == -EAGAIN) ? one : err;
 	}
 	free(bytes);
 	return err;
@@ -146,60 +156,95 @@ static bool is_too_old(const struct watch_file *file, const struct lane *lanes, 
 
 /* ---- folders */
 
-/* Files in their order. After one that could not be spooled none is tried: a later one of the same
- * process would count as newer. */
-static int offer_files(struct feed *feed, struct version_set *set, const struct watch_file *files,
-    size_t count, struct lane *lanes, size_t lane_count)
+/* What is not there any more is forgotten on the way. */
+static void end_files(struct feed *feed)
 {
+	watch_files_free(feed->files, feed->file_count);
+	feed->files = NULL;
+	feed->file_count = 0;
+	if (!feed->scanned)
+		return;
+	version_set_fini(&feed->seen);
+	feed->seen = feed->found;
+	feed->found = (struct version_set){0};
+	feed->behind = false;
+	feed->scan_ns = instant_now_ns() + (watch_fd(feed->watch) < 0 ? SCAN_SOON_NS : SCAN_NS);
+}
+
+/* After a file that could not be spooled none is tried: a later one of the same process would count as
+ * newer. */
+static void fall_behind(struct feed *feed)
+{
+	watch_files_free(feed->files, feed->file_count);
+	feed->files = NULL;
+	feed->file_count = 0;
+	version_set_fini(&feed->found);
+	feed->behind = true;
+	if (feed->scanned || feed->scan_ns > instant_now_ns() + SCAN_SOON_NS)
+		feed->scan_ns = instant_now_ns() + SCAN_SOON_NS;
+}
+
+static void begin_files(struct feed *feed, struct watch_file *files, size_t count, bool scanned)
+{
+	feed->files = files;
+	feed->file_count = count;
+	feed->next = 0;
+	feed->go_on_ns = 0;
+	feed->scanned = scanned;
+	if (!count)
+		end_files(feed);
+}
+
+/* Offers files in their order, for a while. */
+static void offer_files(struct feed *feed, struct lane *lanes, size_t lane_count)
+{
+	uint64_t end_ns = instant_now_ns() + SLICE_NS;
+	struct version_set *set = feed->scanned ? &feed->found : &feed->seen;
 	int err = 0;
 
-	for (size_t i = 0; i < count && !err; i++) {
-		if (!version_set_has(&feed->seen, files[i].version) && !is_other_kind(files[i].path) &&
-		    !is_too_old(&files[i], lanes, lane_count))
-			err = offer(files[i].path, lanes, lane_count);
-		if (!err)
-			version_set_add(set, files[i].version);
+	while (feed->next < feed->file_count && !err && instant_now_ns() < end_ns) {
+		const struct watch_file *file = &feed->files[feed->next];
+
+		if (!version_set_has(&feed->seen, file->version) && !is_other_kind(file->path) &&
+		    !is_too_old(file, lanes, lane_count))
+			err = offer(file->path, lanes, lane_count, true);
+		if (!err) {
+			version_set_add(set, file->version);
+			feed->next++;
+		}
 	}
-	return err;
+	if (err == -EAGAIN)
+		feed->go_on_ns = instant_now_ns() + WAIT_NS;
+	else if (err)
+		fall_behind(feed);
+	else if (feed->next == feed->file_count)
+		end_files(feed);
 }
 
-/* What is not there any more is forgotten on the way. */
-static void scan(struct feed *feed, struct lane *lanes, size_t lane_count)
+static void scan(struct feed *feed)
 {
 	struct watch_file *files;
 	size_t count;
-	int err = watch_scan(feed->watch, &files, &count);
 
-	if (!err) {
-		err = offer_files(feed, &feed->found, files, count, lanes, lane_count);
-		watch_files_free(files, count);
+	if (watch_scan(feed->watch, &files, &count)) {
+		feed->scanned = true;
+		fall_behind(feed);
+	} else {
+		begin_files(feed, files, count, true);
 	}
-	if (!err) {
-		version_set_fini(&feed->seen);
-		feed->seen = feed->found;
-		feed->found = (struct version_set){0};
-	}
-	version_set_fini(&feed->found);
-	feed->behind = err != 0;
-	feed->scan_ns = instant_now_ns() + (err || watch_fd(feed->watch) < 0 ? SCAN_SOON_NS : SCAN_NS);
 }
 
-static void read_events(struct feed *feed, struct lane *lanes, size_t lane_count)
+static void read_events(struct feed *feed)
 {
 	struct watch_file *files;
 	size_t count;
-	int err = watch_read(feed->watch, &files, &count);
 
-	if (err) {
+	if (watch_read(feed->watch, &files, &count))
 		feed->scan_ns = 0;
-		return;
-	}
-	if (!feed->behind)
-		err = offer_files(feed, &feed->seen, files, count, lanes, lane_count);
-	watch_files_free(files, count);
-	feed->behind = feed->behind || err;
-	if (err && feed->scan_ns > instant_now_ns() + SCAN_SOON_NS)
-		feed->scan_ns = instant_now_ns() + SCAN_SOON_NS;
+	else if (feed->behind)
+		watch_files_free(files, count);
+	else
+		begin_files(feed, files, count, false);
 }
 
 /* ---- paths, each ended by a NUL */
@@ -222,7 +267,7 @@ static bool read_paths(struct feed *feed, struct lane *lanes, size_t lane_count)
 	while ((end = memchr(feed->paths, '\0', feed->paths_bytes))) {
 		size_t length = (size_t)(end + 1 - feed->paths);
 
-		if (!is_other_kind(feed->paths) && offer(feed->paths, lanes, lane_count))
+		if (!is_other_kind(feed->paths) && offer(feed->paths, lanes, lane_count, false))
 			log_line("%s is not sent: it could not be written to the spool", feed->paths);
 		memmove(feed->paths, end + 1, feed->paths_bytes - length);
 		feed->paths_bytes -= length;
@@ -240,8 +285,10 @@ void feed_read(struct feed *feed, const struct pollfd *fds, struct lane *lanes, 
 			;
 		return;
 	}
-	if (watch_fd(feed->watch) >= 0 && fds[0].revents)
-		read_events(feed, lanes, lane_count);
-	if (feed->scan_ns <= instant_now_ns())
-		scan(feed, lanes, lane_count);
+	if (!feed->files && watch_fd(feed->watch) >= 0 && fds[0].revents)
+		read_events(feed);
+	if (!feed->files && feed->scan_ns <= instant_now_ns())
+		scan(feed);
+	if (feed->files && feed->go_on_ns <= instant_now_ns())
+		offer_files(feed, lanes, lane_count);
 }

@@ -22,10 +22,11 @@ void feed_free(struct feed *feed);
 /* Fills in what to wait for; how many there are. */
 size_t feed_fds(const struct feed *feed, struct pollfd fds[FEED_FDS_MAX]);
 
-/* Nanoseconds until the folders are to be looked through. */
+/* Nanoseconds until the folders are to be looked through, or files that were found there. */
 uint64_t feed_due_ns(const struct feed *feed);
 
-/* Offers what has appeared to all lanes. fds: as filled in by feed_fds(), after waiting. */
+/* Offers what has appeared to all lanes, for a tenth of a second or one file: requests under way must not
+ * come to their time limit meanwhile. fds: as filled in by feed_fds(), after waiting. */
 void feed_read(struct feed *feed, const struct pollfd *fds, struct lane *lanes, size_t lane_count);
 
 /* No path will come any more. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "push/follow.h"
 
+#include "pprof/service/store_places.h"
 #include "pprof/text/log_line.h"
 #include "push/command_line.h"
 #include "push/config.h"
@@ -13,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,9 +33,10 @@ struct follow {
 	struct feed *feed;
 	struct http *http;
 	int signal_fd;
-	int end_fd;      /* to `record`, which waits for us once it has shut it down; -1: none, or told */
-	bool stopping;   /* a signal: what is under way is finished, no more */
-	bool reload;     /* SIGHUP: begin again with the same words */
+	int end_fd;    /* to `record`, which waits for us once it has shut it down; -1: none, or told */
+	bool stopping; /* a signal: what is under way is finished, no more */
+	bool reload;   /* SIGHUP: begin again with the same words */
+	const char *config_path; /* of the configuration that is in force; NULL: none */
 	uint64_t end_ns; /* paths from a descriptor have ended: instant_now_ns() of the end; 0: not yet */
 };
 
@@ -115,11 +118,37 @@ static void look_at_end(struct follow *f, const struct pollfd *fd)
 		release_record(f);
 }
 
+/* 0, or -errno with one line in error. config_fini() is due in any case. */
+static int read_config(struct config *config, const char *path, char *error, size_t error_bytes)
+{
+	int err = config_read(config, path, error, error_bytes);
+
+	if (err || config->count)
+		return err;
+	snprintf(error, error_bytes, "%s has no section [push NAME]", path);
+	return -EINVAL;
+}
+
+/* A service must not end because of a slip in a file that is edited. */
+static bool can_reload(const struct follow *f)
+{
+	struct config config = {0};
+	char error[1024];
+	int err = f->config_path ? read_config(&config, f->config_path, error, sizeof(error)) : 0;
+
+	if (err)
+		log_line("%s: what was read before stays in force", error);
+	config_fini(&config);
+	return !err;
+}
+
 static void read_signals(struct follow *f)
 {
 	struct signalfd_siginfo info;
 
 	while (read(f->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGHUP && !can_reload(f))
+			continue;
 		/* A second one: at once. The profile stays in the spool. */
 		if (f->stopping)
 			for (size_t i = 0; i < f->lane_count; i++)
@@ -193,29 +222,63 @@ static int open_signals(bool ignore)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int run(struct follow *f, struct command_line *line, struct config *config)
+/* The store of the daemon whose configuration is in force, or else of the user's or the machine's,
+ * whichever is there. 0, or -ENOENT after a line. */
+static int find_store(const struct follow *f, const struct config *config, char store[PATH_MAX])
+{
+	char places[STORE_PLACES][DAEMON_SECTION_PATH_BYTES];
+	size_t count, at = 0;
+
+	if (config->store) {
+		snprintf(store, PATH_MAX, "%s", config->store);
+		return 0;
+	}
+	if (f->config_path && !daemon_section_store(store))
+		return 0;
+	count = f->config_path ? 0 : store_places_find(NULL, places);
+	while (at < count && access(places[at], F_OK))
+		at++;
+	if (count) {
+		strcpy(store, places[at < count ? at : 0]);
+		return 0;
+	}
+	log_line("no folder to follow: give one, or --config with [daemon] store");
+	return -ENOENT;
+}
+
+static int start(struct follow *f, struct command_line *line, struct config *config, char *const *folders)
 {
 	bool named = line->has_target;
 	struct target *targets = named ? &line->target : config->targets;
-	char *const store[] = {config->store, NULL};
-	char *const *folders = line->operand_count ? line->operands : store;
 
 	if (named && !*line->target.name)
 		snprintf(line->target.name, sizeof(line->target.name), "%s%.110s",
 		    line->paths_fd == COMMAND_LINE_NO_FD ? "" : "record-", line->target.url.name);
-	if (!*folders && line->paths_fd == COMMAND_LINE_NO_FD) {
-		log_line("no folder to follow: give one, or --config with [daemon] store");
-		return STATUS_USAGE;
-	}
 	f->end_fd = line->end_fd;
 	f->http = http_new();
 	f->signal_fd = open_signals(line->paths_fd != COMMAND_LINE_NO_FD);
 	f->feed = feed_new(folders, line->paths_fd);
 	if (!f->http || !f->feed || f->signal_fd < 0) {
 		log_line("cannot start: %s", strerror(errno ? errno : ENOMEM));
-		return 1;
+		return -ENOMEM;
 	}
-	if (open_lanes(f, targets, named ? 1 : config->count))
+	return open_lanes(f, targets, named ? 1 : config->count);
+}
+
+static int run(struct follow *f, struct command_line *line, struct config *config)
+{
+	char store[PATH_MAX] = "";
+	char *const stores[] = {store, NULL};
+	char *const *folders = line->operands;
+
+	if (!line->operand_count && line->paths_fd == COMMAND_LINE_NO_FD) {
+		if (find_store(f, config, store))
+			return STATUS_USAGE;
+		folders = stores;
+		if (verbosity > 0)
+			log_line("following %s", store);
+	}
+	if (start(f, line, config, folders))
 		return 1;
 	while (!is_over(f))
 		turn(f);
@@ -224,24 +287,33 @@ static int run(struct follow *f, struct command_line *line, struct config *confi
 	return 0;
 }
 
+/* The file that was given, or the usual one where no target is named. 0, or -errno after a line. */
+static int open_config(
+    struct follow *f, const struct command_line *line, struct config *config, char usual[PATH_MAX])
+{
+	char error[1024];
+	bool is_usual = !line->config && !line->has_target;
+
+	if (is_usual && daemon_section_file(usual)) {
+		log_line("no target: give --to URL or --config FILE");
+		return -ENOENT;
+	}
+	f->config_path = is_usual ? usual : line->config;
+	if (!f->config_path || !read_config(config, f->config_path, error, sizeof(error)))
+		return 0;
+	log_line("%s%s", error, is_usual ? "; give --to URL or --config FILE" : "");
+	return -EINVAL;
+}
+
 int follow_run(struct command_line *line)
 {
 	struct follow f = {.signal_fd = -1, .end_fd = -1};
 	struct config config = {0};
-	char error[1024];
-	int status;
+	char usual[PATH_MAX];
+	int status = STATUS_USAGE;
 
-	if (line->config && config_read(&config, line->config, error, sizeof(error))) {
-		log_line("%s", error);
-		config_fini(&config);
-		return STATUS_USAGE;
-	}
-	if (line->config && !config.count) {
-		log_line("%s has no section [push NAME]", line->config);
-		config_fini(&config);
-		return STATUS_USAGE;
-	}
-	status = run(&f, line, &config);
+	if (!open_config(&f, line, &config, usual))
+		status = run(&f, line, &config);
 	for (size_t i = 0; i < f.lane_count; i++)
 		lane_close(&f.lanes[i], f.http);
 	http_free(f.http);
@@ -249,7 +321,5 @@ int follow_run(struct command_line *line)
 	if (f.signal_fd >= 0)
 		close(f.signal_fd);
 	config_fini(&config);
-	if (f.reload && !status)
-		return FOLLOW_AGAIN;
-	return status;
+	return f.reload && !status ? FOLLOW_AGAIN : status;
 }

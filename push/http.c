@@ -17,6 +17,7 @@ struct http_call {
 	struct curl_slist *headers;
 	struct answer *answer;
 	void *owner;
+	size_t body_bytes;
 	char error[CURL_ERROR_SIZE];
 };
 
@@ -46,7 +47,9 @@ void http_request_fini(struct http_request *request)
 		free(request->headers[i]);
 	request->header_count = 0;
 	free(request->body);
+	free(request->secret);
 	request->body = NULL;
+	request->secret = NULL;
 }
 
 struct http *http_new(void)
@@ -140,8 +143,12 @@ static void set_options(struct http_call *call, const struct http_request *reque
 		curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
 		curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
 	}
-	if (request->ca_file)
+	curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	/* Instead of the system's, which are a file and a folder. */
+	if (request->ca_file) {
 		curl_easy_setopt(easy, CURLOPT_CAINFO, request->ca_file);
+		curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+	}
 }
 
 struct http_call *http_start(
@@ -154,6 +161,7 @@ struct http_call *http_start(
 	call->easy = curl_easy_init();
 	call->answer = answer;
 	call->owner = owner;
+	call->body_bytes = request->body_bytes;
 	answer_init(answer);
 	if (!call->easy || set_headers(call, request)) {
 		call_free(call);
@@ -178,6 +186,7 @@ static bool take_done(struct http *http, void **owner, char error[HTTP_ERROR_BYT
 {
 	CURLMsg *message;
 	struct http_call *call;
+	curl_off_t sent = 0;
 	int left;
 
 	do
@@ -186,6 +195,8 @@ static bool take_done(struct http *http, void **owner, char error[HTTP_ERROR_BYT
 	if (!message)
 		return false;
 	curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&call);
+	curl_easy_getinfo(message->easy_handle, CURLINFO_SIZE_UPLOAD_T, &sent);
+	call->answer->request_sent = sent >= 0 && (uint64_t)sent >= call->body_bytes;
 	error[0] = '\0';
 	if (call->answer->too_large)
 		snprintf(error, HTTP_ERROR_BYTES, "the answer is too large");

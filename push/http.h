@@ -22,6 +22,7 @@ struct http_request {
 	char *headers[HTTP_HEADERS_MAX]; /* "name: value"; each is freed with the request */
 	size_t header_count;
 	uint8_t *body; /* freed with the request */
+	char *secret;  /* what a header has in another form; NULL: none; freed with the request */
 	size_t body_bytes;
 	uint64_t timeout_ns;
 	bool http2;          /* gRPC: HTTP/2 at once, without an upgrade */

@@ -23,7 +23,8 @@
 #define OLDEST_NS (INT64_C(30) * 24 * 3600 * 1000000000)
 
 #define RETRY_DISK_NS (UINT64_C(1) * 1000000000)
-#define RESCAN_NS     (UINT64_C(1) * 1000000000) /* while another process sends from the same spool */
+#define RESCAN_NS     (UINT64_C(1) * 1000000000) /* for what other processes add, or send, or add no more */
+#define FORGET_NS     (UINT64_C(3600) * 1000000000)
 
 int lane_open(struct lane *lane, struct target *target)
 {
@@ -37,9 +38,21 @@ int lane_open(struct lane *lane, struct target *target)
 		log_line("cannot use the spool %s: %s", err == -ENOENT ? target->name : path, strerror(-err));
 		return err;
 	}
-	if (lane->spool.lock_fd >= 0)
-		spool_forget(&lane->spool, OLDEST_NS + OLDEST_NS / 4);
 	return 0;
+}
+
+/* A process of which nothing was heard for longer than any of its files could be taken is forgotten, else the
+ * notes of a machine that starts a program each second would fill its disk. Of one that may live still the
+ * totals that were accepted are kept for longer. */
+static void forget_some(struct lane *lane)
+{
+	uint64_t past_ns = target_limits(lane->target)->past_ns, now = instant_now_ns();
+	int64_t age_ns = OLDEST_NS + OLDEST_NS / 4;
+
+	if (lane->spool.lock_fd < 0 || lane->forget_ns > now)
+		return;
+	spool_forget(&lane->spool, age_ns, past_ns ? 2 * (int64_t)past_ns : age_ns);
+	lane->forget_ns = now + FORGET_NS;
 }
 
 static void lane_clear(struct lane *lane)
@@ -60,7 +73,8 @@ void lane_close(struct lane *lane, struct http *http)
 
 /* ---- into the spool */
 
-int lane_offer(struct lane *lane, const struct origin *origin, const void *bytes, size_t length)
+int lane_offer(
+    struct lane *lane, const struct origin *origin, const void *bytes, size_t length, bool may_wait)
 {
 	uint64_t process = identity_of_process(origin);
 	struct spool_entry entry = {.time_ns = origin->time_ns, .process = process};
@@ -75,6 +89,8 @@ int lane_offer(struct lane *lane, const struct origin *origin, const void *bytes
 		spool_scan(&lane->spool);
 	if (origin->time_ns <= spool_taken(&lane->spool, process))
 		return 0;
+	if (may_wait && !lane->failures && lane->spool.lock_fd >= 0 && spool_is_full(&lane->spool, length))
+		return -EAGAIN;
 	entry.last = origin_is_last(origin);
 	err = spool_add(&lane->spool, &entry, bytes, length);
 	if (!err)
@@ -209,12 +225,12 @@ static void commit(struct lane *lane)
 static bool put_aside(struct lane *lane, int err, const char *error)
 {
 	lane_clear(lane);
-	if (err == -EBADMSG || err == -ENOENT || err == -EFBIG) {
+	if (err == -EBADMSG || err == -ENOENT || err == -EFBIG || err == -EINVAL || err == -EOVERFLOW) {
 		log_line("%s: a profile in the spool cannot be sent: %s", lane->target->name, error);
 		spool_reject(&lane->spool, error);
 		return true;
 	}
-	lane->spool.in_flight = 0;
+	lane->spool.in_flight = lane->spool.counters.sending = 0;
 	wait_longer(lane, 0, *error ? error : strerror(-err));
 	return false;
 }
@@ -245,6 +261,7 @@ static bool start_head(struct lane *lane, struct http *http)
 		return !lane->next_due;
 	}
 	if (!err) {
+		spool_sending(&lane->spool);
 		lane->call = http_start(http, &lane->request, &lane->answer, lane);
 		err = lane->call ? 0 : -ENOMEM;
 	}
@@ -262,16 +279,32 @@ uint64_t lane_step(struct lane *lane, struct http *http)
 		if (!locked)
 			return RESCAN_NS;
 	}
+	forget_some(lane);
 	if (lane->call)
 		return UINT64_MAX;
 	if (lane->due_ns > now)
 		return lane->due_ns - now;
+	lane->due_ns = 0;
+	if (lane->look_ns <= now) {
+		spool_look(&lane->spool);
+		lane->look_ns = now + RESCAN_NS;
+	}
 	if (lane->next_due)
 		commit(lane);
 	while (!lane->next_due && spool_head(&lane->spool) && start_head(lane, http))
 		;
 	now = instant_now_ns();
-	return lane->call || !lane->due_ns ? UINT64_MAX : lane->due_ns > now ? lane->due_ns - now : 0;
+	if (lane->call)
+		return UINT64_MAX;
+	if (lane->due_ns)
+		return lane->due_ns > now ? lane->due_ns - now : 0;
+	return lane->look_ns > now ? lane->look_ns - now : 0;
+}
+
+/* Was all of the request sent, so that the server may have taken it, and no answer read? */
+static bool is_unread(const struct lane *lane, const char *error)
+{
+	return *error && lane->answer.request_sent;
 }
 
 void lane_answered(struct lane *lane, const char *error)
@@ -283,23 +316,26 @@ void lane_answered(struct lane *lane, const char *error)
 	if (*error)
 		snprintf(text, sizeof(text), "%s", error);
 	else
-		verdict = request_protocol(lane->target)->judge(lane->target, &lane->answer, text);
+		verdict = request_judge(lane->target, &lane->request, &lane->answer, text);
 	switch (verdict) {
 	case RETRY_ACCEPTED:
 		commit(lane);
 		return;
 	case RETRY_OTHER_PATH:
 		lane->target->path_missing = true;
-		lane->spool.in_flight = 0;
+		lane->spool.in_flight = lane->spool.counters.sending = 0;
 		break;
 	case RETRY_LATER:
-		spool_retried(&lane->spool);
+		spool_retried(&lane->spool, is_unread(lane, error));
 		wait_longer(lane, retry_after_ns(lane->answer.retry_after, instant_unix_ns()), text);
 		break;
 	case RETRY_REFUSED:
 		log_line("%s: a profile was refused, it is in %s/rejected: %s", lane->target->name,
 		    lane->spool.path, text);
 		spool_reject(&lane->spool, text);
+		/* Neither path is known there now; the next one begins with the first again. */
+		if (lane->answer.http_status == 404)
+			lane->target->path_missing = false;
 		lane->failures = 0;
 		lane->due_ns = 0;
 		break;

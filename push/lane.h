@@ -23,6 +23,7 @@ struct lane {
 	unsigned int failures;           /* in a row */
 	uint64_t due_ns;                 /* instant_now_ns() of the next attempt; 0: at once */
 	bool spool_full;                 /* the disk is: said once */
+	uint64_t look_ns, forget_ns;     /* instant_now_ns() when the spool is looked at next, and tidied */
 	char trouble[ANSWER_TEXT_BYTES]; /* of the last attempt, said once */
 };
 
@@ -31,8 +32,10 @@ int lane_open(struct lane *lane, struct target *target);
 void lane_close(struct lane *lane, struct http *http);
 
 /* Takes a profile into the spool, if the target wants it and has not had it. 0, or -errno if it could not be
- * written: then it must be offered again. */
-int lane_offer(struct lane *lane, const struct origin *origin, const void *bytes, size_t length);
+ * written: then it must be offered again. So it must after -EAGAIN, only where may_wait: the spool is full,
+ * the server takes what is in it, and nothing need be dropped for it. */
+int lane_offer(
+    struct lane *lane, const struct origin *origin, const void *bytes, size_t length, bool may_wait);
 
 /* Does what is due. Returns nanoseconds until something is; UINT64_MAX: not before something happens. */
 uint64_t lane_step(struct lane *lane, struct http *http);

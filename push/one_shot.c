@@ -41,6 +41,7 @@ struct one_shot {
 	uint64_t base_process; /* whose profile `base` is of */
 	struct delta_table base;
 	bool given_up; /* the server took none for a whole timeout: the rest is not tried */
+	bool unmade;   /* the last one was not sent at all */
 };
 
 /* ---- the files, in the order in which they must be sent */
@@ -107,7 +108,8 @@ static enum retry_verdict attempt(struct one_shot *shot, const struct delivery *
 	void *owner;
 
 	*asked_ns = 0;
-	if (request_make(shot->target, delivery, &request, text, ANSWER_TEXT_BYTES)) {
+	shot->unmade = request_make(shot->target, delivery, &request, text, ANSWER_TEXT_BYTES) != 0;
+	if (shot->unmade) {
 		http_request_fini(&request);
 		return RETRY_REFUSED;
 	}
@@ -121,7 +123,7 @@ static enum retry_verdict attempt(struct one_shot *shot, const struct delivery *
 		if (*error)
 			snprintf(text, ANSWER_TEXT_BYTES, "%s", error);
 		else
-			verdict = request_protocol(shot->target)->judge(shot->target, &answer, text);
+			verdict = request_judge(shot->target, &request, &answer, text);
 		*asked_ns = retry_after_ns(answer.retry_after, instant_unix_ns());
 	}
 	http_request_fini(&request);
@@ -228,7 +230,8 @@ static bool deliver(struct one_shot *shot, const struct one_file *file, const st
 		return true;
 	}
 	shot->given_up = verdict == RETRY_LATER;
-	log_line(verdict == RETRY_REFUSED ? "%s: refused by %s: %s" : "%s: not delivered to %s: %s",
+	log_line(verdict == RETRY_REFUSED && !shot->unmade ? "%s: refused by %s: %s"
+	                                                   : "%s: not delivered to %s: %s",
 	    file->path, url, text);
 	return false;
 }

@@ -5,6 +5,7 @@
 #include "pprof/codec/wire.h"
 #include "pprof/profile/profile.h"
 #include "pprof/text/text.h"
+#include "pprof/text/utf8.h"
 #include "push/answer.h"
 #include "push/delivery.h"
 #include "push/http.h"
@@ -252,6 +253,7 @@ static enum retry_verdict judge(const struct target *target, const struct answer
 		    : -1;
 		if (rejected == 0)
 			return RETRY_ACCEPTED;
+		utf8_disarm(text, strlen(text));
 		if (rejected > 0)
 			return RETRY_REFUSED;
 	}

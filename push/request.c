@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "push/request.h"
 
+#include "push/answer.h"
 #include "push/datadog.h"
 #include "push/http.h"
 #include "push/otlp.h"
@@ -8,6 +9,7 @@
 #include "push/pyroscope.h"
 #include "push/target.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,9 +31,30 @@ int request_make(const struct target *target, const struct delivery *delivery, s
 	*request = (struct http_request){.timeout_ns = target->timeout_ns, .ca_file = target->ca_file};
 	err = target_authorize(target, request, error, error_bytes);
 	if (err)
-		return err;
+		return err == -ENOMEM ? err : -EACCES;
 	err = request_protocol(target)->request(target, delivery, request);
 	if (err)
 		snprintf(error, error_bytes, "cannot make the request: %s", strerror(-err));
 	return err;
+}
+
+static void hide_header(const struct http_request *request, struct answer *answer)
+{
+	static const char name[] = "Authorization: ";
+
+	for (size_t i = 0; i < request->header_count; i++) {
+		const char *value = request->headers[i] + sizeof(name) - 1;
+
+		if (strncmp(request->headers[i], name, sizeof(name) - 1) == 0)
+			answer_hide(answer, value + strcspn(value, " ") + 1);
+	}
+}
+
+enum retry_verdict request_judge(
+    const struct target *target, const struct http_request *request, struct answer *answer, char *text)
+{
+	hide_header(request, answer);
+	if (request->secret)
+		answer_hide(answer, request->secret);
+	return request_protocol(target)->judge(target, answer, text);
 }

@@ -2,6 +2,7 @@
 #include "push/spool.h"
 
 #include "pprof/codec/file.h"
+#include "pprof/service/spool_list.h"
 #include "pprof/table/array.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
@@ -21,18 +22,12 @@ enum { MODE = 0600, COUNTERS_FILE_BYTES = 4096, SPOOLED_MAX_BYTES = 1 << 30 };
 
 int spool_path(const char *name, char *path, size_t path_bytes)
 {
-	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-	int length;
+	char folder[PATH_MAX];
+	int err = spool_list_folder(folder, sizeof(folder));
 
-	if (state && *state == '/')
-		length = snprintf(path, path_bytes, "%s/heaptap/push/%s", state, name);
-	else if (geteuid() == 0)
-		length = snprintf(path, path_bytes, "/var/lib/heaptap/push/%s", name);
-	else if (home && *home == '/')
-		length = snprintf(path, path_bytes, "%s/.local/state/heaptap/push/%s", home, name);
-	else
-		return -ENOENT;
-	return (size_t)length < path_bytes ? 0 : -ENAMETOOLONG;
+	if (err)
+		return err;
+	return (size_t)snprintf(path, path_bytes, "%s/%s", folder, name) < path_bytes ? 0 : -ENAMETOOLONG;
 }
 
 static void path_in(const struct spool *spool, const char *name, char path[PATH_MAX])
@@ -50,8 +45,8 @@ static void entry_path(const struct spool *spool, const struct spool_entry *entr
 
 static void write_counters(const struct spool *spool)
 {
-	char path[PATH_MAX], text[COUNTERS_BYTES];
-	size_t length = counters_print(&spool->counters, text);
+	char path[PATH_MAX], text[SPOOL_COUNTERS_BYTES];
+	size_t length = spool_counters_print(&spool->counters, text);
 
 	if (spool->lock_fd < 0)
 		return;
@@ -68,46 +63,11 @@ static void read_counters(struct spool *spool)
 	path_in(spool, "counters", path);
 	if (file_read(path, COUNTERS_FILE_BYTES, &bytes, &length))
 		return;
-	counters_parse(bytes, length, &spool->counters);
+	spool_counters_parse(bytes, length, &spool->counters);
 	free(bytes);
 }
 
 /* ---- entries */
-
-static int compare_entries(const void *a, const void *b)
-{
-	uint64_t x = ((const struct spool_entry *)a)->number, y = ((const struct spool_entry *)b)->number;
-
-	return x < y ? -1 : x > y;
-}
-
-int spool_scan(struct spool *spool)
-{
-	DIR *folder = opendir(spool->path);
-	struct dirent *found;
-	struct stat st;
-	int err = folder ? 0 : -errno;
-
-	spool->count = 0;
-	spool->bytes = 0;
-	while (!err && (found = readdir(folder))) {
-		struct spool_entry entry = {0};
-
-		if (!spool_name_parse(found->d_name, &entry) ||
-		    fstatat(dirfd(folder), found->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
-			continue;
-		entry.bytes = (uint64_t)st.st_size;
-		err = array_reserve(&spool->entries, &spool->room, spool->count + 1, sizeof(entry));
-		if (!err)
-			spool->entries[spool->count++] = entry;
-		spool->bytes += entry.bytes;
-	}
-	if (folder)
-		closedir(folder);
-	if (spool->count)
-		qsort(spool->entries, spool->count, sizeof(*spool->entries), compare_entries);
-	return err;
-}
 
 /* Takes an entry out of the list and of the folder. */
 static void remove_at(struct spool *spool, size_t at)
@@ -117,6 +77,8 @@ static void remove_at(struct spool *spool, size_t at)
 	entry_path(spool, &spool->entries[at], path);
 	if (unlink(path) && errno != ENOENT)
 		log_line("cannot remove %s: %s", path, strerror(errno));
+	if (spool->entries[at].number == spool->counters.sending)
+		spool->counters.sending = 0;
 	spool->bytes -= spool->entries[at].bytes;
 	spool->count--;
 	memmove(&spool->entries[at], &spool->entries[at + 1], (spool->count - at) * sizeof(*spool->entries));
@@ -140,6 +102,65 @@ static void make_room(struct spool *spool)
 	write_counters(spool);
 	log_line("%s: %zu profile%s dropped, the oldest: the spool is full", spool->path, dropped,
 	    dropped == 1 ? "" : "s");
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+	const struct spool_entry *x = a, *y = b;
+
+	if (x->number != y->number)
+		return x->number < y->number ? -1 : 1;
+	return x->process < y->process ? -1 : x->process > y->process;
+}
+
+int spool_scan(struct spool *spool)
+{
+	DIR *folder = opendir(spool->path);
+	struct dirent *found;
+	struct stat st;
+	int err = folder ? 0 : -errno;
+
+	spool->count = 0;
+	spool->bytes = 0;
+	/* Before it is read: what comes meanwhile is found by the next look. */
+	if (folder && !fstat(dirfd(folder), &st))
+		spool->looked = st.st_mtim;
+	while (!err && (found = readdir(folder))) {
+		struct spool_entry entry = {0};
+
+		if (!spool_name_parse(found->d_name, &entry) ||
+		    fstatat(dirfd(folder), found->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+			continue;
+		entry.bytes = (uint64_t)st.st_size;
+		err = array_reserve(&spool->entries, &spool->room, spool->count + 1, sizeof(entry));
+		if (!err)
+			spool->entries[spool->count++] = entry;
+		spool->bytes += entry.bytes;
+	}
+	if (folder)
+		closedir(folder);
+	if (spool->count)
+		qsort(spool->entries, spool->count, sizeof(*spool->entries), compare_entries);
+	make_room(spool);
+	return err;
+}
+
+int spool_look(struct spool *spool)
+{
+	struct stat st;
+
+	if (stat(spool->path, &st))
+		return -errno;
+	/* A file that came in the same tick of the file system's clock does not show in the time. */
+	if (st.st_mtim.tv_sec == spool->looked.tv_sec && st.st_mtim.tv_nsec == spool->looked.tv_nsec &&
+	    instant_unix_ns() / 1000000000 > st.st_mtim.tv_sec + 1)
+		return 0;
+	return spool_scan(spool);
+}
+
+bool spool_is_full(const struct spool *spool, uint64_t bytes)
+{
+	return spool->count && spool->bytes + bytes > spool->budget_bytes;
 }
 
 int spool_add(struct spool *spool, struct spool_entry *entry, const void *bytes, size_t length)
@@ -168,12 +189,14 @@ int spool_add(struct spool *spool, struct spool_entry *entry, const void *bytes,
 	return 0;
 }
 
-/* The place of the entry that is being sent, or else the first. Others may have added older ones
- * meanwhile. */
+/* The place of the entry that is being sent, or was when the answer was missed, or else the first. Others may
+ * have added older ones meanwhile. */
 static size_t head_at(const struct spool *spool)
 {
+	uint64_t number = spool->in_flight ? spool->in_flight : spool->counters.sending;
+
 	for (size_t i = 0; i < spool->count; i++)
-		if (spool->entries[i].number == spool->in_flight)
+		if (spool->entries[i].number == number)
 			return i;
 	return 0;
 }
@@ -211,9 +234,22 @@ void spool_drop(struct spool *spool)
 	write_counters(spool);
 }
 
-void spool_retried(struct spool *spool)
+void spool_sending(struct spool *spool)
+{
+	uint64_t number = spool_head(spool)->number;
+
+	spool->in_flight = number;
+	if (spool->counters.sending == number)
+		spool->counters.resent++;
+	spool->counters.sending = number;
+	write_counters(spool);
+}
+
+void spool_retried(struct spool *spool, bool unread)
 {
 	spool->in_flight = 0;
+	if (!unread)
+		spool->counters.sending = 0;
 	spool->counters.retried++;
 	write_counters(spool);
 }

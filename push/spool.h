@@ -5,7 +5,7 @@
  *
  *	NUMBER-TIME-PROCESS-s.pb.gz   one profile each, as it was written (spool_name.h); made
  *	                              under another name and renamed, so that each is whole
- *	counters                      counters.h
+ *	counters                      pprof/service/spool_counters.h
  *	lock                          who holds it sends; others may add
  *	state/PROCESS.taken           time of the newest profile that was added of a process
  *	state/PROCESS.accepted        what the server acknowledged last (delta.h)
@@ -17,14 +17,15 @@
 #ifndef PUSH_SPOOL_H
 #define PUSH_SPOOL_H
 
-#include "push/counters.h"
+#include "pprof/service/spool_counters.h"
 #include "push/delta.h"
-#include "push/spool_name.h"
+#include "pprof/service/spool_name.h"
 
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 enum { SPOOL_REJECTED_KEPT = 10 };
 
@@ -36,11 +37,11 @@ struct spool {
 	size_t count, room;
 	uint64_t bytes;     /* of all entries */
 	uint64_t in_flight; /* number of the entry that is being sent; 0: none. It is not dropped for room */
-	struct counters counters;
+	struct timespec looked; /* st_mtim of the folder at the last scan */
+	struct spool_counters counters;
 };
 
-/* The folder of a spool: $XDG_STATE_HOME/heaptap/push/NAME, or /var/lib/heaptap/push/NAME for root
- * without that variable. 0, -ENAMETOOLONG; -ENOENT without a home. */
+/* The folder of a spool, in spool_list_folder(). 0, -ENAMETOOLONG; -ENOENT without a home. */
 int spool_path(const char *name, char *path, size_t path_bytes);
 
 /* Opens the folder, or makes it. 0 or -errno; spool_close() is due in any case. */
@@ -53,11 +54,18 @@ bool spool_lock(struct spool *spool);
 /* Looks for entries that others have added or removed. 0 or -errno. */
 int spool_scan(struct spool *spool);
 
+/* The same, if the folder has changed since: cheap enough for every second. */
+int spool_look(struct spool *spool);
+
+/* Would a profile of that size displace others? */
+bool spool_is_full(const struct spool *spool, uint64_t bytes);
+
 /* Adds a profile; drops the oldest ones if there is no room for it. entry's number and bytes are set. 0 or
  * -errno. */
 int spool_add(struct spool *spool, struct spool_entry *entry, const void *bytes, size_t length);
 
-/* What is being sent, or else the oldest; NULL: empty. Valid until the next change. */
+/* What is being sent, or what the server may have had already, or else the oldest; NULL: empty. Valid until
+ * the next change. */
 const struct spool_entry *spool_head(const struct spool *spool);
 
 /* The bytes of the head, the caller's. 0 or -errno. */
@@ -70,8 +78,12 @@ void spool_drop(struct spool *spool);
 void spool_reject(struct spool *spool, const char *answer);
 void spool_skip(struct spool *spool);
 
-/* Another attempt is due. */
-void spool_retried(struct spool *spool);
+/* The head is sent now. Written down first, so that it is known after a SIGKILL, too, that the server may
+ * have it. */
+void spool_sending(struct spool *spool);
+
+/* Another attempt is due. unread: all of it was sent, and what the server said to it is not known. */
+void spool_retried(struct spool *spool, bool unread);
 
 /* ---- by process */
 
@@ -86,7 +98,8 @@ int spool_accepted(const struct spool *spool, uint64_t process, struct delta_tab
 /* Notes that a profile was acknowledged: first of all that is done then. 0 or -errno. */
 int spool_accept(struct spool *spool, uint64_t process, const struct delta_table *table);
 
-/* Forgets processes that were last heard of so long ago, and have nothing in the spool. */
-void spool_forget(struct spool *spool, int64_t age_ns);
+/* Forgets processes that were last heard of so long ago, and have nothing in the spool; ended_ns: those whose
+ * last profile was accepted, of which nothing is left to be told apart but files that lie there still. */
+void spool_forget(struct spool *spool, int64_t age_ns, int64_t ended_ns);
 
 #endif

@@ -96,10 +96,22 @@ static bool is_waiting(const struct spool *spool, uint64_t process)
 	return false;
 }
 
-void spool_forget(struct spool *spool, int64_t age_ns)
+/* Is it what is noted of a process whose last profile was accepted: its time, and no totals? */
+static bool is_ended(int folder_fd, const char *state)
+{
+	char name[32];
+	struct stat st;
+
+	snprintf(name, sizeof(name), "%.16s.accepted", state);
+	return !fstatat(folder_fd, name, &st, AT_SYMLINK_NOFOLLOW) && st.st_size == DELTA_ENDED_BYTES;
+}
+
+void spool_forget(struct spool *spool, int64_t age_ns, int64_t ended_ns)
 {
 	char path[PATH_MAX];
 	struct dirent *found;
+	static const char *const kinds[] = {"taken", "accepted"};
+	int64_t now = instant_unix_ns();
 	struct stat st;
 	DIR *folder;
 
@@ -111,9 +123,16 @@ void spool_forget(struct spool *spool, int64_t age_ns)
 
 		if (end != found->d_name + 16 || *end != '.' || is_waiting(spool, process) ||
 		    fstatat(dirfd(folder), found->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
-		    st.st_mtim.tv_sec > (instant_unix_ns() - age_ns) / 1000000000)
+		    st.st_mtim.tv_sec > (now - ended_ns) / 1000000000)
 			continue;
-		unlinkat(dirfd(folder), found->d_name, 0);
+		if (st.st_mtim.tv_sec > (now - age_ns) / 1000000000 &&
+		    !is_ended(dirfd(folder), found->d_name))
+			continue;
+		/* All of it at once: by one alone it could not be told that the process has ended. */
+		for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+			state_path(spool, process, kinds[i], path);
+			unlink(path);
+		}
 	}
 	if (folder)
 		closedir(folder);

@@ -29,14 +29,6 @@ void target_fini(struct target *target)
 	*target = (struct target){0};
 }
 
-bool target_name_is_good(const char *name)
-{
-	size_t length = strlen(name);
-
-	return length && length < URL_NAME_BYTES && *name != '.' &&
-	    strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == length;
-}
-
 static int set_text(char **text, const char *value, const char *name, char *error, size_t error_bytes)
 {
 	if (!*value || strpbrk(value, "\r\n")) {
@@ -164,8 +156,10 @@ int target_authorize(
 	int err = 0;
 
 	error[0] = '\0';
-	if (target->token_file)
+	if (target->token_file) {
 		err = read_token(target->token_file, token, error, error_bytes);
+		request->secret = err ? NULL : strdup(token);
+	}
 	if (!err && target->user) {
 		snprintf(pair, sizeof(pair), "%s:%s", target->user, token);
 		base64_encode(pair, strlen(pair), encoded, sizeof(encoded));

@@ -6,6 +6,7 @@
 
 #include "push/fold.h"
 #include "pprof/profile/labels.h"
+#include "pprof/service/spool_name.h"
 #include "push/url.h"
 
 #include <stdbool.h>
@@ -18,7 +19,7 @@ struct http_request;
 #define TARGET_TIMEOUT_ONE_SHOT_NS (UINT64_C(30) * 1000000000)
 
 struct target {
-	char name[URL_NAME_BYTES]; /* of its section and spool: letters, digits, '.', '_' and '-' */
+	char name[SPOOL_NAME_TARGET_BYTES]; /* of its section and spool */
 	struct url url;
 	char *token_file, *user, *tenant, *ca_file; /* NULL: none; owned */
 	char *types;                                /* sample types, separated by commas; NULL: all; owned */
@@ -39,9 +40,6 @@ void target_fini(struct target *target);
 /* Sets an option by the name that it has on the command line and in the file ("url", "token-file",
  * "label.env"). 0, -ENOMEM, -ENOENT for an unknown name, -EINVAL with one line in error. */
 int target_set(struct target *target, const char *name, const char *value, char *error, size_t error_bytes);
-
-/* Is the name fit for a folder? */
-bool target_name_is_good(const char *name);
 
 const struct target_limits *target_limits(const struct target *target);
 

@@ -13,7 +13,7 @@ enum url_protocol { URL_PYROSCOPE, URL_PARCA, URL_DATADOG, URL_OTLP };
 	"pyroscope+http(s)://HOST[:PORT][/PATH], parca+http(s)://..., datadog+http://... or " \
 	"otlp+http(s)://..."
 
-enum { URL_BYTES = 1024, URL_NAME_BYTES = 128 };
+enum { URL_BYTES = 1024, URL_NAME_BYTES = 128 /* SPOOL_NAME_TARGET_BYTES */ };
 
 struct url {
 	enum url_protocol protocol;

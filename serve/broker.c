@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/broker.h"
 
+#include "pprof/service/spool_list.h"
 #include "pprof/text/log_line.h"
 #include "sampler/control/control_client.h"
 #include "sampler/control/control_server.h"
@@ -13,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -268,6 +270,21 @@ static void open_file(struct broker *broker, const struct broker_request *reques
 	hand_over(broker, request->id, fd, (uint64_t)status.st_size);
 }
 
+static void read_spools(struct broker *broker, const struct broker_request *request)
+{
+	struct spool_list spools = {0};
+	char folder[PATH_MAX], *text = NULL;
+	size_t bytes = 0;
+	int err = spool_list_folder(folder, sizeof(folder));
+
+	err = err ? 0 : spool_list_read(&spools, folder);
+	if (!err)
+		text = spool_list_print(&spools, &bytes);
+	hand_over(broker, request->id, text ? control_server_memory(text, bytes) : -ENOMEM, (uint64_t)bytes);
+	free(text);
+	spool_list_fini(&spools);
+}
+
 static void cancel(struct broker *broker, uint64_t id)
 {
 	for (struct ask *ask = broker->asks; ask < broker->asks + ASKS_MAX; ask++)
@@ -302,6 +319,9 @@ static void handle(struct broker *broker, const struct broker_request *request)
 		break;
 	case BROKER_OPEN:
 		open_file(broker, request);
+		break;
+	case BROKER_SPOOLS:
+		read_spools(broker, request);
 		break;
 	case BROKER_CANCEL:
 		cancel(broker, request->id);

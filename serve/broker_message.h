@@ -19,6 +19,7 @@ enum broker_verb {
 	BROKER_CMDLINE,  /* the bytes of /proc/PID/cmdline */
 	BROKER_SCAN,     /* the files that were given: text, see file_list.h */
 	BROKER_OPEN,     /* one of them */
+	BROKER_SPOOLS,   /* what heaptap push has sent, and what waits: text, see spool_list.h */
 	BROKER_CANCEL,   /* of an earlier request: nobody waits any more */
 };
 

@@ -16,6 +16,7 @@ enum {
 	FRESH_MS = 1000,
 	SCAN_MS = 3000,   /* between looks through folders */
 	POINTS_MS = 5000, /* between looks that nobody has asked for */
+	SPOOLS_BYTES_MAX = SPOOL_LIST_MAX * 512,
 	LISTS_MAX = 256,
 };
 
@@ -35,6 +36,7 @@ struct catalog {
 	uint64_t looked_ns, scanned_ns; /* began_ns of the last one that is over */
 	struct catalog_waiter *waiters;
 
+	struct spool_list spools;
 	struct catalog_process *processes;
 	size_t process_count, process_room;
 	const struct catalog_file **sorted;
@@ -273,9 +275,42 @@ static void on_list(void *context, const struct broker_reply *reply, int fd)
 		finish_part(catalog);
 }
 
+/* What cannot be read is what it was. */
+static void take_spools(struct catalog *catalog, const struct broker_reply *reply, int fd)
+{
+	struct spool_list spools;
+	struct blob *blob;
+	int err = 0;
+
+	if (!reply->bytes || reply->bytes > SPOOLS_BYTES_MAX) {
+		close(fd);
+		if (!reply->bytes)
+			spool_list_fini(&catalog->spools);
+		return;
+	}
+	blob = blob_read(fd, reply->bytes, &err);
+	if (!blob)
+		return;
+	err = spool_list_parse(&spools, (const char *)blob->bytes, blob->length);
+	blob_drop(blob);
+	if (err) {
+		spool_list_fini(&spools);
+		return;
+	}
+	spool_list_fini(&catalog->spools);
+	catalog->spools = spools;
+}
+
+static void on_spools(void *context, const struct broker_reply *reply, int fd)
+{
+	if (fd >= 0)
+		take_spools(context, reply, fd);
+	finish_part(context);
+}
+
 static void look(struct catalog *catalog)
 {
-	const struct broker_request request = {.verb = BROKER_LIST};
+	const struct broker_request request = {.verb = BROKER_LIST}, spools = {.verb = BROKER_SPOOLS};
 	uint64_t now_ns = clock_now_ns();
 
 	if (catalog->pending)
@@ -284,6 +319,8 @@ static void look(struct catalog *catalog)
 	catalog->pending = 1; /* of this function itself, so that nothing is finished before its end */
 	if (catalog->setup.with_samplers &&
 	    broker_client_ask(catalog->setup.broker, &request, on_list, catalog))
+		catalog->pending++;
+	if (broker_client_ask(catalog->setup.broker, &spools, on_spools, catalog))
 		catalog->pending++;
 	if (catalog->scan &&
 	    (!catalog->scanned_ns || now_ns - catalog->scanned_ns > (uint64_t)SCAN_MS * CLOCK_NS_PER_MS) &&
@@ -386,6 +423,11 @@ size_t catalog_lists(const struct catalog *catalog, const struct control_list *c
 	return catalog->list_count;
 }
 
+const struct spool_list *catalog_spools(const struct catalog *catalog)
+{
+	return &catalog->spools;
+}
+
 const struct catalog_process *catalog_find(const struct catalog *catalog, const struct process_key *key)
 {
 	for (size_t i = 0; i < catalog->process_count; i++) {
@@ -422,6 +464,7 @@ void catalog_free(struct catalog *catalog)
 	free_lists(catalog->new_lists, catalog->new_count);
 	catalog_histories_fini(&catalog->histories);
 	catalog_scan_free(catalog->scan);
+	spool_list_fini(&catalog->spools);
 	free(catalog->processes);
 	free(catalog->sorted);
 	free(catalog);

@@ -7,6 +7,7 @@
 #ifndef SERVE_CATALOG_H
 #define SERVE_CATALOG_H
 
+#include "pprof/service/spool_list.h"
 #include "sampler/control/control_list.h"
 #include "serve/broker_client.h"
 #include "serve/catalog_file.h"
@@ -71,6 +72,9 @@ size_t catalog_files(const struct catalog *catalog, const struct catalog_file *c
 
 /* What samplers say of themselves, each a list. */
 size_t catalog_lists(const struct catalog *catalog, const struct control_list *const **lists);
+
+/* The spools of `heaptap push` of the user that the server runs as. */
+const struct spool_list *catalog_spools(const struct catalog *catalog);
 
 /* Of that process, as it is now; NULL: it is not there any more. */
 const struct catalog_process *catalog_find(const struct catalog *catalog, const struct process_key *key);

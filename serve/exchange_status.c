@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/exchange_status.h"
 
+#include "sampler/linux/clock.h"
 #include "serve/discovery.h"
 #include "serve/exchange.h"
 #include "serve/metrics.h"
@@ -16,10 +17,15 @@ static int write_metrics(FILE *out, const struct exchange *exchange)
 	size_t count, listed = 0, list_count = catalog_lists(server->catalog, &lists);
 	const struct catalog_process *processes = catalog_processes(server->catalog, &count);
 	struct metrics_process *rows = calloc(count + 1, sizeof(*rows));
-	const struct metrics_server facts = {.requests = server->requests,
-	    .refused = server->refused,
-	    .snapshot_ns = snapshots_last_ns(server->snapshots),
-	    .waits = server->waits};
+	struct metrics metrics = {.processes = rows,
+	    .lists = lists,
+	    .list_count = list_count,
+	    .spools = catalog_spools(server->catalog),
+	    .now_ns = clock_unix_ns(),
+	    .server = {.requests = server->requests,
+	        .refused = server->refused,
+	        .snapshot_ns = snapshots_last_ns(server->snapshots),
+	        .waits = server->waits}};
 	int err;
 
 	if (!rows)
@@ -27,7 +33,8 @@ static int write_metrics(FILE *out, const struct exchange *exchange)
 	for (size_t i = 0; i < count; i++)
 		if (processes[i].listed)
 			rows[listed++] = (struct metrics_process){processes[i].service, processes[i].listed};
-	err = metrics_write(out, rows, listed, lists, list_count, &facts);
+	metrics.process_count = listed;
+	err = metrics_write(out, &metrics);
 	free(rows);
 	return err;
 }

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -175,26 +176,74 @@ static void write_server(FILE *out, const struct metrics_server *server)
 	fprintf(out, "heaptap_serve_waits %u\n", server->waits);
 }
 
-int metrics_write(FILE *out, const struct metrics_process *processes, size_t count,
-    const struct control_list *const *lists, size_t list_count, const struct metrics_server *server)
+/* ---- targets of heaptap push */
+
+static void target_row(FILE *out, const char *name, const struct spool_list_row *row, double value)
+{
+	/* Its name has no character that would have to be escaped. */
+	fprintf(out, "heaptap_%s{target=\"%s\"} %.17g\n", name, row->target, value);
+}
+
+static void write_spools(FILE *out, const struct spool_list *spools, int64_t now_ns)
+{
+	static const struct {
+		const char *name, *help;
+		size_t at;
+	} counters[] = {
+	    {"push_sent_total", "Profiles that the target has acknowledged.",
+	        offsetof(struct spool_counters, sent)},
+	    {"push_retried_total", "Attempts after which the same profile was to be sent again.",
+	        offsetof(struct spool_counters, retried)},
+	    {"push_rejected_total", "Profiles that the target refused for good.",
+	        offsetof(struct spool_counters, rejected)},
+	    {"push_dropped_total", "Profiles never delivered: too old for the target, or no room.",
+	        offsetof(struct spool_counters, dropped)},
+	    {"push_resent_total",
+	        "Attempts repeated although the target may have taken the one before: its answer was never "
+	        "read.",
+	        offsetof(struct spool_counters, resent)},
+	};
+	const struct spool_list_row *end = spools->rows + spools->count;
+
+	if (!spools->count)
+		return;
+	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
+		head(out, counters[i].name, "counter", counters[i].help);
+		for (const struct spool_list_row *row = spools->rows; row < end; row++)
+			target_row(out, counters[i].name, row,
+			    (double)*(const uint64_t *)((const char *)&row->counters + counters[i].at));
+	}
+	head(out, "spool_bytes", "gauge", "Profiles that wait for the target.");
+	for (const struct spool_list_row *row = spools->rows; row < end; row++)
+		target_row(out, "spool_bytes", row, (double)row->bytes);
+	head(out, "spool_profiles", "gauge", "How many profiles wait for the target.");
+	for (const struct spool_list_row *row = spools->rows; row < end; row++)
+		target_row(out, "spool_profiles", row, (double)row->count);
+	head(out, "spool_oldest_seconds", "gauge", "Age of the oldest profile that waits; 0: none does.");
+	for (const struct spool_list_row *row = spools->rows; row < end; row++)
+		target_row(out, "spool_oldest_seconds", row, spool_list_age(row, now_ns));
+}
+
+int metrics_write(FILE *out, const struct metrics *metrics)
 {
 	struct sums sums = {0};
 	size_t losses = 0;
 	int err = 0;
 
-	for (size_t i = 0; i < count; i++)
-		losses += processes[i].listed->loss_count;
-	sums.services = calloc(count + 1, sizeof(*sums.services));
+	for (size_t i = 0; i < metrics->process_count; i++)
+		losses += metrics->processes[i].listed->loss_count;
+	sums.services = calloc(metrics->process_count + 1, sizeof(*sums.services));
 	sums.losses = calloc(losses + 1, sizeof(*sums.losses));
 	if (!sums.services || !sums.losses)
 		err = -ENOMEM;
-	for (size_t i = 0; i < count && !err; i++)
-		add_process(&sums, &processes[i]);
+	for (size_t i = 0; i < metrics->process_count && !err; i++)
+		add_process(&sums, &metrics->processes[i]);
 	if (!err) {
 		write_services(out, &sums);
 		write_losses(out, &sums);
-		write_samplers(out, lists, list_count);
-		write_server(out, server);
+		write_samplers(out, metrics->lists, metrics->list_count);
+		write_spools(out, metrics->spools, metrics->now_ns);
+		write_server(out, &metrics->server);
 	}
 	free(sums.services);
 	free(sums.losses);

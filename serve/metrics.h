@@ -3,6 +3,7 @@
 #ifndef SERVE_METRICS_H
 #define SERVE_METRICS_H
 
+#include "pprof/service/spool_list.h"
 #include "sampler/control/control_list.h"
 
 #include <stdio.h>
@@ -21,9 +22,19 @@ struct metrics_server {
 	unsigned int waits;
 };
 
-/* Pure. 0 or -ENOMEM. lists: of each sampler, for what they say of themselves. */
-int metrics_write(FILE *out, const struct metrics_process *processes, size_t count,
-    const struct control_list *const *lists, size_t list_count, const struct metrics_server *server);
+/* All that is known. */
+struct metrics {
+	const struct metrics_process *processes;
+	size_t process_count;
+	const struct control_list *const *lists; /* of each sampler, for what they say of themselves */
+	size_t list_count;
+	const struct spool_list *spools; /* of the targets of heaptap push */
+	int64_t now_ns;                  /* since 1970 */
+	struct metrics_server server;
+};
+
+/* Pure. 0 or -ENOMEM. */
+int metrics_write(FILE *out, const struct metrics *metrics);
 
 /* A label's value, escaped as the format wants it. */
 void metrics_write_label(FILE *out, const char *value);

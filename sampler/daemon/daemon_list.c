@@ -80,7 +80,8 @@ static size_t fill_losses(const struct process *process, struct control_loss los
 static void fill_amounts(struct control_process *row, const struct process *process)
 {
 	const struct region_place *place = region_place(process->image->region, process->place);
-	const struct tally live = region_read_tally(&place->live);
+	const struct tally live = region_read_tally(&place->live), all = region_read_tally(&place->allocated);
+	row->alloc_bytes = (double)(int64_t)all.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
 	row->inuse_bytes = (double)(int64_t)live.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
 	row->inuse_objects = (double)(int64_t)live.objects_q16 / (1 << WEIGHT_OBJECTS_SHIFT);
 	const double variance = (double)(int64_t)atomic_load(&place->live_variance);
@@ -134,6 +135,7 @@ static void write_process(
 	    .inuse_bytes = NAN,
 	    .inuse_bytes_error = NAN,
 	    .inuse_objects = NAN,
+	    .alloc_bytes = NAN,
 	    .growth_bytes_per_hour = NAN,
 	    .rss_bytes = resident_bytes(entry->pid),
 	    .backend = on ? "copy" : NULL,

@@ -9,6 +9,7 @@
 #include "pprof/text/log_line.h"
 #include "sampler/terminal/screen.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -64,9 +65,20 @@ static bool choose(struct control_list *list, const struct options *options)
 	return kept > 0;
 }
 
+/* Of the targets of `heaptap push`; none where there is no memory, or no home. */
+static void read_spools(struct spool_list *spools)
+{
+	char folder[PATH_MAX];
+
+	*spools = (struct spool_list){0};
+	if (!spool_list_folder(folder, sizeof(folder)))
+		(void)spool_list_read(spools, folder);
+}
+
 int status_command_run(struct options *options)
 {
 	const struct read_options *read = &options->read;
+	struct spool_list spools;
 	struct control_list list;
 	struct screen screen;
 	char reason[512];
@@ -76,18 +88,20 @@ int status_command_run(struct options *options)
 		log_line("%s", reason);
 		return 1;
 	}
+	read_spools(&spools);
 	if (options->operand_count && !choose(&list, options))
 		goto out;
 	if (list.process_count)
 		qsort(list.processes, list.process_count, sizeof(*list.processes), by_importance);
 	if (screen_open(&screen, options->output, !read->no_pager, read->memory_max_bytes) == 0) {
 		if (read->json)
-			status_json_write(screen.out, &list);
+			status_json_write(screen.out, &list, &spools, clock_unix_ns());
 		else
-			status_table_print(&screen, &list, clock_unix_ns());
+			status_table_print(&screen, &list, &spools, clock_unix_ns());
 		status = screen_close(&screen, 0);
 	}
 out:
+	spool_list_fini(&spools);
 	control_list_fini(&list);
 	return status;
 }

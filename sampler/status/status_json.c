@@ -51,7 +51,25 @@ static void write_process(struct json *json, const struct control_process *proce
 	json_end(json);
 }
 
-void status_json_write(FILE *out, const struct control_list *list)
+static void write_spool(struct json *json, const struct spool_list_row *row, int64_t now_unix_ns)
+{
+	const struct spool_counters *counters = &row->counters;
+
+	json_object(json, NULL);
+	json_text(json, "name", row->target);
+	json_integer(json, "sent", (int64_t)counters->sent);
+	json_integer(json, "retried", (int64_t)counters->retried);
+	json_integer(json, "rejected", (int64_t)counters->rejected);
+	json_integer(json, "dropped", (int64_t)counters->dropped);
+	json_integer(json, "resent", (int64_t)counters->resent);
+	json_integer(json, "spool_profiles", (int64_t)row->count);
+	json_integer(json, "spool_bytes", (int64_t)row->bytes);
+	json_number(json, "oldest_seconds", row->oldest_ns ? spool_list_age(row, now_unix_ns) : NAN, 0);
+	json_end(json);
+}
+
+void status_json_write(
+    FILE *out, const struct control_list *list, const struct spool_list *spools, int64_t now_unix_ns)
 {
 	struct json json = {.out = out};
 
@@ -66,6 +84,10 @@ void status_json_write(FILE *out, const struct control_list *list)
 	json_array(&json, "processes");
 	for (size_t i = 0; i < list->process_count; i++)
 		write_process(&json, &list->processes[i]);
+	json_end(&json);
+	json_array(&json, "push");
+	for (size_t i = 0; i < spools->count; i++)
+		write_spool(&json, &spools->rows[i], now_unix_ns);
 	json_end(&json);
 	json_end(&json);
 }

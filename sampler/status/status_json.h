@@ -5,18 +5,23 @@
  *	{"daemon": {pid, since, cpu_seconds, rss_bytes, disk_bytes},
  *	 "processes": [{pid, service, exe, comm, container_id, since, profiled, reason, inuse_bytes,
  *	     inuse_bytes_error, inuse_objects, rss_bytes, growth_bytes_per_hour, growth_significant, samples,
- *	     lost: {cause: n}, backend, labels: {}}]}
+ *	     lost: {cause: n}, backend, labels: {}}],
+ *	 "push": [{name, sent, retried, rejected, dropped, resent, spool_profiles, spool_bytes,
+ *	     oldest_seconds}]}
  *
  * `since` is a time in UTC, as RFC 3339 writes it; what is not known is null. Members may be added, none is
- * ever renamed.
+ * ever renamed. `push` has the targets of the user's own `heaptap push`, or root's; oldest_seconds is null
+ * where nothing waits.
  */
 #ifndef SAMPLER_STATUS_STATUS_JSON_H
 #define SAMPLER_STATUS_STATUS_JSON_H
 
+#include "pprof/service/spool_list.h"
 #include "sampler/control/control_list.h"
 
 #include <stdio.h>
 
-void status_json_write(FILE *out, const struct control_list *list);
+void status_json_write(
+    FILE *out, const struct control_list *list, const struct spool_list *spools, int64_t now_unix_ns);
 
 #endif

@@ -180,6 +180,26 @@ static void print_daemon(const struct screen *screen, const struct control_list 
 		print_fact(screen, "note", list->notes[i]);
 }
 
+/* "pyroscope: 120 sent, 3 dropped; 2 wait (1.2 MiB), the oldest for 5 min" */
+static void print_spool(const struct screen *screen, const struct spool_list_row *row, int64_t now_unix_ns)
+{
+	const struct spool_counters *counters = &row->counters;
+	char text[512] = "", amount[AMOUNT_BYTES];
+
+	text_append(text, sizeof(text), "%s: %" PRIu64 " sent", row->target, counters->sent);
+	if (counters->rejected)
+		text_append(text, sizeof(text), ", %" PRIu64 " rejected", counters->rejected);
+	if (counters->dropped)
+		text_append(text, sizeof(text), ", %" PRIu64 " dropped", counters->dropped);
+	if (row->count)
+		text_append(text, sizeof(text), "; %" PRIu64 " wait (%s)", row->count,
+		    amount_bytes((double)row->bytes, amount));
+	if (row->count)
+		text_append(text, sizeof(text), ", the oldest for %s",
+		    duration((int64_t)(spool_list_age(row, now_unix_ns) * 1e9), amount));
+	print_fact(screen, "push", text);
+}
+
 /* ---- the table */
 
 /* One that is not profiled may have no service. */
@@ -274,13 +294,16 @@ static void print_heading(const struct screen *screen, const char *first, int co
 	    screen_style(screen, SCREEN_PLAIN));
 }
 
-void status_table_print(const struct screen *screen, const struct control_list *list, int64_t now_unix_ns)
+void status_table_print(const struct screen *screen, const struct control_list *list,
+    const struct spool_list *spools, int64_t now_unix_ns)
 {
 	int columns = service_columns(screen, list);
 	size_t count[2] = {0, 0};
 	bool significant = false;
 
 	print_daemon(screen, list, now_unix_ns);
+	for (size_t i = 0; i < spools->count; i++)
+		print_spool(screen, &spools->rows[i], now_unix_ns);
 	for (size_t i = 0; i < list->process_count; i++) {
 		const struct control_process *process = &list->processes[i];
 

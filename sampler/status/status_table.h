@@ -3,12 +3,14 @@
 #ifndef SAMPLER_STATUS_STATUS_TABLE_H
 #define SAMPLER_STATUS_STATUS_TABLE_H
 
+#include "pprof/service/spool_list.h"
 #include "sampler/control/control_list.h"
 #include "sampler/terminal/screen.h"
 
 #include <stdint.h>
 
 /* The processes in their order. now_unix_ns: for how long the daemon has run, and what "today" is. */
-void status_table_print(const struct screen *screen, const struct control_list *list, int64_t now_unix_ns);
+void status_table_print(const struct screen *screen, const struct control_list *list,
+    const struct spool_list *spools, int64_t now_unix_ns);
 
 #endif

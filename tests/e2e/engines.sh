@@ -3,6 +3,8 @@
 
 export XDG_STATE_HOME=$PWD/state
 
+children=()
+
 # need ENGINE: its path in $engine
 need() {
   engine=${HEAPTAP_ENGINES:-none}/$1
@@ -13,7 +15,7 @@ free_port() {
   /usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
-answers() {
+is_ready() {
   curl -sf -o ready "$1"
 }
 
@@ -38,7 +40,7 @@ test_pyroscope() {
     -server.grpc-listen-port="$grpc" -memberlist.bind-addr=127.0.0.1 -memberlist.bind-port="$gossip" \
     >engine.log 2>&1 &
   trap "kill $! 2>/dev/null || :" EXIT
-  wait_for 60 answers "http://127.0.0.1:$port/ready"
+  wait_for 60 is_ready "http://127.0.0.1:$port/ready"
   "$heaptap" push --to "pyroscope+http://127.0.0.1:$port" --label env=ci --timeout 120s p.*.pb.gz 2>err ||
     { tail -n 5 engine.log >&2; fail "$(cat err)"; }
   for type in alloc_space:bytes alloc_objects:count; do
@@ -57,15 +59,21 @@ test_pyroscope() {
   grep -q take_held render.json || fail 'no take_held in the flame graph'
 }
 
+# parca: starts it with ./parca.yaml, at $port. It ends with the test.
+parca() {
+  port=$(free_port)
+  "$engine" --config-path=parca.yaml --http-address="127.0.0.1:$port" --debuginfod-upstream-servers= \
+    --storage-active-memory=67108864 >engine.log 2>&1 &
+  children+=($!)
+  trap 'kill "${children[@]}" 2>/dev/null || :' EXIT
+  wait_for 60 is_ready "http://127.0.0.1:$port/ready"
+}
+
 test_parca() {
   need parca
   snapshots >files
-  port=$(free_port)
   printf 'object_storage:\n  bucket:\n    type: FILESYSTEM\n    config:\n      directory: ./data\nscrape_configs: []\n' >parca.yaml
-  "$engine" --config-path=parca.yaml --http-address="127.0.0.1:$port" --debuginfod-upstream-servers= \
-    --storage-active-memory=67108864 >engine.log 2>&1 &
-  trap "kill $! 2>/dev/null || :" EXIT
-  wait_for 60 answers "http://127.0.0.1:$port/ready"
+  parca
   "$heaptap" push --to "parca+http://127.0.0.1:$port" --label env=ci --timeout 120s p.*.pb.gz 2>err ||
     { tail -n 5 engine.log >&2; fail "$(cat err)"; }
   curl -sf "http://127.0.0.1:$port/api/profiles/labels/service_name/values" >values
@@ -89,5 +97,51 @@ def values(type):
 assert in_use in values(types[types.index("memory:inuse_space:bytes:space:bytes")]), values(types[0])
 got = sum(values("memory:alloc_space:bytes:space:bytes:delta"))
 assert got == allocated, f"allocated: wanted {allocated}, got {got}"
+PYTHON
+}
+
+# scraped: what Parca says of its targets: "good" if each profile that is enabled was fetched, and which
+scraped() {
+  curl -sf "http://127.0.0.1:$port/api/targets" >targets.json && /usr/bin/python3 - <<'PYTHON'
+import json
+found = [t for group in json.load(open("targets.json"))["targets"].values() for t in group["targets"]]
+bad = [t.get("lastError") or t["health"] for t in found if t["health"] != "HEALTH_GOOD" or t.get("lastError")]
+print("good" if found and not bad else f"bad: {bad}", *sorted(t["url"].split("/debug")[1].split("?")[0] for t in found))
+PYTHON
+}
+
+scraped_is() {
+  [ "$(scraped 2>/dev/null)" = "$1" ]
+}
+
+# Parca takes contrib/grafana/parca.yaml, finds the process by /sd with the token, and fetches both of its profiles.
+test_parca_scrapes_serve() {
+  need parca
+  . "$top/tests/serve.sh"
+  program a -p 1 -b copy
+  tell a 'hold 300'
+  echo 0123456789abcdef0123 >token
+  own token
+  chmod 600 token
+  serve --token-file token
+  sed -E "s,127.0.0.1:7337,${url#http://},; s,^( *)#authorization,\1authorization,; s,/etc/heaptap/token,$PWD/token,; \
+    s,(scrape|refresh)_interval: [0-9]+s,\1_interval: 2s,; s,scrape_timeout: [0-9]+s,scrape_timeout: 9s," \
+    "$top/contrib/grafana/parca.yaml" >parca.yaml
+  parca
+  wait_for 60 scraped_is 'good /pprof/delta_heap /pprof/heap' || fail "$(scraped)"
+  for type in memory:inuse_space memory_alloc:alloc_space; do
+    wait_for 30 has_type "$type"
+  done
+  curl -sf "http://127.0.0.1:$port/api/profiles/labels/service_name/values" >values
+  grep -q serve_program values || fail "no service: $(cat values)"
+}
+
+# has_type NAME:SAMPLE_TYPE: of a program that allocates
+has_type() {
+  tell a 'hold 100'
+  curl -sf "http://127.0.0.1:$port/api/profiles/types" >types.json && /usr/bin/python3 - "$1" 2>/dev/null <<'PYTHON'
+import json, sys
+name, sample = sys.argv[1].split(":")
+assert any(t["name"] == name and t["sampleType"] == sample for t in json.load(open("types.json"))["types"])
 PYTHON
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files of a spool, the configuration and the comment with labels, which anyone may have written; the first
- * byte says which. What holds: a table that is taken is in order and comes back the same, a name that is
- * taken is the name of what was read from it.
+ * byte says which, 0xff that it is what a server is told of all spools. What holds: a table that is taken
+ * is in order and comes back the same, a name that is taken is the name of what was read from it.
  */
 #include "push/config.h"
-#include "push/counters.h"
+#include "pprof/service/spool_counters.h"
 #include "push/delta.h"
 #include "pprof/profile/labels.h"
-#include "push/spool_name.h"
+#include "pprof/service/spool_list.h"
+#include "pprof/service/spool_name.h"
 #include "push/stack_key.h"
 
 #include <stddef.h>
@@ -53,13 +54,17 @@ static void try_table(const uint8_t *data, size_t size)
 	free(bytes);
 }
 
+enum { SPOOLS = 5 };
+
 static void try_text(uint8_t kind, const char *text, size_t length)
 {
 	struct spool_entry entry = {0};
 	struct labels labels = {0};
 	struct config config;
-	struct counters counters;
-	char name[SPOOL_NAME_BYTES], error[256];
+	struct spool_counters counters;
+	struct spool_list spools;
+	char name[SPOOL_NAME_BYTES], error[256], *again;
+	size_t bytes;
 
 	switch (kind) {
 	case 1:
@@ -69,7 +74,15 @@ static void try_text(uint8_t kind, const char *text, size_t length)
 		}
 		break;
 	case 2:
-		counters_parse((const uint8_t *)text, length, &counters);
+		spool_counters_parse((const uint8_t *)text, length, &counters);
+		break;
+	case SPOOLS:
+		if (!spool_list_parse(&spools, text, length)) {
+			again = spool_list_print(&spools, &bytes);
+			REQUIRE(again && bytes <= spools.count * 512);
+			free(again);
+		}
+		spool_list_fini(&spools);
 		break;
 	case 3:
 		labels_add_comment(&labels, text);
@@ -90,14 +103,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!size)
 		return 0;
-	if (data[0] % 5 == 0) {
+	if (data[0] != 0xff && data[0] % 5 == 0) {
 		try_table(data + 1, size - 1);
 		return 0;
 	}
 	text = malloc(size);
 	memcpy(text, data + 1, size - 1);
 	text[size - 1] = '\0';
-	try_text(data[0] % 5, text, size - 1);
+	try_text(data[0] == 0xff ? SPOOLS : data[0] % 5, text, size - 1);
 	free(text);
 	return 0;
 }

@@ -108,6 +108,64 @@ static void differences_are_by_stack_wherever_it_lies(void **state)
 	profile_free(after);
 }
 
+/* A sample without names: all that the daemon knows of what was allocated before its restart. */
+static void put_nameless(struct profile *p, int64_t count)
+{
+	const struct profile_mapping mapping = {
+	    .start = 0x1000, .limit = 0x2000, .filename = "[heaptap]", .build_id = ""};
+	const struct profile_function function = {
+	    .name = "[lost stack]", .system_name = "[lost stack]", .filename = ""};
+	const struct profile_line line = {.function = profile_add_function(p, &function)};
+	const struct profile_location location = {
+	    .mapping = profile_add_mapping(p, &mapping), .address = 0x1001, .lines = &line, .line_count = 1};
+	const int64_t values[TYPES] = {count, count * 64, 0, 0};
+	uint32_t stack = profile_add_location(p, &location);
+
+	assert_int_equal(profile_add_sample(p, &stack, 1, values, NULL, 0), 0);
+}
+
+/* The sum that is sent is what was allocated since, even if the stacks of what was sent before are lost
+ * now. */
+static void what_lost_its_stack_is_not_new(void **state)
+{
+	struct profile *before = make(), *after = make();
+	struct delta_table table;
+	int64_t fallen, *values;
+
+	put(before, 0x400000, 1, 3, 1000, NULL);
+	put(before, 0x400000, 2, 3, 10, NULL);
+	put(after, 0x400000, 1, 3, 500, NULL);
+	put(after, 0x400000, 3, 3, 7, NULL);
+	put_nameless(after, 1010);
+	assert_int_equal(delta_table_make(&table, before, &live), 0);
+	values = delta_values(after, &live, &table, &fallen);
+	assert_int_equal(fallen, 510 * 65);
+	assert_int_equal(sum(after, values, 0), 507);
+	assert_int_equal(sum(after, values, 1), 507 * 64);
+	/* The stack that is new has kept what is its own. */
+	assert_int_equal(values[1 * TYPES], 7);
+	assert_int_equal(values[2 * TYPES], 500);
+	free(values);
+	delta_table_fini(&table);
+	profile_free(before);
+	profile_free(after);
+	/* Without a nameless one, it is taken from what the accepted profile did not have. */
+	before = make();
+	after = make();
+	put(before, 0x400000, 1, 3, 100, NULL);
+	put(before, 0x400000, 2, 3, 10, NULL);
+	put(after, 0x400000, 2, 3, 20, NULL);
+	put(after, 0x400000, 4, 3, 130, NULL);
+	assert_int_equal(delta_table_make(&table, before, &live), 0);
+	values = delta_values(after, &live, &table, &fallen);
+	assert_int_equal(values[0 * TYPES], 10);
+	assert_int_equal(values[1 * TYPES], 30);
+	free(values);
+	delta_table_fini(&table);
+	profile_free(before);
+	profile_free(after);
+}
+
 static void tables_come_back_from_their_file(void **state)
 {
 	struct profile *p = make();
@@ -211,6 +269,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(differences_are_by_stack_wherever_it_lies),
+	    cmocka_unit_test(what_lost_its_stack_is_not_new),
 	    cmocka_unit_test(tables_come_back_from_their_file),
 	    cmocka_unit_test(limits_are_met_and_totals_stay),
 	};

@@ -4,10 +4,10 @@
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
 #include "push/answer.h"
-#include "push/counters.h"
+#include "pprof/service/spool_counters.h"
 #include "pprof/profile/labels.h"
 #include "push/retry.h"
-#include "push/spool_name.h"
+#include "pprof/service/spool_name.h"
 #include "push/url.h"
 
 #include <errno.h>
@@ -158,6 +158,30 @@ static void answers_keep_what_is_judged(void **state)
 	assert_int_equal(answer.grpc_status, 2);
 }
 
+/* A server may print what it was sent; the token must not be in our log for that. */
+static void a_repeated_token_is_hidden(void **state)
+{
+	static const char body[] = "bad header: Authorization: Bearer s3cr3t-token, s3cr3t-token; s3cr3";
+	struct answer answer;
+	char text[ANSWER_TEXT_BYTES];
+
+	answer_init(&answer);
+	feed_line(&answer, "HTTP/1.1 400 Bad\r\n");
+	feed_line(&answer, "Content-Type: text/plain\r\n");
+	feed_line(&answer, "grpc-status: 3\r\n");
+	feed_line(&answer, "grpc-message: no%20s3cr3t%2dtoken\r\n");
+	assert_true(answer_body(&answer, body, sizeof(body) - 1));
+	answer_hide(&answer, "s3cr3t-token");
+	answer_text(&answer, text);
+	assert_string_equal(text,
+	    "grpc-status 3: no ************: bad header: Authorization: Bearer ************, ************; "
+	    "*****");
+	/* What is short is in many words. */
+	answer_hide(&answer, "bad");
+	answer_text(&answer, text);
+	assert_non_null(strstr(text, "bad header"));
+}
+
 static void answers_are_bounded(void **state)
 {
 	static char line[2000], body[65536];
@@ -246,14 +270,15 @@ static void names_in_the_spool_come_back(void **state)
 
 static void counters_come_back(void **state)
 {
-	const struct counters counters = {1, 2, UINT64_MAX, 4};
-	struct counters again;
-	char text[COUNTERS_BYTES];
-	size_t length = counters_print(&counters, text);
+	const struct spool_counters counters = {
+	    1, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+	struct spool_counters again;
+	char text[SPOOL_COUNTERS_BYTES];
+	size_t length = spool_counters_print(&counters, text);
 
-	counters_parse((const uint8_t *)text, length, &again);
+	spool_counters_parse((const uint8_t *)text, length, &again);
 	assert_memory_equal(&counters, &again, sizeof(counters));
-	counters_parse((const uint8_t *)"sent\n\n\nsent 5", 13, &again);
+	spool_counters_parse((const uint8_t *)"sent\n\n\nsent 5", 13, &again);
 	assert_int_equal(again.sent, 5);
 }
 
@@ -265,6 +290,7 @@ int main(void)
 	    cmocka_unit_test(labels_of_a_comment_are_decoded),
 	    cmocka_unit_test(the_users_labels_come_before_the_comments),
 	    cmocka_unit_test(answers_keep_what_is_judged),
+	    cmocka_unit_test(a_repeated_token_is_hidden),
 	    cmocka_unit_test(answers_are_bounded),
 	    cmocka_unit_test(retries_follow_the_table),
 	    cmocka_unit_test(retry_after_is_seconds_or_a_date),

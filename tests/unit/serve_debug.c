@@ -223,14 +223,21 @@ static void metrics_are_sums_by_service(void **state)
 	    .loss_count = 1};
 	struct control_process b = a, c = a;
 	struct metrics_process processes[] = {{"web", &a}, {"a\"b\\c\n", &c}, {"web", &b}};
-	const struct metrics_server server = {.requests = 5};
+	struct spool_list_row row = {.target = "one",
+	    .counters = {.sent = 12, .retried = 3, .rejected = 2, .dropped = 1, .resent = 4},
+	    .bytes = 5000,
+	    .count = 2,
+	    .oldest_ns = INT64_C(1000000000)};
+	const struct spool_list spools = {.rows = &row, .count = 1}, none = {0};
+	struct metrics metrics = {
+	    .processes = processes, .process_count = 3, .spools = &spools, .now_ns = INT64_C(61000000000)};
 	char *text = NULL;
 	size_t length;
 	FILE *out = open_memstream(&text, &length);
 
 	b.inuse_bytes_error = 4;
 	c.inuse_bytes = NAN;
-	assert_int_equal(metrics_write(out, processes, 3, NULL, 0, &server), 0);
+	assert_int_equal(metrics_write(out, &metrics), 0);
 	fclose(out);
 	assert_non_null(strstr(text, "\nheaptap_inuse_bytes{service_name=\"web\"} 60\n"));
 	assert_non_null(strstr(text, "\nheaptap_inuse_bytes_stderr{service_name=\"web\"} 5\n"));
@@ -239,6 +246,21 @@ static void metrics_are_sums_by_service(void **state)
 	    strstr(text, "\nheaptap_lost_samples_total{service_name=\"web\",cause=\"full_ring\"} 6\n"));
 	assert_non_null(strstr(text, "\nheaptap_samples_total{service_name=\"a\\\"b\\\\c\\n\"} 11\n"));
 	assert_null(strstr(text, "inuse_bytes{service_name=\"a"));
+	assert_non_null(strstr(text, "\nheaptap_push_sent_total{target=\"one\"} 12\n"));
+	assert_non_null(strstr(text, "\nheaptap_push_retried_total{target=\"one\"} 3\n"));
+	assert_non_null(strstr(text, "\nheaptap_push_rejected_total{target=\"one\"} 2\n"));
+	assert_non_null(strstr(text, "\nheaptap_push_dropped_total{target=\"one\"} 1\n"));
+	assert_non_null(strstr(text, "\nheaptap_push_resent_total{target=\"one\"} 4\n"));
+	assert_non_null(strstr(text, "\nheaptap_spool_bytes{target=\"one\"} 5000\n"));
+	assert_non_null(strstr(text, "\nheaptap_spool_profiles{target=\"one\"} 2\n"));
+	assert_non_null(strstr(text, "\nheaptap_spool_oldest_seconds{target=\"one\"} 60\n"));
+	free(text);
+	/* No target, no series. */
+	metrics.spools = &none;
+	out = open_memstream(&text, &length);
+	assert_int_equal(metrics_write(out, &metrics), 0);
+	fclose(out);
+	assert_null(strstr(text, "heaptap_push"));
 	free(text);
 }
 

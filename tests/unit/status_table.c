@@ -103,6 +103,16 @@ static const struct control_list list = {.daemon = {.pid = 99,
     .notes = notes,
     .note_count = 1};
 
+static struct spool_list_row rows[] = {
+    {.target = "one",
+        .counters = {.sent = 120, .retried = 4, .dropped = 3, .resent = 1},
+        .bytes = 3 << 19,
+        .count = 2,
+        .oldest_ns = NOW_NS - HOUR_NS},
+    {.target = "two"},
+};
+static const struct spool_list spools = {.rows = rows, .count = 2};
+
 /* What is printed at that width; static. */
 static const char *print(int width)
 {
@@ -111,7 +121,7 @@ static const char *print(int width)
 	free(text);
 	FILE *out = open_memstream(&text, &bytes);
 	const struct screen screen = {.out = out, .width = width};
-	status_table_print(&screen, &list, NOW_NS);
+	status_table_print(&screen, &list, &spools, NOW_NS);
 	fclose(out);
 	return text;
 }
@@ -125,6 +135,8 @@ static void the_table(void **state)
 	    "  denied  /usr/sbin/x: 3 deaths by SIGSEGV in 10 minutes, since 2025-11-22 17:04 (with library "
 	    "0123456789ab)\n"
 	    "  note    heaptap.conf:7: period is no size: the old configuration is in force\n"
+	    "  push    one: 120 sent, 3 dropped; 2 wait (1.5 MiB), the oldest for 1 h 0 min\n"
+	    "  push    two: 0 sent\n"
 	    "\n"
 	    "service                pid  since  in use    +-     RSS growth/h  samples by\n"
 	    "redis-server          4711  17:04    1.2G  1.5%    1.5G   +12.3M*   12.3M copy\n"
@@ -154,7 +166,7 @@ static void it_says_that_everything_is_off(void **state)
 	FILE *out = open_memstream(&text, &bytes);
 	const struct screen screen = {.out = out, .width = 80};
 	off.daemon.off = "/run/heaptap/off";
-	status_table_print(&screen, &off, NOW_NS);
+	status_table_print(&screen, &off, &spools, NOW_NS);
 	fclose(out);
 	assert_non_null(strstr(
 	    text, "\n  OFF     nothing is sampled while /run/heaptap/off is there: heaptap enable --now\n"));
@@ -166,7 +178,7 @@ static void the_json(void **state)
 	char *text;
 	size_t bytes;
 	FILE *out = open_memstream(&text, &bytes);
-	status_json_write(out, &list);
+	status_json_write(out, &list, &spools, NOW_NS);
 	fclose(out);
 	assert_non_null(strstr(text,
 	    "\"daemon\":{\"pid\":99,\"since\":\"2025-11-20T16:03:59Z\",\"cpu_seconds\":1800.000,"
@@ -182,6 +194,10 @@ static void the_json(void **state)
 	    "\"samples\":12345678,\"lost\":{\"full ring\":10,\"unwind\":0,\"no "
 	    "room\":2},\"backend\":\"copy\","
 	    "\"labels\":{\"host\":\"a\"}}"));
+	assert_non_null(strstr(text,
+	    "{\"name\":\"one\",\"sent\":120,\"retried\":4,\"rejected\":0,\"dropped\":3,\"resent\":1,"
+	    "\"spool_profiles\":2,\"spool_bytes\":1572864,\"oldest_seconds\":3600}"));
+	assert_non_null(strstr(text, "\"spool_bytes\":0,\"oldest_seconds\":null}"));
 	assert_non_null(strstr(text,
 	    "\"since\":null,\"profiled\":false,\"reason\":\"pid 1 is never profiled\","
 	    "\"inuse_bytes\":null,"));

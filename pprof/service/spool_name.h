@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names of the files in a spool say all that is needed to order and to account for them. Pure. */
-#ifndef PUSH_SPOOL_NAME_H
-#define PUSH_SPOOL_NAME_H
+/* Names in the spools of `heaptap push`: a folder for each target, and in it files whose names say all that
+ * is needed to order and to account for them. Pure. */
+#ifndef PPROF_SERVICE_SPOOL_NAME_H
+#define PPROF_SERVICE_SPOOL_NAME_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,12 +11,16 @@
 struct spool_entry {
 	uint64_t number;  /* of arrival, from 1: the smallest is sent first */
 	int64_t time_ns;  /* of the profile */
-	uint64_t process; /* identity_of_process() */
+	uint64_t process; /* of push/identity.h */
 	bool last;        /* the process has ended: no profile of it follows */
 	uint64_t bytes;   /* of the file; not part of the name */
 };
 
-enum { SPOOL_NAME_BYTES = 80 };
+enum { SPOOL_NAME_BYTES = 80, SPOOL_NAME_TARGET_BYTES = 128 };
+
+/* Is it fit for the name of a target and its folder? Letters, digits, '.', '_' and '-', and no '.' in
+ * front. */
+bool spool_name_is_target(const char *name);
 
 /* "00000000000000000042-01795360871703950382-4aa21527451f2630-s.pb.gz"; the letter is e for the last. */
 void spool_name_print(const struct spool_entry *entry, char name[SPOOL_NAME_BYTES]);

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "push/spool_name.h"
+#include "pprof/service/spool_name.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+bool spool_name_is_target(const char *name)
+{
+	size_t length = strlen(name);
+
+	return length && length < SPOOL_NAME_TARGET_BYTES && *name != '.' &&
+	    strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == length;
+}
 
 void spool_name_print(const struct spool_entry *entry, char name[SPOOL_NAME_BYTES])
 {

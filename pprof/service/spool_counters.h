@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What became of the profiles of a target of `heaptap push`, since its spool exists: the file `counters`
+ * there, lines `sent 12`. */
+#ifndef PPROF_SERVICE_SPOOL_COUNTERS_H
+#define PPROF_SERVICE_SPOOL_COUNTERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct spool_counters {
+	uint64_t sent;
+	uint64_t retried;  /* attempts after which the same was tried again */
+	uint64_t rejected; /* refused for good, moved to rejected/ */
+	uint64_t dropped;  /* never delivered: too old, or no room */
+	/* Attempts repeated although the server may have taken the one before: all of it was sent, and its
+	 * answer was never read. So many profiles may be there twice, not more. */
+	uint64_t resent;
+	uint64_t sending; /* number of the entry of which that holds now; 0: none */
+};
+
+enum { SPOOL_COUNTERS_BYTES = 256 };
+
+/* Returns the length. */
+size_t spool_counters_print(const struct spool_counters *counters, char text[SPOOL_COUNTERS_BYTES]);
+
+/* Of a file that may hold anything: what is not understood is 0. */
+void spool_counters_parse(const uint8_t *bytes, size_t length, struct spool_counters *counters);
+
+#endif
