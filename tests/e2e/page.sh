@@ -73,7 +73,8 @@ assert growth["total"]["change"] > 10e6 and growth["total"]["error"] > 0, growth
 assert any(frame["name"] == "take_held" for frame in growth["rows"][0]["stack"])
 points = load("timeline")["points"]
 assert len(points) >= 4 and all(p["error"] > 0 and p["id"] for p in points), points
-assert [p["inuse"] for p in points] == sorted(p["inuse"] for p in points)
+inuse = [p["inuse"] for p in points][:4] # at its end it frees some
+assert inuse == sorted(inuse), points
 threads, wanted = load("threads"), load("threads.report")
 assert {r["name"]: r["flat"] for r in threads["rows"]} == {r["name"]: r["inuse_space"]["flat"] for r in wanted["functions"]}
 PYTHON
