@@ -87,6 +87,7 @@ ifeq ($(ATTACH_LIB),)
 UNIT_BIN    := $(filter-out $(O)/tests/unit/remote_call,$(UNIT_BIN))
 endif
 FUZZ_BIN    := $(FUZZ_SRC:%.c=$(O)/%)
+FUZZ_OBJ    := $(FUZZ_BIN:%=%.o)
 READER_BIN  := $(READER_SRC:%.c=$(O)/%) $(patsubst %.go,$(O)/%,$(wildcard tests/readers/*.go))
 TARGET_BIN  := $(addprefix $(O)/tests/targets/,$(notdir $(basename $(TARGET_SRC))))
 BENCH_SRC   := $(sort $(wildcard bench/programs/*.c bench/programs/*.cc))
@@ -255,7 +256,8 @@ check:
 	@.ci/packages $(PACKAGES_CHECK)
 	@$(MAKE) --no-print-directory check-run
 
-check-run: all unit-bin readers targets
+# The fuzzers run by clang alone, but must compile.
+check-run: all unit-bin readers targets $(FUZZ_OBJ)
 	@tests/run $(O) all '$(T)'
 
 ## unit: the unit tests alone (also with SAN=...)

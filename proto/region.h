@@ -38,7 +38,8 @@
  * The addresses. Between `kept` and the last buffers lie 8 bytes for each slot: where its block is. They say
  * which of the process' mappings are the allocator's (sampler/target/resident.h), and identify nothing.
  *
- * The walk backend's tables (proto/walk.h) come last.
+ * The walk backend's tables (proto/walk.h) come next, and last what the sampler logs of the stacks of the
+ * blocks that live (proto/stack_log.h), for the sampler that may have to follow it.
  *
  * Dropping privileges. The stacks in the buffers are those of every process of the image. A forked child
  * that changes its user id maps zeroes over the buffers, and from then on uses others, at the end, where
@@ -56,6 +57,7 @@
 #ifndef PROTO_REGION_H
 #define PROTO_REGION_H
 
+#include "proto/stack_log.h"
 #include "proto/walk.h"
 
 #include <stdatomic.h>
@@ -64,7 +66,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define REGION_ABI        12u
+#define REGION_ABI        13u
 #define REGION_MAGIC      0x7061747061656831ull /* "1heaptap" */
 #define REGION_POOL_MAGIC 0x7962626f6c706831ull
 #define LEDGER_MAGIC      0x72656764656c6831ull
@@ -161,7 +163,7 @@ enum region_loss {
 /* Where the parts of a region begin, in bytes from its start; `end` is its size. */
 struct region_offsets {
 	uint64_t places, modules, stacks, command_line, owners, buffers, frees, slots, kept, addresses,
-	    dropped_buffers, walk, end;
+	    dropped_buffers, walk, stack_log, stack_log_slots, end;
 };
 
 /* The stack of a thread that ran already when its process was attached to: [low, high), with the thread's
@@ -485,6 +487,8 @@ static inline void region_lay_out(struct region_offsets *offsets, uint32_t segme
 	    {&offsets->addresses, slots * sizeof(uint64_t)},
 	    {&offsets->dropped_buffers, buffers},
 	    {&offsets->walk, sizeof(struct walk_area)},
+	    {&offsets->stack_log, STACK_LOG_PLACES * sizeof(struct stack_log_place)},
+	    {&offsets->stack_log_slots, slots * sizeof(struct stack_log_slot)},
 	};
 	uint64_t at = REGION_PAGE_BYTES;
 	for (unsigned int i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {

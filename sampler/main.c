@@ -176,12 +176,12 @@ static const struct command commands[] = {
         .bit = COMMAND_SERVE,
         .synopsis = "[OPTIONS] [STORE | PROFILE | FOLDER]...",
         .mixed = true,
-        .summary = "show live heaps in a browser, and /debug/pprof to pprof and scrapers",
+        .summary = "show live heaps in a browser, and /debug/pprof to scrapers",
         .run = web_server_run,
         .examples = "heaptap serve\n"
                     "heaptap serve --listen 127.0.0.1:8080 profiles/\n"
                     "heaptap serve --listen 0.0.0.0:7337 --token-file token\n"
-                    "go tool pprof http://127.0.0.1:7337/debug/pprof/heap"},
+                    "heaptap serve & go tool pprof http://127.0.0.1:7337/debug/pprof/heap"},
     {.name = "events",
         .bit = COMMAND_EVENTS,
         .synopsis = "[REGEX]",

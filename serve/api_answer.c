@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/api_answer.h"
 
-#include "pprof/codec/decode.h"
 #include "pprof/profile/profile.h"
+#include "serve/decoded.h"
 #include "serve/parameters.h"
 
 #include <errno.h>
@@ -29,14 +29,16 @@ static void refuse(struct reply *reply, int err, const char *text)
 	reply_json_error(reply, status_of(err), *text ? text : strerror(-err));
 }
 
-static int decode(const struct blob *blob, struct profile **profile, char *error, size_t error_bytes)
+static int decode(
+    const struct blob *blob, size_t *left_bytes, struct profile **profile, char *error, size_t error_bytes)
 {
-	enum decode_error err = decode_profile(blob->bytes, blob->length, API_ANSWER_MEMORY_MAX / 2, profile);
+	int err = decoded_make(blob, left_bytes, profile);
 
-	if (err == DECODE_OK)
-		return 0;
-	snprintf(error, error_bytes, "%s", decode_error_string(err));
-	return err == DECODE_TOO_LARGE ? -EFBIG : -ENOMEM;
+	if (err == -EBADMSG)
+		snprintf(error, error_bytes, "no valid profile");
+	if (err == -EFBIG)
+		snprintf(error, error_bytes, "the profiles take too much memory");
+	return err;
 }
 
 static void profiles_free(struct profile **profiles, size_t count)
@@ -52,10 +54,11 @@ static int write_view(FILE *out, const struct api_question *question, const stru
 	struct profile **profiles = calloc(question->count + 1, sizeof(struct profile *));
 	const struct api_input input = {
 	    profiles, question->columns, question->count, question->column_count, question->title};
+	size_t left_bytes = API_ANSWER_MEMORY_MAX / 2;
 	int err = profiles ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < question->count && !err; i++)
-		err = decode(question->blobs[i], &profiles[i], error, error_bytes);
+		err = decode(question->blobs[i], &left_bytes, &profiles[i], error, error_bytes);
 	if (!err)
 		err = api_view_write(out, question->view, query, &input, error, error_bytes);
 	profiles_free(profiles, question->count);
@@ -75,8 +78,9 @@ static int compare(const void *left, const void *right)
 static int add_profile(struct api_point *points, size_t *count, const struct api_question *question,
     size_t index, const struct api_query *query, char *error, size_t error_bytes)
 {
+	size_t left_bytes = API_ANSWER_MEMORY_MAX / 2; /* one at a time */
 	struct profile *profile;
-	int err = decode(question->blobs[index], &profile, error, error_bytes);
+	int err = decode(question->blobs[index], &left_bytes, &profile, error, error_bytes);
 
 	if (err)
 		return err;

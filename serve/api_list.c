@@ -66,6 +66,7 @@ static void write_process(struct json *json, const struct api_process *process)
 	const struct api_point *newest =
 	    process->point_count ? &process->points[process->point_count - 1] : NULL;
 
+	json_text(json, "id", process->id);
 	json_integer(json, "pid", process->pid);
 	json_text(json, "program", process->program);
 	json_text(json, "service", process->service);

@@ -11,7 +11,8 @@
 
 /* Borrows everything; no string is NULL. */
 struct api_process {
-	pid_t pid; /* 0: several, a service */
+	const char *id; /* of its newest profile; "" */
+	pid_t pid;      /* 0: of no process that is known, a sum or another tool's */
 	const char *program, *service, *host, *session;
 	int64_t start_ns; /* since 1970; 0 unknown */
 	bool running;

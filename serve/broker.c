@@ -24,9 +24,13 @@
 #include <unistd.h>
 
 enum {
-	ASKS_MAX = 64, /* requests that wait for a control socket */
+	/* Requests that wait for a control socket: a list of each, and profiles of several. */
+	ASKS_MAX = CONTROL_SOCKETS_MAX + 256,
 	LIST_MS = 3000,
 	PROFILE_MS = 60000,
+	READ_MS = 30000, /* for the web process to read a reply */
+	END_MS = 10000,  /* for it to end */
+	REQUESTS_AT_ONCE = 64,
 	CMDLINE_BYTES = 64 << 10,
 };
 
@@ -44,18 +48,24 @@ struct broker {
 	struct control_sockets sockets;
 	struct file_list files;
 	struct ask asks[ASKS_MAX];
+	bool stuck; /* the web process does not read, or a signal came while it did not */
 };
 
 /* ---- replies */
 
-/* Takes over passed_fd. The web process reads them at once, and no more requests wait than fit. */
+/* Takes over passed_fd. The web process reads them at once; but it may be in the hands of others. */
 static void reply(struct broker *broker, struct broker_reply *message, int passed_fd)
 {
-	struct pollfd room = {.fd = broker->web_fd, .events = POLLOUT};
+	struct pollfd polls[2] = {
+	    {.fd = broker->web_fd, .events = POLLOUT}, {.fd = broker->signal_fd, .events = POLLIN}};
 
-	while (broker_message_send(broker->web_fd, message, sizeof(*message), passed_fd) == -EAGAIN)
-		if (poll(&room, 1, 1000) < 0 && errno != EINTR)
-			break;
+	while (!broker->stuck &&
+	    broker_message_send(broker->web_fd, message, sizeof(*message), passed_fd) == -EAGAIN) {
+		int ready = poll(polls, 2, READ_MS);
+
+		broker->stuck =
+		    ready == 0 || (ready > 0 && polls[1].revents) || (ready < 0 && errno != EINTR);
+	}
 	if (passed_fd >= 0)
 		close(passed_fd);
 }
@@ -278,7 +288,11 @@ static void handle(struct broker *broker, const struct broker_request *request)
 		ask_process(broker, request, CONTROL_CPU);
 		break;
 	case BROKER_SNAPSHOT:
-		ask_process(broker, request, CONTROL_SNAPSHOT);
+		/* Files are written for who has shown a token: never where there is none. */
+		if (broker->line->token_file)
+			ask_process(broker, request, CONTROL_SNAPSHOT);
+		else
+			refuse(broker, request->id, -EPERM, NULL);
 		break;
 	case BROKER_CMDLINE:
 		read_cmdline(broker, request);
@@ -299,14 +313,17 @@ static void handle(struct broker *broker, const struct broker_request *request)
 static bool on_web(struct broker *broker)
 {
 	struct broker_request request;
-	int passed_fd, got;
+	int passed_fd, got = 1;
 
-	while ((got = broker_message_receive(broker->web_fd, &request, sizeof(request), &passed_fd)) == 1) {
+	for (int i = 0; i < REQUESTS_AT_ONCE && got == 1; i++) {
+		got = broker_message_receive(broker->web_fd, &request, sizeof(request), &passed_fd);
+		if (got != 1)
+			break;
 		if (passed_fd >= 0)
 			close(passed_fd);
 		handle(broker, &request);
 	}
-	return got == -EAGAIN;
+	return got == 1 || got == -EAGAIN;
 }
 
 /* ---- the loop */
@@ -359,17 +376,45 @@ static bool wait_once(struct broker *broker)
 		return false;
 	if (polls[2].revents)
 		return false;
-	return !polls[1].revents || on_web(broker);
+	return (!polls[1].revents || on_web(broker)) && !broker->stuck;
 }
 
-/* It ends when its end of the socket pair is alone. */
+/* waitpid(2) for so long at most: 0 if it has not ended. SIGCHLD is blocked. */
+static pid_t wait_for(pid_t web, int *status, uint64_t patience_ms)
+{
+	const uint64_t end_ns = clock_now_ns() + patience_ms * CLOCK_NS_PER_MS;
+	sigset_t child;
+	pid_t ended;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	while ((ended = waitpid(web, status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
+		uint64_t now_ns = clock_now_ns(), left_ns = now_ns < end_ns ? end_ns - now_ns : 0;
+		const struct timespec left = {
+		    (time_t)(left_ns / CLOCK_NS_PER_S), (long)(left_ns % CLOCK_NS_PER_S)};
+
+		if (!left_ns)
+			return 0;
+		(void)sigtimedwait(&child, NULL, &left);
+	}
+	return ended;
+}
+
+/* It ends when its end of the socket pair is alone; if not, it is ended. */
 static int await_web(pid_t web)
 {
+	pid_t ended;
 	int status;
 
-	while (waitpid(web, &status, 0) < 0)
-		if (errno != EINTR)
-			return EXIT_FAILURE;
+	ended = wait_for(web, &status, END_MS);
+	if (ended == 0) {
+		log_line("the web process does not end, and is killed");
+		kill(web, SIGKILL);
+		waitpid(web, &status, 0);
+		return EXIT_FAILURE;
+	}
+	if (ended < 0)
+		return EXIT_FAILURE;
 	if (WIFSIGNALED(status)) {
 		log_line("the web process was killed by signal %d (%s)", WTERMSIG(status),
 		    strsignal(WTERMSIG(status)));

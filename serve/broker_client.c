@@ -6,16 +6,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WAITING_MAX = 128 };
-
 struct broker_client {
 	int fd;
 	uint64_t next_id;
+	size_t unsent; /* requests that wait for their turn */
 	struct waiting {
-		uint64_t id; /* 0: free */
+		struct broker_request request; /* id 0: free */
+		bool sent;
 		broker_client_got *got;
 		void *context;
-	} waiting[WAITING_MAX];
+	} waiting[BROKER_CLIENT_WAITING_MAX];
 };
 
 struct broker_client *broker_client_new(int fd)
@@ -41,25 +41,75 @@ int broker_client_fd(const struct broker_client *client)
 
 static struct waiting *find(struct broker_client *client, uint64_t id)
 {
-	for (size_t i = 0; i < WAITING_MAX; i++)
-		if (client->waiting[i].id == id)
+	for (size_t i = 0; i < BROKER_CLIENT_WAITING_MAX; i++)
+		if (client->waiting[i].request.id == id)
 			return &client->waiting[i];
 	return NULL;
+}
+
+/* ---- turns */
+
+/* How many more of that kind its sampler may be asked for now. */
+static size_t room_for(const struct broker_client *client, const struct broker_request *request)
+{
+	const bool cpu = request->verb == BROKER_CPU;
+	size_t room = cpu ? BROKER_CLIENT_CPU_AT_ONCE : BROKER_CLIENT_PROFILES_AT_ONCE;
+
+	if (!cpu && request->verb != BROKER_PROFILE && request->verb != BROKER_SNAPSHOT)
+		return 1; /* no sampler is asked, or each but once */
+	for (size_t i = 0; i < BROKER_CLIENT_WAITING_MAX && room; i++) {
+		const struct waiting *other = &client->waiting[i];
+
+		room -= other->request.id && other->sent && other->request.server == request->server &&
+		    (other->request.verb == BROKER_CPU) == cpu &&
+		    (cpu || other->request.verb == BROKER_PROFILE || other->request.verb == BROKER_SNAPSHOT);
+	}
+	return room;
+}
+
+/* The one that has waited longest of those whose turn it is. */
+static struct waiting *next_in_turn(struct broker_client *client)
+{
+	struct waiting *next = NULL;
+
+	for (size_t i = 0; i < BROKER_CLIENT_WAITING_MAX; i++) {
+		struct waiting *waiting = &client->waiting[i];
+
+		if (waiting->request.id && !waiting->sent &&
+		    (!next || waiting->request.id < next->request.id) && room_for(client, &waiting->request))
+			next = waiting;
+	}
+	return next;
+}
+
+static void send_next(struct broker_client *client)
+{
+	struct waiting *next;
+
+	while (client->unsent && (next = next_in_turn(client))) {
+		if (broker_message_send(client->fd, &next->request, sizeof(next->request), -1))
+			return; /* no room now: there are replies to come */
+		next->sent = true;
+		client->unsent--;
+	}
 }
 
 uint64_t broker_client_ask(
     struct broker_client *client, const struct broker_request *request, broker_client_got *got, void *context)
 {
 	struct waiting *waiting = find(client, 0);
-	struct broker_request numbered = *request;
+	bool now = room_for(client, request);
 
-	if (!waiting)
+	if (!waiting || (request->verb == BROKER_CPU && !now))
 		return 0;
-	numbered.id = client->next_id + 1;
-	if (broker_message_send(client->fd, &numbered, sizeof(numbered), -1))
+	*waiting = (struct waiting){*request, now, got, context};
+	waiting->request.id = client->next_id + 1;
+	if (now && broker_message_send(client->fd, &waiting->request, sizeof(waiting->request), -1)) {
+		waiting->request.id = 0;
 		return 0;
-	*waiting = (struct waiting){++client->next_id, got, context};
-	return numbered.id;
+	}
+	client->unsent += !now;
+	return ++client->next_id;
 }
 
 void broker_client_cancel(struct broker_client *client, uint64_t id)
@@ -69,8 +119,13 @@ void broker_client_cancel(struct broker_client *client, uint64_t id)
 
 	if (!waiting)
 		return;
-	waiting->id = 0;
+	waiting->request.id = 0;
+	if (!waiting->sent) {
+		client->unsent--;
+		return;
+	}
 	(void)broker_message_send(client->fd, &request, sizeof(request), -1);
+	send_next(client);
 }
 
 bool broker_client_event(struct broker_client *client)
@@ -84,11 +139,12 @@ bool broker_client_event(struct broker_client *client)
 
 		reply.text[sizeof(reply.text) - 1] = '\0';
 		if (waiting && reply.last)
-			waiting->id = 0;
+			waiting->request.id = 0;
 		if (waiting)
 			copy.got(copy.context, &reply, fd);
 		else if (fd >= 0)
 			close(fd);
 	}
+	send_next(client);
 	return got == -EAGAIN;
 }

@@ -7,6 +7,13 @@
 
 #include <stdbool.h>
 
+enum {
+	BROKER_CLIENT_WAITING_MAX = 1024,
+	/* A sampler has room for 16 clients (CONTROL_SERVER_CLIENTS), and others may ask it too. */
+	BROKER_CLIENT_PROFILES_AT_ONCE = 6,
+	BROKER_CLIENT_CPU_AT_ONCE = 8,
+};
+
 struct broker_client;
 
 /* fd: the callee's; -1 where there is none. After a reply with `last` nothing more comes. */
@@ -16,8 +23,11 @@ struct broker_client *broker_client_new(int fd); /* takes over fd; NULL: no memo
 void broker_client_free(struct broker_client *client);
 int broker_client_fd(const struct broker_client *client);
 
-/* Asks. Returns the number of the request (its id is filled in), or 0: too many wait; then nobody is
- * called. */
+/*
+ * Asks. A profile or snapshot waits for its turn where its sampler makes others already; time on a CPU is
+ * what happens from now on, and cannot wait. Returns the number of the request (its id is filled in), or 0:
+ * too many wait; then nobody is called.
+ */
 uint64_t broker_client_ask(struct broker_client *client, const struct broker_request *request,
     broker_client_got *got, void *context);
 

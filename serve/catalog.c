@@ -149,9 +149,10 @@ static struct catalog_process *process_of(struct catalog *catalog, const struct 
 {
 	struct catalog_process *process;
 
-	for (size_t i = 0; i < catalog->process_count && file->pid; i++) {
+	/* The live ones are first, and those of files need not be compared with each other. */
+	for (size_t i = 0; i < catalog->process_count && catalog->processes[i].listed && file->pid; i++) {
 		process = &catalog->processes[i];
-		if (process->listed && process->key.pid == file->pid && process->start_ns == file->start_ns)
+		if (process->key.pid == file->pid && process->start_ns == file->start_ns)
 			return process;
 	}
 	process = add_process(catalog);
@@ -219,6 +220,7 @@ static void rebuild(struct catalog *catalog)
 		for (size_t p = 0; p < catalog->lists[i]->process_count; p++)
 			add_listed(catalog, catalog->servers[i], &catalog->lists[i]->processes[p]);
 	(void)add_files(catalog);
+	catalog_scan_drop_gone(catalog->scan); /* no process refers to them any more */
 	catalog_histories_sweep(&catalog->histories);
 	snapshots_sweep(catalog->setup.snapshots, is_there, catalog);
 	catalog->looked_ns = catalog->began_ns;
@@ -323,7 +325,7 @@ const struct catalog_process *catalog_processes(const struct catalog *catalog, s
 	return catalog->processes;
 }
 
-static bool is_meant(const struct catalog_process *process, const struct route *route)
+bool catalog_is_meant(const struct catalog_process *process, const struct route *route)
 {
 	switch (route->scope) {
 	case ROUTE_PID:
@@ -343,12 +345,13 @@ size_t catalog_choose(const struct catalog *catalog, const struct route *route,
 	bool live = false;
 
 	for (size_t i = 0; i < catalog->process_count; i++)
-		live = live || (catalog->processes[i].listed && is_meant(&catalog->processes[i], route));
+		live =
+		    live || (catalog->processes[i].listed && catalog_is_meant(&catalog->processes[i], route));
 	for (size_t i = 0; i < catalog->process_count; i++) {
 		const struct catalog_process *process = &catalog->processes[i];
 
 		/* Where there are live ones, those that have ended are history. */
-		if (!is_meant(process, route) || (live && !process->listed))
+		if (!catalog_is_meant(process, route) || (live && !process->listed))
 			continue;
 		if (count < room)
 			chosen[count] = process;
@@ -363,7 +366,7 @@ const struct catalog_file *catalog_file(const struct catalog *catalog, uint64_t 
 	size_t count = catalog_scan_files(catalog->scan, &files);
 
 	for (size_t i = 0; i < count; i++)
-		if (files[i]->number == number && files[i]->state == CATALOG_FILE_READ)
+		if (files[i]->number == number && files[i]->state == CATALOG_FILE_READ && files[i]->there)
 			return files[i];
 	return NULL;
 }

@@ -57,7 +57,11 @@ void catalog_tend(struct catalog *catalog, uint64_t now_ns);
 /* All processes, the live ones first. Valid until the next look, as all of these are. */
 const struct catalog_process *catalog_processes(const struct catalog *catalog, size_t *count);
 
-/* Those that a route means: by pid or service, or all. Returns how many; at most `room` are filled in. */
+/* By its pid or service, or because a route says neither. */
+bool catalog_is_meant(const struct catalog_process *process, const struct route *route);
+
+/* Those that a route means; those that have ended only where no live one is meant. Returns how many; at most
+ * `room` are filled in. */
 size_t catalog_choose(const struct catalog *catalog, const struct route *route,
     const struct catalog_process **chosen, size_t room);
 

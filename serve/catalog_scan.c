@@ -70,7 +70,7 @@ static void tell(struct catalog_scan *scan)
 
 static void read_more(struct catalog_scan *scan);
 
-/* Files are not removed from memory while they are being read: see drop_gone(). */
+/* Files are not removed from memory while they are being read: see catalog_scan_drop_gone(). */
 static void settle(struct catalog_scan *scan, struct catalog_file *file, int error)
 {
 	file->state = error ? CATALOG_FILE_BAD : CATALOG_FILE_READ;
@@ -163,17 +163,20 @@ static void read_more(struct catalog_scan *scan)
 
 /* ---- the list */
 
-static void drop_gone(struct catalog_scan *scan)
+void catalog_scan_drop_gone(struct catalog_scan *scan)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < scan->count; i++) {
+	for (size_t i = 0; scan && i < scan->count; i++) {
 		if (scan->files[i]->there || scan->files[i]->state == CATALOG_FILE_BEING_READ)
 			scan->files[kept++] = scan->files[i];
 		else
 			catalog_file_free(scan->files[i]);
 	}
+	if (!scan || kept == scan->count)
+		return;
 	scan->count = kept;
+	scan->next = 0; /* numbers have changed: looks again for those that are unread */
 }
 
 static struct catalog_file *find(const struct catalog_scan *scan, size_t count, uint64_t number)
@@ -242,7 +245,6 @@ static void on_list(void *context, const struct broker_reply *reply, int fd)
 	for (size_t i = 0; i < list.count && !error; i++)
 		note(scan, known, &list.items[i]);
 	file_list_fini(&list);
-	drop_gone(scan);
 	if (scan->count)
 		qsort(scan->files, scan->count, sizeof(struct catalog_file *), compare);
 	scan->next = 0;

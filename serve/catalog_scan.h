@@ -21,7 +21,10 @@ bool catalog_scan_begin(struct catalog_scan *scan);
 /* To be called about once a second. */
 void catalog_scan_tend(struct catalog_scan *scan, uint64_t now_ns);
 
-/* All files, by number; those not read yet and those that are no profile too. */
+/* Forgets files that are not there any more: whoever calls refers to none of them. NULL is fine. */
+void catalog_scan_drop_gone(struct catalog_scan *scan);
+
+/* All files, by number; those not read yet, those that are no profile, and those that are gone too. */
 size_t catalog_scan_files(const struct catalog_scan *scan, struct catalog_file *const **files);
 
 #endif

@@ -2,14 +2,12 @@
 #include "serve/connection.h"
 
 #include "sampler/linux/clock.h"
+#include "serve/client.h"
 #include "serve/exchange.h"
 #include "serve/exchange_route.h"
-#include "serve/host_header.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +20,7 @@ struct call {
 	char *target;
 	struct exchange *exchange; /* NULL: none is needed, or the client has gone */
 	struct reply reply;        /* where there is no exchange */
-	size_t body_bytes;
+	size_t sending_bytes;      /* of web->sending_bytes */
 	bool looked_at, begun, answered, gone, too_large;
 };
 
@@ -96,57 +94,6 @@ static void suspend(struct connection *connection, struct call *call)
 
 /* ---- what a request must have */
 
-static const char *header(struct MHD_Connection *mhd, const char *name)
-{
-	return MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, name);
-}
-
-/* Who asks, for delta_heap. */
-static void name_caller(struct exchange *exchange, struct MHD_Connection *mhd)
-{
-	const char *client = parameters_get(&exchange->route.parameters, "client");
-	const char *agent = header(mhd, "User-Agent");
-	const union MHD_ConnectionInfo *info =
-	    MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-	char host[INET6_ADDRSTRLEN] = "local";
-
-	if (client && *client) {
-		snprintf(exchange->caller, sizeof(exchange->caller), "client=%.200s", client);
-		return;
-	}
-	if (info && info->client_addr->sa_family == AF_INET)
-		inet_ntop(
-		    AF_INET, &((const struct sockaddr_in *)info->client_addr)->sin_addr, host, sizeof(host));
-	else if (info && info->client_addr->sa_family == AF_INET6)
-		inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)info->client_addr)->sin6_addr, host,
-		    sizeof(host));
-	snprintf(exchange->caller, sizeof(exchange->caller), "%s %.180s", host, agent ? agent : "");
-}
-
-/* False: `reply` says why not. */
-static bool may_come(struct web *web, struct connection_listener *listener, struct exchange *exchange,
-    struct MHD_Connection *mhd, struct reply *reply)
-{
-	bool needs_token = web->server.token.text[0] != '\0';
-	const char *host = header(mhd, "Host");
-
-	if (needs_token && token_is_shown(&web->server.token, header(mhd, "Authorization"))) {
-		exchange->trusted = true;
-		return true;
-	}
-	/* A foreign page has no token, and a unix socket is out of its reach. */
-	if (!needs_token && !listener->address.is_unix && !host_header_is_local(host, web->own_name)) {
-		reply_text(reply, 403, REPLY_TEXT,
-		    "403 this server answers for addresses and localhost only, not for the name in Host\n");
-		return false;
-	}
-	if (!needs_token || route_is_open(&exchange->route))
-		return true;
-	reply_go_error(reply, 401, "a token is needed: Authorization: Bearer TOKEN");
-	reply_header(reply, "WWW-Authenticate", "Bearer realm=\"heaptap\"");
-	return false;
-}
-
 static bool is_method(const char *methods, const char *method)
 {
 	size_t length = strlen(method);
@@ -161,8 +108,9 @@ static bool is_method(const char *methods, const char *method)
 static void look_at(struct connection *connection, struct call *call, const char *method)
 {
 	struct web *web = connection->listener->web;
+	const struct client client = {connection->mhd, &connection->listener->address,
+	    connection->listener->text, web->own_name, connection->fd};
 	struct exchange *exchange;
-	const char *encoding;
 	int error = -EINVAL;
 
 	call->looked_at = true;
@@ -172,21 +120,18 @@ static void look_at(struct connection *connection, struct call *call, const char
 		reply_text(&call->reply, error == -ENOMEM ? 500 : 400, REPLY_TEXT, "400 Bad Request\n");
 		return;
 	}
-	if (!may_come(web, connection->listener, exchange, connection->mhd, &call->reply)) {
+	if (!client_may_ask(&client, exchange, &call->reply)) {
 		web->server.refused++;
 	} else if (!is_method(route_methods(&exchange->route), method)) {
-		reply_text(&call->reply, 405, REPLY_TEXT, "405 Method Not Allowed\n");
+		client_refuse(&call->reply, &exchange->route, 405, "405 Method Not Allowed");
 		reply_header(&call->reply, "Allow", "%s", route_methods(&exchange->route));
 	}
 	if (call->reply.status) {
 		exchange_free(exchange);
 		return;
 	}
-	encoding = header(connection->mhd, "Accept-Encoding");
-	exchange->has_gzip = encoding && strstr(encoding, "gzip");
 	exchange->post = strcmp(method, "POST") == 0;
-	snprintf(exchange->address, sizeof(exchange->address), "%.63s", connection->listener->text);
-	name_caller(exchange, connection->mhd);
+	client_describe(&client, exchange);
 	exchange->finished = on_finished;
 	call->exchange = exchange;
 }
@@ -214,11 +159,29 @@ static struct MHD_Response *response_of(const struct reply *reply)
 	return response;
 }
 
-static enum MHD_Result answer(struct connection *connection, const struct reply *reply)
+/* Bytes that only this answer needs are limited for all together: clients may take their time. */
+static void count_bytes(struct web *web, struct call *call, struct reply *reply)
 {
-	struct MHD_Response *response = response_of(reply);
-	size_t bytes = reply->body ? reply->body->length : 0;
+	size_t bytes = reply->body && atomic_load(&reply->body->holders) == 1 ? reply->body->length : 0;
+
+	if (web->sending_bytes && bytes > CONNECTION_SENDING_BYTES - web->sending_bytes) {
+		web->server.refused++;
+		reply_go_error(reply, 503, "too many large answers are being sent: try again later");
+		return;
+	}
+	call->sending_bytes = bytes < CONNECTION_SENDING_BYTES ? bytes : CONNECTION_SENDING_BYTES;
+	web->sending_bytes += call->sending_bytes;
+}
+
+static enum MHD_Result answer(struct connection *connection, struct call *call, struct reply *reply)
+{
+	struct MHD_Response *response;
+	size_t bytes;
 	enum MHD_Result queued;
+
+	count_bytes(connection->listener->web, call, reply);
+	response = response_of(reply);
+	bytes = reply->body ? reply->body->length : 0;
 
 	if (!response)
 		return MHD_NO;
@@ -260,12 +223,12 @@ static enum MHD_Result begin(struct connection *connection, struct call *call)
 	connection->end_ns = 0;
 	if (call->too_large) {
 		reply_text(&call->reply, 413, REPLY_TEXT, "413 Request Entity Too Large\n");
-		return answer(connection, &call->reply);
+		return answer(connection, call, &call->reply);
 	}
 	exchange->context = connection->mhd;
 	exchange_route_begin(exchange);
 	if (!exchange->context) /* on_finished() has been called */
-		return answer(connection, &exchange->reply);
+		return answer(connection, call, &exchange->reply);
 	suspend(connection, call);
 	return MHD_YES;
 }
@@ -283,7 +246,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, con
 		return MHD_NO;
 	if (!call->looked_at) {
 		look_at(connection, call, method);
-		return call->exchange ? MHD_YES : answer(connection, &call->reply);
+		return call->exchange ? MHD_YES : answer(connection, call, &call->reply);
 	}
 	if (*upload_bytes) {
 		take_body(call, upload, *upload_bytes);
@@ -292,7 +255,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, con
 	}
 	if (!call->begun)
 		return begin(connection, call);
-	return call->answered ? answer(connection, &call->exchange->reply) : MHD_NO;
+	return call->answered ? answer(connection, call, &call->exchange->reply) : MHD_NO;
 }
 
 /* ---- what libmicrohttpd tells */
@@ -319,6 +282,7 @@ static void on_completed(
 	if (!call)
 		return;
 	if (connection) {
+		connection->listener->web->sending_bytes -= call->sending_bytes;
 		connection->end_ns = after_ms(CONNECTION_READ_MS);
 		if (connection->call == call) {
 			event_loop_remove(connection->listener->web->epoll_fd, &connection->source);

@@ -21,6 +21,9 @@ enum {
 	CONNECTIONS_MAX = 512,              /* of one address that we listen on */
 };
 
+/* Of answers that are being sent, each of which is there for one client alone. */
+#define CONNECTION_SENDING_BYTES ((size_t)128 << 20)
+
 struct web;
 
 /* One address that we listen on. */
@@ -37,6 +40,7 @@ struct web {
 	int epoll_fd;
 	char own_name[256]; /* of this machine */
 	struct connection *connections;
+	size_t sending_bytes;
 	bool stopped; /* the broker has ended */
 };
 

@@ -2,10 +2,10 @@
 #include "serve/debug_answer.h"
 
 #include "pprof/analysis/merge.h"
-#include "pprof/codec/decode.h"
 #include "pprof/codec/encode.h"
 #include "pprof/codec/gzip.h"
 #include "pprof/profile/profile.h"
+#include "serve/decoded.h"
 #include "serve/difference.h"
 #include "serve/legacy_text.h"
 #include "serve/symbols.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEMORY_MAX ((size_t)512 << 20)
+#define MEMORY_MAX ((size_t)512 << 20) /* of all profiles of an answer */
 
 void debug_answer_file(struct reply *reply, const char *name, struct blob *body)
 {
@@ -28,42 +28,38 @@ static void refuse(struct reply *reply, int err, const char *what)
 	char text[256];
 
 	snprintf(text, sizeof(text), "%s: %s", what,
-	    err == -ENODATA ? "the profiles have nothing in common" : strerror(-err));
+	    err == -ENODATA       ? "the profiles have nothing in common"
+	        : err == -EBADMSG ? "no valid profile"
+	        : err == -EFBIG   ? "the profiles take too much memory"
+	                          : strerror(-err));
 	reply_go_error(reply, 500, text);
 }
 
-static int decode(const struct blob *blob, struct profile **profile)
-{
-	switch (decode_profile(blob->bytes, blob->length, MEMORY_MAX, profile)) {
-	case DECODE_OK:
-		return 0;
-	case DECODE_NO_MEMORY:
-		return -ENOMEM;
-	case DECODE_TOO_LARGE:
-		return -EFBIG;
-	default:
-		return -EBADMSG;
-	}
-}
-
 /* The profile of one process that the plan asks for. */
-static int make_one(const struct debug_plan *plan, const struct debug_input *input, struct profile **profile)
+static int make_one(const struct debug_plan *plan, const struct debug_input *input, size_t *left_bytes,
+    struct profile **profile)
 {
+	size_t left = *left_bytes, made;
 	struct profile *first = NULL, *last = NULL;
-	int err = decode(input->last, &last);
+	int err = decoded_make(input->last, &left, &last);
 	bool differs = plan->kind == DEBUG_DIFFERENCE || plan->kind == DEBUG_DELTA;
 
 	if (err || !differs) {
+		*left_bytes = left;
 		*profile = last;
 		return err;
 	}
 	if (input->first)
-		err = decode(input->first, &first);
+		err = decoded_make(input->first, &left, &first);
 	if (!err)
 		err = difference_make(first, last, plan->kind == DEBUG_DELTA, input->unknown, profile);
 	profile_free(first);
 	profile_free(last);
-	return err;
+	if (err)
+		return err;
+	made = profile_bytes(*profile);
+	*left_bytes -= made < *left_bytes ? made : *left_bytes;
+	return 0;
 }
 
 /* Of several processes their sum, with the comments of all. */
@@ -71,11 +67,11 @@ static int make_all(
     const struct debug_plan *plan, const struct debug_input *inputs, size_t count, struct profile **profile)
 {
 	struct profile **each = calloc(count, sizeof(struct profile *));
-	size_t made = 0, culprit;
+	size_t made = 0, culprit, left_bytes = MEMORY_MAX;
 	int err = each ? 0 : -ENOMEM;
 
 	while (!err && made < count) {
-		err = make_one(plan, &inputs[made], &each[made]);
+		err = make_one(plan, &inputs[made], &left_bytes, &each[made]);
 		made += !err;
 	}
 	if (!err && count == 1) {

@@ -170,5 +170,8 @@ int difference_make(
 	/* A duration says that it is a difference; 0 would say the opposite. */
 	profile_set_time(*out, time_ns, began_ns && time_ns > began_ns ? time_ns - began_ns : 1);
 	profile_set_default_sample_type(*out, profile_default_sample_type(last));
-	return profile_error(*out);
+	err = profile_error(*out);
+	if (err)
+		profile_free(*out);
+	return err;
 }

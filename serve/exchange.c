@@ -95,6 +95,8 @@ static void done(struct job *job)
 		reply_fini(&exchange->reply);
 		exchange->reply = work->reply;
 		exchange->work = NULL;
+		gather_fini(&exchange->first); /* the reply is made: it may take long to send it */
+		gather_fini(&exchange->last);
 	} else {
 		reply_fini(&work->reply);
 	}

@@ -24,7 +24,7 @@ struct exchange {
 	char *body;          /* of POST, NUL-terminated; NULL: none */
 	size_t body_bytes;
 	char caller[CALLERS_NAME_BYTES]; /* for delta_heap */
-	char address[64];                /* at which it reached us, for /sd: "127.0.0.1:7337" */
+	char address[128];               /* at which it reached us, for /sd: "127.0.0.1:7337" */
 	struct reply reply;
 	void (*finished)(struct exchange *exchange);
 	void *context;

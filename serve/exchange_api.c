@@ -62,18 +62,39 @@ bool exchange_api_is_static(struct exchange *exchange)
 struct api_work {
 	struct exchange_work base;
 	struct api_question question;
+	bool is_file; /* a profile is the answer, no view of it */
 	char *query, *title;
 	struct blob *blobs[EXCHANGE_PROCESSES_MAX];
 	size_t columns[EXCHANGE_PROCESSES_MAX];
-	char ids[SERIES_MAX][64];
+	char ids[SERIES_MAX][PROFILE_CHOICE_ID_BYTES], id[PROFILE_CHOICE_ID_BYTES];
 	struct api_process process;
 	char program[CATALOG_NAME_BYTES], service[CATALOG_NAME_BYTES], host[65], session[64];
 	struct api_point *points;
 };
 
+/* Of several processes their sum. */
+static void answer_file(struct reply *reply, const struct api_question *question)
+{
+	const struct debug_plan plan = {.kind = DEBUG_HEAP, .name = "profile.pb.gz"};
+	struct debug_input *inputs = calloc(question->count, sizeof(*inputs));
+
+	for (size_t i = 0; i < question->count && inputs; i++)
+		inputs[i].last = question->blobs[i];
+	if (inputs)
+		debug_answer_make(reply, &plan, inputs, question->count, "");
+	else
+		reply_json_error(reply, 500, "out of memory");
+	free(inputs);
+}
+
 static void run(struct exchange_work *base)
 {
-	api_answer_make(&base->reply, &((struct api_work *)base)->question);
+	struct api_work *work = (struct api_work *)base;
+
+	if (work->is_file)
+		answer_file(&base->reply, &work->question);
+	else
+		api_answer_make(&base->reply, &work->question);
 }
 
 static void free_data(struct exchange_work *base)
@@ -111,15 +132,6 @@ static struct api_work *work_new(const struct exchange *exchange, const char *ti
 	return work;
 }
 
-static void answer_profile(struct exchange *exchange)
-{
-	const struct debug_plan plan = {.kind = DEBUG_HEAP, .name = "profile.pb.gz"};
-	struct debug_input input = {.last = exchange->last.items[0].profile};
-
-	debug_answer_make(&exchange->reply, &plan, &input, 1, "");
-	exchange_finish(exchange);
-}
-
 static void on_gathered(struct gather *gather)
 {
 	struct exchange *exchange = gather->context;
@@ -127,15 +139,7 @@ static void on_gathered(struct gather *gather)
 	struct api_work *work = (struct api_work *)exchange->planned;
 
 	if (failure) {
-		refuse(exchange,
-		    failure->error == -EBUSY        ? 503
-		        : failure->error == -ENOENT ? 404
-		                                    : 500,
-		    failure->why);
-		return;
-	}
-	if (is_called(exchange, "profile") && gather->count == 1) {
-		answer_profile(exchange);
+		refuse(exchange, gather_status(failure), failure->why);
 		return;
 	}
 	exchange->planned = NULL;
@@ -147,14 +151,34 @@ static void on_gathered(struct gather *gather)
 
 /* ---- which profiles */
 
-/* "1795348560.25" -> ns since 1970. 0: not given, or no time. */
-static int64_t at_ns(const struct exchange *exchange)
+/* at=: "1795348560.25" -> ns since 1970; 0: not given. False: it is no time, and the reply says so. */
+static bool take_at(struct exchange *exchange, int64_t *at_ns)
 {
 	const char *text = parameter(exchange, "at");
-	char *end;
+	char *end = NULL;
 	double seconds = text ? strtod(text, &end) : 0;
 
-	return text && !*end && seconds > 0 && seconds < 9e9 ? (int64_t)llround(seconds * 1e9) : 0;
+	*at_ns = 0;
+	if (!text)
+		return true;
+	if (*end || !(seconds > 0 && seconds < 9e9)) {
+		refuse(exchange, 400, "at: not a time; allowed: seconds since 1970, with decimals if wanted");
+		return false;
+	}
+	*at_ns = (int64_t)llround(seconds * 1e9);
+	return true;
+}
+
+/* state=: which of a process' profiles, by its kind. */
+static bool take_state(struct exchange *exchange, bool *peak)
+{
+	const char *text = parameter(exchange, "state");
+
+	*peak = text && strcmp(text, "peak") == 0;
+	if (!text || *peak || strcmp(text, "newest") == 0)
+		return true;
+	refuse(exchange, 400, "state: allowed: newest, peak");
+	return false;
 }
 
 static bool take_id(struct exchange *exchange, const char *name, struct gather_item *item)
@@ -174,22 +198,44 @@ static bool take_id(struct exchange *exchange, const char *name, struct gather_i
 	return false;
 }
 
-/* The processes that are meant; one alone where nothing is said and there is but one. 0: a reply was made. */
-static size_t choose(
-    struct exchange *exchange, const struct catalog_process *chosen[EXCHANGE_PROCESSES_MAX], bool single)
+/* Those of pid= or service=, or the one that there is. 0: a reply was made. */
+static size_t choose(struct exchange *exchange, const struct catalog_process *chosen[EXCHANGE_PROCESSES_MAX])
 {
 	size_t count =
 	    catalog_choose(exchange->server->catalog, &exchange->route, chosen, EXCHANGE_PROCESSES_MAX);
 
 	if (!count)
 		refuse(exchange, 404, "there is no such process");
-	else if (count > 1 && (exchange->route.scope == ROUTE_ANY || single))
+	else if (count > 1 && exchange->route.scope == ROUTE_ANY)
 		refuse(exchange, 400, "there are several: choose by id=, pid= or service=");
 	else if (count > EXCHANGE_PROCESSES_MAX)
 		refuse(exchange, 413, "too many processes for one answer");
 	else
 		return count;
 	return 0;
+}
+
+/* The one process that is meant, or whose profile id= is. NULL: a reply was made. */
+static const struct catalog_process *choose_one(struct exchange *exchange)
+{
+	const struct catalog_process *chosen[EXCHANGE_PROCESSES_MAX], *owner;
+	const char *id = parameter(exchange, "id");
+	size_t count;
+
+	if (id) {
+		owner = profile_choice_owner(exchange->server->catalog, id);
+		if (!owner)
+			refuse(exchange, 404, "there is no profile of that id, any more");
+		return owner;
+	}
+	count = choose(exchange, chosen);
+	if (count < 2)
+		return count ? chosen[0] : NULL;
+	refuse(exchange, 400,
+	    exchange->route.scope == ROUTE_PID
+	        ? "several processes had this pid: choose by id=, of a profile of it"
+	        : "the service has several processes: choose one by pid=");
+	return NULL;
 }
 
 static void begin(struct exchange *exchange, struct api_work *work)
@@ -223,22 +269,26 @@ static bool prepare(struct exchange *exchange, size_t count, const char *title, 
 static void view_one(struct exchange *exchange, enum api_view view)
 {
 	const struct catalog_process *chosen[EXCHANGE_PROCESSES_MAX];
-	const char *state = parameter(exchange, "state");
-	bool by_id = parameter(exchange, "id") != NULL, peak = state && strcmp(state, "peak") == 0;
-	size_t count = by_id ? 1 : choose(exchange, chosen, is_called(exchange, "profile")), kept = 0;
+	bool by_id = parameter(exchange, "id") != NULL, peak;
+	size_t count, kept = 0;
 	struct api_work *work;
+	int64_t at_ns;
 
+	if (!take_at(exchange, &at_ns) || !take_state(exchange, &peak))
+		return;
+	count = by_id ? 1 : choose(exchange, chosen);
 	if (!count || !prepare(exchange, count, by_id ? "" : chosen[0]->service, &work))
 		return;
 	work->question.view = view;
 	work->question.column_count = 1;
+	work->is_file = is_called(exchange, "profile");
 	if (by_id && !take_id(exchange, "id", &exchange->last.items[0])) {
 		abandon(work);
 		return;
 	}
 	for (size_t i = 0; i < count && !by_id; i++)
-		kept += profile_choice_of(chosen[i], exchange->server->snapshots, at_ns(exchange), peak,
-		    &exchange->last.items[kept]);
+		kept += profile_choice_of(
+		    chosen[i], exchange->server->snapshots, at_ns, peak, &exchange->last.items[kept]);
 	exchange->last.count = by_id ? 1 : kept;
 	if (exchange->last.count) {
 		begin(exchange, work);
@@ -264,41 +314,15 @@ static void view_diff(struct exchange *exchange)
 		abandon(work);
 }
 
-/* The states of a process by time, so many at most, spread over all of it; with the present one at the
- * end. */
+/* The states of a process by time, with the present one at the end. */
 static size_t fill_series(
     struct exchange *exchange, const struct catalog_process *process, struct api_work *work, bool with_now)
 {
 	struct gather_item *items = exchange->last.items;
-	const struct snapshots_moment *moments;
-	size_t kept = snapshots_kept(exchange->server->snapshots, &process->key, &moments), states = 0, all,
-	       count = 0, number = 0;
+	size_t count =
+	    profile_choice_series(process, exchange->server->snapshots, items, work->ids, SERIES_MAX - 1);
 
-	for (size_t i = 0; i < process->file_count; i++)
-		states += catalog_file_is_state(process->files[i]);
-	all = states + kept;
-	for (size_t i = 0; i < process->file_count + kept; i++) {
-		bool is_file = i < process->file_count;
-
-		if (is_file && !catalog_file_is_state(process->files[i]))
-			continue;
-		/* The last is always one of them. */
-		size_t turn = all - ++number;
-		if (turn * (SERIES_MAX - 1) / all == (turn + 1) * (SERIES_MAX - 1) / all && all >= SERIES_MAX)
-			continue;
-		if (is_file) {
-			items[count].kind = GATHER_FILE;
-			items[count].file = process->files[i]->number;
-			profile_choice_file_id(work->ids[count], process->files[i]);
-		} else {
-			items[count].kind = GATHER_READY;
-			items[count].profile = blob_hold(moments[i - process->file_count].profile);
-			profile_choice_moment_id(
-			    work->ids[count], process, &moments[i - process->file_count]);
-		}
-		count++;
-	}
-	if (with_now && process->listed && count < SERIES_MAX) {
+	if (with_now && process->listed) {
 		items[count].kind = GATHER_NOW;
 		items[count].key = process->key;
 		snprintf(work->ids[count], sizeof(work->ids[count]), "now-%d", (int)process->key.pid);
@@ -310,13 +334,13 @@ static size_t fill_series(
 
 static void view_growth(struct exchange *exchange)
 {
-	const struct catalog_process *chosen[EXCHANGE_PROCESSES_MAX];
+	const struct catalog_process *process = choose_one(exchange);
 	struct api_work *work;
 	size_t count;
 
-	if (!choose(exchange, chosen, true) || !prepare(exchange, SERIES_MAX, chosen[0]->service, &work))
+	if (!process || !prepare(exchange, SERIES_MAX, process->service, &work))
 		return;
-	count = fill_series(exchange, chosen[0], work, true);
+	count = fill_series(exchange, process, work, true);
 	for (size_t i = 0; i < count; i++)
 		work->columns[i] = i;
 	work->question.view = API_GROWTH;
@@ -331,28 +355,29 @@ static void view_growth(struct exchange *exchange)
 
 static void timeline(struct exchange *exchange)
 {
-	const struct catalog_process *chosen[EXCHANGE_PROCESSES_MAX];
+	const struct catalog_process *process = choose_one(exchange);
 	struct api_work *work;
 
-	if (!choose(exchange, chosen, true) || !prepare(exchange, SERIES_MAX, chosen[0]->service, &work))
+	if (!process || !prepare(exchange, SERIES_MAX, process->service, &work))
 		return;
-	fill_series(exchange, chosen[0], work, false);
+	fill_series(exchange, process, work, false);
 	work->question.kind = API_ANSWER_TIMELINE;
-	work->question.points = work->points =
-	    exchange_lists_points(chosen[0], &work->question.point_count, 0);
-	snprintf(work->program, sizeof(work->program), "%s", chosen[0]->program);
-	snprintf(work->service, sizeof(work->service), "%s", chosen[0]->service);
-	snprintf(work->host, sizeof(work->host), "%s", chosen[0]->host);
-	snprintf(work->session, sizeof(work->session), "%s", chosen[0]->session);
-	work->process = (struct api_process){.pid = chosen[0]->key.pid,
+	work->question.points = work->points = exchange_lists_points(process, &work->question.point_count, 0);
+	snprintf(work->program, sizeof(work->program), "%s", process->program);
+	snprintf(work->service, sizeof(work->service), "%s", process->service);
+	snprintf(work->host, sizeof(work->host), "%s", process->host);
+	snprintf(work->session, sizeof(work->session), "%s", process->session);
+	exchange_lists_id(process, work->id);
+	work->process = (struct api_process){.id = work->id,
+	    .pid = process->key.pid,
 	    .program = work->program,
 	    .service = work->service,
 	    .host = work->host,
 	    .session = work->session,
-	    .start_ns = chosen[0]->start_ns,
-	    .running = chosen[0]->listed != NULL,
-	    .rss_bytes = chosen[0]->listed ? (int64_t)chosen[0]->listed->rss_bytes : -1,
-	    .profile_count = chosen[0]->file_count};
+	    .start_ns = process->start_ns,
+	    .running = process->listed != NULL,
+	    .rss_bytes = process->listed ? (int64_t)process->listed->rss_bytes : -1,
+	    .profile_count = process->file_count};
 	begin(exchange, work);
 }
 
@@ -375,16 +400,16 @@ static void on_snapshot(void *context, const struct broker_reply *reply, int fd)
 
 static void snapshot(struct exchange *exchange)
 {
-	const struct catalog_process *chosen[EXCHANGE_PROCESSES_MAX];
+	const struct catalog_process *process = choose_one(exchange);
 
-	if (!choose(exchange, chosen, true))
+	if (!process)
 		return;
-	if (!chosen[0]->listed) {
+	if (!process->listed) {
 		refuse(exchange, 404, "the process is not profiled any more");
 		return;
 	}
 	const struct broker_request request = {
-	    .verb = BROKER_SNAPSHOT, .server = chosen[0]->key.server, .pid = chosen[0]->key.pid};
+	    .verb = BROKER_SNAPSHOT, .server = process->key.server, .pid = process->key.pid};
 	exchange->request = broker_client_ask(exchange->server->broker, &request, on_snapshot, exchange);
 	if (!exchange->request)
 		refuse(exchange, 503, "too many others are waiting");

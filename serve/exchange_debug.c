@@ -157,11 +157,7 @@ static void answer(struct gather *gather)
 	struct debug_work *work;
 
 	if (failure) {
-		refuse(exchange,
-		    failure->error == -EBUSY       ? 503
-		        : failure->error == -ESRCH ? 404
-		                                   : 500,
-		    failure->why);
+		refuse(exchange, gather_status(failure), failure->why);
 		return;
 	}
 	work = calloc(1, sizeof(*work));
@@ -219,7 +215,7 @@ static void begin_waiting(struct gather *first)
 	const struct gather_item *failure = gather_failure(first);
 
 	if (failure)
-		refuse(exchange, failure->error == -EBUSY ? 503 : 500, failure->why);
+		refuse(exchange, gather_status(failure), failure->why);
 	else
 		exchange->wake_ns = clock_now_ns() + (uint64_t)exchange->plan.seconds * CLOCK_NS_PER_S;
 }

@@ -4,7 +4,6 @@
 #include "pprof/text/json.h"
 #include "pprof/text/utf8.h"
 #include "serve/exchange.h"
-#include "serve/profile_choice.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -73,9 +72,21 @@ static bool growth_of(const struct api_point *points, size_t count, struct api_g
 /* ---- processes */
 
 struct row {
+	char id[PROFILE_CHOICE_ID_BYTES];
 	struct api_growth growth;
 	struct api_point *points;
 };
+
+void exchange_lists_id(const struct catalog_process *process, char id[PROFILE_CHOICE_ID_BYTES])
+{
+	const struct catalog_file *newest = profile_choice_newest(process);
+
+	id[0] = '\0';
+	if (process->listed)
+		snprintf(id, PROFILE_CHOICE_ID_BYTES, "now-%d", (int)process->key.pid);
+	else if (newest)
+		profile_choice_file_id(id, newest);
+}
 
 static void fill_process(const struct catalog_process *from, struct api_process *to, struct row *row)
 {
@@ -87,7 +98,9 @@ static void fill_process(const struct catalog_process *from, struct api_process 
 	if (!row->points)
 		count = 0;
 	newest = count ? &row->points[count - 1] : NULL;
-	*to = (struct api_process){.pid = from->key.pid,
+	exchange_lists_id(from, row->id);
+	*to = (struct api_process){.id = row->id,
+	    .pid = from->key.pid,
 	    .program = from->program,
 	    .service = from->service,
 	    .host = from->host,
@@ -171,28 +184,30 @@ static void add_moments(
 	}
 }
 
+/* Those of processes that have ended too, beside live ones. */
 static bool write_profiles(FILE *out, const struct exchange *exchange)
 {
 	const struct server *server = exchange->server;
-	const struct catalog_process *chosen[EXCHANGE_PROCESSES_MAX], *const *all = chosen;
 	const struct snapshots_moment *moments;
-	size_t count = catalog_choose(server->catalog, &exchange->route, chosen, EXCHANGE_PROCESSES_MAX),
-	       room = 1;
+	size_t count, room = 1;
+	const struct catalog_process *processes = catalog_processes(server->catalog, &count),
+	                             *end = processes + count;
 	struct profiles profiles = {0};
+	bool made;
 
-	if (count > EXCHANGE_PROCESSES_MAX)
-		count = EXCHANGE_PROCESSES_MAX;
-	for (size_t i = 0; i < count; i++)
-		room += all[i]->file_count + snapshots_kept(server->snapshots, &all[i]->key, &moments);
+	for (const struct catalog_process *at = processes; at < end; at++)
+		room += at->file_count + snapshots_kept(server->snapshots, &at->key, &moments);
 	profiles.list = calloc(room, sizeof(*profiles.list));
 	profiles.ids = calloc(room, sizeof(*profiles.ids));
-	for (size_t i = 0; i < count && profiles.list && profiles.ids; i++) {
-		add_files(&profiles, all[i]);
-		add_moments(&profiles, all[i], server->snapshots);
+	made = profiles.list && profiles.ids;
+	for (const struct catalog_process *at = processes; at < end && made; at++) {
+		if (!catalog_is_meant(at, &exchange->route))
+			continue;
+		add_files(&profiles, at);
+		add_moments(&profiles, at, server->snapshots);
 	}
-	if (profiles.list && profiles.ids)
+	if (made)
 		api_profiles_write(out, profiles.list, profiles.count);
-	bool made = profiles.list && profiles.ids;
 	free(profiles.list);
 	free(profiles.ids);
 	return made;

@@ -5,6 +5,7 @@
 
 #include "serve/api_list.h"
 #include "serve/catalog.h"
+#include "serve/profile_choice.h"
 #include "serve/reply.h"
 
 struct exchange;
@@ -16,6 +17,9 @@ void exchange_lists(struct exchange *exchange);
  * them, 0:
  * all. The caller frees them. NULL: there are none, or no memory. */
 struct api_point *exchange_lists_points(const struct catalog_process *process, size_t *count, size_t most);
+
+/* The id of its newest state; of one that runs, as it is when that is asked for. "": there is none. */
+void exchange_lists_id(const struct catalog_process *process, char id[PROFILE_CHOICE_ID_BYTES]);
 
 /* {"path": ...} */
 void exchange_lists_written(struct reply *reply, const char *path);

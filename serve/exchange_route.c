@@ -9,6 +9,9 @@
 #include "serve/exchange_status.h"
 
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static void answer_page(struct exchange *exchange)
 {
@@ -23,6 +26,45 @@ static void answer_page(struct exchange *exchange)
 		reply_header(&exchange->reply, "Cache-Control", "no-cache");
 		reply_header(&exchange->reply, "Referrer-Policy", "no-referrer");
 	}
+	exchange_finish(exchange);
+}
+
+static void write_html(FILE *out, const char *text)
+{
+	static const char *const escapes[256] = {
+	    ['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['"'] = "&#34;", ['\''] = "&#39;"};
+
+	for (; *text; text++) {
+		const char *escape = escapes[(unsigned char)*text];
+
+		if (escape)
+			fputs(escape, out);
+		else
+			putc(*text, out);
+	}
+}
+
+/* As Go's ServeMux redirects, with the query, which may say whom. */
+static void redirect(struct exchange *exchange)
+{
+	const struct route *route = &exchange->route;
+	const char *to = strcmp(route->path, "/debug/pprof") == 0 ? "/debug/pprof/" : "pprof/";
+	char *escaped = NULL;
+	size_t length = 0;
+	FILE *out = open_memstream(&escaped, &length);
+
+	if (out)
+		write_html(out, route->query);
+	if (out && fclose(out) == 0) {
+		const char *mark = *route->query ? "?" : "";
+
+		reply_text(&exchange->reply, 301, "text/html; charset=utf-8",
+		    "<a href=\"%s%s%s\">Moved Permanently</a>.\n\n", to, mark, escaped);
+		reply_header(&exchange->reply, "Location", "%s%s%s", to, mark, route->query);
+	} else {
+		reply_text(&exchange->reply, 500, REPLY_TEXT, "out of memory\n");
+	}
+	free(escaped);
 	exchange_finish(exchange);
 }
 
@@ -58,11 +100,7 @@ void exchange_route_begin(struct exchange *exchange)
 		exchange_finish(exchange);
 		return;
 	case ROUTE_DEBUG_BARE:
-		reply_text(&exchange->reply, 301, "text/html; charset=utf-8",
-		    "<a href=\"/debug/pprof/\">Moved Permanently</a>.\n\n");
-		reply_header(&exchange->reply, "Location", "%s",
-		    exchange->route.scope == ROUTE_ANY ? "/debug/pprof/" : "pprof/");
-		exchange_finish(exchange);
+		redirect(exchange);
 		return;
 	case ROUTE_HEALTH:
 		reply_text(&exchange->reply, 200, REPLY_TEXT, "ok\n");

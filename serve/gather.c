@@ -111,3 +111,18 @@ const struct gather_item *gather_failure(const struct gather *gather)
 			return &gather->items[i];
 	return NULL;
 }
+
+unsigned int gather_status(const struct gather_item *failure)
+{
+	switch (failure->error) {
+	case -EBUSY:
+		return 503;
+	case -ESRCH:
+	case -ENOENT:
+		return 404;
+	case -EFBIG:
+		return 413;
+	default:
+		return 500;
+	}
+}

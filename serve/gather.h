@@ -53,4 +53,7 @@ void gather_fini(struct gather *gather);
 /* The first item that failed; NULL: none. */
 const struct gather_item *gather_failure(const struct gather *gather);
 
+/* The status of an answer that says so. */
+unsigned int gather_status(const struct gather_item *failure);
+
 #endif

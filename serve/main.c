@@ -28,8 +28,11 @@ struct listening {
 
 /* Whoever can reach an address from elsewhere must show a token. */
 static int check_token(
-    const struct listening *listening, const struct token *token, char *error, size_t bytes)
+    const struct listening *listening, const struct token *token, bool session, char *error, size_t bytes)
 {
+	/* record --listen takes no token: its --token-file is one for --push. */
+	const char *way_out =
+	    session ? "let heaptap serve do that, with --token-file FILE" : "give --token-file FILE too";
 	char text[LISTEN_ADDRESS_BYTES];
 
 	for (size_t i = 0; i < listening->count; i++) {
@@ -38,9 +41,8 @@ static int check_token(
 		listen_address_text(&listening->addresses[i], text);
 		snprintf(error, bytes,
 		    "--listen %s: other machines can reach it, and would see names, paths and memory of "
-		    "programs; "
-		    "give --token-file FILE too",
-		    text);
+		    "programs; %s",
+		    text, way_out);
 		return -EPERM;
 	}
 	return 0;
@@ -111,7 +113,7 @@ static int prepare(
 	if (!err && line->token_file)
 		err = token_read(token, line->token_file, error, bytes);
 	if (!err)
-		err = check_token(listening, token, error, bytes);
+		err = check_token(listening, token, line->sampler != 0, error, bytes);
 	return err ? err : open_sockets(listening, error, bytes);
 }
 

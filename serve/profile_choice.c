@@ -155,3 +155,66 @@ bool profile_choice_of(const struct catalog_process *process, const struct snaps
 		take_file(item, file);
 	return file != NULL;
 }
+
+/* ---- whose, and over time */
+
+static const struct catalog_process *process_of_file(const struct catalog *catalog, uint64_t number)
+{
+	size_t count;
+	const struct catalog_process *processes = catalog_processes(catalog, &count);
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t f = 0; f < processes[i].file_count; f++)
+			if (processes[i].files[f]->number == number)
+				return &processes[i];
+	return NULL;
+}
+
+const struct catalog_process *profile_choice_owner(const struct catalog *catalog, const char *id)
+{
+	uint64_t number;
+	int pid, length = 0;
+
+	if (strlen(id) >= PROFILE_CHOICE_ID_BYTES)
+		return NULL;
+	if (sscanf(id, "f-%16" SCNx64 "%n", &number, &length) == 1 && !id[length])
+		return process_of_file(catalog, number);
+	if (sscanf(id, "now-%9d%n", &pid, &length) == 1 && !id[length])
+		return process_of(catalog, pid);
+	return sscanf(id, "m-%9d-", &pid) == 1 ? process_of(catalog, pid) : NULL;
+}
+
+/* The first, the last, and of those between so many that there are `most`. */
+static bool is_chosen(size_t index, size_t all, size_t most)
+{
+	return all <= most || index == 0 ||
+	    index * (most - 1) / (all - 1) != (index - 1) * (most - 1) / (all - 1);
+}
+
+size_t profile_choice_series(const struct catalog_process *process, const struct snapshots *snapshots,
+    struct gather_item *items, char (*ids)[PROFILE_CHOICE_ID_BYTES], size_t most)
+{
+	const struct snapshots_moment *moments;
+	size_t moment_count = snapshots_kept(snapshots, &process->key, &moments), all = moment_count,
+	       file = 0, moment = 0, count = 0;
+
+	for (size_t i = 0; i < process->file_count; i++)
+		all += catalog_file_is_state(process->files[i]);
+	for (size_t index = 0; index < all; index++) {
+		while (file < process->file_count && !catalog_file_is_state(process->files[file]))
+			file++;
+		bool is_file = file < process->file_count &&
+		    (moment == moment_count || process->files[file]->time_ns <= moments[moment].unix_ns);
+
+		if (is_chosen(index, all, most) && is_file) {
+			take_file(&items[count], process->files[file]);
+			profile_choice_file_id(ids[count++], process->files[file]);
+		} else if (is_chosen(index, all, most)) {
+			take_moment(&items[count], &moments[moment]);
+			profile_choice_moment_id(ids[count++], process, &moments[moment]);
+		}
+		file += is_file;
+		moment += !is_file;
+	}
+	return count;
+}

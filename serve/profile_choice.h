@@ -27,4 +27,13 @@ bool profile_choice_by_id(const struct catalog *catalog, const struct snapshots 
 bool profile_choice_of(const struct catalog_process *process, const struct snapshots *snapshots,
     int64_t at_ns, bool peak, struct gather_item *item);
 
+/* Whose profile that is; NULL: there is no such profile, or nobody's any more. */
+const struct catalog_process *profile_choice_owner(const struct catalog *catalog, const char *id);
+
+/* A series of a process' states: its files and the moments that are kept of it, by time. `most` (2 at least)
+ * of them, spread over all, the first and the last among them. Fills in items and their ids, and returns how
+ * many. */
+size_t profile_choice_series(const struct catalog_process *process, const struct snapshots *snapshots,
+    struct gather_item *items, char (*ids)[PROFILE_CHOICE_ID_BYTES], size_t most);
+
 #endif

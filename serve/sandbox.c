@@ -2,15 +2,18 @@
 #include "serve/sandbox.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <seccomp.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -49,31 +52,57 @@ int sandbox_drop_root(char *error, size_t error_bytes)
 #define SANITIZED 0
 #endif
 
+#define WHOLE UINT32_MAX /* an int: the kernel looks at no more of it */
+
 /* Those of libc, libmicrohttpd and ours; each works on what is open already. */
 static const int allowed[] = {SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(pread64), SCMP_SYS(write),
-    SCMP_SYS(writev), SCMP_SYS(lseek), SCMP_SYS(close), SCMP_SYS(fstat), SCMP_SYS(fcntl), SCMP_SYS(recvfrom),
-    SCMP_SYS(recvmsg), SCMP_SYS(sendto), SCMP_SYS(sendmsg), SCMP_SYS(sendfile), SCMP_SYS(shutdown),
-    SCMP_SYS(accept), SCMP_SYS(accept4), SCMP_SYS(getsockname), SCMP_SYS(getpeername), SCMP_SYS(getsockopt),
-    SCMP_SYS(setsockopt), SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(select), SCMP_SYS(pselect6),
-    SCMP_SYS(epoll_wait), SCMP_SYS(epoll_pwait), SCMP_SYS(epoll_ctl), SCMP_SYS(futex), SCMP_SYS(brk),
-    SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise), SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday),
-    SCMP_SYS(clock_nanosleep), SCMP_SYS(nanosleep), SCMP_SYS(restart_syscall), SCMP_SYS(rt_sigreturn),
-    SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigaction), SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(tgkill),
-    SCMP_SYS(getrandom), SCMP_SYS(sched_yield), SCMP_SYS(sched_getaffinity), SCMP_SYS(sysinfo),
-    SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(membarrier), SCMP_SYS(rseq)};
+    SCMP_SYS(writev), SCMP_SYS(lseek), SCMP_SYS(close), SCMP_SYS(fstat), SCMP_SYS(recvfrom),
+    SCMP_SYS(recvmsg), SCMP_SYS(sendfile), SCMP_SYS(shutdown), SCMP_SYS(accept), SCMP_SYS(accept4),
+    SCMP_SYS(getsockname), SCMP_SYS(getpeername), SCMP_SYS(getsockopt), SCMP_SYS(setsockopt), SCMP_SYS(poll),
+    SCMP_SYS(ppoll), SCMP_SYS(select), SCMP_SYS(pselect6), SCMP_SYS(epoll_wait), SCMP_SYS(epoll_pwait),
+    SCMP_SYS(epoll_ctl), SCMP_SYS(futex), SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(mremap),
+    SCMP_SYS(madvise), SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday), SCMP_SYS(clock_nanosleep),
+    SCMP_SYS(nanosleep), SCMP_SYS(restart_syscall), SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigprocmask),
+    SCMP_SYS(rt_sigaction), SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(getrandom), SCMP_SYS(sched_yield),
+    SCMP_SYS(sched_getaffinity), SCMP_SYS(sysinfo), SCMP_SYS(exit), SCMP_SYS(exit_group),
+    SCMP_SYS(membarrier), SCMP_SYS(rseq),
+    /* fstat(3), which is newfstatat(fd, "", ...) here: the path cannot be looked at, but nothing is
+     * opened by it. */
+    SCMP_SYS(newfstatat)};
 
-/* Memory, but none that is executed. */
-static int allow_memory(scmp_filter_ctx filter)
+/* These only where (argument & mask) == value. */
+static const struct condition {
+	int call;
+	unsigned int argument;
+	scmp_datum_t mask, value;
+} conditions[] = {
+    /* Memory, but none that is executed. */
+    {SCMP_SYS(mmap), 2, PROT_EXEC, 0},
+    {SCMP_SYS(mprotect), 2, PROT_EXEC, 0},
+    /* No owner for SIGIO: that would be a signal to whatever process is named. */
+    {SCMP_SYS(fcntl), 1, WHOLE, F_GETFD},
+    {SCMP_SYS(fcntl), 1, WHOLE, F_SETFD},
+    {SCMP_SYS(fcntl), 1, WHOLE, F_GETFL},
+    {SCMP_SYS(fcntl), 1, WHOLE, F_SETFL},
+    /* TCP Fast Open is a connection to somebody, without connect(2). */
+    {SCMP_SYS(sendto), 3, MSG_FASTOPEN, 0},
+    {SCMP_SYS(sendmsg), 2, MSG_FASTOPEN, 0},
+};
+
+static int allow_conditions(scmp_filter_ctx filter)
 {
-	int err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
-	    SCMP_A2(SCMP_CMP_MASKED_EQ, (scmp_datum_t)PROT_EXEC, 0));
+	int err = 0;
 
-	if (!err)
-		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
-		    SCMP_A2(SCMP_CMP_MASKED_EQ, (scmp_datum_t)PROT_EXEC, 0));
-	/* fstat(3), which is newfstatat(fd, "", ...) here: the path cannot be looked at, but nothing is
-	 * opened by it. */
-	return err ? err : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(newfstatat), 0);
+	for (size_t i = 0; i < sizeof(conditions) / sizeof(conditions[0]) && !err; i++) {
+		const struct condition *at = &conditions[i];
+
+		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, at->call, 1,
+		    SCMP_CMP(at->argument, SCMP_CMP_MASKED_EQ, at->mask, at->value));
+	}
+	/* abort(3) */
+	return err ? err
+	           : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+	                 SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
 }
 
 static int load_filter(void)
@@ -84,7 +113,7 @@ static int load_filter(void)
 	for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]) && !err; i++)
 		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
 	if (!err)
-		err = allow_memory(filter);
+		err = allow_conditions(filter);
 	if (!err)
 		err = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
 	if (!err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the web process may still do: read and write what it has open, accept connections, take memory. It can
- * open nothing, connect to nobody and start nothing; what else a faulty parser might be made to try is
+ * open nothing, connect to nobody, start nothing and send no signal to others; what else a faulty parser might be made to try is
  * refused by the kernel.
  */
 #ifndef SERVE_SANDBOX_H

@@ -143,40 +143,55 @@ static void give(struct entry *entry, struct blob *profile, int error, const cha
 
 /* ---- making */
 
-/* Makes room: of the process with most moments the one that is least missed, not the first and not the
- * last. */
-static void thin(struct snapshots *snapshots)
+/* Of the process with most moments the one that is least missed, not the first and not the last. */
+static bool drop_least_missed(struct snapshots *snapshots)
 {
-	while (snapshots->bytes > SNAPSHOTS_KEPT_BYTES) {
-		struct entry *largest = NULL;
-		size_t least = 0;
+	struct entry *largest = NULL;
+	size_t least = 0;
 
-		for (struct entry *entry = snapshots->entries; entry; entry = entry->next)
-			if (entry->count > 1 && (!largest || entry->count > largest->count))
-				largest = entry;
-		if (!largest)
-			return;
-		for (size_t i = 1; i + 1 < largest->count; i++) {
-			int64_t gap = largest->kept[i + 1].unix_ns - largest->kept[i - 1].unix_ns;
+	for (struct entry *entry = snapshots->entries; entry; entry = entry->next)
+		if (entry->count > 1 && (!largest || entry->count > largest->count))
+			largest = entry;
+	if (!largest)
+		return false;
+	for (size_t i = 1; i + 1 < largest->count; i++) {
+		int64_t gap = largest->kept[i + 1].unix_ns - largest->kept[i - 1].unix_ns;
 
-			if (!least ||
-			    gap < largest->kept[least + 1].unix_ns - largest->kept[least - 1].unix_ns)
-				least = i;
-		}
-		drop_kept(largest, least);
+		if (!least || gap < largest->kept[least + 1].unix_ns - largest->kept[least - 1].unix_ns)
+			least = i;
 	}
+	drop_kept(largest, least);
+	return true;
+}
+
+/* Where each process has but one: the oldest of them, but not that of `newest`. */
+static bool drop_oldest(struct snapshots *snapshots, const struct entry *newest)
+{
+	struct entry *oldest = NULL;
+
+	for (struct entry *entry = snapshots->entries; entry; entry = entry->next)
+		if (entry->count && entry != newest &&
+		    (!oldest || entry->kept[0].now_ns < oldest->kept[0].now_ns))
+			oldest = entry;
+	if (oldest)
+		drop_kept(oldest, 0);
+	return oldest != NULL;
 }
 
 static void keep(struct entry *entry, struct blob *profile)
 {
+	struct snapshots *all = entry->all;
+
 	if (entry->count == SNAPSHOTS_KEPT) { /* every second one, as a time line does */
 		for (size_t i = 1; i < entry->count; i++)
 			drop_kept(entry, i);
 	}
 	entry->kept[entry->count++] =
 	    (struct snapshots_moment){clock_unix_ns(), entry->asked_ns, blob_hold(profile)};
-	entry->all->bytes += profile->length;
-	thin(entry->all);
+	all->bytes += profile->length;
+	while (all->bytes > SNAPSHOTS_KEPT_BYTES)
+		if (!drop_least_missed(all) && !drop_oldest(all, entry))
+			break;
 }
 
 static void begin(struct entry *entry);

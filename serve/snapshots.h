@@ -19,7 +19,8 @@ enum {
 	SNAPSHOTS_PROCESSES = 4096,
 };
 
-#define SNAPSHOTS_KEPT_BYTES ((size_t)64 << 20) /* of all */
+/* Of all. The newest profile may be larger by itself. */
+#define SNAPSHOTS_KEPT_BYTES ((size_t)64 << 20)
 
 /* A process that is sampled: its sampler, and what it knows the process by. */
 struct process_key {

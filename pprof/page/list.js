@@ -5,9 +5,16 @@
 const list = (() => {
 	const REFRESH_MS = 10000;
 	let processes = [],
+		pids = new Map() /* how many processes have each */,
 		timer = 0,
 		open = null,
 		sort = { key: "inuse", down: true };
+
+	/* What chooses a process: its pid, or where that is not known, or not its own alone, a profile of it. */
+	function place(process) {
+		const own = process.pid && pids.get(process.pid) === 1;
+		return { ...address.USUAL, ...(own ? { pid: String(process.pid) } : { id: process.id }) };
+	}
 
 	/* "+12.3 MiB/h ±1.2 MiB" and, in words, whether that is more than chance. */
 	function growth(process) {
@@ -54,17 +61,15 @@ const list = (() => {
 						"a",
 						{
 							class: "mono",
-							href: address.text({
-								...address.USUAL,
-								pid: String(p.pid),
-							}),
+							href: address.text(place(p)),
 						},
 						p.program || "unknown program",
 					),
 					el(
 						"span",
 						{ class: "quiet place" },
-						"pid " + p.pid + (p.running ? "" : " \u00b7 ended"),
+						(p.pid ? "pid " + p.pid : "several processes, or not known") +
+							(p.running || !p.pid ? "" : " \u00b7 ended"),
 					),
 					p.service && p.service !== p.program
 						? el("span", { class: "quiet place" }, p.service)
@@ -192,6 +197,8 @@ const list = (() => {
 
 	async function refresh() {
 		processes = (await source.json("processes")).processes;
+		pids = new Map();
+		for (const { pid } of processes) pids.set(pid, (pids.get(pid) || 0) + 1);
 		draw();
 	}
 
@@ -211,5 +218,5 @@ const list = (() => {
 	}
 
 	$("list-filter").addEventListener("input", draw);
-	return { show, stop, growth, processes: () => processes };
+	return { show, stop, growth, place, processes: () => processes };
 })();

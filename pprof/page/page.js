@@ -58,7 +58,7 @@
 				document.title = "heaptap";
 				await list.show({
 					trouble,
-					open: process => go({ ...address.USUAL, pid: String(process.pid) }),
+					open: process => go(list.place(process)),
 				});
 			}
 		} catch (error) {

@@ -18,8 +18,9 @@ const profile = (() => {
 
 	/* ---- loading */
 
+	/* Of whom: a profile's id means the process that it is of. */
 	const owner = () =>
-		state.pid ? { pid: state.pid } : state.service ? { service: state.service } : {};
+		state.pid ? { pid: state.pid } : state.service ? { service: state.service } : { id: state.id };
 
 	async function loadTimeline() {
 		const answer = await source.json("timeline", owner());
@@ -30,7 +31,8 @@ const profile = (() => {
 	/* What else there is to compare with; nothing waits for it. */
 	async function loadOthers() {
 		const [all, profiles] = await Promise.all([source.json("processes"), source.json("profiles")]);
-		process = all.processes.find(one => String(one.pid) === state.pid) || process;
+		const isOurs = one => (state.pid ? String(one.pid) === state.pid : one.id === state.id);
+		process = all.processes.find(isOurs) || process;
 		moments.offer(all.processes, profiles.profiles, state.pid);
 		moments.show(state.id, state.base);
 		summary.show(graph, graph.kinds[kindNumber()], moments.find(state.id), process);
@@ -44,8 +46,12 @@ const profile = (() => {
 			layout = "columns";
 		if (source.embedded) graph = new Graph(source.embedded);
 		else {
-			if (state.pid || state.service) await loadTimeline();
-			else moments.clear();
+			/* Several processes have no time line in common. */
+			await loadTimeline().catch(error => {
+				if (!state.service) throw error;
+				process = null;
+				moments.clear();
+			});
 			const chosen = state.id ? { id: state.id } : owner();
 			const data = state.base
 				? await source.json("diff", {
@@ -271,7 +277,7 @@ const profile = (() => {
 	}
 
 	async function showGrowth() {
-		grown ||= await source.json("growth", state.pid || state.service ? owner() : { id: state.id });
+		grown ||= await source.json("growth", owner());
 		stacks.growth($("growth"), grown);
 	}
 
@@ -305,7 +311,7 @@ const profile = (() => {
 		actions();
 		moments.show(state.id, state.base);
 		await draw();
-		if (!source.embedded && state.pid) loadOthers().catch(trouble);
+		if (!source.embedded && !state.service) loadOthers().catch(trouble);
 	}
 
 	/* keep: Back returns from it. */

@@ -26,7 +26,7 @@ static const struct option rows[] = {
         .help = "where to listen: ADDRESS:PORT, default\n"
                 "127.0.0.1:7337, or unix:PATH; repeatable"},
     {COMMAND_RECORD, '\0', "listen", OPTION_SET, .set = set_listen, .value = "ADDRESS", .allowed = ADDRESSES,
-        .help = "show this session's heap in a browser, and to pprof\n"
+        .help = "show this session in a browser, and to pprof\n"
                 "and scrapers, at ADDRESS:PORT or unix:PATH"},
     {COMMAND_SERVE, '\0', "token-file", OPTION_TEXT, OPTION_FIELD(serve.token_file), .value = "FILE",
         .allowed = "the name of a file with one line",

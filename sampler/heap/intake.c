@@ -77,7 +77,10 @@ static int enter_sample(struct intake *intake, struct sample *s)
 	    .period_bytes = s->period_bytes,
 	    .backend = s->backend,
 	};
-	return heap_add(process->heap, &sample);
+	int error = heap_add(process->heap, &sample);
+	if (!error)
+		stack_log_block(&process->log, s->slot, s->seq, stack);
+	return error;
 }
 
 /* False: the sample is in the books already. */

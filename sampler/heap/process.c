@@ -60,19 +60,35 @@ static void read_name(struct process *process)
 	memcpy(process->target.name, path, sizeof(path));
 }
 
+static bool is_same_file(const char *one, const char *other)
+{
+	struct stat a, b;
+	return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* Does the path by which the process says that it was executed lead to its program? If the process has ended
+ * since its name was read, only a full path can tell, and that as we see it. */
+static bool is_called(const struct process *process, const char *called)
+{
+	char path[REGION_PATH_BYTES + 64], exe[PROC_PATH_BYTES];
+	proc_path(exe, process->target.pid, "exe");
+	snprintf(path, sizeof(path), "/proc/%d/%s/%s", (int)process->target.pid,
+	    called[0] == '/' ? "root" : "cwd", called);
+	struct stat status;
+	if (process->target.pidfd < 0 || !called[0])
+		return false;
+	return stat(exe, &status) == 0 ? is_same_file(path, exe)
+	                               : called[0] == '/' && process->target.name[0] == '/' &&
+	        is_same_file(called, process->target.name);
+}
+
 /* A program with several names (Debian's redis-server is a link to redis-check-rdb) gets the name by which it
  * was executed, if that name leads to the program; a script gets the name of its interpreter. */
 static void read_title(struct process *process)
 {
-	char called[REGION_PATH_BYTES], path[REGION_PATH_BYTES + 64], exe[64];
-	struct stat by_name, by_process;
+	char called[REGION_PATH_BYTES];
 	region_program_path(process->image->region, called);
-	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)process->target.pid);
-	snprintf(path, sizeof(path), "/proc/%d/%s/%s", (int)process->target.pid,
-	    called[0] == '/' ? "root" : "cwd", called);
-	bool good = process->target.pidfd >= 0 && called[0] && stat(path, &by_name) == 0 &&
-	    stat(exe, &by_process) == 0 && by_name.st_dev == by_process.st_dev &&
-	    by_name.st_ino == by_process.st_ino;
+	const bool good = is_called(process, called);
 	target_set_title(&process->target, good ? called : process->target.name);
 	if (good && called[0] == '/' && strlen(called) < sizeof(process->target.called))
 		strcpy(process->target.called, called);
@@ -438,6 +454,8 @@ void process_inherit(struct process *process)
 			};
 			if (stack == UINT32_MAX || heap_inherit(process->heap, &sample) == -ENOMEM)
 				process->counters.inherited_no_room++;
+			else
+				stack_log_block(&process->log, number, slot.seq, stack);
 			process_weigh(process);
 		}
 	}
@@ -485,6 +503,8 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 		read_name(process);
 	struct process *parent = parent_of(process);
 	open_maps(process, modules, parent);
+	stack_log_init(&process->log, image->region, number, process->target.stacks);
+	process->log.waits = image->adopting;
 	enter(image, process);
 	if (!ready || !process->target.maps || !process->heap ||
 	    table_add(image->processes, (uint64_t)process->target.pid, process) != 0) {
@@ -523,42 +543,6 @@ bool process_look_again(struct process *process)
 	read_title(process);
 	doubt_name(process);
 	return true;
-}
-
-void process_adopt(struct process *process)
-{
-	const struct region *region = process->image->region;
-	uint32_t stack =
-	    stacks_intern(process->target.stacks, NULL, 0, STACK_BEFORE_RESTART, process->target.maps);
-	if (stack == UINT32_MAX)
-		return;
-	process->counters.before_restart = heap_adopt(process->heap, stack, process->before);
-	for (uint32_t s = 0; s < region->segments; s++) {
-		if (region_segment_owner(region, s) != (int)process->place)
-			continue;
-		for (uint32_t i = 0; i < REGION_SEGMENT_SLOTS; i++) {
-			struct slot_copy slot;
-			uint32_t number = s * REGION_SEGMENT_SLOTS + i;
-			if (!region_read_slot(region, number, &slot))
-				continue;
-			const struct heap_sample sample = {.slot = number,
-			    .seq = slot.seq,
-			    .stack = stack,
-			    .tid = slot.sample.tid,
-			    .origin = slot.flags & SLOT_INHERITED ? HEAP_ORIGIN_UNKNOWN : HEAP_ORIGIN_SELF,
-			    .mapped = slot.flags & SLOT_MMAP,
-			    .size_bytes = slot.sample.size_bytes,
-			    .period_bytes = slot.sample.period_bytes};
-			heap_inherit(process->heap, &sample);
-		}
-	}
-}
-
-void process_begin_adoption(struct process *process)
-{
-	const struct region_place *place = region_place(process->image->region, process->place);
-	process->before = region_read_tally(&place->allocated);
-	process->was_running = true;
 }
 
 struct process *image_process(struct image *image, uint32_t number, struct modules *modules)

@@ -14,6 +14,7 @@
 
 #include "sampler/perf/backend.h"
 #include "sampler/heap/heap.h"
+#include "sampler/heap/stack_log.h"
 #include "sampler/target/memory_bound.h"
 #include "sampler/target/table.h"
 #include "sampler/target/target.h"
@@ -93,7 +94,8 @@ struct process {
 	bool unsure;
 	struct heap *heap;
 	struct process_walked walked;
-	uint64_t held_bytes; /* of the books, as image->memory knows */
+	struct stack_log log; /* of its stacks */
+	uint64_t held_bytes;  /* of the books, as image->memory knows */
 	struct process_counters counters;
 	/* Its executable, see executed.h; 0 and 0: not the one that is there now. */
 	bool executable_known;
@@ -174,12 +176,6 @@ void process_inherit(struct process *process);
 /* Before something is entered, and after: keeps the books within the memory that there is for all. */
 void process_look_for_room(struct process *process);
 void process_weigh(struct process *process);
-
-/* Takes over books that an earlier sampler kept. First what was counted so far is noted. Then, once the
- * samples that were on their way have arrived and the stacks that wait in the region were read, the rest
- * gets the marker frame for its stack. */
-void process_begin_adoption(struct process *process);
-void process_adopt(struct process *process);
 
 /* Whether it still executes the program that we know, which has our region mapped: the answer, and whether it
  * is anything but a no. */

@@ -3,6 +3,7 @@
 
 #include "pprof/table/array.h"
 #include "pprof/text/utf8.h"
+#include "sampler/heap/adoption.h"
 #include "sampler/heap/executed.h"
 #include "sampler/heap/free_log.h"
 #include "sampler/heap/unfollowed.h"
@@ -105,14 +106,18 @@ static size_t take_claims(struct registry *registry)
 	return count;
 }
 
-/* What the earlier sampler had not read is read first, and has its stacks. */
+/* What the earlier sampler had not read is read first, and has its stacks. Then what it has logged, and only
+ * then is something written to the log. */
 static void end_adoption(struct registry *registry, struct image *image)
 {
-	image->adopting = false;
 	intake_buffers(registry->intake, image, UINT64_MAX);
 	for (uint32_t i = 0; i < image->places_end; i++)
 		if (image->process[i] && image->process[i]->was_running)
-			process_adopt(image->process[i]);
+			adoption_end(image->process[i]);
+	image->adopting = false;
+	for (uint32_t i = 0; i < image->places_end; i++)
+		if (image->process[i])
+			adoption_log(image->process[i]);
 }
 
 /* Closes the books: all samples taken before the end have been read by now. */
@@ -459,7 +464,7 @@ static void adopt(struct registry *registry, struct image *image)
 			continue;
 		if (i == 0 && image->attached_after_ns)
 			image->attached_pid = process->target.pid;
-		process_begin_adoption(process);
+		adoption_begin(process);
 		watch_process(registry, process);
 	}
 	if (image->attached_pid)

@@ -230,6 +230,7 @@ static uint32_t stack_in(struct process *process, uint32_t number)
 		if (stack == UINT32_MAX)
 			return UINT32_MAX;
 		mine->stack[number] = stack + 1;
+		stack_log_walked(&process->log, number, stack);
 	}
 	return mine->stack[number] - 1;
 }

@@ -204,6 +204,18 @@ bool region_walks(const struct region *region)
 	return atomic_load_explicit(&region_header(region)->walk, memory_order_relaxed) != 0;
 }
 
+struct stack_log_place *region_stack_log(const struct region *region, uint32_t place)
+{
+	struct stack_log_place *places = (void *)(region->base + region->offsets.stack_log);
+	return place < STACK_LOG_PLACES ? &places[place] : NULL;
+}
+
+struct stack_log_slot *region_stack_log_slot(const struct region *region, uint32_t slot)
+{
+	struct stack_log_slot *slots = (void *)(region->base + region->offsets.stack_log_slots);
+	return slot / REGION_SEGMENT_SLOTS < region->segments ? &slots[slot] : NULL;
+}
+
 struct tally region_read_tally(const struct region_tally *tally)
 {
 	return (struct tally){
@@ -355,6 +367,20 @@ static void empty_slots(const struct region *region, uint32_t segment)
 		    0, REGION_PAGE_BYTES);
 }
 
+/* What is in the log of stacks is of another process than the next one here. */
+static void empty_stack_log(const struct region *region, uint32_t number)
+{
+	struct stack_log_place *log = region_stack_log(region, number);
+	if (!log || !atomic_load(&log->node_count))
+		return;
+	atomic_store(&log->node_count, 0);
+	atomic_store(&log->frame_count, 0);
+	atomic_fetch_add(&log->epoch, 1);
+	const off_t start = (off_t)((unsigned char *)log - region->base) + REGION_PAGE_BYTES;
+	(void)fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start,
+	    (off_t)sizeof(*log) - REGION_PAGE_BYTES);
+}
+
 void region_release_place(const struct region *region, uint32_t number)
 {
 	struct region_place *place = region_place(region, number);
@@ -374,6 +400,7 @@ void region_release_place(const struct region *region, uint32_t number)
 	region_free_half_written(region, number);
 	if (number < WALK_PLACES && atomic_load(&place->walked))
 		empty_counts(region, number);
+	empty_stack_log(region, number);
 	memset((void *)place, 0, sizeof(*place));
 	atomic_store(&place->state, PLACE_FREE);
 }

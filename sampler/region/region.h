@@ -93,6 +93,10 @@ struct region_place *region_place(const struct region *region, uint32_t place);
 struct walk_area *region_walk(const struct region *region);
 bool region_walks(const struct region *region);
 
+/* The log of stacks (proto/stack_log.h); the target may write any of it. NULL: no such place or slot. */
+struct stack_log_place *region_stack_log(const struct region *region, uint32_t place);
+struct stack_log_slot *region_stack_log_slot(const struct region *region, uint32_t slot);
+
 /* A copy of the tally; each number is read once, but not all at the same instant. */
 struct tally region_read_tally(const struct region_tally *tally);
 

@@ -290,6 +290,15 @@ uint64_t stacks_bytes(const struct stacks *s)
 	    index_bytes(&s->frame_index) + index_bytes(&s->mapping_index);
 }
 
+uint32_t stacks_add(
+    struct stacks *s, uint32_t outer, const struct stack_frame *frame, const struct stack_mapping *mapping)
+{
+	struct stack_frame wanted = *frame;
+	wanted.mapping = find_mapping(s, mapping);
+	uint32_t number = wanted.mapping == UINT32_MAX ? UINT32_MAX : find_frame(s, &wanted);
+	return number == UINT32_MAX ? UINT32_MAX : find_node(s, outer, number);
+}
+
 uint32_t stacks_translate(const struct stacks *from, uint32_t stack, struct stacks *to)
 {
 	if (stack >= from->node_count)
@@ -307,10 +316,8 @@ uint32_t stacks_translate(const struct stacks *from, uint32_t stack, struct stac
 		path[--depth] = node;
 	uint32_t result = STACK_ROOT;
 	for (uint32_t i = 0;; i++) {
-		struct stack_frame frame = from->frames[from->nodes[path[i]].frame];
-		frame.mapping = find_mapping(to, &from->mappings[frame.mapping]);
-		uint32_t number = frame.mapping == UINT32_MAX ? UINT32_MAX : find_frame(to, &frame);
-		result = number == UINT32_MAX ? UINT32_MAX : find_node(to, result, number);
+		const struct stack_frame *frame = &from->frames[from->nodes[path[i]].frame];
+		result = stacks_add(to, result, frame, &from->mappings[frame->mapping]);
 		if (path[i] == stack || result == UINT32_MAX)
 			break;
 	}

@@ -69,6 +69,10 @@ void stacks_set_full(struct stacks *stacks, bool full);
 /* Memory that the tables take. */
 uint64_t stacks_bytes(const struct stacks *stacks);
 
+/* The stack of `outer` and one frame within it; frame->mapping is ignored. UINT32_MAX: as stacks_intern(). */
+uint32_t stacks_add(struct stacks *stacks, uint32_t outer, const struct stack_frame *frame,
+    const struct stack_mapping *mapping);
+
 /* The same stack in another process' table (a forked child's: same addresses). */
 uint32_t stacks_translate(const struct stacks *from, uint32_t stack, struct stacks *to);
 

@@ -52,9 +52,9 @@ test_killed_and_taken_up_again() {
   wait_for 20 grep -q "pid $target .*taken up again" daemon.log
   snapshot_all "$target"
   profile_check "$profile"
-  # 300 of the 1,000 blocks of the first daemon's time are left, and all 500 that came meanwhile: those have their stacks.
+  # 300 of the 1,000 blocks of the first daemon's time are left, and all 500 that came meanwhile, with their stacks.
   equal 800000 "$(total_of "$profile" inuse_space)" 'in use'
-  reached_exactly "$profile" hold 'inuse_space 500000' 'inuse_objects 500'
+  reached_exactly "$profile" hold 'inuse_space 800000' 'inuse_objects 800'
   equal "$first" "$(identity_of "$profile")" 'session and start of the process'
   touch end
   wait $target
@@ -77,6 +77,7 @@ test_ended_and_begun_again() {
   wait $target
   wait_for 20 profile_of "$target" exit
   equal 100000 "$(total_of "$profile" inuse_space)" 'in use'
+  reached_exactly "$profile" hold 'inuse_space 100000' 'inuse_objects 100'
   stop_daemon
 }
 

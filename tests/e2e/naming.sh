@@ -72,6 +72,16 @@ test_a_program_with_two_names() {
   matches '^File: one-name$' top
 }
 
+# The process ends while the sampler looks at it.
+test_a_link_of_a_process_that_ends() {
+  cp "$targets/leaky" one-name
+  ln -s one-name other-name
+  LD_PRELOAD=$targets/ended_module record -q -p 4K -i 0 -o ended.pb.gz "$PWD/other-name" 3000 64
+  profile_check ended.pb.gz
+  pprof_top ended.pb.gz >top
+  matches '^File: other-name$' top
+}
+
 # The process is gone before the sampler's first look: its list of modules names "./other-name", which is a link. The
 # mapping found by that name and its build id is the program's, not one without a file.
 test_a_link_that_was_gone_at_the_first_look() {

@@ -3,13 +3,14 @@
 # timeout: 180
 
 . "$HEAPTAP_TOP/tests/serve.sh"
+cp "$HEAPTAP_BUILD/tests/targets/leaky" bin/
 
 # Four snapshots of a heap that grows, in ./a, and the profile of its end.
 growing() {
   program a -p 4K -b copy --labels thread,age
   for round in 1 2 3 4; do
     tell a 'hold 5000'
-    "$heaptap" snapshot "$(cat a.pid)" >>snapshots
+    "${user[@]}" "$heaptap" snapshot "$(cat a.pid)" >>snapshots
     wait_for 20 test -s a/000$round.pb.gz
   done
   pid=$(cat a.pid)
@@ -124,7 +125,8 @@ PYTHON
 # Every file of the page is there, none of them needs a token, and the policy forbids whatever is not among them.
 test_the_files_of_the_page() {
   record -q -p 4K -o x.pb.gz "$targets/leaky" 3000 64
-  (umask 077 && echo sesame-open-0123456789 >token)
+  own x.pb.gz
+  (umask 077 && echo sesame-open-0123456789 >token && own token)
   serve --token-file token x.pb.gz
   equal 200 "$(fetch /)"
   matches "default-src 'none'; script-src 'self'" head
@@ -142,7 +144,19 @@ test_the_page_in_a_browser() {
   growing
   python3 -B "$top/tests/page_served.py" "$url/" "$pid" || fail 'the page'
   kill "$serve_pid" && wait "$serve_pid" || :
-  (umask 077 && echo sesame-open-0123456789 >token)
+  (umask 077 && echo sesame-open-0123456789 >token && own token)
   serve --token-file token "$PWD/a"
   python3 -B "$top/tests/page_served.py" "$url/" "$pid" sesame-open-0123456789 || fail 'the page with a token'
+}
+
+# A sum, another tool's profile, two processes that had one pid: each can be opened from the list.
+test_processes_without_a_pid_of_their_own() {
+  command -v chromium >/dev/null || skip 'no chromium'
+  record -q -p 4K -o one.pb.gz "$targets/leaky" 3000 64
+  record -q -p 4K -o two.pb.gz "$targets/leaky" 2000 64
+  "$heaptap" merge -o sum.pb.gz one.pb.gz two.pb.gz
+  rm two.pb.gz
+  own one.pb.gz sum.pb.gz
+  serve one.pb.gz sum.pb.gz
+  python3 -B "$top/tests/page_places.py" "$url/" || fail 'the page'
 }

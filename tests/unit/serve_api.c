@@ -242,7 +242,8 @@ static void a_profile_is_a_point(void **state)
 static void lists_say_what_is_not_known(void **state)
 {
 	struct api_point points[200];
-	struct api_process process = {.pid = 7,
+	struct api_process process = {.id = "f-1",
+	    .pid = 7,
 	    .program = "a\"b",
 	    .service = "",
 	    .host = "",

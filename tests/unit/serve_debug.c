@@ -5,11 +5,14 @@
 #include "pprof/profile/profile.h"
 #include "serve/debug_answer.h"
 #include "serve/debug_plan.h"
+#include "serve/decoded.h"
 #include "serve/difference.h"
+#include "serve/discovery.h"
 #include "serve/legacy_text.h"
 #include "serve/metrics.h"
 #include "serve/symbols.h"
 
+#include <errno.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -239,6 +242,57 @@ static void metrics_are_sums_by_service(void **state)
 	free(text);
 }
 
+/* However many profiles an answer is made of, they take no more memory than one may. */
+static void profiles_of_an_answer_share_one_bound(void **state)
+{
+	static const int64_t some[4] = {1, 2, 3, 4};
+	struct profile *profile = make(1, some, some), *kept[64];
+	size_t length, left = SIZE_MAX / 2, one, count = 0;
+	struct blob *blob;
+	uint8_t *bytes;
+	int err;
+
+	(void)state;
+	assert_int_equal(encode_profile(profile, &bytes, &length), 0);
+	profile_free(profile);
+	blob = blob_new(bytes, length);
+	assert_int_equal(decoded_make(blob, &left, &profile), 0);
+	one = profile_bytes(profile);
+	assert_true(one > 0 && left == SIZE_MAX / 2 - one);
+	profile_free(profile);
+	left = 32 * one;
+	while ((err = decoded_make(blob, &left, &kept[count])) == 0 && count < 63)
+		count++;
+	assert_int_equal(err, -EFBIG);
+	assert_true(count > 0 && count <= 32);
+	while (count)
+		profile_free(kept[--count]);
+	blob_drop(blob);
+}
+
+/* A label is what a process says of itself; it must not say to Prometheus where to go. */
+static void discovery_is_of_our_own_words(void **state)
+{
+	struct control_label labels[] = {{"host", "a\"b"}, {"__address__", "evil:80"}, {"host", "other"},
+	    {"service_name", "other"}, {"__profile_path_prefix__", "/pid/1"}, {"pid", "1"}, {"a b", "c"},
+	    {"1a", "c"}, {"", "c"}, {"zone_1", "x"}};
+	const struct control_process listed = {
+	    .labels = labels, .label_count = sizeof(labels) / sizeof(labels[0])};
+	const struct catalog_process processes[] = {
+	    {.key.pid = 7, .service = "redis", .listed = &listed}, {.key.pid = 8, .service = "over"}};
+	char *text = NULL;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+
+	(void)state;
+	discovery_write(out, processes, 2, "box:1");
+	fclose(out);
+	assert_string_equal(text,
+	    "[\n{\"targets\":[\"box:1\"],\"labels\":{\"service_name\":\"redis\",\"pid\":\"7\","
+	    "\"__profile_path_prefix__\":\"/pid/7\",\"host\":\"a\\\"b\",\"zone_1\":\"x\"}}]\n");
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -247,6 +301,8 @@ int main(void)
 	    cmocka_unit_test(a_heap_as_text_is_what_gperftools_reads),
 	    cmocka_unit_test(addresses_have_names),
 	    cmocka_unit_test(metrics_are_sums_by_service),
+	    cmocka_unit_test(profiles_of_an_answer_share_one_bound),
+	    cmocka_unit_test(discovery_is_of_our_own_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/heap/adoption.h"
+
+#include <errno.h>
+
+/* A block that an earlier sampler has entered: by the stack that this one has logged. Its allocation is
+ * counted there too, if the process made it. False: the stack is not known. */
+static bool adopt_block(
+    struct process *process, struct stack_log_reader *log, const struct slot_copy *block, uint32_t slot)
+{
+	const bool inherited = block->flags & SLOT_INHERITED;
+	const struct heap_sample sample = {.slot = slot,
+	    .seq = block->seq,
+	    .stack = stack_log_find(log, slot, block),
+	    .tid = block->sample.tid,
+	    .origin = inherited ? HEAP_ORIGIN_UNKNOWN : HEAP_ORIGIN_SELF,
+	    .mapped = block->flags & SLOT_MMAP,
+	    .size_bytes = block->sample.size_bytes,
+	    .period_bytes = block->sample.period_bytes};
+	if (sample.stack == UINT32_MAX)
+		return false;
+	return (inherited ? heap_inherit(process->heap, &sample) : heap_add(process->heap, &sample)) !=
+	    -ENOMEM;
+}
+
+static void adopt_unknown_block(
+    struct process *process, const struct slot_copy *block, uint32_t slot, uint32_t stack)
+{
+	const struct heap_sample sample = {.slot = slot,
+	    .seq = block->seq,
+	    .stack = stack,
+	    .tid = block->sample.tid,
+	    .origin = block->flags & SLOT_INHERITED ? HEAP_ORIGIN_UNKNOWN : HEAP_ORIGIN_SELF,
+	    .mapped = block->flags & SLOT_MMAP,
+	    .size_bytes = block->sample.size_bytes,
+	    .period_bytes = block->sample.period_bytes};
+	heap_inherit(process->heap, &sample);
+}
+
+void adoption_end(struct process *process)
+{
+	const struct region *region = process->image->region;
+	uint32_t unknown =
+	    stacks_intern(process->target.stacks, NULL, 0, STACK_BEFORE_RESTART, process->target.maps);
+	struct stack_log_reader log;
+	if (unknown == UINT32_MAX)
+		return;
+	(void)stack_log_open(&log, &process->log, process->target.maps); /* without it no stack is known */
+	for (uint32_t s = 0; s < region->segments; s++) {
+		if (region_segment_owner(region, s) != (int)process->place)
+			continue;
+		for (uint32_t i = 0; i < REGION_SEGMENT_SLOTS; i++) {
+			struct slot_copy block;
+			uint32_t slot = s * REGION_SEGMENT_SLOTS + i;
+			if (!region_read_slot(region, slot, &block) ||
+			    heap_site_of_slot(process->heap, slot, &block) != HEAP_NO_SITE)
+				continue;
+			process_look_for_room(process);
+			if (!adopt_block(process, &log, &block, slot))
+				adopt_unknown_block(process, &block, slot, unknown);
+			process_weigh(process);
+		}
+	}
+	stack_log_close(&log);
+	process->counters.before_restart = heap_adopt(process->heap, unknown, process->before);
+}
+
+void adoption_begin(struct process *process)
+{
+	const struct region_place *place = region_place(process->image->region, process->place);
+	process->before = region_read_tally(&place->allocated);
+	process->was_running = true;
+}
+
+void adoption_log(struct process *process)
+{
+	const struct region *region = process->image->region;
+	stack_log_renew(&process->log);
+	for (uint32_t s = 0; s < region->segments; s++) {
+		if (region_segment_owner(region, s) != (int)process->place)
+			continue;
+		for (uint32_t i = 0; i < REGION_SEGMENT_SLOTS; i++) {
+			struct slot_copy block;
+			uint32_t slot = s * REGION_SEGMENT_SLOTS + i, site;
+			if (region_read_slot(region, slot, &block) &&
+			    (site = heap_site_of_slot(process->heap, slot, &block)) != HEAP_NO_SITE)
+				stack_log_block(&process->log, slot, block.seq,
+				    heap_site(process->heap, site)->key.stack);
+		}
+	}
+	for (size_t number = 1; number < process->walked.stack_room; number++)
+		if (process->walked.stack[number])
+			stack_log_walked(&process->log, (uint32_t)number, process->walked.stack[number] - 1);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/heap/stack_log.h"
+
+#include "pprof/table/index.h"
+#include "proto/stack_log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOT_KNOWN UINT32_MAX
+
+enum { PAGE_BYTES = 4096 }; /* of the mapping that is assumed where none is known */
+
+/* ---- frames */
+
+/* The frames that are no code. The numbers are part of the log's format, which has no other version than the
+ * region's. */
+static const char *marker_text(uint64_t number)
+{
+	if (number < UNWIND_COUNTS)
+		return unwind_marker((enum unwind_outcome)number);
+	return number == UNWIND_COUNTS ? STACK_BEFORE_RESTART : NULL;
+}
+
+static uint64_t marker_number(const char *marker)
+{
+	for (uint64_t i = 0; i <= UNWIND_COUNTS; i++)
+		if (marker_text(i) && strcmp(marker_text(i), marker) == 0)
+			return i;
+	return UINT64_MAX;
+}
+
+/* Not the mapping's end: mprotect moves it. */
+static uint64_t fingerprint(const struct stack_mapping *mapping)
+{
+	uint64_t hash =
+	    index_mix(index_mix(index_mix(0, mapping->start), mapping->file_offset), mapping->kind);
+	if (mapping->module) {
+		const struct module_file *file = &mapping->module->file;
+		hash = file->build_id_len ? index_mix_bytes(hash, file->build_id, file->build_id_len)
+		                          : index_mix(index_mix(hash, file->dev), file->ino);
+	}
+	return hash == STACK_LOG_MARKER ? 0 : hash;
+}
+
+static struct stack_log_frame frame_of(const struct stacks *stacks, uint32_t number)
+{
+	const struct stack_frame *frame = stacks_frame(stacks, number);
+	if (frame->marker)
+		return (struct stack_log_frame){marker_number(frame->marker), STACK_LOG_MARKER};
+	return (struct stack_log_frame){frame->pc, fingerprint(stacks_mapping(stacks, frame->mapping))};
+}
+
+/* What is mapped at an address now, as the unwinder would find it. */
+static struct stack_mapping mapping_at(struct maps *maps, uint64_t pc, uint64_t *vaddr)
+{
+	*vaddr = pc;
+	if (pc >= MAP_KERNEL_START)
+		return (struct stack_mapping){
+		    .start = MAP_KERNEL_START, .end = UINT64_MAX, .kind = MAP_KIND_KERNEL};
+	const struct map *map = maps_module(maps, pc);
+	if (!map) {
+		uint64_t start = pc & ~(uint64_t)(PAGE_BYTES - 1);
+		return (struct stack_mapping){
+		    .start = start, .end = start + PAGE_BYTES, .kind = MAP_KIND_SPECIAL};
+	}
+	if (map->has_bias)
+		*vaddr = pc - map->bias;
+	return (struct stack_mapping){
+	    .start = map->start,
+	    .end = map->end,
+	    .file_offset = map->pgoff,
+	    .module = map->has_bias ? map->module : NULL,
+	    .kind = (uint8_t)map->kind,
+	};
+}
+
+/* ---- writing */
+
+void stack_log_init(struct stack_log *log, const struct region *region, uint32_t place, struct stacks *stacks)
+{
+	*log = (struct stack_log){.region = region, .stacks = stacks, .place = place};
+}
+
+/* Not kept: region_abandoned() may map the region at another address. */
+static struct stack_log_place *place_of(const struct stack_log *log)
+{
+	return region_stack_log(log->region, log->place);
+}
+
+static bool is_open(struct stack_log *log)
+{
+	struct stack_log_place *place = place_of(log);
+	if (log->open || log->waits || !place)
+		return log->open;
+	log->epoch = atomic_load(&place->epoch) + 1;
+	log->frame_count = log->node_count = 0;
+	atomic_store(&place->node_count, 0);
+	atomic_store(&place->frame_count, 0);
+	atomic_store(&place->epoch, log->epoch);
+	return log->open = true;
+}
+
+static void write_tree(struct stack_log *log)
+{
+	struct stack_log_place *place = place_of(log);
+	const uint32_t frames = stacks_frame_count(log->stacks), nodes = stacks_node_count(log->stacks);
+	for (; log->frame_count < frames && log->frame_count < STACK_LOG_FRAMES; log->frame_count++)
+		place->frames[log->frame_count] = frame_of(log->stacks, log->frame_count);
+	for (; log->node_count < nodes && log->node_count < STACK_LOG_NODES; log->node_count++) {
+		const struct stack_node *node = stacks_node(log->stacks, log->node_count);
+		place->nodes[log->node_count] = (struct stack_log_node){node->outer, node->frame};
+	}
+	atomic_store_explicit(&place->frame_count, log->frame_count, memory_order_release);
+	atomic_store_explicit(&place->node_count, log->node_count, memory_order_release);
+}
+
+/* The entry of a stack, whose nodes are written first. */
+static struct stack_log_name name_of(struct stack_log *log, uint32_t stack)
+{
+	if (stack >= log->node_count)
+		write_tree(log);
+	return (struct stack_log_name){stack < log->node_count ? stack : 0, log->epoch};
+}
+
+void stack_log_block(struct stack_log *log, uint32_t slot, uint64_t seq, uint32_t stack)
+{
+	struct stack_log_slot *entry = region_stack_log_slot(log->region, slot);
+	if (!entry || !is_open(log))
+		return;
+	const struct stack_log_name name = name_of(log, stack);
+	if (entry->stack.epoch == name.epoch && entry->seq_plus_1 > seq + 1)
+		return; /* an older block's, which comes late */
+	/* We may be killed between any two of these. */
+	entry->seq_plus_1 = 0;
+	atomic_signal_fence(memory_order_seq_cst);
+	entry->stack = name;
+	atomic_signal_fence(memory_order_seq_cst);
+	entry->seq_plus_1 = seq + 1;
+}
+
+void stack_log_walked(struct stack_log *log, uint32_t number, uint32_t stack)
+{
+	if (number < WALK_STACKS && is_open(log))
+		place_of(log)->walked[number] = name_of(log, stack);
+}
+
+void stack_log_renew(struct stack_log *log)
+{
+	log->waits = log->open = false;
+	(void)is_open(log);
+}
+
+/* ---- reading */
+
+int stack_log_open(struct stack_log_reader *reader, const struct stack_log *log, struct maps *maps)
+{
+	*reader = (struct stack_log_reader){.log = log, .maps = maps};
+	struct stack_log_place *area = place_of(log);
+	if (!area)
+		return -ENOENT;
+	reader->epoch = atomic_load(&area->epoch);
+	reader->node_count = atomic_load_explicit(&area->node_count, memory_order_acquire);
+	reader->frame_count = atomic_load_explicit(&area->frame_count, memory_order_acquire);
+	if (reader->node_count <= 1 || reader->node_count > STACK_LOG_NODES || reader->frame_count == 0 ||
+	    reader->frame_count > STACK_LOG_FRAMES)
+		return -ENOENT;
+	reader->frames = malloc(reader->frame_count * sizeof(*reader->frames));
+	reader->nodes = malloc(reader->node_count * sizeof(*reader->nodes));
+	reader->stacks = calloc(reader->node_count, sizeof(*reader->stacks));
+	reader->path = malloc(reader->node_count * sizeof(*reader->path));
+	if (!reader->frames || !reader->nodes || !reader->stacks || !reader->path) {
+		stack_log_close(reader);
+		return -ENOMEM;
+	}
+	memcpy(reader->frames, area->frames, reader->frame_count * sizeof(*reader->frames));
+	memcpy(reader->nodes, area->nodes, reader->node_count * sizeof(*reader->nodes));
+	return 0;
+}
+
+void stack_log_close(struct stack_log_reader *reader)
+{
+	free(reader->frames);
+	free(reader->nodes);
+	free(reader->stacks);
+	free(reader->path);
+	*reader = (struct stack_log_reader){0};
+}
+
+/* The stack of a frame within another one of the process' own. */
+static uint32_t add(struct stack_log_reader *reader, uint32_t outer, const struct stack_log_frame *from)
+{
+	struct stack_frame frame = {.pc = from->pc};
+	struct stack_mapping mapping = {.kind = MAP_KIND_SPECIAL};
+	if (from->mapping == STACK_LOG_MARKER) {
+		frame.pc = 0;
+		frame.marker = marker_text(from->pc);
+		if (!frame.marker)
+			return NOT_KNOWN;
+	} else {
+		mapping = mapping_at(reader->maps, from->pc, &frame.vaddr);
+		if (fingerprint(&mapping) != from->mapping)
+			return NOT_KNOWN;
+	}
+	return stacks_add(reader->log->stacks, outer, &frame, &mapping);
+}
+
+/* Outer nodes first; each has a smaller number than the nodes within it, so the way out ends. What cannot be
+ * restored is remembered too: each node is looked at once. */
+static uint32_t restore(struct stack_log_reader *reader, uint32_t wanted)
+{
+	uint32_t depth = 0, outer = STACK_ROOT;
+	for (uint32_t node = wanted; node != STACK_ROOT; node = reader->nodes[node].outer) {
+		if (reader->stacks[node]) {
+			outer = reader->stacks[node] == NOT_KNOWN ? NOT_KNOWN : reader->stacks[node] - 1;
+			break;
+		}
+		reader->path[depth++] = node;
+		if (reader->nodes[node].outer >= node || reader->nodes[node].frame >= reader->frame_count) {
+			outer = NOT_KNOWN;
+			break;
+		}
+	}
+	while (depth > 0) {
+		uint32_t node = reader->path[--depth];
+		if (outer != NOT_KNOWN)
+			outer = add(reader, outer, &reader->frames[reader->nodes[node].frame]);
+		reader->stacks[node] = outer == NOT_KNOWN ? NOT_KNOWN : outer + 1;
+	}
+	return outer;
+}
+
+uint32_t stack_log_find(struct stack_log_reader *reader, uint32_t slot, const struct slot_copy *block)
+{
+	const struct stack_log_slot *entry = region_stack_log_slot(reader->log->region, slot);
+	struct stack_log_name name = {0};
+	if (!reader->nodes || !entry)
+		return NOT_KNOWN;
+	if (entry->seq_plus_1 == block->seq + 1)
+		name = entry->stack;
+	else if (block->sample.stack && !(block->flags & SLOT_INHERITED))
+		name = place_of(reader->log)->walked[block->sample.stack % WALK_STACKS];
+	return name.epoch == reader->epoch && name.node && name.node < reader->node_count
+	    ? restore(reader, name.node)
+	    : NOT_KNOWN;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Keeps the stacks of a process' live blocks in its region (proto/stack_log.h), and finds those that an earlier
+ * sampler has kept there.
+ *
+ *   a block is entered in the books  -> its slot's entry; nodes and frames that are new, first
+ *   a number is seen to be walked to -> that number's entry
+ *   this sampler dies, another comes -> the stack of a live block, by its slot or its number
+ *
+ * The log is hostile input: a wrong entry gives a wrong stack in the profile of the process that wrote it. A
+ * frame whose address means another file by now, or the same one mapped elsewhere, is not known any more, and
+ * neither are the stacks that it is in.
+ */
+#ifndef SAMPLER_HEAP_STACK_LOG_H
+#define SAMPLER_HEAP_STACK_LOG_H
+
+#include "proto/stack_log.h"
+#include "sampler/region/region.h"
+#include "sampler/unwind/maps.h"
+#include "sampler/unwind/stacks.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Of one place. */
+struct stack_log {
+	const struct region *region; /* borrowed, as is the rest */
+	struct stacks *stacks;       /* the process' own table */
+	uint32_t place;
+	bool waits; /* for what an earlier sampler has left: nothing is written yet */
+	bool open;
+	uint32_t epoch, frame_count, node_count;
+};
+
+void stack_log_init(
+    struct stack_log *log, const struct region *region, uint32_t place, struct stacks *stacks);
+
+/* A stack of the process' own table: of a block, and of a number that its image has walked to. */
+void stack_log_block(struct stack_log *log, uint32_t slot, uint64_t seq, uint32_t stack);
+void stack_log_walked(struct stack_log *log, uint32_t number, uint32_t stack);
+
+/* Forgets what is in the log, and waits for nothing any more. */
+void stack_log_renew(struct stack_log *log);
+
+/* What an earlier sampler has left. */
+struct stack_log_reader {
+	const struct stack_log *log; /* borrowed */
+	struct maps *maps;           /* the process' as they are now; borrowed */
+	uint32_t epoch, frame_count, node_count;
+	struct stack_log_frame *frames; /* copies; owned */
+	struct stack_log_node *nodes;
+	uint32_t *stacks; /* by node, in the process' own table, plus 1; 0: not looked up yet; owned */
+	uint32_t *path;   /* room for as many nodes; owned */
+};
+
+/* Returns 0, -ENOENT (nothing is there) or -ENOMEM. */
+int stack_log_open(struct stack_log_reader *reader, const struct stack_log *log, struct maps *maps);
+void stack_log_close(struct stack_log_reader *reader);
+
+/* The block's stack in the process' own table; UINT32_MAX: not known. */
+uint32_t stack_log_find(struct stack_log_reader *reader, uint32_t slot, const struct slot_copy *block);
+
+#endif

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""page_places.py ADDRESS: opens each process of the list, by its link: all have a graph, and nothing is complained of."""
+
+import sys
+
+from browser import Browser
+
+ADDRESS = sys.argv[1]
+READY = "document.documentElement.dataset.ready === '1'"
+LINKS = "document.querySelectorAll('#list tbody a')"
+
+
+def check(what, good):
+    if not good:
+        sys.exit("page_places: " + what)
+
+
+def main():
+    with Browser() as browser:
+        page = browser.page(ADDRESS)
+        page.wait(READY + f" && {LINKS}.length", "the list")
+        count = page.run(LINKS + ".length")
+        for number in range(count):
+            page.wait(f"!document.getElementById('list').hidden && {LINKS}.length === {count}", "the list again")
+            page.run(f"{LINKS}[{number}].click()")
+            page.wait("!document.getElementById('profile').hidden && !document.getElementById('profile').hasAttribute('aria-busy') "
+                      "&& (!document.getElementById('trouble').hidden || document.querySelector('#tiles .tile'))", "a profile")
+            check("trouble: " + page.run("document.getElementById('trouble').textContent"),
+                  page.run("document.getElementById('trouble').hidden"))
+            page.wait("profile.flame.shape && profile.flame.shape.count > 3", "its graph")
+            page.key("5")
+            page.wait("document.querySelector('#growth').innerText.length || !document.getElementById('trouble').hidden", "growth")
+            check("growth: " + page.run("document.getElementById('trouble').textContent"),
+                  page.run("document.getElementById('trouble').hidden"))
+            page.run("document.getElementById('home').click()")
+        check(f"{count} processes are listed", count == 2)
+        complaints = page.complaints()
+        check("complaints: " + "; ".join(complaints), not complaints)
+
+
+main()

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The web process' side of what the broker hands over: here the test is the broker. */
+#include "sampler/linux/clock.h"
+#include "serve/broker_client.h"
+#include "serve/catalog_scan.h"
+#include "serve/profile_choice.h"
+#include "serve/snapshots.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* The other end of a client. */
+struct broker {
+	struct broker_client *client;
+	int fd;
+};
+
+static void broker_open(struct broker *broker)
+{
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	broker->client = broker_client_new(pair[0]);
+	broker->fd = pair[1];
+	assert_non_null(broker->client);
+}
+
+static void broker_close(struct broker *broker)
+{
+	broker_client_free(broker->client);
+	close(broker->fd);
+}
+
+/* The next request that has been sent; false: there is none. */
+static bool take(const struct broker *broker, struct broker_request *request)
+{
+	int fd, got = broker_message_receive(broker->fd, request, sizeof(*request), &fd);
+
+	assert_true(got == 1 || got == -EAGAIN);
+	return got == 1;
+}
+
+static size_t take_all(const struct broker *broker, struct broker_request *requests, size_t room)
+{
+	size_t count = 0;
+
+	while (count < room && take(broker, &requests[count]))
+		count++;
+	return count;
+}
+
+/* Answers with so many bytes; NULL: zeros. */
+static void answer(const struct broker *broker, uint64_t id, const void *bytes, size_t length)
+{
+	struct broker_reply reply = {.id = id, .bytes = length, .last = 1};
+	int fd = memfd_create("test", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)length), 0);
+	if (bytes)
+		assert_int_equal(write(fd, bytes, length), length);
+	assert_int_equal(broker_message_send(broker->fd, &reply, sizeof(reply), fd), 0);
+	close(fd);
+	assert_true(broker_client_event(broker->client));
+}
+
+static void refuse(const struct broker *broker, uint64_t id)
+{
+	const struct broker_reply reply = {.id = id, .error = -EIO, .last = 1};
+
+	assert_int_equal(broker_message_send(broker->fd, &reply, sizeof(reply), -1), 0);
+	assert_true(broker_client_event(broker->client));
+}
+
+/* ---- turns */
+
+static void count_call(void *context, const struct broker_reply *reply, int fd)
+{
+	assert_int_equal(reply->error, -EIO);
+	assert_int_equal(fd, -1);
+	++*(size_t *)context;
+}
+
+static void a_sampler_makes_few_profiles_at_once(void **state)
+{
+	const struct broker_request heap = {.verb = BROKER_PROFILE, .server = 7, .pid = 1},
+	                            other = {.verb = BROKER_PROFILE, .server = 8, .pid = 1},
+	                            cpu = {.verb = BROKER_CPU, .server = 7, .pid = 1, .duration_ms = 1000};
+	struct broker_request sent[64];
+	uint64_t ids[20], last;
+	struct broker broker;
+	size_t calls = 0, answered = 0;
+
+	(void)state;
+	broker_open(&broker);
+	for (size_t i = 0; i < 20; i++)
+		assert_true(ids[i] = broker_client_ask(broker.client, &heap, count_call, &calls));
+	assert_int_equal(take_all(&broker, sent, 64), BROKER_CLIENT_PROFILES_AT_ONCE);
+	/* Another sampler has nothing to do with that, nor have samples of CPU time, which cannot wait. */
+	last = broker_client_ask(broker.client, &other, count_call, &calls);
+	assert_true(take(&broker, sent));
+	assert_int_equal(sent[0].id, last);
+	for (int i = 0; i < BROKER_CLIENT_CPU_AT_ONCE; i++)
+		assert_true(broker_client_ask(broker.client, &cpu, count_call, &calls));
+	assert_int_equal(take_all(&broker, sent, 64), BROKER_CLIENT_CPU_AT_ONCE);
+	assert_int_equal(broker_client_ask(broker.client, &cpu, count_call, &calls), 0);
+	/* One that is not sent yet is not heard of any more, one that is makes room. */
+	broker_client_cancel(broker.client, ids[19]);
+	assert_false(take(&broker, sent));
+	broker_client_cancel(broker.client, ids[0]);
+	assert_int_equal(take_all(&broker, sent, 64), 2);
+	assert_int_equal(sent[0].verb, BROKER_CANCEL);
+	assert_int_equal(sent[0].id, ids[0]);
+	assert_int_equal(sent[1].id, ids[6]);
+	/* In their order. */
+	for (size_t i = 1; i < 19; i++, answered++) {
+		refuse(&broker, ids[i]);
+		if (i + 6 < 19) {
+			assert_true(take(&broker, sent));
+			assert_int_equal(sent[0].id, ids[i + 6]);
+		}
+		assert_false(take(&broker, sent));
+	}
+	assert_int_equal(calls, answered);
+	broker_close(&broker);
+}
+
+/* ---- snapshots */
+
+struct got {
+	struct snapshots_waiter waiter;
+	size_t calls;
+};
+
+static void on_snapshot(struct snapshots_waiter *waiter, struct blob *profile, int error, const char *why)
+{
+	(void)why;
+	assert_int_equal(error, 0);
+	((struct got *)waiter)->calls++;
+	blob_drop(profile);
+}
+
+static void kept_moments_are_bounded(void **state)
+{
+	enum { PROCESSES = 8, BYTES = 20 << 20 };
+	struct broker broker;
+	struct snapshots *snapshots;
+	struct broker_request request;
+	size_t kept = 0;
+
+	(void)state;
+	broker_open(&broker);
+	snapshots = snapshots_new(broker.client);
+	for (int i = 1; i <= PROCESSES; i++) {
+		const struct process_key key = {.server = 1, .pid = i};
+		struct got got = {.waiter.got = on_snapshot};
+
+		snapshots_want(snapshots, &key, &got.waiter, 0);
+		assert_true(take(&broker, &request));
+		assert_int_equal(request.pid, i);
+		answer(&broker, request.id, NULL, BYTES);
+		assert_int_equal(got.calls, 1);
+		/* For a second it is there for whoever asks. */
+		snapshots_want(snapshots, &key, &got.waiter, 0);
+		assert_true(got.calls == 2 || take(&broker, &request));
+		if (got.calls != 2)
+			answer(&broker, request.id, NULL, BYTES);
+	}
+	for (int i = 1; i <= PROCESSES; i++) {
+		const struct process_key key = {.server = 1, .pid = i};
+		const struct snapshots_moment *moments;
+
+		kept += snapshots_kept(snapshots, &key, &moments);
+	}
+	assert_int_equal(kept, SNAPSHOTS_KEPT_BYTES / BYTES);
+	snapshots_free(snapshots);
+	broker_close(&broker);
+}
+
+/* ---- files */
+
+static void on_scanned(void *context)
+{
+	++*(size_t *)context;
+}
+
+static void scan(const struct broker *broker, struct catalog_scan *files, const char *text, size_t length)
+{
+	struct broker_request request;
+
+	assert_true(catalog_scan_begin(files));
+	assert_true(take(broker, &request));
+	assert_int_equal(request.verb, BROKER_SCAN);
+	answer(broker, request.id, text, length);
+}
+
+static void files_that_are_gone_stay_until_nobody_refers_to_them(void **state)
+{
+	static const char both[] = "1 10 100 /a.pb.gz\0002 10 100 /b.pb.gz", one[] = "2 10 100 /b.pb.gz";
+	struct catalog_file *const *found, *first;
+	struct catalog_scan *files;
+	struct broker_request request;
+	struct broker broker;
+	size_t scans = 0;
+	int error;
+	struct jobs *jobs = jobs_new(&error);
+
+	(void)state;
+	assert_non_null(jobs);
+	broker_open(&broker);
+	files = catalog_scan_new(broker.client, jobs, on_scanned, &scans);
+	scan(&broker, files, both, sizeof(both));
+	for (int i = 0; i < 2; i++) {
+		assert_true(take(&broker, &request));
+		assert_int_equal(request.verb, BROKER_OPEN);
+		refuse(&broker, request.id);
+	}
+	assert_int_equal(scans, 1);
+	assert_int_equal(catalog_scan_files(files, &found), 2);
+	first = found[0];
+	assert_true(first->there);
+	/* The list of processes may have it until it is made anew. */
+	scan(&broker, files, one, sizeof(one));
+	assert_int_equal(scans, 2);
+	assert_int_equal(catalog_scan_files(files, &found), 2);
+	assert_ptr_equal(found[0], first);
+	assert_false(first->there);
+	assert_string_equal(first->path, "/a.pb.gz");
+	catalog_scan_drop_gone(files);
+	assert_int_equal(catalog_scan_files(files, &found), 1);
+	assert_int_equal(found[0]->number, 2);
+	/* And one that comes back is read. */
+	scan(&broker, files, both, sizeof(both));
+	assert_true(take(&broker, &request));
+	assert_int_equal(request.file, 1);
+	refuse(&broker, request.id);
+	assert_int_equal(scans, 3);
+	jobs_free(jobs);
+	catalog_scan_free(files);
+	broker_close(&broker);
+}
+
+/* ---- series */
+
+static void a_series_is_by_time_with_its_ends(void **state)
+{
+	enum { FILES = 100, MOST = 10 };
+	static struct catalog_file files[FILES];
+	static struct gather_item items[FILES + 1];
+	const struct catalog_file *list[FILES];
+	char ids[FILES + 1][PROFILE_CHOICE_ID_BYTES];
+	struct catalog_process process = {.key = {.server = 1, .pid = 5}, .files = list};
+	const int64_t now_ns = clock_unix_ns(), hour_ns = INT64_C(3600) * CLOCK_NS_PER_S;
+	struct got got = {.waiter.got = on_snapshot};
+	struct broker broker;
+	struct broker_request request;
+	struct snapshots *snapshots;
+
+	(void)state;
+	for (int i = 0; i < FILES; i++) {
+		files[i] = (struct catalog_file){.number = (uint64_t)i,
+		    .time_ns = now_ns + (i - 50) * hour_ns,
+		    .state = CATALOG_FILE_READ};
+		list[i] = &files[i];
+	}
+	broker_open(&broker);
+	snapshots = snapshots_new(broker.client);
+	/* All of few, one of a kind that is no state left out. */
+	process.file_count = 3;
+	files[1].kind = ORIGIN_PEAK;
+	assert_int_equal(profile_choice_series(&process, snapshots, items, ids, MOST), 2);
+	assert_string_equal(ids[0], "f-0000000000000000");
+	assert_string_equal(ids[1], "f-0000000000000002");
+	files[1].kind = ORIGIN_LIVE;
+	/* Of many so many, always the first and the last. */
+	for (size_t count = MOST - 1; count <= FILES; count++) {
+		const size_t wanted = count < MOST ? count : MOST;
+
+		process.file_count = count;
+		assert_int_equal(profile_choice_series(&process, snapshots, items, ids, MOST), wanted);
+		assert_int_equal(items[0].file, 0);
+		assert_int_equal(items[wanted - 1].file, count - 1);
+		for (size_t i = 1; i < wanted; i++)
+			assert_true(items[i].file > items[i - 1].file);
+	}
+	/* A moment of now is between the files of before and after. */
+	snapshots_want(snapshots, &process.key, &got.waiter, 0);
+	assert_true(take(&broker, &request));
+	answer(&broker, request.id, "x", 1);
+	assert_int_equal(profile_choice_series(&process, snapshots, items, ids, FILES + 1), FILES + 1);
+	assert_int_equal(items[50].file, 50);
+	assert_int_equal(items[51].kind, GATHER_READY);
+	assert_int_equal(items[52].file, 51);
+	blob_drop(items[51].profile);
+	snapshots_free(snapshots);
+	broker_close(&broker);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_sampler_makes_few_profiles_at_once),
+	    cmocka_unit_test(kept_moments_are_bounded),
+	    cmocka_unit_test(a_series_is_by_time_with_its_ends),
+	    cmocka_unit_test(files_that_are_gone_stay_until_nobody_refers_to_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
