@@ -134,7 +134,7 @@ $(O)/heaptap-push: $(PUSH_OBJ) $(PPROF_OBJ)
 
 # With sampler/linux and sampler/control, as .ci/layers allows.
 $(O)/heaptap-serve: $(SERVE_OBJ) $(O)/core.a
-	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(HARD_LD) $(LDFLAGS) -o $@ $^ -lprotobuf-c -lpcre2-8 -lz -lm -pthread $(SERVE_LIBS)
+	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(HARD_LD) $(LDFLAGS) -o $@ $^ -lprotobuf-c -lpcre2-8 -lz -lm -linih -pthread $(SERVE_LIBS)
 
 # The half that lives in other people's processes: libc only, nothing exported but the map, no lazy binding
 # surprises (-z now), and never a sanitizer runtime (the sanitizer builds test the sampler's side).

@@ -50,6 +50,7 @@ struct region_header *offer_region(bool strict)
 	header->clock_id = CLOCK_MONOTONIC_COARSE;
 	header->offered = 1;
 	atomic_store_explicit(&header->period_bytes, REGION_OFFER_PERIOD_BYTES, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release); /* who reads the magic number reads all of this */
 	header->magic = REGION_MAGIC;
 	return header;
 }

@@ -15,7 +15,7 @@ enum { COMMAND_LINE_LISTEN_MAX = 8, COMMAND_LINE_NO_FD = -1 };
 #define COMMAND_LINE_LISTEN_DEFAULT "127.0.0.1:7337"
 
 struct command_line {
-	const char *listen[COMMAND_LINE_LISTEN_MAX]; /* all borrowed from argv */
+	const char *listen[COMMAND_LINE_LISTEN_MAX]; /* all borrowed from argv, or the configuration */
 	size_t listen_count;
 	const char *token_file; /* NULL: none */
 	const char *socket;     /* of the daemon; NULL: where it usually is */

@@ -82,7 +82,9 @@ int listen_address_parse(struct listen_address *address, const char *text, char 
 	int err;
 
 	memset(address, 0, sizeof(*address));
-	err = strncmp(text, "unix:", 5) == 0 ? parse_unix(address, text + 5) : parse_inet(address, text);
+	err = strncmp(text, "unix:", 5) == 0 ? parse_unix(address, text + 5)
+	    : *text == '/'                   ? parse_unix(address, text)
+	                                     : parse_inet(address, text);
 	address->is_local = is_loopback(&address->socket);
 	if (err)
 		snprintf(error, error_bytes,

@@ -4,6 +4,7 @@
 #include "serve/activation.h"
 #include "serve/broker.h"
 #include "serve/command_line.h"
+#include "serve/configured.h"
 #include "serve/web.h"
 
 #include <errno.h>
@@ -47,12 +48,11 @@ static int check_token(
 	return 0;
 }
 
-static int parse_addresses(
-    struct listening *listening, const struct command_line *line, char *error, size_t bytes)
+/* The command line's, else what systemd hands over, else the configuration's, else the usual one. */
+static int parse_addresses(struct listening *listening, struct command_line *line,
+    const struct daemon_section *section, char *error, size_t bytes)
 {
 	static const char *const usual = COMMAND_LINE_LISTEN_DEFAULT;
-	const char *const *texts = line->listen_count ? line->listen : &usual;
-	size_t count = line->listen_count ? line->listen_count : 1;
 	int err = 0;
 
 	if (!line->listen_count) {
@@ -60,7 +60,10 @@ static int parse_addresses(
 		    activation_sockets(listening->fds, listening->addresses, COMMAND_LINE_LISTEN_MAX);
 		if (listening->count)
 			return 0;
+		configured_listen(line, section);
 	}
+	const char *const *texts = line->listen_count ? line->listen : &usual;
+	size_t count = line->listen_count ? line->listen_count : 1;
 	listening->ours = true;
 	for (size_t i = 0; i < count && !err; i++)
 		err = listen_address_parse(&listening->addresses[listening->count++], texts[i], error, bytes);
@@ -95,13 +98,18 @@ static int check_operands(const struct command_line *line, char *error, size_t b
 	return 0;
 }
 
-static int prepare(const struct command_line *line, struct listening *listening, struct token *token,
-    char *error, size_t bytes)
+static int prepare(
+    struct command_line *line, struct listening *listening, struct token *token, char *error, size_t bytes)
 {
+	static struct daemon_section section; /* the line borrows from it */
 	int err = check_operands(line, error, bytes);
 
+	if (!err && !line->sampler) /* record --listen says all of it */
+		err = configured_read(&section, error, bytes);
 	if (!err)
-		err = parse_addresses(listening, line, error, bytes);
+		configured_token(line, &section);
+	if (!err)
+		err = parse_addresses(listening, line, &section, error, bytes);
 	if (!err && line->token_file)
 		err = token_read(token, line->token_file, error, bytes);
 	if (!err)

@@ -51,6 +51,16 @@ carry() {
   LD_PRELOAD=$PWD/bin/libheaptap.so exec "$PWD/bin/daemon_steps" "$@"
 }
 
+# sweeps N: waits for so many sweeps of /proc. Of a copy of the library there are no notices.
+sweeps() {
+  mkdir -p copy
+  cp bin/libheaptap.so copy/
+  for sweep in $(seq "$1"); do
+    rm -f swept
+    LD_PRELOAD=$PWD/copy/libheaptap.so "$PWD/bin/daemon_steps" on touch swept
+  done
+}
+
 # profile_of PID KIND: sets profile to the newest
 profile_of() {
   profile=$(ls -t store/steps/*/*."$1"."$2"*.pb.gz 2>/dev/null | head -n 1)

@@ -5,6 +5,7 @@
 #include "sampler/attach/attacher.h"
 #include "sampler/attach/fitness.h"
 #include "sampler/daemon/daemon_state.h"
+#include "sampler/daemon/decisions.h"
 #include "sampler/daemon/verdict.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
@@ -133,6 +134,7 @@ static void take_result(struct daemon *d, struct daemon_attaching *one)
 	entry->since_ns = clock_now_ns();
 	entry->since_unix_ns = clock_unix_ns();
 	roster_set(&entry->reason, NULL);
+	decisions_about(d, entry); /* meanwhile the rules may have changed, or everything is off */
 	if (d->options.verbosity > 0)
 		log_line("pid %d: attached, service %s; one thread stood still for %.1f ms", (int)entry->pid,
 		    facts.plan->service, (double)attachment.stood_ns / 1e6);
@@ -189,7 +191,7 @@ bool attaching_try(struct daemon *d, struct roster_entry *entry, bool has_librar
 	/* Of nearly all processes nothing need be said: nobody has asked for them. */
 	const bool wanted = has_library || verdict->decision.verdict == DECISION_PROFILE;
 	if (wanted && !verdict_is_no(d, entry, verdict))
-		decided = attach(d, entry, verdict);
+		decided = decisions_has_room(d, verdict->facts.uid) && attach(d, entry, verdict);
 	if (!decided) {
 		entry->state = ROSTER_NOTHING; /* at the next sweep */
 		entry->looks--;

@@ -4,7 +4,7 @@
 #include "pprof/service/daemon_section.h"
 #include "pprof/text/log_line.h"
 #include "sampler/daemon/daemon_state.h"
-#include "sampler/daemon/hand_over.h"
+#include "sampler/daemon/decisions.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -121,6 +121,7 @@ void configuration_reload(struct daemon *d)
 	d->note[0] = '\0';
 	configuration_close(d);
 	d->rules = rules;
+	d->memory.max_bytes = memory_bound_bytes(rules->daemon.memory_bytes);
 	const struct store_settings settings = settings_of(d);
 	result = store_change(d->store, &settings);
 	if (result)
@@ -128,7 +129,7 @@ void configuration_reload(struct daemon *d)
 	result = crash_guard_load(d->guard, d->guard_path);
 	if (result)
 		log_line("%s: %s", d->guard_path, strerror(-result));
-	hand_over_decide_again(d);
+	decisions_again(d);
 	if (d->options.verbosity >= 0)
 		log_line("configuration read again");
 }

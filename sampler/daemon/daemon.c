@@ -4,13 +4,15 @@
 #include "pprof/codec/file.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cli/status.h"
-#include "sampler/control/control_socket.h"
 #include "sampler/daemon/attaching.h"
 #include "sampler/daemon/configuration.h"
 #include "sampler/daemon/daemon_list.h"
 #include "sampler/daemon/daemon_state.h"
+#include "sampler/daemon/decisions.h"
 #include "sampler/daemon/hand_over.h"
 #include "sampler/daemon/notify.h"
+#include "sampler/daemon/periods.h"
+#include "sampler/daemon/requests.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
 #include "sampler/loader/preload_library.h"
@@ -59,82 +61,6 @@ static int claim(void *context, const struct target *target, const char *name, c
 	return error;
 }
 
-static void on_answer(void *context, uint64_t asker, pid_t pid, const char *path, int error)
-{
-	const struct daemon *d = context;
-	if (error)
-		control_server_failed(d->control, asker, pid, error);
-	else
-		control_server_written(d->control, asker, pid, path);
-}
-
-static uint32_t want_all(struct daemon *d, const char *cause, uint64_t asker)
-{
-	if (heap_capture_look(&d->heap, false))
-		scheduler_hurry(d->scheduler);
-	return scheduler_want_all(d->scheduler, cause, asker);
-}
-
-/* ---- the control socket */
-
-static bool is_of_service(const struct target *target, const char *service)
-{
-	return target->plan && strcmp(target->plan->service, service) == 0;
-}
-
-static uint32_t ask_service(struct daemon *d, const char *service, uint64_t asker)
-{
-	const struct table *processes = &d->heap.intake.processes;
-	uint32_t count = 0;
-	for (size_t i = 0; i < processes->count; i++) {
-		const struct process *process = processes->entries[i].item;
-		if (!process->target.closed && is_of_service(&process->target, service))
-			count += scheduler_ask(d->scheduler, process->target.pid, asker);
-	}
-	return count;
-}
-
-static int64_t on_asked(void *context, const struct control_request *request, uint64_t asker)
-{
-	struct daemon *d = context;
-	if (request->verb != CONTROL_SNAPSHOT)
-		return -EOPNOTSUPP;
-	if (heap_capture_look(&d->heap, false))
-		scheduler_hurry(d->scheduler);
-	switch (request->target) {
-	case CONTROL_PID:
-		return scheduler_ask(d->scheduler, request->pid, asker);
-	case CONTROL_SERVICE:
-		return ask_service(d, request->service, asker);
-	default:
-		return want_all(d, "heaptap snapshot", asker);
-	}
-}
-
-static void on_list(void *context, struct control_list_writer *writer)
-{
-	daemon_list_write(context, writer);
-}
-
-static int open_control(struct daemon *d)
-{
-	const gid_t group = control_peer_group();
-	const struct control_handlers handlers = {.context = d, .list = on_list, .ask = on_asked};
-	char path[CONTROL_PATH_BYTES];
-	int error = 0, fd = control_socket_bind(d->socket_path, group);
-	if (fd < 0) {
-		log_line(
-		    "%s: %s", d->socket_path, fd == -EADDRINUSE ? "another daemon serves it" : strerror(-fd));
-		return fd;
-	}
-	d->control = control_server_new(d->epoll_fd, fd, group, &handlers, &error);
-	if (control_path_off(d->socket_path, path) == 0)
-		off_switch_open(&d->off, path);
-	if (d->off.fd >= 0)
-		(void)epoll_set_add(d->epoll_fd, d->off.fd);
-	return error;
-}
-
 /* ---- signals */
 
 static void reload(struct daemon *d)
@@ -154,7 +80,7 @@ static void on_signals(struct daemon *d)
 			reload(d);
 			break;
 		case SIGUSR1:
-			want_all(d, "a signal to heaptap", 0);
+			requests_want_all(d, "a signal to heaptap", 0);
 			break;
 		case SIGCHLD:
 			break;
@@ -163,7 +89,8 @@ static void on_signals(struct daemon *d)
 			break;
 		}
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		scheduler_reap(d->scheduler, pid, status);
+		if (!cpu_profiles_reap(&d->cpu, pid, status))
+			scheduler_reap(d->scheduler, pid, status);
 }
 
 /* ---- the loop */
@@ -175,7 +102,7 @@ static void move_switch(struct daemon *d)
 	if (d->off.off)
 		hand_over_stop(d);
 	else
-		hand_over_decide_again(d);
+		decisions_again(d);
 }
 
 static bool is_due(uint64_t *last_ns, uint64_t now_ns, uint64_t every_ns)
@@ -206,7 +133,7 @@ static void limit_load(struct daemon *d, uint64_t now_ns)
 	const uint32_t before = d->load.raised;
 	if (!own_load_look(&d->load, &limits, &reading, now_ns))
 		return;
-	hand_over_scale(d);
+	periods_load_changed(d, before);
 	log_line("%s its limits of CPU time and memory: sampling periods are %u times what is configured",
 	    d->load.raised > before ? "the daemon is above" : "the daemon is well within",
 	    1u << d->load.raised);
@@ -225,10 +152,12 @@ static uint64_t look(struct daemon *d, bool ended)
 	now_ns = clock_now_ns();
 	limit_load(d, now_ns);
 	if (is_due(&d->tuned_ns, now_ns, TUNE_NS_S * second_ns)) {
-		hand_over_tune(d);
+		periods_tune(d);
 		daemon_list_note_growth(d);
 	}
 	tell_manager(d, now_ns);
+	uint64_t cpu_ns = cpu_profiles_tend(&d->cpu, now_ns);
+	due_ns = cpu_ns < due_ns ? cpu_ns : due_ns;
 	uint64_t tick_ns = poll_interval_timeout_ns(&d->heap.pace, now_ns);
 	due_ns = find_ns < due_ns ? find_ns : due_ns;
 	return due_ns < tick_ns ? due_ns : tick_ns;
@@ -271,6 +200,7 @@ static int open_ground(struct daemon *d)
 	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (d->signal_fd < 0 || d->epoll_fd < 0)
 		return -errno;
+	d->roster.epoll_fd = d->epoll_fd;
 	d->modules = modules_new(0);
 	d->guard = crash_guard_new();
 	if (!d->modules || !d->guard)
@@ -293,8 +223,9 @@ static int open_capture(struct daemon *d)
 	    .settings = &d->settings,
 	    .output = &d->output,
 	    .claim = claim,
-	    .answer = on_answer,
+	    .answer = requests_answer,
 	    .context = d,
+	    .memory = d->cpu.giver,
 	    .began_unix_ns = d->identity.unix_ns,
 	    .began_ns = d->identity.monotonic_ns,
 	    .began_pid = d->identity.pid,
@@ -345,7 +276,7 @@ static int open_all(struct daemon *d)
 	if (!error)
 		error = configuration_open_store(d);
 	if (!error)
-		error = open_control(d);
+		error = requests_open(d);
 	if (!error)
 		error = open_capture(d);
 	return error ? error : open_finder(d);
@@ -355,9 +286,7 @@ static void close_all(struct daemon *d)
 {
 	attaching_end(d);
 	finder_free(d->finder);
-	control_server_free(d->control);
-	if (d->control)
-		unlink(d->socket_path);
+	requests_close(d);
 	off_switch_close(&d->off);
 	scheduler_free(d->scheduler);
 	if (d->scheduler)

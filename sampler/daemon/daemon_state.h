@@ -14,6 +14,7 @@
 #include "sampler/daemon/roster.h"
 #include "sampler/daemon/session_file.h"
 #include "sampler/rules/rules.h"
+#include "sampler/session/cpu_profile.h"
 #include "sampler/session/heap_capture.h"
 #include "sampler/store/store.h"
 #include "sampler/target/launch.h"
@@ -47,7 +48,8 @@ struct daemon {
 	struct crash_guard *guard;
 	struct off_switch off;
 	struct own_load load;
-	uint64_t round; /* of sweeps */
+	uint64_t round;     /* of sweeps */
+	uint64_t decisions; /* how often it was decided about all again */
 	uint32_t next_region;
 	struct delivery delivery; /* of the attach library; fd -1: not opened yet */
 	struct daemon_attaching {
@@ -59,6 +61,7 @@ struct daemon {
 
 	char socket_path[CONTROL_PATH_BYTES];
 	struct control_server *control;
+	struct cpu_profiles cpu; /* for who asks the control socket for one */
 	int epoll_fd, signal_fd;
 	bool ending;
 	int64_t since_unix_ns;

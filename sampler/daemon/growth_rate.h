@@ -6,7 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { GROWTH_RATE_POINTS = 48, GROWTH_RATE_LEAST = 3 };
+enum {
+	GROWTH_RATE_POINTS = 48,
+	GROWTH_RATE_LEAST = 3, /* for a slope */
+	GROWTH_RATE_SURE =
+	    24, /* to call it more than chance: 4 minutes. As many as are left when there is no room */
+};
 
 /* Readings at growing distances: when there is no more room, every second one is dropped, and from then on
  * half as many are kept. Zeroed at first. */
@@ -21,9 +26,10 @@ struct growth_rate {
 
 void growth_rate_note(struct growth_rate *growth, uint64_t now_ns, double bytes, double variance);
 
-/* The slope in bytes per hour (NaN: too few readings), and whether it is more than two standard errors from
- * 0. The error is that of ordinary least squares, from the residuals, or what the sampling error alone
- * would give, whichever is more. */
+/* The slope in bytes per hour (NaN: too few readings), and whether that is more than chance: it is more than
+ * two standard errors from 0, and so is that of the later half of the readings, which is at least half of
+ * it. The error is that of ordinary least squares, from the residuals and how much alike neighbours are, or
+ * what the sampling error alone would give, whichever is more. */
 void growth_rate_fit(const struct growth_rate *growth, double *bytes_per_hour, bool *significant);
 
 #endif

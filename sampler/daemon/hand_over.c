@@ -4,6 +4,7 @@
 #include "pprof/text/log_line.h"
 #include "sampler/daemon/attaching.h"
 #include "sampler/daemon/daemon_state.h"
+#include "sampler/daemon/decisions.h"
 #include "sampler/daemon/verdict.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
@@ -25,11 +26,14 @@
 
 enum {
 	LOOKS = 3, /* sweeps after which a process that offers nothing is taken for one without the library */
-	/* An image costs the daemon 20 to 100 KiB, and the memory that is prefaulted for it. */
-	IMAGE_BYTES = 128 << 10,
 	PREFAULT_BYTES = 224 << 10,
 	PREFAULT_SHARE = 4, /* of the daemon's memory: one in so many bytes */
+	/* Until a process is looked at again that another sampler had, or for which there was no room. */
+	BUSY_S = 10,
+	FULL_S = 30,
 };
+
+static const uint64_t second_ns = UINT64_C(1000000000);
 
 /* ---- taking an offer */
 
@@ -41,18 +45,13 @@ static uint64_t random_key(void)
 	return key & ~REGION_KEY_PLACE;
 }
 
-static uint64_t memory_bytes(const struct daemon *d)
-{
-	return d->rules->daemon.memory_bytes;
-}
-
 /* The pages that it needs at once are charged to us, as long as we have some to give. */
 static void prefault(struct daemon *d, const struct region *region)
 {
 	uint64_t images = 0;
 	for (const struct image *image = d->heap.intake.images; image; image = image->next)
 		images++;
-	if ((images + 1) * PREFAULT_BYTES <= memory_bytes(d) / PREFAULT_SHARE)
+	if ((images + 1) * PREFAULT_BYTES <= d->rules->daemon.memory_bytes / PREFAULT_SHARE)
 		region_prefault(region);
 }
 
@@ -111,20 +110,10 @@ static bool take(
 	return true;
 }
 
-/* How many images there are, and of one user. */
-static bool has_room(const struct daemon *d, const struct roster_entry *entry, uid_t uid)
+static bool refuse_for_now(struct roster_entry *entry, unsigned int seconds, const char *why)
 {
-	const uint64_t most = memory_bytes(d) / IMAGE_BYTES;
-	uint64_t all = 0, of_user = 0;
-	(void)entry;
-	for (size_t i = 0; i < d->roster.count; i++) {
-		const struct roster_entry *other = d->roster.entries[i];
-		if (other->state != ROSTER_PROFILED || !other->first)
-			continue;
-		all++;
-		of_user += other->uid == uid;
-	}
-	return all < most && (uid == 0 || uid == geteuid() || of_user < most / 2);
+	entry->again_ns = clock_now_ns() + seconds * second_ns;
+	return verdict_refuse(entry, "%s", why);
 }
 
 /* A forked child, which has its parent's region. */
@@ -137,6 +126,8 @@ static bool join(struct daemon *d, struct roster_entry *entry, const struct imag
 	entry->first = false;
 	entry->since_ns = clock_now_ns();
 	entry->since_unix_ns = clock_unix_ns();
+	if (image->plan && image->plan->decided != d->decisions) /* when none of its processes was known */
+		decisions_about(d, entry);
 	return true;
 }
 
@@ -148,18 +139,16 @@ static bool on_offer(struct daemon *d, struct roster_entry *entry, struct region
 		return join(d, entry, image);
 	}
 	struct verdict *verdict = verdict_make(d, entry, true);
+	const bool wanted = verdict && !verdict_is_no(d, entry, verdict);
 	bool done = true;
-	if (verdict && !verdict_is_no(d, entry, verdict) && has_room(d, entry, verdict->facts.uid)) {
-		entry->uid = verdict->facts.uid;
+	if (wanted && decisions_has_room(d, verdict->facts.uid)) {
 		done = take(d, entry, offer, verdict);
 	} else {
 		if (offer->session == (uint64_t)d->identity.unix_ns) /* an earlier daemon has turned it on */
 			region_offer_turn(&offer->region, false);
 		region_close(&offer->region);
-		if (verdict && entry->state != ROSTER_REFUSED) {
-			roster_set(&entry->reason, "too many processes are profiled already");
-			done = false;
-		}
+		if (wanted)
+			done = refuse_for_now(entry, FULL_S, "too many processes are profiled already");
 	}
 	free(verdict);
 	return done;
@@ -167,8 +156,16 @@ static bool on_offer(struct daemon *d, struct roster_entry *entry, struct region
 
 /* ---- a look at a process */
 
-static bool on_other_version(struct roster_entry *entry, uint32_t abi)
+/* The library is there, but cannot be used: that is said unless the rules leave the process alone anyway. */
+static bool on_unusable(struct daemon *d, struct roster_entry *entry, int error, uint32_t abi)
 {
+	struct verdict *verdict = verdict_make(d, entry, true);
+	const bool unwanted = !verdict || verdict_is_no(d, entry, verdict);
+	free(verdict);
+	if (unwanted)
+		return true;
+	if (error == -EBUSY)
+		return refuse_for_now(entry, BUSY_S, "another sampler of heaptap reads its memory");
 	if (abi)
 		return verdict_refuse(entry,
 		    "its library is of another version (ABI %" PRIu32 ", the daemon's is %u): restart it",
@@ -187,6 +184,14 @@ static bool on_nothing(struct daemon *d, struct roster_entry *entry, bool notice
 	return true;
 }
 
+/* A child of ours that writes a profile or attaches has the regions mapped as we have. */
+static bool is_own_child(pid_t pid)
+{
+	char own[PATH_MAX], exe[PATH_MAX];
+	return thread_facts_read(pid).parent == getpid() && proc_read_exe(pid, exe, sizeof(exe)) > 0 &&
+	    proc_read_exe(getpid(), own, sizeof(own)) > 0 && strcmp(exe, own) == 0;
+}
+
 static bool is_ours(pid_t pid)
 {
 	char path[PROC_PATH_BYTES];
@@ -198,7 +203,7 @@ static bool is_ours(pid_t pid)
 static bool look(struct daemon *d, struct roster_entry *entry, bool noticed)
 {
 	struct region_offer offer;
-	if (!is_ours(entry->pid)) {
+	if (!is_ours(entry->pid) || is_own_child(entry->pid)) {
 		entry->state = ROSTER_OTHER;
 		return true;
 	}
@@ -208,10 +213,12 @@ static bool look(struct daemon *d, struct roster_entry *entry, bool noticed)
 		return on_offer(d, entry, &offer);
 	case ENOENT:
 		return on_nothing(d, entry, noticed);
+	case EAGAIN: /* it is just being made, for as long as that takes */
+		entry->state = ROSTER_NOTHING;
+		return false;
 	case EPROTO:
-		return on_other_version(entry, offer.abi);
 	case EBUSY:
-		return verdict_refuse(entry, "another sampler of heaptap reads its memory");
+		return on_unusable(d, entry, error, offer.abi);
 	case EPERM:
 		return attaching_try(d, entry, true);
 	case ESRCH:
@@ -219,6 +226,25 @@ static bool look(struct daemon *d, struct roster_entry *entry, bool noticed)
 	default:
 		return false; /* no descriptor or memory is left: another sweep may have some */
 	}
+}
+
+/* While everything is off: what an earlier daemon has left on is turned off too. Once for each program. */
+static void silence(struct roster_entry *entry)
+{
+	struct region_offer offer;
+	if (entry->silenced || entry->state != ROSTER_NEW || !is_ours(entry->pid))
+		return;
+	entry->silenced = true;
+	if (region_offer_open(&offer, entry->pid) != 0)
+		return;
+	region_offer_turn(&offer.region, false);
+	region_close(&offer.region);
+}
+
+static bool is_to_be_looked_at(const struct roster_entry *entry)
+{
+	return entry->state == ROSTER_NEW || entry->state == ROSTER_NOTHING ||
+	    (entry->state == ROSTER_REFUSED && entry->again_ns && clock_now_ns() >= entry->again_ns);
 }
 
 bool hand_over_look(void *context, pid_t pid, bool noticed)
@@ -234,11 +260,16 @@ bool hand_over_look(void *context, pid_t pid, bool noticed)
 	entry->round = d->round;
 	if (is_new)
 		entry->since_unix_ns = clock_unix_ns();
-	if (d->off.off)
+	if (d->off.off) {
+		silence(entry);
 		return true;
+	}
 	if (entry->state == ROSTER_OTHER && noticed)
 		entry->state = ROSTER_NOTHING;
-	return (entry->state != ROSTER_NEW && entry->state != ROSTER_NOTHING) || look(d, entry, noticed);
+	if (!is_to_be_looked_at(entry))
+		return true;
+	entry->again_ns = 0;
+	return look(d, entry, noticed);
 }
 
 void hand_over_swept(void *context)
@@ -292,94 +323,16 @@ bool hand_over_ended(struct daemon *d, int fd)
 		if (entry->pidfd != fd)
 			continue;
 		note_end(d, entry);
-		epoll_set_remove(d->epoll_fd, fd);
 		roster_remove(&d->roster, entry->pid);
 		return true;
 	}
 	return false;
 }
 
-/* ---- again */
-
-static struct image *image_of(const struct daemon *d, const struct roster_entry *entry)
-{
-	return entry->state == ROSTER_PROFILED ? registry_image_of(&d->heap.registry, entry->ino) : NULL;
-}
-
-static void decide_about_profiled(struct daemon *d, struct roster_entry *entry, struct image *image)
-{
-	struct verdict *verdict = verdict_make(d, entry, true);
-	if (!verdict)
-		return;
-	if (verdict_is_no(d, entry, verdict)) {
-		region_offer_turn(image->region, false);
-		entry->state = ROSTER_PROFILED; /* its books stay, and the entry says why it is off */
-	} else {
-		if (image->plan)
-			verdict_plan(image->plan, d, verdict);
-		roster_set(&entry->reason, NULL);
-		region_offer_turn(image->region, true);
-	}
-	free(verdict);
-}
-
-void hand_over_decide_again(struct daemon *d)
-{
-	for (size_t i = 0; i < d->roster.count; i++) {
-		struct roster_entry *entry = d->roster.entries[i];
-		struct image *image = image_of(d, entry);
-		if (image && entry->first)
-			decide_about_profiled(d, entry, image);
-		else if (!image && entry->state != ROSTER_NEW) {
-			entry->state = ROSTER_NOTHING;
-			entry->looks = entry->looks ? entry->looks - 1 : 0;
-		}
-	}
-	hand_over_scale(d);
-	finder_hurry(d->finder);
-}
+/* ---- the switch */
 
 void hand_over_stop(struct daemon *d)
 {
 	for (struct image *image = d->heap.intake.images; image; image = image->next)
 		region_offer_turn(image->region, false);
-}
-
-/* ---- periods */
-
-static void set_period(struct image *image, double period_bytes)
-{
-	image->period_bytes = period_bytes < 1        ? 1
-	    : period_bytes > (double)PERIOD_BYTES_MAX ? PERIOD_BYTES_MAX
-	                                              : (uint64_t)period_bytes;
-	atomic_store(&region_header(image->region)->period_bytes, image->period_bytes);
-}
-
-void hand_over_scale(struct daemon *d)
-{
-	for (struct image *image = d->heap.intake.images; image; image = image->next)
-		if (image->plan && image->plan->period_bytes)
-			set_period(image, (double)image->plan->period_bytes * (double)(1u << d->load.raised));
-}
-
-/* The rate that would have been had the period been another one is inversely proportional to it. */
-void hand_over_tune(struct daemon *d)
-{
-	for (struct image *image = d->heap.intake.images; image; image = image->next) {
-		const struct target_plan *plan = image->plan;
-		uint64_t samples = 0;
-		for (uint32_t i = 0; i < image->places_end; i++)
-			samples += image->process[i] ? process_samples(image->process[i]) : 0;
-		uint64_t now_ns = clock_now_ns();
-		uint64_t came = samples > image->tuned_samples ? samples - image->tuned_samples : 0;
-		uint64_t passed_ns = now_ns - (image->tuned_ns ? image->tuned_ns : image->claimed_ns);
-		if (!plan || !plan->samples_per_hour || passed_ns == 0)
-			continue;
-		double rate = ((double)came + 1) * 3600e9 / (double)passed_ns;
-		double factor = rate / (double)plan->samples_per_hour;
-		factor = factor > 4 ? 4 : factor < 0.25 ? 0.25 : factor;
-		image->tuned_samples = samples;
-		image->tuned_ns = now_ns;
-		set_period(image, (double)image->period_bytes * factor);
-	}
 }

@@ -18,16 +18,7 @@ void hand_over_swept(void *context);
 /* If the descriptor is the pidfd of a process that was handed over, notes its end and returns true. */
 bool hand_over_ended(struct daemon *daemon, int fd);
 
-/* The rules have changed, or the switch was moved: decides again about every process that is known. */
-void hand_over_decide_again(struct daemon *daemon);
-
-/* Stops sampling in every region. The processes are still known, and hand_over_decide_again begins again. */
+/* Stops sampling in every region. The processes are still known, and decisions_again begins again. */
 void hand_over_stop(struct daemon *daemon);
-
-/* The periods follow daemon->load. */
-void hand_over_scale(struct daemon *daemon);
-
-/* Brings the periods of services with a number of samples per hour nearer to that number. */
-void hand_over_tune(struct daemon *daemon);
 
 #endif

@@ -7,7 +7,6 @@
 #define SAMPLER_DAEMON_NOTIFY_H
 
 #include <stdint.h>
-#include <sys/types.h>
 
 /* Reads the environment once, before any other. The variables are removed: no child is to use them. */
 void notify_open(void);
@@ -20,13 +19,5 @@ void notify_reloading(void);
 
 /* How often the watchdog wants to hear of us: half of its time; 0: there is none. */
 uint64_t notify_watchdog_ns(void);
-
-/* Keeps a descriptor for the next daemon, under a name, or forgets it. */
-void notify_store(const char *name, int fd);
-void notify_forget(const char *name);
-
-/* A descriptor that was kept, with its name; -1: there are no more. The caller owns it; the name is valid
- * until the next call. */
-int notify_next_stored(const char **name);
 
 #endif

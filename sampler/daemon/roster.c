@@ -2,26 +2,27 @@
 #include "sampler/daemon/roster.h"
 
 #include "pprof/table/array.h"
+#include "sampler/linux/epoll_set.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-static void entry_free(struct roster_entry *entry)
+/* A child that writes a profile has a copy of the pidfd, so it must be taken out of the set. */
+static void entry_free(const struct roster *roster, struct roster_entry *entry)
 {
 	char *const texts[] = {entry->service, entry->exe, entry->comm, entry->container, entry->labels,
 	    entry->library, entry->reason};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		free(texts[i]);
 	if (entry->pidfd >= 0)
-		close(entry->pidfd);
+		epoll_set_close(roster->epoll_fd, entry->pidfd);
 	free(entry);
 }
 
 void roster_fini(struct roster *roster)
 {
 	for (size_t i = 0; i < roster->count; i++)
-		entry_free(roster->entries[i]);
+		entry_free(roster, roster->entries[i]);
 	free(roster->entries);
 	*roster = (struct roster){0};
 }
@@ -51,7 +52,7 @@ void roster_remove(struct roster *roster, pid_t pid)
 	size_t at = place_of(roster, pid);
 	if (at >= roster->count || roster->entries[at]->pid != pid)
 		return;
-	entry_free(roster->entries[at]);
+	entry_free(roster, roster->entries[at]);
 	memmove(&roster->entries[at], &roster->entries[at + 1],
 	    (--roster->count - at) * sizeof(roster->entries[0]));
 }
@@ -92,7 +93,7 @@ void roster_forget(struct roster *roster, uint64_t round)
 		if (roster->entries[i]->round >= round)
 			roster->entries[kept++] = roster->entries[i];
 		else
-			entry_free(roster->entries[i]);
+			entry_free(roster, roster->entries[i]);
 	roster->count = kept;
 }
 

@@ -2,7 +2,7 @@
 /*
  * Every process that the daemon has looked at, and what it thinks of it. A process is known by its pid,
  * when it was forked, and where its stack begins, which is another address after each exec. So one look at
- * a process that does not concern us is enough, and costs one read later. Pure.
+ * a process that does not concern us is enough, and costs one read later.
  */
 #ifndef SAMPLER_DAEMON_ROSTER_H
 #define SAMPLER_DAEMON_ROSTER_H
@@ -28,11 +28,12 @@ struct roster_entry {
 	struct thread_birth identity;
 	enum roster_state state;
 	uint32_t looks;
-	uint64_t round; /* of the sweep that has last seen it */
-	uint64_t ino;   /* of its region; ROSTER_PROFILED */
-	bool first;     /* of those that have the region: it was the one that was found */
-	bool attached;  /* it was attached to */
-	uid_t uid;
+	uint64_t round;    /* of the sweep that has last seen it */
+	uint64_t ino;      /* of its region; ROSTER_PROFILED */
+	bool first;        /* of those that have the region: it was the one that was found */
+	bool attached;     /* it was attached to */
+	bool silenced;     /* ROSTER_NEW: what an earlier daemon had turned on in it is off */
+	uint64_t again_ns; /* ROSTER_REFUSED: when it is looked at again; 0: never */
 	uint64_t since_ns; /* monotonic: of the hand-over, or when it was first seen */
 	int64_t since_unix_ns;
 	struct growth_rate growth;
@@ -44,6 +45,7 @@ struct roster_entry {
 struct roster {
 	struct roster_entry **entries; /* by pid */
 	size_t count, room;
+	int epoll_fd; /* borrowed: in which the pidfds are */
 };
 
 void roster_fini(struct roster *roster);

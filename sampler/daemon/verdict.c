@@ -71,6 +71,8 @@ static void fill_labels(char text[TARGET_LABELS_BYTES], struct daemon *d, const 
 void verdict_plan(struct target_plan *plan, struct daemon *d, const struct verdict *verdict)
 {
 	const struct rules_service *how = verdict->decision.how;
+	plan->uid = verdict->facts.uid;
+	plan->decided = d->decisions;
 	plan->interval_ns = how->interval_ns;
 	plan->keep = how->keep;
 	plan->samples_per_hour = how->samples_per_hour;
@@ -82,6 +84,6 @@ void verdict_plan(struct target_plan *plan, struct daemon *d, const struct verdi
 uint64_t verdict_period(const struct daemon *d, const struct verdict *verdict)
 {
 	const uint64_t period_bytes = verdict->decision.how->period_bytes;
-	return period_bytes ? period_bytes << d->load.raised
-	                    : RULES_PERIOD_BYTES_DEFAULT; /* adjusted later */
+	/* that of samples-per-hour is adjusted later */
+	return (period_bytes ? period_bytes : RULES_PERIOD_BYTES_DEFAULT) << d->load.raised;
 }

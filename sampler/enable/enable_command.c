@@ -4,6 +4,7 @@
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
 #include "sampler/control/control_path.h"
+#include "sampler/control/control_socket.h"
 #include "sampler/enable/enable_library.h"
 #include "sampler/enable/enable_machine.h"
 #include "sampler/enable/enable_unit.h"
@@ -101,6 +102,14 @@ static void enable_units(struct job *job, const struct options *options)
 	putchar('\n');
 }
 
+static bool has_daemon(const char *control)
+{
+	int fd = control_socket_connect(control);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 /* The file `off`. Exit status. */
 static int switch_all(const struct options *options, bool off)
 {
@@ -131,9 +140,13 @@ static int switch_all(const struct options *options, bool off)
 		log_line("%s: %s", path, strerror(-error));
 		return EXIT_FAILURE;
 	}
-	printf(off ? "made %s: nothing is sampled until `heaptap enable --now`\n"
-	           : "%s is not there: the daemon samples\n",
-	    path);
+	const char *text = off ? "made %s: nothing is sampled until `heaptap enable --now`\n"
+	                       : "%s is not there: the daemon samples\n";
+	if (!has_daemon(control))
+		text = off
+		    ? "made %s: no daemon runs; what one has left sampling goes on until one is started\n"
+		    : "%s is not there: a daemon samples when it is started\n";
+	printf(text, path);
 	return EXIT_SUCCESS;
 }
 

@@ -507,8 +507,10 @@ int registry_attach(
     struct registry *registry, struct region *region, const struct registry_attached *attached)
 {
 	struct image *image = add_image(registry, region);
-	if (!image)
+	if (!image) {
+		free(attached->plan);
 		return -ENOMEM;
+	}
 	image->attached_pid = attached->pid;
 	image->attached_after_ns = attached->after_ns;
 	image->attached_rss_bytes = attached->rss_bytes;

@@ -4,6 +4,7 @@
 #include "pprof/codec/wire.h"
 #include "pprof/text/percent.h"
 #include "pprof/text/utf8.h"
+#include "proto/region.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -143,8 +144,9 @@ void declared_names_of_environment(struct declared_names *names, const void *byt
 	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
 		if (find(bytes, length, plain[i].variable, &value, &value_length))
 			take(plain[i].name, value, value_length);
-	names->disabled = find(bytes, length, "HEAPTAP_DISABLE", &value, &value_length) &&
-	    value_length == 1 && *value == '1';
+	/* as the library takes it: by any value but "" and "0" */
+	names->disabled = find(bytes, length, REGION_DISABLE_ENV, &value, &value_length) && value_length &&
+	    (value_length != 1 || *value != '0');
 }
 
 /* ---- the process context */

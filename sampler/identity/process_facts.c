@@ -16,6 +16,7 @@ enum {
 	ENVIRONMENT_BYTES = 256 << 10, /* more is not looked at */
 	CONTEXT_TRIES = 3,             /* while it is being written */
 	PASSWD_BYTES = 16 << 10,
+	COMM_LENGTH = 15,
 };
 
 /* ---- the process context */
@@ -131,6 +132,30 @@ static void read_pod(struct process_facts *facts)
 		memcpy(declared->container, names.container, sizeof(names.container));
 }
 
+void process_facts_called(const char *comm, const char *command_line, char called[PROCESS_FACTS_CALLED_BYTES])
+{
+	const size_t word = strcspn(command_line, " "), comm_length = strlen(comm);
+	const char *name = command_line + word;
+	while (name > command_line && name[-1] != '/')
+		name--;
+	const size_t length = (size_t)(command_line + word - name);
+	called[0] = '\0';
+	/* the kernel cuts comm to 15 bytes */
+	if (!length || length >= PROCESS_FACTS_CALLED_BYTES ||
+	    comm_length != (length < COMM_LENGTH ? length : COMM_LENGTH) ||
+	    memcmp(name, comm, comm_length) != 0)
+		return;
+	memcpy(called, name, length);
+	called[length] = '\0';
+}
+
+static void read_called(struct process_facts *facts)
+{
+	char line[PATH_MAX];
+	if (proc_read(facts->pid, "cmdline", line, sizeof(line)) > 0)
+		process_facts_called(facts->comm, line, facts->called);
+}
+
 int process_facts_read(struct process_facts *facts, pid_t pid)
 {
 	char status[4096];
@@ -148,6 +173,7 @@ int process_facts_read(struct process_facts *facts, pid_t pid)
 		facts->comm[strcspn(facts->comm, "\n")] = '\0';
 	if (proc_read_exe(pid, facts->exe, sizeof(facts->exe)) > 0)
 		proc_strip_deleted(facts->exe);
+	read_called(facts);
 	read_cgroup(facts);
 	read_environment(facts);
 	read_contexts(facts);

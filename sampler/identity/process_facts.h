@@ -17,13 +17,16 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum { PROCESS_FACTS_COMM_BYTES = 16 + 1, PROCESS_FACTS_USER_BYTES = 64 };
+enum { PROCESS_FACTS_COMM_BYTES = 16 + 1, PROCESS_FACTS_USER_BYTES = 64, PROCESS_FACTS_CALLED_BYTES = 64 };
 
 /* Some 14 KB. Empty strings: unknown, or there is none. */
 struct process_facts {
 	pid_t pid;
 	char exe[PATH_MAX];                  /* as the process sees it, without " (deleted)" */
 	char comm[PROCESS_FACTS_COMM_BYTES]; /* without its newline */
+	/* The name by which it was executed, if that can be told: Debian's redis-server is a link to
+	 * redis-check-rdb, and a busybox has a hundred names. */
+	char called[PROCESS_FACTS_CALLED_BYTES];
 	uid_t uid;                           /* effective */
 	char user[PROCESS_FACTS_USER_BYTES]; /* its name in /etc/passwd, or the number in digits */
 	struct cgroup_names cgroup;
@@ -37,7 +40,12 @@ struct process_facts {
  * read is left empty. */
 int process_facts_read(struct process_facts *facts, pid_t pid);
 
-/* The last part of exe, else comm. */
+/* The last part of exe, else comm: the program that it is, whatever it says. */
 const char *process_facts_program(const struct process_facts *facts);
+
+/* Pure. The last part of the first word of a command line (/proc/PID/cmdline), if comm says the same, as it
+ * does from the exec until the process or a script's interpreter changes one of them; else "". */
+void process_facts_called(
+    const char *comm, const char *command_line, char called[PROCESS_FACTS_CALLED_BYTES]);
 
 #endif

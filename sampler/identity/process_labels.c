@@ -34,7 +34,8 @@ void process_labels_service(const struct process_facts *facts, char *name, size_
 	else if (*facts->cgroup.container_id && *said->container)
 		snprintf(name, name_bytes, "%s", said->container);
 	else
-		snprintf(name, name_bytes, "%s", process_facts_program(facts));
+		snprintf(
+		    name, name_bytes, "%s", *facts->called ? facts->called : process_facts_program(facts));
 }
 
 int process_labels_make(struct labels *labels, const struct process_facts *facts, const char *service,

@@ -26,13 +26,15 @@ static bool was_at_peak(const struct slot_copy *slot, uint64_t peak)
 	return slot->seq < peak && (slot->state == SLOT_LIVE || slot->freed_order >= peak);
 }
 
-static int look_at_slot(struct live_scan *c, const struct region *region, uint32_t number)
+static int look_at_slot(
+    struct live_scan *c, const struct region *region, uint32_t number, bool is_there, bool kept_is_there)
 {
 	struct slot_copy slot, kept;
 	int error = 0;
 	bool peak_found = false,
-	     peak_kept = region_read_kept(region, number, &kept) && was_at_peak(&kept, c->peak_order);
-	if (region_read_any(region, number, &slot)) {
+	     peak_kept = kept_is_there && region_read_kept(region, number, &kept) &&
+	    was_at_peak(&kept, c->peak_order);
+	if (is_there && region_read_any(region, number, &slot)) {
 		bool live = slot.state == SLOT_LIVE;
 		/* For a mapping that has shrunk since the peak, the kept entry is used. */
 		peak_found = was_at_peak(&slot, c->peak_order) && !(peak_kept && kept.seq == slot.seq);
@@ -50,8 +52,11 @@ static int pass(struct live_scan *c, const struct region *region, uint32_t place
 	for (uint32_t s = 0; s < region->segments; s++) {
 		if (region_segment_owner(region, s) != (int)place)
 			continue;
+		const struct region_segment_pages pages = region_segment_pages(region, s);
 		for (uint32_t i = 0; i < REGION_SEGMENT_SLOTS; i++) {
-			int error = look_at_slot(c, region, s * REGION_SEGMENT_SLOTS + i);
+			const uint32_t page = i / REGION_SLOTS_PER_PAGE;
+			int error = look_at_slot(c, region, s * REGION_SEGMENT_SLOTS + i,
+			    pages.slots >> page & 1, pages.kept >> page & 1);
 			if (error)
 				return error;
 		}

@@ -3,6 +3,7 @@
 
 #include "proto/walk.h"
 #include "sampler/linux/memory_file.h"
+#include "sampler/region/sparse_run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -229,6 +230,36 @@ static _Atomic uint16_t *owners(const struct region *region)
 	return (_Atomic uint16_t *)(void *)(region->base + region->offsets.owners);
 }
 
+/* ---- slots */
+
+enum {
+	SEGMENT_BYTES = REGION_SEGMENT_SLOTS * sizeof(struct region_slot),
+	SEGMENT_PAGES = SEGMENT_BYTES / REGION_PAGE_BYTES,
+};
+
+/* offset: where they begin. */
+static uint64_t pages_there(const struct region *region, uint64_t offset, uint32_t segment)
+{
+	struct sparse_run run = {0};
+	uint64_t mask = 0;
+	if (!region->sparse)
+		return (UINT64_C(1) << SEGMENT_PAGES) - 1;
+	offset += (uint64_t)segment * SEGMENT_BYTES;
+	for (uint32_t page = 0; page < SEGMENT_PAGES; page++)
+		mask |=
+		    (uint64_t)sparse_run_has(&run, region->fd, offset + page * (uint64_t)REGION_PAGE_BYTES)
+		    << page;
+	return mask;
+}
+
+struct region_segment_pages region_segment_pages(const struct region *region, uint32_t segment)
+{
+	return (struct region_segment_pages){
+	    .slots = pages_there(region, region->offsets.slots, segment),
+	    .kept = pages_there(region, region->offsets.kept, segment),
+	};
+}
+
 int region_segment_owner(const struct region *region, uint32_t segment)
 {
 	if (segment >= region->segments)
@@ -316,99 +347,6 @@ bool region_read_free(const struct region *region, uint64_t number, struct free_
 	return atomic_load_explicit(&from->word, memory_order_relaxed) == number + 1;
 }
 
-/* Prefetches header and innermost frames of the buffer after next, among those whose bits are set: another
- * CPU has just written them. */
-static void prefetch_ahead(const unsigned char *first, uint64_t bits, uint32_t bytes)
-{
-	enum { LINE_BYTES = 64, BEGINNING_BYTES = 512 };
-	bits &= bits - 1;
-	bits &= bits - 1;
-	for (size_t i = 0; bits && i < BEGINNING_BYTES; i += LINE_BYTES)
-		__builtin_prefetch(first + (size_t)__builtin_ctzll(bits) * bytes + i);
-}
-
-/* The lowest buffer whose bit is set, or NULL. */
-static struct region_buffer *buffer_of(unsigned char *first, uint64_t bits, uint32_t class)
-{
-	return bits ? (struct region_buffer *)(void *)(first +
-	                  (size_t)__builtin_ctzll(bits) * buffer_class[class].bytes)
-	            : NULL;
-}
-
-/* Calls `visit` for every buffer whose bit is set; if it returns true, the buffer is freed. All buffers of
- * one word are freed at once, since the word's cache line moves between us and the target; but large ones
- * singly, since they are few and take long. Returns how many were freed. */
-enum { LARGE_BYTES = 65536 };
-
-static size_t visit_area(unsigned char *area,
-    bool (*visit)(void *context, struct region_buffer *buffer, const struct region_buffer *next, size_t room),
-    void *context)
-{
-	size_t count = 0;
-	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)area;
-	unsigned char *buffers = area + BUFFER_BITMAPS_BYTES;
-	for (uint32_t c = 0; c < BUFFER_CLASSES; c++) {
-		for (uint32_t word = 0; word < buffer_class[c].count / 64; word++) {
-			uint64_t taken = atomic_load_explicit(&bitmap[word], memory_order_acquire), done = 0;
-			unsigned char *first = buffers + word * 64u * (size_t)buffer_class[c].bytes;
-			for (; taken; taken &= taken - 1) {
-				struct region_buffer *buffer = buffer_of(first, taken, c);
-				prefetch_ahead(first, taken, buffer_class[c].bytes);
-				if (!visit(context, buffer, buffer_of(first, taken & (taken - 1), c),
-				        buffer_class[c].bytes - sizeof(*buffer)))
-					continue;
-				atomic_store_explicit(&buffer->word, BUFFER_FREE, memory_order_relaxed);
-				done |= taken & -taken;
-				count++;
-				if (buffer_class[c].bytes < LARGE_BYTES)
-					continue;
-				atomic_fetch_and_explicit(&bitmap[word], ~done, memory_order_release);
-				done = 0;
-			}
-			if (done)
-				atomic_fetch_and_explicit(&bitmap[word], ~done, memory_order_release);
-		}
-		bitmap += buffer_class[c].count / 64;
-		buffers += (size_t)buffer_class[c].count * buffer_class[c].bytes;
-	}
-	return count;
-}
-
-static size_t visit_buffers(const struct region *region,
-    bool (*visit)(void *context, struct region_buffer *buffer, const struct region_buffer *next, size_t room),
-    void *context)
-{
-	return visit_area(region->base + region->offsets.buffers, visit, context) +
-	    visit_area(region->base + region->offsets.dropped_buffers, visit, context);
-}
-
-static bool drain_one(
-    void *context, struct region_buffer *buffer, const struct region_buffer *next, size_t room)
-{
-	const struct region_drain *drain = context;
-	struct region_buffer header;
-	if ((atomic_load_explicit(&buffer->word, memory_order_acquire) & BUFFER_STATE_MASK) != BUFFER_FULL)
-		return false;
-	if (next && drain->ahead)
-		drain->ahead(drain->context, next, room);
-	memcpy(&header, buffer, sizeof(header));
-	return drain->taken(drain->context, &header, (unsigned char *)(buffer + 1), room);
-}
-
-size_t region_drain_buffers(const struct region *region, const struct region_drain *drain)
-{
-	return visit_buffers(region, drain_one, (void *)(uintptr_t)drain);
-}
-
-static bool half_written_by(
-    void *context, struct region_buffer *buffer, const struct region_buffer *next, size_t room)
-{
-	(void)next;
-	(void)room;
-	return atomic_load_explicit(&buffer->word, memory_order_acquire) ==
-	    buffer_word(BUFFER_WRITING, *(uint32_t *)context);
-}
-
 /* The pages that were touched are given back. */
 static void empty_counts(const struct region *region, uint32_t place)
 {
@@ -417,6 +355,16 @@ static void empty_counts(const struct region *region, uint32_t place)
 	if (fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
 	        (off_t)sizeof(*counts)) != 0)
 		memset((void *)counts, 0, sizeof(*counts));
+}
+
+static void empty_slots(const struct region *region, uint32_t segment)
+{
+	uint64_t pages = pages_there(region, region->offsets.slots, segment);
+	for (; pages; pages &= pages - 1)
+		memset((void *)slot_at(region,
+		           segment * REGION_SEGMENT_SLOTS +
+		               (uint32_t)__builtin_ctzll(pages) * REGION_SLOTS_PER_PAGE),
+		    0, REGION_PAGE_BYTES);
 }
 
 /* What is in the log of stacks is of another process than the next one here. */
@@ -442,15 +390,14 @@ void region_release_place(const struct region *region, uint32_t number)
 	for (uint32_t s = 0; s < region->segments; s++) {
 		if (region_segment_owner(region, s) != (int)number)
 			continue;
-		const size_t bytes = REGION_SEGMENT_SLOTS * sizeof(struct region_slot);
-		memset((void *)slot_at(region, s * REGION_SEGMENT_SLOTS), 0, bytes);
+		empty_slots(region, s);
 		/* Most of these were never touched: do not write to them. */
 		if (fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-		        (off_t)(region->offsets.kept + s * bytes), (off_t)bytes) != 0)
-			memset((void *)kept_at(region, s * REGION_SEGMENT_SLOTS), 0, bytes);
+		        (off_t)(region->offsets.kept + (uint64_t)s * SEGMENT_BYTES), SEGMENT_BYTES) != 0)
+			memset((void *)kept_at(region, s * REGION_SEGMENT_SLOTS), 0, SEGMENT_BYTES);
 		atomic_store(&owners(region)[s], 0);
 	}
-	visit_buffers(region, half_written_by, &number);
+	region_free_half_written(region, number);
 	if (number < WALK_PLACES && atomic_load(&place->walked))
 		empty_counts(region, number);
 	empty_stack_log(region, number);

@@ -27,6 +27,10 @@ struct region {
 	unsigned char *base;
 	struct region_offsets offsets;
 	bool anonymous; /* of an offer: shared memory without a name and without seals */
+	/* An image has made it, and can say in a few bytes that all of it is used. Pages that nobody has
+	 * written are made by whoever reads them first, and count as that one's memory: so they are passed
+	 * over. */
+	bool sparse;
 	/* of a region that another user's process requested: set to NULL when it is closed; else NULL */
 	struct region **holder;
 };
@@ -66,6 +70,14 @@ void region_prefault(const struct region *region);
  * region_open makes, and the file must be sealed; anonymous: it cannot be, and nobody can truncate it
  * (region_offer.h). Returns 0, -EPROTO, or -errno. */
 int region_reopen(struct region *region, int fd, bool anonymous);
+
+/* Which pages of a segment's slots, and of those that it keeps for the peak, have been written: a bit each.
+ * Of a region that is not sparse: all. */
+enum { REGION_SLOTS_PER_PAGE = REGION_PAGE_BYTES / sizeof(struct region_slot) };
+struct region_segment_pages {
+	uint64_t slots, kept;
+};
+struct region_segment_pages region_segment_pages(const struct region *region, uint32_t segment);
 
 /* True when no process has it mapped any more; then only region_close may follow. Not for anonymous memory,
  * which has no seals: region_mapped_by_any. */
@@ -130,6 +142,9 @@ struct region_drain {
 
 /* Calls `taken` for every full buffer, then frees them. Returns how many were freed. */
 size_t region_drain_buffers(const struct region *region, const struct region_drain *drain);
+
+/* Those that a process which has ended was writing are free again. */
+void region_free_half_written(const struct region *region, uint32_t place);
 
 /* Frees what a dead process owned: its segments, its half-written buffers, and in the end its place. */
 void region_release_place(const struct region *region, uint32_t place);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define NAME_MEMFD     "/memfd:heaptap (deleted)"
@@ -94,13 +95,31 @@ static bool make_safe(int fd, bool anonymous)
 	        (fcntl(fd, F_GET_SEALS) & (F_SEAL_SHRINK | F_SEAL_GROW)) == (F_SEAL_SHRINK | F_SEAL_GROW);
 }
 
+/* The mapping may be of another file by now, of a file system that never answers: so it is found out where
+ * the file is, without asking that, before it is opened. A descriptor, or -errno. */
+static int open_shared_memory(const char *path)
+{
+	char self[PROC_PATH_BYTES];
+	struct statx facts;
+	int fd = -ENOENT, location = open(path, O_PATH | O_CLOEXEC);
+	if (location < 0)
+		return errno == EACCES || errno == EPERM ? -EPERM : errno == ENOENT ? -ESRCH : -errno;
+	if (statx(location, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &facts) == 0 &&
+	    makedev(facts.stx_dev_major, facts.stx_dev_minor) == shared_memory_device()) {
+		fd = open(proc_fd_path(self, location), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+		fd = fd < 0 ? -errno : fd;
+	}
+	close(location);
+	return fd;
+}
+
 static int reopen(struct region_offer *offer, int fd, bool anonymous)
 {
 	struct region_header header;
 	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header))
 		return anonymous ? -ENOENT : -EPROTO;
 	if (header.magic == 0)
-		return -ENOENT; /* it is just being made */
+		return -EAGAIN;
 	if (header.magic != REGION_MAGIC)
 		return anonymous ? -ENOENT : -EPROTO; /* the program's own memory, perhaps */
 	offer->abi = header.abi == REGION_ABI ? 0 : header.abi;
@@ -110,11 +129,14 @@ static int reopen(struct region_offer *offer, int fd, bool anonymous)
 		return -ENOENT; /* a session's */
 	if (header.segments != REGION_OFFER_SEGMENTS)
 		return -EPROTO;
+	if (header.state == REGION_SPARE)
+		return -EAGAIN;
 	if (header.state != REGION_OFFERED && header.state != REGION_READY)
-		return -ENOENT; /* likewise */
+		return -ENOENT; /* a session's */
 	int error = region_reopen(&offer->region, fd, anonymous);
 	if (error)
 		return error;
+	offer->region.sparse = true;
 	struct region_header *shared = region_header(&offer->region);
 	offer->session = header.session;
 	offer->used = atomic_load(&shared->state) == REGION_READY;
@@ -127,9 +149,9 @@ static int open_candidate(void *context, pid_t pid, const struct region_offer_ra
 	char path[128];
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, range->start,
 	    range->end);
-	int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	int fd = open_shared_memory(path);
 	if (fd < 0)
-		return errno == EACCES || errno == EPERM ? -EPERM : errno == ENOENT ? -ESRCH : -errno;
+		return fd;
 	int error = make_safe(fd, range->anonymous) ? reopen(offer, fd, range->anonymous) : -EPROTO;
 	if (!error)
 		return 0;

@@ -8,7 +8,8 @@
  *              /proc/PID/map_files
  *   layout     the header must have magic, ABI, segments and offsets as this build makes them; from then on
  *              only our own copies of them are used (region.h)
- *   its place  only a mapping of the whole file, shared and writable, is looked at
+ *   its place  only a mapping of the whole file, shared and writable, is looked at, and only a file in memory
+ *              is opened
  */
 #ifndef SAMPLER_REGION_REGION_OFFER_H
 #define SAMPLER_REGION_REGION_OFFER_H
@@ -27,9 +28,9 @@ struct region_offer {
 	uint32_t abi;
 };
 
-/* The caller owns offer->region on success. Returns 0; -ENOENT: the process offers nothing; -EPROTO: another
- * version's, or nonsense; -EBUSY: another daemon has it; -EPERM: map_files is closed to us (it needs
- * CAP_CHECKPOINT_RESTORE); -ESRCH; or -errno. */
+/* The caller owns offer->region on success. Returns 0; -ENOENT: the process offers nothing; -EAGAIN: it is
+ * just making its offer; -EPROTO: another version's, or nonsense; -EBUSY: another daemon has it; -EPERM:
+ * map_files is closed to us (it needs CAP_CHECKPOINT_RESTORE); -ESRCH; or -errno. */
 int region_offer_open(struct region_offer *offer, pid_t pid);
 
 /* The region of /proc/PID/maps that may be an offer; pure, one line at a time. */

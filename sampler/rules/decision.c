@@ -82,7 +82,7 @@ static bool is_denied(struct decision *decision, const struct rules *rules, cons
 	const char *built_in = deny_list_find(facts);
 
 	if (facts->declared.disabled)
-		leave(decision, DECISION_DISABLED, "HEAPTAP_DISABLE=1 is in its environment");
+		leave(decision, DECISION_DISABLED, "HEAPTAP_DISABLE is set in its environment");
 	else if (built_in)
 		leave(decision, DECISION_BUILT_IN, "never profiled: %s", built_in);
 	for (int i = 0; i < RULES_FACTS && decision->verdict == DECISION_PROFILE; i++) {

@@ -3,7 +3,6 @@
 
 #include "pprof/table/array.h"
 #include "pprof/text/quantity.h"
-#include "sampler/perf/event.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,9 +16,7 @@
 #define KEEP_MOST             UINT64_C(1000000)
 #define KEYS                                                                             \
 	"match.exe, match.comm, match.unit, match.cgroup, match.container, match.user, " \
-	"period, samples-per-hour, interval, keep, events, attach, label.KEY, profile"
-
-_Static_assert((int)RULES_EVENTS_MOST == (int)EVENTS_MAX, "as many as record -e");
+	"period, samples-per-hour, interval, keep, attach, label.KEY, profile"
 
 static const char *const fact_names[RULES_FACTS] = {
     [RULES_EXE] = "exe",
@@ -80,8 +77,6 @@ void rules_service_fini(struct rules_service *service)
 {
 	for (int i = 0; i < RULES_FACTS; i++)
 		rules_globs_fini(&service->match[i]);
-	for (size_t i = 0; i < service->event_count; i++)
-		free(service->events[i]);
 	labels_fini(&service->labels);
 	*service = (struct rules_service){0};
 }
@@ -134,34 +129,14 @@ static int set_keep(struct rules_service *service, const char *value, char error
 	return 0;
 }
 
-static int add_event(struct rules_service *service, const char *text, char error[INI_TEXT_ERROR_BYTES])
+/* Said by its name: who comes from `record -e` looks for it. */
+static int refuse_events(struct rules_service *service, const char *value, char error[INI_TEXT_ERROR_BYTES])
 {
-	struct event_spec spec;
-	char why[256];
-
-	if (event_split(text, &spec, why, sizeof(why)))
-		return ini_text_wrong(error, "event '%s': %s; give NAME, NAME@HZ or NAME/PERIOD", text, why);
-	if (service->event_count == RULES_EVENTS_MOST)
-		return ini_text_wrong(error, "more than %d events", RULES_EVENTS_MOST);
-	service->events[service->event_count] = strdup(text);
-	return service->events[service->event_count++] ? 0 : -ENOMEM;
-}
-
-/* "cpu-clock@99, page-faults/1" */
-static int set_events(struct rules_service *service, const char *value, char error[INI_TEXT_ERROR_BYTES])
-{
-	static const char separators[] = ", \t";
-	int err = 0;
-
-	for (value += strspn(value, separators); *value && !err; value += strspn(value, separators)) {
-		size_t length = strcspn(value, separators);
-		char *text = strndup(value, length);
-
-		err = text ? add_event(service, text, error) : -ENOMEM;
-		free(text);
-		value += length;
-	}
-	return err;
+	(void)service;
+	(void)value;
+	return ini_text_wrong(error,
+	    "the daemon samples no perf events: take the line out; heaptap record -e EVENT --pid PID does, "
+	    "and /debug/pprof/profile of heaptap serve");
 }
 
 static int set_switch(bool *to, const char *name, const char *value, char error[INI_TEXT_ERROR_BYTES])
@@ -210,7 +185,7 @@ static const struct {
     {"samples-per-hour", set_samples},
     {"interval", set_interval},
     {"keep", set_keep},
-    {"events", set_events}, /* may be repeated */
+    {"events", refuse_events},
     {"attach", set_attach},
     {"profile", set_profile},
 };
@@ -243,7 +218,7 @@ int rules_service_set(
 	for (unsigned int i = 0; i < KEY_COUNT; i++) {
 		if (strcmp(name, keys[i].name) != 0)
 			continue;
-		if (service->given & 1u << i && i != EVENTS)
+		if (service->given & 1u << i)
 			return ini_text_wrong(error, "%s is given twice", name);
 		service->given |= 1u << i;
 		if ((service->given & (1u << PERIOD | 1u << SAMPLES)) == (1u << PERIOD | 1u << SAMPLES))
@@ -272,12 +247,6 @@ int rules_service_inherit(struct rules_service *service, const struct rules_serv
 		service->attach = defaults->attach;
 	if (!(service->given & 1u << PROFILE))
 		service->profile = defaults->profile;
-	for (size_t i = 0; i < defaults->event_count && !(service->given & 1u << EVENTS); i++) {
-		service->events[i] = strdup(defaults->events[i]);
-		if (!service->events[i])
-			return -ENOMEM;
-		service->event_count++;
-	}
 	for (size_t i = 0; i < defaults->labels.count && !err; i++)
 		err = labels_add(
 		    &service->labels, defaults->labels.rows[i].name, defaults->labels.rows[i].value);

@@ -24,7 +24,7 @@ enum rules_fact { /* what a glob is compared with */
 /* "exe" */
 const char *rules_fact_name(enum rules_fact fact);
 
-enum { RULES_EVENTS_MOST = 16, RULES_LABELS_MOST = 16, RULES_TITLE_BYTES = 64 };
+enum { RULES_LABELS_MOST = 16, RULES_TITLE_BYTES = 64 };
 
 #define RULES_PERIOD_BYTES_DEFAULT (UINT64_C(512) << 10)
 #define RULES_INTERVAL_NS_DEFAULT  (UINT64_C(60) * 1000000000)
@@ -50,10 +50,8 @@ struct rules_service {
 	/* One of the two is 0: mean bytes between samples, or the period that gives so many samples an
 	 * hour. */
 	uint64_t period_bytes, samples_per_hour;
-	uint64_t interval_ns;            /* between snapshots, 0: none */
-	uint64_t keep;                   /* numbered snapshots of a process, 0: what the store keeps */
-	char *events[RULES_EVENTS_MOST]; /* as record -e takes them */
-	size_t event_count;
+	uint64_t interval_ns; /* between snapshots, 0: none */
+	uint64_t keep;        /* numbered snapshots of a process, 0: what the store keeps */
 	bool attach, profile;
 	struct labels labels;
 	unsigned int given; /* the keys it has itself, a bit each */

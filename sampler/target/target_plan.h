@@ -4,6 +4,7 @@
 #define SAMPLER_TARGET_TARGET_PLAN_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 enum { TARGET_SERVICE_BYTES = 129, TARGET_LABELS_BYTES = 2048 };
 
@@ -12,6 +13,8 @@ struct target_plan {
 	uint64_t period_bytes;              /* as configured; 0: samples_per_hour is */
 	uint64_t samples_per_hour;          /* the period follows from it; 0: it does not */
 	uint64_t keep;                      /* numbered snapshots, the newest; 0: all */
+	uint64_t decided;                   /* for whoever has made the plan: by which round of decisions */
+	uid_t uid;                          /* whose process it is */
 	char service[TARGET_SERVICE_BYTES]; /* as it names a folder */
 	char labels[TARGET_LABELS_BYTES];   /* a comment of each profile: "labels: ..."; "" none */
 };

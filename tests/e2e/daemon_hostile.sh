@@ -55,6 +55,28 @@ test_truncated_while_read() {
   end_good
 }
 
+# An offer may stay half made for any time, and is found when it is whole; a file with the name of one is none.
+test_half_made() {
+  start_daemon
+  begin_good
+  mkdir mnt
+  "$PWD/bin/daemon_offer" file "$PWD/mnt" touch other await end &
+  other=$!
+  "$PWD/bin/daemon_offer" half touch half await whole complete await end &
+  half=$!
+  wait_for 20 test -e half
+  wait_for 20 test -e other
+  sweeps 4
+  grep -q "pid $half " daemon.log && fail 'taken before it is whole'
+  touch whole
+  wait_for 20 grep -q "pid $half .*profiled" daemon.log
+  "$heaptap" status --socket "$PWD/run/control" --json >status.json
+  matches "\"pid\": *$half\b" status.json
+  grep -qE "\"pid\": *$other\b" status.json && fail 'a file was opened as an offer'
+  end_good
+  wait $half $other
+}
+
 # One process with many, and many processes with one each: only so many are taken.
 test_many() {
   start_daemon

@@ -48,6 +48,60 @@ test_off_at_the_start() {
   stop_daemon
 }
 
+# What an earlier daemon has left on is turned off by the next one, too.
+test_off_when_no_daemon_is_there() {
+  start_daemon
+  carry on hold 1000 1000 touch held await go off hold 500 1000 touch more await end &
+  target=$!
+  wait_for 20 test -e held
+  kill_daemon
+  touch run/off go
+  start_daemon
+  wait_for 20 test -e more
+  rm run/off
+  wait_for 20 said "pid $target .*taken up again"
+  snapshot_all "$target"
+  equal 1000000 "$(total_of "$profile" inuse_space)" 'in use'
+  touch end
+  wait $target
+  stop_daemon
+}
+
+# A reload decides again about everybody, and turns nobody on.
+test_reloaded_while_off() {
+  start_daemon
+  carry on hold 1000 1000 touch held await go off hold 500 1000 touch more await go2 hold 500 1000 touch most await end &
+  target=$!
+  wait_for 20 test -e held
+  touch run/off go
+  wait_for 20 test -e more
+  kill -HUP "$daemon"
+  wait_for 10 said 'configuration read again'
+  touch go2
+  wait_for 20 test -e most
+  rm run/off
+  wait_for 5 said 'sampling goes on'
+  snapshot_all "$target"
+  equal 1000000 "$(total_of "$profile" inuse_space)" 'in use'
+  touch end
+  wait $target
+  stop_daemon
+}
+
+# The process that made the offer has ended: its child is denied all the same, though it is known only later.
+test_child_denied() {
+  start_daemon
+  (carry on hold 100 1000 leave touch child await go off hold 100 1000 touch most await end)
+  wait_for 20 test -e child
+  configure '[deny]' "exe = $PWD/bin/daemon_st*"
+  kill -HUP "$daemon"
+  wait_for 10 said 'configuration read again'
+  touch go
+  wait_for 20 test -e most
+  touch end
+  stop_daemon
+}
+
 test_disabled_by_the_environment() {
   start_daemon
   HEAPTAP_DISABLE=1 carry touch there await go &
@@ -158,6 +212,7 @@ test_other_version() {
     grep -q 'ABI 77' status.json
   }
   wait_for 20 shown
+  matches "\"comm\": *\"daemon_offer\"" status.json
   touch go
   wait $target $other
   stop_daemon

@@ -4,6 +4,29 @@
 
 . "$HEAPTAP_TOP/tests/serve.sh"
 
+# Where it listens, and for whom, also the configuration says; the command line goes before it.
+test_configured() {
+  mkdir -p conf/heaptap
+  printf '%s\n' 0123456789abcdef0123 >token
+  chmod 600 token
+  own token
+  chmod -R a+rX conf
+  printf '%s\n' '[service x]' 'nonsense = 1' '[daemon]' "listen = $PWD/run/web" "token-file = $PWD/token" >conf/heaptap/heaptap.conf
+  XDG_CONFIG_HOME=$PWD/conf "${user[@]}" "$heaptap" serve 2>serve.err &
+  children+=($!)
+  wait_for 20 test -S run/web
+  answer() {
+    curl -sS -o body -w '%{http_code}' --unix-socket "$PWD/run/web" "$@" http://localhost/api/v1/processes
+  }
+  equal 401 "$(answer)"
+  equal 200 "$(answer -H 'Authorization: Bearer 0123456789abcdef0123')"
+  XDG_CONFIG_HOME=$PWD/conf serve
+  equal 401 "$(curl -sS -o body -w '%{http_code}' "$url/api/v1/processes")"
+  echo 'listen = here' >>conf/heaptap/heaptap.conf
+  equal 2 "$(XDG_CONFIG_HOME=$PWD/conf status_of "${user[@]}" "$heaptap" serve)"
+  matches 'heaptap.conf:6: listen' err
+}
+
 test_a_token_where_others_can_connect() {
   printf '%s\n' 0123456789abcdef0123 >token
   chmod 600 token

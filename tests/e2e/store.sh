@@ -5,14 +5,20 @@
 make_store() {
   cat >grow.c <<'C'
 #include "heaptap.h"
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 static void *volatile kept[1000];
 int main(void)
 {
+	char path[] = "recorded/0000.pb.gz";
 	for (int i = 0; i < 1000; i++) {
 		kept[i] = malloc(10000);
-		if (i % 200 == 199)
-			heaptap_snapshot("");
+		if (i % 200 != 199)
+			continue;
+		heaptap_snapshot(""); /* those that come together are one */
+		for (path[12]++; access(path, F_OK) != 0;)
+			usleep(1000);
 	}
 }
 C

@@ -7,6 +7,8 @@
  *     abi N        one of another version
  *     random       one with a good header and nonsense in every other page that is looked at
  *     header       one whose header says nonsense
+ *     half         one that is only begun; `complete` makes them whole
+ *     file FOLDER  a file that is called as a region is, and lies on no file system that others can reach
  *     shrink       one that is truncated again and again while it is looked at
  *     flip SECONDS changes words of all regions that were made, at random
  *     ready        says in each that processes have taken places
@@ -16,10 +18,12 @@
 #include "proto/region.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -120,6 +124,21 @@ static void shrink(void)
 	close(fd);
 }
 
+/* A mount that is gone from its folder: the file's path ends at its root. */
+static void map_file(const char *folder)
+{
+	char path[4096];
+	if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("tmpfs", folder, "tmpfs", 0, NULL) != 0)
+		abort();
+	snprintf(path, sizeof(path), "%s/memfd:heaptap", folder);
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0 || ftruncate(fd, 1 << 20) != 0 ||
+	    mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED ||
+	    unlink(path) != 0 || close(fd) != 0 || umount2(folder, MNT_DETACH) != 0)
+		abort();
+}
+
 static void await(const char *path)
 {
 	const struct timespec time = {0, 10000000};
@@ -145,7 +164,19 @@ int main(int argc, char *argv[])
 			struct region_header *header = make_whole();
 			header->offsets.slots = draw();
 			header->segments = (uint32_t)draw();
-		} else if (strcmp(step, "shrink") == 0)
+		} else if (strcmp(step, "half") == 0) {
+			struct region_header *header = make_whole();
+			header->magic = 0;
+			header->state = REGION_SPARE;
+		} else if (strcmp(step, "complete") == 0)
+			for (size_t r = 0; r < count; r++) {
+				struct region_header *header = (struct region_header *)regions[r];
+				header->magic = REGION_MAGIC;
+				header->state = REGION_OFFERED;
+			}
+		else if (strcmp(step, "file") == 0)
+			map_file(argv[++i]);
+		else if (strcmp(step, "shrink") == 0)
 			shrink();
 		else if (strcmp(step, "flip") == 0)
 			flip(atol(argv[++i]));

@@ -3,11 +3,13 @@
  * daemon_steps STEP...: does one after the other, for tests of the daemon:
  *
  *     on            until a daemon has turned the region on, and this thread counts by its period
+ *     off           until it has turned it off
  *     hold N BYTES  N blocks more, by the function hold
  *     drop N        frees the last N
  *     churn N       allocates and frees N blocks of 100 bytes, by the function churn
  *     touch FILE    makes a file
  *     await FILE    until there is such a file
+ *     spin FILE     likewise, and is busy
  *     fork          the rest is done by a child; the parent waits for it
  *     leave         likewise, and the parent ends at once, as services do that go to the background
  *     user UID      becomes that user
@@ -92,10 +94,24 @@ static void on(void)
 	}
 }
 
+static void off(void)
+{
+	const struct region_header *header = find_region();
+	while (header && header->mode != REGION_MODE_OFF)
+		nap(5);
+}
+
 static void await(const char *path)
 {
 	while (access(path, F_OK) != 0)
 		nap(10);
+}
+
+__attribute__((noinline)) static void spin(const char *path)
+{
+	while (access(path, F_OK) != 0)
+		for (volatile int i = 0; i < 1000000; i++)
+			;
 }
 
 static void touch(const char *path)
@@ -134,6 +150,8 @@ int main(int argc, char *argv[])
 		const char *step = argv[i];
 		if (strcmp(step, "on") == 0)
 			on();
+		else if (strcmp(step, "off") == 0)
+			off();
 		else if (strcmp(step, "hold") == 0) {
 			size_t bytes = (size_t)atol(argv[i + 2]);
 			for (long n = atol(argv[i + 1]); n > 0 && count < BLOCKS; n--)
@@ -148,6 +166,8 @@ int main(int argc, char *argv[])
 			touch(argv[++i]);
 		else if (strcmp(step, "await") == 0)
 			await(argv[++i]);
+		else if (strcmp(step, "spin") == 0)
+			spin(argv[++i]);
 		else if (strcmp(step, "fork") == 0)
 			become_child(false);
 		else if (strcmp(step, "leave") == 0)

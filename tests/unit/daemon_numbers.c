@@ -2,6 +2,7 @@
 /* The daemon's pure parts: growth, its own load, the session's identity, lines of maps that may be offers. */
 #include "sampler/daemon/growth_rate.h"
 #include "sampler/daemon/own_load.h"
+#include "sampler/daemon/sample_rate.h"
 #include "sampler/daemon/session_file.h"
 #include "sampler/region/region_offer.h"
 
@@ -54,6 +55,51 @@ static void test_growth_by_chance(void **state)
 		growth_rate_note(&growth, t * 10 * second, t % 2 ? 1e6 : 2e6, 1);
 	growth_rate_fit(&growth, &slope, &significant);
 	assert_false(significant);
+}
+
+/* A program that fills its caches when it starts is not taken for one that leaks, neither then nor later; one
+ * that leaks is, in time. */
+static void test_growth_of_a_start(void **state)
+{
+	struct growth_rate fills = {0}, steps = {0}, leaks = {0};
+	double slope;
+	bool significant, found = false;
+	(void)state;
+	for (uint64_t t = 10; t <= 3600; t += 10) {
+		const double noise = (double)(t * 7919 % 1000) * 100; /* up to 100 KB */
+		growth_rate_note(&fills, t * second, 1e8 * (1 - exp(-(double)t / 60)) + noise, 1e8);
+		growth_rate_note(&steps, t * second, (t > 30 ? 1e8 : 1e6) + noise, 1e8);
+		growth_rate_note(&leaks, t * second, 1e8 + 1e3 * (double)t + noise, 1e8);
+		growth_rate_fit(&fills, &slope, &significant);
+		assert_false(significant);
+		growth_rate_fit(&steps, &slope, &significant);
+		assert_false(significant);
+		growth_rate_fit(&leaks, &slope, &significant);
+		found = found || significant;
+		assert_true(significant == found || t < 900);
+	}
+	assert_true(found);
+}
+
+static void test_sample_rate(void **state)
+{
+	struct sample_rate rate = {100 * second, 0};
+	(void)state;
+	/* 60 an hour: of none in 10 s nothing follows */
+	assert_true(sample_rate_judge(&rate, 0, 110 * second, 60) == 0);
+	assert_true(sample_rate_judge(&rate, 3, 130 * second, 60) == 0);
+	assert_int_equal(rate.since_ns, 100 * second);
+	/* but of 100 in a minute */
+	assert_true(sample_rate_judge(&rate, 100, 160 * second, 60) == SAMPLE_RATE_STEP);
+	assert_int_equal(rate.samples, 100);
+	/* too few: known when so many should have come */
+	assert_true(sample_rate_judge(&rate, 101, 900 * second, 60) == 0);
+	assert_true(sample_rate_judge(&rate, 102, (160 + 16 * 60) * second, 60) == 1.0 / SAMPLE_RATE_STEP);
+	/* as wanted */
+	assert_true(sample_rate_judge(&rate, 202, (160 + 116 * 60) * second, 60) == 1);
+	/* a process with 200 samples has ended */
+	assert_true(sample_rate_judge(&rate, 2, (160 + 117 * 60) * second, 60) == 0);
+	assert_true(sample_rate_judge(&rate, 102, (160 + 118 * 60) * second, 60) == SAMPLE_RATE_STEP);
 }
 
 static bool load_after(struct own_load *load, uint64_t seconds, double cpu_share, uint64_t bytes)
@@ -148,6 +194,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_growth_of_a_line),
 	    cmocka_unit_test(test_growth_by_chance),
+	    cmocka_unit_test(test_growth_of_a_start),
+	    cmocka_unit_test(test_sample_rate),
 	    cmocka_unit_test(test_own_load),
 	    cmocka_unit_test(test_session_identity),
 	    cmocka_unit_test(test_lines_of_maps),

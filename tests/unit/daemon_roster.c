@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who a process is, and what is remembered of it. */
 #include "sampler/daemon/roster.h"
+#include "sampler/linux/epoll_set.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +9,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -63,11 +67,31 @@ static void test_sorted_and_forgotten(void **state)
 	roster_fini(&roster);
 }
 
+/* A child that writes a profile has copies of all descriptors: one that is closed here is out of the set. */
+static void test_closed_for_the_set_too(void **state)
+{
+	struct roster roster = {.epoll_fd = epoll_create1(EPOLL_CLOEXEC)};
+	struct epoll_event event;
+	bool is_new;
+	(void)state;
+	struct roster_entry *entry = enter(&roster, 10, 1, 100, &is_new);
+	entry->pidfd = eventfd(1, EFD_CLOEXEC);
+	int copy = dup(entry->pidfd);
+	assert_int_equal(epoll_set_add(roster.epoll_fd, entry->pidfd), 0);
+	assert_int_equal(epoll_wait(roster.epoll_fd, &event, 1, 0), 1);
+	enter(&roster, 10, 2, 100, &is_new); /* another process */
+	assert_int_equal(epoll_wait(roster.epoll_fd, &event, 1, 0), 0);
+	close(copy);
+	close(roster.epoll_fd);
+	roster_fini(&roster);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_another_program_is_another_entry),
 	    cmocka_unit_test(test_sorted_and_forgotten),
+	    cmocka_unit_test(test_closed_for_the_set_too),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,6 +74,7 @@ static void a_process_can_refuse(void **state)
 {
 	assert_true(ENVIRONMENT("HEAPTAP_DISABLE=1\0").disabled);
 	assert_true(ENVIRONMENT("A=B\0HEAPTAP_DISABLE=1").disabled);
+	assert_true(ENVIRONMENT("HEAPTAP_DISABLE=yes\0").disabled);
 	assert_false(ENVIRONMENT("HEAPTAP_DISABLE=0\0").disabled);
 	assert_false(ENVIRONMENT("HEAPTAP_DISABLE=\0").disabled);
 	assert_false(ENVIRONMENT("XHEAPTAP_DISABLE=1\0").disabled);
@@ -306,6 +307,36 @@ static void child_run(int ready)
 	pause();
 }
 
+/* A link's name counts, what a process calls itself later does not. */
+static void a_program_is_named_as_it_was_executed(void **state)
+{
+	static const struct {
+		const char *comm, *line, *called;
+	} cases[] = {
+	    {"redis-server", "/usr/bin/redis-server 127.0.0.1:6379", "redis-server"},
+	    {"redis-server", "redis-server", "redis-server"},
+	    {"a-name-that-is-", "./a-name-that-is-long", "a-name-that-is-long"},
+	    {"MainThread", "/usr/bin/node", ""},
+	    {"run.sh", "/bin/sh", ""},
+	    {"nginx", "nginx: master process /usr/sbin/nginx", ""},
+	    {"sh", "-sh", ""},
+	    {"redis", "/usr/bin/redis-server", ""},
+	    {"x", "", ""},
+	    {"", "/", ""},
+	};
+	char called[PROCESS_FACTS_CALLED_BYTES], line[256];
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		process_facts_called(cases[i].comm, cases[i].line, called);
+		assert_string_equal(called, cases[i].called);
+	}
+	memset(line, 'a', sizeof(line) - 1);
+	line[sizeof(line) - 1] = '\0';
+	process_facts_called("aaaaaaaaaaaaaaa", line, called);
+	assert_string_equal(called, "");
+}
+
 static void a_process_is_read(void **state)
 {
 	struct process_facts facts;
@@ -325,6 +356,7 @@ static void a_process_is_read(void **state)
 	assert_string_equal(facts.exe, own);
 	assert_string_equal(process_facts_program(&facts), "identity");
 	assert_string_equal(facts.comm, "identity");
+	assert_string_equal(facts.called, "identity");
 	assert_int_equal(facts.uid, geteuid());
 	assert_true(*facts.user);
 	assert_int_equal(facts.cgroup.path[0], '/');
@@ -347,6 +379,7 @@ int main(void)
 	    cmocka_unit_test(a_container_is_known_if_it_is_the_only_one_or_its_log_says_so),
 	    cmocka_unit_test(services_are_named_by_the_best_source),
 	    cmocka_unit_test(labels_go_through_a_comment),
+	    cmocka_unit_test(a_program_is_named_as_it_was_executed),
 	    cmocka_unit_test(a_process_is_read),
 	};
 

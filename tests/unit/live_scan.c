@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -303,6 +304,37 @@ static void every_byte_hostile(void **state)
 	}
 }
 
+/* An image that says of all segments that they are its place's pays for what it has written, not we for the
+ * rest; nor for its buffers, when it says that all are full. */
+static void what_nobody_has_written_takes_no_memory(void **state)
+{
+	struct region *region = *state;
+	const struct region_drain drain = {0};
+	struct stat before, after;
+	region->sparse = true;
+	for (uint32_t s = 0; s < SEGMENTS; s++)
+		fixture_own(region, s, 0);
+	for (uint32_t s = 1; s < SEGMENTS; s++)
+		put(region, s * REGION_SEGMENT_SLOTS + 500, s);
+	memset(region->base + region->offsets.buffers, 0xff, BUFFER_BITMAPS_BYTES);
+	fixture_count(region, 0, 3, 1000);
+	assert_int_equal(fstat(region->fd, &before), 0);
+	struct live_scan found = scan(region, 0);
+	assert_int_equal(found.count, 3);
+	assert_int_equal(region_drain_buffers(region, &drain), 0);
+	live_scan_fini(&found);
+	assert_int_equal(fstat(region->fd, &after), 0);
+	/* a page of addresses for each of the three blocks, and two of the place */
+	assert_in_range(after.st_blocks, before.st_blocks, before.st_blocks + 5 * 8);
+	region_release_place(region, 0);
+	found = scan(region, 0);
+	assert_int_equal(found.count, 0);
+	live_scan_fini(&found);
+	assert_int_equal(fstat(region->fd, &before), 0);
+	assert_in_range(before.st_blocks, 0, after.st_blocks + 8); /* the head of its log of stacks is read */
+	region->sparse = false;
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_region, close_region)
@@ -316,6 +348,7 @@ int main(void)
 	    TEST(no_block_is_a_mixture_of_two),
 	    TEST(a_peak_that_never_rests),
 	    TEST(every_byte_hostile),
+	    TEST(what_nobody_has_written_takes_no_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is decided about processes that are known already: when the rules, the switch or the room have
+ * changed. */
+#ifndef SAMPLER_DAEMON_DECISIONS_H
+#define SAMPLER_DAEMON_DECISIONS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct daemon;
+struct roster_entry;
+
+/* Whether one more image of that user may be profiled: images and users have their share of our memory. */
+bool decisions_has_room(const struct daemon *daemon, uid_t uid);
+
+/* The rules have changed, or the switch was moved: decides again about every process that is known. */
+void decisions_again(struct daemon *daemon);
+
+/* The same of one that is profiled. */
+void decisions_about(struct daemon *daemon, struct roster_entry *entry);
+
+#endif

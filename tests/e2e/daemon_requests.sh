@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+# What is asked of the daemon by its control socket: snapshots as files, profiles for heaptap serve, its list.
+# timeout: 60
+
+. "$top/tests/daemon_lib.sh"
+
+test_snapshots_by_the_socket() {
+  start_daemon
+  carry on hold 100 1000 touch held await end &
+  target=$!
+  wait_for 20 test -e held
+  for words in "$target" '--service steps' --all; do
+    "$heaptap" snapshot --socket "$PWD/run/control" $words >out
+    profile=$(only $(cat out))
+    profile_check "$profile"
+    reached_exactly "$profile" hold 'inuse_space 100000' 'inuse_objects 100'
+  done
+  equal 1 "$(status_of "$heaptap" snapshot --socket "$PWD/run/control" --service nobody)" 'status of an unknown service'
+  touch end
+  wait $target
+  stop_daemon
+}
+
+# Without a file: the heap now, and the CPU time of a second, by heaptap serve.
+test_profiles_for_serve() {
+  command -v curl >/dev/null || skip 'no curl'
+  start_daemon
+  cp "$HEAPTAP_BUILD/heaptap-serve" bin/
+  carry on hold 100 1000 touch held spin end &
+  target=$!
+  wait_for 20 test -e held
+  "$heaptap" serve --listen 127.0.0.1:0 --socket "$PWD/run/control" 2>serve.err &
+  serve=$!
+  wait_for 20 grep -q '^heaptap: serving on http' serve.err
+  url=$(sed -n 's,^heaptap: serving on \(http://[^/]*\)/$,\1,p' serve.err | head -1)
+  fetch() {
+    [ "$(curl -sS --max-time 40 -o "$1" -w '%{http_code}' "$url/pid/$target/debug/pprof/$2")" = 200 ] || { cat "$1" >&2; fail "$2"; }
+  }
+  fetch heap.pb.gz heap
+  profile_check heap.pb.gz
+  reached_exactly heap.pb.gz hold 'inuse_space 100000' 'inuse_objects 100'
+  fetch cpu.pb.gz 'profile?seconds=1'
+  "$heaptap" report cpu.pb.gz >report
+  matches 'cpu' report
+  matches spin report
+  [ ! -e store/steps ] || fail 'a file was written'
+  [ -z "$(ls -A run | grep cpu)" ] || fail 'a file of the CPU profile is left'
+  touch end
+  wait $target
+  kill "$serve"
+  wait "$serve" || :
+  stop_daemon
+}
+
+# A child that writes a profile has every region mapped as the daemon has, and is none of the processes.
+test_writers_are_not_listed() {
+  start_daemon
+  carry on hold 100 1000 touch held await end &
+  target=$!
+  wait_for 20 test -e held
+  stopped() {
+    kill -USR1 "$daemon"
+    for try in $(seq 2000); do
+      writer=
+      read -r writer rest <"/proc/$daemon/task/$daemon/children" || :
+      [ -n "$writer" ] || continue
+      kill -STOP "$writer" 2>/dev/null && grep -q heaptap-writer "/proc/$writer/comm" 2>/dev/null && return
+      kill -CONT "$writer" 2>/dev/null || :
+    done
+    false
+  }
+  wait_for 20 stopped
+  sweeps 2
+  "$heaptap" status --socket "$PWD/run/control" --json >status.json
+  matches "\"pid\": *$target\b" status.json
+  ! grep -qE "\"pid\": *$writer\b" status.json || fail 'the writer is listed as a process'
+  kill -CONT "$writer"
+  touch end
+  wait $target
+  stop_daemon
+}
