@@ -102,7 +102,7 @@ static int allow_conditions(scmp_filter_ctx filter)
 	/* abort(3) */
 	return err ? err
 	           : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
-	                 SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
+	                 SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0));
 }
 
 static int load_filter(void)

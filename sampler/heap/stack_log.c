@@ -132,6 +132,7 @@ void stack_log_block(struct stack_log *log, uint32_t slot, uint64_t seq, uint32_
 	const struct stack_log_name name = name_of(log, stack);
 	if (entry->stack.epoch == name.epoch && entry->seq_plus_1 > seq + 1)
 		return; /* an older block's, which comes late */
+	log->slots_end = slot >= log->slots_end ? slot + 1 : log->slots_end;
 	/* We may be killed between any two of these. */
 	entry->seq_plus_1 = 0;
 	atomic_signal_fence(memory_order_seq_cst);
@@ -144,6 +145,12 @@ void stack_log_walked(struct stack_log *log, uint32_t number, uint32_t stack)
 {
 	if (number < WALK_STACKS && is_open(log))
 		place_of(log)->walked[number] = name_of(log, stack);
+}
+
+uint64_t stack_log_bytes(const struct stack_log *log)
+{
+	return log->frame_count * sizeof(struct stack_log_frame) +
+	    log->node_count * sizeof(struct stack_log_node) + log->slots_end * sizeof(struct stack_log_slot);
 }
 
 void stack_log_renew(struct stack_log *log)

@@ -29,7 +29,7 @@ struct stack_log {
 	uint32_t place;
 	bool waits; /* for what an earlier sampler has left: nothing is written yet */
 	bool open;
-	uint32_t epoch, frame_count, node_count;
+	uint32_t epoch, frame_count, node_count, slots_end;
 };
 
 void stack_log_init(
@@ -38,6 +38,9 @@ void stack_log_init(
 /* A stack of the process' own table: of a block, and of a number that its image has walked to. */
 void stack_log_block(struct stack_log *log, uint32_t slot, uint64_t seq, uint32_t stack);
 void stack_log_walked(struct stack_log *log, uint32_t number, uint32_t stack);
+
+/* Memory of the region that was written, at most. */
+uint64_t stack_log_bytes(const struct stack_log *log);
 
 /* Forgets what is in the log, and waits for nothing any more. */
 void stack_log_renew(struct stack_log *log);

@@ -12,7 +12,7 @@ test_file_size_limit_of_the_shell() {
 
 test_address_space_limit() {
   (
-    ulimit -v 600000
+    ulimit -v 800000
     record -p 1K -o prof/ "$targets/truth" /dev/null 1 0 2>err
   ) || fail "status $?"
   matches 'no profile of .*truth: its limit of address space \(ulimit -v\) leaves no room' err
@@ -42,7 +42,7 @@ int main(int argc, char **argv)
 }
 C
   gcc -static -o launcher launcher.c 2>/dev/null || skip 'no static libc'
-  record -p 1K -o prof/ ./launcher "ulimit -v 600000; exec $targets/truth /dev/null 1 0" 2>err || fail "status $?"
+  record -p 1K -o prof/ ./launcher "ulimit -v 800000; exec $targets/truth /dev/null 1 0" 2>err || fail "status $?"
   matches 'not profiled: 0 .*, and 1 more: its limit of address space' err
   matches 'no profile of ./launcher: it did not load libheaptap.so' err
 }

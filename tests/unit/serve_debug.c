@@ -72,10 +72,11 @@ static void requests_are_judged_as_go_judges_them(void **state)
 	    {"/debug/pprof/profile?seconds=-1", "200", DEBUG_CPU, 30, false},
 	    {"/debug/pprof/profile?seconds=2&debug=1", "200", DEBUG_CPU, 2, false},
 	    {"/debug/pprof/profile?seconds=99999999999999999999", "200", DEBUG_CPU, 30, false},
-	    {"/debug/pprof/profile?seconds=601", "400 profile duration exceeds server's WriteTimeout"},
+	    {"/debug/pprof/profile?seconds=601", "400 profile duration exceeds server's WriteTimeout",
+	        DEBUG_INDEX, 0, false},
 	    {"/debug/pprof/cmdline?seconds=x", "200", DEBUG_CMDLINE, 0, false},
 	    {"/pprof/heap", "200", DEBUG_HEAP, 0, true},
-	    {"/pprof/delta_heap", "404 Unknown profile"},
+	    {"/pprof/delta_heap", "404 Unknown profile", DEBUG_INDEX, 0, false},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
