@@ -362,6 +362,7 @@ void process_weigh(struct process *process)
 		    stacks_bytes(process->target.stacks) + heap_bytes(process->heap) +
 		        walked->seen_room * sizeof(*walked->seen) +
 		        walked->stack_room * sizeof(*walked->stack) +
+		        (walked->waiting ? sizeof(*walked->waiting) : 0) +
 		        (process->place == 0 ? process->image->walked_bytes : 0));
 }
 
@@ -585,6 +586,7 @@ void process_free(struct process *process)
 	heap_free(process->heap);
 	free(process->walked.seen);
 	free(process->walked.stack);
+	free(process->walked.waiting);
 	free(process);
 }
 
