@@ -14,6 +14,7 @@
 #include "preload/sample.h"
 #include "preload/session.h"
 #include "preload/signal.h"
+#include "preload/start_files.h"
 #include "preload/thread.h"
 #include "proto/region.h"
 
@@ -89,6 +90,7 @@ static void *reserve_levels(bool may_advise)
 static void describe_image(struct region_header *header, uint32_t pid, bool runs)
 {
 	module_list_write((unsigned char *)header + header->offsets.modules);
+	start_files_write(header, runs);
 	if (!runs && header->wants_command_line == 1) /* a running program may have changed it */
 		arguments_write((char *)header + header->offsets.command_line);
 	header->pid = pid;
@@ -193,6 +195,7 @@ static bool offer(bool strict)
 		madvise(header, header->offsets.end, MADV_DONTDUMP);
 	header->unseen = lookup_before("malloc") ? REGION_UNSEEN_MALLOC : 0u;
 	header->trigger_address = (uintptr_t)capture_trigger;
+	start_files_write(header, false);
 	tell_own_memory(header);
 	seed();
 	clock_open((int)header->clock_id, !strict);

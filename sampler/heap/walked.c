@@ -11,14 +11,9 @@
 
 enum {
 	FILES_BANNED = 16,
-	START_FILES_MAX = 4096,
 	ASK_AGAIN_NS = 100 * 1000000, /* between two looks for dumps that have not come */
 	RENEW_NS =
 	    100 * 1000000, /* between readings of the maps, of a program that calls dlclose all the time */
-};
-
-struct range {
-	uint64_t start, end;
 };
 
 struct walked {
@@ -26,8 +21,11 @@ struct walked {
 	struct stacks *stacks; /* the published ones, whichever process they are from */
 	uint32_t *stack_of;    /* by number: the stack in `stacks`; UINT32_MAX: not known */
 	size_t stack_room;
-	struct range *start_files; /* code that was mapped when the program started */
-	size_t start_count, start_room;
+	struct region_range start_files[REGION_START_FILES]; /* code that stays where it is */
+	uint32_t start_count;
+	/* Nobody tells when a file is unmapped: in a process that was attached to, dlclose may be called by an
+	 * address that was found before. */
+	bool no_later_files;
 	struct module *banned[FILES_BANNED]; /* referenced */
 	size_t banned_count;
 	uint64_t later_since_ns; /* later files' rows are from samples taken after this */
@@ -36,17 +34,11 @@ struct walked {
 
 static void read_start_files(struct walked *walked, const struct region *region)
 {
-	const unsigned char *at = region->base + region->offsets.modules, *end = at + REGION_MODULES_BYTES;
-	for (uint32_t i = 0; i < START_FILES_MAX && (size_t)(end - at) > sizeof(struct region_module); i++) {
-		struct region_module module;
-		memcpy(&module, at, sizeof(module));
-		if (module.total_bytes < sizeof(module) || module.total_bytes > (size_t)(end - at) ||
-		    array_reserve(&walked->start_files, &walked->start_room, walked->start_count + 1,
-		        sizeof(*walked->start_files)) != 0)
-			return;
-		walked->start_files[walked->start_count++] = (struct range){module.start, module.end};
-		at += module.total_bytes;
-	}
+	const struct region_header *header = region_header(region);
+	uint32_t count = *(const volatile uint32_t *)&header->start_files;
+	walked->start_count = count < REGION_START_FILES ? count : REGION_START_FILES;
+	memcpy(walked->start_files, header->start_file, sizeof(walked->start_files));
+	walked->no_later_files = header->attached_after_ns != 0;
 }
 
 static struct walked *open_walked(struct image *image)
@@ -79,7 +71,6 @@ void walked_free(struct image *image)
 		module_unref(walked->banned[i]);
 	stacks_free(walked->stacks);
 	free(walked->stack_of);
-	free(walked->start_files);
 	free(walked);
 	image->walked = NULL;
 }
@@ -99,7 +90,7 @@ uint32_t walked_interval(uint64_t one_in)
 
 static bool is_start_file(const struct walked *walked, uint64_t pc)
 {
-	for (size_t i = 0; i < walked->start_count; i++)
+	for (uint32_t i = 0; i < walked->start_count; i++)
 		if (pc >= walked->start_files[i].start && pc < walked->start_files[i].end)
 			return true;
 	return false;
@@ -212,7 +203,7 @@ static void weigh(struct image *image)
 
 static bool may_be_later(const struct walked *walked, const struct process *process, uint64_t time_ns)
 {
-	return process->place == 0 && time_ns > walked->later_since_ns &&
+	return process->place == 0 && !walked->no_later_files && time_ns > walked->later_since_ns &&
 	    walk_table_takes_later(&walked->table);
 }
 

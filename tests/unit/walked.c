@@ -150,6 +150,13 @@ static uint32_t state_of(uint32_t number)
 	return area()->numbers.of[number].state;
 }
 
+/* As the library lists them: this program has been there from the start. */
+static void list_start_files(void)
+{
+	region_header(image->region)->start_files = 1;
+	region_header(image->region)->start_file[0] = (struct region_range){4096, UINT64_MAX};
+}
+
 /* Samples wait until one dump has told what their number is. */
 static void one_dump_tells_what_a_number_is(void **state)
 {
@@ -225,14 +232,6 @@ static void without_memory_a_number_stays_unknown(void **state)
 	assert_int_equal(process[0]->counters.not_dumped, 3);
 }
 
-/* As the library lists them: this program has been there from the start. */
-static void list_start_files(void)
-{
-	const struct region_module module = {
-	    .total_bytes = sizeof(module) + 8, .start = 4096, .end = UINT64_MAX, .path_bytes = 1};
-	memcpy(image->region->base + image->region->offsets.modules, &module, sizeof(module));
-}
-
 static void a_dump_that_shows_another_stack_ends_walking(void **state)
 {
 	(void)state;
@@ -277,6 +276,22 @@ static void later_files_are_the_images_own(void **state)
 	learn(0, LEARNED_NS);
 	assert_in_range(rows(area()->later, WALK_LATER_ROWS), 1, FRAMES);
 	assert_int_equal(rows(area()->rows, WALK_ROWS), 0);
+}
+
+/* Attached to: what it has mapped by dlopen may be unmapped without our knowledge. */
+static void of_an_attached_process_only_start_files_are_learned(void **state)
+{
+	(void)state;
+	region_header(image->region)->attached_after_ns = 1;
+	learn(0, LEARNED_NS);
+	assert_int_equal(rows(area()->later, WALK_LATER_ROWS), 0);
+	assert_int_equal(rows(area()->rows, WALK_ROWS), 0);
+	walked_free(image);
+	list_start_files();
+	region_header(image->region)->start_files = UINT32_MAX; /* and it may write anything there */
+	learn(0, LEARNED_NS);
+	assert_int_equal(rows(area()->later, WALK_LATER_ROWS), 0);
+	assert_in_range(rows(area()->rows, WALK_ROWS), 1, FRAMES);
 }
 
 static void nothing_is_learned_while_a_file_is_unmapped(void **state)
@@ -351,6 +366,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(later_files_are_the_images_own, begin, end),
+	    cmocka_unit_test_setup_teardown(
+	        of_an_attached_process_only_start_files_are_learned, begin, end),
 	    cmocka_unit_test_setup_teardown(nothing_is_learned_while_a_file_is_unmapped, begin, end),
 	    cmocka_unit_test_setup_teardown(old_dumps_teach_nothing_of_later_files, begin, end),
 	    cmocka_unit_test_setup_teardown(made_up_numbers_lead_nowhere, begin, end),
