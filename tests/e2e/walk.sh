@@ -39,6 +39,19 @@ test_sampled_truth() {
   at_least 1 "$walked" 'walked'
 }
 
+# Each of 2048 stacks is dumped once, which the buffers have room for; what follows needs no dump.
+test_a_flood_loses_no_stack() {
+  for attempt in 1 2 3 4 5; do # until the sampler has learned the rows in time, beside a load
+    record -q -b walk -p 1 -o x.pb.gz "$targets/walk_flood" >allocations
+    counts x.pb.gz
+    grep -qE '^samples: [0-9]+ taken, 0 lost stacks' comments && break
+  done
+  matches '^samples: [0-9]+ taken, 0 lost stacks' comments
+  all_right x.pb.gz 90
+  at_least 2048 "$compared" 'compared'
+  reached_exactly x.pb.gz allocate "alloc_objects $(cat allocations)"
+}
+
 # Every walked stack is dumped as well: by the kernel, by a copy.
 test_each_is_compared() {
   for backend in auto walk; do
