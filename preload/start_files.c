@@ -81,6 +81,7 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *argument)
 	    .segment_count = info->dlpi_phnum,
 	    .base = info->dlpi_addr,
 	    .file_name = slash ? slash + 1 : info->dlpi_name ? info->dlpi_name : "",
+	    .stays = lookup_is_ours(info), /* linked with -z nodelete */
 	};
 	read_dynamic(object);
 	return 0;
