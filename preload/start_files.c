@@ -80,7 +80,9 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *argument)
 	    .segments = info->dlpi_phdr,
 	    .segment_count = info->dlpi_phnum,
 	    .base = info->dlpi_addr,
-	    .file_name = slash ? slash + 1 : info->dlpi_name ? info->dlpi_name : "",
+	    .file_name = slash    ? slash + 1
+	        : info->dlpi_name ? info->dlpi_name
+	                          : "",
 	    .stays = lookup_is_ours(info), /* linked with -z nodelete */
 	};
 	read_dynamic(object);
@@ -107,7 +109,8 @@ static void mark(const struct objects *objects, const char *name)
 static void mark_needed(const struct objects *objects, struct object *object)
 {
 	object->visited = true;
-	for (const ElfW(Dyn) *entry = object->dynamic; entry && object->strings && entry->d_tag != DT_NULL; entry++)
+	for (const ElfW(Dyn) *entry = object->dynamic; entry && object->strings && entry->d_tag != DT_NULL;
+	     entry++)
 		if (entry->d_tag == DT_NEEDED)
 			mark(objects, object->strings + entry->d_un.d_val);
 }

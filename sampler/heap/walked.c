@@ -374,8 +374,7 @@ static void ask_again(struct walked *walked, struct process_walked_waiting *wait
 	waiting->asked_ns = now_ns;
 	for (uint32_t word = 0; word < WALK_DRAIN_WORDS; word++) {
 		for (uint64_t bits = waiting->now[word] & waiting->before[word]; bits; bits &= bits - 1)
-			walk_table_ask_again(
-			    &walked->table, word * 64 + (uint32_t)__builtin_ctzll(bits));
+			walk_table_ask_again(&walked->table, word * 64 + (uint32_t)__builtin_ctzll(bits));
 		waiting->before[word] = waiting->now[word];
 	}
 }

@@ -49,8 +49,9 @@ static int open_region(void **state)
 	unsigned char *base = mmap(
 	    NULL, region.offsets.end + behind, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	assert_ptr_not_equal(base, MAP_FAILED);
-	assert_ptr_equal(base, mmap(base, region.offsets.end, PROT_READ | PROT_WRITE,
-	                           MAP_SHARED | MAP_NORESERVE | MAP_FIXED, region.fd, 0));
+	assert_ptr_equal(base,
+	    mmap(base, region.offsets.end, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
+	        region.fd, 0));
 	const struct claim_setup with = {
 	    .place = {.base = base,
 	        .offsets = region.offsets,

@@ -23,8 +23,8 @@ static struct walk_numbers *numbers;
 static int begin(void **state)
 {
 	(void)state;
-	numbers = mmap(
-	    NULL, sizeof(*numbers), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	numbers = mmap(NULL, sizeof(*numbers), PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	return numbers == MAP_FAILED;
 }
 
@@ -51,7 +51,8 @@ static bool asks(uint32_t number)
 static void a_stack_has_one_number(void **state)
 {
 	(void)state;
-	uint32_t first = walk_number_take(numbers, hash_at(1)), second = walk_number_take(numbers, hash_at(2));
+	uint32_t first = walk_number_take(numbers, hash_at(1)),
+	         second = walk_number_take(numbers, hash_at(2));
 	assert_int_equal(first, 1);
 	assert_int_equal(second, 2);
 	assert_int_equal(walk_number_take(numbers, hash_at(1)), first);
@@ -194,8 +195,8 @@ static void all_agree(const struct found *found)
 
 static struct found *shared_found(void)
 {
-	struct found *found = mmap(NULL, WORKERS * sizeof(*found), PROT_READ | PROT_WRITE,
-	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct found *found =
+	    mmap(NULL, WORKERS * sizeof(*found), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(found, MAP_FAILED);
 	return found;
 }

@@ -27,8 +27,7 @@ static struct walk_result walk = {frames, FRAMES, UNWIND_COMPLETE};
 /* Two frames of this very program, whose rows libdw reads; the innermost is in another file, as the library's. */
 static void make_frames(struct maps *maps)
 {
-	const uintptr_t where[FRAMES] = {
-	    (uintptr_t)qsort, (uintptr_t)walked_learn, (uintptr_t)maps_new};
+	const uintptr_t where[FRAMES] = {(uintptr_t)qsort, (uintptr_t)walked_learn, (uintptr_t)maps_new};
 	for (int i = 0; i < FRAMES; i++) {
 		uint64_t pc = where[i] + 16;
 		const struct map *map = maps_module(maps, pc);
@@ -366,8 +365,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(later_files_are_the_images_own, begin, end),
-	    cmocka_unit_test_setup_teardown(
-	        of_an_attached_process_only_start_files_are_learned, begin, end),
+	    cmocka_unit_test_setup_teardown(of_an_attached_process_only_start_files_are_learned, begin, end),
 	    cmocka_unit_test_setup_teardown(nothing_is_learned_while_a_file_is_unmapped, begin, end),
 	    cmocka_unit_test_setup_teardown(old_dumps_teach_nothing_of_later_files, begin, end),
 	    cmocka_unit_test_setup_teardown(made_up_numbers_lead_nowhere, begin, end),
