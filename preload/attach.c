@@ -195,7 +195,6 @@ static bool offer(bool strict)
 		madvise(header, header->offsets.end, MADV_DONTDUMP);
 	header->unseen = lookup_before("malloc") ? REGION_UNSEEN_MALLOC : 0u;
 	header->trigger_address = (uintptr_t)capture_trigger;
-	start_files_write(header, false);
 	tell_own_memory(header);
 	seed();
 	clock_open((int)header->clock_id, !strict);

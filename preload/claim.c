@@ -42,7 +42,7 @@ static void begin_place(uint32_t pid)
 void claim_open(const struct claim_setup *setup)
 {
 	place_open(&setup->place);
-	walk_open(true);
+	walk_open();
 	request_open(place_header()->start_paused == 1);
 	begin_place(setup->pid);
 	atomic_store(&place_self()->state, PLACE_READY);
@@ -56,7 +56,6 @@ void claim_open(const struct claim_setup *setup)
 void claim_offer(const struct claim_setup *setup)
 {
 	place_open(&setup->place);
-	walk_open(false);
 	offer_wiped = setup->wiped;
 	atomic_store(&unwiped, CLAIM_OFFERED);
 }

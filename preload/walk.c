@@ -41,14 +41,13 @@ static struct walk_area *area_of(void)
 	return place_part(place_view.region.offsets.walk);
 }
 
-void walk_open(bool protects)
+void walk_open(void)
 {
 	struct walk_area *area = area_of();
 	unsigned char *first = (unsigned char *)area->rows, *end = (unsigned char *)&area->numbers;
 	lookup_extent((const void *)(uintptr_t)walk_open, &own_start, &own_end);
 	/* A stray store of the program must not change what is read here. If it is refused: no matter. */
-	if (protects)
-		(void)mprotect(first, (size_t)(end - first), PROT_READ);
+	(void)mprotect(first, (size_t)(end - first), PROT_READ);
 }
 
 static bool table_find(const struct walk_row *table, size_t entries, uintptr_t pc, struct walk_rule *rule)

@@ -11,10 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The region is mapped. protects: the tables that only the sampler writes become read-only. Under a filter too:
- * the loader makes the same system call. Not in a region that is offered: the sampler finds it by its mapping,
- * which must stay whole. */
-void walk_open(bool protects);
+/* The region is mapped: protects the tables that only the sampler writes. Under a filter (strict) too: the
+ * loader makes the same system call. */
+void walk_open(void);
 
 /* A frame that is about to return to `pc` with these values of stack and frame pointer. */
 struct walk_start {

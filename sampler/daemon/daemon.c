@@ -379,9 +379,7 @@ static void close_all(struct daemon *d)
 static void fix_options(struct daemon *d, const struct options *options)
 {
 	d->options = *options;
-	d->options.backend = BACKEND_WALK;
-	if (!heap_capture_walk(&d->options))
-		d->options.backend = BACKEND_COPY;
+	d->options.backend = BACKEND_COPY;
 	d->options.period_bytes = RULES_PERIOD_BYTES_DEFAULT;
 	d->options.min_samples = MIN_SAMPLES_DEFAULT;
 	d->memory.max_bytes = memory_bound_bytes(d->rules->daemon.memory_bytes);

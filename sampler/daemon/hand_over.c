@@ -29,9 +29,6 @@ enum {
 	IMAGE_BYTES = 128 << 10,
 	PREFAULT_BYTES = 224 << 10,
 	PREFAULT_SHARE = 4, /* of the daemon's memory: one in so many bytes */
-	/* At this period and below stacks are walked: the tables take up to 1 MiB of an image, and at longer
-	 * periods there is little to be saved. */
-	WALK_PERIOD_BYTES = 16 << 10,
 };
 
 /* ---- taking an offer */
@@ -89,7 +86,6 @@ static bool take(
 	    .period_bytes = verdict_period(d, verdict),
 	    .clock_id = region_clock(),
 	    .session = (uint64_t)d->identity.unix_ns,
-	    .walk = verdict_period(d, verdict) <= WALK_PERIOD_BYTES ? heap_capture_walk(&d->options) : 0,
 	};
 	if (!region || !plan) {
 		free(region);

@@ -177,7 +177,6 @@ void region_offer_accept(struct region *region, const struct region_offer_terms 
 	header->snapshot_signal = 0;
 	header->no_peak = 0;
 	header->record_mmap = 0;
-	atomic_store(&header->walk, terms->walk);
 	atomic_store(&header->period_bytes, terms->period_bytes);
 	atomic_store(&header->sampler_pid, (uint32_t)getpid());
 }

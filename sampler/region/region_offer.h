@@ -48,7 +48,6 @@ struct region_offer_terms {
 	uint64_t key, period_bytes;
 	uint32_t clock_id; /* region_clock() */
 	uint64_t session;  /* what tells daemons that follow each other from strangers */
-	uint32_t walk;     /* as in the header */
 };
 void region_offer_accept(struct region *region, const struct region_offer_terms *terms);
 

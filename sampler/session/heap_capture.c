@@ -52,11 +52,6 @@ static bool walks(const struct options *options)
 	    !(options->labels & (HEAP_LABEL_THREAD | HEAP_LABEL_SIZE));
 }
 
-uint32_t heap_capture_walk(const struct options *options)
-{
-	return walks(options) ? walked_interval(options->compare_walks) : 0;
-}
-
 /* A breakpoint costs a microsecond at each context switch, whether samples are taken or not. Where most
  * stacks are walked, the few others are copied instead. */
 static int prefer_copies(struct probe *probe, const struct options *options)
@@ -103,7 +98,7 @@ static int open_pool(struct heap_capture *h)
 	    .live_max = LIVE_MAX,
 	    .copy_period_bytes = copies_first ? COPY_PERIOD_BYTES : 0,
 	    .mode = h->probe.backend == BACKEND_UPROBE ? REGION_MODE_TRIGGER : REGION_MODE_COPY,
-	    .walk = heap_capture_walk(options),
+	    .walk = walks(options) ? walked_interval(options->compare_walks) : 0,
 	    .snapshot_signal = (uint32_t)options->signal,
 	    .signal_everywhere = options->signal_everywhere,
 	    .start_paused = options->paused,

@@ -27,9 +27,6 @@ int heap_capture_check(const struct options *options);
 /* Opens the best backend that the options allow. Returns 0, or -errno with the reason in probe.reason. */
 int heap_capture_probe(struct heap_capture *capture, const struct options *options);
 
-/* What a region's `walk` is with these options. */
-uint32_t heap_capture_walk(const struct options *options);
-
 struct heap_capture_setup { /* borrowed */
 	const struct launch *launch;
 	struct modules *modules;
