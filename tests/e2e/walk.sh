@@ -39,7 +39,7 @@ test_sampled_truth() {
   at_least 1 "$walked" 'walked'
 }
 
-# Each of 2048 stacks is dumped once, which the buffers have room for; what follows needs no dump.
+# Each of 8192 stacks is dumped once, or again if there was no buffer for it; what follows needs no dump.
 test_a_flood_loses_no_stack() {
   for attempt in 1 2 3 4 5; do # until the sampler has learned the rows in time, beside a load
     record -q -b walk -p 1 -o x.pb.gz "$targets/walk_flood" >allocations

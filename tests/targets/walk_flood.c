@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build: -fno-builtin */
 /*
- * Two functions that call each other in 2048 orders, each the stack of an allocation: first a few of them,
- * slowly, so that their rows are known; then all, 50 times, as fast as it goes. Prints the allocations.
+ * Two functions that call each other in 8192 orders, each the stack of an allocation: first a few of them,
+ * slowly, so that their rows are known; then all, 25 times, as fast as it goes. Prints the allocations.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { DEPTH = 11, STACKS = 1 << DEPTH, ROUNDS = 50, SLOW_ROUNDS = 200 };
+enum { DEPTH = 13, STACKS = 1 << DEPTH, ROUNDS = 25, SLOW_ROUNDS = 200 };
 
 static unsigned long allocations;
 
