@@ -24,7 +24,8 @@ static struct process *process[2];
 static struct unwind_frame frames[FRAMES];
 static struct walk_result walk = {frames, FRAMES, UNWIND_COMPLETE};
 
-/* Two frames of this very program, whose rows libdw reads; the innermost is in another file, as the library's. */
+/* Two frames of this very program, whose rows libdw reads; the innermost is in another file, as the library's
+ * is. */
 static void make_frames(struct maps *maps)
 {
 	const uintptr_t where[FRAMES] = {(uintptr_t)qsort, (uintptr_t)walked_learn, (uintptr_t)maps_new};
