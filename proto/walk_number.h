@@ -13,7 +13,8 @@
  *      hook: there was no buffer for it
  *      sampler: it has not come for long
  *
- * UNUSED, by the sampler: the hook dumps each of its samples without a number, because the dump was not whole,
+ * UNUSED, by the sampler: the hook dumps each of its samples without a number, because the dump was not
+ * whole,
  * or the number is an earlier sampler's.
  *
  * A number belongs to one hash for ever: who finds it by a table entry checks that. So a thread that was held

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sampler's side of the walk backend's tables (proto/walk.h): publishes rows, says of which numbers the
- * stack is known, and takes out the counts. What it reads there may have been written by the target, and is believed only as far as the
+ * stack is known, and takes out the counts. What it reads there may have been written by the target, and
+ * is believed only as far as the
  * target's own numbers go.
  */
 #ifndef SAMPLER_REGION_WALK_TABLE_H

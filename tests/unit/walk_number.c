@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The numbers of stacks as hooks and sampler share them: one number for a hash, one dump for a number, whoever
+ * The numbers of stacks as hooks and sampler share them: one number for a hash, one dump for a number,
+ * whoever
  * comes when, and whatever anybody has written there.
  */
 #include "proto/walk_number.h"
@@ -116,7 +117,8 @@ static void a_thread_that_dies_costs_a_number(void **state)
 	assert_true(asks(2));
 }
 
-/* A sampler has ended while a thread was held up with a number, and the next one has emptied the entries. Then
+/* A sampler has ended while a thread was held up with a number, and the next one has emptied the entries.
+ * Then
  * the thread enters it, into an entry that is another stack's by now. */
 static void a_late_number_is_no_other_stacks(void **state)
 {
