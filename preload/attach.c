@@ -14,6 +14,7 @@
 #include "preload/sample.h"
 #include "preload/session.h"
 #include "preload/signal.h"
+#include "preload/start_files.h"
 #include "preload/thread.h"
 #include "proto/region.h"
 
@@ -89,6 +90,7 @@ static void *reserve_levels(bool may_advise)
 static void describe_image(struct region_header *header, uint32_t pid, bool runs)
 {
 	module_list_write((unsigned char *)header + header->offsets.modules);
+	start_files_write(header, runs);
 	if (!runs && header->wants_command_line == 1) /* a running program may have changed it */
 		arguments_write((char *)header + header->offsets.command_line);
 	header->pid = pid;

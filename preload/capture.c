@@ -157,7 +157,7 @@ __attribute__((noinline)) static bool capture_copy(const struct live_entry *entr
 	return true;
 }
 
-void capture_sample(const struct live_entry *entry)
+bool capture_sample(const struct live_entry *entry)
 {
 	struct region_header *header = place_header();
 	bool whole;
@@ -168,13 +168,15 @@ void capture_sample(const struct live_entry *entry)
 	 * thread that fills buffers faster than they are emptied. On a stack with unknown bounds a trap gets
 	 * more of the stack. */
 	if ((!tapped || (whole && sample->period_bytes <= header->copy_period_bytes)) && capture_copy(entry))
-		return;
+		return true;
 	if (!tapped) {
-		tally_lost(REGION_LOSS_NO_BUFFER, sample);
-		return;
+		if (!sample->stack) /* else it is counted under its number */
+			tally_lost(REGION_LOSS_NO_BUFFER, sample);
+		return false;
 	}
 	atomic_fetch_add_explicit(&place_self()->triggered, 1, memory_order_relaxed);
 	capture_trigger(place_key(), sample->slot | (entry->flags & SLOT_MMAP ? REGION_TRIGGER_MMAP : 0),
 	    sample->seq, sample->size_bytes,
 	    sample->period_bytes | (uint64_t)sample->stack << REGION_STACK_SHIFT, sample->time_ns);
+	return true;
 }

@@ -18,9 +18,12 @@
 
 #include "preload/live.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
-void capture_sample(const struct live_entry *entry);
+/* False: it is certain that the stack does not arrive, which is counted unless the sample was walked. (A dump
+ * by the kernel may be lost unnoticed.) */
+bool capture_sample(const struct live_entry *entry);
 
 /* Where a breakpoint is to be set; the sampler is told. */
 uintptr_t capture_breakpoint(void);

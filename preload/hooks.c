@@ -221,12 +221,11 @@ EXPORT int pthread_create(
 
 EXPORT int dlclose(void *handle)
 {
-	bool known = place_header() != NULL;
-	if (known)
-		walk_unmapping();
+	if (!place_header())
+		return real.dlclose(handle);
+	const struct walk_unmapping begun = walk_unmapping();
 	int result = real.dlclose(handle);
-	if (known)
-		walk_unmapped();
+	walk_unmapped(begun);
 	return result;
 }
 

@@ -85,13 +85,14 @@ void sampled_alloc(const void *pointer, size_t size)
 	if (!sampled_decide(size, &entry.sample))
 		return;
 	CALLER(caller);
-	uint32_t stack = walk_stack(caller);
+	bool asked;
+	uint32_t stack = walk_stack(caller, &asked);
 	entry.sample.stack = stack;
 	block_insert(pointer, &entry);
 	if (stack)
 		walk_count(stack, weight_of(entry.sample.size_bytes, entry.sample.period_bytes));
-	if (!stack || walk_is_compared())
-		capture_sample(&entry);
+	if ((!stack || asked || walk_is_compared()) && !capture_sample(&entry) && asked)
+		walk_not_dumped(stack);
 }
 
 bool sampled_take(const void *pointer, struct live_entry *entry)

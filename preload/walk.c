@@ -4,6 +4,7 @@
 #include "preload/lookup.h"
 #include "preload/place.h"
 #include "preload/sample.h"
+#include "preload/thread.h"
 #include "proto/walk.h"
 
 #include <stdatomic.h>
@@ -11,6 +12,32 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
+/*
+ * Why no read here faults, whatever the rows say. A walk begins in a frame of ours, with sp = that frame's
+ * address, and only if sp is in [low, top) of the thread's own stack. It reads words in [sp, top) alone, at
+ * multiples of 8, and each step moves sp up; so there are at most as many steps as words, and no more than
+ * WALK_FRAMES_MAX. What lies between a live frame and the end of the same stack is mapped:
+ *
+ *   main thread      one mapping that grows down and begins below sp: nothing is read where it would have to
+ *                    grow, nor above __libc_stack_end. The kernel maps nothing of its own choice within
+ *                    MAIN_STACK_BYTES below its end (thread.c); what a program places there itself, with a
+ *                    gap
+ *                    above, is as fatal to the copy of a stack.
+ *   other threads    one mapping from pthread_create, up to the control block; guard pages are below sp
+ *   not known        low is 0: no walk. So it is for threads of a raw clone, on their own TLS; one that
+ *                    shares
+ *                    its parent's has an sp that is not in the parent's stack.
+ *   signal stacks, fibers, split stacks: sp is not in [low, top): no walk. If such a stack is an array on the
+ *                    thread's own stack, its frames are between sp and top, as all others are.
+ *   vfork            the child runs on its parent's stack, with its TLS
+ *
+ * The values may be anything: the stack is the program's, and a frame pointer that was restored by a wrong
+ * row,
+ * or used as a general register, is a number like any other. It is used only within the bounds. Frames behind
+ * a signal frame are not walked, since the signal frame's row is never published; nor are those of a function
+ * that counts its frame from another register, or keeps the caller's frame pointer elsewhere than in memory
+ * (walked.c, rule_of).
+ */
 static uintptr_t own_start, own_end; /* of this library */
 
 static struct walk_area *area_of(void)
@@ -21,7 +48,7 @@ static struct walk_area *area_of(void)
 void walk_open(void)
 {
 	struct walk_area *area = area_of();
-	unsigned char *first = (unsigned char *)area->rows, *end = (unsigned char *)area->counts;
+	unsigned char *first = (unsigned char *)area->rows, *end = (unsigned char *)&area->numbers;
 	lookup_extent((const void *)(uintptr_t)walk_open, &own_start, &own_end);
 	/* A stray store of the program must not change what is read here. If it is refused: no matter. Not
 	 * where a larger page of the kernel's would take in what is written beside it (aarch64). */
@@ -36,30 +63,16 @@ static bool table_find(const struct walk_row *table, size_t entries, uintptr_t p
 		const struct walk_row *row = &table[at];
 		uint64_t found = atomic_load_explicit(&row->pc, memory_order_acquire);
 		if (found == pc) {
-			uint64_t word = atomic_load_explicit(&row->rule, memory_order_relaxed);
+			uint64_t word = atomic_load_explicit(&row->rule, memory_order_acquire);
 			__builtin_memcpy(rule, &word, sizeof(word));
-			return true;
+			/* The sampler may have emptied the row, and used it for another address, between
+			 * these. */
+			return atomic_load_explicit(&row->pc, memory_order_relaxed) == pc;
 		}
 		if (!found)
 			return false;
 	}
 	return false;
-}
-
-static uint32_t number_of(const struct walk_area *area, uint64_t hash)
-{
-	size_t at = walk_place_of(hash, WALK_STACK_ENTRIES);
-	for (size_t i = 0; i < WALK_PROBES; i++, at = (at + 1) & (WALK_STACK_ENTRIES - 1)) {
-		const struct walk_stack *stack = &area->stacks[at];
-		uint64_t found = atomic_load_explicit(&stack->hash, memory_order_acquire);
-		if (found == hash) {
-			uint64_t number = atomic_load_explicit(&stack->number, memory_order_relaxed);
-			return number < WALK_STACKS ? (uint32_t)number : 0;
-		}
-		if (!found)
-			return 0;
-	}
-	return 0;
 }
 
 /* Rows of files that may be unmapped: valid for one generation, and for the image's own process. */
@@ -94,14 +107,13 @@ static bool step(struct walk_start *at, struct walk_rule rule, uintptr_t top)
 	return true;
 }
 
-uint32_t walk_stack(struct walk_start at)
+/* The hash of the stack of those frames that are not this library's; 0: it cannot be walked. */
+static uint64_t hash_of(const struct walk_area *area, struct walk_start at)
 {
-	const struct walk_area *area = area_of();
 	const uintptr_t low = sample_thread.stack_low, top = sample_thread.stack_top;
-	uint64_t hash = WALK_HASH_BEGIN, generation;
+	uint64_t hash = WALK_HASH_BEGIN, generation, now;
 	bool later = later_usable(area, &generation), used_later = false;
-	if (!atomic_load_explicit(&place_header()->walk, memory_order_relaxed) ||
-	    place_index() >= WALK_PLACES || at.sp < low || at.sp >= top || !low || !at.pc)
+	if (at.sp < low || at.sp >= top || !low || !at.pc)
 		return 0;
 	for (uint32_t depth = 0; depth < WALK_FRAMES_MAX; depth++) {
 		struct walk_rule rule;
@@ -114,19 +126,39 @@ uint32_t walk_stack(struct walk_start at)
 			hash = walk_hash_step(hash, at.pc);
 		if (rule.ra_words && !step(&at, rule, top))
 			return 0;
-		if (!rule.ra_words || !at.pc) {
-			hash = walk_hash_end(hash, used_later ? generation + 1 : 0);
-			uint32_t number = number_of(area, hash);
-			/* The sampler may have emptied the table meanwhile. */
-			return used_later && !later_usable(area, &generation) ? 0 : number;
-		}
+		if (!rule.ra_words || !at.pc)
+			/* The sampler may have emptied the table meanwhile, and filled it again. */
+			return used_later && !(later_usable(area, &now) && now == generation)
+			    ? 0
+			    : walk_hash_end(hash, used_later ? generation + 1 : 0);
 	}
 	return 0;
 }
 
+uint32_t walk_stack(struct walk_start start, bool *asked)
+{
+	struct walk_area *area = area_of();
+	*asked = false;
+	if (!atomic_load_explicit(&place_header()->walk, memory_order_relaxed) ||
+	    place_index() >= WALK_PLACES)
+		return 0;
+	uint64_t hash = hash_of(area, start);
+	uint32_t number = hash ? walk_number_take(&area->numbers, hash) : 0;
+	return number && walk_number_use(&area->numbers, number, asked) ? number : 0;
+}
+
+void walk_not_dumped(uint32_t stack)
+{
+	walk_number_ask_again(&area_of()->numbers, stack);
+}
+
+/* A signal handler may have forked since the stack was walked, and this be the child, with another place. */
 void walk_count(uint32_t stack, struct weight weight)
 {
-	struct walk_counts *counts = &area_of()->counts[place_index()];
+	const uint32_t place = place_index();
+	if (place >= WALK_PLACES)
+		return;
+	struct walk_counts *counts = &area_of()->counts[place];
 	struct walk_count *count = &counts->count[stack];
 	_Atomic uint64_t *changed = &counts->changed[stack / 64];
 	atomic_fetch_add_explicit(&count->samples, 1, memory_order_relaxed);
@@ -144,14 +176,18 @@ bool walk_is_compared(void)
 	return one_in && (sample_thread.random >> 32 & (one_in - 1)) == 0;
 }
 
-void walk_unmapping(void)
+struct walk_unmapping walk_unmapping(void)
 {
 	struct walk_area *area = area_of();
 	atomic_fetch_add(&area->unmapping, 1);
 	atomic_fetch_add(&area->generation, 1);
+	return (struct walk_unmapping){.tid = thread_tid()};
 }
 
-void walk_unmapped(void)
+/* The tables are shared with forked children: one that was forked by a destructor, and returns from dlclose
+ * too, has no call of its own to end here. */
+void walk_unmapped(struct walk_unmapping begun)
 {
-	atomic_fetch_sub(&area_of()->unmapping, 1);
+	if (thread_tid() == begun.tid)
+		atomic_fetch_sub(&area_of()->unmapping, 1);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Walks the calling thread's own stack by the rows that the sampler has published (proto/walk.h), and counts
- * what is allocated from stacks that have a number. Neither parses, waits nor calls anything.
+ * what is allocated from each stack. Neither parses, waits nor calls anything.
  */
 #ifndef PRELOAD_WALK_H
 #define PRELOAD_WALK_H
@@ -20,8 +20,12 @@ struct walk_start {
 	uintptr_t pc, sp, fp;
 };
 
-/* The number of the stack of those frames that are not this library's; 0: not known, or not to be walked. */
-uint32_t walk_stack(struct walk_start start);
+/* The number of the stack of those frames that are not this library's; 0: it cannot be walked, and the sample
+ * is to be dumped. *asked: the sample is to be dumped with its number too, which nobody knows yet. */
+uint32_t walk_stack(struct walk_start start, bool *asked);
+
+/* The dump that was asked for could not be made. */
+void walk_not_dumped(uint32_t stack);
 
 /* One more sample of that stack. */
 void walk_count(uint32_t stack, struct weight weight);
@@ -30,7 +34,10 @@ void walk_count(uint32_t stack, struct weight weight);
 bool walk_is_compared(void);
 
 /* Around a call of dlclose: from the first on, no row of a file that may be unmapped is used. */
-void walk_unmapping(void);
-void walk_unmapped(void);
+struct walk_unmapping {
+	uint32_t tid; /* of who has begun */
+};
+struct walk_unmapping walk_unmapping(void);
+void walk_unmapped(struct walk_unmapping begun);
 
 #endif

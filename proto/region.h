@@ -66,7 +66,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define REGION_ABI        14u
+#define REGION_ABI        15u
 #define REGION_MAGIC      0x7061747061656831ull /* "1heaptap" */
 #define REGION_POOL_MAGIC 0x7962626f6c706831ull
 #define LEDGER_MAGIC      0x72656764656c6831ull
@@ -191,6 +191,12 @@ struct region_stack {
 };
 enum { REGION_STACKS = 4096 };
 
+/* Addresses of code. */
+struct region_range {
+	uint64_t start, end;
+};
+enum { REGION_START_FILES = 112 };
+
 struct region_header {
 	/* constant, written by the sampler */
 	_Alignas(REGION_PAGE_BYTES) uint64_t magic;
@@ -250,6 +256,9 @@ struct region_header {
 	_Atomic uint32_t imports;
 	_Atomic uint32_t attaching; /* enum region_attaching: changed once, by who is first */
 	char unseen_files[REGION_PATH_BYTES];
+	/* code that stays where it is for as long as the program runs (preload/start_files.h) */
+	uint32_t start_files, reserved;
+	struct region_range start_file[REGION_START_FILES];
 
 	_Alignas(128) _Atomic uint64_t frees_head; /* entries ever begun */
 };

@@ -4,13 +4,16 @@
  *
  *   rows     hash table: return address -> where the caller's frame, frame pointer and return address are.
  *            The sampler writes a row when it has unwound a dump that led through that address.
- *   stacks   hash table: hash of all return addresses of a stack -> its number. Written likewise.
+ *   numbers  hash table: hash of all return addresses of a stack -> its number. The hook adds
+ *                    (walk_number.h).
  *   counts   for each place, by stack number: what was allocated from there. The hook adds.
  *
- * A walk reads the thread's own stack between its stack pointer and its known end, by rows alone. If a row or
- * the stack is not known, the sample is dumped as by the other backends, and that teaches the sampler. So a
- * wrong row can make a wrong stack, but no fault; and a stack that is known costs no record: its number goes
- * into the slot, its weight into the counts, and neither can be lost.
+ * A walk reads the thread's own stack between its stack pointer and its known end, by rows alone. If a row is
+ * not known, the sample is dumped as by the other backends, and that teaches the sampler; and the first
+ * sample
+ * of each stack is dumped, so that its number has a meaning. So a wrong row can make a wrong stack, but no
+ * fault; and any other sample costs no record: its number goes into the slot, its weight into the counts, and
+ * neither can be lost.
  *
  * Code that is unmapped. Rows of files that the loader had mapped when the program started are in one table:
  * that code stays where it is. Those of other files are in a second one, which is valid for one generation.
@@ -22,18 +25,17 @@
 #ifndef PROTO_WALK_H
 #define PROTO_WALK_H
 
+#include "proto/walk_number.h"
+
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
 	WALK_ROWS = 1 << 15,       /* entries of each of these tables are a power of two */
 	WALK_LATER_ROWS = 1 << 13, /* of files mapped after the start */
-	WALK_STACK_ENTRIES = 1 << 16,
-	WALK_STACKS = 1 << 15, /* numbers, from 1; a stack above is always dumped */
-	WALK_PLACES = 64,      /* processes of an image with counts; others never walk */
-	WALK_PROBES = 8,       /* neighbouring entries in which a key may be */
+	WALK_PLACES = 64,          /* processes of an image with counts; others never walk */
+	WALK_PROBES = 8,           /* neighbouring entries in which a row may be */
 	WALK_FRAMES_MAX = 1024,
 };
 
@@ -51,11 +53,6 @@ struct walk_row {
 	_Atomic uint64_t rule; /* struct walk_rule */
 };
 
-struct walk_stack {
-	_Atomic uint64_t hash; /* 0: empty. Stored last */
-	_Atomic uint64_t number;
-};
-
 /* As struct region_tally, alone in its part of a cache line. */
 struct walk_count {
 	_Atomic uint64_t samples, bytes_q8, objects_q16;
@@ -68,18 +65,18 @@ struct walk_counts {
 	struct walk_count count[WALK_STACKS];
 };
 
-/* One table of everything; a page each for what the sampler and what the image writes. */
+/* One table of everything. What begins a page is written by others than what is before it. */
 struct walk_area {
 	/* written by the sampler */
 	_Alignas(4096) _Atomic uint64_t later_generation; /* for which `later` is valid */
-	_Atomic uint64_t stack_count;                     /* numbers given out so far, by any sampler */
 	/* written by the image */
 	_Alignas(4096) _Atomic uint64_t generation; /* counts calls of dlclose that have begun */
 	_Atomic uint64_t unmapping;                 /* such calls that have not returned */
 
 	_Alignas(4096) struct walk_row rows[WALK_ROWS];
 	struct walk_row later[WALK_LATER_ROWS];
-	struct walk_stack stacks[WALK_STACK_ENTRIES];
+	/* written by the image, and by the sampler */
+	_Alignas(4096) struct walk_numbers numbers;
 	struct walk_counts counts[WALK_PLACES];
 };
 

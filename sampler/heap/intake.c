@@ -54,14 +54,17 @@ static int enter_sample(struct intake *intake, struct sample *s)
 	s->stack.maps_follow = intake->maps_follow;
 	struct walk_result walk;
 	uint64_t compared[UNWIND_COUNTS] = {0};
+	if (!walked_is_ours(process, s->walked))
+		s->walked = 0;
 	process->counters.taken += !s->walked;
 	intake->taken++;
 	target_see_thread(&process->target, s->tid);
 	uint32_t stack = walk_take(&process->target, &s->stack, intake->frames, 0,
 	    s->walked ? compared : process->counters.outcome, &walk);
-	if (s->walked) { /* it is in the books already */
-		walked_compare(process, &walk, s->walked, stack);
-		return 0;
+	if (s->walked) { /* the hook has counted it */
+		const struct dumped_walk dumped = {
+		    .walk = &walk, .number = s->walked, .stack = stack, .time_ns = s->stack.time_ns};
+		return walked_dumped(process, &dumped);
 	}
 	if (stack == UINT32_MAX)
 		return -ENOMEM;
@@ -273,8 +276,8 @@ static bool take_buffer(
 		intake->bad++;
 		return true;
 	}
-	s.process->counters.copied += !s.walked;
 	take_sample(intake, &s);
+	s.process->counters.copied += !s.walked;
 	return true;
 }
 

@@ -378,6 +378,7 @@ void process_weigh(struct process *process)
 		    stacks_bytes(process->target.stacks) + heap_bytes(process->heap) +
 		        stack_log_bytes(&process->log) + walked->seen_room * sizeof(*walked->seen) +
 		        walked->stack_room * sizeof(*walked->stack) +
+		        (walked->waiting ? sizeof(*walked->waiting) : 0) +
 		        (process->place == 0 ? process->image->walked_bytes : 0));
 }
 
@@ -569,6 +570,7 @@ void process_free(struct process *process)
 	heap_free(process->heap);
 	free(process->walked.seen);
 	free(process->walked.stack);
+	free(process->walked.waiting);
 	free(process);
 }
 

@@ -45,6 +45,8 @@ struct process_counters {
 	uint64_t by_uprobe, by_breakpoint;
 	uint64_t dumps;  /* that arrived by an event, also of samples that are known or only compared */
 	uint64_t walked; /* by the target itself */
+	/* likewise, but no dump has told yet which stack it is: without a stack for now */
+	uint64_t not_dumped;
 	uint64_t outcome[UNWIND_COUNTS];
 	uint64_t no_room;           /* samples whose stack or site the books had no room for */
 	uint64_t inherited_no_room; /* likewise, blocks that it had from its parent */
@@ -60,6 +62,13 @@ struct process_walked {
 	uint32_t *stack; /* by number: the stack in the process' own table, plus 1 */
 	size_t stack_room;
 	uint64_t samples_seen;
+	struct process_walked_waiting {
+		bool any;
+		/* a bit for each number with counts that are not entered: after the last drain, and at the
+		 * last look for dumps that have not come */
+		uint64_t now[WALK_STACKS / 64], before[WALK_STACKS / 64];
+		uint64_t asked_ns; /* when that was */
+	} * waiting;
 };
 
 struct image;

@@ -518,8 +518,6 @@ int registry_attach(
 	region_header(region)->attached_rss_bytes = attached->rss_bytes;
 	image->other_library = attached->other_library;
 	unfollowed_begin(image);
-	/* Not all of the objects that a running process has may call dlclose by the hook. */
-	atomic_store(&region_header(region)->walk, 0);
 	image->plan = attached->plan;
 	image->period_bytes = attached->period_bytes;
 	settle_claims(registry);

@@ -5,27 +5,28 @@
 #include "sampler/linux/clock.h"
 #include "sampler/region/walk_table.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
 	FILES_BANNED = 16,
-	START_FILES_MAX = 4096,
+	ASK_AGAIN_NS = 100 * 1000000, /* between two looks for dumps that have not come */
 	RENEW_NS =
 	    100 * 1000000, /* between readings of the maps, of a program that calls dlclose all the time */
-};
-
-struct range {
-	uint64_t start, end;
 };
 
 struct walked {
 	struct walk_table table;
 	struct stacks *stacks; /* the published ones, whichever process they are from */
-	uint32_t *stack_of;    /* by number: the stack in `stacks`; UINT32_MAX: none is known here */
+	uint32_t *stack_of;    /* by number: the stack in `stacks`; UINT32_MAX: not known */
 	size_t stack_room;
-	struct range *start_files; /* code that was mapped when the program started */
-	size_t start_count, start_room;
+	struct region_range start_files[REGION_START_FILES]; /* code that stays where it is */
+	uint32_t start_count;
+	/* Nobody tells when a file is unmapped: in a process that was attached to, dlclose may be called
+	 * by an
+	 * address that was found before. */
+	bool no_later_files;
 	struct module *banned[FILES_BANNED]; /* referenced */
 	size_t banned_count;
 	uint64_t later_since_ns; /* later files' rows are from samples taken after this */
@@ -34,17 +35,11 @@ struct walked {
 
 static void read_start_files(struct walked *walked, const struct region *region)
 {
-	const unsigned char *at = region->base + region->offsets.modules, *end = at + REGION_MODULES_BYTES;
-	for (uint32_t i = 0; i < START_FILES_MAX && (size_t)(end - at) > sizeof(struct region_module); i++) {
-		struct region_module module;
-		memcpy(&module, at, sizeof(module));
-		if (module.total_bytes < sizeof(module) || module.total_bytes > (size_t)(end - at) ||
-		    array_reserve(&walked->start_files, &walked->start_room, walked->start_count + 1,
-		        sizeof(*walked->start_files)) != 0)
-			return;
-		walked->start_files[walked->start_count++] = (struct range){module.start, module.end};
-		at += module.total_bytes;
-	}
+	const struct region_header *header = region_header(region);
+	uint32_t count = *(const volatile uint32_t *)&header->start_files;
+	walked->start_count = count < REGION_START_FILES ? count : REGION_START_FILES;
+	memcpy(walked->start_files, header->start_file, sizeof(walked->start_files));
+	walked->no_later_files = header->attached_after_ns != 0;
 }
 
 static struct walked *open_walked(struct image *image)
@@ -77,7 +72,6 @@ void walked_free(struct image *image)
 		module_unref(walked->banned[i]);
 	stacks_free(walked->stacks);
 	free(walked->stack_of);
-	free(walked->start_files);
 	free(walked);
 	image->walked = NULL;
 }
@@ -97,7 +91,7 @@ uint32_t walked_interval(uint64_t one_in)
 
 static bool is_start_file(const struct walked *walked, uint64_t pc)
 {
-	for (size_t i = 0; i < walked->start_count; i++)
+	for (uint32_t i = 0; i < walked->start_count; i++)
 		if (pc >= walked->start_files[i].start && pc < walked->start_files[i].end)
 			return true;
 	return false;
@@ -161,19 +155,44 @@ static bool teach_row(struct walked *walked, const struct unwind_frame *frame, b
 
 /* The frames behind the first one, which is where the library was when the dump was taken. Those of the
  * library itself, which may be anywhere (it starts threads), are no part of the stack's identity. */
-static uint32_t teach(struct walked *walked, const struct walk_result *walk, bool may_be_later)
+struct lesson {
+	uint64_t hash; /* what a hook that walks this stack finds; 0: it cannot be walked */
+	bool later;    /* a frame is in a file that may be unmapped */
+};
+
+static struct lesson teach(struct walked *walked, const struct walk_result *walk, bool may_be_later)
 {
+	struct lesson lesson = {.later = false};
 	uint64_t hash = WALK_HASH_BEGIN;
-	bool later = false;
+	if (walk->outcome != UNWIND_COMPLETE || walk->count < 2 || walk->count > WALK_FRAMES_MAX)
+		return lesson;
 	for (size_t i = 1; i < walk->count; i++) {
 		const struct unwind_frame *frame = &walk->frames[i];
-		if (!teach_row(walked, frame, may_be_later, &later))
-			return 0;
+		if (!teach_row(walked, frame, may_be_later, &lesson.later))
+			return lesson;
 		if (frame->module != walk->frames[0].module)
 			hash = walk_hash_step(hash, frame->pc + 1);
 	}
-	hash = walk_hash_end(hash, later ? walked->table.generation + 1 : 0);
-	return walk_table_add_stack(&walked->table, hash);
+	lesson.hash = walk_hash_end(hash, lesson.later ? walked->table.generation + 1 : 0);
+	return lesson;
+}
+
+static bool is_named(const struct walked *walked, uint32_t number)
+{
+	return number < walked->stack_room && walked->stack_of[number] != UINT32_MAX;
+}
+
+/* From now on samples of that number are samples of that stack of the process. 0 or -ENOMEM. */
+static int name(struct walked *walked, struct process *process, uint32_t number, uint32_t stack)
+{
+	size_t room = walked->stack_room;
+	if (stack == UINT32_MAX ||
+	    array_reserve(&walked->stack_of, &walked->stack_room, number + 1, sizeof(uint32_t)) != 0)
+		return -ENOMEM;
+	for (size_t i = room; i < walked->stack_room; i++)
+		walked->stack_of[i] = UINT32_MAX;
+	walked->stack_of[number] = stacks_translate(process->target.stacks, stack, walked->stacks);
+	return is_named(walked, number) ? 0 : -ENOMEM;
 }
 
 static void weigh(struct image *image)
@@ -183,24 +202,28 @@ static void weigh(struct image *image)
 	    sizeof(*walked) + stacks_bytes(walked->stacks) + walked->stack_room * sizeof(*walked->stack_of);
 }
 
+static bool may_be_later(const struct walked *walked, const struct process *process, uint64_t time_ns)
+{
+	return process->place == 0 && !walked->no_later_files && time_ns > walked->later_since_ns &&
+	    walk_table_takes_later(&walked->table);
+}
+
 void walked_learn(struct process *process, const struct walk_result *walk, uint32_t stack, uint64_t time_ns)
 {
 	struct walked *walked = open_walked(process->image);
-	if (!walked || walk->outcome != UNWIND_COMPLETE || walk->count < 2 || walk->count > WALK_FRAMES_MAX ||
-	    process->place >= WALK_PLACES)
+	if (!walked || process->place >= WALK_PLACES)
 		return;
-	bool may_be_later =
-	    process->place == 0 && time_ns > walked->later_since_ns && walk_table_takes_later(&walked->table);
-	uint32_t number = teach(walked, walk, may_be_later);
-	size_t room = walked->stack_room;
-	if (!number ||
-	    array_reserve(&walked->stack_of, &walked->stack_room, number + 1, sizeof(uint32_t)) != 0)
-		return;
-	/* Not every number is ours: an earlier sampler has given some, and the target may write any. */
-	for (size_t i = room; i < walked->stack_room; i++)
-		walked->stack_of[i] = UINT32_MAX;
-	walked->stack_of[number] = stacks_translate(process->target.stacks, stack, walked->stacks);
+	const struct lesson lesson = teach(walked, walk, may_be_later(walked, process, time_ns));
+	uint32_t number = lesson.hash ? walk_table_number(&walked->table, lesson.hash) : 0;
+	if (number && !is_named(walked, number) && name(walked, process, number, stack) == 0)
+		walk_table_tell(&walked->table, number, WALK_NUMBER_KNOWN);
 	weigh(process->image);
+}
+
+bool walked_is_ours(const struct process *process, uint32_t number)
+{
+	const struct walked *walked = process->image->walked;
+	return walked && process->place < WALK_PLACES && walk_table_is_ours(&walked->table, number);
 }
 
 /* ---- comparing */
@@ -220,7 +243,7 @@ static uint32_t stack_in(struct process *process, uint32_t number)
 	const struct walked *walked = process->image->walked;
 	struct process_walked *mine = &process->walked;
 	size_t room = mine->stack_room;
-	if (number >= walked->stack_room || walked->stack_of[number] == UINT32_MAX ||
+	if (!is_named(walked, number) ||
 	    array_reserve(&mine->stack, &mine->stack_room, number + 1, sizeof(*mine->stack)) != 0)
 		return UINT32_MAX;
 	memset(mine->stack + room, 0, (mine->stack_room - room) * sizeof(*mine->stack));
@@ -235,11 +258,12 @@ static uint32_t stack_in(struct process *process, uint32_t number)
 	return mine->stack[number] - 1;
 }
 
-void walked_compare(struct process *process, const struct walk_result *walk, uint32_t number, uint32_t stack)
+/* Another dump of a stack that is known. */
+static void compare(struct process *process, const struct walk_result *walk, uint32_t number, uint32_t stack)
 {
 	struct walked *walked = process->image->walked;
 	/* A dump that ends early, since it holds no more of the stack, says nothing. */
-	if (!walked || stack == UINT32_MAX || walk->outcome != UNWIND_COMPLETE)
+	if (stack == UINT32_MAX || walk->outcome != UNWIND_COMPLETE)
 		return;
 	uint32_t same = stack_in(process, number);
 	if (same == UINT32_MAX)
@@ -265,6 +289,39 @@ void walked_compare(struct process *process, const struct walk_result *walk, uin
 	ban(walked, process->image, alike ? walk->frames[own + alike - 1].module : walk->frames[0].module);
 }
 
+/* The first dump of a stack that the hook has numbered. What it says is what is known of all samples with
+ * that
+ * number, also if it is not whole; but then, or if a hook would not walk it so now, the number is not used
+ * any
+ * more. Which row was wrong cannot be told from a hash, so if one was, no stack is walked any more. */
+static int introduce(struct process *process, const struct dumped_walk *dumped)
+{
+	struct walked *walked = process->image->walked;
+	const struct lesson lesson =
+	    teach(walked, dumped->walk, may_be_later(walked, process, dumped->time_ns));
+	const bool same = lesson.hash && lesson.hash == walk_table_hash(&walked->table, dumped->number);
+	int error = name(walked, process, dumped->number, dumped->stack);
+	weigh(process->image);
+	if (error)
+		return error;
+	walk_table_tell(&walked->table, dumped->number, same ? WALK_NUMBER_KNOWN : WALK_NUMBER_UNUSED);
+	walked->counters.compared += lesson.hash && !lesson.later;
+	/* A later file's rows may have been renewed since. */
+	if (lesson.hash && !lesson.later && !same) {
+		walked->counters.different++;
+		ban(walked, process->image, NULL);
+	}
+	return 0;
+}
+
+int walked_dumped(struct process *process, const struct dumped_walk *dumped)
+{
+	if (!is_named(process->image->walked, dumped->number))
+		return introduce(process, dumped);
+	compare(process, dumped->walk, dumped->number, dumped->stack);
+	return 0;
+}
+
 struct walked_counters walked_counters(const struct image *image)
 {
 	return image->walked ? image->walked->counters : (struct walked_counters){0};
@@ -284,16 +341,21 @@ static void refuse(struct process *process, uint64_t samples)
 		process->image->memory->refused += samples;
 }
 
-static void enter_count(void *context, uint32_t number, struct tally now)
+/* False: its stack is not known yet. */
+static bool enter_count(void *context, uint32_t number, struct tally now)
 {
 	struct draining *d = context;
 	struct process *process = d->process;
 	struct process_walked *mine = &process->walked;
 	size_t room = mine->seen_room;
 	if (array_reserve(&mine->seen, &mine->seen_room, number + 1, sizeof(*mine->seen)) != 0)
-		return;
+		return false;
 	memset(mine->seen + room, 0, (mine->seen_room - room) * sizeof(*mine->seen));
 	const struct tally more = tally_excess(&now, &mine->seen[number]);
+	if (!is_named(process->image->walked, number)) {
+		process->counters.not_dumped += more.samples;
+		return false;
+	}
 	mine->seen[number] = now;
 	process_look_for_room(process);
 	uint32_t stack = stack_in(process, number);
@@ -303,6 +365,47 @@ static void enter_count(void *context, uint32_t number, struct tally now)
 	process->counters.taken += more.samples;
 	process->counters.walked += more.samples;
 	d->samples += more.samples;
+	return true;
+}
+
+/* A dump that was made before the last drain began has been read in this one, unless it is lost. (If it is
+ * only late, there are two.) */
+static void ask_again(struct walked *walked, struct process_walked_waiting *waiting)
+{
+	const uint64_t now_ns = clock_now_ns();
+	if (now_ns - waiting->asked_ns < ASK_AGAIN_NS)
+		return;
+	waiting->asked_ns = now_ns;
+	for (uint32_t word = 0; word < WALK_DRAIN_WORDS; word++) {
+		for (uint64_t bits = waiting->now[word] & waiting->before[word]; bits; bits &= bits - 1)
+			walk_table_ask_again(&walked->table, word * 64 + (uint32_t)__builtin_ctzll(bits));
+		waiting->before[word] = waiting->now[word];
+	}
+}
+
+/* Returns the number of samples. */
+static size_t drain_place(struct walked *walked, struct process *process)
+{
+	struct process_walked *mine = &process->walked;
+	const struct region_place *place = region_place(process->image->region, process->place);
+	uint64_t now = atomic_load_explicit(&place->walked, memory_order_acquire);
+	if (now == mine->samples_seen && !(mine->waiting && mine->waiting->any))
+		return 0;
+	if (!mine->waiting && !(mine->waiting = calloc(1, sizeof(*mine->waiting))))
+		return 0;
+	mine->samples_seen = now;
+	process->counters.not_dumped = 0;
+	struct draining draining = {.process = process};
+	const struct walk_drain drain = {
+	    .place = process->place,
+	    .left = mine->waiting->now,
+	    .changed = enter_count,
+	    .context = &draining,
+	};
+	mine->waiting->any = walk_table_drain(&walked->table, &drain);
+	if (mine->waiting->any)
+		ask_again(walked, mine->waiting);
+	return draining.samples;
 }
 
 /* Files may have been unmapped: their rows are void already, and the maps are out of date unless the kernel's
@@ -333,14 +436,7 @@ size_t walked_drain(struct image *image, bool maps_follow)
 		struct process *process = image->process[i];
 		if (!process || process->target.closed)
 			continue;
-		uint64_t now =
-		    atomic_load_explicit(&region_place(image->region, i)->walked, memory_order_acquire);
-		if (now == process->walked.samples_seen)
-			continue;
-		process->walked.samples_seen = now;
-		struct draining draining = {.process = process};
-		walk_table_drain(&walked->table, i, enter_count, &draining);
-		samples += draining.samples;
+		samples += drain_place(walked, process);
 	}
 	return samples;
 }

@@ -2,9 +2,11 @@
 /*
  * The walk backend of one image (proto/walk.h): what its hook is taught, and what it has counted.
  *
- *   a dump was unwound, without a guess  -> its rows and its stack are published
- *   a walked sample was dumped as well   -> the two stacks are compared
- *   the hook has counted                 -> the books of that process
+ *   a dump was unwound, without a guess  -> its rows are published, and its number is known
+ *   a walked sample was dumped as well   -> the first tells which stack the number is; it and any other is
+ *                                           compared with what the hook has found
+ *   the hook has counted                 -> the books of that process, once the number is known; until then,
+ *                                           and if its dump never comes, the samples are without a stack
  *
  * A row is only published if libdw's rule says the same in 8 bytes: the caller's frame by stack or frame
  * pointer, return address and frame pointer in memory. Anything else (a signal frame, a guess by frame
@@ -33,8 +35,19 @@ void walked_free(struct image *image);
 /* From a dump that became `stack` of the process. time_ns: when it was taken. */
 void walked_learn(struct process *process, const struct walk_result *walk, uint32_t stack, uint64_t time_ns);
 
-/* A sample that was walked to the stack of that number, and dumped, which became `stack`. */
-void walked_compare(struct process *process, const struct walk_result *walk, uint32_t number, uint32_t stack);
+/* A sample that was walked to the stack of that number, and dumped, which became `stack` of the process. */
+struct dumped_walk {
+	const struct walk_result *walk;
+	uint32_t number, stack; /* UINT32_MAX: there was no memory for it */
+	uint64_t time_ns;       /* when it was taken */
+};
+
+/* Whether such a sample is in the counts that are entered here. If not (its number was given out under an
+ * earlier sampler, or is made up), it is a sample like one that was not walked. */
+bool walked_is_ours(const struct process *process, uint32_t number);
+
+/* If so. Returns 0, or -ENOMEM: there is no memory for what the number means. */
+int walked_dumped(struct process *process, const struct dumped_walk *dumped);
 
 /* Enters what was counted since the last call into the books, and makes up for files that were unmapped.
  * After the image's dumps were drained. maps_follow: as in struct intake. Returns the number of samples. */

@@ -28,7 +28,7 @@ bool walk_table_add_row(struct walk_table *table, bool later, uint64_t pc, struc
 			return true;
 		if (there)
 			continue;
-		atomic_store_explicit(&rows[at].rule, word, memory_order_relaxed);
+		atomic_store_explicit(&rows[at].rule, word, memory_order_release);
 		atomic_store_explicit(&rows[at].pc, pc, memory_order_release);
 		return true;
 	}
@@ -36,24 +36,38 @@ bool walk_table_add_row(struct walk_table *table, bool later, uint64_t pc, struc
 	return false;
 }
 
-uint32_t walk_table_add_stack(struct walk_table *table, uint64_t hash)
+static struct walk_numbers *numbers_of(const struct walk_table *table)
 {
-	struct walk_stack *stacks = area_of(table)->stacks;
-	size_t at = walk_place_of(hash, WALK_STACK_ENTRIES);
-	for (size_t n = 0; n < WALK_PROBES; n++, at = (at + 1) & (WALK_STACK_ENTRIES - 1)) {
-		uint64_t there = atomic_load_explicit(&stacks[at].hash, memory_order_relaxed);
-		uint64_t number = atomic_load_explicit(&stacks[at].number, memory_order_relaxed);
-		if (there == hash)
-			return number >= 1 && number <= table->stack_count ? (uint32_t)number : 0;
-		if (there || table->stack_count + 1 >= WALK_STACKS)
-			continue;
-		atomic_store_explicit(&stacks[at].number, ++table->stack_count, memory_order_relaxed);
-		atomic_store_explicit(&area_of(table)->stack_count, table->stack_count, memory_order_relaxed);
-		atomic_store_explicit(&stacks[at].hash, hash, memory_order_release);
-		return table->stack_count;
-	}
+	return &area_of(table)->numbers;
+}
+
+bool walk_table_is_ours(const struct walk_table *table, uint32_t number)
+{
+	return number > table->first && number <= walk_numbers_given(numbers_of(table));
+}
+
+uint32_t walk_table_number(struct walk_table *table, uint64_t hash)
+{
+	uint32_t number = walk_number_take(numbers_of(table), hash);
+	if (walk_table_is_ours(table, number))
+		return number;
 	table->refused++;
 	return 0;
+}
+
+uint64_t walk_table_hash(const struct walk_table *table, uint32_t number)
+{
+	return atomic_load_explicit(&numbers_of(table)->of[number].hash, memory_order_relaxed);
+}
+
+void walk_table_tell(struct walk_table *table, uint32_t number, enum walk_number_state state)
+{
+	atomic_store_explicit(&numbers_of(table)->of[number].state, (uint32_t)state, memory_order_relaxed);
+}
+
+void walk_table_ask_again(struct walk_table *table, uint32_t number)
+{
+	walk_number_ask_again(numbers_of(table), number);
 }
 
 static void clear_rows(struct walk_row *rows, size_t entries)
@@ -77,15 +91,17 @@ void walk_table_clear_later(struct walk_table *table)
 void walk_table_open(struct walk_table *table, const struct region *region)
 {
 	struct walk_area *area = region_walk(region);
-	uint64_t given_out = atomic_load_explicit(&area->stack_count, memory_order_relaxed);
 	*table = (struct walk_table){.region = region};
 	table->generation = atomic_load_explicit(&area->later_generation, memory_order_relaxed);
-	if (!given_out)
+	table->first = walk_numbers_given(&area->numbers);
+	if (!table->first)
 		return;
-	table->stack_count = given_out < WALK_STACKS ? (uint32_t)given_out : WALK_STACKS;
 	walk_table_clear(table);
 	for (size_t i = 0; i < WALK_STACK_ENTRIES; i++)
-		atomic_store_explicit(&area->stacks[i].hash, 0, memory_order_release);
+		atomic_store_explicit(&area->numbers.entry[i], 0, memory_order_release);
+	/* For threads that have found one already. */
+	for (uint32_t number = 1; number <= table->first; number++)
+		walk_table_tell(table, number, WALK_NUMBER_UNUSED);
 }
 
 bool walk_table_is_stale(const struct walk_table *table, uint64_t *generation)
@@ -106,26 +122,36 @@ bool walk_table_takes_later(const struct walk_table *table)
 	return atomic_load_explicit(&area_of(table)->generation, memory_order_acquire) == table->generation;
 }
 
-void walk_table_drain(const struct walk_table *table, uint32_t place,
-    void (*changed)(void *context, uint32_t stack, struct tally count), void *context)
+static struct tally read_count(const struct walk_count *count)
 {
-	struct walk_counts *counts = &area_of(table)->counts[place];
-	for (uint32_t word = 0; word <= table->stack_count / 64; word++) {
-		uint64_t bits = atomic_load_explicit(&counts->changed[word], memory_order_relaxed);
-		if (!bits)
-			continue;
+	return (struct tally){
+	    .samples = atomic_load_explicit(&count->samples, memory_order_acquire),
+	    .bytes_q8 = atomic_load_explicit(&count->bytes_q8, memory_order_relaxed),
+	    .objects_q16 = atomic_load_explicit(&count->objects_q16, memory_order_relaxed),
+	};
+}
+
+bool walk_table_drain(struct walk_table *table, const struct walk_drain *drain)
+{
+	struct walk_counts *counts = &area_of(table)->counts[drain->place];
+	const uint32_t given = walk_numbers_given(numbers_of(table));
+	bool left = false;
+	for (uint32_t word = 0; word <= given / 64; word++) {
+		uint64_t bits = drain->left[word];
 		/* The bits first: what is added after this sets them again. */
-		bits = atomic_exchange_explicit(&counts->changed[word], 0, memory_order_acq_rel);
+		if (atomic_load_explicit(&counts->changed[word], memory_order_relaxed))
+			bits |= atomic_exchange_explicit(&counts->changed[word], 0, memory_order_acq_rel);
+		drain->left[word] = 0;
 		for (; bits; bits &= bits - 1) {
-			uint32_t stack = word * 64 + (uint32_t)__builtin_ctzll(bits);
-			const struct walk_count *count = &counts->count[stack];
-			const struct tally now = {
-			    .samples = atomic_load_explicit(&count->samples, memory_order_acquire),
-			    .bytes_q8 = atomic_load_explicit(&count->bytes_q8, memory_order_relaxed),
-			    .objects_q16 = atomic_load_explicit(&count->objects_q16, memory_order_relaxed),
-			};
-			if (stack >= 1 && stack <= table->stack_count)
-				changed(context, stack, now);
+			uint32_t number = word * 64 + (uint32_t)__builtin_ctzll(bits);
+			if (number > table->first && number <= given &&
+			    !drain->changed(drain->context, number, read_count(&counts->count[number])))
+				drain->left[word] |= bits & -bits;
+			/* drawn before we came, and used since */
+			if (number >= 1 && number <= table->first)
+				walk_table_tell(table, number, WALK_NUMBER_UNUSED);
 		}
+		left |= drain->left[word] != 0;
 	}
+	return left;
 }

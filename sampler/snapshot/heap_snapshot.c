@@ -60,6 +60,8 @@ static void comment_losses(
 			fprintf(
 			    text.out, ", %s %" PRIu64, region_loss_name((enum region_loss)i), tally.samples);
 	}
+	if (c->not_dumped)
+		fprintf(text.out, ", walked but never dumped %" PRIu64, c->not_dumped);
 	for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++)
 		if (backends[i].count)
 			fprintf(text.out, ", %s %" PRIu64, backends[i].how, backends[i].count);

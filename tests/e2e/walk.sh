@@ -41,6 +41,18 @@ test_sampled_truth() {
   at_least 1 "$walked" 'walked'
 }
 
+# Each of 8192 stacks is dumped once, or again if there was no buffer for it; what follows needs no dump.
+test_a_flood_loses_no_stack() {
+  for attempt in 1 2 3 4 5; do # until the sampler has learned the rows in time, beside a load
+    record -q -b walk -p 1 -o x.pb.gz "$targets/walk_flood" >allocations
+    counts x.pb.gz
+    grep -qE '^samples: [0-9]+ taken, 0 lost stacks' comments && break
+  done
+  matches '^samples: [0-9]+ taken, 0 lost stacks' comments
+  all_right x.pb.gz 90
+  reached_exactly x.pb.gz allocate "alloc_objects $(cat allocations)"
+}
+
 # Every walked stack is dumped as well: by the kernel, by a copy.
 test_each_is_compared() {
   for backend in auto walk; do
@@ -61,8 +73,9 @@ for i in range(300): json.loads(json.dumps({str(k): [k] * 5 for k in range(200)}
   all_right cc-cc1plus.pb.gz 10
 }
 
-# Libraries that follow each other at one address: the rows of the one before are void before it is unmapped.
-test_libraries_in_one_place() {
+# two_libraries: builds alpha.so and beta.so, which are mapped at one address if one follows the other, and host, which lets
+# them: `host alpha.so beta.so [wait]`, with dlclose by an address that was looked up at the start if it waits for a line.
+two_libraries() {
   for name in alpha beta; do
     cat >$name.c <<C
 #include <stdlib.h>
@@ -76,21 +89,32 @@ C
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+__attribute__((noinline)) void *host_inner(size_t size) { void *block = malloc(size); asm volatile("" : "+r"(block)); return block; }
 int main(int argc, char **argv) {
+  int (*close_library)(void *) = argc > 3 ? (int (*)(void *))dlsym(RTLD_DEFAULT, "dlclose") : dlclose;
+  char line[16];
+  if (argc > 3) puts("ready"), fflush(stdout);
+  if (argc > 3 && !fgets(line, sizeof(line), stdin)) return 1;
   for (int round = 0; round < 40; round++) {
     void *library = dlopen(argv[1 + round % 2], RTLD_NOW | RTLD_LOCAL);
     void *(*work)(size_t) = (void *(*)(size_t))dlsym(library, "work");
     for (int i = 0; i < 200; i++) { /* in the course of it the sampler learns */
       free(work(100 + (size_t)(round % 2)));
+      free(host_inner(100));
       if (i % 20 == 0) usleep(5000);
     }
     if (round < 4) printf("%p\n", (void *)work);
-    dlclose(library);
+    close_library(library);
   }
   return 0;
 }
 C
   gcc -O1 -g -fno-builtin -o host host.c -ldl
+}
+
+# Libraries that follow each other at one address: the rows of the one before are void before it is unmapped.
+test_libraries_in_one_place() {
+  two_libraries
   need_root
   for attempt in 1 2 3 4 5; do # until no stack is lost beside a load
     record -q -p 1 --compare-walks 1 -o x.pb.gz ./host ./alpha.so ./beta.so >where
@@ -101,6 +125,25 @@ C
   for name in alpha beta; do
     reached_exactly x.pb.gz ${name}_inner 'alloc_objects 4000'
   done
+}
+
+# Attached to, it calls dlclose past every hook: its own stacks are walked, those in libraries never.
+test_libraries_of_an_attached_process() {
+  . "$HEAPTAP_TOP/tests/attach.sh"
+  two_libraries
+  need_root
+  running ./host ./alpha.so ./beta.so wait
+  attach -p 1 --compare-walks 1
+  echo >&7
+  finish
+  wait "$sampler" || fail "record ended with $?: $(cat log)"
+  profile=$(only p/heaptap.host."$target".exit.pb.gz)
+  all_right "$profile" 30
+  at_most 60 $((100 * walked / taken)) '% walked'
+  for name in alpha beta; do
+    reached_exactly "$profile" ${name}_inner 'alloc_objects 4000'
+  done
+  reached_exactly "$profile" host_inner 'alloc_objects 8000'
 }
 
 # A program that changes what it has been taught: its own profile says that it is wrong.

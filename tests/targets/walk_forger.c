@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build: -fno-builtin */
 /*
- * Allocates in two functions until the sampler has published both stacks; then makes the tables writable and
- * swaps the numbers of all stacks that are there, and allocates on. Only its own profile can suffer.
+ * Allocates in two functions until the sampler knows both stacks; then swaps the numbers of all stacks that
+ * are there, and allocates on. Only its own profile can suffer.
  */
 #include "proto/region.h"
 #include "proto/walk.h"
@@ -49,26 +49,29 @@ static struct region_header *find_region(void)
 	return NULL;
 }
 
+static void swap_numbers(struct walk_numbers *numbers, _Atomic uint32_t *a, _Atomic uint32_t *b)
+{
+	uint32_t first_number = *a, second_number = *b;
+	uint64_t hash = numbers->of[first_number].hash;
+	numbers->of[first_number].hash = numbers->of[second_number].hash;
+	numbers->of[second_number].hash = hash;
+	*a = second_number;
+	*b = first_number;
+}
+
 static int forge(void)
 {
 	struct region_header *header = find_region();
 	if (!header || header->magic != REGION_MAGIC)
 		return 1;
 	struct walk_area *area = (void *)((char *)header + header->offsets.walk);
-	const size_t bytes = (size_t)((char *)area->counts - (char *)area->rows);
-	if (mprotect(area->rows, bytes, PROT_READ | PROT_WRITE) != 0)
-		return 2;
-	struct walk_stack *previous = NULL;
+	_Atomic uint32_t *previous = NULL;
 	for (size_t i = 0; i < WALK_STACK_ENTRIES; i++) {
-		struct walk_stack *stack = &area->stacks[i];
-		if (!stack->hash)
+		if (!area->numbers.entry[i])
 			continue;
-		if (previous) {
-			uint64_t number = previous->number;
-			previous->number = stack->number;
-			stack->number = number;
-		}
-		previous = stack;
+		if (previous)
+			swap_numbers(&area->numbers, previous, &area->numbers.entry[i]);
+		previous = &area->numbers.entry[i];
 	}
 	return 0;
 }

@@ -5,6 +5,7 @@
  */
 #include "preload/claim.h"
 #include "preload/clock.h"
+#include "preload/place.h"
 #include "preload/sample.h"
 #include "preload/thread.h"
 #include "preload/walk.h"
@@ -17,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,6 +29,7 @@ enum { MAIN = 0x401000, MIDDLE = 0x402000, LEAF = 0x403000, PLUGIN = 0x900000 };
 
 static struct region region;
 static struct walk_table table;
+static uint64_t left[WALK_DRAIN_WORDS];
 static uintptr_t *stack; /* between two pages that cannot be read */
 
 static int open_region(void **state)
@@ -41,9 +44,14 @@ static int open_region(void **state)
 	(void)state;
 	assert_int_equal(0, region_open(&region, 7, 0xabcd0000, &options));
 	thread_open((uint32_t)getpid(), true);
-	/* the target's own view, in which the tables become read-only */
-	unsigned char *base =
-	    mmap(NULL, region.offsets.end, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, region.fd, 0);
+	/* the target's own view, in which the tables become read-only; behind it nothing can be written */
+	const size_t behind = 256u << 20;
+	unsigned char *base = mmap(
+	    NULL, region.offsets.end + behind, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	assert_ptr_not_equal(base, MAP_FAILED);
+	assert_ptr_equal(base,
+	    mmap(base, region.offsets.end, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
+	        region.fd, 0));
 	const struct claim_setup with = {
 	    .place = {.base = base,
 	        .offsets = region.offsets,
@@ -64,8 +72,10 @@ static int open_region(void **state)
 static int begin(void **state)
 {
 	(void)state;
-	memset((void *)region_walk(&region), 0, sizeof(struct walk_area));
+	memset((void *)region_walk(&region), 0,
+	    offsetof(struct walk_area, counts) + 2 * sizeof(struct walk_counts));
 	memset(stack, 0, WORDS * WORD_BYTES);
+	memset(left, 0, sizeof(left));
 	walk_table_open(&table, &region);
 	return 0;
 }
@@ -80,7 +90,22 @@ static uint32_t number_of(const uint64_t *pcs, size_t count, uint64_t generation
 	uint64_t hash = WALK_HASH_BEGIN;
 	for (size_t i = 0; i < count; i++)
 		hash = walk_hash_step(hash, pcs[i]);
-	return walk_table_add_stack(&table, walk_hash_end(hash, generation));
+	uint32_t number = walk_table_number(&table, walk_hash_end(hash, generation));
+	walk_table_tell(&table, number, WALK_NUMBER_KNOWN);
+	return number;
+}
+
+static uint32_t walk(struct walk_start start)
+{
+	bool asked;
+	return walk_stack(start, &asked);
+}
+
+/* Whether that sample is to be dumped with its number. */
+static bool asks(struct walk_start start)
+{
+	bool asked;
+	return walk_stack(start, &asked) && asked;
 }
 
 static struct walk_start at_word(uintptr_t pc, size_t word)
@@ -104,14 +129,41 @@ static uint32_t three_frames(void)
 static void a_known_stack_has_its_number(void **state)
 {
 	(void)state;
-	assert_int_equal(walk_stack(at_word(LEAF, 10)), 0); /* no rows */
+	assert_int_equal(walk(at_word(LEAF, 10)), 0); /* no rows */
 	uint32_t number = three_frames();
 	assert_int_not_equal(number, 0);
-	assert_int_equal(walk_stack(at_word(LEAF, 10)), number);
-	assert_int_equal(
-	    walk_stack(at_word(MIDDLE, 10)), 0); /* its frame pointer is not known: another stack */
+	assert_int_equal(walk(at_word(LEAF, 10)), number);
+	assert_false(asks(at_word(LEAF, 10)));
+	assert_int_equal(walk(at_word(MIDDLE, 10)), 0); /* its frame pointer is not known */
+}
+
+/* All rows are there, but nobody has seen that stack. */
+static void a_new_stack_is_dumped_once(void **state)
+{
+	(void)state;
+	uint32_t number = three_frames();
 	stack[10 + 3] = MAIN;
-	assert_int_equal(walk_stack(at_word(LEAF, 10)), 0); /* all rows are there, but nobody has seen it */
+	assert_true(asks(at_word(LEAF, 10)));
+	assert_int_equal(walk(at_word(LEAF, 10)), number + 1);
+	assert_false(asks(at_word(LEAF, 10)));
+	walk_not_dumped(number + 1);
+	assert_true(asks(at_word(LEAF, 10)));
+	walk_table_ask_again(&table, number + 1);
+	assert_true(asks(at_word(LEAF, 10)));
+	walk_table_tell(&table, number + 1, WALK_NUMBER_UNUSED);
+	assert_int_equal(walk(at_word(LEAF, 10)), 0);
+}
+
+/* The sampler has unwound a dump without a number, from before the rows were known, meanwhile. */
+static void the_sampler_finds_the_hooks_number(void **state)
+{
+	(void)state;
+	three_frames();
+	stack[10 + 3] = MAIN;
+	uint32_t number = walk(at_word(LEAF, 10));
+	assert_int_equal(number_of((const uint64_t[]){LEAF, MAIN}, 2, 0), number);
+	walk_not_dumped(number);
+	assert_false(asks(at_word(LEAF, 10)));
 }
 
 static void a_zero_return_address_ends_a_stack(void **state)
@@ -119,7 +171,7 @@ static void a_zero_return_address_ends_a_stack(void **state)
 	(void)state;
 	publish(false, LEAF, (struct walk_rule){.cfa_bytes = 4 * WORD_BYTES, .ra_words = -1});
 	uint32_t number = number_of((const uint64_t[]){LEAF}, 1, 0);
-	assert_int_equal(walk_stack(at_word(LEAF, 10)), number);
+	assert_int_equal(walk(at_word(LEAF, 10)), number);
 }
 
 static void nothing_is_walked_when_it_is_switched_off(void **state)
@@ -127,9 +179,9 @@ static void nothing_is_walked_when_it_is_switched_off(void **state)
 	(void)state;
 	uint32_t number = three_frames();
 	atomic_store(&region_header(&region)->walk, 0);
-	assert_int_equal(walk_stack(at_word(LEAF, 10)), 0);
+	assert_int_equal(walk(at_word(LEAF, 10)), 0);
 	atomic_store(&region_header(&region)->walk, 4);
-	assert_int_equal(walk_stack(at_word(LEAF, 10)), number);
+	assert_int_equal(walk(at_word(LEAF, 10)), number);
 }
 
 /* Below and above the stack are pages that kill who reads them. */
@@ -152,7 +204,7 @@ static void no_row_leads_outside_the_stack(void **state)
 				for (size_t at = 0; at < WORDS; at += WORDS - 1) {
 					struct walk_start start = at_word(pc, at);
 					start.fp = at ? UINTPTR_MAX - 7 : start.sp;
-					(void)walk_stack(start);
+					(void)walk(start);
 				}
 			}
 }
@@ -162,9 +214,9 @@ static void a_stack_pointer_elsewhere_is_not_followed(void **state)
 	(void)state;
 	publish(false, LEAF, (struct walk_rule){.cfa_bytes = 2 * WORD_BYTES, .ra_words = -1});
 	struct walk_start outside = at_word(LEAF, WORDS);
-	assert_int_equal(walk_stack(outside), 0);
+	assert_int_equal(walk(outside), 0);
 	outside.sp = (uintptr_t)stack - 8 * WORD_BYTES;
-	assert_int_equal(walk_stack(outside), 0);
+	assert_int_equal(walk(outside), 0);
 }
 
 /* Each step reads within what it takes for the stack, and takes a lower address for the next one. */
@@ -174,7 +226,7 @@ static void no_frame_lies_below_the_one_before(void **state)
 	publish(false, LEAF, (struct walk_rule){.cfa_bytes = -100 * WORD_BYTES, .ra_words = 100});
 	for (size_t i = 0; i < WORDS; i++)
 		stack[i] = LEAF;
-	assert_int_equal(walk_stack(at_word(LEAF, 300)), 0);
+	assert_int_equal(walk(at_word(LEAF, 300)), 0);
 }
 
 static void a_row_that_leads_back_to_itself_ends(void **state)
@@ -183,7 +235,7 @@ static void a_row_that_leads_back_to_itself_ends(void **state)
 	publish(false, LEAF, (struct walk_rule){.cfa_bytes = 2 * WORD_BYTES, .ra_words = -1});
 	for (size_t i = 0; i < WORDS; i++)
 		stack[i] = LEAF;
-	assert_int_equal(walk_stack(at_word(LEAF, 0)), 0); /* it reaches the end of the stack */
+	assert_int_equal(walk(at_word(LEAF, 0)), 0); /* it reaches the end of the stack */
 }
 
 static void the_depth_is_bounded(void **state)
@@ -198,8 +250,8 @@ static void the_depth_is_bounded(void **state)
 	uint32_t deepest = number_of(pcs, WALK_FRAMES_MAX, 0),
 	         deeper = number_of(pcs, WALK_FRAMES_MAX + 1, 0);
 	assert_int_not_equal(deepest, deeper);
-	assert_int_equal(walk_stack(at_word(LEAF, 1)), deepest);
-	assert_int_equal(walk_stack(at_word(LEAF, 0)), 0);
+	assert_int_equal(walk(at_word(LEAF, 1)), deepest);
+	assert_int_equal(walk(at_word(LEAF, 0)), 0);
 }
 
 static void files_that_came_later_have_one_generation(void **state)
@@ -210,59 +262,98 @@ static void files_that_came_later_have_one_generation(void **state)
 	stack[11] = MAIN;
 	uint32_t number = number_of((const uint64_t[]){PLUGIN, MAIN}, 2, 1);
 	uint64_t generation;
-	assert_int_equal(walk_stack(at_word(PLUGIN, 10)), number);
+	assert_int_equal(walk(at_word(PLUGIN, 10)), number);
 	assert_false(walk_table_is_stale(&table, &generation));
 	/* dlclose has begun: at once, whether the sampler has noticed or not */
-	walk_unmapping();
-	assert_int_equal(walk_stack(at_word(PLUGIN, 10)), 0);
-	assert_int_not_equal(walk_stack(at_word(MAIN, 10)), number);
+	struct walk_unmapping begun = walk_unmapping();
+	assert_int_equal(walk(at_word(PLUGIN, 10)), 0);
+	assert_int_not_equal(walk(at_word(MAIN, 10)), number);
 	assert_false(walk_table_is_stale(&table, &generation)); /* it has not ended */
 	assert_false(walk_table_takes_later(&table));
-	walk_unmapped();
+	walk_unmapped(begun);
 	assert_true(walk_table_is_stale(&table, &generation));
 	walk_table_clear_later(&table);
 	walk_table_renew(&table, generation);
-	assert_int_equal(walk_stack(at_word(PLUGIN, 10)), 0);
+	assert_int_equal(walk(at_word(PLUGIN, 10)), 0);
 	/* another file at the same address: another stack, though all addresses are the same */
 	publish(true, PLUGIN, (struct walk_rule){.cfa_bytes = 2 * WORD_BYTES, .ra_words = -1});
-	assert_int_equal(walk_stack(at_word(PLUGIN, 10)), 0);
-	uint32_t again = number_of((const uint64_t[]){PLUGIN, MAIN}, 2, generation + 1);
+	uint32_t again = walk(at_word(PLUGIN, 10));
+	assert_int_not_equal(again, 0);
 	assert_int_not_equal(again, number);
-	assert_int_equal(walk_stack(at_word(PLUGIN, 10)), again);
+	assert_int_equal(number_of((const uint64_t[]){PLUGIN, MAIN}, 2, generation + 1), again);
 }
 
 struct sums {
 	uint32_t calls, stack;
 	struct tally count;
+	bool known;
 };
 
-static void note(void *context, uint32_t number, struct tally count)
+static bool note(void *context, uint32_t number, struct tally count)
 {
 	struct sums *sums = context;
 	sums->calls++;
 	sums->stack = number;
 	sums->count = count;
+	return sums->known;
+}
+
+static bool drain(uint32_t place, struct sums *sums)
+{
+	const struct walk_drain with = {.place = place, .left = left, .changed = note, .context = sums};
+	return walk_table_drain(&table, &with);
 }
 
 static void what_is_counted_arrives_once(void **state)
 {
 	(void)state;
 	uint32_t number = three_frames();
-	struct sums sums = {0};
-	walk_table_drain(&table, 0, note, &sums);
+	struct sums sums = {.known = true};
+	assert_false(drain(0, &sums));
 	assert_int_equal(sums.calls, 0);
 	walk_count(number, (struct weight){.bytes_q8 = 100, .objects_q16 = 3});
 	walk_count(number, (struct weight){.bytes_q8 = 11, .objects_q16 = 4});
-	walk_table_drain(&table, 0, note, &sums);
+	assert_false(drain(0, &sums));
 	assert_int_equal(sums.calls, 1);
 	assert_int_equal(sums.stack, number);
 	assert_int_equal(sums.count.samples, 2);
 	assert_int_equal(sums.count.bytes_q8, 111);
 	assert_int_equal(sums.count.objects_q16, 7);
-	walk_table_drain(&table, 0, note, &sums);
+	assert_false(drain(0, &sums));
 	assert_int_equal(sums.calls, 1);
-	walk_table_drain(&table, 1, note, &sums); /* another process' */
+	assert_false(drain(1, &sums)); /* another process' */
 	assert_int_equal(sums.calls, 1);
+}
+
+/* As long as its stack is not known. */
+static void what_is_not_taken_comes_again(void **state)
+{
+	(void)state;
+	uint32_t number = three_frames();
+	struct sums sums = {.known = false};
+	walk_count(number, (struct weight){.bytes_q8 = 100, .objects_q16 = 3});
+	assert_true(drain(0, &sums));
+	assert_true(drain(0, &sums));
+	assert_int_equal(sums.calls, 2);
+	sums.known = true;
+	assert_false(drain(0, &sums));
+	assert_int_equal(sums.calls, 3);
+	assert_int_equal(sums.count.samples, 1);
+	assert_false(drain(0, &sums));
+	assert_int_equal(sums.calls, 3);
+}
+
+/* A signal handler that has interrupted the hook has forked, and the child that returns from it has got a
+ * place without counts. Behind the region is a page that kills who writes to it. */
+static void a_place_without_counts_counts_nothing(void **state)
+{
+	(void)state;
+	uint32_t number = three_frames(), index = place_view.index;
+	for (uint32_t place = WALK_PLACES; place < REGION_PLACES; place += 63) {
+		place_view.index = place;
+		walk_count(number, (struct weight){.bytes_q8 = 100, .objects_q16 = 3});
+	}
+	place_view.index = index;
 }
 
 static void tables_take_what_they_have_room_for(void **state)
@@ -273,29 +364,70 @@ static void tables_take_what_they_have_room_for(void **state)
 		rows += walk_table_add_row(&table, false, i * 16, (struct walk_rule){.ra_words = -1});
 	assert_in_range(rows, WALK_ROWS / 2, WALK_ROWS);
 	for (uint64_t i = 1; i <= 2 * WALK_STACKS; i++)
-		stacks += walk_table_add_stack(&table, walk_hash_end(i, 0)) != 0;
+		stacks += walk_table_number(&table, walk_hash_end(i, 0)) != 0;
 	assert_in_range(stacks, WALK_STACKS / 2, WALK_STACKS - 1);
 	assert_int_equal(table.refused, 2 * WALK_ROWS - rows + 2 * WALK_STACKS - stacks);
-	assert_int_equal(table.stack_count, stacks);
+	assert_int_equal(walk_numbers_given(&region_walk(&region)->numbers), stacks);
 }
 
-/* A second sampler gives out other numbers, so that what was counted before is not taken for its own. */
+/* A second sampler has other numbers, so that what was counted before is not taken for its own. */
 static void another_sampler_begins_after_the_last_number(void **state)
 {
+	bool asked;
 	(void)state;
 	uint32_t number = three_frames();
+	struct walk_numbers *numbers = &region_walk(&region)->numbers;
+	uint32_t entry = numbers->entry[walk_table_hash(&table, number) & (WALK_STACK_ENTRIES - 1)];
 	struct walk_table second;
 	walk_table_open(&second, &region);
-	assert_int_equal(walk_stack(at_word(LEAF, 10)), 0);
+	assert_int_equal(walk(at_word(LEAF, 10)), 0);
 	table = second;
+	assert_false(walk_table_is_ours(&table, number));
+	assert_int_equal(entry, number); /* a thread has just found it */
+	assert_false(walk_number_use(numbers, number, &asked));
 	assert_int_equal(three_frames(), number + 1);
-	assert_int_equal(walk_stack(at_word(LEAF, 10)), number + 1);
+	assert_int_equal(walk(at_word(LEAF, 10)), number + 1);
+}
+
+/* The thread was quicker with its sample than with what it had to ask before. */
+static void a_number_of_an_earlier_sampler_is_taken_out_of_use(void **state)
+{
+	bool asked;
+	(void)state;
+	uint32_t number = three_frames();
+	struct sums sums = {.known = true};
+	walk_table_open(&table, &region);
+	walk_table_tell(&table, number, WALK_NUMBER_WANTED);
+	walk_count(number, (struct weight){.bytes_q8 = 100, .objects_q16 = 3});
+	assert_false(drain(0, &sums));
+	assert_int_equal(sums.calls, 0);
+	assert_false(walk_number_use(&region_walk(&region)->numbers, number, &asked));
+}
+
+/* A child that a destructor forks returns from dlclose as well: the parent's call has not ended with that. */
+static void a_forked_child_ends_no_dlclose(void **state)
+{
+	int status;
+	uint64_t generation;
+	(void)state;
+	struct walk_unmapping begun = walk_unmapping();
+	pid_t child = fork();
+	if (child == 0) {
+		walk_unmapped(begun);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_false(walk_table_is_stale(&table, &generation));
+	walk_unmapped(begun);
+	assert_true(walk_table_is_stale(&table, &generation));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup(a_known_stack_has_its_number, begin),
+	    cmocka_unit_test_setup(a_new_stack_is_dumped_once, begin),
+	    cmocka_unit_test_setup(the_sampler_finds_the_hooks_number, begin),
 	    cmocka_unit_test_setup(a_zero_return_address_ends_a_stack, begin),
 	    cmocka_unit_test_setup(nothing_is_walked_when_it_is_switched_off, begin),
 	    cmocka_unit_test_setup(no_row_leads_outside_the_stack, begin),
@@ -305,8 +437,12 @@ int main(void)
 	    cmocka_unit_test_setup(the_depth_is_bounded, begin),
 	    cmocka_unit_test_setup(files_that_came_later_have_one_generation, begin),
 	    cmocka_unit_test_setup(what_is_counted_arrives_once, begin),
+	    cmocka_unit_test_setup(what_is_not_taken_comes_again, begin),
+	    cmocka_unit_test_setup(a_place_without_counts_counts_nothing, begin),
 	    cmocka_unit_test_setup(tables_take_what_they_have_room_for, begin),
 	    cmocka_unit_test_setup(another_sampler_begins_after_the_last_number, begin),
+	    cmocka_unit_test_setup(a_number_of_an_earlier_sampler_is_taken_out_of_use, begin),
+	    cmocka_unit_test_setup(a_forked_child_ends_no_dlclose, begin),
 	};
 	return cmocka_run_group_tests(tests, open_region, NULL);
 }

@@ -24,11 +24,11 @@ static struct process *process[2];
 static struct unwind_frame frames[FRAMES];
 static struct walk_result walk = {frames, FRAMES, UNWIND_COMPLETE};
 
-/* Three frames of this very program, whose rows libdw reads. */
+/* Two frames of this very program, whose rows libdw reads; the innermost is in another file, as the library's
+ * is. */
 static void make_frames(struct maps *maps)
 {
-	const uintptr_t where[FRAMES] = {
-	    (uintptr_t)make_frames, (uintptr_t)walked_learn, (uintptr_t)maps_new};
+	const uintptr_t where[FRAMES] = {(uintptr_t)qsort, (uintptr_t)walked_learn, (uintptr_t)maps_new};
 	for (int i = 0; i < FRAMES; i++) {
 		uint64_t pc = where[i] + 16;
 		const struct map *map = maps_module(maps, pc);
@@ -97,10 +97,174 @@ static uint32_t learn(uint32_t place, uint64_t time_ns)
 	struct maps *maps = maps_new(store, getpid(), true);
 	assert_int_equal(maps_read_proc(maps), 0);
 	make_frames(maps);
+	walk = (struct walk_result){frames, FRAMES, UNWIND_COMPLETE};
 	uint32_t stack = stacks_intern(process[place]->target.stacks, frames, FRAMES, NULL, maps);
 	walked_learn(process[place], &walk, stack, time_ns);
 	maps_free(maps);
 	return stack;
+}
+
+static int dumped(uint32_t number, uint32_t stack)
+{
+	const struct dumped_walk with = {
+	    .walk = &walk, .number = number, .stack = stack, .time_ns = UINT64_MAX};
+	return walked_dumped(process[0], &with);
+}
+
+/* A stack of these frames' rows that no dump has shown yet: without the one in the middle. */
+static uint32_t other_stack(void)
+{
+	struct maps *maps = maps_new(store, getpid(), true);
+	assert_int_equal(maps_read_proc(maps), 0);
+	make_frames(maps);
+	frames[1] = frames[2];
+	walk.count = 2;
+	uint32_t stack = stacks_intern(process[0]->target.stacks, frames, 2, NULL, maps);
+	maps_free(maps);
+	return stack;
+}
+
+/* The hook walks it, and takes `samples` samples. generation: as in proto/walk.h */
+static uint32_t take_samples(uint64_t generation, uint64_t samples)
+{
+	uint64_t hash = walk_hash_end(walk_hash_step(WALK_HASH_BEGIN, frames[1].pc + 1), generation);
+	uint32_t number = walk_number_take(&area()->numbers, hash);
+	struct walk_count *count = &area()->counts[0].count[number];
+	assert_int_not_equal(number, 0);
+	area()->numbers.of[number].state = WALK_NUMBER_ASKED;
+	count->samples += samples;
+	count->bytes_q8 += samples << WEIGHT_BYTES_SHIFT;
+	count->objects_q16 += samples << WEIGHT_OBJECTS_SHIFT;
+	area()->counts[0].changed[number / 64] |= 1ull << number % 64;
+	region_place(image->region, 0)->walked += samples;
+	return number;
+}
+
+static uint64_t in_the_books(void)
+{
+	return heap_total(process[0]->heap).samples;
+}
+
+static uint32_t state_of(uint32_t number)
+{
+	return area()->numbers.of[number].state;
+}
+
+/* As the library lists them: this program has been there from the start. */
+static void list_start_files(void)
+{
+	region_header(image->region)->start_files = 1;
+	region_header(image->region)->start_file[0] = (struct region_range){4096, UINT64_MAX};
+}
+
+/* Samples wait until one dump has told what their number is. */
+static void one_dump_tells_what_a_number_is(void **state)
+{
+	(void)state;
+	learn(0, LEARNED_NS);
+	uint32_t stack = other_stack(), number = take_samples(1, 3);
+	walked_drain(image, true);
+	assert_int_equal(in_the_books(), 0);
+	assert_int_equal(process[0]->counters.not_dumped, 3);
+	take_samples(1, 2);
+	walked_drain(image, true);
+	assert_int_equal(process[0]->counters.not_dumped, 5);
+	assert_int_equal(dumped(number, stack), 0);
+	assert_int_equal(state_of(number), WALK_NUMBER_KNOWN);
+	walked_drain(image, true);
+	assert_int_equal(in_the_books(), 5);
+	assert_int_equal(process[0]->counters.not_dumped, 0);
+	assert_int_equal(process[0]->counters.walked, 5);
+	assert_int_equal(heap_site(process[0]->heap, 0)->key.stack, stack);
+	take_samples(1, 1);
+	walked_drain(image, true);
+	assert_int_equal(in_the_books(), 6);
+	assert_int_equal(walked_counters(image).different, 0);
+}
+
+/* What is lost is dumped again, and nothing of what was counted is lost with it. */
+static void a_dump_that_does_not_come_is_asked_for_again(void **state)
+{
+	(void)state;
+	learn(0, LEARNED_NS);
+	uint32_t stack = other_stack(), number = take_samples(1, 3);
+	walked_drain(image, true);
+	assert_int_equal(state_of(number), WALK_NUMBER_ASKED);
+	for (int i = 0; i < 1000 && state_of(number) != WALK_NUMBER_WANTED; i++) {
+		usleep(10000);
+		walked_drain(image, true);
+	}
+	assert_int_equal(state_of(number), WALK_NUMBER_WANTED);
+	assert_int_equal(process[0]->counters.not_dumped, 3);
+	assert_int_equal(dumped(number, stack), 0);
+	walked_drain(image, true);
+	assert_int_equal(in_the_books(), 3);
+}
+
+/* What is known of its samples is what the dump has. */
+static void a_cut_dump_ends_a_numbers_use(void **state)
+{
+	(void)state;
+	learn(0, LEARNED_NS);
+	other_stack();
+	uint32_t number = take_samples(1, 3);
+	uint32_t cut =
+	    stacks_intern(process[0]->target.stacks, NULL, 0, "[truncated]", process[0]->target.maps);
+	walk.outcome = UNWIND_TRUNCATED;
+	assert_int_equal(dumped(number, cut), 0);
+	assert_int_equal(state_of(number), WALK_NUMBER_UNUSED);
+	walked_drain(image, true);
+	assert_int_equal(in_the_books(), 3);
+	assert_int_equal(heap_site(process[0]->heap, 0)->key.stack, cut);
+	assert_int_equal(walked_counters(image).compared, 0);
+}
+
+static void without_memory_a_number_stays_unknown(void **state)
+{
+	(void)state;
+	learn(0, LEARNED_NS);
+	other_stack();
+	uint32_t number = take_samples(1, 3);
+	assert_int_not_equal(dumped(number, UINT32_MAX), 0);
+	assert_int_equal(state_of(number), WALK_NUMBER_ASKED);
+	walked_drain(image, true);
+	assert_int_equal(in_the_books(), 0);
+	assert_int_equal(process[0]->counters.not_dumped, 3);
+}
+
+static void a_dump_that_shows_another_stack_ends_walking(void **state)
+{
+	(void)state;
+	list_start_files();
+	learn(0, LEARNED_NS);
+	assert_in_range(rows(area()->rows, WALK_ROWS), 1, FRAMES);
+	uint32_t stack = other_stack(), number = take_samples(0, 3);
+	assert_int_equal(dumped(number, stack), 0);
+	assert_int_equal(walked_counters(image).compared, 1);
+	assert_int_equal(walked_counters(image).different, 0);
+	uint32_t wrong = take_samples(7, 2); /* another hash */
+	assert_int_not_equal(wrong, number);
+	assert_int_equal(dumped(wrong, stack), 0);
+	assert_int_equal(walked_counters(image).compared, 2);
+	assert_int_equal(walked_counters(image).different, 1);
+	assert_int_equal(region_header(image->region)->walk, 0);
+	assert_int_equal(rows(area()->rows, WALK_ROWS), 0);
+	walked_drain(image, true);
+	assert_int_equal(in_the_books(), 5); /* the dump is what is known of them */
+}
+
+/* Its hash has the generation, so nobody will find the number again. */
+static void a_dump_of_files_that_were_unmapped_since_says_nothing(void **state)
+{
+	(void)state;
+	learn(0, LEARNED_NS);
+	uint32_t stack = other_stack(), number = take_samples(1, 3);
+	atomic_store(&area()->generation, 1); /* dlclose has begun */
+	assert_int_equal(dumped(number, stack), 0);
+	assert_int_equal(state_of(number), WALK_NUMBER_UNUSED);
+	assert_int_equal(walked_counters(image).compared, 0);
+	walked_drain(image, true);
+	assert_int_equal(in_the_books(), 3);
 }
 
 static void later_files_are_the_images_own(void **state)
@@ -108,10 +272,26 @@ static void later_files_are_the_images_own(void **state)
 	(void)state;
 	learn(1, LEARNED_NS); /* a forked child: it may have mapped something else there */
 	assert_int_equal(rows(area()->later, WALK_LATER_ROWS), 0);
-	assert_int_equal(area()->stack_count, 0);
+	assert_int_equal(area()->numbers.given, 0);
 	learn(0, LEARNED_NS);
 	assert_in_range(rows(area()->later, WALK_LATER_ROWS), 1, FRAMES);
 	assert_int_equal(rows(area()->rows, WALK_ROWS), 0);
+}
+
+/* Attached to: what it has mapped by dlopen may be unmapped without our knowledge. */
+static void of_an_attached_process_only_start_files_are_learned(void **state)
+{
+	(void)state;
+	region_header(image->region)->attached_after_ns = 1;
+	learn(0, LEARNED_NS);
+	assert_int_equal(rows(area()->later, WALK_LATER_ROWS), 0);
+	assert_int_equal(rows(area()->rows, WALK_ROWS), 0);
+	walked_free(image);
+	list_start_files();
+	region_header(image->region)->start_files = UINT32_MAX; /* and it may write anything there */
+	learn(0, LEARNED_NS);
+	assert_int_equal(rows(area()->later, WALK_LATER_ROWS), 0);
+	assert_in_range(rows(area()->rows, WALK_ROWS), 1, FRAMES);
 }
 
 static void nothing_is_learned_while_a_file_is_unmapped(void **state)
@@ -141,10 +321,18 @@ static void old_dumps_teach_nothing_of_later_files(void **state)
 static void made_up_numbers_lead_nowhere(void **state)
 {
 	(void)state;
-	atomic_store(&area()->stack_count, 5000); /* before the sampler's first look */
+	atomic_store(&area()->numbers.given, 5000); /* before the sampler's first look */
 	uint32_t stack = learn(0, LEARNED_NS);
+	atomic_store(&area()->numbers.given, UINT32_MAX);
+	assert_false(walked_is_ours(process[0], 0));
+	assert_false(walked_is_ours(process[0], 5000));
+	assert_true(walked_is_ours(process[0], 5001));
+	assert_false(walked_is_ours(process[0], WALK_STACKS));
+	assert_false(walked_is_ours(process[0], UINT32_MAX));
+	atomic_store(&area()->numbers.given, 5001);
 	for (uint32_t number = 1; number < 8192; number++)
-		walked_compare(process[0], &walk, number, stack);
+		if (walked_is_ours(process[0], number))
+			dumped(number, stack);
 	assert_int_equal(walked_counters(image).different, 0);
 	assert_in_range(walked_counters(image).compared, 0, 1);
 	for (uint32_t number = 1; number < WALK_STACKS; number++) {
@@ -161,15 +349,15 @@ static void cut_dumps_are_not_compared(void **state)
 {
 	(void)state;
 	learn(0, LEARNED_NS);
-	uint32_t number = (uint32_t)area()->stack_count;
+	uint32_t number = (uint32_t)area()->numbers.given;
 	assert_int_not_equal(number, 0);
 	uint32_t cut =
 	    stacks_intern(process[0]->target.stacks, NULL, 0, "[truncated]", process[0]->target.maps);
 	walk.outcome = UNWIND_TRUNCATED;
-	walked_compare(process[0], &walk, number, cut);
+	dumped(number, cut);
 	walk.outcome = UNWIND_COMPLETE;
 	assert_int_equal(walked_counters(image).compared, 0);
-	walked_compare(process[0], &walk, number, cut);
+	dumped(number, cut);
 	assert_int_equal(walked_counters(image).different, 1);
 	assert_int_equal(rows(area()->later, WALK_LATER_ROWS), 0); /* and all rows are gone */
 }
@@ -185,10 +373,18 @@ int main(void)
 {
 	struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(later_files_are_the_images_own, begin, end),
+	    cmocka_unit_test_setup_teardown(of_an_attached_process_only_start_files_are_learned, begin, end),
 	    cmocka_unit_test_setup_teardown(nothing_is_learned_while_a_file_is_unmapped, begin, end),
 	    cmocka_unit_test_setup_teardown(old_dumps_teach_nothing_of_later_files, begin, end),
 	    cmocka_unit_test_setup_teardown(made_up_numbers_lead_nowhere, begin, end),
 	    cmocka_unit_test_setup_teardown(cut_dumps_are_not_compared, begin, end),
+	    cmocka_unit_test_setup_teardown(one_dump_tells_what_a_number_is, begin, end),
+	    cmocka_unit_test_setup_teardown(a_dump_that_does_not_come_is_asked_for_again, begin, end),
+	    cmocka_unit_test_setup_teardown(a_cut_dump_ends_a_numbers_use, begin, end),
+	    cmocka_unit_test_setup_teardown(without_memory_a_number_stays_unknown, begin, end),
+	    cmocka_unit_test_setup_teardown(a_dump_that_shows_another_stack_ends_walking, begin, end),
+	    cmocka_unit_test_setup_teardown(
+	        a_dump_of_files_that_were_unmapped_since_says_nothing, begin, end),
 	};
 	for (size_t i = 0; regs_arch_native() != &regs_x86_64 && i < sizeof(tests) / sizeof(tests[0]); i++)
 		tests[i] = (struct CMUnitTest){.name = tests[i].name, .test_func = for_x86_64_only};
