@@ -20,23 +20,20 @@
  *
  *   main thread      one mapping that grows down and begins below sp: nothing is read where it would have to
  *                    grow, nor above __libc_stack_end. The kernel maps nothing of its own choice within
- *                    MAIN_STACK_BYTES below its end (thread.c); what a program places there itself, with a
- *                    gap
- *                    above, is as fatal to the copy of a stack.
+ *                    MAIN_STACK_BYTES below its end (thread.c); what a program places there itself, with
+ *                    a gap above, is as fatal to the copy of a stack.
  *   other threads    one mapping from pthread_create, up to the control block; guard pages are below sp
  *   not known        low is 0: no walk. So it is for threads of a raw clone, on their own TLS; one that
- *                    shares
- *                    its parent's has an sp that is not in the parent's stack.
+ *                    shares its parent's has an sp that is not in the parent's stack.
  *   signal stacks, fibers, split stacks: sp is not in [low, top): no walk. If such a stack is an array on the
  *                    thread's own stack, its frames are between sp and top, as all others are.
  *   vfork            the child runs on its parent's stack, with its TLS
  *
  * The values may be anything: the stack is the program's, and a frame pointer that was restored by a wrong
- * row,
- * or used as a general register, is a number like any other. It is used only within the bounds. Frames behind
- * a signal frame are not walked, since the signal frame's row is never published; nor are those of a function
- * that counts its frame from another register, or keeps the caller's frame pointer elsewhere than in memory
- * (walked.c, rule_of).
+ * row, or used as a general register, is a number like any other. It is used only within the bounds. Frames
+ * behind a signal frame are not walked, since the signal frame's row is never published; nor are those of a
+ * function that counts its frame from another register, or keeps the caller's frame pointer elsewhere than
+ * in memory (walked.c, rule_of).
  */
 static uintptr_t own_start, own_end; /* of this library */
 

@@ -4,16 +4,14 @@
  *
  *   rows     hash table: return address -> where the caller's frame, frame pointer and return address are.
  *            The sampler writes a row when it has unwound a dump that led through that address.
- *   numbers  hash table: hash of all return addresses of a stack -> its number. The hook adds
- *                    (walk_number.h).
+ *   numbers  hash table: hash of all return addresses of a stack -> its number. The hook adds.
  *   counts   for each place, by stack number: what was allocated from there. The hook adds.
  *
- * A walk reads the thread's own stack between its stack pointer and its known end, by rows alone. If a row is
- * not known, the sample is dumped as by the other backends, and that teaches the sampler; and the first
- * sample
- * of each stack is dumped, so that its number has a meaning. So a wrong row can make a wrong stack, but no
- * fault; and any other sample costs no record: its number goes into the slot, its weight into the counts, and
- * neither can be lost.
+ * A walk reads the thread's own stack between its stack pointer and its known end, by rows alone. If a row
+ * is not known, the sample is dumped as by the other backends, and that teaches the sampler; and the first
+ * sample of each stack is dumped, so that its number has a meaning. So a wrong row can make a wrong stack,
+ * but no fault; and any other sample costs no record: its number goes into the slot, its weight into the
+ * counts, and neither can be lost.
  *
  * Code that is unmapped. Rows of files that the loader had mapped when the program started are in one table:
  * that code stays where it is. Those of other files are in a second one, which is valid for one generation.

@@ -14,8 +14,7 @@
  *      sampler: it has not come for long
  *
  * UNUSED, by the sampler: the hook dumps each of its samples without a number, because the dump was not
- * whole,
- * or the number is an earlier sampler's.
+ * whole, or the number is an earlier sampler's.
  *
  * A number belongs to one hash for ever: who finds it by a table entry checks that. So a thread that was held
  * up between two of the stores here, or died there, costs a number at most, and an entry that is changed by

@@ -23,9 +23,8 @@ struct walked {
 	size_t stack_room;
 	struct region_range start_files[REGION_START_FILES]; /* code that stays where it is */
 	uint32_t start_count;
-	/* Nobody tells when a file is unmapped: in a process that was attached to, dlclose may be called
-	 * by an
-	 * address that was found before. */
+	/* Nobody tells when a file is unmapped: in a process that was attached to, dlclose may be called by
+	 * an address that was found before. */
 	bool no_later_files;
 	struct module *banned[FILES_BANNED]; /* referenced */
 	size_t banned_count;
@@ -290,10 +289,9 @@ static void compare(struct process *process, const struct walk_result *walk, uin
 }
 
 /* The first dump of a stack that the hook has numbered. What it says is what is known of all samples with
- * that
- * number, also if it is not whole; but then, or if a hook would not walk it so now, the number is not used
- * any
- * more. Which row was wrong cannot be told from a hash, so if one was, no stack is walked any more. */
+ * that number, also if it is not whole; but then, or if a hook would not walk it so now, the number is not
+ * used any more. Which row was wrong cannot be told from a hash, so if one was, no stack is walked any
+ * more. */
 static int introduce(struct process *process, const struct dumped_walk *dumped)
 {
 	struct walked *walked = process->image->walked;

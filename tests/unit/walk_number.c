@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The numbers of stacks as hooks and sampler share them: one number for a hash, one dump for a number,
- * whoever
- * comes when, and whatever anybody has written there.
+ * whoever comes when, and whatever anybody has written there.
  */
 #include "proto/walk_number.h"
 
