@@ -125,7 +125,7 @@ static int read_config(struct config *config, const char *path, char *error, siz
 
 	if (err || config->count)
 		return err;
-	snprintf(error, error_bytes, "%s has no section [push NAME]", path);
+	snprintf(error, error_bytes, "%.512s has no section [push NAME]", path);
 	return -EINVAL;
 }
 
