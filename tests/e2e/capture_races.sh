@@ -7,7 +7,8 @@ no_races() {
   gcc -fsanitize=thread -o empty empty.c 2>/dev/null && ./empty || skip 'no ThreadSanitizer here'
   # As an archive, as in the Makefile: a test may bring a source of the hook's itself. What it exports is left out.
   hook=$(cd "$top" && find preload -name '*.c' | grep -vE '/(api|attach|constructor|hooks|mmap|next_symbol.*|sampled|signal)\.c')
-  for source in $hook sampler/region/region.c sampler/region/live_scan.c sampler/linux/clock.c "tests/unit/$1.c"; do
+  region=$(cd "$top" && echo sampler/region/*.c sampler/linux/clock.c sampler/linux/memory_file.c)
+  for source in $hook $region "tests/unit/$1.c"; do
     (cd "$top" && gcc -std=c11 -D_GNU_SOURCE -O1 -g -w -fsanitize=thread -I. -c -o "$OLDPWD/$(echo "$source" | tr / -).o" "$source")
   done
   ar rcs hook.a preload-*.o sampler-*.o
