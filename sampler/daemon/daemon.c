@@ -252,6 +252,7 @@ static int open_finder(struct daemon *d)
 	    .library = preload_library_find(library, sizeof(library)) == 0 ? library : NULL,
 	    .sweep_ns = SWEEP_NS_S * second_ns,
 	    .look = hand_over_look,
+	    .opened = hand_over_opened,
 	    .swept = hand_over_swept,
 	    .context = d,
 	};

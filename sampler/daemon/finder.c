@@ -131,8 +131,10 @@ static void take_notice(struct finder *finder, const struct fanotify_event_metad
 		close(notice->fd);
 	if (notice->mask & FAN_Q_OVERFLOW)
 		finder->sweep_ns = 0;
-	else if (notice->pid > 0 && notice->pid != getpid())
+	else if (notice->pid > 0 && notice->pid != getpid()) {
+		finder->setup.opened(finder->setup.context, notice->pid);
 		note_young(finder, notice->pid, now_ns);
+	}
 }
 
 static void read_notices(struct finder *finder, uint64_t now_ns)
@@ -170,6 +172,12 @@ static void sweep(struct finder *finder)
 	closedir(proc);
 	if (whole)
 		finder->setup.swept(finder->setup.context);
+}
+
+bool finder_read(struct finder *finder, uint64_t now_ns)
+{
+	read_notices(finder, now_ns);
+	return finder->fd >= 0;
 }
 
 void finder_hurry(struct finder *finder)

@@ -23,7 +23,8 @@ struct finder_setup {
 	uint64_t sweep_ns;   /* between sweeps */
 	/* Looks at a process. noticed: it has opened the library just now. False: look again. */
 	bool (*look)(void *context, pid_t pid, bool noticed);
-	void (*swept)(void *context); /* a sweep has seen every process that there is */
+	void (*opened)(void *context, pid_t pid); /* it has opened the library, by a notice */
+	void (*swept)(void *context);             /* a sweep has seen every process that there is */
 	void *context;
 };
 
@@ -38,6 +39,9 @@ int finder_error(const struct finder *finder);
 /* Reads notices, looks at young processes, sweeps if it is time. Returns the time until it must be called
  * again, in nanoseconds. */
 uint64_t finder_tend(struct finder *finder, uint64_t now_ns);
+
+/* Reads notices alone. False: there are none, so that nothing follows from their absence. */
+bool finder_read(struct finder *finder, uint64_t now_ns);
 
 /* The next finder_tend sweeps. */
 void finder_hurry(struct finder *finder);

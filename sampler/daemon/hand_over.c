@@ -272,6 +272,14 @@ bool hand_over_look(void *context, pid_t pid, bool noticed)
 	return look(d, entry, noticed);
 }
 
+void hand_over_opened(void *context, pid_t pid)
+{
+	const struct daemon *d = context;
+	struct roster_entry *entry = roster_find(&d->roster, pid);
+	if (entry && entry->state == ROSTER_PROFILED)
+		entry->opened_again = true;
+}
+
 void hand_over_swept(void *context)
 {
 	struct daemon *d = context;
@@ -281,12 +289,14 @@ void hand_over_swept(void *context)
 
 /* ---- ends */
 
-/* Another program has another name, unless it was given the same. */
-static bool has_executed(const struct roster_entry *entry)
+/* Whether it was another program that has ended. That has another name, unless it was given the same; if it was
+ * reaped before we could ask, it has opened the library, unless it is static. What cannot be told is taken for
+ * another: the guard must not be unjust. */
+static bool has_executed(struct daemon *d, const struct roster_entry *entry)
 {
 	char text[256];
 	if (proc_read(entry->pid, "stat", text, sizeof(text)) < 0 || !entry->comm)
-		return false; /* reaped already */
+		return !finder_read(d->finder, clock_now_ns()) || entry->opened_again;
 	const char *begin = strchr(text, '('), *end = strrchr(text, ')');
 	size_t length = begin && end > begin ? (size_t)(end - begin - 1) : 0;
 	return begin && (strlen(entry->comm) != length || memcmp(begin + 1, entry->comm, length) != 0);
@@ -296,7 +306,7 @@ static void note_end(struct daemon *d, const struct roster_entry *entry)
 {
 	int status;
 	if (exit_status_read(entry->pidfd, entry->pid, &status) != 0 || !WIFSIGNALED(status) || !entry->exe ||
-	    has_executed(entry))
+	    has_executed(d, entry))
 		return;
 	const struct crash_guard_death death = {
 	    .exe = entry->exe,
