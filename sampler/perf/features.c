@@ -2,12 +2,15 @@
 #include "sampler/perf/features.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/perf_event.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int open_with(enum features feature)
+/* No process has this id: attributes are judged before it is looked for, so no event is made, which would have to
+ * be closed. */
+static int try_with(enum features feature)
 {
 	struct perf_event_attr attr;
 
@@ -23,7 +26,7 @@ static int open_with(enum features feature)
 	attr.remove_on_exec = feature == FEATURES_REMOVE_ON_EXEC;
 	if (feature == FEATURES_LOST)
 		attr.read_format |= PERF_FORMAT_LOST;
-	return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	return (int)syscall(SYS_perf_event_open, &attr, INT_MAX, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
 bool features_has(enum features feature)
@@ -31,11 +34,8 @@ bool features_has(enum features feature)
 	static enum { UNKNOWN, YES, NO } known[FEATURES_COUNT];
 
 	if (known[feature] == UNKNOWN) {
-		int fd = open_with(feature);
-		/* E2BIG: an attribute beyond the end of what this kernel has. */
-		known[feature] = fd < 0 && (errno == EINVAL || errno == E2BIG) ? NO : YES;
-		if (fd >= 0)
-			close(fd);
+		/* ESRCH: it would do. E2BIG: an attribute beyond the end of what this kernel has. */
+		known[feature] = try_with(feature) < 0 && (errno == EINVAL || errno == E2BIG) ? NO : YES;
 	}
 	return known[feature] == YES;
 }
