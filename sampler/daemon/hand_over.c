@@ -289,9 +289,9 @@ void hand_over_swept(void *context)
 
 /* ---- ends */
 
-/* Whether it was another program that has ended. That has another name, unless it was given the same; if it was
- * reaped before we could ask, it has opened the library, unless it is static. What cannot be told is taken for
- * another: the guard must not be unjust. */
+/* Whether it was another program that has ended. That has another name, unless it was given the same; if it
+ * was reaped before we could ask, it has opened the library, unless it is static. What cannot be told is
+ * taken for another: the guard must not be unjust. */
 static bool has_executed(struct daemon *d, const struct roster_entry *entry)
 {
 	char text[256];

@@ -28,12 +28,11 @@ struct roster_entry {
 	struct thread_birth identity;
 	enum roster_state state;
 	uint32_t looks;
-	uint64_t round; /* of the sweep that has last seen it */
-	uint64_t ino;   /* of its region; ROSTER_PROFILED */
-	bool first;     /* of those that have the region: it was the one that was found */
-	bool attached;  /* it was attached to */
-	bool
-	    opened_again; /* ROSTER_PROFILED: it has opened the library since, as a program does that it executes */
+	uint64_t round;    /* of the sweep that has last seen it */
+	uint64_t ino;      /* of its region; ROSTER_PROFILED */
+	bool first;        /* of those that have the region: it was the one that was found */
+	bool attached;     /* it was attached to */
+	bool opened_again; /* ROSTER_PROFILED: it has opened the library since: it has executed a program */
 	bool silenced;     /* ROSTER_NEW: what an earlier daemon had turned on in it is off */
 	uint64_t again_ns; /* ROSTER_REFUSED: when it is looked at again; 0: never */
 	uint64_t since_ns; /* monotonic: of the hand-over, or when it was first seen */

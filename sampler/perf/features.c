@@ -8,8 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* No process has this id: attributes are judged before it is looked for, so no event is made, which would have to
- * be closed. */
+/* No process has this id: attributes are judged before it is looked for, so no event is made, which would
+ * have to be closed. */
 static int try_with(enum features feature)
 {
 	struct perf_event_attr attr;
