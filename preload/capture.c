@@ -131,14 +131,16 @@ static uint64_t stack_extent(uintptr_t sp, bool *whole)
 	return *whole ? self->stack_top - sp : REGION_PAGE_BYTES - sp % REGION_PAGE_BYTES;
 }
 
+/* Below the place where a stack is measured: the frame of the function that does it. */
+enum { FRAME_BYTES = 512 };
+
 /* False: no buffer was free. */
 __attribute__((noinline)) static bool capture_copy(const struct live_entry *entry)
 {
 	bool whole;
 	uint64_t room;
-	/* 512 bytes more are for the frame of this function. */
 	uint64_t extent = stack_extent((uintptr_t)__builtin_frame_address(0), &whole);
-	struct region_buffer *buffer = buffer_take(extent + 512, &room);
+	struct region_buffer *buffer = buffer_take(extent + FRAME_BYTES, &room);
 	if (!buffer)
 		return false;
 	uint64_t *regs = buffer->regs;
@@ -163,7 +165,7 @@ bool capture_sample(const struct live_entry *entry)
 	bool whole;
 	uint64_t extent = stack_extent((uintptr_t)__builtin_frame_address(0), &whole);
 	const struct region_sample *sample = &entry->sample;
-	bool tapped = place_tapped() && !(whole && extent > header->dump_bytes);
+	bool tapped = place_tapped() && !(whole && extent + FRAME_BYTES > header->dump_bytes);
 	/* A copy is several times cheaper than a trap. A trap never lacks a buffer, and it slows down a
 	 * thread that fills buffers faster than they are emptied. On a stack with unknown bounds a trap gets
 	 * more of the stack. */
