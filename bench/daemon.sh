@@ -1,0 +1,78 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# bench/daemon.sh BUILD restarts [ROUNDS] [PROCESSES]   as root: the daemon is killed again and again while processes hold and
+#                                                       allocate; what the next one says of each, and when it has all of them
+# bench/daemon.sh BUILD start [RUNS]                    what the library costs a program at its start: plain, offering, recorded
+set -eu
+
+build=$(cd "$1" && pwd)
+what=$2
+folder=$(mktemp -d)
+trap 'kill $(jobs -p) 2>/dev/null || :; rm -rf "$folder"' EXIT
+cd "$folder"
+mkdir bin
+cp "$build/tests/targets/daemon_steps" "$build/libheaptap.so" "$build/heaptap" bin/
+
+start_daemon() {
+  bin/heaptap daemon --config heaptap.conf --store store --socket "$folder/control" -v 2>>log &
+  daemon=$!
+}
+
+restarts() {
+  local rounds=$1 processes=$2 before now wrong=0 pid profile
+  printf '[service]\nprofile = no\n[service steps]\nmatch.exe = %s/bin/*\nprofile = yes\nperiod = 1\ninterval = 0\n' "$folder" >heaptap.conf
+  start_daemon
+  for i in $(seq "$processes"); do
+    LD_PRELOAD=$folder/bin/libheaptap.so bin/daemon_steps on hold 1000 1000 touch "held$i" churn 100000000 &
+  done
+  while [ "$(find . -maxdepth 1 -name 'held*' | wc -l)" -lt "$processes" ]; do sleep 0.1; done
+  for round in $(seq "$rounds"); do
+    sleep "0.$((RANDOM % 10))"
+    kill -KILL "$daemon"
+    wait "$daemon" 2>/dev/null || :
+    : >log
+    before=$(date +%s%3N)
+    start_daemon
+    while [ "$(grep -c 'taken up again' log)" -lt "$processes" ]; do
+      [ $(($(date +%s%3N) - before)) -lt 60000 ] || break
+      sleep 0.02
+    done
+    now=$(date +%s%3N)
+    bin/heaptap snapshot --all --socket "$folder/control" >paths
+    for profile in $(cat paths); do
+      "$build/heaptap" report --json --sort inuse "$profile" | /usr/bin/python3 -c '
+import json, sys
+rows = {row["name"]: row["inuse_space"]["flat"] for row in json.load(sys.stdin)["functions"]}
+sys.exit(rows.get("hold") != 1000000)' || wrong=$((wrong + 1))
+    done
+    echo "round $round: $(wc -l <paths) processes, all taken up after $((now - before)) ms, wrong so far $wrong"
+  done
+  kill -TERM "$daemon"
+}
+
+start() {
+  local runs=$1 how begin
+  for round in 1 2 3 4 5; do
+    for how in plain offering recorded; do
+      begin=$(date +%s%N)
+      case $how in
+      plain) for i in $(seq "$runs"); do /bin/true; done ;;
+      offering) for i in $(seq "$runs"); do LD_PRELOAD=$folder/bin/libheaptap.so /bin/true; done ;;
+      recorded) "$build/heaptap" record -q -o out/ bash -c "for i in \$(seq $runs); do /bin/true; done" ;;
+      esac
+      echo "$round $how $((($(date +%s%N) - begin) / runs / 1000)) us each"
+    done
+  done
+  for how in '' "$folder/bin/libheaptap.so"; do
+    LD_PRELOAD=$how sleep 5 &
+    sleep 1
+    echo "sleep${how:+, offering}: $(awk '/^(Rss|Private_Dirty|Shared_Dirty|Shared_Clean|Pss):/ {printf "%s %s ", $1, $2}' "/proc/$!/smaps_rollup") KiB"
+    wait $!
+  done
+}
+
+case $what in
+restarts) restarts "${3:-20}" "${4:-20}" ;;
+start) start "${3:-200}" ;;
+*) sed -n '3,5p' "$0"; exit 2 ;;
+esac
