@@ -8,7 +8,7 @@ set -eu
 build=$(cd "$1" && pwd)
 what=$2
 folder=$(mktemp -d)
-trap 'kill $(jobs -p) 2>/dev/null || :; rm -rf "$folder"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || :; wait; rm -rf "$folder"' EXIT
 cd "$folder"
 mkdir bin
 cp "$build/tests/targets/daemon_steps" "$build/libheaptap.so" "$build/heaptap" bin/
@@ -19,11 +19,14 @@ start_daemon() {
 }
 
 restarts() {
-  local rounds=$1 processes=$2 before now wrong=0 pid profile
+  local rounds=$1 processes=$2 busy=4 before now wrong=0 unanswered=0 profile work
   printf '[service]\nprofile = no\n[service steps]\nmatch.exe = %s/bin/*\nprofile = yes\nperiod = 1\ninterval = 0\n' "$folder" >heaptap.conf
   start_daemon
   for i in $(seq "$processes"); do
-    LD_PRELOAD=$folder/bin/libheaptap.so bin/daemon_steps on hold 1000 1000 touch "held$i" churn 100000000 &
+    work='await end'
+    [ "$i" -gt "$busy" ] || work='churn 1000000000'
+    # shellcheck disable=SC2086
+    LD_PRELOAD=$folder/bin/libheaptap.so bin/daemon_steps on hold 1000 1000 touch "held$i" $work &
   done
   while [ "$(find . -maxdepth 1 -name 'held*' | wc -l)" -lt "$processes" ]; do sleep 0.1; done
   for round in $(seq "$rounds"); do
@@ -38,14 +41,14 @@ restarts() {
       sleep 0.02
     done
     now=$(date +%s%3N)
-    bin/heaptap snapshot --all --socket "$folder/control" >paths
+    bin/heaptap snapshot --all --socket "$folder/control" >paths || unanswered=$((unanswered + 1))
     for profile in $(cat paths); do
       "$build/heaptap" report --json --sort inuse "$profile" | /usr/bin/python3 -c '
 import json, sys
 rows = {row["name"]: row["inuse_space"]["flat"] for row in json.load(sys.stdin)["functions"]}
 sys.exit(rows.get("hold") != 1000000)' || wrong=$((wrong + 1))
     done
-    echo "round $round: $(wc -l <paths) processes, all taken up after $((now - before)) ms, wrong so far $wrong"
+    echo "round $round: $(wc -l <paths) processes, all taken up after $((now - before)) ms, wrong so far $wrong, unanswered $unanswered"
   done
   kill -TERM "$daemon"
 }
