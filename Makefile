@@ -54,8 +54,8 @@ HARD_CC  := -fPIE -fstack-protector-strong $(call has_flag,-fstack-clash-protect
 	$(if $(SAN),,$(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
 HARD_LD  := -pie -Wl,-z,relro,-z,now,-z,noexecstack
 # libcurl's GnuTLS flavour, which libdebuginfod has, too; in heaptap-push only.
-PUSH_LIBS := -Wl,--as-needed -lcurl-gnutls -linih
-LIBS     := -ldw -lelf -lprotobuf-c -lpcre2-8 -lz -liberty -lm
+PUSH_LIBS := -Wl,--as-needed -lcurl-gnutls
+LIBS     := -linih -ldw -lelf -lprotobuf-c -lpcre2-8 -lz -liberty -lm
 
 SAMPLER_SRC := $(sort $(wildcard sampler/*.c sampler/*/*.c))
 PPROF_SRC   := $(sort $(wildcard pprof/*/*.c))
@@ -73,9 +73,14 @@ PUSH_OBJ    := $(PUSH_SRC:%.c=$(O)/%.o) $(PUSH_PROTO:%.proto=$(O)/%.pb-c.o)
 PRELOAD_OBJ := $(PRELOAD_SRC:%.c=$(O)/%.o)
 # What of the hook's half the unit tests link: its books, none of what it exports.
 HOOK_OBJ    := $(patsubst %,$(O)/tests/%.o,$(filter-out $(addprefix preload/,api attach constructor hooks mmap \
-	family next_symbol next_symbol_operators sampled signal),$(PRELOAD_SRC:%.c=%)))
+	family next_symbol next_symbol_operators sampled signal hook_table running loader_calls),$(PRELOAD_SRC:%.c=%)))
+# What is loaded into processes that run already; attaching knows x86-64 alone.
+ATTACH_LIB  := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),$(O)/libheaptap-attach.so)
 CORE_OBJ    := $(filter-out $(O)/sampler/main.o,$(SAMPLER_OBJ)) $(PPROF_OBJ)
 UNIT_BIN    := $(UNIT_SRC:%.c=$(O)/%)
+ifeq ($(ATTACH_LIB),)
+UNIT_BIN    := $(filter-out $(O)/tests/unit/remote_call,$(UNIT_BIN))
+endif
 FUZZ_BIN    := $(FUZZ_SRC:%.c=$(O)/%)
 READER_BIN  := $(READER_SRC:%.c=$(O)/%) $(if $(wildcard tests/readers/oracle.go),$(O)/tests/readers/oracle)
 TARGET_BIN  := $(addprefix $(O)/tests/targets/,$(notdir $(basename $(TARGET_SRC))))
@@ -90,8 +95,9 @@ GO := GO111MODULE=off GOPATH=/usr/share/gocode GOFLAGS= GOCACHE=$(abspath $(O))/
 	accuracy accuracy-run bench bench-run bench-bin bench-unwind lint lint-run layers graph graph-run headers cppcheck format \
 	format-check
 
-## all: build/heaptap (command line and sampler), build/heaptap-push and build/libheaptap.so (preloaded into programs)
-all: $(O)/heaptap $(O)/heaptap-push $(O)/libheaptap.so
+## all: build/heaptap (command line and sampler), build/heaptap-push, and the libraries in programs: build/libheaptap.so
+##      (preloaded) and build/libheaptap-attach.so (for those that run already)
+all: $(O)/heaptap $(O)/heaptap-push $(O)/libheaptap.so $(ATTACH_LIB)
 
 ## help: this list
 help:
@@ -99,21 +105,29 @@ help:
 	@echo '  options: V=1 (show commands), SAN=address,undefined, CC=clang, O=FOLDER, PREFIX=, DESTDIR=,'
 	@echo '           T=PATTERN (only the tests whose name matches), FUZZ_SECONDS=10'
 
-# ---- the three products
+# ---- the products
 
 $(O)/heaptap: $(SAMPLER_OBJ) $(PPROF_OBJ)
 	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(HARD_LD) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(O)/heaptap-push: $(PUSH_OBJ) $(PPROF_OBJ)
-	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(HARD_LD) $(LDFLAGS) -o $@ $^ -lprotobuf-c -lpcre2-8 -lz -lm $(PUSH_LIBS)
+	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(HARD_LD) $(LDFLAGS) -o $@ $^ -lprotobuf-c -lpcre2-8 -lz -lm -linih $(PUSH_LIBS)
 
 # The half that lives in other people's processes: libc only, nothing exported but the map, no lazy binding
 # surprises (-z now), and never a sanitizer runtime (the sanitizer builds test the sampler's side).
 PRELOAD_FLAGS := -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fno-stack-protector \
 	-fno-builtin -fcf-protection=return
-$(O)/libheaptap.so: $(PRELOAD_OBJ) preload/preload.map
-	$(call quiet,LD,$@)$(CC) -shared $(LDFLAGS) -Wl,-soname,libheaptap.so -Wl,--version-script=preload/preload.map \
-		-Wl,-Bsymbolic-functions -Wl,-z,defs,-z,now,-z,relro,-z,noexecstack,-z,nodlopen -Wl,--hash-style=gnu -o $@ $(PRELOAD_OBJ)
+PRELOAD_LINK   = -shared $(LDFLAGS) -Wl,-soname,$(@F) -Wl,-Bsymbolic-functions \
+	-Wl,-z,defs,-z,now,-z,relro,-z,noexecstack -Wl,--hash-style=gnu
+ONLY_PRELOADED := $(patsubst %,$(O)/preload/%.o,constructor family redirect)
+ONLY_ATTACHED  := $(patsubst %,$(O)/preload/%.o,running hook_table import protection loader_calls loader_lock)
+$(O)/libheaptap.so: $(filter-out $(ONLY_ATTACHED),$(PRELOAD_OBJ)) preload/preload.map
+	$(call quiet,LD,$@)$(CC) $(PRELOAD_LINK) -Wl,--version-script=preload/preload.map -Wl,-z,nodlopen -o $@ $(filter %.o,$^)
+
+# The same objects again, on x86-64, for processes that run already: loaded by dlopen, never unloaded, without debug
+# information since every such process holds a copy.
+$(O)/libheaptap-attach.so: $(filter-out $(ONLY_PRELOADED),$(PRELOAD_OBJ)) preload/attach.map
+	$(call quiet,LD,$@)$(CC) $(PRELOAD_LINK) -Wl,--version-script=preload/attach.map -Wl,-z,nodelete,-s -o $@ $(filter %.o,$^)
 
 $(O)/preload/%.o: preload/%.c
 	@mkdir -p $(@D)
@@ -272,7 +286,11 @@ bench:
 bench-run: all bench-bin
 	@/usr/bin/python3 -B bench/bench.py $(abspath $(O)) $(O)/bench-results
 
-bench-bin: $(BENCH_BIN)
+bench-bin: $(BENCH_BIN) $(O)/bench/attach_cycles
+
+# Attaches by the sampler's own functions.
+$(O)/bench/attach_cycles: $(O)/bench/attach_cycles.o $(O)/core.a
+	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 BENCH_UNWIND_OBJ := $(addprefix $(O)/bench/,unwind.o unwind_record.o unwind_dwfl.o unwind_cold.o)
 $(O)/bench/unwind: $(BENCH_UNWIND_OBJ) $(O)/core.a
@@ -343,6 +361,7 @@ install: all $(DOCS)
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(BASHDIR) $(DESTDIR)$(ZSHDIR) $(DESTDIR)$(FISHDIR)
 	install -m 755 $(O)/heaptap $(DESTDIR)$(BINDIR)/heaptap
 	install -m 755 $(O)/libheaptap.so $(DESTDIR)$(LIBDIR)/libheaptap.so
+	$(if $(ATTACH_LIB),install -m 755 $(ATTACH_LIB) $(DESTDIR)$(LIBDIR)/libheaptap-attach.so)
 	install -m 755 $(O)/heaptap-push $(DESTDIR)$(LIBDIR)/heaptap-push
 	install -d $(DESTDIR)$(INCDIR)
 	install -m 644 proto/heaptap.h $(DESTDIR)$(INCDIR)/heaptap.h
@@ -372,7 +391,8 @@ deb-run:
 
 ## uninstall: the reverse
 uninstall:
-	rm -f $(DESTDIR)$(BINDIR)/heaptap $(DESTDIR)$(LIBDIR)/libheaptap.so $(DESTDIR)$(LIBDIR)/heaptap-push $(DESTDIR)$(MANDIR)/man1/heaptap.1 \
+	rm -f $(DESTDIR)$(BINDIR)/heaptap $(DESTDIR)$(LIBDIR)/libheaptap.so $(DESTDIR)$(LIBDIR)/libheaptap-attach.so \
+		$(DESTDIR)$(LIBDIR)/heaptap-push $(DESTDIR)$(MANDIR)/man1/heaptap.1 \
 		$(DESTDIR)$(INCDIR)/heaptap.h \
 		$(DESTDIR)$(BASHDIR)/heaptap $(DESTDIR)$(ZSHDIR)/_heaptap $(DESTDIR)$(FISHDIR)/heaptap.fish
 	-rmdir $(DESTDIR)$(LIBDIR)

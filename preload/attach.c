@@ -5,10 +5,12 @@
 #include "preload/capture.h"
 #include "preload/claim.h"
 #include "preload/clock.h"
+#include "preload/raw_file.h"
 #include "preload/live.h"
 #include "preload/lookup.h"
 #include "preload/memory.h"
 #include "preload/module_list.h"
+#include "preload/offer.h"
 #include "preload/sample.h"
 #include "preload/session.h"
 #include "preload/signal.h"
@@ -22,18 +24,19 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* True when a seccomp filter is in force: then we make only system calls that the loader makes too. Unknown
  * counts as true. */
-static bool filtered(void)
+static bool is_filtered(void)
 {
 	char text[4096];
-	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	int fd = raw_file_open("/proc/self/status", O_RDONLY);
 	if (fd < 0)
 		return true;
-	ssize_t got = read(fd, text, sizeof(text) - 1);
-	close(fd);
+	ssize_t got = raw_file_read(fd, text, sizeof(text) - 1);
+	raw_file_close(fd);
 	if (got <= 0)
 		return true;
 	text[got] = '\0';
@@ -65,37 +68,38 @@ static bool register_atfork(void)
 	return reg && reg(claim_forking, NULL, claim_forked, &__dso_handle) == 0;
 }
 
-static void reserve_levels(struct region_header *header, bool may_advise)
+/* Returns the memory, or NULL. */
+static void *reserve_levels(bool may_advise)
 {
 	size_t bytes = live_reserve_bytes();
 	if (!session_affordable(RLIMIT_AS, 2 * bytes) || !session_affordable(RLIMIT_DATA, 2 * bytes))
-		return;
+		return NULL;
 	void *memory = memory_map(bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 	if (!memory)
-		return; /* the address space is limited: one level, 8 K live samples */
+		return NULL; /* the address space is limited: one level, 8 K live samples */
 	if (may_advise) {
 		madvise(memory, bytes, MADV_NOHUGEPAGE); /* one touched byte must not take 2 MiB */
 		madvise(memory, bytes, MADV_DONTDUMP);
 	}
 	live_reserve(memory);
-	header->own_start = (uintptr_t)memory;
-	header->own_end = (uintptr_t)memory + bytes;
+	return memory;
 }
 
 /* The image's part of the header. */
-static void describe_image(struct region_header *header, uint32_t pid)
+static void describe_image(struct region_header *header, uint32_t pid, bool runs)
 {
 	module_list_write((unsigned char *)header + header->offsets.modules);
-	if (header->wants_command_line == 1)
+	if (!runs && header->wants_command_line == 1) /* a running program may have changed it */
 		arguments_write((char *)header + header->offsets.command_line);
 	header->pid = pid;
 	header->trigger_address = (uintptr_t)capture_trigger;
-	header->unseen = lookup_before("malloc") ? REGION_UNSEEN_MALLOC : 0u;
+	header->unseen = !runs && lookup_before("malloc") ? REGION_UNSEEN_MALLOC : 0u;
 }
 
-static void open_claim(struct region_header *header, uint32_t pid, _Atomic uint32_t *wiped)
+static struct claim_setup claim_setup_of(
+    struct region_header *header, uint32_t pid, _Atomic uint32_t *wiped)
 {
-	const struct claim_setup setup = {
+	return (struct claim_setup){
 	    .place =
 	        {
 	            .base = (unsigned char *)header,
@@ -108,20 +112,47 @@ static void open_claim(struct region_header *header, uint32_t pid, _Atomic uint3
 	    .pid = pid,
 	    .wiped = wiped,
 	};
-	claim_open(&setup);
 }
 
-static bool attach_region(void)
+/* What is done once, however often the process is attached to. */
+struct lasting {
+	_Atomic uint32_t *wiped;
+	void *levels; /* NULL: there was no room */
+	bool done, atfork;
+};
+
+static void open_lasting(struct lasting *lasting, bool strict)
 {
-	bool strict = filtered();
-	struct region_header *header = session_region(strict);
-	if (!header)
-		return false;
+	if (lasting->done)
+		return;
+	lasting->done = true;
+	lasting->wiped = strict ? NULL : map_wiped();
+	lasting->atfork = register_atfork();
+	lasting->levels = reserve_levels(!strict);
+}
+
+static struct lasting lasting;
+
+static void seed(void)
+{
+	const unsigned char *random = (const unsigned char *)getauxval(AT_RANDOM);
+	if (random)
+		sample_seed(random);
+}
+
+static void tell_own_memory(struct region_header *header)
+{
+	header->own_start = (uintptr_t)lasting.levels;
+	header->own_end = lasting.levels ? header->own_start + live_reserve_bytes() : 0;
+}
+
+bool attach_to(struct region_header *header, bool strict, bool runs)
+{
 	atomic_store(&header->state, REGION_CLAIMED);
-	thread_open(strict ? 0 : (uint32_t)getpid());
-	_Atomic uint32_t *wiped = strict ? NULL : map_wiped();
-	uint32_t pid = strict ? thread_tid() : (uint32_t)getpid();
-	if (!register_atfork() && !wiped) {
+	thread_open(strict ? 0 : runs ? (uint32_t)syscall(SYS_gettid) : (uint32_t)getpid(), !runs);
+	uint32_t pid = strict && !runs ? thread_tid() : (uint32_t)getpid();
+	open_lasting(&lasting, strict);
+	if (!lasting.atfork && !lasting.wiped) {
 		/* a child that does not notice the fork would write into its parent's place */
 		header->pid = pid;
 		session_decline(header, REGION_DECLINED_NO_FORK_NOTICE);
@@ -130,20 +161,56 @@ static bool attach_region(void)
 	}
 	if (!strict)
 		madvise(header, header->offsets.end, MADV_DONTDUMP);
-	reserve_levels(header, !strict);
-	describe_image(header, pid);
-	const unsigned char *random = (const unsigned char *)getauxval(AT_RANDOM);
-	if (random)
-		sample_seed(random);
+	describe_image(header, pid, runs);
+	tell_own_memory(header);
+	seed();
 	clock_open((int)header->clock_id, !strict);
-	open_claim(header, pid, wiped);
+	const struct claim_setup setup = claim_setup_of(header, pid, lasting.wiped);
+	claim_open(&setup);
 	/* Under a filter we make only system calls that the loader makes too; sigaction is none of them. */
 	bool everywhere = header->signal_everywhere == 1;
-	if (!strict && header->snapshot_signal >= 1 && header->snapshot_signal <= 64 &&
+	if (!runs && !strict && header->snapshot_signal >= 1 && header->snapshot_signal <= 64 &&
 	    (everywhere || session_is_command(pid)))
 		signal_open((int)header->snapshot_signal, everywhere);
-	atomic_store_explicit(&header->state, REGION_READY, memory_order_release);
+	if (!runs)
+		atomic_store_explicit(&header->state, REGION_READY, memory_order_release);
 	return true;
+}
+
+/* All that takes a system call or a lock is done now, as if there was a sampler: later nothing of the kind may
+ * be done. */
+static bool offer(bool strict)
+{
+	struct region_header *header = offer_region(strict);
+	if (!header)
+		return false;
+	thread_open(strict ? 0 : (uint32_t)getpid(), true);
+	open_lasting(&lasting, strict);
+	if (!lasting.atfork && !lasting.wiped) {
+		memory_unmap(header, header->offsets.end);
+		return false;
+	}
+	if (!strict)
+		madvise(header, header->offsets.end, MADV_DONTDUMP);
+	header->unseen = lookup_before("malloc") ? REGION_UNSEEN_MALLOC : 0u;
+	header->trigger_address = (uintptr_t)capture_trigger;
+	tell_own_memory(header);
+	seed();
+	clock_open((int)header->clock_id, !strict);
+	const struct claim_setup setup = claim_setup_of(header, 0, lasting.wiped);
+	claim_offer(&setup);
+	atomic_store_explicit(&header->state, REGION_OFFERED, memory_order_release);
+	return true;
+}
+
+static bool attach_region(void)
+{
+	bool found, strict;
+	if (session_forbidden())
+		return false;
+	strict = is_filtered();
+	struct region_header *header = session_region(strict, &found);
+	return header ? attach_to(header, strict, false) : !found && offer(strict);
 }
 
 /* gcc's ThreadSanitizer intercepts what attaching calls (open, mmap, sigaction), and is not ready for that

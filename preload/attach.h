@@ -17,6 +17,12 @@
 /* Once per process; later calls do nothing. On the main thread. */
 void attach(void);
 
+/* Makes a mapped region this process'. strict: with such system calls alone as the loader makes. runs: this
+ * process ran before the library came; then the header's state is left to the caller, and the snapshot signal
+ * to the program. False: declined, and unmapped. */
+struct region_header;
+bool attach_to(struct region_header *header, bool strict, bool runs);
+
 /* The same from a hook. False: the caller is not the main thread on its own stack; the constructor will do
  * it. */
 bool attach_early(void);

@@ -19,6 +19,10 @@ _Atomic uint32_t *_Atomic claim_word = &unwiped;
 static bool tapped_at_fork; /* set in the parent before each fork */
 static bool tapped_by_fork; /* in the child; false if the libc did not tell us (a raw clone) */
 
+/* Of an offer: the page for the word, and whether this process was forked before there was a sampler. */
+static _Atomic uint32_t *offer_wiped;
+static bool offer_child;
+
 bool claim_begin(void)
 {
 	uint32_t early = CLAIM_EARLY;
@@ -47,10 +51,73 @@ void claim_open(const struct claim_setup *setup)
 	atomic_store(&unwiped, CLAIM_OPEN);
 }
 
+void claim_offer(const struct claim_setup *setup)
+{
+	place_open(&setup->place);
+	offer_wiped = setup->wiped;
+	atomic_store(&unwiped, CLAIM_OFFERED);
+}
+
+/* What the sampler has written before it set the mode. */
+static void read_sampler_part(void)
+{
+	const struct region_header *header = place_header();
+	place_view.region.key = header->key & ~REGION_KEY_PLACE;
+	place_view.region.no_peak = header->no_peak == 1;
+	clock_choose((int)header->clock_id);
+}
+
+/* The first process of the image takes place 0: whoever made the offer may have ended long ago. */
+static bool take_first(void)
+{
+	uint32_t nobody = 0;
+	return atomic_compare_exchange_strong(&place_header()->taken, &nobody, 1);
+}
+
+static void tell_first(void)
+{
+	place_header()->pid = thread_tid();
+	atomic_store_explicit(&place_header()->state, REGION_READY, memory_order_release);
+}
+
+/* At the first interval that ends after a sampler has set the mode. Nothing was sampled before, so there is
+ * nothing to inherit, and no parent. */
+static bool take_offered(void)
+{
+	uint32_t offered = CLAIM_OFFERED;
+	if (atomic_load_explicit(&place_header()->mode, memory_order_acquire) == REGION_MODE_OFF ||
+	    !atomic_compare_exchange_strong(&unwiped, &offered, CLAIM_TAKING))
+		return false;
+	read_sampler_part();
+	const bool first = take_first();
+	if (!first && !place_take()) {
+		claim_close();
+		return false;
+	}
+	begin_place(thread_tid());
+	atomic_store(&place_self()->state, PLACE_READY);
+	if (first)
+		tell_first();
+	else
+		atomic_fetch_add(&place_header()->places_claimed, 1);
+	if (offer_wiped) {
+		atomic_store(offer_wiped, CLAIM_OPEN);
+		claim_word = offer_wiped;
+	}
+	atomic_store(&unwiped, CLAIM_OPEN);
+	return true;
+}
+
 /* Not in the wiped page: a child that is forked later must stay closed too. */
 void claim_close(void)
 {
 	atomic_store(&unwiped, CLAIM_CLOSED);
+	claim_word = &unwiped;
+}
+
+void claim_detach(void)
+{
+	atomic_store(&unwiped, CLAIM_DETACHED);
 	claim_word = &unwiped;
 }
 
@@ -85,6 +152,8 @@ static void claim(void)
 
 bool claim_place(void)
 {
+	if (claim_state() == CLAIM_OFFERED)
+		return take_offered();
 	uint32_t forked = CLAIM_FORKED;
 	if (!atomic_compare_exchange_strong(atomic_load(&claim_word), &forked, CLAIM_CLAIMING))
 		return false;
@@ -100,7 +169,9 @@ void claim_user_changed(void)
 	enum claim_state now = claim_state();
 	int saved = errno;
 	const bool child = now == CLAIM_FORKED || now == CLAIM_CLAIMING ||
-	    ((now == CLAIM_OPEN || now == CLAIM_CLOSED) && place_view.header && place_index() != 0);
+	    ((now == CLAIM_OFFERED || now == CLAIM_TAKING) && offer_child) ||
+	    ((now == CLAIM_OPEN || now == CLAIM_CLOSED) && place_view.header &&
+	        (offer_child || place_index() != 0));
 	if (child && !place_drop_buffers())
 		claim_close();
 	errno = saved;
@@ -115,7 +186,13 @@ void claim_forking(void)
 /* Does not claim a place: most children execute another program at once and need none. */
 void claim_forked(void)
 {
-	if (atomic_load(&unwiped) != CLAIM_OPEN)
+	const uint32_t now = atomic_load(&unwiped);
+	if (now == CLAIM_OFFERED || now == CLAIM_TAKING) {
+		offer_child = true;
+		atomic_store(&unwiped, CLAIM_OFFERED); /* if another thread was taking a place, not here */
+		sample_forked(thread_tid(), clock_read_ns());
+	}
+	if (now != CLAIM_OPEN)
 		return;
 	tapped_by_fork = tapped_at_fork;
 	sample_forked(thread_tid(), clock_read_ns());

@@ -11,8 +11,14 @@
  * child it reads CLAIM_FORKED, which is 0; or, if a seccomp filter forbids the request for such a page, it
  * lies in plain memory, and the libc's fork hook sets it.
  *
+ * A process that has offered its region (offer.h) looks at the region's mode whenever an interval ends. When
+ * a daemon has set it, the process takes a place: place 0 if it is the first, which need not be the one that
+ * made the offer. Children that were forked before do the same, so there is nothing to inherit.
+ *
  *   early -> attaching -> open -> (fork) forked -> claiming -> open
+ *       \-> attaching -> offered -> taking -> open          \-> closed
  *                    \-> closed                            \-> closed
+ *                         open -> detached -> open    (attached to a running process)
  */
 #ifndef PRELOAD_CLAIM_H
 #define PRELOAD_CLAIM_H
@@ -30,6 +36,9 @@ enum claim_state {
 	CLAIM_CLOSED = 3,    /* no region, or no place in it: from now on the hooks only forward */
 	CLAIM_EARLY = 4,     /* no region has been looked for yet */
 	CLAIM_ATTACHING = 5, /* a region is being looked for */
+	CLAIM_DETACHED = 6,  /* as closed, until the process is attached to again */
+	CLAIM_OFFERED = 7,   /* there is a region, and no sampler yet: intervals are counted all the same */
+	CLAIM_TAKING = 8,    /* there is one: a thread takes a place; the others take no samples */
 };
 
 struct claim_setup {
@@ -47,6 +56,12 @@ bool claim_begin(void);
 /* The region is mapped, clock and thread id are known: the calling process gets place 0. */
 void claim_open(const struct claim_setup *setup);
 void claim_close(void);
+
+/* Likewise, for a region that was offered: the process gets a place when a sampler has set the mode. */
+void claim_offer(const struct claim_setup *setup);
+
+/* Detached: no more samples, until claim_open is called again. */
+void claim_detach(void);
 
 /* Called by the libc before a fork and in the forked child (but not for a raw clone). */
 void claim_forking(void);

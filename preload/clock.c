@@ -10,6 +10,7 @@
 enum { NS_PER_S = 1000000000 };
 
 static _Atomic int clock_id = CLOCK_MONOTONIC_COARSE;
+static _Atomic int counter_forbidden;
 static int (*read_clock)(clockid_t clock, struct timespec *now);
 
 /* The kernel's own function rather than the libc's: programs replace that one, for example by faketime's,
@@ -28,8 +29,18 @@ void clock_open(int id, bool libc_allowed)
 	atomic_store(&clock_id, id);
 }
 
+void clock_choose(int id)
+{
+	if (id != CLOCK_MONOTONIC || atomic_load(&counter_forbidden))
+		return;
+	atomic_store(&clock_id, id);
+	if (atomic_load(&counter_forbidden)) /* meanwhile */
+		atomic_store(&clock_id, CLOCK_MONOTONIC_COARSE);
+}
+
 void clock_avoid_counter(void)
 {
+	atomic_store(&counter_forbidden, 1);
 	atomic_store(&clock_id, CLOCK_MONOTONIC_COARSE);
 }
 

@@ -18,6 +18,9 @@
  * (valgrind hides it). */
 void clock_open(int clock_id, bool libc_allowed);
 
+/* The same clock id, once it is known: of a process that was opened with CLOCK_MONOTONIC_COARSE. */
+void clock_choose(int clock_id);
+
 /* The time stamp counter is about to be forbidden: the coarse clock from now on, in children too. */
 void clock_avoid_counter(void);
 

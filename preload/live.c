@@ -266,3 +266,13 @@ void live_visit(bool (*visit)(const void *pointer, struct live_entry *entry))
 		}
 	}
 }
+
+static bool forget(const void *pointer, struct live_entry *entry)
+{
+	return false;
+}
+
+void live_clear(void)
+{
+	live_visit(forget);
+}

@@ -79,6 +79,9 @@ uint32_t live_put(const void *pointer, const struct live_entry *entry, struct li
 /* Removes a block and returns its entry; false if it is not there. */
 bool live_take(const void *pointer, struct live_entry *entry);
 
+/* Forgets every block. */
+void live_clear(void);
+
 /* Calls `visit` for every entry, which it may change; false from it removes the entry. For the claim of a
  * forked child. The entry is busy during the call: a signal handler that frees this very block does not find
  * it, and the entry stays until the address is allocated again (REGION_LOSS_STALE). */

@@ -156,6 +156,13 @@ void lookup_each(look_fn *look, void *argument)
 	iterate(look, argument);
 }
 
+static bool everywhere; /* in the objects before ours too */
+
+void lookup_everywhere(void)
+{
+	everywhere = true;
+}
+
 struct search {
 	struct lookup *wishes;
 	size_t count;
@@ -181,10 +188,10 @@ static int search_object(struct dl_phdr_info *info, size_t size, void *argument)
 {
 	struct search *search = argument;
 	struct table table;
-	if (!search->after_us) {
-		search->after_us = lookup_is_ours(info);
+	bool ours = lookup_is_ours(info);
+	search->after_us = search->after_us || ours;
+	if (ours || (!search->after_us && !everywhere))
 		return 0;
-	}
 	if (info->dlpi_addr == getauxval(AT_SYSINFO_EHDR) ||
 	    !table_init(&table, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum))
 		return 0;

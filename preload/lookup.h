@@ -21,6 +21,10 @@ struct lookup {
 	void *found; /* NULL: no object after this library defines it */
 };
 
+/* For a library that was loaded into a running process: it is the last object, so from now on lookup_next
+ * looks into every object but ours, in the order of the loader. */
+void lookup_everywhere(void);
+
 /* Fills in `found` of each wish with the first default or unversioned definition. */
 void lookup_next(struct lookup *wishes, size_t count);
 

@@ -371,3 +371,8 @@ void mapping_inherit(void)
 	}
 	atomic_store(&ranges_hint, 0);
 }
+
+void mapping_clear(void)
+{
+	mapping_remove(NULL, UINTPTR_MAX & ~(uintptr_t)(REGION_PAGE_BYTES - 1), UINT64_MAX);
+}

@@ -41,6 +41,9 @@ bool mapping_is_file(const void *at);
 /* Removes [start, start + bytes) from every mapping that was born before the moment. */
 void mapping_remove(const void *start, uint64_t bytes, uint64_t before);
 
+/* Attached again: forgets every mapping. */
+void mapping_clear(void);
+
 /* In a forked child that claims its place. */
 void mapping_inherit(void);
 

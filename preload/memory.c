@@ -11,6 +11,12 @@ void *memory_map(size_t bytes, int flags, int fd)
 	return start == MAP_FAILED ? NULL : start;
 }
 
+bool memory_replace(void *start, size_t bytes, int fd)
+{
+	return (void *)syscall(SYS_mmap, start, bytes, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_SHARED, fd,
+	           (off_t)0) == start;
+}
+
 bool memory_cover(void *start, size_t bytes)
 {
 	const int flags = MAP_FIXED | MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE;

@@ -9,6 +9,10 @@
 
 /* Readable and writable; flags as of mmap; fd -1 for none. NULL: refused. */
 void *memory_map(size_t bytes, int flags, int fd);
+
+/* The same file, shared, in place of what is mapped at `start`. */
+bool memory_replace(void *start, size_t bytes, int fd);
+
 /* Zeroes in place of what is mapped there, shared with nobody but children of this process (and shared at all
  * because then no limit of data, RLIMIT_DATA, is in the way). False: refused, all is as it was. */
 bool memory_cover(void *start, size_t bytes);

@@ -14,6 +14,7 @@
 #include "preload/capture.h"
 #include "preload/lookup.h"
 #include "preload/mapping.h"
+#include "preload/mmap.h"
 #include "preload/claim.h"
 #include "preload/next_symbol.h"
 #include "preload/sample.h"
@@ -57,8 +58,14 @@ static bool recording(void)
 			open_recording();
 		return true;
 	}
-	passive = ready || claim_state() == CLAIM_CLOSED;
+	/* who offers a region is never asked for its mappings */
+	passive = ready || claim_state() == CLAIM_CLOSED || claim_state() == CLAIM_OFFERED;
 	return false;
+}
+
+void mmap_open(void)
+{
+	passive = opened = false;
 }
 
 static uint64_t whole_pages(size_t length)

@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 enum { REAL_ALIGNMENT = 4096 }; /* the table has its pages to itself: see next_symbol_protect */
@@ -53,6 +54,9 @@ extern struct real real __attribute__((visibility("hidden")));
 /* Looks up the functions that are not known yet. Called by the constructor, and by a hook that is called
  * before it. */
 void next_symbol_resolve(void);
+
+/* Whether calls of this form are counted: the allocator itself defines it. */
+bool next_symbol_counts(enum operator form);
 
 /* At the end of the constructor: removes operators that are not counted from this library's symbol table. */
 void next_symbol_hide_operators(void);

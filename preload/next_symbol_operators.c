@@ -110,6 +110,11 @@ void next_symbol_resolve_operators(void)
 	}
 }
 
+bool next_symbol_counts(enum operator form)
+{
+	return real.operator_go[form] == counted[form];
+}
+
 void next_symbol_hide_operators(void)
 {
 	const char *hidden[OPERATORS];

@@ -2,6 +2,7 @@
 #include "preload/redirect.h"
 
 #include "preload/lookup.h"
+#include "preload/relocations.h"
 
 #include <elf.h>
 #include <link.h>
@@ -9,19 +10,6 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-
-/* Relocations that store a symbol's address as it is. */
-static bool is_slot(const ElfW(Rela) * relocation)
-{
-#if defined(__x86_64__)
-	enum { CALL = R_X86_64_JUMP_SLOT, DATA = R_X86_64_GLOB_DAT, WORD = R_X86_64_64 };
-#elif defined(__aarch64__)
-	enum { CALL = R_AARCH64_JUMP_SLOT, DATA = R_AARCH64_GLOB_DAT, WORD = R_AARCH64_ABS64 };
-#endif
-	uint64_t type = ELF64_R_TYPE(relocation->r_info);
-	return (type == CALL || type == DATA || type == WORD) && relocation->r_addend == 0 &&
-	    ELF64_R_SYM(relocation->r_info) != 0;
-}
 
 static uintptr_t page_down(uintptr_t address)
 {
@@ -63,36 +51,15 @@ bool redirect_find(struct redirect *functions, size_t count)
 
 /* ---- writing */
 
-struct relocations {
-	const ElfW(Rela) * first;
-	size_t bytes;
-};
-
 /* One object after the other. */
 struct patch {
 	const struct redirect *functions;
 	size_t count;
 	uintptr_t low, high; /* all functions are in [low, high] */
-	const struct dl_phdr_info *info;
-	const ElfW(Sym) * symbols;
-	const char *strings;
-	struct relocations data, calls;
+	struct relocations object;
 	uintptr_t sealed, sealed_to; /* what the loader has made read-only again; sealed_to 0: nothing */
 	bool open, refused;
 };
-
-/* The segment that holds an address, or NULL. */
-static const ElfW(Phdr) * segment_of(const struct dl_phdr_info *info, uintptr_t address)
-{
-	uintptr_t at = address - info->dlpi_addr;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-		if (segment->p_type == PT_LOAD && at >= segment->p_vaddr &&
-		    at - segment->p_vaddr < segment->p_memsz)
-			return segment;
-	}
-	return NULL;
-}
 
 static int protection_of(const ElfW(Phdr) * segment)
 {
@@ -103,7 +70,7 @@ static int protection_of(const ElfW(Phdr) * segment)
 /* Full RELRO: the loader has made the GOT read-only. The whole range is opened at the first slot in it. */
 static bool slot_open(struct patch *patch, uintptr_t slot)
 {
-	const ElfW(Phdr) *segment = segment_of(patch->info, slot);
+	const ElfW(Phdr) *segment = relocations_segment(patch->object.info, slot);
 	if (!segment || !(segment->p_flags & PF_W) || slot % sizeof(uintptr_t))
 		return false;
 	if (slot < patch->sealed || slot >= patch->sealed_to || patch->open)
@@ -122,44 +89,39 @@ static void slot_write(struct patch *patch, uintptr_t slot, uintptr_t value)
 
 static const struct redirect *function_named(const struct patch *patch, const ElfW(Rela) * relocation)
 {
-	const char *name = patch->strings + patch->symbols[ELF64_R_SYM(relocation->r_info)].st_name;
+	const char *name = relocations_name(&patch->object, relocation);
 	for (size_t i = 0; i < patch->count; i++)
 		if (patch->functions[i].from && strcmp(patch->functions[i].name, name) == 0)
 			return &patch->functions[i];
 	return NULL;
 }
 
-static uintptr_t slot_of(const struct patch *patch, const ElfW(Rela) * relocation)
+static void patch_slots(struct patch *patch, const struct relocation_table *table)
 {
-	return patch->info->dlpi_addr + relocation->r_offset;
-}
-
-static void patch_slots(struct patch *patch, const struct relocations *relocations)
-{
-	for (size_t i = 0; i < relocations->bytes / sizeof(*relocations->first); i++) {
-		const ElfW(Rela) *relocation = &relocations->first[i];
-		if (!is_slot(relocation))
+	for (size_t i = 0; i < table->count; i++) {
+		const ElfW(Rela) *relocation = &table->first[i];
+		if (!relocations_is_slot(relocation))
 			continue;
-		uintptr_t value = *(const uintptr_t *)slot_of(patch, relocation);
-		if (value < patch->low || value > patch->high)
+		const uintptr_t *slot = relocations_slot(&patch->object, relocation);
+		if (*slot < patch->low || *slot > patch->high)
 			continue;
 		const struct redirect *function = function_named(patch, relocation);
-		if (function && function->to && function->from == value)
-			slot_write(patch, slot_of(patch, relocation), function->to);
+		if (function && function->to && function->from == *slot)
+			slot_write(patch, (uintptr_t)slot, function->to);
 	}
 }
 
 /* The library that has the functions: its own calls, as far as they are not bound yet, stay inside. */
 static void bind_own_calls(struct patch *patch)
 {
-	for (size_t i = 0; i < patch->calls.bytes / sizeof(*patch->calls.first); i++) {
-		const ElfW(Rela) *relocation = &patch->calls.first[i];
+	for (size_t i = 0; i < patch->object.calls.count; i++) {
+		const ElfW(Rela) *relocation = &patch->object.calls.first[i];
+		const uintptr_t *slot = relocations_slot(&patch->object, relocation);
 		const struct redirect *function =
-		    is_slot(relocation) ? function_named(patch, relocation) : NULL;
-		uintptr_t value = function ? *(const uintptr_t *)slot_of(patch, relocation) : 0;
+		    relocations_is_slot(relocation) ? function_named(patch, relocation) : NULL;
 		/* Unbound, a slot leads back into the object's own table of calls. */
-		if (function && value != function->from && segment_of(patch->info, value))
-			slot_write(patch, slot_of(patch, relocation), function->from);
+		if (function && *slot != function->from && relocations_segment(patch->object.info, *slot))
+			slot_write(patch, (uintptr_t)slot, function->from);
 	}
 }
 
@@ -169,12 +131,12 @@ static void patch_definitions(const struct patch *patch)
 	for (size_t i = 0; i < patch->count; i++) {
 		const struct redirect *function = &patch->functions[i];
 		const ElfW(Sym) *symbol =
-		    function->from && function->to ? lookup_symbol(patch->info, function->name) : NULL;
+		    function->from && function->to ? lookup_symbol(patch->object.info, function->name) : NULL;
 		low = symbol && (!low || symbol < low) ? symbol : low;
 		high = symbol && (!high || symbol > high) ? symbol : high;
 	}
-	const ElfW(Phdr) *segment = low ? segment_of(patch->info, (uintptr_t)low) : NULL;
-	if (!segment || segment != segment_of(patch->info, (uintptr_t)high))
+	const ElfW(Phdr) *segment = low ? relocations_segment(patch->object.info, (uintptr_t)low) : NULL;
+	if (!segment || segment != relocations_segment(patch->object.info, (uintptr_t)high))
 		return;
 	uintptr_t start = page_down((uintptr_t)low), end = (uintptr_t)(high + 1);
 	if (mprotect((void *)start, end - start, protection_of(segment) | PROT_WRITE) != 0)
@@ -182,56 +144,26 @@ static void patch_definitions(const struct patch *patch)
 	for (size_t i = 0; i < patch->count; i++) {
 		const struct redirect *function = &patch->functions[i];
 		const ElfW(Sym) *symbol =
-		    function->from && function->to ? lookup_symbol(patch->info, function->name) : NULL;
+		    function->from && function->to ? lookup_symbol(patch->object.info, function->name) : NULL;
 		if (symbol)
-			((ElfW(Sym) *)(uintptr_t)symbol)->st_value = function->to - patch->info->dlpi_addr;
+			((ElfW(Sym) *)(uintptr_t)symbol)->st_value =
+			    function->to - patch->object.info->dlpi_addr;
 	}
 	mprotect((void *)start, end - start, protection_of(segment));
 }
 
-/* glibc relocates the addresses in the dynamic section, musl does not. */
-static void read_dynamic(struct patch *patch, const ElfW(Dyn) * dynamic)
-{
-	uintptr_t base = patch->info->dlpi_addr;
-	for (; dynamic->d_tag != DT_NULL; dynamic++) {
-		uintptr_t value = dynamic->d_un.d_val;
-		const void *address = (const void *)(value < base ? base + value : value);
-		if (dynamic->d_tag == DT_SYMTAB)
-			patch->symbols = address;
-		else if (dynamic->d_tag == DT_STRTAB)
-			patch->strings = address;
-		else if (dynamic->d_tag == DT_RELA)
-			patch->data.first = address;
-		else if (dynamic->d_tag == DT_RELASZ)
-			patch->data.bytes = value;
-		else if (dynamic->d_tag == DT_JMPREL)
-			patch->calls.first = address;
-		else if (dynamic->d_tag == DT_PLTRELSZ)
-			patch->calls.bytes = value;
-	}
-}
-
 static bool read_object(struct patch *patch, const struct dl_phdr_info *info)
 {
-	*patch = (struct patch){.functions = patch->functions,
-	    .count = patch->count,
-	    .low = patch->low,
-	    .high = patch->high,
-	    .info = info};
+	*patch = (struct patch){
+	    .functions = patch->functions, .count = patch->count, .low = patch->low, .high = patch->high};
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		uintptr_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-			read_dynamic(patch, (const void *)start);
 		if (info->dlpi_phdr[i].p_type == PT_GNU_RELRO) {
 			patch->sealed = page_down(start);
 			patch->sealed_to = page_down(start + info->dlpi_phdr[i].p_memsz);
 		}
 	}
-	if (!patch->data.first)
-		patch->data.bytes = 0;
-	if (!patch->calls.first)
-		patch->calls.bytes = 0;
-	return patch->symbols && patch->strings;
+	return relocations_read(&patch->object, info);
 }
 
 static int patch_object(struct dl_phdr_info *info, size_t size, void *argument)
@@ -244,8 +176,8 @@ static int patch_object(struct dl_phdr_info *info, size_t size, void *argument)
 		bind_own_calls(patch);
 		patch_definitions(patch);
 	} else {
-		patch_slots(patch, &patch->data);
-		patch_slots(patch, &patch->calls);
+		patch_slots(patch, &patch->object.data);
+		patch_slots(patch, &patch->object.calls);
 	}
 	if (patch->open)
 		mprotect((void *)patch->sealed, patch->sealed_to - patch->sealed, PROT_READ);

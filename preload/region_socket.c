@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/region_socket.h"
 
+#include "preload/raw_file.h"
 #include "proto/region.h"
 
 #include <poll.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { RECEIVE_WAIT_SECONDS = 2 }; /* the other side is there, and may wait for a CPU */
 
 /* The coarse clock needs no time stamp counter, which may be forbidden here (PR_SET_TSC survives an exec). */
 static int64_t now_us(void)
@@ -18,8 +23,8 @@ static int64_t now_us(void)
 	return now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000;
 }
 
-/* wait_ms not positive: what has arrived already will do. */
-static int receive_fd(int socket_fd, int64_t wait_ms)
+/* What has arrived. By the kernel's own call, see raw_file.h. */
+static int receive_fd(int socket_fd)
 {
 	char byte;
 	union {
@@ -29,15 +34,20 @@ static int receive_fd(int socket_fd, int64_t wait_ms)
 	struct iovec data = {&byte, 1};
 	struct msghdr message = {
 	    .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
-	struct pollfd ready = {socket_fd, POLLIN, 0};
 	int fd = -1;
-	if (poll(&ready, 1, wait_ms > 0 ? (int)wait_ms : 0) != 1 ||
-	    recvmsg(socket_fd, &message, MSG_CMSG_CLOEXEC) < 1)
+	if (syscall(SYS_recvmsg, socket_fd, &message, MSG_CMSG_CLOEXEC) < 1)
 		return -1;
 	if (control.header.cmsg_level == SOL_SOCKET && control.header.cmsg_type == SCM_RIGHTS &&
 	    control.header.cmsg_len == CMSG_LEN(sizeof(int)))
 		memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
 	return fd;
+}
+
+/* wait_ms not positive: what has arrived already will do. */
+static bool is_answered(int socket_fd, int64_t wait_ms)
+{
+	struct pollfd ready = {socket_fd, POLLIN, 0};
+	return poll(&ready, 1, wait_ms > 0 ? (int)wait_ms : 0) == 1;
 }
 
 int region_socket_ask(const char *pool_path, uint64_t cookie)
@@ -56,8 +66,27 @@ int region_socket_ask(const char *pool_path, uint64_t cookie)
 	setsockopt(socket_fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (connect(socket_fd, (const struct sockaddr *)&address, address_bytes) == 0 &&
 	    getsockopt(socket_fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes) == 0 && peer.uid == 0 &&
-	    send(socket_fd, &cookie, sizeof(cookie), MSG_NOSIGNAL) == (ssize_t)sizeof(cookie))
-		fd = receive_fd(socket_fd, (end_us - now_us()) / 1000);
+	    send(socket_fd, &cookie, sizeof(cookie), MSG_NOSIGNAL) == (ssize_t)sizeof(cookie) &&
+	    is_answered(socket_fd, (end_us - now_us()) / 1000))
+		fd = receive_fd(socket_fd);
 	close(socket_fd);
+	return fd;
+}
+
+int region_socket_receive(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = -1, socket_fd = -1;
+	if (strlen(path) < sizeof(address.sun_path))
+		socket_fd = (int)syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (socket_fd < 0)
+		return -1;
+	strcpy(address.sun_path, path);
+	struct pollfd ready = {socket_fd, POLLIN, 0};
+	struct timespec wait = {.tv_sec = RECEIVE_WAIT_SECONDS};
+	if (syscall(SYS_connect, socket_fd, &address, sizeof(address)) == 0 &&
+	    syscall(SYS_ppoll, &ready, 1, &wait, NULL, (size_t)8) == 1)
+		fd = receive_fd(socket_fd);
+	raw_file_close(socket_fd);
 	return fd;
 }

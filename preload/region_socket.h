@@ -23,4 +23,8 @@ enum {
 /* A descriptor of a region (the caller closes it), or -1. pool_path: as in REGION_ENV. */
 int region_socket_ask(const char *pool_path, uint64_t cookie);
 
+/* Likewise, from a socket in the file system (a process that is attached to, see proto/region.h). Nothing is
+ * sent: the other side knows the process from the kernel. */
+int region_socket_receive(const char *path);
+
 #endif

@@ -11,6 +11,16 @@
 
 #define COLD __attribute__((noinline, cold))
 
+/* No sampler yet: the interval that is under way when one comes is as good as a new one, since the exponential
+ * distribution is memoryless. */
+COLD static void pass_by(size_t size)
+{
+	if (!sample_thread.period_bytes)
+		thread_first_event();
+	sample_decide(
+	    size, atomic_load_explicit(&place_header()->period_bytes, memory_order_relaxed), true);
+}
+
 COLD static bool attach_first(void)
 {
 	return claim_state() == CLAIM_EARLY && attach_early() && claim_ready();
@@ -24,9 +34,16 @@ bool sampled_ready(void)
 bool sampled_decide(size_t size, struct region_sample *sample)
 {
 	if (!sampled_ready()) {
+		if (claim_state() == CLAIM_OFFERED) {
+			pass_by(size);
+			return false;
+		}
 		/* Take the slow path again as long as there may be a session; once there is none, never
 		 * again. */
 		sample_thread.left_bytes = claim_state() == CLAIM_CLOSED ? SAMPLE_NEVER : 0;
+		/* Attached again, it begins like a new thread: the end of its interval is lost. */
+		if (claim_state() == CLAIM_DETACHED)
+			sample_thread.period_bytes = 0;
 		return false;
 	}
 	struct region_header *header = place_header();

@@ -2,6 +2,7 @@
 #include "preload/session.h"
 
 #include "preload/arguments.h"
+#include "preload/raw_file.h"
 #include "preload/memory.h"
 #include "preload/region_socket.h"
 
@@ -52,12 +53,12 @@ static bool parse_env(const char *value, char *path, size_t path_bytes, uint64_t
  * anything is mapped. No fstat: its symbol version is newer than the oldest glibc we load under. */
 static int open_checked(const char *path, int flags, void *head, size_t bytes)
 {
-	int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = raw_file_open(path, flags | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return -1;
-	if (pread(fd, head, bytes, 0) == (ssize_t)bytes)
+	if (raw_file_read_at(fd, head, bytes, 0) == (ssize_t)bytes)
 		return fd;
-	close(fd);
+	raw_file_close(fd);
 	return -1;
 }
 
@@ -66,7 +67,7 @@ static bool read_pool_page(const char *path, uint64_t cookie, struct region_pool
 	int fd = open_checked(path, O_RDONLY, pool, sizeof(*pool));
 	if (fd < 0)
 		return false;
-	close(fd);
+	raw_file_close(fd);
 	return pool->magic == REGION_POOL_MAGIC && pool->abi == REGION_ABI && pool->cookie == cookie &&
 	    memchr(pool->tickets_path, '\0', sizeof(pool->tickets_path)) &&
 	    memchr(pool->ledger_path, '\0', sizeof(pool->ledger_path));
@@ -74,11 +75,11 @@ static bool read_pool_page(const char *path, uint64_t cookie, struct region_pool
 
 static bool read_ticket(const char *path, uint64_t cookie, struct ticket *ticket)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = raw_file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return false;
-	ssize_t got = read(fd, ticket, sizeof(*ticket));
-	close(fd);
+	ssize_t got = raw_file_read(fd, ticket, sizeof(*ticket));
+	raw_file_close(fd);
 	return got == (ssize_t)sizeof(*ticket) && ticket->cookie == cookie &&
 	    memchr(ticket->region_path, '\0', sizeof(ticket->region_path));
 }
@@ -94,7 +95,7 @@ static void count_unserved(const struct region_pool_page *pool)
 	struct ledger *ledger = NULL;
 	if (head.magic == LEDGER_MAGIC && head.abi == REGION_ABI && head.cookie == pool->cookie)
 		ledger = memory_map(REGION_PAGE_BYTES, MAP_SHARED, fd);
-	close(fd);
+	raw_file_close(fd);
 	if (!ledger)
 		return;
 	atomic_fetch_add(&ledger->unserved, 1);
@@ -145,14 +146,41 @@ static struct region_header *map_region(int fd, const struct region_header *head
 	struct region_header *header = NULL;
 	uint64_t bytes = head->offsets.end;
 	char last;
-	if (header_good(head) && pread(fd, &last, 1, (off_t)bytes - 1) == 1) {
+	if (header_good(head) && raw_file_read_at(fd, &last, 1, bytes - 1) == 1) {
 		if (session_affordable(RLIMIT_AS, bytes))
 			header = memory_map(bytes, MAP_SHARED, fd);
 		if (!header)
 			decline(fd, pid, REGION_DECLINED_NO_MEMORY);
 	}
-	close(fd);
+	raw_file_close(fd);
 	return header;
+}
+
+/* A file that came by a socket must not be able to shrink while it is mapped. */
+static int check_received(int fd, struct region_header *head)
+{
+	if (fd < 0)
+		return -1;
+	if (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK &&
+	    raw_file_read_at(fd, head, sizeof(*head), 0) == (ssize_t)sizeof(*head))
+		return fd;
+	raw_file_close(fd);
+	return -1;
+}
+
+struct region_header *session_region_at(const char *path, void *over, uint64_t over_bytes)
+{
+	struct region_header head;
+	int fd = open_checked(path, O_RDWR, &head, sizeof(head));
+	if (fd < 0)
+		fd = check_received(region_socket_receive(path), &head);
+	if (fd < 0)
+		return NULL;
+	if (!over || head.offsets.end != over_bytes || !header_good(&head))
+		return map_region(fd, &head, 0);
+	bool replaced = memory_replace(over, over_bytes, fd);
+	raw_file_close(fd);
+	return replaced ? over : NULL;
 }
 
 /* If a ticket is read but the region is not used, the sampler counts that: no image becomes ready. */
@@ -168,18 +196,12 @@ static struct region_header *region_by_ticket(const struct region_pool_page *poo
 	return fd < 0 ? NULL : map_region(fd, &head, pid);
 }
 
-/* The sampler runs as another user. Its file must not be able to shrink while it is mapped. */
+/* The sampler runs as another user. */
 static struct region_header *region_from_socket(const char *pool_path, uint64_t cookie, uint32_t pid)
 {
 	struct region_header head;
-	int fd = region_socket_ask(pool_path, cookie);
-	if (fd < 0)
-		return NULL;
-	if (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK &&
-	    pread(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head))
-		return map_region(fd, &head, pid);
-	close(fd);
-	return NULL;
+	int fd = check_received(region_socket_ask(pool_path, cookie), &head);
+	return fd < 0 ? NULL : map_region(fd, &head, pid);
 }
 
 bool session_is_command(uint32_t pid)
@@ -192,16 +214,24 @@ bool session_is_command(uint32_t pid)
 	return number != 0 && number == pid;
 }
 
-struct region_header *session_region(bool filtered)
+bool session_forbidden(void)
+{
+	const char *value = getauxval(AT_SECURE) ? "1" : find_env(REGION_DISABLE_ENV);
+	return value && value[0] && strcmp(value, "0") != 0;
+}
+
+struct region_header *session_region(bool filtered, bool *found)
 {
 	char path[64];
 	uint64_t cookie;
 	struct region_pool_page pool;
-	const char *value = getauxval(AT_SECURE) ? NULL : find_env(REGION_ENV);
+	const char *value = find_env(REGION_ENV);
+	*found = false;
 	if (!value || !parse_env(value, path, sizeof(path), &cookie))
 		return NULL;
 	uint32_t pid = filtered ? 0 : (uint32_t)getpid();
-	if (read_pool_page(path, cookie, &pool))
+	*found = read_pool_page(path, cookie, &pool);
+	if (*found)
 		return region_by_ticket(&pool, pid);
 	return filtered ? NULL : region_from_socket(path, cookie, pid);
 }

@@ -16,9 +16,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A region for this image, never to be unmapped. NULL: there is no session, or no region for this image; the
- * latter is reported to the sampler if possible. filtered: a seccomp filter is in force. */
-struct region_header *session_region(bool filtered);
+/* Nothing is to be done in this process: the user says so (HEAPTAP_DISABLE), or it runs with more privileges
+ * than whoever started it. */
+bool session_forbidden(void);
+
+/* A region for this image, never to be unmapped. NULL: there is no session, or (*found) no region for this
+ * image, which is reported to the sampler if possible. filtered: a seccomp filter is in force. */
+struct region_header *session_region(bool filtered, bool *found);
+
+/* The region at a path, or from a socket there, for a process that is attached to; in place of what is mapped
+ * at `over`, if it has that many bytes. NULL: it is not there, or is none of ours. */
+struct region_header *session_region_at(const char *path, void *over, uint64_t over_bytes);
 
 /* Whether this is COMMAND's own process, whatever it has executed since. */
 bool session_is_command(uint32_t pid);

@@ -3,6 +3,7 @@
 
 #include "preload/lookup.h"
 #include "preload/sample.h"
+#include "proto/region.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -31,6 +32,9 @@ enum {
 };
 
 static uint64_t tid_offset;
+static uintptr_t main_low, main_end; /* of the main thread's stack; 0 unknown */
+static const struct region_stack *known_stacks;
+static uint32_t known_count;
 
 /* glibc moved these from libpthread to libc in 2.34; looked up, so that the library loads under either. */
 static int (*attr_init)(pthread_attr_t *attr);
@@ -116,7 +120,7 @@ enum wish {
 	WISHES,
 };
 
-void thread_open(uint32_t pid)
+void thread_open(uint32_t tid, bool main)
 {
 	struct lookup wishes[WISHES] = {
 	    [WISH_TID] = {.name = "_thread_db_pthread_tid"},
@@ -130,9 +134,9 @@ void thread_open(uint32_t pid)
 	const uint32_t *field = wishes[WISH_TID].found;
 	if (field && field[0] == 32 && field[2] < 65536 && field[2] % 4 == 0)
 		tid_offset = field[2];
-	else if (pid)
-		tid_offset = find_tid(pid);
-	if (pid && thread_tid() != pid)
+	else if (tid)
+		tid_offset = find_tid(tid);
+	if (tid && thread_tid() != tid)
 		tid_offset = 0;
 	attr_init = (int (*)(pthread_attr_t *))(uintptr_t)wishes[WISH_ATTR_INIT].found;
 	attr_destroy = (int (*)(pthread_attr_t *))(uintptr_t)wishes[WISH_ATTR_DESTROY].found;
@@ -141,16 +145,48 @@ void thread_open(uint32_t pid)
 	attr_getguardsize =
 	    (int (*)(const pthread_attr_t *, size_t *))(uintptr_t)wishes[WISH_GUARD_SIZE].found;
 
-	uintptr_t end = thread_main_stack_end();
-	if (end) {
-		sample_thread.stack_top = end;
-		sample_thread.stack_low = end - main_stack_bytes();
+	main_end = thread_main_stack_end();
+	main_low = main_end ? main_end - main_stack_bytes() : 0;
+	if (main) {
+		sample_thread.stack_top = main_end;
+		sample_thread.stack_low = main_low;
+	}
+}
+
+void thread_know_stacks(const struct region_stack *stacks, uint32_t count)
+{
+	known_stacks = stacks;
+	known_count = count < REGION_STACKS ? count : REGION_STACKS;
+}
+
+/* The control block lies at the high end of a thread's own stack, whoever allocated that. A caller that is on
+ * another stack now (of a signal, of a coroutine) stays unknown, like one that runs there later. */
+static void bounds_from_known(void)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0), block = control_block();
+	uint32_t low = 0, high = known_count;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (known_stacks[middle].high <= block)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < known_count && known_stacks[low].low <= here && here < block &&
+	    block < known_stacks[low].high) {
+		sample_thread.stack_low = known_stacks[low].low;
+		sample_thread.stack_top = block;
+	} else if (main_low <= here && here < main_end) {
+		sample_thread.stack_low = main_low;
+		sample_thread.stack_top = main_end;
 	}
 }
 
 void thread_first_event(void)
 {
 	sample_thread.tid = thread_tid();
+	if (!sample_thread.stack_top && known_stacks)
+		bounds_from_known();
 }
 
 static void bounds_from(size_t stack_bytes)

@@ -15,9 +15,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* On the main thread, before its first event. pid 0: unknown, because getpid must not be called (a filter is
- * in force). */
-void thread_open(uint32_t pid);
+/* Before the first event. On the main thread, whose id is the process'; or on any one (main: false), and then
+ * tid is that one's. 0: unknown, because the kernel must not be asked (a filter is in force). */
+void thread_open(uint32_t tid, bool main);
+
+/* The stacks of threads that ran before this library was loaded; borrowed, sorted. The content need not be
+ * right: it is used for what it says of the caller's own control block and stack pointer. */
+struct region_stack;
+void thread_know_stacks(const struct region_stack *stacks, uint32_t count);
 
 /* Kernel thread id of the caller, 0 unknown. Also valid in a forked child. */
 uint32_t thread_tid(void);

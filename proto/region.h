@@ -21,6 +21,13 @@
  *                                             backend   frees   handed to places the slot has  privileges
  *                                                               in segments      moved on from
  *
+ * An image without a session makes its region itself and offers it: REGION_OFFERED, mode off, only the header
+ * touched, the descriptor closed. A daemon that wants the process finds the mapping, opens it through
+ * /proc/PID/map_files, seals it, fills in the sampler's part of the header, and sets the mode. Each process of
+ * the image sees the mode when its next interval ends, and takes a place. The file is a memfd
+ * called "heaptap"; where a filter may forbid its making, or a limit of file sizes, it is anonymous shared
+ * memory ("/dev/zero (deleted)"), of which nobody can have a descriptor.
+ *
  * The peak. Inserts and frees of a place draw their order numbers from one counter. The insert that takes
  * the live heap to a new maximum stores its number as the peak's. A block was live at the peak if it was
  * inserted up to that number and not freed before it. A freed slot keeps its content and its free's number
@@ -35,7 +42,8 @@
  * that changes its user id maps zeroes over the buffers, and from then on uses others, at the end, where
  * only such children write: a worker cannot read its master's stacks.
  *
- * Who writes what: the sampler writes the constant part of the header before the hand-over, `mode` and
+ * Who writes what: the sampler writes the constant part of the header before the hand-over (of an offer the
+ * image has written magic, abi, offsets and segments), `mode` and
  * `period_bytes` whenever it likes, and resets places and segments of processes that are gone. Everything
  * else is the target's. The sampler treats all of it as hostile: it keeps its own copy of every size and
  * offset and checks every value it reads.
@@ -52,7 +60,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define REGION_ABI        8u
+#define REGION_ABI        11u
 #define REGION_MAGIC      0x7061747061656831ull /* "1heaptap" */
 #define REGION_POOL_MAGIC 0x7962626f6c706831ull
 #define LEDGER_MAGIC      0x72656764656c6831ull
@@ -81,6 +89,9 @@ enum region_mode {
 	REGION_MODE_COPY = 1,    /* the hook copies registers and stack into a buffer */
 	REGION_MODE_TRIGGER = 2, /* the hook calls trigger(), where a uprobe or breakpoint waits */
 };
+
+/* With any value but "" and "0" the library does nothing in this process. */
+#define REGION_DISABLE_ENV "HEAPTAP_DISABLE"
 
 /* Read-only page that proves the session; see REGION_ENV. */
 struct region_pool_page {
@@ -145,9 +156,16 @@ enum region_loss {
 
 /* Where the parts of a region begin, in bytes from its start; `end` is its size. */
 struct region_offsets {
-	uint64_t places, modules, command_line, owners, buffers, frees, slots, kept, addresses,
+	uint64_t places, modules, stacks, command_line, owners, buffers, frees, slots, kept, addresses,
 	    dropped_buffers, end;
 };
+
+/* The stack of a thread that ran already when its process was attached to: [low, high), with the thread's
+ * control block at its high end. The sampler writes them, sorted, before the hand-over. */
+struct region_stack {
+	uint64_t low, high;
+};
+enum { REGION_STACKS = 4096 };
 
 struct region_header {
 	/* constant, written by the sampler */
@@ -166,9 +184,15 @@ struct region_header {
 	_Atomic uint32_t sampler_pid; /* the sampler that reads the region now, and has its descriptor open */
 	uint32_t clock_id;            /* clock of slot times, one that needs no system call on this machine */
 	uint32_t signal_everywhere;   /* 1: snapshot_signal is for every process, not only COMMAND's own */
+	uint32_t thread_stacks;       /* entries of `stacks`; 0 unless the process ran already */
+	uint32_t filtered;            /* 1: the process ran already, with a seccomp filter in force */
+	/* of a process that ran already, for a sampler that adopts it: for how long it had, and the resident
+	 * memory that it had then; 0: started by heaptap */
+	uint64_t attached_after_ns, attached_rss_bytes;
 	uint32_t wants_command_line; /* 1: the image writes its command line, arguments separated by blanks */
 	/* at this period and below, the hook copies stacks while there are buffers, in any mode */
 	uint64_t copy_period_bytes;
+	uint64_t session; /* of an offer that was taken: which daemons do that (sampler/daemon/session_file.h) */
 
 	/* set by the sampler at any time */
 	_Alignas(128) _Atomic uint32_t mode; /* enum region_mode */
@@ -191,6 +215,13 @@ struct region_header {
 	/* children that changed their user id and take no more samples: the kernel refused to cut off the
 	 * stacks of others */
 	_Atomic uint64_t not_cut_off;
+	_Atomic uint32_t taken; /* of an offer: 1 once a process has taken place 0 */
+	uint32_t offered; /* 1: the image made this region itself, and has offered it */
+	/* of a process that was attached to: import slots that lead to the hooks, and files whose calls to
+	 * the allocator go by none (names, separated by commas) */
+	_Atomic uint32_t imports;
+	_Atomic uint32_t attaching; /* enum region_attaching: changed once, by who is first */
+	char unseen_files[REGION_PATH_BYTES];
 
 	_Alignas(128) _Atomic uint64_t frees_head; /* entries ever begun */
 };
@@ -198,6 +229,7 @@ struct region_header {
 /* Parts of the program's heap that the library does not see. */
 enum region_unseen {
 	REGION_UNSEEN_MALLOC = 1, /* the program, or a library preloaded before ours, defines malloc */
+	REGION_UNSEEN_FILES = 2,  /* attached: those in unseen_files */
 };
 
 enum region_state {
@@ -205,6 +237,38 @@ enum region_state {
 	REGION_CLAIMED = 1,  /* an image has mapped it */
 	REGION_READY = 2,    /* the image's part of the header is complete */
 	REGION_DECLINED = 3, /* the image does not use it: `declined` says why */
+	REGION_OFFERED = 4,  /* the image has made it and mapped it: it waits for a sampler */
+};
+
+/* Whether it is attached to is decided here: the image may need longer than the sampler waits. */
+enum region_attaching {
+	REGION_ATTACHING = 0,
+	REGION_ATTACHED = 1, /* by the image: the hooks are in */
+	REGION_GIVEN_UP = 2, /* by the sampler: the image takes them out again */
+};
+
+/*
+ * How the attach library (libheaptap-attach.so) learns of its region. A process that has no library yet opens
+ * it as a descriptor of the holder, /proc/PID/fd/4, or as a file in a folder that is made for that: the
+ * library finds that name in the loader's list, and its region beside it, which is /proc/PID/fd/5, or comes
+ * from a socket in the folder. To a process that has the library the sampler writes this into the library's
+ * data.
+ */
+#define ATTACH_REQUEST_MAGIC   0x5145524854544148ull
+#define ATTACH_REQUEST_SYMBOL  "heaptap_attach_request"
+#define ATTACH_SYMBOL          "heaptap_attach" /* void (void): attach as the request says */
+#define DETACH_SYMBOL          "heaptap_detach" /* void (void): the reverse */
+#define ATTACH_LIBRARY_FD_NAME "4"
+#define ATTACH_REGION_FD_NAME  "5"
+#define ATTACH_LIBRARY_FILE    "libheaptap-attach.so"
+#define ATTACH_REGION_FILE     "region"
+enum { ATTACH_LIBRARY_FD = 4, ATTACH_REGION_FD = 5 };
+struct attach_request {
+	uint64_t magic;
+	uint32_t abi;         /* REGION_ABI; 0: another copy of the library is in use */
+	uint32_t attachments; /* successful ones so far; counted by the library */
+	/* in the target's view; empty: nothing is asked for */
+	char region_path[112];
 };
 
 /* Why an image that got a region is not profiled. The name table is region_declined_text(). */
@@ -385,6 +449,39 @@ struct region_module {
 	uint32_t path_bytes;
 };
 
+enum { REGION_OFFER_SEGMENTS = 1024 }; /* of an offered region */
+#define REGION_OFFER_PERIOD_BYTES (512u << 10) /* until a sampler says otherwise */
+
+/* Fills in the offsets of a region with that many segments: there is one layout. */
+static inline void region_lay_out(struct region_offsets *offsets, uint32_t segments)
+{
+	const uint64_t slots = (uint64_t)segments * REGION_SEGMENT_SLOTS;
+	uint64_t buffers = BUFFER_BITMAPS_BYTES;
+	for (uint32_t c = 0; c < BUFFER_CLASSES; c++)
+		buffers += (uint64_t)buffer_class[c].count * buffer_class[c].bytes;
+	const struct {
+		uint64_t *offset, bytes;
+	} parts[] = {
+	    {&offsets->places, REGION_PLACES * sizeof(struct region_place)},
+	    {&offsets->modules, REGION_MODULES_BYTES},
+	    {&offsets->stacks, REGION_STACKS * sizeof(struct region_stack)},
+	    {&offsets->command_line, REGION_COMMAND_LINE_BYTES},
+	    {&offsets->owners, REGION_SEGMENTS * sizeof(uint16_t)},
+	    {&offsets->buffers, buffers},
+	    {&offsets->frees, REGION_FREES * sizeof(struct region_free)},
+	    {&offsets->slots, slots * sizeof(struct region_slot)},
+	    {&offsets->kept, slots * sizeof(struct region_slot)},
+	    {&offsets->addresses, slots * sizeof(uint64_t)},
+	    {&offsets->dropped_buffers, buffers},
+	};
+	uint64_t at = REGION_PAGE_BYTES;
+	for (unsigned int i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		*parts[i].offset = at;
+		at += (parts[i].bytes + REGION_PAGE_BYTES - 1) / REGION_PAGE_BYTES * REGION_PAGE_BYTES;
+	}
+	offsets->end = at;
+}
+
 /* The trigger's first register: the region's key, with the place's index in these bits of it. */
 #define REGION_KEY_PLACE 0xffffull
 
@@ -402,6 +499,7 @@ _Static_assert(sizeof(struct region_place) == 512, "place layout");
 _Static_assert(sizeof(struct region_sample) == 40, "no padding");
 _Static_assert(sizeof(struct region_slot) == 64, "a slot is one cache line");
 _Static_assert(sizeof(struct region_free) == 64, "a free is one cache line");
+_Static_assert(sizeof(struct attach_request) == 128, "request layout");
 _Static_assert(sizeof(struct region_buffer) == 192, "buffer header layout");
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "push/fold.h"
 #include "push/identity.h"
-#include "push/labels.h"
+#include "pprof/profile/labels.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,7 +5,7 @@
 #include "pprof/profile/profile.h"
 #include "pprof/table/array.h"
 #include "push/fold_rank.h"
-#include "push/labels.h"
+#include "pprof/profile/labels.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -75,7 +75,7 @@ int lane_offer(struct lane *lane, const struct origin *origin, const void *bytes
 		spool_scan(&lane->spool);
 	if (origin->time_ns <= spool_taken(&lane->spool, process))
 		return 0;
-	entry.last = strncmp(origin->cause, "exit", 4) == 0;
+	entry.last = origin_is_last(origin);
 	err = spool_add(&lane->spool, &entry, bytes, length);
 	if (!err)
 		err = spool_take(&lane->spool, process, origin->time_ns);

@@ -53,8 +53,8 @@ static int set_label(struct target *target, const char *text, char *error, size_
 	size_t before = target->labels.count + target->labels.left_out;
 	int err = labels_add_text(&target->labels, text);
 
-	if (!err && target->labels.left_out) {
-		snprintf(error, error_bytes, "more than %d labels", LABELS_MAX);
+	if (!err && target->labels.count > LABELS_SENT_MAX) {
+		snprintf(error, error_bytes, "more than %d labels", LABELS_SENT_MAX);
 		return -EINVAL;
 	}
 	if (!err && target->labels.count + target->labels.left_out == before)

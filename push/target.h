@@ -5,7 +5,7 @@
 #define PUSH_TARGET_H
 
 #include "push/fold.h"
-#include "push/labels.h"
+#include "pprof/profile/labels.h"
 #include "push/url.h"
 
 #include <stdbool.h>

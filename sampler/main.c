@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line's entry: finds the command, parses its options, runs it. The only file that calls exit. */
+#include "sampler/attach/holder.h"
 #include "sampler/enable/enable_command.h"
 #include "sampler/session/snapshot_client.h"
 #include "sampler/cli/command.h"
@@ -8,6 +9,7 @@
 #include "sampler/cli/unknown_command.h"
 #include "sampler/report/check.h"
 #include "sampler/report/diff.h"
+#include "sampler/daemon/daemon.h"
 #include "sampler/doctor/doctor.h"
 #include "sampler/doctor/event_list.h"
 #include "sampler/report/export.h"
@@ -31,14 +33,15 @@
 static const struct command commands[] = {
     {.name = "record",
         .bit = COMMAND_RECORD,
-        .synopsis = "[OPTIONS] [--] COMMAND [ARG...]",
+        .synopsis = "[OPTIONS] [--] COMMAND [ARG...] | -P PID[,PID...]",
         .operand = "COMMAND",
-        .summary = "start COMMAND and profile its heap, and that of all it starts",
+        .summary = "profile the heap of COMMAND and all it starts, or of PIDs",
         .run = front_run,
         .examples = "heaptap record ./server --its-options\n"
                     "heaptap record -p 16K -o profiles/ python3 job.py\n"
                     "heaptap record --on rss=2G --on inuse=+256M ./server\n"
-                    "heaptap record -e cpu-clock@99 ./server"},
+                    "heaptap record -e cpu-clock@99 ./server\n"
+                    "heaptap record -P $(pidof redis-server) --duration 5m"},
     {.name = "snapshot",
         .bit = COMMAND_SNAPSHOT,
         .synopsis = "PID... | --session PID | --all",
@@ -82,14 +85,31 @@ static const struct command commands[] = {
         .run = session_adopt,
         .examples = "heaptap adopt 4711\n"
                     "heaptap adopt -o profiles/ 4711"},
+    {.name = "daemon",
+        .bit = COMMAND_DAEMON,
+        .synopsis = "[OPTIONS]",
+        .summary = "profile every program on this machine that carries the library",
+        .run = daemon_run,
+        .examples = "heaptap daemon\n"
+                    "heaptap daemon --check\n"
+                    "heaptap daemon --config ./heaptap.conf --store ./profiles -v"},
+    {.name = "detach",
+        .bit = COMMAND_DETACH,
+        .synopsis = "PID",
+        .operand = "PID",
+        .summary = "take the hooks out of a process whose sampler has died",
+        .run = session_detach,
+        .examples = "heaptap detach 4711\n"
+                    "heaptap detach $(pidof redis-server)"},
     {.name = "report",
         .bit = COMMAND_REPORT,
-        .synopsis = "[OPTIONS] [PROFILE | FOLDER]...",
+        .synopsis = "[OPTIONS] [PROFILE | FOLDER | SERVICE[@TIME]]...",
         .mixed = true,
         .summary = "show what is in a profile: tables, call tree, leaks",
         .run = report_run,
         .examples = "heaptap report heaptap.server.4711.peak.pb.gz\n"
-                    "heaptap report --leaks heaptap.server.4711.exit.pb.gz"},
+                    "heaptap report --leaks heaptap.server.4711.exit.pb.gz\n"
+                    "heaptap report redis-server@14:30"},
     {.name = "diff",
         .bit = COMMAND_DIFF,
         .synopsis = "[OPTIONS] BASE NEW | [FOLDER]",
@@ -97,10 +117,11 @@ static const struct command commands[] = {
         .summary = "show what changed between two profiles, folders or sessions",
         .run = diff_run,
         .examples = "heaptap diff before.pb.gz after.pb.gz\n"
-                    "heaptap diff --sort alloc --fail-over 10M old.pb.gz new.pb.gz"},
+                    "heaptap diff --sort alloc --fail-over 10M old.pb.gz new.pb.gz\n"
+                    "heaptap diff redis-server@2h redis-server"},
     {.name = "export",
         .bit = COMMAND_EXPORT,
-        .synopsis = "--format FORMAT [OPTIONS] [PROFILE | FOLDER]...",
+        .synopsis = "--format FORMAT [OPTIONS] [PROFILE | FOLDER | SERVICE[@TIME]]...",
         .mixed = true,
         .summary = "write a profile in the format of another tool",
         .run = export_run,
@@ -108,7 +129,7 @@ static const struct command commands[] = {
                     "heaptap export -f folded server.exit.pb.gz | flamegraph.pl >heap.svg"},
     {.name = "merge",
         .bit = COMMAND_MERGE,
-        .synopsis = "-o FILE [PROFILE | FOLDER]...",
+        .synopsis = "-o FILE [PROFILE | FOLDER | SERVICE[@TIME]]...",
         .mixed = true,
         .summary = "merge profiles into one by adding them up",
         .run = merge_run,
@@ -125,12 +146,13 @@ static const struct command commands[] = {
                     "heaptap symbolize --debuginfod -o named.pb.gz raw.pb.gz"},
     {.name = "ls",
         .bit = COMMAND_LS,
-        .synopsis = "[OPTIONS] [PROFILE | FOLDER]...",
+        .synopsis = "[OPTIONS] [PROFILE | FOLDER | SERVICE[@TIME]]...",
         .mixed = true,
         .summary = "list sessions, their processes and profiles, the newest first",
         .run = ls_run,
         .examples = "heaptap ls\n"
-                    "heaptap ls -v profiles/"},
+                    "heaptap ls -v profiles/\n"
+                    "heaptap ls /var/lib/heaptap/store"},
     {.name = "check",
         .bit = COMMAND_CHECK,
         .synopsis = "[OPTIONS] PROFILE | FOLDER...",
@@ -246,6 +268,8 @@ static int word_run(int argc, char *argv[])
 {
 	const struct command *command = command_find(argv[1]);
 
+	if (strcmp(argv[1], HOLDER_COMMAND) == 0)
+		return holder_main(argc - 2, argv + 2);
 	if (command)
 		return command_run(command, argc - 2, argv + 2);
 	if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)

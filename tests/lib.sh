@@ -90,7 +90,7 @@ unprivileged() {
 # Makes ./bin with heaptap, its library and test programs, readable by everyone; use "$heaptap" and "$targets" after.
 stage() {
   mkdir -p bin
-  cp "$heaptap" "$HEAPTAP_BUILD/libheaptap.so" bin/
+  cp "$heaptap" "$HEAPTAP_BUILD/libheaptap.so" "$HEAPTAP_BUILD/libheaptap-attach.so" bin/
   for target; do
     cp "$targets/$target" bin/
   done

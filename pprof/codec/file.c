@@ -142,16 +142,20 @@ static int sync_folder(int folder_fd)
 	return err;
 }
 
-static int publish_in(
-    int folder_fd, const char *name, const uint8_t *data, size_t len, mode_t mode, unsigned int flags)
+/* exact: whatever the umask and the group of a new file are. */
+static int publish_in(int folder_fd, const char *name, const uint8_t *data, size_t len, mode_t mode,
+    const gid_t *exact, unsigned int flags)
 {
 	char temp[TEMP_NAME_BYTES];
-	int fd = open_temp(folder_fd, temp, mode);
-	int err, close_err;
+	int fd = open_temp(folder_fd, temp, exact ? 0600 : mode);
+	int err = 0, close_err;
 
 	if (fd < 0)
 		return fd;
-	err = write_all(fd, data, len);
+	if (exact && ((*exact != (gid_t)-1 && fchown(fd, (uid_t)-1, *exact)) || fchmod(fd, mode)))
+		err = -errno;
+	if (!err)
+		err = write_all(fd, data, len);
 	if (!err && flags & FILE_FSYNC && fsync(fd))
 		err = -errno;
 	close_err = close_checked(fd);
@@ -222,9 +226,29 @@ int file_publish(const char *path, const void *data, size_t len, mode_t mode, un
 	free(folder);
 	if (folder_fd < 0)
 		return folder_fd;
-	err = publish_in(folder_fd, name, data, len, mode, flags);
+	err = publish_in(folder_fd, name, data, len, mode, NULL, flags);
 	close(folder_fd);
 	return err;
+}
+
+int file_publish_at(int folder_fd, const char *name, const void *data, size_t len, mode_t mode, gid_t group,
+    unsigned int flags)
+{
+	struct stat st;
+
+	if (!fstatat(folder_fd, name, &st, AT_SYMLINK_NOFOLLOW) && !S_ISREG(st.st_mode) &&
+	    !S_ISLNK(st.st_mode))
+		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+	return publish_in(folder_fd, name, data, len, mode, &group, flags);
+}
+
+bool file_is_temporary(const char *name)
+{
+	static const char prefix[] = ".heaptap-", suffix[] = ".tmp";
+
+	return strlen(name) == TEMP_NAME_BYTES - 1 && strncmp(name, prefix, strlen(prefix)) == 0 &&
+	    strspn(name + strlen(prefix), "0123456789abcdef") == 16 &&
+	    strcmp(name + TEMP_NAME_BYTES - sizeof(suffix), suffix) == 0;
 }
 
 int file_check_folder(const char *folder, unsigned int flags)

@@ -8,6 +8,7 @@
 #ifndef PPROF_CODEC_FILE_H
 #define PPROF_CODEC_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -31,6 +32,16 @@ enum file_flags {
  * the user wrote in full, and only once: the owner of the folder chooses the device.
  */
 int file_publish(const char *path, const void *data, size_t len, mode_t mode, unsigned int flags);
+
+/*
+ * The same for a name in an open folder, of a regular file or none (-EISDIR, -EINVAL), with exactly this
+ * mode and, unless it is -1, group. FILE_MKDIR and FILE_FOLLOW mean nothing here.
+ */
+int file_publish_at(int folder_fd, const char *name, const void *data, size_t len, mode_t mode, gid_t group,
+    unsigned int flags);
+
+/* Is it the name of a temporary file of ours, which a killed process may have left? */
+bool file_is_temporary(const char *name);
 
 /*
  * Could a file be published in this folder now? A temporary file is made there and removed; flags as above,

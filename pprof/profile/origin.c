@@ -48,7 +48,8 @@ static void read_identity(struct origin *origin, const char *text)
 
 static void read_comment(struct origin *origin, const char *text, size_t *counts)
 {
-	static const char snapshot[] = "snapshot: ", samples[] = "samples: ", unseen[] = "not seen: ";
+	static const char snapshot[] = "snapshot: ", samples[] = "samples: ", unseen[] = "not seen: ",
+	                  attached[] = "attached: ";
 	static const char event[] = "event: ", merged[] = "merged: ";
 
 	if (strncmp(text, "heaptap ", 8) == 0) {
@@ -73,6 +74,9 @@ static void read_comment(struct origin *origin, const char *text, size_t *counts
 		copy(origin->samples, sizeof(origin->samples), text + strlen(samples),
 		    strlen(text + strlen(samples)));
 		++*counts;
+	} else if (strncmp(text, attached, strlen(attached)) == 0) {
+		copy(origin->attached, sizeof(origin->attached), text + strlen(attached),
+		    strlen(text + strlen(attached)));
 	} else if (strncmp(text, unseen, strlen(unseen)) == 0) {
 		copy(origin->unseen, sizeof(origin->unseen), text + strlen(unseen),
 		    strlen(text + strlen(unseen)));

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
 struct profile;
@@ -26,8 +27,10 @@ struct origin {
 	char host[65];     /* "" unknown */
 	char cause[512];   /* "exit: status 0"; "" unknown */
 	char samples[512]; /* "8234 taken, 2 lost stacks"; "" unknown */
-	char unseen[256];  /* what of the program's heap is not in the profile; "" nothing known */
-	char event[64];    /* "cpu-clock": not a heap profile but one of this event; "" */
+	char attached
+	    [160];        /* "3.1 s after the start; ...": it was attached to; "" it was started by heaptap */
+	char unseen[256]; /* what of the program's heap is not in the profile; "" nothing known */
+	char event[64];   /* "cpu-clock": not a heap profile but one of this event; "" */
 	char merged
 	    [512]; /* "3 processes: nginx (3)...": what `heaptap merge` added up; "" a profile as written */
 	char session[64];   /* which run of `heaptap record`; "" unknown, as in profiles of older versions */
@@ -67,5 +70,11 @@ bool origin_has_process(const struct origin *origin);
 
 /* Are both from one process, while it executed one program? False if that is not known. */
 bool origin_same_process(const struct origin *a, const struct origin *b);
+
+/* Is it the last state of its process that its session has? */
+static inline bool origin_is_last(const struct origin *origin)
+{
+	return strncmp(origin->cause, "exit", 4) == 0 || strncmp(origin->cause, "detach", 6) == 0;
+}
 
 #endif

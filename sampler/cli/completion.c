@@ -38,7 +38,7 @@ static enum value_kind value_kind(const struct option *option)
 	for (size_t i = 0; option->value && i < sizeof(files) / sizeof(files[0]); i++)
 		if (strcmp(option->value, files[i]) == 0)
 			return VALUE_FILE;
-	if (option->value && strcmp(option->value, "PID") == 0)
+	if (option->value && strncmp(option->value, "PID", 3) == 0)
 		return option->commands & COMMAND_SNAPSHOT ? VALUE_PROFILED : VALUE_PROCESS;
 	return VALUE_WORD;
 }
@@ -120,7 +120,7 @@ static void bash_write(const struct command *commands, size_t command_count)
 		printf("%s%s", i ? " " : "", commands[i].name);
 	printf(
 	    "' ;;\n\tcompletion) [ \"$COMP_CWORD\" = 2 ] && values='bash zsh fish' ;;\n"
-	    "\tsnapshot | adopt) [ -n \"$files\" ] || profiled=1 ;;\n"
+	    "\tsnapshot | adopt | detach) [ -n \"$files\" ] || profiled=1 ;;\n"
 	    "\tdoctor) [[ $current == [0-9]* ]] && processes=1 ;;\n"
 	    "\tenable | disable) [ -n \"$files\" ] || [ \"${current#-}\" != \"$current\" ] ||\n"
 	    "\t\tvalues=$(" UNITS ") ;;\n\tesac\n"

@@ -48,15 +48,15 @@ int options_parse(struct options *options, const struct command *command, int ar
 		    command->bit == COMMAND_RECORD && options->period_bytes > 1 ? MIN_SAMPLES_DEFAULT : 1;
 	options->operands = argv + first;
 	options->operand_count = argc - first;
-	if ((options->pid || options->no_heap) && options_events_check(options, error, error_bytes))
+	if (command->bit == COMMAND_RECORD && options_events_check(options, error, error_bytes))
 		return -EINVAL;
-	if (command->operand && !options->pid && !options->operand_count) {
+	if (command->operand && !options->pid_count && !options->operand_count) {
 		text_append(error, error_bytes, "no %s given; usage: heaptap %s %s", command->operand,
 		    command->name, command->synopsis);
 		if (command->bit == COMMAND_RECORD && options->period_bytes != PERIOD_BYTES_DEFAULT)
 			text_append(error, error_bytes,
-			    " (-p is the period in bytes, not a pid: a process that runs already cannot be "
-			    "recorded)");
+			    " (-p is the period in bytes; the pid of a process that runs already goes to "
+			    "-P)");
 		return -EINVAL;
 	}
 	return 0;

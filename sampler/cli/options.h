@@ -32,6 +32,7 @@
 #define MIN_SAMPLES_DEFAULT  16u /* 1 where every allocation is recorded */
 #define MIN_SAMPLES_MAX      1000000000u
 #define OPTION_EVENTS_MAX    16
+#define OPTION_PIDS_MAX      64
 #define OPTION_LABELS_MAX    12
 #define INTERVAL_NS_MIN      (UINT64_C(1) * 1000000)
 #define INTERVAL_NS_MAX      (UINT64_C(1000) * 3600 * 1000000000)
@@ -79,6 +80,7 @@ struct read_options {
 	uint64_t fail_over_bytes; /* FAIL_OVER_NEVER: not given */
 	int format;               /* number of an export format (pprof/export/format.h); -1: not given */
 	bool strict;
+	const char *store;         /* of the daemon, for words that name services */
 	uint64_t memory_max_bytes; /* limit for the profiles that are read */
 };
 
@@ -93,6 +95,12 @@ struct push_options {
 	const char *config;
 	bool follow, dry_run;
 	int paths_fd; /* record --push: where names of profiles go; filled in by front_run */
+};
+
+/* What `heaptap daemon` was asked for. NULL strings: not given. */
+struct daemon_options {
+	const char *config, *store;
+	bool check; /* the configuration, and nothing else */
 };
 
 /* What `heaptap enable` and `disable` were asked for. NULL strings: not given. */
@@ -142,13 +150,17 @@ struct options {
 	int operand_count;
 	struct read_options read;
 	struct push_options push;
+	struct daemon_options daemon;
 	struct enable_options enable;
 	const char *socket;  /* of the daemon; NULL: see sampler/control/control_path.h */
 	const char *service; /* snapshot: of every process of this service; NULL: not given */
 	const char *event_texts[OPTION_EVENTS_MAX]; /* of -e, in order */
 	size_t event_count;
-	bool no_heap;               /* events only: nothing is preloaded */
-	pid_t pid;                  /* a running process instead of COMMAND; 0: none */
+	bool no_heap;                /* events only: nothing is preloaded */
+	pid_t pids[OPTION_PIDS_MAX]; /* running processes instead of COMMAND */
+	size_t pid_count;
+	uint64_t duration_ns;       /* of recording them; 0: until they end */
+	bool force;                 /* also where a seccomp filter may end them */
 	const struct event *events; /* event_count of them; filled in by front_run, not by parsing */
 	/* absolute path of libheaptap.so; filled in by front_run, not by parsing */
 	const char *library;

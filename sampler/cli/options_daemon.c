@@ -28,6 +28,18 @@ static int set_root(struct options *options, const char *value)
 }
 
 static const struct option rows[] = {
+    {COMMAND_DAEMON, '\0', "config", OPTION_TEXT, OPTION_FIELD(daemon.config), .value = "FILE",
+        .allowed = "a file",
+        .help = "configuration file, default\n"
+                "/etc/heaptap/heaptap.conf (of a user:\n"
+                "$XDG_CONFIG_HOME/heaptap/heaptap.conf)"},
+    {COMMAND_DAEMON, '\0', "check", OPTION_FLAG, OPTION_FIELD(daemon.check),
+        .help = "only check the configuration: 'ok', or what is wrong"},
+    {COMMAND_DAEMON, '\0', "store", OPTION_TEXT, OPTION_FIELD(daemon.store), .value = "DIR",
+        .allowed = "a folder",
+        .help = "where profiles go, default as configured, or\n"
+                "/var/lib/heaptap/store (of a user:\n"
+                "$XDG_STATE_HOME/heaptap/store)"},
     {COMMAND_DAEMON | COMMAND_STATUS | COMMAND_SNAPSHOT | COMMAND_DOCTOR | ENABLING, '\0', "socket",
         OPTION_SET, .set = set_socket, .value = "PATH", .allowed = "a path of at most 107 bytes",
         .help = "the daemon's control socket, default\n"

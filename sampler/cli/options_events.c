@@ -2,6 +2,7 @@
 /* The options of perf events. */
 #include "sampler/cli/options.h"
 
+#include "pprof/text/quantity.h"
 #include "sampler/cli/command.h"
 #include "sampler/cli/options_rows.h"
 #include "sampler/perf/event.h"
@@ -23,6 +24,24 @@ static int set_event(struct options *options, const char *value)
 	return 0;
 }
 
+/* "4711,4712": each once */
+static int set_pids(struct options *options, const char *value)
+{
+	const char *suffix = value - 1;
+	do {
+		uint64_t pid;
+		if (quantity_number(suffix + 1, &pid, &suffix) || pid < 1 || pid > 1 << 22 ||
+		    (*suffix && *suffix != ',') || options->pid_count == OPTION_PIDS_MAX)
+			return -EINVAL;
+		size_t same = 0;
+		while (same < options->pid_count && options->pids[same] != (pid_t)pid)
+			same++;
+		if (same == options->pid_count)
+			options->pids[options->pid_count++] = (pid_t)pid;
+	} while (*suffix);
+	return 0;
+}
+
 static const struct option rows[] = {
     {COMMAND_RECORD, 'e', "event", OPTION_SET, .set = set_event, .value = "NAME",
         .allowed = "NAME, NAME@HZ or NAME/PERIOD, such as cpu-clock@99 or page-faults/1; at most 16",
@@ -33,36 +52,41 @@ static const struct option rows[] = {
                 "`heaptap events` lists what there is"},
     {COMMAND_RECORD, '\0', "no-heap", OPTION_FLAG, OPTION_FIELD(no_heap),
         .help = "events only: nothing is preloaded"},
-    {COMMAND_RECORD, 'P', "pid", OPTION_COUNT, OPTION_FIELD(pid), .least = 1, .most = 1 << 22, .value = "PID",
-        .allowed = "the process id of a running process",
-        .help = "sample a running process and its threads instead\n"
-                "of COMMAND, until it ends or Ctrl-C; only\nwith --no-heap"},
+    {COMMAND_RECORD, 'P', "pid", OPTION_SET, .set = set_pids, .value = "PID[,PID...]",
+        .allowed = "process ids of running processes, separated by commas; at most 64",
+        .help = "record running processes instead of COMMAND, until\n"
+                "they end or Ctrl-C; what they allocated before is\n"
+                "not in the profile"},
+    {COMMAND_RECORD, '\0', "duration", OPTION_TIME, OPTION_FIELD(duration_ns), .least = INTERVAL_NS_MIN,
+        .most = INTERVAL_NS_MAX, .value = "TIME",
+        .allowed = "0, or 1ms to 1000h with the unit, for example 500ms, 10s, 5m, 1h",
+        .help = "with --pid: detach after that time"},
+    {COMMAND_RECORD, '\0', "force", OPTION_FLAG, OPTION_FIELD(force),
+        .help = "with --pid: also where a seccomp filter is in\n"
+                "force, which may end the process"},
 };
 
 const struct option_table options_events = {rows, sizeof(rows) / sizeof(rows[0])};
 
-/* With --pid there is no COMMAND, and our library is not preloaded. */
+/* With --pid there is no COMMAND. */
 int options_events_check(const struct options *options, char *error, size_t error_bytes)
 {
-	if (options->on_count) {
-		text_append(
-		    error, error_bytes, "--on is about heaps: it goes with neither --no-heap nor --pid");
-		return -EINVAL;
-	}
-	if (!options->pid && options->event_count)
-		return 0;
-	if (!options->pid)
-		text_append(error, error_bytes, "--no-heap leaves nothing to record without --event NAME");
-	else if (!options->no_heap || !options->event_count)
+	if (options->no_heap && options->on_count)
+		text_append(error, error_bytes, "--on is about heaps: it does not go with --no-heap");
+	else if (!options->pid_count && (options->duration_ns || options->force))
+		text_append(error, error_bytes, "--duration and --force are for --pid");
+	else if (options->pid_count && !options->no_heap && (options->only || options->exclude))
 		text_append(error, error_bytes,
-		    "the heap of a process that runs already cannot be recorded: start it with 'heaptap "
-		    "record "
-		    "COMMAND'; for its CPU time or page faults: heaptap record --no-heap -e cpu-clock --pid "
-		    "%d",
-		    (int)options->pid);
-	else if (options->operand_count)
+		    "--only and --exclude choose among what COMMAND executes: they do not go with --pid");
+	else if (options->no_heap && !options->event_count)
+		text_append(error, error_bytes, "--no-heap leaves nothing to record without --event NAME");
+	else if (options->pid_count && options->operand_count)
 		text_append(error, error_bytes, "--pid and a COMMAND ('%s') exclude each other",
 		    options->operands[0]);
+	else if (options->pid_count && !options->no_heap && options->paused)
+		text_append(error, error_bytes,
+		    "--paused waits for a call of heaptap_start, which a process that runs already "
+		    "cannot make");
 	else
 		return 0;
 	return -EINVAL;

@@ -92,6 +92,10 @@ static const struct option rows[] = {
     {COMMAND_LS, '\0', "session", OPTION_SET, .set = set_session, .value = "N",
         .allowed = "a number as heaptap ls has it (1 is the newest), newest, or all",
         .help = "only the Nth newest session"},
+    {READING | COMMAND_MERGE | COMMAND_CHECK | COMMAND_LS, '\0', "store", OPTION_TEXT,
+        OPTION_FIELD(read.store), .value = "DIR", .allowed = "the name of a folder",
+        .help = "where SERVICE[@TIME] is looked for, default: the\n"
+                "daemon's store"},
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "cum", OPTION_FLAG, OPTION_FIELD(read.cum),
         .help = "sort by what a function and its callees hold"},
     {COMMAND_REPORT | COMMAND_DIFF, 'n', "rows", OPTION_SET, .set = set_rows, .value = "N",

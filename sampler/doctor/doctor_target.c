@@ -2,6 +2,7 @@
 #include "sampler/doctor/doctor_target.h"
 
 #include "pprof/table/array.h"
+#include "sampler/attach/fitness.h"
 #include "pprof/text/utf8.h"
 #include "sampler/loader/allocator_names.h"
 #include "sampler/loader/malloc_binding.h"
@@ -9,6 +10,7 @@
 #include "sampler/doctor/doctor_script.h"
 #include "sampler/doctor/doctor_self.h"
 #include "sampler/doctor/finding.h"
+#include "sampler/region/region_takeover.h"
 #include "sampler/loader/preload_library.h"
 #include "pprof/text/log_line.h"
 #include "sampler/linux/proc.h"
@@ -22,6 +24,7 @@
 #include <gelf.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,7 +164,8 @@ static int facts_read(const char *path, struct file_facts *facts)
 	return 0;
 }
 
-static void say_allocator(struct findings *findings, const char *name, const struct file_facts *facts)
+static void say_allocator(
+    struct findings *findings, const char *name, const struct file_facts *facts, bool running)
 {
 	if (facts->own_malloc)
 		finding_say(findings, FINDING_BAD, "link the allocator as a shared library",
@@ -176,8 +180,8 @@ static void say_allocator(struct findings *findings, const char *name, const str
 		    findings, FINDING_GOOD, NULL, "%s is dynamically linked: its allocations are seen", name);
 	if (facts->library[0])
 		finding_say(findings, FINDING_GOOD, NULL,
-		    "%s is linked to %s: calls to that library's own functions are seen too", name,
-		    facts->library);
+		    "%s is linked to %s: calls to that library's own functions are seen too%s", name,
+		    facts->library, running ? ", if 'heaptap record' starts it" : "");
 }
 
 static void say_names(struct findings *findings, const char *name, const struct file_facts *facts)
@@ -255,7 +259,7 @@ static int examine_program(struct findings *findings, const char *path, const ch
 		return -errno;
 	}
 	if (known) {
-		say_allocator(findings, name, &facts);
+		say_allocator(findings, name, &facts, running);
 		say_names(findings, name, &facts);
 	}
 	return 0;
@@ -282,7 +286,7 @@ struct mapping {
 struct mapped {
 	struct mapping *mappings; /* by address, ascending */
 	size_t count, capacity;
-	bool profiled;
+	bool profiled, region; /* it has the library that is preloaded; the shared memory */
 	unsigned int libraries, without_names, symbolic, elsewhere, inside;
 	char first_symbolic[256], first_elsewhere[256], first_target[256], first_inside[256];
 };
@@ -383,6 +387,8 @@ static int mapping_add(struct mapped *mapped, const struct mapping *mapping)
 	    : new->start;
 	if (*new->path && strcmp(file_name(new->path), PRELOAD_LIBRARY_NAME) == 0)
 		mapped->profiled = true;
+	if (strncmp(new->path, "/memfd:heaptap ", 15) == 0)
+		mapped->region = true;
 	return 0;
 }
 
@@ -425,18 +431,38 @@ static int look_at_maps(pid_t pid, struct mapped *mapped)
 	return err;
 }
 
+/* Can it be attached to? */
+static void say_running(struct findings *findings, pid_t pid)
+{
+	struct fitness fitness;
+	char fix[64];
+
+	if (fitness_examine(&fitness, pid, false)) {
+		snprintf(fix, sizeof(fix), "heaptap record -P %d", (int)pid);
+		finding_say(findings, FINDING_NOTE, fix,
+		    "process %d was started without heaptap: what it has allocated is not seen, what it "
+		    "will allocate can be",
+		    (int)pid);
+		return;
+	}
+	finding_say(findings, FINDING_BAD, fitness.remedy[0] ? fitness.remedy : NULL,
+	    "process %d %s; it was started without heaptap", (int)pid, fitness.cause);
+}
+
 static void say_process(struct findings *findings, pid_t pid, const struct mapped *mapped)
 {
 	unsigned long long capabilities = 0;
 	int seccomp = 0;
 
 	doctor_target_capabilities(pid, &capabilities, &seccomp);
-	if (mapped->profiled)
+	if (mapped->profiled && mapped->region && geteuid() == 0 && !region_takeover_sampler(pid))
+		finding_say(findings, FINDING_BAD, "heaptap adopt PID",
+		    "process %d was profiled, and its sampler is gone", (int)pid);
+	else if (mapped->profiled)
 		finding_say(findings, FINDING_GOOD, NULL, "process %d is being profiled: heaptap snapshot %d",
 		    (int)pid, (int)pid);
 	else
-		finding_say(findings, FINDING_BAD, "start it with: heaptap record COMMAND",
-		    "process %d was started without heaptap: what it has allocated is not seen", (int)pid);
+		say_running(findings, pid);
 	if (seccomp == 2)
 		finding_say(findings, FINDING_NOTE, NULL,
 		    "it has a seccomp filter: sampling works, but programs that it executes may be seen "
@@ -471,8 +497,12 @@ static int examine_process(struct findings *findings, pid_t pid)
 	if (err || length < 0) {
 		err = err ? err : (int)length;
 		mapped_fini(&mapped);
-		if (err == -ENOENT)
+		struct fitness fitness = {.cause = ""};
+		if (err == -ENOENT && kill(pid, 0) != 0 && errno == ESRCH)
 			log_line("there is no process %d", (int)pid);
+		else if (!fitness_examine(&fitness, pid, false))
+			log_line("process %d %s%s%s", (int)pid, fitness.cause, fitness.remedy[0] ? ": " : "",
+			    fitness.remedy);
 		else
 			log_line("process %d cannot be examined: %s (that needs the rights to trace it)",
 			    (int)pid, strerror(-err));

@@ -114,7 +114,8 @@ static bool has_library_of_its_own(const struct backend_fallback *fallback, cons
 void backend_fallback_begin(
     struct backend_fallback *fallback, struct image *image, const struct process *process)
 {
-	bool copy = fallback->may_yield && has_library_of_its_own(fallback, process);
+	bool copy = (image->other_library && fallback->probe->backend == BACKEND_UPROBE) ||
+	    (fallback->may_yield && has_library_of_its_own(fallback, process));
 	image->backend =
 	    backend_fallback_mode(fallback) == REGION_MODE_TRIGGER && !copy ? BACKEND_UPROBE : BACKEND_COPY;
 	image->event_backend = image->backend;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/executed.h"
 
+#include "sampler/heap/unfollowed.h"
 #include "sampler/linux/proc.h"
+#include "sampler/linux/thread_facts.h"
 #include "sampler/loader/preload_check.h"
 #include "sampler/loader/preload_library.h"
 
@@ -54,6 +56,15 @@ void executed_begin(struct process *process)
 	process->executable_known = true;
 	process->executable_dev = there ? id.dev : 0;
 	process->executable_ino = there ? id.ino : 0;
+	if (process->image->attached_pid)
+		process->executable_stack = thread_facts_birth(process->target.pid).stack_start;
+}
+
+/* The same program once more: one that is not attached to would tell us. */
+static bool is_executed_again(const struct process *process)
+{
+	uint64_t now = process->executable_stack ? thread_facts_birth(process->target.pid).stack_start : 0;
+	return now && now != process->executable_stack;
 }
 
 /* NULL: it cannot be known. Of an environment that is larger than we read, nothing. For free(). */
@@ -129,12 +140,14 @@ void executed_look(struct process *process, uint64_t now_ns)
 	char path[TARGET_NAME_BYTES];
 	struct file_id id;
 	if (!process->executable_known || target->closed || !read_file_id(process, &id) ||
-	    (id.dev == process->executable_dev && id.ino == process->executable_ino) ||
+	    (id.dev == process->executable_dev && id.ino == process->executable_ino &&
+	        !is_executed_again(process)) ||
 	    proc_read_exe(target->pid, path, sizeof(path)) <= 0)
 		return;
 	/* The file may be another without an exec: by PR_SET_MM_EXE_FILE, or because we could not look. */
 	enum region_mapped presence = process_presence(process);
 	if (presence == REGION_MAPPED) {
+		process->executable_stack = 0;
 		process->executable_dev = id.dev;
 		process->executable_ino = id.ino;
 	}
@@ -142,7 +155,7 @@ void executed_look(struct process *process, uint64_t now_ns)
 		return;
 	process->executable_known = false; /* once */
 	proc_strip_deleted(path);
-	note(process, path, obstacle(target->pid), now_ns);
+	note(process, path, process->image->attached_pid ? UNFOLLOWED_WHY : obstacle(target->pid), now_ns);
 }
 
 void executed_note(struct process *process, const char *name, uint64_t time_ns)
@@ -154,6 +167,8 @@ void executed_note(struct process *process, const char *name, uint64_t time_ns)
 		start_ns += TICK_NS;
 	if (process->target.closed || process->target.unseen[0] || time_ns <= start_ns)
 		return;
-	note(process, name, is_without_proc(process->target.pid) ? "there is no /proc where it runs" : NULL,
-	    time_ns);
+	const char *why = process->image->attached_pid ? UNFOLLOWED_WHY
+	    : is_without_proc(process->target.pid)     ? "there is no /proc where it runs"
+	                                               : NULL;
+	note(process, name, why, time_ns);
 }

@@ -229,13 +229,16 @@ uint64_t heap_bytes(const struct heap *heap)
 	    heap->site_room * sizeof(*heap->sites) + index_bytes(&heap->index);
 }
 
-void heap_adopt(struct heap *heap, uint32_t stack, struct tally counted)
+uint64_t heap_adopt(struct heap *heap, uint32_t stack, struct tally counted)
 {
 	const struct heap_sample anywhere = {.stack = stack};
 	uint32_t site = site_find(heap, &anywhere);
+	const struct tally more = tally_excess(&counted, &heap->total);
 	if (site == HEAP_NO_SITE)
-		return;
-	heap->sites[site].sums = heap->total = counted;
+		return 0;
+	tally_add(&heap->sites[site].sums, &more);
+	tally_add(&heap->total, &more);
+	return more.samples;
 }
 
 int heap_inherit(struct heap *heap, const struct heap_sample *sample)

@@ -89,8 +89,9 @@ uint64_t heap_bytes(const struct heap *heap);
 /* For a slot inherited at a fork: its site without an allocation. Returns as heap_add does. */
 int heap_inherit(struct heap *heap, const struct heap_sample *sample);
 
-/* Enters what was counted before these books began, all under one stack. */
-void heap_adopt(struct heap *heap, uint32_t stack, struct tally counted);
+/* Enters what was counted before these books began and is not in them, all under one stack. Returns how many
+ * samples. Never too much: of what was counted since, as much is taken off as has arrived. */
+uint64_t heap_adopt(struct heap *heap, uint32_t stack, struct tally counted);
 
 /* Enters the free of a block. False: its sample is not in the books (its stack was lost, or has not arrived
  * yet). */

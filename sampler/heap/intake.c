@@ -2,6 +2,7 @@
 #include "sampler/heap/intake.h"
 
 #include "sampler/heap/executed.h"
+#include "sampler/heap/unfollowed.h"
 #include "sampler/target/map_record.h"
 #include "sampler/target/walk.h"
 
@@ -36,6 +37,7 @@ int intake_init(struct intake *intake, struct modules *modules, struct memory_bo
 void intake_fini(struct intake *intake)
 {
 	table_fini(&intake->keys);
+	table_fini(&intake->births);
 	table_fini(&intake->processes);
 	free(intake->frames);
 	intake->frames = NULL;
@@ -189,6 +191,7 @@ static void take_comm(const struct intake *intake, const struct record *record)
 void intake_record(void *context, const struct record *record)
 {
 	struct intake *intake = context;
+	unfollowed_record(&intake->births, &intake->processes, record);
 	switch (record->kind) {
 	case RECORD_SAMPLE:
 		take_record_sample(intake, record);

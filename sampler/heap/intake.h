@@ -14,6 +14,7 @@ struct intake {
 	struct modules *modules;
 	struct image *images;   /* list */
 	struct table keys;      /* images by their region's key */
+	struct table births;    /* forked children of attached processes, see unfollowed.h */
 	struct table processes; /* of all images, by pid; also ended ones that are still kept */
 	const struct regs_arch *arch;
 	uint64_t regs_mask;

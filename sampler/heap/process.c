@@ -42,6 +42,8 @@ void image_free(struct image *image)
 	for (size_t i = 0; i < image->fd_count; i++)
 		close(image->fds[i]);
 	free(image->fds);
+	free(image->plan);
+	process_finding_free(image->finding);
 	region_close(image->region);
 	free(image->region);
 	free(image);
@@ -97,7 +99,8 @@ static enum region_mapped belongs(const struct thread_facts *facts, const struct
 	if (facts->pid == 0 || facts->pid == getpid() || facts->parent == getpid())
 		return REGION_MAPPED_NO;
 	enum region_mapped answer = region_mapped_by(region, facts->pid);
-	bool possible = facts->like_us && thread_facts_started(facts->pid) >= thread_facts_started(getpid());
+	bool possible =
+	    facts->like_us && thread_facts_birth(facts->pid).ticks >= thread_facts_birth(getpid()).ticks;
 	return answer == REGION_MAPPED_SECRET && !possible ? REGION_MAPPED_NO : answer;
 }
 
@@ -255,6 +258,64 @@ static struct process *parent_of(struct process *process)
 	return parent && parent->serial == process->parent_serial ? parent : NULL;
 }
 
+struct process_finding *process_find(pid_t pid, struct modules *modules)
+{
+	struct process_finding *finding = calloc(1, sizeof(*finding));
+	const struct thread_facts facts = thread_facts_read(pid);
+	if (!finding)
+		return NULL;
+	struct target *target = &finding->target;
+	bool good = target_init(target, pid, clock_now_ns()) && facts.pid == pid;
+	finding->inner = facts.inner;
+	target->pidfd = good ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	target->readable = target->pidfd >= 0;
+	target->maps = maps_new(modules, pid, true);
+	if (target->readable && target->maps && maps_read_proc(target->maps) == 0 &&
+	    target_read_executable(target, target->name)) {
+		proc_strip_deleted(target->name);
+		target_set_title(target, target->name);
+		return finding;
+	}
+	process_finding_free(finding);
+	return NULL;
+}
+
+void process_finding_free(struct process_finding *finding)
+{
+	if (finding)
+		target_fini(&finding->target);
+	free(finding);
+}
+
+/* It has ended already, and is whoever offered the region, as its number says. */
+static const struct process_finding *found_before(const struct process *process, pid_t told)
+{
+	const struct process_finding *finding = process->image->finding;
+	return process->target.pidfd < 0 && finding && told &&
+	        (told == finding->target.pid || told == finding->inner)
+	    ? finding
+	    : NULL;
+}
+
+/* It has a book of its own now. */
+static void forget_finding(const struct process *process)
+{
+	struct image *image = process->image;
+	if (!image->finding || image->finding->target.pid != process->target.pid)
+		return;
+	process_finding_free(image->finding);
+	image->finding = NULL;
+}
+
+static void know_from_finding(struct process *process, const struct process_finding *finding)
+{
+	struct target *target = &process->target;
+	target->pid = finding->target.pid;
+	target->pidfd = fcntl(finding->target.pidfd, F_DUPFD_CLOEXEC, 0);
+	memcpy(target->name, finding->target.name, sizeof(target->name));
+	process->unsure = false;
+}
+
 static void open_maps(struct process *process, struct modules *modules, const struct process *parent)
 {
 	struct target *target = &process->target;
@@ -262,7 +323,11 @@ static void open_maps(struct process *process, struct modules *modules, const st
 	if (!target->maps || (target_read_maps(target, clock_now_ns(), 0) && maps_count(target->maps) > 0))
 		return;
 	target->maps_read_ns = 0;
-	if (parent && parent->target.maps) {
+	const struct process_finding *finding = process->image->finding;
+	if (finding && finding->target.pid == target->pid) {
+		maps_free(target->maps);
+		target->maps = maps_copy(finding->target.maps, 0);
+	} else if (parent && parent->target.maps) {
 		maps_free(target->maps);
 		target->maps = maps_copy(parent->target.maps, 0);
 	} else {
@@ -370,6 +435,14 @@ static void enter(struct image *image, struct process *process)
 		image->places_end = process->place + 1;
 }
 
+/* As the process itself says, so that every daemon finds the same. */
+static uint64_t started_ns(const struct image *image, uint32_t number)
+{
+	const uint64_t told_ns = *(const volatile uint64_t *)&region_place(image->region, number)->start_ns;
+	const uint64_t now_ns = clock_now_ns();
+	return told_ns > 0 && told_ns < now_ns ? told_ns : now_ns;
+}
+
 static struct process *process_new(struct image *image, uint32_t number, struct modules *modules)
 {
 	struct process *process = calloc(1, sizeof(*process));
@@ -380,12 +453,20 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 	process->serial = ++image->serials;
 	bool ready = target_init(&process->target, 0, clock_now_ns());
 	process->target.code_address = image->trigger_address;
+	process->target.plan = image->plan;
+	if (image->offered)
+		process->target.start_ns = started_ns(image, number);
 	process->heap = heap_new(image->region, &image->heap);
 	if (image->heap.labels & HEAP_LABEL_THREAD)
 		process->target.threads = threads_new();
-	find_pid(process, told_pid(process));
+	process->was_running = number == 0 && image->attached_pid != 0;
+	find_pid(process, process->was_running ? image->attached_pid : told_pid(process));
+	const struct process_finding *finding = found_before(process, told_pid(process));
+	if (finding)
+		know_from_finding(process, finding);
 	target_note_perf_map(&process->target);
-	read_name(process);
+	if (!finding)
+		read_name(process);
 	struct process *parent = parent_of(process);
 	open_maps(process, modules, parent);
 	enter(image, process);
@@ -400,7 +481,9 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 		process_inherit(process);
 	}
 	read_title(process);
-	doubt_name(process);
+	if (!finding)
+		doubt_name(process);
+	forget_finding(process);
 	return process;
 }
 
@@ -431,12 +514,9 @@ void process_adopt(struct process *process)
 	const struct region *region = process->image->region;
 	uint32_t stack =
 	    stacks_intern(process->target.stacks, NULL, 0, STACK_BEFORE_RESTART, process->target.maps);
-	process->was_running = true;
 	if (stack == UINT32_MAX)
 		return;
-	struct tally counted = region_read_tally(&region_place(region, process->place)->allocated);
-	heap_adopt(process->heap, stack, counted);
-	process->counters.before_restart = counted.samples;
+	process->counters.before_restart = heap_adopt(process->heap, stack, process->before);
 	for (uint32_t s = 0; s < region->segments; s++) {
 		if (region_segment_owner(region, s) != (int)process->place)
 			continue;
@@ -456,6 +536,13 @@ void process_adopt(struct process *process)
 			heap_inherit(process->heap, &sample);
 		}
 	}
+}
+
+void process_begin_adoption(struct process *process)
+{
+	const struct region_place *place = region_place(process->image->region, process->place);
+	process->before = region_read_tally(&place->allocated);
+	process->was_running = true;
 }
 
 struct process *image_process(struct image *image, uint32_t number, struct modules *modules)

@@ -25,6 +25,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* What children of an attached image's processes execute, see unfollowed.h. */
+struct unfollowed {
+	uint64_t count, said;
+	char last[TARGET_NAME_BYTES]; /* "/usr/bin/ls (pid 4711)" */
+	uint64_t since_ticks, stack_start;
+	struct unfollowed_child {
+		pid_t pid;
+		uint64_t ticks;
+	} * seen; /* that live and were counted, by looks */
+	size_t seen_count, seen_capacity;
+};
+
 /* Counters of what happened to a process' samples in the sampler, by cause. */
 struct process_counters {
 	uint64_t taken;  /* stacks that arrived */
@@ -40,6 +52,13 @@ struct process_counters {
 
 struct image;
 
+/* Who has offered a region, noted when it was found: a process may take its place in the region and end before the
+ * next look. */
+struct process_finding {
+	struct target target; /* pid, pidfd, name, title and maps */
+	pid_t inner;          /* its pid in its own namespace */
+};
+
 /* A chain of forks is followed so far; blocks of whoever took his samples beyond it have no known origin. */
 enum { PROCESS_ANCESTORS = 16 };
 
@@ -54,6 +73,8 @@ struct process {
 	 * known. HEAP_ORIGIN_... of its books counts them from 1. */
 	pid_t ancestors[PROCESS_ANCESTORS];
 	uint32_t ancestor_count;
+	/* Its books are an earlier sampler's: what they had counted when this one came. */
+	struct tally before;
 	bool was_running; /* it was there before the session */
 	bool watched;     /* the registry knows it */
 	bool ended;       /* seen by the registry; its books may still be open */
@@ -66,7 +87,8 @@ struct process {
 	bool executable_known;
 	dev_t executable_dev;
 	ino_t executable_ino;
-	uint64_t executed_ns; /* when target.unseen was noted */
+	uint64_t executable_stack; /* of an attached process: where the stack of this very execution begins */
+	uint64_t executed_ns;      /* when target.unseen was noted */
 	/* At the last look of backend_fallback.c: triggers fired, stacks received. */
 	uint64_t triggered_before, arrived_before;
 	uint32_t silent_looks; /* looks in succession with triggers but without a stack */
@@ -80,6 +102,12 @@ struct image {
 	const char *declined;
 	bool unchosen; /* by --only and --exclude: it takes no samples, and what it took before is dropped */
 	bool settled;  /* the work that follows from its being ready is done */
+	bool adopting; /* an earlier sampler's books are being taken over */
+	bool offered;  /* the image has made the region itself */
+	struct target_plan *plan; /* owned, by malloc; NULL: none */
+	struct process_finding *finding; /* who has offered it; owned; NULL: unknown */
+	uint64_t period_bytes;    /* its own; 0: the session's */
+	uint64_t tuned_ns, tuned_samples; /* when the period was last adjusted, and its samples then */
 	uint64_t claimed_ns;         /* when we saw that its ticket was taken */
 	struct heap_options heap;    /* for the books of its processes */
 	struct memory_bound *memory; /* of all processes; borrowed, NULL: none */
@@ -87,6 +115,12 @@ struct image {
 	uint64_t copied_seen, places_seen, requests_seen;
 	uint64_t frees_seen, frees_noted, frees_lost, frees_stuck_ns; /* see free_log.h */
 	uint64_t trigger_address;
+	/* It was attached to while it ran: its process' pid (0: it was not), for how long it had run, and the
+	 * resident memory that it had then. */
+	pid_t attached_pid;
+	uint64_t attached_after_ns, attached_rss_bytes;
+	struct unfollowed unfollowed;
+	bool other_library;         /* its library is not the file on which the uprobe is */
 	enum backend backend;       /* by which its stacks arrive, see backend_fallback.h */
 	enum backend event_backend; /* the last one that was an event: stacks in the rings came by it */
 	int *fds;                   /* breakpoint events */
@@ -108,6 +142,10 @@ void image_free(struct image *image); /* closes the region; every process must b
 /* The process at a place; created if it is in the shared memory and not known yet; NULL if there is none. */
 struct process *image_process(struct image *image, uint32_t place, struct modules *modules);
 
+/* NULL: it is gone, or out of memory. */
+struct process_finding *process_find(pid_t pid, struct modules *modules);
+void process_finding_free(struct process_finding *finding); /* NULL is fine */
+
 /* Forgets a finished process; its place in the region is released by region_release_place, not here. */
 void process_free(struct process *process);
 
@@ -123,8 +161,10 @@ void process_inherit(struct process *process);
 void process_look_for_room(struct process *process);
 void process_weigh(struct process *process);
 
-/* Takes over books that an earlier sampler kept: what was counted so far gets the marker frame for its stack.
- * */
+/* Takes over books that an earlier sampler kept. First what was counted so far is noted. Then, once the samples
+ * that were on their way have arrived and the stacks that wait in the region were read, the rest gets the marker
+ * frame for its stack. */
+void process_begin_adoption(struct process *process);
 void process_adopt(struct process *process);
 
 /* Whether it still executes the program that we know, which has our region mapped: the answer, and whether it

@@ -5,6 +5,7 @@
 #include "pprof/text/utf8.h"
 #include "sampler/heap/executed.h"
 #include "sampler/heap/free_log.h"
+#include "sampler/heap/unfollowed.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
 #include "sampler/region/region_program.h"
@@ -24,6 +25,7 @@ enum {
 	LINGER_NS = 500 * 1000000,    /* between checks whether any process still maps a region */
 	EXECUTED_NS = 10 * 1000000,   /* between looks at what the processes of a young image execute */
 	YOUNG_NS = 1000 * 1000000,    /* those of an older one are looked at every LINGER_NS */
+	ADOPTION_NS = 20 * 1000000,   /* for a sample that was being taken when books were taken over */
 	LOADING_NS = 2000 * 1000000,  /* for so long an executed program may take to load the library */
 };
 
@@ -47,7 +49,8 @@ size_t registry_drain(struct registry *registry)
 			frees += free_log_drain(image, now);
 		}
 	if (backend_fallback_tend(
-	        &registry->fallback, registry->intake->images, registry->intake->ring_lost, now))
+	        &registry->fallback, registry->intake->images, registry->intake->ring_lost, now) &&
+	    registry->pool)
 		region_pool_set_mode(registry->pool, backend_fallback_mode(&registry->fallback));
 	if (registry->verbosity >= 0)
 		memory_bound_say(registry->intake->memory);
@@ -66,7 +69,7 @@ static void watch_process(struct registry *registry, struct process *process)
 		return;
 	process->watched = true;
 	registry->arrivals++;
-	process->target.command = process->target.pid == registry->launch->pid && registry->launch->pid != 0;
+	process->target.command = launch_is_command(registry->launch, process->target.pid);
 	registry->command_seen = registry->command_seen || process->target.command;
 	if (process->target.command)
 		registry->command_unchosen = process->image->unchosen;
@@ -95,9 +98,19 @@ static size_t take_claims(struct registry *registry)
 {
 	struct region *region;
 	size_t count = 0;
-	while ((region = region_pool_next(registry->pool)) && add_image(registry, region))
+	while (registry->pool && (region = region_pool_next(registry->pool)) && add_image(registry, region))
 		count++;
 	return count;
+}
+
+/* What the earlier sampler had not read is read first, and has its stacks. */
+static void end_adoption(struct registry *registry, struct image *image)
+{
+	image->adopting = false;
+	intake_buffers(registry->intake, image, UINT64_MAX);
+	for (uint32_t i = 0; i < image->places_end; i++)
+		if (image->process[i] && image->process[i]->was_running)
+			process_adopt(image->process[i]);
 }
 
 /* Closes the books: all samples taken before the end have been read by now. */
@@ -108,6 +121,8 @@ static void finish(struct registry *registry, struct process *process, enum targ
 	/* Its samples, and its end, may have come before the first look at its image. */
 	watch_process(registry, process);
 	take_claims(registry);
+	if (process->image->adopting)
+		end_adoption(registry, process->image);
 	process->target.closed = true;
 	process->target.end = end;
 	process->target.status = status;
@@ -123,26 +138,6 @@ static void finish(struct registry *registry, struct process *process, enum targ
 	}
 	process_inherit(process);
 	registry->listener.closed(registry->listener.context, &process->target);
-}
-
-/* Place 0 is kept as long as its image: children may still need stacks that they inherited from it. */
-void registry_release(struct registry *registry, struct process *process)
-{
-	process->image->unreleased--;
-	region_release_place(process->image->region, process->place);
-	if (process->place != 0)
-		process_free(process);
-}
-
-const struct process *registry_find(const struct registry *registry, pid_t pid)
-{
-	const struct process *process;
-	size_t cursor = 0;
-	while ((process = table_next(&registry->intake->processes, (uint64_t)pid, &cursor)))
-		if (process->watched && !process->target.closed && process->target.pidfd >= 0 &&
-		    !process->image->unchosen)
-			return process;
-	return NULL;
 }
 
 /* A process that had ended at our first look has no pidfd; one for which no descriptor was left then is
@@ -305,8 +300,9 @@ static void note_requests(struct registry *registry, struct image *image)
 
 static void image_remove(struct registry *registry, struct image *image)
 {
+	unfollowed_end(image, &registry->intake->births);
 	intake_remove_image(registry->intake, image);
-	registry->incomplete += !image->ready && !image->declined;
+	registry->incomplete += !image->ready && !image->declined && !image->offered;
 	for (uint32_t i = 0; i < REGION_PLACES; i++)
 		if (image->process[i])
 			process_free(image->process[i]);
@@ -409,11 +405,16 @@ size_t registry_tend(struct registry *registry)
 	bool often = now - registry->executed_ns >= EXECUTED_NS, gone = false;
 	for (struct image *image = registry->intake->images, *next; image; image = next) {
 		next = image->next;
+		if (image->adopting && now - image->claimed_ns >= ADOPTION_NS)
+			end_adoption(registry, image);
 		if (image->ready) {
 			find_places(registry, image);
 			note_requests(registry, image);
-			if (!image->unchosen && (linger || (often && now - image->claimed_ns < YOUNG_NS)))
+			if (!image->unchosen && (linger || (often && now - image->claimed_ns < YOUNG_NS))) {
 				look_at_executed(registry, image, now);
+				unfollowed_tend(
+				    image, registry->probe->backend == BACKEND_UPROBE, registry->verbosity);
+			}
 		}
 		if (linger && image_is_over(image, now)) {
 			image_remove(registry, image);
@@ -440,51 +441,86 @@ void registry_init(struct registry *registry)
 	registry->intake->context = registry;
 }
 
-int registry_adopt(struct registry *registry, struct region *region)
+static void adopt(struct registry *registry, struct image *image)
 {
-	struct image *image = add_image(registry, region);
-	if (!image)
-		return -ENOMEM;
-	struct region_header *header = region_header(region);
-	image->ready = true;
-	image->settled = true;
+	struct region_header *header = region_header(image->region);
+	image->ready = image->settled = image->adopting = true;
 	image->trigger_address = header->trigger_address;
+	image->attached_after_ns = header->attached_after_ns;
+	image->attached_rss_bytes = header->attached_rss_bytes;
 	for (uint32_t i = 0; i < REGION_PLACES; i++) {
 		struct process *process = image_process(image, i, registry->modules);
 		if (!process)
 			continue;
-		process_adopt(process);
+		if (i == 0 && image->attached_after_ns)
+			image->attached_pid = process->target.pid;
+		process_begin_adoption(process);
 		watch_process(registry, process);
 	}
+	if (image->attached_pid)
+		unfollowed_begin(image);
 	image->places_seen = atomic_load(&header->places_claimed);
 	image->backend = image->event_backend =
 	    registry->probe->backend == BACKEND_UPROBE ? BACKEND_UPROBE : BACKEND_COPY;
 	atomic_store(
 	    &header->mode, image->backend == BACKEND_UPROBE ? REGION_MODE_TRIGGER : REGION_MODE_COPY);
+}
+
+int registry_adopt(struct registry *registry, struct region *region)
+{
+	struct image *image = add_image(registry, region);
+	if (!image)
+		return -ENOMEM;
+	adopt(registry, image);
 	return 0;
 }
 
-void registry_set_period(struct registry *registry, uint64_t period_bytes)
+int registry_take_offer(struct registry *registry, const struct registry_offer *offer)
 {
-	region_pool_set_period(registry->pool, period_bytes);
-	for (struct image *image = registry->intake->images; image; image = image->next)
-		atomic_store(&region_header(image->region)->period_bytes, period_bytes);
+	struct image *image = add_image(registry, offer->region);
+	if (!image) {
+		free(offer->plan);
+		return -ENOMEM;
+	}
+	image->offered = true;
+	image->plan = offer->plan;
+	image->period_bytes = offer->period_bytes;
+	image->finding = process_find(offer->pid, registry->modules);
+	if (offer->used)
+		adopt(registry, image);
+	return 0;
 }
 
-size_t registry_running(const struct registry *registry)
+int registry_attach(
+    struct registry *registry, struct region *region, const struct registry_attached *attached)
+{
+	struct image *image = add_image(registry, region);
+	if (!image)
+		return -ENOMEM;
+	image->attached_pid = attached->pid;
+	image->attached_after_ns = attached->after_ns;
+	image->attached_rss_bytes = attached->rss_bytes;
+	region_header(region)->attached_after_ns = attached->after_ns + 1; /* not 0 */
+	region_header(region)->attached_rss_bytes = attached->rss_bytes;
+	image->other_library = attached->other_library;
+	unfollowed_begin(image);
+	image->plan = attached->plan;
+	image->period_bytes = attached->period_bytes;
+	settle_claims(registry);
+	return 0;
+}
+
+void registry_close_attached(struct registry *registry)
 {
 	const struct table *processes = &registry->intake->processes;
-	size_t count = 0;
-	for (size_t i = 0; i < processes->count; i++) {
-		const struct process *process = processes->entries[i].item;
-		count += process->watched && !process->target.closed && !process->image->unchosen;
+	registry_drain(registry);
+	/* From behind: a process that goes is replaced by the last. */
+	for (size_t i = processes->count; i-- > 0;) {
+		struct process *process = processes->entries[i].item;
+		if (process->image->attached_pid && !process->target.closed)
+			finish(registry, process,
+			    has_ended(registry, process) ? TARGET_GONE : TARGET_DETACHED, 0);
 	}
-	return count;
-}
-
-bool registry_empty(const struct registry *registry)
-{
-	return !registry->intake->images;
 }
 
 void registry_fini(struct registry *registry)

@@ -24,7 +24,7 @@
 struct registry {
 	/* borrowed */
 	struct intake *intake; /* its list of images is the registry */
-	struct region_pool *pool;
+	struct region_pool *pool; /* NULL: none, all regions are offered */
 	struct probe *probe;
 	struct modules *modules;
 	struct choice *choice; /* NULL: all programs are recorded */
@@ -79,6 +79,39 @@ void registry_release(struct registry *registry, struct process *process);
 /* Takes over a region of an earlier sampler, with every process in it. Returns 0 or -ENOMEM (region
  * closed). */
 int registry_adopt(struct registry *registry, struct region *region);
+
+/* Takes a region that an image has offered: accepted, and turned on afterwards. */
+struct registry_offer {
+	struct region *region;    /* owned from now on, as the plan is, which may be NULL */
+	struct target_plan *plan; /* by malloc */
+	uint64_t period_bytes;
+	pid_t pid; /* who has it mapped */
+	bool used; /* an earlier daemon had turned it on */
+};
+int registry_take_offer(struct registry *registry, const struct registry_offer *offer);
+
+/* The image that has this region; NULL: none. */
+struct image *registry_image_of(const struct registry *registry, uint64_t ino);
+
+/* A running process has taken the region, and is attached from now on. Returns 0 or -ENOMEM (region
+ * closed). */
+struct registry_attached {
+	pid_t pid;
+	uint64_t after_ns, rss_bytes; /* for how long it had run, and its resident memory */
+	bool other_library;           /* its library is not the file on which the uprobe is */
+	struct target_plan *plan;     /* by malloc, owned from now on; NULL: none */
+	uint64_t period_bytes;        /* its own; 0: the session's */
+};
+int registry_attach(
+    struct registry *registry, struct region *region, const struct registry_attached *attached);
+
+/* Stops sampling in the images that were attached to; their processes still have the hooks. */
+void registry_stop_attached(struct registry *registry);
+
+/* Calls `visit` for each of their processes that lives; and closes the books of all of these. */
+void registry_visit_attached(
+    struct registry *registry, void (*visit)(void *context, const struct target *target), void *context);
+void registry_close_attached(struct registry *registry);
 
 /* The sampling period of all images, now and to come. */
 void registry_set_period(struct registry *registry, uint64_t period_bytes);

@@ -7,11 +7,13 @@
 
 void registry_describe_missed(const struct registry *registry, char *text, size_t bytes)
 {
+	text[0] = '\0';
+	if (!registry->pool) /* of a daemon: its list says it of each process */
+		return;
 	uint64_t unserved = region_pool_unserved(registry->pool);
 	uint64_t strangers = region_pool_strangers(registry->pool);
 	uint64_t crowded_out = region_pool_crowded_out(registry->pool);
 	int length = 0;
-	text[0] = '\0';
 	if (unserved || registry->incomplete || registry->declined)
 		length = snprintf(text, bytes,
 		    "not profiled: %" PRIu64 " programs without a free region, %" PRIu64

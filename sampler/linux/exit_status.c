@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/linux/exit_status.h"
 
+#include "sampler/linux/cgroup_line.h"
 #include "sampler/linux/proc.h"
 
 #include <errno.h>
@@ -84,28 +85,16 @@ int oom_watch_parse_counter(const char *text, uint64_t *count)
 
 int oom_watch_parse_cgroup(const char *text, int *version, char *path, size_t path_bytes)
 {
+	struct cgroup_line line;
 	*version = 0;
-	for (const char *line = text; line; line = strchr(line, '\n')) {
-		line += *line == '\n';
-		size_t line_bytes = strcspn(line, "\n");
-		const char *controllers = memchr(line, ':', line_bytes);
-		const char *name = controllers
-		    ? memchr(controllers + 1, ':', line_bytes - (size_t)(controllers + 1 - line))
-		    : NULL;
-		if (!name || name[1] != '/')
-			continue;
-		size_t list_bytes = (size_t)(name - controllers - 1), length = strcspn(name + 1, "\n");
-		char list[128];
-		if (list_bytes >= sizeof(list) - 2 || length >= path_bytes)
-			continue;
-		snprintf(list, sizeof(list), ",%.*s,", (int)list_bytes, controllers + 1);
-		bool memory = strstr(list, ",memory,") != NULL;
-		if (!memory && list_bytes != 0)
+	while (cgroup_line_next(&text, &line)) {
+		bool memory = cgroup_line_has(&line, "memory");
+		if ((!memory && line.controllers_bytes) || line.path_bytes >= path_bytes)
 			continue;
 		/* If a version 1 hierarchy has the memory controller, version 2 does not have it. */
 		*version = memory ? 1 : 2;
-		memcpy(path, name + 1, length);
-		path[length] = '\0';
+		memcpy(path, line.path, line.path_bytes);
+		path[line.path_bytes] = '\0';
 		if (memory)
 			return 0;
 	}

@@ -69,6 +69,15 @@ ssize_t proc_read_exe(pid_t pid, char *path, size_t path_bytes)
 	return length < 0 ? -errno : length;
 }
 
+void proc_read_comm(pid_t pid, char name[PROC_COMM_BYTES])
+{
+	if (proc_read(pid, "comm", name, PROC_COMM_BYTES) <= 0)
+		strcpy(name, "?");
+	name[strcspn(name, "\n")] = '\0';
+	for (char *c = name; *c; c++)
+		*c = *c >= ' ' && *c <= '~' ? *c : '?';
+}
+
 int proc_each_thread(pid_t pid, int (*visit)(void *context, pid_t tid), void *context)
 {
 	char path[PROC_PATH_BYTES];

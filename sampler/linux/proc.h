@@ -40,6 +40,10 @@ unsigned long long proc_status_number(
  * (deleted)" if the kernel appends that. Returns its length, or -errno with "" in path. */
 ssize_t proc_read_exe(pid_t pid, char *path, size_t path_bytes);
 
+/* The name of a process, without characters that would do something to a terminal; "?" if there is none. */
+enum { PROC_COMM_BYTES = 32 };
+void proc_read_comm(pid_t pid, char name[PROC_COMM_BYTES]);
+
 /* Calls `visit` for each thread until it returns something other than 0. Returns that value, 0, or -errno if
  * the process does not exist. */
 int proc_each_thread(pid_t pid, int (*visit)(void *context, pid_t tid), void *context);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 struct thread_facts thread_facts_read(pid_t tid)
@@ -37,20 +38,29 @@ struct thread_facts thread_facts_read(pid_t tid)
 	return facts;
 }
 
-uint64_t thread_facts_started(pid_t pid)
+struct thread_birth thread_facts_birth(pid_t pid)
 {
 	char line[1024] = "";
-	uint64_t ticks = 0;
+	struct thread_birth birth = {0};
 	FILE *stat = proc_open_text(pid, "stat");
 	if (!stat)
-		return 0;
+		return birth;
 	/* the name may contain any characters */
 	const char *after = fgets(line, sizeof(line), stat) ? strrchr(line, ')') : NULL;
 	if (!after ||
 	    sscanf(after + 1,
-	        " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
-	        &ticks) != 1)
-		ticks = 0;
+	        " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64
+	        " %*s %*s %*s %*s %*s %" SCNu64,
+	        &birth.ticks, &birth.stack_start) < 1)
+		birth = (struct thread_birth){0};
 	fclose(stat);
-	return ticks;
+	return birth;
+}
+
+uint64_t thread_facts_now(void)
+{
+	struct timespec up = {0};
+	uint64_t hertz = (uint64_t)sysconf(_SC_CLK_TCK);
+	clock_gettime(CLOCK_BOOTTIME, &up);
+	return (uint64_t)up.tv_sec * hertz + (uint64_t)up.tv_nsec * hertz / 1000000000;
 }

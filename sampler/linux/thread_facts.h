@@ -17,7 +17,14 @@ struct thread_facts {
 
 struct thread_facts thread_facts_read(pid_t tid);
 
-/* When a process was forked, in ticks since the machine's start; 0: not known. */
-uint64_t thread_facts_started(pid_t pid);
+/* When a process was forked, in ticks since the machine's start; 0: not known. And where its stack began when
+ * it last executed a program, 0: it has ended, or may not be known. */
+struct thread_birth {
+	uint64_t ticks, stack_start;
+};
+struct thread_birth thread_facts_birth(pid_t pid);
+
+/* The time now in such ticks. */
+uint64_t thread_facts_now(void);
 
 #endif

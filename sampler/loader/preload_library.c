@@ -21,6 +21,11 @@ int preload_library_find(char *path, size_t path_bytes)
 	return companion_find(PRELOAD_LIBRARY_NAME, path, path_bytes);
 }
 
+int attach_library_find(char *path, size_t path_bytes)
+{
+	return companion_find(ATTACH_LIBRARY_NAME, path, path_bytes);
+}
+
 bool preload_library_is_preloadable(const char *path)
 {
 	return strpbrk(path, " :$") == NULL;

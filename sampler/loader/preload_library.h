@@ -6,10 +6,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define PRELOAD_LIBRARY_NAME "libheaptap.so"
+#define PRELOAD_LIBRARY_NAME  "libheaptap.so"
+#define ATTACH_LIBRARY_NAME   "libheaptap-attach.so"
+/* What a target that was attached to has mapped: a copy in memory, or a file that was removed. */
+#define ATTACH_LIBRARY_MAPPED ATTACH_LIBRARY_NAME " (deleted)"
 
 /* Where companion_find() finds it. Returns 0 or -ENOENT. `path` is absolute. */
 int preload_library_find(char *path, size_t path_bytes);
+
+/* The same for the library of processes that run already. */
+int attach_library_find(char *path, size_t path_bytes);
 
 /* Can LD_PRELOAD carry this path? Spaces and colons separate its entries, '$' begins a token (ld.so(8)). */
 bool preload_library_is_preloadable(const char *path);

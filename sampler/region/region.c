@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/region/region.h"
 
+#include "sampler/region/region_mapped.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -8,19 +10,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-static size_t round_up(size_t bytes)
-{
-	return (bytes + REGION_PAGE_BYTES - 1) / REGION_PAGE_BYTES * REGION_PAGE_BYTES;
-}
-
-static size_t buffers_bytes(void)
-{
-	size_t bytes = BUFFER_BITMAPS_BYTES;
-	for (uint32_t c = 0; c < BUFFER_CLASSES; c++)
-		bytes += (size_t)buffer_class[c].count * buffer_class[c].bytes;
-	return bytes;
-}
 
 uint32_t region_clock(void)
 {
@@ -46,29 +35,7 @@ static void lay_out(struct region *region, uint64_t live_max)
 	region->segments = segments < 1  ? 1
 	    : segments > REGION_SEGMENTS ? REGION_SEGMENTS
 	                                 : (uint32_t)segments;
-	struct region_offsets *offsets = &region->offsets;
-	size_t at = REGION_PAGE_BYTES;
-	offsets->places = at;
-	at += round_up(REGION_PLACES * sizeof(struct region_place));
-	offsets->modules = at;
-	at += round_up(REGION_MODULES_BYTES);
-	offsets->command_line = at;
-	at += round_up(REGION_COMMAND_LINE_BYTES);
-	offsets->owners = at;
-	at += round_up(REGION_SEGMENTS * sizeof(uint16_t));
-	offsets->buffers = at;
-	at += round_up(buffers_bytes());
-	offsets->frees = at;
-	at += round_up(REGION_FREES * sizeof(struct region_free));
-	offsets->slots = at;
-	at += (size_t)region->segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot);
-	offsets->kept = at;
-	at += (size_t)region->segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot);
-	offsets->addresses = at;
-	at += round_up((size_t)region->segments * REGION_SEGMENT_SLOTS * sizeof(uint64_t));
-	offsets->dropped_buffers = at;
-	at += round_up(buffers_bytes());
-	offsets->end = at;
+	region_lay_out(&region->offsets, region->segments);
 }
 
 /* The first touch of the pages that every image needs must not be charged to the target, neither in time nor
@@ -120,7 +87,7 @@ static int write_header(const struct region *region, const struct region_options
 int region_open_spare(struct region *region, uint32_t id, uint64_t key, const struct region_options *options)
 {
 	*region = (struct region){
-	    .id = id, .key = key, .fd = memfd_create("heaptap", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+	    .id = id, .key = key, .fd = memfd_create(REGION_MEMORY_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING)};
 	if (region->fd < 0)
 		return -errno;
 	lay_out(region, options->live_max);
@@ -162,20 +129,23 @@ int region_open(struct region *region, uint32_t id, uint64_t key, const struct r
 	return error;
 }
 
-int region_reopen(struct region *region, int fd)
+int region_reopen(struct region *region, int fd, bool anonymous)
 {
 	struct region_header header;
 	struct stat status;
 	if (fstat(fd, &status) != 0)
 		return -errno;
 	const int seals = fcntl(fd, F_GET_SEALS); /* -1: no memfd: it could be truncated while mapped */
-	if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+	if (seals < 0 || (!anonymous && (seals & F_SEAL_SHRINK) == 0))
 		return -EPROTO;
 	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
 	    header.magic != REGION_MAGIC || header.abi != REGION_ABI || header.segments < 1 ||
 	    header.segments > REGION_SEGMENTS)
 		return -EPROTO;
-	*region = (struct region){.fd = fd, .id = header.region_id, .key = header.key & ~REGION_KEY_PLACE};
+	*region = (struct region){.fd = fd,
+	    .id = header.region_id,
+	    .key = header.key & ~REGION_KEY_PLACE,
+	    .anonymous = anonymous};
 	lay_out(region, (uint64_t)header.segments * REGION_SEGMENT_SLOTS);
 	if ((uint64_t)status.st_size != region->offsets.end ||
 	    memcmp(&header.offsets, &region->offsets, sizeof(region->offsets)) != 0)
@@ -187,6 +157,8 @@ int region_reopen(struct region *region, int fd)
 
 bool region_abandoned(struct region *region)
 {
+	if (region->anonymous)
+		return !region_mapped_by_any(region);
 	/* The kernel refuses this seal while any process has the file mapped writable, so we must unmap
 	 * it. */
 	if (munmap(region->base, region->offsets.end) != 0)
@@ -462,28 +434,4 @@ uint64_t region_placeless(const struct region *region)
 uint64_t region_not_cut_off(const struct region *region)
 {
 	return atomic_load_explicit(&region_header(region)->not_cut_off, memory_order_relaxed);
-}
-
-const char *region_declined_text(const struct region *region)
-{
-	const struct region_header *header = region_header(region);
-	if (atomic_load_explicit(&header->state, memory_order_acquire) != REGION_DECLINED)
-		return NULL;
-	switch ((enum region_declined)header->declined) {
-	case REGION_DECLINED_NO_MEMORY:
-		return "its limit of address space (ulimit -v) leaves no room for the profiler's shared "
-		       "memory";
-	case REGION_DECLINED_NO_FORK_NOTICE:
-		return "the library has no means to notice a fork";
-	default:
-		return "for an unknown reason";
-	}
-}
-
-const char *region_unseen_text(const struct region *region)
-{
-	uint32_t unseen = region_header(region)->unseen;
-	if (unseen & REGION_UNSEEN_MALLOC)
-		return "not seen: the program has a malloc of its own, which comes before heaptap's";
-	return NULL;
 }

@@ -15,6 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* As the kernel calls it where it is mapped: "/memfd:heaptap (deleted)". */
+#define REGION_MEMORY_NAME "heaptap"
+
 struct region {
 	int fd; /* the memfd */
 	uint32_t id;
@@ -23,6 +26,7 @@ struct region {
 	uint32_t segments;
 	unsigned char *base;
 	struct region_offsets offsets;
+	bool anonymous; /* of an offer: shared memory without a name and without seals */
 	/* of a region that another user's process requested: set to NULL when it is closed; else NULL */
 	struct region **holder;
 };
@@ -56,10 +60,11 @@ void region_close(struct region *region);
 /* Takes the memory that every image needs from its start, 224 KiB. */
 void region_prefault(const struct region *region);
 
-/* Takes over a region that another sampler made. fd is open for reading and writing, and belongs to the
- * region on success, else to the caller. The header must describe the layout that region_open makes. Returns
- * 0, -EPROTO, or -errno. */
-int region_reopen(struct region *region, int fd);
+/* Takes over a region that another sampler made, or that an image has offered. fd is open for reading and
+ * writing, and belongs to the region on success, else to the caller. The header must describe the layout that
+ * region_open makes, and the file must be sealed; anonymous: it cannot be, and nobody can truncate it
+ * (region_offer.h). Returns 0, -EPROTO, or -errno. */
+int region_reopen(struct region *region, int fd, bool anonymous);
 
 /* True when no process has it mapped any more; then only region_close may follow. */
 bool region_abandoned(struct region *region);
@@ -131,6 +136,7 @@ uint64_t region_not_cut_off(const struct region *region);
 const char *region_declined_text(const struct region *region);
 
 /* Which part of the program's heap the hook cannot see, as text; NULL: none is known. */
-const char *region_unseen_text(const struct region *region);
+enum { REGION_UNSEEN_BYTES = REGION_PATH_BYTES + 128 };
+const char *region_unseen_text(const struct region *region, char text[REGION_UNSEEN_BYTES]);
 
 #endif

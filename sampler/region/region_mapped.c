@@ -2,11 +2,15 @@
 #include "sampler/region/region_mapped.h"
 
 #include "sampler/linux/proc.h"
+#include "sampler/linux/thread_facts.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum region_mapped region_mapped_by(const struct region *region, pid_t pid)
 {
@@ -21,10 +25,29 @@ enum region_mapped region_mapped_by(const struct region *region, pid_t pid)
 	while (!found && fgets(line, sizeof(line), maps)) {
 		uint64_t ino;
 		if (sscanf(line, "%*s %*s %*s %*s %" SCNu64, &ino) == 1 && ino == region->ino &&
-		    strstr(line, "/memfd:heaptap"))
+		    strstr(line, region->anonymous ? "/dev/zero (deleted)" : "/memfd:heaptap"))
 			found = true;
 	}
 	bool unread = !found && ferror(maps) && proc_is_shortage(errno);
 	fclose(maps);
 	return found ? REGION_MAPPED : unread ? REGION_MAPPED_UNREAD : REGION_MAPPED_NO;
+}
+
+bool region_mapped_by_any(const struct region *region)
+{
+	struct dirent *entry;
+	bool found = false;
+	DIR *proc = opendir("/proc");
+	if (!proc)
+		return true;
+	while (!found && (entry = readdir(proc))) {
+		const pid_t pid = atoi(entry->d_name);
+		if (pid <= 0 || pid == getpid())
+			continue;
+		const enum region_mapped answer = region_mapped_by(region, pid);
+		found = answer == REGION_MAPPED_UNREAD ||
+		    (answer == REGION_MAPPED && thread_facts_read(pid).parent != getpid());
+	}
+	closedir(proc);
+	return found;
 }

@@ -16,4 +16,7 @@ enum region_mapped {
 
 enum region_mapped region_mapped_by(const struct region *region, pid_t pid);
 
+/* Whether any process has it mapped but we and our children, which write profiles. Looks at all of them. */
+bool region_mapped_by_any(const struct region *region);
+
 #endif

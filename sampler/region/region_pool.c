@@ -313,6 +313,16 @@ struct region *region_pool_next(struct region_pool *pool)
 	}
 }
 
+struct region *region_pool_make(struct region_pool *pool)
+{
+	int error;
+	struct region *region = region_make(pool, true, &error);
+	if (region)
+		region_prefault(region);
+	errno = -error;
+	return region;
+}
+
 uint64_t region_pool_unserved(const struct region_pool *pool)
 {
 	return atomic_load_explicit(&pool->ledger->unserved, memory_order_relaxed) + pool->turned_away +

@@ -38,6 +38,9 @@ void region_pool_knock(struct region_pool *pool); /* it is readable: region_pool
  * (call region_close and free). Restocks. */
 struct region *region_pool_next(struct region_pool *pool);
 
+/* A region for a process that does not take a ticket: mapped, the caller's. NULL with errno set. */
+struct region *region_pool_make(struct region_pool *pool);
+
 /* Images that got no region so far: those that counted themselves, and those refused at the socket. */
 uint64_t region_pool_unserved(const struct region_pool *pool);
 

@@ -244,7 +244,7 @@ int region_socket_next(struct region_socket *listener)
 	return -1;
 }
 
-static bool hand_over(int visitor, int fd)
+bool region_socket_send(int visitor, int fd)
 {
 	char byte = 0;
 	union {
@@ -262,7 +262,7 @@ static bool hand_over(int visitor, int fd)
 bool region_socket_give(struct region_socket *listener, int visitor, struct region *region)
 {
 	struct grant *grant = find_room(listener, &listener->chosen);
-	bool given = region && grant && hand_over(visitor, region->fd);
+	bool given = region && grant && region_socket_send(visitor, region->fd);
 	if (given) {
 		*grant = (struct grant){region, listener->chosen};
 		region->holder = &grant->region;

@@ -42,7 +42,7 @@ static int find_range(pid_t pid, bool (*wanted)(const struct range *range, uint6
 static bool is_region(const struct range *range, uint64_t argument)
 {
 	(void)argument;
-	return range->offset == 0 && strcmp(range->path, "/memfd:heaptap (deleted)") == 0;
+	return range->offset == 0 && strcmp(range->path, "/memfd:" REGION_MEMORY_NAME " (deleted)") == 0;
 }
 
 static bool holds_address(const struct range *range, uint64_t address)
@@ -78,13 +78,13 @@ static bool holds_region(pid_t pid, const struct region *region)
  * process' by now, even one that has the region mapped (a child of the target's). But samplers keep the
  * descriptor, and targets close it when they have mapped it.
  */
-static bool sampler_lives(const struct region *region)
+bool region_takeover_is_read(const struct region *region)
 {
 	pid_t sampler = (pid_t)atomic_load(&region_header(region)->sampler_pid);
 	return sampler > 0 && sampler != getpid() && holds_region(sampler, region);
 }
 
-int region_takeover_open(pid_t pid, struct region *region)
+static int open_region(pid_t pid, struct region *region)
 {
 	struct range range;
 	char path[128];
@@ -96,12 +96,29 @@ int region_takeover_open(pid_t pid, struct region *region)
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return errno == EACCES ? -EPERM : -errno;
-	error = region_reopen(region, fd);
-	if (error) {
+	error = region_reopen(region, fd, false);
+	if (error)
 		close(fd);
+	return error;
+}
+
+pid_t region_takeover_sampler(pid_t pid)
+{
+	struct region region;
+	if (open_region(pid, &region) != 0)
+		return 0;
+	pid_t sampler = (pid_t)atomic_load(&region_header(&region)->sampler_pid);
+	bool lives = region_takeover_is_read(&region);
+	region_close(&region);
+	return lives ? sampler : 0;
+}
+
+int region_takeover_open(pid_t pid, struct region *region)
+{
+	int error = open_region(pid, region);
+	if (error)
 		return error;
-	}
-	if (sampler_lives(region)) {
+	if (region_takeover_is_read(region)) {
 		region_close(region);
 		return -EBUSY;
 	}

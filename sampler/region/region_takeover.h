@@ -20,6 +20,12 @@
  */
 int region_takeover_open(pid_t pid, struct region *region);
 
+/* Whether another sampler reads it: the one that its header names, and that has a descriptor of it. */
+bool region_takeover_is_read(const struct region *region);
+
+/* The pid of the sampler that reads the region that pid has mapped; 0: it is gone, or cannot be told. */
+pid_t region_takeover_sampler(pid_t pid);
+
 /*
  * The library that the target has mapped: the probe must be on the same inode. The target says which mapping
  * that is; so the file must be our own library (own_path), or a copy with its build id that root or we own

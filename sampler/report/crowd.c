@@ -114,7 +114,7 @@ int crowd_make(struct crowd *crowd, const struct origin *const *origins, size_t 
 		const struct origin *o = origins[i];
 
 		programs[i] = (struct program){*o->program ? o->program : "unknown program", 1};
-		crowd->ended += strncmp(o->cause, "exit", 4) == 0;
+		crowd->ended += origin_is_last(o);
 		counted = samples_add(crowd, o) && counted;
 		if (!i || o->period < crowd->period_least)
 			crowd->period_least = o->period;

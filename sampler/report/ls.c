@@ -3,6 +3,7 @@
 
 #include "pprof/text/json.h"
 #include "pprof/text/utf8.h"
+#include "sampler/report/ls_store.h"
 #include "sampler/report/sessions.h"
 #include "sampler/report/profile_files.h"
 #include "sampler/terminal/amount.h"
@@ -37,12 +38,14 @@ struct facts {
 
 static void describe_end(const struct origin *o, char *text, size_t text_bytes)
 {
-	static const char exited[] = "exit, the process ", ended[] = "exit, ";
+	static const char exited[] = "exit, the process ", ended[] = "exit, ", detached[] = "detach, ";
 
 	if (strncmp(o->cause, exited, strlen(exited)) == 0)
 		snprintf(text, text_bytes, "%s", o->cause + strlen(exited));
 	else if (strncmp(o->cause, ended, strlen(ended)) == 0)
 		snprintf(text, text_bytes, "%s", o->cause + strlen(ended));
+	else if (strncmp(o->cause, detached, strlen(detached)) == 0)
+		snprintf(text, text_bytes, "%s", o->cause + strlen(detached));
 	else if (*o->merged)
 		snprintf(text, text_bytes, "merged: %.400s", o->merged);
 	else if (*o->cause)
@@ -227,7 +230,7 @@ static void write_process(struct json *json, const struct list *list, size_t pro
 	json_integer(json, "pid", is_process(&facts) ? facts.origin->pid : 0);
 	json_text(json, "program", facts.origin->program);
 	json_integer(json, "start_ns", p->start_ns);
-	json_boolean(json, "ended", strncmp(facts.origin->cause, "exit", 4) == 0);
+	json_boolean(json, "ended", origin_is_last(facts.origin));
 	json_text(json, "end", facts.end);
 	write_path(json, "newest", list->files->files[facts.newest].path);
 	if (facts.inuse_bytes >= 0)
@@ -293,12 +296,17 @@ static int sessions_choose(struct list *list, int32_t number)
 int ls_run(struct options *options)
 {
 	const struct read_options *read = &options->read;
-	const struct profile_files_choice origins_only = {.origins_only = true, .pass_unread = true};
+	const struct profile_files_choice origins_only = {
+	    .origins_only = true, .pass_unread = true, .services = STORE_MOMENT_EVERYTHING};
 	struct profile_files files;
 	struct screen screen;
 	struct list list = {.screen = &screen, .files = &files, .all = options->verbosity > 0};
-	int status = profile_files_read(&files, options, &origins_only);
+	char store[DAEMON_SECTION_PATH_BYTES];
+	int status;
 
+	if (ls_store_wanted(options, store))
+		return ls_store_run(options, store);
+	status = profile_files_read(&files, options, &origins_only);
 	if (!status && sessions_make(&list.sessions, files.origins, files.count)) {
 		log_line("not enough memory");
 		status = 1;

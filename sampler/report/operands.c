@@ -87,7 +87,29 @@ static bool is_folder(const char *path)
 	return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-int operands_expand(struct operands *o, char *const *words, int count)
+/* A word that may be a service's name, because it is no path of anything. */
+static bool may_be_service(const char *word)
+{
+	struct stat status;
+
+	return !strchr(word, '/') && stat(word, &status) != 0 && errno == ENOENT;
+}
+
+/* 1 if it is one, 0 if not; or -errno, of which -ENOMEM's line is the caller's. */
+static int service_add(
+    struct operands *o, const char *word, size_t operand, const struct store_operand_choice *choice)
+{
+	struct store_operand found;
+	int ret = store_operand_find(&found, word, choice, !operands_is_profile_name(word)), err = 0;
+
+	for (size_t i = 0; i < found.count && ret > 0 && !err; i++)
+		err = path_add(o, strdup(found.paths[i]), operand, true);
+	store_operand_fini(&found);
+	return err ? err : ret;
+}
+
+int operands_expand(
+    struct operands *o, char *const *words, int count, const struct store_operand_choice *services)
 {
 	static char dot[] = ".", *const here[] = {dot};
 	int err = 0;
@@ -100,9 +122,12 @@ int operands_expand(struct operands *o, char *const *words, int count)
 			o->has_folder = true;
 			err = folder_add(o, words[i], i);
 		} else {
-			err = path_add(o, strdup(words[i]), i, false);
+			int found =
+			    services && may_be_service(words[i]) ? service_add(o, words[i], i, services) : 0;
+
+			err = found < 0 ? found : found ? 0 : path_add(o, strdup(words[i]), i, false);
 		}
-		if (err)
+		if (err == -ENOMEM)
 			log_line("not enough memory");
 	}
 	return err;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The operands of a command that reads profiles, as paths of files: a folder stands for its profiles, which
- * are known by the end of their names, and no operand for the current folder.
+ * are known by the end of their names, and no operand for the current folder. A word that names no file may
+ * be SERVICE[@TIME]: then it stands for profiles of the daemon's store (pprof/service/store_moment.h).
  */
 #ifndef SAMPLER_REPORT_OPERANDS_H
 #define SAMPLER_REPORT_OPERANDS_H
+
+#include "sampler/report/store_operand.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,9 +29,12 @@ struct operands {
 	bool has_folder, is_default;
 };
 
-/* Looks only at folders: a path may name anything. Returns 0, or -ENOMEM after a line. The caller ends it
- * with operands_fini() in both cases. */
-int operands_expand(struct operands *operands, char *const *words, int count);
+/* Looks only at folders: a path may name anything. services NULL: words are paths. Returns 0, or -errno
+ * after a line (-ENOMEM; -ENODATA: the store has nothing of a service then; -EINVAL: no time). The caller
+ * ends it with operands_fini() in any case. */
+int operands_expand(
+    struct operands *operands, char *const *words, int count, const struct store_operand_choice *services);
+
 void operands_fini(struct operands *operands);
 
 /* Is it called as a profile is? Also as one that got its names later. */

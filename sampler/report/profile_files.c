@@ -234,10 +234,13 @@ static int duplicates_drop(struct profile_files *f, const struct profile_files_c
 int profile_files_read(
     struct profile_files *f, const struct options *options, const struct profile_files_choice *choice)
 {
+	const struct store_operand_choice services = {options->read.store,
+	    options->read.state == READ_DELTA || options->read.state == READ_ALL ? STORE_MOMENT_ALL
+	                                                                         : choice->services};
 	struct passed_over passed = {0};
 
 	memset(f, 0, sizeof(*f));
-	if (operands_expand(&f->operands, options->operands, options->operand_count))
+	if (operands_expand(&f->operands, options->operands, options->operand_count, &services))
 		return 1;
 	f->unread_count = f->operands.unread_count;
 	if (f->unread_count && !choice->pass_unread)

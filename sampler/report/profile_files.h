@@ -46,6 +46,8 @@ struct profile_files_choice {
 	bool each_counts;  /* nothing is passed over, and an operand's file is no duplicate of another's */
 	bool pass_unread;  /* what cannot be read is named and counted; no error if there is anything else */
 	bool half_memory;  /* as much as they may take will be needed once more */
+	enum store_moment_wanted
+	    services; /* what a service's name stands for; deltas and all say for themselves */
 };
 
 /* Reads the operands, or the current folder's profiles. Returns 0 or the exit status, after a line that

@@ -259,7 +259,8 @@ static int input_begin(struct profile_input *input, const struct options *option
 
 int profile_input_open(struct profile_input *input, const struct options *options, bool pass_unread)
 {
-	const struct profile_files_choice whole = {.pass_unread = pass_unread};
+	const struct profile_files_choice whole = {
+	    .pass_unread = pass_unread, .services = STORE_MOMENT_SERIES};
 	const struct selection_choice choice = {options->read.state, options->read.session, false};
 	struct selection selection = {0};
 	struct profile_files files;

@@ -106,6 +106,10 @@ static void print_samples(const struct screen *screen, const struct origin *orig
 	snprintf(line, sizeof(line), "samples: %s", crowd->samples);
 	if (*crowd->samples)
 		screen_lines(screen, 2, line);
+	if (*origin->attached) {
+		snprintf(line, sizeof(line), "attached %s, and not in these numbers", origin->attached);
+		screen_lines(screen, 2, line);
+	}
 	if (*origin->unseen) {
 		snprintf(line, sizeof(line), "not seen: %s", origin->unseen);
 		screen_lines(screen, 2, line);

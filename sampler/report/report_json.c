@@ -35,6 +35,8 @@ void report_json_head(struct json *json, const struct profile_input *input, size
 	json_text(json, "cause", origin->cause);
 	json_text(json, "samples", crowd->samples);
 	json_text(json, "not_seen", origin->unseen);
+	if (*origin->attached)
+		json_text(json, "attached", origin->attached);
 	json_integer(json, "period", origin->period);
 	json_text(json, "period_unit", origin->period_unit);
 	json_integer(json, "profiles", (int64_t)input->file_count);

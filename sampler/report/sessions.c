@@ -35,7 +35,7 @@ static int compare_sessions(const struct sorting *s, const struct origin *a, con
 
 static bool is_exit(const struct origin *o)
 {
-	return strncmp(o->cause, "exit", 4) == 0;
+	return origin_is_last(o);
 }
 
 /* Of one process: by time, the exit last whatever the clock said then. Among files without a session

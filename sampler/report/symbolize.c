@@ -284,7 +284,7 @@ int symbolize_run(struct options *options)
 	struct operands operands;
 	int status;
 
-	status = operands_expand(&operands, options->operands, options->operand_count) ? 1 : 0;
+	status = operands_expand(&operands, options->operands, options->operand_count, NULL) ? 1 : 0;
 	if (!status && options->output && (operands.count > 1 || operands.has_folder)) {
 		log_line("-o is for one PROFILE; without it each gets a file of its own, PROFILE.symbolized");
 		status = STATUS_USAGE;

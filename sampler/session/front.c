@@ -504,11 +504,7 @@ int front_run(struct options *options)
 		return STATUS_USAGE;
 	if (options->event_count && events_prepare(options, events))
 		return STATUS_USAGE;
-	if (options->pid && options->push.url) {
-		log_line("--push sends profiles of the heap, and -P has none");
-		return STATUS_USAGE;
-	}
-	if (options->pid)
+	if (options->pid_count)
 		return session_attach(options);
 	if (!options->no_heap) {
 		if (library_prepare(options, library, sizeof(library)))

@@ -88,7 +88,7 @@ static int watch(int epoll_fd, int fd, uint32_t events)
 }
 
 /* The line about the session in the comments of every profile. */
-static void describe(void *context, char *text, size_t bytes)
+static void describe(void *context, uint64_t period_bytes, char *text, size_t bytes)
 {
 	const struct heap_capture *h = context;
 	char period[AMOUNT_BYTES], strangers[64] = "", missed[512], changed[256], omitted[256];
@@ -100,7 +100,7 @@ static void describe(void *context, char *text, size_t bytes)
 	snprintf(text, bytes,
 	    "period %s, backend %s, stack dump %u bytes; of all processes: %" PRIu64
 	    " records lost in the rings, %" PRIu64 " bad%s%s%s%s%s%s%s",
-	    amount_bytes((double)h->source.period_bytes, period), backend_name(h->probe.backend),
+	    amount_bytes((double)period_bytes, period), backend_name(h->probe.backend),
 	    h->probe.dump_bytes, h->intake.ring_lost, h->intake.bad, strangers, missed[0] ? "; " : "", missed,
 	    changed[0] ? "; " : "", changed, omitted[0] ? "; " : "", omitted);
 }
@@ -113,7 +113,7 @@ int heap_capture_open(struct heap_capture *h, const struct heap_capture_setup *s
 	    &h->intake, setup->modules, setup->memory, h->probe.regs_mask, h->probe.rings != NULL);
 	if (!error) /* the expressions were checked before */
 		error = choice_new(options->only, options->exclude, &h->choice, text, sizeof(text));
-	if (!error)
+	if (!error && !setup->offered)
 		error = open_pool(h);
 	if (error)
 		return error;
@@ -142,8 +142,8 @@ int heap_capture_open(struct heap_capture *h, const struct heap_capture_setup *s
 	h->limits = (struct self_limits){
 	    .rss_max_bytes = options->rss_max_bytes, .cpu_max_percent = options->cpu_max_percent};
 	poll_interval_begin(&h->pace, clock_now_ns());
-	error = watch(setup->epoll_fd, region_pool_fd(h->pool), EPOLLOUT | EPOLLET);
-	if (!error)
+	error = h->pool ? watch(setup->epoll_fd, region_pool_fd(h->pool), EPOLLOUT | EPOLLET) : 0;
+	if (!error && h->pool)
 		error = watch(setup->epoll_fd, region_pool_socket_fd(h->pool), EPOLLIN | EPOLLET);
 	for (size_t i = 0; h->probe.rings && i < rings_count(h->probe.rings) && !error; i++)
 		error = watch(setup->epoll_fd, rings_fd(h->probe.rings, i), EPOLLIN);
@@ -217,6 +217,8 @@ static bool is_ring(const struct heap_capture *h, int fd)
 
 bool heap_capture_event(struct heap_capture *h, int fd)
 {
+	if (!h->pool)
+		return is_ring(h, fd);
 	if (fd == region_pool_socket_fd(h->pool))
 		region_pool_knock(h->pool);
 	return fd == region_pool_socket_fd(h->pool) || fd == region_pool_fd(h->pool) || is_ring(h, fd);
@@ -231,6 +233,9 @@ bool heap_capture_look(struct heap_capture *h, bool ended)
 	if (ended)
 		registry_finish_ended(&h->registry);
 	found.processes += h->registry.arrivals - arrivals;
+	/* A daemon has read a new process' /proc when it took the offer, and there is always a new one. */
+	if (!h->pool)
+		found.processes = 0;
 	found.requests = h->registry.requests - requests;
 	poll_interval_note(&h->pace, &found, looked_ns);
 	return found.requests > 0;
@@ -259,9 +264,10 @@ static void print_missed(const struct heap_capture *h, FILE *out)
 	const char *why = registry->command_declined_text;
 	if (registry->command_unchosen)
 		why = "not chosen by --only and --exclude";
-	snprintf(text, sizeof(text), "%s", registry->launch->pid ? h->options->operands[0] : "");
+	bool started = registry->launch->pid && h->options->operand_count; /* not attached to */
+	snprintf(text, sizeof(text), "%s", started ? h->options->operands[0] : "");
 	utf8_disarm(text, strlen(text)); /* no name adds a line */
-	if ((!registry->command_seen || registry->command_unchosen) && registry->launch->pid)
+	if ((!registry->command_seen || registry->command_unchosen) && started)
 		fprintf(out, "no profile of %s: %s\n", text,
 		    why ? why
 		        : "it did not load libheaptap.so (statically linked, setuid, or it cleared "

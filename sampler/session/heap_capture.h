@@ -13,7 +13,7 @@ struct heap_capture {
 	const struct options *options;
 	struct probe probe;
 	struct intake intake;
-	struct region_pool *pool;
+	struct region_pool *pool; /* NULL: processes make their regions themselves */
 	struct choice *choice; /* NULL: all programs */
 	struct registry registry;
 	struct heap_source source; /* its period_bytes is the current one; self_limits may have raised it */
@@ -34,6 +34,7 @@ struct heap_capture_setup { /* borrowed */
 	int epoll_fd;
 	struct scheduler *scheduler;
 	struct event_source *events; /* NULL: none */
+	bool offered;                /* no region is made: processes offer theirs (the daemon) */
 };
 
 /* To be called after the probe. Returns 0 or -errno; call heap_capture_close in both cases. */

@@ -13,6 +13,8 @@
  */
 #include "sampler/session/session.h"
 
+#include "sampler/session/session_state.h"
+
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
 #include "sampler/linux/clock.h"
@@ -40,29 +42,6 @@
 
 /* Without a heap: how late the books of an ended process may be closed. The rings wake us when they fill. */
 enum { TICK_NS = 20 * 1000000 };
-
-struct session {
-	const struct options *options;
-	struct snapshot_settings settings;
-	struct output output;
-	struct sink_announced announced; /* with --push */
-	struct modules *modules;
-	struct memory_bound memory;
-	struct scheduler *scheduler;
-	struct control *control;
-	struct launch launch;
-	struct heap_capture *heap;     /* NULL: events only */
-	struct event_registry *events; /* NULL: none requested, or not available: */
-	int events_error;
-	struct event_source event_source;
-	enum signals_role role;
-	pid_t front; /* 0: none */
-	int front_fd, epoll_fd, signal_fd;
-	int command_fd; /* COMMAND's pidfd, needed if the front has died; -1: none */
-	bool done_sent, stopping;
-	struct progress progress;
-	uint32_t terminations; /* SIGTERMs of a session with a front */
-};
 
 /* ---- requests for snapshots */
 
@@ -168,6 +147,14 @@ static void on_terminate(struct session *s)
 	scheduler_want_all(s->scheduler, "a second SIGTERM to the sampler", 0);
 }
 
+static void reap(const struct session *s)
+{
+	int status;
+	pid_t pid;
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		scheduler_reap(s->scheduler, pid, status);
+}
+
 static void on_signals(struct session *s)
 {
 	int number;
@@ -181,10 +168,7 @@ static void on_signals(struct session *s)
 			event_registry_stop(s->events);
 		}
 	}
-	int status;
-	pid_t pid;
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		scheduler_reap(s->scheduler, pid, status);
+	reap(s);
 }
 
 /* ---- the loop */
@@ -213,6 +197,8 @@ static void say_progress(struct session *s)
 /* True when there is nothing left to do. */
 static bool is_over(struct session *s)
 {
+	if (!attachments_settled(s->attachments))
+		return false;
 	if (s->launch.ended)
 		say_progress(s);
 	if (s->stopping && !s->launch.ended)
@@ -233,11 +219,20 @@ static uint64_t look(struct session *s, bool ended)
 		scheduler_hurry(s->scheduler);
 	event_registry_tend(s->events, clock_now_ns());
 	uint64_t due_ns = scheduler_tend(s->scheduler, clock_now_ns());
+	uint64_t now_ns = clock_now_ns();
+	if (s->options->duration_ns && !s->end_ns && attachments_settled(s->attachments))
+		s->end_ns = now_ns + s->options->duration_ns;
+	if (s->end_ns && now_ns >= s->end_ns && !s->stopping) {
+		s->stopping = true;
+		event_registry_stop(s->events);
+	}
+	if (s->end_ns > now_ns && s->end_ns - now_ns < due_ns)
+		due_ns = s->end_ns - now_ns;
 	uint64_t tick_ns = s->heap ? poll_interval_timeout_ns(&s->heap->pace, clock_now_ns()) : TICK_NS;
 	return due_ns < tick_ns ? due_ns : tick_ns;
 }
 
-static int loop(struct session *s)
+int session_loop(struct session *s)
 {
 	for (uint64_t timeout_ns = 0;;) {
 		struct epoll_event events[64];
@@ -253,7 +248,7 @@ static int loop(struct session *s)
 				on_signals(s);
 			else if (fd == s->command_fd)
 				on_command_ended(s);
-			else if (!control_event(s->control, fd) &&
+			else if (!control_event(s->control, fd) && !attachments_event(s->attachments, fd) &&
 			    !(s->heap && heap_capture_event(s->heap, fd)))
 				ended =
 				    true; /* a pidfd, or a ring of the events: an extra check costs little */
@@ -261,6 +256,11 @@ static int loop(struct session *s)
 		timeout_ns = look(s, ended);
 		if (s->heap)
 			heap_capture_limit(s->heap);
+		if (s->stopping && !s->attachments_stopped) {
+			attachments_stop(s->attachments);
+			s->attachments_stopped = true;
+			reap(s); /* signals have been read meanwhile */
+		}
 		if (is_over(s))
 			return EXIT_SUCCESS;
 	}
@@ -333,7 +333,7 @@ static int open_ground(struct session *s)
 	return error || s->scheduler ? error : -ENOMEM;
 }
 
-static int open_session(struct session *s)
+int session_open(struct session *s)
 {
 	int error = open_ground(s), control_error;
 	if (error)
@@ -357,7 +357,7 @@ static int open_session(struct session *s)
 	return error;
 }
 
-static void close_session(struct session *s)
+void session_close(struct session *s)
 {
 	if (s->heap && s->heap->registry.launch)
 		heap_capture_summarize(s->heap, true);
@@ -378,7 +378,7 @@ static void close_session(struct session *s)
 		close(s->epoll_fd);
 }
 
-static struct session session_of(const struct options *options, enum signals_role role, int front_fd)
+struct session session_of(const struct options *options, enum signals_role role, int front_fd)
 {
 	self_limits_begin();
 	return (struct session){.options = options,
@@ -391,7 +391,7 @@ static struct session session_of(const struct options *options, enum signals_rol
 }
 
 /* Without COMMAND there is no front that reports its end. */
-static void begin_without_command(struct session *s, pid_t pid)
+void session_without_command(struct session *s, pid_t pid)
 {
 	s->launch = (struct launch){.pid = pid, .ended = true, .front_gone = true};
 	s->done_sent = true;
@@ -420,44 +420,13 @@ int session_run(const struct options *options, int front_fd)
 	}
 	if (options->debuginfod && !debuginfod_has_servers())
 		log_line("--debuginfod: no effect, $DEBUGINFOD_URLS names no server");
-	int error = open_session(&s);
+	int error = session_open(&s);
 	if (error)
 		return fail(front_fd, "cannot start the sampler", strerror(-error));
 	front_message_write(
 	    front_fd, FRONT_MESSAGE_READY, 0, 0, s.heap ? region_pool_env(heap.pool) : "none");
-	int status = loop(&s);
-	close_session(&s);
-	return status;
-}
-
-static const char *why_not_attached(int error)
-{
-	switch (-error) {
-	case ESRCH:
-		return "there is no such process";
-	case EACCES:
-	case EPERM:
-		return "it belongs to another user, or is not dumpable: that needs root";
-	case EMFILE:
-		return "not enough descriptors (ulimit -n): one is needed per thread, CPU and event";
-	default:
-		return strerror(-error);
-	}
-}
-
-int session_attach(const struct options *options)
-{
-	struct session s = session_of(options, SIGNALS_FOREGROUND, -1);
-	begin_without_command(&s, options->pid);
-	int error = open_session(&s);
-	if (!error)
-		error = event_registry_attach_running(s.events, options->pid);
-	if (error)
-		log_line("pid %d cannot be sampled: %s", (int)options->pid, why_not_attached(error));
-	else if (options->verbosity > 0)
-		log_line("pid %d: sampling", (int)options->pid);
-	int status = error ? EXIT_FAILURE : loop(&s);
-	close_session(&s);
+	int status = session_loop(&s);
+	session_close(&s);
 	return status;
 }
 
@@ -492,10 +461,10 @@ int session_adopt(struct options *options)
 	if (output_check_folder(options->output))
 		return STATUS_USAGE;
 	s.heap = &heap;
-	begin_without_command(&s, 0);
+	session_without_command(&s, 0);
 	int error = heap_capture_find_orphan(&heap, options, (pid_t)pid, &region);
 	if (!error) {
-		error = open_session(&s);
+		error = session_open(&s);
 		if (!error)
 			error = registry_adopt(&heap.registry, region);
 		else
@@ -507,7 +476,7 @@ int session_adopt(struct options *options)
 	}
 	if (options->verbosity > 0)
 		log_line("pid %ld adopted, backend %s", pid, backend_name(heap.probe.backend));
-	int status = loop(&s);
-	close_session(&s);
+	int status = session_loop(&s);
+	session_close(&s);
 	return status;
 }

@@ -14,8 +14,11 @@ int session_run(const struct options *options, int front_fd);
  * the exit status. */
 int session_adopt(struct options *options);
 
-/* `record --no-heap --pid PID`: in the foreground, until the process ends or a signal stops us (SIGINT,
- * SIGTERM, SIGHUP: the process keeps running). Returns the exit status. */
-int session_attach(const struct options *options);
+/* `record --pid PID,...`: in the foreground, until the processes end, the time is over or a signal stops us
+ * (SIGINT, SIGTERM, SIGHUP): then it detaches, and they run on. Returns the exit status. */
+int session_attach(struct options *options);
+
+/* `heaptap detach PID`: detaches from a process whose sampler has died. Returns the exit status. */
+int session_detach(struct options *options);
 
 #endif

@@ -26,10 +26,14 @@ int signals_open(enum signals_role role, int snapshot)
 	static const int stops[] = {SIGINT, SIGTERM, SIGHUP};
 	sigset_t mask;
 	sigemptyset(&mask);
-	take(&mask, SIGCHLD);
-	for (size_t i = 0; role == SIGNALS_FOREGROUND && i < sizeof(stops) / sizeof(stops[0]); i++)
+	if (role != SIGNALS_STOPS)
+		take(&mask, SIGCHLD);
+	bool stoppable = role == SIGNALS_FOREGROUND || role == SIGNALS_STOPS;
+	for (size_t i = 0; stoppable && i < sizeof(stops) / sizeof(stops[0]); i++)
 		if (!is_ignored(stops[i])) /* nohup, or a shell's job in the background */
 			sigaddset(&mask, stops[i]);
+	for (size_t i = 0; role == SIGNALS_DAEMON && i < sizeof(stops) / sizeof(stops[0]); i++)
+		take(&mask, stops[i]);
 	if (role == SIGNALS_FRONT)
 		take(&mask, SIGTERM);
 	signal(SIGUSR1, SIG_IGN);

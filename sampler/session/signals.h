@@ -5,7 +5,7 @@
  *   SIGCHLD                    a writer has ended
  *   the user's (SIGUSR1)       request for a snapshot of every process
  *   SIGTERM                    with a front: the unit is stopped (a service manager sends it to each process)
- *   SIGINT, SIGTERM, SIGHUP    in the foreground: stop; one that we were started to ignore stays ignored
+ *   SIGINT, SIGTERM, SIGHUP    in the foreground: stop (SIGHUP to a daemon: read the configuration again); one that we were started to ignore stays ignored
  *
  * SIGUSR1 and SIGUSR2 never end a session, also if they are not the snapshot signal.
  */
@@ -15,6 +15,8 @@
 enum signals_role {
 	SIGNALS_FRONT,      /* COMMAND has a front, which handles the terminal's signals */
 	SIGNALS_FOREGROUND, /* the user started this process */
+	SIGNALS_DAEMON,     /* SIGHUP reads the configuration again; nothing is ignored */
+	SIGNALS_STOPS,      /* likewise; those that stop alone: ptrace(2) makes a SIGCHLD of every stop */
 	SIGNALS_ADOPTED,    /* ends by SIGTERM as any program does: its target can be adopted again */
 };
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/heap_snapshot.h"
 
+#include "sampler/target/target_plan.h"
+
 #include "pprof/profile/drop_frames.h"
 #include "pprof/profile/origin.h"
 #include "sampler/snapshot/lifetimes_file.h"
 #include "sampler/snapshot/resident_text.h"
 #include "sampler/snapshot/sheet.h"
+#include "sampler/terminal/amount.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -142,6 +145,23 @@ static void comment_cause(
 		sheet_comment(profile, "snapshot: %s", s->base.cause);
 }
 
+/* What is older is not in the books. */
+static void comment_attached(struct profile *profile, const struct image *image)
+{
+	char bytes[AMOUNT_BYTES];
+	if (image->attached_pid)
+		sheet_comment(profile,
+		    "attached: %.1f s after the start; about %s of resident memory are older",
+		    (double)image->attached_after_ns / 1e9,
+		    amount_bytes((double)image->attached_rss_bytes, bytes));
+	if (image->unfollowed.count)
+		sheet_comment(profile,
+		    "not followed: %s%" PRIu64 " programs that forked children executed, the last %s; "
+		    "only a process that is attached to is recorded",
+		    image->unfollowed.seen_capacity ? "at least " : "", image->unfollowed.count,
+		    image->unfollowed.last);
+}
+
 static void add_comments(
     struct profile *profile, const struct heap_snapshot *s, const struct heap_sheet *sheet)
 {
@@ -151,12 +171,14 @@ static void add_comments(
 	const struct region *region = s->process->image->region;
 	uint64_t placeless = region_placeless(region), not_cut_off = region_not_cut_off(region);
 	comment_cause(profile, s, sheet);
+	comment_attached(profile, s->process->image);
 	if (sheet->kind == HEAP_VIEW_DELTA)
 		comment_interval(profile, sheet->view);
 	else
 		comment_losses(profile, s, sheet->view);
-	if (region_unseen_text(region))
-		profile_add_comment(profile, region_unseen_text(region));
+	char unseen[REGION_UNSEEN_BYTES];
+	if (region_unseen_text(region, unseen))
+		profile_add_comment(profile, unseen);
 	if (placeless)
 		sheet_comment(
 		    profile, "not profiled: %" PRIu64 " forked children without a free place", placeless);
@@ -174,6 +196,8 @@ static void add_comments(
 	profile_add_comment(profile, s->session);
 	if (s->trouble[0])
 		profile_add_comment(profile, s->trouble);
+	if (s->process->target.plan && s->process->target.plan->labels[0])
+		profile_add_comment(profile, s->process->target.plan->labels);
 }
 
 static void describe(struct profile *profile, const struct snapshot *snapshot, const struct sheet *base)

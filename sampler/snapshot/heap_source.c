@@ -47,6 +47,8 @@ static const char *standing_jsonl(
 		return *path;
 	char *plain = extra_path(scheduler, target, name);
 	size_t length = plain ? strlen(plain) : 0, suffix = sizeof(profile) - 1;
+	if (length > strlen(lines) && strcmp(plain + length - strlen(lines), lines) == 0)
+		return *path = plain; /* a store names it so */
 	if (length > suffix && strcmp(plain + length - suffix, profile) == 0)
 		length -= suffix;
 	if (plain && asprintf(path, "%.*s%s", (int)length, plain, lines) < 0)
@@ -166,8 +168,10 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 		return -ENOMEM;
 	s->base.path = s->path;
 	s->process = (struct process *)target;
-	s->period_bytes = source->period_bytes;
-	source->describe(source->context, s->session, sizeof(s->session));
+	s->period_bytes = s->process->image->period_bytes;
+	if (!s->period_bytes)
+		s->period_bytes = source->period_bytes;
+	source->describe(source->context, s->period_bytes, s->session, sizeof(s->session));
 	int error = scheduler_claim(base->scheduler, target, request->name, s->path, sizeof(s->path));
 	if (!error)
 		error = add_views(source, s, target->series, request);

@@ -18,7 +18,7 @@ struct heap_source {
 	struct registry *registry;   /* borrowed, as all here are */
 	struct event_source *events; /* takes its own with each numbered one; NULL: none */
 	/* Writes a line about the session, for every profile. */
-	void (*describe)(void *context, char *text, size_t text_bytes);
+	void (*describe)(void *context, uint64_t period_bytes, char *text, size_t text_bytes);
 	void *context;
 	uint64_t period_bytes;     /* in force */
 	struct summary_list ended; /* since the last summary; for summary_list_clear() */

@@ -350,7 +350,8 @@ int output_claim(struct output *output, const struct output_facts *facts, char *
 	int ret = output_expand(output->pattern, facts, output->host, plain, sizeof(plain));
 
 	/* `-o heap.pb.gz` means the exit profile; the others stand beside it. */
-	if (!ret && strcmp(facts->snapshot, "exit") != 0 && !has_directive(output->pattern, 'n')) {
+	if (!ret && strcmp(facts->snapshot, "exit") != 0 && strcmp(facts->snapshot, "detach") != 0 &&
+	    !has_directive(output->pattern, 'n')) {
 		memcpy(tagless, plain, strlen(plain) + 1);
 		ret = output_word(tagless, facts->snapshot, plain, sizeof(plain));
 	}

@@ -24,6 +24,9 @@ void process_end_phrase(const struct target *target, char *text, size_t text_byt
 		snprintf(
 		    text, text_bytes, "%s", target->unseen[0] ? target->unseen : "executed another program");
 		break;
+	case TARGET_DETACHED:
+		snprintf(text, text_bytes, "runs on, detached");
+		break;
 	case TARGET_GONE:
 		snprintf(text, text_bytes, "has ended; how is not known (not a child of heaptap)");
 		break;

@@ -38,8 +38,10 @@ static void add_heap(struct rows *rows, const struct resident_reading *reading)
 	bool counters = reading->parts.counters;
 	double bytes = (double)reading->parts.bytes[counters ? RESIDENT_ANONYMOUS : RESIDENT_HEAP];
 	double error = sqrt(reading->heap_variance), slack = bytes - reading->heap_bytes;
-	const char *name =
-	    counters ? "allocator's slack, other anonymous memory and stacks" : "allocator's slack";
+	char name[96];
+	snprintf(name, sizeof(name), "allocator's slack%s%s",
+	    reading->older ? ", blocks from before heaptap attached" : "",
+	    counters ? ", other anonymous memory and stacks" : "");
 	if (reading->heap_bytes == 0) {
 		if (bytes > 0)
 			add_row(rows, bytes, "%s; no sampled block is in use", name);
@@ -68,7 +70,8 @@ static void add_anonymous(struct rows *rows, const struct resident_reading *read
 		    amount_bytes(reading->mapped_bytes, mapped),
 		    amount_bytes(sqrt(reading->mapped_variance), error));
 	else
-		add_row(rows, bytes, "other anonymous memory, in which no sampled block lies");
+		add_row(rows, bytes, "other anonymous memory, in which no sampled block lies%s",
+		    reading->older ? " (blocks from before may)" : "");
 }
 
 static void add_kind(struct rows *rows, const struct resident_reading *reading, enum resident_kind kind)

@@ -58,7 +58,7 @@ static int read_parts(struct resident_reading *reading, const struct process *pr
 	const struct region_header *header = region_header(region);
 	struct scan scan = {reading, region, process->place};
 	const struct resident_facts facts = {
-	    .library = PRELOAD_LIBRARY_NAME,
+	    .library = process->image->attached_pid ? ATTACH_LIBRARY_MAPPED : PRELOAD_LIBRARY_NAME,
 	    .region_ino = region->ino,
 	    .own_start = header->own_start,
 	    .own_end = header->own_end,
@@ -77,6 +77,7 @@ void resident_watch_read(struct resident_watch *watch, const struct process *pro
 	    .time_ns = clock_now_ns(),
 	    .unix_ns = clock_unix_ns(),
 	    .with_mmap = region_header(process->image->region)->record_mmap == 1,
+	    .older = process->image->attached_pid != 0,
 	};
 	uint64_t began_ns = clock_thread_cpu_ns();
 	if (!process->target.readable || process->target.closed)

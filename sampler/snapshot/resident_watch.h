@@ -25,6 +25,7 @@ struct resident_reading {
 	 * they were asked for, touched or not. */
 	double heap_bytes, heap_variance, mapped_bytes, mapped_variance;
 	bool with_mmap;
+	bool older; /* blocks from before heaptap attached are in the allocator's mappings too */
 };
 
 struct resident_watch {

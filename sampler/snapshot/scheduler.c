@@ -4,6 +4,7 @@
 #include "pprof/profile/origin.h"
 #include "sampler/linux/clock.h"
 #include "sampler/snapshot/process_end.h"
+#include "sampler/target/target_plan.h"
 #include "pprof/text/log_line.h"
 
 #include <errno.h>
@@ -24,6 +25,7 @@ struct scheduler {
 	struct scheduler_setup setup;
 	int64_t began_unix_ns; /* the session, on both clocks */
 	uint64_t began_ns;
+	pid_t began_pid;
 	struct writer *writer;
 	struct snapshot_series *series; /* of every profiled target */
 	uint64_t look_ns;               /* time of the next look */
@@ -39,17 +41,29 @@ int scheduler_claim(
 {
 	const struct output_facts facts = {
 	    .program = target->title, .pid = target->pid, .snapshot = name, .seconds = time(NULL)};
+	if (a->setup.claim)
+		return a->setup.claim(a->setup.context, target, name, path, path_bytes);
 	return output_claim(a->setup.output, &facts, path, path_bytes);
 }
 
-/* NULL: out of memory. */
+static uint64_t interval_of(const struct scheduler *a, const struct target *target)
+{
+	return target->plan ? target->plan->interval_ns : a->setup.settings->interval_ns;
+}
+
+/* NULL: out of memory. A process that an earlier sampler knew has had its snapshots, at the same times. */
 static struct snapshot_series *series_of(struct snapshot_source *source, struct target *target)
 {
 	struct scheduler *a = source->scheduler;
 	if (!target->series) {
-		target->series = snapshot_series_new(target->start_ns + a->setup.settings->interval_ns);
+		uint64_t interval_ns = interval_of(a, target), now_ns = clock_now_ns();
+		uint64_t past = target->plan && interval_ns && now_ns > target->start_ns
+		    ? (now_ns - target->start_ns) / interval_ns
+		    : 0;
+		target->series = snapshot_series_new(target->start_ns + (past + 1) * interval_ns);
 		if (!target->series)
 			return NULL;
+		target->series->next += (uint32_t)past;
 		target->series->target = target;
 		target->series->source = source;
 		snapshot_series_enlist(target->series, &a->series);
@@ -71,7 +85,7 @@ static void answer(
 static void identify(const struct scheduler *a, const struct target *target, char *text, size_t text_bytes)
 {
 	int64_t start_ns = a->began_unix_ns + (int64_t)(target->start_ns - a->began_ns);
-	snprintf(text, text_bytes, ORIGIN_IDENTITY_FORMAT, a->began_unix_ns, (int)getpid(), start_ns);
+	snprintf(text, text_bytes, ORIGIN_IDENTITY_FORMAT, a->began_unix_ns, (int)a->began_pid, start_ns);
 }
 
 static int take(
@@ -195,7 +209,7 @@ bool scheduler_serves(const struct scheduler *a, pid_t pid)
 
 static void tend_interval(struct scheduler *a, struct snapshot_series *series, uint64_t now_ns)
 {
-	uint64_t interval_ns = a->setup.settings->interval_ns;
+	uint64_t interval_ns = interval_of(a, series->target);
 	char cause[64];
 	if (snapshot_series_look(series, interval_ns, now_ns) == SNAPSHOT_SERIES_NOT_DUE)
 		return;
@@ -226,7 +240,7 @@ static void tend_target(struct scheduler *a, struct snapshot_series *series, uin
 	tend_interval(a, series, now_ns);
 	/* Else it waits for the writer: we look again when a snapshot has been written. */
 	bool can_start = !series->writing && writer_can_start(a->writer);
-	uint64_t due_ns = a->setup.settings->interval_ns && can_start ? series->due_ns : UINT64_MAX;
+	uint64_t due_ns = interval_of(a, series->target) && can_start ? series->due_ns : UINT64_MAX;
 	if (due_ns < now_ns + 1000000)
 		due_ns = now_ns + 1000000;
 	if (due_ns < a->due_ns)
@@ -264,7 +278,7 @@ static void describe_end(const struct snapshot_series *series, char *text, size_
 {
 	const struct target *target = series->target;
 	char end[PROCESS_END_BYTES];
-	if (target->end == TARGET_ALIVE) {
+	if (target->end == TARGET_ALIVE || target->end == TARGET_DETACHED) {
 		snprintf(text, text_bytes, "sampling was stopped, the process is still running");
 		return;
 	}
@@ -297,7 +311,8 @@ static void close_target(void *context, struct target *target)
 		error = -ENOMEM;
 	} else if (wanted) {
 		describe_end(target->series, cause, sizeof(cause));
-		const struct snapshot_request request = {SNAPSHOT_EXIT, "exit", cause, false, false, false};
+		const struct snapshot_request request = {SNAPSHOT_EXIT,
+		    target->end == TARGET_DETACHED ? "detach" : "exit", cause, false, false, false};
 		target->series->jobs++; /* the target must stay, also if this one fails */
 		error = take(a, target->series, &request, target->command);
 		a->ended += !error;
@@ -360,7 +375,8 @@ static void on_written(void *context, const struct writer_item *item, int error)
 	if (s->kind == SNAPSHOT_NUMBERED) {
 		series->writing = false;
 		if (!error && !s->by_hand)
-			series->source->kind->keep(series, s, a->setup.settings->keep);
+			series->source->kind->keep(series, s,
+			    s->target->plan ? s->target->plan->keep : a->setup.settings->keep);
 	}
 	answer(a, s->askers, s->asker_count, s->target->pid, s->path, error);
 	a->look_ns = 0;
@@ -410,8 +426,9 @@ struct scheduler *scheduler_new(const struct scheduler_setup *setup)
 	if (!a)
 		return NULL;
 	a->setup = *setup;
-	a->began_unix_ns = clock_unix_ns();
-	a->began_ns = clock_now_ns();
+	a->began_unix_ns = setup->began_unix_ns ? setup->began_unix_ns : clock_unix_ns();
+	a->began_ns = setup->began_unix_ns ? setup->began_ns : clock_now_ns();
+	a->began_pid = setup->began_unix_ns ? setup->began_pid : getpid();
 	a->writer = writer_new(on_written, a);
 	if (a->writer)
 		return a;

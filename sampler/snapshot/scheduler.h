@@ -70,6 +70,13 @@ struct snapshot_source {
 struct scheduler_setup {
 	const struct snapshot_settings *settings; /* borrowed, as output is */
 	struct output *output;
+	/* The path of a target's file, in place of `output`; NULL: none. Returns 0 or -errno. */
+	int (*claim)(
+	    void *context, const struct target *target, const char *name, char *path, size_t path_bytes);
+	/* Which session it is, if it is older than this process: began_unix_ns 0: it is not. */
+	int64_t began_unix_ns;
+	uint64_t began_ns; /* the same moment on the monotonic clock */
+	pid_t began_pid;
 	/* A snapshot that `asker` waits for is complete, or cannot be made (-errno). */
 	void (*answer)(void *context, uint64_t asker, pid_t pid, const char *path, int error);
 	void *context;

@@ -41,7 +41,7 @@ static bool is_certain(const struct process *process, const struct region_place 
 {
 	return !region_read_tally(&place->lost[REGION_LOSS_TABLE_FULL]).samples &&
 	    !process->counters.before_restart && !atomic_load(&place->paused) &&
-	    !atomic_load(&place->paused_ns) && !region_unseen_text(process->image->region);
+	    !atomic_load(&place->paused_ns) && !region_header(process->image->region)->unseen;
 }
 
 static char *copy_of(const char *path)
@@ -73,7 +73,7 @@ void summary_row_make(struct summary_row *row, const struct heap_snapshot *s, co
 	if (process->place == 0) {
 		row->placeless = region_placeless(process->image->region);
 		row->not_cut_off = region_not_cut_off(process->image->region);
-		row->unseen_text = region_unseen_text(process->image->region);
+		(void)region_unseen_text(process->image->region, row->unseen_text);
 	}
 	size_t bytes;
 	FILE *out = open_memstream(&row->block, &bytes);
@@ -160,8 +160,9 @@ void summary_print(FILE *out, const struct summary_row *row, const struct heap_s
 		print_estimate(out, "peak", &row->peak);
 	print_at_end(out, row);
 	print_samples(out, row, s);
-	if (region_unseen_text(region))
-		fprintf(out, "  %s\n", region_unseen_text(region));
+	char unseen[REGION_UNSEEN_BYTES];
+	if (region_unseen_text(region, unseen))
+		fprintf(out, "  %s\n", unseen);
 	if (row->placeless)
 		fprintf(out, "  not profiled: %" PRIu64 " forked children without a free place\n",
 		    row->placeless);

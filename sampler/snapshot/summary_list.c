@@ -97,16 +97,17 @@ static void add_alarm(struct summary_list *list, const struct summary_alarm *ala
 
 void summary_list_add(struct summary_list *list, struct summary_row *row)
 {
+	bool command = row->command && !list->has_command; /* of several that were attached to the first */
 	list->processes++;
 	list->samples += row->samples;
 	list->stackless += row->stackless;
 	list->placeless += row->placeless;
 	list->not_cut_off += row->not_cut_off;
-	if (row->unseen_text) {
-		list->unseen_text = row->unseen_text;
+	if (row->unseen_text[0]) {
+		memcpy(list->unseen_text, row->unseen_text, sizeof(list->unseen_text));
 		memcpy(list->unseen_title, row->title, sizeof(list->unseen_title));
 	}
-	if (row->alarm != PROCESS_END_QUIET && !row->command) {
+	if (row->alarm != PROCESS_END_QUIET && !command) {
 		struct summary_alarm alarm = {.pid = row->pid,
 		    .alarm = row->alarm,
 		    .bytes = summary_row_bytes(row),
@@ -115,7 +116,7 @@ void summary_list_add(struct summary_list *list, struct summary_row *row)
 		memcpy(alarm.end, row->end, sizeof(alarm.end));
 		add_alarm(list, &alarm);
 	}
-	if (row->command && !list->has_command) {
+	if (command) {
 		list->command = *row;
 		list->has_command = true;
 	} else {

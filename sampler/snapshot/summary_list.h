@@ -7,6 +7,7 @@
 #define SAMPLER_SNAPSHOT_SUMMARY_LIST_H
 
 #include "proto/weight.h"
+#include "sampler/region/region.h"
 #include "sampler/region/tally.h"
 #include "sampler/snapshot/process_end.h"
 #include "sampler/target/target.h"
@@ -37,9 +38,9 @@ struct summary_row {
 	struct summary_estimate peak, at_end;
 	uint64_t samples, stackless;
 	char *path, *peak_path; /* its last profiles, owned; NULL: there is none */
-	/* Of the image, if the process is its first: see region.h. NULL: all is seen. */
+	/* Of the image, if the process is its first: see region.h. "": all is seen. */
 	uint64_t placeless, not_cut_off;
-	const char *unseen_text;
+	char unseen_text[REGION_UNSEEN_BYTES];
 	char *block;    /* lines about it alone, each with a newline; owned */
 	char *resident; /* lines about what its resident memory consists of; owned; NULL: not said */
 };
@@ -90,7 +91,7 @@ struct summary_list {
 	/* forked children, see region.h; the last program whose heap is not seen wholly, and why */
 	uint64_t placeless, not_cut_off;
 	char unseen_title[TARGET_TITLE_BYTES];
-	const char *unseen_text;
+	char unseen_text[REGION_UNSEEN_BYTES];
 };
 
 /* Takes what the row owns, and leaves it empty. */

@@ -48,7 +48,7 @@ static void print_unseen(FILE *out, const struct summary_list *list)
 		    "not profiled since they changed their user id: %" PRIu64
 		    " forked children that could not be cut off from the stacks of others\n",
 		    list->not_cut_off);
-	if (list->unseen_text)
+	if (list->unseen_text[0])
 		fprintf(out, "%s: %s\n", list->unseen_title, list->unseen_text);
 }
 

@@ -4,14 +4,26 @@
 #define SAMPLER_TARGET_LAUNCH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 struct launch {
-	pid_t pid;         /* 0: not started yet, or it could not be executed */
-	bool ended;        /* also if there is nothing to wait for */
-	bool front_gone;   /* the front has ended: the status stays unknown */
-	bool status_known; /* status is valid */
-	int status;        /* wait status */
+	pid_t pid;             /* 0: not started yet, or it could not be executed */
+	bool ended;            /* also if there is nothing to wait for */
+	bool front_gone;       /* the front has ended: the status stays unknown */
+	bool status_known;     /* status is valid */
+	int status;            /* wait status */
+	const pid_t *attached; /* running processes instead of COMMAND; borrowed */
+	size_t attached_count;
 };
+
+/* Is the process the user's choice: COMMAND, or one that he named? */
+static inline bool launch_is_command(const struct launch *launch, pid_t pid)
+{
+	for (size_t i = 0; i < launch->attached_count; i++)
+		if (launch->attached[i] == pid)
+			return true;
+	return launch->pid != 0 && pid == launch->pid;
+}
 
 #endif

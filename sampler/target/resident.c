@@ -83,6 +83,16 @@ static enum resident_kind anonymous_kind(struct resident_reader *reader, const s
 	return RESIDENT_ANONYMOUS;
 }
 
+static bool is_named(const char *path, const char *name)
+{
+	static const char memory[] = "memfd:";
+	const char *slash = strrchr(path, '/');
+
+	if (slash && strncmp(slash + 1, memory, strlen(memory)) == 0)
+		slash += strlen(memory);
+	return slash && name && strcmp(slash + 1, name) == 0;
+}
+
 /* RESIDENT_FILES stands for every file: the mappings around it tell more. */
 static enum resident_kind kind_of(struct resident_reader *reader, const struct smaps_mapping *mapping)
 {
@@ -99,8 +109,10 @@ static enum resident_kind kind_of(struct resident_reader *reader, const struct s
 		reader->resident->threads++;
 		return RESIDENT_STACKS;
 	}
-	if (starts(name, "[anon_shmem") || starts(name, "/memfd:") || starts(name, "/dev/shm/") ||
-	    starts(name, "/SYSV") || (starts(name, "/dev/zero") && mapping->shared))
+	if (starts(name, "[anon_shmem") ||
+	    (starts(name, "/memfd:") && !is_named(name, reader->facts->library)) ||
+	    starts(name, "/dev/shm/") || starts(name, "/SYSV") ||
+	    (starts(name, "/dev/zero") && mapping->shared))
 		return RESIDENT_SHARED;
 	if (!*name || starts(name, "[anon") || starts(name, "/dev/zero"))
 		return anonymous_kind(reader, mapping);
@@ -108,13 +120,6 @@ static enum resident_kind kind_of(struct resident_reader *reader, const struct s
 }
 
 /* ---- files */
-
-static bool is_named(const char *path, const char *name)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && name && strcmp(slash + 1, name) == 0;
-}
 
 static void close_file(struct resident_reader *reader)
 {

@@ -20,13 +20,15 @@ enum { TARGET_NAME_BYTES = 256, TARGET_TITLE_BYTES = 64, TARGET_UNSEEN_BYTES = 3
 
 enum target_end {
 	TARGET_ALIVE,
-	TARGET_EXITED, /* status known: exit code or signal */
-	TARGET_GONE,   /* ended, status unknown */
-	TARGET_UNSEEN, /* likewise, before there was a descriptor that the kernel would have told it by */
-	TARGET_EXEC,   /* executes another program now */
+	TARGET_EXITED,   /* status known: exit code or signal */
+	TARGET_GONE,     /* ended, status unknown */
+	TARGET_UNSEEN,   /* likewise, before there was a descriptor that the kernel would have told it by */
+	TARGET_EXEC,     /* executes another program now */
+	TARGET_DETACHED, /* runs on, and is not sampled any more */
 };
 
 struct snapshot_series;
+struct target_plan;
 
 struct target {
 	pid_t pid;     /* 0: unknown */
@@ -54,6 +56,7 @@ struct target {
 	struct perf_map_file perf_map;  /* names of code made at run time */
 	uint64_t perf_map_noted_ns;     /* when a stack led through such code; 0: never */
 	struct threads *threads;        /* NULL: names are not needed */
+	const struct target_plan *plan; /* target_plan.h; NULL: none; the image's */
 	struct snapshot_series *series; /* the scheduler's; NULL until it makes one */
 };
 

@@ -186,6 +186,7 @@ static enum map_kind kind_of(const char *path)
 	    {"//anon", MAP_KIND_ANON},
 	    {"[anon", MAP_KIND_ANON},
 	    {"/dev/zero", MAP_KIND_ANON},
+	    {"/memfd:libheaptap-attach.so", MAP_KIND_FILE}, /* our library in a process that is attached to */
 	    {"/memfd:", MAP_KIND_ANON},
 	    {"/anon_hugepage", MAP_KIND_ANON},
 	    {"/SYSV", MAP_KIND_ANON},
@@ -222,6 +223,28 @@ static struct map_file *new_file(const struct map_range *range, const char *path
 	return file;
 }
 
+/* A library of ours that the target has from memory, or from a file that is gone, and that we may not open
+ * there. */
+static void take_library(struct maps *maps, struct map *map)
+{
+	static const char memory[] = "memfd:";
+	const struct module_library *library = modules_library(maps->store);
+	const struct module_request request = {.path = library->path};
+	const char *name = strrchr(map->file->path, '/');
+	struct module *module;
+
+	if (!map->module || map->module->readable || !library->name || !name)
+		return;
+	name += strncmp(name + 1, memory, strlen(memory)) == 0 ? 1 + strlen(memory) : 1;
+	if (strncmp(name, library->name, strlen(library->name)) != 0)
+		return;
+	module = module_get(maps->store, &request);
+	if (!module)
+		return;
+	module_unref(map->module);
+	map->module = module;
+}
+
 /* Finds the module and with it the bias: bias = (map.start - map.pgoff) - (p_vaddr - p_offset). */
 static void open_map(struct maps *maps, struct map *map)
 {
@@ -243,6 +266,7 @@ static void open_map(struct maps *maps, struct map *map)
 		    .ino = map->file->ino,
 		};
 		map->module = module_get(maps->store, &request);
+		take_library(maps, map);
 	}
 	map->has_bias = map->module && module_vaddr(map->module, map->pgoff, true, &vaddr);
 	map->bias = map->has_bias ? map->start - vaddr : 0;

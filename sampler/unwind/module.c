@@ -28,6 +28,7 @@ struct entry {
  * are short.
  */
 struct modules {
+	struct module_library library;
 	struct entry *bucket[BUCKETS]; /* lists, since modules also go */
 	struct entry *newest, *oldest;
 	struct entry *vdso;
@@ -137,6 +138,11 @@ static void release(struct entry *entry)
 	free(entry->module.path);
 	module_file_close(&entry->module.file);
 	free(entry);
+}
+
+struct module_library *modules_library(struct modules *store)
+{
+	return &store->library;
 }
 
 void modules_free(struct modules *store)

@@ -58,6 +58,14 @@ struct modules *modules_new(unsigned fds_max);
 /* Frees the store and every module in it; no reference may be used afterwards. */
 void modules_free(struct modules *store);
 
+/* A library that targets have from memory (memfd), where only root can open it: used for mappings of that
+ * name that cannot be opened. Both borrowed; NULL until somebody sets them. */
+struct module_library {
+	const char *name; /* of the memory */
+	const char *path; /* what can be opened here */
+};
+struct module_library *modules_library(struct modules *store);
+
 /* Number of modules in the store and of descriptors they hold. */
 unsigned modules_count(const struct modules *store);
 unsigned modules_open_fds(const struct modules *store);

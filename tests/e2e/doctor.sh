@@ -102,7 +102,45 @@ test_a_process_that_may_not_be_examined() {
   need_root
   stage
   equal 1 "$(status_of unprivileged "$heaptap" doctor $$)"
-  matches "^heaptap: process $$ cannot be examined: Permission denied" err
+  matches "^heaptap: process $$ (belongs to another user|cannot be traced)" err
+}
+
+# What `heaptap record -P` would say.
+test_a_process_that_cannot_be_attached_to() {
+  need_root
+  /usr/bin/python3 -c 'import os, time
+child = os.fork()
+if not child: os._exit(0)
+print(child, flush=True)
+time.sleep(1000)' >child &
+  parent=$!
+  zombie() { other=$(cat child) && grep -qs '^State:.*Z (' "/proc/$other/status"; }
+  wait_for 20 zombie
+  equal 1 "$(status_of "$heaptap" doctor "$other")"
+  matches "^heaptap: process $other has ended \(a zombie" err
+  kill -KILL $parent
+  echo 'int main(void) { puts("rests"); fflush(0); for (;;) sleep(100); }' >rest.c
+  aarch64-linux-gnu-gcc -w -static -o rest rest.c
+  qemu-aarch64 ./rest >said &
+  other=$!
+  wait_for 20 grep -q rests said
+  "$heaptap" doctor $other >out 2>err || true
+  matches "process $other is an emulator, and runs a program for another architecture" out
+  equal 1 "$(status_of "$heaptap" record -q -P $other --duration 1ms)"
+  matches "^heaptap: pid $other is an emulator, and runs a program for another architecture\$" err
+  kill -KILL $other
+  "$heaptap" record -q -o p/ sleep 1000 2>err &
+  front=$!
+  profiled() { other=$(child_of $front sleep) && grep -qs /memfd:heaptap "/proc/$other/maps"; }
+  wait_for 20 profiled
+  kill -KILL "$(sampler_of $front)"
+  sampler_died() { grep -q 'the sampler died' err; }
+  wait_for 20 sampler_died
+  "$heaptap" doctor "$other" >out || true
+  matches "process $other was profiled, and its sampler is gone" out
+  equal 1 "$(status_of "$heaptap" record -q -P "$other" --duration 1ms)"
+  matches "^heaptap: pid $other was profiled, and its sampler is gone: heaptap adopt $other\$" err
+  kill -KILL "$other"
 }
 
 # judged_bad WORDS FIX FILE: the file's only line is that it cannot be recorded, with what to do

@@ -427,7 +427,7 @@ test_impossible_events() {
   equal 2 "$(status_of "$heaptap" record -e page-faults -e minor-faults touch started)"
   matches "cannot be sampled beside 'page-faults'" err
   equal 2 "$(status_of "$heaptap" record --no-heap touch started)"
-  equal 2 "$(status_of "$heaptap" record --pid 1)"
+  equal 2 "$(status_of "$heaptap" record --no-heap --pid 1)"
   equal 2 "$(status_of "$heaptap" record --no-heap -e cpu-clock --pid 1 touch started)"
   equal 1 "$(status_of "$heaptap" record --no-heap -e cpu-clock --pid 4194303)"
   matches 'there is no such process' err

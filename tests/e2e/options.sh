@@ -59,9 +59,9 @@ test_missing_values_and_commands() {
   matches 'no COMMAND given; usage: heaptap record' err
   equal 2 "$(status_of record -p 4K --)"
   equal 2 "$(status_of record -p 31366)"
-  matches 'no COMMAND given.*-p is the period in bytes, not a pid' err
-  equal 2 "$(status_of record --pid 31366)"
-  matches "heap of a process that runs already cannot be recorded: start it with 'heaptap record" err
+  matches 'no COMMAND given.*-p is the period in bytes; the pid of a process that runs already goes to -P' err
+  equal 2 "$(status_of record --pid 31366,x)"
+  matches 'process ids of running processes, separated by commas' err
 }
 
 test_every_form_of_a_value() {

@@ -622,7 +622,7 @@ test_follow_config() {
   matches "^heaptap: heaptap.conf:3: 'spol' is none of url, token-file" err
   printf '[push a/b]\nurl = parca+http://host\n' >heaptap.conf
   equal 2 "$(status_of push --follow --config heaptap.conf store)" status
-  matches "^heaptap: heaptap.conf:2: 'a/b' is no name for a target" err
+  matches "^heaptap: heaptap.conf:1: 'a/b' is no name for a target" err
   printf '[daemon]\nstore = /nowhere\n' >heaptap.conf
   equal 2 "$(status_of push --follow --config heaptap.conf)" status
   matches 'has no section \[push NAME\]$' err

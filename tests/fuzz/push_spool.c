@@ -7,7 +7,7 @@
 #include "push/config.h"
 #include "push/counters.h"
 #include "push/delta.h"
-#include "push/labels.h"
+#include "pprof/profile/labels.h"
 #include "push/spool_name.h"
 #include "push/stack_key.h"
 

@@ -190,7 +190,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	change(data, size);
 	int fd = dup(genuine.fd);
-	if (region_reopen(region, fd) != 0) {
+	if (region_reopen(region, fd, false) != 0) {
 		close(fd);
 		free(region);
 		return 0;

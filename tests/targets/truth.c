@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * truth FILE ROUNDS PACE_US [THREADS]: allocates through named functions, known sizes a known number of
- * times, frees a known part, and writes to FILE, tab-separated, what every profiler should have seen:
+ * truth FILE ROUNDS PACE_US [THREADS [wait]]: allocates through named functions, known sizes a known number
+ * of times, frees a known part, and writes to FILE, tab-separated, what every profiler should have seen:
  *
  *     function  alloc_objects  alloc_bytes  inuse_objects  inuse_bytes  size:allocs:inuse,...
  *
+ * wait: says "ready" and waits for a line on standard input first; what these two take is in no table.
  * PACE_US is slept after every 32 allocations, so that a profiler at period 1 is not simply flooded. Its own
  * tables are static: nothing else is allocated until the truth is written.
  */
@@ -229,11 +230,16 @@ int main(int argc, char *argv[])
 	FILE *out;
 
 	if (argc < 4 || threads >= THREADS) {
-		fprintf(stderr, "usage: truth FILE ROUNDS PACE_US [THREADS below %d]\n", THREADS);
+		fprintf(stderr, "usage: truth FILE ROUNDS PACE_US [THREADS below %d [wait]]\n", THREADS);
 		return 2;
 	}
 	rounds = strtoul(argv[2], NULL, 10);
 	pace_us = strtoul(argv[3], NULL, 10);
+	if (argc > 5) {
+		puts("ready");
+		fflush(stdout);
+		getchar();
+	}
 	for (unsigned int i = 0; i < threads; i++)
 		pthread_create(&others[i], NULL, work, tallies[i + 1]);
 	work(tallies[0]);

@@ -33,7 +33,7 @@ static void open_region(void)
 	assert_int_equal(0, region_open(&region, 7, 0xabcd0000, &options));
 	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_int_equal(0, madvise(page, 4096, MADV_WIPEONFORK));
-	thread_open((uint32_t)getpid());
+	thread_open((uint32_t)getpid(), true);
 	const struct claim_setup with = {
 	    .place = {.base = region.base,
 	        .offsets = region.offsets,

@@ -236,12 +236,28 @@ static void errors_list_what_is_allowed(void **state)
 /* heaptrack's -p is a pid. */
 static void a_running_process_is_told_what_to_do(void **state)
 {
-	assert_int_equal(parse("--pid", "4711", NULL), -EINVAL);
-	assert_non_null(strstr(error, "the heap of a process that runs already cannot be recorded"));
-	assert_non_null(strstr(error, "heaptap record --no-heap -e cpu-clock --pid 4711"));
+	assert_int_equal(parse("--pid", "4711,4712,4711", NULL), 0);
+	assert_int_equal(options.pid_count, 2);
+	assert_int_equal(options.pids[0], 4711);
+	assert_int_equal(options.pids[1], 4712);
+	assert_int_equal(parse("-P", "1,", NULL), -EINVAL);
+	assert_int_equal(parse("-P", "x", NULL), -EINVAL);
+	assert_int_equal(parse("-P", "0", NULL), -EINVAL);
+	assert_int_equal(parse("-P", "1 2", NULL), -EINVAL);
+	assert_int_equal(parse("-P", "1", "touch", NULL), -EINVAL);
+	assert_non_null(strstr(error, "exclude each other"));
+	assert_int_equal(parse("--duration", "5s", "touch", NULL), -EINVAL);
+	assert_non_null(strstr(error, "are for --pid"));
+	assert_int_equal(parse("-P", "1", "--paused", NULL), -EINVAL);
+	assert_int_equal(parse("-P", "1", "--on", "rss=1G", NULL), 0);
+	assert_int_equal(parse("-P", "1", "--only", "x", NULL), -EINVAL);
+	assert_int_equal(parse("-P", "1", "--exclude", "x", NULL), -EINVAL);
+	assert_int_equal(parse("-P", "1", "--no-heap", "-e", "cpu-clock", "--on", "rss=1G", NULL), -EINVAL);
+	assert_non_null(strstr(error, "--on is about heaps"));
 	assert_int_equal(parse("-p", "4711", NULL), -EINVAL);
 	assert_non_null(strstr(error, "no COMMAND given"));
-	assert_non_null(strstr(error, "-p is the period in bytes, not a pid"));
+	assert_non_null(
+	    strstr(error, "-p is the period in bytes; the pid of a process that runs already goes to -P"));
 	assert_int_equal(parse(NULL, NULL), -EINVAL);
 	assert_null(strstr(error, "pid"));
 }

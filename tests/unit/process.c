@@ -541,6 +541,7 @@ static void what_an_earlier_sampler_counted_stands_under_one_mark(void **state)
 	fixture_count(s->region, 0, 5, 500);
 	struct process *process = claim(s, 0, 0, 0);
 	assert_int_equal(process_samples(process), 5);
+	process_begin_adoption(process);
 	process_adopt(process);
 	assert_int_equal(process->counters.before_restart, 5);
 	assert_int_equal(heap_total(process->heap).samples, 5);

@@ -503,7 +503,7 @@ static void books_are_taken_over(void **state)
 	const struct process *process = registry_find(&s->registry, shell.pid);
 	assert_non_null(process);
 	assert_true(process_samples(process) >= counted);
-	assert_int_equal(heap_total(process->heap).samples, process_samples(process));
+	LOOK_UNTIL(s, heap_total(process->heap).samples == process_samples(process));
 	pid_t pid = shell.pid;
 	stranger_end(&shell);
 	LOOK_UNTIL(s, closed_of(s, pid));

@@ -43,10 +43,10 @@ static void a_child_lives_and_ends(void **state)
 	facts = thread_facts_read(child);
 	assert_int_equal(facts.pid, 0);
 	assert_false(facts.unread);
-	assert_int_equal(thread_facts_started(child), 0);
+	assert_int_equal(thread_facts_birth(child).ticks, 0);
 }
 
-/* Field 22 of proc(5). */
+/* Fields 22 and 28 of proc(5). */
 static void when_it_was_forked(void **state)
 {
 	char text[1024], *rest;
@@ -58,7 +58,14 @@ static void when_it_was_forked(void **state)
 	for (int i = 3; i < 22 && field; i++)
 		field = strtok_r(NULL, " ", &rest);
 	assert_non_null(field);
-	assert_int_equal(thread_facts_started(getpid()), strtoull(field, NULL, 10));
+	struct thread_birth birth = thread_facts_birth(getpid());
+	assert_int_equal(birth.ticks, strtoull(field, NULL, 10));
+	assert_in_range(thread_facts_now(), birth.ticks, birth.ticks + UINT32_MAX);
+	for (int i = 22; i < 28 && field; i++)
+		field = strtok_r(NULL, " ", &rest);
+	assert_non_null(field);
+	assert_int_not_equal(birth.stack_start, 0);
+	assert_int_equal(birth.stack_start, strtoull(field, NULL, 10));
 }
 
 static void without_descriptors_nothing_is_said(void **state)

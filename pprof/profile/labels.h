@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The labels of a series, by which servers group profiles: service_name and those that the daemon found for
- * the process (a comment of the profile, `labels: service_name=.. host=..`), after those that the user
- * gave.
+ * The labels of a process and of its profiles, by which servers group them: service_name and those that the
+ * daemon found for the process (a comment of the profile, `labels: service_name=.. host=..`), after those
+ * that the user gave.
  *
  * Names are legal in Prometheus ([a-zA-Z_][a-zA-Z0-9_]*, not reserved by a leading __), values valid UTF-8.
  * A pid is never a label: a server keeps a series for each combination of values. Pyroscope's limits are 30
- * names of 1024 bytes with values of 2048 (pkg/validation/limits.go of v2); we send 12 at most.
+ * names of 1024 bytes with values of 2048 (pkg/validation/limits.go of v2); we send 12 at most, the first.
  */
-#ifndef PUSH_LABELS_H
-#define PUSH_LABELS_H
+#ifndef PPROF_PROFILE_LABELS_H
+#define PPROF_PROFILE_LABELS_H
 
 #include <stddef.h>
 
 struct origin;
 struct profile;
 
-enum { LABELS_MAX = 12, LABELS_NAME_BYTES = 1024, LABELS_VALUE_BYTES = 2048 };
+enum { LABELS_MAX = 30, LABELS_SENT_MAX = 12, LABELS_NAME_BYTES = 1024, LABELS_VALUE_BYTES = 2048 };
+
+#define LABELS_COMMENT "labels: " /* before them in the comment */
 
 struct label {
 	char *name, *value;
@@ -45,11 +47,14 @@ int labels_add_text(struct labels *labels, const char *text);
  * -ENOMEM. */
 int labels_add_comment(struct labels *labels, const char *text);
 
+/* The comment, for free(): LABELS_COMMENT and what labels_add_comment() reads. NULL: out of memory. */
+char *labels_comment(const struct labels *labels);
+
 /* The value; NULL if there is no such label. */
 const char *labels_find(const struct labels *labels, const char *name);
 
-/* Makes the labels of a profile: service_name first, then `given`, then the comment's, or else the
- * host's name. 0 or -ENOMEM; labels_fini() is due in any case. */
+/* Makes the labels to send of a profile, LABELS_SENT_MAX at most: service_name first, then `given`, then
+ * the comment's, or else the host's name. 0 or -ENOMEM; labels_fini() is due in any case. */
 int labels_of_profile(struct labels *labels, const struct profile *profile, const struct origin *origin,
     const struct labels *given);
 

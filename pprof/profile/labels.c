@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "push/labels.h"
+#include "pprof/profile/labels.h"
 
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
+#include "pprof/text/percent.h"
 #include "pprof/text/utf8.h"
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char comment_prefix[] = "labels: ";
 
 void labels_fini(struct labels *labels)
 {
@@ -101,33 +101,6 @@ int labels_add_text(struct labels *labels, const char *text)
 	return add(labels, text, (size_t)(equals - text), equals + 1, strlen(equals + 1));
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = (char)(c | 0x20);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* In place; a '%' that no two hexadecimal digits follow stands for itself. Returns the new length. */
-static size_t percent_decode(char *text, size_t length)
-{
-	size_t to = 0;
-
-	for (size_t i = 0; i < length; i++) {
-		int high = text[i] == '%' && i + 2 < length ? hex_digit(text[i + 1]) : -1;
-		int low = high >= 0 ? hex_digit(text[i + 2]) : -1;
-
-		if (low >= 0) {
-			text[to++] = (char)(high << 4 | low);
-			i += 2;
-		} else {
-			text[to++] = text[i];
-		}
-	}
-	return to;
-}
-
 int labels_add_comment(struct labels *labels, const char *text)
 {
 	int err = 0;
@@ -150,6 +123,36 @@ int labels_add_comment(struct labels *labels, const char *text)
 	return err == -ENOMEM ? err : 0;
 }
 
+/* Spaces part labels; what is no printable ASCII is encoded too, so that the comment is readable anywhere. */
+static void put_encoded(FILE *out, const char *value)
+{
+	for (; *value; value++) {
+		if (*value > ' ' && *value < 0x7f && *value != '%')
+			putc(*value, out);
+		else
+			fprintf(out, "%%%02X", (unsigned char)*value);
+	}
+}
+
+char *labels_comment(const struct labels *labels)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+
+	if (!out)
+		return NULL;
+	fputs(LABELS_COMMENT, out);
+	for (size_t i = 0; i < labels->count; i++) {
+		fprintf(out, "%s%s=", i ? " " : "", labels->rows[i].name);
+		put_encoded(out, labels->rows[i].value);
+	}
+	if (fclose(out) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
 static int read_comments(struct labels *labels, const struct profile *profile, bool *found)
 {
 	int err = 0;
@@ -158,12 +161,21 @@ static int read_comments(struct labels *labels, const struct profile *profile, b
 	for (size_t i = 0; i < profile_comment_count(profile) && !err; i++) {
 		const char *text = profile_comment(profile, i);
 
-		if (strncmp(text, comment_prefix, strlen(comment_prefix)) != 0)
+		if (strncmp(text, LABELS_COMMENT, strlen(LABELS_COMMENT)) != 0)
 			continue;
 		*found = true;
-		err = labels_add_comment(labels, text + strlen(comment_prefix));
+		err = labels_add_comment(labels, text + strlen(LABELS_COMMENT));
 	}
 	return err;
+}
+
+/* A label of those to send, for which there is less room. */
+static int add_sent(struct labels *labels, const char *name, const char *value)
+{
+	if (labels->count < LABELS_SENT_MAX || !*value || labels_find(labels, name))
+		return labels_add(labels, name, value);
+	labels->left_out++;
+	return 0;
 }
 
 int labels_of_profile(struct labels *labels, const struct profile *profile, const struct origin *origin,
@@ -181,11 +193,11 @@ int labels_of_profile(struct labels *labels, const struct profile *profile, cons
 	if (!err)
 		err = labels_add(labels, "service_name", service);
 	for (size_t i = 0; i < given->count && !err; i++)
-		err = labels_add(labels, given->rows[i].name, given->rows[i].value);
+		err = add_sent(labels, given->rows[i].name, given->rows[i].value);
 	for (size_t i = 0; i < found.count && !err; i++)
-		err = labels_add(labels, found.rows[i].name, found.rows[i].value);
+		err = add_sent(labels, found.rows[i].name, found.rows[i].value);
 	if (!has_comment && !err)
-		err = labels_add(labels, "host", origin->host);
+		err = add_sent(labels, "host", origin->host);
 	labels->left_out += found.left_out;
 	labels_fini(&found);
 	return err;

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is in a store, by the names in it (store_name.h); no profile is opened. Links are not followed, and
+ * everything that has another name is passed over: the store may have been put together by anybody.
+ */
+#ifndef PPROF_SERVICE_STORE_LIST_H
+#define PPROF_SERVICE_STORE_LIST_H
+
+#include "pprof/service/service_name.h"
+#include "pprof/service/store_name.h"
+#include "pprof/table/intern.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { STORE_LIST_FILES_MOST = 4 << 20 }; /* what lies beyond is passed over */
+
+/* 40 bytes, so that a store of 100,000 files takes 4 MB. */
+struct store_file {
+	int64_t time_s;   /* since 1970 */
+	uint64_t bytes;   /* of its contents; 0 unless asked for */
+	uint32_t service; /* number in store_list.services */
+	uint32_t kind;    /* for store_list_kind() */
+	pid_t pid;
+	uint8_t class; /* enum store_class */
+	bool is_profile;
+};
+
+struct store_day {      /* a folder */
+	int64_t time_s; /* its midnight */
+	uint32_t service;
+};
+
+/* A temporary file, which a writer that was killed left unless one is writing just now. */
+struct store_temporary {
+	struct store_day day;
+	char name[40];
+};
+
+struct store_list {
+	struct store_file *files; /* by service, then time, pid, kind */
+	size_t file_count;
+	char (*services)[SERVICE_NAME_BYTES]; /* sorted */
+	size_t service_count;
+	/* Only with sizes: the folders of days, by service and time, what all folders take, and temporary
+	 * files. */
+	struct store_day *days;
+	size_t day_count;
+	uint64_t folder_bytes;
+	struct store_temporary *temporaries;
+	size_t temporary_count;
+
+	struct intern kinds;
+	size_t file_room, service_room, day_room, temporary_room;
+};
+
+/* All zero is empty. */
+void store_list_fini(struct store_list *list);
+
+/* Reads the store, or one service's part of it (NULL: all). with_sizes: a call of fstatat(2) for each file.
+ * 0, or -errno of the store's own folder (-ENOENT, -EACCES, -ENOTDIR), -ENOMEM; what else cannot be read is
+ * left out. */
+int store_list_read(struct store_list *list, const char *store, const char *service, bool with_sizes);
+
+/* The same below an open folder, which stays open. */
+int store_list_read_at(struct store_list *list, int store_fd, const char *service, bool with_sizes);
+
+/* "heap-rss" */
+const char *store_list_kind(const struct store_list *list, const struct store_file *file);
+
+/* What it is called: "redis/2026-11-22/101500.4711.heap.pb.gz", relative to the store. 0 or -ENAMETOOLONG. */
+int store_list_path(
+    const struct store_list *list, const struct store_file *file, char *path, size_t path_bytes);
+
+/* Files of a service: [*first, *first + the returned number). 0 if there is no such service. */
+size_t store_list_service(const struct store_list *list, const char *service, size_t *first);
+
+#endif

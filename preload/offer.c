@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/offer.h"
+
+#include "preload/memory.h"
+#include "preload/raw_file.h"
+#include "preload/session.h"
+
+#include <linux/memfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A file beyond RLIMIT_FSIZE would end the program with SIGXFSZ. */
+static int open_memfd(uint64_t bytes)
+{
+	if (!session_affordable(RLIMIT_FSIZE, bytes))
+		return -1;
+	int fd = (int)syscall(SYS_memfd_create, "heaptap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0 || syscall(SYS_ftruncate, fd, bytes) == 0)
+		return fd;
+	raw_file_close(fd);
+	return -1;
+}
+
+/* Anonymous shared memory takes one mmap, but has no name in /proc/PID/maps, and no seals. */
+static void *map(bool strict, uint64_t bytes)
+{
+	int fd = strict ? -1 : open_memfd(bytes);
+	if (fd < 0)
+		return memory_map(bytes, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+	void *start = memory_map(bytes, MAP_SHARED | MAP_NORESERVE, fd);
+	raw_file_close(fd);
+	return start;
+}
+
+struct region_header *offer_region(bool strict)
+{
+	struct region_offsets offsets;
+	region_lay_out(&offsets, REGION_OFFER_SEGMENTS);
+	if (!session_affordable(RLIMIT_AS, offsets.end))
+		return NULL;
+	struct region_header *header = map(strict, offsets.end);
+	if (!header)
+		return NULL;
+	header->abi = REGION_ABI;
+	header->offsets = offsets;
+	header->segments = REGION_OFFER_SEGMENTS;
+	header->clock_id = CLOCK_MONOTONIC_COARSE;
+	header->offered = 1;
+	atomic_store_explicit(&header->period_bytes, REGION_OFFER_PERIOD_BYTES, memory_order_relaxed);
+	header->magic = REGION_MAGIC;
+	return header;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Attaching to a process that runs already, from inside: the constructor and the entries of
+ * libheaptap-attach.so, which has no constructor.c and exports no hook.
+ *
+ * The sampler makes one thread of the process call these, at a point where it is neither in the allocator nor
+ * in the loader (sampler/attach). The other threads run on. So everything here that they may meet is done by
+ * single stores: first the place is open, then the slots lead to the hooks; and at the end no more samples
+ * are taken, then the slots lead back, then the region makes way for zeroes, in which a thread that has been
+ * in a hook all the while does no harm. The library is never unloaded.
+ */
+#include "preload/running.h"
+
+#include "preload/attach.h"
+#include "preload/claim.h"
+#include "preload/hook_table.h"
+#include "preload/live.h"
+#include "preload/loader_calls.h"
+#include "preload/loader_lock.h"
+#include "preload/lookup.h"
+#include "preload/mapping.h"
+#include "preload/memory.h"
+#include "preload/mmap.h"
+#include "preload/next_symbol.h"
+#include "preload/session.h"
+#include "preload/slot.h"
+#include "preload/thread.h"
+#include "proto/region.h"
+
+#include <errno.h>
+#include <link.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT struct attach_request heaptap_attach_request = {.magic = ATTACH_REQUEST_MAGIC, .abi = REGION_ABI};
+
+/* Where the last region was: zeroes now. */
+static void *left;
+static uint64_t left_bytes;
+
+static void tell_imports(struct region_header *header)
+{
+	strncpy(header->unseen_files, import_unseen(), sizeof(header->unseen_files) - 1);
+	if (header->unseen_files[0])
+		header->unseen |= REGION_UNSEEN_FILES;
+	atomic_store(&header->imports, import_count());
+}
+
+/* What the region before left behind; no hook is called now. */
+static void forget(void)
+{
+	if (!left)
+		return;
+	mapping_clear();
+	live_clear();
+	slot_reset();
+	mmap_open();
+}
+
+static void take_out(void)
+{
+	size_t count;
+	const struct import *imports = hook_table(&count);
+	if (!imports || !left)
+		return;
+	claim_detach();
+	import_turn_back(imports, count);
+	(void)memory_cover(left, left_bytes);
+}
+
+static bool begin(void)
+{
+	size_t count;
+	uint32_t attaching = REGION_ATTACHING;
+	forget();
+	struct region_header *header =
+	    session_region_at(heaptap_attach_request.region_path, left, left_bytes);
+	heaptap_attach_request.region_path[0] = '\0';
+	if (!header)
+		return false;
+	left = header;
+	left_bytes = header->offsets.end;
+	thread_know_stacks(
+	    (const void *)((unsigned char *)header + header->offsets.stacks), header->thread_stacks);
+	if (!attach_to(header, header->filtered == 1, true)) {
+		left = NULL;
+		return false;
+	}
+	hook_table_fill(header->record_mmap == 1);
+	const struct import *imports = hook_table(&count);
+	import_turn(imports, count);
+	tell_imports(header);
+	if (!atomic_compare_exchange_strong(&header->attaching, &attaching, REGION_ATTACHED)) {
+		take_out();
+		return true;
+	}
+	heaptap_attach_request.attachments++;
+	atomic_store_explicit(&header->state, REGION_READY, memory_order_release);
+	return true;
+}
+
+EXPORT void heaptap_attach(void)
+{
+	int saved = errno;
+	enum claim_state now = claim_state();
+	bool idle = now == CLAIM_EARLY || now == CLAIM_CLOSED || now == CLAIM_DETACHED;
+	if (idle && heaptap_attach_request.region_path[0] && !begin())
+		claim_detach();
+	errno = saved;
+}
+
+EXPORT void heaptap_detach(void)
+{
+	int saved = errno;
+	take_out();
+	errno = saved;
+}
+
+static void turn_new(void)
+{
+	size_t count;
+	const struct import *imports = hook_table(&count);
+	if (!imports || !loader_lock_take())
+		return;
+	if (import_turn_new(imports, count))
+		tell_imports(left);
+	loader_lock_release();
+}
+
+/* The region is beside the library, which knows its own name from the loader. */
+static int find_own_name(struct dl_phdr_info *info, size_t size, void *argument)
+{
+	static const char *const names[][2] = {
+	    {ATTACH_LIBRARY_FD_NAME, ATTACH_REGION_FD_NAME},
+	    {ATTACH_LIBRARY_FILE, ATTACH_REGION_FILE},
+	};
+	char *path = argument;
+	const char *slash = strrchr(info->dlpi_name, '/');
+	size_t folder = slash ? (size_t)(slash + 1 - info->dlpi_name) : 0;
+	if (!lookup_is_ours(info))
+		return 0;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (slash && strcmp(slash + 1, names[i][0]) == 0 &&
+		    folder + strlen(names[i][1]) < sizeof(heaptap_attach_request.region_path)) {
+			memcpy(path, info->dlpi_name, folder);
+			strcpy(path + folder, names[i][1]);
+		}
+	return 1;
+}
+
+/* Two heaptaps that did not see each other, from two containers perhaps: the first stays. */
+static bool is_alone(void)
+{
+	struct lookup other = {.name = ATTACH_REQUEST_SYMBOL};
+	lookup_next(&other, 1);
+	if (other.found)
+		heaptap_attach_request.abi = 0;
+	return !other.found;
+}
+
+/* By dlopen, and so under the loader's lock. */
+__attribute__((constructor)) static void construct(void)
+{
+	int saved = errno;
+	lookup_everywhere();
+	if (is_alone()) {
+		next_symbol_resolve();
+		loader_calls_resolve(turn_new);
+		lookup_each(find_own_name, heaptap_attach_request.region_path);
+		if (loader_lock_find((uint32_t)syscall(SYS_gettid)))
+			heaptap_attach();
+	}
+	next_symbol_protect(getauxval(AT_PAGESZ));
+	errno = saved;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Attaching to a running process: finds a thread at a safe point, and makes it load libheaptap-attach.so, or
+ * call into it if it has the library already. The library takes the region from there (preload/running.c).
+ */
+#ifndef SAMPLER_ATTACH_ATTACHMENT_H
+#define SAMPLER_ATTACH_ATTACHMENT_H
+
+#include "sampler/attach/delivery.h"
+#include "sampler/region/region.h"
+#include "sampler/unwind/module.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct attachment_wish {
+	pid_t pid;
+	struct modules *modules;
+	int cancel_fd; /* readable: the search for a safe point is given up. -1: none */
+	bool force;    /* threads with a seccomp filter are called too */
+	/* to attach: mapped, not used by anybody yet; and the library */
+	const struct region *region;
+	const struct delivery *delivery;
+};
+
+struct attachment {
+	/* results, for the user */
+	uint64_t stood_ns; /* for how long the thread stood still, at most */
+	uint32_t tries;    /* threads that were looked at until one was at a safe point */
+	bool reused;       /* the library was there */
+	bool by_file;      /* it came as a file, and not from memory */
+	char reason[200];  /* why it failed */
+};
+
+/* Returns 0: the process uses the region; -ECANCELED; or -errno; with a reason. Whatever happens the process
+ * runs on as it was. */
+int attachment_begin(struct attachment *attachment, const struct attachment_wish *wish);
+
+/* Takes the hooks out again. -ENOENT: the process is not attached. */
+int attachment_end(struct attachment *attachment, const struct attachment_wish *wish);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Can a running process be attached to? Asked before anything of it is touched; the answer is for the
+ * user. */
+#ifndef SAMPLER_ATTACH_FITNESS_H
+#define SAMPLER_ATTACH_FITNESS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define FITNESS_ONLY_X86 \
+	"that works on x86-64 alone, for whose signal frames the way back of the called thread is written"
+
+struct fitness {
+	char cause[256];  /* "is statically linked"; "": it can be */
+	char remedy[128]; /* "start it with heaptap record"; "": there is none */
+	bool filtered;    /* it has a seccomp filter */
+};
+
+/* force: a seccomp filter is no obstacle. True: it can be attached to. */
+bool fitness_examine(struct fitness *fitness, pid_t pid, bool force);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The holder: a small process with the user, the groups, and the pid and user namespaces of a target, that
+ * holds two descriptors while the target opens them through /proc (the library, and the region). The kernel
+ * lets a process open /proc/PID/fd/N of another only with the same user and no fewer capabilities; so it
+ * cannot be the sampler. Nothing of the sampler is in it: it executes heaptap anew, with an empty
+ * environment, before it becomes the target's user.
+ */
+#ifndef SAMPLER_ATTACH_HOLDER_H
+#define SAMPLER_ATTACH_HOLDER_H
+
+#include <sys/types.h>
+
+/* The word that makes heaptap a holder; not for users. */
+#define HOLDER_COMMAND "attach-holder"
+
+enum { HANDED_PATH_BYTES = 96 };
+
+/* How a target gets its library and its region: from a holder, or from a folder (folder.h). */
+struct handed {
+	int fd; /* its socket: it ends when this is closed. -1: none */
+	pid_t child;
+	/* in the target's view; the region's is a file or a socket (proto/region.h) */
+	char library_path[HANDED_PATH_BYTES], region_path[HANDED_PATH_BYTES];
+};
+
+/* Starts the holder for a target, with copies of both descriptors, as ATTACH_LIBRARY_FD and ATTACH_REGION_FD.
+ * Returns 0; -ENOENT: the target has no /proc in which it would find the holder; or -errno. */
+int holder_start(struct handed *handed, pid_t target, int library_fd, int region_fd);
+
+/* Ends what holder_start or folder_start has started. */
+void handed_end(struct handed *handed);
+
+/* The holder's own main. words: "UID GID", of the target. Returns the exit status. */
+int holder_main(int count, char *words[]);
+
+#endif

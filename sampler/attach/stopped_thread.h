@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One thread of another process, stopped by ptrace(2); all others run on. If we are killed the kernel lets it
+ * run on with the registers that it has then.
+ */
+#ifndef SAMPLER_ATTACH_STOPPED_THREAD_H
+#define SAMPLER_ATTACH_STOPPED_THREAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+enum { STOPPED_THREAD_VECTOR_BYTES = 16384 };
+
+struct stopped_thread {
+	pid_t tid;
+	int cancel_fd; /* readable: no more waiting for a stop. -1: none */
+	struct user_regs_struct registers;
+	uint64_t signal_mask;
+	unsigned char vector[STOPPED_THREAD_VECTOR_BYTES]; /* FPU and vector state, as XSAVE stores it */
+	size_t vector_bytes;
+	uint64_t since_ns; /* it stands still since then, at most */
+};
+
+/* How a wait for a stop ended. */
+enum stopped_thread_stop {
+	STOPPED_THREAD_INTERRUPTED, /* by stopped_thread_interrupt */
+	STOPPED_THREAD_SIGNAL,      /* before a signal is delivered: *signal */
+	STOPPED_THREAD_GROUP,       /* the process is stopped by a signal */
+	STOPPED_THREAD_ENDED,
+	STOPPED_THREAD_TIMEOUT,
+	STOPPED_THREAD_CANCELED,
+};
+
+/* Stops the thread. Returns 0; -EAGAIN: it is stopped by a signal; -ETIMEDOUT: not within `limit_ns`;
+ * -ECANCELED; -ESRCH; -EPERM. It runs on after every error; after the second and third only when it has
+ * stopped and we have let it go, or when this process ends. */
+int stopped_thread_stop(struct stopped_thread *thread, pid_t tid, uint64_t limit_ns);
+
+/* Lets it run on, with its registers as they are. */
+void stopped_thread_release(struct stopped_thread *thread);
+
+/* A thread that did not stop in time is let go if it has stopped meanwhile. True: it has, or has ended. */
+bool stopped_thread_forget(pid_t tid);
+
+/* Reads registers, vector state and signal mask. Returns 0 or -errno. */
+int stopped_thread_read(struct stopped_thread *thread);
+
+/* Its stack pointer; and the number of the system call that it is in, -1: in none, or it is not known. */
+uint64_t stopped_thread_stack_pointer(const struct stopped_thread *thread);
+int64_t stopped_thread_system_call(const struct stopped_thread *thread);
+uint64_t stopped_thread_program_counter(const struct stopped_thread *thread);
+
+/* The address of the thread's struct rseq (linux/rseq.h); 0: none is registered, or the kernel is older than
+ * 5.13. */
+uint64_t stopped_thread_sequences(const struct stopped_thread *thread);
+
+/* Single ptrace(2) requests; 0 or -errno. */
+int stopped_thread_set_registers(
+    const struct stopped_thread *thread, const struct user_regs_struct *registers);
+int stopped_thread_set_mask(const struct stopped_thread *thread, uint64_t mask);
+int stopped_thread_set_vector(const struct stopped_thread *thread);
+int stopped_thread_go(const struct stopped_thread *thread, int signal);
+int stopped_thread_listen(const struct stopped_thread *thread);
+int stopped_thread_interrupt(const struct stopped_thread *thread);
+
+/* cancel_fd: as above. */
+enum stopped_thread_stop stopped_thread_wait(pid_t tid, uint64_t limit_ns, int cancel_fd, int *signal);
+
+#endif

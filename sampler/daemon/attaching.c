@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/daemon/attaching.h"
+
+#include "pprof/text/log_line.h"
+#include "sampler/attach/attacher.h"
+#include "sampler/attach/fitness.h"
+#include "sampler/daemon/daemon_state.h"
+#include "sampler/daemon/verdict.h"
+#include "sampler/linux/clock.h"
+#include "sampler/linux/epoll_set.h"
+#include "sampler/linux/proc.h"
+#include "sampler/linux/thread_facts.h"
+#include "sampler/loader/preload_library.h"
+#include "sampler/target/target_plan.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum { LIVE_MAX = REGION_OFFER_SEGMENTS * REGION_SEGMENT_SLOTS };
+
+static int open_library(struct daemon *d)
+{
+	static char copy[PROC_PATH_BYTES];
+	char path[PATH_MAX];
+	if (d->delivery.fd >= 0)
+		return 0;
+	int error = attach_library_find(path, sizeof(path));
+	if (!error)
+		error = delivery_open(&d->delivery, path);
+	if (error) {
+		d->delivery.fd = -1;
+		return error;
+	}
+	*modules_library(d->modules) =
+	    (struct module_library){DELIVERY_NAME, proc_fd_path(copy, d->delivery.fd)};
+	return 0;
+}
+
+static struct region *make_region(struct daemon *d, uint64_t period_bytes)
+{
+	struct region *region = malloc(sizeof(*region));
+	uint64_t key = 0;
+	const struct region_options options = {
+	    .period_bytes = period_bytes,
+	    .clock_id = region_clock(),
+	    .live_max = LIVE_MAX,
+	    .mode = REGION_MODE_COPY,
+	};
+	if (getrandom(&key, sizeof(key), 0) != (ssize_t)sizeof(key))
+		key = clock_now_ns() << 16;
+	if (region && region_open(region, d->next_region++, key & ~REGION_KEY_PLACE, &options) == 0) {
+		region_header(region)->offered = 1; /* the next daemon takes it up as if it was */
+		region_header(region)->session = (uint64_t)d->identity.unix_ns;
+		region_prefault(region);
+		return region;
+	}
+	free(region);
+	return NULL;
+}
+
+static struct registry_attached facts_of(pid_t pid)
+{
+	char status[4096];
+	uint64_t began = thread_facts_birth(pid).ticks, now = thread_facts_now();
+	struct registry_attached facts = {.pid = pid};
+	if (began && now > began)
+		facts.after_ns = (now - began) * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
+	(void)proc_read(pid, "status", status, sizeof(status));
+	facts.rss_bytes = proc_status_number(status, "\nVmRSS:", 10, 0) << 10;
+	facts.filtered = proc_status_number(status, "\nSeccomp:", 10, 1) != 0;
+	return facts;
+}
+
+/* ---- on their way */
+
+static void drop(struct daemon_attaching *one)
+{
+	if (one->region)
+		region_close(one->region);
+	free(one->region);
+	free(one->facts.plan);
+	*one = (struct daemon_attaching){.attacher.fd = -1};
+}
+
+static struct daemon_attaching *free_seat(struct daemon *d)
+{
+	for (size_t i = 0; i < DAEMON_ATTACHING; i++)
+		if (!d->attaching[i].region)
+			return &d->attaching[i];
+	return NULL;
+}
+
+/* 0, or -errno and everything is as it was. */
+static int begin(struct daemon *d, struct daemon_attaching *one, const struct roster_entry *entry,
+    const struct verdict *verdict)
+{
+	const uint64_t period_bytes = verdict_period(d, verdict);
+	*one = (struct daemon_attaching){
+	    .attacher.fd = -1, .region = make_region(d, period_bytes), .facts = facts_of(entry->pid)};
+	one->facts.period_bytes = period_bytes;
+	one->facts.plan = calloc(1, sizeof(*one->facts.plan));
+	int error = one->region && one->facts.plan ? 0 : -ENOMEM;
+	if (!error) {
+		verdict_plan(one->facts.plan, d, verdict);
+		region_header(one->region)->filtered = one->facts.filtered;
+		const struct attachment_wish wish = {
+		    .pid = entry->pid, .modules = d->modules, .region = one->region, .delivery = &d->delivery};
+		error = attacher_start(&one->attacher, attachment_begin, &wish);
+	}
+	if (!error)
+		error = epoll_set_add(d->epoll_fd, one->attacher.fd);
+	if (error)
+		drop(one);
+	return error;
+}
+
+static void take_result(struct daemon *d, struct daemon_attaching *one)
+{
+	struct attachment attachment;
+	struct roster_entry *entry = roster_find(&d->roster, one->facts.pid);
+	epoll_set_remove(d->epoll_fd, one->attacher.fd);
+	int error = attacher_finish(&one->attacher, &attachment);
+	if (error) {
+		if (entry)
+			verdict_refuse(entry, "cannot be attached to: %s", attachment.reason);
+		drop(one);
+		return;
+	}
+	one->facts.other_library = attachment.reused || attachment.by_file;
+	struct region *region = one->region;
+	const struct registry_attached facts = one->facts;
+	one->region = NULL;
+	one->facts.plan = NULL;
+	if (registry_attach(&d->heap.registry, region, &facts) != 0 || !entry)
+		return;
+	entry->state = ROSTER_PROFILED;
+	entry->ino = region->ino;
+	entry->first = entry->attached = true;
+	entry->since_ns = clock_now_ns();
+	entry->since_unix_ns = clock_unix_ns();
+	roster_set(&entry->reason, NULL);
+	if (d->options.verbosity > 0)
+		log_line("pid %d: attached, service %s; one thread stood still for %.1f ms", (int)entry->pid,
+		    facts.plan->service, (double)attachment.stood_ns / 1e6);
+}
+
+bool attaching_event(struct daemon *d, int fd)
+{
+	for (size_t i = 0; i < DAEMON_ATTACHING; i++)
+		if (d->attaching[i].region && d->attaching[i].attacher.fd == fd) {
+			take_result(d, &d->attaching[i]);
+			return true;
+		}
+	return false;
+}
+
+void attaching_end(struct daemon *d)
+{
+	for (size_t i = 0; i < DAEMON_ATTACHING; i++)
+		if (d->attaching[i].region) {
+			attacher_give_up(&d->attaching[i].attacher);
+			take_result(d, &d->attaching[i]);
+		}
+}
+
+/* ---- whom */
+
+/* True: on its way, or refused for a reason; false: later. */
+static bool attach(struct daemon *d, struct roster_entry *entry, const struct verdict *verdict)
+{
+	struct fitness fitness;
+	struct daemon_attaching *seat = free_seat(d);
+	int error = open_library(d);
+	if (error)
+		return verdict_refuse(
+		    entry, "cannot be attached to: no " ATTACH_LIBRARY_NAME ": %s", strerror(-error));
+	if (!fitness_examine(&fitness, entry->pid, false))
+		return verdict_refuse(
+		    entry, "%s%s%s", fitness.cause, fitness.remedy[0] ? ": " : "", fitness.remedy);
+	if (!seat)
+		return false;
+	error = begin(d, seat, entry, verdict);
+	return error ? verdict_refuse(entry, "cannot be attached to: %s", strerror(-error))
+	             : verdict_refuse(entry, "is being attached to");
+}
+
+bool attaching_try(struct daemon *d, struct roster_entry *entry, bool has_library)
+{
+	struct verdict *verdict = verdict_make(d, entry, has_library);
+	bool decided = true;
+	entry->state = ROSTER_OTHER;
+	if (!verdict)
+		return true;
+	/* Of nearly all processes nothing need be said: nobody has asked for them. */
+	const bool wanted = has_library || verdict->decision.verdict == DECISION_PROFILE;
+	if (wanted && !verdict_is_no(d, entry, verdict))
+		decided = attach(d, entry, verdict);
+	if (!decided) {
+		entry->state = ROSTER_NOTHING; /* at the next sweep */
+		entry->looks--;
+	}
+	free(verdict);
+	return decided;
+}

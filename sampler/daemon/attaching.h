@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Processes that offer nothing, or whose offer is closed to a daemon that is not root: they are attached to, each by
+ * a child process (sampler/attach/attacher.h), so that the search for a safe point holds up nobody.
+ */
+#ifndef SAMPLER_DAEMON_ATTACHING_H
+#define SAMPLER_DAEMON_ATTACHING_H
+
+#include "sampler/daemon/roster.h"
+
+struct daemon;
+
+/* Begins, if the rules say so. has_library: it carries the library. Returns true: it is decided about; false: too
+ * many are on their way. */
+bool attaching_try(struct daemon *daemon, struct roster_entry *entry, bool has_library);
+
+/* True: the descriptor belongs to an attachment on its way, whose result was taken. */
+bool attaching_event(struct daemon *daemon, int fd);
+
+/* Gives up those that are on their way. */
+void attaching_end(struct daemon *daemon);
+
+#endif

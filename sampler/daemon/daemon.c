@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/daemon/daemon.h"
+
+#include "pprof/codec/file.h"
+#include "pprof/text/log_line.h"
+#include "sampler/cli/status.h"
+#include "sampler/control/control_socket.h"
+#include "sampler/daemon/attaching.h"
+#include "sampler/daemon/configuration.h"
+#include "sampler/daemon/daemon_list.h"
+#include "sampler/daemon/daemon_state.h"
+#include "sampler/daemon/hand_over.h"
+#include "sampler/daemon/notify.h"
+#include "sampler/linux/clock.h"
+#include "sampler/linux/epoll_set.h"
+#include "sampler/loader/preload_library.h"
+#include "sampler/session/signals.h"
+#include "sampler/target/target_plan.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	SWEEP_NS_S = 2,
+	STATUS_NS_S = 10, /* between STATUS lines for the service manager */
+	TUNE_NS_S = 10, /* between looks at periods and growth */
+};
+
+static const uint64_t second_ns = UINT64_C(1000000000);
+
+/* ---- snapshots */
+
+static int claim(
+    void *context, const struct target *target, const char *name, char *path, size_t path_bytes)
+{
+	const struct daemon *d = context;
+	const struct store_claim wish = {
+	    .service = target->plan ? target->plan->service : target->title,
+	    .snapshot = name,
+	    .pid = target->pid,
+	    .time_s = time(NULL),
+	    .oom = target->closed && target->series && oom_watch_kills(&target->series->death) > 0 &&
+	        target->end == TARGET_EXITED && WIFSIGNALED(target->status) &&
+	        WTERMSIG(target->status) == SIGKILL,
+	};
+	return store_claim(d->store, &wish, path, path_bytes);
+}
+
+static void on_answer(void *context, uint64_t asker, pid_t pid, const char *path, int error)
+{
+	const struct daemon *d = context;
+	if (error)
+		control_server_failed(d->control, asker, pid, error);
+	else
+		control_server_written(d->control, asker, pid, path);
+}
+
+static uint32_t want_all(struct daemon *d, const char *cause, uint64_t asker)
+{
+	if (heap_capture_look(&d->heap, false))
+		scheduler_hurry(d->scheduler);
+	return scheduler_want_all(d->scheduler, cause, asker);
+}
+
+/* ---- the control socket */
+
+static bool is_of_service(const struct target *target, const char *service)
+{
+	return target->plan && strcmp(target->plan->service, service) == 0;
+}
+
+static uint32_t ask_service(struct daemon *d, const char *service, uint64_t asker)
+{
+	const struct table *processes = &d->heap.intake.processes;
+	uint32_t count = 0;
+	for (size_t i = 0; i < processes->count; i++) {
+		const struct process *process = processes->entries[i].item;
+		if (!process->target.closed && is_of_service(&process->target, service))
+			count += scheduler_ask(d->scheduler, process->target.pid, asker);
+	}
+	return count;
+}
+
+static int64_t on_asked(void *context, const struct control_request *request, uint64_t asker)
+{
+	struct daemon *d = context;
+	if (request->verb != CONTROL_SNAPSHOT)
+		return -EOPNOTSUPP;
+	if (heap_capture_look(&d->heap, false))
+		scheduler_hurry(d->scheduler);
+	switch (request->target) {
+	case CONTROL_PID:
+		return scheduler_ask(d->scheduler, request->pid, asker);
+	case CONTROL_SERVICE:
+		return ask_service(d, request->service, asker);
+	default:
+		return want_all(d, "heaptap snapshot", asker);
+	}
+}
+
+static void on_list(void *context, struct control_list_writer *writer)
+{
+	daemon_list_write(context, writer);
+}
+
+static int open_control(struct daemon *d)
+{
+	const gid_t group = control_peer_group();
+	const struct control_handlers handlers = {.context = d, .list = on_list, .ask = on_asked};
+	char path[CONTROL_PATH_BYTES];
+	int error = 0, fd = control_socket_bind(d->socket_path, group);
+	if (fd < 0) {
+		log_line("%s: %s", d->socket_path, fd == -EADDRINUSE ? "another daemon serves it" : strerror(-fd));
+		return fd;
+	}
+	d->control = control_server_new(d->epoll_fd, fd, group, &handlers, &error);
+	if (control_path_off(d->socket_path, path) == 0)
+		off_switch_open(&d->off, path);
+	if (d->off.fd >= 0)
+		(void)epoll_set_add(d->epoll_fd, d->off.fd);
+	return error;
+}
+
+/* ---- signals */
+
+static void reload(struct daemon *d)
+{
+	notify_reloading();
+	configuration_reload(d);
+	notify_tell("READY=1");
+}
+
+static void on_signals(struct daemon *d)
+{
+	int number, status;
+	pid_t pid;
+	while ((number = signals_read(d->signal_fd)) != 0)
+		switch (number) {
+		case SIGHUP:
+			reload(d);
+			break;
+		case SIGUSR1:
+			want_all(d, "a signal to heaptap", 0);
+			break;
+		case SIGCHLD:
+			break;
+		default:
+			d->ending = true;
+			break;
+		}
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		scheduler_reap(d->scheduler, pid, status);
+}
+
+/* ---- the loop */
+
+static void move_switch(struct daemon *d)
+{
+	log_line("%s: %s", d->off.path,
+	    d->off.off ? "found: nothing is sampled until it is removed" : "gone: sampling goes on");
+	if (d->off.off)
+		hand_over_stop(d);
+	else
+		hand_over_decide_again(d);
+}
+
+static bool is_due(uint64_t *last_ns, uint64_t now_ns, uint64_t every_ns)
+{
+	if (now_ns - *last_ns < every_ns)
+		return false;
+	*last_ns = now_ns;
+	return true;
+}
+
+static void tell_manager(struct daemon *d, uint64_t now_ns)
+{
+	uint64_t watchdog_ns = notify_watchdog_ns();
+	if (watchdog_ns && is_due(&d->watchdog_ns, now_ns, watchdog_ns / 2))
+		notify_tell("WATCHDOG=1");
+	if (is_due(&d->status_ns, now_ns, STATUS_NS_S * second_ns))
+		notify_tell("STATUS=%s%zu processes are profiled%s%s", d->off.off ? "off: " : "",
+		    registry_running(&d->heap.registry), d->note[0] ? "; " : "", d->note);
+}
+
+static void limit_load(struct daemon *d, uint64_t now_ns)
+{
+	const struct own_load_limits limits = {
+	    d->rules->daemon.cpu_percent, d->rules->daemon.memory_bytes};
+	struct own_load_reading reading;
+	if (now_ns - d->load.looked_ns < OWN_LOAD_WINDOW_S * second_ns)
+		return;
+	own_load_read(&reading);
+	const uint32_t before = d->load.raised;
+	if (!own_load_look(&d->load, &limits, &reading, now_ns))
+		return;
+	hand_over_scale(d);
+	log_line("%s its limits of CPU time and memory: sampling periods are %u times what is configured",
+	    d->load.raised > before ? "the daemon is above" : "the daemon is well within",
+	    1u << d->load.raised);
+}
+
+/* Everything that causes no event. Returns the time until the next look, in nanoseconds, at most. */
+static uint64_t look(struct daemon *d, bool ended)
+{
+	uint64_t now_ns = clock_now_ns();
+	if (off_switch_look(&d->off, now_ns))
+		move_switch(d);
+	uint64_t find_ns = finder_tend(d->finder, now_ns);
+	if (heap_capture_look(&d->heap, ended))
+		scheduler_hurry(d->scheduler);
+	uint64_t due_ns = scheduler_tend(d->scheduler, clock_now_ns());
+	now_ns = clock_now_ns();
+	limit_load(d, now_ns);
+	if (is_due(&d->tuned_ns, now_ns, TUNE_NS_S * second_ns)) {
+		hand_over_tune(d);
+		daemon_list_note_growth(d);
+	}
+	tell_manager(d, now_ns);
+	uint64_t tick_ns = poll_interval_timeout_ns(&d->heap.pace, now_ns);
+	due_ns = find_ns < due_ns ? find_ns : due_ns;
+	return due_ns < tick_ns ? due_ns : tick_ns;
+}
+
+/* True: a process may have ended. */
+static bool on_event(struct daemon *d, int fd)
+{
+	if (fd == d->signal_fd)
+		on_signals(d);
+	else if (fd == d->off.fd || fd == finder_fd(d->finder))
+		return false; /* looked at in any case */
+	else if (!control_server_event(d->control, fd) && !attaching_event(d, fd)) {
+		hand_over_ended(d, fd);
+		return true;
+	}
+	return false;
+}
+
+static int loop(struct daemon *d)
+{
+	for (uint64_t timeout_ns = 0; !d->ending;) {
+		struct epoll_event events[64];
+		int count = poll_interval_wait(d->epoll_fd, events, 64, timeout_ns);
+		if (count < 0 && errno != EINTR)
+			return EXIT_FAILURE;
+		bool ended = false;
+		for (int i = 0; i < count; i++)
+			ended = on_event(d, events[i].data.fd) || ended;
+		timeout_ns = look(d, ended);
+	}
+	return EXIT_SUCCESS;
+}
+
+/* ---- beginning and end */
+
+static int open_ground(struct daemon *d)
+{
+	d->signal_fd = signals_open(SIGNALS_DAEMON, SIGUSR1);
+	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (d->signal_fd < 0 || d->epoll_fd < 0)
+		return -errno;
+	d->modules = modules_new(0);
+	d->guard = crash_guard_new();
+	if (!d->modules || !d->guard)
+		return -ENOMEM;
+	return epoll_set_add(d->epoll_fd, d->signal_fd);
+}
+
+static int open_capture(struct daemon *d)
+{
+	d->settings = (struct snapshot_settings){
+	    .interval_ns = d->options.interval_ns,
+	    .min_samples = d->options.min_samples,
+	    .detail = d->options.symbols,
+	    .verbosity = d->options.verbosity > 0 ? d->options.verbosity - 1 : -1,
+	    .debuginfod = d->options.debuginfod,
+	    .sink = store_sink(d->store),
+	    .timeline = true,
+	};
+	const struct scheduler_setup setup = {
+	    .settings = &d->settings,
+	    .output = &d->output,
+	    .claim = claim,
+	    .answer = on_answer,
+	    .context = d,
+	    .began_unix_ns = d->identity.unix_ns,
+	    .began_ns = d->identity.monotonic_ns,
+	    .began_pid = d->identity.pid,
+	};
+	d->scheduler = scheduler_new(&setup);
+	if (!d->scheduler)
+		return -ENOMEM;
+	int error = heap_capture_probe(&d->heap, &d->options);
+	const struct heap_capture_setup heap = {
+	    .launch = &d->launch,
+	    .modules = d->modules,
+	    .memory = &d->memory,
+	    .epoll_fd = d->epoll_fd,
+	    .scheduler = d->scheduler,
+	    .offered = true,
+	};
+	return error ? error : heap_capture_open(&d->heap, &heap);
+}
+
+static int open_finder(struct daemon *d)
+{
+	static char library[PATH_MAX];
+	const struct finder_setup setup = {
+	    .library = preload_library_find(library, sizeof(library)) == 0 ? library : NULL,
+	    .sweep_ns = SWEEP_NS_S * second_ns,
+	    .look = hand_over_look,
+	    .swept = hand_over_swept,
+	    .context = d,
+	};
+	d->finder = finder_new(&setup);
+	if (!d->finder)
+		return -ENOMEM;
+	if (finder_fd(d->finder) < 0) {
+		if (d->options.verbosity > 0)
+			log_line("new processes are found by sweeps of /proc alone: no notices of the library: %s",
+			    strerror(-finder_error(d->finder)));
+		return 0;
+	}
+	return epoll_set_add(d->epoll_fd, finder_fd(d->finder));
+}
+
+static int open_all(struct daemon *d)
+{
+	int error = output_init(&d->output, NULL);
+	if (!error)
+		error = open_ground(d);
+	if (!error)
+		error = configuration_open_store(d);
+	if (!error)
+		error = open_control(d);
+	if (!error)
+		error = open_capture(d);
+	return error ? error : open_finder(d);
+}
+
+static void close_all(struct daemon *d)
+{
+	attaching_end(d);
+	finder_free(d->finder);
+	control_server_free(d->control);
+	if (d->control)
+		unlink(d->socket_path);
+	off_switch_close(&d->off);
+	scheduler_free(d->scheduler);
+	if (d->scheduler)
+		heap_capture_close(&d->heap);
+	if (d->modules)
+		modules_free(d->modules);
+	roster_fini(&d->roster);
+	crash_guard_free(d->guard);
+	store_close(d->store);
+	output_fini(&d->output);
+	configuration_close(d);
+	const int fds[] = {d->delivery.fd, d->signal_fd, d->epoll_fd};
+	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
+/* What the command line does not say and the configuration does. */
+static void fix_options(struct daemon *d, const struct options *options)
+{
+	d->options = *options;
+	d->options.backend = BACKEND_COPY;
+	d->options.period_bytes = RULES_PERIOD_BYTES_DEFAULT;
+	d->options.min_samples = MIN_SAMPLES_DEFAULT;
+	d->memory.max_bytes = memory_bound_bytes(d->rules->daemon.memory_bytes);
+}
+
+int daemon_run(struct options *options)
+{
+	static struct daemon d = {
+	    .epoll_fd = -1, .signal_fd = -1, .delivery = {.fd = -1}, .round = 1, .off = {.fd = -1}};
+	int status = EXIT_FAILURE;
+	if (options->daemon.check)
+		return rules_check(options->daemon.config) == 0 ? EXIT_SUCCESS : STATUS_USAGE;
+	notify_open();
+	umask(0027);
+	d.config = options->daemon.config;
+	d.since_unix_ns = clock_unix_ns();
+	if (control_path_own(options->socket, geteuid(), d.socket_path) != 0) {
+		log_line("--socket: the path is too long");
+		return STATUS_USAGE;
+	}
+	int error = configuration_open(&d, options->daemon.store);
+	if (error)
+		return STATUS_USAGE;
+	self_limits_begin();
+	fix_options(&d, options);
+	error = open_all(&d);
+	if (error) {
+		log_line("the daemon cannot start: %s", strerror(-error));
+	} else {
+		notify_tell("READY=1");
+		if (d.options.verbosity >= 0)
+			log_line("profiles go to %s; control socket %s%s", d.store_path, d.socket_path,
+			    d.off.off ? "; the file 'off' is beside it: nothing is sampled" : "");
+		status = loop(&d);
+		notify_tell("STOPPING=1");
+	}
+	close_all(&d);
+	return status;
+}

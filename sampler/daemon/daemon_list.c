@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/daemon/daemon_list.h"
+
+#include "pprof/profile/labels.h"
+#include "sampler/control/control_list.h"
+#include "sampler/daemon/daemon_state.h"
+#include "sampler/linux/clock.h"
+#include "sampler/linux/proc.h"
+#include "sampler/session/self_limits.h"
+#include "sampler/target/target_plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static uint64_t cpu_ns(void)
+{
+	uint64_t sum = 0;
+	static const int whose[] = {RUSAGE_SELF, RUSAGE_CHILDREN};
+	for (size_t i = 0; i < sizeof(whose) / sizeof(whose[0]); i++) {
+		struct rusage usage;
+		if (getrusage(whose[i], &usage) == 0)
+			sum += (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000u +
+			    (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u;
+	}
+	return sum;
+}
+
+static void write_daemon(struct daemon *d, struct control_list_writer *writer)
+{
+	struct store_counters counters = {0};
+	store_count(d->store, &counters);
+	const struct control_daemon daemon = {
+	    .pid = getpid(),
+	    .since_unix_ns = d->since_unix_ns,
+	    .cpu_ns = cpu_ns(),
+	    .rss_bytes = self_limits_rss_bytes(),
+	    .disk_bytes = counters.disk_bytes,
+	    .disk_budget_bytes = d->rules->daemon.disk_bytes,
+	    .version = HEAPTAP_VERSION,
+	    .store = d->store_path,
+	    .config = d->config,
+	    .off = d->off.off ? d->off.path : NULL,
+	};
+	control_list_write_daemon(writer, &daemon);
+}
+
+/* The living process that has taken a place; NULL: it has not allocated enough since, or is not profiled. */
+static const struct process *process_of(const struct daemon *d, const struct roster_entry *entry)
+{
+	return entry->state == ROSTER_PROFILED ? registry_find(&d->heap.registry, entry->pid) : NULL;
+}
+
+static uint64_t resident_bytes(pid_t pid)
+{
+	char status[4096];
+	(void)proc_read(pid, "status", status, sizeof(status));
+	return proc_status_number(status, "\nVmRSS:", 10, 0) << 10;
+}
+
+static size_t fill_losses(const struct process *process, struct control_loss losses[REGION_LOSS_COUNT + 1])
+{
+	const struct region_place *place = region_place(process->image->region, process->place);
+	size_t count = 0;
+	for (uint32_t i = 0; i < REGION_LOSS_COUNT; i++) {
+		const struct tally lost = region_read_tally(&place->lost[i]);
+		if (lost.samples)
+			losses[count++] = (struct control_loss){region_loss_name((enum region_loss)i), lost.samples};
+	}
+	if (process->counters.before_restart)
+		losses[count++] =
+		    (struct control_loss){"stack before restart", process->counters.before_restart};
+	return count;
+}
+
+/* In use, and its standard error, from the process' own sums: hostile, so good for a display. */
+static void fill_amounts(struct control_process *row, const struct process *process)
+{
+	const struct region_place *place = region_place(process->image->region, process->place);
+	const struct tally live = region_read_tally(&place->live);
+	row->inuse_bytes = (double)(int64_t)live.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
+	row->inuse_objects = (double)(int64_t)live.objects_q16 / (1 << WEIGHT_OBJECTS_SHIFT);
+	const double variance = (double)(int64_t)atomic_load(&place->live_variance);
+	row->inuse_bytes_error = variance > 0 ? sqrt(variance) : 0;
+	row->samples = process_samples(process);
+}
+
+void daemon_list_note_growth(struct daemon *d)
+{
+	const uint64_t now_ns = clock_now_ns();
+	for (size_t i = 0; i < d->roster.count; i++) {
+		struct roster_entry *entry = d->roster.entries[i];
+		const struct process *process = process_of(d, entry);
+		struct control_process row;
+		if (!process)
+			continue;
+		fill_amounts(&row, process);
+		growth_rate_note(
+		    &entry->growth, now_ns, row.inuse_bytes, row.inuse_bytes_error * row.inuse_bytes_error);
+	}
+}
+
+static size_t fill_labels(const struct process *process, struct labels *labels, struct control_label *rows)
+{
+	const struct target_plan *plan = process->target.plan;
+	if (!plan || strncmp(plan->labels, LABELS_COMMENT, strlen(LABELS_COMMENT)) != 0 ||
+	    labels_add_comment(labels, plan->labels + strlen(LABELS_COMMENT)) != 0)
+		return 0;
+	for (size_t i = 0; i < labels->count; i++)
+		rows[i] = (struct control_label){labels->rows[i].name, labels->rows[i].value};
+	return labels->count;
+}
+
+static void write_process(
+    const struct daemon *d, const struct roster_entry *entry, struct control_list_writer *writer)
+{
+	struct control_loss losses[REGION_LOSS_COUNT + 1];
+	struct control_label rows[LABELS_MAX];
+	struct labels labels = {0};
+	const struct process *process = process_of(d, entry);
+	const bool on = entry->state == ROSTER_PROFILED && !entry->reason && !d->off.off;
+	struct control_process row = {
+	    .pid = entry->pid,
+	    .service = entry->service,
+	    .exe = entry->exe,
+	    .comm = entry->comm,
+	    .container_id = entry->container,
+	    .since_unix_ns = entry->since_unix_ns,
+	    .profiled = on,
+	    .reason = d->off.off ? "everything is off" : entry->reason,
+	    .inuse_bytes = NAN,
+	    .inuse_bytes_error = NAN,
+	    .inuse_objects = NAN,
+	    .growth_bytes_per_hour = NAN,
+	    .rss_bytes = resident_bytes(entry->pid),
+	    .backend = on ? "copy" : NULL,
+	    .losses = losses,
+	    .labels = rows,
+	};
+	if (process) {
+		fill_amounts(&row, process);
+		row.loss_count = fill_losses(process, losses);
+		row.label_count = fill_labels(process, &labels, rows);
+		growth_rate_fit(&entry->growth, &row.growth_bytes_per_hour, &row.growth_significant);
+	}
+	control_list_write_process(writer, &row);
+	labels_fini(&labels);
+}
+
+void daemon_list_write(struct daemon *d, struct control_list_writer *writer)
+{
+	write_daemon(d, writer);
+	for (size_t i = 0; i < d->roster.count; i++) {
+		const struct roster_entry *entry = d->roster.entries[i];
+		if (entry->state == ROSTER_PROFILED || (entry->state == ROSTER_REFUSED && entry->reason))
+			write_process(d, entry, writer);
+	}
+	for (size_t i = 0; i < crash_guard_count(d->guard); i++) {
+		const struct crash_guard_denied *denied = crash_guard_at(d->guard, i);
+		const struct control_denied row = {
+		    denied->exe, denied->library, denied->since_unix_ns, denied->reason};
+		control_list_write_denied(writer, &row);
+	}
+	if (d->note[0])
+		control_list_write_note(writer, d->note);
+}

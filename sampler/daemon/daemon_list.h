@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the daemon answers to "list" (sampler/control/control_list.h). */
+#ifndef SAMPLER_DAEMON_DAEMON_LIST_H
+#define SAMPLER_DAEMON_DAEMON_LIST_H
+
+struct control_list_writer;
+struct daemon;
+
+/* Notes what each process has in use, for its growth. */
+void daemon_list_note_growth(struct daemon *daemon);
+
+void daemon_list_write(struct daemon *daemon, struct control_list_writer *writer);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A running daemon, for the files of this folder. */
+#ifndef SAMPLER_DAEMON_DAEMON_STATE_H
+#define SAMPLER_DAEMON_DAEMON_STATE_H
+
+#include "sampler/attach/attacher.h"
+#include "sampler/cli/options.h"
+#include "sampler/control/control_path.h"
+#include "sampler/control/control_server.h"
+#include "sampler/daemon/crash_guard.h"
+#include "sampler/daemon/finder.h"
+#include "sampler/daemon/off_switch.h"
+#include "sampler/daemon/own_load.h"
+#include "sampler/daemon/roster.h"
+#include "sampler/daemon/session_file.h"
+#include "sampler/rules/rules.h"
+#include "sampler/session/heap_capture.h"
+#include "sampler/store/store.h"
+#include "sampler/target/launch.h"
+
+#include <limits.h>
+
+enum {
+	DAEMON_NOTE_BYTES = 1024,
+	DAEMON_ATTACHING = 8, /* processes that are being attached to at a time */
+};
+
+struct daemon {
+	struct options options; /* of the heap's capture: the user's, and what the daemon decides */
+	const char *config;     /* --config; NULL: the user's own file */
+	char store_path[PATH_MAX], guard_path[PATH_MAX];
+	struct rules *rules; /* in force */
+	char note[DAEMON_NOTE_BYTES]; /* why others are not, "" if nothing is wrong */
+
+	struct snapshot_settings settings;
+	struct output output; /* only its host's name is used: the store names the files */
+	struct store *store;
+	struct session_identity identity;
+	struct modules *modules;
+	struct memory_bound memory;
+	struct scheduler *scheduler;
+	struct heap_capture heap;
+	struct launch launch; /* none */
+
+	struct finder *finder;
+	struct roster roster;
+	struct crash_guard *guard;
+	struct off_switch off;
+	struct own_load load;
+	uint64_t round; /* of sweeps */
+	uint32_t next_region;
+	struct delivery delivery; /* of the attach library; fd -1: not opened yet */
+	struct daemon_attaching {
+		struct attacher attacher;
+		struct region *region; /* owned until the process uses it, as the plan is; NULL: a free seat */
+		struct registry_attached facts;
+	} attaching[DAEMON_ATTACHING];
+
+	char socket_path[CONTROL_PATH_BYTES];
+	struct control_server *control;
+	int epoll_fd, signal_fd;
+	bool ending;
+	int64_t since_unix_ns;
+	uint64_t status_ns, watchdog_ns, tuned_ns; /* when these were last done */
+};
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/daemon/finder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fanotify.h>
+#include <unistd.h>
+
+enum {
+	YOUNG = 1024, /* processes that were noticed and offer nothing yet; a sweep finds the rest */
+	FIRST_LOOK_NS = 2 * 1000000,
+	LAST_LOOK_NS = 500 * 1000000, /* between looks, at most */
+	YOUNG_FOR_NS_S = 10,
+	NOTICES_AT_ONCE = 4096,
+};
+
+struct young {
+	pid_t pid;
+	uint64_t since_ns, next_ns, wait_ns;
+};
+
+struct finder {
+	struct finder_setup setup;
+	int fd, error;
+	struct young young[YOUNG];
+	uint32_t count;
+	uint64_t sweep_ns; /* when the next one is due */
+};
+
+static void open_notices(struct finder *finder)
+{
+	finder->fd = -1;
+	finder->error = -ENOENT;
+	if (!finder->setup.library)
+		return;
+	finder->fd = fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK, O_RDONLY | O_CLOEXEC);
+	finder->error = finder->fd < 0 ? -errno : 0;
+	if (finder->fd < 0 ||
+	    fanotify_mark(finder->fd, FAN_MARK_ADD, FAN_OPEN, AT_FDCWD, finder->setup.library) == 0)
+		return;
+	finder->error = -errno;
+	close(finder->fd);
+	finder->fd = -1;
+}
+
+struct finder *finder_new(const struct finder_setup *setup)
+{
+	struct finder *finder = calloc(1, sizeof(*finder));
+	if (!finder)
+		return NULL;
+	finder->setup = *setup;
+	open_notices(finder);
+	return finder;
+}
+
+void finder_free(struct finder *finder)
+{
+	if (finder && finder->fd >= 0)
+		close(finder->fd);
+	free(finder);
+}
+
+int finder_fd(const struct finder *finder)
+{
+	return finder->fd;
+}
+
+int finder_error(const struct finder *finder)
+{
+	return finder->error;
+}
+
+/* ---- young processes */
+
+static struct young *find_young(struct finder *finder, pid_t pid)
+{
+	for (uint32_t i = 0; i < finder->count; i++)
+		if (finder->young[i].pid == pid)
+			return &finder->young[i];
+	return NULL;
+}
+
+static void forget_young(struct finder *finder, struct young *young)
+{
+	*young = finder->young[--finder->count];
+}
+
+void finder_drop(struct finder *finder, pid_t pid)
+{
+	struct young *young = find_young(finder, pid);
+	if (young)
+		forget_young(finder, young);
+}
+
+static void note_young(struct finder *finder, pid_t pid, uint64_t now_ns)
+{
+	struct young *young = find_young(finder, pid);
+	if (!young && finder->count == YOUNG)
+		return;
+	if (!young)
+		young = &finder->young[finder->count++];
+	*young = (struct young){pid, now_ns, now_ns + FIRST_LOOK_NS, FIRST_LOOK_NS};
+}
+
+static void look_at_young(struct finder *finder, uint64_t now_ns)
+{
+	for (uint32_t i = finder->count; i-- > 0;) {
+		struct young *young = &finder->young[i];
+		if (now_ns < young->next_ns)
+			continue;
+		if (finder->setup.look(finder->setup.context, young->pid, true) ||
+		    now_ns - young->since_ns > YOUNG_FOR_NS_S * UINT64_C(1000000000)) {
+			forget_young(finder, young);
+			continue;
+		}
+		if (young->wait_ns < LAST_LOOK_NS)
+			young->wait_ns *= 2;
+		young->next_ns = now_ns + young->wait_ns;
+	}
+}
+
+/* ---- notices */
+
+/* If notices were lost, a sweep finds the processes. */
+static void take_notice(struct finder *finder, const struct fanotify_event_metadata *notice, uint64_t now_ns)
+{
+	if (notice->fd >= 0)
+		close(notice->fd);
+	if (notice->mask & FAN_Q_OVERFLOW)
+		finder->sweep_ns = 0;
+	else if (notice->pid > 0 && notice->pid != getpid())
+		note_young(finder, notice->pid, now_ns);
+}
+
+static void read_notices(struct finder *finder, uint64_t now_ns)
+{
+	_Alignas(struct fanotify_event_metadata) char bytes[8192];
+	for (int n = 0; finder->fd >= 0 && n < NOTICES_AT_ONCE;) {
+		ssize_t left = read(finder->fd, bytes, sizeof(bytes));
+		if (left <= 0)
+			return;
+		const struct fanotify_event_metadata *notice = (const void *)bytes;
+		for (; FAN_EVENT_OK(notice, left); notice = FAN_EVENT_NEXT(notice, left), n++) {
+			if (notice->vers != FANOTIFY_METADATA_VERSION)
+				return;
+			take_notice(finder, notice, now_ns);
+		}
+	}
+}
+
+/* ---- the sweep */
+
+static void sweep(struct finder *finder)
+{
+	struct dirent *entry;
+	DIR *proc = opendir("/proc");
+	if (!proc)
+		return;
+	errno = 0;
+	while ((entry = readdir(proc))) {
+		pid_t pid = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' ? atoi(entry->d_name) : 0;
+		if (pid > 0 && pid != getpid())
+			(void)finder->setup.look(finder->setup.context, pid, false);
+		errno = 0;
+	}
+	const bool whole = errno == 0;
+	closedir(proc);
+	if (whole)
+		finder->setup.swept(finder->setup.context);
+}
+
+void finder_hurry(struct finder *finder)
+{
+	finder->sweep_ns = 0;
+}
+
+uint64_t finder_tend(struct finder *finder, uint64_t now_ns)
+{
+	read_notices(finder, now_ns);
+	look_at_young(finder, now_ns);
+	if (now_ns >= finder->sweep_ns) {
+		finder->sweep_ns = now_ns + finder->setup.sweep_ns;
+		sweep(finder);
+	}
+	uint64_t due_ns = finder->sweep_ns;
+	for (uint32_t i = 0; i < finder->count; i++)
+		if (finder->young[i].next_ns < due_ns)
+			due_ns = finder->young[i].next_ns;
+	return due_ns > now_ns ? due_ns - now_ns : 0;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds processes that may offer a region.
+ *
+ *   notices   fanotify on the library's file: the pid of whoever opens it, also in other mount and pid
+ *             namespaces. Needs CAP_SYS_ADMIN, and does not see copies of the file.
+ *   sweep     of /proc, every SWEEP_NS: finds everything, a little later
+ *
+ * A process that is just loading the library offers nothing yet: after a notice it is looked at again and again,
+ * at growing distances.
+ */
+#ifndef SAMPLER_DAEMON_FINDER_H
+#define SAMPLER_DAEMON_FINDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct finder;
+
+struct finder_setup {
+	const char *library;   /* the file to watch; NULL: none */
+	uint64_t sweep_ns;     /* between sweeps */
+	/* Looks at a process. noticed: it has opened the library just now. False: look again. */
+	bool (*look)(void *context, pid_t pid, bool noticed);
+	void (*swept)(void *context); /* a sweep has seen every process that there is */
+	void *context;
+};
+
+/* NULL: out of memory. */
+struct finder *finder_new(const struct finder_setup *setup);
+void finder_free(struct finder *finder); /* NULL is fine */
+
+/* To poll; -1: there are no notices, because: finder_error (-errno). */
+int finder_fd(const struct finder *finder);
+int finder_error(const struct finder *finder);
+
+/* Reads notices, looks at young processes, sweeps if it is time. Returns the time until it must be called again,
+ * in nanoseconds. */
+uint64_t finder_tend(struct finder *finder, uint64_t now_ns);
+
+/* The next finder_tend sweeps. */
+void finder_hurry(struct finder *finder);
+
+/* A process has ended, or is not to be looked at again. */
+void finder_drop(struct finder *finder, pid_t pid);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a process that was found to one that is profiled, or to the reason why it is not: opens its offer, asks
+ * the rules, turns it on; takes up what an earlier daemon had turned on; notes its end.
+ */
+#ifndef SAMPLER_DAEMON_HAND_OVER_H
+#define SAMPLER_DAEMON_HAND_OVER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct daemon;
+
+/* For struct finder_setup. */
+bool hand_over_look(void *context, pid_t pid, bool noticed);
+void hand_over_swept(void *context);
+
+/* If the descriptor is the pidfd of a process that was handed over, notes its end and returns true. */
+bool hand_over_ended(struct daemon *daemon, int fd);
+
+/* The rules have changed, or the switch was moved: decides again about every process that is known. */
+void hand_over_decide_again(struct daemon *daemon);
+
+/* Stops sampling in every region. The processes are still known, and hand_over_decide_again begins again. */
+void hand_over_stop(struct daemon *daemon);
+
+/* The periods follow daemon->load. */
+void hand_over_scale(struct daemon *daemon);
+
+/* Brings the periods of services with a number of samples per hour nearer to that number. */
+void hand_over_tune(struct daemon *daemon);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file `off` beside the control socket: while it is there nothing is sampled. */
+#ifndef SAMPLER_DAEMON_OFF_SWITCH_H
+#define SAMPLER_DAEMON_OFF_SWITCH_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct off_switch {
+	char path[PATH_MAX]; /* of the file */
+	int fd;              /* inotify on its folder, to poll; -1: none, then it is looked at every tick */
+	bool off;
+	uint64_t looked_ns;
+};
+
+/* The folder must exist. Never fails: without inotify it is looked at twice a second. */
+void off_switch_open(struct off_switch *off, const char *path);
+void off_switch_close(struct off_switch *off);
+
+/* Looks if there is a notice, or if the last look was half a second ago. True: it has changed. */
+bool off_switch_look(struct off_switch *off, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The daemon's limits on its own load: what it takes beyond them is answered by larger sampling periods, twice as
+ * large each time, for all processes; and when it has taken much less for a while, by smaller ones again. Weights
+ * stay right, since every sample carries the period that it was drawn with. Pure but for own_load_read.
+ *
+ * CPU time is the main loop's: the children that write profiles take theirs whatever the period is (the service
+ * manager's CPUQuota bounds them). Memory is what is our own: the pages of the regions are shared.
+ */
+#ifndef SAMPLER_DAEMON_OWN_LOAD_H
+#define SAMPLER_DAEMON_OWN_LOAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	OWN_LOAD_WINDOW_S = 10,    /* between looks */
+	OWN_LOAD_CALM_LOOKS = 30,  /* with less than a third of the limits: then the period is halved */
+	OWN_LOAD_RAISED_MAX = 10,  /* times 1,024 */
+};
+
+struct own_load {
+	uint32_t raised; /* the periods are 2 to this power times what is configured */
+	uint32_t calm;   /* looks in succession */
+	uint64_t looked_ns, cpu_ns;
+};
+
+struct own_load_limits {
+	uint32_t cpu_percent; /* of one CPU; 0: no limit */
+	uint64_t memory_bytes;
+};
+
+struct own_load_reading {
+	uint64_t cpu_ns, memory_bytes;
+};
+
+void own_load_read(struct own_load_reading *reading);
+
+/* True: `raised` has changed. To be called at least every OWN_LOAD_WINDOW_S. */
+bool own_load_look(struct own_load *load, const struct own_load_limits *limits,
+    const struct own_load_reading *reading, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/daemon/verdict.h"
+
+#include "sampler/daemon/daemon_state.h"
+#include "sampler/daemon/library_id.h"
+#include "sampler/target/target_plan.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool verdict_refuse(struct roster_entry *entry, const char *format, ...)
+{
+	char text[DECISION_REASON_BYTES + 256];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	roster_set(&entry->reason, text);
+	entry->state = ROSTER_REFUSED;
+	return true;
+}
+
+static void describe(
+    struct roster_entry *entry, const struct process_facts *facts, const struct decision *decision)
+{
+	roster_set(&entry->exe, facts->exe);
+	roster_set(&entry->comm, facts->comm);
+	roster_set(&entry->container, facts->cgroup.container_id);
+	roster_set(&entry->service, decision->service);
+}
+
+struct verdict *verdict_make(struct daemon *d, struct roster_entry *entry, bool has_library)
+{
+	struct verdict *verdict = calloc(1, sizeof(*verdict));
+	if (!verdict || process_facts_read(&verdict->facts, entry->pid) != 0) {
+		free(verdict);
+		return NULL;
+	}
+	verdict->facts.has_library = has_library;
+	decision_make(&verdict->decision, d->rules, &verdict->facts);
+	describe(entry, &verdict->facts, &verdict->decision);
+	return verdict;
+}
+
+bool verdict_is_no(struct daemon *d, struct roster_entry *entry, const struct verdict *verdict)
+{
+	char library[CRASH_GUARD_LIBRARY_BYTES];
+	if (verdict->decision.verdict != DECISION_PROFILE)
+		return verdict_refuse(entry, "%s", verdict->decision.reason);
+	library_id_read(entry->pid, library);
+	roster_set(&entry->library, library);
+	const struct crash_guard_denied *denied = crash_guard_find(d->guard, verdict->facts.exe, library);
+	return denied && verdict_refuse(entry, "denied: %s", denied->reason);
+}
+
+static void fill_labels(char text[TARGET_LABELS_BYTES], struct daemon *d, const struct verdict *verdict)
+{
+	struct labels labels = {0};
+	text[0] = '\0';
+	char *comment = decision_labels(&labels, &verdict->decision, &verdict->facts, d->output.host) == 0
+	    ? labels_comment(&labels)
+	    : NULL;
+	if (comment && strlen(comment) < TARGET_LABELS_BYTES)
+		strcpy(text, comment);
+	free(comment);
+	labels_fini(&labels);
+}
+
+void verdict_plan(struct target_plan *plan, struct daemon *d, const struct verdict *verdict)
+{
+	const struct rules_service *how = verdict->decision.how;
+	plan->interval_ns = how->interval_ns;
+	plan->keep = how->keep;
+	plan->samples_per_hour = how->samples_per_hour;
+	plan->period_bytes = how->period_bytes;
+	snprintf(plan->service, sizeof(plan->service), "%s", verdict->decision.service);
+	fill_labels(plan->labels, d, verdict);
+}
+
+uint64_t verdict_period(const struct daemon *d, const struct verdict *verdict)
+{
+	const uint64_t period_bytes = verdict->decision.how->period_bytes;
+	return period_bytes ? period_bytes << d->load.raised : RULES_PERIOD_BYTES_DEFAULT; /* adjusted later */
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The registry's processes, one after the other. */
+#include "sampler/heap/registry.h"
+
+const struct process *registry_find(const struct registry *registry, pid_t pid)
+{
+	const struct process *process;
+	size_t cursor = 0;
+	while ((process = table_next(&registry->intake->processes, (uint64_t)pid, &cursor)))
+		if (process->watched && !process->target.closed && process->target.pidfd >= 0 &&
+		    !process->image->unchosen)
+			return process;
+	return NULL;
+}
+
+void registry_stop_attached(struct registry *registry)
+{
+	for (struct image *image = registry->intake->images; image; image = image->next)
+		if (image->attached_pid)
+			atomic_store(&region_header(image->region)->mode, REGION_MODE_OFF);
+}
+
+void registry_visit_attached(
+    struct registry *registry, void (*visit)(void *context, const struct target *target), void *context)
+{
+	const struct table *processes = &registry->intake->processes;
+	registry_finish_ended(registry);
+	for (size_t i = processes->count; i-- > 0;) {
+		struct process *process = processes->entries[i].item;
+		if (process->image->attached_pid && !process->target.closed)
+			visit(context, &process->target);
+	}
+}
+
+void registry_set_period(struct registry *registry, uint64_t period_bytes)
+{
+	if (registry->pool)
+		region_pool_set_period(registry->pool, period_bytes);
+	for (struct image *image = registry->intake->images; image; image = image->next)
+		if (!image->period_bytes) /* else it has its own */
+			atomic_store(&region_header(image->region)->period_bytes, period_bytes);
+}
+
+size_t registry_running(const struct registry *registry)
+{
+	const struct table *processes = &registry->intake->processes;
+	size_t count = 0;
+	for (size_t i = 0; i < processes->count; i++) {
+		const struct process *process = processes->entries[i].item;
+		count += process->watched && !process->target.closed && !process->image->unchosen;
+	}
+	return count;
+}
+
+bool registry_empty(const struct registry *registry)
+{
+	return !registry->intake->images;
+}
+
+/* Place 0 is kept as long as its image: children may still need stacks that they inherited from it. */
+void registry_release(struct registry *registry, struct process *process)
+{
+	process->image->unreleased--;
+	region_release_place(process->image->region, process->place);
+	if (process->place != 0)
+		process_free(process);
+}
+
+struct image *registry_image_of(const struct registry *registry, uint64_t ino)
+{
+	for (struct image *image = registry->intake->images; image; image = image->next)
+		if (image->region->ino == ino)
+			return image;
+	return NULL;
+}

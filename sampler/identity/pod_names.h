@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The names of a pod and its container, without any API: the kubelet keeps logs in
+ * /var/log/pods/NAMESPACE_POD_UID/CONTAINER/, and the uid is known from the cgroup.
+ */
+#ifndef SAMPLER_IDENTITY_POD_NAMES_H
+#define SAMPLER_IDENTITY_POD_NAMES_H
+
+#include <stdbool.h>
+
+#define POD_NAMES_LOGS "/var/log/pods"
+
+enum { POD_NAMES_BYTES = 256 };
+
+struct pod_names {
+	char namespace[POD_NAMES_BYTES], pod[POD_NAMES_BYTES];
+	char container[POD_NAMES_BYTES]; /* "": the pod has several, and which one it is cannot be told */
+};
+
+/* Takes the name of such a folder apart; false: it is not of the pod with that uid. Pure. */
+bool pod_names_parse(struct pod_names *names, const char *folder, const char *uid);
+
+/* Looks for the folder below `logs`. False: there is none, or it cannot be read. */
+bool pod_names_find(struct pod_names *names, const char *logs, const char *uid, const char *container_id);
+
+#endif

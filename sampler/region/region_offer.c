@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/region/region_offer.h"
+
+#include "sampler/linux/proc.h"
+#include "sampler/region/region_takeover.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NAME_MEMFD     "/memfd:heaptap (deleted)"
+#define NAME_ANONYMOUS "/dev/zero (deleted)"
+
+enum { CANDIDATES = 8 }; /* mappings of one process that are opened, at most */
+
+static uint64_t offer_bytes(void)
+{
+	struct region_offsets offsets;
+	region_lay_out(&offsets, REGION_OFFER_SEGMENTS);
+	return offsets.end;
+}
+
+bool region_offer_parse(const char *maps_line, struct region_offer_range *range)
+{
+	char flags[5];
+	uint64_t offset;
+	int at = 0;
+	if (sscanf(maps_line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*x:%*x %" SCNu64 " %n", &range->start,
+	        &range->end, flags, &offset, &range->ino, &at) < 5 ||
+	    at == 0 || offset != 0 || range->end <= range->start || strcmp(flags, "rw-s") != 0)
+		return false;
+	const size_t length = strcspn(maps_line + at, "\n");
+	range->anonymous =
+	    length == strlen(NAME_ANONYMOUS) && strncmp(maps_line + at, NAME_ANONYMOUS, length) == 0;
+	/* The size of another version's is not known; anonymous memory has nothing else that tells it. */
+	return range->anonymous
+	    ? range->end - range->start == offer_bytes()
+	    : length == strlen(NAME_MEMFD) && strncmp(maps_line + at, NAME_MEMFD, length) == 0;
+}
+
+/* Calls `look` for each candidate, until one is not refused with -ENOENT. */
+static int each_candidate(pid_t pid,
+    int (*look)(void *context, pid_t pid, const struct region_offer_range *range), void *context)
+{
+	char line[4352];
+	struct region_offer_range range;
+	int result = -ENOENT, count = 0;
+	FILE *maps = proc_open_text(pid, "maps");
+	if (!maps)
+		return errno == ENOENT ? -ESRCH : errno == EACCES ? -EPERM : -errno;
+	while (result == -ENOENT && count < CANDIDATES && fgets(line, sizeof(line), maps))
+		if (region_offer_parse(line, &range)) {
+			count++;
+			result = look(context, pid, &range);
+		}
+	fclose(maps);
+	return result;
+}
+
+/* The device of all shared memory without a file system of its own. */
+static dev_t shared_memory_device(void)
+{
+	static dev_t device;
+	struct stat status;
+	int fd = device ? -1 : memfd_create("heaptap-device", MFD_CLOEXEC);
+	if (fd >= 0 && fstat(fd, &status) == 0)
+		device = status.st_dev;
+	if (fd >= 0)
+		close(fd);
+	return device;
+}
+
+/* A file of that name in some mount namespace is on another device, and a memfd has another name: so nobody
+ * has a descriptor of this one by which it could be truncated. */
+static bool is_anonymous(int fd)
+{
+	char path[PROC_PATH_BYTES], name[sizeof(NAME_ANONYMOUS) + 1];
+	struct stat status;
+	ssize_t length = readlink(proc_fd_path(path, fd), name, sizeof(name));
+	return length == sizeof(NAME_ANONYMOUS) - 1 &&
+	    memcmp(name, NAME_ANONYMOUS, sizeof(NAME_ANONYMOUS) - 1) == 0 && fstat(fd, &status) == 0 &&
+	    status.st_dev == shared_memory_device() && status.st_dev != 0;
+}
+
+static bool make_safe(int fd, bool anonymous)
+{
+	return anonymous ? is_anonymous(fd) : fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0 ||
+	        (fcntl(fd, F_GET_SEALS) & (F_SEAL_SHRINK | F_SEAL_GROW)) == (F_SEAL_SHRINK | F_SEAL_GROW);
+}
+
+static int reopen(struct region_offer *offer, int fd, bool anonymous)
+{
+	struct region_header header;
+	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) || header.magic != REGION_MAGIC)
+		return anonymous ? -ENOENT : -EPROTO; /* the program's own memory, perhaps */
+	offer->abi = header.abi == REGION_ABI ? 0 : header.abi;
+	if (offer->abi)
+		return -EPROTO;
+	if (header.offered != 1)
+		return -ENOENT; /* a session's */
+	if (header.segments != REGION_OFFER_SEGMENTS)
+		return -EPROTO;
+	int error = region_reopen(&offer->region, fd, anonymous);
+	if (error)
+		return error;
+	struct region_header *shared = region_header(&offer->region);
+	offer->session = header.session;
+	offer->used = atomic_load(&shared->state) == REGION_READY;
+	return region_takeover_is_read(&offer->region) ? -EBUSY : 0;
+}
+
+static int open_candidate(void *context, pid_t pid, const struct region_offer_range *range)
+{
+	struct region_offer *offer = context;
+	char path[128];
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, range->start,
+	    range->end);
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return errno == EACCES || errno == EPERM ? -EPERM : errno == ENOENT ? -ESRCH : -errno;
+	int error = make_safe(fd, range->anonymous) ? reopen(offer, fd, range->anonymous) : -EPROTO;
+	if (!error)
+		return 0;
+	if (offer->region.base) /* the descriptor is the region's */
+		region_close(&offer->region);
+	else
+		close(fd);
+	offer->region.fd = -1;
+	return error;
+}
+
+int region_offer_open(struct region_offer *offer, pid_t pid)
+{
+	*offer = (struct region_offer){.region.fd = -1};
+	return each_candidate(pid, open_candidate, offer);
+}
+
+static int note_inode(void *context, pid_t pid, const struct region_offer_range *range)
+{
+	(void)pid;
+	*(uint64_t *)context = range->ino;
+	return 0;
+}
+
+uint64_t region_offer_inode(pid_t pid, int *error)
+{
+	uint64_t ino = 0;
+	*error = each_candidate(pid, note_inode, &ino);
+	if (*error == -ENOENT)
+		*error = 0;
+	return ino;
+}
+
+void region_offer_accept(struct region *region, const struct region_offer_terms *terms)
+{
+	struct region_header *header = region_header(region);
+	region->id = terms->id;
+	region->key = terms->key & ~REGION_KEY_PLACE;
+	header->region_id = region->id;
+	header->key = region->key;
+	header->clock_id = terms->clock_id;
+	header->session = terms->session;
+	header->dump_bytes = 0;
+	header->copy_period_bytes = 0;
+	header->snapshot_signal = 0;
+	header->no_peak = 0;
+	header->record_mmap = 0;
+	atomic_store(&header->period_bytes, terms->period_bytes);
+	atomic_store(&header->sampler_pid, (uint32_t)getpid());
+}
+
+void region_offer_turn(const struct region *region, bool on)
+{
+	atomic_store_explicit(
+	    &region_header(region)->mode, on ? REGION_MODE_COPY : REGION_MODE_OFF, memory_order_release);
+}

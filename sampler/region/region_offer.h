@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The daemon's side of an offer (proto/region.h): finds the region that a process has made itself, opens it,
+ * and turns it on. The process may be hostile, and may have prepared the mapping as it likes:
+ *
+ *   size       the file must be sealed against shrinking, which is done here; or be anonymous shared memory, of
+ *              which no descriptor exists and which only root can reach through /proc/PID/map_files
+ *   layout     the header must have magic, ABI, segments and offsets as this build makes them; from then on
+ *              only our own copies of them are used (region.h)
+ *   its place  only a mapping of the whole file, shared and writable, is looked at
+ */
+#ifndef SAMPLER_REGION_REGION_OFFER_H
+#define SAMPLER_REGION_REGION_OFFER_H
+
+#include "sampler/region/region.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct region_offer {
+	struct region region;
+	bool used;        /* an earlier daemon had turned it on: it has books */
+	uint64_t session; /* that daemon's, or 0 */
+	/* of -EPROTO: the version of the library, as it says, if it is another one; 0: it is none of ours */
+	uint32_t abi;
+};
+
+/* The caller owns offer->region on success. Returns 0; -ENOENT: the process offers nothing; -EPROTO: another
+ * version's, or nonsense; -EBUSY: another daemon has it; -EPERM: map_files is closed to us (it needs
+ * CAP_CHECKPOINT_RESTORE); -ESRCH; or -errno. */
+int region_offer_open(struct region_offer *offer, pid_t pid);
+
+/* The region of /proc/PID/maps that may be an offer; pure, one line at a time. */
+struct region_offer_range {
+	uint64_t start, end, ino;
+	bool anonymous;
+};
+bool region_offer_parse(const char *maps_line, struct region_offer_range *range);
+
+/* The inode of the offer that the process has mapped, without opening it; 0: none. *error: 0 or -errno. */
+uint64_t region_offer_inode(pid_t pid, int *error);
+
+/* What a region starts with: written before region_offer_turn. */
+struct region_offer_terms {
+	uint32_t id;
+	uint64_t key, period_bytes;
+	uint32_t clock_id; /* region_clock() */
+	uint64_t session;  /* what tells daemons that follow each other from strangers */
+};
+void region_offer_accept(struct region *region, const struct region_offer_terms *terms);
+
+/* Samples are taken from now on, or no more. */
+void region_offer_turn(const struct region *region, bool on);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SERVICE[@TIME] on the command line: profiles of the daemon's store. */
+#ifndef SAMPLER_REPORT_STORE_OPERAND_H
+#define SAMPLER_REPORT_STORE_OPERAND_H
+
+#include "pprof/service/store_moment.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct store_operand_choice {
+	const char *store; /* --store; NULL: those of store_places.h */
+	enum store_moment_wanted wanted;
+};
+
+struct store_operand {
+	char **paths; /* of the files, by time; for store_operand_fini() */
+	size_t count;
+};
+
+/* Finds the files that the word stands for. 1; 0 if no store has such a service, with a line if there is a
+ * store and `is_told`; or -errno after a line, of which -ENOMEM's is the caller's. store_operand_fini() is
+ * due in any case. */
+int store_operand_find(
+    struct store_operand *found, const char *word, const struct store_operand_choice *choice, bool is_told);
+void store_operand_fini(struct store_operand *found);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/rules/decision.h"
+
+#include "pprof/text/glob.h"
+#include "sampler/identity/process_labels.h"
+#include "sampler/rules/deny_list.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TEXTS = 3 };
+
+/* What the globs of a fact are compared with: one of these must match. NULL: there are no more. */
+static void texts_of(
+    const struct process_facts *facts, enum rules_fact fact, const char *texts[TEXTS], char number[24])
+{
+	texts[0] = texts[1] = texts[2] = NULL;
+	switch (fact) {
+	case RULES_EXE:
+		texts[0] = facts->exe;
+		break;
+	case RULES_COMM:
+		texts[0] = facts->comm;
+		break;
+	case RULES_UNIT:
+		texts[0] = facts->cgroup.unit;
+		break;
+	case RULES_CGROUP:
+		texts[0] = facts->cgroup.path;
+		break;
+	case RULES_CONTAINER:
+		texts[0] = facts->cgroup.container_id;
+		texts[1] = facts->declared.container;
+		break;
+	case RULES_USER:
+		snprintf(number, 24, "%u", (unsigned int)facts->uid);
+		texts[0] = facts->user;
+		texts[1] = number;
+		break;
+	case RULES_FACTS:
+		break;
+	}
+}
+
+/* The glob that matches, or NULL. What is unknown or not there matches no glob, not even `*`. */
+static const char *glob_find(
+    const struct rules_globs *globs, const struct process_facts *facts, enum rules_fact fact)
+{
+	const char *texts[TEXTS];
+	char number[24];
+
+	texts_of(facts, fact, texts, number);
+	for (size_t i = 0; i < globs->count; i++)
+		for (int j = 0; j < TEXTS && texts[j]; j++)
+			if (*texts[j] && glob_matches(globs->globs[i], texts[j]))
+				return globs->globs[i];
+	return NULL;
+}
+
+static bool matches(const struct rules_service *service, const struct process_facts *facts)
+{
+	for (int i = 0; i < RULES_FACTS; i++)
+		if (service->match[i].count && !glob_find(&service->match[i], facts, (enum rules_fact)i))
+			return false;
+	return true;
+}
+
+__attribute__((format(printf, 3, 4))) static void leave(
+    struct decision *decision, enum decision_verdict verdict, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(decision->reason, sizeof(decision->reason), format, arguments);
+	va_end(arguments);
+	decision->verdict = verdict;
+}
+
+static bool is_denied(struct decision *decision, const struct rules *rules, const struct process_facts *facts)
+{
+	const char *built_in = deny_list_find(facts);
+
+	if (facts->declared.disabled)
+		leave(decision, DECISION_DISABLED, "HEAPTAP_DISABLE=1 is in its environment");
+	else if (built_in)
+		leave(decision, DECISION_BUILT_IN, "never profiled: %s", built_in);
+	for (int i = 0; i < RULES_FACTS && decision->verdict == DECISION_PROFILE; i++) {
+		const char *glob = glob_find(&rules->deny[i], facts, (enum rules_fact)i);
+
+		if (glob)
+			leave(decision, DECISION_DENIED, "denied by the configuration: %s = %.400s",
+			    rules_fact_name((enum rules_fact)i), glob);
+	}
+	return decision->verdict != DECISION_PROFILE;
+}
+
+static void name_service(
+    struct decision *decision, const struct rules_service *rule, const struct process_facts *facts)
+{
+	if (rule)
+		snprintf(decision->service_name, sizeof(decision->service_name), "%s", rule->title);
+	else
+		process_labels_service(facts, decision->service_name, sizeof(decision->service_name));
+	service_name_clean(decision->service_name, decision->service);
+}
+
+void decision_make(struct decision *decision, const struct rules *rules, const struct process_facts *facts)
+{
+	const struct rules_service *rule = NULL;
+
+	memset(decision, 0, sizeof(*decision));
+	for (size_t i = 0; i < rules->service_count && !rule; i++)
+		if (matches(&rules->services[i], facts))
+			rule = &rules->services[i];
+	decision->how = rule ? rule : &rules->defaults;
+	decision->by_rule = rule != NULL;
+	name_service(decision, rule, facts);
+	if (is_denied(decision, rules, facts))
+		return;
+	if (!decision->how->profile && rule)
+		leave(decision, DECISION_NOT_WANTED, "profile = no in [service %s]", rule->title);
+	else if (!decision->how->profile)
+		leave(decision, DECISION_NOT_WANTED,
+		    "no [service NAME] matches it, and [service] says profile = no");
+	else if (!facts->has_library && !rule)
+		leave(decision, DECISION_NO_LIBRARY,
+		    "it does not carry the library, and no [service NAME] matches it");
+	else if (!facts->has_library && !rule->attach)
+		leave(decision, DECISION_NO_LIBRARY,
+		    "it does not carry the library, and [service %s] has no attach = yes", rule->title);
+}
+
+int decision_labels(struct labels *labels, const struct decision *decision, const struct process_facts *facts,
+    const char *host)
+{
+	return process_labels_make(labels, facts, decision->service_name, host, &decision->how->labels);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/rules/rules.h"
+
+#include "pprof/service/config_file.h"
+#include "pprof/table/array.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECTIONS "[daemon], [service], [service NAME], [deny], [push NAME]"
+
+static const enum rules_fact denied[] = {RULES_EXE, RULES_UNIT, RULES_CGROUP, RULES_USER};
+
+__attribute__((format(printf, 2, 3))) static int wrong(
+    char error[INI_TEXT_ERROR_BYTES], const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(error, INI_TEXT_ERROR_BYTES, format, arguments);
+	va_end(arguments);
+	return -EINVAL;
+}
+
+/* ---- sections */
+
+/* NAME of "WORD NAME", "" of "WORD"; NULL: another section. */
+static const char *name_of(const char *section, const char *word)
+{
+	size_t length = strlen(word);
+
+	if (strncmp(section, word, length) != 0 || (section[length] && section[length] != ' '))
+		return NULL;
+	return section + length + strspn(section + length, " ");
+}
+
+static int add_service(struct rules *rules, const char *title, int line, char error[INI_TEXT_ERROR_BYTES])
+{
+	if (rules->service_count == RULES_SERVICES_MOST)
+		return wrong(error, "more than %d [service NAME] sections", RULES_SERVICES_MOST);
+	if (array_reserve(
+	        &rules->services, &rules->service_room, rules->service_count + 1, sizeof(*rules->services)))
+		return -ENOMEM;
+	rules_service_init(&rules->services[rules->service_count++], title, line);
+	return 0;
+}
+
+static int on_section(void *context, const char *section, int line, char error[INI_TEXT_ERROR_BYTES])
+{
+	const char *service = name_of(section, "service"), *push = name_of(section, "push");
+
+	if (service && *service)
+		return add_service(context, service, line, error);
+	if (push && !*push)
+		return wrong(error, "[push] has no name: [push NAME]");
+	if (service || push || strcmp(section, "daemon") == 0 || strcmp(section, "deny") == 0)
+		return 0;
+	return wrong(error, "[%s] is none of " SECTIONS, section);
+}
+
+static int add_denied(
+    struct rules *rules, const char *name, const char *value, char error[INI_TEXT_ERROR_BYTES])
+{
+	for (size_t i = 0; i < sizeof(denied) / sizeof(denied[0]); i++)
+		if (strcmp(name, rules_fact_name(denied[i])) == 0)
+			return rules_globs_add(&rules->deny[denied[i]], name, value, error);
+	return wrong(error, "'%s' is none of exe, unit, cgroup, user", name);
+}
+
+static int on_value(void *context, const char *section, const char *name, const char *value, int line,
+    char error[INI_TEXT_ERROR_BYTES])
+{
+	struct rules *rules = context;
+	const char *service = name_of(section, "service");
+
+	if (!*section)
+		return wrong(error, "'%s' stands before the first section: " SECTIONS, name);
+	if (service && *service)
+		return rules_service_set(&rules->services[rules->service_count - 1], name, value, error);
+	if (service)
+		return rules_service_set(&rules->defaults, name, value, error);
+	if (strcmp(section, "daemon") == 0)
+		return daemon_section_set(&rules->daemon, name, value, error);
+	return strcmp(section, "deny") == 0 ? add_denied(rules, name, value, error) : 0;
+}
+
+/* ---- the whole */
+
+/* What can be said only when everything is read. */
+static int complete(struct rules *rules, const char *name, char *error, size_t error_bytes)
+{
+	for (size_t i = 0; i < rules->service_count; i++) {
+		struct rules_service *service = &rules->services[i];
+
+		if (rules_service_inherit(service, &rules->defaults)) {
+			snprintf(error, error_bytes, "not enough memory");
+			return -ENOMEM;
+		}
+		if (!service->attach || !service->profile || rules_service_is_choosy(service))
+			continue;
+		snprintf(error, error_bytes,
+		    "%s:%d: [service %s] would attach to every process; give it a match.exe, match.unit or "
+		    "another match, or attach = no",
+		    name, service->line, service->title);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static struct ini_text_reader begin(struct rules *rules)
+{
+	*rules = (struct rules){0};
+	daemon_section_init(&rules->daemon);
+	rules_service_init(&rules->defaults, "", 0);
+	return (struct ini_text_reader){.section = on_section, .value = on_value, .context = rules};
+}
+
+int rules_parse(struct rules *rules, const char *text, const char *name, char *error, size_t error_bytes)
+{
+	const struct ini_text_reader reader = begin(rules);
+	int err = ini_text_parse(&reader, text, name, error, error_bytes);
+
+	return err ? err : complete(rules, name, error, error_bytes);
+}
+
+int rules_read(struct rules *rules, const char *path, char *error, size_t error_bytes)
+{
+	const struct ini_text_reader reader = begin(rules);
+	char own[DAEMON_SECTION_PATH_BYTES];
+	int err;
+
+	if (!path && daemon_section_file(own) != 0)
+		return 0;
+	err = config_file_read(&reader, path ? path : own, error, error_bytes);
+	if (!path && err == -ENOENT)
+		return 0;
+	return err ? err : complete(rules, path ? path : own, error, error_bytes);
+}
+
+void rules_fini(struct rules *rules)
+{
+	daemon_section_fini(&rules->daemon);
+	rules_service_fini(&rules->defaults);
+	for (size_t i = 0; i < rules->service_count; i++)
+		rules_service_fini(&rules->services[i]);
+	free(rules->services);
+	for (int i = 0; i < RULES_FACTS; i++)
+		rules_globs_fini(&rules->deny[i]);
+	*rules = (struct rules){0};
+}
+
+int rules_check(const char *path)
+{
+	struct rules rules;
+	char error[INI_TEXT_ERROR_BYTES + 4096];
+	int err = rules_read(&rules, path, error, sizeof(error));
+
+	puts(err ? error : "ok");
+	rules_fini(&rules);
+	return err;
+}

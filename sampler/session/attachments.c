@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/session/attachments.h"
+
+#include "sampler/attach/attacher.h"
+#include "sampler/attach/fitness.h"
+#include "sampler/cli/options.h"
+#include "sampler/linux/epoll_set.h"
+#include "sampler/linux/proc.h"
+#include "sampler/linux/thread_facts.h"
+#include "sampler/session/signals.h"
+#include "pprof/text/log_line.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { DETACH_AT_ONCE = 8 };
+
+/* On its way to be attached to. */
+struct beginning {
+	struct attacher attacher;
+	struct region *region; /* owned until the process uses it */
+	struct registry_attached facts;
+};
+
+struct ending {
+	struct attacher attacher;
+	pid_t pid;
+	const struct target *target; /* NULL: it is in no book */
+};
+
+struct attachments {
+	struct attachments_setup setup;
+	struct beginning beginnings[OPTION_PIDS_MAX];
+	size_t beginning_count, failed;
+	struct ending endings[DETACH_AT_ONCE];
+	size_t ending_count;
+	bool hurried; /* a second signal to stop has come */
+};
+
+struct attachments *attachments_new(const struct attachments_setup *setup)
+{
+	struct attachments *a = calloc(1, sizeof(*a));
+	if (a)
+		a->setup = *setup;
+	return a;
+}
+
+void attachments_free(struct attachments *a)
+{
+	free(a);
+}
+
+bool attachments_settled(const struct attachments *a)
+{
+	return !a || !a->beginning_count;
+}
+
+size_t attachments_failed(const struct attachments *a)
+{
+	return a ? a->failed : 0;
+}
+
+void attachments_say(const char *what, pid_t pid, const struct attachment *attachment)
+{
+	char name[PROC_COMM_BYTES];
+	proc_read_comm(pid, name);
+	log_line("pid %d (%s): %s; one thread stood still for %.1f ms (%" PRIu32 " looks)", (int)pid, name,
+	    what, (double)attachment->stood_ns / 1e6, attachment->tries);
+}
+
+/* ---- the beginning */
+
+static struct registry_attached facts_of(pid_t pid)
+{
+	char status[4096];
+	uint64_t began = thread_facts_birth(pid).ticks, now = thread_facts_now();
+	struct registry_attached facts = {.pid = pid};
+	if (began && now > began)
+		facts.after_ns = (now - began) * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
+	(void)proc_read(pid, "status", status, sizeof(status));
+	facts.rss_bytes = proc_status_number(status, "\nVmRSS:", 10, 0) << 10;
+	return facts;
+}
+
+static void refuse(struct attachments *a, pid_t pid, const char *cause, const char *remedy)
+{
+	a->failed++;
+	log_line("pid %d %s%s%s", (int)pid, cause, remedy[0] ? ": " : "", remedy);
+}
+
+static void refuse_attempt(struct attachments *a, pid_t pid, const char *reason)
+{
+	char cause[256];
+	snprintf(cause, sizeof(cause), "cannot be attached to: %s", reason);
+	refuse(a, pid, cause, "");
+}
+
+void attachments_begin(struct attachments *a, pid_t pid)
+{
+	struct fitness fitness;
+	struct beginning *b = &a->beginnings[a->beginning_count];
+	if (!fitness_examine(&fitness, pid, a->setup.options->force)) {
+		refuse(a, pid, fitness.cause, fitness.remedy);
+		return;
+	}
+	*b = (struct beginning){.region = region_pool_make(a->setup.heap->pool), .facts = facts_of(pid)};
+	if (!b->region) {
+		refuse_attempt(a, pid, "no shared memory can be made");
+		return;
+	}
+	region_header(b->region)->filtered = fitness.filtered;
+	const struct attachment_wish wish = {
+	    .pid = pid,
+	    .modules = a->setup.modules,
+	    .force = a->setup.options->force,
+	    .region = b->region,
+	    .delivery = a->setup.delivery,
+	};
+	int error = attacher_start(&b->attacher, attachment_begin, &wish);
+	if (!error)
+		error = epoll_set_add(a->setup.epoll_fd, b->attacher.fd);
+	if (!error) {
+		a->beginning_count++;
+		return;
+	}
+	region_close(b->region);
+	free(b->region);
+	refuse_attempt(a, pid, strerror(-error));
+}
+
+static void take_result(struct attachments *a, struct beginning *b)
+{
+	struct attachment attachment;
+	pid_t pid = b->facts.pid;
+	epoll_set_remove(a->setup.epoll_fd, b->attacher.fd);
+	if (attacher_finish(&b->attacher, &attachment) != 0) {
+		region_close(b->region);
+		free(b->region);
+		refuse_attempt(a, pid, attachment.reason);
+		return;
+	}
+	b->facts.other_library = attachment.reused || attachment.by_file;
+	char text[REGION_UNSEEN_BYTES];
+	const char *unseen = region_unseen_text(b->region, text);
+	if (registry_attach(&a->setup.heap->registry, b->region, &b->facts) != 0) {
+		refuse_attempt(a, pid, "out of memory");
+		return;
+	}
+	if (a->setup.options->verbosity >= 0)
+		attachments_say("attached", pid, &attachment);
+	if (a->setup.options->verbosity > 0 && unseen)
+		log_line("pid %d: %s", (int)pid, unseen);
+}
+
+bool attachments_event(struct attachments *a, int fd)
+{
+	for (size_t i = 0; a && i < a->beginning_count; i++)
+		if (a->beginnings[i].attacher.fd == fd) {
+			struct beginning done = a->beginnings[i];
+			a->beginnings[i] = a->beginnings[--a->beginning_count];
+			take_result(a, &done);
+			return true;
+		}
+	return false;
+}
+
+/* ---- the end */
+
+static void finish_ending(struct attachments *a, size_t index)
+{
+	struct attachment attachment;
+	struct ending e = a->endings[index];
+	a->endings[index] = a->endings[--a->ending_count];
+	int verbosity = a->setup.options->verbosity;
+	int error = attacher_finish(&e.attacher, &attachment);
+	if (!e.target || error == -ESRCH || (error && target_has_ended(e.target)))
+		return;
+	if (error)
+		log_line("pid %d: the hooks stay in, and do nothing: %s: heaptap detach %d", (int)e.pid,
+		    attachment.reason, (int)e.pid);
+	else if (verbosity > 0 || (e.target->command && verbosity >= 0))
+		attachments_say("detached", e.pid, &attachment);
+}
+
+static void note_signals(struct attachments *a)
+{
+	for (int number; (number = signals_read(a->setup.signal_fd)) != 0;)
+		a->hurried = a->hurried || number == SIGINT || number == SIGTERM || number == SIGHUP;
+	for (size_t i = 0; a->hurried && i < a->ending_count; i++)
+		attacher_give_up(&a->endings[i].attacher);
+}
+
+/* Until no more than `most` are on their way. */
+static void wait_for_endings(struct attachments *a, size_t most)
+{
+	while (a->ending_count > most) {
+		struct pollfd fds[DETACH_AT_ONCE + 1];
+		size_t count = a->ending_count;
+		for (size_t i = 0; i < count; i++)
+			fds[i] = (struct pollfd){.fd = a->endings[i].attacher.fd, .events = POLLIN};
+		fds[count] = (struct pollfd){.fd = a->setup.signal_fd, .events = POLLIN};
+		if (poll(fds, count + 1, -1) < 0)
+			continue;
+		for (size_t i = count; i-- > 0;) /* from behind: the last takes the place of one that goes */
+			if (fds[i].revents)
+				finish_ending(a, i);
+		if (fds[count].revents)
+			note_signals(a);
+	}
+}
+
+static void begin_ending(struct attachments *a, pid_t pid, const struct target *target)
+{
+	const struct attachment_wish wish = {.pid = pid, .modules = a->setup.modules};
+	wait_for_endings(a, DETACH_AT_ONCE - 1);
+	struct ending *e = &a->endings[a->ending_count];
+	*e = (struct ending){.pid = pid, .target = target};
+	int error = attacher_start(&e->attacher, attachment_end, &wish);
+	if (error)
+		log_line("pid %d: the hooks stay in, and do nothing: %s", (int)pid, strerror(-error));
+	else
+		a->ending_count++;
+	if (!error && a->hurried)
+		attacher_give_up(&e->attacher);
+}
+
+static void detach(void *context, const struct target *target)
+{
+	if (target->pidfd >= 0)
+		begin_ending(context, target->pid, target);
+}
+
+/* Forked children that have taken no sample are in no book, and have the hooks all the same. */
+static void detach_unknown(struct attachments *a)
+{
+	struct dirent *entry;
+	DIR *proc = opendir("/proc");
+	while (proc && (entry = readdir(proc))) {
+		pid_t pid = atoi(entry->d_name);
+		const struct image *image =
+		    pid > 0 && pid != getpid() ? a->setup.heap->registry.intake->images : NULL;
+		for (; image; image = image->next)
+			if (image->attached_pid && region_mapped_by(image->region, pid) == REGION_MAPPED)
+				begin_ending(a, pid, NULL);
+	}
+	if (proc)
+		closedir(proc);
+	wait_for_endings(a, 0);
+}
+
+void attachments_stop(struct attachments *a)
+{
+	if (!a)
+		return;
+	struct registry *registry = &a->setup.heap->registry;
+	for (size_t i = 0; i < a->beginning_count; i++)
+		attacher_give_up(&a->beginnings[i].attacher);
+	while (a->beginning_count)
+		(void)attachments_event(a, a->beginnings[0].attacher.fd);
+	registry_stop_attached(registry);
+	registry_visit_attached(registry, detach, a);
+	wait_for_endings(a, 0);
+	detach_unknown(a);
+	registry_close_attached(registry);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `record --pid`: a session in the foreground, of processes that run already. */
+#include "sampler/attach/attachment.h"
+#include "sampler/attach/delivery.h"
+#include "sampler/attach/fitness.h"
+#include "sampler/cli/options.h"
+#include "sampler/cli/status.h"
+#include "sampler/linux/proc.h"
+#include "sampler/loader/preload_library.h"
+#include "sampler/region/region_takeover.h"
+#include "sampler/session/attachments.h"
+#include "sampler/session/pusher.h"
+#include "sampler/session/session.h"
+#include "sampler/session/session_state.h"
+#include "pprof/text/log_line.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *why_not_sampled(int error)
+{
+	switch (-error) {
+	case ESRCH:
+		return "there is no such process";
+	case EACCES:
+	case EPERM:
+		return "it belongs to another user, or is not dumpable: that needs root";
+	case EMFILE:
+		return "not enough descriptors (ulimit -n): one is needed per thread, CPU and event";
+	default:
+		return strerror(-error);
+	}
+}
+
+/* True: its events are sampled. */
+static bool attach_events(const struct session *s, pid_t pid)
+{
+	int error = s->events ? event_registry_attach_running(s->events, pid) : s->events_error;
+	if (error)
+		log_line("pid %d cannot be sampled: %s", (int)pid, why_not_sampled(error));
+	else if (s->options->verbosity > 0)
+		log_line("pid %d: sampling", (int)pid);
+	return error == 0;
+}
+
+/* ---- the heap */
+
+/* The library's copy in memory is what every target loads, so the uprobe is set on that. */
+static int prepare_heap(
+    struct session *s, struct heap_capture *heap, struct options *options, struct delivery *delivery)
+{
+	static char copy[PROC_PATH_BYTES];
+	char path[PATH_MAX];
+#if !defined(__x86_64__)
+	log_line("the heap of a process that runs already cannot be recorded here: " FITNESS_ONLY_X86
+	         "; start it with 'heaptap record COMMAND'");
+	return -ENOSYS;
+#endif
+	int error = attach_library_find(path, sizeof(path));
+	if (!error)
+		error = delivery_open(delivery, path);
+	if (error) {
+		log_line(ATTACH_LIBRARY_NAME " cannot be read beside heaptap or in " HEAPTAP_LIBDIR ": %s",
+		    strerror(-error));
+		return error;
+	}
+	options->library = proc_fd_path(copy, delivery->fd);
+	error = heap_capture_probe(heap, options);
+	heap->probe.library = NULL; /* only needed for the open */
+	if (error)
+		log_line(
+		    "backend %s is not available: %s", backend_name(options->backend), heap->probe.reason);
+	else if (options->verbosity > 0)
+		log_line("stacks by %s, %s", backend_name(heap->probe.backend), heap->probe.reason);
+	s->heap = heap;
+	return error;
+}
+
+static int begin_heap(struct session *s, const struct options *options, const struct delivery *delivery)
+{
+	const struct attachments_setup setup = {
+	    .options = options,
+	    .heap = s->heap,
+	    .modules = s->modules,
+	    .delivery = delivery,
+	    .epoll_fd = s->epoll_fd,
+	    .signal_fd = s->signal_fd,
+	};
+	*modules_library(s->modules) = (struct module_library){DELIVERY_NAME, options->library};
+	s->attachments = attachments_new(&setup);
+	for (size_t i = 0; s->attachments && i < options->pid_count; i++)
+		attachments_begin(s->attachments, options->pids[i]);
+	return s->attachments ? 0 : -ENOMEM;
+}
+
+static int run(struct session *s, const struct options *options, const struct delivery *delivery)
+{
+	size_t good = 0;
+	int error = session_open(s);
+	for (size_t i = 0; i < options->pid_count && !error && options->event_count; i++)
+		good += attach_events(s, options->pids[i]);
+	if (!error && !options->no_heap)
+		error = begin_heap(s, options, delivery);
+	if (error)
+		log_line("cannot start the sampler: %s", why_not_sampled(error));
+	bool some = options->no_heap ? good > 0 : attachments_failed(s->attachments) < options->pid_count;
+	int status = !error && some ? session_loop(s) : EXIT_FAILURE;
+	bool all = options->no_heap ? good == options->pid_count : !attachments_failed(s->attachments);
+	attachments_free(s->attachments);
+	s->attachments = NULL;
+	return all ? status : EXIT_FAILURE;
+}
+
+static int attach(struct options options)
+{
+	struct session s = session_of(&options, SIGNALS_FOREGROUND, -1);
+	struct heap_capture heap = {0};
+	struct delivery delivery = {.fd = -1};
+	int error = options.no_heap ? 0 : prepare_heap(&s, &heap, &options, &delivery);
+	session_without_command(&s, options.pids[0]);
+	s.launch.attached = options.pids;
+	s.launch.attached_count = options.pid_count;
+	int status = error ? EXIT_FAILURE : run(&s, &options, &delivery);
+	if (!error)
+		session_close(&s);
+	if (delivery.fd >= 0)
+		close(delivery.fd);
+	return status;
+}
+
+/* The pusher has ten seconds at the end; the signals that stop a session end the wait. */
+static void wait_for_pusher(struct pusher *pusher)
+{
+	struct pollfd ended = {.fd = pusher->fd, .events = POLLIN};
+	sigset_t none;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	pusher_end(pusher);
+	while (poll(&ended, 1, -1) < 0 && errno == EINTR)
+		;
+	pusher_finish(pusher);
+}
+
+int session_attach(struct options *options)
+{
+	struct pusher pusher = {-1, -1};
+	if (options->push.url && pusher_start(&pusher, options))
+		return STATUS_USAGE;
+	options->push.paths_fd = pusher.paths_fd;
+	int status = attach(*options);
+	pusher_close_paths(&pusher);
+	if (pusher.fd >= 0)
+		wait_for_pusher(&pusher);
+	return status;
+}
+
+/* ---- detach */
+
+static int detach(pid_t pid, bool quiet)
+{
+	struct attachment attachment;
+	struct attachment_wish wish = {
+	    .pid = pid, .modules = modules_new(0), .cancel_fd = signals_open(SIGNALS_STOPS, 0)};
+	int error = wish.modules ? attachment_end(&attachment, &wish) : -ENOMEM;
+	if (error == -ENOENT || error == -ESRCH)
+		log_line("pid %d is not attached", (int)pid);
+	else if (error)
+		log_line("pid %d cannot be detached from: %s", (int)pid,
+		    wish.modules ? attachment.reason : strerror(-error));
+	else if (!quiet)
+		attachments_say("detached", pid, &attachment);
+	if (wish.modules)
+		modules_free(wish.modules);
+	close(wish.cancel_fd);
+	return error ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int session_detach(struct options *options)
+{
+	char *end;
+	long pid = strtol(options->operands[0], &end, 10);
+	if (*end || pid <= 0 || pid > INT_MAX || options->operand_count != 1) {
+		log_line("'%s' is not a process id; usage: heaptap detach PID", options->operands[0]);
+		return STATUS_USAGE;
+	}
+	pid_t sampler = region_takeover_sampler((pid_t)pid);
+	if (!sampler)
+		return detach((pid_t)pid, options->verbosity < 0);
+	log_line("pid %ld is profiled by heaptap's pid %d, which lives: end that one", pid, (int)sampler);
+	return EXIT_FAILURE;
+}

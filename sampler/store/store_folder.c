@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/store/store_folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { GROUPS_MOST = 65536, GROUP_BYTES = 64 << 10, LOCK_TRIES = 8 };
+
+static bool is_member(gid_t group)
+{
+	static gid_t groups[GROUPS_MOST];
+	int count = getgroups(GROUPS_MOST, groups);
+
+	for (int i = 0; i < count; i++)
+		if (groups[i] == group)
+			return true;
+	return geteuid() == 0 || getegid() == group;
+}
+
+/* Not getgrnam(3): it may ask servers, for which the daemon does not wait. */
+gid_t store_folder_group(void)
+{
+	static char buffer[GROUP_BYTES];
+	struct group entry, *found;
+	FILE *groups = fopen("/etc/group", "re");
+	gid_t group = (gid_t)-1;
+
+	while (groups && fgetgrent_r(groups, &entry, buffer, sizeof(buffer), &found) == 0)
+		if (strcmp(found->gr_name, "heaptap") == 0 && is_member(found->gr_gid))
+			group = found->gr_gid;
+	if (groups)
+		fclose(groups);
+	return group;
+}
+
+/* What was just made: whatever the umask is. */
+static void set_access(int fd, gid_t group)
+{
+	if (group != (gid_t)-1 && fchown(fd, (uid_t)-1, group) != 0)
+		return; /* it stays ours alone */
+	(void)fchmod(fd, STORE_FOLDER_MODE);
+}
+
+int store_folder_open(int parent_fd, const char *name, gid_t group, bool *made)
+{
+	int fd;
+
+	if (made)
+		*made = mkdirat(parent_fd, name, 0700) == 0;
+	fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (made && *made)
+		set_access(fd, group);
+	return fd;
+}
+
+/* The folders on the way to the store are as others of the system; the store's own is not. */
+static int make_root(const char *path, gid_t group, bool *made)
+{
+	char part[PATH_MAX];
+	size_t length = strlen(path);
+	int fd;
+
+	if (length >= sizeof(part))
+		return -ENAMETOOLONG;
+	memcpy(part, path, length + 1);
+	while (length > 1 && part[length - 1] == '/')
+		part[--length] = '\0';
+	for (char *slash = part; (slash = strchr(slash + 1, '/'));) {
+		*slash = '\0';
+		if (mkdir(part, 0755) != 0 && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	if (mkdir(part, 0700) != 0)
+		return errno == EEXIST ? 0 : -errno;
+	fd = open(part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	set_access(fd, group);
+	close(fd);
+	*made = true;
+	return 0;
+}
+
+static int open_root(const char *path, gid_t group, bool *made)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err;
+
+	if (fd >= 0 || errno != ENOENT || !made)
+		return fd < 0 ? -errno : fd;
+	err = make_root(path, group, made);
+	if (err)
+		return err;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int store_folder_lock(const char *path, bool wait, gid_t group, bool *made)
+{
+	if (made)
+		*made = false;
+	for (int tries = 0; tries < LOCK_TRIES; tries++) {
+		int fd = open_root(path, group, made), ret, err;
+		struct stat st;
+
+		if (fd < 0)
+			return fd;
+		do
+			ret = flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB));
+		while (ret != 0 && errno == EINTR);
+		err = ret != 0 ? -errno : 0;
+		/* While we waited it may have been deleted. */
+		if (!err && fstat(fd, &st) == 0 && st.st_nlink > 0)
+			return fd;
+		close(fd);
+		if (err)
+			return err;
+	}
+	return -ENOENT;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folders of a store: made with their modes and group, opened without following links, locked while
+ * they change. */
+#ifndef SAMPLER_STORE_STORE_FOLDER_H
+#define SAMPLER_STORE_STORE_FOLDER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+enum { STORE_FOLDER_MODE = 0750, STORE_FOLDER_FILE_MODE = 0640 };
+
+/* The group `heaptap` of /etc/group, if there is one and we may give files to it; else -1. */
+gid_t store_folder_group(void);
+
+/* Opens the store's own folder and locks it, or returns -EAGAIN if it is locked and `wait` is false. If it
+ * is missing it is made, with what leads to it, unless made is NULL; then *made is set. The caller closes
+ * it, which gives the lock back. -errno. */
+int store_folder_lock(const char *path, bool wait, gid_t group, bool *made);
+
+/* Opens a folder in another one, and makes it if it is missing and made is not NULL: then *made is set.
+ * -errno. */
+int store_folder_open(int parent_fd, const char *name, gid_t group, bool *made);
+
+#endif

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+# heaptap daemon: processes are found, profiled, and taken up again by the next daemon.
+# timeout: 60
+
+. "$top/tests/daemon_lib.sh"
+
+test_found_and_profiled() {
+  start_daemon
+  carry on hold 1000 1000 touch held await go drop 400 &
+  target=$!
+  wait_for 20 test -e held
+  snapshot_all "$target"
+  profile_check "$profile"
+  reached_exactly "$profile" hold 'inuse_space 1000000' 'inuse_objects 1000'
+  comment_of "$profile" >comments
+  matches '^labels: service_name=steps' comments
+  touch go
+  wait $target
+  wait_for 20 profile_of "$target" exit
+  profile_check "$profile"
+  reached_exactly "$profile" hold 'inuse_space 600000' 'inuse_objects 600'
+  stop_daemon
+}
+
+# It was there before the daemon: a sweep finds it.
+test_found_by_a_sweep() {
+  stage daemon_steps daemon_offer
+  carry touch there on hold 100 1000 touch held await go &
+  target=$!
+  wait_for 20 test -e there
+  start_daemon
+  wait_for 20 test -e held
+  touch go
+  wait $target
+  wait_for 20 profile_of "$target" exit
+  reached_exactly "$profile" hold 'inuse_space 100000'
+  stop_daemon
+}
+
+test_killed_and_taken_up_again() {
+  start_daemon
+  carry on hold 1000 1000 touch held await go drop 700 hold 500 1000 touch gone await end &
+  target=$!
+  wait_for 20 test -e held
+  snapshot_all "$target"
+  reached_exactly "$profile" hold 'inuse_space 1000000' 'inuse_objects 1000'
+  first=$(identity_of "$profile")
+  kill_daemon
+  touch go # while no daemon is there
+  wait_for 20 test -e gone
+  start_daemon
+  wait_for 20 grep -q "pid $target .*taken up again" daemon.log
+  snapshot_all "$target"
+  profile_check "$profile"
+  # 300 of the 1,000 blocks of the first daemon's time are left, and all 500 that came meanwhile: those have their stacks.
+  equal 800000 "$(total_of "$profile" inuse_space)" 'in use'
+  reached_exactly "$profile" hold 'inuse_space 500000' 'inuse_objects 500'
+  equal "$first" "$(identity_of "$profile")" 'session and start of the process'
+  touch end
+  wait $target
+  stop_daemon
+}
+
+# SIGTERM: the process runs on and samples; nothing is left of the daemon but the store.
+test_ended_and_begun_again() {
+  start_daemon
+  carry on hold 10 1000 touch held await go hold 90 1000 touch more await end &
+  target=$!
+  wait_for 20 test -e held
+  stop_daemon
+  [ ! -e run/control ] || fail 'the socket is left'
+  touch go
+  wait_for 20 test -e more
+  start_daemon
+  wait_for 20 grep -q "pid $target .*taken up again" daemon.log
+  touch end
+  wait $target
+  wait_for 20 profile_of "$target" exit
+  equal 100000 "$(total_of "$profile" inuse_space)" 'in use'
+  stop_daemon
+}
+
+# A child has its own books; what it inherited is its parent's too.
+test_forked_child() {
+  start_daemon
+  carry on hold 100 1000 fork hold 50 1000 touch held await go &
+  target=$!
+  wait_for 20 test -e held
+  touch go
+  wait $target
+  parent_done() { profile_of "$target" exit; }
+  wait_for 20 parent_done
+  reached_exactly "$profile" hold 'inuse_space 100000'
+  child_done() { ls store/steps/*/*.exit.pb.gz | grep -v "\.$target\." | grep -q .; }
+  wait_for 20 child_done
+  profile=$(ls store/steps/*/*.exit.pb.gz | grep -v "\.$target\.")
+  reached_exactly "$profile" hold 'inuse_space 150000'
+  stop_daemon
+}
+
+# The parent has ended before the daemon looks: the child is the first of its image.
+test_child_of_a_parent_that_left() {
+  stage daemon_steps daemon_offer
+  (carry leave touch child on hold 100 1000 touch held await go)
+  wait_for 20 test -e child
+  start_daemon
+  wait_for 20 test -e held
+  touch go
+  found() { ls store/steps/*/*.exit.pb.gz 2>/dev/null | grep -q .; }
+  wait_for 20 found
+  profile=$(only store/steps/*/*.exit.pb.gz)
+  reached_exactly "$profile" hold 'inuse_space 100000'
+  stop_daemon
+}
+
+test_executed_program() {
+  start_daemon
+  carry on hold 100 1000 exec "$PWD/bin/daemon_steps" on hold 200 1000 touch held await go &
+  target=$!
+  wait_for 20 test -e held
+  touch go
+  wait $target
+  two() { [ "$(ls store/steps/*/*."$target".exit*.pb.gz 2>/dev/null | wc -l)" = 2 ]; }
+  wait_for 20 two
+  set -- store/steps/*/*."$target".exit*.pb.gz
+  equal 300000 "$(sums inuse_space "$@")" 'in use of both programs'
+  stop_daemon
+}

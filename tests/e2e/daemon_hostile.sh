@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+# Processes that offer nonsense: the daemon lives, its memory is bounded, and what it says of others is right.
+# timeout: 90
+
+. "$top/tests/daemon_lib.sh"
+
+# A good process beside: its sums are exact.
+begin_good() {
+  carry on hold 1000 1000 touch held await go drop 400 touch dropped await end &
+  good=$!
+  wait_for 40 test -e held
+}
+
+end_good() {
+  kill -0 "$daemon" || { cat daemon.log >&2; fail 'the daemon has died'; }
+  touch go
+  wait_for 20 test -e dropped
+  snapshot_all "$good"
+  reached_exactly "$profile" hold 'inuse_space 600000' 'inuse_objects 600'
+  touch end
+  wait "$good"
+  stop_daemon
+}
+
+hostile() {
+  unprivileged "$PWD/bin/daemon_offer" "$@"
+}
+
+test_nonsense() {
+  start_daemon
+  chmod 777 .
+  begin_good
+  hostile size 100 size 4096 size 5000 abi 3 header random ready touch there flip "$(seconds 1)" &
+  wait_for 20 test -e there
+  wait $!
+  end_good
+}
+
+test_changed_while_read() {
+  start_daemon
+  chmod 777 .
+  begin_good
+  hostile make 4 ready touch there flip 4 &
+  wait_for 20 test -e there
+  wait $!
+  end_good
+}
+
+test_truncated_while_read() {
+  start_daemon
+  chmod 777 .
+  begin_good
+  hostile shrink shrink shrink &
+  wait $! || :
+  end_good
+}
+
+# One process with many, and many processes with one each: only so many are taken.
+test_many() {
+  start_daemon
+  chmod 777 .
+  begin_good
+  hostile make 10000 ready touch there await go &
+  many=$!
+  wait_for 40 test -e there
+  pids=
+  for i in $(seq 10); do
+    hostile make 1 random ready flip 1 &
+    pids="$pids $!"
+  done
+  wait $pids
+  rss=$(awk '/^RssAnon/ { print $2 }' /proc/"$daemon"/status)
+  at_most 131072 "$rss" "the daemon's own memory in KiB"
+  end_good
+  wait $many || :
+}

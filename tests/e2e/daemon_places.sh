@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+# Where processes are found: other users', other namespaces', and a user's own by that user's daemon.
+# timeout: 60
+
+. "$top/tests/daemon_lib.sh"
+
+# as_user COMMAND... &: in place of the subshell, so that $! is its pid
+as_user() {
+  exec setpriv --reuid "$other_user" --regid 65534 --clear-groups --inh-caps=-all "$@"
+}
+
+test_of_another_user() {
+  stage daemon_steps daemon_offer
+  chmod 777 .
+  start_daemon
+  LD_PRELOAD=$PWD/bin/libheaptap.so unprivileged "$PWD/bin/daemon_steps" on hold 100 1000 touch held await go &
+  wait_for 20 test -e held
+  touch go
+  wait $!
+  found() { ls store/steps/*/*.exit.pb.gz 2>/dev/null | grep -q .; }
+  wait_for 20 found
+  reached_exactly "$(only store/steps/*/*.exit.pb.gz)" hold 'inuse_space 100000'
+  stop_daemon
+}
+
+# A worker that gives up its user after the fork keeps its own books, and its parent's stacks are closed to it.
+test_worker_of_another_user() {
+  stage daemon_steps daemon_offer
+  chmod 777 .
+  start_daemon
+  carry fork user "$other_user" on hold 100 1000 touch held await go &
+  wait_for 20 test -e held
+  touch go
+  wait $!
+  found() { ls store/steps/*/*.exit.pb.gz 2>/dev/null | grep -q .; }
+  wait_for 20 found
+  reached_exactly "$(only store/steps/*/*.exit.pb.gz)" hold 'inuse_space 100000'
+  stop_daemon
+}
+
+# In other mount, pid, net, ipc and uts namespaces: found, and its own files' functions are named.
+test_in_namespaces() {
+  unshare -mpfnui true 2>/dev/null || skip 'no namespaces can be made'
+  start_daemon
+  LD_PRELOAD=$PWD/bin/libheaptap.so unshare -mpfnui --mount-proc "$PWD/bin/daemon_steps" on hold 100 1000 touch held await go &
+  wait_for 20 test -e held
+  touch go
+  wait $!
+  found() { ls store/steps/*/*.exit.pb.gz 2>/dev/null | grep -q .; }
+  wait_for 20 found
+  reached_exactly "$(only store/steps/*/*.exit.pb.gz)" hold 'inuse_space 100000'
+  stop_daemon
+}
+
+# map_files is closed to a user's own daemon: it attaches to what carries the library.
+test_daemon_of_a_user() {
+  stage daemon_steps daemon_offer
+  configure
+  chmod 777 .
+  mkdir -m 777 home
+  as_user env HOME="$PWD/home" "$heaptap" daemon --config heaptap.conf --store home/store \
+    --socket "$PWD/home/run/control" -v 2>daemon.log &
+  daemon=$!
+  wait_for 20 grep -q 'control socket' daemon.log
+  as_user env LD_PRELOAD="$PWD/bin/libheaptap.so" "$PWD/bin/daemon_steps" touch there await go hold 100 1000 touch held await end &
+  target=$!
+  wait_for 20 test -e there
+  attached() { grep -qE "pid $target: attached|cannot be attached" daemon.log; }
+  wait_for 30 attached
+  touch go
+  wait_for 20 test -e held
+  touch end
+  wait $target
+  found() { ls home/store/steps/*/*.exit.pb.gz 2>/dev/null | grep -q .; }
+  wait_for 20 found
+  reached_exactly "$(only home/store/steps/*/*.exit.pb.gz)" hold 'inuse_space 100000'
+  kill "$daemon"
+  wait "$daemon"
+}
+
+# What it costs a process to carry the library and not to be profiled: counted, by its system calls and its memory.
+test_cost_of_who_is_not_profiled() {
+  command -v strace >/dev/null || skip 'no strace'
+  stage daemon_steps
+  calls() {
+    strace -f -o trace env -i "$@" /bin/true
+    awk '/execve\(/ { n = 0 } { n++ } END { print n }' trace
+  }
+  without=$(calls HEAPTAP_DISABLE=1 LD_PRELOAD="$PWD/bin/libheaptap.so")
+  with=$(calls LD_PRELOAD="$PWD/bin/libheaptap.so")
+  at_most 20 $((with - without)) 'system calls of an offer'
+  LD_PRELOAD=$PWD/bin/libheaptap.so "$PWD/bin/daemon_steps" touch there await go &
+  target=$!
+  wait_for 20 test -e there
+  shared=$(awk '/memfd:heaptap/ { here = 1 } here && /^Rss:/ { print $2; exit }' /proc/$target/smaps)
+  equal 4 "$shared" 'KiB of the offer that are there'
+  touch go
+  wait $target
+}

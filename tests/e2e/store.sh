@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+# What users see of the daemon's store, and of its configuration: SERVICE[@TIME], ls, --check. The profiles are real.
+
+# A store of one process that grows: five snapshots ten minutes apart, the peak and the exit; what is none of its names.
+make_store() {
+  cat >grow.c <<'C'
+#include "heaptap.h"
+#include <stdlib.h>
+static void *volatile kept[1000];
+int main(void)
+{
+	for (int i = 0; i < 1000; i++) {
+		kept[i] = malloc(10000);
+		if (i % 200 == 199)
+			heaptap_snapshot("");
+	}
+}
+C
+  gcc -O1 -g -I"$top/proto" -o grow grow.c
+  record -q -p 4K -b copy -i 0 -o 'recorded/%n.pb.gz' ./grow
+  day=store/growing/2026-11-20
+  mkdir -p $day store/growing/2026-11-21 store/other/2026-11-20 store/.state store/growing/notes
+  local number=0 snapshot
+  for snapshot in recorded/000*.pb.gz; do
+    cp "$snapshot" "$day/10${number}000.4711.heap.pb.gz"
+    number=$((number + 1))
+  done
+  cp recorded/peak.pb.gz $day/104001.4711.peak.pb.gz
+  cp recorded/exit.pb.gz $day/110000.4711.exit.pb.gz
+  cp recorded/exit.pb.gz store/other/2026-11-20/110000.12.exit.pb.gz
+  echo text >$day/100000.4711.timeline.jsonl
+  echo text >$day/README
+  ln -s $PWD/recorded store/growing/2026-11-22
+  export TZ=UTC
+}
+
+inuse_of() {
+  "$heaptap" report --json "$@" | python3 -c 'import json, sys; print(json.load(sys.stdin)["totals"]["inuse"]["bytes"])'
+}
+
+test_report_of_a_service_at_a_time() {
+  make_store
+  for number in 0 1 2 3 4; do
+    "$heaptap" report --store store "growing@2026-11-20T10:${number}5Z" >out
+    equal "$("$heaptap" report "recorded/000$((number + 1)).pb.gz" | grep '^  in use')" "$(grep '^  in use' out)" "at 10:${number}5"
+  done
+  matches '^Growing over 5 snapshots, by more than chance' out
+  "$heaptap" report --store store growing >out # the process has ended: its end counts
+  matches '^  exit' out
+  matches '^Growing over 6 snapshots' out
+  matches 'Most in use at the peak' out
+  "$heaptap" report --store store --state peak growing@2026-11-20T10:45 >out
+  matches '^  peak' out
+}
+
+test_diff_of_two_times() {
+  make_store
+  "$heaptap" diff --store store growing@2026-11-20T10:05 growing@2026-11-20T10:45 >out
+  "$heaptap" diff recorded/0001.pb.gz recorded/0005.pb.gz >wanted
+  equal "$(cat wanted)" "$(cat out)" 'diff'
+  matches 'Both are of one process' out
+  "$heaptap" diff --store store growing@10m growing >out
+}
+
+test_other_readers() {
+  make_store
+  "$heaptap" export -f folded --store store growing@2026-11-20T10:05 >out
+  "$heaptap" export -f folded recorded/0001.pb.gz >wanted
+  cmp wanted out
+  equal 0 "$(status_of "$heaptap" check --store store growing other)"
+  "$heaptap" merge -o sum.pb.gz --store store growing@2026-11-20T10:05 other
+  profile_check sum.pb.gz
+  "$heaptap" ls --store store growing >out
+  matches '1 process, 7 profiles$' out
+}
+
+test_ls_of_a_store() {
+  make_store
+  "$heaptap" ls store >out
+  matches '^Store store$' out
+  matches '^growing +1 +7 +[0-9.]+ .*  2026-11-20 10:00:00  2026-11-20 11:00:00$' out
+  matches '^other +1 +1 ' out
+  equal 4 "$(wc -l <out)" 'lines'
+  equal "$(cat out)" "$("$heaptap" ls --store store)" '--store'
+  "$heaptap" ls --json --store store >ls.json
+  python3 - <<'PYTHON'
+import json
+services = json.load(open("ls.json"))["services"]
+assert [(s["service"], s["processes"], s["profiles"]) for s in services] == [("growing", 1, 7), ("other", 1, 1)], services
+PYTHON
+  # the user's own store, where there is nothing else to list
+  if [ "$(id -u)" != 0 ]; then
+    mkdir -p state/heaptap empty
+    cp -r store state/heaptap/
+  (cd empty && XDG_STATE_HOME=$OLDPWD/state "$heaptap" ls | grep -q '^growing ') || fail 'the default store is not listed'
+  fi
+}
+
+test_what_is_not_there_is_said() {
+  make_store
+  equal 1 "$(status_of "$heaptap" report --store store growing@2026-11-20T09:00)"
+  matches "store has nothing of growing at or before 2026-11-20 09:00:59 UTC: its first profile is of 2026-11-20 10:00:00 UTC" err
+  equal 1 "$(status_of "$heaptap" report --store store growing@noon)"
+  matches "'noon' is no time: now, 10m \(ago\), 14:30, 2026-11-22" err
+  equal 1 "$(status_of "$heaptap" report --store store growin)"
+  matches "store has no service 'growin'; did you mean growing\?" err
+  equal 1 "$(status_of "$heaptap" report --store nowhere growing)"
+  matches 'cannot read growing: No such file' err
+  # a file goes before a service
+  cp recorded/0001.pb.gz growing
+  "$heaptap" report --store store growing >out
+  equal 0 "$(grep -c Growing out)" 'series'
+}
+
+# A user's daemon, its store where the user's configuration says.
+test_the_configuration_names_the_store() {
+  make_store
+  stage
+  mkdir -p config/heaptap
+  printf '[daemon]\nstore = %s/store\n' "$PWD" >config/heaptap/heaptap.conf
+  chmod -R a+rX store config recorded .
+  unprivileged env XDG_CONFIG_HOME="$PWD/config" XDG_STATE_HOME="$PWD" HOME="$PWD" "$heaptap" report growing@2026-11-20T10:05 >out
+  matches '^  in use' out
+}
+
+check_config() {
+  status_of "$heaptap" daemon --check --config heaptap.conf
+}
+
+test_check_of_a_configuration() {
+  "$heaptap" daemon --help >out 2>&1 && grep -q -- --check out || skip 'this build has no daemon'
+  cat >heaptap.conf <<'INI'
+[daemon]
+disk = 2G
+[service redis]
+match.exe = */redis-server
+samples-per-hour = 3600
+label.team = data
+[deny]
+user = nobody
+INI
+  equal 0 "$(check_config)"
+  equal ok "$(cat out)"
+  printf '[daemon]\n\ndisk = 10K\n' >heaptap.conf
+  equal 2 "$(check_config)"
+  equal "heaptap.conf:3: disk '10K' is not 1M or more, for example 500M or 2G" "$(cat out)"
+  printf '[service x]\nperiod = 1K\nsamples-per-hour = 10\n' >heaptap.conf
+  equal 2 "$(check_config)"
+  equal 'heaptap.conf:3: period and samples-per-hour exclude each other: give one of them' "$(cat out)"
+  rm heaptap.conf
+  equal 2 "$(check_config)"
+  equal 'cannot read heaptap.conf: No such file or directory' "$(cat out)"
+}

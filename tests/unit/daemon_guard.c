@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The crash-loop guard: what counts, when it denies, and what its file says. */
+#include "sampler/daemon/crash_guard.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const uint64_t second = 1000000000;
+
+static const struct crash_guard_denied *die(
+    struct crash_guard *guard, const char *exe, int number, uint64_t age_s, uint64_t at_s)
+{
+	const struct crash_guard_death death = {
+	    .exe = exe,
+	    .library = "abcd",
+	    .signal = number,
+	    .age_ns = age_s * second,
+	    .now_ns = at_s * second,
+	    .now_unix_ns = (int64_t)(at_s * second),
+	};
+	return crash_guard_note(guard, &death);
+}
+
+static void test_three_deaths_deny(void **state)
+{
+	struct crash_guard *guard = crash_guard_new();
+	(void)state;
+	assert_null(die(guard, "/a", SIGSEGV, 1, 1000));
+	assert_null(die(guard, "/b", SIGSEGV, 1, 1001));
+	assert_null(die(guard, "/a", SIGABRT, 30, 1100));
+	assert_null(die(guard, "/a", SIGTERM, 1, 1101)); /* no crash */
+	assert_null(die(guard, "/a", SIGKILL, 1, 1102));
+	assert_null(die(guard, "/a", SIGSEGV, 31, 1103)); /* long after the hand-over */
+	assert_null(crash_guard_find(guard, "/a", "abcd"));
+	const struct crash_guard_denied *denied = die(guard, "/a", SIGSYS, 0, 1600);
+	assert_non_null(denied);
+	assert_string_equal(denied->exe, "/a");
+	assert_non_null(strstr(denied->reason, "SIGSYS"));
+	assert_ptr_equal(crash_guard_find(guard, "/a", "abcd"), denied);
+	assert_null(crash_guard_find(guard, "/a", "ef01")); /* another library */
+	assert_null(crash_guard_find(guard, "/b", "abcd"));
+	assert_null(die(guard, "/a", SIGSEGV, 1, 1601)); /* once */
+	assert_int_equal(crash_guard_count(guard), 1);
+	crash_guard_free(guard);
+}
+
+static void test_deaths_are_forgotten(void **state)
+{
+	struct crash_guard *guard = crash_guard_new();
+	(void)state;
+	for (uint64_t at = 1000; at < 10000; at += 301)
+		assert_null(die(guard, "/a", SIGBUS, 1, at));
+	crash_guard_free(guard);
+}
+
+static void test_file(void **state)
+{
+	struct crash_guard *guard = crash_guard_new(), *other = crash_guard_new();
+	size_t bytes;
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		die(guard, "/opt/a b%\n1 2 3\tx", SIGSEGV, 1, 1000);
+	for (int i = 0; i < 3; i++)
+		die(guard, "/usr/bin/\xff", SIGSEGV, 1, 1000);
+	char *text = crash_guard_text(guard, &bytes);
+	assert_non_null(text);
+	assert_int_equal(strlen(text), bytes);
+	assert_int_equal(crash_guard_parse(other, text), 0);
+	assert_int_equal(crash_guard_count(other), 2);
+	for (size_t i = 0; i < 2; i++) {
+		const struct crash_guard_denied *a = crash_guard_at(guard, i), *b = crash_guard_at(other, i);
+		assert_string_equal(a->exe, b->exe);
+		assert_string_equal(a->reason, b->reason);
+		assert_string_equal(a->library, b->library);
+		assert_int_equal(a->since_unix_ns, b->since_unix_ns);
+	}
+	free(text);
+	assert_int_equal(crash_guard_parse(other, "nonsense\n12\n12 \n12 ab\t/x\n12 ab r\t\n13 - why\t/x\n\xff%"), 0);
+	assert_int_equal(crash_guard_count(other), 1);
+	assert_string_equal(crash_guard_at(other, 0)->library, "");
+	assert_int_equal(crash_guard_load(other, "no/such/file"), 0);
+	assert_int_equal(crash_guard_count(other), 0);
+	crash_guard_free(guard);
+	crash_guard_free(other);
+}
+
+static void test_bounded(void **state)
+{
+	struct crash_guard *guard = crash_guard_new();
+	(void)state;
+	for (int i = 0; i < CRASH_GUARD_DENIED_MAX + 10; i++) {
+		char exe[32];
+		snprintf(exe, sizeof(exe), "/bin/%d", i);
+		for (int n = 0; n < 3; n++)
+			die(guard, exe, SIGSEGV, 1, 1000);
+	}
+	assert_int_equal(crash_guard_count(guard), CRASH_GUARD_DENIED_MAX);
+	assert_null(crash_guard_find(guard, "/bin/9", "abcd"));
+	assert_non_null(crash_guard_find(guard, "/bin/10", "abcd"));
+	crash_guard_free(guard);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_three_deaths_deny),
+	    cmocka_unit_test(test_deaths_are_forgotten),
+	    cmocka_unit_test(test_file),
+	    cmocka_unit_test(test_bounded),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon's pure parts: growth, its own load, the session's identity, lines of maps that may be offers. */
+#include "sampler/daemon/growth_rate.h"
+#include "sampler/daemon/own_load.h"
+#include "sampler/daemon/session_file.h"
+#include "sampler/region/region_offer.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const uint64_t second = 1000000000;
+
+static void test_growth_of_a_line(void **state)
+{
+	struct growth_rate growth = {0};
+	double slope;
+	bool significant;
+	(void)state;
+	growth_rate_fit(&growth, &slope, &significant);
+	assert_true(isnan(slope));
+	for (uint64_t t = 0; t < 10 * 3600; t += 10)
+		growth_rate_note(&growth, (1 + t) * second, 1e6 + 100.0 * (double)t, 1e4);
+	assert_in_range(growth.count, GROWTH_RATE_POINTS / 2, GROWTH_RATE_POINTS);
+	growth_rate_fit(&growth, &slope, &significant);
+	assert_true(fabs(slope - 360000) < 1);
+	assert_true(significant);
+}
+
+/* Readings that lie as far apart as chance puts them do not grow, however steep the line through them is. */
+static void test_growth_by_chance(void **state)
+{
+	struct growth_rate growth = {0};
+	double slope;
+	bool significant;
+	(void)state;
+	growth_rate_note(&growth, 10 * second, 1e6, 1e12);
+	growth_rate_note(&growth, 20 * second, 1.5e6, 1e12);
+	growth_rate_note(&growth, 30 * second, 2e6, 1e12);
+	growth_rate_fit(&growth, &slope, &significant);
+	assert_true(slope > 1e8);
+	assert_false(significant);
+	memset(&growth, 0, sizeof(growth));
+	for (uint64_t t = 1; t < 40; t++)
+		growth_rate_note(&growth, t * 10 * second, t % 2 ? 1e6 : 2e6, 1);
+	growth_rate_fit(&growth, &slope, &significant);
+	assert_false(significant);
+}
+
+static bool load_after(struct own_load *load, uint64_t seconds, double cpu_share, uint64_t bytes)
+{
+	const struct own_load_limits limits = {5, 100 << 20};
+	const struct own_load_reading reading = {
+	    load->cpu_ns + (uint64_t)((double)(seconds * second) * cpu_share), bytes};
+	return own_load_look(load, &limits, &reading, load->looked_ns + seconds * second);
+}
+
+static void test_own_load(void **state)
+{
+	struct own_load load = {.looked_ns = 1 * second};
+	(void)state;
+	assert_false(load_after(&load, 5, 1, 0)); /* too early */
+	assert_false(load_after(&load, 10, 0.04, 0));
+	assert_true(load_after(&load, 10, 0.06, 0));
+	assert_int_equal(load.raised, 1);
+	assert_true(load_after(&load, 10, 0, 101 << 20));
+	assert_int_equal(load.raised, 2);
+	for (int i = 1; i < OWN_LOAD_CALM_LOOKS; i++)
+		assert_false(load_after(&load, 10, 0.01, 1 << 20));
+	assert_false(load_after(&load, 10, 0.03, 1 << 20)); /* not calm: begins again */
+	for (int i = 1; i < OWN_LOAD_CALM_LOOKS; i++)
+		assert_false(load_after(&load, 10, 0.01, 1 << 20));
+	assert_true(load_after(&load, 10, 0.01, 1 << 20));
+	assert_int_equal(load.raised, 1);
+	for (int i = 0; i < 30; i++)
+		load_after(&load, 10, 1, 0);
+	assert_int_equal(load.raised, OWN_LOAD_RAISED_MAX);
+}
+
+static void test_session_identity(void **state)
+{
+	struct session_identity first, second_one;
+	char path[] = "/tmp/heaptap-session-XXXXXX";
+	(void)state;
+	int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(session_identity_open(&first, path), 0);
+	assert_int_equal(session_identity_open(&second_one, path), 0);
+	assert_memory_equal(&first, &second_one, sizeof(first));
+	FILE *file = fopen(path, "w");
+	fputs("00000000-0000-0000-0000-000000000000 5 6 7\n", file); /* of another boot */
+	fclose(file);
+	assert_int_equal(session_identity_open(&second_one, path), 0);
+	assert_int_not_equal(second_one.unix_ns, 5);
+	unlink(path);
+	assert_false(session_identity_parse(&first, ""));
+	assert_false(session_identity_parse(&first, "x y z 1"));
+	assert_false(session_identity_parse(&first, "boot -5 1 1"));
+	assert_true(session_identity_parse(&first, "boot 5 6 7"));
+	assert_int_equal(first.pid, 7);
+}
+
+static void test_lines_of_maps(void **state)
+{
+	struct region_offer_range range;
+	struct region_offsets offsets;
+	char line[256];
+	(void)state;
+	assert_true(region_offer_parse(
+	    "7f00000000-7f10000000 rw-s 00000000 00:01 1234                      /memfd:heaptap (deleted)\n", &range));
+	assert_int_equal(range.start, 0x7f00000000);
+	assert_int_equal(range.ino, 1234);
+	assert_false(range.anonymous);
+	static const char *const others[] = {
+	    "7f00000000-7f10000000 r--s 00000000 00:01 1234 /memfd:heaptap (deleted)\n",
+	    "7f00000000-7f10000000 rw-p 00000000 00:01 1234 /memfd:heaptap (deleted)\n",
+	    "7f00000000-7f10000000 rw-s 00001000 00:01 1234 /memfd:heaptap (deleted)\n",
+	    "7f00000000-7f10000000 rw-s 00000000 00:01 1234 /memfd:heaptap-ledger (deleted)\n",
+	    "7f00000000-7f10000000 rw-s 00000000 00:01 1234 /x/memfd:heaptap (deleted)\n",
+	    "7f10000000-7f00000000 rw-s 00000000 00:01 1234 /memfd:heaptap (deleted)\n",
+	    "7f00000000-7f10000000 rw-s 00000000 00:01 1234 /dev/zero (deleted)\n",
+	    "7f00000000-7f10000000 rw-s 00000000 00:01 1234\n",
+	    "nonsense",
+	    "",
+	};
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_false(region_offer_parse(others[i], &range));
+	region_lay_out(&offsets, REGION_OFFER_SEGMENTS);
+	snprintf(line, sizeof(line), "%x-%" PRIx64 " rw-s 00000000 00:01 77 /dev/zero (deleted)", 0x10000,
+	    0x10000 + offsets.end);
+	assert_true(region_offer_parse(line, &range));
+	assert_true(range.anonymous);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_growth_of_a_line),
+	    cmocka_unit_test(test_growth_by_chance),
+	    cmocka_unit_test(test_own_load),
+	    cmocka_unit_test(test_session_identity),
+	    cmocka_unit_test(test_lines_of_maps),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

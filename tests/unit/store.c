@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A real store in a folder of its own; what needs a file system of its own is skipped where it cannot be
+ * mounted. */
+#include "sampler/store/store.h"
+
+#include "pprof/service/store_list.h"
+#include "sampler/store/store_plan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[] = "/tmp/heaptap-store.XXXXXX", root[64];
+static uint8_t bytes[256 << 10];
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *at)
+{
+	return remove(path);
+}
+
+static void clear(void)
+{
+	nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static uint64_t disk_bytes;
+
+static int count_one(const char *path, const struct stat *st, int flag, struct FTW *at)
+{
+	if (flag != FTW_NS)
+		disk_bytes += ((uint64_t)st->st_size + 4095) / 4096 * 4096;
+	return 0;
+}
+
+/* What all files and folders take, in blocks; those that are being removed are not there. */
+static uint64_t disk_use(void)
+{
+	disk_bytes = 0;
+	nftw(root, count_one, 16, FTW_PHYS);
+	return disk_bytes;
+}
+
+static struct store *open_store(uint64_t most_bytes)
+{
+	const struct store_settings settings = {.path = root, .disk_bytes = most_bytes, .days = 7};
+	struct store *store;
+
+	assert_int_equal(store_open(&store, &settings), 0);
+	return store;
+}
+
+static int publish_at(struct store *store, const char *service, const char *snapshot, pid_t pid,
+    int64_t time_s, size_t length, char path[PATH_MAX])
+{
+	const struct store_claim claim = {
+	    .service = service, .snapshot = snapshot, .pid = pid, .time_s = time_s};
+
+	assert_int_equal(store_claim(store, &claim, path, PATH_MAX), 0);
+	return store_sink(store)->publish(store_sink(store), path, bytes, length);
+}
+
+static void put_file(const char *below)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	mkdir(root, 0755);
+	snprintf(path, sizeof(path), "%s/%s", root, below);
+	for (char *slash = path + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
+		*slash = '\0';
+		mkdir(path, 0755);
+		*slash = '/';
+	}
+	fd = open(path, O_WRONLY | O_CREAT, 0644);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes, 1000), 1000);
+	close(fd);
+}
+
+static bool is_there(const char *below)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/%s", root, below);
+	return lstat(path, &st) == 0;
+}
+
+/* ---- writing */
+
+static void files_have_names_and_modes(void **state)
+{
+	struct store *store = open_store(1 << 20);
+	struct store_counters counters;
+	struct stat st;
+	char path[PATH_MAX], wanted[PATH_MAX];
+	mode_t before = umask(077);
+
+	assert_int_equal(publish_at(store, "shop/web", "0001", 4711, 1795342500, 5000, path), 0);
+	umask(before);
+	snprintf(wanted, sizeof(wanted), "%s/shop_web/2026-11-22/101500.4711.heap.pb.gz", root);
+	assert_string_equal(path, wanted);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_size, 5000);
+	assert_int_equal(st.st_mode & 07777, 0640);
+	for (int i = 0; i < 3; i++) {
+		*strrchr(path, '/') = '\0';
+		assert_int_equal(stat(path, &st), 0);
+		assert_int_equal(st.st_mode & 07777, 0750);
+	}
+	store_count(store, &counters);
+	assert_int_equal(counters.written, 1);
+	assert_int_equal(counters.written_bytes, 5000);
+	assert_true(counters.disk_bytes >= disk_use());
+	store_close(store);
+	clear();
+}
+
+static void no_name_is_given_twice(void **state)
+{
+	struct store *store = open_store(1 << 20);
+	char path[2][PATH_MAX];
+
+	assert_int_equal(publish_at(store, "a", "0001", 7, 1795342500, 10, path[0]), 0);
+	assert_int_equal(publish_at(store, "a", "0002", 7, 1795342500, 10, path[1]), 0);
+	assert_non_null(strstr(path[1], "/101500.7.heap-2.pb.gz"));
+	assert_int_equal(publish_at(store, "a", "0003", 7, 1795342501, 10, path[1]), 0);
+	assert_non_null(strstr(path[1], "/101501.7.heap.pb.gz"));
+	for (int i = 0; i < 5000; i++)
+		assert_int_equal(
+		    store_claim(store,
+		        &(const struct store_claim){
+		            .service = "a", .snapshot = "0001", .pid = 7, .time_s = 1795342500 + i / 2},
+		        path[1], PATH_MAX),
+		    0);
+	store_close(store);
+	clear();
+}
+
+/* A time line is written again and again. */
+static void a_file_that_is_replaced_counts_once(void **state)
+{
+	struct store *store = open_store(1 << 20);
+	struct store_counters counters;
+	char path[PATH_MAX];
+
+	assert_int_equal(publish_at(store, "a", "timeline", 7, time(NULL), 200000, path), 0);
+	for (int i = 0; i < 50; i++)
+		assert_int_equal(store_sink(store)->publish(store_sink(store), path, bytes, 200000), 0);
+	store_count(store, &counters);
+	assert_int_equal(counters.evicted, 0);
+	assert_true(counters.disk_bytes >= disk_use() && counters.disk_bytes < 300000);
+	store_close(store);
+	clear();
+}
+
+static void only_names_of_the_store_are_written(void **state)
+{
+	static const char *const names[] = {"x.pb.gz", "../101500.1.heap.pb.gz", "a/b/101500.1.heap.pb.gz",
+	    "a/2026-11-22/x.pb.gz", "../2026-11-22/101500.1.heap.pb.gz"};
+	struct store *store = open_store(1 << 20);
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", root, names[i]);
+		assert_int_equal(store_sink(store)->publish(store_sink(store), path, bytes, 10), -EINVAL);
+	}
+	store_close(store);
+	clear();
+}
+
+/* ---- the budget */
+
+static void the_budget_holds_at_every_step(void **state)
+{
+	struct store *store = open_store(1 << 20);
+	struct store_counters counters;
+	char path[PATH_MAX], services[][8] = {"a", "b", "c"};
+	int64_t now_s = time(NULL);
+
+	for (int i = 0; i < 600; i++) {
+		assert_int_equal(publish_at(store, services[i % 3], i % 50 ? "0001" : "exit", 1 + i % 7,
+		                     now_s - 600 + i, 3000 + (size_t)i * 7919 % 50000, path),
+		    0);
+		assert_true(is_there(path + strlen(root) + 1));
+		assert_true(disk_use() <= 1 << 20);
+	}
+	store_count(store, &counters);
+	assert_true(counters.disk_bytes <= 1 << 20 && counters.disk_bytes >= disk_use());
+	assert_int_equal(counters.written, 600);
+	assert_true(counters.evicted > 100);
+	assert_int_equal(counters.failed, 0);
+	assert_int_equal(counters.stuck, 0);
+	store_close(store);
+	clear();
+}
+
+/* As the writer's children do. */
+static void the_budget_holds_beside_each_other(void **state)
+{
+	struct store *store = open_store(1 << 20);
+	struct store_counters counters;
+	int64_t now_s = time(NULL);
+	int running = 3, status;
+
+	for (int child = 0; child < 3; child++) {
+		if (fork() != 0)
+			continue;
+		for (int i = 0; i < 150; i++) {
+			char path[PATH_MAX];
+
+			if (publish_at(store, "a", "0001", 10 + child, now_s - 200 + i, 20000, path) != 0)
+				_exit(1);
+		}
+		_exit(0);
+	}
+	while (running) {
+		assert_true(disk_use() <= 1 << 20);
+		for (pid_t pid; running && (pid = waitpid(-1, &status, WNOHANG)) > 0; running--)
+			assert_int_equal(status, 0);
+	}
+	store_count(store, &counters);
+	assert_int_equal(counters.written, 450);
+	assert_true(counters.disk_bytes >= disk_use());
+	store_close(store);
+	clear();
+}
+
+static void what_does_not_fit_at_all_is_refused(void **state)
+{
+	struct store *store = open_store(128 << 10);
+	struct store_counters counters;
+	char path[PATH_MAX];
+
+	assert_int_equal(publish_at(store, "a", "0001", 7, time(NULL), 10000, path), 0);
+	assert_int_equal(publish_at(store, "a", "0002", 7, time(NULL), 200000, path), -EDQUOT);
+	assert_false(is_there(path + strlen(root) + 1));
+	store_count(store, &counters);
+	assert_int_equal(counters.failed, 1);
+	store_close(store);
+	clear();
+}
+
+static void files_are_thinned_and_expire_when_it_is_opened(void **state)
+{
+	struct store_counters counters;
+	struct store *store;
+
+	put_file("a/2020-01-01/101500.7.exit.pb.gz");
+	put_file("a/2020-01-02/101500.7.heap.pb.gz");
+	put_file("b/2020-01-01/101500.7.heap.pb.gz");
+	put_file("b/2020-01-01/notes.txt");
+	store = open_store(1 << 20);
+	store_count(store, &counters);
+	assert_int_equal(counters.evicted, 3);
+	assert_false(is_there("a"));
+	assert_false(is_there("b/2020-01-01/101500.7.heap.pb.gz"));
+	assert_true(is_there("b/2020-01-01/notes.txt"));
+	store_close(store);
+	clear();
+}
+
+static void limits_can_change(void **state)
+{
+	struct store *store = open_store(1 << 20);
+	struct store_settings settings = {.path = root, .disk_bytes = 200 << 10, .days = 7};
+	char path[PATH_MAX];
+
+	for (int i = 0; i < 40; i++)
+		assert_int_equal(publish_at(store, "a", "0001", 7, time(NULL) - 40 + i, 20000, path), 0);
+	assert_true(disk_use() > 500 << 10);
+	assert_int_equal(store_change(store, &settings), 0);
+	assert_int_equal(store_tend(store), 0);
+	assert_true(disk_use() <= 200 << 10);
+	store_close(store);
+	clear();
+}
+
+/* ---- hostile and broken stores */
+
+static void links_are_not_followed(void **state)
+{
+	char victim[] = "/tmp/heaptap-victim.XXXXXX", path[PATH_MAX], inside[PATH_MAX];
+	struct store *store;
+
+	assert_non_null(mkdtemp(victim));
+	snprintf(inside, sizeof(inside), "%s/101500.7.heap.pb.gz", victim);
+	close(open(inside, O_WRONLY | O_CREAT, 0644));
+	put_file("a/2020-01-02/101500.7.heap.pb.gz");
+	snprintf(path, sizeof(path), "%s/a/2020-01-01", root);
+	assert_int_equal(symlink(victim, path), 0);
+	snprintf(path, sizeof(path), "%s/linked", root);
+	assert_int_equal(symlink(victim, path), 0);
+	snprintf(path, sizeof(path), "%s/a/2020-01-02/101501.7.heap.pb.gz", root);
+	assert_int_equal(symlink(inside, path), 0);
+	store = open_store(1 << 20);
+	assert_int_equal(access(inside, F_OK), 0);
+	assert_false(is_there("a/2020-01-02/101500.7.heap.pb.gz"));
+	assert_true(is_there("a/2020-01-02/101501.7.heap.pb.gz"));
+	assert_true(publish_at(store, "linked", "0001", 7, time(NULL), 10, path) < 0);
+	assert_true(publish_at(store, "a", "0001", 7, 1577880000, 10, path) < 0);
+	store_close(store);
+	unlink(inside);
+	rmdir(victim);
+	clear();
+}
+
+static void only_what_it_has_named_is_removed(void **state)
+{
+	static const char *const others[] = {"notes", "a/notes", "a/2020-01-01/README",
+	    "a/2020-01-01/101500.7.heap.pb", ".state/2020-01-01/101500.7.heap.pb.gz",
+	    "a b/2020-01-01/101500.7.heap.pb.gz", "a/old/101500.7.heap.pb.gz",
+	    "a/2020-01-01/101500.7.heap.pb.gz.symbolized", "push/spool/entry"};
+	static const char *const ours[] = {
+	    "a/2020-01-01/101500.7.heap.pb.gz", "a/2020-01-01/.heaptap-0123456789abcdef.tmp"};
+	char path[PATH_MAX];
+	struct store *store;
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		put_file(others[i]);
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		put_file(ours[i]);
+	store = open_store(1 << 20);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(publish_at(store, "b", "0001", 7, time(NULL), 20000, path), 0);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_true(is_there(others[i]));
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (is_there(ours[i]))
+			fail_msg("%s", ours[i]);
+	store_close(store);
+	clear();
+}
+
+static void a_deleted_store_is_made_again(void **state)
+{
+	struct store *store = open_store(1 << 20);
+	struct store_counters counters;
+	char path[PATH_MAX];
+
+	for (int i = 0; i < 30; i++)
+		assert_int_equal(publish_at(store, "a", "0001", 7, time(NULL), 20000, path), 0);
+	clear();
+	assert_false(is_there(""));
+	assert_int_equal(publish_at(store, "a", "0001", 7, time(NULL), 20000, path), 0);
+	assert_true(is_there(path + strlen(root) + 1));
+	store_count(store, &counters);
+	assert_true(counters.disk_bytes < 100000 && counters.disk_bytes >= disk_use());
+	store_close(store);
+	clear();
+}
+
+static void a_folder_that_cannot_be_made_is_an_error(void **state)
+{
+	const struct store_settings settings = {
+	    .path = "/proc/heaptap/store", .disk_bytes = 1 << 20, .days = 7};
+	struct store *store;
+	char path[PATH_MAX];
+
+	assert_true(store_open(&store, &settings) < 0);
+	assert_non_null(store);
+	assert_true(publish_at(store, "a", "0001", 7, time(NULL), 10, path) < 0);
+	assert_true(store_tend(store) < 0);
+	store_close(store);
+}
+
+/* A child with a tmpfs of its own at the store; it exits with 77 where that is not allowed. */
+static void in_a_small_disk(void (*run)(void))
+{
+	int status;
+
+	if (fork() == 0) {
+		mkdir(root, 0755);
+		if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+		    mount("none", root, "tmpfs", 0, "size=1m") != 0)
+			_exit(77);
+		run();
+		_exit(0);
+	}
+	wait(&status);
+	clear();
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(status, 0);
+}
+
+#define REQUIRE(condition)                                                      \
+	do {                                                                    \
+		if (!(condition)) {                                             \
+			fprintf(stderr, "line %d: " #condition "\n", __LINE__); \
+			_exit(1);                                               \
+		}                                                               \
+	} while (0)
+
+static int publish_quietly(struct store *store, const char *snapshot, size_t length)
+{
+	const struct store_claim claim = {
+	    .service = "a", .snapshot = snapshot, .pid = 7, .time_s = time(NULL)};
+	char path[PATH_MAX];
+
+	REQUIRE(store_claim(store, &claim, path, sizeof(path)) == 0);
+	return store_sink(store)->publish(store_sink(store), path, bytes, length);
+}
+
+static void run_on_a_full_disk(void)
+{
+	const struct store_settings settings = {.path = root, .disk_bytes = 1 << 30, .days = 7};
+	struct store *store;
+	char filler[PATH_MAX];
+	int fd, err;
+
+	REQUIRE(store_open(&store, &settings) == 0);
+	REQUIRE(publish_quietly(store, "exit", 50000) == 0);
+	for (int i = 0; i < 100; i++) /* old ones make room */
+		REQUIRE(publish_quietly(store, "0001", 50000) == 0);
+	snprintf(filler, sizeof(filler), "%s/filler", root);
+	fd = open(filler, O_WRONLY | O_CREAT, 0600);
+	while (write(fd, bytes, 4096) > 0)
+		continue;
+	REQUIRE(publish_quietly(store, "0001", 50000) == 0);
+	while (write(fd, bytes, 4096) > 0)
+		continue;
+	while ((err = publish_quietly(store, "exit", 50000)) == 0) /* ends do not go for others */
+		continue;
+	REQUIRE(err == -ENOSPC);
+	close(fd);
+	unlink(filler);
+	REQUIRE(publish_quietly(store, "0001", 50000) == 0);
+	store_close(store);
+}
+
+static void a_full_disk_is_an_error_until_there_is_room(void **state)
+{
+	in_a_small_disk(run_on_a_full_disk);
+}
+
+static uint64_t free_percent(void)
+{
+	struct statvfs fs;
+
+	REQUIRE(statvfs(root, &fs) == 0);
+	return (uint64_t)fs.f_bavail * 100 / fs.f_blocks;
+}
+
+static void run_with_free(void)
+{
+	const struct store_settings settings = {
+	    .path = root, .disk_bytes = 1 << 30, .days = 7, .free_percent = 30};
+	struct store *store;
+
+	REQUIRE(store_open(&store, &settings) == 0);
+	for (int i = 0; i < 100; i++) {
+		REQUIRE(publish_quietly(store, "0001", 30000) == 0);
+		REQUIRE(free_percent() >= 30);
+	}
+	for (int i = 0; i < 60; i++) { /* ends are not removed for the disk's sake */
+		int err = publish_quietly(store, "exit", 30000);
+
+		REQUIRE(err == 0 || err == -ENOSPC);
+		REQUIRE(free_percent() >= 30);
+	}
+	REQUIRE(publish_quietly(store, "exit", 30000) == -ENOSPC);
+	store_close(store);
+}
+
+static void some_of_the_disk_stays_free(void **state)
+{
+	in_a_small_disk(run_with_free);
+}
+
+static void run_read_only(void)
+{
+	const struct store_settings settings = {.path = root, .disk_bytes = 1 << 20, .days = 7};
+	struct store *store;
+
+	REQUIRE(store_open(&store, &settings) == 0);
+	REQUIRE(publish_quietly(store, "0001", 1000) == 0);
+	REQUIRE(mount("none", root, "tmpfs", MS_REMOUNT | MS_RDONLY, NULL) == 0);
+	REQUIRE(publish_quietly(store, "0001", 1000) == -EROFS);
+	store_close(store);
+	REQUIRE(store_open(&store, &settings) == -EROFS);
+	REQUIRE(publish_quietly(store, "0001", 1000) == -EROFS);
+	REQUIRE(mount("none", root, "tmpfs", MS_REMOUNT, NULL) == 0);
+	REQUIRE(publish_quietly(store, "0001", 1000) == 0);
+	store_close(store);
+}
+
+static void a_read_only_store_is_an_error_until_it_is_not(void **state)
+{
+	in_a_small_disk(run_read_only);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(files_have_names_and_modes),
+	    cmocka_unit_test(no_name_is_given_twice),
+	    cmocka_unit_test(a_file_that_is_replaced_counts_once),
+	    cmocka_unit_test(only_names_of_the_store_are_written),
+	    cmocka_unit_test(the_budget_holds_at_every_step),
+	    cmocka_unit_test(the_budget_holds_beside_each_other),
+	    cmocka_unit_test(what_does_not_fit_at_all_is_refused),
+	    cmocka_unit_test(files_are_thinned_and_expire_when_it_is_opened),
+	    cmocka_unit_test(limits_can_change),
+	    cmocka_unit_test(links_are_not_followed),
+	    cmocka_unit_test(only_what_it_has_named_is_removed),
+	    cmocka_unit_test(a_deleted_store_is_made_again),
+	    cmocka_unit_test(a_folder_that_cannot_be_made_is_an_error),
+	    cmocka_unit_test(a_full_disk_is_an_error_until_there_is_room),
+	    cmocka_unit_test(some_of_the_disk_stays_free),
+	    cmocka_unit_test(a_read_only_store_is_an_error_until_it_is_not),
+	};
+
+	if (!mkdtemp(folder))
+		return 1;
+	snprintf(root, sizeof(root), "%s/store", folder);
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	clear();
+	rmdir(folder);
+	return failed;
+}
