@@ -2,37 +2,27 @@
 # Who asks the daemon: status, snapshot, doctor; how they find it, and who may.
 # timeout: 60
 
-# Starts a daemon with socket run/control and store `store`, and waits for it.
-start_daemon() {
-  "$heaptap" help >help
-  grep -q '^  daemon ' help || skip 'this build has no daemon'
-  mkdir -p run
-  printf '[service]\ninterval = 1s\n%s\n' "${1:-}" >heaptap.conf
-  "$heaptap" daemon --config "$PWD/heaptap.conf" --store "$PWD/store" --socket "$PWD/run/control" 2>daemon.log &
-  daemon=$!
-  wait_for 10 test -S run/control
-}
+. "$top/tests/daemon_lib.sh"
 
-# Starts a program that carries the library and lives until the test ends; waits until it is profiled. Sets `program`.
-start_program() {
-  LD_PRELOAD=$(library) sleep 1000 &
-  program=$!
-  wait_for 20 is_profiled $program
-}
-
-library() {
-  echo "${heaptap%/*}/libheaptap.so"
-}
+socket=$PWD/run/control
 
 # is_profiled PID
 is_profiled() {
-  "$heaptap" status --socket run/control --json "$1" >seen 2>seen.err && grep -q '"profiled":true' seen
+  "$heaptap" status --socket "$socket" --json "$1" >seen 2>seen.err && grep -q '"profiled":true' seen
+}
+
+# Starts a daemon and a program that it profiles. Sets `program`, which holds 1,000 blocks of 1,000 bytes.
+start_both() {
+  start_daemon
+  carry on hold 1000 1000 touch held await go &
+  program=$!
+  wait_for 20 test -e held
+  wait_for 20 is_profiled $program
 }
 
 test_status_as_json() {
-  start_daemon
-  start_program
-  "$heaptap" status --socket run/control --json >json
+  start_both
+  "$heaptap" status --socket "$socket" --json >json
   python3 - $daemon $program <<'EOF'
 import json, sys
 daemon, program = map(int, sys.argv[1:])
@@ -44,74 +34,81 @@ process = next(p for p in status["processes"] if p["pid"] == program)
 assert list(process) == ["pid", "service", "exe", "comm", "container_id", "since", "profiled", "reason", "inuse_bytes",
     "inuse_bytes_error", "inuse_objects", "rss_bytes", "growth_bytes_per_hour", "growth_significant", "samples", "lost",
     "backend", "labels"], list(process)
-assert process["profiled"] is True and process["service"] == "sleep" and process["exe"].endswith("/sleep"), process
-assert process["rss_bytes"] > 0 and process["labels"]["service_name"] == "sleep", process
+assert process["profiled"] is True and process["service"] == "steps", process
+assert process["exe"].endswith("/bin/daemon_steps") and process["comm"] == "daemon_steps", process
+# At period 1 what is in use is exact.
+assert process["inuse_bytes"] >= 1000000 and process["inuse_bytes_error"] == 0, process
+assert process["rss_bytes"] > 0 and process["samples"] >= 1000 and process["backend"], process
 for other in status["processes"]:
     assert other["profiled"] or other["reason"], other
 EOF
-  COLUMNS=80 "$heaptap" status --socket run/control >table
-  matches "^sleep +$program +[0-9:]{5} " table
+  COLUMNS=80 "$heaptap" status --socket "$socket" >table
+  matches "^steps +$program +[0-9:]{5} +[0-9.]+[KM] exact " table
   awk '/^service/ { table = 1 } table && length($0) > 80' table >wide
   [ ! -s wide ] || { cat wide >&2; fail 'wider than 80 columns'; }
-  equal 0 "$(status_of "$heaptap" status --socket run/control sleep)"
-  equal 1 "$(status_of "$heaptap" status --socket run/control no-such-service)"
+  equal 0 "$(status_of "$heaptap" status --socket "$socket" steps)"
+  equal 1 "$(status_of "$heaptap" status --socket "$socket" no-such-service)"
   matches '^heaptap: the daemon knows no process or service no-such-service$' err
 }
 
 test_snapshots_by_the_daemon() {
-  start_daemon
-  LD_PRELOAD=$(library) python3 -c 'import time; x = [bytearray(5000) for _ in range(10000)]; open("ready", "w"); time.sleep(1000)' &
-  program=$!
-  wait_for 20 test -e ready
-  wait_for 20 is_profiled $program
-  service=$("$heaptap" status --socket run/control --json $program | sed -n 's/.*"service":"\([^"]*\)".*/\1/p')
-  "$heaptap" snapshot --socket run/control $program >by-pid
-  "$heaptap" snapshot --socket run/control --service "$service" >by-service
-  HEAPTAP_SOCKET=$PWD/run/control "$heaptap" snapshot --all >by-all
-  HEAPTAP_SOCKET=$PWD/run/control "$heaptap" snapshot $program >by-search
+  start_both
+  "$heaptap" snapshot --socket "$socket" $program >by-pid
+  "$heaptap" snapshot --socket "$socket" --service steps >by-service
+  HEAPTAP_SOCKET=$socket "$heaptap" snapshot --all >by-all
+  HEAPTAP_SOCKET=$socket "$heaptap" snapshot $program >by-search
   for list in by-pid by-service by-all by-search; do
-    profile=$(grep "$PWD/store/$service/.*\.$program\.heap" $list) || fail "$list: $(cat $list)"
+    profile=$(grep "/store/steps/.*\.$program\.heap" $list) || fail "$list: $(cat $list)"
     profile_check "$profile"
+    reached_exactly "$profile" hold 'inuse_space 1000000'
   done
-  equal 1 "$(status_of "$heaptap" snapshot --socket run/control 1)"
+  equal 1 "$(status_of "$heaptap" snapshot --socket "$socket" 1)"
   matches '^heaptap: the daemon profiles no such process$' err
-  equal 1 "$(status_of "$heaptap" snapshot --socket run/control --service nobody)"
+  equal 1 "$(status_of "$heaptap" snapshot --socket "$socket" --service nobody)"
 }
 
 test_doctor_knows_the_daemon() {
-  start_daemon
-  start_program
-  "$heaptap" doctor --socket run/control $program >out 2>&1 || :
+  start_both
+  status_of "$heaptap" doctor --socket "$socket" $program >status
   matches "^ok +daemon $daemon profiles [0-9]+ of [0-9]+ processes" out
-  matches "^ok +the daemon profiles $program as service sleep$" out
-  "$heaptap" doctor --socket run/control $$ >out 2>&1 || :
-  matches "^note +the daemon (knows no process $$: it does not carry the library|does not profile $$)" out
-  "$heaptap" doctor --socket run/nothing >out 2>&1 || :
+  matches "^ok +the daemon profiles $program as service steps$" out
+  status_of "$heaptap" doctor --socket "$socket" $$ >status
+  matches "^note +the daemon knows no process $$: it does not carry the library$" out
+  equal 0 "$(status_of "$heaptap" disable --now --socket "$socket")"
+  is_off() { "$heaptap" status --socket "$socket" >off && grep -q '^  OFF ' off; }
+  wait_for 5 is_off
+  status_of "$heaptap" doctor --socket "$socket" >status
+  matches '^note +the daemon samples nothing: ' out
+  matches '^ +fix: heaptap enable --now$' out
+  equal 0 "$(status_of "$heaptap" enable --now --socket "$socket")"
+  wait_for 5 is_profiled $program
+  status_of "$heaptap" doctor --socket run/nothing >status
   matches '^note +no daemon runs: there is no run/nothing$' out
 }
 
 test_where_no_daemon_is() {
-  equal 1 "$(status_of "$heaptap" status --socket run/control)"
-  matches '^heaptap: no daemon runs: there is no run/control$' err
-  equal 1 "$(HEAPTAP_SOCKET=$PWD/x status_of "$heaptap" status)"
+  equal 1 "$(status_of "$heaptap" status --socket "$socket")"
+  matches "^heaptap: no daemon runs: there is no $socket$" err
+  export HEAPTAP_SOCKET=$PWD/x
+  equal 1 "$(status_of "$heaptap" status)"
   matches "^heaptap: no daemon runs: there is no $PWD/x$" err
-  equal 1 "$(status_of "$heaptap" snapshot --service x --socket run/control)"
+  equal 1 "$(status_of "$heaptap" snapshot --service x --socket "$socket")"
   start_daemon
-  kill -9 $daemon
-  wait $daemon || :
-  equal 1 "$(status_of "$heaptap" status --socket run/control)"
-  matches '^heaptap: no daemon runs: run/control is what one has left$' err
+  kill_daemon
+  equal 1 "$(status_of "$heaptap" status --socket "$socket")"
+  matches "^heaptap: no daemon runs: $socket is what one has left$" err
 }
 
 test_who_may_ask() {
-  need_root
-  stage leaky
   start_daemon
-  chmod 755 run
-  equal 1 "$(status_of unprivileged "$heaptap" status --socket "$PWD/run/control")"
+  chmod 755 .
+  chmod 700 run
+  equal 1 "$(status_of unprivileged "$heaptap" status --socket "$socket")"
   matches 'be root, or a member of the group heaptap$' err
   # Even when the way stands open.
+  chmod 755 run
   chmod 777 run/control
-  equal 1 "$(status_of unprivileged "$heaptap" status --socket "$PWD/run/control")"
+  equal 1 "$(status_of unprivileged "$heaptap" status --socket "$socket")"
   matches 'may not be asked by you$' err
+  equal 1 "$(status_of unprivileged "$heaptap" snapshot --all --socket "$socket")"
 }
