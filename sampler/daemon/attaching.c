@@ -9,8 +9,8 @@
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
 #include "sampler/linux/proc.h"
-#include "sampler/linux/thread_facts.h"
 #include "sampler/loader/preload_library.h"
+#include "sampler/session/attachments.h"
 #include "sampler/target/target_plan.h"
 
 #include <errno.h>
@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 enum { LIVE_MAX = REGION_OFFER_SEGMENTS * REGION_SEGMENT_SLOTS };
 
@@ -63,19 +62,6 @@ static struct region *make_region(struct daemon *d, uint64_t period_bytes)
 	return NULL;
 }
 
-static struct registry_attached facts_of(pid_t pid)
-{
-	char status[4096];
-	uint64_t began = thread_facts_birth(pid).ticks, now = thread_facts_now();
-	struct registry_attached facts = {.pid = pid};
-	if (began && now > began)
-		facts.after_ns = (now - began) * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
-	(void)proc_read(pid, "status", status, sizeof(status));
-	facts.rss_bytes = proc_status_number(status, "\nVmRSS:", 10, 0) << 10;
-	facts.filtered = proc_status_number(status, "\nSeccomp:", 10, 1) != 0;
-	return facts;
-}
-
 /* ---- on their way */
 
 static void drop(struct daemon_attaching *one)
@@ -97,17 +83,17 @@ static struct daemon_attaching *free_seat(struct daemon *d)
 
 /* 0, or -errno and everything is as it was. */
 static int begin(struct daemon *d, struct daemon_attaching *one, const struct roster_entry *entry,
-    const struct verdict *verdict)
+    const struct verdict *verdict, bool filtered)
 {
 	const uint64_t period_bytes = verdict_period(d, verdict);
 	*one = (struct daemon_attaching){
-	    .attacher.fd = -1, .region = make_region(d, period_bytes), .facts = facts_of(entry->pid)};
+	    .attacher.fd = -1, .region = make_region(d, period_bytes), .facts = attachments_facts(entry->pid)};
 	one->facts.period_bytes = period_bytes;
 	one->facts.plan = calloc(1, sizeof(*one->facts.plan));
 	int error = one->region && one->facts.plan ? 0 : -ENOMEM;
 	if (!error) {
 		verdict_plan(one->facts.plan, d, verdict);
-		region_header(one->region)->filtered = one->facts.filtered;
+		region_header(one->region)->filtered = filtered;
 		const struct attachment_wish wish = {
 		    .pid = entry->pid, .modules = d->modules, .region = one->region, .delivery = &d->delivery};
 		error = attacher_start(&one->attacher, attachment_begin, &wish);
@@ -184,7 +170,7 @@ static bool attach(struct daemon *d, struct roster_entry *entry, const struct ve
 		    entry, "%s%s%s", fitness.cause, fitness.remedy[0] ? ": " : "", fitness.remedy);
 	if (!seat)
 		return false;
-	error = begin(d, seat, entry, verdict);
+	error = begin(d, seat, entry, verdict, fitness.filtered);
 	return error ? verdict_refuse(entry, "cannot be attached to: %s", strerror(-error))
 	             : verdict_refuse(entry, "is being attached to");
 }

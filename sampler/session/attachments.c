@@ -77,7 +77,7 @@ void attachments_say(const char *what, pid_t pid, const struct attachment *attac
 
 /* ---- the beginning */
 
-static struct registry_attached facts_of(pid_t pid)
+struct registry_attached attachments_facts(pid_t pid)
 {
 	char status[4096];
 	uint64_t began = thread_facts_birth(pid).ticks, now = thread_facts_now();
@@ -110,7 +110,7 @@ void attachments_begin(struct attachments *a, pid_t pid)
 		refuse(a, pid, fitness.cause, fitness.remedy);
 		return;
 	}
-	*b = (struct beginning){.region = region_pool_make(a->setup.heap->pool), .facts = facts_of(pid)};
+	*b = (struct beginning){.region = region_pool_make(a->setup.heap->pool), .facts = attachments_facts(pid)};
 	if (!b->region) {
 		refuse_attempt(a, pid, "no shared memory can be made");
 		return;

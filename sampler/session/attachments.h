@@ -45,6 +45,9 @@ void attachments_stop(struct attachments *attachments);
 /* Processes that could not be attached to. */
 size_t attachments_failed(const struct attachments *attachments);
 
+/* What is known of a running process when it is attached to. */
+struct registry_attached attachments_facts(pid_t pid);
+
 /* "pid 4020 (redis-server): detached; one thread stood still for 0.5 ms (5 looks)" */
 void attachments_say(const char *what, pid_t pid, const struct attachment *attachment);
 
