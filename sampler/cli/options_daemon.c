@@ -34,7 +34,7 @@ static const struct option rows[] = {
                 "/etc/heaptap/heaptap.conf (of a user:\n"
                 "$XDG_CONFIG_HOME/heaptap/heaptap.conf)"},
     {COMMAND_DAEMON, '\0', "check", OPTION_FLAG, OPTION_FIELD(daemon.check),
-        .help = "only check the configuration: 'ok', or what is wrong"},
+        .help = "check the configuration: 'ok', or what is wrong"},
     {COMMAND_DAEMON, '\0', "store", OPTION_TEXT, OPTION_FIELD(daemon.store), .value = "DIR",
         .allowed = "a folder",
         .help = "where profiles go, default as configured, or\n"
