@@ -27,7 +27,7 @@ test_status_as_json() {
 import json, sys
 daemon, program = map(int, sys.argv[1:])
 status = json.load(open("json"))
-assert list(status) == ["daemon", "processes"], list(status)
+assert list(status) == ["daemon", "processes", "push"], list(status)
 assert list(status["daemon"]) == ["pid", "since", "cpu_seconds", "rss_bytes", "disk_bytes"], status["daemon"]
 assert status["daemon"]["pid"] == daemon
 process = next(p for p in status["processes"] if p["pid"] == program)
