@@ -3,47 +3,37 @@
 
 #include <errno.h>
 
-/* A block that an earlier sampler has entered: by the stack that this one has logged. Its allocation is
- * counted there too, if the process made it. False: the stack is not known. */
-static bool adopt_block(
-    struct process *process, struct stack_log_reader *log, const struct slot_copy *block, uint32_t slot)
+/* A block that an earlier sampler has entered: by the stack that this one has logged, where its allocation is
+ * counted too if the process made it; or else under the marker, where heap_adopt() counts what is not
+ * known. */
+static void adopt_block(struct process *process, const struct slot_copy *block, uint32_t slot,
+    struct stack_log_reader *log, uint32_t marker)
 {
 	const bool inherited = block->flags & SLOT_INHERITED;
-	const struct heap_sample sample = {.slot = slot,
+	struct heap_sample sample = {
+	    .slot = slot,
 	    .seq = block->seq,
 	    .stack = stack_log_find(log, slot, block),
 	    .tid = block->sample.tid,
 	    .origin = inherited ? HEAP_ORIGIN_UNKNOWN : HEAP_ORIGIN_SELF,
 	    .mapped = block->flags & SLOT_MMAP,
 	    .size_bytes = block->sample.size_bytes,
-	    .period_bytes = block->sample.period_bytes};
-	if (sample.stack == UINT32_MAX)
-		return false;
-	return (inherited ? heap_inherit(process->heap, &sample) : heap_add(process->heap, &sample)) !=
-	    -ENOMEM;
-}
-
-static void adopt_unknown_block(
-    struct process *process, const struct slot_copy *block, uint32_t slot, uint32_t stack)
-{
-	const struct heap_sample sample = {.slot = slot,
-	    .seq = block->seq,
-	    .stack = stack,
-	    .tid = block->sample.tid,
-	    .origin = block->flags & SLOT_INHERITED ? HEAP_ORIGIN_UNKNOWN : HEAP_ORIGIN_SELF,
-	    .mapped = block->flags & SLOT_MMAP,
-	    .size_bytes = block->sample.size_bytes,
-	    .period_bytes = block->sample.period_bytes};
-	heap_inherit(process->heap, &sample);
+	    .period_bytes = block->sample.period_bytes,
+	};
+	if (sample.stack != UINT32_MAX && !inherited && heap_add(process->heap, &sample) != -ENOMEM)
+		return;
+	if (sample.stack == UINT32_MAX || !inherited)
+		sample.stack = marker;
+	heap_inherit(process->heap, &sample); /* without memory for it: a lost stack */
 }
 
 void adoption_end(struct process *process)
 {
 	const struct region *region = process->image->region;
-	uint32_t unknown =
+	uint32_t marker =
 	    stacks_intern(process->target.stacks, NULL, 0, STACK_BEFORE_RESTART, process->target.maps);
 	struct stack_log_reader log;
-	if (unknown == UINT32_MAX)
+	if (marker == UINT32_MAX)
 		return;
 	(void)stack_log_open(&log, &process->log, process->target.maps); /* without it no stack is known */
 	for (uint32_t s = 0; s < region->segments; s++) {
@@ -56,13 +46,12 @@ void adoption_end(struct process *process)
 			    heap_site_of_slot(process->heap, slot, &block) != HEAP_NO_SITE)
 				continue;
 			process_look_for_room(process);
-			if (!adopt_block(process, &log, &block, slot))
-				adopt_unknown_block(process, &block, slot, unknown);
+			adopt_block(process, &block, slot, &log, marker);
 			process_weigh(process);
 		}
 	}
 	stack_log_close(&log);
-	process->counters.before_restart = heap_adopt(process->heap, unknown, process->before);
+	process->counters.before_restart = heap_adopt(process->heap, marker, process->before);
 }
 
 void adoption_begin(struct process *process)

@@ -267,6 +267,11 @@ uint64_t heap_bytes(const struct heap *heap)
 	    index_bytes(&heap->index);
 }
 
+uint32_t heap_segments(const struct heap *heap)
+{
+	return heap->segments_known;
+}
+
 uint64_t heap_adopt(struct heap *heap, uint32_t stack, struct tally counted)
 {
 	const struct heap_sample anywhere = {.stack = stack};

@@ -90,6 +90,9 @@ void heap_set_full(struct heap *heap, bool full);
 /* Memory that the books take. */
 uint64_t heap_bytes(const struct heap *heap);
 
+/* Segments of the region with a slot that the books remember. */
+uint32_t heap_segments(const struct heap *heap);
+
 /* For a slot inherited at a fork: its site without an allocation. Returns as heap_add does. */
 int heap_inherit(struct heap *heap, const struct heap_sample *sample);
 

@@ -376,7 +376,8 @@ void process_weigh(struct process *process)
 	if (process->image->memory)
 		memory_bound_note(process->image->memory, &process->held_bytes,
 		    stacks_bytes(process->target.stacks) + heap_bytes(process->heap) +
-		        stack_log_bytes(&process->log) + walked->seen_room * sizeof(*walked->seen) +
+		        stack_log_bytes(&process->log, heap_segments(process->heap)) +
+		        walked->seen_room * sizeof(*walked->seen) +
 		        walked->stack_room * sizeof(*walked->stack) +
 		        (walked->waiting ? sizeof(*walked->waiting) : 0) +
 		        (process->place == 0 ? process->image->walked_bytes : 0));

@@ -31,7 +31,7 @@ static uint64_t marker_number(const char *marker)
 	return UINT64_MAX;
 }
 
-/* Not the mapping's end: mprotect moves it. */
+/* Not the mapping's end: mprotect moves it. Of code made at run time there is nothing but its place. */
 static uint64_t fingerprint(const struct stack_mapping *mapping)
 {
 	uint64_t hash =
@@ -132,7 +132,6 @@ void stack_log_block(struct stack_log *log, uint32_t slot, uint64_t seq, uint32_
 	const struct stack_log_name name = name_of(log, stack);
 	if (entry->stack.epoch == name.epoch && entry->seq_plus_1 > seq + 1)
 		return; /* an older block's, which comes late */
-	log->slots_end = slot >= log->slots_end ? slot + 1 : log->slots_end;
 	/* We may be killed between any two of these. */
 	entry->seq_plus_1 = 0;
 	atomic_signal_fence(memory_order_seq_cst);
@@ -147,10 +146,11 @@ void stack_log_walked(struct stack_log *log, uint32_t number, uint32_t stack)
 		place_of(log)->walked[number] = name_of(log, stack);
 }
 
-uint64_t stack_log_bytes(const struct stack_log *log)
+uint64_t stack_log_bytes(const struct stack_log *log, uint32_t segments)
 {
 	return log->frame_count * sizeof(struct stack_log_frame) +
-	    log->node_count * sizeof(struct stack_log_node) + log->slots_end * sizeof(struct stack_log_slot);
+	    log->node_count * sizeof(struct stack_log_node) +
+	    (uint64_t)segments * REGION_SEGMENT_SLOTS * sizeof(struct stack_log_slot);
 }
 
 void stack_log_renew(struct stack_log *log)
@@ -164,12 +164,12 @@ void stack_log_renew(struct stack_log *log)
 int stack_log_open(struct stack_log_reader *reader, const struct stack_log *log, struct maps *maps)
 {
 	*reader = (struct stack_log_reader){.log = log, .maps = maps};
-	struct stack_log_place *area = place_of(log);
-	if (!area)
+	const struct stack_log_place *place = place_of(log);
+	if (!place)
 		return -ENOENT;
-	reader->epoch = atomic_load(&area->epoch);
-	reader->node_count = atomic_load_explicit(&area->node_count, memory_order_acquire);
-	reader->frame_count = atomic_load_explicit(&area->frame_count, memory_order_acquire);
+	reader->epoch = atomic_load(&place->epoch);
+	reader->node_count = atomic_load_explicit(&place->node_count, memory_order_acquire);
+	reader->frame_count = atomic_load_explicit(&place->frame_count, memory_order_acquire);
 	if (reader->node_count <= 1 || reader->node_count > STACK_LOG_NODES || reader->frame_count == 0 ||
 	    reader->frame_count > STACK_LOG_FRAMES)
 		return -ENOENT;
@@ -181,8 +181,8 @@ int stack_log_open(struct stack_log_reader *reader, const struct stack_log *log,
 		stack_log_close(reader);
 		return -ENOMEM;
 	}
-	memcpy(reader->frames, area->frames, reader->frame_count * sizeof(*reader->frames));
-	memcpy(reader->nodes, area->nodes, reader->node_count * sizeof(*reader->nodes));
+	memcpy(reader->frames, place->frames, reader->frame_count * sizeof(*reader->frames));
+	memcpy(reader->nodes, place->nodes, reader->node_count * sizeof(*reader->nodes));
 	return 0;
 }
 
@@ -238,6 +238,13 @@ static uint32_t restore(struct stack_log_reader *reader, uint32_t wanted)
 	return outer;
 }
 
+/* Each word is read once: the target may change it between two readings. */
+static struct stack_log_name read_name(const struct stack_log_name *from)
+{
+	const volatile struct stack_log_name *shared = from;
+	return (struct stack_log_name){.node = shared->node, .epoch = shared->epoch};
+}
+
 uint32_t stack_log_find(struct stack_log_reader *reader, uint32_t slot, const struct slot_copy *block)
 {
 	const struct stack_log_slot *entry = region_stack_log_slot(reader->log->region, slot);
@@ -245,9 +252,9 @@ uint32_t stack_log_find(struct stack_log_reader *reader, uint32_t slot, const st
 	if (!reader->nodes || !entry)
 		return NOT_KNOWN;
 	if (entry->seq_plus_1 == block->seq + 1)
-		name = entry->stack;
+		name = read_name(&entry->stack);
 	else if (block->sample.stack && !(block->flags & SLOT_INHERITED))
-		name = place_of(reader->log)->walked[block->sample.stack % WALK_STACKS];
+		name = read_name(&place_of(reader->log)->walked[block->sample.stack % WALK_STACKS]);
 	return name.epoch == reader->epoch && name.node && name.node < reader->node_count
 	    ? restore(reader, name.node)
 	    : NOT_KNOWN;

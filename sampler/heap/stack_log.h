@@ -9,7 +9,8 @@
  *
  * The log is hostile input: a wrong entry gives a wrong stack in the profile of the process that wrote it. A
  * frame whose address means another file by now, or the same one mapped elsewhere, is not known any more, and
- * neither are the stacks that it is in.
+ * neither are the stacks that it is in. Code made at run time has no file to be told by: it is taken for what
+ * was at its address before.
  */
 #ifndef SAMPLER_HEAP_STACK_LOG_H
 #define SAMPLER_HEAP_STACK_LOG_H
@@ -29,7 +30,7 @@ struct stack_log {
 	uint32_t place;
 	bool waits; /* for what an earlier sampler has left: nothing is written yet */
 	bool open;
-	uint32_t epoch, frame_count, node_count, slots_end;
+	uint32_t epoch, frame_count, node_count;
 };
 
 void stack_log_init(
@@ -39,8 +40,9 @@ void stack_log_init(
 void stack_log_block(struct stack_log *log, uint32_t slot, uint64_t seq, uint32_t stack);
 void stack_log_walked(struct stack_log *log, uint32_t number, uint32_t stack);
 
-/* Memory of the region that was written, at most. */
-uint64_t stack_log_bytes(const struct stack_log *log);
+/* Memory of the region that was written, at most. segments: those with a block of the process in its
+ * books. */
+uint64_t stack_log_bytes(const struct stack_log *log, uint32_t segments);
 
 /* Forgets what is in the log, and waits for nothing any more. */
 void stack_log_renew(struct stack_log *log);

@@ -135,6 +135,10 @@ static void the_next_sampler_finds_the_stacks(void **state)
 	assert_int_equal(find(s, 8, 41, 0), UINT32_MAX);
 	assert_int_equal(find(s, 8, 41, 13), UINT32_MAX);
 	assert_int_equal(find(s, SEGMENTS * REGION_SEGMENT_SLOTS, 40, 0), UINT32_MAX);
+	/* The memory that it takes is by segments, wherever in the region these are. */
+	const uint64_t bytes = stack_log_bytes(&s->log, 1);
+	stack_log_block(&s->log, SEGMENTS * REGION_SEGMENT_SLOTS - 1, 42, known_stack(s));
+	assert_int_equal(stack_log_bytes(&s->log, 1), bytes);
 }
 
 static void an_older_block_that_comes_late_changes_nothing(void **state)

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The books of processes that did not begin with nothing: what children got from their parents, and what an
+ * earlier sampler had counted.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "sampler/heap/adoption.h"
+#include "tests/unit/process_scene.h"
+
+static uint32_t enter(struct process *process, uint32_t slot, uint64_t seq, uint64_t pc)
+{
+	const struct unwind_frame frame = {.pc = pc, .vaddr = pc, .kind = MAP_KIND_SPECIAL};
+	uint32_t stack = stacks_intern(process->target.stacks, &frame, 1, NULL, process->target.maps);
+	const struct heap_sample sample = {
+	    .slot = slot, .seq = seq, .stack = stack, .tid = 5, .size_bytes = 64, .period_bytes = 1};
+	assert_int_equal(heap_add(process->heap, &sample), 0);
+	return stack;
+}
+
+static void inherit_slot(struct scene *s, uint32_t number, uint64_t seq, uint32_t slot, uint64_t parent_seq)
+{
+	fixture_live(s->region, number,
+	    &(const struct fixture_block){.seq = seq, .size_bytes = 64, .flags = SLOT_INHERITED});
+	fixture_slot(s->region, number)->origin_place = 0;
+	fixture_slot(s->region, number)->sample.slot = slot;
+	fixture_slot(s->region, number)->sample.seq = parent_seq;
+}
+
+static uint64_t pc_of(const struct process *process, uint32_t slot, uint64_t seq)
+{
+	uint32_t site = heap_site_of(process->heap, slot, seq, 0);
+	if (site == HEAP_NO_SITE)
+		return 0;
+	uint32_t stack = heap_site(process->heap, site)->key.stack;
+	return stacks_frame(process->target.stacks, stacks_node(process->target.stacks, stack)->frame)->pc;
+}
+
+static void inherited_blocks_keep_their_stacks(void **state)
+{
+	enum { FIRST = REGION_SEGMENT_SLOTS }; /* of the child's slots */
+	struct scene *s = *state;
+	fixture_own(s->region, 0, 0);
+	fixture_own(s->region, 1, 3);
+	struct process *parent = claim(s, 0, 0, 0);
+	enter(parent, 0, 10, 0x1111);
+	inherit_slot(s, FIRST, 1, 0, 10);
+	inherit_slot(s, FIRST + 1, 2, 1, 11);          /* its stack has not come yet */
+	inherit_slot(s, FIRST + 2, 3, UINT32_MAX, 12); /* hostile */
+	inherit_slot(s, FIRST + 3, 4, 0, 10);          /* of another place, it says */
+	fixture_slot(s->region, FIRST + 3)->origin_place = 77;
+	fixture_live(s->region, FIRST + 4, &(const struct fixture_block){.seq = 5, .size_bytes = 64});
+	struct process *child = claim(s, 3, 0, 1);
+	enter(child, FIRST + 4, 5, 0x3333);
+	assert_int_equal(pc_of(child, FIRST, 1), 0x1111);
+	assert_int_equal(pc_of(child, FIRST + 1, 2), 0);
+	enter(parent, 1, 11, 0x2222);
+	process_inherit(child);
+	assert_int_equal(pc_of(child, FIRST, 1), 0x1111);
+	assert_int_equal(pc_of(child, FIRST + 1, 2), 0x2222);
+	assert_int_equal(pc_of(child, FIRST + 2, 3), 0);
+	assert_int_equal(pc_of(child, FIRST + 3, 4), 0);
+	assert_int_equal(pc_of(child, FIRST + 4, 5), 0x3333);
+	/* They were allocated by the parent. */
+	assert_int_equal(heap_total(child->heap).samples, 1);
+	assert_int_equal(heap_total(parent->heap).samples, 2);
+}
+
+static pid_t origin_of(const struct process *process, uint32_t slot, uint64_t seq)
+{
+	uint32_t site = heap_site_of(process->heap, slot, seq, 0);
+	assert_int_not_equal(site, HEAP_NO_SITE);
+	return process_origin_pid(process, heap_site(process->heap, site)->key.origin);
+}
+
+/* A child, a grandchild, and what each of them has sampled itself. */
+static void inherited_blocks_keep_their_origin(void **state)
+{
+	enum { CHILD = REGION_SEGMENT_SLOTS / 4, GRANDCHILD = CHILD * 2 };
+	struct scene *s = *state;
+	fixture_own(s->region, 0, 0);
+	fixture_own(s->region, 1, 3);
+	struct process *parent = claim(s, 0, 0, 0);
+	parent->target.pid = 100;
+	enter(parent, 0, 10, 0x1111);
+	inherit_slot(s, REGION_SEGMENT_SLOTS, 1, 0, 10);
+	struct process *child = claim(s, 3, 0, 1);
+	child->target.pid = 103;
+	enter(child, REGION_SEGMENT_SLOTS + CHILD, 2, 0x1111);
+	assert_int_equal(origin_of(parent, 0, 10), 100);
+	assert_int_equal(origin_of(child, REGION_SEGMENT_SLOTS, 1), 100);
+	assert_int_equal(origin_of(child, REGION_SEGMENT_SLOTS + CHILD, 2), 103);
+	/* The same stack, but two sites: their errors have nothing in common. */
+	assert_int_not_equal(heap_site_of(child->heap, REGION_SEGMENT_SLOTS, 1, 0),
+	    heap_site_of(child->heap, REGION_SEGMENT_SLOTS + CHILD, 2, 0));
+	/* Of a block without a stack it is certain as long as there is one ancestor. */
+	assert_int_equal(process_origin_pid(child, HEAP_ORIGIN_UNKNOWN), 100);
+
+	fixture_own(s->region, 0, 5);
+	inherit_slot(s, GRANDCHILD, 1, REGION_SEGMENT_SLOTS, 1);
+	inherit_slot(s, GRANDCHILD + 1, 2, REGION_SEGMENT_SLOTS + CHILD, 2);
+	fixture_slot(s->region, GRANDCHILD)->origin_place = 3;
+	fixture_slot(s->region, GRANDCHILD + 1)->origin_place = 3;
+	struct process *grandchild = claim(s, 5, 0, 4);
+	assert_int_equal(grandchild->ancestor_count, 2);
+	assert_int_equal(origin_of(grandchild, GRANDCHILD, 1), 100);
+	assert_int_equal(origin_of(grandchild, GRANDCHILD + 1, 2), 103);
+	assert_int_equal(process_origin_pid(grandchild, HEAP_ORIGIN_UNKNOWN), 0);
+}
+
+/* No list of ancestors has an end: what is further away is nobody's known origin, and never another's. */
+static void a_long_chain_has_unknown_origins(void **state)
+{
+	struct scene *s = *state;
+	struct process *process = claim(s, 0, 0, 0);
+	process->target.pid = 1000;
+	for (uint32_t i = 1; i < PROCESS_ANCESTORS + 5; i++) {
+		process = claim(s, i, 0, i);
+		process->target.pid = (pid_t)(1000 + i);
+		assert_int_equal(process->ancestor_count, i < PROCESS_ANCESTORS ? i : PROCESS_ANCESTORS);
+		assert_int_equal(process_origin_pid(process, 1), 1000);
+	}
+	assert_int_equal(process_origin_pid(process, PROCESS_ANCESTORS + 1), 0);
+}
+
+/* Its parent has ended, and another child has that place, and blocks of the same numbers. */
+static void whoever_has_the_parents_place_is_not_the_parent(void **state)
+{
+	enum { FIRST = REGION_SEGMENT_SLOTS };
+	struct scene *s = *state;
+	fixture_own(s->region, 1, 3);
+	claim(s, 0, 0, 0);
+	struct process *parent = claim(s, 2, 0, 1);
+	inherit_slot(s, FIRST, 1, 0, 10);
+	fixture_slot(s->region, FIRST)->origin_place = 2;
+	inherit_slot(s, FIRST + 1, 2, 1, 11);
+	fixture_slot(s->region, FIRST + 1)->origin_place = 2;
+	enter(parent, 0, 10, 0x1111);
+	struct process *child = claim(s, 3, 0, 3);
+	process_free(parent);
+	struct process *other = claim(s, 2, 0, 1);
+	enter(other, 1, 11, 0x2222);
+	process_inherit(child);
+	assert_int_equal(pc_of(child, FIRST, 1), 0x1111);
+	assert_int_equal(pc_of(child, FIRST + 1, 2), 0); /* its stack is lost */
+}
+
+static void what_an_earlier_sampler_counted_stands_under_one_mark(void **state)
+{
+	struct scene *s = *state;
+	fixture_own(s->region, 0, 0);
+	for (uint32_t i = 0; i < 5; i++)
+		fixture_live(s->region, i, &(const struct fixture_block){.seq = i, .size_bytes = 100});
+	fixture_freed(s->region, 4, 5);
+	fixture_count(s->region, 0, 5, 500);
+	struct process *process = claim(s, 0, 0, 0);
+	assert_int_equal(process_samples(process), 5);
+	adoption_begin(process);
+	adoption_end(process);
+	assert_int_equal(process->counters.before_restart, 5);
+	assert_int_equal(heap_total(process->heap).samples, 5);
+	assert_int_equal(heap_total(process->heap).bytes_q8, 500 << WEIGHT_BYTES_SHIFT);
+	for (uint32_t i = 0; i < 4; i++) {
+		uint32_t site = heap_site_of(process->heap, i, i, 0);
+		assert_int_not_equal(site, HEAP_NO_SITE);
+		uint32_t stack = heap_site(process->heap, site)->key.stack;
+		const struct stack_frame *frame =
+		    stacks_frame(process->target.stacks, stacks_node(process->target.stacks, stack)->frame);
+		assert_string_equal(frame->marker, STACK_BEFORE_RESTART);
+	}
+	assert_int_equal(heap_site_of(process->heap, 4, 4, 0), HEAP_NO_SITE);
+	/* What comes now has a stack of its own, and is counted on top. */
+	enter(process, 4, 6, 0x4444);
+	assert_int_equal(heap_total(process->heap).samples, 6);
+	assert_int_equal(pc_of(process, 4, 6), 0x4444);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+	const struct CMUnitTest tests[] = {
+	    TEST(inherited_blocks_keep_their_stacks),
+	    TEST(inherited_blocks_keep_their_origin),
+	    TEST(a_long_chain_has_unknown_origins),
+	    TEST(whoever_has_the_parents_place_is_not_the_parent),
+	    TEST(what_an_earlier_sampler_counted_stands_under_one_mark),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
