@@ -36,6 +36,12 @@ PACKAGES_DEB   := $(PACKAGES_BUILD) build-essential dpkg-dev debhelper lintian f
 PACKAGES_BENCH := $(PACKAGES_BUILD) g++ python3 valgrind heaptrack libgoogle-perftools4 gnuplot-nox redis-server \
 	redis-tools sqlite3 nodejs zstd
 
+# The lab: what runs virtual machines, and what is in them, each with its own architecture's packages.
+PACKAGES_LAB   := qemu-system-x86 qemu-system-arm qemu-utils qemu-user-static mmdebstrap e2fsprogs cpio kmod xz-utils zstd
+PACKAGES_GUEST := systemd-sysv dbus udev kmod ca-certificates iproute2 strace make nginx postgresql mariadb-server podman crun \
+	conmon netavark busybox-static uidmap slirp4netns fuse-overlayfs \
+	$(filter-out %arm64-cross %aarch64-linux-gnu qemu-user cppcheck clang-format universal-ctags spin nginx-light,$(PACKAGES_CHECK))
+
 # ---- how things are compiled
 # $(call quiet,CC,what): says what is made, unless V=1 shows the command itself
 quiet = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' '$(1)' '$(2)';)
@@ -110,7 +116,7 @@ WITH_ARM64    = $(if $(filter aarch64%,$(MACHINE)),,$(if $(T),$(findstring arm64
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all help clean install uninstall deb deb-run demo demo-run check check-run check-engines engines unit unit-bin e2e readers targets fuzz fuzz-bin \
-	arm64 arm64-bin arm64-all \
+	arm64 arm64-bin arm64-all lab check-lab \
 	accuracy accuracy-run bench bench-run bench-bin bench-unwind lint lint-run layers graph graph-run headers cppcheck format \
 	format-check
 
@@ -311,6 +317,20 @@ arm64-bin:
 		AR=aarch64-linux-gnu-ar arm64-all
 
 arm64-all: $(O)/heaptap $(O)/heaptap-push $(O)/libheaptap.so $(ARM64_UNIT:%=$(O)/tests/unit/%)
+
+# Other kernels and machines, in virtual machines (tests/lab/guests.sh lists them).
+GUEST ?=
+# Without a pattern: what meets the kernel, in minutes.
+LAB_T := $(if $(T),$(T),^unit/|^e2e/(truth|capture_backends|events|doctor|attach_truth|walk)/)
+
+## lab: builds the virtual machines for check-lab, outside of the tree, from Debian's packages (GUEST=PATTERN)
+lab:
+	@.ci/packages $(PACKAGES_LAB)
+	@LAB_PACKAGES='$(PACKAGES_GUEST)' tests/lab/build '$(or $(GUEST),.*)'
+
+## check-lab: boots each, runs tests there, prints a table (GUEST=PATTERN, host is this machine; T=PATTERN)
+check-lab: all unit-bin readers targets lab
+	@tests/lab/check '$(or $(GUEST),.*)' '$(LAB_T)' $(O)
 
 unit-bin: $(UNIT_BIN)
 readers: $(READER_BIN)
