@@ -11,6 +11,7 @@
 #include "preload/memory.h"
 #include "preload/module_list.h"
 #include "preload/offer.h"
+#include "preload/one_thread.h"
 #include "preload/sample.h"
 #include "preload/session.h"
 #include "preload/signal.h"
@@ -166,6 +167,7 @@ bool attach_to(struct region_header *header, bool strict, bool runs)
 	tell_own_memory(header);
 	seed();
 	clock_open((int)header->clock_id, !strict);
+	one_thread_open();
 	const struct claim_setup setup = claim_setup_of(header, pid, lasting.wiped);
 	claim_open(&setup);
 	/* Under a filter we make only system calls that the loader makes too; sigaction is none of them. */
@@ -198,6 +200,7 @@ static bool offer(bool strict)
 	tell_own_memory(header);
 	seed();
 	clock_open((int)header->clock_id, !strict);
+	one_thread_open();
 	const struct claim_setup setup = claim_setup_of(header, 0, lasting.wiped);
 	claim_offer(&setup);
 	atomic_store_explicit(&header->state, REGION_OFFERED, memory_order_release);

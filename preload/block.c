@@ -2,6 +2,7 @@
 #include "preload/block.h"
 
 #include "preload/clock.h"
+#include "preload/one_thread.h"
 #include "preload/place.h"
 #include "preload/slot.h"
 #include "preload/tally.h"
@@ -11,7 +12,7 @@
 
 static uint64_t next_seq(void)
 {
-	return atomic_fetch_add_explicit(&place_self()->next_seq, 1, memory_order_relaxed);
+	return one_thread_fetch_add(&place_self()->next_seq, 1);
 }
 
 static void leave_books(const struct live_entry *entry)

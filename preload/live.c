@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/live.h"
 
+#include "preload/one_thread.h"
+
 #include <stdatomic.h>
 
 enum {
@@ -24,7 +26,7 @@ struct level {
 	struct live_entry *entries;
 	uint32_t filter_bits;
 	uint32_t key_bits;
-	_Atomic uint32_t used;
+	_Atomic uint64_t used;
 };
 
 _Alignas(64) uint8_t live_spans[LIVE_SPANS];
@@ -113,15 +115,14 @@ static _Atomic uint8_t *span_byte(const void *pointer)
 static void count_up(_Atomic uint8_t *byte)
 {
 	uint8_t old = atomic_load_explicit(byte, memory_order_relaxed);
-	while (old != FILTER_STUCK && !atomic_compare_exchange_weak(byte, &old, (uint8_t)(old + 1)))
+	while (old != FILTER_STUCK && !one_thread_exchange8(byte, &old, (uint8_t)(old + 1)))
 		;
 }
 
 static void count_down(_Atomic uint8_t *byte)
 {
 	uint8_t old = atomic_load_explicit(byte, memory_order_relaxed);
-	while (
-	    old != FILTER_STUCK && old != 0 && !atomic_compare_exchange_weak(byte, &old, (uint8_t)(old - 1)))
+	while (old != FILTER_STUCK && old != 0 && !one_thread_exchange8(byte, &old, (uint8_t)(old - 1)))
 		;
 }
 
@@ -177,11 +178,11 @@ static bool level_take(struct level *level, const void *pointer, struct live_ent
 		if (atomic_load_explicit(&level->keys[i], memory_order_relaxed) != address)
 			continue;
 		/* If two threads free the same block (a bug of the program), only one gets it. */
-		if (!atomic_compare_exchange_strong(&level->keys[i], &key, KEY_BUSY))
+		if (!one_thread_exchange64(&level->keys[i], &key, KEY_BUSY))
 			return false;
 		*entry = level->entries[i];
-		atomic_store(&level->keys[i], KEY_EMPTY);
-		atomic_fetch_sub(&level->used, 1);
+		atomic_store_explicit(&level->keys[i], KEY_EMPTY, memory_order_release);
+		one_thread_add(&level->used, UINT64_MAX);
 		filter_remove(level, pointer);
 		return true;
 	}
@@ -190,20 +191,20 @@ static bool level_take(struct level *level, const void *pointer, struct live_ent
 
 static bool level_put(struct level *level, const void *pointer, const struct live_entry *entry)
 {
-	if (atomic_fetch_add(&level->used, 1) >= 1u << (level->key_bits - 1))
+	if (one_thread_fetch_add(&level->used, 1) >= 1u << (level->key_bits - 1))
 		goto full;
 	FOR_WINDOW (level, pointer, i) {
 		uint64_t key = KEY_EMPTY;
 		if (atomic_load_explicit(&level->keys[i], memory_order_relaxed) != KEY_EMPTY ||
-		    !atomic_compare_exchange_strong(&level->keys[i], &key, KEY_BUSY))
+		    !one_thread_exchange64(&level->keys[i], &key, KEY_BUSY))
 			continue;
 		level->entries[i] = *entry;
 		filter_add(level, pointer);
-		atomic_store(&level->keys[i], (uintptr_t)pointer);
+		atomic_store_explicit(&level->keys[i], (uintptr_t)pointer, memory_order_release);
 		return true;
 	}
 full:
-	atomic_fetch_sub(&level->used, 1);
+	one_thread_add(&level->used, UINT64_MAX);
 	return false;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/slot.h"
 
+#include "preload/one_thread.h"
+
 #include <stdatomic.h>
 
 enum {
@@ -65,9 +67,9 @@ uint32_t slot_take(void)
 		uint64_t old = atomic_load_explicit(bits, memory_order_relaxed);
 		while (~old) {
 			uint32_t bit = (uint32_t)__builtin_ctzll(~old);
-			if (!atomic_compare_exchange_weak(bits, &old, old | 1ull << bit))
+			if (!one_thread_exchange64(bits, &old, old | 1ull << bit))
 				continue;
-			atomic_fetch_add_explicit(&taken_count, 1, memory_order_relaxed);
+			one_thread_add32(&taken_count, 1);
 			atomic_store_explicit(
 			    &cursor, bit == WORD_SLOTS - 1 ? at + 1 : at, memory_order_relaxed);
 			return segments[word / SEGMENT_WORDS] * (uint32_t)REGION_SEGMENT_SLOTS +
@@ -83,11 +85,11 @@ void slot_give_back(uint32_t number)
 	uint32_t at = segment_index[number / REGION_SEGMENT_SLOTS];
 	struct region_slot *slot = slot_at(number);
 	uint64_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
-	uint64_t order = atomic_fetch_add_explicit(&place_self()->next_seq, 1, memory_order_relaxed);
+	uint64_t order = one_thread_fetch_add(&place_self()->next_seq, 1);
 	atomic_store_explicit(&slot->freed_order, order, memory_order_relaxed);
 	atomic_store_explicit(&slot->word, slot_word(slot_word_seq(word), SLOT_FREED), memory_order_release);
-	atomic_fetch_and(&taken[at][in_segment / WORD_SLOTS], ~(1ull << in_segment % WORD_SLOTS));
-	atomic_fetch_sub_explicit(&taken_count, 1, memory_order_relaxed);
+	one_thread_and(&taken[at][in_segment / WORD_SLOTS], ~(1ull << in_segment % WORD_SLOTS));
+	one_thread_add32(&taken_count, UINT32_MAX);
 }
 
 /* Before a slot is used again: keeps the description of a block that was live at the peak

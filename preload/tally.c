@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/tally.h"
 
+#include "preload/one_thread.h"
+
 #include <stdatomic.h>
 
 static void add(struct region_tally *tally, struct weight weight)
 {
-	atomic_fetch_add_explicit(&tally->samples, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&tally->bytes_q8, weight.bytes_q8, memory_order_relaxed);
-	atomic_fetch_add_explicit(&tally->objects_q16, weight.objects_q16, memory_order_relaxed);
+	one_thread_add(&tally->samples, 1);
+	one_thread_add(&tally->bytes_q8, weight.bytes_q8);
+	one_thread_add(&tally->objects_q16, weight.objects_q16);
 }
 
 static void subtract(struct region_tally *tally, struct weight weight)
 {
-	atomic_fetch_sub_explicit(&tally->samples, 1, memory_order_relaxed);
-	atomic_fetch_sub_explicit(&tally->bytes_q8, weight.bytes_q8, memory_order_relaxed);
-	atomic_fetch_sub_explicit(&tally->objects_q16, weight.objects_q16, memory_order_relaxed);
+	one_thread_add(&tally->samples, -UINT64_C(1));
+	one_thread_add(&tally->bytes_q8, -weight.bytes_q8);
+	one_thread_add(&tally->objects_q16, -weight.objects_q16);
 }
 
 void tally_allocated(struct weight weight)
@@ -44,7 +46,7 @@ static void lower(_Atomic uint64_t *sum, uint64_t less)
 static void raise_peak_order(struct region_place *place, uint64_t order)
 {
 	uint64_t old = atomic_load_explicit(&place->peak_order, memory_order_relaxed);
-	while (old < order && !atomic_compare_exchange_weak(&place->peak_order, &old, order))
+	while (old < order && !one_thread_exchange64(&place->peak_order, &old, order))
 		;
 }
 
@@ -60,7 +62,7 @@ void tally_live_add(struct weight weight, uint64_t now_ns, uint64_t seq)
 	uint64_t bytes = atomic_load_explicit(&place->live.bytes_q8, memory_order_relaxed);
 	uint64_t peak = atomic_load_explicit(&place->peak_bytes_q8, memory_order_relaxed);
 	while (bytes > peak && (int64_t)bytes > 0) {
-		if (!atomic_compare_exchange_weak(&place->peak_bytes_q8, &peak, bytes))
+		if (!one_thread_exchange64(&place->peak_bytes_q8, &peak, bytes))
 			continue;
 		raise_peak_order(place, seq + 1);
 		/* If threads race here, the other values of the peak may differ from it by a sample or

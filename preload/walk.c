@@ -2,6 +2,7 @@
 #include "preload/walk.h"
 
 #include "preload/lookup.h"
+#include "preload/one_thread.h"
 #include "preload/place.h"
 #include "preload/sample.h"
 #include "preload/thread.h"
@@ -158,12 +159,12 @@ void walk_count(uint32_t stack, struct weight weight)
 	struct walk_counts *counts = &area_of()->counts[place];
 	struct walk_count *count = &counts->count[stack];
 	_Atomic uint64_t *changed = &counts->changed[stack / 64];
-	atomic_fetch_add_explicit(&count->samples, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&count->bytes_q8, weight.bytes_q8, memory_order_relaxed);
-	atomic_fetch_add_explicit(&count->objects_q16, weight.objects_q16, memory_order_release);
+	one_thread_add(&count->samples, 1);
+	one_thread_add(&count->bytes_q8, weight.bytes_q8);
+	one_thread_add(&count->objects_q16, weight.objects_q16);
 	if (!(atomic_load_explicit(changed, memory_order_relaxed) >> stack % 64 & 1))
 		atomic_fetch_or_explicit(changed, 1ull << stack % 64, memory_order_release);
-	atomic_fetch_add_explicit(&place_self()->walked, 1, memory_order_release);
+	one_thread_add(&place_self()->walked, 1);
 }
 
 bool walk_is_compared(void)
