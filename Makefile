@@ -37,10 +37,13 @@ PACKAGES_BENCH := $(PACKAGES_BUILD) g++ python3 valgrind heaptrack libgoogle-per
 	redis-tools sqlite3 nodejs zstd
 
 # The lab: what runs virtual machines, and what is in them, each with its own architecture's packages.
-PACKAGES_LAB   := qemu-system-x86 qemu-system-arm qemu-utils qemu-user-static mmdebstrap e2fsprogs cpio kmod xz-utils zstd
+PACKAGES_LAB   := qemu-system-x86 qemu-system-arm qemu-utils qemu-user-static mmdebstrap arch-test e2fsprogs cpio kmod xz-utils zstd
 PACKAGES_GUEST := systemd-sysv dbus udev kmod ca-certificates iproute2 strace make nginx postgresql mariadb-server podman crun \
 	conmon netavark busybox-static uidmap slirp4netns fuse-overlayfs \
 	$(filter-out %arm64-cross %aarch64-linux-gnu qemu-user cppcheck clang-format universal-ctags spin nginx-light,$(PACKAGES_CHECK))
+# Configured by emulation, which is slow: no services but redis, and no compilers but gcc and Go's.
+PACKAGES_GUEST_ARM64 := $(filter-out postgresql mariadb-server podman crun conmon netavark uidmap slirp4netns fuse-overlayfs \
+	clang lld llvm libclang-rt-14-dev rustc heaptrack man-db zsh fish debuginfod libdebuginfod1,$(PACKAGES_GUEST))
 
 # ---- how things are compiled
 # $(call quiet,CC,what): says what is made, unless V=1 shows the command itself
@@ -326,7 +329,7 @@ LAB_T := $(if $(T),$(T),^unit/|^e2e/(truth|capture_backends|events|doctor|attach
 ## lab: builds the virtual machines for check-lab, outside of the tree, from Debian's packages (GUEST=PATTERN)
 lab:
 	@.ci/packages $(PACKAGES_LAB)
-	@LAB_PACKAGES='$(PACKAGES_GUEST)' tests/lab/build '$(or $(GUEST),.*)'
+	@LAB_PACKAGES_amd64='$(PACKAGES_GUEST)' LAB_PACKAGES_arm64='$(PACKAGES_GUEST_ARM64)' tests/lab/build '$(or $(GUEST),.*)'
 
 ## check-lab: boots each, runs tests there, prints a table (GUEST=PATTERN, host is this machine; T=PATTERN)
 check-lab: all unit-bin readers targets lab

@@ -24,6 +24,7 @@
 #include "sampler/loader/preload_library.h"
 #include "sampler/session/front_message.h"
 #include "sampler/session/heap_capture.h"
+#include "sampler/session/notify_relay.h"
 #include "sampler/session/pusher.h"
 #include "sampler/session/web_server.h"
 #include "pprof/text/log_line.h"
@@ -56,6 +57,7 @@ struct front {
 	int front_fd; /* to the sampler; -1 when it is gone */
 	int signal_fd;
 	struct witness witness;
+	struct notify_relay notify;       /* of COMMAND's messages to the service manager */
 	struct pusher pusher;             /* with --push */
 	int web_fd;                       /* with --listen: to heaptap-serve, which ends with it; -1 */
 	bool told_to_end;                 /* a SIGTERM has come */
@@ -171,6 +173,7 @@ static char **command_environment(struct front *front)
 	size_t length = strlen(front->value);
 	char **made;
 
+	notify_relay_environment(&front->notify, getppid());
 	if (!length || front->options->no_heap || front->forecast == PRELOAD_CHECK_SANITIZER)
 		return environ;
 	snprintf(front->value + length, sizeof(front->value) - length, ",%d", (int)getpid());
@@ -224,6 +227,7 @@ static int command_start(struct front *front)
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	front->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
 	witness_start(&front->witness);
+	notify_relay_open(&front->notify);
 	if (front->signal_fd >= 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0)
 		front->command = fork();
 	if (front->command < 0) {
@@ -379,11 +383,14 @@ static void supervise(struct front *front)
 	    {.fd = front->signal_fd, .events = POLLIN},
 	    {.fd = front->front_fd, .events = POLLIN},
 	    {.fd = front->pusher.fd, .events = POLLIN},
+	    {.fd = front->notify.fd, .events = POLLIN},
 	};
 	struct signalfd_siginfo info;
 
-	if (poll(polls, 3, -1) < 0)
+	if (poll(polls, 4, -1) < 0)
 		return;
+	if (polls[3].revents) /* even before its end */
+		notify_relay_pass(&front->notify, front->command);
 	/* Signals first: the kernel hands out SIGINT before SIGCHLD, so that the Ctrl-C that ended COMMAND is
 	 * not taken for a wish to end us. */
 	while (read(front->signal_fd, &info, sizeof(info)) == sizeof(info)) {
@@ -453,8 +460,8 @@ static int stand_in(struct front *front)
 	if (ret)
 		return ret;
 	descriptors_drop((const int[]){front->signal_fd, front->front_fd, front->witness.fd, front->pusher.fd,
-	                     front->web_fd},
-	    5);
+	                     front->web_fd, front->notify.fd, front->notify.manager_fd},
+	    7);
 	while (!front->ended || (front->front_fd >= 0 && !front->done))
 		supervise(front);
 	if (front->pusher.fd >= 0)
@@ -500,6 +507,7 @@ int front_run(struct options *options)
 	    .command = -1,
 	    .front_fd = -1,
 	    .witness.fd = -1,
+	    .notify = {-1, -1, ""},
 	    .pusher = {-1, -1},
 	    .web_fd = -1};
 	char library[PATH_MAX];
