@@ -389,7 +389,7 @@ static void a_program_that_was_executed_after_the_look_began(void **state)
 	s->registry.linger_ns = 0; /* every look is due */
 	registry_tend(&s->registry);
 	assert_int_equal(s->closed_count, 0);
-	process->executed_ns = clock_now_ns() - 3600 * SECOND_NS;
+	process->executed_ns = 0; /* long ago, however short the machine has been up */
 	s->registry.linger_ns = 0;
 	registry_tend(&s->registry);
 	assert_int_equal(s->closed_count, 1);
