@@ -88,9 +88,10 @@ void sampled_alloc(const void *pointer, size_t size)
 	bool asked;
 	uint32_t stack = walk_stack(caller, &asked);
 	entry.sample.stack = stack;
-	block_insert(pointer, &entry);
+	/* Before the block is in use: who looks in between must not see more in use than was allocated. */
 	if (stack)
 		walk_count(stack, weight_of(entry.sample.size_bytes, entry.sample.period_bytes));
+	block_insert(pointer, &entry);
 	if ((!stack || asked || walk_is_compared()) && !capture_sample(&entry) && asked)
 		walk_not_dumped(stack);
 }

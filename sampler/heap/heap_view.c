@@ -106,13 +106,13 @@ static uint64_t at_least(uint64_t value, uint64_t least)
 	return value > least ? value : least;
 }
 
-/* Raises the lost allocations to at least the lost blocks in use, since these were allocated. The process'
- * count may be lower: it was read before the slots, or samples that arrived later have hidden the
- * difference. */
-static struct tally lost_at_least(struct tally lost, struct tally inuse)
+/* Raises what was allocated to at least what is in use, since that was allocated. What the process counts may
+ * be lower: of lost blocks it was read before the slots, or samples that arrived later have hidden the
+ * difference; of walked ones the target writes it as it likes. */
+static struct tally alloc_at_least(struct tally alloc, struct tally inuse)
 {
-	return (struct tally){at_least(lost.samples, inuse.samples), at_least(lost.bytes_q8, inuse.bytes_q8),
-	    at_least(lost.objects_q16, inuse.objects_q16)};
+	return (struct tally){at_least(alloc.samples, inuse.samples),
+	    at_least(alloc.bytes_q8, inuse.bytes_q8), at_least(alloc.objects_q16, inuse.objects_q16)};
 }
 
 static uint64_t take_up_to(uint64_t *from, uint64_t wanted)
@@ -144,7 +144,7 @@ static int add_allocated(struct making *m, bool delta, struct tally counted)
 	int error = 0;
 	if (delta)
 		lost = heap_whole(tally_excess(&lost, &heap_last_mark(m->heap)->lost));
-	lost = lost_at_least(lost, m->lost);
+	lost = alloc_at_least(lost, m->lost);
 	for (uint32_t i = 0; i < m->sites && !error; i++) {
 		const struct heap_site *site = heap_site(m->heap, i);
 		struct tally sums = delta ? tally_excess(&site->sums, &site->marked) : site->sums;
@@ -183,6 +183,13 @@ static int share_out(struct making *m)
 	return 0;
 }
 
+static void raise_alloc(struct heap_view *view)
+{
+	for (size_t i = 0; i < view->count; i++)
+		if (!view->rows[i].inherited)
+			view->rows[i].alloc = alloc_at_least(view->rows[i].alloc, view->rows[i].inuse);
+}
+
 int heap_view_make(struct heap_view *view, enum heap_view_kind kind, const struct heap *heap,
     const struct live_scan *live_scan)
 {
@@ -202,6 +209,8 @@ int heap_view_make(struct heap_view *view, enum heap_view_kind kind, const struc
 		error = add_allocated(&m, kind == HEAP_VIEW_DELTA, live_scan->counted);
 	if (!error)
 		error = share_out(&m);
+	if (!error)
+		raise_alloc(view);
 	free(m.row_of);
 	if (error)
 		heap_view_fini(view);

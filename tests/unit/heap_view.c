@@ -99,6 +99,32 @@ static void in_use_is_never_more_than_allocated(void **state)
 	close_world(&w);
 }
 
+/* The target counts walked stacks itself: it may have more blocks than it says. */
+static void walked_stacks_are_allocated_as_often_as_used(void **state)
+{
+	enum { NUMBER = 3, STACK = 1 };
+	const struct tally counted = {
+	    1, (uint64_t)100 << WEIGHT_BYTES_SHIFT, (uint64_t)1 << WEIGHT_OBJECTS_SHIFT};
+	struct world w;
+	struct live_scan live_scan;
+	struct heap_view view;
+
+	(void)state;
+	open_world(&w, 0);
+	assert_int_equal(heap_add_walked(w.heap, NUMBER, STACK, counted), 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		set_slot(&w, i, i, 200, 6);
+		fixture_slot(&w.region, i)->sample.stack = NUMBER;
+	}
+	assert_int_equal(live_scan_take(&live_scan, &w.region, 0), 0);
+	assert_int_equal(heap_view_make(&view, HEAP_VIEW_LIVE, w.heap, &live_scan), 0);
+	assert_int_equal(inuse_of(&view, STACK), 400);
+	assert_int_equal(alloc_of(&view, STACK), 400);
+	heap_view_fini(&view);
+	live_scan_fini(&live_scan);
+	close_world(&w);
+}
+
 static void live_lost_and_allocated(void **state)
 {
 	struct world w;
@@ -345,6 +371,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(in_use_is_never_more_than_allocated),
+	    cmocka_unit_test(walked_stacks_are_allocated_as_often_as_used),
 	    cmocka_unit_test(live_lost_and_allocated),
 	    cmocka_unit_test(the_peak_outlives_its_slots),
 	    cmocka_unit_test(a_delta_begins_at_the_mark),
