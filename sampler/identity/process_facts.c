@@ -2,71 +2,20 @@
 #include "sampler/identity/process_facts.h"
 
 #include "sampler/identity/pod_names.h"
+#include "sampler/identity/process_context.h"
 #include "sampler/linux/proc.h"
 
 #include <errno.h>
 #include <pwd.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 
 enum {
 	ENVIRONMENT_BYTES = 256 << 10, /* more is not looked at */
-	CONTEXT_TRIES = 3,             /* while it is being written */
 	PASSWD_BYTES = 16 << 10,
 	COMM_LENGTH = 15,
 };
-
-/* ---- the process context */
-
-static bool read_memory(pid_t pid, uint64_t address, void *bytes, size_t length)
-{
-	struct iovec local = {bytes, length}, remote = {(void *)(uintptr_t)address, length};
-
-	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)length;
-}
-
-/* Header, payload, header again: in between it may be written (OTEP 4719, "Reading Protocol"). */
-static bool read_context(struct process_facts *facts, uint64_t address)
-{
-	uint8_t header[DECLARED_CONTEXT_HEADER_BYTES], again[DECLARED_CONTEXT_HEADER_BYTES];
-	struct declared_context context;
-	uint8_t *payload;
-	bool consistent;
-
-	if (!read_memory(facts->pid, address, header, sizeof(header)) ||
-	    !declared_names_context_header(header, sizeof(header), &context) || !context.published_ns)
-		return false;
-	payload = malloc(context.payload_bytes + 1u);
-	consistent = payload && read_memory(facts->pid, context.payload, payload, context.payload_bytes) &&
-	    read_memory(facts->pid, address, again, sizeof(again)) &&
-	    memcmp(header, again, sizeof(header)) == 0;
-	if (consistent)
-		declared_names_of_context(&facts->declared, payload, context.payload_bytes);
-	free(payload);
-	return consistent;
-}
-
-static void read_contexts(struct process_facts *facts)
-{
-	FILE *maps = proc_open_text(facts->pid, "maps");
-	char line[PATH_MAX + 128];
-	uint64_t address;
-	bool done = false;
-
-	while (maps && !done && fgets(line, sizeof(line), maps)) {
-		if (!declared_names_is_context(line, &address))
-			continue;
-		for (int tries = 0; tries < CONTEXT_TRIES && !done; tries++)
-			done = read_context(facts, address);
-	}
-	if (maps)
-		fclose(maps);
-}
-
-/* ---- the rest */
 
 static void read_environment(struct process_facts *facts)
 {
@@ -176,7 +125,7 @@ int process_facts_read(struct process_facts *facts, pid_t pid)
 	read_called(facts);
 	read_cgroup(facts);
 	read_environment(facts);
-	read_contexts(facts);
+	process_context_read(&facts->declared, pid);
 	read_pod(facts);
 	return 0;
 }

@@ -96,3 +96,18 @@ test_many() {
   end_good
   wait $many || :
 }
+
+# It is there before the daemon, which then reads what it says of itself.
+test_a_context_that_never_answers() {
+  stage daemon_steps daemon_offer daemon_unanswered
+  LD_PRELOAD=$PWD/bin/libheaptap.so "$PWD/bin/daemon_unanswered" "$PWD/ready" 2>unanswered.log &
+  stuck=$!
+  is_ready() { [ -e ready ] || ! kill -0 "$stuck"; }
+  wait_for 20 is_ready
+  [ -e ready ] || skip "$(cat unanswered.log)"
+  start_daemon
+  begin_good
+  end_good
+  kill "$stuck"
+  wait "$stuck" || :
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that never answers, as a reader that never returns. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "sampler/linux/memory_reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct numbers {
+	long given, pid;
+	long descriptors_open;
+	long filler[10000];
+};
+
+static int witness_fd;
+
+static void answers(pid_t pid, void *result)
+{
+	struct numbers *numbers = result;
+	numbers->given++;
+	numbers->pid = pid;
+	numbers->descriptors_open = fcntl(witness_fd, F_GETFD) >= 0;
+	numbers->filler[9999] = 7;
+}
+
+static void hangs(pid_t pid, void *result)
+{
+	answers(pid, result);
+	for (;;)
+		pause();
+}
+
+static void dies(pid_t pid, void *result)
+{
+	answers(pid, result);
+	_exit(0);
+}
+
+static void what_the_child_finds_is_ours(void **state)
+{
+	struct numbers *numbers = calloc(1, sizeof(*numbers));
+	(void)state;
+	numbers->given = 5;
+	assert_int_equal(memory_reader_run(answers, getpid(), numbers, sizeof(*numbers)), 0);
+	assert_int_equal(numbers->given, 6);
+	assert_int_equal(numbers->pid, getpid());
+	assert_int_equal(numbers->filler[9999], 7);
+	assert_int_equal(numbers->descriptors_open, 0);
+	free(numbers);
+}
+
+static void a_child_that_fails_leaves_nothing(void **state)
+{
+	struct numbers *numbers = calloc(1, sizeof(*numbers));
+	(void)state;
+	assert_int_equal(memory_reader_run(dies, getpid(), numbers, sizeof(*numbers)), -EIO);
+	assert_int_equal(numbers->given, 0);
+	assert_int_equal(memory_reader_run(answers, 0x7ffffffe, numbers, sizeof(*numbers)), -ENOENT);
+	free(numbers);
+}
+
+static void who_hangs_is_not_read_again_for_a_while(void **state)
+{
+	struct numbers *numbers = calloc(1, sizeof(*numbers));
+	(void)state;
+	assert_int_equal(memory_reader_run(hangs, getpid(), numbers, sizeof(*numbers)), -ETIMEDOUT);
+	assert_int_equal(memory_reader_run(answers, getpid(), numbers, sizeof(*numbers)), -EBUSY);
+	assert_int_equal(numbers->given, 0);
+	free(numbers);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(what_the_child_finds_is_ours),
+	    cmocka_unit_test(a_child_that_fails_leaves_nothing),
+	    cmocka_unit_test(who_hangs_is_not_read_again_for_a_while),
+	};
+	witness_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
