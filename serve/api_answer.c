@@ -24,7 +24,7 @@ static unsigned int status_of(int err)
 	}
 }
 
-static void refuse(struct reply *reply, int err, const char *text)
+void api_answer_refuse(struct reply *reply, int err, const char *text)
 {
 	reply_json_error(reply, status_of(err), *text ? text : strerror(-err));
 }
@@ -95,27 +95,70 @@ static int add_profile(struct api_point *points, size_t *count, const struct api
 	return err;
 }
 
+/* Those of the profiles first, then those of lists, which are of the whole heap: they are no answer to a
+ * filter. owners: whose each point is. */
+static int collect(const struct api_question *question, const struct api_query *query,
+    struct api_point *points, size_t *owners, size_t *count, char *error, size_t error_bytes)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < question->count && !err; i++) {
+		owners[*count] = question->columns[i];
+		err = add_profile(points, count, question, i, query, error, error_bytes);
+	}
+	for (size_t i = 0; i < question->point_count && !err && api_query_is_plain(query); i++) {
+		owners[*count] = question->owners ? question->owners[i] : 0;
+		points[(*count)++] = question->points[i];
+	}
+	return err;
+}
+
+static int add_up(
+    const struct api_question *question, struct api_point **points, const size_t *owners, size_t *count)
+{
+	struct timeline_sum_event *events = calloc(*count + 1, sizeof(*events));
+	struct api_point *sums = calloc(TIMELINE_SUM_POINTS + 1, sizeof(*sums));
+	const struct timeline_sum_input input = {
+	    events, *count, question->members, question->column_count, question->from_ns};
+	int err = events && sums ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < *count && !err; i++)
+		events[i] = (struct timeline_sum_event){(*points)[i], owners[i]};
+	if (!err)
+		err = timeline_sum_make(&input, sums, count);
+	free(events);
+	if (err) {
+		free(sums);
+		return err;
+	}
+	free(*points);
+	*points = sums;
+	return 0;
+}
+
 static int write_timeline(FILE *out, const struct api_question *question, const struct api_query *query,
     char *error, size_t error_bytes)
 {
-	struct api_point *points = calloc(question->count + question->point_count + 1, sizeof(*points));
+	const size_t room = question->count + question->point_count + 1;
+	struct api_point *points = calloc(room, sizeof(*points));
+	size_t *owners = calloc(room, sizeof(*owners)), count = 0;
 	struct api_process process = *question->process;
-	size_t count = 0;
-	int err = points ? 0 : -ENOMEM;
+	int err = points && owners ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < question->count && !err; i++)
-		err = add_profile(points, &count, question, i, query, error, error_bytes);
-	/* What lists said is of the whole heap: it is no answer to a filter. */
-	for (size_t i = 0; i < question->point_count && !err && api_query_is_plain(query); i++)
-		points[count++] = question->points[i];
+	if (!err)
+		err = collect(question, query, points, owners, &count, error, error_bytes);
+	if (!err && question->members)
+		err = add_up(question, &points, owners, &count);
 	if (!err) {
 		if (count)
 			qsort(points, count, sizeof(*points), compare);
 		process.points = points;
 		process.point_count = count;
+		process.is_sum = question->members != NULL;
 		api_timeline_write(out, &process, query);
 	}
 	free(points);
+	free(owners);
 	return err;
 }
 
@@ -134,7 +177,7 @@ void api_answer_make(struct reply *reply, const struct api_question *question)
 	int err;
 
 	if (parameters_parse(&parameters, question->query)) {
-		refuse(reply, -ENOMEM, "");
+		api_answer_refuse(reply, -ENOMEM, "");
 		return;
 	}
 	err = api_query_parse(&query, get, &parameters, error, sizeof(error));
@@ -151,7 +194,7 @@ void api_answer_make(struct reply *reply, const struct api_question *question)
 	}
 	if (err) {
 		free(text);
-		refuse(reply, err, error);
+		api_answer_refuse(reply, err, error);
 	} else {
 		reply_bytes(reply, 200, REPLY_JSON, blob_new(text, length));
 	}

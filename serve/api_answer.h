@@ -7,6 +7,7 @@
 #include "serve/api_view.h"
 #include "serve/blob.h"
 #include "serve/reply.h"
+#include "serve/timeline_sum.h"
 
 #define API_ANSWER_MEMORY_MAX ((size_t)1 << 30)
 
@@ -26,7 +27,14 @@ struct api_question {
 	const struct api_point *points; /* that no profile is for */
 	size_t point_count;
 	char (*ids)[64]; /* of each profile */
+	/* Of several processes: whose each profile is say the columns, whose each point is `owners`. */
+	const size_t *owners;
+	const struct timeline_sum_process *members; /* NULL: of one process */
+	int64_t from_ns;
 };
+
+/* The error of api_view.h as a reply; text "": in the words of the error. */
+void api_answer_refuse(struct reply *reply, int err, const char *text);
 
 void api_answer_make(struct reply *reply, const struct api_question *question);
 

@@ -154,8 +154,13 @@ void api_timeline_write(FILE *out, const struct api_process *process, const stru
 		write_point(&json, &process->points[i]);
 		json_text(&json, "id", process->points[i].id);
 		json_text(&json, "cause", process->points[i].cause);
+		if (process->is_sum) {
+			json_integer(&json, "processes", (int64_t)process->points[i].processes);
+			json_integer(&json, "missing", (int64_t)process->points[i].missing);
+		}
 		json_end(&json);
 	}
 	json_end(&json);
+	json_boolean(&json, "errors_are_upper_limits", process->is_sum);
 	json_end(&json);
 }

@@ -14,8 +14,8 @@ struct api_process {
 	const char *id; /* of its newest profile; "" */
 	pid_t pid;      /* 0: of no process that is known, a sum or another tool's */
 	const char *program, *service, *host, *session;
-	int64_t start_ns; /* since 1970; 0 unknown */
-	bool running;
+	int64_t start_ns;               /* since 1970; 0 unknown */
+	bool running, is_sum;           /* is_sum: of several processes, those of a service */
 	int64_t rss_bytes;              /* now, or of the newest point; -1 unknown */
 	size_t profile_count;           /* that can be looked at */
 	const struct api_point *points; /* by time; the newest says what is in use */

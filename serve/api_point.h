@@ -16,6 +16,8 @@ struct api_point {
 	bool known;                   /* error and samples are */
 	int64_t rss_bytes;            /* -1: the profile does not say */
 	char id[64], cause[96];       /* of the profile; filled in by the caller, if at all */
+	/* of a sum (timeline_sum.h): the processes that it is of, and those that it lacks */
+	size_t processes, missing;
 };
 
 /* 0, -ENODATA (no such values), -EINVAL (a label is missing), -ENOMEM, -EFBIG. */

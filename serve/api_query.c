@@ -178,10 +178,14 @@ void api_query_fini(struct api_query *query)
 	filter_close(&query->filter);
 }
 
-bool api_query_is_plain(const struct api_query *query)
+bool api_query_selects_all(const struct api_query *query)
 {
 	const struct filter *f = &query->filter;
 
-	return !f->focus && !f->ignore && !f->module && !f->thread && !f->hide && !f->by_size && !f->by_age &&
-	    !query->sorted;
+	return !f->focus && !f->ignore && !f->module && !f->thread && !f->hide && !f->by_size && !f->by_age;
+}
+
+bool api_query_is_plain(const struct api_query *query)
+{
+	return api_query_selects_all(query) && !query->sorted;
 }

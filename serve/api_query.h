@@ -34,7 +34,10 @@ int api_query_parse(
     struct api_query *query, api_query_get *get, const void *context, char *error, size_t error_bytes);
 void api_query_fini(struct api_query *query);
 
-/* Is everything shown? Then what was computed for one request holds for others. */
+/* No filter is set. */
+bool api_query_selects_all(const struct api_query *query);
+
+/* Nor is another type asked for: then what was computed for one request holds for others. */
 bool api_query_is_plain(const struct api_query *query);
 
 #endif

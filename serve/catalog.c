@@ -111,12 +111,13 @@ static void add_listed(struct catalog *catalog, uint64_t server, const struct co
 	if (!process)
 		return;
 	process->key = (struct process_key){server, listed->since_unix_ns, listed->pid};
-	process->start_ns = listed->since_unix_ns;
+	process->start_ns = listed->start_unix_ns ? listed->start_unix_ns : listed->since_unix_ns;
 	process->listed = listed;
 	set_name(process->program, listed->comm[0] ? listed->comm : slash ? slash + 1 : listed->exe);
 	set_name(process->service, listed->service[0] ? listed->service : process->program);
 	process->history =
 	    catalog_histories_note(&catalog->histories, &process->key, listed, clock_unix_ns());
+	counters_note(catalog->setup.counters, process->service, listed, catalog->began_ns);
 }
 
 /* Files of one process follow each other, by time. */
@@ -163,7 +164,7 @@ static struct catalog_process *process_of(struct catalog *catalog, const struct 
 	process->key = (struct process_key){0, file->start_ns, file->pid};
 	process->start_ns = file->start_ns;
 	set_name(process->program, file->program);
-	set_name(process->service, file->program);
+	set_name(process->service, file->service[0] ? file->service : file->program);
 	return process;
 }
 
@@ -218,9 +219,12 @@ static void rebuild(struct catalog *catalog)
 	catalog->list_count = catalog->new_count;
 	catalog->new_count = 0;
 	catalog->process_count = 0;
-	for (size_t i = 0; i < catalog->list_count; i++)
+	for (size_t i = 0; i < catalog->list_count; i++) {
+		counters_note_sampler(catalog->setup.counters, &catalog->lists[i]->daemon, catalog->began_ns);
 		for (size_t p = 0; p < catalog->lists[i]->process_count; p++)
 			add_listed(catalog, catalog->servers[i], &catalog->lists[i]->processes[p]);
+	}
+	counters_sweep(catalog->setup.counters, catalog->began_ns);
 	(void)add_files(catalog);
 	catalog_scan_drop_gone(catalog->scan); /* no process refers to them any more */
 	catalog_histories_sweep(&catalog->histories);

@@ -12,6 +12,7 @@
 #include "serve/broker_client.h"
 #include "serve/catalog_file.h"
 #include "serve/catalog_history.h"
+#include "serve/counters.h"
 #include "serve/jobs.h"
 #include "serve/route.h"
 #include "serve/snapshots.h"
@@ -33,6 +34,7 @@ struct catalog_setup {
 	struct broker_client *broker;
 	struct snapshots *snapshots;
 	struct jobs *jobs;
+	struct counters *counters;
 	bool with_files, with_samplers;
 };
 

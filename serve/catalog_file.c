@@ -2,6 +2,7 @@
 #include "serve/catalog_file.h"
 
 #include "pprof/codec/decode.h"
+#include "pprof/profile/labels.h"
 #include "pprof/profile/profile.h"
 #include "pprof/text/utf8.h"
 
@@ -44,6 +45,25 @@ static void note(struct catalog_file *file, const struct origin *origin)
 	}
 }
 
+/* As the daemon's profiles have it. */
+static void note_service(struct catalog_file *file, const struct profile *profile)
+{
+	struct labels labels = {0};
+	const char *service;
+
+	for (size_t i = 0; i < profile_comment_count(profile); i++) {
+		const char *text = profile_comment(profile, i);
+
+		if (strncmp(text, LABELS_COMMENT, strlen(LABELS_COMMENT)) != 0)
+			continue;
+		if (labels_add_comment(&labels, text + strlen(LABELS_COMMENT)))
+			break;
+	}
+	service = labels_find(&labels, "service_name");
+	copy(file->service, sizeof(file->service), service ? service : "");
+	labels_fini(&labels);
+}
+
 int catalog_file_read(struct catalog_file *file, const struct blob *bytes)
 {
 	const struct api_query all = {.max_bytes = CATALOG_FILE_MEMORY};
@@ -58,6 +78,7 @@ int catalog_file_read(struct catalog_file *file, const struct blob *bytes)
 	}
 	origin_read(origin, profile);
 	note(file, origin);
+	note_service(file, profile);
 	if (!catalog_file_is_heap(file) || api_point_make(&file->point, profile, &all))
 		file->point.time_ns = 0;
 	profile_free(profile);

@@ -86,7 +86,7 @@ static int make_all(
 	return err;
 }
 
-static int encode(const struct profile *profile, struct blob **blob)
+int debug_answer_encode(const struct profile *profile, struct blob **blob)
 {
 	uint8_t *raw, *packed;
 	size_t raw_bytes, packed_bytes;
@@ -110,7 +110,7 @@ static void answer_profile(struct reply *reply, const struct debug_plan *plan, s
 
 	if (plan->default_type)
 		profile_set_default_sample_type(profile, plan->default_type);
-	err = encode(profile, &blob);
+	err = debug_answer_encode(profile, &blob);
 	if (err) {
 		refuse(reply, err, "no profile can be made");
 		return;

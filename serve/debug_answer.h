@@ -19,6 +19,10 @@ void debug_answer_make(struct reply *reply, const struct debug_plan *plan, const
 /* The index page. title: what it is of; no character of HTML. */
 void debug_answer_index(struct reply *reply, const char *title);
 
+/* Gzipped, as it is sent. 0 or -errno. */
+struct profile;
+int debug_answer_encode(const struct profile *profile, struct blob **blob);
+
 /* A body that clients save under that name. */
 void debug_answer_file(struct reply *reply, const char *name, struct blob *body);
 

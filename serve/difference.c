@@ -3,6 +3,7 @@
 
 #include "pprof/analysis/merge.h"
 #include "pprof/profile/profile.h"
+#include "pprof/profile/profile_copy.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -27,42 +28,6 @@ static struct factors factors_all(int factor)
 static bool is_total(const struct profile *profile, size_t type)
 {
 	return strncmp(profile_sample_type(profile, type).type, "alloc_", 6) == 0;
-}
-
-static void copy_header(struct profile *to, const struct profile *from)
-{
-	struct profile_value_type period = profile_period_type(from);
-
-	for (size_t i = 0; i < profile_sample_type_count(from); i++)
-		profile_add_sample_type(
-		    to, profile_sample_type(from, i).type, profile_sample_type(from, i).unit);
-	profile_set_default_sample_type(to, profile_default_sample_type(from));
-	profile_set_period(to, period.type, period.unit, profile_period(from));
-	profile_set_time(to, profile_time_ns(from), profile_duration_ns(from));
-	for (size_t i = 0; i < profile_comment_count(from); i++)
-		profile_add_comment(to, profile_comment(from, i));
-	profile_set_drop_frames(to, profile_drop_frames(from));
-	profile_set_keep_frames(to, profile_keep_frames(from));
-}
-
-/* Ids are given out in the order of adding, so they stay what they are in a table without double entries. */
-static void copy_tables(struct profile *to, const struct profile *from)
-{
-	for (uint32_t id = 1; id <= profile_mapping_count(from); id++) {
-		struct profile_mapping mapping = profile_mapping(from, id);
-
-		profile_add_mapping(to, &mapping);
-	}
-	for (uint32_t id = 1; id <= profile_function_count(from); id++) {
-		struct profile_function function = profile_function(from, id);
-
-		profile_add_function(to, &function);
-	}
-	for (uint32_t id = 1; id <= profile_location_count(from); id++) {
-		struct profile_location location = profile_location(from, id);
-
-		profile_add_location(to, &location);
-	}
 }
 
 static int64_t times(int64_t value, int factor)
@@ -112,8 +77,8 @@ static int copy(const struct profile *from, const struct factors *factors, struc
 	if (!err && profile_sample_type_count(from) > TYPES_MAX)
 		err = -EOVERFLOW;
 	if (!err) {
-		copy_header(to, from);
-		copy_tables(to, from);
+		profile_copy_header(to, from);
+		profile_copy_tables(to, from);
 		err = profile_error(to);
 	}
 	if (!err)

@@ -20,6 +20,7 @@ static int write_metrics(FILE *out, const struct exchange *exchange)
 	struct metrics metrics = {.processes = rows,
 	    .lists = lists,
 	    .list_count = list_count,
+	    .counters = server->counters,
 	    .spools = catalog_spools(server->catalog),
 	    .now_ns = clock_unix_ns(),
 	    .server = {.requests = server->requests,

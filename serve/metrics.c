@@ -13,20 +13,15 @@
 
 struct service {
 	const char *name;
-	double inuse_bytes, variance, alloc_bytes;
-	uint64_t rss_bytes, samples, targets;
-	bool inuse_known, alloc_known;
-};
-
-struct loss {
-	const char *service, *cause;
-	uint64_t count;
+	double inuse_bytes, variance;
+	uint64_t rss_bytes, targets;
+	bool inuse_known;
+	const struct counters_sum *counted; /* NULL: nothing is */
 };
 
 struct sums {
 	struct service *services;
-	struct loss *losses;
-	size_t service_count, loss_count;
+	size_t count;
 };
 
 void metrics_write_label(FILE *out, const char *value)
@@ -45,31 +40,19 @@ void metrics_write_label(FILE *out, const char *value)
 
 /* ---- sums */
 
-static void add_loss(struct sums *sums, const char *service, const struct control_loss *loss)
-{
-	size_t at = 0;
-
-	while (at < sums->loss_count &&
-	    (strcmp(sums->losses[at].service, service) != 0 ||
-	        strcmp(sums->losses[at].cause, loss->cause) != 0))
-		at++;
-	if (at == sums->loss_count)
-		sums->losses[sums->loss_count++] = (struct loss){service, loss->cause, 0};
-	sums->losses[at].count += loss->count;
-}
-
-static void add_process(struct sums *sums, const struct metrics_process *process)
+static void add_process(
+    struct sums *sums, const struct metrics_process *process, const struct counters *counters)
 {
 	const struct control_process *listed = process->listed;
 	size_t at = 0;
 
-	while (at < sums->service_count && strcmp(sums->services[at].name, process->service) != 0)
+	while (at < sums->count && strcmp(sums->services[at].name, process->service) != 0)
 		at++;
-	if (at == sums->service_count)
-		sums->services[sums->service_count++] = (struct service){.name = process->service};
+	if (at == sums->count)
+		sums->services[sums->count++] = (struct service){
+		    .name = process->service, .counted = counters_of(counters, process->service)};
 	struct service *service = &sums->services[at];
 	service->targets++;
-	service->samples += listed->samples;
 	service->rss_bytes += listed->rss_bytes;
 	if (isfinite(listed->inuse_bytes)) {
 		service->inuse_bytes += listed->inuse_bytes;
@@ -77,12 +60,6 @@ static void add_process(struct sums *sums, const struct metrics_process *process
 	}
 	if (isfinite(listed->inuse_bytes_error))
 		service->variance += listed->inuse_bytes_error * listed->inuse_bytes_error;
-	if (isfinite(listed->alloc_bytes)) {
-		service->alloc_bytes += listed->alloc_bytes;
-		service->alloc_known = true;
-	}
-	for (size_t i = 0; i < listed->loss_count; i++)
-		add_loss(sums, process->service, &listed->losses[i]);
 }
 
 /* ---- text */
@@ -101,7 +78,7 @@ static void row(FILE *out, const char *name, const char *service, double value)
 
 static void write_services(FILE *out, const struct sums *sums)
 {
-	const struct service *s = sums->services, *end = s + sums->service_count;
+	const struct service *s = sums->services, *end = s + sums->count;
 
 	head(out, "inuse_bytes", "gauge", "Heap in use, estimated.");
 	for (const struct service *at = s; at < end; at++)
@@ -112,13 +89,14 @@ static void write_services(FILE *out, const struct sums *sums)
 		if (at->inuse_known)
 			row(out, "inuse_bytes_stderr", at->name, sqrt(at->variance));
 	head(out, "alloc_bytes_total", "counter",
-	    "Bytes ever allocated by the processes there are now, estimated.");
+	    "Bytes ever allocated, estimated, of ended processes as far as it was seen.");
 	for (const struct service *at = s; at < end; at++)
-		if (at->alloc_known)
-			row(out, "alloc_bytes_total", at->name, at->alloc_bytes);
+		if (at->counted && at->counted->alloc_known)
+			row(out, "alloc_bytes_total", at->name, at->counted->alloc_bytes);
 	head(out, "samples_total", "counter", "Samples taken.");
 	for (const struct service *at = s; at < end; at++)
-		row(out, "samples_total", at->name, (double)at->samples);
+		if (at->counted)
+			row(out, "samples_total", at->name, (double)at->counted->samples);
 	head(out, "process_resident_bytes", "gauge", "Resident memory of the processes.");
 	for (const struct service *at = s; at < end; at++)
 		row(out, "process_resident_bytes", at->name, (double)at->rss_bytes);
@@ -129,32 +107,36 @@ static void write_services(FILE *out, const struct sums *sums)
 
 static void write_losses(FILE *out, const struct sums *sums)
 {
+	const struct service *s = sums->services, *end = s + sums->count;
+
 	head(out, "lost_samples_total", "counter", "Samples that were lost, by cause.");
-	for (size_t i = 0; i < sums->loss_count; i++) {
-		fputs("heaptap_lost_samples_total{service_name=\"", out);
-		metrics_write_label(out, sums->losses[i].service);
-		fputs("\",cause=\"", out);
-		metrics_write_label(out, sums->losses[i].cause);
-		fprintf(out, "\"} %" PRIu64 "\n", sums->losses[i].count);
+	for (const struct service *at = s; at < end; at++) {
+		for (size_t i = 0; at->counted && i < at->counted->loss_count; i++) {
+			fputs("heaptap_lost_samples_total{service_name=\"", out);
+			metrics_write_label(out, at->name);
+			fputs("\",cause=\"", out);
+			metrics_write_label(out, at->counted->losses[i].cause);
+			fprintf(out, "\"} %" PRIu64 "\n", at->counted->losses[i].count);
+		}
 	}
 }
 
-static void write_samplers(FILE *out, const struct control_list *const *lists, size_t count)
+static void write_samplers(FILE *out, const struct metrics *metrics)
 {
-	uint64_t cpu_ns = 0, disk_bytes = 0, samplers = 0, rss_bytes = 0;
+	uint64_t disk_bytes = 0, samplers = 0, rss_bytes = 0;
 
-	for (size_t i = 0; i < count; i++) {
-		const struct control_daemon *daemon = &lists[i]->daemon;
+	for (size_t i = 0; i < metrics->list_count; i++) {
+		const struct control_daemon *daemon = &metrics->lists[i]->daemon;
 
 		samplers += daemon->pid != 0;
-		cpu_ns += daemon->cpu_ns;
 		rss_bytes += daemon->rss_bytes;
 		disk_bytes += daemon->disk_bytes;
 	}
 	head(out, "samplers", "gauge", "Samplers that answer: sessions of heaptap record, and the daemon.");
 	fprintf(out, "heaptap_samplers %" PRIu64 "\n", samplers);
-	head(out, "cpu_seconds_total", "counter", "CPU time of the samplers there are now.");
-	fprintf(out, "heaptap_cpu_seconds_total %.6f\n", (double)cpu_ns / 1e9);
+	head(out, "cpu_seconds_total", "counter",
+	    "CPU time of samplers, of ended ones as far as it was seen.");
+	fprintf(out, "heaptap_cpu_seconds_total %.6f\n", (double)counters_cpu_ns(metrics->counters) / 1e9);
 	head(out, "sampler_resident_bytes", "gauge", "Resident memory of the samplers.");
 	fprintf(out, "heaptap_sampler_resident_bytes %" PRIu64 "\n", rss_bytes);
 	head(out, "disk_bytes", "gauge", "What stores take on disk.");
@@ -227,25 +209,17 @@ static void write_spools(FILE *out, const struct spool_list *spools, int64_t now
 int metrics_write(FILE *out, const struct metrics *metrics)
 {
 	struct sums sums = {0};
-	size_t losses = 0;
-	int err = 0;
 
-	for (size_t i = 0; i < metrics->process_count; i++)
-		losses += metrics->processes[i].listed->loss_count;
 	sums.services = calloc(metrics->process_count + 1, sizeof(*sums.services));
-	sums.losses = calloc(losses + 1, sizeof(*sums.losses));
-	if (!sums.services || !sums.losses)
-		err = -ENOMEM;
-	for (size_t i = 0; i < metrics->process_count && !err; i++)
-		add_process(&sums, &metrics->processes[i]);
-	if (!err) {
-		write_services(out, &sums);
-		write_losses(out, &sums);
-		write_samplers(out, metrics->lists, metrics->list_count);
-		write_spools(out, metrics->spools, metrics->now_ns);
-		write_server(out, &metrics->server);
-	}
+	if (!sums.services)
+		return -ENOMEM;
+	for (size_t i = 0; i < metrics->process_count; i++)
+		add_process(&sums, &metrics->processes[i], metrics->counters);
+	write_services(out, &sums);
+	write_losses(out, &sums);
+	write_samplers(out, metrics);
+	write_spools(out, metrics->spools, metrics->now_ns);
+	write_server(out, &metrics->server);
 	free(sums.services);
-	free(sums.losses);
-	return err;
+	return 0;
 }

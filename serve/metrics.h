@@ -5,6 +5,7 @@
 
 #include "pprof/service/spool_list.h"
 #include "sampler/control/control_list.h"
+#include "serve/counters.h"
 
 #include <stdio.h>
 
@@ -28,6 +29,7 @@ struct metrics {
 	size_t process_count;
 	const struct control_list *const *lists; /* of each sampler, for what they say of themselves */
 	size_t list_count;
+	const struct counters *counters; /* of services and samplers, those that have ended too */
 	const struct spool_list *spools; /* of the targets of heaptap push */
 	int64_t now_ns;                  /* since 1970 */
 	struct metrics_server server;

@@ -5,6 +5,7 @@
 
 #include "serve/callers.h"
 #include "serve/catalog.h"
+#include "serve/counters.h"
 #include "serve/jobs.h"
 #include "serve/token.h"
 
@@ -16,6 +17,7 @@ struct server {
 	struct snapshots *snapshots;
 	struct catalog *catalog;
 	struct callers *callers;
+	struct counters *counters;
 	struct token token;
 	unsigned int waits;         /* requests that wait for `seconds` now */
 	uint64_t requests, refused; /* refused: without the token, of a foreign page, beyond a limit */

@@ -50,11 +50,14 @@ static int open_server(const struct web_setup *setup)
 		return server->broker ? err : -ENOMEM;
 	server->snapshots = snapshots_new(server->broker);
 	server->callers = callers_new();
+	server->counters = counters_new();
 	catalog.broker = server->broker;
 	catalog.snapshots = server->snapshots;
 	catalog.jobs = server->jobs;
+	catalog.counters = server->counters;
 	catalog.with_samplers = !catalog.with_files || setup->line->socket || setup->line->sampler;
-	server->catalog = server->snapshots && server->callers ? catalog_new(&catalog) : NULL;
+	server->catalog =
+	    server->snapshots && server->callers && server->counters ? catalog_new(&catalog) : NULL;
 	return server->catalog ? 0 : -ENOMEM;
 }
 

@@ -95,6 +95,16 @@ double filter_size(const struct profile *profile, size_t sample)
 	    : 0;
 }
 
+bool filter_size_fits(const struct filter *filter, const struct filter_block *block)
+{
+	const bool allocated = block->objects > 0;
+	const double objects = allocated ? block->objects : block->inuse_objects,
+	             bytes = allocated ? block->bytes : block->inuse_bytes;
+	const double size = !(block->size > 0) && objects > 0 ? bytes / objects : block->size;
+
+	return !filter->by_size || (size >= filter->size_min && size <= filter->size_max);
+}
+
 /* "1ms-10ms", "1h-": the ranges of ages in the sampler's labels. */
 static bool age_part(const char **text, uint64_t *ns)
 {

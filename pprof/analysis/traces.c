@@ -289,18 +289,11 @@ static void estimates_add(struct estimate *sums, const struct estimate sides[SID
 
 static bool size_fits(const struct traces *t, const int64_t *values, double size)
 {
-	const struct filter *filter = t->options.filter;
-	double objects = value_of(t, values, MEASURE_OBJECTS), bytes = value_of(t, values, MEASURE_ALLOC);
+	const struct filter_block block = {size, value_of(t, values, MEASURE_OBJECTS),
+	    value_of(t, values, MEASURE_ALLOC), value_of(t, values, MEASURE_INUSE_OBJECTS),
+	    value_of(t, values, MEASURE_INUSE)};
 
-	if (!filter->by_size)
-		return true;
-	if (objects <= 0) {
-		objects = value_of(t, values, MEASURE_INUSE_OBJECTS);
-		bytes = value_of(t, values, MEASURE_INUSE);
-	}
-	if (!(size > 0) && objects > 0)
-		size = bytes / objects;
-	return size >= filter->size_min && size <= filter->size_max;
+	return filter_size_fits(t->options.filter, &block);
 }
 
 /* Objects of a sample that the sampler has labelled as temporary. */

@@ -44,6 +44,7 @@ static const struct field process_fields[] = {
     {"comm", KIND_TEXT, offsetof(struct control_process, comm)},
     {"container_id", KIND_TEXT, offsetof(struct control_process, container_id)},
     {"since", KIND_TIME, offsetof(struct control_process, since_unix_ns)},
+    {"start", KIND_TIME, offsetof(struct control_process, start_unix_ns)},
     {"profiled", KIND_TRUTH, offsetof(struct control_process, profiled)},
     {"reason", KIND_TEXT, offsetof(struct control_process, reason)},
     {"inuse_bytes", KIND_ESTIMATE, offsetof(struct control_process, inuse_bytes)},

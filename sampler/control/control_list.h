@@ -56,6 +56,7 @@ struct control_process {
 	const char *comm;
 	const char *container_id; /* none: "" or NULL */
 	int64_t since_unix_ns;    /* profiled since; of one that is not: since when that is known */
+	int64_t start_unix_ns;    /* as its profiles have it (ORIGIN_IDENTITY_FORMAT); 0: not known */
 	bool profiled;
 	const char *reason; /* why it is not profiled, one line; "" or NULL if it is */
 

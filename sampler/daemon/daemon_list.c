@@ -144,6 +144,7 @@ static void write_process(
 	};
 	if (process) {
 		fill_amounts(&row, process);
+		row.start_unix_ns = scheduler_start_unix_ns(d->scheduler, &process->target);
 		row.loss_count = fill_losses(process, losses);
 		row.label_count = fill_labels(process, &labels, rows);
 		growth_rate_fit(&entry->growth, &row.growth_bytes_per_hour, &row.growth_significant);

@@ -66,6 +66,7 @@ static void list_process(void *context, const struct target *target, int64_t sta
 	    .exe = target->name,
 	    .comm = target->title,
 	    .since_unix_ns = start_unix_ns,
+	    .start_unix_ns = start_unix_ns,
 	    .profiled = true,
 	    .inuse_bytes = estimate(live.bytes_q8, WEIGHT_BYTES_SHIFT),
 	    .inuse_bytes_error = sqrt((double)atomic_load(&place->live_variance)),

@@ -80,7 +80,7 @@ static void answer(
 		a->setup.answer(a->setup.context, askers[i], pid, path, error);
 }
 
-static int64_t start_unix_ns(const struct scheduler *a, const struct target *target)
+int64_t scheduler_start_unix_ns(const struct scheduler *a, const struct target *target)
 {
 	return a->began_unix_ns + (int64_t)(target->start_ns - a->began_ns);
 }
@@ -90,7 +90,7 @@ static int64_t start_unix_ns(const struct scheduler *a, const struct target *tar
 static void identify(const struct scheduler *a, const struct target *target, char *text, size_t text_bytes)
 {
 	snprintf(text, text_bytes, ORIGIN_IDENTITY_FORMAT, a->began_unix_ns, (int)a->began_pid,
-	    start_unix_ns(a, target));
+	    scheduler_start_unix_ns(a, target));
 }
 
 static void take_askers(struct snapshot *s, struct snapshot_series *series)
@@ -244,7 +244,7 @@ void scheduler_each(const struct scheduler *a, const struct snapshot_source *sou
 {
 	for (const struct snapshot_series *series = a->series; series; series = series->next_series)
 		if (series->source == source && !series->target->closed && series->target->readable)
-			visit(context, series->target, start_unix_ns(a, series->target));
+			visit(context, series->target, scheduler_start_unix_ns(a, series->target));
 }
 
 bool scheduler_serves(const struct scheduler *a, pid_t pid)

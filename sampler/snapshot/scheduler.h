@@ -107,6 +107,9 @@ uint32_t scheduler_ask(struct scheduler *scheduler, pid_t pid, uint64_t asker);
 uint32_t scheduler_ask_memory(struct scheduler *scheduler, pid_t pid, uint64_t asker);
 bool scheduler_serves(const struct scheduler *scheduler, pid_t pid); /* is the process ours? */
 
+/* When a process began to execute its program, as all of its profiles say it. */
+int64_t scheduler_start_unix_ns(const struct scheduler *scheduler, const struct target *target);
+
 /* Calls `visit` with every live process whose snapshots come from that source. */
 void scheduler_each(const struct scheduler *scheduler, const struct snapshot_source *source,
     void (*visit)(void *context, const struct target *target, int64_t start_unix_ns), void *context);

@@ -85,6 +85,41 @@ PYTHON
   equal 400 "$(fetch "/api/v1/diff?new=$new")"
 }
 
+# A file with filters is what report shows with the same ones; without, it is the file.
+test_a_part_of_a_profile_as_a_file() {
+  growing
+  local id filter
+  id=$(id_of a/0004.pb.gz)
+  equal 200 "$(fetch "/api/v1/profile?id=$id")"
+  cmp body a/0004.pb.gz || fail 'not the file'
+  for filter in focus=take_held ignore=take_held hide=take_held module=serve_program thread=. size=64:2K age=0s:1m \
+    'focus=take_held|main hide=^main$ size=1:'; do
+    set --
+    query=
+    for part in $filter; do
+      set -- "$@" "--${part%%=*}" "${part#*=}"
+      query+="&${part//|/%7C}"
+    done
+    equal 200 "$(fetch "/api/v1/profile?id=$id$query")" "$filter: $(head -c 300 body)"
+    cp body part.pb.gz
+    profile_check part.pb.gz
+    "$heaptap" report --json --sort inuse "$@" a/0004.pb.gz >whole.json
+    "$heaptap" report --json --sort inuse part.pb.gz >part.json
+    python3 - "$filter" <<'PYTHON' || fail "$filter"
+import json, sys
+whole, part = json.load(open("whole.json")), json.load(open("part.json"))
+rows = lambda report: {f["name"]: (f["inuse_space"]["flat"], f["inuse_space"]["cum"]) for f in report["functions"]}
+assert rows(part) == rows(whole), (rows(part), rows(whole))
+assert sum(flat for flat, _ in rows(part).values()) == part["totals"]["inuse_space"]["all"]
+assert sys.argv[1] in ("ignore=take_held",) or rows(part), "nothing is selected"
+PYTHON
+    comment_of part.pb.gz >comments
+    matches "^merged: what these filters select: .*${filter%%=*}=" comments
+  done
+  equal 400 "$(fetch "/api/v1/profile?id=$id&focus=(")" && matches '"error":"focus: ' body
+  equal 400 "$(fetch "/api/v1/profile?id=$id&size=x")" && matches '"error":"size: ' body
+}
+
 # Every answer has what the document says, and nothing that it does not say.
 test_openapi_describes_the_answers() {
   growing

@@ -149,6 +149,80 @@ test_metrics_and_discovery() {
   fi
 }
 
+# counter NAME: of the service of these tests; 0: there is none
+counter() {
+  curl -s "$url/metrics" | sed -n "s/^$1{service_name=\"serve_program\"[^}]*} //p" | awk '{ sum += $1 } END { printf "%d", sum }'
+}
+
+counter_is() {
+  [ "$(counter "$1")" = "$2" ]
+}
+
+# A process that ends takes nothing away from what its service has counted.
+test_counters_do_not_fall() {
+  program a -p 1 -b copy
+  program b -p 1 -b copy
+  serve
+  tell a 'hold 200'
+  tell b 'hold 300'
+  wait_for 20 metric 'heaptap_targets{service_name="serve_program"}' 2
+  sleep 1.1 # a look is a second old at most
+  allocated=$(counter heaptap_alloc_bytes_total) samples=$(counter heaptap_samples_total)
+  at_least 500000 "$allocated" allocated
+  cpu=$(curl -s "$url/metrics" | sed -n 's/^heaptap_cpu_seconds_total //p')
+  finish b
+  wait_for 20 metric 'heaptap_targets{service_name="serve_program"}' 1
+  at_least "$allocated" "$(counter heaptap_alloc_bytes_total)" 'after the end of one'
+  at_least "$samples" "$(counter heaptap_samples_total)" 'samples after the end of one'
+  awk -v a="$cpu" -v b="$(curl -s "$url/metrics" | sed -n 's/^heaptap_cpu_seconds_total //p')" 'BEGIN { exit !(b >= a) }' ||
+    fail 'the CPU time of samplers fell'
+  # And what goes on is counted on.
+  now=$(counter heaptap_alloc_bytes_total)
+  tell a 'hold 100'
+  grown() { [ "$(counter heaptap_alloc_bytes_total)" -ge $((now + 100000)) ]; }
+  wait_for 20 grown
+  finish a
+}
+
+# Of a service with several processes: what all of them had at each moment, those that have ended, too.
+test_the_time_line_of_a_service() {
+  program a -p 1 -b copy
+  program b -p 1 -b copy
+  tell a 'hold 200'
+  tell b 'hold 300'
+  serve
+  wait_for 20 metric 'heaptap_targets{service_name="serve_program"}' 2
+  summed() {
+    fetch '/api/v1/timeline?service=serve_program' >status
+    [ "$(cat status)" = 200 ] && [ "$(json 'r["points"][-1]["inuse"] >= 500000 and r["points"][-1]["processes"] == 2')" = True ]
+  }
+  wait_for 20 summed || fail "$(head -c 600 body)"
+  equal True "$(json 'r["process"]["pid"] == 0 and r["process"]["running"] and r["process"]["program"] == "serve_program"')"
+  equal True "$(json 'r["errors_are_upper_limits"] and all(p["rss"] > 0 and p["missing"] == 0 for p in r["points"])')" "$(cat body)"
+  equal 400 "$(fetch '/api/v1/timeline?service=serve_program&focus=(')"
+  finish b
+  sleep 1.1 # what is within a second is one point
+  finish a
+  # Of files: the sum of two, to the byte, and with a filter, too.
+  kill $serve_pid
+  wait $serve_pid || :
+  serve a b
+  files() { [ "$(curl -s "$url/api/v1/profiles" | grep -o '"kind":"live"' | wc -l)" = 2 ]; }
+  wait_for 20 files
+  for query in '' '&focus=take_held'; do
+    equal 200 "$(fetch "/api/v1/timeline?service=serve_program$query")" "$(head -c 300 body)"
+    options=${query:+--focus take_held}
+    at_end() { "$heaptap" report --json $options "$1/exit.pb.gz" | /usr/bin/python3 -c 'import json, sys
+t = json.load(sys.stdin)["totals"]["inuse_space"]; print(t.get("selected", t["all"]) if sys.argv[1] else t["all"])' "$options"; }
+    equal "$(at_end b)" "$(json 'int(r["points"][0]["inuse"])')" "the first point $query: $(cat body)"
+    # b had ended when a ended.
+    equal "$(at_end a)" "$(json 'int(r["points"][-1]["inuse"])')" "the last point $query: $(cat body)"
+    equal 1 "$(json 'r["points"][-1]["processes"]')"
+    # a ran while b ended, and no file says what it had then.
+    equal 1 "$(json 'r["points"][0]["missing"]')" "$(cat body)"
+  done
+}
+
 # What Parca's and Alloy's scrapers demand of an answer (their scrape.go and validate.go).
 test_scrapers_rules() {
   program a -p 1 -b copy

@@ -4,6 +4,7 @@
 #include "serve/api_list.h"
 #include "serve/api_openapi.h"
 #include "serve/api_view.h"
+#include "serve/timeline_sum.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -277,9 +278,80 @@ static void lists_say_what_is_not_known(void **state)
 	contains(api_openapi(), "\"openapi\": \"3.0.3\"");
 }
 
+static struct api_point point_of_sum(int64_t seconds, double value, double error, int64_t rss_bytes)
+{
+	return (struct api_point){.time_ns = seconds * 1000000000,
+	    .value = value,
+	    .error = error,
+	    .known = true,
+	    .rss_bytes = rss_bytes};
+}
+
+static void time_lines_are_added_up(void **state)
+{
+	/* The second starts at 20 and is known from 25 on; the first ends at 40, the third has no points. */
+	static const struct timeline_sum_process processes[] = {
+	    {INT64_C(1000000000), false}, {INT64_C(20000000000), true}, {INT64_C(20000000000), true}};
+	struct timeline_sum_event events[] = {
+	    {point_of_sum(50, 9, 2, 90), 1},
+	    {point_of_sum(10, 1, 3, 10), 0},
+	    {point_of_sum(40, 2, 3, 20), 0},
+	    {point_of_sum(22, 1, 3, -1), 0},
+	    {point_of_sum(25, 7, 4, 70), 1},
+	};
+	struct timeline_sum_input input = {events, 5, processes, 3, 0};
+	struct api_point points[TIMELINE_SUM_POINTS + 1];
+	const double values[] = {1, 1, 8, 9, 9}, errors[] = {3, 3, 7, 7, 2};
+	const int64_t rss[] = {10, -1, -1, 90, 90};
+	const size_t missing[] = {0, 1, 0, 0, 0}, members[] = {1, 1, 2, 2, 1};
+	size_t count;
+
+	(void)state;
+	assert_int_equal(timeline_sum_make(&input, points, &count), 0);
+	assert_int_equal(count, 5);
+	for (size_t i = 0; i < count; i++) {
+		assert_float_equal(points[i].value, values[i], 0);
+		assert_float_equal(points[i].error, errors[i], 0);
+		assert_int_equal(points[i].rss_bytes, rss[i]);
+		assert_int_equal(points[i].missing, missing[i]);
+		assert_int_equal(points[i].processes, members[i]);
+	}
+	/* Where older ones are left out, what was before their end is not said. */
+	input.from_ns = INT64_C(25000000000);
+	assert_int_equal(timeline_sum_make(&input, points, &count), 0);
+	assert_int_equal(count, 3);
+	assert_float_equal(points[0].value, 8, 0);
+	input.event_count = 0;
+	assert_int_equal(timeline_sum_make(&input, points, &count), 0);
+	assert_int_equal(count, 0);
+}
+
+/* However many points there are: so many, and the last of them is the last. */
+static void sums_of_time_lines_are_bounded(void **state)
+{
+	enum { EVENTS = 20000, MEMBERS = 7 };
+	static struct timeline_sum_event events[EVENTS];
+	static struct api_point points[TIMELINE_SUM_POINTS + 1];
+	const struct timeline_sum_process processes[MEMBERS] = {
+	    {0, true}, {0, true}, {0, true}, {0, true}, {0, true}, {0, true}, {0, true}};
+	const struct timeline_sum_input input = {events, EVENTS, processes, MEMBERS, 0};
+	size_t count;
+
+	(void)state;
+	for (int i = 0; i < EVENTS; i++)
+		events[i] =
+		    (struct timeline_sum_event){point_of_sum(1 + i * 3, 5, 1, 1), (size_t)i % MEMBERS};
+	assert_int_equal(timeline_sum_make(&input, points, &count), 0);
+	assert_in_range(count, TIMELINE_SUM_POINTS / 2, TIMELINE_SUM_POINTS);
+	assert_float_equal(points[count - 1].value, 5 * MEMBERS, 0);
+	assert_true(points[count - 1].time_ns == INT64_C(1000000000) * (1 + (EVENTS - 1) * 3));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(time_lines_are_added_up),
+	    cmocka_unit_test(sums_of_time_lines_are_bounded),
 	    cmocka_unit_test(queries_are_read_and_wrong_ones_named),
 	    cmocka_unit_test(every_value_has_its_error),
 	    cmocka_unit_test(a_difference_knows_chance),

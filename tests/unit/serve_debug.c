@@ -233,14 +233,22 @@ static void metrics_are_sums_by_service(void **state)
 	    .count = 2,
 	    .oldest_ns = INT64_C(1000000000)};
 	const struct spool_list spools = {.rows = &row, .count = 1}, none = {0};
-	struct metrics metrics = {
-	    .processes = processes, .process_count = 3, .spools = &spools, .now_ns = INT64_C(61000000000)};
+	struct counters *counters = counters_new();
+	struct metrics metrics = {.processes = processes,
+	    .process_count = 3,
+	    .counters = counters,
+	    .spools = &spools,
+	    .now_ns = INT64_C(61000000000)};
 	char *text = NULL;
 	size_t length;
 	FILE *out = open_memstream(&text, &length);
 
 	b.inuse_bytes_error = 4;
 	c.inuse_bytes = NAN;
+	b.pid = 2;
+	c.pid = 3;
+	for (size_t i = 0; i < metrics.process_count; i++)
+		counters_note(counters, processes[i].service, processes[i].listed, 1);
 	assert_int_equal(metrics_write(out, &metrics), 0);
 	fclose(out);
 	assert_non_null(strstr(text, "\nheaptap_inuse_bytes{service_name=\"web\"} 60\n"));
@@ -266,6 +274,95 @@ static void metrics_are_sums_by_service(void **state)
 	fclose(out);
 	assert_null(strstr(text, "heaptap_push"));
 	free(text);
+	counters_free(counters);
+}
+
+/* One step of time, in which a look may find anything. */
+static uint64_t later(uint64_t *now_ns, uint64_t seconds)
+{
+	return *now_ns += seconds * UINT64_C(1000000000);
+}
+
+static void counters_never_fall(void **state)
+{
+	struct control_loss lost[] = {{"full_ring", 3}, {"no memory", 1}};
+	struct control_process one = {.pid = 1, .since_unix_ns = 5, .alloc_bytes = 100, .samples = 10};
+	struct control_process two = {
+	    .pid = 2, .since_unix_ns = 6, .alloc_bytes = 50, .samples = 5, .losses = lost, .loss_count = 2};
+	struct control_daemon sampler = {.pid = 9, .since_unix_ns = 1, .cpu_ns = 1000};
+	struct counters *counters = counters_new();
+	uint64_t now_ns = UINT64_C(1) << 50;
+
+	(void)state;
+	counters_note(counters, "web", &one, now_ns);
+	counters_note(counters, "web", &two, now_ns);
+	counters_note_sampler(counters, &sampler, now_ns);
+	assert_float_equal(counters_of(counters, "web")->alloc_bytes, 150, 0);
+	assert_null(counters_of(counters, "other"));
+	/* One has ended. The other goes on, and its losses too. */
+	two.alloc_bytes = 60;
+	two.samples = 6;
+	lost[0].count = 7;
+	counters_note(counters, "web", &two, later(&now_ns, 5));
+	counters_sweep(counters, now_ns);
+	assert_float_equal(counters_of(counters, "web")->alloc_bytes, 160, 0);
+	assert_int_equal(counters_of(counters, "web")->samples, 16);
+	assert_int_equal(counters_of(counters, "web")->loss_count, 2);
+	assert_int_equal(counters_of(counters, "web")->losses[0].count, 7);
+	/* It had not ended: its sampler had not answered. It does not count twice. */
+	counters_note(counters, "web", &one, later(&now_ns, 5));
+	assert_float_equal(counters_of(counters, "web")->alloc_bytes, 160, 0);
+	/* What says less than before is the same, by fewer words; what is not known is no 0. */
+	one.alloc_bytes = 90;
+	two.alloc_bytes = NAN;
+	counters_note(counters, "web", &one, now_ns);
+	counters_note(counters, "web", &two, now_ns);
+	assert_float_equal(counters_of(counters, "web")->alloc_bytes, 160, 0);
+	/* Another program of the same pid is another process. */
+	one.since_unix_ns = 7;
+	one.alloc_bytes = 1;
+	counters_note(counters, "web", &one, now_ns);
+	assert_float_equal(counters_of(counters, "web")->alloc_bytes, 161, 0);
+	/* As its profiles have its start it is the same, whenever a daemon took it up. */
+	one.start_unix_ns = 7;
+	one.since_unix_ns = 1000;
+	counters_note(counters, "web", &one, now_ns);
+	assert_float_equal(counters_of(counters, "web")->alloc_bytes, 161, 0);
+	/* Its service is renamed: to each what was its own. */
+	one.alloc_bytes = 11;
+	counters_note(counters, "new", &one, now_ns);
+	assert_float_equal(counters_of(counters, "web")->alloc_bytes, 161, 0);
+	assert_float_equal(counters_of(counters, "new")->alloc_bytes, 10, 0);
+	/* All of them have been gone for long: nothing is remembered, but the CPU time. */
+	later(&now_ns, 601);
+	counters_sweep(counters, now_ns);
+	assert_null(counters_of(counters, "web"));
+	assert_null(counters_of(counters, "new"));
+	sampler.since_unix_ns = 2;
+	counters_note_sampler(counters, &sampler, now_ns);
+	assert_int_equal(counters_cpu_ns(counters), 2000);
+	counters_free(counters);
+}
+
+/* More processes than there is room for, again and again: those that are there count once. */
+static void counters_are_bounded(void **state)
+{
+	struct control_process process = {.alloc_bytes = 1};
+	struct counters *counters = counters_new();
+	uint64_t now_ns = UINT64_C(1) << 50;
+
+	(void)state;
+	for (int look = 0; look < 3; look++) {
+		process.since_unix_ns = look + 1;
+		for (pid_t pid = 1; pid <= COUNTERS_PROCESSES_MAX + 10; pid++) {
+			process.pid = pid;
+			counters_note(counters, "web", &process, now_ns);
+			counters_note(counters, "web", &process, now_ns);
+		}
+		later(&now_ns, 61);
+	}
+	assert_float_equal(counters_of(counters, "web")->alloc_bytes, 3.0 * COUNTERS_PROCESSES_MAX, 0);
+	counters_free(counters);
 }
 
 /* However many profiles an answer is made of, they take no more memory than one may. */
@@ -323,6 +420,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(requests_are_judged_as_go_judges_them),
+	    cmocka_unit_test(counters_never_fall),
+	    cmocka_unit_test(counters_are_bounded),
 	    cmocka_unit_test(a_difference_is_last_minus_first),
 	    cmocka_unit_test(a_heap_as_text_is_what_gperftools_reads),
 	    cmocka_unit_test(addresses_have_names),

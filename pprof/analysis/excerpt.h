@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The part of a profile that a filter selects, as a profile: what traces with that filter show, for other
+ * tools. Frames that a filter hides are left out of the stacks; one that is hidden as a whole is "[hidden]".
+ */
+#ifndef PPROF_ANALYSIS_EXCERPT_H
+#define PPROF_ANALYSIS_EXCERPT_H
+
+struct filter;
+struct profile;
+struct thread_names;
+
+/* On 0 the caller owns *out. -ENOMEM, -EOVERFLOW. */
+int excerpt_make(const struct profile *profile, const struct filter *filter, const struct thread_names *names,
+    struct profile **out);
+
+#endif

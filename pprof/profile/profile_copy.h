@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A profile without its samples: for one that has other samples of the same stacks. */
+#ifndef PPROF_PROFILE_PROFILE_COPY_H
+#define PPROF_PROFILE_PROFILE_COPY_H
+
+struct profile;
+
+/* Types, period, times and comments. */
+void profile_copy_header(struct profile *to, const struct profile *from);
+
+/* Mappings and functions, then locations too, into one that has none. Ids are given out in the order of
+ * adding, so they stay what they are in tables without equal entries; see profile_error(). */
+void profile_copy_functions(struct profile *to, const struct profile *from);
+void profile_copy_tables(struct profile *to, const struct profile *from);
+
+#endif
