@@ -54,8 +54,8 @@ bool filter_stack(const struct filter *filter, unsigned int marks);
 bool filter_labels(
     const struct filter *filter, const struct profile *profile, size_t sample, const char *thread);
 
-/* Do its blocks have the size that is wanted? size: filter_size(); where that is 0, their mean counts: of what
- * was allocated, or else of what is in use. */
+/* Do its blocks have the size that is wanted? size: filter_size(); where that is 0, their mean counts: of
+ * what was allocated, or else of what is in use. */
 struct filter_block {
 	double size, objects, bytes, inuse_objects, inuse_bytes;
 };
