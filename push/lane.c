@@ -107,9 +107,12 @@ int lane_offer(
 /* Removes the head if there is no point in sending it; true: look at the next. */
 static bool pass_over(struct lane *lane, const struct spool_entry *head, const struct delta_table *accepted)
 {
-	/* We were killed between the acknowledgement and its removal. */
+	/* We were killed between the acknowledgement and its removal, before it was counted or after that. */
 	if (accepted->time_ns >= head->time_ns) {
-		spool_sent(&lane->spool);
+		if (lane->spool.counters.sending == head->number)
+			spool_sent(&lane->spool);
+		else
+			spool_skip(&lane->spool);
 		return true;
 	}
 	if (delivery_age(lane->target, head->time_ns, instant_unix_ns()) == DELIVERY_TOO_OLD) {

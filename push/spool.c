@@ -222,9 +222,11 @@ void spool_skip(struct spool *spool)
 
 void spool_sent(struct spool *spool)
 {
-	spool_skip(spool);
+	/* Together, so that whoever finds it here after a kill knows whether it has been counted. */
 	spool->counters.sent++;
+	spool->counters.sending = 0;
 	write_counters(spool);
+	spool_skip(spool);
 }
 
 void spool_drop(struct spool *spool)

@@ -100,20 +100,23 @@ test_follow_killed() {
   kill -KILL $follow_pid
   wait $follow_pid 2>/dev/null || :
   mkdir waiting
-  cp "$spool/pyroscope-127.0.0.1-$port"/*.pb.gz waiting/
+  cp "$spool/pyroscope-127.0.0.1-$port"/{*.pb.gz,counters} waiting/
   plan ok
   follow --to "pyroscope+http://127.0.0.1:$port" store
   wait_for 20 counted "pyroscope-127.0.0.1-$port" sent 1
   follow_end
-  # As if it had been killed after the acknowledgement was noted, and before the profile was removed.
-  cp waiting/* "$spool/pyroscope-127.0.0.1-$port/"
-  follow --to "pyroscope+http://127.0.0.1:$port" store
-  wait_for 20 spooled_is "pyroscope-127.0.0.1-$port" 0
-  follow_end
-  equal 5 "$(requests)" requests
-  equal 1 "$(for i in 1 2 3 4 5; do said 000$i 'r["id"]'; done | sort -u | wc -l)" 'ids'
   # How many the server may have twice is counted: the four whose answers nobody read.
   counted "pyroscope-127.0.0.1-$port" resent 4 || fail "$(cat "$spool"/*/counters)"
+  # As if it had been killed after the acknowledgement was noted, and before the profile was counted; or removed.
+  for i in 'waiting/*' 'waiting/*.pb.gz'; do
+    cp $i "$spool/pyroscope-127.0.0.1-$port/"
+    follow --to "pyroscope+http://127.0.0.1:$port" store
+    wait_for 20 spooled_is "pyroscope-127.0.0.1-$port" 0
+    follow_end
+    counted "pyroscope-127.0.0.1-$port" sent 1 || fail "$i: $(cat "$spool"/*/counters)"
+  done
+  equal 5 "$(requests)" requests
+  equal 1 "$(for i in 1 2 3 4 5; do said 000$i 'r["id"]'; done | sort -u | wc -l)" 'ids'
 }
 
 # An answer that never came leaves one more that may be there twice; one that came does not, and neither does a request
