@@ -107,12 +107,13 @@ MACHINE = $(eval MACHINE := $(or $(shell $(CC) -dumpmachine 2>/dev/null),$(shell
 # ---- aarch64, cross-compiled, with Debian's arm64 libraries beside the checkout (.ci/tree). For tests: without debug
 # information, and without optimization that costs a minute.
 PACKAGES_ARM64 := libc6-dev libdw-dev libelf-dev libpfm4-dev libprotobuf-c-dev zlib1g-dev libiberty-dev libpcre2-dev \
-	libcurl4-gnutls-dev libinih-dev libcmocka-dev libstdc++-12-dev
+	libcurl4-gnutls-dev libinih-dev libmicrohttpd-dev libseccomp-dev libcmocka-dev libstdc++-12-dev
 ARM64_O      := $(O)-arm64
 # Those that qemu's user mode can run: it has no perf events, no vdso, no memory that a forked child finds empty, and /proc
 # shows the emulator's own address space.
 ARM64_UNIT   := regs call cfi stacks unwind_step signal_frame sample thread table string_pool weight heap \
-	heap_view pprof_encode pprof_decode record region walk
+	heap_view pprof_encode pprof_decode record region walk serve_api serve_broker serve_debug \
+	serve_request push_delta push_spool push_text
 # In `make check` unless a pattern means other tests, or the machine is of that architecture itself.
 WITH_ARM64    = $(if $(filter aarch64%,$(MACHINE)),,$(if $(T),$(findstring arm64,$(T)),1))
 
@@ -319,7 +320,7 @@ arm64-bin:
 	@$(MAKE) --no-print-directory O=$(ARM64_O) CFLAGS=-O0 SAN= CC="aarch64-linux-gnu-gcc --sysroot=$(ARM64_TREE)" \
 		AR=aarch64-linux-gnu-ar arm64-all
 
-arm64-all: $(O)/heaptap $(O)/heaptap-push $(O)/libheaptap.so $(ARM64_UNIT:%=$(O)/tests/unit/%)
+arm64-all: $(O)/heaptap $(O)/heaptap-push $(O)/heaptap-serve $(O)/libheaptap.so $(ARM64_UNIT:%=$(O)/tests/unit/%)
 
 # Other kernels and machines, in virtual machines (tests/lab/guests.sh lists them).
 GUEST ?=

@@ -38,3 +38,53 @@ test_a_profile_of_another_machine() {
     cmp here there || { diff here there >&2; fail "$command"; }
   done
 }
+
+# heaptap-serve answers, and what its web process asks of the kernel then is in the filter as it is compiled for aarch64.
+# qemu's user mode installs no filters: the library that would is replaced by one that writes it down. Without that it
+# refuses to run, and so answers nobody.
+serve() {
+  rm -f serve.err
+  qemu-aarch64 -cpu max,pauth-impdef=on -L "$HEAPTAP_ARM64" "$@" "$HEAPTAP_BUILD-arm64/heaptap-serve" --listen 127.0.0.1:0 \
+    profiles 2>serve.err &
+  serve_pid=$!
+}
+
+test_serve() {
+  command -v curl >/dev/null || skip 'no curl'
+  record -q -p 1 -o profiles/ "$targets/leaky" 300 64
+  serve
+  ! wait $serve_pid || fail 'it runs without its filter'
+  matches '^heaptap: the web process cannot start: ' serve.err
+  cat >load.c <<'C'
+#include <fcntl.h>
+#include <seccomp.h>
+int seccomp_attr_set(scmp_filter_ctx filter, enum scmp_filter_attr attr, uint32_t value) { return 0; }
+int seccomp_load(scmp_filter_ctx filter)
+{
+	int fd = open("filter", O_WRONLY | O_CREAT | O_TRUNC, 0666);
+	if (fd < 0 || seccomp_arch_native() != SCMP_ARCH_AARCH64 || seccomp_export_pfc(filter, fd) != 0)
+		return -1;
+	return open("installed", O_WRONLY | O_CREAT, 0666) < 0 ? -1 : 0;
+}
+C
+  aarch64-linux-gnu-gcc --sysroot="$HEAPTAP_ARM64" -shared -fPIC -o load.so load.c
+  chmod 777 . # it writes as the user that it becomes
+  serve -E LD_PRELOAD="$PWD/load.so" -strace
+  trap 'kill $serve_pid' EXIT
+  wait_for 20 grep -q 'heaptap: serving on http' serve.err
+  url=$(sed -n 's,^.*heaptap: serving on \(http://[^/]*\)/.*,\1,p' serve.err | head -1)
+  wait_for 20 curl -sf -o page "$url/"
+  matches '<html' page
+  curl -sf -o x.pb.gz "$url/debug/pprof/heap" || curl -s "$url/debug/pprof/heap" >&2
+  profile_check x.pb.gz
+  curl -sf "$url/metrics" | matches '^heaptap_' /dev/stdin
+  curl -sf "$url/api/v1/openapi.json" | python3 -m json.tool >/dev/null
+  sed -n 's/^ *# filter for syscall "\([a-z0-9_]*\)" .*/\1/p' filter | sort -u >allowed
+  ! grep -xE 'open|openat|openat2|connect|socket|execve|clone|clone3|kill|ptrace|prctl' allowed || fail 'the filter allows these'
+  web=$(sed -n 's/^\([0-9]*\) openat(.*"installed".*/\1/p' serve.err)
+  awk -v web="$web" '$1 == web && /"installed"/ { after = 1; next } after && $1 == web' serve.err |
+    sed -n 's/^[0-9]* \([a-z0-9_]*\)(.*/\1/p' | sort -u >asked
+  at_least 10 "$(wc -l <asked)" 'system calls that were seen'
+  comm -23 asked allowed >refused
+  [ ! -s refused ] || fail "the filter refuses $(tr '\n' ' ' <refused)"
+}
