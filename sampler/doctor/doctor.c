@@ -62,10 +62,17 @@ static void examine_kernel(struct findings *findings)
 		close(fd);
 }
 
+enum { NO_PERF_EVENTS = -100 };
+
+static long read_paranoid(void)
+{
+	return read_number("/proc/sys/kernel/perf_event_paranoid", NO_PERF_EVENTS);
+}
+
 /* Reports what the kernel's settings allow; what it actually allows is tried next. */
 static void examine_paranoia(struct findings *findings)
 {
-	long paranoid = read_number("/proc/sys/kernel/perf_event_paranoid", -100);
+	long paranoid = read_paranoid();
 	long mlock = read_number("/proc/sys/kernel/perf_event_mlock_kb", 0);
 	enum features_obstacle obstacle = features_obstacle();
 	unsigned long long capabilities = 0;
@@ -74,7 +81,7 @@ static void examine_paranoia(struct findings *findings)
 
 	doctor_process_capabilities(getpid(), &capabilities, &seccomp);
 	doctor_perf_describe_capabilities(capabilities, held, sizeof(held));
-	if (paranoid == -100)
+	if (paranoid == NO_PERF_EVENTS)
 		finding_say(findings, FINDING_NOTE, "use a kernel with CONFIG_PERF_EVENTS",
 		    "this kernel has no perf events");
 	else
@@ -126,7 +133,7 @@ static void examine_backends(struct findings *findings)
 		return;
 	if (!try_backend(findings, BACKEND_BREAKPOINT, library,
 	        "the kernel copies stacks; about 1 us per context switch",
-	        doctor_perf_breakpoint_remedy(obstacle)))
+	        doctor_perf_breakpoint_remedy(obstacle, read_paranoid())))
 		finding_say(findings, FINDING_GOOD, NULL,
 		    "backend copy: always available; the program copies its stacks itself");
 }

@@ -6,6 +6,9 @@
 
 enum { OLDEST_MAJOR = 4, OLDEST_MINOR = 18 };
 
+/* More is Debian's and Ubuntu's own: 3 and 4 refuse all events to whoever has not CAP_SYS_ADMIN. */
+enum { PARANOID_MOST = 2 };
+
 enum { IPC_LOCK = 14, SYS_PTRACE = 19, SYS_ADMIN = 21, PERFMON = 38 }; /* linux/capability.h */
 
 /* Docker's profile since 23.0 allows perf_event_open with CAP_PERFMON; podman's wanted CAP_SYS_ADMIN as well
@@ -44,23 +47,28 @@ const char *doctor_perf_uprobe_remedy(uint64_t capabilities, enum features_obsta
 {
 	if (obstacle == FEATURES_FILTERED)
 		return "a container's seccomp profile that allows perf_event_open, and CAP_SYS_ADMIN: docker "
-		       "or "
-		       "podman run --privileged has both";
+		       "or podman run --privileged has both";
 	if (!(capabilities >> SYS_ADMIN & 1))
 		return "run as root: uprobes need CAP_SYS_ADMIN, CAP_PERFMON alone is refused";
 	return "a kernel with CONFIG_UPROBE_EVENTS, not locked down (kernel_lockdown(7)); in a container the "
 	       "machine's own root";
 }
 
-const char *doctor_perf_breakpoint_remedy(enum features_obstacle obstacle)
+const char *doctor_perf_breakpoint_remedy(enum features_obstacle obstacle, long paranoid)
 {
+	bool beyond = paranoid > PARANOID_MOST;
+
 	switch (obstacle) {
 	case FEATURES_FILTERED:
-		return "in a container: " IN_A_CONTAINER;
+		return beyond ? "docker or podman run --privileged; or on the machine: sudo sysctl "
+		                "kernel.perf_event_paranoid=2, and in the container: " IN_A_CONTAINER
+		              : "in a container: " IN_A_CONTAINER;
 	case FEATURES_PARANOID:
-		return "sudo sysctl kernel.perf_event_paranoid=2, or CAP_PERFMON (before Linux 5.8 "
-		       "CAP_SYS_ADMIN); in a container: " IN_A_CONTAINER;
+	case FEATURES_REACHED:
 	default:
-		return "sudo sysctl kernel.perf_event_paranoid=2";
+		return beyond
+		    ? "sudo sysctl kernel.perf_event_paranoid=2, on the machine itself; above that "
+		      "CAP_SYS_ADMIN is needed, CAP_PERFMON is refused"
+		    : "a kernel and a security module (SELinux, AppArmor) that permit perf_event_open";
 	}
 }

@@ -19,8 +19,8 @@ bool doctor_perf_new_enough(const char *release);
 /* ", CAP_SYS_ADMIN, CAP_PERFMON": those of the set that matter here, CapEff of proc(5). */
 void doctor_perf_describe_capabilities(uint64_t capabilities, char *text, size_t bytes);
 
-/* What to do if uprobes are refused, and if breakpoints are. */
+/* What to do if uprobes are refused, and if breakpoints are. paranoid: kernel.perf_event_paranoid. */
 const char *doctor_perf_uprobe_remedy(uint64_t capabilities, enum features_obstacle obstacle);
-const char *doctor_perf_breakpoint_remedy(enum features_obstacle obstacle);
+const char *doctor_perf_breakpoint_remedy(enum features_obstacle obstacle, long paranoid);
 
 #endif

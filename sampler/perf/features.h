@@ -24,7 +24,8 @@ bool features_has(enum features feature);
 enum features_obstacle {
 	FEATURES_REACHED,  /* nothing: what it refuses depends on the event */
 	FEATURES_FILTERED, /* a seccomp filter, or a kernel without CONFIG_PERF_EVENTS */
-	/* perf_event_paranoid is 3 or more (a patch of Debian's, 4 in Ubuntu's): for the privileged */
+	/* perf_event_paranoid is 3 or more (a patch of Debian's, 4 in Ubuntu's): for CAP_SYS_ADMIN. Where the
+	 * kernel looks at the attributes first, REACHED. */
 	FEATURES_PARANOID,
 };
 

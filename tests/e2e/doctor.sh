@@ -212,3 +212,69 @@ test_without_rights() {
   matches '^heaptap: stacks by (breakpoint|copy), since uprobes are not permitted' err
   equal 600 "$(stat -c %a x.pb.gz)" 'mode of the profile'
 }
+
+# with CAPABILITIES COMMAND...: as another user who has these alone
+with() {
+  local capabilities=$1
+  shift
+  setpriv --reuid "$other_user" --regid 65534 --clear-groups --inh-caps="-all$capabilities" --ambient-caps="-all$capabilities" "$@"
+}
+
+# What each capability gives is what doctor says of it, and what record gets.
+test_capabilities() {
+  need_root
+  stage leaky
+  chmod 777 .
+  with ,+perfmon,+ipc_lock "$heaptap" doctor >out
+  matches '^ok +perf_event_paranoid -?[0-9]+, .*, uid [0-9]+, CAP_PERFMON, CAP_IPC_LOCK$' out
+  if grep -q '^ok .*backend uprobe' out; then # a kernel between 5.8 and the mend of July 2025
+    with ,+perfmon,+ipc_lock "$heaptap" record -v -b uprobe -p 64K -o p.pb.gz "$targets/leaky" 3000 64 2>err
+    matches '^heaptap: stacks by uprobe, as asked for' err
+  else
+    matches '^note +backend uprobe: perf events are not permitted' out
+    matches '^ +fix: run as root: uprobes need CAP_SYS_ADMIN, CAP_PERFMON alone is refused$' out
+    with ,+perfmon,+ipc_lock "$heaptap" record -b uprobe -p 64K -o p.pb.gz "$targets/leaky" 3000 64 2>err
+    matches '^heaptap: backend uprobe is not available: perf events are not permitted' err
+  fi
+  with ,+sys_admin "$heaptap" doctor >out
+  matches ', uid [0-9]+, CAP_SYS_ADMIN$' out
+  matches '^ok +backend uprobe' out
+  with ,+sys_admin "$heaptap" record -v -b uprobe -p 64K -o a.pb.gz "$targets/leaky" 3000 64 2>err
+  matches '^heaptap: stacks by uprobe, as asked for' err
+  # Root without it is no better than others.
+  setpriv --bounding-set -sys_admin "$heaptap" doctor >out
+  ! grep 'uid 0.*CAP_SYS_ADMIN' out || fail 'it has CAP_SYS_ADMIN'
+  grep -q '^ok .*backend uprobe' out || matches '^ +fix: run as root: uprobes need CAP_SYS_ADMIN' out
+}
+
+# Debian's and Ubuntu's kernels refuse all events above 2, CAP_PERFMON or not (seen on 6.1): as they answer, and as they say.
+test_paranoid_3() {
+  need_root
+  echo 3 >paranoid
+  cat >there.sh <<'S'
+mount --bind paranoid /proc/sys/kernel/perf_event_paranoid || exit 42
+exec python3 "$HEAPTAP_TOP/tests/without_perf.py" -EACCES setpriv --bounding-set -sys_admin "$@"
+S
+  status=$(status_of unshare --mount sh there.sh "$heaptap" doctor)
+  [ "$status" != 42 ] || skip 'no mounts here'
+  matches '^ok +perf_event_paranoid 3, .*CAP_PERFMON' out
+  matches '^note +backend breakpoint: perf events are not permitted' out
+  matches '^ +fix: sudo sysctl kernel.perf_event_paranoid=2, on the machine itself; above that CAP_SYS_ADMIN is needed, CAP_PERFMON is refused$' out
+  matches '^ok +backend copy: always available' out
+  unshare --mount sh there.sh "$heaptap" record -v -p 1 -o x.pb.gz "$targets/leaky" 300 64 2>err
+  matches '^heaptap: stacks by copy, since perf events are not permitted' err
+  profile_check x.pb.gz
+}
+
+# As Docker's and podman's filters refuse it.
+test_filter_of_a_container() {
+  python3 "$top/tests/without_perf.py" "$heaptap" doctor >out
+  matches '^note +this process has a seccomp filter, which forbids perf_event_open$' out
+  matches '^note +backend uprobe: perf events are not permitted' out
+  matches "^ +fix: a container's seccomp profile that allows perf_event_open, and CAP_SYS_ADMIN: docker or podman run --privileged has both\$" out
+  if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -gt 2 ]; then
+    matches '^ +fix: docker or podman run --privileged; or on the machine: ' out
+  else
+    matches '^ +fix: in a container: docker run --cap-add PERFMON, podman run --cap-add PERFMON,SYS_ADMIN, or ' out
+  fi
+}
