@@ -4,6 +4,7 @@
 #include "pprof/table/array.h"
 #include "pprof/text/utf8.h"
 #include "sampler/heap/adoption.h"
+#include "sampler/heap/container_starter.h"
 #include "sampler/heap/executed.h"
 #include "sampler/heap/free_log.h"
 #include "sampler/heap/unfollowed.h"
@@ -78,6 +79,8 @@ static void watch_process(struct registry *registry, struct process *process)
 		registry->command_unchosen = process->image->unchosen;
 	if (!process->image->unchosen) {
 		executed_begin(process);
+		if (registry->verbosity >= 0 && !registry->containers_said && !process->image->attached_pid)
+			registry->containers_said = container_starter_say(process->target.pid);
 		registry->listener.watched(registry->listener.context, &process->target);
 	}
 	watch_end(registry, process);

@@ -37,7 +37,8 @@ struct registry {
 
 	struct backend_fallback fallback;
 
-	bool command_seen; /* it has loaded the library */
+	bool command_seen;    /* it has loaded the library */
+	bool containers_said; /* that what is in them is not profiled */
 	/* a process had already ended when we first saw it, so we cannot learn of its end */
 	bool unwatched;
 
