@@ -59,15 +59,20 @@ static _Atomic uint32_t *map_wiped(void)
 	return page;
 }
 
-/* The libc's own hook at fork (pthread_atfork calls this with our handle). musl does not have it. */
+/* glibc's own hook at fork (its pthread_atfork is no function of the library, but calls this with our handle).
+ * musl has no such thing, but pthread_atfork itself: it never unloads us. */
 static bool register_atfork(void)
 {
 	extern void *__dso_handle __attribute__((visibility("hidden")));
-	struct lookup wish = {.name = "__register_atfork"};
-	lookup_next(&wish, 1);
+	struct lookup wishes[2] = {{.name = "__register_atfork"}, {.name = "pthread_atfork"}};
+	lookup_next(wishes, 2);
 	int (*reg)(void (*)(void), void (*)(void), void (*)(void), void *) =
-	    (int (*)(void (*)(void), void (*)(void), void (*)(void), void *))(uintptr_t)wish.found;
-	return reg && reg(claim_forking, NULL, claim_forked, &__dso_handle) == 0;
+	    (int (*)(void (*)(void), void (*)(void), void (*)(void), void *))(uintptr_t)wishes[0].found;
+	int (*reg_here)(void (*)(void), void (*)(void), void (*)(void)) =
+	    (int (*)(void (*)(void), void (*)(void), void (*)(void)))(uintptr_t)wishes[1].found;
+	if (reg)
+		return reg(claim_forking, NULL, claim_forked, &__dso_handle) == 0;
+	return reg_here && reg_here(claim_forking, NULL, claim_forked) == 0;
 }
 
 /* Returns the memory, or NULL. */

@@ -103,6 +103,12 @@ int doctor_program_examine(struct findings *findings, const char *path, const ch
 		log_line("cannot read %s: %s", name, strerror(errno));
 		return -errno;
 	}
+	if (kind == PRELOAD_CHECK_MUSL)
+		finding_say(findings, FINDING_NOTE, NULL,
+		    "%s uses musl as its C library: seen as with glibc, but musl has no unwind tables: "
+		    "stacks "
+		    "go on by guess, or end there; and processes that run already cannot be attached to",
+		    name);
 	if (known) {
 		say_allocator(findings, name, &facts, running);
 		say_names(findings, name, &facts);

@@ -139,11 +139,23 @@ static bool needs_sanitizer(int fd, const Elf64_Ehdr *header, const Elf64_Phdr *
 	return false;
 }
 
+/* By the name that its builds give to the loader on every system: ld-musl-x86_64.so.1. */
+static bool is_musl(int fd, const Elf64_Phdr *interpreter)
+{
+	char path[256];
+	ssize_t length = pread(fd, path, sizeof(path) - 1, (off_t)interpreter->p_offset);
+
+	if (length <= 0)
+		return false;
+	path[length] = '\0';
+	return strstr(path, "/ld-musl-") != NULL;
+}
+
 static enum preload_check_kind elf_inspect(
     int fd, const Elf64_Ehdr *header, const struct preload_check_who *who)
 {
 	bool has_interpreter = false, is_dynamic = false;
-	Elf64_Phdr dynamic = {0};
+	Elf64_Phdr dynamic = {0}, interpreter = {0}; /* the first, as the kernel takes it */
 
 	if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
 	    header->e_machine != OWN_MACHINE)
@@ -156,7 +168,10 @@ static enum preload_check_kind elf_inspect(
 
 		if (pread(fd, &segment, sizeof(segment), at) != sizeof(segment))
 			return PRELOAD_CHECK_UNKNOWN;
-		has_interpreter |= segment.p_type == PT_INTERP;
+		if (segment.p_type == PT_INTERP && !has_interpreter) {
+			has_interpreter = true;
+			interpreter = segment;
+		}
 		if (segment.p_type == PT_DYNAMIC) {
 			is_dynamic = true;
 			dynamic = segment;
@@ -166,7 +181,8 @@ static enum preload_check_kind elf_inspect(
 		return preloads_sanitizer(who->preload) ||
 		        (is_dynamic && needs_sanitizer(fd, header, &dynamic))
 		    ? PRELOAD_CHECK_SANITIZER
-		    : PRELOAD_CHECK_DYNAMIC;
+		    : is_musl(fd, &interpreter) ? PRELOAD_CHECK_MUSL
+		                                : PRELOAD_CHECK_DYNAMIC;
 	/* ET_DYN without an interpreter: static-pie, or the loader. They are told apart by nothing but their
 	 * name. */
 	if (is_dynamic && header->e_type == ET_DYN) {
@@ -239,6 +255,7 @@ const char *preload_check_obstacle(enum preload_check_kind kind)
 		       "ThreadSanitizer): "
 		       "the library is not preloaded";
 	case PRELOAD_CHECK_DYNAMIC:
+	case PRELOAD_CHECK_MUSL:
 	case PRELOAD_CHECK_UNKNOWN:
 		break;
 	}

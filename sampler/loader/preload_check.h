@@ -12,6 +12,7 @@
 
 enum preload_check_kind {
 	PRELOAD_CHECK_DYNAMIC, /* the loader will probably read LD_PRELOAD */
+	PRELOAD_CHECK_MUSL,    /* the same; it is musl's, which is its C library, too */
 	PRELOAD_CHECK_UNKNOWN, /* not found, unreadable, not an ELF file: exec will report it */
 	PRELOAD_CHECK_STATIC,  /* no loader: nothing can be preloaded */
 	/* setuid, setgid or file capabilities that take effect: the loader ignores LD_PRELOAD */
@@ -36,7 +37,7 @@ struct preload_check_who {
 enum preload_check_kind preload_check_inspect(const char *command);
 enum preload_check_kind preload_check_inspect_by(const char *command, const struct preload_check_who *who);
 
-/* A clause for the user, such as "is statically linked", or NULL for DYNAMIC and UNKNOWN. */
+/* A clause for the user, such as "is statically linked", or NULL for DYNAMIC, MUSL and UNKNOWN. */
 const char *preload_check_obstacle(enum preload_check_kind kind);
 
 #endif

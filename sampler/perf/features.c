@@ -42,8 +42,8 @@ bool features_has(enum features feature)
 
 enum features_obstacle features_obstacle(void)
 {
-	/* The attributes cannot be read: EFAULT. Filters come before that, and so does the check of perf_event_paranoid
-	 * in some kernels; in Debian's 6.1 it comes after. */
+	/* The attributes cannot be read: EFAULT. Filters come before that, and in some kernels the check of
+	 * perf_event_paranoid; in Debian's 6.1 it comes after. */
 	if (syscall(SYS_perf_event_open, NULL, 0, -1, -1, 0) >= 0 || errno == EFAULT)
 		return FEATURES_REACHED;
 	return errno == EACCES ? FEATURES_PARANOID : FEATURES_FILTERED;

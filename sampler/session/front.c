@@ -441,6 +441,8 @@ static enum preload_check_kind forecast(const struct options *options)
 
 	if (obstacle && options->verbosity >= 0)
 		log_line("%s %s; it runs, but its heap will not be seen", options->operands[0], obstacle);
+	if (kind == PRELOAD_CHECK_MUSL && options->verbosity > 0)
+		log_line("%s uses musl as its C library", options->operands[0]);
 	return kind;
 }
 

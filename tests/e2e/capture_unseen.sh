@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the hook cannot see is said in the profile, not passed over; and other libcs than glibc.
+# What the hook cannot see is said in the profile, not passed over.
 
 library_of() {
   ldconfig -p | awk -v name="$1" '$1 == name { print $NF; exit }'
@@ -21,80 +21,6 @@ C
   profile_check x.pb.gz
   comment_of x.pb.gz | grep -q '^not seen: the program has a malloc of its own' || fail 'no comment'
   matches 'not seen: the program has a malloc' err
-}
-
-# One file for every libc: musl's loader takes it too.
-test_musl() {
-  command -v musl-gcc >/dev/null || skip 'musl-gcc is not installed'
-  cat >program.c <<'C'
-#define _GNU_SOURCE
-#include <errno.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include "proto/heaptap.h"
-static _Atomic long objects, bytes, inuse;
-__attribute__((noinline)) void *take(size_t size)
-{
-	void *block = malloc(size);
-	memset(block, 1, size);
-	objects++;
-	bytes += size;
-	inuse += size;
-	return block;
-}
-static void churn(int count, size_t size)
-{
-	for (int i = 0; i < count; i++) {
-		take(size);
-		free(take(size));
-		inuse -= size;
-	}
-}
-static void *thread(void *argument) { churn(50, 300); return NULL; }
-static void report(void)
-{
-	char text[100];
-	heaptap_snapshot(NULL); /* so that the sampler has read the maps before the process is gone */
-	int length = snprintf(text, 100, "truth %d %ld %ld %ld\n", getpid(), objects, bytes, inuse);
-	if (write(1, text, length) != length) _exit(9);
-}
-int main(void)
-{
-	pthread_t threads[4];
-	void *block;
-	churn(100, 1000);
-	for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, thread, NULL);
-	for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
-	if (posix_memalign(&block, 64, 1000) || (size_t)block % 64) return 1;
-	free(block);
-	block = aligned_alloc(128, 1280);
-	if ((size_t)block % 128) return 2;
-	free(block);
-	free(realloc(calloc(10, 10), 1000));
-	errno = 0;
-	if (malloc((size_t)-1 - 4096) || errno != ENOMEM) return 3;
-	report();
-	pid_t child = fork();
-	if (child == 0) { objects = bytes = 0; churn(20, 500); report(); _exit(0); }
-	int status;
-	waitpid(child, &status, 0);
-	return status != 0;
-}
-C
-  musl-gcc -I "$HEAPTAP_TOP" -O2 -g -fno-builtin -w -o program program.c
-  for backend in breakpoint copy; do
-    rm -f heaptap.*
-    record -q -b $backend -p 1 ./program >truth || fail "$backend: status $?"
-    while read -r _ pid objects bytes inuse; do
-      profile=$(only heaptap.program."$pid".exit.pb.gz)
-      profile_check "$profile"
-      reached_exactly "$profile" take "alloc_objects $objects" "alloc_space $bytes" "inuse_space $inuse"
-    done <truth
-  done
 }
 
 # 32-bit programs run as they would, and are named. (A dynamic one's loader says itself that it does not take the library.)

@@ -112,6 +112,27 @@ static enum preload_check_kind inspect(const struct program *p, size_t bytes)
 	return preload_check_inspect(write_file("program", p, bytes));
 }
 
+static void musl_is_known_by_its_loader(void **state)
+{
+	struct {
+		struct program p;
+		char path[32];
+	} file = {.p = dynamic_program(), .path = "/lib/ld-musl-x86_64.so.1"};
+
+	file.p.segment[0].p_offset = sizeof(file.p);
+	file.p.segment[0].p_filesz = sizeof(file.path);
+	assert_int_equal(
+	    preload_check_inspect(write_file("program", &file, sizeof(file))), PRELOAD_CHECK_MUSL);
+	assert_null(preload_check_obstacle(PRELOAD_CHECK_MUSL));
+	/* A path without an end, and one that is not there. */
+	memset(file.path, 'x', sizeof(file.path));
+	assert_int_equal(
+	    preload_check_inspect(write_file("program", &file, sizeof(file))), PRELOAD_CHECK_DYNAMIC);
+	file.p.segment[0].p_offset = UINT64_MAX;
+	assert_int_equal(
+	    preload_check_inspect(write_file("program", &file, sizeof(file))), PRELOAD_CHECK_DYNAMIC);
+}
+
 static void headers_tell(void **state)
 {
 	struct program p = dynamic_program();
@@ -170,7 +191,8 @@ static void a_hostile_file_is_read_once(void **state)
 	preads = 0;
 	assert_int_equal(
 	    preload_check_inspect(write_file("program", &hostile, sizeof(hostile))), PRELOAD_CHECK_DYNAMIC);
-	assert_in_range(preads, HEADERS, 2 * HEADERS + 2); /* the headers twice, the file's and the entries */
+	assert_in_range(preads, HEADERS,
+	    2 * HEADERS + 3); /* the headers twice, the file's, the loader's name, the entries */
 }
 
 static void who_gains_privileges_is_not_preloaded_into(void **state)
@@ -231,6 +253,7 @@ int main(void)
 	    cmocka_unit_test(programs_of_this_machine),
 	    cmocka_unit_test(a_fifo_is_not_waited_for),
 	    cmocka_unit_test(scripts_lead_to_their_interpreters),
+	    cmocka_unit_test(musl_is_known_by_its_loader),
 	    cmocka_unit_test(headers_tell),
 	    cmocka_unit_test(a_hostile_file_is_read_once),
 	    cmocka_unit_test(who_gains_privileges_is_not_preloaded_into),
