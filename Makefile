@@ -230,6 +230,9 @@ $(O)/tests/unit/serve_%: $(O)/tests/unit/serve_%.o $(O)/serve.a $(O)/core.a
 $(O)/tests/unit/%: $(O)/tests/unit/%.o $(O)/tests/hook.a $(O)/core.a
 	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
+# The reference of bench-unwind, on stacks of both architectures.
+$(O)/tests/unit/stacks: $(O)/bench/unwind_dwfl.o
+
 $(O)/tests/fuzz/push_%: $(O)/tests/fuzz/push_%.o $(O)/push.a
 	$(call quiet,LD,$@)$(CC) $(subst fuzzer-no-link,fuzzer,$(SANFLAGS)) $(LDFLAGS) -o $@ $^ $(LIBS) $(PUSH_LIBS)
 

@@ -61,7 +61,12 @@ static const char prepare[] =
     "done; } > big.i\n"
     "touch ready.2\n";
 
-static const char libc_path[] = "/lib/x86_64-linux-gnu/libc.so.6";
+#if defined(__aarch64__)
+#define TRIPLET "aarch64-linux-gnu"
+#else
+#define TRIPLET "x86_64-linux-gnu"
+#endif
+static const char libc_path[] = "/lib/" TRIPLET "/libc.so.6";
 
 struct program {
 	const char *name, *file, *function;
@@ -83,16 +88,14 @@ static const struct program programs[] = {
     {"cxx", libc_path, "malloc", 31, {WORK "/cxx", NULL}, {NULL}},
     {"deep50", libc_path, "malloc", 311, {WORK "/cxx", "130", NULL}, {NULL}},
     {"deep120", libc_path, "malloc", 1311, {WORK "/cxx", "340", NULL}, {NULL}},
-    {"redis", "/lib/x86_64-linux-gnu/libjemalloc.so.2", "malloc", 5,
+    {"redis", "/lib/" TRIPLET "/libjemalloc.so.2", "malloc", 5,
         {"redis-server", "--port", "17379", "--save", "", NULL},
         {"sh", "-c", "while :; do redis-benchmark -p 17379 -q -n 100000 -r 10000 -t set,lpush,hset; done",
             NULL}},
     {"cc1", libc_path, "malloc", 101,
-        {"/usr/lib/gcc/x86_64-linux-gnu/12/cc1", "-O2", "-quiet", WORK "/big.i", "-o", "/dev/null", NULL},
-        {NULL}},
+        {"/usr/lib/gcc/" TRIPLET "/12/cc1", "-O2", "-quiet", WORK "/big.i", "-o", "/dev/null", NULL}, {NULL}},
     {"cc1plus", libc_path, "malloc", 61,
-        {"/usr/lib/gcc/x86_64-linux-gnu/12/cc1plus", "-O2", "-quiet", WORK "/big.ii", "-o", "/dev/null",
-            NULL},
+        {"/usr/lib/gcc/" TRIPLET "/12/cc1plus", "-O2", "-quiet", WORK "/big.ii", "-o", "/dev/null", NULL},
         {NULL}},
     {"git", libc_path, "malloc", 23, {"git", "log", "-p", "--stat", NULL}, {NULL}},
     {"gdb", libc_path, "malloc", 31, {"gdb", "-batch", "-ex", "info functions", "/usr/bin/gdb", NULL},
@@ -430,7 +433,7 @@ static double run(const struct program *program, bool on_clock, size_t max_sampl
 	b->recording = &recording;
 	b->store = modules_new(0);
 	b->maps = maps_new(b->store, recording.pid, true);
-	b->reference = dwfl_reference_new();
+	b->reference = dwfl_reference_new(regs_arch_native());
 	b->cold = cold_new();
 	in_order(b, &recording, &result);
 	b->stacks = stacks_new();

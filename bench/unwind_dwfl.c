@@ -17,6 +17,7 @@ struct dwfl_reference {
 		uint64_t bias;
 	} * added;
 	size_t n_added;
+	const struct regs_arch *arch;
 	/* The sample being unwound. */
 	const struct regs *regs;
 	const void *stack;
@@ -42,7 +43,7 @@ static pid_t next_thread(Dwfl *dwfl, void *arg, void **thread_arg)
 static bool read_memory(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *result, void *arg)
 {
 	struct dwfl_reference *r = arg;
-	uint64_t offset = address - r->regs->r[7];
+	uint64_t offset = address - r->regs->r[r->arch->sp];
 
 	if (offset >= r->stack_bytes || r->stack_bytes - offset < 8)
 		return false;
@@ -53,10 +54,11 @@ static bool read_memory(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *result, void
 static bool set_registers(Dwfl_Thread *thread, void *arg)
 {
 	struct dwfl_reference *r = arg;
-	Dwarf_Word words[17];
+	Dwarf_Word words[REGS_MAX];
 
 	memcpy(words, r->regs->r, sizeof(words));
-	return dwfl_thread_state_registers(thread, 0, 17, words);
+	dwfl_thread_state_register_pc(thread, r->regs->pc);
+	return dwfl_thread_state_registers(thread, 0, r->arch->count, words);
 }
 
 static const Dwfl_Thread_Callbacks thread_callbacks = {
@@ -65,13 +67,14 @@ static const Dwfl_Thread_Callbacks thread_callbacks = {
     .set_initial_registers = set_registers,
 };
 
-struct dwfl_reference *dwfl_reference_new(void)
+struct dwfl_reference *dwfl_reference_new(const struct regs_arch *arch)
 {
 	static const Dwfl_Callbacks callbacks = {
 	    .find_elf = dwfl_build_id_find_elf, .find_debuginfo = find_no_debuginfo};
 	struct dwfl_reference *r = calloc(1, sizeof(*r));
 
 	r->dwfl = dwfl_begin(&callbacks);
+	r->arch = arch;
 	return r;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The reference: plain libdwfl (dwfl_getthread_frames) over the same registers, dump and modules.
+ * The reference: plain libdwfl (dwfl_getthread_frames) over the same registers, dump and modules. Linked to
+ * tests/unit/stacks.c, too.
  */
 #ifndef BENCH_UNWIND_DWFL_H
 #define BENCH_UNWIND_DWFL_H
@@ -14,7 +15,7 @@
 
 struct dwfl_reference;
 
-struct dwfl_reference *dwfl_reference_new(void);
+struct dwfl_reference *dwfl_reference_new(const struct regs_arch *arch);
 void dwfl_reference_free(struct dwfl_reference *reference);
 
 /* Tells libdwfl of the file of MAP, once per file and bias. */

@@ -59,8 +59,8 @@ static _Atomic uint32_t *map_wiped(void)
 	return page;
 }
 
-/* glibc's own hook at fork (its pthread_atfork is no function of the library, but calls this with our handle).
- * musl has no such thing, but pthread_atfork itself: it never unloads us. */
+/* glibc's own hook at fork: its pthread_atfork is no function of the library, but calls this with our handle.
+ * musl has pthread_atfork itself, and never unloads us. */
 static bool register_atfork(void)
 {
 	extern void *__dso_handle __attribute__((visibility("hidden")));

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "bench/unwind_dwfl.h"
 #include "sampler/unwind/cfi.h"
 #include "sampler/unwind/stacks.h"
 #include "sampler/unwind/unwind.h"
@@ -145,6 +146,59 @@ static void recorded_stacks(void **state)
 	}
 }
 
+/* What libdwfl makes of a recorded stack is what the program wrote down, and so what we make of it. */
+static void check_reference(const char *program, const struct maps *maps, struct dwfl_reference *reference,
+    const struct stack_head *head, const char *body)
+{
+	static uint64_t pcs[FRAMES];
+	const struct regs_arch *arch = regs_arch_find(head->e_machine);
+	const uint64_t *truth = (const uint64_t *)body;
+	struct regs regs;
+
+	assert_int_equal(regs_from_dwarf(arch, head->pc, head->known, head->r, arch->count, &regs), 0);
+	for (size_t i = 0; i < maps_count(maps); i++)
+		dwfl_reference_add(reference, maps_at(maps, i));
+	size_t n =
+	    dwfl_reference_unwind(reference, &regs, body + head->n_truth * 8, head->stack_bytes, pcs, FRAMES);
+	size_t wanted = head->cut && n <= head->n_truth ? n : head->n_truth + 1;
+	if (n != wanted || n < 2)
+		fail_msg("%s, %s: libdwfl has %zu of %u frames", program, head->name, n, head->n_truth + 1);
+	for (size_t i = 1; i < n; i++)
+		if (pcs[i] != truth[i - 1] - 1)
+			fail_msg("%s, %s: libdwfl's frame %zu is %lx", program, head->name, i, pcs[i]);
+}
+
+static void libdwfl_agrees(void **state)
+{
+	/* It knows neither signed return addresses nor the vdso's way back from a signal on aarch64. */
+	static const char *const both[] = {
+	    "x86_64-gcc", "x86_64-clang", "x86_64-debug_frame", "aarch64-gcc", "aarch64-nofp"};
+
+	for (size_t i = 0; i < sizeof(both) / sizeof(both[0]); i++) {
+		struct modules *store = modules_new(0);
+		struct maps *maps = map_program(store, both[i]);
+		size_t bytes, at = 0;
+		char name[64];
+		snprintf(name, sizeof(name), "%s.stacks", both[i]);
+		char *file = read_file(name, &bytes);
+		struct dwfl_reference *reference = NULL;
+		while (at + sizeof(struct stack_head) <= bytes) {
+			struct stack_head head;
+			memcpy(&head, file + at, sizeof(head));
+			at += sizeof(head);
+			if (!reference)
+				reference = dwfl_reference_new(regs_arch_find(head.e_machine));
+			check_reference(both[i], maps, reference, &head, file + at);
+			at += head.n_truth * 8 + head.stack_bytes;
+		}
+		assert_non_null(reference);
+		dwfl_reference_free(reference);
+		free(file);
+		maps_free(maps);
+		modules_free(store);
+	}
+}
+
 /* On signed return addresses the code must be stripped, and it is there: else this test would show nothing.
  * */
 static void signed_return_addresses(void **state)
@@ -270,6 +324,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(recorded_stacks),
+	    cmocka_unit_test(libdwfl_agrees),
 	    cmocka_unit_test(signed_return_addresses),
 	    cmocka_unit_test(interned_stacks),
 	};
