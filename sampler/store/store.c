@@ -27,6 +27,7 @@ enum {
 	THIN_S = 60,          /* between two looks at the whole store, at least */
 	THIN_COST_PART = 200, /* so many times its CPU time passes until the next look, at least */
 	SHORT_S = 10,         /* after a look that made no room: until it is tried again */
+	LOCK_WAIT_MS = 30000, /* far more than any of us has the lock */
 };
 
 /* What daemon and children share. Written under the lock; read at any time. */
@@ -255,7 +256,7 @@ static int publish(const struct sink *sink, const char *path, const void *data, 
 	if (!locate(&at, path))
 		return -EINVAL;
 	is_own = strcmp(at.root, store->path) == 0;
-	root_fd = store_folder_lock(at.root, true, store->group, &made);
+	root_fd = store_folder_lock(at.root, LOCK_WAIT_MS, store->group, &made);
 	if (is_own && made)
 		store->shared->looked_s = 0;
 	err = root_fd < 0 ? root_fd : write_locked(store, root_fd, &at, is_own, data, bytes);
@@ -308,7 +309,7 @@ int store_tend(struct store *store)
 
 	if (!is_due(store, time(NULL)))
 		return 0;
-	fd = store_folder_lock(store->path, false, store->group, NULL);
+	fd = store_folder_lock(store->path, 0, store->group, NULL);
 	if (fd == -EWOULDBLOCK) /* who has it looks after it */
 		return 0;
 	if (fd < 0)
@@ -373,7 +374,7 @@ int store_open(struct store **made, const struct store_settings *settings)
 		return -ENOMEM;
 	}
 	*made = store;
-	fd = store_folder_lock(store->path, true, store->group, &folder_made);
+	fd = store_folder_lock(store->path, LOCK_WAIT_MS, store->group, &folder_made);
 	if (fd < 0)
 		return fd;
 	err = look(store, fd, 0, 0);

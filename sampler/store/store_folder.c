@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/store/store_folder.h"
 
+#include "sampler/linux/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -9,9 +11,10 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { GROUPS_MOST = 65536, GROUP_BYTES = 64 << 10, LOCK_TRIES = 8 };
+enum { GROUPS_MOST = 65536, GROUP_BYTES = 64 << 10, LOCK_TRIES = 8, LOCK_NAP_MS = 2 };
 
 static bool is_member(gid_t group)
 {
@@ -104,20 +107,33 @@ static int open_root(const char *path, gid_t group, bool *made)
 	return fd < 0 ? -errno : fd;
 }
 
-int store_folder_lock(const char *path, bool wait, gid_t group, bool *made)
+/* flock(2) has no deadline. */
+static int lock_within(int fd, unsigned int wait_ms)
+{
+	static const struct timespec nap = {0, LOCK_NAP_MS * CLOCK_NS_PER_MS};
+	const uint64_t until_ns = clock_now_ns() + (uint64_t)wait_ms * CLOCK_NS_PER_MS;
+
+	while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		if (clock_now_ns() >= until_ns)
+			return -EWOULDBLOCK;
+		(void)nanosleep(&nap, NULL);
+	}
+	return 0;
+}
+
+int store_folder_lock(const char *path, unsigned int wait_ms, gid_t group, bool *made)
 {
 	if (made)
 		*made = false;
 	for (int tries = 0; tries < LOCK_TRIES; tries++) {
-		int fd = open_root(path, group, made), ret, err;
+		int fd = open_root(path, group, made), err;
 		struct stat st;
 
 		if (fd < 0)
 			return fd;
-		do
-			ret = flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB));
-		while (ret != 0 && errno == EINTR);
-		err = ret != 0 ? -errno : 0;
+		err = lock_within(fd, wait_ms);
 		/* While we waited it may have been deleted. */
 		if (!err && fstat(fd, &st) == 0 && st.st_nlink > 0)
 			return fd;

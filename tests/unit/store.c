@@ -2,6 +2,7 @@
 /* A real store in a folder of its own; what needs a file system of its own is skipped where it cannot be
  * mounted. */
 #include "sampler/store/store.h"
+#include "sampler/store/store_folder.h"
 
 #include "pprof/service/store_list.h"
 #include "sampler/store/store_plan.h"
@@ -385,6 +386,22 @@ static void a_folder_that_cannot_be_made_is_an_error(void **state)
 	store_close(store);
 }
 
+/* By somebody who may read it, and never gives it back. */
+static void a_lock_is_not_waited_for_without_end(void **state)
+{
+	bool made;
+
+	(void)state;
+	const int theirs = store_folder_lock(root, 0, (gid_t)-1, &made);
+	assert_true(theirs >= 0);
+	assert_int_equal(store_folder_lock(root, 20, (gid_t)-1, &made), -EWOULDBLOCK);
+	close(theirs);
+	const int ours = store_folder_lock(root, 20, (gid_t)-1, &made);
+	assert_true(ours >= 0);
+	close(ours);
+	clear();
+}
+
 /* A child with a tmpfs of its own at the store; it exits with 77 where that is not allowed. */
 static void in_a_small_disk(void (*run)(void))
 {
@@ -527,6 +544,7 @@ int main(void)
 	    cmocka_unit_test(only_what_it_has_named_is_removed),
 	    cmocka_unit_test(a_deleted_store_is_made_again),
 	    cmocka_unit_test(a_folder_that_cannot_be_made_is_an_error),
+	    cmocka_unit_test(a_lock_is_not_waited_for_without_end),
 	    cmocka_unit_test(a_full_disk_is_an_error_until_there_is_room),
 	    cmocka_unit_test(some_of_the_disk_stays_free),
 	    cmocka_unit_test(a_read_only_store_is_an_error_until_it_is_not),
