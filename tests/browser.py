@@ -20,6 +20,14 @@ import time
 SECONDS = 30 * int(os.environ.get("TEST_TIME_FACTOR", "5"))
 
 
+def start():
+    """Chromium, or with HEAPTAP_BROWSER=firefox Firefox."""
+    if os.environ.get("HEAPTAP_BROWSER") == "firefox":
+        from firefox import Firefox  # which takes Page from here
+        return Firefox()
+    return Browser()
+
+
 def find():
     return next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
 

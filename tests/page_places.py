@@ -3,7 +3,7 @@
 
 import sys
 
-from browser import Browser
+import browser as browsers
 
 ADDRESS = sys.argv[1]
 READY = "document.documentElement.dataset.ready === '1'"
@@ -16,7 +16,7 @@ def check(what, good):
 
 
 def main():
-    with Browser() as browser:
+    with browsers.start() as browser:
         page = browser.page(ADDRESS)
         page.wait(READY + f" && {LINKS}.length", "the list")
         count = page.run(LINKS + ".length")

@@ -4,7 +4,7 @@ its time line, the difference of two moments, the address of it. PID has four pr
 
 import sys
 
-from browser import Browser
+import browser as browsers
 
 ADDRESS, PID = sys.argv[1], sys.argv[2]
 TOKEN = sys.argv[3] if len(sys.argv) > 3 else None
@@ -95,7 +95,7 @@ def the_rest(page):
 
 
 def main():
-    with Browser() as browser:
+    with browsers.start() as browser:
         page = browser.page(ADDRESS)
         if TOKEN:
             give_token(page)

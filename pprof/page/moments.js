@@ -39,7 +39,9 @@ class Moments {
 	load(answer) {
 		this.running =
 			answer.process && answer.process.running && answer.process.pid ? answer.process.pid : 0;
-		this.points = answer.points.map(point => ({
+		/* Of a service: moments at which one of its processes was not known would be dips. */
+		const whole = answer.points.filter(point => !point.missing);
+		this.points = (whole.length > 1 ? whole : answer.points).map(point => ({
 			time: point.time_ns / 1e6,
 			inuse: point.inuse,
 			error: point.error || 0,

@@ -184,7 +184,13 @@ class Timeline {
 			c.arc(at, y(point.inuse), 4, 0, 7);
 			c.fill();
 			c.textAlign = at > this.width - 60 ? "right" : "left";
-			c.fillText(label, at + (at > this.width - 60 ? -6 : 6), Timeline.TOP + 9);
+			/* A line may pass behind it. */
+			const left = at + (at > this.width - 60 ? -6 : 6);
+			c.lineWidth = 4;
+			c.lineJoin = "round";
+			c.strokeStyle = this.colour("--surface");
+			c.strokeText(label, left, Timeline.TOP + 9);
+			c.fillText(label, left, Timeline.TOP + 9);
 		}
 	}
 

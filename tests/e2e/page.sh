@@ -151,6 +151,8 @@ def check(value, schema, where):
             check(inner, schema["items"], where + "[]")
 
 path = document["paths"][sys.argv[1]]["get"]
+names = [parameter.get("$ref", parameter.get("name")) for parameter in path["parameters"]]
+assert len(set(names)) == len(names), f"a parameter is there twice: {names}"
 check(answer, path["responses"]["200"]["content"]["application/json"]["schema"], sys.argv[1])
 for parameter in path["parameters"]:
     assert parameter["$ref"].rsplit("/", 1)[1] in document["components"]["parameters"]
@@ -183,6 +185,13 @@ test_the_page_in_a_browser() {
   (umask 077 && echo sesame-open-0123456789 >token && own token)
   serve --token-file token "$PWD/a"
   python3 -B "$top/tests/page_served.py" "$url/" "$pid" sesame-open-0123456789 || fail 'the page with a token'
+}
+
+# The same steps, and what they find, in the other browser.
+test_the_page_in_firefox() {
+  command -v firefox-esr >/dev/null || skip 'no firefox-esr'
+  growing
+  HEAPTAP_BROWSER=firefox python3 -B "$top/tests/page_served.py" "$url/" "$pid" || fail 'the page'
 }
 
 # A sum, another tool's profile, two processes that had one pid: each can be opened from the list.

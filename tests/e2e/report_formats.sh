@@ -170,6 +170,13 @@ test_flame_graph_in_a_browser() {
   python3 -B "$top/tests/page_static.py" "$PWD/graph.html" || fail 'the page in a browser'
 }
 
+test_flame_graph_in_firefox() {
+  command -v firefox-esr >/dev/null || skip 'no firefox-esr'
+  profile_make
+  "$heaptap" export -f flamegraph "$profile" -o graph.html
+  HEAPTAP_BROWSER=firefox python3 -B "$top/tests/page_static.py" "$PWD/graph.html" || fail 'the page in a browser'
+}
+
 test_anonymous() {
   profile_make
   for format in folded flamegraph speedscope json csv massif heaptrack; do
