@@ -177,7 +177,7 @@ find_podman() {
   find_runtime
   for driver in overlay vfs; do
     for how in '' "--cgroup-manager cgroupfs --runtime $(command -v "$runtime")"; do
-      podman="podman --root $PWD/images --runroot $PWD/running --storage-driver $driver $how"
+      podman="podman --root $PWD/images --runroot $PWD/running --tmpdir $PWD/podman --storage-driver $driver $how"
       podman_run --rootfs "$PWD/rootfs" /bin/sh -c 'exit 7' >podman.log 2>&1 </dev/null && status=0 || status=$?
       [ $status != 7 ] || return 0
     done

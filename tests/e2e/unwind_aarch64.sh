@@ -33,3 +33,14 @@ test_cross_compiles() {
   $cc -O1 -fno-builtin -o program program.c
   equal done "$(qemu-aarch64 -L /usr/aarch64-linux-gnu -E LD_PRELOAD="$PWD/libheaptap.so" ./program)"
 }
+
+# The programs under test, too: none calls what only x86-64 has.
+test_targets_compile() {
+  cc=aarch64-linux-gnu-gcc
+  command -v $cc >/dev/null || skip "no $cc (package gcc-aarch64-linux-gnu)"
+  for source in "$top"/tests/targets/*.c; do
+    # shellcheck disable=SC2046 # options
+    $cc -std=gnu11 -O2 -w -Werror=implicit-function-declaration -pthread -I"$top" -fsyntax-only \
+      $(sed -n 's,^/\* build: \(.*\) \*/$,\1,p' "$source" | tr ' ' '\n' | grep -v '^-[lW]') "$source" || fail "$source"
+  done
+}
