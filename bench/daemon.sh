@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # bench/daemon.sh BUILD restarts [ROUNDS] [PROCESSES]   as root: the daemon is killed again and again while processes hold and
 #                                                       allocate; what the next one says of each, and when it has all of them
+# bench/daemon.sh BUILD crowd [SECONDS] [PROCESSES]     as root: many processes, 20 more each second that live for one; the daemon's
+#                                                       CPU time, memory, descriptors, and its store, looked at each second
 # bench/daemon.sh BUILD start [RUNS]                    what the library costs a program at its start: plain, offering, recorded
 set -eu
 
 build=$(cd "$1" && pwd)
+self=$(realpath "$0")
 what=$2
 folder=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null || :; wait; rm -rf "$folder"' EXIT
@@ -53,6 +56,45 @@ sys.exit(rows.get("hold") != 1000000)' || wrong=$((wrong + 1))
   kill -TERM "$daemon"
 }
 
+crowd() {
+  local seconds=$1 processes=$2 until
+  cc -g -O1 -o bin/crowd "$(dirname "$self")/programs/crowd.c"
+  cp bin/crowd bin/passing
+  cat >heaptap.conf <<CONF
+[daemon]
+disk = 64M
+free = 1%
+[service]
+profile = no
+[service crowd]
+match.exe = $folder/bin/crowd
+profile = yes
+interval = 60s
+[service passing]
+match.exe = $folder/bin/passing
+profile = yes
+period = 16K
+interval = 0
+CONF
+  start_daemon
+  for i in $(seq "$processes"); do LD_PRELOAD=$folder/bin/libheaptap.so bin/crowd 256 100000 & done
+  while [ "$(bin/heaptap status --json --socket "$folder/control" 2>/dev/null | grep -o '"profiled": *true' | wc -l)" -lt "$processes" ]; do sleep 0.5; done
+  echo "$processes processes are profiled"
+  (
+    until=$((SECONDS + seconds))
+    while [ "$SECONDS" -lt "$until" ]; do
+      for i in 1 2 3 4 5 6 7 8 9 10; do LD_PRELOAD=$folder/bin/libheaptap.so bin/passing 512 1 & done
+      sleep 0.5
+    done
+    wait
+  ) &
+  /usr/bin/python3 "$(dirname "$self")/daemon_crowd.py" "$daemon" "$folder/store" $((64 * 1048576)) "$seconds" 60
+  bin/heaptap status --socket "$folder/control" | tail -n 25
+  find store -name '*.pb.gz' | sed 's/.*\.\([a-z]*\)\.pb\.gz/\1/' | sort | uniq -c
+  [ -z "${KEEP:-}" ] || cp -a store "$KEEP"
+  kill -TERM "$daemon"
+}
+
 start() {
   local runs=$1 how begin
   for round in 1 2 3 4 5; do
@@ -76,6 +118,7 @@ start() {
 
 case $what in
 restarts) restarts "${3:-20}" "${4:-20}" ;;
+crowd) crowd "${3:-1800}" "${4:-200}" ;;
 start) start "${3:-200}" ;;
-*) sed -n '3,5p' "$0"; exit 2 ;;
+*) sed -n '3,7p' "$0"; exit 2 ;;
 esac

@@ -47,14 +47,31 @@ static bool has_checksum(int fd, off_t size_bytes, uint32_t checksum)
 	return sum == checksum;
 }
 
-/* Opens a candidate and verifies it: by build id if there is one, else by checksum. */
-static int open_verified(const char *path, const uint8_t *build_id, size_t build_id_bytes, uint32_t checksum)
+static int open_here(void *context, const char *path)
 {
 	struct stat status;
-	int fd = regular_file_open(AT_FDCWD, path, 0, &status);
+
+	return regular_file_open(AT_FDCWD, path, 0, &status);
+}
+
+static int fetch_here(void *context, const uint8_t *build_id, size_t build_id_bytes)
+{
+	return debuginfod_open(build_id, build_id_bytes);
+}
+
+static const struct debuginfo_files here = {open_here, fetch_here, NULL};
+
+/* Opens a candidate and verifies it: by build id if there is one, else by checksum. */
+static int open_verified(const struct debuginfo_files *files, const char *path, const uint8_t *build_id,
+    size_t build_id_bytes, uint32_t checksum)
+{
+	struct stat status;
+	int fd = files->open(files->context, path);
 
 	if (fd < 0)
 		return -ENOENT;
+	if (fstat(fd, &status) != 0)
+		status.st_size = -1;
 	if (build_id_bytes > 0 ? has_build_id(fd, build_id, build_id_bytes)
 	                       : has_checksum(fd, status.st_size, checksum))
 		return fd;
@@ -62,7 +79,8 @@ static int open_verified(const char *path, const uint8_t *build_id, size_t build
 	return -ENOENT;
 }
 
-static int open_by_build_id(const char *root, const uint8_t *build_id, size_t build_id_bytes)
+static int open_by_build_id(
+    const struct debuginfo_files *files, const char *root, const uint8_t *build_id, size_t build_id_bytes)
 {
 	char path[PATH_MAX];
 	int length;
@@ -75,10 +93,10 @@ static int open_by_build_id(const char *root, const uint8_t *build_id, size_t bu
 	for (size_t i = 1; i < build_id_bytes; i++)
 		length += sprintf(path + length, "%02x", build_id[i]);
 	strcpy(path + length, ".debug");
-	return open_verified(path, build_id, build_id_bytes, 0);
+	return open_verified(files, path, build_id, build_id_bytes, 0);
 }
 
-static int open_by_link(const struct debuginfo_query *query)
+static int open_by_link(const struct debuginfo_files *files, const struct debuginfo_query *query)
 {
 	const char *const places[][2] = {{"", ""}, {"", "/.debug"}, {query->root, ""}};
 	GElf_Word checksum;
@@ -94,7 +112,7 @@ static int open_by_link(const struct debuginfo_query *query)
 		    (int)(slash - query->path), query->path, places[i][1], name);
 
 		if (length > 0 && length < (int)sizeof(path))
-			fd = open_verified(path, query->build_id, query->build_id_bytes, checksum);
+			fd = open_verified(files, path, query->build_id, query->build_id_bytes, checksum);
 		if (fd >= 0)
 			return fd;
 	}
@@ -102,9 +120,10 @@ static int open_by_link(const struct debuginfo_query *query)
 }
 
 /* What a server sent is verified too. */
-static int open_by_debuginfod(const uint8_t *build_id, size_t build_id_bytes)
+static int open_by_debuginfod(
+    const struct debuginfo_files *files, const uint8_t *build_id, size_t build_id_bytes)
 {
-	int fd = debuginfod_open(build_id, build_id_bytes);
+	int fd = files->fetch(files->context, build_id, build_id_bytes);
 
 	if (fd >= 0 && !has_build_id(fd, build_id, build_id_bytes)) {
 		close(fd);
@@ -115,12 +134,13 @@ static int open_by_debuginfod(const uint8_t *build_id, size_t build_id_bytes)
 
 int debuginfo_open(const struct debuginfo_query *query)
 {
-	int fd = open_by_build_id(query->root, query->build_id, query->build_id_bytes);
+	const struct debuginfo_files *files = query->files ? query->files : &here;
+	int fd = open_by_build_id(files, query->root, query->build_id, query->build_id_bytes);
 
 	if (fd < 0)
-		fd = open_by_link(query);
+		fd = open_by_link(files, query);
 	if (fd < 0 && query->debuginfod && query->build_id_bytes >= BUILD_ID_MIN)
-		fd = open_by_debuginfod(query->build_id, query->build_id_bytes);
+		fd = open_by_debuginfod(files, query->build_id, query->build_id_bytes);
 	return fd;
 }
 
@@ -154,26 +174,26 @@ static const struct {
     .strings = "\0.shstrtab\0.debug_info",
 };
 
-static int open_alternate(
-    const char *name, const uint8_t *build_id, size_t build_id_bytes, const char *path, const char *root)
+static int open_alternate(const struct debuginfo_files *files, const char *name, const uint8_t *build_id,
+    size_t build_id_bytes, const char *path, const char *root)
 {
 	const char *slash = strrchr(path, '/');
 	char joined[PATH_MAX];
-	int fd = open_by_build_id(root, build_id, build_id_bytes);
+	int fd = open_by_build_id(files, root, build_id, build_id_bytes);
 	int length;
 
 	if (fd >= 0 || build_id_bytes == 0)
 		return fd;
 	if (name[0] == '/')
-		return open_verified(name, build_id, build_id_bytes, 0);
+		return open_verified(files, name, build_id, build_id_bytes, 0);
 	length = snprintf(joined, sizeof(joined), "%.*s/%s", slash ? (int)(slash - path) : 0, path, name);
 	if (length < 0 || length >= (int)sizeof(joined))
 		return -ENOENT;
-	return open_verified(joined, build_id, build_id_bytes, 0);
+	return open_verified(files, joined, build_id, build_id_bytes, 0);
 }
 
-void debuginfo_alternate_init(
-    struct debuginfo_alternate *alternate, Dwarf *dwarf, const char *path, const char *root)
+void debuginfo_alternate_init(struct debuginfo_alternate *alternate, Dwarf *dwarf, const char *path,
+    const char *root, const struct debuginfo_files *files)
 {
 	const char *name;
 	const void *build_id;
@@ -181,7 +201,8 @@ void debuginfo_alternate_init(
 
 	*alternate = (struct debuginfo_alternate){.fd = -1};
 	if (build_id_bytes > 0)
-		alternate->fd = open_alternate(name, build_id, (size_t)build_id_bytes, path, root);
+		alternate->fd =
+		    open_alternate(files ? files : &here, name, build_id, (size_t)build_id_bytes, path, root);
 	if (alternate->fd >= 0) {
 		alternate->elf = elf_begin(alternate->fd, ELF_C_READ_MMAP_PRIVATE, NULL);
 		alternate->dwarf =

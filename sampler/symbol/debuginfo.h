@@ -19,6 +19,14 @@
 
 #define DEBUGINFO_ROOT "/usr/lib/debug"
 
+/* Who opens files, for a process that may not: a regular file, or what debuginfod has, each to be verified. A
+ * descriptor or -errno. */
+struct debuginfo_files {
+	int (*open)(void *context, const char *path);
+	int (*fetch)(void *context, const uint8_t *build_id, size_t build_id_bytes);
+	void *context;
+};
+
 struct debuginfo_query {
 	Elf *elf;         /* the stripped file */
 	const char *path; /* of the stripped file; debug files may be beside it */
@@ -26,6 +34,7 @@ struct debuginfo_query {
 	size_t build_id_bytes; /* 0: none */
 	const char *root;
 	bool debuginfod;
+	const struct debuginfo_files *files; /* NULL: this process itself */
 };
 
 /* A descriptor of the verified debug file, or -ENOENT. */
@@ -43,8 +52,8 @@ struct debuginfo_alternate {
 };
 
 /* path is that of the file that dwarf was read from. */
-void debuginfo_alternate_init(
-    struct debuginfo_alternate *alternate, Dwarf *dwarf, const char *path, const char *root);
+void debuginfo_alternate_init(struct debuginfo_alternate *alternate, Dwarf *dwarf, const char *path,
+    const char *root, const struct debuginfo_files *files);
 
 /* After dwarf_end() of the Dwarf that uses it. */
 void debuginfo_alternate_fini(struct debuginfo_alternate *alternate);

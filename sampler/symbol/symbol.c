@@ -10,10 +10,11 @@
 
 #include "pprof/table/array.h"
 #include "sampler/linux/proc.h"
+#include "sampler/symbol/debuginfo.h"
+#include "sampler/symbol/reader.h"
 #include "sampler/symbol/string_pool.h"
 #include "sampler/symbol/symcache.h"
 #include "sampler/symbol/symcodec.h"
-#include "sampler/symbol/symsource.h"
 
 /* Limits for the memory of one file: a hostile one can give each address hundreds of long names. */
 enum { ANSWER_BYTES_MAX = 64 << 20, ADDRESS_BYTES_MAX = 2048 };
@@ -225,25 +226,37 @@ static void cache_store(struct symbols *symbols, const struct symbol_file *file,
 	free(bytes);
 }
 
-/* Answers what the cache cannot; `known` ends up with both. */
-static int resolve_missing(struct symbols *symbols, struct symsource *source, uint64_t source_id,
-    struct table *known, const uint64_t *vaddrs, size_t n)
+/* Answers what the cache cannot, by the file's reader; `known` ends up with both. */
+static int resolve_missing(struct symbols *symbols, struct reader *reader, uint64_t source_id,
+    struct table *known, struct symbol_facts *facts, const uint64_t *vaddrs, size_t n)
 {
-	struct table missing, merged = {0};
+	struct table missing, answered = {0}, merged = {0};
+	struct load load = {symbols, &answered};
+	uint8_t *bytes = NULL;
+	size_t byte_count;
 	int error = table_init_missing(&missing, known, vaddrs, n);
 
 	if (!error && missing.count > 0) {
-		error = symsource_resolve(source, missing.vaddrs, missing.count, missing.results);
+		error = reader_answer(reader, missing.vaddrs, missing.count, &bytes, &byte_count);
 		if (!error)
-			error = table_init_merged(&merged, known, &missing);
+			error = symcodec_decode(bytes, byte_count, facts, load_one, &load);
+		if (!error &&
+		    (answered.count != missing.count ||
+		        memcmp(answered.vaddrs, missing.vaddrs, missing.count * sizeof(*missing.vaddrs)) !=
+		            0))
+			error = -EPROTO;
+		if (!error)
+			error = table_init_merged(&merged, known, &answered);
 		if (!error) {
-			cache_store(symbols, source->file, source_id, &merged, &source->facts);
+			cache_store(symbols, reader->file, source_id, &merged, facts);
 			table_fini(known);
 			*known = merged;
 		} else {
 			table_fini(&merged);
 		}
+		free(bytes);
 	}
+	table_fini(&answered);
 	table_fini(&missing);
 	return error;
 }
@@ -294,27 +307,44 @@ static bool table_has_all(const struct table *table, const uint64_t *vaddrs, siz
 	return true;
 }
 
-/* Opens the file and adds what is missing in `known`; on failure `known` is emptied. */
-static void read_file(struct symbols *symbols, const struct symbol_file *file, const uint64_t *vaddrs,
-    size_t n, struct table *known, struct symbol_facts *facts)
+/* Adds what is missing in `known`, which is emptied on failure. */
+static int read_file(struct symbols *symbols, const struct symbol_file *file,
+    const struct symbol_options *options, const uint64_t *vaddrs, size_t n, struct table *known,
+    struct symbol_facts *facts)
 {
-	struct symsource source;
+	struct reader reader;
+	struct symbol_facts found;
+	uint64_t source_id;
+	int error = reader_start(&reader, file, options);
 
 	string_pool_limit(symbols->names, ANSWER_BYTES_MAX + n * ADDRESS_BYTES_MAX);
-	if (symsource_open(&source, file, &symbols->options, symbols->names) == 0) {
-		uint64_t source_id = symsource_id(&source);
-
-		if (known->count == 0)
-			cache_load(symbols, file, source_id, known, &source.facts);
-		if (resolve_missing(symbols, &source, source_id, known, vaddrs, n) == 0)
-			*facts = source.facts;
-		else
-			known->count = 0;
-	} else {
-		known->count = 0;
-	}
-	symsource_close(&source);
+	if (!error)
+		error = reader_source(&reader, &source_id, &found);
+	if (!error && known->count == 0)
+		cache_load(symbols, file, source_id, known, &found);
+	if (!error)
+		error = resolve_missing(symbols, &reader, source_id, known, &found, vaddrs, n);
 	string_pool_limit(symbols->names, SIZE_MAX);
+	reader_end(&reader);
+	if (error)
+		known->count = 0;
+	else
+		*facts = found;
+	return error;
+}
+
+/* A file that its reader does not survive is read once more, without what is largest and most intricate:
+ * DWARF. */
+static void read_patiently(struct symbols *symbols, const struct symbol_file *file, const uint64_t *vaddrs,
+    size_t n, struct table *known, struct symbol_facts *facts)
+{
+	struct symbol_options options = symbols->options;
+	int error = read_file(symbols, file, &options, vaddrs, n, known, facts);
+
+	if ((error != -EPIPE && error != -EPROTO && error != -EBADMSG) || options.detail != SYMBOL_FULL)
+		return;
+	options.detail = SYMBOL_FUNCTIONS;
+	read_file(symbols, file, &options, vaddrs, n, known, facts);
 }
 
 int symbols_resolve(struct symbols *symbols, const struct symbol_file *file, const uint64_t *vaddrs, size_t n,
@@ -330,7 +360,7 @@ int symbols_resolve(struct symbols *symbols, const struct symbol_file *file, con
 	memo = memo_of(symbols, file);
 	memo = memo ? memo : &once;
 	if (n == 0 || !table_has_all(&memo->known, vaddrs, n))
-		read_file(symbols, file, vaddrs, n, &memo->known, &memo->facts);
+		read_patiently(symbols, file, vaddrs, n, &memo->known, &memo->facts);
 	*facts = memo->facts;
 	for (size_t i = 0; i < n && !error; i++) {
 		const struct symbol_result *found = table_find(&memo->known, vaddrs[i]);

@@ -7,8 +7,9 @@
  * kept, until symbols_free(). Nothing here needs the process that mapped the file.
  *
  * The files are hostile input. This code bounds its own recursion, memory and work, but libelf and libdw read
- * the same bytes through mmap (a file that shrinks meanwhile raises SIGBUS), so call it in a short-lived
- * child with RLIMIT_DATA and RLIMIT_CPU set (snapshot/writer). One `struct symbols` is for one thread.
+ * the same bytes through mmap (a file that shrinks meanwhile raises SIGBUS): each is read by a process
+ * without privileges, forked for it (reader.h). Set RLIMIT_DATA, which that process inherits. One `struct
+ * symbols` is for one thread.
  *
  * Names are in pprof's style: demangled without parameters and return type, with template arguments.
  * system_name is the linker's symbol.

@@ -48,18 +48,20 @@ static bool has_dwarf(Elf *elf)
 }
 
 int symsource_open(struct symsource *source, const struct symbol_file *file,
-    const struct symbol_options *options, struct string_pool *names)
+    const struct symbol_options *options, const struct debuginfo_files *files, struct string_pool *names)
 {
 	struct debuginfo_query query = {.path = file->path,
 	    .root = options->debug_root,
 	    .debuginfod = options->debuginfod,
+	    .files = files,
 	    .build_id = file->build_id,
 	    .build_id_bytes = file->build_id_bytes};
 	const void *found;
 	ssize_t found_bytes;
 	GElf_Ehdr header;
 
-	*source = (struct symsource){.file = file, .options = options, .names = names, .debug_fd = -1};
+	*source = (struct symsource){
+	    .file = file, .options = options, .files = files, .names = names, .debug_fd = -1};
 	source->alternate.fd = -1;
 	source->elf = elf_begin(file->fd, ELF_C_READ_MMAP_PRIVATE, NULL);
 	if (!source->elf || elf_kind(source->elf) != ELF_K_ELF || !gelf_getehdr(source->elf, &header))
@@ -216,7 +218,8 @@ static bool open_dwarf(struct symsource *source)
 		dwarf_setalt(source->dwarf, source->alternate.dwarf);
 	else
 		debuginfo_alternate_init(&source->alternate, source->dwarf,
-		    own ? source->file->path : source->options->debug_root, source->options->debug_root);
+		    own ? source->file->path : source->options->debug_root, source->options->debug_root,
+		    source->files);
 	return true;
 }
 

@@ -17,6 +17,7 @@
 struct symsource {
 	const struct symbol_file *file;
 	const struct symbol_options *options;
+	const struct debuginfo_files *files;
 	struct string_pool *names;
 	Elf *elf;
 	int debug_fd; /* -1: no separate debug file */
@@ -31,11 +32,11 @@ struct symsource {
 };
 
 /*
- * Opens the file and looks for its debug file, but reads neither tables nor DWARF yet. Borrows all three
+ * Opens the file and looks for its debug file, but reads neither tables nor DWARF yet. Borrows all
  * pointers. Returns 0 or -ENOEXEC (not ELF); symsource_close() in both cases.
  */
 int symsource_open(struct symsource *source, const struct symbol_file *file,
-    const struct symbol_options *options, struct string_pool *names);
+    const struct symbol_options *options, const struct debuginfo_files *files, struct string_pool *names);
 void symsource_close(struct symsource *source);
 
 /* Identifies the files and options that answers depend on: for the disk cache. */

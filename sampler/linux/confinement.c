@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/linux/confinement.h"
+
+#include "sampler/linux/descriptor_range.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { NOBODY = 65534 }; /* the kernel's overflow user and group; nothing is looked up for it */
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+static void close_others(unsigned int one, unsigned int other)
+{
+	unsigned int low = one < other ? one : other, high = one < other ? other : one;
+
+	if (low > 0)
+		descriptor_range_close(0, low - 1);
+	if (high > low + 1)
+		descriptor_range_close(low + 1, high - 1);
+	descriptor_range_close(high + 1, UINT_MAX);
+}
+
+/* Regions of targets, rings, what the children of a daemon count together: a fork has it all, writable. */
+static int unmap_shared(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char *line = NULL;
+	size_t capacity = 0;
+	int err = maps ? 0 : -errno;
+
+	while (!err && getline(&line, &capacity, maps) > 0) {
+		uintptr_t start, end;
+		char mode[5];
+
+		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &start, &end, mode) == 3 &&
+		    mode[3] == 's' && munmap((void *)start, end - start) != 0) // NOLINT
+			err = -errno;
+	}
+	free(line);
+	if (maps)
+		fclose(maps);
+	return err;
+}
+
+static void set_limit(int resource, rlim_t most)
+{
+	struct rlimit limit;
+
+	if (getrlimit(resource, &limit) != 0)
+		return;
+	limit.rlim_max = limit.rlim_max < most ? limit.rlim_max : most;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(resource, &limit);
+}
+
+/* In a user namespace nobody may have no number: then root without capabilities has to do. */
+static int drop_user(void)
+{
+	if (geteuid() != 0)
+		return 0;
+	if (setgroups(0, NULL) != 0 && errno != EPERM)
+		return -errno;
+	if (setresgid(NOBODY, NOBODY, NOBODY) != 0 && errno != EINVAL)
+		return -errno;
+	if (setresuid(NOBODY, NOBODY, NOBODY) != 0 && errno != EINVAL)
+		return -errno;
+	return 0;
+}
+
+static int drop_capabilities(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	const struct __user_cap_data_struct none[2] = {{0}};
+
+	return syscall(SYS_capset, &header, none) == 0 ? 0 : -errno;
+}
+
+#ifdef __x86_64__
+#define OWN_ARCH AUDIT_ARCH_X86_64
+#else
+#define OWN_ARCH AUDIT_ARCH_AARCH64
+#endif
+
+/* A table of our own: libseccomp would compile it anew in each of the many short-lived children. */
+static int filter_calls(void)
+{
+	static const uint16_t allowed[] = {SYS_read, SYS_pread64, SYS_write, SYS_sendmsg, SYS_recvmsg,
+	    SYS_sendto, SYS_recvfrom, SYS_lseek, SYS_close, SYS_dup, SYS_fstat, SYS_newfstatat, SYS_brk,
+	    SYS_munmap, SYS_mremap, SYS_madvise, SYS_futex, SYS_getrandom, SYS_clock_gettime,
+	    SYS_rt_sigreturn, SYS_rt_sigprocmask, SYS_restart_syscall, SYS_exit, SYS_exit_group};
+	static const uint16_t without_code[] = {SYS_mmap, SYS_mprotect}; /* argument 2 has PROT_EXEC */
+	enum {
+		PLAIN = sizeof(allowed) / sizeof(allowed[0]),
+		CODE = sizeof(without_code) / sizeof(without_code[0])
+	};
+	struct sock_filter code[PLAIN + CODE + 8];
+	const struct sock_fprog program = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+	/* The last four: the argument, its test, refuse, allow. */
+	const unsigned int argument = PLAIN + CODE + 4, refuse = argument + 2, allow = argument + 3;
+	unsigned int at = 0;
+
+	code[at++] =
+	    (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
+	code[at] =
+	    (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OWN_ARCH, 0, (uint8_t)(refuse - at - 1));
+	at++;
+	code[at++] =
+	    (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+	for (unsigned int i = 0; i < PLAIN; i++, at++)
+		code[at] = (struct sock_filter)BPF_JUMP(
+		    BPF_JMP | BPF_JEQ | BPF_K, allowed[i], (uint8_t)(allow - at - 1), 0);
+	for (unsigned int i = 0; i < CODE; i++, at++)
+		code[at] = (struct sock_filter)BPF_JUMP(
+		    BPF_JMP | BPF_JEQ | BPF_K, without_code[i], (uint8_t)(argument - at - 1), 0);
+	code[at] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JA, refuse - at - 1, 0, 0);
+	at++;
+	code[at++] =
+	    (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2]));
+	code[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1);
+	code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+	code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0 && errno != EINVAL &&
+	    errno != ENOSYS)
+		return -errno;
+	return 0;
+}
+
+int confinement_enter(int one, int other, unsigned int cpu_seconds)
+{
+	int err = unmap_shared();
+
+	close_others((unsigned int)one, (unsigned int)other);
+	set_limit(RLIMIT_CORE, 0);
+	set_limit(RLIMIT_CPU, cpu_seconds);
+	if (!err)
+		err = drop_user();
+	if (!err)
+		err = drop_capabilities();
+	set_limit(RLIMIT_NPROC, 0);
+	if (!err && (prctl(PR_SET_DUMPABLE, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0))
+		err = -errno;
+	return err || SANITIZED ? err : filter_calls();
+}

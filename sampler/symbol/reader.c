@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/symbol/reader.h"
+
+#include "sampler/linux/confinement.h"
+#include "sampler/linux/regular_file.h"
+#include "sampler/symbol/debuginfod.h"
+#include "sampler/symbol/symcodec.h"
+#include "sampler/symbol/symsource.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	FULL_SECONDS = 30, /* of CPU time: the C library's debug file takes 0.1 */
+	FUNCTIONS_SECONDS = 10,
+	START_TRIES = 100, /* 0.1 s apart, while the kernel has no process for us */
+	OPENS_MAX = 64,
+	BUILD_ID_BYTES_MAX = 64,
+	/* Of an answer: names of one file, and what each address may add to them. */
+	ANSWER_BYTES_MAX = 64 << 20,
+	ADDRESS_BYTES_MAX = 8192,
+};
+
+enum message { MESSAGE_OPEN, MESSAGE_FETCH, MESSAGE_SOURCE, MESSAGE_ANSWER };
+
+struct header {
+	uint32_t message, bytes;
+};
+
+/* In MESSAGE_SOURCE. */
+struct source {
+	uint64_t id;
+	int32_t error; /* of symsource_open */
+	uint32_t debug_file;
+};
+
+static int send_all(int fd, const void *from, size_t bytes)
+{
+	for (size_t done = 0; done < bytes;) {
+		ssize_t sent = send(fd, (const char *)from + done, bytes - done, MSG_NOSIGNAL);
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent <= 0)
+			return -EPIPE;
+		done += (size_t)sent;
+	}
+	return 0;
+}
+
+static int receive_all(int fd, void *to, size_t bytes)
+{
+	for (size_t done = 0; done < bytes;) {
+		ssize_t got = recv(fd, (char *)to + done, bytes - done, 0);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return -EPIPE;
+		done += (size_t)got;
+	}
+	return 0;
+}
+
+static int send_message(int fd, enum message message, const void *from, size_t bytes)
+{
+	const struct header header = {message, (uint32_t)bytes};
+	int err = send_all(fd, &header, sizeof(header));
+
+	return err ? err : send_all(fd, from, bytes);
+}
+
+/* An int32_t, and a descriptor if that is 0. */
+union control {
+	struct cmsghdr header;
+	char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+static int send_descriptor(int socket, int32_t error, int fd)
+{
+	union control control = {{0}};
+	struct iovec data = {&error, sizeof(error)};
+	struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
+
+	if (error == 0) {
+		message.msg_control = &control;
+		message.msg_controllen = sizeof(control);
+		struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+		header->cmsg_level = SOL_SOCKET;
+		header->cmsg_type = SCM_RIGHTS;
+		header->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+	}
+	return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof(error) ? 0 : -EPIPE;
+}
+
+static int receive_descriptor(int socket)
+{
+	union control control;
+	int32_t error = -EPIPE;
+	struct iovec data = {&error, sizeof(error)};
+	struct msghdr message = {
+	    .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	ssize_t got;
+	int fd;
+
+	while ((got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
+		;
+	struct cmsghdr *header = got == (ssize_t)sizeof(error) ? CMSG_FIRSTHDR(&message) : NULL;
+	if (error || !header)
+		return error ? error : -EPIPE;
+	memcpy(&fd, CMSG_DATA(header), sizeof(fd));
+	return fd;
+}
+
+/* ---- in the child */
+
+static int ask_to_open(void *context, const char *path)
+{
+	const int *socket = context;
+	int err = send_message(*socket, MESSAGE_OPEN, path, strlen(path));
+
+	return err ? err : receive_descriptor(*socket);
+}
+
+static int ask_to_fetch(void *context, const uint8_t *build_id, size_t build_id_bytes)
+{
+	const int *socket = context;
+	int err = send_message(*socket, MESSAGE_FETCH, build_id, build_id_bytes);
+
+	return err ? err : receive_descriptor(*socket);
+}
+
+static int send_answer(int socket, struct symsource *source, const uint64_t *vaddrs, size_t n)
+{
+	struct symbol_result *results = calloc(n + 1, sizeof(*results));
+	uint8_t *bytes = NULL;
+	size_t byte_count = 0;
+	int err = results ? symsource_resolve(source, vaddrs, n, results) : -ENOMEM;
+
+	if (!err)
+		err = symcodec_encode(&source->facts, vaddrs, results, n, &bytes, &byte_count);
+	/* Nothing at all: there was not enough memory for an answer. */
+	return send_message(socket, MESSAGE_ANSWER, bytes, err ? 0 : byte_count);
+}
+
+static int read_file(int socket, const struct symbol_file *file, const struct symbol_options *options)
+{
+	struct string_pool *names = string_pool_new();
+	const struct debuginfo_files files = {ask_to_open, ask_to_fetch, &socket};
+	struct symsource opened;
+	uint64_t n, *vaddrs;
+	int err;
+
+	if (!names)
+		return -ENOMEM;
+	err = symsource_open(&opened, file, options, &files, names);
+	const struct source source = {err ? 0 : symsource_id(&opened), err, !err && opened.facts.debug_file};
+	if (send_message(socket, MESSAGE_SOURCE, &source, sizeof(source)) != 0 ||
+	    receive_all(socket, &n, sizeof(n)) != 0)
+		return -EPIPE;
+	vaddrs = calloc(n + 1, sizeof(*vaddrs));
+	if (!vaddrs || receive_all(socket, vaddrs, n * sizeof(*vaddrs)) != 0)
+		return -EPIPE;
+	string_pool_limit(names, ANSWER_BYTES_MAX / 2 + n * ADDRESS_BYTES_MAX / 4);
+	return send_answer(socket, &opened, vaddrs, n);
+}
+
+static __attribute__((noreturn)) void run_child(
+    int socket, const struct symbol_file *file, const struct symbol_options *options)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	prctl(PR_SET_NAME, "heaptap-symbols");
+	if (confinement_enter(
+	        socket, file->fd, options->detail == SYMBOL_FULL ? FULL_SECONDS : FUNCTIONS_SECONDS) != 0)
+		_exit(1);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	_exit(read_file(socket, file, options) == 0 ? 0 : 1);
+}
+
+/* ---- who asks */
+
+static pid_t fork_patiently(void)
+{
+	const struct timespec pause = {.tv_nsec = 100 * 1000 * 1000};
+	pid_t pid;
+
+	for (int i = 0; (pid = fork()) < 0 && errno == EAGAIN && i < START_TRIES; i++)
+		nanosleep(&pause, NULL);
+	return pid;
+}
+
+int reader_start(struct reader *reader, const struct symbol_file *file, const struct symbol_options *options)
+{
+	int pair[2];
+
+	*reader = (struct reader){.fd = -1, .file = file, .options = options};
+	if (file->fd < 0)
+		return -ENOEXEC;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+		return -errno;
+	reader->pid = fork_patiently();
+	if (reader->pid == 0) {
+		close(pair[0]);
+		run_child(pair[1], file, options);
+	}
+	close(pair[1]);
+	if (reader->pid < 0) {
+		reader->pid = 0;
+		close(pair[0]);
+		return -EAGAIN;
+	}
+	reader->fd = pair[0];
+	return 0;
+}
+
+/* A core may hold secrets that its mode does not show. */
+static bool is_debug_file(int fd, const struct stat *status, const struct symbol_file *file)
+{
+	struct stat first;
+	Elf64_Ehdr header;
+
+	return pread(fd, &header, sizeof(header), 0) == (ssize_t)sizeof(header) &&
+	    memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_type != ET_CORE &&
+	    ((status->st_mode & S_IROTH) || (fstat(file->fd, &first) == 0 && first.st_uid == status->st_uid));
+}
+
+static int serve_open(struct reader *reader, const char *path)
+{
+	struct stat status;
+	int fd = regular_file_open(AT_FDCWD, path, 0, &status), err;
+
+	if (fd >= 0 && !is_debug_file(fd, &status, reader->file)) {
+		close(fd);
+		fd = -ENOENT;
+	}
+	err = send_descriptor(reader->fd, fd < 0 ? fd : 0, fd);
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+static int serve_fetch(struct reader *reader, const uint8_t *build_id, size_t build_id_bytes)
+{
+	int fd = reader->options->debuginfod ? debuginfod_open(build_id, build_id_bytes) : -ENOENT;
+	int err = send_descriptor(reader->fd, fd < 0 ? fd : 0, fd);
+
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+/* The next message's header; those before it that ask for files are served. */
+static int next_message(struct reader *reader, struct header *header)
+{
+	for (int opens = 0; opens < OPENS_MAX; opens++) {
+		char text[PATH_MAX];
+		int err = receive_all(reader->fd, header, sizeof(*header));
+
+		if (err || (header->message != MESSAGE_OPEN && header->message != MESSAGE_FETCH))
+			return err;
+		if (header->bytes >= (header->message == MESSAGE_OPEN ? PATH_MAX : BUILD_ID_BYTES_MAX + 1))
+			return -EPROTO;
+		err = receive_all(reader->fd, text, header->bytes);
+		text[header->bytes] = '\0';
+		if (!err && header->message == MESSAGE_OPEN)
+			err = serve_open(reader, text);
+		else if (!err)
+			err = serve_fetch(reader, (const uint8_t *)text, header->bytes);
+		if (err)
+			return err;
+	}
+	return -EPROTO;
+}
+
+int reader_source(struct reader *reader, uint64_t *source_id, struct symbol_facts *facts)
+{
+	struct header header;
+	struct source source;
+	int err = next_message(reader, &header);
+
+	if (err)
+		return err;
+	if (header.message != MESSAGE_SOURCE || header.bytes != sizeof(source))
+		return -EPROTO;
+	err = receive_all(reader->fd, &source, sizeof(source));
+	if (err)
+		return err;
+	*source_id = source.id;
+	*facts = (struct symbol_facts){.debug_file = source.debug_file != 0};
+	return source.error ? -ENOEXEC : 0;
+}
+
+int reader_answer(
+    struct reader *reader, const uint64_t *vaddrs, size_t n, uint8_t **bytes, size_t *byte_count)
+{
+	const uint64_t count = n;
+	struct header header;
+	int err = send_all(reader->fd, &count, sizeof(count));
+
+	if (!err)
+		err = send_all(reader->fd, vaddrs, n * sizeof(*vaddrs));
+	if (!err)
+		err = next_message(reader, &header); /* it may ask for the file of dwz */
+	if (err)
+		return err;
+	if (header.message != MESSAGE_ANSWER || header.bytes > ANSWER_BYTES_MAX + n * ADDRESS_BYTES_MAX)
+		return -EPROTO;
+	*byte_count = header.bytes;
+	*bytes = header.bytes ? malloc(header.bytes) : NULL;
+	if (!*bytes)
+		return -ENOMEM;
+	err = receive_all(reader->fd, *bytes, header.bytes);
+	if (err)
+		free(*bytes);
+	return err;
+}
+
+void reader_end(struct reader *reader)
+{
+	if (reader->fd >= 0)
+		close(reader->fd);
+	if (reader->pid > 0) {
+		kill(reader->pid, SIGKILL);
+		while (waitpid(reader->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	*reader = (struct reader){.fd = -1};
+}
