@@ -134,9 +134,15 @@ static void limit_load(struct daemon *d, uint64_t now_ns)
 	if (!own_load_look(&d->load, &limits, &reading, now_ns))
 		return;
 	periods_load_changed(d, before);
-	log_line("%s its limits of CPU time and memory: sampling periods are %u times what is configured",
-	    d->load.raised > before ? "the daemon is above" : "the daemon is well within",
-	    1u << d->load.raised);
+	if (d->load.rest == OWN_LOAD_REST_LOOKS)
+		log_line("larger sampling periods do not make the daemon's CPU time less: they are %u times "
+		         "what is configured",
+		    1u << d->load.raised);
+	else
+		log_line(
+		    "%s its limits of CPU time and memory: sampling periods are %u times what is configured",
+		    d->load.raised > before ? "the daemon is above" : "the daemon is well within",
+		    1u << d->load.raised);
 }
 
 /* Everything that causes no event. Returns the time until the next look, in nanoseconds, at most. */

@@ -22,13 +22,38 @@ void own_load_read(struct own_load_reading *reading)
 	reading->memory_bytes = proc_status_number(status, "\nRssAnon:", 10, 0) << 10;
 }
 
-/* In thousandths of the limits, the larger of both. */
-static uint64_t share(
-    const struct own_load_limits *limits, uint64_t used_ns, uint64_t passed_ns, uint64_t bytes)
+/* In thousandths of the limit. */
+static uint64_t cpu_share(const struct own_load_limits *limits, uint64_t used_ns, uint64_t passed_ns)
 {
-	uint64_t cpu = limits->cpu_percent ? used_ns * 100000 / passed_ns / limits->cpu_percent : 0;
-	uint64_t memory = limits->memory_bytes ? bytes / (limits->memory_bytes / 1000 + 1) : 0;
-	return cpu > memory ? cpu : memory;
+	return limits->cpu_percent ? used_ns * 100000 / passed_ns / limits->cpu_percent : 0;
+}
+
+static uint64_t memory_share(const struct own_load_limits *limits, uint64_t bytes)
+{
+	return limits->memory_bytes ? bytes / (limits->memory_bytes / 1000 + 1) : 0;
+}
+
+/* True: the last raise has not made the CPU time less, by a tenth at least, and is taken back. */
+static bool take_back(struct own_load *load, uint64_t cpu)
+{
+	const uint64_t before = load->cpu_share_raised;
+	load->cpu_share_raised = 0;
+	if (!before || !load->raised || cpu * 10 <= before * 9)
+		return false;
+	load->raised--;
+	load->rest = OWN_LOAD_REST_LOOKS;
+	return true;
+}
+
+static bool raise_period(struct own_load *load, uint64_t cpu, uint64_t memory)
+{
+	const bool by_cpu = cpu > 1000 && !load->rest;
+	load->rest -= load->rest > 0;
+	if ((!by_cpu && memory <= 1000) || load->raised == OWN_LOAD_RAISED_MAX)
+		return false;
+	load->raised++;
+	load->cpu_share_raised = memory > 1000 ? 0 : cpu;
+	return true;
 }
 
 bool own_load_look(struct own_load *load, const struct own_load_limits *limits,
@@ -38,16 +63,15 @@ bool own_load_look(struct own_load *load, const struct own_load_limits *limits,
 	const bool first = load->looked_ns == 0;
 	if (passed_ns < OWN_LOAD_WINDOW_S * UINT64_C(1000000000))
 		return false;
-	const uint64_t now = share(limits, reading->cpu_ns - load->cpu_ns, passed_ns, reading->memory_bytes);
+	const uint64_t cpu = cpu_share(limits, reading->cpu_ns - load->cpu_ns, passed_ns);
+	const uint64_t memory = memory_share(limits, reading->memory_bytes);
 	load->looked_ns = now_ns;
 	load->cpu_ns = reading->cpu_ns;
 	if (first)
 		return false;
-	load->calm = now < 333 ? load->calm + 1 : 0;
-	if (now > 1000 && load->raised < OWN_LOAD_RAISED_MAX) {
-		load->raised++;
+	load->calm = cpu < 333 && memory < 333 ? load->calm + 1 : 0;
+	if (take_back(load, cpu) || raise_period(load, cpu, memory))
 		return true;
-	}
 	if (load->calm < OWN_LOAD_CALM_LOOKS || !load->raised)
 		return false;
 	load->calm = 0;

@@ -116,6 +116,17 @@ static void print_fact(const struct screen *screen, const char *name, const char
 	putc('\n', screen->out);
 }
 
+/* A sentence, on as many lines as it takes. */
+static void print_sentence(const struct screen *screen, const char *name, const char *text)
+{
+	char label[32];
+
+	if (!*text)
+		return;
+	snprintf(label, sizeof(label), "  %s", name);
+	screen_hanging(screen, label, 10, text);
+}
+
 /* `why` is the path of the file `off`, or a line. */
 static void print_off(const struct screen *screen, const char *why)
 {
@@ -124,7 +135,7 @@ static void print_off(const struct screen *screen, const char *why)
 	if (*why == '/')
 		text_append(
 		    text, sizeof(text), "nothing is sampled while %s is there: heaptap enable --now", why);
-	print_fact(screen, "OFF", *text ? text : why);
+	print_sentence(screen, "OFF", *text ? text : why);
 }
 
 static void print_denied(const struct screen *screen, const struct control_denied *denied)
@@ -137,7 +148,7 @@ static void print_denied(const struct screen *screen, const struct control_denie
 		text_append(text, sizeof(text), ", since %s", when);
 	if (*denied->library_build_id)
 		text_append(text, sizeof(text), " (with library %.12s)", denied->library_build_id);
-	print_fact(screen, "denied", text);
+	print_sentence(screen, "denied", text);
 }
 
 static void print_load(const struct screen *screen, const struct control_daemon *daemon, int64_t up_ns)
@@ -177,7 +188,7 @@ static void print_daemon(const struct screen *screen, const struct control_list 
 	for (size_t i = 0; i < list->denied_count; i++)
 		print_denied(screen, &list->denied[i]);
 	for (size_t i = 0; i < list->note_count; i++)
-		print_fact(screen, "note", list->notes[i]);
+		print_sentence(screen, "note", list->notes[i]);
 }
 
 /* "pyroscope: 120 sent, 3 dropped; 2 wait (1.2 MiB), the oldest for 5 min" */
@@ -328,9 +339,10 @@ void status_table_print(const struct screen *screen, const struct control_list *
 			print_heading(screen, "not profiled", columns, "     pid  why");
 		print_unprofiled(screen, &list->processes[i], columns);
 	}
-	if (!list->process_count)
-		fputs("\nno process carries the library: `heaptap enable UNIT` and a restart, or `heaptap "
-		      "enable "
-		      "--machine-wide`\n",
-		    screen->out);
+	if (!list->process_count) {
+		putc('\n', screen->out);
+		screen_lines(screen, 0,
+		    "no process carries the library: `heaptap enable UNIT` and a restart, or `heaptap enable "
+		    "--machine-wide`");
+	}
 }

@@ -227,6 +227,11 @@ int screen_text(const struct screen *screen, const char *text, int room)
 
 void screen_lines(const struct screen *screen, int indent, const char *text)
 {
+	screen_hanging(screen, "", indent, text);
+}
+
+void screen_hanging(const struct screen *screen, const char *label, int indent, const char *text)
+{
 	int at = 0;
 
 	while (*text) {
@@ -238,7 +243,8 @@ void screen_lines(const struct screen *screen, int indent, const char *text)
 			putc('\n', screen->out);
 			at = 0;
 		}
-		fprintf(screen->out, "%*s", at ? 1 : indent, "");
+		fprintf(screen->out, "%-*s", at ? 1 : indent, at ? "" : label);
+		label = "";
 		at += (at ? 1 : indent) + columns;
 		screen_text(screen, word ? word : "", 0);
 		free(word);

@@ -50,6 +50,9 @@ int screen_columns(const char *text);
 /* Prints text as lines of whole words that fit the width, each after `indent` blanks. */
 void screen_lines(const struct screen *screen, int indent, const char *text);
 
+/* The same, with the label in the blanks of the first line. */
+void screen_hanging(const struct screen *screen, const char *label, int indent, const char *text);
+
 /* The rest of the width after `used` columns; 0: no limit. At least 16, however narrow the terminal. */
 int screen_room(const struct screen *screen, int used);
 

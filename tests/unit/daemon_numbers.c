@@ -128,8 +128,29 @@ static void test_own_load(void **state)
 	assert_true(load_after(&load, 10, 0.01, 1 << 20));
 	assert_int_equal(load.raised, 1);
 	for (int i = 0; i < 30; i++)
-		load_after(&load, 10, 1, 0);
+		load_after(&load, 10, 0, 101 << 20);
 	assert_int_equal(load.raised, OWN_LOAD_RAISED_MAX);
+}
+
+/* Larger periods go on as long as they help; what no period makes less costs no samples. */
+static void test_own_load_of_other_work(void **state)
+{
+	struct own_load load = {.looked_ns = 1 * second};
+	double share = 1;
+	(void)state;
+	for (uint32_t raised = 1; raised <= 3; raised++) {
+		assert_true(load_after(&load, 10, share, 0));
+		assert_int_equal(load.raised, raised);
+		share *= 0.6;
+	}
+	assert_true(load_after(&load, 10, 0.6 * 0.6, 0)); /* the third did not help */
+	assert_int_equal(load.raised, 2);
+	for (int i = 0; i < OWN_LOAD_REST_LOOKS; i++)
+		assert_false(load_after(&load, 10, share, 0));
+	assert_true(load_after(&load, 10, share, 0)); /* tried again */
+	assert_int_equal(load.raised, 3);
+	assert_true(load_after(&load, 10, share, 0));
+	assert_int_equal(load.raised, 2);
 }
 
 static void test_session_identity(void **state)
@@ -197,6 +218,7 @@ int main(void)
 	    cmocka_unit_test(test_growth_of_a_start),
 	    cmocka_unit_test(test_sample_rate),
 	    cmocka_unit_test(test_own_load),
+	    cmocka_unit_test(test_own_load_of_other_work),
 	    cmocka_unit_test(test_session_identity),
 	    cmocka_unit_test(test_lines_of_maps),
 	};

@@ -132,8 +132,8 @@ static void the_table(void **state)
 	    "heaptap daemon  pid 99, version 0.1.0, since 2025-11-20 16:03:59 (2 d 2 h)\n"
 	    "  uses    CPU 1800.0 s (1.00% of one), memory 64.0 MiB, disk 300.0 MiB of 1.0 GiB\n"
 	    "  store   /var/lib/heaptap/store\n"
-	    "  denied  /usr/sbin/x: 3 deaths by SIGSEGV in 10 minutes, since 2025-11-22 17:04 (with library "
-	    "0123456789ab)\n"
+	    "  denied  /usr/sbin/x: 3 deaths by SIGSEGV in 10 minutes, since 2025-11-22 17:04\n"
+	    "          (with library 0123456789ab)\n"
 	    "  note    heaptap.conf:7: period is no size: the old configuration is in force\n"
 	    "  push    one: 120 sent, 3 dropped; 2 wait (1.5 MiB), the oldest for 1 h 0 min\n"
 	    "  push    two: 0 sent\n"
@@ -168,8 +168,31 @@ static void it_says_that_everything_is_off(void **state)
 	off.daemon.off = "/run/heaptap/off";
 	status_table_print(&screen, &off, &spools, NOW_NS);
 	fclose(out);
-	assert_non_null(strstr(
-	    text, "\n  OFF     nothing is sampled while /run/heaptap/off is there: heaptap enable --now\n"));
+	assert_non_null(strstr(text,
+	    "\n  OFF     nothing is sampled while /run/heaptap/off is there: heaptap enable\n          "
+	    "--now\n"));
+	free(text);
+}
+
+static void no_line_is_wider_than_the_screen(void **state)
+{
+	static const char *long_notes[] = {"not every process of this machine is seen by the daemon, for it "
+	                                   "runs in a pid namespace of its own: give it --pid=host"};
+	const struct control_list none = {.daemon = {.pid = 99,
+	                                      .version = "",
+	                                      .store = "",
+	                                      .config = "",
+	                                      .off = "/run/heaptap/some/folder/of/a/test/off"},
+	    .notes = long_notes,
+	    .note_count = 1};
+	char *text;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+	const struct screen screen = {.out = out, .width = 80};
+	status_table_print(&screen, &none, &spools, NOW_NS);
+	fclose(out);
+	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+		assert_in_range(strlen(line), 0, 80);
 	free(text);
 }
 
@@ -210,6 +233,7 @@ int main(void)
 	    cmocka_unit_test(the_table),
 	    cmocka_unit_test(other_widths),
 	    cmocka_unit_test(it_says_that_everything_is_off),
+	    cmocka_unit_test(no_line_is_wider_than_the_screen),
 	    cmocka_unit_test(the_json),
 	};
 	setenv("TZ", "UTC", 1);
