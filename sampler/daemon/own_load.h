@@ -3,8 +3,8 @@
  * The daemon's limits on its own load: what it takes beyond them is answered by larger sampling periods,
  * twice as large each time, for all processes; and when it has taken much less for a while, by smaller ones
  * again. If a larger period has not made the CPU time less, it was not the samples that took it (processes
- * that start and end do): it is taken back, and not tried again for some minutes. Weights stay right, since every sample carries the period that it was drawn with. Pure but for
- * own_load_read.
+ * that start and end do): it is taken back, and not tried again for some minutes. Weights stay right, since
+ * every sample carries the period that it was drawn with. Pure but for own_load_read.
  *
  * CPU time is the main loop's: the children that write profiles take theirs whatever the period is (the
  * service manager's CPUQuota bounds them). Memory is what is our own: the pages of the regions are shared.
@@ -26,8 +26,8 @@ struct own_load {
 	uint32_t raised; /* the periods are 2 to this power times what is configured */
 	uint32_t calm;   /* looks in succession */
 	uint32_t rest;   /* looks for which CPU time raises nothing */
-	uint64_t
-	    cpu_share_raised; /* the CPU time that led to the last raise, until the next look judges it; or 0 */
+	/* the CPU time that led to the last raise, until the next look judges it; or 0 */
+	uint64_t cpu_share_raised;
 	uint64_t looked_ns, cpu_ns;
 };
 

@@ -82,12 +82,30 @@ static bool is_called(const struct process *process, const char *called)
 	        is_same_file(called, process->target.name);
 }
 
+/* An offer does not say yet by which path it was executed: the kernel says its last part, until the
+ * process gives itself another name. Whether it leads to the program is_called tells. */
+static void guess_called(const struct process *process, char called[REGION_PATH_BYTES])
+{
+	const char *path = process->target.name, *slash = strrchr(path, '/');
+	char comm[64];
+	if (process->target.pidfd < 0 || !slash ||
+	    proc_read(process->target.pid, "comm", comm, sizeof(comm)) <= 0)
+		return;
+	comm[strcspn(comm, "\n")] = '\0';
+	if (!comm[0] || strchr(comm, '/') ||
+	    snprintf(called, REGION_PATH_BYTES, "%.*s/%s", (int)(slash - path), path, comm) >=
+	        REGION_PATH_BYTES)
+		called[0] = '\0';
+}
+
 /* A program with several names (Debian's redis-server is a link to redis-check-rdb) gets the name by which it
  * was executed, if that name leads to the program; a script gets the name of its interpreter. */
 static void read_title(struct process *process)
 {
 	char called[REGION_PATH_BYTES];
 	region_program_path(process->image->region, called);
+	if (!called[0])
+		guess_called(process, called);
 	const bool good = is_called(process, called);
 	target_set_title(&process->target, good ? called : process->target.name);
 	if (good && called[0] == '/' && strlen(called) < sizeof(process->target.called))

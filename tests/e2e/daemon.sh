@@ -127,3 +127,18 @@ test_executed_program() {
   equal 300000 "$(sums inuse_space "$@")" 'in use of both programs'
   stop_daemon
 }
+
+# A program of several names, as Debian's redis-server is, has the one by which it was executed, in its profile too.
+test_called_by_a_link() {
+  start_daemon
+  ln -s daemon_steps bin/other_name
+  LD_PRELOAD=$PWD/bin/libheaptap.so "$PWD/bin/other_name" on hold 100 1000 touch held await end &
+  target=$!
+  wait_for 20 test -e held
+  snapshot_all "$target"
+  comment_of "$profile" | grep -q "comm=other_name " || { comment_of "$profile" >&2; fail 'it has the name of the file'; }
+  go tool pprof -raw "$profile" 2>/dev/null | grep -q "/bin/other_name" || fail 'its mapping has the name of the file'
+  touch end
+  wait "$target"
+  stop_daemon
+}
