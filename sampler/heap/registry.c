@@ -322,11 +322,22 @@ static void image_remove(struct registry *registry, struct image *image)
 	image_free(image);
 }
 
+/* What the next look will find: we may be late by more than CLAIM_LIMIT_NS. */
+static bool has_news(const struct image *image)
+{
+	return !image->ready && !image->declined &&
+	    (atomic_load_explicit(&region_header(image->region)->state, memory_order_acquire) ==
+	            REGION_READY ||
+	        region_declined_text(image->region));
+}
+
 /* An image without a living process is removed only when no process maps its region any more: a forked child
  * without samples so far may still claim a place in it. */
 static bool image_is_over(const struct image *image, uint64_t now)
 {
 	if (!image->ready && now - image->claimed_ns < CLAIM_LIMIT_NS && !image->declined)
+		return false;
+	if (has_news(image))
 		return false;
 	if (!image->ready && image->region->holder)
 		return true; /* another user's process took the region and did not use it */

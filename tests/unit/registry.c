@@ -49,6 +49,9 @@ struct scene {
 	size_t closed_count;
 	struct process *held[CLOSED_MAX]; /* not released yet */
 	bool hold;
+	void (*meanwhile)(
+	    struct scene *s); /* what happens while the next process is looked at; NULL: nothing */
+	struct stranger late;
 };
 
 static char library[PATH_MAX];
@@ -66,8 +69,10 @@ static int find_library(void **state)
 
 static void on_watched(void *context, struct target *target)
 {
-	(void)context;
+	struct scene *s = context;
 	assert_false(target->closed); /* nobody would tell its listener to forget it */
+	if (s->meanwhile)
+		s->meanwhile(s);
 }
 
 static void on_closed(void *context, struct target *target)
@@ -465,6 +470,44 @@ static void a_claim_that_comes_to_nothing_is_given_up_and_counted(void **state)
 	assert_int_equal(s->registry.arrivals, 0);
 }
 
+/* The look takes so long that the limit for claims is over when it comes to what was claimed during it. */
+static void come_to_it_late(struct scene *s)
+{
+	for (struct image *image = s->intake.images; image; image = image->next)
+		if (!image->ready) {
+			image->claimed_ns -= 10 * SECOND_NS;
+			stranger_end(&s->late);
+			s->meanwhile = NULL;
+		}
+}
+
+static void start_another(struct scene *s)
+{
+	s->late = start_shell(s);
+	assert_int_equal(tell(&s->late, "a=abcdefgh; b=$a$a; c=$b$b; echo 1\n"), 1);
+	s->meanwhile = come_to_it_late;
+}
+
+static void a_program_that_is_looked_at_late_is_profiled(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger first = start_shell(s), second = start_shell(s);
+	assert_int_equal(tell(&first, "echo 1\n"), 1);
+	assert_int_equal(tell(&second, "echo 1\n"), 1);
+	s->meanwhile = start_another;
+	s->registry.linger_ns = 0; /* the look is due */
+	registry_tend(&s->registry);
+	assert_null(s->meanwhile);
+	LOOK_UNTIL(s, s->closed_count);
+	assert_int_equal(s->registry.incomplete, 0);
+	assert_true(s->closed[0].taken > 0);
+	stranger_end(&first);
+	stranger_end(&second);
+	LOOK_UNTIL(s, registry_empty(&s->registry));
+	assert_int_equal(s->closed_count, 3);
+}
+
 static void a_changed_period_reaches_who_is_there_and_who_comes(void **state)
 {
 	struct scene *s = *state;
@@ -528,6 +571,7 @@ int main(void)
 	    TEST(the_commands_end_waits_for_its_status),
 	    TEST(an_image_stays_until_its_profiles_are_written),
 	    TEST(a_claim_that_comes_to_nothing_is_given_up_and_counted),
+	    TEST(a_program_that_is_looked_at_late_is_profiled),
 	    TEST(a_changed_period_reaches_who_is_there_and_who_comes),
 	    TEST(books_are_taken_over),
 	};
