@@ -106,16 +106,18 @@ int intake_add_image(struct intake *intake, struct image *image)
 	image->processes = &intake->processes;
 	image->memory = intake->memory;
 	image->next = intake->images;
+	image->link = &intake->images;
+	if (image->next)
+		image->next->link = &image->next;
 	intake->images = image;
 	return 0;
 }
 
 void intake_remove_image(struct intake *intake, struct image *image)
 {
-	struct image **link = &intake->images;
-	while (*link != image)
-		link = &(*link)->next;
-	*link = image->next;
+	*image->link = image->next;
+	if (image->next)
+		image->next->link = image->link;
 	table_remove(&intake->keys, image->region->key, image);
 }
 

@@ -118,9 +118,9 @@ struct process {
 };
 
 struct image {
-	struct image *next;
-	struct region *region; /* owned */
-	bool ready;            /* the image has written its part of the header */
+	struct image *next, **link; /* in the list: after it, and what leads to it */
+	struct region *region;      /* owned */
+	bool ready;                 /* the image has written its part of the header */
 	/* why the image does not use its region; NULL: it does, or has not answered */
 	const char *declined;
 	bool unchosen; /* by --only and --exclude: it takes no samples, and what it took before is dropped */

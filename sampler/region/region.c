@@ -357,8 +357,20 @@ static void empty_counts(const struct region *region, uint32_t place)
 		memset((void *)counts, 0, sizeof(*counts));
 }
 
-static void empty_slots(const struct region *region, uint32_t segment)
+/* Gives pages back; those that were never touched are not touched. */
+static bool punch_hole(const struct region *region, uint64_t offset, uint64_t bytes)
 {
+	return fallocate(
+	           region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) == 0;
+}
+
+/* Place 0 is one that nobody else will need soon, and often the only one; at any other the next child finds
+ * its pages there. */
+static void empty_slots(const struct region *region, uint32_t place, uint32_t segment)
+{
+	if (place == 0 &&
+	    punch_hole(region, region->offsets.slots + (uint64_t)segment * SEGMENT_BYTES, SEGMENT_BYTES))
+		return;
 	uint64_t pages = pages_there(region, region->offsets.slots, segment);
 	for (; pages; pages &= pages - 1)
 		memset((void *)slot_at(region,
@@ -390,10 +402,8 @@ void region_release_place(const struct region *region, uint32_t number)
 	for (uint32_t s = 0; s < region->segments; s++) {
 		if (region_segment_owner(region, s) != (int)number)
 			continue;
-		empty_slots(region, s);
-		/* Most of these were never touched: do not write to them. */
-		if (fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-		        (off_t)(region->offsets.kept + (uint64_t)s * SEGMENT_BYTES), SEGMENT_BYTES) != 0)
+		empty_slots(region, number, s);
+		if (!punch_hole(region, region->offsets.kept + (uint64_t)s * SEGMENT_BYTES, SEGMENT_BYTES))
 			memset((void *)kept_at(region, s * REGION_SEGMENT_SLOTS), 0, SEGMENT_BYTES);
 		atomic_store(&owners(region)[s], 0);
 	}

@@ -379,6 +379,9 @@ static struct tally in_use_of_its_own(const struct process *process)
 {
 	struct live_scan scan;
 	struct tally sum = {0};
+	/* Nothing is inherited at place 0, and to read slots that were never used costs memory. */
+	if (process->place == 0)
+		return region_read_tally(&region_place(process->image->region, 0)->live);
 	if (live_scan_take(&scan, process->image->region, process->place) != 0)
 		return sum;
 	for (size_t i = 0; i < scan.count; i++)

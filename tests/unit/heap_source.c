@@ -160,21 +160,27 @@ static void what_leaves_none_is_counted_once(void **state)
 	char text[256];
 	heap_source_describe_omitted(&s->source, text, sizeof(text));
 	assert_string_equal(text, "");
-	fixture_own(region, 0, 0);
+	s->process.place = 1;
+	fixture_own(region, 0, 1);
 	fixture_live(
 	    region, 1, &(struct fixture_block){.seq = 1, .size_bytes = 100000, .flags = SLOT_INHERITED});
 	fixture_live(region, 2, &(struct fixture_block){.seq = 2, .size_bytes = 3000});
-	fixture_count(region, 0, 3, 5000);
+	fixture_count(region, 1, 3, 5000);
 	for (int i = 0; i < 2; i++)
 		heap_source_kind.omitted(&s->source.base, &s->process.target);
+	/* At place 0 nothing can be inherited: its own count is taken. */
+	s->process.place = 0;
+	fixture_count(region, 0, 4, 7000);
+	atomic_store(&s->place->live.bytes_q8, 1000 << WEIGHT_BYTES_SHIFT);
+	heap_source_kind.omitted(&s->source.base, &s->process.target);
 	heap_source_describe_omitted(&s->source, text, sizeof(text));
 	assert_string_equal(text,
-	    "2 processes of few samples left no profile: 6 samples, 10000 bytes allocated, 6000 in use at "
+	    "3 processes of few samples left no profile: 10 samples, 17000 bytes allocated, 7000 in use at "
 	    "their "
 	    "ends");
 	summary_list_clear(&s->source.ended); /* a summary does not end the count */
 	heap_source_describe_omitted(&s->source, text, sizeof(text));
-	assert_memory_equal(text, "2 processes", 11);
+	assert_memory_equal(text, "3 processes", 11);
 }
 
 int main(void)
