@@ -42,7 +42,7 @@ static int api_snapshot(const char *name)
 	bool done = (int32_t)(atomic_load(answered) - number) >= 0;
 	atomic_store(&unanswered, done ? 0 : 1);
 	errno = saved;
-	return done;
+	return done && !request_refused(place_self(), number);
 }
 
 static void set_paused(bool pause)

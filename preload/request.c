@@ -67,3 +67,10 @@ _Atomic uint32_t *request_snapshot(
 	atomic_store(&asking, 0);
 	return &place->answered;
 }
+
+bool request_refused(const struct region_place *place, uint32_t number)
+{
+	uint64_t refused = atomic_load(&place->refused);
+	uint32_t first = (uint32_t)(refused >> 32), last = (uint32_t)refused;
+	return refused && number - first <= last - first;
+}

@@ -31,8 +31,12 @@ void request_postpone(void);
 void request_resume(struct region_header *header, struct region_place *place);
 
 /* Requests a snapshot with a name (may be NULL). The sampler sets the word that is returned to *number once
- * it has taken the snapshot in memory. Returns NULL if another thread is just making a request. */
+ * it has taken the snapshot in memory, or refused it. Returns NULL if another thread is just making a
+ * request. */
 _Atomic uint32_t *request_snapshot(
     struct region_header *header, struct region_place *place, const char *name, uint32_t *number);
+
+/* Of a request that has been answered, and of no later one of this process. */
+bool request_refused(const struct region_place *place, uint32_t number);
 
 #endif

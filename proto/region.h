@@ -66,7 +66,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define REGION_ABI        15u
+#define REGION_ABI        16u
 #define REGION_MAGIC      0x7061747061656831ull /* "1heaptap" */
 #define REGION_POOL_MAGIC 0x7962626f6c706831ull
 #define LEDGER_MAGIC      0x72656764656c6831ull
@@ -349,7 +349,8 @@ struct region_place {
 	_Atomic uint32_t signals;    /* snapshots requested by signal */
 	/* requests by heaptap_snapshot(); when one is served, the sampler copies `asked` into `answered` */
 	_Atomic uint32_t asked, answered;
-	_Atomic uint32_t paused;                     /* 1: no samples are taken now */
+	_Atomic uint64_t refused; /* before that: the last refused ones, first << 32 | last */
+	_Atomic uint32_t paused;  /* 1: no samples are taken now */
 	_Atomic uint64_t paused_since_ns, paused_ns; /* `paused_ns`: sum of the pauses that have ended */
 	char asked_name[REGION_NAME_BYTES];
 };

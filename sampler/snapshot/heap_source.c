@@ -201,7 +201,7 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 
 /* ---- requests in the shared memory */
 
-/* The snapshot was taken, or cannot be: heaptap_snapshot() may return. */
+/* The snapshot was taken, or cannot be, or is refused: heaptap_snapshot() may return. */
 static void answer_program(const struct process *process, const struct snapshot_series *series)
 {
 	struct region_place *place = region_place(process->image->region, process->place);
@@ -226,6 +226,7 @@ static void read_requests(const struct scheduler *scheduler, const struct proces
 {
 	struct region_place *place = region_place(process->image->region, process->place);
 	uint32_t signals = atomic_load(&place->signals), asked = atomic_load(&place->asked);
+	uint32_t first = series->asked_seen + 1;
 	char name[REGION_NAME_BYTES], cause[128];
 	if (signals != series->signals_seen && is_allowed(scheduler, series, now_ns))
 		snapshot_series_want(series, "a signal to the process", NULL, 0);
@@ -238,8 +239,10 @@ static void read_requests(const struct scheduler *scheduler, const struct proces
 	series->asked_seen = asked;
 	if (is_allowed(scheduler, series, now_ns))
 		snapshot_series_want(series, cause, name, 0);
-	else if (!series->wanted)
+	else if (!series->wanted) {
+		atomic_store(&place->refused, (uint64_t)first << 32 | asked);
 		answer_program(process, series);
+	}
 }
 
 /* ---- thresholds */
