@@ -75,6 +75,14 @@ void live_reserve(void *memory)
 	levels_ready = LIVE_LEVELS;
 }
 
+/* A key is a block's address with each bit turned over: LeakSanitizer takes any word in a library's data that
+ * is a block's address for a use of that block, and every sampled leak would be none. No block's key is
+ * KEY_EMPTY or KEY_BUSY. */
+static inline uint64_t key_of(const void *pointer)
+{
+	return ~(uint64_t)(uintptr_t)pointer;
+}
+
 /* The byte of a filter of 2^bits + LIVE_WINDOW. Blocks are 16-byte aligned. Each 64 KiB of addresses have
  * adjacent bytes, from a position that is a hash of their number: neighbours share cache lines and pages, as
  * they do in the heap, but never a byte. */
@@ -157,11 +165,12 @@ static uint32_t window_start(const struct level *level, const void *pointer)
 static bool window_has(const struct level *level, const void *pointer)
 {
 	uint32_t start = window_start(level, pointer), mask = (1u << level->key_bits) - 1;
+	uint64_t wanted = key_of(pointer);
 	for (uint32_t b = 0; b < WINDOW_BUCKETS; b++) {
 		const _Atomic uint64_t *keys = &level->keys[(start + b * BUCKET_KEYS) & mask];
 		bool any = false;
 		for (uint32_t i = 0; i < BUCKET_KEYS; i++)
-			any |= atomic_load_explicit(&keys[i], memory_order_relaxed) == (uintptr_t)pointer;
+			any |= atomic_load_explicit(&keys[i], memory_order_relaxed) == wanted;
 		if (any)
 			return true;
 	}
@@ -170,12 +179,12 @@ static bool window_has(const struct level *level, const void *pointer)
 
 static bool level_take(struct level *level, const void *pointer, struct live_entry *entry)
 {
-	uint64_t address = (uintptr_t)pointer;
+	uint64_t wanted = key_of(pointer);
 	if (!window_has(level, pointer))
 		return false;
 	FOR_WINDOW (level, pointer, i) {
-		uint64_t key = address;
-		if (atomic_load_explicit(&level->keys[i], memory_order_relaxed) != address)
+		uint64_t key = wanted;
+		if (atomic_load_explicit(&level->keys[i], memory_order_relaxed) != wanted)
 			continue;
 		/* If two threads free the same block (a bug of the program), only one gets it. */
 		if (!one_thread_exchange64(&level->keys[i], &key, KEY_BUSY))
@@ -200,7 +209,7 @@ static bool level_put(struct level *level, const void *pointer, const struct liv
 			continue;
 		level->entries[i] = *entry;
 		filter_add(level, pointer);
-		atomic_store_explicit(&level->keys[i], (uintptr_t)pointer, memory_order_release);
+		atomic_store_explicit(&level->keys[i], key_of(pointer), memory_order_release);
 		return true;
 	}
 full:
@@ -219,9 +228,8 @@ bool live_maybe_here(const void *pointer)
 
 bool live_take(const void *pointer, struct live_entry *entry)
 {
-	if ((uintptr_t)pointer <= KEY_BUSY)
-		/* free(NULL) may share a filter byte with a block, but it must not match an empty key. */
-		return false;
+	if (key_of(pointer) <= KEY_BUSY)
+		return false; /* the last two addresses: no block is there, and an empty key is none */
 	uint32_t open = atomic_load(&levels_open);
 	for (uint32_t i = 0; i < open; i++)
 		if (filter_has(levels[i].filter, levels[i].filter_bits, pointer) &&
@@ -257,7 +265,7 @@ void live_visit(bool (*visit)(const void *pointer, struct live_entry *entry))
 			if (key <= KEY_BUSY ||
 			    !atomic_compare_exchange_strong(&level->keys[i], &key, KEY_BUSY))
 				continue;
-			const void *pointer = (const void *)(uintptr_t)key;
+			const void *pointer = (const void *)(uintptr_t)~key;
 			bool keep = visit(pointer, &level->entries[i]);
 			atomic_store(&level->keys[i], keep ? key : KEY_EMPTY);
 			if (keep)

@@ -99,6 +99,8 @@ static void null_is_never_live(void **unused)
 	struct live_entry entry;
 	assert_false(live_take(NULL, &entry));
 	assert_false(live_take((void *)1, &entry));
+	assert_false(live_take((void *)UINTPTR_MAX, &entry));
+	assert_false(live_take((void *)(UINTPTR_MAX - 1), &entry));
 	assert_int_equal(1, levels[0].used);
 	assert_true(take(number));
 	count_down(confirm_byte(&levels[0], NULL));
