@@ -68,10 +68,11 @@ uintptr_t capture_breakpoint(void)
 	                 : "x9", "memory")
 #endif
 
-/* The lowest free buffer of a class, or NULL. */
-static struct region_buffer *class_take(uint32_t class, unsigned char *buffers, _Atomic uint64_t *bitmap)
+/* The lowest free buffer among the first `count` of a class, or NULL. */
+static struct region_buffer *class_take(
+    uint32_t class, uint32_t count, unsigned char *buffers, _Atomic uint64_t *bitmap)
 {
-	for (uint32_t word = 0; word < buffer_class[class].count / 64; word++) {
+	for (uint32_t word = 0; word < count / 64; word++) {
 		uint64_t taken = atomic_load_explicit(&bitmap[word], memory_order_relaxed);
 		while (~taken) {
 			uint32_t bit = (uint32_t)__builtin_ctzll(~taken);
@@ -84,16 +85,19 @@ static struct region_buffer *class_take(uint32_t class, unsigned char *buffers, 
 	return NULL;
 }
 
-/* A free buffer with room for `stack_bytes`; stacks larger than the largest buffer get that one and are
- * cut. */
-static struct region_buffer *buffer_take(uint64_t stack_bytes, uint64_t *room)
+/* A free buffer with room for `stack_bytes`; stacks larger than the largest buffer get that one and are cut.
+ * modest: of the smallest class that has the room, and only of its lower half. */
+static struct region_buffer *buffer_take(uint64_t stack_bytes, bool modest, uint64_t *room)
 {
 	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)place_buffers();
 	unsigned char *buffers = place_buffers() + BUFFER_BITMAPS_BYTES;
 	for (uint32_t c = 0; c < BUFFER_CLASSES; c++) {
 		*room = buffer_class[c].bytes - sizeof(struct region_buffer);
-		struct region_buffer *buffer =
-		    *room >= stack_bytes || c + 1 == BUFFER_CLASSES ? class_take(c, buffers, bitmap) : NULL;
+		const bool fits = *room >= stack_bytes || c + 1 == BUFFER_CLASSES;
+		const uint32_t all = buffer_class[c].count, count = modest && all > 64 ? all / 2 : all;
+		struct region_buffer *buffer = fits ? class_take(c, count, buffers, bitmap) : NULL;
+		if (fits && modest && !buffer)
+			return NULL;
 		if (buffer) {
 			atomic_store_explicit(
 			    &buffer->word, buffer_word(BUFFER_WRITING, place_index()), memory_order_relaxed);
@@ -134,13 +138,25 @@ static uint64_t stack_extent(uintptr_t sp, bool *whole)
 /* Below the place where a stack is measured: the frame of the function that does it. */
 enum { FRAME_BYTES = 512 };
 
+static void buffer_fill(
+    struct region_buffer *buffer, const struct live_entry *entry, enum buffer_content content, uint64_t bytes)
+{
+	buffer->place = place_index();
+	buffer->sample = entry->sample;
+	buffer->stack_bytes = (uint32_t)bytes;
+	buffer->flags = entry->flags;
+	buffer->content = (uint16_t)content;
+	atomic_store_explicit(&buffer->word, buffer_word(BUFFER_FULL, place_index()), memory_order_release);
+	atomic_fetch_add_explicit(&place_header()->copied, 1, memory_order_release);
+}
+
 /* False: no buffer was free. */
 __attribute__((noinline)) static bool capture_copy(const struct live_entry *entry)
 {
 	bool whole;
 	uint64_t room;
 	uint64_t extent = stack_extent((uintptr_t)__builtin_frame_address(0), &whole);
-	struct region_buffer *buffer = buffer_take(extent + FRAME_BYTES, &room);
+	struct region_buffer *buffer = buffer_take(extent + FRAME_BYTES, entry->sample.stack != 0, &room);
 	if (!buffer)
 		return false;
 	uint64_t *regs = buffer->regs;
@@ -149,17 +165,31 @@ __attribute__((noinline)) static bool capture_copy(const struct live_entry *entr
 	extent = stack_extent(sp, &whole);
 	uint64_t copied = extent < room ? extent : room;
 	copy_stack(buffer + 1, (const void *)sp, copied);
-	buffer->place = place_index();
-	buffer->sample = entry->sample;
-	buffer->stack_bytes = (uint32_t)copied;
-	buffer->flags = entry->flags;
-	buffer->whole_stack = whole && copied == extent;
-	atomic_store_explicit(&buffer->word, buffer_word(BUFFER_FULL, place_index()), memory_order_release);
-	atomic_fetch_add_explicit(&place_header()->copied, 1, memory_order_release);
+	buffer_fill(buffer, entry, whole && copied == extent ? BUFFER_WHOLE_STACK : BUFFER_STACK, copied);
 	return true;
 }
 
-bool capture_sample(const struct live_entry *entry)
+/* For the number of a walked stack. If the rows have changed since it was walked, nothing is said of it. */
+static bool capture_frames(const struct live_entry *entry, struct walk_start start, uint64_t bytes)
+{
+	uint64_t room;
+	struct region_buffer *buffer = buffer_take(bytes, false, &room);
+	if (!buffer)
+		return false;
+	size_t count = walk_frames(start, (uint64_t *)(buffer + 1), room / sizeof(uint64_t));
+	buffer_fill(buffer, entry, BUFFER_FRAMES, count * sizeof(uint64_t));
+	return count != 0;
+}
+
+/* Few stacks have more frames than the smallest buffer has room for. */
+static bool capture_walked(const struct live_entry *entry, const struct walk_start *walked)
+{
+	return walked &&
+	    (capture_frames(entry, *walked, 0) ||
+	        capture_frames(entry, *walked, (WALK_FRAMES_MAX + 1) * sizeof(uint64_t)));
+}
+
+bool capture_sample(const struct live_entry *entry, const struct walk_start *walked)
 {
 	struct region_header *header = place_header();
 	bool whole;
@@ -169,11 +199,13 @@ bool capture_sample(const struct live_entry *entry)
 	/* A copy is several times cheaper than a trap. A trap never lacks a buffer, and it slows down a
 	 * thread that fills buffers faster than they are emptied. On a stack with unknown bounds a trap gets
 	 * more of the stack. */
-	if ((!tapped || (whole && sample->period_bytes <= header->copy_period_bytes)) && capture_copy(entry))
+	const bool copies = !tapped || (whole && sample->period_bytes <= header->copy_period_bytes);
+	if (copies && (capture_copy(entry) || capture_walked(entry, walked)))
 		return true;
+	if (copies && sample->stack)
+		return false; /* it is counted under its number */
 	if (!tapped) {
-		if (!sample->stack) /* else it is counted under its number */
-			tally_lost(REGION_LOSS_NO_BUFFER, sample);
+		tally_lost(REGION_LOSS_NO_BUFFER, sample);
 		return false;
 	}
 	atomic_fetch_add_explicit(&place_self()->triggered, 1, memory_order_relaxed);

@@ -12,18 +12,23 @@
  * times what a copy does. The end of the stack must be known (thread.h): one byte too many would crash the
  * program. On a stack with unknown bounds (a signal stack, a coroutine's) the copy stops at the end of sp's
  * page, which is mapped as a whole.
+ *
+ * Walked samples are copied only while half of the buffers of that size are free: others have no other way.
+ * If the number of such a stack is new, its return addresses are written into a small buffer instead.
  */
 #ifndef PRELOAD_CAPTURE_H
 #define PRELOAD_CAPTURE_H
 
 #include "preload/live.h"
+#include "preload/walk.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* False: it is certain that the stack does not arrive, which is counted unless the sample was walked. (A dump
- * by the kernel may be lost unnoticed.) */
-bool capture_sample(const struct live_entry *entry);
+ * by the kernel may be lost unnoticed.) `walked`: where the walk began, if nobody knows the stack's number yet;
+ * else NULL. */
+bool capture_sample(const struct live_entry *entry, const struct walk_start *walked);
 
 /* Where a breakpoint is to be set; the sampler is told. */
 uintptr_t capture_breakpoint(void);

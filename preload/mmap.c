@@ -87,7 +87,7 @@ static void mapped(const void *start, uint64_t bytes)
 	if (!sampled_decide(bytes, &entry.sample))
 		return;
 	mapping_insert(start, bytes, &entry);
-	capture_sample(&entry);
+	capture_sample(&entry, NULL);
 }
 
 /* If a call fails after it has unmapped what was in its way (older kernels), that is not noticed. */

@@ -92,7 +92,8 @@ void sampled_alloc(const void *pointer, size_t size)
 	if (stack)
 		walk_count(stack, weight_of(entry.sample.size_bytes, entry.sample.period_bytes));
 	block_insert(pointer, &entry);
-	if ((!stack || asked || walk_is_compared()) && !capture_sample(&entry) && asked)
+	if ((!stack || asked || walk_is_compared()) && !capture_sample(&entry, asked ? &caller : NULL) &&
+	    asked)
 		walk_not_dumped(stack);
 }
 

@@ -105,8 +105,16 @@ static bool step(struct walk_start *at, struct walk_rule rule, uintptr_t top)
 	return true;
 }
 
-/* The hash of the stack of those frames that are not this library's; 0: it cannot be walked. */
-static uint64_t hash_of(const struct walk_area *area, struct walk_start at)
+/* Where to note the return addresses on the way. */
+struct trail {
+	uint64_t *frames;
+	size_t count, room;
+};
+
+/* The hash of the stack of those frames that are not this library's; 0: it cannot be walked. Written out for
+ * trail == NULL. */
+static inline __attribute__((always_inline)) uint64_t hash_of(
+    const struct walk_area *area, struct walk_start at, struct trail *trail)
 {
 	const uintptr_t low = sample_thread.stack_low, top = sample_thread.stack_top;
 	uint64_t hash = WALK_HASH_BEGIN, generation, now;
@@ -120,6 +128,10 @@ static uint64_t hash_of(const struct walk_area *area, struct walk_start at)
 				return 0;
 			used_later = true;
 		}
+		if (trail && trail->count == trail->room)
+			return 0;
+		if (trail)
+			((volatile uint64_t *)trail->frames)[trail->count++] = at.pc;
 		if (at.pc < own_start || at.pc >= own_end)
 			hash = walk_hash_step(hash, at.pc);
 		if (rule.ra_words && !step(&at, rule, top))
@@ -140,9 +152,16 @@ uint32_t walk_stack(struct walk_start start, bool *asked)
 	if (!atomic_load_explicit(&place_header()->walk, memory_order_relaxed) ||
 	    place_index() >= WALK_PLACES)
 		return 0;
-	uint64_t hash = hash_of(area, start);
+	uint64_t hash = hash_of(area, start, NULL);
 	uint32_t number = hash ? walk_number_take(&area->numbers, hash) : 0;
 	return number && walk_number_use(&area->numbers, number, asked) ? number : 0;
+}
+
+size_t walk_frames(struct walk_start start, uint64_t *frames, size_t room)
+{
+	struct trail trail = {.frames = frames, .room = room};
+	frames[trail.count++] = (uintptr_t)walk_frames + 1;
+	return hash_of(area_of(), start, &trail) ? trail.count : 0;
 }
 
 void walk_not_dumped(uint32_t stack)
@@ -161,7 +180,8 @@ void walk_count(uint32_t stack, struct weight weight)
 	_Atomic uint64_t *changed = &counts->changed[stack / 64];
 	one_thread_add(&count->samples, 1);
 	one_thread_add(&count->bytes_q8, weight.bytes_q8);
-	one_thread_add(&count->objects_q16, weight.objects_q16);
+	/* Locked, always: what was added must be seen by whoever clears the bit after it was found set here. */
+	atomic_fetch_add(&count->objects_q16, weight.objects_q16);
 	if (!(atomic_load_explicit(changed, memory_order_relaxed) >> stack % 64 & 1))
 		atomic_fetch_or_explicit(changed, 1ull << stack % 64, memory_order_release);
 	one_thread_add(&place_self()->walked, 1);

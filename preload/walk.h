@@ -9,6 +9,7 @@
 #include "proto/weight.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* The region is mapped: protects the tables that only the sampler writes. Under a filter (strict) too: the
@@ -23,6 +24,10 @@ struct walk_start {
 /* The number of the stack of those frames that are not this library's; 0: it cannot be walked, and the sample
  * is to be dumped. *asked: the sample is to be dumped with its number too, which nobody knows yet. */
 uint32_t walk_stack(struct walk_start start, bool *asked);
+
+/* Walks once more: writes the return addresses to `frames`, first one in this library, as that of the frame
+ * that was called by the first. Returns their number, at most `room`; 0: it cannot be walked now. */
+size_t walk_frames(struct walk_start start, uint64_t *frames, size_t room);
 
 /* The dump that was asked for could not be made. */
 void walk_not_dumped(uint32_t stack);

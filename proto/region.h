@@ -439,11 +439,18 @@ struct region_buffer {
 	uint32_t place;
 	struct region_sample sample;
 	uint32_t stack_bytes; /* copied */
-	uint16_t whole_stack; /* 1: the copy reaches the known end of the stack */
+	uint16_t content;     /* enum buffer_content */
 	uint16_t flags;       /* enum slot_flags */
 	uint64_t regs[BUFFER_REGS];
 	uint64_t reserved[3];
 	/* the stack's bytes follow */
+};
+
+enum buffer_content {
+	BUFFER_STACK = 0,       /* the stack's innermost bytes */
+	BUFFER_WHOLE_STACK = 1, /* all of them: the copy reaches the known end of the stack */
+	/* of a walked sample: where the walk has led, the hook's own frame first. `regs` has nothing */
+	BUFFER_FRAMES = 2,
 };
 
 enum buffer_state {
@@ -465,7 +472,7 @@ static inline uint32_t buffer_word(enum buffer_state state, uint32_t place)
  * used first, so that no more memory is touched than stacks wait at the same time. Most stacks of C programs
  * take less than 2 KiB. The area begins with the bitmaps, in the order of the classes, padded to a page. */
 enum {
-	BUFFER_CLASSES = 5,
+	BUFFER_CLASSES = 6,
 	BUFFER_BITMAPS_BYTES = 4096,
 };
 static const struct {
@@ -474,7 +481,8 @@ static const struct {
 } buffer_class[BUFFER_CLASSES] = {
     {4096, 2048},
     {1024, 8192},
-    {512, 16384},
+    {1024, 16384},
+    {1024, 32768},
     {128, 65536},
     {64, (1 << 20) + 65536},
 };

@@ -243,6 +243,30 @@ struct buffer_context {
 	bool left;
 };
 
+/* Which stack a number is, by the hook itself. What it says of a number that is not ours, or nothing, is no
+ * sample's. */
+static bool take_frames(struct buffer_context *context, const struct region_buffer *header,
+    const unsigned char *addresses, size_t room)
+{
+	struct intake *intake = context->intake;
+	struct process *process = find_process(intake, context->image, header->place);
+	const size_t bytes = header->stack_bytes < room ? header->stack_bytes : room;
+	const size_t count = bytes / sizeof(uint64_t);
+	if (!process || !count || count > WALK_FRAMES_MAX || !walked_is_ours(process, header->sample.stack))
+		return true;
+	struct walk_result walk;
+	const uint32_t stack = walk_take_frames(
+	    &process->target, (const uint64_t *)(const void *)addresses, count, intake->frames, &walk);
+	const struct dumped_walk dumped = {.walk = &walk,
+	    .number = header->sample.stack,
+	    .stack = stack,
+	    .time_ns = header->sample.time_ns,
+	    .frames = true};
+	if (stack != UINT32_MAX)
+		(void)walked_dumped(process, &dumped); /* without memory, another is asked for */
+	return true;
+}
+
 static bool take_buffer(
     void *argument, const struct region_buffer *header, const unsigned char *stack, size_t room)
 {
@@ -255,6 +279,8 @@ static bool take_buffer(
 		return false;
 	}
 	struct intake *intake = context->intake;
+	if (header->content == BUFFER_FRAMES)
+		return take_frames(context, header, stack, room);
 	struct sample s = {
 	    .process = find_process(intake, context->image, header->place),
 	    .slot = header->sample.slot,
@@ -269,7 +295,7 @@ static bool take_buffer(
 	            .time_ns = header->sample.time_ns,
 	            .stack = stack,
 	            .stack_bytes = header->stack_bytes < room ? header->stack_bytes : room,
-	            .reaches_end = header->whole_stack == 1,
+	            .reaches_end = header->content == BUFFER_WHOLE_STACK,
 	        },
 	    .backend = BACKEND_COPY,
 	};

@@ -298,12 +298,15 @@ static int introduce(struct process *process, const struct dumped_walk *dumped)
 	const struct lesson lesson =
 	    teach(walked, dumped->walk, may_be_later(walked, process, dumped->time_ns));
 	const bool same = lesson.hash && lesson.hash == walk_table_hash(&walked->table, dumped->number);
+	if (dumped->frames && !same)
+		return 0; /* rows, or files, have changed since: another is asked for */
 	int error = name(walked, process, dumped->number, dumped->stack);
 	weigh(process->image);
 	if (error)
 		return error;
 	walk_table_tell(&walked->table, dumped->number, same ? WALK_NUMBER_KNOWN : WALK_NUMBER_UNUSED);
-	walked->counters.compared += lesson.hash && !lesson.later;
+	walked->counters.by_frames += dumped->frames;
+	walked->counters.compared += lesson.hash && !lesson.later && !dumped->frames;
 	/* A later file's rows may have been renewed since. */
 	if (lesson.hash && !lesson.later && !same) {
 		walked->counters.different++;
@@ -316,7 +319,8 @@ int walked_dumped(struct process *process, const struct dumped_walk *dumped)
 {
 	if (!is_named(process->image->walked, dumped->number))
 		return introduce(process, dumped);
-	compare(process, dumped->walk, dumped->number, dumped->stack);
+	if (!dumped->frames)
+		compare(process, dumped->walk, dumped->number, dumped->stack);
 	return 0;
 }
 

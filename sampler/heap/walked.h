@@ -5,6 +5,7 @@
  *   a dump was unwound, without a guess  -> its rows are published, and its number is known
  *   a walked sample was dumped as well   -> the first tells which stack the number is; it and any other is
  *                                           compared with what the hook has found
+ *   the same, and no room for a dump     -> the hook says itself which stack it is; 1 in N is compared later
  *   the hook has counted                 -> the books of that process, once the number is known; until then,
  *                                           and if its dump never comes, the samples are without a stack
  *
@@ -40,6 +41,7 @@ struct dumped_walk {
 	const struct walk_result *walk;
 	uint32_t number, stack; /* UINT32_MAX: there was no memory for it */
 	uint64_t time_ns;       /* when it was taken */
+	bool frames;            /* no dump: what the hook says itself, so there is nothing to compare */
 };
 
 /* Whether such a sample is in the counts that are entered here. If not (its number was given out under an
@@ -53,9 +55,10 @@ int walked_dumped(struct process *process, const struct dumped_walk *dumped);
  * After the image's dumps were drained. maps_follow: as in struct intake. Returns the number of samples. */
 size_t walked_drain(struct image *image, bool maps_follow);
 
-/* For comments: samples compared, and of these those that differed. */
+/* For comments: samples compared, and of these those that differed; stacks of which no dump but the hook itself
+ * has told. */
 struct walked_counters {
-	uint64_t compared, different;
+	uint64_t compared, different, by_frames;
 };
 struct walked_counters walked_counters(const struct image *image);
 

@@ -134,14 +134,16 @@ static struct tally read_count(const struct walk_count *count)
 bool walk_table_drain(struct walk_table *table, const struct walk_drain *drain)
 {
 	struct walk_counts *counts = &area_of(table)->counts[drain->place];
-	const uint32_t given = walk_numbers_given(numbers_of(table));
+	const uint32_t words = walk_numbers_given(numbers_of(table)) / 64;
 	bool left = false;
-	for (uint32_t word = 0; word <= given / 64; word++) {
+	for (uint32_t word = 0; word <= words; word++) {
 		uint64_t bits = drain->left[word];
 		/* The bits first: what is added after this sets them again. */
 		if (atomic_load_explicit(&counts->changed[word], memory_order_relaxed))
 			bits |= atomic_exchange_explicit(&counts->changed[word], 0, memory_order_acq_rel);
 		drain->left[word] = 0;
+		/* Only now: a number is drawn before its bit is set, perhaps a moment ago. */
+		const uint32_t given = bits ? walk_numbers_given(numbers_of(table)) : 0;
 		for (; bits; bits &= bits - 1) {
 			uint32_t number = word * 64 + (uint32_t)__builtin_ctzll(bits);
 			if (number > table->first && number <= given &&

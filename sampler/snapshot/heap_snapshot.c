@@ -69,6 +69,8 @@ static void comment_losses(
 	if (walked.compared)
 		fprintf(text.out, " (of all its processes compared %" PRIu64 ", wrong %" PRIu64 ")",
 		    walked.compared, walked.different);
+	if (walked.by_frames)
+		fprintf(text.out, ", stacks known by the hook alone %" PRIu64, walked.by_frames);
 	if (c->no_room + c->inherited_no_room)
 		fprintf(text.out, ", no memory for %" PRIu64, c->no_room + c->inherited_no_room);
 	sheet_print_outcomes(text.out, c->outcome);

@@ -73,6 +73,15 @@ static struct rarities look_for_rarities(const struct unwind_frame *frames, size
 	return found;
 }
 
+/* How many of the innermost frames are the preloaded library's. */
+static size_t own_frames(const struct unwind_frame *frames, size_t count)
+{
+	size_t own = 0;
+	while (own < count && frames[own].module && frames[own].module == frames->module)
+		own++;
+	return own;
+}
+
 uint32_t walk_take(struct target *target, const struct walk_sample *sample, struct unwind_frame *frames,
     size_t before, uint64_t outcomes[UNWIND_COUNTS], struct walk_result *result)
 {
@@ -88,12 +97,31 @@ uint32_t walk_take(struct target *target, const struct walk_sample *sample, stru
 		if (found.generated)
 			target_met_generated_code(target, clock_now_ns());
 		marker = unwind_marker(outcome);
-		while (sample->skips_innermost && skipped < count && innermost[skipped].module &&
-		    innermost[skipped].module == innermost->module)
-			skipped++;
+		skipped = sample->skips_innermost ? own_frames(innermost, count) : 0;
 	}
 	if (result)
 		*result = (struct walk_result){frames + before, count, outcome};
 	return stacks_intern(
 	    target->stacks, frames + skipped, before + count - skipped, marker, target->maps);
+}
+
+uint32_t walk_take_frames(struct target *target, const uint64_t *addresses, size_t count,
+    struct unwind_frame *frames, struct walk_result *result)
+{
+	for (size_t i = 0; i < count; i++) {
+		const uint64_t pc = ((const volatile uint64_t *)addresses)[i] - 1;
+		const struct map *map = maps_module(target->maps, pc);
+		if (!map || !map->has_bias)
+			return UINT32_MAX;
+		frames[i] = (struct unwind_frame){
+		    .pc = pc,
+		    .vaddr = pc - map->bias,
+		    .module = map->module,
+		    .kind = (uint8_t)map->kind,
+		    .step = UNWIND_STEP_CFI,
+		};
+	}
+	*result = (struct walk_result){frames, count, UNWIND_COMPLETE};
+	const size_t own = own_frames(frames, count);
+	return stacks_intern(target->stacks, frames + own, count - own, NULL, target->maps);
 }

@@ -304,6 +304,22 @@ static void a_hostile_buffer(void **state)
 	}
 }
 
+/* Of a walk whose stack has no number here, or with more frames than any has: nothing is believed. */
+static void frames_that_nobody_asked_for_are_nobodys(void **state)
+{
+	struct scene *s = *state;
+	const uint32_t bytes[] = {0, 8, 512, UINT32_MAX};
+	for (uint32_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++) {
+		struct region_buffer *buffer = copy(s, i, 0, i, 1);
+		buffer->content = BUFFER_FRAMES;
+		buffer->sample.stack = 1 + i;
+		buffer->stack_bytes = bytes[i];
+	}
+	assert_int_equal(intake_buffers(&s->intake, s->image, NOW_NS), sizeof(bytes) / sizeof(bytes[0]));
+	assert_int_equal(samples_of(s, 0), 0);
+	assert_int_equal(s->intake.taken, 0);
+}
+
 /*
  * A frame pointer leads to what lies `at` bytes up the stack: the caller's frame, if that is part of the
  * copy. Whatever length the buffer claims, what lies behind it is not: the next buffer, with another
@@ -427,6 +443,7 @@ int main(void)
 	    TEST(copies_are_taken_up_to_a_time),
 	    TEST(a_time_in_the_far_future_does_not_hold_it_up),
 	    TEST(a_hostile_buffer),
+	    TEST(frames_that_nobody_asked_for_are_nobodys),
 	    TEST(a_stack_ends_with_its_buffer),
 	    TEST(an_exec_is_noted_unless_it_began_this_program),
 	    TEST(books_that_would_grow_without_end),

@@ -325,6 +325,49 @@ static void what_is_counted_arrives_once(void **state)
 	assert_int_equal(sums.calls, 1);
 }
 
+/* The hook draws a number, and counts under it, while others are taken out. */
+static bool note_and_count_more(void *context, uint32_t number, struct tally count)
+{
+	struct sums *sums = context;
+	if (number == 1)
+		walk_count(walk_number_take(&region_walk(&region)->numbers, 12345),
+		    (struct weight){.bytes_q8 = 7, .objects_q16 = 1});
+	sums->known = true;
+	return note(context, number, count);
+}
+
+static void what_is_counted_meanwhile_arrives(void **state)
+{
+	(void)state;
+	struct walk_numbers *numbers = &region_walk(&region)->numbers;
+	struct sums sums = {.known = true};
+	while (walk_numbers_given(numbers) < 65) /* 64 a word: the next is in the second */
+		walk_number_take(numbers, 1000 + walk_numbers_given(numbers));
+	walk_count(1, (struct weight){.bytes_q8 = 100, .objects_q16 = 3});
+	const struct walk_drain with = {.left = left, .changed = note_and_count_more, .context = &sums};
+	assert_false(walk_table_drain(&table, &with));
+	if (sums.calls == 1)
+		assert_false(drain(0, &sums));
+	assert_int_equal(sums.calls, 2);
+	assert_int_equal(sums.stack, 66);
+	assert_int_equal(sums.count.bytes_q8, 7);
+}
+
+/* For a stack of which there is no dump. */
+static void a_walk_says_where_it_has_led(void **state)
+{
+	(void)state;
+	uint64_t noted[5] = {0};
+	assert_int_equal(walk_frames(at_word(LEAF, 10), noted, 5), 0);
+	three_frames();
+	assert_int_equal(walk_frames(at_word(LEAF, 10), noted, 3), 0);
+	assert_int_equal(walk_frames(at_word(LEAF, 10), noted, 4), 4);
+	assert_int_equal(noted[1], LEAF);
+	assert_int_equal(noted[2], MIDDLE);
+	assert_int_equal(noted[3], MAIN);
+	assert_int_equal(noted[4], 0);
+}
+
 /* As long as its stack is not known. */
 static void what_is_not_taken_comes_again(void **state)
 {
@@ -437,6 +480,8 @@ int main(void)
 	    cmocka_unit_test_setup(the_depth_is_bounded, begin),
 	    cmocka_unit_test_setup(files_that_came_later_have_one_generation, begin),
 	    cmocka_unit_test_setup(what_is_counted_arrives_once, begin),
+	    cmocka_unit_test_setup(what_is_counted_meanwhile_arrives, begin),
+	    cmocka_unit_test_setup(a_walk_says_where_it_has_led, begin),
 	    cmocka_unit_test_setup(what_is_not_taken_comes_again, begin),
 	    cmocka_unit_test_setup(a_place_without_counts_counts_nothing, begin),
 	    cmocka_unit_test_setup(tables_take_what_they_have_room_for, begin),

@@ -232,6 +232,31 @@ static void without_memory_a_number_stays_unknown(void **state)
 	assert_int_equal(process[0]->counters.not_dumped, 3);
 }
 
+/* There was no room for a dump: the hook itself has told, of the very stack that has the number's hash. */
+static void a_hook_tells_what_a_number_is(void **state)
+{
+	(void)state;
+	learn(0, LEARNED_NS);
+	uint32_t stack = other_stack(), number = take_samples(1, 3);
+	const struct dumped_walk told = {
+	    .walk = &walk, .number = number, .stack = stack, .time_ns = UINT64_MAX, .frames = true};
+	area()->numbers.of[number].hash ^= 1;
+	assert_int_equal(walked_dumped(process[0], &told), 0);
+	walked_drain(image, true);
+	assert_int_equal(in_the_books(), 0);
+	area()->numbers.of[number].hash ^= 1;
+	assert_int_equal(walked_dumped(process[0], &told), 0);
+	assert_int_equal(state_of(number), WALK_NUMBER_KNOWN);
+	walked_drain(image, true);
+	assert_int_equal(in_the_books(), 3);
+	assert_int_equal(heap_site(process[0]->heap, 0)->key.stack, stack);
+	assert_int_equal(walked_counters(image).by_frames, 1);
+	assert_int_equal(walked_counters(image).compared, 0);
+	assert_int_equal(dumped(number, stack), 0); /* later it is compared as any other */
+	assert_int_equal(walked_counters(image).compared, 1);
+	assert_int_equal(walked_counters(image).different, 0);
+}
+
 static void a_dump_that_shows_another_stack_ends_walking(void **state)
 {
 	(void)state;
@@ -382,6 +407,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(a_dump_that_does_not_come_is_asked_for_again, begin, end),
 	    cmocka_unit_test_setup_teardown(a_cut_dump_ends_a_numbers_use, begin, end),
 	    cmocka_unit_test_setup_teardown(without_memory_a_number_stays_unknown, begin, end),
+	    cmocka_unit_test_setup_teardown(a_hook_tells_what_a_number_is, begin, end),
 	    cmocka_unit_test_setup_teardown(a_dump_that_shows_another_stack_ends_walking, begin, end),
 	    cmocka_unit_test_setup_teardown(
 	        a_dump_of_files_that_were_unmapped_since_says_nothing, begin, end),
