@@ -26,8 +26,8 @@
 #include <stdint.h>
 
 /* False: it is certain that the stack does not arrive, which is counted unless the sample was walked. (A dump
- * by the kernel may be lost unnoticed.) `walked`: where the walk began, if nobody knows the stack's number yet;
- * else NULL. */
+ * by the kernel may be lost unnoticed.) `walked`: where the walk began, if nobody knows the stack's number
+ * yet; else NULL. */
 bool capture_sample(const struct live_entry *entry, const struct walk_start *walked);
 
 /* Where a breakpoint is to be set; the sampler is told. */

@@ -180,7 +180,7 @@ void walk_count(uint32_t stack, struct weight weight)
 	_Atomic uint64_t *changed = &counts->changed[stack / 64];
 	one_thread_add(&count->samples, 1);
 	one_thread_add(&count->bytes_q8, weight.bytes_q8);
-	/* Locked, always: what was added must be seen by whoever clears the bit after it was found set here. */
+	/* Locked, always: what was added must be seen by whoever clears the bit after it was found set. */
 	atomic_fetch_add(&count->objects_q16, weight.objects_q16);
 	if (!(atomic_load_explicit(changed, memory_order_relaxed) >> stack % 64 & 1))
 		atomic_fetch_or_explicit(changed, 1ull << stack % 64, memory_order_release);

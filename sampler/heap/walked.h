@@ -55,8 +55,8 @@ int walked_dumped(struct process *process, const struct dumped_walk *dumped);
  * After the image's dumps were drained. maps_follow: as in struct intake. Returns the number of samples. */
 size_t walked_drain(struct image *image, bool maps_follow);
 
-/* For comments: samples compared, and of these those that differed; stacks of which no dump but the hook itself
- * has told. */
+/* For comments: samples compared, and of these those that differed; stacks of which no dump but the hook
+ * itself has told. */
 struct walked_counters {
 	uint64_t compared, different, by_frames;
 };
