@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static const char *header(const struct client *client, const char *name)
 {
@@ -73,12 +74,33 @@ static bool is_foreign_page(const struct client *client)
 	    !(mode && into && strcmp(mode, "navigate") == 0 && strcmp(into, "document") == 0);
 }
 
+static enum MHD_Result count_host(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	(void)kind;
+	(void)value;
+	*(unsigned int *)context += strcasecmp(name, "Host") == 0;
+	return MHD_YES;
+}
+
+/* Two readers of such a request may take it for one to different hosts. */
+static bool has_hosts(const struct client *client)
+{
+	unsigned int count = 0;
+
+	MHD_get_connection_values(client->mhd, MHD_HEADER_KIND, count_host, &count);
+	return count > 1;
+}
+
 bool client_may_ask(const struct client *client, struct exchange *exchange, struct reply *reply)
 {
 	const struct token *token = &exchange->server->token;
 	bool needs_token = token->text[0] != '\0';
 	const char *host = header(client, "Host");
 
+	if (has_hosts(client)) {
+		client_refuse(reply, &exchange->route, 400, "a request has one Host");
+		return false;
+	}
 	if (needs_token && token_is_shown(token, header(client, "Authorization"))) {
 		exchange->trusted = true;
 		return true;

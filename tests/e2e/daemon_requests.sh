@@ -21,6 +21,42 @@ test_snapshots_by_the_socket() {
   stop_daemon
 }
 
+# What is in the store of a process that runs is that process', and what it has counted it keeps, when the daemon is
+# killed and another takes it up.
+test_serve_knows_a_process_by_its_start() {
+  command -v curl >/dev/null || skip 'no curl'
+  start_daemon
+  cp "$HEAPTAP_BUILD/heaptap-serve" bin/
+  carry on hold 100 1000 touch held await end &
+  target=$!
+  wait_for 20 test -e held
+  "$heaptap" snapshot --socket "$PWD/run/control" $target >out
+  "$heaptap" serve --listen 127.0.0.1:0 --socket "$PWD/run/control" store 2>serve.err &
+  serve=$!
+  wait_for 20 grep -q '^heaptap: serving on http' serve.err
+  url=$(sed -n 's,^heaptap: serving on \(http://[^/]*\)/$,\1,p' serve.err | head -1)
+  is_one() {
+    curl -s "$url/api/v1/processes" | python3 -c 'import json, sys
+p = json.load(sys.stdin)["processes"]
+sys.exit(not (len(p) == 1 and p[0]["running"] and p[0]["profiles"] >= 1 and p[0]["service"] == "steps"))'
+  }
+  allocated() { curl -s "$url/metrics" | sed -n 's/^heaptap_alloc_bytes_total{service_name="steps"} //p'; }
+  wait_for 20 is_one || fail "$(curl -s "$url/api/v1/processes")"
+  before=$(allocated)
+  kill_daemon
+  start_daemon
+  taken_up() { "$heaptap" status --socket "$PWD/run/control" --json $target | grep -q '"profiled":true'; }
+  wait_for 20 taken_up
+  wait_for 20 is_one
+  sleep 1.1 # a look is a second old at most
+  equal "$before" "$(allocated)" 'allocated'
+  touch end
+  wait $target
+  kill "$serve"
+  wait "$serve" || :
+  stop_daemon
+}
+
 # Without a file: the heap now, and the CPU time of a second, by heaptap serve.
 test_profiles_for_serve() {
   command -v curl >/dev/null || skip 'no curl'

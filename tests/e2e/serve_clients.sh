@@ -82,6 +82,11 @@ test_hosts_and_methods() {
   done 2>/dev/null || :
   equal 403 "$(fetch /debug/pprof/heap -H 'Host: example.org')"
   equal 403 "$(fetch / -H 'Host: example.org')"
+  for path in / /debug/pprof/heap; do
+    printf 'GET %s HTTP/1.1\r\nHost: localhost\r\nHost: example.org\r\nConnection: close\r\n\r\n' "$path" |
+      timeout 20 bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$0"; cat >&3; cat <&3' "$port" >two
+    matches '^HTTP/1.1 400 ' two
+  done
   # No page of elsewhere reaches a unix socket.
   equal 200 "$(curl -s -o body -w '%{http_code}' --unix-socket socket http://example.org/debug/pprof/heap)"
   for method in POST PUT DELETE OPTIONS PATCH TRACE NONSENSE; do
