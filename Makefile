@@ -37,13 +37,16 @@ PACKAGES_BENCH := $(PACKAGES_BUILD) g++ python3 valgrind heaptrack libgoogle-per
 	redis-tools sqlite3 nodejs zstd
 
 # The lab: what runs virtual machines, and what is in them, each with its own architecture's packages.
-PACKAGES_LAB   := qemu-system-x86 qemu-system-arm qemu-utils qemu-user-static mmdebstrap arch-test e2fsprogs cpio kmod xz-utils zstd
+PACKAGES_LAB   := qemu-system-x86 qemu-system-arm qemu-utils mmdebstrap arch-test e2fsprogs cpio kmod xz-utils zstd \
+	gcc-aarch64-linux-gnu g++-aarch64-linux-gnu
 PACKAGES_GUEST := systemd-sysv dbus udev kmod ca-certificates iproute2 strace make nginx postgresql mariadb-server podman crun \
 	conmon netavark busybox-static uidmap slirp4netns fuse-overlayfs \
 	$(filter-out %arm64-cross %aarch64-linux-gnu qemu-user cppcheck clang-format universal-ctags spin nginx-light,$(PACKAGES_CHECK))
-# Configured by emulation, which is slow: no services but redis, and no compilers but gcc and Go's.
-PACKAGES_GUEST_ARM64 := $(filter-out postgresql mariadb-server podman crun conmon netavark uidmap slirp4netns fuse-overlayfs \
-	clang lld llvm libclang-rt-14-dev rustc heaptrack man-db zsh fish debuginfod libdebuginfod1,$(PACKAGES_GUEST))
+# Unpacked alone: no services but redis, and no compilers but gcc and Go's.
+PACKAGES_GUEST_ARM64 := base-files base-passwd bash coreutils dash debianutils diffutils findutils grep gzip hostname libc-bin \
+	login mawk mount passwd perl-base sed tar util-linux less bsdutils $(filter-out systemd-sysv dbus udev nginx postgresql \
+	mariadb-server podman crun conmon netavark uidmap slirp4netns fuse-overlayfs clang lld llvm libclang-rt-14-dev rustc \
+	heaptrack man-db zsh fish debuginfod libdebuginfod1,$(PACKAGES_GUEST))
 
 # ---- how things are compiled
 # $(call quiet,CC,what): says what is made, unless V=1 shows the command itself
@@ -95,7 +98,7 @@ UNIT_BIN     = $(filter-out $(if $(ATTACH_LIB),,$(O)/tests/unit/remote_call),$(U
 FUZZ_BIN    := $(FUZZ_SRC:%.c=$(O)/%)
 FUZZ_OBJ    := $(FUZZ_BIN:%=%.o)
 READER_BIN  := $(READER_SRC:%.c=$(O)/%) $(patsubst %.go,$(O)/%,$(wildcard tests/readers/*.go))
-TARGET_BIN  := $(addprefix $(O)/tests/targets/,$(notdir $(basename $(TARGET_SRC))))
+TARGET_BIN   = $(addprefix $(O)/tests/targets/,$(filter-out $(if $(ATTACH_LIB),,attach_calls),$(notdir $(basename $(TARGET_SRC)))))
 BENCH_SRC   := $(sort $(wildcard bench/programs/*.c bench/programs/*.cc))
 BENCH_BIN   := $(addprefix $(O)/bench/,$(notdir $(basename $(BENCH_SRC))))
 
@@ -107,7 +110,8 @@ MACHINE = $(eval MACHINE := $(or $(shell $(CC) -dumpmachine 2>/dev/null),$(shell
 # ---- aarch64, cross-compiled, with Debian's arm64 libraries beside the checkout (.ci/tree). For tests: without debug
 # information, and without optimization that costs a minute.
 PACKAGES_ARM64 := libc6-dev libdw-dev libelf-dev libpfm4-dev libprotobuf-c-dev zlib1g-dev libiberty-dev libpcre2-dev \
-	libcurl4-gnutls-dev libinih-dev libmicrohttpd-dev libseccomp-dev libcmocka-dev libstdc++-12-dev
+	libcurl4-gnutls-dev libinih-dev libmicrohttpd-dev libseccomp-dev libcmocka-dev libstdc++-12-dev \
+	libjemalloc-dev libgoogle-perftools-dev libmimalloc-dev
 ARM64_O      := $(O)-arm64
 # Those that qemu's user mode can run: it has no perf events, no vdso, no memory that a forked child finds empty, and /proc
 # shows the emulator's own address space.
@@ -337,6 +341,10 @@ lab:
 
 ## check-lab: boots each, runs tests there, prints a table (GUEST=PATTERN, host is this machine; T=PATTERN)
 check-lab: all unit-bin readers targets lab
+	@! bash -c '. tests/lab/guests.sh; guest_names "$$0"' '$(or $(GUEST),.*)' | grep -q '^arm64' || { \
+		tree=$$(.ci/tree arm64 $(PACKAGES_ARM64)) && GOARCH=arm64 CGO_ENABLED=0 $(MAKE) --no-print-directory SAN= \
+		O=$(O)-lab-arm64 CC="aarch64-linux-gnu-gcc --sysroot=$$tree" CXX="aarch64-linux-gnu-g++ --sysroot=$$tree" \
+		AR=aarch64-linux-gnu-ar all unit-bin readers targets; }
 	@tests/lab/check '$(or $(GUEST),.*)' '$(LAB_T)' $(O)
 
 unit-bin: $(UNIT_BIN)
