@@ -34,6 +34,9 @@ for panel in board["panels"]:
     assert panel["fieldConfig"]["defaults"]["unit"], panel["title"]
     refs = [target["refId"] for target in panel["targets"]]
     assert refs and len(set(refs)) == len(refs), panel["title"]
+    # Grafana's types (npm @grafana/schema) want it.
+    if panel["type"] == "timeseries":
+        assert isinstance(panel["options"]["legend"]["calcs"], list), panel["title"]
     for uid, text in expressions(panel):
         assert uid == "${datasource}", f'{panel["title"]} reads {uid}'
         assert text.count("(") == text.count(")") and text.count("{") == text.count("}"), text
