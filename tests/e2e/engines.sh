@@ -22,7 +22,7 @@ is_ready() {
 # rendered TYPE: the total of all that Pyroscope has of the service
 rendered() {
   curl -sfG "http://127.0.0.1:$port/pyroscope/render" --data-urlencode \
-    "query=memory:$1:space:bytes{service_name=\"snapshot_api\"}" -d from=now-1h -d until=now -d format=json >render.json
+    "query=memory:$1:space:bytes{service_name=\"snapshot_api\"${labels:-}}" -d from=now-1h -d until=now -d format=json >render.json
   /usr/bin/python3 -c 'import json; print(json.load(open("render.json"))["flamebearer"]["numTicks"])'
 }
 
@@ -32,15 +32,21 @@ rendered_is() {
 
 test_pyroscope() {
   need pyroscope
-  local grpc gossip type
+  local grpc gossip raft type
   snapshots >files
-  port=$(free_port) grpc=$(free_port) gossip=$(free_port)
-  "$engine" -target=all -auth.multitenancy-enabled=false -usage-stats.enabled=false -self-profiling.disable-push=true \
-    -server.http-listen-address=127.0.0.1 -server.http-listen-port="$port" -server.grpc-listen-address=127.0.0.1 \
-    -server.grpc-listen-port="$grpc" -memberlist.bind-addr=127.0.0.1 -memberlist.bind-port="$gossip" \
-    >engine.log 2>&1 &
+  port=$(free_port) grpc=$(free_port) gossip=$(free_port) raft=$(free_port)
+  # All of its parts on loopback, and at ports of its own: two of these may run at once.
+  "$engine" -target=all -architecture.storage=v2 -auth.multitenancy-enabled=false -usage-stats.enabled=false \
+    -self-profiling.disable-push=true -tracing.enabled=false \
+    -server.http-listen-address=127.0.0.1 -server.http-listen-port="$port" \
+    -server.grpc-listen-address=127.0.0.1 -server.grpc-listen-port="$grpc" \
+    -memberlist.bind-addr=127.0.0.1 -memberlist.bind-port="$gossip" \
+    -metastore.raft.bind-address=127.0.0.1:"$raft" -metastore.raft.advertise-address=127.0.0.1:"$raft" \
+    -metastore.raft.server-id=127.0.0.1:"$raft" -metastore.address=127.0.0.1:"$grpc" -query-backend.address=127.0.0.1:"$grpc" \
+    -distributor.ring.instance-addr=127.0.0.1 -query-frontend.instance-addr=127.0.0.1 \
+    -query-scheduler.ring.instance-addr=127.0.0.1 -segment-writer.lifecycler.addr=127.0.0.1 >engine.log 2>&1 &
   trap "kill $! 2>/dev/null || :" EXIT
-  wait_for 60 is_ready "http://127.0.0.1:$port/ready"
+  wait_for 120 is_ready "http://127.0.0.1:$port/ready"
   "$heaptap" push --to "pyroscope+http://127.0.0.1:$port" --label env=ci --timeout 120s p.*.pb.gz 2>err ||
     { tail -n 5 engine.log >&2; fail "$(cat err)"; }
   for type in alloc_space:bytes alloc_objects:count; do
@@ -49,11 +55,12 @@ test_pyroscope() {
   for type in inuse_space:bytes inuse_objects:count; do
     wait_for 30 rendered_is "$type" "$(sums "${type%:*}" p.*.pb.gz)"
   done
-  curl -sf -H 'Content-Type: application/json' -d '{}' \
-    "http://127.0.0.1:$port/querier.v1.QuerierService/LabelNames" >labels
-  for type in env host service_name pyroscope_spy; do
-    grep -q "\"$type\"" labels || fail "no label $type: $(cat labels)"
-  done
+  # Its labels, and those of the push. (LabelNames of 2.0.1 has no names yet just after a push.)
+  labels=',env="ci",pyroscope_spy="heaptap"'
+  wait_for 30 rendered_is inuse_space:bytes "$(sums inuse_space p.*.pb.gz)"
+  labels=',env="other"'
+  equal 0 "$(rendered inuse_space:bytes)" 'of another label'
+  labels=
   # The flame graph has the program's own functions.
   rendered inuse_space:bytes >ticks
   grep -q take_held render.json || fail 'no take_held in the flame graph'
