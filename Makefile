@@ -331,8 +331,8 @@ arm64-all: $(O)/heaptap $(O)/heaptap-push $(O)/heaptap-serve $(O)/libheaptap.so 
 
 # Other kernels and machines, in virtual machines (tests/lab/guests.sh lists them).
 GUEST ?=
-# Without a pattern: what meets the kernel, in minutes.
-LAB_T := $(if $(T),$(T),^unit/|^e2e/(truth|capture_backends|events|doctor|attach_truth|walk)/)
+# Without a pattern: what meets the kernel, in three minutes a guest.
+LAB_T := $(if $(T),$(T),^unit/(features|event_attr|regs|signal_frame|call)/|^e2e/(truth/exact|units/|capture_backends/(which_and_why|uprobe_disabled$$)|doctor/a_bare_line))
 
 ## lab: builds the virtual machines for check-lab, outside of the tree, from Debian's packages (GUEST=PATTERN)
 lab:
