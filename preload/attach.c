@@ -7,6 +7,7 @@
 #include "preload/clock.h"
 #include "preload/raw_file.h"
 #include "preload/live.h"
+#include "preload/lock_all.h"
 #include "preload/lookup.h"
 #include "preload/memory.h"
 #include "preload/module_list.h"
@@ -89,6 +90,7 @@ static void *reserve_levels(bool may_advise)
 		madvise(memory, bytes, MADV_DONTDUMP);
 	}
 	live_reserve(memory);
+	lock_all_leave_out(LOCK_ALL_TABLES, memory, bytes);
 	return memory;
 }
 
@@ -128,11 +130,19 @@ struct lasting {
 	bool done, atfork;
 };
 
+static void leave_library_out(void)
+{
+	uintptr_t start = 0, end = 0;
+	lookup_extent((const void *)(uintptr_t)leave_library_out, &start, &end);
+	lock_all_leave_out(LOCK_ALL_LIBRARY, (const void *)start, end - start);
+}
+
 static void open_lasting(struct lasting *lasting, bool strict)
 {
 	if (lasting->done)
 		return;
 	lasting->done = true;
+	leave_library_out();
 	lasting->wiped = strict ? NULL : map_wiped();
 	lasting->atfork = register_atfork();
 	lasting->levels = reserve_levels(!strict);
@@ -173,6 +183,7 @@ bool attach_to(struct region_header *header, bool strict, bool runs)
 	seed();
 	clock_open((int)header->clock_id, !strict);
 	one_thread_open();
+	lock_all_leave_out(LOCK_ALL_REGION, header, header->offsets.end);
 	const struct claim_setup setup = claim_setup_of(header, pid, lasting.wiped);
 	claim_open(&setup);
 	/* Under a filter we make only system calls that the loader makes too; sigaction is none of them. */
@@ -206,6 +217,7 @@ static bool offer(bool strict)
 	seed();
 	clock_open((int)header->clock_id, !strict);
 	one_thread_open();
+	lock_all_leave_out(LOCK_ALL_REGION, header, header->offsets.end);
 	const struct claim_setup setup = claim_setup_of(header, 0, lasting.wiped);
 	claim_offer(&setup);
 	atomic_store_explicit(&header->state, REGION_OFFERED, memory_order_release);

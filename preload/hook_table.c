@@ -58,6 +58,7 @@ void hook_table_fill(bool mappings)
 	ADD(setuid, false);
 	ADD(setreuid, false);
 	ADD(setresuid, false);
+	ADD(mlockall, false);
 	if (mappings) {
 		ADD(mmap, false);
 		ADD(mmap64, false);

@@ -13,6 +13,7 @@
 #include "preload/claim.h"
 #include "preload/clock.h"
 #include "preload/live.h"
+#include "preload/lock_all.h"
 #include "preload/next_symbol.h"
 #include "preload/sample.h"
 #include "preload/sampled.h"
@@ -24,6 +25,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -253,6 +255,13 @@ EXPORT int setresuid(uid_t user, uid_t effective, uid_t saved)
 	if (result == 0 && user != 0 && effective != 0 && saved != 0)
 		claim_user_changed();
 	return result;
+}
+
+/* ---- memory that stays resident */
+
+EXPORT int mlockall(int flags)
+{
+	return lock_all(flags, real.mlockall);
 }
 
 /* ---- the time stamp counter

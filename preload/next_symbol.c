@@ -149,6 +149,12 @@ static int first_setresuid(uid_t user, uid_t effective, uid_t saved)
 	return real.setresuid(user, effective, saved);
 }
 
+static int first_mlockall(int flags)
+{
+	next_symbol_resolve();
+	return real.mlockall(flags);
+}
+
 struct real real = {
     .malloc = first_malloc,
     .free = first_free,
@@ -173,6 +179,7 @@ struct real real = {
     .setuid = first_setuid,
     .setreuid = first_setreuid,
     .setresuid = first_setresuid,
+    .mlockall = first_mlockall,
 };
 
 /* For functions that the libc lacks. A program that uses one could not have been linked against this libc, so
@@ -237,6 +244,11 @@ static int plain_munmap(void *address, size_t length)
 	return (int)syscall(SYS_munmap, address, length);
 }
 
+static int plain_mlockall(int flags)
+{
+	return (int)syscall(SYS_mlockall, flags);
+}
+
 static int missing_pthread_create(
     pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *argument)
 {
@@ -292,6 +304,7 @@ enum wish {
 	WISH_SETUID,
 	WISH_SETREUID,
 	WISH_SETRESUID,
+	WISH_MLOCKALL,
 	WISHES,
 };
 
@@ -331,6 +344,7 @@ void next_symbol_resolve(void)
 	    [WISH_SETUID] = {.name = "setuid"},
 	    [WISH_SETREUID] = {.name = "setreuid"},
 	    [WISH_SETRESUID] = {.name = "setresuid"},
+	    [WISH_MLOCKALL] = {.name = "mlockall"},
 	};
 	int saved = errno;
 	lookup_next(wishes, WISHES);
@@ -357,6 +371,7 @@ void next_symbol_resolve(void)
 	TAKE(WISH_SETUID, setuid, missing_set_user); /* cannot happen either, for all of these */
 	TAKE(WISH_SETREUID, setreuid, missing_set_user);
 	TAKE(WISH_SETRESUID, setresuid, missing_set_user);
+	TAKE(WISH_MLOCKALL, mlockall, plain_mlockall);
 	own_free = (void (*)(void *))(uintptr_t)lookup_before("free");
 	next_symbol_resolve_operators();
 	errno = saved;

@@ -48,6 +48,7 @@ struct real {
 	int (*setuid)(uid_t user);
 	int (*setreuid)(uid_t user, uid_t effective);
 	int (*setresuid)(uid_t user, uid_t effective, uid_t saved);
+	int (*mlockall)(int flags);
 };
 
 extern struct real real __attribute__((visibility("hidden")));
