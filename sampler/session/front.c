@@ -72,7 +72,8 @@ struct front {
 /* In the child that becomes the sampler. */
 static void sampler_settle(int front_fd, int paths_fd)
 {
-	static const int ignored[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP, SIGPIPE};
+	static const int ignored[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP, SIGPIPE,
+	    SIGABRT}; /* a service manager's watchdog sends it to each process of a unit */
 	sigset_t none;
 
 	setsid();

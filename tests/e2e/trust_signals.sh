@@ -31,6 +31,16 @@ test_sigterm_to_each_process_of_the_unit() {
   profile_check out/*.pb.gz
 }
 
+# A service manager's watchdog ends a unit that hangs by SIGABRT to each process: what it hung with is to be seen.
+test_sigabrt_to_each_process_of_the_unit() {
+  start -q -p 1K -o out/ "$targets/trust_hold" ready
+  command=$(child_of $front trust_hold)
+  kill -ABRT $sampler "$(child_of $front heaptap-witness)" $front $command
+  ended
+  equal 134 $status
+  profile_check out/*.exit.pb.gz
+}
+
 # Before COMMAND ends, the sampler is told a second time: what lives is written, and it goes.
 test_a_second_sigterm_hurries() {
   start -p 1K -i 0 -o out/ "$targets/trust_hold" ready
