@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lock_all FLAGS: locks all memory, by flags as of mlockall(2), and prints what that did, in words that must be
- * the same with and without a profiler, and then the resident memory, which is about the same:
+ * lock_all FLAGS: locks all memory, by flags as of mlockall(2), and prints what that did, in words that must
+ * be the same with and without a profiler, and then the resident memory, which is about the same:
  *
  *     result R ERRNO     of mlockall, which must leave errno alone if it succeeds
  *     before N, after N  how many pages of 64 are resident of a mapping that was made before, and after it
