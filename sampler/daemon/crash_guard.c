@@ -18,6 +18,7 @@ static const uint64_t second_ns = UINT64_C(1000000000);
 struct death {
 	char *exe; /* NULL: free */
 	char library[CRASH_GUARD_LIBRARY_BYTES];
+	uid_t uid;
 	uint64_t at_ns;
 };
 
@@ -53,19 +54,19 @@ void crash_guard_free(struct crash_guard *guard)
 	free(guard);
 }
 
-static int deny(struct crash_guard *guard, const char *exe, const char *library, const char *reason,
-    int64_t since_unix_ns)
+/* The texts are copied. */
+static int deny(
+    struct crash_guard *guard, const char *exe, const char *reason, struct crash_guard_denied denied)
 {
 	if (array_reserve(&guard->denied, &guard->room, guard->count + 1, sizeof(*guard->denied)) != 0)
 		return -ENOMEM;
-	struct crash_guard_denied denied = {
-	    .exe = strdup(exe), .reason = strdup(reason), .since_unix_ns = since_unix_ns};
+	denied.exe = strdup(exe);
+	denied.reason = strdup(reason);
 	if (!denied.exe || !denied.reason) {
 		free(denied.exe);
 		free(denied.reason);
 		return -ENOMEM;
 	}
-	snprintf(denied.library, sizeof(denied.library), "%s", library);
 	if (guard->count == CRASH_GUARD_DENIED_MAX) {
 		free(guard->denied[0].exe);
 		free(guard->denied[0].reason);
@@ -86,7 +87,7 @@ static size_t recent_deaths(const struct crash_guard *guard, const struct crash_
 	for (size_t i = 0; i < DEATHS_KEPT; i++) {
 		const struct death *other = &guard->deaths[i];
 		count += other->exe && strcmp(other->exe, death->exe) == 0 &&
-		    strcmp(other->library, death->library) == 0 &&
+		    strcmp(other->library, death->library) == 0 && other->uid == death->uid &&
 		    death->now_ns - other->at_ns <= CRASH_GUARD_WITHIN_S * second_ns;
 	}
 	return count;
@@ -98,27 +99,29 @@ const struct crash_guard_denied *crash_guard_note(
 	char reason[128];
 	const char *name = sigabbrev_np(death->signal);
 	if (!counts(death->signal) || death->age_ns > CRASH_GUARD_AGE_S * second_ns ||
-	    crash_guard_find(guard, death->exe, death->library))
+	    crash_guard_find(guard, death->exe, death->library, death->uid))
 		return NULL;
 	struct death *entry = &guard->deaths[guard->next++ % DEATHS_KEPT];
 	free(entry->exe);
-	*entry = (struct death){.exe = strdup(death->exe), .at_ns = death->now_ns};
+	*entry = (struct death){.exe = strdup(death->exe), .uid = death->uid, .at_ns = death->now_ns};
 	snprintf(entry->library, sizeof(entry->library), "%s", death->library);
 	if (recent_deaths(guard, death) < CRASH_GUARD_DEATHS)
 		return NULL;
 	snprintf(reason, sizeof(reason),
-	    "%d deaths, the last by SIG%s, within %d s of the hand-over, in %d minutes", CRASH_GUARD_DEATHS,
-	    name ? name : "?", CRASH_GUARD_AGE_S, CRASH_GUARD_WITHIN_S / 60);
-	return deny(guard, death->exe, death->library, reason, death->now_unix_ns) == 0
-	    ? &guard->denied[guard->count - 1]
-	    : NULL;
+	    "%d deaths, the last by SIG%s, within %d s of the hand-over, in %d minutes, as user %u",
+	    CRASH_GUARD_DEATHS, name ? name : "?", CRASH_GUARD_AGE_S, CRASH_GUARD_WITHIN_S / 60,
+	    (unsigned int)death->uid);
+	struct crash_guard_denied denied = {.uid = death->uid, .since_unix_ns = death->now_unix_ns};
+	snprintf(denied.library, sizeof(denied.library), "%s", death->library);
+	return deny(guard, death->exe, reason, denied) == 0 ? &guard->denied[guard->count - 1] : NULL;
 }
 
 const struct crash_guard_denied *crash_guard_find(
-    const struct crash_guard *guard, const char *exe, const char *library)
+    const struct crash_guard *guard, const char *exe, const char *library, uid_t uid)
 {
 	for (size_t i = 0; i < guard->count; i++)
-		if (strcmp(guard->denied[i].exe, exe) == 0 && strcmp(guard->denied[i].library, library) == 0)
+		if (strcmp(guard->denied[i].exe, exe) == 0 &&
+		    strcmp(guard->denied[i].library, library) == 0 && guard->denied[i].uid == uid)
 			return &guard->denied[i];
 	return NULL;
 }
@@ -133,7 +136,7 @@ const struct crash_guard_denied *crash_guard_at(const struct crash_guard *guard,
 	return &guard->denied[index];
 }
 
-/* ---- the file: "UNIX_NS BUILD_ID REASON<tab>EXE", bytes of EXE that could end a line as %XX */
+/* ---- the file: "UNIX_NS BUILD_ID UID REASON<tab>EXE", bytes of EXE that could end a line as %XX */
 
 static const char header[] = "# Executables that heaptap daemon leaves alone because they died soon after it "
                              "had begun to profile them.\n"
@@ -148,8 +151,8 @@ char *crash_guard_text(const struct crash_guard *guard, size_t *bytes)
 	fputs(header, out);
 	for (size_t i = 0; i < guard->count; i++) {
 		const struct crash_guard_denied *denied = &guard->denied[i];
-		fprintf(out, "%" PRId64 " %s %s\t", denied->since_unix_ns,
-		    denied->library[0] ? denied->library : "-", denied->reason);
+		fprintf(out, "%" PRId64 " %s %u %s\t", denied->since_unix_ns,
+		    denied->library[0] ? denied->library : "-", (unsigned int)denied->uid, denied->reason);
 		for (const char *c = denied->exe; *c; c++)
 			if ((unsigned char)*c < ' ' || *c == '%' || *c == 0x7f)
 				fprintf(out, "%%%02X", (unsigned char)*c);
@@ -183,20 +186,22 @@ static void unescape(char *text)
 
 static int parse_line(struct crash_guard *guard, char *line)
 {
-	char *end, *tab = strchr(line, '\t'), *reason;
-	int64_t since = strtoll(line, &end, 10);
+	char *end, *tab = strchr(line, '\t'), *user, *reason;
+	struct crash_guard_denied denied = {.since_unix_ns = strtoll(line, &end, 10)};
 	if (line[0] == '#' || !tab || !tab[1] || end == line || *end != ' ')
 		return 0;
 	char *library = end + 1;
 	*tab = '\0';
-	reason = strchr(library, ' ');
-	if (!reason)
+	user = strchr(library, ' ');
+	if (!user)
 		return 0;
-	*reason++ = '\0';
-	if (strlen(library) >= CRASH_GUARD_LIBRARY_BYTES)
+	*user++ = '\0';
+	denied.uid = (uid_t)strtoul(user, &reason, 10);
+	if (strlen(library) >= CRASH_GUARD_LIBRARY_BYTES || reason == user || *reason != ' ')
 		return 0;
+	snprintf(denied.library, sizeof(denied.library), "%s", strcmp(library, "-") == 0 ? "" : library);
 	unescape(tab + 1);
-	return deny(guard, tab + 1, strcmp(library, "-") == 0 ? "" : library, reason, since);
+	return deny(guard, tab + 1, reason + 1, denied);
 }
 
 int crash_guard_parse(struct crash_guard *guard, const char *text)

@@ -3,8 +3,9 @@
  * The crash-loop guard: counts deaths by SIGSEGV, SIGABRT, SIGBUS or SIGSYS soon after the hand-over, and
  * denies an executable when there are too many. We may not be the cause; but if we are, it ends here.
  *
- * A denial is of (executable, build id of the library), so that a new version of the library is tried again,
- * and is kept in a file that outlives the daemon. To undo one, delete its line and reload.
+ * A denial is of (executable, build id of the library, user): a new version of the library is tried again,
+ * and nobody can have somebody else's services denied by executing their files and killing them. It is kept
+ * in a file that outlives the daemon. To undo one, delete its line and reload.
  */
 #ifndef SAMPLER_DAEMON_CRASH_GUARD_H
 #define SAMPLER_DAEMON_CRASH_GUARD_H
@@ -13,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum {
 	CRASH_GUARD_DEATHS = 3,     /* so many ... */
@@ -25,6 +27,7 @@ enum {
 struct crash_guard_denied {
 	char *exe, *reason;
 	char library[CRASH_GUARD_LIBRARY_BYTES]; /* build id in hexadecimal digits; "" unknown */
+	uid_t uid;                               /* whose processes, by their effective user id */
 	int64_t since_unix_ns;
 };
 
@@ -36,6 +39,7 @@ void crash_guard_free(struct crash_guard *guard); /* NULL is fine */
 
 struct crash_guard_death {
 	const char *exe, *library;
+	uid_t uid;
 	int signal;
 	uint64_t age_ns; /* since the hand-over */
 	uint64_t now_ns;
@@ -48,7 +52,7 @@ const struct crash_guard_denied *crash_guard_note(
 
 /* NULL: it is not denied. */
 const struct crash_guard_denied *crash_guard_find(
-    const struct crash_guard *guard, const char *exe, const char *library);
+    const struct crash_guard *guard, const char *exe, const char *library, uid_t uid);
 
 size_t crash_guard_count(const struct crash_guard *guard);
 const struct crash_guard_denied *crash_guard_at(const struct crash_guard *guard, size_t index);

@@ -311,6 +311,7 @@ static void note_end(struct daemon *d, const struct roster_entry *entry)
 	const struct crash_guard_death death = {
 	    .exe = entry->exe,
 	    .library = entry->library ? entry->library : "",
+	    .uid = entry->uid,
 	    .signal = WTERMSIG(status),
 	    .age_ns = clock_now_ns() - entry->since_ns,
 	    .now_ns = clock_now_ns(),

@@ -39,6 +39,7 @@ struct roster_entry {
 	int64_t since_unix_ns;
 	struct growth_rate growth;
 	int pidfd; /* of `first`; else -1 */
+	uid_t uid; /* effective, when it was decided about; with `library` */
 	/* texts, owned; NULL: unknown */
 	char *service, *exe, *comm, *container, *labels, *library, *reason;
 };

@@ -51,7 +51,9 @@ bool verdict_is_no(struct daemon *d, struct roster_entry *entry, const struct ve
 		return verdict_refuse(entry, "%s", verdict->decision.reason);
 	library_id_read(entry->pid, library);
 	roster_set(&entry->library, library);
-	const struct crash_guard_denied *denied = crash_guard_find(d->guard, verdict->facts.exe, library);
+	entry->uid = verdict->facts.uid;
+	const struct crash_guard_denied *denied =
+	    crash_guard_find(d->guard, verdict->facts.exe, library, verdict->facts.uid);
 	return denied && verdict_refuse(entry, "denied: %s", denied->reason);
 }
 

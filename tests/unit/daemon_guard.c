@@ -15,18 +15,27 @@
 
 static const uint64_t second = 1000000000;
 
-static const struct crash_guard_denied *die(
-    struct crash_guard *guard, const char *exe, int number, uint64_t age_s, uint64_t at_s)
+enum { USER = 1000 };
+
+static const struct crash_guard_denied *die_as(
+    struct crash_guard *guard, uid_t uid, const char *exe, int number, uint64_t age_s, uint64_t at_s)
 {
 	const struct crash_guard_death death = {
 	    .exe = exe,
 	    .library = "abcd",
+	    .uid = uid,
 	    .signal = number,
 	    .age_ns = age_s * second,
 	    .now_ns = at_s * second,
 	    .now_unix_ns = (int64_t)(at_s * second),
 	};
 	return crash_guard_note(guard, &death);
+}
+
+static const struct crash_guard_denied *die(
+    struct crash_guard *guard, const char *exe, int number, uint64_t age_s, uint64_t at_s)
+{
+	return die_as(guard, USER, exe, number, age_s, at_s);
 }
 
 static void test_three_deaths_deny(void **state)
@@ -39,16 +48,31 @@ static void test_three_deaths_deny(void **state)
 	assert_null(die(guard, "/a", SIGTERM, 1, 1101)); /* no crash */
 	assert_null(die(guard, "/a", SIGKILL, 1, 1102));
 	assert_null(die(guard, "/a", SIGSEGV, 31, 1103)); /* long after the hand-over */
-	assert_null(crash_guard_find(guard, "/a", "abcd"));
+	assert_null(crash_guard_find(guard, "/a", "abcd", USER));
 	const struct crash_guard_denied *denied = die(guard, "/a", SIGSYS, 0, 1600);
 	assert_non_null(denied);
 	assert_string_equal(denied->exe, "/a");
 	assert_non_null(strstr(denied->reason, "SIGSYS"));
-	assert_ptr_equal(crash_guard_find(guard, "/a", "abcd"), denied);
-	assert_null(crash_guard_find(guard, "/a", "ef01")); /* another library */
-	assert_null(crash_guard_find(guard, "/b", "abcd"));
+	assert_ptr_equal(crash_guard_find(guard, "/a", "abcd", USER), denied);
+	assert_null(crash_guard_find(guard, "/a", "ef01", USER)); /* another library */
+	assert_null(crash_guard_find(guard, "/b", "abcd", USER));
 	assert_null(die(guard, "/a", SIGSEGV, 1, 1601)); /* once */
 	assert_int_equal(crash_guard_count(guard), 1);
+	crash_guard_free(guard);
+}
+
+/* Anybody may execute root's programs, and kill them. */
+static void test_a_users_deaths_are_its_own(void **state)
+{
+	struct crash_guard *guard = crash_guard_new();
+	(void)state;
+	assert_null(die_as(guard, 0, "/a", SIGSEGV, 1, 1000));
+	for (int i = 0; i < 5; i++)
+		(void)die_as(guard, USER, "/a", SIGSEGV, 1, 1000);
+	assert_non_null(crash_guard_find(guard, "/a", "abcd", USER));
+	assert_null(crash_guard_find(guard, "/a", "abcd", 0));
+	assert_null(die_as(guard, 0, "/a", SIGSEGV, 1, 1001));
+	assert_non_null(die_as(guard, 0, "/a", SIGSEGV, 1, 1002));
 	crash_guard_free(guard);
 }
 
@@ -80,13 +104,17 @@ static void test_file(void **state)
 		assert_string_equal(a->exe, b->exe);
 		assert_string_equal(a->reason, b->reason);
 		assert_string_equal(a->library, b->library);
+		assert_int_equal(a->uid, b->uid);
 		assert_int_equal(a->since_unix_ns, b->since_unix_ns);
 	}
 	free(text);
-	assert_int_equal(
-	    crash_guard_parse(other, "nonsense\n12\n12 \n12 ab\t/x\n12 ab r\t\n13 - why\t/x\n\xff%"), 0);
+	assert_int_equal(crash_guard_parse(other,
+	                     "nonsense\n12\n12 \n12 ab\t/x\n12 ab r\t\n13 - why\t/x\n13 - 5 why\t/x\n\xff%"),
+	    0);
 	assert_int_equal(crash_guard_count(other), 1);
 	assert_string_equal(crash_guard_at(other, 0)->library, "");
+	assert_string_equal(crash_guard_at(other, 0)->reason, "why");
+	assert_int_equal(crash_guard_at(other, 0)->uid, 5);
 	assert_int_equal(crash_guard_load(other, "no/such/file"), 0);
 	assert_int_equal(crash_guard_count(other), 0);
 	crash_guard_free(guard);
@@ -104,8 +132,8 @@ static void test_bounded(void **state)
 			die(guard, exe, SIGSEGV, 1, 1000);
 	}
 	assert_int_equal(crash_guard_count(guard), CRASH_GUARD_DENIED_MAX);
-	assert_null(crash_guard_find(guard, "/bin/9", "abcd"));
-	assert_non_null(crash_guard_find(guard, "/bin/10", "abcd"));
+	assert_null(crash_guard_find(guard, "/bin/9", "abcd", USER));
+	assert_non_null(crash_guard_find(guard, "/bin/10", "abcd", USER));
 	crash_guard_free(guard);
 }
 
@@ -113,6 +141,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_three_deaths_deny),
+	    cmocka_unit_test(test_a_users_deaths_are_its_own),
 	    cmocka_unit_test(test_deaths_are_forgotten),
 	    cmocka_unit_test(test_file),
 	    cmocka_unit_test(test_bounded),
