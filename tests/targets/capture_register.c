@@ -24,8 +24,10 @@ enum { SP = 12 };
 enum { SP = 2 };
 #endif
 
-/* A buffer of each class but the smallest, for which the stack of main is too deep: four breakpoints. */
-enum { WATCHED = BUFFER_CLASSES - 1 };
+/* There are four breakpoints: for a buffer of each class but the smallest, for which the stack of main is too
+ * deep, and the largest, which it does not reach. */
+enum { WATCHED = 4 };
+_Static_assert(WATCHED == BUFFER_CLASSES - 2, "a class more needs another way to watch");
 
 static int events[WATCHED];
 static volatile uint64_t *words[WATCHED];
