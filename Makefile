@@ -272,7 +272,7 @@ $(O)/bench/%: bench/programs/%.cc
 	@mkdir -p $(@D)
 	$(call quiet,CXX,$<)$(CXX) -std=c++17 -o $@ $< $(TARGET_FLAGS) -MMD -MP -MF $@.d
 
--include $(shell find $(O) -name '*.d' 2>/dev/null)
+-include $(shell find $(O) -path $(O)/deb -prune -o -type f -name '*.d' -print 2>/dev/null)
 
 # ---- what a user runs
 
