@@ -61,9 +61,8 @@ static struct left *find_room(uid_t uid)
 /* Ready to run, or not to be known. */
 static bool is_ready(pid_t child)
 {
-	char text[512];
-	const char *name_end = proc_read(child, "stat", text, sizeof(text)) > 0 ? strrchr(text, ')') : NULL;
-	return !name_end || name_end[1] != ' ' || name_end[2] == 'R';
+	const char state = proc_state(child);
+	return state == 'R' || state == '?';
 }
 
 /* Its end of the pipe is closed when it ends, however it does. */

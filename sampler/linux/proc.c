@@ -54,6 +54,13 @@ ssize_t proc_read(pid_t pid, const char *name, char *text, size_t text_bytes)
 	return error ? error : (ssize_t)length;
 }
 
+char proc_state(pid_t pid)
+{
+	char text[512];
+	const char *name_end = proc_read(pid, "stat", text, sizeof(text)) > 0 ? strrchr(text, ')') : NULL;
+	return name_end && name_end[1] == ' ' && name_end[2] ? name_end[2] : '?';
+}
+
 unsigned long long proc_status_number(
     const char *status, const char *label, int base, unsigned long long missing)
 {

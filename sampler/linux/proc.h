@@ -40,6 +40,10 @@ unsigned long long proc_status_number(
  * (deleted)" if the kernel appends that. Returns its length, or -errno with "" in path. */
 ssize_t proc_read_exe(pid_t pid, char *path, size_t path_bytes);
 
+/* What a process does, as a letter of proc(5): 'R' ready to run, 'S' asleep, 'D' waiting for a disk or for
+ * memory; '?' if it cannot be read. */
+char proc_state(pid_t pid);
+
 /* The name of a process, without characters that would do something to a terminal; "?" if there is none. */
 enum { PROC_COMM_BYTES = 32 };
 void proc_read_comm(pid_t pid, char name[PROC_COMM_BYTES]);

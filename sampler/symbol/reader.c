@@ -2,6 +2,7 @@
 #include "sampler/symbol/reader.h"
 
 #include "sampler/linux/confinement.h"
+#include "sampler/linux/proc.h"
 #include "sampler/linux/regular_file.h"
 #include "sampler/symbol/debuginfod.h"
 #include "sampler/symbol/symcodec.h"
@@ -12,10 +13,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,6 +28,8 @@ enum {
 	FUNCTIONS_SECONDS = 10,
 	START_TRIES = 100, /* 0.1 s apart, while the kernel has no process for us */
 	OPENS_MAX = 64,
+	LOOK_MS = 200,
+	ASLEEP_LOOKS_MAX = 25, /* it may be so for an instant before it sees what we have sent */
 	BUILD_ID_BYTES_MAX = 64,
 	/* Of an answer: names of one file, and what each address may add to them. */
 	ANSWER_BYTES_MAX = 64 << 20,
@@ -44,11 +49,23 @@ struct source {
 	uint32_t debug_file;
 };
 
-static int send_all(int fd, const void *from, size_t bytes)
+/* Whether to wait on, after a send() or recv() that has done nothing. The child's end of the socket has no
+ * timeout: `waiting` is NULL there. */
+static bool is_to_go_on(struct reader *waiting)
+{
+	if (errno == EINTR)
+		return true;
+	if (!waiting || (errno != EAGAIN && errno != EWOULDBLOCK))
+		return false;
+	waiting->asleep += proc_state(waiting->pid) == 'S';
+	return waiting->asleep < ASLEEP_LOOKS_MAX;
+}
+
+static int send_all(int fd, struct reader *waiting, const void *from, size_t bytes)
 {
 	for (size_t done = 0; done < bytes;) {
 		ssize_t sent = send(fd, (const char *)from + done, bytes - done, MSG_NOSIGNAL);
-		if (sent < 0 && errno == EINTR)
+		if (sent < 0 && is_to_go_on(waiting))
 			continue;
 		if (sent <= 0)
 			return -EPIPE;
@@ -57,11 +74,11 @@ static int send_all(int fd, const void *from, size_t bytes)
 	return 0;
 }
 
-static int receive_all(int fd, void *to, size_t bytes)
+static int receive_all(int fd, struct reader *waiting, void *to, size_t bytes)
 {
 	for (size_t done = 0; done < bytes;) {
 		ssize_t got = recv(fd, (char *)to + done, bytes - done, 0);
-		if (got < 0 && errno == EINTR)
+		if (got < 0 && is_to_go_on(waiting))
 			continue;
 		if (got <= 0)
 			return -EPIPE;
@@ -73,9 +90,9 @@ static int receive_all(int fd, void *to, size_t bytes)
 static int send_message(int fd, enum message message, const void *from, size_t bytes)
 {
 	const struct header header = {message, (uint32_t)bytes};
-	int err = send_all(fd, &header, sizeof(header));
+	int err = send_all(fd, NULL, &header, sizeof(header));
 
-	return err ? err : send_all(fd, from, bytes);
+	return err ? err : send_all(fd, NULL, from, bytes);
 }
 
 /* An int32_t, and a descriptor if that is 0. */
@@ -165,10 +182,10 @@ static int read_file(int socket, const struct symbol_file *file, const struct sy
 	err = symsource_open(&opened, file, options, &files, names);
 	const struct source source = {err ? 0 : symsource_id(&opened), err, !err && opened.facts.debug_file};
 	if (send_message(socket, MESSAGE_SOURCE, &source, sizeof(source)) != 0 ||
-	    receive_all(socket, &n, sizeof(n)) != 0)
+	    receive_all(socket, NULL, &n, sizeof(n)) != 0)
 		return -EPIPE;
 	vaddrs = calloc(n + 1, sizeof(*vaddrs));
-	if (!vaddrs || receive_all(socket, vaddrs, n * sizeof(*vaddrs)) != 0)
+	if (!vaddrs || receive_all(socket, NULL, vaddrs, n * sizeof(*vaddrs)) != 0)
 		return -EPIPE;
 	string_pool_limit(names, ANSWER_BYTES_MAX / 2 + n * ADDRESS_BYTES_MAX / 4);
 	return send_answer(socket, &opened, vaddrs, n);
@@ -203,6 +220,7 @@ static pid_t fork_patiently(void)
 
 int reader_start(struct reader *reader, const struct symbol_file *file, const struct symbol_options *options)
 {
+	const struct timeval look = {.tv_usec = LOOK_MS * 1000};
 	int pair[2];
 
 	*reader = (struct reader){.fd = -1, .file = file, .options = options};
@@ -222,6 +240,8 @@ int reader_start(struct reader *reader, const struct symbol_file *file, const st
 		return -EAGAIN;
 	}
 	reader->fd = pair[0];
+	setsockopt(reader->fd, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look));
+	setsockopt(reader->fd, SOL_SOCKET, SO_SNDTIMEO, &look, sizeof(look));
 	return 0;
 }
 
@@ -266,13 +286,13 @@ static int next_message(struct reader *reader, struct header *header)
 {
 	for (int opens = 0; opens < OPENS_MAX; opens++) {
 		char text[PATH_MAX];
-		int err = receive_all(reader->fd, header, sizeof(*header));
+		int err = receive_all(reader->fd, reader, header, sizeof(*header));
 
 		if (err || (header->message != MESSAGE_OPEN && header->message != MESSAGE_FETCH))
 			return err;
 		if (header->bytes >= (header->message == MESSAGE_OPEN ? PATH_MAX : BUILD_ID_BYTES_MAX + 1))
 			return -EPROTO;
-		err = receive_all(reader->fd, text, header->bytes);
+		err = receive_all(reader->fd, reader, text, header->bytes);
 		text[header->bytes] = '\0';
 		if (!err && header->message == MESSAGE_OPEN)
 			err = serve_open(reader, text);
@@ -294,7 +314,7 @@ int reader_source(struct reader *reader, uint64_t *source_id, struct symbol_fact
 		return err;
 	if (header.message != MESSAGE_SOURCE || header.bytes != sizeof(source))
 		return -EPROTO;
-	err = receive_all(reader->fd, &source, sizeof(source));
+	err = receive_all(reader->fd, reader, &source, sizeof(source));
 	if (err)
 		return err;
 	*source_id = source.id;
@@ -307,10 +327,10 @@ int reader_answer(
 {
 	const uint64_t count = n;
 	struct header header;
-	int err = send_all(reader->fd, &count, sizeof(count));
+	int err = send_all(reader->fd, reader, &count, sizeof(count));
 
 	if (!err)
-		err = send_all(reader->fd, vaddrs, n * sizeof(*vaddrs));
+		err = send_all(reader->fd, reader, vaddrs, n * sizeof(*vaddrs));
 	if (!err)
 		err = next_message(reader, &header); /* it may ask for the file of dwz */
 	if (err)
@@ -321,7 +341,7 @@ int reader_answer(
 	*bytes = header.bytes ? malloc(header.bytes) : NULL;
 	if (!*bytes)
 		return -ENOMEM;
-	err = receive_all(reader->fd, *bytes, header.bytes);
+	err = receive_all(reader->fd, reader, *bytes, header.bytes);
 	if (err)
 		free(*bytes);
 	return err;

@@ -3,7 +3,7 @@
  * The process that reads one ELF file: a child without privileges (linux/confinement), made for the file
  * and ended with it. A file that makes libdw crash or run for ever costs the names of that file, and a
  * file that makes it execute code gets into a process that can open nothing, reach no other process and
- * write nothing but its answer.
+ * write nothing but its answer. While we wait for it, it has no reason to sleep: if it does, it is given up.
  *
  *	asks                                         reads
  *	reader_start     the file --------------->   heaptap-symbols: symsource_open
@@ -27,7 +27,8 @@
 
 struct reader {
 	pid_t pid;
-	int fd; /* the socket to it */
+	int fd;              /* the socket to it */
+	unsigned int asleep; /* looks at it, while we waited, that found it so */
 	const struct symbol_file *file;
 	const struct symbol_options *options;
 };

@@ -5,7 +5,7 @@
 
 . "$top/tests/daemon_lib.sh"
 
-# make_fault: what dwarf_begin_elf does with a file that has the section .taken or .endless
+# make_fault: what dwarf_begin_elf does with a file that has the section .taken, .endless or .asleep
 make_fault() {
   cat >fault.c <<'C'
 #define _GNU_SOURCE
@@ -78,6 +78,11 @@ Dwarf *dwarf_begin_elf(Elf *elf, Dwarf_Cmd command, Elf_Scn *group)
 		take_over();
 	while (has(elf, ".endless"))
 		;
+	while (has(elf, ".asleep")) {
+		char byte;
+		for (int fd = 0; fd < 1024; fd++) /* of the two that are open, the socket waits */
+			recv(fd, &byte, 1, 0);
+	}
 	return real(elf, command, group);
 }
 C
@@ -156,6 +161,15 @@ test_a_file_that_takes_over_its_reader() {
 test_a_file_that_never_ends() {
   begin_all endless
   prlimit --pid "$daemon" --cpu=5:5 # the reader's limit is no higher
+  snapshot_both
+  check_good "$profile"
+  go tool pprof -raw "$faulty_profile" 2>/dev/null | grep -q ' hold_faulty' || fail 'not even its symbol table was read'
+  end_all
+}
+
+# Sleeping takes no CPU time.
+test_a_file_that_never_answers() {
+  begin_all asleep
   snapshot_both
   check_good "$profile"
   go tool pprof -raw "$faulty_profile" 2>/dev/null | grep -q ' hold_faulty' || fail 'not even its symbol table was read'
