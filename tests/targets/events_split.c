@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * events_split HOW SECONDS: spends CPU time in known shares, and says on one line what it spent where, in ns
- * of its own CPU clocks: "spent NAME NS NAME NS...".
+ * of its own CPU clocks: "spent NAME NS NAME NS...". With
+ * functions a second line says for how much of it the processor stood still: the host had it, or it served
+ * interrupts.
  *
  *   functions  work_70 and work_30, by turns of 7 and 3 ms of the thread's clock in the mean
  *   threads    thread_long and thread_short in two threads, 3:1, by each thread's own clock
@@ -27,8 +29,12 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Ten times what lies between two looks at the clock. */
+#define STALL_NS 300000
+
 static volatile uint64_t sink;
 static uint64_t random_state;
+static _Thread_local uint64_t stalled_ns;
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -47,11 +53,14 @@ static uint64_t about(uint64_t mean)
 /* Inlined: the time is then the caller's. Between looks at the clock, which is a system call, some 30 us. */
 static inline __attribute__((always_inline)) uint64_t spend(uint64_t ns)
 {
-	uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID), now;
+	uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID), now = start, last;
 	do {
+		last = now;
 		for (int i = 0; i < 20000; i++)
 			sink += (uint64_t)i * sink;
 		now = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		if (now - last > STALL_NS)
+			stalled_ns += now - last;
 	} while (now - start < ns);
 	return now - start;
 }
@@ -110,7 +119,7 @@ static void functions(uint64_t ns)
 		spent[0] += work_70(about(7000000));
 		spent[1] += work_30(about(3000000));
 	}
-	printf("spent work_70 %lu work_30 %lu\n", spent[0], spent[1]);
+	printf("spent work_70 %lu work_30 %lu\nstalled %lu\n", spent[0], spent[1], stalled_ns);
 }
 
 static void threads(uint64_t ns)
