@@ -30,6 +30,7 @@ struct scheduler {
 	struct snapshot_series *series; /* of every profiled target */
 	uint64_t look_ns;               /* time of the next look */
 	uint64_t due_ns;                /* time at which a snapshot is due: the sampler wakes up for it */
+	uint64_t turn;                  /* periodic snapshots so far */
 	uint32_t closing;               /* closed targets whose last profile is not on disk yet */
 	uint64_t ended;                 /* targets with a last profile */
 	uint64_t failed;                /* failed snapshots since the last one that was written */
@@ -260,16 +261,47 @@ bool scheduler_serves(const struct scheduler *a, pid_t pid)
 static void tend_interval(struct scheduler *a, struct snapshot_series *series, uint64_t now_ns)
 {
 	uint64_t interval_ns = interval_of(a, series->target);
+	bool due = snapshot_series_look(series, interval_ns, now_ns) == SNAPSHOT_SERIES_DUE;
+	series->waiting = due && series->source->kind->has(series->source, series->target, SNAPSHOT_DUE);
+	if (due && !series->waiting)
+		snapshot_series_advance(series, interval_ns, now_ns);
+}
+
+/* Where writing takes longer than the interval, something is due whenever a child is free: each series gets
+ * its turn. */
+static struct snapshot_series *longest_waiting(const struct scheduler *a)
+{
+	struct snapshot_series *found = NULL;
+	for (struct snapshot_series *series = a->series; series; series = series->next_series)
+		if (series->waiting && !series->writing && !series->target->closed &&
+		    (!found || series->turn < found->turn))
+			found = series;
+	return found;
+}
+
+/* What does not find a free child waits, until the next one is due. */
+static void take_periodic(struct scheduler *a, uint64_t now_ns)
+{
+	struct snapshot_series *series;
 	char cause[64];
-	if (snapshot_series_look(series, interval_ns, now_ns) == SNAPSHOT_SERIES_NOT_DUE)
-		return;
-	if (series->source->kind->has(series->source, series->target, SNAPSHOT_DUE)) {
-		if (series->writing || !writer_can_start(a->writer))
-			return; /* wait, until the next one is due */
+	while (writer_can_start(a->writer) && (series = longest_waiting(a))) {
+		uint64_t interval_ns = interval_of(a, series->target);
 		snprintf(cause, sizeof(cause), "every %g s", (double)interval_ns / 1e9);
 		take_next(a, series, cause, "", true);
+		series->waiting = false;
+		series->turn = ++a->turn;
+		snapshot_series_advance(series, interval_ns, now_ns);
 	}
-	snapshot_series_advance(series, interval_ns, now_ns);
+}
+
+/* When to look at it again for the clock's sake. */
+static uint64_t next_due_ns(const struct scheduler *a, const struct snapshot_series *series, uint64_t now_ns)
+{
+	/* Else it waits for the writer: we look again when a snapshot has been written. */
+	bool can_start = !series->writing && writer_can_start(a->writer);
+	if (!interval_of(a, series->target) || !can_start)
+		return UINT64_MAX;
+	return series->due_ns < now_ns + 1000000 ? now_ns + 1000000 : series->due_ns;
 }
 
 static void tend_target(struct scheduler *a, struct snapshot_series *series, uint64_t now_ns)
@@ -290,13 +322,20 @@ static void tend_target(struct scheduler *a, struct snapshot_series *series, uin
 	if (in_memory_is_due(&series->in_memory))
 		take_in_memory(a, series);
 	tend_interval(a, series, now_ns);
-	/* Else it waits for the writer: we look again when a snapshot has been written. */
-	bool can_start = !series->writing && writer_can_start(a->writer);
-	uint64_t due_ns = interval_of(a, series->target) && can_start ? series->due_ns : UINT64_MAX;
-	if (due_ns < now_ns + 1000000)
-		due_ns = now_ns + 1000000;
-	if (due_ns < a->due_ns)
-		a->due_ns = due_ns;
+}
+
+static void tend_targets(struct scheduler *a, uint64_t now_ns)
+{
+	a->look_ns = now_ns + LOOK_NS;
+	a->due_ns = UINT64_MAX;
+	for (struct snapshot_series *series = a->series; series; series = series->next_series)
+		if (!series->target->closed)
+			tend_target(a, series, now_ns);
+	take_periodic(a, now_ns);
+	for (struct snapshot_series *series = a->series; series; series = series->next_series) {
+		uint64_t due_ns = series->target->closed ? UINT64_MAX : next_due_ns(a, series, now_ns);
+		a->due_ns = due_ns < a->due_ns ? due_ns : a->due_ns;
+	}
 }
 
 void scheduler_hurry(struct scheduler *a)
@@ -307,13 +346,8 @@ void scheduler_hurry(struct scheduler *a)
 uint64_t scheduler_tend(struct scheduler *a, uint64_t now_ns)
 {
 	writer_tend(a->writer, now_ns);
-	if (now_ns >= a->look_ns || now_ns >= a->due_ns) {
-		a->look_ns = now_ns + LOOK_NS;
-		a->due_ns = UINT64_MAX;
-		for (struct snapshot_series *series = a->series; series; series = series->next_series)
-			if (!series->target->closed)
-				tend_target(a, series, now_ns);
-	}
+	if (now_ns >= a->look_ns || now_ns >= a->due_ns)
+		tend_targets(a, now_ns);
 	return a->due_ns > now_ns ? a->due_ns - now_ns : 0;
 }
 

@@ -36,6 +36,8 @@ struct snapshot_series {
 	struct snapshot_source *source; /* where its snapshots come from */
 	uint32_t next;                  /* number, from 1 */
 	uint64_t due_ns;                /* of the next periodic one; monotonic */
+	bool waiting;                   /* the periodic one is due, and there is something to write */
+	uint64_t turn;                  /* of the periodic ones of all series: which it was, the last time */
 	bool writing;                   /* a numbered one is in the writer */
 	uint32_t jobs;                  /* in the writer, of any kind */
 	uint64_t skipped, failed;

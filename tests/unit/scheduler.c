@@ -9,6 +9,7 @@
 #include "sampler/snapshot/scheduler.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -283,6 +284,49 @@ static void a_busy_writer_is_not_asked_all_the_time(void **state)
 	close(gate[1]);
 }
 
+/* Writing takes longer than the interval: each gets its turn. */
+static void a_busy_writer_serves_all_alike(void **state)
+{
+	enum { DESKS = 2 * WRITER_CHILDREN + 1, ROUNDS = 4 * DESKS };
+	struct desk desks[DESKS];
+	struct scheduler *scheduler;
+	unsigned int least = UINT_MAX, most = 0;
+
+	(void)state;
+	assert_int_equal(pipe(gate), 0);
+	open_desk(&desks[0], getpid());
+	desks[0].settings.interval_ns = SECOND;
+	scheduler = desks[0].source.scheduler;
+	for (int i = 1; i < DESKS; i++) {
+		memset(&desks[i], 0, sizeof(desks[i]));
+		open_target(&desks[i], getpid(), scheduler);
+	}
+	for (int i = 0; i < DESKS; i++)
+		desks[i].waits = true;
+	for (uint64_t i = 2; i < 2 + ROUNDS; i++) {
+		(void)scheduler_tend(scheduler, i * SECOND);
+		assert_int_equal(write(gate[1], "x", 1), 1);
+		reap(&desks[0]);
+	}
+	for (int i = 0; i < DESKS; i++) {
+		least = desks[i].tries < least ? desks[i].tries : least;
+		most = desks[i].tries > most ? desks[i].tries : most;
+	}
+	assert_in_range(least, most - 1, most);
+	assert_in_range(least, 3, ROUNDS);
+	for (int i = 0; i < WRITER_CHILDREN - 1; i++) {
+		assert_int_equal(write(gate[1], "x", 1), 1);
+		reap(&desks[0]);
+	}
+	for (int i = DESKS; i-- > 0;) {
+		desks[i].waits = false;
+		close_target(&desks[i]);
+	}
+	scheduler_free(scheduler);
+	close(gate[0]);
+	close(gate[1]);
+}
+
 static void two_sessions_in_one_process(void **state)
 {
 	struct desk one, other;
@@ -310,6 +354,7 @@ int main(void)
 	    cmocka_unit_test(what_cannot_be_taken_is_answered_and_dropped),
 	    cmocka_unit_test(who_asks_for_what_ends_is_answered),
 	    cmocka_unit_test(a_busy_writer_is_not_asked_all_the_time),
+	    cmocka_unit_test(a_busy_writer_serves_all_alike),
 	    cmocka_unit_test(two_sessions_in_one_process),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
