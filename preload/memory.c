@@ -5,22 +5,63 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+enum { USABLE = PROT_READ | PROT_WRITE };
+
+static bool lazy;
+
+void memory_map_lazily(bool lazily)
+{
+	lazy = lazily;
+}
+
+static void *map(void *start, size_t bytes, int protection, int flags, int fd)
+{
+	return (void *)syscall(SYS_mmap, start, bytes, protection, flags, fd, (off_t)0);
+}
+
+/* Nothing is made of a mapping that nobody may use; when it is made usable, only private memory that is
+ * locked is. */
+static void *map_lazily(size_t bytes, int flags, int fd)
+{
+	void *start = map(NULL, bytes, PROT_NONE, flags, fd);
+	if (start == MAP_FAILED)
+		return start;
+	if (flags & MAP_PRIVATE)
+		syscall(SYS_munlock, start, bytes);
+	if (syscall(SYS_mprotect, start, bytes, USABLE) == 0)
+		return start;
+	memory_unmap(start, bytes);
+	return MAP_FAILED;
+}
+
 void *memory_map(size_t bytes, int flags, int fd)
 {
-	void *start = (void *)syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, (off_t)0);
+	void *start = lazy ? map_lazily(bytes, flags, fd) : map(NULL, bytes, USABLE, flags, fd);
 	return start == MAP_FAILED ? NULL : start;
+}
+
+/* A thread may be using what is there: it finds one or the other, and never nothing. */
+static bool put_in_place(void *start, size_t bytes, int flags, int fd)
+{
+	if (!lazy)
+		return map(start, bytes, USABLE, flags | MAP_FIXED, fd) == start;
+	void *made = map_lazily(bytes, flags, fd);
+	if (made == MAP_FAILED)
+		return false;
+	if ((void *)syscall(SYS_mremap, made, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, start) == start)
+		return true;
+	memory_unmap(made, bytes);
+	return false;
 }
 
 bool memory_replace(void *start, size_t bytes, int fd)
 {
-	return (void *)syscall(SYS_mmap, start, bytes, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_SHARED, fd,
-	           (off_t)0) == start;
+	return put_in_place(start, bytes, MAP_SHARED, fd);
 }
 
 bool memory_cover(void *start, size_t bytes)
 {
-	const int flags = MAP_FIXED | MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE;
-	return (void *)syscall(SYS_mmap, start, bytes, PROT_READ | PROT_WRITE, flags, -1, (off_t)0) == start;
+	return put_in_place(start, bytes, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 }
 
 void memory_unmap(void *start, size_t bytes)

@@ -7,6 +7,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* From now on mappings take no page before it is used, also after the program's own mlockall(MCL_FUTURE),
+ * which would have the kernel make all of them at once. Takes two or three calls more for each, of which a
+ * filter may not know munlock and mremap; only a program that runs already can have called mlockall. */
+void memory_map_lazily(bool lazily);
+
 /* Readable and writable; flags as of mmap; fd -1 for none. NULL: refused. */
 void *memory_map(size_t bytes, int flags, int fd);
 

@@ -76,7 +76,9 @@ static bool begin(void)
 {
 	size_t count;
 	uint32_t attaching = REGION_ATTACHING;
+	static bool filtered;
 	forget();
+	memory_map_lazily(!filtered || !left);
 	struct region_header *header =
 	    session_region_at(heaptap_attach_request.region_path, left, left_bytes);
 	heaptap_attach_request.region_path[0] = '\0';
@@ -84,6 +86,8 @@ static bool begin(void)
 		return false;
 	left = header;
 	left_bytes = header->offsets.end;
+	filtered = header->filtered == 1;
+	memory_map_lazily(!filtered);
 	thread_know_stacks(
 	    (const void *)((unsigned char *)header + header->offsets.stacks), header->thread_stacks);
 	if (!attach_to(header, header->filtered == 1, true)) {

@@ -306,3 +306,33 @@ test_without_its_sampler() {
   profile=$(only adopted/heaptap.attach_truth."$target".exit.pb.gz)
   reached_exactly "$profile" main_grow 'inuse_objects 2' 'inuse_space 100000'
 }
+
+# Who had called mlockall before has none of our untouched memory resident either: attached to, detached from, and
+# attached to once more.
+test_after_mlockall() {
+  need_root
+  cat >lock.py <<'PY'
+import ctypes, sys
+assert ctypes.CDLL(None).mlockall(3) == 0
+print("ready", flush=True)
+kept = []
+for line in sys.stdin:
+    kept += [bytearray(1000) for i in range(1000)]
+    print("done", flush=True)
+PY
+  running python3 lock.py
+  resident() { awk '/^VmRSS/ { print $2 }' "/proc/$target/status"; }
+  before=$(resident)
+  for round in 1 2; do
+    rm -rf p
+    attach -p 1
+    at_most $((before + 65536)) "$(resident)" "KiB resident, attached to ($round)"
+    echo >&7
+    wait_for 30 said_times done $round
+    detach
+    at_most $((before + 65536)) "$(resident)" "KiB resident, detached from ($round)"
+    profile_check p/*.detach.pb.gz
+    [ "$(total_of "$(only p/*.detach.pb.gz)" alloc_objects)" -ge 1000 ] || fail 'not sampled'
+  done
+  finish
+}
